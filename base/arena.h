@@ -1,0 +1,42 @@
+/* Arenas: memory that is freed all at once. Running out of memory unwinds to the API boundary. */
+#ifndef WEFT_BASE_ARENA_H
+#define WEFT_BASE_ARENA_H
+
+#include <setjmp.h>
+#include <stddef.h>
+
+typedef struct Arena Arena;
+
+/* What longjmp delivers to the API boundary. */
+enum { UNWIND_OOM = 1, UNWIND_BUG = 2 };
+
+/* A new arena, or NULL. *unwind must outlive it; NULL means abort() when memory runs out. */
+Arena *arena_new(jmp_buf *unwind);
+void arena_free(Arena *);
+
+/* n zeroed bytes, 16-aligned, valid until the arena is reset or freed. n == 0 gives a valid pointer. */
+void *arena_alloc(Arena *, size_t n);
+/* n * size bytes, overflow-checked. */
+void *arena_calloc(Arena *, size_t n, size_t size);
+void *arena_dup(Arena *, const void *p, size_t n);
+char *arena_strdup(Arena *, const char *s);
+char *arena_strndup(Arena *, const char *s, size_t n);
+char *arena_printf(Arena *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Everything allocated since the mark is invalid after arena_release. */
+typedef struct {
+	void *block;
+	size_t used;
+} ArenaMark;
+ArenaMark arena_mark(const Arena *);
+void arena_release(Arena *, ArenaMark);
+/* Bytes handed out so far. */
+size_t arena_used(const Arena *);
+
+/* Failure injection for tests: the nth block allocation from now on fails; 0 turns it off. */
+void arena_fail_after(size_t n);
+
+#define ARENA_NEW(a, T) ((T *)arena_alloc((a), sizeof(T)))
+#define ARENA_ARRAY(a, T, n) ((T *)arena_calloc((a), (n), sizeof(T)))
+
+#endif

@@ -1,0 +1,51 @@
+/* One compilation: its memory, its diagnostics, and the way out when something is impossible. */
+#ifndef WEFT_BASE_CTX_H
+#define WEFT_BASE_CTX_H
+
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/text.h"
+
+typedef enum { DIAG_ERROR, DIAG_WARNING, DIAG_NOTE } Severity;
+
+typedef struct Diag {
+	Severity severity;
+	const char *where; /* "model.pt2: node conv2d_3 (net.py:12)" or NULL */
+	const char *text;  /* what is wrong, what was expected */
+	struct Diag *next;
+} Diag;
+
+typedef struct Ctx {
+	Arena *arena;   /* lives as long as the compilation */
+	Arena *scratch; /* reset by the pass driver between passes */
+	Diag *first, *last;
+	uint32_t nerror;
+	const char *file;    /* being read, for messages; may be NULL */
+	const char *pass;    /* running, for messages about bugs; may be NULL */
+	jmp_buf unwind;      /* set by the API boundary */
+	char bug_text[2048]; /* filled by ctx_bug: valid even when memory ran out */
+} Ctx;
+
+/* A context, or NULL when there is no memory. The caller must setjmp(ctx->unwind) before use. */
+Ctx *ctx_new(void);
+void ctx_free(Ctx *);
+
+/* Record bad input. `where` may be NULL (the file is used then); texts are copied. Returns false. */
+bool ctx_error(Ctx *, const char *where, const char *fmt, ...)
+        __attribute__((format(printf, 3, 4)));
+void ctx_warn(Ctx *, const char *where, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* An internal error: records pass and text, unwinds with UNWIND_BUG. */
+_Noreturn void ctx_bug(Ctx *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* All diagnostics, one per line: "where: error: text". */
+void ctx_print(const Ctx *, Text *);
+
+#define TRY(x)                                                                                     \
+	do {                                                                                       \
+		if (!(x))                                                                          \
+			return false;                                                              \
+	} while (0)
+
+#endif

@@ -1,0 +1,28 @@
+/* A text buffer that grows in an arena. Always NUL-terminated. */
+#ifndef WEFT_BASE_TEXT_H
+#define WEFT_BASE_TEXT_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+
+typedef struct {
+	Arena *arena;
+	char *data;
+	size_t n, cap;
+} Text;
+
+void text_init(Text *, Arena *);
+void text_add(Text *, const char *s);
+void text_addn(Text *, const char *s, size_t n);
+void text_char(Text *, char c);
+void text_printf(Text *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void text_vprintf(Text *, const char *fmt, va_list);
+/* The shortest decimal that reads back as the same double; inf, -inf, nan by name. */
+void text_double(Text *, double v);
+/* Write the file whole or not at all (temporary file and rename). False with errno on failure. */
+bool text_write_file(const Text *, const char *path);
+
+#endif

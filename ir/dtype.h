@@ -1,0 +1,42 @@
+/* Element types. bool, f16, bf16, f8 and c32 are storage types: arithmetic is done wider. */
+#ifndef WEFT_IR_DTYPE_H
+#define WEFT_IR_DTYPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum {
+	DT_none,
+	DT_bool,
+	DT_u8, DT_i8, DT_i16, DT_i32, DT_i64,
+	DT_u16, DT_u32, DT_u64,
+	DT_f16, DT_bf16, DT_f32, DT_f64,
+	DT_c32, DT_c64, DT_c128,
+	DT_f8e4m3, DT_f8e5m2,
+	DT_COUNT
+} DType;
+
+const char *dtype_name(DType);               /* "f32"; "?" when out of range */
+DType dtype_parse(const char *s, uint32_t n); /* DT_none when unknown */
+uint32_t dtype_size(DType);                   /* bytes of one element; bool is 1 */
+bool dtype_is_float(DType);                   /* f8, f16, bf16, f32, f64 */
+bool dtype_is_int(DType);                     /* signed and unsigned, not bool */
+bool dtype_is_signed(DType);
+bool dtype_is_complex(DType);
+DType dtype_real(DType); /* c64 -> f32; others unchanged */
+/* The type arithmetic is done in: f32 for f8/f16/bf16, itself otherwise. */
+DType dtype_compute(DType);
+/* ATen's promotion of two tensors' dtypes (both of equal category: neither weak). */
+DType dtype_promote(DType, DType);
+
+/* Storage conversions, round to nearest even; NaN stays NaN. */
+float f16_to_f32(uint16_t);
+uint16_t f32_to_f16(float);
+float bf16_to_f32(uint16_t);
+uint16_t f32_to_bf16(float);
+float f8e4m3_to_f32(uint8_t);
+uint8_t f32_to_f8e4m3(float);
+float f8e5m2_to_f32(uint8_t);
+uint8_t f32_to_f8e5m2(float);
+
+#endif

@@ -1,0 +1,54 @@
+/* A Program: everything an emitter needs for one compiled model. Kernels are interned loop functions;
+ * `sizes` and `run` are loop IR that checks guards, solves symbols, and launches kernels in phases. */
+#ifndef WEFT_IR_PROGRAM_H
+#define WEFT_IR_PROGRAM_H
+
+#include "ir/kernel.h"
+#include "ir/loop.h"
+
+/* A constant as the artifact stores it: prepared into its layout. */
+typedef struct {
+	ConstId source;
+	Layout layout;
+	DType dtype;
+	uint64_t offset, bytes; /* within the weight section, 64-byte aligned */
+	const char *name;
+} ProgramConst;
+
+typedef struct {
+	const char *name;
+	DType dtype;
+	uint32_t rank;
+	const Sym *dim;
+	bool is_state; /* not passed by the user: owned by the instance */
+} ProgramTensor;
+
+/* One kernel call site, for profiles and `weft show`. */
+typedef struct {
+	uint32_t fn;        /* index into Program.fn */
+	const char *name;   /* of the kernel instance */
+	const char *algorithm;
+	double flops, bytes; /* at hint sizes */
+} ProgramCall;
+
+typedef struct Program {
+	Ir *ir;
+	const char *name;
+	ARRAY(LoopFn *) fn;          /* distinct kernels */
+	ARRAY(ProgramCall) call;     /* LS_LAUNCH statements refer to calls by k */
+	ARRAY(ProgramConst) constant;
+	ARRAY(ProgramTensor) input, output;
+	ARRAY(Sym) symbol;           /* the size symbols, in slot order of the sizes block */
+	ARRAY(const char *) message; /* of checks and assertions; [0] unused */
+	/* sizes: parameters are the input extents in order (all dims of input 0, of input 1, ...).
+	 * LS_RESULT slots: the symbols, then all output extents in order, then the workspace bytes. */
+	LoopFn *sizes;
+	/* run: parameters are the sizes' result slots. Buffers (LX_VAR of pointer type are not used): argument
+	 * buffers 0.. are the inputs, then the outputs, then one weight section, one workspace, one state. */
+	LoopFn *run;
+	uint64_t weight_bytes;
+	uint64_t workspace_hint; /* bytes at hint sizes */
+	double flops;            /* at hint sizes */
+} Program;
+
+#endif

@@ -104,6 +104,7 @@ typedef struct {
 	LType type;
 	const char *name; /* a readable stem: "acc_3_1", "i", "x"; emitters make it unique */
 	bool is_mutable;
+	bool nonneg; /* an i64 scalar known to be >= 0: set by ls_let and ls_for */
 } LvData;
 
 typedef struct {
@@ -135,7 +136,8 @@ LoopFn *loop_new(Ir *, const char *name);
 uint32_t loop_buf(LoopFn *, LArg);           /* returns the buffer index */
 uint32_t loop_param(LoopFn *, const char *name);
 
-/* Expressions: interned, folded when operands are literals (x+0, x*1, constants). */
+/* Expressions: interned, folded when operands are literals (x+0, x*1, constants). Where one operand is a
+ * vector and another a scalar, the scalar is splat. */
 Lx lx_int(LoopFn *, int64_t);                /* i64 scalar */
 Lx lx_int_of(LoopFn *, LType, int64_t);
 Lx lx_float(LoopFn *, LType, double);
@@ -159,7 +161,13 @@ Lx lx_ramp(LoopFn *, Lx base, Lx step, uint32_t lanes);
 Lx lx_mask(LoopFn *, Lx n, uint32_t lanes);
 Lx lx_hreduce(LoopFn *, ScOp, Lx);
 Lx lx_any(LoopFn *, Lx);
+Lx lx_extract(LoopFn *, Lx, uint32_t lane);
 Lx lx_addr(LoopFn *, uint32_t buf, Lx bytes);
+/* Known to be >= 0: literals, parameters (always non-negative by contract), loop variables, and sums,
+ * products, quotients and so on of such. */
+bool lx_nonneg(const LoopFn *, Lx);
+/* Every expression of a statement: calls visit for x, y, mask, offset and arg[], absent ones skipped. */
+void ls_visit(const LoopFn *, const LsData *, void (*visit)(void *, Lx), void *data);
 bool lx_is_int(const LoopFn *, Lx, int64_t *value);
 static inline LType lx_type(const LoopFn *f, Lx x) { return f->lx.data[x.i].type; }
 

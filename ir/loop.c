@@ -249,3 +249,47 @@ void ls_visit(const LoopFn *f, const LsData *s, void (*visit)(void *, Lx), void 
 		if (s->arg[k].i)
 			visit(data, s->arg[k]);
 }
+
+/* ---- shared subexpressions ---- */
+
+typedef struct {
+	const LoopFn *f;
+	LoopShared *s;
+} Sharing;
+
+static void count_uses(void *data, Lx x)
+{
+	Sharing *c = data;
+	const LxData *d = &c->f->lx.data[x.i];
+	if (c->s->uses[x.i]++)
+		return;
+	for (uint32_t k = 0; k < d->nin; k++)
+		count_uses(c, d->in[k]);
+}
+
+/* Visits every counted expression once, operands first, and clears its count. */
+static void collect_shared(void *data, Lx x)
+{
+	Sharing *c = data;
+	const LxData *d = &c->f->lx.data[x.i];
+	uint32_t uses = c->s->uses[x.i];
+	if (!uses)
+		return;
+	c->s->uses[x.i] = 0;
+	for (uint32_t k = 0; k < d->nin; k++)
+		collect_shared(c, d->in[k]);
+	if (uses > 1 && d->nin)
+		array_push(arena_of(c->f), &c->s->x, x);
+}
+
+void loop_shared(const LoopFn *f, const LsData *s, LoopShared *shared)
+{
+	if (shared->n < f->lx.n) {
+		shared->uses = ARENA_ARRAY(arena_of(f), uint32_t, f->lx.n);
+		shared->n = f->lx.n;
+	}
+	shared->x.n = 0;
+	Sharing c = {f, shared};
+	ls_visit(f, s, count_uses, &c);
+	ls_visit(f, s, collect_shared, &c);
+}

@@ -204,4 +204,13 @@ void ls_assert(LoopFn *, Lx ok, uint32_t message, const Lx *arg, uint32_t narg);
 void ls_result(LoopFn *, uint32_t slot, Lx);
 bool loop_verify(LoopFn *);
 
+/* Subexpressions with operands that one statement uses more than once, operands first: what printers name
+ * ahead of the statement. Zero the struct before the first use; x is overwritten by each call. */
+typedef struct {
+	uint32_t *uses; /* by expression, all 0 between calls */
+	uint32_t n;     /* length of uses */
+	ARRAY(Lx) x;
+} LoopShared;
+void loop_shared(const LoopFn *, const LsData *, LoopShared *);
+
 #endif

@@ -18,6 +18,13 @@ typedef struct Diag {
 	struct Diag *next;
 } Diag;
 
+/* Something that the arena does not own: a mapped file, a handle of a library. */
+typedef struct CtxCleanup {
+	void (*run)(void *);
+	void *arg;
+	struct CtxCleanup *next;
+} CtxCleanup;
+
 typedef struct Ctx {
 	Arena *arena;   /* lives as long as the compilation */
 	Arena *scratch; /* reset by the pass driver between passes */
@@ -26,12 +33,16 @@ typedef struct Ctx {
 	const char *file;    /* being read, for messages; may be NULL */
 	const char *pass;    /* running, for messages about bugs; may be NULL */
 	jmp_buf unwind;      /* set by the API boundary */
+	CtxCleanup *cleanup; /* run by ctx_free before the arena goes, last added first */
 	char bug_text[2048]; /* filled by ctx_bug: valid even when memory ran out */
 } Ctx;
 
 /* A context, or NULL when there is no memory. The caller must setjmp(ctx->unwind) before use. */
 Ctx *ctx_new(void);
 void ctx_free(Ctx *);
+
+/* Have ctx_free call run(arg). Register before acquiring, so that running out of memory cannot leak. */
+void ctx_defer(Ctx *, void (*run)(void *), void *arg);
 
 /* Record bad input. `where` may be NULL (the file is used then); texts are copied. Returns false. */
 bool ctx_error(Ctx *, const char *where, const char *fmt, ...)

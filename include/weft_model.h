@@ -80,15 +80,12 @@ typedef struct {
 	const char *text; /* "3", "s0", "2*s0 + 1" */
 } WeftDim;
 
-enum { WEFT_TENSOR_STATE = 1 }; /* owned by the instance: not passed by the caller */
-
 typedef struct {
 	const char *name;
 	WeftDType dtype;
-	uint32_t flags;
 	uint32_t rank;
 	const WeftDim *dim;
-	uint64_t state_offset; /* of state: within the state section */
+	uint64_t offset; /* of state: within the state section */
 } WeftTensorInfo;
 
 typedef struct {
@@ -130,7 +127,7 @@ typedef struct {
 	const char *name;
 	uint32_t flags;
 	uint32_t ninput, noutput, nsymbol, ncall;
-	const WeftTensorInfo *input, *output; /* state included; the caller passes those without the flag */
+	const WeftTensorInfo *input, *output; /* what the caller passes: without state */
 	const WeftSymbolInfo *symbol;
 	const WeftCallInfo *call;
 	double flops;         /* of one run, at the sizes seen while exporting */
@@ -149,7 +146,9 @@ typedef struct {
 typedef struct {
 	uint64_t workspace_bytes; /* what run needs; any alignment */
 	uint32_t entry, nslot;
-	int64_t slot[]; /* symbols, then all output extents in order, then the program's own workspace */
+	/* Symbols, then all output extents in order, then the program's own workspace; after these nslot
+	 * values the extents of the inputs. */
+	int64_t slot[];
 } WeftSizes;
 
 /* ---- threads ---- */
@@ -212,6 +211,8 @@ typedef struct WeftModel {
 	const char *weights_file;
 	uint64_t weights_bytes, state_bytes;
 	uint64_t state_init; /* offset in the weight section of the state's first contents */
+	uint32_t nstate;     /* parameters and buffers that entries replace, owned by the instance */
+	const WeftTensorInfo *state;
 
 	int (*open)(const struct WeftModel *, const WeftOpen *, WeftInstance **, WeftStatus *);
 	void (*close)(WeftInstance *); /* NULL is allowed */

@@ -53,8 +53,9 @@ void weft_rt_threads_free(WeftThreads *);
 	.step = weft_rt_step, .set_weights = weft_rt_set_weights,                                  \
 	.threads_new = weft_rt_threads_new, .threads_free = weft_rt_threads_free
 
-/* For WeftEntry.sizes_bytes. */
-#define WEFT_SIZES_BYTES(nslot) (sizeof(WeftSizes) + (size_t)(nslot) * sizeof(int64_t))
+/* For WeftEntry.sizes_bytes; nextent: the sum of the inputs' ranks. */
+#define WEFT_SIZES_BYTES(nslot, nextent)                                                           \
+	(sizeof(WeftSizes) + ((size_t)(nslot) + (nextent)) * sizeof(int64_t))
 
 /* Copy a row-major tensor of `elem`-byte elements into a layout; to holds the product of the padded
  * extents. Padding becomes zero. */

@@ -1,0 +1,212 @@
+/* Instances: the weights, embedded or mapped, and the state. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "instance_priv.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The weight file: a page of header, then the section. */
+typedef struct {
+	char magic[16];
+	char source_hash[64];
+	uint64_t bytes;
+} WeightHeader;
+
+enum { HEADER_BYTES = 4096 };
+
+static int check_header(const WeftModel *m, const WeightHeader *h, uint64_t size, const char *path,
+                        WeftStatus *status)
+{
+	if (size < HEADER_BYTES || memcmp(h->magic, WEFT_WEIGHT_MAGIC, sizeof h->magic))
+		return weft_fail(status, WEFT_ERR_FILE, "%s: not a file of weights", path);
+	if (strncmp(h->source_hash, m->manifest->source_hash, sizeof h->source_hash) ||
+	    h->bytes != m->weights_bytes)
+		return weft_fail(status, WEFT_ERR_FILE, "%s: weights of another model", path);
+	if (size - HEADER_BYTES < h->bytes)
+		return weft_fail(status, WEFT_ERR_FILE,
+		                 "%s: truncated: %llu bytes of weights, expected %llu", path,
+		                 (unsigned long long)(size - HEADER_BYTES),
+		                 (unsigned long long)h->bytes);
+	return WEFT_OK;
+}
+
+static int map_weights(WeftInstance *in, const char *path, WeftStatus *status)
+{
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+		int err = fd < 0 ? errno : EINVAL;
+		if (fd >= 0)
+			close(fd);
+		return weft_fail(status, WEFT_ERR_FILE, "%s: cannot read the weights: %s", path,
+		                 strerror(err));
+	}
+	size_t size = (size_t)st.st_size;
+	void *p = size ? mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+	close(fd);
+	if (p == MAP_FAILED)
+		return weft_fail(status, WEFT_ERR_FILE, "%s: cannot map the weights", path);
+	in->map = p;
+	in->map_bytes = size;
+	in->weights = (const char *)p + HEADER_BYTES;
+	return check_header(in->model, p, size, path, status);
+}
+
+/* The weight file lies beside the object that holds the table. */
+static int map_beside(WeftInstance *in, WeftStatus *status)
+{
+	Dl_info info;
+	char path[4096];
+	const char *name = in->model->weights_file, *slash = NULL;
+	if (!name)
+		return weft_fail(status, WEFT_ERR_FILE, "the model has no weights; name a file");
+	if (name[0] != '/' && dladdr((const void *)in->model, &info) && info.dli_fname)
+		slash = strrchr(info.dli_fname, '/');
+	int n = snprintf(path, sizeof path, "%.*s%s", slash ? (int)(slash + 1 - info.dli_fname) : 0,
+	                 slash ? info.dli_fname : "", name);
+	if (n < 0 || (size_t)n >= sizeof path)
+		return weft_fail(status, WEFT_ERR_FILE, "the path of the weights is too long");
+	return map_weights(in, path, status);
+}
+
+static int find_weights(WeftInstance *in, const WeftOpen *o, WeftStatus *status)
+{
+	const WeftModel *m = in->model;
+	if (o && o->weights) {
+		if (o->weights_bytes != m->weights_bytes || (uintptr_t)o->weights % 64)
+			return weft_fail(status, WEFT_ERR_ARGUMENT,
+			                 "%llu bytes of weights, expected %llu, 64-byte aligned",
+			                 (unsigned long long)o->weights_bytes,
+			                 (unsigned long long)m->weights_bytes);
+		in->weights = o->weights;
+		return WEFT_OK;
+	}
+	if (o && o->weights_path)
+		return map_weights(in, o->weights_path, status);
+	in->weights = m->weights;
+	return m->weights || m->weights_bytes == 0 ? WEFT_OK : map_beside(in, status);
+}
+
+static void *alloc_section(uint64_t bytes)
+{
+	return bytes > SIZE_MAX - 64 ? NULL : aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);
+}
+
+static int make_state(WeftInstance *in, WeftStatus *status)
+{
+	const WeftModel *m = in->model;
+	if (m->state_bytes == 0)
+		return WEFT_OK;
+	in->state = alloc_section(m->state_bytes);
+	if (!in->state)
+		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for %llu bytes of state",
+		                 (unsigned long long)m->state_bytes);
+	memcpy(in->state, (const char *)in->weights + m->state_init, (size_t)m->state_bytes);
+	return WEFT_OK;
+}
+
+int weft_rt_open(const WeftModel *m, const WeftOpen *o, WeftInstance **out, WeftStatus *status)
+{
+	char missing[32];
+	if (!m || !out)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "open: no model or no place for the result");
+	*out = NULL;
+	if (m->abi != WEFT_ABI_VERSION || m->size < sizeof(WeftModel) || (o && o->size < sizeof *o))
+		return weft_fail(status, WEFT_ERR_ABI, "the model has ABI version %u, expected %u",
+		                 (unsigned)m->abi, (unsigned)WEFT_ABI_VERSION);
+	if (cpu_lacks(m->manifest->features, missing))
+		return weft_fail(status, WEFT_ERR_CPU,
+		                 "%s was compiled for %s, but this processor has no %s; compile it with "
+		                 "a lower --target",
+		                 m->manifest->name, m->manifest->target, missing);
+	WeftInstance *in = calloc(1, sizeof *in);
+	if (!in)
+		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for an instance");
+	in->model = m;
+	in->ncpu = threads_ncpu();
+	int code = find_weights(in, o, status);
+	code = code == WEFT_OK ? make_state(in, status) : code;
+	if (code != WEFT_OK) {
+		weft_rt_close(in);
+		return code;
+	}
+	threads_pin();
+	*out = in;
+	return WEFT_OK;
+}
+
+void weft_rt_close(WeftInstance *in)
+{
+	if (!in)
+		return;
+	if (in->map)
+		munmap(in->map, in->map_bytes);
+	free(in->replaced);
+	free(in->state);
+	free(in);
+}
+
+static int same_shape(const WeftTensor *t, const WeftParamInfo *p)
+{
+	int same = t->ndim == (int32_t)p->rank && t->dtype.code == p->dtype.code &&
+	           t->dtype.bits == p->dtype.bits && t->device.type == WEFT_CPU && t->data;
+	for (uint32_t k = 0; same && k < p->rank; k++)
+		same = t->shape[k] == p->dim[k];
+	return same && tensor_row_major(t);
+}
+
+/* Store the tensor wherever the parameter is kept. */
+static int replace(const WeftModel *m, char *section, const char *name, const WeftTensor *t,
+                   WeftStatus *status)
+{
+	int found = 0;
+	for (uint32_t k = 0; k < m->nparam; k++) {
+		const WeftParamInfo *p = &m->param[k];
+		if (strcmp(p->name, name))
+			continue;
+		found = 1;
+		if (!same_shape(t, p))
+			return weft_fail(status, WEFT_ERR_INPUT,
+			                 "weight %s: other dtype or shape than the model's, or not row-major",
+			                 name);
+		weft_relayout(section + p->offset, (char *)t->data + t->byte_offset,
+		              dtype_bytes(p->dtype), p->rank, p->dim, p->nlayout, p->layout);
+	}
+	return found ? WEFT_OK
+	             : weft_fail(status, WEFT_ERR_ARGUMENT, "the model has no weight %s", name);
+}
+
+int weft_rt_set_weights(WeftInstance *in, uint32_t n, const char *const *names, const WeftTensor *values,
+                        WeftStatus *status)
+{
+	if (!in || (n && (!names || !values)))
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "set_weights: a null pointer");
+	const WeftModel *m = in->model;
+	if (!m->replaceable)
+		return weft_fail(status, WEFT_ERR_ARGUMENT,
+		                 "the model was not compiled with --replaceable-weights");
+	char *section = alloc_section(m->weights_bytes);
+	if (!section)
+		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for %llu bytes of weights",
+		                 (unsigned long long)m->weights_bytes);
+	memcpy(section, in->weights, (size_t)m->weights_bytes);
+	for (uint32_t k = 0; k < n; k++) {
+		int code = replace(m, section, names[k], &values[k], status);
+		if (code != WEFT_OK) {
+			free(section);
+			return code;
+		}
+	}
+	free(in->replaced);
+	in->weights = in->replaced = section;
+	return WEFT_OK;
+}

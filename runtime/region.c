@@ -1,0 +1,161 @@
+/* Regions: distribution of tasks, barriers, failures. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "region_priv.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void weft_barrier(WeftRegion *r)
+{
+	if (r->n == 1)
+		return;
+	RegionShared *s = r->shared;
+	uint32_t gen = atomic_load_explicit(&s->generation, memory_order_relaxed);
+	if (atomic_fetch_add(&s->arrived, 1) + 1 == (uint32_t)r->n) {
+		/* Everybody has taken the last task of the phase: the shares start anew. */
+		for (int32_t i = 0; i < r->n; i++)
+			atomic_store_explicit(&s->lane[i].next, 0, memory_order_relaxed);
+		atomic_store_explicit(&s->arrived, 0, memory_order_relaxed);
+		atomic_store(&s->generation, gen + 1);
+		if (atomic_load(&s->sleepers))
+			wait_wake(&s->generation);
+		return;
+	}
+	for (int k = 0; k < s->spin; k++) {
+		if (atomic_load_explicit(&s->generation, memory_order_acquire) != gen)
+			return;
+		wait_pause();
+	}
+	atomic_fetch_add(&s->sleepers, 1);
+	while (atomic_load(&s->generation) == gen)
+		wait_sleep(&s->generation, gen);
+	atomic_fetch_sub(&s->sleepers, 1);
+}
+
+/* Keep the failure that comes first in program order, whatever the timing. */
+static void record(RegionShared *s, uint32_t call, int id)
+{
+	uint64_t key = (uint64_t)call << 32 | (uint32_t)id;
+	uint64_t old = atomic_load(&s->failed);
+	while (key < old && !atomic_compare_exchange_weak(&s->failed, &old, key))
+		;
+}
+
+/* Take tasks from share `lane` until it is empty. */
+static void drain(WeftRegion *r, int32_t lane, WeftKernel kernel, const WeftFrame *f, uint32_t call,
+                  int64_t ntasks)
+{
+	int64_t first = ntasks / r->n * lane + ntasks % r->n * lane / r->n;
+	int64_t last = ntasks / r->n * (lane + 1) + ntasks % r->n * (lane + 1) / r->n;
+	int64_t chunk = (last - first) / 8 + 1;
+	_Atomic int64_t *next = &r->shared->lane[lane].next;
+	while (first + atomic_load_explicit(next, memory_order_relaxed) < last) {
+		int64_t a = first + atomic_fetch_add_explicit(next, chunk, memory_order_relaxed);
+		if (a >= last)
+			return;
+		int id = kernel(f, a, last - a < chunk ? last : a + chunk);
+		if (id)
+			record(r->shared, call, id);
+	}
+}
+
+void weft_phase(WeftRegion *r, WeftKernel kernel, const WeftFrame *f, uint32_t call, int64_t ntasks)
+{
+	RegionShared *s = r->shared;
+	double start = s->profile && r->i == 0 ? now() : 0;
+	if (r->n == 1) {
+		int id = ntasks > 0 ? kernel(f, 0, ntasks) : 0;
+		if (id)
+			record(s, call, id);
+	} else {
+		/* The own share first: the same thread meets the same data again in the next phase. */
+		for (int32_t k = 0; k < r->n; k++)
+			drain(r, (r->i + k) % r->n, kernel, f, call, ntasks);
+		weft_barrier(r);
+	}
+	if (s->profile && r->i == 0)
+		s->profile(s->profile_user, call, now() - start);
+}
+
+void weft_copy(WeftRegion *r, void *to, const void *from, int64_t bytes)
+{
+	enum { LINE = 4096 };
+	if (to != from && bytes > 0) {
+		int64_t share = (bytes / r->n + LINE - 1) / LINE * LINE;
+		int64_t a = share * r->i, b = r->i == r->n - 1 ? bytes : a + share;
+		if (b > bytes)
+			b = bytes;
+		if (a < b)
+			memcpy((char *)to + a, (const char *)from + a, (size_t)(b - a));
+	}
+	weft_barrier(r);
+}
+
+int weft_fail(WeftStatus *status, int code, const char *fmt, ...)
+{
+	if (status) {
+		va_list ap;
+		va_start(ap, fmt);
+		status->code = code;
+		vsnprintf(status->message, sizeof status->message, fmt, ap);
+		va_end(ap);
+	}
+	return code;
+}
+
+void weft_region_fail(WeftRegion *r, const char *fmt, ...)
+{
+	RegionShared *s = r->shared;
+	if (atomic_exchange(&s->asserted, 1) || !s->status)
+		return;
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(s->status->message, sizeof s->status->message, fmt, ap);
+	va_end(ap);
+}
+
+static void body(void *arg, int32_t i, int32_t n)
+{
+	RegionShared *s = arg;
+	WeftRegion r = {s, i, n};
+	s->entry->run_fn(&r, s->buf, s->slot);
+}
+
+int region_run(RegionShared *s, const WeftThreads *t, int32_t n)
+{
+	n = n < 1 ? 1 : n > WEFT_MAX_THREADS ? WEFT_MAX_THREADS : n;
+	s->arrived = s->generation = s->sleepers = 0;
+	s->asserted = 0;
+	s->failed = UINT64_MAX;
+	for (int32_t i = 0; i < n; i++)
+		s->lane[i].next = 0;
+	if (n == 1)
+		body(s, 0, 1);
+	else
+		t->parallel(t->user, n, body, s);
+	if (s->asserted) {
+		if (s->status)
+			s->status->code = WEFT_ERR_CHECK;
+		return WEFT_ERR_CHECK;
+	}
+	uint64_t failed = s->failed;
+	if (failed == UINT64_MAX)
+		return WEFT_OK;
+	uint32_t call = (uint32_t)(failed >> 32), id = (uint32_t)failed;
+	const WeftEntry *e = s->entry;
+	return weft_fail(s->status, WEFT_ERR_CHECK, "%s: %s",
+	                 call < e->ncall ? e->call[call].name : e->name,
+	                 id < e->nmessage ? e->message[id] : "a check failed");
+}

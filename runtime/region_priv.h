@@ -1,0 +1,55 @@
+/* Private to the runtime: one call in progress, and sleeping. */
+#ifndef WEFT_RUNTIME_REGION_PRIV_H
+#define WEFT_RUNTIME_REGION_PRIV_H
+
+#include <stdatomic.h>
+
+#include "runtime.h"
+
+enum { WEFT_MAX_THREADS = 256 };
+
+typedef struct {
+	_Alignas(64) _Atomic int64_t next; /* tasks taken from this thread's share */
+} RegionLane;
+
+/* Shared by the threads of a call; lives on the caller's stack. */
+typedef struct {
+	const WeftEntry *entry;
+	void *const *buf;
+	const int64_t *slot;
+	WeftProfile profile;
+	void *profile_user;
+	WeftStatus *status;    /* of the caller; may be NULL */
+	int spin;              /* times to look before sleeping */
+	_Atomic int asserted;  /* 1: somebody is writing the status */
+	_Atomic uint64_t failed; /* smallest (call << 32 | check id); UINT64_MAX: none */
+	_Alignas(64) _Atomic uint32_t arrived;
+	_Alignas(64) _Atomic uint32_t generation;
+	_Atomic uint32_t sleepers;
+	RegionLane lane[WEFT_MAX_THREADS];
+} RegionShared;
+
+/* One thread's view of it. */
+struct WeftRegion {
+	RegionShared *shared;
+	int32_t i, n;
+};
+
+/* Execute the entry's run_fn on n threads of the provider. Returns the status code. */
+int region_run(RegionShared *, const WeftThreads *, int32_t n);
+
+/* Return soon after *p != old, at the latest when woken by wait_wake; may return early. */
+void wait_sleep(_Atomic uint32_t *p, uint32_t old);
+void wait_wake(_Atomic uint32_t *p);
+void wait_pause(void);
+
+/* The default provider; never NULL, needs no freeing. */
+const WeftThreads *threads_default(void);
+/* Processors this process may use. */
+int32_t threads_ncpu(void);
+/* Keep the OpenMP library loaded when the model is unloaded: its threads outlive the model. */
+void threads_pin(void);
+/* 0: fine; else the first needed feature that this processor lacks, in `missing`. */
+int cpu_lacks(const char *features, char missing[32]);
+
+#endif

@@ -1,0 +1,245 @@
+/* Thread providers: serial, a pool of POSIX threads, OpenMP. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "region_priv.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#endif
+#ifdef _OPENMP
+#include <dlfcn.h>
+#include <omp.h>
+#endif
+
+void wait_sleep(_Atomic uint32_t *p, uint32_t old)
+{
+#ifdef __linux__
+	syscall(SYS_futex, p, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);
+#else
+	(void)p, (void)old;
+	nanosleep(&(struct timespec){0, 50000}, NULL);
+#endif
+}
+
+void wait_wake(_Atomic uint32_t *p)
+{
+#ifdef __linux__
+	syscall(SYS_futex, p, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+#else
+	(void)p;
+#endif
+}
+
+void wait_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+int32_t threads_ncpu(void)
+{
+#ifdef __linux__
+	cpu_set_t set;
+	if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
+		return CPU_COUNT(&set);
+#endif
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+	return n < 1 ? 1 : (int32_t)n;
+}
+
+/* ---- serial ---- */
+
+static void serial_parallel(void *user, int32_t n, void (*body)(void *, int32_t, int32_t), void *arg)
+{
+	(void)user, (void)n;
+	body(arg, 0, 1);
+}
+
+/* ---- pool ---- */
+
+typedef struct {
+	WeftThreads api;
+	int32_t nworker, nstarted; /* the caller is the other thread */
+	int spin;
+	void (*body)(void *, int32_t, int32_t);
+	void *arg;
+	int32_t n;
+	_Atomic int busy, stop;
+	_Alignas(64) _Atomic uint32_t job;     /* counts jobs; workers wait for a change */
+	_Alignas(64) _Atomic uint32_t pending; /* workers that have not finished the job */
+	struct Worker {
+		pthread_t thread;
+		void *pool;
+		int32_t i;
+	} worker[];
+} Pool;
+
+/* Wait until *p != old. */
+static void wait_change(_Atomic uint32_t *p, uint32_t old, int spin)
+{
+	for (int k = 0; k < spin; k++) {
+		if (atomic_load_explicit(p, memory_order_acquire) != old)
+			return;
+		wait_pause();
+	}
+	while (atomic_load(p) == old)
+		wait_sleep(p, old);
+}
+
+static void *worker_main(void *arg)
+{
+	struct Worker *w = arg;
+	Pool *p = w->pool;
+	for (uint32_t seen = 0;; seen++) {
+		wait_change(&p->job, seen, p->spin);
+		if (atomic_load(&p->stop))
+			return NULL;
+		if (w->i < p->n)
+			p->body(p->arg, w->i, p->n);
+		if (atomic_fetch_sub(&p->pending, 1) == 1)
+			wait_wake(&p->pending);
+	}
+}
+
+static void pool_parallel(void *user, int32_t n, void (*body)(void *, int32_t, int32_t), void *arg)
+{
+	Pool *p = user;
+	/* Two callers at once: the second does without help rather than wait. */
+	if (n == 1 || atomic_exchange(&p->busy, 1)) {
+		body(arg, 0, 1);
+		return;
+	}
+	p->body = body;
+	p->arg = arg;
+	p->n = n > p->nworker + 1 ? p->nworker + 1 : n;
+	atomic_store(&p->pending, (uint32_t)p->nworker);
+	atomic_fetch_add(&p->job, 1);
+	wait_wake(&p->job);
+	body(arg, 0, p->n);
+	for (uint32_t left; (left = atomic_load(&p->pending)) != 0;)
+		wait_change(&p->pending, left, p->spin);
+	atomic_store(&p->busy, 0);
+}
+
+static void pool_free(Pool *p)
+{
+	atomic_store(&p->stop, 1);
+	atomic_fetch_add(&p->job, 1);
+	wait_wake(&p->job);
+	for (int32_t i = 0; i < p->nstarted; i++)
+		pthread_join(p->worker[i].thread, NULL);
+	free(p);
+}
+
+static WeftThreads *pool_new(int32_t n, WeftStatus *status)
+{
+	size_t bytes = sizeof(Pool) + (size_t)n * sizeof(struct Worker);
+	Pool *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
+	if (!p) {
+		weft_fail(status, WEFT_ERR_MEMORY, "no memory for a pool of %d threads", (int)n);
+		return NULL;
+	}
+	*p = (Pool){.api = {pool_parallel, p, n}, .nworker = n - 1, .n = 0};
+	p->spin = n <= threads_ncpu() ? 2000 : 0;
+	for (int32_t i = 0; i < n - 1; i++, p->nstarted++) {
+		p->worker[i] = (struct Worker){.pool = p, .i = i + 1};
+		if (pthread_create(&p->worker[i].thread, NULL, worker_main, &p->worker[i])) {
+			pool_free(p);
+			weft_fail(status, WEFT_ERR_MEMORY, "cannot start thread %d of %d", (int)i + 2,
+			          (int)n);
+			return NULL;
+		}
+	}
+	return &p->api;
+}
+
+/* ---- OpenMP ---- */
+
+#ifdef _OPENMP
+static void omp_parallel(void *user, int32_t n, void (*body)(void *, int32_t, int32_t), void *arg)
+{
+	(void)user;
+#pragma omp parallel num_threads(n)
+	body(arg, omp_get_thread_num(), omp_get_num_threads());
+}
+
+static const WeftThreads omp_threads = {omp_parallel, NULL, 0};
+
+const WeftThreads *threads_default(void)
+{
+	return &omp_threads;
+}
+
+void threads_pin(void)
+{
+	Dl_info info;
+	void *f;
+	*(int (**)(void)) & f = omp_get_max_threads;
+	if (dladdr(f, &info) && info.dli_fname) {
+		void *h = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+		if (h)
+			dlclose(h);
+	}
+}
+#else
+static const WeftThreads serial_threads = {serial_parallel, NULL, 1};
+
+const WeftThreads *threads_default(void)
+{
+	return &serial_threads;
+}
+
+void threads_pin(void) {}
+#endif
+
+/* ---- all of them ---- */
+
+WeftThreads *weft_rt_threads_new(WeftThreadsKind kind, int32_t n, WeftStatus *status)
+{
+	if (n < 0 || n > WEFT_MAX_THREADS) {
+		weft_fail(status, WEFT_ERR_ARGUMENT, "%d threads asked for, expected 0 to %d", (int)n,
+		          (int)WEFT_MAX_THREADS);
+		return NULL;
+	}
+#ifdef _OPENMP
+	if (n == 0 && kind == WEFT_THREADS_OPENMP)
+		n = omp_get_max_threads();
+#endif
+	if (n == 0)
+		n = threads_ncpu();
+	WeftThreads t = {serial_parallel, NULL, 1};
+#ifdef _OPENMP
+	if (kind == WEFT_THREADS_OPENMP)
+		t = (WeftThreads){omp_parallel, NULL, n};
+#else
+	if (kind == WEFT_THREADS_OPENMP)
+		kind = WEFT_THREADS_POOL;
+#endif
+	if (kind == WEFT_THREADS_POOL)
+		return pool_new(n, status);
+	WeftThreads *p = malloc(sizeof *p);
+	if (!p)
+		weft_fail(status, WEFT_ERR_MEMORY, "no memory for a thread provider");
+	else
+		*p = t;
+	return p;
+}
+
+void weft_rt_threads_free(WeftThreads *t)
+{
+	if (t && t->parallel == pool_parallel)
+		pool_free(t->user);
+	else
+		free(t);
+}

@@ -1,7 +1,4 @@
 /* The two calls of a model: sizes and run. What arrives is checked here, so that emitted code need not. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "instance_priv.h"
 
 #include <stdio.h>
@@ -56,7 +53,7 @@ static int check_dim(const WeftEntry *e, const WeftTensorInfo *info, uint32_t k,
 	const WeftSymbolInfo *s = &e->symbol[d->symbol];
 	Origin *o = &origin[d->symbol];
 	if (!o->info) {
-		char most[24] = "";
+		char most[32] = "";
 		*o = (Origin){info, k, n};
 		if (n >= s->lo && n <= s->hi)
 			return WEFT_OK;

@@ -1,7 +1,4 @@
 /* Instances: the weights, embedded or mapped, and the state. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "instance_priv.h"
 
 #include <dlfcn.h>
@@ -32,10 +29,9 @@ static int check_header(const WeftModel *m, const WeightHeader *h, uint64_t size
 	    h->bytes != m->weights_bytes)
 		return weft_fail(status, WEFT_ERR_FILE, "%s: weights of another model", path);
 	if (size - HEADER_BYTES < h->bytes)
-		return weft_fail(status, WEFT_ERR_FILE,
-		                 "%s: truncated: %llu bytes of weights, expected %llu", path,
-		                 (unsigned long long)(size - HEADER_BYTES),
-		                 (unsigned long long)h->bytes);
+		return weft_fail(status, WEFT_ERR_FILE, "%s: truncated: %llu bytes, expected %llu", path,
+		                 (unsigned long long)size,
+		                 (unsigned long long)h->bytes + HEADER_BYTES);
 	return WEFT_OK;
 }
 
@@ -43,14 +39,10 @@ static int map_weights(WeftInstance *in, const char *path, WeftStatus *status)
 {
 	struct stat st;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode)) {
-		int err = fd < 0 ? errno : EINVAL;
-		if (fd >= 0)
-			close(fd);
+	if (fd < 0)
 		return weft_fail(status, WEFT_ERR_FILE, "%s: cannot read the weights: %s", path,
-		                 strerror(err));
-	}
-	size_t size = (size_t)st.st_size;
+		                 strerror(errno));
+	size_t size = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? (size_t)st.st_size : 0;
 	void *p = size ? mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
 	close(fd);
 	if (p == MAP_FAILED)
@@ -135,13 +127,11 @@ int weft_rt_open(const WeftModel *m, const WeftOpen *o, WeftInstance **out, Weft
 	in->ncpu = threads_ncpu();
 	int code = find_weights(in, o, status);
 	code = code == WEFT_OK ? make_state(in, status) : code;
-	if (code != WEFT_OK) {
+	if (code != WEFT_OK)
 		weft_rt_close(in);
-		return code;
-	}
-	threads_pin();
-	*out = in;
-	return WEFT_OK;
+	else
+		threads_pin(), *out = in;
+	return code;
 }
 
 void weft_rt_close(WeftInstance *in)

@@ -1,10 +1,6 @@
 /* Regions: distribution of tasks, barriers, failures. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "region_priv.h"
 
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

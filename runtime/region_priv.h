@@ -2,6 +2,9 @@
 #ifndef WEFT_RUNTIME_REGION_PRIV_H
 #define WEFT_RUNTIME_REGION_PRIV_H
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include <stdatomic.h>
 
 #include "runtime.h"

@@ -1,8 +1,5 @@
 /* Rearranging a row-major tensor into a stored layout: the physical dimensions are walked from slowest to
  * fastest, so the result is written once, in order. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "runtime.h"
 
 #include <string.h>

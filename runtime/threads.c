@@ -1,7 +1,4 @@
 /* Thread providers: serial, a pool of POSIX threads, OpenMP. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "region_priv.h"
 
 #include <limits.h>

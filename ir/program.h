@@ -51,4 +51,9 @@ typedef struct Program {
 	double flops;            /* at hint sizes */
 } Program;
 
+/* An empty program: message[0] exists. */
+Program *program_new(Ir *, const char *name);
+/* Adds a message; returns its number. Texts of assertions may hold %lld for the statement's arguments. */
+uint32_t program_message(Program *, const char *text);
+
 #endif

@@ -17,7 +17,7 @@ typedef struct { uint32_t i; } ConstId;
 typedef struct Graph Graph;
 typedef uint16_t Op; /* index into the op table, see ir/op.h; OP_none is 0 */
 
-enum { MAX_RANK = 12 };
+enum { MAX_RANK = 12, MAX_ARGS = 64 }; /* arguments of a schema */
 
 /* ---- types ---- */
 
@@ -92,6 +92,9 @@ Sym type_numel(const Ir *, TypeId);
 
 /* Interned tuple of n attributes, one slot per schema argument (see ir/op.h). List contents are copied. */
 AttrId ir_attrs(Ir *, uint32_t n, const Attr *);
+/* Slot k of a tuple; every slot of the empty tuple is ATTR_none. Valid as long as the Ir. */
+const Attr *ir_attr(const Ir *, AttrId, uint32_t k);
+bool attr_equal(const Attr *, const Attr *); /* graphs by identity, floats by bits */
 LocId ir_loc(Ir *, const char *text); /* "net.py:12" */
 const char *ir_loc_text(const Ir *, LocId); /* "" when unknown */
 ConstId ir_const(Ir *, Const);
@@ -155,6 +158,11 @@ struct Graph {
 	ARRAY(GraphOutput) output;
 	/* Conditions on symbols that must hold at entry: sym == 0 means violated; text for the message. */
 	ARRAY(struct GraphGuard) guard;
+	/* Private to graph.c. */
+	Intern names;              /* ever given to a node; name_uses counts how often */
+	ARRAY(uint32_t) name_uses; /* by name id */
+	uint32_t *number;          /* of unnamed nodes in program order, valid while `numbered` */
+	bool numbered;
 };
 
 typedef enum { GUARD_EQ, GUARD_NE, GUARD_LE } GuardKind;
@@ -163,6 +171,8 @@ struct GraphGuard {
 	Sym a, b; /* a == b, a != b, a <= b */
 	const char *why;
 };
+
+typedef struct GraphGuard GraphGuard;
 
 Graph *graph_new(Ir *, const char *name);
 /* Insert before `before` (none: at the end). Operands may be none for absent optional tensors. */
@@ -174,13 +184,19 @@ void graph_replace(Graph *, Node old, Node new);
 /* The node must have no readers. */
 void graph_erase(Graph *, Node);
 void graph_set_operand(Graph *, Node user, uint32_t k, Node def);
+/* Characters other than [A-Za-z0-9_.$] become "_"; a name that is taken gets a number appended. */
 void graph_set_name(Graph *, Node, const char *);
 const char *graph_name(Graph *, Node); /* "conv2d_3" or "17"; never NULL */
+/* Require a condition at entry; one that is provably true or already there is not added. */
+void graph_guard(Graph *, GuardKind, Sym a, Sym b, const char *why);
 /* Remove nodes without readers and without effects, inputs excepted. True if any went. */
 bool graph_dce(Graph *);
+/* Subgraphs are cloned too: no two nodes share one. */
 Graph *graph_clone(const Graph *);
 /* Append the body of `src` with inputs replaced by arg[k]; out[k] receives the outputs. */
 void graph_inline(Graph *dst, Node before, const Graph *src, const Node *arg, Node *out);
+/* Same nodes in the same order, names, types, attributes, inputs, outputs, guards. One Ir only. */
+bool graph_equal(const Graph *, const Graph *);
 
 static inline const NodeData *node_data(const Graph *g, Node n) { return &g->node.data[n.i]; }
 static inline Op node_op(const Graph *g, Node n) { return g->node.data[n.i].op; }
@@ -201,6 +217,7 @@ static inline uint32_t node_rank(const Graph *g, Node n) { return node_type(g, n
 static inline Sym node_dim(const Graph *g, Node n, uint32_t k) { return node_type(g, n)->dim[k]; }
 uint32_t node_nuses(const Graph *, Node); /* readers, a graph output counts as one */
 bool node_is_output(const Graph *, Node);
+bool node_has_effect(const Graph *, Node); /* its own or a subgraph's */
 
 /* Attribute by schema argument name; a bug when the schema has none of that name. */
 const Attr *node_attr(const Graph *, Node, const char *name);

@@ -1,0 +1,76 @@
+/* The skeleton of every graph: inputs, constants, tuples and their elements. The interpreter, inlining
+ * and the printer know these four by name; they have no .eval. */
+#include "ir/op.h"
+
+static TypeId infer_input(Graph *g, Op op, const Node *in, uint32_t nin, AttrId attr,
+                          const char *where)
+{
+	(void)op, (void)in, (void)nin, (void)attr;
+	ctx_error(g->ir->ctx, where, "input: made by graph_add_input only");
+	return (TypeId){0};
+}
+
+OP(input) {
+	.schema = "input() -> Tensor",
+	.doc = "an argument of the graph",
+	.infer = infer_input,
+};
+
+static TypeId infer_constant(Graph *g, Op op, const Node *in, uint32_t nin, AttrId attr,
+                             const char *where)
+{
+	(void)op, (void)in, (void)nin, (void)where;
+	const Const *c = ir_const_of(g->ir, ir_attr(g->ir, attr, 0)->c);
+	return ir_type_ints(g->ir, c->dtype, c->rank, c->dim);
+}
+
+OP(constant) {
+	.schema = "constant(*, const value) -> Tensor",
+	.doc = "a constant of the model, by reference",
+	.infer = infer_constant,
+};
+
+static TypeId infer_tuple(Graph *g, Op op, const Node *in, uint32_t nin, AttrId attr,
+                          const char *where)
+{
+	(void)op, (void)attr;
+	TypeId *elem = ARENA_ARRAY(g->ir->ctx->scratch, TypeId, nin);
+	for (uint32_t k = 0; k < nin; k++) {
+		if (!in[k].i || !node_type_id(g, in[k]).i) {
+			ctx_error(g->ir->ctx, where, "tuple: element %u has no value", k);
+			return (TypeId){0};
+		}
+		elem[k] = node_type_id(g, in[k]);
+	}
+	return ir_tuple(g->ir, nin, elem);
+}
+
+OP(tuple) {
+	.schema = "tuple(Tensor[] xs) -> Tensor[]",
+	.doc = "several values as one",
+	.infer = infer_tuple,
+};
+
+static TypeId infer_get(Graph *g, Op op, const Node *in, uint32_t nin, AttrId attr,
+                        const char *where)
+{
+	(void)op, (void)nin;
+	Ir *ir = g->ir;
+	const Type *t = node_type(g, in[0]);
+	int64_t k;
+	if (t->dtype != DT_none || !node_type_id(g, in[0]).i) {
+		ctx_error(ir->ctx, where, "get: expected a tuple, got a tensor");
+		return (TypeId){0};
+	}
+	if (!sym_is_const(ir->syms, ir_attr(ir, attr, 1)->s, &k) || k < 0 || k >= (int64_t)t->n) {
+		ctx_error(ir->ctx, where, "get: expected an index below %u", t->n);
+		return (TypeId){0};
+	}
+	return t->elem[k];
+}
+
+OP(get) {
+	.schema = "get(Tensor x, *, int index) -> Tensor",
+	.doc = "an element of a tuple",
+	.infer = infer_get,
+};

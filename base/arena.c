@@ -1,0 +1,181 @@
+#include "base/arena.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGN = 16, FIRST_BLOCK = 16 << 10, LAST_BLOCK = 1 << 20 };
+
+/* The bytes follow the header. Free bytes of a block are zero. */
+typedef struct Block {
+	struct Block *prev;
+	size_t start; /* arena->used when the block was made */
+	size_t fill, size;
+} Block;
+_Static_assert(sizeof(Block) % ALIGN == 0, "data behind the header is aligned");
+
+struct Arena {
+	jmp_buf *unwind;
+	Block *head;  /* small allocations come from here */
+	Block *large; /* one allocation each */
+	size_t used;
+	size_t next_size;
+};
+
+static _Thread_local size_t fail_after;
+
+void arena_fail_after(size_t n)
+{
+	fail_after = n;
+}
+
+static void *zeroed(size_t n)
+{
+	if (fail_after && --fail_after == 0)
+		return NULL;
+	return calloc(1, n);
+}
+
+static _Noreturn void out_of_memory(Arena *a)
+{
+	if (!a->unwind)
+		abort();
+	longjmp(*a->unwind, UNWIND_OOM);
+}
+
+Arena *arena_new(jmp_buf *unwind)
+{
+	Arena *a = zeroed(sizeof *a);
+	if (!a)
+		return NULL;
+	a->unwind = unwind;
+	a->next_size = FIRST_BLOCK;
+	return a;
+}
+
+static Block *free_blocks(Block *b, const Block *stop)
+{
+	while (b != stop) {
+		Block *prev = b->prev;
+		free(b);
+		b = prev;
+	}
+	return b;
+}
+
+void arena_free(Arena *a)
+{
+	if (!a)
+		return;
+	free_blocks(a->head, NULL);
+	free_blocks(a->large, NULL);
+	free(a);
+}
+
+static Block *block_new(Arena *a, size_t size, Block *prev)
+{
+	Block *b = zeroed(sizeof *b + size);
+	if (!b)
+		out_of_memory(a);
+	b->prev = prev;
+	b->start = a->used;
+	b->size = size;
+	return b;
+}
+
+static Block *block_with_room(Arena *a, size_t n)
+{
+	if (a->head && a->head->size - a->head->fill >= n)
+		return a->head;
+	if (n > a->next_size / 4)
+		return a->large = block_new(a, n, a->large);
+	a->head = block_new(a, a->next_size, a->head);
+	if (a->next_size < LAST_BLOCK)
+		a->next_size *= 2;
+	return a->head;
+}
+
+void *arena_alloc(Arena *a, size_t n)
+{
+	if (n > SIZE_MAX / 2)
+		out_of_memory(a);
+	n = n ? (n + ALIGN - 1) & ~(size_t)(ALIGN - 1) : ALIGN;
+	Block *b = block_with_room(a, n);
+	char *p = (char *)(b + 1) + b->fill;
+	b->fill += n;
+	a->used += n;
+	return p;
+}
+
+void *arena_calloc(Arena *a, size_t n, size_t size)
+{
+	size_t bytes;
+	if (__builtin_mul_overflow(n, size, &bytes))
+		out_of_memory(a);
+	return arena_alloc(a, bytes);
+}
+
+void *arena_dup(Arena *a, const void *p, size_t n)
+{
+	void *copy = arena_alloc(a, n);
+	if (n)
+		memcpy(copy, p, n);
+	return copy;
+}
+
+char *arena_strdup(Arena *a, const char *s)
+{
+	return arena_strndup(a, s, strlen(s));
+}
+
+char *arena_strndup(Arena *a, const char *s, size_t n)
+{
+	if (n == SIZE_MAX)
+		out_of_memory(a);
+	char *copy = arena_alloc(a, n + 1);
+	if (n)
+		memcpy(copy, s, n);
+	return copy;
+}
+
+char *arena_printf(Arena *a, const char *fmt, ...)
+{
+	va_list args, again;
+	va_start(args, fmt);
+	va_copy(again, args);
+	int n = vsnprintf(NULL, 0, fmt, args);
+	va_end(args);
+	char *s = arena_alloc(a, n < 0 ? 1 : (size_t)n + 1);
+	if (n > 0)
+		vsnprintf(s, (size_t)n + 1, fmt, again);
+	va_end(again);
+	return s;
+}
+
+ArenaMark arena_mark(const Arena *a)
+{
+	return (ArenaMark){a->head, a->used};
+}
+
+void arena_release(Arena *a, ArenaMark m)
+{
+	a->head = free_blocks(a->head, m.block);
+	while (a->large && a->large->start >= m.used)
+		a->large = free_blocks(a->large, a->large->prev);
+	a->used = m.used;
+	if (!a->head)
+		return;
+	/* What the head held at the mark: all bytes since it was made but those of large blocks. */
+	size_t fill = m.used - a->head->start;
+	for (const Block *b = a->large; b && b->start >= a->head->start; b = b->prev)
+		fill -= b->fill;
+	memset((char *)(a->head + 1) + fill, 0, a->head->fill - fill);
+	a->head->fill = fill;
+}
+
+size_t arena_used(const Arena *a)
+{
+	return a->used;
+}

@@ -1,0 +1,92 @@
+#include "base/ctx.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+Ctx *ctx_new(void)
+{
+	Ctx *ctx = calloc(1, sizeof *ctx);
+	if (!ctx)
+		return NULL;
+	ctx->arena = arena_new(&ctx->unwind);
+	ctx->scratch = arena_new(&ctx->unwind);
+	if (ctx->arena && ctx->scratch)
+		return ctx;
+	ctx_free(ctx);
+	return NULL;
+}
+
+void ctx_free(Ctx *ctx)
+{
+	if (!ctx)
+		return;
+	for (const CtxCleanup *c = ctx->cleanup; c; c = c->next)
+		c->run(c->arg);
+	arena_free(ctx->arena);
+	arena_free(ctx->scratch);
+	free(ctx);
+}
+
+void ctx_defer(Ctx *ctx, void (*run)(void *), void *arg)
+{
+	CtxCleanup *c = ARENA_NEW(ctx->arena, CtxCleanup);
+	*c = (CtxCleanup){run, arg, ctx->cleanup};
+	ctx->cleanup = c;
+}
+
+static void add_diag(Ctx *ctx, Severity severity, const char *where, const char *fmt, va_list args)
+{
+	Text text;
+	text_init(&text, ctx->arena);
+	text_vprintf(&text, fmt, args);
+	if (!where)
+		where = ctx->file;
+	Diag *d = ARENA_NEW(ctx->arena, Diag);
+	*d = (Diag){severity, where ? arena_strdup(ctx->arena, where) : NULL, text.data, NULL};
+	if (ctx->last)
+		ctx->last->next = d;
+	else
+		ctx->first = d;
+	ctx->last = d;
+	ctx->nerror += severity == DIAG_ERROR;
+}
+
+bool ctx_error(Ctx *ctx, const char *where, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	add_diag(ctx, DIAG_ERROR, where, fmt, args);
+	va_end(args);
+	return false;
+}
+
+void ctx_warn(Ctx *ctx, const char *where, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	add_diag(ctx, DIAG_WARNING, where, fmt, args);
+	va_end(args);
+}
+
+void ctx_bug(Ctx *ctx, const char *fmt, ...)
+{
+	size_t size = sizeof ctx->bug_text;
+	int n = snprintf(ctx->bug_text, size, "internal error%s%s: ", ctx->pass ? " in " : "",
+	        ctx->pass ? ctx->pass : "");
+	size_t at = n < 0 ? 0 : (size_t)n < size ? (size_t)n : size - 1;
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(ctx->bug_text + at, size - at, fmt, args);
+	va_end(args);
+	longjmp(ctx->unwind, UNWIND_BUG);
+}
+
+void ctx_print(const Ctx *ctx, Text *out)
+{
+	static const char *const word[] = {"error", "warning", "note"};
+	for (const Diag *d = ctx->first; d; d = d->next) {
+		if (d->where)
+			text_printf(out, "%s: ", d->where);
+		text_printf(out, "%s: %s\n", word[d->severity], d->text);
+	}
+}

@@ -1,0 +1,168 @@
+/* The compiler as a library: load a model file, transform it, compile it, look into it.
+ *
+ *     Weft *w = weft_new();
+ *     WeftGraph *g = weft_load(w, "model.pt2");
+ *     WeftOptions o = {.size = sizeof o};
+ *     if (g && weft_compile(w, g, &o, "model.so")) ...
+ *     else fputs(weft_messages(w), stderr);
+ *     weft_free(w);
+ *
+ * A Weft is one compilation: it owns everything obtained through it (texts, tensors, graphs) until
+ * weft_free. Functions return NULL or false after recording a message; nothing prints, nothing exits. A
+ * Weft is used by one thread at a time; different ones share nothing. After running out of memory or an
+ * internal error only weft_messages and weft_free are useful. */
+#ifndef WEFT_H
+#define WEFT_H
+
+#include <stdbool.h>
+
+#include "weft_model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEFT_VERSION "0.1.0"
+
+typedef struct Weft Weft;
+typedef struct WeftGraph WeftGraph;
+
+Weft *weft_new(void); /* NULL: no memory */
+void weft_free(Weft *);
+
+/* ---- messages ---- */
+
+typedef enum { WEFT_ERROR, WEFT_WARNING, WEFT_NOTE } WeftSeverity;
+
+typedef struct {
+	WeftSeverity severity;
+	const char *where; /* "model.pt2: node conv2d_3 (net.py:12)" or "" */
+	const char *text;
+} WeftMessage;
+
+uint32_t weft_nmessages(const Weft *);
+/* The k-th; valid until the next call on the Weft. */
+WeftMessage weft_message(const Weft *, uint32_t k);
+/* All of them, one per line; "" when there are none. */
+const char *weft_messages(Weft *);
+
+/* ---- graphs ---- */
+
+/* A model file (.pt2) or the text form of a graph (anything else). */
+WeftGraph *weft_load(Weft *, const char *path);
+/* The same from memory: text form; name is used in messages. */
+WeftGraph *weft_parse(Weft *, const char *text, const char *name);
+/* A transform or pass by name ("canon", "cse", ...), in place; false: unknown, or refused with a message. */
+bool weft_transform(Weft *, WeftGraph *, const char *name);
+/* An independent copy. */
+WeftGraph *weft_copy_graph(Weft *, const WeftGraph *);
+
+/* ---- inspect ---- */
+
+/* The graph's text form; after: the pass to stop after (the graph itself is not changed), NULL: as is. */
+const char *weft_graph_text(Weft *, const WeftGraph *, const char *after);
+/* The graph in the language of graphviz. */
+const char *weft_graph_dot(Weft *, const WeftGraph *, const char *after);
+/* The passes in order, NULL-terminated. */
+const char *const *weft_passes(void);
+const WeftTensorInfo *weft_inputs(Weft *, const WeftGraph *, uint32_t *n);
+const WeftTensorInfo *weft_outputs(Weft *, const WeftGraph *, uint32_t *n);
+const WeftSymbolInfo *weft_symbols(Weft *, const WeftGraph *, uint32_t *n);
+/* Conditions on symbols that are checked at entry, as text. */
+const char *const *weft_guards(Weft *, const WeftGraph *, uint32_t *n);
+typedef struct {
+	const char *name; /* "aten.conv2d" */
+	uint32_t count;
+} WeftOpCount;
+/* Sorted by count, then name. */
+const WeftOpCount *weft_operators(Weft *, const WeftGraph *, uint32_t *n);
+uint64_t weft_weight_bytes(const WeftGraph *);
+
+/* ---- interpret ---- */
+
+/* Run the reference interpreter. Inputs are row-major. The outputs (weft_outputs gives their number) are
+ * row-major and belong to the Weft until weft_release. */
+bool weft_interpret(Weft *, WeftGraph *, const WeftTensor *inputs, uint32_t n, WeftTensor *outputs);
+/* Free the outputs of all interpretations so far. */
+void weft_release(Weft *);
+
+/* ---- compile ---- */
+
+typedef enum {
+	WEFT_WEIGHTS_EMBED, /* within the shared object */
+	WEFT_WEIGHTS_FILE   /* MODEL.weights beside it, page-aligned, mapped when opened */
+} WeftWeights;
+
+typedef void (*WeftProgress)(void *user, const char *phase, uint32_t done, uint32_t total);
+
+typedef struct {
+	uint32_t size;        /* of this structure */
+	const char *target;   /* "native" (NULL), "x86-64-v2", "-v3", "-v4", "generic-c" */
+	WeftWeights weights;
+	bool replaceable;     /* keep parameters replaceable at run time: nothing is folded into them */
+	bool op_by_op;        /* no fusion: each operator is a kernel of its own */
+	bool no_cache;        /* do not look into or add to the cache of objects */
+	bool no_openmp;
+	uint32_t jobs;        /* compiler processes at once; 0: one per processor */
+	const char *cc;       /* NULL: $CC, else cc */
+	const char *symbol;   /* name of the exported function; NULL: weft_model */
+	const char *name;     /* of the model; NULL: from the file name */
+	const char *dump;     /* record the graph after this pass for weft_dump; "all" */
+	WeftProgress progress; /* may be NULL */
+	void *progress_user;
+} WeftOptions;
+
+typedef enum { WEFT_EMIT_C, WEFT_EMIT_HEADER, WEFT_EMIT_IR, WEFT_EMIT_PROGRAM, WEFT_EMIT_LOOPS } WeftEmit;
+
+/* Write a shared object (whole or not at all). */
+bool weft_compile(Weft *, const WeftGraph *, const WeftOptions *, const char *path);
+/* Write something else: a folder for WEFT_EMIT_C, else a file. */
+bool weft_emit(Weft *, const WeftGraph *, const WeftOptions *, WeftEmit, const char *path);
+/* What the dump option asked for, in the last compilation. */
+const char *weft_dump(Weft *);
+
+typedef struct {
+	const char *name, *algorithm, *function; /* of the call; the distinct kernel it runs */
+	double flops, bytes;
+} WeftKernelInfo;
+
+typedef struct {
+	const char *name; /* "lower", "cc", ... */
+	double seconds;
+} WeftPhaseTime;
+
+/* What the last compilation of this Weft did. */
+typedef struct {
+	uint32_t operators, kernels, distinct, objects, cached; /* calls; translation units, of them cached */
+	double flops;
+	uint64_t weight_bytes, workspace_bytes, code_bytes;
+	uint32_t nphase;
+	const WeftPhaseTime *phase;
+	uint32_t nkernel;
+	const WeftKernelInfo *kernel;
+} WeftReport;
+const WeftReport *weft_report(Weft *); /* NULL: none yet */
+/* Kernels with algorithm and reason, without running a C compiler; see weft_report. */
+bool weft_plan(Weft *, const WeftGraph *, const WeftOptions *);
+
+/* ---- tensor files ---- */
+
+typedef struct WeftTensors WeftTensors;
+
+/* .safetensors, .npz or .npy (one tensor named after the file), by extension. Complex tensors stored as
+ * real pairs and listed in the metadata become complex. */
+WeftTensors *weft_tensors_read(Weft *, const char *path);
+WeftTensors *weft_tensors_new(Weft *);
+uint32_t weft_tensors_count(const WeftTensors *);
+const char *weft_tensors_name(const WeftTensors *, uint32_t k); /* numbers in names sort as numbers */
+const WeftTensor *weft_tensors_at(const WeftTensors *, uint32_t k);
+const WeftTensor *weft_tensors_find(const WeftTensors *, const char *name);
+const char *weft_tensors_meta(const WeftTensors *, const char *key);
+/* The tensor's data must live until the file is written. */
+bool weft_tensors_add(Weft *, WeftTensors *, const char *name, const WeftTensor *);
+bool weft_tensors_write(Weft *, const WeftTensors *, const char *path); /* .safetensors, .npz, .npy */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,321 @@
+/* sizes and run on a model written by hand: y[n, 2] = 2 * x[n, 2] + w; what is refused and how it is said. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "runtime/instance_priv.h"
+
+static int kernel(const WeftFrame *f, int64_t begin, int64_t end)
+{
+	const float *x = f->buf[0], *w = f->buf[2];
+	float *y = f->buf[1];
+	for (int64_t i = begin; i < end; i++)
+		for (int k = 0; k < 2; k++)
+			y[2 * i + k] = 2 * x[2 * i + k] + w[k];
+	return 0;
+}
+
+static int sizes_fn(const int64_t *extent, int64_t *slot, WeftStatus *status)
+{
+	if (extent[0] == 13)
+		return weft_fail(status, WEFT_ERR_INPUT, "guard: n is %lld", (long long)extent[0]);
+	slot[0] = extent[0];
+	slot[1] = extent[0];
+	slot[2] = 2;
+	slot[3] = 100;
+	return WEFT_OK;
+}
+
+static void run_fn(WeftRegion *r, void *const *buf, const int64_t *slot)
+{
+	void *b[3] = {buf[0], buf[2], buf[3]};
+	memset(buf[4], 0, 100);
+	weft_phase(r, kernel, &(WeftFrame){b, slot}, 0, slot[0]);
+}
+
+#define F32 {WEFT_FLOAT, 32, 1}
+static const WeftDim dims[] = {{-1, 0, "n"}, {2, -1, "2"}};
+static const WeftTensorInfo inputs[] = {{"x", F32, 2, dims, 0}, {"other", F32, 1, dims, 0}};
+static const WeftTensorInfo outputs[] = {{"y", F32, 2, dims, 0}};
+static const WeftSymbolInfo symbols[] = {{"n", 1, 64}};
+static const WeftCallInfo calls[] = {{"double", "map", 4, 16}};
+static const WeftEntry entry = {
+        sizeof entry, "main", 0, 2, 1, 1, 1, inputs, outputs, symbols, calls, 4, WEFT_SIZES_BYTES(4, 3), 4,
+        sizes_fn, run_fn, NULL, 0};
+static const WeftEntry *const entries[] = {&entry};
+static const WeftManifest manifest = {"m", "0", "generic-c", "", "abc", "cc"};
+static const int64_t wdim[] = {2};
+static const WeftParamInfo params[] = {{"w", F32, 1, wdim, 0, NULL, 0, 8}};
+_Alignas(64) static const float weights[16] = {10, 20};
+static const WeftModel model = {
+        .size = sizeof model, .abi = WEFT_ABI_VERSION, .manifest = &manifest, .nentry = 1, .nparam = 1,
+        .entry = entries, .param = params, .replaceable = 1, .weights = weights, .weights_bytes = 64,
+        WEFT_RUNTIME_FUNCTIONS};
+
+typedef struct {
+	float x[200], y[200];
+	int64_t xs[2], os[1], ys[2], xstride[2];
+	WeftTensor in[2], out;
+	WeftInstance *inst;
+	WeftSizes *sizes;
+	WeftStatus status;
+	char work[4096];
+} Fix;
+
+static Fix *fix_new(int64_t n)
+{
+	Fix *f = calloc(1, sizeof *f);
+	f->xs[0] = f->ys[0] = f->os[0] = n;
+	f->xs[1] = f->ys[1] = 2;
+	for (int i = 0; i < 200; i++)
+		f->x[i] = (float)i;
+	f->in[0] = (WeftTensor){f->x, {WEFT_CPU, 0}, 2, F32, f->xs, NULL, 0};
+	f->in[1] = (WeftTensor){f->x, {WEFT_CPU, 0}, 1, F32, f->os, NULL, 0};
+	f->out = (WeftTensor){f->y, {WEFT_CPU, 0}, 2, F32, f->ys, NULL, 0};
+	assert_int_equal(model.open(&model, NULL, &f->inst, &f->status), WEFT_OK);
+	f->sizes = malloc(entry.sizes_bytes);
+	return f;
+}
+
+static void fix_free(Fix *f)
+{
+	model.close(f->inst);
+	free(f->sizes);
+	free(f);
+}
+
+static int fix_sizes(Fix *f)
+{
+	return model.sizes(f->inst, 0, f->in, f->sizes, &f->status);
+}
+
+static int fix_run(Fix *f, const WeftContext *c)
+{
+	return model.run(f->inst, f->sizes, f->in, &f->out, f->work + 3, c, &f->status);
+}
+
+static void test_run(void **state)
+{
+	(void)state;
+	Fix *f = fix_new(5);
+	assert_int_equal(fix_sizes(f), WEFT_OK);
+	assert_true(f->sizes->workspace_bytes >= 100 && f->sizes->workspace_bytes < 4000);
+	assert_int_equal(weft_output_shape(&entry, f->sizes, 0)[0], 5);
+	for (int32_t n = 0; n < 4; n++) {
+		memset(f->y, 0, sizeof f->y);
+		WeftContext c = {.size = sizeof c, .nthreads = n};
+		assert_int_equal(fix_run(f, &c), WEFT_OK);
+		for (int i = 0; i < 10; i++)
+			assert_true(f->y[i] == 2 * f->x[i] + (i % 2 ? 20 : 10));
+		assert_true(f->y[10] == 0);
+	}
+	fix_free(f);
+}
+
+static void expect_sizes(Fix *f, const char *message)
+{
+	assert_int_equal(fix_sizes(f), WEFT_ERR_INPUT);
+	assert_string_equal(f->status.message, message);
+}
+
+static void test_bad_inputs(void **state)
+{
+	(void)state;
+	Fix *f = fix_new(5);
+	f->xs[1] = 3;
+	expect_sizes(f, "input x: dimension 1 is 3, expected 2");
+	f->xs[1] = 2;
+	f->xs[0] = 65;
+	expect_sizes(f, "input x: dimension 0 (n) is 65, expected 1 to 64");
+	f->xs[0] = 6;
+	expect_sizes(f, "input other: dimension 0 (n) is 5, expected 6 as dimension 0 of input x");
+	f->in[0].ndim = 1;
+	expect_sizes(f, "input x has 1 dimensions, expected 2");
+	f->in[0].ndim = 2;
+	f->in[0].dtype.bits = 64;
+	expect_sizes(f, "input x has dtype f64, expected f32");
+	f->in[0].dtype.bits = 32;
+	f->xs[0] = f->os[0] = 13;
+	expect_sizes(f, "guard: n is 13");
+	fix_free(f);
+}
+
+static void test_bad_run(void **state)
+{
+	(void)state;
+	Fix *f = fix_new(5);
+	assert_int_equal(fix_sizes(f), WEFT_OK);
+	f->xs[0] = 4;
+	assert_int_equal(fix_run(f, NULL), WEFT_ERR_INPUT);
+	assert_string_equal(f->status.message,
+	                    "input x: dimension 0 is 4, expected 5 as found by sizes");
+	f->xs[0] = 5;
+	f->ys[1] = 3;
+	assert_int_equal(fix_run(f, NULL), WEFT_ERR_INPUT);
+	assert_string_equal(f->status.message,
+	                    "output y: dimension 1 is 3, expected 2 as found by sizes");
+	f->ys[1] = 2;
+	f->out.data = f->x + 2;
+	assert_int_equal(fix_run(f, NULL), WEFT_ERR_ARGUMENT);
+	assert_string_equal(f->status.message, "output y overlaps another tensor or the workspace");
+	f->out.data = NULL;
+	assert_int_equal(fix_run(f, NULL), WEFT_ERR_ARGUMENT);
+	f->out.data = (char *)f->y + 1;
+	assert_int_equal(fix_run(f, NULL), WEFT_ERR_INPUT);
+	fix_free(f);
+}
+
+static void test_strided(void **state)
+{
+	(void)state;
+	Fix *f = fix_new(5);
+	f->xstride[0] = 1;
+	f->xstride[1] = 5; /* transposed */
+	f->in[0].strides = f->xstride;
+	assert_int_equal(fix_sizes(f), WEFT_OK);
+	assert_int_equal(fix_run(f, NULL), WEFT_OK);
+	for (int i = 0; i < 10; i++)
+		assert_true(f->y[i] == 2 * f->x[i / 2 + i % 2 * 5] + (i % 2 ? 20 : 10));
+	WeftContext c = {.size = sizeof c, .flags = WEFT_STRICT};
+	assert_int_equal(fix_run(f, &c), WEFT_ERR_INPUT);
+	assert_string_equal(f->status.message, "input x is not row-major");
+	f->in[0].strides = NULL;
+	assert_int_equal(fix_sizes(f), WEFT_OK);
+	f->in[0].strides = f->xstride; /* sizes did not know */
+	assert_int_equal(fix_run(f, NULL), WEFT_ERR_INPUT);
+	fix_free(f);
+}
+
+static void count_call(void *user, uint32_t call, double seconds)
+{
+	assert_int_equal(call, 0);
+	assert_true(seconds >= 0);
+	++*(int *)user;
+}
+
+static void test_profile(void **state)
+{
+	(void)state;
+	Fix *f = fix_new(5);
+	int count = 0;
+	WeftContext c = {.size = sizeof c, .nthreads = 2, .profile = count_call, .profile_user = &count};
+	fix_sizes(f);
+	assert_int_equal(fix_run(f, &c), WEFT_OK);
+	assert_int_equal(count, 1);
+	fix_free(f);
+}
+
+static void test_set_weights(void **state)
+{
+	(void)state;
+	Fix *f = fix_new(5);
+	float w[2] = {-1, -2};
+	int64_t two = 2;
+	const char *name = "w", *wrong = "v";
+	WeftTensor t = {w, {WEFT_CPU, 0}, 1, F32, &two, NULL, 0};
+	fix_sizes(f);
+	assert_int_equal(model.set_weights(f->inst, 1, &wrong, &t, &f->status), WEFT_ERR_ARGUMENT);
+	assert_int_equal(model.set_weights(f->inst, 1, &name, &t, &f->status), WEFT_OK);
+	assert_int_equal(fix_run(f, NULL), WEFT_OK);
+	assert_true(f->y[0] == -1 && f->y[1] == 0);
+	two = 3;
+	assert_int_equal(model.set_weights(f->inst, 1, &name, &t, &f->status), WEFT_ERR_INPUT);
+	fix_free(f);
+}
+
+static void test_open_refuses(void **state)
+{
+	(void)state;
+	WeftInstance *in;
+	WeftStatus status;
+	WeftModel m = model;
+	m.abi = 99;
+	assert_int_equal(model.open(&m, NULL, &in, &status), WEFT_ERR_ABI);
+	m = model;
+	m.weights = NULL;
+	WeftOpen o = {.size = sizeof o, .weights_path = "no/such/file"};
+	assert_int_equal(model.open(&m, &o, &in, &status), WEFT_ERR_FILE);
+	assert_null(in);
+	o = (WeftOpen){.size = sizeof o, .weights = weights, .weights_bytes = 7};
+	assert_int_equal(model.open(&m, &o, &in, &status), WEFT_ERR_ARGUMENT);
+}
+
+static void write_file(const char *path, const void *data, size_t n)
+{
+	FILE *f = fopen(path, "wb");
+	assert_non_null(f);
+	fwrite(data, 1, n, f);
+	fclose(f);
+}
+
+static void test_weight_file(void **state)
+{
+	(void)state;
+	char path[] = "weightsXXXXXX", file[4096 + 64] = WEFT_WEIGHT_MAGIC;
+	int fd = mkstemp(path);
+	uint64_t bytes = 64;
+	WeftInstance *in;
+	WeftStatus status;
+	WeftModel m = model;
+	WeftOpen o = {.size = sizeof o, .weights_path = path};
+	assert_true(fd >= 0);
+	close(fd);
+	m.weights = NULL;
+	memcpy(file + 16, "abc", 4);
+	memcpy(file + 80, &bytes, 8);
+	memcpy(file + 4096, weights, 64);
+	write_file(path, file, sizeof file);
+	assert_int_equal(model.open(&m, &o, &in, &status), WEFT_OK);
+	assert_memory_equal(in->weights, weights, 64);
+	model.close(in);
+	write_file(path, file, sizeof file - 1);
+	assert_int_equal(model.open(&m, &o, &in, &status), WEFT_ERR_FILE);
+	file[16] = 'X';
+	write_file(path, file, sizeof file);
+	assert_int_equal(model.open(&m, &o, &in, &status), WEFT_ERR_FILE);
+	assert_non_null(strstr(status.message, "another model"));
+	write_file(path, file, 0);
+	assert_int_equal(model.open(&m, &o, &in, &status), WEFT_ERR_FILE);
+	unlink(path);
+}
+
+/* y[K/4][N][4] from x[N][K], K = 6 padded to 8. */
+static void test_relayout(void **state)
+{
+	(void)state;
+	float x[3 * 6], y[2 * 3 * 4];
+	const int64_t dim[] = {3, 6};
+	const WeftLayoutDim l[] = {{1, 4, 2, 2}, {0, 1, 3, 3}, {1, 1, 4, 4}};
+	for (int i = 0; i < 18; i++)
+		x[i] = (float)(i + 1);
+	memset(y, 0xff, sizeof y);
+	weft_relayout(y, x, 4, 2, dim, 3, l);
+	for (int b = 0; b < 2; b++)
+		for (int n = 0; n < 3; n++)
+			for (int k = 0; k < 4; k++) {
+				float want = b * 4 + k < 6 ? (float)(n * 6 + b * 4 + k + 1) : 0;
+				assert_true(y[(b * 3 + n) * 4 + k] == want);
+			}
+	float z[18];
+	weft_relayout(z, x, 4, 2, dim, 0, NULL);
+	assert_memory_equal(x, z, sizeof z);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_run),          cmocka_unit_test(test_bad_inputs),
+	        cmocka_unit_test(test_bad_run),      cmocka_unit_test(test_strided),
+	        cmocka_unit_test(test_profile),      cmocka_unit_test(test_set_weights),
+	        cmocka_unit_test(test_open_refuses), cmocka_unit_test(test_weight_file),
+	        cmocka_unit_test(test_relayout),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

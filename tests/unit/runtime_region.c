@@ -1,0 +1,179 @@
+/* Regions and thread providers: every task once, phases in order, failures that do not depend on timing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "runtime/region_priv.h"
+
+enum { TASKS = 1000, PHASES = 200 };
+
+static int add_one(const WeftFrame *f, int64_t begin, int64_t end)
+{
+	int64_t *x = f->buf[0];
+	for (int64_t i = begin; i < end; i++)
+		x[i] += 1;
+	return 0;
+}
+
+/* y[i] = sum of x[i-1..i+1]: wrong unless the phase before is complete. */
+static int smooth(const WeftFrame *f, int64_t begin, int64_t end)
+{
+	const int64_t *x = f->buf[0];
+	int64_t *y = f->buf[1], n = f->p[0];
+	for (int64_t i = begin; i < end; i++)
+		y[i] = (x[(i + n - 1) % n] + x[i] + x[(i + 1) % n]) % 1000003;
+	return 0;
+}
+
+static int fail_some(const WeftFrame *f, int64_t begin, int64_t end)
+{
+	for (int64_t i = begin; i < end; i++)
+		if (i % 10 == 7)
+			return (int)f->p[0];
+	return 0;
+}
+
+static void run_add(WeftRegion *r, void *const *buf, const int64_t *slot)
+{
+	(void)slot;
+	WeftFrame f = {buf, NULL};
+	for (int k = 0; k < PHASES; k++)
+		weft_phase(r, add_one, &f, 0, TASKS);
+}
+
+static void run_smooth(WeftRegion *r, void *const *buf, const int64_t *slot)
+{
+	for (int k = 0; k < PHASES; k++) {
+		void *b[2] = {buf[k % 2], buf[(k + 1) % 2]};
+		weft_phase(r, smooth, &(WeftFrame){b, slot}, 0, slot[0]);
+	}
+	weft_copy(r, buf[2], buf[PHASES % 2], slot[0] * 8);
+}
+
+static void run_fail(WeftRegion *r, void *const *buf, const int64_t *slot)
+{
+	(void)slot;
+	int64_t two = 2, one = 1;
+	weft_phase(r, add_one, &(WeftFrame){buf, NULL}, 0, TASKS);
+	weft_phase(r, fail_some, &(WeftFrame){buf, &two}, 1, TASKS);
+	weft_phase(r, fail_some, &(WeftFrame){buf, &one}, 2, TASKS);
+}
+
+static void run_assert(WeftRegion *r, void *const *buf, const int64_t *slot)
+{
+	(void)buf;
+	if (slot[0] != 3)
+		weft_region_fail(r, "slot is %lld, expected 3", (long long)slot[0]);
+}
+
+static const WeftCallInfo calls[] = {{"first", "", 0, 0}, {"second", "", 0, 0}, {"third", "", 0, 0}};
+static const char *const messages[] = {"", "one", "two"};
+
+static int execute(void (*run)(WeftRegion *, void *const *, const int64_t *), void *const *buf,
+                   const int64_t *slot, const WeftThreads *t, int32_t n, WeftStatus *status)
+{
+	WeftEntry e = {.size = sizeof e, .name = "main", .ncall = 3, .call = calls};
+	e.run_fn = run;
+	e.message = messages;
+	e.nmessage = 3;
+	RegionShared s;
+	memset(&s, 0, sizeof s);
+	s.entry = &e;
+	s.buf = buf;
+	s.slot = slot;
+	s.status = status;
+	s.spin = 50;
+	return region_run(&s, t, n);
+}
+
+static void check_provider(WeftThreadsKind kind, int32_t n)
+{
+	WeftStatus status = {0};
+	WeftThreads *t = weft_rt_threads_new(kind, n, &status);
+	assert_non_null(t);
+	static int64_t x[TASKS], y[TASKS], out[TASKS], serial[TASKS];
+	memset(x, 0, sizeof x);
+	assert_int_equal(execute(run_add, (void *[]){x}, NULL, t, n, &status), WEFT_OK);
+	for (int i = 0; i < TASKS; i++)
+		assert_int_equal(x[i], PHASES);
+	for (int64_t tasks = 1; tasks <= TASKS; tasks = tasks * 3 + 1) {
+		for (int64_t i = 0; i < TASKS; i++)
+			x[i] = i * i, y[i] = 0;
+		execute(run_smooth, (void *[]){x, y, serial}, &tasks, t, 1, &status);
+		for (int64_t i = 0; i < TASKS; i++)
+			x[i] = i * i, y[i] = 0;
+		execute(run_smooth, (void *[]){x, y, out}, &tasks, t, n, &status);
+		assert_memory_equal(out, serial, (size_t)tasks * 8);
+	}
+	for (int k = 0; k < 20; k++) {
+		assert_int_equal(execute(run_fail, (void *[]){x}, NULL, t, n, &status), WEFT_ERR_CHECK);
+		assert_string_equal(status.message, "second: two");
+	}
+	int64_t slot = 5;
+	assert_int_equal(execute(run_assert, NULL, &slot, t, n, &status), WEFT_ERR_CHECK);
+	assert_string_equal(status.message, "slot is 5, expected 3");
+	weft_rt_threads_free(t);
+}
+
+static void test_serial(void **state)
+{
+	(void)state;
+	check_provider(WEFT_THREADS_SERIAL, 4);
+}
+
+static void test_pool(void **state)
+{
+	(void)state;
+	for (int32_t n = 1; n <= 7; n++)
+		check_provider(WEFT_THREADS_POOL, n);
+}
+
+static void test_openmp(void **state)
+{
+	(void)state;
+	for (int32_t n = 1; n <= 5; n++)
+		check_provider(WEFT_THREADS_OPENMP, n);
+}
+
+static void test_bad_count(void **state)
+{
+	(void)state;
+	WeftStatus status = {0};
+	assert_null(weft_rt_threads_new(WEFT_THREADS_POOL, -1, &status));
+	assert_int_equal(status.code, WEFT_ERR_ARGUMENT);
+	assert_null(weft_rt_threads_new(WEFT_THREADS_POOL, 100000, &status));
+}
+
+/* A pool whose threads are taken runs the second call on the caller's thread. */
+static void nested(void *arg, int32_t i, int32_t n)
+{
+	(void)n;
+	if (i)
+		return;
+	int64_t x[TASKS] = {0};
+	assert_int_equal(execute(run_add, (void *[]){x}, NULL, arg, 3, NULL), WEFT_OK);
+	assert_int_equal(x[TASKS - 1], PHASES);
+}
+
+static void test_busy_pool(void **state)
+{
+	(void)state;
+	WeftThreads *t = weft_rt_threads_new(WEFT_THREADS_POOL, 3, NULL);
+	t->parallel(t->user, 3, nested, t);
+	weft_rt_threads_free(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_serial),    cmocka_unit_test(test_pool),
+	        cmocka_unit_test(test_openmp),    cmocka_unit_test(test_bad_count),
+	        cmocka_unit_test(test_busy_pool),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

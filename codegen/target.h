@@ -1,0 +1,41 @@
+/* Target descriptions: what schedules and emitters need to know about the machine compiled for. */
+#ifndef WEFT_CODEGEN_TARGET_H
+#define WEFT_CODEGEN_TARGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ir/dtype.h"
+
+/* How a vector of bools is held: not at all (one lane only), as an i32 vector of 0 and -1, in a mask
+ * register. */
+typedef enum { MASK_NONE, MASK_VECTOR, MASK_BITS } MaskKind;
+
+typedef struct Target {
+	const char *name;      /* "x86-64-v3" */
+	const char *family;    /* "x86-64", "generic": packed weights are shared within a family */
+	uint32_t vector_bytes; /* widest register; 0: plain scalar code */
+	uint32_t nvreg;        /* vector registers */
+	bool has_fma;          /* else schedules use mul and add; fma still works, slowly and exactly */
+	MaskKind masks;
+	bool masked_memory;    /* masked loads and stores of 4- and 8-byte elements are cheap */
+	uint32_t l1, l2;       /* data cache bytes of one core */
+	const char *features;  /* what the processor must have: "avx2 fma"; for the manifest */
+	const char *flags;     /* of the C compiler, beside the common ones */
+} Target;
+
+/* By name; "native" is the best level this processor has. NULL when unknown. */
+const Target *target_find(const char *name);
+/* In order of increasing capability; NULL after the last. */
+const Target *target_at(uint32_t k);
+/* This process can run code compiled for it. */
+bool target_runs_here(const Target *);
+/* Elements of that compute dtype in one register; 1 for scalar targets. */
+uint32_t target_lanes(const Target *, DType);
+/* The lane count of vectorised kernels: all vector values of one kernel have it, whatever their dtype;
+ * wider values take several registers. That of f32. */
+uint32_t target_width(const Target *);
+/* Compiler flags for every target: no fast-math, no contraction. */
+const char *target_common_flags(void);
+
+#endif

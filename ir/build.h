@@ -19,6 +19,16 @@ typedef enum {
 const char *reduce_name(ReduceKind);
 bool reduce_parse(const char *, ReduceKind *);
 
+/* ATen's type promotion: tensors with dims outrank 0-d ones, and those Python scalars, except that a
+ * higher category (bool < int < float < complex) always wins. Start from zeros. */
+typedef struct {
+	DType dim, zero, weak;
+} Promotion;
+void promote_tensor(Promotion *, DType, uint32_t rank);
+void promote_weak(Promotion *, DType); /* a Python scalar: DT_bool, DT_i64 or any float (f32 then) */
+DType promote_result(const Promotion *);
+DType b_promote(const Build *, const Node *x, uint32_t n); /* of nodes, none skipped */
+
 /* Any op, attributes given per schema argument in order (tensor slots are ATTR_none, a Tensor[] slot an
  * int with the count). Infers the type of primitives and scalar ops; composites are expanded at once
  * when they have no .infer. */
@@ -27,6 +37,10 @@ Node b_node(Build *, Op, const Node *in, uint32_t nin, const Attr *attr, uint32_
 /* Constants. */
 Node b_full(Build *, DType, double v, uint32_t rank, const Sym *dim); /* a splat */
 Node b_full_int(Build *, DType, int64_t v, uint32_t rank, const Sym *dim);
+/* v: ATTR_bool, ATTR_int (symbolic too) or ATTR_float, converted to the dtype. */
+Node b_full_attr(Build *, DType, Attr v, uint32_t rank, const Sym *dim);
+/* The value of a splat (looks through nothing else); false for other nodes. */
+bool b_splat(const Build *, Node, Attr *v);
 Node b_scalar(Build *, DType, double v); /* 0-d */
 Node b_iota(Build *, DType, Sym n);      /* [n]: 0, 1, ... */
 Node b_const(Build *, ConstId);
@@ -39,6 +53,10 @@ Node b_bin(Build *, Op, Node x, Node y);
 Node b_select(Build *, Node cond, Node yes, Node no);
 Node b_bin_scalar(Build *, Op, Node x, double v); /* v takes x's dtype */
 Node b_convert(Build *, Node x, DType); /* x itself when equal */
+
+/* The broadcast shape of several nodes (none skipped). Extents that may or may not be equal are made
+ * equal by a guard of the graph. False after an error. dim has room for MAX_RANK. */
+bool b_common_shape(Build *, const Node *x, uint32_t n, uint32_t *rank, Sym *dim);
 
 /* Index maps. Dims may be negative where a dim is an int. */
 Node b_broadcast(Build *, Node x, uint32_t rank, const Sym *dim); /* aligned at the right, like expand */

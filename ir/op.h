@@ -85,7 +85,10 @@ typedef struct {
 
 #include "oplist.h" /* generated: enum { OP_none, OP_input, ..., OP_COUNT } and the op_* externs */
 
-/* Parse all schemas and scalar functions. Once per process, thread-safe. */
+/* Parse one schema into the arena. On bad text false, *err says what was expected and where. */
+bool schema_parse(Arena *, const char *text, Schema *, const char **err);
+
+/* Parse all schemas. Once per process, thread-safe; the functions below call it themselves. */
 void op_init(void);
 const OpInfo *op_info(Op);
 OpKind op_kind(Op);
@@ -96,5 +99,19 @@ int op_arg_index(Op, const char *name); /* -1 when absent */
 static inline bool op_is_scalar(Op op) { return op_kind(op) == OP_SCALAR; }
 /* The default of an argument as an attribute; ATTR_none for None or no default. */
 Attr op_default(Ir *, const Arg *);
+/* May the argument hold this attribute? A Tensor[] slot holds its constant count. */
+bool op_attr_fits(const Ir *, const Arg *, const Attr *);
+
+/* The result type of a scalar op or an op with .infer; 0 after ctx_error, for ops without result, and for
+ * composites without .infer. */
+TypeId op_infer(Build *, Op, const Node *in, uint32_t nin, AttrId);
+
+/* What a composite means: its replacement at b's position (a tuple node when it has several results),
+ * from .expand or .build; none after ctx_error. */
+Node op_expand(Build *, Op, const Node *in, uint32_t nin, AttrId);
+/* The same for a node that exists; the node itself stays. b->before must be the node or before it. */
+Node op_expand_node(Build *, Node);
+/* Is the text of .expand well formed: names and calls known, arities right? NULL or what is wrong. */
+const char *op_expand_check(Op);
 
 #endif

@@ -340,10 +340,11 @@ static DType scalar_common(Build *b, Op op, const Node *in, uint32_t nin)
 	return op_info(op)->promote == PROMOTE_INT && d == DT_bool ? DT_i64 : d;
 }
 
-/* Promote, broadcast, emit. */
-static Node scalar_node(Build *b, Op op, const Node *in, uint32_t nin)
+Node b_pointwise(Build *b, Op op, const Node *in, uint32_t nin)
 {
 	Node x[4];
+	if (nin == 0 || nin > 4)
+		ctx_bug(b->g->ir->ctx, "%s with %u operands", op_name(op), nin);
 	Sym dim[MAX_RANK];
 	uint32_t rank;
 	for (uint32_t k = 0; k < nin; k++) {
@@ -364,19 +365,19 @@ static Node scalar_node(Build *b, Op op, const Node *in, uint32_t nin)
 
 Node b_un(Build *b, Op op, Node x)
 {
-	return scalar_node(b, op, &x, 1);
+	return b_pointwise(b, op, &x, 1);
 }
 
 Node b_bin(Build *b, Op op, Node x, Node y)
 {
 	Node in[] = {x, y};
-	return scalar_node(b, op, in, 2);
+	return b_pointwise(b, op, in, 2);
 }
 
 Node b_select(Build *b, Node cond, Node yes, Node no)
 {
 	Node in[] = {cond, yes, no};
-	return scalar_node(b, OP_select, in, 3);
+	return b_pointwise(b, OP_select, in, 3);
 }
 
 Node b_bin_scalar(Build *b, Op op, Node x, double v)

@@ -48,6 +48,7 @@ Node b_from_size(Build *, Sym);          /* 0-d i64 */
 
 /* Element-wise scalar primitive: broadcasts operands to one shape and converts them to their promoted
  * dtype (0-d operands weakly, as ATen). */
+Node b_pointwise(Build *, Op, const Node *in, uint32_t nin);
 Node b_un(Build *, Op, Node x);
 Node b_bin(Build *, Op, Node x, Node y);
 Node b_select(Build *, Node cond, Node yes, Node no);

@@ -9,10 +9,11 @@
 /* Values of symbols while evaluating. */
 typedef struct EvalCtx {
 	Ctx *ctx;
-	Arena *arena; /* results live here */
+	Arena *arena; /* results live here, and temporaries of an op's .eval */
 	uint32_t nsym;
 	Sym *sym;
 	int64_t *value;
+	const SymTab *syms; /* set by interp_bind and interp_run; whoever calls eval_* alone sets it */
 } EvalCtx;
 
 /* A symbolic integer's value; false after ctx_error when a symbol is unknown or it overflows. */

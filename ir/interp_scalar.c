@@ -1,0 +1,63 @@
+/* Element-wise nodes: storage types widen, the scalar function runs in blocks, the result rounds once. */
+#include "ir/interp_priv.h"
+#include "ir/op.h"
+#include "ir/scalar.h"
+
+enum { BLOCK = 512, MAX_OPERANDS = 4 };
+
+static void load(const Tensor *t, int64_t first, int64_t n, ScVal *v)
+{
+	if (dtype_is_float(t->dtype))
+		tensor_read_f64(t, first, n, &v->f);
+	else
+		tensor_read_i64(t, first, n, &v->i);
+}
+
+static void store(Tensor *t, int64_t first, int64_t n, const ScVal *v)
+{
+	if (dtype_is_float(t->dtype))
+		tensor_write_f64(t, first, n, &v->f);
+	else
+		tensor_write_i64(t, first, n, &v->i);
+}
+
+static bool check_extents(EvalCtx *e, Graph *g, Node n, const Tensor *in, uint32_t nin, const Tensor *out)
+{
+	for (uint32_t k = 0; k < nin; k++) {
+		for (uint32_t d = 0; d < out->rank; d++) {
+			if (in[k].dim[d] != out->dim[d])
+				return ctx_error(e->ctx, node_where(g, n),
+				                 "%s: operand %u has extent %lld in dimension %u, expected %lld",
+				                 op_name(node_op(g, n)), k, (long long)in[k].dim[d], d,
+				                 (long long)out->dim[d]);
+		}
+	}
+	return true;
+}
+
+bool interp_scalar(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	Op op = node_op(g, n);
+	uint32_t nin = node_nin(g, n);
+	DType compute[MAX_OPERANDS] = {DT_none};
+	if (nin > MAX_OPERANDS)
+		ctx_bug(e->ctx, "%s has %u operands", op_name(op), nin);
+	for (uint32_t k = 0; k < nin; k++)
+		compute[k] = dtype_compute(in[k].dtype);
+	const ScFn *fn = scalar_fn(op, compute, nin);
+	if (!fn)
+		return ctx_error(e->ctx, node_where(g, n), "%s: not defined for %s", op_name(op),
+		                 nin ? dtype_name(in[nin - 1].dtype) : "no operands");
+	TRY(check_extents(e, g, n, in, nin, out));
+	ScVal arg[MAX_OPERANDS][BLOCK], result[BLOCK];
+	const ScVal *args[MAX_OPERANDS] = {arg[0], arg[1], arg[2], arg[3]};
+	int64_t total = tensor_numel(out);
+	for (int64_t i = 0; i < total; i += BLOCK) {
+		int64_t count = total - i < BLOCK ? total - i : BLOCK;
+		for (uint32_t k = 0; k < nin; k++)
+			load(&in[k], i, count, arg[k]);
+		scalar_eval_n(fn, args, result, (uint32_t)count);
+		store(out, i, count, result);
+	}
+	return true;
+}

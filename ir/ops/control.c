@@ -1,0 +1,177 @@
+/* scan, and the effects and fences of a graph. */
+#include <string.h>
+
+#include "ir/interp_priv.h"
+#include "ir/ops/prim_priv.h"
+
+/* ---- scan ---- */
+
+/* Operand k of scan against input k of its body; a slice of xs has lost its leading axis. */
+static bool check_body_input(Infer *f, const Graph *body, uint32_t k, bool sliced)
+{
+	Type t = infer_in(f, k), want = *node_type(body, body->input.data[k].node);
+	uint32_t skip = sliced ? 1 : 0;
+	if (t.dtype != want.dtype || t.n != want.n + skip)
+		return infer_fail(f, "operand %u: the body expects %s of rank %u", k,
+		                  dtype_name(want.dtype), want.n);
+	for (uint32_t d = 0; d < want.n; d++)
+		TRY(infer_same(f, "extent of a body input", t.dim[d + skip], want.dim[d]));
+	return true;
+}
+
+static bool check_body(Infer *f, const Graph *body, uint32_t ninit, uint32_t nxs, Sym length)
+{
+	if (body->input.n != f->nin)
+		return infer_fail(f, "the body has %u inputs, expected %u", body->input.n, f->nin);
+	if (body->output.n < ninit)
+		return infer_fail(f, "the body has %u outputs, expected at least %u", body->output.n, ninit);
+	for (uint32_t k = 0; k < f->nin; k++) {
+		bool sliced = k >= ninit && k < ninit + nxs;
+		if (sliced && infer_in(f, k).n == 0)
+			return infer_fail(f, "operand %u: nothing to scan over", k);
+		if (sliced)
+			TRY(infer_same(f, "leading extent", infer_in(f, k).dim[0], length));
+		TRY(check_body_input(f, body, k, sliced));
+	}
+	for (uint32_t k = 0; k < ninit; k++) {
+		Type t = infer_in(f, k), got = *node_type(body, body->output.data[k].node);
+		if (got.dtype != t.dtype || got.n != t.n)
+			return infer_fail(f, "carry %u changes its type in the body", k);
+		for (uint32_t d = 0; d < t.n; d++)
+			TRY(infer_same(f, "extent of a carry", t.dim[d], got.dim[d]));
+	}
+	return true;
+}
+
+static bool shape_scan(Infer *f)
+{
+	uint32_t first, ninit = infer_args(f, "init", &first), nxs = infer_args(f, "xs", &first);
+	const Attr *a = &f->attr[op_arg_index(f->op, "body")];
+	Sym length;
+	if (a->kind != ATTR_graph)
+		return infer_fail(f, "argument body: expected a graph");
+	TRY(infer_sym(f, "length", &length));
+	TRY(infer_at_least(f, "length", length, 0));
+	const Graph *body = a->graph;
+	TRY(check_body(f, body, ninit, nxs, length));
+	Ir *ir = f->g->ir;
+	TypeId *elem = ARENA_ARRAY(ir->ctx->arena, TypeId, body->output.n);
+	for (uint32_t k = 0; k < body->output.n; k++) {
+		if (k < ninit) {
+			elem[k] = node_type_id(f->g, f->in[k]);
+			continue;
+		}
+		Type t = *node_type(body, body->output.data[k].node);
+		Sym dim[MAX_RANK + 1] = {length};
+		memcpy(dim + 1, t.dim, t.n * sizeof *dim);
+		TRY(infer_result(f, t.dtype, t.n + 1, dim));
+		elem[k] = f->type;
+	}
+	f->type = ir_tuple(ir, body->output.n, elem);
+	return true;
+}
+INFER(scan)
+
+/* Slice t of a stacked tensor, without a copy. */
+static Tensor slice_of(const Tensor *x, int64_t t)
+{
+	Tensor s = {.dtype = x->dtype, .rank = x->rank - 1};
+	memcpy(s.dim, x->dim + 1, s.rank * sizeof *s.dim);
+	s.data = elem_at(x, t * tensor_numel(&s));
+	return s;
+}
+
+static bool eval_scan(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	uint32_t first, nin = node_nin(g, n);
+	uint32_t ninit = node_args(g, n, "init", &first), nxs = node_args(g, n, "xs", &first);
+	Graph *body = interp_expand(node_attr(g, n, "body")->graph);
+	TRY(body);
+	bool reverse = node_bool(g, n, "reverse");
+	int64_t length;
+	TRY(eval_int(e, g, n, "length", &length));
+	uint32_t nout = body->output.n;
+	Tensor *arg = EVAL_ARRAY(e, Tensor, nin), *result = EVAL_ARRAY(e, Tensor, nout);
+	Tensor *carry = EVAL_ARRAY(e, Tensor, ninit); /* the one being read; out[] is being written */
+	for (uint32_t k = 0; k < nin; k++)
+		arg[k] = in[k];
+	for (uint32_t k = 0; k < ninit; k++) {
+		carry[k] = out[k];
+		carry[k].data = arena_alloc(e->arena, tensor_bytes(&out[k]));
+		copy_elems(&out[k], &in[k]);
+	}
+	for (int64_t i = 0; i < length; i++) {
+		int64_t t = reverse ? length - 1 - i : i;
+		for (uint32_t k = 0; k < ninit; k++) {
+			copy_elems(&carry[k], &out[k]);
+			arg[k] = carry[k];
+			result[k] = out[k];
+		}
+		for (uint32_t k = ninit; k < ninit + nxs; k++)
+			arg[k] = slice_of(&in[k], t);
+		for (uint32_t k = ninit; k < nout; k++)
+			result[k] = slice_of(&out[k], t);
+		TRY(interp_call(e, body, arg, nin, result, nout));
+	}
+	return true;
+}
+
+OP(scan) {
+	.schema = "scan(Tensor[] init, Tensor[] xs, Tensor[] consts, *, graph body, int length, "
+	          "bool reverse) -> Tensor[]",
+	.doc = "body(carry..., slices of xs..., consts...) -> (carry..., ys...), length times",
+	.infer = infer_scan,
+	.eval = eval_scan,
+};
+
+/* ---- assert ---- */
+
+static bool shape_assert(Infer *f)
+{
+	if (infer_in(f, 0).dtype != DT_bool)
+		return infer_fail(f, "operand cond: expected bool, got %s", dtype_name(infer_in(f, 0).dtype));
+	return true; /* no value */
+}
+INFER(assert)
+
+static bool eval_assert(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	(void)out;
+	for (int64_t i = 0; i < tensor_numel(in); i++) {
+		if (!tensor_i64(in, i))
+			return eval_error(e, g, n, "%s", node_str(g, n, "message"));
+	}
+	return true;
+}
+
+OP(assert) {
+	.schema = "assert(Tensor cond, *, str message) -> ()",
+	.doc = "a run-time error with this message unless every element is true",
+	.effect = true,
+	.infer = infer_assert,
+	.eval = eval_assert,
+};
+
+/* ---- barrier ---- */
+
+static bool shape_barrier(Infer *f)
+{
+	Type x = infer_in(f, 0);
+	return infer_result(f, x.dtype, x.n, x.dim);
+}
+INFER(barrier)
+
+static bool eval_barrier(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	(void)e, (void)g, (void)n;
+	copy_elems(out, in);
+	return true;
+}
+
+OP(barrier) {
+	.schema = "barrier(Tensor x) -> Tensor",
+	.doc = "x, hidden from simplification: keeps a recomputation from being merged back",
+	.infer = infer_barrier,
+	.eval = eval_barrier,
+	.sample = "f32[3, 4]",
+};

@@ -1,0 +1,306 @@
+/* Values from nothing, conversions, and slices at run-time places. */
+#include <string.h>
+
+#include "ir/ops/prim_priv.h"
+
+/* ---- full ---- */
+
+static bool shape_full(Infer *f)
+{
+	DType d;
+	const Sym *shape;
+	uint32_t rank;
+	TRY(infer_dtype(f, "dtype", &d));
+	TRY(infer_ints(f, "shape", &shape, &rank));
+	AttrKind kind = f->attr[op_arg_index(f->op, "value")].kind;
+	if (kind != ATTR_bool && kind != ATTR_int && kind != ATTR_float)
+		return infer_fail(f, "argument value: expected a number");
+	return infer_result(f, d, rank, shape);
+}
+INFER(full)
+
+static bool eval_full(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	(void)in;
+	int64_t count = tensor_numel(out), v = 0;
+	const Attr *a = node_attr(g, n, "value");
+	if (count == 0)
+		return true;
+	if (a->kind == ATTR_float) {
+		tensor_set_f64(out, 0, a->f);
+	} else {
+		if (a->kind == ATTR_bool)
+			v = a->b;
+		else
+			TRY(eval_sym(e, a->s, &v));
+		tensor_set_i64(out, 0, v);
+	}
+	Walk w = {.rank = 1, .dim = {count - 1}, .dst = {1}, .src = {0}};
+	walk_copy(&w, elem_at(out, 1), out->data, dtype_size(out->dtype));
+	return true;
+}
+
+OP(full) {
+	.schema = "full(*, ScalarType dtype, int[] shape, Scalar value) -> Tensor",
+	.doc = "one number everywhere",
+	.infer = infer_full,
+	.eval = eval_full,
+	.sample = "dtype=f32, shape=[2, 3], value=1.5",
+};
+
+/* ---- iota ---- */
+
+static bool shape_iota(Infer *f)
+{
+	DType d;
+	Sym n;
+	TRY(infer_dtype(f, "dtype", &d));
+	TRY(infer_sym(f, "n", &n));
+	if (d == DT_bool || dtype_is_complex(d))
+		return infer_fail(f, "expected a real number type, got %s", dtype_name(d));
+	return infer_result(f, d, 1, &n);
+}
+INFER(iota)
+
+static bool eval_iota(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	(void)e, (void)g, (void)n, (void)in;
+	for (int64_t i = 0; i < out->dim[0]; i++)
+		tensor_set_i64(out, i, i);
+	return true;
+}
+
+OP(iota) {
+	.schema = "iota(*, ScalarType dtype, int n) -> Tensor",
+	.doc = "0, 1, ... n - 1",
+	.infer = infer_iota,
+	.eval = eval_iota,
+	.sample = "dtype=i64, n=5; dtype=f16, n=3",
+};
+
+/* ---- from_size ---- */
+
+static bool shape_from_size(Infer *f)
+{
+	Sym v;
+	TRY(infer_sym(f, "value", &v));
+	return infer_result(f, DT_i64, 0, NULL);
+}
+INFER(from_size)
+
+static bool eval_from_size(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	(void)in;
+	int64_t v;
+	TRY(eval_int(e, g, n, "value", &v));
+	tensor_set_i64(out, 0, v);
+	return true;
+}
+
+OP(from_size) {
+	.schema = "from_size(*, int value) -> Tensor",
+	.doc = "a symbolic integer as a 0-d tensor",
+	.infer = infer_from_size,
+	.eval = eval_from_size,
+	.sample = "value=7",
+};
+
+/* ---- convert ---- */
+
+static bool shape_convert(Infer *f)
+{
+	Type x = infer_in(f, 0);
+	DType d;
+	TRY(infer_dtype(f, "dtype", &d));
+	return infer_result(f, d, x.n, x.dim);
+}
+INFER(convert)
+
+enum { BLOCK = 1024 };
+
+/* Real to real; u64 has no int64 value to go through on the way to a float. */
+static void convert_flat(const Tensor *from, Tensor *to)
+{
+	int64_t n = from->dim[0], ints[BLOCK];
+	double floats[BLOCK];
+	bool by_float = dtype_is_float(from->dtype) ||
+	                (from->dtype == DT_u64 && dtype_is_float(to->dtype));
+	for (int64_t i = 0; i < n; i += BLOCK) {
+		int64_t count = n - i < BLOCK ? n - i : BLOCK;
+		if (by_float) {
+			tensor_read_f64(from, i, count, floats);
+			tensor_write_f64(to, i, count, floats);
+		} else {
+			tensor_read_i64(from, i, count, ints);
+			tensor_write_i64(to, i, count, ints);
+		}
+	}
+}
+
+/* Real part only (complex to real), or imaginary part zero (real to complex). */
+static void convert_real_part(const Tensor *from, Tensor *to)
+{
+	int64_t n = tensor_numel(from);
+	double block[BLOCK];
+	for (int64_t i = 0; i < n; i += BLOCK) {
+		int64_t count = n - i < BLOCK ? n - i : BLOCK;
+		tensor_read_f64(from, i, count, block);
+		tensor_write_f64(to, i, count, block);
+	}
+}
+
+static bool eval_convert(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	(void)e, (void)g, (void)n;
+	bool from = dtype_is_complex(in->dtype), to = dtype_is_complex(out->dtype);
+	if (from && out->dtype == DT_bool) {
+		for (int64_t i = 0; i < tensor_numel(in); i++) {
+			Tensor flat = tensor_flat_real(in);
+			bool v = tensor_f64(&flat, 2 * i) != 0 || tensor_f64(&flat, 2 * i + 1) != 0;
+			tensor_set_i64(out, i, v);
+		}
+	} else if (from == to) {
+		Tensor x = tensor_flat_real(in), y = tensor_flat_real(out);
+		convert_flat(&x, &y);
+	} else {
+		convert_real_part(in, out);
+	}
+	return true;
+}
+
+OP(convert) {
+	.schema = "convert(Tensor x, *, ScalarType dtype) -> Tensor",
+	.doc = "numeric conversion; float to int saturates and NaN gives 0, int to int wraps",
+	.infer = infer_convert,
+	.eval = eval_convert,
+	.sample = "f32[3, 4] in -8..8, dtype=i32; i64[5] in -8..8, dtype=f16; f32[4], dtype=bool",
+};
+
+/* ---- bitcast ---- */
+
+static bool shape_bitcast(Infer *f)
+{
+	Type x = infer_in(f, 0);
+	DType d;
+	TRY(infer_dtype(f, "dtype", &d));
+	if (dtype_size(d) != dtype_size(x.dtype))
+		return infer_fail(f, "%s and %s have different sizes", dtype_name(x.dtype), dtype_name(d));
+	return infer_result(f, d, x.n, x.dim);
+}
+INFER(bitcast)
+
+static bool eval_bitcast(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	(void)e, (void)g, (void)n;
+	copy_elems(out, in);
+	return true;
+}
+
+OP(bitcast) {
+	.schema = "bitcast(Tensor x, *, ScalarType dtype) -> Tensor",
+	.doc = "the same bits as another dtype of the same size",
+	.infer = infer_bitcast,
+	.eval = eval_bitcast,
+	.sample = "f32[3, 4], dtype=i32",
+};
+
+/* ---- slice_at, update_slice ---- */
+
+/* Row-major offset of a box of extents size[] in x, starts clamped so that it fits. */
+static int64_t clamped_offset(const Tensor *x, const int64_t *size, const Tensor *start)
+{
+	int64_t stride[MAX_RANK], at = 0;
+	walk_strides(x->rank, x->dim, stride);
+	for (uint32_t k = 0; k < x->rank; k++) {
+		int64_t s = tensor_i64(&start[k], 0), top = x->dim[k] - size[k];
+		s = s > top ? top : s;
+		at += (s < 0 ? 0 : s) * stride[k];
+	}
+	return at;
+}
+
+/* Whether the box fits at all. */
+static bool check_fits(EvalCtx *e, Graph *g, Node n, const Tensor *x, const int64_t *size)
+{
+	for (uint32_t k = 0; k < x->rank; k++) {
+		if (size[k] > x->dim[k])
+			return eval_error(e, g, n, "a slice of %lld does not fit dimension %u of extent %lld",
+			                  (long long)size[k], k, (long long)x->dim[k]);
+	}
+	return true;
+}
+
+static bool shape_slice_at(Infer *f)
+{
+	Type x = infer_in(f, 0);
+	const Sym *size;
+	uint32_t first, n = infer_args(f, "start", &first);
+	TRY(infer_ints_n(f, "size", x.n, &size));
+	if (n != x.n)
+		return infer_fail(f, "expected %u starts, got %u", x.n, n);
+	TRY(infer_index_scalars(f, first, n));
+	for (uint32_t k = 0; k < x.n; k++)
+		TRY(infer_le(f, "slice size", size[k], x.dim[k]));
+	return infer_result(f, x.dtype, x.n, size);
+}
+INFER(slice_at)
+
+static bool eval_slice_at(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	Walk w = {.rank = out->rank};
+	TRY(check_fits(e, g, n, in, out->dim));
+	if (tensor_numel(out) == 0)
+		return true;
+	memcpy(w.dim, out->dim, sizeof out->dim);
+	walk_strides(in->rank, in->dim, w.src);
+	walk_strides(out->rank, out->dim, w.dst);
+	const char *src = elem_at(in, clamped_offset(in, out->dim, in + 1));
+	walk_copy(&w, out->data, src, dtype_size(out->dtype));
+	return true;
+}
+
+OP(slice_at) {
+	.schema = "slice_at(Tensor x, Tensor[] start, *, int[] size) -> Tensor",
+	.doc = "a box of fixed size at a run-time place, clamped to fit",
+	.infer = infer_slice_at,
+	.eval = eval_slice_at,
+	.sample = "f32[5, 4], [i64[] in -1..6, i64[] in 0..2], size=[2, 3]",
+};
+
+static bool shape_update_slice(Infer *f)
+{
+	Type x = infer_in(f, 0), u = infer_in(f, 1);
+	uint32_t first, n = infer_args(f, "start", &first);
+	TRY(infer_same_dtype(f, 0, 1));
+	if (u.n != x.n || n != x.n)
+		return infer_fail(f, "expected an update of rank %u and as many starts", x.n);
+	TRY(infer_index_scalars(f, first, n));
+	for (uint32_t k = 0; k < x.n; k++)
+		TRY(infer_le(f, "update extent", u.dim[k], x.dim[k]));
+	return infer_result(f, x.dtype, x.n, x.dim);
+}
+INFER(update_slice)
+
+static bool eval_update_slice(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	const Tensor *update = &in[1];
+	Walk w = {.rank = out->rank};
+	copy_elems(out, in);
+	TRY(check_fits(e, g, n, in, update->dim));
+	if (tensor_numel(update) == 0)
+		return true;
+	memcpy(w.dim, update->dim, sizeof update->dim);
+	walk_strides(out->rank, update->dim, w.src);
+	walk_strides(out->rank, out->dim, w.dst);
+	char *dst = elem_at(out, clamped_offset(in, update->dim, in + 2));
+	walk_copy(&w, dst, update->data, dtype_size(out->dtype));
+	return true;
+}
+
+OP(update_slice) {
+	.schema = "update_slice(Tensor x, Tensor update, Tensor[] start) -> Tensor",
+	.doc = "x with the box at start (clamped to fit) replaced by update",
+	.infer = infer_update_slice,
+	.eval = eval_update_slice,
+	.sample = "f32[5, 4], f32[2, 3], [i64[] in -1..6, i64[] in 0..2]",
+};

@@ -1,0 +1,305 @@
+/* gather and scatter: slices at places that an index tensor names. */
+#include <math.h>
+#include <string.h>
+
+#include "ir/ops/prim_priv.h"
+
+enum { MODE_CHECK, MODE_FILL, MODE_CLAMP, MODE_PROMISE };
+static const char *const modes[] = {"check", "fill", "clamp", "promise", NULL};
+enum { COMBINE_SET, COMBINE_ADD, COMBINE_MUL, COMBINE_MIN, COMBINE_MAX };
+static const char *const combines[] = {"set", "add", "mul", "min", "max", NULL};
+
+static int name_index(const char *const *names, const char *s)
+{
+	int k = 0;
+	while (names[k] && strcmp(names[k], s) != 0)
+		k++;
+	return k;
+}
+
+/* ---- inference ---- */
+
+/* The shape gather gives: [B..., I..., remaining axes of x]. */
+static bool gathered_shape(Infer *f, Sym *dim, uint32_t *rank)
+{
+	Type x = infer_in(f, 0), index = infer_in(f, 1);
+	uint32_t axis[MAX_RANK], naxis, mode, indexed = 0;
+	int64_t batch;
+	TRY(infer_const(f, "batch", &batch));
+	TRY(infer_dims(f, "axes", x.n, axis, &naxis));
+	TRY(infer_choice(f, "mode", modes, &mode));
+	if (index.dtype != DT_i64)
+		return infer_fail(f, "operand index: expected i64, got %s", dtype_name(index.dtype));
+	if (batch < 0 || batch + 1 > index.n || batch > x.n)
+		return infer_fail(f, "argument batch: %lld axes of an index of rank %u",
+		                  (long long)batch, index.n);
+	if (!sym_is(f->syms, index.dim[index.n - 1], naxis))
+		return infer_fail(f, "operand index: the last extent must be %u, the number of axes",
+		                  naxis);
+	for (uint32_t k = 0; k < naxis; k++) {
+		if (axis[k] < batch)
+			return infer_fail(f, "argument axes: %u is a batch axis", axis[k]);
+		indexed |= 1u << axis[k];
+	}
+	for (uint32_t k = 0; k < batch; k++)
+		TRY(infer_same(f, "batch extent", x.dim[k], index.dim[k]));
+	if (index.n - 1 + x.n - batch - naxis > MAX_RANK)
+		return infer_fail(f, "the result's rank exceeds %d", MAX_RANK);
+	*rank = index.n - 1;
+	memcpy(dim, index.dim, *rank * sizeof *dim);
+	for (uint32_t k = (uint32_t)batch; k < x.n; k++) {
+		if (!(indexed >> k & 1))
+			dim[(*rank)++] = x.dim[k];
+	}
+	return true;
+}
+
+static bool shape_gather(Infer *f)
+{
+	Sym dim[MAX_RANK];
+	uint32_t rank;
+	TRY(gathered_shape(f, dim, &rank));
+	return infer_result(f, infer_in(f, 0).dtype, rank, dim);
+}
+INFER(gather)
+
+static bool shape_scatter(Infer *f)
+{
+	Type x = infer_in(f, 0), u = infer_in(f, 2);
+	Sym dim[MAX_RANK];
+	uint32_t rank, combine;
+	TRY(gathered_shape(f, dim, &rank));
+	TRY(infer_choice(f, "combine", combines, &combine));
+	TRY(infer_same_dtype(f, 0, 2));
+	if (u.n != rank)
+		return infer_fail(f, "operand update: expected rank %u, got %u", rank, u.n);
+	for (uint32_t k = 0; k < rank; k++)
+		TRY(infer_same(f, "update extent", u.dim[k], dim[k]));
+	return infer_result(f, x.dtype, x.n, x.dim);
+}
+INFER(scatter)
+
+/* ---- evaluation ---- */
+
+/* How an index addresses x, shared by both. */
+typedef struct {
+	EvalCtx *e;
+	Graph *g;
+	Node n;
+	const Tensor *x, *index;
+	uint32_t batch, naxis;
+	int64_t axis[MAX_RANK];
+	int mode;
+	int64_t stride[MAX_RANK]; /* of x */
+	int64_t nbatch, nindex;   /* product of B, product of I */
+	uint32_t rest;            /* axes taken whole */
+	int64_t rest_dim[MAX_RANK], rest_stride[MAX_RANK], rest_numel;
+} Places;
+
+/* What inference could not decide: the batch extents of x and index, and the shape of the slices. */
+static bool check_extents(const Places *p, const Tensor *slices)
+{
+	uint32_t lead = p->index->rank - 1;
+	bool ok = slices->rank == lead + p->rest;
+	for (uint32_t k = 0; k < p->batch; k++)
+		ok = ok && p->x->dim[k] == p->index->dim[k];
+	for (uint32_t k = 0; ok && k < slices->rank; k++)
+		ok = slices->dim[k] == (k < lead ? p->index->dim[k] : p->rest_dim[k - lead]);
+	return ok || eval_error(p->e, p->g, p->n, "the extents of the operands do not fit together");
+}
+
+static bool places_init(Places *p, EvalCtx *e, Graph *g, Node n, const Tensor *in,
+                        const Tensor *slices)
+{
+	*p = (Places){.e = e, .g = g, .n = n, .x = in, .index = in + 1, .nbatch = 1, .nindex = 1};
+	p->batch = (uint32_t)node_int(g, n, "batch");
+	p->mode = name_index(modes, node_str(g, n, "mode"));
+	TRY(eval_ints(e, g, n, "axes", p->axis, &p->naxis));
+	walk_strides(p->x->rank, p->x->dim, p->stride);
+	uint32_t indexed = 0;
+	for (uint32_t k = 0; k < p->naxis; k++)
+		indexed |= 1u << p->axis[k];
+	for (uint32_t k = 0; k + 1 < p->index->rank; k++)
+		*(k < p->batch ? &p->nbatch : &p->nindex) *= p->index->dim[k];
+	p->rest_numel = 1;
+	for (uint32_t k = p->batch; k < p->x->rank; k++) {
+		if (indexed >> k & 1)
+			continue;
+		p->rest_dim[p->rest] = p->x->dim[k];
+		p->rest_stride[p->rest++] = p->stride[k];
+		p->rest_numel *= p->x->dim[k];
+	}
+	return check_extents(p, slices);
+}
+
+/* One index value made legal. *drop: the element is outside and mode fill says to ignore it. */
+static bool resolve_index(const Places *p, uint32_t axis, int64_t *v, bool *drop)
+{
+	int64_t extent = p->x->dim[axis], given = *v;
+	if (p->mode == MODE_CHECK && given < 0)
+		*v += extent;
+	if (*v >= 0 && *v < extent)
+		return true;
+	if (p->mode == MODE_CLAMP && extent > 0) {
+		*v = given < 0 ? 0 : extent - 1;
+		return true;
+	}
+	if (p->mode == MODE_FILL || p->mode == MODE_CLAMP) {
+		*drop = true;
+		return true;
+	}
+	return eval_error(p->e, p->g, p->n, "index %lld is out of range for axis %u of extent %lld",
+	                  (long long)given, axis, (long long)extent);
+}
+
+/* Offset in x of slice i (of nbatch * nindex). */
+static bool place_of(const Places *p, int64_t i, int64_t *offset, bool *drop)
+{
+	int64_t b = i / p->nindex, at = 0;
+	for (uint32_t k = p->batch; k-- > 0;) {
+		at += b % p->x->dim[k] * p->stride[k];
+		b /= p->x->dim[k];
+	}
+	*drop = false;
+	for (uint32_t k = 0; k < p->naxis; k++) {
+		int64_t v = tensor_i64(p->index, i * p->naxis + k);
+		TRY(resolve_index(p, (uint32_t)p->axis[k], &v, drop));
+		at += v * p->stride[p->axis[k]];
+	}
+	*offset = at;
+	return true;
+}
+
+/* The walk over one slice: dense on one side, inside x on the other. */
+static void slice_walk(const Places *p, Walk *w, bool into_x)
+{
+	w->rank = p->rest;
+	memcpy(w->dim, p->rest_dim, sizeof p->rest_dim);
+	memcpy(into_x ? w->dst : w->src, p->rest_stride, sizeof p->rest_stride);
+	walk_strides(p->rest, p->rest_dim, into_x ? w->src : w->dst);
+}
+
+static bool eval_gather(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	Places p;
+	Walk w;
+	TRY(places_init(&p, e, g, n, in, out));
+	slice_walk(&p, &w, false);
+	for (int64_t i = 0; i < p.nbatch * p.nindex; i++) {
+		int64_t at;
+		bool drop;
+		TRY(place_of(&p, i, &at, &drop));
+		char *dst = elem_at(out, i * p.rest_numel);
+		if (drop)
+			memset(dst, 0, (size_t)p.rest_numel * dtype_size(out->dtype));
+		else
+			walk_copy(&w, dst, elem_at(in, at), dtype_size(out->dtype));
+	}
+	return true;
+}
+
+OP(gather) {
+	.schema = "gather(Tensor x, Tensor index, *, int batch, int[] axes, str mode) -> Tensor",
+	.doc = "slices of x at index [B..., I..., len(axes)]: result [B..., I..., remaining axes]",
+	.infer = infer_gather,
+	.eval = eval_gather,
+	.sample = "f32[5, 3], i64[4, 1] in -5..5, batch=0, axes=[0], mode=\"check\"; "
+	          "f32[2, 5, 3], i64[2, 4, 1] in -2..7, batch=1, axes=[2], mode=\"fill\"",
+};
+
+static double combine_f64(int how, double a, double b)
+{
+	switch (how) {
+	case COMBINE_ADD: return a + b;
+	case COMBINE_MUL: return a * b;
+	case COMBINE_MIN: return isnan(a) || a < b ? a : b;
+	case COMBINE_MAX: return isnan(a) || a > b ? a : b;
+	default: return b;
+	}
+}
+
+static int64_t combine_i64(int how, bool is_unsigned, int64_t a, int64_t b)
+{
+	bool less = is_unsigned ? (uint64_t)a < (uint64_t)b : a < b;
+	switch (how) {
+	case COMBINE_ADD: return (int64_t)((uint64_t)a + (uint64_t)b);
+	case COMBINE_MUL: return (int64_t)((uint64_t)a * (uint64_t)b);
+	case COMBINE_MIN: return less ? a : b;
+	case COMBINE_MAX: return less ? b : a;
+	default: return b;
+	}
+}
+
+/* Sums of floats are rounded to the dtype once, at the end. */
+static bool scatter_combine(const Places *p, int how, const Tensor *update, Tensor *out)
+{
+	bool floats = eval_as_float(out->dtype), is_unsigned = out->dtype == DT_u64;
+	int64_t n = tensor_numel(out), m = p->rest_numel;
+	double *acc = EVAL_ARRAY(p->e, double, floats ? n : 0);
+	int64_t *iacc = EVAL_ARRAY(p->e, int64_t, floats ? 0 : n);
+	int64_t *at = EVAL_ARRAY(p->e, int64_t, m), *index = EVAL_ARRAY(p->e, int64_t, n);
+	Walk w;
+	slice_walk(p, &w, false);
+	for (int64_t i = 0; i < n; i++)
+		index[i] = i;
+	walk_copy(&w, at, index, sizeof *at); /* offsets of a slice's elements within x */
+	if (floats)
+		tensor_read_f64(p->x, 0, n, acc);
+	else
+		tensor_read_i64(p->x, 0, n, iacc);
+	for (int64_t i = 0; i < p->nbatch * p->nindex; i++) {
+		int64_t base;
+		bool drop;
+		TRY(place_of(p, i, &base, &drop));
+		for (int64_t j = 0; j < m && !drop; j++) {
+			int64_t to = base + at[j], from = i * m + j;
+			if (floats)
+				acc[to] = combine_f64(how, acc[to], tensor_f64(update, from));
+			else
+				iacc[to] = combine_i64(how, is_unsigned, iacc[to], tensor_i64(update, from));
+		}
+	}
+	if (floats)
+		tensor_write_f64(out, 0, n, acc);
+	else
+		tensor_write_i64(out, 0, n, iacc);
+	return true;
+}
+
+static bool scatter_set(const Places *p, const Tensor *update, Tensor *out)
+{
+	Walk w;
+	slice_walk(p, &w, true);
+	copy_elems(out, p->x);
+	for (int64_t i = 0; i < p->nbatch * p->nindex; i++) {
+		int64_t at;
+		bool drop;
+		TRY(place_of(p, i, &at, &drop));
+		if (!drop)
+			walk_copy(&w, elem_at(out, at), elem_at(update, i * p->rest_numel),
+			          dtype_size(out->dtype));
+	}
+	return true;
+}
+
+static bool eval_scatter(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	Places p;
+	int how = name_index(combines, node_str(g, n, "combine"));
+	TRY(places_init(&p, e, g, n, in, &in[2]));
+	if (how == COMBINE_SET)
+		return scatter_set(&p, &in[2], out);
+	if (dtype_is_complex(out->dtype))
+		return eval_error(e, g, n, "complex operands can only be set");
+	return scatter_combine(&p, how, &in[2], out);
+}
+
+OP(scatter) {
+	.schema = "scatter(Tensor x, Tensor index, Tensor update, *, int batch, int[] axes, str combine, "
+	          "str mode, bool unique, bool sorted) -> Tensor",
+	.doc = "x with the slices that gather would read combined with update, in row-major order",
+	.infer = infer_scatter,
+	.eval = eval_scatter,
+	.sample = "f32[5, 3], i64[4, 1] in -5..5, f32[4, 3], batch=0, axes=[0], combine=\"add\", "
+	          "mode=\"check\", unique=False, sorted=False",
+};

@@ -1,0 +1,388 @@
+/* Reductions, their index form, and running reductions. */
+#include <math.h>
+#include <string.h>
+
+#include "ir/ops/prim_priv.h"
+
+static const char *const reduce_kinds[] = {"sum", "prod", "max", "min", "and", "or", "xor", NULL};
+static const char *const arg_kinds[] = {"max", "min", NULL};
+enum { RUN_SUM, RUN_PROD, RUN_MAX, RUN_MIN, RUN_LOGADDEXP };
+static const char *const run_kinds[] = {"sum", "prod", "max", "min", "logaddexp", NULL};
+
+enum { BLOCK = 1024 };
+
+static bool less_i64(DType d, int64_t a, int64_t b)
+{
+	return d == DT_u64 ? (uint64_t)a < (uint64_t)b : a < b;
+}
+
+static double max_f64(double a, double b)
+{
+	return isnan(a) || a > b ? a : b;
+}
+
+static double min_f64(double a, double b)
+{
+	return isnan(a) || a < b ? a : b;
+}
+
+/* ---- reduce ---- */
+
+static bool shape_reduce(Infer *f)
+{
+	Type x = infer_in(f, 0);
+	uint32_t dim[MAX_RANK], n, kind, gone = 0, rank = 0;
+	Sym left[MAX_RANK];
+	DType result;
+	TRY(infer_choice(f, "kind", reduce_kinds, &kind));
+	TRY(infer_dims(f, "dims", x.n, dim, &n));
+	TRY(infer_acc(f, x.dtype, &result));
+	bool bits = kind >= REDUCE_AND, complex = dtype_is_complex(x.dtype);
+	if ((bits && (complex || dtype_is_float(x.dtype))) || (complex && kind > REDUCE_PROD))
+		return infer_fail(f, "%s of %s", reduce_kinds[kind], dtype_name(x.dtype));
+	for (uint32_t k = 0; k < n; k++)
+		gone |= 1u << dim[k];
+	for (uint32_t k = 0; k < x.n; k++) {
+		if (!(gone >> k & 1))
+			left[rank++] = x.dim[k];
+	}
+	return infer_result(f, result, rank, left);
+}
+INFER(reduce)
+
+static double identity_f64(ReduceKind kind)
+{
+	switch (kind) {
+	case REDUCE_PROD: return 1;
+	case REDUCE_MAX: return -INFINITY;
+	case REDUCE_MIN: return INFINITY;
+	default: return 0;
+	}
+}
+
+static int64_t lowest(DType d)
+{
+	if (d == DT_bool || !dtype_is_signed(d))
+		return 0;
+	return (int64_t)(UINT64_MAX << (8 * dtype_size(d) - 1));
+}
+
+static int64_t highest(DType d)
+{
+	if (d == DT_bool)
+		return 1;
+	uint32_t bits = 8 * dtype_size(d) - dtype_is_signed(d);
+	return bits == 64 ? -1 : (int64_t)((1ull << bits) - 1);
+}
+
+static int64_t identity_i64(ReduceKind kind, DType d)
+{
+	switch (kind) {
+	case REDUCE_PROD: return 1;
+	case REDUCE_MAX: return lowest(d);
+	case REDUCE_MIN: return highest(d);
+	case REDUCE_AND: return -1;
+	default: return 0;
+	}
+}
+
+static double reduce_f64(ReduceKind kind, double acc, const double *x, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++) {
+		switch (kind) {
+		case REDUCE_SUM: acc += x[i]; break;
+		case REDUCE_PROD: acc *= x[i]; break;
+		case REDUCE_MAX: acc = max_f64(acc, x[i]); break;
+		case REDUCE_MIN: acc = min_f64(acc, x[i]); break;
+		default: break;
+		}
+	}
+	return acc;
+}
+
+static int64_t reduce_i64(ReduceKind kind, DType d, int64_t acc, const int64_t *x, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++) {
+		switch (kind) {
+		case REDUCE_SUM: acc = (int64_t)((uint64_t)acc + (uint64_t)x[i]); break;
+		case REDUCE_PROD: acc = (int64_t)((uint64_t)acc * (uint64_t)x[i]); break;
+		case REDUCE_MAX: acc = less_i64(d, acc, x[i]) ? x[i] : acc; break;
+		case REDUCE_MIN: acc = less_i64(d, x[i], acc) ? x[i] : acc; break;
+		case REDUCE_AND: acc &= x[i]; break;
+		case REDUCE_OR: acc |= x[i]; break;
+		case REDUCE_XOR: acc ^= x[i]; break;
+		}
+	}
+	return acc;
+}
+
+/* The operand with the reduced dims last; *n is the product of their extents. */
+static Tensor reduced_last(EvalCtx *e, const Tensor *x, const int64_t *dim, uint32_t count, int64_t *n)
+{
+	uint32_t perm[MAX_RANK], at = 0, gone = 0;
+	*n = 1;
+	for (uint32_t k = 0; k < count; k++) {
+		gone |= 1u << dim[k];
+		*n *= x->dim[dim[k]];
+	}
+	for (uint32_t pass = 0; pass < 2; pass++) {
+		for (uint32_t k = 0; k < x->rank; k++) {
+			if ((gone >> k & 1) == pass)
+				perm[at++] = k;
+		}
+	}
+	for (uint32_t k = 0; k < x->rank; k++) {
+		if (perm[k] != k)
+			return eval_permuted(e, x, perm);
+	}
+	return *x;
+}
+
+static void reduce_rows_f64(ReduceKind kind, const Tensor *x, int64_t n, Tensor *out)
+{
+	double block[BLOCK];
+	for (int64_t r = 0; r < tensor_numel(out); r++) {
+		double acc = identity_f64(kind);
+		for (int64_t i = 0; i < n; i += BLOCK) {
+			int64_t count = n - i < BLOCK ? n - i : BLOCK;
+			tensor_read_f64(x, r * n + i, count, block);
+			acc = reduce_f64(kind, acc, block, count);
+		}
+		tensor_set_f64(out, r, acc);
+	}
+}
+
+static void reduce_rows_i64(ReduceKind kind, const Tensor *x, int64_t n, Tensor *out)
+{
+	int64_t block[BLOCK];
+	for (int64_t r = 0; r < tensor_numel(out); r++) {
+		int64_t acc = identity_i64(kind, x->dtype);
+		for (int64_t i = 0; i < n; i += BLOCK) {
+			int64_t count = n - i < BLOCK ? n - i : BLOCK;
+			tensor_read_i64(x, r * n + i, count, block);
+			acc = reduce_i64(kind, x->dtype, acc, block, count);
+		}
+		tensor_set_i64(out, r, acc);
+	}
+}
+
+/* Sum or product of complex rows. */
+static void reduce_rows_complex(ReduceKind kind, const Tensor *x, int64_t n, Tensor *out)
+{
+	Tensor from = tensor_flat_real(x), to = tensor_flat_real(out);
+	for (int64_t r = 0; r < tensor_numel(out); r++) {
+		double re = kind == REDUCE_PROD, im = 0;
+		for (int64_t i = r * n; i < (r + 1) * n; i++) {
+			double a = tensor_f64(&from, 2 * i), b = tensor_f64(&from, 2 * i + 1);
+			if (kind == REDUCE_SUM) {
+				re += a;
+				im += b;
+				continue;
+			}
+			double t = re * a - im * b;
+			im = re * b + im * a;
+			re = t;
+		}
+		tensor_set_f64(&to, 2 * r, re);
+		tensor_set_f64(&to, 2 * r + 1, im);
+	}
+}
+
+static bool eval_reduce(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	ReduceKind kind;
+	int64_t dim[MAX_RANK], count;
+	uint32_t ndim;
+	if (!reduce_parse(node_str(g, n, "kind"), &kind))
+		return eval_error(e, g, n, "unknown kind");
+	TRY(eval_ints(e, g, n, "dims", dim, &ndim));
+	Tensor x = reduced_last(e, in, dim, ndim, &count);
+	if (dtype_is_complex(x.dtype))
+		reduce_rows_complex(kind, &x, count, out);
+	else if (eval_as_float(x.dtype))
+		reduce_rows_f64(kind, &x, count, out);
+	else
+		reduce_rows_i64(kind, &x, count, out);
+	return true;
+}
+
+OP(reduce) {
+	.schema = "reduce(Tensor x, *, str kind, int[] dims, ScalarType acc) -> Tensor",
+	.doc = "dims combined by sum, prod, max, min (NaN wins), and, or, xor; ints and bool give acc",
+	.infer = infer_reduce,
+	.eval = eval_reduce,
+	.sample = "f32[2, 3, 4], kind=\"sum\", dims=[0, 2], acc=f32; "
+	          "f16[3, 4], kind=\"max\", dims=[1], acc=f32; i32[3, 4] in -8..8, kind=\"sum\", dims=[0], "
+	          "acc=i64; f32[0, 2], kind=\"prod\", dims=[0], acc=f32",
+};
+
+/* ---- arg_reduce ---- */
+
+static bool shape_arg_reduce(Infer *f)
+{
+	Type x = infer_in(f, 0);
+	uint32_t at, kind, rank = 0;
+	Sym dim[MAX_RANK];
+	TRY(infer_choice(f, "kind", arg_kinds, &kind));
+	TRY(infer_dim(f, "dim", x.n, &at));
+	TRY(infer_at_least(f, "the reduced extent", x.dim[at], 1));
+	if (dtype_is_complex(x.dtype))
+		return infer_fail(f, "%s has no order", dtype_name(x.dtype));
+	for (uint32_t k = 0; k < x.n; k++) {
+		if (k != at)
+			dim[rank++] = x.dim[k];
+	}
+	return infer_result(f, DT_i64, rank, dim);
+}
+INFER(arg_reduce)
+
+static int64_t arg_f64(bool max, const double *x, int64_t n)
+{
+	int64_t best = 0;
+	for (int64_t i = 0; i < n; i++) {
+		if (isnan(x[i]))
+			return i;
+		if (max ? x[i] > x[best] : x[i] < x[best])
+			best = i;
+	}
+	return best;
+}
+
+static int64_t arg_i64(bool max, DType d, const int64_t *x, int64_t n)
+{
+	int64_t best = 0;
+	for (int64_t i = 1; i < n; i++) {
+		if (max ? less_i64(d, x[best], x[i]) : less_i64(d, x[i], x[best]))
+			best = i;
+	}
+	return best;
+}
+
+static bool eval_arg_reduce(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	bool max = strcmp(node_str(g, n, "kind"), "max") == 0;
+	int64_t dim, count;
+	TRY(eval_int(e, g, n, "dim", &dim));
+	Tensor x = reduced_last(e, in, &dim, 1, &count);
+	int64_t rows = tensor_numel(out);
+	if (count == 0 && rows > 0)
+		return eval_error(e, g, n, "dimension %lld is empty", (long long)dim);
+	double *floats = EVAL_ARRAY(e, double, count);
+	int64_t *ints = EVAL_ARRAY(e, int64_t, count);
+	for (int64_t r = 0; r < rows; r++) {
+		int64_t best;
+		if (eval_as_float(x.dtype)) {
+			tensor_read_f64(&x, r * count, count, floats);
+			best = arg_f64(max, floats, count);
+		} else {
+			tensor_read_i64(&x, r * count, count, ints);
+			best = arg_i64(max, x.dtype, ints, count);
+		}
+		tensor_set_i64(out, r, best);
+	}
+	return true;
+}
+
+OP(arg_reduce) {
+	.schema = "arg_reduce(Tensor x, *, str kind, int dim) -> Tensor",
+	.doc = "smallest index of the max or min along dim; NaN wins",
+	.infer = infer_arg_reduce,
+	.eval = eval_arg_reduce,
+	.sample = "f32[3, 4], kind=\"max\", dim=1; i32[3, 4] in -2..2, kind=\"min\", dim=0",
+};
+
+/* ---- cumulative ---- */
+
+static bool shape_cumulative(Infer *f)
+{
+	Type x = infer_in(f, 0);
+	uint32_t at, kind;
+	TRY(infer_choice(f, "kind", run_kinds, &kind));
+	TRY(infer_dim(f, "dim", x.n, &at));
+	if (dtype_is_complex(x.dtype) || (kind == RUN_LOGADDEXP && !dtype_is_float(x.dtype)))
+		return infer_fail(f, "%s of %s", run_kinds[kind], dtype_name(x.dtype));
+	return infer_result(f, x.dtype, x.n, x.dim);
+}
+INFER(cumulative)
+
+static double logaddexp(double a, double b)
+{
+	if (isnan(a) || isnan(b))
+		return NAN;
+	double high = a > b ? a : b;
+	return isinf(high) ? high : high + log1p(exp(-fabs(a - b)));
+}
+
+static double run_f64(uint32_t kind, double a, double b)
+{
+	switch (kind) {
+	case RUN_SUM: return a + b;
+	case RUN_PROD: return a * b;
+	case RUN_MAX: return max_f64(a, b);
+	case RUN_MIN: return min_f64(a, b);
+	default: return logaddexp(a, b);
+	}
+}
+
+static int64_t run_i64(uint32_t kind, DType d, int64_t a, int64_t b)
+{
+	switch (kind) {
+	case RUN_SUM: return (int64_t)((uint64_t)a + (uint64_t)b);
+	case RUN_PROD: return (int64_t)((uint64_t)a * (uint64_t)b);
+	case RUN_MAX: return less_i64(d, a, b) ? b : a;
+	default: return less_i64(d, b, a) ? b : a;
+	}
+}
+
+/* One lane, front to back or back to front, in place. */
+static void run_lane(uint32_t kind, DType d, bool reverse, double *f, int64_t *v, int64_t n)
+{
+	int64_t step = reverse ? -1 : 1;
+	for (int64_t i = reverse ? n - 2 : 1; i >= 0 && i < n; i += step) {
+		if (f)
+			f[i] = run_f64(kind, f[i - step], f[i]);
+		else
+			v[i] = run_i64(kind, d, v[i - step], v[i]);
+	}
+}
+
+static bool eval_cumulative(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	const char *name = node_str(g, n, "kind");
+	bool reverse = node_bool(g, n, "reverse"), floats = eval_as_float(in->dtype);
+	int64_t dim, count;
+	uint32_t kind = 0, perm[MAX_RANK], inverse[MAX_RANK];
+	while (strcmp(run_kinds[kind], name) != 0)
+		kind++;
+	TRY(eval_int(e, g, n, "dim", &dim));
+	Tensor x = reduced_last(e, in, &dim, 1, &count), y = x;
+	y.data = arena_alloc(e->arena, tensor_bytes(&x));
+	double *f = floats ? EVAL_ARRAY(e, double, count) : NULL;
+	int64_t *v = floats ? NULL : EVAL_ARRAY(e, int64_t, count);
+	for (int64_t at = 0; at < tensor_numel(&x); at += count) {
+		if (floats)
+			tensor_read_f64(&x, at, count, f);
+		else
+			tensor_read_i64(&x, at, count, v);
+		run_lane(kind, x.dtype, reverse, f, v, count);
+		if (floats)
+			tensor_write_f64(&y, at, count, f);
+		else
+			tensor_write_i64(&y, at, count, v);
+	}
+	perm_dim_last(in->rank, (uint32_t)dim, perm);
+	perm_inverse(in->rank, perm, inverse);
+	Tensor back = eval_permuted(e, &y, inverse);
+	copy_elems(out, &back);
+	return true;
+}
+
+OP(cumulative) {
+	.schema = "cumulative(Tensor x, *, str kind, int dim, bool reverse) -> Tensor",
+	.doc = "running sum, prod, max, min (NaN wins) or logaddexp along dim",
+	.infer = infer_cumulative,
+	.eval = eval_cumulative,
+	.sample = "f32[3, 4], kind=\"sum\", dim=1, reverse=False; "
+	          "f32[3, 4], kind=\"logaddexp\", dim=0, reverse=True; "
+	          "i64[3, 4] in -8..8, kind=\"max\", dim=0, reverse=False",
+};

@@ -103,9 +103,18 @@ Node graph_add(Graph *g, Node before, Op op, const Node *in, uint32_t nin, AttrI
 	return n;
 }
 
+/* Inputs come first, so that any node may read a new one. */
+static Node after_inputs(const Graph *g)
+{
+	Node n = g->first;
+	while (n.i && node_op(g, n) == OP_input)
+		n = node_next(g, n);
+	return n;
+}
+
 Node graph_add_input(Graph *g, const char *name, InputKind kind, TypeId type)
 {
-	Node n = graph_add(g, (Node){0}, OP_input, NULL, 0, (AttrId){0}, type, (LocId){0});
+	Node n = graph_add(g, after_inputs(g), OP_input, NULL, 0, (AttrId){0}, type, (LocId){0});
 	GraphInput in = {n, kind, intern_str(&g->ir->strings, name ? name : "")};
 	array_push(graph_arena(g), &g->input, in);
 	if (name && *name)
@@ -214,10 +223,13 @@ void graph_set_name(Graph *g, Node n, const char *name)
 static void graph_number(Graph *g)
 {
 	g->number = ARENA_ARRAY(graph_arena(g), uint32_t, g->node.n);
-	uint32_t k = 0;
+	uint32_t count = 0;
+	for (uint32_t k = 0; k < g->input.n; k++)
+		if (!g->node_name.data[g->input.data[k].node.i])
+			g->number[g->input.data[k].node.i] = ++count;
 	for (Node n = g->first; n.i; n = node_next(g, n))
-		if (!g->node_name.data[n.i])
-			g->number[n.i] = ++k;
+		if (!g->node_name.data[n.i] && node_op(g, n) != OP_input)
+			g->number[n.i] = ++count;
 	g->numbered = true;
 }
 

@@ -238,6 +238,8 @@ const char *node_where(Graph *, Node);
 /* ---- text form ---- */
 
 void graph_print(const Graph *, Text *);
+void type_print(const Ir *, TypeId, Text *); /* "f32[s0, 3]", "(f32[2], i64[])" */
+const char *type_str(const Ir *, TypeId);    /* in the scratch arena */
 /* NULL with diagnostics ("name:line:col") on bad text. Parsing what was printed gives an equal graph;
  * constants are looked up by id in the Ir. Symbols that do not exist yet are created. */
 Graph *graph_parse(Ir *, const char *text, const char *name);

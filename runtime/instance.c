@@ -18,20 +18,18 @@ typedef struct {
 	uint64_t bytes;
 } WeightHeader;
 
-enum { HEADER_BYTES = 4096 };
-
 static int check_header(const WeftModel *m, const WeightHeader *h, uint64_t size, const char *path,
                         WeftStatus *status)
 {
-	if (size < HEADER_BYTES || memcmp(h->magic, WEFT_WEIGHT_MAGIC, sizeof h->magic))
+	if (size < WEFT_WEIGHT_HEADER || memcmp(h->magic, WEFT_WEIGHT_MAGIC, sizeof h->magic))
 		return weft_fail(status, WEFT_ERR_FILE, "%s: not a file of weights", path);
 	if (strncmp(h->source_hash, m->manifest->source_hash, sizeof h->source_hash) ||
 	    h->bytes != m->weights_bytes)
 		return weft_fail(status, WEFT_ERR_FILE, "%s: weights of another model", path);
-	if (size - HEADER_BYTES < h->bytes)
+	if (size - WEFT_WEIGHT_HEADER < h->bytes)
 		return weft_fail(status, WEFT_ERR_FILE, "%s: truncated: %llu bytes, expected %llu", path,
 		                 (unsigned long long)size,
-		                 (unsigned long long)h->bytes + HEADER_BYTES);
+		                 (unsigned long long)h->bytes + WEFT_WEIGHT_HEADER);
 	return WEFT_OK;
 }
 
@@ -49,7 +47,7 @@ static int map_weights(WeftInstance *in, const char *path, WeftStatus *status)
 		return weft_fail(status, WEFT_ERR_FILE, "%s: cannot map the weights", path);
 	in->map = p;
 	in->map_bytes = size;
-	in->weights = (const char *)p + HEADER_BYTES;
+	in->weights = (const char *)p + WEFT_WEIGHT_HEADER;
 	return check_header(in->model, p, size, path, status);
 }
 

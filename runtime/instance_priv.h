@@ -4,8 +4,6 @@
 
 #include "region_priv.h"
 
-#define WEFT_WEIGHT_MAGIC "weft weights 1\n" /* 16 bytes with its NUL; see weight_file in the driver */
-
 #define TRY(x)                                                                                     \
 	do {                                                                                       \
 		int try_code = (x);                                                                \

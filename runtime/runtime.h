@@ -57,6 +57,11 @@ void weft_rt_threads_free(WeftThreads *);
 #define WEFT_SIZES_BYTES(nslot, nextent)                                                           \
 	(sizeof(WeftSizes) + ((size_t)(nslot) + (nextent)) * sizeof(int64_t))
 
+/* A weight file: magic (16 bytes with its NUL), the source hash (64, zero-padded), the section's bytes as
+ * u64, zeros up to WEFT_WEIGHT_HEADER, the section. */
+#define WEFT_WEIGHT_MAGIC "weft weights 1\n"
+#define WEFT_WEIGHT_HEADER 4096
+
 /* Copy a row-major tensor of `elem`-byte elements into a layout; to holds the product of the padded
  * extents. Padding becomes zero. */
 void weft_relayout(void *to, const void *from, size_t elem, uint32_t rank, const int64_t *dim,

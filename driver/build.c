@@ -1,0 +1,267 @@
+/* C files to a shared object: compiler processes in parallel, a cache of objects, one link. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "driver/cache.h"
+#include "driver/compile.h"
+#include "driver/embed.h"
+#include "driver/jobs.h"
+
+#ifndef WEFT_OPENMP_LINK
+#define WEFT_OPENMP_LINK "" /* the embedded runtime object was built without OpenMP */
+#endif
+
+typedef struct {
+	Compilation *c;
+	Arena *a;
+	const char *folder, *cache, *cc;
+	Words link; /* objects */
+	Jobs jobs;
+	const char *made[64 + 2][2]; /* temporary object, where it belongs in the cache */
+	uint32_t nmade;
+} Builder;
+
+static bool write_embedded(Ctx *ctx, const char *folder, const EmbeddedFile *f)
+{
+	return file_write(ctx, arena_printf(ctx->arena, "%s/%s", folder, f->name), f->data, f->size);
+}
+
+static void compile_words(Builder *b, Words *w, const char *opt)
+{
+	words_split(b->a, w, b->cc);
+	words_split(b->a, w, target_common_flags());
+	words_split(b->a, w, b->c->target->flags);
+	words_split(b->a, w, "-std=c11 -fPIC -fvisibility=hidden");
+	words_split(b->a, w, opt);
+}
+
+static bool is_header(const char *name)
+{
+	size_t n = strlen(name);
+	return n > 2 && !strcmp(name + n - 2, ".h");
+}
+
+/* Everything a unit includes is part of its key. */
+static const char *const *key_texts(Builder *b, const char *source)
+{
+	ARRAY(const char *) list = {0};
+	array_push(b->a, &list, source);
+	array_push(b->a, &list, cache_compiler(b->c->ctx, b->cc));
+	for (uint32_t k = 0; k < b->c->files.file.n; k++)
+		if (b->c->files.file.data[k].is_header)
+			array_push(b->a, &list, b->c->files.file.data[k].text.data);
+	for (const EmbeddedFile *f = runtime_files; f->name; f++)
+		if (is_header(f->name))
+			array_push(b->a, &list, (const char *)f->data);
+	array_push(b->a, &list, NULL);
+	return list.data;
+}
+
+/* Compile folder/name unless the cache has the object. */
+static void add_unit(Builder *b, const char *name, const char *source, const char *opt)
+{
+	Ctx *ctx = b->c->ctx;
+	Words w = {0};
+	compile_words(b, &w, opt);
+	Words key = {0};
+	for (uint32_t k = 0; k < w.word.n; k++)
+		words_add(b->a, &key, w.word.data[k]);
+	const char *object = arena_printf(b->a, "%s/%s.o", b->folder, name);
+	if (b->cache) {
+		const char *kept = cache_path(ctx, b->cache, words_argv(b->a, &key), key_texts(b, source));
+		if (file_exists(kept)) {
+			b->c->w->report.cached++;
+			words_add(b->a, &b->link, kept);
+			return;
+		}
+		if (b->nmade < sizeof b->made / sizeof *b->made) {
+			b->made[b->nmade][0] = object;
+			b->made[b->nmade++][1] = kept;
+		}
+	}
+	words_add(b->a, &w, arena_printf(b->a, "-I%s", b->folder));
+	words_add(b->a, &w, "-c");
+	words_add(b->a, &w, arena_printf(b->a, "%s/%s", b->folder, name));
+	words_add(b->a, &w, "-o");
+	words_add(b->a, &w, object);
+	words_add(b->a, &b->link, object);
+	array_push(b->a, &b->jobs.job,
+	           (Job){.argv = words_argv(b->a, &w), .what = name,
+	                 .log = arena_printf(b->a, "%s/%s.log", b->folder, name)});
+}
+
+static int by_cost(const void *pa, const void *pb)
+{
+	const EmitFile *const *a = pa, *const *b = pb;
+	if ((*a)->cost != (*b)->cost)
+		return (*a)->cost < (*b)->cost ? 1 : -1;
+	return strcmp((*a)->name, (*b)->name);
+}
+
+static bool add_model(Builder *b)
+{
+	const EmitFiles *f = &b->c->files;
+	Ctx *ctx = b->c->ctx;
+	const EmitFile **order = ARENA_ARRAY(b->a, const EmitFile *, f->file.n);
+	uint32_t n = 0;
+	for (uint32_t k = 0; k < f->file.n; k++) {
+		const EmitFile *e = &f->file.data[k];
+		TRY(file_write(ctx, arena_printf(b->a, "%s/%s", b->folder, e->name), e->text.data, e->text.n));
+		if (!e->is_header)
+			order[n++] = e;
+	}
+	qsort(order, n, sizeof *order, by_cost);
+	for (uint32_t k = 0; k < n; k++)
+		add_unit(b, order[k]->name, order[k]->text.data, "-O2");
+	b->c->w->report.objects = n;
+	return true;
+}
+
+/* The runtime: the embedded object, or compiled from its text where that does not fit. */
+static bool add_runtime(Builder *b)
+{
+	Ctx *ctx = b->c->ctx;
+	bool as_is = !b->c->o.no_openmp && !strncmp(b->c->target->name, "x86-64", 6);
+	for (const EmbeddedFile *f = runtime_files; f->name; f++) {
+		if (as_is && !is_header(f->name))
+			continue;
+		TRY(write_embedded(ctx, b->folder, f));
+		if (!is_header(f->name))
+			add_unit(b, f->name, (const char *)f->data,
+			         b->c->o.no_openmp ? "-O2 -pthread" : "-O2 -pthread -fopenmp");
+	}
+	if (!as_is)
+		return true;
+	TRY(write_embedded(ctx, b->folder, runtime_object));
+	words_add(b->a, &b->link, arena_printf(b->a, "%s/%s", b->folder, runtime_object->name));
+	return true;
+}
+
+/* Fresh objects move into the cache; that this may fail is no error. */
+static void fill_cache(Builder *b)
+{
+	for (uint32_t k = 0; k < b->nmade; k++) {
+		const char *temp = path_temp(b->c->ctx, b->made[k][1]);
+		if (link(b->made[k][0], temp) && errno == EXDEV) {
+			FILE *in = fopen(b->made[k][0], "rb"), *out = fopen(temp, "wb");
+			char buf[65536];
+			size_t n = 1;
+			while (in && out && (n = fread(buf, 1, sizeof buf, in)) > 0)
+				if (fwrite(buf, 1, n, out) != n)
+					break;
+			bool ok = in && out && n == 0 && !fflush(out);
+			if (in)
+				fclose(in);
+			if (out && fclose(out))
+				ok = false;
+			if (!ok) {
+				unlink(temp);
+				continue;
+			}
+		}
+		if (rename(temp, b->made[k][1]))
+			unlink(temp);
+	}
+}
+
+static bool link_all(Builder *b, const char *weights_object, const char *out)
+{
+	Words w = {0};
+	words_split(b->a, &w, b->cc);
+	words_split(b->a, &w, "-shared -Wl,--gc-sections -Wl,-s -Wl,--build-id=none -Wl,-z,noexecstack -Wl,-z,defs -Wl,--as-needed");
+	words_add(b->a, &w, "-o");
+	words_add(b->a, &w, out);
+	for (uint32_t k = 0; k < b->link.word.n; k++)
+		words_add(b->a, &w, b->link.word.data[k]);
+	if (weights_object)
+		words_add(b->a, &w, weights_object);
+	if (!b->c->o.no_openmp)
+		words_split(b->a, &w, WEFT_OPENMP_LINK);
+	words_split(b->a, &w, "-pthread -lm");
+	Jobs one = {.limit = 1};
+	array_push(b->a, &one.job, (Job){.argv = words_argv(b->a, &w), .what = "linking",
+	                                 .log = arena_printf(b->a, "%s/link.log", b->folder)});
+	return jobs_run(b->c->ctx, &one);
+}
+
+bool build_shared(Compilation *c, const char *folder, const char *weights_object, const char *out)
+{
+	Builder b = {.c = c, .a = weft_arena(c->w), .folder = folder};
+	const char *env = getenv("CC");
+	b.cc = c->o.cc ? c->o.cc : env && *env ? env : "cc";
+	b.cache = c->o.no_cache ? NULL : cache_folder(c->ctx);
+	b.jobs.limit = c->o.jobs;
+	b.jobs.progress = c->o.progress;
+	b.jobs.progress_user = c->o.progress_user;
+	TRY(add_model(&b));
+	TRY(add_runtime(&b));
+	TRY(jobs_run(c->ctx, &b.jobs));
+	fill_cache(&b);
+	phase_end(c, "cc");
+	TRY(link_all(&b, weights_object, out));
+	phase_end(c, "link");
+	return true;
+}
+
+/* ---- the folder of sources ---- */
+
+static bool write_makefile(Compilation *c, const char *folder)
+{
+	Text t;
+	Ctx *ctx = c->ctx;
+	text_init(&t, ctx->arena);
+	text_printf(&t, "# %s, compiled by weft %s for %s. `make` builds %s.so.\n", c->name, WEFT_VERSION,
+	            c->target->name, c->name);
+	text_printf(&t, "CC = cc\nCFLAGS = -O2\nOPENMP = -fopenmp\n");
+	text_printf(&t, "FLAGS = -std=c11 -fPIC -fvisibility=hidden -pthread %s %s\n",
+	            target_common_flags(), c->target->flags);
+	text_add(&t, "OBJECTS =");
+	for (uint32_t k = 0; k < c->files.file.n; k++) {
+		const EmitFile *e = &c->files.file.data[k];
+		if (!e->is_header)
+			text_printf(&t, " %.*s.o", (int)strlen(e->name) - 2, e->name);
+	}
+	for (const EmbeddedFile *f = runtime_files; f->name; f++)
+		if (!is_header(f->name))
+			text_printf(&t, " %.*s.o", (int)strlen(f->name) - 2, f->name);
+	bool weights = c->program->weight_bytes > 0;
+	text_printf(&t, "%s\n\n", weights ? " weights.o" : "");
+	text_printf(&t, "%s.so: $(OBJECTS)\n\t$(CC) -shared -o $@ $(OBJECTS) $(OPENMP) -pthread -lm\n\n", c->name);
+	text_add(&t, "%.o: %.c\n\t$(CC) $(CFLAGS) $(FLAGS) $(OPENMP) -c -o $@ $<\n\n");
+	if (weights)
+		text_add(&t, "weights.o: weights.S weights.bin\n\t$(CC) -c -o $@ $<\n\n");
+	text_printf(&t, "clean:\n\trm -f $(OBJECTS) %s.so\n", c->name);
+	return file_write(ctx, arena_printf(ctx->arena, "%s/Makefile", folder), t.data, t.n);
+}
+
+static bool write_weights_stub(Compilation *c, const char *folder)
+{
+	Ctx *ctx = c->ctx;
+	const char *s = c->weights_symbol;
+	const char *text = arena_printf(ctx->arena,
+	                                "/* The weights, placed into the object by the assembler. */\n"
+	                                "\t.section .rodata.weights, \"a\"\n\t.globl %s\n\t.hidden %s\n"
+	                                "\t.balign 4096\n%s:\n\t.incbin \"weights.bin\"\n"
+	                                "\t.section .note.GNU-stack, \"\", %%progbits\n",
+	                                s, s, s);
+	return file_write(ctx, arena_printf(ctx->arena, "%s/weights.S", folder), text, strlen(text));
+}
+
+bool write_sources(Compilation *c, const char *folder)
+{
+	Ctx *ctx = c->ctx;
+	TRY(folder_make(ctx, folder));
+	for (uint32_t k = 0; k < c->files.file.n; k++) {
+		const EmitFile *e = &c->files.file.data[k];
+		TRY(file_write(ctx, arena_printf(ctx->arena, "%s/%s", folder, e->name), e->text.data, e->text.n));
+	}
+	for (const EmbeddedFile *f = runtime_files; f->name; f++)
+		TRY(write_embedded(ctx, folder, f));
+	if (c->program->weight_bytes)
+		TRY(write_weights_stub(c, folder));
+	return write_makefile(c, folder);
+}

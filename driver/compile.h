@@ -1,0 +1,40 @@
+/* Private to the driver: a compilation on its way from graph to files. */
+#ifndef WEFT_DRIVER_COMPILE_H
+#define WEFT_DRIVER_COMPILE_H
+
+#include "codegen/c/emit.h"
+#include "codegen/target.h"
+#include "driver/driver_priv.h"
+#include "passes/lower.h"
+
+typedef struct {
+	Weft *w;
+	Ctx *ctx;
+	const WeftGraph *from;
+	WeftOptions o;
+	const char *name;        /* of the model, an identifier */
+	const char *source_hash; /* of graph and weights */
+	const char *weights_symbol;
+	const Target *target;
+	Graph *g;                /* after the passes */
+	Program *program;
+	EmitFiles files;
+} Compilation;
+
+/* Begin: check the options, clear the report. */
+bool compile_begin(Compilation *, Weft *, const WeftGraph *, const WeftOptions *);
+/* Passes, lowering, schedules: up to c->program. */
+bool compile_lower(Compilation *);
+/* The C files, for weights embedded or in the file of that name. */
+bool compile_print(Compilation *, const char *weights_file);
+/* Fill the report from what there is. */
+void compile_report(Compilation *);
+/* The time since the last call belongs to this phase. */
+void phase_end(Compilation *, const char *name);
+
+/* Compile c->files and link them with the runtime. False after ctx_error. */
+bool build_shared(Compilation *, const char *folder, const char *weights_object, const char *out);
+/* Write everything needed to build the model elsewhere. */
+bool write_sources(Compilation *, const char *folder);
+
+#endif

@@ -1,0 +1,105 @@
+/* A Weft: its life, its messages, and the boundary where unwinding ends. */
+#include "driver/driver_priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ir/op.h"
+
+Weft *weft_new(void)
+{
+	Weft *w = calloc(1, sizeof *w);
+	if (!w)
+		return NULL;
+	op_init();
+	w->ctx = ctx_new();
+	w->results = w->ctx ? arena_new(&w->ctx->unwind) : NULL;
+	if (w->results)
+		return w;
+	weft_free(w);
+	return NULL;
+}
+
+void weft_free(Weft *w)
+{
+	if (!w)
+		return;
+	if (w->results)
+		arena_free(w->results);
+	if (w->ctx)
+		ctx_free(w->ctx);
+	free(w);
+}
+
+bool boundary(Weft *w, bool (*f)(void *arg), void *arg)
+{
+	if (w->dead)
+		return false;
+	jmp_buf outer;
+	memcpy(&outer, &w->ctx->unwind, sizeof outer);
+	int why = setjmp(w->ctx->unwind);
+	bool ok = false;
+	if (why == 0)
+		ok = f(arg);
+	memcpy(&w->ctx->unwind, &outer, sizeof outer);
+	if (why == 0)
+		return ok;
+	w->dead = true;
+	if (why == UNWIND_OOM)
+		snprintf(w->fatal, sizeof w->fatal, "out of memory");
+	else
+		snprintf(w->fatal, sizeof w->fatal, "internal error%s%s: %s",
+		         w->ctx->pass ? " in pass " : "", w->ctx->pass ? w->ctx->pass : "",
+		         w->ctx->bug_text);
+	return false;
+}
+
+uint32_t weft_nmessages(const Weft *w)
+{
+	uint32_t n = w->dead;
+	for (const Diag *d = w->ctx->first; d; d = d->next)
+		n++;
+	return n;
+}
+
+WeftMessage weft_message(const Weft *w, uint32_t k)
+{
+	for (const Diag *d = w->ctx->first; d; d = d->next)
+		if (k-- == 0)
+			return (WeftMessage){(WeftSeverity)d->severity, d->where ? d->where : "", d->text};
+	return (WeftMessage){WEFT_ERROR, "", w->dead ? w->fatal : ""};
+}
+
+/* Kept out of the arena, which may be the thing that ran out: built anew at each call. */
+typedef struct {
+	Weft *w;
+	Text text;
+} Messages;
+
+static bool print_messages(void *arg)
+{
+	Messages *m = arg;
+	text_init(&m->text, weft_arena(m->w));
+	ctx_print(m->w->ctx, &m->text);
+	return true;
+}
+
+const char *weft_messages(Weft *w)
+{
+	Messages m = {.w = w};
+	if (boundary(w, print_messages, &m))
+		return m.text.data;
+	size_t n = strlen(w->fatal);
+	if (n && w->fatal[n - 1] != '\n' && n + 2 < sizeof w->fatal)
+		memcpy(w->fatal + n, "\n", 2);
+	return w->fatal;
+}
+
+double seconds_now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}

@@ -1,0 +1,62 @@
+/* Private to the driver: the API's objects, and the way through its boundary. */
+#ifndef WEFT_DRIVER_PRIV_H
+#define WEFT_DRIVER_PRIV_H
+
+#include "ir/graph.h"
+#include "ir/tensor.h"
+#include "weft.h"
+
+struct Weft {
+	Ctx *ctx;
+	Arena *results;   /* of the interpreter, until weft_release */
+	bool dead;        /* an internal error or no memory: the context is in no known state */
+	char fatal[2200]; /* its message */
+	const char *dump; /* what WeftOptions.dump asked for */
+	bool have_report;
+	WeftReport report;
+	ARRAY(WeftPhaseTime) phase;
+	double phase_start;
+};
+
+/* Graphs of a Weft share its memory and diagnostics, not their types and symbols. */
+struct WeftGraph {
+	Weft *w;
+	Graph *g;
+	const char *path; /* of the model file */
+};
+
+/* Call f(arg) so that unwinding ends here. False when f says so or unwound. */
+bool boundary(Weft *, bool (*f)(void *arg), void *arg);
+double seconds_now(void);
+
+static inline Arena *weft_arena(Weft *w)
+{
+	return w->ctx->arena;
+}
+
+/* ---- tensors between the API and the IR ---- */
+
+WeftDType dtype_to_api(DType);
+DType dtype_from_api(WeftDType); /* DT_none: not supported */
+/* A tensor that shares t's data; shape and strides from the arena. */
+WeftTensor tensor_to_api(Arena *, const Tensor *t);
+/* The other way; copies when t is not row-major. False after ctx_error naming `what`. */
+bool tensor_from_api(Ctx *, Arena *, const char *what, const WeftTensor *t, Tensor *out);
+
+/* ---- files ---- */
+
+/* Write all of it to a new file beside path and rename. False after ctx_error. */
+bool file_write(Ctx *, const char *path, const void *data, size_t n);
+bool file_exists(const char *path);
+/* mkdir -p. False after ctx_error. */
+bool folder_make(Ctx *, const char *path);
+/* A new empty folder for temporary files; its path is in the arena. NULL after ctx_error. */
+const char *folder_temp(Ctx *);
+/* rm -r. */
+void folder_remove(const char *path);
+/* A name in the same folder as path that no other process uses. */
+const char *path_temp(Ctx *, const char *path);
+/* The file name without folder and extension, made an identifier. */
+const char *path_stem(Arena *, const char *path);
+
+#endif

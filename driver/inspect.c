@@ -1,0 +1,175 @@
+/* Questions about a graph, answered in the API's terms. */
+#include "driver/driver_priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/op.h"
+
+typedef struct {
+	Weft *w;
+	const WeftGraph *g;
+	uint32_t n;
+	const void *out;
+} Ask;
+
+static const void *ask(Weft *w, const WeftGraph *g, bool (*f)(void *), uint32_t *n)
+{
+	Ask a = {.w = w, .g = g};
+	bool ok = boundary(w, f, &a);
+	*n = ok ? a.n : 0;
+	return ok ? a.out : NULL;
+}
+
+/* Size symbols of the graph, those that its input types mention, in order of creation. */
+static const Sym *size_symbols(Weft *w, const Graph *g, uint32_t *n)
+{
+	SymTab *t = g->ir->syms;
+	ARRAY(Sym) list = {0};
+	for (uint32_t k = 0; k < sym_nvars(t); k++) {
+		Sym v = sym_var_at(t, k);
+		bool used = false;
+		for (uint32_t i = 0; i < g->input.n && !used; i++)
+			for (uint32_t d = 0; d < node_rank(g, g->input.data[i].node) && !used; d++)
+				used = sym_uses(t, node_dim(g, g->input.data[i].node, d), v);
+		if (used)
+			array_push(weft_arena(w), &list, v);
+	}
+	*n = list.n;
+	return list.data;
+}
+
+static WeftTensorInfo describe(Ask *a, const char *name, Node node)
+{
+	const Graph *g = a->g->g;
+	Arena *arena = weft_arena(a->w);
+	uint32_t nsym, rank = node_rank(g, node);
+	const Sym *symbol = size_symbols(a->w, g, &nsym);
+	WeftDim *dim = ARENA_ARRAY(arena, WeftDim, rank);
+	for (uint32_t k = 0; k < rank; k++) {
+		Sym s = node_dim(g, node, k);
+		dim[k].text = arena_strdup(arena, sym_str(g->ir->syms, s));
+		if (!sym_is_const(g->ir->syms, s, &dim[k].value))
+			dim[k].value = -1;
+		dim[k].symbol = -1;
+		for (uint32_t i = 0; i < nsym; i++)
+			if (symbol[i].i == s.i)
+				dim[k].symbol = (int32_t)i;
+	}
+	return (WeftTensorInfo){arena_strdup(arena, name), dtype_to_api(node_dtype(g, node)), rank, dim, 0};
+}
+
+static bool ask_inputs(void *arg)
+{
+	Ask *a = arg;
+	const Graph *g = a->g->g;
+	WeftTensorInfo *list = ARENA_ARRAY(weft_arena(a->w), WeftTensorInfo, g->input.n);
+	for (uint32_t k = 0; k < g->input.n; k++)
+		if (g->input.data[k].kind == INPUT_USER)
+			list[a->n++] = describe(a, g->input.data[k].name, g->input.data[k].node);
+	a->out = list;
+	return true;
+}
+
+static bool ask_outputs(void *arg)
+{
+	Ask *a = arg;
+	const Graph *g = a->g->g;
+	WeftTensorInfo *list = ARENA_ARRAY(weft_arena(a->w), WeftTensorInfo, g->output.n);
+	for (uint32_t k = 0; k < g->output.n; k++)
+		if (g->output.data[k].writes < 0)
+			list[a->n++] = describe(a, g->output.data[k].name, g->output.data[k].node);
+	a->out = list;
+	return true;
+}
+
+static bool ask_symbols(void *arg)
+{
+	Ask *a = arg;
+	SymTab *t = a->g->g->ir->syms;
+	const Sym *s = size_symbols(a->w, a->g->g, &a->n);
+	WeftSymbolInfo *list = ARENA_ARRAY(weft_arena(a->w), WeftSymbolInfo, a->n);
+	for (uint32_t k = 0; k < a->n; k++) {
+		list[k].name = arena_strdup(weft_arena(a->w), sym_name(t, s[k]));
+		sym_range(t, s[k], &list[k].lo, &list[k].hi);
+	}
+	a->out = list;
+	return true;
+}
+
+static bool ask_guards(void *arg)
+{
+	static const char *const sign[] = {"==", "!=", "<="};
+	Ask *a = arg;
+	const Graph *g = a->g->g;
+	Arena *arena = weft_arena(a->w);
+	const char **list = ARENA_ARRAY(arena, const char *, g->guard.n);
+	for (uint32_t k = 0; k < g->guard.n; k++) {
+		const struct GraphGuard *c = &g->guard.data[k];
+		char *left = arena_strdup(arena, sym_str(g->ir->syms, c->a));
+		list[k] = arena_printf(arena, "%s %s %s", left, sign[c->kind],
+		                       sym_str(g->ir->syms, c->b));
+	}
+	a->n = g->guard.n;
+	a->out = list;
+	return true;
+}
+
+static int by_count(const void *pa, const void *pb)
+{
+	const WeftOpCount *a = pa, *b = pb;
+	if (a->count != b->count)
+		return a->count < b->count ? 1 : -1;
+	return strcmp(a->name, b->name);
+}
+
+static bool ask_operators(void *arg)
+{
+	Ask *a = arg;
+	const Graph *g = a->g->g;
+	Arena *arena = weft_arena(a->w);
+	WeftOpCount *count = ARENA_ARRAY(arena, WeftOpCount, OP_COUNT), *list = ARENA_ARRAY(arena, WeftOpCount, OP_COUNT);
+	for (Node n = g->first; n.i; n = node_next(g, n))
+		count[node_op(g, n)].count++;
+	for (Op op = 1; op < OP_COUNT; op++)
+		if (count[op].count && op != OP_input && op != OP_constant)
+			list[a->n++] = (WeftOpCount){op_name(op), count[op].count};
+	qsort(list, a->n, sizeof *list, by_count);
+	a->out = list;
+	return true;
+}
+
+const WeftTensorInfo *weft_inputs(Weft *w, const WeftGraph *g, uint32_t *n)
+{
+	return ask(w, g, ask_inputs, n);
+}
+
+const WeftTensorInfo *weft_outputs(Weft *w, const WeftGraph *g, uint32_t *n)
+{
+	return ask(w, g, ask_outputs, n);
+}
+
+const WeftSymbolInfo *weft_symbols(Weft *w, const WeftGraph *g, uint32_t *n)
+{
+	return ask(w, g, ask_symbols, n);
+}
+
+const char *const *weft_guards(Weft *w, const WeftGraph *g, uint32_t *n)
+{
+	return ask(w, g, ask_guards, n);
+}
+
+const WeftOpCount *weft_operators(Weft *w, const WeftGraph *g, uint32_t *n)
+{
+	return ask(w, g, ask_operators, n);
+}
+
+uint64_t weft_weight_bytes(const WeftGraph *wg)
+{
+	const Ir *ir = wg->g->ir;
+	uint64_t bytes = 0;
+	for (uint32_t k = 0; k < ir->constant.n; k++)
+		if (ir->constant.data[k].is_param)
+			bytes += ir->constant.data[k].bytes;
+	return bytes;
+}

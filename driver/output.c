@@ -1,0 +1,186 @@
+/* What a compilation leaves behind: a shared object, a folder of C, texts. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "driver/compile.h"
+#include "driver/prepare.h"
+
+typedef struct {
+	Compilation c;
+	Weft *w;
+	const WeftGraph *g;
+	const WeftOptions *o;
+	WeftEmit emit;
+	const char *path;
+} Output;
+
+/* The weight file's name beside the object: model.so -> model.weights. */
+static const char *weights_path(Arena *a, const char *so)
+{
+	const char *slash = strrchr(so, '/'), *dot = strrchr(so, '.');
+	size_t n = dot && (!slash || dot > slash) ? (size_t)(dot - so) : strlen(so);
+	return arena_printf(a, "%.*s.weights", (int)n, so);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+static bool move(Ctx *ctx, const char *from, const char *to)
+{
+	return rename(from, to) == 0 || ctx_error(ctx, to, "cannot write: %s", strerror(errno));
+}
+
+/* Link to a name beside the final one, so that the rename is atomic. */
+static bool build(Output *x, const char *folder, const char *temp_so, const char *temp_weights)
+{
+	Compilation *c = &x->c;
+	const char *object = NULL;
+	if (c->o.weights == WEFT_WEIGHTS_FILE) {
+		TRY(section_write(c->program, SECTION_FILE, NULL, c->source_hash, temp_weights));
+	} else if (c->program->weight_bytes) {
+		if (c->program->weight_bytes > 1900u << 20)
+			return ctx_error(c->ctx, NULL,
+			                 "%llu bytes of weights are too many to embed; use --weights file",
+			                 (unsigned long long)c->program->weight_bytes);
+		object = arena_printf(c->ctx->arena, "%s/weights.o", folder);
+		TRY(section_write(c->program, SECTION_OBJECT, c->weights_symbol, "", object));
+	}
+	phase_end(c, "weights");
+	TRY(build_shared(c, folder, object, temp_so));
+	struct stat st;
+	if (stat(temp_so, &st) == 0)
+		c->w->report.code_bytes = (uint64_t)st.st_size - (object ? c->program->weight_bytes : 0);
+	return true;
+}
+
+/* Before anything expensive: can the result be written at all? */
+static bool check_writable(Ctx *ctx, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *folder = !slash ? "." : slash == path ? "/"
+	                     : arena_strndup(ctx->arena, path, (size_t)(slash - path));
+	struct stat st;
+	if (access(folder, W_OK | X_OK))
+		return ctx_error(ctx, path, "cannot write: %s", strerror(errno));
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return ctx_error(ctx, path, "cannot write: is a folder");
+	return true;
+}
+
+static bool compile(void *arg)
+{
+	Output *x = arg;
+	Compilation *c = &x->c;
+	Ctx *ctx = x->w->ctx;
+	bool separate = x->o && x->o->weights == WEFT_WEIGHTS_FILE;
+	const char *weights = separate ? weights_path(ctx->arena, x->path) : NULL;
+	TRY(compile_begin(c, x->w, x->g, x->o));
+	TRY(check_writable(ctx, x->path));
+	TRY(compile_lower(c));
+	TRY(compile_print(c, weights ? base_name(weights) : NULL));
+	const char *folder = folder_temp(ctx);
+	TRY(folder);
+	const char *temp_so = path_temp(ctx, x->path);
+	const char *temp_weights = weights ? path_temp(ctx, weights) : NULL;
+	bool ok = build(x, folder, temp_so, temp_weights);
+	ok = ok && (!weights || move(ctx, temp_weights, weights)) && move(ctx, temp_so, x->path);
+	folder_remove(folder);
+	if (!ok) {
+		unlink(temp_so);
+		if (weights)
+			unlink(temp_weights);
+		return false;
+	}
+	compile_report(c);
+	return true;
+}
+
+bool weft_compile(Weft *w, const WeftGraph *g, const WeftOptions *o, const char *path)
+{
+	Output x = {.w = w, .g = g, .o = o, .path = path};
+	return boundary(w, compile, &x);
+}
+
+static bool emit_folder(Output *x)
+{
+	Compilation *c = &x->c;
+	TRY(compile_print(c, NULL));
+	TRY(write_sources(c, x->path));
+	if (!c->program->weight_bytes)
+		return true;
+	const char *path = arena_printf(c->ctx->arena, "%s/weights.bin", x->path);
+	const char *temp = path_temp(c->ctx, path);
+	if (section_write(c->program, SECTION_RAW, NULL, "", temp) && move(c->ctx, temp, path))
+		return true;
+	unlink(temp);
+	return false;
+}
+
+static bool header_text(Output *x, Text *t)
+{
+	TRY(compile_print(&x->c, NULL));
+	for (uint32_t k = 0; k < x->c.files.file.n; k++)
+		if (!strcmp(x->c.files.file.data[k].name, "model.h")) {
+			text_add(t, x->c.files.file.data[k].text.data);
+			return true;
+		}
+	return ctx_error(x->c.ctx, NULL, "the emitter made no model.h");
+}
+
+static bool emit_text(Output *x)
+{
+	Compilation *c = &x->c;
+	const Program *p = c->program;
+	Text t;
+	text_init(&t, c->ctx->arena);
+	if (x->emit == WEFT_EMIT_HEADER)
+		TRY(header_text(x, &t));
+	if (x->emit == WEFT_EMIT_IR)
+		graph_print(c->g, &t);
+	if (x->emit == WEFT_EMIT_PROGRAM) {
+		loop_print(p->sizes, &t, false);
+		loop_print(p->run, &t, false);
+	}
+	for (uint32_t k = 0; x->emit == WEFT_EMIT_LOOPS && k < p->fn.n; k++)
+		loop_print(p->fn.data[k], &t, false);
+	return file_write(c->ctx, x->path, t.data, t.n);
+}
+
+static bool emit(void *arg)
+{
+	Output *x = arg;
+	TRY(compile_begin(&x->c, x->w, x->g, x->o));
+	if (x->emit != WEFT_EMIT_C)
+		TRY(check_writable(x->w->ctx, x->path));
+	TRY(compile_lower(&x->c));
+	TRY(x->emit == WEFT_EMIT_C ? emit_folder(x) : emit_text(x));
+	compile_report(&x->c);
+	return true;
+}
+
+bool weft_emit(Weft *w, const WeftGraph *g, const WeftOptions *o, WeftEmit kind, const char *path)
+{
+	Output x = {.w = w, .g = g, .o = o, .emit = kind, .path = path};
+	return boundary(w, emit, &x);
+}
+
+static bool plan(void *arg)
+{
+	Output *x = arg;
+	TRY(compile_begin(&x->c, x->w, x->g, x->o));
+	TRY(compile_lower(&x->c));
+	compile_report(&x->c);
+	return true;
+}
+
+bool weft_plan(Weft *w, const WeftGraph *g, const WeftOptions *o)
+{
+	Output x = {.w = w, .g = g, .o = o};
+	return boundary(w, plan, &x);
+}

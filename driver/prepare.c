@@ -1,0 +1,106 @@
+#include "driver/prepare.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "driver/elf_object.h"
+#include "ir/tensor.h"
+#include "runtime/runtime.h"
+
+enum { PAGE = WEFT_WEIGHT_HEADER };
+
+/* The layout with numbers for symbols: constants have constant shapes. */
+static bool layout_numbers(Program *p, const ProgramConst *c, WeftLayoutDim *out)
+{
+	const SymTab *t = p->ir->syms;
+	for (uint32_t k = 0; k < c->layout.n; k++) {
+		const LayoutDim *d = &c->layout.dim[k];
+		out[k] = (WeftLayoutDim){.axis = d->axis, .divisor = d->divisor};
+		TRY(sym_is_const(t, d->extent, &out[k].extent));
+		TRY(sym_is_const(t, d->padded, &out[k].padded));
+	}
+	return true;
+}
+
+/* The constant's elements in the dtype they are stored in. */
+static const void *stored_data(Program *p, const ProgramConst *c, const Const *s, Arena *a)
+{
+	if (s->dtype == c->dtype)
+		return s->data;
+	Tensor from = {.dtype = s->dtype, .rank = 1, .data = (void *)(uintptr_t)s->data};
+	from.dim[0] = (int64_t)(s->bytes / dtype_size(s->dtype));
+	Tensor to = from;
+	(void)p;
+	to.dtype = c->dtype;
+	to.data = arena_alloc(a, tensor_bytes(&to));
+	enum { CHUNK = 1024 };
+	double wide[CHUNK];
+	for (int64_t i = 0; i < from.dim[0]; i += CHUNK) {
+		int64_t n = from.dim[0] - i < CHUNK ? from.dim[0] - i : CHUNK;
+		tensor_read_f64(&from, i, n, wide);
+		tensor_write_f64(&to, i, n, wide);
+	}
+	return to.data;
+}
+
+static bool store(Program *p, const ProgramConst *c, char *section)
+{
+	Ctx *ctx = p->ir->ctx;
+	const Const *s = ir_const_of(p->ir, c->source);
+	WeftLayoutDim layout[2 * MAX_RANK];
+	if (!layout_numbers(p, c, layout))
+		ctx_bug(ctx, "constant %s has a symbolic layout", c->name);
+	uint64_t bytes = dtype_size(c->dtype);
+	for (uint32_t k = 0; k < c->layout.n; k++)
+		bytes *= (uint64_t)layout[k].padded;
+	if (c->layout.n == 0)
+		bytes = s->bytes / dtype_size(s->dtype) * dtype_size(c->dtype);
+	if (bytes > c->bytes || c->offset > p->weight_bytes || c->bytes > p->weight_bytes - c->offset)
+		ctx_bug(ctx, "constant %s does not fit its place: %llu bytes", c->name,
+		        (unsigned long long)bytes);
+	ArenaMark mark = arena_mark(ctx->scratch);
+	const void *data = stored_data(p, c, s, ctx->scratch);
+	weft_relayout(section + c->offset, data, dtype_size(c->dtype), s->rank, s->dim, c->layout.n, layout);
+	arena_release(ctx->scratch, mark);
+	return true;
+}
+
+/* Everything of the file but the section itself. */
+static void decorate(Program *p, SectionKind kind, const char *symbol, const char *hash, char *file)
+{
+	if (kind == SECTION_FILE) {
+		memcpy(file, WEFT_WEIGHT_MAGIC, 16);
+		strncpy(file + 16, hash, 63);
+		memcpy(file + 80, &p->weight_bytes, sizeof p->weight_bytes);
+	}
+	if (kind == SECTION_OBJECT)
+		elf_object_write(file, PAGE, p->weight_bytes, symbol);
+}
+
+bool section_write(Program *p, SectionKind kind, const char *symbol, const char *hash, const char *path)
+{
+	Ctx *ctx = p->ir->ctx;
+	uint64_t start = kind == SECTION_RAW ? 0 : PAGE;
+	uint64_t size = start + p->weight_bytes;
+	if (kind == SECTION_OBJECT)
+		size = elf_object_bytes(PAGE, p->weight_bytes, symbol);
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return ctx_error(ctx, path, "cannot write: %s", strerror(errno));
+	if (size == 0)
+		return close(fd) == 0;
+	/* Reserve the space first: a full disk must not end in a signal when the mapping is written. */
+	int err = posix_fallocate(fd, 0, (off_t)size);
+	char *file = err ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	err = err ? err : errno;
+	close(fd);
+	if (file == MAP_FAILED)
+		return ctx_error(ctx, path, "cannot write: %s", strerror(err));
+	for (uint32_t k = 0; k < p->constant.n; k++)
+		store(p, &p->constant.data[k], file + start);
+	decorate(p, kind, symbol, hash, file);
+	return munmap(file, size) == 0 || ctx_error(ctx, path, "cannot write: %s", strerror(errno));
+}

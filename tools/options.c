@@ -1,0 +1,119 @@
+/* Command lines and messages. */
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+int fail(const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	fputs("weft: ", stderr);
+	vfprintf(stderr, fmt, ap);
+	fputc('\n', stderr);
+	va_end(ap);
+	return 1;
+}
+
+int fail_messages(Weft *w)
+{
+	fputs(w ? weft_messages(w) : "weft: out of memory\n", stderr);
+	return 1;
+}
+
+static bool parse_int(const char *text, int *out)
+{
+	char *end;
+	errno = 0;
+	long v = strtol(text, &end, 10);
+	*out = (int)v;
+	return end != text && !*end && !errno && v >= 0 && v <= INT_MAX;
+}
+
+static const Opt *find(const Opt *opt, const char *arg, const char **value)
+{
+	const char *eq = strchr(arg, '=');
+	size_t n = eq ? (size_t)(eq - arg) : strlen(arg);
+	for (; opt->name; opt++) {
+		if (strlen(opt->name) == n && !strncmp(opt->name, arg, n)) {
+			*value = eq ? eq + 1 : NULL;
+			return opt;
+		}
+		/* -j4 */
+		if (opt->name[1] != '-' && !strncmp(opt->name, arg, 2) && arg[2]) {
+			*value = arg + 2;
+			return opt;
+		}
+	}
+	return NULL;
+}
+
+static bool store(const Opt *opt, const char *value)
+{
+	if (opt->kind == OPT_STRING)
+		*(const char **)opt->to = value;
+	else if (!parse_int(value, opt->to))
+		return fail("%s takes a number, not %s", opt->name, value), false;
+	return true;
+}
+
+bool options_parse(const Command *c, const Opt *opt, int *argc, char **argv)
+{
+	int n = 1;
+	bool literal = false;
+	for (int k = 1; k < *argc; k++) {
+		const char *value = NULL;
+		if (literal || argv[k][0] != '-' || !argv[k][1]) {
+			argv[n++] = argv[k];
+			continue;
+		}
+		if (!strcmp(argv[k], "--")) {
+			literal = true;
+			continue;
+		}
+		if (!strcmp(argv[k], "--help") || !strcmp(argv[k], "-h")) {
+			printf("usage: weft %s %s\n\n%s", c->name, c->usage, c->help);
+			*argc = -1;
+			return false;
+		}
+		const Opt *o = find(opt, argv[k], &value);
+		if (!o) {
+			fail("%s: no option %s; see weft %s --help", c->name, argv[k], c->name);
+			return false;
+		}
+		if (o->kind == OPT_FLAG) {
+			*(bool *)o->to = true;
+			continue;
+		}
+		if (!value && k + 1 == *argc) {
+			fail("%s: %s takes a value", c->name, o->name);
+			return false;
+		}
+		if (!store(o, value ? value : argv[++k]))
+			return false;
+	}
+	*argc = n;
+	return true;
+}
+
+int parse_list(const char *what, const char *text, int *out, int max)
+{
+	int n = 0;
+	for (const char *p = text; *p;) {
+		char item[16];
+		size_t len = strcspn(p, ",");
+		if (n == max || len >= sizeof item)
+			return fail("%s: too many or too long: %s", what, text), 0;
+		memcpy(item, p, len);
+		item[len] = 0;
+		if (!parse_int(item, &out[n]) || out[n] == 0)
+			return fail("%s: %s is not a list of positive numbers", what, text), 0;
+		n++;
+		p += len;
+		p += *p == ',';
+	}
+	return n ? n : (fail("%s: empty list", what), 0);
+}

@@ -1,0 +1,190 @@
+/* Executing a model, compiled or by the interpreter, through one interface. */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tool.h"
+
+bool is_shared_object(const char *path)
+{
+	unsigned char magic[4] = {0};
+	FILE *f = fopen(path, "rb");
+	if (!f)
+		return false;
+	size_t n = fread(magic, 1, sizeof magic, f);
+	fclose(f);
+	return n == 4 && !memcmp(magic, "\177ELF", 4);
+}
+
+static bool open_object(Runner *r, const char *path)
+{
+	char full[4096];
+	WeftStatus status = {0};
+	const WeftModel *(*get)(void);
+	snprintf(full, sizeof full, "%s%s", strchr(path, '/') ? "" : "./", path);
+	r->so = dlopen(full, RTLD_NOW | RTLD_LOCAL);
+	if (!r->so)
+		return fail("%s", dlerror()), false;
+	*(void **)&get = dlsym(r->so, "weft_model");
+	if (!get)
+		return fail("%s: no compiled model: it has no function weft_model", path), false;
+	r->model = get();
+	if (r->model->abi != WEFT_ABI_VERSION)
+		return fail("%s: ABI version %u, expected %d", path, r->model->abi, WEFT_ABI_VERSION), false;
+	if (r->model->open(r->model, NULL, &r->instance, &status) != WEFT_OK)
+		return fail("%s: %s", path, status.message), false;
+	r->entry = r->model->entry[0];
+	r->input = r->entry->input;
+	r->output = r->entry->output;
+	r->ninput = r->entry->ninput;
+	r->noutput = r->entry->noutput;
+	r->sizes = malloc(r->entry->sizes_bytes);
+	return r->sizes || (fail("out of memory"), false);
+}
+
+/* Compile into a temporary file that is gone once it is loaded. */
+static bool open_compiled(Runner *r, const WeftOptions *given)
+{
+	const char *base = getenv("TMPDIR");
+	char folder[4000], path[4096];
+	WeftOptions o = {.size = sizeof o};
+	snprintf(folder, sizeof folder, "%s/weft-run-XXXXXX", base && *base ? base : "/tmp");
+	if (!mkdtemp(folder))
+		return fail("cannot make a temporary folder %s", folder), false;
+	snprintf(path, sizeof path, "%s/model.so", folder);
+	bool ok = weft_compile(r->w, r->g, given ? given : &o, path);
+	if (!ok)
+		fail_messages(r->w);
+	ok = ok && open_object(r, path);
+	unlink(path);
+	rmdir(folder);
+	return ok;
+}
+
+static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
+{
+	r->interp = o->interp;
+	if (is_shared_object(path)) {
+		if (o->interp)
+			return fail("%s: the interpreter needs the model file", path), false;
+		return open_object(r, path);
+	}
+	r->w = weft_new();
+	r->g = r->w ? weft_load(r->w, path) : NULL;
+	if (!r->g)
+		return fail_messages(r->w), false;
+	if (!o->interp)
+		return open_compiled(r, o->compile);
+	r->input = weft_inputs(r->w, r->g, &r->ninput);
+	r->output = weft_outputs(r->w, r->g, &r->noutput);
+	return r->output || r->noutput == 0 || (fail_messages(r->w), false);
+}
+
+bool runner_open(Runner *r, const char *path, const RunnerOptions *o)
+{
+	WeftStatus status = {0};
+	*r = (Runner){0};
+	bool ok = open_runner(r, path, o);
+	if (ok)
+		r->result = calloc(r->noutput + 1, sizeof *r->result);
+	if (ok && o->pool && r->model) {
+		r->pool = r->model->threads_new(WEFT_THREADS_POOL, 0, &status);
+		ok = r->pool || (fail("%s", status.message), false);
+	}
+	if (!ok)
+		runner_close(r);
+	return ok;
+}
+
+static void free_results(Runner *r)
+{
+	for (uint32_t k = 0; r->result && r->model && k < r->noutput; k++) {
+		free(r->result[k].data);
+		free(r->result[k].shape);
+	}
+	if (r->result)
+		memset(r->result, 0, r->noutput * sizeof *r->result);
+}
+
+static bool alloc_result(Runner *r, uint32_t k)
+{
+	const WeftTensorInfo *info = &r->output[k];
+	WeftTensor *t = &r->result[k];
+	*t = (WeftTensor){.device = {WEFT_CPU, 0}, .ndim = (int32_t)info->rank, .dtype = info->dtype};
+	t->shape = malloc((info->rank + 1) * sizeof(int64_t));
+	if (!t->shape)
+		return false;
+	memcpy(t->shape, weft_output_shape(r->entry, r->sizes, k), info->rank * sizeof(int64_t));
+	t->data = aligned_alloc(64, (tensor_size(t) + 127) / 64 * 64);
+	return t->data;
+}
+
+bool runner_prepare(Runner *r, const WeftTensor *inputs)
+{
+	WeftStatus status = {0};
+	free_results(r);
+	if (r->interp) {
+		weft_release(r->w);
+		return true;
+	}
+	if (r->model->sizes(r->instance, 0, inputs, r->sizes, &status) != WEFT_OK)
+		return fail("%s", status.message), false;
+	for (uint32_t k = 0; k < r->noutput; k++)
+		if (!alloc_result(r, k))
+			return fail("out of memory"), false;
+	if (r->sizes->workspace_bytes > r->work_bytes) {
+		free(r->work);
+		r->work_bytes = r->sizes->workspace_bytes;
+		r->work = aligned_alloc(64, (r->work_bytes + 63) / 64 * 64);
+	}
+	return r->work || (fail("no memory for the workspace"), false);
+}
+
+bool runner_call(Runner *r, const WeftTensor *inputs, int threads, WeftProfile profile, void *user)
+{
+	if (r->interp)
+		return weft_interpret(r->w, r->g, inputs, r->ninput, r->result) || (fail_messages(r->w), false);
+	WeftStatus status = {0};
+	WeftContext c = {.size = sizeof c, .nthreads = threads, .threads = r->pool, .profile = profile, .profile_user = user};
+	int (*step)(WeftInstance *, const WeftSizes *, const WeftTensor *, const WeftTensor *, void *,
+	            const WeftContext *, WeftStatus *) = r->model->step;
+	if (step(r->instance, r->sizes, inputs, r->result, r->work, &c, &status) != WEFT_OK)
+		return fail("%s", status.message), false;
+	return true;
+}
+
+void runner_close(Runner *r)
+{
+	free_results(r);
+	free(r->result);
+	free(r->sizes);
+	free(r->work);
+	if (r->pool)
+		r->model->threads_free(r->pool);
+	if (r->instance)
+		r->model->close(r->instance);
+	if (r->so)
+		dlclose(r->so);
+	weft_free(r->w);
+	*r = (Runner){0};
+}
+
+bool runner_inputs(const Runner *r, const WeftTensors *t, const char *file, WeftTensor *out)
+{
+	for (uint32_t k = 0; k < r->ninput; k++) {
+		char key[32];
+		snprintf(key, sizeof key, "x.%u", (unsigned)k);
+		const WeftTensor *v = weft_tensors_find(t, key);
+		if (!v)
+			v = weft_tensors_find(t, r->input[k].name);
+		if (!v && r->ninput == 1 && weft_tensors_count(t) == 1)
+			v = weft_tensors_at(t, 0);
+		if (!v)
+			return fail("%s: no tensor %s or %s for input %u", file, key, r->input[k].name,
+			            (unsigned)k),
+			       false;
+		out[k] = *v;
+	}
+	return true;
+}

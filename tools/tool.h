@@ -1,0 +1,100 @@
+/* What the subcommands of `weft` share. Each returns an exit status: 0, or 1 after a message on stderr. */
+#ifndef WEFT_TOOLS_TOOL_H
+#define WEFT_TOOLS_TOOL_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "weft.h"
+
+typedef struct {
+	const char *name, *summary, *usage, *help;
+	int (*run)(int argc, char **argv);
+} Command;
+
+extern const Command command_compile, command_run, command_check, command_bench, command_show;
+
+/* ---- options ---- */
+
+typedef enum { OPT_FLAG, OPT_STRING, OPT_INT } OptKind;
+
+typedef struct {
+	const char *name; /* "--threads" or "-j" */
+	OptKind kind;
+	void *to; /* bool *, const char **, int * */
+} Opt;
+
+/* Take options out of argv (the command's name is argv[0]); positional arguments stay, their number in
+ * *argc. False after a message, or with *argc == -1 after --help was answered. */
+bool options_parse(const Command *, const Opt *, int *argc, char **argv);
+/* "1,2" -> numbers; their count, 0 after a message. */
+int parse_list(const char *what, const char *text, int *out, int max);
+/* "weft: " and the text and a line break, on stderr; returns 1. */
+int fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The messages of a Weft on stderr; returns 1. */
+int fail_messages(Weft *);
+
+/* ---- JSON ---- */
+
+/* A JSON value written piece by piece; commas are its business. */
+typedef struct {
+	FILE *f;
+	int depth;
+	bool comma;
+} Json;
+
+void json_open(Json *, const char *key, char bracket); /* key NULL in lists; '{' or '[' */
+void json_close(Json *, char bracket);
+void json_string(Json *, const char *key, const char *value);
+void json_number(Json *, const char *key, double value);
+void json_bool(Json *, const char *key, bool value);
+
+/* ---- executing a model ---- */
+
+typedef struct {
+	bool interp;
+	bool pool;       /* POSIX threads instead of OpenMP */
+	const WeftOptions *compile; /* for model files; NULL: defaults */
+} RunnerOptions;
+
+typedef struct {
+	Weft *w;
+	WeftGraph *g;    /* NULL for a shared object */
+	bool interp;
+	void *so;
+	const WeftModel *model;
+	const WeftEntry *entry;
+	WeftInstance *instance;
+	WeftThreads *pool;
+	WeftSizes *sizes;
+	void *work;
+	uint64_t work_bytes;
+	const WeftTensorInfo *input, *output;
+	uint32_t ninput, noutput;
+	WeftTensor *result; /* of the last call */
+} Runner;
+
+/* A model file or a shared object. Each false after messages on stderr. */
+bool runner_open(Runner *, const char *path, const RunnerOptions *);
+/* Solve sizes and allocate outputs (r->result) and workspace. */
+bool runner_prepare(Runner *, const WeftTensor *inputs);
+/* Execute; r->result holds the outputs until the next prepare. */
+bool runner_call(Runner *, const WeftTensor *inputs, int threads, WeftProfile, void *user);
+void runner_close(Runner *);
+/* The inputs x.0, x.1, ... or by name. False after a message naming the missing one. */
+bool runner_inputs(const Runner *, const WeftTensors *, const char *file, WeftTensor *out);
+bool is_shared_object(const char *path);
+
+/* ---- numbers ---- */
+
+int64_t tensor_numel(const WeftTensor *);
+uint64_t tensor_size(const WeftTensor *); /* bytes */
+/* Element i of a row-major tensor; complex: of the pairs, so numel is twice as large. */
+double tensor_value(const WeftTensor *, int64_t i);
+int64_t tensor_count(const WeftTensor *); /* values: pairs count twice */
+const char *dtype_text(WeftDType, char buf[16]);
+double now(void);
+/* 12345678 -> "12.3 M" and the like, units of 1000. */
+const char *human(double v, char buf[32]);
+
+#endif

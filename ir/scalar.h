@@ -72,6 +72,9 @@ typedef struct ScFn {
 const ScFn *scalar_fn(Op op, const DType *in, uint32_t nin);
 /* Conversion between any two compute or storage dtypes as a function of one instruction. */
 const ScFn *scalar_convert(DType from, DType to);
+/* d result / d operand k as a function of the operands and, last, the result: the op's .deriv text. NULL
+ * when it has none. For tests and for derivatives inside kernels; transforms read the text. */
+const ScFn *scalar_deriv(Op op, uint32_t k, const DType *in, uint32_t nin);
 /* A library function by name and dtype ("exp", DT_f32). NULL when unknown. */
 const ScFn *scalar_lib(const char *name, DType);
 

@@ -1,0 +1,499 @@
+/* Scalar ops: element-wise primitives over operands of one dtype and shape. `scalar` is the meaning,
+ * `deriv` the local derivative by operand in terms of the operands and the result y; both are texts of
+ * ir/scalar.h. A derivative uses only ops of this table and infix operators, so that transforms can
+ * build it as a graph. Ties and kinks follow PyTorch: a half each to equal operands of maximum, 0 for abs at 0. */
+#include "ir/op.h"
+
+/* ---- arithmetic ---- */
+
+OP(add) {
+	.schema = "add(Tensor a, Tensor b) -> Tensor",
+	.doc = "a + b; or on bool",
+	.scalar = "add(a, b)",
+	.deriv = {"1", "1"},
+	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+};
+OP(sub) {
+	.schema = "sub(Tensor a, Tensor b) -> Tensor",
+	.doc = "a - b",
+	.scalar = "sub(a, b)",
+	.deriv = {"1", "-1"},
+	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+};
+OP(mul) {
+	.schema = "mul(Tensor a, Tensor b) -> Tensor",
+	.doc = "a * b; and on bool",
+	.scalar = "mul(a, b)",
+	.deriv = {"b", "a"},
+	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+};
+OP(div) {
+	.schema = "div(Tensor a, Tensor b) -> Tensor",
+	.doc = "a / b on floats",
+	.scalar = "div(a, b)",
+	.deriv = {"1 / b", "-y / b"},
+	.sample = "f32[3,4] in -8..8; f32[3,4] in 0.5..4",
+};
+OP(floordiv) {
+	.schema = "floordiv(Tensor a, Tensor b) -> Tensor",
+	.doc = "quotient rounded towards minus infinity; integers by zero give 0",
+	.scalar = "floor_div(a, b)",
+	.deriv = {"0", "0"},
+	.sample = "f32[3,4] in -8..8; f32[3,4] in 0.5..4",
+};
+OP(remainder) {
+	.schema = "remainder(Tensor a, Tensor b) -> Tensor",
+	.doc = "a - floordiv(a, b) * b, with the sign of b; integers by zero give a",
+	.scalar = "floor_mod(a, b)",
+	.deriv = {"1", "-floordiv(a, b)"},
+	.sample = "f32[3,4] in -8..8; f32[3,4] in 0.5..4",
+};
+OP(fmod) {
+	.schema = "fmod(Tensor a, Tensor b) -> Tensor",
+	.doc = "remainder of truncated division, with the sign of a; integers by zero give a",
+	.scalar = "trunc_mod(a, b)",
+	.deriv = {"1", "-trunc(a / b)"},
+	.sample = "f32[3,4] in -8..8; f32[3,4] in 0.5..4",
+};
+OP(maximum) {
+	.schema = "maximum(Tensor a, Tensor b) -> Tensor",
+	.doc = "the greater; NaN if either is",
+	.scalar = "max(a, b)",
+	.deriv = {"select(lt(a, b), 0, select(eq(a, b), 0.5, 1))",
+	          "select(gt(a, b), 0, select(eq(a, b), 0.5, 1))"},
+	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+};
+OP(minimum) {
+	.schema = "minimum(Tensor a, Tensor b) -> Tensor",
+	.doc = "the smaller; NaN if either is",
+	.scalar = "min(a, b)",
+	.deriv = {"select(gt(a, b), 0, select(eq(a, b), 0.5, 1))",
+	          "select(lt(a, b), 0, select(eq(a, b), 0.5, 1))"},
+	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+};
+OP(fmax) {
+	.schema = "fmax(Tensor a, Tensor b) -> Tensor",
+	.doc = "the greater; a NaN counts as missing",
+	.scalar = "fmax(a, b)",
+	.deriv = {"select(ge(a, b), 1, select(isnan(b), 1, 0))",
+	          "select(ge(a, b), 0, select(isnan(b), 0, 1))"},
+	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+};
+OP(fmin) {
+	.schema = "fmin(Tensor a, Tensor b) -> Tensor",
+	.doc = "the smaller; a NaN counts as missing",
+	.scalar = "fmin(a, b)",
+	.deriv = {"select(le(a, b), 1, select(isnan(b), 1, 0))",
+	          "select(le(a, b), 0, select(isnan(b), 0, 1))"},
+	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+};
+OP(pow) {
+	.schema = "pow(Tensor a, Tensor b) -> Tensor",
+	.doc = "a to the power b; integers: b < 0 gives 0 unless a is 1 or -1",
+	.scalar = "pow(a, b)",
+	.deriv = {"select(eq(b, 0), 0, b * pow(a, b - 1))",
+	          "select(eq(a, 0), select(ge(b, 0), 0, y * log(a)), y * log(a))"},
+	.sample = "f32[3,4] in 0.5..4; f32[3,4] in -3..3",
+};
+OP(atan2) {
+	.schema = "atan2(Tensor a, Tensor b) -> Tensor",
+	.doc = "angle of the point (b, a)",
+	.scalar = "atan2(a, b)",
+	.deriv = {"b / (a*a + b*b)", "-a / (a*a + b*b)"},
+	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+};
+OP(hypot) {
+	.schema = "hypot(Tensor a, Tensor b) -> Tensor",
+	.doc = "sqrt(a*a + b*b) without overflow",
+	.scalar = "hypot(a, b)",
+	.deriv = {"a / y", "b / y"},
+	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+};
+OP(copysign) {
+	.schema = "copysign(Tensor a, Tensor b) -> Tensor",
+	.doc = "magnitude of a, sign of b",
+	.scalar = "copysign(a, b)",
+	.deriv = {"select(eq(a, 0.0), 0.0, y / a)", "0"},
+	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+};
+OP(nextafter) {
+	.schema = "nextafter(Tensor a, Tensor b) -> Tensor",
+	.doc = "the next value from a towards b",
+	.scalar = "nextafter(a, b)",
+	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+};
+
+/* ---- rounding, sign, roots ---- */
+
+OP(neg) {
+	.schema = "neg(Tensor x) -> Tensor",
+	.doc = "-x",
+	.scalar = "neg(x)",
+	.deriv = {"-1"},
+	.sample = "f32[3,4] in -8..8",
+};
+OP(abs) {
+	.schema = "abs(Tensor x) -> Tensor",
+	.doc = "absolute value",
+	.scalar = "abs(x)",
+	.deriv = {"sign(x)"},
+	.sample = "f32[3,4] in -8..8",
+};
+OP(sign) {
+	.schema = "sign(Tensor x) -> Tensor",
+	.doc = "-1, 0 or 1; 0 for NaN",
+	.scalar = "sign(x)",
+	.deriv = {"0"},
+	.sample = "f32[3,4] in -8..8",
+};
+OP(floor) {
+	.schema = "floor(Tensor x) -> Tensor",
+	.doc = "rounded towards minus infinity",
+	.scalar = "floor(x)",
+	.deriv = {"0"},
+	.sample = "f32[3,4] in -8..8",
+};
+OP(ceil) {
+	.schema = "ceil(Tensor x) -> Tensor",
+	.doc = "rounded towards infinity",
+	.scalar = "ceil(x)",
+	.deriv = {"0"},
+	.sample = "f32[3,4] in -8..8",
+};
+OP(trunc) {
+	.schema = "trunc(Tensor x) -> Tensor",
+	.doc = "rounded towards zero",
+	.scalar = "trunc(x)",
+	.deriv = {"0"},
+	.sample = "f32[3,4] in -8..8",
+};
+OP(round) {
+	.schema = "round(Tensor x) -> Tensor",
+	.doc = "rounded to the nearest integer, ties to even",
+	.scalar = "rint(x)",
+	.deriv = {"0"},
+	.sample = "f32[3,4] in -8..8",
+};
+OP(sqrt) {
+	.schema = "sqrt(Tensor x) -> Tensor",
+	.doc = "square root, correctly rounded",
+	.scalar = "sqrt(x)",
+	.deriv = {"0.5 / y"},
+	.sample = "f32[3,4] in 0.5..8",
+};
+OP(rsqrt) {
+	.schema = "rsqrt(Tensor x) -> Tensor",
+	.doc = "1 / sqrt(x)",
+	.scalar = "1 / sqrt(x)",
+	.deriv = {"-0.5 * y / x"},
+	.sample = "f32[3,4] in 0.5..8",
+};
+OP(reciprocal) {
+	.schema = "reciprocal(Tensor x) -> Tensor",
+	.doc = "1 / x",
+	.scalar = "1 / x",
+	.deriv = {"-y * y"},
+	.sample = "f32[3,4] in 0.5..8",
+};
+
+/* ---- exponentials and logarithms ---- */
+
+OP(exp) {
+	.schema = "exp(Tensor x) -> Tensor",
+	.doc = "e to the power x",
+	.scalar = "exp(x)",
+	.deriv = {"y"},
+	.sample = "f32[3,4] in -8..8",
+};
+OP(exp2) {
+	.schema = "exp2(Tensor x) -> Tensor",
+	.doc = "2 to the power x",
+	.scalar = "exp2(x)",
+	.deriv = {"y * 0.6931471805599453"},
+	.sample = "f32[3,4] in -8..8",
+};
+OP(expm1) {
+	.schema = "expm1(Tensor x) -> Tensor",
+	.doc = "exp(x) - 1",
+	.scalar = "expm1(x)",
+	.deriv = {"y + 1"},
+	.sample = "f32[3,4] in -8..8",
+};
+OP(log) {
+	.schema = "log(Tensor x) -> Tensor",
+	.doc = "natural logarithm",
+	.scalar = "log(x)",
+	.deriv = {"1 / x"},
+	.sample = "f32[3,4] in 0.1..8",
+};
+OP(log2) {
+	.schema = "log2(Tensor x) -> Tensor",
+	.doc = "logarithm to base 2",
+	.scalar = "log2(x)",
+	.deriv = {"1.4426950408889634 / x"},
+	.sample = "f32[3,4] in 0.1..8",
+};
+OP(log10) {
+	.schema = "log10(Tensor x) -> Tensor",
+	.doc = "logarithm to base 10",
+	.scalar = "log10(x)",
+	.deriv = {"0.4342944819032518 / x"},
+	.sample = "f32[3,4] in 0.1..8",
+};
+OP(log1p) {
+	.schema = "log1p(Tensor x) -> Tensor",
+	.doc = "log(1 + x)",
+	.scalar = "log1p(x)",
+	.deriv = {"1 / (1 + x)"},
+	.sample = "f32[3,4] in -0.9..8",
+};
+OP(sigmoid) {
+	.schema = "sigmoid(Tensor x) -> Tensor",
+	.doc = "1 / (1 + exp(-x))",
+	.scalar = "sigmoid(x)",
+	.deriv = {"y * (1 - y)"},
+	.sample = "f32[3,4] in -8..8",
+};
+
+/* ---- trigonometric and hyperbolic ---- */
+
+OP(sin) {
+	.schema = "sin(Tensor x) -> Tensor",
+	.doc = "sine",
+	.scalar = "sin(x)",
+	.deriv = {"cos(x)"},
+	.sample = "f32[3,4] in -8..8",
+};
+OP(cos) {
+	.schema = "cos(Tensor x) -> Tensor",
+	.doc = "cosine",
+	.scalar = "cos(x)",
+	.deriv = {"-sin(x)"},
+	.sample = "f32[3,4] in -8..8",
+};
+OP(tan) {
+	.schema = "tan(Tensor x) -> Tensor",
+	.doc = "tangent",
+	.scalar = "tan(x)",
+	.deriv = {"1 + y*y"},
+	.sample = "f32[3,4] in -1.4..1.4",
+};
+OP(asin) {
+	.schema = "asin(Tensor x) -> Tensor",
+	.doc = "arc sine",
+	.scalar = "asin(x)",
+	.deriv = {"rsqrt(1 - x*x)"},
+	.sample = "f32[3,4] in -0.9..0.9",
+};
+OP(acos) {
+	.schema = "acos(Tensor x) -> Tensor",
+	.doc = "arc cosine",
+	.scalar = "acos(x)",
+	.deriv = {"-rsqrt(1 - x*x)"},
+	.sample = "f32[3,4] in -0.9..0.9",
+};
+OP(atan) {
+	.schema = "atan(Tensor x) -> Tensor",
+	.doc = "arc tangent",
+	.scalar = "atan(x)",
+	.deriv = {"1 / (1 + x*x)"},
+	.sample = "f32[3,4] in -8..8",
+};
+OP(sinh) {
+	.schema = "sinh(Tensor x) -> Tensor",
+	.doc = "hyperbolic sine",
+	.scalar = "sinh(x)",
+	.deriv = {"cosh(x)"},
+	.sample = "f32[3,4] in -8..8",
+};
+OP(cosh) {
+	.schema = "cosh(Tensor x) -> Tensor",
+	.doc = "hyperbolic cosine",
+	.scalar = "cosh(x)",
+	.deriv = {"sinh(x)"},
+	.sample = "f32[3,4] in -8..8",
+};
+OP(tanh) {
+	.schema = "tanh(Tensor x) -> Tensor",
+	.doc = "hyperbolic tangent",
+	.scalar = "tanh(x)",
+	.deriv = {"1 - y*y"},
+	.sample = "f32[3,4] in -8..8",
+};
+OP(asinh) {
+	.schema = "asinh(Tensor x) -> Tensor",
+	.doc = "inverse hyperbolic sine",
+	.scalar = "asinh(x)",
+	.deriv = {"rsqrt(x*x + 1)"},
+	.sample = "f32[3,4] in -8..8",
+};
+OP(acosh) {
+	.schema = "acosh(Tensor x) -> Tensor",
+	.doc = "inverse hyperbolic cosine",
+	.scalar = "acosh(x)",
+	.deriv = {"rsqrt(x - 1) * rsqrt(x + 1)"},
+	.sample = "f32[3,4] in 1.1..8",
+};
+OP(atanh) {
+	.schema = "atanh(Tensor x) -> Tensor",
+	.doc = "inverse hyperbolic tangent",
+	.scalar = "atanh(x)",
+	.deriv = {"1 / (1 - x*x)"},
+	.sample = "f32[3,4] in -0.9..0.9",
+};
+
+/* ---- error and gamma functions ---- */
+
+OP(erf) {
+	.schema = "erf(Tensor x) -> Tensor",
+	.doc = "error function",
+	.scalar = "erf(x)",
+	.deriv = {"1.1283791670955126 * exp(-x*x)"},
+	.sample = "f32[3,4] in -3..3",
+};
+OP(erfc) {
+	.schema = "erfc(Tensor x) -> Tensor",
+	.doc = "1 - erf(x)",
+	.scalar = "erfc(x)",
+	.deriv = {"-1.1283791670955126 * exp(-x*x)"},
+	.sample = "f32[3,4] in -3..3",
+};
+OP(erfinv) {
+	.schema = "erfinv(Tensor x) -> Tensor",
+	.doc = "inverse of erf",
+	.scalar = "erfinv(x)",
+	.deriv = {"0.886226925452758 * exp(y*y)"},
+	.sample = "f32[3,4] in -0.9..0.9",
+};
+OP(lgamma) {
+	.schema = "lgamma(Tensor x) -> Tensor",
+	.doc = "logarithm of |gamma(x)|",
+	.scalar = "lgamma(x)",
+	.deriv = {"digamma(x)"},
+	.sample = "f32[3,4] in 0.2..8",
+};
+OP(digamma) {
+	.schema = "digamma(Tensor x) -> Tensor",
+	.doc = "derivative of lgamma",
+	.scalar = "digamma(x)",
+	.sample = "f32[3,4] in 0.2..8",
+};
+
+/* ---- comparisons and predicates ---- */
+
+OP(eq) {
+	.schema = "eq(Tensor a, Tensor b) -> Tensor",
+	.doc = "a == b",
+	.scalar = "eq(a, b)",
+	.result = DT_bool,
+	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+};
+OP(ne) {
+	.schema = "ne(Tensor a, Tensor b) -> Tensor",
+	.doc = "a != b; true with NaN",
+	.scalar = "ne(a, b)",
+	.result = DT_bool,
+	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+};
+OP(lt) {
+	.schema = "lt(Tensor a, Tensor b) -> Tensor",
+	.doc = "a < b",
+	.scalar = "lt(a, b)",
+	.result = DT_bool,
+	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+};
+OP(le) {
+	.schema = "le(Tensor a, Tensor b) -> Tensor",
+	.doc = "a <= b",
+	.scalar = "le(a, b)",
+	.result = DT_bool,
+	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+};
+OP(gt) {
+	.schema = "gt(Tensor a, Tensor b) -> Tensor",
+	.doc = "a > b",
+	.scalar = "gt(a, b)",
+	.result = DT_bool,
+	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+};
+OP(ge) {
+	.schema = "ge(Tensor a, Tensor b) -> Tensor",
+	.doc = "a >= b",
+	.scalar = "ge(a, b)",
+	.result = DT_bool,
+	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+};
+OP(isnan) {
+	.schema = "isnan(Tensor x) -> Tensor",
+	.doc = "x is NaN",
+	.scalar = "isnan(x)",
+	.result = DT_bool,
+	.sample = "f32[3,4] in -8..8",
+};
+OP(isinf) {
+	.schema = "isinf(Tensor x) -> Tensor",
+	.doc = "x is infinite",
+	.scalar = "isinf(x)",
+	.result = DT_bool,
+	.sample = "f32[3,4] in -8..8",
+};
+OP(isfinite) {
+	.schema = "isfinite(Tensor x) -> Tensor",
+	.doc = "x is neither infinite nor NaN",
+	.scalar = "isfinite(x)",
+	.result = DT_bool,
+	.sample = "f32[3,4] in -8..8",
+};
+OP(signbit) {
+	.schema = "signbit(Tensor x) -> Tensor",
+	.doc = "the sign bit: true for -0",
+	.scalar = "signbit(x)",
+	.result = DT_bool,
+	.sample = "f32[3,4] in -8..8",
+};
+OP(select) {
+	.schema = "select(Tensor cond, Tensor a, Tensor b) -> Tensor",
+	.doc = "cond ? a : b",
+	.scalar = "select(cond, a, b)",
+	.deriv = {NULL, "select(cond, 1, 0)", "select(cond, 0, 1)"},
+	.sample = "bool[3,4]; f32[3,4] in -8..8; f32[3,4] in -8..8",
+};
+
+/* ---- bits ---- */
+
+OP(bit_and) {
+	.schema = "bit_and(Tensor a, Tensor b) -> Tensor",
+	.doc = "bitwise and; logical on bool",
+	.scalar = "and(a, b)",
+	.sample = "i32[3,4] in -99..99; i32[3,4] in -99..99",
+};
+OP(bit_or) {
+	.schema = "bit_or(Tensor a, Tensor b) -> Tensor",
+	.doc = "bitwise or; logical on bool",
+	.scalar = "or(a, b)",
+	.sample = "i32[3,4] in -99..99; i32[3,4] in -99..99",
+};
+OP(bit_xor) {
+	.schema = "bit_xor(Tensor a, Tensor b) -> Tensor",
+	.doc = "bitwise xor; logical on bool",
+	.scalar = "xor(a, b)",
+	.sample = "i32[3,4] in -99..99; i32[3,4] in -99..99",
+};
+OP(bit_not) {
+	.schema = "bit_not(Tensor x) -> Tensor",
+	.doc = "bitwise complement; logical on bool",
+	.scalar = "not(x)",
+	.sample = "i32[3,4] in -99..99",
+};
+OP(shift_left) {
+	.schema = "shift_left(Tensor a, Tensor b) -> Tensor",
+	.doc = "a * 2**b; 0 when b is negative or too large",
+	.scalar = "shl(a, b)",
+	.sample = "i64[3,4] in -9..9; i64[3,4] in 0..7",
+};
+OP(shift_right) {
+	.schema = "shift_right(Tensor a, Tensor b) -> Tensor",
+	.doc = "a / 2**b towards minus infinity; the sign when b is negative or too large",
+	.scalar = "shr(a, b)",
+	.sample = "i64[3,4] in -9..9; i64[3,4] in 0..7",
+};

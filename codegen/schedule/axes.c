@@ -1,0 +1,171 @@
+/* Rewriting the axes of a kernel before a schedule is chosen: neighbours that are contiguous in every access
+ * become one, so that element-wise kernels are one long loop and rows of pixels one dimension. */
+#include "codegen/schedule/axes.h"
+
+static bool used_as_value(const Sched *s, uint32_t axis)
+{
+	for (uint32_t i = 1; i < s->k->kx.n; i++) {
+		const KxData *x = &s->k->kx.data[i];
+		if (x->kind != KX_INDEX && x->kind != KX_INRANGE)
+			continue;
+		for (uint32_t j = 0; j < x->nidx; j++)
+			if (sched_axes(s, x->idx[j]) >> axis & 1)
+				return true;
+	}
+	return false;
+}
+
+/* coef(a) == coef(b) * extent(b) in this offset. */
+static bool contiguous(const Sched *s, Sym offset, uint32_t a, uint32_t b)
+{
+	Sym ca, cb;
+	if (!sched_coef(s, offset, a, &ca) || !sched_coef(s, offset, b, &cb))
+		return false;
+	return sym_eq(s->syms, ca, sym_mul(s->syms, cb, s->extent[b])) == YES;
+}
+
+bool axes_can_merge(const Sched *s, uint32_t a, uint32_t b)
+{
+	if (used_as_value(s, a) || used_as_value(s, b))
+		return false;
+	for (uint32_t i = 1; i < s->k->kx.n; i++)
+		if (s->offset[i].i && !contiguous(s, s->offset[i], a, b))
+			return false;
+	for (uint32_t i = 0; i < s->k->stage.n; i++)
+		if (s->store[i].i && !contiguous(s, s->store[i], a, b))
+			return false;
+	return true;
+}
+
+/* rest + ca * a + cb * b becomes rest + cb * m. */
+static Sym merged_offset(Sched *s, Sym offset, uint32_t a, uint32_t b, Sym m)
+{
+	Sym coef, rest, unused;
+	if (!offset.i)
+		return offset;
+	sym_linear(s->syms, offset, s->var[a], &unused, &rest);
+	sym_linear(s->syms, rest, s->var[b], &coef, &rest);
+	return sym_add(s->syms, rest, sym_mul(s->syms, coef, m));
+}
+
+uint32_t axes_merge(Sched *s, uint32_t a, uint32_t b)
+{
+	uint32_t m = s->naxis++;
+	s->extent[m] = sym_mul(s->syms, s->extent[a], s->extent[b]);
+	s->var[m] = sym_axis(s->syms, "m", s->extent[m]);
+	for (uint32_t i = 1; i < s->k->kx.n; i++)
+		s->offset[i] = merged_offset(s, s->offset[i], a, b, s->var[m]);
+	for (uint32_t i = 0; i < s->k->stage.n; i++)
+		s->store[i] = merged_offset(s, s->store[i], a, b, s->var[m]);
+	s->var[a] = s->var[b] = (Sym){0};
+	if (s->outer >> a & 1)
+		s->outer = (s->outer & ~(UINT64_C(1) << a) & ~(UINT64_C(1) << b)) | UINT64_C(1) << m;
+	sched_find_deps(s);
+	return m;
+}
+
+static bool try_merge(Sched *s)
+{
+	for (uint32_t a = 0; a < s->naxis; a++) {
+		for (uint32_t b = 0; b < s->naxis; b++) {
+			bool usable = a != b && s->var[a].i && s->var[b].i && s->naxis < MAX_AXES;
+			if (!usable || !(s->outer >> a & 1) || !(s->outer >> b & 1) || !axes_can_merge(s, a, b))
+				continue;
+			axes_merge(s, a, b);
+			return true;
+		}
+	}
+	return false;
+}
+
+void axes_merge_outer(Sched *s)
+{
+	while (try_merge(s))
+		;
+}
+
+int64_t axes_hint(const Sched *s, uint32_t axis)
+{
+	return sym_hint(s->syms, s->extent[axis]);
+}
+
+/* ---- the vector axis ---- */
+
+static double access_score(const Sched *s, Sym offset, uint32_t axis)
+{
+	Sym coef;
+	if (!sched_coef(s, offset, axis, &coef))
+		return -4;
+	if (sym_is(s->syms, coef, 1))
+		return 2;
+	return sym_is(s->syms, coef, 0) ? 0.1 : -4;
+}
+
+static bool can_be_vector(const Sched *s, uint32_t axis)
+{
+	for (uint32_t i = 0; i < s->k->stage.n; i++) {
+		const Stage *st = &s->k->stage.data[i];
+		for (uint32_t j = 0; j < st->nred; j++)
+			if (st->red[j] == axis && st->kind != STAGE_REDUCE)
+				return false;
+		/* values of a row live in a local array that is not spread over lanes */
+		if (st->place == PLACE_LOCAL && (s->outer >> axis & 1))
+			return false;
+	}
+	return true;
+}
+
+uint32_t axes_choose_vector(const Sched *s)
+{
+	uint32_t best = NO_AXIS;
+	double best_score = 0;
+	for (uint32_t a = 0; a < s->naxis; a++) {
+		if (!s->var[a].i || !can_be_vector(s, a))
+			continue;
+		double score = 0;
+		for (uint32_t i = 1; i < s->k->kx.n; i++)
+			if (s->offset[i].i)
+				score += access_score(s, s->offset[i], a);
+		for (uint32_t i = 0; i < s->k->stage.n; i++)
+			if (s->store[i].i)
+				score += 2 * access_score(s, s->store[i], a);
+		double filled = (double)axes_hint(s, a) / target_lanes(s->target, DT_f32);
+		if (score > 0)
+			score *= filled < 1 ? filled : 1;
+		if (score > best_score) {
+			best_score = score;
+			best = a;
+		}
+	}
+	return best;
+}
+
+/* ---- the order of loops ---- */
+
+/* How far apart neighbours along the axis are in the largest store (else load). */
+static int64_t stride_of(const Sched *s, uint32_t axis)
+{
+	Sym coef;
+	for (uint32_t i = s->k->stage.n; i-- > 0;)
+		if (s->store[i].i && sched_coef(s, s->store[i], axis, &coef) && !sym_is(s->syms, coef, 0))
+			return sym_hint(s->syms, coef);
+	for (uint32_t i = 1; i < s->k->kx.n; i++)
+		if (s->offset[i].i && sched_coef(s, s->offset[i], axis, &coef) && !sym_is(s->syms, coef, 0))
+			return sym_hint(s->syms, coef);
+	return INT64_MAX;
+}
+
+uint32_t axes_outer_order(const Sched *s, uint32_t *order)
+{
+	uint32_t n = 0;
+	for (uint32_t a = 0; a < s->naxis; a++)
+		if (s->var[a].i && (s->outer >> a & 1) && a != s->vaxis)
+			order[n++] = a;
+	for (uint32_t i = 1; i < n; i++)
+		for (uint32_t j = i; j > 0 && stride_of(s, order[j]) > stride_of(s, order[j - 1]); j--) {
+			uint32_t t = order[j];
+			order[j] = order[j - 1];
+			order[j - 1] = t;
+		}
+	return n;
+}

@@ -1,0 +1,448 @@
+/* The schedule for contractions and convolutions: implicit matrix multiplication that reads its input in
+ * place.
+ *
+ * Axes have roles: M appear in operand a only, N in b only, batch axes in both, K are summed. One N axis with
+ * unit stride in the result runs over vector lanes. A task is a block of rows (flattened M) times a block of
+ * columns; inside, register tiles of MR rows x NV vectors accumulate over K:
+ *
+ *   for each tile of columns:  for each tile of rows:
+ *     for k:  b_j = B[k, n + j*lanes];  a_i = A[row_i, k];  acc_i_j = fma(a_i, b_j, acc_i_j)
+ *     epilogue: the stages after the contraction, per row and vector
+ *
+ * Constant b is packed at compile time in panels of one vector: [N / lanes][K...][lanes]. Rows past the end
+ * repeat the last one, so that every tile is whole; they store the same values again. */
+#include "codegen/schedule/contract.h"
+
+#include "ir/scalar.h"
+
+/* ---- recognising ---- */
+
+static bool plain_load(const Sched *s, Kx id)
+{
+	const KxData *x = &s->k->kx.data[id.i];
+	return x->kind == KX_LOAD && !x->guard.i && x->dtype == DT_f32;
+}
+
+static bool fits(const Sched *s)
+{
+	const Kernel *k = s->k;
+	if (!k->anchor || k->vvar.n || k->anchor != 1)
+		return false;
+	const Stage *st = &k->stage.data[0];
+	const KxData *value = &k->kx.data[st->value.i];
+	if (st->acc != DT_f32 || value->kind != KX_OP || value->op != OP_mul)
+		return false;
+	for (uint32_t i = 1; i < k->stage.n; i++)
+		if (k->stage.data[i].kind != STAGE_MAP || k->stage.data[i].nmap ||
+		    k->stage.data[i].place != PLACE_GLOBAL)
+			return false;
+	return plain_load(s, value->in[0]) && plain_load(s, value->in[1]);
+}
+
+static uint64_t bit(uint32_t axis)
+{
+	return UINT64_C(1) << axis;
+}
+
+/* Linear in every axis, so that strides are all there is to know. */
+static bool linear(const Sched *s, Sym offset)
+{
+	Sym coef;
+	for (uint32_t a = 0; a < s->naxis; a++)
+		if (s->var[a].i && !sched_coef(s, offset, a, &coef))
+			return false;
+	return true;
+}
+
+static Sym coef_of(const Sched *s, Sym offset, uint32_t axis)
+{
+	Sym coef = sym_int(s->syms, 0);
+	sched_coef(s, offset, axis, &coef);
+	return coef;
+}
+
+/* ---- operand b as a packed constant ---- */
+
+/* The axis that a dimension's index is, or NO_AXIS; *unit when the dimension has extent 1. */
+static uint32_t plain_axis(const Sched *s, Sym idx, bool *unit)
+{
+	*unit = sym_is(s->syms, idx, 0);
+	for (uint32_t a = 0; a < s->naxis; a++)
+		if (s->var[a].i == idx.i)
+			return a;
+	return NO_AXIS;
+}
+
+/* Dimensions in the order: batch, N panels, K by decreasing stride of a, N lanes. */
+static bool pack_layout(Contract *c, const KxData *b, Layout *out)
+{
+	Sched *s = c->s;
+	const Buffer *buf = buf_of(s->l, b->buf);
+	uint32_t dim_of[MAX_AXES], lanes = s->lanes;
+	for (uint32_t a = 0; a < s->naxis; a++)
+		dim_of[a] = NO_AXIS;
+	for (uint32_t d = 0; d < b->nidx; d++) {
+		bool unit;
+		uint32_t a = plain_axis(s, b->idx[d], &unit);
+		if (a == NO_AXIS && !(unit && sym_is(s->syms, buf->dim[d], 1)))
+			return false;
+		if (a != NO_AXIS)
+			dim_of[a] = d;
+	}
+	*out = (Layout){0};
+	Sym n = {0};
+	for (uint32_t i = 0; i < c->nbatch; i++)
+		if (dim_of[c->batch[i]] != NO_AXIS)
+			out->dim[out->n++] = (LayoutDim){dim_of[c->batch[i]], 1, s->extent[c->batch[i]],
+			                                 s->extent[c->batch[i]]};
+	if (dim_of[c->n] == NO_AXIS)
+		return false;
+	n = sym_ceildiv(s->syms, s->extent[c->n], sym_int(s->syms, lanes));
+	out->dim[out->n++] = (LayoutDim){dim_of[c->n], lanes, n, n};
+	for (uint32_t i = 0; i < c->nk; i++) {
+		if (dim_of[c->k[i]] == NO_AXIS)
+			return false;
+		out->dim[out->n++] =
+		        (LayoutDim){dim_of[c->k[i]], 1, s->extent[c->k[i]], s->extent[c->k[i]]};
+	}
+	Sym l = sym_int(s->syms, lanes);
+	out->dim[out->n++] = (LayoutDim){dim_of[c->n], 1, l, l};
+	return true;
+}
+
+static void pack_constant(Contract *c)
+{
+	Sched *s = c->s;
+	const KxData *b = &s->k->kx.data[c->b.i];
+	Layout layout;
+	if (buf_of(s->l, b->buf)->kind != BUF_CONST || !pack_layout(c, b, &layout))
+		return;
+	Buffer packed = *buf_of(s->l, b->buf);
+	packed.layout = layout;
+	array_push(s->arena, &s->l->buf, packed);
+	s->buf[c->b.i] = (BufId){s->l->buf.n - 1};
+	c->packed = true;
+	/* strides of everything but the lanes, in elements */
+	Sym stride = sym_int(s->syms, s->lanes);
+	c->offset_b = sym_int(s->syms, 0);
+	for (uint32_t i = c->nk; i-- > 0;) {
+		c->offset_b = sym_add(s->syms, c->offset_b, sym_mul(s->syms, s->var[c->k[i]], stride));
+		stride = sym_mul(s->syms, stride, s->extent[c->k[i]]);
+	}
+	c->panel = stride;
+	stride = sym_mul(s->syms, stride, layout.dim[layout.n - 2 - c->nk].extent);
+	for (uint32_t i = c->nbatch; i-- > 0;) {
+		if (!sched_axes(s, s->offset[c->b.i]) || !(sched_axes(s, s->offset[c->b.i]) & bit(c->batch[i])))
+			continue;
+		c->offset_b = sym_add(s->syms, c->offset_b, sym_mul(s->syms, s->var[c->batch[i]], stride));
+		stride = sym_mul(s->syms, stride, s->extent[c->batch[i]]);
+	}
+	s->offset[c->b.i] = c->offset_b;
+}
+
+/* ---- axes ---- */
+
+static void sort_k(Contract *c)
+{
+	Sched *s = c->s;
+	for (uint32_t i = 1; i < c->nk; i++)
+		for (uint32_t j = i; j > 0; j--) {
+			int64_t x = sym_hint(s->syms, coef_of(s, s->offset[c->a.i], c->k[j]));
+			int64_t y = sym_hint(s->syms, coef_of(s, s->offset[c->a.i], c->k[j - 1]));
+			if (x <= y)
+				break;
+			uint32_t t = c->k[j];
+			c->k[j] = c->k[j - 1];
+			c->k[j - 1] = t;
+		}
+}
+
+static void merge_k(Contract *c)
+{
+	Sched *s = c->s;
+	for (uint32_t i = 0; i + 1 < c->nk;) {
+		if (s->naxis < MAX_AXES && axes_can_merge(s, c->k[i], c->k[i + 1])) {
+			c->k[i] = axes_merge(s, c->k[i], c->k[i + 1]);
+			for (uint32_t j = i + 1; j + 1 < c->nk; j++)
+				c->k[j] = c->k[j + 1];
+			c->nk--;
+		} else {
+			i++;
+		}
+	}
+}
+
+/* Unit stride in the result first, then the longest. */
+static uint32_t vector_axis(const Sched *s, uint64_t candidates)
+{
+	uint32_t best = NO_AXIS;
+	Sym store = s->store[s->k->stage.n - 1];
+	for (uint32_t a = 0; a < s->naxis; a++) {
+		if (!s->var[a].i || !(candidates >> a & 1))
+			continue;
+		if (sched_coef_is(s, store, a, 1))
+			return a;
+		if (best == NO_AXIS || axes_hint(s, a) > axes_hint(s, best))
+			best = a;
+	}
+	return best;
+}
+
+static bool find_roles(Contract *c)
+{
+	Sched *s = c->s;
+	const Stage *st = &s->k->stage.data[0];
+	const KxData *value = &s->k->kx.data[st->value.i];
+	c->a = value->in[0];
+	c->b = value->in[1];
+	if (!linear(s, s->offset[c->a.i]))
+		return false;
+	uint64_t ma = sched_axes(s, s->offset[c->a.i]), mb = sched_axes(s, s->offset[c->b.i]);
+	c->n = vector_axis(s, mb & ~ma & s->outer);
+	if (c->n == NO_AXIS) {
+		Kx t = c->a;
+		c->a = c->b;
+		c->b = t;
+		uint64_t m = ma;
+		ma = mb;
+		mb = m;
+		c->n = vector_axis(s, mb & ~ma & s->outer);
+	}
+	if (c->n == NO_AXIS)
+		return false;
+	for (uint32_t i = 0; i < st->nred; i++)
+		c->k[c->nk++] = st->red[i];
+	for (uint32_t a = 0; a < s->naxis; a++) {
+		if (!s->var[a].i || !(s->outer >> a & 1) || a == c->n)
+			continue;
+		if ((ma & ~mb) >> a & 1)
+			c->m[c->nm++] = a;
+		else
+			c->batch[c->nbatch++] = a;
+	}
+	return c->nk > 0;
+}
+
+/* Row axes that are not contiguous stay apart; the order is that of their stride. */
+static void sort_rows(Contract *c)
+{
+	Sched *s = c->s;
+	Sym store = s->store[s->k->stage.n - 1];
+	for (uint32_t i = 1; i < c->nm; i++)
+		for (uint32_t j = i; j > 0 && sym_hint(s->syms, coef_of(s, store, c->m[j])) >
+		                                      sym_hint(s->syms, coef_of(s, store, c->m[j - 1]));
+		     j--) {
+			uint32_t t = c->m[j];
+			c->m[j] = c->m[j - 1];
+			c->m[j - 1] = t;
+		}
+}
+
+static Sym product(const Sched *s, const uint32_t *axis, uint32_t n)
+{
+	Sym p = sym_int(s->syms, 1);
+	for (uint32_t i = 0; i < n; i++)
+		p = sym_mul(s->syms, p, s->extent[axis[i]]);
+	return p;
+}
+
+/* ---- tile and block sizes ---- */
+
+/* Cycles per step of k of one tile: two fused multiply-adds and two loads a cycle, latency of four. */
+static double tile_cycles(uint32_t mr, uint32_t nv)
+{
+	double fma = mr * nv / 2.0, load = (mr + nv) / 2.0;
+	double most = fma > load ? fma : load;
+	return most < 4 ? 4 : most;
+}
+
+static uint32_t max_rows(const Contract *c, uint32_t nv)
+{
+	uint32_t regs = c->s->target->nvreg;
+	uint32_t room = regs > nv + 2 ? (regs - nv - 2) / nv : 1;
+	uint32_t limit = regs > 16 ? 14 : 6;
+	return room > limit ? limit : room ? room : 1;
+}
+
+static void choose_tile(Contract *c)
+{
+	Sched *s = c->s;
+	int64_t rows = sym_hint(s->syms, c->rows), cols = axes_hint(s, c->n);
+	int64_t vectors = (cols + s->lanes - 1) / s->lanes;
+	bool fixed = sym_is_const(s->syms, c->rows, NULL);
+	double best = 0;
+	for (uint32_t nv = 1; nv <= 4; nv++) {
+		if (nv > 1 && nv > vectors)
+			break;
+		for (uint32_t mr = max_rows(c, nv); mr > 0; mr--) {
+			if (fixed && (int64_t)mr > rows)
+				continue;
+			int64_t tiles = (rows + mr - 1) / mr, rest = vectors % nv;
+			double cost = (double)(vectors / nv) * tile_cycles(mr, nv);
+			if (rest)
+				cost += tile_cycles(mr, (uint32_t)rest);
+			cost *= (double)tiles;
+			if (best == 0 || cost < best * 0.995) {
+				best = cost;
+				c->mr = mr;
+				c->nv = nv;
+			}
+		}
+	}
+}
+
+/* Rows per task: a block of a stays in half of L2. Columns are cut only when rows give too few tasks. */
+static void choose_blocks(Contract *c)
+{
+	Sched *s = c->s;
+	int64_t rows = sym_hint(s->syms, c->rows), cols = axes_hint(s, c->n);
+	int64_t k = 1, batch = 1, tile_cols = (int64_t)c->nv * s->lanes;
+	for (uint32_t i = 0; i < c->nk; i++)
+		k *= axes_hint(s, c->k[i]);
+	for (uint32_t i = 0; i < c->nbatch; i++)
+		batch *= axes_hint(s, c->batch[i]);
+	int64_t most = s->target->l2 / 2 / 4 / (k ? k : 1);
+	most = most > MAX_BLOCK_ROWS ? MAX_BLOCK_ROWS : most;
+	int64_t tiles = most / c->mr < 1 ? 1 : most / c->mr;
+	int64_t need = (rows + c->mr - 1) / c->mr;
+	tiles = tiles > need ? need : tiles;
+	while (tiles > 1 && batch * ((need + tiles - 1) / tiles) < ENOUGH_BLOCKS &&
+	       tiles * c->mr * k * cols > SMALL_BLOCK)
+		tiles = (tiles + 1) / 2;
+	c->block_rows = tiles * c->mr;
+	int64_t blocks = batch * ((need + tiles - 1) / tiles);
+	c->block_cols = 0;
+	if (blocks >= ENOUGH_BLOCKS || !sym_is_const(s->syms, s->extent[c->n], NULL))
+		return;
+	int64_t parts = (ENOUGH_BLOCKS + blocks - 1) / blocks, col_tiles = (cols + tile_cols - 1) / tile_cols;
+	int64_t per = (col_tiles + parts - 1) / parts;
+	while (per < col_tiles && per * tile_cols * c->block_rows * k < SMALL_BLOCK)
+		per++;
+	if (per < col_tiles)
+		c->block_cols = per * tile_cols;
+}
+
+/* ---- tasks ---- */
+
+static Lx let(Sched *s, const char *name, Lx x)
+{
+	return lx_var(s->f, ls_let(s->f, name, x));
+}
+
+static Sym column_blocks(const Contract *c)
+{
+	SymTab *syms = c->s->syms;
+	if (!c->block_cols)
+		return sym_int(syms, 1);
+	return sym_ceildiv(syms, c->s->extent[c->n], sym_int(syms, c->block_cols));
+}
+
+static Sym row_blocks(const Contract *c)
+{
+	return sym_ceildiv(c->s->syms, c->rows, sym_int(c->s->syms, c->block_rows));
+}
+
+static Lx take(Sched *s, Lx *task, Sym count)
+{
+	if (sym_is(s->syms, count, 1))
+		return lx_int(s->f, 0);
+	Lx n = sched_size(s, count), v = lx_mod(s->f, *task, n);
+	*task = let(s, "rest", lx_div(s->f, *task, n));
+	return v;
+}
+
+static void decode_task(Contract *c)
+{
+	Sched *s = c->s;
+	Lx task = lx_var(s->f, s->f->task);
+	Lx row_block = take(s, &task, row_blocks(c));
+	Lx col_block = take(s, &task, column_blocks(c));
+	for (uint32_t i = c->nbatch; i-- > 0;)
+		s->at[c->batch[i]] = let(s, "batch", take(s, &task, s->extent[c->batch[i]]));
+	c->row_lo = let(s, "row_lo", lx_mul(s->f, row_block, lx_int(s->f, c->block_rows)));
+	Lx hi = lx_add(s->f, c->row_lo, lx_int(s->f, c->block_rows));
+	c->row_hi = let(s, "row_hi", lx_min(s->f, hi, sched_size(s, c->rows)));
+	Lx cols = sched_size(s, s->extent[c->n]);
+	c->col_lo = lx_int(s->f, 0);
+	c->col_hi = cols;
+	if (c->block_cols) {
+		c->col_lo = let(s, "col_lo", lx_mul(s->f, col_block, lx_int(s->f, c->block_cols)));
+		hi = lx_add(s->f, c->col_lo, lx_int(s->f, c->block_cols));
+		c->col_hi = let(s, "col_hi", lx_min(s->f, hi, cols));
+	}
+}
+
+int64_t contract_k_bound(const Contract *c)
+{
+	int64_t total = 1;
+	for (uint32_t i = 0; i < c->nk; i++) {
+		int64_t lo, hi;
+		sym_range(c->s->syms, c->s->extent[c->k[i]], &lo, &hi);
+		if (hi > MAX_PANEL || total * hi > MAX_PANEL)
+			return 0;
+		total *= hi;
+	}
+	return total;
+}
+
+/* b is read where it is: with unit stride along n, or through a local panel of bounded size. */
+static bool usable_in_place(const Contract *c)
+{
+	const Sched *s = c->s;
+	if (!linear(s, s->offset[c->b.i]))
+		return false;
+	int64_t k = contract_k_bound(c);
+	return sched_coef_is(s, s->offset[c->b.i], c->n, 1) || (k && k * 4 * s->lanes <= MAX_PANEL);
+}
+
+bool schedule_contract(Sched *s, Sym *ntasks)
+{
+	if (!fits(s))
+		return false;
+	Contract c = {.s = s};
+	s->lanes = target_width(s->target);
+	if (!find_roles(&c))
+		return false;
+	s->vaxis = c.n;
+	sort_k(&c);
+	pack_constant(&c);
+	if (!c.packed && !usable_in_place(&c)) {
+		s->vaxis = NO_AXIS;
+		return false;
+	}
+	merge_k(&c);
+	axes_merge_outer(s);
+	contract_after_merge(&c);
+	c.offset_b = s->offset[c.b.i];
+	c.transpose = !c.packed && !sched_coef_is(s, c.offset_b, c.n, 1);
+	sort_rows(&c);
+	c.rows = product(s, c.m, c.nm);
+	choose_tile(&c);
+	choose_blocks(&c);
+	*ntasks = sym_mul(s->syms, row_blocks(&c), column_blocks(&c));
+	for (uint32_t i = 0; i < c.nbatch; i++)
+		*ntasks = sym_mul(s->syms, *ntasks, s->extent[c.batch[i]]);
+	decode_task(&c);
+	contract_block(&c);
+	((Kernel *)s->k)->algorithm = arena_printf(
+	        s->arena, "%s %ux%u tile, %lld-row blocks%s", c.packed ? "gemm, packed b," : "gemm, b in place,",
+	        c.mr, c.nv * s->lanes, (long long)c.block_rows, c.block_cols ? ", column blocks" : "");
+	return true;
+}
+
+void contract_after_merge(Contract *c)
+{
+	Sched *s = c->s;
+	uint64_t ma = sched_axes(s, s->offset[c->a.i]), mb = sched_axes(s, s->offset[c->b.i]);
+	if (!s->var[c->n].i)
+		c->n = s->vaxis = vector_axis(s, mb & ~ma & s->outer);
+	c->nm = c->nbatch = 0;
+	for (uint32_t a = 0; a < s->naxis; a++) {
+		if (!s->var[a].i || !(s->outer >> a & 1) || a == c->n)
+			continue;
+		if ((ma & ~mb) >> a & 1)
+			c->m[c->nm++] = a;
+		else
+			c->batch[c->nbatch++] = a;
+	}
+}

@@ -1,0 +1,35 @@
+/* Private to the contraction schedule. */
+#ifndef WEFT_CODEGEN_CONTRACT_H
+#define WEFT_CODEGEN_CONTRACT_H
+
+#include "codegen/schedule/axes.h"
+
+enum { MAX_BLOCK_ROWS = 240, ENOUGH_BLOCKS = 16, SMALL_BLOCK = 1 << 20, MAX_PANEL = 1 << 16 };
+
+typedef struct {
+	Sched *s;
+	Kx a, b;        /* the loads */
+	uint32_t n;     /* the vector axis */
+	uint32_t m[MAX_AXES], nm, batch[MAX_AXES], nbatch, k[MAX_AXES], nk;
+	bool packed;    /* b is a constant in panels of one vector */
+	bool transpose; /* b has no unit stride along n: panels are gathered into a local array */
+	Sym offset_b;   /* packed: without n */
+	Sym panel;      /* packed: elements from one panel to the next */
+	Sym rows;       /* product of the row axes */
+	uint32_t mr, nv; /* register tile: rows, vectors */
+	int64_t block_rows, block_cols; /* per task; block_cols 0: all */
+	Lx row_lo, row_hi, col_lo, col_hi;
+	/* several row axes: their values and the offset in a, by row of the block */
+	LMem row_table[MAX_RANK], a_table;
+	LMem local_b; /* transpose: [k...][nv * lanes] */
+	Lx row, col;  /* first ones of the current tile */
+} Contract;
+
+/* contract_tile.c: the loops of one task. */
+void contract_block(Contract *);
+/* Merging replaced axes: find the roles of the new ones. */
+void contract_after_merge(Contract *);
+/* Largest number of summed elements, or 0 when unbounded. */
+int64_t contract_k_bound(const Contract *);
+
+#endif

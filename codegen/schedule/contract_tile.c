@@ -1,0 +1,393 @@
+/* The loops of one task of a contraction: columns, rows, the register tile over k, the epilogue. */
+#include "codegen/schedule/contract.h"
+
+#include "ir/scalar.h"
+
+enum { UNROLL_K = 4, INLINE_EPILOGUE = 160 };
+
+static Lx let(Sched *s, const char *name, Lx x)
+{
+	int64_t v;
+	return lx_is_int(s->f, x, &v) ? x : lx_var(s->f, ls_let(s->f, name, x));
+}
+
+static Lx int_of(Sched *s, int64_t v)
+{
+	return lx_int(s->f, v);
+}
+
+/* ---- rows ---- */
+
+static bool rows_are_whole(const Contract *c)
+{
+	return sym_divides(c->s->syms, c->mr, c->rows) && c->block_rows % c->mr == 0;
+}
+
+/* Row number `row` or the last one. */
+static Lx clamp_row(Contract *c, Lx row)
+{
+	Sched *s = c->s;
+	if (rows_are_whole(c))
+		return row;
+	return lx_min(s->f, row, lx_sub(s->f, sched_size(s, c->rows), int_of(s, 1)));
+}
+
+/* The offset in a without its summed part. */
+static Sym row_offset(const Contract *c)
+{
+	Sched *s = c->s;
+	Sym var[MAX_AXES], zero[MAX_AXES];
+	for (uint32_t i = 0; i < c->nk; i++) {
+		var[i] = s->var[c->k[i]];
+		zero[i] = sym_int(s->syms, 0);
+	}
+	return sym_subst(s->syms, s->offset[c->a.i], var, zero, c->nk);
+}
+
+/* Several row axes: decode every row of the block once. */
+static void fill_tables(Contract *c)
+{
+	Sched *s = c->s;
+	if (c->nm < 2)
+		return;
+	for (uint32_t i = 0; i < c->nm; i++)
+		c->row_table[i] = ls_local(s->f, "row_index", DT_i64, (uint64_t)c->block_rows);
+	c->a_table = ls_local(s->f, "row_offset", DT_i64, (uint64_t)c->block_rows);
+	Lx r = lx_var(s->f, ls_for(s->f, "r", int_of(s, 0), int_of(s, c->block_rows), 1, FOR_SERIAL));
+	Lx rest = lx_add(s->f, c->row_lo, r);
+	rest = let(s, "row", lx_min(s->f, rest, lx_sub(s->f, sched_size(s, c->rows), int_of(s, 1))));
+	for (uint32_t i = c->nm; i-- > 0;) {
+		uint32_t a = c->m[i];
+		Lx v = rest;
+		if (i) {
+			Lx n = sched_size(s, s->extent[a]);
+			v = lx_mod(s->f, rest, n);
+			rest = let(s, "rest", lx_div(s->f, rest, n));
+		}
+		s->at[a] = let(s, "i", v);
+		ls_store(s->f, c->row_table[i], r, s->at[a], (Lx){0});
+	}
+	ls_store(s->f, c->a_table, r, sched_sym(s, row_offset(c)), (Lx){0});
+	ls_end(s->f);
+	for (uint32_t i = 0; i < c->nm; i++)
+		s->at[c->m[i]] = (Lx){0};
+}
+
+static Lx table_at(Contract *c, LMem table, Lx row)
+{
+	Sched *s = c->s;
+	return lx_var(s->f, ls_load(s->f, "i", table, row, (LType){DT_i64, 1}, (Lx){0}));
+}
+
+/* Set the row axes to row `i` of the tile. */
+static void go_to_row(Contract *c, Lx i)
+{
+	Sched *s = c->s;
+	if (c->nm == 0)
+		return;
+	if (c->nm == 1) {
+		s->at[c->m[0]] = let(s, "m", clamp_row(c, lx_add(s->f, c->row, i)));
+		return;
+	}
+	Lx at = lx_add(s->f, lx_sub(s->f, c->row, c->row_lo), i);
+	for (uint32_t k = 0; k < c->nm; k++)
+		s->at[c->m[k]] = table_at(c, c->row_table[k], at);
+}
+
+static Lx a_row(Contract *c, uint32_t i)
+{
+	Sched *s = c->s;
+	if (c->nm >= 2)
+		return table_at(c, c->a_table,
+		                lx_add(s->f, lx_sub(s->f, c->row, c->row_lo), int_of(s, i)));
+	go_to_row(c, int_of(s, i));
+	return let(s, "a_row", sched_sym(s, row_offset(c)));
+}
+
+/* ---- operand b ---- */
+
+/* Element offset of vector j at the current k. */
+static Lx b_offset(Contract *c, uint32_t j, Lx panel_base)
+{
+	Sched *s = c->s;
+	if (c->transpose) {
+		Lx at = int_of(s, 0);
+		for (uint32_t i = 0; i < c->nk; i++)
+			at = lx_add(s->f, lx_mul(s->f, at, sched_size(s, s->extent[c->k[i]])), s->at[c->k[i]]);
+		at = lx_mul(s->f, at, int_of(s, (int64_t)c->nv * s->lanes));
+		return lx_add(s->f, at, int_of(s, (int64_t)j * s->lanes));
+	}
+	if (c->packed) {
+		Lx at = lx_add(s->f, panel_base, sched_sym(s, c->offset_b));
+		return lx_add(s->f, at, lx_mul(s->f, sched_size(s, c->panel), int_of(s, j)));
+	}
+	s->at[c->n] = lx_add(s->f, c->col, int_of(s, (int64_t)j * s->lanes));
+	return sched_sym(s, c->offset_b);
+}
+
+static LMem b_memory(Contract *c)
+{
+	Sched *s = c->s;
+	if (c->transpose)
+		return c->local_b;
+	BufId b = s->buf[c->b.i];
+	return lmem_buf(sched_buf(s, b, false), buf_of(s->l, b)->dtype);
+}
+
+/* Gather the panel of the current columns: local[k][j * lanes + lane] = b[k, col + j * lanes + lane]. */
+static void gather_panel(Contract *c, uint32_t nv, Lx mask)
+{
+	Sched *s = c->s;
+	uint32_t mark[MAX_AXES];
+	BufId b = s->buf[c->b.i];
+	LMem from = lmem_buf(sched_buf(s, b, false), buf_of(s->l, b)->dtype);
+	Sym coef;
+	sched_coef(s, c->offset_b, c->n, &coef);
+	for (uint32_t i = 0; i < c->nk; i++)
+		mark[i] = sched_for(s, c->k[i], int_of(s, 0), sched_size(s, s->extent[c->k[i]]), 1);
+	for (uint32_t j = 0; j < nv; j++) {
+		s->at[c->n] = lx_add(s->f, c->col, int_of(s, (int64_t)j * s->lanes));
+		Lx m = j + 1 == nv ? mask : (Lx){0};
+		Lx lanes = lx_ramp(s->f, int_of(s, 0), sched_size(s, coef), s->lanes);
+		Lv v = ls_gather(s->f, "b", from, sched_sym(s, c->offset_b), lanes, DT_f32, m);
+		ls_store(s->f, c->local_b, b_offset(c, j, (Lx){0}), lx_var(s->f, v), (Lx){0});
+	}
+	for (uint32_t i = c->nk; i-- > 0;)
+		sched_end(s, mark[i]);
+}
+
+/* ---- the register tile ---- */
+
+typedef struct {
+	uint32_t nv;
+	Lx mask;          /* of the last vector, none: whole */
+	Lv acc[16][4];
+	Lx a[16];         /* row offsets */
+	Lx panel;         /* packed: offset of the first panel */
+} Tile;
+
+static void multiply_add(Contract *c, Tile *t)
+{
+	Sched *s = c->s;
+	Sym zero = sym_int(s->syms, 0), k_part = zero;
+	for (uint32_t i = 0; i < c->nk; i++) {
+		Sym coef;
+		sched_coef(s, s->offset[c->a.i], c->k[i], &coef);
+		k_part = sym_add(s->syms, k_part, sym_mul(s->syms, coef, s->var[c->k[i]]));
+	}
+	Lx b[4];
+	LMem mb = b_memory(c);
+	for (uint32_t j = 0; j < t->nv; j++) {
+		bool edge = !c->packed && !c->transpose && j + 1 == t->nv;
+		Lv v = ls_load(s->f, "b", mb, b_offset(c, j, t->panel), (LType){DT_f32, s->lanes},
+		               edge ? t->mask : (Lx){0});
+		b[j] = lx_var(s->f, v);
+	}
+	BufId a = s->buf[c->a.i];
+	LMem ma = lmem_buf(sched_buf(s, a, false), buf_of(s->l, a)->dtype);
+	Lx k_offset = sched_sym(s, k_part);
+	for (uint32_t i = 0; i < c->mr; i++) {
+		Lv v = ls_load(s->f, "a", ma, lx_add(s->f, t->a[i], k_offset), (LType){DT_f32, 1}, (Lx){0});
+		Lx x = lx_splat(s->f, lx_var(s->f, v), s->lanes);
+		for (uint32_t j = 0; j < t->nv; j++)
+			ls_set(s->f, t->acc[i][j], sched_fma(s, x, b[j], lx_var(s->f, t->acc[i][j])));
+	}
+}
+
+static void k_loops(Contract *c, Tile *t, uint32_t next)
+{
+	Sched *s = c->s;
+	uint32_t axis = c->k[next];
+	Lx end = sched_size(s, s->extent[axis]);
+	bool innermost = next + 1 == c->nk;
+	uint32_t unroll = innermost && sym_divides(s->syms, UNROLL_K, s->extent[axis]) ? UNROLL_K : 1;
+	uint32_t mark = sched_for(s, axis, int_of(s, 0), end, unroll);
+	Lx k = s->at[axis];
+	for (uint32_t u = 0; u < unroll; u++) {
+		s->at[axis] = lx_add(s->f, k, int_of(s, u));
+		if (innermost)
+			multiply_add(c, t);
+		else
+			k_loops(c, t, next + 1);
+	}
+	sched_end(s, mark);
+}
+
+/* ---- the epilogue ---- */
+
+static uint32_t epilogue_cost(const Sched *s)
+{
+	uint32_t cost = 0;
+	for (uint32_t i = 1; i < s->k->kx.n; i++) {
+		const KxData *x = &s->k->kx.data[i];
+		cost += x->kind == KX_LOAD;
+		if (x->kind != KX_OP || !op_is_scalar(x->op))
+			continue;
+		DType in[4];
+		for (uint32_t j = 0; j < x->nin; j++)
+			in[j] = s->k->kx.data[x->in[j].i].dtype;
+		const ScFn *fn = scalar_fn(x->op, in, x->nin);
+		cost += fn ? fn->cost : 1;
+	}
+	return cost;
+}
+
+static uint64_t without_rows(const Contract *c)
+{
+	uint64_t known = 0;
+	for (uint32_t a = 0; a < c->s->naxis; a++)
+		known |= UINT64_C(1) << a;
+	for (uint32_t i = 0; i < c->nm; i++)
+		known &= ~(UINT64_C(1) << c->m[i]);
+	for (uint32_t i = 0; i < c->nk; i++)
+		known &= ~(UINT64_C(1) << c->k[i]);
+	return known;
+}
+
+static void store_vector(Contract *c, Lx acc)
+{
+	Sched *s = c->s;
+	s->stage[0].done = true;
+	s->stage[0].value = acc;
+	for (uint32_t i = 1; i < s->k->stage.n; i++)
+		sched_store(s, i, sched_value(s, s->k->stage.data[i].value));
+	s->stage[0].done = false;
+}
+
+static void start_column(Contract *c, const Tile *t, uint32_t j)
+{
+	Sched *s = c->s;
+	s->at[c->n] = lx_add(s->f, c->col, int_of(s, (int64_t)j * s->lanes));
+	s->mask = j + 1 == t->nv ? t->mask : (Lx){0};
+	for (uint32_t i = 1; i < s->k->stage.n; i++)
+		sched_hoist(s, s->k->stage.data[i].value, without_rows(c));
+}
+
+static void inline_epilogue(Contract *c, const Tile *t)
+{
+	Sched *s = c->s;
+	for (uint32_t j = 0; j < t->nv; j++) {
+		uint32_t column = sched_mark(s);
+		start_column(c, t, j);
+		for (uint32_t i = 0; i < c->mr; i++) {
+			uint32_t row = sched_mark(s);
+			go_to_row(c, int_of(s, i));
+			store_vector(c, lx_var(s->f, t->acc[i][j]));
+			sched_forget(s, row);
+		}
+		sched_forget(s, column);
+		s->mask = (Lx){0};
+	}
+}
+
+/* Long epilogues run as loops over a copy of the tile, to keep the code small. */
+static void looped_epilogue(Contract *c, const Tile *t)
+{
+	Sched *s = c->s;
+	uint32_t width = t->nv * s->lanes;
+	LMem tile = ls_local(s->f, "tile", DT_f32, (uint64_t)c->mr * width);
+	for (uint32_t i = 0; i < c->mr; i++)
+		for (uint32_t j = 0; j < t->nv; j++)
+			ls_store(s->f, tile, int_of(s, (int64_t)i * width + (int64_t)j * s->lanes),
+			         lx_var(s->f, t->acc[i][j]), (Lx){0});
+	for (uint32_t j = 0; j < t->nv; j++) {
+		uint32_t column = sched_mark(s);
+		start_column(c, t, j);
+		Lx i = lx_var(s->f, ls_for(s->f, "i", int_of(s, 0), int_of(s, c->mr), 1, FOR_SERIAL));
+		uint32_t row = sched_mark(s);
+		go_to_row(c, i);
+		Lx at = lx_add(s->f, lx_mul(s->f, i, int_of(s, width)), int_of(s, (int64_t)j * s->lanes));
+		LType v = {DT_f32, s->lanes};
+		store_vector(c, lx_var(s->f, ls_load(s->f, "acc", tile, at, v, (Lx){0})));
+		ls_end(s->f);
+		sched_forget(s, row);
+		sched_forget(s, column);
+		s->mask = (Lx){0};
+	}
+}
+
+static void run_tile(Contract *c, Tile *t)
+{
+	Sched *s = c->s;
+	for (uint32_t i = 0; i < c->mr; i++)
+		t->a[i] = a_row(c, i);
+	if (c->packed) {
+		Lx panel = lx_div(s->f, c->col, int_of(s, s->lanes));
+		t->panel = let(s, "panel", lx_mul(s->f, panel, sched_size(s, c->panel)));
+	}
+	for (uint32_t i = 0; i < c->mr; i++)
+		for (uint32_t j = 0; j < t->nv; j++)
+			t->acc[i][j] = ls_var(s->f, arena_printf(s->arena, "acc_%u_%u", i, j),
+			                      lx_float(s->f, (LType){DT_f32, s->lanes}, 0));
+	k_loops(c, t, 0);
+	if (epilogue_cost(s) * c->mr * t->nv > INLINE_EPILOGUE)
+		looped_epilogue(c, t);
+	else
+		inline_epilogue(c, t);
+}
+
+static void row_loop(Contract *c, uint32_t nv, Lx mask)
+{
+	Sched *s = c->s;
+	Tile t = {.nv = nv, .mask = mask};
+	if (c->transpose)
+		gather_panel(c, nv, mask);
+	c->row = lx_var(s->f, ls_for(s->f, "row", c->row_lo, c->row_hi, c->mr, FOR_SERIAL));
+	run_tile(c, &t);
+	ls_end(s->f);
+}
+
+/* ---- columns ---- */
+
+static void whole_columns(Contract *c, Lx end)
+{
+	Sched *s = c->s;
+	int64_t width = (int64_t)c->nv * s->lanes;
+	c->col = lx_var(s->f, ls_for(s->f, "col", c->col_lo, end, width, FOR_SERIAL));
+	row_loop(c, c->nv, (Lx){0});
+	ls_end(s->f);
+}
+
+/* A constant number of columns leaves a constant rest. */
+static void rest_of_columns(Contract *c, Lx start, int64_t rest)
+{
+	Sched *s = c->s;
+	if (!rest)
+		return;
+	uint32_t nv = (uint32_t)((rest + s->lanes - 1) / s->lanes);
+	int64_t edge = rest % s->lanes;
+	ls_if(s->f, lx_cmp(s->f, SC_lt, start, c->col_hi));
+	c->col = start;
+	Lx mask = edge ? lx_mask(s->f, int_of(s, edge), s->lanes) : (Lx){0};
+	row_loop(c, nv, edge ? lx_var(s->f, ls_let(s->f, "edge", mask)) : mask);
+	ls_end(s->f);
+}
+
+static void symbolic_rest(Contract *c, Lx start)
+{
+	Sched *s = c->s;
+	c->col = lx_var(s->f, ls_for(s->f, "col", start, c->col_hi, s->lanes, FOR_SERIAL));
+	Lx mask = lx_mask(s->f, lx_sub(s->f, c->col_hi, c->col), s->lanes);
+	row_loop(c, 1, lx_var(s->f, ls_let(s->f, "edge", mask)));
+	ls_end(s->f);
+}
+
+void contract_block(Contract *c)
+{
+	Sched *s = c->s;
+	if (c->transpose)
+		c->local_b = ls_local(s->f, "panel", DT_f32,
+		                      (uint64_t)(contract_k_bound(c) * c->nv * s->lanes));
+	fill_tables(c);
+	int64_t width = (int64_t)c->nv * s->lanes, cols;
+	bool fixed = sym_is_const(s->syms, s->extent[c->n], &cols);
+	Lx n = lx_sub(s->f, c->col_hi, c->col_lo);
+	Lx end = lx_add(s->f, c->col_lo, lx_sub(s->f, n, lx_mod(s->f, n, int_of(s, width))));
+	end = let(s, "whole", end);
+	if (!fixed || cols >= width)
+		whole_columns(c, end);
+	if (fixed)
+		rest_of_columns(c, end, cols % width);
+	else
+		symbolic_rest(c, end);
+}

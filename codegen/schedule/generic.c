@@ -1,0 +1,369 @@
+/* The schedule for every kernel without one of its own: element-wise, reductions, softmax and norms, gathers,
+ * windows, cumulative ops.
+ *
+ * Outer axes run as tasks and loops, largest stride of the result first; one axis with unit stride runs over
+ * vector lanes. If that is an outer axis, lanes are different outer points; if it is an inner one, lanes
+ * belong to one row and reductions end with a horizontal step. */
+#include "codegen/schedule/axes.h"
+
+enum { ENOUGH_TASKS = 32, TASK_WORK = 16384 };
+
+typedef struct {
+	Sched *s;
+	uint32_t order[MAX_AXES], norder; /* outer axes without the vector axis */
+	uint32_t ntask;                   /* the first ntask of them are the task grid */
+	int64_t chunk;                    /* > 0: the next axis is cut into chunks of that many */
+	uint32_t chunked;                 /* which axis */
+	Lx chunk_lo, chunk_hi;
+} Generic;
+
+/* ---- stages at one outer point ---- */
+
+typedef struct {
+	Generic *g;
+	uint32_t stage;
+	uint32_t axes[MAX_RANK], n, next; /* loops still to open */
+	Lv acc, arg;
+	Lv best;
+} StageRun;
+
+static void stage_body(Sched *s, void *data);
+
+static void stage_loops(StageRun *r)
+{
+	Sched *s = r->g->s;
+	if (r->next == r->n) {
+		stage_body(s, r);
+		return;
+	}
+	uint32_t axis = r->axes[r->next++];
+	Lx zero = lx_int(s->f, 0), end = sched_size(s, s->extent[axis]);
+	const Stage *st = &s->k->stage.data[r->stage];
+	if (axis == s->vaxis) {
+		bool whole = sym_divides(s->syms, s->lanes, s->extent[axis]);
+		/* the vector axis is the innermost loop */
+		sched_vector_loop(s, axis, zero, end, whole, stage_body, r);
+	} else {
+		uint64_t free_axes = 0;
+		for (uint32_t a = 0; a < s->naxis; a++)
+			if (s->at[a].i)
+				free_axes |= UINT64_C(1) << a;
+		sched_hoist(s, st->value, free_axes);
+		uint32_t mark = sched_for(s, axis, zero, end, 1);
+		if (st->kind == STAGE_SCAN && st->reverse) {
+			Lx last = lx_sub(s->f, end, lx_int(s->f, 1));
+			s->at[axis] = lx_sub(s->f, last, s->at[axis]);
+		}
+		stage_loops(r);
+		sched_end(s, mark);
+		s->at[axis] = (Lx){0};
+	}
+	r->next--;
+}
+
+
+static void reduce_step(Sched *s, StageRun *r, const Stage *st)
+{
+	Lx acc = lx_var(s->f, r->acc);
+	Lx next = sched_accumulate(s, st, acc, st->value);
+	bool lanes_in_row = s->vaxis != NO_AXIS && !(s->outer >> s->vaxis & 1);
+	if (s->mask.i && lanes_in_row && lx_type(s->f, acc).lanes > 1)
+		next = lx_select(s->f, s->mask, next, acc);
+	ls_set(s->f, r->acc, next);
+}
+
+/* Larger (or smaller) wins, the first of equals stays, NaN beats everything but an earlier NaN. */
+static void arg_step(Sched *s, StageRun *r, const Stage *st)
+{
+	Lx x = sched_value(s, st->value);
+	LType t = lx_type(s->f, lx_var(s->f, r->best));
+	if (t.lanes > 1)
+		x = sched_splat(s, x);
+	Lx best = lx_var(s->f, r->best);
+	Lx wins = lx_cmp(s->f, st->combine == COMBINE_MAX ? SC_gt : SC_lt, x, best);
+	if (dtype_is_float(t.dtype)) {
+		Lx nan = lx_and(s->f, lx_cmp(s->f, SC_ne, x, x), lx_cmp(s->f, SC_eq, best, best));
+		LType m = lx_type(s->f, nan);
+		wins = lx_sc(s->f, SC_or, m, (Lx[]){wins, nan}, 2);
+	}
+	Lx first = lx_cmp(s->f, SC_eq, s->at[st->red[0]], lx_int(s->f, 0));
+	if (t.lanes > 1)
+		first = lx_splat(s->f, first, t.lanes);
+	wins = lx_var(s->f, ls_let(s->f, "wins", lx_sc(s->f, SC_or, lx_type(s->f, wins),
+	                                                (Lx[]){wins, first}, 2)));
+	Lx at = s->at[st->red[0]];
+	ls_set(s->f, r->best, lx_select(s->f, wins, x, best));
+	ls_set(s->f, r->arg, lx_select(s->f, wins, t.lanes > 1 ? sched_splat(s, at) : at,
+	                               lx_var(s->f, r->arg)));
+}
+
+static void scan_step(Sched *s, StageRun *r, const Stage *st)
+{
+	ls_set(s->f, r->acc, sched_accumulate(s, st, lx_var(s->f, r->acc), st->value));
+	sched_store(s, r->stage, lx_var(s->f, r->acc));
+}
+
+static void map_step(Sched *s, StageRun *r, const Stage *st)
+{
+	Lx v = sched_value(s, st->value);
+	if (st->place == PLACE_GLOBAL) {
+		sched_store(s, r->stage, v);
+		return;
+	}
+	const StageValue *out = &s->stage[r->stage];
+	Lx offset = lx_int(s->f, 0);
+	bool vector = false;
+	for (uint32_t i = 0; i < out->nmap; i++) {
+		offset = lx_mul(s->f, offset, sched_size(s, s->extent[out->map[i]]));
+		offset = lx_add(s->f, offset, s->at[out->map[i]]);
+		vector |= out->map[i] == s->vaxis;
+	}
+	ls_store(s->f, out->local, offset, vector ? sched_splat(s, v) : v, vector ? s->mask : (Lx){0});
+}
+
+static void stage_body(Sched *s, void *data)
+{
+	StageRun *r = data;
+	const Stage *st = &s->k->stage.data[r->stage];
+	switch (st->kind) {
+	case STAGE_REDUCE:
+		reduce_step(s, r, st);
+		break;
+	case STAGE_ARGREDUCE:
+		arg_step(s, r, st);
+		break;
+	case STAGE_SCAN:
+		scan_step(s, r, st);
+		break;
+	default:
+		map_step(s, r, st);
+		break;
+	}
+}
+
+/* Inner loops of a stage in order of decreasing stride of its first access, the vector axis last. */
+static void stage_axes(const Sched *s, StageRun *r, const Stage *st)
+{
+	uint32_t all[2 * MAX_RANK], n = 0;
+	for (uint32_t i = 0; i < st->nred; i++)
+		all[n++] = st->red[i];
+	for (uint32_t i = 0; i < st->nmap; i++)
+		all[n++] = st->map[i];
+	for (uint32_t i = 0; i < n; i++)
+		if (all[i] != s->vaxis)
+			r->axes[r->n++] = all[i];
+	for (uint32_t i = 0; i < n; i++)
+		if (all[i] == s->vaxis)
+			r->axes[r->n++] = all[i];
+}
+
+static uint64_t local_bound(const Sched *s, const Stage *st)
+{
+	uint64_t total = 1;
+	for (uint32_t i = 0; i < st->nmap; i++) {
+		int64_t lo, hi;
+		sym_range(s->syms, s->extent[st->map[i]], &lo, &hi);
+		total *= (uint64_t)hi;
+	}
+	return total;
+}
+
+static uint32_t lanes_of_stage(const Sched *s, const Stage *st)
+{
+	if (s->vaxis == NO_AXIS)
+		return 1;
+	if (s->outer >> s->vaxis & 1)
+		return s->lanes;
+	for (uint32_t i = 0; i < st->nred; i++)
+		if (st->red[i] == s->vaxis)
+			return s->lanes;
+	return 1;
+}
+
+static ScOp horizontal(Combine c)
+{
+	static const ScOp op[] = {[COMBINE_SUM] = SC_add, [COMBINE_PROD] = SC_mul, [COMBINE_MAX] = SC_max,
+	                          [COMBINE_MIN] = SC_min, [COMBINE_AND] = SC_and, [COMBINE_OR] = SC_or,
+	                          [COMBINE_XOR] = SC_xor};
+	return op[c];
+}
+
+static void start_accumulators(Sched *s, StageRun *r, const Stage *st)
+{
+	uint32_t lanes = lanes_of_stage(s, st);
+	if (st->kind == STAGE_REDUCE || st->kind == STAGE_SCAN)
+		r->acc = ls_var(s->f, "acc", sched_identity(s, st->combine, (LType){st->acc, lanes}));
+	if (st->kind == STAGE_ARGREDUCE) {
+		DType d = s->k->kx.data[st->value.i].dtype;
+		r->best = ls_var(s->f, "best", sched_identity(s, st->combine, (LType){d, lanes}));
+		r->arg = ls_var(s->f, "arg", lx_int_of(s->f, (LType){DT_i64, lanes}, 0));
+	}
+}
+
+static void finish_stage(Sched *s, StageRun *r, const Stage *st)
+{
+	StageValue *out = &s->stage[r->stage];
+	out->done = true;
+	if (st->place != PLACE_REGISTER)
+		return;
+	Lx v = lx_var(s->f, st->kind == STAGE_ARGREDUCE ? r->arg : r->acc);
+	bool across = lx_type(s->f, v).lanes > 1 && !(s->outer >> s->vaxis & 1);
+	if (across)
+		v = lx_hreduce(s->f, horizontal(st->combine), v);
+	LType t = {dtype_compute(st->dtype), lx_type(s->f, v).lanes};
+	if (lx_type(s->f, v).dtype != t.dtype)
+		v = lx_sc(s->f, SC_convert, t, &v, 1);
+	out->value = lx_var(s->f, ls_let(s->f, "r", v));
+}
+
+static void run_stage(Generic *g, uint32_t stage)
+{
+	Sched *s = g->s;
+	const Stage *st = &s->k->stage.data[stage];
+	StageRun r = {.g = g, .stage = stage};
+	stage_axes(s, &r, st);
+	if (st->place == PLACE_LOCAL) {
+		StageValue *out = &s->stage[stage];
+		out->nmap = st->nmap;
+		for (uint32_t i = 0; i < st->nmap; i++)
+			out->map[i] = st->map[i];
+		out->local = ls_local(s->f, "row", st->dtype, local_bound(s, st));
+	}
+	start_accumulators(s, &r, st);
+	uint64_t known = 0;
+	for (uint32_t a = 0; a < s->naxis; a++)
+		if (s->at[a].i)
+			known |= UINT64_C(1) << a;
+	sched_hoist(s, st->value, known);
+	stage_loops(&r);
+	finish_stage(s, &r, st);
+}
+
+static void outer_point(Sched *s, void *data)
+{
+	Generic *g = data;
+	for (uint32_t i = 0; i < s->k->stage.n; i++)
+		run_stage(g, i);
+	for (uint32_t i = 0; i < s->k->stage.n; i++)
+		s->stage[i].done = false;
+}
+
+/* ---- outer loops ---- */
+
+static void outer_loops(Generic *g, uint32_t next)
+{
+	Sched *s = g->s;
+	bool outer_vector = s->vaxis != NO_AXIS && (s->outer >> s->vaxis & 1);
+	if (next < g->norder) {
+		uint32_t axis = g->order[next];
+		bool cut = g->chunk && g->chunked == axis;
+		Lx lo = cut ? g->chunk_lo : lx_int(s->f, 0);
+		Lx hi = cut ? g->chunk_hi : sched_size(s, s->extent[axis]);
+		uint32_t mark = sched_for(s, axis, lo, hi, 1);
+		outer_loops(g, next + 1);
+		sched_end(s, mark);
+		s->at[axis] = (Lx){0};
+	} else if (outer_vector) {
+		uint32_t axis = s->vaxis;
+		bool cut = g->chunk && g->chunked == axis;
+		Lx lo = cut ? g->chunk_lo : lx_int(s->f, 0);
+		Lx hi = cut ? g->chunk_hi : sched_size(s, s->extent[axis]);
+		bool whole = sym_divides(s->syms, s->lanes, s->extent[axis]);
+		sched_vector_loop(s, axis, lo, hi, whole, outer_point, g);
+		s->at[axis] = (Lx){0};
+	} else {
+		outer_point(s, g);
+	}
+}
+
+static double work_per_point(const Sched *s)
+{
+	double work = 0;
+	for (uint32_t i = 0; i < s->k->stage.n; i++) {
+		const Stage *st = &s->k->stage.data[i];
+		double w = 1;
+		for (uint32_t j = 0; j < st->nred; j++)
+			w *= (double)axes_hint(s, st->red[j]);
+		for (uint32_t j = 0; j < st->nmap; j++)
+			w *= (double)axes_hint(s, st->map[j]);
+		work += w;
+	}
+	return work;
+}
+
+/* Whole axes are tasks until there are enough of them; then the next axis is cut into chunks. */
+static Sym choose_tasks(Generic *g)
+{
+	Sched *s = g->s;
+	bool outer_vector = s->vaxis != NO_AXIS && (s->outer >> s->vaxis & 1);
+	double rest = work_per_point(s);
+	for (uint32_t i = 0; i < g->norder; i++)
+		rest *= (double)axes_hint(s, g->order[i]);
+	if (outer_vector)
+		rest *= (double)axes_hint(s, s->vaxis);
+	Sym n = sym_int(s->syms, 1);
+	double tasks = 1;
+	while (g->ntask < g->norder && tasks < ENOUGH_TASKS) {
+		uint32_t a = g->order[g->ntask];
+		if (rest / (double)axes_hint(s, a) < TASK_WORK)
+			break;
+		n = sym_mul(s->syms, n, s->extent[a]);
+		tasks *= (double)axes_hint(s, a);
+		rest /= (double)axes_hint(s, a);
+		g->ntask++;
+	}
+	if (tasks >= ENOUGH_TASKS || rest < 2 * TASK_WORK)
+		return n;
+	uint32_t axis = g->ntask < g->norder ? g->order[g->ntask] : outer_vector ? s->vaxis : NO_AXIS;
+	if (axis == NO_AXIS)
+		return n;
+	double per = rest / (double)axes_hint(s, axis);
+	int64_t unit = axis == s->vaxis ? 4 * (int64_t)s->lanes : 1;
+	int64_t want = (int64_t)(TASK_WORK / per);
+	g->chunk = want < unit ? unit : want - want % unit;
+	g->chunked = axis;
+	return sym_mul(s->syms, n, sym_ceildiv(s->syms, s->extent[axis], sym_int(s->syms, g->chunk)));
+}
+
+/* The task number, split into the chunk and the task axes, fastest last. */
+static void decode_task(Generic *g)
+{
+	Sched *s = g->s;
+	Lx t = lx_var(s->f, s->f->task);
+	if (g->chunk) {
+		Sym count = sym_ceildiv(s->syms, s->extent[g->chunked], sym_int(s->syms, g->chunk));
+		Lx c = t;
+		if (g->ntask) {
+			c = lx_mod(s->f, t, sched_size(s, count));
+			t = lx_div(s->f, t, sched_size(s, count));
+		}
+		Lx lo = lx_mul(s->f, c, lx_int(s->f, g->chunk));
+		g->chunk_lo = lx_var(s->f, ls_let(s->f, "lo", lo));
+		Lx hi = lx_add(s->f, g->chunk_lo, lx_int(s->f, g->chunk));
+		hi = lx_min(s->f, hi, sched_size(s, s->extent[g->chunked]));
+		g->chunk_hi = lx_var(s->f, ls_let(s->f, "hi", hi));
+	}
+	for (uint32_t i = g->ntask; i-- > 0;) {
+		uint32_t a = g->order[i];
+		Lx v = t;
+		if (i) {
+			v = lx_mod(s->f, t, sched_size(s, s->extent[a]));
+			t = lx_div(s->f, t, sched_size(s, s->extent[a]));
+		}
+		s->at[a] = lx_var(s->f, ls_let(s->f, sym_name(s->syms, s->var[a]), v));
+	}
+}
+
+void schedule_generic(Sched *s, Sym *ntasks)
+{
+	axes_merge_outer(s);
+	s->vaxis = axes_choose_vector(s);
+	s->lanes = s->vaxis == NO_AXIS ? 1 : target_lanes(s->target, DT_f32);
+	if (s->lanes == 1)
+		s->vaxis = NO_AXIS;
+	Generic g = {.s = s};
+	g.norder = axes_outer_order(s, g.order);
+	*ntasks = choose_tasks(&g);
+	decode_task(&g);
+	outer_loops(&g, g.ntask);
+}

@@ -1,0 +1,258 @@
+/* Building the Program: schedule every kernel, share equal code, lay out the weights, emit the launches.
+ *
+ * Equal kernels share one function: integer literals of index arithmetic become parameters, then functions
+ * are compared by their text. */
+#include "codegen/schedule/program_priv.h"
+#include "codegen/schedule/plan.h"
+#include "codegen/schedule/sched.h"
+
+#include <string.h>
+
+enum { KEEP_LITERALS = 16, WEIGHT_ALIGN = 64 };
+
+/* Schedules may add buffers: constants in a layout of their own. At most this many. */
+enum { MAX_SCHEDULE_BUFFERS = 4096 };
+
+typedef struct {
+	Lowered *l;
+	Program *p;
+	Arena *arena;
+	SymTab *syms;
+	const Target *target;
+	MemoryPlan plan;
+	Intern fn_text;
+	uint32_t ninput, noutput;
+	Lx *place;        /* by buffer: byte offset in its region, when it differs from the plan's */
+	uint32_t *weight; /* by buffer: index into Program.constant + 1 */
+	SymLower sizes; /* in `run` */
+} Builder;
+
+/* ---- weights ---- */
+
+static bool same_layout(const Layout *a, const Layout *b)
+{
+	if (a->n != b->n)
+		return false;
+	for (uint32_t i = 0; i < a->n; i++)
+		if (a->dim[i].axis != b->dim[i].axis || a->dim[i].divisor != b->dim[i].divisor ||
+		    a->dim[i].extent.i != b->dim[i].extent.i || a->dim[i].padded.i != b->dim[i].padded.i)
+			return false;
+	return true;
+}
+
+static uint32_t weight_of(Builder *b, BufId buf)
+{
+	if (b->weight[buf.i])
+		return b->weight[buf.i] - 1;
+	const Buffer *w = buf_of(b->l, buf);
+	Program *p = b->p;
+	for (uint32_t i = 0; i < p->constant.n; i++) {
+		if (p->constant.data[i].source.i == w->k && same_layout(&p->constant.data[i].layout, &w->layout)) {
+			b->weight[buf.i] = i + 1;
+			return i;
+		}
+	}
+	int64_t numel = 0;
+	sym_is_const(b->syms, layout_numel(b->l->ir, &w->layout), &numel);
+	uint64_t bytes = (uint64_t)numel * dtype_size(w->dtype);
+	array_push(b->arena, &p->constant,
+	           (ProgramConst){.source = {w->k}, .layout = w->layout, .dtype = w->dtype,
+	                          .offset = p->weight_bytes, .bytes = bytes, .name = w->name});
+	p->weight_bytes += (bytes + WEIGHT_ALIGN - 1) / WEIGHT_ALIGN * WEIGHT_ALIGN;
+	b->weight[buf.i] = p->constant.n;
+	return p->constant.n - 1;
+}
+
+/* ---- addresses ---- */
+
+static Lx address(Builder *b, BufId id)
+{
+	LoopFn *f = b->p->run;
+	const Buffer *buf = buf_of(b->l, id);
+	switch (buf->kind) {
+	case BUF_INPUT:
+		return lx_addr(f, buf->k, lx_int(f, 0));
+	case BUF_OUTPUT:
+		return lx_addr(f, b->ninput + buf->k, lx_int(f, 0));
+	case BUF_CONST:
+		return lx_addr(f, b->ninput + b->noutput,
+		               lx_int(f, (int64_t)b->p->constant.data[weight_of(b, id)].offset));
+	case BUF_STATE:
+		ctx_bug(b->l->ir->ctx, "state is not supported here");
+	default: {
+		Lx at = b->place[id.i].i ? b->place[id.i] : sym_lower(&b->sizes, b->plan.offset[id.i]);
+		return lx_addr(f, b->ninput + b->noutput + 1, at);
+	}
+	}
+}
+
+/* ---- kernels ---- */
+
+static uint32_t add_function(Builder *b, LoopFn *f)
+{
+	Text key;
+	text_init(&key, b->arena);
+	loop_print(f, &key, true);
+	bool fresh;
+	uint32_t id = intern(&b->fn_text, key.data, key.n, &fresh);
+	if (fresh)
+		array_push(b->arena, &b->p->fn, f);
+	return id - 1;
+}
+
+static void measure(Builder *b, Kernel *k)
+{
+	k->flops = 0;
+	double points = 1;
+	for (uint32_t i = 0; i < k->nouter; i++)
+		points *= (double)sym_hint(b->syms, k->axis.data[i].extent);
+	for (uint32_t i = 0; i < k->stage.n; i++) {
+		const Stage *st = &k->stage.data[i];
+		double n = points;
+		for (uint32_t j = 0; j < st->nred; j++)
+			n *= (double)sym_hint(b->syms, k->axis.data[st->red[j]].extent);
+		for (uint32_t j = 0; j < st->nmap; j++)
+			n *= (double)sym_hint(b->syms, k->axis.data[st->map[j]].extent);
+		k->flops += i + 1 == k->anchor ? 2 * n : n;
+	}
+}
+
+static double buffer_bytes(Builder *b, BufId id)
+{
+	const Buffer *buf = buf_of(b->l, id);
+	double n = dtype_size(buf->dtype);
+	for (uint32_t k = 0; k < buf->rank; k++)
+		n *= (double)sym_hint(b->syms, buf->dim[k]);
+	return n;
+}
+
+static void launch(Builder *b, Kernel *k)
+{
+	Sched s;
+	Sym ntasks = {0};
+	sched_init(&s, b->l, k, b->target);
+	measure(b, k);
+	if (!schedule_contract(&s, &ntasks) && !schedule_depthwise(&s, &ntasks))
+		schedule_generic(&s, &ntasks);
+	loop_simplify(s.f);
+	const int64_t *literal;
+	uint32_t nliteral = loop_parametrise(s.f, KEEP_LITERALS, &literal);
+	uint32_t nbuf = s.arg.n, narg = 0;
+	Lx *arg = ARENA_ARRAY(b->arena, Lx, nbuf + s.param.n + nliteral);
+	k->bytes = 0;
+	for (uint32_t i = 0; i < nbuf; i++) {
+		arg[narg++] = address(b, s.arg.data[i]);
+		k->bytes += buffer_bytes(b, s.arg.data[i]);
+	}
+	for (uint32_t i = 0; i < s.param.n; i++)
+		arg[narg++] = sym_lower(&b->sizes, s.param.data[i]);
+	for (uint32_t i = 0; i < nliteral; i++)
+		arg[narg++] = lx_int(b->p->run, literal[i]);
+	uint32_t fn = add_function(b, s.f);
+	array_push(b->arena, &b->p->call,
+	           (ProgramCall){.fn = fn, .name = k->name,
+	                         .algorithm = k->algorithm ? k->algorithm : "generic",
+	                         .flops = k->flops, .bytes = k->bytes});
+	b->p->flops += k->flops;
+	ls_launch(b->p->run, b->p->call.n - 1, sym_lower(&b->sizes, ntasks), arg, nbuf, narg);
+}
+
+/* ---- steps ---- */
+
+static void emit_steps(Builder *b, const StepList *list);
+
+/* Even iterations read `from` and write `to`, odd ones the other way round. */
+static void emit_loop(Builder *b, const Step *step)
+{
+	LoopFn *f = b->p->run;
+	Lx n = sym_lower(&b->sizes, step->extent), two = lx_int(f, 2), one = lx_int(f, 1);
+	Lx *x = ARENA_ARRAY(b->arena, Lx, 2 * step->ncarry);
+	for (uint32_t c = 0; c < step->ncarry; c++) {
+		x[2 * c] = sym_lower(&b->sizes, b->plan.offset[step->carry[c].from.i]);
+		x[2 * c + 1] = sym_lower(&b->sizes, b->plan.offset[step->carry[c].to.i]);
+	}
+	Lx i = lx_var(f, ls_for(f, "i", lx_int(f, 0), n, 1, FOR_SERIAL));
+	Lx odd = lx_cmp(f, SC_eq, lx_mod(f, i, two), one);
+	for (uint32_t c = 0; c < step->ncarry; c++) {
+		b->place[step->carry[c].from.i] = lx_select(f, odd, x[2 * c + 1], x[2 * c]);
+		b->place[step->carry[c].to.i] = lx_select(f, odd, x[2 * c], x[2 * c + 1]);
+	}
+	uint32_t scope = b->sizes.n;
+	sym_lower_set(&b->sizes, step->var, step->reverse ? lx_sub(f, lx_sub(f, n, one), i) : i);
+	emit_steps(b, step->body);
+	b->sizes.n = scope;
+	ls_end(f);
+	Lx last_odd = lx_cmp(f, SC_eq, lx_mod(f, n, two), one);
+	for (uint32_t c = 0; c < step->ncarry; c++) {
+		b->place[step->carry[c].from.i] = (Lx){0};
+		b->place[step->carry[c].to.i] = lx_select(f, last_odd, x[2 * c + 1], x[2 * c]);
+	}
+}
+
+static void emit_steps(Builder *b, const StepList *list)
+{
+	for (uint32_t i = 0; i < list->step.n; i++) {
+		const Step *s = &list->step.data[i];
+		if (s->kind == STEP_LOOP)
+			emit_loop(b, s);
+		else
+			launch(b, s->kernel);
+	}
+}
+
+/* ---- the whole ---- */
+
+static void describe(Builder *b, const Graph *g)
+{
+	for (uint32_t i = 0; i < g->input.n; i++) {
+		const Type *t = node_type(g, g->input.data[i].node);
+		array_push(b->arena, &b->p->input,
+		           (ProgramTensor){.name = g->input.data[i].name, .dtype = t->dtype, .rank = t->n,
+		                           .dim = t->dim});
+	}
+	for (uint32_t i = 0; i < g->output.n; i++) {
+		const Type *t = node_type(g, g->output.data[i].node);
+		array_push(b->arena, &b->p->output,
+		           (ProgramTensor){.name = g->output.data[i].name, .dtype = t->dtype, .rank = t->n,
+		                           .dim = t->dim});
+	}
+}
+
+static void start_run(Builder *b)
+{
+	Program *p = b->p;
+	p->run = loop_new(p->ir, "run");
+	b->sizes = (SymLower){.ctx = p->ir->ctx, .syms = b->syms, .f = p->run};
+	for (uint32_t i = 0; i < p->input.n; i++)
+		loop_buf(p->run, (LArg){.name = p->input.data[i].name, .dtype = DT_u8, .read = true, .align = 1});
+	for (uint32_t i = 0; i < p->output.n; i++)
+		loop_buf(p->run, (LArg){.name = p->output.data[i].name, .dtype = DT_u8, .written = true, .align = 1});
+	loop_buf(p->run, (LArg){.name = "weights", .dtype = DT_u8, .read = true, .align = 64});
+	loop_buf(p->run, (LArg){.name = "workspace", .dtype = DT_u8, .read = true, .written = true, .align = 64});
+	loop_buf(p->run, (LArg){.name = "state", .dtype = DT_u8, .read = true, .written = true, .align = 64});
+	for (uint32_t i = 0; i < p->symbol.n; i++) {
+		uint32_t k = loop_param(p->run, sym_name(b->syms, p->symbol.data[i]));
+		sym_lower_set(&b->sizes, p->symbol.data[i], lx_param(p->run, k));
+	}
+}
+
+Program *schedule_program(Lowered *l, const Target *target, const ScheduleOptions *opt)
+{
+	Program *p = program_new(l->ir, l->graph->name);
+	Builder b = {.l = l, .p = p, .arena = l->ir->ctx->arena, .syms = l->ir->syms, .target = target,
+	             .ninput = l->graph->input.n, .noutput = l->graph->output.n};
+	intern_init(&b.fn_text, b.arena);
+	describe(&b, l->graph);
+	for (uint32_t i = 1; i < l->check.n; i++)
+		program_message(p, l->check.data[i]);
+	program_find_symbols(p);
+	b.plan = plan_memory(l, !opt->no_plan);
+	b.place = ARENA_ARRAY(b.arena, Lx, l->buf.n + MAX_SCHEDULE_BUFFERS);
+	b.weight = ARENA_ARRAY(b.arena, uint32_t, l->buf.n + MAX_SCHEDULE_BUFFERS);
+	start_run(&b);
+	emit_steps(&b, &l->steps);
+	if (!program_sizes(p, l->graph, b.plan.total))
+		return NULL;
+	p->workspace_hint = (uint64_t)sym_hint(b.syms, b.plan.total);
+	return p;
+}

@@ -1,0 +1,568 @@
+/* Lowering index arithmetic, loads and bodies at a point; see sched.h. */
+#include "codegen/schedule/sched.h"
+
+#include <string.h>
+
+/* ---- setting up ---- */
+
+uint64_t sched_axes(const Sched *s, Sym e)
+{
+	uint64_t m = 0;
+	for (uint32_t i = 0; i < s->naxis; i++)
+		if (s->var[i].i && sym_uses(s->syms, e, s->var[i]))
+			m |= UINT64_C(1) << i;
+	for (uint32_t i = 0; i < s->k->vvar.n; i++)
+		if (sym_uses(s->syms, e, s->k->vvar.data[i].var))
+			m |= s->deps[s->k->vvar.data[i].value.i];
+	return m;
+}
+
+static uint64_t stage_deps(const Sched *s, const KxData *x)
+{
+	uint64_t m = s->outer; /* a stage runs once per outer point */
+	for (uint32_t j = 0; j < x->nidx; j++)
+		m |= sched_axes(s, x->idx[j]);
+	return m;
+}
+
+void sched_find_deps(Sched *s)
+{
+	const Kernel *k = s->k;
+	for (uint32_t i = 1; i < k->kx.n; i++) {
+		const KxData *x = &k->kx.data[i];
+		uint64_t m = s->deps[x->guard.i] | s->deps[x->other.i];
+		for (uint32_t j = 0; j < x->nin; j++)
+			m |= s->deps[x->in[j].i];
+		if (x->kind == KX_LOAD) {
+			m |= sched_axes(s, s->offset[i]);
+		} else if (x->kind == KX_STAGE) {
+			m |= stage_deps(s, x);
+		} else {
+			for (uint32_t j = 0; j < x->nidx; j++)
+				m |= sched_axes(s, x->idx[j]);
+		}
+		s->deps[i] = m;
+	}
+}
+
+void sched_init(Sched *s, Lowered *l, const Kernel *k, const Target *target)
+{
+	Ir *ir = l->ir;
+	Arena *arena = ir->ctx->arena;
+	*s = (Sched){.l = l, .ir = ir, .syms = ir->syms, .arena = arena, .k = k, .target = target,
+	             .vaxis = NO_AXIS, .lanes = 1, .naxis = k->axis.n,
+	             .outer = (UINT64_C(1) << k->nouter) - 1};
+	if (k->axis.n > MAX_AXES / 2)
+		ctx_bug(ir->ctx, "kernel %s has %u axes", k->name, k->axis.n);
+	for (uint32_t i = 0; i < k->axis.n; i++) {
+		s->var[i] = k->axis.data[i].var;
+		s->extent[i] = k->axis.data[i].extent;
+	}
+	s->f = loop_new(ir, k->name);
+	s->f->comment = k->text;
+	s->deps = ARENA_ARRAY(arena, uint64_t, k->kx.n);
+	s->offset = ARENA_ARRAY(arena, Sym, k->kx.n);
+	s->buf = ARENA_ARRAY(arena, BufId, k->kx.n);
+	s->memo = ARENA_ARRAY(arena, Lx, k->kx.n);
+	s->stage = ARENA_ARRAY(arena, StageValue, k->stage.n);
+	s->store = ARENA_ARRAY(arena, Sym, k->stage.n);
+	for (uint32_t i = 1; i < k->kx.n; i++) {
+		const KxData *x = &k->kx.data[i];
+		if (x->kind != KX_LOAD)
+			continue;
+		s->buf[i] = x->buf;
+		s->offset[i] = layout_offset(ir, &buf_of(l, x->buf)->layout, x->idx);
+	}
+	for (uint32_t i = 0; i < k->stage.n; i++)
+		if (k->stage.data[i].place == PLACE_GLOBAL)
+			s->store[i] = layout_offset(ir, &buf_of(l, k->stage.data[i].buf)->layout,
+			                            k->stage.data[i].idx);
+	sched_find_deps(s);
+}
+
+bool sched_coef(const Sched *s, Sym offset, uint32_t axis, Sym *coef)
+{
+	Sym rest;
+	for (uint32_t i = 0; i < s->k->vvar.n; i++)
+		if (sym_uses(s->syms, offset, s->k->vvar.data[i].var) &&
+		    (s->deps[s->k->vvar.data[i].value.i] >> axis & 1))
+			return false;
+	return sym_linear(s->syms, offset, s->var[axis], coef, &rest);
+}
+
+bool sched_coef_is(const Sched *s, Sym offset, uint32_t axis, int64_t value)
+{
+	Sym coef;
+	return sched_coef(s, offset, axis, &coef) && sym_is(s->syms, coef, value);
+}
+
+/* ---- arguments ---- */
+
+uint32_t sched_buf(Sched *s, BufId b, bool written)
+{
+	for (uint32_t i = 0; i < s->arg.n; i++) {
+		if (s->arg.data[i].i == b.i) {
+			s->f->buf.data[i].written |= written;
+			s->f->buf.data[i].read |= !written;
+			return i;
+		}
+	}
+	const Buffer *buf = buf_of(s->l, b);
+	array_push(s->arena, &s->arg, b);
+	return loop_buf(s->f, (LArg){.name = buf->name,
+	                             .dtype = buf->dtype,
+	                             .written = written,
+	                             .read = !written,
+	                             .restrict_ok = true,
+	                             .align = dtype_size(buf->dtype)});
+}
+
+static LMem memory(Sched *s, BufId b, bool written)
+{
+	return lmem_buf(sched_buf(s, b, written), buf_of(s->l, b)->dtype);
+}
+
+Lx sched_size(Sched *s, Sym e)
+{
+	int64_t v;
+	if (sym_is_const(s->syms, e, &v))
+		return lx_int(s->f, v);
+	for (uint32_t i = 0; i < s->param.n; i++)
+		if (s->param.data[i].i == e.i)
+			return lx_param(s->f, i);
+	array_push(s->arena, &s->param, e);
+	return lx_param(s->f, loop_param(s->f, "n"));
+}
+
+/* ---- symbolic index arithmetic ---- */
+
+static Lx lower_sym(Sched *s, Sym e, bool lanes);
+
+static Lx fold_args(Sched *s, Sym e, bool lanes, Lx (*op)(LoopFn *, Lx, Lx))
+{
+	Lx x = lower_sym(s, sym_arg(s->syms, e, 0), lanes);
+	for (uint32_t i = 1; i < sym_nargs(s->syms, e); i++)
+		x = op(s->f, x, lower_sym(s, sym_arg(s->syms, e, i), lanes));
+	return x;
+}
+
+static Lx value_var(Sched *s, const ValueVar *v)
+{
+	Lx x = sched_value(s, v->value);
+	Lx size = sched_size(s, v->extent);
+	Lx zero = lx_int(s->f, 0);
+	if (v->check) {
+		Lx ok = lx_and(s->f, lx_cmp(s->f, SC_ge, x, zero), lx_cmp(s->f, SC_lt, x, size));
+		bool vector = lx_type(s->f, x).lanes > 1;
+		ls_check(s->f, ok, vector ? s->mask : (Lx){0}, v->check);
+	}
+	Lx last = lx_sub(s->f, size, lx_int(s->f, 1));
+	Lv i = ls_let(s->f, "at", lx_max(s->f, lx_min(s->f, x, last), zero));
+	return lx_var(s->f, i);
+}
+
+static Lx lower_var(Sched *s, Sym e, bool lanes)
+{
+	for (uint32_t i = 0; i < s->naxis; i++) {
+		if (s->var[i].i != e.i)
+			continue;
+		if (!s->at[i].i)
+			ctx_bug(s->ir->ctx, "kernel %s: axis %u has no value here", s->k->name, i);
+		return lanes && i == s->vaxis ? lx_ramp(s->f, s->at[i], lx_int(s->f, 1), s->lanes)
+		                              : s->at[i];
+	}
+	for (uint32_t i = 0; i < s->k->vvar.n; i++)
+		if (s->k->vvar.data[i].var.i == e.i)
+			return value_var(s, &s->k->vvar.data[i]);
+	return sched_size(s, e);
+}
+
+static Lx lower_sym(Sched *s, Sym e, bool lanes)
+{
+	if (!sym_uses_kind(s->syms, e, SYMVAR_AXIS))
+		return sched_size(s, e);
+	switch (sym_kind(s->syms, e)) {
+	case SYM_VAR:
+		return lower_var(s, e, lanes);
+	case SYM_SUM:
+		return fold_args(s, e, lanes, lx_add);
+	case SYM_PRODUCT:
+		return fold_args(s, e, lanes, lx_mul);
+	case SYM_FLOORDIV:
+		return fold_args(s, e, lanes, lx_div);
+	case SYM_MOD:
+		return fold_args(s, e, lanes, lx_mod);
+	case SYM_MIN:
+		return fold_args(s, e, lanes, lx_min);
+	case SYM_MAX:
+		return fold_args(s, e, lanes, lx_max);
+	default:
+		return sched_size(s, e);
+	}
+}
+
+Lx sched_sym(Sched *s, Sym e)
+{
+	return lower_sym(s, e, false);
+}
+
+Lx sched_sym_lanes(Sched *s, Sym e)
+{
+	Lx x = lower_sym(s, e, s->vaxis != NO_AXIS);
+	return sched_splat(s, x);
+}
+
+Lx sched_splat(Sched *s, Lx x)
+{
+	return s->lanes == 1 || lx_type(s->f, x).lanes > 1 ? x : lx_splat(s->f, x, s->lanes);
+}
+
+/* ---- bodies ---- */
+
+bool sched_varies(const Sched *s, Kx x)
+{
+	return s->vaxis != NO_AXIS && (s->deps[x.i] >> s->vaxis & 1);
+}
+
+uint32_t sched_mark(const Sched *s)
+{
+	return s->memo_log.n;
+}
+
+void sched_forget(Sched *s, uint32_t mark)
+{
+	while (s->memo_log.n > mark)
+		s->memo[s->memo_log.data[--s->memo_log.n]] = (Lx){0};
+}
+
+static Lx remember(Sched *s, Kx x, Lx v)
+{
+	s->memo[x.i] = v;
+	array_push(s->arena, &s->memo_log, x.i);
+	return v;
+}
+
+static Lx const_of(Sched *s, const KxData *x)
+{
+	LType t = {x->dtype, 1};
+	return dtype_is_float(x->dtype) ? lx_float(s->f, t, x->c.f) : lx_int_of(s->f, t, x->c.i);
+}
+
+static bool is_zero(const Sched *s, Kx x)
+{
+	const KxData *d = &s->k->kx.data[x.i];
+	if (d->kind != KX_CONST)
+		return false;
+	return dtype_is_float(d->dtype) ? d->c.f == 0 : d->c.i == 0;
+}
+
+/* The mask of a load or check: active lanes and the guard. */
+static Lx access_mask(Sched *s, Kx guard, bool vector)
+{
+	Lx g = guard.i ? sched_value(s, guard) : (Lx){0};
+	if (!vector)
+		return g;
+	if (g.i)
+		g = sched_splat(s, g);
+	if (!g.i || !s->mask.i)
+		return g.i ? g : s->mask;
+	return lx_and(s->f, g, s->mask);
+}
+
+/* A vector access: consecutive elements, or index lanes added to a scalar offset. */
+typedef struct {
+	Lx offset, index; /* index none: consecutive */
+} Address;
+
+static Address vector_address(Sched *s, Sym offset)
+{
+	Sym coef;
+	if (!sched_coef(s, offset, s->vaxis, &coef))
+		return (Address){lx_int(s->f, 0), sched_sym_lanes(s, offset)};
+	Lx at = sched_sym(s, offset);
+	if (sym_is(s->syms, coef, 1))
+		return (Address){at, {0}};
+	return (Address){at, lx_ramp(s->f, lx_int(s->f, 0), sched_size(s, coef), s->lanes)};
+}
+
+static Lx load(Sched *s, Kx id, const KxData *x)
+{
+	bool vector = s->vaxis != NO_AXIS && (sched_axes(s, s->offset[id.i]) >> s->vaxis & 1);
+	bool vector_guard = x->guard.i && sched_varies(s, x->guard);
+	Lx mask = access_mask(s, x->guard, vector);
+	LMem mem = memory(s, s->buf[id.i], false);
+	const char *name = s->f->buf.data[mem.k].name;
+	Lv v;
+	if (vector) {
+		Address a = vector_address(s, s->offset[id.i]);
+		v = a.index.i ? ls_gather(s->f, name, mem, a.offset, a.index, x->dtype, mask)
+		              : ls_load(s->f, name, mem, a.offset, (LType){x->dtype, s->lanes}, mask);
+	} else {
+		Lx ok = vector_guard ? lx_any(s->f, mask) : mask;
+		v = ls_load(s->f, name, mem, sched_sym(s, s->offset[id.i]), (LType){x->dtype, 1}, ok);
+	}
+	Lx value = lx_var(s->f, v);
+	if (x->guard.i && (!is_zero(s, x->other) || (vector_guard && !vector))) {
+		bool wide = vector || vector_guard || sched_varies(s, x->other);
+		Lx c = sched_value(s, x->guard), other = sched_value(s, x->other);
+		if (wide) {
+			c = sched_splat(s, c);
+			value = sched_splat(s, value);
+			other = sched_splat(s, other);
+		}
+		value = lx_select(s->f, c, value, other);
+	}
+	return value;
+}
+
+static Lx in_range(Sched *s, const KxData *x, bool vector)
+{
+	Lx e = vector ? sched_sym_lanes(s, x->idx[0]) : sched_sym(s, x->idx[0]);
+	Lx lo = sched_sym(s, x->idx[1]), hi = sched_sym(s, x->idx[2]);
+	Lx above = lx_cmp(s->f, SC_ge, e, vector ? sched_splat(s, lo) : lo);
+	return lx_and(s->f, above, lx_cmp(s->f, SC_lt, e, vector ? sched_splat(s, hi) : hi));
+}
+
+static Lx read_stage(Sched *s, const KxData *x)
+{
+	const StageValue *v = &s->stage[x->stage];
+	if (!v->done)
+		ctx_bug(s->ir->ctx, "kernel %s: stage %u is read before it ran", s->k->name, x->stage);
+	if (s->k->stage.data[x->stage].place == PLACE_REGISTER)
+		return v->value;
+	Sym offset = sym_int(s->syms, 0);
+	for (uint32_t i = 0; i < v->nmap; i++)
+		offset = sym_add(s->syms, sym_mul(s->syms, offset, s->extent[v->map[i]]), x->idx[i]);
+	bool vector = s->vaxis != NO_AXIS && (sched_axes(s, offset) >> s->vaxis & 1);
+	LType t = {x->dtype, vector ? s->lanes : 1};
+	return lx_var(s->f, ls_load(s->f, "row", v->local, sched_sym(s, offset), t,
+	                            vector ? s->mask : (Lx){0}));
+}
+
+static Lx apply(Sched *s, const KxData *x, bool vector)
+{
+	Lx in[4];
+	DType dt[4];
+	for (uint32_t j = 0; j < x->nin; j++) {
+		in[j] = sched_value(s, x->in[j]);
+		if (vector)
+			in[j] = sched_splat(s, in[j]);
+		dt[j] = lx_type(s->f, in[j]).dtype;
+	}
+	uint32_t lanes = vector ? s->lanes : 1;
+	if (x->op == OP_convert)
+		return lx_sc(s->f, SC_convert, (LType){x->dtype, lanes}, in, 1);
+	if (x->op == OP_bitcast)
+		return lx_sc(s->f, SC_bitcast, (LType){x->dtype, lanes}, in, 1);
+	const ScFn *fn = scalar_fn(x->op, dt, x->nin);
+	if (!fn)
+		ctx_bug(s->ir->ctx, "kernel %s: no scalar function for %s", s->k->name, op_name(x->op));
+	return lx_fn(s->f, fn, lanes, in, x->nin);
+}
+
+/* Longer results are named so that readers share them; simple ones stay expressions. */
+static Lx named(Sched *s, const KxData *x, Lx v)
+{
+	return x->kind == KX_OP ? lx_var(s->f, ls_let(s->f, "t", v)) : v;
+}
+
+Lx sched_value(Sched *s, Kx id)
+{
+	if (s->memo[id.i].i)
+		return s->memo[id.i];
+	const KxData *x = &s->k->kx.data[id.i];
+	bool vector = sched_varies(s, id);
+	Lx v = {0};
+	switch (x->kind) {
+	case KX_CONST:
+		v = const_of(s, x);
+		break;
+	case KX_INDEX:
+		v = vector ? sched_sym_lanes(s, x->idx[0]) : sched_sym(s, x->idx[0]);
+		break;
+	case KX_INRANGE:
+		v = in_range(s, x, vector);
+		break;
+	case KX_LOAD:
+		v = load(s, id, x);
+		break;
+	case KX_STAGE:
+		v = read_stage(s, x);
+		break;
+	case KX_OP:
+		v = apply(s, x, vector);
+		break;
+	}
+	return remember(s, id, named(s, x, v));
+}
+
+Lx sched_vector(Sched *s, Kx x)
+{
+	return sched_splat(s, sched_value(s, x));
+}
+
+void sched_hoist(Sched *s, Kx id, uint64_t axes)
+{
+	if (!id.i || s->memo[id.i].i)
+		return;
+	const KxData *x = &s->k->kx.data[id.i];
+	if (!(s->deps[id.i] & ~axes)) {
+		if (x->kind != KX_CONST)
+			sched_value(s, id);
+		return;
+	}
+	for (uint32_t j = 0; j < x->nin; j++)
+		sched_hoist(s, x->in[j], axes);
+	sched_hoist(s, x->guard, axes);
+	sched_hoist(s, x->other, axes);
+	for (uint32_t i = 0; x->kind == KX_LOAD && i < s->k->vvar.n; i++)
+		if (sym_uses(s->syms, s->offset[id.i], s->k->vvar.data[i].var))
+			sched_hoist(s, s->k->vvar.data[i].value, axes);
+}
+
+/* ---- results ---- */
+
+static Lx to_dtype(Sched *s, Lx v, DType d)
+{
+	LType t = lx_type(s->f, v);
+	return t.dtype == d ? v : lx_sc(s->f, SC_convert, (LType){d, t.lanes}, &v, 1);
+}
+
+void sched_store(Sched *s, uint32_t stage, Lx value)
+{
+	const Stage *st = &s->k->stage.data[stage];
+	LMem mem = memory(s, st->buf, true);
+	value = to_dtype(s, value, dtype_compute(mem.dtype));
+	bool vector = s->vaxis != NO_AXIS && (sched_axes(s, s->store[stage]) >> s->vaxis & 1);
+	if (!vector) {
+		ls_store(s->f, mem, sched_sym(s, s->store[stage]), value, (Lx){0});
+		return;
+	}
+	value = sched_splat(s, value);
+	Address a = vector_address(s, s->store[stage]);
+	if (a.index.i)
+		ls_scatter(s->f, mem, a.offset, a.index, value, s->mask);
+	else
+		ls_store(s->f, mem, a.offset, value, s->mask);
+}
+
+Lx sched_identity(Sched *s, Combine c, LType t)
+{
+	bool fl = dtype_is_float(t.dtype);
+	double inf = __builtin_inf();
+	int64_t hi = t.dtype == DT_bool ? 1 : INT64_MAX, lo = t.dtype == DT_bool ? 0 : INT64_MIN;
+	uint32_t bits = 8 * dtype_size(t.dtype);
+	if (!fl && t.dtype != DT_bool && (bits < 64 || !dtype_is_signed(t.dtype))) {
+		bool sg = dtype_is_signed(t.dtype);
+		hi = bits == 64 ? -1 : (INT64_C(1) << (sg ? bits - 1 : bits)) - 1;
+		lo = sg ? -hi - 1 : 0;
+	}
+	switch (c) {
+	case COMBINE_PROD:
+		return fl ? lx_float(s->f, t, 1) : lx_int_of(s->f, t, 1);
+	case COMBINE_MAX:
+	case COMBINE_LOGADDEXP:
+		return fl ? lx_float(s->f, t, -inf) : lx_int_of(s->f, t, lo);
+	case COMBINE_MIN:
+		return fl ? lx_float(s->f, t, inf) : lx_int_of(s->f, t, hi);
+	case COMBINE_AND:
+		return lx_int_of(s->f, t, t.dtype == DT_bool ? 1 : -1);
+	default:
+		return fl ? lx_float(s->f, t, 0) : lx_int_of(s->f, t, 0);
+	}
+}
+
+/* log(exp(a) + exp(b)) = max + log1p(exp(-|a - b|)); equal infinities stay. */
+static Lx logaddexp(Sched *s, Lx a, Lx b)
+{
+	LType t = lx_type(s->f, a);
+	const ScFn *exp_fn = scalar_lib("exp", t.dtype), *log1p_fn = scalar_lib("log1p", t.dtype);
+	Lx m = lx_max(s->f, a, b), d = lx_sc(s->f, SC_sub, t, (Lx[]){a, b}, 2);
+	d = lx_sc(s->f, SC_abs, t, &d, 1);
+	d = lx_sc(s->f, SC_neg, t, &d, 1);
+	Lx e = lx_fn(s->f, exp_fn, t.lanes, &d, 1);
+	Lx sum = lx_add(s->f, m, lx_fn(s->f, log1p_fn, t.lanes, &e, 1));
+	return lx_select(s->f, lx_cmp(s->f, SC_eq, a, b),
+	                 lx_add(s->f, m, lx_float(s->f, t, 0.693147180559945309417)), sum);
+}
+
+Lx sched_combine(Sched *s, Combine c, Lx a, Lx b)
+{
+	static const ScOp op[] = {[COMBINE_SUM] = SC_add, [COMBINE_PROD] = SC_mul, [COMBINE_MAX] = SC_max,
+	                          [COMBINE_MIN] = SC_min, [COMBINE_AND] = SC_and, [COMBINE_OR] = SC_or,
+	                          [COMBINE_XOR] = SC_xor};
+	if (c == COMBINE_LOGADDEXP)
+		return logaddexp(s, a, b);
+	return lx_sc(s->f, op[c], lx_type(s->f, a), (Lx[]){a, b}, 2);
+}
+
+Lx sched_fma(Sched *s, Lx a, Lx b, Lx c)
+{
+	if (s->target->has_fma)
+		return lx_fma(s->f, a, b, c);
+	return lx_add(s->f, c, lx_mul(s->f, a, b));
+}
+
+Lx sched_accumulate(Sched *s, const Stage *st, Lx acc, Kx value)
+{
+	const KxData *x = &s->k->kx.data[value.i];
+	LType t = lx_type(s->f, acc);
+	bool product = x->kind == KX_OP && x->op == OP_mul && x->dtype == t.dtype;
+	if (st->combine == COMBINE_SUM && product && dtype_is_float(t.dtype) && !s->memo[value.i].i) {
+		Lx a = sched_value(s, x->in[0]), b = sched_value(s, x->in[1]);
+		if (t.lanes > 1) {
+			a = sched_splat(s, a);
+			b = sched_splat(s, b);
+		}
+		return sched_fma(s, a, b, acc);
+	}
+	Lx v = to_dtype(s, sched_value(s, value), t.dtype);
+	return sched_combine(s, st->combine, acc, t.lanes > 1 ? sched_splat(s, v) : v);
+}
+
+/* ---- loops ---- */
+
+uint32_t sched_for(Sched *s, uint32_t axis, Lx lo, Lx hi, int64_t step)
+{
+	uint32_t mark = sched_mark(s);
+	s->at[axis] = lx_var(s->f, ls_for(s->f, sym_name(s->syms, s->var[axis]), lo, hi, step, FOR_SERIAL));
+	return mark;
+}
+
+void sched_end(Sched *s, uint32_t mark)
+{
+	ls_end(s->f);
+	sched_forget(s, mark);
+}
+
+void sched_vector_loop(Sched *s, uint32_t axis, Lx lo, Lx hi, bool divisible,
+                       void (*body)(Sched *, void *), void *data)
+{
+	Lx outer_mask = s->mask, lanes = lx_int(s->f, s->lanes);
+	Lx end = hi;
+	if (!divisible) {
+		Lx n = lx_sub(s->f, hi, lo);
+		Lx whole = lx_sub(s->f, n, lx_mod(s->f, n, lanes));
+		end = lx_var(s->f, ls_let(s->f, "whole", lx_add(s->f, lo, whole)));
+	}
+	int64_t a, b;
+	bool never = lx_is_int(s->f, lo, &a) && lx_is_int(s->f, end, &b) && a >= b;
+	if (!never) {
+		uint32_t mark = sched_for(s, axis, lo, end, s->lanes);
+		body(s, data);
+		sched_end(s, mark);
+	}
+	if (!divisible) {
+		int64_t e, h;
+		if (lx_is_int(s->f, hi, &h) && lx_is_int(s->f, end, &e) && e == h)
+			return;
+		ls_if(s->f, lx_cmp(s->f, SC_lt, end, hi));
+		uint32_t mark = sched_mark(s);
+		s->at[axis] = end;
+		s->mask = lx_var(s->f, ls_let(s->f, "tail", lx_mask(s->f, lx_sub(s->f, hi, end), s->lanes)));
+		body(s, data);
+		ls_end(s->f);
+		sched_forget(s, mark);
+		s->mask = outer_mask;
+	}
+}

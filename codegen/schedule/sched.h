@@ -1,0 +1,99 @@
+/* Private to schedules: lowering the body of a kernel at a point of its axes.
+ *
+ * A Sched holds the loop function under construction, the current scalar value of every axis, and the axis
+ * that runs over vector lanes. sched_value evaluates an expression there: a scalar when it does not depend
+ * on the vector axis, else `lanes` values. Values are remembered per scope, so what was evaluated before a
+ * loop was opened is not computed again inside. */
+#ifndef WEFT_CODEGEN_SCHED_H
+#define WEFT_CODEGEN_SCHED_H
+
+#include "codegen/schedule/schedule.h"
+#include "ir/op.h"
+
+enum { NO_AXIS = UINT32_MAX, MAX_AXES = 48 };
+
+/* Where a stage's result can be read. */
+typedef struct {
+	bool done;
+	Lx value;   /* PLACE_REGISTER: scalar or vector */
+	LMem local; /* PLACE_LOCAL */
+	uint32_t nmap;
+	uint32_t map[MAX_RANK];
+} StageValue;
+
+typedef struct Sched {
+	Lowered *l;
+	Ir *ir;
+	SymTab *syms;
+	Arena *arena;
+	const Kernel *k;
+	LoopFn *f;
+	const Target *target;
+
+	uint32_t naxis;
+	Sym var[MAX_AXES], extent[MAX_AXES]; /* the kernel's axes, then those made by merging */
+	Lx at[MAX_AXES];                     /* current value; of the vector axis: of lane 0 */
+	uint64_t outer;                      /* the outer axes, by bit */
+	uint32_t vaxis, lanes;
+	Lx mask; /* active lanes, none: all */
+
+	uint64_t *deps;   /* by Kx: axes it depends on */
+	Sym *offset;      /* by Kx: element offset of a KX_LOAD */
+	Sym *store;       /* by stage: element offset of a PLACE_GLOBAL */
+	BufId *buf;       /* by Kx: buffer actually read (constants may be read through another layout) */
+	StageValue *stage;
+
+	Lx *memo;                 /* by Kx */
+	ARRAY(uint32_t) memo_log; /* to forget at the end of a scope */
+	ARRAY(BufId) arg;         /* buffers of the function, by argument number */
+	ARRAY(Sym) param;         /* what each parameter stands for */
+} Sched;
+
+/* Offsets and dependences of everything; layouts of l are final. */
+void sched_init(Sched *, Lowered *, const Kernel *, const Target *);
+/* Recompute deps after axes or offsets were rewritten. */
+void sched_find_deps(Sched *);
+
+uint64_t sched_axes(const Sched *, Sym);
+/* Coefficient of an axis in an offset; false when the offset is not linear in it. */
+bool sched_coef(const Sched *, Sym offset, uint32_t axis, Sym *coef);
+bool sched_coef_is(const Sched *, Sym offset, uint32_t axis, int64_t value);
+
+uint32_t sched_buf(Sched *, BufId, bool written);
+Lx sched_size(Sched *, Sym);        /* no axes inside: a literal or a parameter */
+Lx sched_sym(Sched *, Sym);         /* scalar, at the current point (lane 0 of the vector axis) */
+Lx sched_sym_lanes(Sched *, Sym);   /* i64 lanes */
+Lx sched_value(Sched *, Kx);        /* scalar or vector, compute dtype */
+Lx sched_vector(Sched *, Kx);       /* splat when uniform */
+Lx sched_splat(Sched *, Lx);        /* to s->lanes unless it is a vector already */
+bool sched_varies(const Sched *, Kx); /* depends on the vector axis */
+
+/* Evaluate now what is needed of x and depends on `axes` only. */
+void sched_hoist(Sched *, Kx x, uint64_t axes);
+
+/* Scopes: forget values computed since the mark. */
+uint32_t sched_mark(const Sched *);
+void sched_forget(Sched *, uint32_t mark);
+
+/* Store a value of the stage's dtype at the current point. */
+void sched_store(Sched *, uint32_t stage, Lx value);
+/* Identity and combination of a reduction; a value that is a product joins a sum by fma. */
+Lx sched_identity(Sched *, Combine, LType);
+Lx sched_combine(Sched *, Combine, Lx acc, Lx x);
+Lx sched_fma(Sched *, Lx a, Lx b, Lx c); /* a * b + c, in two roundings without hardware fma */
+Lx sched_accumulate(Sched *, const Stage *, Lx acc, Kx value);
+
+/* for at[axis] in [lo, hi) step; sched_end forgets values of the body. Returns the mark for sched_end. */
+uint32_t sched_for(Sched *, uint32_t axis, Lx lo, Lx hi, int64_t step);
+void sched_end(Sched *, uint32_t mark);
+/* The loop over lanes of axis `vaxis` in [lo, hi): a main loop and a masked tail, each running
+ * body(s, data) with s->mask set. A provably divisible extent has no tail. */
+void sched_vector_loop(Sched *, uint32_t axis, Lx lo, Lx hi, bool divisible,
+                       void (*body)(Sched *, void *), void *data);
+
+/* Schedules: each returns false when the kernel is not of its kind. The number of tasks goes to *ntasks. */
+bool schedule_contract(Sched *, Sym *ntasks);
+bool schedule_depthwise(Sched *, Sym *ntasks);
+void schedule_generic(Sched *, Sym *ntasks);
+
+#endif

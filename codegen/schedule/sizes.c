@@ -1,0 +1,227 @@
+/* The `sizes` function of a program: checks what the caller passes, solves the symbols, computes the output
+ * shapes and the workspace. Its parameters are the extents of the inputs in order. */
+#include "codegen/schedule/program_priv.h"
+
+/* ---- symbolic integers over variables that have values here ---- */
+
+static Lx fold(SymLower *s, Sym e, Lx (*op)(LoopFn *, Lx, Lx))
+{
+	Lx x = sym_lower(s, sym_arg(s->syms, e, 0));
+	for (uint32_t i = 1; i < sym_nargs(s->syms, e); i++)
+		x = op(s->f, x, sym_lower(s, sym_arg(s->syms, e, i)));
+	return x;
+}
+
+static Lx variable(SymLower *s, Sym e)
+{
+	for (uint32_t i = s->n; i-- > 0;)
+		if (s->var[i].i == e.i)
+			return s->value[i];
+	ctx_bug(s->ctx, "symbol %s has no value in the program", sym_name(s->syms, e));
+}
+
+Lx sym_lower(SymLower *s, Sym e)
+{
+	int64_t c;
+	if (sym_is_const(s->syms, e, &c))
+		return lx_int(s->f, c);
+	switch (sym_kind(s->syms, e)) {
+	case SYM_SUM:
+		return fold(s, e, lx_add);
+	case SYM_PRODUCT:
+		return fold(s, e, lx_mul);
+	case SYM_FLOORDIV:
+		return fold(s, e, lx_div);
+	case SYM_MOD:
+		return fold(s, e, lx_mod);
+	case SYM_MIN:
+		return fold(s, e, lx_min);
+	case SYM_MAX:
+		return fold(s, e, lx_max);
+	default:
+		return variable(s, e);
+	}
+}
+
+void sym_lower_set(SymLower *s, Sym var, Lx value)
+{
+	if (s->n == MAX_SYMBOLS)
+		ctx_bug(s->ctx, "more than %d symbols", MAX_SYMBOLS);
+	s->var[s->n] = var;
+	s->value[s->n++] = value;
+}
+
+/* ---- solving ---- */
+
+typedef struct {
+	Program *p;
+	SymLower s;
+	uint32_t message_limit;
+} Sizes;
+
+static bool known(const SymLower *s, Sym e)
+{
+	for (uint32_t k = 0; k < sym_nvars(s->syms); k++) {
+		Sym v = sym_var_at(s->syms, k);
+		bool has = false;
+		for (uint32_t i = 0; i < s->n; i++)
+			has |= s->var[i].i == v.i;
+		if (!has && sym_uses(s->syms, e, v))
+			return false;
+	}
+	return true;
+}
+
+static const char *escape_percent(Arena *a, const char *text)
+{
+	Text t;
+	text_init(&t, a);
+	for (; *text; text++)
+		text_addn(&t, *text == '%' ? "%%" : text, *text == '%' ? 2 : 1);
+	return t.data;
+}
+
+static void check(Sizes *z, Lx ok, const char *text, Lx a, Lx b)
+{
+	int64_t v;
+	if (lx_is_int(z->s.f, ok, &v) && v)
+		return;
+	ls_assert(z->s.f, ok, program_message(z->p, text), (Lx[]){a, b}, b.i ? 2 : a.i ? 1 : 0);
+}
+
+/* extent = coef * var + rest with one unknown variable: var = (extent - rest) / coef. */
+static bool solve(Sizes *z, const ProgramTensor *t, uint32_t d, Lx extent)
+{
+	SymTab *syms = z->s.syms;
+	for (uint32_t k = 0; k < sym_nvars(syms); k++) {
+		Sym v = sym_var_at(syms, k), coef, rest;
+		if (known(&z->s, v) || !sym_uses(syms, t->dim[d], v) ||
+		    !sym_linear(syms, t->dim[d], v, &coef, &rest) || !known(&z->s, coef) ||
+		    !known(&z->s, rest))
+			continue;
+		Lx c = sym_lower(&z->s, coef), diff = lx_sub(z->s.f, extent, sym_lower(&z->s, rest));
+		Arena *arena = z->p->ir->ctx->arena;
+		const char *expr = sym_str(syms, t->dim[d]);
+		check(z, lx_cmp(z->s.f, SC_eq, lx_mod(z->s.f, diff, c), lx_int(z->s.f, 0)),
+		      arena_printf(arena, "input \"%s\" dimension %u: expected %s, got %%lld",
+		                   escape_percent(arena, t->name), d, expr),
+		      extent, (Lx){0});
+		Lv value = ls_let(z->s.f, sym_name(syms, v), lx_div(z->s.f, diff, c));
+		sym_lower_set(&z->s, v, lx_var(z->s.f, value));
+		int64_t lo, hi;
+		sym_range(syms, v, &lo, &hi);
+		Lx x = lx_var(z->s.f, value);
+		Lx ok = lx_cmp(z->s.f, SC_ge, x, lx_int(z->s.f, lo));
+		const char *bound = hi == SYM_INF ? "" : arena_printf(arena, " <= %lld", (long long)hi);
+		if (hi != SYM_INF)
+			ok = lx_and(z->s.f, ok, lx_cmp(z->s.f, SC_le, x, lx_int(z->s.f, hi)));
+		check(z, ok,
+		      arena_printf(arena,
+		                   "input \"%s\" dimension %u: expected %s with %lld <= %s%s, got "
+		                   "%%lld",
+		                   escape_percent(arena, t->name), d, expr, (long long)lo,
+		                   sym_name(syms, v), bound),
+		      extent, (Lx){0});
+		return true;
+	}
+	return false;
+}
+
+static void check_extent(Sizes *z, const ProgramTensor *t, uint32_t d, Lx extent)
+{
+	Arena *arena = z->p->ir->ctx->arena;
+	Lx want = sym_lower(&z->s, t->dim[d]);
+	const char *name = escape_percent(arena, t->name);
+	int64_t fixed;
+	const char *text =
+	        sym_is_const(z->s.syms, t->dim[d], &fixed)
+	                ? arena_printf(arena, "input \"%s\" dimension %u: expected %%lld, got %%lld", name, d)
+	                : arena_printf(arena,
+	                               "input \"%s\" dimension %u: expected %s = %%lld as in the other "
+	                               "inputs, got %%lld",
+	                               name, d, sym_str(z->s.syms, t->dim[d]));
+	check(z, lx_cmp(z->s.f, SC_eq, extent, want), text, want, extent);
+}
+
+/* Dimensions are solved as soon as all but one of their variables are known; the others are checked. */
+static bool solve_inputs(Sizes *z)
+{
+	Program *p = z->p;
+	uint32_t ndims = 0;
+	for (uint32_t i = 0; i < p->input.n; i++)
+		ndims += p->input.data[i].rank;
+	bool *solved = ARENA_ARRAY(p->ir->ctx->arena, bool, ndims);
+	for (bool progress = true; progress;) {
+		progress = false;
+		for (uint32_t i = 0, at = 0; i < p->input.n; i++)
+			for (uint32_t d = 0; d < p->input.data[i].rank; d++, at++)
+				if (!solved[at] && solve(z, &p->input.data[i], d, lx_param(z->s.f, at)))
+					progress = solved[at] = true;
+	}
+	for (uint32_t i = 0, at = 0; i < p->input.n; i++)
+		for (uint32_t d = 0; d < p->input.data[i].rank; d++, at++) {
+			if (!known(&z->s, p->input.data[i].dim[d]))
+				return ctx_error(p->ir->ctx, NULL,
+				                 "input \"%s\" dimension %u: cannot solve %s for its "
+				                 "symbols",
+				                 p->input.data[i].name, d,
+				                 sym_str(z->s.syms, p->input.data[i].dim[d]));
+			if (!solved[at])
+				check_extent(z, &p->input.data[i], d, lx_param(z->s.f, at));
+		}
+	return true;
+}
+
+static void check_guards(Sizes *z, const Graph *g)
+{
+	static const ScOp op[] = {[GUARD_EQ] = SC_eq, [GUARD_NE] = SC_ne, [GUARD_LE] = SC_le};
+	static const char *const sign[] = {[GUARD_EQ] = "==", [GUARD_NE] = "!=", [GUARD_LE] = "<="};
+	Arena *arena = z->p->ir->ctx->arena;
+	for (uint32_t i = 0; i < g->guard.n; i++) {
+		const struct GraphGuard *w = &g->guard.data[i];
+		if (!known(&z->s, w->a) || !known(&z->s, w->b))
+			continue;
+		Lx a = sym_lower(&z->s, w->a), b = sym_lower(&z->s, w->b);
+		const char *why = w->why ? escape_percent(arena, w->why) : "required by the model";
+		const char *text =
+		        arena_printf(arena, "the inputs violate %s %s %s (%s): %%lld %s %%lld",
+		                     sym_str(z->s.syms, w->a), sign[w->kind], sym_str(z->s.syms, w->b),
+		                     why, sign[w->kind]);
+		check(z, lx_cmp(z->s.f, op[w->kind], a, b), text, a, b);
+	}
+}
+
+bool program_sizes(Program *p, const Graph *g, Sym workspace)
+{
+	Sizes z = {.p = p};
+	SymTab *syms = p->ir->syms;
+	p->sizes = loop_new(p->ir, "sizes");
+	z.s = (SymLower){.ctx = p->ir->ctx, .syms = syms, .f = p->sizes};
+	for (uint32_t i = 0; i < p->input.n; i++)
+		for (uint32_t d = 0; d < p->input.data[i].rank; d++)
+			loop_param(p->sizes, arena_printf(p->ir->ctx->arena, "%s_%u", p->input.data[i].name, d));
+	TRY(solve_inputs(&z));
+	check_guards(&z, g);
+	uint32_t slot = 0;
+	for (uint32_t i = 0; i < p->symbol.n; i++)
+		ls_result(p->sizes, slot++, sym_lower(&z.s, p->symbol.data[i]));
+	for (uint32_t i = 0; i < p->output.n; i++)
+		for (uint32_t d = 0; d < p->output.data[i].rank; d++)
+			ls_result(p->sizes, slot++, sym_lower(&z.s, p->output.data[i].dim[d]));
+	ls_result(p->sizes, slot, sym_lower(&z.s, workspace));
+	return true;
+}
+
+void program_find_symbols(Program *p)
+{
+	SymTab *syms = p->ir->syms;
+	for (uint32_t k = 0; k < sym_nvars(syms); k++) {
+		Sym v = sym_var_at(syms, k);
+		bool used = false;
+		for (uint32_t i = 0; i < p->input.n; i++)
+			for (uint32_t d = 0; d < p->input.data[i].rank; d++)
+				used |= sym_uses(syms, p->input.data[i].dim[d], v);
+		if (used)
+			array_push(p->ir->ctx->arena, &p->symbol, v);
+	}
+}

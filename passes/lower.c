@@ -1,0 +1,331 @@
+/* Lowering, top level: a graph of primitives -> steps (kernels and loops) over buffers.
+ *
+ *   explicit padding -> groups -> places -> kernels, in program order -> layouts
+ *
+ * A kernel that cannot be traced names the node that must be stored first; groups are then assigned again,
+ * so this terminates after at most one round per node. */
+#include "passes/lower_stage.h"
+
+#include <string.h>
+
+NodePlace lower_new_place(Lower *s, Node n, BufKind kind, uint32_t k)
+{
+	const Type *t = node_type(s->g, n);
+	NodePlace p = {.buf = lowered_buf(s->l, kind, k, t->dtype, t->n, t->dim, graph_name(s->g, n))};
+	return p;
+}
+
+static void add_place(Lower *s, Node n, NodePlace p)
+{
+	array_push(s->arena, &info_of(s, n)->place, p);
+}
+
+/* ---- parents: concatenations and padded buffers ---- */
+
+static bool is_parent(const Lower *s, Node n)
+{
+	Op op = node_op(s->g, n);
+	return info_of((Lower *)s, n)->role == ROLE_ROOT && (op == OP_concat || op == OP_pad);
+}
+
+/* The operand may be computed straight into the parent's buffer. */
+static bool can_live_in(Lower *s, Node operand)
+{
+	NodeInfo *info = info_of(s, operand);
+	Op op = node_op(s->g, operand);
+	return info->role == ROLE_ROOT && !info->place.n && op != OP_scan;
+}
+
+static NodePlace slice_of(Lower *s, Node parent, uint32_t rank, const Sym *start)
+{
+	NodePlace p = info_of(s, parent)->place.data[0];
+	for (uint32_t k = 0; k < rank; k++)
+		p.off[k] = p.off[k].i ? sym_add(s->ir->syms, p.off[k], start[k]) : start[k];
+	return p;
+}
+
+static Sym concat_start(Lower *s, Node n, uint32_t operand)
+{
+	uint32_t dim = (uint32_t)node_int(s->g, n, "dim");
+	Sym at = sym_int(s->ir->syms, 0);
+	for (uint32_t k = 0; k < operand; k++)
+		at = sym_add(s->ir->syms, at, node_dim(s->g, node_in(s->g, n, k), dim));
+	return at;
+}
+
+static NodePlace operand_place(Lower *s, Node parent, uint32_t operand)
+{
+	Sym start[MAX_RANK];
+	uint32_t rank = node_rank(s->g, parent);
+	for (uint32_t k = 0; k < rank; k++)
+		start[k] = sym_int(s->ir->syms, 0);
+	if (node_op(s->g, parent) == OP_concat) {
+		start[node_int(s->g, parent, "dim")] = concat_start(s, parent, operand);
+	} else {
+		uint32_t n;
+		memcpy(start, node_ints(s->g, parent, "low", &n), rank * sizeof *start);
+	}
+	return slice_of(s, parent, rank, start);
+}
+
+static uint32_t noperands(const Lower *s, Node parent)
+{
+	return node_op(s->g, parent) == OP_pad ? 1 : node_nin(s->g, parent);
+}
+
+/* A negative pad crops: its operand does not fit into the parent. */
+static bool pads_only(Lower *s, Node n)
+{
+	if (node_op(s->g, n) != OP_pad)
+		return true;
+	static const char *const side[] = {"low", "high"};
+	uint32_t rank;
+	for (uint32_t i = 0; i < 2; i++) {
+		const Sym *v = node_ints(s->g, n, side[i], &rank);
+		for (uint32_t k = 0; k < rank; k++)
+			if (sym_le(s->ir->syms, sym_int(s->ir->syms, 0), v[k]) != YES)
+				return false;
+	}
+	const Sym *interior = node_ints(s->g, n, "interior", &rank);
+	for (uint32_t k = 0; k < rank; k++)
+		if (!sym_is(s->ir->syms, interior[k], 0))
+			return false;
+	return true;
+}
+
+/* ---- places ---- */
+
+/* Outputs first, then parents before their operands (so from the end), then everything else. */
+static void choose_places(Lower *s)
+{
+	Graph *g = s->g;
+	for (Node n = g->last; n.i; n = node_prev(g, n)) {
+		NodeInfo *info = info_of(s, n);
+		if (info->role != ROLE_ROOT || node_op(g, n) == OP_scan)
+			continue;
+		if (!info->place.n)
+			add_place(s, n, lower_new_place(s, n, BUF_TEMP, 0));
+		if (!is_parent(s, n) || !pads_only(s, n))
+			continue;
+		for (uint32_t k = 0; k < noperands(s, n); k++)
+			if (can_live_in(s, node_in(g, n, k)))
+				add_place(s, node_in(g, n, k), operand_place(s, n, k));
+	}
+}
+
+static void push_kernel(Lower *s, Kernel *k)
+{
+	array_push(s->arena, &s->steps->step, (Step){.kind = STEP_KERNEL, .kernel = k});
+}
+
+/* ---- steps ---- */
+
+/* The border of a padded buffer: for each dimension its low and high part, over the interior of the
+ * dimensions before it and all of those after it. */
+static void fill_border(Lower *s, Node pad)
+{
+	Graph *g = s->g;
+	SymTab *syms = s->ir->syms;
+	uint32_t rank;
+	const Sym *low = node_ints(g, pad, "low", &rank), *high = node_ints(g, pad, "high", &rank);
+	Node x = node_in(g, pad, 0);
+	for (uint32_t d = 0; d < rank; d++) {
+		for (uint32_t side = 0; side < 2; side++) {
+			Sym amount = side ? high[d] : low[d], start[MAX_RANK], extent[MAX_RANK];
+			if (sym_is(syms, amount, 0))
+				continue;
+			for (uint32_t k = 0; k < rank; k++) {
+				bool before = k < d;
+				start[k] = before ? low[k] : sym_int(syms, 0);
+				extent[k] = before ? node_dim(g, x, k) : node_dim(g, pad, k);
+			}
+			extent[d] = amount;
+			if (side)
+				start[d] = sym_add(syms, low[d], node_dim(g, x, d));
+			push_kernel(s, lower_fill_kernel(s, pad, node_in(g, pad, 1), start, extent));
+		}
+	}
+}
+
+static bool lives_in(Lower *s, Node operand, NodePlace p)
+{
+	NodeInfo *info = info_of(s, operand);
+	if (info->role != ROLE_ROOT || !info->place.n || info->place.data[0].buf.i != p.buf.i)
+		return false;
+	for (uint32_t k = 0; k < node_rank(s->g, operand); k++)
+		if (info->place.data[0].off[k].i != p.off[k].i)
+			return false;
+	return true;
+}
+
+static void lower_parent(Lower *s, Node n)
+{
+	if (node_op(s->g, n) == OP_pad)
+		fill_border(s, n);
+	for (uint32_t k = 0; k < noperands(s, n); k++) {
+		NodePlace p = operand_place(s, n, k);
+		if (!lives_in(s, node_in(s->g, n, k), p))
+			push_kernel(s, lower_copy_kernel(s, node_in(s->g, n, k), &p));
+	}
+	for (uint32_t k = 1; k < info_of(s, n)->place.n; k++)
+		push_kernel(s, lower_copy_kernel(s, n, &info_of(s, n)->place.data[k]));
+}
+
+static bool has_schedule(Op op)
+{
+	return op != OP_sort && op != OP_scatter && op != OP_update_slice && op != OP_fold && op != OP_assert;
+}
+
+static bool check_supported(Lower *s)
+{
+	Ctx *ctx = s->ir->ctx;
+	Text list;
+	text_init(&list, ctx->arena);
+	bool seen[OP_COUNT] = {false};
+	for (Node n = s->g->first; n.i; n = node_next(s->g, n)) {
+		Op op = node_op(s->g, n);
+		if (seen[op] || (op_kind(op) != OP_COMPOSITE && has_schedule(op)))
+			continue;
+		seen[op] = true;
+		text_printf(&list, "%s%s (first at %s)", list.n ? ", " : "", op_name(op),
+		            graph_name(s->g, n));
+	}
+	return !list.n || ctx_error(ctx, NULL, "no schedule for these operators: %s", list.data);
+}
+
+/* Kernels of all roots are tried first; one that needs another node stored asks for a new round. */
+static bool find_blocked(Lower *s, Node *blocked)
+{
+	for (Node n = s->g->first; n.i; n = node_next(s->g, n)) {
+		Kernel *k;
+		bool parent = is_parent(s, n) && pads_only(s, n);
+		if (info_of(s, n)->role != ROLE_ROOT || parent || node_op(s->g, n) == OP_scan)
+			continue;
+		if (!lower_build_kernel(s, n, &k, blocked))
+			return true;
+	}
+	return false;
+}
+
+static bool lower_node(Lower *s, Node n)
+{
+	if (info_of(s, n)->role != ROLE_ROOT)
+		return true;
+	if (node_op(s->g, n) == OP_scan)
+		return lower_scan(s, n);
+	if (is_parent(s, n) && pads_only(s, n)) {
+		lower_parent(s, n);
+		return true;
+	}
+	Kernel *k;
+	Node blocked;
+	if (!lower_build_kernel(s, n, &k, &blocked))
+		ctx_bug(s->ir->ctx, "kernel of %s needs %s", graph_name(s->g, n),
+		        graph_name(s->g, blocked));
+	push_kernel(s, k);
+	return true;
+}
+
+/* Outputs that are inputs, constants or second names of a stored value. */
+static void copy_outputs(Lower *s, const NodePlace *out)
+{
+	for (uint32_t k = 0; k < s->g->output.n; k++) {
+		Node n = s->g->output.data[k].node;
+		const NodeInfo *info = info_of(s, n);
+		bool stored = false;
+		for (uint32_t p = 0; p < info->place.n; p++)
+			stored |= info->role == ROLE_ROOT && info->place.data[p].buf.i == out[k].buf.i &&
+			          info->place.data[p].t.i == out[k].t.i;
+		if (!stored)
+			push_kernel(s, lower_copy_kernel(s, n, &out[k]));
+	}
+}
+
+bool lower_body_to(Lower *s, const NodePlace *out)
+{
+	Graph *g = s->g;
+	NodePlace *saved = ARENA_ARRAY(s->arena, NodePlace, g->node.n);
+	bool *placed = ARENA_ARRAY(s->arena, bool, g->node.n);
+	for (uint32_t i = 1; i < g->node.n; i++) {
+		placed[i] = s->info.data[i].place.n != 0;
+		if (placed[i])
+			saved[i] = s->info.data[i].place.data[0];
+	}
+	for (Node blocked = {0};;) {
+		lower_assign_groups(s);
+		uint32_t nbuf = s->l->buf.n, nvv = s->l->check.n;
+		for (uint32_t k = 0; k < g->output.n; k++) {
+			NodeInfo *info = info_of(s, g->output.data[k].node);
+			if (info->role == ROLE_ROOT && node_op(g, g->output.data[k].node) != OP_scan)
+				add_place(s, g->output.data[k].node, out[k]);
+		}
+		choose_places(s);
+		blocked = (Node){0};
+		if (!find_blocked(s, &blocked))
+			break;
+		for (uint32_t i = 1; i < g->node.n; i++) {
+			s->info.data[i].place.n = placed[i];
+			if (placed[i])
+				s->info.data[i].place.data[0] = saved[i];
+		}
+		s->l->buf.n = nbuf;
+		s->l->check.n = nvv;
+		info_of(s, blocked)->role = ROLE_ROOT;
+	}
+	for (Node n = g->first; n.i; n = node_next(g, n))
+		TRY(lower_node(s, n));
+	copy_outputs(s, out);
+	return true;
+}
+
+void lower_init(Lower *s, Graph *g, Lower *parent, Lowered *l, StepList *steps)
+{
+	*s = (Lower){.g = g, .ir = g->ir, .l = l, .arena = g->ir->ctx->arena, .steps = steps,
+	             .parent = parent};
+	for (uint32_t k = 0; k < g->node.n; k++)
+		array_push(s->arena, &s->info, (NodeInfo){0});
+}
+
+void lower_place_constants(Lower *s)
+{
+	for (Node n = s->g->first; n.i; n = node_next(s->g, n))
+		if (node_op(s->g, n) == OP_constant)
+			add_place(s, n, lower_new_place(s, n, BUF_CONST, node_attr(s->g, n, "value")->c.i));
+}
+
+static bool place_inputs(Lower *s)
+{
+	for (uint32_t k = 0; k < s->g->input.n; k++) {
+		const GraphInput *in = &s->g->input.data[k];
+		if (in->kind != INPUT_USER)
+			return ctx_error(s->ir->ctx, NULL,
+			                 "\"%s\" is written by the graph: compiled models cannot yet own "
+			                 "mutable state",
+			                 in->name);
+		NodePlace p = lower_new_place(s, in->node, BUF_INPUT, k);
+		buf_of(s->l, p.buf)->layout_fixed = true;
+		add_place(s, in->node, p);
+	}
+	return true;
+}
+
+Lowered *lower_graph(Graph *g, const LowerOptions *opt)
+{
+	lower_explicit_padding(g);
+	Lowered *l = lowered_new(g->ir, g);
+	Lower s;
+	lower_init(&s, g, NULL, l, &l->steps);
+	s.opt = opt;
+	if (!check_supported(&s) || !place_inputs(&s))
+		return NULL;
+	lower_place_constants(&s);
+	NodePlace *out = ARENA_ARRAY(s.arena, NodePlace, g->output.n);
+	for (uint32_t k = 0; k < g->output.n; k++) {
+		out[k] = lower_new_place(&s, g->output.data[k].node, BUF_OUTPUT, k);
+		buf_of(l, out[k].buf)->layout_fixed = true;
+	}
+	if (!lower_body_to(&s, out))
+		return NULL;
+	lower_choose_layouts(l);
+	return l;
+}

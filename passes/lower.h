@@ -1,0 +1,16 @@
+/* Lowering: a graph of primitives becomes kernels over buffers. */
+#ifndef WEFT_PASSES_LOWER_H
+#define WEFT_PASSES_LOWER_H
+
+#include "ir/kernel.h"
+
+typedef struct {
+	bool no_fusion; /* one kernel per structural node: the baseline `op by op` */
+} LowerOptions;
+
+/* Partition the graph into kernels and loops, build their stages, choose buffer layouts. The graph holds
+ * primitives only; it is edited (padding is made explicit) and must outlive the result. NULL after
+ * ctx_error, which lists every operator without a schedule. */
+Lowered *lower_graph(Graph *, const LowerOptions *);
+
+#endif

@@ -1,0 +1,248 @@
+/* Which nodes share a kernel.
+ *
+ * One sweep from the outputs to the inputs. A node joins the group of its readers when they all belong to
+ * one group and the combination has a schedule; otherwise it becomes a root with a buffer of its own. Index
+ * maps and leaves belong to nobody: every reader inlines them. Example:
+ *
+ *   %c = conv(..)  %a = add(%c, %bias)  %r = maximum(%a, 0)      one group, root %r, anchor %c
+ *   %m = reduce(%x) %d = sub(%x, %m) %v = reduce(mul(%d, %d))    one group with the norm that reads them
+ *
+ * Terminates: every node is visited once. */
+#include "ir/scalar.h"
+#include "passes/lower_priv.h"
+
+bool node_is_index_map(Op op)
+{
+	return op == OP_broadcast || op == OP_reshape || op == OP_permute || op == OP_slice ||
+	       op == OP_pad || op == OP_reverse || op == OP_window || op == OP_get || op == OP_barrier;
+}
+
+bool node_is_anchor(Op op)
+{
+	return op == OP_contract || op == OP_conv;
+}
+
+bool node_is_elementwise(Op op)
+{
+	return op_is_scalar(op) || op == OP_convert || op == OP_bitcast;
+}
+
+static bool is_leaf(Op op)
+{
+	return op == OP_input || op == OP_constant || op == OP_full || op == OP_iota ||
+	       op == OP_from_size || op == OP_tuple;
+}
+
+/* What a group holds besides element-wise nodes. */
+typedef struct {
+	bool anchor, reduce, special;
+} GroupKind;
+
+typedef struct {
+	Lower *s;
+	GroupKind *kind;    /* by root node */
+	uint32_t *readers;  /* by node: the one group that reads it, MANY, or 0 */
+	bool *bijective;    /* by node: every reader so far reads it one to one */
+	bool *below_reduce; /* by node: an element-wise function of a reduction */
+} Sweep;
+
+enum { MANY = UINT32_MAX };
+
+static void add_reader(Sweep *w, Node def, uint32_t group, bool bijective)
+{
+	if (!def.i)
+		return;
+	uint32_t *r = &w->readers[def.i];
+	if (*r == 0)
+		w->bijective[def.i] = bijective;
+	else
+		w->bijective[def.i] &= bijective;
+	*r = *r == 0 || *r == group ? group : MANY;
+}
+
+static uint32_t op_cost(const Graph *g, Node n)
+{
+	if (!op_is_scalar(node_op(g, n)))
+		return node_op(g, n) == OP_gather ? 8 : 1;
+	DType in[4];
+	uint32_t nin = node_nin(g, n);
+	for (uint32_t k = 0; k < nin && k < 4; k++)
+		in[k] = dtype_compute(node_dtype(g, node_in(g, n, k)));
+	const ScFn *fn = scalar_fn(node_op(g, n), in, nin);
+	return fn ? fn->cost : 1;
+}
+
+static uint32_t total_cost(const Sweep *w, Node n)
+{
+	const Graph *g = w->s->g;
+	uint32_t cost = op_cost(g, n);
+	for (uint32_t k = 0; k < node_nin(g, n); k++) {
+		Node in = node_in(g, n, k);
+		if (in.i && info_of(w->s, in)->role == ROLE_INLINE)
+			cost += info_of(w->s, in)->cost;
+	}
+	return cost < 60000 ? cost : 60000;
+}
+
+/* Evaluating n inside the kernel of `root` costs more than storing it: it is expensive and the kernel has
+ * many more points than n has elements. Functions of a reduction are evaluated once per row. */
+static bool recomputed_too_often(const Sweep *w, Node n, uint32_t root)
+{
+	const Graph *g = w->s->g;
+	SymTab *syms = g->ir->syms;
+	if (w->below_reduce[n.i])
+		return false;
+	int64_t mine = sym_hint(syms, type_numel(g->ir, node_type_id(g, n)));
+	int64_t all = sym_hint(syms, type_numel(g->ir, node_type_id(g, (Node){root})));
+	return op_cost(g, n) >= 6 && all >= 8 * mine;
+}
+
+/* Few operands, none of which is a kernel's main work: selecting among them costs less than storing. */
+static bool concat_is_cheap(const Graph *g, Node n)
+{
+	for (uint32_t k = 0; k < node_nin(g, n); k++) {
+		Op op = node_op(g, node_in(g, n, k));
+		if (!node_is_elementwise(op) && !node_is_index_map(op) && !is_leaf(op))
+			return false;
+	}
+	return node_nin(g, n) <= 3;
+}
+
+static bool can_join(const Sweep *w, Node n, uint32_t root)
+{
+	const Graph *g = w->s->g;
+	Op op = node_op(g, n);
+	const GroupKind *kind = &w->kind[root];
+	if (w->s->opt->no_fusion)
+		return false;
+	if (node_is_anchor(op)) {
+		Sym mine = type_numel(g->ir, node_type_id(g, n));
+		Sym all = type_numel(g->ir, node_type_id(g, (Node){root}));
+		return !kind->anchor && !kind->reduce && !kind->special && w->bijective[n.i] &&
+		       sym_eq(g->ir->syms, mine, all) == YES;
+	}
+	if (op == OP_reduce)
+		return !kind->anchor && !kind->special;
+	if (op == OP_concat)
+		return concat_is_cheap(g, n);
+	if (op == OP_gather || op == OP_slice_at || node_is_elementwise(op))
+		return !recomputed_too_often(w, n, root);
+	return false;
+}
+
+/* Operands of these are read through index maps only: what is computed is stored first. */
+static bool reads_memory(const Sweep *w, Node n)
+{
+	Op op = node_op(w->s->g, n);
+	bool parent = info_of(w->s, n)->role == ROLE_ROOT && (op == OP_concat || op == OP_pad);
+	return parent || node_is_anchor(op) || op == OP_scan || op == OP_sort ||
+	       op == OP_scatter || op == OP_update_slice;
+}
+
+static void mark_operands(Sweep *w, Node n, uint32_t group, bool bijective)
+{
+	const Graph *g = w->s->g;
+	Op op = node_op(g, n);
+	bool keeps = node_is_elementwise(op) || op == OP_permute || op == OP_reshape;
+	for (uint32_t k = 0; k < node_nin(g, n); k++) {
+		Node in = node_in(g, n, k);
+		bool indirect = k == 0 && (op == OP_gather || op == OP_slice_at);
+		add_reader(w, in, indirect || reads_memory(w, n) ? MANY : group, bijective && keeps);
+	}
+}
+
+static void make_root(Sweep *w, Node n)
+{
+	NodeInfo *info = info_of(w->s, n);
+	Op op = node_op(w->s->g, n);
+	info->role = ROLE_ROOT;
+	info->group = n.i;
+	info->bijective = true;
+	w->kind[n.i] = (GroupKind){.anchor = node_is_anchor(op),
+	                           .reduce = op == OP_reduce,
+	                           .special = op == OP_cumulative || op == OP_arg_reduce};
+	mark_operands(w, n, n.i, true);
+}
+
+/* Padded inputs of convolutions are buffers with a border, so that the inner loops need no conditions. */
+static bool feeds_conv(const Graph *g, Node n)
+{
+	for (Use u = node_data(g, n)->first_use; u.i; u = g->use.data[u.i].next) {
+		Node user = g->use.data[u.i].user;
+		Op op = node_op(g, user);
+		if (op == OP_conv || (op == OP_reshape && feeds_conv(g, user)))
+			return true;
+	}
+	return false;
+}
+
+static void visit(Sweep *w, Node n)
+{
+	const Graph *g = w->s->g;
+	NodeInfo *info = info_of(w->s, n);
+	Op op = node_op(g, n);
+	bool is_output = node_is_output(g, n);
+	uint32_t readers = w->readers[n.i];
+	if (op == OP_tuple || (op == OP_get && !is_output)) {
+		info->role = op == OP_get ? ROLE_VIRTUAL : ROLE_NONE;
+		mark_operands(w, n, MANY, false);
+		return;
+	}
+	if (op == OP_input || op == OP_constant) {
+		info->role = ROLE_LEAF;
+		return;
+	}
+	if (info->role == ROLE_ROOT || is_output || (op == OP_pad && feeds_conv(g, n))) { /* decided before: an output or a retry */
+		make_root(w, n);
+		return;
+	}
+	if (readers == 0)
+		return;
+	if (is_leaf(op) || node_is_index_map(op)) {
+		info->role = is_leaf(op) ? ROLE_LEAF : ROLE_VIRTUAL;
+		info->group = readers == MANY ? 0 : readers;
+		mark_operands(w, n, readers, w->bijective[n.i]);
+		return;
+	}
+	if (readers == MANY || !can_join(w, n, readers)) {
+		make_root(w, n);
+		return;
+	}
+	info->role = ROLE_INLINE;
+	info->group = readers;
+	info->bijective = w->bijective[n.i];
+	w->kind[readers].anchor |= node_is_anchor(op);
+	w->kind[readers].reduce |= op == OP_reduce;
+	mark_operands(w, n, readers, info->bijective);
+	info->cost = (uint16_t)total_cost(w, n);
+}
+
+static void mark_below_reduce(Sweep *w)
+{
+	const Graph *g = w->s->g;
+	for (Node n = g->first; n.i; n = node_next(g, n)) {
+		Op op = node_op(g, n);
+		bool below = op == OP_reduce;
+		if (node_is_elementwise(op) || node_is_index_map(op))
+			for (uint32_t k = 0; k < node_nin(g, n); k++)
+				below |= w->below_reduce[node_in(g, n, k).i];
+		w->below_reduce[n.i] = below;
+	}
+}
+
+bool lower_assign_groups(Lower *s)
+{
+	uint32_t n = s->g->node.n;
+	Sweep w = {.s = s,
+	           .kind = ARENA_ARRAY(s->arena, GroupKind, n),
+	           .readers = ARENA_ARRAY(s->arena, uint32_t, n),
+	           .bijective = ARENA_ARRAY(s->arena, bool, n),
+	           .below_reduce = ARENA_ARRAY(s->arena, bool, n)};
+	mark_below_reduce(&w);
+	for (uint32_t k = 0; k < n; k++)
+		if (s->info.data[k].role != ROLE_ROOT)
+			s->info.data[k].role = ROLE_NONE;
+	for (Node v = s->g->last; v.i; v = node_prev(s->g, v))
+		visit(&w, v);
+	return true;
+}

@@ -1,0 +1,479 @@
+/* Building the kernel of one root: trace its value backwards from an index over the kernel's axes,
+ * transforming the index through index maps, inlining what the group holds, loading what is stored. */
+#include "passes/lower_trace.h"
+
+#include <string.h>
+
+/* ---- loads ---- */
+
+static const Sym *full_index(Trace *t, Node n, const NodePlace *place, const Sym *idx, uint32_t *nidx)
+{
+	SymTab *syms = t->s->ir->syms;
+	uint32_t rank = node_rank(t->s->g, n);
+	Sym *out = ARENA_ARRAY(t->s->arena, Sym, rank + 1);
+	uint32_t m = 0;
+	if (place->t.i)
+		out[m++] = place->t;
+	for (uint32_t k = 0; k < rank; k++)
+		out[m++] = place->off[k].i ? sym_add(syms, idx[k], place->off[k]) : idx[k];
+	*nidx = m;
+	return out;
+}
+
+static Kx load(Trace *t, Node n, const Sym *idx, Kx guard, Kx other)
+{
+	NodeInfo *info = info_of(t->s, n);
+	if (!info->place.n)
+		ctx_bug(t->s->ir->ctx, "node %s is read before it has a place", graph_name(t->s->g, n));
+	uint32_t nidx;
+	const Sym *full = full_index(t, n, &info->place.data[0], idx, &nidx);
+	BufId buf = info->place.data[0].buf;
+	DType dtype = dtype_compute(buf_of(t->s->l, buf)->dtype);
+	if (guard.i && !other.i)
+		other = dtype_is_float(dtype) ? kx_const(t->k, t->s->arena, dtype, 0)
+		                              : kx_const_int(t->k, t->s->arena, dtype, 0);
+	return kx_load(t->k, t->s->arena, buf, dtype, nidx, full, guard, other);
+}
+
+/* ---- helpers ---- */
+
+static Kx both(Trace *t, Kx a, Kx b)
+{
+	if (!a.i || !b.i)
+		return a.i ? a : b;
+	return kx_op(t->k, t->s->arena, OP_bit_and, DT_bool, (Kx[]){a, b}, 2);
+}
+
+static Kx zero_of(Trace *t, DType d)
+{
+	return dtype_is_float(d) ? kx_const(t->k, t->s->arena, d, 0)
+	                         : kx_const_int(t->k, t->s->arena, d, 0);
+}
+
+/* The condition lo <= e < hi, none when it is proven. */
+static Kx in_range(Trace *t, Sym e, Sym lo, Sym hi)
+{
+	SymTab *syms = t->s->ir->syms;
+	if (sym_le(syms, lo, e) == YES && sym_lt(syms, e, hi) == YES)
+		return (Kx){0};
+	return kx_inrange(t->k, t->s->arena, e, lo, hi);
+}
+
+static bool reads_stored(Trace *t, Node n)
+{
+	Role role = info_of(t->s, n)->role;
+	Op op = node_op(t->s->g, n);
+	return (role == ROLE_ROOT && n.i != t->root.i) || op == OP_input || op == OP_constant;
+}
+
+/* Value of `n` where the condition holds, `other` elsewhere. */
+static Kx guarded(Trace *t, Node n, const Sym *idx, Kx guard, Kx cond, Kx other)
+{
+	Kx all = both(t, guard, cond);
+	if (!cond.i)
+		return trace_value(t, n, idx, guard);
+	if (reads_stored(t, n) && !guard.i)
+		return load(t, n, idx, all, other);
+	Kx inner = trace_value(t, n, idx, all);
+	DType d = t->k->kx.data[inner.i].dtype;
+	return kx_op(t->k, t->s->arena, OP_select, d, (Kx[]){cond, inner, other}, 3);
+}
+
+/* ---- index maps ---- */
+
+static Kx trace_broadcast(Trace *t, Node n, const Sym *idx, Kx guard)
+{
+	Graph *g = t->s->g;
+	Node x = node_in(g, n, 0);
+	uint32_t nmap;
+	const Sym *map = node_ints(g, n, "map", &nmap);
+	Sym in[MAX_RANK];
+	for (uint32_t k = 0; k < node_rank(g, x); k++) {
+		int64_t to;
+		sym_is_const(g->ir->syms, map[k], &to);
+		bool one = sym_is(g->ir->syms, node_dim(g, x, k), 1);
+		in[k] = one ? sym_int(g->ir->syms, 0) : idx[to];
+	}
+	return trace_value(t, x, in, guard);
+}
+
+/* One group of dimensions with equal element counts: linearise over `from`, split over `to`. */
+static void regroup(SymTab *syms, const Sym *from, const Sym *idx, uint32_t nfrom, const Sym *to,
+                    Sym *out, uint32_t nto)
+{
+	Sym linear = sym_int(syms, 0);
+	for (uint32_t k = 0; k < nfrom; k++)
+		if (!sym_is(syms, from[k], 1))
+			linear = sym_add(syms, sym_mul(syms, linear, from[k]), idx[k]);
+	uint32_t first = nto;
+	for (uint32_t k = 0; k < nto && first == nto; k++)
+		if (!sym_is(syms, to[k], 1))
+			first = k;
+	for (uint32_t k = nto; k-- > 0;) {
+		if (sym_is(syms, to[k], 1)) {
+			out[k] = sym_int(syms, 0);
+		} else if (k == first) {
+			out[k] = linear;
+		} else {
+			out[k] = sym_mod(syms, linear, to[k]);
+			linear = sym_floordiv(syms, linear, to[k]);
+		}
+	}
+}
+
+void reshape_index(SymTab *syms, const Sym *from, const Sym *idx, uint32_t nfrom, const Sym *to,
+                   Sym *out, uint32_t nto)
+{
+	uint32_t i = 0, j = 0;
+	while (i < nfrom || j < nto) {
+		uint32_t i0 = i, j0 = j;
+		Sym a = i < nfrom ? from[i++] : sym_int(syms, 1);
+		Sym b = j < nto ? to[j++] : sym_int(syms, 1);
+		while (sym_eq(syms, a, b) != YES && (i < nfrom || j < nto)) {
+			bool more_from = i < nfrom && (j == nto || sym_le(syms, a, b) == YES);
+			if (!more_from && i < nfrom && sym_le(syms, b, a) != YES)
+				more_from = i - i0 <= j - j0;
+			if (more_from)
+				a = sym_mul(syms, a, from[i++]);
+			else if (j < nto)
+				b = sym_mul(syms, b, to[j++]);
+			else
+				a = sym_mul(syms, a, from[i++]);
+		}
+		/* trailing ones belong to this group when nothing else is left */
+		while (i < nfrom && j == nto && sym_is(syms, from[i], 1))
+			i++;
+		while (j < nto && i == nfrom && sym_is(syms, to[j], 1))
+			j++;
+		regroup(syms, from + i0, idx + i0, i - i0, to + j0, out + j0, j - j0);
+	}
+}
+
+static Kx trace_reshape(Trace *t, Node n, const Sym *idx, Kx guard)
+{
+	Graph *g = t->s->g;
+	Node x = node_in(g, n, 0);
+	Sym in[MAX_RANK];
+	const Type *to = node_type(g, n), *from = node_type(g, x);
+	reshape_index(g->ir->syms, to->dim, idx, to->n, from->dim, in, from->n);
+	return trace_value(t, x, in, guard);
+}
+
+static Kx trace_permute(Trace *t, Node n, const Sym *idx, Kx guard)
+{
+	Graph *g = t->s->g;
+	uint32_t rank;
+	const Sym *perm = node_ints(g, n, "perm", &rank);
+	Sym in[MAX_RANK];
+	for (uint32_t k = 0; k < rank; k++) {
+		int64_t p;
+		sym_is_const(g->ir->syms, perm[k], &p);
+		in[p] = idx[k];
+	}
+	return trace_value(t, node_in(g, n, 0), in, guard);
+}
+
+static Kx trace_slice(Trace *t, Node n, const Sym *idx, Kx guard)
+{
+	Graph *g = t->s->g;
+	SymTab *syms = g->ir->syms;
+	uint32_t rank;
+	const Sym *start = node_ints(g, n, "start", &rank), *step = node_ints(g, n, "step", &rank);
+	Sym in[MAX_RANK];
+	for (uint32_t k = 0; k < rank; k++)
+		in[k] = sym_add(syms, start[k], sym_mul(syms, idx[k], step[k]));
+	return trace_value(t, node_in(g, n, 0), in, guard);
+}
+
+static Kx trace_reverse(Trace *t, Node n, const Sym *idx, Kx guard)
+{
+	Graph *g = t->s->g;
+	SymTab *syms = g->ir->syms;
+	uint32_t nrev;
+	const Sym *dims = node_ints(g, n, "dims", &nrev);
+	Sym in[MAX_RANK];
+	memcpy(in, idx, node_rank(g, n) * sizeof *in);
+	for (uint32_t k = 0; k < nrev; k++) {
+		int64_t d;
+		sym_is_const(syms, dims[k], &d);
+		in[d] = sym_addi(syms, sym_sub(syms, node_dim(g, n, (uint32_t)d), idx[d]), -1);
+	}
+	return trace_value(t, node_in(g, n, 0), in, guard);
+}
+
+static Kx trace_pad(Trace *t, Node n, const Sym *idx, Kx guard)
+{
+	Graph *g = t->s->g;
+	SymTab *syms = g->ir->syms;
+	Node x = node_in(g, n, 0);
+	uint32_t rank, nint;
+	const Sym *low = node_ints(g, n, "low", &rank), *interior = node_ints(g, n, "interior", &nint);
+	Sym in[MAX_RANK], zero = sym_int(syms, 0);
+	Kx cond = {0};
+	for (uint32_t k = 0; k < rank; k++) {
+		in[k] = sym_sub(syms, idx[k], low[k]);
+		if (k < nint && !sym_is(syms, interior[k], 0)) {
+			Sym every = sym_addi(syms, interior[k], 1);
+			cond = both(t, cond, in_range(t, sym_mod(syms, in[k], every), zero, sym_int(syms, 1)));
+			in[k] = sym_floordiv(syms, in[k], every);
+		}
+		cond = both(t, cond, in_range(t, in[k], zero, node_dim(g, x, k)));
+	}
+	Kx other = trace_value(t, node_in(g, n, 1), NULL, (Kx){0});
+	return guarded(t, x, in, guard, cond, other);
+}
+
+static Kx trace_window(Trace *t, Node n, const Sym *idx, Kx guard)
+{
+	Graph *g = t->s->g;
+	SymTab *syms = g->ir->syms;
+	Node x = node_in(g, n, 0);
+	uint32_t rank = node_rank(g, x);
+	int64_t dim = node_int(g, n, "dim");
+	Sym in[MAX_RANK];
+	memcpy(in, idx, rank * sizeof *in);
+	Sym at = sym_add(syms, sym_mul(syms, idx[dim], node_sym(g, n, "stride")),
+	                 sym_mul(syms, idx[rank], node_sym(g, n, "dilation")));
+	in[dim] = sym_sub(syms, at, node_sym(g, n, "low"));
+	Kx cond = in_range(t, in[dim], sym_int(syms, 0), node_dim(g, x, (uint32_t)dim));
+	return guarded(t, x, in, guard, cond, zero_of(t, dtype_compute(node_dtype(g, n))));
+}
+
+/* ---- data-dependent indices ---- */
+
+static Sym value_var(Trace *t, Kx value, Sym extent, uint32_t check)
+{
+	Sym v = sym_axis(t->s->ir->syms, "v", extent);
+	array_push(t->s->arena, &t->k->vvar,
+	           (ValueVar){.var = v, .value = value, .extent = extent, .check = check});
+	return v;
+}
+
+static uint32_t check_message(Trace *t, Node n, const char *what)
+{
+	Lowered *l = t->s->l;
+	array_push(t->s->arena, &l->check,
+	           arena_printf(t->s->arena, "%s: %s", graph_name(t->s->g, n), what));
+	return l->check.n - 1;
+}
+
+static Kx as_i64(Trace *t, Kx x)
+{
+	if (t->k->kx.data[x.i].dtype == DT_i64)
+		return x;
+	return kx_op(t->k, t->s->arena, OP_convert, DT_i64, &x, 1);
+}
+
+static Kx op2(Trace *t, Op op, DType d, Kx a, Kx b)
+{
+	return kx_op(t->k, t->s->arena, op, d, (Kx[]){a, b}, 2);
+}
+
+/* Negative indices count from the end. */
+static Kx wrap_index(Trace *t, Kx v, Sym extent)
+{
+	Kx size = kx_index(t->k, t->s->arena, extent);
+	Kx neg = op2(t, OP_lt, DT_bool, v, kx_const_int(t->k, t->s->arena, DT_i64, 0));
+	Kx up = op2(t, OP_add, DT_i64, v, size);
+	return kx_op(t->k, t->s->arena, OP_select, DT_i64, (Kx[]){neg, up, v}, 3);
+}
+
+static Kx trace_gather(Trace *t, Node n, const Sym *idx, Kx guard)
+{
+	Graph *g = t->s->g;
+	SymTab *syms = g->ir->syms;
+	Node x = node_in(g, n, 0), index = node_in(g, n, 1);
+	uint32_t naxes, batch = (uint32_t)node_int(g, n, "batch"), rank = node_rank(g, x);
+	const Sym *axes = node_ints(g, n, "axes", &naxes);
+	const char *mode = node_str(g, n, "mode");
+	uint32_t ni = node_rank(g, index) - 1; /* leading index dims: batch and I */
+	Sym at[MAX_RANK], in[MAX_RANK];
+	bool indexed[MAX_RANK] = {false};
+	memcpy(at, idx, ni * sizeof *at);
+	Kx cond = {0};
+	bool check = !strcmp(mode, "check"), fill = !strcmp(mode, "fill");
+	for (uint32_t k = 0; k < naxes; k++) {
+		int64_t a;
+		sym_is_const(syms, axes[k], &a);
+		indexed[a] = true;
+		at[ni] = sym_int(syms, k);
+		Kx v = as_i64(t, trace_value(t, index, at, guard));
+		Sym extent = node_dim(g, x, (uint32_t)a);
+		if (check)
+			v = wrap_index(t, v, extent);
+		if (fill) {
+			Kx size = kx_index(t->k, t->s->arena, extent);
+			Kx zero = kx_const_int(t->k, t->s->arena, DT_i64, 0);
+			cond = both(t, cond, op2(t, OP_ge, DT_bool, v, zero));
+			cond = both(t, cond, op2(t, OP_lt, DT_bool, v, size));
+		}
+		in[a] = value_var(t, v, extent, check ? check_message(t, n, "index out of range") : 0);
+	}
+	uint32_t rest = ni;
+	for (uint32_t k = 0; k < rank; k++)
+		if (k < batch)
+			in[k] = idx[k];
+		else if (!indexed[k])
+			in[k] = idx[rest++];
+	return guarded(t, x, in, guard, cond, zero_of(t, dtype_compute(node_dtype(g, n))));
+}
+
+static Kx trace_slice_at(Trace *t, Node n, const Sym *idx, Kx guard)
+{
+	Graph *g = t->s->g;
+	SymTab *syms = g->ir->syms;
+	Node x = node_in(g, n, 0);
+	Sym in[MAX_RANK];
+	for (uint32_t k = 0; k < node_rank(g, x); k++) {
+		Kx v = as_i64(t, trace_value(t, node_in(g, n, 1 + k), NULL, (Kx){0}));
+		Sym room = sym_sub(syms, node_dim(g, x, k), node_dim(g, n, k));
+		Sym start = value_var(t, v, sym_addi(syms, room, 1), 0);
+		in[k] = sym_add(syms, start, idx[k]);
+	}
+	return trace_value(t, x, in, guard);
+}
+
+/* ---- element-wise and leaves ---- */
+
+static Kx trace_elementwise(Trace *t, Node n, const Sym *idx, Kx guard)
+{
+	Graph *g = t->s->g;
+	Op op = node_op(g, n);
+	Kx in[4];
+	uint32_t nin = node_nin(g, n);
+	for (uint32_t k = 0; k < nin; k++)
+		in[k] = trace_value(t, node_in(g, n, k), idx, guard);
+	DType d = dtype_compute(node_dtype(g, n));
+	if (op == OP_convert && t->k->kx.data[in[0].i].dtype == d)
+		return in[0];
+	return kx_op(t->k, t->s->arena, op, d, in, nin);
+}
+
+static Kx trace_full(Trace *t, Node n)
+{
+	Graph *g = t->s->g;
+	DType d = dtype_compute(node_dtype(g, n));
+	const Attr *a = node_attr(g, n, "value");
+	if (a->kind == ATTR_int) {
+		int64_t v;
+		if (!sym_is_const(g->ir->syms, a->s, &v)) {
+			Kx x = kx_index(t->k, t->s->arena, a->s);
+			return d == DT_i64 ? x : kx_op(t->k, t->s->arena, OP_convert, d, &x, 1);
+		}
+		return dtype_is_float(d) ? kx_const(t->k, t->s->arena, d, (double)v)
+		                         : kx_const_int(t->k, t->s->arena, d, v);
+	}
+	if (a->kind == ATTR_bool)
+		return dtype_is_float(d) ? kx_const(t->k, t->s->arena, d, a->b)
+		                         : kx_const_int(t->k, t->s->arena, d, a->b);
+	return dtype_is_float(d) ? kx_const(t->k, t->s->arena, d, a->f)
+	                         : kx_const_int(t->k, t->s->arena, d, (int64_t)a->f);
+}
+
+static Kx trace_index_value(Trace *t, Node n, Sym v)
+{
+	Kx x = kx_index(t->k, t->s->arena, v);
+	DType d = dtype_compute(node_dtype(t->s->g, n));
+	return d == DT_i64 ? x : kx_op(t->k, t->s->arena, OP_convert, d, &x, 1);
+}
+
+/* ---- dispatch ---- */
+
+/* The operand whose slice holds the index, by a chain of selects. */
+static Kx trace_concat(Trace *t, Node n, const Sym *idx, Kx guard)
+{
+	Graph *g = t->s->g;
+	SymTab *syms = g->ir->syms;
+	int64_t dim = node_int(g, n, "dim");
+	DType d = dtype_compute(node_dtype(g, n));
+	Sym in[MAX_RANK], end = node_dim(g, n, (uint32_t)dim);
+	memcpy(in, idx, node_rank(g, n) * sizeof *in);
+	Kx value = {0};
+	for (uint32_t k = node_nin(g, n); k-- > 0;) {
+		Node x = node_in(g, n, k);
+		Sym start = sym_sub(syms, end, node_dim(g, x, (uint32_t)dim));
+		Kx cond = in_range(t, idx[dim], start, end);
+		in[dim] = sym_sub(syms, idx[dim], start);
+		Kx part = trace_value(t, x, in, both(t, guard, cond));
+		value = !value.i || !cond.i ? part
+		                            : kx_op(t->k, t->s->arena, OP_select, d,
+		                                    (Kx[]){cond, part, value}, 3);
+		end = start;
+	}
+	return value;
+}
+
+static Kx dispatch(Trace *t, Node n, const Sym *idx, Kx guard)
+{
+	Graph *g = t->s->g;
+	Op op = node_op(g, n);
+	if (t->only_maps && !node_is_index_map(op))
+		return trace_block(t, n);
+	if (node_is_elementwise(op))
+		return trace_elementwise(t, n, idx, guard);
+	switch (op) {
+	case OP_full:
+		return trace_full(t, n);
+	case OP_iota:
+		return trace_index_value(t, n, idx[0]);
+	case OP_from_size:
+		return trace_index_value(t, n, node_sym(g, n, "value"));
+	case OP_broadcast:
+		return trace_broadcast(t, n, idx, guard);
+	case OP_reshape:
+		return trace_reshape(t, n, idx, guard);
+	case OP_permute:
+		return trace_permute(t, n, idx, guard);
+	case OP_slice:
+		return trace_slice(t, n, idx, guard);
+	case OP_reverse:
+		return trace_reverse(t, n, idx, guard);
+	case OP_pad:
+		return trace_pad(t, n, idx, guard);
+	case OP_window:
+		return trace_window(t, n, idx, guard);
+	case OP_barrier:
+		return trace_value(t, node_in(g, n, 0), idx, guard);
+	case OP_gather:
+		return trace_gather(t, n, idx, guard);
+	case OP_slice_at:
+		return trace_slice_at(t, n, idx, guard);
+	case OP_concat:
+		return trace_concat(t, n, idx, guard);
+	case OP_reduce:
+	case OP_contract:
+	case OP_conv:
+		return trace_stage(t, n, idx);
+	default:
+		return trace_block(t, n);
+	}
+}
+
+Kx trace_block(Trace *t, Node n)
+{
+	if (!t->blocked.i)
+		t->blocked = n;
+	return zero_of(t, dtype_compute(node_dtype(t->s->g, n)));
+}
+
+Kx trace_value(Trace *t, Node n, const Sym *idx, Kx guard)
+{
+	if (t->blocked.i)
+		return zero_of(t, dtype_compute(node_dtype(t->s->g, n)));
+	if (reads_stored(t, n))
+		return load(t, n, idx, guard, (Kx){0});
+	uint32_t key[2 * MAX_RANK + 2], nkey = 0, rank = node_rank(t->s->g, n);
+	key[nkey++] = n.i;
+	key[nkey++] = guard.i;
+	for (uint32_t k = 0; k < rank; k++)
+		key[nkey++] = idx[k].i;
+	uint32_t id = intern_find(&t->memo, key, nkey * sizeof *key);
+	if (id)
+		return t->memo_value.data[id - 1];
+	Kx x = dispatch(t, n, idx, guard);
+	bool fresh;
+	id = intern(&t->memo, key, nkey * sizeof *key, &fresh);
+	if (fresh)
+		array_push(t->s->arena, &t->memo_value, x);
+	return x;
+}

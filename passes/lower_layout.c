@@ -1,0 +1,284 @@
+/* Layouts of buffers: the order of dimensions in memory, chosen for the whole program.
+ *
+ * Contractions and convolutions vote, weighted by size: an operand wants its summed dimensions fastest, a
+ * result wants the free dimensions of the second operand fastest (so convolutions get channels-last).
+ * Buffers without votes take the order of the largest buffer that is read or written with the same index in
+ * one kernel. Conversions then happen inside the kernels at the borders, as loads through another order. */
+#include "passes/lower_priv.h"
+
+#include <string.h>
+
+enum { MAX_VOTES = 6 };
+
+typedef struct {
+	uint32_t perm[MAX_RANK];
+	double weight;
+} Vote;
+
+typedef struct {
+	Vote vote[MAX_VOTES];
+	uint32_t n;
+	bool decided;
+} Ballot;
+
+typedef struct {
+	Lowered *l;
+	Ballot *ballot; /* by buffer */
+} Layouts;
+
+
+static double elements(Lowered *l, BufId b)
+{
+	const Buffer *buf = buf_of(l, b);
+	double n = 1;
+	for (uint32_t k = 0; k < buf->rank; k++)
+		n *= (double)sym_hint(l->ir->syms, buf->dim[k]);
+	return n;
+}
+
+static void vote(Layouts *w, BufId b, const uint32_t *perm, double weight)
+{
+	Ballot *ballot = &w->ballot[b.i];
+	uint32_t rank = buf_of(w->l, b)->rank;
+	for (uint32_t i = 0; i < ballot->n; i++) {
+		if (!memcmp(ballot->vote[i].perm, perm, rank * sizeof *perm)) {
+			ballot->vote[i].weight += weight;
+			return;
+		}
+	}
+	if (ballot->n == MAX_VOTES)
+		return;
+	Vote *v = &ballot->vote[ballot->n++];
+	memcpy(v->perm, perm, rank * sizeof *perm);
+	v->weight = weight;
+}
+
+/* Stable order of dimensions by class, slowest class first. */
+static void order_by_class(const uint32_t *class, uint32_t rank, uint32_t *perm)
+{
+	uint32_t n = 0;
+	for (uint32_t c = 0; c < 5; c++)
+		for (uint32_t k = 0; k < rank; k++)
+			if (class[k] == c)
+				perm[n++] = k;
+}
+
+static uint64_t axes_in(const Layouts *w, const Kernel *k, Sym e)
+{
+	uint64_t m = 0;
+	for (uint32_t i = 0; i < k->axis.n; i++)
+		if (sym_uses(w->l->ir->syms, e, k->axis.data[i].var))
+			m |= UINT64_C(1) << i;
+	return m;
+}
+
+static uint64_t axes_of_load(const Layouts *w, const Kernel *k, const KxData *x)
+{
+	uint64_t m = 0;
+	for (uint32_t i = 0; i < x->nidx; i++)
+		m |= axes_in(w, k, x->idx[i]);
+	return m;
+}
+
+/* Roles of the axes of an anchor. */
+typedef struct {
+	uint64_t sum, only_a, only_b, batch;
+} Roles;
+
+enum { CLASS_ONE, CLASS_BATCH, CLASS_FREE, CLASS_SUM, CLASS_LAST };
+
+/* Operand a: batch, free, summed. Mixed free and summed (windows) counts as free. Without a purely summed
+ * dimension (depthwise convolution) the batch dimension is the vector: last. */
+static void vote_operand_a(Layouts *w, const Kernel *k, const KxData *x, const Roles *r, double weight)
+{
+	uint32_t class[MAX_RANK], perm[MAX_RANK];
+	bool has_sum = false;
+	for (uint32_t d = 0; d < x->nidx; d++) {
+		uint64_t m = axes_in(w, k, x->idx[d]);
+		if (!m)
+			class[d] = CLASS_ONE;
+		else if (m & r->only_a)
+			class[d] = CLASS_FREE;
+		else if (m & r->sum)
+			class[d] = CLASS_SUM;
+		else
+			class[d] = CLASS_BATCH;
+		has_sum |= class[d] == CLASS_SUM;
+	}
+	for (uint32_t d = 0; d < x->nidx; d++)
+		if (class[d] == CLASS_BATCH && !has_sum)
+			class[d] = CLASS_LAST;
+	order_by_class(class, x->nidx, perm);
+	vote(w, x->buf, perm, weight);
+}
+
+/* Operand b: batch, summed, free. */
+static void vote_operand_b(Layouts *w, const Kernel *k, const KxData *x, const Roles *r, double weight)
+{
+	uint32_t class[MAX_RANK], perm[MAX_RANK];
+	for (uint32_t d = 0; d < x->nidx; d++) {
+		uint64_t m = axes_in(w, k, x->idx[d]);
+		class[d] = !m ? CLASS_ONE
+		              : (m & r->only_b) ? CLASS_LAST : (m & r->sum) ? CLASS_SUM : CLASS_BATCH;
+	}
+	order_by_class(class, x->nidx, perm);
+	vote(w, x->buf, perm, weight);
+}
+
+static void vote_result(Layouts *w, const Kernel *k, const Stage *st, const Roles *r, double weight)
+{
+	uint32_t class[MAX_RANK], perm[MAX_RANK], rank = buf_of(w->l, st->buf)->rank;
+	for (uint32_t d = 0; d < rank; d++) {
+		uint64_t m = axes_in(w, k, st->idx[d]);
+		if (!m)
+			class[d] = CLASS_ONE;
+		else if (m & r->only_b)
+			class[d] = CLASS_LAST;
+		else if (m & r->only_a)
+			class[d] = CLASS_FREE;
+		else
+			class[d] = r->only_b ? CLASS_BATCH : CLASS_LAST;
+	}
+	order_by_class(class, rank, perm);
+	vote(w, st->buf, perm, weight);
+}
+
+static const KxData *operand(const Kernel *k, uint32_t i)
+{
+	Kx value = k->stage.data[k->anchor - 1].value;
+	return &k->kx.data[k->kx.data[value.i].in[i].i];
+}
+
+static void vote_kernel(Layouts *w, const Kernel *k)
+{
+	if (!k->anchor)
+		return;
+	const KxData *a = operand(k, 0), *b = operand(k, 1);
+	if (a->kind != KX_LOAD || b->kind != KX_LOAD)
+		return;
+	uint64_t ma = axes_of_load(w, k, a), mb = axes_of_load(w, k, b);
+	uint64_t outer = (UINT64_C(1) << k->nouter) - 1;
+	Roles r = {.sum = ~outer, .only_a = ma & ~mb & outer, .only_b = mb & ~ma & outer,
+	           .batch = ma & mb & outer};
+	vote_operand_a(w, k, a, &r, 2 * elements(w->l, a->buf));
+	vote_operand_b(w, k, b, &r, elements(w->l, b->buf));
+	for (uint32_t s = 0; s < k->stage.n; s++) {
+		const Stage *st = &k->stage.data[s];
+		if (st->place == PLACE_GLOBAL)
+			vote_result(w, k, st, &r, 3 * elements(w->l, st->buf));
+	}
+}
+
+static bool free_to_choose(const Layouts *w, BufId b)
+{
+	const Buffer *buf = buf_of(w->l, b);
+	return buf->kind == BUF_TEMP && !buf->layout_fixed && !buf->alias.i;
+}
+
+static void set_layout(Layouts *w, BufId b, const uint32_t *perm)
+{
+	Buffer *buf = buf_of(w->l, b);
+	buf->layout = layout_permuted(w->l->ir, buf->rank, buf->dim, perm);
+	w->ballot[b.i].decided = true;
+}
+
+static void count_votes(Layouts *w)
+{
+	for (uint32_t i = 1; i < w->l->buf.n; i++) {
+		const Ballot *b = &w->ballot[i];
+		uint32_t best = 0;
+		for (uint32_t v = 1; v < b->n; v++)
+			if (b->vote[v].weight > b->vote[best].weight)
+				best = v;
+		if (b->n && free_to_choose(w, (BufId){i}))
+			set_layout(w, (BufId){i}, b->vote[best].perm);
+	}
+}
+
+static bool same_index(const Layouts *w, const KxData *x, const Stage *st)
+{
+	if (x->kind != KX_LOAD || x->nidx != buf_of(w->l, st->buf)->rank)
+		return false;
+	uint32_t equal = 0;
+	for (uint32_t d = 0; d < x->nidx; d++)
+		equal += sym_uses_kind(w->l->ir->syms, st->idx[d], SYMVAR_AXIS) &&
+		         sym_uses_kind(w->l->ir->syms, x->idx[d], SYMVAR_AXIS);
+	return equal >= 2;
+}
+
+static bool copy_layout(Layouts *w, BufId to, BufId from)
+{
+	const Buffer *src = buf_of(w->l, from);
+	if (w->ballot[to.i].decided || !free_to_choose(w, to) || !w->ballot[from.i].decided ||
+	    src->rank != buf_of(w->l, to)->rank || src->layout.n != src->rank)
+		return false;
+	uint32_t perm[MAX_RANK];
+	for (uint32_t k = 0; k < src->rank; k++)
+		perm[k] = src->layout.dim[k].axis;
+	set_layout(w, to, perm);
+	return true;
+}
+
+/* Spread decisions along one kernel: from the largest decided load to the stores, and back. */
+static bool spread(Layouts *w, const Kernel *k)
+{
+	bool changed = false;
+	for (uint32_t s = 0; s < k->stage.n; s++) {
+		const Stage *st = &k->stage.data[s];
+		if (st->place != PLACE_GLOBAL)
+			continue;
+		BufId best = {0};
+		for (uint32_t i = 1; i < k->kx.n; i++) {
+			const KxData *x = &k->kx.data[i];
+			if (!same_index(w, x, st))
+				continue;
+			changed |= copy_layout(w, x->buf, st->buf);
+			if (w->ballot[x->buf.i].decided &&
+			    (!best.i || elements(w->l, x->buf) > elements(w->l, best)))
+				best = x->buf;
+		}
+		if (best.i)
+			changed |= copy_layout(w, st->buf, best);
+	}
+	return changed;
+}
+
+static bool for_each_kernel(Layouts *w, const StepList *list, bool vote_now)
+{
+	bool changed = false;
+	for (uint32_t i = 0; i < list->step.n; i++) {
+		const Step *step = &list->step.data[i];
+		if (step->kind == STEP_LOOP)
+			changed |= for_each_kernel(w, step->body, vote_now);
+		else if (vote_now)
+			vote_kernel(w, step->kernel);
+		else
+			changed |= spread(w, step->kernel);
+	}
+	return changed;
+}
+
+/* The pair of a carried value is one storage in two halves: equal layouts, row-major. */
+static void fix_carried(Layouts *w, const StepList *list)
+{
+	for (uint32_t i = 0; i < list->step.n; i++) {
+		const Step *step = &list->step.data[i];
+		if (step->kind != STEP_LOOP)
+			continue;
+		for (uint32_t c = 0; c < step->ncarry; c++) {
+			buf_of(w->l, step->carry[c].from)->layout_fixed = true;
+			buf_of(w->l, step->carry[c].to)->layout_fixed = true;
+		}
+		fix_carried(w, step->body);
+	}
+}
+
+void lower_choose_layouts(Lowered *l)
+{
+	Layouts w = {.l = l, .ballot = ARENA_ARRAY(l->ir->ctx->arena, Ballot, l->buf.n)};
+	fix_carried(&w, &l->steps);
+	for_each_kernel(&w, &l->steps, true);
+	count_votes(&w);
+	for (uint32_t round = 0; round < 64 && for_each_kernel(&w, &l->steps, false); round++)
+		;
+}

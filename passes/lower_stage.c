@@ -1,0 +1,436 @@
+/* Stages: reductions, contractions and convolutions met while tracing, and the end of a kernel: axes in
+ * order, values that several stages need, the stores. */
+#include "passes/lower_stage.h"
+
+#include <string.h>
+
+/* ---- axes ---- */
+
+static int axis_index(const Kernel *k, Sym var)
+{
+	for (uint32_t i = 0; i < k->axis.n; i++)
+		if (k->axis.data[i].var.i == var.i)
+			return (int)i;
+	return -1;
+}
+
+static uint32_t new_axis(Trace *t, const char *name, Sym extent)
+{
+	Axis a = {.var = sym_axis(t->s->ir->syms, name, extent), .extent = extent};
+	array_push(t->s->arena, &t->k->axis, a);
+	return t->k->axis.n - 1;
+}
+
+/* An index over a new axis, or 0 for a dimension of extent 1. */
+static Sym index_over(Trace *t, const char *name, Sym extent, Stage *stage)
+{
+	if (sym_is(t->s->ir->syms, extent, 1))
+		return sym_int(t->s->ir->syms, 0);
+	uint32_t a = new_axis(t, name, extent);
+	stage->red[stage->nred++] = a;
+	return t->k->axis.data[a].var;
+}
+
+static uint64_t axes_of(const Trace *t, Sym e)
+{
+	uint64_t mask = 0;
+	for (uint32_t i = 0; i < t->k->axis.n; i++)
+		if (sym_uses(t->s->ir->syms, e, t->k->axis.data[i].var))
+			mask |= UINT64_C(1) << i;
+	return mask;
+}
+
+static bool uses_value_var(const Trace *t, Sym e)
+{
+	for (uint32_t i = 0; i < t->k->vvar.n; i++)
+		if (sym_uses(t->s->ir->syms, e, t->k->vvar.data[i].var))
+			return true;
+	return false;
+}
+
+/* A stage runs once per outer point: its index may read root axes only. A reduction needs each dimension to
+ * be an axis of its own, so that the other axes are free. */
+static bool outer_axes(const Trace *t, const Sym *idx, uint32_t rank, bool plain, uint64_t *mask)
+{
+	*mask = 0;
+	for (uint32_t k = 0; k < rank; k++) {
+		uint64_t m = axes_of(t, idx[k]);
+		if ((m >> t->nroot) != 0 || uses_value_var(t, idx[k]))
+			return false;
+		if (plain && m && (axis_index(t->k, idx[k]) < 0 || (m & *mask)))
+			return false;
+		*mask |= m;
+	}
+	return true;
+}
+
+static uint32_t push_stage(Trace *t, Stage st)
+{
+	array_push(t->s->arena, &t->k->stage, st);
+	return t->k->stage.n - 1;
+}
+
+static Kx stage_value(Trace *t, uint32_t stage)
+{
+	return kx_stage(t->k, t->s->arena, stage, dtype_compute(t->k->stage.data[stage].dtype), 0, NULL);
+}
+
+/* ---- reductions ---- */
+
+static Combine combine_of(const char *kind)
+{
+	static const struct {
+		const char *name;
+		Combine combine;
+	} table[] = {{"sum", COMBINE_SUM}, {"prod", COMBINE_PROD}, {"max", COMBINE_MAX},
+	             {"min", COMBINE_MIN}, {"and", COMBINE_AND},   {"or", COMBINE_OR},
+	             {"xor", COMBINE_XOR}, {"logaddexp", COMBINE_LOGADDEXP}};
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+		if (!strcmp(kind, table[i].name))
+			return table[i].combine;
+	return COMBINE_SUM;
+}
+
+/* The root's axes that the reduction does not depend on, when they match the reduced dimensions one to one:
+ * then both run over the same variables and the row is shared (softmax, norms). */
+static bool share_inner(const Trace *t, uint64_t outer, const Sym *extent, uint32_t n, uint32_t *axis)
+{
+	uint32_t m = 0;
+	for (uint32_t i = 0; i < t->nroot; i++) {
+		if (outer >> i & 1)
+			continue;
+		if (m == n || sym_eq(t->s->ir->syms, t->k->axis.data[i].extent, extent[m]) != YES)
+			return false;
+		axis[m++] = i;
+	}
+	return m == n && n > 0;
+}
+
+static void reduce_index(Trace *t, Node n, const Sym *idx, uint64_t outer, Stage *st, Sym *in)
+{
+	Graph *g = t->s->g;
+	SymTab *syms = g->ir->syms;
+	Node x = node_in(g, n, 0);
+	uint32_t ndims, rank = node_rank(g, x), m = 0, next = 0, shared[MAX_RANK];
+	const Sym *dims = node_ints(g, n, "dims", &ndims);
+	bool reduced[MAX_RANK] = {false};
+	Sym extent[MAX_RANK];
+	for (uint32_t k = 0; k < ndims; k++) {
+		int64_t d;
+		sym_is_const(syms, dims[k], &d);
+		reduced[d] = true;
+	}
+	for (uint32_t k = 0; k < rank; k++)
+		if (reduced[k] && !sym_is(syms, node_dim(g, x, k), 1))
+			extent[m++] = node_dim(g, x, k);
+	bool share = share_inner(t, outer, extent, m, shared);
+	for (uint32_t k = 0, o = 0; k < rank; k++) {
+		if (!reduced[k]) {
+			in[k] = idx[o++];
+		} else if (share && !sym_is(syms, node_dim(g, x, k), 1)) {
+			st->red[st->nred++] = shared[next];
+			in[k] = t->k->axis.data[shared[next++]].var;
+		} else {
+			in[k] = index_over(t, "r", node_dim(g, x, k), st);
+		}
+	}
+}
+
+static Kx trace_reduce(Trace *t, Node n, const Sym *idx)
+{
+	Graph *g = t->s->g;
+	uint64_t outer;
+	if (!outer_axes(t, idx, node_rank(g, n), n.i != t->root.i, &outer) ||
+	    (t->has_reduce && outer != t->outer))
+		return trace_block(t, n);
+	t->has_reduce = true;
+	t->outer = outer;
+	DType acc = node_attr(g, n, "acc")->dtype;
+	Stage st = {.kind = STAGE_REDUCE,
+	            .combine = combine_of(node_str(g, n, "kind")),
+	            .dtype = node_dtype(g, n),
+	            .acc = acc ? dtype_compute(acc) : dtype_compute(node_dtype(g, n)),
+	            .place = PLACE_REGISTER};
+	Sym in[MAX_RANK];
+	reduce_index(t, n, idx, outer, &st, in);
+	st.value = trace_value(t, node_in(g, n, 0), in, (Kx){0});
+	return stage_value(t, push_stage(t, st));
+}
+
+/* ---- contractions ---- */
+
+static Kx anchor_stage(Trace *t, Node n, const Sym *ix, const Sym *iy, Stage st)
+{
+	Graph *g = t->s->g;
+	t->has_reduce = true;
+	t->outer = (UINT64_C(1) << t->nroot) - 1;
+	DType d = dtype_compute(node_dtype(g, n));
+	t->only_maps = true;
+	Kx in[2] = {trace_value(t, node_in(g, n, 0), ix, (Kx){0}),
+	            trace_value(t, node_in(g, n, 1), iy, (Kx){0})};
+	t->only_maps = false;
+	DType acc = node_attr(g, n, "acc")->dtype;
+	st.kind = STAGE_REDUCE;
+	st.combine = COMBINE_SUM;
+	st.dtype = node_dtype(g, n);
+	st.acc = acc ? dtype_compute(acc) : d;
+	st.place = PLACE_REGISTER;
+	st.value = kx_op(t->k, t->s->arena, OP_mul, d, in, 2);
+	uint32_t at = push_stage(t, st);
+	t->k->anchor = at + 1;
+	return stage_value(t, at);
+}
+
+static Kx trace_contract(Trace *t, Node n, const Sym *idx)
+{
+	Graph *g = t->s->g;
+	SymTab *syms = g->ir->syms;
+	Node x = node_in(g, n, 0), y = node_in(g, n, 1);
+	uint32_t nbatch, nsum, m;
+	const Sym *bx = node_ints(g, n, "batch_x", &nbatch), *by = node_ints(g, n, "batch_y", &m);
+	const Sym *sx = node_ints(g, n, "sum_x", &nsum), *sy = node_ints(g, n, "sum_y", &m);
+	Sym ix[MAX_RANK] = {{0}}, iy[MAX_RANK] = {{0}};
+	Stage st = {0};
+	uint32_t o = 0;
+	for (uint32_t k = 0; k < nbatch; k++, o++)
+		ix[sym_hint(syms, bx[k])] = iy[sym_hint(syms, by[k])] = idx[o];
+	for (uint32_t k = 0; k < nsum; k++) {
+		int64_t dx = sym_hint(syms, sx[k]);
+		ix[dx] = iy[sym_hint(syms, sy[k])] =
+		        index_over(t, "k", node_dim(g, x, (uint32_t)dx), &st);
+	}
+	for (uint32_t k = 0; k < node_rank(g, x); k++)
+		if (!ix[k].i)
+			ix[k] = idx[o++];
+	for (uint32_t k = 0; k < node_rank(g, y); k++)
+		if (!iy[k].i)
+			iy[k] = idx[o++];
+	return anchor_stage(t, n, ix, iy, st);
+}
+
+/* x[n, g, c, i*stride + k*dilation - pad] * w[g, o, c, k], summed over c and k. Padding that can be read is
+ * made explicit before (lower_pad.c) except for dilated inputs. */
+static Kx trace_conv(Trace *t, Node n, const Sym *idx)
+{
+	Graph *g = t->s->g;
+	SymTab *syms = g->ir->syms;
+	Node x = node_in(g, n, 0), w = node_in(g, n, 1);
+	uint32_t nsp;
+	const Sym *stride = node_ints(g, n, "stride", &nsp), *dil = node_ints(g, n, "dilation", &nsp);
+	const Sym *pad = node_ints(g, n, "pad", &nsp);
+	Stage st = {0};
+	Sym ix[MAX_RANK], iw[MAX_RANK];
+	ix[0] = idx[0];
+	ix[1] = iw[0] = idx[1];
+	iw[1] = idx[2];
+	for (uint32_t k = 0; k < nsp; k++) {
+		iw[3 + k] = index_over(t, "k", node_dim(g, w, 3 + k), &st);
+		ix[3 + k] = sym_sub(syms,
+		                    sym_add(syms, sym_mul(syms, idx[3 + k], stride[k]),
+		                            sym_mul(syms, iw[3 + k], dil[k])),
+		                    pad[k]);
+	}
+	ix[2] = iw[2] = index_over(t, "c", node_dim(g, x, 2), &st);
+	return anchor_stage(t, n, ix, iw, st);
+}
+
+Kx trace_stage(Trace *t, Node n, const Sym *idx)
+{
+	Op op = node_op(t->s->g, n);
+	if (t->only_maps)
+		return trace_block(t, n);
+	if (op == OP_reduce)
+		return trace_reduce(t, n, idx);
+	uint64_t outer;
+	if (t->has_reduce || !outer_axes(t, idx, node_rank(t->s->g, n), false, &outer))
+		return trace_block(t, n);
+	return op == OP_contract ? trace_contract(t, n, idx) : trace_conv(t, n, idx);
+}
+
+/* ---- special roots ---- */
+
+static Kx root_cumulative(Trace *t, const Sym *idx)
+{
+	Graph *g = t->s->g;
+	Node x = node_in(g, t->root, 0);
+	int64_t dim = node_int(g, t->root, "dim");
+	int axis = axis_index(t->k, idx[dim]);
+	Kx value = trace_value(t, x, idx, (Kx){0});
+	if (axis < 0) /* one element */
+		return value;
+	t->has_reduce = true;
+	t->outer = ((UINT64_C(1) << t->nroot) - 1) & ~(UINT64_C(1) << axis);
+	DType d = node_dtype(g, t->root), c = dtype_compute(d);
+	if (t->k->kx.data[value.i].dtype != c)
+		value = kx_op(t->k, t->s->arena, OP_convert, c, &value, 1);
+	Stage st = {.kind = STAGE_SCAN,
+	            .combine = combine_of(node_str(g, t->root, "kind")),
+	            .nred = 1,
+	            .red = {(uint32_t)axis},
+	            .value = value,
+	            .dtype = d,
+	            .acc = c,
+	            .reverse = node_bool(g, t->root, "reverse"),
+	            .place = PLACE_GLOBAL};
+	push_stage(t, st);
+	return (Kx){0};
+}
+
+static Kx root_arg_reduce(Trace *t, const Sym *idx)
+{
+	Graph *g = t->s->g;
+	Node x = node_in(g, t->root, 0);
+	int64_t dim = node_int(g, t->root, "dim");
+	Stage st = {.kind = STAGE_ARGREDUCE,
+	            .combine = combine_of(node_str(g, t->root, "kind")),
+	            .dtype = DT_i64,
+	            .acc = DT_i64,
+	            .place = PLACE_REGISTER};
+	Sym in[MAX_RANK];
+	for (uint32_t k = 0, o = 0; k < node_rank(g, x); k++)
+		in[k] = k == (uint32_t)dim ? index_over(t, "r", node_dim(g, x, k), &st) : idx[o++];
+	if (!st.nred)
+		return kx_const_int(t->k, t->s->arena, DT_i64, 0);
+	t->has_reduce = true;
+	t->outer = (UINT64_C(1) << t->nroot) - 1;
+	st.value = trace_value(t, x, in, (Kx){0});
+	return stage_value(t, push_stage(t, st));
+}
+
+/* ---- finishing ---- */
+
+static void add_stores(Trace *t, Node value_of, const NodePlace *place, uint32_t nplace, Kx value)
+{
+	SymTab *syms = t->s->ir->syms;
+	uint32_t rank = node_rank(t->s->g, value_of);
+	Stage scan = {0};
+	bool is_scan = !value.i;
+	if (is_scan)
+		scan = t->k->stage.data[--t->k->stage.n];
+	for (uint32_t p = 0; p < nplace; p++) {
+		Sym *idx = ARENA_ARRAY(t->s->arena, Sym, rank + 1);
+		uint32_t m = 0;
+		if (place[p].t.i)
+			idx[m++] = place[p].t;
+		for (uint32_t k = 0; k < rank; k++)
+			idx[m++] = place[p].off[k].i ? sym_add(syms, t->root_axis[k], place[p].off[k])
+			                             : t->root_axis[k];
+		DType d = buf_of(t->s->l, place[p].buf)->dtype;
+		Stage st = is_scan ? scan
+		                   : (Stage){.kind = STAGE_MAP, .value = value, .dtype = d,
+		                             .acc = dtype_compute(d), .place = PLACE_GLOBAL};
+		st.buf = place[p].buf;
+		st.idx = idx;
+		for (uint32_t i = 0; !is_scan && i < t->nroot; i++)
+			if (t->has_reduce && !(t->outer >> i & 1))
+				st.map[st.nmap++] = i;
+		push_stage(t, st);
+	}
+}
+
+/* Outer axes come first; stages refer to axes by number. */
+static void order_axes(Trace *t)
+{
+	Kernel *k = t->k;
+	uint32_t n = k->axis.n, to[64], m = 0;
+	Axis *old = arena_dup(t->s->arena, k->axis.data, n * sizeof *old);
+	for (uint32_t pass = 0; pass < 2; pass++) {
+		for (uint32_t i = 0; i < n; i++) {
+			bool outer = i < t->nroot && (!t->has_reduce || (t->outer >> i & 1));
+			if (outer == (pass == 0)) {
+				to[i] = m;
+				k->axis.data[m++] = old[i];
+			}
+		}
+		if (pass == 0)
+			k->nouter = m;
+	}
+	for (uint32_t s = 0; s < k->stage.n; s++) {
+		Stage *st = &k->stage.data[s];
+		for (uint32_t i = 0; i < st->nmap; i++)
+			st->map[i] = to[st->map[i]];
+		for (uint32_t i = 0; i < st->nred; i++)
+			st->red[i] = to[st->red[i]];
+	}
+}
+
+static void start_kernel(Trace *t, Node value_of)
+{
+	Graph *g = t->s->g;
+	SymTab *syms = g->ir->syms;
+	t->k = ARENA_NEW(t->s->arena, Kernel);
+	array_push(t->s->arena, &t->k->kx, (KxData){0});
+	t->k->name = graph_name(g, value_of);
+	intern_init(&t->memo, t->s->arena);
+	for (uint32_t k = 0; k < node_rank(g, value_of); k++) {
+		Sym extent = node_dim(g, value_of, k);
+		t->root_axis[k] = sym_is(syms, extent, 1) ? sym_int(syms, 0)
+		                                          : t->k->axis.data[new_axis(t, "i", extent)].var;
+	}
+	t->nroot = t->k->axis.n;
+}
+
+bool lower_build_kernel(Lower *s, Node root, Kernel **out, Node *blocked)
+{
+	Trace t = {.s = s, .root = root};
+	start_kernel(&t, root);
+	Op op = node_op(s->g, root);
+	Kx value;
+	if (op == OP_cumulative)
+		value = root_cumulative(&t, t.root_axis);
+	else if (op == OP_arg_reduce)
+		value = root_arg_reduce(&t, t.root_axis);
+	else
+		value = trace_value(&t, root, t.root_axis, (Kx){0});
+	*blocked = t.blocked;
+	if (t.blocked.i)
+		return false;
+	const NodeInfo *info = info_of(s, root);
+	add_stores(&t, root, info->place.data, info->place.n, value);
+	order_axes(&t);
+	kernel_share_values(s, t.k);
+	*out = t.k;
+	return true;
+}
+
+Kernel *lower_copy_kernel(Lower *s, Node n, const NodePlace *to)
+{
+	Trace t = {.s = s};
+	start_kernel(&t, n);
+	Kx value = trace_value(&t, n, t.root_axis, (Kx){0});
+	if (t.blocked.i)
+		ctx_bug(s->ir->ctx, "cannot copy %s", graph_name(s->g, n));
+	add_stores(&t, n, to, 1, value);
+	order_axes(&t);
+	t.k->name = arena_printf(s->arena, "copy_%s", t.k->name);
+	return t.k;
+}
+
+Kernel *lower_fill_kernel(Lower *s, Node parent, Node value, const Sym *start, const Sym *extent)
+{
+	Trace t = {.s = s};
+	Graph *g = s->g;
+	SymTab *syms = g->ir->syms;
+	start_kernel(&t, value); /* a 0-d tensor: no axes */
+	NodePlace place = info_of(s, parent)->place.data[0];
+	Kx x = trace_value(&t, value, NULL, (Kx){0});
+	uint32_t rank = node_rank(g, parent), m = 0;
+	Sym *idx = ARENA_ARRAY(s->arena, Sym, rank + 1);
+	if (place.t.i)
+		idx[m++] = place.t;
+	for (uint32_t k = 0; k < rank; k++) {
+		Sym at = sym_is(syms, extent[k], 1)
+		                 ? sym_int(syms, 0)
+		                 : t.k->axis.data[new_axis(&t, "i", extent[k])].var;
+		at = sym_add(syms, at, start[k]);
+		idx[m++] = place.off[k].i ? sym_add(syms, at, place.off[k]) : at;
+	}
+	t.nroot = t.k->axis.n;
+	DType d = buf_of(s->l, place.buf)->dtype;
+	Stage st = {.kind = STAGE_MAP, .value = x, .dtype = d, .acc = dtype_compute(d),
+	            .place = PLACE_GLOBAL, .buf = place.buf, .idx = idx};
+	push_stage(&t, st);
+	order_axes(&t);
+	t.k->name = arena_printf(s->arena, "border_%s", graph_name(g, parent));
+	return t.k;
+}

@@ -1,0 +1,321 @@
+/* Which operators return views of their operand, and what a write through such a view does to it. */
+#include <string.h>
+
+#include "frontend/pt2_priv.h"
+
+static const struct {
+	const char *name; /* without namespace and overload */
+	AliasKind kind;
+	bool maybe;       /* sometimes a copy: sizes and strides decide */
+} views[] = {
+        {"alias", ALIAS_SAME, false},
+        {"detach", ALIAS_SAME, false},
+        {"lift_fresh", ALIAS_SAME, false},
+        {"positive", ALIAS_SAME, false},
+        {"resolve_neg", ALIAS_SAME, false},
+        {"resolve_conj", ALIAS_SAME, false},
+        {"contiguous", ALIAS_SAME, true},
+        {"to", ALIAS_SAME, true},
+        {"type_as", ALIAS_SAME, true},
+        {"dropout", ALIAS_SAME, true},
+        {"feature_dropout", ALIAS_SAME, true},
+        {"alpha_dropout", ALIAS_SAME, true},
+        {"feature_alpha_dropout", ALIAS_SAME, true},
+        {"view", ALIAS_RESHAPE, false},
+        {"view_as", ALIAS_RESHAPE, false},
+        {"_unsafe_view", ALIAS_RESHAPE, false},
+        {"_reshape_alias", ALIAS_RESHAPE, false},
+        {"unflatten", ALIAS_RESHAPE, false},
+        {"unsqueeze", ALIAS_RESHAPE, false},
+        {"squeeze", ALIAS_RESHAPE, false},
+        {"atleast_1d", ALIAS_RESHAPE, false},
+        {"atleast_2d", ALIAS_RESHAPE, false},
+        {"atleast_3d", ALIAS_RESHAPE, false},
+        {"reshape", ALIAS_RESHAPE, true},
+        {"reshape_as", ALIAS_RESHAPE, true},
+        {"flatten", ALIAS_RESHAPE, true},
+        {"ravel", ALIAS_RESHAPE, true},
+        {"permute", ALIAS_PERMUTE, false},
+        {"transpose", ALIAS_PERMUTE, false},
+        {"t", ALIAS_PERMUTE, false},
+        {"slice", ALIAS_SLICE, false},
+        {"narrow", ALIAS_SLICE, false},
+        {"select", ALIAS_SELECT, false},
+        {"split", ALIAS_PIECES, false},
+        {"split_with_sizes", ALIAS_PIECES, false},
+        {"chunk", ALIAS_PIECES, false},
+        {"view_as_real", ALIAS_BITS, false},
+        {"view_as_complex", ALIAS_BITS, false},
+        {"real", ALIAS_BITS, false},
+        {"imag", ALIAS_BITS, false},
+        {"conj", ALIAS_BITS, true},
+        {"_conj", ALIAS_BITS, true},
+        {"adjoint", ALIAS_OTHER, false},
+        {"mH", ALIAS_OTHER, false},
+        {"matrix_H", ALIAS_OTHER, false},
+        {"mT", ALIAS_OTHER, false},
+        {"numpy_T", ALIAS_OTHER, false},
+        {"swapaxes", ALIAS_OTHER, false},
+        {"swapdims", ALIAS_OTHER, false},
+        {"movedim", ALIAS_OTHER, false},
+        {"moveaxis", ALIAS_OTHER, false},
+        {"expand", ALIAS_OTHER, false},
+        {"expand_as", ALIAS_OTHER, false},
+        {"broadcast_to", ALIAS_OTHER, false},
+        {"broadcast_tensors", ALIAS_OTHER, false},
+        {"meshgrid", ALIAS_OTHER, false},
+        {"diagonal", ALIAS_OTHER, false},
+        {"linalg_diagonal", ALIAS_OTHER, false},
+        {"unfold", ALIAS_OTHER, false},
+        {"as_strided", ALIAS_OTHER, false},
+        {"unbind", ALIAS_OTHER, false},
+        {"tensor_split", ALIAS_OTHER, false},
+        {"hsplit", ALIAS_OTHER, false},
+        {"vsplit", ALIAS_OTHER, false},
+        {"dsplit", ALIAS_OTHER, false},
+};
+
+/* Equal, or equal at the values seen while exporting: the file's own sizes and strides. */
+static bool agrees(SymTab *t, Sym a, Sym b)
+{
+	Truth e = sym_eq(t, a, b);
+	return e == YES || (e == MAYBE && sym_hint(t, a) == sym_hint(t, b));
+}
+
+static bool same_strides(SymTab *t, const Meta *a, const Meta *b)
+{
+	if (a->rank != b->rank || a->dtype != b->dtype)
+		return false;
+	for (uint32_t k = 0; k < a->rank; k++) {
+		if (!agrees(t, a->size[k], b->size[k]))
+			return false;
+		if (!sym_is(t, a->size[k], 1) && !agrees(t, a->stride[k], b->stride[k]))
+			return false;
+	}
+	return true;
+}
+
+/* Can `to` be had from `from` by strides alone? Both are walked from the last dimension; where a run of
+ * dimensions of `from` that is dense in itself ends, `to` must have a boundary too. */
+static bool is_viewable(SymTab *t, const Meta *from, const Meta *to)
+{
+	Sym one = sym_int(t, 1), run = one, have = one;
+	uint32_t left = to->rank;
+	Sym base = from->rank ? from->stride[from->rank - 1] : one;
+	for (uint32_t k = from->rank; k-- > 0;) {
+		run = sym_mul(t, run, from->size[k]);
+		if (k > 0 && (agrees(t, from->size[k - 1], one) ||
+		              agrees(t, from->stride[k - 1], sym_mul(t, run, base))))
+			continue;
+		while (left > 0 &&
+		       (sym_hint(t, have) < sym_hint(t, run) || agrees(t, to->size[left - 1], one)))
+			have = sym_mul(t, have, to->size[--left]);
+		if (!agrees(t, have, run))
+			return false;
+		base = k > 0 ? from->stride[k - 1] : one;
+		run = have = one;
+	}
+	return true;
+}
+
+static size_t base_name(const char *name, const char **base)
+{
+	const char *dot = strchr(name, '.');
+	*base = dot ? dot + 1 : name;
+	return strcspn(*base, ".");
+}
+
+/* Whether one of the sometimes-views is one this time. */
+static bool is_view_here(State *st, Node made, const char *name, AliasKind kind, const Meta *in,
+                         const Meta *out)
+{
+	const Graph *g = st->g;
+	SymTab *t = st->im->syms;
+	if (kind == ALIAS_RESHAPE)
+		return is_viewable(t, in, out);
+	if (kind == ALIAS_BITS)
+		return true;
+	if (strstr(name, "dropout"))
+		return !node_bool(g, made, "train") || node_float(g, made, "p") == 0;
+	if (op_arg_index(node_op(g, made), "copy") >= 0 && node_bool(g, made, "copy"))
+		return false;
+	return same_strides(t, in, out);
+}
+
+AliasKind alias_kind(State *st, Node made, const char *name, const Meta *in, const Meta *out)
+{
+	const char *base;
+	size_t n = base_name(name, &base);
+	for (size_t k = 0; k < sizeof views / sizeof *views; k++) {
+		if (strlen(views[k].name) != n || strncmp(views[k].name, base, n))
+			continue;
+		if (views[k].kind == ALIAS_BITS && views[k].maybe && !dtype_is_complex(in->dtype))
+			return ALIAS_SAME; /* conj of real numbers */
+		if (views[k].maybe && !is_view_here(st, made, base, views[k].kind, in, out))
+			return ALIAS_NONE;
+		if (views[k].kind == ALIAS_RESHAPE && in->dtype != out->dtype)
+			return ALIAS_BITS; /* view.dtype */
+		return views[k].kind;
+	}
+	return ALIAS_NONE;
+}
+
+/* ---- writing through a view ---- */
+
+static int64_t wrap(int64_t dim, uint32_t rank)
+{
+	return dim < 0 ? dim + (int64_t)(rank ? rank : 1) : dim;
+}
+
+static Node inverse_permute(State *st, Build *b, Node view, Node update)
+{
+	const Graph *g = st->g;
+	uint32_t rank = node_rank(g, update), n = 0, inverse[MAX_RANK];
+	for (uint32_t k = 0; k < rank; k++)
+		inverse[k] = k;
+	if (op_arg_index(node_op(g, view), "dim0") >= 0) {
+		uint32_t i = (uint32_t)wrap(node_int(g, view, "dim0"), rank);
+		uint32_t k = (uint32_t)wrap(node_int(g, view, "dim1"), rank);
+		if (rank && i < rank && k < rank)
+			inverse[i] = k, inverse[k] = i;
+		return b_permute(b, update, inverse);
+	}
+	const char *name = op_arg_index(node_op(g, view), "perm") >= 0 ? "perm" : "dims";
+	if (op_arg_index(node_op(g, view), name) < 0) { /* t: at most two dimensions */
+		for (uint32_t k = 0; k < rank; k++)
+			inverse[k] = rank - 1 - k;
+		return b_permute(b, update, inverse);
+	}
+	const Sym *perm = node_ints(g, view, name, &n);
+	for (uint32_t k = 0; k < n && k < rank; k++) {
+		int64_t d;
+		if (!sym_is_const(st->im->syms, perm[k], &d) || wrap(d, rank) < 0 ||
+		    wrap(d, rank) >= (int64_t)rank)
+			return b_error(b, "bad permutation");
+		inverse[wrap(d, rank)] = k;
+	}
+	return b_permute(b, update, inverse);
+}
+
+/* Overwrite a range of one dimension; the others are whole. */
+static Node insert(State *st, Build *b, Node parent, Node update, uint32_t dim, Sym start)
+{
+	uint32_t rank = node_rank(st->g, parent);
+	Node in[2 + MAX_RANK] = {parent, update};
+	for (uint32_t k = 0; k < rank; k++)
+		in[2 + k] = b_from_size(b, k == dim ? start : sym_int(st->im->syms, 0));
+	Attr attr[3] = {attr_none(), attr_none(), attr_int(st->im->ir, rank)};
+	return b_node(b, OP_update_slice, in, 2 + rank, attr, 3);
+}
+
+/* An index as Python counts: from the end when negative, within [0, size]. */
+static Sym clamp_index(SymTab *t, Sym index, Sym size)
+{
+	int64_t lo, hi;
+	sym_range(t, index, &lo, &hi);
+	if (hi < 0)
+		index = sym_add(t, index, size);
+	return sym_min(t, sym_max(t, index, sym_int(t, 0)), size);
+}
+
+static Sym attr_start(State *st, Node view, const char *name, Sym size)
+{
+	const Attr *a = node_attr(st->g, view, name);
+	Sym start = a->kind == ATTR_int ? a->s : sym_int(st->im->syms, 0);
+	return clamp_index(st->im->syms, start, size);
+}
+
+static Node inverse_pieces(State *st, Build *b, const Value *v, Node parent, Node update)
+{
+	const Graph *g = st->g;
+	uint32_t rank = node_rank(g, parent);
+	uint32_t dim = (uint32_t)wrap(node_int(g, v->view, "dim"), rank);
+	Sym start = sym_int(st->im->syms, 0);
+	const TypeId *elem = node_type(g, v->view)->elem;
+	for (int32_t k = 0; k < v->elem; k++)
+		start = sym_add(st->im->syms, start, ir_type_of(st->im->ir, elem[k])->dim[dim]);
+	return insert(st, b, parent, update, dim, start);
+}
+
+/* The view of an array of indices says where in the parent each element lies. */
+static Node inverse_scatter(State *st, Build *b, const Value *v, Node parent, Node update)
+{
+	SymTab *t = st->im->syms;
+	Ir *ir = st->im->ir;
+	Meta p = st->value.data[v->parent].meta;
+	Sym n = sym_int(t, 1), m = n;
+	for (uint32_t k = 0; k < p.rank; k++)
+		n = sym_mul(t, n, p.size[k]);
+	for (uint32_t k = 0; k < v->meta.rank; k++)
+		m = sym_mul(t, m, v->meta.size[k]);
+	Node iota = b_reshape(b, b_iota(b, DT_i64, n), p.rank, p.size);
+	Node index = view_replay(st, v, iota, DT_i64);
+	Sym column[2] = {m, sym_int(t, 1)}, zero = sym_int(t, 0);
+	Node in[3] = {b_reshape(b, parent, 1, &n), b_reshape(b, index, 2, column),
+	              b_reshape(b, update, 1, &m)};
+	Attr attr[9] = {[3] = attr_sym(zero), attr_ints(&zero, 1), attr_str(ir, "set"),
+	                attr_str(ir, "promise"), attr_bool(false), attr_bool(false)};
+	return b_reshape(b, b_node(b, OP_scatter, in, 3, attr, 9), p.rank, p.size);
+}
+
+/* The same bytes under another dtype. */
+static Node inverse_bits(State *st, Build *b, const Value *v, Node parent, Node update)
+{
+	const Meta *p = &st->value.data[v->parent].meta;
+	const char *base, *back = NULL;
+	size_t n = base_name(op_name(node_op(st->g, v->view)), &base);
+	if (!strncmp(base, "view_as_real", n))
+		back = "aten.view_as_complex";
+	else if (!strncmp(base, "view_as_complex", n))
+		back = "aten.view_as_real";
+	else if (n >= 4 && !strncmp(base + n - 4, "conj", 4))
+		back = op_name(node_op(st->g, v->view));
+	else if (!strncmp(base, "view", n) && dtype_size(p->dtype) == dtype_size(v->meta.dtype))
+		back = "bitcast";
+	Op op = back ? op_find(back) : OP_none;
+	(void)parent;
+	if (op == OP_none)
+		return b_error(b, "writing through %s is not supported",
+		               op_name(node_op(st->g, v->view)));
+	Attr attr[2] = {attr_none(), attr_dtype(p->dtype)};
+	if (op_schema(op)->narg > 1)
+		return b_node(b, op, &update, 1, attr, 2);
+	return graph_add(st->g, b->before, op, &update, 1, (AttrId){0}, meta_type(st->im, p), b->loc);
+}
+
+Node alias_inverse(State *st, Build *b, const Value *v, Node parent, Node update)
+{
+	SymTab *t = st->im->syms;
+	const Meta *p = &st->value.data[v->parent].meta;
+	if (!v->view.i)
+		return update;
+	const char *name = op_name(node_op(st->g, v->view));
+	uint32_t dim = 0;
+	switch (alias_kind(st, v->view, name, p, &v->meta)) {
+	case ALIAS_NONE:
+	case ALIAS_SAME:
+		return update;
+	case ALIAS_RESHAPE:
+		return b_reshape(b, update, p->rank, p->size);
+	case ALIAS_PERMUTE:
+		return inverse_permute(st, b, v->view, update);
+	case ALIAS_SLICE:
+		dim = (uint32_t)wrap(node_int(st->g, v->view, "dim"), p->rank);
+		if (op_arg_index(node_op(st->g, v->view), "step") >= 0 &&
+		    !sym_is(t, node_sym(st->g, v->view, "step"), 1))
+			return inverse_scatter(st, b, v, parent, update);
+		return insert(st, b, parent, update, dim,
+		              attr_start(st, v->view, "start", p->size[dim]));
+	case ALIAS_SELECT:
+		dim = (uint32_t)wrap(node_int(st->g, v->view, "dim"), p->rank);
+		return insert(st, b, parent, b_unsqueeze(b, update, (int)dim), dim,
+		              attr_start(st, v->view, "index", p->size[dim]));
+	case ALIAS_PIECES:
+		return inverse_pieces(st, b, v, parent, update);
+	case ALIAS_BITS:
+		return inverse_bits(st, b, v, parent, update);
+	case ALIAS_OTHER:
+		break;
+	}
+	return inverse_scatter(st, b, v, parent, update);
+}

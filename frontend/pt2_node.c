@@ -1,0 +1,467 @@
+/* One node of the file -> nodes of the graph. */
+#include <string.h>
+
+#include "frontend/file.h"
+#include "frontend/pt2_priv.h"
+
+/* ---- scopes ---- */
+
+void state_init(State *st, Import *im, Graph *g)
+{
+	*st = (State){.im = im, .g = g};
+	array_push(im->ctx->arena, &st->value, (Value){0});
+	array_push(im->ctx->arena, &st->storage, (Storage){0});
+}
+
+void scope_init(Scope *s, State *st, json_t *graph)
+{
+	*s = (Scope){.st = st, .graph = graph, .b = {.g = st->g}};
+	intern_init(&s->names, st->im->ctx->arena);
+}
+
+uint32_t scope_find(const Scope *s, const char *name)
+{
+	uint32_t id = intern_find(&s->names, name, (uint32_t)strlen(name));
+	return id ? s->value.data[id - 1] : 0;
+}
+
+bool scope_bind(Scope *s, const char *name, uint32_t value)
+{
+	bool fresh;
+	intern(&s->names, name, (uint32_t)strlen(name), &fresh);
+	if (!fresh)
+		return ctx_error(s->st->im->ctx, s->where, "value %s is defined twice", name);
+	array_push(s->st->im->ctx->arena, &s->value, value);
+	return true;
+}
+
+static void scope_rebind(Scope *s, uint32_t old, uint32_t new)
+{
+	for (uint32_t k = 0; k < s->value.n; k++)
+		if (s->value.data[k] == old)
+			s->value.data[k] = new;
+}
+
+bool scope_meta(Scope *s, const char *name, Meta *m)
+{
+	json_t *meta = json_object_get(json_object_get(s->graph, "tensor_values"), name);
+	return meta_read(s->st->im, meta, name, s->where, m);
+}
+
+/* ---- positions ---- */
+
+/* The last frame of a Python stack trace as "net.py:12"; NULL when there is none. */
+static const char *last_frame(Import *im, const char *trace)
+{
+	const char *file = NULL, *next = trace;
+	while (next && (next = strstr(next, "File \""))) {
+		file = next + strlen("File \"");
+		next = file;
+	}
+	const char *end = file ? strchr(file, '"') : NULL;
+	if (!end)
+		return NULL;
+	const char *path = arena_strndup(im->ctx->scratch, file, (size_t)(end - file));
+	const char *line = strstr(end, "line ");
+	size_t n = line ? strspn(line + 5, "0123456789") : 0;
+	if (!n)
+		return file_base(path);
+	return arena_printf(im->ctx->scratch, "%s:%.*s", file_base(path), (int)n, line + 5);
+}
+
+static const char *node_frame(Import *im, const json_t *node)
+{
+	return last_frame(im, json_str(json_object_get(node, "metadata"), "stack_trace"));
+}
+
+static const char *first_output(const json_t *node)
+{
+	json_t *v;
+	json_tag(json_array_get(json_object_get(node, "outputs"), 0), &v);
+	if (json_is_array(v))
+		v = json_array_get(v, 0);
+	const char *name = json_str(v, "name");
+	return name ? name : json_str(v, "as_name");
+}
+
+static const char *node_label(const json_t *node)
+{
+	const char *name = json_str(node, "name");
+	name = name ? name : first_output(node);
+	return name ? name : json_str(node, "target");
+}
+
+const char *node_position(Import *im, const json_t *node)
+{
+	const char *frame = node_frame(im, node), *label = node_label(node);
+	return arena_printf(im->ctx->arena, "%s: node %s%s%s%s", im->ctx->file, label ? label : "?",
+	                    frame ? " (" : "", frame ? frame : "", frame ? ")" : "");
+}
+
+/* ---- results ---- */
+
+typedef struct {
+	const char *name; /* NULL: not a tensor */
+	Meta meta;
+} Result;
+
+typedef ARRAY(Result) Results;
+
+static bool add_result(Scope *s, const json_t *tensor, Results *r)
+{
+	Result one = {.name = json_str(tensor, "name")};
+	if (!one.name)
+		return ctx_error(s->st->im->ctx, s->where, "a result has no name");
+	TRY(scope_meta(s, one.name, &one.meta));
+	array_push(s->st->im->ctx->scratch, r, one);
+	return true;
+}
+
+static bool read_results(Scope *s, const json_t *node, Results *r)
+{
+	size_t i, k;
+	json_t *output, *v, *x;
+	*r = (Results){0};
+	json_array_foreach(json_object_get(node, "outputs"), i, output) {
+		const char *tag = json_tag(output, &v);
+		if (tag && !strcmp(tag, "as_tensor")) {
+			TRY(add_result(s, v, r));
+		} else if (tag && !strcmp(tag, "as_tensors")) {
+			json_array_foreach(v, k, x) {
+				TRY(add_result(s, x, r));
+			}
+		} else if (tag && !strcmp(tag, "as_none")) {
+			Meta none = {.dtype = DT_f32, .rank = 1, .offset = sym_int(s->st->im->syms, 0)};
+			none.size = none.stride = &none.offset;
+			Sym *zero = ARENA_NEW(s->st->im->ctx->arena, Sym);
+			*zero = none.offset;
+			none.size = none.stride = zero; /* nothing: no elements */
+			array_push(s->st->im->ctx->scratch, r, (Result){NULL, none});
+		} else {
+			return ctx_error(s->st->im->ctx, s->where, "unsupported kind of result: %s",
+			                 tag ? tag : "malformed");
+		}
+	}
+	return true;
+}
+
+static TypeId results_type(Scope *s, const Results *r)
+{
+	TypeId *elem = ARENA_ARRAY(s->st->im->ctx->scratch, TypeId, r->n);
+	for (uint32_t k = 0; k < r->n; k++)
+		elem[k] = meta_type(s->st->im, &r->data[k].meta);
+	return ir_tuple(s->st->im->ir, r->n, elem);
+}
+
+/* Bind result k of `made`, as a view where the operator returns one. */
+static bool bind_result(Scope *s, Node made, const Call *c, const Results *r, uint32_t k, bool tuple)
+{
+	State *st = s->st;
+	const Result *one = &r->data[k];
+	if (!one->name)
+		return true;
+	Node n = tuple ? b_get(&s->b, made, k) : made;
+	TRY(n.i);
+	graph_set_name(st->g, n, one->name);
+	const Schema *schema = op_schema(c->op);
+	uint32_t self = tuple && schema->narg && schema->arg[0].kind == ARG_tensors ? k : 0;
+	uint32_t parent = self < c->value.n ? c->value.data[self] : 0;
+	AliasKind kind = ALIAS_NONE;
+	if (parent)
+		kind = alias_kind(st, made, schema->name, &st->value.data[parent].meta, &one->meta);
+	uint32_t v = kind == ALIAS_NONE ? value_new(st, n, &one->meta)
+	                                : value_view(st, parent, made, self, tuple ? (int32_t)k : -1, n,
+	                                             &one->meta);
+	return scope_bind(s, one->name, v);
+}
+
+static bool check_count(Scope *s, Op op, const Results *r)
+{
+	const Schema *schema = op_schema(op);
+	if (schema->nresult == UINT32_MAX || schema->nresult == r->n)
+		return true;
+	return ctx_error(s->st->im->ctx, s->where, "%s has %u results, the file lists %u", schema->name,
+	                 schema->nresult, r->n);
+}
+
+static bool add_call(Scope *s, const json_t *node, Call *c)
+{
+	State *st = s->st;
+	Results r;
+	TRY(read_results(s, node, &r));
+	TRY(check_count(s, c->op, &r));
+	const Schema *schema = op_schema(c->op);
+	bool tuple = schema->nresult != 1 && schema->nresult != 0;
+	TypeId type = tuple ? results_type(s, &r) : r.n ? meta_type(st->im, &r.data[0].meta) : (TypeId){0};
+	AttrId attr = ir_attrs(st->im->ir, schema->narg, c->attr);
+	Node made = graph_add(st->g, (Node){0}, c->op, c->in.data, c->in.n, attr, type, s->b.loc);
+	if (tuple)
+		graph_set_name(st->g, made, node_label(node));
+	for (uint32_t k = 0; k < r.n; k++)
+		TRY(bind_result(s, made, c, &r, k, tuple));
+	return true;
+}
+
+/* ---- in-place operators ---- */
+
+/* The dtype that the functional form computes, before it is stored into the dtype of the operand. */
+static DType functional_dtype(Scope *s, const Call *c, DType self)
+{
+	Promotion p = {0};
+	const Schema *schema = op_schema(c->op);
+	for (uint32_t k = 0; k < c->in.n; k++)
+		if (c->in.data[k].i)
+			promote_tensor(&p, node_dtype(s->st->g, c->in.data[k]),
+			               node_rank(s->st->g, c->in.data[k]));
+	for (uint32_t k = 0; k < schema->narg; k++)
+		if (schema->arg[k].kind == ARG_scalar && c->attr[k].kind != ATTR_none)
+			promote_weak(&p, c->attr[k].kind == ATTR_float ? DT_f32
+			                 : c->attr[k].kind == ATTR_int ? DT_i64 : DT_bool);
+	DType d = promote_result(&p);
+	switch (op_info(c->op)->promote) {
+	case PROMOTE_NONE:
+		return self;
+	case PROMOTE_BOOL:
+		return DT_bool;
+	case PROMOTE_FLOAT:
+		return dtype_is_float(d) || dtype_is_complex(d) ? d : DT_f32;
+	case PROMOTE_INT:
+		return d == DT_bool ? DT_i64 : d;
+	case PROMOTE_DEFAULT:
+		break;
+	}
+	return d;
+}
+
+/* After the write the result is the operand under one more name. */
+static bool finish_write(Scope *s, const json_t *node, uint32_t self, Node n)
+{
+	Results r;
+	TRY(read_results(s, node, &r));
+	TRY(n.i && value_write(s->st, &s->b, self, n));
+	return !r.n || !r.data[0].name || scope_bind(s, r.data[0].name, self);
+}
+
+static bool shapes_agree(const Meta *a, const Meta *b)
+{
+	bool same = a->rank == b->rank;
+	for (uint32_t k = 0; k < a->rank && same; k++)
+		same = a->size[k].i == b->size[k].i;
+	return same;
+}
+
+/* resize_: another shape under the old names. */
+static bool finish_resize(Scope *s, uint32_t self, Node n, const Result *r)
+{
+	graph_set_name(s->st->g, n, r->name);
+	uint32_t v = value_new(s->st, n, &r->meta);
+	scope_rebind(s, self, v);
+	return scope_bind(s, r->name, v);
+}
+
+static bool import_in_place(Scope *s, const json_t *node, Op op)
+{
+	State *st = s->st;
+	Call c;
+	Results r;
+	TRY(call_read(s, node, op, &c));
+	TRY(read_results(s, node, &r));
+	uint32_t self = c.in.n ? c.value.data[0] : 0;
+	if (!self || op_schema(c.op)->nresult != 1)
+		return ctx_error(st->im->ctx, s->where, "no operand to write");
+	Meta m = st->value.data[self].meta;
+	DType stored = m.dtype;
+	bool resized = r.n == 1 && r.data[0].name && !shapes_agree(&m, &r.data[0].meta);
+	if (resized)
+		m = r.data[0].meta;
+	m.dtype = functional_dtype(s, &c, stored);
+	AttrId attr = ir_attrs(st->im->ir, op_schema(c.op)->narg, c.attr);
+	Node n = graph_add(st->g, (Node){0}, c.op, c.in.data, c.in.n, attr, meta_type(st->im, &m),
+	                   s->b.loc);
+	graph_set_name(st->g, n, node_label(node));
+	n = b_convert(&s->b, n, stored);
+	if (resized && n.i)
+		return finish_resize(s, self, n, &r.data[0]);
+	return finish_write(s, node, self, n);
+}
+
+/* x.transpose_(0, 1): from now on the name of x stands for a view of what it was. */
+static bool import_in_place_view(Scope *s, const json_t *node, const Target *t)
+{
+	State *st = s->st;
+	uint32_t self = arg_value(s, node, "self", 0);
+	Results r;
+	TRY(read_results(s, node, &r));
+	if (!self)
+		return ctx_error(st->im->ctx, s->where, "no operand to change");
+	if (t->op == OP_none) /* detach without a node of its own */
+		return !r.n || !r.data[0].name || scope_bind(s, r.data[0].name, self);
+	Call c;
+	TRY(call_read(s, node, t->op, &c));
+	AttrId attr = ir_attrs(st->im->ir, op_schema(c.op)->narg, c.attr);
+	const Meta *m = r.n ? &r.data[0].meta : &st->value.data[self].meta;
+	Node n = graph_add(st->g, (Node){0}, c.op, c.in.data, c.in.n, attr, meta_type(st->im, m),
+	                   s->b.loc);
+	graph_set_name(st->g, n, node_label(node));
+	uint32_t v = value_view(st, self, n, 0, -1, n, m);
+	scope_rebind(s, self, v);
+	return !r.n || !r.data[0].name || scope_bind(s, r.data[0].name, v);
+}
+
+/* copy_, fill_ and zero_ replace all elements. */
+static bool import_overwrite(Scope *s, const json_t *node, TargetKind kind)
+{
+	State *st = s->st;
+	uint32_t self = arg_value(s, node, "self", 0);
+	if (!self)
+		return ctx_error(st->im->ctx, s->where, "no operand to write");
+	Meta m = st->value.data[self].meta;
+	const char *what = kind == TARGET_COPY ? "src" : "value", *tag = NULL;
+	uint32_t from = kind == TARGET_ZERO ? 0 : arg_value(s, node, what, 1);
+	json_t *v = arg_find(node, what, 1, &tag);
+	Attr x = attr_int(st->im->ir, 0);
+	Sym sym;
+	Node n;
+	if (from) {
+		n = b_broadcast(&s->b, value_read(st, &s->b, from), m.rank, m.size);
+		n = n.i ? b_convert(&s->b, n, m.dtype) : n;
+	} else {
+		if (kind != TARGET_ZERO && tag && json_is_real(v)) {
+			x = attr_float(json_real_value(v));
+		} else if (kind != TARGET_ZERO && tag && json_is_boolean(v)) {
+			x = attr_bool(json_is_true(v));
+		} else if (kind != TARGET_ZERO) {
+			TRY(arg_sym(s, tag ? tag : "nothing", v, &sym));
+			x = attr_sym(sym);
+		}
+		n = b_full_attr(&s->b, m.dtype, x, m.rank, m.size);
+	}
+	return finish_write(s, node, self, n);
+}
+
+/* ---- assertions ---- */
+
+static bool import_assert(Scope *s, const json_t *node)
+{
+	Import *im = s->st->im;
+	const char *tag, *message_tag;
+	json_t *v = arg_find(node, "self", 0, &tag), *inner;
+	const char *message = json_string_value(arg_find(node, "assert_msg", 1, &message_tag));
+	message = message ? message : "assertion of the model";
+	const char *kind = tag && !strcmp(tag, "as_sym_bool") ? json_tag(v, &inner) : NULL;
+	if (!kind || strcmp(kind, "as_name")) {
+		v = kind ? inner : v;
+		return json_is_true(v) || ctx_error(im->ctx, s->where, "assertion fails: %s", message);
+	}
+	json_t *value = json_object_get(json_object_get(s->graph, "sym_bool_values"),
+	                                json_string_value(inner));
+	if (json_is_true(json_object_get(value, "as_bool")))
+		return true;
+	const char *text = json_str(json_object_get(value, "as_expr"), "expr_str");
+	ExprEnv env = {.ctx = im->ctx, .syms = im->syms};
+	const Cond *c;
+	uint32_t n;
+	if (!text || !expr_cond(&env, text, &c, &n)) {
+		import_warn(im, s->where, "assertion not understood, not checked: %s (%s)", message,
+		            text ? env.error : "undefined");
+		return true;
+	}
+	for (uint32_t k = 0; k < n; k++)
+		TRY(meta_require(im, s->st->g, &c[k], s->where, message));
+	return true;
+}
+
+static bool import_assert_metadata(Scope *s, const json_t *node)
+{
+	uint32_t v = arg_value(s, node, "a", 0);
+	const char *tag;
+	json_t *code = arg_find(node, "dtype", 3, &tag);
+	if (!v || !tag || strcmp(tag, "as_scalar_type"))
+		return true;
+	DType is = s->st->value.data[v].meta.dtype, want = pt2_dtype(json_integer_value(code));
+	return is == want || ctx_error(s->st->im->ctx, s->where, "assertion fails: dtype is %s, not %s",
+	                               dtype_name(is), dtype_name(want));
+}
+
+/* ---- dispatch ---- */
+
+/* as_strided addresses the memory of its operand, whatever view of it the operand is. */
+static bool flatten_operand(Scope *s, Call *c)
+{
+	State *st = s->st;
+	uint32_t self = c->value.data[0];
+	if (!self)
+		return true;
+	uint32_t base = st->storage.data[st->value.data[self].storage].base;
+	uint32_t flat = value_flat(st, &s->b, self);
+	int slot = op_arg_index(c->op, "storage_offset");
+	TRY(flat && slot >= 0);
+	Sym at = st->value.data[self].meta.offset;
+	if (c->attr[slot].kind == ATTR_int)
+		at = c->attr[slot].s;
+	c->attr[slot] = attr_sym(sym_sub(st->im->syms, at, st->value.data[base].meta.offset));
+	c->value.data[0] = flat;
+	c->in.data[0] = value_read(st, &s->b, flat);
+	return true;
+}
+
+static bool import_op(Scope *s, const json_t *node, const Target *t)
+{
+	Call c;
+	TRY(call_read(s, node, t->op, &c));
+	if (!strcmp(t->name, "aten.as_strided") && c.in.n)
+		TRY(flatten_operand(s, &c));
+	TRY(add_call(s, node, &c));
+	return import_running_stats(s, node, t->name);
+}
+
+static bool import_node(Scope *s, const json_t *node)
+{
+	Import *im = s->st->im;
+	const char *target = json_str(node, "target");
+	if (!target)
+		return ctx_error(im->ctx, NULL, "a node has no target");
+	Target t = target_of(im, target);
+	s->where = s->b.where = node_position(im, node);
+	const char *frame = node_frame(im, node);
+	s->b.loc = frame ? ir_loc(im->ir, frame) : (LocId){0};
+	switch (t.kind) {
+	case TARGET_UNKNOWN:
+		return ctx_error(im->ctx, s->where, "unsupported operator %s", target);
+	case TARGET_OP:
+		return import_op(s, node, &t);
+	case TARGET_IN_PLACE:
+		return import_in_place(s, node, t.op);
+	case TARGET_IN_PLACE_VIEW:
+		return import_in_place_view(s, node, &t);
+	case TARGET_COPY:
+	case TARGET_FILL:
+	case TARGET_ZERO:
+		return import_overwrite(s, node, t.kind);
+	case TARGET_NOTHING:
+	case TARGET_SYMBOLIC:
+		return true;
+	case TARGET_ASSERT_SCALAR:
+		return import_assert(s, node);
+	case TARGET_ASSERT_METADATA:
+		return import_assert_metadata(s, node);
+	default:
+		return import_hop(s, node, t);
+	}
+}
+
+bool scope_nodes(Scope *s)
+{
+	size_t i;
+	json_t *node;
+	json_array_foreach(json_object_get(s->graph, "nodes"), i, node) {
+		uint32_t before = s->st->im->ctx->nerror;
+		if (!import_node(s, node)) {
+			if (s->st->im->ctx->nerror == before)
+				ctx_error(s->st->im->ctx, s->where, "cannot be imported");
+			return false;
+		}
+	}
+	s->where = s->b.where = NULL;
+	return true;
+}

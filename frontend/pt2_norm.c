@@ -1,0 +1,80 @@
+/* Normalisations that update running statistics without saying so: in training, batch_norm stores
+ * (1 - momentum) * running + momentum * batch statistics. The mean and variance here are the same
+ * expressions that the operator's own expansion computes, so they merge with it. */
+#include <string.h>
+
+#include "frontend/pt2_priv.h"
+
+typedef struct {
+	const char *name, *flag; /* argument that says whether statistics are taken; NULL: always */
+	bool instance;           /* statistics of each sample, averaged over the batch */
+} Norm;
+
+static const Norm norms[] = {
+        {"aten.batch_norm", "training", false},
+        {"aten.native_batch_norm", "training", false},
+        {"aten.cudnn_batch_norm", "training", false},
+        {"aten._native_batch_norm_legit", "training", false},
+        {"aten._batch_norm_with_update", NULL, false},
+        {"aten.instance_norm", "use_input_stats", true},
+};
+
+static Node mean_over(Build *b, Node x, uint32_t dims, Sym n, bool keep)
+{
+	Node sum = keep ? b_reduce_keep(b, REDUCE_SUM, x, dims, DT_none)
+	                : b_reduce(b, REDUCE_SUM, x, dims, DT_none);
+	return b_bin(b, OP_div, sum, b_convert(b, b_from_size(b, n), node_dtype(b->g, x)));
+}
+
+/* running * (1 - momentum) + stat * momentum, written to the running tensor. */
+static bool blend(Scope *s, uint32_t running, Node stat, double momentum)
+{
+	Build *b = &s->b;
+	Node old = value_read(s->st, b, running);
+	DType d = node_dtype(s->st->g, old);
+	Node kept = b_bin_scalar(b, OP_mul, old, 1 - momentum);
+	Node added = b_bin_scalar(b, OP_mul, b_convert(b, stat, d), momentum);
+	return value_write(s->st, b, running, b_bin(b, OP_add, kept, added));
+}
+
+static bool update(Scope *s, const json_t *node, const Norm *norm)
+{
+	State *st = s->st;
+	SymTab *t = st->im->syms;
+	Build *b = &s->b;
+	uint32_t input = arg_value(s, node, "input", 0);
+	uint32_t mean_to = arg_value(s, node, "running_mean", 3);
+	uint32_t var_to = arg_value(s, node, "running_var", 4);
+	if (!input || (!mean_to && !var_to))
+		return true;
+	double momentum = arg_double(node, "momentum", 6, 0.1);
+	Node x = value_read(st, b, input);
+	uint32_t rank = node_rank(st->g, x), dims = 0;
+	Sym n = sym_int(t, 1), batch = node_dim(st->g, x, 0);
+	for (uint32_t k = norm->instance ? 2 : 0; k < rank; k++)
+		if (k != 1) {
+			dims |= 1u << k;
+			n = sym_mul(t, n, node_dim(st->g, x, k));
+		}
+	x = b_convert(b, x, dtype_compute(node_dtype(st->g, x)));
+	Node centred = b_bin(b, OP_sub, x, mean_over(b, x, dims, n, true));
+	Node mean = mean_over(b, x, dims, n, false);
+	Sym free = sym_addi(t, n, -1); /* unbiased */
+	Node var = mean_over(b, b_bin(b, OP_mul, centred, centred), dims, free, false);
+	if (norm->instance) {
+		mean = mean_over(b, mean, 1, batch, false);
+		var = mean_over(b, var, 1, batch, false);
+	}
+	TRY(!mean_to || blend(s, mean_to, mean, momentum));
+	return !var_to || blend(s, var_to, var, momentum);
+}
+
+bool import_running_stats(Scope *s, const json_t *node, const char *name)
+{
+	for (size_t k = 0; k < sizeof norms / sizeof *norms; k++) {
+		const Norm *norm = &norms[k];
+		if (!strcmp(name, norm->name) && (!norm->flag || arg_bool(node, norm->flag, 5, false)))
+			return update(s, node, norm);
+	}
+	return true;
+}

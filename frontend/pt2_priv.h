@@ -1,0 +1,209 @@
+/* Shared by the files of the .pt2 importer. */
+#ifndef WEFT_FRONTEND_PT2_PRIV_H
+#define WEFT_FRONTEND_PT2_PRIV_H
+
+#include <jansson.h>
+
+#include "frontend/archive.h"
+#include "frontend/srepr.h"
+#include "ir/build.h"
+#include "ir/op.h"
+
+/* A tensor as the file describes it. Strides and offset are in elements of its storage. */
+typedef struct {
+	DType dtype;
+	uint32_t rank;
+	const Sym *size, *stride;
+	Sym offset;
+} Meta;
+
+/* One graph input that is not the user's. */
+typedef struct {
+	const char *name; /* of the parameter or buffer; NULL for user inputs */
+	InputKind kind;
+	bool written;     /* by the graph: becomes an input of the result */
+	ConstId constant;
+} StateSpec;
+
+typedef struct {
+	const char *where, *text;
+} Warning;
+
+typedef struct {
+	Ir *ir;
+	Ctx *ctx;
+	SymTab *syms;
+	Archive *archive;
+	const char *model;
+	json_t *root;              /* of models/<name>.json */
+	json_t *weights, *constants; /* name -> payload; may be NULL */
+	json_t *inputs, *outputs;  /* of the signature */
+	StateSpec *state;          /* by input spec */
+	ARRAY(Warning) warning;    /* of the last pass over the nodes */
+} Import;
+
+/* What a file's name of a tensor stands for. Values that share memory share a Storage. */
+typedef struct {
+	Node node;        /* its contents when `version` is the storage's; else stale */
+	uint32_t storage, version;
+	uint32_t parent;  /* the value it is a view of, 0 for the base of its storage */
+	Node view;        /* the node that made it from the parent; none: equal to the parent */
+	uint32_t self;    /* which operand of `view` is the parent */
+	int32_t elem;     /* which result of `view`, -1 when it has one */
+	Meta meta;
+} Value;
+
+typedef struct {
+	uint32_t base;    /* value */
+	uint32_t version; /* grows with every write */
+	int32_t spec;     /* graph input whose memory this is, or -1 */
+} Storage;
+
+/* A graph under construction and the memory its values live in. */
+typedef struct {
+	Import *im;
+	Graph *g;
+	ARRAY(Value) value;     /* [0] unused */
+	ARRAY(Storage) storage; /* [0] unused */
+	bool rewrote;           /* views were written through: there may be dead nodes */
+} State;
+
+/* A graph of the file being read into a State. Graphs that are inlined have a scope of their own. */
+typedef struct {
+	State *st;
+	json_t *graph;
+	Intern names;
+	ARRAY(uint32_t) value; /* by name id - 1 */
+	const char *where;     /* of the node being read */
+	Build b;
+} Scope;
+
+/* ---- pt2_meta.c: JSON to types ---- */
+
+/* A member of an object as a string, NULL when it is absent or something else. */
+const char *json_str(const json_t *object, const char *key);
+/* The one key of a tagged union, NULL when there is not exactly one; *value receives its value. */
+const char *json_tag(const json_t *object, json_t **value);
+DType pt2_dtype(int64_t code); /* DT_none when unsupported */
+const char *pt2_dtype_name(int64_t code); /* for messages */
+/* {as_int} or {as_expr}; none after ctx_error. */
+Sym meta_sym(Import *, const json_t *, const char *where);
+/* A TensorMeta object; `name` is the tensor's. False after ctx_error. */
+bool meta_read(Import *, const json_t *, const char *name, const char *where, Meta *);
+TypeId meta_type(Import *, const Meta *);
+/* Row-major with gaps nowhere? */
+bool meta_is_contiguous(Import *, const Meta *);
+/* Create the symbols with their ranges and hints. False after ctx_error. */
+bool meta_symbols(Import *);
+/* Ranges of expressions and the guards of the file become guards of the graph. */
+bool meta_guards(Import *, Graph *);
+/* Add a condition to the graph: as a guard when it is about sizes; a warning otherwise. */
+bool meta_require(Import *, Graph *, const Cond *, const char *where, const char *text);
+void import_warn(Import *, const char *where, const char *fmt, ...)
+        __attribute__((format(printf, 3, 4)));
+
+/* ---- weights.c ---- */
+
+/* The contents of a parameter, buffer or constant. False after ctx_error. */
+bool weight_load(Import *, const char *name, bool is_param, ConstId *);
+
+/* ---- alias.c: which operators return views, and how to write through them ---- */
+
+typedef enum {
+	ALIAS_NONE,
+	ALIAS_SAME,    /* the operand itself */
+	ALIAS_RESHAPE, /* the same elements in the same order */
+	ALIAS_PERMUTE,
+	ALIAS_SLICE,
+	ALIAS_SELECT,
+	ALIAS_PIECES,  /* several slices of one dimension */
+	ALIAS_BITS,    /* another dtype over the same bytes */
+	ALIAS_OTHER    /* some of the elements, at most once each */
+} AliasKind;
+
+/* Is result `out` of the operator a view of operand `in`? `name` as in the op table. */
+AliasKind alias_kind(State *, Node made, const char *name, const Meta *in, const Meta *out);
+/* The contents of value v's parent after v became `update`; none after ctx_error. */
+Node alias_inverse(State *, Build *, const Value *v, Node parent, Node update);
+
+/* ---- functional.c: memory ---- */
+
+uint32_t value_new(State *, Node, const Meta *);
+uint32_t value_view(State *, uint32_t parent, Node view, uint32_t self, int32_t elem, Node,
+                    const Meta *);
+/* What made v from its parent, applied to other contents of the parent's shape, of this dtype. */
+Node view_replay(State *, const Value *v, Node parent, DType);
+/* The current contents. */
+Node value_read(State *, Build *, uint32_t v);
+/* All views of the same memory change too. False after ctx_error. */
+bool value_write(State *, Build *, uint32_t v, Node);
+/* One-dimensional view of the whole memory v lives in; 0 after ctx_error. */
+uint32_t value_flat(State *, Build *, uint32_t v);
+
+/* ---- pt2_args.c ---- */
+
+/* A call under construction: operands and attributes in the order of the op's schema. */
+typedef struct {
+	Op op;
+	ARRAY(Node) in;
+	ARRAY(uint32_t) value; /* of operand k, 0 when it is none of the file's */
+	Attr attr[MAX_ARGS];
+} Call;
+
+/* Read the arguments of a file's node for `op`. False after ctx_error. */
+bool call_read(Scope *, const json_t *node, Op op, Call *);
+/* The argument of that name, or the k-th positional one; its tag in *tag, NULL when absent. */
+json_t *arg_find(const json_t *node, const char *name, size_t k, const char **tag);
+/* A constant argument; the fallback when absent. */
+bool arg_bool(const json_t *node, const char *name, size_t k, bool fallback);
+double arg_double(const json_t *node, const char *name, size_t k, double fallback);
+/* A tensor argument's value; 0 when absent or unknown. */
+uint32_t arg_value(Scope *, const json_t *node, const char *name, size_t k);
+/* A symbolic integer argument (as_int, as_sym_int). False after ctx_error. */
+bool arg_sym(Scope *, const char *tag, const json_t *arg, Sym *);
+
+/* ---- pt2_node.c ---- */
+
+uint32_t scope_find(const Scope *, const char *name);
+bool scope_bind(Scope *, const char *name, uint32_t value); /* false after ctx_error: defined twice */
+bool scope_meta(Scope *, const char *name, Meta *);
+const char *node_position(Import *, const json_t *node); /* "model.pt2: node add (net.py:12)" */
+void scope_init(Scope *, State *, json_t *graph);
+void state_init(State *, Import *, Graph *);
+/* All nodes of scope->graph. False after ctx_error. */
+bool scope_nodes(Scope *);
+
+/* ---- pt2_target.c ---- */
+
+typedef enum {
+	TARGET_UNKNOWN,
+	TARGET_OP,
+	TARGET_IN_PLACE, /* op: its functional form */
+	TARGET_IN_PLACE_VIEW, /* transpose_ and the like: op is the view */
+	TARGET_COPY, TARGET_FILL, TARGET_ZERO,
+	TARGET_NOTHING,  /* no results, no meaning here */
+	TARGET_SYMBOLIC, /* scalars, known from their expressions */
+	TARGET_ASSERT_SCALAR, TARGET_ASSERT_METADATA,
+	TARGET_INLINE, TARGET_COND, TARGET_WHILE, TARGET_SCAN, TARGET_MAP
+} TargetKind;
+
+typedef struct {
+	TargetKind kind;
+	Op op;
+	const char *name; /* "aten.add.Tensor", ".default" dropped */
+} Target;
+
+Target target_of(Import *, const char *target);
+/* One error listing what the graph uses that is not supported. */
+bool targets_check(Import *, const json_t *graph);
+
+/* ---- pt2_hop.c: operators with graphs as arguments ---- */
+
+bool import_hop(Scope *, const json_t *node, Target);
+
+/* ---- pt2_norm.c ---- */
+
+/* The running statistics that a normalisation updates in training, as new values. */
+bool import_running_stats(Scope *, const json_t *node, const char *name);
+
+#endif

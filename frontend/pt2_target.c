@@ -1,0 +1,173 @@
+/* What a node's target means. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "frontend/pt2_priv.h"
+
+static const struct {
+	const char *name; /* without overload */
+	TargetKind kind;
+} special[] = {
+        {"aten.copy_", TARGET_COPY},
+        {"aten.fill_", TARGET_FILL},
+        {"aten.zero_", TARGET_ZERO},
+        {"aten.sym_size", TARGET_SYMBOLIC},
+        {"aten.sym_stride", TARGET_SYMBOLIC},
+        {"aten.sym_numel", TARGET_SYMBOLIC},
+        {"aten.sym_storage_offset", TARGET_SYMBOLIC},
+        {"aten.sym_constrain_range", TARGET_NOTHING},
+        {"aten.sym_constrain_range_for_size", TARGET_NOTHING},
+        {"aten._assert_scalar", TARGET_ASSERT_SCALAR},
+        {"aten._assert_tensor_metadata", TARGET_ASSERT_METADATA},
+        {"aten.transpose_", TARGET_IN_PLACE_VIEW},
+        {"aten.t_", TARGET_IN_PLACE_VIEW},
+        {"aten.squeeze_", TARGET_IN_PLACE_VIEW},
+        {"aten.unsqueeze_", TARGET_IN_PLACE_VIEW},
+        {"aten.swapaxes_", TARGET_IN_PLACE_VIEW},
+        {"aten.swapdims_", TARGET_IN_PLACE_VIEW},
+        {"aten.as_strided_", TARGET_IN_PLACE_VIEW},
+        {"aten.detach_", TARGET_IN_PLACE_VIEW},
+        {"higher_order.wrap_with_set_grad_enabled", TARGET_INLINE},
+        {"higher_order.wrap_with_autocast", TARGET_INLINE},
+        {"higher_order.wrap", TARGET_INLINE},
+        {"higher_order.hints_wrapper", TARGET_INLINE},
+        {"higher_order.invoke_subgraph", TARGET_INLINE},
+        {"higher_order.cond", TARGET_COND},
+        {"higher_order.while_loop", TARGET_WHILE},
+        {"higher_order.scan", TARGET_SCAN},
+        {"higher_order.map_impl", TARGET_MAP},
+};
+
+static bool starts(const char *s, const char *prefix)
+{
+	return !strncmp(s, prefix, strlen(prefix));
+}
+
+/* relu_ and __iand__ write their first operand; __and__ does not. */
+static bool is_in_place(const char *op, size_t n)
+{
+	if (n > 5 && !strncmp(op, "__i", 3))
+		return op[n - 1] == '_' && strncmp(op, "__invert__", n) != 0;
+	return n > 1 && op[n - 1] == '_' && op[n - 2] != '_';
+}
+
+/* "aten.relu_" -> "aten.relu", "aten.__iand__.Tensor" -> "aten.__and__.Tensor" */
+static const char *functional_name(Arena *a, const char *name, size_t base)
+{
+	const char *dot = strchr(name, '.');
+	size_t ns = dot ? (size_t)(dot - name) + 1 : 0;
+	if (starts(name + ns, "__i"))
+		return arena_printf(a, "%.*s__%s", (int)ns, name, name + ns + 3);
+	return arena_printf(a, "%.*s%s", (int)base - 1, name, name + base);
+}
+
+/* Length of "aten.add" in "aten.add.Tensor". */
+static size_t base_length(const char *name)
+{
+	const char *dot = strchr(name, '.');
+	const char *end = dot ? strchr(dot + 1, '.') : NULL;
+	return end ? (size_t)(end - name) : strlen(name);
+}
+
+static const char *strip(Import *im, const char *target)
+{
+	const char *name = starts(target, "torch.ops.") ? target + strlen("torch.ops.") : target;
+	size_t n = strlen(name), tail = strlen(".default");
+	if (n > tail && !strcmp(name + n - tail, ".default"))
+		n -= tail;
+	return arena_strndup(im->ctx->arena, name, n);
+}
+
+Target target_of(Import *im, const char *target)
+{
+	Target t = {.name = strip(im, target)};
+	if (starts(target, "_operator.") || starts(target, "math.") || starts(target, "torch.sym_")) {
+		t.kind = TARGET_SYMBOLIC;
+		return t;
+	}
+	if (!starts(target, "torch.ops."))
+		return t;
+	size_t base = base_length(t.name);
+	for (size_t k = 0; k < sizeof special / sizeof *special; k++)
+		if (strlen(special[k].name) == base && !strncmp(special[k].name, t.name, base))
+			t.kind = special[k].kind;
+	const char *dot = strchr(t.name, '.');
+	bool in_place = dot && is_in_place(dot + 1, base - (size_t)(dot + 1 - t.name));
+	const char *op = in_place ? functional_name(im->ctx->scratch, t.name, base) : t.name;
+	t.op = op_find(op);
+	if (t.kind == TARGET_UNKNOWN && t.op != OP_none) {
+		t.kind = in_place ? TARGET_IN_PLACE : TARGET_OP;
+		t.name = op_name(t.op);
+	}
+	if (t.kind == TARGET_IN_PLACE_VIEW) {
+		t.name = arena_strdup(im->ctx->arena, op);
+		if (t.op == OP_none && strcmp(op, "aten.detach"))
+			t.kind = TARGET_UNKNOWN;
+	}
+	if ((t.kind == TARGET_COND && op_find("cond") == OP_none) ||
+	    (t.kind == TARGET_WHILE && op_find("while") == OP_none) ||
+	    ((t.kind == TARGET_SCAN || t.kind == TARGET_MAP) && op_find("scan") == OP_none))
+		t.kind = TARGET_UNKNOWN;
+	return t;
+}
+
+/* ---- what is not supported ---- */
+
+typedef struct {
+	const char *target, *first; /* name of the first node */
+	uint32_t count;
+} Missing;
+
+typedef struct {
+	Import *im;
+	Intern names;
+	ARRAY(Missing) missing;
+} Report;
+
+static void report(Report *r, const char *target, const char *node)
+{
+	bool fresh;
+	uint32_t id = intern(&r->names, target, (uint32_t)strlen(target), &fresh);
+	if (fresh)
+		array_push(r->im->ctx->scratch, &r->missing, (Missing){target, node, 0});
+	r->missing.data[id - 1].count++;
+}
+
+static void check_graph(Report *r, const json_t *graph, uint32_t depth)
+{
+	size_t i, k;
+	json_t *node, *input;
+	json_array_foreach(json_object_get(graph, "nodes"), i, node) {
+		const char *target = json_str(node, "target");
+		if (target && target_of(r->im, target).kind == TARGET_UNKNOWN)
+			report(r, target, node_position(r->im, node));
+		json_array_foreach(json_object_get(node, "inputs"), k, input) {
+			json_t *arg = json_object_get(input, "arg");
+			json_t *sub = json_object_get(json_object_get(arg, "as_graph"), "graph");
+			if (sub && depth < 32)
+				check_graph(r, sub, depth + 1);
+		}
+	}
+}
+
+static int by_target(const void *a, const void *b)
+{
+	return strcmp(((const Missing *)a)->target, ((const Missing *)b)->target);
+}
+
+bool targets_check(Import *im, const json_t *graph)
+{
+	Report r = {.im = im};
+	intern_init(&r.names, im->ctx->scratch);
+	check_graph(&r, graph, 0);
+	if (!r.missing.n)
+		return true;
+	qsort(r.missing.data, r.missing.n, sizeof *r.missing.data, by_target);
+	Text t;
+	text_init(&t, im->ctx->scratch);
+	for (uint32_t k = 0; k < r.missing.n; k++)
+		text_printf(&t, "%s%s x%u (first at %s)", k ? "; " : "", r.missing.data[k].target,
+		            r.missing.data[k].count, r.missing.data[k].first);
+	return ctx_error(im->ctx, NULL, "%u unsupported operator%s: %s", r.missing.n,
+	                 r.missing.n > 1 ? "s" : "", t.data);
+}

@@ -1,0 +1,210 @@
+/* The op table: every schema parses, every expansion text is well formed, names are found, defaults become
+ * attributes of the right kind. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ir/op.h"
+
+static Ctx *ctx;
+static Ir *ir;
+
+static int setup(void **state)
+{
+	(void)state;
+	ctx = ctx_new();
+	assert_non_null(ctx);
+	ir = ir_new(ctx);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	ctx_free(ctx);
+	return 0;
+}
+
+static void test_table(void **state)
+{
+	(void)state;
+	assert_true(OP_COUNT > 1);
+	for (Op op = 1; op < OP_COUNT; op++) {
+		const OpInfo *info = op_info(op);
+		const Schema *s = op_schema(op);
+		assert_string_not_equal(s->name, "");
+		assert_int_equal(op_find(s->name), op);
+		assert_string_equal(op_name(op), s->name);
+		int kinds = !!info->scalar + !!info->expand + !!info->build;
+		if (kinds != (op_kind(op) != OP_PRIMITIVE) || (!kinds && !info->infer))
+			fail_msg("%s: expected exactly one kind of definition", s->name);
+		if (op_expand_check(op))
+			fail_msg("%s: expansion \"%s\": %s", s->name, info->expand, op_expand_check(op));
+		for (uint32_t k = 0; k < s->narg; k++) {
+			Attr a = op_default(ir, &s->arg[k]);
+			if (s->arg[k].has_default && a.kind != ATTR_none &&
+			    !op_attr_fits(ir, &s->arg[k], &a))
+				fail_msg("%s: default of %s", s->name, s->arg[k].name);
+		}
+	}
+	assert_int_equal(op_find("no_such_op"), OP_none);
+	assert_int_equal(op_find("inpu"), OP_none);
+}
+
+static Schema parse(const char *text)
+{
+	Schema s;
+	const char *err;
+	if (!schema_parse(ctx->arena, text, &s, &err))
+		fail_msg("%s", err);
+	return s;
+}
+
+static void test_schema(void **state)
+{
+	(void)state;
+	Schema s = parse("aten.conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, "
+	                 "SymInt[2] padding=[0, 1], int[2] dilation=1, SymInt groups=1) -> Tensor");
+	assert_string_equal(s.name, "aten.conv2d");
+	assert_int_equal(s.narg, 7);
+	assert_int_equal(s.nresult, 1);
+	assert_int_equal(s.arg[2].kind, ARG_tensor);
+	assert_true(s.arg[2].optional && !s.arg[1].optional);
+	assert_int_equal(s.arg[3].kind, ARG_ints);
+	assert_int_equal(s.arg[3].size, 2);
+	Attr a = op_default(ir, &s.arg[3]);
+	assert_int_equal(a.n, 2);
+	assert_true(sym_is(ir->syms, a.ints[0], 1) && sym_is(ir->syms, a.ints[1], 1));
+	a = op_default(ir, &s.arg[4]);
+	assert_int_equal(a.n, 2);
+	assert_true(sym_is(ir->syms, a.ints[0], 0) && sym_is(ir->syms, a.ints[1], 1));
+	assert_true(sym_is(ir->syms, op_default(ir, &s.arg[6]).s, 1));
+	assert_int_equal(op_default(ir, &s.arg[0]).kind, ATTR_none);
+
+	s = parse("f(Tensor(a!) self, Tensor?[] indices, Tensor(b)[] xs, *, ScalarType? dtype=None, "
+	          "Layout? layout=None, bool? pin_memory=None, MemoryFormat memory_format=contiguous_format, "
+	          "float eps=1e-05, bool[4] mask=[True,False,True,True], float[]? scale=None, "
+	          "str mode=\"a, (b\", int reduction=Mean, Scalar alpha=1, Scalar p=0.5, bool t=True, "
+	          "ScalarType d=long, graph body, const value) -> (Tensor(a!) output, Tensor hidden)");
+	assert_int_equal(s.narg, 18);
+	assert_int_equal(s.nresult, 2);
+	assert_true(s.arg[0].writes && !s.arg[2].writes);
+	assert_int_equal(s.arg[1].kind, ARG_tensors);
+	assert_true(s.arg[1].optional && !s.arg[2].optional);
+	assert_true(s.arg[3].kw_only && !s.arg[2].kw_only);
+	assert_int_equal(s.arg[4].kind, ARG_ignored);
+	assert_int_equal(s.arg[5].kind, ARG_ignored);
+	assert_int_equal(op_default(ir, &s.arg[6]).kind, ATTR_none);
+	assert_true(op_default(ir, &s.arg[7]).f == 1e-05);
+	a = op_default(ir, &s.arg[8]);
+	assert_int_equal(a.n, 4);
+	assert_true(a.bools[0] && !a.bools[1]);
+	assert_int_equal(op_default(ir, &s.arg[9]).kind, ATTR_none);
+	assert_string_equal(op_default(ir, &s.arg[10]).str, "a, (b");
+	assert_true(sym_is(ir->syms, op_default(ir, &s.arg[11]).s, 1));
+	assert_int_equal(op_default(ir, &s.arg[12]).kind, ATTR_int);
+	assert_true(op_default(ir, &s.arg[13]).f == 0.5);
+	assert_true(op_default(ir, &s.arg[14]).b);
+	assert_int_equal(op_default(ir, &s.arg[15]).dtype, DT_i64);
+	assert_int_equal(s.arg[16].kind, ARG_graph);
+	assert_int_equal(s.arg[17].kind, ARG_const);
+
+	assert_int_equal(parse("f() -> ()").nresult, 0);
+	assert_int_equal(parse("f(Tensor x) -> Tensor[]").nresult, UINT32_MAX);
+	assert_int_equal(parse("f(int[] x=[]) -> (Tensor, Tensor, Tensor)").nresult, 3);
+}
+
+static void test_bad_schemas(void **state)
+{
+	(void)state;
+	static const char *const bad[] = {
+	        "",          "f",           "f(",          "f()",          "f() ->",
+	        "f(Tensor)", "f(Foo x) -> Tensor", "f(Tensor x Tensor y) -> Tensor",
+	        "f(Tensor x=) -> Tensor", "f(int[2 x) -> Tensor", "f(Tensor x) -> Tensor y z",
+	        "f(*) -> Tensor", "f(Tensor(a! x) -> Tensor", "(Tensor x) -> Tensor"};
+	for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+		Schema s;
+		const char *err = NULL;
+		if (schema_parse(ctx->arena, bad[k], &s, &err))
+			fail_msg("accepted \"%s\"", bad[k]);
+		assert_non_null(err);
+	}
+}
+
+static void test_promotion(void **state)
+{
+	(void)state;
+	static const struct {
+		DType a, b, r;
+	} pairs[] = {
+	        {DT_bool, DT_u8, DT_u8},   {DT_u8, DT_i8, DT_i16},    {DT_u8, DT_i32, DT_i32},
+	        {DT_i64, DT_f16, DT_f16},  {DT_f16, DT_bf16, DT_f32}, {DT_bf16, DT_f32, DT_f32},
+	        {DT_f32, DT_f64, DT_f64},  {DT_c64, DT_f64, DT_c128}, {DT_c32, DT_i64, DT_c32},
+	        {DT_c32, DT_bf16, DT_c64}, {DT_u32, DT_i32, DT_i64},  {DT_bool, DT_bool, DT_bool},
+	};
+	for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+		assert_int_equal(dtype_promote(pairs[k].a, pairs[k].b), pairs[k].r);
+		assert_int_equal(dtype_promote(pairs[k].b, pairs[k].a), pairs[k].r);
+	}
+	Promotion p = {DT_none, DT_none, DT_none};
+	promote_tensor(&p, DT_f16, 2);
+	promote_tensor(&p, DT_f64, 0);
+	promote_weak(&p, DT_f64);
+	assert_int_equal(promote_result(&p), DT_f16); /* a 0-d tensor does not widen */
+	p = (Promotion){DT_i32, DT_f64, DT_none};
+	assert_int_equal(promote_result(&p), DT_f64); /* but a higher category wins */
+	p = (Promotion){DT_i8, DT_none, DT_f32};
+	assert_int_equal(promote_result(&p), DT_f32);
+	p = (Promotion){DT_bool, DT_none, DT_i64};
+	assert_int_equal(promote_result(&p), DT_i64);
+	p = (Promotion){DT_i8, DT_i64, DT_i64};
+	assert_int_equal(promote_result(&p), DT_i8);
+	p = (Promotion){DT_f64, DT_c64, DT_none};
+	assert_int_equal(promote_result(&p), DT_c128);
+}
+
+static void test_half(void **state)
+{
+	(void)state;
+	for (uint32_t v = 0; v < 65536; v++) {
+		float f = f16_to_f32((uint16_t)v), b = bf16_to_f32((uint16_t)v);
+		if (f == f)
+			assert_int_equal(f32_to_f16(f), v);
+		else
+			assert_true(f16_to_f32(f32_to_f16(f)) != f16_to_f32(f32_to_f16(f)));
+		if (b == b)
+			assert_int_equal(f32_to_bf16(b), v);
+	}
+	for (uint32_t v = 0; v < 256; v++) {
+		float f = f8e4m3_to_f32((uint8_t)v), e = f8e5m2_to_f32((uint8_t)v);
+		if (f == f)
+			assert_int_equal(f32_to_f8e4m3(f), v);
+		if (e == e)
+			assert_int_equal(f32_to_f8e5m2(e), v);
+	}
+	assert_int_equal(f32_to_f16(65519.0f), 0x7bff); /* ties to even, then infinity */
+	assert_int_equal(f32_to_f16(65520.0f), 0x7c00);
+	assert_int_equal(f32_to_f16(2.98023223876953125e-8f), 0);
+	assert_int_equal(f32_to_f16(2.9802325e-8f), 1);
+	assert_int_equal(f32_to_f16(1.00048828125f), 0x3c00);
+	assert_int_equal(f32_to_f8e4m3(464.0f), 0x7e);
+	assert_int_equal(f32_to_f8e4m3(465.0f), 0x7f);
+	assert_int_equal(f32_to_f8e5m2(1e9f), 0x7c);
+	assert_true(f8e4m3_to_f32(0x7e) == 448.0f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test_setup_teardown(test_table, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_schema, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_bad_schemas, setup, teardown),
+	        cmocka_unit_test(test_promotion),
+	        cmocka_unit_test(test_half),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

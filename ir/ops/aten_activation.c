@@ -1,0 +1,222 @@
+/* ATen activations. */
+#include "ir/ops/aten_priv.h"
+
+OP(aten_relu) {
+	.schema = "aten.relu(Tensor self) -> Tensor",
+	.expand = "maximum(self, 0)",
+};
+OP(aten_relu6) {
+	.schema = "aten.relu6(Tensor self) -> Tensor",
+	.expand = "minimum(maximum(self, 0), 6)",
+};
+OP(aten_silu) {
+	.schema = "aten.silu(Tensor self) -> Tensor",
+	.expand = "mul(self, sigmoid(self))",
+};
+OP(aten_mish) {
+	.schema = "aten.mish(Tensor self) -> Tensor",
+	.expand = "mul(self, tanh(select(gt(self, 20), self, log1p(exp(self)))))",
+};
+OP(aten_hardsigmoid) {
+	.schema = "aten.hardsigmoid(Tensor self) -> Tensor",
+	.expand = "mul(minimum(maximum(add(self, 3), 0), 6), 0.16666666666666666)",
+};
+OP(aten_hardswish) {
+	.schema = "aten.hardswish(Tensor self) -> Tensor",
+	.expand = "mul(mul(self, minimum(maximum(add(self, 3), 0), 6)), 0.16666666666666666)",
+};
+OP(aten_selu) {
+	.schema = "aten.selu(Tensor self) -> Tensor",
+	.expand = "mul(select(gt(self, 0), self, mul(expm1(self), 1.6732632423543772)), 1.0507009873554805)",
+};
+OP(aten_log_sigmoid) {
+	.schema = "aten.log_sigmoid(Tensor self) -> Tensor",
+	.expand = "sub(minimum(self, 0), log1p(exp(neg(abs(self)))))",
+};
+OP(aten_special_log_ndtr) {
+	.schema = "aten.special_log_ndtr(Tensor self) -> Tensor",
+	.expand = "log(mul(erfc(mul(self, -0.7071067811865476)), 0.5))",
+};
+
+static Node build_hardtanh(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	Node y = b_bin(b, OP_maximum, x, aten_scalar_arg(b, n, "min_val", x));
+	return b_bin(b, OP_minimum, y, aten_scalar_arg(b, n, "max_val", x));
+}
+OP(aten_hardtanh) {
+	.schema = "aten.hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
+	.build = build_hardtanh,
+};
+
+static Node build_leaky_relu(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	Node slope = aten_scalar_arg(b, n, "negative_slope", x);
+	Node positive = b_bin_scalar(b, OP_gt, x, 0);
+	return b_select(b, positive, x, b_bin(b, OP_mul, x, slope));
+}
+OP(aten_leaky_relu) {
+	.schema = "aten.leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
+	.build = build_leaky_relu,
+};
+
+static Node build_prelu(Build *b, Node n)
+{
+	Node x = arg(b, n, "self"), w = arg(b, n, "weight");
+	if (!x.i || !w.i)
+		return (Node){0};
+	uint32_t rank = node_rank(b->g, x);
+	bool scalar = sym_is(b_syms(b), type_numel(b->g->ir, node_type_id(b->g, w)), 1);
+	if (scalar)
+		w = b_reshape(b, w, 0, NULL);
+	else if (node_rank(b->g, w) == 1)
+		w = aten_per_dim(b, w, x, rank > 1 ? 1 : 0);
+	Node positive = b_bin_scalar(b, OP_gt, x, 0);
+	return b_select(b, positive, x, b_bin(b, OP_mul, x, w));
+}
+OP(aten_prelu) {
+	.schema = "aten.prelu(Tensor self, Tensor weight) -> Tensor",
+	.build = build_prelu,
+};
+
+OP(aten__prelu_kernel) {
+	.schema = "aten._prelu_kernel(Tensor self, Tensor weight) -> Tensor",
+	.expand = "select(gt(self, 0), self, mul(self, weight))",
+};
+
+static Node build_elu(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	Node low = b_un(b, OP_expm1, aten_scaled(b, x, n, "input_scale"));
+	low = aten_scaled(b, low, n, "alpha");
+	Node positive = b_bin_scalar(b, OP_gt, x, 0);
+	return aten_scaled(b, b_select(b, positive, x, low), n, "scale");
+}
+OP(aten_elu) {
+	.schema = "aten.elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) "
+	          "-> Tensor",
+	.build = build_elu,
+};
+
+static Node build_celu(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	Node low = x;
+	if (!aten_scalar_is(b, n, "alpha", 1))
+		low = b_bin(b, OP_div, x, aten_scalar_arg(b, n, "alpha", x));
+	low = aten_scaled(b, b_un(b, OP_expm1, low), n, "alpha");
+	return b_select(b, b_bin_scalar(b, OP_gt, x, 0), x, low);
+}
+OP(aten_celu) {
+	.schema = "aten.celu(Tensor self, Scalar alpha=1.0) -> Tensor",
+	.build = build_celu,
+};
+
+/* x/2 * (1 + erf(x/sqrt 2)), or ATen's tanh approximation. */
+static Node build_gelu(Build *b, Node n)
+{
+	Node x = arg(b, n, "self"), t;
+	if (aten_is(b, n, "approximate", "tanh")) {
+		Node cube = b_bin(b, OP_mul, b_bin(b, OP_mul, x, x), x);
+		Node in = b_bin(b, OP_add, x, b_bin_scalar(b, OP_mul, cube, 0.044715));
+		t = b_un(b, OP_tanh, b_bin_scalar(b, OP_mul, in, 0.7978845608028654));
+	} else if (aten_is(b, n, "approximate", "none")) {
+		t = b_un(b, OP_erf, b_bin_scalar(b, OP_mul, x, 0.7071067811865476));
+	} else {
+		return b_error(b, "unknown approximation of gelu");
+	}
+	Node half = b_bin_scalar(b, OP_mul, x, 0.5);
+	return b_bin(b, OP_mul, half, b_bin_scalar(b, OP_add, t, 1));
+}
+OP(aten_gelu) {
+	.schema = "aten.gelu(Tensor self, *, str approximate=\"none\") -> Tensor",
+	.build = build_gelu,
+};
+
+static Node build_softplus(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	Node scaled = aten_scaled(b, x, n, "beta");
+	Node y = b_un(b, OP_log1p, b_un(b, OP_exp, scaled));
+	if (!aten_scalar_is(b, n, "beta", 1))
+		y = b_bin(b, OP_div, y, aten_scalar_arg(b, n, "beta", x));
+	Node linear = b_bin(b, OP_gt, scaled, aten_scalar_arg(b, n, "threshold", x));
+	return b_select(b, linear, x, y);
+}
+OP(aten_softplus) {
+	.schema = "aten.softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
+	.build = build_softplus,
+};
+
+static Node build_hardshrink(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	Node in = b_bin(b, OP_le, b_un(b, OP_abs, x), aten_scalar_arg(b, n, "lambd", x));
+	return b_select(b, in, aten_like(b, x, 0), x);
+}
+OP(aten_hardshrink) {
+	.schema = "aten.hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+	.build = build_hardshrink,
+};
+
+static Node build_softshrink(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	Node l = aten_scalar_arg(b, n, "lambd", x);
+	Node above = b_bin(b, OP_gt, x, l), below = b_bin(b, OP_lt, x, b_un(b, OP_neg, l));
+	Node y = b_select(b, below, b_bin(b, OP_add, x, l), b_bin_scalar(b, OP_mul, x, 0));
+	return b_select(b, above, b_bin(b, OP_sub, x, l), y);
+}
+OP(aten_softshrink) {
+	.schema = "aten.softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+	.build = build_softshrink,
+};
+
+static Node build_threshold(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	Node low = b_bin(b, OP_le, x, aten_scalar_arg(b, n, "threshold", x));
+	return b_select(b, low, aten_scalar_as(b, node_attr(b->g, n, "value"), aten_dtype(b, x)), x);
+}
+OP(aten_threshold) {
+	.schema = "aten.threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
+	.build = build_threshold,
+};
+
+static Node build_glu(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	if (!x.i)
+		return x;
+	int dim = (int)b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
+	Sym size = b_dim(b, x, dim), half = sym_divi(b_syms(b), size, 2);
+	if (!sym_divides(b_syms(b), 2, size))
+		return b_error(b, "glu of an extent %s that is not even", sym_str(b_syms(b), size));
+	Node y = b_slice(b, x, dim, b_int(b, 0), half, b_int(b, 1));
+	Node gate = b_slice(b, x, dim, half, size, b_int(b, 1));
+	return b_bin(b, OP_mul, y, b_un(b, OP_sigmoid, gate));
+}
+OP(aten_glu) {
+	.schema = "aten.glu(Tensor self, int dim=-1) -> Tensor",
+	.build = build_glu,
+};
+
+static Node build_logit(Build *b, Node n)
+{
+	Node x = aten_to_float(b, arg(b, n, "self"));
+	if (aten_has(b, n, "eps")) {
+		double eps = node_float(b->g, n, "eps");
+		x = b_bin_scalar(b, OP_minimum, b_bin_scalar(b, OP_maximum, x, eps), 1 - eps);
+	}
+	Node rest = b_bin(b, OP_sub, aten_like(b, x, 1), x);
+	return b_un(b, OP_log, b_bin(b, OP_div, x, rest));
+}
+OP(aten_logit) {
+	.schema = "aten.logit(Tensor self, float? eps=None) -> Tensor",
+	.build = build_logit,
+};
+OP(aten_special_logit) {
+	.schema = "aten.special_logit(Tensor self, float? eps=None) -> Tensor",
+	.build = build_logit,
+};

@@ -1,0 +1,206 @@
+/* What several aten families build: gather, windows, reductions, softmax. */
+#include "ir/ops/aten_priv.h"
+
+/* ---- structural primitives with many attributes ---- */
+
+static Attr axes_attr(Build *b, const uint32_t *axes, uint32_t n)
+{
+	Sym *s = arena_calloc(b->g->ir->ctx->scratch, n, sizeof *s);
+	for (uint32_t k = 0; k < n; k++)
+		s[k] = b_int(b, axes[k]);
+	return attr_ints(s, n);
+}
+
+Node b_gather(Build *b, Node x, Node index, uint32_t batch, const uint32_t *axes, uint32_t naxes,
+              const char *mode)
+{
+	if (!x.i || !index.i)
+		return (Node){0};
+	Ir *ir = b->g->ir;
+	Attr attr[] = {attr_none(), attr_none(), attr_int(ir, batch), axes_attr(b, axes, naxes),
+	               attr_str(ir, mode)};
+	return b_node(b, OP_gather, (Node[]){x, index}, 2, attr, 5);
+}
+
+Node b_scatter(Build *b, Node x, Node index, Node update, uint32_t batch, const uint32_t *axes,
+               uint32_t naxes, const char *combine)
+{
+	if (!x.i || !index.i || !update.i)
+		return (Node){0};
+	Ir *ir = b->g->ir;
+	Attr attr[] = {attr_none(), attr_none(), attr_none(), attr_int(ir, batch),
+	               axes_attr(b, axes, naxes), attr_str(ir, combine), attr_str(ir, "check"),
+	               attr_bool(false), attr_bool(false)};
+	return b_node(b, OP_scatter, (Node[]){x, index, update}, 3, attr, 9);
+}
+
+Node aten_take_dim(Build *b, Node x, uint32_t dim, Node index, const char *mode)
+{
+	uint32_t ni = aten_rank(b, index), rank = aten_rank(b, x), perm[MAX_RANK];
+	index = b_convert(b, index, DT_i64);
+	Node y = b_gather(b, x, b_unsqueeze(b, index, -1), 0, &dim, 1, mode);
+	if (!y.i || dim == 0)
+		return y;
+	for (uint32_t k = 0; k < ni + rank - 1; k++)
+		perm[k] = k < dim ? ni + k : k < dim + ni ? k - dim : k;
+	return b_permute(b, y, perm);
+}
+
+Node aten_gather_dim(Build *b, Node x, uint32_t dim, Node index)
+{
+	Shape si = aten_shape(b, index);
+	uint32_t rank = aten_rank(b, x);
+	if (!x.i || !index.i)
+		return (Node){0};
+	index = b_convert(b, index, DT_i64);
+	if (rank == 0)
+		return aten_reshape(b, x, &si);
+	if (si.rank != rank)
+		return b_error(b, "index of rank %u for an operand of rank %u", si.rank, rank);
+	for (uint32_t k = 0; k < rank; k++)
+		if (k != dim)
+			x = b_slice(b, x, (int)k, b_int(b, 0), si.dim[k], b_int(b, 1));
+	uint32_t last = rank - 1;
+	x = aten_move_dim(b, x, dim, last);
+	index = b_unsqueeze(b, aten_move_dim(b, index, dim, last), -1);
+	return aten_move_dim(b, b_gather(b, x, index, last, &last, 1, "check"), last, dim);
+}
+
+Node b_window(Build *b, Node x, uint32_t dim, int64_t size, int64_t stride, int64_t dilation,
+              int64_t low, Sym count)
+{
+	if (!x.i)
+		return x;
+	Ir *ir = b->g->ir;
+	Attr attr[] = {attr_none(), attr_int(ir, dim), attr_int(ir, size), attr_int(ir, stride),
+	               attr_int(ir, dilation), attr_int(ir, low), attr_sym(count)};
+	return b_node(b, OP_window, &x, 1, attr, 7);
+}
+
+Node b_arg_reduce(Build *b, bool max, Node x, uint32_t dim)
+{
+	if (!x.i)
+		return x;
+	Ir *ir = b->g->ir;
+	Attr attr[] = {attr_none(), attr_str(ir, max ? "max" : "min"), attr_int(ir, dim)};
+	return b_node(b, OP_arg_reduce, &x, 1, attr, 3);
+}
+
+Node b_cumulative(Build *b, const char *kind, Node x, uint32_t dim, bool reverse)
+{
+	if (!x.i)
+		return x;
+	Ir *ir = b->g->ir;
+	Attr attr[] = {attr_none(), attr_str(ir, kind), attr_int(ir, dim), attr_bool(reverse)};
+	return b_node(b, OP_cumulative, &x, 1, attr, 4);
+}
+
+Node b_sort(Build *b, Node x, uint32_t dim, bool descending, bool stable)
+{
+	if (!x.i)
+		return x;
+	Ir *ir = b->g->ir;
+	Attr attr[] = {attr_none(), attr_int(ir, dim), attr_bool(descending), attr_bool(stable)};
+	return b_node(b, OP_sort, &x, 1, attr, 4);
+}
+
+/* ---- reductions ---- */
+
+Node aten_reduce(Build *b, ReduceKind kind, Node x, uint32_t dims, bool keep)
+{
+	if (!x.i || dims == 0)
+		return x;
+	return keep ? b_reduce_keep(b, kind, x, dims, DT_none) : b_reduce(b, kind, x, dims, DT_none);
+}
+
+Node aten_sum(Build *b, Node x, uint32_t dims, bool keep)
+{
+	return aten_reduce(b, REDUCE_SUM, x, dims, keep);
+}
+
+Sym aten_count(const Build *b, Node x, uint32_t dims)
+{
+	Shape s = aten_shape(b, x);
+	Sym n = b_int(b, 1);
+	for (uint32_t k = 0; k < s.rank; k++)
+		if (dims >> k & 1)
+			n = sym_mul(b_syms(b), n, s.dim[k]);
+	return n;
+}
+
+/* The reduced sum over `count` elements. */
+static Node over(Build *b, Node sum, Sym count)
+{
+	return sum.i ? b_bin(b, OP_div, sum, aten_size(b, count, node_dtype(b->g, sum))) : sum;
+}
+
+Node aten_mean(Build *b, Node x, uint32_t dims, bool keep)
+{
+	DType d = aten_dtype(b, x);
+	Node wide = aten_wide(b, x);
+	Node y = over(b, aten_sum(b, wide, dims, keep), aten_count(b, x, dims));
+	return y.i ? b_convert(b, y, d) : y;
+}
+
+Node aten_var(Build *b, Node x, uint32_t dims, double correction, Node *mean)
+{
+	Node m = aten_mean(b, x, dims, true);
+	Node c = b_bin(b, OP_sub, x, m);
+	Node sum = aten_sum(b, b_bin(b, OP_mul, c, c), dims, true);
+	if (mean)
+		*mean = m;
+	if (!sum.i)
+		return sum;
+	Node count = aten_size(b, aten_count(b, x, dims), node_dtype(b->g, sum));
+	if (correction != 0) {
+		count = b_bin_scalar(b, OP_sub, count, correction);
+		count = b_bin_scalar(b, OP_maximum, count, 0);
+	}
+	return b_bin(b, OP_div, sum, count);
+}
+
+Node aten_softmax(Build *b, Node x, uint32_t dim)
+{
+	DType d = aten_dtype(b, x);
+	if (aten_rank(b, x) == 0)
+		return b_bin_scalar(b, OP_div, aten_like(b, x, 1), 1);
+	Node wide = aten_wide(b, x);
+	Node e = b_un(b, OP_exp, b_bin(b, OP_sub, wide, aten_reduce(b, REDUCE_MAX, wide, 1u << dim, true)));
+	Node y = b_bin(b, OP_div, e, aten_sum(b, e, 1u << dim, true));
+	return y.i ? b_convert(b, y, d) : y;
+}
+
+Node aten_log_softmax(Build *b, Node x, uint32_t dim)
+{
+	DType d = aten_dtype(b, x);
+	if (aten_rank(b, x) == 0)
+		return aten_like(b, x, 0);
+	Node wide = aten_wide(b, x);
+	Node c = b_bin(b, OP_sub, wide, aten_reduce(b, REDUCE_MAX, wide, 1u << dim, true));
+	Node sum = b_un(b, OP_log, aten_sum(b, b_un(b, OP_exp, c), 1u << dim, true));
+	Node y = b_bin(b, OP_sub, c, sum);
+	return y.i ? b_convert(b, y, d) : y;
+}
+
+Node aten_reduce_loss(Build *b, Node n, Node x)
+{
+	uint32_t all = (1u << aten_rank(b, x)) - 1;
+	switch (aten_int(b, n, "reduction")) {
+	case 0: return x;
+	case 1: return aten_mean(b, x, all, false);
+	case 2: return aten_sum(b, x, all, false);
+	default: return b_error(b, "unknown reduction");
+	}
+}
+
+Node aten_linear(Build *b, Node x, Node w, Node bias)
+{
+	uint32_t rx = aten_rank(b, x), rw = aten_rank(b, w);
+	if (!x.i || !w.i)
+		return (Node){0};
+	if (rx == 0 || rw == 0 || rw > 2)
+		return b_error(b, "linear of operands of rank %u and %u", rx, rw);
+	const uint32_t sum[1][2] = {{rx - 1, rw - 1}};
+	Node y = b_contract(b, x, w, NULL, 0, sum, 1);
+	return bias.i ? aten_add(b, y, bias) : y;
+}

@@ -1,0 +1,419 @@
+/* ATen factories. */
+#include "ir/ops/aten_priv.h"
+
+#include <math.h>
+
+/* ---- filled tensors ---- */
+
+static Node filled(Build *b, Node n, const char *size, DType d, double v)
+{
+	uint32_t len;
+	const Sym *dim = node_ints(b->g, n, size, &len);
+	if (len > MAX_RANK)
+		return b_error(b, "rank %u is above the limit %d", len, MAX_RANK);
+	Shape s = shape_of(len, dim);
+	return b_full(b, aten_dtype_or(b, n, "dtype", d), v, s.rank, s.dim);
+}
+
+static Node build_zeros(Build *b, Node n) { return filled(b, n, "size", DT_f32, 0); }
+static Node build_ones(Build *b, Node n) { return filled(b, n, "size", DT_f32, 1); }
+OP(aten_zeros) {
+	.schema = "aten.zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
+	          "Device? device=None, bool? pin_memory=None) -> Tensor",
+	.build = build_zeros,
+};
+OP(aten_ones) {
+	.schema = "aten.ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
+	          "Device? device=None, bool? pin_memory=None) -> Tensor",
+	.build = build_ones,
+};
+OP(aten_empty_memory_format) {
+	.schema = "aten.empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? "
+	          "layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? "
+	          "memory_format=None) -> Tensor",
+	.build = build_zeros,
+};
+
+static Node build_new_zeros(Build *b, Node n)
+{
+	return filled(b, n, "size", aten_dtype(b, arg(b, n, "self")), 0);
+}
+static Node build_new_ones(Build *b, Node n)
+{
+	return filled(b, n, "size", aten_dtype(b, arg(b, n, "self")), 1);
+}
+OP(aten_new_zeros) {
+	.schema = "aten.new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? "
+	          "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+	.build = build_new_zeros,
+};
+OP(aten_new_ones) {
+	.schema = "aten.new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? "
+	          "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+	.build = build_new_ones,
+};
+OP(aten_new_empty) {
+	.schema = "aten.new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? "
+	          "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+	.build = build_new_zeros,
+};
+OP(aten_new_empty_strided) {
+	.schema = "aten.new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, "
+	          "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+	          "pin_memory=None) -> Tensor",
+	.build = build_new_zeros,
+};
+OP(aten_empty_strided) {
+	.schema = "aten.empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, "
+	          "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+	.build = build_zeros,
+};
+
+static Node like(Build *b, Node n, double v)
+{
+	Node x = arg(b, n, "self");
+	Shape s = aten_shape(b, x);
+	if (!x.i)
+		return x;
+	return b_full(b, aten_dtype_or(b, n, "dtype", node_dtype(b->g, x)), v, s.rank, s.dim);
+}
+static Node build_zeros_like(Build *b, Node n) { return like(b, n, 0); }
+static Node build_ones_like(Build *b, Node n) { return like(b, n, 1); }
+OP(aten_zeros_like) {
+	.schema = "aten.zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, "
+	          "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) "
+	          "-> Tensor",
+	.build = build_zeros_like,
+};
+OP(aten_ones_like) {
+	.schema = "aten.ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, "
+	          "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) "
+	          "-> Tensor",
+	.build = build_ones_like,
+};
+OP(aten_empty_like) {
+	.schema = "aten.empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, "
+	          "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) "
+	          "-> Tensor",
+	.build = build_zeros_like,
+};
+
+static DType scalar_dtype(const Attr *a)
+{
+	return a->kind == ATTR_float ? DT_f32 : a->kind == ATTR_int ? DT_i64 : DT_bool;
+}
+
+static Node full(Build *b, Node n, const Shape *s, const char *value, DType d)
+{
+	const Attr *v = node_attr(b->g, n, value);
+	if (d == DT_none)
+		d = scalar_dtype(v);
+	Node x = aten_scalar_as(b, v, aten_dtype_or(b, n, "dtype", d));
+	return s->rank ? aten_expand_shape(b, x, s) : x;
+}
+
+static Node build_full(Build *b, Node n)
+{
+	uint32_t len;
+	const Sym *size = node_ints(b->g, n, "size", &len);
+	Shape s = shape_of(len, size);
+	return full(b, n, &s, "fill_value", aten_dtype(b, op_arg_index(node_op(b->g, n), "self") >= 0 ?
+	                                               arg(b, n, "self") : (Node){0}));
+}
+OP(aten_full) {
+	.schema = "aten.full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, "
+	          "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+	.build = build_full,
+};
+OP(aten_new_full) {
+	.schema = "aten.new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? "
+	          "dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
+	          "-> Tensor",
+	.build = build_full,
+};
+
+static Node build_full_like(Build *b, Node n)
+{
+	Shape s = aten_shape(b, arg(b, n, "self"));
+	return full(b, n, &s, "fill_value", aten_dtype(b, arg(b, n, "self")));
+}
+OP(aten_full_like) {
+	.schema = "aten.full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, "
+	          "Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+	          "MemoryFormat? memory_format=None) -> Tensor",
+	.build = build_full_like,
+};
+
+static Node build_fill(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	Shape s = aten_shape(b, x);
+	return aten_expand_shape(b, aten_scalar_as(b, node_attr(b->g, n, "value"), aten_dtype(b, x)), &s);
+}
+OP(aten_fill_Scalar) {
+	.schema = "aten.fill.Scalar(Tensor self, Scalar value) -> Tensor",
+	.build = build_fill,
+};
+
+static Node build_fill_tensor(Build *b, Node n)
+{
+	Node x = arg(b, n, "self"), v = arg(b, n, "value");
+	Shape s = aten_shape(b, x);
+	if (!x.i || !v.i)
+		return (Node){0};
+	return aten_expand_shape(b, b_convert(b, v, node_dtype(b->g, x)), &s);
+}
+OP(aten_fill_Tensor) {
+	.schema = "aten.fill.Tensor(Tensor self, Tensor value) -> Tensor",
+	.build = build_fill_tensor,
+};
+
+static Node build_scalar_tensor(Build *b, Node n)
+{
+	return aten_scalar_as(b, node_attr(b->g, n, "s"), aten_dtype_or(b, n, "dtype", DT_f32));
+}
+OP(aten_scalar_tensor) {
+	.schema = "aten.scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, "
+	          "Device? device=None, bool? pin_memory=None) -> Tensor",
+	.build = build_scalar_tensor,
+};
+
+/* ---- sequences ---- */
+
+static double number(Build *b, const Attr *a)
+{
+	int64_t v = 0;
+	if (a->kind == ATTR_int)
+		aten_const(b, a->s, &v);
+	return a->kind == ATTR_float ? a->f : a->kind == ATTR_bool ? a->b : (double)v;
+}
+
+/* start + k * step for k < n: computed in i64, or in f64 and rounded once. */
+static Node sequence(Build *b, Sym count, Node start, Node step, DType d)
+{
+	if (!start.i || !step.i)
+		return (Node){0};
+	Node i = b_iota(b, node_dtype(b->g, step), count);
+	i = b_bin(b, OP_mul, i, step);
+	return b_convert(b, b_bin(b, OP_add, i, start), d);
+}
+
+static Node arange(Build *b, Node n, const Attr *start, const Attr *end, const Attr *step)
+{
+	SymTab *t = b_syms(b);
+	bool ints = start->kind != ATTR_float && end->kind != ATTR_float && step->kind != ATTR_float;
+	DType d = aten_dtype_or(b, n, "dtype", ints ? DT_i64 : DT_f32);
+	if (!ints) {
+		double s = number(b, start), by = number(b, step);
+		double len = ceil((number(b, end) - s) / by);
+		if (!(len >= 0 && len < 1e15))
+			return b_error(b, "arange with bounds that do not fit its step");
+		Node from = b_scalar(b, DT_f64, s);
+		return sequence(b, b_int(b, (int64_t)len), from, b_scalar(b, DT_f64, by), d);
+	}
+	int64_t by = (int64_t)number(b, step);
+	if (by == 0)
+		return b_error(b, "arange with step 0");
+	Sym span = by > 0 ? sym_sub(t, end->s, start->s) : sym_sub(t, start->s, end->s);
+	Sym len = sym_ceildiv(t, span, b_int(b, by > 0 ? by : -by));
+	aten_require_le(b, b_int(b, 0), len, "arange length");
+	if (sym_is(t, start->s, 0) && by == 1)
+		return b_iota(b, d, len);
+	Node from = aten_size(b, start->s, DT_i64);
+	return sequence(b, len, from, b_full_int(b, DT_i64, by, 0, NULL), d);
+}
+
+static Node build_arange(Build *b, Node n)
+{
+	Attr zero = attr_int(b->g->ir, 0), one = attr_int(b->g->ir, 1);
+	Attr end = *node_attr(b->g, n, "end");
+	return arange(b, n, &zero, &end, &one);
+}
+OP(aten_arange) {
+	.schema = "aten.arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, "
+	          "Device? device=None, bool? pin_memory=None) -> Tensor",
+	.build = build_arange,
+};
+
+static Node build_arange_start(Build *b, Node n)
+{
+	Attr one = attr_int(b->g->ir, 1);
+	Attr start = *node_attr(b->g, n, "start"), end = *node_attr(b->g, n, "end");
+	return arange(b, n, &start, &end, &one);
+}
+OP(aten_arange_start) {
+	.schema = "aten.arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, "
+	          "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+	.build = build_arange_start,
+};
+
+static Node build_arange_step(Build *b, Node n)
+{
+	Attr start = *node_attr(b->g, n, "start"), end = *node_attr(b->g, n, "end");
+	Attr step = *node_attr(b->g, n, "step");
+	return arange(b, n, &start, &end, &step);
+}
+OP(aten_arange_start_step) {
+	.schema = "aten.arange.start_step(Scalar start, Scalar end, Scalar step=1, *, "
+	          "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+	          "pin_memory=None) -> Tensor",
+	.build = build_arange_step,
+};
+
+/* Evenly spaced in f64: from the start in the lower half, from the end in the upper one, as ATen. */
+static Node spaced(Build *b, Node n, double *start, double *end)
+{
+	int64_t steps = aten_int(b, n, "steps");
+	*start = number(b, node_attr(b->g, n, "start"));
+	*end = number(b, node_attr(b->g, n, "end"));
+	if (steps < 0)
+		return b_error(b, "%lld steps", (long long)steps);
+	double by = steps > 1 ? (*end - *start) / (double)(steps - 1) : 0;
+	Node k = b_iota(b, DT_f64, b_int(b, steps));
+	Node low = b_bin_scalar(b, OP_add, b_bin_scalar(b, OP_mul, k, by), *start);
+	Node back = b_bin_scalar(b, OP_add, b_bin_scalar(b, OP_mul, k, -1), (double)(steps - 1));
+	Node high = b_bin_scalar(b, OP_mul, back, -by);
+	high = b_bin_scalar(b, OP_add, high, *end);
+	Node first = b_bin_scalar(b, OP_lt, k, (double)(steps / 2));
+	return steps > 1 ? b_select(b, first, low, high) : low;
+}
+
+static Node build_linspace(Build *b, Node n)
+{
+	double start, end;
+	Node x = spaced(b, n, &start, &end);
+	return x.i ? b_convert(b, x, aten_dtype_or(b, n, "dtype", DT_f32)) : x;
+}
+OP(aten_linspace) {
+	.schema = "aten.linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, "
+	          "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+	.build = build_linspace,
+};
+
+static Node build_logspace(Build *b, Node n)
+{
+	double start, end, base = node_float(b->g, n, "base");
+	Node x = spaced(b, n, &start, &end);
+	x = b_bin(b, OP_pow, b_scalar(b, DT_f64, base), x);
+	return x.i ? b_convert(b, x, aten_dtype_or(b, n, "dtype", DT_f32)) : x;
+}
+OP(aten_logspace) {
+	.schema = "aten.logspace(Scalar start, Scalar end, int steps, float base=10.0, *, "
+	          "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+	          "pin_memory=None) -> Tensor",
+	.build = build_logspace,
+};
+
+/* ---- matrices ---- */
+
+static Node eye(Build *b, Node n, Sym rows, Sym cols)
+{
+	Shape s = shape_of(2, (Sym[]){rows, cols});
+	Node i = aten_iota_dim(b, &s, 0, DT_i64), j = aten_iota_dim(b, &s, 1, DT_i64);
+	Node y = b_bin(b, OP_eq, i, j);
+	return b_convert(b, y, aten_dtype_or(b, n, "dtype", DT_f32));
+}
+
+static Node build_eye(Build *b, Node n)
+{
+	return eye(b, n, node_sym(b->g, n, "n"), node_sym(b->g, n, "n"));
+}
+OP(aten_eye) {
+	.schema = "aten.eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+	          "device=None, bool? pin_memory=None) -> Tensor",
+	.build = build_eye,
+};
+
+static Node build_eye_m(Build *b, Node n)
+{
+	return eye(b, n, node_sym(b->g, n, "n"), node_sym(b->g, n, "m"));
+}
+OP(aten_eye_m) {
+	.schema = "aten.eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? "
+	          "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+	.build = build_eye_m,
+};
+
+/* keep x[..., i, j] where j - i <= d (tril) or >= d (triu) */
+static Node triangle(Build *b, Node n, bool lower)
+{
+	Node x = arg(b, n, "self");
+	Shape s = aten_shape(b, x);
+	if (s.rank < 2)
+		return b_error(b, "triangle of an operand of rank %u", s.rank);
+	Node i = aten_iota_dim(b, &s, s.rank - 2, DT_i64);
+	Node j = aten_iota_dim(b, &s, s.rank - 1, DT_i64);
+	Node diff = b_bin(b, OP_sub, j, i);
+	Node keep = b_bin(b, lower ? OP_le : OP_ge, diff,
+	                  aten_size(b, node_sym(b->g, n, "diagonal"), DT_i64));
+	return b_select(b, keep, x, aten_like(b, x, 0));
+}
+static Node build_tril(Build *b, Node n) { return triangle(b, n, true); }
+static Node build_triu(Build *b, Node n) { return triangle(b, n, false); }
+OP(aten_tril) {
+	.schema = "aten.tril(Tensor self, SymInt diagonal=0) -> Tensor",
+	.build = build_tril,
+};
+OP(aten_triu) {
+	.schema = "aten.triu(Tensor self, SymInt diagonal=0) -> Tensor",
+	.build = build_triu,
+};
+
+static Node build_one_hot(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	int64_t classes = aten_int(b, n, "num_classes");
+	Shape s = aten_shape(b, x);
+	if (classes < 0)
+		return b_error(b, "one_hot needs num_classes: a shape must not depend on values");
+	if (!x.i || s.rank == MAX_RANK)
+		return (Node){0};
+	Shape r = shape_insert(s, s.rank, b_int(b, classes));
+	Node k = aten_iota_dim(b, &r, s.rank, DT_i64);
+	return b_convert(b, b_bin(b, OP_eq, b_unsqueeze(b, x, -1), k), DT_i64);
+}
+OP(aten_one_hot) {
+	.schema = "aten.one_hot(Tensor self, int num_classes=-1) -> Tensor",
+	.build = build_one_hot,
+};
+
+/* ---- checks that the importer's types have answered ---- */
+
+static Node build_assert_metadata(Build *b, Node n)
+{
+	Node x = arg(b, n, "a");
+	DType d = aten_dtype_or(b, n, "dtype", DT_none);
+	if (x.i && d != DT_none && d != node_dtype(b->g, x))
+		return b_error(b, "a tensor of dtype %s, expected %s", dtype_name(node_dtype(b->g, x)),
+		               dtype_name(d));
+	return b_tuple(b, NULL, 0);
+}
+OP(aten__assert_tensor_metadata) {
+	.schema = "aten._assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? "
+	          "stride=None, ScalarType? dtype=None, *, Device? device=None, Layout? "
+	          "layout=None) -> ()",
+	.build = build_assert_metadata,
+	.effect = true,
+};
+
+static Node build_assert_async(Build *b, Node n)
+{
+	Node x = aten_truth(b, arg(b, n, "self"));
+	x = b_reshape(b, x, 0, NULL);
+	const Attr *msg = op_arg_index(node_op(b->g, n), "assert_msg") >= 0 ?
+	                  node_attr(b->g, n, "assert_msg") : NULL;
+	const char *text = msg && msg->kind == ATTR_str ? msg->str : "assertion failed";
+	Attr attr[] = {attr_none(), attr_str(b->g->ir, text)};
+	b_node(b, OP_assert, &x, 1, attr, 2);
+	return b_tuple(b, NULL, 0);
+}
+OP(aten__assert_async) {
+	.schema = "aten._assert_async(Tensor self) -> ()",
+	.build = build_assert_async,
+	.effect = true,
+};
+OP(aten__assert_async_msg) {
+	.schema = "aten._assert_async.msg(Tensor self, str assert_msg) -> ()",
+	.build = build_assert_async,
+	.effect = true,
+};

@@ -1,0 +1,460 @@
+/* ATen indexing: gather and scatter. */
+#include "ir/ops/aten_priv.h"
+
+static Node build_embedding(Build *b, Node n)
+{
+	return aten_take_dim(b, arg(b, n, "weight"), 0, arg(b, n, "indices"), "check");
+}
+OP(aten_embedding) {
+	.schema = "aten.embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool "
+	          "scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+	.build = build_embedding,
+};
+
+static Node build_gather(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
+	return aten_gather_dim(b, x, dim, arg(b, n, "index"));
+}
+OP(aten_gather) {
+	.schema = "aten.gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> "
+	          "Tensor",
+	.build = build_gather,
+};
+
+static Node build_index_select(Build *b, Node n)
+{
+	Node x = arg(b, n, "self"), index = arg(b, n, "index");
+	if (aten_rank(b, x) == 0)
+		return x;
+	if (aten_rank(b, index) == 0)
+		index = b_unsqueeze(b, index, 0);
+	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
+	return aten_take_dim(b, x, dim, index, "check");
+}
+OP(aten_index_select) {
+	.schema = "aten.index_select(Tensor self, int dim, Tensor index) -> Tensor",
+	.build = build_index_select,
+};
+
+static Node build_take(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	Shape s = aten_shape(b, x);
+	x = x.i ? b_reshape(b, x, 1, (Sym[]){shape_numel(b, &s)}) : x;
+	return aten_take_dim(b, x, 0, arg(b, n, "index"), "check");
+}
+OP(aten_take) {
+	.schema = "aten.take(Tensor self, Tensor index) -> Tensor",
+	.build = build_take,
+};
+
+static Node build_take_along_dim(Build *b, Node n)
+{
+	Node x = arg(b, n, "self"), index = arg(b, n, "indices");
+	if (!x.i || !index.i)
+		return (Node){0};
+	if (!aten_has(b, n, "dim")) {
+		x = b_reshape(b, x, 1, (Sym[]){type_numel(b->g->ir, node_type_id(b->g, x))});
+		index = b_reshape(b, index, 1, (Sym[]){type_numel(b->g->ir, node_type_id(b->g, index))});
+		return aten_gather_dim(b, x, 0, index);
+	}
+	Shape s = aten_shape(b, x), t = aten_shape(b, index), u;
+	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), s.rank);
+	if (s.rank != t.rank)
+		return b_error(b, "take_along_dim of ranks %u and %u", s.rank, t.rank);
+	Sym extent = s.dim[dim], count = t.dim[dim];
+	s.dim[dim] = t.dim[dim] = b_int(b, 1);
+	if (!aten_broadcast_shape(b, &s, &t, &u))
+		return (Node){0};
+	u.dim[dim] = extent;
+	x = aten_expand_shape(b, x, &u);
+	u.dim[dim] = count;
+	return aten_gather_dim(b, x, dim, aten_expand_shape(b, index, &u));
+}
+OP(aten_take_along_dim) {
+	.schema = "aten.take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
+	.build = build_take_along_dim,
+};
+
+/* ---- x[i, :, j, ...] ---- */
+
+typedef struct {
+	uint32_t n, axes[MAX_RANK]; /* indexed dims */
+	Node index;                 /* [I..., n] */
+	uint32_t rank;              /* of I */
+	uint32_t at;                /* where I stands in the result */
+} Indexed;
+
+/* Read Tensor?[] indices: integers broadcast together. False after b_error. */
+static bool read_indices(Build *b, Node n, Node x, Indexed *out)
+{
+	uint32_t first, count = node_args(b->g, n, "indices", &first);
+	Node part[MAX_RANK];
+	Shape common = {0};
+	*out = (Indexed){0};
+	if (!x.i || count > aten_rank(b, x)) {
+		b_error(b, "%u indices for an operand of rank %u", count, aten_rank(b, x));
+		return false;
+	}
+	for (uint32_t k = 0; k < count; k++) {
+		Node i = node_in(b->g, n, first + k);
+		if (!i.i)
+			continue;
+		DType d = node_dtype(b->g, i);
+		if (d == DT_bool || d == DT_u8) {
+			b_error(b, "an index of dtype %s makes a shape that depends on values",
+			        dtype_name(d));
+			return false;
+		}
+		Shape s = aten_shape(b, i), u = common;
+		if (!aten_broadcast_shape(b, &u, &s, &common))
+			return false;
+		part[out->n] = b_convert(b, i, DT_i64);
+		out->axes[out->n++] = k;
+	}
+	if (out->n == 0) {
+		b_error(b, "no index tensor given");
+		return false;
+	}
+	for (uint32_t k = 0; k < out->n; k++)
+		part[k] = aten_expand_shape(b, part[k], &common);
+	out->rank = common.rank;
+	out->index = aten_stack(b, part, out->n, common.rank);
+	bool adjacent = out->axes[out->n - 1] - out->axes[0] + 1 == out->n;
+	out->at = adjacent ? out->axes[0] : 0;
+	return true;
+}
+
+/* [I..., rest...] to rest[..at], I, rest[at..], or back. */
+static Node place_indices(Build *b, Node x, const Indexed *i, bool back)
+{
+	uint32_t rank = aten_rank(b, x), perm[MAX_RANK], inverse[MAX_RANK];
+	if (!x.i || i->at == 0)
+		return x;
+	for (uint32_t k = 0; k < rank; k++) {
+		perm[k] = k < i->at ? i->rank + k : k < i->at + i->rank ? k - i->at : k;
+		inverse[perm[k]] = k;
+	}
+	return b_permute(b, x, back ? inverse : perm);
+}
+
+static Node build_index(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	Indexed i;
+	if (!read_indices(b, n, x, &i))
+		return (Node){0};
+	return place_indices(b, b_gather(b, x, i.index, 0, i.axes, i.n, "check"), &i, false);
+}
+OP(aten_index_Tensor) {
+	.schema = "aten.index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+	.build = build_index,
+};
+OP(aten__unsafe_index_Tensor) {
+	.schema = "aten._unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+	.build = build_index,
+};
+
+static Node build_index_put(Build *b, Node n)
+{
+	Node x = arg(b, n, "self"), v = arg(b, n, "values");
+	Indexed i;
+	if (!read_indices(b, n, x, &i))
+		return (Node){0};
+	/* The values broadcast to what the same index would read. */
+	Shape si = aten_shape(b, i.index), sx = aten_shape(b, x), r = {0};
+	uint32_t seen = 0;
+	for (uint32_t k = 0; k < i.n; k++)
+		seen |= 1u << i.axes[k];
+	for (uint32_t k = 0, at = 0; k <= sx.rank; k++) {
+		if (at == i.at && r.rank == at)
+			for (uint32_t j = 0; j < i.rank; j++)
+				r.dim[r.rank++] = si.dim[j];
+		if (k < sx.rank && !(seen >> k & 1)) {
+			r.dim[r.rank++] = sx.dim[k];
+			at++;
+		}
+	}
+	v = aten_expand_shape(b, b_convert(b, v, aten_dtype(b, x)), &r);
+	v = place_indices(b, v, &i, true);
+	const char *combine = node_bool(b->g, n, "accumulate") ? "add" : "set";
+	return b_scatter(b, x, i.index, v, 0, i.axes, i.n, combine);
+}
+OP(aten_index_put) {
+	.schema = "aten.index_put(Tensor self, Tensor?[] indices, Tensor values, bool "
+	          "accumulate=False) -> Tensor",
+	.build = build_index_put,
+};
+OP(aten__unsafe_index_put) {
+	.schema = "aten._unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool "
+	          "accumulate=False) -> Tensor",
+	.build = build_index_put,
+};
+
+/* ---- along one dim ---- */
+
+/* self with x[index[j]] along dim combined with source[j]. */
+static Node index_into(Build *b, Node n, Node source, const char *combine)
+{
+	Node x = arg(b, n, "self"), index = arg(b, n, "index");
+	if (!x.i || !index.i || !source.i)
+		return (Node){0};
+	bool scalar = node_rank(b->g, x) == 0;
+	if (scalar)
+		x = b_unsqueeze(b, x, 0);
+	if (aten_rank(b, source) == 0)
+		source = b_unsqueeze(b, source, 0);
+	if (node_rank(b->g, index) == 0)
+		index = b_unsqueeze(b, index, 0);
+	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
+	index = b_unsqueeze(b, b_convert(b, index, DT_i64), -1);
+	source = aten_move_dim(b, b_convert(b, source, aten_dtype(b, x)), dim, 0);
+	Node y = b_scatter(b, x, index, source, 0, &dim, 1, combine);
+	return scalar ? b_squeeze(b, y, 0) : y;
+}
+
+static Node build_index_add(Build *b, Node n)
+{
+	Node s = arg(b, n, "source");
+	return index_into(b, n, aten_scaled(b, s, n, "alpha"), "add");
+}
+static Node build_index_copy(Build *b, Node n)
+{
+	return index_into(b, n, arg(b, n, "source"), "set");
+}
+OP(aten_index_add) {
+	.schema = "aten.index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar "
+	          "alpha=1) -> Tensor",
+	.build = build_index_add,
+};
+OP(aten_index_copy) {
+	.schema = "aten.index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+	.build = build_index_copy,
+};
+
+static Node fill_rows(Build *b, Node n, Node value)
+{
+	Node x = arg(b, n, "self"), index = arg(b, n, "index");
+	Shape s = aten_shape(b, x);
+	if (!x.i || !index.i)
+		return (Node){0};
+	if (s.rank > 0) {
+		uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), s.rank);
+		s.dim[dim] = type_numel(b->g->ir, node_type_id(b->g, index));
+	}
+	return index_into(b, n, aten_expand_shape(b, value, &s), "set");
+}
+static Node build_index_fill(Build *b, Node n)
+{
+	return fill_rows(b, n, aten_scalar_as(b, node_attr(b->g, n, "value"),
+	                                      aten_dtype(b, arg(b, n, "self"))));
+}
+static Node build_index_fill_tensor(Build *b, Node n)
+{
+	return fill_rows(b, n, arg(b, n, "value"));
+}
+OP(aten_index_fill_int_Scalar) {
+	.schema = "aten.index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) "
+	          "-> Tensor",
+	.build = build_index_fill,
+};
+OP(aten_index_fill_int_Tensor) {
+	.schema = "aten.index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) "
+	          "-> Tensor",
+	.build = build_index_fill_tensor,
+};
+
+/* aten.scatter: element (.., j, ..) of src goes to (.., index[.., j, ..], ..) along dim. All coordinates
+ * are index components, since index may be smaller than self in every dim. */
+static Node scatter_dim(Build *b, Node n, Node src, const char *combine)
+{
+	Node x = arg(b, n, "self"), index = arg(b, n, "index"), part[MAX_RANK];
+	uint32_t axes[MAX_RANK];
+	if (!x.i || !index.i || !src.i)
+		return (Node){0};
+	bool scalar = node_rank(b->g, x) == 0;
+	if (scalar)
+		x = b_unsqueeze(b, x, 0);
+	if (node_rank(b->g, index) == 0)
+		index = b_unsqueeze(b, index, 0);
+	if (node_rank(b->g, src) == 0 && scalar)
+		src = b_unsqueeze(b, src, 0);
+	Shape s = aten_shape(b, index);
+	uint32_t rank = aten_rank(b, x), dim = b_wrap_dim(b, aten_int(b, n, "dim"), rank);
+	if (s.rank != rank)
+		return b_error(b, "index of rank %u for an operand of rank %u", s.rank, rank);
+	if (aten_rank(b, src) == 0)
+		src = aten_expand_shape(b, src, &s);
+	for (uint32_t k = 0; k < rank; k++)
+		src = b_slice(b, src, (int)k, b_int(b, 0), s.dim[k], b_int(b, 1));
+	for (uint32_t k = 0; k < rank; k++) {
+		axes[k] = k;
+		part[k] = k == dim ? b_convert(b, index, DT_i64) : aten_iota_dim(b, &s, k, DT_i64);
+	}
+	Node at = aten_stack(b, part, rank, rank);
+	src = b_convert(b, src, aten_dtype(b, x));
+	Node y = b_scatter(b, x, at, src, 0, axes, rank, combine);
+	return scalar ? b_squeeze(b, y, 0) : y;
+}
+
+static Node build_scatter(Build *b, Node n) { return scatter_dim(b, n, arg(b, n, "src"), "set"); }
+static Node build_scatter_add(Build *b, Node n)
+{
+	return scatter_dim(b, n, arg(b, n, "src"), "add");
+}
+static Node scatter_value(Build *b, Node n, const char *combine)
+{
+	DType d = aten_dtype(b, arg(b, n, "self"));
+	return scatter_dim(b, n, aten_scalar_as(b, node_attr(b->g, n, "value"), d), combine);
+}
+static Node build_scatter_value(Build *b, Node n) { return scatter_value(b, n, "set"); }
+static const char *reduction(const Build *b, Node n)
+{
+	return aten_is(b, n, "reduce", "add") ? "add" : "mul";
+}
+static Node build_scatter_reduce_src(Build *b, Node n)
+{
+	return scatter_dim(b, n, arg(b, n, "src"), reduction(b, n));
+}
+static Node build_scatter_reduce_value(Build *b, Node n)
+{
+	return scatter_value(b, n, reduction(b, n));
+}
+OP(aten_scatter_src) {
+	.schema = "aten.scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+	.build = build_scatter,
+};
+OP(aten_scatter_value) {
+	.schema = "aten.scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+	.build = build_scatter_value,
+};
+OP(aten_scatter_reduce) {
+	.schema = "aten.scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str "
+	          "reduce) -> Tensor",
+	.build = build_scatter_reduce_src,
+};
+OP(aten_scatter_value_reduce) {
+	.schema = "aten.scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, "
+	          "*, str reduce) -> Tensor",
+	.build = build_scatter_reduce_value,
+};
+OP(aten_scatter_add) {
+	.schema = "aten.scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+	.build = build_scatter_add,
+};
+
+/* ---- diagonals ---- */
+
+/* Positions along a diagonal: (k + max(0, -offset), k + max(0, offset)). */
+static Node diagonal_index(Build *b, Sym rows, Sym cols, int64_t offset, Sym *count)
+{
+	SymTab *t = b_syms(b);
+	int64_t down = offset < 0 ? -offset : 0, right = offset > 0 ? offset : 0;
+	*count = sym_min(t, sym_addi(t, rows, -down), sym_addi(t, cols, -right));
+	*count = sym_max(t, *count, b_int(b, 0));
+	Node k = b_iota(b, DT_i64, *count);
+	Node i = down ? b_bin_scalar(b, OP_add, k, (double)down) : k;
+	Node j = right ? b_bin_scalar(b, OP_add, k, (double)right) : k;
+	return aten_stack(b, (Node[]){i, j}, 2, 1);
+}
+
+static Node diagonal(Build *b, Node x, int64_t offset, uint32_t d0, uint32_t d1)
+{
+	Shape s = aten_shape(b, x);
+	uint32_t rank = s.rank;
+	Sym count;
+	if (!x.i || rank < 2 || d0 == d1)
+		return b_error(b, "diagonal of an operand of rank %u", rank);
+	x = aten_move_dim(b, x, d0, rank - 1);
+	x = aten_move_dim(b, x, d1 > d0 ? d1 - 1 : d1, rank - 1);
+	Node index = diagonal_index(b, s.dim[d0], s.dim[d1], offset, &count);
+	Node y = b_gather(b, x, index, 0, (uint32_t[]){rank - 2, rank - 1}, 2, "promise");
+	return aten_move_dim(b, y, 0, rank - 2);
+}
+
+static Node build_diagonal(Build *b, Node n)
+{
+	Node x = arg(b, n, op_arg_index(node_op(b->g, n), "A") >= 0 ? "A" : "self");
+	uint32_t rank = aten_rank(b, x);
+	uint32_t d0 = b_wrap_dim(b, aten_int(b, n, "dim1"), rank);
+	uint32_t d1 = b_wrap_dim(b, aten_int(b, n, "dim2"), rank);
+	return diagonal(b, x, aten_int(b, n, "offset"), d0, d1);
+}
+OP(aten_diagonal) {
+	.schema = "aten.diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor",
+	.build = build_diagonal,
+};
+OP(aten_diagonal_copy) {
+	.schema = "aten.diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> "
+	          "Tensor",
+	.build = build_diagonal,
+};
+OP(aten_linalg_diagonal) {
+	.schema = "aten.linalg_diagonal(Tensor A, *, int offset=0, int dim1=-2, int dim2=-1) -> "
+	          "Tensor",
+	.build = build_diagonal,
+};
+
+static Node build_trace(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	DType d = aten_dtype(b, x);
+	Node y = diagonal(b, x, 0, 0, 1);
+	if (y.i && (dtype_is_int(d) || d == DT_bool))
+		y = b_convert(b, y, DT_i64);
+	return aten_sum(b, y, 1, false);
+}
+OP(aten_trace) {
+	.schema = "aten.trace(Tensor self) -> Tensor",
+	.build = build_trace,
+};
+
+/* x[..., k] onto a diagonal of a zero matrix, its dims at d0 and d1. */
+static Node embed(Build *b, Node x, int64_t offset, uint32_t d0, uint32_t d1)
+{
+	SymTab *t = b_syms(b);
+	Shape s = aten_shape(b, x);
+	if (!x.i || s.rank == 0 || s.rank == MAX_RANK)
+		return b_error(b, "cannot place a tensor of rank %u on a diagonal", s.rank);
+	Sym side = sym_addi(t, s.dim[s.rank - 1], offset < 0 ? -offset : offset), count;
+	Node index = diagonal_index(b, side, side, offset, &count);
+	Shape r = s;
+	r.dim[s.rank - 1] = side;
+	r = shape_insert(r, s.rank, side);
+	Node zero = b_full(b, node_dtype(b->g, x), 0, r.rank, r.dim);
+	x = aten_move_dim(b, x, s.rank - 1, 0);
+	Node y = b_scatter(b, zero, index, x, 0, (uint32_t[]){r.rank - 2, r.rank - 1}, 2, "set");
+	/* Rows are now dim rank-2, columns rank-1: put them at d0 and d1. */
+	uint32_t perm[MAX_RANK];
+	for (uint32_t k = 0, next = 0; k < r.rank; k++)
+		perm[k] = k == d0 ? r.rank - 2 : k == d1 ? r.rank - 1 : next++;
+	return y.i ? b_permute(b, y, perm) : y;
+}
+
+static Node build_diag_embed(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	uint32_t rank = aten_rank(b, x) + 1;
+	uint32_t d0 = b_wrap_dim(b, aten_int(b, n, "dim1"), rank);
+	uint32_t d1 = b_wrap_dim(b, aten_int(b, n, "dim2"), rank);
+	if (d0 == d1)
+		return b_error(b, "diag_embed with equal dims");
+	return embed(b, x, aten_int(b, n, "offset"), d0, d1);
+}
+OP(aten_diag_embed) {
+	.schema = "aten.diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
+	.build = build_diag_embed,
+};
+
+static Node build_diag(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	int64_t offset = aten_int(b, n, "diagonal");
+	return aten_rank(b, x) == 1 ? embed(b, x, offset, 0, 1) : diagonal(b, x, offset, 0, 1);
+}
+OP(aten_diag) {
+	.schema = "aten.diag(Tensor self, int diagonal=0) -> Tensor",
+	.build = build_diag,
+};

@@ -1,0 +1,656 @@
+/* ATen slicing, splitting, joining and padding. */
+#include "ir/ops/aten_priv.h"
+
+/* ---- slices ---- */
+
+/* Python's rule for a slice bound: negative counts from the end, then clamped to 0..size. */
+static Sym bound(Build *b, Sym v, Sym size)
+{
+	SymTab *t = b_syms(b);
+	int64_t lo, hi;
+	sym_range(t, v, &lo, &hi);
+	if (hi < 0)
+		v = sym_add(t, v, size);
+	else if (lo < 0)
+		aten_require_le(b, b_int(b, 0), v, "a slice bound of unknown sign must not be negative");
+	return sym_max(t, b_int(b, 0), sym_min(t, v, size));
+}
+
+static Node slice(Build *b, Node n, Node x)
+{
+	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
+	if (!x.i || node_rank(b->g, x) == 0)
+		return b_error(b, "slice of a tensor without dims");
+	Sym size = b_dim(b, x, (int)dim);
+	int64_t step = aten_int(b, n, "step");
+	Sym start = aten_has(b, n, "start") ? bound(b, node_sym(b->g, n, "start"), size) : b_int(b, 0);
+	Sym end = aten_has(b, n, "end") ? bound(b, node_sym(b->g, n, "end"), size) : size;
+	if (step < 1)
+		return b_error(b, "slice step %lld, expected a positive one", (long long)step);
+	end = sym_max(b_syms(b), start, end);
+	return b_slice(b, x, (int)dim, start, end, b_int(b, step));
+}
+
+static Node build_slice(Build *b, Node n)
+{
+	return slice(b, n, arg(b, n, "self"));
+}
+OP(aten_slice_Tensor) {
+	.schema = "aten.slice.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? "
+	          "end=None, SymInt step=1) -> Tensor",
+	.build = build_slice,
+};
+OP(aten_slice_copy_Tensor) {
+	.schema = "aten.slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? "
+	          "end=None, SymInt step=1) -> Tensor",
+	.build = build_slice,
+};
+
+static Node build_select(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	uint32_t rank = aten_rank(b, x);
+	if (rank == 0)
+		return b_error(b, "select of a tensor without dims");
+	int dim = (int)b_wrap_dim(b, aten_int(b, n, "dim"), rank);
+	Sym index = node_sym(b->g, n, "index");
+	int64_t lo, hi;
+	sym_range(b_syms(b), index, &lo, &hi);
+	if (hi < 0)
+		index = sym_add(b_syms(b), index, b_dim(b, x, dim));
+	aten_require_le(b, b_int(b, 0), index, "select index");
+	aten_require_le(b, sym_addi(b_syms(b), index, 1), b_dim(b, x, dim), "select index");
+	return b_select_dim(b, x, dim, index);
+}
+OP(aten_select_int) {
+	.schema = "aten.select.int(Tensor self, int dim, SymInt index) -> Tensor",
+	.build = build_select,
+};
+OP(aten_select_copy_int) {
+	.schema = "aten.select_copy.int(Tensor self, int dim, SymInt index) -> Tensor",
+	.build = build_select,
+};
+
+static Node narrow(Build *b, Node x, uint32_t dim, Sym start, Sym length)
+{
+	Sym end = sym_add(b_syms(b), start, length);
+	aten_require_le(b, end, b_dim(b, x, (int)dim), "narrow");
+	return b_slice(b, x, (int)dim, start, end, b_int(b, 1));
+}
+
+static Node build_narrow(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	if (aten_rank(b, x) == 0)
+		return b_error(b, "narrow of a tensor without dims");
+	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
+	Sym start = node_sym(b->g, n, "start");
+	int64_t lo, hi;
+	sym_range(b_syms(b), start, &lo, &hi);
+	if (hi < 0)
+		start = sym_add(b_syms(b), start, b_dim(b, x, (int)dim));
+	return narrow(b, x, dim, start, node_sym(b->g, n, "length"));
+}
+OP(aten_narrow) {
+	.schema = "aten.narrow(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",
+	.build = build_narrow,
+};
+OP(aten_narrow_copy) {
+	.schema = "aten.narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",
+	.build = build_narrow,
+};
+
+/* self with a part replaced: pad the source to self's shape and select by position. */
+static Node replace_part(Build *b, Node x, Node src, uint32_t dim, Sym start, Sym end, int64_t step)
+{
+	SymTab *t = b_syms(b);
+	Shape s = aten_shape(b, x);
+	if (!x.i || !src.i)
+		return (Node){0};
+	src = b_convert(b, src, node_dtype(b->g, x));
+	Node at = aten_iota_dim(b, &s, dim, DT_i64);
+	Node off = b_bin(b, OP_sub, at, aten_size(b, start, DT_i64));
+	Node in = b_bin_scalar(b, OP_ge, off, 0);
+	Node below = b_bin(b, OP_lt, at, aten_size(b, end, DT_i64));
+	in = b_bin(b, OP_bit_and, in, below);
+	if (step == 1) {
+		Sym low[MAX_RANK], high[MAX_RANK];
+		for (uint32_t k = 0; k < s.rank; k++)
+			low[k] = high[k] = b_int(b, 0);
+		low[dim] = start;
+		high[dim] = sym_sub(t, s.dim[dim], end);
+		return b_select(b, in, b_pad(b, src, low, high, aten_like(b, x, 0)), x);
+	}
+	Node hit = b_bin_scalar(b, OP_eq, b_bin_scalar(b, OP_remainder, off, (double)step), 0);
+	in = b_bin(b, OP_bit_and, in, hit);
+	Node row = b_iota(b, DT_i64, s.dim[dim]);
+	row = b_bin(b, OP_sub, row, aten_size(b, start, DT_i64));
+	row = b_bin_scalar(b, OP_floordiv, row, (double)step);
+	return b_select(b, in, aten_take_dim(b, src, dim, row, "clamp"), x);
+}
+
+static Node build_slice_scatter(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
+	if (aten_rank(b, x) == 0)
+		return b_error(b, "slice_scatter of a tensor without dims");
+	Sym size = b_dim(b, x, (int)dim);
+	Sym start = aten_has(b, n, "start") ? bound(b, node_sym(b->g, n, "start"), size) : b_int(b, 0);
+	Sym end = aten_has(b, n, "end") ? bound(b, node_sym(b->g, n, "end"), size) : size;
+	return replace_part(b, x, arg(b, n, "src"), dim, start, end, aten_int(b, n, "step"));
+}
+OP(aten_slice_scatter) {
+	.schema = "aten.slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, "
+	          "SymInt? end=None, SymInt step=1) -> Tensor",
+	.build = build_slice_scatter,
+};
+
+static Node build_select_scatter(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	if (aten_rank(b, x) == 0)
+		return b_error(b, "select_scatter of a tensor without dims");
+	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
+	Sym index = node_sym(b->g, n, "index");
+	int64_t lo, hi;
+	sym_range(b_syms(b), index, &lo, &hi);
+	if (hi < 0)
+		index = sym_add(b_syms(b), index, b_dim(b, x, (int)dim));
+	Node src = b_unsqueeze(b, arg(b, n, "src"), (int)dim);
+	return replace_part(b, x, src, dim, index, sym_addi(b_syms(b), index, 1), 1);
+}
+OP(aten_select_scatter) {
+	.schema = "aten.select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
+	.build = build_select_scatter,
+};
+
+/* ---- splits ---- */
+
+enum { MAX_PARTS = 65536 };
+
+/* Parts of the given extents along dim. */
+static Node split_sizes(Build *b, Node x, uint32_t dim, const Sym *size, uint32_t n)
+{
+	Node *part = arena_calloc(b->g->ir->ctx->scratch, n, sizeof *part);
+	Sym at = b_int(b, 0);
+	for (uint32_t k = 0; k < n; k++) {
+		Sym end = sym_add(b_syms(b), at, size[k]);
+		part[k] = b_slice(b, x, (int)dim, at, end, b_int(b, 1));
+		at = end;
+	}
+	return b_tuple(b, part, n);
+}
+
+/* Equal parts of `size`, the last one smaller. */
+static Node split_every(Build *b, Node x, uint32_t dim, int64_t size)
+{
+	int64_t extent;
+	if (!x.i || !aten_const(b, b_dim(b, x, (int)dim), &extent))
+		return (Node){0};
+	int64_t n = size > 0 ? (extent + size - 1) / size : 1;
+	n = n < 1 ? 1 : n;
+	if (size < 0 || (size == 0 && extent) || n > MAX_PARTS)
+		return b_error(b, "split of an extent %lld into parts of %lld", (long long)extent,
+		               (long long)size);
+	Sym *part = arena_calloc(b->g->ir->ctx->scratch, (size_t)n, sizeof *part);
+	for (int64_t k = 0; k < n; k++)
+		part[k] = b_int(b, k + 1 < n ? size : extent - k * size);
+	return split_sizes(b, x, dim, part, (uint32_t)n);
+}
+
+/* A symbolic extent splits into as many parts as the file says the node has results. */
+static Node split_symbolic(Build *b, Node n, Node x, uint32_t dim, Sym size)
+{
+	const Type *t = node_type_id(b->g, n).i ? node_type(b->g, n) : NULL;
+	if (!t || t->dtype != DT_none || t->n == 0)
+		return b_error(b, "split of symbolic extent %s",
+		               sym_str(b_syms(b), b_dim(b, x, (int)dim)));
+	uint32_t count = t->n;
+	Sym *part = arena_calloc(b->g->ir->ctx->scratch, count, sizeof *part);
+	Sym rest = b_dim(b, x, (int)dim);
+	for (uint32_t k = 0; k + 1 < count; k++) {
+		part[k] = size;
+		rest = sym_sub(b_syms(b), rest, size);
+	}
+	part[count - 1] = rest;
+	aten_require_le(b, b_int(b, 0), rest, "number of parts of a split");
+	aten_require_le(b, rest, size, "number of parts of a split");
+	return split_sizes(b, x, dim, part, count);
+}
+
+static Node build_split(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	if (aten_rank(b, x) == 0)
+		return b_error(b, "split of a tensor without dims");
+	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
+	Sym size = node_sym(b->g, n, "split_size");
+	int64_t v;
+	if (sym_is_const(b_syms(b), b_dim(b, x, (int)dim), NULL) && sym_is_const(b_syms(b), size, &v))
+		return split_every(b, x, dim, v);
+	return split_symbolic(b, n, x, dim, size);
+}
+OP(aten_split_Tensor) {
+	.schema = "aten.split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
+	.build = build_split,
+};
+OP(aten_split_copy_Tensor) {
+	.schema = "aten.split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
+	.build = build_split,
+};
+OP(aten_unsafe_split_Tensor) {
+	.schema = "aten.unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> "
+	          "Tensor[]",
+	.build = build_split,
+};
+
+static Node build_split_with_sizes(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	uint32_t len;
+	const Sym *size = node_ints(b->g, n, "split_sizes", &len);
+	if (aten_rank(b, x) == 0)
+		return b_error(b, "split of a tensor without dims");
+	return split_sizes(b, x, b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x)), size, len);
+}
+OP(aten_split_with_sizes) {
+	.schema = "aten.split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> "
+	          "Tensor[]",
+	.build = build_split_with_sizes,
+};
+OP(aten_split_with_sizes_copy) {
+	.schema = "aten.split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> "
+	          "Tensor[]",
+	.build = build_split_with_sizes,
+};
+OP(aten_unsafe_split_with_sizes) {
+	.schema = "aten.unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> "
+	          "Tensor[]",
+	.build = build_split_with_sizes,
+};
+
+static Node build_split_sizes(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	uint32_t len;
+	const Sym *size = node_ints(b->g, n, "split_size", &len);
+	if (aten_rank(b, x) == 0)
+		return b_error(b, "split of a tensor without dims");
+	return split_sizes(b, x, b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x)), size, len);
+}
+OP(aten_split_sizes) {
+	.schema = "aten.split.sizes(Tensor self, SymInt[] split_size, int dim=0) -> Tensor[]",
+	.build = build_split_sizes,
+};
+
+static Node build_chunk(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	if (aten_rank(b, x) == 0)
+		return b_error(b, "chunk of a tensor without dims");
+	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
+	int64_t chunks = aten_int(b, n, "chunks"), extent;
+	Sym size = b_dim(b, x, (int)dim);
+	if (chunks < 1)
+		return b_error(b, "%lld chunks, expected at least 1", (long long)chunks);
+	if (!sym_is_const(b_syms(b), size, &extent))
+		return split_symbolic(b, n, x, dim, sym_ceildiv(b_syms(b), size, b_int(b, chunks)));
+	return split_every(b, x, dim, (extent + chunks - 1) / chunks);
+}
+OP(aten_chunk) {
+	.schema = "aten.chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
+	.build = build_chunk,
+};
+OP(aten_unsafe_chunk) {
+	.schema = "aten.unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
+	.build = build_chunk,
+};
+
+static Node build_tensor_split(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	int64_t sections = aten_int(b, n, "sections"), extent;
+	if (aten_rank(b, x) == 0)
+		return b_error(b, "tensor_split of a tensor without dims");
+	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
+	if (sections < 1 || sections > MAX_PARTS)
+		return b_error(b, "%lld sections", (long long)sections);
+	if (!aten_const(b, b_dim(b, x, (int)dim), &extent))
+		return (Node){0};
+	Sym *part = arena_calloc(b->g->ir->ctx->scratch, (size_t)sections, sizeof *part);
+	for (int64_t k = 0; k < sections; k++)
+		part[k] = b_int(b, extent / sections + (k < extent % sections));
+	return split_sizes(b, x, dim, part, (uint32_t)sections);
+}
+OP(aten_tensor_split_sections) {
+	.schema = "aten.tensor_split.sections(Tensor self, SymInt sections, int dim=0) -> "
+	          "Tensor[]",
+	.build = build_tensor_split,
+};
+
+static Node build_tensor_split_indices(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	uint32_t len;
+	const Sym *at = node_ints(b->g, n, "indices", &len);
+	if (aten_rank(b, x) == 0)
+		return b_error(b, "tensor_split of a tensor without dims");
+	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
+	Node *part = arena_calloc(b->g->ir->ctx->scratch, len + 1, sizeof *part);
+	Sym size = b_dim(b, x, (int)dim), from = b_int(b, 0);
+	for (uint32_t k = 0; k <= len; k++) {
+		Sym to = k < len ? bound(b, at[k], size) : size;
+		part[k] = b_slice(b, x, (int)dim, from, sym_max(b_syms(b), from, to), b_int(b, 1));
+		from = to;
+	}
+	return b_tuple(b, part, len + 1);
+}
+OP(aten_tensor_split_indices) {
+	.schema = "aten.tensor_split.indices(Tensor self, SymInt[] indices, int dim=0) -> "
+	          "Tensor[]",
+	.build = build_tensor_split_indices,
+};
+
+static Node build_unbind(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	int64_t extent;
+	if (aten_rank(b, x) == 0)
+		return b_error(b, "unbind of a tensor without dims");
+	int dim = (int)b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
+	if (!aten_const(b, b_dim(b, x, dim), &extent))
+		return (Node){0};
+	if (extent > MAX_PARTS)
+		return b_error(b, "unbind of an extent %lld", (long long)extent);
+	Node *part = arena_calloc(b->g->ir->ctx->scratch, (size_t)extent, sizeof *part);
+	for (int64_t k = 0; k < extent; k++)
+		part[k] = b_select_dim(b, x, dim, b_int(b, k));
+	return b_tuple(b, part, (uint32_t)extent);
+}
+OP(aten_unbind_int) {
+	.schema = "aten.unbind.int(Tensor self, int dim=0) -> Tensor[]",
+	.build = build_unbind,
+};
+OP(aten_unbind_copy_int) {
+	.schema = "aten.unbind_copy.int(Tensor self, int dim=0) -> Tensor[]",
+	.build = build_unbind,
+};
+
+/* ---- joins ---- */
+
+/* The operands of a Tensor[] in their common dtype; legacy empty [0] tensors of another rank left out. */
+static Node *joined(Build *b, Node n, uint32_t *count, bool skip_empty)
+{
+	uint32_t first, len = node_args(b->g, n, "tensors", &first), kept = 0, rank = 0;
+	Node *x = arena_calloc(b->g->ir->ctx->scratch, len, sizeof *x);
+	DType d = DT_none;
+	for (uint32_t k = 0; k < len; k++) {
+		Node y = node_in(b->g, n, first + k);
+		d = d == DT_none ? aten_dtype(b, y) : dtype_promote(d, aten_dtype(b, y));
+		rank = aten_rank(b, y) > rank ? aten_rank(b, y) : rank;
+	}
+	for (uint32_t k = 0; k < len; k++) {
+		Node y = node_in(b->g, n, first + k);
+		bool empty = aten_rank(b, y) == 1 && rank != 1 && sym_is(b_syms(b), b_dim(b, y, 0), 0);
+		if (!(skip_empty && empty))
+			x[kept++] = b_convert(b, y, d);
+	}
+	*count = kept;
+	if (kept == 0)
+		b_error(b, "an empty list of tensors");
+	return x;
+}
+
+static Node build_cat(Build *b, Node n)
+{
+	uint32_t count;
+	Node *x = joined(b, n, &count, true);
+	if (!count)
+		return (Node){0};
+	int dim = (int)b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x[0]));
+	return b_concat(b, x, count, dim);
+}
+OP(aten_cat) {
+	.schema = "aten.cat(Tensor[] tensors, int dim=0) -> Tensor",
+	.build = build_cat,
+};
+OP(aten_concat) {
+	.schema = "aten.concat(Tensor[] tensors, int dim=0) -> Tensor",
+	.build = build_cat,
+};
+OP(aten_concatenate) {
+	.schema = "aten.concatenate(Tensor[] tensors, int dim=0) -> Tensor",
+	.build = build_cat,
+};
+
+static Node build_stack(Build *b, Node n)
+{
+	uint32_t count;
+	Node *x = joined(b, n, &count, false);
+	if (!count)
+		return (Node){0};
+	return aten_stack(b, x, count, b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x[0]) + 1));
+}
+OP(aten_stack) {
+	.schema = "aten.stack(Tensor[] tensors, int dim=0) -> Tensor",
+	.build = build_stack,
+};
+
+static Node build_hstack(Build *b, Node n)
+{
+	uint32_t count;
+	Node *x = joined(b, n, &count, false);
+	for (uint32_t k = 0; k < count; k++)
+		if (aten_rank(b, x[k]) == 0)
+			x[k] = b_unsqueeze(b, x[k], 0);
+	return count ? b_concat(b, x, count, aten_rank(b, x[0]) > 1 ? 1 : 0) : (Node){0};
+}
+OP(aten_hstack) {
+	.schema = "aten.hstack(Tensor[] tensors) -> Tensor",
+	.build = build_hstack,
+};
+
+static Node build_vstack(Build *b, Node n)
+{
+	uint32_t count;
+	Node *x = joined(b, n, &count, false);
+	for (uint32_t k = 0; k < count; k++)
+		while (x[k].i && aten_rank(b, x[k]) < 2)
+			x[k] = b_unsqueeze(b, x[k], 0);
+	return count ? b_concat(b, x, count, 0) : (Node){0};
+}
+OP(aten_vstack) {
+	.schema = "aten.vstack(Tensor[] tensors) -> Tensor",
+	.build = build_vstack,
+};
+OP(aten_row_stack) {
+	.schema = "aten.row_stack(Tensor[] tensors) -> Tensor",
+	.build = build_vstack,
+};
+
+static Node build_column_stack(Build *b, Node n)
+{
+	uint32_t count;
+	Node *x = joined(b, n, &count, false);
+	for (uint32_t k = 0; k < count; k++)
+		while (x[k].i && aten_rank(b, x[k]) < 2)
+			x[k] = b_unsqueeze(b, x[k], -1);
+	return count ? b_concat(b, x, count, 1) : (Node){0};
+}
+OP(aten_column_stack) {
+	.schema = "aten.column_stack(Tensor[] tensors) -> Tensor",
+	.build = build_column_stack,
+};
+
+static Node build_dstack(Build *b, Node n)
+{
+	uint32_t count;
+	Node *x = joined(b, n, &count, false);
+	for (uint32_t k = 0; k < count; k++) {
+		while (x[k].i && aten_rank(b, x[k]) < 2)
+			x[k] = b_unsqueeze(b, x[k], 0);
+		if (aten_rank(b, x[k]) == 2)
+			x[k] = b_unsqueeze(b, x[k], 2);
+	}
+	return count ? b_concat(b, x, count, 2) : (Node){0};
+}
+OP(aten_dstack) {
+	.schema = "aten.dstack(Tensor[] tensors) -> Tensor",
+	.build = build_dstack,
+};
+
+static Node build_roll(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	SymTab *t = b_syms(b);
+	uint32_t nshift, ndim;
+	const Sym *shift = node_ints(b->g, n, "shifts", &nshift);
+	const Sym *dim = node_ints(b->g, n, "dims", &ndim);
+	Shape s = aten_shape(b, x);
+	if (!x.i || (ndim ? ndim != nshift : nshift != 1))
+		return b_error(b, "roll by %u shifts along %u dims", nshift, ndim);
+	if (s.rank == 0)
+		return x;
+	if (ndim == 0)
+		x = b_reshape(b, x, 1, (Sym[]){shape_numel(b, &s)});
+	for (uint32_t k = 0; k < nshift; k++) {
+		int64_t d = 0;
+		if (ndim && !aten_const(b, dim[k], &d))
+			return (Node){0};
+		int at = (int)b_wrap_dim(b, d, aten_rank(b, x));
+		Sym size = b_dim(b, x, at);
+		if (sym_is(t, size, 0))
+			continue;
+		Sym cut = sym_sub(t, size, sym_mod(t, shift[k], size));
+		Node low = b_slice(b, x, at, cut, size, b_int(b, 1));
+		Node high = b_slice(b, x, at, b_int(b, 0), cut, b_int(b, 1));
+		x = b_concat(b, (Node[]){low, high}, 2, at);
+	}
+	return ndim ? x : aten_reshape(b, x, &s);
+}
+OP(aten_roll) {
+	.schema = "aten.roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
+	.build = build_roll,
+};
+
+/* ---- padding ---- */
+
+/* pad lists (low, high) per dim from the last one backwards. */
+static bool pad_lists(Build *b, Node n, Node x, Sym *low, Sym *high, uint32_t *ndim)
+{
+	uint32_t len, rank = aten_rank(b, x);
+	const char *name = op_arg_index(node_op(b->g, n), "pad") >= 0 ? "pad" : "padding";
+	const Sym *pad = node_ints(b->g, n, name, &len);
+	if (!x.i || len % 2 || len / 2 > rank) {
+		b_error(b, "%u pads for an operand of rank %u", len, rank);
+		return false;
+	}
+	for (uint32_t k = 0; k < rank; k++)
+		low[k] = high[k] = b_int(b, 0);
+	for (uint32_t k = 0; k < len / 2; k++) {
+		low[rank - 1 - k] = pad[2 * k];
+		high[rank - 1 - k] = pad[2 * k + 1];
+	}
+	*ndim = len / 2;
+	return true;
+}
+
+static Node pad_constant(Build *b, Node n, Node x, Node value)
+{
+	Sym low[MAX_RANK], high[MAX_RANK];
+	uint32_t ndim;
+	if (!pad_lists(b, n, x, low, high, &ndim))
+		return (Node){0};
+	return b_pad(b, x, low, high, value);
+}
+
+/* Padding by other elements of the same dim: gather with an index vector. */
+static Node pad_gather(Build *b, Node n, Node x, const char *mode)
+{
+	SymTab *t = b_syms(b);
+	Sym low[MAX_RANK], high[MAX_RANK];
+	uint32_t ndim, rank = aten_rank(b, x);
+	if (!pad_lists(b, n, x, low, high, &ndim))
+		return (Node){0};
+	for (uint32_t d = rank - ndim; d < rank; d++) {
+		if (sym_is(t, low[d], 0) && sym_is(t, high[d], 0))
+			continue;
+		Sym size = b_dim(b, x, (int)d);
+		Node i = b_iota(b, DT_i64, sym_add(t, size, sym_add(t, low[d], high[d])));
+		i = b_bin(b, OP_sub, i, aten_size(b, low[d], DT_i64));
+		Node last = aten_size(b, sym_addi(t, size, -1), DT_i64);
+		if (mode[0] == 'c') { /* circular */
+			i = b_bin(b, OP_remainder, i, aten_size(b, size, DT_i64));
+		} else if (mode[2] == 'f') { /* reflect */
+			i = b_un(b, OP_abs, i);
+			Node back = b_un(b, OP_abs, b_bin(b, OP_sub, last, i));
+			i = b_bin(b, OP_sub, last, back);
+		}
+		x = aten_take_dim(b, x, d, i, "clamp");
+	}
+	return x;
+}
+
+static Node build_pad(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	if (aten_is(b, n, "mode", "constant")) {
+		double v = aten_has(b, n, "value") ? node_float(b->g, n, "value") : 0;
+		return pad_constant(b, n, x, aten_like(b, x, v));
+	}
+	const char *mode = node_str(b->g, n, "mode");
+	static const char *const known[] = {"reflect", "replicate", "circular"};
+	for (uint32_t k = 0; k < 3; k++)
+		if (aten_is(b, n, "mode", known[k]))
+			return pad_gather(b, n, x, known[k]);
+	return b_error(b, "unknown padding mode %s", mode);
+}
+OP(aten_pad) {
+	.schema = "aten.pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) "
+	          "-> Tensor",
+	.build = build_pad,
+};
+
+static Node build_constant_pad(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	return pad_constant(b, n, x, aten_scalar_as(b, node_attr(b->g, n, "value"), aten_dtype(b, x)));
+}
+OP(aten_constant_pad_nd) {
+	.schema = "aten.constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
+	.build = build_constant_pad,
+};
+
+static Node build_reflection_pad(Build *b, Node n)
+{
+	return pad_gather(b, n, arg(b, n, "self"), "reflect");
+}
+static Node build_replication_pad(Build *b, Node n)
+{
+	return pad_gather(b, n, arg(b, n, "self"), "replicate");
+}
+OP(aten_reflection_pad1d) {
+	.schema = "aten.reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
+	.build = build_reflection_pad,
+};
+OP(aten_reflection_pad2d) {
+	.schema = "aten.reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
+	.build = build_reflection_pad,
+};
+OP(aten_reflection_pad3d) {
+	.schema = "aten.reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
+	.build = build_reflection_pad,
+};
+OP(aten_replication_pad1d) {
+	.schema = "aten.replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
+	.build = build_replication_pad,
+};
+OP(aten_replication_pad2d) {
+	.schema = "aten.replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
+	.build = build_replication_pad,
+};
+OP(aten_replication_pad3d) {
+	.schema = "aten.replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
+	.build = build_replication_pad,
+};

@@ -1,0 +1,320 @@
+/* ATen losses. */
+#include "ir/ops/aten_priv.h"
+
+static Node build_mse_loss(Build *b, Node n)
+{
+	Node d = b_bin(b, OP_sub, arg(b, n, "self"), arg(b, n, "target"));
+	return aten_reduce_loss(b, n, b_bin(b, OP_mul, d, d));
+}
+OP(aten_mse_loss) {
+	.schema = "aten.mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+	.build = build_mse_loss,
+};
+
+static Node build_l1_loss(Build *b, Node n)
+{
+	Node d = b_bin(b, OP_sub, arg(b, n, "self"), arg(b, n, "target"));
+	return aten_reduce_loss(b, n, b_un(b, OP_abs, d));
+}
+OP(aten_l1_loss) {
+	.schema = "aten.l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+	.build = build_l1_loss,
+};
+
+static Node build_smooth_l1_loss(Build *b, Node n)
+{
+	Node d = b_un(b, OP_abs, b_bin(b, OP_sub, arg(b, n, "self"), arg(b, n, "target")));
+	double beta = node_float(b->g, n, "beta");
+	if (beta == 0)
+		return aten_reduce_loss(b, n, d);
+	Node square = b_bin_scalar(b, OP_mul, b_bin(b, OP_mul, d, d), 0.5 / beta);
+	Node line = b_bin_scalar(b, OP_sub, d, 0.5 * beta);
+	Node near = b_bin_scalar(b, OP_lt, d, beta);
+	return aten_reduce_loss(b, n, b_select(b, near, square, line));
+}
+OP(aten_smooth_l1_loss) {
+	.schema = "aten.smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float "
+	          "beta=1.0) -> Tensor",
+	.build = build_smooth_l1_loss,
+};
+
+static Node build_huber_loss(Build *b, Node n)
+{
+	Node d = b_un(b, OP_abs, b_bin(b, OP_sub, arg(b, n, "self"), arg(b, n, "target")));
+	double delta = node_float(b->g, n, "delta");
+	Node square = b_bin_scalar(b, OP_mul, b_bin(b, OP_mul, d, d), 0.5);
+	Node line = b_bin_scalar(b, OP_mul, b_bin_scalar(b, OP_sub, d, 0.5 * delta), delta);
+	Node near = b_bin_scalar(b, OP_le, d, delta);
+	return aten_reduce_loss(b, n, b_select(b, near, square, line));
+}
+OP(aten_huber_loss) {
+	.schema = "aten.huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) "
+	          "-> Tensor",
+	.build = build_huber_loss,
+};
+
+static Node weighted(Build *b, Node n, Node loss)
+{
+	Node w = arg(b, n, "weight");
+	return aten_reduce_loss(b, n, w.i ? b_bin(b, OP_mul, loss, w) : loss);
+}
+
+/* ATen bounds the logarithms below by -100. */
+static Node build_bce(Build *b, Node n)
+{
+	Node x = arg(b, n, "self"), y = arg(b, n, "target");
+	Node lx = b_bin_scalar(b, OP_maximum, b_un(b, OP_log, x), -100);
+	Node l1 = b_un(b, OP_log1p, b_un(b, OP_neg, x));
+	l1 = b_bin_scalar(b, OP_maximum, l1, -100);
+	Node rest = b_bin_scalar(b, OP_sub, y, 1);
+	rest = b_bin(b, OP_mul, rest, l1);
+	return weighted(b, n, b_bin(b, OP_sub, rest, b_bin(b, OP_mul, y, lx)));
+}
+OP(aten_binary_cross_entropy) {
+	.schema = "aten.binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, "
+	          "int reduction=1) -> Tensor",
+	.build = build_bce,
+};
+
+/* (1 - y) x + (1 + (pos - 1) y) (log1p(exp(-|x|)) + max(-x, 0)) */
+static Node build_bce_logits(Build *b, Node n)
+{
+	Node x = arg(b, n, "self"), y = arg(b, n, "target"), pos = arg(b, n, "pos_weight");
+	Node tail = b_un(b, OP_log1p, b_un(b, OP_exp, b_un(b, OP_neg, b_un(b, OP_abs, x))));
+	Node neg = b_bin_scalar(b, OP_maximum, b_un(b, OP_neg, x), 0);
+	tail = b_bin(b, OP_add, tail, neg);
+	if (pos.i) {
+		Node more = b_bin(b, OP_mul, b_bin_scalar(b, OP_sub, pos, 1), y);
+		tail = b_bin(b, OP_mul, b_bin_scalar(b, OP_add, more, 1), tail);
+	}
+	Node rest = b_bin(b, OP_sub, aten_like(b, y, 1), y);
+	return weighted(b, n, b_bin(b, OP_add, b_bin(b, OP_mul, rest, x), tail));
+}
+OP(aten_binary_cross_entropy_with_logits) {
+	.schema = "aten.binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? "
+	          "weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor",
+	.build = build_bce_logits,
+};
+
+static Node build_kl_div(Build *b, Node n)
+{
+	Node x = arg(b, n, "self"), y = arg(b, n, "target"), l;
+	if (node_bool(b->g, n, "log_target")) {
+		l = b_bin(b, OP_mul, b_un(b, OP_exp, y), b_bin(b, OP_sub, y, x));
+	} else {
+		Node zero = b_bin_scalar(b, OP_eq, y, 0);
+		Node ylogy = b_bin(b, OP_mul, y, b_un(b, OP_log, y));
+		ylogy = b_select(b, zero, aten_like(b, y, 0), ylogy);
+		l = b_bin(b, OP_sub, ylogy, b_bin(b, OP_mul, y, x));
+	}
+	return aten_reduce_loss(b, n, l);
+}
+OP(aten_kl_div) {
+	.schema = "aten.kl_div(Tensor self, Tensor target, int reduction=1, *, bool "
+	          "log_target=False) -> Tensor",
+	.build = build_kl_div,
+};
+
+static Node build_soft_margin_loss(Build *b, Node n)
+{
+	Node p = b_bin(b, OP_mul, arg(b, n, "self"), arg(b, n, "target"));
+	return aten_reduce_loss(b, n, b_un(b, OP_log1p, b_un(b, OP_exp, b_un(b, OP_neg, p))));
+}
+OP(aten_soft_margin_loss) {
+	.schema = "aten.soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+	.build = build_soft_margin_loss,
+};
+
+static Node build_hinge_embedding_loss(Build *b, Node n)
+{
+	Node x = arg(b, n, "self"), y = arg(b, n, "target");
+	Node gap = b_bin(b, OP_sub, aten_like(b, x, node_float(b->g, n, "margin")), x);
+	gap = b_bin_scalar(b, OP_maximum, gap, 0);
+	Node zero = aten_like(b, x, 0);
+	Node is_plus = b_bin_scalar(b, OP_eq, y, 1), is_minus = b_bin_scalar(b, OP_eq, y, -1);
+	/* ATen adds the margin branch where the target is not 1, and x where it is not -1. */
+	Node low = b_select(b, is_plus, zero, gap);
+	Node high = b_select(b, is_minus, zero, x);
+	return aten_reduce_loss(b, n, b_bin(b, OP_add, low, high));
+}
+OP(aten_hinge_embedding_loss) {
+	.schema = "aten.hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int "
+	          "reduction=1) -> Tensor",
+	.build = build_hinge_embedding_loss,
+};
+
+static Node build_margin_ranking_loss(Build *b, Node n)
+{
+	Node d = b_bin(b, OP_sub, arg(b, n, "input1"), arg(b, n, "input2"));
+	Node y = b_un(b, OP_neg, arg(b, n, "target"));
+	Node l = b_bin_scalar(b, OP_add, b_bin(b, OP_mul, y, d), node_float(b->g, n, "margin"));
+	return aten_reduce_loss(b, n, b_bin_scalar(b, OP_maximum, l, 0));
+}
+OP(aten_margin_ranking_loss) {
+	.schema = "aten.margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float "
+	          "margin=0.0, int reduction=1) -> Tensor",
+	.build = build_margin_ranking_loss,
+};
+
+static Node build_poisson_nll(Build *b, Node n)
+{
+	Node x = arg(b, n, "input"), y = arg(b, n, "target"), l;
+	double eps = node_float(b->g, n, "eps");
+	if (node_bool(b->g, n, "log_input")) {
+		Node e = b_un(b, OP_exp, x);
+		l = b_bin(b, OP_sub, e, b_bin(b, OP_mul, y, x));
+	} else {
+		Node log = b_un(b, OP_log, b_bin_scalar(b, OP_add, x, eps));
+		l = b_bin(b, OP_sub, x, b_bin(b, OP_mul, y, log));
+	}
+	if (node_bool(b->g, n, "full")) {
+		/* Stirling's approximation of log(y!) for y > 1 */
+		Node s = b_bin(b, OP_sub, b_bin(b, OP_mul, y, b_un(b, OP_log, y)), y);
+		Node half = b_un(b, OP_log, b_bin_scalar(b, OP_mul, y, 6.283185307179586));
+		s = b_bin(b, OP_add, s, b_bin_scalar(b, OP_mul, half, 0.5));
+		Node big = b_bin_scalar(b, OP_gt, y, 1);
+		l = b_bin(b, OP_add, l, b_select(b, big, s, aten_like(b, s, 0)));
+	}
+	return aten_reduce_loss(b, n, l);
+}
+OP(aten_poisson_nll_loss) {
+	.schema = "aten.poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, "
+	          "float eps, int reduction) -> Tensor",
+	.build = build_poisson_nll,
+};
+
+/* ---- classification ---- */
+
+/* Per element: -w[t] * logp[t], 0 where t is ignored; *weight is w[t] or 0. The class dim of logp is
+ * `dim`; the target has logp's shape without it. */
+static Node nll(Build *b, Node n, Node logp, Node target, uint32_t dim, Node *weight)
+{
+	Node w = arg(b, n, "weight");
+	if (aten_rank(b, target) + 1 != aten_rank(b, logp))
+		return b_error(b, "class indices of rank %u for scores of rank %u",
+		               aten_rank(b, target), aten_rank(b, logp));
+	target = b_convert(b, target, DT_i64);
+	Node keep = b_bin(b, OP_ne, target, aten_size(b, node_sym(b->g, n, "ignore_index"), DT_i64));
+	Node safe = b_select(b, keep, target, aten_like(b, target, 0));
+	Node picked = aten_gather_dim(b, logp, dim, b_unsqueeze(b, safe, (int)dim));
+	Node l = b_un(b, OP_neg, b_squeeze(b, picked, (int)dim));
+	*weight = w.i ? aten_take_dim(b, w, 0, safe, "check") : aten_like(b, l, 1);
+	*weight = b_select(b, keep, *weight, aten_like(b, *weight, 0));
+	if (w.i)
+		l = b_bin(b, OP_mul, l, *weight);
+	return b_select(b, keep, l, aten_like(b, l, 0));
+}
+
+static Node sum_all(Build *b, Node x)
+{
+	return aten_sum(b, x, (1u << aten_rank(b, x)) - 1, false);
+}
+
+/* reduction 1 is the weighted mean. */
+static Node reduce_nll(Build *b, Node n, Node l, Node weight, Node *total)
+{
+	int64_t how = aten_int(b, n, "reduction");
+	*total = sum_all(b, weight);
+	if (how == 0)
+		return l;
+	Node sum = sum_all(b, l);
+	return how == 1 ? b_bin(b, OP_div, sum, *total) : sum;
+}
+
+static uint32_t class_dim(const Build *b, Node x)
+{
+	return aten_rank(b, x) > 1 ? 1 : 0;
+}
+
+static Node nll_loss(Build *b, Node n, bool pair)
+{
+	Node x = arg(b, n, "self"), weight, total;
+	if (aten_rank(b, x) == 0)
+		return b_error(b, "nll_loss of a tensor without dims");
+	Node l = nll(b, n, x, arg(b, n, "target"), class_dim(b, x), &weight);
+	Node y = l.i ? reduce_nll(b, n, l, weight, &total) : l;
+	return y.i && pair ? b_tuple(b, (Node[]){y, total}, 2) : y;
+}
+static Node build_nll_loss(Build *b, Node n) { return nll_loss(b, n, false); }
+static Node build_nll_loss_forward(Build *b, Node n) { return nll_loss(b, n, true); }
+OP(aten_nll_loss) {
+	.schema = "aten.nll_loss(Tensor self, Tensor target, Tensor? weight=None, int "
+	          "reduction=1, SymInt ignore_index=-100) -> Tensor",
+	.build = build_nll_loss,
+};
+OP(aten_nll_loss_nd) {
+	.schema = "aten.nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int "
+	          "reduction=1, SymInt ignore_index=-100) -> Tensor",
+	.build = build_nll_loss,
+};
+OP(aten_nll_loss2d) {
+	.schema = "aten.nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int "
+	          "reduction=1, SymInt ignore_index=-100) -> Tensor",
+	.build = build_nll_loss,
+};
+OP(aten_nll_loss_forward) {
+	.schema = "aten.nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int "
+	          "reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
+	.build = build_nll_loss_forward,
+};
+OP(aten_nll_loss2d_forward) {
+	.schema = "aten.nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int "
+	          "reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
+	.build = build_nll_loss_forward,
+};
+
+/* Targets are probabilities of x's shape. */
+static Node soft_cross_entropy(Build *b, Node n, Node logp, Node target, uint32_t dim, double smooth)
+{
+	Node w = arg(b, n, "weight");
+	Sym classes = b_dim(b, logp, (int)dim);
+	if (smooth > 0) {
+		Node each = aten_size(b, classes, aten_dtype(b, target));
+		Node add = b_bin(b, OP_div, aten_like(b, target, smooth), each);
+		target = b_bin_scalar(b, OP_mul, target, 1 - smooth);
+		target = b_bin(b, OP_add, target, add);
+	}
+	Node l = b_bin(b, OP_mul, logp, target);
+	if (w.i)
+		l = b_bin(b, OP_mul, l, aten_per_dim(b, w, l, dim));
+	l = b_un(b, OP_neg, aten_sum(b, l, 1u << dim, false));
+	if (aten_int(b, n, "reduction") != 1)
+		return aten_reduce_loss(b, n, l);
+	Node sum = sum_all(b, l);
+	Sym count = aten_count(b, l, (1u << aten_rank(b, l)) - 1);
+	return b_bin(b, OP_div, sum, aten_size(b, count, aten_dtype(b, sum)));
+}
+
+static Node build_cross_entropy(Build *b, Node n)
+{
+	Node x = arg(b, n, "self"), target = arg(b, n, "target"), w = arg(b, n, "weight");
+	Node weight, total;
+	double smooth = node_float(b->g, n, "label_smoothing");
+	if (aten_rank(b, x) == 0 || !target.i)
+		return b_error(b, "cross_entropy_loss of a tensor without dims");
+	uint32_t dim = class_dim(b, x);
+	Node logp = aten_log_softmax(b, x, dim);
+	if (dtype_is_float(aten_dtype(b, target)))
+		return soft_cross_entropy(b, n, logp, target, dim, smooth);
+	Node l = nll(b, n, logp, target, dim, &weight);
+	if (!l.i)
+		return l;
+	Node y = reduce_nll(b, n, l, weight, &total);
+	if (smooth == 0)
+		return y;
+	/* (1 - e) nll + e / classes * sum over classes of -w[c] logp[c], ignored elements left out */
+	Node all = w.i ? b_bin(b, OP_mul, logp, aten_per_dim(b, w, logp, dim)) : logp;
+	all = b_un(b, OP_neg, aten_sum(b, all, 1u << dim, false));
+	Node keep = b_bin(b, OP_ne, b_convert(b, target, DT_i64),
+	                  aten_size(b, node_sym(b->g, n, "ignore_index"), DT_i64));
+	all = b_select(b, keep, all, aten_like(b, all, 0));
+	all = reduce_nll(b, n, all, weight, &total);
+	Node classes = aten_size(b, b_dim(b, logp, (int)dim), aten_dtype(b, all));
+	all = b_bin(b, OP_div, b_bin_scalar(b, OP_mul, all, smooth), classes);
+	return b_bin(b, OP_add, b_bin_scalar(b, OP_mul, y, 1 - smooth), all);
+}
+OP(aten_cross_entropy_loss) {
+	.schema = "aten.cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int "
+	          "reduction=1, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor",
+	.build = build_cross_entropy,
+};

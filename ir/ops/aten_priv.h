@@ -1,0 +1,109 @@
+/* Private to ir/ops/aten_*.c: reading arguments of a composite and building what many of them share.
+ * Everything accepts a missing node (after an error) and passes it on. */
+#ifndef WEFT_IR_OPS_ATEN_PRIV_H
+#define WEFT_IR_OPS_ATEN_PRIV_H
+
+#include "ir/op.h"
+
+typedef struct {
+	uint32_t rank;
+	Sym dim[MAX_RANK];
+} Shape;
+
+/* ---- arguments ---- */
+
+static inline Node arg(const Build *b, Node n, const char *name)
+{
+	return node_arg(b->g, n, name);
+}
+/* The k-th element of a Tensor[] argument; *n receives the count when k is 0 and n is given. */
+uint32_t aten_list(const Build *, Node n, const char *name, Node *out, uint32_t max);
+bool aten_has(const Build *, Node n, const char *name); /* an attribute that is not None */
+/* A constant integer; b_error and 0 when it is symbolic. */
+int64_t aten_int(Build *, Node n, const char *name);
+int64_t aten_int_or(Build *, Node n, const char *name, int64_t otherwise);
+/* The list repeated or cut to `want` elements (a lone int stands for all); an absent or empty list
+ * gives `fill`. */
+bool aten_ints(Build *, Node n, const char *name, uint32_t want, int64_t fill, int64_t *out);
+DType aten_dtype_or(const Build *, Node n, const char *name, DType otherwise);
+/* Dims as a bit set; None or an empty list: all of them. */
+uint32_t aten_dims(Build *, Node n, const char *name, uint32_t rank);
+bool aten_is(const Build *, Node n, const char *name, const char *text); /* a string argument */
+
+/* ---- shapes and dtypes ---- */
+
+Shape aten_shape(const Build *, Node);
+DType aten_dtype(const Build *, Node); /* DT_none of a missing node */
+uint32_t aten_rank(const Build *, Node);
+Shape shape_of(uint32_t rank, const Sym *dim);
+Shape shape_remove(Shape, uint32_t dim);
+Shape shape_insert(Shape, uint32_t dim, Sym);
+Sym shape_numel(const Build *, const Shape *);
+bool aten_same_shape(const Build *, Node, Node); /* provably */
+/* The common shape; false after b_error. */
+bool aten_broadcast_shape(Build *, const Shape *, const Shape *, Shape *out);
+/* floats unchanged, bool and ints to f32 (ATen's default dtype) */
+DType dtype_to_float(DType);
+/* The symbol's value is constant: else b_error. */
+bool aten_const(Build *, Sym, int64_t *out);
+/* Entry guard a <= b unless proven. */
+void aten_require_le(Build *, Sym a, Sym b, const char *why);
+
+/* ---- nodes ---- */
+
+/* A Python scalar beside tensor x: 0-d, in x's dtype unless its category is higher. */
+Node aten_scalar(Build *, Node x, const Attr *);
+/* The same of a named argument. */
+Node aten_scalar_arg(Build *, Node n, const char *name, Node x);
+Node aten_scalar_as(Build *, const Attr *, DType); /* 0-d of that dtype */
+Node aten_size(Build *, Sym, DType);               /* 0-d */
+Node aten_like(Build *, Node x, double v);         /* 0-d splat of x's dtype */
+bool aten_scalar_is(const Build *, Node n, const char *name, double v);
+Node aten_truth(Build *, Node x); /* bool: x != 0 */
+Node aten_wide(Build *, Node x);  /* f16, bf16, f8 to f32 */
+Node aten_to_float(Build *, Node x); /* bool and ints to f32 */
+Node aten_expand_shape(Build *, Node x, const Shape *); /* aligned at the right */
+Node aten_reshape(Build *, Node x, const Shape *);
+Node aten_per_dim(Build *, Node v, Node like, uint32_t dim); /* v[C] along one dim of `like` */
+Node aten_squeeze_mask(Build *, Node x, uint32_t dims);      /* remove these dims of extent 1 */
+Node aten_flatten(Build *, Node x, uint32_t first, uint32_t last);
+Node aten_move_dim(Build *, Node x, uint32_t from, uint32_t to);
+Node aten_stack(Build *, const Node *x, uint32_t n, uint32_t dim);
+/* Negative bounds count from the end; INT64_MAX is the end. */
+Node aten_slice(Build *, Node x, uint32_t dim, int64_t start, int64_t end);
+/* Iota along one dim of a shape, broadcast to it. */
+Node aten_iota_dim(Build *, const Shape *, uint32_t dim, DType);
+/* mul by a Python scalar unless it is 1 */
+Node aten_scaled(Build *, Node x, Node n, const char *name);
+
+Node aten_add(Build *, Node, Node);
+Node aten_mul(Build *, Node, Node); /* and of bools */
+
+/* x[..., index[...], ...] along one dim: index [I...] of i64; result has I in the place of dim. */
+Node aten_take_dim(Build *, Node x, uint32_t dim, Node index, const char *mode);
+Node b_gather(Build *, Node x, Node index, uint32_t batch, const uint32_t *axes, uint32_t naxes,
+              const char *mode);
+Node b_scatter(Build *, Node x, Node index, Node update, uint32_t batch, const uint32_t *axes,
+               uint32_t naxes, const char *combine);
+/* aten.gather: index has x's rank, elements along dim. */
+Node aten_gather_dim(Build *, Node x, uint32_t dim, Node index);
+Node b_window(Build *, Node x, uint32_t dim, int64_t size, int64_t stride, int64_t dilation,
+              int64_t low, Sym count);
+Node b_arg_reduce(Build *, bool max, Node x, uint32_t dim);
+Node b_cumulative(Build *, const char *kind, Node x, uint32_t dim, bool reverse);
+Node b_sort(Build *, Node x, uint32_t dim, bool descending, bool stable); /* tuple */
+
+/* ---- reductions and what is built on them ---- */
+
+Node aten_sum(Build *, Node x, uint32_t dims, bool keep);
+Node aten_reduce(Build *, ReduceKind, Node x, uint32_t dims, bool keep);
+Node aten_mean(Build *, Node x, uint32_t dims, bool keep); /* floats; accumulates wide */
+Sym aten_count(const Build *, Node x, uint32_t dims);
+/* Variance over dims; *mean (may be NULL) is kept-dims. Result keeps dims. x is wide. */
+Node aten_var(Build *, Node x, uint32_t dims, double correction, Node *mean);
+Node aten_softmax(Build *, Node x, uint32_t dim);
+Node aten_log_softmax(Build *, Node x, uint32_t dim);
+Node aten_reduce_loss(Build *, Node n, Node x); /* reduction: 0 none, 1 mean, 2 sum */
+Node aten_linear(Build *, Node x, Node w, Node bias);
+
+#endif

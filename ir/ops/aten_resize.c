@@ -1,0 +1,356 @@
+/* ATen interpolation: separable, each axis by gathered taps with weights computed in f64. */
+#include "ir/ops/aten_priv.h"
+
+enum { MAX_SPACE = 3 };
+
+typedef struct {
+	uint32_t dim;
+	Sym in, out;
+	double scale; /* given by the caller, 0: in / out */
+	bool align_corners;
+} Axis;
+
+/* Input distance between two outputs, 0-d f64. */
+static Node step(Build *b, const Axis *a)
+{
+	SymTab *t = b_syms(b);
+	Sym in = a->in, out = a->out;
+	if (a->align_corners) {
+		in = sym_addi(t, in, -1);
+		out = sym_max(t, b_int(b, 1), sym_addi(t, out, -1));
+	} else if (a->scale > 0) {
+		return b_scalar(b, DT_f64, 1 / a->scale);
+	}
+	Node num = aten_size(b, in, DT_f64);
+	return b_bin(b, OP_div, num, aten_size(b, out, DT_f64));
+}
+
+/* Where in the input (f64, [out]) each output lies. */
+static Node source(Build *b, const Axis *a, bool clamp)
+{
+	Node o = b_iota(b, DT_f64, a->out), by = step(b, a);
+	if (a->align_corners)
+		return b_bin(b, OP_mul, o, by);
+	Node x = b_bin(b, OP_mul, b_bin_scalar(b, OP_add, o, 0.5), by);
+	x = b_bin_scalar(b, OP_sub, x, 0.5);
+	return clamp ? b_bin_scalar(b, OP_maximum, x, 0) : x;
+}
+
+static Node last_index(Build *b, const Axis *a)
+{
+	return aten_size(b, sym_addi(b_syms(b), a->in, -1), DT_i64);
+}
+
+/* x read along the axis at index [out]. */
+static Node tap(Build *b, Node x, const Axis *a, Node index)
+{
+	return aten_take_dim(b, x, a->dim, index, "clamp");
+}
+
+static Node nearest(Build *b, Node x, const Axis *a, bool exact)
+{
+	if (sym_eq(b_syms(b), a->in, a->out) == YES && a->scale == 0)
+		return x;
+	Node o = b_iota(b, DT_f64, a->out);
+	if (exact)
+		o = b_bin_scalar(b, OP_add, o, 0.5);
+	Node at = b_un(b, OP_floor, b_bin(b, OP_mul, o, step(b, a)));
+	return tap(b, x, a, b_bin(b, OP_minimum, b_convert(b, at, DT_i64), last_index(b, a)));
+}
+
+/* x0 + w * (x1 - x0) would round twice near x1: both taps are weighted, as ATen. */
+static Node linear(Build *b, Node x, const Axis *a)
+{
+	if (sym_eq(b_syms(b), a->in, a->out) == YES && a->scale == 0)
+		return x;
+	DType d = aten_dtype(b, x);
+	Node src = source(b, a, true);
+	Node low = b_un(b, OP_floor, src);
+	Node frac = b_bin(b, OP_sub, src, low), last = last_index(b, a);
+	Node i0 = b_bin(b, OP_minimum, b_convert(b, low, DT_i64), last);
+	Node i1 = b_bin(b, OP_minimum, b_bin_scalar(b, OP_add, i0, 1), last);
+	Node rest = b_bin(b, OP_sub, b_scalar(b, DT_f64, 1), frac);
+	Node y0 = tap(b, x, a, i0), y1 = tap(b, x, a, i1);
+	if (!y0.i || !y1.i)
+		return (Node){0};
+	rest = aten_per_dim(b, b_convert(b, rest, d), y0, a->dim);
+	y0 = b_bin(b, OP_mul, y0, rest);
+	frac = aten_per_dim(b, b_convert(b, frac, d), y1, a->dim);
+	return b_bin(b, OP_add, y0, b_bin(b, OP_mul, y1, frac));
+}
+
+/* Keys' cubic with A = -0.75: |t| <= 1, and 1 < |t| < 2. */
+static Node cubic_near(Build *b, Node t)
+{
+	Node p = b_bin_scalar(b, OP_sub, b_bin_scalar(b, OP_mul, t, 1.25), 2.25);
+	p = b_bin(b, OP_mul, b_bin(b, OP_mul, p, t), t);
+	return b_bin_scalar(b, OP_add, p, 1);
+}
+
+static Node cubic_far(Build *b, Node t)
+{
+	Node p = b_bin_scalar(b, OP_add, b_bin_scalar(b, OP_mul, t, -0.75), 3.75);
+	p = b_bin_scalar(b, OP_sub, b_bin(b, OP_mul, p, t), 6);
+	return b_bin_scalar(b, OP_add, b_bin(b, OP_mul, p, t), 3);
+}
+
+static Node cubic(Build *b, Node x, const Axis *a)
+{
+	DType d = aten_dtype(b, x);
+	Node src = source(b, a, false), low = b_un(b, OP_floor, src), y = {0};
+	Node t = b_bin(b, OP_sub, src, low), base = b_convert(b, low, DT_i64), last = last_index(b, a);
+	for (int k = -1; k <= 2; k++) {
+		/* distance of tap k: t + 1, t, 1 - t, 2 - t */
+		Node dist = k <= 0 ? b_bin_scalar(b, OP_add, t, -k) :
+		                     b_bin(b, OP_sub, b_scalar(b, DT_f64, k), t);
+		Node w = k == 0 || k == 1 ? cubic_near(b, dist) : cubic_far(b, dist);
+		Node i = b_bin_scalar(b, OP_maximum, b_bin_scalar(b, OP_add, base, k), 0);
+		Node v = tap(b, x, a, b_bin(b, OP_minimum, i, last));
+		if (!v.i)
+			return v;
+		v = b_bin(b, OP_mul, v, aten_per_dim(b, b_convert(b, w, d), v, a->dim));
+		y = y.i ? b_bin(b, OP_add, y, v) : v;
+	}
+	return y;
+}
+
+typedef enum { BY_NEAREST, BY_NEAREST_EXACT, BY_LINEAR, BY_CUBIC } Method;
+
+static double scale_of(const Build *b, Node n, uint32_t k, uint32_t ns)
+{
+	static const char *const name[] = {"scales_d", "scales_h", "scales_w"};
+	Op op = node_op(b->g, n);
+	if (op_arg_index(op, "scale_factors") >= 0) {
+		const Attr *a = node_attr(b->g, n, "scale_factors");
+		return a->kind == ATTR_floats && k < a->n ? a->floats[k] : 0;
+	}
+	if (op_arg_index(op, "scales") >= 0)
+		return aten_has(b, n, "scales") ? node_float(b->g, n, "scales") : 0;
+	const char *s = name[MAX_SPACE - ns + k];
+	return aten_has(b, n, s) ? node_float(b->g, n, s) : 0;
+}
+
+/* The output extent of axis k: given, or floor(in * scale). */
+static Sym extent(Build *b, Node n, uint32_t k, Sym in, double scale)
+{
+	uint32_t len = 0;
+	const Sym *size = aten_has(b, n, "output_size") ? node_ints(b->g, n, "output_size", &len) : NULL;
+	if (k < len)
+		return size[k];
+	int64_t v;
+	if (scale == (double)(int64_t)scale)
+		return sym_muli(b_syms(b), in, (int64_t)scale);
+	if (!aten_const(b, in, &v))
+		return in;
+	return b_int(b, (int64_t)((double)v * scale));
+}
+
+static Node resize(Build *b, Node n, Method how, uint32_t ns)
+{
+	Node x = arg(b, n, op_arg_index(node_op(b->g, n), "self") >= 0 ? "self" : "input");
+	DType d = aten_dtype(b, x);
+	bool align = op_arg_index(node_op(b->g, n), "align_corners") >= 0 &&
+	             node_bool(b->g, n, "align_corners");
+	if (aten_rank(b, x) != ns + 2)
+		return b_error(b, "interpolation over %u dims of an operand of rank %u", ns,
+		               aten_rank(b, x));
+	x = aten_wide(b, x);
+	for (uint32_t k = 0; k < ns && x.i; k++) {
+		Axis a = {.dim = 2 + k, .in = b_dim(b, x, 2 + (int)k), .align_corners = align};
+		a.scale = scale_of(b, n, k, ns);
+		a.out = extent(b, n, k, a.in, a.scale);
+		x = how == BY_LINEAR ? linear(b, x, &a) : how == BY_CUBIC ? cubic(b, x, &a) :
+		    nearest(b, x, &a, how == BY_NEAREST_EXACT);
+	}
+	return x.i ? b_convert(b, x, d) : x;
+}
+
+static Node build_nearest1(Build *b, Node n) { return resize(b, n, BY_NEAREST, 1); }
+static Node build_nearest2(Build *b, Node n) { return resize(b, n, BY_NEAREST, 2); }
+static Node build_nearest3(Build *b, Node n) { return resize(b, n, BY_NEAREST, 3); }
+static Node build_exact1(Build *b, Node n) { return resize(b, n, BY_NEAREST_EXACT, 1); }
+static Node build_exact2(Build *b, Node n) { return resize(b, n, BY_NEAREST_EXACT, 2); }
+static Node build_exact3(Build *b, Node n) { return resize(b, n, BY_NEAREST_EXACT, 3); }
+static Node build_linear1(Build *b, Node n) { return resize(b, n, BY_LINEAR, 1); }
+static Node build_linear2(Build *b, Node n) { return resize(b, n, BY_LINEAR, 2); }
+static Node build_linear3(Build *b, Node n) { return resize(b, n, BY_LINEAR, 3); }
+static Node build_cubic2(Build *b, Node n) { return resize(b, n, BY_CUBIC, 2); }
+OP(aten_upsample_nearest1d) {
+	.schema = "aten.upsample_nearest1d(Tensor self, SymInt[1] output_size, float? "
+	          "scales=None) -> Tensor",
+	.build = build_nearest1,
+};
+OP(aten_upsample_nearest1d_vec) {
+	.schema = "aten.upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? "
+	          "scale_factors) -> Tensor",
+	.build = build_nearest1,
+};
+OP(aten_upsample_nearest2d) {
+	.schema = "aten.upsample_nearest2d(Tensor self, SymInt[2] output_size, float? "
+	          "scales_h=None, float? scales_w=None) -> Tensor",
+	.build = build_nearest2,
+};
+OP(aten_upsample_nearest2d_vec) {
+	.schema = "aten.upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? "
+	          "scale_factors) -> Tensor",
+	.build = build_nearest2,
+};
+OP(aten_upsample_nearest3d) {
+	.schema = "aten.upsample_nearest3d(Tensor self, SymInt[3] output_size, float? "
+	          "scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+	.build = build_nearest3,
+};
+OP(aten_upsample_nearest3d_vec) {
+	.schema = "aten.upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? "
+	          "scale_factors) -> Tensor",
+	.build = build_nearest3,
+};
+OP(aten__upsample_nearest_exact1d) {
+	.schema = "aten._upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? "
+	          "scales=None) -> Tensor",
+	.build = build_exact1,
+};
+OP(aten__upsample_nearest_exact1d_vec) {
+	.schema = "aten._upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, "
+	          "float[]? scale_factors) -> Tensor",
+	.build = build_exact1,
+};
+OP(aten__upsample_nearest_exact2d) {
+	.schema = "aten._upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? "
+	          "scales_h=None, float? scales_w=None) -> Tensor",
+	.build = build_exact2,
+};
+OP(aten__upsample_nearest_exact2d_vec) {
+	.schema = "aten._upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, "
+	          "float[]? scale_factors) -> Tensor",
+	.build = build_exact2,
+};
+OP(aten__upsample_nearest_exact3d) {
+	.schema = "aten._upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? "
+	          "scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+	.build = build_exact3,
+};
+OP(aten__upsample_nearest_exact3d_vec) {
+	.schema = "aten._upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, "
+	          "float[]? scale_factors) -> Tensor",
+	.build = build_exact3,
+};
+OP(aten_upsample_linear1d) {
+	.schema = "aten.upsample_linear1d(Tensor self, SymInt[1] output_size, bool "
+	          "align_corners, float? scales=None) -> Tensor",
+	.build = build_linear1,
+};
+OP(aten_upsample_linear1d_vec) {
+	.schema = "aten.upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool "
+	          "align_corners, float[]? scale_factors) -> Tensor",
+	.build = build_linear1,
+};
+OP(aten_upsample_bilinear2d) {
+	.schema = "aten.upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool "
+	          "align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+	.build = build_linear2,
+};
+OP(aten_upsample_bilinear2d_vec) {
+	.schema = "aten.upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool "
+	          "align_corners, float[]? scale_factors) -> Tensor",
+	.build = build_linear2,
+};
+OP(aten_upsample_trilinear3d) {
+	.schema = "aten.upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool "
+	          "align_corners, float? scales_d=None, float? scales_h=None, float? "
+	          "scales_w=None) -> Tensor",
+	.build = build_linear3,
+};
+OP(aten_upsample_trilinear3d_vec) {
+	.schema = "aten.upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool "
+	          "align_corners, float[]? scale_factors) -> Tensor",
+	.build = build_linear3,
+};
+OP(aten_upsample_bicubic2d) {
+	.schema = "aten.upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool "
+	          "align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+	.build = build_cubic2,
+};
+OP(aten_upsample_bicubic2d_vec) {
+	.schema = "aten.upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool "
+	          "align_corners, float[]? scale_factors) -> Tensor",
+	.build = build_cubic2,
+};
+
+/* ---- channels and space exchanged ---- */
+
+static Node build_pixel_shuffle(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	SymTab *t = b_syms(b);
+	int64_t r = aten_int(b, n, "upscale_factor");
+	Shape s = aten_shape(b, x), wide, out = s;
+	uint32_t c = s.rank - 3, perm[MAX_RANK];
+	if (!x.i || s.rank < 3 || s.rank + 2 > MAX_RANK || r < 1 || !sym_divides(t, r * r, s.dim[c]))
+		return b_error(b, "pixel_shuffle by %lld of an operand of rank %u", (long long)r, s.rank);
+	/* [.., C, r, r, H, W] to [.., C, H, r, W, r] */
+	wide = shape_insert(shape_insert(s, c + 1, b_int(b, r)), c + 1, b_int(b, r));
+	wide.dim[c] = out.dim[c] = sym_divi(t, s.dim[c], r * r);
+	for (uint32_t k = 0; k <= c; k++)
+		perm[k] = k;
+	perm[c + 1] = c + 3;
+	perm[c + 2] = c + 1;
+	perm[c + 3] = c + 4;
+	perm[c + 4] = c + 2;
+	out.dim[c + 1] = sym_muli(t, s.dim[c + 1], r);
+	out.dim[c + 2] = sym_muli(t, s.dim[c + 2], r);
+	return aten_reshape(b, b_permute(b, aten_reshape(b, x, &wide), perm), &out);
+}
+OP(aten_pixel_shuffle) {
+	.schema = "aten.pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
+	.build = build_pixel_shuffle,
+};
+
+static Node build_pixel_unshuffle(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	SymTab *t = b_syms(b);
+	int64_t r = aten_int(b, n, "downscale_factor");
+	Shape s = aten_shape(b, x), wide, out = s;
+	uint32_t c = s.rank - 3, perm[MAX_RANK];
+	if (!x.i || s.rank < 3 || s.rank + 2 > MAX_RANK || r < 1)
+		return b_error(b, "pixel_unshuffle by %lld of an operand of rank %u", (long long)r, s.rank);
+	/* [.., C, H, r, W, r] to [.., C, r, r, H, W] */
+	out.dim[c] = sym_muli(t, s.dim[c], r * r);
+	out.dim[c + 1] = sym_divi(t, s.dim[c + 1], r);
+	out.dim[c + 2] = sym_divi(t, s.dim[c + 2], r);
+	wide = shape_insert(shape_insert(out, c + 3, b_int(b, r)), c + 2, b_int(b, r));
+	wide.dim[c] = s.dim[c];
+	for (uint32_t k = 0; k <= c; k++)
+		perm[k] = k;
+	perm[c + 1] = c + 2;
+	perm[c + 2] = c + 4;
+	perm[c + 3] = c + 1;
+	perm[c + 4] = c + 3;
+	return aten_reshape(b, b_permute(b, aten_reshape(b, x, &wide), perm), &out);
+}
+OP(aten_pixel_unshuffle) {
+	.schema = "aten.pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
+	.build = build_pixel_unshuffle,
+};
+
+static Node build_channel_shuffle(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	int64_t groups = aten_int(b, n, "groups");
+	Shape s = aten_shape(b, x), wide;
+	if (!x.i || s.rank < 3 || s.rank == MAX_RANK || groups < 1 ||
+	    !sym_divides(b_syms(b), groups, s.dim[1]))
+		return b_error(b, "channel_shuffle of rank %u in %lld groups", s.rank, (long long)groups);
+	wide = shape_insert(s, 1, b_int(b, groups));
+	wide.dim[2] = sym_divi(b_syms(b), s.dim[1], groups);
+	return aten_reshape(b, b_transpose(b, aten_reshape(b, x, &wide), 1, 2), &s);
+}
+OP(aten_channel_shuffle) {
+	.schema = "aten.channel_shuffle(Tensor self, SymInt groups) -> Tensor",
+	.build = build_channel_shuffle,
+};
+OP(aten_native_channel_shuffle) {
+	.schema = "aten.native_channel_shuffle(Tensor self, SymInt groups) -> Tensor",
+	.build = build_channel_shuffle,
+};

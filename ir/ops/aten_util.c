@@ -1,0 +1,362 @@
+#include "ir/ops/aten_priv.h"
+
+#include <string.h>
+
+/* ---- arguments ---- */
+
+uint32_t aten_list(const Build *b, Node n, const char *name, Node *out, uint32_t max)
+{
+	uint32_t first, count = node_args(b->g, n, name, &first);
+	for (uint32_t k = 0; k < count && k < max; k++)
+		out[k] = node_in(b->g, n, first + k);
+	return count;
+}
+
+bool aten_has(const Build *b, Node n, const char *name)
+{
+	return node_attr(b->g, n, name)->kind != ATTR_none;
+}
+
+bool aten_const(Build *b, Sym s, int64_t *out)
+{
+	*out = 0;
+	if (sym_is_const(b_syms(b), s, out))
+		return true;
+	b_error(b, "symbolic size %s where a constant is needed", sym_str(b_syms(b), s));
+	return false;
+}
+
+int64_t aten_int(Build *b, Node n, const char *name)
+{
+	int64_t v;
+	aten_const(b, node_sym(b->g, n, name), &v);
+	return v;
+}
+
+int64_t aten_int_or(Build *b, Node n, const char *name, int64_t otherwise)
+{
+	return aten_has(b, n, name) ? aten_int(b, n, name) : otherwise;
+}
+
+bool aten_ints(Build *b, Node n, const char *name, uint32_t want, int64_t fill, int64_t *out)
+{
+	uint32_t len = 0;
+	const Sym *v = aten_has(b, n, name) ? node_ints(b->g, n, name, &len) : NULL;
+	if (len > 1 && len != want) {
+		b_error(b, "%s has %u elements, expected %u", name, len, want);
+		return false;
+	}
+	for (uint32_t k = 0; k < want; k++) {
+		out[k] = fill;
+		if (len && !aten_const(b, v[len == 1 ? 0 : k], &out[k]))
+			return false;
+	}
+	return true;
+}
+
+DType aten_dtype_or(const Build *b, Node n, const char *name, DType otherwise)
+{
+	const Attr *a = node_attr(b->g, n, name);
+	return a->kind == ATTR_dtype ? a->dtype : otherwise;
+}
+
+uint32_t aten_dims(Build *b, Node n, const char *name, uint32_t rank)
+{
+	const Attr *a = node_attr(b->g, n, name);
+	uint32_t all = (1u << rank) - 1, len = 1;
+	if (a->kind == ATTR_none || (a->kind == ATTR_ints && a->n == 0))
+		return all;
+	const Sym *v = a->kind == ATTR_ints ? node_ints(b->g, n, name, &len) : &a->s;
+	uint32_t bits = 0;
+	for (uint32_t k = 0; k < len; k++) {
+		int64_t d;
+		if (!aten_const(b, v[k], &d))
+			return 0;
+		bits |= 1u << b_wrap_dim(b, d, rank);
+	}
+	return bits & all;
+}
+
+bool aten_is(const Build *b, Node n, const char *name, const char *text)
+{
+	const Attr *a = node_attr(b->g, n, name);
+	return a->kind == ATTR_str && strcmp(a->str, text) == 0;
+}
+
+/* ---- shapes and dtypes ---- */
+
+Shape shape_of(uint32_t rank, const Sym *dim)
+{
+	Shape s = {.rank = rank};
+	for (uint32_t k = 0; k < rank && k < MAX_RANK; k++)
+		s.dim[k] = dim[k];
+	return s;
+}
+
+Shape aten_shape(const Build *b, Node x)
+{
+	if (!x.i)
+		return (Shape){0};
+	const Type *t = node_type(b->g, x);
+	return t->dtype == DT_none ? (Shape){0} : shape_of(t->n, t->dim);
+}
+
+DType aten_dtype(const Build *b, Node x)
+{
+	return x.i ? node_dtype(b->g, x) : DT_none;
+}
+
+uint32_t aten_rank(const Build *b, Node x)
+{
+	return x.i ? node_rank(b->g, x) : 0;
+}
+
+Shape shape_remove(Shape s, uint32_t dim)
+{
+	if (dim >= s.rank)
+		return s;
+	for (uint32_t k = dim; k + 1 < s.rank; k++)
+		s.dim[k] = s.dim[k + 1];
+	s.rank--;
+	return s;
+}
+
+Shape shape_insert(Shape s, uint32_t dim, Sym extent)
+{
+	if (s.rank == MAX_RANK)
+		return s;
+	for (uint32_t k = s.rank; k > dim; k--)
+		s.dim[k] = s.dim[k - 1];
+	s.dim[dim] = extent;
+	s.rank++;
+	return s;
+}
+
+Sym shape_numel(const Build *b, const Shape *s)
+{
+	Sym n = b_int(b, 1);
+	for (uint32_t k = 0; k < s->rank; k++)
+		n = sym_mul(b_syms(b), n, s->dim[k]);
+	return n;
+}
+
+bool aten_same_shape(const Build *b, Node x, Node y)
+{
+	Shape s = aten_shape(b, x), t = aten_shape(b, y);
+	if (s.rank != t.rank)
+		return false;
+	for (uint32_t k = 0; k < s.rank; k++)
+		if (sym_eq(b_syms(b), s.dim[k], t.dim[k]) != YES)
+			return false;
+	return true;
+}
+
+bool aten_broadcast_shape(Build *b, const Shape *x, const Shape *y, Shape *out)
+{
+	SymTab *t = b_syms(b);
+	out->rank = x->rank > y->rank ? x->rank : y->rank;
+	for (uint32_t k = 0; k < out->rank; k++) {
+		uint32_t fx = out->rank - x->rank, fy = out->rank - y->rank;
+		Sym dx = k < fx ? b_int(b, 1) : x->dim[k - fx];
+		Sym dy = k < fy ? b_int(b, 1) : y->dim[k - fy];
+		if (sym_is(t, dx, 1))
+			out->dim[k] = dy;
+		else if (sym_is(t, dy, 1) || sym_eq(t, dx, dy) != NO)
+			out->dim[k] = sym_is_const(t, dy, NULL) && !sym_is(t, dy, 1) ? dy : dx;
+		else {
+			b_error(b, "cannot broadcast extents %s and %s", sym_str(t, dx), sym_str(t, dy));
+			return false;
+		}
+	}
+	return true;
+}
+
+DType dtype_to_float(DType d)
+{
+	return dtype_is_float(d) || dtype_is_complex(d) || d == DT_none ? d : DT_f32;
+}
+
+void aten_require_le(Build *b, Sym x, Sym y, const char *why)
+{
+	Truth t = sym_le(b_syms(b), x, y);
+	if (t == NO)
+		b_error(b, "%s: %s <= %s does not hold", why, sym_str(b_syms(b), x),
+		        sym_str(b_syms(b), y));
+	else if (t == MAYBE)
+		array_push(b->g->ir->ctx->arena, &b->g->guard,
+		           (struct GraphGuard){GUARD_LE, x, y, why});
+}
+
+/* ---- nodes ---- */
+
+Node aten_size(Build *b, Sym s, DType d)
+{
+	int64_t v;
+	if (sym_is_const(b_syms(b), s, &v))
+		return dtype_is_float(d) ? b_scalar(b, d, (double)v) : b_full_int(b, d, v, 0, NULL);
+	return b_convert(b, b_from_size(b, s), d);
+}
+
+Node aten_scalar_as(Build *b, const Attr *a, DType d)
+{
+	if (d == DT_none)
+		return (Node){0};
+	switch (a->kind) {
+	case ATTR_bool: return b_full_int(b, d, a->b, 0, NULL);
+	case ATTR_int: return aten_size(b, a->s, d);
+	case ATTR_float: return b_scalar(b, d, a->f);
+	default: return b_error(b, "a scalar argument is missing");
+	}
+}
+
+/* Category of a dtype in ATen's promotion: bool < int < float < complex. */
+static int category(DType d)
+{
+	return dtype_is_complex(d) ? 3 : dtype_is_float(d) ? 2 : dtype_is_int(d) ? 1 : 0;
+}
+
+Node aten_scalar(Build *b, Node x, const Attr *a)
+{
+	DType d = aten_dtype(b, x);
+	int c = a->kind == ATTR_float ? 2 : a->kind == ATTR_int ? 1 : 0;
+	if (d != DT_none && c > category(d))
+		d = c == 2 ? DT_f32 : DT_i64;
+	return aten_scalar_as(b, a, d);
+}
+
+Node aten_scalar_arg(Build *b, Node n, const char *name, Node x)
+{
+	return aten_scalar(b, x, node_attr(b->g, n, name));
+}
+
+Node aten_like(Build *b, Node x, double v)
+{
+	return x.i ? b_scalar(b, node_dtype(b->g, x), v) : x;
+}
+
+bool aten_scalar_is(const Build *b, Node n, const char *name, double v)
+{
+	const Attr *a = node_attr(b->g, n, name);
+	int64_t i;
+	switch (a->kind) {
+	case ATTR_bool: return (double)a->b == v;
+	case ATTR_int: return sym_is_const(b_syms(b), a->s, &i) && (double)i == v;
+	case ATTR_float: return a->f == v;
+	default: return false;
+	}
+}
+
+Node aten_truth(Build *b, Node x)
+{
+	return aten_dtype(b, x) == DT_bool ? x : b_bin_scalar(b, OP_ne, x, 0);
+}
+
+Node aten_wide(Build *b, Node x)
+{
+	return x.i ? b_convert(b, x, dtype_compute(node_dtype(b->g, x))) : x;
+}
+
+Node aten_to_float(Build *b, Node x)
+{
+	return x.i ? b_convert(b, x, dtype_to_float(node_dtype(b->g, x))) : x;
+}
+
+Node aten_expand_shape(Build *b, Node x, const Shape *s)
+{
+	return b_broadcast(b, x, s->rank, s->dim);
+}
+
+Node aten_reshape(Build *b, Node x, const Shape *s)
+{
+	return b_reshape(b, x, s->rank, s->dim);
+}
+
+Node aten_per_dim(Build *b, Node v, Node like, uint32_t dim)
+{
+	Shape s = aten_shape(b, like);
+	if (!v.i || !like.i)
+		return (Node){0};
+	return b_broadcast_in_dim(b, v, s.rank, s.dim, &dim);
+}
+
+Node aten_squeeze_mask(Build *b, Node x, uint32_t dims)
+{
+	Shape s = aten_shape(b, x), r = {0};
+	for (uint32_t k = 0; k < s.rank; k++)
+		if (!(dims >> k & 1))
+			r.dim[r.rank++] = s.dim[k];
+	return r.rank == s.rank ? x : aten_reshape(b, x, &r);
+}
+
+Node aten_flatten(Build *b, Node x, uint32_t first, uint32_t last)
+{
+	Shape s = aten_shape(b, x), r = {0};
+	for (uint32_t k = 0; k < s.rank; k++)
+		if (k > first && k <= last)
+			r.dim[r.rank - 1] = sym_mul(b_syms(b), r.dim[r.rank - 1], s.dim[k]);
+		else
+			r.dim[r.rank++] = s.dim[k];
+	return aten_reshape(b, x, &r);
+}
+
+Node aten_move_dim(Build *b, Node x, uint32_t from, uint32_t to)
+{
+	uint32_t perm[MAX_RANK], rank = aten_rank(b, x);
+	if (from == to || !x.i)
+		return x;
+	for (uint32_t k = 0, src = 0; k < rank; k++) {
+		if (k == to) {
+			perm[k] = from;
+			continue;
+		}
+		if (src == from)
+			src++;
+		perm[k] = src++;
+	}
+	return b_permute(b, x, perm);
+}
+
+Node aten_stack(Build *b, const Node *x, uint32_t n, uint32_t dim)
+{
+	Node *part = arena_calloc(b->g->ir->ctx->scratch, n, sizeof *part);
+	for (uint32_t k = 0; k < n; k++)
+		part[k] = b_unsqueeze(b, x[k], (int)dim);
+	return b_concat(b, part, n, (int)dim);
+}
+
+Node aten_slice(Build *b, Node x, uint32_t dim, int64_t start, int64_t end)
+{
+	if (!x.i)
+		return x;
+	Sym size = b_dim(b, x, (int)dim);
+	Sym s = start < 0 ? sym_addi(b_syms(b), size, start) : b_int(b, start);
+	Sym e = end == INT64_MAX ? size : end < 0 ? sym_addi(b_syms(b), size, end) : b_int(b, end);
+	return b_slice(b, x, (int)dim, s, e, b_int(b, 1));
+}
+
+Node aten_iota_dim(Build *b, const Shape *s, uint32_t dim, DType d)
+{
+	return b_broadcast_in_dim(b, b_iota(b, d, s->dim[dim]), s->rank, s->dim, &dim);
+}
+
+Node aten_scaled(Build *b, Node x, Node n, const char *name)
+{
+	if (aten_scalar_is(b, n, name, 1))
+		return x;
+	return aten_mul(b, x, aten_scalar_arg(b, n, name, x));
+}
+
+static bool both_bool(const Build *b, Node x, Node y)
+{
+	return aten_dtype(b, x) == DT_bool && aten_dtype(b, y) == DT_bool;
+}
+
+Node aten_add(Build *b, Node x, Node y)
+{
+	return b_bin(b, both_bool(b, x, y) ? OP_bit_or : OP_add, x, y);
+}
+
+Node aten_mul(Build *b, Node x, Node y)
+{
+	return b_bin(b, both_bool(b, x, y) ? OP_bit_and : OP_mul, x, y);
+}

@@ -64,7 +64,7 @@ typedef struct {
 } Value;
 
 typedef struct {
-	EvalCtx *e;
+	EvalCtx e; /* the caller's, with an arena of this run: what an op leaves there goes at once */
 	Graph *g;
 	const Tensor *in;
 	uint32_t nin;
@@ -96,8 +96,8 @@ static void value_drop(Value *v)
 
 static void value_shape(Run *r, Value *v, uint32_t n)
 {
-	v->t = ARENA_ARRAY(r->e->arena, Tensor, n);
-	v->own = ARENA_ARRAY(r->e->arena, Storage *, n);
+	v->t = ARENA_ARRAY(r->e.arena, Tensor, n);
+	v->own = ARENA_ARRAY(r->e.arena, Storage *, n);
 	v->n = n;
 }
 
@@ -118,8 +118,8 @@ static bool value_alloc(Run *r, TypeId id, Value *v)
 	uint32_t n = is_tuple ? type.n : id.i ? 1 : 0;
 	value_shape(r, v, n);
 	for (uint32_t k = 0; k < n; k++) {
-		TRY(concrete_type(r->e, g, is_tuple ? type.elem[k] : id, &v->t[k]));
-		v->own[k] = storage_new(r->e->ctx, tensor_bytes(&v->t[k]));
+		TRY(concrete_type(&r->e, g, is_tuple ? type.elem[k] : id, &v->t[k]));
+		v->own[k] = storage_new(r->e.ctx, tensor_bytes(&v->t[k]));
 		v->t[k].data = v->own[k]->data;
 	}
 	return true;
@@ -139,11 +139,11 @@ static bool run_input(Run *r, Node n, Value *v)
 	while (k < r->nin && r->g->input.data[k].node.i != n.i)
 		k++;
 	if (k == r->nin)
-		ctx_bug(r->e->ctx, "input node %s is not listed", graph_name(r->g, n));
+		ctx_bug(r->e.ctx, "input node %s is not listed", graph_name(r->g, n));
 	Tensor want;
-	TRY(concrete_type(r->e, r->g, node_type_id(r->g, n), &want));
+	TRY(concrete_type(&r->e, r->g, node_type_id(r->g, n), &want));
 	if (!same_shape(&want, &r->in[k]))
-		return ctx_error(r->e->ctx, NULL, "input \"%s\": its dtype or shape is not the one bound",
+		return ctx_error(r->e.ctx, NULL, "input \"%s\": its dtype or shape is not the one bound",
 		                 r->g->input.data[k].name);
 	value_shape(r, v, 1);
 	v->t[0] = r->in[k];
@@ -158,11 +158,11 @@ static bool run_constant(Run *r, Node n, Value *v)
 	memcpy(t.dim, c->dim, c->rank * sizeof *c->dim);
 	uint64_t bytes = tensor_bytes(&t);
 	if (bytes > c->bytes || (bytes && !c->data))
-		return ctx_error(r->e->ctx, node_where(r->g, n), "constant \"%s\": expected %llu bytes, got %llu",
+		return ctx_error(r->e.ctx, node_where(r->g, n), "constant \"%s\": expected %llu bytes, got %llu",
 		                 c->name, (unsigned long long)bytes, (unsigned long long)c->bytes);
 	value_shape(r, v, 1);
 	if (bytes && (uintptr_t)c->data % dtype_size(c->dtype) != 0) {
-		v->own[0] = storage_new(r->e->ctx, bytes);
+		v->own[0] = storage_new(r->e.ctx, bytes);
 		memcpy(v->own[0]->data, c->data, bytes);
 		t.data = v->own[0]->data;
 	}
@@ -176,7 +176,7 @@ static bool run_tuple(Run *r, Node n, Value *v)
 	for (uint32_t k = 0; k < v->n; k++) {
 		const Value *x = &r->value[node_in(r->g, n, k).i];
 		if (x->n != 1)
-			return ctx_error(r->e->ctx, node_where(r->g, n), "a tuple inside a tuple");
+			return ctx_error(r->e.ctx, node_where(r->g, n), "a tuple inside a tuple");
 		value_alias(v, k, x, 0);
 	}
 	return true;
@@ -187,7 +187,7 @@ static bool run_get(Run *r, Node n, Value *v)
 	const Value *x = &r->value[node_in(r->g, n, 0).i];
 	int64_t k = node_int(r->g, n, "index");
 	if (k < 0 || k >= x->n)
-		ctx_bug(r->e->ctx, "get %lld of %u", (long long)k, x->n);
+		ctx_bug(r->e.ctx, "get %lld of %u", (long long)k, x->n);
 	value_shape(r, v, 1);
 	value_alias(v, 0, x, (uint32_t)k);
 	return true;
@@ -203,16 +203,16 @@ static bool eval_node(Run *r, Node n, Value *v)
 		r->operand[k] = x.i && r->value[x.i].n ? r->value[x.i].t[0] : (Tensor){0};
 	}
 	TRY(value_alloc(r, node_type_id(r->g, n), v));
-	ArenaMark mark = arena_mark(r->e->arena);
+	ArenaMark mark = arena_mark(r->e.arena);
 	bool ok;
 	if (op->eval)
-		ok = op->eval(r->e, r->g, n, r->operand, v->t);
+		ok = op->eval(&r->e, r->g, n, r->operand, v->t);
 	else if (op->scalar)
-		ok = interp_scalar(r->e, r->g, n, r->operand, v->t);
+		ok = interp_scalar(&r->e, r->g, n, r->operand, v->t);
 	else
-		ok = ctx_error(r->e->ctx, node_where(r->g, n), "%s: cannot be interpreted",
+		ok = ctx_error(r->e.ctx, node_where(r->g, n), "%s: cannot be interpreted",
 		               op_name(node_op(r->g, n)));
-	arena_release(r->e->arena, mark);
+	arena_release(r->e.arena, mark);
 	return ok;
 }
 
@@ -233,7 +233,7 @@ static void prepare(Run *r)
 {
 	const Graph *g = r->g;
 	uint32_t most = 0;
-	r->value = ARENA_ARRAY(r->e->arena, Value, g->node.n);
+	r->value = ARENA_ARRAY(r->e.arena, Value, g->node.n);
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
 		uint32_t nin = node_nin(g, n);
 		most = nin > most ? nin : most;
@@ -242,7 +242,7 @@ static void prepare(Run *r)
 	}
 	for (uint32_t k = 0; k < g->output.n; k++)
 		r->value[g->output.data[k].node.i].uses++;
-	r->operand = ARENA_ARRAY(r->e->arena, Tensor, most);
+	r->operand = ARENA_ARRAY(r->e.arena, Tensor, most);
 }
 
 static bool run_nodes(Run *r)
@@ -262,7 +262,7 @@ static bool run_nodes(Run *r)
 	for (uint32_t k = 0; k < r->nout; k++) {
 		const Value *v = &r->value[g->output.data[k].node.i];
 		if (v->n != 1 || !same_shape(&v->t[0], &r->out[k]))
-			return ctx_error(r->e->ctx, NULL, "output %u does not have the shape of its type", k);
+			return ctx_error(r->e.ctx, NULL, "output %u does not have the shape of its type", k);
 		memcpy(r->out[k].data, v->t[0].data, tensor_bytes(&r->out[k]));
 	}
 	return true;
@@ -271,16 +271,20 @@ static bool run_nodes(Run *r)
 /* An unwinding bug or lack of memory must not lose the values: free them, then unwind on. */
 static bool run_guarded(Run *r)
 {
-	Ctx *ctx = r->e->ctx;
+	Ctx *ctx = r->e.ctx;
 	jmp_buf outer;
 	volatile bool ok = false;
 	memcpy(&outer, &ctx->unwind, sizeof outer);
+	r->e.arena = arena_new(&ctx->unwind);
+	if (!r->e.arena)
+		longjmp(ctx->unwind, UNWIND_OOM);
 	int why = setjmp(ctx->unwind);
 	if (why == 0)
 		ok = run_nodes(r);
 	memcpy(&ctx->unwind, &outer, sizeof outer);
 	for (uint32_t k = 0; r->value && k < r->g->node.n; k++)
 		value_drop(&r->value[k]);
+	arena_free(r->e.arena);
 	if (why != 0)
 		longjmp(ctx->unwind, why);
 	return ok;
@@ -294,12 +298,8 @@ bool interp_call(EvalCtx *e, Graph *g, const Tensor *in, uint32_t nin, const Ten
 	if (nin != full->input.n || nout != full->output.n)
 		return ctx_error(e->ctx, NULL, "expected %u inputs and %u outputs, got %u and %u",
 		                 full->input.n, full->output.n, nin, nout);
-	ArenaMark mark = arena_mark(e->arena);
-	Run *r = ARENA_NEW(e->arena, Run);
-	*r = (Run){.e = e, .g = full, .in = in, .nin = nin, .out = out, .nout = nout};
-	bool ok = run_guarded(r);
-	arena_release(e->arena, mark);
-	return ok;
+	Run r = {.e = *e, .g = full, .in = in, .nin = nin, .out = out, .nout = nout};
+	return run_guarded(&r);
 }
 
 bool interp_run(EvalCtx *e, Graph *g, const Tensor *input, uint32_t nin, Tensor *out, uint32_t nout)

@@ -4,7 +4,7 @@
 
 #include "ir/interp.h"
 
-/* As interp_run, but into tensors that the caller allocated; leaves nothing in e->arena. */
+/* As interp_run, but into tensors that the caller allocated; needs nothing of e->arena. */
 bool interp_call(EvalCtx *, Graph *, const Tensor *in, uint32_t nin, const Tensor *out, uint32_t nout);
 /* The graph with composites that have no .eval replaced by what they mean: a clone, or g itself when
  * there are none. NULL after ctx_error. */

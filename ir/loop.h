@@ -192,6 +192,10 @@ static inline LMem lmem_buf(uint32_t k, DType d) { return (LMem){false, k, d}; }
 
 /* Statements that compute nothing that is used go; single-use lets stay (the C compiler folds them). */
 void loop_simplify(LoopFn *);
+/* Replace unrolled loops by copies of their bodies; emitters call it first. */
+void loop_unroll(LoopFn *);
+/* The same operation on new operands, folded again. */
+Lx lx_rebuild(LoopFn *, Lx, const Lx *in);
 /* Integer literals of absolute value above `keep` in index arithmetic become parameters, in order of first
  * appearance; value[] (arena) receives what each new parameter stands for. Makes equal layers share code. */
 uint32_t loop_parametrise(LoopFn *, int64_t keep, const int64_t **value);

@@ -209,18 +209,7 @@ static Lx param_rebuild(Param *p, Lx x)
 	}
 	if (same)
 		return x;
-	switch (d.kind) {
-	case LX_SC: return lx_sc(f, d.sc, d.type, in, d.nin);
-	case LX_FN: return lx_fn(f, d.fn, d.type.lanes, in, d.nin);
-	case LX_SPLAT: return lx_splat(f, in[0], d.type.lanes);
-	case LX_RAMP: return lx_ramp(f, in[0], in[1], d.type.lanes);
-	case LX_MASK: return lx_mask(f, in[0], d.type.lanes);
-	case LX_HREDUCE: return lx_hreduce(f, d.sc, in[0]);
-	case LX_ANY: return lx_any(f, in[0]);
-	case LX_EXTRACT: return lx_extract(f, in[0], d.u.k);
-	case LX_ADDR: return lx_addr(f, d.u.k, in[0]);
-	default: return x;
-	}
+	return lx_rebuild(f, x, in);
 }
 
 static Lx param_expr(Param *p, Lx x)

@@ -21,6 +21,7 @@ typedef struct {
 	uint32_t rank;
 	const Sym *dim;
 	bool is_state; /* not passed by the user: owned by the instance */
+	uint64_t offset; /* of state: within the state section */
 } ProgramTensor;
 
 /* One kernel call site, for profiles and `weft show`. */
@@ -47,6 +48,7 @@ typedef struct Program {
 	 * buffers 0.. are the inputs, then the outputs, then one weight section, one workspace, one state. */
 	LoopFn *run;
 	uint64_t weight_bytes;
+	uint64_t state_bytes, state_init; /* size of the state; where its first contents are in the weights */
 	uint64_t workspace_hint; /* bytes at hint sizes */
 	double flops;            /* at hint sizes */
 } Program;

@@ -1,0 +1,35 @@
+/* The C emitter: a Program to readable C11. Decides nothing; walks loop IR. */
+#ifndef WEFT_CODEGEN_C_EMIT_H
+#define WEFT_CODEGEN_C_EMIT_H
+
+#include "codegen/target.h"
+#include "ir/program.h"
+
+typedef struct {
+	uint32_t nunits;             /* kernel translation units wanted; 0: one */
+	const char *export_name;     /* the function that returns the table; NULL: "weft_model" */
+	const char *weights_symbol;  /* of the embedded weight section; NULL: weights are a file */
+	const char *weights_file;    /* its name, beside the artifact */
+	const char *version, *source_hash, *compiler; /* for the manifest; NULL: "" */
+	bool replaceable;            /* weights may be replaced by set_weights */
+} EmitOptions;
+
+typedef struct {
+	const char *name; /* "model.c", "kernels_0.c", "model.h" */
+	Text text;
+	bool is_header;
+	double cost; /* rough, to start long compilations first */
+} EmitFile;
+
+typedef struct {
+	ARRAY(EmitFile) file;
+} EmitFiles;
+
+/* Files to compile with runtime.h and weft_model.h in the include path. Everything lives in the program's
+ * arena. False after ctx_error (an operation the target cannot express). Unrolls loops in place. */
+bool emit_c(Program *, const Target *, const EmitOptions *, EmitFiles *out);
+
+/* One kernel by itself, for tests and `weft show`: a complete C file that exports it under its name. */
+bool emit_c_kernel(LoopFn *, const Target *, Text *out);
+
+#endif

@@ -1,0 +1,138 @@
+/* Private to codegen/c: one C file being written. */
+#ifndef WEFT_CODEGEN_C_EMIT_PRIV_H
+#define WEFT_CODEGEN_C_EMIT_PRIV_H
+
+#include "codegen/c/emit.h"
+
+/* How tightly an expression's outermost operator binds. */
+typedef enum { PREC_ATOM, PREC_UNARY, PREC_MUL, PREC_ADD, PREC_LOW } Prec;
+
+typedef struct {
+	const char *s;
+	Prec prec;
+	bool number; /* a float literal that is not NaN */
+} CExpr;
+
+/* A translation unit: types and helper functions are written when first used. */
+typedef struct {
+	Ctx *ctx;
+	Arena *arena;
+	const Target *target;
+	Intern known; /* types, helpers and scalar functions already written */
+	Text types, helpers;
+} CUnit;
+
+void unit_init(CUnit *, Ctx *, const Target *);
+/* Includes, types, helpers: what precedes the kernels of a unit. */
+void unit_head(CUnit *, Text *out, const char *include);
+
+/* ---- types (types.c) ---- */
+
+const char *c_elem(DType);                /* of a compute dtype in C: "float", "int64_t", "bool" */
+const char *c_storage(DType);             /* as it lies in memory: "uint16_t" for f16 */
+DType storage_raw(DType);                 /* the plain dtype that holds a storage dtype's bits */
+const char *c_type(CUnit *, LType);       /* "f32x16", "b16", "float"; declares it */
+const char *type_label(CUnit *, LType);   /* for names of functions: "f32x16", "b16", "f32" */
+
+/* ---- expressions (ops.c) ---- */
+
+CExpr c_atom(const char *);
+const char *c_arg(CUnit *, CExpr, Prec); /* its text, in parentheses unless it binds at least so tightly */
+CExpr c_int(CUnit *, LType, int64_t);
+CExpr c_float(CUnit *, LType, double);
+CExpr c_infix(CUnit *, CExpr, const char *op, CExpr, Prec);
+CExpr c_call(CUnit *, const char *fn, const CExpr *in, uint32_t nin);
+/* What is known of the operands of an i64 operation: sizes and indices, so it does not overflow and divisors
+ * are not 0; not negative. */
+enum { KNOWN_INDEX = 1, KNOWN_NONNEG = 2 };
+/* A basic operation; operand: type of the first operand. Types may be storage types, whose values are held
+ * as f32. */
+CExpr c_op(CUnit *, ScOp, LType result, LType operand, const CExpr *in, uint32_t nin, unsigned known);
+CExpr c_convert(CUnit *, LType to, LType from, CExpr);
+/* Between what lies in memory (of type storage_raw) and the value. */
+CExpr c_unpack(CUnit *, DType storage, uint32_t lanes, CExpr raw);
+CExpr c_pack(CUnit *, DType storage, uint32_t lanes, CExpr value);
+
+/* ---- helpers (prelude.c) ---- */
+
+/* The name of the helper function `op` with result type `to` and operands of type `from`. Writes it and
+ * what it needs first. */
+const char *c_helper(CUnit *, const char *op, LType to, LType from);
+bool is_helper_op(const char *name, size_t n);
+
+typedef struct {
+	const char *op;
+	uint32_t to, from; /* sets of dtypes */
+	uint32_t when;     /* ROW_* */
+	const char *text;  /* an expression, or statements in braces */
+} HelperRow;
+
+enum {
+	ROW_SCALAR = 1, /* one lane */
+	ROW_VECTOR = 2, /* more */
+	ROW_NATIVE = 4, /* operands fill a whole register of the target */
+	ROW_BITS = 8,   /* masks in mask registers */
+	ROW_LANES = 16, /* masks as vectors */
+	ROW_AVX = 32,   /* registers of 32 bytes and more: x86-64-v3 */
+	ROW_512 = 64,   /* operands of 64 bytes */
+	ROW_NARROW = 128, /* operands of 16 or 32 bytes */
+	ROW_FMA = 256,
+	ROW_WIDE = 512, /* the i32 vector of as many lanes is native */
+	ROW_TONATIVE = 1024 /* the result fills a whole register */
+};
+
+#define D1(d) (1u << (d))
+enum {
+	SET_SINT = D1(DT_i8) | D1(DT_i16) | D1(DT_i32) | D1(DT_i64),
+	SET_UINT = D1(DT_u8) | D1(DT_u16) | D1(DT_u32) | D1(DT_u64),
+	SET_INT = SET_SINT | SET_UINT,
+	SET_F32 = D1(DT_f32), SET_F64 = D1(DT_f64),
+	SET_FLOAT = SET_F32 | SET_F64,
+	SET_BOOL = D1(DT_bool),
+	SET_NUMBER = SET_INT | SET_FLOAT,
+	SET_ANY = SET_NUMBER | SET_BOOL,
+	SET_4 = D1(DT_f32) | D1(DT_i32) | D1(DT_u32),
+	SET_8 = D1(DT_f64) | D1(DT_i64) | D1(DT_u64),
+	SET_SMALL = D1(DT_i8) | D1(DT_u8) | D1(DT_i16) | D1(DT_u16),
+};
+
+extern const HelperRow prelude_x86[];     /* ends with op NULL */
+extern const HelperRow prelude_generic[];
+
+/* ---- scalar functions (scalar_fn.c) ---- */
+
+CExpr c_scalar_fn(CUnit *, const ScFn *, uint32_t lanes, const CExpr *in, uint32_t nin);
+
+/* ---- names (names.c) ---- */
+
+/* Unique C identifiers in nested scopes. */
+typedef struct {
+	Arena *arena;
+	Intern used; /* id -> scope depth it belongs to, 0 free */
+	ARRAY(uint32_t) depth;
+	uint32_t scope;
+} Names;
+
+void names_init(Names *, Arena *);
+void names_reserve(Names *, const char *); /* in the outermost scope, for good */
+const char *names_add(Names *, const char *stem); /* legal and unused from here to the scope's end */
+void names_push(Names *);
+void names_pop(Names *);
+const char *c_identifier(Arena *, const char *); /* legal, not a keyword; may collide */
+
+/* ---- statements (kernel.c) ---- */
+
+typedef enum { FN_KERNEL, FN_SIZES, FN_RUN } FnRole;
+
+/* The definition of a kernel or of a program function. */
+void c_function(CUnit *, const LoopFn *, const char *name, FnRole, const Program *,
+                const char *const *kernel_name, Text *out);
+const char *c_string(Arena *, const char *); /* with quotes and escapes */
+/* Rough cost of compiling a kernel. */
+double loop_cost(const LoopFn *);
+
+/* ---- model.c ---- */
+
+void c_model(CUnit *, const Program *, const EmitOptions *, const char *const *kernel_name, Text *out);
+
+#endif

@@ -1,0 +1,678 @@
+/* Loop IR statements as C: kernels, and the program's sizes and run functions. */
+#include <string.h>
+
+#include "codegen/c/emit_priv.h"
+
+typedef struct {
+	CUnit *u;
+	const LoopFn *f;
+	FnRole role;
+	const Program *program;
+	const char *const *kernel_name; /* by index into Program.fn */
+	Text *out;
+	uint32_t indent;
+	Names names;
+	const char **var;   /* C name by variable */
+	bool *data;         /* by variable: its value does not come from index arithmetic */
+	uint8_t *index;     /* by expression: 0 unknown, 1 index arithmetic, 2 not */
+	const char **temp;  /* by expression: name of a shared subexpression */
+	LoopShared shared;
+	const char **buf, **param;
+	bool *buf_used, *param_used;
+	bool checks, fails, bufs;
+} Fn;
+
+static CExpr c_lx(Fn *f, Lx x);
+
+static const LxData *lx_at(const Fn *f, Lx x)
+{
+	return &f->f->lx.data[x.i];
+}
+
+static const char *text_of(Fn *f, Lx x)
+{
+	return c_lx(f, x).s;
+}
+
+static void line(Fn *f)
+{
+	for (uint32_t k = 0; k < f->indent; k++)
+		text_char(f->out, '\t');
+}
+
+/* ---- expressions ---- */
+
+/* i64 arithmetic on literals, parameters and loop variables: sizes and indices, which never overflow. */
+static bool is_index(Fn *f, Lx x)
+{
+	const LxData *d = lx_at(f, x);
+	if (f->index[x.i])
+		return f->index[x.i] == 1;
+	bool ok = d->type.dtype == DT_i64 && d->type.lanes == 1;
+	if (d->kind == LX_VAR)
+		ok = ok && !f->data[d->u.v.i];
+	else if (d->kind == LX_SC)
+		for (uint32_t k = d->sc == SC_select ? 1 : 0; ok && k < d->nin; k++)
+			ok = is_index(f, d->in[k]);
+	else
+		ok = ok && (d->kind == LX_INT || d->kind == LX_PARAM);
+	f->index[x.i] = ok ? 1 : 2;
+	return ok;
+}
+
+static unsigned known_of(Fn *f, Lx x)
+{
+	const LxData *d = lx_at(f, x);
+	if (!is_index(f, x))
+		return 0;
+	for (uint32_t k = 0; k < d->nin; k++)
+		if (!lx_nonneg(f->f, d->in[k]))
+			return KNOWN_INDEX;
+	return KNOWN_INDEX | KNOWN_NONNEG;
+}
+
+static CExpr extract(Fn *f, const LxData *d, CExpr x)
+{
+	CUnit *u = f->u;
+	bool mask = d->type.dtype == DT_bool;
+	const char *s = c_arg(u, x, PREC_ATOM);
+	if (!mask)
+		return c_atom(arena_printf(u->arena, "%s[%u]", s, d->u.k));
+	if (u->target->masks == MASK_BITS)
+		return c_atom(arena_printf(u->arena, "(%s >> %u & 1)", s, d->u.k));
+	return (CExpr){arena_printf(u->arena, "%s[%u] != 0", s, d->u.k), PREC_LOW, false};
+}
+
+static CExpr c_leaf(Fn *f, const LxData *d)
+{
+	switch (d->kind) {
+	case LX_INT: return c_int(f->u, d->type, d->u.i);
+	case LX_FLOAT: return c_float(f->u, d->type, d->u.f);
+	case LX_PARAM:
+		f->param_used[d->u.k] = true;
+		return c_atom(f->param[d->u.k]);
+	default: return c_atom(f->var[d->u.v.i]);
+	}
+}
+
+static CExpr c_addr(Fn *f, const LxData *d, CExpr bytes)
+{
+	f->bufs = true;
+	CExpr base = {arena_printf(f->u->arena, "(char *)buf[%u]", d->u.k), PREC_UNARY, false};
+	return strcmp(bytes.s, "0") == 0 ? base : c_infix(f->u, base, "+", bytes, PREC_ADD);
+}
+
+static CExpr c_fresh(Fn *f, Lx x)
+{
+	CUnit *u = f->u;
+	const LxData *d = lx_at(f, x);
+	CExpr in[4];
+	for (uint32_t k = 0; k < d->nin; k++)
+		in[k] = c_lx(f, d->in[k]);
+	LType from = d->nin ? lx_at(f, d->in[0])->type : d->type;
+	LType mask = {DT_bool, d->type.lanes};
+	switch (d->kind) {
+	case LX_SC:
+		return c_op(u, d->sc, d->type, from, in, d->nin, known_of(f, x));
+	case LX_FN:
+		return c_scalar_fn(u, d->fn, d->type.lanes, in, d->nin);
+	case LX_SPLAT:
+		return c_call(u, c_helper(u, "splat", d->type, d->type), in, 1);
+	case LX_RAMP:
+		return c_call(u, c_helper(u, "ramp", d->type, d->type), in, 2);
+	case LX_MASK:
+		return c_call(u, c_helper(u, "mask", mask, mask), in, 1);
+	case LX_HREDUCE:
+		return c_call(u, c_helper(u, arena_printf(u->arena, "reduce_%s", sc_name(d->sc)), from, from),
+		              in, 1);
+	case LX_ANY:
+		return c_call(u, c_helper(u, "any", from, from), in, 1);
+	case LX_EXTRACT:
+		return extract(f, d, in[0]);
+	case LX_ADDR:
+		return c_addr(f, d, in[0]);
+	default:
+		return c_leaf(f, d);
+	}
+}
+
+static CExpr c_lx(Fn *f, Lx x)
+{
+	return f->temp[x.i] ? c_atom(f->temp[x.i]) : c_fresh(f, x);
+}
+
+/* ---- shared subexpressions ---- */
+
+static uint32_t tree_size(const Fn *f, Lx x, uint32_t limit)
+{
+	const LxData *d = lx_at(f, x);
+	uint32_t n = 1;
+	for (uint32_t k = 0; k < d->nin && n < limit; k++)
+		n += f->temp[d->in[k].i] ? 1 : tree_size(f, d->in[k], limit - n);
+	return n;
+}
+
+/* Index arithmetic is repeated while it is short; everything else is computed once by name. */
+static bool worth_naming(const Fn *f, Lx x)
+{
+	const LxData *d = lx_at(f, x);
+	if (d->kind == LX_SPLAT && lx_at(f, d->in[0])->nin == 0)
+		return false;
+	return d->type.lanes > 1 || d->type.dtype != DT_i64 || tree_size(f, x, 6) > 4;
+}
+
+/* Names stay reserved to the end of the block; returns how many were declared. */
+static uint32_t declare_shared(Fn *f, const LsData *s)
+{
+	uint32_t n = 0;
+	loop_shared(f->f, s, &f->shared);
+	for (uint32_t k = 0; k < f->shared.x.n; k++) {
+		Lx x = f->shared.x.data[k];
+		if (lx_at(f, x)->kind == LX_ADDR || !worth_naming(f, x))
+			continue;
+		const char *value = text_of(f, x), *name = names_add(&f->names, "t");
+		line(f);
+		text_printf(f->out, "const %s %s = %s;\n", c_type(f->u, lx_at(f, x)->type), name, value);
+		f->temp[x.i] = name;
+		n++;
+	}
+	return n;
+}
+
+static void forget_shared(Fn *f, const LsData *s)
+{
+	loop_shared(f->f, s, &f->shared);
+	for (uint32_t k = 0; k < f->shared.x.n; k++)
+		f->temp[f->shared.x.data[k].i] = NULL;
+}
+
+/* ---- memory ---- */
+
+/* The array as a C expression of the element type. */
+static const char *c_array(Fn *f, LMem m, bool write)
+{
+	Arena *arena = f->u->arena;
+	const char *type = c_storage(m.dtype);
+	if (m.local) {
+		DType declared = f->f->lv.data[m.k].type.dtype;
+		const char *name = f->var[m.k];
+		bool same = storage_raw(declared) == storage_raw(m.dtype);
+		return same ? name : arena_printf(arena, "((%s *)%s)", type, name);
+	}
+	f->bufs = true;
+	if (f->role != FN_KERNEL)
+		return arena_printf(arena, "((%s%s *)buf[%u])", write ? "" : "const ", type, m.k);
+	f->buf_used[m.k] = true;
+	if (storage_raw(f->f->buf.data[m.k].dtype) == storage_raw(m.dtype))
+		return f->buf[m.k];
+	return arena_printf(arena, "((%s%s *)%s)", write ? "" : "const ", type, f->buf[m.k]);
+}
+
+static CExpr c_pointer(Fn *f, LMem m, Lx offset, bool write)
+{
+	CExpr base = c_atom(c_array(f, m, write));
+	int64_t c;
+	if (lx_is_int(f->f, offset, &c) && c == 0)
+		return base;
+	return c_infix(f->u, base, "+", c_lx(f, offset), PREC_ADD);
+}
+
+/* With one lane an index is added to the offset. */
+static CExpr c_element(Fn *f, LMem m, Lx offset, Lx index, bool write)
+{
+	CUnit *u = f->u;
+	CExpr at = c_lx(f, offset);
+	if (index.i)
+		at = strcmp(at.s, "0") == 0 ? c_lx(f, index) : c_infix(u, at, "+", c_lx(f, index), PREC_ADD);
+	return c_atom(arena_printf(u->arena, "%s[%s]", c_array(f, m, write), at.s));
+}
+
+static CExpr c_load1(Fn *f, const LsData *s, Lx index)
+{
+	CUnit *u = f->u;
+	CExpr x = c_unpack(u, s->mem.dtype, 1, c_element(f, s->mem, s->offset, index, false));
+	if (!s->mask.i)
+		return x;
+	const char *text = arena_printf(u->arena, "%s ? %s : 0", c_arg(u, c_lx(f, s->mask), PREC_UNARY),
+	                                c_arg(u, x, PREC_UNARY));
+	return (CExpr){text, PREC_LOW, false};
+}
+
+static CExpr c_load(Fn *f, const LsData *s)
+{
+	CUnit *u = f->u;
+	LType type = f->f->lv.data[s->v.i].type, raw = {storage_raw(s->mem.dtype), type.lanes};
+	bool gather = s->kind == LS_GATHER, masked = s->mask.i != 0;
+	if (type.lanes == 1)
+		return c_load1(f, s, gather ? s->x : (Lx){0});
+	CExpr in[3];
+	uint32_t n = 0;
+	in[n++] = c_pointer(f, s->mem, s->offset, false);
+	if (gather)
+		in[n++] = c_lx(f, s->x);
+	if (masked)
+		in[n++] = c_lx(f, s->mask);
+	const char *op = gather ? masked ? "gather_masked" : "gather" : masked ? "load_masked" : "load";
+	LType from = gather ? lx_at(f, s->x)->type : raw;
+	return c_unpack(u, s->mem.dtype, type.lanes, c_call(u, c_helper(u, op, raw, from), in, n));
+}
+
+static void print_store1(Fn *f, const LsData *s, Lx index)
+{
+	CExpr value = c_pack(f->u, s->mem.dtype, 1, c_lx(f, s->x));
+	line(f);
+	if (s->mask.i) {
+		text_printf(f->out, "if (%s)\n", text_of(f, s->mask));
+		f->indent++;
+		line(f);
+		f->indent--;
+	}
+	text_printf(f->out, "%s = %s;\n", c_element(f, s->mem, s->offset, index, true).s, value.s);
+}
+
+static void print_store(Fn *f, const LsData *s)
+{
+	CUnit *u = f->u;
+	LType type = lx_at(f, s->x)->type, raw = {storage_raw(s->mem.dtype), type.lanes};
+	bool scatter = s->kind == LS_SCATTER, masked = s->mask.i != 0;
+	if (type.lanes == 1) {
+		print_store1(f, s, scatter ? s->y : (Lx){0});
+		return;
+	}
+	CExpr in[4];
+	uint32_t n = 0;
+	in[n++] = c_pointer(f, s->mem, s->offset, true);
+	if (scatter)
+		in[n++] = c_lx(f, s->y);
+	in[n++] = c_pack(u, s->mem.dtype, type.lanes, c_lx(f, s->x));
+	if (masked)
+		in[n++] = c_lx(f, s->mask);
+	const char *op = scatter ? masked ? "scatter_masked" : "scatter" : masked ? "store_masked" : "store";
+	LType from = scatter ? lx_at(f, s->y)->type : raw;
+	line(f);
+	text_printf(f->out, "%s;\n", c_call(u, c_helper(u, op, raw, from), in, n).s);
+}
+
+/* ---- statements ---- */
+
+static void print_block(Fn *f, Lb b);
+
+static const char *name_var(Fn *f, Lv v)
+{
+	f->var[v.i] = names_add(&f->names, f->f->lv.data[v.i].name);
+	return f->var[v.i];
+}
+
+static void print_define(Fn *f, const LsData *s, bool constant, const char *value)
+{
+	const char *type = c_type(f->u, f->f->lv.data[s->v.i].type);
+	line(f);
+	text_printf(f->out, "%s%s %s = %s;\n", constant ? "const " : "", type, name_var(f, s->v), value);
+}
+
+static void print_body(Fn *f, Lb b)
+{
+	text_add(f->out, " {\n");
+	f->indent++;
+	names_push(&f->names);
+	print_block(f, b);
+	names_pop(&f->names);
+	f->indent--;
+	line(f);
+	text_char(f->out, '}');
+}
+
+static bool reads_mutable(const Fn *f, Lx x)
+{
+	const LxData *d = lx_at(f, x);
+	if (d->kind == LX_VAR)
+		return f->f->lv.data[d->u.v.i].is_mutable;
+	for (uint32_t k = 0; k < d->nin; k++)
+		if (reads_mutable(f, d->in[k]))
+			return true;
+	return false;
+}
+
+static void print_for(Fn *f, const LsData *s)
+{
+	const char *lo = text_of(f, s->x), *hi = c_arg(f->u, c_lx(f, s->y), PREC_ADD);
+	names_push(&f->names);
+	const char *v = name_var(f, s->v);
+	f->data[s->v.i] = !is_index(f, s->x);
+	if (reads_mutable(f, s->y)) { /* the bound is evaluated once */
+		line(f);
+		const char *end = names_add(&f->names, arena_printf(f->u->arena, "%s_end", v));
+		text_printf(f->out, "const int64_t %s = %s;\n", end, hi);
+		hi = end;
+	}
+	line(f);
+	text_printf(f->out, "for (int64_t %s = %s; %s < %s; ", v, lo, v, hi);
+	if (s->step == 1)
+		text_printf(f->out, "%s++)", v);
+	else
+		text_printf(f->out, "%s += %lld)", v, (long long)s->step);
+	print_body(f, s->body);
+	names_pop(&f->names);
+	text_char(f->out, '\n');
+}
+
+/* The condition's shared parts are computed anew before every test. */
+static void print_while(Fn *f, const LsData *s)
+{
+	line(f);
+	text_add(f->out, "for (;;) {\n");
+	f->indent++;
+	names_push(&f->names);
+	declare_shared(f, s);
+	line(f);
+	text_printf(f->out, "if (!%s)\n", c_arg(f->u, c_lx(f, s->x), PREC_ATOM));
+	forget_shared(f, s);
+	f->indent++;
+	line(f);
+	text_add(f->out, "break;\n");
+	f->indent--;
+	print_block(f, s->body);
+	names_pop(&f->names);
+	f->indent--;
+	line(f);
+	text_add(f->out, "}\n");
+}
+
+static void print_if(Fn *f, const LsData *s)
+{
+	line(f);
+	text_printf(f->out, "if (%s)", text_of(f, s->x));
+	print_body(f, s->body);
+	if (s->other.i && f->f->block.data[s->other.i].stmt.n) {
+		text_add(f->out, " else");
+		print_body(f, s->other);
+	}
+	text_char(f->out, '\n');
+}
+
+static void print_check(Fn *f, const LsData *s)
+{
+	CUnit *u = f->u;
+	LType type = lx_at(f, s->x)->type;
+	CExpr ok = c_lx(f, s->x);
+	CExpr bad = c_op(u, SC_not, type, type, &ok, 1, 0);
+	if (s->mask.i)
+		bad = c_op(u, SC_and, type, type, (CExpr[]){bad, c_lx(f, s->mask)}, 2, 0);
+	if (type.lanes > 1)
+		bad = c_call(u, c_helper(u, "any", type, type), &bad, 1);
+	f->checks = true;
+	line(f);
+	text_printf(f->out, "if (!failed && %s)\n", c_arg(u, bad, PREC_UNARY));
+	f->indent++;
+	line(f);
+	f->indent--;
+	text_printf(f->out, "failed = %u;\n", s->k);
+}
+
+static void print_prefetch(Fn *f, const LsData *s)
+{
+	if (!f->u->target->vector_bytes)
+		return;
+	line(f);
+	text_printf(f->out, "__builtin_prefetch(%s, 0, %d);\n", c_pointer(f, s->mem, s->offset, false).s,
+	            s->k == 1 ? 3 : s->k == 2 ? 2 : 1);
+}
+
+static void print_comment(Fn *f, const char *text)
+{
+	char *copy = arena_strdup(f->u->arena, text);
+	for (char *p = copy; (p = strstr(p, "*/"));)
+		*p = '+';
+	line(f);
+	text_printf(f->out, "/* %s */\n", copy);
+}
+
+static void print_local(Fn *f, const LsData *s)
+{
+	line(f);
+	text_printf(f->out, "_Alignas(64) %s %s[%llu];\n", c_storage(s->dtype), name_var(f, s->v),
+	            (unsigned long long)s->count);
+}
+
+/* ---- program statements ---- */
+
+static void print_list(Fn *f, const char *decl, const Lx *arg, uint32_t n)
+{
+	line(f);
+	text_printf(f->out, "%s = {", decl);
+	for (uint32_t k = 0; k < n; k++)
+		text_printf(f->out, "%s%s", k ? ", " : "", text_of(f, arg[k]));
+	text_add(f->out, "};\n");
+}
+
+static void print_launch(Fn *f, const LsData *s)
+{
+	const ProgramCall *call = &f->program->call.data[s->k];
+	print_comment(f, call->name);
+	line(f);
+	text_add(f->out, "{\n");
+	f->indent++;
+	if (s->nbuf)
+		print_list(f, "void *const b[]", s->arg, s->nbuf);
+	if (s->narg > s->nbuf)
+		print_list(f, "const int64_t p[]", s->arg + s->nbuf, s->narg - s->nbuf);
+	line(f);
+	text_printf(f->out, "const WeftFrame frame = {%s, %s};\n", s->nbuf ? "b" : "NULL",
+	            s->narg > s->nbuf ? "p" : "NULL");
+	line(f);
+	text_printf(f->out, "weft_phase(r, %s, &frame, %u, %s);\n", f->kernel_name[call->fn], s->k,
+	            text_of(f, s->x));
+	f->indent--;
+	line(f);
+	text_add(f->out, "}\n");
+}
+
+/* Messages of assertions are formats for long long; kernels' messages are plain. */
+static void print_assert(Fn *f, const LsData *s)
+{
+	CExpr ok = c_lx(f, s->x);
+	LType bool1 = {DT_bool, 1};
+	const char *message = c_string(f->u->arena, f->program->message.data[s->k]);
+	f->fails = true;
+	line(f);
+	text_printf(f->out, "if (%s)\n", c_op(f->u, SC_not, bool1, bool1, &ok, 1, 0).s);
+	f->indent++;
+	line(f);
+	f->indent--;
+	if (f->role == FN_SIZES)
+		text_printf(f->out, "return weft_fail(status, WEFT_ERR_INPUT, %s", message);
+	else
+		text_printf(f->out, "weft_region_fail(r, %s", message);
+	for (uint32_t k = 0; k < s->narg; k++)
+		text_printf(f->out, ", (long long)%s", c_arg(f->u, c_lx(f, s->arg[k]), PREC_UNARY));
+	text_add(f->out, ");\n");
+}
+
+static void print_program(Fn *f, const LsData *s)
+{
+	switch (s->kind) {
+	case LS_LAUNCH:
+		print_launch(f, s);
+		break;
+	case LS_COPY:
+		line(f);
+		text_printf(f->out, "weft_copy(r, %s, %s, %s);\n", text_of(f, s->offset), text_of(f, s->x),
+		            text_of(f, s->y));
+		break;
+	case LS_ASSERT:
+		print_assert(f, s);
+		break;
+	default:
+		line(f);
+		text_printf(f->out, "slot[%u] = %s;\n", s->k, text_of(f, s->x));
+		break;
+	}
+}
+
+static void print_kind(Fn *f, const LsData *s)
+{
+	switch (s->kind) {
+	case LS_LET:
+		f->data[s->v.i] = !is_index(f, s->x);
+		print_define(f, s, true, text_of(f, s->x));
+		break;
+	case LS_VAR:
+		f->data[s->v.i] = true;
+		print_define(f, s, false, text_of(f, s->x));
+		break;
+	case LS_SET:
+		line(f);
+		text_printf(f->out, "%s = %s;\n", f->var[s->v.i], text_of(f, s->x));
+		break;
+	case LS_LOAD: case LS_GATHER:
+		f->data[s->v.i] = true;
+		print_define(f, s, true, c_load(f, s).s);
+		break;
+	case LS_STORE: case LS_SCATTER: print_store(f, s); break;
+	case LS_FOR: print_for(f, s); break;
+	case LS_IF: print_if(f, s); break;
+	case LS_LOCAL: print_local(f, s); break;
+	case LS_CHECK: print_check(f, s); break;
+	case LS_PREFETCH: print_prefetch(f, s); break;
+	case LS_COMMENT: print_comment(f, s->text); break;
+	default: print_program(f, s); break;
+	}
+}
+
+static void print_block(Fn *f, Lb b)
+{
+	for (uint32_t k = 0; b.i && k < f->f->block.data[b.i].stmt.n; k++) {
+		const LsData *s = &f->f->ls.data[f->f->block.data[b.i].stmt.data[k]];
+		if (s->kind == LS_WHILE) {
+			print_while(f, s);
+			continue;
+		}
+		bool any = declare_shared(f, s) != 0;
+		print_kind(f, s);
+		if (any)
+			forget_shared(f, s);
+	}
+}
+
+/* ---- functions ---- */
+
+static void print_buffers(const Fn *f, Text *out)
+{
+	for (uint32_t k = 0; k < f->f->buf.n; k++) {
+		const LArg *b = &f->f->buf.data[k];
+		if (f->buf_used[k])
+			text_printf(out, "\t%s%s *%s%s = f->buf[%u];\n", b->written ? "" : "const ",
+			            c_storage(b->dtype), b->restrict_ok ? "restrict " : "", f->buf[k], k);
+	}
+}
+
+static void print_params(const Fn *f, Text *out, const char *from)
+{
+	for (uint32_t k = 0; k < f->f->param.n; k++)
+		if (f->param_used[k])
+			text_printf(out, "\tconst int64_t %s = %s[%u];\n", f->param[k], from, k);
+}
+
+static void print_kernel(const Fn *f, const char *name, Text *out)
+{
+	bool frame = f->bufs;
+	for (uint32_t k = 0; k < f->f->param.n; k++)
+		frame = frame || f->param_used[k];
+	text_printf(out, "int %s(const WeftFrame *f, int64_t begin, int64_t end)\n{\n", name);
+	if (!frame)
+		text_add(out, "\t(void)f;\n");
+	print_buffers(f, out);
+	print_params(f, out, "f->p");
+	if (f->checks)
+		text_add(out, "\tint failed = 0;\n");
+	const char *task = f->var[f->f->task.i];
+	text_printf(out, "\tfor (int64_t %s = begin; %s < end; %s++) {\n%s\t}\n\treturn %s;\n}\n", task, task,
+	            task, f->out->data ? f->out->data : "", f->checks ? "failed" : "0");
+}
+
+static void print_sizes(const Fn *f, const char *name, Text *out)
+{
+	bool extents = false;
+	for (uint32_t k = 0; k < f->f->param.n; k++)
+		extents = extents || f->param_used[k];
+	text_printf(out, "static int %s(const int64_t *extent, int64_t *slot, WeftStatus *status)\n{\n", name);
+	if (!extents)
+		text_add(out, "\t(void)extent;\n");
+	if (!f->fails)
+		text_add(out, "\t(void)status;\n");
+	print_params(f, out, "extent");
+	text_printf(out, "%s\treturn WEFT_OK;\n}\n", f->out->data ? f->out->data : "");
+}
+
+static void print_run(const Fn *f, const char *name, Text *out)
+{
+	bool slots = false;
+	for (uint32_t k = 0; k < f->f->param.n; k++)
+		slots = slots || f->param_used[k];
+	text_printf(out, "static void %s(WeftRegion *r, void *const *buf, const int64_t *slot)\n{\n", name);
+	if (!f->bufs)
+		text_add(out, "\t(void)buf;\n");
+	if (!slots)
+		text_add(out, "\t(void)slot;\n");
+	print_params(f, out, "slot");
+	text_printf(out, "%s}\n", f->out->data ? f->out->data : "");
+}
+
+static void fn_init(Fn *f)
+{
+	static const char *const own[] = {"f", "begin", "end", "failed", "extent", "slot", "status", "buf",
+	                                  "r", "b", "p", "frame"};
+	Arena *arena = f->u->arena;
+	const LoopFn *l = f->f;
+	names_init(&f->names, arena);
+	for (uint32_t k = 0; k < sizeof own / sizeof *own; k++)
+		names_reserve(&f->names, own[k]);
+	f->var = ARENA_ARRAY(arena, const char *, l->lv.n);
+	f->data = ARENA_ARRAY(arena, bool, l->lv.n);
+	f->index = ARENA_ARRAY(arena, uint8_t, l->lx.n);
+	f->temp = ARENA_ARRAY(arena, const char *, l->lx.n);
+	f->buf = ARENA_ARRAY(arena, const char *, l->buf.n);
+	f->param = ARENA_ARRAY(arena, const char *, l->param.n);
+	f->buf_used = ARENA_ARRAY(arena, bool, l->buf.n);
+	f->param_used = ARENA_ARRAY(arena, bool, l->param.n);
+	for (uint32_t k = 0; k < l->buf.n && f->role == FN_KERNEL; k++)
+		f->buf[k] = names_add(&f->names, l->buf.data[k].name);
+	for (uint32_t k = 0; k < l->param.n; k++)
+		f->param[k] = names_add(&f->names, l->param.data[k]);
+	name_var(f, l->task);
+}
+
+static void print_head_comment(const LoopFn *l, Text *out)
+{
+	if (!l->comment || !*l->comment)
+		return;
+	text_add(out, "/* ");
+	for (const char *p = l->comment; *p; p++) {
+		if (p[0] == '\n' && p[1])
+			text_add(out, "\n * ");
+		else if (p[0] == '*' && p[1] == '/')
+			text_char(out, '+');
+		else if (*p != '\n')
+			text_char(out, *p);
+	}
+	text_add(out, " */\n");
+}
+
+void c_function(CUnit *u, const LoopFn *l, const char *name, FnRole role, const Program *program,
+                const char *const *kernel_name, Text *out)
+{
+	Text body;
+	text_init(&body, u->arena);
+	Fn f = {.u = u, .f = l, .role = role, .program = program, .kernel_name = kernel_name, .out = &body};
+	f.indent = role == FN_KERNEL ? 2 : 1;
+	fn_init(&f);
+	names_push(&f.names);
+	print_block(&f, l->body);
+	print_head_comment(l, out);
+	if (role == FN_KERNEL)
+		print_kernel(&f, name, out);
+	else if (role == FN_SIZES)
+		print_sizes(&f, name, out);
+	else
+		print_run(&f, name, out);
+}

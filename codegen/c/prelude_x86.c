@@ -1,0 +1,79 @@
+/* What x86-64 does better than generic vector code: intrinsics by operation and type. */
+#include "codegen/c/emit_priv.h"
+
+#define N ROW_NATIVE
+#define NV (ROW_NATIVE | ROW_VECTOR)
+
+/* Comparison of every kind into mask registers. */
+#define COMPARE(op, f, i)                                                                          \
+	{op, SET_BOOL, SET_FLOAT, NV | ROW_BITS, "$P_cmp_$E_mask($a, $b, _CMP_" f ")"},            \
+	{op, SET_BOOL, SET_INT, NV | ROW_BITS, "$P_cmp_$E_mask($a, $b, _MM_CMPINT_" i ")"},        \
+	{op, SET_BOOL, SET_SMALL, ROW_VECTOR | ROW_BITS | ROW_WIDE,                                \
+	 "$fn[" op ":bool:i32:L](__builtin_convertvector(a, $[i32]), __builtin_convertvector(b, $[i32]))"}
+
+#define ROUND(op, mode)                                                                            \
+	{op, SET_FLOAT, SET_FLOAT, NV | ROW_512, "($T)$P_roundscale_$E($a, " mode ")"},            \
+	{op, SET_FLOAT, SET_FLOAT, NV | ROW_NARROW, "($T)$P_round_$E($a, " mode ")"}
+
+/* The instruction gives its second operand when either is NaN; ours is NaN when either is. With a second
+ * operand that is a number (_k) one comparison decides. */
+#define MINMAX(op, k, not_less)                                                                    \
+	{op, SET_FLOAT, SET_FLOAT, NV | ROW_BITS,                                                  \
+	 "($T)$P_mask_mov_$E($P_" op "_$E($a, $b), $P_cmp_$E_mask($a, $a, _CMP_UNORD_Q), $a)"},    \
+	{op, SET_FLOAT, SET_FLOAT, NV | ROW_LANES | ROW_AVX,                                       \
+	 "($T)$P_blendv_$E($P_" op "_$E($a, $b), $a, $P_cmp_$E($a, $a, _CMP_UNORD_Q))"},           \
+	{op, SET_FLOAT, SET_FLOAT, NV | ROW_LANES,                                                 \
+	 "($T)$P_blendv_$E($P_" op "_$E($a, $b), $a, $P_cmpunord_$E($a, $a))"},                    \
+	{op "_k", SET_FLOAT, SET_FLOAT, NV | ROW_BITS,                                             \
+	 "($T)$P_mask_mov_$E($b, $P_cmp_$E_mask($a, $b, _CMP_" k "), $a)"},                        \
+	{op "_k", SET_FLOAT, SET_FLOAT, NV | ROW_LANES | ROW_AVX,                                  \
+	 "($T)$P_blendv_$E($b, $a, $P_cmp_$E($a, $b, _CMP_" k "))"},                               \
+	{op "_k", SET_FLOAT, SET_FLOAT, NV | ROW_LANES,                                            \
+	 "($T)$P_blendv_$E($b, $a, $P_" not_less "_$E($a, $b))"},                                  \
+	{op, D1(DT_i32) | D1(DT_u32) | D1(DT_i8) | D1(DT_u8) | D1(DT_i16) | D1(DT_u16), SET_INT,   \
+	 NV, "($T)$P_" op "_$E($a, $b)"},                                                          \
+	{op, D1(DT_i64) | D1(DT_u64), SET_INT, NV | ROW_BITS, "($T)$P_" op "_$E($a, $b)"}
+
+const HelperRow prelude_x86[] = {
+	{"fma", SET_FLOAT, SET_FLOAT, NV | ROW_FMA, "($T)$P_fmadd_$E($a, $b, $c)"},
+	{"sqrt", SET_FLOAT, SET_FLOAT, NV, "($T)$P_sqrt_$E($a)"},
+	ROUND("floor", "0x9"),
+	ROUND("ceil", "0xa"),
+	ROUND("trunc", "0xb"),
+	ROUND("rint", "0x8"),
+	MINMAX("min", "NGE_UQ", "cmpnge"),
+	MINMAX("max", "NLE_UQ", "cmpnle"),
+	COMPARE("eq", "EQ_OQ", "EQ"),
+	COMPARE("ne", "NEQ_UQ", "NE"),
+	COMPARE("lt", "LT_OQ", "LT"),
+	COMPARE("le", "LE_OQ", "LE"),
+	COMPARE("gt", "GT_OQ", "NLE"),
+	COMPARE("ge", "GE_OQ", "NLT"),
+	{"select", SET_NUMBER, SET_NUMBER, NV | ROW_BITS, "($T)$P_mask_mov_$e($b, m, $a)"},
+	{"select", SET_4, SET_4, NV | ROW_LANES,
+	 "($T)$P_blendv_ps($f(b), $f(a), $f(m))"},
+	{"any", SET_BOOL, SET_BOOL, ROW_VECTOR | ROW_LANES | N, "$P_movemask_epi8($v(m)) != 0"},
+
+	/* memory */
+	{"load_masked", SET_NUMBER, SET_NUMBER, NV | ROW_BITS, "($T)$P_maskz_loadu_$e(m, p)"},
+	{"store_masked", SET_NUMBER, SET_NUMBER, NV | ROW_BITS, "{$P_mask_storeu_$e(p, m, $v(v));}"},
+	{"load_masked", SET_4, SET_4, NV | ROW_LANES | ROW_AVX,
+	 "($T)$P_maskload_ps((const float *)p, $q(m))"},
+	{"store_masked", SET_4, SET_4, NV | ROW_LANES | ROW_AVX,
+	 "{$P_maskstore_ps((float *)p, $q(m), $f(v));}"},
+
+	/* conversions */
+	{"from_f16", SET_F32, SET_F32, NV | ROW_AVX | ROW_512, "($T)_mm512_cvtph_ps((__m256i)a)"},
+	{"from_f16", SET_F32, SET_F32, NV | ROW_AVX | ROW_NARROW,
+	 "{__m128i h = _mm_setzero_si128();\n\tmemcpy(&h, &a, sizeof a);\n\treturn ($T)$P_cvtph_ps(h);}"},
+	{"to_f16", SET_F32, SET_F32, NV | ROW_AVX | ROW_512, "($[u16])_mm512_cvtps_ph((__m512)a, 8)"},
+	{"to_f16", SET_F32, SET_F32, NV | ROW_AVX | ROW_NARROW,
+	 "{const __m128i h = $P_cvtps_ph($a, 8);\n\t$[u16] r;\n\tmemcpy(&r, &h, sizeof r);\n\treturn r;}"},
+	{"convert", D1(DT_i32), SET_F32, NV,
+	 "{const $T r = ($T)$P_cvttps_epi32($a), big = a >= 2147483648.0f;\n"
+	 "\treturn ((r & ~big) | (big & 0x7fffffff)) & ($T)(a == a);}"},
+
+	/* mask registers */
+	{"convert", SET_BOOL, SET_NUMBER, ROW_VECTOR | ROW_BITS, "$fn[ne:bool:A:L](a, ($A){0})"},
+	{0},
+};

@@ -1,0 +1,100 @@
+#include <string.h>
+
+#include "codegen/c/emit_priv.h"
+
+const char *c_elem(DType d)
+{
+	switch (dtype_compute(d)) {
+	case DT_bool: return "bool";
+	case DT_u8: return "uint8_t";
+	case DT_i8: return "int8_t";
+	case DT_i16: return "int16_t";
+	case DT_i32: return "int32_t";
+	case DT_i64: return "int64_t";
+	case DT_u16: return "uint16_t";
+	case DT_u32: return "uint32_t";
+	case DT_u64: return "uint64_t";
+	case DT_f32: return "float";
+	case DT_f64: return "double";
+	default: return "void";
+	}
+}
+
+DType storage_raw(DType d)
+{
+	switch (d) {
+	case DT_f16:
+	case DT_bf16:
+		return DT_u16;
+	case DT_bool:
+	case DT_f8e4m3:
+	case DT_f8e5m2:
+		return DT_u8;
+	default:
+		return d;
+	}
+}
+
+const char *c_storage(DType d)
+{
+	return c_elem(storage_raw(d));
+}
+
+const char *type_label(CUnit *u, LType t)
+{
+	if (t.lanes == 1)
+		return dtype_name(dtype_compute(t.dtype));
+	if (t.dtype == DT_bool)
+		return arena_printf(u->arena, "b%u", t.lanes);
+	return arena_printf(u->arena, "%sx%u", dtype_name(dtype_compute(t.dtype)), t.lanes);
+}
+
+static void declare_mask(CUnit *u, const char *name, uint32_t lanes)
+{
+	if (u->target->masks == MASK_BITS)
+		text_printf(&u->types, "typedef __mmask%u %s;\n", lanes < 8 ? 8 : lanes, name);
+	else
+		text_printf(&u->types, "typedef int32_t %s __attribute__((vector_size(%u)));\n", name,
+		            lanes * 4);
+}
+
+const char *c_type(CUnit *u, LType t)
+{
+	if (t.lanes == 1)
+		return c_elem(t.dtype);
+	const char *name = type_label(u, t);
+	bool fresh;
+	intern(&u->known, name, strlen(name), &fresh);
+	if (!fresh)
+		return name;
+	if (t.dtype == DT_bool)
+		declare_mask(u, name, t.lanes);
+	else
+		text_printf(&u->types, "typedef %s %s __attribute__((vector_size(%u)));\n", c_elem(t.dtype),
+		            name, t.lanes * dtype_size(dtype_compute(t.dtype)));
+	return name;
+}
+
+void unit_init(CUnit *u, Ctx *ctx, const Target *target)
+{
+	memset(u, 0, sizeof *u);
+	u->ctx = ctx;
+	u->arena = ctx->arena;
+	u->target = target;
+	intern_init(&u->known, u->arena);
+	text_init(&u->types, u->arena);
+	text_init(&u->helpers, u->arena);
+}
+
+void unit_head(CUnit *u, Text *out, const char *include)
+{
+	if (u->target->vector_bytes)
+		text_add(out, "#include <immintrin.h>\n");
+	text_add(out, "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <string.h>\n");
+	if (include)
+		text_printf(out, "\n#include \"%s\"\n", include);
+	if (u->types.n)
+		text_printf(out, "\n%s", u->types.data);
+	if (u->helpers.n)
+		text_printf(out, "\n%s", u->helpers.data);
+}

@@ -169,8 +169,9 @@ static bool arguments(Scope *s, Call *c)
 static bool result_type(Scope *s, Call *c, AttrId attr, TypeId *out)
 {
 	*out = (TypeId){0};
-	if (parse_accept(s->r, ":"))
-		return parse_type(s->r, out);
+	s->r->p += strspn(s->r->p, " \t"); /* not past a location */
+	if (*s->r->p == ':')
+		return parse_expect(s->r, ":") && parse_type(s->r, out);
 	Ctx *ctx = s->r->ir->ctx;
 	uint32_t errors = ctx->nerror;
 	Build b = {.g = s->g, .where = arena_printf(ctx->scratch, "%s: %s", s->r->name, op_name(c->op))};

@@ -107,7 +107,6 @@ static void print_attr(Printer p, const Attr *a)
 		break;
 	case ATTR_graph:
 		p.g = a->graph;
-		p.indent++;
 		print_graph(p, false);
 		break;
 	case ATTR_ints:

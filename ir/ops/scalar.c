@@ -30,6 +30,7 @@ OP(mul) {
 OP(div) {
 	.schema = "div(Tensor a, Tensor b) -> Tensor",
 	.doc = "a / b on floats",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "div(a, b)",
 	.deriv = {"1 / b", "-y / b"},
 	.sample = "f32[3,4] in -8..8; f32[3,4] in 0.5..4",
@@ -98,6 +99,7 @@ OP(pow) {
 OP(atan2) {
 	.schema = "atan2(Tensor a, Tensor b) -> Tensor",
 	.doc = "angle of the point (b, a)",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "atan2(a, b)",
 	.deriv = {"b / (a*a + b*b)", "-a / (a*a + b*b)"},
 	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
@@ -105,6 +107,7 @@ OP(atan2) {
 OP(hypot) {
 	.schema = "hypot(Tensor a, Tensor b) -> Tensor",
 	.doc = "sqrt(a*a + b*b) without overflow",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "hypot(a, b)",
 	.deriv = {"a / y", "b / y"},
 	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
@@ -112,6 +115,7 @@ OP(hypot) {
 OP(copysign) {
 	.schema = "copysign(Tensor a, Tensor b) -> Tensor",
 	.doc = "magnitude of a, sign of b",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "copysign(a, b)",
 	.deriv = {"select(eq(a, 0.0), 0.0, y / a)", "0"},
 	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
@@ -119,6 +123,7 @@ OP(copysign) {
 OP(nextafter) {
 	.schema = "nextafter(Tensor a, Tensor b) -> Tensor",
 	.doc = "the next value from a towards b",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "nextafter(a, b)",
 	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
 };
@@ -177,6 +182,7 @@ OP(round) {
 OP(sqrt) {
 	.schema = "sqrt(Tensor x) -> Tensor",
 	.doc = "square root, correctly rounded",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "sqrt(x)",
 	.deriv = {"0.5 / y"},
 	.sample = "f32[3,4] in 0.5..8",
@@ -184,6 +190,7 @@ OP(sqrt) {
 OP(rsqrt) {
 	.schema = "rsqrt(Tensor x) -> Tensor",
 	.doc = "1 / sqrt(x)",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "1 / sqrt(x)",
 	.deriv = {"-0.5 * y / x"},
 	.sample = "f32[3,4] in 0.5..8",
@@ -191,6 +198,7 @@ OP(rsqrt) {
 OP(reciprocal) {
 	.schema = "reciprocal(Tensor x) -> Tensor",
 	.doc = "1 / x",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "1 / x",
 	.deriv = {"-y * y"},
 	.sample = "f32[3,4] in 0.5..8",
@@ -201,6 +209,7 @@ OP(reciprocal) {
 OP(exp) {
 	.schema = "exp(Tensor x) -> Tensor",
 	.doc = "e to the power x",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "exp(x)",
 	.deriv = {"y"},
 	.sample = "f32[3,4] in -8..8",
@@ -208,6 +217,7 @@ OP(exp) {
 OP(exp2) {
 	.schema = "exp2(Tensor x) -> Tensor",
 	.doc = "2 to the power x",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "exp2(x)",
 	.deriv = {"y * 0.6931471805599453"},
 	.sample = "f32[3,4] in -8..8",
@@ -215,6 +225,7 @@ OP(exp2) {
 OP(expm1) {
 	.schema = "expm1(Tensor x) -> Tensor",
 	.doc = "exp(x) - 1",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "expm1(x)",
 	.deriv = {"y + 1"},
 	.sample = "f32[3,4] in -8..8",
@@ -222,6 +233,7 @@ OP(expm1) {
 OP(log) {
 	.schema = "log(Tensor x) -> Tensor",
 	.doc = "natural logarithm",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "log(x)",
 	.deriv = {"1 / x"},
 	.sample = "f32[3,4] in 0.1..8",
@@ -229,6 +241,7 @@ OP(log) {
 OP(log2) {
 	.schema = "log2(Tensor x) -> Tensor",
 	.doc = "logarithm to base 2",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "log2(x)",
 	.deriv = {"1.4426950408889634 / x"},
 	.sample = "f32[3,4] in 0.1..8",
@@ -236,6 +249,7 @@ OP(log2) {
 OP(log10) {
 	.schema = "log10(Tensor x) -> Tensor",
 	.doc = "logarithm to base 10",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "log10(x)",
 	.deriv = {"0.4342944819032518 / x"},
 	.sample = "f32[3,4] in 0.1..8",
@@ -243,6 +257,7 @@ OP(log10) {
 OP(log1p) {
 	.schema = "log1p(Tensor x) -> Tensor",
 	.doc = "log(1 + x)",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "log1p(x)",
 	.deriv = {"1 / (1 + x)"},
 	.sample = "f32[3,4] in -0.9..8",
@@ -250,6 +265,7 @@ OP(log1p) {
 OP(sigmoid) {
 	.schema = "sigmoid(Tensor x) -> Tensor",
 	.doc = "1 / (1 + exp(-x))",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "sigmoid(x)",
 	.deriv = {"y * (1 - y)"},
 	.sample = "f32[3,4] in -8..8",
@@ -260,6 +276,7 @@ OP(sigmoid) {
 OP(sin) {
 	.schema = "sin(Tensor x) -> Tensor",
 	.doc = "sine",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "sin(x)",
 	.deriv = {"cos(x)"},
 	.sample = "f32[3,4] in -8..8",
@@ -267,6 +284,7 @@ OP(sin) {
 OP(cos) {
 	.schema = "cos(Tensor x) -> Tensor",
 	.doc = "cosine",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "cos(x)",
 	.deriv = {"-sin(x)"},
 	.sample = "f32[3,4] in -8..8",
@@ -274,6 +292,7 @@ OP(cos) {
 OP(tan) {
 	.schema = "tan(Tensor x) -> Tensor",
 	.doc = "tangent",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "tan(x)",
 	.deriv = {"1 + y*y"},
 	.sample = "f32[3,4] in -1.4..1.4",
@@ -281,6 +300,7 @@ OP(tan) {
 OP(asin) {
 	.schema = "asin(Tensor x) -> Tensor",
 	.doc = "arc sine",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "asin(x)",
 	.deriv = {"rsqrt(1 - x*x)"},
 	.sample = "f32[3,4] in -0.9..0.9",
@@ -288,6 +308,7 @@ OP(asin) {
 OP(acos) {
 	.schema = "acos(Tensor x) -> Tensor",
 	.doc = "arc cosine",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "acos(x)",
 	.deriv = {"-rsqrt(1 - x*x)"},
 	.sample = "f32[3,4] in -0.9..0.9",
@@ -295,6 +316,7 @@ OP(acos) {
 OP(atan) {
 	.schema = "atan(Tensor x) -> Tensor",
 	.doc = "arc tangent",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "atan(x)",
 	.deriv = {"1 / (1 + x*x)"},
 	.sample = "f32[3,4] in -8..8",
@@ -302,6 +324,7 @@ OP(atan) {
 OP(sinh) {
 	.schema = "sinh(Tensor x) -> Tensor",
 	.doc = "hyperbolic sine",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "sinh(x)",
 	.deriv = {"cosh(x)"},
 	.sample = "f32[3,4] in -8..8",
@@ -309,6 +332,7 @@ OP(sinh) {
 OP(cosh) {
 	.schema = "cosh(Tensor x) -> Tensor",
 	.doc = "hyperbolic cosine",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "cosh(x)",
 	.deriv = {"sinh(x)"},
 	.sample = "f32[3,4] in -8..8",
@@ -316,6 +340,7 @@ OP(cosh) {
 OP(tanh) {
 	.schema = "tanh(Tensor x) -> Tensor",
 	.doc = "hyperbolic tangent",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "tanh(x)",
 	.deriv = {"1 - y*y"},
 	.sample = "f32[3,4] in -8..8",
@@ -323,6 +348,7 @@ OP(tanh) {
 OP(asinh) {
 	.schema = "asinh(Tensor x) -> Tensor",
 	.doc = "inverse hyperbolic sine",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "asinh(x)",
 	.deriv = {"rsqrt(x*x + 1)"},
 	.sample = "f32[3,4] in -8..8",
@@ -330,6 +356,7 @@ OP(asinh) {
 OP(acosh) {
 	.schema = "acosh(Tensor x) -> Tensor",
 	.doc = "inverse hyperbolic cosine",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "acosh(x)",
 	.deriv = {"rsqrt(x - 1) * rsqrt(x + 1)"},
 	.sample = "f32[3,4] in 1.1..8",
@@ -337,6 +364,7 @@ OP(acosh) {
 OP(atanh) {
 	.schema = "atanh(Tensor x) -> Tensor",
 	.doc = "inverse hyperbolic tangent",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "atanh(x)",
 	.deriv = {"1 / (1 - x*x)"},
 	.sample = "f32[3,4] in -0.9..0.9",
@@ -347,6 +375,7 @@ OP(atanh) {
 OP(erf) {
 	.schema = "erf(Tensor x) -> Tensor",
 	.doc = "error function",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "erf(x)",
 	.deriv = {"1.1283791670955126 * exp(-x*x)"},
 	.sample = "f32[3,4] in -3..3",
@@ -354,6 +383,7 @@ OP(erf) {
 OP(erfc) {
 	.schema = "erfc(Tensor x) -> Tensor",
 	.doc = "1 - erf(x)",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "erfc(x)",
 	.deriv = {"-1.1283791670955126 * exp(-x*x)"},
 	.sample = "f32[3,4] in -3..3",
@@ -361,6 +391,7 @@ OP(erfc) {
 OP(erfinv) {
 	.schema = "erfinv(Tensor x) -> Tensor",
 	.doc = "inverse of erf",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "erfinv(x)",
 	.deriv = {"0.886226925452758 * exp(y*y)"},
 	.sample = "f32[3,4] in -0.9..0.9",
@@ -368,6 +399,7 @@ OP(erfinv) {
 OP(lgamma) {
 	.schema = "lgamma(Tensor x) -> Tensor",
 	.doc = "logarithm of |gamma(x)|",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "lgamma(x)",
 	.deriv = {"digamma(x)"},
 	.sample = "f32[3,4] in 0.2..8",
@@ -375,6 +407,7 @@ OP(lgamma) {
 OP(digamma) {
 	.schema = "digamma(Tensor x) -> Tensor",
 	.doc = "derivative of lgamma",
+	.promote = PROMOTE_FLOAT,
 	.scalar = "digamma(x)",
 	.sample = "f32[3,4] in 0.2..8",
 };

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,8 +81,8 @@ void text_double(Text *t, double v)
 		return;
 	}
 	char s[40];
-	/* %g drops trailing zeros, so 9 digits already give the shortest of 1 to 9. */
-	for (int digits = 9; digits <= 17; digits++) {
+	/* %g drops trailing zeros, so 9 digits give the shortest of 1 to 9 where v has that many. */
+	for (int digits = fabs(v) < DBL_MIN ? 1 : 9; digits <= 17; digits++) {
 		snprintf(s, sizeof s - 2, "%.*g", digits, v);
 		if (strtod(s, NULL) == v)
 			break;

@@ -109,7 +109,8 @@ static bool eval(const Eval *v, Sym e, int64_t *out)
 	return true;
 }
 
-bool sym_eval(const SymTab *t, Sym e, const Sym *var, const int64_t *value, uint32_t n, int64_t *out)
+bool sym_eval(const SymTab *t, Sym e, const Sym *var, const int64_t *value, uint32_t n,
+        int64_t *out)
 {
 	sym_check(t, e);
 	Eval v = {t, next_visit(t), var, value, n};

@@ -1,9 +1,9 @@
 /* Proofs that an expression is never negative.
  *
- * Where its interval does not say so, an atom that it is linear in gives way to a bound of the atom:
- * C*v + R >= C*bound + R. Bounds may be symbolic (an axis by its extent, mod by its divisor,
- * d*floordiv(e, d) by e). The latest atom goes first, since bounds are made of earlier ones; so this
- * ends. A budget keeps failing proofs cheap, and both outcomes are remembered. */
+ * Where its interval does not say so, an atom that it is linear in gives way to a bound of that
+ * atom: C*v + R >= C*bound + R. Bounds may be symbolic (an axis by its extent, mod by its divisor,
+ * d*floordiv(e, d) by e). The latest atom goes first, since bounds are made of earlier ones; so
+ * this ends. A budget keeps failing proofs cheap, and both outcomes are remembered. */
 #include "ir/sym_priv.h"
 
 enum { BUDGET = 64 };
@@ -66,7 +66,7 @@ static bool prove_between(Prover *p, Linear l, int sign, Sym lower, Sym upper)
 	return (sign > 0 || prove_at(p, l, upper)) && (sign < 0 || prove_at(p, l, lower));
 }
 
-static Sym finite(SymTab *t, int64_t end)
+static Sym end_sym(SymTab *t, int64_t end)
 {
 	return end <= -SYM_INF || end >= SYM_INF ? (Sym){0} : sym_int(t, end);
 }
@@ -75,7 +75,7 @@ static bool by_interval(Prover *p, Linear l, int sign, Sym atom)
 {
 	const SymNode *n = sym_node(p->t, atom);
 	int64_t lo = n->lo, hi = n->hi;
-	return prove_between(p, l, sign, finite(p->t, lo), finite(p->t, hi));
+	return prove_between(p, l, sign, end_sym(p->t, lo), end_sym(p->t, hi));
 }
 
 static bool by_extent(Prover *p, Linear l, int sign, Sym atom)
@@ -84,7 +84,7 @@ static bool by_extent(Prover *p, Linear l, int sign, Sym atom)
 	const SymVar *v = &t->var.data[sym_node(t, atom)->value];
 	if (!v->extent.i)
 		return false;
-	Sym lower = finite(t, sym_node(t, atom)->lo);
+	Sym lower = end_sym(t, sym_node(t, atom)->lo);
 	return prove_between(p, l, sign, lower, addi_quiet(t, v->extent, -1));
 }
 

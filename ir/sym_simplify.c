@@ -1,9 +1,9 @@
 /* Canonical floordiv, mod, min and max.
  *
  * floordiv(e, d): multiples of d leave the quotient, common factors of e and d cancel, and where
- * e = g*a + r with d = g*b and 0 <= r < g provably, it is floordiv(a, b). mod(e, d) follows the same
- * steps, so that d*floordiv(e, d) + mod(e, d) finds its partner in a sum. A floordiv of a mod becomes
- * a mod of a floordiv; a floordiv of a floordiv has one divisor. */
+ * e = g*a + r with d = g*b and 0 <= r < g provably, it is floordiv(a, b). mod(e, d) follows the
+ * same steps, so that d*floordiv(e, d) + mod(e, d) find each other in a sum. A floordiv of a mod
+ * becomes a mod of a floordiv; a floordiv of a floordiv has one divisor. */
 #include "ir/sym_priv.h"
 
 /* e = quot * d + rest, for every value of the variables. */

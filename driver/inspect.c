@@ -164,6 +164,39 @@ const WeftOpCount *weft_operators(Weft *w, const WeftGraph *g, uint32_t *n)
 	return ask(w, g, ask_operators, n);
 }
 
+typedef struct {
+	Weft *w;
+	const Graph *g;
+	uint32_t k;
+	const int64_t *symbol;
+	int64_t *shape;
+} Shape;
+
+static bool input_shape(void *arg)
+{
+	Shape *s = arg;
+	const Graph *g = s->g;
+	uint32_t nsym, user = 0;
+	const Sym *symbol = size_symbols(s->w, g, &nsym);
+	for (uint32_t i = 0; i < g->input.n; i++) {
+		Node node = g->input.data[i].node;
+		if (g->input.data[i].kind != INPUT_USER || user++ != s->k)
+			continue;
+		for (uint32_t d = 0; d < node_rank(g, node); d++)
+			if (!sym_eval(g->ir->syms, node_dim(g, node, d), symbol, s->symbol, nsym, &s->shape[d]))
+				return ctx_error(s->w->ctx, NULL, "input %s: dimension %u has no value",
+				                 g->input.data[i].name, d);
+		return true;
+	}
+	return ctx_error(s->w->ctx, NULL, "no input %u", s->k);
+}
+
+bool weft_input_shape(Weft *w, const WeftGraph *g, uint32_t k, const int64_t *symbol, int64_t *shape)
+{
+	Shape s = {w, g->g, k, symbol, shape};
+	return boundary(w, input_shape, &s);
+}
+
 uint64_t weft_weight_bytes(const WeftGraph *wg)
 {
 	const Ir *ir = wg->g->ir;

@@ -1,0 +1,98 @@
+/* Graphs as text and as drawings, as they are or after a pass. */
+#include <string.h>
+
+#include "driver/driver_priv.h"
+#include "ir/op.h"
+#include "passes/pipeline.h"
+
+typedef struct {
+	Weft *w;
+	const WeftGraph *g;
+	const char *after;
+	bool dot;
+	Text out;
+} View;
+
+/* Labels hold no quotes: names are identifiers, types have none. */
+static void draw_node(View *v, const Graph *g, Node n)
+{
+	Op op = node_op(g, n);
+	const Type *t = node_type(g, n);
+	bool quiet = op == OP_input || op == OP_constant;
+	text_printf(&v->out, "\tn%u [label=\"%s\\n%s", n.i, graph_name((Graph *)(uintptr_t)g, n), op_name(op));
+	if (t && t->dtype != DT_none) {
+		text_printf(&v->out, "\\n%s[", dtype_name(t->dtype));
+		for (uint32_t d = 0; d < t->n; d++)
+			text_printf(&v->out, "%s%s", d ? ", " : "", sym_str(g->ir->syms, t->dim[d]));
+		text_add(&v->out, "]");
+	}
+	text_printf(&v->out, "\", shape=%s];\n", quiet ? "ellipse" : "box");
+	for (uint32_t k = 0; k < node_nin(g, n); k++)
+		if (node_in(g, n, k).i)
+			text_printf(&v->out, "\tn%u -> n%u;\n", node_in(g, n, k).i, n.i);
+}
+
+static void draw(View *v, const Graph *g)
+{
+	text_printf(&v->out, "digraph \"%s\" {\n\tnode [fontname=\"monospace\", fontsize=10];\n", g->name);
+	for (Node n = g->first; n.i; n = node_next(g, n))
+		draw_node(v, g, n);
+	for (uint32_t k = 0; k < g->output.n; k++)
+		text_printf(&v->out, "\tout%u [label=\"%s\", shape=ellipse];\n\tn%u -> out%u;\n", k,
+		            g->output.data[k].name, g->output.data[k].node.i, k);
+	text_add(&v->out, "}\n");
+}
+
+static bool view(void *arg)
+{
+	View *v = arg;
+	Graph *g = v->g->g;
+	v->w->ctx->file = v->g->path;
+	text_init(&v->out, weft_arena(v->w));
+	if (v->after) {
+		PipelineOptions po = {.stop_after = v->after};
+		g = graph_clone(g);
+		TRY(pipeline_run(g, &po));
+	}
+	if (v->dot)
+		draw(v, g);
+	else
+		graph_print(g, &v->out);
+	return true;
+}
+
+const char *weft_graph_text(Weft *w, const WeftGraph *g, const char *after)
+{
+	View v = {.w = w, .g = g, .after = after};
+	return boundary(w, view, &v) ? v.out.data : NULL;
+}
+
+const char *weft_graph_dot(Weft *w, const WeftGraph *g, const char *after)
+{
+	View v = {.w = w, .g = g, .after = after, .dot = true};
+	return boundary(w, view, &v) ? v.out.data : NULL;
+}
+
+const char *const *weft_passes(void)
+{
+	return pipeline_names();
+}
+
+typedef struct {
+	Weft *w;
+	WeftGraph *g;
+	const char *name;
+} Transform;
+
+static bool transform(void *arg)
+{
+	Transform *t = arg;
+	t->w->ctx->file = t->g->path;
+	return pipeline_run_one(t->g->g, t->name);
+}
+
+bool weft_transform(Weft *w, WeftGraph *g, const char *name)
+{
+	Transform t = {w, g, name};
+	return boundary(w, transform, &t);
+}

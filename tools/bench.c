@@ -1,0 +1,250 @@
+/* weft bench */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench.h"
+#include "peak.h"
+
+static int run(int argc, char **argv);
+
+const Command command_bench = {
+        "bench", "time a model, beside operator by operator and other systems",
+        "MODEL|MODEL.so [options]",
+        "Time a model after warm-up: minimum, median and 99th percentile over repeated runs, FLOP/s and the\n"
+        "share of the peak this machine reaches in a loop of multiply-adds, and the largest memory of the\n"
+        "process. Rows: `op by op` (the same graph operator by operator with our own kernels: no fusion, no\n"
+        "planning), `compiled`, and the named peers.\n\n"
+        "  --threads LIST       numbers of threads, such as 1,2 (default 1)\n"
+        "  --inputs FILE        tensors x.0, x.1, ... (default MODEL.safetensors, else made up)\n"
+        "  --seconds S          per row (default 2)\n"
+        "  --profile            list kernel calls with time, bytes, FLOPs and share of the roofline\n"
+        "  --against LIST       of torch, aoti, onnxruntime, openvino\n"
+        "  --python ENV         a Python environment that has them\n"
+        "  --no-op-by-op        leave that row out\n"
+        "  --pool               POSIX threads instead of OpenMP\n"
+        "  --target NAME, --no-cache   see weft compile\n"
+        "  --json               print the rows as JSON\n",
+        run};
+
+enum { MAX_ROWS = 64 };
+
+typedef struct {
+	BenchRow row[MAX_ROWS];
+	int n;
+	Peak peak[8];
+} Table;
+
+/* Compile in a process of its own, so that its memory does not count as the model's. */
+static bool compile_apart(const BenchOptions *o, bool op_by_op, const char *so)
+{
+	fflush(NULL);
+	pid_t pid = fork();
+	int status;
+	if (pid < 0)
+		return fail("cannot start a process"), false;
+	if (pid == 0) {
+		WeftOptions c = o->compile;
+		c.op_by_op = op_by_op;
+		Weft *w = weft_new();
+		WeftGraph *g = w ? weft_load(w, o->model) : NULL;
+		int code = g && weft_compile(w, g, &c, so) ? 0 : fail_messages(w);
+		fflush(NULL);
+		_exit(code);
+	}
+	if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status))
+		return WIFSIGNALED(status) ? (fail("compiling crashed with signal %d", WTERMSIG(status)), false)
+		                           : false;
+	return true;
+}
+
+static void own_row(const BenchOptions *o, Table *t, const char *name, const char *so, double compile)
+{
+	for (int k = 0; k < o->nthreads && t->n < MAX_ROWS; k++) {
+		BenchRow *r = &t->row[t->n++];
+		snprintf(r->name, sizeof r->name, "%s", name);
+		r->threads = o->threads[k];
+		r->compile = compile;
+		r->ok = bench_object(so, o, o->threads[k], false, r);
+	}
+}
+
+static bool own_rows(const BenchOptions *o, Table *t)
+{
+	const char *base = getenv("TMPDIR");
+	char folder[4000], so[4096];
+	if (is_shared_object(o->model)) {
+		own_row(o, t, "compiled", o->model, 0);
+		return !o->profile || bench_object(o->model, o, o->threads[0], true, NULL);
+	}
+	snprintf(folder, sizeof folder, "%s/weft-bench-XXXXXX", base && *base ? base : "/tmp");
+	if (!mkdtemp(folder))
+		return fail("cannot make a temporary folder: %s", strerror(errno)), false;
+	snprintf(so, sizeof so, "%s/model.so", folder);
+	bool ok = true;
+	for (int fused = o->no_op_by_op; ok && fused < 2; fused++) {
+		double start = now();
+		ok = compile_apart(o, !fused, so);
+		if (ok)
+			own_row(o, t, fused ? "compiled" : "op by op", so, now() - start);
+	}
+	if (ok && o->profile)
+		ok = bench_object(so, o, o->threads[0], true, NULL);
+	unlink(so);
+	rmdir(folder);
+	return ok;
+}
+
+static void peer_rows(const BenchOptions *o, Table *t)
+{
+	for (const char *p = o->against; p && *p;) {
+		char peer[32];
+		size_t n = strcspn(p, ",");
+		snprintf(peer, sizeof peer, "%.*s", (int)n, p);
+		for (int k = 0; k < o->nthreads && t->n < MAX_ROWS; k++) {
+			BenchRow *r = &t->row[t->n++];
+			snprintf(r->name, sizeof r->name, "%s", peer);
+			r->threads = o->threads[k];
+			r->ok = bench_peer(peer, o, o->threads[k], r);
+		}
+		p += n;
+		p += *p == ',';
+	}
+}
+
+static const BenchRow *find_row(const Table *t, const char *name, int threads)
+{
+	for (int k = 0; k < t->n; k++)
+		if (!strcmp(t->row[k].name, name) && t->row[k].threads == threads && t->row[k].ok)
+			return &t->row[k];
+	return NULL;
+}
+
+static double peak_for(const BenchOptions *o, const Table *t, int threads)
+{
+	for (int k = 0; k < o->nthreads; k++)
+		if (o->threads[k] == threads)
+			return t->peak[k].flops;
+	return 0;
+}
+
+static void print_table(const BenchOptions *o, const Table *t)
+{
+	char a[32], b[32];
+	printf("%-24s %7s %10s %10s %10s %10s %6s %8s %9s\n", o->model[0] ? "" : "", "threads", "min ms",
+	       "median ms", "p99 ms", "FLOP/s", "peak", "memory", "x compiled");
+	for (int k = 0; k < t->n; k++) {
+		const BenchRow *r = &t->row[k];
+		const BenchRow *own = find_row(t, "compiled", r->threads);
+		double flops = own ? own->flops : r->flops;
+		if (!r->ok) {
+			printf("%-24s %7d failed\n", r->name, r->threads);
+			continue;
+		}
+		printf("%-24s %7d %10.4f %10.4f %10.4f %10s %5.1f%% %7sB", r->name, r->threads,
+		       1e3 * r->min, 1e3 * r->median, 1e3 * r->p99, human(flops / r->median, a),
+		       100 * flops / r->median / peak_for(o, t, r->threads), human(r->peak_bytes, b));
+		if (own)
+			printf(" %9.2f", r->median / own->median);
+		putchar('\n');
+	}
+	for (int k = 0; k < o->nthreads; k++)
+		printf("peak of this machine with %d thread%s: %sFLOP/s, %sB/s read\n", o->threads[k],
+		       o->threads[k] == 1 ? "" : "s", human(t->peak[k].flops, a),
+		       human(t->peak[k].bytes, b));
+}
+
+static void print_json(const BenchOptions *o, const Table *t)
+{
+	Json j = {.f = stdout};
+	json_open(&j, NULL, '{');
+	json_string(&j, "model", o->model);
+	json_open(&j, "rows", '[');
+	for (int k = 0; k < t->n; k++) {
+		const BenchRow *r = &t->row[k];
+		json_open(&j, NULL, '{');
+		json_string(&j, "name", r->name);
+		json_number(&j, "threads", r->threads);
+		json_bool(&j, "ok", r->ok);
+		json_number(&j, "compile_s", r->compile);
+		json_number(&j, "min_ms", 1e3 * r->min);
+		json_number(&j, "median_ms", 1e3 * r->median);
+		json_number(&j, "p99_ms", 1e3 * r->p99);
+		json_number(&j, "runs", r->runs);
+		json_number(&j, "flops", r->flops);
+		json_number(&j, "peak_bytes", r->peak_bytes);
+		json_close(&j, '}');
+	}
+	json_close(&j, ']');
+	json_open(&j, "machine", '[');
+	for (int k = 0; k < o->nthreads; k++) {
+		json_open(&j, NULL, '{');
+		json_number(&j, "threads", o->threads[k]);
+		json_number(&j, "flops", t->peak[k].flops);
+		json_number(&j, "bytes", t->peak[k].bytes);
+		json_close(&j, '}');
+	}
+	json_close(&j, ']');
+	json_close(&j, '}');
+}
+
+static bool parse(BenchOptions *o, int *argc, char **argv)
+{
+	const char *threads = "1", *seconds = "2";
+	const Opt opt[] = {{"--threads", OPT_STRING, &threads},
+	                   {"--inputs", OPT_STRING, &o->inputs},
+	                   {"--seconds", OPT_STRING, &seconds},
+	                   {"--profile", OPT_FLAG, &o->profile},
+	                   {"--against", OPT_STRING, &o->against},
+	                   {"--python", OPT_STRING, &o->python},
+	                   {"--no-op-by-op", OPT_FLAG, &o->no_op_by_op},
+	                   {"--pool", OPT_FLAG, &o->pool},
+	                   {"--target", OPT_STRING, &o->compile.target},
+	                   {"--no-cache", OPT_FLAG, &o->compile.no_cache},
+	                   {"--json", OPT_FLAG, &o->json},
+	                   {0}};
+	if (!options_parse(&command_bench, opt, argc, argv))
+		return false;
+	if (*argc != 2)
+		return fail("bench takes one model; see weft bench --help"), false;
+	o->nthreads = parse_list("--threads", threads, o->threads, 8);
+	o->seconds = strtod(seconds, NULL);
+	o->model = argv[1];
+	if (!(o->seconds > 0))
+		return fail("--seconds takes a positive number, not %s", seconds), false;
+	if (o->against && !o->python)
+		return fail("--against needs --python ENV"), false;
+	return o->nthreads > 0;
+}
+
+static int run(int argc, char **argv)
+{
+	BenchOptions o = {.compile = {.size = sizeof o.compile}};
+	Table *t = calloc(1, sizeof *t);
+	char beside[4096];
+	if (!t || !parse(&o, &argc, argv)) {
+		free(t);
+		return argc == -1 ? 0 : 1;
+	}
+	const char *dot = strrchr(o.model, '.');
+	snprintf(beside, sizeof beside, "%.*s.safetensors",
+	         (int)(dot ? dot - o.model : (long)strlen(o.model)), o.model);
+	if (!o.inputs && !access(beside, R_OK))
+		o.inputs = beside;
+	bool ok = own_rows(&o, t);
+	if (ok) {
+		peer_rows(&o, t);
+		for (int k = 0; k < o.nthreads; k++)
+			t->peak[k] = peak_measure(o.threads[k]);
+		if (o.json)
+			print_json(&o, t);
+		else
+			print_table(&o, t);
+		for (int k = 0; k < t->n; k++)
+			ok &= t->row[k].ok;
+	}
+	free(t);
+	return ok ? 0 : 1;
+}

@@ -1,0 +1,255 @@
+/* The rows of `weft bench`: our own objects and the peers, each in a process of its own. */
+#include <errno.h>
+#include <math.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench.h"
+#include "peak.h"
+
+extern char **environ;
+extern const char peers_py[]; /* tools/peers.py, embedded at build time */
+
+static int by_value(const void *pa, const void *pb)
+{
+	double a = *(const double *)pa, b = *(const double *)pb;
+	return (a > b) - (a < b);
+}
+
+void bench_statistics(double *s, int n, BenchRow *r)
+{
+	qsort(s, (size_t)n, sizeof *s, by_value);
+	int high = (int)(0.99 * n);
+	r->runs = n;
+	r->min = s[0];
+	r->median = s[n / 2];
+	r->p99 = s[high < n ? high : n - 1];
+}
+
+/* ---- one object ---- */
+
+/* Inputs when no file is given: hints are unknown, so symbols take their smallest value of at least 2. */
+static bool make_inputs(const Runner *r, WeftTensor *in)
+{
+	for (uint32_t k = 0; k < r->ninput; k++) {
+		const WeftTensorInfo *info = &r->input[k];
+		WeftTensor *t = &in[k];
+		*t = (WeftTensor){.device = {WEFT_CPU, 0}, .ndim = (int32_t)info->rank, .dtype = info->dtype};
+		t->shape = malloc((info->rank + 1) * sizeof(int64_t));
+		if (!t->shape)
+			return fail("out of memory"), false;
+		for (uint32_t d = 0; d < info->rank; d++) {
+			const WeftDim *dim = &info->dim[d];
+			if (dim->value < 0 && dim->symbol < 0)
+				return fail("input %s: give --inputs, its shape is %s", info->name, dim->text),
+				       false;
+			int64_t lo = dim->symbol < 0 ? 0 : r->entry->symbol[dim->symbol].lo;
+			t->shape[d] = dim->value >= 0 ? dim->value : lo < 2 ? 2 : lo;
+		}
+		t->data = calloc(tensor_size(t) + 64, 1);
+		if (!t->data)
+			return fail("out of memory"), false;
+		for (int64_t i = 0; t->dtype.code == WEFT_FLOAT && t->dtype.bits == 32 && i < tensor_numel(t); i++)
+			((float *)t->data)[i] = (float)((i * 7919) % 2001) / 1000 - 1;
+	}
+	return true;
+}
+
+static bool time_runs(Runner *r, const WeftTensor *in, const BenchOptions *o, int threads, BenchRow *row)
+{
+	enum { MOST = 100000 };
+	double *s = malloc(MOST * sizeof *s), start = now();
+	int n = 0;
+	bool ok = s;
+	for (int k = 0; ok && (k < 3 || now() - start < o->seconds / 10); k++)
+		ok = runner_call(r, in, threads, NULL, NULL);
+	start = now();
+	while (ok && n < MOST && (n < 7 || now() - start < o->seconds)) {
+		double t = now();
+		ok = runner_call(r, in, threads, NULL, NULL);
+		s[n++] = now() - t;
+	}
+	if (ok)
+		bench_statistics(s, n, row);
+	free(s);
+	return ok;
+}
+
+/* ---- profile ---- */
+
+typedef struct {
+	double *seconds; /* by call, the smallest of the runs */
+	double *run;
+	uint32_t *order;
+	const WeftEntry *e;
+} Profile;
+
+static void on_call(void *user, uint32_t call, double seconds)
+{
+	Profile *p = user;
+	p->run[call] += seconds;
+}
+
+static const Profile *sorting;
+
+static int by_time(const void *pa, const void *pb)
+{
+	double a = sorting->seconds[*(const uint32_t *)pa], b = sorting->seconds[*(const uint32_t *)pb];
+	return (a < b) - (a > b);
+}
+
+static void print_profile(Profile *p, int threads)
+{
+	Peak peak = peak_measure(threads);
+	double total = 0, before = 0;
+	char f[32], b[32], rate[32];
+	for (uint32_t k = 0; k < p->e->ncall; k++) {
+		total += p->seconds[k];
+		p->order[k] = k;
+	}
+	sorting = p;
+	qsort(p->order, p->e->ncall, sizeof *p->order, by_time);
+	printf("%-36s %9s %6s %6s %9s %9s %11s %8s  %s\n", "kernel", "us", "%", "sum %", "FLOP", "B",
+	       "FLOP/s", "roofline", "algorithm");
+	for (uint32_t i = 0; i < p->e->ncall; i++) {
+		uint32_t k = p->order[i];
+		const WeftCallInfo *c = &p->e->call[k];
+		double ideal = fmax(c->flops / peak.flops, c->bytes / peak.bytes), t = p->seconds[k];
+		before += t;
+		printf("%-36.36s %9.1f %5.1f%% %5.1f%% %9s %9s %11s %7.1f%%  %s\n", c->name, 1e6 * t,
+		       100 * t / total, 100 * before / total, human(c->flops, f), human(c->bytes, b),
+		       human(t > 0 ? c->flops / t : 0, rate), t > 0 ? 100 * ideal / t : 0, c->algorithm);
+	}
+	printf("%-36s %9.1f\n\n", "all calls", 1e6 * total);
+}
+
+static bool profile_runs(Runner *r, const WeftTensor *in, int threads)
+{
+	uint32_t n = r->entry->ncall + 1;
+	Profile p = {calloc(n, sizeof(double)), calloc(n, sizeof(double)), calloc(n, sizeof(uint32_t)), r->entry};
+	bool ok = p.seconds && p.run && p.order;
+	for (int k = 0; ok && k < 20; k++) {
+		memset(p.run, 0, n * sizeof *p.run);
+		ok = runner_call(r, in, threads, on_call, &p);
+		for (uint32_t i = 0; i < n; i++)
+			if (k == 0 || p.run[i] < p.seconds[i])
+				p.seconds[i] = p.run[i];
+	}
+	if (ok)
+		print_profile(&p, threads);
+	free(p.seconds);
+	free(p.run);
+	free(p.order);
+	return ok;
+}
+
+static bool object_here(const char *so, const BenchOptions *o, int threads, BenchRow *row)
+{
+	Runner r;
+	RunnerOptions ro = {.pool = o->pool};
+	if (!runner_open(&r, so, &ro))
+		return false;
+	WeftTensor *in = calloc(r.ninput + 1, sizeof *in);
+	Weft *w = weft_new();
+	WeftTensors *t = o->inputs && w ? weft_tensors_read(w, o->inputs) : NULL;
+	bool ok = in && (t ? runner_inputs(&r, t, o->inputs, in)
+	                   : o->inputs ? (fail_messages(w), false) : make_inputs(&r, in));
+	ok = ok && runner_prepare(&r, in);
+	if (row) {
+		struct rusage u;
+		ok = ok && time_runs(&r, in, o, threads, row);
+		getrusage(RUSAGE_SELF, &u);
+		row->flops = r.entry->flops;
+		row->peak_bytes = 1024.0 * (double)u.ru_maxrss;
+	} else {
+		ok = ok && profile_runs(&r, in, threads);
+	}
+	return ok; /* the process ends here: nothing is freed */
+}
+
+bool bench_object(const char *so, const BenchOptions *o, int threads, bool profile, BenchRow *row)
+{
+	int fd[2], status;
+	fflush(NULL);
+	if (pipe(fd))
+		return fail("cannot make a pipe"), false;
+	pid_t pid = fork();
+	if (pid < 0)
+		return fail("cannot start a process"), false;
+	if (pid == 0) {
+		bool ok = object_here(so, o, threads, profile ? NULL : row);
+		if (ok && row && write(fd[1], row, sizeof *row) != sizeof *row)
+			ok = false;
+		fflush(NULL);
+		_exit(ok ? 0 : 1);
+	}
+	close(fd[1]);
+	bool ok = !row || read(fd[0], row, sizeof *row) == sizeof *row;
+	close(fd[0]);
+	if (waitpid(pid, &status, 0) == pid && WIFSIGNALED(status))
+		fail("%s crashed with signal %d", so, WTERMSIG(status));
+	return ok && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* ---- peers ---- */
+
+static void python_path(const BenchOptions *o, char path[4096])
+{
+	snprintf(path, 4096, "%s/bin/python", o->python);
+	if (access(path, X_OK))
+		snprintf(path, 4096, "%s", o->python);
+}
+
+/* Run the helper with its output in `out`. */
+static bool run_helper(const BenchOptions *o, const char *script, const char *peer, int threads, FILE *out)
+{
+	char python[4096], count[16], seconds[32], omp[32];
+	posix_spawn_file_actions_t fa;
+	pid_t pid;
+	int status;
+	python_path(o, python);
+	snprintf(count, sizeof count, "%d", threads);
+	snprintf(seconds, sizeof seconds, "%g", o->seconds);
+	snprintf(omp, sizeof omp, "%d", threads);
+	setenv("OMP_NUM_THREADS", omp, 1);
+	const char *argv[] = {python, script, o->model, o->inputs, peer, count, seconds, NULL};
+	if (posix_spawn_file_actions_init(&fa))
+		return false;
+	posix_spawn_file_actions_adddup2(&fa, fileno(out), 1);
+	int err = posix_spawnp(&pid, python, &fa, NULL, (char *const *)(uintptr_t)argv, environ);
+	posix_spawn_file_actions_destroy(&fa);
+	unsetenv("OMP_NUM_THREADS");
+	if (err)
+		return fail("cannot run %s: %s", python, strerror(err)), false;
+	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool bench_peer(const char *peer, const BenchOptions *o, int threads, BenchRow *r)
+{
+	char script[] = "/tmp/weft-peers-XXXXXX", line[512] = "";
+	if (!o->inputs)
+		return fail("%s: give --inputs, the peers need tensors", peer), false;
+	int fd = mkstemp(script);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w"), *out = tmpfile();
+	bool ok = f && out && fputs(peers_py, f) >= 0;
+	ok = f && fclose(f) == 0 && ok;
+	ok = ok && run_helper(o, script, peer, threads, out);
+	unlink(script);
+	if (ok) {
+		rewind(out);
+		/* The helper's line is the last one: libraries may print, too. */
+		while (fgets(line, sizeof line, out))
+			ok = sscanf(line, "%63s %lf %d %lf %lf %lf %lf", r->name, &r->compile, &r->runs, &r->min,
+			            &r->median, &r->p99, &r->peak_bytes) == 7;
+	}
+	if (out)
+		fclose(out);
+	r->min /= 1e3;
+	r->median /= 1e3;
+	r->p99 /= 1e3;
+	return ok || (fail("%s failed", peer), false);
+}

@@ -1,0 +1,321 @@
+/* weft check: cases, processes, the verdict. What one case does is in check_case.c. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+
+static int run(int argc, char **argv);
+
+const Command command_check = {
+        "check", "compare results with references",
+        "MODEL|MODEL.so REF.safetensors... | DIR... [options]",
+        "Run a model on the inputs x.0, x.1, ... of each reference file and compare with its results y.0,\n"
+        "y.1, ...; of a folder: every model in it or below with a reference of the same name. Each model\n"
+        "runs in a process of its own. With eager_err.<i> in the metadata a result passes if its error is\n"
+        "at most 8 times that plus 1e-6 of the largest reference; else the tolerances of\n"
+        "torch.testing.assert_close apply, times ten for f32 and f64. Vectors of eig, eigh, svd and qr are\n"
+        "fixed up to phase only: each is turned so that its largest component is positive.\n\n"
+        "  --backend c|interp   compiled (default), or the reference interpreter\n"
+        "  --threads LIST       numbers of threads, such as 1,2; all results must be bit-equal\n"
+        "  --sizes SPEC         such as \"s0=1,2,5 s1=17\": instead of the reference's sizes take every\n"
+        "                       combination, fill the inputs from the reference's by repetition, and\n"
+        "                       compare with the interpreter\n"
+        "  --jobs N             models at once (default 1)\n"
+        "  --pool               POSIX threads instead of OpenMP\n"
+        "  --target NAME, --no-cache, --op-by-op   see weft compile\n"
+        "  -q                   print failures and the summary only\n"
+        "  --json               print results as JSON\n"
+        "The last line is `N passed, N failed`; the exit status is 1 when any failed.\n",
+        run};
+
+/* ---- cases ---- */
+
+typedef struct {
+	CheckCase *item;
+	int n, cap;
+} Cases;
+
+static CheckCase *cases_add(Cases *c, const char *model)
+{
+	if (c->n == c->cap) {
+		c->cap = c->cap ? 2 * c->cap : 64;
+		c->item = realloc(c->item, (size_t)c->cap * sizeof *c->item);
+		if (!c->item)
+			exit(fail("out of memory"));
+	}
+	c->item[c->n] = (CheckCase){.model = strdup(model)};
+	return &c->item[c->n++];
+}
+
+static bool has_suffix(const char *s, const char *suffix)
+{
+	size_t n = strlen(s), k = strlen(suffix);
+	return n >= k && !strcmp(s + n - k, suffix);
+}
+
+static bool add_folder(Cases *c, const char *path)
+{
+	struct dirent **list;
+	int n = scandir(path, &list, NULL, alphasort);
+	if (n < 0)
+		return fail("%s: %s", path, strerror(errno)), false;
+	for (int k = 0; k < n; k++) {
+		char sub[4096], ref[4096];
+		struct stat st;
+		int len = snprintf(sub, sizeof sub, "%s/%s", path, list[k]->d_name);
+		if (list[k]->d_name[0] == '.' || len >= (int)sizeof sub - 16 || stat(sub, &st))
+			continue;
+		if (S_ISDIR(st.st_mode)) {
+			add_folder(c, sub);
+		} else if (has_suffix(sub, ".pt2")) {
+			snprintf(ref, sizeof ref, "%.*s.safetensors", len - 4, sub);
+			if (!access(ref, R_OK)) {
+				CheckCase *one = cases_add(c, sub);
+				one->ref = malloc(sizeof *one->ref);
+				*one->ref = strdup(ref);
+				one->nref = 1;
+			}
+		}
+	}
+	for (int k = 0; k < n; k++)
+		free(list[k]);
+	free(list);
+	return true;
+}
+
+static bool collect(Cases *c, int argc, char **argv)
+{
+	struct stat st;
+	for (int k = 1; k < argc; k++) {
+		if (stat(argv[k], &st))
+			return fail("%s: %s", argv[k], strerror(errno)), false;
+		if (S_ISDIR(st.st_mode)) {
+			if (!add_folder(c, argv[k]))
+				return false;
+		} else if (!has_suffix(argv[k], ".safetensors")) {
+			cases_add(c, argv[k]);
+		} else {
+			CheckCase *one = c->n ? &c->item[c->n - 1] : NULL;
+			if (!one)
+				return fail("%s: name a model before its references", argv[k]), false;
+			one->ref = realloc(one->ref, (size_t)(one->nref + 1) * sizeof *one->ref);
+			one->ref[one->nref++] = strdup(argv[k]);
+		}
+	}
+	for (int k = 0; k < c->n; k++)
+		if (c->item[k].nref == 0)
+			return fail("%s: no reference given", c->item[k].model), false;
+	return c->n || (fail("nothing to check; see weft check --help"), false);
+}
+
+static void cases_free(Cases *c)
+{
+	for (int k = 0; k < c->n; k++) {
+		for (int i = 0; i < c->item[k].nref; i++)
+			free(c->item[k].ref[i]);
+		free(c->item[k].ref);
+		free(c->item[k].model);
+	}
+	free(c->item);
+}
+
+/* ---- processes ---- */
+
+static bool start(CheckCase *c, const CheckOptions *o)
+{
+	c->records = tmpfile();
+	c->errors = tmpfile();
+	if (!c->records || !c->errors)
+		return fail("cannot make a temporary file"), false;
+	fflush(stdout);
+	c->pid = fork();
+	if (c->pid < 0)
+		return fail("cannot start a process"), false;
+	if (c->pid == 0) {
+		dup2(fileno(c->errors), 2);
+		check_case(c, o);
+		fflush(NULL);
+		_exit(0);
+	}
+	return true;
+}
+
+typedef struct {
+	int passed, failed;
+	double *ratio;
+	int nratio;
+	Json json;
+	bool quiet;
+} Summary;
+
+static void print_errors(const CheckCase *c)
+{
+	char text[1024];
+	size_t n;
+	rewind(c->errors);
+	while ((n = fread(text, 1, sizeof text, c->errors)) > 0)
+		fwrite(text, 1, n, stderr);
+}
+
+static void print_ref(Summary *s, const CheckCase *c, const CheckRecord *r)
+{
+	const char *ref = r->ref < c->nref ? c->ref[r->ref] : "";
+	s->passed += r->c.ok;
+	s->failed += !r->c.ok;
+	if (s->json.f) {
+		json_open(&s->json, NULL, '{');
+		json_string(&s->json, "model", c->model);
+		json_string(&s->json, "reference", ref);
+		json_bool(&s->json, "passed", r->c.ok);
+		json_number(&s->json, "error", r->c.error);
+		json_number(&s->json, "allowed", r->c.allowed);
+		json_number(&s->json, "ratio", r->c.ratio);
+		json_number(&s->json, "seconds", r->seconds);
+		json_string(&s->json, "text", r->text);
+		json_close(&s->json, '}');
+		return;
+	}
+	if (s->quiet && r->c.ok)
+		return;
+	printf("%s %s%s%s", r->c.ok ? "ok  " : "FAIL", c->model, *r->text ? ": " : "", r->text);
+	if (r->c.ok || r->c.error != 0)
+		printf("  error %.3g of %.3g", r->c.error, r->c.allowed);
+	if (r->c.ratio >= 0)
+		printf("  ratio %.2f", r->c.ratio);
+	printf("  %.3f s\n", r->seconds);
+}
+
+/* Print what a finished case left; it failed if its process did. */
+static void finish(Summary *s, CheckCase *c)
+{
+	CheckRecord r;
+	int seen = 0;
+	rewind(c->records);
+	while (fread(&r, sizeof r, 1, c->records) == 1) {
+		if (r.is_ref) {
+			print_ref(s, c, &r);
+			seen = r.ref + 1;
+		} else if (!r.c.ok && !s->json.f) {
+			printf("     %s\n", r.text);
+		}
+		if (!r.is_ref && r.c.ratio >= 0) {
+			s->ratio = realloc(s->ratio, (size_t)(s->nratio + 1) * sizeof *s->ratio);
+			s->ratio[s->nratio++] = r.c.ratio;
+		}
+	}
+	if (WIFSIGNALED(c->status)) {
+		r = (CheckRecord){.is_ref = true, .ref = seen, .c.ratio = -1};
+		snprintf(r.text, sizeof r.text, "crashed with signal %d", WTERMSIG(c->status));
+		print_ref(s, c, &r);
+	}
+	fflush(stdout);
+	print_errors(c);
+	fclose(c->records);
+	fclose(c->errors);
+}
+
+static bool run_cases(Cases *cs, const CheckOptions *o, Summary *s, int jobs)
+{
+	int next = 0, running = 0, printed = 0;
+	while (printed < cs->n) {
+		while (next < cs->n && running < jobs) {
+			if (!start(&cs->item[next], o))
+				return false;
+			next++;
+			running++;
+		}
+		int status;
+		pid_t pid = wait(&status);
+		if (pid < 0)
+			return fail("lost a process"), false;
+		for (int k = 0; k < next; k++)
+			if (cs->item[k].pid == pid) {
+				cs->item[k].done = true;
+				cs->item[k].status = status;
+				running--;
+			}
+		for (; printed < next && cs->item[printed].done; printed++)
+			finish(s, &cs->item[printed]);
+	}
+	return true;
+}
+
+static int by_value(const void *pa, const void *pb)
+{
+	double a = *(const double *)pa, b = *(const double *)pb;
+	return (a > b) - (a < b);
+}
+
+static void print_summary(Summary *s)
+{
+	if (s->nratio)
+		qsort(s->ratio, (size_t)s->nratio, sizeof *s->ratio, by_value);
+	if (s->json.f) {
+		json_close(&s->json, ']');
+		json_number(&s->json, "passed", s->passed);
+		json_number(&s->json, "failed", s->failed);
+		if (s->nratio)
+			json_number(&s->json, "median_ratio", s->ratio[s->nratio / 2]);
+		json_close(&s->json, '}');
+		return;
+	}
+	if (s->nratio)
+		printf("median error / PyTorch's error: %.2f\n", s->ratio[s->nratio / 2]);
+	printf("%d passed, %d failed\n", s->passed, s->failed);
+}
+
+static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc, char **argv)
+{
+	const char *backend = "c", *threads = NULL;
+	const Opt opt[] = {{"--backend", OPT_STRING, &backend},
+	                   {"--threads", OPT_STRING, &threads},
+	                   {"--sizes", OPT_STRING, &o->sizes},
+	                   {"--jobs", OPT_INT, jobs},
+	                   {"-j", OPT_INT, jobs},
+	                   {"--pool", OPT_FLAG, &o->pool},
+	                   {"--target", OPT_STRING, &o->compile.target},
+	                   {"--no-cache", OPT_FLAG, &o->compile.no_cache},
+	                   {"--op-by-op", OPT_FLAG, &o->compile.op_by_op},
+	                   {"-q", OPT_FLAG, quiet},
+	                   {"--json", OPT_FLAG, json},
+	                   {0}};
+	if (!options_parse(&command_check, opt, argc, argv))
+		return false;
+	if (strcmp(backend, "c") && strcmp(backend, "interp"))
+		return fail("--backend is c or interp, not %s", backend), false;
+	o->interp = backend[0] == 'i';
+	o->nthreads = 1;
+	if (threads && !(o->nthreads = parse_list("--threads", threads, o->threads, 8)))
+		return false;
+	return true;
+}
+
+static int run(int argc, char **argv)
+{
+	CheckOptions o = {.compile = {.size = sizeof o.compile}};
+	Summary s = {0};
+	Cases cases = {0};
+	int jobs = 1;
+	bool json = false;
+	if (!parse(&o, &jobs, &s.quiet, &json, &argc, argv))
+		return argc == -1 ? 0 : 1;
+	/* Several models at once already keep the processors busy. */
+	o.compile.jobs = jobs > 1 ? 1 : 0;
+	bool ok = collect(&cases, argc, argv);
+	if (ok && json) {
+		s.json.f = stdout;
+		json_open(&s.json, NULL, '{');
+		json_open(&s.json, "results", '[');
+	}
+	ok = ok && run_cases(&cases, &o, &s, jobs < 1 ? 1 : jobs);
+	if (ok)
+		print_summary(&s);
+	free(s.ratio);
+	cases_free(&cases);
+	return ok && s.failed == 0 ? 0 : 1;
+}

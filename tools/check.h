@@ -1,0 +1,38 @@
+/* Private to `weft check`. */
+#ifndef WEFT_TOOLS_CHECK_H
+#define WEFT_TOOLS_CHECK_H
+
+#include <sys/types.h>
+
+#include "compare.h"
+
+typedef struct {
+	bool interp, pool;
+	int threads[8], nthreads;
+	const char *sizes;
+	WeftOptions compile;
+} CheckOptions;
+
+/* One model with its references; a process. */
+typedef struct {
+	char *model, **ref;
+	int nref;
+	FILE *records, *errors;
+	pid_t pid;
+	int status;
+	bool done;
+} CheckCase;
+
+/* What the process reports: outputs that failed or have a ratio, and each reference as a whole. */
+typedef struct {
+	bool is_ref;
+	int ref;
+	double seconds;
+	Comparison c;
+	char text[400];
+} CheckRecord;
+
+/* Run the case, writing records. */
+void check_case(CheckCase *, const CheckOptions *);
+
+#endif

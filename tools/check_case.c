@@ -1,0 +1,301 @@
+/* One model against its references. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+enum { MAX_SYMBOLS = 16, MAX_VALUES = 16 };
+
+typedef struct {
+	const CheckCase *cs;
+	const CheckOptions *o;
+	Runner r;
+	Runner oracle;    /* the interpreter, for --sizes */
+	Weft *files;
+	WeftTensors *ref;
+	int k;            /* which reference */
+	WeftTensor *in;
+	WeftTensor *first; /* results with the first number of threads */
+	CheckRecord whole;
+} Case;
+
+static void add_record(Case *c, const CheckRecord *r)
+{
+	fwrite(r, sizeof *r, 1, c->cs->records);
+}
+
+static bool put_reason(Case *c, const char *text)
+{
+	c->whole.c.ok = false;
+	snprintf(c->whole.text, sizeof c->whole.text, "%s", text);
+	return false;
+}
+
+/* Compare output k; keeps the worst of the outputs in c->whole. */
+static void judge(Case *c, uint32_t k, const WeftTensor *got, const WeftTensor *want, double eager)
+{
+	const char *op = weft_tensors_meta(c->ref, "op");
+	WeftTensor a, b;
+	CheckRecord r = {.ref = c->k};
+	bool phase = op && normalise_phase(op, k, got, &a) && normalise_phase(op, k, want, &b);
+	r.c = phase ? compare(&a, &b, want->dtype, eager) : compare(got, want, want->dtype, eager);
+	if (phase) {
+		free(a.data);
+		free(b.data);
+	}
+	if (*r.c.why)
+		snprintf(r.text, sizeof r.text, "output %u (%s): %s", (unsigned)k, c->r.output[k].name, r.c.why);
+	else
+		snprintf(r.text, sizeof r.text,
+		         "output %u (%s): error %.4g at element %lld, allowed %.4g; %lld of %lld wrong: %.9g, "
+		         "expected %.9g",
+		         (unsigned)k, c->r.output[k].name, r.c.error, (long long)r.c.at, r.c.allowed,
+		         (long long)r.c.wrong, (long long)tensor_count(want),
+		         tensor_count(want) ? tensor_value(got, r.c.at) : 0,
+		         tensor_count(want) ? tensor_value(want, r.c.at) : 0);
+	if (!r.c.ok || r.c.ratio >= 0)
+		add_record(c, &r);
+	c->whole.c.ok &= r.c.ok;
+	if (r.c.error >= c->whole.c.error) {
+		c->whole.c.error = r.c.error;
+		c->whole.c.allowed = r.c.allowed;
+	}
+	if (r.c.ratio > c->whole.c.ratio)
+		c->whole.c.ratio = r.c.ratio;
+}
+
+static bool keep_first(Case *c)
+{
+	for (uint32_t k = 0; k < c->r.noutput; k++) {
+		c->first[k] = c->r.result[k];
+		c->first[k].data = malloc(tensor_size(&c->r.result[k]) + 1);
+		if (!c->first[k].data)
+			return put_reason(c, "out of memory");
+		memcpy(c->first[k].data, c->r.result[k].data, tensor_size(&c->r.result[k]));
+	}
+	return true;
+}
+
+static void drop_first(Case *c)
+{
+	for (uint32_t k = 0; k < c->r.noutput; k++) {
+		free(c->first[k].data);
+		c->first[k].data = NULL;
+	}
+}
+
+/* Run once per number of threads; all must agree to the bit. */
+static bool execute(Case *c)
+{
+	char text[100];
+	if (!runner_prepare(&c->r, c->in))
+		return put_reason(c, "refused");
+	double start = now();
+	if (!runner_call(&c->r, c->in, c->o->threads[0], NULL, NULL))
+		return put_reason(c, "failed");
+	c->whole.seconds = now() - start;
+	if (c->o->nthreads < 2 || c->r.interp)
+		return true;
+	bool ok = keep_first(c);
+	for (int t = 1; ok && t < c->o->nthreads; t++) {
+		if (!runner_call(&c->r, c->in, c->o->threads[t], NULL, NULL))
+			ok = put_reason(c, "failed");
+		for (uint32_t k = 0; ok && k < c->r.noutput; k++)
+			if (memcmp(c->first[k].data, c->r.result[k].data, tensor_size(&c->first[k]))) {
+				snprintf(text, sizeof text, "output %u differs between %d and %d threads",
+				         (unsigned)k, c->o->threads[0], c->o->threads[t]);
+				ok = put_reason(c, text);
+			}
+	}
+	drop_first(c);
+	return ok;
+}
+
+static double eager_error(Case *c, uint32_t k)
+{
+	char key[32];
+	snprintf(key, sizeof key, "eager_err.%u", (unsigned)k);
+	const char *text = weft_tensors_meta(c->ref, key);
+	return text ? strtod(text, NULL) : -1;
+}
+
+static void against_reference(Case *c)
+{
+	if (!execute(c))
+		return;
+	for (uint32_t k = 0; k < c->r.noutput; k++) {
+		char key[32];
+		snprintf(key, sizeof key, "y.%u", (unsigned)k);
+		const WeftTensor *want = weft_tensors_find(c->ref, key);
+		if (want)
+			judge(c, k, &c->r.result[k], want, eager_error(c, k));
+		else
+			put_reason(c, "the reference has fewer results than the model");
+	}
+}
+
+/* ---- other sizes ---- */
+
+typedef struct {
+	uint32_t n;
+	int64_t value[MAX_SYMBOLS][MAX_VALUES];
+	int count[MAX_SYMBOLS];
+} Sizes;
+
+/* "s0=1,2 s1=17": every symbol of the model must be given. */
+static bool parse_sizes(Case *c, Sizes *s)
+{
+	const WeftSymbolInfo *symbol = weft_symbols(c->oracle.w, c->oracle.g, &s->n);
+	if (s->n > MAX_SYMBOLS)
+		return put_reason(c, "too many symbols");
+	for (uint32_t k = 0; k < s->n; k++) {
+		size_t len = strlen(symbol[k].name);
+		const char *p = c->o->sizes;
+		while (*p && (strncmp(p, symbol[k].name, len) || p[len] != '=')) {
+			p += strcspn(p, " ");
+			p += strspn(p, " ");
+		}
+		if (!*p)
+			return fail("%s: --sizes has no value for %s", c->cs->model, symbol[k].name),
+			       put_reason(c, "sizes missing");
+		for (p += len + 1; *p && *p != ' ' && s->count[k] < MAX_VALUES; p += *p == ',') {
+			char *end;
+			s->value[k][s->count[k]++] = strtoll(p, &end, 10);
+			if (end == p)
+				return put_reason(c, "--sizes: not a number");
+			p = end;
+		}
+	}
+	return true;
+}
+
+/* An input of the given extents whose values repeat those of the reference's. */
+static bool refill(WeftTensor *t, const WeftTensor *from, const int64_t *shape)
+{
+	size_t elem = (from->dtype.bits + 7u) / 8;
+	*t = *from;
+	t->shape = malloc((size_t)(from->ndim + 1) * sizeof *shape);
+	if (!t->shape)
+		return false;
+	memcpy(t->shape, shape, (size_t)from->ndim * sizeof *shape);
+	int64_t n = tensor_numel(t), have = tensor_numel(from);
+	t->data = malloc((size_t)n * elem + 1);
+	t->byte_offset = 0;
+	for (int64_t i = 0; t->data && have && i < n; i++)
+		memcpy((char *)t->data + (size_t)i * elem,
+		       (char *)from->data + from->byte_offset + (size_t)(i % have) * elem, elem);
+	return t->data;
+}
+
+static void one_size(Case *c, const int64_t *symbol)
+{
+	WeftTensor *own = calloc(c->r.ninput + 1, sizeof *own), *saved = c->in;
+	bool ok = own;
+	for (uint32_t k = 0; ok && k < c->r.ninput; k++) {
+		int64_t shape[16];
+		ok = weft_input_shape(c->oracle.w, c->oracle.g, k, symbol, shape) &&
+		     refill(&own[k], &saved[k], shape);
+	}
+	c->in = own;
+	ok = ok && execute(c);
+	if (ok && (!runner_prepare(&c->oracle, own) || !runner_call(&c->oracle, own, 1, NULL, NULL)))
+		ok = put_reason(c, "the interpreter failed");
+	for (uint32_t k = 0; ok && k < c->r.noutput; k++)
+		judge(c, k, &c->r.result[k], &c->oracle.result[k], eager_error(c, k));
+	for (uint32_t k = 0; own && k < c->r.ninput; k++) {
+		free(own[k].data);
+		free(own[k].shape);
+	}
+	free(own);
+	c->in = saved;
+}
+
+static void all_sizes(Case *c)
+{
+	Sizes s = {0};
+	int at[MAX_SYMBOLS] = {0};
+	if (!parse_sizes(c, &s)) {
+		add_record(c, &c->whole);
+		return;
+	}
+	const WeftSymbolInfo *symbol = weft_symbols(c->oracle.w, c->oracle.g, &s.n);
+	for (uint32_t carry = 0; carry < s.n || s.n == 0;) {
+		int64_t value[MAX_SYMBOLS] = {0};
+		size_t n = 0;
+		c->whole = (CheckRecord){.is_ref = true, .ref = c->k, .c = {.ok = true, .ratio = -1}};
+		for (uint32_t k = 0; k < s.n; k++) {
+			value[k] = s.value[k][at[k]];
+			n += (size_t)snprintf(c->whole.text + n, sizeof c->whole.text - n, "%s%s=%lld",
+			                      k ? " " : "", symbol[k].name, (long long)value[k]);
+		}
+		char label[400];
+		memcpy(label, c->whole.text, sizeof label);
+		one_size(c, value);
+		if (!c->whole.c.ok && strcmp(label, c->whole.text))
+			snprintf(c->whole.text, sizeof c->whole.text, "%.200s: %.150s", label,
+			         c->whole.text[0] ? c->whole.text : "wrong");
+		add_record(c, &c->whole);
+		for (carry = 0; carry < s.n && ++at[carry] == s.count[carry]; carry++)
+			at[carry] = 0;
+		if (carry == s.n)
+			return;
+	}
+}
+
+/* ---- all of it ---- */
+
+static void one_reference(Case *c)
+{
+	const char *path = c->cs->ref[c->k];
+	const char *slash = strrchr(path, '/');
+	c->whole = (CheckRecord){.is_ref = true, .ref = c->k, .c = {.ok = true, .ratio = -1}};
+	if (c->cs->nref > 1)
+		snprintf(c->whole.text, sizeof c->whole.text, "%s", slash ? slash + 1 : path);
+	c->ref = weft_tensors_read(c->files, path);
+	if (!c->ref) {
+		fail_messages(c->files);
+		put_reason(c, "unreadable reference");
+	} else if (!runner_inputs(&c->r, c->ref, path, c->in)) {
+		put_reason(c, "inputs missing");
+	} else if (c->o->sizes) {
+		all_sizes(c);
+		return;
+	} else {
+		against_reference(c);
+	}
+	add_record(c, &c->whole);
+}
+
+static bool open_case(Case *c)
+{
+	RunnerOptions ro = {.interp = c->o->interp, .pool = c->o->pool, .compile = &c->o->compile};
+	if (!runner_open(&c->r, c->cs->model, &ro))
+		return false;
+	ro.interp = true;
+	if (c->o->sizes && !runner_open(&c->oracle, c->cs->model, &ro))
+		return false;
+	c->files = weft_new();
+	c->in = calloc(c->r.ninput + 1, sizeof *c->in);
+	c->first = calloc(c->r.noutput + 1, sizeof *c->first);
+	return c->files && c->in && c->first;
+}
+
+void check_case(CheckCase *cs, const CheckOptions *o)
+{
+	Case c = {.cs = cs, .o = o};
+	bool ok = open_case(&c);
+	for (c.k = 0; c.k < cs->nref; c.k++) {
+		c.whole = (CheckRecord){.is_ref = true, .ref = c.k, .c = {.ratio = -1}};
+		if (ok) {
+			one_reference(&c);
+		} else {
+			put_reason(&c, o->interp ? "cannot be loaded" : "cannot be compiled or loaded");
+			add_record(&c, &c.whole);
+		}
+	}
+	free(c.in);
+	free(c.first);
+	runner_close(&c.r);
+	runner_close(&c.oracle);
+	weft_free(c.files);
+}

@@ -1,0 +1,157 @@
+#include "compare.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* torch.testing.assert_close, times ten for f32 and f64 (and the complex types made of them). */
+static void tolerances(WeftDType t, double *rtol, double *atol)
+{
+	uint8_t bits = t.code == WEFT_COMPLEX ? t.bits / 2 : t.bits;
+	*rtol = *atol = 0;
+	if (t.code == WEFT_BFLOAT)
+		*rtol = 1.6e-2, *atol = 1e-5;
+	else if ((t.code == WEFT_FLOAT || t.code == WEFT_COMPLEX) && bits == 16)
+		*rtol = 1e-3, *atol = 1e-5;
+	else if ((t.code == WEFT_FLOAT || t.code == WEFT_COMPLEX) && bits == 32)
+		*rtol = 1.3e-5, *atol = 1e-4;
+	else if (t.code == WEFT_FLOAT || t.code == WEFT_COMPLEX)
+		*rtol = 1e-6, *atol = 1e-6;
+}
+
+static bool same_type(const WeftTensor *a, const WeftTensor *b, Comparison *c)
+{
+	char x[16], y[16];
+	if (a->dtype.code != b->dtype.code || a->dtype.bits != b->dtype.bits) {
+		snprintf(c->why, sizeof c->why, "dtype %s, expected %s", dtype_text(a->dtype, x),
+		         dtype_text(b->dtype, y));
+		return false;
+	}
+	bool same = a->ndim == b->ndim;
+	for (int32_t k = 0; same && k < a->ndim; k++)
+		same = a->shape[k] == b->shape[k];
+	if (same)
+		return true;
+	size_t n = (size_t)snprintf(c->why, sizeof c->why, "shape");
+	for (int side = 0; side < 2; side++) {
+		const WeftTensor *t = side ? b : a;
+		for (int32_t k = 0; k < t->ndim && n < sizeof c->why - 30; k++)
+			n += (size_t)snprintf(c->why + n, sizeof c->why - n, "%s%lld", k ? "x" : " ",
+			                      (long long)t->shape[k]);
+		if (!side)
+			n += (size_t)snprintf(c->why + n, sizeof c->why - n, ", expected");
+	}
+	return false;
+}
+
+/* NaN equals NaN, infinities equal themselves. */
+static double difference(double a, double b)
+{
+	if (a == b || (isnan(a) && isnan(b)))
+		return 0;
+	double d = fabs(a - b);
+	return isnan(d) ? (double)INFINITY : d;
+}
+
+static double largest(const WeftTensor *t, int64_t n)
+{
+	double m = 0;
+	for (int64_t i = 0; i < n; i++) {
+		double v = fabs(tensor_value(t, i));
+		if (v > m && isfinite(v))
+			m = v;
+	}
+	return m;
+}
+
+Comparison compare(const WeftTensor *result, const WeftTensor *reference, WeftDType as, double eager_err)
+{
+	Comparison c = {.ratio = -1};
+	double rtol, atol;
+	if (!same_type(result, reference, &c))
+		return c;
+	int64_t n = tensor_count(reference);
+	tolerances(as, &rtol, &atol);
+	if (eager_err >= 0) {
+		rtol = 0;
+		atol = 8 * eager_err + 1e-6 * largest(reference, n);
+	}
+	double worst = -1;
+	for (int64_t i = 0; i < n; i++) {
+		double want = tensor_value(reference, i), error = difference(tensor_value(result, i), want);
+		double allowed = atol + (isfinite(want) ? rtol * fabs(want) : 0);
+		c.wrong += !(error <= allowed);
+		if (error > worst) {
+			worst = c.error = error;
+			c.allowed = allowed;
+			c.at = i;
+		}
+	}
+	if (eager_err > 0)
+		c.ratio = c.error / eager_err;
+	c.ok = c.wrong == 0;
+	return c;
+}
+
+/* ---- results that are fixed up to phase ---- */
+
+/* Vectors are columns (axis -2 runs along one) or rows. */
+static const struct {
+	const char *op;
+	uint32_t output;
+	bool rows;
+} phase_free[] = {
+        {"linalg.eig", 1, false}, {"linalg.eigh", 1, false}, {"linalg.svd", 0, false},
+        {"linalg.svd", 2, true},  {"svd", 0, false},         {"svd", 2, false},
+        {"linalg.qr", 0, false},  {"linalg.qr", 1, true},    {"qr", 0, false},
+        {"qr", 1, true},
+};
+
+/* v[0], v[step], ...: n values of w doubles (1 real, 2 complex). */
+static void fix_phase(double *v, int64_t n, int64_t step, int w)
+{
+	int64_t top = 0;
+	double most = -1, re = 1, im = 0;
+	for (int64_t i = 0; i < n; i++) {
+		double a = hypot(v[i * step * w], w == 2 ? v[i * step * w + 1] : 0);
+		if (a > most * 1.0001)
+			most = a, top = i;
+	}
+	if (most > 0) {
+		re = v[top * step * w] / most;
+		im = w == 2 ? -v[top * step * w + 1] / most : 0;
+	}
+	for (int64_t i = 0; i < n; i++) {
+		double *p = v + i * step * w, x = p[0], y = w == 2 ? p[1] : 0;
+		p[0] = x * re - y * im;
+		if (w == 2)
+			p[1] = x * im + y * re;
+	}
+}
+
+bool normalise_phase(const char *op, uint32_t k, const WeftTensor *t, WeftTensor *out)
+{
+	size_t e = 0, count = sizeof phase_free / sizeof *phase_free;
+	while (e < count && (strcmp(phase_free[e].op, op) || phase_free[e].output != k))
+		e++;
+	if (e == count || t->ndim < 2)
+		return false;
+	int w = t->dtype.code == WEFT_COMPLEX ? 2 : 1;
+	int64_t n = tensor_count(t), rows = t->shape[t->ndim - 2], cols = t->shape[t->ndim - 1];
+	double *v = malloc((size_t)(n + 1) * sizeof *v);
+	if (!v)
+		return false;
+	for (int64_t i = 0; i < n; i++)
+		v[i] = tensor_value(t, i);
+	for (double *m = v; rows && cols && m < v + n; m += rows * cols * w)
+		for (int64_t i = 0; i < (phase_free[e].rows ? rows : cols); i++)
+			if (phase_free[e].rows)
+				fix_phase(m + i * cols * w, cols, 1, w);
+			else
+				fix_phase(m + i * w, rows, cols, w);
+	*out = *t;
+	out->dtype = (WeftDType){w == 2 ? WEFT_COMPLEX : WEFT_FLOAT, (uint8_t)(64 * w), 1};
+	out->data = v;
+	out->byte_offset = 0;
+	return true;
+}

@@ -1,0 +1,109 @@
+"""Time a model under other systems, for `weft bench --against`.
+
+usage: peers.py MODEL.pt2 INPUTS.safetensors PEER THREADS SECONDS
+PEER: torch (eager), aoti (AOTInductor, frozen weights), onnxruntime, openvino (f32)
+Prints one line: the peer's name and version, then compile seconds, runs, and minimum, median and 99th percentile in
+milliseconds, peak memory in bytes. Inputs are the tensors x.0, x.1, ... ; MODEL.onnx beside the model is used where
+a peer needs ONNX, and made in a temporary folder when missing.
+"""
+import logging
+import os
+import resource
+import sys
+import tempfile
+import time
+import warnings
+
+warnings.filterwarnings("ignore")
+logging.disable(logging.CRITICAL)
+
+
+def measure(run, seconds):
+    start = time.perf_counter()
+    while True:  # warm up: at least three runs and a tenth of the time
+        run()
+        if time.perf_counter() - start > seconds / 10:
+            break
+    for _ in range(2):
+        run()
+    times, start = [], time.perf_counter()
+    while time.perf_counter() - start < seconds or len(times) < 7:
+        a = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - a)
+    times.sort()
+    return len(times), times[0], times[len(times) // 2], times[min(len(times) - 1, int(len(times) * 0.99))]
+
+
+def onnx_path(model, folder):
+    path = os.path.splitext(model)[0] + ".onnx"
+    if not os.path.exists(path):
+        import torch
+        path = os.path.join(folder, "model.onnx")
+        torch.onnx.export(torch.export.load(model), f=path, dynamo=True, external_data=False, verbose=False)
+    return path
+
+
+def prepare_torch(model, inputs, threads, inductor):
+    import torch
+    torch.set_num_threads(threads)
+    program = torch.export.load(model)
+    values = tuple(torch.from_numpy(v) for v in inputs)
+    if inductor:
+        with tempfile.TemporaryDirectory() as folder:
+            path = torch._inductor.aoti_compile_and_package(
+                program, package_path=os.path.join(folder, "m.pt2"), inductor_configs={"freezing": True})
+            call = torch._inductor.aoti_load_package(path)
+    else:
+        call = program.module()
+
+    def run():
+        with torch.no_grad():
+            return call(*values)
+    return torch.__version__, run
+
+
+def prepare_onnxruntime(model, inputs, threads):
+    import onnxruntime
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    with tempfile.TemporaryDirectory() as folder:
+        session = onnxruntime.InferenceSession(onnx_path(model, folder), options, providers=["CPUExecutionProvider"])
+    feed = {i.name: v for i, v in zip(session.get_inputs(), inputs)}
+    return onnxruntime.__version__, lambda: session.run(None, feed)
+
+
+def prepare_openvino(model, inputs, threads):
+    import openvino
+    core = openvino.Core()
+    core.set_property("CPU", {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": "f32"})
+    with tempfile.TemporaryDirectory() as folder:
+        compiled = core.compile_model(onnx_path(model, folder), "CPU")
+    request = compiled.create_infer_request()
+    for i, v in enumerate(inputs):
+        request.set_input_tensor(i, openvino.Tensor(v))
+    return openvino.__version__.split("-")[0], request.infer
+
+
+def main():
+    model, inputs, peer, threads, seconds = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), float(sys.argv[5])
+    from safetensors.numpy import load_file
+    tensors = load_file(inputs)
+    names = sorted((k for k in tensors if k.startswith("x.")), key=lambda k: int(k.split(".")[1]))
+    inputs = [tensors[k] for k in names]
+    start = time.perf_counter()
+    if peer in ("torch", "aoti"):
+        version, run = prepare_torch(model, inputs, threads, peer == "aoti")
+    elif peer == "onnxruntime":
+        version, run = prepare_onnxruntime(model, inputs, threads)
+    elif peer == "openvino":
+        version, run = prepare_openvino(model, inputs, threads)
+    else:
+        sys.exit(f"no peer {peer}; there are torch, aoti, onnxruntime, openvino")
+    seconds_compile = time.perf_counter() - start
+    runs, low, median, high = measure(run, seconds)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(f"{peer}-{version} {seconds_compile:.3f} {runs} {1e3 * low:.5f} {1e3 * median:.5f} {1e3 * high:.5f} {peak}")
+
+
+main()

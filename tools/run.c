@@ -1,0 +1,104 @@
+/* weft run */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+static int run(int argc, char **argv);
+
+const Command command_run = {
+        "run", "run a model on tensors from a file",
+        "MODEL|MODEL.so --inputs FILE --outputs FILE [options]",
+        "Run a model. Inputs are the tensors x.0, x.1, ... of a .safetensors or .npz file, or those named\n"
+        "like the model's inputs; outputs are y.0, y.1, ... A single input or output may be a .npy file.\n"
+        "Complex tensors are stored as real pairs listed in the metadata of the file.\n\n"
+        "  --inputs FILE        \n"
+        "  --outputs FILE       written whole or not at all\n"
+        "  --backend c|interp   compiled (default), or by the reference interpreter\n"
+        "  --threads N          default: as OpenMP says\n"
+        "  --target NAME        for a model file: see weft compile\n"
+        "  --json               print shapes and time\n",
+        run};
+
+typedef struct {
+	const char *inputs, *outputs, *backend;
+	int threads;
+	bool json;
+	WeftOptions o;
+} Args;
+
+static void describe(const Runner *r, double seconds)
+{
+	Json j = {.f = stdout};
+	char type[16];
+	json_open(&j, NULL, '{');
+	json_number(&j, "seconds", seconds);
+	json_open(&j, "outputs", '[');
+	for (uint32_t k = 0; k < r->noutput; k++) {
+		const WeftTensor *t = &r->result[k];
+		json_open(&j, NULL, '{');
+		json_string(&j, "name", r->output[k].name);
+		json_string(&j, "dtype", dtype_text(t->dtype, type));
+		json_open(&j, "shape", '[');
+		for (int32_t d = 0; d < t->ndim; d++)
+			json_number(&j, NULL, (double)t->shape[d]);
+		json_close(&j, ']');
+		json_close(&j, '}');
+	}
+	json_close(&j, ']');
+	json_close(&j, '}');
+}
+
+static bool write_results(Weft *w, const Runner *r, const char *path)
+{
+	WeftTensors *t = weft_tensors_new(w);
+	bool ok = t;
+	for (uint32_t k = 0; ok && k < r->noutput; k++) {
+		char key[32];
+		snprintf(key, sizeof key, "y.%u", (unsigned)k);
+		ok = weft_tensors_add(w, t, key, &r->result[k]);
+	}
+	ok = ok && weft_tensors_write(w, t, path);
+	return ok || (fail_messages(w), false);
+}
+
+static bool execute(Weft *w, Runner *r, const Args *a)
+{
+	WeftTensors *t = weft_tensors_read(w, a->inputs);
+	if (!t)
+		return fail_messages(w), false;
+	WeftTensor *in = calloc(r->ninput + 1, sizeof *in);
+	bool ok = in && runner_inputs(r, t, a->inputs, in) && runner_prepare(r, in);
+	double start = now();
+	ok = ok && runner_call(r, in, a->threads, NULL, NULL);
+	double seconds = now() - start;
+	ok = ok && write_results(w, r, a->outputs);
+	if (ok && a->json)
+		describe(r, seconds);
+	free(in);
+	return ok;
+}
+
+static int run(int argc, char **argv)
+{
+	Args a = {.backend = "c", .o = {.size = sizeof a.o}};
+	const Opt opt[] = {{"--inputs", OPT_STRING, &a.inputs},   {"--outputs", OPT_STRING, &a.outputs},
+	                   {"--backend", OPT_STRING, &a.backend}, {"--threads", OPT_INT, &a.threads},
+	                   {"--target", OPT_STRING, &a.o.target}, {"--json", OPT_FLAG, &a.json},
+	                   {0}};
+	if (!options_parse(&command_run, opt, &argc, argv))
+		return argc == -1 ? 0 : 1;
+	if (argc != 2 || !a.inputs || !a.outputs)
+		return fail("run takes a model, --inputs and --outputs; see weft run --help");
+	if (strcmp(a.backend, "c") && strcmp(a.backend, "interp"))
+		return fail("--backend is c or interp, not %s", a.backend);
+	Runner r;
+	RunnerOptions ro = {.interp = a.backend[0] == 'i', .compile = &a.o};
+	if (!runner_open(&r, argv[1], &ro))
+		return 1;
+	Weft *w = weft_new();
+	bool ok = w ? execute(w, &r, &a) : (fail("out of memory"), false);
+	weft_free(w);
+	runner_close(&r);
+	return ok ? 0 : 1;
+}

@@ -1,0 +1,284 @@
+/* weft show */
+#include <errno.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tool.h"
+
+extern char **environ;
+static int run(int argc, char **argv);
+
+const Command command_show = {
+        "show", "look into a model",
+        "MODEL|MODEL.so [options]",
+        "Print a model's graph as text, its inputs, outputs, symbols with ranges, guards and operators, and\n"
+        "the kernels with the algorithm chosen for each and why; of a shared object its manifest.\n\n"
+        "  --graph              the graph only\n"
+        "  --after PASS         the graph after that pass only; --after list names the passes\n"
+        "  --kernels            the kernels only\n"
+        "  --svg FILE           draw the graph with graphviz (needs the command dot)\n"
+        "  --target NAME        for --kernels: see weft compile\n"
+        "  --json               print everything but the graph as JSON\n",
+        run};
+
+typedef struct {
+	const char *after, *svg;
+	bool graph, kernels, json;
+	WeftOptions o;
+} Args;
+
+static void print_tensors(Json *j, const char *what, const WeftTensorInfo *t, uint32_t n)
+{
+	char type[16];
+	if (j->f)
+		json_open(j, what, '[');
+	for (uint32_t k = 0; k < n; k++) {
+		char shape[1024];
+		size_t len = 0;
+		for (uint32_t d = 0; d < t[k].rank && len < sizeof shape - 1; d++) {
+			len += (size_t)snprintf(shape + len, sizeof shape - len, "%s%s", d ? ", " : "",
+			                        t[k].dim[d].text);
+		}
+		shape[len < sizeof shape ? len : sizeof shape - 1] = 0;
+		if (!j->f) {
+			printf("%-8s %s: %s[%s]\n", k ? "" : what, t[k].name,
+			       dtype_text(t[k].dtype, type), shape);
+			continue;
+		}
+		json_open(j, NULL, '{');
+		json_string(j, "name", t[k].name);
+		json_string(j, "dtype", dtype_text(t[k].dtype, type));
+		json_string(j, "shape", shape);
+		json_close(j, '}');
+	}
+	if (j->f)
+		json_close(j, ']');
+}
+
+static void print_symbols(Json *j, const WeftSymbolInfo *s, uint32_t n)
+{
+	if (j->f)
+		json_open(j, "symbols", '[');
+	for (uint32_t k = 0; k < n; k++) {
+		if (j->f) {
+			json_open(j, NULL, '{');
+			json_string(j, "name", s[k].name);
+			json_number(j, "lo", (double)s[k].lo);
+			json_number(j, "hi", s[k].hi == INT64_MAX ? (double)1 / 0.0 : (double)s[k].hi);
+			json_close(j, '}');
+		} else if (s[k].hi == INT64_MAX) {
+			printf("%-8s %s >= %lld\n", k ? "" : "symbols", s[k].name, (long long)s[k].lo);
+		} else {
+			printf("%-8s %lld <= %s <= %lld\n", k ? "" : "symbols", (long long)s[k].lo,
+			       s[k].name, (long long)s[k].hi);
+		}
+	}
+	if (j->f)
+		json_close(j, ']');
+}
+
+static void print_guards(Json *j, const char *const *g, uint32_t n)
+{
+	if (j->f)
+		json_open(j, "guards", '[');
+	for (uint32_t k = 0; k < n; k++)
+		if (j->f)
+			json_string(j, NULL, g[k]);
+		else
+			printf("%-8s %s\n", k ? "" : "guards", g[k]);
+	if (j->f)
+		json_close(j, ']');
+}
+
+static void print_operators(Json *j, const WeftOpCount *op, uint32_t n)
+{
+	if (j->f)
+		json_open(j, "operators", '{');
+	else
+		puts("operators");
+	for (uint32_t k = 0; k < n; k++)
+		if (j->f)
+			json_number(j, op[k].name, op[k].count);
+		else
+			printf("%8u %s\n", op[k].count, op[k].name);
+	if (j->f)
+		json_close(j, '}');
+}
+
+static void print_kernels(Json *j, const WeftReport *r)
+{
+	char a[32], b[32], c[32], d[32];
+	if (j->f)
+		json_open(j, "kernels", '[');
+	else
+		printf("%u kernels, %u distinct, %sFLOP, weights %sB, workspace %sB\n", r->kernels,
+		       r->distinct, human(r->flops, a), human((double)r->weight_bytes, b),
+		       human((double)r->workspace_bytes, c));
+	for (uint32_t k = 0; k < r->nkernel; k++) {
+		const WeftKernelInfo *i = &r->kernel[k];
+		if (!j->f) {
+			printf("%-40s %8sFLOP %8sB  %s\n", i->name, human(i->flops, a),
+			       human(i->bytes, d), i->algorithm);
+			continue;
+		}
+		json_open(j, NULL, '{');
+		json_string(j, "name", i->name);
+		json_string(j, "function", i->function);
+		json_string(j, "algorithm", i->algorithm);
+		json_number(j, "flops", i->flops);
+		json_number(j, "bytes", i->bytes);
+		json_close(j, '}');
+	}
+	if (j->f)
+		json_close(j, ']');
+}
+
+static void print_manifest(Json *j, const WeftModel *m)
+{
+	const WeftManifest *f = m->manifest;
+	const char *const pair[][2] = {{"model", f->name},       {"weft", f->weft_version},
+	                               {"target", f->target},    {"features", f->features},
+	                               {"source", f->source_hash}, {"compiler", f->compiler}};
+	char a[32];
+	for (size_t k = 0; k < sizeof pair / sizeof *pair; k++)
+		if (j->f)
+			json_string(j, pair[k][0], pair[k][1]);
+		else if (*pair[k][1])
+			printf("%-8s %s\n", pair[k][0], pair[k][1]);
+	if (j->f) {
+		json_number(j, "weight_bytes", (double)m->weights_bytes);
+		json_bool(j, "replaceable", m->replaceable);
+		if (!m->weights && m->weights_file)
+			json_string(j, "weights_file", m->weights_file);
+		return;
+	}
+	printf("%-8s %sB%s%s%s\n", "weights", human((double)m->weights_bytes, a),
+	       m->weights_file && !m->weights ? " in " : "",
+	       m->weights_file && !m->weights ? m->weights_file : "",
+	       m->replaceable ? ", replaceable" : "");
+}
+
+static int show_object(const char *path, const Args *a)
+{
+	Runner r;
+	RunnerOptions ro = {0};
+	Json j = {.f = a->json ? stdout : NULL};
+	if (!runner_open(&r, path, &ro))
+		return 1;
+	if (j.f)
+		json_open(&j, NULL, '{');
+	print_manifest(&j, r.model);
+	print_tensors(&j, "inputs", r.input, r.ninput);
+	print_tensors(&j, "outputs", r.output, r.noutput);
+	print_symbols(&j, r.entry->symbol, r.entry->nsymbol);
+	WeftReport report = {.kernels = r.entry->ncall, .distinct = r.entry->ncall, .flops = r.entry->flops};
+	WeftKernelInfo *k = calloc(r.entry->ncall + 1, sizeof *k);
+	for (uint32_t i = 0; k && i < r.entry->ncall; i++) {
+		const WeftCallInfo *c = &r.entry->call[i];
+		k[i] = (WeftKernelInfo){c->name, c->algorithm, c->name, c->flops, c->bytes};
+		report.nkernel = i + 1;
+	}
+	report.kernel = k;
+	report.weight_bytes = r.model->weights_bytes;
+	if (a->kernels)
+		print_kernels(&j, &report);
+	if (j.f)
+		json_close(&j, '}');
+	free(k);
+	runner_close(&r);
+	return 0;
+}
+
+static bool draw(const char *dot, const char *svg)
+{
+	int fd[2], status;
+	pid_t pid;
+	char *argv[] = {"dot", "-Tsvg", "-o", (char *)(uintptr_t)svg, NULL};
+	posix_spawn_file_actions_t fa;
+	if (pipe(fd) || posix_spawn_file_actions_init(&fa))
+		return fail("cannot start dot"), false;
+	posix_spawn_file_actions_adddup2(&fa, fd[0], 0);
+	posix_spawn_file_actions_addclose(&fa, fd[1]);
+	int err = posix_spawnp(&pid, "dot", &fa, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&fa);
+	close(fd[0]);
+	FILE *f = fdopen(fd[1], "w");
+	if (!err && f)
+		fputs(dot, f);
+	if (f)
+		fclose(f);
+	if (err)
+		return fail("cannot run dot (of graphviz): %s", strerror(err)), false;
+	if (waitpid(pid, &status, 0) < 0 || !WIFEXITED(status) || WEXITSTATUS(status))
+		return fail("dot failed"), false;
+	return true;
+}
+
+static void print_interface(Json *j, Weft *w, const WeftGraph *g)
+{
+	uint32_t n;
+	const WeftTensorInfo *t = weft_inputs(w, g, &n);
+	print_tensors(j, "inputs", t, n);
+	t = weft_outputs(w, g, &n);
+	print_tensors(j, "outputs", t, n);
+	const WeftSymbolInfo *s = weft_symbols(w, g, &n);
+	print_symbols(j, s, n);
+	const char *const *guards = weft_guards(w, g, &n);
+	print_guards(j, guards, n);
+	const WeftOpCount *ops = weft_operators(w, g, &n);
+	print_operators(j, ops, n);
+}
+
+static bool show_graph(Weft *w, WeftGraph *g, const Args *a)
+{
+	bool all = !a->graph && !a->kernels && !a->after;
+	Json j = {.f = a->json ? stdout : NULL};
+	if (a->svg) {
+		const char *dot = weft_graph_dot(w, g, a->after);
+		return dot ? draw(dot, a->svg) : (fail_messages(w), false);
+	}
+	if ((all || a->graph || a->after) && !j.f) {
+		const char *text = weft_graph_text(w, g, a->after);
+		if (!text)
+			return fail_messages(w), false;
+		fputs(text, stdout);
+	}
+	bool planned = !all && !a->kernels ? true : weft_plan(w, g, &a->o);
+	if (j.f)
+		json_open(&j, NULL, '{');
+	if (all)
+		print_interface(&j, w, g);
+	if ((all || a->kernels) && planned)
+		print_kernels(&j, weft_report(w));
+	if (j.f)
+		json_close(&j, '}');
+	return planned || (fail_messages(w), false);
+}
+
+static int run(int argc, char **argv)
+{
+	Args a = {.o = {.size = sizeof a.o}};
+	const Opt opt[] = {{"--after", OPT_STRING, &a.after},     {"--graph", OPT_FLAG, &a.graph},
+	                   {"--kernels", OPT_FLAG, &a.kernels},   {"--svg", OPT_STRING, &a.svg},
+	                   {"--target", OPT_STRING, &a.o.target}, {"--json", OPT_FLAG, &a.json},
+	                   {0}};
+	if (!options_parse(&command_show, opt, &argc, argv))
+		return argc == -1 ? 0 : 1;
+	if (a.after && !strcmp(a.after, "list")) {
+		for (const char *const *p = weft_passes(); *p; p++)
+			puts(*p);
+		return 0;
+	}
+	if (argc != 2)
+		return fail("show takes one model; see weft show --help");
+	if (is_shared_object(argv[1]))
+		return show_object(argv[1], &a);
+	Weft *w = weft_new();
+	WeftGraph *g = w ? weft_load(w, argv[1]) : NULL;
+	bool ok = g ? show_graph(w, g, &a) : (fail_messages(w), false);
+	weft_free(w);
+	return ok ? 0 : 1;
+}

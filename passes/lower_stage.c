@@ -21,6 +21,15 @@ static uint32_t new_axis(Trace *t, const char *name, Sym extent)
 	return t->k->axis.n - 1;
 }
 
+/* 0 for a dimension of extent 1. */
+static Sym root_index(Trace *t, Sym extent)
+{
+	if (sym_is(t->s->ir->syms, extent, 1))
+		return sym_int(t->s->ir->syms, 0);
+	uint32_t a = new_axis(t, "i", extent);
+	return t->k->axis.data[a].var;
+}
+
 /* An index over a new axis, or 0 for a dimension of extent 1. */
 static Sym index_over(Trace *t, const char *name, Sym extent, Stage *stage)
 {
@@ -357,15 +366,12 @@ static void order_axes(Trace *t)
 static void start_kernel(Trace *t, Node value_of)
 {
 	Graph *g = t->s->g;
-	SymTab *syms = g->ir->syms;
 	t->k = ARENA_NEW(t->s->arena, Kernel);
 	array_push(t->s->arena, &t->k->kx, (KxData){0});
 	t->k->name = graph_name(g, value_of);
 	intern_init(&t->memo, t->s->arena);
 	for (uint32_t k = 0; k < node_rank(g, value_of); k++) {
-		Sym extent = node_dim(g, value_of, k);
-		t->root_axis[k] = sym_is(syms, extent, 1) ? sym_int(syms, 0)
-		                                          : t->k->axis.data[new_axis(t, "i", extent)].var;
+		t->root_axis[k] = root_index(t, node_dim(g, value_of, k));
 	}
 	t->nroot = t->k->axis.n;
 }
@@ -419,10 +425,7 @@ Kernel *lower_fill_kernel(Lower *s, Node parent, Node value, const Sym *start, c
 	if (place.t.i)
 		idx[m++] = place.t;
 	for (uint32_t k = 0; k < rank; k++) {
-		Sym at = sym_is(syms, extent[k], 1)
-		                 ? sym_int(syms, 0)
-		                 : t.k->axis.data[new_axis(&t, "i", extent[k])].var;
-		at = sym_add(syms, at, start[k]);
+		Sym at = sym_add(syms, root_index(&t, extent[k]), start[k]);
 		idx[m++] = place.off[k].i ? sym_add(syms, at, place.off[k]) : at;
 	}
 	t.nroot = t.k->axis.n;

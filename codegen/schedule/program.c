@@ -132,7 +132,7 @@ static void launch(Builder *b, Kernel *k)
 	Sym ntasks = {0};
 	sched_init(&s, b->l, k, b->target);
 	measure(b, k);
-	if (!schedule_contract(&s, &ntasks) && !schedule_depthwise(&s, &ntasks))
+	if (!schedule_depthwise(&s, &ntasks) && !schedule_contract(&s, &ntasks))
 		schedule_generic(&s, &ntasks);
 	loop_simplify(s.f);
 	const int64_t *literal;

@@ -401,13 +401,27 @@ Lx sched_vector(Sched *s, Kx x)
 	return sched_splat(s, sched_value(s, x));
 }
 
+/* Every stage that x reads has run. */
+static bool ready(const Sched *s, Kx id)
+{
+	const KxData *x = &s->k->kx.data[id.i];
+	if (!id.i || s->memo[id.i].i)
+		return true;
+	if (x->kind == KX_STAGE && !s->stage[x->stage].done)
+		return false;
+	for (uint32_t j = 0; j < x->nin; j++)
+		if (!ready(s, x->in[j]))
+			return false;
+	return ready(s, x->guard) && ready(s, x->other);
+}
+
 void sched_hoist(Sched *s, Kx id, uint64_t axes)
 {
 	if (!id.i || s->memo[id.i].i)
 		return;
 	const KxData *x = &s->k->kx.data[id.i];
 	if (!(s->deps[id.i] & ~axes)) {
-		if (x->kind != KX_CONST)
+		if (x->kind != KX_CONST && ready(s, id))
 			sched_value(s, id);
 		return;
 	}
@@ -543,7 +557,9 @@ void sched_vector_loop(Sched *s, uint32_t axis, Lx lo, Lx hi, bool divisible,
 	if (!divisible) {
 		Lx n = lx_sub(s->f, hi, lo);
 		Lx whole = lx_sub(s->f, n, lx_mod(s->f, n, lanes));
-		end = lx_var(s->f, ls_let(s->f, "whole", lx_add(s->f, lo, whole)));
+		end = lx_add(s->f, lo, whole);
+		if (!lx_is_int(s->f, end, &(int64_t){0}))
+			end = lx_var(s->f, ls_let(s->f, "whole", end));
 	}
 	int64_t a, b;
 	bool never = lx_is_int(s->f, lo, &a) && lx_is_int(s->f, end, &b) && a >= b;
@@ -553,9 +569,6 @@ void sched_vector_loop(Sched *s, uint32_t axis, Lx lo, Lx hi, bool divisible,
 		sched_end(s, mark);
 	}
 	if (!divisible) {
-		int64_t e, h;
-		if (lx_is_int(s->f, hi, &h) && lx_is_int(s->f, end, &e) && e == h)
-			return;
 		ls_if(s->f, lx_cmp(s->f, SC_lt, end, hi));
 		uint32_t mark = sched_mark(s);
 		s->at[axis] = end;
@@ -565,4 +578,5 @@ void sched_vector_loop(Sched *s, uint32_t axis, Lx lo, Lx hi, bool divisible,
 		sched_forget(s, mark);
 		s->mask = outer_mask;
 	}
+	s->at[axis] = (Lx){0};
 }

@@ -1,0 +1,203 @@
+/* The schedule for depthwise convolutions: no axis is free in the weights alone, so lanes run over channels.
+ *
+ *   task = one row of pixels (all row axes but the fastest);  for each vector of channels:
+ *     for each tile of neighbouring pixels:  acc_t += x[pixel_t + tap] * w[tap], over the taps; epilogue
+ *
+ * Weights are stored with channels fastest. Pixels past the end repeat the last one. */
+#include "codegen/schedule/axes.h"
+
+enum { MAX_TILE = 8, MAX_TAPS = 64 };
+
+typedef struct {
+	Sched *s;
+	Kx x, w;
+	uint32_t pixel;              /* the axis tiled in registers */
+	uint32_t row[MAX_AXES], nrow; /* other row axes */
+	uint32_t tile;
+	Lx start; /* first pixel of the tile */
+} Depthwise;
+
+static bool matches(Depthwise *d)
+{
+	Sched *s = d->s;
+	const Kernel *k = s->k;
+	if (k->anchor != 1 || k->vvar.n)
+		return false;
+	const Stage *st = &k->stage.data[0];
+	const KxData *value = &k->kx.data[st->value.i];
+	if (st->acc != DT_f32 || value->kind != KX_OP || value->op != OP_mul)
+		return false;
+	for (uint32_t i = 1; i < k->stage.n; i++)
+		if (k->stage.data[i].kind != STAGE_MAP || k->stage.data[i].nmap ||
+		    k->stage.data[i].place != PLACE_GLOBAL)
+			return false;
+	d->x = value->in[0];
+	d->w = value->in[1];
+	const KxData *x = &k->kx.data[d->x.i], *w = &k->kx.data[d->w.i];
+	return x->kind == KX_LOAD && w->kind == KX_LOAD && !x->guard.i && !w->guard.i &&
+	       x->dtype == DT_f32 && w->dtype == DT_f32;
+}
+
+/* The channel axis: in both operands, unit stride in x and the result; nothing else is in w but taps. */
+static uint32_t channel_axis(const Depthwise *d)
+{
+	const Sched *s = d->s;
+	Sym store = s->store[s->k->stage.n - 1];
+	uint64_t w = sched_axes(s, s->offset[d->w.i]) & s->outer;
+	for (uint32_t a = 0; a < s->naxis; a++)
+		if (s->var[a].i && w == UINT64_C(1) << a && sched_coef_is(s, s->offset[d->x.i], a, 1) &&
+		    sched_coef_is(s, store, a, 1))
+			return a;
+	return NO_AXIS;
+}
+
+/* Store constant weights with the channel fastest. */
+static void transpose_weights(Depthwise *d, uint32_t channel)
+{
+	Sched *s = d->s;
+	const KxData *w = &s->k->kx.data[d->w.i];
+	const Buffer *buf = buf_of(s->l, w->buf);
+	uint32_t perm[MAX_RANK], n = 0;
+	if (buf->kind != BUF_CONST || buf->layout.n != buf->rank)
+		return;
+	for (uint32_t pass = 0; pass < 2; pass++)
+		for (uint32_t i = 0; i < buf->rank; i++)
+			if (sym_uses(s->syms, w->idx[i], s->var[channel]) == (pass == 1))
+				perm[n++] = i;
+	Buffer b = *buf;
+	b.layout = layout_permuted(s->ir, b.rank, b.dim, perm);
+	array_push(s->arena, &s->l->buf, b);
+	s->buf[d->w.i] = (BufId){s->l->buf.n - 1};
+	s->offset[d->w.i] = layout_offset(s->ir, &b.layout, w->idx);
+}
+
+static int64_t ntaps(const Sched *s)
+{
+	const Stage *st = &s->k->stage.data[0];
+	int64_t n = 1;
+	for (uint32_t i = 0; i < st->nred; i++)
+		n *= axes_hint(s, st->red[i]);
+	return n;
+}
+
+static void choose_tile(Depthwise *d)
+{
+	int64_t n = axes_hint(d->s, d->pixel), best = INT64_MAX;
+	for (uint32_t t = MAX_TILE; t > 0; t--) {
+		int64_t cost = (n + t - 1) / t * (t + 1);
+		if (cost < best) {
+			best = cost;
+			d->tile = t;
+		}
+	}
+}
+
+static Lx pixel_at(Depthwise *d, uint32_t t)
+{
+	Sched *s = d->s;
+	Lx p = lx_add(s->f, d->start, lx_int(s->f, t));
+	if (sym_divides(s->syms, d->tile, s->extent[d->pixel]))
+		return p;
+	return lx_min(s->f, p, lx_sub(s->f, sched_size(s, s->extent[d->pixel]), lx_int(s->f, 1)));
+}
+
+static void taps(Depthwise *d, Lv *acc, uint32_t next)
+{
+	Sched *s = d->s;
+	const Stage *st = &s->k->stage.data[0];
+	if (next < st->nred) {
+		uint32_t a = st->red[next];
+		uint32_t mark = sched_for(s, a, lx_int(s->f, 0), sched_size(s, s->extent[a]), 1);
+		taps(d, acc, next + 1);
+		sched_end(s, mark);
+		return;
+	}
+	Lx w = sched_vector(s, d->w);
+	for (uint32_t t = 0; t < d->tile; t++) {
+		uint32_t mark = sched_mark(s);
+		s->at[d->pixel] = pixel_at(d, t);
+		ls_set(s->f, acc[t], sched_fma(s, sched_vector(s, d->x), w, lx_var(s->f, acc[t])));
+		sched_forget(s, mark);
+	}
+}
+
+static void pixel_tile(Depthwise *d)
+{
+	Sched *s = d->s;
+	Lv acc[MAX_TILE];
+	LType v = {DT_f32, s->lanes};
+	for (uint32_t t = 0; t < d->tile; t++)
+		acc[t] = ls_var(s->f, arena_printf(s->arena, "acc_%u", t), lx_float(s->f, v, 0));
+	taps(d, acc, 0);
+	for (uint32_t t = 0; t < d->tile; t++) {
+		uint32_t mark = sched_mark(s);
+		s->at[d->pixel] = pixel_at(d, t);
+		s->stage[0].done = true;
+		s->stage[0].value = lx_var(s->f, acc[t]);
+		for (uint32_t i = 1; i < s->k->stage.n; i++)
+			sched_store(s, i, sched_value(s, s->k->stage.data[i].value));
+		sched_forget(s, mark);
+	}
+	s->stage[0].done = false;
+}
+
+static void channels(Sched *s, void *data)
+{
+	Depthwise *d = data;
+	uint64_t known = UINT64_C(1) << s->vaxis;
+	for (uint32_t i = 0; i < d->nrow; i++)
+		known |= UINT64_C(1) << d->row[i];
+	uint32_t mark = sched_mark(s);
+	for (uint32_t i = 1; i < s->k->stage.n; i++)
+		sched_hoist(s, s->k->stage.data[i].value, known);
+	Lx end = sched_size(s, s->extent[d->pixel]);
+	d->start = lx_var(s->f, ls_for(s->f, "pixel", lx_int(s->f, 0), end, d->tile, FOR_SERIAL));
+	pixel_tile(d);
+	ls_end(s->f);
+	sched_forget(s, mark);
+}
+
+static void decode_rows(Depthwise *d, Sym *ntasks)
+{
+	Sched *s = d->s;
+	Lx t = lx_var(s->f, s->f->task);
+	*ntasks = sym_int(s->syms, 1);
+	for (uint32_t i = d->nrow; i-- > 0;) {
+		uint32_t a = d->row[i];
+		Lx v = t;
+		if (i) {
+			v = lx_mod(s->f, t, sched_size(s, s->extent[a]));
+			t = lx_var(s->f, ls_let(s->f, "rest", lx_div(s->f, t, sched_size(s, s->extent[a]))));
+		}
+		s->at[a] = lx_var(s->f, ls_let(s->f, "i", v));
+		*ntasks = sym_mul(s->syms, *ntasks, s->extent[a]);
+	}
+}
+
+bool schedule_depthwise(Sched *s, Sym *ntasks)
+{
+	Depthwise d = {.s = s, .pixel = NO_AXIS};
+	if (!matches(&d) || ntaps(s) > MAX_TAPS)
+		return false;
+	uint32_t channel = channel_axis(&d);
+	if (channel == NO_AXIS)
+		return false;
+	s->lanes = target_width(s->target);
+	if (s->lanes == 1)
+		return false;
+	s->vaxis = channel;
+	uint32_t n = axes_outer_order(s, d.row);
+	if (!n)
+		return false;
+	d.pixel = d.row[n - 1];
+	d.nrow = n - 1;
+	transpose_weights(&d, channel);
+	choose_tile(&d);
+	decode_rows(&d, ntasks);
+	Lx end = sched_size(s, s->extent[channel]);
+	sched_vector_loop(s, channel, lx_int(s->f, 0), end, sym_divides(s->syms, s->lanes, s->extent[channel]),
+	                  channels, &d);
+	((Kernel *)s->k)->algorithm = arena_printf(s->arena, "depthwise, %u pixels x %u channels", d.tile,
+	                                           s->lanes);
+	return true;
+}

@@ -9,7 +9,7 @@ typedef struct {
 	Weft *w;
 	const WeftGraph *g;
 	const char *after;
-	bool dot;
+	bool dot, found;
 	Text out;
 } View;
 
@@ -43,22 +43,35 @@ static void draw(View *v, const Graph *g)
 	text_add(&v->out, "}\n");
 }
 
-static bool view(void *arg)
+static void render(View *v, const Graph *g)
 {
-	View *v = arg;
-	Graph *g = v->g->g;
-	v->w->ctx->file = v->g->path;
 	text_init(&v->out, weft_arena(v->w));
-	if (v->after) {
-		PipelineOptions po = {.stop_after = v->after};
-		g = graph_clone(g);
-		TRY(pipeline_run(g, &po));
-	}
 	if (v->dot)
 		draw(v, g);
 	else
 		graph_print(g, &v->out);
-	return true;
+	v->found = true;
+}
+
+/* A pass may run several times: the last one counts. */
+static void after_pass(void *user, const char *pass, const Graph *g, bool changed)
+{
+	View *v = user;
+	if (!strcmp(pass, v->after) && (changed || !v->found))
+		render(v, g);
+}
+
+static bool view(void *arg)
+{
+	View *v = arg;
+	v->w->ctx->file = v->g->path;
+	if (!v->after) {
+		render(v, v->g->g);
+		return true;
+	}
+	PipelineOptions po = {.after = after_pass, .user = v};
+	TRY(pipeline_run(graph_clone(v->g->g), &po) || v->found);
+	return v->found || ctx_error(v->w->ctx, NULL, "no pass %s; see weft show --after list", v->after);
 }
 
 const char *weft_graph_text(Weft *w, const WeftGraph *g, const char *after)

@@ -77,6 +77,8 @@ typedef struct {
 /* Sorted by count, then name. */
 const WeftOpCount *weft_operators(Weft *, const WeftGraph *, uint32_t *n);
 uint64_t weft_weight_bytes(const WeftGraph *);
+/* The extents of input k when the symbols (in the order of weft_symbols) have these values. */
+bool weft_input_shape(Weft *, const WeftGraph *, uint32_t k, const int64_t *symbol, int64_t *shape);
 
 /* ---- interpret ---- */
 

@@ -12,7 +12,8 @@ bool eval_sym(EvalCtx *e, Sym s, int64_t *out)
 {
 	if (sym_eval(e->syms, s, e->sym, e->value, e->nsym, out))
 		return true;
-	return ctx_error(e->ctx, NULL, "size %s has no value: unknown symbol, overflow or division by 0",
+	return ctx_error(e->ctx, NULL,
+	                 "size %s has no value: unknown symbol, overflow or division by 0",
 	                 sym_str(e->syms, s));
 }
 
@@ -64,13 +65,13 @@ typedef struct {
 } Value;
 
 typedef struct {
-	EvalCtx e; /* the caller's, with an arena of this run: what an op leaves there goes at once */
+	EvalCtx e; /* the caller's, with an arena of this run */
 	Graph *g;
 	const Tensor *in;
 	uint32_t nin;
 	const Tensor *out;
 	uint32_t nout;
-	Value *value; /* by node */
+	Value *value;    /* by node */
 	Tensor *operand; /* scratch: operands of the node that runs */
 } Run;
 
@@ -143,7 +144,8 @@ static bool run_input(Run *r, Node n, Value *v)
 	Tensor want;
 	TRY(concrete_type(&r->e, r->g, node_type_id(r->g, n), &want));
 	if (!same_shape(&want, &r->in[k]))
-		return ctx_error(r->e.ctx, NULL, "input \"%s\": its dtype or shape is not the one bound",
+		return ctx_error(r->e.ctx, NULL,
+		                 "input \"%s\": its dtype or shape is not the one bound",
 		                 r->g->input.data[k].name);
 	value_shape(r, v, 1);
 	v->t[0] = r->in[k];
@@ -158,8 +160,9 @@ static bool run_constant(Run *r, Node n, Value *v)
 	memcpy(t.dim, c->dim, c->rank * sizeof *c->dim);
 	uint64_t bytes = tensor_bytes(&t);
 	if (bytes > c->bytes || (bytes && !c->data))
-		return ctx_error(r->e.ctx, node_where(r->g, n), "constant \"%s\": expected %llu bytes, got %llu",
-		                 c->name, (unsigned long long)bytes, (unsigned long long)c->bytes);
+		return ctx_error(r->e.ctx, node_where(r->g, n),
+		                 "constant \"%s\": expected %llu bytes, got %llu", c->name,
+		                 (unsigned long long)bytes, (unsigned long long)c->bytes);
 	value_shape(r, v, 1);
 	if (bytes && (uintptr_t)c->data % dtype_size(c->dtype) != 0) {
 		v->own[0] = storage_new(r->e.ctx, bytes);
@@ -262,7 +265,8 @@ static bool run_nodes(Run *r)
 	for (uint32_t k = 0; k < r->nout; k++) {
 		const Value *v = &r->value[g->output.data[k].node.i];
 		if (v->n != 1 || !same_shape(&v->t[0], &r->out[k]))
-			return ctx_error(r->e.ctx, NULL, "output %u does not have the shape of its type", k);
+			return ctx_error(r->e.ctx, NULL,
+			                 "output %u does not have the shape of its type", k);
 		memcpy(r->out[k].data, v->t[0].data, tensor_bytes(&r->out[k]));
 	}
 	return true;
@@ -290,7 +294,8 @@ static bool run_guarded(Run *r)
 	return ok;
 }
 
-bool interp_call(EvalCtx *e, Graph *g, const Tensor *in, uint32_t nin, const Tensor *out, uint32_t nout)
+bool interp_call(EvalCtx *e, Graph *g, const Tensor *in, uint32_t nin, const Tensor *out,
+                 uint32_t nout)
 {
 	Graph *full = interp_expand(g);
 	TRY(full);
@@ -342,7 +347,10 @@ Graph *interp_expand(Graph *g)
 			continue;
 		}
 		Node prev = node_prev(g, n);
-		Build b = {.g = g, .before = n, .loc = node_data(g, n)->loc, .where = node_where(g, n)};
+		Build b = {.g = g,
+		           .before = n,
+		           .loc = node_data(g, n)->loc,
+		           .where = node_where(g, n)};
 		Node by = op_expand_node(&b, n);
 		if (!by.i)
 			return NULL;

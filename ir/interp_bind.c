@@ -11,7 +11,8 @@ typedef struct {
 } Binder;
 
 /* "input "x" dimension 1": the where of every message. */
-static bool bind_error(const Binder *b, uint32_t input, uint32_t dim, const char *expected, int64_t got)
+static bool bind_error(const Binder *b, uint32_t input, uint32_t dim, const char *expected,
+                       int64_t got)
 {
 	return ctx_error(b->e->ctx, NULL, "input \"%s\" dimension %u: expected %s, got %" PRId64,
 	                 b->g->input.data[input].name, dim, expected, got);
@@ -95,8 +96,8 @@ static bool solve_dim(const Binder *b, uint32_t input, uint32_t dim, bool *progr
 		return true;
 	if (left % c != 0)
 		return bind_error(b, input, dim,
-		                  arena_printf(e->ctx->scratch, "%s for an integer %s", sym_str(syms, s),
-		                               sym_name(syms, var)),
+		                  arena_printf(e->ctx->scratch, "%s for an integer %s",
+		                               sym_str(syms, s), sym_name(syms, var)),
 		                  got);
 	*progress = true;
 	return bind_var(b, var, left / c, input, dim);
@@ -122,14 +123,15 @@ static bool check_dim(const Binder *b, uint32_t input, uint32_t dim)
 	Sym s = node_dim(b->g, b->g->input.data[input].node, dim);
 	int64_t want, got = b->in[input].dim[dim];
 	if (!sym_eval(syms, s, e->sym, e->value, e->nsym, &want))
-		return ctx_error(e->ctx, NULL, "input \"%s\" dimension %u: %s cannot be solved from the inputs",
+		return ctx_error(e->ctx, NULL,
+		                 "input \"%s\" dimension %u: %s cannot be solved from the inputs",
 		                 b->g->input.data[input].name, dim, sym_str(syms, s));
 	if (want == got)
 		return true;
-	const char *expected = sym_is_const(syms, s, NULL)
-	                               ? arena_printf(e->ctx->scratch, "%" PRId64, want)
-	                               : arena_printf(e->ctx->scratch, "%s = %" PRId64,
-	                                              sym_str(syms, s), want);
+	const char *expected =
+		sym_is_const(syms, s, NULL)
+			? arena_printf(e->ctx->scratch, "%" PRId64, want)
+			: arena_printf(e->ctx->scratch, "%s = %" PRId64, sym_str(syms, s), want);
 	return bind_error(b, input, dim, expected, got);
 }
 
@@ -142,8 +144,8 @@ static bool check_kind(const Binder *b, uint32_t input)
 		return ctx_error(b->e->ctx, NULL, "input \"%s\": expected dtype %s, got %s", name,
 		                 dtype_name(t->dtype), dtype_name(x->dtype));
 	if (x->rank != t->n)
-		return ctx_error(b->e->ctx, NULL, "input \"%s\": expected %u dimensions, got %u", name, t->n,
-		                 x->rank);
+		return ctx_error(b->e->ctx, NULL, "input \"%s\": expected %u dimensions, got %u",
+		                 name, t->n, x->rank);
 	return true;
 }
 
@@ -155,8 +157,8 @@ static const char *print_values(const EvalCtx *e, Sym x, Sym y)
 	for (uint32_t k = 0; k < e->nsym; k++) {
 		if (!sym_uses(e->syms, x, e->sym[k]) && !sym_uses(e->syms, y, e->sym[k]))
 			continue;
-		text_printf(&text, "%s%s = %" PRId64, text.n ? ", " : "", sym_name(e->syms, e->sym[k]),
-		            e->value[k]);
+		text_printf(&text, "%s%s = %" PRId64, text.n ? ", " : "",
+		            sym_name(e->syms, e->sym[k]), e->value[k]);
 	}
 	return text.data;
 }
@@ -173,7 +175,8 @@ static bool holds(GuardKind kind, int64_t x, int64_t y)
 
 bool interp_guards(EvalCtx *e, const Graph *g, uint32_t first)
 {
-	static const char *const spelling[] = {[GUARD_EQ] = "=", [GUARD_NE] = "!=", [GUARD_LE] = "<="};
+	static const char *const spelling[] = {
+		[GUARD_EQ] = "=", [GUARD_NE] = "!=", [GUARD_LE] = "<="};
 	e->syms = g->ir->syms;
 	for (uint32_t k = first; k < g->guard.n; k++) {
 		const struct GraphGuard *u = &g->guard.data[k];
@@ -181,9 +184,11 @@ bool interp_guards(EvalCtx *e, const Graph *g, uint32_t first)
 		TRY(eval_sym(e, u->a, &x) && eval_sym(e, u->b, &y));
 		if (holds(u->kind, x, y))
 			continue;
-		return ctx_error(e->ctx, NULL, "expected %s %s %s, got %" PRId64 " and %" PRId64 " for %s%s%s",
-		                 sym_str(e->syms, u->a), spelling[u->kind], sym_str(e->syms, u->b), x, y,
-		                 print_values(e, u->a, u->b), u->why ? ": " : "", u->why ? u->why : "");
+		return ctx_error(e->ctx, NULL,
+		                 "expected %s %s %s, got %" PRId64 " and %" PRId64 " for %s%s%s",
+		                 sym_str(e->syms, u->a), spelling[u->kind], sym_str(e->syms, u->b),
+		                 x, y, print_values(e, u->a, u->b), u->why ? ": " : "",
+		                 u->why ? u->why : "");
 	}
 	return true;
 }

@@ -1,4 +1,5 @@
-/* Element-wise nodes: storage types widen, the scalar function runs in blocks, the result rounds once. */
+/* Element-wise nodes: storage types widen, the scalar function runs in blocks, the result rounds
+ * once. */
 #include "ir/interp_priv.h"
 #include "ir/op.h"
 #include "ir/scalar.h"
@@ -21,15 +22,17 @@ static void store(Tensor *t, int64_t first, int64_t n, const ScVal *v)
 		tensor_write_i64(t, first, n, &v->i);
 }
 
-static bool check_extents(EvalCtx *e, Graph *g, Node n, const Tensor *in, uint32_t nin, const Tensor *out)
+static bool check_extents(EvalCtx *e, Graph *g, Node n, const Tensor *in, uint32_t nin,
+                          const Tensor *out)
 {
 	for (uint32_t k = 0; k < nin; k++) {
 		for (uint32_t d = 0; d < out->rank; d++) {
 			if (in[k].dim[d] != out->dim[d])
 				return ctx_error(e->ctx, node_where(g, n),
-				                 "%s: operand %u has extent %lld in dimension %u, expected %lld",
-				                 op_name(node_op(g, n)), k, (long long)in[k].dim[d], d,
-				                 (long long)out->dim[d]);
+				                 "%s: operand %u has extent %lld in dimension %u, "
+				                 "expected %lld",
+				                 op_name(node_op(g, n)), k, (long long)in[k].dim[d],
+				                 d, (long long)out->dim[d]);
 		}
 	}
 	return true;

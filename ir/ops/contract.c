@@ -104,20 +104,23 @@ static bool split_operand(EvalCtx *e, Graph *g, Node n, bool is_y, const Tensor 
 }
 
 /* c[b, i, j] += sum over k of x[b, i, k] * y[b, j, k] */
-static void contract_f64(EvalCtx *e, const Side *x, const double *dx, const Side *y, const double *dy,
-                         double *c)
+static void contract_f64(EvalCtx *e, const Side *x, const double *dx, const Side *y,
+                         const double *dy, double *c)
 {
 	double *work = EVAL_ARRAY(e, double, GEMM_WORK);
 	for (int64_t b = 0; b < x->nbatch; b++) {
-		MatF64 a = {dx + x->batch[b], x->free, x->sum}, w = {dy + y->batch[b], y->sum, y->free};
+		MatF64 a = {dx + x->batch[b], x->free, x->sum},
+		       w = {dy + y->batch[b], y->sum, y->free};
 		gemm_f64(x->nfree, y->nfree, x->nsum, a, w, c + b * x->nfree * y->nfree, work);
 	}
 }
 
-static void contract_i64(const Side *x, const int64_t *dx, const Side *y, const int64_t *dy, int64_t *c)
+static void contract_i64(const Side *x, const int64_t *dx, const Side *y, const int64_t *dy,
+                         int64_t *c)
 {
 	for (int64_t b = 0; b < x->nbatch; b++) {
-		MatI64 a = {dx + x->batch[b], x->free, x->sum}, w = {dy + y->batch[b], y->sum, y->free};
+		MatI64 a = {dx + x->batch[b], x->free, x->sum},
+		       w = {dy + y->batch[b], y->sum, y->free};
 		gemm_i64(x->nfree, y->nfree, x->nsum, a, w, c + b * x->nfree * y->nfree);
 	}
 }
@@ -133,7 +136,8 @@ static double *plane(EvalCtx *e, const Tensor *t, int part, double sign)
 	return p;
 }
 
-static void contract_complex(EvalCtx *e, const Side *x, const Side *y, const Tensor *in, Tensor *out)
+static void contract_complex(EvalCtx *e, const Side *x, const Side *y, const Tensor *in,
+                             Tensor *out)
 {
 	int64_t n = tensor_numel(out);
 	double *re = EVAL_ARRAY(e, double, n), *im = EVAL_ARRAY(e, double, n);
@@ -156,9 +160,11 @@ static bool eval_contract(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor
 	TRY(split_operand(e, g, n, true, &in[1], &y));
 	int64_t nx = tensor_numel(&in[0]), ny = tensor_numel(&in[1]), nz = tensor_numel(out);
 	if (x.nbatch != y.nbatch || x.nsum != y.nsum || nz != x.nbatch * x.nfree * y.nfree)
-		return eval_error(e, g, n, "the paired extents differ: batch %lld and %lld, sum %lld and %lld",
-		                  (long long)x.nbatch, (long long)y.nbatch, (long long)x.nsum,
-		                  (long long)y.nsum);
+		return eval_error(
+			e, g, n,
+			"the paired extents differ: batch %lld and %lld, sum %lld and %lld",
+			(long long)x.nbatch, (long long)y.nbatch, (long long)x.nsum,
+			(long long)y.nsum);
 	if (dtype_is_complex(out->dtype)) {
 		contract_complex(e, &x, &y, in, out);
 	} else if (eval_as_float(out->dtype)) {
@@ -180,13 +186,15 @@ static bool eval_contract(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor
 }
 
 OP(contract) {
-	.schema = "contract(Tensor x, Tensor y, *, int[] batch_x, int[] batch_y, int[] sum_x, int[] sum_y, "
-	          "ScalarType acc) -> Tensor",
+	.schema = "contract(Tensor x, Tensor y, *, int[] batch_x, int[] batch_y, int[] sum_x, "
+		  "int[] sum_y, ScalarType acc) -> Tensor",
 	.doc = "sum of products over paired axes: result [batch, free x axes, free y axes]; "
 	       "ints give acc",
 	.infer = infer_contract,
 	.eval = eval_contract,
-	.sample = "f32[2, 3, 4], f32[5, 4, 2], batch_x=[0], batch_y=[2], sum_x=[2], sum_y=[1], acc=f32; "
-	          "i8[3, 4] in -8..8, i8[5, 4] in -8..8, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], "
-	          "acc=i32; f32[2, 0], f32[0, 3], batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32",
+	.sample = "f32[2, 3, 4], f32[5, 4, 2], batch_x=[0], batch_y=[2], sum_x=[2], sum_y=[1], "
+		  "acc=f32; "
+		  "i8[3, 4] in -8..8, i8[5, 4] in -8..8, batch_x=[], batch_y=[], sum_x=[1], "
+		  "sum_y=[1], acc=i32; "
+		  "f32[2, 0], f32[0, 3], batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32",
 };

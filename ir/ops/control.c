@@ -24,7 +24,8 @@ static bool check_body(Infer *f, const Graph *body, uint32_t ninit, uint32_t nxs
 	if (body->input.n != f->nin)
 		return infer_fail(f, "the body has %u inputs, expected %u", body->input.n, f->nin);
 	if (body->output.n < ninit)
-		return infer_fail(f, "the body has %u outputs, expected at least %u", body->output.n, ninit);
+		return infer_fail(f, "the body has %u outputs, expected at least %u",
+		                  body->output.n, ninit);
 	for (uint32_t k = 0; k < f->nin; k++) {
 		bool sliced = k >= ninit && k < ninit + nxs;
 		if (sliced && infer_in(f, k).n == 0)
@@ -46,7 +47,7 @@ static bool check_body(Infer *f, const Graph *body, uint32_t ninit, uint32_t nxs
 static bool shape_scan(Infer *f)
 {
 	uint32_t first, ninit = infer_args(f, "init", &first), nxs = infer_args(f, "xs", &first);
-	const Attr *a = &f->attr[op_arg_index(f->op, "body")];
+	const Attr *a = infer_attr(f, "body");
 	Sym length;
 	if (a->kind != ATTR_graph)
 		return infer_fail(f, "argument body: expected a graph");
@@ -90,9 +91,15 @@ static bool eval_scan(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 	bool reverse = node_bool(g, n, "reverse");
 	int64_t length;
 	TRY(eval_int(e, g, n, "length", &length));
+	for (uint32_t k = ninit; k < ninit + nxs; k++) {
+		if (in[k].dim[0] != length)
+			return eval_error(e, g, n, "operand %u has %lld slices, expected %lld", k,
+			                  (long long)in[k].dim[0], (long long)length);
+	}
 	uint32_t nout = body->output.n;
 	Tensor *arg = EVAL_ARRAY(e, Tensor, nin), *result = EVAL_ARRAY(e, Tensor, nout);
-	Tensor *carry = EVAL_ARRAY(e, Tensor, ninit); /* the one being read; out[] is being written */
+	Tensor *carry =
+		EVAL_ARRAY(e, Tensor, ninit); /* the one being read; out[] is being written */
 	for (uint32_t k = 0; k < nin; k++)
 		arg[k] = in[k];
 	for (uint32_t k = 0; k < ninit; k++) {
@@ -118,7 +125,7 @@ static bool eval_scan(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 
 OP(scan) {
 	.schema = "scan(Tensor[] init, Tensor[] xs, Tensor[] consts, *, graph body, int length, "
-	          "bool reverse) -> Tensor[]",
+		  "bool reverse) -> Tensor[]",
 	.doc = "body(carry..., slices of xs..., consts...) -> (carry..., ys...), length times",
 	.infer = infer_scan,
 	.eval = eval_scan,
@@ -129,7 +136,8 @@ OP(scan) {
 static bool shape_assert(Infer *f)
 {
 	if (infer_in(f, 0).dtype != DT_bool)
-		return infer_fail(f, "operand cond: expected bool, got %s", dtype_name(infer_in(f, 0).dtype));
+		return infer_fail(f, "operand cond: expected bool, got %s",
+		                  dtype_name(infer_in(f, 0).dtype));
 	return true; /* no value */
 }
 INFER(assert)

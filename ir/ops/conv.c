@@ -17,8 +17,9 @@ static bool shape_conv(Infer *f)
 	if (dtype_is_complex(x.dtype))
 		return infer_fail(f, "complex operands are not supported");
 	if (x.n < 3 || w.n != x.n)
-		return infer_fail(f, "expected x[N, G, C, ...] and w[G, O, C, ...], got ranks %u and %u",
-		                  x.n, w.n);
+		return infer_fail(
+			f, "expected x[N, G, C, ...] and w[G, O, C, ...], got ranks %u and %u", x.n,
+			w.n);
 	uint32_t n = x.n - 3;
 	TRY(infer_ints_n(f, "stride", n, &stride));
 	TRY(infer_ints_n(f, "dilation", n, &dilation));
@@ -42,8 +43,8 @@ INFER(conv)
 
 /* ---- evaluation ---- */
 
-/* Everything reads from a plane per channel that holds the dilated, padded input: so each tap and each
- * position is an offset, and the convolution is a product of matrices inside arrays. */
+/* Everything reads from a plane per channel that holds the dilated, padded input: so each tap and
+ * each position is an offset, and the convolution is a product of matrices inside arrays. */
 typedef struct {
 	uint32_t n; /* spatial dims */
 	int64_t batch, groups, in_channels, out_channels;
@@ -72,7 +73,8 @@ static bool read_conv(EvalCtx *e, Graph *g, Node n, const Tensor *in, Conv *c)
 	TRY(eval_ints(e, g, n, "pad", c->pad, &c->n));
 	TRY(eval_ints(e, g, n, "size", c->size, &c->n));
 	if (x->dim[1] != w->dim[0] || x->dim[2] != w->dim[2])
-		return eval_error(e, g, n, "expected w[%lld, O, %lld, ...], got w[%lld, O, %lld, ...]",
+		return eval_error(e, g, n,
+		                  "expected w[%lld, O, %lld, ...], got w[%lld, O, %lld, ...]",
 		                  (long long)x->dim[1], (long long)x->dim[2], (long long)w->dim[0],
 		                  (long long)w->dim[2]);
 	c->batch = x->dim[0];
@@ -96,7 +98,7 @@ static bool read_conv(EvalCtx *e, Graph *g, Node n, const Tensor *in, Conv *c)
 	return true;
 }
 
-/* at[i] = place in the plane of the i-th point of a grid: index * step - shift in every dim; -1 outside. */
+/* at[i] = place in the plane of point i of a grid, index * step + shift in every dim; -1 outside. */
 static int64_t *grid_places(EvalCtx *e, const Conv *c, const int64_t *dim, const int64_t *step,
                             const int64_t *shift)
 {
@@ -134,7 +136,7 @@ static void build_tables(EvalCtx *e, Conv *c)
 		c->w_row[o] = o * depth;
 }
 
-/* Channel planes of image and group ng (of batch * groups) in floats; the rest of `planes` stays 0. */
+/* Channel planes of image and group ng (of batch * groups); the rest of `planes` stays 0. */
 static void fill_planes_f64(const Conv *c, const Tensor *x, int64_t ng, double *row, double *planes)
 {
 	for (int64_t ch = 0; ch < c->in_channels; ch++) {
@@ -146,7 +148,8 @@ static void fill_planes_f64(const Conv *c, const Tensor *x, int64_t ng, double *
 	}
 }
 
-static void fill_planes_i64(const Conv *c, const Tensor *x, int64_t ng, int64_t *row, int64_t *planes)
+static void fill_planes_i64(const Conv *c, const Tensor *x, int64_t ng, int64_t *row,
+                            int64_t *planes)
 {
 	for (int64_t ch = 0; ch < c->in_channels; ch++) {
 		tensor_read_i64(x, (ng * c->in_channels + ch) * c->nextent, c->nextent, row);
@@ -161,7 +164,8 @@ static void conv_f64(EvalCtx *e, const Conv *c, const Tensor *in, Tensor *out)
 {
 	int64_t depth = c->in_channels * c->ntaps, nw = tensor_numel(&in[1]);
 	int64_t cells = c->out_channels * c->nsize;
-	double *w = EVAL_ARRAY(e, double, nw), *planes = EVAL_ARRAY(e, double, c->in_channels * c->nplane);
+	double *w = EVAL_ARRAY(e, double, nw),
+	       *planes = EVAL_ARRAY(e, double, c->in_channels * c->nplane);
 	double *row = EVAL_ARRAY(e, double, c->nextent), *y = EVAL_ARRAY(e, double, cells);
 	double *work = EVAL_ARRAY(e, double, GEMM_WORK);
 	tensor_read_f64(&in[1], 0, nw, w);
@@ -207,14 +211,16 @@ static bool eval_conv(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 }
 
 OP(conv) {
-	.schema = "conv(Tensor x, Tensor w, *, int[] stride, int[] dilation, int[] dilation_in, int[] pad, "
-	          "int[] size, ScalarType acc) -> Tensor",
-	.doc = "x[N, G, C, ...], w[G, O, C, ...] -> [N, G, O, size...]; x is dilated, then padded low by pad",
+	.schema = "conv(Tensor x, Tensor w, *, int[] stride, int[] dilation, int[] dilation_in, "
+		  "int[] pad, int[] size, ScalarType acc) -> Tensor",
+	.doc = "x[N, G, C, ...], w[G, O, C, ...] -> [N, G, O, size...]; x is dilated, then padded "
+	       "low by pad",
 	.infer = infer_conv,
 	.eval = eval_conv,
 	.sample = "f32[2, 1, 3, 5, 6], f32[1, 4, 3, 3, 3], stride=[1, 2], dilation=[1, 1], "
-	          "dilation_in=[1, 1], pad=[1, 1], size=[5, 3], acc=f32; "
-	          "f32[1, 2, 2, 4], f32[2, 3, 2, 3], stride=[1], dilation=[1], dilation_in=[2], pad=[2], "
-	          "size=[9], acc=f32; f32[1, 3, 1, 7], f32[3, 1, 1, 3], stride=[2], dilation=[2], "
-	          "dilation_in=[1], pad=[-1], size=[2], acc=f32",
+		  "dilation_in=[1, 1], pad=[1, 1], size=[5, 3], acc=f32; "
+		  "f32[1, 2, 2, 4], f32[2, 3, 2, 3], stride=[1], dilation=[1], dilation_in=[2], "
+		  "pad=[2], size=[9], acc=f32; "
+		  "f32[1, 3, 1, 7], f32[3, 1, 1, 3], stride=[2], dilation=[2], dilation_in=[1], "
+		  "pad=[-1], size=[2], acc=f32",
 };

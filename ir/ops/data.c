@@ -12,7 +12,7 @@ static bool shape_full(Infer *f)
 	uint32_t rank;
 	TRY(infer_dtype(f, "dtype", &d));
 	TRY(infer_ints(f, "shape", &shape, &rank));
-	AttrKind kind = f->attr[op_arg_index(f->op, "value")].kind;
+	AttrKind kind = infer_attr(f, "value")->kind;
 	if (kind != ATTR_bool && kind != ATTR_int && kind != ATTR_float)
 		return infer_fail(f, "argument value: expected a number");
 	return infer_result(f, d, rank, shape);
@@ -123,8 +123,8 @@ static void convert_flat(const Tensor *from, Tensor *to)
 {
 	int64_t n = from->dim[0], ints[BLOCK];
 	double floats[BLOCK];
-	bool by_float = dtype_is_float(from->dtype) ||
-	                (from->dtype == DT_u64 && dtype_is_float(to->dtype));
+	bool by_float =
+		dtype_is_float(from->dtype) || (from->dtype == DT_u64 && dtype_is_float(to->dtype));
 	for (int64_t i = 0; i < n; i += BLOCK) {
 		int64_t count = n - i < BLOCK ? n - i : BLOCK;
 		if (by_float) {
@@ -184,7 +184,8 @@ static bool shape_bitcast(Infer *f)
 	DType d;
 	TRY(infer_dtype(f, "dtype", &d));
 	if (dtype_size(d) != dtype_size(x.dtype))
-		return infer_fail(f, "%s and %s have different sizes", dtype_name(x.dtype), dtype_name(d));
+		return infer_fail(f, "%s and %s have different sizes", dtype_name(x.dtype),
+		                  dtype_name(d));
 	return infer_result(f, d, x.n, x.dim);
 }
 INFER(bitcast)
@@ -224,8 +225,9 @@ static bool check_fits(EvalCtx *e, Graph *g, Node n, const Tensor *x, const int6
 {
 	for (uint32_t k = 0; k < x->rank; k++) {
 		if (size[k] > x->dim[k])
-			return eval_error(e, g, n, "a slice of %lld does not fit dimension %u of extent %lld",
-			                  (long long)size[k], k, (long long)x->dim[k]);
+			return eval_error(
+				e, g, n, "a slice of %lld does not fit dimension %u of extent %lld",
+				(long long)size[k], k, (long long)x->dim[k]);
 	}
 	return true;
 }

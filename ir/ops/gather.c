@@ -29,13 +29,14 @@ static bool gathered_shape(Infer *f, Sym *dim, uint32_t *rank)
 	TRY(infer_dims(f, "axes", x.n, axis, &naxis));
 	TRY(infer_choice(f, "mode", modes, &mode));
 	if (index.dtype != DT_i64)
-		return infer_fail(f, "operand index: expected i64, got %s", dtype_name(index.dtype));
+		return infer_fail(f, "operand index: expected i64, got %s",
+		                  dtype_name(index.dtype));
 	if (batch < 0 || batch + 1 > index.n || batch > x.n)
 		return infer_fail(f, "argument batch: %lld axes of an index of rank %u",
 		                  (long long)batch, index.n);
 	if (!sym_is(f->syms, index.dim[index.n - 1], naxis))
-		return infer_fail(f, "operand index: the last extent must be %u, the number of axes",
-		                  naxis);
+		return infer_fail(
+			f, "operand index: the last extent must be %u, the number of axes", naxis);
 	for (uint32_t k = 0; k < naxis; k++) {
 		if (axis[k] < batch)
 			return infer_fail(f, "argument axes: %u is a batch axis", axis[k]);
@@ -96,7 +97,7 @@ typedef struct {
 	int64_t rest_dim[MAX_RANK], rest_stride[MAX_RANK], rest_numel;
 } Places;
 
-/* What inference could not decide: the batch extents of x and index, and the shape of the slices. */
+/* What inference could not decide: batch extents of x and index, the shape of the slices. */
 static bool check_extents(const Places *p, const Tensor *slices)
 {
 	uint32_t lead = p->index->rank - 1;
@@ -105,7 +106,8 @@ static bool check_extents(const Places *p, const Tensor *slices)
 		ok = ok && p->x->dim[k] == p->index->dim[k];
 	for (uint32_t k = 0; ok && k < slices->rank; k++)
 		ok = slices->dim[k] == (k < lead ? p->index->dim[k] : p->rest_dim[k - lead]);
-	return ok || eval_error(p->e, p->g, p->n, "the extents of the operands do not fit together");
+	return ok ||
+	       eval_error(p->e, p->g, p->n, "the extents of the operands do not fit together");
 }
 
 static bool places_init(Places *p, EvalCtx *e, Graph *g, Node n, const Tensor *in,
@@ -204,7 +206,7 @@ OP(gather) {
 	.infer = infer_gather,
 	.eval = eval_gather,
 	.sample = "f32[5, 3], i64[4, 1] in -5..5, batch=0, axes=[0], mode=\"check\"; "
-	          "f32[2, 5, 3], i64[2, 4, 1] in -2..7, batch=1, axes=[2], mode=\"fill\"",
+		  "f32[2, 5, 3], i64[2, 4, 1] in -2..7, batch=1, axes=[2], mode=\"fill\"",
 };
 
 static double combine_f64(int how, double a, double b)
@@ -256,7 +258,8 @@ static bool scatter_combine(const Places *p, int how, const Tensor *update, Tens
 			if (floats)
 				acc[to] = combine_f64(how, acc[to], tensor_f64(update, from));
 			else
-				iacc[to] = combine_i64(how, is_unsigned, iacc[to], tensor_i64(update, from));
+				iacc[to] = combine_i64(how, is_unsigned, iacc[to],
+				                       tensor_i64(update, from));
 		}
 	}
 	if (floats)
@@ -295,11 +298,11 @@ static bool eval_scatter(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor 
 }
 
 OP(scatter) {
-	.schema = "scatter(Tensor x, Tensor index, Tensor update, *, int batch, int[] axes, str combine, "
-	          "str mode, bool unique, bool sorted) -> Tensor",
+	.schema = "scatter(Tensor x, Tensor index, Tensor update, *, int batch, int[] axes, "
+		  "str combine, str mode, bool unique, bool sorted) -> Tensor",
 	.doc = "x with the slices that gather would read combined with update, in row-major order",
 	.infer = infer_scatter,
 	.eval = eval_scatter,
 	.sample = "f32[5, 3], i64[4, 1] in -5..5, f32[4, 3], batch=0, axes=[0], combine=\"add\", "
-	          "mode=\"check\", unique=False, sorted=False",
+		  "mode=\"check\", unique=False, sorted=False",
 };

@@ -1,5 +1,5 @@
-/* The matrix product behind contract and conv: packed panels in double, so that a whole network can be
- * interpreted in seconds. */
+/* The matrix product behind contract and conv: packed panels in double, so that a whole network can
+ * be interpreted in seconds. */
 #include <string.h>
 
 #include "ir/ops/prim_priv.h"
@@ -111,7 +111,8 @@ void gemm_i64(int64_t m, int64_t n, int64_t k, MatI64 a, MatI64 b, int64_t *c)
 			uint64_t x = (uint64_t)a.data[a.row[i] + a.col[l]];
 			const int64_t *row = b.data + b.row[l];
 			for (int64_t j = 0; j < n; j++)
-				c[i * n + j] = (int64_t)((uint64_t)c[i * n + j] + x * (uint64_t)row[b.col[j]]);
+				c[i * n + j] = (int64_t)((uint64_t)c[i * n + j] +
+				                         x * (uint64_t)row[b.col[j]]);
 		}
 	}
 }

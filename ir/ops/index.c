@@ -159,9 +159,10 @@ static bool eval_slice(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *o
 	walk_strides(rank, out->dim, w.dst);
 	for (uint32_t k = 0; k < rank; k++) {
 		if (start[k] < 0 || start[k] > end[k] || end[k] > in->dim[k] || step[k] < 1)
-			return eval_error(e, g, n, "slice %lld:%lld:%lld of dimension %u with extent %lld",
-			                  (long long)start[k], (long long)end[k], (long long)step[k], k,
-			                  (long long)in->dim[k]);
+			return eval_error(e, g, n,
+			                  "slice %lld:%lld:%lld of dimension %u with extent %lld",
+			                  (long long)start[k], (long long)end[k],
+			                  (long long)step[k], k, (long long)in->dim[k]);
 		w.src[k] = stride[k] * step[k];
 		first += stride[k] * start[k];
 	}
@@ -174,7 +175,8 @@ OP(slice) {
 	.doc = "elements start, start + step, ... below end, for every dim",
 	.infer = infer_slice,
 	.eval = eval_slice,
-	.sample = "f32[5, 6], start=[1, 0], end=[5, 6], step=[2, 1]; f32[4], start=[2], end=[2], step=[1]",
+	.sample = "f32[5, 6], start=[1, 0], end=[5, 6], step=[2, 1]; f32[4], start=[2], end=[2], "
+		  "step=[1]",
 };
 
 /* ---- pad ---- */
@@ -222,7 +224,8 @@ static bool eval_pad(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out
 	walk_strides(rank, out->dim, to);
 	for (uint32_t k = 0; k < rank; k++) {
 		int64_t step = interior[k] + 1, room = out->dim[k] - low[k];
-		int64_t first = low[k] < 0 ? (-low[k] + step - 1) / step : 0; /* the first one inside */
+		int64_t first =
+			low[k] < 0 ? (-low[k] + step - 1) / step : 0; /* the first one inside */
 		int64_t end = room > 0 ? (room + step - 1) / step : 0;
 		end = end < in->dim[k] ? end : in->dim[k];
 		w.dim[k] = end > first ? end - first : 0;
@@ -282,8 +285,10 @@ static bool eval_concat(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *
 		walk_strides(out->rank, in[k].dim, w.src);
 		for (uint32_t d = 0; d < out->rank; d++) {
 			if (d != (uint32_t)at && in[k].dim[d] != out->dim[d])
-				return eval_error(e, g, n, "operand %u has extent %lld in dimension %u, not %lld",
-				                  k, (long long)in[k].dim[d], d, (long long)out->dim[d]);
+				return eval_error(
+					e, g, n,
+					"operand %u has extent %lld in dimension %u, not %lld", k,
+					(long long)in[k].dim[d], d, (long long)out->dim[d]);
 		}
 		walk_copy(&w, elem_at(out, first * stride[at]), in[k].data, dtype_size(out->dtype));
 		first += in[k].dim[at];

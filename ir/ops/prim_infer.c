@@ -22,7 +22,7 @@ Type infer_in(const Infer *f, uint32_t k)
 
 static const Attr none_attr = {ATTR_none, 0, {0}};
 
-static const Attr *attr_of(const Infer *f, const char *name)
+const Attr *infer_attr(const Infer *f, const char *name)
 {
 	int k = op_arg_index(f->op, name);
 	return k < 0 || !f->attr ? &none_attr : &f->attr[k];
@@ -54,7 +54,8 @@ static bool count_operands(Infer *f, uint32_t *n)
 		if (s->arg[k].kind == ARG_tensors) {
 			if (!f->attr || f->attr[k].kind != ATTR_int ||
 			    !sym_is_const(f->syms, f->attr[k].s, &count) || count < 0)
-				return infer_fail(f, "argument %s has no operand count", s->arg[k].name);
+				return infer_fail(f, "argument %s has no operand count",
+				                  s->arg[k].name);
 		}
 		*n += (uint32_t)count;
 	}
@@ -88,7 +89,7 @@ TypeId infer_with(InferFn *fn, Graph *g, Op op, const Node *in, uint32_t nin, At
 
 bool infer_ints(Infer *f, const char *name, const Sym **v, uint32_t *n)
 {
-	const Attr *a = attr_of(f, name);
+	const Attr *a = infer_attr(f, name);
 	if (a->kind != ATTR_ints)
 		return infer_fail(f, "argument %s: expected a list of integers", name);
 	*v = a->ints;
@@ -107,7 +108,7 @@ bool infer_ints_n(Infer *f, const char *name, uint32_t n, const Sym **v)
 
 bool infer_sym(Infer *f, const char *name, Sym *v)
 {
-	const Attr *a = attr_of(f, name);
+	const Attr *a = infer_attr(f, name);
 	if (a->kind != ATTR_int)
 		return infer_fail(f, "argument %s: expected an integer", name);
 	*v = a->s;
@@ -128,8 +129,8 @@ static bool check_dim(Infer *f, const char *name, uint32_t rank, Sym s, uint32_t
 {
 	int64_t v;
 	if (!sym_is_const(f->syms, s, &v) || v < 0 || v >= (int64_t)rank)
-		return infer_fail(f, "argument %s: expected a dimension below %u, got %s", name, rank,
-		                  sym_str(f->syms, s));
+		return infer_fail(f, "argument %s: expected a dimension below %u, got %s", name,
+		                  rank, sym_str(f->syms, s));
 	*dim = (uint32_t)v;
 	return true;
 }
@@ -159,7 +160,7 @@ bool infer_dims(Infer *f, const char *name, uint32_t rank, uint32_t *dim, uint32
 
 bool infer_choice(Infer *f, const char *name, const char *const *allowed, uint32_t *which)
 {
-	const Attr *a = attr_of(f, name);
+	const Attr *a = infer_attr(f, name);
 	if (a->kind != ATTR_str)
 		return infer_fail(f, "argument %s: expected a string", name);
 	for (uint32_t k = 0; allowed[k]; k++) {
@@ -173,7 +174,7 @@ bool infer_choice(Infer *f, const char *name, const char *const *allowed, uint32
 
 bool infer_dtype(Infer *f, const char *name, DType *d)
 {
-	const Attr *a = attr_of(f, name);
+	const Attr *a = infer_attr(f, name);
 	if (a->kind != ATTR_dtype || a->dtype == DT_none)
 		return infer_fail(f, "argument %s: expected a dtype", name);
 	*d = a->dtype;
@@ -182,7 +183,7 @@ bool infer_dtype(Infer *f, const char *name, DType *d)
 
 bool infer_acc(Infer *f, DType x, DType *result)
 {
-	const Attr *a = attr_of(f, "acc");
+	const Attr *a = infer_attr(f, "acc");
 	DType acc = a->kind == ATTR_dtype ? a->dtype : DT_none;
 	*result = x;
 	if (acc == DT_none)

@@ -1,5 +1,5 @@
-/* What the structural primitives share: reading operands and attributes while inferring, and strided
- * walks over concrete tensors while evaluating. */
+/* What the structural primitives share: reading operands and attributes while inferring, and
+ * strided walks over concrete tensors while evaluating. */
 #ifndef WEFT_IR_OPS_PRIM_PRIV_H
 #define WEFT_IR_OPS_PRIM_PRIV_H
 
@@ -23,7 +23,8 @@ typedef struct Infer {
 typedef bool InferFn(Infer *);
 
 /* Checks that the operands are tensors and as many as the schema says, then calls fn. */
-TypeId infer_with(InferFn *fn, Graph *, Op, const Node *in, uint32_t nin, AttrId, const char *where);
+TypeId infer_with(InferFn *fn, Graph *, Op, const Node *in, uint32_t nin, AttrId,
+                  const char *where);
 
 /* Defines infer_NAME, for the op table, from shape_NAME. */
 #define INFER(name)                                                                                \
@@ -38,17 +39,19 @@ Type infer_in(const Infer *, uint32_t k); /* type of operand k; stays valid */
 /* Operands of a Tensor[] argument. */
 uint32_t infer_args(const Infer *, const char *name, uint32_t *first);
 
+const Attr *infer_attr(const Infer *, const char *name); /* ATTR_none when absent */
 bool infer_ints(Infer *, const char *name, const Sym **v, uint32_t *n);
 bool infer_ints_n(Infer *, const char *name, uint32_t n, const Sym **v); /* exactly n */
 bool infer_sym(Infer *, const char *name, Sym *);
 bool infer_const(Infer *, const char *name, int64_t *); /* an integer known now */
 bool infer_dim(Infer *, const char *name, uint32_t rank, uint32_t *dim);
-bool infer_dims(Infer *, const char *name, uint32_t rank, uint32_t *dim, uint32_t *n); /* distinct */
+bool infer_dims(Infer *, const char *name, uint32_t rank, uint32_t *dim,
+                uint32_t *n); /* distinct */
 /* Index in a NULL-terminated list of what is allowed. */
 bool infer_choice(Infer *, const char *name, const char *const *allowed, uint32_t *which);
 bool infer_dtype(Infer *, const char *name, DType *);
-/* Result dtype of an accumulating op. Floats: the operand's, acc is the precision. Ints and bool: acc,
- * since accumulating modulo 2^n in less than the result has no other meaning. */
+/* Result dtype of an accumulating op. Floats: the operand's, acc is the precision. Ints and bool:
+ * acc, since accumulating modulo 2^n in less than the result has no other meaning. */
 bool infer_acc(Infer *, DType x, DType *result);
 
 /* Provable violations fail; MAYBE passes. */
@@ -87,7 +90,7 @@ void copy_elems(Tensor *dst, const Tensor *src); /* same numel and dtype */
 bool eval_ints(EvalCtx *, Graph *, Node, const char *name, int64_t *v, uint32_t *n);
 bool eval_int(EvalCtx *, Graph *, Node, const char *name, int64_t *v);
 bool eval_error(EvalCtx *, Graph *, Node, const char *fmt, ...)
-        __attribute__((format(printf, 4, 5)));
+	__attribute__((format(printf, 4, 5)));
 /* Temporaries of one evaluation. */
 #define EVAL_ARRAY(e, T, n) ARENA_ARRAY((e)->arena, T, (size_t)(n))
 

@@ -117,7 +117,8 @@ static int64_t reduce_i64(ReduceKind kind, DType d, int64_t acc, const int64_t *
 }
 
 /* The operand with the reduced dims last; *n is the product of their extents. */
-static Tensor reduced_last(EvalCtx *e, const Tensor *x, const int64_t *dim, uint32_t count, int64_t *n)
+static Tensor reduced_last(EvalCtx *e, const Tensor *x, const int64_t *dim, uint32_t count,
+                           int64_t *n)
 {
 	uint32_t perm[MAX_RANK], at = 0, gone = 0;
 	*n = 1;
@@ -208,12 +209,14 @@ static bool eval_reduce(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *
 
 OP(reduce) {
 	.schema = "reduce(Tensor x, *, str kind, int[] dims, ScalarType acc) -> Tensor",
-	.doc = "dims combined by sum, prod, max, min (NaN wins), and, or, xor; ints and bool give acc",
+	.doc = "dims combined by sum, prod, max, min (NaN wins), and, or, xor; ints and bool give "
+	       "acc",
 	.infer = infer_reduce,
 	.eval = eval_reduce,
 	.sample = "f32[2, 3, 4], kind=\"sum\", dims=[0, 2], acc=f32; "
-	          "f16[3, 4], kind=\"max\", dims=[1], acc=f32; i32[3, 4] in -8..8, kind=\"sum\", dims=[0], "
-	          "acc=i64; f32[0, 2], kind=\"prod\", dims=[0], acc=f32",
+		  "f16[3, 4], kind=\"max\", dims=[1], acc=f32; i32[3, 4] in -8..8, kind=\"sum\", "
+		  "dims=[0], acc=i64; "
+		  "f32[0, 2], kind=\"prod\", dims=[0], acc=f32",
 };
 
 /* ---- arg_reduce ---- */
@@ -383,6 +386,6 @@ OP(cumulative) {
 	.infer = infer_cumulative,
 	.eval = eval_cumulative,
 	.sample = "f32[3, 4], kind=\"sum\", dim=1, reverse=False; "
-	          "f32[3, 4], kind=\"logaddexp\", dim=0, reverse=True; "
-	          "i64[3, 4] in -8..8, kind=\"max\", dim=0, reverse=False",
+		  "f32[3, 4], kind=\"logaddexp\", dim=0, reverse=True; "
+		  "i64[3, 4] in -8..8, kind=\"max\", dim=0, reverse=False",
 };

@@ -92,10 +92,11 @@ static bool eval_sort(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 }
 
 OP(sort) {
-	.schema = "sort(Tensor x, *, int dim, bool descending, bool stable) -> (Tensor values, Tensor index)",
+	.schema = "sort(Tensor x, *, int dim, bool descending, bool stable) -> (Tensor values, "
+		  "Tensor index)",
 	.doc = "sorted along dim; NaN is the largest; ties keep their order when stable",
 	.infer = infer_sort,
 	.eval = eval_sort,
 	.sample = "f32[3, 5], dim=1, descending=False, stable=True; "
-	          "i32[4, 3] in -2..2, dim=0, descending=True, stable=True",
+		  "i32[4, 3] in -2..2, dim=0, descending=True, stable=True",
 };

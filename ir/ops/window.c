@@ -86,9 +86,10 @@ static bool eval_window(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *
 }
 
 OP(window) {
-	.schema = "window(Tensor x, *, int dim, int size, int stride, int dilation, int low, int count)"
-	          " -> Tensor",
-	.doc = "element (p, k) of dim and a new last axis reads index p*stride + k*dilation - low, or 0",
+	.schema = "window(Tensor x, *, int dim, int size, int stride, int dilation, int low, "
+		  "int count) -> Tensor",
+	.doc = "element (p, k) of dim and a new last axis reads index p*stride + k*dilation - low, "
+	       "or 0",
 	.infer = infer_window,
 	.eval = eval_window,
 	.sample = "f32[2, 7], dim=1, size=3, stride=2, dilation=1, low=1, count=4",
@@ -110,9 +111,9 @@ static bool shape_fold(Infer *f)
 }
 INFER(fold)
 
-/* acc[i] += x[p, k] for i = p * stride + k * dilation - low; the operand is [outer, count, inner, size],
- * the result [outer, extent, inner]. Integers add unsigned, which wraps. */
-#define FOLD                                                                                 \
+/* acc[i] += x[p, k] for i = p * stride + k * dilation - low; the operand is [outer, count, inner,
+ * size], the result [outer, extent, inner]. Integers add unsigned, which wraps. */
+#define FOLD                                                                                       \
 	for (int64_t o = 0; o < outer; o++) {                                                      \
 		for (int64_t p = 0; p < v->count; p++) {                                           \
 			for (int64_t i = 0; i < inner; i++) {                                      \
@@ -130,7 +131,8 @@ static void fold_f64(const Window *v, int64_t outer, int64_t inner, const double
 	FOLD
 }
 
-static void fold_u64(const Window *v, int64_t outer, int64_t inner, const uint64_t *x, uint64_t *acc)
+static void fold_u64(const Window *v, int64_t outer, int64_t inner, const uint64_t *x,
+                     uint64_t *acc)
 {
 	FOLD
 }
@@ -165,7 +167,8 @@ static bool eval_fold(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 }
 
 OP(fold) {
-	.schema = "fold(Tensor x, *, int dim, int extent, int stride, int dilation, int low) -> Tensor",
+	.schema = "fold(Tensor x, *, int dim, int extent, int stride, int dilation, int low) -> "
+		  "Tensor",
 	.doc = "adjoint of window: sums the elements (p, k) that read an index",
 	.infer = infer_fold,
 	.eval = eval_fold,

@@ -1,4 +1,5 @@
-/* The interpreter around the ops: binding symbols, guards, element-wise nodes, tuples, composites. */
+/* The interpreter around the ops: binding symbols, guards, element-wise nodes, tuples,
+ * composites. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -80,7 +81,8 @@ static bool bind(const Tensor *in, uint32_t n)
 static void test_bind_solves(void **state)
 {
 	(void)state;
-	Sym s0 = sym_var(f.syms, "s0", SYMVAR_SIZE, 1, 64), s1 = sym_var(f.syms, "s1", SYMVAR_SIZE, 0, 9);
+	Sym s0 = sym_var(f.syms, "s0", SYMVAR_SIZE, 1, 64),
+	    s1 = sym_var(f.syms, "s1", SYMVAR_SIZE, 0, 9);
 	Sym a[] = {sym_addi(f.syms, sym_muli(f.syms, s0, 32), 1), sym_add(f.syms, s0, s1)};
 	Sym c[] = {sym_mul(f.syms, s0, s1)};
 	input("a", DT_f32, 2, a);
@@ -201,11 +203,13 @@ static void test_bind_unsolvable(void **state)
 static void test_guard(void **state)
 {
 	(void)state;
-	Sym s0 = sym_var(f.syms, "s0", SYMVAR_SIZE, 1, 8), s1 = sym_var(f.syms, "s1", SYMVAR_SIZE, 1, 8);
+	Sym s0 = sym_var(f.syms, "s0", SYMVAR_SIZE, 1, 8),
+	    s1 = sym_var(f.syms, "s1", SYMVAR_SIZE, 1, 8);
 	Sym dim[] = {s0, s1};
 	input("x", DT_f32, 2, dim);
 	graph_guard(f.g, GUARD_LE, s0, s1, "seen while exporting");
-	Tensor good = tensor(DT_f32, 2, (int64_t[]){2, 2}), bad = tensor(DT_f32, 2, (int64_t[]){3, 2});
+	Tensor good = tensor(DT_f32, 2, (int64_t[]){2, 2}),
+	       bad = tensor(DT_f32, 2, (int64_t[]){3, 2});
 	assert_true(bind(&good, 1));
 	assert_false(bind(&bad, 1));
 	expect_error("expected s0 <= s1, got 3 and 2 for s0 = 3, s1 = 2: seen while exporting");
@@ -277,7 +281,8 @@ static void test_unaligned_constant(void **state)
 	char *bytes = arena_alloc(f.ctx->arena, 32);
 	float v[] = {1.5f, -2};
 	memcpy(bytes + 1, v, sizeof v);
-	Const c = {.name = "w", .dtype = DT_f32, .rank = 1, .dim = dim, .data = bytes + 1, .bytes = 8};
+	Const c = {
+		.name = "w", .dtype = DT_f32, .rank = 1, .dim = dim, .data = bytes + 1, .bytes = 8};
 	graph_add_output(f.g, "y", b_un(&f.b, OP_neg, b_const(&f.b, ir_const(f.ir, c))), -1);
 	Tensor out;
 	assert_true(interp(f.ctx, f.g, NULL, 0, &out, 1, f.ctx->arena));
@@ -337,8 +342,8 @@ static void test_error_names_node(void **state)
 	(void)state;
 	Sym n = sym_int(f.syms, 1);
 	Node x = input("x", DT_f32, 1, &n), i = input("i", DT_i64, 1, &n);
-	Attr attr[] = {attr_none(), attr_none(), attr_int(f.ir, 0), attr_ints((Sym[]){sym_int(f.syms, 0)}, 1),
-	               attr_str(f.ir, "check")};
+	Attr attr[] = {attr_none(), attr_none(), attr_int(f.ir, 0),
+	               attr_ints((Sym[]){sym_int(f.syms, 0)}, 1), attr_str(f.ir, "check")};
 	Sym index_dim[] = {n, n};
 	Node in[] = {b_bin(&f.b, OP_add, x, x), b_reshape(&f.b, i, 2, index_dim)};
 	Node y = b_node(&f.b, OP_gather, in, 2, attr, 5);
@@ -365,27 +370,27 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	        TEST(test_bind_solves),
-	        TEST(test_bind_range),
-	        TEST(test_bind_low),
-	        TEST(test_bind_multiple),
-	        TEST(test_bind_multiple_range),
-	        TEST(test_bind_disagree),
-	        TEST(test_bind_constant),
-	        TEST(test_bind_rank),
-	        TEST(test_bind_dtype),
-	        TEST(test_bind_count),
-	        TEST(test_bind_unsolvable),
-	        TEST(test_guard),
-	        TEST(test_elementwise),
-	        TEST(test_rounds_per_node),
-	        TEST(test_tuple_and_alias),
-	        TEST(test_unaligned_constant),
-	        TEST(test_short_constant),
-	        TEST(test_symbolic_shapes),
-	        TEST(test_composite),
-	        TEST(test_error_names_node),
-	        TEST(test_wrong_shape_without_bind),
+		TEST(test_bind_solves),
+		TEST(test_bind_range),
+		TEST(test_bind_low),
+		TEST(test_bind_multiple),
+		TEST(test_bind_multiple_range),
+		TEST(test_bind_disagree),
+		TEST(test_bind_constant),
+		TEST(test_bind_rank),
+		TEST(test_bind_dtype),
+		TEST(test_bind_count),
+		TEST(test_bind_unsolvable),
+		TEST(test_guard),
+		TEST(test_elementwise),
+		TEST(test_rounds_per_node),
+		TEST(test_tuple_and_alias),
+		TEST(test_unaligned_constant),
+		TEST(test_short_constant),
+		TEST(test_symbolic_shapes),
+		TEST(test_composite),
+		TEST(test_error_names_node),
+		TEST(test_wrong_shape_without_bind),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Every structural primitive on hand-checked cases: "op", attributes, operands, expected values. Tensors
- * are written "f32[2,3] 1 2 3 4 5 6". */
+/* Every structural primitive on hand-checked cases: "op", attributes, operands, expected values.
+ * Tensors are written "f32[2,3] 1 2 3 4 5 6". */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +42,8 @@ static void fail_with_diags(const char *what)
 
 /* ---- the notation ---- */
 
-/* "f32[2,3] 1 2 ..." as a tensor in the arena; *s moves behind it. Missing values repeat the last. */
+/* "f32[2,3] 1 2 ..." as a tensor in the arena; *s moves behind it. Missing values
+ * repeat the last. */
 static Tensor parse_tensor(const char **s)
 {
 	Tensor t = {0};
@@ -108,8 +109,9 @@ static Attr parse_attr(const Arg *arg, const char *p, size_t n)
 	case ARG_dtype: return attr_dtype(dtype_parse(p, (uint32_t)n));
 	case ARG_str: return attr_str(f.ir, arena_strndup(f.ctx->arena, p, n));
 	case ARG_scalar:
-		return memchr(p, '.', n) || !strncmp(p, "nan", 3) ? attr_float(strtod(p, NULL))
-		                                                  : attr_int(f.ir, strtoll(p, NULL, 10));
+		return memchr(p, '.', n) || !strncmp(p, "nan", 3)
+		               ? attr_float(strtod(p, NULL))
+		               : attr_int(f.ir, strtoll(p, NULL, 10));
 	default: fail_msg("no notation for argument %s", arg->name); return attr_none();
 	}
 }
@@ -197,7 +199,8 @@ static void check_error(const char *name, const char *attrs, const char *operand
 static void test_broadcast(void **state)
 {
 	(void)state;
-	check("broadcast", "shape=[2,2,3] map=[1,2]", "f32[2,1] 1 2", "f32[2,2,3] 1 1 1 2 2 2 1 1 1 2 2 2");
+	check("broadcast", "shape=[2,2,3] map=[1,2]", "f32[2,1] 1 2",
+	      "f32[2,2,3] 1 1 1 2 2 2 1 1 1 2 2 2");
 	check("broadcast", "shape=[3,2] map=[0]", "i64[3] 1 2 3", "i64[3,2] 1 1 2 2 3 3");
 	check("broadcast", "shape=[3] map=[]", "c64[] 1 -2", "c64[3] 1 -2 1 -2 1 -2");
 	check("broadcast", "shape=[0,2] map=[1]", "f16[2] 1 2", "f16[0,2]");
@@ -228,7 +231,8 @@ static void test_slice(void **state)
 {
 	(void)state;
 	check("slice", "start=[1] end=[6] step=[2]", "i64[6] 0 1 2 3 4 5", "i64[3] 1 3 5");
-	check("slice", "start=[0,1] end=[2,3] step=[1,1]", "i64[2,3] 1 2 3 4 5 6", "i64[2,2] 2 3 5 6");
+	check("slice", "start=[0,1] end=[2,3] step=[1,1]", "i64[2,3] 1 2 3 4 5 6",
+	      "i64[2,2] 2 3 5 6");
 	check("slice", "start=[2] end=[2] step=[1]", "f32[4] 1", "f32[0]");
 	check_error("slice", "start=[0] end=[5] step=[1]", "f32[4] 1", "slice end: 5 exceeds 4");
 	check_error("slice", "start=[3] end=[2] step=[1]", "f32[4] 1", "slice start");
@@ -239,7 +243,8 @@ static void test_pad(void **state)
 {
 	(void)state;
 	check("pad", "low=[1] high=[2] interior=[0]", "i32[2] 5 6;i32[] 9", "i32[5] 9 5 6 9 9");
-	check("pad", "low=[0] high=[0] interior=[2]", "i32[3] 5 6 7;i32[] 0", "i32[7] 5 0 0 6 0 0 7");
+	check("pad", "low=[0] high=[0] interior=[2]", "i32[3] 5 6 7;i32[] 0",
+	      "i32[7] 5 0 0 6 0 0 7");
 	check("pad", "low=[-1] high=[-1] interior=[0]", "i32[4] 1 2 3 4;i32[] 0", "i32[2] 2 3");
 	check("pad", "low=[-1] high=[1] interior=[1]", "i32[3] 1 2 3;i32[] 8", "i32[5] 8 2 8 3 8");
 	check("pad", "low=[2] high=[0] interior=[3]", "i32[0];i32[] 4", "i32[2] 4 4");
@@ -278,15 +283,17 @@ static void test_window(void **state)
 	      "i32[2,2,2] 1 3 2 4 3 5 4 6");
 	check("window", "dim=0 size=2 stride=1 dilation=1 low=-1 count=3", "i32[3] 1 2 3",
 	      "i32[3,2] 2 3 3 0 0 0");
-	check("window", "dim=0 size=2 stride=1 dilation=1 low=9 count=1", "i32[3] 1 2 3", "i32[1,2] 0 0");
-	check_error("window", "dim=0 size=2 stride=0 dilation=1 low=9 count=1", "i32[3] 1", "stride");
+	check("window", "dim=0 size=2 stride=1 dilation=1 low=9 count=1", "i32[3] 1 2 3",
+	      "i32[1,2] 0 0");
+	check_error("window", "dim=0 size=2 stride=0 dilation=1 low=9 count=1", "i32[3] 1",
+	            "stride");
 }
 
 static void test_fold(void **state)
 {
 	(void)state;
-	check("fold", "dim=0 extent=4 stride=1 dilation=1 low=1", "i32[4,3] 1 2 3 4 5 6 7 8 9 10 11 12",
-	      "i32[4] 6 15 24 20");
+	check("fold", "dim=0 extent=4 stride=1 dilation=1 low=1",
+	      "i32[4,3] 1 2 3 4 5 6 7 8 9 10 11 12", "i32[4] 6 15 24 20");
 	check("fold", "dim=0 extent=3 stride=1 dilation=1 low=0", "f32[2,2,2] 1 2 3 4 5 6 7 8",
 	      "f32[3,2] 1 3 7 11 6 8");
 	check("fold", "dim=1 extent=6 stride=2 dilation=3 low=0", "f16[1,2,2] 1 2 3 4",
@@ -311,7 +318,8 @@ static void test_data(void **state)
 static void test_convert(void **state)
 {
 	(void)state;
-	check("convert", "dtype=i32", "f32[5] 1.9 -1.9 nan 1e10 -inf", "i32[5] 1 -1 0 2147483647 -2147483648");
+	check("convert", "dtype=i32", "f32[5] 1.9 -1.9 nan 1e10 -inf",
+	      "i32[5] 1 -1 0 2147483647 -2147483648");
 	check("convert", "dtype=u8", "i64[3] 257 -1 5", "u8[3] 1 255 5");
 	check("convert", "dtype=bool", "f32[4] 0 -0.0 0.25 nan", "bool[4] 0 0 1 1");
 	check("convert", "dtype=f16", "i64[2] 2049 -3", "f16[2] 2048 -3");
@@ -331,7 +339,8 @@ static void test_slice_at(void **state)
 	check("slice_at", "size=[1]", "i64[3] 1 2 3;i64[] -4", "i64[1] 1");
 	check("slice_at", "size=[0]", "i64[3] 1 2 3;i64[] 3", "i64[0]");
 	check("update_slice", "", "i64[4] 1 2 3 4;i64[2] 8 9;i64[] 3", "i64[4] 1 2 8 9");
-	check("update_slice", "", "i64[2,2] 1 2 3 4;i64[2,1] 8 9;i64[] 0;i64[] 1", "i64[2,2] 1 8 3 9");
+	check("update_slice", "", "i64[2,2] 1 2 3 4;i64[2,1] 8 9;i64[] 0;i64[] 1",
+	      "i64[2,2] 1 8 3 9");
 	check_error("slice_at", "size=[4]", "i64[3] 1;i64[] 0", "4 exceeds 3");
 	check_error("update_slice", "", "i64[2] 1;i64[3] 1;i64[] 0", "3 exceeds 2");
 	check_error("slice_at", "size=[1]", "i64[3] 1;i32[] 0", "0-d i64");
@@ -350,26 +359,30 @@ static void test_gather(void **state)
 	      "i32[2,2] 3 6 1 4");
 	check("gather", "batch=0 axes=[0,1] mode=check", "i32[2,3] 1 2 3 4 5 6;i64[2,2] 1 0 0 2",
 	      "i32[2] 4 3");
-	check("gather", "batch=0 axes=[1,0] mode=check", "i32[2,3] 1 2 3 4 5 6;i64[1,2] 2 1", "i32[1] 6");
+	check("gather", "batch=0 axes=[1,0] mode=check", "i32[2,3] 1 2 3 4 5 6;i64[1,2] 2 1",
+	      "i32[1] 6");
 	check("gather", "batch=1 axes=[1] mode=check", "i32[2,3] 1 2 3 4 5 6;i64[2,2,1] 0 2 1 1",
 	      "i32[2,2] 1 3 5 5");
-	check("gather", "batch=0 axes=[] mode=check", "i32[2] 1 2;i64[3,0]", "i32[3,2] 1 2 1 2 1 2");
+	check("gather", "batch=0 axes=[] mode=check", "i32[2] 1 2;i64[3,0]",
+	      "i32[3,2] 1 2 1 2 1 2");
 	check("gather", "batch=0 axes=[0] mode=check", "i32[0,2];i64[0,1]", "i32[0,2]");
 	check("gather", "batch=0 axes=[0] mode=clamp", "i32[0,2];i64[1,1] 0", "i32[1,2] 0 0");
 	check_error("gather", "batch=0 axes=[0] mode=check", "i32[3] 1;i64[1,1] 3",
 	            "index 3 is out of range for axis 0 of extent 3");
 	check_error("gather", "batch=0 axes=[0] mode=check", "i32[3] 1;i64[1,1] -4", "index -4");
 	check_error("gather", "batch=0 axes=[0] mode=promise", "i32[3] 1;i64[1,1] -1", "index -1");
-	check_error("gather", "batch=0 axes=[0] mode=maybe", "i32[3] 1;i64[1,1] 0", "unknown value");
+	check_error("gather", "batch=0 axes=[0] mode=maybe", "i32[3] 1;i64[1,1] 0",
+	            "unknown value");
 	check_error("gather", "batch=0 axes=[0] mode=check", "i32[3] 1;i32[1,1] 0", "expected i64");
-	check_error("gather", "batch=0 axes=[0] mode=check", "i32[3] 1;i64[1,2] 0", "number of axes");
+	check_error("gather", "batch=0 axes=[0] mode=check", "i32[3] 1;i64[1,2] 0",
+	            "number of axes");
 }
 
 static void scatter_case(const char *combine, const char *mode, const char *in, const char *out)
 {
 	char attrs[128];
-	snprintf(attrs, sizeof attrs, "batch=0 axes=[0] combine=%s mode=%s unique=False sorted=False",
-	         combine, mode);
+	snprintf(attrs, sizeof attrs,
+	         "batch=0 axes=[0] combine=%s mode=%s unique=False sorted=False", combine, mode);
 	check("scatter", attrs, in, out);
 }
 
@@ -386,7 +399,8 @@ static void test_scatter(void **state)
 	scatter_case("add", "clamp", twice, "f32[3] 14 25 30");
 	scatter_case("max", "check", "f32[2] 1 2;i64[2,1] 0 1;f32[2] nan 1", "f32[2] nan 2");
 	scatter_case("add", "check", "i8[1] 127;i64[1,1] 0;i8[1] 1", "i8[1] -128");
-	scatter_case("set", "check", "i64[2,2] 1 2 3 4;i64[1,1] 1;i64[1,2] 8 9", "i64[2,2] 1 2 8 9");
+	scatter_case("set", "check", "i64[2,2] 1 2 3 4;i64[1,1] 1;i64[1,2] 8 9",
+	             "i64[2,2] 1 2 8 9");
 	check("scatter", "batch=0 axes=[1] combine=add mode=check unique=False sorted=False",
 	      "i64[2,3] 0;i64[2,1] 2 2;i64[2,2] 1 2 3 4", "i64[2,3] 0 0 4 0 0 6");
 	check("scatter", "batch=1 axes=[1] combine=set mode=check unique=False sorted=False",
@@ -439,10 +453,13 @@ static void test_arg_reduce(void **state)
 static void test_cumulative(void **state)
 {
 	(void)state;
-	check("cumulative", "kind=sum dim=1 reverse=False", "f32[2,3] 1 2 3 4 5 6", "f32[2,3] 1 3 6 4 9 15");
-	check("cumulative", "kind=sum dim=0 reverse=True", "i64[3,2] 1 2 3 4 5 6", "i64[3,2] 9 12 8 10 5 6");
+	check("cumulative", "kind=sum dim=1 reverse=False", "f32[2,3] 1 2 3 4 5 6",
+	      "f32[2,3] 1 3 6 4 9 15");
+	check("cumulative", "kind=sum dim=0 reverse=True", "i64[3,2] 1 2 3 4 5 6",
+	      "i64[3,2] 9 12 8 10 5 6");
 	check("cumulative", "kind=prod dim=0 reverse=False", "f32[3] 2 3 4", "f32[3] 2 6 24");
-	check("cumulative", "kind=max dim=0 reverse=False", "f32[4] 1 nan 3 9", "f32[4] 1 nan nan nan");
+	check("cumulative", "kind=max dim=0 reverse=False", "f32[4] 1 nan 3 9",
+	      "f32[4] 1 nan nan nan");
 	check("cumulative", "kind=min dim=0 reverse=False", "i32[4] 3 4 1 2", "i32[4] 3 3 1 1");
 	check("cumulative", "kind=logaddexp dim=0 reverse=False", "f64[3] 0 0 -inf",
 	      "f64[3] 0 0.693147180559945 0.693147180559945");
@@ -461,7 +478,8 @@ static void test_sort(void **state)
 	check("sort", "dim=1 descending=False stable=True", "u8[1,3] 200 3 100",
 	      "u8[1,3] 3 100 200;i64[1,3] 1 2 0");
 	check("sort", "dim=0 descending=False stable=True", "f32[0]", "f32[0];i64[0]");
-	check("sort", "dim=0 descending=False stable=True", "f32[3] 0 -0.0 -1", "f32[3] -1 0 0;i64[3] 2 0 1");
+	check("sort", "dim=0 descending=False stable=True", "f32[3] 0 -0.0 -1",
+	      "f32[3] -1 0 0;i64[3] 2 0 1");
 }
 
 /* ---- products ---- */
@@ -476,12 +494,12 @@ static void test_contract(void **state)
 	check("contract", mm, "c64[1,2] 1 1 0 2;c64[2,1] 1 -1 3 0", "c64[1,1] 2 6");
 	check("contract", "batch_x=[] batch_y=[] sum_x=[1] sum_y=[1] acc=i32",
 	      "i8[1,2] 100 100;i8[1,2] 100 100", "i32[1,1] 20000");
-	check("contract", "batch_x=[] batch_y=[] sum_x=[0] sum_y=[0] acc=i32", "u8[2] 255 1;i8[2] -1 4",
-	      "i32[] -251");
+	check("contract", "batch_x=[] batch_y=[] sum_x=[0] sum_y=[0] acc=i32",
+	      "u8[2] 255 1;i8[2] -1 4", "i32[] -251");
 	check("contract", "batch_x=[0] batch_y=[1] sum_x=[2] sum_y=[0] acc=f32",
 	      "f32[2,1,2] 1 2 3 4;f32[2,2,1] 1 2 3 4", "f32[2,1,1] 7 22");
-	check("contract", "batch_x=[] batch_y=[] sum_x=[] sum_y=[] acc=f32", "f32[2] 1 2;f32[2] 3 4",
-	      "f32[2,2] 3 4 6 8");
+	check("contract", "batch_x=[] batch_y=[] sum_x=[] sum_y=[] acc=f32",
+	      "f32[2] 1 2;f32[2] 3 4", "f32[2,2] 3 4 6 8");
 	check("contract", "batch_x=[] batch_y=[] sum_x=[0,1] sum_y=[1,0] acc=f32",
 	      "f32[2,2] 1 2 3 4;f32[2,2] 1 2 3 4", "f32[] 29");
 	check_error("contract", mm, "f32[2,3] 1;f32[2,2] 1", "3 differs from 2");
@@ -492,11 +510,13 @@ static void test_contract(void **state)
 static void test_contract_blocks(void **state)
 {
 	(void)state;
-	static const int64_t sizes[][3] = {{1, 1, 1}, {5, 7, 300}, {65, 258, 3}, {67, 5, 257}, {4, 4, 256}};
+	static const int64_t sizes[][3] = {
+		{1, 1, 1}, {5, 7, 300}, {65, 258, 3}, {67, 5, 257}, {4, 4, 256}};
 	for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
 		fresh_graph();
 		int64_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
-		Tensor x = {.dtype = DT_f32, .rank = 2, .dim = {m, k}}, y = {.dtype = DT_f32, .rank = 2, .dim = {k, n}};
+		Tensor x = {.dtype = DT_f32, .rank = 2, .dim = {m, k}},
+		       y = {.dtype = DT_f32, .rank = 2, .dim = {k, n}};
 		x.data = arena_alloc(f.ctx->arena, tensor_bytes(&x));
 		y.data = arena_alloc(f.ctx->arena, tensor_bytes(&y));
 		for (int64_t i = 0; i < m * k; i++)
@@ -506,11 +526,13 @@ static void test_contract_blocks(void **state)
 		const uint32_t sum[1][2] = {{1, 0}};
 		Tensor out;
 		uint32_t nout;
-		assert_true(run(b_contract(&f.b, constant(&x), constant(&y), NULL, 0, sum, 1), &out, &nout));
+		assert_true(run(b_contract(&f.b, constant(&x), constant(&y), NULL, 0, sum, 1), &out,
+		                &nout));
 		for (int64_t i = 0; i < m * n; i++) {
 			double want = 0;
 			for (int64_t l = 0; l < k; l++)
-				want += tensor_f64(&x, i / n * k + l) * tensor_f64(&y, l * n + i % n);
+				want += tensor_f64(&x, i / n * k + l) *
+				        tensor_f64(&y, l * n + i % n);
 			assert_true(tensor_f64(&out, i) == want);
 		}
 	}
@@ -555,7 +577,8 @@ static Graph *scan_body(void)
 	Build b = {.g = body, .where = "body"};
 	TypeId t = ir_type(f.ir, DT_i64, 0, NULL);
 	Node carry = graph_add_input(body, "carry", INPUT_USER, t);
-	Node x = graph_add_input(body, "x", INPUT_USER, t), c = graph_add_input(body, "c", INPUT_USER, t);
+	Node x = graph_add_input(body, "x", INPUT_USER, t),
+	     c = graph_add_input(body, "c", INPUT_USER, t);
 	graph_add_output(body, "next", b_bin(&b, OP_add, carry, x), -1);
 	graph_add_output(body, "y", b_bin(&b, OP_mul, carry, c), -1);
 	return body;
@@ -568,8 +591,8 @@ static void scan_case(bool reverse, const char *xs, int64_t length, const char *
 	char operands[128];
 	snprintf(operands, sizeof operands, "i64[] 1;%s;i64[] 10", xs);
 	assert_int_equal(parse_operands(operands, in), 3);
-	Attr attr[] = {attr_int(f.ir, 1), attr_int(f.ir, 1), attr_int(f.ir, 1), attr_graph(scan_body()),
-	               attr_int(f.ir, length), attr_bool(reverse)};
+	Attr attr[] = {attr_int(f.ir, 1),       attr_int(f.ir, 1),      attr_int(f.ir, 1),
+	               attr_graph(scan_body()), attr_int(f.ir, length), attr_bool(reverse)};
 	Tensor out[2];
 	uint32_t nout;
 	Node n = b_node(&f.b, OP_scan, in, 3, attr, 6);
@@ -606,32 +629,60 @@ static void test_effects(void **state)
 	assert_non_null(strstr(f.ctx->last->text, "lengths agree"));
 }
 
+/* ---- symbolic shapes ---- */
+
+static void expect_dims(Node n, const char *const *dims)
+{
+	if (!n.i)
+		fail_with_diags("inference");
+	for (uint32_t k = 0; k < node_rank(f.g, n); k++)
+		assert_string_equal(sym_str(f.ir->syms, node_dim(f.g, n, k)), dims[k]);
+}
+
+static void test_symbolic(void **state)
+{
+	(void)state;
+	fresh_graph();
+	SymTab *syms = f.ir->syms;
+	Sym n = sym_var(syms, "n", SYMVAR_SIZE, 1, 100),
+	    m = sym_var(syms, "m", SYMVAR_SIZE, 0, 100);
+	Sym dim[] = {n, m}, zero = sym_int(syms, 0), one = sym_int(syms, 1),
+	    three = sym_int(syms, 3);
+	Node x = graph_add_input(f.g, "x", INPUT_USER, ir_type(f.ir, DT_f32, 2, dim));
+	Node xx[] = {x, x, x}, value = b_scalar(&f.b, DT_f32, 0), padded[] = {x, value};
+	expect_dims(b_concat(&f.b, xx, 3, 0), (const char *[]){"3*n", "m"});
+	Attr at[] = {attr_none(), attr_ints((Sym[]){zero, zero}, 2), attr_ints(dim, 2),
+	             attr_ints((Sym[]){three, one}, 2)};
+	expect_dims(b_node(&f.b, OP_slice, &x, 1, at, 4),
+	            (const char *[]){"floordiv(n + 2, 3)", "m"});
+	Attr pads[] = {attr_none(), attr_none(), attr_ints((Sym[]){one, three}, 2),
+	               attr_ints((Sym[]){zero, one}, 2), attr_ints((Sym[]){three, zero}, 2)};
+	expect_dims(b_node(&f.b, OP_pad, padded, 2, pads, 5), (const char *[]){"4*n - 2", "m + 4"});
+	expect_dims(b_reduce(&f.b, REDUCE_SUM, x, 1, DT_none), (const char *[]){"m"});
+	const uint32_t sum[1][2] = {{0, 0}};
+	expect_dims(b_contract(&f.b, x, x, NULL, 0, sum, 1), (const char *[]){"m", "m"});
+	uint32_t before = f.ctx->nerror;
+	Sym longer[] = {sym_addi(syms, n, 1), m};
+	at[2] = attr_ints(longer, 2);
+	assert_int_equal(b_node(&f.b, OP_slice, &x, 1, at, 4).i, 0);
+	assert_int_equal(f.ctx->nerror, before + 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_broadcast),
-	        cmocka_unit_test(test_reshape),
-	        cmocka_unit_test(test_permute),
-	        cmocka_unit_test(test_slice),
-	        cmocka_unit_test(test_pad),
-	        cmocka_unit_test(test_concat),
-	        cmocka_unit_test(test_reverse),
-	        cmocka_unit_test(test_window),
-	        cmocka_unit_test(test_fold),
-	        cmocka_unit_test(test_data),
-	        cmocka_unit_test(test_convert),
-	        cmocka_unit_test(test_slice_at),
-	        cmocka_unit_test(test_gather),
-	        cmocka_unit_test(test_scatter),
-	        cmocka_unit_test(test_reduce),
-	        cmocka_unit_test(test_arg_reduce),
-	        cmocka_unit_test(test_cumulative),
-	        cmocka_unit_test(test_sort),
-	        cmocka_unit_test(test_contract),
-	        cmocka_unit_test(test_contract_blocks),
-	        cmocka_unit_test(test_conv),
-	        cmocka_unit_test(test_scan),
-	        cmocka_unit_test(test_effects),
+		cmocka_unit_test(test_broadcast),  cmocka_unit_test(test_reshape),
+		cmocka_unit_test(test_permute),    cmocka_unit_test(test_slice),
+		cmocka_unit_test(test_pad),        cmocka_unit_test(test_concat),
+		cmocka_unit_test(test_reverse),    cmocka_unit_test(test_window),
+		cmocka_unit_test(test_fold),       cmocka_unit_test(test_data),
+		cmocka_unit_test(test_convert),    cmocka_unit_test(test_slice_at),
+		cmocka_unit_test(test_gather),     cmocka_unit_test(test_scatter),
+		cmocka_unit_test(test_reduce),     cmocka_unit_test(test_arg_reduce),
+		cmocka_unit_test(test_cumulative), cmocka_unit_test(test_sort),
+		cmocka_unit_test(test_contract),   cmocka_unit_test(test_contract_blocks),
+		cmocka_unit_test(test_conv),       cmocka_unit_test(test_scan),
+		cmocka_unit_test(test_effects),    cmocka_unit_test(test_symbolic),
 	};
 	f.ctx = ctx_new();
 	if (!f.ctx || setjmp(f.ctx->unwind)) {

@@ -120,33 +120,6 @@ static void push_kernel(Lower *s, Kernel *k)
 
 /* ---- steps ---- */
 
-/* The border of a padded buffer: for each dimension its low and high part, over the interior of the
- * dimensions before it and all of those after it. */
-static void fill_border(Lower *s, Node pad)
-{
-	Graph *g = s->g;
-	SymTab *syms = s->ir->syms;
-	uint32_t rank;
-	const Sym *low = node_ints(g, pad, "low", &rank), *high = node_ints(g, pad, "high", &rank);
-	Node x = node_in(g, pad, 0);
-	for (uint32_t d = 0; d < rank; d++) {
-		for (uint32_t side = 0; side < 2; side++) {
-			Sym amount = side ? high[d] : low[d], start[MAX_RANK], extent[MAX_RANK];
-			if (sym_is(syms, amount, 0))
-				continue;
-			for (uint32_t k = 0; k < rank; k++) {
-				bool before = k < d;
-				start[k] = before ? low[k] : sym_int(syms, 0);
-				extent[k] = before ? node_dim(g, x, k) : node_dim(g, pad, k);
-			}
-			extent[d] = amount;
-			if (side)
-				start[d] = sym_add(syms, low[d], node_dim(g, x, d));
-			push_kernel(s, lower_fill_kernel(s, pad, node_in(g, pad, 1), start, extent));
-		}
-	}
-}
-
 static bool lives_in(Lower *s, Node operand, NodePlace p)
 {
 	NodeInfo *info = info_of(s, operand);
@@ -161,7 +134,7 @@ static bool lives_in(Lower *s, Node operand, NodePlace p)
 static void lower_parent(Lower *s, Node n)
 {
 	if (node_op(s->g, n) == OP_pad)
-		fill_border(s, n);
+		push_kernel(s, lower_border_kernel(s, n));
 	for (uint32_t k = 0; k < noperands(s, n); k++) {
 		NodePlace p = operand_place(s, n, k);
 		if (!lives_in(s, node_in(s->g, n, k), p))

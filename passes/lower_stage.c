@@ -412,28 +412,63 @@ Kernel *lower_copy_kernel(Lower *s, Node n, const NodePlace *to)
 	return t.k;
 }
 
-Kernel *lower_fill_kernel(Lower *s, Node parent, Node value, const Sym *start, const Sym *extent)
+/* The store of the low or high border of dimension d: over the interior of the padded dimensions before it
+ * and all of those after it. */
+static void border_stage(Trace *t, Node pad, uint32_t d, uint32_t side, const Sym *outer, Kx value)
 {
-	Trace t = {.s = s};
-	Graph *g = s->g;
+	Graph *g = t->s->g;
 	SymTab *syms = g->ir->syms;
-	start_kernel(&t, value); /* a 0-d tensor: no axes */
-	NodePlace place = info_of(s, parent)->place.data[0];
-	Kx x = trace_value(&t, value, NULL, (Kx){0});
-	uint32_t rank = node_rank(g, parent), m = 0;
-	Sym *idx = ARENA_ARRAY(s->arena, Sym, rank + 1);
+	uint32_t rank, m = 0;
+	const Sym *low = node_ints(g, pad, "low", &rank), *high = node_ints(g, pad, "high", &rank);
+	Node x = node_in(g, pad, 0);
+	NodePlace place = info_of(t->s, pad)->place.data[0];
+	DType dtype = buf_of(t->s->l, place.buf)->dtype;
+	Stage st = {.kind = STAGE_MAP, .value = value, .dtype = dtype, .acc = dtype_compute(dtype),
+	            .place = PLACE_GLOBAL, .buf = place.buf};
+	Sym *idx = ARENA_ARRAY(t->s->arena, Sym, rank + 1);
 	if (place.t.i)
 		idx[m++] = place.t;
 	for (uint32_t k = 0; k < rank; k++) {
-		Sym at = sym_add(syms, root_index(&t, extent[k]), start[k]);
+		Sym at = outer[k];
+		if (!at.i) {
+			Sym extent = k == d ? (side ? high[k] : low[k])
+			                    : k < d ? node_dim(g, x, k) : node_dim(g, pad, k);
+			at = root_index(t, extent);
+			if (!sym_is(syms, extent, 1))
+				st.map[st.nmap++] = t->k->axis.n - 1;
+			if (k < d)
+				at = sym_add(syms, at, low[k]);
+			else if (k == d && side)
+				at = sym_add(syms, at, sym_add(syms, low[k], node_dim(g, x, k)));
+		}
 		idx[m++] = place.off[k].i ? sym_add(syms, at, place.off[k]) : at;
 	}
+	st.idx = idx;
+	push_stage(t, st);
+}
+
+Kernel *lower_border_kernel(Lower *s, Node pad)
+{
+	Trace t = {.s = s};
+	Graph *g = s->g;
+	uint32_t rank;
+	const Sym *low = node_ints(g, pad, "low", &rank), *high = node_ints(g, pad, "high", &rank);
+	start_kernel(&t, node_in(g, pad, 1)); /* a 0-d tensor: no axes yet */
+	Sym outer[MAX_RANK] = {{0}};
+	for (uint32_t k = 0; k < rank; k++)
+		if (sym_is(g->ir->syms, low[k], 0) && sym_is(g->ir->syms, high[k], 0))
+			outer[k] = root_index(&t, node_dim(g, pad, k));
 	t.nroot = t.k->axis.n;
-	DType d = buf_of(s->l, place.buf)->dtype;
-	Stage st = {.kind = STAGE_MAP, .value = x, .dtype = d, .acc = dtype_compute(d),
-	            .place = PLACE_GLOBAL, .buf = place.buf, .idx = idx};
-	push_stage(&t, st);
+	t.has_reduce = true;
+	t.outer = (UINT64_C(1) << t.nroot) - 1;
+	Kx value = trace_value(&t, node_in(g, pad, 1), NULL, (Kx){0});
+	for (uint32_t d = 0; d < rank; d++) {
+		if (!sym_is(g->ir->syms, low[d], 0))
+			border_stage(&t, pad, d, 0, outer, value);
+		if (!sym_is(g->ir->syms, high[d], 0))
+			border_stage(&t, pad, d, 1, outer, value);
+	}
 	order_axes(&t);
-	t.k->name = arena_printf(s->arena, "border_%s", graph_name(g, parent));
+	t.k->name = arena_printf(s->arena, "border_%s", graph_name(g, pad));
 	return t.k;
 }

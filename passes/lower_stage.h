@@ -6,8 +6,8 @@
 
 /* Copy the value of n (stored or an index map of stored values) to a place. */
 Kernel *lower_copy_kernel(Lower *, Node n, const NodePlace *to);
-/* Store the 0-d `value` in the box [start, start + extent) of the parent's buffer. */
-Kernel *lower_fill_kernel(Lower *, Node parent, Node value, const Sym *start, const Sym *extent);
+/* Fill the border of a padded buffer. */
+Kernel *lower_border_kernel(Lower *, Node pad);
 /* lower_share.c: expensive values of the row that several stages read get a stage of their own. */
 void kernel_share_values(Lower *, Kernel *);
 

@@ -5,6 +5,7 @@
 #include "codegen/schedule/program_priv.h"
 #include "codegen/schedule/plan.h"
 #include "codegen/schedule/sched.h"
+#include "codegen/schedule/split.h"
 
 #include <string.h>
 
@@ -130,6 +131,7 @@ static void launch(Builder *b, Kernel *k)
 {
 	Sched s;
 	Sym ntasks = {0};
+	kernel_split_axes(b->l, k);
 	sched_init(&s, b->l, k, b->target);
 	measure(b, k);
 	if (!schedule_depthwise(&s, &ntasks) && !schedule_contract(&s, &ntasks))

@@ -1,0 +1,10 @@
+/* Private to schedules: axes taken apart by an access become two. */
+#ifndef WEFT_CODEGEN_SPLIT_H
+#define WEFT_CODEGEN_SPLIT_H
+
+#include "ir/kernel.h"
+
+/* Edits the kernel; layouts of its buffers are final. */
+void kernel_split_axes(Lowered *, Kernel *);
+
+#endif

@@ -172,7 +172,7 @@ static bool run(Node n, Tensor *out, uint32_t *nout)
 static void check(const char *name, const char *attrs, const char *operands, const char *expected)
 {
 	Tensor out[4];
-	uint32_t nout;
+	uint32_t nout = 0;
 	Node n = build(name, attrs, operands);
 	if (!n.i || !run(n, out, &nout))
 		fail_with_diags(name);
@@ -185,7 +185,7 @@ static void check(const char *name, const char *attrs, const char *operands, con
 static void check_error(const char *name, const char *attrs, const char *operands, const char *text)
 {
 	Tensor out[4];
-	uint32_t nout, before = f.ctx->nerror;
+	uint32_t nout = 0, before = f.ctx->nerror;
 	Node n = build(name, attrs, operands);
 	if (n.i && run(n, out, &nout))
 		fail_msg("%s did not fail: expected \"%s\"", name, text);
@@ -594,7 +594,7 @@ static void scan_case(bool reverse, const char *xs, int64_t length, const char *
 	Attr attr[] = {attr_int(f.ir, 1),       attr_int(f.ir, 1),      attr_int(f.ir, 1),
 	               attr_graph(scan_body()), attr_int(f.ir, length), attr_bool(reverse)};
 	Tensor out[2];
-	uint32_t nout;
+	uint32_t nout = 0;
 	Node n = b_node(&f.b, OP_scan, in, 3, attr, 6);
 	if (!n.i || !run(n, out, &nout))
 		fail_with_diags("scan");
@@ -621,7 +621,7 @@ static void test_effects(void **state)
 	Tensor cond = parse_tensor(&text);
 	Node c = constant(&cond);
 	Attr attr[] = {attr_none(), attr_str(f.ir, "lengths agree")};
-	uint32_t before = f.ctx->nerror, nout;
+	uint32_t before = f.ctx->nerror, nout = 0;
 	Node n = b_node(&f.b, OP_assert, &c, 1, attr, 2);
 	assert_true(n.i);
 	assert_false(run(c, &out, &nout));

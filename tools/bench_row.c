@@ -50,10 +50,10 @@ static bool make_inputs(const Runner *r, WeftTensor *in)
 			int64_t lo = dim->symbol < 0 ? 0 : r->entry->symbol[dim->symbol].lo;
 			t->shape[d] = dim->value >= 0 ? dim->value : lo < 2 ? 2 : lo;
 		}
-		t->data = calloc(tensor_size(t) + 64, 1);
+		t->data = calloc(bytes_of(t) + 64, 1);
 		if (!t->data)
 			return fail("out of memory"), false;
-		for (int64_t i = 0; t->dtype.code == WEFT_FLOAT && t->dtype.bits == 32 && i < tensor_numel(t); i++)
+		for (int64_t i = 0; t->dtype.code == WEFT_FLOAT && t->dtype.bits == 32 && i < numel_of(t); i++)
 			((float *)t->data)[i] = (float)((i * 7919) % 2001) / 1000 - 1;
 	}
 	return true;

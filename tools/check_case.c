@@ -50,9 +50,9 @@ static void judge(Case *c, uint32_t k, const WeftTensor *got, const WeftTensor *
 		         "output %u (%s): error %.4g at element %lld, allowed %.4g; %lld of %lld wrong: %.9g, "
 		         "expected %.9g",
 		         (unsigned)k, c->r.output[k].name, r.c.error, (long long)r.c.at, r.c.allowed,
-		         (long long)r.c.wrong, (long long)tensor_count(want),
-		         tensor_count(want) ? tensor_value(got, r.c.at) : 0,
-		         tensor_count(want) ? tensor_value(want, r.c.at) : 0);
+		         (long long)r.c.wrong, (long long)values_of(want),
+		         values_of(want) ? value_at(got, r.c.at) : 0,
+		         values_of(want) ? value_at(want, r.c.at) : 0);
 	if (!r.c.ok || r.c.ratio >= 0)
 		add_record(c, &r);
 	c->whole.c.ok &= r.c.ok;
@@ -68,10 +68,10 @@ static bool keep_first(Case *c)
 {
 	for (uint32_t k = 0; k < c->r.noutput; k++) {
 		c->first[k] = c->r.result[k];
-		c->first[k].data = malloc(tensor_size(&c->r.result[k]) + 1);
+		c->first[k].data = malloc(bytes_of(&c->r.result[k]) + 1);
 		if (!c->first[k].data)
 			return put_reason(c, "out of memory");
-		memcpy(c->first[k].data, c->r.result[k].data, tensor_size(&c->r.result[k]));
+		memcpy(c->first[k].data, c->r.result[k].data, bytes_of(&c->r.result[k]));
 	}
 	return true;
 }
@@ -101,7 +101,7 @@ static bool execute(Case *c)
 		if (!runner_call(&c->r, c->in, c->o->threads[t], NULL, NULL))
 			ok = put_reason(c, "failed");
 		for (uint32_t k = 0; ok && k < c->r.noutput; k++)
-			if (memcmp(c->first[k].data, c->r.result[k].data, tensor_size(&c->first[k]))) {
+			if (memcmp(c->first[k].data, c->r.result[k].data, bytes_of(&c->first[k]))) {
 				snprintf(text, sizeof text, "output %u differs between %d and %d threads",
 				         (unsigned)k, c->o->threads[0], c->o->threads[t]);
 				ok = put_reason(c, text);
@@ -178,7 +178,7 @@ static bool refill(WeftTensor *t, const WeftTensor *from, const int64_t *shape)
 	if (!t->shape)
 		return false;
 	memcpy(t->shape, shape, (size_t)from->ndim * sizeof *shape);
-	int64_t n = tensor_numel(t), have = tensor_numel(from);
+	int64_t n = numel_of(t), have = numel_of(from);
 	t->data = malloc((size_t)n * elem + 1);
 	t->byte_offset = 0;
 	for (int64_t i = 0; t->data && have && i < n; i++)

@@ -57,7 +57,7 @@ static double largest(const WeftTensor *t, int64_t n)
 {
 	double m = 0;
 	for (int64_t i = 0; i < n; i++) {
-		double v = fabs(tensor_value(t, i));
+		double v = fabs(value_at(t, i));
 		if (v > m && isfinite(v))
 			m = v;
 	}
@@ -70,7 +70,7 @@ Comparison compare(const WeftTensor *result, const WeftTensor *reference, WeftDT
 	double rtol, atol;
 	if (!same_type(result, reference, &c))
 		return c;
-	int64_t n = tensor_count(reference);
+	int64_t n = values_of(reference);
 	tolerances(as, &rtol, &atol);
 	if (eager_err >= 0) {
 		rtol = 0;
@@ -78,7 +78,7 @@ Comparison compare(const WeftTensor *result, const WeftTensor *reference, WeftDT
 	}
 	double worst = -1;
 	for (int64_t i = 0; i < n; i++) {
-		double want = tensor_value(reference, i), error = difference(tensor_value(result, i), want);
+		double want = value_at(reference, i), error = difference(value_at(result, i), want);
 		double allowed = atol + (isfinite(want) ? rtol * fabs(want) : 0);
 		c.wrong += !(error <= allowed);
 		if (error > worst) {
@@ -137,12 +137,12 @@ bool normalise_phase(const char *op, uint32_t k, const WeftTensor *t, WeftTensor
 	if (e == count || t->ndim < 2)
 		return false;
 	int w = t->dtype.code == WEFT_COMPLEX ? 2 : 1;
-	int64_t n = tensor_count(t), rows = t->shape[t->ndim - 2], cols = t->shape[t->ndim - 1];
+	int64_t n = values_of(t), rows = t->shape[t->ndim - 2], cols = t->shape[t->ndim - 1];
 	double *v = malloc((size_t)(n + 1) * sizeof *v);
 	if (!v)
 		return false;
 	for (int64_t i = 0; i < n; i++)
-		v[i] = tensor_value(t, i);
+		v[i] = value_at(t, i);
 	for (double *m = v; rows && cols && m < v + n; m += rows * cols * w)
 		for (int64_t i = 0; i < (phase_free[e].rows ? rows : cols); i++)
 			if (phase_free[e].rows)

@@ -12,7 +12,7 @@ double now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-int64_t tensor_numel(const WeftTensor *t)
+int64_t numel_of(const WeftTensor *t)
 {
 	int64_t n = 1;
 	for (int32_t k = 0; k < t->ndim; k++)
@@ -20,14 +20,14 @@ int64_t tensor_numel(const WeftTensor *t)
 	return n;
 }
 
-uint64_t tensor_size(const WeftTensor *t)
+uint64_t bytes_of(const WeftTensor *t)
 {
-	return (uint64_t)tensor_numel(t) * ((t->dtype.bits + 7u) / 8);
+	return (uint64_t)numel_of(t) * ((t->dtype.bits + 7u) / 8);
 }
 
-int64_t tensor_count(const WeftTensor *t)
+int64_t values_of(const WeftTensor *t)
 {
-	return tensor_numel(t) * (t->dtype.code == WEFT_COMPLEX ? 2 : 1);
+	return numel_of(t) * (t->dtype.code == WEFT_COMPLEX ? 2 : 1);
 }
 
 /* A float of e exponent and m mantissa bits; f8e4m3fn has no infinity. */
@@ -56,7 +56,7 @@ static double read_float(const char *p, int64_t i, uint8_t bits)
 	return bits == 32 ? AT(float) : AT(double);
 }
 
-double tensor_value(const WeftTensor *t, int64_t i)
+double value_at(const WeftTensor *t, int64_t i)
 {
 	const char *p = (const char *)t->data + t->byte_offset;
 	uint8_t bits = t->dtype.bits;

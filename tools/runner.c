@@ -116,7 +116,7 @@ static bool alloc_result(Runner *r, uint32_t k)
 	if (!t->shape)
 		return false;
 	memcpy(t->shape, weft_output_shape(r->entry, r->sizes, k), info->rank * sizeof(int64_t));
-	t->data = aligned_alloc(64, (tensor_size(t) + 127) / 64 * 64);
+	t->data = aligned_alloc(64, (bytes_of(t) + 127) / 64 * 64);
 	return t->data;
 }
 

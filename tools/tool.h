@@ -87,11 +87,11 @@ bool is_shared_object(const char *path);
 
 /* ---- numbers ---- */
 
-int64_t tensor_numel(const WeftTensor *);
-uint64_t tensor_size(const WeftTensor *); /* bytes */
+int64_t numel_of(const WeftTensor *);
+uint64_t bytes_of(const WeftTensor *); /* bytes */
 /* Element i of a row-major tensor; complex: of the pairs, so numel is twice as large. */
-double tensor_value(const WeftTensor *, int64_t i);
-int64_t tensor_count(const WeftTensor *); /* values: pairs count twice */
+double value_at(const WeftTensor *, int64_t i);
+int64_t values_of(const WeftTensor *); /* values: pairs count twice */
 const char *dtype_text(WeftDType, char buf[16]);
 double now(void);
 /* 12345678 -> "12.3 M" and the like, units of 1000. */

@@ -8,8 +8,8 @@
 #include "ir/op.h"
 
 static const char *const reduce_names[] = {
-        [REDUCE_SUM] = "sum", [REDUCE_PROD] = "prod", [REDUCE_MAX] = "max", [REDUCE_MIN] = "min",
-        [REDUCE_AND] = "and", [REDUCE_OR] = "or",     [REDUCE_XOR] = "xor",
+	[REDUCE_SUM] = "sum", [REDUCE_PROD] = "prod", [REDUCE_MAX] = "max", [REDUCE_MIN] = "min",
+	[REDUCE_AND] = "and", [REDUCE_OR] = "or",     [REDUCE_XOR] = "xor",
 };
 
 const char *reduce_name(ReduceKind k)
@@ -84,7 +84,7 @@ static int64_t list_length(const Schema *s, uint32_t nin)
 }
 
 static bool attrs_complete(Build *b, Op op, uint32_t nin, const Attr *attr, uint32_t nattr,
-                           Attr *full)
+			   Attr *full)
 {
 	Ir *ir = b->g->ir;
 	const Schema *s = op_schema(op);
@@ -98,17 +98,17 @@ static bool attrs_complete(Build *b, Op op, uint32_t nin, const Attr *attr, uint
 			full[k] = attr_int(ir, n);
 		if (!op_attr_fits(ir, arg, &full[k])) {
 			b_error(b, "%s: argument \"%s\" is missing or of the wrong kind", s->name,
-			        arg->name);
+				arg->name);
 			return false;
 		}
 	}
 	return true;
 }
 
-/* Operands one per tensor argument; *n receives how many the schema wants. False: one is missing, which
- * is an error only if nothing was reported before. */
+/* Operands one per tensor argument; *n receives how many the schema wants. False: one is missing,
+ * which is an error only if nothing was reported before. */
 static bool operands_complete(Build *b, Op op, const Node *in, uint32_t nin, const Attr *full,
-                              Node *out, uint32_t max, uint32_t *n)
+			      Node *out, uint32_t max, uint32_t *n)
 {
 	const Schema *s = op_schema(op);
 	Ctx *ctx = b->g->ir->ctx;
@@ -122,7 +122,8 @@ static bool operands_complete(Build *b, Op op, const Node *in, uint32_t nin, con
 			out[*n] = *n < nin ? in[*n] : (Node){0};
 			if (!out[*n].i && !arg->optional) {
 				if (!ctx->nerror)
-					b_error(b, "%s: operand \"%s\" is missing", s->name, arg->name);
+					b_error(b, "%s: operand \"%s\" is missing", s->name,
+						arg->name);
 				return false;
 			}
 		}
@@ -155,7 +156,7 @@ static TypeId scalar_type(Build *b, Op op, const Node *in, uint32_t nin)
 			same = sym_eq(g->ir->syms, o->dim[d], t->dim[d]) == YES;
 		if (!same) {
 			b_error(b, "%s: operand %u differs in type from operand %u", op_name(op), k,
-			        first);
+				first);
 			return (TypeId){0};
 		}
 	}

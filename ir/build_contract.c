@@ -21,7 +21,7 @@ static bool check_pairs(Build *b, Node x, Node y, const uint32_t (*pair)[2], uin
 			graph_guard(b->g, GUARD_EQ, p, q, "sizes of a contraction");
 		if (eq == NO) {
 			b_error(b, "sizes %s and %s of a contraction differ", sym_str(b_syms(b), p),
-			        sym_str(b_syms(b), q));
+				sym_str(b_syms(b), q));
 			return false;
 		}
 	}
@@ -29,21 +29,22 @@ static bool check_pairs(Build *b, Node x, Node y, const uint32_t (*pair)[2], uin
 }
 
 Node b_contract(Build *b, Node x, Node y, const uint32_t (*batch)[2], uint32_t nbatch,
-                const uint32_t (*sum)[2], uint32_t nsum)
+		const uint32_t (*sum)[2], uint32_t nsum)
 {
 	Node in[] = {x, y};
-	if (!x.i || !y.i || !check_pairs(b, x, y, batch, nbatch) || !check_pairs(b, x, y, sum, nsum))
+	if (!x.i || !y.i || !check_pairs(b, x, y, batch, nbatch) ||
+	    !check_pairs(b, x, y, sum, nsum))
 		return (Node){0};
 	DType d = b_promote(b, in, 2);
 	in[0] = b_convert(b, x, d);
 	in[1] = b_convert(b, y, d);
 	Attr attr[] = {attr_none(),
-	               attr_none(),
-	               axes(b, batch, nbatch, 0),
-	               axes(b, batch, nbatch, 1),
-	               axes(b, sum, nsum, 0),
-	               axes(b, sum, nsum, 1),
-	               attr_dtype(dtype_compute(d))};
+		       attr_none(),
+		       axes(b, batch, nbatch, 0),
+		       axes(b, batch, nbatch, 1),
+		       axes(b, sum, nsum, 0),
+		       axes(b, sum, nsum, 1),
+		       attr_dtype(dtype_compute(d))};
 	return b_node(b, OP_contract, in, 2, attr, 7);
 }
 
@@ -60,15 +61,15 @@ static Node drop_dims(Build *b, Node x, uint32_t dims)
 
 /* Where the batch dimensions of a matmul go. Position k counts from the left of the result. */
 typedef struct {
-	uint32_t rank;                  /* batch dimensions of the result */
-	uint32_t drop_x, drop_y;        /* unit dimensions, bit sets */
-	uint32_t both[MAX_RANK], nboth; /* positions that are batch axes of the contraction */
+	uint32_t rank;                      /* batch dimensions of the result */
+	uint32_t drop_x, drop_y;            /* unit dimensions, bit sets */
+	uint32_t both[MAX_RANK], nboth;     /* positions that are batch axes of the contraction */
 	uint32_t only_x[MAX_RANK], nonly_x; /* positions that are free axes of x */
 	uint32_t only_y[MAX_RANK], nonly_y;
 	uint32_t pair[MAX_RANK][2]; /* dims of both[], after dropping */
 } Batch;
 
-/* bx, by: number of leading batch dimensions. A unit one is dropped, so that nothing is broadcast. */
+/* bx, by: how many leading batch dimensions. A unit one is dropped: nothing is broadcast. */
 static void batch_split(Build *b, Node x, uint32_t bx, Node y, uint32_t by, Batch *o)
 {
 	uint32_t px = 0, py = 0;
@@ -134,6 +135,6 @@ Node b_matmul(Build *b, Node x, Node y)
 	if (o.nboth + o.nonly_x + o.nonly_y + has_m + has_n > MAX_RANK)
 		return b_error(b, "matmul: expected at most %d dimensions in the result", MAX_RANK);
 	const uint32_t sum[1][2] = {{rx - 1, has_n ? ry - 2 : 0}};
-	Node z = b_contract(b, x, y, (const uint32_t (*)[2])o.pair, o.nboth, sum, 1);
+	Node z = b_contract(b, x, y, (const uint32_t(*)[2])o.pair, o.nboth, sum, 1);
 	return batch_restore(b, z, &o, has_m, has_n);
 }

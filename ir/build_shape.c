@@ -21,7 +21,7 @@ uint32_t b_wrap_dim(const Build *b, int64_t dim, uint32_t rank)
 	if (d >= 0 && d < n)
 		return (uint32_t)d;
 	ctx_error(b->g->ir->ctx, b->where, "dimension %lld: expected from %lld to %lld",
-	          (long long)dim, (long long)-n, (long long)n - 1);
+		  (long long)dim, (long long)-n, (long long)n - 1);
 	return 0;
 }
 
@@ -33,7 +33,8 @@ Sym b_dim(const Build *b, Node x, int dim)
 	return rank ? node_dim(b->g, x, d) : b_int(b, 1);
 }
 
-/* The extents of x, which a later type would move. False (reported) for a tuple; silent for none. */
+/* The extents of x, which a later type would move. False (reported) for a tuple; silent for none.
+ */
 static bool dims_of(Build *b, Node x, uint32_t *rank, Sym *dim)
 {
 	if (!x.i)
@@ -133,7 +134,7 @@ Node b_broadcast_in_dim(Build *b, Node x, uint32_t rank, const Sym *dim, const u
 		if (!sym_is(b_syms(b), own[k], 1) &&
 		    !require_equal(b, own[k], dim[map[k]], "sizes that are broadcast together"))
 			return b_error(b, "size %s cannot be broadcast to %s",
-			               sym_str(b_syms(b), own[k]), sym_str(b_syms(b), dim[map[k]]));
+				       sym_str(b_syms(b), own[k]), sym_str(b_syms(b), dim[map[k]]));
 		m[k] = b_int(b, map[k]);
 	}
 	if (r == rank && same_dims(own, dim, rank))
@@ -162,7 +163,7 @@ Node b_reshape(Build *b, Node x, uint32_t rank, const Sym *dim)
 	Sym have = type_numel(b->g->ir, node_type_id(b->g, x));
 	if (!require_equal(b, have, n, "element counts of a reshape"))
 		return b_error(b, "cannot reshape %s elements to %s", sym_str(b_syms(b), have),
-		               sym_str(b_syms(b), n));
+			       sym_str(b_syms(b), n));
 	if (b_splat(b, x, &v))
 		return b_full_attr(b, node_dtype(b->g, x), v, rank, dim);
 	if (node_op(b->g, x) == OP_reshape)
@@ -291,7 +292,7 @@ Node b_pad(Build *b, Node x, const Sym *low, const Sym *high, Node value)
 		return x;
 	Node in[] = {x, b_convert(b, value, node_dtype(b->g, x))};
 	Attr attr[] = {attr_none(), attr_none(), attr_ints(low, r), attr_ints(high, r),
-	               attr_ints(zero, r)};
+		       attr_ints(zero, r)};
 	return b_node(b, OP_pad, in, 2, attr, 5);
 }
 
@@ -344,7 +345,7 @@ Node b_reduce(Build *b, ReduceKind kind, Node x, uint32_t dims, DType acc)
 			d[n++] = b_int(b, k);
 	DType t = node_dtype(b->g, x);
 	Attr attr[] = {attr_none(), attr_str(b->g->ir, reduce_name(kind)), attr_ints(d, n),
-	               attr_dtype(acc ? acc : dtype_compute(t))};
+		       attr_dtype(acc ? acc : dtype_compute(t))};
 	return b_node(b, OP_reduce, &x, 1, attr, 4);
 }
 

@@ -10,25 +10,25 @@ static const struct {
 	uint8_t size, category;
 	DType real;
 } info[DT_COUNT] = {
-        [DT_none] = {"none", 0, 0, DT_none},
-        [DT_bool] = {"bool", 1, CAT_BOOL, DT_bool},
-        [DT_u8] = {"u8", 1, CAT_UINT, DT_u8},
-        [DT_i8] = {"i8", 1, CAT_INT, DT_i8},
-        [DT_i16] = {"i16", 2, CAT_INT, DT_i16},
-        [DT_i32] = {"i32", 4, CAT_INT, DT_i32},
-        [DT_i64] = {"i64", 8, CAT_INT, DT_i64},
-        [DT_u16] = {"u16", 2, CAT_UINT, DT_u16},
-        [DT_u32] = {"u32", 4, CAT_UINT, DT_u32},
-        [DT_u64] = {"u64", 8, CAT_UINT, DT_u64},
-        [DT_f16] = {"f16", 2, CAT_FLOAT, DT_f16},
-        [DT_bf16] = {"bf16", 2, CAT_FLOAT, DT_bf16},
-        [DT_f32] = {"f32", 4, CAT_FLOAT, DT_f32},
-        [DT_f64] = {"f64", 8, CAT_FLOAT, DT_f64},
-        [DT_c32] = {"c32", 4, CAT_COMPLEX, DT_f16},
-        [DT_c64] = {"c64", 8, CAT_COMPLEX, DT_f32},
-        [DT_c128] = {"c128", 16, CAT_COMPLEX, DT_f64},
-        [DT_f8e4m3] = {"f8e4m3", 1, CAT_FLOAT, DT_f8e4m3},
-        [DT_f8e5m2] = {"f8e5m2", 1, CAT_FLOAT, DT_f8e5m2},
+	[DT_none] = {"none", 0, 0, DT_none},
+	[DT_bool] = {"bool", 1, CAT_BOOL, DT_bool},
+	[DT_u8] = {"u8", 1, CAT_UINT, DT_u8},
+	[DT_i8] = {"i8", 1, CAT_INT, DT_i8},
+	[DT_i16] = {"i16", 2, CAT_INT, DT_i16},
+	[DT_i32] = {"i32", 4, CAT_INT, DT_i32},
+	[DT_i64] = {"i64", 8, CAT_INT, DT_i64},
+	[DT_u16] = {"u16", 2, CAT_UINT, DT_u16},
+	[DT_u32] = {"u32", 4, CAT_UINT, DT_u32},
+	[DT_u64] = {"u64", 8, CAT_UINT, DT_u64},
+	[DT_f16] = {"f16", 2, CAT_FLOAT, DT_f16},
+	[DT_bf16] = {"bf16", 2, CAT_FLOAT, DT_bf16},
+	[DT_f32] = {"f32", 4, CAT_FLOAT, DT_f32},
+	[DT_f64] = {"f64", 8, CAT_FLOAT, DT_f64},
+	[DT_c32] = {"c32", 4, CAT_COMPLEX, DT_f16},
+	[DT_c64] = {"c64", 8, CAT_COMPLEX, DT_f32},
+	[DT_c128] = {"c128", 16, CAT_COMPLEX, DT_f64},
+	[DT_f8e4m3] = {"f8e4m3", 1, CAT_FLOAT, DT_f8e4m3},
+	[DT_f8e5m2] = {"f8e5m2", 1, CAT_FLOAT, DT_f8e5m2},
 };
 
 static bool known(DType d)
@@ -114,9 +114,9 @@ static DType promote_complex(DType a, DType b)
 {
 	DType ra = dtype_real(a), rb = dtype_real(b);
 	DType r = ra == rb              ? ra
-	          : !dtype_is_float(ra) ? rb
-	          : !dtype_is_float(rb) ? ra
-	                                : promote_float(ra, rb);
+		  : !dtype_is_float(ra) ? rb
+		  : !dtype_is_float(rb) ? ra
+					: promote_float(ra, rb);
 	return r == DT_f64 ? DT_c128 : r == DT_f32 ? DT_c64 : DT_c32;
 }
 
@@ -154,8 +154,8 @@ static float float_of(uint32_t u)
 	return f;
 }
 
-/* A float with `e` exponent and `m` mantissa bits; the top exponent is inf/NaN unless fn, where only
- * all ones is NaN. */
+/* A float with `e` exponent and `m` mantissa bits; the top exponent is inf/NaN unless fn, where
+ * only all ones is NaN. */
 typedef struct {
 	int e, m;
 	bool fn;
@@ -171,7 +171,7 @@ static float small_to_f32(Small k, uint32_t v)
 	if (!k.fn && exp == top)
 		return float_of(sign << 31 | 0x7f800000u);
 	float f = exp ? ldexpf((float)(man | 1u << k.m), (int)exp - bias - k.m)
-	              : ldexpf((float)man, 1 - bias - k.m);
+		      : ldexpf((float)man, 1 - bias - k.m);
 	return sign ? -f : f;
 }
 

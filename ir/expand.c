@@ -6,8 +6,8 @@
  *   unary = "-" unary | number | "text" | name | name "(" [arg {"," arg}] ")" | "(" expr ")" | list
  *   arg   = [ name "=" ] expr               list = "[" [expr {"," expr}] "]"
  *
- * A name is a binding, an argument of the op, a dtype, true, false, none, inf or nan; before "(" it is
- * an op, by schema name or without "aten.". Numbers and Scalar arguments are weak scalars. */
+ * A name is a binding, an argument of the op, a dtype, true, false, none, inf or nan; before "(" it
+ * is an op, by schema name or without "aten.". Numbers and Scalar arguments are weak scalars. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,6 +159,35 @@ static bool fold_ints(Eval *e, Op op, const Val *x, uint32_t n, Val *out)
 	return true;
 }
 
+static double fold_double(Op op, double a, double c, bool *known)
+{
+	switch (op) {
+	case OP_add:
+		return a + c;
+	case OP_sub:
+		return a - c;
+	case OP_mul:
+		return a * c;
+	case OP_div:
+		return a / c;
+	case OP_neg:
+		return -a;
+	case OP_abs:
+		return fabs(a);
+	case OP_sqrt:
+		return sqrt(a);
+	case OP_exp:
+		return exp(a);
+	case OP_log:
+		return log(a);
+	case OP_pow:
+		return pow(a, c);
+	default:
+		*known = false;
+		return 0;
+	}
+}
+
 /* Arithmetic of weak scalars happens here, in double as in Python. */
 static bool fold(Eval *e, Op op, const Val *x, uint32_t n, Val *out)
 {
@@ -168,21 +197,8 @@ static bool fold(Eval *e, Op op, const Val *x, uint32_t n, Val *out)
 			return false;
 	if (fold_ints(e, op, x, n, out))
 		return true;
-	double a = weak_value(e, &x[0], &known), c = n > 1 ? weak_value(e, &x[1], &known) : 0, r;
-	switch (op) {
-	case OP_add: r = a + c; break;
-	case OP_sub: r = a - c; break;
-	case OP_mul: r = a * c; break;
-	case OP_div: r = a / c; break;
-	case OP_neg: r = -a; break;
-	case OP_abs: r = fabs(a); break;
-	case OP_sqrt: r = sqrt(a); break;
-	case OP_exp: r = exp(a); break;
-	case OP_log: r = log(a); break;
-	case OP_pow: r = pow(a, c); break;
-	default: return false;
-	}
-	*out = val_attr(attr_float(r));
+	double a = weak_value(e, &x[0], &known), c = n > 1 ? weak_value(e, &x[1], &known) : 0;
+	*out = val_attr(attr_float(fold_double(op, a, c, &known)));
 	return known;
 }
 
@@ -268,7 +284,8 @@ static Val node_call(Eval *e, Op op, const Val *slot)
 		}
 	}
 	if (op == OP_get)
-		return val_node(b_get(e->b, in[0], (uint32_t)weak_value(e, &slot[1], &(bool){true})));
+		return val_node(
+			b_get(e->b, in[0], (uint32_t)weak_value(e, &slot[1], &(bool){true})));
 	return val_node(b_node(e->b, op, in, nin, attr, s->narg));
 }
 
@@ -340,15 +357,15 @@ static Val constant_name(Eval *e, const char *s, uint32_t n)
 		AttrKind kind;
 		double value;
 	} names[] = {{"true", ATTR_bool, 1},
-	             {"false", ATTR_bool, 0},
-	             {"inf", ATTR_float, INFINITY},
-	             {"nan", ATTR_float, NAN}};
+		     {"false", ATTR_bool, 0},
+		     {"inf", ATTR_float, INFINITY},
+		     {"nan", ATTR_float, NAN}};
 	if (n == 4 && memcmp(s, "none", 4) == 0)
 		return (Val){VAL_none};
 	for (size_t k = 0; k < sizeof names / sizeof *names; k++)
 		if (strlen(names[k].name) == n && memcmp(names[k].name, s, n) == 0)
 			return val_attr(names[k].kind == ATTR_bool ? attr_bool(names[k].value != 0)
-			                                           : attr_float(names[k].value));
+								   : attr_float(names[k].value));
 	DType d = dtype_parse(s, n);
 	return d ? val_attr(attr_dtype(d)) : fail(e, "unknown name");
 }
@@ -473,7 +490,7 @@ static Val sum(Eval *e)
 static Val expression(Eval *e)
 {
 	static const Infix ops[] = {{"<=", OP_le}, {">=", OP_ge}, {"==", OP_eq},
-	                            {"!=", OP_ne}, {"<", OP_lt},  {">", OP_gt}};
+				    {"!=", OP_ne}, {"<", OP_lt},  {">", OP_gt}};
 	if (e->depth++ > MAX_DEPTH)
 		return fail(e, "too deep");
 	Val x[2] = {sum(e)};
@@ -560,7 +577,8 @@ static Node expand_text(Build *b, Op op, const Node *in, uint32_t nin, AttrId id
 	promote_arguments(&e, op);
 	Val v = program(&e);
 	if (e.err && errors == b->g->ir->ctx->nerror)
-		ctx_bug(b->g->ir->ctx, "expansion of %s: %s at \"%.32s\"", op_name(op), e.err, e.errp);
+		ctx_bug(b->g->ir->ctx, "expansion of %s: %s at \"%.32s\"", op_name(op), e.err,
+			e.errp);
 	if (e.err || v.kind == VAL_none)
 		return (Node){0};
 	if (v.kind == VAL_nodes)

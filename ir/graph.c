@@ -83,7 +83,7 @@ static void node_unlink(Graph *g, Node n)
 }
 
 Node graph_add(Graph *g, Node before, Op op, const Node *in, uint32_t nin, AttrId attr, TypeId type,
-               LocId loc)
+	       LocId loc)
 {
 	if (nin > UINT16_MAX)
 		ctx_bug(g->ir->ctx, "%s with %u operands", op_name(op), nin);
@@ -157,8 +157,8 @@ void graph_erase(Graph *g, Node n)
 {
 	NodeData *d = &g->node.data[n.i];
 	if (d->first_use.i || d->op == OP_none)
-		ctx_bug(g->ir->ctx, "erasing %s %s", d->op ? "a node with readers:" : "an erased node",
-		        graph_name(g, n));
+		ctx_bug(g->ir->ctx, "erasing %s %s",
+			d->op ? "a node with readers:" : "an erased node", graph_name(g, n));
 	for (uint32_t k = 0; k < d->nin; k++)
 		use_unlink(g, (Use){d->in + k});
 	node_unlink(g, n);

@@ -143,12 +143,13 @@ static uint64_t attr_word(Ir *ir, const Attr *a)
 
 static const void *attr_list(const Attr *a)
 {
-	return a->kind == ATTR_ints ? (const void *)a->ints
+	return a->kind == ATTR_ints     ? (const void *)a->ints
 	       : a->kind == ATTR_floats ? (const void *)a->floats
-	                                : (const void *)a->bools;
+					: (const void *)a->bools;
 }
 
-/* The list contents follow the fixed part of the key, in slot order; the tuple points into the key. */
+/* The list contents follow the fixed part of the key, in slot order; the tuple points into the key.
+ */
 static const Attr *attr_tuple(Ir *ir, uint32_t n, const Attr *a, const char *lists)
 {
 	Attr *copy = arena_dup(ir->ctx->arena, a, n * sizeof *a);

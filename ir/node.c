@@ -55,7 +55,8 @@ static uint32_t arg_slot(const Graph *g, Node n, const char *name)
 
 _Noreturn static void attr_bug(const Graph *g, Node n, const char *name, const char *expected)
 {
-	ctx_bug(g->ir->ctx, "%s: argument \"%s\" is not %s", op_name(node_op(g, n)), name, expected);
+	ctx_bug(g->ir->ctx, "%s: argument \"%s\" is not %s", op_name(node_op(g, n)), name,
+		expected);
 }
 
 const Attr *node_attr(const Graph *g, Node n, const char *name)
@@ -151,6 +152,6 @@ const char *node_where(Graph *g, Node n)
 	const Ctx *ctx = g->ir->ctx;
 	const char *loc = n.i < g->node.n ? ir_loc_text(g->ir, node_data(g, n)->loc) : "";
 	return arena_printf(ctx->scratch, "%s%snode %s%s%s%s", ctx->file ? ctx->file : "",
-	                    ctx->file ? ": " : "", graph_name(g, n), *loc ? " (" : "", loc,
-	                    *loc ? ")" : "");
+			    ctx->file ? ": " : "", graph_name(g, n), *loc ? " (" : "", loc,
+			    *loc ? ")" : "");
 }

@@ -7,10 +7,9 @@
 
 static const OpInfo op_none = {.schema = "none() -> ()", .infer = NULL};
 
-static const OpInfo *const table[OP_COUNT] = {
-        [OP_none] = &op_none,
+static const OpInfo *const table[OP_COUNT] = {[OP_none] = &op_none,
 #define X(name) [OP_##name] = &op_##name,
-        OP_LIST(X)
+					      OP_LIST(X)
 #undef X
 };
 
@@ -156,8 +155,11 @@ static DType default_dtype(const char *text)
 	static const struct {
 		const char *name;
 		DType dtype;
-	} names[] = {{"long", DT_i64}, {"int", DT_i32}, {"float", DT_f32}, {"double", DT_f64},
-	             {"bool", DT_bool}};
+	} names[] = {{"long", DT_i64},
+		     {"int", DT_i32},
+		     {"float", DT_f32},
+		     {"double", DT_f64},
+		     {"bool", DT_bool}};
 	for (size_t k = 0; k < sizeof names / sizeof *names; k++)
 		if (strcmp(names[k].name, text) == 0)
 			return names[k].dtype;
@@ -179,7 +181,8 @@ Attr op_default(Ir *ir, const Arg *arg)
 	case ARG_scalar:
 		return default_scalar(ir, arg->text);
 	case ARG_str: /* quoted */
-		return attr_str(ir, n < 2 ? "" : arena_strndup(ir->ctx->scratch, arg->text + 1, n - 2));
+		return attr_str(ir,
+				n < 2 ? "" : arena_strndup(ir->ctx->scratch, arg->text + 1, n - 2));
 	case ARG_dtype:
 		return attr_dtype(default_dtype(arg->text));
 	case ARG_ints:
@@ -194,10 +197,10 @@ Attr op_default(Ir *ir, const Arg *arg)
 bool op_attr_fits(const Ir *ir, const Arg *arg, const Attr *a)
 {
 	static const AttrKind expected[] = {
-	        [ARG_tensors] = ATTR_int, [ARG_int] = ATTR_int,     [ARG_ints] = ATTR_ints,
-	        [ARG_float] = ATTR_float, [ARG_floats] = ATTR_floats, [ARG_bool] = ATTR_bool,
-	        [ARG_bools] = ATTR_bools, [ARG_str] = ATTR_str,     [ARG_dtype] = ATTR_dtype,
-	        [ARG_graph] = ATTR_graph, [ARG_const] = ATTR_const};
+		[ARG_tensors] = ATTR_int, [ARG_int] = ATTR_int,       [ARG_ints] = ATTR_ints,
+		[ARG_float] = ATTR_float, [ARG_floats] = ATTR_floats, [ARG_bool] = ATTR_bool,
+		[ARG_bools] = ATTR_bools, [ARG_str] = ATTR_str,       [ARG_dtype] = ATTR_dtype,
+		[ARG_graph] = ATTR_graph, [ARG_const] = ATTR_const};
 	if (arg->kind == ARG_tensor || arg->kind == ARG_ignored)
 		return a->kind == ATTR_none;
 	if (arg->kind == ARG_tensors)

@@ -1,5 +1,5 @@
-/* Graphs from their text form, the inverse of print.c. Reads any text without harm: bounded depth, checked
- * integers, and every operand, attribute and type checked against the op's schema. */
+/* Graphs from their text form, the inverse of print.c. Reads any text without harm: bounded depth,
+ * checked integers, and every operand, attribute and type checked against the op's schema. */
 #include <string.h>
 
 #include "ir/parse_priv.h"
@@ -79,7 +79,7 @@ static bool advance(Scope *s, Call *c, ArgKind kind)
 			continue;
 		if (arg->kind == ARG_tensors || !arg->optional)
 			return parse_fail(s->r, "expected operand \"%s\" of %s", arg->name,
-			                  c->schema->name);
+					  c->schema->name);
 		array_push(s->r->ir->ctx->scratch, &c->in, (Node){0});
 	}
 	return parse_fail(s->r, "expected no more operands of %s", c->schema->name);
@@ -99,7 +99,7 @@ static bool positional(Scope *s, Call *c)
 		TRY(operand(s, &n));
 		if (!n.i && !arg->optional)
 			return parse_fail(s->r, "expected operand \"%s\" of %s", arg->name,
-			                  c->schema->name);
+					  c->schema->name);
 		if (c->in.n >= UINT16_MAX)
 			return parse_fail(s->r, "expected fewer operands");
 		array_push(a, &c->in, n);
@@ -118,7 +118,7 @@ static bool attribute(Scope *s, Call *c)
 	if (!arg || arg->kind == ARG_tensor || arg->kind == ARG_tensors || c->given[k]) {
 		s->r->p = start;
 		return parse_fail(s->r, "expected an operand or a new attribute of %s",
-		                  c->schema->name);
+				  c->schema->name);
 	}
 	c->given[k] = true;
 	TRY(parse_expect(s->r, "="));
@@ -138,7 +138,7 @@ static bool complete(Scope *s, Call *c)
 		if (arg->kind == ARG_tensor && k >= c->slot) {
 			if (!arg->optional)
 				return parse_fail(s->r, "expected operand \"%s\" of %s", arg->name,
-				                  c->schema->name);
+						  c->schema->name);
 			array_push(ir->ctx->scratch, &c->in, (Node){0});
 		}
 		if (arg->kind == ARG_tensors && c->attr[k].kind == ATTR_none)
@@ -147,7 +147,7 @@ static bool complete(Scope *s, Call *c)
 			c->attr[k] = op_default(ir, arg);
 		if (!op_attr_fits(ir, arg, &c->attr[k]))
 			return parse_fail(s->r, "expected attribute \"%s\" of %s", arg->name,
-			                  c->schema->name);
+					  c->schema->name);
 	}
 	return true;
 }
@@ -159,7 +159,8 @@ static bool arguments(Scope *s, Call *c)
 	for (bool more = !parse_accept(s->r, ")"); more; more = !parse_accept(s->r, ")")) {
 		TRY(first || parse_expect(s->r, ","));
 		first = false;
-		bool is_operand = parse_at(s->r, "%") || parse_at(s->r, "[") || parse_at(s->r, "none");
+		bool is_operand =
+			parse_at(s->r, "%") || parse_at(s->r, "[") || parse_at(s->r, "none");
 		TRY(is_operand ? positional(s, c) : attribute(s, c));
 	}
 	return complete(s, c);
@@ -174,7 +175,8 @@ static bool result_type(Scope *s, Call *c, AttrId attr, TypeId *out)
 		return parse_expect(s->r, ":") && parse_type(s->r, out);
 	Ctx *ctx = s->r->ir->ctx;
 	uint32_t errors = ctx->nerror;
-	Build b = {.g = s->g, .where = arena_printf(ctx->scratch, "%s: %s", s->r->name, op_name(c->op))};
+	Build b = {.g = s->g,
+		   .where = arena_printf(ctx->scratch, "%s: %s", s->r->name, op_name(c->op))};
 	*out = op_infer(&b, c->op, c->in.data, c->in.n, attr);
 	if (ctx->nerror != errors)
 		return s->r->failed = true, false;
@@ -210,7 +212,7 @@ static bool constant(Scope *s, Node *out)
 		TRY(parse_expect(r, "="));
 		const char *have = parse_name(r);
 		const char *want = arena_printf(r->ir->ctx->scratch, "%016llx",
-		                                (unsigned long long)const_hash(r->ir, value.c));
+						(unsigned long long)const_hash(r->ir, value.c));
 		if (strcmp(have, want) != 0)
 			return parse_fail(r, "expected sha=%s of constant #%u", want, value.c.i);
 	}
@@ -231,7 +233,7 @@ static bool operation(Scope *s, Node *out)
 	if (c->op == OP_none || c->op == OP_input) {
 		r->p = start;
 		return parse_fail(r, "expected an operation%s%s", name ? ", got " : "",
-		                  name ? name : "");
+				  name ? name : "");
 	}
 	c->schema = op_schema(c->op);
 	TRY(arguments(s, c));

@@ -1,4 +1,5 @@
-/* Private to parse*.c: the reader of the text form. After the first error everything returns false. */
+/* Private to parse*.c: the reader of the text form. After the first error everything returns false.
+ */
 #ifndef WEFT_IR_PARSE_PRIV_H
 #define WEFT_IR_PARSE_PRIV_H
 

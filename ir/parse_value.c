@@ -144,8 +144,8 @@ bool parse_i64(Parser *r, int64_t *out)
 
 enum { SYM_TEXT = 4096, SYM_DEPTH = 32 };
 
-/* The length of the expression at p: it ends before a comma or bracket of the outside, a relation, a
- * hint, a string, a brace, or the end of the line. 0: too long or too deep. */
+/* The length of the expression at p: it ends before a comma or bracket of the outside, a relation,
+ * a hint, a string, a brace, or the end of the line. 0: too long or too deep. */
 static size_t sym_length(const char *p)
 {
 	int depth = 0;
@@ -293,9 +293,9 @@ static bool parse_list(Parser *r, ArgKind kind, Attr *out)
 		double f = 0;
 		bool b = false;
 		TRY(!n || parse_expect(r, ","));
-		TRY(kind == ARG_ints ? parse_sym(r, &s)
+		TRY(kind == ARG_ints     ? parse_sym(r, &s)
 		    : kind == ARG_floats ? parse_float(r, &f)
-		                         : parse_bool(r, &b));
+					 : parse_bool(r, &b));
 		array_push(a, &ints, s);
 		array_push(a, &floats, f);
 		array_push(a, &bools, b);

@@ -5,8 +5,9 @@
  *     return %y "logits", %n -> "fc.weight"
  *   }
  *
- * Operands stand in schema order; a Tensor[] is bracketed; absent optional operands are `none` and left out
- * at the end. Attributes stand by name when they differ from their default. Unnamed nodes are numbered. */
+ * Operands stand in schema order; a Tensor[] is bracketed; absent optional operands are `none` and
+ * left out at the end. Attributes stand by name when they differ from their default. Unnamed nodes
+ * are numbered. */
 #include <string.h>
 
 #include "ir/op.h"
@@ -344,7 +345,7 @@ static void print_range(Printer p, Sym v)
 static void print_guard(Printer p, const GraphGuard *guard)
 {
 	static const char *const relation[] = {
-	        [GUARD_EQ] = " == ", [GUARD_NE] = " != ", [GUARD_LE] = " <= "};
+		[GUARD_EQ] = " == ", [GUARD_NE] = " != ", [GUARD_LE] = " <= "};
 	text_add(p.out, "require ");
 	sym_print(p.ir->syms, guard->a, p.out);
 	text_add(p.out, relation[guard->kind]);

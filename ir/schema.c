@@ -11,8 +11,8 @@ typedef struct {
 static bool fail(Reader *r, const char *expected)
 {
 	if (!r->err)
-		r->err = arena_printf(r->arena, "expected %s at \"%.24s\" in \"%s\"", expected, r->p,
-		                      r->text);
+		r->err = arena_printf(r->arena, "expected %s at \"%.24s\" in \"%s\"", expected,
+				      r->p, r->text);
 	return false;
 }
 
@@ -34,7 +34,8 @@ static bool accept(Reader *r, const char *s)
 
 static bool word_char(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '_';
 }
 
 /* "" when there is none. */
@@ -51,26 +52,26 @@ static const struct {
 	const char *name;
 	ArgKind one, many;
 } types[] = {
-        {"Tensor", ARG_tensor, ARG_tensors},
-        {"int", ARG_int, ARG_ints},
-        {"SymInt", ARG_int, ARG_ints},
-        {"float", ARG_float, ARG_floats},
-        {"SymFloat", ARG_float, ARG_floats},
-        {"bool", ARG_bool, ARG_bools},
-        {"SymBool", ARG_bool, ARG_bools},
-        {"Scalar", ARG_scalar, ARG_floats},
-        {"str", ARG_str, ARG_ignored},
-        {"ScalarType", ARG_dtype, ARG_ignored},
-        {"graph", ARG_graph, ARG_ignored},
-        {"const", ARG_const, ARG_ignored},
-        {"Layout", ARG_ignored, ARG_ignored},
-        {"Device", ARG_ignored, ARG_ignored},
-        {"MemoryFormat", ARG_ignored, ARG_ignored},
-        {"Generator", ARG_ignored, ARG_ignored},
-        {"Dimname", ARG_ignored, ARG_ignored},
-        {"Storage", ARG_ignored, ARG_ignored},
-        {"Stream", ARG_ignored, ARG_ignored},
-        {"QScheme", ARG_ignored, ARG_ignored},
+	{"Tensor", ARG_tensor, ARG_tensors},
+	{"int", ARG_int, ARG_ints},
+	{"SymInt", ARG_int, ARG_ints},
+	{"float", ARG_float, ARG_floats},
+	{"SymFloat", ARG_float, ARG_floats},
+	{"bool", ARG_bool, ARG_bools},
+	{"SymBool", ARG_bool, ARG_bools},
+	{"Scalar", ARG_scalar, ARG_floats},
+	{"str", ARG_str, ARG_ignored},
+	{"ScalarType", ARG_dtype, ARG_ignored},
+	{"graph", ARG_graph, ARG_ignored},
+	{"const", ARG_const, ARG_ignored},
+	{"Layout", ARG_ignored, ARG_ignored},
+	{"Device", ARG_ignored, ARG_ignored},
+	{"MemoryFormat", ARG_ignored, ARG_ignored},
+	{"Generator", ARG_ignored, ARG_ignored},
+	{"Dimname", ARG_ignored, ARG_ignored},
+	{"Storage", ARG_ignored, ARG_ignored},
+	{"Stream", ARG_ignored, ARG_ignored},
+	{"QScheme", ARG_ignored, ARG_ignored},
 };
 
 static bool alias(Reader *r, Arg *a)

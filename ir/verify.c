@@ -1,5 +1,5 @@
-/* What holds of every graph between passes: structure, use lists, operands and attributes as the schemas
- * say, and types that agree with what the ops infer. Also equality of graphs. */
+/* What holds of every graph between passes: structure, use lists, operands and attributes as the
+ * schemas say, and types that agree with what the ops infer. Also equality of graphs. */
 #include <string.h>
 
 #include "ir/op.h"
@@ -35,7 +35,8 @@ static bool check_order(Verifier *v)
 	uint32_t k = 0;
 	for (Node n = g->first; n.i; prev = n, n = node_next(g, n)) {
 		if (n.i >= g->node.n || v->order[n.i] || node_prev(g, n).i != prev.i)
-			return ctx_error(v->ctx, NULL, "graph %s: the list of nodes is broken", g->name);
+			return ctx_error(v->ctx, NULL, "graph %s: the list of nodes is broken",
+					 g->name);
 		v->order[n.i] = ++k;
 		if (node_op(g, n) == OP_none || node_op(g, n) >= OP_COUNT)
 			return fail(v, n, "expected an op");
@@ -65,7 +66,8 @@ static bool check_operands(Verifier *v, Node n, uint32_t *linked)
 	return true;
 }
 
-/* The readers in n's list read n; with the count over all lists, every operand is in its list once. */
+/* The readers in n's list read n; with the count over all lists, every operand is in its list once.
+ */
 static bool check_uses(Verifier *v, Node n, uint32_t *listed)
 {
 	const Graph *g = v->g;
@@ -86,8 +88,8 @@ static bool check_structure(Verifier *v)
 	TRY(check_order(v));
 	for (Node n = v->g->first; n.i; n = node_next(v->g, n))
 		TRY(check_operands(v, n, &linked) && check_uses(v, n, &listed));
-	return linked == listed ||
-	       ctx_error(v->ctx, NULL, "graph %s: %u operands but %u uses", v->g->name, linked, listed);
+	return linked == listed || ctx_error(v->ctx, NULL, "graph %s: %u operands but %u uses",
+					     v->g->name, linked, listed);
 }
 
 /* ---- inputs and outputs ---- */
@@ -102,7 +104,8 @@ static bool check_inputs(Verifier *v)
 	for (uint32_t k = 0; k < g->input.n; k++) {
 		Node n = g->input.data[k].node;
 		if (!alive(v, n) || node_op(g, n) != OP_input || seen[n.i])
-			return ctx_error(v->ctx, NULL, "graph %s: input %u is no input node", g->name, k);
+			return ctx_error(v->ctx, NULL, "graph %s: input %u is no input node",
+					 g->name, k);
 		if (node_dtype(g, n) == DT_none)
 			return fail(v, n, "expected a tensor type");
 		seen[n.i] = true;
@@ -119,11 +122,13 @@ static bool check_outputs(Verifier *v)
 	for (uint32_t k = 0; k < g->output.n; k++) {
 		const GraphOutput *o = &g->output.data[k];
 		if (o->node.i && (!alive(v, o->node) || !node_type_id(g, o->node).i))
-			return ctx_error(v->ctx, NULL, "graph %s: output %u has no value", g->name, k);
+			return ctx_error(v->ctx, NULL, "graph %s: output %u has no value", g->name,
+					 k);
 		if (o->writes < 0)
 			continue;
 		if (o->writes >= (int32_t)g->input.n || !o->node.i)
-			return ctx_error(v->ctx, NULL, "graph %s: output %u writes no input", g->name, k);
+			return ctx_error(v->ctx, NULL, "graph %s: output %u writes no input",
+					 g->name, k);
 		TypeId in = node_type_id(g, g->input.data[o->writes].node);
 		if (!types_agree(g->ir, in, node_type_id(g, o->node)))
 			return fail(v, o->node, "differs in type from the input it replaces");
@@ -152,16 +157,18 @@ static bool check_schema(Verifier *v, Node n)
 		const Attr *a = ir_attr(v->g->ir, d->attr, k);
 		int64_t count = arg->kind == ARG_tensor;
 		if (!op_attr_fits(v->g->ir, arg, a))
-			return fail(v, n, arena_printf(v->ctx->scratch,
-			                               "argument \"%s\" has the wrong kind", arg->name));
+			return fail(v, n,
+				    arena_printf(v->ctx->scratch,
+						 "argument \"%s\" has the wrong kind", arg->name));
 		if (arg->kind == ARG_tensors)
 			sym_is_const(v->g->ir->syms, a->s, &count);
 		if (count < 0 || nin + (uint64_t)count > d->nin)
 			return fail(v, n, "expected more operands");
 		for (uint64_t j = nin; j < nin + (uint64_t)count; j++)
 			if (!arg->optional && !node_in(v->g, n, (uint32_t)j).i)
-				return fail(v, n, arena_printf(v->ctx->scratch,
-				                               "operand \"%s\" is missing", arg->name));
+				return fail(v, n,
+					    arena_printf(v->ctx->scratch,
+							 "operand \"%s\" is missing", arg->name));
 		nin += (uint64_t)count;
 		TRY(check_subgraph(v, n, a));
 	}
@@ -179,7 +186,7 @@ static bool types_agree(const Ir *ir, TypeId a, TypeId b)
 		return false;
 	for (uint32_t k = 0; k < s->n; k++)
 		if (s->dtype == DT_none ? !types_agree(ir, s->elem[k], t->elem[k])
-		                        : sym_eq(ir->syms, s->dim[k], t->dim[k]) == NO)
+					: sym_eq(ir->syms, s->dim[k], t->dim[k]) == NO)
 			return false;
 	return true;
 }
@@ -205,8 +212,9 @@ static bool check_type(Verifier *v, Node n)
 		return false;
 	if (types_agree(v->g->ir, t, d.type))
 		return true;
-	return fail(v, n, arena_printf(v->ctx->scratch, "has type %s, expected %s",
-	                               type_str(v->g->ir, d.type), type_str(v->g->ir, t)));
+	return fail(v, n,
+		    arena_printf(v->ctx->scratch, "has type %s, expected %s",
+				 type_str(v->g->ir, d.type), type_str(v->g->ir, t)));
 }
 
 static bool verify_at_depth(Graph *g, uint32_t depth)

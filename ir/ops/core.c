@@ -1,9 +1,9 @@
-/* The skeleton of every graph: inputs, constants, tuples and their elements. The interpreter, inlining
- * and the printer know these four by name; they have no .eval. */
+/* The skeleton of every graph: inputs, constants, tuples and their elements. The interpreter,
+ * inlining and the printer know these four by name; they have no .eval. */
 #include "ir/op.h"
 
 static TypeId infer_input(Graph *g, Op op, const Node *in, uint32_t nin, AttrId attr,
-                          const char *where)
+			  const char *where)
 {
 	(void)op, (void)in, (void)nin, (void)attr;
 	ctx_error(g->ir->ctx, where, "input: made by graph_add_input only");
@@ -17,7 +17,7 @@ OP(input) {
 };
 
 static TypeId infer_constant(Graph *g, Op op, const Node *in, uint32_t nin, AttrId attr,
-                             const char *where)
+			     const char *where)
 {
 	(void)op, (void)in, (void)nin, (void)where;
 	const Const *c = ir_const_of(g->ir, ir_attr(g->ir, attr, 0)->c);
@@ -31,7 +31,7 @@ OP(constant) {
 };
 
 static TypeId infer_tuple(Graph *g, Op op, const Node *in, uint32_t nin, AttrId attr,
-                          const char *where)
+			  const char *where)
 {
 	(void)op, (void)attr;
 	TypeId *elem = ARENA_ARRAY(g->ir->ctx->scratch, TypeId, nin);
@@ -52,7 +52,7 @@ OP(tuple) {
 };
 
 static TypeId infer_get(Graph *g, Op op, const Node *in, uint32_t nin, AttrId attr,
-                        const char *where)
+			const char *where)
 {
 	(void)op, (void)nin;
 	Ir *ir = g->ir;

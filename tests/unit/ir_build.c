@@ -148,7 +148,7 @@ static void test_no_broadcast(void **state)
 {
 	(void)state;
 	expect_error(b_bin(&b, OP_add, in("x", "f32[2]"), in("y", "f32[3]")),
-	             "sizes 2 and 3 cannot be broadcast");
+		     "sizes 2 and 3 cannot be broadcast");
 }
 
 static void test_splats(void **state)
@@ -182,7 +182,8 @@ static void test_index_maps(void **state)
 	(void)state;
 	Node x = in("x", "f32[s, 4, 1]");
 	const uint32_t same[] = {0, 1, 2}, turn[] = {2, 0, 1}, twice[] = {0, 0, 1};
-	Sym zero = b_int(&b, 0), one = b_int(&b, 1), low[] = {zero, one, zero}, none[] = {zero, zero, zero};
+	Sym zero = b_int(&b, 0), one = b_int(&b, 1), low[] = {zero, one, zero},
+	    none[] = {zero, zero, zero};
 	assert_int_equal(b_permute(&b, x, same).i, x.i);
 	assert_int_equal(b_slice(&b, x, 1, zero, b_int(&b, 4), one).i, x.i);
 	assert_int_equal(b_reshape(&b, x, 3, node_type(g, x)->dim).i, x.i);
@@ -202,12 +203,14 @@ static void test_index_maps(void **state)
 	expect(y, "f32[1, 5, 2]",
 	       "  %1 = permute(%x, perm=[2, 0, 1]) : f32[1, s, 4]\n"
 	       "  %2 = permute(%1, perm=[2, 1, 0]) : f32[4, s, 1]\n"
-	       "  %3 = slice(%2, start=[0, s - 1, 0], end=[4, s, 1], step=[1, 1, 1]) : f32[4, 1, 1]\n"
+	       "  %3 = slice(%2, start=[0, s - 1, 0], end=[4, s, 1], step=[1, 1, 1]) : f32[4, 1, "
+	       "1]\n"
 	       "  %4 = reshape(%3, shape=[4, 1]) : f32[4, 1]\n"
 	       "  %5 = reshape(%3, shape=[1, 4, 1]) : f32[1, 4, 1]\n"
 	       "  %6 = full(dtype=f64, shape=[], value=0.5) : f64[]\n"
 	       "  %7 = full(dtype=f32, shape=[], value=0.5) : f32[]\n"
-	       "  %8 = pad(%5, %7, low=[0, 1, 0], high=[0, 0, 0], interior=[0, 0, 0]) : f32[1, 5, 1]\n"
+	       "  %8 = pad(%5, %7, low=[0, 1, 0], high=[0, 0, 0], interior=[0, 0, 0]) : f32[1, 5, "
+	       "1]\n"
 	       "  %9 = concat([%8, %8], dim=2) : f32[1, 5, 2]\n"
 	       "  %10 = reverse(%9, dims=[1]) : f32[1, 5, 2]\n");
 	assert_int_equal(g->guard.n, 0);
@@ -237,19 +240,19 @@ static void test_matmul(void **state)
 	static const struct {
 		const char *x, *y, *type;
 	} cases[] = {
-	        {"f32[3]", "f32[3]", "f32[]"},
-	        {"f32[2, 3]", "f32[3]", "f32[2]"},
-	        {"f32[3]", "f32[3, 4]", "f32[4]"},
-	        {"f32[2, 3]", "f32[3, 4]", "f32[2, 4]"},
-	        {"f32[5, 2, 3]", "f32[3, 4]", "f32[5, 2, 4]"},
-	        {"f32[2, 3]", "f32[5, 3, 4]", "f32[5, 2, 4]"},
-	        {"f32[5, 2, 3]", "f32[5, 3, 4]", "f32[5, 2, 4]"},
-	        {"f32[5, 1, 2, 3]", "f32[6, 3, 4]", "f32[5, 6, 2, 4]"},
-	        {"f32[1, 6, 2, 3]", "f32[5, 1, 3, 4]", "f32[5, 6, 2, 4]"},
-	        {"f32[3]", "f32[5, 3, 4]", "f32[5, 4]"},
-	        {"f32[5, 2, 3]", "f32[3]", "f32[5, 2]"},
-	        {"f32[s, 2, 3]", "f32[1, 3, t]", "f32[s, 2, t]"},
-	        {"f32[1, 2, 3]", "f32[1, 3, 4]", "f32[1, 2, 4]"},
+		{"f32[3]", "f32[3]", "f32[]"},
+		{"f32[2, 3]", "f32[3]", "f32[2]"},
+		{"f32[3]", "f32[3, 4]", "f32[4]"},
+		{"f32[2, 3]", "f32[3, 4]", "f32[2, 4]"},
+		{"f32[5, 2, 3]", "f32[3, 4]", "f32[5, 2, 4]"},
+		{"f32[2, 3]", "f32[5, 3, 4]", "f32[5, 2, 4]"},
+		{"f32[5, 2, 3]", "f32[5, 3, 4]", "f32[5, 2, 4]"},
+		{"f32[5, 1, 2, 3]", "f32[6, 3, 4]", "f32[5, 6, 2, 4]"},
+		{"f32[1, 6, 2, 3]", "f32[5, 1, 3, 4]", "f32[5, 6, 2, 4]"},
+		{"f32[3]", "f32[5, 3, 4]", "f32[5, 4]"},
+		{"f32[5, 2, 3]", "f32[3]", "f32[5, 2]"},
+		{"f32[s, 2, 3]", "f32[1, 3, t]", "f32[s, 2, t]"},
+		{"f32[1, 2, 3]", "f32[1, 3, 4]", "f32[1, 2, 4]"},
 	};
 	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
 		Node z = b_matmul(&b, in("x", cases[k].x), in("y", cases[k].y));
@@ -258,6 +261,7 @@ static void test_matmul(void **state)
 		assert_true(graph_verify(g));
 	}
 	assert_int_equal(g->guard.n, 0);
+	teardown(NULL);
 	setup(NULL);
 	expect(b_matmul(&b, in("x", "f32[2, 3]"), in("y", "f16[5, 3, 4]")), "f32[5, 2, 4]",
 	       "  %1 = convert(%y, dtype=f32) : f32[5, 3, 4]\n"
@@ -358,12 +362,24 @@ static void test_expand_int(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        T(test_promote),     T(test_weak),          T(test_bool_result),
-	        T(test_float_only),  T(test_symbolic_broadcast), T(test_no_broadcast),
-	        T(test_splats),      T(test_index_maps),    T(test_bad_reshape),
-	        T(test_reduce),      T(test_matmul),        T(test_tuple),
-	        T(test_coerce),      T(test_wrap_dim),      T(test_expand),
-	        T(test_expand_weak), T(test_expand_scalar), T(test_expand_int),
+		T(test_promote),
+		T(test_weak),
+		T(test_bool_result),
+		T(test_float_only),
+		T(test_symbolic_broadcast),
+		T(test_no_broadcast),
+		T(test_splats),
+		T(test_index_maps),
+		T(test_bad_reshape),
+		T(test_reduce),
+		T(test_matmul),
+		T(test_tuple),
+		T(test_coerce),
+		T(test_wrap_dim),
+		T(test_expand),
+		T(test_expand_weak),
+		T(test_expand_scalar),
+		T(test_expand_int),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

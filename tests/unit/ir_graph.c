@@ -64,11 +64,11 @@ static void test_interning(void **state)
 	bool flags[] = {true, false, true};
 	double reals[] = {0.5, -0.0};
 	Attr a[] = {attr_none(),
-	            attr_ints(two, 2),
-	            attr_str(ir, "sum"),
-	            attr_float(-0.0),
-	            {ATTR_bools, 3, {.bools = flags}},
-	            {ATTR_floats, 2, {.floats = reals}}};
+		    attr_ints(two, 2),
+		    attr_str(ir, "sum"),
+		    attr_float(-0.0),
+		    {ATTR_bools, 3, {.bools = flags}},
+		    {ATTR_floats, 2, {.floats = reals}}};
 	AttrId id = ir_attrs(ir, 6, a);
 	two[0] = two[1];
 	flags[1] = true; /* lists are copied */
@@ -168,7 +168,8 @@ static void test_clone_inline(void **state)
 	Node y = unary(OP_neg, x);
 	graph_set_name(g, y, "y");
 	graph_add_output(g, "out", y, 0);
-	graph_guard(g, GUARD_EQ, sym_var(ir->syms, "s", SYMVAR_SIZE, 1, 64), sym_int(ir->syms, 8), "s");
+	graph_guard(g, GUARD_EQ, sym_var(ir->syms, "s", SYMVAR_SIZE, 1, 64), sym_int(ir->syms, 8),
+		    "s");
 	Graph *copy = graph_clone(g);
 	assert_true(graph_verify(copy));
 	assert_true(graph_equal(g, copy));
@@ -241,13 +242,13 @@ static void test_verifier(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_setup_teardown(test_interning, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_uses, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_dce, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_names, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_guards, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_clone_inline, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_verifier, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_interning, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_uses, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_dce, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_names, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_guards, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_clone_inline, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_verifier, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* The op table: every schema parses, every expansion text is well formed, names are found, defaults become
- * attributes of the right kind. */
+/* The op table: every schema parses, every expansion text is well formed, names are found, defaults
+ * become attributes of the right kind. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +43,8 @@ static void test_table(void **state)
 		if (kinds != (op_kind(op) != OP_PRIMITIVE) || (!kinds && !info->infer))
 			fail_msg("%s: expected exactly one kind of definition", s->name);
 		if (op_expand_check(op))
-			fail_msg("%s: expansion \"%s\": %s", s->name, info->expand, op_expand_check(op));
+			fail_msg("%s: expansion \"%s\": %s", s->name, info->expand,
+				 op_expand_check(op));
 		for (uint32_t k = 0; k < s->narg; k++) {
 			Attr a = op_default(ir, &s->arg[k]);
 			if (s->arg[k].has_default && a.kind != ATTR_none &&
@@ -67,8 +68,9 @@ static Schema parse(const char *text)
 static void test_schema(void **state)
 {
 	(void)state;
-	Schema s = parse("aten.conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, "
-	                 "SymInt[2] padding=[0, 1], int[2] dilation=1, SymInt groups=1) -> Tensor");
+	Schema s = parse(
+		"aten.conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, "
+		"SymInt[2] padding=[0, 1], int[2] dilation=1, SymInt groups=1) -> Tensor");
 	assert_string_equal(s.name, "aten.conv2d");
 	assert_int_equal(s.narg, 7);
 	assert_int_equal(s.nresult, 1);
@@ -85,11 +87,15 @@ static void test_schema(void **state)
 	assert_true(sym_is(ir->syms, op_default(ir, &s.arg[6]).s, 1));
 	assert_int_equal(op_default(ir, &s.arg[0]).kind, ATTR_none);
 
-	s = parse("f(Tensor(a!) self, Tensor?[] indices, Tensor(b)[] xs, *, ScalarType? dtype=None, "
-	          "Layout? layout=None, bool? pin_memory=None, MemoryFormat memory_format=contiguous_format, "
-	          "float eps=1e-05, bool[4] mask=[True,False,True,True], float[]? scale=None, "
-	          "str mode=\"a, (b\", int reduction=Mean, Scalar alpha=1, Scalar p=0.5, bool t=True, "
-	          "ScalarType d=long, graph body, const value) -> (Tensor(a!) output, Tensor hidden)");
+	s = parse(
+		"f(Tensor(a!) self, Tensor?[] indices, Tensor(b)[] xs, *, ScalarType? dtype=None, "
+		"Layout? layout=None, bool? pin_memory=None, MemoryFormat "
+		"memory_format=contiguous_format, "
+		"float eps=1e-05, bool[4] mask=[True,False,True,True], float[]? scale=None, "
+		"str mode=\"a, (b\", int reduction=Mean, Scalar alpha=1, Scalar p=0.5, bool "
+		"t=True, "
+		"ScalarType d=long, graph body, const value) -> (Tensor(a!) output, Tensor "
+		"hidden)");
 	assert_int_equal(s.narg, 18);
 	assert_int_equal(s.nresult, 2);
 	assert_true(s.arg[0].writes && !s.arg[2].writes);
@@ -121,11 +127,20 @@ static void test_schema(void **state)
 static void test_bad_schemas(void **state)
 {
 	(void)state;
-	static const char *const bad[] = {
-	        "",          "f",           "f(",          "f()",          "f() ->",
-	        "f(Tensor)", "f(Foo x) -> Tensor", "f(Tensor x Tensor y) -> Tensor",
-	        "f(Tensor x=) -> Tensor", "f(int[2 x) -> Tensor", "f(Tensor x) -> Tensor y z",
-	        "f(*) -> Tensor", "f(Tensor(a! x) -> Tensor", "(Tensor x) -> Tensor"};
+	static const char *const bad[] = {"",
+					  "f",
+					  "f(",
+					  "f()",
+					  "f() ->",
+					  "f(Tensor)",
+					  "f(Foo x) -> Tensor",
+					  "f(Tensor x Tensor y) -> Tensor",
+					  "f(Tensor x=) -> Tensor",
+					  "f(int[2 x) -> Tensor",
+					  "f(Tensor x) -> Tensor y z",
+					  "f(*) -> Tensor",
+					  "f(Tensor(a! x) -> Tensor",
+					  "(Tensor x) -> Tensor"};
 	for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
 		Schema s;
 		const char *err = NULL;
@@ -141,10 +156,10 @@ static void test_promotion(void **state)
 	static const struct {
 		DType a, b, r;
 	} pairs[] = {
-	        {DT_bool, DT_u8, DT_u8},   {DT_u8, DT_i8, DT_i16},    {DT_u8, DT_i32, DT_i32},
-	        {DT_i64, DT_f16, DT_f16},  {DT_f16, DT_bf16, DT_f32}, {DT_bf16, DT_f32, DT_f32},
-	        {DT_f32, DT_f64, DT_f64},  {DT_c64, DT_f64, DT_c128}, {DT_c32, DT_i64, DT_c32},
-	        {DT_c32, DT_bf16, DT_c64}, {DT_u32, DT_i32, DT_i64},  {DT_bool, DT_bool, DT_bool},
+		{DT_bool, DT_u8, DT_u8},   {DT_u8, DT_i8, DT_i16},    {DT_u8, DT_i32, DT_i32},
+		{DT_i64, DT_f16, DT_f16},  {DT_f16, DT_bf16, DT_f32}, {DT_bf16, DT_f32, DT_f32},
+		{DT_f32, DT_f64, DT_f64},  {DT_c64, DT_f64, DT_c128}, {DT_c32, DT_i64, DT_c32},
+		{DT_c32, DT_bf16, DT_c64}, {DT_u32, DT_i32, DT_i64},  {DT_bool, DT_bool, DT_bool},
 	};
 	for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
 		assert_int_equal(dtype_promote(pairs[k].a, pairs[k].b), pairs[k].r);
@@ -200,11 +215,11 @@ static void test_half(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_setup_teardown(test_table, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_schema, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_bad_schemas, setup, teardown),
-	        cmocka_unit_test(test_promotion),
-	        cmocka_unit_test(test_half),
+		cmocka_unit_test_setup_teardown(test_table, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_schema, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_bad_schemas, setup, teardown),
+		cmocka_unit_test(test_promotion),
+		cmocka_unit_test(test_half),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

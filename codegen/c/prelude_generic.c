@@ -45,7 +45,7 @@ static const char from_f16[] = FROM_SMALL(5, 10, "man != 0")
 	"\tconst uint32_t mag = u & 0x7fffffff, sign = u >> 31 << (" #e " + " #m ");\n"            \
 	"\tif (mag > 0x7f800000)\n\t\treturn (" type ")(sign | " nan ");\n"                        \
 	"\tif (mag < (129u - (1u << (" #e " - 1))) << 23)\n"                                       \
-	"\t\treturn (" type ")(sign | (uint32_t)rintf(ldexpf(fabsf(a), (1 << (" #e " - 1)) - 2 + " #m "))));\n" \
+	"\t\treturn (" type ")(sign | (uint32_t)rintf(ldexpf(fabsf(a), (1 << (" #e " - 1)) - 2 + " #m ")));\n" \
 	"\tconst uint32_t r = (mag + (1u << (22 - " #m ")) - 1 + (mag >> (23 - " #m ") & 1)) >> (23 - " #m ");\n" \
 	"\tconst uint32_t v = r - ((128u - (1u << (" #e " - 1))) << " #m ");\n"                    \
 	"\treturn (" type ")(sign | (v < " inf " ? v : " inf "));}"
@@ -119,9 +119,13 @@ const HelperRow prelude_generic[] = {
 	{"max", SET_INT, SET_INT, S, "a > b ? a : b"},
 	{"min_k", SET_FLOAT, SET_FLOAT, S, "a >= b ? b : a"},
 	{"max_k", SET_FLOAT, SET_FLOAT, S, "a <= b ? b : a"},
-	{"min", SET_NUMBER, SET_NUMBER, V, "{const $I m = ($I)((a < b) | (a != a));\n"
+	{"min", SET_INT, SET_INT, V, "{const $I m = ($I)(a < b);\n"
+	                             "\treturn ($T)((($I)a & m) | (($I)b & ~m));}"},
+	{"max", SET_INT, SET_INT, V, "{const $I m = ($I)(a > b);\n"
+	                             "\treturn ($T)((($I)a & m) | (($I)b & ~m));}"},
+	{"min", SET_FLOAT, SET_FLOAT, V, "{const $I m = ($I)((a < b) | (a != a));\n"
 	                                   "\treturn ($T)((($I)a & m) | (($I)b & ~m));}"},
-	{"max", SET_NUMBER, SET_NUMBER, V, "{const $I m = ($I)((a > b) | (a != a));\n"
+	{"max", SET_FLOAT, SET_FLOAT, V, "{const $I m = ($I)((a > b) | (a != a));\n"
 	                                   "\treturn ($T)((($I)a & m) | (($I)b & ~m));}"},
 	{"min_k", SET_FLOAT, SET_FLOAT, V, "$fn[min:T:T:L](a, b)"},
 	{"max_k", SET_FLOAT, SET_FLOAT, V, "$fn[max:T:T:L](a, b)"},
@@ -137,8 +141,8 @@ const HelperRow prelude_generic[] = {
 	/* counts of the width and more shift everything out */
 	{"shl", SET_INT, SET_INT, S,
 	 "(uint64_t)b < sizeof a * 8 ? ($T)((uint64_t)a << b) : 0"},
-	{"shr", SET_INT, SET_INT, S,
-	 "(uint64_t)b < sizeof a * 8 ? ($T)(a >> b) : ($T)(a < 0 ? -1 : 0)"},
+	{"shr", SET_UINT, SET_UINT, S, "(uint64_t)b < sizeof a * 8 ? ($T)(a >> b) : 0"},
+	{"shr", SET_SINT, SET_SINT, S, "($T)((uint64_t)b < sizeof a * 8 ? a >> b : a >> (sizeof a * 8 - 1))"},
 	{"shl", SET_INT, SET_INT, V,
 	 "{const $U n = ($U)b & (sizeof a[0] * 8 - 1), in = ($U)(($U)b < sizeof a[0] * 8);\n"
 	 "\treturn ($T)((($U)a << n) & in);}"},

@@ -1,0 +1,20 @@
+#!/bin/sh
+# Compile C files and join them into one relocatable object: runtime_object.sh OUT FILE... -- CC FLAG...
+set -e
+out=$1
+shift
+files=
+while [ "$1" != -- ]; do
+	files="$files $1"
+	shift
+done
+shift
+objects=
+for f in $files; do
+	o=$out.$(basename "$f" .c).tmp.o
+	"$@" -c "$f" -o "$o"
+	objects="$objects $o"
+done
+# Without -fopenmp: the library itself must not be joined.
+"$1" -r -nostdlib -o "$out" $objects
+rm -f $objects

@@ -1,0 +1,49 @@
+/* Equal nodes become one.
+ *
+ *   %2 = exp(%x)
+ *   %3 = exp(%x)        ->   readers of %3 read %2
+ *
+ * Program order is topological, so the first of equals stands before every reader of the others. One
+ * sweep suffices. Nodes with effects, inputs and barriers (which keep recomputation apart) stay. */
+#include <string.h>
+
+#include "passes/pass.h"
+
+typedef struct {
+	uint32_t op, nin, type, attr, in[];
+} Key;
+
+static bool unique(const Graph *g, Node n)
+{
+	Op op = node_op(g, n);
+	return op == OP_input || op == OP_barrier || node_has_effect(g, n);
+}
+
+bool pass_cse(Graph *g, PassCtx *c)
+{
+	bool changed = false;
+	Arena *scratch = g->ir->ctx->scratch;
+	Intern seen;
+	ARRAY(Node) first = {0}; /* by key id - 1 */
+	intern_init(&seen, scratch);
+	for (Node n = g->first, next; n.i; n = next) {
+		next = node_next(g, n);
+		const NodeData *d = node_data(g, n);
+		if (unique(g, n))
+			continue;
+		size_t size = sizeof(Key) + d->nin * sizeof(uint32_t);
+		Key *k = arena_alloc(scratch, size);
+		*k = (Key){d->op, d->nin, d->type.i, d->attr.i};
+		for (uint32_t i = 0; i < d->nin; i++)
+			k->in[i] = node_in(g, n, i).i;
+		bool fresh;
+		uint32_t id = intern(&seen, k, size, &fresh);
+		if (fresh) {
+			array_push(scratch, &first, n);
+			continue;
+		}
+		pass_replace(g, n, first.data[id - 1]);
+		changed = true;
+	}
+	return pass_subgraphs(g, c, pass_cse) || changed;
+}

@@ -1,0 +1,230 @@
+/* What depends on constants alone becomes a constant.
+ *
+ *   %1 = add(%var, %eps)                      with constants %var, %w: f32[16]
+ *   %2 = rsqrt(%1)
+ *   %3 = mul(%w, %2)                    ->    %3 = constant #7 : f32[16]
+ *
+ * The reference interpreter computes it, so folding rounds as the interpreter does. A value is folded
+ * only if it is no larger than the constants it comes from (or SMALL bytes): broadcasts and iotas stay
+ * symbolic. A reshaped constant shares its bytes. Ends because every step removes a computation. */
+#include <string.h>
+
+#include "ir/interp.h"
+#include "passes/pass.h"
+
+enum { SMALL = 1 << 16 };
+
+typedef struct {
+	Graph *g;
+	uint64_t *source;  /* by node: bytes of the constants it comes from */
+	bool *constant;    /* by node: computable now */
+	bool keep_params;
+} Fold;
+
+/* Bytes of a value of concrete shape; false otherwise. */
+static bool value_bytes(const Graph *g, TypeId id, uint64_t *bytes)
+{
+	const Type *t = ir_type_of(g->ir, id);
+	int64_t n;
+	if (t->dtype == DT_none || !sym_is_const(g->ir->syms, type_numel(g->ir, id), &n))
+		return false;
+	for (uint32_t k = 0; k < t->n; k++)
+		TRY(sym_is_const(g->ir->syms, t->dim[k], NULL));
+	*bytes = (uint64_t)n * dtype_size(t->dtype);
+	return true;
+}
+
+static bool has_symbols(const Graph *g, Node n)
+{
+	const Schema *s = op_schema(node_op(g, n));
+	for (uint32_t k = 0; k < s->narg; k++) {
+		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
+		if (a->kind == ATTR_int && !sym_is_const(g->ir->syms, a->s, NULL))
+			return true;
+		for (uint32_t j = 0; a->kind == ATTR_ints && j < a->n; j++)
+			if (!sym_is_const(g->ir->syms, a->ints[j], NULL))
+				return true;
+	}
+	return false;
+}
+
+/* Ops whose evaluation costs about as much as reading and writing their values. */
+static bool cheap(Op op)
+{
+	switch (op) {
+	case OP_convert: case OP_bitcast: case OP_broadcast: case OP_reshape: case OP_permute:
+	case OP_slice: case OP_pad: case OP_concat: case OP_reverse: case OP_gather: case OP_reduce:
+	case OP_cumulative: case OP_full: case OP_iota: case OP_from_size: case OP_constant:
+		return true;
+	default:
+		return op_is_scalar(op);
+	}
+}
+
+static bool parameter(const Graph *g, Node n)
+{
+	return node_op(g, n) == OP_constant &&
+	       ir_const_of(g->ir, node_attr(g, n, "value")->c)->is_param;
+}
+
+/* Can n be computed now, and is what it needs on the way not much larger than where it starts? */
+static void visit(Fold *f, Node n)
+{
+	const Graph *g = f->g;
+	uint64_t bytes, source = 0;
+	if (!cheap(node_op(g, n)) || node_has_effect(g, n) || has_symbols(g, n) ||
+	    (f->keep_params && parameter(g, n)) || !value_bytes(g, node_type_id(g, n), &bytes))
+		return;
+	for (uint32_t k = 0; k < node_nin(g, n); k++) {
+		Node x = node_in(g, n, k);
+		if (!x.i || !f->constant[x.i])
+			return;
+		source += f->source[x.i];
+	}
+	if (node_op(g, n) == OP_constant)
+		source = bytes;
+	f->source[n.i] = source;
+	/* A broadcast on the way to something small is fine (interpreted once), a huge one is not. */
+	f->constant[n.i] = bytes <= 8 * source || bytes <= 16 * SMALL;
+}
+
+/* Is the value worth being a constant of its own? */
+static bool wanted(const Fold *f, Node n)
+{
+	uint64_t bytes;
+	Op op = node_op(f->g, n);
+	if (!f->constant[n.i] || op == OP_constant || op == OP_full || op == OP_iota ||
+	    op == OP_broadcast || !value_bytes(f->g, node_type_id(f->g, n), &bytes))
+		return false;
+	return bytes <= f->source[n.i] || bytes <= SMALL;
+}
+
+/* A value that stays in the graph reads it. */
+static bool frontier(const Fold *f, const bool *want, Node n)
+{
+	const Graph *g = f->g;
+	if (node_is_output(g, n))
+		return true;
+	for (Use u = node_data(g, n)->first_use; u.i; u = g->use.data[u.i].next)
+		if (!want[g->use.data[u.i].user.i])
+			return true;
+	return false;
+}
+
+/* ---- evaluation ---- */
+
+/* A graph of what the wanted values need, with them as outputs. */
+static Graph *extract(const Fold *f, const Node *root, uint32_t nroot)
+{
+	const Graph *g = f->g;
+	Arena *scratch = g->ir->ctx->scratch;
+	Graph *out = graph_new(g->ir, "fold");
+	bool *need = ARENA_ARRAY(scratch, bool, g->node.n);
+	Node *copy = ARENA_ARRAY(scratch, Node, g->node.n);
+	for (uint32_t k = 0; k < nroot; k++)
+		need[root[k].i] = true;
+	for (Node n = g->last; n.i; n = node_prev(g, n))
+		for (uint32_t k = 0; need[n.i] && k < node_nin(g, n); k++)
+			need[node_in(g, n, k).i] = true;
+	for (Node n = g->first; n.i; n = node_next(g, n)) {
+		const NodeData *d = node_data(g, n);
+		if (!need[n.i])
+			continue;
+		Node *arg = ARENA_ARRAY(scratch, Node, d->nin);
+		for (uint32_t k = 0; k < d->nin; k++)
+			arg[k] = copy[node_in(g, n, k).i];
+		copy[n.i] = graph_add(out, (Node){0}, d->op, arg, d->nin, d->attr, d->type, d->loc);
+	}
+	for (uint32_t k = 0; k < nroot; k++)
+		graph_add_output(out, "", copy[root[k].i], -1);
+	return out;
+}
+
+static ConstId constant_of(Ir *ir, const Tensor *t)
+{
+	int64_t *dim = arena_dup(ir->ctx->arena, t->dim, t->rank * sizeof *dim);
+	uint64_t bytes = tensor_bytes(t);
+	return ir_const(ir, (Const){.name = "",
+	                            .dtype = t->dtype,
+	                            .rank = t->rank,
+	                            .dim = dim,
+	                            .data = arena_dup(ir->ctx->arena, t->data, bytes),
+	                            .bytes = bytes});
+}
+
+/* Replace the roots by constants. Values that fail to evaluate (an index out of range) stay. */
+static bool evaluate(Fold *f, const Node *root, uint32_t nroot)
+{
+	Graph *g = f->g, *part = extract(f, root, nroot);
+	Ctx *ctx = g->ir->ctx;
+	Tensor *out = ARENA_ARRAY(ctx->scratch, Tensor, nroot);
+	Arena *values = arena_new(&ctx->unwind);
+	Diag *last = ctx->last;
+	uint32_t errors = ctx->nerror;
+	if (!values)
+		return false;
+	bool ok = interp(ctx, part, NULL, 0, out, nroot, values);
+	for (uint32_t k = 0; ok && k < nroot; k++) {
+		Build b = pass_build(g, root[k]);
+		pass_replace(g, root[k], b_const(&b, constant_of(g->ir, &out[k])));
+	}
+	arena_free(values);
+	if (!ok) {
+		/* It will fail again at run time, where the message belongs. */
+		ctx->nerror = errors;
+		ctx->last = last;
+		if (last)
+			last->next = NULL;
+		else
+			ctx->first = NULL;
+	}
+	return ok;
+}
+
+/* ---- reshaped constants ---- */
+
+static bool share_reshaped(Graph *g, bool keep_params)
+{
+	bool changed = false;
+	for (Node n = g->first, next; n.i; n = next) {
+		next = node_next(g, n);
+		uint64_t bytes;
+		Node x = node_op(g, n) == OP_reshape ? node_in(g, n, 0) : (Node){0};
+		if (!x.i || node_op(g, x) != OP_constant || (keep_params && parameter(g, x)) ||
+		    !value_bytes(g, node_type_id(g, n), &bytes))
+			continue;
+		Const c = *ir_const_of(g->ir, node_attr(g, x, "value")->c);
+		const Type *t = node_type(g, n);
+		int64_t *dim = ARENA_ARRAY(g->ir->ctx->arena, int64_t, t->n);
+		for (uint32_t k = 0; k < t->n; k++)
+			sym_is_const(g->ir->syms, t->dim[k], &dim[k]);
+		c.rank = t->n;
+		c.dim = dim;
+		c.hash = 0;
+		Build b = pass_build(g, n);
+		pass_replace(g, n, b_const(&b, ir_const(g->ir, c)));
+		changed = true;
+	}
+	return changed;
+}
+
+bool pass_fold(Graph *g, PassCtx *c)
+{
+	Arena *scratch = g->ir->ctx->scratch;
+	bool changed = share_reshaped(g, c->keep_params);
+	Fold f = {.g = g, .keep_params = c->keep_params};
+	f.source = ARENA_ARRAY(scratch, uint64_t, g->node.n);
+	f.constant = ARENA_ARRAY(scratch, bool, g->node.n);
+	bool *want = ARENA_ARRAY(scratch, bool, g->node.n);
+	ARRAY(Node) root = {0};
+	for (Node n = g->first; n.i; n = node_next(g, n))
+		visit(&f, n);
+	for (Node n = g->first; n.i; n = node_next(g, n))
+		want[n.i] = wanted(&f, n);
+	for (Node n = g->first; n.i; n = node_next(g, n))
+		if (want[n.i] && frontier(&f, want, n))
+			array_push(scratch, &root, n);
+	if (root.n)
+		changed |= evaluate(&f, root.data, root.n);
+	return pass_subgraphs(g, c, pass_fold) || changed;
+}

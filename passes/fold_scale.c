@@ -1,0 +1,254 @@
+/* Constant scales behind convolutions and contractions move into their weights.
+ *
+ *   %1 = conv(%x, %w, ...)                       %w, %s, %t constant; [N, 1, 16, H, W]
+ *   %2 = reshape(%1)                             [N, 16, H, W]
+ *   %3 = mul(%2, broadcast(%s, map=[1]))
+ *   %4 = add(%3, broadcast(%t, map=[1]))
+ * becomes
+ *   %1 = conv(%x, %w * %s, ...)                  folded to a constant by the next round of fold
+ *   %2 = reshape(%1)
+ *   %4 = add(%2, broadcast(%t, map=[1]))
+ *
+ * (y + b) * s becomes y * s + b * s on the way, and (y + b) + t becomes y + (b + t). This rounds
+ * differently, as every batch-norm folding does. Each step moves one scale or bias towards the weights,
+ * so it ends. Values with other readers stay as they are, and so do replaceable parameters. */
+#include <string.h>
+
+#include "passes/pass.h"
+#include "passes/rules.h"
+
+/* A vector of constants along dims of a value: broadcast(constant, map), or a splat (rank 0). */
+typedef struct {
+	Node value; /* the constant or splat */
+	uint32_t rank, map[MAX_RANK];
+	bool splat;
+} Along;
+
+static Node in(const Build *b, Node n, uint32_t k)
+{
+	return node_in(b->g, n, k);
+}
+
+static bool is_along(const Build *b, Node n, Along *a)
+{
+	int64_t map[MAX_RANK];
+	*a = (Along){.value = n, .splat = is_op(b->g, n, OP_full)};
+	if (a->splat)
+		return true;
+	if (!is_op(b->g, n, OP_broadcast) || !is_op(b->g, in(b, n, 0), OP_constant))
+		return false;
+	a->value = in(b, n, 0);
+	TRY(const_list(b->g, n, "map", map, &a->rank));
+	for (uint32_t k = 0; k < a->rank; k++)
+		a->map[k] = (uint32_t)map[k];
+	return true;
+}
+
+/* The operand of n = op(y, constant along some dims), with that; none otherwise. */
+static Node operand_along(const Build *b, Node n, Op op, Along *a)
+{
+	if (!is_op(b->g, n, op))
+		return (Node){0};
+	if (is_along(b, in(b, n, 1), a))
+		return in(b, n, 0);
+	return is_along(b, in(b, n, 0), a) ? in(b, n, 1) : (Node){0};
+}
+
+static bool same_along(const Along *a, const Along *c)
+{
+	return a->splat == c->splat && a->rank == c->rank &&
+	       memcmp(a->map, c->map, a->rank * sizeof *a->map) == 0;
+}
+
+static bool only_reader(const Build *b, Node n)
+{
+	return node_nuses(b->g, n) == 1;
+}
+
+/* ---- scaling weights ---- */
+
+/* Where the dims of a value come from in the weights: from[d] is a weight dim, or -1. */
+static bool weight_dims_conv(const Build *b, Node conv, int *from)
+{
+	for (uint32_t k = 0; k < node_rank(b->g, conv); k++)
+		from[k] = k == 1 ? 0 : k == 2 ? 1 : -1;
+	return is_op(b->g, in(b, conv, 1), OP_constant);
+}
+
+/* Right operand constant: batch dims, then free dims of x, then free dims of y. */
+static bool weight_dims_contract(const Build *b, Node n, int *from)
+{
+	Node x = in(b, n, 0), y = in(b, n, 1);
+	int64_t batch[MAX_RANK], sum[MAX_RANK];
+	uint32_t nb, ns, used = 0, at = 0;
+	TRY(is_op(b->g, y, OP_constant));
+	TRY(const_list(b->g, n, "batch_y", batch, &nb) && const_list(b->g, n, "sum_y", sum, &ns));
+	for (uint32_t k = 0; k < nb; k++)
+		from[at++] = (int)batch[k];
+	for (uint32_t k = nb + ns; k < node_rank(b->g, x); k++)
+		from[at++] = -1;
+	for (uint32_t k = 0; k < nb; k++)
+		used |= 1u << batch[k];
+	for (uint32_t k = 0; k < ns; k++)
+		used |= 1u << sum[k];
+	for (uint32_t k = 0; k < node_rank(b->g, y); k++)
+		if (!(used >> k & 1))
+			from[at++] = (int)k;
+	return true;
+}
+
+static bool weight_dims(const Build *b, Node n, int *from)
+{
+	if (is_op(b->g, n, OP_conv))
+		return weight_dims_conv(b, n, from);
+	return is_op(b->g, n, OP_contract) && weight_dims_contract(b, n, from);
+}
+
+/* w * s, where dim k of s runs along weight dim to[k]: s is reshaped so that its dims increase. */
+static Node scaled_weight(Build *b, Node w, Node s, const uint32_t *to, uint32_t rank)
+{
+	const Type t = *node_type(b->g, w);
+	for (uint32_t k = 1; k < rank; k++)
+		if (to[k] <= to[k - 1])
+			return (Node){0};
+	s = b_convert(b, s, t.dtype);
+	return b_bin(b, OP_mul, w, b_broadcast_in_dim(b, s, t.n, t.dim, to));
+}
+
+static Node with_weight(Build *b, Node n, Node w)
+{
+	const NodeData d = *node_data(b->g, n);
+	return graph_add(b->g, b->before, d.op, (Node[]){in(b, n, 0), w}, 2, d.attr, d.type, d.loc);
+}
+
+/* y * s for y = conv or contract with constant weights; none when s does not run along them. */
+static Node scale_anchor(Build *b, Node y, Node s, const uint32_t *map, uint32_t rank)
+{
+	int from[MAX_RANK];
+	uint32_t to[MAX_RANK];
+	if (!only_reader(b, y) || !weight_dims(b, y, from))
+		return (Node){0};
+	for (uint32_t k = 0; k < rank; k++) {
+		if (from[map[k]] < 0)
+			return (Node){0};
+		to[k] = (uint32_t)from[map[k]];
+	}
+	Node w = scaled_weight(b, in(b, y, 1), s, to, rank);
+	return w.i ? with_weight(b, y, w) : w;
+}
+
+/* The dims of the operand of a reshape that make up dim d of its result: first .. first + n - 1. */
+static bool reshape_group(const Build *b, Node r, uint32_t d, uint32_t *first, uint32_t *n)
+{
+	const Type to = *node_type(b->g, r), from = *node_type(b->g, in(b, r, 0));
+	SymTab *t = b_syms(b);
+	uint32_t j = 0;
+	for (uint32_t k = 0; k <= d; k++) {
+		Sym part = b_int(b, 1);
+		*first = j;
+		while (j < from.n && part.i != to.dim[k].i) {
+			part = sym_mul(t, part, from.dim[j++]);
+		}
+		TRY(part.i == to.dim[k].i);
+	}
+	*n = j - *first;
+	return true;
+}
+
+/* y * s for y = reshape(anchor): a vector along one dim that is a product of anchor dims. */
+static Node scale_reshaped(Build *b, Node y, const Along *s)
+{
+	uint32_t first, n, map[MAX_RANK];
+	Sym dim[MAX_RANK];
+	const Type t = *node_type(b->g, y);
+	Node x = in(b, y, 0), v = s->value;
+	if (!only_reader(b, y) || s->rank > 1)
+		return (Node){0};
+	if (s->rank == 1) {
+		if (!reshape_group(b, y, s->map[0], &first, &n) || n == 0)
+			return (Node){0};
+		for (uint32_t k = 0; k < n; k++) {
+			map[k] = first + k;
+			dim[k] = node_dim(b->g, x, first + k);
+		}
+		v = b_reshape(b, v, n, dim);
+	}
+	Node scaled = scale_anchor(b, x, v, map, s->rank ? n : 0);
+	return scaled.i ? b_reshape(b, scaled, t.n, t.dim) : scaled;
+}
+
+/* ---- rules ---- */
+
+static Node scalar_of(Build *b, const Along *a)
+{
+	Attr v;
+	if (!a->splat || !b_splat(b, a->value, &v))
+		return a->value;
+	return b_full_attr(b, node_dtype(b->g, a->value), v, 0, NULL);
+}
+
+static Node spread(Build *b, const Along *a, Node v, Node like)
+{
+	const Type t = *node_type(b->g, like);
+	return b_broadcast_in_dim(b, v, t.n, t.dim, a->map);
+}
+
+/* Is y an anchor with constant weights, perhaps reshaped and with a constant bias, that a scale along
+ * these dims can reach? Answered by trying; what fails leaves dead nodes only. */
+static Node scale(Build *b, Node y, Along s)
+{
+	Along bias;
+	s.value = scalar_of(b, &s);
+	if (is_op(b->g, y, OP_reshape))
+		return scale_reshaped(b, y, &s);
+	if (is_op(b->g, y, OP_conv) || is_op(b->g, y, OP_contract))
+		return scale_anchor(b, y, s.value, s.map, s.rank);
+	Node x = only_reader(b, y) ? operand_along(b, y, OP_add, &bias) : (Node){0};
+	if (!x.i || (!s.splat && !bias.splat && !same_along(&bias, &s)))
+		return (Node){0};
+	Node scaled = scale(b, x, s);
+	if (!scaled.i)
+		return scaled;
+	Along wide = bias.splat ? s : bias;
+	Node v = b_bin(b, OP_mul, scalar_of(b, &bias), s.value);
+	return b_bin(b, OP_add, scaled, spread(b, &wide, v, y));
+}
+
+static Node rule_scale(Build *b, Node n)
+{
+	Along s;
+	Node y = operand_along(b, n, OP_mul, &s);
+	if (!y.i || !dtype_is_float(node_dtype(b->g, n)))
+		return (Node){0};
+	return scale(b, y, s);
+}
+
+/* (x + b) + t with constants along the same dims */
+static Node rule_bias(Build *b, Node n)
+{
+	Along t, bias;
+	Node y = operand_along(b, n, OP_add, &t);
+	Node x = y.i && only_reader(b, y) ? operand_along(b, y, OP_add, &bias) : (Node){0};
+	if (!x.i || !dtype_is_float(node_dtype(b->g, n)) || (t.splat && bias.splat) ||
+	    !same_along(&t, &bias))
+		return (Node){0};
+	return b_bin(b, OP_add, x, spread(b, &t, b_bin(b, OP_add, bias.value, t.value), n));
+}
+
+bool pass_fold_scale(Graph *g, PassCtx *c)
+{
+	bool changed = false;
+	for (Node n = g->first, next; n.i && !c->keep_params; n = next) {
+		next = node_next(g, n);
+		Op op = node_op(g, n);
+		if ((op != OP_mul && op != OP_add) || !node_nuses(g, n))
+			continue;
+		Build b = pass_build(g, n);
+		Node new = op == OP_mul ? rule_scale(&b, n) : rule_bias(&b, n);
+		if (new.i) {
+			pass_replace(g, n, new);
+			changed = true;
+		}
+	}
+	return pass_subgraphs(g, c, pass_fold_scale) || changed;
+}

@@ -1,0 +1,43 @@
+/* What passes share: the row a pass has in the pipeline, and what the driver gives it. */
+#ifndef WEFT_PASSES_PASS_H
+#define WEFT_PASSES_PASS_H
+
+#include "ir/build.h"
+#include "ir/graph.h"
+#include "ir/op.h"
+
+typedef struct PassCtx {
+	bool failed;      /* set by the passes that find bad input (canon, decompose); reported in ctx */
+	bool keep_params; /* parameters are replaceable: nothing is computed from their values */
+	const Op *keep;   /* composites that decompose leaves alone */
+	uint32_t nkeep;
+} PassCtx;
+
+typedef struct {
+	const char *name;              /* --dump=simplify */
+	bool (*run)(Graph *, PassCtx *); /* true if anything changed */
+} Pass;
+
+/* Composites of LEVEL_CANON become what they mean; types are compared with the file's. */
+bool pass_canon(Graph *, PassCtx *);
+/* The other composites, except the kept ones. */
+bool pass_decompose(Graph *, PassCtx *);
+/* Identities; the result has no more nodes and costs no more. */
+bool pass_simplify(Graph *, PassCtx *);
+/* Equal nodes become one. */
+bool pass_cse(Graph *, PassCtx *);
+/* What depends on constants alone becomes a constant, where that is not larger than its sources. */
+bool pass_fold(Graph *, PassCtx *);
+/* Constant scales behind convolutions and contractions move into their weights. */
+bool pass_fold_scale(Graph *, PassCtx *);
+bool pass_dce(Graph *, PassCtx *);
+
+/* Run a pass on the subgraphs of every node too. True if anything changed. */
+bool pass_subgraphs(Graph *, PassCtx *, bool (*run)(Graph *, PassCtx *));
+
+/* A builder in front of a node, with its location. */
+Build pass_build(Graph *, Node before);
+/* Readers of `old` read `new`; `old` goes if nothing else holds it. */
+void pass_replace(Graph *, Node old, Node new);
+
+#endif

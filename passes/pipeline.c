@@ -1,0 +1,176 @@
+/*   file -> canon -> decompose -> ( simplify -> cse -> fold -> fold_scale -> dce )* -> lowering
+ *
+ * canon and decompose find what is wrong with the input; the others cannot fail. The bracket is repeated
+ * until a round changes nothing. Each of its passes removes nodes or moves them in one direction, so
+ * this ends; MAX_ROUNDS bounds it against a bug, which debug builds report. */
+#include "passes/pipeline.h"
+
+#include <string.h>
+
+#include "passes/pass.h"
+
+enum { MAX_ROUNDS = 16 };
+
+static const Pass expanding[] = {
+        {"canon", pass_canon},
+        {"decompose", pass_decompose},
+};
+
+static const Pass cleaning[] = {
+        {"simplify", pass_simplify}, {"cse", pass_cse}, {"fold", pass_fold},
+        {"fold_scale", pass_fold_scale}, {"dce", pass_dce},
+};
+
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
+Build pass_build(Graph *g, Node before)
+{
+	return (Build){.g = g, .before = before, .loc = node_data(g, before)->loc};
+}
+
+void pass_replace(Graph *g, Node old, Node new)
+{
+	if (old.i == new.i)
+		return;
+	if (node_nuses(g, old))
+		graph_replace(g, old, new);
+	if (!node_has_effect(g, old))
+		graph_erase(g, old);
+}
+
+bool pass_subgraphs(Graph *g, PassCtx *c, bool (*run)(Graph *, PassCtx *))
+{
+	bool changed = false;
+	for (Node n = g->first; n.i && !c->failed; n = node_next(g, n)) {
+		const Schema *s = op_schema(node_op(g, n));
+		for (uint32_t k = 0; k < s->narg; k++) {
+			const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
+			if (s->arg[k].kind == ARG_graph && a->kind == ATTR_graph)
+				changed |= run(a->graph, c);
+		}
+	}
+	return changed;
+}
+
+bool pass_dce(Graph *g, PassCtx *c)
+{
+	bool changed = graph_dce(g);
+	return pass_subgraphs(g, c, pass_dce) || changed;
+}
+
+/* ---- driver ---- */
+
+#ifndef NDEBUG
+/* parse(print(g)) is g. Constants are looked up by id. */
+static void check_round_trip(Graph *g, const char *pass)
+{
+	Ctx *ctx = g->ir->ctx;
+	Text text;
+	text_init(&text, ctx->scratch);
+	graph_print(g, &text);
+	Graph *copy = graph_parse(g->ir, text.data, pass);
+	if (!copy)
+		ctx_bug(ctx, "the graph after %s does not parse: %s", pass,
+		        ctx->last ? ctx->last->text : "");
+	if (!graph_equal(g, copy))
+		ctx_bug(ctx, "the graph after %s is another one when read back", pass);
+}
+#endif
+
+static void check(Graph *g, const char *pass)
+{
+	if (!graph_verify(g)) {
+		const Diag *d = g->ir->ctx->last;
+		ctx_bug(g->ir->ctx, "after %s: %s: %s", pass, d && d->where ? d->where : "",
+		        d ? d->text : "the verifier failed");
+	}
+#ifndef NDEBUG
+	check_round_trip(g, pass);
+#endif
+}
+
+static void dump(const Graph *g, const PipelineOptions *o, const char *pass, bool changed)
+{
+	if (!o->dump || !o->dump_to || (strcmp(o->dump, pass) != 0 && strcmp(o->dump, "all") != 0))
+		return;
+	text_printf(o->dump_to, "; after %s%s\n", pass, changed ? "" : " (unchanged)");
+	if (changed || strcmp(o->dump, "all") != 0)
+		graph_print(g, o->dump_to);
+}
+
+/* True if the graph changed. */
+static bool run(Graph *g, const PipelineOptions *o, const Pass *p, PassCtx *c)
+{
+	Ctx *ctx = g->ir->ctx;
+	if (o->skip && strcmp(o->skip, p->name) == 0)
+		return false;
+	ArenaMark mark = arena_mark(ctx->scratch);
+	ctx->pass = p->name;
+	bool changed = p->run(g, c);
+	arena_release(ctx->scratch, mark);
+	if (!c->failed && changed) {
+		check(g, p->name);
+		arena_release(ctx->scratch, mark);
+	}
+	dump(g, o, p->name, changed);
+	if (o->after)
+		o->after(o->user, p->name, g, changed);
+	ctx->pass = NULL;
+	return changed;
+}
+
+static PassCtx context(const PipelineOptions *o)
+{
+	return (PassCtx){.keep_params = o->keep_params, .keep = o->keep, .nkeep = o->nkeep};
+}
+
+static bool clean(Graph *g, const PipelineOptions *o, PassCtx *c)
+{
+	bool changed = true;
+	for (uint32_t round = 0; changed && round < MAX_ROUNDS && !c->failed; round++) {
+		changed = false;
+		for (size_t k = 0; k < COUNT(cleaning); k++)
+			changed |= run(g, o, &cleaning[k], c);
+	}
+#ifndef NDEBUG
+	if (changed && !c->failed)
+		ctx_bug(g->ir->ctx, "the graph still changes after %d rounds", MAX_ROUNDS);
+#endif
+	return !c->failed;
+}
+
+bool pipeline_clean(Graph *g, const PipelineOptions *o)
+{
+	PassCtx c = context(o);
+	return clean(g, o, &c);
+}
+
+bool pipeline_run(Graph *g, const PipelineOptions *o)
+{
+	PassCtx c = context(o);
+	for (size_t k = 0; k < COUNT(expanding) && !c.failed; k++)
+		run(g, o, &expanding[k], &c);
+	return !c.failed && clean(g, o, &c);
+}
+
+bool pipeline_run_one(Graph *g, const char *pass)
+{
+	PassCtx c = {0};
+	const PipelineOptions o = {0};
+	for (size_t k = 0; k < COUNT(expanding) + COUNT(cleaning); k++) {
+		const Pass *p = k < COUNT(expanding) ? &expanding[k] : &cleaning[k - COUNT(expanding)];
+		if (strcmp(p->name, pass) == 0) {
+			run(g, &o, p, &c);
+			return !c.failed;
+		}
+	}
+	return ctx_error(g->ir->ctx, NULL, "no pass %s", pass);
+}
+
+const char *const *pipeline_names(void)
+{
+	static const char *const names[] = {"canon", "decompose",  "simplify", "cse",
+	                                    "fold",  "fold_scale", "dce",      NULL};
+	_Static_assert(COUNT(names) == COUNT(expanding) + COUNT(cleaning) + 1, "one name per pass");
+	return names;
+}

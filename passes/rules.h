@@ -1,0 +1,30 @@
+/* Private to passes/simplify*.c: what a rule sees and how it answers. */
+#ifndef WEFT_PASSES_RULES_H
+#define WEFT_PASSES_RULES_H
+
+#include "passes/pass.h"
+
+/* A rule gives a node of the same type that may stand for n, or none. It may add nodes through b, which
+ * inserts before n, but only if it then succeeds. */
+typedef struct {
+	const char *name; /* "add_zero" */
+	Op op;            /* of the root; OP_none: any */
+	Node (*apply)(Build *b, Node n);
+} Rule;
+
+extern const Rule scalar_rules[], shape_rules[], reduce_rules[]; /* end with a NULL name */
+
+/* Is n a splat of this value? -0 is not 0. */
+bool is_splat(const Graph *, Node, double v);
+static inline bool is_op(const Graph *g, Node n, Op op)
+{
+	return n.i && node_op(g, n) == op;
+}
+/* Does converting from one dtype to the other keep every value? */
+bool dtype_keeps(DType from, DType to);
+bool same_dim(const Graph *, Sym, Sym); /* provably */
+bool is_one(const Graph *, Sym);
+/* A constant list of ints; false when one is symbolic. */
+bool const_list(const Graph *, Node, const char *name, int64_t *out, uint32_t *n);
+
+#endif

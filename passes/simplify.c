@@ -1,0 +1,123 @@
+/* Identities.
+ *
+ *   %2 = permute(%1, perm=[1, 0])
+ *   %3 = permute(%2, perm=[1, 0])      ->   readers of %3 read %1
+ *   %4 = mul(%3, %one)                 ->   readers of %4 read %1
+ *
+ * Every rule makes the graph smaller, or moves a broadcast, a constant operand or a conversion in one
+ * direction only, so the rewriting ends. No rule changes a floating-point result, -0 and NaN included.
+ * Dead nodes are left to dce. */
+#include "passes/rules.h"
+
+#include <math.h>
+
+static const Rule *const lists[] = {scalar_rules, shape_rules, reduce_rules};
+
+/* ---- questions that rules ask ---- */
+
+bool is_splat(const Graph *g, Node n, double v)
+{
+	int64_t i;
+	if (!is_op(g, n, OP_full))
+		return false;
+	const Attr *a = node_attr(g, n, "value");
+	switch (a->kind) {
+	case ATTR_bool: return (double)a->b == v;
+	case ATTR_int: return sym_is_const(g->ir->syms, a->s, &i) && (double)i == v;
+	case ATTR_float: return a->f == v && signbit(a->f) == signbit(v);
+	default: return false;
+	}
+}
+
+static uint32_t mantissa(DType d)
+{
+	switch (d) {
+	case DT_f64: return 53;
+	case DT_f32: return 24;
+	case DT_f16: return 11;
+	case DT_bf16: return 8;
+	default: return 0;
+	}
+}
+
+static uint32_t exponent(DType d)
+{
+	return d == DT_f64 ? 11 : d == DT_f32 || d == DT_bf16 ? 8 : d == DT_f16 ? 5 : 0;
+}
+
+bool dtype_keeps(DType from, DType to)
+{
+	if (from == to)
+		return true;
+	if (from == DT_bool)
+		return !dtype_is_complex(to) && to != DT_f8e4m3 && to != DT_f8e5m2;
+	if (dtype_is_int(from)) {
+		uint32_t bits = 8 * dtype_size(from) - dtype_is_signed(from);
+		if (dtype_is_int(to))
+			return (!dtype_is_signed(from) || dtype_is_signed(to)) &&
+			       bits <= 8 * dtype_size(to) - dtype_is_signed(to);
+		return bits <= mantissa(to) && to != DT_f16;
+	}
+	return mantissa(from) && mantissa(to) && mantissa(from) <= mantissa(to) &&
+	       exponent(from) <= exponent(to);
+}
+
+bool same_dim(const Graph *g, Sym x, Sym y)
+{
+	return sym_eq(g->ir->syms, x, y) == YES;
+}
+
+bool is_one(const Graph *g, Sym s)
+{
+	return sym_is(g->ir->syms, s, 1);
+}
+
+bool const_list(const Graph *g, Node n, const char *name, int64_t *out, uint32_t *len)
+{
+	const Sym *v = node_ints(g, n, name, len);
+	for (uint32_t k = 0; k < *len && k < MAX_RANK; k++)
+		TRY(sym_is_const(g->ir->syms, v[k], &out[k]));
+	return true;
+}
+
+/* ---- driver ---- */
+
+static Node apply(Build *b, Node n)
+{
+	Op op = node_op(b->g, n);
+	for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)
+		for (const Rule *r = lists[k]; r->name; r++) {
+			if (r->op != op && r->op != OP_none)
+				continue;
+			Node new = r->apply(b, n);
+			if (!new.i || new.i == n.i)
+				continue;
+			if (node_type_id(b->g, new).i != node_type_id(b->g, n).i)
+				ctx_bug(b->g->ir->ctx, "rule %s makes %s of %s at %s", r->name,
+				        type_str(b->g->ir, node_type_id(b->g, new)),
+				        type_str(b->g->ir, node_type_id(b->g, n)), node_where(b->g, n));
+			return new;
+		}
+	return (Node){0};
+}
+
+bool pass_simplify(Graph *g, PassCtx *c)
+{
+	bool changed = false;
+	for (Node n = g->first; n.i;) {
+		Node before = node_prev(g, n), next = node_next(g, n);
+		Op op = node_op(g, n);
+		if (op != OP_input && op != OP_constant && node_nuses(g, n)) {
+			Build b = pass_build(g, n);
+			Node new = apply(&b, n);
+			if (new.i) {
+				pass_replace(g, n, new);
+				changed = true;
+				/* Visit what was built; readers come later anyway. */
+				next = before.i ? node_next(g, before) : g->first;
+			}
+		}
+		n = next;
+	}
+	return pass_subgraphs(g, c, pass_simplify) || changed;
+}

@@ -1,0 +1,360 @@
+/* Rules of index maps. */
+#include <string.h>
+
+#include "passes/rules.h"
+
+static Node in(const Build *b, Node n, uint32_t k)
+{
+	return node_in(b->g, n, k);
+}
+
+static uint32_t rank_of(const Build *b, Node n)
+{
+	return node_rank(b->g, n);
+}
+
+/* Two nodes of one shape, provably. */
+static bool same_shape(const Build *b, Node x, Node y)
+{
+	if (rank_of(b, x) != rank_of(b, y))
+		return false;
+	for (uint32_t k = 0; k < rank_of(b, x); k++)
+		TRY(node_dim(b->g, x, k).i == node_dim(b->g, y, k).i);
+	return true;
+}
+
+static Node reshape_to(Build *b, Node x, Node like)
+{
+	const Type t = *node_type(b->g, like);
+	return b_reshape(b, x, t.n, t.dim);
+}
+
+/* Is the op one that only moves elements, one operand in, all of it used or repeated? */
+static bool moves(Op op)
+{
+	return op == OP_reshape || op == OP_permute || op == OP_broadcast || op == OP_reverse ||
+	       op == OP_slice;
+}
+
+/* Any movement of a splat is a splat. */
+static Node move_splat(Build *b, Node n)
+{
+	Attr v;
+	if (!moves(node_op(b->g, n)) || !b_splat(b, in(b, n, 0), &v))
+		return (Node){0};
+	const Type t = *node_type(b->g, n);
+	return b_full_attr(b, t.dtype, v, t.n, t.dim);
+}
+
+/* ---- reshape ---- */
+
+static Node reshape_same(Build *b, Node n)
+{
+	return same_shape(b, n, in(b, n, 0)) ? in(b, n, 0) : (Node){0};
+}
+
+static Node reshape_twice(Build *b, Node n)
+{
+	Node x = in(b, n, 0);
+	return is_op(b->g, x, OP_reshape) ? reshape_to(b, in(b, x, 0), n) : (Node){0};
+}
+
+/* ---- permute ---- */
+
+static void perm_of(const Build *b, Node n, uint32_t *perm)
+{
+	int64_t p[MAX_RANK];
+	uint32_t len;
+	const_list(b->g, n, "perm", p, &len);
+	for (uint32_t k = 0; k < len; k++)
+		perm[k] = (uint32_t)p[k];
+}
+
+/* A permutation that keeps the order of all extents other than 1 is a reshape. */
+static Node permute_trivial(Build *b, Node n)
+{
+	uint32_t perm[MAX_RANK], last = 0;
+	bool any = false, identity = true;
+	perm_of(b, n, perm);
+	for (uint32_t k = 0; k < rank_of(b, n); k++) {
+		identity &= perm[k] == k;
+		if (is_one(b->g, node_dim(b->g, n, k)))
+			continue;
+		if (any && perm[k] < last)
+			return (Node){0};
+		last = perm[k];
+		any = true;
+	}
+	return identity ? in(b, n, 0) : reshape_to(b, in(b, n, 0), n);
+}
+
+static Node permute_twice(Build *b, Node n)
+{
+	Node x = in(b, n, 0);
+	uint32_t outer[MAX_RANK], inner[MAX_RANK], both[MAX_RANK];
+	if (!is_op(b->g, x, OP_permute))
+		return (Node){0};
+	perm_of(b, n, outer);
+	perm_of(b, x, inner);
+	for (uint32_t k = 0; k < rank_of(b, n); k++)
+		both[k] = inner[outer[k]];
+	return b_permute(b, in(b, x, 0), both);
+}
+
+/* ---- broadcast ---- */
+
+static void map_of(const Build *b, Node n, uint32_t *map)
+{
+	int64_t m[MAX_RANK];
+	uint32_t len;
+	const_list(b->g, n, "map", m, &len);
+	for (uint32_t k = 0; k < len; k++)
+		map[k] = (uint32_t)m[k];
+}
+
+static Node broadcast_to(Build *b, Node x, Node like, const uint32_t *map)
+{
+	const Type t = *node_type(b->g, like);
+	return b_broadcast_in_dim(b, x, t.n, t.dim, map);
+}
+
+/* Nothing repeats: new dims are of extent 1. */
+static Node broadcast_trivial(Build *b, Node n)
+{
+	Node x = in(b, n, 0);
+	uint32_t map[MAX_RANK], k = 0, rank = rank_of(b, x);
+	if (same_shape(b, n, x))
+		return x;
+	map_of(b, n, map);
+	for (uint32_t d = 0; d < rank_of(b, n); d++) {
+		Sym extent = node_dim(b->g, n, d);
+		bool own = k < rank && map[k] == d;
+		if (own ? node_dim(b->g, x, k).i != extent.i : !is_one(b->g, extent))
+			return (Node){0};
+		k += own;
+	}
+	return reshape_to(b, x, n);
+}
+
+static Node broadcast_twice(Build *b, Node n)
+{
+	Node x = in(b, n, 0);
+	uint32_t outer[MAX_RANK], inner[MAX_RANK];
+	if (!is_op(b->g, x, OP_broadcast))
+		return (Node){0};
+	map_of(b, n, outer);
+	map_of(b, x, inner);
+	for (uint32_t k = 0; k < rank_of(b, in(b, x, 0)); k++)
+		inner[k] = outer[inner[k]];
+	return broadcast_to(b, in(b, x, 0), n, inner);
+}
+
+/* broadcast(reshape(x)) where the reshape only adds dims of extent 1: those are new dims of the
+ * broadcast as well. */
+static Node broadcast_unsqueezed(Build *b, Node n)
+{
+	Node r = in(b, n, 0);
+	uint32_t map[MAX_RANK], mine[MAX_RANK], k = 0;
+	if (!is_op(b->g, r, OP_reshape))
+		return (Node){0};
+	Node x = in(b, r, 0);
+	if (rank_of(b, x) >= rank_of(b, r))
+		return (Node){0};
+	map_of(b, n, map);
+	for (uint32_t d = 0; d < rank_of(b, r); d++) {
+		bool match = k < rank_of(b, x) && node_dim(b->g, x, k).i == node_dim(b->g, r, d).i;
+		if (match)
+			mine[k++] = map[d];
+		else if (!is_one(b->g, node_dim(b->g, r, d)))
+			return (Node){0};
+	}
+	return k == rank_of(b, x) ? broadcast_to(b, x, n, mine) : (Node){0};
+}
+
+/* f(broadcast(x), ...) = broadcast(f(x, ...)) when all operands are alike or splats: fewer elements. */
+static Node broadcast_outside(Build *b, Node n)
+{
+	const Graph *g = b->g;
+	Op op = node_op(g, n);
+	Node first = {0}, arg[4];
+	uint32_t nin = node_nin(g, n), map[MAX_RANK];
+	Attr v;
+	if ((!op_is_scalar(op) && op != OP_convert) || nin > 4)
+		return (Node){0};
+	for (uint32_t k = 0; k < nin; k++) {
+		Node x = in(b, n, k);
+		if (is_op(g, x, OP_full))
+			continue;
+		if (!is_op(g, x, OP_broadcast) || (first.i && !same_shape(b, in(b, x, 0), in(b, first, 0))))
+			return (Node){0};
+		if (first.i && node_attr(g, x, "map")->ints != node_attr(g, first, "map")->ints &&
+		    !attr_equal(node_attr(g, x, "map"), node_attr(g, first, "map")))
+			return (Node){0};
+		first = x;
+	}
+	if (!first.i)
+		return (Node){0};
+	const Type small = *node_type(g, in(b, first, 0));
+	for (uint32_t k = 0; k < nin; k++) {
+		Node x = in(b, n, k);
+		arg[k] = b_splat(b, x, &v) ? b_full_attr(b, node_dtype(g, x), v, small.n, small.dim) :
+		                             in(b, x, 0);
+	}
+	map_of(b, first, map);
+	Node y = op == OP_convert ? b_convert(b, arg[0], node_dtype(g, n)) :
+	                            b_node(b, op, arg, nin, NULL, 0);
+	return broadcast_to(b, y, n, map);
+}
+
+/* ---- slice, pad, concat, reverse ---- */
+
+static Node slice_all(Build *b, Node n)
+{
+	return same_shape(b, n, in(b, n, 0)) ? in(b, n, 0) : (Node){0};
+}
+
+/* Slice of slice: start + step * start', step * step'. */
+static Node slice_twice(Build *b, Node n)
+{
+	Node x = in(b, n, 0);
+	SymTab *t = b_syms(b);
+	uint32_t len;
+	Sym start[MAX_RANK], end[MAX_RANK], step[MAX_RANK];
+	if (!is_op(b->g, x, OP_slice))
+		return (Node){0};
+	const Sym *s1 = node_ints(b->g, n, "start", &len), *e1 = node_ints(b->g, n, "end", &len);
+	const Sym *p1 = node_ints(b->g, n, "step", &len), *s0 = node_ints(b->g, x, "start", &len);
+	const Sym *p0 = node_ints(b->g, x, "step", &len);
+	for (uint32_t k = 0; k < len; k++) {
+		/* Past the end of the inner slice other elements of the operand would be read; e1 is at most
+		 * its extent, and with a step the last element is not beyond start + (e1 - 1) * step + 1. */
+		start[k] = sym_add(t, s0[k], sym_mul(t, p0[k], s1[k]));
+		Sym last = sym_mul(t, p0[k], sym_addi(t, e1[k], -1));
+		end[k] = is_one(b->g, p0[k]) ? sym_add(t, s0[k], e1[k]) :
+		                               sym_addi(t, sym_add(t, s0[k], last), 1);
+		step[k] = sym_mul(t, p0[k], p1[k]);
+		if (!is_one(b->g, p0[k]) && sym_le(t, b_int(b, 1), e1[k]) != YES)
+			return (Node){0};
+	}
+	Attr attr[] = {attr_none(), attr_ints(start, len), attr_ints(end, len), attr_ints(step, len)};
+	Node y = b_node(b, OP_slice, (Node[]){in(b, x, 0)}, 1, attr, 4);
+	return node_type_id(b->g, y).i == node_type_id(b->g, n).i ? y : (Node){0};
+}
+
+/* The dim that alone is cut, with step 1; false when there is none or several. */
+static bool single_cut(const Build *b, Node n, uint32_t *dim, Sym *start, Sym *end)
+{
+	uint32_t len, found = 0;
+	const Sym *s = node_ints(b->g, n, "start", &len), *e = node_ints(b->g, n, "end", &len);
+	const Sym *p = node_ints(b->g, n, "step", &len);
+	for (uint32_t k = 0; k < len; k++) {
+		if (node_dim(b->g, n, k).i == node_dim(b->g, in(b, n, 0), k).i)
+			continue;
+		*dim = k;
+		*start = s[k];
+		*end = e[k];
+		found += is_one(b->g, p[k]) ? 1 : 2;
+	}
+	return found == 1;
+}
+
+/* A slice that lies in one part of a concat. */
+static Node slice_of_concat(Build *b, Node n)
+{
+	Node x = in(b, n, 0);
+	SymTab *t = b_syms(b);
+	uint32_t dim;
+	Sym start, end, at = b_int(b, 0);
+	if (!is_op(b->g, x, OP_concat) || !single_cut(b, n, &dim, &start, &end) ||
+	    node_int(b->g, x, "dim") != (int64_t)dim)
+		return (Node){0};
+	for (uint32_t k = 0; k < node_nin(b->g, x); k++) {
+		Node part = in(b, x, k);
+		Sym next = sym_add(t, at, node_dim(b->g, part, dim));
+		if (sym_le(t, at, start) == YES && sym_le(t, end, next) == YES)
+			return b_slice(b, part, (int)dim, sym_sub(t, start, at), sym_sub(t, end, at),
+			               b_int(b, 1));
+		at = next;
+	}
+	return (Node){0};
+}
+
+static bool all_zero(const Build *b, Node n, const char *name)
+{
+	uint32_t len;
+	const Sym *v = node_ints(b->g, n, name, &len);
+	for (uint32_t k = 0; k < len; k++)
+		TRY(sym_is(b_syms(b), v[k], 0));
+	return true;
+}
+
+static Node pad_nothing(Build *b, Node n)
+{
+	bool none = all_zero(b, n, "low") && all_zero(b, n, "high") && all_zero(b, n, "interior");
+	return none ? in(b, n, 0) : (Node){0};
+}
+
+/* Parts without elements go; one part is itself; nested concats along one dim are one. */
+static Node concat_parts(Build *b, Node n)
+{
+	uint32_t nin = node_nin(b->g, n), dim = (uint32_t)node_int(b->g, n, "dim"), total = 0, kept = 0;
+	bool flatten = false;
+	for (uint32_t k = 0; k < nin; k++) {
+		Node x = in(b, n, k);
+		bool nested = is_op(b->g, x, OP_concat) && node_int(b->g, x, "dim") == (int64_t)dim;
+		flatten |= nested && node_nuses(b->g, x) == 1;
+		total += nested ? node_nin(b->g, x) : 1;
+	}
+	Node *part = arena_calloc(b->g->ir->ctx->scratch, total, sizeof *part);
+	for (uint32_t k = 0; k < nin; k++) {
+		Node x = in(b, n, k);
+		bool nested = is_op(b->g, x, OP_concat) && node_int(b->g, x, "dim") == (int64_t)dim &&
+		              node_nuses(b->g, x) == 1;
+		for (uint32_t j = 0; nested && j < node_nin(b->g, x); j++)
+			part[kept++] = in(b, x, j);
+		if (!nested && !sym_is(b_syms(b), node_dim(b->g, x, dim), 0))
+			part[kept++] = x;
+	}
+	if (kept == 0 || (kept == nin && !flatten))
+		return kept == 1 ? part[0] : (Node){0};
+	return kept == 1 ? part[0] : b_concat(b, part, kept, (int)dim);
+}
+
+static Node reverse_trivial(Build *b, Node n)
+{
+	int64_t dim[MAX_RANK];
+	uint32_t len;
+	const_list(b->g, n, "dims", dim, &len);
+	for (uint32_t k = 0; k < len; k++)
+		if (!is_one(b->g, node_dim(b->g, n, (uint32_t)dim[k])))
+			return (Node){0};
+	return in(b, n, 0);
+}
+
+static Node reverse_twice(Build *b, Node n)
+{
+	Node x = in(b, n, 0);
+	bool same = is_op(b->g, x, OP_reverse) &&
+	            attr_equal(node_attr(b->g, x, "dims"), node_attr(b->g, n, "dims"));
+	return same ? in(b, x, 0) : (Node){0};
+}
+
+const Rule shape_rules[] = {
+        {"move_splat", OP_none, move_splat},
+        {"reshape_same", OP_reshape, reshape_same},
+        {"reshape_twice", OP_reshape, reshape_twice},
+        {"permute_trivial", OP_permute, permute_trivial},
+        {"permute_twice", OP_permute, permute_twice},
+        {"broadcast_trivial", OP_broadcast, broadcast_trivial},
+        {"broadcast_twice", OP_broadcast, broadcast_twice},
+        {"broadcast_unsqueezed", OP_broadcast, broadcast_unsqueezed},
+        {"broadcast_outside", OP_none, broadcast_outside},
+        {"slice_all", OP_slice, slice_all},
+        {"slice_twice", OP_slice, slice_twice},
+        {"slice_of_concat", OP_slice, slice_of_concat},
+        {"pad_nothing", OP_pad, pad_nothing},
+        {"concat_parts", OP_concat, concat_parts},
+        {"reverse_trivial", OP_reverse, reverse_trivial},
+        {"reverse_twice", OP_reverse, reverse_twice},
+        {NULL, OP_none, NULL},
+};

@@ -356,10 +356,17 @@ static void print_for(Fn *f, const LsData *s)
 	text_char(f->out, '\n');
 }
 
-/* The condition's shared parts are computed anew before every test. */
+/* The condition's shared parts, if any, are computed anew before every test. */
 static void print_while(Fn *f, const LsData *s)
 {
+	loop_shared(f->f, s, &f->shared);
 	line(f);
+	if (f->shared.x.n == 0) {
+		text_printf(f->out, "while (%s)", text_of(f, s->x));
+		print_body(f, s->body);
+		text_char(f->out, '\n');
+		return;
+	}
 	text_add(f->out, "for (;;) {\n");
 	f->indent++;
 	names_push(&f->names);
@@ -620,13 +627,16 @@ static void print_run(const Fn *f, const char *name, Text *out)
 
 static void fn_init(Fn *f)
 {
-	static const char *const own[] = {"f", "begin", "end", "failed", "extent", "slot", "status", "buf",
-	                                  "r", "b", "p", "frame"};
+	static const char *const own[3][8] = {
+		[FN_KERNEL] = {"f", "begin", "end", "failed"},
+		[FN_SIZES] = {"extent", "slot", "status"},
+		[FN_RUN] = {"buf", "slot", "r", "b", "p", "frame"},
+	};
 	Arena *arena = f->u->arena;
 	const LoopFn *l = f->f;
 	names_init(&f->names, arena);
-	for (uint32_t k = 0; k < sizeof own / sizeof *own; k++)
-		names_reserve(&f->names, own[k]);
+	for (uint32_t k = 0; own[f->role][k]; k++)
+		names_reserve(&f->names, own[f->role][k]);
 	f->var = ARENA_ARRAY(arena, const char *, l->lv.n);
 	f->data = ARENA_ARRAY(arena, bool, l->lv.n);
 	f->index = ARENA_ARRAY(arena, uint8_t, l->lx.n);

@@ -183,6 +183,13 @@ static CExpr c_math(CUnit *u, ScOp op, LType t, const CExpr *in, uint32_t nin)
 	return c_call(u, t.dtype == DT_f32 ? arena_printf(u->arena, "%sf", name) : name, in, nin);
 }
 
+/* Cheaper where an operand is a literal number, not NaN. */
+static CExpr c_min_max(CUnit *u, bool min, LType t, const CExpr *in)
+{
+	static const char *const name[2][3] = {{"max", "max_n", "max_k"}, {"min", "min_n", "min_k"}};
+	return helper_call(u, name[min][in[0].number ? 1 : in[1].number ? 2 : 0], t, t, in, 2);
+}
+
 static CExpr c_float_op(CUnit *u, ScOp op, LType t, const CExpr *in, uint32_t nin)
 {
 	switch (op) {
@@ -191,8 +198,8 @@ static CExpr c_float_op(CUnit *u, ScOp op, LType t, const CExpr *in, uint32_t ni
 	case SC_mul: return c_infix(u, in[0], "*", in[1], PREC_MUL);
 	case SC_div: return c_infix(u, in[0], "/", in[1], PREC_MUL);
 	case SC_neg: return unary_minus(u, "-", in[0]);
-	case SC_min: return helper_call(u, in[1].number ? "min_k" : "min", t, t, in, 2);
-	case SC_max: return helper_call(u, in[1].number ? "max_k" : "max", t, t, in, 2);
+	case SC_min:
+	case SC_max: return c_min_max(u, op == SC_min, t, in);
 	default: return c_math(u, op, t, in, nin);
 	}
 }

@@ -39,6 +39,7 @@ static const Signature signatures[] = {
 	{"rem", "$T", "$T a, $T b", 0, 0}, {"and", "$T", "$T a, $T b", 0, 0},
 	{"or", "$T", "$T a, $T b", 0, 0}, {"xor", "$T", "$T a, $T b", 0, 0}, {"shl", "$T", "$T a, $T b", 0, 0},
 	{"shr", "$T", "$T a, $T b", 0, 0}, {"fma", "$T", "$T a, $T b, $T c", 0, 0},
+	{"min_n", "$T", "$T a, $T b", 0, 0}, {"max_n", "$T", "$T a, $T b", 0, 0},
 	{"min_k", "$T", "$T a, $T b", 0, 0}, {"max_k", "$T", "$T a, $T b", 0, 0},
 	{"eq", "$M", "$A a, $A b", 1, 0}, {"ne", "$M", "$A a, $A b", 1, 0},
 	{"lt", "$M", "$A a, $A b", 1, 0}, {"le", "$M", "$A a, $A b", 1, 0},
@@ -361,7 +362,7 @@ static const char *split_text(CUnit *u, const char *op, LType to, LType from)
 static bool can_split(const char *op)
 {
 	static const char *const ops[] = {"abs", "sqrt", "floor", "ceil", "trunc", "rint", "min", "max",
-		"min_k", "max_k", "fma", "eq", "ne", "lt", "le", "gt", "ge", "select", "convert"};
+		"min_n", "max_n", "min_k", "max_k", "fma", "eq", "ne", "lt", "le", "gt", "ge", "select", "convert"};
 	for (uint32_t k = 0; k < sizeof ops / sizeof *ops; k++)
 		if (strcmp(ops[k], op) == 0)
 			return true;

@@ -117,6 +117,8 @@ const HelperRow prelude_generic[] = {
 	{"max", SET_FLOAT, SET_FLOAT, S, "a > b || a != a ? a : b"},
 	{"min", SET_INT, SET_INT, S, "a < b ? a : b"},
 	{"max", SET_INT, SET_INT, S, "a > b ? a : b"},
+	{"min_n", SET_FLOAT, SET_FLOAT, S, "a < b ? a : b"},
+	{"max_n", SET_FLOAT, SET_FLOAT, S, "a > b ? a : b"},
 	{"min_k", SET_FLOAT, SET_FLOAT, S, "a >= b ? b : a"},
 	{"max_k", SET_FLOAT, SET_FLOAT, S, "a <= b ? b : a"},
 	{"min", SET_INT, SET_INT, V, "{const $I m = ($I)(a < b);\n"
@@ -127,6 +129,8 @@ const HelperRow prelude_generic[] = {
 	                                   "\treturn ($T)((($I)a & m) | (($I)b & ~m));}"},
 	{"max", SET_FLOAT, SET_FLOAT, V, "{const $I m = ($I)((a > b) | (a != a));\n"
 	                                   "\treturn ($T)((($I)a & m) | (($I)b & ~m));}"},
+	{"min_n", SET_FLOAT, SET_FLOAT, V, "$fn[min:T:T:L](a, b)"},
+	{"max_n", SET_FLOAT, SET_FLOAT, V, "$fn[max:T:T:L](a, b)"},
 	{"min_k", SET_FLOAT, SET_FLOAT, V, "$fn[min:T:T:L](a, b)"},
 	{"max_k", SET_FLOAT, SET_FLOAT, V, "$fn[max:T:T:L](a, b)"},
 	/* towards minus infinity; by zero 0, and the remainder is the dividend */

@@ -15,8 +15,8 @@
 	{op, SET_FLOAT, SET_FLOAT, NV | ROW_512, "($T)$P_roundscale_$E($a, " mode ")"},            \
 	{op, SET_FLOAT, SET_FLOAT, NV | ROW_NARROW, "($T)$P_round_$E($a, " mode ")"}
 
-/* The instruction gives its second operand when either is NaN; ours is NaN when either is. With a second
- * operand that is a number (_k) one comparison decides. */
+/* The instruction gives its second operand when either is NaN; ours is NaN when either is. That is the same
+ * when the first is a number (_n); when the second is (_k), one comparison decides. */
 #define MINMAX(op, k, not_less)                                                                    \
 	{op, SET_FLOAT, SET_FLOAT, NV | ROW_BITS,                                                  \
 	 "($T)$P_mask_mov_$E($P_" op "_$E($a, $b), $P_cmp_$E_mask($a, $a, _CMP_UNORD_Q), $a)"},    \
@@ -24,6 +24,7 @@
 	 "($T)$P_blendv_$E($P_" op "_$E($a, $b), $a, $P_cmp_$E($a, $a, _CMP_UNORD_Q))"},           \
 	{op, SET_FLOAT, SET_FLOAT, NV | ROW_LANES,                                                 \
 	 "($T)$P_blendv_$E($P_" op "_$E($a, $b), $a, $P_cmpunord_$E($a, $a))"},                    \
+	{op "_n", SET_FLOAT, SET_FLOAT, NV, "($T)$P_" op "_$E($a, $b)"},                           \
 	{op "_k", SET_FLOAT, SET_FLOAT, NV | ROW_BITS,                                             \
 	 "($T)$P_mask_mov_$E($b, $P_cmp_$E_mask($a, $b, _CMP_" k "), $a)"},                        \
 	{op "_k", SET_FLOAT, SET_FLOAT, NV | ROW_LANES | ROW_AVX,                                  \

@@ -87,38 +87,38 @@ static const char stub[] =
 	"{\n\t(void)k;\n\t(void)n;\n\t(void)s;\n\treturn NULL;\n}\n"
 	"void weft_rt_threads_free(WeftThreads *t)\n{\n\t(void)t;\n}\n";
 
-/* Emit the program and load it. */
+/* Emit the program and load it; the files are compiled side by side. */
 static void compile(Bench *b)
 {
 	EmitFiles files = {0};
-	EmitOptions o = {.nunits = 2};
+	EmitOptions o = {.nunits = 3};
+	Arena *arena = b->ctx->arena;
 	assert_true(emit_c(b->p, b->target, &o, &files));
-	const char *dir = arena_printf(b->ctx->arena, "codegen_c_%s_%d", b->target->name, (int)getpid());
-	mkdir(dir, 0777);
-	Text cmd;
-	text_init(&cmd, b->ctx->arena);
-	const char *root = source_root(b);
-	text_printf(&cmd, "cc %s %s -O1 -fno-math-errno -ffp-contract=off -I%s/include -I%s/runtime -I%s "
-	            "-shared -fPIC -o %s/model.so %s/stub.c",
-	            flags_for(b->target), b->target->flags, root, root, dir, dir, dir);
-	Text stub_text;
-	text_init(&stub_text, b->ctx->arena);
+	Text stub_text, cmd;
+	text_init(&stub_text, arena);
 	text_add(&stub_text, stub);
-	assert_true(text_write_file(&stub_text, arena_printf(b->ctx->arena, "%s/stub.c", dir)));
+	array_push(arena, &files.file, (EmitFile){.name = "stub.c", .text = stub_text});
+	const char *dir = arena_printf(arena, "codegen_c_%s_%d", b->target->name, (int)getpid());
+	const char *root = source_root(b);
+	mkdir(dir, 0777);
+	text_init(&cmd, arena);
+	text_add(&cmd, "fail=0; pids=; ");
 	for (uint32_t k = 0; k < files.file.n; k++) {
 		const EmitFile *f = &files.file.data[k];
-		const char *path = arena_printf(b->ctx->arena, "%s/%s", dir, f->name);
-		assert_true(text_write_file(&f->text, path));
+		assert_true(text_write_file(&f->text, arena_printf(arena, "%s/%s", dir, f->name)));
 		if (!f->is_header)
-			text_printf(&cmd, " %s", path);
+			text_printf(&cmd, "cc %s %s -O1 -fno-math-errno -ffp-contract=off -fPIC -I%s/include "
+			            "-I%s/runtime -c %s/%s -o %s/%s.o & pids=\"$pids $!\"; ",
+			            flags_for(b->target), b->target->flags, root, root, dir, f->name, dir, f->name);
 	}
-	text_add(&cmd, " -lm");
+	text_printf(&cmd, "for p in $pids; do wait $p || fail=1; done; "
+	            "test $fail = 0 && cc -shared -o %s/model.so %s/*.o -lm", dir, dir);
 	run_command(cmd.data);
-	b->lib = dlopen(arena_printf(b->ctx->arena, "./%s/model.so", dir), RTLD_NOW | RTLD_LOCAL);
+	b->lib = dlopen(arena_printf(arena, "./%s/model.so", dir), RTLD_NOW | RTLD_LOCAL);
 	if (!b->lib)
 		fail_msg("%s", dlerror());
 	if (!getenv("WEFT_KEEP"))
-		run_command(arena_printf(b->ctx->arena, "rm -r %s", dir));
+		run_command(arena_printf(arena, "rm -r %s", dir));
 }
 
 static KernelFn find(Bench *b, const char *name)
@@ -160,6 +160,7 @@ static void finish(LoopFn *f)
 typedef struct {
 	ScOp op;
 	const ScFn *fn; /* or this */
+	int literal;    /* the operand replaced by the literal 1.5, or -1 */
 	uint32_t nin;
 	DType in[3], out; /* storage dtypes */
 	const char *name;
@@ -169,6 +170,11 @@ static Lx point_value(LoopFn *f, const Point *p, const Lx *in, uint32_t lanes)
 {
 	if (p->fn)
 		return lx_fn(f, p->fn, lanes, in, p->nin);
+	if (p->literal >= 0) {
+		Lx arg2[2] = {in[0], in[1]};
+		arg2[p->literal] = lx_float(f, (LType){p->out, lanes}, 1.5);
+		return lx_sc(f, p->op, (LType){p->out, lanes}, arg2, 2);
+	}
 	if (p->op == SC_let) /* storage conversion only */
 		return in[0];
 	return lx_sc(f, p->op, (LType){dtype_compute(p->out), lanes}, in, p->nin);
@@ -322,6 +328,8 @@ static void point_run(Bench *b, const Point *p)
 	bool wild = !p->fn;
 	for (uint32_t k = 0; k < p->nin; k++) {
 		fill(p->in[k], natural[k], k + 3 * p->op, wild);
+		for (uint32_t i = 0; i < N && p->literal == (int)k; i++)
+			scalar_pack(p->in[k], natural[k] + i * natural_size(p->in[k]), &(ScVal){.f = 1.5}, 1);
 		to_memory(p->in[k], mem[k], natural[k]);
 		if (dtype_size(p->in[k]) != natural_size(p->in[k])) { /* the value is what memory holds */
 			ScIns ins = {.op = SC_convert, .dtype = p->in[k], .nin = 1};
@@ -344,14 +352,19 @@ static void point_run(Bench *b, const Point *p)
 
 typedef ARRAY(Point) Points;
 
-static void add(Bench *b, Points *list, ScOp op, uint32_t nin, DType in, DType out)
+static void add_literal(Bench *b, Points *list, ScOp op, uint32_t nin, DType in, DType out, int literal)
 {
-	Point p = {.op = op, .nin = nin, .in = {in, in, in}, .out = out};
+	Point p = {.op = op, .nin = nin, .in = {in, in, in}, .out = out, .literal = literal};
 	if (op == SC_select)
 		p.in[0] = DT_bool;
-	p.name = arena_printf(b->ctx->arena, "%s_%s_%s", op == SC_let ? "store" : sc_name(op),
-	                      dtype_name(in), dtype_name(out));
+	p.name = arena_printf(b->ctx->arena, "%s_%s_%s_%d", op == SC_let ? "store" : sc_name(op),
+	                      dtype_name(in), dtype_name(out), literal + 1);
 	array_push(b->ctx->arena, list, p);
+}
+
+static void add(Bench *b, Points *list, ScOp op, uint32_t nin, DType in, DType out)
+{
+	add_literal(b, list, op, nin, in, out, -1);
 }
 
 static void all_points(Bench *b, Points *list)
@@ -370,6 +383,10 @@ static void all_points(Bench *b, Points *list)
 			for (uint32_t j = 0; j < 6; j++)
 				add(b, list, floats2[j], 2, d, d);
 			add(b, list, SC_fma, 3, d, d);
+			for (int j = 0; j < 2; j++) {
+				add_literal(b, list, SC_min, 2, d, d, j);
+				add_literal(b, list, SC_max, 2, d, d, j);
+			}
 		} else {
 			for (uint32_t j = 0; j < 12; j++)
 				add(b, list, ints2[j], 2, d, d);
@@ -378,10 +395,11 @@ static void all_points(Bench *b, Points *list)
 			add(b, list, SC_not, 1, d, d);
 		}
 		for (ScOp op = SC_eq; op <= SC_ge; op++)
-			add(b, list, op, 2, d, DT_bool);
+			if (k < 5 || op == SC_eq || op == SC_lt)
+				add(b, list, op, 2, d, DT_bool);
 		add(b, list, SC_select, 3, d, d);
 		for (uint32_t j = 0; j < 10; j++)
-			if (j != k)
+			if (j != k && (k < 2 || j < 5))
 				add(b, list, SC_convert, 1, d, number[j]);
 		add(b, list, SC_convert, 1, d, DT_bool);
 		add(b, list, SC_convert, 1, DT_bool, d);
@@ -404,7 +422,7 @@ static void all_points(Bench *b, Points *list)
 
 static void add_fn(Bench *b, Points *list, const char *name, DType d)
 {
-	Point p = {.fn = scalar_lib(name, d), .nin = 1, .in = {d}, .out = d};
+	Point p = {.fn = scalar_lib(name, d), .nin = 1, .in = {d}, .out = d, .literal = -1};
 	assert_non_null(p.fn);
 	p.name = arena_printf(b->ctx->arena, "fn_%s_%s", name, dtype_name(d));
 	array_push(b->ctx->arena, list, p);

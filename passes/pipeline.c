@@ -129,8 +129,11 @@ static bool clean(Graph *g, const PipelineOptions *o, PassCtx *c)
 	bool changed = true;
 	for (uint32_t round = 0; changed && round < MAX_ROUNDS && !c->failed; round++) {
 		changed = false;
-		for (size_t k = 0; k < COUNT(cleaning); k++)
-			changed |= run(g, o, &cleaning[k], c);
+		for (size_t k = 0; k < COUNT(cleaning); k++) {
+			bool did = run(g, o, &cleaning[k], c);
+			/* what a rule built before it gave up is dead: removing it is no progress */
+			changed |= did && cleaning[k].run != pass_dce;
+		}
 	}
 #ifndef NDEBUG
 	if (changed && !c->failed)

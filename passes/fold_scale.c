@@ -158,22 +158,24 @@ static bool reshape_group(const Build *b, Node r, uint32_t d, uint32_t *first, u
 /* y * s for y = reshape(anchor): a vector along one dim that is a product of anchor dims. */
 static Node scale_reshaped(Build *b, Node y, const Along *s)
 {
-	uint32_t first, n, map[MAX_RANK];
+	uint32_t first, n, rank = 0, map[MAX_RANK];
 	Sym dim[MAX_RANK];
 	const Type t = *node_type(b->g, y);
 	Node x = in(b, y, 0), v = s->value;
 	if (!only_reader(b, y) || s->rank > 1)
 		return (Node){0};
 	if (s->rank == 1) {
-		if (!reshape_group(b, y, s->map[0], &first, &n) || n == 0)
+		if (!reshape_group(b, y, s->map[0], &first, &n))
 			return (Node){0};
-		for (uint32_t k = 0; k < n; k++) {
-			map[k] = first + k;
-			dim[k] = node_dim(b->g, x, first + k);
+		for (uint32_t k = first; k < first + n; k++) {
+			if (is_one(b->g, node_dim(b->g, x, k)))
+				continue;
+			map[rank] = k;
+			dim[rank++] = node_dim(b->g, x, k);
 		}
-		v = b_reshape(b, v, n, dim);
+		v = b_reshape(b, v, rank, dim);
 	}
-	Node scaled = scale_anchor(b, x, v, map, s->rank ? n : 0);
+	Node scaled = scale_anchor(b, x, v, map, rank);
 	return scaled.i ? b_reshape(b, scaled, t.n, t.dim) : scaled;
 }
 
@@ -194,7 +196,7 @@ static Node spread(Build *b, const Along *a, Node v, Node like)
 }
 
 /* Is y an anchor with constant weights, perhaps reshaped and with a constant bias, that a scale along
- * these dims can reach? Answered by trying; what fails leaves dead nodes only. */
+ * these dims can reach? Answered by trying. */
 static Node scale(Build *b, Node y, Along s)
 {
 	Along bias;
@@ -235,6 +237,15 @@ static Node rule_bias(Build *b, Node n)
 	return b_bin(b, OP_add, x, spread(b, &t, b_bin(b, OP_add, bias.value, t.value), n));
 }
 
+/* Erase what an attempt that failed has built between two nodes. */
+static void undo(Graph *g, Node after, Node n)
+{
+	for (Node k = node_prev(g, n), prev; k.i != after.i; k = prev) {
+		prev = node_prev(g, k);
+		graph_erase(g, k);
+	}
+}
+
 bool pass_fold_scale(Graph *g, PassCtx *c)
 {
 	bool changed = false;
@@ -244,11 +255,13 @@ bool pass_fold_scale(Graph *g, PassCtx *c)
 		if ((op != OP_mul && op != OP_add) || !node_nuses(g, n))
 			continue;
 		Build b = pass_build(g, n);
+		Node before = node_prev(g, n);
 		Node new = op == OP_mul ? rule_scale(&b, n) : rule_bias(&b, n);
-		if (new.i) {
+		changed |= new.i != 0;
+		if (new.i)
 			pass_replace(g, n, new);
-			changed = true;
-		}
+		else
+			undo(g, before, n);
 	}
 	return pass_subgraphs(g, c, pass_fold_scale) || changed;
 }

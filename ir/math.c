@@ -1,10 +1,11 @@
-/* The function library: what scalar texts call besides basic operations, as texts themselves. This file has
- * what works on any dtype, and the tables; math_f32.c, math_f64.c and math_special.c have the elementary and
- * special functions. All are straight-line code over selects, so every lane computes the same instructions
- * and emitters and interpreter agree bit for bit.
+/* The function library: what scalar texts call besides basic operations, as texts themselves.
+ * This file has what works on any dtype, and the tables; math_f32.c, math_f64.c and
+ * math_special.c have the elementary and special functions. All are straight-line code over
+ * selects, so every lane computes the same instructions and emitters and interpreter agree bit
+ * for bit.
  *
- * In texts, T is the compute dtype, I and U the signed and unsigned integer of its size; poly(x, c0, c1, ...)
- * is Horner's scheme in fma. Coefficients come from scripts/minimax.py. */
+ * * In texts, T is the compute dtype, I and U the signed and unsigned integer of its size;
+ * poly(x, c0, c1, ...) is Horner's scheme in fma. Coefficients come from scripts/minimax.py. */
 #include "ir/math_priv.h"
 
 #include <string.h>
@@ -41,7 +42,8 @@ static const LibDef generic[] = {
 		"r = select(eq(a, 0), zero, step); "
 		"select(ne(a, a), a, select(ne(b, b), b, select(eq(a, b), b, r)))"},
 
-	/* floor_div: quotient towards minus infinity; floor_mod: sign of b; trunc_mod: sign of a. */
+	/* floor_div: quotient towards minus infinity; floor_mod: sign of b; trunc_mod: sign of
+	 * a. */
 	{"trunc_mod", LIB_INT, "a, b", 0, "rem(a, b)"},
 	{"floor_div", LIB_INT, "a, b", 0, "floordiv(a, b)"},
 	{"floor_mod", LIB_UINT, "a, b", 0, "rem(a, b)"},
@@ -55,38 +57,38 @@ static const LibDef generic[] = {
 		"adjust = and(ne(r, 0), ne(lt(r, 0), lt(b, 0))); p = select(adjust, q - 1, q); "
 		"f = floor(p); g = select(gt(p - f, 0.5), f + 1, f); "
 		"s = select(eq(p, 0), copysign(0, a / b), g); select(eq(b, 0), a / b, s)"},
-	/* In each step the quotient, rounded to 53 bits, takes a multiple of b from a without rounding. f32 needs
-	 * at most six; f64 is exact while |a/b| < 2**200. */
+	/* In each step the quotient, rounded to 53 bits, takes a multiple of b from a without
+	 * rounding. f32 needs at most six; f64 is exact while |a/b| < 2**200. */
 	{"mod_step", LIB_F64, "a, b", EXPAND, "fma(-trunc(a / b), b, a)"},
 	{"trunc_mod", LIB_F64, "a, b", 0,
 		"x = abs(a); y = abs(b); r1 = mod_step(x, y); r2 = mod_step(r1, y); "
-		"r3 = mod_step(r2, y); r4 = mod_step(r3, y); r5 = select(lt(r4, 0), r4 + y, r4); "
-		"r = select(ge(r5, y), r5 - y, r5); "
+		"r3 = mod_step(r2, y); r4 = mod_step(r3, y); "
+		"r5 = select(lt(r4, 0), r4 + y, r4); r = select(ge(r5, y), r5 - y, r5); "
 		"copysign(select(lt(x, y), x, select(eq(y, inf), a * 0, r)), a) + select(eq(x, "
 		"inf), nan, 0.0)"},
 	{"trunc_mod", LIB_F32, "a, b", 0,
 		"x = convert[f64](abs(a)); y = convert[f64](abs(b)); r1 = mod_step(x, y); "
-		"r2 = mod_step(r1, y); r3 = mod_step(r2, y); r4 = mod_step(r3, y); r5 = "
-		"mod_step(r4, y); "
-		"r6 = mod_step(r5, y); r7 = select(lt(r6, 0), r6 + y, r6); "
+		"r2 = mod_step(r1, y); r3 = mod_step(r2, y); r4 = mod_step(r3, y); "
+		"r5 = mod_step(r4, y); r6 = mod_step(r5, y); "
+		"r7 = select(lt(r6, 0), r6 + y, r6); "
 		"r = convert[f32](select(ge(r7, y), r7 - y, r7)); "
 		"copysign(select(lt(x, y), abs(a), r), a) + select(eq(x, inf), nan, "
 		"convert[f32](0.0))"},
 
 	/* Wraps; b counts up to 255 for odd a (beyond, an odd power means nothing). */
 	{"pow_bits", LIB_INT, "a, b", 0,
-		"p0 = select(eq(and(b, 1), 0), convert[T](1), a); s0 = a; s1 = s0 * s0; p1 = "
-		"select(eq(and(shr(b, 1), 1), 0), p0, p0 * s1); s2 = s1 * s1; p2 = "
-		"select(eq(and(shr(b, 2), 1), 0), p1, p1 * s2); s3 = s2 * s2; p3 = "
-		"select(eq(and(shr(b, 3), 1), 0), p2, p2 * s3); s4 = s3 * s3; p4 = "
-		"select(eq(and(shr(b, 4), 1), 0), p3, p3 * s4); s5 = s4 * s4; p5 = "
-		"select(eq(and(shr(b, 5), 1), 0), p4, p4 * s5); s6 = s5 * s5; p6 = "
-		"select(eq(and(shr(b, 6), 1), 0), p5, p5 * s6); s7 = s6 * s6; p7 = "
-		"select(eq(and(shr(b, 7), 1), 0), p6, p6 * s7); p7"},
+		"p0 = select(eq(and(b, 1), 0), convert[T](1), a); s0 = a; s1 = s0 * s0; "
+		"p1 = select(eq(and(shr(b, 1), 1), 0), p0, p0 * s1); s2 = s1 * s1; "
+		"p2 = select(eq(and(shr(b, 2), 1), 0), p1, p1 * s2); s3 = s2 * s2; "
+		"p3 = select(eq(and(shr(b, 3), 1), 0), p2, p2 * s3); s4 = s3 * s3; "
+		"p4 = select(eq(and(shr(b, 4), 1), 0), p3, p3 * s4); s5 = s4 * s4; "
+		"p5 = select(eq(and(shr(b, 5), 1), 0), p4, p4 * s5); s6 = s5 * s5; "
+		"p6 = select(eq(and(shr(b, 6), 1), 0), p5, p5 * s6); s7 = s6 * s6; "
+		"p7 = select(eq(and(shr(b, 7), 1), 0), p6, p6 * s7); p7"},
 	{"pow", LIB_UINT, "a, b", 0, "select(and(gt(b, 99), eq(and(a, 1), 0)), 0, pow_bits(a, b))"},
 	{"pow", LIB_SINT, "a, b", 0,
-		"parity = select(eq(and(b, 1), 0), convert[T](1), a); unit = or(eq(a, 1), eq(a, "
-		"-1)); "
+		"parity = select(eq(and(b, 1), 0), convert[T](1), a); "
+		"unit = or(eq(a, 1), eq(a, -1)); "
 		"p = select(and(gt(b, 99), eq(and(a, 1), 0)), 0, pow_bits(a, b)); "
 		"select(unit, parity, select(lt(b, 0), 0, p))"},
 	{NULL, 0, NULL, 0, NULL},
@@ -96,17 +98,17 @@ const LibDef *const lib_lists[] = {generic, lib_f32, lib_f64, lib_special, NULL}
 
 /* 2/pi as a string of bits: word 0 and 1 are the integer part, all zero. */
 static const uint32_t two_over_pi[] = {
-	0x00000000, 0x00000000, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041,
-	0xfe5163ab, 0xdebbc561, 0xb7246e3a, 0x424dd2e0, 0x06492eea, 0x09d1921c, 0xfe1deb1c, 0xb129a73e,
-	0xe88235f5, 0x2ebb4484, 0xe99c7026, 0xb45f7e41, 0x3991d639, 0x835339f4, 0x9c845f8b, 0xbdf9283b,
-	0x1ff897ff, 0xde05980f, 0xef2f118b, 0x5a0a6d1f, 0x6d367ecf, 0x27cb09b7, 0x4f463f66, 0x9e5fea2d,
-	0x7527bac7, 0xebe5f17b, 0x3d0739f7, 0x8a5292ea, 0x6bfb5fb1, 0x1f8d5d08, 0x56033046, 0xfc7b6bab,
-	0xf0cfbc20, 0x9af4361d,
+	0x00000000, 0x00000000, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599,
+	0x3c439041, 0xfe5163ab, 0xdebbc561, 0xb7246e3a, 0x424dd2e0, 0x06492eea, 0x09d1921c,
+	0xfe1deb1c, 0xb129a73e, 0xe88235f5, 0x2ebb4484, 0xe99c7026, 0xb45f7e41, 0x3991d639,
+	0x835339f4, 0x9c845f8b, 0xbdf9283b, 0x1ff897ff, 0xde05980f, 0xef2f118b, 0x5a0a6d1f,
+	0x6d367ecf, 0x27cb09b7, 0x4f463f66, 0x9e5fea2d, 0x7527bac7, 0xebe5f17b, 0x3d0739f7,
+	0x8a5292ea, 0x6bfb5fb1, 0x1f8d5d08, 0x56033046, 0xfc7b6bab, 0xf0cfbc20, 0x9af4361d,
 };
 
 const ScTable *lib_table(const char *name)
 {
-	static const ScTable table = {"two_over_pi", DT_u32, sizeof two_over_pi / sizeof *two_over_pi,
+	static const ScTable table = {"two_over_pi", DT_u32, sizeof two_over_pi / sizeof(uint32_t),
 	                              two_over_pi};
 	return strcmp(name, table.name) ? NULL : &table;
 }

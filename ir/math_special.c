@@ -2,20 +2,26 @@
 #include "ir/math_priv.h"
 
 const LibDef lib_special[] = {
-	{"erf_poly", LIB_F64, "x", EXPAND, "x * poly(x * x, 1.1283791670955126, -0.37612638903183243, 0.11283791670927304, -0.02686617063911205, 0.005223977557641803, -0.0008548322471144285, 0.00012055136545113774, -1.4919965069961144e-05, 1.634941040369962e-06, -1.4831116042196808e-07, 6.907243561517994e-10, 7.151978906754382e-09, -2.805997157775095e-09, 4.3837918635899574e-10)"},
-	/* erfc(x) for x >= 0.5: exp(-x*x) / (1 + 2x) times a polynomial in (x - 4)/(x + 4). The rounding error of
-	 * x*x, known through fma, corrects the exponential. */
+	{"erf_poly", LIB_F64, "x", EXPAND,
+		"x * poly(x * x, 1.1283791670955126, -0.37612638903183243, 0.11283791670927304, "
+		"-0.02686617063911205, 0.005223977557641803, -0.0008548322471144285, "
+		"0.00012055136545113774, -1.4919965069961144e-05, 1.634941040369962e-06, "
+		"-1.4831116042196808e-07, 6.907243561517994e-10, 7.151978906754382e-09, "
+		"-2.805997157775095e-09, 4.3837918635899574e-10)"},
+	/* erfc(x) for x >= 0.5: exp(-x*x) / (1 + 2x) times a polynomial in (x - 4)/(x + 4). The
+	 * rounding error of x*x, known through fma, corrects the exponential. */
 	{"erfc_tail", LIB_F64, "x", EXPAND,
 		"c = min(28.0, x); t = (c - 4.0) / (c + 4.0); z = c * c; low = fma(c, c, -z); "
-		"e = exp(-z); (e - e * low) * (poly(t, 1.2329951186255526, "
-		"-0.13962111684055875, 0.015379652102598734, 0.0680970542541267, "
-		"-0.10103906603471902, 0.09373283502354102, -0.06633036585847438, "
-		"0.03716751501925199, -0.01619773337051173, 0.005031975909335266, "
-		"-0.0007577792109777282, -0.00019929822807825636, 0.00015065333620875742, "
-		"-2.4212174482852108e-05, -1.1330281539722122e-05, 5.156815863788427e-06, "
-		"5.307467101303848e-07, 2.4176176792200735e-07, -2.464064696040552e-07, "
-		"-1.1850958570113833e-06, 2.27246419930244e-07, 8.830648805641273e-07, "
-		"-7.881790254285608e-08, -2.6930476553121114e-07) / fma(c, 2.0, 1.0))"},
+		"e = exp(-z); "
+		"fma(-e, low, e) * poly(t, 1.2329951186255526, -0.13962111684055875, "
+		"0.015379652102598734, 0.0680970542541267, -0.10103906603471902, "
+		"0.09373283502354102, -0.06633036585847438, 0.03716751501925199, "
+		"-0.01619773337051173, 0.005031975909335266, -0.0007577792109777282, "
+		"-0.00019929822807825636, 0.00015065333620875742, -2.4212174482852108e-05, "
+		"-1.1330281539722122e-05, 5.156815863788427e-06, 5.307467101303848e-07, "
+		"2.4176176792200735e-07, -2.464064696040552e-07, -1.1850958570113833e-06, "
+		"2.27246419930244e-07, 8.830648805641273e-07, -7.881790254285608e-08, "
+		"-2.6930476553121114e-07) / fma(c, 2.0, 1.0)"},
 	{"erf", LIB_F64, "x", 0,
 		"a = abs(x); select(lt(a, 1.0), erf_poly(x), copysign(1.0 - erfc_tail(a), x))"},
 	{"erfc", LIB_F64, "x", 0,
@@ -29,23 +35,20 @@ const LibDef lib_special[] = {
 		"a = abs(x); l = -log((1.0 - a) * (1.0 + a)); k = 4.330746750799873 - 0.5 * l; "
 		"s = sqrt(fma(k, k, l * 6.802721088435375) - k); "
 		"y0 = sqrt(max(0.0, l * 6.802721088435375 / (sqrt(fma(k, k, l * "
-		"6.802721088435375)) + k))); "
-		"y3 = erfinv_step(a, erfinv_step(a, y0)); "
-		"r = select(lt(a, 0x1p-30), a * 0.886226925452758, select(eq(a, 1.0), inf, y3)); "
-		"copysign(select(gt(a, 1.0), nan, r), x)"},
-	/* lgamma for x > 0: polynomials around 1 and 2, one logarithm of a product down to [1.5, 2.5] or
-	 * Stirling's series from 8 on. */
+		"6.802721088435375)) + k))); y3 = erfinv_step(a, erfinv_step(a, y0)); "
+		"r = select(lt(a, 0x1p-30), a * 0.886226925452758, select(eq(a, 1.0), inf, "
+		"y3)); copysign(select(gt(a, 1.0), nan, r), x)"},
+	/* lgamma for x > 0: polynomials around 1 and 2, one logarithm of a product down to
+	 * [1.5, 2.5] or Stirling's series from 8 on. */
 	{"lgamma_above", LIB_F64, "x", 0,
-		"p1 = select(ge(x, 7.5), x - 6.0, 1.0); "
-		"s6 = ge(x, 7.5); x6 = select(s6, x - 1.0, x); q6 = select(s6, x6, "
-		"convert[f64](1.0)); "
-		"s5 = ge(x6, 6.5); x5 = select(s5, x6 - 1.0, x6); q5 = select(s5, q6 * x5, q6); "
-		"s4 = ge(x5, 5.5); x4 = select(s4, x5 - 1.0, x5); q4 = select(s4, q5 * x4, q5); "
-		"s3 = ge(x4, 4.5); x3 = select(s3, x4 - 1.0, x4); q3 = select(s3, q4 * x3, q4); "
-		"s2 = ge(x3, 3.5); x2 = select(s2, x3 - 1.0, x3); q2 = select(s2, q3 * x2, q3); "
-		"s1 = ge(x2, 2.5); x1 = select(s1, x2 - 1.0, x2); q1 = select(s1, q2 * x1, q2); "
-		"low = lt(x, 0.5); t1 = select(low, x, x1 - 1.0); t2 = x1 - 2.0; "
-		"near1 = lt(x1, 1.5); "
+		"s6 = ge(x, 7.5); x6 = select(s6, x - 1.0, x); "
+		"q6 = select(s6, x6, convert[f64](1.0)); s5 = ge(x6, 6.5); "
+		"x5 = select(s5, x6 - 1.0, x6); q5 = select(s5, q6 * x5, q6); s4 = ge(x5, 5.5); "
+		"x4 = select(s4, x5 - 1.0, x5); q4 = select(s4, q5 * x4, q5); s3 = ge(x4, 4.5); "
+		"x3 = select(s3, x4 - 1.0, x4); q3 = select(s3, q4 * x3, q4); s2 = ge(x3, 3.5); "
+		"x2 = select(s2, x3 - 1.0, x3); q2 = select(s2, q3 * x2, q3); s1 = ge(x2, 2.5); "
+		"x1 = select(s1, x2 - 1.0, x2); q1 = select(s1, q2 * x1, q2); low = lt(x, 0.5); "
+		"t1 = select(low, x, x1 - 1.0); t2 = x1 - 2.0; near1 = lt(x1, 1.5); "
 		"y = select(near1, t1 * poly(t1, -0.5772156649015329, 0.8224670334241128, "
 		"-0.400685634386523, 0.27058080842801185, -0.20738555103102058, "
 		"0.16955717696315095, -0.14404989651318909, 0.12550967193166532, "
@@ -63,23 +66,21 @@ const LibDef lib_special[] = {
 		"-9.535315305957651e-06, 4.420853548430946e-06, -1.4991815613901388e-06, "
 		"7.879595124025091e-07, -2.28823406757789e-06, 5.427334230004258e-07, "
 		"3.367022424667936e-06, -2.2216375378147345e-07, -2.803765654956326e-06)); "
-		"middle = y + log(select(low, 1.0 / x, q1)); "
-		"w = 1.0 / x; big = (x - 0.5) * (log(x) - 1.0) + "
-		"fma(w, poly(w * w, 0.08333333333333333, -0.0027777777777487126, "
-		"0.0007936507638528783, -0.0005952266367483716, 0.0008396510752462094, "
-		"-0.001719666514446508, -0.0028779515919149113, 0.14520557603506865), "
-		"0.4189385332046727); "
+		"l = log(select(low, x, q1)); middle = y + select(low, -l, l); w = 1.0 / x; "
+		"big = (x - 0.5) * (log(x) - 1.0) + fma(w, poly(w * w, 0.08333333333333333, "
+		"-0.0027777777777487126, 0.0007936507638528783, -0.0005952266367483716, "
+		"0.0008396510752462094, -0.001719666514446508, -0.0028779515919149113, "
+		"0.14520557603506865), 0.4189385332046727); "
 		"select(lt(x, 8.0), middle, select(eq(x, inf), x, big))"},
 	/* lgamma(x) = log(pi / |x sin(pi x)|) - lgamma(-x) for x < 0 */
 	{"lgamma", LIB_F64, "x", 0,
 		"a = abs(x); p = lgamma_above(a); f = a - trunc(a); "
 		"s = abs(sin(3.141592653589793 * select(gt(f, 0.5), 1.0 - f, f))); "
-		"tiny = lt(a, 0x1p-60); "
-		"n = log(3.141592653589793 / (s * a)) - p; "
+		"tiny = lt(a, 0x1p-60); n = log(3.141592653589793 / (s * a)) - p; "
 		"m = select(tiny, -log(a), select(eq(f, 0.0), inf, n)); "
 		"select(ne(x, x), x, select(lt(x, 0.0), select(eq(a, inf), a, m), p))"},
-	/* digamma for x > 0: (x - root) times a polynomial on [1, 2], the recurrence below and up to 10, the
-	 * asymptotic series beyond. */
+	/* digamma for x > 0: (x - root) times a polynomial on [1, 2], the recurrence below and
+	 * up to 10, the asymptotic series beyond. */
 	{"digamma_poly", LIB_F64, "x", EXPAND,
 		"((x - 1.4616321449683622) - 9.549995429965697e-17) * poly(x - 1.5, "
 		"0.9510558760318328, -0.42362742128146114, 0.24054248424086527, "
@@ -94,34 +95,32 @@ const LibDef lib_special[] = {
 		"3.0354644150410697, -48.44612537012285, -1.6821492218037213, "
 		"25.858723579638248)"},
 	{"digamma_above", LIB_F64, "x", 0,
-		"low = lt(x, 1.0); x9 = select(low, x + 1.0, x); r9 = select(low, -1.0 / x, "
-		"convert[f64](0.0)); "
-		"s8 = gt(x9, 9.0); x8 = select(s8, x9 - 1.0, x9); r8 = select(s8, 1.0 / x8, r9); "
-		"s7 = gt(x8, 8.0); x7 = select(s7, x8 - 1.0, x8); r7 = select(s7, r8 + 1.0 / x7, "
-		"r8); "
-		"s6 = gt(x7, 7.0); x6 = select(s6, x7 - 1.0, x7); r6 = select(s6, r7 + 1.0 / x6, "
-		"r7); "
-		"s5 = gt(x6, 6.0); x5 = select(s5, x6 - 1.0, x6); r5 = select(s5, r6 + 1.0 / x5, "
-		"r6); "
-		"s4 = gt(x5, 5.0); x4 = select(s4, x5 - 1.0, x5); r4 = select(s4, r5 + 1.0 / x4, "
-		"r5); "
-		"s3 = gt(x4, 4.0); x3 = select(s3, x4 - 1.0, x4); r3 = select(s3, r4 + 1.0 / x3, "
-		"r4); "
-		"s2 = gt(x3, 3.0); x2 = select(s2, x3 - 1.0, x3); r2 = select(s2, r3 + 1.0 / x2, "
-		"r3); "
-		"s1 = gt(x2, 2.0); x1 = select(s1, x2 - 1.0, x2); r1 = select(s1, r2 + 1.0 / x1, "
-		"r2); "
-		"w = 1.0 / (x * x); big = (log(x) - 0.5 / x) - w * poly(w, 0.08333333333333333, "
+		"low = lt(x, 1.0); x9 = select(low, x + 1.0, x); "
+		"r9 = select(low, -1.0 / x, convert[f64](0.0)); s8 = gt(x9, 9.0); "
+		"x8 = select(s8, x9 - 1.0, x9); r8 = select(s8, 1.0 / x8, r9); "
+		"s7 = gt(x8, 8.0); x7 = select(s7, x8 - 1.0, x8); "
+		"r7 = select(s7, r8 + 1.0 / x7, r8); s6 = gt(x7, 7.0); "
+		"x6 = select(s6, x7 - 1.0, x7); r6 = select(s6, r7 + 1.0 / x6, r7); "
+		"s5 = gt(x6, 6.0); x5 = select(s5, x6 - 1.0, x6); "
+		"r5 = select(s5, r6 + 1.0 / x5, r6); s4 = gt(x5, 5.0); "
+		"x4 = select(s4, x5 - 1.0, x5); r4 = select(s4, r5 + 1.0 / x4, r5); "
+		"s3 = gt(x4, 4.0); x3 = select(s3, x4 - 1.0, x4); "
+		"r3 = select(s3, r4 + 1.0 / x3, r4); s2 = gt(x3, 3.0); "
+		"x2 = select(s2, x3 - 1.0, x3); r2 = select(s2, r3 + 1.0 / x2, r3); "
+		"s1 = gt(x2, 2.0); x1 = select(s1, x2 - 1.0, x2); "
+		"r1 = select(s1, r2 + 1.0 / x1, r2); w = 1.0 / (x * x); "
+		"big = (log(x) - 0.5 / x) - w * poly(w, 0.08333333333333333, "
 		"-0.008333333333287951, 0.0039682538955937725, -0.004166623037237474, "
 		"0.007563277734991653, -0.019258692215445117, -0.05064679717441679, "
 		"3.440885321574424); "
 		"select(lt(x, 10.0), digamma_poly(x1) + r1, select(eq(x, inf), x, big))"},
-	/* psi(1 - x) - pi / tan(pi x) for x < 0; at 0 the pole has the sign of the zero, at -1, -2, ... NaN. */
+	/* psi(1 - x) - pi / tan(pi x) for x < 0; at 0 the pole has the sign of the zero, at -1,
+	 * -2, ... NaN. */
 	{"digamma", LIB_F64, "x", 0,
-		"neg_ = lt(x, 0.0); p = digamma_above(select(neg_, 1.0 - x, x)); "
-		"a = abs(x); f = a - trunc(a); g = select(gt(f, 0.5), f - 1.0, f); "
+		"neg_ = lt(x, 0.0); p = digamma_above(select(neg_, 1.0 - x, x)); a = abs(x); "
+		"f = a - trunc(a); g = select(gt(f, 0.5), f - 1.0, f); "
 		"r = p + 3.141592653589793 / tan(3.141592653589793 * g); "
-		"select(neg_, select(eq(f, 0.0), nan, r), select(eq(x, 0.0), copysign(-inf, "
-		"0.0 - x) * 1.0, p))"},
+		"select(neg_, select(eq(f, 0.0), nan, r), select(eq(x, 0.0), copysign(inf, -x), "
+		"p))"},
 	{NULL, 0, NULL, 0, NULL},
 };

@@ -67,7 +67,6 @@ static const struct {
         {"diagonal", ALIAS_OTHER, false},
         {"linalg_diagonal", ALIAS_OTHER, false},
         {"unfold", ALIAS_OTHER, false},
-        {"as_strided", ALIAS_OTHER, false},
         {"unbind", ALIAS_OTHER, false},
         {"tensor_split", ALIAS_OTHER, false},
         {"hsplit", ALIAS_OTHER, false},
@@ -289,6 +288,8 @@ Node alias_inverse(State *st, Build *b, const Value *v, Node parent, Node update
 	const Meta *p = &st->value.data[v->parent].meta;
 	if (!v->view.i)
 		return update;
+	if (node_op(st->g, v->view) == OP_gather) /* as_strided */
+		return inverse_scatter(st, b, v, parent, update);
 	const char *name = op_name(node_op(st->g, v->view));
 	uint32_t dim = 0;
 	switch (alias_kind(st, v->view, name, p, &v->meta)) {

@@ -258,8 +258,8 @@ static bool add_input(Pass *p, size_t i)
 		p->input_of[i] = (int32_t)p->state.g->input.n - 1;
 	} else {
 		n = b_const(&p->scope.b, spec->constant);
+		graph_set_name(p->state.g, n, name);
 	}
-	graph_set_name(p->state.g, n, name);
 	uint32_t v = value_new(&p->state, n, &m);
 	p->state.storage.data[p->state.value.data[v].storage].spec = (int32_t)i;
 	return scope_bind(&p->scope, name, v);

@@ -181,6 +181,19 @@ static bool read_scalar(Scope *s, const char *name, const char *tag, const json_
 
 /* ---- lists ---- */
 
+bool arg_syms(Scope *s, const char *tag, const json_t *v, const Sym **out, uint32_t *n)
+{
+	bool symbolic = is(tag, "as_sym_ints");
+	if (!json_is_array(v) || (!symbolic && !is(tag, "as_ints")))
+		return ctx_error(s->st->im->ctx, s->where, "expected a list of integers, not %s", tag);
+	*n = (uint32_t)json_array_size(v);
+	Sym *list = ARENA_ARRAY(s->st->im->ctx->arena, Sym, *n);
+	*out = list;
+	for (uint32_t k = 0; k < *n; k++)
+		TRY(arg_sym(s, symbolic ? "as_sym_int" : "as_int", json_array_get(v, k), &list[k]));
+	return true;
+}
+
 static bool int_list(Scope *s, const Arg *a, const char *tag, const json_t *v, Attr *out)
 {
 	Arena *arena = s->st->im->ctx->arena;
@@ -193,13 +206,9 @@ static bool int_list(Scope *s, const Arg *a, const char *tag, const json_t *v, A
 		*out = attr_ints(list, n);
 		return true;
 	}
-	bool symbolic = is(tag, "as_sym_ints");
-	if (!json_is_array(v) || (!symbolic && !is(tag, "as_ints")))
-		return bad(s, a->name, tag);
-	uint32_t n = (uint32_t)json_array_size(v);
-	Sym *list = ARENA_ARRAY(arena, Sym, n);
-	for (uint32_t k = 0; k < n; k++)
-		TRY(arg_sym(s, symbolic ? "as_sym_int" : "as_int", json_array_get(v, k), &list[k]));
+	const Sym *list = NULL;
+	uint32_t n = 0;
+	TRY(arg_syms(s, tag, v, &list, &n));
 	*out = attr_ints(list, n);
 	return true;
 }
@@ -397,6 +406,12 @@ static bool is_neutral(const char *tag)
 	return is(tag, "as_none") || is(tag, "as_device") || is(tag, "as_memory_format");
 }
 
+/* The first operand of an in-place operator is `self`, of its functional form sometimes `input`. */
+static bool is_first(const char *name)
+{
+	return is(name, "self") || is(name, "input");
+}
+
 static bool check_names(Scope *s, const json_t *node, Op op)
 {
 	size_t i;
@@ -406,7 +421,10 @@ static bool check_names(Scope *s, const json_t *node, Op op)
 		const char *tag = json_tag(json_object_get(input, "arg"), &v);
 		if (!name || !tag)
 			return ctx_error(s->st->im->ctx, s->where, "argument %zu is malformed", i);
-		if (*name ? op_arg_index(op, name) < 0 && !is_neutral(tag) : i >= op_schema(op)->narg)
+		bool known = i == 0 ? op_schema(op)->narg > 0 && is_first(name) : false;
+		known = known || (*name ? op_arg_index(op, name) >= 0 || is_neutral(tag)
+		                        : i < op_schema(op)->narg);
+		if (!known)
 			return ctx_error(s->st->im->ctx, s->where, "%s has no argument %s", op_name(op),
 			                 *name ? name : "at this position");
 	}
@@ -436,6 +454,14 @@ static Op scalar_overload(Scope *s, const json_t *node, Op op)
 	return op;
 }
 
+static json_t *schema_arg(const json_t *node, const Schema *schema, uint32_t k, const char **tag)
+{
+	json_t *v = arg_find(node, schema->arg[k].name, k, tag);
+	if (!*tag && k == 0 && is_first(schema->arg[0].name))
+		v = arg_find(node, is(schema->arg[0].name, "self") ? "input" : "self", 0, tag);
+	return v;
+}
+
 bool call_read(Scope *s, const json_t *node, Op op, Call *c)
 {
 	*c = (Call){.op = scalar_overload(s, node, op)};
@@ -443,7 +469,7 @@ bool call_read(Scope *s, const json_t *node, Op op, Call *c)
 	TRY(check_names(s, node, c->op));
 	for (uint32_t k = 0; k < schema->narg; k++) {
 		const char *tag;
-		json_t *v = arg_find(node, schema->arg[k].name, k, &tag);
+		json_t *v = schema_arg(node, schema, k, &tag);
 		if (tag)
 			TRY(read_arg(s, &schema->arg[k], c, tag, v, &c->attr[k]));
 		else

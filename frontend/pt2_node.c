@@ -84,17 +84,18 @@ static const char *first_output(const json_t *node)
 	return name ? name : json_str(v, "as_name");
 }
 
-static const char *node_label(const json_t *node)
+const char *node_label(const json_t *node)
 {
 	const char *name = json_str(node, "name");
 	name = name ? name : first_output(node);
-	return name ? name : json_str(node, "target");
+	name = name ? name : json_str(node, "target");
+	return name ? name : "?";
 }
 
 const char *node_position(Import *im, const json_t *node)
 {
 	const char *frame = node_frame(im, node), *label = node_label(node);
-	return arena_printf(im->ctx->arena, "%s: node %s%s%s%s", im->ctx->file, label ? label : "?",
+	return arena_printf(im->ctx->arena, "%s: node %s%s%s%s", im->ctx->file, label,
 	                    frame ? " (" : "", frame ? frame : "", frame ? ")" : "");
 }
 
@@ -204,6 +205,17 @@ static bool add_call(Scope *s, const json_t *node, Call *c)
 
 /* ---- in-place operators ---- */
 
+/* The dtype of what a call means: its expansion is built to see, and goes with the dead nodes. */
+static DType expanded_dtype(Scope *s, const Call *c, DType otherwise)
+{
+	if (op_kind(c->op) != OP_COMPOSITE || op_info(c->op)->infer)
+		return otherwise;
+	AttrId attr = ir_attrs(s->st->im->ir, op_schema(c->op)->narg, c->attr);
+	Node n = op_expand(&s->b, c->op, c->in.data, c->in.n, attr);
+	s->st->rewrote = true;
+	return n.i ? node_dtype(s->st->g, n) : otherwise;
+}
+
 /* The dtype that the functional form computes, before it is stored into the dtype of the operand. */
 static DType functional_dtype(Scope *s, const Call *c, DType self)
 {
@@ -220,7 +232,7 @@ static DType functional_dtype(Scope *s, const Call *c, DType self)
 	DType d = promote_result(&p);
 	switch (op_info(c->op)->promote) {
 	case PROMOTE_NONE:
-		return self;
+		return d == self ? self : expanded_dtype(s, c, self);
 	case PROMOTE_BOOL:
 		return DT_bool;
 	case PROMOTE_FLOAT:
@@ -309,13 +321,14 @@ static bool import_in_place_view(Scope *s, const json_t *node, const Target *t)
 }
 
 /* copy_, fill_ and zero_ replace all elements. */
-static bool import_overwrite(Scope *s, const json_t *node, TargetKind kind)
+static bool import_overwrite(Scope *s, const json_t *node, const Target *t)
 {
 	State *st = s->st;
 	uint32_t self = arg_value(s, node, "self", 0);
 	if (!self)
 		return ctx_error(st->im->ctx, s->where, "no operand to write");
 	Meta m = st->value.data[self].meta;
+	TargetKind kind = t->kind;
 	const char *what = kind == TARGET_COPY ? "src" : "value", *tag = NULL;
 	uint32_t from = kind == TARGET_ZERO ? 0 : arg_value(s, node, what, 1);
 	json_t *v = arg_find(node, what, 1, &tag);
@@ -335,6 +348,11 @@ static bool import_overwrite(Scope *s, const json_t *node, TargetKind kind)
 			x = attr_sym(sym);
 		}
 		n = b_full_attr(&s->b, m.dtype, x, m.rank, m.size);
+	}
+	if (!strcmp(t->name, "aten.copy")) {
+		Results r;
+		TRY(n.i && read_results(s, node, &r));
+		return r.n == 1 && r.data[0].name && scope_bind(s, r.data[0].name, value_new(st, n, &m));
 	}
 	return finish_write(s, node, self, n);
 }
@@ -383,34 +401,62 @@ static bool import_assert_metadata(Scope *s, const json_t *node)
 	                               dtype_name(is), dtype_name(want));
 }
 
-/* ---- dispatch ---- */
+/* ---- as_strided ---- */
+
+/* Where element (i, k, ...) of a strided view lies in memory: offset + i * stride[0] + ... */
+static Node strided_index(Scope *s, uint32_t rank, const Sym *size, const Sym *stride, Sym offset)
+{
+	Build *b = &s->b;
+	Node at = b_from_size(b, offset);
+	for (uint32_t k = 0; k < rank; k++) {
+		uint32_t map = k;
+		Node step = b_bin(b, OP_mul, b_iota(b, DT_i64, size[k]), b_from_size(b, stride[k]));
+		step = b_broadcast_in_dim(b, step, rank, size, &map);
+		at = b_bin(b, OP_add, at, step);
+	}
+	return b_unsqueeze(b, at, -1);
+}
 
 /* as_strided addresses the memory of its operand, whatever view of it the operand is. */
-static bool flatten_operand(Scope *s, Call *c)
+static bool import_as_strided(Scope *s, const json_t *node)
 {
 	State *st = s->st;
-	uint32_t self = c->value.data[0];
-	if (!self)
-		return true;
+	Import *im = st->im;
+	const char *tag;
+	const Sym *size, *stride;
+	uint32_t rank, nstride, self = arg_value(s, node, "self", 0);
+	json_t *v = arg_find(node, "size", 1, &tag);
+	TRY(self && tag && arg_syms(s, tag, v, &size, &rank));
+	v = arg_find(node, "stride", 2, &tag);
+	TRY(tag && arg_syms(s, tag, v, &stride, &nstride));
+	if (rank != nstride || rank > MAX_RANK)
+		return ctx_error(im->ctx, s->where, "%u sizes, %u strides", rank, nstride);
+	Sym offset = st->value.data[self].meta.offset;
+	v = arg_find(node, "storage_offset", 3, &tag);
+	if (tag && strcmp(tag, "as_none"))
+		TRY(arg_sym(s, tag, v, &offset));
 	uint32_t base = st->storage.data[st->value.data[self].storage].base;
 	uint32_t flat = value_flat(st, &s->b, self);
-	int slot = op_arg_index(c->op, "storage_offset");
-	TRY(flat && slot >= 0);
-	Sym at = st->value.data[self].meta.offset;
-	if (c->attr[slot].kind == ATTR_int)
-		at = c->attr[slot].s;
-	c->attr[slot] = attr_sym(sym_sub(st->im->syms, at, st->value.data[base].meta.offset));
-	c->value.data[0] = flat;
-	c->in.data[0] = value_read(st, &s->b, flat);
-	return true;
+	TRY(flat);
+	offset = sym_sub(im->syms, offset, st->value.data[base].meta.offset);
+	Node in[2] = {value_read(st, &s->b, flat), strided_index(s, rank, size, stride, offset)};
+	Sym zero = sym_int(im->syms, 0);
+	Attr attr[5] = {[2] = attr_sym(zero), attr_ints(&zero, 1), attr_str(im->ir, "check")};
+	Node n = in[1].i ? b_node(&s->b, OP_gather, in, 2, attr, 5) : in[1];
+	Results r;
+	TRY(n.i && read_results(s, node, &r));
+	if (r.n != 1 || !r.data[0].name || meta_type(im, &r.data[0].meta).i != node_type_id(st->g, n).i)
+		return ctx_error(im->ctx, s->where, "the result has another shape");
+	graph_set_name(st->g, n, r.data[0].name);
+	return scope_bind(s, r.data[0].name, value_view(st, flat, n, 0, -1, n, &r.data[0].meta));
 }
+
+/* ---- dispatch ---- */
 
 static bool import_op(Scope *s, const json_t *node, const Target *t)
 {
 	Call c;
 	TRY(call_read(s, node, t->op, &c));
-	if (!strcmp(t->name, "aten.as_strided") && c.in.n)
-		TRY(flatten_operand(s, &c));
 	TRY(add_call(s, node, &c));
 	return import_running_stats(s, node, t->name);
 }
@@ -437,7 +483,9 @@ static bool import_node(Scope *s, const json_t *node)
 	case TARGET_COPY:
 	case TARGET_FILL:
 	case TARGET_ZERO:
-		return import_overwrite(s, node, t.kind);
+		return import_overwrite(s, node, &t);
+	case TARGET_AS_STRIDED:
+		return import_as_strided(s, node);
 	case TARGET_NOTHING:
 	case TARGET_SYMBOLIC:
 		return true;

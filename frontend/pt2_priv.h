@@ -152,6 +152,8 @@ typedef struct {
 
 /* Read the arguments of a file's node for `op`. False after ctx_error. */
 bool call_read(Scope *, const json_t *node, Op op, Call *);
+/* A list of symbolic integers (as_ints, as_sym_ints). False after ctx_error. */
+bool arg_syms(Scope *, const char *tag, const json_t *arg, const Sym **out, uint32_t *n);
 /* The argument of that name, or the k-th positional one; its tag in *tag, NULL when absent. */
 json_t *arg_find(const json_t *node, const char *name, size_t k, const char **tag);
 /* A constant argument; the fallback when absent. */
@@ -167,6 +169,7 @@ bool arg_sym(Scope *, const char *tag, const json_t *arg, Sym *);
 uint32_t scope_find(const Scope *, const char *name);
 bool scope_bind(Scope *, const char *name, uint32_t value); /* false after ctx_error: defined twice */
 bool scope_meta(Scope *, const char *name, Meta *);
+const char *node_label(const json_t *node); /* its name; never NULL */
 const char *node_position(Import *, const json_t *node); /* "model.pt2: node add (net.py:12)" */
 void scope_init(Scope *, State *, json_t *graph);
 void state_init(State *, Import *, Graph *);
@@ -180,7 +183,8 @@ typedef enum {
 	TARGET_OP,
 	TARGET_IN_PLACE, /* op: its functional form */
 	TARGET_IN_PLACE_VIEW, /* transpose_ and the like: op is the view */
-	TARGET_COPY, TARGET_FILL, TARGET_ZERO,
+	TARGET_COPY, TARGET_FILL, TARGET_ZERO, /* all elements replaced; "aten.copy" returns a new tensor */
+	TARGET_AS_STRIDED,
 	TARGET_NOTHING,  /* no results, no meaning here */
 	TARGET_SYMBOLIC, /* scalars, known from their expressions */
 	TARGET_ASSERT_SCALAR, TARGET_ASSERT_METADATA,

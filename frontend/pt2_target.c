@@ -8,9 +8,11 @@ static const struct {
 	const char *name; /* without overload */
 	TargetKind kind;
 } special[] = {
+        {"aten.copy", TARGET_COPY},
         {"aten.copy_", TARGET_COPY},
         {"aten.fill_", TARGET_FILL},
         {"aten.zero_", TARGET_ZERO},
+        {"aten.as_strided", TARGET_AS_STRIDED},
         {"aten.sym_size", TARGET_SYMBOLIC},
         {"aten.sym_stride", TARGET_SYMBOLIC},
         {"aten.sym_numel", TARGET_SYMBOLIC},
@@ -25,7 +27,6 @@ static const struct {
         {"aten.unsqueeze_", TARGET_IN_PLACE_VIEW},
         {"aten.swapaxes_", TARGET_IN_PLACE_VIEW},
         {"aten.swapdims_", TARGET_IN_PLACE_VIEW},
-        {"aten.as_strided_", TARGET_IN_PLACE_VIEW},
         {"aten.detach_", TARGET_IN_PLACE_VIEW},
         {"higher_order.wrap_with_set_grad_enabled", TARGET_INLINE},
         {"higher_order.wrap_with_autocast", TARGET_INLINE},
@@ -140,7 +141,7 @@ static void check_graph(Report *r, const json_t *graph, uint32_t depth)
 	json_array_foreach(json_object_get(graph, "nodes"), i, node) {
 		const char *target = json_str(node, "target");
 		if (target && target_of(r->im, target).kind == TARGET_UNKNOWN)
-			report(r, target, node_position(r->im, node));
+			report(r, target, node_label(node));
 		json_array_foreach(json_object_get(node, "inputs"), k, input) {
 			json_t *arg = json_object_get(input, "arg");
 			json_t *sub = json_object_get(json_object_get(arg, "as_graph"), "graph");

@@ -463,9 +463,12 @@ static const struct {
         {"PowByNatural", NULL, val_pow, false, NULL},
         {"Max", NULL, max_call, true, NULL},
         {"max", NULL, max_call, true, NULL},
+        {"sym_max", NULL, max_call, true, NULL},
         {"Min", NULL, min_call, true, NULL},
         {"min", NULL, min_call, true, NULL},
+        {"sym_min", NULL, min_call, true, NULL},
         {"And", NULL, val_and, true, NULL},
+        {"sym_not", val_not, NULL, false, NULL},
         {"Not", val_not, NULL, false, NULL},
         {"Mod", NULL, mod_call, false, NULL},
         {"PythonMod", NULL, mod_call, false, NULL},
@@ -478,10 +481,14 @@ static const struct {
         {"FloatTrueDiv", NULL, val_div, false, NULL},
         {"Rational", NULL, val_div, false, NULL},
         {"CeilToInt", ceil_call, NULL, false, NULL},
+        {"ceil", ceil_call, NULL, false, NULL},
         {"ceiling", ceil_call, NULL, false, NULL},
         {"FloorToInt", floor_call, NULL, false, NULL},
         {"floor", floor_call, NULL, false, NULL},
         {"TruncToInt", val_trunc, NULL, false, NULL},
+        {"trunc", val_trunc, NULL, false, NULL},
+        {"sym_float", same_call, NULL, false, NULL},
+        {"float", same_call, NULL, false, NULL},
         {"ToFloat", same_call, NULL, false, NULL},
         {"Identity", same_call, NULL, false, NULL},
         {"Integer", same_call, NULL, false, NULL},
@@ -590,6 +597,16 @@ static bool plain_name(Parser *p, const char *name, Val *out)
 	return s.i || fail(p, arena_printf(p->env->ctx->scratch, "unknown symbol %s", name));
 }
 
+/* "" when there is none. */
+static const char *word(Parser *p)
+{
+	size_t n = 0;
+	while (isalnum((unsigned char)p->s[n]) || p->s[n] == '_')
+		n++;
+	p->s += n;
+	return arena_strndup(p->env->ctx->scratch, p->s - n, n);
+}
+
 static bool parse_primary(Parser *p, Val *out)
 {
 	skip_space(p);
@@ -599,13 +616,11 @@ static bool parse_primary(Parser *p, Val *out)
 	}
 	if (isdigit((unsigned char)*p->s) || *p->s == '.')
 		return number(p, out);
-	size_t n = 0;
-	while (isalnum((unsigned char)p->s[n]) || p->s[n] == '_')
-		n++;
-	if (n == 0)
+	const char *name = word(p);
+	if ((!strcmp(name, "torch") || !strcmp(name, "math")) && accept(p, "."))
+		name = word(p);
+	if (!*name)
 		return fail(p, "expected an expression");
-	const char *name = arena_strndup(p->env->ctx->scratch, p->s, n);
-	p->s += n;
 	if (!strcmp(name, "L"))
 		return input_dim(p, out);
 	return accept(p, "(") ? call(p, name, out) : plain_name(p, name, out);

@@ -1,0 +1,211 @@
+"""Make the small archives of tests/data with PyTorch: make_fixtures.py DEST. Each NAME.pt2 comes with NAME.safetensors:
+x.<i> inputs, y.<i> outputs, b.<buffer> buffers and w.<i> written inputs after the call (computed by eager PyTorch on a fresh copy).
+Sample inputs (pickle) and directory names in stack traces are dropped, so that the files do not depend on the machine."""
+import copy
+import json
+import re
+import sys
+import zipfile
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from torch import nn
+from torch.export import Dim, export
+from torch._higher_order_ops.scan import scan
+
+dest = Path(sys.argv[1] if len(sys.argv) > 1 else "tests/data")
+
+
+def strip(value):
+    """Of a node's metadata only the stack trace is kept, without directories."""
+    if isinstance(value, list):
+        return [strip(v) for v in value]
+    if not isinstance(value, dict):
+        return value
+    if "stack_trace" in value:
+        return {"stack_trace": re.sub(r'File "[^"]*/', 'File "', value["stack_trace"])}
+    return {k: strip(v) for k, v in value.items()}
+
+
+def rewrite(src, dst, compress):
+    """Copy members with fixed dates, stored and 64-byte aligned, or deflated."""
+    with zipfile.ZipFile(src) as a, zipfile.ZipFile(dst, "w") as b:
+        for name in a.namelist():
+            if "sample_inputs" in name or "serialization_id" in name:
+                continue
+            data = a.read(name)
+            if name.endswith(".json"):
+                data = json.dumps(strip(json.loads(data)), separators=(",", ":")).encode()
+            info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            info.compress_type = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
+            if not compress:
+                pad = -(b.fp.tell() + 30 + len(name) + 4) % 64
+                info.extra = b"FB" + pad.to_bytes(2, "little") + b"Z" * pad
+            b.writestr(info, data)
+
+
+def make(name, model, args, dynamic=None, decompose=False, compress=False):
+    model = model.train(model.training)
+    ref, tensors = copy.deepcopy(model), {}
+    for i, x in enumerate(args):
+        tensors[f"x.{i}"] = x.clone()
+    program = export(model, tuple(x.clone() for x in args), dynamic_shapes=dynamic)
+    if decompose:
+        program = program.run_decompositions()
+    tmp = dest / "tmp" / f"{name}.pt2"
+    tmp.parent.mkdir(exist_ok=True)
+    torch.export.save(program, tmp)
+    rewrite(tmp, dest / f"{name}.pt2", compress)
+    tmp.unlink()
+    tmp.parent.rmdir()
+    passed = [x.clone() for x in args]
+    out = ref(*passed)
+    for i, (x, before) in enumerate(zip(passed, args)):
+        if not torch.equal(x, before):
+            tensors[f"w.{i}"] = x
+    for i, y in enumerate(out if isinstance(out, (tuple, list)) else [out]):
+        tensors[f"y.{i}"] = y.detach().clone().contiguous()
+    for key, b in ref.named_buffers():
+        tensors[f"b.{key}"] = b.detach().clone().contiguous()
+    save_file(tensors, dest / f"{name}.safetensors")
+    print(name, (dest / f"{name}.pt2").stat().st_size)
+
+
+class Mlp(nn.Module):
+    def __init__(s):
+        super().__init__()
+        s.a, s.b = nn.Linear(6, 8), nn.Linear(8, 3)
+
+    def forward(s, x):
+        return s.b(torch.relu(s.a(x)))
+
+
+class Tied(nn.Module):
+    """Weights that share storage: tied, transposed, a window with an offset, expanded, empty."""
+
+    def __init__(s):
+        super().__init__()
+        s.w = nn.Parameter(torch.randn(4, 6))
+        s.tied = s.w
+        s.wt = nn.Parameter(s.w.detach().t())
+        store = torch.randn(40)
+        s.register_buffer("window", store[8:20].view(3, 4))
+        s.register_buffer("strided", store[1:25:2].view(4, 3))
+        s.register_buffer("wide", torch.randn(1, 4).expand(5, 4))
+        s.register_buffer("none", torch.zeros(0, 4))
+
+    def forward(s, x):
+        h = x @ s.w @ s.wt @ s.tied
+        h = h @ s.w.t()
+        return h @ s.window.t() @ s.strided.t() + s.wide, torch.cat([s.none, h])
+
+
+class Views(nn.Module):
+    """Writes through views of every kind; later reads of the base and of other views see them."""
+
+    def forward(s, x, u):
+        x = x + 0
+        flat = x.view(-1)
+        row = x[1]
+        row.add_(1)
+        x.t()[0].mul_(2)
+        flat[::3].zero_()
+        x.permute(1, 0)[2:4].copy_(u)
+        left, right = x.split([2, 4], dim=1)
+        right.sub_(left.sum())
+        x.diagonal().fill_(7)
+        torch.as_strided(x, (2, 2), (7, 2), 5).neg_()
+        x.unsqueeze(0).squeeze(0).select(1, -1).clamp_(-1, 1)
+        y = x.transpose(0, 1)
+        y.relu_()
+        return x, flat, row, y, right
+
+
+class State(nn.Module):
+    """Buffers written in place: whole, through views, and in a region without gradients."""
+
+    def __init__(s):
+        super().__init__()
+        s.register_buffer("cache", torch.zeros(2, 4, 3))
+        s.register_buffer("count", torch.tensor(3))
+        s.register_buffer("scale", torch.ones(3) * 2)
+        s.register_buffer("ema", torch.zeros(3))
+
+    def forward(s, x, k):
+        s.cache[:, 1:3].copy_(k)
+        s.cache[0, 0] += 1
+        s.count += 2
+        with torch.no_grad():
+            s.ema.mul_(0.5).add_(x.mean(0))
+        return s.cache.sum(1) + x * s.scale + s.ema, s.count * 2
+
+
+class InputWrite(nn.Module):
+    def forward(s, x, y):
+        x.add_(y)
+        y[0].zero_()
+        return x * 2 + y
+
+
+class BatchNorm(nn.Module):
+    def __init__(s):
+        super().__init__()
+        s.c, s.bn = nn.Conv2d(2, 3, 1), nn.BatchNorm2d(3, momentum=0.3)
+
+    def forward(s, x):
+        return torch.relu_(s.bn(s.c(x)))
+
+
+class Dynamic(nn.Module):
+    def forward(s, x, y):
+        n, m = x.shape
+        z = torch.cat([x, y], 1).view(n, m // 2, 4)
+        return z * n + torch.arange(m // 2 * 4).view(-1, 4), torch.full((m + 1,), m - n)
+
+
+class Scan(nn.Module):
+    def __init__(s):
+        super().__init__()
+        s.w = nn.Parameter(torch.randn(3, 3) * 0.3)
+
+    def forward(s, h, xs):
+        def step(h, x):
+            h = torch.tanh(h @ s.w + x)
+            return h, h * 2
+        h, ys = scan(step, h, xs)
+        return h, ys
+
+
+class Promote(nn.Module):
+    """In-place operators store into the dtype of their operand; scalars are weak."""
+
+    def forward(s, x, i):
+        h = x.to(torch.float16)
+        h.add_(x)
+        j = i * 2
+        j.mul_(True).add_(3)
+        m = i > 1
+        k = (i / 2 + 0.5).mul_(i)
+        i2 = i + 0
+        i2.gt_(1)
+        return h.float(), j, m, k, i2, 3 - i, x * 2 + True
+
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    dest.mkdir(exist_ok=True)
+    r = torch.randn
+    make("mlp", Mlp().eval(), (r(2, 6),))
+    make("mlp_deflated", Mlp().eval(), (r(2, 6),), compress=True)
+    make("tied", Tied(), (r(5, 4),))
+    make("views", Views(), (r(4, 6), r(2, 4)))
+    make("state", State(), (r(2, 3), r(2, 2, 3)))
+    make("state_decomposed", State(), (r(2, 3), r(2, 2, 3)), decompose=True)
+    make("input_write", InputWrite(), (r(3, 2), r(3, 2)))
+    make("batch_norm", BatchNorm().train(), (r(4, 2, 3, 3),))
+    make("batch_norm_decomposed", BatchNorm().train(), (r(4, 2, 3, 3),), decompose=True)
+    n, m = Dim("n", min=1, max=32), Dim("m", min=1, max=50)
+    make("dynamic", Dynamic(), (r(3, 10), r(3, 10)), dynamic=({0: n, 1: 2 * m}, {0: n, 1: 2 * m}))
+    make("scan", Scan(), (r(2, 3), r(4, 2, 3)))
+    make("promote", Promote(), (r(3), torch.tensor([1, 2, 3])))

@@ -1,0 +1,249 @@
+/* Archives of tests/data (made by tests/make_fixtures.py): what they import to computes what PyTorch
+ * computed, outputs and written state alike. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "frontend/pt2.h"
+#include "frontend/safetensors.h"
+#include "ir/interp.h"
+#include "ir/op.h"
+
+typedef struct {
+	Ctx *ctx;
+	Ir *ir;
+} Fixture;
+
+static Fixture f;
+
+static int setup(void **state)
+{
+	(void)state;
+	f.ctx = ctx_new();
+	if (!f.ctx)
+		return -1;
+	f.ir = ir_new(f.ctx);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	ctx_free(f.ctx);
+	return 0;
+}
+
+static void show_diagnostics(void)
+{
+	Text t;
+	text_init(&t, f.ctx->arena);
+	ctx_print(f.ctx, &t);
+	print_message("%s", t.data ? t.data : "");
+}
+
+static Graph *load(const char *name)
+{
+	Graph *g = pt2_load(f.ir, arena_printf(f.ctx->arena, "%s/%s.pt2", TEST_DATA, name), NULL);
+	if (!g || !graph_verify(g)) {
+		show_diagnostics();
+		fail_msg("%s does not load", name);
+	}
+	return g;
+}
+
+static Tensor constant(const char *name)
+{
+	for (uint32_t k = 1; k < f.ir->constant.n; k++) {
+		const Const *c = &f.ir->constant.data[k];
+		if (strcmp(c->name, name))
+			continue;
+		Tensor t = {.dtype = c->dtype, .rank = c->rank, .data = (void *)(uintptr_t)c->data};
+		memcpy(t.dim, c->dim, sizeof *c->dim * c->rank);
+		return t;
+	}
+	fail_msg("no constant %s", name);
+	return (Tensor){0};
+}
+
+static void assert_close(const char *what, const Tensor *got, const Tensor *want)
+{
+	if (!want)
+		fail_msg("%s has no reference", what);
+	assert_int_equal(got->dtype, want->dtype);
+	assert_int_equal(got->rank, want->rank);
+	for (uint32_t k = 0; k < got->rank; k++)
+		assert_int_equal(got->dim[k], want->dim[k]);
+	for (int64_t i = 0; i < tensor_numel(got); i++) {
+		double a = tensor_f64(got, i), b = tensor_f64(want, i);
+		if (fabs(a - b) > 1e-5 * (1 + fabs(b)))
+			fail_msg("%s[%lld] is %.9g, expected %.9g", what, (long long)i, a, b);
+	}
+}
+
+/* "w.0" for user input 0, "b.cache" for a buffer. */
+static const char *write_key(const Graph *g, int32_t input)
+{
+	const GraphInput *in = &g->input.data[input];
+	if (in->kind != INPUT_USER)
+		return arena_printf(f.ctx->arena, "b.%s", in->name);
+	return arena_printf(f.ctx->arena, "w.%d", input);
+}
+
+/* Returns the number of inputs that the graph writes. */
+static uint32_t check(const char *name)
+{
+	Graph *g = load(name);
+	StFile st;
+	assert_true(st_open(f.ctx, arena_printf(f.ctx->arena, "%s/%s.safetensors", TEST_DATA, name), &st));
+	Tensor *in = ARENA_ARRAY(f.ctx->arena, Tensor, g->input.n);
+	Tensor *out = ARENA_ARRAY(f.ctx->arena, Tensor, g->output.n);
+	for (uint32_t k = 0; k < g->input.n; k++) {
+		const GraphInput *gi = &g->input.data[k];
+		const Tensor *x = st_find(&st, arena_printf(f.ctx->arena, "x.%u", k));
+		in[k] = gi->kind == INPUT_USER && x ? *x : constant(gi->name);
+	}
+	if (!interp(f.ctx, g, in, g->input.n, out, g->output.n, f.ctx->arena)) {
+		show_diagnostics();
+		fail_msg("%s does not run", name);
+	}
+	uint32_t user = 0, writes = 0;
+	for (uint32_t k = 0; k < g->output.n; k++) {
+		const GraphOutput *o = &g->output.data[k];
+		const char *key = o->writes < 0 ? arena_printf(f.ctx->arena, "y.%u", user++)
+		                                : write_key(g, o->writes);
+		assert_close(arena_printf(f.ctx->arena, "%s %s", name, key), &out[k], st_find(&st, key));
+		writes += o->writes >= 0;
+	}
+	assert_null(st_find(&st, arena_printf(f.ctx->arena, "y.%u", user)));
+	assert_int_equal(f.ctx->nerror, 0);
+	return writes;
+}
+
+static void test_mlp(void **state)
+{
+	(void)state;
+	assert_int_equal(check("mlp"), 0);
+}
+
+static void test_deflated(void **state)
+{
+	(void)state;
+	assert_int_equal(check("mlp_deflated"), 0);
+}
+
+static void test_tied(void **state)
+{
+	(void)state;
+	assert_int_equal(check("tied"), 0);
+	Tensor w = constant("w"), tied = constant("tied");
+	assert_ptr_equal(w.data, tied.data);
+}
+
+static void test_views(void **state)
+{
+	(void)state;
+	assert_int_equal(check("views"), 0);
+}
+
+static void test_state(void **state)
+{
+	(void)state;
+	assert_int_equal(check("state"), 3);
+}
+
+static void test_state_decomposed(void **state)
+{
+	(void)state;
+	assert_int_equal(check("state_decomposed"), 3);
+}
+
+static void test_input_write(void **state)
+{
+	(void)state;
+	assert_int_equal(check("input_write"), 2);
+}
+
+static void test_batch_norm(void **state)
+{
+	(void)state;
+	assert_int_equal(check("batch_norm"), 3);
+}
+
+static void test_batch_norm_decomposed(void **state)
+{
+	(void)state;
+	assert_int_equal(check("batch_norm_decomposed"), 3);
+}
+
+static void test_dynamic(void **state)
+{
+	(void)state;
+	assert_int_equal(check("dynamic"), 0);
+	int64_t lo, hi;
+	assert_int_equal(sym_nvars(f.ir->syms), 2);
+	sym_range(f.ir->syms, sym_var_at(f.ir->syms, 0), &lo, &hi);
+	assert_true(lo >= 0 && hi <= 50);
+	Text t;
+	text_init(&t, f.ctx->arena);
+	ctx_print(f.ctx, &t);
+	assert_string_equal(t.data ? t.data : "", ""); /* every guard was understood */
+}
+
+static void test_scan(void **state)
+{
+	(void)state;
+	assert_int_equal(check("scan"), 0);
+}
+
+static void test_promote(void **state)
+{
+	(void)state;
+	assert_int_equal(check("promote"), 0);
+}
+
+static void test_names_and_positions(void **state)
+{
+	(void)state;
+	Graph *g = load("mlp");
+	Node last = g->output.data[0].node;
+	assert_string_equal(graph_name(g, last), "linear_1");
+	assert_non_null(strstr(node_where(g, last), "linear.py:"));
+	assert_string_equal(g->input.data[0].name, "x");
+	assert_string_equal(g->output.data[0].name, "linear_1");
+	assert_true(f.ir->constant.data[1].is_param);
+}
+
+static void test_same_twice(void **state)
+{
+	(void)state;
+	Text a, b;
+	text_init(&a, f.ctx->arena);
+	text_init(&b, f.ctx->arena);
+	graph_print(load("views"), &a);
+	Ctx *other = ctx_new();
+	Ir *ir = ir_new(other);
+	graph_print(pt2_load(ir, TEST_DATA "/views.pt2", NULL), &b);
+	assert_string_equal(a.data, b.data);
+	ctx_free(other);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        TEST(mlp),         TEST(deflated),   TEST(tied),
+	        TEST(views),       TEST(state),      TEST(state_decomposed),
+	        TEST(input_write), TEST(batch_norm), TEST(batch_norm_decomposed),
+	        TEST(dynamic),     TEST(scan),       TEST(promote),
+	        TEST(names_and_positions),           TEST(same_twice),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

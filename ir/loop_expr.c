@@ -143,11 +143,13 @@ bool lx_nonneg(const LoopFn *f, Lx x)
 
 /* ---- folding ---- */
 
-static bool is_commutative(ScOp op)
+/* min and max of floats tell zeros apart by their order. */
+static bool is_commutative(ScOp op, DType dtype)
 {
 	switch (op) {
-	case SC_add: case SC_mul: case SC_min: case SC_max: case SC_and: case SC_or: case SC_xor:
-	case SC_eq: case SC_ne:
+	case SC_min: case SC_max:
+		return !dtype_is_float(dtype);
+	case SC_add: case SC_mul: case SC_and: case SC_or: case SC_xor: case SC_eq: case SC_ne:
 		return true;
 	default:
 		return false;
@@ -289,7 +291,7 @@ Lx lx_sc(LoopFn *f, ScOp op, LType type, const Lx *in, uint32_t nin)
 	Lx arg[3] = {{0}};
 	for (uint32_t k = 0; k < nin && k < 3; k++)
 		arg[k] = lx_splat(f, in[k], type.lanes);
-	if (nin == 2 && is_commutative(op) && lx_at(f, arg[0])->kind <= LX_FLOAT &&
+	if (nin == 2 && is_commutative(op, type.dtype) && lx_at(f, arg[0])->kind <= LX_FLOAT &&
 	    lx_at(f, arg[1])->kind > LX_FLOAT) {
 		Lx t = arg[0];
 		arg[0] = arg[1];

@@ -64,16 +64,14 @@ static const LibDef generic[] = {
 		"x = abs(a); y = abs(b); r1 = mod_step(x, y); r2 = mod_step(r1, y); "
 		"r3 = mod_step(r2, y); r4 = mod_step(r3, y); "
 		"r5 = select(lt(r4, 0), r4 + y, r4); r = select(ge(r5, y), r5 - y, r5); "
-		"copysign(select(lt(x, y), x, select(eq(y, inf), a * 0, r)), a) + select(eq(x, "
-		"inf), nan, 0.0)"},
+		"select(eq(x, inf), nan, copysign(select(lt(x, y), x, r), a))"},
 	{"trunc_mod", LIB_F32, "a, b", 0,
 		"x = convert[f64](abs(a)); y = convert[f64](abs(b)); r1 = mod_step(x, y); "
 		"r2 = mod_step(r1, y); r3 = mod_step(r2, y); r4 = mod_step(r3, y); "
 		"r5 = mod_step(r4, y); r6 = mod_step(r5, y); "
 		"r7 = select(lt(r6, 0), r6 + y, r6); "
 		"r = convert[f32](select(ge(r7, y), r7 - y, r7)); "
-		"copysign(select(lt(x, y), abs(a), r), a) + select(eq(x, inf), nan, "
-		"convert[f32](0.0))"},
+		"select(eq(x, inf), nan, copysign(select(lt(x, y), abs(a), r), a))"},
 
 	/* Wraps; b counts up to 255 for odd a (beyond, an odd power means nothing). */
 	{"pow_bits", LIB_INT, "a, b", 0,

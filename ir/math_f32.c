@@ -100,7 +100,7 @@ const LibDef lib_f32[] = {
 	{"sin", LIB_F32, "x", 0,
 		"r = convert[f32](trig_rest(x)); q = trig_quadrant(x); "
 		"y = select(eq(and(q, 1), 0), sin_poly(r), cos_poly(r)); "
-		"select(eq(and(q, 2), 0), y, -y)"},
+		"select(eq(x, 0.0), x, select(eq(and(q, 2), 0), y, -y))"},
 	{"cos", LIB_F32, "x", 0,
 		"r = convert[f32](trig_rest(x)); q = trig_quadrant(x) + 1; "
 		"y = select(eq(and(q, 1), 0), sin_poly(r), cos_poly(r)); "
@@ -111,7 +111,7 @@ const LibDef lib_f32[] = {
 		"-0.00019839333908712033, 2.718301784010437e-06), r); "
 		"c = fma(z, fma(z, poly(z, 0.04166666662279282, -0.0013888883750025863, "
 		"2.4799519045413943e-05, -2.7210153640084063e-07), -0.5), 1.0); "
-		"convert[f32](select(odd, -c, s) / select(odd, s, c))"},
+		"select(eq(x, 0.0), x, convert[f32](select(odd, -c, s) / select(odd, s, c)))"},
 	{"asin_poly", LIB_F32, "z", EXPAND,
 		"z * poly(z, 0.16666946, 0.07487605, 0.046408776, 0.01971357, 0.049438324)"},
 	{"asin", LIB_F32, "x", 0,
@@ -155,7 +155,7 @@ const LibDef lib_f32[] = {
 		"e = bitcast[f32](bitcast[u32](p) + shl(bitcast[u32](t), 23)); "
 		"y = 1.0 - 2.0 / (e + 1.0); z = x * x; "
 		"small = fma(x * z, poly(z, -0.33333296, 0.13331833, -0.05377433, 0.020758733, "
-		"-0.005846414), x); select(ge(a, 0.6), copysign(y, x), small)"},
+		"-0.005846414), x); copysign(select(ge(a, 0.6), y, small), x)"},
 	/* 1 - 2**Q(|x|), or near 0 x + x P(x*x). */
 	{"erf", LIB_F32, "x", 0,
 		"a = min(3.95, abs(x)); "
@@ -165,7 +165,7 @@ const LibDef lib_f32[] = {
 		"0.0013298179), 1.0); "
 		"y = 1.0 - bitcast[f32](bitcast[u32](p) + shl(bitcast[u32](t), 23)); z = x * x; "
 		"small = fma(x, poly(z, 0.12837912, -0.3761232, 0.11280113, -0.026709171, "
-		"0.004914826, -0.0005619421), x); select(ge(a, 1.0), copysign(y, x), small)"},
+		"0.004914826, -0.0005619421), x); copysign(select(ge(a, 1.0), y, small), x)"},
 	/* exp2(y log2|x|) in f64, to some 2**-29: s = f/(2+f), log2(m) = 2 s log2(e) (1 + z
 	 * P(z)), z = s*s. */
 	{"pow", LIB_F32, "x, y", 0,
@@ -174,8 +174,8 @@ const LibDef lib_f32[] = {
 		"l = fma(s * 2.8853900817779268, fma(z, poly(z, 0.33333333333690773, "
 		"0.19999999395110252, 0.14285877958534812, 0.11095658071472762, "
 		"0.09682126826757691), 1.0), log_exponent(a)); "
-		"h = max(-200.0, min(200.0, l * convert[f64](y))); t = h + 0x1.8p52; "
-		"r = h - (t - 0x1.8p52); "
+		"yc = convert[f64](max(-0x1p60, min(0x1p60, y))); "
+		"h = max(-200.0, min(200.0, l * yc)); t = h + 0x1.8p52; r = h - (t - 0x1.8p52); "
 		"p = fma(r, poly(r, 0.6931472029825092, 0.24022637573259972, "
 		"0.05550329520224145, 0.009619826355645109, 0.001340026694377602, "
 		"0.0001494509860942712), 1.0); "

@@ -234,7 +234,10 @@ bool lower_body_to(Lower *s, const NodePlace *out)
 		}
 		choose_places(s);
 		blocked = (Node){0};
-		if (!find_blocked(s, &blocked))
+		s->dry = true;
+		bool found = find_blocked(s, &blocked);
+		s->dry = false;
+		if (!found)
 			break;
 		for (uint32_t i = 1; i < g->node.n; i++) {
 			s->info.data[i].place.n = placed[i];

@@ -63,6 +63,8 @@ static bool reads_stored(Trace *t, Node n)
 {
 	Role role = info_of(t->s, n)->role;
 	Op op = node_op(t->s->g, n);
+	if (op == OP_get)
+		return info_of(t->s, n)->place.n != 0;
 	return (role == ROLE_ROOT && n.i != t->root.i) || op == OP_input || op == OP_constant;
 }
 
@@ -440,6 +442,8 @@ static Kx dispatch(Trace *t, Node n, const Sym *idx, Kx guard)
 		return trace_slice_at(t, n, idx, guard);
 	case OP_concat:
 		return trace_concat(t, n, idx, guard);
+	case OP_get: /* of a loop: has a place once the loop is lowered */
+		return t->s->dry ? zero_of(t, dtype_compute(node_dtype(g, n))) : trace_block(t, n);
 	case OP_reduce:
 	case OP_contract:
 	case OP_conv:

@@ -38,7 +38,7 @@ typedef struct Lower {
 	StepList *steps;
 	struct Lower *parent; /* of a loop body */
 	ARRAY(NodeInfo) info; /* by node */
-	bool failed;
+	bool dry; /* finding out what must be stored: loops have no results yet */
 } Lower;
 
 /* lower_group.c: roles and groups. */

@@ -75,9 +75,11 @@ static Lx address(Builder *b, BufId id)
 		return lx_addr(f, buf->k, lx_int(f, 0));
 	case BUF_OUTPUT:
 		return lx_addr(f, b->ninput + buf->k, lx_int(f, 0));
-	case BUF_CONST:
+	case BUF_CONST: {
+		uint32_t w = weight_of(b, id);
 		return lx_addr(f, b->ninput + b->noutput,
-		               lx_int(f, (int64_t)b->p->constant.data[weight_of(b, id)].offset));
+		               lx_int(f, (int64_t)b->p->constant.data[w].offset));
+	}
 	case BUF_STATE:
 		ctx_bug(b->l->ir->ctx, "state is not supported here");
 	default: {

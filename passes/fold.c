@@ -12,7 +12,7 @@
 #include "ir/interp.h"
 #include "passes/pass.h"
 
-enum { SMALL = 1 << 16 };
+enum { SMALL = 1 << 16, LARGEST_STEP = 1 << 26 };
 
 typedef struct {
 	Graph *g;
@@ -84,8 +84,8 @@ static void visit(Fold *f, Node n)
 	if (node_op(g, n) == OP_constant)
 		source = bytes;
 	f->source[n.i] = source;
-	/* A broadcast on the way to something small is fine (interpreted once), a huge one is not. */
-	f->constant[n.i] = bytes <= 8 * source || bytes <= 16 * SMALL;
+	/* A broadcast on the way to a constant (a scale for every weight) is interpreted once. */
+	f->constant[n.i] = bytes <= 8 * source || bytes <= LARGEST_STEP;
 }
 
 /* Is the value worth being a constant of its own? */

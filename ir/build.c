@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ir/op.h"
+#include "ir/scalar.h"
 
 static const char *const reduce_names[] = {
 	[REDUCE_SUM] = "sum", [REDUCE_PROD] = "prod", [REDUCE_MAX] = "max", [REDUCE_MIN] = "min",
@@ -141,6 +142,15 @@ static bool is_condition(Op op, uint32_t k)
 	return op == OP_select && k == 0;
 }
 
+/* Complex numbers become pairs of real ones later. */
+static bool takes_dtype(Op op, DType d, uint32_t nin)
+{
+	DType in[4];
+	for (uint32_t k = 0; k < nin; k++)
+		in[k] = is_condition(op, k) ? DT_bool : dtype_compute(d);
+	return dtype_is_complex(d) || scalar_fn(op, in, nin);
+}
+
 static TypeId scalar_type(Build *b, Op op, const Node *in, uint32_t nin)
 {
 	const Graph *g = b->g;
@@ -155,11 +165,14 @@ static TypeId scalar_type(Build *b, Op op, const Node *in, uint32_t nin)
 		for (uint32_t d = 0; same && d < t->n; d++)
 			same = sym_eq(g->ir->syms, o->dim[d], t->dim[d]) == YES;
 		if (!same) {
-			b_error(b, "%s: operand %u differs in type from operand %u", op_name(op), k,
-				first);
+			TypeId want = ir_type(g->ir, expected, t->n, t->dim);
+			b_error(b, "%s: operand %u is %s, expected %s", op_name(op), k,
+				type_str(g->ir, node_type_id(g, in[k])), type_str(g->ir, want));
 			return (TypeId){0};
 		}
 	}
+	if (!takes_dtype(op, t->dtype, nin))
+		return b_error(b, "%s: not defined on %s", op_name(op), dtype_name(t->dtype)), (TypeId){0};
 	DType result = op_info(op)->result;
 	return ir_type(g->ir, result ? result : t->dtype, t->n, t->dim);
 }

@@ -175,8 +175,7 @@ static bool result_type(Scope *s, Call *c, AttrId attr, TypeId *out)
 		return parse_expect(s->r, ":") && parse_type(s->r, out);
 	Ctx *ctx = s->r->ir->ctx;
 	uint32_t errors = ctx->nerror;
-	Build b = {.g = s->g,
-		   .where = arena_printf(ctx->scratch, "%s: %s", s->r->name, op_name(c->op))};
+	Build b = {.g = s->g, .where = parse_position(s->r)};
 	*out = op_infer(&b, c->op, c->in.data, c->in.n, attr);
 	if (ctx->nerror != errors)
 		return s->r->failed = true, false;

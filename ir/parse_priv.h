@@ -17,6 +17,8 @@ enum { PARSE_DEPTH = 16 };
 
 /* Record "name:line:col: error: ..." once; false. */
 bool parse_fail(Parser *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* "name:line:col" of what is next, in scratch memory. */
+const char *parse_position(const Parser *);
 /* Past blanks, newlines and comments. */
 void parse_skip(Parser *);
 /* A punctuation or a whole word, if it is next. */

@@ -10,7 +10,7 @@
 
 /* ---- tokens ---- */
 
-static const char *position(const Parser *r)
+const char *parse_position(const Parser *r)
 {
 	unsigned line = 1, col = 1;
 	for (const char *s = r->text; s < r->p; s++) {
@@ -30,7 +30,7 @@ bool parse_fail(Parser *r, const char *fmt, ...)
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	r->failed = true;
-	return ctx_error(r->ir->ctx, position(r), "%s", text);
+	return ctx_error(r->ir->ctx, parse_position(r), "%s", text);
 }
 
 void parse_skip(Parser *r)
@@ -167,9 +167,9 @@ static bool sym_prepare(Parser *r, const char *s)
 		size_t n = 1;
 		if (isdigit((unsigned char)*s)) {
 			errno = 0;
-			strtoll(s, NULL, 10);
+			uint64_t v = strtoull(s, NULL, 10);
 			n = strspn(s, "0123456789");
-			if (errno)
+			if (errno || v > (uint64_t)INT64_MAX + 1) /* which may stand behind a "-" */
 				return parse_fail(r, "expected an integer of 64 bits");
 		} else if (word_start(*s)) {
 			while (parse_word_char(s[n]))

@@ -1,0 +1,331 @@
+/* What the words of a "; run:" line do:
+ *
+ *   roundtrip            print; check that what is printed parses back to the same
+ *   verify               check types and structure
+ *   canon, simplify, ... one pass; `pipeline`: all of them; `clean`: those after decompose
+ *   op-by-op             no fusion, for the words that follow
+ *   lower                print kernels
+ *   loops [TARGET]       print the loop IR of the kernels
+ *   program [TARGET]     print the loop IR around the kernels
+ *   emit-c [TARGET]      print the C of the kernels
+ *   emit-model [TARGET]  print the C around them
+ *   interp               run the interpreter, print its results
+ *   compiled [TARGET]    compile, run, compare with the interpreter
+ *
+ * The graph is printed when no word printed anything. Messages stand at the end. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "codegen/c/emit.h"
+#include "codegen/schedule/schedule.h"
+#include "file_test.h"
+#include "ir/interp.h"
+#include "ir/op.h"
+#include "model.h"
+#include "passes/lower.h"
+#include "passes/pipeline.h"
+
+enum { MAX_WORDS = 16 };
+
+typedef struct {
+	const FileTest *test;
+	Weft *w;
+	Graph *g;
+	Lowered *lowered;
+	Program *program;
+	Model model;
+	bool op_by_op, printed;
+	char *word[MAX_WORDS];
+	uint32_t nword, at;
+	Text *out;
+} Run;
+
+/* ---- graphs ---- */
+
+static bool round_trip(Run *r)
+{
+	Text once, twice;
+	text_init(&once, r->w->ctx->arena);
+	text_init(&twice, r->w->ctx->arena);
+	graph_print(r->g, &once);
+	Graph *again = graph_parse(r->g->ir, once.data, "printed");
+	TRY(again);
+	graph_print(again, &twice);
+	if (!graph_equal(r->g, again) || strcmp(once.data, twice.data))
+		return ctx_error(r->w->ctx, NULL, "printed and read back it is another graph");
+	return graph_verify(r->g);
+}
+
+static bool run_pipeline(Run *r)
+{
+	PipelineOptions o = {0};
+	return pipeline_run(r->g, &o);
+}
+
+static bool run_clean(Run *r)
+{
+	PipelineOptions o = {0};
+	return pipeline_clean(r->g, &o);
+}
+
+static bool run_verify(Run *r)
+{
+	return graph_verify(r->g);
+}
+
+/* ---- kernels ---- */
+
+static bool set_op_by_op(Run *r)
+{
+	return r->op_by_op = true;
+}
+
+static bool lower(Run *r)
+{
+	LowerOptions o = {.no_fusion = r->op_by_op};
+	if (!r->lowered)
+		r->lowered = lower_graph(r->g, &o);
+	return r->lowered && lowered_verify(r->lowered);
+}
+
+static bool run_lower(Run *r)
+{
+	TRY(lower(r));
+	lowered_print(r->lowered, r->out);
+	return r->printed = true;
+}
+
+/* The target that may follow a word. */
+static const Target *target(Run *r)
+{
+	const Target *t = r->at < r->nword ? target_find(r->word[r->at]) : NULL;
+	r->at += t != NULL;
+	return t ? t : target_find("generic-c");
+}
+
+static bool schedule(Run *r, const Target *t)
+{
+	ScheduleOptions o = {.no_plan = r->op_by_op};
+	TRY(lower(r));
+	r->program = schedule_program(r->lowered, t, &o);
+	TRY(r->program);
+	r->printed = true;
+	for (uint32_t k = 0; k < r->program->fn.n; k++)
+		TRY(loop_verify(r->program->fn.data[k]));
+	return true;
+}
+
+static bool run_loops(Run *r)
+{
+	TRY(schedule(r, target(r)));
+	for (uint32_t k = 0; k < r->program->fn.n; k++)
+		loop_print(r->program->fn.data[k], r->out, false);
+	return true;
+}
+
+static bool run_program(Run *r)
+{
+	TRY(schedule(r, target(r)));
+	loop_print(r->program->sizes, r->out, false);
+	loop_print(r->program->run, r->out, false);
+	return true;
+}
+
+static bool emit(Run *r, bool model)
+{
+	const Target *t = target(r);
+	EmitOptions o = {.version = "", .source_hash = "", .compiler = ""};
+	EmitFiles files = {0};
+	TRY(schedule(r, t));
+	TRY(emit_c(r->program, t, &o, &files));
+	for (uint32_t k = 0; k < files.file.n; k++) {
+		const EmitFile *f = &files.file.data[k];
+		if (!f->is_header && (strcmp(f->name, "model.c") == 0) == model)
+			text_add(r->out, f->text.data);
+	}
+	return true;
+}
+
+static bool run_emit_c(Run *r)
+{
+	return emit(r, false);
+}
+
+static bool run_emit_model(Run *r)
+{
+	return emit(r, true);
+}
+
+/* ---- numbers ---- */
+
+/* "B=1,N=2" */
+static bool bind(Run *r, EvalCtx *e, const char *s)
+{
+	SymTab *t = r->g->ir->syms;
+	uint32_t n = sym_nvars(t);
+	*e = (EvalCtx){.ctx = r->w->ctx, .arena = r->w->ctx->arena, .syms = t};
+	e->sym = ARENA_ARRAY(e->arena, Sym, n);
+	e->value = ARENA_ARRAY(e->arena, int64_t, n);
+	for (uint32_t k = 0; k < n; k++) {
+		e->sym[k] = sym_var_at(t, k);
+		e->value[k] = sym_hint(t, e->sym[k]);
+	}
+	e->nsym = n;
+	while (*s) {
+		size_t len = strcspn(s, "=");
+		Sym v = sym_find(t, s, (uint32_t)len);
+		if (!v.i || !s[len])
+			return ctx_error(r->w->ctx, NULL, "expected a size, got %s", s);
+		for (uint32_t k = 0; k < n; k++)
+			if (e->sym[k].i == v.i)
+				e->value[k] = strtoll(s + len + 1, NULL, 10);
+		s += strcspn(s, ",");
+		s += *s == ',';
+	}
+	return true;
+}
+
+static void print_result(Run *r, const char *sizes, const char *name)
+{
+	text_printf(r->out, "%s%s%%%s: ", sizes, *sizes ? ": " : "", name);
+}
+
+static void compare(Run *r, const Tensor *x, const Tensor *y)
+{
+	const char *s = header_find(r->w->ctx->arena, r->test->text, "tolerance:", NULL);
+	Text text;
+	text_init(&text, r->w->ctx->arena);
+	values_print(y, &text);
+	*strstr(text.data, " =") = 0;
+	int64_t i = values_differ(x, y, s ? strtod(s, NULL) : 0);
+	if (i < 0) {
+		text_printf(r->out, "%s agrees\n", text.data);
+		return;
+	}
+	text_printf(r->out, "%s differs at ", text.data);
+	values_index(y, i, r->out);
+	text_printf(r->out, ": compiled %.9g, expected %.9g\n", tensor_f64(x, i), tensor_f64(y, i));
+}
+
+/* One execution; the inputs without state go to the compiled model. */
+static bool execute(Run *r, const char *sizes, bool compiled)
+{
+	Graph *g = r->g;
+	Arena *a = r->w->ctx->arena;
+	EvalCtx e;
+	Tensor *in = ARENA_ARRAY(a, Tensor, g->input.n), *user = ARENA_ARRAY(a, Tensor, g->input.n);
+	Tensor *out = ARENA_ARRAY(a, Tensor, g->output.n), *have = ARENA_ARRAY(a, Tensor, g->output.n);
+	uint32_t nuser = 0, nout = 0;
+	TRY(bind(r, &e, sizes));
+	for (uint32_t k = 0; k < g->input.n; k++) {
+		TRY(values_input(r->test, &e, g, k, &in[k]));
+		if (g->input.data[k].kind == INPUT_USER)
+			user[nuser++] = in[k];
+	}
+	bool ok = interp(r->w->ctx, g, in, g->input.n, out, g->output.n, a);
+	int code = compiled ? model_run(&r->model, user, nuser, have, 0, a) : WEFT_OK;
+	if (code != WEFT_OK)
+		text_printf(r->out, "compiled: %s\n", r->model.status.message);
+	if (!ok || code != WEFT_OK)
+		return false;
+	for (uint32_t k = 0; k < g->output.n; k++) {
+		const GraphOutput *o = &g->output.data[k];
+		if (compiled && o->writes >= 0)
+			continue;
+		print_result(r, sizes, o->name);
+		if (compiled)
+			compare(r, &have[nout++], &out[k]);
+		else
+			values_print(&out[k], r->out);
+	}
+	return true;
+}
+
+static bool execute_all(Run *r, bool compiled)
+{
+	const char *s = header_find(r->w->ctx->arena, r->test->text, "sizes:", NULL);
+	r->printed = true;
+	if (!s)
+		return execute(r, "", compiled);
+	for (s += strspn(s, " "); *s; s += strspn(s, " ")) {
+		size_t n = strcspn(s, " ");
+		TRY(execute(r, arena_strndup(r->w->ctx->arena, s, n), compiled));
+		s += n;
+	}
+	return true;
+}
+
+static bool run_interp(Run *r)
+{
+	return execute_all(r, false);
+}
+
+/* On a machine that cannot run the target's code, portable C stands for it. */
+static bool run_compiled(Run *r)
+{
+	const Target *t = r->at < r->nword ? target_find(r->word[r->at]) : NULL;
+	r->at += t != NULL;
+	WeftOptions o = {.size = sizeof o, .no_cache = true, .op_by_op = r->op_by_op};
+	o.target = !t ? "native" : target_runs_here(t) ? t->name : "generic-c";
+	WeftGraph g = {r->w, r->g, r->test->name};
+	bool ok = model_open(&r->model, r->w, &g, &o) && execute_all(r, true);
+	model_close(&r->model);
+	return ok;
+}
+
+/* ---- a test ---- */
+
+typedef struct {
+	const char *word;
+	bool (*run)(Run *);
+} StepWord;
+
+static const StepWord steps[] = {
+        {"roundtrip", round_trip},   {"verify", run_verify},   {"pipeline", run_pipeline},
+        {"clean", run_clean},        {"lower", run_lower},     {"op-by-op", set_op_by_op},
+        {"loops", run_loops},        {"program", run_program}, {"emit-c", run_emit_c},
+        {"emit-model", run_emit_model}, {"interp", run_interp}, {"compiled", run_compiled},
+};
+
+static bool step(Run *r, const char *word)
+{
+	for (size_t k = 0; k < sizeof steps / sizeof *steps; k++)
+		if (!strcmp(steps[k].word, word))
+			return steps[k].run(r);
+	return pipeline_run_one(r->g, word);
+}
+
+static bool run_words(void *arg)
+{
+	Run *r = arg;
+	Ctx *ctx = r->w->ctx;
+	const char *line = header_find(ctx->arena, r->test->text, "run:", NULL);
+	if (!line)
+		return ctx_error(ctx, NULL, "expected a line \"; run: ...\"");
+	char *words = arena_strdup(ctx->arena, line), *save = NULL;
+	for (char *s = strtok_r(words, " ", &save); s && r->nword < MAX_WORDS;
+	     s = strtok_r(NULL, " ", &save))
+		r->word[r->nword++] = s;
+	Ir *ir = ir_new(ctx);
+	ctx->file = r->test->name;
+	TRY(values_constants(r->test, ir));
+	r->g = graph_parse(ir, r->test->text, r->test->name);
+	TRY(r->g);
+	while (r->at < r->nword)
+		TRY(step(r, r->word[r->at++]));
+	if (!r->printed)
+		graph_print(r->g, r->out);
+	return true;
+}
+
+void file_test_run(const FileTest *test, Text *out)
+{
+	Run r = {.test = test, .w = weft_new(), .out = out};
+	if (!r.w) {
+		text_add(out, "out of memory\n");
+		return;
+	}
+	boundary(r.w, run_words, &r);
+	text_add(out, weft_messages(r.w));
+	weft_free(r.w);
+}

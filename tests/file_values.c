@@ -1,0 +1,226 @@
+/* Tensors in test files: parsed, generated, printed, compared. */
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "file_test.h"
+#include "ir/interp.h"
+
+const char *header_find(Arena *a, const char *text, const char *key, const char **at)
+{
+	size_t n = strlen(key);
+	const char *s = at && *at ? *at : text;
+	for (; *s; s += strcspn(s, "\n"), s += *s == '\n') {
+		if (s[0] != ';' || s[1] != ' ' || strncmp(s + 2, key, n) || isalpha(s[2 + n]))
+			continue;
+		size_t len = strcspn(s, "\n");
+		if (at)
+			*at = s + len;
+		return arena_strndup(a, s + 2 + n, len - 2 - n);
+	}
+	return NULL;
+}
+
+/* ---- random ---- */
+
+static uint64_t mix(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15u;
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+	return x ^ (x >> 31);
+}
+
+void values_random(Tensor *t, double lo, double hi, uint64_t seed)
+{
+	Tensor flat = tensor_flat_real(t);
+	bool whole = !dtype_is_float(flat.dtype);
+	for (int64_t i = 0; i < tensor_numel(&flat); i++) {
+		uint64_t bits = mix(mix(seed) + (uint64_t)i) >> 11;
+		double u = (double)bits * 0x1p-53;
+		if (t->dtype == DT_bool)
+			tensor_set_i64(&flat, i, (int64_t)(bits & 1));
+		else if (whole)
+			tensor_set_i64(&flat, i, (int64_t)floor(lo + u * (hi - lo + 1)));
+		else
+			tensor_set_f64(&flat, i, lo + u * (hi - lo));
+	}
+}
+
+/* ---- text ---- */
+
+/* "1 2 3" or "random LO HI [SEED]" */
+static bool fill(Ctx *ctx, const char *what, const char *s, uint64_t seed, Tensor *t)
+{
+	char *end;
+	int64_t n = tensor_numel(t), k = 0;
+	s += strspn(s, " ");
+	if (strncmp(s, "random", 6) == 0) {
+		double lo = strtod(s + 6, &end), hi = strtod(end, &end);
+		seed = strtoull(end, &end, 10) + seed;
+		values_random(t, lo, hi, seed);
+		return true;
+	}
+	for (;; k++) {
+		double v = strtod(s, &end);
+		if (end == s)
+			break;
+		if (k < n && dtype_is_float(t->dtype))
+			tensor_set_f64(t, k, v);
+		else if (k < n)
+			tensor_set_i64(t, k, strtoll(s, NULL, 10));
+		s = end;
+	}
+	if (k == n && !s[strspn(s, " ")])
+		return true;
+	return ctx_error(ctx, what, "expected %lld values", (long long)n);
+}
+
+/* "f32[2, 3]" at *s, which is advanced. */
+static bool parse_type_text(Ctx *ctx, const char **s, Tensor *t)
+{
+	const char *p = *s + strspn(*s, " ");
+	size_t n = strcspn(p, "[");
+	*t = (Tensor){.dtype = dtype_parse(p, (uint32_t)n)};
+	if (!t->dtype || !p[n])
+		return ctx_error(ctx, NULL, "expected a type, got %s", p);
+	for (p += n + 1; *p && *p != ']' && t->rank < MAX_RANK; p += strspn(p, ", "))
+		t->dim[t->rank++] = strtoll(p, (char **)(uintptr_t)&p, 10);
+	*s = p + 1;
+	t->data = arena_alloc(ctx->arena, tensor_bytes(t));
+	return true;
+}
+
+/* The name "x" or x at *s. */
+static const char *parse_name_text(Ctx *ctx, const char **s)
+{
+	const char *p = *s + strspn(*s, " \"%");
+	size_t n = strcspn(p, "\": =");
+	*s = p + n + (p[n] == '"');
+	return arena_strndup(ctx->arena, p, n);
+}
+
+bool values_constants(const FileTest *test, Ir *ir)
+{
+	const char *at = NULL, *s;
+	Ctx *ctx = ir->ctx;
+	while ((s = header_find(ctx->arena, test->text, "const", &at))) {
+		Tensor t;
+		const char *name = parse_name_text(ctx, &s);
+		s += strspn(s, " :");
+		TRY(parse_type_text(ctx, &s, &t));
+		s += strspn(s, " =");
+		TRY(fill(ctx, name, s, ir->constant.n, &t));
+		ir_const(ir, (Const){.name = name, .dtype = t.dtype, .rank = t.rank,
+		                     .dim = arena_dup(ctx->arena, t.dim, sizeof t.dim), .data = t.data,
+		                     .bytes = tensor_bytes(&t), .is_param = *name != 0});
+	}
+	return true;
+}
+
+/* State starts with the constant of its name. */
+static bool state_value(const Ir *ir, const char *name, Tensor *out)
+{
+	for (uint32_t k = 1; k < ir->constant.n; k++) {
+		const Const *c = &ir->constant.data[k];
+		if (strcmp(c->name, name))
+			continue;
+		*out = (Tensor){.dtype = c->dtype, .rank = c->rank, .data = (void *)(uintptr_t)c->data};
+		memcpy(out->dim, c->dim, c->rank * sizeof *c->dim);
+		return true;
+	}
+	return ctx_error(ir->ctx, NULL, "expected a constant \"%s\"", name);
+}
+
+bool values_input(const FileTest *test, EvalCtx *e, Graph *g, uint32_t k, Tensor *out)
+{
+	const GraphInput *in = &g->input.data[k];
+	const char *at = NULL, *s;
+	if (in->kind != INPUT_USER)
+		return state_value(g->ir, in->name, out);
+	while ((s = header_find(e->ctx->arena, test->text, "input", &at)))
+		if (!strcmp(parse_name_text(e->ctx, &s), in->name))
+			break;
+	if (s && *s == ':') {
+		s++;
+		TRY(parse_type_text(e->ctx, &s, out));
+	} else {
+		TRY(eval_alloc(e, node_type_id(g, in->node), g, out));
+	}
+	if (s)
+		return fill(e->ctx, in->name, s + strspn(s, " ="), k, out);
+	bool real = dtype_is_float(out->dtype) || dtype_is_complex(out->dtype);
+	values_random(out, real ? -2 : 0, real ? 2 : 4, k);
+	return true;
+}
+
+void values_print(const Tensor *t, Text *out)
+{
+	Tensor flat = tensor_flat_real(t);
+	text_printf(out, "%s[", dtype_name(t->dtype));
+	for (uint32_t k = 0; k < t->rank; k++)
+		text_printf(out, "%s%lld", k ? ", " : "", (long long)t->dim[k]);
+	text_add(out, "] =");
+	for (int64_t i = 0; i < tensor_numel(&flat); i++)
+		if (dtype_is_float(flat.dtype))
+			text_printf(out, " %.6g", tensor_f64(&flat, i));
+		else
+			text_printf(out, " %lld", (long long)tensor_i64(&flat, i));
+	text_char(out, '\n');
+}
+
+void values_index(const Tensor *t, int64_t i, Text *out)
+{
+	int64_t at[MAX_RANK];
+	for (uint32_t k = t->rank; k-- > 0; i /= t->dim[k])
+		at[k] = i % t->dim[k];
+	text_char(out, '[');
+	for (uint32_t k = 0; k < t->rank; k++)
+		text_printf(out, "%s%lld", k ? ", " : "", (long long)at[k]);
+	text_char(out, ']');
+}
+
+/* ---- comparison ---- */
+
+/* Rounding of one operation, times a few. */
+static double dtype_tolerance(DType d)
+{
+	switch (dtype_real(d)) {
+	case DT_f64:
+		return 1e-12;
+	case DT_f16:
+		return 4e-3;
+	case DT_bf16:
+		return 3e-2;
+	default:
+		return 2e-5;
+	}
+}
+
+int64_t values_differ(const Tensor *compiled, const Tensor *expected, double tolerance)
+{
+	if (compiled->dtype != expected->dtype || compiled->rank != expected->rank ||
+	    memcmp(compiled->dim, expected->dim, expected->rank * sizeof *expected->dim))
+		return 0;
+	Tensor x = tensor_flat_real(compiled), y = tensor_flat_real(expected);
+	int64_t n = tensor_numel(&y);
+	double scale = 0;
+	if (tolerance == 0)
+		tolerance = dtype_tolerance(y.dtype);
+	for (int64_t i = 0; i < n && dtype_is_float(y.dtype); i++)
+		if (isfinite(tensor_f64(&y, i)))
+			scale += fabs(tensor_f64(&y, i)) / (double)n;
+	for (int64_t i = 0; i < n; i++) {
+		if (!dtype_is_float(y.dtype)) {
+			if (tensor_i64(&x, i) != tensor_i64(&y, i))
+				return i;
+			continue;
+		}
+		double a = tensor_f64(&x, i), b = tensor_f64(&y, i);
+		bool same = a == b || (isnan(a) && isnan(b));
+		if (!same && !(fabs(a - b) <= tolerance * (fabs(b) + scale)))
+			return i;
+	}
+	return -1;
+}

@@ -1,0 +1,105 @@
+#include "model.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool open_object(Model *m, Ctx *ctx, const char *path)
+{
+	const WeftModel *(*get)(void);
+	m->object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!m->object)
+		return ctx_error(ctx, NULL, "%s", dlerror());
+	*(void **)&get = dlsym(m->object, "weft_model");
+	if (!get)
+		return ctx_error(ctx, NULL, "no function weft_model");
+	m->model = get();
+	if (m->model->open(m->model, NULL, &m->instance, &m->status) != WEFT_OK)
+		return ctx_error(ctx, NULL, "open: %s", m->status.message);
+	return true;
+}
+
+bool model_open(Model *m, Weft *w, const WeftGraph *g, const WeftOptions *o)
+{
+	*m = (Model){0};
+	const char *folder = folder_temp(w->ctx);
+	TRY(folder);
+	const char *path = arena_printf(w->ctx->arena, "%s/model.so", folder);
+	bool ok = weft_compile(w, g, o, path) && open_object(m, w->ctx, path);
+	folder_remove(folder);
+	return ok;
+}
+
+/* ---- memory with guards ---- */
+
+enum { GUARD = 256 }; /* bytes on either side */
+
+static char *guarded(Arena *a, uint64_t n)
+{
+	char *p = arena_alloc(a, n + 2 * GUARD + 64);
+	p += 64 - (uintptr_t)p % 64;
+	memset(p, 0x5a, n + 2 * GUARD);
+	return p + GUARD;
+}
+
+static bool guards_hold(const char *p, uint64_t n)
+{
+	for (uint64_t k = 0; k < GUARD; k++)
+		if (p[n + k] != 0x5a || p[(int64_t)k - GUARD] != 0x5a)
+			return false;
+	return true;
+}
+
+static int damaged(Model *m, const char *what)
+{
+	snprintf(m->status.message, sizeof m->status.message, "memory around the %s was written", what);
+	return m->status.code = WEFT_ERR_MEMORY;
+}
+
+/* ---- calls ---- */
+
+static int call(Model *m, const WeftSizes *s, const WeftTensor *in, const WeftTensor *out,
+                int32_t nthreads, Arena *a)
+{
+	const WeftEntry *e = m->model->entry[0];
+	WeftContext c = {.size = sizeof c, .nthreads = nthreads};
+	char *work = guarded(a, s->workspace_bytes);
+	int code = e->flags & WEFT_ENTRY_MUTATES
+	                   ? m->model->step(m->instance, s, in, out, work, &c, &m->status)
+	                   : m->model->run(m->instance, s, in, out, work, &c, &m->status);
+	if (code == WEFT_OK && !guards_hold(work, s->workspace_bytes))
+		return damaged(m, "workspace");
+	return code;
+}
+
+int model_run(Model *m, const Tensor *in, uint32_t nin, Tensor *out, int32_t nthreads, Arena *a)
+{
+	const WeftEntry *e = m->model->entry[0];
+	WeftTensor *x = ARENA_ARRAY(a, WeftTensor, nin), *y = ARENA_ARRAY(a, WeftTensor, e->noutput);
+	WeftSizes *s = arena_alloc(a, e->sizes_bytes);
+	for (uint32_t k = 0; k < nin; k++)
+		x[k] = tensor_to_api(a, &in[k]);
+	if (m->model->sizes(m->instance, 0, x, s, &m->status) != WEFT_OK)
+		return m->status.code;
+	for (uint32_t k = 0; k < e->noutput; k++) {
+		const int64_t *dim = weft_output_shape(e, s, k);
+		out[k] = (Tensor){.dtype = dtype_from_api(e->output[k].dtype), .rank = e->output[k].rank};
+		memcpy(out[k].dim, dim, out[k].rank * sizeof *dim);
+		out[k].data = guarded(a, tensor_bytes(&out[k]));
+		y[k] = tensor_to_api(a, &out[k]);
+	}
+	int code = call(m, s, x, y, nthreads, a);
+	for (uint32_t k = 0; k < e->noutput && code == WEFT_OK; k++)
+		if (!guards_hold(out[k].data, tensor_bytes(&out[k])))
+			code = damaged(m, "outputs");
+	return code;
+}
+
+void model_close(Model *m)
+{
+	if (m->instance)
+		m->model->close(m->instance);
+	if (m->object)
+		dlclose(m->object);
+	*m = (Model){0};
+}

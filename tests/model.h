@@ -1,0 +1,21 @@
+/* Calling a compiled model from tests. */
+#ifndef WEFT_TESTS_MODEL_H
+#define WEFT_TESTS_MODEL_H
+
+#include "driver/driver_priv.h"
+
+typedef struct {
+	void *object;
+	const WeftModel *model;
+	WeftInstance *instance;
+	WeftStatus status; /* of the call that failed */
+} Model;
+
+/* Compile to a temporary file and open it. False after ctx_error. */
+bool model_open(Model *, Weft *, const WeftGraph *, const WeftOptions *);
+/* One call with that many threads; outputs are allocated in the arena. Not WEFT_OK: see status. Memory
+ * around outputs and workspace is checked: writing there gives WEFT_ERR_MEMORY. */
+int model_run(Model *, const Tensor *in, uint32_t nin, Tensor *out, int32_t nthreads, Arena *);
+void model_close(Model *);
+
+#endif

@@ -190,14 +190,17 @@ void ls_prefetch(LoopFn *, LMem, Lx offset, uint32_t level);
 void ls_comment(LoopFn *, const char *);
 static inline LMem lmem_buf(uint32_t k, DType d) { return (LMem){false, k, d}; }
 
-/* Statements that compute nothing that is used go; single-use lets stay (the C compiler folds them). */
+/* Statements that compute nothing that is used go, and so do loops and branches decided by literals and lets
+ * of what has a name already; single-use lets stay (the C compiler folds them). */
 void loop_simplify(LoopFn *);
 /* Replace unrolled loops by copies of their bodies; emitters call it first. */
 void loop_unroll(LoopFn *);
+/* Lets of literals, parameters and other immutable variables go; what reads them reads the value. */
+void loop_propagate(LoopFn *);
 /* The same operation on new operands, folded again. */
 Lx lx_rebuild(LoopFn *, Lx, const Lx *in);
-/* Integer literals of absolute value above `keep` in index arithmetic become parameters, in order of first
- * appearance; value[] (arena) receives what each new parameter stands for. Makes equal layers share code. */
+/* Integer literals of absolute value above `keep` in index arithmetic, offsets into local arrays
+ * excepted, become parameters, in order of first appearance; value[] (arena) receives what each new parameter stands for. Makes equal layers share code. */
 uint32_t loop_parametrise(LoopFn *, int64_t keep, const int64_t **value);
 /* Text, deterministic, independent of name and comment when `anonymous`: the key for interning. */
 void loop_print(const LoopFn *, Text *, bool anonymous);

@@ -147,7 +147,9 @@ static void sweep(LoopFn *f, Live *l, Lb b)
 
 void loop_simplify(LoopFn *f)
 {
+	loop_propagate(f);
 	flatten(f, f->body);
+	loop_propagate(f); /* loops of one iteration became lets */
 	Live l = {f, ARENA_ARRAY(arena_of(f), bool, f->lv.n), NULL, true};
 	while (l.changed) {
 		l.changed = false;
@@ -230,7 +232,8 @@ static void param_block(Param *p, Lb b)
 	for (uint32_t k = 0; b.i && k < p->f->block.data[b.i].stmt.n; k++) {
 		uint32_t at = p->f->block.data[b.i].stmt.data[k];
 		LsData s = p->f->ls.data[at];
-		s.offset = param_expr(p, s.offset);
+		if (!s.mem.local) /* local arrays have literal sizes, and their places are part of the tile */
+			s.offset = param_expr(p, s.offset);
 		if (s.kind != LS_FOR || s.loop != FOR_UNROLLED) {
 			s.x = param_expr(p, s.x);
 			s.y = param_expr(p, s.y);

@@ -1,4 +1,5 @@
-/* Rebuilding expressions, and replacing unrolled loops by copies of their bodies. */
+/* Replacing variables in expressions: unrolled loops become copies of their bodies, and names for literals
+ * and other names go. */
 #include "ir/loop.h"
 
 #include <string.h>
@@ -85,6 +86,20 @@ static Lx copy_expr(Copy *c, Lx x)
 	return r;
 }
 
+static void copy_exprs(Copy *c, LsData *s)
+{
+	s->x = copy_expr(c, s->x);
+	s->y = copy_expr(c, s->y);
+	s->mask = copy_expr(c, s->mask);
+	s->offset = copy_expr(c, s->offset);
+	if (!s->narg)
+		return;
+	Lx *arg = ARENA_ARRAY(arena_of(c->f), Lx, s->narg);
+	for (uint32_t k = 0; k < s->narg; k++)
+		arg[k] = copy_expr(c, s->arg[k]);
+	s->arg = arg;
+}
+
 static Lb copy_block(Copy *c, Lb b);
 
 static bool defines(LsKind kind)
@@ -98,16 +113,7 @@ static uint32_t copy_stmt(Copy *c, uint32_t at)
 	LoopFn *f = c->f;
 	LsData s = f->ls.data[at];
 	copy_reserve(c);
-	s.x = copy_expr(c, s.x);
-	s.y = copy_expr(c, s.y);
-	s.mask = copy_expr(c, s.mask);
-	s.offset = copy_expr(c, s.offset);
-	if (s.narg) {
-		Lx *arg = ARENA_ARRAY(arena_of(f), Lx, s.narg);
-		for (uint32_t k = 0; k < s.narg; k++)
-			arg[k] = copy_expr(c, s.arg[k]);
-		s.arg = arg;
-	}
+	copy_exprs(c, &s);
 	bool local = s.mem.local && (s.kind == LS_LOAD || s.kind == LS_GATHER || s.kind == LS_STORE ||
 	                             s.kind == LS_SCATTER || s.kind == LS_PREFETCH);
 	if (local && c->by[s.mem.k].i)
@@ -187,4 +193,46 @@ static void unroll_block(LoopFn *f, Lb b)
 void loop_unroll(LoopFn *f)
 {
 	unroll_block(f, f->body);
+	loop_propagate(f);
+}
+
+/* ---- propagation ---- */
+
+static bool is_trivial(const LoopFn *f, Lx x)
+{
+	const LxData *d = &f->lx.data[x.i];
+	return d->kind == LX_INT || d->kind == LX_FLOAT || d->kind == LX_PARAM ||
+	       (d->kind == LX_VAR && !f->lv.data[d->u.v.i].is_mutable);
+}
+
+static void propagate_block(Copy *c, Lb b)
+{
+	LoopFn *f = c->f;
+	StmtList out = {0};
+	for (uint32_t k = 0; b.i && k < f->block.data[b.i].stmt.n; k++) {
+		uint32_t at = f->block.data[b.i].stmt.data[k];
+		copy_reserve(c);
+		LsData s = f->ls.data[at];
+		copy_exprs(c, &s);
+		f->ls.data[at] = s;
+		if (s.kind == LS_LET && is_trivial(f, s.x)) {
+			c->by[s.v.i] = s.x;
+			continue;
+		}
+		propagate_block(c, s.body);
+		propagate_block(c, s.other);
+		array_push(arena_of(f), &out, at);
+	}
+	if (!b.i)
+		return;
+	struct LBlock *block = &f->block.data[b.i];
+	block->stmt.data = out.data;
+	block->stmt.n = out.n;
+	block->stmt.cap = out.cap;
+}
+
+void loop_propagate(LoopFn *f)
+{
+	Copy c = {.f = f};
+	propagate_block(&c, f->body);
 }

@@ -13,7 +13,8 @@ typedef struct {
 	uint32_t indent;
 	Names names;
 	const char **var;   /* C name by variable */
-	bool *data;         /* by variable: its value does not come from index arithmetic */
+	bool *data;         /* by variable: its value (contents) does not come from index arithmetic */
+	bool changed;       /* data, while it is being found out */
 	uint8_t *index;     /* by expression: 0 unknown, 1 index arithmetic, 2 not */
 	const char **temp;  /* by expression: name of a shared subexpression */
 	LoopShared shared;
@@ -58,6 +59,42 @@ static bool is_index(Fn *f, Lx x)
 		ok = ok && (d->kind == LX_INT || d->kind == LX_PARAM);
 	f->index[x.i] = ok ? 1 : 2;
 	return ok;
+}
+
+static void mark_data(Fn *f, uint32_t v, bool data)
+{
+	if (data && !f->data[v])
+		f->data[v] = f->changed = true;
+}
+
+static void classify_block(Fn *f, Lb b)
+{
+	for (uint32_t k = 0; b.i && k < f->f->block.data[b.i].stmt.n; k++) {
+		const LsData *s = &f->f->ls.data[f->f->block.data[b.i].stmt.data[k]];
+		switch (s->kind) {
+		case LS_LET: case LS_FOR: mark_data(f, s->v.i, !is_index(f, s->x)); break;
+		case LS_VAR: case LS_GATHER: mark_data(f, s->v.i, true); break;
+		case LS_LOAD: mark_data(f, s->v.i, !s->mem.local || f->data[s->mem.k]); break;
+		case LS_LOCAL: mark_data(f, s->v.i, s->dtype != DT_i64); break;
+		case LS_STORE: case LS_SCATTER:
+			if (s->mem.local)
+				mark_data(f, s->mem.k, !is_index(f, s->x));
+			break;
+		default: break;
+		}
+		classify_block(f, s->body);
+		classify_block(f, s->other);
+	}
+}
+
+/* Which variables and local arrays hold indices: all do, until something shows that they do not. */
+static void classify(Fn *f)
+{
+	do {
+		f->changed = false;
+		memset(f->index, 0, f->f->lx.n * sizeof *f->index);
+		classify_block(f, f->f->body);
+	} while (f->changed);
 }
 
 static unsigned known_of(Fn *f, Lx x)
@@ -338,7 +375,6 @@ static void print_for(Fn *f, const LsData *s)
 	const char *lo = text_of(f, s->x), *hi = c_arg(f->u, c_lx(f, s->y), PREC_ADD);
 	names_push(&f->names);
 	const char *v = name_var(f, s->v);
-	f->data[s->v.i] = !is_index(f, s->x);
 	if (reads_mutable(f, s->y)) { /* the bound is evaluated once */
 		line(f);
 		const char *end = names_add(&f->names, arena_printf(f->u->arena, "%s_end", v));
@@ -520,11 +556,9 @@ static void print_kind(Fn *f, const LsData *s)
 {
 	switch (s->kind) {
 	case LS_LET:
-		f->data[s->v.i] = !is_index(f, s->x);
 		print_define(f, s, true, text_of(f, s->x));
 		break;
 	case LS_VAR:
-		f->data[s->v.i] = true;
 		print_define(f, s, false, text_of(f, s->x));
 		break;
 	case LS_SET:
@@ -532,7 +566,6 @@ static void print_kind(Fn *f, const LsData *s)
 		text_printf(f->out, "%s = %s;\n", f->var[s->v.i], text_of(f, s->x));
 		break;
 	case LS_LOAD: case LS_GATHER:
-		f->data[s->v.i] = true;
 		print_define(f, s, true, c_load(f, s).s);
 		break;
 	case LS_STORE: case LS_SCATTER: print_store(f, s); break;
@@ -677,6 +710,7 @@ void c_function(CUnit *u, const LoopFn *l, const char *name, FnRole role, const 
 	f.indent = role == FN_KERNEL ? 2 : 1;
 	fn_init(&f);
 	names_push(&f.names);
+	classify(&f);
 	print_block(&f, l->body);
 	print_head_comment(l, out);
 	if (role == FN_KERNEL)

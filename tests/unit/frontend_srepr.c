@@ -1,0 +1,207 @@
+/* Symbolic expressions of torch.export, in its three notations. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "frontend/srepr.h"
+
+static Ctx *ctx;
+static SymTab *syms;
+static ExprEnv env;
+
+static Sym two_dims(void *arg, const char *name, int64_t dim)
+{
+	(void)arg;
+	if (strcmp(name, "x") || dim < 0 || dim > 1)
+		return (Sym){0};
+	return sym_find(syms, dim ? "s1" : "s0", 2);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	ctx = ctx_new();
+	if (!ctx)
+		return -1;
+	syms = symtab_new(ctx);
+	env = (ExprEnv){.ctx = ctx, .syms = syms, .input_dim = two_dims};
+	sym_var(syms, "s0", SYMVAR_SIZE, 1, 64);
+	sym_var(syms, "s1", SYMVAR_SIZE, 2, 32);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	ctx_free(ctx);
+	return 0;
+}
+
+/* The value at s0 = 5, s1 = 7. */
+static int64_t at(const char *text)
+{
+	Sym var[2] = {sym_find(syms, "s0", 2), sym_find(syms, "s1", 2)};
+	int64_t value[2] = {5, 7}, out = 0;
+	Sym e = expr_int(&env, text);
+	if (!e.i)
+		fail_msg("%s: %s", text, env.error);
+	assert_true(sym_eval(syms, e, var, value, 2, &out));
+	return out;
+}
+
+#define S0 "Symbol('s0', positive=True, integer=True)"
+#define S1 "Symbol('s1', positive=True, integer=True)"
+
+static void test_integers(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		int64_t value;
+	} cases[] = {
+	        {"Integer(3)", 3},
+	        {"Integer(-1)", -1},
+	        {S0, 5},
+	        {"Mul(Integer(32), " S0 ")", 160},
+	        {"Add(" S0 ", " S1 ", Integer(-2))", 10},
+	        {"Pow(" S1 ", Integer(2))", 49},
+	        {"PowByNatural(" S0 ", Integer(3))", 125},
+	        {"Max(Integer(1), " S0 ", " S1 ")", 7},
+	        {"Min(" S0 ", " S1 ")", 5},
+	        {"Mod(" S1 ", Integer(4))", 3},
+	        {"PythonMod(Mul(Integer(-1), " S1 "), Integer(4))", 1},
+	        {"FloorDiv(" S1 ", Integer(2))", 3},
+	        {"CleanDiv(Mul(Integer(4), " S1 "), Integer(2))", 14},
+	        {"CeilToInt(IntTrueDiv(" S1 ", Integer(2)))", 4},
+	        {"FloorToInt(IntTrueDiv(" S1 ", " S0 "))", 1},
+	        {"TruncToInt(Mul(Float('2.5', precision=53), ToFloat(" S0 ")))", 12},
+	        {"Mul(Rational(1, 2), Add(Mul(Integer(2), " S0 "), Integer(4)))", 7},
+	        {"ModularIndexing(" S1 ", Integer(2), Integer(2))", 1},
+	        {"RShift(" S1 ", Integer(1))", 3},
+	        {"LShift(" S1 ", Integer(2))", 28},
+	        {"32*s0", 160},
+	        {"s0 - 2*s1 + 3", -6},
+	        {"-s0", -5},
+	        {"s1**2//10", 4},
+	        {"-s1 // 2", -4},
+	        {"(1 + (((-1) + L['x'].size()[1]) // 4))", 2},
+	        {"torch.sym_max(1, L['x'].size()[0])", 5},
+	        {"((s0 + s1)*(s0 + 1))", 72},
+	};
+	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+		if (at(cases[k].text) != cases[k].value)
+			fail_msg("%s is %lld, expected %lld", cases[k].text, (long long)at(cases[k].text),
+			         (long long)cases[k].value);
+}
+
+static void test_canonical(void **state)
+{
+	(void)state;
+	assert_int_equal(expr_int(&env, "Mul(Integer(2), " S0 ")").i, expr_int(&env, "s0 + s0").i);
+	assert_int_equal(expr_int(&env, "Add(" S0 ", Mul(Integer(-1), " S0 "))").i, sym_int(syms, 0).i);
+}
+
+static void test_new_symbols(void **state)
+{
+	(void)state;
+	int64_t lo, hi;
+	Sym u = expr_int(&env, "Symbol('u0', integer=True)");
+	assert_int_equal(sym_var_kind(syms, u), SYMVAR_UNBACKED);
+	Sym s = expr_int(&env, "Symbol('s9', positive=True, integer=True)");
+	sym_range(syms, s, &lo, &hi);
+	assert_int_equal(sym_var_kind(syms, s), SYMVAR_SIZE);
+	assert_int_equal(lo, 1);
+	assert_true(hi == SYM_INF);
+}
+
+static void test_conditions(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		uint32_t n;
+		Truth first;
+	} cases[] = {
+	        {"GreaterThan(" S0 ", Integer(0))", 1, YES},
+	        {"LessThan(" S0 ", Integer(64))", 1, YES},
+	        {"StrictGreaterThan(" S0 ", Integer(64))", 1, NO},
+	        {"StrictLessThan(" S0 ", Integer(10))", 1, MAYBE},
+	        {"Equality(" S0 ", " S1 ")", 1, MAYBE},
+	        {"Unequality(" S0 ", Integer(65))", 1, YES},
+	        {"Not(Equality(" S0 ", Integer(65)))", 1, YES},
+	        {"And(GreaterThan(" S0 ", Integer(1)), LessThan(" S1 ", Integer(32)))", 2, YES},
+	        {"true", 1, YES},
+	        {"1 <= s0 <= 64", 2, YES},
+	        {"2 < s0 and s1 >= 2 and s1 == 32", 3, MAYBE},
+	        {"not s0 < 1", 1, YES},
+	        {"(1 + (((-1) + L['x'].size()[1]) // 32)) != 2", 1, YES},
+	        {"s0 / 2 <= 32", 1, YES},
+	};
+	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+		const Cond *c;
+		uint32_t n;
+		if (!expr_cond(&env, cases[k].text, &c, &n))
+			fail_msg("%s: %s", cases[k].text, env.error);
+		assert_int_equal(n, cases[k].n);
+		if (cond_truth(syms, c) != cases[k].first)
+			fail_msg("%s: truth is %d", cases[k].text, cond_truth(syms, c));
+	}
+}
+
+static void test_floats(void **state)
+{
+	(void)state;
+	double v;
+	assert_true(expr_float(&env, "Float('0.1', precision=53)", &v) && v == 0.1);
+	assert_true(expr_float(&env, "Rational(1, 4)", &v) && v == 0.25);
+	assert_true(expr_float(&env, "-1.5", &v) && v == -1.5);
+	assert_false(expr_float(&env, "ToFloat(" S0 ")", &v));
+}
+
+static void test_errors(void **state)
+{
+	(void)state;
+	static const char *const bad[] = {
+	        "", "(", "s0 +", "Symbol(s0)", "Symbol('s0'", "unknown", "Frobnicate(1)", "s0 // 0",
+	        "Mod(s0, Integer(0))", "Pow(s0, s1)", "Pow(s0, Integer(1000))", "Integer(1, 2)",
+	        "99999999999999999999", "s0 s1", "L['y'].size()[0]", "L['x'].size()[7]", "L['x']", "s0 == 1",
+	        "IntTrueDiv(s0, s1)", "Float('x')", "Max()", "FloorDiv(s0)", "1.1", "'s0'",
+	};
+	for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+		if (expr_int(&env, bad[k]).i)
+			fail_msg("\"%s\" was accepted", bad[k]);
+		assert_non_null(env.error);
+	}
+	const Cond *c;
+	uint32_t n;
+	assert_false(expr_cond(&env, "s0 == 1 or s1 == 2", &c, &n));
+	assert_false(expr_cond(&env, "s0", &c, &n));
+	char deep[4000];
+	memset(deep, '(', sizeof deep - 1);
+	deep[sizeof deep - 1] = 0;
+	assert_int_equal(expr_int(&env, deep).i, 0);
+	memset(deep, '-', sizeof deep - 1);
+	assert_int_equal(expr_int(&env, deep).i, 0);
+	Text sums;
+	text_init(&sums, ctx->arena);
+	for (int k = 0; k < 40; k++)
+		text_add(&sums, "(s0+s1+1)*");
+	text_add(&sums, "1");
+	assert_int_equal(expr_int(&env, sums.data).i, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        TEST(integers), TEST(canonical), TEST(new_symbols),
+	        TEST(conditions), TEST(floats), TEST(errors),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

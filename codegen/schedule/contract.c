@@ -248,12 +248,13 @@ static Sym product(const Sched *s, const uint32_t *axis, uint32_t n)
 
 /* ---- tile and block sizes ---- */
 
-/* Cycles per step of k of one tile: two fused multiply-adds and two loads a cycle, latency of four. */
+/* Cycles per step of k of one tile: two fused multiply-adds and two loads a cycle, latency of four; part of
+ * the time that b takes from L2. */
 static double tile_cycles(uint32_t mr, uint32_t nv)
 {
 	double fma = mr * nv / 2.0, load = (mr + nv) / 2.0;
 	double most = fma > load ? fma : load;
-	return most < 4 ? 4 : most;
+	return (most < 4 ? 4 : most) + nv * 0.5;
 }
 
 static uint32_t max_rows(const Contract *c, uint32_t nv)
@@ -291,35 +292,36 @@ static void choose_tile(Contract *c)
 	}
 }
 
-/* Rows per task: a block of a stays in half of L2. Columns are cut only when rows give too few tasks. */
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+	return (a + b - 1) / b;
+}
+
+/* A task's block of a stays in half of L2 while the panels of b pass by. Too few tasks: first columns are
+ * cut, which reads a again, then rows, which reads b again. */
 static void choose_blocks(Contract *c)
 {
 	Sched *s = c->s;
-	int64_t rows = sym_hint(s->syms, c->rows), cols = axes_hint(s, c->n);
-	int64_t k = 1, batch = 1, tile_cols = (int64_t)c->nv * s->lanes;
+	int64_t cols = axes_hint(s, c->n), k = 1, batch = 1, width = (int64_t)c->nv * s->lanes;
 	for (uint32_t i = 0; i < c->nk; i++)
 		k *= axes_hint(s, c->k[i]);
 	for (uint32_t i = 0; i < c->nbatch; i++)
 		batch *= axes_hint(s, c->batch[i]);
 	int64_t most = s->target->l2 / 2 / 4 / (k ? k : 1);
 	most = most > MAX_BLOCK_ROWS ? MAX_BLOCK_ROWS : most;
+	int64_t need = ceil_div(sym_hint(s->syms, c->rows), c->mr);
 	int64_t tiles = most / c->mr < 1 ? 1 : most / c->mr;
-	int64_t need = (rows + c->mr - 1) / c->mr;
-	tiles = tiles > need ? need : tiles;
-	while (tiles > 1 && batch * ((need + tiles - 1) / tiles) < ENOUGH_BLOCKS &&
-	       tiles * c->mr * k * cols > SMALL_BLOCK)
-		tiles = (tiles + 1) / 2;
+	tiles = tiles > need ? need : ceil_div(need, ceil_div(need, tiles)); /* even blocks */
+	int64_t col_tiles = sym_is_const(s->syms, s->extent[c->n], NULL) ? ceil_div(cols, width) : 1;
+	int64_t per = col_tiles, tile_work = c->mr * k * width;
+	while (per > 1 && batch * ceil_div(need, tiles) * ceil_div(col_tiles, per) < ENOUGH_BLOCKS &&
+	       tiles * per * tile_work > SMALL_BLOCK)
+		per = ceil_div(per, 2);
+	while (tiles > 1 && batch * ceil_div(need, tiles) * ceil_div(col_tiles, per) < ENOUGH_BLOCKS &&
+	       tiles * per * tile_work > SMALL_BLOCK)
+		tiles = ceil_div(tiles, 2);
 	c->block_rows = tiles * c->mr;
-	int64_t blocks = batch * ((need + tiles - 1) / tiles);
-	c->block_cols = 0;
-	if (blocks >= ENOUGH_BLOCKS || !sym_is_const(s->syms, s->extent[c->n], NULL))
-		return;
-	int64_t parts = (ENOUGH_BLOCKS + blocks - 1) / blocks, col_tiles = (cols + tile_cols - 1) / tile_cols;
-	int64_t per = (col_tiles + parts - 1) / parts;
-	while (per < col_tiles && per * tile_cols * c->block_rows * k < SMALL_BLOCK)
-		per++;
-	if (per < col_tiles)
-		c->block_cols = per * tile_cols;
+	c->block_cols = per < col_tiles ? per * width : 0;
 }
 
 /* ---- tasks ---- */

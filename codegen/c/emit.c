@@ -137,6 +137,11 @@ bool emit_c(Program *p, const Target *t, const EmitOptions *o, EmitFiles *out)
 	double *load = ARENA_ARRAY(arena, double, nunits);
 	const uint32_t *unit = nunits ? balance(p, nunits, load) : NULL;
 	emit_header(p, name, add_file(out, arena, "kernels.h"));
+	if (t->vector_bytes) {
+		EmitFile *file = add_file(out, arena, "vector.h");
+		file->is_header = true;
+		vector_header(t, &file->text);
+	}
 	emit_model(p, t, o, name, add_file(out, arena, "model.c"));
 	for (uint32_t k = 0; k < nunits; k++) {
 		EmitFile *file = add_file(out, arena, arena_printf(arena, "kernels_%u.c", k));

@@ -25,6 +25,7 @@ typedef struct {
 void unit_init(CUnit *, Ctx *, const Target *);
 /* Includes, types, helpers: what precedes the kernels of a unit. */
 void unit_head(CUnit *, Text *out, const char *include);
+void vector_header(const Target *, Text *out);
 
 /* ---- types (types.c) ---- */
 

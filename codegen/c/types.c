@@ -88,8 +88,10 @@ void unit_init(CUnit *u, Ctx *ctx, const Target *target)
 
 void unit_head(CUnit *u, Text *out, const char *include)
 {
-	if (u->target->vector_bytes)
-		text_add(out, "#include <immintrin.h>\n");
+	if (u->helpers.n && strstr(u->helpers.data, "_mm"))
+		text_add(out, include ? "#include \"vector.h\"\n" : "#include <immintrin.h>\n");
+	else if (u->types.n && strstr(u->types.data, "__mmask"))
+		text_add(out, include ? "#include \"vector.h\"\n" : "#include <immintrin.h>\n");
 	text_add(out, "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <string.h>\n");
 	if (include)
 		text_printf(out, "\n#include \"%s\"\n", include);
@@ -97,4 +99,20 @@ void unit_head(CUnit *u, Text *out, const char *include)
 		text_printf(out, "\n%s", u->types.data);
 	if (u->helpers.n)
 		text_printf(out, "\n%s", u->helpers.data);
+}
+
+/* gcc's <immintrin.h> takes longer to read than most units take to compile, and little of it is needed. Its
+ * parts may only be included by it; how it says so is the same in these versions. */
+void vector_header(const Target *t, Text *out)
+{
+	static const char *const parts[] = {"avx", "avx2", "fma", "f16c", "avx512f", "avx512cd", "avx512vl",
+	                                    "avx512bw", "avx512dq", "avx512vlbw", "avx512vldq"};
+	uint32_t n = t->vector_bytes == 64 ? 11 : t->vector_bytes == 32 ? 4 : 0;
+	text_add(out, "/* Vector intrinsics: of gcc's only what this target uses. */\n"
+	              "#ifndef WEFT_VECTOR_H\n#define WEFT_VECTOR_H\n\n"
+	              "#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 9 && __GNUC__ <= 13\n"
+	              "#define _IMMINTRIN_H_INCLUDED\n#include <smmintrin.h>\n");
+	for (uint32_t k = 0; k < n; k++)
+		text_printf(out, "#include <%sintrin.h>\n", parts[k]);
+	text_add(out, "#else\n#include <immintrin.h>\n#endif\n\n#endif\n");
 }

@@ -183,7 +183,7 @@ static void visit(Sweep *w, Node n)
 	Op op = node_op(g, n);
 	bool is_output = node_is_output(g, n);
 	uint32_t readers = w->readers[n.i];
-	if (op == OP_tuple || (op == OP_get && !is_output)) {
+	if (op == OP_tuple || op == OP_get) {
 		info->role = op == OP_get ? ROLE_VIRTUAL : ROLE_NONE;
 		mark_operands(w, n, MANY, false);
 		return;

@@ -1,6 +1,8 @@
 /* Text of kernels, for --dump and tests. */
 #include "ir/kernel.h"
 
+#include <string.h>
+
 #include "ir/op.h"
 
 typedef struct {
@@ -10,6 +12,8 @@ typedef struct {
 	uint32_t *name; /* number of a shared expression, 0 not printed yet */
 	uint32_t *uses;
 	uint32_t nname;
+	uint32_t nvar; /* axes and value variables ... */
+	Sym *var, *alias; /* ... and variables whose names differ */
 } Printer;
 
 static const char *const buf_kind[] = {"temp", "input", "output", "const", "state"};
@@ -72,6 +76,40 @@ static void print_buf(const Lowered *l, Text *t, BufId id)
 	text_char(t, '\n');
 }
 
+/* ---- variables ---- */
+
+/* Several axes may have one name: they are numbered then. */
+static void add_alias(Printer *p, Sym var, Sym extent)
+{
+	SymTab *t = p->l->ir->syms;
+	const char *name = sym_name(t, var);
+	uint32_t same = 0, number = 0;
+	for (uint32_t k = 0; k < p->k->axis.n + p->k->vvar.n; k++) {
+		bool axis = k < p->k->axis.n;
+		Sym other = axis ? p->k->axis.data[k].var : p->k->vvar.data[k - p->k->axis.n].var;
+		same += strcmp(name, sym_name(t, other)) == 0;
+		if (other.i == var.i)
+			number = same - 1;
+	}
+	if (same > 1)
+		name = arena_printf(p->l->ir->ctx->scratch, "%s%u", name, number);
+	p->var[p->nvar] = var;
+	p->alias[p->nvar++] = same > 1 ? sym_axis(t, name, extent) : var;
+}
+
+static Sym renamed(const Printer *p, Sym s)
+{
+	return s.i ? sym_subst(p->l->ir->syms, s, p->var, p->alias, p->nvar) : s;
+}
+
+static void print_indices(Printer *p, const Sym *s, uint32_t n)
+{
+	Sym *idx = ARENA_ARRAY(p->l->ir->ctx->scratch, Sym, n);
+	for (uint32_t k = 0; k < n; k++)
+		idx[k] = renamed(p, s[k]);
+	print_syms(p->l, p->t, idx, n);
+}
+
 /* ---- expressions ---- */
 
 static void print_kx(Printer *p, Kx x);
@@ -98,20 +136,20 @@ static void print_kx_data(Printer *p, const KxData *d)
 		break;
 	case KX_INDEX:
 		text_add(p->t, "index");
-		print_syms(p->l, p->t, d->idx, 1);
+		print_indices(p, d->idx, 1);
 		break;
 	case KX_INRANGE:
 		text_add(p->t, "inrange");
-		print_syms(p->l, p->t, d->idx, 3);
+		print_indices(p, d->idx, 3);
 		break;
 	case KX_LOAD:
 		print_buf_name(p->l, p->t, d->buf);
-		print_syms(p->l, p->t, d->idx, d->nidx);
+		print_indices(p, d->idx, d->nidx);
 		print_guard(p, d);
 		break;
 	case KX_STAGE:
 		text_printf(p->t, "stage%u", d->stage);
-		print_syms(p->l, p->t, d->idx, d->nidx);
+		print_indices(p, d->idx, d->nidx);
 		break;
 	case KX_OP:
 		text_printf(p->t, "%s:%s(", op_name(d->op), dtype_name(d->dtype));
@@ -177,9 +215,9 @@ static void print_axes(Printer *p, const uint32_t *axis, uint32_t n)
 		}
 		const Axis *a = &p->k->axis.data[axis[k]];
 		text_add(p->t, k ? ", " : "");
-		sym_print(p->l->ir->syms, a->var, p->t);
+		sym_print(p->l->ir->syms, renamed(p, a->var), p->t);
 		text_char(p->t, '<');
-		sym_print(p->l->ir->syms, a->extent, p->t);
+		sym_print(p->l->ir->syms, renamed(p, a->extent), p->t);
 	}
 }
 
@@ -213,7 +251,7 @@ static void print_stage(Printer *p, uint32_t n)
 		text_char(p->t, ' ');
 		print_buf_name(p->l, p->t, s->buf);
 		uint32_t rank = s->buf.i && s->buf.i < p->l->buf.n ? p->l->buf.data[s->buf.i].rank : 0;
-		print_syms(p->l, p->t, s->idx, s->idx ? rank : 0);
+		print_indices(p, s->idx, s->idx ? rank : 0);
 	}
 	text_add(p->t, "\n    = ");
 	print_kx(p, s->value);
@@ -225,7 +263,7 @@ static void print_vvar(Printer *p, const ValueVar *v)
 	count_uses(p, v->value);
 	print_shared(p, v->value);
 	text_add(p->t, "  where ");
-	sym_print(p->l->ir->syms, v->var, p->t);
+	sym_print(p->l->ir->syms, renamed(p, v->var), p->t);
 	text_add(p->t, " < ");
 	sym_print(p->l->ir->syms, v->extent, p->t);
 	text_add(p->t, " is ");
@@ -241,6 +279,12 @@ void kernel_print(const Lowered *l, const Kernel *k, Text *t)
 	Printer p = {.l = l, .k = k, .t = t};
 	p.name = ARENA_ARRAY(arena, uint32_t, k->kx.n + 1);
 	p.uses = ARENA_ARRAY(arena, uint32_t, k->kx.n + 1);
+	p.var = ARENA_ARRAY(arena, Sym, k->axis.n + k->vvar.n);
+	p.alias = ARENA_ARRAY(arena, Sym, k->axis.n + k->vvar.n);
+	for (uint32_t i = 0; i < k->axis.n; i++)
+		add_alias(&p, k->axis.data[i].var, k->axis.data[i].extent);
+	for (uint32_t i = 0; i < k->vvar.n; i++)
+		add_alias(&p, k->vvar.data[i].var, k->vvar.data[i].extent);
 	uint32_t outer[64];
 	uint32_t nouter = k->nouter < 64 ? k->nouter : 64;
 	for (uint32_t i = 0; i < nouter; i++)

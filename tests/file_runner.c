@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -92,8 +93,19 @@ static const char *test_name(Arena *a, const char *path)
 	return arena_strndup(a, s, strcspn(s, "."));
 }
 
+/* A test that runs away ends before the machine does. Sanitizers reserve more address space than that. */
+static void limit(void)
+{
+#ifndef __SANITIZE_ADDRESS__
+	struct rlimit memory = {(rlim_t)4 << 30, (rlim_t)4 << 30};
+	setrlimit(RLIMIT_AS, &memory);
+#endif
+	alarm(120);
+}
+
 static _Noreturn void child(Arena *a, const Job *j, int to)
 {
+	limit();
 	FileTest t = {test_name(a, j->path), j->text};
 	Text out;
 	text_init(&out, a);

@@ -85,14 +85,15 @@ static bool lower(Run *r)
 	LowerOptions o = {.no_fusion = r->op_by_op};
 	if (!r->lowered)
 		r->lowered = lower_graph(r->g, &o);
-	return r->lowered && lowered_verify(r->lowered);
+	return r->lowered != NULL;
 }
 
 static bool run_lower(Run *r)
 {
 	TRY(lower(r));
 	lowered_print(r->lowered, r->out);
-	return r->printed = true;
+	r->printed = true;
+	return lowered_verify(r->lowered);
 }
 
 /* The target that may follow a word. */
@@ -106,7 +107,7 @@ static const Target *target(Run *r)
 static bool schedule(Run *r, const Target *t)
 {
 	ScheduleOptions o = {.no_plan = r->op_by_op};
-	TRY(lower(r));
+	TRY(lower(r) && lowered_verify(r->lowered));
 	r->program = schedule_program(r->lowered, t, &o);
 	TRY(r->program);
 	r->printed = true;

@@ -47,12 +47,7 @@ bool boundary(Weft *w, bool (*f)(void *arg), void *arg)
 	if (why == 0)
 		return ok;
 	w->dead = true;
-	if (why == UNWIND_OOM)
-		snprintf(w->fatal, sizeof w->fatal, "out of memory");
-	else
-		snprintf(w->fatal, sizeof w->fatal, "internal error%s%s: %s",
-		         w->ctx->pass ? " in pass " : "", w->ctx->pass ? w->ctx->pass : "",
-		         w->ctx->bug_text);
+	snprintf(w->fatal, sizeof w->fatal, "%s", why == UNWIND_OOM ? "out of memory" : w->ctx->bug_text);
 	return false;
 }
 

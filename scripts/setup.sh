@@ -1,0 +1,21 @@
+#!/bin/sh
+# Install what is missing for building, on Debian 12 as root, and nothing that is there already.
+set -e
+have() { command -v "$1" >/dev/null 2>&1; }
+header() { echo "#include <$1>" | cc -E - >/dev/null 2>&1; }
+need=
+{ have cc && header stdlib.h; } || need="$need build-essential"
+have meson || need="$need meson"
+have ninja || need="$need ninja-build"
+have pkg-config || need="$need pkg-config"
+have python3 || need="$need python3"
+have xz || need="$need xz-utils"
+header zip.h || need="$need libzip-dev"
+header jansson.h || need="$need libjansson-dev"
+printf '#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <setjmp.h>\n#include <cmocka.h>\n' |
+	cc -E - >/dev/null 2>&1 || need="$need libcmocka-dev"
+if [ -n "$need" ]; then
+	echo "installing:$need"
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $need >/dev/null
+fi

@@ -1,0 +1,16 @@
+#!/bin/sh
+# The models of ../shared through a backend: conformance.sh WEFT SOURCE_ROOT FOLDER BACKEND [PATTERN...]. Models
+# are unpacked into FOLDER once. Skipped (77) where there are none.
+weft=$1
+shared=$2/../shared
+folder=$3
+backend=$4
+shift 4
+[ -d "$shared/models" ] || exit 77
+names=$(cd "$shared/models" && for p in "$@"; do ls $p.pt2.xz; done | sed 's/\.pt2\.xz$//' | grep -v '^train_' | sort -u)
+"$shared/tools/unpack_models.sh" "$folder" $names || exit 1
+status=0
+for name in $names; do
+	"$weft" check "$folder/$name.pt2" "$folder/$name.safetensors" --backend "$backend" --threads 1,2 || status=1
+done
+exit $status

@@ -1,0 +1,80 @@
+#!/bin/sh
+# The command: exit status, where messages go, what is left behind. tool.sh WEFT SOURCE_ROOT
+weft=$1
+root=$2
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+model=$root/examples/digits/digits_cnn.pt2
+ref=$root/examples/digits/digits_cnn.safetensors
+bad=0
+
+# expect STATUS PATTERN COMMAND...: exit status, and a line of the output (stdout and stderr) that matches.
+expect() {
+	status=$1
+	pattern=$2
+	shift 2
+	"$@" >"$out/log" 2>&1 </dev/null
+	got=$?
+	if [ $got -ne "$status" ] || ! grep -q -e "$pattern" "$out/log"; then
+		echo "FAIL: $*: status $got, expected $status and '$pattern':"
+		head -5 "$out/log"
+		bad=1
+	fi
+}
+
+# refuse PATTERN COMMAND...: status 1, the message on stderr, nothing on stdout.
+refuse() {
+	pattern=$1
+	shift
+	expect 1 "$pattern" "$@"
+	"$@" 2>/dev/null </dev/null >"$out/stdout"
+	if [ -s "$out/stdout" ]; then
+		echo "FAIL: $*: printed on stdout"
+		bad=1
+	fi
+}
+
+expect 0 '^weft 0' "$weft" --version
+expect 0 'usage: weft COMMAND' "$weft" --help
+for c in compile run check bench show; do
+	expect 0 "usage: weft $c" "$weft" $c --help
+	refuse "no option --nonsense" "$weft" $c --nonsense
+done
+refuse 'no command' "$weft" nonsense
+refuse 'takes a value' "$weft" compile -o
+refuse 'no target' "$weft" compile "$model" -o "$out/m.so" --target z80
+refuse 'cannot write' "$weft" compile "$model" -o "$out/no/such/folder/m.so"
+refuse 'no-such-file.pt2' "$weft" compile "$out/no-such-file.pt2" -o "$out/m.so"
+head -c 20000 "$model" >"$out/cut.pt2"
+refuse 'cut.pt2' "$weft" compile "$out/cut.pt2" -o "$out/m.so"
+refuse 'failed' "$weft" compile "$model" -o "$out/m.so" --no-cache --cc false
+ls "$out" | grep -q '^m\.' && echo "FAIL: something half-written was left" && bad=1
+
+expect 0 'operators in' "$weft" compile "$model" -o "$out/m.so"
+expect 0 '"kernels":' "$weft" compile "$model" -o "$out/m.so" --json
+expect 0 '^1 passed, 0 failed' "$weft" check "$out/m.so" "$ref" --threads 1,2
+expect 0 '^1 passed, 0 failed' "$weft" check "$model" "$ref" --backend interp
+expect 0 '"passed": 1' "$weft" check "$out/m.so" "$ref" --json
+expect 0 'FLOP/s' "$weft" bench "$model" --inputs "$ref" --seconds 0.05
+expect 0 'target' "$weft" show "$out/m.so"
+expect 0 'graph @' "$weft" show "$model" --graph
+expect 0 'canon' "$weft" show --after list
+refuse 'no pass' "$weft" show "$model" --after nonsense
+expect 0 '' "$weft" run "$out/m.so" --inputs "$ref" --outputs "$out/y.safetensors"
+expect 0 '' "$weft" run "$out/m.so" --inputs "$ref" --outputs "$out/y.npz"
+refuse 'no tensor' "$weft" run "$out/m.so" --inputs "$out/y.safetensors" --outputs "$out/z.safetensors"
+
+# Weights in a file of their own; gone; of another model; truncated.
+expect 0 'operators in' "$weft" compile "$model" -o "$out/w.so" --weights file
+expect 0 '^1 passed' "$weft" check "$out/w.so" "$ref"
+cp "$out/w.weights" "$out/keep"
+head -c 5000 "$out/keep" >"$out/w.weights"
+expect 1 'truncated' "$weft" check "$out/w.so" "$ref"
+rm "$out/w.weights"
+expect 1 'w.weights' "$weft" check "$out/w.so" "$ref"
+
+# The same input gives the same bytes.
+"$weft" compile "$model" --emit c -o "$out/c1" >/dev/null && "$weft" compile "$model" --emit c -o "$out/c2" >/dev/null
+diff -r "$out/c1" "$out/c2" >/dev/null || { echo "FAIL: emitted C differs from run to run"; bad=1; }
+make -s -C "$out/c1" && expect 0 '^1 passed' "$weft" check "$out/c1/digits_cnn.so" "$ref"
+exit $bad

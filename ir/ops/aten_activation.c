@@ -41,8 +41,10 @@ OP(aten_special_log_ndtr) {
 static Node build_hardtanh(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
-	Node y = b_bin(b, OP_maximum, x, aten_scalar_arg(b, n, "min_val", x));
-	return b_bin(b, OP_minimum, y, aten_scalar_arg(b, n, "max_val", x));
+	DType d = aten_dtype(b, x);
+	Node low = aten_scalar_as(b, node_attr(b->g, n, "min_val"), d);
+	Node y = b_bin(b, OP_maximum, x, low);
+	return b_bin(b, OP_minimum, y, aten_scalar_as(b, node_attr(b->g, n, "max_val"), d));
 }
 OP(aten_hardtanh) {
 	.schema = "aten.hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
@@ -207,7 +209,10 @@ static Node build_logit(Build *b, Node n)
 	Node x = aten_to_float(b, arg(b, n, "self"));
 	if (aten_has(b, n, "eps")) {
 		double eps = node_float(b->g, n, "eps");
-		x = b_bin_scalar(b, OP_minimum, b_bin_scalar(b, OP_maximum, x, eps), 1 - eps);
+		/* Not a clamp: with eps > 1/2 what is below eps becomes eps. */
+		Node below = b_bin_scalar(b, OP_lt, x, eps);
+		Node cut = b_bin_scalar(b, OP_minimum, x, 1 - eps);
+		x = b_select(b, below, aten_like(b, x, eps), cut);
 	}
 	Node rest = b_bin(b, OP_sub, aten_like(b, x, 1), x);
 	return b_un(b, OP_log, b_bin(b, OP_div, x, rest));

@@ -5,10 +5,18 @@
 
 /* ---- sums and products ---- */
 
+/* alpha * y, taken in the common dtype of x and y. */
+static Node alpha_times(Build *b, Node n, Node x, Node y)
+{
+	if (!x.i || !y.i || aten_scalar_is(b, n, "alpha", 1))
+		return y;
+	return aten_scaled(b, b_convert(b, y, b_promote(b, (Node[]){x, y}, 2)), n, "alpha");
+}
+
 static Node build_add(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), y = arg(b, n, "other");
-	return aten_add(b, x, aten_scaled(b, y, n, "alpha"));
+	return aten_add(b, x, alpha_times(b, n, x, y));
 }
 OP(aten_add_Tensor) {
 	.schema = "aten.add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
@@ -29,7 +37,7 @@ OP(aten_add_Scalar) {
 static Node build_sub(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), y = arg(b, n, "other");
-	return b_bin(b, OP_sub, x, aten_scaled(b, y, n, "alpha"));
+	return b_bin(b, OP_sub, x, alpha_times(b, n, x, y));
 }
 OP(aten_sub_Tensor) {
 	.schema = "aten.sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
@@ -58,7 +66,7 @@ OP(aten_subtract_Scalar) {
 static Node build_rsub(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), y = arg(b, n, "other");
-	return b_bin(b, OP_sub, y, aten_scaled(b, x, n, "alpha"));
+	return b_bin(b, OP_sub, y, alpha_times(b, n, y, x));
 }
 OP(aten_rsub_Tensor) {
 	.schema = "aten.rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",

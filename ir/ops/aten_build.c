@@ -53,6 +53,8 @@ Node aten_gather_dim(Build *b, Node x, uint32_t dim, Node index)
 	if (!x.i || !index.i)
 		return (Node){0};
 	index = b_convert(b, index, DT_i64);
+	if (sym_is(b_syms(b), shape_numel(b, &si), 0))
+		return b_full(b, node_dtype(b->g, x), 0, si.rank, si.dim);
 	if (rank == 0)
 		return aten_reshape(b, x, &si);
 	if (si.rank != rank)
@@ -64,6 +66,16 @@ Node aten_gather_dim(Build *b, Node x, uint32_t dim, Node index)
 	x = aten_move_dim(b, x, dim, last);
 	index = b_unsqueeze(b, aten_move_dim(b, index, dim, last), -1);
 	return aten_move_dim(b, b_gather(b, x, index, last, &last, 1, "check"), last, dim);
+}
+
+Node aten_const_ints(Build *b, const int64_t *v, int64_t n)
+{
+	Ir *ir = b->g->ir;
+	uint64_t bytes = (uint64_t)n * sizeof *v;
+	Const c = {.name = "", .dtype = DT_i64, .rank = 1, .bytes = bytes};
+	c.dim = arena_dup(ir->ctx->arena, &n, sizeof n);
+	c.data = arena_dup(ir->ctx->arena, v, bytes);
+	return b_const(b, ir_const(ir, c));
 }
 
 Node b_window(Build *b, Node x, uint32_t dim, int64_t size, int64_t stride, int64_t dilation,

@@ -157,10 +157,31 @@ OP(aten__unsafe_index_Tensor) {
 	.build = build_index,
 };
 
+/* The only index given, when it is a mask; *at is the dim it starts at. */
+static Node lone_mask(Build *b, Node n, uint32_t *at)
+{
+	uint32_t first, count = node_args(b->g, n, "indices", &first);
+	Node mask = {0};
+	for (uint32_t k = 0; k < count; k++) {
+		Node i = node_in(b->g, n, first + k);
+		if (!i.i)
+			continue;
+		if (mask.i || (node_dtype(b->g, i) != DT_bool && node_dtype(b->g, i) != DT_u8))
+			return (Node){0};
+		mask = i;
+		*at = k;
+	}
+	return mask;
+}
+
 static Node build_index_put(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), v = arg(b, n, "values");
 	Indexed i;
+	uint32_t dim;
+	Node mask = lone_mask(b, n, &dim);
+	if (mask.i)
+		return aten_mask_put(b, x, aten_truth(b, mask), dim, v, node_bool(b->g, n, "accumulate"));
 	if (!read_indices(b, n, x, &i))
 		return (Node){0};
 	/* The values broadcast to what the same index would read. */

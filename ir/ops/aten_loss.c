@@ -147,7 +147,8 @@ static Node build_margin_ranking_loss(Build *b, Node n)
 {
 	Node d = b_bin(b, OP_sub, arg(b, n, "input1"), arg(b, n, "input2"));
 	Node y = b_un(b, OP_neg, arg(b, n, "target"));
-	Node l = b_bin_scalar(b, OP_add, b_bin(b, OP_mul, y, d), node_float(b->g, n, "margin"));
+	Node l = aten_to_float(b, b_bin(b, OP_mul, y, d));
+	l = b_bin_scalar(b, OP_add, l, node_float(b->g, n, "margin"));
 	return aten_reduce_loss(b, n, b_bin_scalar(b, OP_maximum, l, 0));
 }
 OP(aten_margin_ranking_loss) {

@@ -391,7 +391,7 @@ OP(aten_native_dropout) {
 
 static Node build_native_dropout_backward(Build *b, Node n)
 {
-	Node g = arg(b, n, "grad_output"), m = arg(b, n, "mask");
+	Node g = aten_to_float(b, arg(b, n, "grad_output")), m = arg(b, n, "mask");
 	double scale = node_float(b->g, n, "scale");
 	if (!g.i || !m.i)
 		return (Node){0};

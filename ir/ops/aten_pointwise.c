@@ -315,9 +315,17 @@ OP(aten_negative) {
 	.schema = "aten.negative(Tensor self) -> Tensor",
 	.expand = "neg(self)",
 };
+
+static Node build_square(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	if (aten_dtype(b, x) == DT_bool)
+		x = b_convert(b, x, DT_i64);
+	return b_bin(b, OP_mul, x, x);
+}
 OP(aten_square) {
 	.schema = "aten.square(Tensor self) -> Tensor",
-	.expand = "mul(self, self)",
+	.build = build_square,
 };
 
 static Node build_abs(Build *b, Node n)

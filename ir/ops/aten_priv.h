@@ -73,7 +73,7 @@ Node aten_stack(Build *, const Node *x, uint32_t n, uint32_t dim);
 Node aten_slice(Build *, Node x, uint32_t dim, int64_t start, int64_t end);
 /* Iota along one dim of a shape, broadcast to it. */
 Node aten_iota_dim(Build *, const Shape *, uint32_t dim, DType);
-/* mul by a Python scalar unless it is 1 */
+/* x times a Python scalar, which takes x's dtype, unless it is 1 */
 Node aten_scaled(Build *, Node x, Node n, const char *name);
 
 Node aten_add(Build *, Node, Node);
@@ -85,6 +85,11 @@ Node b_gather(Build *, Node x, Node index, uint32_t batch, const uint32_t *axes,
               const char *mode);
 Node b_scatter(Build *, Node x, Node index, Node update, uint32_t batch, const uint32_t *axes,
                uint32_t naxes, const char *combine);
+/* x with the elements under a mask, which covers dims first, first + 1, ..., set to (or increased by)
+ * the values: one for all, or one row for each true element in order. */
+Node aten_mask_put(Build *, Node x, Node mask, uint32_t first, Node values, bool accumulate);
+/* A constant vector of i64. */
+Node aten_const_ints(Build *, const int64_t *v, int64_t n);
 /* aten.gather: index has x's rank, elements along dim. */
 Node aten_gather_dim(Build *, Node x, uint32_t dim, Node index);
 Node b_window(Build *, Node x, uint32_t dim, int64_t size, int64_t stride, int64_t dilation,
@@ -101,6 +106,8 @@ Node aten_mean(Build *, Node x, uint32_t dims, bool keep); /* floats; accumulate
 Sym aten_count(const Build *, Node x, uint32_t dims);
 /* Variance over dims; *mean (may be NULL) is kept-dims. Result keeps dims. x is wide. */
 Node aten_var(Build *, Node x, uint32_t dims, double correction, Node *mean);
+/* (sum |x|^p)^(1/p) with ATen's special orders 0, 1, 2, inf, -inf. */
+Node aten_vector_norm(Build *, Node x, double p, uint32_t dims, bool keep);
 Node aten_softmax(Build *, Node x, uint32_t dim);
 Node aten_log_softmax(Build *, Node x, uint32_t dim);
 Node aten_reduce_loss(Build *, Node n, Node x); /* reduction: 0 none, 1 mean, 2 sum */

@@ -411,8 +411,7 @@ OP(aten_std_mean_correction) {
 	.build = build_std_mean_c,
 };
 
-/* (sum |x|^p)^(1/p) with ATen's special orders 0, 1, 2, inf, -inf. */
-static Node vector_norm(Build *b, Node x, double p, uint32_t dims, bool keep)
+Node aten_vector_norm(Build *b, Node x, double p, uint32_t dims, bool keep)
 {
 	if (!x.i)
 		return x;
@@ -444,7 +443,7 @@ static Node norm(Build *b, Node n, double p, uint32_t dims, bool keep)
 	                         aten_dtype(b, x));
 	if (!x.i)
 		return x;
-	Node y = vector_norm(b, aten_wide(b, b_convert(b, x, d)), p, dims, keep);
+	Node y = aten_vector_norm(b, aten_wide(b, b_convert(b, x, d)), p, dims, keep);
 	return y.i ? b_convert(b, y, d) : y;
 }
 
@@ -488,7 +487,7 @@ static Node build_dist(Build *b, Node n)
 {
 	Node x = aten_to_float(b, arg(b, n, "self"));
 	Node d = b_bin(b, OP_sub, x, aten_to_float(b, arg(b, n, "other")));
-	return vector_norm(b, d, order(b, n, "p"), all_dims(b, d), false);
+	return aten_vector_norm(b, d, order(b, n, "p"), all_dims(b, d), false);
 }
 OP(aten_dist) {
 	.schema = "aten.dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
@@ -502,7 +501,7 @@ static Node build_pairwise_distance(Build *b, Node n)
 	if (aten_rank(b, d) == 0)
 		return b_error(b, "pairwise_distance of tensors without dims");
 	d = b_bin_scalar(b, OP_add, d, eps);
-	return vector_norm(b, d, order(b, n, "p"), 1u << (aten_rank(b, d) - 1), keepdim(b, n));
+	return aten_vector_norm(b, d, order(b, n, "p"), 1u << (aten_rank(b, d) - 1), keepdim(b, n));
 }
 OP(aten_pairwise_distance) {
 	.schema = "aten.pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, "
@@ -516,14 +515,12 @@ static Node build_cosine_similarity(Build *b, Node n)
 	Node xy = b_bin(b, OP_mul, x, y);
 	uint32_t rank = aten_rank(b, xy);
 	double eps = node_float(b->g, n, "eps");
-	if (rank == 0)
-		return b_error(b, "cosine_similarity of tensors without dims");
-	uint32_t dims = 1u << b_wrap_dim(b, aten_int(b, n, "dim"), rank);
+	uint32_t dims = rank ? 1u << b_wrap_dim(b, aten_int(b, n, "dim"), rank) : 0;
 	Shape s = aten_shape(b, xy);
 	x = aten_expand_shape(b, x, &s);
 	y = aten_expand_shape(b, y, &s);
-	Node nx = b_bin_scalar(b, OP_maximum, vector_norm(b, x, 2, dims, true), eps);
-	Node ny = b_bin_scalar(b, OP_maximum, vector_norm(b, y, 2, dims, true), eps);
+	Node nx = b_bin_scalar(b, OP_maximum, aten_vector_norm(b, x, 2, dims, true), eps);
+	Node ny = b_bin_scalar(b, OP_maximum, aten_vector_norm(b, y, 2, dims, true), eps);
 	x = b_bin(b, OP_div, x, nx);
 	y = b_bin(b, OP_div, y, ny);
 	return aten_sum(b, b_bin(b, OP_mul, x, y), dims, false);
@@ -653,6 +650,8 @@ static Node build_diff(Build *b, Node n)
 	int64_t times = aten_int(b, n, "n");
 	if (aten_rank(b, x) == 0)
 		return b_error(b, "diff of a tensor without dims");
+	if (times == 0)
+		return x;
 	int dim = (int)b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
 	Node part[3];
 	uint32_t parts = 0;

@@ -183,8 +183,7 @@ void aten_require_le(Build *b, Sym x, Sym y, const char *why)
 		b_error(b, "%s: %s <= %s does not hold", why, sym_str(b_syms(b), x),
 		        sym_str(b_syms(b), y));
 	else if (t == MAYBE)
-		array_push(b->g->ir->ctx->arena, &b->g->guard,
-		           (struct GraphGuard){GUARD_LE, x, y, why});
+		graph_guard(b->g, GUARD_LE, x, y, why);
 }
 
 /* ---- nodes ---- */
@@ -343,7 +342,7 @@ Node aten_scaled(Build *b, Node x, Node n, const char *name)
 {
 	if (aten_scalar_is(b, n, name, 1))
 		return x;
-	return aten_mul(b, x, aten_scalar_arg(b, n, name, x));
+	return aten_mul(b, x, aten_scalar_as(b, node_attr(b->g, n, name), aten_dtype(b, x)));
 }
 
 static bool both_bool(const Build *b, Node x, Node y)

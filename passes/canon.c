@@ -6,10 +6,10 @@
  *   %2 = broadcast(%b, ...) : f32[8, 10]
  *   %y = add(%1, %2) : f32[8, 10]
  *
- * The type of the replacement is compared with the one the file gave: provably different, or different at
- * the hints or at a sampled point, is bad input; undecided keeps the file's and asserts it at entry.
- * Ends because expansions hold composites of lower rank only (tests/ops checks that every op expands).
- * Does not simplify. */
+ * The type of the replacement is compared with the one the file gave: provably different, or
+ * different at the hints or at a sampled point, is bad input; undecided keeps the file's and
+ * asserts it at entry. Ends because expansions hold composites of lower rank only (tests/ops checks
+ * that every op expands). Does not simplify. */
 #include "passes/pass.h"
 
 enum { SAMPLES = 16 };
@@ -87,8 +87,8 @@ static Truth same_type(Graph *g, TypeId x, TypeId y)
 	if (a.dtype != b.dtype || a.n != b.n)
 		return NO;
 	for (uint32_t k = 0; k < a.n; k++) {
-		Truth t = a.dtype == DT_none ? same_type(g, a.elem[k], b.elem[k]) :
-		                               same_extent(g, a.dim[k], b.dim[k]);
+		Truth t = a.dtype == DT_none ? same_type(g, a.elem[k], b.elem[k])
+					     : same_extent(g, a.dim[k], b.dim[k]);
 		if (t == NO)
 			return NO;
 		all = t == MAYBE ? MAYBE : all;
@@ -110,7 +110,7 @@ static Node adopt(Build *b, Node new, TypeId file)
 	}
 	for (uint32_t k = 0; k < t.n; k++)
 		graph_guard(b->g, GUARD_EQ, node_dim(b->g, new, k), t.dim[k],
-		            "a size inferred here and the one in the file");
+			    "a size inferred here and the one in the file");
 	return b_reshape(b, new, t.n, t.dim);
 }
 
@@ -129,14 +129,15 @@ static Node expand(Graph *g, Node n)
 	if (op_schema(op)->nresult == 0)
 		return (Node){0};
 	if (!new.i) {
-		ctx_error(ctx, node_where(g, n), "%s has no expansion for these operands", op_name(op));
+		ctx_error(ctx, node_where(g, n), "%s has no expansion for these operands",
+			  op_name(op));
 		return new;
 	}
 	TypeId file = node_type_id(g, n), ours = node_type_id(g, new);
 	Truth same = file.i ? same_type(g, ours, file) : YES;
 	if (same == NO) {
-		ctx_error(ctx, node_where(g, n), "%s gives %s here, but the file says %s", op_name(op),
-		          type_str(g->ir, ours), type_str(g->ir, file));
+		ctx_error(ctx, node_where(g, n), "%s gives %s here, but the file says %s",
+			  op_name(op), type_str(g->ir, ours), type_str(g->ir, file));
 		return (Node){0};
 	}
 	return same == MAYBE ? adopt(&b, new, file) : new;

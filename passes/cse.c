@@ -3,8 +3,9 @@
  *   %2 = exp(%x)
  *   %3 = exp(%x)        ->   readers of %3 read %2
  *
- * Program order is topological, so the first of equals stands before every reader of the others. One
- * sweep suffices. Nodes with effects, inputs and barriers (which keep recomputation apart) stay. */
+ * Program order is topological, so the first of equals stands before every reader of the others.
+ * One sweep suffices. Nodes with effects, inputs and barriers (which keep recomputation apart)
+ * stay. */
 #include <string.h>
 
 #include "passes/pass.h"

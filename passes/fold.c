@@ -4,9 +4,10 @@
  *   %2 = rsqrt(%1)
  *   %3 = mul(%w, %2)                    ->    %3 = constant #7 : f32[16]
  *
- * The reference interpreter computes it, so folding rounds as the interpreter does. A value is folded
- * only if it is no larger than the constants it comes from (or SMALL bytes): broadcasts and iotas stay
- * symbolic. A reshaped constant shares its bytes. Ends because every step removes a computation. */
+ * The reference interpreter computes it, so folding rounds as the interpreter does. A value is
+ * folded only if it is no larger than the constants it comes from (or SMALL bytes): broadcasts and
+ * iotas stay symbolic. A reshaped constant shares its bytes. Ends because every step removes a
+ * computation. */
 #include <string.h>
 
 #include "ir/interp.h"
@@ -16,8 +17,8 @@ enum { SMALL = 1 << 16, LARGEST_STEP = 1 << 26 };
 
 typedef struct {
 	Graph *g;
-	uint64_t *source;  /* by node: bytes of the constants it comes from */
-	bool *constant;    /* by node: computable now */
+	uint64_t *source; /* by node: bytes of the constants it comes from */
+	bool *constant;   /* by node: computable now */
 	bool keep_params;
 } Fold;
 
@@ -52,9 +53,22 @@ static bool has_symbols(const Graph *g, Node n)
 static bool cheap(Op op)
 {
 	switch (op) {
-	case OP_convert: case OP_bitcast: case OP_broadcast: case OP_reshape: case OP_permute:
-	case OP_slice: case OP_pad: case OP_concat: case OP_reverse: case OP_gather: case OP_reduce:
-	case OP_cumulative: case OP_full: case OP_iota: case OP_from_size: case OP_constant:
+	case OP_convert:
+	case OP_bitcast:
+	case OP_broadcast:
+	case OP_reshape:
+	case OP_permute:
+	case OP_slice:
+	case OP_pad:
+	case OP_concat:
+	case OP_reverse:
+	case OP_gather:
+	case OP_reduce:
+	case OP_cumulative:
+	case OP_full:
+	case OP_iota:
+	case OP_from_size:
+	case OP_constant:
 		return true;
 	default:
 		return op_is_scalar(op);
@@ -145,11 +159,11 @@ static ConstId constant_of(Ir *ir, const Tensor *t)
 	int64_t *dim = arena_dup(ir->ctx->arena, t->dim, t->rank * sizeof *dim);
 	uint64_t bytes = tensor_bytes(t);
 	return ir_const(ir, (Const){.name = "",
-	                            .dtype = t->dtype,
-	                            .rank = t->rank,
-	                            .dim = dim,
-	                            .data = arena_dup(ir->ctx->arena, t->data, bytes),
-	                            .bytes = bytes});
+				    .dtype = t->dtype,
+				    .rank = t->rank,
+				    .dim = dim,
+				    .data = arena_dup(ir->ctx->arena, t->data, bytes),
+				    .bytes = bytes});
 }
 
 /* Replace the roots by constants. Values that fail to evaluate (an index out of range) stay. */

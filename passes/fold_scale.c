@@ -10,8 +10,9 @@
  *   %4 = add(%2, broadcast(%t, map=[1]))
  *
  * (y + b) * s becomes y * s + b * s on the way, and (y + b) + t becomes y + (b + t). This rounds
- * differently, as every batch-norm folding does. Each step moves one scale or bias towards the weights,
- * so it ends. Values with other readers stay as they are, and so do replaceable parameters. */
+ * differently, as every batch-norm folding does. Each step moves one scale or bias towards the
+ * weights, so it ends. Values with other readers stay as they are, and so do replaceable
+ * parameters. */
 #include <string.h>
 
 #include "passes/pass.h"
@@ -195,8 +196,8 @@ static Node spread(Build *b, const Along *a, Node v, Node like)
 	return b_broadcast_in_dim(b, v, t.n, t.dim, a->map);
 }
 
-/* Is y an anchor with constant weights, perhaps reshaped and with a constant bias, that a scale along
- * these dims can reach? Answered by trying. */
+/* Is y an anchor with constant weights, perhaps reshaped and with a constant bias, that a scale
+ * along these dims can reach? Answered by trying. */
 static Node scale(Build *b, Node y, Along s)
 {
 	Along bias;

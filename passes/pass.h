@@ -7,14 +7,14 @@
 #include "ir/op.h"
 
 typedef struct PassCtx {
-	bool failed;      /* set by the passes that find bad input (canon, decompose); reported in ctx */
+	bool failed; /* set by the passes that find bad input (canon, decompose); reported in ctx */
 	bool keep_params; /* parameters are replaceable: nothing is computed from their values */
 	const Op *keep;   /* composites that decompose leaves alone */
 	uint32_t nkeep;
 } PassCtx;
 
 typedef struct {
-	const char *name;              /* --dump=simplify */
+	const char *name;                /* --dump=simplify */
 	bool (*run)(Graph *, PassCtx *); /* true if anything changed */
 } Pass;
 

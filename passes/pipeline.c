@@ -1,8 +1,8 @@
 /*   file -> canon -> decompose -> ( simplify -> cse -> fold -> fold_scale -> dce )* -> lowering
  *
- * canon and decompose find what is wrong with the input; the others cannot fail. The bracket is repeated
- * until a round changes nothing. Each of its passes removes nodes or moves them in one direction, so
- * this ends; MAX_ROUNDS bounds it against a bug, which debug builds report. */
+ * canon and decompose find what is wrong with the input; the others cannot fail. The bracket is
+ * repeated until a round changes nothing. Each of its passes removes nodes or moves them in one
+ * direction, so this ends; MAX_ROUNDS bounds it against a bug, which debug builds report. */
 #include "passes/pipeline.h"
 
 #include <string.h>
@@ -12,13 +12,13 @@
 enum { MAX_ROUNDS = 16 };
 
 static const Pass expanding[] = {
-        {"canon", pass_canon},
-        {"decompose", pass_decompose},
+	{"canon", pass_canon},
+	{"decompose", pass_decompose},
 };
 
 static const Pass cleaning[] = {
-        {"simplify", pass_simplify}, {"cse", pass_cse}, {"fold", pass_fold},
-        {"fold_scale", pass_fold_scale}, {"dce", pass_dce},
+	{"simplify", pass_simplify},     {"cse", pass_cse}, {"fold", pass_fold},
+	{"fold_scale", pass_fold_scale}, {"dce", pass_dce},
 };
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
@@ -71,7 +71,7 @@ static void check_round_trip(Graph *g, const char *pass)
 	Graph *copy = graph_parse(g->ir, text.data, pass);
 	if (!copy)
 		ctx_bug(ctx, "the graph after %s does not parse: %s", pass,
-		        ctx->last ? ctx->last->text : "");
+			ctx->last ? ctx->last->text : "");
 	if (!graph_equal(g, copy))
 		ctx_bug(ctx, "the graph after %s is another one when read back", pass);
 }
@@ -82,7 +82,7 @@ static void check(Graph *g, const char *pass)
 	if (!graph_verify(g)) {
 		const Diag *d = g->ir->ctx->last;
 		ctx_bug(g->ir->ctx, "after %s: %s: %s", pass, d && d->where ? d->where : "",
-		        d ? d->text : "the verifier failed");
+			d ? d->text : "the verifier failed");
 	}
 #ifndef NDEBUG
 	check_round_trip(g, pass);
@@ -131,7 +131,8 @@ static bool clean(Graph *g, const PipelineOptions *o, PassCtx *c)
 		changed = false;
 		for (size_t k = 0; k < COUNT(cleaning); k++) {
 			bool did = run(g, o, &cleaning[k], c);
-			/* what a rule built before it gave up is dead: removing it is no progress */
+			/* what a rule built before it gave up is dead: removing it is no progress
+			 */
 			changed |= did && cleaning[k].run != pass_dce;
 		}
 	}
@@ -161,7 +162,8 @@ bool pipeline_run_one(Graph *g, const char *pass)
 	PassCtx c = {0};
 	const PipelineOptions o = {0};
 	for (size_t k = 0; k < COUNT(expanding) + COUNT(cleaning); k++) {
-		const Pass *p = k < COUNT(expanding) ? &expanding[k] : &cleaning[k - COUNT(expanding)];
+		const Pass *p =
+			k < COUNT(expanding) ? &expanding[k] : &cleaning[k - COUNT(expanding)];
 		if (strcmp(p->name, pass) == 0) {
 			run(g, &o, p, &c);
 			return !c.failed;
@@ -173,7 +175,7 @@ bool pipeline_run_one(Graph *g, const char *pass)
 const char *const *pipeline_names(void)
 {
 	static const char *const names[] = {"canon", "decompose",  "simplify", "cse",
-	                                    "fold",  "fold_scale", "dce",      NULL};
+					    "fold",  "fold_scale", "dce",      NULL};
 	_Static_assert(COUNT(names) == COUNT(expanding) + COUNT(cleaning) + 1, "one name per pass");
 	return names;
 }

@@ -16,11 +16,11 @@ typedef struct {
 	void *user;
 } PipelineOptions;
 
-/* From an imported graph to simplified primitives (and kept composites). Debug builds verify the graph
- * and its text form after every pass. False after ctx_error. */
+/* From an imported graph to simplified primitives (and kept composites). Debug builds verify the
+ * graph and its text form after every pass. False after ctx_error. */
 bool pipeline_run(Graph *, const PipelineOptions *);
-/* The cleaning passes alone (simplify, cse, fold, ..., dce) to a fixed point: what transforms run on
- * their results. */
+/* The cleaning passes alone (simplify, cse, fold, ..., dce) to a fixed point: what transforms run
+ * on their results. */
 bool pipeline_clean(Graph *, const PipelineOptions *);
 /* One pass by name. False after ctx_error (no such pass, bad input). */
 bool pipeline_run_one(Graph *, const char *pass);

@@ -4,8 +4,8 @@
 
 #include "passes/pass.h"
 
-/* A rule gives a node of the same type that may stand for n, or none. It may add nodes through b, which
- * inserts before n, but only if it then succeeds. */
+/* A rule gives a node of the same type that may stand for n, or none. It may add nodes through b,
+ * which inserts before n, but only if it then succeeds. */
 typedef struct {
 	const char *name; /* "add_zero" */
 	Op op;            /* of the root; OP_none: any */

@@ -4,9 +4,9 @@
  *   %3 = permute(%2, perm=[1, 0])      ->   readers of %3 read %1
  *   %4 = mul(%3, %one)                 ->   readers of %4 read %1
  *
- * Every rule makes the graph smaller, or moves a broadcast, a constant operand or a conversion in one
- * direction only, so the rewriting ends. No rule changes a floating-point result, -0 and NaN included.
- * Dead nodes are left to dce. */
+ * Every rule makes the graph smaller, or moves a broadcast, a constant operand or a conversion in
+ * one direction only, so the rewriting ends. No rule changes a floating-point result, -0 and NaN
+ * included. Dead nodes are left to dce. */
 #include "passes/rules.h"
 
 #include <math.h>
@@ -22,21 +22,30 @@ bool is_splat(const Graph *g, Node n, double v)
 		return false;
 	const Attr *a = node_attr(g, n, "value");
 	switch (a->kind) {
-	case ATTR_bool: return (double)a->b == v;
-	case ATTR_int: return sym_is_const(g->ir->syms, a->s, &i) && (double)i == v;
-	case ATTR_float: return a->f == v && signbit(a->f) == signbit(v);
-	default: return false;
+	case ATTR_bool:
+		return (double)a->b == v;
+	case ATTR_int:
+		return sym_is_const(g->ir->syms, a->s, &i) && (double)i == v;
+	case ATTR_float:
+		return a->f == v && signbit(a->f) == signbit(v);
+	default:
+		return false;
 	}
 }
 
 static uint32_t mantissa(DType d)
 {
 	switch (d) {
-	case DT_f64: return 53;
-	case DT_f32: return 24;
-	case DT_f16: return 11;
-	case DT_bf16: return 8;
-	default: return 0;
+	case DT_f64:
+		return 53;
+	case DT_f32:
+		return 24;
+	case DT_f16:
+		return 11;
+	case DT_bf16:
+		return 8;
+	default:
+		return 0;
 	}
 }
 
@@ -94,8 +103,9 @@ static Node apply(Build *b, Node n)
 				continue;
 			if (node_type_id(b->g, new).i != node_type_id(b->g, n).i)
 				ctx_bug(b->g->ir->ctx, "rule %s makes %s of %s at %s", r->name,
-				        type_str(b->g->ir, node_type_id(b->g, new)),
-				        type_str(b->g->ir, node_type_id(b->g, n)), node_where(b->g, n));
+					type_str(b->g->ir, node_type_id(b->g, new)),
+					type_str(b->g->ir, node_type_id(b->g, n)),
+					node_where(b->g, n));
 			return new;
 		}
 	return (Node){0};

@@ -28,7 +28,8 @@ static Node reduce_repeated(Build *b, Node n)
 {
 	Node x = node_in(b->g, n, 0);
 	const char *kind = node_str(b->g, n, "kind");
-	bool sum = strcmp(kind, "sum") == 0 || strcmp(kind, "prod") == 0 || strcmp(kind, "xor") == 0;
+	bool sum =
+		strcmp(kind, "sum") == 0 || strcmp(kind, "prod") == 0 || strcmp(kind, "xor") == 0;
 	int64_t dim[MAX_RANK];
 	uint32_t len;
 	if (sum || !is_op(b->g, x, OP_full) || !const_list(b->g, n, "dims", dim, &len))
@@ -49,7 +50,7 @@ static Node window_trivial(Build *b, Node n)
 	Node x = node_in(b->g, n, 0);
 	uint32_t dim = (uint32_t)node_int(b->g, n, "dim");
 	bool one = node_int(b->g, n, "size") == 1 && node_int(b->g, n, "stride") == 1 &&
-	           node_int(b->g, n, "low") == 0;
+		   node_int(b->g, n, "low") == 0;
 	if (!one || node_sym(b->g, n, "count").i != node_dim(b->g, x, dim).i)
 		return (Node){0};
 	return reshape_to(b, x, n);
@@ -112,16 +113,20 @@ static Node contract_permuted(Build *b, Node n)
 	}
 	if (!any)
 		return (Node){0};
-	Attr attr[] = {attr_none(), attr_none(), attr_ints(a[0].batch, a[0].nbatch),
-	               attr_ints(a[1].batch, a[1].nbatch), attr_ints(a[0].sum, a[0].nsum),
-	               attr_ints(a[1].sum, a[1].nsum), *node_attr(b->g, n, "acc")};
+	Attr attr[] = {attr_none(),
+		       attr_none(),
+		       attr_ints(a[0].batch, a[0].nbatch),
+		       attr_ints(a[1].batch, a[1].nbatch),
+		       attr_ints(a[0].sum, a[0].nsum),
+		       attr_ints(a[1].sum, a[1].nsum),
+		       *node_attr(b->g, n, "acc")};
 	return b_node(b, OP_contract, arg, 2, attr, 7);
 }
 
 const Rule reduce_rules[] = {
-        {"reduce_ones", OP_reduce, reduce_ones},
-        {"reduce_repeated", OP_reduce, reduce_repeated},
-        {"window_trivial", OP_window, window_trivial},
-        {"contract_permuted", OP_contract, contract_permuted},
-        {NULL, OP_none, NULL},
+	{"reduce_ones", OP_reduce, reduce_ones},
+	{"reduce_repeated", OP_reduce, reduce_repeated},
+	{"window_trivial", OP_window, window_trivial},
+	{"contract_permuted", OP_contract, contract_permuted},
+	{NULL, OP_none, NULL},
 };

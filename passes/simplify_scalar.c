@@ -58,19 +58,19 @@ static Node op_of_splats(Build *b, Node n)
 
 static Node convert_splat(Build *b, Node n)
 {
-	return is_op(b->g, in(b, n, 0), OP_full) ? b_convert(b, in(b, n, 0), node_dtype(b->g, n)) :
-	                                           (Node){0};
+	return is_op(b->g, in(b, n, 0), OP_full) ? b_convert(b, in(b, n, 0), node_dtype(b->g, n))
+						 : (Node){0};
 }
 
 /* ---- neutral and absorbing operands ---- */
 
-/* Splats go to the right of commutative ops, where the rules look for them. NaN payloads apart, these
- * commute exactly. */
+/* Splats go to the right of commutative ops, where the rules look for them. NaN payloads apart,
+ * these commute exactly. */
 static Node splat_right(Build *b, Node n)
 {
 	Op op = node_op(b->g, n);
-	if (op != OP_add && op != OP_mul && op != OP_bit_and && op != OP_bit_or && op != OP_bit_xor &&
-	    op != OP_eq && op != OP_ne)
+	if (op != OP_add && op != OP_mul && op != OP_bit_and && op != OP_bit_or &&
+	    op != OP_bit_xor && op != OP_eq && op != OP_ne)
 		return (Node){0};
 	Node x = in(b, n, 0), y = in(b, n, 1);
 	bool xc = is_op(b->g, x, OP_full) || is_op(b->g, x, OP_constant);
@@ -81,7 +81,8 @@ static Node splat_right(Build *b, Node n)
 /* x + -0 is x for every x; x + 0 is not for x = -0, so only of integers. */
 static Node add_zero(Build *b, Node n)
 {
-	bool neutral = floats(b, n) ? is_splat(b->g, in(b, n, 1), -0.0) : is_splat(b->g, in(b, n, 1), 0);
+	bool neutral =
+		floats(b, n) ? is_splat(b->g, in(b, n, 1), -0.0) : is_splat(b->g, in(b, n, 1), 0);
 	return neutral ? in(b, n, 0) : (Node){0};
 }
 
@@ -138,8 +139,14 @@ static Node twice(Build *b, Node n, Op op)
 	Node x = in(b, n, 0);
 	return is_op(b->g, x, op) ? in(b, x, 0) : (Node){0};
 }
-static Node neg_neg(Build *b, Node n) { return twice(b, n, OP_neg); }
-static Node not_not(Build *b, Node n) { return twice(b, n, OP_bit_not); }
+static Node neg_neg(Build *b, Node n)
+{
+	return twice(b, n, OP_neg);
+}
+static Node not_not(Build *b, Node n)
+{
+	return twice(b, n, OP_bit_not);
+}
 
 static Node abs_abs(Build *b, Node n)
 {
@@ -167,7 +174,8 @@ static Node idempotent(Build *b, Node n)
 	Node x = in(b, n, 0), y = in(b, n, 1);
 	if (x.i == y.i)
 		return x;
-	bool nested = is_op(b->g, x, node_op(b->g, n)) && (in(b, x, 1).i == y.i || in(b, x, 0).i == y.i);
+	bool nested =
+		is_op(b->g, x, node_op(b->g, n)) && (in(b, x, 1).i == y.i || in(b, x, 0).i == y.i);
 	return nested ? x : (Node){0};
 }
 
@@ -220,32 +228,33 @@ static Node select_constant(Build *b, Node n)
 static Node tuple_get(Build *b, Node n)
 {
 	Node t = in(b, n, 0);
-	return is_op(b->g, t, OP_tuple) ? in(b, t, (uint32_t)node_int(b->g, n, "index")) : (Node){0};
+	return is_op(b->g, t, OP_tuple) ? in(b, t, (uint32_t)node_int(b->g, n, "index"))
+					: (Node){0};
 }
 
 const Rule scalar_rules[] = {
-        {"op_of_splats", OP_none, op_of_splats},
-        {"splat_right", OP_none, splat_right},
-        {"convert_splat", OP_convert, convert_splat},
-        {"add_zero", OP_add, add_zero},
-        {"sub_zero", OP_sub, sub_zero},
-        {"mul_one", OP_mul, mul_one},
-        {"mul_zero", OP_mul, mul_zero},
-        {"mul_minus_one", OP_mul, mul_minus_one},
-        {"div_power", OP_div, div_power},
-        {"and_constant", OP_bit_and, and_constant},
-        {"or_constant", OP_bit_or, or_constant},
-        {"neg_neg", OP_neg, neg_neg},
-        {"not_not", OP_bit_not, not_not},
-        {"abs_abs", OP_abs, abs_abs},
-        {"sub_neg", OP_sub, sub_neg},
-        {"add_neg", OP_add, add_neg},
-        {"max_twice", OP_maximum, idempotent},
-        {"min_twice", OP_minimum, idempotent},
-        {"convert_same", OP_convert, convert_same},
-        {"convert_twice", OP_convert, convert_twice},
-        {"truth_of_bool", OP_ne, truth_of_bool},
-        {"select_constant", OP_select, select_constant},
-        {"tuple_get", OP_get, tuple_get},
-        {NULL, OP_none, NULL},
+	{"op_of_splats", OP_none, op_of_splats},
+	{"splat_right", OP_none, splat_right},
+	{"convert_splat", OP_convert, convert_splat},
+	{"add_zero", OP_add, add_zero},
+	{"sub_zero", OP_sub, sub_zero},
+	{"mul_one", OP_mul, mul_one},
+	{"mul_zero", OP_mul, mul_zero},
+	{"mul_minus_one", OP_mul, mul_minus_one},
+	{"div_power", OP_div, div_power},
+	{"and_constant", OP_bit_and, and_constant},
+	{"or_constant", OP_bit_or, or_constant},
+	{"neg_neg", OP_neg, neg_neg},
+	{"not_not", OP_bit_not, not_not},
+	{"abs_abs", OP_abs, abs_abs},
+	{"sub_neg", OP_sub, sub_neg},
+	{"add_neg", OP_add, add_neg},
+	{"max_twice", OP_maximum, idempotent},
+	{"min_twice", OP_minimum, idempotent},
+	{"convert_same", OP_convert, convert_same},
+	{"convert_twice", OP_convert, convert_twice},
+	{"truth_of_bool", OP_ne, truth_of_bool},
+	{"select_constant", OP_select, select_constant},
+	{"tuple_get", OP_get, tuple_get},
+	{NULL, OP_none, NULL},
 };

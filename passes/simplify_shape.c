@@ -171,7 +171,8 @@ static Node broadcast_unsqueezed(Build *b, Node n)
 	return k == rank_of(b, x) ? broadcast_to(b, x, n, mine) : (Node){0};
 }
 
-/* f(broadcast(x), ...) = broadcast(f(x, ...)) when all operands are alike or splats: fewer elements. */
+/* f(broadcast(x), ...) = broadcast(f(x, ...)) when all operands are alike or splats: fewer
+ * elements. */
 static Node broadcast_outside(Build *b, Node n)
 {
 	const Graph *g = b->g;
@@ -185,7 +186,8 @@ static Node broadcast_outside(Build *b, Node n)
 		Node x = in(b, n, k);
 		if (is_op(g, x, OP_full))
 			continue;
-		if (!is_op(g, x, OP_broadcast) || (first.i && !same_shape(b, in(b, x, 0), in(b, first, 0))))
+		if (!is_op(g, x, OP_broadcast) ||
+		    (first.i && !same_shape(b, in(b, x, 0), in(b, first, 0))))
 			return (Node){0};
 		if (first.i && node_attr(g, x, "map")->ints != node_attr(g, first, "map")->ints &&
 		    !attr_equal(node_attr(g, x, "map"), node_attr(g, first, "map")))
@@ -197,12 +199,12 @@ static Node broadcast_outside(Build *b, Node n)
 	const Type small = *node_type(g, in(b, first, 0));
 	for (uint32_t k = 0; k < nin; k++) {
 		Node x = in(b, n, k);
-		arg[k] = b_splat(b, x, &v) ? b_full_attr(b, node_dtype(g, x), v, small.n, small.dim) :
-		                             in(b, x, 0);
+		arg[k] = b_splat(b, x, &v) ? b_full_attr(b, node_dtype(g, x), v, small.n, small.dim)
+					   : in(b, x, 0);
 	}
 	map_of(b, first, map);
-	Node y = op == OP_convert ? b_convert(b, arg[0], node_dtype(g, n)) :
-	                            b_node(b, op, arg, nin, NULL, 0);
+	Node y = op == OP_convert ? b_convert(b, arg[0], node_dtype(g, n))
+				  : b_node(b, op, arg, nin, NULL, 0);
 	return broadcast_to(b, y, n, map);
 }
 
@@ -226,17 +228,19 @@ static Node slice_twice(Build *b, Node n)
 	const Sym *p1 = node_ints(b->g, n, "step", &len), *s0 = node_ints(b->g, x, "start", &len);
 	const Sym *p0 = node_ints(b->g, x, "step", &len);
 	for (uint32_t k = 0; k < len; k++) {
-		/* Past the end of the inner slice other elements of the operand would be read; e1 is at most
-		 * its extent, and with a step the last element is not beyond start + (e1 - 1) * step + 1. */
+		/* Past the end of the inner slice other elements of the operand would be read; e1
+		 * is at most its extent, and with a step the last element is not beyond start + (e1
+		 * - 1) * step + 1. */
 		start[k] = sym_add(t, s0[k], sym_mul(t, p0[k], s1[k]));
 		Sym last = sym_mul(t, p0[k], sym_addi(t, e1[k], -1));
-		end[k] = is_one(b->g, p0[k]) ? sym_add(t, s0[k], e1[k]) :
-		                               sym_addi(t, sym_add(t, s0[k], last), 1);
+		end[k] = is_one(b->g, p0[k]) ? sym_add(t, s0[k], e1[k])
+					     : sym_addi(t, sym_add(t, s0[k], last), 1);
 		step[k] = sym_mul(t, p0[k], p1[k]);
 		if (!is_one(b->g, p0[k]) && sym_le(t, b_int(b, 1), e1[k]) != YES)
 			return (Node){0};
 	}
-	Attr attr[] = {attr_none(), attr_ints(start, len), attr_ints(end, len), attr_ints(step, len)};
+	Attr attr[] = {attr_none(), attr_ints(start, len), attr_ints(end, len),
+		       attr_ints(step, len)};
 	Node y = b_node(b, OP_slice, (Node[]){in(b, x, 0)}, 1, attr, 4);
 	return node_type_id(b->g, y).i == node_type_id(b->g, n).i ? y : (Node){0};
 }
@@ -272,8 +276,8 @@ static Node slice_of_concat(Build *b, Node n)
 		Node part = in(b, x, k);
 		Sym next = sym_add(t, at, node_dim(b->g, part, dim));
 		if (sym_le(t, at, start) == YES && sym_le(t, end, next) == YES)
-			return b_slice(b, part, (int)dim, sym_sub(t, start, at), sym_sub(t, end, at),
-			               b_int(b, 1));
+			return b_slice(b, part, (int)dim, sym_sub(t, start, at),
+				       sym_sub(t, end, at), b_int(b, 1));
 		at = next;
 	}
 	return (Node){0};
@@ -297,7 +301,8 @@ static Node pad_nothing(Build *b, Node n)
 /* Parts without elements go; one part is itself; nested concats along one dim are one. */
 static Node concat_parts(Build *b, Node n)
 {
-	uint32_t nin = node_nin(b->g, n), dim = (uint32_t)node_int(b->g, n, "dim"), total = 0, kept = 0;
+	uint32_t nin = node_nin(b->g, n), dim = (uint32_t)node_int(b->g, n, "dim"), total = 0,
+		 kept = 0;
 	bool flatten = false;
 	for (uint32_t k = 0; k < nin; k++) {
 		Node x = in(b, n, k);
@@ -308,8 +313,8 @@ static Node concat_parts(Build *b, Node n)
 	Node *part = arena_calloc(b->g->ir->ctx->scratch, total, sizeof *part);
 	for (uint32_t k = 0; k < nin; k++) {
 		Node x = in(b, n, k);
-		bool nested = is_op(b->g, x, OP_concat) && node_int(b->g, x, "dim") == (int64_t)dim &&
-		              node_nuses(b->g, x) == 1;
+		bool nested = is_op(b->g, x, OP_concat) &&
+			      node_int(b->g, x, "dim") == (int64_t)dim && node_nuses(b->g, x) == 1;
 		for (uint32_t j = 0; nested && j < node_nin(b->g, x); j++)
 			part[kept++] = in(b, x, j);
 		if (!nested && !sym_is(b_syms(b), node_dim(b->g, x, dim), 0))
@@ -335,26 +340,26 @@ static Node reverse_twice(Build *b, Node n)
 {
 	Node x = in(b, n, 0);
 	bool same = is_op(b->g, x, OP_reverse) &&
-	            attr_equal(node_attr(b->g, x, "dims"), node_attr(b->g, n, "dims"));
+		    attr_equal(node_attr(b->g, x, "dims"), node_attr(b->g, n, "dims"));
 	return same ? in(b, x, 0) : (Node){0};
 }
 
 const Rule shape_rules[] = {
-        {"move_splat", OP_none, move_splat},
-        {"reshape_same", OP_reshape, reshape_same},
-        {"reshape_twice", OP_reshape, reshape_twice},
-        {"permute_trivial", OP_permute, permute_trivial},
-        {"permute_twice", OP_permute, permute_twice},
-        {"broadcast_trivial", OP_broadcast, broadcast_trivial},
-        {"broadcast_twice", OP_broadcast, broadcast_twice},
-        {"broadcast_unsqueezed", OP_broadcast, broadcast_unsqueezed},
-        {"broadcast_outside", OP_none, broadcast_outside},
-        {"slice_all", OP_slice, slice_all},
-        {"slice_twice", OP_slice, slice_twice},
-        {"slice_of_concat", OP_slice, slice_of_concat},
-        {"pad_nothing", OP_pad, pad_nothing},
-        {"concat_parts", OP_concat, concat_parts},
-        {"reverse_trivial", OP_reverse, reverse_trivial},
-        {"reverse_twice", OP_reverse, reverse_twice},
-        {NULL, OP_none, NULL},
+	{"move_splat", OP_none, move_splat},
+	{"reshape_same", OP_reshape, reshape_same},
+	{"reshape_twice", OP_reshape, reshape_twice},
+	{"permute_trivial", OP_permute, permute_trivial},
+	{"permute_twice", OP_permute, permute_twice},
+	{"broadcast_trivial", OP_broadcast, broadcast_trivial},
+	{"broadcast_twice", OP_broadcast, broadcast_twice},
+	{"broadcast_unsqueezed", OP_broadcast, broadcast_unsqueezed},
+	{"broadcast_outside", OP_none, broadcast_outside},
+	{"slice_all", OP_slice, slice_all},
+	{"slice_twice", OP_slice, slice_twice},
+	{"slice_of_concat", OP_slice, slice_of_concat},
+	{"pad_nothing", OP_pad, pad_nothing},
+	{"concat_parts", OP_concat, concat_parts},
+	{"reverse_trivial", OP_reverse, reverse_trivial},
+	{"reverse_twice", OP_reverse, reverse_twice},
+	{NULL, OP_none, NULL},
 };

@@ -1,39 +1,40 @@
 /* ATen activations. */
 #include "ir/ops/aten_priv.h"
 
-OP(aten_relu) {
+OP(aten_relu){
 	.schema = "aten.relu(Tensor self) -> Tensor",
 	.expand = "maximum(self, 0)",
 };
-OP(aten_relu6) {
+OP(aten_relu6){
 	.schema = "aten.relu6(Tensor self) -> Tensor",
 	.expand = "minimum(maximum(self, 0), 6)",
 };
-OP(aten_silu) {
+OP(aten_silu){
 	.schema = "aten.silu(Tensor self) -> Tensor",
 	.expand = "mul(self, sigmoid(self))",
 };
-OP(aten_mish) {
+OP(aten_mish){
 	.schema = "aten.mish(Tensor self) -> Tensor",
 	.expand = "mul(self, tanh(select(gt(self, 20), self, log1p(exp(self)))))",
 };
-OP(aten_hardsigmoid) {
+OP(aten_hardsigmoid){
 	.schema = "aten.hardsigmoid(Tensor self) -> Tensor",
 	.expand = "mul(minimum(maximum(add(self, 3), 0), 6), 0.16666666666666666)",
 };
-OP(aten_hardswish) {
+OP(aten_hardswish){
 	.schema = "aten.hardswish(Tensor self) -> Tensor",
 	.expand = "mul(mul(self, minimum(maximum(add(self, 3), 0), 6)), 0.16666666666666666)",
 };
-OP(aten_selu) {
+OP(aten_selu){
 	.schema = "aten.selu(Tensor self) -> Tensor",
-	.expand = "mul(select(gt(self, 0), self, mul(expm1(self), 1.6732632423543772)), 1.0507009873554805)",
+	.expand = "mul(select(gt(self, 0), self, mul(expm1(self), 1.6732632423543772)), "
+		  "1.0507009873554805)",
 };
-OP(aten_log_sigmoid) {
+OP(aten_log_sigmoid){
 	.schema = "aten.log_sigmoid(Tensor self) -> Tensor",
 	.expand = "sub(minimum(self, 0), log1p(exp(neg(abs(self)))))",
 };
-OP(aten_special_log_ndtr) {
+OP(aten_special_log_ndtr){
 	.schema = "aten.special_log_ndtr(Tensor self) -> Tensor",
 	.expand = "log(mul(erfc(mul(self, -0.7071067811865476)), 0.5))",
 };
@@ -46,7 +47,7 @@ static Node build_hardtanh(Build *b, Node n)
 	Node y = b_bin(b, OP_maximum, x, low);
 	return b_bin(b, OP_minimum, y, aten_scalar_as(b, node_attr(b->g, n, "max_val"), d));
 }
-OP(aten_hardtanh) {
+OP(aten_hardtanh){
 	.schema = "aten.hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
 	.build = build_hardtanh,
 };
@@ -58,7 +59,7 @@ static Node build_leaky_relu(Build *b, Node n)
 	Node positive = b_bin_scalar(b, OP_gt, x, 0);
 	return b_select(b, positive, x, b_bin(b, OP_mul, x, slope));
 }
-OP(aten_leaky_relu) {
+OP(aten_leaky_relu){
 	.schema = "aten.leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
 	.build = build_leaky_relu,
 };
@@ -77,12 +78,12 @@ static Node build_prelu(Build *b, Node n)
 	Node positive = b_bin_scalar(b, OP_gt, x, 0);
 	return b_select(b, positive, x, b_bin(b, OP_mul, x, w));
 }
-OP(aten_prelu) {
+OP(aten_prelu){
 	.schema = "aten.prelu(Tensor self, Tensor weight) -> Tensor",
 	.build = build_prelu,
 };
 
-OP(aten__prelu_kernel) {
+OP(aten__prelu_kernel){
 	.schema = "aten._prelu_kernel(Tensor self, Tensor weight) -> Tensor",
 	.expand = "select(gt(self, 0), self, mul(self, weight))",
 };
@@ -95,9 +96,9 @@ static Node build_elu(Build *b, Node n)
 	Node positive = b_bin_scalar(b, OP_gt, x, 0);
 	return aten_scaled(b, b_select(b, positive, x, low), n, "scale");
 }
-OP(aten_elu) {
+OP(aten_elu){
 	.schema = "aten.elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) "
-	          "-> Tensor",
+		  "-> Tensor",
 	.build = build_elu,
 };
 
@@ -110,7 +111,7 @@ static Node build_celu(Build *b, Node n)
 	low = aten_scaled(b, b_un(b, OP_expm1, low), n, "alpha");
 	return b_select(b, b_bin_scalar(b, OP_gt, x, 0), x, low);
 }
-OP(aten_celu) {
+OP(aten_celu){
 	.schema = "aten.celu(Tensor self, Scalar alpha=1.0) -> Tensor",
 	.build = build_celu,
 };
@@ -131,7 +132,7 @@ static Node build_gelu(Build *b, Node n)
 	Node half = b_bin_scalar(b, OP_mul, x, 0.5);
 	return b_bin(b, OP_mul, half, b_bin_scalar(b, OP_add, t, 1));
 }
-OP(aten_gelu) {
+OP(aten_gelu){
 	.schema = "aten.gelu(Tensor self, *, str approximate=\"none\") -> Tensor",
 	.build = build_gelu,
 };
@@ -146,7 +147,7 @@ static Node build_softplus(Build *b, Node n)
 	Node linear = b_bin(b, OP_gt, scaled, aten_scalar_arg(b, n, "threshold", x));
 	return b_select(b, linear, x, y);
 }
-OP(aten_softplus) {
+OP(aten_softplus){
 	.schema = "aten.softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
 	.build = build_softplus,
 };
@@ -157,7 +158,7 @@ static Node build_hardshrink(Build *b, Node n)
 	Node in = b_bin(b, OP_le, b_un(b, OP_abs, x), aten_scalar_arg(b, n, "lambd", x));
 	return b_select(b, in, aten_like(b, x, 0), x);
 }
-OP(aten_hardshrink) {
+OP(aten_hardshrink){
 	.schema = "aten.hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
 	.build = build_hardshrink,
 };
@@ -170,7 +171,7 @@ static Node build_softshrink(Build *b, Node n)
 	Node y = b_select(b, below, b_bin(b, OP_add, x, l), b_bin_scalar(b, OP_mul, x, 0));
 	return b_select(b, above, b_bin(b, OP_sub, x, l), y);
 }
-OP(aten_softshrink) {
+OP(aten_softshrink){
 	.schema = "aten.softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
 	.build = build_softshrink,
 };
@@ -179,9 +180,10 @@ static Node build_threshold(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
 	Node low = b_bin(b, OP_le, x, aten_scalar_arg(b, n, "threshold", x));
-	return b_select(b, low, aten_scalar_as(b, node_attr(b->g, n, "value"), aten_dtype(b, x)), x);
+	return b_select(b, low, aten_scalar_as(b, node_attr(b->g, n, "value"), aten_dtype(b, x)),
+			x);
 }
-OP(aten_threshold) {
+OP(aten_threshold){
 	.schema = "aten.threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
 	.build = build_threshold,
 };
@@ -199,7 +201,7 @@ static Node build_glu(Build *b, Node n)
 	Node gate = b_slice(b, x, dim, half, size, b_int(b, 1));
 	return b_bin(b, OP_mul, y, b_un(b, OP_sigmoid, gate));
 }
-OP(aten_glu) {
+OP(aten_glu){
 	.schema = "aten.glu(Tensor self, int dim=-1) -> Tensor",
 	.build = build_glu,
 };
@@ -217,11 +219,11 @@ static Node build_logit(Build *b, Node n)
 	Node rest = b_bin(b, OP_sub, aten_like(b, x, 1), x);
 	return b_un(b, OP_log, b_bin(b, OP_div, x, rest));
 }
-OP(aten_logit) {
+OP(aten_logit){
 	.schema = "aten.logit(Tensor self, float? eps=None) -> Tensor",
 	.build = build_logit,
 };
-OP(aten_special_logit) {
+OP(aten_special_logit){
 	.schema = "aten.special_logit(Tensor self, float? eps=None) -> Tensor",
 	.build = build_logit,
 };

@@ -18,7 +18,7 @@ static Node build_add(Build *b, Node n)
 	Node x = arg(b, n, "self"), y = arg(b, n, "other");
 	return aten_add(b, x, alpha_times(b, n, x, y));
 }
-OP(aten_add_Tensor) {
+OP(aten_add_Tensor){
 	.schema = "aten.add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
 	.build = build_add,
 };
@@ -29,7 +29,7 @@ static Node build_add_scalar(Build *b, Node n)
 	Node y = aten_scalar_arg(b, n, "other", x);
 	return aten_add(b, x, aten_scaled(b, y, n, "alpha"));
 }
-OP(aten_add_Scalar) {
+OP(aten_add_Scalar){
 	.schema = "aten.add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
 	.build = build_add_scalar,
 };
@@ -39,11 +39,11 @@ static Node build_sub(Build *b, Node n)
 	Node x = arg(b, n, "self"), y = arg(b, n, "other");
 	return b_bin(b, OP_sub, x, alpha_times(b, n, x, y));
 }
-OP(aten_sub_Tensor) {
+OP(aten_sub_Tensor){
 	.schema = "aten.sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
 	.build = build_sub,
 };
-OP(aten_subtract_Tensor) {
+OP(aten_subtract_Tensor){
 	.schema = "aten.subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
 	.build = build_sub,
 };
@@ -54,11 +54,11 @@ static Node build_sub_scalar(Build *b, Node n)
 	Node y = aten_scalar_arg(b, n, "other", x);
 	return b_bin(b, OP_sub, x, aten_scaled(b, y, n, "alpha"));
 }
-OP(aten_sub_Scalar) {
+OP(aten_sub_Scalar){
 	.schema = "aten.sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
 	.build = build_sub_scalar,
 };
-OP(aten_subtract_Scalar) {
+OP(aten_subtract_Scalar){
 	.schema = "aten.subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
 	.build = build_sub_scalar,
 };
@@ -68,7 +68,7 @@ static Node build_rsub(Build *b, Node n)
 	Node x = arg(b, n, "self"), y = arg(b, n, "other");
 	return b_bin(b, OP_sub, y, alpha_times(b, n, y, x));
 }
-OP(aten_rsub_Tensor) {
+OP(aten_rsub_Tensor){
 	.schema = "aten.rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
 	.build = build_rsub,
 };
@@ -79,7 +79,7 @@ static Node build_rsub_scalar(Build *b, Node n)
 	Node y = aten_scalar_arg(b, n, "other", x);
 	return b_bin(b, OP_sub, y, aten_scaled(b, x, n, "alpha"));
 }
-OP(aten_rsub_Scalar) {
+OP(aten_rsub_Scalar){
 	.schema = "aten.rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
 	.build = build_rsub_scalar,
 };
@@ -89,11 +89,11 @@ static Node build_mul(Build *b, Node n)
 	Node x = arg(b, n, "self"), y = arg(b, n, "other");
 	return aten_mul(b, x, y);
 }
-OP(aten_mul_Tensor) {
+OP(aten_mul_Tensor){
 	.schema = "aten.mul.Tensor(Tensor self, Tensor other) -> Tensor",
 	.build = build_mul,
 };
-OP(aten_multiply_Tensor) {
+OP(aten_multiply_Tensor){
 	.schema = "aten.multiply.Tensor(Tensor self, Tensor other) -> Tensor",
 	.build = build_mul,
 };
@@ -103,41 +103,41 @@ static Node build_mul_scalar(Build *b, Node n)
 	Node x = arg(b, n, "self");
 	return aten_mul(b, x, aten_scalar_arg(b, n, "other", x));
 }
-OP(aten_mul_Scalar) {
+OP(aten_mul_Scalar){
 	.schema = "aten.mul.Scalar(Tensor self, Scalar other) -> Tensor",
 	.build = build_mul_scalar,
 };
-OP(aten_multiply_Scalar) {
+OP(aten_multiply_Scalar){
 	.schema = "aten.multiply.Scalar(Tensor self, Scalar other) -> Tensor",
 	.build = build_mul_scalar,
 };
 
-OP(aten_div_Tensor) {
+OP(aten_div_Tensor){
 	.schema = "aten.div.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "div(self, other)",
 };
-OP(aten_divide_Tensor) {
+OP(aten_divide_Tensor){
 	.schema = "aten.divide.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "div(self, other)",
 };
-OP(aten_true_divide_Tensor) {
+OP(aten_true_divide_Tensor){
 	.schema = "aten.true_divide.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "div(self, other)",
 };
-OP(aten_div_Scalar) {
+OP(aten_div_Scalar){
 	.schema = "aten.div.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "div(self, other)",
 };
-OP(aten_divide_Scalar) {
+OP(aten_divide_Scalar){
 	.schema = "aten.divide.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "div(self, other)",
 };
-OP(aten_true_divide_Scalar) {
+OP(aten_true_divide_Scalar){
 	.schema = "aten.true_divide.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "div(self, other)",
@@ -162,14 +162,14 @@ static Node build_div_mode(Build *b, Node n)
 {
 	return divide(b, n, arg(b, n, "self"), arg(b, n, "other"));
 }
-OP(aten_div_Tensor_mode) {
+OP(aten_div_Tensor_mode){
 	.schema = "aten.div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> "
-	          "Tensor",
+		  "Tensor",
 	.build = build_div_mode,
 };
-OP(aten_divide_Tensor_mode) {
+OP(aten_divide_Tensor_mode){
 	.schema = "aten.divide.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> "
-	          "Tensor",
+		  "Tensor",
 	.build = build_div_mode,
 };
 
@@ -178,108 +178,108 @@ static Node build_div_scalar_mode(Build *b, Node n)
 	Node x = arg(b, n, "self");
 	return divide(b, n, x, aten_scalar_arg(b, n, "other", x));
 }
-OP(aten_div_Scalar_mode) {
+OP(aten_div_Scalar_mode){
 	.schema = "aten.div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> "
-	          "Tensor",
+		  "Tensor",
 	.build = build_div_scalar_mode,
 };
-OP(aten_divide_Scalar_mode) {
+OP(aten_divide_Scalar_mode){
 	.schema = "aten.divide.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> "
-	          "Tensor",
+		  "Tensor",
 	.build = build_div_scalar_mode,
 };
 
-OP(aten_floor_divide) {
+OP(aten_floor_divide){
 	.schema = "aten.floor_divide(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "floordiv(self, other)",
 };
-OP(aten_floor_divide_Scalar) {
+OP(aten_floor_divide_Scalar){
 	.schema = "aten.floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "floordiv(self, other)",
 };
-OP(aten_remainder_Tensor) {
+OP(aten_remainder_Tensor){
 	.schema = "aten.remainder.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "remainder(self, other)",
 };
-OP(aten_remainder_Scalar) {
+OP(aten_remainder_Scalar){
 	.schema = "aten.remainder.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "remainder(self, other)",
 };
-OP(aten_remainder_Scalar_Tensor) {
+OP(aten_remainder_Scalar_Tensor){
 	.schema = "aten.remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "remainder(self, other)",
 };
-OP(aten_fmod_Tensor) {
+OP(aten_fmod_Tensor){
 	.schema = "aten.fmod.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "fmod(self, other)",
 };
-OP(aten_fmod_Scalar) {
+OP(aten_fmod_Scalar){
 	.schema = "aten.fmod.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "fmod(self, other)",
 };
-OP(aten_atan2) {
+OP(aten_atan2){
 	.schema = "aten.atan2(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "atan2(self, other)",
 };
-OP(aten_arctan2) {
+OP(aten_arctan2){
 	.schema = "aten.arctan2(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "atan2(self, other)",
 };
-OP(aten_hypot) {
+OP(aten_hypot){
 	.schema = "aten.hypot(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "hypot(self, other)",
 };
-OP(aten_copysign_Tensor) {
+OP(aten_copysign_Tensor){
 	.schema = "aten.copysign.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "copysign(self, other)",
 };
-OP(aten_copysign_Scalar) {
+OP(aten_copysign_Scalar){
 	.schema = "aten.copysign.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "copysign(self, other)",
 };
-OP(aten_nextafter) {
+OP(aten_nextafter){
 	.schema = "aten.nextafter(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "nextafter(self, other)",
 };
-OP(aten_fmax) {
+OP(aten_fmax){
 	.schema = "aten.fmax(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "fmax(self, other)",
 };
-OP(aten_fmin) {
+OP(aten_fmin){
 	.schema = "aten.fmin(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "fmin(self, other)",
 };
-OP(aten_maximum) {
+OP(aten_maximum){
 	.schema = "aten.maximum(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "maximum(self, other)",
 };
-OP(aten_minimum) {
+OP(aten_minimum){
 	.schema = "aten.minimum(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "minimum(self, other)",
 };
-OP(aten_max_other) {
+OP(aten_max_other){
 	.schema = "aten.max.other(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "maximum(self, other)",
 };
-OP(aten_min_other) {
+OP(aten_min_other){
 	.schema = "aten.min.other(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "minimum(self, other)",
@@ -290,7 +290,8 @@ static Node log_of_sum(Build *b, Op exp, Op log, Node x, Node y)
 	Node high = b_bin(b, OP_maximum, x, y);
 	Node low = b_bin(b, OP_minimum, x, y);
 	Node e = b_un(b, exp, b_bin(b, OP_sub, low, high));
-	Node sum = log == OP_log ? b_un(b, OP_log1p, e) : b_un(b, log, b_bin_scalar(b, OP_add, e, 1));
+	Node sum =
+		log == OP_log ? b_un(b, OP_log1p, e) : b_un(b, log, b_bin_scalar(b, OP_add, e, 1));
 	/* Equal infinities would give inf - inf. */
 	Node same = b_bin(b, OP_eq, low, high);
 	Node twice = b_bin_scalar(b, OP_add, high, log == OP_log ? 0.6931471805599453 : 1);
@@ -301,7 +302,7 @@ static Node build_logaddexp(Build *b, Node n)
 {
 	return log_of_sum(b, OP_exp, OP_log, arg(b, n, "self"), arg(b, n, "other"));
 }
-OP(aten_logaddexp) {
+OP(aten_logaddexp){
 	.schema = "aten.logaddexp(Tensor self, Tensor other) -> Tensor",
 	.build = build_logaddexp,
 };
@@ -310,7 +311,7 @@ static Node build_logaddexp2(Build *b, Node n)
 {
 	return log_of_sum(b, OP_exp2, OP_log2, arg(b, n, "self"), arg(b, n, "other"));
 }
-OP(aten_logaddexp2) {
+OP(aten_logaddexp2){
 	.schema = "aten.logaddexp2(Tensor self, Tensor other) -> Tensor",
 	.build = build_logaddexp2,
 };
@@ -330,11 +331,11 @@ static Node build_xlogy(Build *b, Node n)
 {
 	return xlogy(b, arg(b, n, "self"), arg(b, n, "other"), false);
 }
-OP(aten_xlogy_Tensor) {
+OP(aten_xlogy_Tensor){
 	.schema = "aten.xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
 	.build = build_xlogy,
 };
-OP(aten_special_xlogy) {
+OP(aten_special_xlogy){
 	.schema = "aten.special_xlogy(Tensor self, Tensor other) -> Tensor",
 	.build = build_xlogy,
 };
@@ -344,7 +345,7 @@ static Node build_xlogy_scalar(Build *b, Node n)
 	Node x = arg(b, n, "self");
 	return xlogy(b, x, aten_scalar_arg(b, n, "other", x), false);
 }
-OP(aten_xlogy_Scalar_Other) {
+OP(aten_xlogy_Scalar_Other){
 	.schema = "aten.xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor",
 	.build = build_xlogy_scalar,
 };
@@ -353,7 +354,7 @@ static Node build_xlog1py(Build *b, Node n)
 {
 	return xlogy(b, arg(b, n, "self"), arg(b, n, "other"), true);
 }
-OP(aten_special_xlog1py) {
+OP(aten_special_xlog1py){
 	.schema = "aten.special_xlog1py(Tensor self, Tensor other) -> Tensor",
 	.build = build_xlog1py,
 };
@@ -386,8 +387,8 @@ static Node build_pow_scalar(Build *b, Node n)
 		if (aten_scalar_is(b, n, "exponent", (double)e) && (e <= 3 || !dtype_is_float(d)))
 			return int_power(b, x, e);
 	if (aten_scalar_is(b, n, "exponent", 0))
-		return dtype_is_float(d) ? b_full(b, d, 1, s.rank, s.dim) :
-		                           b_full_int(b, d, 1, s.rank, s.dim);
+		return dtype_is_float(d) ? b_full(b, d, 1, s.rank, s.dim)
+					 : b_full_int(b, d, 1, s.rank, s.dim);
 	if (dtype_is_float(d)) {
 		if (aten_scalar_is(b, n, "exponent", 0.5))
 			return b_un(b, OP_sqrt, x);
@@ -400,16 +401,16 @@ static Node build_pow_scalar(Build *b, Node n)
 	}
 	return b_bin(b, OP_pow, x, y);
 }
-OP(aten_pow_Tensor_Scalar) {
+OP(aten_pow_Tensor_Scalar){
 	.schema = "aten.pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
 	.build = build_pow_scalar,
 };
-OP(aten_pow_Tensor_Tensor) {
+OP(aten_pow_Tensor_Tensor){
 	.schema = "aten.pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "pow(self, exponent)",
 };
-OP(aten_pow_Scalar) {
+OP(aten_pow_Scalar){
 	.schema = "aten.pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "pow(self, exponent)",
@@ -423,7 +424,7 @@ static Node build_float_power(Build *b, Node n)
 	x = b_convert(b, x, DT_f64);
 	return b_bin(b, OP_pow, x, b_convert(b, y, DT_f64));
 }
-OP(aten_float_power_Tensor_Tensor) {
+OP(aten_float_power_Tensor_Tensor){
 	.schema = "aten.float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
 	.build = build_float_power,
 };
@@ -434,7 +435,7 @@ static Node build_float_power_scalar(Build *b, Node n)
 	Node y = aten_scalar_as(b, node_attr(b->g, n, "exponent"), DT_f64);
 	return x.i ? b_bin(b, OP_pow, b_convert(b, x, DT_f64), y) : x;
 }
-OP(aten_float_power_Tensor_Scalar) {
+OP(aten_float_power_Tensor_Scalar){
 	.schema = "aten.float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
 	.build = build_float_power_scalar,
 };
@@ -445,7 +446,7 @@ static Node build_ldexp(Build *b, Node n)
 	x = aten_to_float(b, x);
 	return b_bin(b, OP_mul, x, b_un(b, OP_exp2, y));
 }
-OP(aten_ldexp_Tensor) {
+OP(aten_ldexp_Tensor){
 	.schema = "aten.ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
 	.build = build_ldexp,
 };
@@ -458,9 +459,9 @@ static Node build_addcmul(Build *b, Node n)
 	Node p = aten_scaled(b, aten_mul(b, t1, t2), n, "value");
 	return aten_add(b, x, p);
 }
-OP(aten_addcmul) {
+OP(aten_addcmul){
 	.schema = "aten.addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) "
-	          "-> Tensor",
+		  "-> Tensor",
 	.build = build_addcmul,
 };
 
@@ -470,9 +471,9 @@ static Node build_addcdiv(Build *b, Node n)
 	Node p = b_bin(b, OP_div, t1, aten_to_float(b, arg(b, n, "tensor2")));
 	return aten_add(b, x, aten_scaled(b, p, n, "value"));
 }
-OP(aten_addcdiv) {
+OP(aten_addcdiv){
 	.schema = "aten.addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) "
-	          "-> Tensor",
+		  "-> Tensor",
 	.build = build_addcdiv,
 };
 
@@ -492,7 +493,7 @@ static Node build_lerp(Build *b, Node n)
 {
 	return lerp(b, arg(b, n, "self"), arg(b, n, "end"), arg(b, n, "weight"));
 }
-OP(aten_lerp_Tensor) {
+OP(aten_lerp_Tensor){
 	.schema = "aten.lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
 	.build = build_lerp,
 };
@@ -502,7 +503,7 @@ static Node build_lerp_scalar(Build *b, Node n)
 	Node x = arg(b, n, "self");
 	return lerp(b, x, arg(b, n, "end"), aten_scalar_arg(b, n, "weight", x));
 }
-OP(aten_lerp_Scalar) {
+OP(aten_lerp_Scalar){
 	.schema = "aten.lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
 	.build = build_lerp_scalar,
 };

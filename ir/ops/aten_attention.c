@@ -1,4 +1,5 @@
-/* Scaled dot-product attention. Kept as one node until decompose, so that it can have a schedule. */
+/* Scaled dot-product attention. Kept as one node until decompose, so that it can have a schedule.
+ */
 #include "ir/ops/aten_priv.h"
 
 #include <math.h>
@@ -64,10 +65,10 @@ static Node attention(Build *b, Node n, Node mask, bool gqa, Node *lse)
 		return (Node){0};
 	if (rank < 2 || node_rank(b->g, k) < 2 || node_rank(b->g, v) < 2)
 		return b_error(b, "attention of operands of rank %u, %u and %u", rank,
-		               node_rank(b->g, k), node_rank(b->g, v));
+			       node_rank(b->g, k), node_rank(b->g, v));
 	if (node_float(b->g, n, "dropout_p") != 0)
 		return b_error(b, "attention with dropout needs random numbers, which are not "
-		                  "supported yet; export the model in evaluation mode");
+				  "supported yet; export the model in evaluation mode");
 	if (gqa && rank >= 3) {
 		Sym heads = b_dim(b, q, (int)rank - 3);
 		k = repeat_heads(b, k, sym_floordiv(b_syms(b), heads, b_dim(b, k, (int)rank - 3)));
@@ -84,7 +85,8 @@ static Node attention(Build *b, Node n, Node mask, bool gqa, Node *lse)
 		if (sym_is_const(b_syms(b), dim, &width))
 			scores = b_bin_scalar(b, OP_mul, scores, 1 / sqrt((double)width));
 		else
-			scores = b_bin(b, OP_mul, scores, b_un(b, OP_rsqrt, aten_size(b, dim, DT_f32)));
+			scores = b_bin(b, OP_mul, scores,
+				       b_un(b, OP_rsqrt, aten_size(b, dim, DT_f32)));
 	}
 	scores = masked(b, scores, mask, causal);
 	Node p = safe_softmax(b, scores, mask.i != 0, lse);
@@ -95,10 +97,10 @@ static Node build_sdpa(Build *b, Node n)
 {
 	return attention(b, n, arg(b, n, "attn_mask"), node_bool(b->g, n, "enable_gqa"), NULL);
 }
-OP(aten_scaled_dot_product_attention) {
+OP(aten_scaled_dot_product_attention){
 	.schema = "aten.scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, "
-	          "Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? "
-	          "scale=None, bool enable_gqa=False) -> Tensor",
+		  "Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? "
+		  "scale=None, bool enable_gqa=False) -> Tensor",
 	.build = build_sdpa,
 	.level = LEVEL_DECOMPOSE,
 };
@@ -109,9 +111,9 @@ static Node build_sdpa_flash(Build *b, Node n)
 	Node lse, y = attention(b, n, arg(b, n, "attn_mask"), false, &lse);
 	return y.i ? b_tuple(b, (Node[]){y, lse}, 2) : y;
 }
-OP(aten__scaled_dot_product_flash_attention_for_cpu) {
+OP(aten__scaled_dot_product_flash_attention_for_cpu){
 	.schema = "aten._scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, "
-	          "Tensor value, float dropout_p=0.0, bool is_causal=False, *, Tensor? "
-	          "attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
+		  "Tensor value, float dropout_p=0.0, bool is_causal=False, *, Tensor? "
+		  "attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
 	.build = build_sdpa_flash,
 };

@@ -12,25 +12,31 @@ static Attr axes_attr(Build *b, const uint32_t *axes, uint32_t n)
 }
 
 Node b_gather(Build *b, Node x, Node index, uint32_t batch, const uint32_t *axes, uint32_t naxes,
-              const char *mode)
+	      const char *mode)
 {
 	if (!x.i || !index.i)
 		return (Node){0};
 	Ir *ir = b->g->ir;
 	Attr attr[] = {attr_none(), attr_none(), attr_int(ir, batch), axes_attr(b, axes, naxes),
-	               attr_str(ir, mode)};
+		       attr_str(ir, mode)};
 	return b_node(b, OP_gather, (Node[]){x, index}, 2, attr, 5);
 }
 
 Node b_scatter(Build *b, Node x, Node index, Node update, uint32_t batch, const uint32_t *axes,
-               uint32_t naxes, const char *combine)
+	       uint32_t naxes, const char *combine)
 {
 	if (!x.i || !index.i || !update.i)
 		return (Node){0};
 	Ir *ir = b->g->ir;
-	Attr attr[] = {attr_none(), attr_none(), attr_none(), attr_int(ir, batch),
-	               axes_attr(b, axes, naxes), attr_str(ir, combine), attr_str(ir, "check"),
-	               attr_bool(false), attr_bool(false)};
+	Attr attr[] = {attr_none(),
+		       attr_none(),
+		       attr_none(),
+		       attr_int(ir, batch),
+		       axes_attr(b, axes, naxes),
+		       attr_str(ir, combine),
+		       attr_str(ir, "check"),
+		       attr_bool(false),
+		       attr_bool(false)};
 	return b_node(b, OP_scatter, (Node[]){x, index, update}, 3, attr, 9);
 }
 
@@ -79,13 +85,14 @@ Node aten_const_ints(Build *b, const int64_t *v, int64_t n)
 }
 
 Node b_window(Build *b, Node x, uint32_t dim, int64_t size, int64_t stride, int64_t dilation,
-              int64_t low, Sym count)
+	      int64_t low, Sym count)
 {
 	if (!x.i)
 		return x;
 	Ir *ir = b->g->ir;
-	Attr attr[] = {attr_none(), attr_int(ir, dim), attr_int(ir, size), attr_int(ir, stride),
-	               attr_int(ir, dilation), attr_int(ir, low), attr_sym(count)};
+	Attr attr[] = {attr_none(),          attr_int(ir, dim),      attr_int(ir, size),
+		       attr_int(ir, stride), attr_int(ir, dilation), attr_int(ir, low),
+		       attr_sym(count)};
 	return b_node(b, OP_window, &x, 1, attr, 7);
 }
 
@@ -122,7 +129,8 @@ Node aten_reduce(Build *b, ReduceKind kind, Node x, uint32_t dims, bool keep)
 {
 	if (!x.i || dims == 0)
 		return x;
-	return keep ? b_reduce_keep(b, kind, x, dims, DT_none) : b_reduce(b, kind, x, dims, DT_none);
+	return keep ? b_reduce_keep(b, kind, x, dims, DT_none)
+		    : b_reduce(b, kind, x, dims, DT_none);
 }
 
 Node aten_sum(Build *b, Node x, uint32_t dims, bool keep)
@@ -177,7 +185,8 @@ Node aten_softmax(Build *b, Node x, uint32_t dim)
 	if (aten_rank(b, x) == 0)
 		return b_bin_scalar(b, OP_div, aten_like(b, x, 1), 1);
 	Node wide = aten_wide(b, x);
-	Node e = b_un(b, OP_exp, b_bin(b, OP_sub, wide, aten_reduce(b, REDUCE_MAX, wide, 1u << dim, true)));
+	Node e = b_un(b, OP_exp,
+		      b_bin(b, OP_sub, wide, aten_reduce(b, REDUCE_MAX, wide, 1u << dim, true)));
 	Node y = b_bin(b, OP_div, e, aten_sum(b, e, 1u << dim, true));
 	return y.i ? b_convert(b, y, d) : y;
 }
@@ -198,10 +207,14 @@ Node aten_reduce_loss(Build *b, Node n, Node x)
 {
 	uint32_t all = (1u << aten_rank(b, x)) - 1;
 	switch (aten_int(b, n, "reduction")) {
-	case 0: return x;
-	case 1: return aten_mean(b, x, all, false);
-	case 2: return aten_sum(b, x, all, false);
-	default: return b_error(b, "unknown reduction");
+	case 0:
+		return x;
+	case 1:
+		return aten_mean(b, x, all, false);
+	case 2:
+		return aten_sum(b, x, all, false);
+	default:
+		return b_error(b, "unknown reduction");
 	}
 }
 

@@ -1,112 +1,112 @@
 /* ATen comparisons, logic, bit operations, selection and clamping. */
 #include "ir/ops/aten_priv.h"
 
-OP(aten_eq_Tensor) {
+OP(aten_eq_Tensor){
 	.schema = "aten.eq.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "eq(self, other)",
 };
-OP(aten_eq_Scalar) {
+OP(aten_eq_Scalar){
 	.schema = "aten.eq.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "eq(self, other)",
 };
-OP(aten_ne_Tensor) {
+OP(aten_ne_Tensor){
 	.schema = "aten.ne.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "ne(self, other)",
 };
-OP(aten_ne_Scalar) {
+OP(aten_ne_Scalar){
 	.schema = "aten.ne.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "ne(self, other)",
 };
-OP(aten_not_equal_Tensor) {
+OP(aten_not_equal_Tensor){
 	.schema = "aten.not_equal.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "ne(self, other)",
 };
-OP(aten_not_equal_Scalar) {
+OP(aten_not_equal_Scalar){
 	.schema = "aten.not_equal.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "ne(self, other)",
 };
-OP(aten_lt_Tensor) {
+OP(aten_lt_Tensor){
 	.schema = "aten.lt.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "lt(self, other)",
 };
-OP(aten_lt_Scalar) {
+OP(aten_lt_Scalar){
 	.schema = "aten.lt.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "lt(self, other)",
 };
-OP(aten_less_Tensor) {
+OP(aten_less_Tensor){
 	.schema = "aten.less.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "lt(self, other)",
 };
-OP(aten_less_Scalar) {
+OP(aten_less_Scalar){
 	.schema = "aten.less.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "lt(self, other)",
 };
-OP(aten_le_Tensor) {
+OP(aten_le_Tensor){
 	.schema = "aten.le.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "le(self, other)",
 };
-OP(aten_le_Scalar) {
+OP(aten_le_Scalar){
 	.schema = "aten.le.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "le(self, other)",
 };
-OP(aten_less_equal_Tensor) {
+OP(aten_less_equal_Tensor){
 	.schema = "aten.less_equal.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "le(self, other)",
 };
-OP(aten_less_equal_Scalar) {
+OP(aten_less_equal_Scalar){
 	.schema = "aten.less_equal.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "le(self, other)",
 };
-OP(aten_gt_Tensor) {
+OP(aten_gt_Tensor){
 	.schema = "aten.gt.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "gt(self, other)",
 };
-OP(aten_gt_Scalar) {
+OP(aten_gt_Scalar){
 	.schema = "aten.gt.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "gt(self, other)",
 };
-OP(aten_greater_Tensor) {
+OP(aten_greater_Tensor){
 	.schema = "aten.greater.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "gt(self, other)",
 };
-OP(aten_greater_Scalar) {
+OP(aten_greater_Scalar){
 	.schema = "aten.greater.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "gt(self, other)",
 };
-OP(aten_ge_Tensor) {
+OP(aten_ge_Tensor){
 	.schema = "aten.ge.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "ge(self, other)",
 };
-OP(aten_ge_Scalar) {
+OP(aten_ge_Scalar){
 	.schema = "aten.ge.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "ge(self, other)",
 };
-OP(aten_greater_equal_Tensor) {
+OP(aten_greater_equal_Tensor){
 	.schema = "aten.greater_equal.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "ge(self, other)",
 };
-OP(aten_greater_equal_Scalar) {
+OP(aten_greater_equal_Scalar){
 	.schema = "aten.greater_equal.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "ge(self, other)",
@@ -132,9 +132,9 @@ static Node build_isclose(Build *b, Node n)
 	Node in = b_bin(b, OP_bit_and, b_un(b, OP_isfinite, diff), b_bin(b, OP_le, diff, allowed));
 	return b_bin(b, OP_bit_or, close, in);
 }
-OP(aten_isclose) {
+OP(aten_isclose){
 	.schema = "aten.isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, "
-	          "bool equal_nan=False) -> Tensor",
+		  "bool equal_nan=False) -> Tensor",
 	.build = build_isclose,
 };
 
@@ -146,132 +146,141 @@ static Node logical(Build *b, Node n, Op op)
 	return b_bin(b, op, x, aten_truth(b, arg(b, n, "other")));
 }
 
-static Node build_logical_and(Build *b, Node n) { return logical(b, n, OP_bit_and); }
-static Node build_logical_or(Build *b, Node n) { return logical(b, n, OP_bit_or); }
-static Node build_logical_xor(Build *b, Node n) { return logical(b, n, OP_bit_xor); }
+static Node build_logical_and(Build *b, Node n)
+{
+	return logical(b, n, OP_bit_and);
+}
+static Node build_logical_or(Build *b, Node n)
+{
+	return logical(b, n, OP_bit_or);
+}
+static Node build_logical_xor(Build *b, Node n)
+{
+	return logical(b, n, OP_bit_xor);
+}
 static Node build_logical_not(Build *b, Node n)
 {
 	return b_un(b, OP_bit_not, aten_truth(b, arg(b, n, "self")));
 }
-OP(aten_logical_and) {
+OP(aten_logical_and){
 	.schema = "aten.logical_and(Tensor self, Tensor other) -> Tensor",
 	.build = build_logical_and,
 };
-OP(aten_logical_or) {
+OP(aten_logical_or){
 	.schema = "aten.logical_or(Tensor self, Tensor other) -> Tensor",
 	.build = build_logical_or,
 };
-OP(aten_logical_xor) {
+OP(aten_logical_xor){
 	.schema = "aten.logical_xor(Tensor self, Tensor other) -> Tensor",
 	.build = build_logical_xor,
 };
-OP(aten_logical_not) {
+OP(aten_logical_not){
 	.schema = "aten.logical_not(Tensor self) -> Tensor",
 	.build = build_logical_not,
 };
 
 /* ---- bits ---- */
 
-OP(aten_bitwise_and_Tensor) {
+OP(aten_bitwise_and_Tensor){
 	.schema = "aten.bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_and(self, other)",
 };
-OP(aten_bitwise_and_Scalar) {
+OP(aten_bitwise_and_Scalar){
 	.schema = "aten.bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_and(self, other)",
 };
-OP(aten___and___Tensor) {
+OP(aten___and___Tensor){
 	.schema = "aten.__and__.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_and(self, other)",
 };
-OP(aten___and___Scalar) {
+OP(aten___and___Scalar){
 	.schema = "aten.__and__.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_and(self, other)",
 };
-OP(aten_bitwise_or_Tensor) {
+OP(aten_bitwise_or_Tensor){
 	.schema = "aten.bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_or(self, other)",
 };
-OP(aten_bitwise_or_Scalar) {
+OP(aten_bitwise_or_Scalar){
 	.schema = "aten.bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_or(self, other)",
 };
-OP(aten___or___Tensor) {
+OP(aten___or___Tensor){
 	.schema = "aten.__or__.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_or(self, other)",
 };
-OP(aten___or___Scalar) {
+OP(aten___or___Scalar){
 	.schema = "aten.__or__.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_or(self, other)",
 };
-OP(aten_bitwise_xor_Tensor) {
+OP(aten_bitwise_xor_Tensor){
 	.schema = "aten.bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_xor(self, other)",
 };
-OP(aten_bitwise_xor_Scalar) {
+OP(aten_bitwise_xor_Scalar){
 	.schema = "aten.bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_xor(self, other)",
 };
-OP(aten___xor___Tensor) {
+OP(aten___xor___Tensor){
 	.schema = "aten.__xor__.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_xor(self, other)",
 };
-OP(aten___xor___Scalar) {
+OP(aten___xor___Scalar){
 	.schema = "aten.__xor__.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_xor(self, other)",
 };
-OP(aten_bitwise_not) {
+OP(aten_bitwise_not){
 	.schema = "aten.bitwise_not(Tensor self) -> Tensor",
 	.expand = "bit_not(self)",
 };
-OP(aten_bitwise_left_shift_Tensor) {
+OP(aten_bitwise_left_shift_Tensor){
 	.schema = "aten.bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "shift_left(self, other)",
 };
-OP(aten_bitwise_left_shift_Tensor_Scalar) {
+OP(aten_bitwise_left_shift_Tensor_Scalar){
 	.schema = "aten.bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "shift_left(self, other)",
 };
-OP(aten___lshift___Tensor) {
+OP(aten___lshift___Tensor){
 	.schema = "aten.__lshift__.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "shift_left(self, other)",
 };
-OP(aten___lshift___Scalar) {
+OP(aten___lshift___Scalar){
 	.schema = "aten.__lshift__.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "shift_left(self, other)",
 };
-OP(aten_bitwise_right_shift_Tensor) {
+OP(aten_bitwise_right_shift_Tensor){
 	.schema = "aten.bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "shift_right(self, other)",
 };
-OP(aten_bitwise_right_shift_Tensor_Scalar) {
+OP(aten_bitwise_right_shift_Tensor_Scalar){
 	.schema = "aten.bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "shift_right(self, other)",
 };
-OP(aten___rshift___Tensor) {
+OP(aten___rshift___Tensor){
 	.schema = "aten.__rshift__.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "shift_right(self, other)",
 };
-OP(aten___rshift___Scalar) {
+OP(aten___rshift___Scalar){
 	.schema = "aten.__rshift__.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "shift_right(self, other)",
@@ -284,7 +293,7 @@ static Node build_where(Build *b, Node n)
 	Node c = aten_truth(b, arg(b, n, "condition"));
 	return b_select(b, c, arg(b, n, "self"), arg(b, n, "other"));
 }
-OP(aten_where_self) {
+OP(aten_where_self){
 	.schema = "aten.where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
 	.build = build_where,
 };
@@ -294,7 +303,7 @@ static Node build_where_self_scalar(Build *b, Node n)
 	Node c = aten_truth(b, arg(b, n, "condition")), y = arg(b, n, "other");
 	return b_select(b, c, aten_scalar_arg(b, n, "self", y), y);
 }
-OP(aten_where_ScalarSelf) {
+OP(aten_where_ScalarSelf){
 	.schema = "aten.where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
 	.build = build_where_self_scalar,
 };
@@ -304,7 +313,7 @@ static Node build_where_other_scalar(Build *b, Node n)
 	Node c = aten_truth(b, arg(b, n, "condition")), x = arg(b, n, "self");
 	return b_select(b, c, x, aten_scalar_arg(b, n, "other", x));
 }
-OP(aten_where_ScalarOther) {
+OP(aten_where_ScalarOther){
 	.schema = "aten.where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor",
 	.build = build_where_other_scalar,
 };
@@ -322,7 +331,7 @@ static Node build_where_scalars(Build *b, Node n)
 	Node yes = aten_scalar_as(b, node_attr(b->g, n, "self"), d);
 	return b_select(b, c, yes, aten_scalar_as(b, node_attr(b->g, n, "other"), d));
 }
-OP(aten_where_Scalar) {
+OP(aten_where_Scalar){
 	.schema = "aten.where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor",
 	.build = build_where_scalars,
 };
@@ -334,7 +343,7 @@ static Node build_masked_fill(Build *b, Node n)
 		return (Node){0};
 	return b_select(b, aten_truth(b, m), b_convert(b, v, node_dtype(b->g, x)), x);
 }
-OP(aten_masked_fill_Tensor) {
+OP(aten_masked_fill_Tensor){
 	.schema = "aten.masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
 	.build = build_masked_fill,
 };
@@ -344,7 +353,7 @@ static Node build_masked_fill_scalar(Build *b, Node n)
 	Node x = arg(b, n, "self"), m = aten_truth(b, arg(b, n, "mask"));
 	return b_select(b, m, aten_scalar_as(b, node_attr(b->g, n, "value"), aten_dtype(b, x)), x);
 }
-OP(aten_masked_fill_Scalar) {
+OP(aten_masked_fill_Scalar){
 	.schema = "aten.masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
 	.build = build_masked_fill_scalar,
 };
@@ -365,11 +374,11 @@ static Node build_clamp(Build *b, Node n)
 	Node high = aten_has(b, n, "max") ? aten_scalar_arg(b, n, "max", x) : none;
 	return clamp(b, x, low, high);
 }
-OP(aten_clamp) {
+OP(aten_clamp){
 	.schema = "aten.clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
 	.build = build_clamp,
 };
-OP(aten_clip) {
+OP(aten_clip){
 	.schema = "aten.clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
 	.build = build_clamp,
 };
@@ -378,11 +387,11 @@ static Node build_clamp_tensor(Build *b, Node n)
 {
 	return clamp(b, arg(b, n, "self"), arg(b, n, "min"), arg(b, n, "max"));
 }
-OP(aten_clamp_Tensor) {
+OP(aten_clamp_Tensor){
 	.schema = "aten.clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
 	.build = build_clamp_tensor,
 };
-OP(aten_clip_Tensor) {
+OP(aten_clip_Tensor){
 	.schema = "aten.clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
 	.build = build_clamp_tensor,
 };
@@ -392,7 +401,7 @@ static Node build_clamp_min(Build *b, Node n)
 	Node x = arg(b, n, "self");
 	return clamp(b, x, aten_scalar_arg(b, n, "min", x), (Node){0});
 }
-OP(aten_clamp_min) {
+OP(aten_clamp_min){
 	.schema = "aten.clamp_min(Tensor self, Scalar min) -> Tensor",
 	.build = build_clamp_min,
 };
@@ -402,17 +411,17 @@ static Node build_clamp_max(Build *b, Node n)
 	Node x = arg(b, n, "self");
 	return clamp(b, x, (Node){0}, aten_scalar_arg(b, n, "max", x));
 }
-OP(aten_clamp_max) {
+OP(aten_clamp_max){
 	.schema = "aten.clamp_max(Tensor self, Scalar max) -> Tensor",
 	.build = build_clamp_max,
 };
 
-OP(aten_clamp_min_Tensor) {
+OP(aten_clamp_min_Tensor){
 	.schema = "aten.clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "maximum(self, min)",
 };
-OP(aten_clamp_max_Tensor) {
+OP(aten_clamp_max_Tensor){
 	.schema = "aten.clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "minimum(self, max)",

@@ -32,17 +32,22 @@ static Node conv_core(Build *b, Node x, Node w, const ConvArgs *a)
 		/* (in - 1) * dilation_in + 1 + pads - dilation * (kernel - 1) - 1 */
 		Sym span = sym_muli(t, sym_addi(t, in, -1), a->dilation_in[k]);
 		span = sym_addi(t, span, a->low[k] + a->high[k]);
-		span = sym_sub(t, span, sym_muli(t, sym_addi(t, sw.dim[3 + k], -1), a->dilation[k]));
+		span = sym_sub(t, span,
+			       sym_muli(t, sym_addi(t, sw.dim[3 + k], -1), a->dilation[k]));
 		size[k] = sym_addi(t, sym_divi(t, span, a->stride[k]), 1);
 		aten_require_le(b, b_int(b, 0), size[k], "convolution output size");
 	}
 	x = aten_reshape(b, x, &g);
 	if (!x.i || !w.i)
 		return (Node){0};
-	Attr attr[] = {attr_none(), attr_none(), ints_attr(b, a->stride, a->ns),
-	               ints_attr(b, a->dilation, a->ns), ints_attr(b, a->dilation_in, a->ns),
-	               ints_attr(b, a->low, a->ns), attr_ints(size, a->ns),
-	               attr_dtype(dtype_compute(node_dtype(b->g, x)))};
+	Attr attr[] = {attr_none(),
+		       attr_none(),
+		       ints_attr(b, a->stride, a->ns),
+		       ints_attr(b, a->dilation, a->ns),
+		       ints_attr(b, a->dilation_in, a->ns),
+		       ints_attr(b, a->low, a->ns),
+		       attr_ints(size, a->ns),
+		       attr_dtype(dtype_compute(node_dtype(b->g, x)))};
 	Node y = b_node(b, OP_conv, (Node[]){x, w}, 2, attr, 8);
 	return aten_flatten(b, y, 1, 2);
 }
@@ -88,8 +93,10 @@ static Node conv(Build *b, Node x, Node w, Node bias, ConvArgs *a, const int64_t
 	if (!x.i || !w.i)
 		return (Node){0};
 	if (node_rank(b->g, w) != rank || (rx != rank && rx != rank - 1))
-		return b_error(b, "convolution over %u dims of an input of rank %u with a weight of "
-		                  "rank %u", a->ns, rx, node_rank(b->g, w));
+		return b_error(b,
+			       "convolution over %u dims of an input of rank %u with a weight of "
+			       "rank %u",
+			       a->ns, rx, node_rank(b->g, w));
 	for (uint32_t k = 0; k < a->ns; k++) {
 		a->dilation_in[k] = 1;
 		if (a->stride[k] < 1 || a->dilation[k] < 1)
@@ -102,8 +109,8 @@ static Node conv(Build *b, Node x, Node w, Node bias, ConvArgs *a, const int64_t
 	if (a->groups < 1 || !sym_divides(b_syms(b), a->groups, b_dim(b, w, 0)) ||
 	    sym_eq(b_syms(b), channels, want) == NO)
 		return b_error(b, "convolution of %s channels with a weight for %s in %lld groups",
-		               sym_str(b_syms(b), channels), sym_str(b_syms(b), want),
-		               (long long)a->groups);
+			       sym_str(b_syms(b), channels), sym_str(b_syms(b), want),
+			       (long long)a->groups);
 	w = extra ? transposed_weight(b, w, a, extra) : split_groups(b, w, a->groups);
 	Node y = add_bias(b, conv_core(b, x, w, a), bias);
 	return rx != rank ? b_squeeze(b, y, 0) : y;
@@ -125,25 +132,34 @@ static Node plain(Build *b, Node n, uint32_t ns)
 		return (Node){0};
 	return conv(b, arg(b, n, "input"), arg(b, n, "weight"), arg(b, n, "bias"), &a, NULL);
 }
-static Node build_conv1d(Build *b, Node n) { return plain(b, n, 1); }
-static Node build_conv2d(Build *b, Node n) { return plain(b, n, 2); }
-static Node build_conv3d(Build *b, Node n) { return plain(b, n, 3); }
-OP(aten_conv1d) {
+static Node build_conv1d(Build *b, Node n)
+{
+	return plain(b, n, 1);
+}
+static Node build_conv2d(Build *b, Node n)
+{
+	return plain(b, n, 2);
+}
+static Node build_conv3d(Build *b, Node n)
+{
+	return plain(b, n, 3);
+}
+OP(aten_conv1d){
 	.schema = "aten.conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] "
-	          "stride=[1], SymInt[1] padding=[0], SymInt[1] dilation=[1], SymInt groups=1) "
-	          "-> Tensor",
+		  "stride=[1], SymInt[1] padding=[0], SymInt[1] dilation=[1], SymInt groups=1) "
+		  "-> Tensor",
 	.build = build_conv1d,
 };
-OP(aten_conv2d) {
+OP(aten_conv2d){
 	.schema = "aten.conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] "
-	          "stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] dilation=[1, 1], SymInt "
-	          "groups=1) -> Tensor",
+		  "stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] dilation=[1, 1], SymInt "
+		  "groups=1) -> Tensor",
 	.build = build_conv2d,
 };
-OP(aten_conv3d) {
+OP(aten_conv3d){
 	.schema = "aten.conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] "
-	          "stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1], "
-	          "SymInt groups=1) -> Tensor",
+		  "stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1], "
+		  "SymInt groups=1) -> Tensor",
 	.build = build_conv3d,
 };
 
@@ -166,25 +182,34 @@ static Node named_padding(Build *b, Node n, uint32_t ns)
 	}
 	return conv(b, arg(b, n, "input"), w, arg(b, n, "bias"), &a, NULL);
 }
-static Node build_conv1d_padding(Build *b, Node n) { return named_padding(b, n, 1); }
-static Node build_conv2d_padding(Build *b, Node n) { return named_padding(b, n, 2); }
-static Node build_conv3d_padding(Build *b, Node n) { return named_padding(b, n, 3); }
-OP(aten_conv1d_padding) {
+static Node build_conv1d_padding(Build *b, Node n)
+{
+	return named_padding(b, n, 1);
+}
+static Node build_conv2d_padding(Build *b, Node n)
+{
+	return named_padding(b, n, 2);
+}
+static Node build_conv3d_padding(Build *b, Node n)
+{
+	return named_padding(b, n, 3);
+}
+OP(aten_conv1d_padding){
 	.schema = "aten.conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] "
-	          "stride=[1], str padding=\"valid\", SymInt[1] dilation=[1], SymInt groups=1) -> "
-	          "Tensor",
+		  "stride=[1], str padding=\"valid\", SymInt[1] dilation=[1], SymInt groups=1) -> "
+		  "Tensor",
 	.build = build_conv1d_padding,
 };
-OP(aten_conv2d_padding) {
+OP(aten_conv2d_padding){
 	.schema = "aten.conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] "
-	          "stride=[1, 1], str padding=\"valid\", SymInt[2] dilation=[1, 1], SymInt "
-	          "groups=1) -> Tensor",
+		  "stride=[1, 1], str padding=\"valid\", SymInt[2] dilation=[1, 1], SymInt "
+		  "groups=1) -> Tensor",
 	.build = build_conv2d_padding,
 };
-OP(aten_conv3d_padding) {
+OP(aten_conv3d_padding){
 	.schema = "aten.conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] "
-	          "stride=[1, 1, 1], str padding=\"valid\", SymInt[3] dilation=[1, 1, 1], SymInt "
-	          "groups=1) -> Tensor",
+		  "stride=[1, 1, 1], str padding=\"valid\", SymInt[3] dilation=[1, 1, 1], SymInt "
+		  "groups=1) -> Tensor",
 	.build = build_conv3d_padding,
 };
 
@@ -197,26 +222,35 @@ static Node transposed(Build *b, Node n, uint32_t ns)
 		return (Node){0};
 	return conv(b, arg(b, n, "input"), arg(b, n, "weight"), arg(b, n, "bias"), &a, extra);
 }
-static Node build_conv_transpose1d(Build *b, Node n) { return transposed(b, n, 1); }
-static Node build_conv_transpose2d(Build *b, Node n) { return transposed(b, n, 2); }
-static Node build_conv_transpose3d(Build *b, Node n) { return transposed(b, n, 3); }
-OP(aten_conv_transpose1d) {
+static Node build_conv_transpose1d(Build *b, Node n)
+{
+	return transposed(b, n, 1);
+}
+static Node build_conv_transpose2d(Build *b, Node n)
+{
+	return transposed(b, n, 2);
+}
+static Node build_conv_transpose3d(Build *b, Node n)
+{
+	return transposed(b, n, 3);
+}
+OP(aten_conv_transpose1d){
 	.schema = "aten.conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, "
-	          "SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] output_padding=[0], "
-	          "SymInt groups=1, SymInt[1] dilation=[1]) -> Tensor",
+		  "SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] output_padding=[0], "
+		  "SymInt groups=1, SymInt[1] dilation=[1]) -> Tensor",
 	.build = build_conv_transpose1d,
 };
-OP(aten_conv_transpose2d_input) {
+OP(aten_conv_transpose2d_input){
 	.schema = "aten.conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, "
-	          "SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] "
-	          "output_padding=[0, 0], SymInt groups=1, SymInt[2] dilation=[1, 1]) -> Tensor",
+		  "SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] "
+		  "output_padding=[0, 0], SymInt groups=1, SymInt[2] dilation=[1, 1]) -> Tensor",
 	.build = build_conv_transpose2d,
 };
-OP(aten_conv_transpose3d_input) {
+OP(aten_conv_transpose3d_input){
 	.schema = "aten.conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, "
-	          "SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] "
-	          "output_padding=[0, 0, 0], SymInt groups=1, SymInt[3] dilation=[1, 1, 1]) -> "
-	          "Tensor",
+		  "SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] "
+		  "output_padding=[0, 0, 0], SymInt groups=1, SymInt[3] dilation=[1, 1, 1]) -> "
+		  "Tensor",
 	.build = build_conv_transpose3d,
 };
 
@@ -225,18 +259,19 @@ static Node build_convolution(Build *b, Node n)
 	uint32_t rank = aten_rank(b, arg(b, n, "weight"));
 	if (rank < 3 || rank > 2 + MAX_SPACE)
 		return b_error(b, "convolution with a weight of rank %u", rank);
-	return node_bool(b->g, n, "transposed") ? transposed(b, n, rank - 2) : plain(b, n, rank - 2);
+	return node_bool(b->g, n, "transposed") ? transposed(b, n, rank - 2)
+						: plain(b, n, rank - 2);
 }
-OP(aten_convolution) {
+OP(aten_convolution){
 	.schema = "aten.convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, "
-	          "SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] "
-	          "output_padding, SymInt groups) -> Tensor",
+		  "SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] "
+		  "output_padding, SymInt groups) -> Tensor",
 	.build = build_convolution,
 };
-OP(aten__convolution) {
+OP(aten__convolution){
 	.schema = "aten._convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, "
-	          "SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] "
-	          "output_padding, SymInt groups, bool benchmark, bool deterministic, bool "
-	          "cudnn_enabled, bool allow_tf32) -> Tensor",
+		  "SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] "
+		  "output_padding, SymInt groups, bool benchmark, bool deterministic, bool "
+		  "cudnn_enabled, bool allow_tf32) -> Tensor",
 	.build = build_convolution,
 };

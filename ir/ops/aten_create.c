@@ -15,22 +15,28 @@ static Node filled(Build *b, Node n, const char *size, DType d, double v)
 	return b_full(b, aten_dtype_or(b, n, "dtype", d), v, s.rank, s.dim);
 }
 
-static Node build_zeros(Build *b, Node n) { return filled(b, n, "size", DT_f32, 0); }
-static Node build_ones(Build *b, Node n) { return filled(b, n, "size", DT_f32, 1); }
-OP(aten_zeros) {
+static Node build_zeros(Build *b, Node n)
+{
+	return filled(b, n, "size", DT_f32, 0);
+}
+static Node build_ones(Build *b, Node n)
+{
+	return filled(b, n, "size", DT_f32, 1);
+}
+OP(aten_zeros){
 	.schema = "aten.zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
-	          "Device? device=None, bool? pin_memory=None) -> Tensor",
+		  "Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_zeros,
 };
-OP(aten_ones) {
+OP(aten_ones){
 	.schema = "aten.ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
-	          "Device? device=None, bool? pin_memory=None) -> Tensor",
+		  "Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_ones,
 };
-OP(aten_empty_memory_format) {
+OP(aten_empty_memory_format){
 	.schema = "aten.empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? "
-	          "layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? "
-	          "memory_format=None) -> Tensor",
+		  "layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? "
+		  "memory_format=None) -> Tensor",
 	.build = build_zeros,
 };
 
@@ -42,30 +48,30 @@ static Node build_new_ones(Build *b, Node n)
 {
 	return filled(b, n, "size", aten_dtype(b, arg(b, n, "self")), 1);
 }
-OP(aten_new_zeros) {
+OP(aten_new_zeros){
 	.schema = "aten.new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? "
-	          "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		  "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_new_zeros,
 };
-OP(aten_new_ones) {
+OP(aten_new_ones){
 	.schema = "aten.new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? "
-	          "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		  "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_new_ones,
 };
-OP(aten_new_empty) {
+OP(aten_new_empty){
 	.schema = "aten.new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? "
-	          "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		  "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_new_zeros,
 };
-OP(aten_new_empty_strided) {
+OP(aten_new_empty_strided){
 	.schema = "aten.new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, "
-	          "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-	          "pin_memory=None) -> Tensor",
+		  "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+		  "pin_memory=None) -> Tensor",
 	.build = build_new_zeros,
 };
-OP(aten_empty_strided) {
+OP(aten_empty_strided){
 	.schema = "aten.empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, "
-	          "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		  "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_zeros,
 };
 
@@ -77,24 +83,30 @@ static Node like(Build *b, Node n, double v)
 		return x;
 	return b_full(b, aten_dtype_or(b, n, "dtype", node_dtype(b->g, x)), v, s.rank, s.dim);
 }
-static Node build_zeros_like(Build *b, Node n) { return like(b, n, 0); }
-static Node build_ones_like(Build *b, Node n) { return like(b, n, 1); }
-OP(aten_zeros_like) {
+static Node build_zeros_like(Build *b, Node n)
+{
+	return like(b, n, 0);
+}
+static Node build_ones_like(Build *b, Node n)
+{
+	return like(b, n, 1);
+}
+OP(aten_zeros_like){
 	.schema = "aten.zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, "
-	          "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) "
-	          "-> Tensor",
+		  "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) "
+		  "-> Tensor",
 	.build = build_zeros_like,
 };
-OP(aten_ones_like) {
+OP(aten_ones_like){
 	.schema = "aten.ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, "
-	          "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) "
-	          "-> Tensor",
+		  "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) "
+		  "-> Tensor",
 	.build = build_ones_like,
 };
-OP(aten_empty_like) {
+OP(aten_empty_like){
 	.schema = "aten.empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, "
-	          "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) "
-	          "-> Tensor",
+		  "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) "
+		  "-> Tensor",
 	.build = build_zeros_like,
 };
 
@@ -117,18 +129,19 @@ static Node build_full(Build *b, Node n)
 	uint32_t len;
 	const Sym *size = node_ints(b->g, n, "size", &len);
 	Shape s = shape_of(len, size);
-	return full(b, n, &s, "fill_value", aten_dtype(b, op_arg_index(node_op(b->g, n), "self") >= 0 ?
-	                                               arg(b, n, "self") : (Node){0}));
+	return full(b, n, &s, "fill_value",
+		    aten_dtype(b, op_arg_index(node_op(b->g, n), "self") >= 0 ? arg(b, n, "self")
+									      : (Node){0}));
 }
-OP(aten_full) {
+OP(aten_full){
 	.schema = "aten.full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, "
-	          "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		  "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_full,
 };
-OP(aten_new_full) {
+OP(aten_new_full){
 	.schema = "aten.new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? "
-	          "dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
-	          "-> Tensor",
+		  "dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
+		  "-> Tensor",
 	.build = build_full,
 };
 
@@ -137,10 +150,10 @@ static Node build_full_like(Build *b, Node n)
 	Shape s = aten_shape(b, arg(b, n, "self"));
 	return full(b, n, &s, "fill_value", aten_dtype(b, arg(b, n, "self")));
 }
-OP(aten_full_like) {
+OP(aten_full_like){
 	.schema = "aten.full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, "
-	          "Layout? layout=None, Device? device=None, bool? pin_memory=None, "
-	          "MemoryFormat? memory_format=None) -> Tensor",
+		  "Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+		  "MemoryFormat? memory_format=None) -> Tensor",
 	.build = build_full_like,
 };
 
@@ -148,9 +161,10 @@ static Node build_fill(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
 	Shape s = aten_shape(b, x);
-	return aten_expand_shape(b, aten_scalar_as(b, node_attr(b->g, n, "value"), aten_dtype(b, x)), &s);
+	return aten_expand_shape(
+		b, aten_scalar_as(b, node_attr(b->g, n, "value"), aten_dtype(b, x)), &s);
 }
-OP(aten_fill_Scalar) {
+OP(aten_fill_Scalar){
 	.schema = "aten.fill.Scalar(Tensor self, Scalar value) -> Tensor",
 	.build = build_fill,
 };
@@ -163,7 +177,7 @@ static Node build_fill_tensor(Build *b, Node n)
 		return (Node){0};
 	return aten_expand_shape(b, b_convert(b, v, node_dtype(b->g, x)), &s);
 }
-OP(aten_fill_Tensor) {
+OP(aten_fill_Tensor){
 	.schema = "aten.fill.Tensor(Tensor self, Tensor value) -> Tensor",
 	.build = build_fill_tensor,
 };
@@ -172,9 +186,9 @@ static Node build_scalar_tensor(Build *b, Node n)
 {
 	return aten_scalar_as(b, node_attr(b->g, n, "s"), aten_dtype_or(b, n, "dtype", DT_f32));
 }
-OP(aten_scalar_tensor) {
+OP(aten_scalar_tensor){
 	.schema = "aten.scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, "
-	          "Device? device=None, bool? pin_memory=None) -> Tensor",
+		  "Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_scalar_tensor,
 };
 
@@ -201,7 +215,8 @@ static Node sequence(Build *b, Sym count, Node start, Node step, DType d)
 static Node arange(Build *b, Node n, const Attr *start, const Attr *end, const Attr *step)
 {
 	SymTab *t = b_syms(b);
-	bool ints = start->kind != ATTR_float && end->kind != ATTR_float && step->kind != ATTR_float;
+	bool ints =
+		start->kind != ATTR_float && end->kind != ATTR_float && step->kind != ATTR_float;
 	DType d = aten_dtype_or(b, n, "dtype", ints ? DT_i64 : DT_f32);
 	if (!ints) {
 		double s = number(b, start), by = number(b, step);
@@ -229,9 +244,9 @@ static Node build_arange(Build *b, Node n)
 	Attr end = *node_attr(b->g, n, "end");
 	return arange(b, n, &zero, &end, &one);
 }
-OP(aten_arange) {
+OP(aten_arange){
 	.schema = "aten.arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, "
-	          "Device? device=None, bool? pin_memory=None) -> Tensor",
+		  "Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_arange,
 };
 
@@ -241,9 +256,9 @@ static Node build_arange_start(Build *b, Node n)
 	Attr start = *node_attr(b->g, n, "start"), end = *node_attr(b->g, n, "end");
 	return arange(b, n, &start, &end, &one);
 }
-OP(aten_arange_start) {
+OP(aten_arange_start){
 	.schema = "aten.arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, "
-	          "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		  "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_arange_start,
 };
 
@@ -253,14 +268,15 @@ static Node build_arange_step(Build *b, Node n)
 	Attr step = *node_attr(b->g, n, "step");
 	return arange(b, n, &start, &end, &step);
 }
-OP(aten_arange_start_step) {
+OP(aten_arange_start_step){
 	.schema = "aten.arange.start_step(Scalar start, Scalar end, Scalar step=1, *, "
-	          "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-	          "pin_memory=None) -> Tensor",
+		  "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+		  "pin_memory=None) -> Tensor",
 	.build = build_arange_step,
 };
 
-/* Evenly spaced in f64: from the start in the lower half, from the end in the upper one, as ATen. */
+/* Evenly spaced in f64: from the start in the lower half, from the end in the upper one, as ATen.
+ */
 static Node spaced(Build *b, Node n, double *start, double *end)
 {
 	int64_t steps = aten_int(b, n, "steps");
@@ -284,9 +300,9 @@ static Node build_linspace(Build *b, Node n)
 	Node x = spaced(b, n, &start, &end);
 	return x.i ? b_convert(b, x, aten_dtype_or(b, n, "dtype", DT_f32)) : x;
 }
-OP(aten_linspace) {
+OP(aten_linspace){
 	.schema = "aten.linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, "
-	          "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		  "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_linspace,
 };
 
@@ -297,10 +313,10 @@ static Node build_logspace(Build *b, Node n)
 	x = b_bin(b, OP_pow, b_scalar(b, DT_f64, base), x);
 	return x.i ? b_convert(b, x, aten_dtype_or(b, n, "dtype", DT_f32)) : x;
 }
-OP(aten_logspace) {
+OP(aten_logspace){
 	.schema = "aten.logspace(Scalar start, Scalar end, int steps, float base=10.0, *, "
-	          "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-	          "pin_memory=None) -> Tensor",
+		  "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+		  "pin_memory=None) -> Tensor",
 	.build = build_logspace,
 };
 
@@ -318,9 +334,9 @@ static Node build_eye(Build *b, Node n)
 {
 	return eye(b, n, node_sym(b->g, n, "n"), node_sym(b->g, n, "n"));
 }
-OP(aten_eye) {
+OP(aten_eye){
 	.schema = "aten.eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? "
-	          "device=None, bool? pin_memory=None) -> Tensor",
+		  "device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_eye,
 };
 
@@ -328,9 +344,9 @@ static Node build_eye_m(Build *b, Node n)
 {
 	return eye(b, n, node_sym(b->g, n, "n"), node_sym(b->g, n, "m"));
 }
-OP(aten_eye_m) {
+OP(aten_eye_m){
 	.schema = "aten.eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? "
-	          "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		  "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_eye_m,
 };
 
@@ -345,16 +361,22 @@ static Node triangle(Build *b, Node n, bool lower)
 	Node j = aten_iota_dim(b, &s, s.rank - 1, DT_i64);
 	Node diff = b_bin(b, OP_sub, j, i);
 	Node keep = b_bin(b, lower ? OP_le : OP_ge, diff,
-	                  aten_size(b, node_sym(b->g, n, "diagonal"), DT_i64));
+			  aten_size(b, node_sym(b->g, n, "diagonal"), DT_i64));
 	return b_select(b, keep, x, aten_like(b, x, 0));
 }
-static Node build_tril(Build *b, Node n) { return triangle(b, n, true); }
-static Node build_triu(Build *b, Node n) { return triangle(b, n, false); }
-OP(aten_tril) {
+static Node build_tril(Build *b, Node n)
+{
+	return triangle(b, n, true);
+}
+static Node build_triu(Build *b, Node n)
+{
+	return triangle(b, n, false);
+}
+OP(aten_tril){
 	.schema = "aten.tril(Tensor self, SymInt diagonal=0) -> Tensor",
 	.build = build_tril,
 };
-OP(aten_triu) {
+OP(aten_triu){
 	.schema = "aten.triu(Tensor self, SymInt diagonal=0) -> Tensor",
 	.build = build_triu,
 };
@@ -372,7 +394,7 @@ static Node build_one_hot(Build *b, Node n)
 	Node k = aten_iota_dim(b, &r, s.rank, DT_i64);
 	return b_convert(b, b_bin(b, OP_eq, b_unsqueeze(b, x, -1), k), DT_i64);
 }
-OP(aten_one_hot) {
+OP(aten_one_hot){
 	.schema = "aten.one_hot(Tensor self, int num_classes=-1) -> Tensor",
 	.build = build_one_hot,
 };
@@ -384,14 +406,14 @@ static Node build_assert_metadata(Build *b, Node n)
 	Node x = arg(b, n, "a");
 	DType d = aten_dtype_or(b, n, "dtype", DT_none);
 	if (x.i && d != DT_none && d != node_dtype(b->g, x))
-		return b_error(b, "a tensor of dtype %s, expected %s", dtype_name(node_dtype(b->g, x)),
-		               dtype_name(d));
+		return b_error(b, "a tensor of dtype %s, expected %s",
+			       dtype_name(node_dtype(b->g, x)), dtype_name(d));
 	return b_tuple(b, NULL, 0);
 }
-OP(aten__assert_tensor_metadata) {
+OP(aten__assert_tensor_metadata){
 	.schema = "aten._assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? "
-	          "stride=None, ScalarType? dtype=None, *, Device? device=None, Layout? "
-	          "layout=None) -> ()",
+		  "stride=None, ScalarType? dtype=None, *, Device? device=None, Layout? "
+		  "layout=None) -> ()",
 	.build = build_assert_metadata,
 	.effect = true,
 };
@@ -400,19 +422,20 @@ static Node build_assert_async(Build *b, Node n)
 {
 	Node x = aten_truth(b, arg(b, n, "self"));
 	x = b_reshape(b, x, 0, NULL);
-	const Attr *msg = op_arg_index(node_op(b->g, n), "assert_msg") >= 0 ?
-	                  node_attr(b->g, n, "assert_msg") : NULL;
+	const Attr *msg = op_arg_index(node_op(b->g, n), "assert_msg") >= 0
+				  ? node_attr(b->g, n, "assert_msg")
+				  : NULL;
 	const char *text = msg && msg->kind == ATTR_str ? msg->str : "assertion failed";
 	Attr attr[] = {attr_none(), attr_str(b->g->ir, text)};
 	b_node(b, OP_assert, &x, 1, attr, 2);
 	return b_tuple(b, NULL, 0);
 }
-OP(aten__assert_async) {
+OP(aten__assert_async){
 	.schema = "aten._assert_async(Tensor self) -> ()",
 	.build = build_assert_async,
 	.effect = true,
 };
-OP(aten__assert_async_msg) {
+OP(aten__assert_async_msg){
 	.schema = "aten._assert_async.msg(Tensor self, str assert_msg) -> ()",
 	.build = build_assert_async,
 	.effect = true,

@@ -19,7 +19,8 @@ typedef struct {
 	uint32_t nout;
 	uint8_t out[MAX_RANK];
 	Sym extent[MAX_LABEL];
-	uint32_t count[MAX_LABEL]; /* operands not yet consumed, and the output, that have the label */
+	uint32_t count[MAX_LABEL]; /* operands not yet consumed, and the output, that have the label
+				    */
 } Einsum;
 
 static bool is_letter(char c)
@@ -27,10 +28,10 @@ static bool is_letter(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Read labels up to ',' or '-' or the end. `rank`: of the operand, or 0 with `dots` the dims that an
- * ellipsis stands for. */
+/* Read labels up to ',' or '-' or the end. `rank`: of the operand, or 0 with `dots` the dims that
+ * an ellipsis stands for. */
 static bool read_labels(Einsum *e, const char **p, uint32_t rank, uint32_t dots, uint8_t *label,
-                        uint32_t *n)
+			uint32_t *n)
 {
 	uint32_t letters = 0;
 	for (const char *q = *p; *q && *q != ',' && *q != '-'; q++)
@@ -42,7 +43,7 @@ static bool read_labels(Einsum *e, const char **p, uint32_t rank, uint32_t dots,
 		if (**p == ' ')
 			continue;
 		if (is_letter(**p) && *n < MAX_RANK) {
-			label[(*n)++] = (uint8_t)**p;
+			label[(*n)++] = (uint8_t) * *p;
 		} else if (strncmp(*p, "...", 3) == 0) {
 			/* Aligned at the right: the last dim of every ellipsis has one label. */
 			for (uint32_t k = 0; k < dots && *n < MAX_RANK; k++)
@@ -83,7 +84,8 @@ static bool read_equation(Einsum *e, const char *p)
 			dots = rank - letters;
 		TRY(read_labels(e, &p, rank, 0, v->label, &v->rank));
 		if (v->rank != rank) {
-			b_error(e->b, "einsum names %u dims of an operand of rank %u", v->rank, rank);
+			b_error(e->b, "einsum names %u dims of an operand of rank %u", v->rank,
+				rank);
 			return false;
 		}
 		p += *p == ',';
@@ -208,7 +210,7 @@ static Labelled product(Einsum *e, const Labelled *x, const Labelled *y)
 		if (find(x, y->label[k]) < 0)
 			r.label[r.rank++] = y->label[k];
 	r.x = b_contract(e->b, x->x, y->x, (const uint32_t(*)[2])batch, nbatch,
-	                 (const uint32_t(*)[2])sum, nsum);
+			 (const uint32_t(*)[2])sum, nsum);
 	return r;
 }
 
@@ -224,7 +226,8 @@ static Node arrange(Einsum *e, Labelled *v)
 			perm[n++] = (uint32_t)d;
 	}
 	if (!v->x.i || n != v->rank)
-		return b_error(e->b, "the einsum output names a label twice or one that no operand has");
+		return b_error(e->b,
+			       "the einsum output names a label twice or one that no operand has");
 	return aten_reshape(e->b, b_permute(e->b, v->x, perm), &s);
 }
 
@@ -249,7 +252,7 @@ static Node build_einsum(Build *b, Node n)
 	}
 	return arrange(&e, &r);
 }
-OP(aten_einsum) {
+OP(aten_einsum){
 	.schema = "aten.einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
 	.build = build_einsum,
 };
@@ -262,7 +265,8 @@ static Node build_tensordot(Build *b, Node n)
 	node_ints(b->g, n, "dims_self", &nx);
 	node_ints(b->g, n, "dims_other", &ny);
 	if (!x.i || !y.i || nx != ny || nx > MAX_RANK ||
-	    (nx && (!aten_ints(b, n, "dims_self", nx, 0, dx) || !aten_ints(b, n, "dims_other", nx, 0, dy))))
+	    (nx && (!aten_ints(b, n, "dims_self", nx, 0, dx) ||
+		    !aten_ints(b, n, "dims_other", nx, 0, dy))))
 		return b_error(b, "tensordot over %u and %u dims", nx, ny);
 	for (uint32_t k = 0; k < nx; k++) {
 		sum[k][0] = b_wrap_dim(b, dx[k], node_rank(b->g, x));
@@ -276,9 +280,9 @@ static Node build_tensordot(Build *b, Node n)
 	}
 	return b_contract(b, x, y, NULL, 0, (const uint32_t(*)[2])sum, nx);
 }
-OP(aten_tensordot) {
+OP(aten_tensordot){
 	.schema = "aten.tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) "
-	          "-> Tensor",
+		  "-> Tensor",
 	.build = build_tensordot,
 };
 
@@ -288,15 +292,16 @@ static Node build_bilinear(Build *b, Node n)
 	Node bias = arg(b, n, "bias");
 	uint32_t rank = aten_rank(b, x);
 	if (rank == 0 || aten_rank(b, y) != rank || aten_rank(b, w) != 3)
-		return b_error(b, "bilinear of ranks %u, %u, %u", rank, aten_rank(b, y), aten_rank(b, w));
+		return b_error(b, "bilinear of ranks %u, %u, %u", rank, aten_rank(b, y),
+			       aten_rank(b, w));
 	/* x[.., i] w[o, i, j] = t[.., o, j], then sum over j with y[.., j] */
 	const uint32_t first[1][2] = {{rank - 1, 1}};
 	Node t = b_contract(b, x, w, NULL, 0, first, 1);
 	t = aten_sum(b, b_bin(b, OP_mul, t, b_unsqueeze(b, y, -2)), 1u << rank, false);
 	return bias.i ? b_bin(b, OP_add, t, bias) : t;
 }
-OP(aten_bilinear) {
+OP(aten_bilinear){
 	.schema = "aten.bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) "
-	          "-> Tensor",
+		  "-> Tensor",
 	.build = build_bilinear,
 };

@@ -5,9 +5,9 @@ static Node build_embedding(Build *b, Node n)
 {
 	return aten_take_dim(b, arg(b, n, "weight"), 0, arg(b, n, "indices"), "check");
 }
-OP(aten_embedding) {
+OP(aten_embedding){
 	.schema = "aten.embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool "
-	          "scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+		  "scale_grad_by_freq=False, bool sparse=False) -> Tensor",
 	.build = build_embedding,
 };
 
@@ -17,9 +17,9 @@ static Node build_gather(Build *b, Node n)
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
 	return aten_gather_dim(b, x, dim, arg(b, n, "index"));
 }
-OP(aten_gather) {
+OP(aten_gather){
 	.schema = "aten.gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> "
-	          "Tensor",
+		  "Tensor",
 	.build = build_gather,
 };
 
@@ -33,7 +33,7 @@ static Node build_index_select(Build *b, Node n)
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
 	return aten_take_dim(b, x, dim, index, "check");
 }
-OP(aten_index_select) {
+OP(aten_index_select){
 	.schema = "aten.index_select(Tensor self, int dim, Tensor index) -> Tensor",
 	.build = build_index_select,
 };
@@ -45,7 +45,7 @@ static Node build_take(Build *b, Node n)
 	x = x.i ? b_reshape(b, x, 1, (Sym[]){shape_numel(b, &s)}) : x;
 	return aten_take_dim(b, x, 0, arg(b, n, "index"), "check");
 }
-OP(aten_take) {
+OP(aten_take){
 	.schema = "aten.take(Tensor self, Tensor index) -> Tensor",
 	.build = build_take,
 };
@@ -57,7 +57,8 @@ static Node build_take_along_dim(Build *b, Node n)
 		return (Node){0};
 	if (!aten_has(b, n, "dim")) {
 		x = b_reshape(b, x, 1, (Sym[]){type_numel(b->g->ir, node_type_id(b->g, x))});
-		index = b_reshape(b, index, 1, (Sym[]){type_numel(b->g->ir, node_type_id(b->g, index))});
+		index = b_reshape(b, index, 1,
+				  (Sym[]){type_numel(b->g->ir, node_type_id(b->g, index))});
 		return aten_gather_dim(b, x, 0, index);
 	}
 	Shape s = aten_shape(b, x), t = aten_shape(b, index), u;
@@ -73,7 +74,7 @@ static Node build_take_along_dim(Build *b, Node n)
 	u.dim[dim] = count;
 	return aten_gather_dim(b, x, dim, aten_expand_shape(b, index, &u));
 }
-OP(aten_take_along_dim) {
+OP(aten_take_along_dim){
 	.schema = "aten.take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
 	.build = build_take_along_dim,
 };
@@ -105,7 +106,7 @@ static bool read_indices(Build *b, Node n, Node x, Indexed *out)
 		DType d = node_dtype(b->g, i);
 		if (d == DT_bool || d == DT_u8) {
 			b_error(b, "an index of dtype %s makes a shape that depends on values",
-			        dtype_name(d));
+				dtype_name(d));
 			return false;
 		}
 		Shape s = aten_shape(b, i), u = common;
@@ -148,11 +149,11 @@ static Node build_index(Build *b, Node n)
 		return (Node){0};
 	return place_indices(b, b_gather(b, x, i.index, 0, i.axes, i.n, "check"), &i, false);
 }
-OP(aten_index_Tensor) {
+OP(aten_index_Tensor){
 	.schema = "aten.index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
 	.build = build_index,
 };
-OP(aten__unsafe_index_Tensor) {
+OP(aten__unsafe_index_Tensor){
 	.schema = "aten._unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
 	.build = build_index,
 };
@@ -181,7 +182,8 @@ static Node build_index_put(Build *b, Node n)
 	uint32_t dim;
 	Node mask = lone_mask(b, n, &dim);
 	if (mask.i)
-		return aten_mask_put(b, x, aten_truth(b, mask), dim, v, node_bool(b->g, n, "accumulate"));
+		return aten_mask_put(b, x, aten_truth(b, mask), dim, v,
+				     node_bool(b->g, n, "accumulate"));
 	if (!read_indices(b, n, x, &i))
 		return (Node){0};
 	/* The values broadcast to what the same index would read. */
@@ -203,14 +205,14 @@ static Node build_index_put(Build *b, Node n)
 	const char *combine = node_bool(b->g, n, "accumulate") ? "add" : "set";
 	return b_scatter(b, x, i.index, v, 0, i.axes, i.n, combine);
 }
-OP(aten_index_put) {
+OP(aten_index_put){
 	.schema = "aten.index_put(Tensor self, Tensor?[] indices, Tensor values, bool "
-	          "accumulate=False) -> Tensor",
+		  "accumulate=False) -> Tensor",
 	.build = build_index_put,
 };
-OP(aten__unsafe_index_put) {
+OP(aten__unsafe_index_put){
 	.schema = "aten._unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool "
-	          "accumulate=False) -> Tensor",
+		  "accumulate=False) -> Tensor",
 	.build = build_index_put,
 };
 
@@ -245,12 +247,12 @@ static Node build_index_copy(Build *b, Node n)
 {
 	return index_into(b, n, arg(b, n, "source"), "set");
 }
-OP(aten_index_add) {
+OP(aten_index_add){
 	.schema = "aten.index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar "
-	          "alpha=1) -> Tensor",
+		  "alpha=1) -> Tensor",
 	.build = build_index_add,
 };
-OP(aten_index_copy) {
+OP(aten_index_copy){
 	.schema = "aten.index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
 	.build = build_index_copy,
 };
@@ -269,26 +271,27 @@ static Node fill_rows(Build *b, Node n, Node value)
 }
 static Node build_index_fill(Build *b, Node n)
 {
-	return fill_rows(b, n, aten_scalar_as(b, node_attr(b->g, n, "value"),
-	                                      aten_dtype(b, arg(b, n, "self"))));
+	return fill_rows(
+		b, n,
+		aten_scalar_as(b, node_attr(b->g, n, "value"), aten_dtype(b, arg(b, n, "self"))));
 }
 static Node build_index_fill_tensor(Build *b, Node n)
 {
 	return fill_rows(b, n, arg(b, n, "value"));
 }
-OP(aten_index_fill_int_Scalar) {
+OP(aten_index_fill_int_Scalar){
 	.schema = "aten.index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) "
-	          "-> Tensor",
+		  "-> Tensor",
 	.build = build_index_fill,
 };
-OP(aten_index_fill_int_Tensor) {
+OP(aten_index_fill_int_Tensor){
 	.schema = "aten.index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) "
-	          "-> Tensor",
+		  "-> Tensor",
 	.build = build_index_fill_tensor,
 };
 
-/* aten.scatter: element (.., j, ..) of src goes to (.., index[.., j, ..], ..) along dim. All coordinates
- * are index components, since index may be smaller than self in every dim. */
+/* aten.scatter: element (.., j, ..) of src goes to (.., index[.., j, ..], ..) along dim. All
+ * coordinates are index components, since index may be smaller than self in every dim. */
 static Node scatter_dim(Build *b, Node n, Node src, const char *combine)
 {
 	Node x = arg(b, n, "self"), index = arg(b, n, "index"), part[MAX_RANK];
@@ -320,7 +323,10 @@ static Node scatter_dim(Build *b, Node n, Node src, const char *combine)
 	return scalar ? b_squeeze(b, y, 0) : y;
 }
 
-static Node build_scatter(Build *b, Node n) { return scatter_dim(b, n, arg(b, n, "src"), "set"); }
+static Node build_scatter(Build *b, Node n)
+{
+	return scatter_dim(b, n, arg(b, n, "src"), "set");
+}
 static Node build_scatter_add(Build *b, Node n)
 {
 	return scatter_dim(b, n, arg(b, n, "src"), "add");
@@ -330,7 +336,10 @@ static Node scatter_value(Build *b, Node n, const char *combine)
 	DType d = aten_dtype(b, arg(b, n, "self"));
 	return scatter_dim(b, n, aten_scalar_as(b, node_attr(b->g, n, "value"), d), combine);
 }
-static Node build_scatter_value(Build *b, Node n) { return scatter_value(b, n, "set"); }
+static Node build_scatter_value(Build *b, Node n)
+{
+	return scatter_value(b, n, "set");
+}
 static const char *reduction(const Build *b, Node n)
 {
 	return aten_is(b, n, "reduce", "add") ? "add" : "mul";
@@ -343,25 +352,25 @@ static Node build_scatter_reduce_value(Build *b, Node n)
 {
 	return scatter_value(b, n, reduction(b, n));
 }
-OP(aten_scatter_src) {
+OP(aten_scatter_src){
 	.schema = "aten.scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
 	.build = build_scatter,
 };
-OP(aten_scatter_value) {
+OP(aten_scatter_value){
 	.schema = "aten.scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
 	.build = build_scatter_value,
 };
-OP(aten_scatter_reduce) {
+OP(aten_scatter_reduce){
 	.schema = "aten.scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str "
-	          "reduce) -> Tensor",
+		  "reduce) -> Tensor",
 	.build = build_scatter_reduce_src,
 };
-OP(aten_scatter_value_reduce) {
+OP(aten_scatter_value_reduce){
 	.schema = "aten.scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, "
-	          "*, str reduce) -> Tensor",
+		  "*, str reduce) -> Tensor",
 	.build = build_scatter_reduce_value,
 };
-OP(aten_scatter_add) {
+OP(aten_scatter_add){
 	.schema = "aten.scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
 	.build = build_scatter_add,
 };
@@ -403,18 +412,18 @@ static Node build_diagonal(Build *b, Node n)
 	uint32_t d1 = b_wrap_dim(b, aten_int(b, n, "dim2"), rank);
 	return diagonal(b, x, aten_int(b, n, "offset"), d0, d1);
 }
-OP(aten_diagonal) {
+OP(aten_diagonal){
 	.schema = "aten.diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor",
 	.build = build_diagonal,
 };
-OP(aten_diagonal_copy) {
+OP(aten_diagonal_copy){
 	.schema = "aten.diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> "
-	          "Tensor",
+		  "Tensor",
 	.build = build_diagonal,
 };
-OP(aten_linalg_diagonal) {
+OP(aten_linalg_diagonal){
 	.schema = "aten.linalg_diagonal(Tensor A, *, int offset=0, int dim1=-2, int dim2=-1) -> "
-	          "Tensor",
+		  "Tensor",
 	.build = build_diagonal,
 };
 
@@ -427,7 +436,7 @@ static Node build_trace(Build *b, Node n)
 		y = b_convert(b, y, DT_i64);
 	return aten_sum(b, y, 1, false);
 }
-OP(aten_trace) {
+OP(aten_trace){
 	.schema = "aten.trace(Tensor self) -> Tensor",
 	.build = build_trace,
 };
@@ -464,7 +473,7 @@ static Node build_diag_embed(Build *b, Node n)
 		return b_error(b, "diag_embed with equal dims");
 	return embed(b, x, aten_int(b, n, "offset"), d0, d1);
 }
-OP(aten_diag_embed) {
+OP(aten_diag_embed){
 	.schema = "aten.diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
 	.build = build_diag_embed,
 };
@@ -475,7 +484,7 @@ static Node build_diag(Build *b, Node n)
 	int64_t offset = aten_int(b, n, "diagonal");
 	return aten_rank(b, x) == 1 ? embed(b, x, offset, 0, 1) : diagonal(b, x, offset, 0, 1);
 }
-OP(aten_diag) {
+OP(aten_diag){
 	.schema = "aten.diag(Tensor self, int diagonal=0) -> Tensor",
 	.build = build_diag,
 };

@@ -12,7 +12,8 @@ static Sym bound(Build *b, Sym v, Sym size)
 	if (hi < 0)
 		v = sym_add(t, v, size);
 	else if (lo < 0)
-		aten_require_le(b, b_int(b, 0), v, "a slice bound of unknown sign must not be negative");
+		aten_require_le(b, b_int(b, 0), v,
+				"a slice bound of unknown sign must not be negative");
 	return sym_max(t, b_int(b, 0), sym_min(t, v, size));
 }
 
@@ -23,7 +24,8 @@ static Node slice(Build *b, Node n, Node x)
 		return b_error(b, "slice of a tensor without dims");
 	Sym size = b_dim(b, x, (int)dim);
 	int64_t step = aten_int(b, n, "step");
-	Sym start = aten_has(b, n, "start") ? bound(b, node_sym(b->g, n, "start"), size) : b_int(b, 0);
+	Sym start =
+		aten_has(b, n, "start") ? bound(b, node_sym(b->g, n, "start"), size) : b_int(b, 0);
 	Sym end = aten_has(b, n, "end") ? bound(b, node_sym(b->g, n, "end"), size) : size;
 	if (step < 1)
 		return b_error(b, "slice step %lld, expected a positive one", (long long)step);
@@ -35,14 +37,14 @@ static Node build_slice(Build *b, Node n)
 {
 	return slice(b, n, arg(b, n, "self"));
 }
-OP(aten_slice_Tensor) {
+OP(aten_slice_Tensor){
 	.schema = "aten.slice.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? "
-	          "end=None, SymInt step=1) -> Tensor",
+		  "end=None, SymInt step=1) -> Tensor",
 	.build = build_slice,
 };
-OP(aten_slice_copy_Tensor) {
+OP(aten_slice_copy_Tensor){
 	.schema = "aten.slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? "
-	          "end=None, SymInt step=1) -> Tensor",
+		  "end=None, SymInt step=1) -> Tensor",
 	.build = build_slice,
 };
 
@@ -62,11 +64,11 @@ static Node build_select(Build *b, Node n)
 	aten_require_le(b, sym_addi(b_syms(b), index, 1), b_dim(b, x, dim), "select index");
 	return b_select_dim(b, x, dim, index);
 }
-OP(aten_select_int) {
+OP(aten_select_int){
 	.schema = "aten.select.int(Tensor self, int dim, SymInt index) -> Tensor",
 	.build = build_select,
 };
-OP(aten_select_copy_int) {
+OP(aten_select_copy_int){
 	.schema = "aten.select_copy.int(Tensor self, int dim, SymInt index) -> Tensor",
 	.build = build_select,
 };
@@ -91,11 +93,11 @@ static Node build_narrow(Build *b, Node n)
 		start = sym_add(b_syms(b), start, b_dim(b, x, (int)dim));
 	return narrow(b, x, dim, start, node_sym(b->g, n, "length"));
 }
-OP(aten_narrow) {
+OP(aten_narrow){
 	.schema = "aten.narrow(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",
 	.build = build_narrow,
 };
-OP(aten_narrow_copy) {
+OP(aten_narrow_copy){
 	.schema = "aten.narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",
 	.build = build_narrow,
 };
@@ -136,13 +138,14 @@ static Node build_slice_scatter(Build *b, Node n)
 	if (aten_rank(b, x) == 0)
 		return b_error(b, "slice_scatter of a tensor without dims");
 	Sym size = b_dim(b, x, (int)dim);
-	Sym start = aten_has(b, n, "start") ? bound(b, node_sym(b->g, n, "start"), size) : b_int(b, 0);
+	Sym start =
+		aten_has(b, n, "start") ? bound(b, node_sym(b->g, n, "start"), size) : b_int(b, 0);
 	Sym end = aten_has(b, n, "end") ? bound(b, node_sym(b->g, n, "end"), size) : size;
 	return replace_part(b, x, arg(b, n, "src"), dim, start, end, aten_int(b, n, "step"));
 }
-OP(aten_slice_scatter) {
+OP(aten_slice_scatter){
 	.schema = "aten.slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, "
-	          "SymInt? end=None, SymInt step=1) -> Tensor",
+		  "SymInt? end=None, SymInt step=1) -> Tensor",
 	.build = build_slice_scatter,
 };
 
@@ -160,7 +163,7 @@ static Node build_select_scatter(Build *b, Node n)
 	Node src = b_unsqueeze(b, arg(b, n, "src"), (int)dim);
 	return replace_part(b, x, src, dim, index, sym_addi(b_syms(b), index, 1), 1);
 }
-OP(aten_select_scatter) {
+OP(aten_select_scatter){
 	.schema = "aten.select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
 	.build = build_select_scatter,
 };
@@ -192,7 +195,7 @@ static Node split_every(Build *b, Node x, uint32_t dim, int64_t size)
 	n = n < 1 ? 1 : n;
 	if (size < 0 || (size == 0 && extent) || n > MAX_PARTS)
 		return b_error(b, "split of an extent %lld into parts of %lld", (long long)extent,
-		               (long long)size);
+			       (long long)size);
 	Sym *part = arena_calloc(b->g->ir->ctx->scratch, (size_t)n, sizeof *part);
 	for (int64_t k = 0; k < n; k++)
 		part[k] = b_int(b, k + 1 < n ? size : extent - k * size);
@@ -205,7 +208,7 @@ static Node split_symbolic(Build *b, Node n, Node x, uint32_t dim, Sym size)
 	const Type *t = node_type_id(b->g, n).i ? node_type(b->g, n) : NULL;
 	if (!t || t->dtype != DT_none || t->n == 0)
 		return b_error(b, "split of symbolic extent %s",
-		               sym_str(b_syms(b), b_dim(b, x, (int)dim)));
+			       sym_str(b_syms(b), b_dim(b, x, (int)dim)));
 	uint32_t count = t->n;
 	Sym *part = arena_calloc(b->g->ir->ctx->scratch, count, sizeof *part);
 	Sym rest = b_dim(b, x, (int)dim);
@@ -227,21 +230,22 @@ static Node build_split(Build *b, Node n)
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
 	Sym size = node_sym(b->g, n, "split_size");
 	int64_t v;
-	if (sym_is_const(b_syms(b), b_dim(b, x, (int)dim), NULL) && sym_is_const(b_syms(b), size, &v))
+	if (sym_is_const(b_syms(b), b_dim(b, x, (int)dim), NULL) &&
+	    sym_is_const(b_syms(b), size, &v))
 		return split_every(b, x, dim, v);
 	return split_symbolic(b, n, x, dim, size);
 }
-OP(aten_split_Tensor) {
+OP(aten_split_Tensor){
 	.schema = "aten.split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
 	.build = build_split,
 };
-OP(aten_split_copy_Tensor) {
+OP(aten_split_copy_Tensor){
 	.schema = "aten.split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
 	.build = build_split,
 };
-OP(aten_unsafe_split_Tensor) {
+OP(aten_unsafe_split_Tensor){
 	.schema = "aten.unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> "
-	          "Tensor[]",
+		  "Tensor[]",
 	.build = build_split,
 };
 
@@ -252,21 +256,22 @@ static Node build_split_with_sizes(Build *b, Node n)
 	const Sym *size = node_ints(b->g, n, "split_sizes", &len);
 	if (aten_rank(b, x) == 0)
 		return b_error(b, "split of a tensor without dims");
-	return split_sizes(b, x, b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x)), size, len);
+	return split_sizes(b, x, b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x)), size,
+			   len);
 }
-OP(aten_split_with_sizes) {
+OP(aten_split_with_sizes){
 	.schema = "aten.split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> "
-	          "Tensor[]",
+		  "Tensor[]",
 	.build = build_split_with_sizes,
 };
-OP(aten_split_with_sizes_copy) {
+OP(aten_split_with_sizes_copy){
 	.schema = "aten.split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> "
-	          "Tensor[]",
+		  "Tensor[]",
 	.build = build_split_with_sizes,
 };
-OP(aten_unsafe_split_with_sizes) {
+OP(aten_unsafe_split_with_sizes){
 	.schema = "aten.unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> "
-	          "Tensor[]",
+		  "Tensor[]",
 	.build = build_split_with_sizes,
 };
 
@@ -277,9 +282,10 @@ static Node build_split_sizes(Build *b, Node n)
 	const Sym *size = node_ints(b->g, n, "split_size", &len);
 	if (aten_rank(b, x) == 0)
 		return b_error(b, "split of a tensor without dims");
-	return split_sizes(b, x, b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x)), size, len);
+	return split_sizes(b, x, b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x)), size,
+			   len);
 }
-OP(aten_split_sizes) {
+OP(aten_split_sizes){
 	.schema = "aten.split.sizes(Tensor self, SymInt[] split_size, int dim=0) -> Tensor[]",
 	.build = build_split_sizes,
 };
@@ -298,11 +304,11 @@ static Node build_chunk(Build *b, Node n)
 		return split_symbolic(b, n, x, dim, sym_ceildiv(b_syms(b), size, b_int(b, chunks)));
 	return split_every(b, x, dim, (extent + chunks - 1) / chunks);
 }
-OP(aten_chunk) {
+OP(aten_chunk){
 	.schema = "aten.chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
 	.build = build_chunk,
 };
-OP(aten_unsafe_chunk) {
+OP(aten_unsafe_chunk){
 	.schema = "aten.unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
 	.build = build_chunk,
 };
@@ -323,9 +329,9 @@ static Node build_tensor_split(Build *b, Node n)
 		part[k] = b_int(b, extent / sections + (k < extent % sections));
 	return split_sizes(b, x, dim, part, (uint32_t)sections);
 }
-OP(aten_tensor_split_sections) {
+OP(aten_tensor_split_sections){
 	.schema = "aten.tensor_split.sections(Tensor self, SymInt sections, int dim=0) -> "
-	          "Tensor[]",
+		  "Tensor[]",
 	.build = build_tensor_split,
 };
 
@@ -346,9 +352,9 @@ static Node build_tensor_split_indices(Build *b, Node n)
 	}
 	return b_tuple(b, part, len + 1);
 }
-OP(aten_tensor_split_indices) {
+OP(aten_tensor_split_indices){
 	.schema = "aten.tensor_split.indices(Tensor self, SymInt[] indices, int dim=0) -> "
-	          "Tensor[]",
+		  "Tensor[]",
 	.build = build_tensor_split_indices,
 };
 
@@ -368,18 +374,19 @@ static Node build_unbind(Build *b, Node n)
 		part[k] = b_select_dim(b, x, dim, b_int(b, k));
 	return b_tuple(b, part, (uint32_t)extent);
 }
-OP(aten_unbind_int) {
+OP(aten_unbind_int){
 	.schema = "aten.unbind.int(Tensor self, int dim=0) -> Tensor[]",
 	.build = build_unbind,
 };
-OP(aten_unbind_copy_int) {
+OP(aten_unbind_copy_int){
 	.schema = "aten.unbind_copy.int(Tensor self, int dim=0) -> Tensor[]",
 	.build = build_unbind,
 };
 
 /* ---- joins ---- */
 
-/* The operands of a Tensor[] in their common dtype; legacy empty [0] tensors of another rank left out. */
+/* The operands of a Tensor[] in their common dtype; legacy empty [0] tensors of another rank left
+ * out. */
 static Node *joined(Build *b, Node n, uint32_t *count, bool skip_empty)
 {
 	uint32_t first, len = node_args(b->g, n, "tensors", &first), kept = 0, rank = 0;
@@ -392,7 +399,8 @@ static Node *joined(Build *b, Node n, uint32_t *count, bool skip_empty)
 	}
 	for (uint32_t k = 0; k < len; k++) {
 		Node y = node_in(b->g, n, first + k);
-		bool empty = aten_rank(b, y) == 1 && rank != 1 && sym_is(b_syms(b), b_dim(b, y, 0), 0);
+		bool empty =
+			aten_rank(b, y) == 1 && rank != 1 && sym_is(b_syms(b), b_dim(b, y, 0), 0);
 		if (!(skip_empty && empty))
 			x[kept++] = b_convert(b, y, d);
 	}
@@ -411,15 +419,15 @@ static Node build_cat(Build *b, Node n)
 	int dim = (int)b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x[0]));
 	return b_concat(b, x, count, dim);
 }
-OP(aten_cat) {
+OP(aten_cat){
 	.schema = "aten.cat(Tensor[] tensors, int dim=0) -> Tensor",
 	.build = build_cat,
 };
-OP(aten_concat) {
+OP(aten_concat){
 	.schema = "aten.concat(Tensor[] tensors, int dim=0) -> Tensor",
 	.build = build_cat,
 };
-OP(aten_concatenate) {
+OP(aten_concatenate){
 	.schema = "aten.concatenate(Tensor[] tensors, int dim=0) -> Tensor",
 	.build = build_cat,
 };
@@ -430,9 +438,10 @@ static Node build_stack(Build *b, Node n)
 	Node *x = joined(b, n, &count, false);
 	if (!count)
 		return (Node){0};
-	return aten_stack(b, x, count, b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x[0]) + 1));
+	return aten_stack(b, x, count,
+			  b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x[0]) + 1));
 }
-OP(aten_stack) {
+OP(aten_stack){
 	.schema = "aten.stack(Tensor[] tensors, int dim=0) -> Tensor",
 	.build = build_stack,
 };
@@ -446,7 +455,7 @@ static Node build_hstack(Build *b, Node n)
 			x[k] = b_unsqueeze(b, x[k], 0);
 	return count ? b_concat(b, x, count, aten_rank(b, x[0]) > 1 ? 1 : 0) : (Node){0};
 }
-OP(aten_hstack) {
+OP(aten_hstack){
 	.schema = "aten.hstack(Tensor[] tensors) -> Tensor",
 	.build = build_hstack,
 };
@@ -460,11 +469,11 @@ static Node build_vstack(Build *b, Node n)
 			x[k] = b_unsqueeze(b, x[k], 0);
 	return count ? b_concat(b, x, count, 0) : (Node){0};
 }
-OP(aten_vstack) {
+OP(aten_vstack){
 	.schema = "aten.vstack(Tensor[] tensors) -> Tensor",
 	.build = build_vstack,
 };
-OP(aten_row_stack) {
+OP(aten_row_stack){
 	.schema = "aten.row_stack(Tensor[] tensors) -> Tensor",
 	.build = build_vstack,
 };
@@ -478,7 +487,7 @@ static Node build_column_stack(Build *b, Node n)
 			x[k] = b_unsqueeze(b, x[k], -1);
 	return count ? b_concat(b, x, count, 1) : (Node){0};
 }
-OP(aten_column_stack) {
+OP(aten_column_stack){
 	.schema = "aten.column_stack(Tensor[] tensors) -> Tensor",
 	.build = build_column_stack,
 };
@@ -495,7 +504,7 @@ static Node build_dstack(Build *b, Node n)
 	}
 	return count ? b_concat(b, x, count, 2) : (Node){0};
 }
-OP(aten_dstack) {
+OP(aten_dstack){
 	.schema = "aten.dstack(Tensor[] tensors) -> Tensor",
 	.build = build_dstack,
 };
@@ -529,7 +538,7 @@ static Node build_roll(Build *b, Node n)
 	}
 	return ndim ? x : aten_reshape(b, x, &s);
 }
-OP(aten_roll) {
+OP(aten_roll){
 	.schema = "aten.roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
 	.build = build_roll,
 };
@@ -606,18 +615,19 @@ static Node build_pad(Build *b, Node n)
 			return pad_gather(b, n, x, known[k]);
 	return b_error(b, "unknown padding mode %s", mode);
 }
-OP(aten_pad) {
+OP(aten_pad){
 	.schema = "aten.pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) "
-	          "-> Tensor",
+		  "-> Tensor",
 	.build = build_pad,
 };
 
 static Node build_constant_pad(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
-	return pad_constant(b, n, x, aten_scalar_as(b, node_attr(b->g, n, "value"), aten_dtype(b, x)));
+	return pad_constant(b, n, x,
+			    aten_scalar_as(b, node_attr(b->g, n, "value"), aten_dtype(b, x)));
 }
-OP(aten_constant_pad_nd) {
+OP(aten_constant_pad_nd){
 	.schema = "aten.constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
 	.build = build_constant_pad,
 };
@@ -630,27 +640,27 @@ static Node build_replication_pad(Build *b, Node n)
 {
 	return pad_gather(b, n, arg(b, n, "self"), "replicate");
 }
-OP(aten_reflection_pad1d) {
+OP(aten_reflection_pad1d){
 	.schema = "aten.reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
 	.build = build_reflection_pad,
 };
-OP(aten_reflection_pad2d) {
+OP(aten_reflection_pad2d){
 	.schema = "aten.reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
 	.build = build_reflection_pad,
 };
-OP(aten_reflection_pad3d) {
+OP(aten_reflection_pad3d){
 	.schema = "aten.reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
 	.build = build_reflection_pad,
 };
-OP(aten_replication_pad1d) {
+OP(aten_replication_pad1d){
 	.schema = "aten.replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
 	.build = build_replication_pad,
 };
-OP(aten_replication_pad2d) {
+OP(aten_replication_pad2d){
 	.schema = "aten.replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
 	.build = build_replication_pad,
 };
-OP(aten_replication_pad3d) {
+OP(aten_replication_pad3d){
 	.schema = "aten.replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
 	.build = build_replication_pad,
 };

@@ -8,9 +8,10 @@ static Node build_vecdot(Build *b, Node n)
 	Node p = aten_mul(b, arg(b, n, "x"), arg(b, n, "y"));
 	if (aten_rank(b, p) == 0)
 		return p;
-	return aten_sum(b, p, 1u << b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, p)), false);
+	return aten_sum(b, p, 1u << b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, p)),
+			false);
 }
-OP(aten_linalg_vecdot) {
+OP(aten_linalg_vecdot){
 	.schema = "aten.linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
 	.build = build_vecdot,
 };
@@ -48,15 +49,15 @@ static Node build_cross(Build *b, Node n)
 		dim = b_wrap_dim(b, aten_int(b, n, "dim"), u.rank);
 	if (!sym_is(b_syms(b), u.dim[dim], 3))
 		return b_error(b, "cross product along an extent of %s, expected 3",
-		               sym_str(b_syms(b), u.dim[dim]));
+			       sym_str(b_syms(b), u.dim[dim]));
 	x = aten_expand_shape(b, x, &u);
 	return cross(b, n, x, aten_expand_shape(b, y, &u), dim);
 }
-OP(aten_linalg_cross) {
+OP(aten_linalg_cross){
 	.schema = "aten.linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
 	.build = build_cross,
 };
-OP(aten_cross) {
+OP(aten_cross){
 	.schema = "aten.cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
 	.build = build_cross,
 };
@@ -67,7 +68,8 @@ static Node build_matrix_power(Build *b, Node n)
 	Shape s = aten_shape(b, x);
 	int64_t e = aten_int(b, n, "n");
 	if (!x.i || s.rank < 2 || e < 0)
-		return b_error(b, "matrix power %lld of an operand of rank %u", (long long)e, s.rank);
+		return b_error(b, "matrix power %lld of an operand of rank %u", (long long)e,
+			       s.rank);
 	if (e == 0) {
 		Node i = aten_iota_dim(b, &s, s.rank - 2, DT_i64);
 		Node on = b_bin(b, OP_eq, i, aten_iota_dim(b, &s, s.rank - 1, DT_i64));
@@ -80,7 +82,7 @@ static Node build_matrix_power(Build *b, Node n)
 			return y;
 	}
 }
-OP(aten_linalg_matrix_power) {
+OP(aten_linalg_matrix_power){
 	.schema = "aten.linalg_matrix_power(Tensor self, int n) -> Tensor",
 	.build = build_matrix_power,
 };
@@ -108,7 +110,7 @@ static Node build_kron(Build *b, Node n)
 	y = b_broadcast_in_dim(b, aten_reshape(b, y, &t), wide.rank, wide.dim, my);
 	return aten_reshape(b, aten_mul(b, x, y), &r);
 }
-OP(aten_kron) {
+OP(aten_kron){
 	.schema = "aten.kron(Tensor self, Tensor other) -> Tensor",
 	.build = build_kron,
 };
@@ -133,7 +135,7 @@ static Node build_vander(Build *b, Node n)
 		part[k] = b_bin(b, OP_mul, part[k - 1], x);
 	return aten_stack(b, part, (uint32_t)len, rank);
 }
-OP(aten_linalg_vander) {
+OP(aten_linalg_vander){
 	.schema = "aten.linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",
 	.build = build_vander,
 };
@@ -176,9 +178,11 @@ static Node matrix_norm(Build *b, Node n, Node x, double p, bool frobenius)
 		return norm_of(b, x, 2, both, keepdim(b, n));
 	bool columns = fabs(p) == 1;
 	if (!columns && !isinf(p))
-		return b_error(b, "matrix norm of order %g needs a singular value decomposition", p);
+		return b_error(b, "matrix norm of order %g needs a singular value decomposition",
+			       p);
 	Node sum = norm_of(b, x, 1, 1u << (columns ? row : col), true);
-	Node y = aten_reduce(b, p > 0 ? REDUCE_MAX : REDUCE_MIN, sum, 1u << (columns ? col : row), true);
+	Node y = aten_reduce(b, p > 0 ? REDUCE_MAX : REDUCE_MIN, sum, 1u << (columns ? col : row),
+			     true);
 	return keepdim(b, n) ? y : aten_squeeze_mask(b, y, both);
 }
 
@@ -193,9 +197,9 @@ static Node build_matrix_norm(Build *b, Node n)
 {
 	return matrix_norm(b, n, float_self(b, n), node_float(b->g, n, "ord"), false);
 }
-OP(aten_linalg_matrix_norm) {
+OP(aten_linalg_matrix_norm){
 	.schema = "aten.linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool "
-	          "keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+		  "keepdim=False, *, ScalarType? dtype=None) -> Tensor",
 	.build = build_matrix_norm,
 };
 
@@ -205,18 +209,19 @@ static Node build_matrix_norm_str(Build *b, Node n)
 		return b_error(b, "the nuclear norm needs a singular value decomposition");
 	return matrix_norm(b, n, float_self(b, n), 0, true);
 }
-OP(aten_linalg_matrix_norm_str_ord) {
+OP(aten_linalg_matrix_norm_str_ord){
 	.schema = "aten.linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, "
-	          "-1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+		  "-1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
 	.build = build_matrix_norm_str,
 };
-OP(aten_linalg_norm_ord_str) {
+OP(aten_linalg_norm_ord_str){
 	.schema = "aten.linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool "
-	          "keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+		  "keepdim=False, *, ScalarType? dtype=None) -> Tensor",
 	.build = build_matrix_norm_str,
 };
 
-/* Of vectors by default; a given order with two dims, or on a matrix without dims, is a matrix norm. */
+/* Of vectors by default; a given order with two dims, or on a matrix without dims, is a matrix
+ * norm. */
 static Node build_linalg_norm(Build *b, Node n)
 {
 	Node x = float_self(b, n);
@@ -229,9 +234,9 @@ static Node build_linalg_norm(Build *b, Node n)
 	uint32_t dims = aten_dims(b, n, "dim", rank);
 	return norm_of(b, x, order ? node_float(b->g, n, "ord") : 2, dims, keepdim(b, n));
 }
-OP(aten_linalg_norm) {
+OP(aten_linalg_norm){
 	.schema = "aten.linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool "
-	          "keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+		  "keepdim=False, *, ScalarType? dtype=None) -> Tensor",
 	.build = build_linalg_norm,
 };
 
@@ -243,14 +248,14 @@ static Node build_renorm(Build *b, Node n)
 	double max = node_float(b->g, n, "maxnorm");
 	if (rank < 2)
 		return b_error(b, "renorm of an operand of rank %u", rank);
-	Node len = norm_of(b, aten_wide(b, x), node_float(b->g, n, "p"), ((1u << rank) - 1) & ~(1u << dim),
-	                   true);
+	Node len = norm_of(b, aten_wide(b, x), node_float(b->g, n, "p"),
+			   ((1u << rank) - 1) & ~(1u << dim), true);
 	Node ratio = b_bin(b, OP_div, aten_like(b, len, max), b_bin_scalar(b, OP_add, len, 1e-7));
 	Node over = b_bin_scalar(b, OP_gt, len, max);
 	ratio = b_select(b, over, ratio, aten_like(b, ratio, 1));
 	return b_bin(b, OP_mul, x, ratio);
 }
-OP(aten_renorm) {
+OP(aten_renorm){
 	.schema = "aten.renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
 	.build = build_renorm,
 };
@@ -265,14 +270,14 @@ static Node build_cdist(Build *b, Node n)
 		return b_error(b, "cdist expects matrices");
 	return norm_of(b, d, node_float(b->g, n, "p"), 1u << (aten_rank(b, d) - 1), false);
 }
-OP(aten_cdist) {
+OP(aten_cdist){
 	.schema = "aten.cdist(Tensor x1, Tensor x2, float p=2.0, int? compute_mode=None) -> "
-	          "Tensor",
+		  "Tensor",
 	.build = build_cdist,
 };
-OP(aten__cdist_forward) {
+OP(aten__cdist_forward){
 	.schema = "aten._cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> "
-	          "Tensor",
+		  "Tensor",
 	.build = build_cdist,
 };
 
@@ -284,21 +289,23 @@ static Node build_pdist(Build *b, Node n)
 	if (aten_rank(b, x) != 2 || !aten_const(b, b_dim(b, x, 0), &rows) || rows > 4096)
 		return b_error(b, "pdist of an operand of rank %u", aten_rank(b, x));
 	int64_t pairs = rows * (rows - 1) / 2, at = 0;
-	int64_t *i = arena_calloc(b->g->ir->ctx->scratch, (size_t)pairs, 2 * sizeof *i), *j = i + pairs;
+	int64_t *i = arena_calloc(b->g->ir->ctx->scratch, (size_t)pairs, 2 * sizeof *i),
+		*j = i + pairs;
 	for (int64_t r = 0; r < rows; r++)
 		for (int64_t c = r + 1; c < rows; c++, at++) {
 			i[at] = r;
 			j[at] = c;
 		}
 	Node a = aten_take_dim(b, x, 0, aten_const_ints(b, i, pairs), "promise");
-	Node d = b_bin(b, OP_sub, a, aten_take_dim(b, x, 0, aten_const_ints(b, j, pairs), "promise"));
+	Node d = b_bin(b, OP_sub, a,
+		       aten_take_dim(b, x, 0, aten_const_ints(b, j, pairs), "promise"));
 	return norm_of(b, d, node_float(b->g, n, "p"), 2, false);
 }
-OP(aten_pdist) {
+OP(aten_pdist){
 	.schema = "aten.pdist(Tensor self, float p=2.0) -> Tensor",
 	.build = build_pdist,
 };
-OP(aten__pdist_forward) {
+OP(aten__pdist_forward){
 	.schema = "aten._pdist_forward(Tensor self, float p=2.0) -> Tensor",
 	.build = build_pdist,
 };
@@ -317,14 +324,15 @@ static Node build_cartesian_prod(Build *b, Node n)
 	for (uint32_t k = 0; k < count; k++) {
 		x[k] = node_in(b->g, n, first + k);
 		if (aten_rank(b, x[k]) != 1)
-			return b_error(b, "cartesian product of a tensor of rank %u", aten_rank(b, x[k]));
+			return b_error(b, "cartesian product of a tensor of rank %u",
+				       aten_rank(b, x[k]));
 		s.dim[k] = b_dim(b, x[k], 0);
 	}
 	for (uint32_t k = 0; k < count; k++)
 		x[k] = b_broadcast_in_dim(b, x[k], count, s.dim, &k);
 	return aten_flatten(b, aten_stack(b, x, count, count), 0, count - 1);
 }
-OP(aten_cartesian_prod) {
+OP(aten_cartesian_prod){
 	.schema = "aten.cartesian_prod(Tensor[] tensors) -> Tensor",
 	.build = build_cartesian_prod,
 };
@@ -360,8 +368,8 @@ static Node build_combinations(Build *b, Node n)
 	Node x = arg(b, n, "self");
 	int64_t len, count, r = aten_int(b, n, "r");
 	if (aten_rank(b, x) != 1 || !aten_const(b, b_dim(b, x, 0), &len) || r < 0 || r > 16)
-		return b_error(b, "combinations of %lld elements of a tensor of rank %u", (long long)r,
-		               aten_rank(b, x));
+		return b_error(b, "combinations of %lld elements of a tensor of rank %u",
+			       (long long)r, aten_rank(b, x));
 	if (r == 0)
 		return b_full(b, node_dtype(b->g, x), 0, 1, (Sym[]){b_int(b, 0)});
 	bool repeat = node_bool(b->g, n, "with_replacement");
@@ -372,7 +380,7 @@ static Node build_combinations(Build *b, Node n)
 	index = b_reshape(b, index, 2, (Sym[]){b_int(b, count), b_int(b, r)});
 	return aten_take_dim(b, x, 0, index, "promise");
 }
-OP(aten_combinations) {
+OP(aten_combinations){
 	.schema = "aten.combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",
 	.build = build_combinations,
 };
@@ -388,7 +396,8 @@ static Node trapezoids(Build *b, Node n, Node *dx, uint32_t *dim)
 	*dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, y));
 	y = aten_to_float(b, y);
 	Node high = aten_slice(b, y, *dim, 1, INT64_MAX);
-	Node mid = b_bin_scalar(b, OP_mul, b_bin(b, OP_add, high, aten_slice(b, y, *dim, 0, -1)), 0.5);
+	Node mid =
+		b_bin_scalar(b, OP_mul, b_bin(b, OP_add, high, aten_slice(b, y, *dim, 0, -1)), 0.5);
 	if (op_arg_index(node_op(b->g, n), "x") < 0) {
 		double step = node_float(b->g, n, "dx");
 		return step == 1 ? mid : b_bin_scalar(b, OP_mul, mid, step);
@@ -409,19 +418,19 @@ static Node build_trapezoid(Build *b, Node n)
 	Node t = trapezoids(b, n, &dx, &dim);
 	return aten_sum(b, t, t.i ? 1u << dim : 0, false);
 }
-OP(aten_trapezoid_x) {
+OP(aten_trapezoid_x){
 	.schema = "aten.trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
 	.build = build_trapezoid,
 };
-OP(aten_trapezoid_dx) {
+OP(aten_trapezoid_dx){
 	.schema = "aten.trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
 	.build = build_trapezoid,
 };
-OP(aten_trapz_x) {
+OP(aten_trapz_x){
 	.schema = "aten.trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
 	.build = build_trapezoid,
 };
-OP(aten_trapz_dx) {
+OP(aten_trapz_dx){
 	.schema = "aten.trapz.dx(Tensor y, *, float dx=1.0, int dim=-1) -> Tensor",
 	.build = build_trapezoid,
 };
@@ -433,11 +442,11 @@ static Node build_cumulative_trapezoid(Build *b, Node n)
 	Node t = trapezoids(b, n, &dx, &dim);
 	return t.i ? b_cumulative(b, "sum", t, dim, false) : t;
 }
-OP(aten_cumulative_trapezoid_x) {
+OP(aten_cumulative_trapezoid_x){
 	.schema = "aten.cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
 	.build = build_cumulative_trapezoid,
 };
-OP(aten_cumulative_trapezoid_dx) {
+OP(aten_cumulative_trapezoid_dx){
 	.schema = "aten.cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
 	.build = build_cumulative_trapezoid,
 };

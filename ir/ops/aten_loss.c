@@ -6,7 +6,7 @@ static Node build_mse_loss(Build *b, Node n)
 	Node d = b_bin(b, OP_sub, arg(b, n, "self"), arg(b, n, "target"));
 	return aten_reduce_loss(b, n, b_bin(b, OP_mul, d, d));
 }
-OP(aten_mse_loss) {
+OP(aten_mse_loss){
 	.schema = "aten.mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
 	.build = build_mse_loss,
 };
@@ -16,7 +16,7 @@ static Node build_l1_loss(Build *b, Node n)
 	Node d = b_bin(b, OP_sub, arg(b, n, "self"), arg(b, n, "target"));
 	return aten_reduce_loss(b, n, b_un(b, OP_abs, d));
 }
-OP(aten_l1_loss) {
+OP(aten_l1_loss){
 	.schema = "aten.l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
 	.build = build_l1_loss,
 };
@@ -32,9 +32,9 @@ static Node build_smooth_l1_loss(Build *b, Node n)
 	Node near = b_bin_scalar(b, OP_lt, d, beta);
 	return aten_reduce_loss(b, n, b_select(b, near, square, line));
 }
-OP(aten_smooth_l1_loss) {
+OP(aten_smooth_l1_loss){
 	.schema = "aten.smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float "
-	          "beta=1.0) -> Tensor",
+		  "beta=1.0) -> Tensor",
 	.build = build_smooth_l1_loss,
 };
 
@@ -47,9 +47,9 @@ static Node build_huber_loss(Build *b, Node n)
 	Node near = b_bin_scalar(b, OP_le, d, delta);
 	return aten_reduce_loss(b, n, b_select(b, near, square, line));
 }
-OP(aten_huber_loss) {
+OP(aten_huber_loss){
 	.schema = "aten.huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) "
-	          "-> Tensor",
+		  "-> Tensor",
 	.build = build_huber_loss,
 };
 
@@ -70,9 +70,9 @@ static Node build_bce(Build *b, Node n)
 	rest = b_bin(b, OP_mul, rest, l1);
 	return weighted(b, n, b_bin(b, OP_sub, rest, b_bin(b, OP_mul, y, lx)));
 }
-OP(aten_binary_cross_entropy) {
+OP(aten_binary_cross_entropy){
 	.schema = "aten.binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, "
-	          "int reduction=1) -> Tensor",
+		  "int reduction=1) -> Tensor",
 	.build = build_bce,
 };
 
@@ -90,9 +90,9 @@ static Node build_bce_logits(Build *b, Node n)
 	Node rest = b_bin(b, OP_sub, aten_like(b, y, 1), y);
 	return weighted(b, n, b_bin(b, OP_add, b_bin(b, OP_mul, rest, x), tail));
 }
-OP(aten_binary_cross_entropy_with_logits) {
+OP(aten_binary_cross_entropy_with_logits){
 	.schema = "aten.binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? "
-	          "weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor",
+		  "weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor",
 	.build = build_bce_logits,
 };
 
@@ -109,9 +109,9 @@ static Node build_kl_div(Build *b, Node n)
 	}
 	return aten_reduce_loss(b, n, l);
 }
-OP(aten_kl_div) {
+OP(aten_kl_div){
 	.schema = "aten.kl_div(Tensor self, Tensor target, int reduction=1, *, bool "
-	          "log_target=False) -> Tensor",
+		  "log_target=False) -> Tensor",
 	.build = build_kl_div,
 };
 
@@ -120,7 +120,7 @@ static Node build_soft_margin_loss(Build *b, Node n)
 	Node p = b_bin(b, OP_mul, arg(b, n, "self"), arg(b, n, "target"));
 	return aten_reduce_loss(b, n, b_un(b, OP_log1p, b_un(b, OP_exp, b_un(b, OP_neg, p))));
 }
-OP(aten_soft_margin_loss) {
+OP(aten_soft_margin_loss){
 	.schema = "aten.soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
 	.build = build_soft_margin_loss,
 };
@@ -137,9 +137,9 @@ static Node build_hinge_embedding_loss(Build *b, Node n)
 	Node high = b_select(b, is_minus, zero, x);
 	return aten_reduce_loss(b, n, b_bin(b, OP_add, low, high));
 }
-OP(aten_hinge_embedding_loss) {
+OP(aten_hinge_embedding_loss){
 	.schema = "aten.hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int "
-	          "reduction=1) -> Tensor",
+		  "reduction=1) -> Tensor",
 	.build = build_hinge_embedding_loss,
 };
 
@@ -151,9 +151,9 @@ static Node build_margin_ranking_loss(Build *b, Node n)
 	l = b_bin_scalar(b, OP_add, l, node_float(b->g, n, "margin"));
 	return aten_reduce_loss(b, n, b_bin_scalar(b, OP_maximum, l, 0));
 }
-OP(aten_margin_ranking_loss) {
+OP(aten_margin_ranking_loss){
 	.schema = "aten.margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float "
-	          "margin=0.0, int reduction=1) -> Tensor",
+		  "margin=0.0, int reduction=1) -> Tensor",
 	.build = build_margin_ranking_loss,
 };
 
@@ -178,24 +178,25 @@ static Node build_poisson_nll(Build *b, Node n)
 	}
 	return aten_reduce_loss(b, n, l);
 }
-OP(aten_poisson_nll_loss) {
+OP(aten_poisson_nll_loss){
 	.schema = "aten.poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, "
-	          "float eps, int reduction) -> Tensor",
+		  "float eps, int reduction) -> Tensor",
 	.build = build_poisson_nll,
 };
 
 /* ---- classification ---- */
 
-/* Per element: -w[t] * logp[t], 0 where t is ignored; *weight is w[t] or 0. The class dim of logp is
- * `dim`; the target has logp's shape without it. */
+/* Per element: -w[t] * logp[t], 0 where t is ignored; *weight is w[t] or 0. The class dim of logp
+ * is `dim`; the target has logp's shape without it. */
 static Node nll(Build *b, Node n, Node logp, Node target, uint32_t dim, Node *weight)
 {
 	Node w = arg(b, n, "weight");
 	if (aten_rank(b, target) + 1 != aten_rank(b, logp))
 		return b_error(b, "class indices of rank %u for scores of rank %u",
-		               aten_rank(b, target), aten_rank(b, logp));
+			       aten_rank(b, target), aten_rank(b, logp));
 	target = b_convert(b, target, DT_i64);
-	Node keep = b_bin(b, OP_ne, target, aten_size(b, node_sym(b->g, n, "ignore_index"), DT_i64));
+	Node keep =
+		b_bin(b, OP_ne, target, aten_size(b, node_sym(b->g, n, "ignore_index"), DT_i64));
 	Node safe = b_select(b, keep, target, aten_like(b, target, 0));
 	Node picked = aten_gather_dim(b, logp, dim, b_unsqueeze(b, safe, (int)dim));
 	Node l = b_un(b, OP_neg, b_squeeze(b, picked, (int)dim));
@@ -236,36 +237,43 @@ static Node nll_loss(Build *b, Node n, bool pair)
 	Node y = l.i ? reduce_nll(b, n, l, weight, &total) : l;
 	return y.i && pair ? b_tuple(b, (Node[]){y, total}, 2) : y;
 }
-static Node build_nll_loss(Build *b, Node n) { return nll_loss(b, n, false); }
-static Node build_nll_loss_forward(Build *b, Node n) { return nll_loss(b, n, true); }
-OP(aten_nll_loss) {
+static Node build_nll_loss(Build *b, Node n)
+{
+	return nll_loss(b, n, false);
+}
+static Node build_nll_loss_forward(Build *b, Node n)
+{
+	return nll_loss(b, n, true);
+}
+OP(aten_nll_loss){
 	.schema = "aten.nll_loss(Tensor self, Tensor target, Tensor? weight=None, int "
-	          "reduction=1, SymInt ignore_index=-100) -> Tensor",
+		  "reduction=1, SymInt ignore_index=-100) -> Tensor",
 	.build = build_nll_loss,
 };
-OP(aten_nll_loss_nd) {
+OP(aten_nll_loss_nd){
 	.schema = "aten.nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int "
-	          "reduction=1, SymInt ignore_index=-100) -> Tensor",
+		  "reduction=1, SymInt ignore_index=-100) -> Tensor",
 	.build = build_nll_loss,
 };
-OP(aten_nll_loss2d) {
+OP(aten_nll_loss2d){
 	.schema = "aten.nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int "
-	          "reduction=1, SymInt ignore_index=-100) -> Tensor",
+		  "reduction=1, SymInt ignore_index=-100) -> Tensor",
 	.build = build_nll_loss,
 };
-OP(aten_nll_loss_forward) {
+OP(aten_nll_loss_forward){
 	.schema = "aten.nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int "
-	          "reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
+		  "reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
 	.build = build_nll_loss_forward,
 };
-OP(aten_nll_loss2d_forward) {
+OP(aten_nll_loss2d_forward){
 	.schema = "aten.nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int "
-	          "reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
+		  "reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
 	.build = build_nll_loss_forward,
 };
 
 /* Targets are probabilities of x's shape. */
-static Node soft_cross_entropy(Build *b, Node n, Node logp, Node target, uint32_t dim, double smooth)
+static Node soft_cross_entropy(Build *b, Node n, Node logp, Node target, uint32_t dim,
+			       double smooth)
 {
 	Node w = arg(b, n, "weight");
 	Sym classes = b_dim(b, logp, (int)dim);
@@ -303,19 +311,20 @@ static Node build_cross_entropy(Build *b, Node n)
 	Node y = reduce_nll(b, n, l, weight, &total);
 	if (smooth == 0)
 		return y;
-	/* (1 - e) nll + e / classes * sum over classes of -w[c] logp[c], ignored elements left out */
+	/* (1 - e) nll + e / classes * sum over classes of -w[c] logp[c], ignored elements left out
+	 */
 	Node all = w.i ? b_bin(b, OP_mul, logp, aten_per_dim(b, w, logp, dim)) : logp;
 	all = b_un(b, OP_neg, aten_sum(b, all, 1u << dim, false));
 	Node keep = b_bin(b, OP_ne, b_convert(b, target, DT_i64),
-	                  aten_size(b, node_sym(b->g, n, "ignore_index"), DT_i64));
+			  aten_size(b, node_sym(b->g, n, "ignore_index"), DT_i64));
 	all = b_select(b, keep, all, aten_like(b, all, 0));
 	all = reduce_nll(b, n, all, weight, &total);
 	Node classes = aten_size(b, b_dim(b, logp, (int)dim), aten_dtype(b, all));
 	all = b_bin(b, OP_div, b_bin_scalar(b, OP_mul, all, smooth), classes);
 	return b_bin(b, OP_add, b_bin_scalar(b, OP_mul, y, 1 - smooth), all);
 }
-OP(aten_cross_entropy_loss) {
+OP(aten_cross_entropy_loss){
 	.schema = "aten.cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int "
-	          "reduction=1, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor",
+		  "reduction=1, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor",
 	.build = build_cross_entropy,
 };

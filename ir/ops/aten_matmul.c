@@ -6,7 +6,7 @@ static Node build_linear(Build *b, Node n)
 	Node x = arg(b, n, "input"), w = arg(b, n, "weight");
 	return aten_linear(b, x, w, arg(b, n, "bias"));
 }
-OP(aten_linear) {
+OP(aten_linear){
 	.schema = "aten.linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
 	.build = build_linear,
 };
@@ -16,11 +16,11 @@ static Node build_matmul(Build *b, Node n)
 	Node x = arg(b, n, "self");
 	return b_matmul(b, x, arg(b, n, "other"));
 }
-OP(aten_matmul) {
+OP(aten_matmul){
 	.schema = "aten.matmul(Tensor self, Tensor other) -> Tensor",
 	.build = build_matmul,
 };
-OP(aten_linalg_matmul) {
+OP(aten_linalg_matmul){
 	.schema = "aten.linalg_matmul(Tensor self, Tensor other) -> Tensor",
 	.build = build_matmul,
 };
@@ -33,32 +33,47 @@ static Node product(Build *b, Node n, const char *left, const char *right, uint3
 		return (Node){0};
 	if (node_rank(b->g, x) != r0 || node_rank(b->g, y) != r1)
 		return b_error(b, "operands of rank %u and %u, expected %u and %u",
-		               node_rank(b->g, x), node_rank(b->g, y), r0, r1);
+			       node_rank(b->g, x), node_rank(b->g, y), r0, r1);
 	return b_matmul(b, x, y);
 }
 
-static Node build_mm(Build *b, Node n) { return product(b, n, "self", "mat2", 2, 2); }
-static Node build_bmm(Build *b, Node n) { return product(b, n, "self", "mat2", 3, 3); }
-static Node build_mv(Build *b, Node n) { return product(b, n, "self", "vec", 2, 1); }
-static Node build_dot(Build *b, Node n) { return product(b, n, "self", "tensor", 1, 1); }
-static Node build_vdot(Build *b, Node n) { return product(b, n, "self", "other", 1, 1); }
-OP(aten_mm) {
+static Node build_mm(Build *b, Node n)
+{
+	return product(b, n, "self", "mat2", 2, 2);
+}
+static Node build_bmm(Build *b, Node n)
+{
+	return product(b, n, "self", "mat2", 3, 3);
+}
+static Node build_mv(Build *b, Node n)
+{
+	return product(b, n, "self", "vec", 2, 1);
+}
+static Node build_dot(Build *b, Node n)
+{
+	return product(b, n, "self", "tensor", 1, 1);
+}
+static Node build_vdot(Build *b, Node n)
+{
+	return product(b, n, "self", "other", 1, 1);
+}
+OP(aten_mm){
 	.schema = "aten.mm(Tensor self, Tensor mat2) -> Tensor",
 	.build = build_mm,
 };
-OP(aten_bmm) {
+OP(aten_bmm){
 	.schema = "aten.bmm(Tensor self, Tensor mat2) -> Tensor",
 	.build = build_bmm,
 };
-OP(aten_mv) {
+OP(aten_mv){
 	.schema = "aten.mv(Tensor self, Tensor vec) -> Tensor",
 	.build = build_mv,
 };
-OP(aten_dot) {
+OP(aten_dot){
 	.schema = "aten.dot(Tensor self, Tensor tensor) -> Tensor",
 	.build = build_dot,
 };
-OP(aten_vdot) {
+OP(aten_vdot){
 	.schema = "aten.vdot(Tensor self, Tensor other) -> Tensor",
 	.build = build_vdot,
 };
@@ -87,19 +102,19 @@ static Node build_addmv(Build *b, Node n)
 {
 	return accumulate(b, n, product(b, n, "mat", "vec", 2, 1));
 }
-OP(aten_addmm) {
+OP(aten_addmm){
 	.schema = "aten.addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar "
-	          "alpha=1) -> Tensor",
+		  "alpha=1) -> Tensor",
 	.build = build_addmm,
 };
-OP(aten_baddbmm) {
+OP(aten_baddbmm){
 	.schema = "aten.baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, "
-	          "Scalar alpha=1) -> Tensor",
+		  "Scalar alpha=1) -> Tensor",
 	.build = build_baddbmm,
 };
-OP(aten_addmv) {
+OP(aten_addmv){
 	.schema = "aten.addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar "
-	          "alpha=1) -> Tensor",
+		  "alpha=1) -> Tensor",
 	.build = build_addmv,
 };
 
@@ -111,16 +126,17 @@ static Node build_addbmm(Build *b, Node n)
 	const uint32_t sum[2][2] = {{0, 0}, {2, 1}};
 	return accumulate(b, n, b_contract(b, x, y, NULL, 0, sum, 2));
 }
-OP(aten_addbmm) {
+OP(aten_addbmm){
 	.schema = "aten.addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, "
-	          "Scalar alpha=1) -> Tensor",
+		  "Scalar alpha=1) -> Tensor",
 	.build = build_addbmm,
 };
 
 static Node outer(Build *b, Node x, Node y)
 {
 	if (aten_rank(b, x) != 1 || aten_rank(b, y) != 1)
-		return b_error(b, "outer product of ranks %u and %u", aten_rank(b, x), aten_rank(b, y));
+		return b_error(b, "outer product of ranks %u and %u", aten_rank(b, x),
+			       aten_rank(b, y));
 	return aten_mul(b, b_unsqueeze(b, x, 1), y);
 }
 
@@ -129,11 +145,11 @@ static Node build_outer(Build *b, Node n)
 	Node x = arg(b, n, "self");
 	return outer(b, x, arg(b, n, "vec2"));
 }
-OP(aten_outer) {
+OP(aten_outer){
 	.schema = "aten.outer(Tensor self, Tensor vec2) -> Tensor",
 	.build = build_outer,
 };
-OP(aten_ger) {
+OP(aten_ger){
 	.schema = "aten.ger(Tensor self, Tensor vec2) -> Tensor",
 	.build = build_outer,
 };
@@ -143,9 +159,9 @@ static Node build_addr(Build *b, Node n)
 	Node x = arg(b, n, "vec1");
 	return accumulate(b, n, outer(b, x, arg(b, n, "vec2")));
 }
-OP(aten_addr) {
+OP(aten_addr){
 	.schema = "aten.addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar "
-	          "alpha=1) -> Tensor",
+		  "alpha=1) -> Tensor",
 	.build = build_addr,
 };
 
@@ -158,7 +174,7 @@ static Node build_inner(Build *b, Node n)
 	const uint32_t sum[1][2] = {{rx - 1, ry - 1}};
 	return b_contract(b, x, y, NULL, 0, sum, 1);
 }
-OP(aten_inner) {
+OP(aten_inner){
 	.schema = "aten.inner(Tensor self, Tensor other) -> Tensor",
 	.build = build_inner,
 };
@@ -171,7 +187,7 @@ static Node build_multi_dot(Build *b, Node n)
 		y = b_matmul(b, y, node_in(b->g, n, first + k));
 	return y;
 }
-OP(aten_linalg_multi_dot) {
+OP(aten_linalg_multi_dot){
 	.schema = "aten.linalg_multi_dot(Tensor[] tensors) -> Tensor",
 	.build = build_multi_dot,
 };

@@ -3,15 +3,16 @@
 
 /* ---- batch norm: statistics of channel dim 1 ---- */
 
-/* x * scale[c] + shift[c], where scale and shift depend on the statistics and parameters alone, so that
- * constant folding reduces them to two vectors. */
+/* x * scale[c] + shift[c], where scale and shift depend on the statistics and parameters alone, so
+ * that constant folding reduces them to two vectors. */
 static Node per_channel(Build *b, Node x, Node w, Node bias, Node mean, Node invstd)
 {
 	DType d = aten_dtype(b, x);
-	Node scale = w.i ? b_bin(b, OP_mul, b_convert(b, w, aten_dtype(b, invstd)), invstd) : invstd;
+	Node scale =
+		w.i ? b_bin(b, OP_mul, b_convert(b, w, aten_dtype(b, invstd)), invstd) : invstd;
 	Node shift = b_bin(b, OP_mul, b_convert(b, mean, aten_dtype(b, scale)), scale);
-	shift = bias.i ? b_bin(b, OP_sub, b_convert(b, bias, aten_dtype(b, scale)), shift) :
-	                 b_un(b, OP_neg, shift);
+	shift = bias.i ? b_bin(b, OP_sub, b_convert(b, bias, aten_dtype(b, scale)), shift)
+		       : b_un(b, OP_neg, shift);
 	Node y = aten_wide(b, x);
 	scale = aten_per_dim(b, b_convert(b, scale, aten_dtype(b, y)), y, 1);
 	y = b_bin(b, OP_mul, y, scale);
@@ -42,7 +43,7 @@ static Node blend(Build *b, Node running, Node seen, double momentum)
 
 /* Normalised by the batch: centred first, so that the variance does not cancel. */
 static BatchNorm train(Build *b, Node x, Node w, Node bias, Node mean, Node var, double momentum,
-                       double eps)
+		       double eps)
 {
 	uint32_t rank = aten_rank(b, x), dims = ((1u << rank) - 1) & ~2u;
 	DType d = aten_dtype(b, x);
@@ -53,10 +54,11 @@ static BatchNorm train(Build *b, Node x, Node w, Node bias, Node mean, Node var,
 	Node c = b_bin(b, OP_sub, wide, m);
 	r.y = b_bin(b, OP_mul, c, invstd);
 	if (w.i)
-		r.y = b_bin(b, OP_mul, r.y, aten_per_dim(b, b_convert(b, w, aten_dtype(b, wide)), wide, 1));
+		r.y = b_bin(b, OP_mul, r.y,
+			    aten_per_dim(b, b_convert(b, w, aten_dtype(b, wide)), wide, 1));
 	if (bias.i)
 		r.y = b_bin(b, OP_add, r.y,
-		            aten_per_dim(b, b_convert(b, bias, aten_dtype(b, wide)), wide, 1));
+			    aten_per_dim(b, b_convert(b, bias, aten_dtype(b, wide)), wide, 1));
 	if (!r.y.i)
 		return r;
 	r.y = b_convert(b, r.y, d);
@@ -106,10 +108,10 @@ static Node build_batch_norm(Build *b, Node n)
 {
 	return batch_norm(b, n, node_bool(b->g, n, "training")).y;
 }
-OP(aten_batch_norm) {
+OP(aten_batch_norm){
 	.schema = "aten.batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? "
-	          "running_mean, Tensor? running_var, bool training, float momentum, float eps, "
-	          "bool cudnn_enabled) -> Tensor",
+		  "running_mean, Tensor? running_var, bool training, float momentum, float eps, "
+		  "bool cudnn_enabled) -> Tensor",
 	.build = build_batch_norm,
 };
 
@@ -134,27 +136,27 @@ static Node build_batch_norm_no_training(Build *b, Node n)
 {
 	return with_statistics(b, n, batch_norm(b, n, false));
 }
-OP(aten_native_batch_norm) {
+OP(aten_native_batch_norm){
 	.schema = "aten.native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? "
-	          "running_mean, Tensor? running_var, bool training, float momentum, float eps) "
-	          "-> (Tensor, Tensor, Tensor)",
+		  "running_mean, Tensor? running_var, bool training, float momentum, float eps) "
+		  "-> (Tensor, Tensor, Tensor)",
 	.build = build_native_batch_norm,
 };
-OP(aten__native_batch_norm_legit) {
+OP(aten__native_batch_norm_legit){
 	.schema = "aten._native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, "
-	          "Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float "
-	          "momentum, float eps) -> (Tensor, Tensor, Tensor)",
+		  "Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float "
+		  "momentum, float eps) -> (Tensor, Tensor, Tensor)",
 	.build = build_native_batch_norm,
 };
-OP(aten__native_batch_norm_legit_no_stats) {
+OP(aten__native_batch_norm_legit_no_stats){
 	.schema = "aten._native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? "
-	          "bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+		  "bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
 	.build = build_native_batch_norm,
 };
-OP(aten__native_batch_norm_legit_no_training) {
+OP(aten__native_batch_norm_legit_no_training){
 	.schema = "aten._native_batch_norm_legit_no_training(Tensor input, Tensor? weight, "
-	          "Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float "
-	          "eps) -> (Tensor, Tensor, Tensor)",
+		  "Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float "
+		  "eps) -> (Tensor, Tensor, Tensor)",
 	.build = build_batch_norm_no_training,
 };
 
@@ -169,11 +171,11 @@ static Node build_batch_norm_functional(Build *b, Node n)
 		r.mean = r.invstd = empty(b, d);
 	return b_tuple(b, (Node[]){r.y, r.mean, r.invstd, r.new_mean, r.new_var}, 5);
 }
-OP(aten__native_batch_norm_legit_functional) {
+OP(aten__native_batch_norm_legit_functional){
 	.schema = "aten._native_batch_norm_legit_functional(Tensor input, Tensor? weight, "
-	          "Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float "
-	          "momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, "
-	          "Tensor running_var_out)",
+		  "Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float "
+		  "momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, "
+		  "Tensor running_var_out)",
 	.build = build_batch_norm_functional,
 };
 
@@ -186,7 +188,7 @@ static Node build_instance_norm(Build *b, Node n)
 		return b_error(b, "instance norm of rank %u, expected at least 2", rank);
 	if (!node_bool(b->g, n, "use_input_stats"))
 		return per_channel(b, x, w, bias, arg(b, n, "running_mean"),
-		                   inverse_std(b, arg(b, n, "running_var"), eps));
+				   inverse_std(b, arg(b, n, "running_var"), eps));
 	uint32_t dims = ((1u << rank) - 1) & ~3u;
 	DType d = node_dtype(b->g, x);
 	Node wide = aten_wide(b, x), m, v = aten_var(b, wide, dims, 0, &m);
@@ -195,13 +197,14 @@ static Node build_instance_norm(Build *b, Node n)
 	if (w.i)
 		y = b_bin(b, OP_mul, y, aten_per_dim(b, b_convert(b, w, aten_dtype(b, y)), y, 1));
 	if (bias.i)
-		y = b_bin(b, OP_add, y, aten_per_dim(b, b_convert(b, bias, aten_dtype(b, y)), y, 1));
+		y = b_bin(b, OP_add, y,
+			  aten_per_dim(b, b_convert(b, bias, aten_dtype(b, y)), y, 1));
 	return y.i ? b_convert(b, y, d) : y;
 }
-OP(aten_instance_norm) {
+OP(aten_instance_norm){
 	.schema = "aten.instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? "
-	          "running_mean, Tensor? running_var, bool use_input_stats, float momentum, "
-	          "float eps, bool cudnn_enabled) -> Tensor",
+		  "running_mean, Tensor? running_var, bool use_input_stats, float momentum, "
+		  "float eps, bool cudnn_enabled) -> Tensor",
 	.build = build_instance_norm,
 };
 
@@ -242,9 +245,9 @@ static Node build_layer_norm(Build *b, Node n)
 {
 	return layer_norm(b, n).y;
 }
-OP(aten_layer_norm) {
+OP(aten_layer_norm){
 	.schema = "aten.layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, "
-	          "Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor",
+		  "Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor",
 	.build = build_layer_norm,
 };
 
@@ -253,9 +256,9 @@ static Node build_native_layer_norm(Build *b, Node n)
 	Norm r = layer_norm(b, n);
 	return r.y.i ? b_tuple(b, (Node[]){r.y, r.mean, r.rstd}, 3) : r.y;
 }
-OP(aten_native_layer_norm) {
+OP(aten_native_layer_norm){
 	.schema = "aten.native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? "
-	          "weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
+		  "weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
 	.build = build_native_layer_norm,
 };
 
@@ -265,7 +268,8 @@ static Node build_rms_norm(Build *b, Node n)
 	uint32_t len, rank = aten_rank(b, x), dims = 0;
 	node_ints(b->g, n, "normalized_shape", &len);
 	if (!x.i || len == 0 || len > rank)
-		return b_error(b, "normalized_shape of %u dims for an operand of rank %u", len, rank);
+		return b_error(b, "normalized_shape of %u dims for an operand of rank %u", len,
+			       rank);
 	for (uint32_t k = rank - len; k < rank; k++)
 		dims |= 1u << k;
 	DType d = node_dtype(b->g, x);
@@ -279,15 +283,16 @@ static Node build_rms_norm(Build *b, Node n)
 		y = b_bin(b, OP_mul, y, aten_wide(b, w));
 	return y.i ? b_convert(b, y, d) : y;
 }
-OP(aten_rms_norm) {
+OP(aten_rms_norm){
 	.schema = "aten.rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, "
-	          "float? eps=None) -> Tensor",
+		  "float? eps=None) -> Tensor",
 	.build = build_rms_norm,
 };
 
 /* ---- group norm ---- */
 
-/* [N, C, ...] normalised over each of `groups` groups of channels; mean and rstd are [N, groups]. */
+/* [N, C, ...] normalised over each of `groups` groups of channels; mean and rstd are [N, groups].
+ */
 static Norm group_norm(Build *b, Node n, Node x, int64_t groups)
 {
 	Node w = arg(b, n, "weight"), bias = arg(b, n, "bias");
@@ -321,9 +326,9 @@ static Node build_group_norm(Build *b, Node n)
 {
 	return group_norm(b, n, arg(b, n, "input"), aten_int(b, n, "num_groups")).y;
 }
-OP(aten_group_norm) {
+OP(aten_group_norm){
 	.schema = "aten.group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? "
-	          "bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
+		  "bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
 	.build = build_group_norm,
 };
 
@@ -335,9 +340,9 @@ static Node build_native_group_norm(Build *b, Node n)
 	Node mean = aten_squeeze_mask(b, r.mean, 4);
 	return b_tuple(b, (Node[]){r.y, mean, aten_squeeze_mask(b, r.rstd, 4)}, 3);
 }
-OP(aten_native_group_norm) {
+OP(aten_native_group_norm){
 	.schema = "aten.native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, "
-	          "SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
+		  "SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
 	.build = build_native_group_norm,
 };
 
@@ -351,22 +356,24 @@ static Node build_dropout(Build *b, Node n)
 		return x;
 	if (p == 1)
 		return b_bin_scalar(b, OP_mul, x, 0);
-	return b_error(b, "dropout that drops (p = %g, train) needs random numbers, which are not "
-	                  "supported yet; export the model in evaluation mode", p);
+	return b_error(b,
+		       "dropout that drops (p = %g, train) needs random numbers, which are not "
+		       "supported yet; export the model in evaluation mode",
+		       p);
 }
-OP(aten_dropout) {
+OP(aten_dropout){
 	.schema = "aten.dropout(Tensor input, float p, bool train) -> Tensor",
 	.build = build_dropout,
 };
-OP(aten_feature_dropout) {
+OP(aten_feature_dropout){
 	.schema = "aten.feature_dropout(Tensor input, float p, bool train) -> Tensor",
 	.build = build_dropout,
 };
-OP(aten_alpha_dropout) {
+OP(aten_alpha_dropout){
 	.schema = "aten.alpha_dropout(Tensor input, float p, bool train) -> Tensor",
 	.build = build_dropout,
 };
-OP(aten_feature_alpha_dropout) {
+OP(aten_feature_alpha_dropout){
 	.schema = "aten.feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor",
 	.build = build_dropout,
 };
@@ -381,10 +388,12 @@ static Node build_native_dropout(Build *b, Node n)
 		return x;
 	if ((train->kind == ATTR_bool && !train->b) || p == 0)
 		return b_tuple(b, (Node[]){x, b_full_int(b, DT_bool, 1, s.rank, s.dim)}, 2);
-	return b_error(b, "dropout that drops (p = %g, train) needs random numbers, which are not "
-	                  "supported yet; export the model in evaluation mode", p);
+	return b_error(b,
+		       "dropout that drops (p = %g, train) needs random numbers, which are not "
+		       "supported yet; export the model in evaluation mode",
+		       p);
 }
-OP(aten_native_dropout) {
+OP(aten_native_dropout){
 	.schema = "aten.native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
 	.build = build_native_dropout,
 };
@@ -398,8 +407,8 @@ static Node build_native_dropout_backward(Build *b, Node n)
 	Node y = b_bin(b, OP_mul, g, b_convert(b, m, node_dtype(b->g, g)));
 	return b_bin_scalar(b, OP_mul, y, scale);
 }
-OP(aten_native_dropout_backward) {
+OP(aten_native_dropout_backward){
 	.schema = "aten.native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> "
-	          "Tensor",
+		  "Tensor",
 	.build = build_native_dropout_backward,
 };

@@ -5,247 +5,249 @@
 
 /* ---- functions of one float operand ---- */
 
-OP(aten_exp) {
+OP(aten_exp){
 	.schema = "aten.exp(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "exp(self)",
 };
-OP(aten_exp2) {
+OP(aten_exp2){
 	.schema = "aten.exp2(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "exp2(self)",
 };
-OP(aten_special_exp2) {
+OP(aten_special_exp2){
 	.schema = "aten.special_exp2(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "exp2(self)",
 };
-OP(aten_expm1) {
+OP(aten_expm1){
 	.schema = "aten.expm1(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "expm1(self)",
 };
-OP(aten_special_expm1) {
+OP(aten_special_expm1){
 	.schema = "aten.special_expm1(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "expm1(self)",
 };
-OP(aten_log) {
+OP(aten_log){
 	.schema = "aten.log(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "log(self)",
 };
-OP(aten_log2) {
+OP(aten_log2){
 	.schema = "aten.log2(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "log2(self)",
 };
-OP(aten_log10) {
+OP(aten_log10){
 	.schema = "aten.log10(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "log10(self)",
 };
-OP(aten_log1p) {
+OP(aten_log1p){
 	.schema = "aten.log1p(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "log1p(self)",
 };
-OP(aten_special_log1p) {
+OP(aten_special_log1p){
 	.schema = "aten.special_log1p(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "log1p(self)",
 };
-OP(aten_sin) {
+OP(aten_sin){
 	.schema = "aten.sin(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "sin(self)",
 };
-OP(aten_cos) {
+OP(aten_cos){
 	.schema = "aten.cos(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "cos(self)",
 };
-OP(aten_tan) {
+OP(aten_tan){
 	.schema = "aten.tan(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "tan(self)",
 };
-OP(aten_asin) {
+OP(aten_asin){
 	.schema = "aten.asin(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "asin(self)",
 };
-OP(aten_arcsin) {
+OP(aten_arcsin){
 	.schema = "aten.arcsin(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "asin(self)",
 };
-OP(aten_acos) {
+OP(aten_acos){
 	.schema = "aten.acos(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "acos(self)",
 };
-OP(aten_arccos) {
+OP(aten_arccos){
 	.schema = "aten.arccos(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "acos(self)",
 };
-OP(aten_atan) {
+OP(aten_atan){
 	.schema = "aten.atan(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "atan(self)",
 };
-OP(aten_arctan) {
+OP(aten_arctan){
 	.schema = "aten.arctan(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "atan(self)",
 };
-OP(aten_sinh) {
+OP(aten_sinh){
 	.schema = "aten.sinh(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "sinh(self)",
 };
-OP(aten_cosh) {
+OP(aten_cosh){
 	.schema = "aten.cosh(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "cosh(self)",
 };
-OP(aten_tanh) {
+OP(aten_tanh){
 	.schema = "aten.tanh(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "tanh(self)",
 };
-OP(aten_asinh) {
+OP(aten_asinh){
 	.schema = "aten.asinh(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "asinh(self)",
 };
-OP(aten_arcsinh) {
+OP(aten_arcsinh){
 	.schema = "aten.arcsinh(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "asinh(self)",
 };
-OP(aten_acosh) {
+OP(aten_acosh){
 	.schema = "aten.acosh(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "acosh(self)",
 };
-OP(aten_arccosh) {
+OP(aten_arccosh){
 	.schema = "aten.arccosh(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "acosh(self)",
 };
-OP(aten_atanh) {
+OP(aten_atanh){
 	.schema = "aten.atanh(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "atanh(self)",
 };
-OP(aten_arctanh) {
+OP(aten_arctanh){
 	.schema = "aten.arctanh(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "atanh(self)",
 };
-OP(aten_erf) {
+OP(aten_erf){
 	.schema = "aten.erf(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "erf(self)",
 };
-OP(aten_special_erf) {
+OP(aten_special_erf){
 	.schema = "aten.special_erf(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "erf(self)",
 };
-OP(aten_erfc) {
+OP(aten_erfc){
 	.schema = "aten.erfc(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "erfc(self)",
 };
-OP(aten_special_erfc) {
+OP(aten_special_erfc){
 	.schema = "aten.special_erfc(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "erfc(self)",
 };
-OP(aten_erfinv) {
+OP(aten_erfinv){
 	.schema = "aten.erfinv(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "erfinv(self)",
 };
-OP(aten_special_erfinv) {
+OP(aten_special_erfinv){
 	.schema = "aten.special_erfinv(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "erfinv(self)",
 };
-OP(aten_lgamma) {
+OP(aten_lgamma){
 	.schema = "aten.lgamma(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "lgamma(self)",
 };
-OP(aten_special_gammaln) {
+OP(aten_special_gammaln){
 	.schema = "aten.special_gammaln(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "lgamma(self)",
 };
-OP(aten_digamma) {
+OP(aten_digamma){
 	.schema = "aten.digamma(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "digamma(self)",
 };
-OP(aten_special_digamma) {
+OP(aten_special_digamma){
 	.schema = "aten.special_digamma(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "digamma(self)",
 };
-OP(aten_special_psi) {
+OP(aten_special_psi){
 	.schema = "aten.special_psi(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "digamma(self)",
 };
-OP(aten_sigmoid) {
+OP(aten_sigmoid){
 	.schema = "aten.sigmoid(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "sigmoid(self)",
 };
-OP(aten_special_expit) {
+OP(aten_special_expit){
 	.schema = "aten.special_expit(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "sigmoid(self)",
 };
-OP(aten_sqrt) {
+OP(aten_sqrt){
 	.schema = "aten.sqrt(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "sqrt(self)",
 };
-OP(aten_rsqrt) {
+OP(aten_rsqrt){
 	.schema = "aten.rsqrt(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "rsqrt(self)",
 };
-OP(aten_reciprocal) {
+OP(aten_reciprocal){
 	.schema = "aten.reciprocal(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "reciprocal(self)",
 };
-OP(aten_deg2rad) {
+OP(aten_deg2rad){
 	.schema = "aten.deg2rad(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "mul(self, 0.017453292519943295)",
 };
-OP(aten_rad2deg) {
+OP(aten_rad2deg){
 	.schema = "aten.rad2deg(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "mul(self, 57.29577951308232)",
 };
-OP(aten_sinc) {
+OP(aten_sinc){
 	.schema = "aten.sinc(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
-	.expand = "select(eq(self, 0), 1, div(sin(mul(self, 3.141592653589793)), mul(self, 3.141592653589793)))",
+	.expand = "select(eq(self, 0), 1, div(sin(mul(self, 3.141592653589793)), mul(self, "
+		  "3.141592653589793)))",
 };
-OP(aten_special_sinc) {
+OP(aten_special_sinc){
 	.schema = "aten.special_sinc(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
-	.expand = "select(eq(self, 0), 1, div(sin(mul(self, 3.141592653589793)), mul(self, 3.141592653589793)))",
+	.expand = "select(eq(self, 0), 1, div(sin(mul(self, 3.141592653589793)), mul(self, "
+		  "3.141592653589793)))",
 };
-OP(aten_special_entr) {
+OP(aten_special_entr){
 	.schema = "aten.special_entr(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "select(eq(self, 0), 0, select(lt(self, 0), -inf, neg(mul(self, log(self)))))",
@@ -260,27 +262,31 @@ static Node build_round(Build *b, Node n)
 	Op op = node_op(b->g, n);
 	if (dtype_is_int(d))
 		return x;
-	return b_un(b, op == OP_aten_floor ? OP_floor : op == OP_aten_ceil ? OP_ceil :
-	            op == OP_aten_round ? OP_round : OP_trunc, x);
+	return b_un(b,
+		    op == OP_aten_floor   ? OP_floor
+		    : op == OP_aten_ceil  ? OP_ceil
+		    : op == OP_aten_round ? OP_round
+					  : OP_trunc,
+		    x);
 }
 
-OP(aten_floor) {
+OP(aten_floor){
 	.schema = "aten.floor(Tensor self) -> Tensor",
 	.build = build_round,
 };
-OP(aten_ceil) {
+OP(aten_ceil){
 	.schema = "aten.ceil(Tensor self) -> Tensor",
 	.build = build_round,
 };
-OP(aten_round) {
+OP(aten_round){
 	.schema = "aten.round(Tensor self) -> Tensor",
 	.build = build_round,
 };
-OP(aten_trunc) {
+OP(aten_trunc){
 	.schema = "aten.trunc(Tensor self) -> Tensor",
 	.build = build_round,
 };
-OP(aten_fix) {
+OP(aten_fix){
 	.schema = "aten.fix(Tensor self) -> Tensor",
 	.build = build_round,
 };
@@ -295,23 +301,24 @@ static Node build_round_decimals(Build *b, Node n)
 	for (int64_t k = decimals < 0 ? -decimals : decimals; k > 0; k--)
 		scale *= 10;
 	if (decimals < 0)
-		return b_bin_scalar(b, OP_mul, b_un(b, OP_round, b_bin_scalar(b, OP_div, x, scale)), scale);
+		return b_bin_scalar(b, OP_mul, b_un(b, OP_round, b_bin_scalar(b, OP_div, x, scale)),
+				    scale);
 	return b_bin_scalar(b, OP_div, b_un(b, OP_round, b_bin_scalar(b, OP_mul, x, scale)), scale);
 }
-OP(aten_round_decimals) {
+OP(aten_round_decimals){
 	.schema = "aten.round.decimals(Tensor self, *, int decimals) -> Tensor",
 	.build = build_round_decimals,
 };
 
-OP(aten_frac) {
+OP(aten_frac){
 	.schema = "aten.frac(Tensor self) -> Tensor",
 	.expand = "sub(self, trunc(self))",
 };
-OP(aten_neg) {
+OP(aten_neg){
 	.schema = "aten.neg(Tensor self) -> Tensor",
 	.expand = "neg(self)",
 };
-OP(aten_negative) {
+OP(aten_negative){
 	.schema = "aten.negative(Tensor self) -> Tensor",
 	.expand = "neg(self)",
 };
@@ -323,7 +330,7 @@ static Node build_square(Build *b, Node n)
 		x = b_convert(b, x, DT_i64);
 	return b_bin(b, OP_mul, x, x);
 }
-OP(aten_square) {
+OP(aten_square){
 	.schema = "aten.square(Tensor self) -> Tensor",
 	.build = build_square,
 };
@@ -334,11 +341,11 @@ static Node build_abs(Build *b, Node n)
 	DType d = aten_dtype(b, x);
 	return d == DT_bool || (dtype_is_int(d) && !dtype_is_signed(d)) ? x : b_un(b, OP_abs, x);
 }
-OP(aten_abs) {
+OP(aten_abs){
 	.schema = "aten.abs(Tensor self) -> Tensor",
 	.build = build_abs,
 };
-OP(aten_absolute) {
+OP(aten_absolute){
 	.schema = "aten.absolute(Tensor self) -> Tensor",
 	.build = build_abs,
 };
@@ -348,11 +355,11 @@ static Node build_sign(Build *b, Node n)
 	Node x = arg(b, n, "self");
 	return aten_dtype(b, x) == DT_bool ? x : b_un(b, OP_sign, x);
 }
-OP(aten_sign) {
+OP(aten_sign){
 	.schema = "aten.sign(Tensor self) -> Tensor",
 	.build = build_sign,
 };
-OP(aten_sgn) {
+OP(aten_sgn){
 	.schema = "aten.sgn(Tensor self) -> Tensor",
 	.build = build_sign,
 };
@@ -361,7 +368,7 @@ static Node build_positive(Build *b, Node n)
 {
 	return arg(b, n, "self");
 }
-OP(aten_positive) {
+OP(aten_positive){
 	.schema = "aten.positive(Tensor self) -> Tensor",
 	.build = build_positive,
 };
@@ -378,35 +385,41 @@ static Node build_class(Build *b, Node n)
 	if (!dtype_is_float(aten_dtype(b, x)))
 		return x.i ? b_full_int(b, DT_bool, op == OP_aten_isfinite, s.rank, s.dim) : x;
 	switch (op) {
-	case OP_aten_isnan: return b_un(b, OP_isnan, x);
-	case OP_aten_isinf: return b_un(b, OP_isinf, x);
-	case OP_aten_isfinite: return b_un(b, OP_isfinite, x);
-	case OP_aten_isposinf: return b_bin_scalar(b, OP_eq, x, (double)INFINITY);
-	case OP_aten_isneginf: return b_bin_scalar(b, OP_eq, x, -(double)INFINITY);
-	default: return b_un(b, OP_signbit, x);
+	case OP_aten_isnan:
+		return b_un(b, OP_isnan, x);
+	case OP_aten_isinf:
+		return b_un(b, OP_isinf, x);
+	case OP_aten_isfinite:
+		return b_un(b, OP_isfinite, x);
+	case OP_aten_isposinf:
+		return b_bin_scalar(b, OP_eq, x, (double)INFINITY);
+	case OP_aten_isneginf:
+		return b_bin_scalar(b, OP_eq, x, -(double)INFINITY);
+	default:
+		return b_un(b, OP_signbit, x);
 	}
 }
-OP(aten_isnan) {
+OP(aten_isnan){
 	.schema = "aten.isnan(Tensor self) -> Tensor",
 	.build = build_class,
 };
-OP(aten_isinf) {
+OP(aten_isinf){
 	.schema = "aten.isinf(Tensor self) -> Tensor",
 	.build = build_class,
 };
-OP(aten_isfinite) {
+OP(aten_isfinite){
 	.schema = "aten.isfinite(Tensor self) -> Tensor",
 	.build = build_class,
 };
-OP(aten_isposinf) {
+OP(aten_isposinf){
 	.schema = "aten.isposinf(Tensor self) -> Tensor",
 	.build = build_class,
 };
-OP(aten_isneginf) {
+OP(aten_isneginf){
 	.schema = "aten.isneginf(Tensor self) -> Tensor",
 	.build = build_class,
 };
-OP(aten_signbit) {
+OP(aten_signbit){
 	.schema = "aten.signbit(Tensor self) -> Tensor",
 	.build = build_class,
 };
@@ -417,8 +430,10 @@ static Node build_nan_to_num(Build *b, Node n)
 	DType d = aten_dtype(b, x);
 	if (!dtype_is_float(d))
 		return x;
-	double max = d == DT_f64 ? 1.7976931348623157e308 : d == DT_f16 ? 65504 :
-	             d == DT_bf16 ? 3.3895313892515355e38 : 3.4028234663852886e38;
+	double max = d == DT_f64    ? 1.7976931348623157e308
+		     : d == DT_f16  ? 65504
+		     : d == DT_bf16 ? 3.3895313892515355e38
+				    : 3.4028234663852886e38;
 	double nan = aten_has(b, n, "nan") ? node_float(b->g, n, "nan") : 0;
 	double pos = aten_has(b, n, "posinf") ? node_float(b->g, n, "posinf") : max;
 	double neg = aten_has(b, n, "neginf") ? node_float(b->g, n, "neginf") : -max;
@@ -429,9 +444,8 @@ static Node build_nan_to_num(Build *b, Node n)
 	Node is_nan = b_un(b, OP_isnan, x);
 	return b_select(b, is_nan, aten_like(b, x, nan), y);
 }
-OP(aten_nan_to_num) {
+OP(aten_nan_to_num){
 	.schema = "aten.nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? "
-	          "neginf=None) -> Tensor",
+		  "neginf=None) -> Tensor",
 	.build = build_nan_to_num,
 };
-

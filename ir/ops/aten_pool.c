@@ -12,7 +12,8 @@ typedef struct {
 	bool ceil;
 } Pool;
 
-/* Number of windows; in ceil mode the last one still starts inside the input or its left padding. */
+/* Number of windows; in ceil mode the last one still starts inside the input or its left padding.
+ */
 static Sym pooled(Build *b, const Pool *p, uint32_t k)
 {
 	SymTab *t = b_syms(b);
@@ -67,7 +68,7 @@ static Node windows(Build *b, Node x, const Pool *p, Node fill)
 		/* Reaches up to (out - 1) * stride + span - pad of the input. */
 		int64_t span = p->dilation[k] * (p->kernel[k] - 1) + 1;
 		Sym reach = sym_addi(t, sym_muli(t, sym_addi(t, p->out[k], -1), p->stride[k]),
-		                     span - p->pad[k]);
+				     span - p->pad[k]);
 		low[p->first + k] = b_int(b, p->pad[k]);
 		high[p->first + k] = sym_max(t, b_int(b, 0), sym_sub(t, reach, p->in[k]));
 		any |= p->pad[k] != 0 || !sym_is(t, high[p->first + k], 0);
@@ -77,7 +78,7 @@ static Node windows(Build *b, Node x, const Pool *p, Node fill)
 		x = b_pad(b, x, low, high, fill);
 	for (uint32_t k = 0; k < p->ns; k++)
 		x = b_window(b, x, p->first + k, p->kernel[k], p->stride[k], p->dilation[k],
-		             padded ? 0 : p->pad[k], p->out[k]);
+			     padded ? 0 : p->pad[k], p->out[k]);
 	return x;
 }
 
@@ -90,12 +91,18 @@ static uint32_t window_dims(const Pool *p, uint32_t rank)
 static Node lowest(Build *b, Node x)
 {
 	switch (aten_dtype(b, x)) {
-	case DT_none: return x;
-	case DT_i8: return b_full_int(b, DT_i8, INT8_MIN, 0, NULL);
-	case DT_i16: return b_full_int(b, DT_i16, INT16_MIN, 0, NULL);
-	case DT_i32: return b_full_int(b, DT_i32, INT32_MIN, 0, NULL);
-	case DT_i64: return b_full_int(b, DT_i64, INT64_MIN, 0, NULL);
-	default: return aten_like(b, x, dtype_is_float(aten_dtype(b, x)) ? -(double)INFINITY : 0);
+	case DT_none:
+		return x;
+	case DT_i8:
+		return b_full_int(b, DT_i8, INT8_MIN, 0, NULL);
+	case DT_i16:
+		return b_full_int(b, DT_i16, INT16_MIN, 0, NULL);
+	case DT_i32:
+		return b_full_int(b, DT_i32, INT32_MIN, 0, NULL);
+	case DT_i64:
+		return b_full_int(b, DT_i64, INT64_MIN, 0, NULL);
+	default:
+		return aten_like(b, x, dtype_is_float(aten_dtype(b, x)) ? -(double)INFINITY : 0);
 	}
 }
 
@@ -106,24 +113,33 @@ static Node max_pool(Build *b, Node n, uint32_t ns)
 	if (!read_pool(b, n, x, ns, &p))
 		return (Node){0};
 	return aten_reduce(b, REDUCE_MAX, windows(b, x, &p, lowest(b, x)),
-	                   window_dims(&p, aten_rank(b, x)), false);
+			   window_dims(&p, aten_rank(b, x)), false);
 }
-static Node build_max_pool1d(Build *b, Node n) { return max_pool(b, n, 1); }
-static Node build_max_pool2d(Build *b, Node n) { return max_pool(b, n, 2); }
-static Node build_max_pool3d(Build *b, Node n) { return max_pool(b, n, 3); }
-OP(aten_max_pool1d) {
+static Node build_max_pool1d(Build *b, Node n)
+{
+	return max_pool(b, n, 1);
+}
+static Node build_max_pool2d(Build *b, Node n)
+{
+	return max_pool(b, n, 2);
+}
+static Node build_max_pool3d(Build *b, Node n)
+{
+	return max_pool(b, n, 3);
+}
+OP(aten_max_pool1d){
 	.schema = "aten.max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] "
-	          "padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> Tensor",
+		  "padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> Tensor",
 	.build = build_max_pool1d,
 };
-OP(aten_max_pool2d) {
+OP(aten_max_pool2d){
 	.schema = "aten.max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] "
-	          "padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
+		  "padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
 	.build = build_max_pool2d,
 };
-OP(aten_max_pool3d) {
+OP(aten_max_pool3d){
 	.schema = "aten.max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] "
-	          "padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor",
+		  "padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor",
 	.build = build_max_pool3d,
 };
 
@@ -161,25 +177,34 @@ static Node max_pool_indices(Build *b, Node n, uint32_t ns)
 	}
 	return b_tuple(b, (Node[]){value, flat}, 2);
 }
-static Node build_max_pool1d_indices(Build *b, Node n) { return max_pool_indices(b, n, 1); }
-static Node build_max_pool2d_indices(Build *b, Node n) { return max_pool_indices(b, n, 2); }
-static Node build_max_pool3d_indices(Build *b, Node n) { return max_pool_indices(b, n, 3); }
-OP(aten_max_pool1d_with_indices) {
+static Node build_max_pool1d_indices(Build *b, Node n)
+{
+	return max_pool_indices(b, n, 1);
+}
+static Node build_max_pool2d_indices(Build *b, Node n)
+{
+	return max_pool_indices(b, n, 2);
+}
+static Node build_max_pool3d_indices(Build *b, Node n)
+{
+	return max_pool_indices(b, n, 3);
+}
+OP(aten_max_pool1d_with_indices){
 	.schema = "aten.max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] "
-	          "stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> "
-	          "(Tensor, Tensor)",
+		  "stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> "
+		  "(Tensor, Tensor)",
 	.build = build_max_pool1d_indices,
 };
-OP(aten_max_pool2d_with_indices) {
+OP(aten_max_pool2d_with_indices){
 	.schema = "aten.max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] "
-	          "stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> "
-	          "(Tensor, Tensor)",
+		  "stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> "
+		  "(Tensor, Tensor)",
 	.build = build_max_pool2d_indices,
 };
-OP(aten_max_pool3d_with_indices) {
+OP(aten_max_pool3d_with_indices){
 	.schema = "aten.max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] "
-	          "stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> "
-	          "(Tensor, Tensor)",
+		  "stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> "
+		  "(Tensor, Tensor)",
 	.build = build_max_pool3d_indices,
 };
 
@@ -211,7 +236,7 @@ static Node avg_divisor(Build *b, Node n, const Pool *p, Node sum)
 		all *= (double)p->kernel[k];
 	}
 	bool override = op_arg_index(node_op(b->g, n), "divisor_override") >= 0 &&
-	                aten_has(b, n, "divisor_override");
+			aten_has(b, n, "divisor_override");
 	if (override)
 		return aten_like(b, sum, (double)aten_int(b, n, "divisor_override"));
 	if (uniform)
@@ -238,24 +263,33 @@ static Node avg_pool(Build *b, Node n, uint32_t ns)
 		return sum;
 	return b_convert(b, b_bin(b, OP_div, sum, avg_divisor(b, n, &p, sum)), d);
 }
-static Node build_avg_pool1d(Build *b, Node n) { return avg_pool(b, n, 1); }
-static Node build_avg_pool2d(Build *b, Node n) { return avg_pool(b, n, 2); }
-static Node build_avg_pool3d(Build *b, Node n) { return avg_pool(b, n, 3); }
-OP(aten_avg_pool1d) {
+static Node build_avg_pool1d(Build *b, Node n)
+{
+	return avg_pool(b, n, 1);
+}
+static Node build_avg_pool2d(Build *b, Node n)
+{
+	return avg_pool(b, n, 2);
+}
+static Node build_avg_pool3d(Build *b, Node n)
+{
+	return avg_pool(b, n, 3);
+}
+OP(aten_avg_pool1d){
 	.schema = "aten.avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] "
-	          "padding=[0], bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
+		  "padding=[0], bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
 	.build = build_avg_pool1d,
 };
-OP(aten_avg_pool2d) {
+OP(aten_avg_pool2d){
 	.schema = "aten.avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] "
-	          "padding=0, bool ceil_mode=False, bool count_include_pad=True, int? "
-	          "divisor_override=None) -> Tensor",
+		  "padding=0, bool ceil_mode=False, bool count_include_pad=True, int? "
+		  "divisor_override=None) -> Tensor",
 	.build = build_avg_pool2d,
 };
-OP(aten_avg_pool3d) {
+OP(aten_avg_pool3d){
 	.schema = "aten.avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] "
-	          "padding=0, bool ceil_mode=False, bool count_include_pad=True, int? "
-	          "divisor_override=None) -> Tensor",
+		  "padding=0, bool ceil_mode=False, bool count_include_pad=True, int? "
+		  "divisor_override=None) -> Tensor",
 	.build = build_avg_pool3d,
 };
 
@@ -271,8 +305,8 @@ static void adaptive_bounds(Build *b, Sym in, int64_t out, Node *start, Node *en
 	*end = b_bin_scalar(b, OP_floordiv, next, (double)out);
 }
 
-/* x[.., in, ..] to [.., out, ..] and a window axis after it, padded by repeating; *inside says which
- * elements count, shaped alike (none: all of them). */
+/* x[.., in, ..] to [.., out, ..] and a window axis after it, padded by repeating; *inside says
+ * which elements count, shaped alike (none: all of them). */
 static Node adaptive_windows(Build *b, Node x, uint32_t dim, int64_t out, Node *inside)
 {
 	SymTab *t = b_syms(b);
@@ -339,31 +373,41 @@ static Node adaptive_avg(Build *b, Node n, uint32_t ns)
 		}
 		w = b_select(b, inside, w, aten_like(b, w, 0));
 		Node sum = aten_sum(b, w, 1u << (dim + 1), false);
-		Node count = aten_sum(b, b_convert(b, inside, aten_dtype(b, w)), 1u << (dim + 1), false);
+		Node count =
+			aten_sum(b, b_convert(b, inside, aten_dtype(b, w)), 1u << (dim + 1), false);
 		x = b_bin(b, OP_div, sum, count);
 	}
 	return x.i ? b_convert(b, x, d) : x;
 }
-static Node build_adaptive_avg1(Build *b, Node n) { return adaptive_avg(b, n, 1); }
-static Node build_adaptive_avg2(Build *b, Node n) { return adaptive_avg(b, n, 2); }
-static Node build_adaptive_avg3(Build *b, Node n) { return adaptive_avg(b, n, 3); }
-OP(aten_adaptive_avg_pool1d) {
+static Node build_adaptive_avg1(Build *b, Node n)
+{
+	return adaptive_avg(b, n, 1);
+}
+static Node build_adaptive_avg2(Build *b, Node n)
+{
+	return adaptive_avg(b, n, 2);
+}
+static Node build_adaptive_avg3(Build *b, Node n)
+{
+	return adaptive_avg(b, n, 3);
+}
+OP(aten_adaptive_avg_pool1d){
 	.schema = "aten.adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor",
 	.build = build_adaptive_avg1,
 };
-OP(aten_adaptive_avg_pool2d) {
+OP(aten_adaptive_avg_pool2d){
 	.schema = "aten.adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
 	.build = build_adaptive_avg2,
 };
-OP(aten__adaptive_avg_pool2d) {
+OP(aten__adaptive_avg_pool2d){
 	.schema = "aten._adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
 	.build = build_adaptive_avg2,
 };
-OP(aten_adaptive_avg_pool3d) {
+OP(aten_adaptive_avg_pool3d){
 	.schema = "aten.adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor",
 	.build = build_adaptive_avg3,
 };
-OP(aten__adaptive_avg_pool3d) {
+OP(aten__adaptive_avg_pool3d){
 	.schema = "aten._adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor",
 	.build = build_adaptive_avg3,
 };
@@ -397,20 +441,30 @@ static Node adaptive_max(Build *b, Node n, uint32_t ns)
 	at = aten_flatten(b, at, rank, rank + ns - 1);
 	Node value = aten_reduce(b, REDUCE_MAX, x, 1u << rank, false);
 	Node inner = b_unsqueeze(b, b_arg_reduce(b, true, x, rank), -1);
-	return b_tuple(b, (Node[]){value, b_squeeze(b, aten_gather_dim(b, at, rank, inner), -1)}, 2);
+	return b_tuple(b, (Node[]){value, b_squeeze(b, aten_gather_dim(b, at, rank, inner), -1)},
+		       2);
 }
-static Node build_adaptive_max1(Build *b, Node n) { return adaptive_max(b, n, 1); }
-static Node build_adaptive_max2(Build *b, Node n) { return adaptive_max(b, n, 2); }
-static Node build_adaptive_max3(Build *b, Node n) { return adaptive_max(b, n, 3); }
-OP(aten_adaptive_max_pool1d) {
+static Node build_adaptive_max1(Build *b, Node n)
+{
+	return adaptive_max(b, n, 1);
+}
+static Node build_adaptive_max2(Build *b, Node n)
+{
+	return adaptive_max(b, n, 2);
+}
+static Node build_adaptive_max3(Build *b, Node n)
+{
+	return adaptive_max(b, n, 3);
+}
+OP(aten_adaptive_max_pool1d){
 	.schema = "aten.adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)",
 	.build = build_adaptive_max1,
 };
-OP(aten_adaptive_max_pool2d) {
+OP(aten_adaptive_max_pool2d){
 	.schema = "aten.adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)",
 	.build = build_adaptive_max2,
 };
-OP(aten_adaptive_max_pool3d) {
+OP(aten_adaptive_max_pool3d){
 	.schema = "aten.adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)",
 	.build = build_adaptive_max3,
 };

@@ -1,5 +1,5 @@
-/* Private to ir/ops/aten_*.c: reading arguments of a composite and building what many of them share.
- * Everything accepts a missing node (after an error) and passes it on. */
+/* Private to ir/ops/aten_*.c: reading arguments of a composite and building what many of them
+ * share. Everything accepts a missing node (after an error) and passes it on. */
 #ifndef WEFT_IR_OPS_ATEN_PRIV_H
 #define WEFT_IR_OPS_ATEN_PRIV_H
 
@@ -59,9 +59,9 @@ Node aten_scalar_as(Build *, const Attr *, DType); /* 0-d of that dtype */
 Node aten_size(Build *, Sym, DType);               /* 0-d */
 Node aten_like(Build *, Node x, double v);         /* 0-d splat of x's dtype */
 bool aten_scalar_is(const Build *, Node n, const char *name, double v);
-Node aten_truth(Build *, Node x); /* bool: x != 0 */
-Node aten_wide(Build *, Node x);  /* f16, bf16, f8 to f32 */
-Node aten_to_float(Build *, Node x); /* bool and ints to f32 */
+Node aten_truth(Build *, Node x);                       /* bool: x != 0 */
+Node aten_wide(Build *, Node x);                        /* f16, bf16, f8 to f32 */
+Node aten_to_float(Build *, Node x);                    /* bool and ints to f32 */
 Node aten_expand_shape(Build *, Node x, const Shape *); /* aligned at the right */
 Node aten_reshape(Build *, Node x, const Shape *);
 Node aten_per_dim(Build *, Node v, Node like, uint32_t dim); /* v[C] along one dim of `like` */
@@ -82,18 +82,18 @@ Node aten_mul(Build *, Node, Node); /* and of bools */
 /* x[..., index[...], ...] along one dim: index [I...] of i64; result has I in the place of dim. */
 Node aten_take_dim(Build *, Node x, uint32_t dim, Node index, const char *mode);
 Node b_gather(Build *, Node x, Node index, uint32_t batch, const uint32_t *axes, uint32_t naxes,
-              const char *mode);
+	      const char *mode);
 Node b_scatter(Build *, Node x, Node index, Node update, uint32_t batch, const uint32_t *axes,
-               uint32_t naxes, const char *combine);
-/* x with the elements under a mask, which covers dims first, first + 1, ..., set to (or increased by)
- * the values: one for all, or one row for each true element in order. */
+	       uint32_t naxes, const char *combine);
+/* x with the elements under a mask, which covers dims first, first + 1, ..., set to (or increased
+ * by) the values: one for all, or one row for each true element in order. */
 Node aten_mask_put(Build *, Node x, Node mask, uint32_t first, Node values, bool accumulate);
 /* A constant vector of i64. */
 Node aten_const_ints(Build *, const int64_t *v, int64_t n);
 /* aten.gather: index has x's rank, elements along dim. */
 Node aten_gather_dim(Build *, Node x, uint32_t dim, Node index);
 Node b_window(Build *, Node x, uint32_t dim, int64_t size, int64_t stride, int64_t dilation,
-              int64_t low, Sym count);
+	      int64_t low, Sym count);
 Node b_arg_reduce(Build *, bool max, Node x, uint32_t dim);
 Node b_cumulative(Build *, const char *kind, Node x, uint32_t dim, bool reverse);
 Node b_sort(Build *, Node x, uint32_t dim, bool descending, bool stable); /* tuple */

@@ -19,7 +19,8 @@ static Node summand(Build *b, Node n, Node x)
 	DType d = aten_dtype(b, x);
 	if (!x.i)
 		return x;
-	return b_convert(b, x, aten_dtype_or(b, n, "dtype", dtype_is_int(d) || d == DT_bool ? DT_i64 : d));
+	return b_convert(
+		b, x, aten_dtype_or(b, n, "dtype", dtype_is_int(d) || d == DT_bool ? DT_i64 : d));
 }
 
 /* ---- sums, products, means ---- */
@@ -29,7 +30,7 @@ static Node build_sum(Build *b, Node n)
 	Node x = summand(b, n, arg(b, n, "self"));
 	return aten_sum(b, x, all_dims(b, x), false);
 }
-OP(aten_sum) {
+OP(aten_sum){
 	.schema = "aten.sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
 	.build = build_sum,
 };
@@ -39,9 +40,9 @@ static Node build_sum_dim(Build *b, Node n)
 	Node x = summand(b, n, arg(b, n, "self"));
 	return aten_sum(b, x, aten_dims(b, n, "dim", aten_rank(b, x)), keepdim(b, n));
 }
-OP(aten_sum_dim_IntList) {
+OP(aten_sum_dim_IntList){
 	.schema = "aten.sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, "
-	          "ScalarType? dtype=None) -> Tensor",
+		  "ScalarType? dtype=None) -> Tensor",
 	.build = build_sum_dim,
 };
 
@@ -53,9 +54,9 @@ static Node build_nansum(Build *b, Node n)
 		x = b_select(b, b_un(b, OP_isnan, x), aten_like(b, x, 0), x);
 	return aten_sum(b, x, aten_dims(b, n, "dim", aten_rank(b, x)), keepdim(b, n));
 }
-OP(aten_nansum) {
+OP(aten_nansum){
 	.schema = "aten.nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
-	          "dtype=None) -> Tensor",
+		  "dtype=None) -> Tensor",
 	.build = build_nansum,
 };
 
@@ -64,7 +65,7 @@ static Node build_prod(Build *b, Node n)
 	Node x = summand(b, n, arg(b, n, "self"));
 	return aten_reduce(b, REDUCE_PROD, x, all_dims(b, x), false);
 }
-OP(aten_prod) {
+OP(aten_prod){
 	.schema = "aten.prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
 	.build = build_prod,
 };
@@ -72,11 +73,12 @@ OP(aten_prod) {
 static Node build_prod_dim(Build *b, Node n)
 {
 	Node x = summand(b, n, arg(b, n, "self"));
-	return aten_reduce(b, REDUCE_PROD, x, aten_dims(b, n, "dim", aten_rank(b, x)), keepdim(b, n));
+	return aten_reduce(b, REDUCE_PROD, x, aten_dims(b, n, "dim", aten_rank(b, x)),
+			   keepdim(b, n));
 }
-OP(aten_prod_dim_int) {
+OP(aten_prod_dim_int){
 	.schema = "aten.prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? "
-	          "dtype=None) -> Tensor",
+		  "dtype=None) -> Tensor",
 	.build = build_prod_dim,
 };
 
@@ -87,7 +89,8 @@ static Node mean(Build *b, Node n, uint32_t dims)
 	if (!x.i)
 		return x;
 	if (!dtype_is_float(d))
-		return b_error(b, "mean of dtype %s, expected a floating-point dtype", dtype_name(d));
+		return b_error(b, "mean of dtype %s, expected a floating-point dtype",
+			       dtype_name(d));
 	return aten_mean(b, b_convert(b, x, d), dims, keepdim(b, n));
 }
 
@@ -99,13 +102,13 @@ static Node build_mean_dim(Build *b, Node n)
 {
 	return mean(b, n, aten_dims(b, n, "dim", aten_rank(b, arg(b, n, "self"))));
 }
-OP(aten_mean) {
+OP(aten_mean){
 	.schema = "aten.mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
 	.build = build_mean,
 };
-OP(aten_mean_dim) {
+OP(aten_mean_dim){
 	.schema = "aten.mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? "
-	          "dtype=None) -> Tensor",
+		  "dtype=None) -> Tensor",
 	.build = build_mean_dim,
 };
 
@@ -121,9 +124,9 @@ static Node build_nanmean(Build *b, Node n)
 	Node y = b_bin(b, OP_div, sum, aten_sum(b, one, dims, keepdim(b, n)));
 	return y.i ? b_convert(b, y, d) : y;
 }
-OP(aten_nanmean) {
+OP(aten_nanmean){
 	.schema = "aten.nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, "
-	          "ScalarType? dtype=None) -> Tensor",
+		  "ScalarType? dtype=None) -> Tensor",
 	.build = build_nanmean,
 };
 
@@ -132,15 +135,15 @@ static Node build_count_nonzero(Build *b, Node n)
 	Node x = aten_truth(b, arg(b, n, "self"));
 	bool list = node_op(b->g, n) == OP_aten_count_nonzero_dim_IntList;
 	const char *dim = "dim";
-	uint32_t dims = list || aten_has(b, n, dim) ? aten_dims(b, n, dim, aten_rank(b, x)) :
-	                all_dims(b, x);
+	uint32_t dims = list || aten_has(b, n, dim) ? aten_dims(b, n, dim, aten_rank(b, x))
+						    : all_dims(b, x);
 	return x.i ? aten_sum(b, b_convert(b, x, DT_i64), dims, false) : x;
 }
-OP(aten_count_nonzero_dim_IntList) {
+OP(aten_count_nonzero_dim_IntList){
 	.schema = "aten.count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
 	.build = build_count_nonzero,
 };
-OP(aten_count_nonzero) {
+OP(aten_count_nonzero){
 	.schema = "aten.count_nonzero(Tensor self, int? dim=None) -> Tensor",
 	.build = build_count_nonzero,
 };
@@ -161,7 +164,8 @@ static Node build_any(Build *b, Node n)
 }
 static Node build_any_dim(Build *b, Node n)
 {
-	return truth_reduce(b, n, REDUCE_OR, aten_dims(b, n, "dim", aten_rank(b, arg(b, n, "self"))));
+	return truth_reduce(b, n, REDUCE_OR,
+			    aten_dims(b, n, "dim", aten_rank(b, arg(b, n, "self"))));
 }
 static Node build_all(Build *b, Node n)
 {
@@ -169,29 +173,30 @@ static Node build_all(Build *b, Node n)
 }
 static Node build_all_dim(Build *b, Node n)
 {
-	return truth_reduce(b, n, REDUCE_AND, aten_dims(b, n, "dim", aten_rank(b, arg(b, n, "self"))));
+	return truth_reduce(b, n, REDUCE_AND,
+			    aten_dims(b, n, "dim", aten_rank(b, arg(b, n, "self"))));
 }
-OP(aten_any) {
+OP(aten_any){
 	.schema = "aten.any(Tensor self) -> Tensor",
 	.build = build_any,
 };
-OP(aten_any_dim) {
+OP(aten_any_dim){
 	.schema = "aten.any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
 	.build = build_any_dim,
 };
-OP(aten_any_dims) {
+OP(aten_any_dims){
 	.schema = "aten.any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
 	.build = build_any_dim,
 };
-OP(aten_all) {
+OP(aten_all){
 	.schema = "aten.all(Tensor self) -> Tensor",
 	.build = build_all,
 };
-OP(aten_all_dim) {
+OP(aten_all_dim){
 	.schema = "aten.all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
 	.build = build_all_dim,
 };
-OP(aten_all_dims) {
+OP(aten_all_dims){
 	.schema = "aten.all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
 	.build = build_all_dim,
 };
@@ -201,12 +206,14 @@ OP(aten_all_dims) {
 static Node build_amax(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
-	return aten_reduce(b, REDUCE_MAX, x, aten_dims(b, n, "dim", aten_rank(b, x)), keepdim(b, n));
+	return aten_reduce(b, REDUCE_MAX, x, aten_dims(b, n, "dim", aten_rank(b, x)),
+			   keepdim(b, n));
 }
 static Node build_amin(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
-	return aten_reduce(b, REDUCE_MIN, x, aten_dims(b, n, "dim", aten_rank(b, x)), keepdim(b, n));
+	return aten_reduce(b, REDUCE_MIN, x, aten_dims(b, n, "dim", aten_rank(b, x)),
+			   keepdim(b, n));
 }
 static Node build_max(Build *b, Node n)
 {
@@ -226,25 +233,25 @@ static Node build_aminmax(Build *b, Node n)
 	r[1] = aten_reduce(b, REDUCE_MAX, x, dims, keepdim(b, n));
 	return b_tuple(b, r, 2);
 }
-OP(aten_amax) {
+OP(aten_amax){
 	.schema = "aten.amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
 	.build = build_amax,
 };
-OP(aten_amin) {
+OP(aten_amin){
 	.schema = "aten.amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
 	.build = build_amin,
 };
-OP(aten_max) {
+OP(aten_max){
 	.schema = "aten.max(Tensor self) -> Tensor",
 	.build = build_max,
 };
-OP(aten_min) {
+OP(aten_min){
 	.schema = "aten.min(Tensor self) -> Tensor",
 	.build = build_min,
 };
-OP(aten_aminmax) {
+OP(aten_aminmax){
 	.schema = "aten.aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor "
-	          "min, Tensor max)",
+		  "min, Tensor max)",
 	.build = build_aminmax,
 };
 
@@ -262,21 +269,28 @@ static Node extreme_dim(Build *b, Node n, bool max)
 {
 	Node x = arg(b, n, "self"), r[2];
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
-	r[0] = aten_rank(b, x) ? aten_reduce(b, max ? REDUCE_MAX : REDUCE_MIN, x, 1u << dim,
-	                                     keepdim(b, n)) : x;
+	r[0] = aten_rank(b, x)
+		       ? aten_reduce(b, max ? REDUCE_MAX : REDUCE_MIN, x, 1u << dim, keepdim(b, n))
+		       : x;
 	r[1] = arg_of(b, x, max, dim, keepdim(b, n));
 	return b_tuple(b, r, 2);
 }
-static Node build_max_dim(Build *b, Node n) { return extreme_dim(b, n, true); }
-static Node build_min_dim(Build *b, Node n) { return extreme_dim(b, n, false); }
-OP(aten_max_dim) {
+static Node build_max_dim(Build *b, Node n)
+{
+	return extreme_dim(b, n, true);
+}
+static Node build_min_dim(Build *b, Node n)
+{
+	return extreme_dim(b, n, false);
+}
+OP(aten_max_dim){
 	.schema = "aten.max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, "
-	          "Tensor indices)",
+		  "Tensor indices)",
 	.build = build_max_dim,
 };
-OP(aten_min_dim) {
+OP(aten_min_dim){
 	.schema = "aten.min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, "
-	          "Tensor indices)",
+		  "Tensor indices)",
 	.build = build_min_dim,
 };
 
@@ -285,7 +299,8 @@ static Node arg_extreme(Build *b, Node n, bool max)
 	Node x = arg(b, n, "self");
 	Shape s = aten_shape(b, x);
 	if (aten_has(b, n, "dim"))
-		return arg_of(b, x, max, b_wrap_dim(b, aten_int(b, n, "dim"), s.rank), keepdim(b, n));
+		return arg_of(b, x, max, b_wrap_dim(b, aten_int(b, n, "dim"), s.rank),
+			      keepdim(b, n));
 	Node flat = x.i ? b_reshape(b, x, 1, (Sym[]){shape_numel(b, &s)}) : x;
 	Node y = arg_of(b, flat, max, 0, false);
 	if (!keepdim(b, n))
@@ -294,13 +309,19 @@ static Node arg_extreme(Build *b, Node n, bool max)
 		s.dim[k] = b_int(b, 1);
 	return aten_reshape(b, y, &s);
 }
-static Node build_argmax(Build *b, Node n) { return arg_extreme(b, n, true); }
-static Node build_argmin(Build *b, Node n) { return arg_extreme(b, n, false); }
-OP(aten_argmax) {
+static Node build_argmax(Build *b, Node n)
+{
+	return arg_extreme(b, n, true);
+}
+static Node build_argmin(Build *b, Node n)
+{
+	return arg_extreme(b, n, false);
+}
+OP(aten_argmax){
 	.schema = "aten.argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
 	.build = build_argmax,
 };
-OP(aten_argmin) {
+OP(aten_argmin){
 	.schema = "aten.argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
 	.build = build_argmin,
 };
@@ -313,7 +334,8 @@ static Node moments(Build *b, Node n, uint32_t dims, double correction, bool roo
 	DType d = aten_dtype(b, x);
 	uint32_t drop = keepdim(b, n) ? 0 : dims;
 	if (!dtype_is_float(d))
-		return b_error(b, "variance of dtype %s, expected a floating-point dtype", dtype_name(d));
+		return b_error(b, "variance of dtype %s, expected a floating-point dtype",
+			       dtype_name(d));
 	Node v = aten_var(b, aten_wide(b, x), dims, correction, &m);
 	if (root)
 		v = b_un(b, OP_sqrt, v);
@@ -342,72 +364,108 @@ static Node moments_all(Build *b, Node n, bool root, bool pair)
 	uint32_t dims = all_dims(b, arg(b, n, "self"));
 	return moments(b, n, dims, node_bool(b->g, n, "unbiased"), root, pair);
 }
-static Node build_var(Build *b, Node n) { return moments_all(b, n, false, false); }
-static Node build_std(Build *b, Node n) { return moments_all(b, n, true, false); }
-static Node build_var_dim(Build *b, Node n) { return moments_dim(b, n, false, false); }
-static Node build_std_dim(Build *b, Node n) { return moments_dim(b, n, true, false); }
-static Node build_var_c(Build *b, Node n) { return moments_correction(b, n, false, false); }
-static Node build_std_c(Build *b, Node n) { return moments_correction(b, n, true, false); }
-static Node build_var_mean(Build *b, Node n) { return moments_all(b, n, false, true); }
-static Node build_std_mean(Build *b, Node n) { return moments_all(b, n, true, true); }
-static Node build_var_mean_dim(Build *b, Node n) { return moments_dim(b, n, false, true); }
-static Node build_std_mean_dim(Build *b, Node n) { return moments_dim(b, n, true, true); }
-static Node build_var_mean_c(Build *b, Node n) { return moments_correction(b, n, false, true); }
-static Node build_std_mean_c(Build *b, Node n) { return moments_correction(b, n, true, true); }
-OP(aten_var) {
+static Node build_var(Build *b, Node n)
+{
+	return moments_all(b, n, false, false);
+}
+static Node build_std(Build *b, Node n)
+{
+	return moments_all(b, n, true, false);
+}
+static Node build_var_dim(Build *b, Node n)
+{
+	return moments_dim(b, n, false, false);
+}
+static Node build_std_dim(Build *b, Node n)
+{
+	return moments_dim(b, n, true, false);
+}
+static Node build_var_c(Build *b, Node n)
+{
+	return moments_correction(b, n, false, false);
+}
+static Node build_std_c(Build *b, Node n)
+{
+	return moments_correction(b, n, true, false);
+}
+static Node build_var_mean(Build *b, Node n)
+{
+	return moments_all(b, n, false, true);
+}
+static Node build_std_mean(Build *b, Node n)
+{
+	return moments_all(b, n, true, true);
+}
+static Node build_var_mean_dim(Build *b, Node n)
+{
+	return moments_dim(b, n, false, true);
+}
+static Node build_std_mean_dim(Build *b, Node n)
+{
+	return moments_dim(b, n, true, true);
+}
+static Node build_var_mean_c(Build *b, Node n)
+{
+	return moments_correction(b, n, false, true);
+}
+static Node build_std_mean_c(Build *b, Node n)
+{
+	return moments_correction(b, n, true, true);
+}
+OP(aten_var){
 	.schema = "aten.var(Tensor self, bool unbiased=True) -> Tensor",
 	.build = build_var,
 };
-OP(aten_std) {
+OP(aten_std){
 	.schema = "aten.std(Tensor self, bool unbiased=True) -> Tensor",
 	.build = build_std,
 };
-OP(aten_var_dim) {
+OP(aten_var_dim){
 	.schema = "aten.var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
-	          "keepdim=False) -> Tensor",
+		  "keepdim=False) -> Tensor",
 	.build = build_var_dim,
 };
-OP(aten_std_dim) {
+OP(aten_std_dim){
 	.schema = "aten.std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
-	          "keepdim=False) -> Tensor",
+		  "keepdim=False) -> Tensor",
 	.build = build_std_dim,
 };
-OP(aten_var_correction) {
+OP(aten_var_correction){
 	.schema = "aten.var.correction(Tensor self, int[1]? dim=None, *, Scalar? "
-	          "correction=None, bool keepdim=False) -> Tensor",
+		  "correction=None, bool keepdim=False) -> Tensor",
 	.build = build_var_c,
 };
-OP(aten_std_correction) {
+OP(aten_std_correction){
 	.schema = "aten.std.correction(Tensor self, int[1]? dim=None, *, Scalar? "
-	          "correction=None, bool keepdim=False) -> Tensor",
+		  "correction=None, bool keepdim=False) -> Tensor",
 	.build = build_std_c,
 };
-OP(aten_var_mean) {
+OP(aten_var_mean){
 	.schema = "aten.var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",
 	.build = build_var_mean,
 };
-OP(aten_std_mean) {
+OP(aten_std_mean){
 	.schema = "aten.std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",
 	.build = build_std_mean,
 };
-OP(aten_var_mean_dim) {
+OP(aten_var_mean_dim){
 	.schema = "aten.var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
-	          "keepdim=False) -> (Tensor, Tensor)",
+		  "keepdim=False) -> (Tensor, Tensor)",
 	.build = build_var_mean_dim,
 };
-OP(aten_std_mean_dim) {
+OP(aten_std_mean_dim){
 	.schema = "aten.std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
-	          "keepdim=False) -> (Tensor, Tensor)",
+		  "keepdim=False) -> (Tensor, Tensor)",
 	.build = build_std_mean_dim,
 };
-OP(aten_var_mean_correction) {
+OP(aten_var_mean_correction){
 	.schema = "aten.var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? "
-	          "correction=None, bool keepdim=False) -> (Tensor, Tensor)",
+		  "correction=None, bool keepdim=False) -> (Tensor, Tensor)",
 	.build = build_var_mean_c,
 };
-OP(aten_std_mean_correction) {
+OP(aten_std_mean_correction){
 	.schema = "aten.std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? "
-	          "correction=None, bool keepdim=False) -> (Tensor, Tensor)",
+		  "correction=None, bool keepdim=False) -> (Tensor, Tensor)",
 	.build = build_std_mean_c,
 };
 
@@ -425,7 +483,8 @@ Node aten_vector_norm(Build *b, Node x, double p, uint32_t dims, bool keep)
 	if (p == 1)
 		return aten_sum(b, a, dims, keep);
 	if (p == 0)
-		return aten_sum(b, b_convert(b, b_bin_scalar(b, OP_ne, a, 0), aten_dtype(b, x)), dims, keep);
+		return aten_sum(b, b_convert(b, b_bin_scalar(b, OP_ne, a, 0), aten_dtype(b, x)),
+				dims, keep);
 	a = aten_sum(b, b_bin_scalar(b, OP_pow, a, p), dims, keep);
 	return b_bin_scalar(b, OP_pow, a, 1 / p);
 }
@@ -439,8 +498,8 @@ static Node norm(Build *b, Node n, double p, uint32_t dims, bool keep)
 {
 	Node x = arg(b, n, "self");
 	bool typed = op_arg_index(node_op(b->g, n), "dtype") >= 0;
-	DType d = dtype_to_float(typed ? aten_dtype_or(b, n, "dtype", aten_dtype(b, x)) :
-	                         aten_dtype(b, x));
+	DType d = dtype_to_float(typed ? aten_dtype_or(b, n, "dtype", aten_dtype(b, x))
+				       : aten_dtype(b, x));
 	if (!x.i)
 		return x;
 	Node y = aten_vector_norm(b, aten_wide(b, b_convert(b, x, d)), p, dims, keep);
@@ -452,9 +511,9 @@ static Node build_vector_norm(Build *b, Node n)
 	uint32_t dims = aten_dims(b, n, "dim", aten_rank(b, arg(b, n, "self")));
 	return norm(b, n, order(b, n, "ord"), dims, keepdim(b, n));
 }
-OP(aten_linalg_vector_norm) {
+OP(aten_linalg_vector_norm){
 	.schema = "aten.linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool "
-	          "keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+		  "keepdim=False, *, ScalarType? dtype=None) -> Tensor",
 	.build = build_vector_norm,
 };
 
@@ -462,7 +521,7 @@ static Node build_norm(Build *b, Node n)
 {
 	return norm(b, n, order(b, n, "p"), all_dims(b, arg(b, n, "self")), false);
 }
-OP(aten_norm_Scalar) {
+OP(aten_norm_Scalar){
 	.schema = "aten.norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
 	.build = build_norm,
 };
@@ -472,14 +531,14 @@ static Node build_norm_dim(Build *b, Node n)
 	uint32_t dims = aten_dims(b, n, "dim", aten_rank(b, arg(b, n, "self")));
 	return norm(b, n, order(b, n, "p"), dims, keepdim(b, n));
 }
-OP(aten_norm_ScalarOpt_dim) {
+OP(aten_norm_ScalarOpt_dim){
 	.schema = "aten.norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool "
-	          "keepdim=False) -> Tensor",
+		  "keepdim=False) -> Tensor",
 	.build = build_norm_dim,
 };
-OP(aten_norm_ScalarOpt_dim_dtype) {
+OP(aten_norm_ScalarOpt_dim_dtype){
 	.schema = "aten.norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool "
-	          "keepdim, *, ScalarType dtype) -> Tensor",
+		  "keepdim, *, ScalarType dtype) -> Tensor",
 	.build = build_norm_dim,
 };
 
@@ -489,7 +548,7 @@ static Node build_dist(Build *b, Node n)
 	Node d = b_bin(b, OP_sub, x, aten_to_float(b, arg(b, n, "other")));
 	return aten_vector_norm(b, d, order(b, n, "p"), all_dims(b, d), false);
 }
-OP(aten_dist) {
+OP(aten_dist){
 	.schema = "aten.dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
 	.build = build_dist,
 };
@@ -503,9 +562,9 @@ static Node build_pairwise_distance(Build *b, Node n)
 	d = b_bin_scalar(b, OP_add, d, eps);
 	return aten_vector_norm(b, d, order(b, n, "p"), 1u << (aten_rank(b, d) - 1), keepdim(b, n));
 }
-OP(aten_pairwise_distance) {
+OP(aten_pairwise_distance){
 	.schema = "aten.pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, "
-	          "bool keepdim=False) -> Tensor",
+		  "bool keepdim=False) -> Tensor",
 	.build = build_pairwise_distance,
 };
 
@@ -525,9 +584,9 @@ static Node build_cosine_similarity(Build *b, Node n)
 	y = b_bin(b, OP_div, y, ny);
 	return aten_sum(b, b_bin(b, OP_mul, x, y), dims, false);
 }
-OP(aten_cosine_similarity) {
+OP(aten_cosine_similarity){
 	.schema = "aten.cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> "
-	          "Tensor",
+		  "Tensor",
 	.build = build_cosine_similarity,
 };
 
@@ -544,30 +603,36 @@ static Node softmax(Build *b, Node n, const char *self, bool log)
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
 	return log ? aten_log_softmax(b, x, dim) : aten_softmax(b, x, dim);
 }
-static Node build_softmax(Build *b, Node n) { return softmax(b, n, "self", false); }
-static Node build_log_softmax(Build *b, Node n) { return softmax(b, n, "self", true); }
-OP(aten_softmax_int) {
+static Node build_softmax(Build *b, Node n)
+{
+	return softmax(b, n, "self", false);
+}
+static Node build_log_softmax(Build *b, Node n)
+{
+	return softmax(b, n, "self", true);
+}
+OP(aten_softmax_int){
 	.schema = "aten.softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
 	.build = build_softmax,
 };
-OP(aten_special_softmax) {
+OP(aten_special_softmax){
 	.schema = "aten.special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
 	.build = build_softmax,
 };
-OP(aten__softmax) {
+OP(aten__softmax){
 	.schema = "aten._softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
 	.build = build_softmax,
 };
-OP(aten_log_softmax_int) {
+OP(aten_log_softmax_int){
 	.schema = "aten.log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
 	.build = build_log_softmax,
 };
-OP(aten_special_log_softmax) {
+OP(aten_special_log_softmax){
 	.schema = "aten.special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> "
-	          "Tensor",
+		  "Tensor",
 	.build = build_log_softmax,
 };
-OP(aten__log_softmax) {
+OP(aten__log_softmax){
 	.schema = "aten._log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
 	.build = build_log_softmax,
 };
@@ -583,7 +648,7 @@ static Node build_safe_softmax(Build *b, Node n)
 	Node y = build_softmax(b, n);
 	return b_select(b, masked, aten_like(b, y, 0), y);
 }
-OP(aten__safe_softmax) {
+OP(aten__safe_softmax){
 	.schema = "aten._safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
 	.build = build_safe_softmax,
 };
@@ -602,11 +667,11 @@ static Node build_logsumexp(Build *b, Node n)
 	y = aten_squeeze_mask(b, y, drop);
 	return y.i ? b_convert(b, y, d) : y;
 }
-OP(aten_logsumexp) {
+OP(aten_logsumexp){
 	.schema = "aten.logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
 	.build = build_logsumexp,
 };
-OP(aten_special_logsumexp) {
+OP(aten_special_logsumexp){
 	.schema = "aten.special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
 	.build = build_logsumexp,
 };
@@ -618,15 +683,22 @@ static Node cumulative(Build *b, Node n, const char *kind)
 	Node x = summand(b, n, arg(b, n, "self"));
 	if (aten_rank(b, x) == 0)
 		return x;
-	return b_cumulative(b, kind, x, b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x)), false);
+	return b_cumulative(b, kind, x, b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x)),
+			    false);
 }
-static Node build_cumsum(Build *b, Node n) { return cumulative(b, n, "sum"); }
-static Node build_cumprod(Build *b, Node n) { return cumulative(b, n, "prod"); }
-OP(aten_cumsum) {
+static Node build_cumsum(Build *b, Node n)
+{
+	return cumulative(b, n, "sum");
+}
+static Node build_cumprod(Build *b, Node n)
+{
+	return cumulative(b, n, "prod");
+}
+OP(aten_cumsum){
 	.schema = "aten.cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
 	.build = build_cumsum,
 };
-OP(aten_cumprod) {
+OP(aten_cumprod){
 	.schema = "aten.cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
 	.build = build_cumprod,
 };
@@ -639,7 +711,7 @@ static Node build_logcumsumexp(Build *b, Node n)
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
 	return b_cumulative(b, "logaddexp", x, dim, false);
 }
-OP(aten_logcumsumexp) {
+OP(aten_logcumsumexp){
 	.schema = "aten.logcumsumexp(Tensor self, int dim) -> Tensor",
 	.build = build_logcumsumexp,
 };
@@ -669,9 +741,9 @@ static Node build_diff(Build *b, Node n)
 	}
 	return x;
 }
-OP(aten_diff) {
+OP(aten_diff){
 	.schema = "aten.diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? "
-	          "append=None) -> Tensor",
+		  "append=None) -> Tensor",
 	.build = build_diff,
 };
 
@@ -690,14 +762,14 @@ static Node build_sort(Build *b, Node n)
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
 	return sort(b, x, dim, node_bool(b->g, n, "descending"), true);
 }
-OP(aten_sort) {
+OP(aten_sort){
 	.schema = "aten.sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, "
-	          "Tensor indices)",
+		  "Tensor indices)",
 	.build = build_sort,
 };
-OP(aten_sort_stable) {
+OP(aten_sort_stable){
 	.schema = "aten.sort.stable(Tensor self, *, bool? stable, int dim=-1, bool "
-	          "descending=False) -> (Tensor values, Tensor indices)",
+		  "descending=False) -> (Tensor values, Tensor indices)",
 	.build = build_sort,
 };
 
@@ -705,13 +777,13 @@ static Node build_argsort(Build *b, Node n)
 {
 	return b_get(b, build_sort(b, n), 1);
 }
-OP(aten_argsort) {
+OP(aten_argsort){
 	.schema = "aten.argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
 	.build = build_argsort,
 };
-OP(aten_argsort_stable) {
+OP(aten_argsort_stable){
 	.schema = "aten.argsort.stable(Tensor self, *, bool stable, int dim=-1, bool "
-	          "descending=False) -> Tensor",
+		  "descending=False) -> Tensor",
 	.build = build_argsort,
 };
 
@@ -719,7 +791,7 @@ static Node build_msort(Build *b, Node n)
 {
 	return b_get(b, sort(b, arg(b, n, "self"), 0, false, true), 0);
 }
-OP(aten_msort) {
+OP(aten_msort){
 	.schema = "aten.msort(Tensor self) -> Tensor",
 	.build = build_msort,
 };
@@ -737,9 +809,9 @@ static Node build_topk(Build *b, Node n)
 		r[j] = b_slice(b, b_get(b, s, j), (int)dim, b_int(b, 0), k, b_int(b, 1));
 	return b_tuple(b, r, 2);
 }
-OP(aten_topk) {
+OP(aten_topk){
 	.schema = "aten.topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool "
-	          "sorted=True) -> (Tensor values, Tensor indices)",
+		  "sorted=True) -> (Tensor values, Tensor indices)",
 	.build = build_topk,
 };
 
@@ -763,8 +835,8 @@ static Node build_kthvalue(Build *b, Node n)
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
 	return kth(b, n, x, dim, node_sym(b->g, n, "k"));
 }
-OP(aten_kthvalue) {
+OP(aten_kthvalue){
 	.schema = "aten.kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> "
-	          "(Tensor values, Tensor indices)",
+		  "(Tensor values, Tensor indices)",
 	.build = build_kthvalue,
 };

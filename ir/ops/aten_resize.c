@@ -98,11 +98,12 @@ static Node cubic(Build *b, Node x, const Axis *a)
 {
 	DType d = aten_dtype(b, x);
 	Node src = source(b, a, false), low = b_un(b, OP_floor, src), y = {0};
-	Node t = b_bin(b, OP_sub, src, low), base = b_convert(b, low, DT_i64), last = last_index(b, a);
+	Node t = b_bin(b, OP_sub, src, low), base = b_convert(b, low, DT_i64),
+	     last = last_index(b, a);
 	for (int k = -1; k <= 2; k++) {
 		/* distance of tap k: t + 1, t, 1 - t, 2 - t */
-		Node dist = k <= 0 ? b_bin_scalar(b, OP_add, t, -k) :
-		                     b_bin(b, OP_sub, b_scalar(b, DT_f64, k), t);
+		Node dist = k <= 0 ? b_bin_scalar(b, OP_add, t, -k)
+				   : b_bin(b, OP_sub, b_scalar(b, DT_f64, k), t);
 		Node w = k == 0 || k == 1 ? cubic_near(b, dist) : cubic_far(b, dist);
 		Node i = b_bin_scalar(b, OP_maximum, b_bin_scalar(b, OP_add, base, k), 0);
 		Node v = tap(b, x, a, b_bin(b, OP_minimum, i, last));
@@ -134,7 +135,8 @@ static double scale_of(const Build *b, Node n, uint32_t k, uint32_t ns)
 static Sym extent(Build *b, Node n, uint32_t k, Sym in, double scale)
 {
 	uint32_t len = 0;
-	const Sym *size = aten_has(b, n, "output_size") ? node_ints(b->g, n, "output_size", &len) : NULL;
+	const Sym *size =
+		aten_has(b, n, "output_size") ? node_ints(b->g, n, "output_size", &len) : NULL;
 	if (k < len)
 		return size[k];
 	int64_t v;
@@ -150,130 +152,161 @@ static Node resize(Build *b, Node n, Method how, uint32_t ns)
 	Node x = arg(b, n, op_arg_index(node_op(b->g, n), "self") >= 0 ? "self" : "input");
 	DType d = aten_dtype(b, x);
 	bool align = op_arg_index(node_op(b->g, n), "align_corners") >= 0 &&
-	             node_bool(b->g, n, "align_corners");
+		     node_bool(b->g, n, "align_corners");
 	if (aten_rank(b, x) != ns + 2)
 		return b_error(b, "interpolation over %u dims of an operand of rank %u", ns,
-		               aten_rank(b, x));
+			       aten_rank(b, x));
 	x = aten_wide(b, x);
 	for (uint32_t k = 0; k < ns && x.i; k++) {
 		Axis a = {.dim = 2 + k, .in = b_dim(b, x, 2 + (int)k), .align_corners = align};
 		a.scale = scale_of(b, n, k, ns);
 		a.out = extent(b, n, k, a.in, a.scale);
-		x = how == BY_LINEAR ? linear(b, x, &a) : how == BY_CUBIC ? cubic(b, x, &a) :
-		    nearest(b, x, &a, how == BY_NEAREST_EXACT);
+		x = how == BY_LINEAR  ? linear(b, x, &a)
+		    : how == BY_CUBIC ? cubic(b, x, &a)
+				      : nearest(b, x, &a, how == BY_NEAREST_EXACT);
 	}
 	return x.i ? b_convert(b, x, d) : x;
 }
 
-static Node build_nearest1(Build *b, Node n) { return resize(b, n, BY_NEAREST, 1); }
-static Node build_nearest2(Build *b, Node n) { return resize(b, n, BY_NEAREST, 2); }
-static Node build_nearest3(Build *b, Node n) { return resize(b, n, BY_NEAREST, 3); }
-static Node build_exact1(Build *b, Node n) { return resize(b, n, BY_NEAREST_EXACT, 1); }
-static Node build_exact2(Build *b, Node n) { return resize(b, n, BY_NEAREST_EXACT, 2); }
-static Node build_exact3(Build *b, Node n) { return resize(b, n, BY_NEAREST_EXACT, 3); }
-static Node build_linear1(Build *b, Node n) { return resize(b, n, BY_LINEAR, 1); }
-static Node build_linear2(Build *b, Node n) { return resize(b, n, BY_LINEAR, 2); }
-static Node build_linear3(Build *b, Node n) { return resize(b, n, BY_LINEAR, 3); }
-static Node build_cubic2(Build *b, Node n) { return resize(b, n, BY_CUBIC, 2); }
-OP(aten_upsample_nearest1d) {
+static Node build_nearest1(Build *b, Node n)
+{
+	return resize(b, n, BY_NEAREST, 1);
+}
+static Node build_nearest2(Build *b, Node n)
+{
+	return resize(b, n, BY_NEAREST, 2);
+}
+static Node build_nearest3(Build *b, Node n)
+{
+	return resize(b, n, BY_NEAREST, 3);
+}
+static Node build_exact1(Build *b, Node n)
+{
+	return resize(b, n, BY_NEAREST_EXACT, 1);
+}
+static Node build_exact2(Build *b, Node n)
+{
+	return resize(b, n, BY_NEAREST_EXACT, 2);
+}
+static Node build_exact3(Build *b, Node n)
+{
+	return resize(b, n, BY_NEAREST_EXACT, 3);
+}
+static Node build_linear1(Build *b, Node n)
+{
+	return resize(b, n, BY_LINEAR, 1);
+}
+static Node build_linear2(Build *b, Node n)
+{
+	return resize(b, n, BY_LINEAR, 2);
+}
+static Node build_linear3(Build *b, Node n)
+{
+	return resize(b, n, BY_LINEAR, 3);
+}
+static Node build_cubic2(Build *b, Node n)
+{
+	return resize(b, n, BY_CUBIC, 2);
+}
+OP(aten_upsample_nearest1d){
 	.schema = "aten.upsample_nearest1d(Tensor self, SymInt[1] output_size, float? "
-	          "scales=None) -> Tensor",
+		  "scales=None) -> Tensor",
 	.build = build_nearest1,
 };
-OP(aten_upsample_nearest1d_vec) {
+OP(aten_upsample_nearest1d_vec){
 	.schema = "aten.upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? "
-	          "scale_factors) -> Tensor",
+		  "scale_factors) -> Tensor",
 	.build = build_nearest1,
 };
-OP(aten_upsample_nearest2d) {
+OP(aten_upsample_nearest2d){
 	.schema = "aten.upsample_nearest2d(Tensor self, SymInt[2] output_size, float? "
-	          "scales_h=None, float? scales_w=None) -> Tensor",
+		  "scales_h=None, float? scales_w=None) -> Tensor",
 	.build = build_nearest2,
 };
-OP(aten_upsample_nearest2d_vec) {
+OP(aten_upsample_nearest2d_vec){
 	.schema = "aten.upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? "
-	          "scale_factors) -> Tensor",
+		  "scale_factors) -> Tensor",
 	.build = build_nearest2,
 };
-OP(aten_upsample_nearest3d) {
+OP(aten_upsample_nearest3d){
 	.schema = "aten.upsample_nearest3d(Tensor self, SymInt[3] output_size, float? "
-	          "scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+		  "scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
 	.build = build_nearest3,
 };
-OP(aten_upsample_nearest3d_vec) {
+OP(aten_upsample_nearest3d_vec){
 	.schema = "aten.upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? "
-	          "scale_factors) -> Tensor",
+		  "scale_factors) -> Tensor",
 	.build = build_nearest3,
 };
-OP(aten__upsample_nearest_exact1d) {
+OP(aten__upsample_nearest_exact1d){
 	.schema = "aten._upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? "
-	          "scales=None) -> Tensor",
+		  "scales=None) -> Tensor",
 	.build = build_exact1,
 };
-OP(aten__upsample_nearest_exact1d_vec) {
+OP(aten__upsample_nearest_exact1d_vec){
 	.schema = "aten._upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, "
-	          "float[]? scale_factors) -> Tensor",
+		  "float[]? scale_factors) -> Tensor",
 	.build = build_exact1,
 };
-OP(aten__upsample_nearest_exact2d) {
+OP(aten__upsample_nearest_exact2d){
 	.schema = "aten._upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? "
-	          "scales_h=None, float? scales_w=None) -> Tensor",
+		  "scales_h=None, float? scales_w=None) -> Tensor",
 	.build = build_exact2,
 };
-OP(aten__upsample_nearest_exact2d_vec) {
+OP(aten__upsample_nearest_exact2d_vec){
 	.schema = "aten._upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, "
-	          "float[]? scale_factors) -> Tensor",
+		  "float[]? scale_factors) -> Tensor",
 	.build = build_exact2,
 };
-OP(aten__upsample_nearest_exact3d) {
+OP(aten__upsample_nearest_exact3d){
 	.schema = "aten._upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? "
-	          "scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+		  "scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
 	.build = build_exact3,
 };
-OP(aten__upsample_nearest_exact3d_vec) {
+OP(aten__upsample_nearest_exact3d_vec){
 	.schema = "aten._upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, "
-	          "float[]? scale_factors) -> Tensor",
+		  "float[]? scale_factors) -> Tensor",
 	.build = build_exact3,
 };
-OP(aten_upsample_linear1d) {
+OP(aten_upsample_linear1d){
 	.schema = "aten.upsample_linear1d(Tensor self, SymInt[1] output_size, bool "
-	          "align_corners, float? scales=None) -> Tensor",
+		  "align_corners, float? scales=None) -> Tensor",
 	.build = build_linear1,
 };
-OP(aten_upsample_linear1d_vec) {
+OP(aten_upsample_linear1d_vec){
 	.schema = "aten.upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool "
-	          "align_corners, float[]? scale_factors) -> Tensor",
+		  "align_corners, float[]? scale_factors) -> Tensor",
 	.build = build_linear1,
 };
-OP(aten_upsample_bilinear2d) {
+OP(aten_upsample_bilinear2d){
 	.schema = "aten.upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool "
-	          "align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+		  "align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
 	.build = build_linear2,
 };
-OP(aten_upsample_bilinear2d_vec) {
+OP(aten_upsample_bilinear2d_vec){
 	.schema = "aten.upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool "
-	          "align_corners, float[]? scale_factors) -> Tensor",
+		  "align_corners, float[]? scale_factors) -> Tensor",
 	.build = build_linear2,
 };
-OP(aten_upsample_trilinear3d) {
+OP(aten_upsample_trilinear3d){
 	.schema = "aten.upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool "
-	          "align_corners, float? scales_d=None, float? scales_h=None, float? "
-	          "scales_w=None) -> Tensor",
+		  "align_corners, float? scales_d=None, float? scales_h=None, float? "
+		  "scales_w=None) -> Tensor",
 	.build = build_linear3,
 };
-OP(aten_upsample_trilinear3d_vec) {
+OP(aten_upsample_trilinear3d_vec){
 	.schema = "aten.upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool "
-	          "align_corners, float[]? scale_factors) -> Tensor",
+		  "align_corners, float[]? scale_factors) -> Tensor",
 	.build = build_linear3,
 };
-OP(aten_upsample_bicubic2d) {
+OP(aten_upsample_bicubic2d){
 	.schema = "aten.upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool "
-	          "align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+		  "align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
 	.build = build_cubic2,
 };
-OP(aten_upsample_bicubic2d_vec) {
+OP(aten_upsample_bicubic2d_vec){
 	.schema = "aten.upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool "
-	          "align_corners, float[]? scale_factors) -> Tensor",
+		  "align_corners, float[]? scale_factors) -> Tensor",
 	.build = build_cubic2,
 };
 
@@ -286,8 +319,10 @@ static Node build_pixel_shuffle(Build *b, Node n)
 	int64_t r = aten_int(b, n, "upscale_factor");
 	Shape s = aten_shape(b, x), wide, out = s;
 	uint32_t c = s.rank - 3, perm[MAX_RANK];
-	if (!x.i || s.rank < 3 || s.rank + 2 > MAX_RANK || r < 1 || !sym_divides(t, r * r, s.dim[c]))
-		return b_error(b, "pixel_shuffle by %lld of an operand of rank %u", (long long)r, s.rank);
+	if (!x.i || s.rank < 3 || s.rank + 2 > MAX_RANK || r < 1 ||
+	    !sym_divides(t, r * r, s.dim[c]))
+		return b_error(b, "pixel_shuffle by %lld of an operand of rank %u", (long long)r,
+			       s.rank);
 	/* [.., C, r, r, H, W] to [.., C, H, r, W, r] */
 	wide = shape_insert(shape_insert(s, c + 1, b_int(b, r)), c + 1, b_int(b, r));
 	wide.dim[c] = out.dim[c] = sym_divi(t, s.dim[c], r * r);
@@ -301,7 +336,7 @@ static Node build_pixel_shuffle(Build *b, Node n)
 	out.dim[c + 2] = sym_muli(t, s.dim[c + 2], r);
 	return aten_reshape(b, b_permute(b, aten_reshape(b, x, &wide), perm), &out);
 }
-OP(aten_pixel_shuffle) {
+OP(aten_pixel_shuffle){
 	.schema = "aten.pixel_shuffle(Tensor self, int upscale_factor) -> Tensor",
 	.build = build_pixel_shuffle,
 };
@@ -314,7 +349,8 @@ static Node build_pixel_unshuffle(Build *b, Node n)
 	Shape s = aten_shape(b, x), wide, out = s;
 	uint32_t c = s.rank - 3, perm[MAX_RANK];
 	if (!x.i || s.rank < 3 || s.rank + 2 > MAX_RANK || r < 1)
-		return b_error(b, "pixel_unshuffle by %lld of an operand of rank %u", (long long)r, s.rank);
+		return b_error(b, "pixel_unshuffle by %lld of an operand of rank %u", (long long)r,
+			       s.rank);
 	/* [.., C, H, r, W, r] to [.., C, r, r, H, W] */
 	out.dim[c] = sym_muli(t, s.dim[c], r * r);
 	out.dim[c + 1] = sym_divi(t, s.dim[c + 1], r);
@@ -329,7 +365,7 @@ static Node build_pixel_unshuffle(Build *b, Node n)
 	perm[c + 4] = c + 3;
 	return aten_reshape(b, b_permute(b, aten_reshape(b, x, &wide), perm), &out);
 }
-OP(aten_pixel_unshuffle) {
+OP(aten_pixel_unshuffle){
 	.schema = "aten.pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor",
 	.build = build_pixel_unshuffle,
 };
@@ -341,16 +377,17 @@ static Node build_channel_shuffle(Build *b, Node n)
 	Shape s = aten_shape(b, x), wide;
 	if (!x.i || s.rank < 3 || s.rank == MAX_RANK || groups < 1 ||
 	    !sym_divides(b_syms(b), groups, s.dim[1]))
-		return b_error(b, "channel_shuffle of rank %u in %lld groups", s.rank, (long long)groups);
+		return b_error(b, "channel_shuffle of rank %u in %lld groups", s.rank,
+			       (long long)groups);
 	wide = shape_insert(s, 1, b_int(b, groups));
 	wide.dim[2] = sym_divi(b_syms(b), s.dim[1], groups);
 	return aten_reshape(b, b_transpose(b, aten_reshape(b, x, &wide), 1, 2), &s);
 }
-OP(aten_channel_shuffle) {
+OP(aten_channel_shuffle){
 	.schema = "aten.channel_shuffle(Tensor self, SymInt groups) -> Tensor",
 	.build = build_channel_shuffle,
 };
-OP(aten_native_channel_shuffle) {
+OP(aten_native_channel_shuffle){
 	.schema = "aten.native_channel_shuffle(Tensor self, SymInt groups) -> Tensor",
 	.build = build_channel_shuffle,
 };

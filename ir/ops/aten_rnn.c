@@ -1,5 +1,5 @@
-/* ATen recurrent layers: the input projection is one contraction over all steps, the recurrence a scan
- * whose body is a cell. */
+/* ATen recurrent layers: the input projection is one contraction over all steps, the recurrence a
+ * scan whose body is a cell. */
 #include "ir/ops/aten_priv.h"
 
 typedef enum { CELL_LSTM, CELL_GRU, CELL_TANH, CELL_RELU } Cell;
@@ -42,7 +42,8 @@ static void cell_lstm(Build *b, Node *state, Node x, const Node *w)
 		state[0] = aten_linear(b, state[0], w[1], (Node){0});
 }
 
-/* h, x + b_ih [B, 3H], w_hh, b_hh or none; gates r, z, n: the hidden bias of n is inside r * (..). */
+/* h, x + b_ih [B, 3H], w_hh, b_hh or none; gates r, z, n: the hidden bias of n is inside r * (..).
+ */
 static void cell_gru(Build *b, Node *state, Node x, const Node *w)
 {
 	Node h = aten_linear(b, state[0], w[0], w[1]);
@@ -72,11 +73,13 @@ static Graph *body(Build *b, const Rnn *r, const Node *init, Node xs, const Node
 	Node state[MAX_STATE], weight[2] = {{0}};
 	Shape s = aten_shape(b, xs);
 	for (uint32_t k = 0; k < r->nstate; k++)
-		state[k] = graph_add_input(g, state_name[k], INPUT_USER, node_type_id(b->g, init[k]));
+		state[k] =
+			graph_add_input(g, state_name[k], INPUT_USER, node_type_id(b->g, init[k]));
 	TypeId step = ir_type(g->ir, aten_dtype(b, xs), s.rank - 1, s.dim + 1);
 	Node x = graph_add_input(g, "x", INPUT_USER, step);
 	for (uint32_t k = 0; k < nw; k++)
-		weight[k] = graph_add_input(g, weight_name[k], INPUT_USER, node_type_id(b->g, w[k]));
+		weight[k] =
+			graph_add_input(g, weight_name[k], INPUT_USER, node_type_id(b->g, w[k]));
 	if (r->cell == CELL_LSTM)
 		cell_lstm(&in, state, x, weight);
 	else if (r->cell == CELL_GRU)
@@ -92,9 +95,10 @@ static Graph *body(Build *b, const Rnn *r, const Node *init, Node xs, const Node
 	return g;
 }
 
-/* One layer in one direction: xs is [T, B, gates * H] with biases. Final states replace init; the result
- * is [T, B, H]. */
-static Node run(Build *b, const Rnn *r, Node *init, Node xs, const Node *w, uint32_t nw, bool reverse)
+/* One layer in one direction: xs is [T, B, gates * H] with biases. Final states replace init; the
+ * result is [T, B, H]. */
+static Node run(Build *b, const Rnn *r, Node *init, Node xs, const Node *w, uint32_t nw,
+		bool reverse)
 {
 	Ir *ir = b->g->ir;
 	Node in[MAX_STATE + 3];
@@ -109,8 +113,8 @@ static Node run(Build *b, const Rnn *r, Node *init, Node xs, const Node *w, uint
 	in[nin++] = xs;
 	for (uint32_t k = 0; k < nw; k++)
 		in[nin++] = w[k];
-	Attr attr[] = {attr_int(ir, r->nstate), attr_int(ir, 1), attr_int(ir, nw), attr_graph(g),
-	               attr_sym(b_dim(b, xs, 0)), attr_bool(reverse)};
+	Attr attr[] = {attr_int(ir, r->nstate), attr_int(ir, 1),           attr_int(ir, nw),
+		       attr_graph(g),           attr_sym(b_dim(b, xs, 0)), attr_bool(reverse)};
 	Node scan = b_node(b, OP_scan, in, nin, attr, 6);
 	for (uint32_t k = 0; k < r->nstate; k++)
 		init[k] = b_get(b, scan, k);
@@ -176,7 +180,8 @@ static bool read_rnn(Build *b, Node n, Node x, const Node *hx, Rnn *r)
 	r->layers = aten_int(b, n, "num_layers");
 	r->nparam = node_args(b->g, n, "params", &first);
 	if (node_bool(b->g, n, "train") && node_float(b->g, n, "dropout") != 0 && r->layers > 1) {
-		b_error(b, "dropout between layers needs random numbers, which are not supported yet");
+		b_error(b,
+			"dropout between layers needs random numbers, which are not supported yet");
 		return false;
 	}
 	for (uint32_t k = 0; k < r->nstate; k++)
@@ -185,13 +190,14 @@ static bool read_rnn(Build *b, Node n, Node x, const Node *hx, Rnn *r)
 			return false;
 		}
 	r->projected = r->cell == CELL_LSTM &&
-	               sym_eq(b_syms(b), b_dim(b, hx[0], 2), b_dim(b, hx[1], 2)) == NO;
+		       sym_eq(b_syms(b), b_dim(b, hx[0], 2), b_dim(b, hx[1], 2)) == NO;
 	want = (uint32_t)r->layers * (r->bidirectional ? 2 : 1) *
 	       (2 + (r->biases ? 2 : 0) + r->projected);
 	if (aten_rank(b, x) != 3 || r->layers < 1 || r->layers > MAX_LAYERS || r->nparam != want) {
-		b_error(b, "a recurrent layer of %lld layers with input rank %u and %u parameters, "
-		           "expected rank 3 and %u", (long long)r->layers, aten_rank(b, x), r->nparam,
-		        want);
+		b_error(b,
+			"a recurrent layer of %lld layers with input rank %u and %u parameters, "
+			"expected rank 3 and %u",
+			(long long)r->layers, aten_rank(b, x), r->nparam, want);
 		return false;
 	}
 	for (uint32_t k = 0; k < want; k++)
@@ -214,32 +220,44 @@ static Node rnn(Build *b, Node n, Cell cell, uint32_t gates)
 	return layers(b, &r, x, hx);
 }
 
-static Node build_lstm(Build *b, Node n) { return rnn(b, n, CELL_LSTM, 4); }
-static Node build_gru(Build *b, Node n) { return rnn(b, n, CELL_GRU, 3); }
-static Node build_rnn_tanh(Build *b, Node n) { return rnn(b, n, CELL_TANH, 1); }
-static Node build_rnn_relu(Build *b, Node n) { return rnn(b, n, CELL_RELU, 1); }
-OP(aten_lstm_input) {
+static Node build_lstm(Build *b, Node n)
+{
+	return rnn(b, n, CELL_LSTM, 4);
+}
+static Node build_gru(Build *b, Node n)
+{
+	return rnn(b, n, CELL_GRU, 3);
+}
+static Node build_rnn_tanh(Build *b, Node n)
+{
+	return rnn(b, n, CELL_TANH, 1);
+}
+static Node build_rnn_relu(Build *b, Node n)
+{
+	return rnn(b, n, CELL_RELU, 1);
+}
+OP(aten_lstm_input){
 	.schema = "aten.lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, "
-	          "int num_layers, float dropout, bool train, bool bidirectional, bool "
-	          "batch_first) -> (Tensor, Tensor, Tensor)",
+		  "int num_layers, float dropout, bool train, bool bidirectional, bool "
+		  "batch_first) -> (Tensor, Tensor, Tensor)",
 	.build = build_lstm,
 };
-OP(aten_gru_input) {
+OP(aten_gru_input){
 	.schema = "aten.gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int "
-	          "num_layers, float dropout, bool train, bool bidirectional, bool batch_first) "
-	          "-> (Tensor, Tensor)",
+		  "num_layers, float dropout, bool train, bool bidirectional, bool batch_first) "
+		  "-> (Tensor, Tensor)",
 	.build = build_gru,
 };
-OP(aten_rnn_tanh_input) {
+OP(aten_rnn_tanh_input){
 	.schema = "aten.rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool "
-	          "has_biases, int num_layers, float dropout, bool train, bool bidirectional, "
-	          "bool batch_first) -> (Tensor, Tensor)",
+		  "has_biases, int num_layers, float dropout, bool train, bool bidirectional, "
+		  "bool batch_first) -> (Tensor, Tensor)",
 	.build = build_rnn_tanh,
 };
-OP(aten_rnn_relu_input) {
+OP(aten_rnn_relu_input){
 	.schema = "aten.rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool "
-	          "has_biases, int num_layers, float dropout, bool train, bool bidirectional, "
-	          "bool batch_first) -> (Tensor, Tensor)",
+		  "has_biases, int num_layers, float dropout, bool train, bool bidirectional, "
+		  "bool batch_first) -> (Tensor, Tensor)",
 	.build = build_rnn_relu,
 };
 
@@ -261,9 +279,9 @@ static Node build_lstm_cell(Build *b, Node n)
 	cell_lstm(b, state, x, w);
 	return state[0].i ? b_tuple(b, state, 2) : state[0];
 }
-OP(aten_lstm_cell) {
+OP(aten_lstm_cell){
 	.schema = "aten.lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? "
-	          "b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)",
+		  "b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)",
 	.build = build_lstm_cell,
 };
 
@@ -273,9 +291,9 @@ static Node build_gru_cell(Build *b, Node n)
 	cell_gru(b, &state, with_bias(b, n, "input", "w_ih", "b_ih"), w);
 	return state;
 }
-OP(aten_gru_cell) {
+OP(aten_gru_cell){
 	.schema = "aten.gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? "
-	          "b_ih=None, Tensor? b_hh=None) -> Tensor",
+		  "b_ih=None, Tensor? b_hh=None) -> Tensor",
 	.build = build_gru_cell,
 };
 
@@ -286,15 +304,21 @@ static Node plain_cell(Build *b, Node n, Cell cell)
 	cell_plain(b, cell, &state, bias.i ? b_bin(b, OP_add, x, bias) : x, w);
 	return state;
 }
-static Node build_rnn_tanh_cell(Build *b, Node n) { return plain_cell(b, n, CELL_TANH); }
-static Node build_rnn_relu_cell(Build *b, Node n) { return plain_cell(b, n, CELL_RELU); }
-OP(aten_rnn_tanh_cell) {
+static Node build_rnn_tanh_cell(Build *b, Node n)
+{
+	return plain_cell(b, n, CELL_TANH);
+}
+static Node build_rnn_relu_cell(Build *b, Node n)
+{
+	return plain_cell(b, n, CELL_RELU);
+}
+OP(aten_rnn_tanh_cell){
 	.schema = "aten.rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? "
-	          "b_ih=None, Tensor? b_hh=None) -> Tensor",
+		  "b_ih=None, Tensor? b_hh=None) -> Tensor",
 	.build = build_rnn_tanh_cell,
 };
-OP(aten_rnn_relu_cell) {
+OP(aten_rnn_relu_cell){
 	.schema = "aten.rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? "
-	          "b_ih=None, Tensor? b_hh=None) -> Tensor",
+		  "b_ih=None, Tensor? b_hh=None) -> Tensor",
 	.build = build_rnn_relu_cell,
 };

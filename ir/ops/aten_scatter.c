@@ -24,8 +24,10 @@ static Node identity(Build *b, Node x, const char *how)
 
 static const char *combine_of(const char *how)
 {
-	return strcmp(how, "amax") == 0 ? "max" : strcmp(how, "amin") == 0 ? "min" :
-	       strcmp(how, "prod") == 0 ? "mul" : "add";
+	return strcmp(how, "amax") == 0   ? "max"
+	       : strcmp(how, "amin") == 0 ? "min"
+	       : strcmp(how, "prod") == 0 ? "mul"
+					  : "add";
 }
 
 typedef struct {
@@ -52,7 +54,8 @@ static Node reduce_into(Build *b, Node x, const Places *p, Node v, const char *h
 	if (!mean)
 		return y;
 	Node one = b_full(b, node_dtype(b->g, x), 1, sv.rank, sv.dim);
-	Node count = scatter_at(b, b_full(b, node_dtype(b->g, x), include, s.rank, s.dim), p, one, "add");
+	Node count = scatter_at(b, b_full(b, node_dtype(b->g, x), include, s.rank, s.dim), p, one,
+				"add");
 	count = b_bin_scalar(b, OP_maximum, count, 1);
 	return b_bin(b, dtype_is_float(node_dtype(b->g, x)) ? OP_div : OP_floordiv, y, count);
 }
@@ -94,12 +97,13 @@ static Node build_scatter_reduce(Build *b, Node n)
 		return (Node){0};
 	for (uint32_t k = 0; k < s.rank; k++)
 		v = b_slice(b, v, (int)k, b_int(b, 0), s.dim[k], b_int(b, 1));
-	Node y = reduce_into(b, x, &p, v, node_str(b->g, n, "reduce"), node_bool(b->g, n, "include_self"));
+	Node y = reduce_into(b, x, &p, v, node_str(b->g, n, "reduce"),
+			     node_bool(b->g, n, "include_self"));
 	return scalar ? b_squeeze(b, y, 0) : y;
 }
-OP(aten_scatter_reduce_two) {
+OP(aten_scatter_reduce_two){
 	.schema = "aten.scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str "
-	          "reduce, *, bool include_self=True) -> Tensor",
+		  "reduce, *, bool include_self=True) -> Tensor",
 	.build = build_scatter_reduce,
 };
 
@@ -116,14 +120,16 @@ static Node build_index_reduce(Build *b, Node n)
 	if (aten_rank(b, v) == 0)
 		v = b_unsqueeze(b, v, 0);
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
-	Places p = {.index = b_unsqueeze(b, b_convert(b, index, DT_i64), -1), .axes = {dim}, .naxes = 1};
+	Places p = {.index = b_unsqueeze(b, b_convert(b, index, DT_i64), -1),
+		    .axes = {dim},
+		    .naxes = 1};
 	Node y = reduce_into(b, x, &p, aten_move_dim(b, v, dim, 0), node_str(b->g, n, "reduce"),
-	                     node_bool(b->g, n, "include_self"));
+			     node_bool(b->g, n, "include_self"));
 	return scalar ? b_squeeze(b, y, 0) : y;
 }
-OP(aten_index_reduce) {
+OP(aten_index_reduce){
 	.schema = "aten.index_reduce(Tensor self, int dim, Tensor index, Tensor source, str "
-	          "reduce, *, bool include_self=True) -> Tensor",
+		  "reduce, *, bool include_self=True) -> Tensor",
 	.build = build_index_reduce,
 };
 
@@ -136,16 +142,17 @@ static Node flat(Build *b, Node x)
 
 static Node build_put(Build *b, Node n)
 {
-	Node x = arg(b, n, "self"), index = flat(b, arg(b, n, "index")), v = flat(b, arg(b, n, "source"));
+	Node x = arg(b, n, "self"), index = flat(b, arg(b, n, "index")),
+	     v = flat(b, arg(b, n, "source"));
 	Shape s = aten_shape(b, x);
 	uint32_t axis = 0;
 	index = b_unsqueeze(b, b_convert(b, index, DT_i64), -1);
 	const char *how = node_bool(b->g, n, "accumulate") ? "add" : "set";
 	return aten_reshape(b, b_scatter(b, flat(b, x), index, v, 0, &axis, 1, how), &s);
 }
-OP(aten_put) {
+OP(aten_put){
 	.schema = "aten.put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> "
-	          "Tensor",
+		  "Tensor",
 	.build = build_put,
 };
 
@@ -160,7 +167,8 @@ static Node spread_masked(Build *b, Node mask, Node values)
 
 static Node build_masked_scatter(Build *b, Node n)
 {
-	Node x = arg(b, n, "self"), m = aten_truth(b, arg(b, n, "mask")), v = flat(b, arg(b, n, "source"));
+	Node x = arg(b, n, "self"), m = aten_truth(b, arg(b, n, "mask")),
+	     v = flat(b, arg(b, n, "source"));
 	Shape s = aten_shape(b, x), t = aten_shape(b, m), u;
 	if (!x.i || !m.i || !v.i || !aten_broadcast_shape(b, &s, &t, &u))
 		return (Node){0};
@@ -169,7 +177,7 @@ static Node build_masked_scatter(Build *b, Node n)
 		return aten_expand_shape(b, x, &u);
 	return b_select(b, m, spread_masked(b, m, v), aten_expand_shape(b, x, &u));
 }
-OP(aten_masked_scatter) {
+OP(aten_masked_scatter){
 	.schema = "aten.masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
 	.build = build_masked_scatter,
 };
@@ -219,7 +227,8 @@ static Node build_unfold(Build *b, Node n)
 	Node x = arg(b, n, "self");
 	int64_t size = aten_int(b, n, "size"), step = aten_int(b, n, "step");
 	if (!x.i || size < 0 || step < 1)
-		return b_error(b, "unfold of size %lld and step %lld", (long long)size, (long long)step);
+		return b_error(b, "unfold of size %lld and step %lld", (long long)size,
+			       (long long)step);
 	if (node_rank(b->g, x) == 0) {
 		x = b_unsqueeze(b, x, 0);
 		return b_slice(b, x, 0, b_int(b, 0), b_int(b, size < 1 ? size : 1), b_int(b, 1));
@@ -236,11 +245,11 @@ static Node build_unfold(Build *b, Node n)
 	}
 	return b_window(b, x, dim, size, step, 1, 0, count);
 }
-OP(aten_unfold) {
+OP(aten_unfold){
 	.schema = "aten.unfold(Tensor self, int dimension, int size, int step) -> Tensor",
 	.build = build_unfold,
 };
-OP(aten_unfold_copy) {
+OP(aten_unfold_copy){
 	.schema = "aten.unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor",
 	.build = build_unfold,
 };
@@ -277,14 +286,15 @@ static Node build_im2col(Build *b, Node n)
 	if (s.rank != 4 || !read_columns(b, n, s.dim + 2, &c))
 		return b_error(b, "im2col of an operand of rank %u", s.rank);
 	for (uint32_t k = 0; k < 2; k++)
-		x = b_window(b, x, 2 + k, c.kernel[k], c.stride[k], c.dilation[k], c.pad[k], c.count[k]);
+		x = b_window(b, x, 2 + k, c.kernel[k], c.stride[k], c.dilation[k], c.pad[k],
+			     c.count[k]);
 	x = b_permute(b, x, (uint32_t[]){0, 1, 4, 5, 2, 3});
 	x = aten_flatten(b, aten_flatten(b, x, 4, 5), 1, 3);
 	return single ? b_squeeze(b, x, 0) : x;
 }
-OP(aten_im2col) {
+OP(aten_im2col){
 	.schema = "aten.im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, "
-	          "int[2] stride) -> Tensor",
+		  "int[2] stride) -> Tensor",
 	.build = build_im2col,
 };
 
@@ -293,8 +303,12 @@ static Node fold(Build *b, Node x, uint32_t dim, Sym extent, const Columns *c, u
 	Ir *ir = b->g->ir;
 	if (!x.i)
 		return x;
-	Attr attr[] = {attr_none(), attr_int(ir, dim), attr_sym(extent), attr_int(ir, c->stride[k]),
-	               attr_int(ir, c->dilation[k]), attr_int(ir, c->pad[k])};
+	Attr attr[] = {attr_none(),
+		       attr_int(ir, dim),
+		       attr_sym(extent),
+		       attr_int(ir, c->stride[k]),
+		       attr_int(ir, c->dilation[k]),
+		       attr_int(ir, c->pad[k])};
 	return b_node(b, OP_fold, &x, 1, attr, 6);
 }
 
@@ -322,9 +336,9 @@ static Node build_col2im(Build *b, Node n)
 	x = fold(b, x, 2, out[0], &c, 0);
 	return single ? b_squeeze(b, x, 0) : x;
 }
-OP(aten_col2im) {
+OP(aten_col2im){
 	.schema = "aten.col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] "
-	          "dilation, int[2] padding, int[2] stride) -> Tensor",
+		  "dilation, int[2] padding, int[2] stride) -> Tensor",
 	.build = build_col2im,
 };
 
@@ -350,16 +364,22 @@ static Node unpool(Build *b, Node n, uint32_t ns)
 	Node zero = b_full(b, aten_dtype(b, x), 0, z.rank, z.dim);
 	return aten_reshape(b, b_scatter(b, zero, index, x, lead, &lead, 1, "set"), &r);
 }
-static Node build_unpool2(Build *b, Node n) { return unpool(b, n, 2); }
-static Node build_unpool3(Build *b, Node n) { return unpool(b, n, 3); }
-OP(aten_max_unpool2d) {
+static Node build_unpool2(Build *b, Node n)
+{
+	return unpool(b, n, 2);
+}
+static Node build_unpool3(Build *b, Node n)
+{
+	return unpool(b, n, 3);
+}
+OP(aten_max_unpool2d){
 	.schema = "aten.max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> "
-	          "Tensor",
+		  "Tensor",
 	.build = build_unpool2,
 };
-OP(aten_max_unpool3d) {
+OP(aten_max_unpool3d){
 	.schema = "aten.max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] "
-	          "stride, int[3] padding) -> Tensor",
+		  "stride, int[3] padding) -> Tensor",
 	.build = build_unpool3,
 };
 
@@ -378,10 +398,10 @@ static Node build_max_pool_backward(Build *b, Node n)
 	Node zero = b_full(b, aten_dtype(b, g), 0, z.rank, z.dim);
 	return aten_reshape(b, b_scatter(b, zero, index, g, lead, &lead, 1, "add"), &s);
 }
-OP(aten_max_pool2d_with_indices_backward) {
+OP(aten_max_pool2d_with_indices_backward){
 	.schema = "aten.max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] "
-	          "kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, "
-	          "Tensor indices) -> Tensor",
+		  "kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, "
+		  "Tensor indices) -> Tensor",
 	.build = build_max_pool_backward,
 };
 
@@ -390,8 +410,10 @@ OP(aten_max_pool2d_with_indices_backward) {
 static Node strided_index(Build *b, Node n, Shape *size)
 {
 	uint32_t ns, nt;
-	const Sym *dim = node_ints(b->g, n, "size", &ns), *stride = node_ints(b->g, n, "stride", &nt);
-	Sym offset = aten_has(b, n, "storage_offset") ? node_sym(b->g, n, "storage_offset") : b_int(b, 0);
+	const Sym *dim = node_ints(b->g, n, "size", &ns),
+		  *stride = node_ints(b->g, n, "stride", &nt);
+	Sym offset = aten_has(b, n, "storage_offset") ? node_sym(b->g, n, "storage_offset")
+						      : b_int(b, 0);
 	if (ns != nt || ns > MAX_RANK)
 		return b_error(b, "as_strided with %u sizes and %u strides", ns, nt);
 	*size = shape_of(ns, dim);
@@ -409,14 +431,14 @@ static Node build_as_strided(Build *b, Node n)
 	Shape s;
 	return aten_take_dim(b, x, 0, strided_index(b, n, &s), "check");
 }
-OP(aten_as_strided) {
+OP(aten_as_strided){
 	.schema = "aten.as_strided(Tensor self, SymInt[] size, SymInt[] stride, SymInt? "
-	          "storage_offset=None) -> Tensor",
+		  "storage_offset=None) -> Tensor",
 	.build = build_as_strided,
 };
-OP(aten_as_strided_copy) {
+OP(aten_as_strided_copy){
 	.schema = "aten.as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? "
-	          "storage_offset=None) -> Tensor",
+		  "storage_offset=None) -> Tensor",
 	.build = build_as_strided,
 };
 
@@ -432,9 +454,9 @@ static Node build_as_strided_scatter(Build *b, Node n)
 	src = flat(b, b_convert(b, src, node_dtype(b->g, x)));
 	return aten_reshape(b, b_scatter(b, flat(b, x), at, src, 0, &axis, 1, "set"), &s);
 }
-OP(aten_as_strided_scatter) {
+OP(aten_as_strided_scatter){
 	.schema = "aten.as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] "
-	          "stride, SymInt? storage_offset=None) -> Tensor",
+		  "stride, SymInt? storage_offset=None) -> Tensor",
 	.build = build_as_strided_scatter,
 };
 
@@ -465,7 +487,7 @@ static Node build_block_diag(Build *b, Node n)
 	}
 	return count ? b_concat(b, part, count, 0) : b_error(b, "block_diag of no tensors");
 }
-OP(aten_block_diag) {
+OP(aten_block_diag){
 	.schema = "aten.block_diag(Tensor[] tensors) -> Tensor",
 	.build = build_block_diag,
 };
@@ -485,13 +507,19 @@ static Node roll_half(Build *b, Node n, bool back)
 	}
 	return x;
 }
-static Node build_fftshift(Build *b, Node n) { return roll_half(b, n, false); }
-static Node build_ifftshift(Build *b, Node n) { return roll_half(b, n, true); }
-OP(aten_fft_fftshift) {
+static Node build_fftshift(Build *b, Node n)
+{
+	return roll_half(b, n, false);
+}
+static Node build_ifftshift(Build *b, Node n)
+{
+	return roll_half(b, n, true);
+}
+OP(aten_fft_fftshift){
 	.schema = "aten.fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor",
 	.build = build_fftshift,
 };
-OP(aten_fft_ifftshift) {
+OP(aten_fft_ifftshift){
 	.schema = "aten.fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor",
 	.build = build_ifftshift,
 };
@@ -505,13 +533,13 @@ static Node build_sum_to_size(Build *b, Node n)
 		return b_error(b, "sum_to_size from rank %u to rank %u", rank, len);
 	for (uint32_t k = 0; k < rank; k++)
 		if (k < rank - len || (sym_is(b_syms(b), want[k - (rank - len)], 1) &&
-		                       !sym_is(b_syms(b), b_dim(b, x, (int)k), 1)))
+				       !sym_is(b_syms(b), b_dim(b, x, (int)k), 1)))
 			dims |= 1u << k;
 	if (dims && (dtype_is_int(node_dtype(b->g, x)) || node_dtype(b->g, x) == DT_bool))
 		x = b_convert(b, x, DT_i64);
 	return dims ? b_reshape(b, aten_sum(b, x, dims, false), len, want) : x;
 }
-OP(aten_sum_to_size) {
+OP(aten_sum_to_size){
 	.schema = "aten.sum_to_size(Tensor self, SymInt[] size) -> Tensor",
 	.build = build_sum_to_size,
 };

@@ -7,43 +7,43 @@ static Node build_same(Build *b, Node n)
 {
 	return node_in(b->g, n, 0);
 }
-OP(aten_alias) {
+OP(aten_alias){
 	.schema = "aten.alias(Tensor self) -> Tensor",
 	.build = build_same,
 };
-OP(aten_alias_copy) {
+OP(aten_alias_copy){
 	.schema = "aten.alias_copy(Tensor self) -> Tensor",
 	.build = build_same,
 };
-OP(aten_contiguous) {
+OP(aten_contiguous){
 	.schema = "aten.contiguous(Tensor self, *, MemoryFormat memory_format=0) -> Tensor",
 	.build = build_same,
 };
-OP(aten_clone) {
+OP(aten_clone){
 	.schema = "aten.clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
 	.build = build_same,
 };
-OP(aten_detach) {
+OP(aten_detach){
 	.schema = "aten.detach(Tensor self) -> Tensor",
 	.build = build_same,
 };
-OP(aten_detach_copy) {
+OP(aten_detach_copy){
 	.schema = "aten.detach_copy(Tensor self) -> Tensor",
 	.build = build_same,
 };
-OP(aten_lift_fresh_copy) {
+OP(aten_lift_fresh_copy){
 	.schema = "aten.lift_fresh_copy(Tensor self) -> Tensor",
 	.build = build_same,
 };
-OP(aten_lift_fresh) {
+OP(aten_lift_fresh){
 	.schema = "aten.lift_fresh(Tensor self) -> Tensor",
 	.build = build_same,
 };
-OP(aten_resolve_conj) {
+OP(aten_resolve_conj){
 	.schema = "aten.resolve_conj(Tensor self) -> Tensor",
 	.build = build_same,
 };
-OP(aten_resolve_neg) {
+OP(aten_resolve_neg){
 	.schema = "aten.resolve_neg(Tensor self) -> Tensor",
 	.build = build_same,
 };
@@ -55,28 +55,28 @@ static Node build_to(Build *b, Node n)
 	Node x = node_in(b->g, n, 0);
 	return x.i ? b_convert(b, x, aten_dtype_or(b, n, "dtype", node_dtype(b->g, x))) : x;
 }
-OP(aten_to_dtype) {
+OP(aten_to_dtype){
 	.schema = "aten.to.dtype(Tensor self, ScalarType dtype, bool non_blocking=False, bool "
-	          "copy=False, MemoryFormat? memory_format=None) -> Tensor",
+		  "copy=False, MemoryFormat? memory_format=None) -> Tensor",
 	.build = build_to,
 };
-OP(aten_to_device) {
+OP(aten_to_device){
 	.schema = "aten.to.device(Tensor self, Device device, ScalarType dtype, bool "
-	          "non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> "
-	          "Tensor",
+		  "non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> "
+		  "Tensor",
 	.build = build_to,
 };
-OP(aten_to_dtype_layout) {
+OP(aten_to_dtype_layout){
 	.schema = "aten.to.dtype_layout(Tensor self, *, ScalarType? dtype=None, Layout? "
-	          "layout=None, Device? device=None, bool? pin_memory=None, bool "
-	          "non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> "
-	          "Tensor",
+		  "layout=None, Device? device=None, bool? pin_memory=None, bool "
+		  "non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> "
+		  "Tensor",
 	.build = build_to,
 };
-OP(aten__to_copy) {
+OP(aten__to_copy){
 	.schema = "aten._to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, "
-	          "Device? device=None, bool? pin_memory=None, bool non_blocking=False, "
-	          "MemoryFormat? memory_format=None) -> Tensor",
+		  "Device? device=None, bool? pin_memory=None, bool non_blocking=False, "
+		  "MemoryFormat? memory_format=None) -> Tensor",
 	.build = build_to,
 };
 
@@ -85,12 +85,12 @@ static Node build_to_other(Build *b, Node n)
 	Node x = arg(b, n, "self"), y = arg(b, n, "other");
 	return x.i && y.i ? b_convert(b, x, node_dtype(b->g, y)) : (Node){0};
 }
-OP(aten_to_other) {
+OP(aten_to_other){
 	.schema = "aten.to.other(Tensor self, Tensor other, bool non_blocking=False, bool "
-	          "copy=False, MemoryFormat? memory_format=None) -> Tensor",
+		  "copy=False, MemoryFormat? memory_format=None) -> Tensor",
 	.build = build_to_other,
 };
-OP(aten_type_as) {
+OP(aten_type_as){
 	.schema = "aten.type_as(Tensor self, Tensor other) -> Tensor",
 	.build = build_to_other,
 };
@@ -144,19 +144,19 @@ static Node build_view(Build *b, Node n)
 {
 	return view_as(b, n, arg(b, n, "self"), "size");
 }
-OP(aten_view) {
+OP(aten_view){
 	.schema = "aten.view(Tensor self, SymInt[] size) -> Tensor",
 	.build = build_view,
 };
-OP(aten_view_copy) {
+OP(aten_view_copy){
 	.schema = "aten.view_copy(Tensor self, SymInt[] size) -> Tensor",
 	.build = build_view,
 };
-OP(aten__unsafe_view) {
+OP(aten__unsafe_view){
 	.schema = "aten._unsafe_view(Tensor self, SymInt[] size) -> Tensor",
 	.build = build_view,
 };
-OP(aten__reshape_alias) {
+OP(aten__reshape_alias){
 	.schema = "aten._reshape_alias(Tensor self, SymInt[] size, SymInt[] stride) -> Tensor",
 	.build = build_view,
 };
@@ -165,7 +165,7 @@ static Node build_reshape(Build *b, Node n)
 {
 	return view_as(b, n, arg(b, n, "self"), "shape");
 }
-OP(aten_reshape) {
+OP(aten_reshape){
 	.schema = "aten.reshape(Tensor self, SymInt[] shape) -> Tensor",
 	.build = build_reshape,
 };
@@ -175,11 +175,11 @@ static Node build_reshape_as(Build *b, Node n)
 	Shape s = aten_shape(b, arg(b, n, "other"));
 	return aten_reshape(b, arg(b, n, "self"), &s);
 }
-OP(aten_reshape_as) {
+OP(aten_reshape_as){
 	.schema = "aten.reshape_as(Tensor self, Tensor other) -> Tensor",
 	.build = build_reshape_as,
 };
-OP(aten_view_as) {
+OP(aten_view_as){
 	.schema = "aten.view_as(Tensor self, Tensor other) -> Tensor",
 	.build = build_reshape_as,
 };
@@ -196,9 +196,9 @@ static Node build_flatten(Build *b, Node n)
 		return b_error(b, "flatten from dim %u to dim %u", first, last);
 	return aten_flatten(b, x, first, last);
 }
-OP(aten_flatten_using_ints) {
+OP(aten_flatten_using_ints){
 	.schema = "aten.flatten.using_ints(Tensor self, int start_dim=0, int end_dim=-1) -> "
-	          "Tensor",
+		  "Tensor",
 	.build = build_flatten,
 };
 
@@ -207,7 +207,7 @@ static Node build_ravel(Build *b, Node n)
 	Node x = arg(b, n, "self");
 	return x.i ? b_reshape(b, x, 1, (Sym[]){type_numel(b->g->ir, node_type_id(b->g, x))}) : x;
 }
-OP(aten_ravel) {
+OP(aten_ravel){
 	.schema = "aten.ravel(Tensor self) -> Tensor",
 	.build = build_ravel,
 };
@@ -237,7 +237,7 @@ static Node build_unflatten(Build *b, Node n)
 			r.dim[r.rank++] = s.dim[k];
 	return aten_reshape(b, x, &r);
 }
-OP(aten_unflatten_int) {
+OP(aten_unflatten_int){
 	.schema = "aten.unflatten.int(Tensor self, int dim, SymInt[] sizes) -> Tensor",
 	.build = build_unflatten,
 };
@@ -248,11 +248,11 @@ static Node build_unsqueeze(Build *b, Node n)
 	uint32_t rank = aten_rank(b, x);
 	return b_unsqueeze(b, x, (int)b_wrap_dim(b, aten_int(b, n, "dim"), rank + 1));
 }
-OP(aten_unsqueeze) {
+OP(aten_unsqueeze){
 	.schema = "aten.unsqueeze(Tensor self, int dim) -> Tensor",
 	.build = build_unsqueeze,
 };
-OP(aten_unsqueeze_copy) {
+OP(aten_unsqueeze_copy){
 	.schema = "aten.unsqueeze_copy(Tensor self, int dim) -> Tensor",
 	.build = build_unsqueeze,
 };
@@ -272,11 +272,11 @@ static Node build_squeeze(Build *b, Node n)
 	Node x = arg(b, n, "self");
 	return squeeze(b, x, ~0u);
 }
-OP(aten_squeeze) {
+OP(aten_squeeze){
 	.schema = "aten.squeeze(Tensor self) -> Tensor",
 	.build = build_squeeze,
 };
-OP(aten_squeeze_copy) {
+OP(aten_squeeze_copy){
 	.schema = "aten.squeeze_copy(Tensor self) -> Tensor",
 	.build = build_squeeze,
 };
@@ -287,11 +287,11 @@ static Node build_squeeze_dim(Build *b, Node n)
 	uint32_t rank = aten_rank(b, x);
 	return squeeze(b, x, 1u << b_wrap_dim(b, aten_int(b, n, "dim"), rank));
 }
-OP(aten_squeeze_dim) {
+OP(aten_squeeze_dim){
 	.schema = "aten.squeeze.dim(Tensor self, int dim) -> Tensor",
 	.build = build_squeeze_dim,
 };
-OP(aten_squeeze_copy_dim) {
+OP(aten_squeeze_copy_dim){
 	.schema = "aten.squeeze_copy.dim(Tensor self, int dim) -> Tensor",
 	.build = build_squeeze_dim,
 };
@@ -303,11 +303,11 @@ static Node build_squeeze_dims(Build *b, Node n)
 	node_ints(b->g, n, "dim", &len);
 	return len ? squeeze(b, x, aten_dims(b, n, "dim", aten_rank(b, x))) : x;
 }
-OP(aten_squeeze_dims) {
+OP(aten_squeeze_dims){
 	.schema = "aten.squeeze.dims(Tensor self, int[] dim) -> Tensor",
 	.build = build_squeeze_dims,
 };
-OP(aten_squeeze_copy_dims) {
+OP(aten_squeeze_copy_dims){
 	.schema = "aten.squeeze_copy.dims(Tensor self, int[] dim) -> Tensor",
 	.build = build_squeeze_dims,
 };
@@ -328,15 +328,15 @@ static Node build_transpose(Build *b, Node n)
 	int64_t d0 = aten_int(b, n, "dim0");
 	return transpose(b, x, d0, aten_int(b, n, "dim1"));
 }
-OP(aten_transpose_int) {
+OP(aten_transpose_int){
 	.schema = "aten.transpose.int(Tensor self, int dim0, int dim1) -> Tensor",
 	.build = build_transpose,
 };
-OP(aten_transpose_copy_int) {
+OP(aten_transpose_copy_int){
 	.schema = "aten.transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor",
 	.build = build_transpose,
 };
-OP(aten_swapdims) {
+OP(aten_swapdims){
 	.schema = "aten.swapdims(Tensor self, int dim0, int dim1) -> Tensor",
 	.build = build_transpose,
 };
@@ -347,7 +347,7 @@ static Node build_swapaxes(Build *b, Node n)
 	int64_t d0 = aten_int(b, n, "axis0");
 	return transpose(b, x, d0, aten_int(b, n, "axis1"));
 }
-OP(aten_swapaxes) {
+OP(aten_swapaxes){
 	.schema = "aten.swapaxes(Tensor self, int axis0, int axis1) -> Tensor",
 	.build = build_swapaxes,
 };
@@ -360,11 +360,11 @@ static Node build_t(Build *b, Node n)
 		return b_error(b, "t of an operand of rank %u, expected at most 2", rank);
 	return rank == 2 ? transpose(b, x, 0, 1) : x;
 }
-OP(aten_t) {
+OP(aten_t){
 	.schema = "aten.t(Tensor self) -> Tensor",
 	.build = build_t,
 };
-OP(aten_t_copy) {
+OP(aten_t_copy){
 	.schema = "aten.t_copy(Tensor self) -> Tensor",
 	.build = build_t,
 };
@@ -373,15 +373,15 @@ static Node build_mT(Build *b, Node n)
 {
 	return transpose(b, arg(b, n, "self"), -2, -1);
 }
-OP(aten_mT) {
+OP(aten_mT){
 	.schema = "aten.mT(Tensor self) -> Tensor",
 	.build = build_mT,
 };
-OP(aten_mH) {
+OP(aten_mH){
 	.schema = "aten.mH(Tensor self) -> Tensor",
 	.build = build_mT,
 };
-OP(aten_adjoint) {
+OP(aten_adjoint){
 	.schema = "aten.adjoint(Tensor self) -> Tensor",
 	.build = build_mT,
 };
@@ -394,11 +394,11 @@ static Node build_numpy_T(Build *b, Node n)
 		perm[k] = rank - 1 - k;
 	return b_permute(b, x, perm);
 }
-OP(aten_numpy_T) {
+OP(aten_numpy_T){
 	.schema = "aten.numpy_T(Tensor self) -> Tensor",
 	.build = build_numpy_T,
 };
-OP(aten_matrix_H) {
+OP(aten_matrix_H){
 	.schema = "aten.matrix_H(Tensor self) -> Tensor",
 	.build = build_mT,
 };
@@ -421,11 +421,11 @@ static Node build_permute(Build *b, Node n)
 		return b_error(b, "permute names a dim twice");
 	return b_permute(b, x, perm);
 }
-OP(aten_permute) {
+OP(aten_permute){
 	.schema = "aten.permute(Tensor self, int[] dims) -> Tensor",
 	.build = build_permute,
 };
-OP(aten_permute_copy) {
+OP(aten_permute_copy){
 	.schema = "aten.permute_copy(Tensor self, int[] dims) -> Tensor",
 	.build = build_permute,
 };
@@ -465,11 +465,11 @@ static Node build_movedim(Build *b, Node n)
 		return b_error(b, "movedim of %u dims to %u", ns, nd);
 	return move_dims(b, arg(b, n, "self"), src, dst, ns);
 }
-OP(aten_movedim_intlist) {
+OP(aten_movedim_intlist){
 	.schema = "aten.movedim.intlist(Tensor self, int[] source, int[] destination) -> Tensor",
 	.build = build_movedim,
 };
-OP(aten_moveaxis_intlist) {
+OP(aten_moveaxis_intlist){
 	.schema = "aten.moveaxis.intlist(Tensor self, int[] source, int[] destination) -> Tensor",
 	.build = build_movedim,
 };
@@ -479,11 +479,11 @@ static Node build_movedim_int(Build *b, Node n)
 	Sym src = node_sym(b->g, n, "source"), dst = node_sym(b->g, n, "destination");
 	return move_dims(b, arg(b, n, "self"), &src, &dst, 1);
 }
-OP(aten_movedim_int) {
+OP(aten_movedim_int){
 	.schema = "aten.movedim.int(Tensor self, int source, int destination) -> Tensor",
 	.build = build_movedim_int,
 };
-OP(aten_moveaxis_int) {
+OP(aten_moveaxis_int){
 	.schema = "aten.moveaxis.int(Tensor self, int source, int destination) -> Tensor",
 	.build = build_movedim_int,
 };
@@ -511,15 +511,15 @@ static Node build_expand(Build *b, Node n)
 {
 	return expand_to(b, arg(b, n, "self"), "size", n);
 }
-OP(aten_expand) {
+OP(aten_expand){
 	.schema = "aten.expand(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor",
 	.build = build_expand,
 };
-OP(aten_expand_copy) {
+OP(aten_expand_copy){
 	.schema = "aten.expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor",
 	.build = build_expand,
 };
-OP(aten_broadcast_to) {
+OP(aten_broadcast_to){
 	.schema = "aten.broadcast_to(Tensor self, SymInt[] size) -> Tensor",
 	.build = build_expand,
 };
@@ -529,7 +529,7 @@ static Node build_expand_as(Build *b, Node n)
 	Shape s = aten_shape(b, arg(b, n, "other"));
 	return aten_expand_shape(b, arg(b, n, "self"), &s);
 }
-OP(aten_expand_as) {
+OP(aten_expand_as){
 	.schema = "aten.expand_as(Tensor self, Tensor other) -> Tensor",
 	.build = build_expand_as,
 };
@@ -549,7 +549,7 @@ static Node build_broadcast_tensors(Build *b, Node n)
 		x[k] = aten_expand_shape(b, x[k], &s);
 	return b_tuple(b, x, count);
 }
-OP(aten_broadcast_tensors) {
+OP(aten_broadcast_tensors){
 	.schema = "aten.broadcast_tensors(Tensor[] tensors) -> Tensor[]",
 	.build = build_broadcast_tensors,
 };
@@ -580,7 +580,7 @@ static Node build_repeat(Build *b, Node n)
 	const Sym *times = node_ints(b->g, n, "repeats", &len);
 	return repeat(b, arg(b, n, "self"), times, len);
 }
-OP(aten_repeat) {
+OP(aten_repeat){
 	.schema = "aten.repeat(Tensor self, SymInt[] repeats) -> Tensor",
 	.build = build_repeat,
 };
@@ -597,7 +597,7 @@ static Node build_tile(Build *b, Node n)
 	}
 	return repeat(b, x, full.dim, full.rank);
 }
-OP(aten_tile) {
+OP(aten_tile){
 	.schema = "aten.tile(Tensor self, SymInt[] dims) -> Tensor",
 	.build = build_tile,
 };
@@ -618,9 +618,9 @@ static Node build_repeat_interleave(Build *b, Node n)
 	s.dim[dim] = sym_mul(b_syms(b), s.dim[dim], times);
 	return aten_reshape(b, b_broadcast_in_dim(b, x, wide.rank, wide.dim, map), &s);
 }
-OP(aten_repeat_interleave_self_int) {
+OP(aten_repeat_interleave_self_int){
 	.schema = "aten.repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, "
-	          "*, SymInt? output_size=None) -> Tensor",
+		  "*, SymInt? output_size=None) -> Tensor",
 	.build = build_repeat_interleave,
 };
 
@@ -630,7 +630,7 @@ static Node build_meshgrid(Build *b, Node n)
 	Node x[MAX_RANK];
 	Shape s = {.rank = count};
 	bool xy = node_op(b->g, n) == OP_aten_meshgrid_indexing && count > 1 &&
-	          aten_is(b, n, "indexing", "xy");
+		  aten_is(b, n, "indexing", "xy");
 	if (count > MAX_RANK)
 		return b_error(b, "meshgrid of %u tensors", count);
 	for (uint32_t k = 0; k < count; k++) {
@@ -645,11 +645,11 @@ static Node build_meshgrid(Build *b, Node n)
 	}
 	return b_tuple(b, x, count);
 }
-OP(aten_meshgrid) {
+OP(aten_meshgrid){
 	.schema = "aten.meshgrid(Tensor[] tensors) -> Tensor[]",
 	.build = build_meshgrid,
 };
-OP(aten_meshgrid_indexing) {
+OP(aten_meshgrid_indexing){
 	.schema = "aten.meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",
 	.build = build_meshgrid,
 };
@@ -667,7 +667,7 @@ static Node build_flip(Build *b, Node n)
 			x = b_reverse(b, x, (int)k);
 	return x;
 }
-OP(aten_flip) {
+OP(aten_flip){
 	.schema = "aten.flip(Tensor self, int[] dims) -> Tensor",
 	.build = build_flip,
 };
@@ -680,11 +680,11 @@ static Node build_flipud(Build *b, Node n)
 {
 	return b_reverse(b, arg(b, n, "self"), 0);
 }
-OP(aten_fliplr) {
+OP(aten_fliplr){
 	.schema = "aten.fliplr(Tensor self) -> Tensor",
 	.build = build_fliplr,
 };
-OP(aten_flipud) {
+OP(aten_flipud){
 	.schema = "aten.flipud(Tensor self) -> Tensor",
 	.build = build_flipud,
 };
@@ -705,7 +705,7 @@ static Node build_rot90(Build *b, Node n)
 		x = b_transpose(b, x, d0, d1);
 	return k == 3 ? b_reverse(b, x, d1) : x;
 }
-OP(aten_rot90) {
+OP(aten_rot90){
 	.schema = "aten.rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor",
 	.build = build_rot90,
 };
@@ -724,18 +724,27 @@ static Node at_least(Build *b, Node n, uint32_t rank)
 		x = b_unsqueeze(b, x, 0);
 	return rank == 3 ? b_unsqueeze(b, x, -1) : x;
 }
-static Node build_atleast_1d(Build *b, Node n) { return at_least(b, n, 1); }
-static Node build_atleast_2d(Build *b, Node n) { return at_least(b, n, 2); }
-static Node build_atleast_3d(Build *b, Node n) { return at_least(b, n, 3); }
-OP(aten_atleast_1d) {
+static Node build_atleast_1d(Build *b, Node n)
+{
+	return at_least(b, n, 1);
+}
+static Node build_atleast_2d(Build *b, Node n)
+{
+	return at_least(b, n, 2);
+}
+static Node build_atleast_3d(Build *b, Node n)
+{
+	return at_least(b, n, 3);
+}
+OP(aten_atleast_1d){
 	.schema = "aten.atleast_1d(Tensor self) -> Tensor",
 	.build = build_atleast_1d,
 };
-OP(aten_atleast_2d) {
+OP(aten_atleast_2d){
 	.schema = "aten.atleast_2d(Tensor self) -> Tensor",
 	.build = build_atleast_2d,
 };
-OP(aten_atleast_3d) {
+OP(aten_atleast_3d){
 	.schema = "aten.atleast_3d(Tensor self) -> Tensor",
 	.build = build_atleast_3d,
 };

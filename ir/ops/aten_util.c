@@ -164,7 +164,8 @@ bool aten_broadcast_shape(Build *b, const Shape *x, const Shape *y, Shape *out)
 		else if (sym_is(t, dy, 1) || sym_eq(t, dx, dy) != NO)
 			out->dim[k] = sym_is_const(t, dy, NULL) && !sym_is(t, dy, 1) ? dy : dx;
 		else {
-			b_error(b, "cannot broadcast extents %s and %s", sym_str(t, dx), sym_str(t, dy));
+			b_error(b, "cannot broadcast extents %s and %s", sym_str(t, dx),
+				sym_str(t, dy));
 			return false;
 		}
 	}
@@ -181,7 +182,7 @@ void aten_require_le(Build *b, Sym x, Sym y, const char *why)
 	Truth t = sym_le(b_syms(b), x, y);
 	if (t == NO)
 		b_error(b, "%s: %s <= %s does not hold", why, sym_str(b_syms(b), x),
-		        sym_str(b_syms(b), y));
+			sym_str(b_syms(b), y));
 	else if (t == MAYBE)
 		graph_guard(b->g, GUARD_LE, x, y, why);
 }
@@ -201,10 +202,14 @@ Node aten_scalar_as(Build *b, const Attr *a, DType d)
 	if (d == DT_none)
 		return (Node){0};
 	switch (a->kind) {
-	case ATTR_bool: return b_full_int(b, d, a->b, 0, NULL);
-	case ATTR_int: return aten_size(b, a->s, d);
-	case ATTR_float: return b_scalar(b, d, a->f);
-	default: return b_error(b, "a scalar argument is missing");
+	case ATTR_bool:
+		return b_full_int(b, d, a->b, 0, NULL);
+	case ATTR_int:
+		return aten_size(b, a->s, d);
+	case ATTR_float:
+		return b_scalar(b, d, a->f);
+	default:
+		return b_error(b, "a scalar argument is missing");
 	}
 }
 
@@ -238,10 +243,14 @@ bool aten_scalar_is(const Build *b, Node n, const char *name, double v)
 	const Attr *a = node_attr(b->g, n, name);
 	int64_t i;
 	switch (a->kind) {
-	case ATTR_bool: return (double)a->b == v;
-	case ATTR_int: return sym_is_const(b_syms(b), a->s, &i) && (double)i == v;
-	case ATTR_float: return a->f == v;
-	default: return false;
+	case ATTR_bool:
+		return (double)a->b == v;
+	case ATTR_int:
+		return sym_is_const(b_syms(b), a->s, &i) && (double)i == v;
+	case ATTR_float:
+		return a->f == v;
+	default:
+		return false;
 	}
 }
 

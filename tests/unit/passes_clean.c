@@ -51,11 +51,11 @@ static void constant(uint32_t rank, const int64_t *dim)
 	for (int64_t k = 0; k < n; k++)
 		v[k] = 1 + 0.5f * (float)k;
 	ir_const(ir, (Const){.name = "",
-	                     .dtype = DT_f32,
-	                     .rank = rank,
-	                     .dim = arena_dup(ctx->arena, dim, rank * sizeof *dim),
-	                     .data = v,
-	                     .bytes = (uint64_t)n * sizeof *v});
+			     .dtype = DT_f32,
+			     .rank = rank,
+			     .dim = arena_dup(ctx->arena, dim, rank * sizeof *dim),
+			     .data = v,
+			     .bytes = (uint64_t)n * sizeof *v});
 }
 
 static const char *first_error(void)
@@ -120,7 +120,8 @@ static void assert_computes(Graph *g, Graph *h, double tolerance)
 		assert_int_equal(tensor_numel(&want[k]), tensor_numel(&got[k]));
 		for (int64_t i = 0; i < tensor_numel(&want[k]); i++) {
 			double a = tensor_f64(&want[k], i), b = tensor_f64(&got[k], i);
-			if (a != b && !(isnan(a) && isnan(b)) && !(fabs(a - b) <= tolerance * fabs(a)))
+			if (a != b && !(isnan(a) && isnan(b)) &&
+			    !(fabs(a - b) <= tolerance * fabs(a)))
 				fail_msg("output %u[%lld] is %g, was %g", k, (long long)i, b, a);
 		}
 	}
@@ -161,55 +162,55 @@ static void test_scalar_rules(void **state)
 {
 	(void)state;
 	static const Case cases[] = {
-	        {"simplify", /* x + 0 is x for integers ... */
-	         "(%x: i64[3]) -> i64[3] {\n"
-	         "  %z = full(dtype=i64, shape=[3], value=0) : i64[3]\n"
-	         "  %y = add(%z, %x) : i64[3]\n  return %y\n}\n",
-	         "  return %x \"y\"\n"},
-	        {"simplify", /* ... but -0 + 0 is 0 */
-	         "(%x: f32[3]) -> f32[3] {\n"
-	         "  %z = full(dtype=f32, shape=[3], value=0.0) : f32[3]\n"
-	         "  %y = add(%x, %z) : f32[3]\n  return %y\n}\n",
-	         NULL},
-	        {"simplify", /* mul_one, sub_zero, neg_neg */
-	         "(%x: f32[3]) -> f32[3] {\n"
-	         "  %o = full(dtype=f32, shape=[3], value=1.0) : f32[3]\n"
-	         "  %z = full(dtype=f32, shape=[3], value=0.0) : f32[3]\n"
-	         "  %a = mul(%o, %x) : f32[3]\n"
-	         "  %b = sub(%a, %z) : f32[3]\n"
-	         "  %c = neg(%b) : f32[3]\n"
-	         "  %d = neg(%c) : f32[3]\n  return %d\n}\n",
-	         "  return %x \"d\"\n"},
-	        {"simplify", /* div_power is exact, division by 3 stays */
-	         "(%x: f32[3]) -> f32[3], f32[3] {\n"
-	         "  %k = full(dtype=f32, shape=[3], value=4.0) : f32[3]\n"
-	         "  %l = full(dtype=f32, shape=[3], value=3.0) : f32[3]\n"
-	         "  %a = div(%x, %k) : f32[3]\n"
-	         "  %b = div(%x, %l) : f32[3]\n  return %a, %b\n}\n",
-	         "  %l = full(dtype=f32, shape=[3], value=3.0) : f32[3]\n"
-	         "  %1 = full(dtype=f32, shape=[3], value=0.25) : f32[3]\n"
-	         "  %a = mul(%x, %1) : f32[3]\n"
-	         "  %b = div(%x, %l) : f32[3]\n  return %a, %b\n"},
-	        {"simplify", /* bool to i64 keeps every value, f32 to i64 does not */
-	         "(%x: bool[3], %y: f32[3]) -> f32[3], f32[3] {\n"
-	         "  %a = convert(%x, dtype=i64) : i64[3]\n"
-	         "  %b = convert(%a, dtype=f32) : f32[3]\n"
-	         "  %c = convert(%y, dtype=i64) : i64[3]\n"
-	         "  %d = convert(%c, dtype=f32) : f32[3]\n  return %b, %d\n}\n",
-	         "  %b = convert(%x, dtype=f32) : f32[3]\n"
-	         "  %c = convert(%y, dtype=i64) : i64[3]\n"
-	         "  %d = convert(%c, dtype=f32) : f32[3]\n  return %b, %d\n"},
-	        {"simplify", /* select_constant, and_constant, op_of_splats */
-	         "(%x: f32[3], %y: f32[3], %c: bool[3]) -> f32[3] {\n"
-	         "  %t = full(dtype=bool, shape=[3], value=true) : bool[3]\n"
-	         "  %k = full(dtype=f32, shape=[3], value=2.0) : f32[3]\n"
-	         "  %s = sqrt(%k) : f32[3]\n"
-	         "  %u = lt(%s, %k) : bool[3]\n"
-	         "  %a = bit_and(%u, %c) : bool[3]\n"
-	         "  %b = bit_not(%a) : bool[3]\n"
-	         "  %d = select(%b, %x, %y) : f32[3]\n"
-	         "  %e = select(%t, %d, %x) : f32[3]\n  return %e\n}\n",
-	         "  %d = select(%c, %y, %x) : f32[3]\n  return %d \"e\"\n"},
+		{"simplify", /* x + 0 is x for integers ... */
+		 "(%x: i64[3]) -> i64[3] {\n"
+		 "  %z = full(dtype=i64, shape=[3], value=0) : i64[3]\n"
+		 "  %y = add(%z, %x) : i64[3]\n  return %y\n}\n",
+		 "  return %x \"y\"\n"},
+		{"simplify", /* ... but -0 + 0 is 0 */
+		 "(%x: f32[3]) -> f32[3] {\n"
+		 "  %z = full(dtype=f32, shape=[3], value=0.0) : f32[3]\n"
+		 "  %y = add(%x, %z) : f32[3]\n  return %y\n}\n",
+		 NULL},
+		{"simplify", /* mul_one, sub_zero, neg_neg */
+		 "(%x: f32[3]) -> f32[3] {\n"
+		 "  %o = full(dtype=f32, shape=[3], value=1.0) : f32[3]\n"
+		 "  %z = full(dtype=f32, shape=[3], value=0.0) : f32[3]\n"
+		 "  %a = mul(%o, %x) : f32[3]\n"
+		 "  %b = sub(%a, %z) : f32[3]\n"
+		 "  %c = neg(%b) : f32[3]\n"
+		 "  %d = neg(%c) : f32[3]\n  return %d\n}\n",
+		 "  return %x \"d\"\n"},
+		{"simplify", /* div_power is exact, division by 3 stays */
+		 "(%x: f32[3]) -> f32[3], f32[3] {\n"
+		 "  %k = full(dtype=f32, shape=[3], value=4.0) : f32[3]\n"
+		 "  %l = full(dtype=f32, shape=[3], value=3.0) : f32[3]\n"
+		 "  %a = div(%x, %k) : f32[3]\n"
+		 "  %b = div(%x, %l) : f32[3]\n  return %a, %b\n}\n",
+		 "  %l = full(dtype=f32, shape=[3], value=3.0) : f32[3]\n"
+		 "  %1 = full(dtype=f32, shape=[3], value=0.25) : f32[3]\n"
+		 "  %a = mul(%x, %1) : f32[3]\n"
+		 "  %b = div(%x, %l) : f32[3]\n  return %a, %b\n"},
+		{"simplify", /* bool to i64 keeps every value, f32 to i64 does not */
+		 "(%x: bool[3], %y: f32[3]) -> f32[3], f32[3] {\n"
+		 "  %a = convert(%x, dtype=i64) : i64[3]\n"
+		 "  %b = convert(%a, dtype=f32) : f32[3]\n"
+		 "  %c = convert(%y, dtype=i64) : i64[3]\n"
+		 "  %d = convert(%c, dtype=f32) : f32[3]\n  return %b, %d\n}\n",
+		 "  %b = convert(%x, dtype=f32) : f32[3]\n"
+		 "  %c = convert(%y, dtype=i64) : i64[3]\n"
+		 "  %d = convert(%c, dtype=f32) : f32[3]\n  return %b, %d\n"},
+		{"simplify", /* select_constant, and_constant, op_of_splats */
+		 "(%x: f32[3], %y: f32[3], %c: bool[3]) -> f32[3] {\n"
+		 "  %t = full(dtype=bool, shape=[3], value=true) : bool[3]\n"
+		 "  %k = full(dtype=f32, shape=[3], value=2.0) : f32[3]\n"
+		 "  %s = sqrt(%k) : f32[3]\n"
+		 "  %u = lt(%s, %k) : bool[3]\n"
+		 "  %a = bit_and(%u, %c) : bool[3]\n"
+		 "  %b = bit_not(%a) : bool[3]\n"
+		 "  %d = select(%b, %x, %y) : f32[3]\n"
+		 "  %e = select(%t, %d, %x) : f32[3]\n  return %e\n}\n",
+		 "  %d = select(%c, %y, %x) : f32[3]\n  return %d \"e\"\n"},
 	};
 	check_all(cases, COUNT(cases), 0);
 }
@@ -218,62 +219,65 @@ static void test_shape_rules(void **state)
 {
 	(void)state;
 	static const Case cases[] = {
-	        {"simplify", /* two permutations that cancel, two reshapes that do */
-	         "(%x: f32[2, 3]) -> f32[2, 3] {\n"
-	         "  %a = permute(%x, perm=[1, 0]) : f32[3, 2]\n"
-	         "  %b = permute(%a, perm=[1, 0]) : f32[2, 3]\n"
-	         "  %c = reshape(%b, shape=[6]) : f32[6]\n"
-	         "  %d = reshape(%c, shape=[2, 3]) : f32[2, 3]\n  return %d\n}\n",
-	         "  return %x \"d\"\n"},
-	        {"simplify", /* permute_trivial: the extent of 1 moves */
-	         "(%x: f32[n, 1, 3]) -> f32[1, n, 3] where 1 <= n {\n"
-	         "  %a = permute(%x, perm=[1, 0, 2]) : f32[1, n, 3]\n  return %a\n}\n",
-	         "  %a = reshape(%x, shape=[1, n, 3]) : f32[1, n, 3]\n  return %a\n"},
-	        {"simplify", /* broadcast_unsqueezed, broadcast_outside */
-	         "(%x: f32[3]) -> f32[2, 3, 4] {\n"
-	         "  %a = reshape(%x, shape=[3, 1]) : f32[3, 1]\n"
-	         "  %b = broadcast(%a, shape=[2, 3, 4], map=[1, 2]) : f32[2, 3, 4]\n"
-	         "  %c = exp(%b) : f32[2, 3, 4]\n  return %c\n}\n",
-	         "  %1 = exp(%x) : f32[3]\n"
-	         "  %c = broadcast(%1, shape=[2, 3, 4], map=[1]) : f32[2, 3, 4]\n  return %c\n"},
-	        {"simplify", /* slice_twice with steps */
-	         "(%x: f32[20]) -> f32[3] {\n"
-	         "  %a = slice(%x, start=[1], end=[20], step=[2]) : f32[10]\n"
-	         "  %b = slice(%a, start=[2], end=[9], step=[3]) : f32[3]\n  return %b\n}\n",
-	         "  %b = slice(%x, start=[5], end=[18], step=[6]) : f32[3]\n  return %b\n"},
-	        {"simplify", /* slice_of_concat */
-	         "(%x: f32[2, n], %y: f32[2, 3]) -> f32[2, 2] where 1 <= n {\n"
-	         "  %a = concat([%x, %y], dim=1) : f32[2, n + 3]\n"
-	         "  %b = slice(%a, start=[0, n + 1], end=[2, n + 3], step=[1, 1]) : f32[2, 2]\n"
-	         "  return %b\n}\n",
-	         "  %b = slice(%y, start=[0, 1], end=[2, 3], step=[1, 1]) : f32[2, 2]\n"
-	         "  return %b\n"},
-	        {"simplify", /* concat_parts: nested, and parts without elements */
-	         "(%x: f32[2], %y: f32[0], %z: f32[3]) -> f32[7] {\n"
-	         "  %a = concat([%x, %y, %z], dim=0) : f32[5]\n"
-	         "  %b = concat([%a, %x], dim=0) : f32[7]\n  return %b\n}\n",
-	         "  %b = concat([%x, %z, %x], dim=0) : f32[7]\n  return %b\n"},
-	        {"simplify", /* reverse_twice; reduce_ones; window_trivial */
-	         "(%x: f32[1, 3]) -> f32[3, 1] {\n"
-	         "  %a = reverse(%x, dims=[1]) : f32[1, 3]\n"
-	         "  %b = reverse(%a, dims=[1]) : f32[1, 3]\n"
-	         "  %c = reduce(%b, kind=\"sum\", dims=[0], acc=f32) : f32[3]\n"
-	         "  %d = window(%c, dim=0, size=1, stride=1, dilation=1, low=0, count=3) : f32[3, 1]\n"
-	         "  return %d\n}\n",
-	         "  %d = reshape(%x, shape=[3, 1]) : f32[3, 1]\n  return %d\n"},
-	        {"simplify", /* contract_permuted, where the free axes keep their order */
-	         "(%x: f32[2, 5, 3, 4], %y: f32[2, 3, 6, 4]) -> f32[2, 3, 5, 6] {\n"
-	         "  %a = permute(%x, perm=[0, 2, 1, 3]) : f32[2, 3, 5, 4]\n"
-	         "  %c = contract(%a, %y, batch_x=[0, 1], batch_y=[0, 1], sum_x=[3], sum_y=[3], acc=f32)"
-	         " : f32[2, 3, 5, 6]\n  return %c\n}\n",
-	         "  %c = contract(%x, %y, batch_x=[0, 2], batch_y=[0, 1], sum_x=[3], sum_y=[3], acc=f32)"
-	         " : f32[2, 3, 5, 6]\n  return %c\n"},
-	        {"simplify", /* ... and where they do not */
-	         "(%x: f32[2, 5, 4], %y: f32[6, 4]) -> f32[5, 2, 6] {\n"
-	         "  %a = permute(%x, perm=[1, 0, 2]) : f32[5, 2, 4]\n"
-	         "  %c = contract(%a, %y, batch_x=[], batch_y=[], sum_x=[2], sum_y=[1], acc=f32)"
-	         " : f32[5, 2, 6]\n  return %c\n}\n",
-	         NULL},
+		{"simplify", /* two permutations that cancel, two reshapes that do */
+		 "(%x: f32[2, 3]) -> f32[2, 3] {\n"
+		 "  %a = permute(%x, perm=[1, 0]) : f32[3, 2]\n"
+		 "  %b = permute(%a, perm=[1, 0]) : f32[2, 3]\n"
+		 "  %c = reshape(%b, shape=[6]) : f32[6]\n"
+		 "  %d = reshape(%c, shape=[2, 3]) : f32[2, 3]\n  return %d\n}\n",
+		 "  return %x \"d\"\n"},
+		{"simplify", /* permute_trivial: the extent of 1 moves */
+		 "(%x: f32[n, 1, 3]) -> f32[1, n, 3] where 1 <= n {\n"
+		 "  %a = permute(%x, perm=[1, 0, 2]) : f32[1, n, 3]\n  return %a\n}\n",
+		 "  %a = reshape(%x, shape=[1, n, 3]) : f32[1, n, 3]\n  return %a\n"},
+		{"simplify", /* broadcast_unsqueezed, broadcast_outside */
+		 "(%x: f32[3]) -> f32[2, 3, 4] {\n"
+		 "  %a = reshape(%x, shape=[3, 1]) : f32[3, 1]\n"
+		 "  %b = broadcast(%a, shape=[2, 3, 4], map=[1, 2]) : f32[2, 3, 4]\n"
+		 "  %c = exp(%b) : f32[2, 3, 4]\n  return %c\n}\n",
+		 "  %1 = exp(%x) : f32[3]\n"
+		 "  %c = broadcast(%1, shape=[2, 3, 4], map=[1]) : f32[2, 3, 4]\n  return %c\n"},
+		{"simplify", /* slice_twice with steps */
+		 "(%x: f32[20]) -> f32[3] {\n"
+		 "  %a = slice(%x, start=[1], end=[20], step=[2]) : f32[10]\n"
+		 "  %b = slice(%a, start=[2], end=[9], step=[3]) : f32[3]\n  return %b\n}\n",
+		 "  %b = slice(%x, start=[5], end=[18], step=[6]) : f32[3]\n  return %b\n"},
+		{"simplify", /* slice_of_concat */
+		 "(%x: f32[2, n], %y: f32[2, 3]) -> f32[2, 2] where 1 <= n {\n"
+		 "  %a = concat([%x, %y], dim=1) : f32[2, n + 3]\n"
+		 "  %b = slice(%a, start=[0, n + 1], end=[2, n + 3], step=[1, 1]) : f32[2, 2]\n"
+		 "  return %b\n}\n",
+		 "  %b = slice(%y, start=[0, 1], end=[2, 3], step=[1, 1]) : f32[2, 2]\n"
+		 "  return %b\n"},
+		{"simplify", /* concat_parts: nested, and parts without elements */
+		 "(%x: f32[2], %y: f32[0], %z: f32[3]) -> f32[7] {\n"
+		 "  %a = concat([%x, %y, %z], dim=0) : f32[5]\n"
+		 "  %b = concat([%a, %x], dim=0) : f32[7]\n  return %b\n}\n",
+		 "  %b = concat([%x, %z, %x], dim=0) : f32[7]\n  return %b\n"},
+		{"simplify", /* reverse_twice; reduce_ones; window_trivial */
+		 "(%x: f32[1, 3]) -> f32[3, 1] {\n"
+		 "  %a = reverse(%x, dims=[1]) : f32[1, 3]\n"
+		 "  %b = reverse(%a, dims=[1]) : f32[1, 3]\n"
+		 "  %c = reduce(%b, kind=\"sum\", dims=[0], acc=f32) : f32[3]\n"
+		 "  %d = window(%c, dim=0, size=1, stride=1, dilation=1, low=0, count=3) : f32[3, "
+		 "1]\n"
+		 "  return %d\n}\n",
+		 "  %d = reshape(%x, shape=[3, 1]) : f32[3, 1]\n  return %d\n"},
+		{"simplify", /* contract_permuted, where the free axes keep their order */
+		 "(%x: f32[2, 5, 3, 4], %y: f32[2, 3, 6, 4]) -> f32[2, 3, 5, 6] {\n"
+		 "  %a = permute(%x, perm=[0, 2, 1, 3]) : f32[2, 3, 5, 4]\n"
+		 "  %c = contract(%a, %y, batch_x=[0, 1], batch_y=[0, 1], sum_x=[3], sum_y=[3], "
+		 "acc=f32)"
+		 " : f32[2, 3, 5, 6]\n  return %c\n}\n",
+		 "  %c = contract(%x, %y, batch_x=[0, 2], batch_y=[0, 1], sum_x=[3], sum_y=[3], "
+		 "acc=f32)"
+		 " : f32[2, 3, 5, 6]\n  return %c\n"},
+		{"simplify", /* ... and where they do not */
+		 "(%x: f32[2, 5, 4], %y: f32[6, 4]) -> f32[5, 2, 6] {\n"
+		 "  %a = permute(%x, perm=[1, 0, 2]) : f32[5, 2, 4]\n"
+		 "  %c = contract(%a, %y, batch_x=[], batch_y=[], sum_x=[2], sum_y=[1], acc=f32)"
+		 " : f32[5, 2, 6]\n  return %c\n}\n",
+		 NULL},
 	};
 	check_all(cases, COUNT(cases), 0);
 }
@@ -282,21 +286,21 @@ static void test_cse(void **state)
 {
 	(void)state;
 	static const Case cases[] = {
-	        {"cse",
-	         "(%x: f32[3]) -> f32[3] {\n"
-	         "  %a = exp(%x) : f32[3]\n"
-	         "  %b = exp(%x) : f32[3]\n"
-	         "  %c = neg(%a) : f32[3]\n"
-	         "  %d = neg(%b) : f32[3]\n"
-	         "  %e = mul(%c, %d) : f32[3]\n  return %e\n}\n",
-	         "  %a = exp(%x) : f32[3]\n"
-	         "  %c = neg(%a) : f32[3]\n"
-	         "  %e = mul(%c, %c) : f32[3]\n  return %e\n"},
-	        {"cse", /* behind a barrier a value is computed again */
-	         "(%x: f32[3]) -> f32[3], f32[3] {\n"
-	         "  %a = barrier(%x) : f32[3]\n"
-	         "  %b = barrier(%x) : f32[3]\n  return %a, %b\n}\n",
-	         NULL},
+		{"cse",
+		 "(%x: f32[3]) -> f32[3] {\n"
+		 "  %a = exp(%x) : f32[3]\n"
+		 "  %b = exp(%x) : f32[3]\n"
+		 "  %c = neg(%a) : f32[3]\n"
+		 "  %d = neg(%b) : f32[3]\n"
+		 "  %e = mul(%c, %d) : f32[3]\n  return %e\n}\n",
+		 "  %a = exp(%x) : f32[3]\n"
+		 "  %c = neg(%a) : f32[3]\n"
+		 "  %e = mul(%c, %c) : f32[3]\n  return %e\n"},
+		{"cse", /* behind a barrier a value is computed again */
+		 "(%x: f32[3]) -> f32[3], f32[3] {\n"
+		 "  %a = barrier(%x) : f32[3]\n"
+		 "  %b = barrier(%x) : f32[3]\n  return %a, %b\n}\n",
+		 NULL},
 	};
 	check_all(cases, COUNT(cases), 0);
 }
@@ -308,11 +312,11 @@ static void test_fold(void **state)
 	(void)state;
 	constant(1, (int64_t[]){4});
 	Graph *g = parse("graph @f(%x: f32[4]) -> f32[4] {\n"
-	                 "  %c = const #1 f32[4]\n"
-	                 "  %k = full(dtype=f32, shape=[4], value=2.0) : f32[4]\n"
-	                 "  %a = mul(%c, %k) : f32[4]\n"
-	                 "  %b = sqrt(%a) : f32[4]\n"
-	                 "  %y = mul(%x, %b) : f32[4]\n  return %y\n}\n");
+			 "  %c = const #1 f32[4]\n"
+			 "  %k = full(dtype=f32, shape=[4], value=2.0) : f32[4]\n"
+			 "  %a = mul(%c, %k) : f32[4]\n"
+			 "  %b = sqrt(%a) : f32[4]\n"
+			 "  %y = mul(%x, %b) : f32[4]\n  return %y\n}\n");
 	Graph *h = graph_clone(g);
 	assert_true(pipeline_run_one(h, "fold") && pipeline_run_one(h, "dce"));
 	assert_int_equal(ir->constant.n, 3);
@@ -332,11 +336,12 @@ static void test_fold_stays_small(void **state)
 {
 	(void)state;
 	constant(1, (int64_t[]){4});
-	Graph *g = parse("graph @f() -> f32[1000, 1000, 4] {\n"
-	                 "  %c = const #1 f32[4]\n"
-	                 "  %a = broadcast(%c, shape=[1000, 1000, 4], map=[2]) : f32[1000, 1000, 4]\n"
-	                 "  %b = reshape(%a, shape=[1000, 1000, 4]) : f32[1000, 1000, 4]\n"
-	                 "  %e = permute(%b, perm=[1, 0, 2]) : f32[1000, 1000, 4]\n  return %e\n}\n");
+	Graph *g =
+		parse("graph @f() -> f32[1000, 1000, 4] {\n"
+		      "  %c = const #1 f32[4]\n"
+		      "  %a = broadcast(%c, shape=[1000, 1000, 4], map=[2]) : f32[1000, 1000, 4]\n"
+		      "  %b = reshape(%a, shape=[1000, 1000, 4]) : f32[1000, 1000, 4]\n"
+		      "  %e = permute(%b, perm=[1, 0, 2]) : f32[1000, 1000, 4]\n  return %e\n}\n");
 	PipelineOptions o = {0};
 	assert_true(pipeline_clean(g, &o));
 	assert_int_equal(ir->constant.n, 2);
@@ -348,10 +353,10 @@ static void test_fold_keeps_errors(void **state)
 	(void)state;
 	constant(1, (int64_t[]){4});
 	Graph *g = parse("graph @f() -> f32[1] {\n"
-	                 "  %c = const #1 f32[4]\n"
-	                 "  %i = full(dtype=i64, shape=[1, 1], value=9) : i64[1, 1]\n"
-	                 "  %y = gather(%c, %i, batch=0, axes=[0], mode=\"check\") : f32[1]\n"
-	                 "  return %y\n}\n");
+			 "  %c = const #1 f32[4]\n"
+			 "  %i = full(dtype=i64, shape=[1, 1], value=9) : i64[1, 1]\n"
+			 "  %y = gather(%c, %i, batch=0, axes=[0], mode=\"check\") : f32[1]\n"
+			 "  return %y\n}\n");
 	PipelineOptions o = {0};
 	Tensor out;
 	assert_true(pipeline_clean(g, &o));
@@ -365,18 +370,18 @@ static void test_fold_scale_conv(void **state)
 	(void)state;
 	constant(5, (int64_t[]){2, 3, 2, 3, 3});
 	constant(1, (int64_t[]){6});
-	Graph *g = parse(
-	        "graph @f(%x: f32[n, 2, 2, 5, 5]) -> f32[n, 6, 3, 3] where 1 <= n {\n"
-	        "  %w = const #1 f32[2, 3, 2, 3, 3]\n"
-	        "  %s = const #2 f32[6]\n"
-	        "  %1 = conv(%x, %w, stride=[1, 1], dilation=[1, 1], dilation_in=[1, 1], pad=[0, 0],"
-	        " size=[3, 3], acc=f32) : f32[n, 2, 3, 3, 3]\n"
-	        "  %2 = reshape(%1, shape=[n, 6, 3, 3]) : f32[n, 6, 3, 3]\n"
-	        "  %3 = broadcast(%s, shape=[n, 6, 3, 3], map=[1]) : f32[n, 6, 3, 3]\n"
-	        "  %4 = add(%2, %3) : f32[n, 6, 3, 3]\n"
-	        "  %5 = mul(%4, %3) : f32[n, 6, 3, 3]\n"
-	        "  %6 = add(%5, %3) : f32[n, 6, 3, 3]\n"
-	        "  return %6\n}\n");
+	Graph *g = parse("graph @f(%x: f32[n, 2, 2, 5, 5]) -> f32[n, 6, 3, 3] where 1 <= n {\n"
+			 "  %w = const #1 f32[2, 3, 2, 3, 3]\n"
+			 "  %s = const #2 f32[6]\n"
+			 "  %1 = conv(%x, %w, stride=[1, 1], dilation=[1, 1], dilation_in=[1, 1], "
+			 "pad=[0, 0],"
+			 " size=[3, 3], acc=f32) : f32[n, 2, 3, 3, 3]\n"
+			 "  %2 = reshape(%1, shape=[n, 6, 3, 3]) : f32[n, 6, 3, 3]\n"
+			 "  %3 = broadcast(%s, shape=[n, 6, 3, 3], map=[1]) : f32[n, 6, 3, 3]\n"
+			 "  %4 = add(%2, %3) : f32[n, 6, 3, 3]\n"
+			 "  %5 = mul(%4, %3) : f32[n, 6, 3, 3]\n"
+			 "  %6 = add(%5, %3) : f32[n, 6, 3, 3]\n"
+			 "  return %6\n}\n");
 	Graph *h = graph_clone(g);
 	PipelineOptions o = {0};
 	assert_true(pipeline_clean(h, &o));
@@ -399,23 +404,23 @@ static void test_fold_scale_refuses(void **state)
 	constant(2, (int64_t[]){3, 4});
 	constant(1, (int64_t[]){2});
 	static const Case cases[] = {
-	        {"fold_scale",
-	         "(%x: f32[2, 4]) -> f32[2, 3] {\n"
-	         "  %w = const #1 f32[3, 4]\n"
-	         "  %s = const #2 f32[2]\n"
-	         "  %1 = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32)"
-	         " : f32[2, 3]\n"
-	         "  %2 = broadcast(%s, shape=[2, 3], map=[0]) : f32[2, 3]\n"
-	         "  %3 = mul(%1, %2) : f32[2, 3]\n  return %3\n}\n",
-	         NULL},
-	        {"fold_scale",
-	         "(%x: f32[2, 4]) -> f32[2, 3], f32[2, 3] {\n"
-	         "  %w = const #1 f32[3, 4]\n"
-	         "  %1 = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32)"
-	         " : f32[2, 3]\n"
-	         "  %2 = full(dtype=f32, shape=[2, 3], value=3.0) : f32[2, 3]\n"
-	         "  %3 = mul(%1, %2) : f32[2, 3]\n  return %1, %3\n}\n",
-	         NULL},
+		{"fold_scale",
+		 "(%x: f32[2, 4]) -> f32[2, 3] {\n"
+		 "  %w = const #1 f32[3, 4]\n"
+		 "  %s = const #2 f32[2]\n"
+		 "  %1 = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32)"
+		 " : f32[2, 3]\n"
+		 "  %2 = broadcast(%s, shape=[2, 3], map=[0]) : f32[2, 3]\n"
+		 "  %3 = mul(%1, %2) : f32[2, 3]\n  return %3\n}\n",
+		 NULL},
+		{"fold_scale",
+		 "(%x: f32[2, 4]) -> f32[2, 3], f32[2, 3] {\n"
+		 "  %w = const #1 f32[3, 4]\n"
+		 "  %1 = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32)"
+		 " : f32[2, 3]\n"
+		 "  %2 = full(dtype=f32, shape=[2, 3], value=3.0) : f32[2, 3]\n"
+		 "  %3 = mul(%1, %2) : f32[2, 3]\n  return %1, %3\n}\n",
+		 NULL},
 	};
 	check_all(cases, COUNT(cases), 0);
 }
@@ -423,14 +428,14 @@ static void test_fold_scale_refuses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_setup_teardown(test_scalar_rules, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_shape_rules, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_cse, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_fold, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_fold_stays_small, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_fold_keeps_errors, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_fold_scale_conv, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_fold_scale_refuses, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_scalar_rules, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_shape_rules, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cse, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_fold, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_fold_stays_small, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_fold_keeps_errors, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_fold_scale_conv, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_fold_scale_refuses, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,18 +4,8 @@
  *                                                 %y = conv(reshape(%p), %w, pad=[0, 0])
  *
  * The producer of %x then stores into the interior of %p's buffer and the inner loops of the convolution have
- * no conditions. Convolutions of dilated inputs (transposed convolutions) keep their padding. */
+ * no conditions. Dilation of the operand (transposed convolutions) becomes interior padding. */
 #include "passes/lower_priv.h"
-
-static bool all_ones(const Graph *g, Node n, const char *name)
-{
-	uint32_t k;
-	const Sym *v = node_ints(g, n, name, &k);
-	for (uint32_t i = 0; i < k; i++)
-		if (!sym_is(g->ir->syms, v[i], 1))
-			return false;
-	return true;
-}
 
 /* How far the window of the last output reaches past the end of the input. */
 static Sym overhang(Graph *g, Node conv, uint32_t d, Sym low)
@@ -26,7 +16,9 @@ static Sym overhang(Graph *g, Node conv, uint32_t d, Sym low)
 	Sym stride = node_ints(g, conv, "stride", &n)[d], dil = node_ints(g, conv, "dilation", &n)[d];
 	Sym last = sym_mul(syms, sym_addi(syms, node_dim(g, conv, 3 + d), -1), stride);
 	Sym reach = sym_add(syms, last, sym_mul(syms, sym_addi(syms, node_dim(g, w, 3 + d), -1), dil));
-	Sym over = sym_sub(syms, sym_sub(syms, reach, low), sym_addi(syms, node_dim(g, x, 3 + d), -1));
+	Sym end = sym_mul(syms, sym_addi(syms, node_dim(g, x, 3 + d), -1),
+	                  node_ints(g, conv, "dilation_in", &n)[d]);
+	Sym over = sym_sub(syms, sym_sub(syms, reach, low), end);
 	return sym_max(syms, over, sym_int(syms, 0));
 }
 
@@ -56,25 +48,31 @@ static Node existing_pad(Graph *g, Node x, AttrId attr)
 	return (Node){0};
 }
 
-static Node make_pad(Graph *g, Build *b, Node x, const Sym *low, const Sym *high, uint32_t nsp)
+/* By spatial dimension. */
+typedef struct {
+	Sym low[MAX_RANK], high[MAX_RANK], interior[MAX_RANK];
+} Padding;
+
+static Node make_pad(Graph *g, Build *b, Node x, const Padding *p, uint32_t nsp)
 {
 	uint32_t rank = node_rank(g, x);
-	Sym lo[MAX_RANK], hi[MAX_RANK], zero[MAX_RANK];
+	Sym zero = sym_int(g->ir->syms, 0), lo[MAX_RANK], hi[MAX_RANK], in[MAX_RANK];
 	for (uint32_t k = 0; k < rank; k++) {
 		bool spatial = k + nsp >= rank;
-		zero[k] = sym_int(g->ir->syms, 0);
-		lo[k] = spatial ? low[k + nsp - rank] : zero[k];
-		hi[k] = spatial ? high[k + nsp - rank] : zero[k];
+		lo[k] = spatial ? p->low[k + nsp - rank] : zero;
+		hi[k] = spatial ? p->high[k + nsp - rank] : zero;
+		in[k] = spatial ? p->interior[k + nsp - rank] : zero;
 	}
 	Attr attr[5] = {attr_none(), attr_none(), attr_ints(lo, rank), attr_ints(hi, rank),
-	                attr_ints(zero, rank)};
+	                attr_ints(in, rank)};
 	Node old = existing_pad(g, x, ir_attrs(g->ir, 5, attr));
 	if (old.i)
 		return old;
 	/* right after x, so that later readers of an equal padding find it in front of them */
 	Build at = *b;
 	at.before = node_op(g, x) == OP_input ? b->before : node_next(g, x);
-	return b_pad(&at, x, lo, hi, b_scalar(&at, node_dtype(g, x), 0));
+	Node operand[] = {x, b_scalar(&at, node_dtype(g, x), 0)};
+	return b_node(&at, OP_pad, operand, 2, attr, 5);
 }
 
 static void pad_operand(Graph *g, Node conv)
@@ -82,27 +80,32 @@ static void pad_operand(Graph *g, Node conv)
 	SymTab *syms = g->ir->syms;
 	uint32_t nsp;
 	const Sym *pad = node_ints(g, conv, "pad", &nsp);
-	Sym low[MAX_RANK], high[MAX_RANK], none[MAX_RANK];
+	const Sym *dilation_in = node_ints(g, conv, "dilation_in", &nsp);
+	Padding p;
+	Sym none[MAX_RANK], one[MAX_RANK];
 	bool any = false;
 	for (uint32_t d = 0; d < nsp; d++) {
-		low[d] = sym_max(syms, pad[d], sym_int(syms, 0));
-		high[d] = overhang(g, conv, d, pad[d]);
-		none[d] = sym_sub(syms, pad[d], low[d]);
-		any |= !sym_is(syms, low[d], 0) || !sym_is(syms, high[d], 0);
+		p.low[d] = sym_max(syms, pad[d], sym_int(syms, 0));
+		p.high[d] = overhang(g, conv, d, pad[d]);
+		p.interior[d] = sym_addi(syms, dilation_in[d], -1);
+		none[d] = sym_sub(syms, pad[d], p.low[d]);
+		one[d] = sym_int(syms, 1);
+		any |= !sym_is(syms, p.low[d], 0) || !sym_is(syms, p.high[d], 0) ||
+		       !sym_is(syms, p.interior[d], 0);
 	}
 	if (!any)
 		return;
 	Build b = {.g = g, .before = conv, .loc = node_data(g, conv)->loc, .where = node_where(g, conv)};
 	Node x = node_in(g, conv, 0), base = below_reshape(g, x, nsp);
-	Node padded = make_pad(g, &b, base, low, high, nsp);
+	Node padded = make_pad(g, &b, base, &p, nsp);
 	Sym shape[MAX_RANK];
 	uint32_t rank = node_rank(g, x), pr = node_rank(g, padded);
 	for (uint32_t k = 0; k < rank; k++)
 		shape[k] = k < 3 ? node_dim(g, x, k) : node_dim(g, padded, pr - rank + k);
 	Node in[2] = {b_reshape(&b, padded, rank, shape), node_in(g, conv, 1)};
 	Attr attr[] = {attr_none(), attr_none(), *node_attr(g, conv, "stride"),
-	               *node_attr(g, conv, "dilation"), *node_attr(g, conv, "dilation_in"),
-	               attr_ints(none, nsp), *node_attr(g, conv, "size"), *node_attr(g, conv, "acc")};
+	               *node_attr(g, conv, "dilation"), attr_ints(one, nsp), attr_ints(none, nsp),
+	               *node_attr(g, conv, "size"), *node_attr(g, conv, "acc")};
 	Node y = b_node(&b, OP_conv, in, 2, attr, 8);
 	graph_set_name(g, y, graph_name(g, conv));
 	graph_replace(g, conv, y);
@@ -113,7 +116,7 @@ void lower_explicit_padding(Graph *g)
 {
 	for (Node n = g->first, next; n.i; n = next) {
 		next = node_next(g, n);
-		if (node_op(g, n) == OP_conv && all_ones(g, n, "dilation_in"))
+		if (node_op(g, n) == OP_conv)
 			pad_operand(g, n);
 	}
 	graph_dce(g);

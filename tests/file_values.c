@@ -164,7 +164,7 @@ void values_print(const Tensor *t, Text *out)
 	text_add(out, "] =");
 	for (int64_t i = 0; i < tensor_numel(&flat); i++)
 		if (dtype_is_float(flat.dtype))
-			text_printf(out, " %.6g", tensor_f64(&flat, i));
+			text_printf(out, isnan(tensor_f64(&flat, i)) ? " nan" : " %.6g", tensor_f64(&flat, i));
 		else
 			text_printf(out, " %lld", (long long)tensor_i64(&flat, i));
 	text_char(out, '\n');

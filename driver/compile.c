@@ -82,11 +82,11 @@ bool compile_lower(Compilation *c)
 
 bool compile_print(Compilation *c, const char *weights_file)
 {
-	/* Balanced units of several kernels: enough of them to keep processors busy. The number does not
-	 * depend on the machine, so that the output does not either. */
+	/* Few, balanced units: each costs a quarter of a second for the compiler's own vector header. The
+	 * number does not depend on the machine, so that the output does not either. */
 	uint32_t n = c->program->fn.n;
 	EmitOptions eo = {
-	        .nunits = n < 4 ? 1 : n < 48 ? (n + 3) / 4 : 12,
+	        .nunits = n < 4 ? 1 : n < 16 ? 2 : n < 100 ? 4 : 8,
 	        .export_name = c->o.symbol,
 	        .weights_symbol = weights_file || !c->program->weight_bytes ? NULL : c->weights_symbol,
 	        .weights_file = weights_file,

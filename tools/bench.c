@@ -46,6 +46,7 @@ static bool compile_apart(const BenchOptions *o, bool op_by_op, const char *so)
 	if (pid < 0)
 		return fail("cannot start a process"), false;
 	if (pid == 0) {
+		die_with_parent();
 		WeftOptions c = o->compile;
 		c.op_by_op = op_by_op;
 		Weft *w = weft_new();

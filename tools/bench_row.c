@@ -181,6 +181,7 @@ bool bench_object(const char *so, const BenchOptions *o, int threads, bool profi
 	if (pid < 0)
 		return fail("cannot start a process"), false;
 	if (pid == 0) {
+		die_with_parent();
 		bool ok = object_here(so, o, threads, profile ? NULL : row);
 		if (ok && row && write(fd[1], row, sizeof *row) != sizeof *row)
 			ok = false;
@@ -230,7 +231,9 @@ static bool run_helper(const BenchOptions *o, const char *script, const char *pe
 
 bool bench_peer(const char *peer, const BenchOptions *o, int threads, BenchRow *r)
 {
-	char script[] = "/tmp/weft-peers-XXXXXX", line[512] = "";
+	const char *base = getenv("TMPDIR");
+	char script[4096], line[512] = "";
+	snprintf(script, sizeof script, "%s/weft-peers-XXXXXX", base && *base ? base : "/tmp");
 	if (!o->inputs)
 		return fail("%s: give --inputs, the peers need tensors", peer), false;
 	int fd = mkstemp(script);

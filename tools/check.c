@@ -137,6 +137,7 @@ static bool start(CheckCase *c, const CheckOptions *o)
 	if (c->pid < 0)
 		return fail("cannot start a process"), false;
 	if (c->pid == 0) {
+		die_with_parent();
 		dup2(fileno(c->errors), 2);
 		check_case(c, o);
 		fflush(NULL);

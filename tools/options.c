@@ -5,7 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef __linux__
+#include <signal.h>
+#include <sys/prctl.h>
+#endif
+
 #include "tool.h"
+
+void die_with_parent(void)
+{
+#ifdef __linux__
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+}
 
 int fail(const char *fmt, ...)
 {

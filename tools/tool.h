@@ -34,6 +34,9 @@ int fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* The messages of a Weft on stderr; returns 1. */
 int fail_messages(Weft *);
 
+/* In a child process: end when the parent does. */
+void die_with_parent(void);
+
 /* ---- JSON ---- */
 
 /* A JSON value written piece by piece; commas are its business. */

@@ -63,50 +63,76 @@ static Sym coef_of(const Sched *s, Sym offset, uint32_t axis)
 
 /* ---- operand b as a packed constant ---- */
 
-/* The axis that a dimension's index is, or NO_AXIS; *unit when the dimension has extent 1. */
-static uint32_t plain_axis(const Sched *s, Sym idx, bool *unit)
+/* Where an axis stands in the packed constant: (index of dimension `dim`) / divisor % extent. */
+typedef struct {
+	uint32_t dim;
+	int64_t divisor;
+} Digit;
+
+/* The index of a dimension as a number whose digits are axes: idx = sum of axis * divisor. */
+static bool find_digits(const Sched *s, Sym idx, uint32_t dim, Digit *digit)
 {
-	*unit = sym_is(s->syms, idx, 0);
+	Sym rest = idx;
+	int64_t product = 1;
+	uint32_t left = 0;
 	for (uint32_t a = 0; a < s->naxis; a++)
-		if (s->var[a].i == idx.i)
-			return a;
-	return NO_AXIS;
+		left += s->var[a].i && sym_uses(s->syms, idx, s->var[a]);
+	while (left) {
+		uint32_t found = NO_AXIS;
+		for (uint32_t a = 0; a < s->naxis && found == NO_AXIS; a++) {
+			Sym coef, other;
+			if (s->var[a].i && sym_uses(s->syms, rest, s->var[a]) &&
+			    sym_linear(s->syms, rest, s->var[a], &coef, &other) &&
+			    sym_is(s->syms, coef, product))
+				found = a;
+		}
+		int64_t extent;
+		if (found == NO_AXIS || (left > 1 && !sym_is_const(s->syms, s->extent[found], &extent)))
+			return false;
+		Sym coef;
+		sym_linear(s->syms, rest, s->var[found], &coef, &rest);
+		digit[found] = (Digit){dim, product};
+		product = left > 1 ? product * extent : product;
+		left--;
+	}
+	return sym_is(s->syms, rest, 0);
+}
+
+static void add_digit(Layout *out, const Digit *d, Sym extent)
+{
+	out->dim[out->n++] = (LayoutDim){d->dim, d->divisor, extent, extent};
 }
 
 /* Dimensions in the order: batch, N panels, K by decreasing stride of a, N lanes. */
 static bool pack_layout(Contract *c, const KxData *b, Layout *out)
 {
 	Sched *s = c->s;
-	const Buffer *buf = buf_of(s->l, b->buf);
-	uint32_t dim_of[MAX_AXES], lanes = s->lanes;
+	Digit digit[MAX_AXES];
+	int64_t lanes = s->lanes;
 	for (uint32_t a = 0; a < s->naxis; a++)
-		dim_of[a] = NO_AXIS;
-	for (uint32_t d = 0; d < b->nidx; d++) {
-		bool unit;
-		uint32_t a = plain_axis(s, b->idx[d], &unit);
-		if (a == NO_AXIS && !(unit && sym_is(s->syms, buf->dim[d], 1)))
+		digit[a].dim = NO_AXIS;
+	for (uint32_t d = 0; d < b->nidx; d++)
+		if (!find_digits(s, b->idx[d], d, digit))
 			return false;
-		if (a != NO_AXIS)
-			dim_of[a] = d;
-	}
 	*out = (Layout){0};
-	Sym n = {0};
-	for (uint32_t i = 0; i < c->nbatch; i++)
-		if (dim_of[c->batch[i]] != NO_AXIS)
-			out->dim[out->n++] = (LayoutDim){dim_of[c->batch[i]], 1, s->extent[c->batch[i]],
-			                                 s->extent[c->batch[i]]};
-	if (dim_of[c->n] == NO_AXIS)
+	if (digit[c->n].dim == NO_AXIS || c->nbatch + c->nk + 2 > 2 * MAX_RANK)
 		return false;
-	n = sym_ceildiv(s->syms, s->extent[c->n], sym_int(s->syms, lanes));
-	out->dim[out->n++] = (LayoutDim){dim_of[c->n], lanes, n, n};
-	for (uint32_t i = 0; i < c->nk; i++) {
-		if (dim_of[c->k[i]] == NO_AXIS)
+	for (uint32_t i = 0; i < c->nk; i++)
+		if (digit[c->k[i]].dim == NO_AXIS)
 			return false;
-		out->dim[out->n++] =
-		        (LayoutDim){dim_of[c->k[i]], 1, s->extent[c->k[i]], s->extent[c->k[i]]};
-	}
-	Sym l = sym_int(s->syms, lanes);
-	out->dim[out->n++] = (LayoutDim){dim_of[c->n], 1, l, l};
+	/* a partial last panel would run into the next digit of the same dimension */
+	for (uint32_t a = 0; a < s->naxis; a++)
+		if (a != c->n && digit[a].dim == digit[c->n].dim && digit[a].divisor > digit[c->n].divisor &&
+		    !sym_divides(s->syms, lanes, s->extent[c->n]))
+			return false;
+	for (uint32_t i = 0; i < c->nbatch; i++)
+		if (digit[c->batch[i]].dim != NO_AXIS)
+			add_digit(out, &digit[c->batch[i]], s->extent[c->batch[i]]);
+	Digit panel = {digit[c->n].dim, digit[c->n].divisor * lanes};
+	add_digit(out, &panel, sym_ceildiv(s->syms, s->extent[c->n], sym_int(s->syms, lanes)));
+	for (uint32_t i = 0; i < c->nk; i++)
+		add_digit(out, &digit[c->k[i]], s->extent[c->k[i]]);
+	add_digit(out, &digit[c->n], sym_int(s->syms, lanes));
 	return true;
 }
 
@@ -248,11 +274,13 @@ static Sym product(const Sched *s, const uint32_t *axis, uint32_t n)
 
 /* ---- tile and block sizes ---- */
 
-/* Cycles per step of k of one tile: two fused multiply-adds and two loads a cycle, latency of four; part of
- * the time that b takes from L2. */
+/* Cycles per step of k of one tile: two fused multiply-adds and two loads a cycle, latency of four; part of the time that b
+ * takes from L2. More than ten row pointers or all registers in use cost spills. */
 static double tile_cycles(uint32_t mr, uint32_t nv)
 {
-	double fma = mr * nv / 2.0, load = (mr + nv) / 2.0;
+	double fma = mr * nv / 2.0, load = (mr + nv) / 2.0 + 1;
+	if (mr > 10 || mr * nv > 24)
+		fma *= 1.1;
 	double most = fma > load ? fma : load;
 	return (most < 4 ? 4 : most) + nv * 0.5;
 }

@@ -164,7 +164,40 @@ typedef struct {
 	Lv acc[16][4];
 	Lx a[16];         /* row offsets */
 	Lx panel;         /* packed: offset of the first panel */
+	Lx next;          /* packed: what to prefetch */
 } Tile;
+
+/* Lines of the next panels that one unrolled step fetches, so that the tiles of a block together fetch all. */
+static int64_t lines_per_step(const Contract *c, const Tile *t)
+{
+	int64_t tiles = c->block_rows / c->mr;
+	return ((int64_t)t->nv * UNROLL_K + tiles - 1) / tiles;
+}
+
+/* Where this tile's part of the next panels of a packed b begins. */
+static Lx next_panels(Contract *c, const Tile *t)
+{
+	Sched *s = c->s;
+	Lx tile = lx_div(s->f, lx_sub(s->f, c->row, c->row_lo), int_of(s, c->mr));
+	Lx part = lx_mul(s->f, sched_size(s, sym_divi(s->syms, c->panel, UNROLL_K)),
+	                 int_of(s, lines_per_step(c, t)));
+	Lx next = lx_mul(s->f, sched_size(s, c->panel), int_of(s, t->nv));
+	return lx_add(s->f, lx_add(s->f, t->panel, next), lx_mul(s->f, tile, part));
+}
+
+/* While the tiles of a block use these panels, fetch the next ones into L2: the first tile would otherwise
+ * wait for memory. Prefetching past the end is harmless. */
+static void prefetch(Contract *c, const Tile *t)
+{
+	Sched *s = c->s;
+	Lx k = int_of(s, 0);
+	for (uint32_t i = 0; i < c->nk; i++)
+		k = lx_add(s->f, lx_mul(s->f, k, sched_size(s, s->extent[c->k[i]])), s->at[c->k[i]]);
+	int64_t lines = lines_per_step(c, t);
+	Lx at = lx_add(s->f, t->next, lx_mul(s->f, k, int_of(s, lines * s->lanes / UNROLL_K)));
+	for (int64_t i = 0; i < lines; i++)
+		ls_prefetch(s->f, b_memory(c), lx_add(s->f, at, int_of(s, i * s->lanes)), 2);
+}
 
 static void multiply_add(Contract *c, Tile *t)
 {
@@ -203,6 +236,8 @@ static void k_loops(Contract *c, Tile *t, uint32_t next)
 	uint32_t unroll = innermost && sym_divides(s->syms, UNROLL_K, s->extent[axis]) ? UNROLL_K : 1;
 	uint32_t mark = sched_for(s, axis, int_of(s, 0), end, unroll);
 	Lx k = s->at[axis];
+	if (innermost && unroll == UNROLL_K && c->packed)
+		prefetch(c, t);
 	for (uint32_t u = 0; u < unroll; u++) {
 		s->at[axis] = lx_add(s->f, k, int_of(s, u));
 		if (innermost)
@@ -314,6 +349,7 @@ static void run_tile(Contract *c, Tile *t)
 	if (c->packed) {
 		Lx panel = lx_div(s->f, c->col, int_of(s, s->lanes));
 		t->panel = let(s, "panel", lx_mul(s->f, panel, sched_size(s, c->panel)));
+		t->next = let(s, "next", next_panels(c, t));
 	}
 	for (uint32_t i = 0; i < c->mr; i++)
 		for (uint32_t j = 0; j < t->nv; j++)

@@ -161,9 +161,20 @@ AliasKind alias_kind(State *st, Node made, const char *name, const Meta *in, con
 
 /* ---- writing through a view ---- */
 
-static int64_t wrap(int64_t dim, uint32_t rank)
+/* A dimension of something of this rank, negative ones from the end. False after an error. */
+static bool wrap_dim(State *st, Build *b, Sym dim, uint32_t rank, uint32_t *out)
 {
-	return dim < 0 ? dim + (int64_t)(rank ? rank : 1) : dim;
+	int64_t d;
+	bool ok = sym_is_const(st->im->syms, dim, &d) && d >= -(int64_t)rank && d < (int64_t)rank;
+	*out = ok ? (uint32_t)(d < 0 ? d + (int64_t)rank : d) : 0;
+	if (!ok)
+		b_error(b, "bad dimension for rank %u", rank);
+	return ok;
+}
+
+static bool view_dim(State *st, Build *b, Node view, const char *name, uint32_t rank, uint32_t *out)
+{
+	return wrap_dim(st, b, node_sym(st->g, view, name), rank, out);
 }
 
 static Node inverse_permute(State *st, Build *b, Node view, Node update)
@@ -173,10 +184,13 @@ static Node inverse_permute(State *st, Build *b, Node view, Node update)
 	for (uint32_t k = 0; k < rank; k++)
 		inverse[k] = k;
 	if (op_arg_index(node_op(g, view), "dim0") >= 0) {
-		uint32_t i = (uint32_t)wrap(node_int(g, view, "dim0"), rank);
-		uint32_t k = (uint32_t)wrap(node_int(g, view, "dim1"), rank);
-		if (rank && i < rank && k < rank)
-			inverse[i] = k, inverse[k] = i;
+		uint32_t i, k;
+		if (rank == 0)
+			return update;
+		if (!view_dim(st, b, view, "dim0", rank, &i) || !view_dim(st, b, view, "dim1", rank, &k))
+			return (Node){0};
+		inverse[i] = k;
+		inverse[k] = i;
 		return b_permute(b, update, inverse);
 	}
 	const char *name = op_arg_index(node_op(g, view), "perm") >= 0 ? "perm" : "dims";
@@ -186,13 +200,15 @@ static Node inverse_permute(State *st, Build *b, Node view, Node update)
 		return b_permute(b, update, inverse);
 	}
 	const Sym *perm = node_ints(g, view, name, &n);
+	uint32_t d, seen = 0;
 	for (uint32_t k = 0; k < n && k < rank; k++) {
-		int64_t d;
-		if (!sym_is_const(st->im->syms, perm[k], &d) || wrap(d, rank) < 0 ||
-		    wrap(d, rank) >= (int64_t)rank)
-			return b_error(b, "bad permutation");
-		inverse[wrap(d, rank)] = k;
+		if (!wrap_dim(st, b, perm[k], rank, &d))
+			return (Node){0};
+		inverse[d] = k;
+		seen |= 1u << d;
 	}
+	if (n != rank || seen != (1u << rank) - 1)
+		return b_error(b, "bad permutation");
 	return b_permute(b, update, inverse);
 }
 
@@ -227,12 +243,17 @@ static Sym attr_start(State *st, Node view, const char *name, Sym size)
 static Node inverse_pieces(State *st, Build *b, const Value *v, Node parent, Node update)
 {
 	const Graph *g = st->g;
-	uint32_t rank = node_rank(g, parent);
-	uint32_t dim = (uint32_t)wrap(node_int(g, v->view, "dim"), rank);
+	uint32_t rank = node_rank(g, parent), dim;
+	if (!view_dim(st, b, v->view, "dim", rank, &dim))
+		return (Node){0};
 	Sym start = sym_int(st->im->syms, 0);
 	const TypeId *elem = node_type(g, v->view)->elem;
-	for (int32_t k = 0; k < v->elem; k++)
-		start = sym_add(st->im->syms, start, ir_type_of(st->im->ir, elem[k])->dim[dim]);
+	for (int32_t k = 0; k < v->elem; k++) {
+		const Type *t = ir_type_of(st->im->ir, elem[k]);
+		if (t->n != rank)
+			return b_error(b, "piece %d has another rank", k);
+		start = sym_add(st->im->syms, start, t->dim[dim]);
+	}
 	return insert(st, b, parent, update, dim, start);
 }
 
@@ -301,14 +322,16 @@ Node alias_inverse(State *st, Build *b, const Value *v, Node parent, Node update
 	case ALIAS_PERMUTE:
 		return inverse_permute(st, b, v->view, update);
 	case ALIAS_SLICE:
-		dim = (uint32_t)wrap(node_int(st->g, v->view, "dim"), p->rank);
+		if (!view_dim(st, b, v->view, "dim", p->rank, &dim))
+			return (Node){0};
 		if (op_arg_index(node_op(st->g, v->view), "step") >= 0 &&
 		    !sym_is(t, node_sym(st->g, v->view, "step"), 1))
 			return inverse_scatter(st, b, v, parent, update);
 		return insert(st, b, parent, update, dim,
 		              attr_start(st, v->view, "start", p->size[dim]));
 	case ALIAS_SELECT:
-		dim = (uint32_t)wrap(node_int(st->g, v->view, "dim"), p->rank);
+		if (!view_dim(st, b, v->view, "dim", p->rank, &dim))
+			return (Node){0};
 		return insert(st, b, parent, b_unsqueeze(b, update, (int)dim), dim,
 		              attr_start(st, v->view, "index", p->size[dim]));
 	case ALIAS_PIECES:

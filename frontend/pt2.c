@@ -434,14 +434,16 @@ static bool import_graph(Import *im, Graph **out)
 	if (again)
 		return ctx_error(im->ctx, NULL, "cannot tell which buffers the graph writes");
 	TRY(meta_guards(im, *out));
+	TRY(graph_verify(*out)); /* adopted types may contradict what primitives compute */
 	for (uint32_t k = 0; k < im->warning.n; k++)
 		ctx_warn(im->ctx, im->warning.data[k].where, "%s", im->warning.data[k].text);
 	return true;
 }
 
-static Graph *load(Ir *ir, Archive *archive, const char *model)
+Graph *pt2_load_archive(Ir *ir, Archive *archive, const char *model)
 {
 	Ctx *ctx = ir->ctx;
+	ctx->file = archive->path;
 	Import im = {.ir = ir, .ctx = ctx, .syms = ir->syms, .archive = archive};
 	JsonRoots *roots = ARENA_NEW(ctx->arena, JsonRoots);
 	ctx_defer(ctx, free_roots, roots);
@@ -460,7 +462,7 @@ Graph *pt2_load_bytes(Ir *ir, const char *path, const void *data, size_t size, c
 	ir->ctx->file = arena_strdup(ir->ctx->arena, path);
 	if (!archive_open_bytes(ir->ctx, path, data, size, &archive))
 		return NULL;
-	return load(ir, &archive, model);
+	return pt2_load_archive(ir, &archive, model);
 }
 
 Graph *pt2_load(Ir *ir, const char *path, const char *model)

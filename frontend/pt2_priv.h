@@ -78,6 +78,9 @@ typedef struct {
 	Build b;
 } Scope;
 
+/* pt2_load of an open archive. */
+Graph *pt2_load_archive(Ir *, Archive *, const char *model);
+
 /* ---- pt2_meta.c: JSON to types ---- */
 
 /* A member of an object as a string, NULL when it is absent or something else. */

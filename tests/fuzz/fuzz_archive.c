@@ -1,0 +1,37 @@
+/* libFuzzer: the bytes are a .pt2 archive, an .npz archive, or a .safetensors file. Seeds: tests/data.
+ * clang -fsanitize=fuzzer,address,undefined ... tests/fuzz/fuzz_archive.c, linked with frontend, ir, base */
+#include <stdlib.h>
+#include <string.h>
+
+#include "frontend/npy.h"
+#include "frontend/pt2_priv.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void read_all(Ctx *ctx, uint8_t *data, size_t size)
+{
+	Archive a;
+	StFile st;
+	Tensor t;
+	st_open_bytes(ctx, "fuzz", data, size, &st);
+	npy_parse(ctx, "fuzz", data, size, &t);
+	if (!archive_open_bytes(ctx, "fuzz", data, size, &a))
+		return;
+	a.unchecked = true; /* or the fuzzer would have to find checksums */
+	pt2_load_archive(ir_new(ctx), &a, NULL);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t *copy = malloc(size ? size : 1);
+	memcpy(copy, data, size);
+	Ctx *ctx = ctx_new();
+	int unwound = setjmp(ctx->unwind);
+	if (!unwound)
+		read_all(ctx, copy, size);
+	if (unwound == UNWIND_BUG)
+		abort();
+	ctx_free(ctx);
+	free(copy);
+	return 0;
+}

@@ -1,0 +1,437 @@
+/* Damaged and hostile archives: one clear error, never a crash. Archives of tests/data are taken apart,
+ * changed and put together again in memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "frontend/archive.h"
+#include "frontend/file.h"
+#include "frontend/pt2.h"
+
+/* ---- zip files in memory ---- */
+
+typedef struct {
+	char *name;
+	uint8_t *data;
+	size_t size;
+} Entry;
+
+typedef struct {
+	Entry entry[32];
+	uint32_t n;
+} Zip;
+
+typedef struct {
+	uint8_t *data;
+	size_t size;
+} Buffer;
+
+static void add(Buffer *b, const void *p, size_t n)
+{
+	b->data = realloc(b->data, b->size + n + 1);
+	memcpy(b->data + b->size, p, n);
+	b->size += n;
+}
+
+static void add_le(Buffer *b, uint64_t v, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++, v >>= 8)
+		add(b, &(uint8_t){(uint8_t)v}, 1);
+}
+
+static uint32_t crc(const uint8_t *p, size_t n)
+{
+	uint32_t c = ~0u;
+	while (n--) {
+		c ^= *p++;
+		for (int k = 0; k < 8; k++)
+			c = c & 1 ? 0xedb88320u ^ c >> 1 : c >> 1;
+	}
+	return ~c;
+}
+
+static void add_fields(Buffer *b, const Entry *e, uint32_t sum)
+{
+	add_le(b, 20, 2);
+	add_le(b, 0, 8); /* flags, method, time, date */
+	add_le(b, sum, 4);
+	add_le(b, e->size, 4);
+	add_le(b, e->size, 4);
+	add_le(b, strlen(e->name), 2);
+}
+
+static Buffer pack(const Zip *z)
+{
+	Buffer b = {0}, dir = {0};
+	for (uint32_t k = 0; k < z->n; k++) {
+		const Entry *e = &z->entry[k];
+		uint32_t sum = crc(e->data, e->size);
+		add(&dir, "PK\1\2\24\0", 6);
+		add_fields(&dir, e, sum);
+		add_le(&dir, 0, 12); /* extra, comment, disk, attributes */
+		add_le(&dir, b.size, 4);
+		add(&dir, e->name, strlen(e->name));
+		add(&b, "PK\3\4", 4);
+		add_fields(&b, e, sum);
+		add_le(&b, 0, 2);
+		add(&b, e->name, strlen(e->name));
+		add(&b, e->data, e->size);
+	}
+	size_t at = b.size;
+	add(&b, dir.data, dir.size);
+	add(&b, "PK\5\6\0\0\0\0", 8);
+	add_le(&b, z->n, 2);
+	add_le(&b, z->n, 2);
+	add_le(&b, dir.size, 4);
+	add_le(&b, at, 4);
+	add_le(&b, 0, 2);
+	free(dir.data);
+	return b;
+}
+
+static void put(Zip *z, const char *name, const void *data, size_t size)
+{
+	Entry *e = &z->entry[z->n++];
+	*e = (Entry){strdup(name), malloc(size + 1), size};
+	memcpy(e->data, data, size);
+	e->data[size] = 0;
+}
+
+static void drop(Zip *z)
+{
+	for (uint32_t k = 0; k < z->n; k++) {
+		free(z->entry[k].name);
+		free(z->entry[k].data);
+	}
+	z->n = 0;
+}
+
+static Zip unpack(const char *name)
+{
+	Zip z = {0};
+	Ctx *ctx = ctx_new();
+	Archive a;
+	assert_true(archive_open(ctx, arena_printf(ctx->arena, "%s/%s.pt2", TEST_DATA, name), &a));
+	for (uint32_t k = 0; k < a.member.n; k++) {
+		Bytes raw;
+		assert_true(archive_read(ctx, &a, &a.member.data[k], &raw));
+		put(&z, a.member.data[k].name, raw.data, raw.size);
+	}
+	ctx_free(ctx);
+	return z;
+}
+
+static Entry *member(Zip *z, const char *tail)
+{
+	for (uint32_t k = 0; k < z->n; k++) {
+		size_t n = strlen(z->entry[k].name), t = strlen(tail);
+		if (n >= t && !strcmp(z->entry[k].name + n - t, tail))
+			return &z->entry[k];
+	}
+	fail_msg("no member %s", tail);
+	return NULL;
+}
+
+/* Replace the first occurrence of a text. */
+static void edit(Entry *e, const char *from, const char *to)
+{
+	char *at = strstr((char *)e->data, from);
+	if (!at)
+		fail_msg("%s does not hold %s", e->name, from);
+	size_t before = (size_t)(at - (char *)e->data), tail = e->size - before - strlen(from);
+	uint8_t *data = malloc(before + strlen(to) + tail + 1);
+	memcpy(data, e->data, before);
+	memcpy(data + before, to, strlen(to));
+	memcpy(data + before + strlen(to), at + strlen(from), tail + 1);
+	free(e->data);
+	e->data = data;
+	e->size = before + strlen(to) + tail;
+}
+
+/* ---- loading ---- */
+
+/* Load from a copy of exactly this size. False when it is refused; the errors go to *text. */
+static bool loads(const uint8_t *data, size_t size, const char *model, char *text, size_t cap)
+{
+	uint8_t *copy = malloc(size ? size : 1);
+	memcpy(copy, data, size);
+	Ctx *ctx = ctx_new();
+	volatile bool ok = false;
+	text[0] = 0;
+	int unwound = setjmp(ctx->unwind);
+	if (unwound == UNWIND_BUG)
+		fail_msg("bug: %s", ctx->bug_text);
+	if (!unwound) {
+		Graph *g = pt2_load_bytes(ir_new(ctx), "test.pt2", copy, size, model);
+		Text t;
+		text_init(&t, ctx->arena);
+		ctx_print(ctx, &t);
+		snprintf(text, cap, "%s", t.data ? t.data : "");
+		ok = g != NULL;
+		if (!g && !ctx->nerror)
+			fail_msg("refused without an error");
+	}
+	ctx_free(ctx);
+	free(copy);
+	return ok;
+}
+
+static void refused(Zip *z, const char *model, const char *why)
+{
+	char text[4000];
+	Buffer b = pack(z);
+	if (loads(b.data, b.size, model, text, sizeof text))
+		fail_msg("loaded, expected: %s", why);
+	if (!strstr(text, why))
+		fail_msg("expected \"%s\", the error is: %s", why, text);
+	if (strncmp(text, "test.pt2", 8))
+		fail_msg("the error does not name the file: %s", text);
+	free(b.data);
+	drop(z);
+}
+
+static void test_rebuilt(void **state)
+{
+	(void)state;
+	char text[2000];
+	Zip z = unpack("state");
+	Buffer b = pack(&z);
+	assert_true(loads(b.data, b.size, NULL, text, sizeof text));
+	assert_true(loads(b.data, b.size, "model", text, sizeof text));
+	free(b.data);
+	drop(&z);
+}
+
+/* ---- one change each ---- */
+
+static const struct {
+	const char *archive, *member, *from, *to, *why;
+} edits[] = {
+        {"mlp", "byteorder", "little", "big", "big-endian archives are not supported"},
+        {"mlp", "archive_format", "pt2", "pt3", "archive_format is \"pt3\""},
+        {"mlp", "models/model.json", "{", "[", "models/model.json is not valid JSON: "},
+        {"mlp", "models/model.json", "\"major\":8", "\"major\":7", "schema version 7"},
+        {"mlp", "models/model.json", "\"schema_version\"", "\"version\"", "no schema version"},
+        {"mlp", "models/model.json", "aten.relu.default", "aten.frob.default",
+         "1 unsupported operator: torch.ops.aten.frob.default x1 (first at relu)"},
+        {"mlp", "models/model.json", "aten.relu.default", "custom.relu.default",
+         "torch.ops.custom.relu.default x1"},
+        {"mlp", "models/model.json", "{\"name\":\"self\"", "{\"name\":\"me\"",
+         "node relu (make_fixtures.py:"},
+        {"mlp", "models/model.json", "{\"name\":\"weight\"", "{\"name\":\"wait\"",
+         "aten.linear has no argument wait"},
+        {"mlp", "models/model.json", "{\"name\":\"p_a_weight\"}},\"kind\"",
+         "{\"name\":\"p_c\"}},\"kind\"", "tensor p_c is not defined"},
+        {"mlp", "models/model.json", "\"dtype\":7", "\"dtype\":33", "unsupported dtype f8e8m0fnu (code 33)"},
+        {"mlp", "models/model.json", "\"layout\":7", "\"layout\":1", "is not strided"},
+        {"mlp", "models/model.json", "{\"as_int\":8}", "{\"as_int\":9}", "weight a.weight has another"},
+        {"mlp", "models/model.json", "{\"as_int\":8}", "{\"as_int\":-8}", "negative"},
+        {"mlp", "models/model.json", "{\"as_int\":8}",
+         "{\"as_expr\":{\"expr_str\":\"Foo(1)\",\"hint\":null}}", "unknown function Foo"},
+        {"mlp", "models/model.json", "\"user_output\"", "\"token\"", "token outputs"},
+        {"mlp", "models/model.json", "\"parameter\"", "\"custom_obj\"", "custom_obj inputs"},
+        {"mlp", "weights_config.json", "\"weight_0\"", "\"weight_9\"",
+         "weight a.weight: the archive has no member data/weights/weight_9"},
+        {"mlp", "weights_config.json", "\"a.weight\"", "\"z.weight\"", "weight a.weight is in neither"},
+        {"mlp", "weights_config.json", "\"use_pickle\":false", "\"use_pickle\":true",
+         "weight a.weight is stored as pickle"},
+        {"mlp", "weights_config.json", "\"dtype\":7", "\"dtype\":32", "unsupported dtype f8e5m2fnuz"},
+        {"mlp", "weights_config.json", "\"storage_offset\":{\"as_int\":0}",
+         "\"storage_offset\":{\"as_int\":1}", "weight a.weight: member data/weights/weight_0 has 192"},
+        {"mlp", "weights_config.json", "\"storage_offset\":{\"as_int\":0}",
+         "\"storage_offset\":{\"as_int\":-1}", "sizes, strides or offset are impossible"},
+        {"mlp", "weights_config.json", "\"strides\":[{\"as_int\":6}",
+         "\"strides\":[{\"as_int\":4611686018427387904}", "sizes, strides or offset are impossible"},
+        {"mlp", "weights_config.json", "{\"config\"", "{\"confug\"", "is in neither weights"},
+        {"scan", "models/model.json", "\"as_graph\"", "\"as_groph\"", "argument 0: expected a graph"},
+        {"state", "models/model.json", "aten.copy_.default", "aten.copy__.default",
+         "torch.ops.aten.copy__.default"},
+};
+
+static void test_edits(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < sizeof edits / sizeof *edits; k++) {
+		Zip z = unpack(edits[k].archive);
+		edit(member(&z, edits[k].member), edits[k].from, edits[k].to);
+		refused(&z, NULL, edits[k].why);
+	}
+}
+
+static void test_unsupported_all(void **state)
+{
+	(void)state;
+	Zip z = unpack("mlp");
+	Entry *e = member(&z, "models/model.json");
+	edit(e, "aten.linear.default", "aten.frob.default");
+	edit(e, "aten.linear.default", "aten.frob.default");
+	edit(e, "aten.relu.default", "aten.burp.x");
+	refused(&z, NULL, "2 unsupported operators: torch.ops.aten.burp.x x1 (first at relu); "
+	                  "torch.ops.aten.frob.default x2 (first at linear)");
+}
+
+static void test_members(void **state)
+{
+	(void)state;
+	Zip z = unpack("mlp");
+	member(&z, "weight_0")->size = 100;
+	refused(&z, NULL, "weight a.weight: member data/weights/weight_0 has 100 bytes, the tensor needs 192");
+	z = unpack("mlp");
+	strcpy(member(&z, "models/model.json")->name, "mlp/nodels/model.json");
+	refused(&z, NULL, "no model in this archive");
+	z = unpack("mlp");
+	refused(&z, "other", "no model other in this archive, it has model");
+	z = unpack("mlp");
+	put(&z, "mlp/models/second.json", "{}", 2);
+	refused(&z, NULL, "several models, choose one of model, second");
+	z = (Zip){0};
+	put(&z, "m/data/aotinductor/model/x.so", "", 0);
+	refused(&z, NULL, "AOTInductor");
+	z = (Zip){0};
+	put(&z, "m/models/a.json", "{\"schema_version\":{\"major\":8}}", 30);
+	put(&z, "m/data/weights/a.pt", "", 0);
+	refused(&z, NULL, "weights are pickled");
+	z = (Zip){0};
+	put(&z, "same", "", 0);
+	put(&z, "same", "", 0);
+	refused(&z, NULL, "two members are named same");
+}
+
+static void test_checksum(void **state)
+{
+	(void)state;
+	char text[1000];
+	Zip z = unpack("mlp");
+	Buffer b = pack(&z);
+	uint8_t *weight = NULL;
+	for (size_t k = 0; k + 8 < b.size && !weight; k++)
+		if (!memcmp(b.data + k, member(&z, "weight_0")->data, 8))
+			weight = b.data + k;
+	weight[5] ^= 64;
+	assert_false(loads(b.data, b.size, NULL, text, sizeof text));
+	assert_non_null(strstr(text, "weight_0 is damaged: its checksum differs"));
+	free(b.data);
+	drop(&z);
+}
+
+/* ---- many changes ---- */
+
+static void test_truncated(void **state)
+{
+	(void)state;
+	char text[4000];
+	Zip z = unpack("mlp");
+	Buffer b = pack(&z);
+	for (size_t n = 0; n < b.size; n += n < 64 || b.size - n < 1200 ? 1 : 97)
+		if (loads(b.data, n, NULL, text, sizeof text))
+			fail_msg("%zu of %zu bytes loaded", n, b.size);
+	assert_true(loads(b.data, b.size, NULL, text, sizeof text));
+	assert_false(loads(b.data, b.size - 30, NULL, text, sizeof text));
+	assert_non_null(strstr(text, "truncated archive"));
+	free(b.data);
+	drop(&z);
+}
+
+/* Anything may come of a changed byte, except a crash. */
+static void test_flipped_bytes(void **state)
+{
+	(void)state;
+	char text[4000];
+	Zip z = unpack("mlp");
+	Buffer b = pack(&z);
+	uint32_t seed = 1;
+	for (int k = 0; k < 3000; k++) {
+		seed = seed * 1664525 + 1013904223;
+		size_t tail = k % 2 ? 1200 : b.size; /* every other one hits the directory */
+		size_t at = b.size - 1 - seed % tail;
+		uint8_t old = b.data[at];
+		b.data[at] = (uint8_t)(seed >> 24);
+		loads(b.data, b.size, NULL, text, sizeof text);
+		b.data[at] = old;
+	}
+	free(b.data);
+	drop(&z);
+}
+
+/* Visit every value below `v` in order; the k-th is replaced. */
+static bool replace_kth(json_t *v, uint32_t *k, json_t *by)
+{
+	const char *key;
+	size_t i;
+	json_t *x;
+	void *tmp;
+	if (json_is_object(v))
+		json_object_foreach_safe(v, tmp, key, x) {
+			if ((*k)-- == 0)
+				return json_object_set(v, key, by) == 0;
+			if (replace_kth(x, k, by))
+				return true;
+		}
+	json_array_foreach(v, i, x) {
+		if ((*k)-- == 0)
+			return json_array_set(v, i, by) == 0;
+		if (replace_kth(x, k, by))
+			return true;
+	}
+	return false;
+}
+
+static void mangle(const char *name, const char *file, uint32_t step)
+{
+	char text[4000];
+	Zip z = unpack(name);
+	Entry *e = member(&z, file);
+	uint8_t *original = e->data;
+	size_t size = e->size;
+	json_t *by[] = {json_null(), json_integer(-3), json_string("x"), json_array(), json_object(),
+	                json_integer(1LL << 40), json_pack("{s:i}", "as_int", 7), json_true()};
+	for (uint32_t k = 0;; k += step) {
+		uint32_t left = k;
+		json_t *root = json_loadb((const char *)original, size, 0, NULL);
+		bool done = !replace_kth(root, &left, by[k / step % 8]);
+		e->data = (uint8_t *)json_dumps(root, JSON_COMPACT);
+		e->size = strlen((char *)e->data);
+		Buffer b = pack(&z);
+		loads(b.data, b.size, NULL, text, sizeof text);
+		free(b.data);
+		free(e->data);
+		json_decref(root);
+		if (done)
+			break;
+	}
+	for (int k = 0; k < 8; k++)
+		json_decref(by[k]);
+	e->data = original;
+	drop(&z);
+}
+
+static void test_mangled_json(void **state)
+{
+	(void)state;
+	mangle("mlp", "models/model.json", 1);
+	mangle("mlp", "weights_config.json", 1);
+	mangle("tied", "constants_config.json", 1);
+	mangle("state", "models/model.json", 3);
+	mangle("scan", "models/model.json", 3);
+	mangle("dynamic", "models/model.json", 3);
+	mangle("views", "models/model.json", 5);
+	mangle("batch_norm", "models/model.json", 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_rebuilt),         cmocka_unit_test(test_edits),
+	        cmocka_unit_test(test_unsupported_all), cmocka_unit_test(test_members),
+	        cmocka_unit_test(test_checksum),        cmocka_unit_test(test_truncated),
+	        cmocka_unit_test(test_flipped_bytes),   cmocka_unit_test(test_mangled_json),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -60,8 +60,8 @@ expect 0 'target' "$weft" show "$out/m.so"
 expect 0 'graph @' "$weft" show "$model" --graph
 expect 0 'canon' "$weft" show --after list
 refuse 'no pass' "$weft" show "$model" --after nonsense
-expect 0 '' "$weft" run "$out/m.so" --inputs "$ref" --outputs "$out/y.safetensors"
-expect 0 '' "$weft" run "$out/m.so" --inputs "$ref" --outputs "$out/y.npz"
+expect 0 '"shape"' "$weft" run "$out/m.so" --inputs "$ref" --outputs "$out/y.safetensors" --json
+expect 0 '"seconds"' "$weft" run "$out/m.so" --inputs "$ref" --outputs "$out/y.npz" --json
 refuse 'no tensor' "$weft" run "$out/m.so" --inputs "$out/y.safetensors" --outputs "$out/z.safetensors"
 
 # Weights in a file of their own; gone; of another model; truncated.

@@ -178,7 +178,8 @@ bool runner_inputs(const Runner *r, const WeftTensors *t, const char *file, Weft
 		const WeftTensor *v = weft_tensors_find(t, key);
 		if (!v)
 			v = weft_tensors_find(t, r->input[k].name);
-		if (!v && r->ninput == 1 && weft_tensors_count(t) == 1)
+		size_t n = strlen(file);
+		if (!v && r->ninput == 1 && n > 4 && !strcmp(file + n - 4, ".npy"))
 			v = weft_tensors_at(t, 0);
 		if (!v)
 			return fail("%s: no tensor %s or %s for input %u", file, key, r->input[k].name,

@@ -1,0 +1,274 @@
+/* weft.h from outside: load, look, transform, interpret, compile; what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "weft.h"
+
+static const char silu[] = "graph @silu(%x: f32[s0, 8]) where 1 <= s0 <= 64 {\n"
+                           "  %1 = sigmoid(%x) : f32[s0, 8]\n"
+                           "  %2 = mul(%x, %1) : f32[s0, 8]\n"
+                           "  return %2\n"
+                           "}\n";
+
+static void test_inspect(void **state)
+{
+	(void)state;
+	uint32_t n;
+	int64_t three = 3, shape[2];
+	Weft *w = weft_new();
+	WeftGraph *g = weft_parse(w, silu, "silu");
+	assert_non_null(g);
+	const WeftTensorInfo *in = weft_inputs(w, g, &n);
+	assert_int_equal(n, 1);
+	assert_string_equal(in[0].name, "x");
+	assert_int_equal(in[0].dim[0].value, -1);
+	assert_int_equal(in[0].dim[0].symbol, 0);
+	assert_int_equal(in[0].dim[1].value, 8);
+	const WeftSymbolInfo *s = weft_symbols(w, g, &n);
+	assert_int_equal(n, 1);
+	assert_string_equal(s[0].name, "s0");
+	assert_int_equal(s[0].hi, 64);
+	assert_true(weft_input_shape(w, g, 0, &three, shape));
+	assert_int_equal(shape[0], 3);
+	const WeftOpCount *op = weft_operators(w, g, &n);
+	assert_int_equal(n, 2);
+	assert_string_equal(op[0].name, "mul");
+	assert_non_null(strstr(weft_graph_text(w, g, "decompose"), "sigmoid(%x)"));
+	assert_non_null(strstr(weft_graph_dot(w, g, NULL), "digraph"));
+	assert_null(weft_graph_text(w, g, "nonsense"));
+	assert_int_equal(weft_nmessages(w), 1);
+	assert_true(weft_transform(w, g, "cse"));
+	assert_false(weft_transform(w, g, "nonsense"));
+	weft_free(w);
+}
+
+static WeftTensor tensor(float *data, int64_t *shape)
+{
+	return (WeftTensor){data, {WEFT_CPU, 0}, 2, {WEFT_FLOAT, 32, 1}, shape, NULL, 0};
+}
+
+static void test_interpret(void **state)
+{
+	(void)state;
+	float x[16];
+	int64_t shape[2] = {2, 8}, stride[2] = {1, 2};
+	WeftTensor in = tensor(x, shape), out;
+	Weft *w = weft_new();
+	WeftGraph *g = weft_parse(w, silu, "silu");
+	for (int i = 0; i < 16; i++)
+		x[i] = (float)i - 8;
+	assert_true(weft_interpret(w, g, &in, 1, &out));
+	assert_int_equal(out.shape[0], 2);
+	assert_true(((float *)out.data)[8] == 0);
+	in.strides = stride; /* transposed storage: element (1, 0) is x[1] */
+	assert_true(weft_interpret(w, g, &in, 1, &out));
+	assert_true(((float *)out.data)[4] == 0);
+	weft_release(w);
+	shape[1] = 7;
+	in.strides = NULL;
+	assert_false(weft_interpret(w, g, &in, 1, &out));
+	assert_false(weft_interpret(w, g, &in, 0, &out));
+	assert_int_equal(weft_nmessages(w), 2);
+	weft_free(w);
+}
+
+static void expect_error(Weft *w, const char *text)
+{
+	const char *all = weft_messages(w);
+	if (!strstr(all, text))
+		fail_msg("expected '%s' in: %s", text, all);
+}
+
+static void test_refused(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftOptions o = {.size = sizeof o, .target = "z80"};
+	assert_null(weft_load(w, "no/such/file.pt2"));
+	expect_error(w, "no/such/file.pt2");
+	assert_null(weft_parse(w, "graph @f(%x: f32[2]) { return %y }", "bad"));
+	expect_error(w, "bad:1");
+	WeftGraph *g = weft_parse(w, silu, "silu");
+	assert_non_null(g);
+	assert_false(weft_compile(w, g, &o, "x.so"));
+	expect_error(w, "no target z80");
+	o.target = NULL;
+	assert_false(weft_compile(w, g, &o, "no/such/folder/x.so"));
+	expect_error(w, "no/such/folder/x.so");
+	o.cc = "no-such-compiler";
+	o.no_cache = true;
+	assert_false(weft_compile(w, g, &o, "x.so"));
+	expect_error(w, "no-such-compiler");
+	assert_int_equal(access("x.so", F_OK), -1);
+	o.size = 100000;
+	assert_false(weft_compile(w, g, &o, "x.so"));
+	assert_null(weft_report(w));
+	weft_free(w);
+}
+
+/* ---- compiled ---- */
+
+static const WeftModel *open_model(const char *path, void **so, WeftInstance **in)
+{
+	const WeftModel *(*get)(void);
+	WeftStatus status = {0};
+	char full[256];
+	snprintf(full, sizeof full, "./%s", path);
+	*so = dlopen(full, RTLD_NOW | RTLD_LOCAL);
+	if (!*so)
+		fail_msg("%s", dlerror());
+	*(void **)&get = dlsym(*so, "weft_model");
+	const WeftModel *m = get();
+	if (m->open(m, NULL, in, &status))
+		fail_msg("%s", status.message);
+	return m;
+}
+
+static int run_once(const WeftModel *m, const WeftInstance *in, const WeftTensor *x, const WeftTensor *y)
+{
+	WeftStatus status = {0};
+	WeftSizes *s = malloc(m->entry[0]->sizes_bytes);
+	int code = m->sizes(in, 0, x, s, &status);
+	void *work = malloc(code ? 1 : s->workspace_bytes);
+	code = code ? code : m->run(in, s, x, y, work, NULL, &status);
+	free(work);
+	free(s);
+	return code;
+}
+
+/* Compile, run and compare with the interpreter; the Weft of each thread is its own. */
+static void *compile_and_run(void *arg)
+{
+	const char *path = arg;
+	Weft *w = weft_new();
+	WeftGraph *g = weft_parse(w, silu, "silu");
+	WeftOptions o = {.size = sizeof o, .no_cache = true, .jobs = 1};
+	float x[24], y[24] = {0};
+	int64_t shape[2] = {3, 8};
+	WeftTensor in = tensor(x, shape), out = tensor(y, shape), ref;
+	for (int i = 0; i < 24; i++)
+		x[i] = (float)(i - 12) / 3;
+	if (!g || !weft_compile(w, g, &o, path)) {
+		fprintf(stderr, "%s", weft_messages(w));
+		return NULL;
+	}
+	void *so;
+	WeftInstance *inst;
+	const WeftModel *m = open_model(path, &so, &inst);
+	bool ok = run_once(m, inst, &in, &out) == WEFT_OK && weft_interpret(w, g, &in, 1, &ref);
+	for (int i = 0; ok && i < 24; i++) {
+		float d = y[i] - ((float *)ref.data)[i];
+		ok = d < 1e-6f && d > -1e-6f;
+	}
+	shape[0] = 65;
+	ok = ok && run_once(m, inst, &in, &out) == WEFT_ERR_INPUT;
+	const WeftReport *r = weft_report(w);
+	ok = ok && r && r->kernels == 1 && r->operators == 2 && r->objects >= 1 && r->cached == 0;
+	m->close(inst);
+	dlclose(so);
+	unlink(path);
+	weft_free(w);
+	return ok ? arg : NULL;
+}
+
+static void test_compile_in_threads(void **state)
+{
+	(void)state;
+	static char name[3][32];
+	pthread_t t[3];
+	for (int k = 0; k < 3; k++) {
+		snprintf(name[k], sizeof name[k], "api-%ld-%d.so", (long)getpid(), k);
+		assert_int_equal(pthread_create(&t[k], NULL, compile_and_run, name[k]), 0);
+	}
+	for (int k = 0; k < 3; k++) {
+		void *ok;
+		pthread_join(t[k], &ok);
+		assert_non_null(ok);
+	}
+}
+
+/* The second compilation finds its objects, and makes the same bytes. */
+static char *read_all(const char *path, size_t *n)
+{
+	FILE *f = fopen(path, "rb");
+	char *p = malloc(1 << 20);
+	*n = f ? fread(p, 1, 1 << 20, f) : 0;
+	if (f)
+		fclose(f);
+	return p;
+}
+
+static void test_cache(void **state)
+{
+	(void)state;
+	char folder[] = "cacheXXXXXX", command[64];
+	size_t na, nb;
+	assert_non_null(mkdtemp(folder));
+	setenv("WEFT_CACHE", folder, 1);
+	Weft *w = weft_new();
+	WeftGraph *g = weft_parse(w, silu, "silu");
+	WeftOptions o = {.size = sizeof o};
+	assert_true(weft_compile(w, g, &o, "cache-a.so"));
+	assert_int_equal(weft_report(w)->cached, 0);
+	assert_true(weft_compile(w, g, &o, "cache-b.so"));
+	assert_int_equal(weft_report(w)->cached, weft_report(w)->objects);
+	char *a = read_all("cache-a.so", &na), *b = read_all("cache-b.so", &nb);
+	assert_int_equal(na, nb);
+	assert_memory_equal(a, b, na);
+	free(a);
+	free(b);
+	unlink("cache-a.so");
+	unlink("cache-b.so");
+	snprintf(command, sizeof command, "rm -r %s", folder);
+	assert_int_equal(system(command), 0);
+	unsetenv("WEFT_CACHE");
+	weft_free(w);
+}
+
+static void test_tensor_files(void **state)
+{
+	(void)state;
+	static const char *const path[] = {"api-t.safetensors", "api-t.npz"};
+	float x[4] = {1, 2, 3, 4};
+	int64_t shape[2] = {2, 2}, one = 2;
+	Weft *w = weft_new();
+	WeftTensor t = tensor(x, shape), c = {x, {WEFT_CPU, 0}, 1, {WEFT_COMPLEX, 64, 1}, &one, NULL, 0};
+	for (int k = 0; k < 2; k++) {
+		WeftTensors *f = weft_tensors_new(w);
+		assert_true(weft_tensors_add(w, f, "y.10", &t));
+		assert_true(weft_tensors_add(w, f, "y.2", &c));
+		assert_true(weft_tensors_write(w, f, path[k]));
+		WeftTensors *r = weft_tensors_read(w, path[k]);
+		assert_non_null(r);
+		assert_int_equal(weft_tensors_count(r), 2);
+		assert_string_equal(weft_tensors_name(r, 0), "y.2");
+		assert_int_equal(weft_tensors_at(r, 0)->dtype.code, WEFT_COMPLEX);
+		assert_int_equal(weft_tensors_at(r, 0)->ndim, 1);
+		assert_memory_equal(weft_tensors_find(r, "y.10")->data, x, sizeof x);
+		assert_null(weft_tensors_find(r, "y.3"));
+		unlink(path[k]);
+	}
+	assert_null(weft_tensors_read(w, "no-such.safetensors"));
+	weft_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_inspect), cmocka_unit_test(test_interpret),
+	        cmocka_unit_test(test_refused), cmocka_unit_test(test_compile_in_threads),
+	        cmocka_unit_test(test_cache),   cmocka_unit_test(test_tensor_files),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

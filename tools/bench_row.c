@@ -118,13 +118,16 @@ static void print_profile(Profile *p, int threads)
 	for (uint32_t i = 0; i < p->e->ncall; i++) {
 		uint32_t k = p->order[i];
 		const WeftCallInfo *c = &p->e->call[k];
-		double ideal = fmax(c->flops / peak.flops, c->bytes / peak.bytes), t = p->seconds[k];
+		double read = c->bytes / (c->bytes < PEAK_NEAR * (double)threads ? peak.near : peak.bytes);
+		double ideal = fmax(c->flops / peak.flops, read), t = p->seconds[k];
 		before += t;
 		printf("%-36.36s %9.1f %5.1f%% %5.1f%% %9s %9s %11s %7.1f%%  %s\n", c->name, 1e6 * t,
 		       100 * t / total, 100 * before / total, human(c->flops, f), human(c->bytes, b),
 		       human(t > 0 ? c->flops / t : 0, rate), t > 0 ? 100 * ideal / t : 0, c->algorithm);
 	}
-	printf("%-36s %9.1f\n\n", "all calls", 1e6 * total);
+	printf("%-36s %9.1f\n", "all calls", 1e6 * total);
+	printf("roofline: %sFLOP/s, %sB/s from memory, ", human(peak.flops, f), human(peak.bytes, b));
+	printf("%sB/s for calls of less than %d MiB\n\n", human(peak.near, rate), threads);
 }
 
 static bool profile_runs(Runner *r, const WeftTensor *in, int threads)

@@ -65,12 +65,12 @@ static double fma_best(float *sink)
 	return fma_128(sink);
 }
 
-enum { MEMORY = 64 << 20 };
+enum { MEMORY = 64 << 20, NEAR = 512 << 10 };
 
-static double read_memory(const Four *p, float *sink)
+static double read_memory(const Four *p, size_t bytes, float *sink)
 {
 	Four s0 = four_set(0), s1 = s0, s2 = s0, s3 = s0;
-	for (size_t i = 0; i < MEMORY / sizeof *p; i += 4) {
+	for (size_t i = 0; i < bytes / sizeof *p; i += 4) {
 		s0 += p[i];
 		s1 += p[i + 1];
 		s2 += p[i + 2];
@@ -78,12 +78,12 @@ static double read_memory(const Four *p, float *sink)
 	}
 	s0 += s1 + s2 + s3;
 	*sink += s0[0] + s0[1] + s0[2] + s0[3];
-	return MEMORY;
+	return (double)bytes;
 }
 
 typedef struct {
 	pthread_barrier_t *gate;
-	double flops, bytes; /* per second */
+	double flops, bytes, near; /* per second */
 	float sink;
 } Thread;
 
@@ -105,8 +105,15 @@ static void *measure(void *arg)
 		t->flops = rate > t->flops ? rate : t->flops;
 		pthread_barrier_wait(t->gate);
 		start = now();
-		rate = memory ? read_memory(memory, &t->sink) / (now() - start) : 0;
+		rate = memory ? read_memory(memory, MEMORY, &t->sink) / (now() - start) : 0;
 		t->bytes = rate > t->bytes ? rate : t->bytes;
+		pthread_barrier_wait(t->gate);
+		start = now();
+		rate = 0;
+		for (int i = 0; memory && i < 40; i++)
+			rate += read_memory(memory, NEAR, &t->sink);
+		rate /= now() - start;
+		t->near = rate > t->near ? rate : t->near;
 	}
 	free(memory);
 	return NULL;
@@ -131,6 +138,7 @@ Peak peak_measure(int threads)
 			pthread_join(id[k], NULL);
 		p.flops += t[k].flops;
 		p.bytes += t[k].bytes;
+		p.near += t[k].near;
 	}
 	pthread_barrier_destroy(&gate);
 	return p;

@@ -12,11 +12,14 @@ const LibDef lib_f32[] = {
 	{"exp_scale", LIB_F32, "p, t, bias", EXPAND,
 		"i = bitcast[u32](t) + (convert[u32](bias) - 0x4b400000); j = shr(i, 1); "
 		"p * bitcast[f32](shl(j, 23)) * bitcast[f32](shl(i - j, 23))"},
+	/* Below -104 the result is 0. Those lanes compute something harmless instead: results
+	 * that underflow cost a hundred cycles, and masked scores are -inf. */
 	{"exp_biased", LIB_F32, "x, bias", EXPAND,
-		"c = max(-104.0, min(90.0, x)); t = fma(c, 1.44269502, 0x1.8p23); "
-		"n = t - 0x1.8p23; r = fma(n, -1.42860677e-06, fma(n, -0x1.62e4p-1, c)); "
+		"none = lt(x, -104.0); c = min(90.0, select(none, 0.0, x)); "
+		"t = fma(c, 1.44269502, 0x1.8p23); n = t - 0x1.8p23; "
+		"r = fma(n, -1.42860677e-06, fma(n, -0x1.62e4p-1, c)); "
 		"p = fma(r * r, poly(r, 0.49999994, 0.16666517, 0.041668106, 0.008369095, "
-		"0.0013835239), r) + 1.0; exp_scale(p, t, bias)"},
+		"0.0013835239), r) + 1.0; select(none, 0.0, exp_scale(p, t, bias))"},
 	{"exp", LIB_F32, "x", 0, "exp_biased(x, 254.0)"},
 	{"exp_half", LIB_F32, "x", 0, "exp_biased(x, 253.0)"},
 	{"exp2", LIB_F32, "x", 0,

@@ -325,7 +325,7 @@ static int64_t ceil_div(int64_t a, int64_t b)
 	return (a + b - 1) / b;
 }
 
-/* A task's block of a stays in half of L2 while the panels of b pass by. Too few tasks: first columns are
+/* A task's block of a stays in 5/8 of L2 while the panels of b pass by. Too few tasks: first columns are
  * cut, which reads a again, then rows, which reads b again. */
 static void choose_blocks(Contract *c)
 {
@@ -335,7 +335,7 @@ static void choose_blocks(Contract *c)
 		k *= axes_hint(s, c->k[i]);
 	for (uint32_t i = 0; i < c->nbatch; i++)
 		batch *= axes_hint(s, c->batch[i]);
-	int64_t most = s->target->l2 / 2 / 4 / (k ? k : 1);
+	int64_t most = s->target->l2 / 8 * 5 / 4 / (k ? k : 1);
 	most = most > MAX_BLOCK_ROWS ? MAX_BLOCK_ROWS : most;
 	int64_t need = ceil_div(sym_hint(s->syms, c->rows), c->mr);
 	int64_t tiles = most / c->mr < 1 ? 1 : most / c->mr;

@@ -157,6 +157,8 @@ static void edit(Entry *e, const char *from, const char *to)
 
 /* ---- loading ---- */
 
+static size_t fail_at; /* the allocation that fails while loading; 0: none */
+
 /* Load from a copy of exactly this size. False when it is refused; the errors go to *text. */
 static bool loads(const uint8_t *data, size_t size, const char *model, char *text, size_t cap)
 {
@@ -166,6 +168,7 @@ static bool loads(const uint8_t *data, size_t size, const char *model, char *tex
 	volatile bool ok = false;
 	text[0] = 0;
 	int unwound = setjmp(ctx->unwind);
+	arena_fail_after(unwound ? 0 : fail_at);
 	if (unwound == UNWIND_BUG)
 		fail_msg("bug: %s", ctx->bug_text);
 	if (!unwound) {
@@ -425,6 +428,25 @@ static void test_mangled_json(void **state)
 	mangle("batch_norm", "models/model.json", 3);
 }
 
+/* Every allocation of memory from the system fails once: the load unwinds and leaks nothing. */
+static void test_out_of_memory(void **state)
+{
+	(void)state;
+	char text[1000];
+	Zip z = unpack("mlp_deflated");
+	Buffer b = pack(&z);
+	bool ok = false;
+	for (size_t n = 1; !ok && n < 1000; n++) {
+		fail_at = n;
+		ok = loads(b.data, b.size, NULL, text, sizeof text);
+	}
+	fail_at = 0;
+	arena_fail_after(0);
+	assert_true(ok);
+	free(b.data);
+	drop(&z);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -432,6 +454,7 @@ int main(void)
 	        cmocka_unit_test(test_unsupported_all), cmocka_unit_test(test_members),
 	        cmocka_unit_test(test_checksum),        cmocka_unit_test(test_truncated),
 	        cmocka_unit_test(test_flipped_bytes),   cmocka_unit_test(test_mangled_json),
+	        cmocka_unit_test(test_out_of_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

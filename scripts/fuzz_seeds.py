@@ -1,0 +1,61 @@
+"""Seeds and a dictionary for one fuzz target, from the files of the tests: fuzz_seeds.py TARGET TESTS OUT"""
+import glob
+import hashlib
+import os
+import re
+import sys
+import zipfile
+
+target, tests, out = sys.argv[1:]
+os.makedirs(out + "/seeds", exist_ok=True)
+words = set()
+
+
+def seed(data):
+    with open(f"{out}/seeds/{hashlib.sha256(data).hexdigest()[:16]}", "wb") as f:
+        f.write(data)
+
+
+def member(z, tail):
+    return next((z.read(n) for n in z.namelist() if n.endswith(tail)), b"")
+
+
+def archives():
+    for path in sorted(glob.glob(tests + "/data/*")):
+        with open(path, "rb") as f:
+            data = f.read()
+        if len(data) < 100000:
+            seed(data)
+    words.update(["PK\\x01\\x02", "PK\\x03\\x04", "PK\\x05\\x06", "PK\\x06\\x06", "PK\\x06\\x07",
+                  "\\x93NUMPY", "{'descr': '<f4'", "__metadata__", "data_offsets"])
+
+
+def json():
+    for path in sorted(glob.glob(tests + "/data/*.pt2")):
+        with zipfile.ZipFile(path) as z:
+            model = member(z, "models/model.json")
+            seed(model + b"\0" + member(z, "model_weights_config.json"))
+        words.update(re.findall(r'"[\w.]{1,30}"', model.decode()))
+        found = re.findall(r'"expr_str": *"([^"]*)"', model.decode())
+        seed("\n".join(found).encode())
+    words.update(["null", "true", "false", "1e400", "-1", "9223372036854775807"])
+    seed(b"Add(Mul(Integer(2), Symbol('s0', integer=True)), Integer(-1))\n"
+         b"Equality(Mod(Symbol('s0'), Integer(8)), Integer(0))\nMax(1, FloorDiv(s0, 2))\n"
+         b"And(LessThan(Symbol('s0'), Integer(4)), Not(Ne(s1, 3)))\nPow(Symbol('s0'), Integer(2))\n")
+
+
+def text():
+    for path in sorted(glob.glob(tests + "/*/*.txt")):
+        with open(path, encoding="utf-8") as f:
+            data = f.read().split("; ----")[0]
+        if "graph @" in data:
+            seed(data.encode())
+            words.update(re.findall(r"[A-Za-z_.][\w.]{1,30}", data[data.index("graph @"):]))
+    words.update(["9223372036854775807", "-9223372036854775808", "4294967296", "1e400", "nan", "inf"])
+
+
+{"archive": archives, "json": json, "text": text}[target]()
+with open(out + "/dict", "w", encoding="utf-8") as f:
+    for word in sorted(words):
+        quoted = word if "\\x" in word else word.replace("\\", "\\\\")
+        f.write('"' + quoted.replace('"', '\\"') + '"\n')

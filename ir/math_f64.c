@@ -128,7 +128,8 @@ const LibDef lib_f64[] = {
 		"b = fma(convert[f64](phase_low(x)), 0x1p-64, convert[f64](i - "
 		"convert[i64](a))); "
 		"r = 0x1p-62 * fma(a, 1.5707963267948966, fma(b, 1.5707963267948966, a * "
-		"6.123233995736766e-17)); select(lt(x, 0.0), -r, r)"},
+		"6.123233995736766e-17)); "
+		"select(lt(abs(x), inf), select(lt(x, 0.0), -r, r), nan)"},
 	{"large_quadrant", LIB_F64, "x", 0,
 		"q = bitcast[i64](shr(phase_high(x) + 0x2000000000000000, 62)); "
 		"select(lt(x, 0.0), -q, q)"},
@@ -137,8 +138,7 @@ const LibDef lib_f64[] = {
 	{"trig_rest", LIB_F64, "x", EXPAND,
 		"n = trig_turn(x) - 0x1.8p52; "
 		"r = fma(n, 1.4973849048591698e-33, fma(n, -6.123233995736766e-17, fma(n, "
-		"-1.5707963267948966, x))); "
-		"select(lt(abs(x), 0x1p20), r, select(lt(abs(x), inf), large_rest(x), nan))"},
+		"-1.5707963267948966, x))); select(lt(abs(x), 0x1p20), r, large_rest(x))"},
 	{"trig_quadrant", LIB_F64, "x", EXPAND,
 		"select(lt(abs(x), 0x1p20), bitcast[i64](trig_turn(x)), large_quadrant(x))"},
 	{"sin_poly", LIB_F64, "r", EXPAND,

@@ -72,13 +72,16 @@ const LibDef lib_special[] = {
 		"0.0008396510752462094, -0.001719666514446508, -0.0028779515919149113, "
 		"0.14520557603506865), 0.4189385332046727); "
 		"select(lt(x, 8.0), middle, select(eq(x, inf), x, big))"},
-	/* lgamma(x) = log(pi / |x sin(pi x)|) - lgamma(-x) for x < 0 */
-	{"lgamma", LIB_F64, "x", 0,
-		"a = abs(x); p = lgamma_above(a); f = a - trunc(a); "
+	/* lgamma(x) = log(pi / |x sin(pi x)|) - lgamma(-x) for x < 0; p = lgamma(-x). */
+	{"lgamma_below", LIB_F64, "x, p", 0,
+		"a = abs(x); f = a - trunc(a); "
 		"s = abs(sin(3.141592653589793 * select(gt(f, 0.5), 1.0 - f, f))); "
-		"tiny = lt(a, 0x1p-60); n = log(3.141592653589793 / (s * a)) - p; "
-		"m = select(tiny, -log(a), select(eq(f, 0.0), inf, n)); "
-		"select(ne(x, x), x, select(lt(x, 0.0), select(eq(a, inf), a, m), p))"},
+		"n = log(3.141592653589793 / (s * a)) - p; "
+		"m = select(lt(a, 0x1p-60), -log(a), select(eq(f, 0.0), inf, n)); "
+		"select(eq(a, inf), a, m)"},
+	{"lgamma", LIB_F64, "x", 0,
+		"c = lt(x, 0.0); p = lgamma_above(abs(x)); "
+		"select(ne(x, x), x, select(c, lgamma_below(x, p), p))"},
 	/* digamma for x > 0: (x - root) times a polynomial on [1, 2], the recurrence below and
 	 * up to 10, the asymptotic series beyond. */
 	{"digamma_poly", LIB_F64, "x", EXPAND,
@@ -114,13 +117,13 @@ const LibDef lib_special[] = {
 		"0.007563277734991653, -0.019258692215445117, -0.05064679717441679, "
 		"3.440885321574424); "
 		"select(lt(x, 10.0), digamma_poly(x1) + r1, select(eq(x, inf), x, big))"},
-	/* psi(1 - x) - pi / tan(pi x) for x < 0; at 0 the pole has the sign of the zero, at -1,
-	 * -2, ... NaN. */
-	{"digamma", LIB_F64, "x", 0,
-		"neg_ = lt(x, 0.0); p = digamma_above(select(neg_, 1.0 - x, x)); a = abs(x); "
-		"f = a - trunc(a); g = select(gt(f, 0.5), f - 1.0, f); "
+	/* psi(1 - x) - pi / tan(pi x) for x < 0, p = psi(1 - x); NaN at -1, -2, ... */
+	{"digamma_below", LIB_F64, "x, p", 0,
+		"a = abs(x); f = a - trunc(a); g = select(gt(f, 0.5), f - 1.0, f); "
 		"r = p + 3.141592653589793 / tan(3.141592653589793 * g); "
-		"select(neg_, select(eq(f, 0.0), nan, r), select(eq(x, 0.0), copysign(inf, -x), "
-		"p))"},
+		"select(eq(f, 0.0), nan, r)"},
+	{"digamma", LIB_F64, "x", 0,
+		"c = lt(x, 0.0); p = digamma_above(select(c, 1.0 - x, x)); "
+		"select(eq(x, 0.0), copysign(inf, -x), select(c, digamma_below(x, p), p))"},
 	{NULL, 0, NULL, 0, NULL},
 };

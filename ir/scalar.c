@@ -44,22 +44,27 @@ static void unlock_cache(void)
 	pthread_mutex_unlock(&cache.lock);
 }
 
-/* Where the function of this key is kept; *fresh when it has to be built. Building may add keys. */
-static uint32_t slot_of(const char *key, bool *fresh)
+/* "kind:name/f32,f32" */
+typedef struct {
+	char text[128];
+} Key;
+
+static Key key_of(const char *kind, const char *name, const DType *in, uint32_t nin)
 {
-	uint32_t id = intern(&cache.keys, key, strlen(key), fresh);
+	Key key;
+	size_t n = (size_t)snprintf(key.text, sizeof key.text, "%s:%s/", kind, name);
+	for (uint32_t k = 0; k < nin && n < sizeof key.text; k++)
+		n += (size_t)snprintf(key.text + n, sizeof key.text - n, "%s,", dtype_name(in[k]));
+	return key;
+}
+
+/* Where the function of this key is kept; *fresh when it has to be built. Building may add keys. */
+static uint32_t slot_of(Key key, bool *fresh)
+{
+	uint32_t id = intern(&cache.keys, key.text, strlen(key.text), fresh);
 	if (*fresh)
 		array_push(cache.arena, &cache.fn, NULL);
 	return id - 1;
-}
-
-/* "kind:name/f32,f32" */
-static const char *key_of(const char *kind, const char *name, const DType *in, uint32_t nin)
-{
-	char *key = arena_printf(cache.arena, "%s:%s/", kind, name);
-	for (uint32_t k = 0; k < nin; k++)
-		key = arena_printf(cache.arena, "%s%s,", key, dtype_name(in[k]));
-	return key;
 }
 
 static LibClass class_of(DType t)
@@ -103,8 +108,8 @@ static const ScFn *build_lib(const LibDef *d, const DType *in, uint32_t nin, con
 	DType t = in[nin - 1];
 	if (split_names(d->params, param) != nin)
 		return NULL;
-	return scalar_build(arena_printf(cache.arena, "%s_%s", d->name, dtype_name(t)), d->text, nin,
-	                    param, in, t, why);
+	const char *name = arena_printf(cache.arena, "%s_%s", d->name, dtype_name(t));
+	return scalar_build(name, d->text, nin, param, in, t, why);
 }
 
 static const ScFn *lib_fn(const LibDef *d, const DType *in, uint32_t nin)
@@ -119,8 +124,8 @@ static const ScFn *lib_fn(const LibDef *d, const DType *in, uint32_t nin)
 }
 
 /* A text of the op table over the op's operand names, and y for a derivative. */
-static const ScFn *build_op(Op op, const char *name, const char *text, const DType *in, uint32_t nin,
-                            DType T)
+static const ScFn *build_op(Op op, const char *name, const char *text, const DType *in,
+                            uint32_t nin, DType T)
 {
 	const Schema *s = op_schema(op);
 	const char *param[4];
@@ -196,11 +201,12 @@ const ScFn *scalar_deriv(Op op, uint32_t k, const DType *in, uint32_t nin)
 	all[nin] = info->result != DT_none ? info->result : in[nin - 1];
 	lock_cache();
 	bool fresh;
-	char *kind = arena_printf(cache.arena, "deriv%u", k);
+	const char kind[] = {'d', (char)('0' + k), '\0'};
 	uint32_t slot = slot_of(key_of(kind, op_name(op), in, nin), &fresh);
 	if (fresh) {
-		char *name = arena_printf(cache.arena, "d%u_%s_%s", k, op_name(op), dtype_name(in[nin - 1]));
-		const ScFn *f = build_op(op, name, info->deriv[k], all, nin + 1, in[nin - 1]);
+		DType t = in[nin - 1];
+		char *name = arena_printf(cache.arena, "d%u_%s_%s", k, op_name(op), dtype_name(t));
+		const ScFn *f = build_op(op, name, info->deriv[k], all, nin + 1, t);
 		cache.fn.data[slot] = f;
 	}
 	const ScFn *f = cache.fn.data[slot];
@@ -218,7 +224,8 @@ const ScFn *scalar_convert(DType from, DType to)
 	bool fresh;
 	uint32_t k = slot_of(key_of("convert", "", key, 2), &fresh);
 	if (fresh) {
-		char *name = arena_printf(cache.arena, "convert_%s_%s", dtype_name(from), dtype_name(to));
+		char *name = arena_printf(cache.arena, "convert_%s_%s", dtype_name(from),
+		                          dtype_name(to));
 		char *text = arena_printf(cache.arena, "convert[%s](x)", dtype_name(to));
 		const ScFn *f = scalar_build(name, text, 1, &x, &from, to, NULL);
 		cache.fn.data[k] = f;

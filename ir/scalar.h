@@ -78,6 +78,14 @@ const ScFn *scalar_deriv(Op op, uint32_t k, const DType *in, uint32_t nin);
 /* A library function by name and dtype ("exp", DT_f32). NULL when unknown. */
 const ScFn *scalar_lib(const char *name, DType);
 
+/* A slow path: the result of call k is read by nothing but selects on the value of instruction `cond`, as the
+ * arm for `when`. Where no lane has cond == when, the call may be skipped and its value is arbitrary. */
+typedef struct {
+	bool found, when;
+	uint32_t cond;
+} ScGuard;
+ScGuard scalar_guard(const ScFn *, uint32_t k);
+
 /* A value of any real dtype: f for floats, i for ints and bool. */
 typedef union {
 	double f;

@@ -222,7 +222,8 @@ static bool is_int_identity(ScOp op, DType t)
 static bool op_takes(ScOp op, DType t)
 {
 	switch (op) {
-	case SC_div: case SC_fma: case SC_sqrt: case SC_floor: case SC_ceil: case SC_trunc: case SC_rint:
+	case SC_div: case SC_fma: case SC_sqrt: case SC_floor: case SC_ceil: case SC_trunc:
+	case SC_rint:
 		return dtype_is_float(t);
 	case SC_floordiv: case SC_rem: case SC_shl: case SC_shr:
 		return dtype_is_int(t);
@@ -308,7 +309,8 @@ static Val build_poly(FnBuild *b, const Val *v, uint32_t n)
 	uint32_t acc = typed(b, v[n - 1], t);
 	for (uint32_t k = n - 2; k > 0; k--) {
 		uint32_t in[3] = {acc, v[0].ins, typed(b, v[k], t)};
-		if (b->why || !dtype_is_float(t) || type_of(b, in[0]) != t || type_of(b, in[2]) != t)
+		bool same = !b->why && type_of(b, in[0]) == t && type_of(b, in[2]) == t;
+		if (!same || !dtype_is_float(t))
 			return fail(b, "poly wants one float dtype");
 		acc = emit(b, SC_fma, t, in, 3);
 	}
@@ -393,12 +395,14 @@ static Val build_expr(FnBuild *b, const Expr *e)
 	ScOp op = basic_op(e->name);
 	if (is_float_floordiv(b, op, v, e->arg.n))
 		return build_named(b, "floor_div", v, e->arg.n);
-	return op != SC_COUNT ? build_basic(b, op, v, e->arg.n) : build_named(b, e->name, v, e->arg.n);
+	if (op == SC_COUNT)
+		return build_named(b, e->name, v, e->arg.n);
+	return build_basic(b, op, v, e->arg.n);
 }
 
 /* ---- finishing ---- */
 
-static uint32_t ins_cost(const ScIns *ins)
+static uint32_t ins_cost(const ScIns *ins, const ScIns *first)
 {
 	switch (ins->op) {
 	case SC_const: case SC_param: case SC_let: case SC_bitcast:
@@ -411,8 +415,8 @@ static uint32_t ins_cost(const ScIns *ins)
 		return 8;
 	case SC_call:
 		return ins->fn->cost + 1;
-	case SC_max: case SC_min:
-		return dtype_is_float(ins->dtype) ? 2 : 1;
+	case SC_max: case SC_min: /* a constant first operand is no NaN: one instruction */
+		return dtype_is_float(ins->dtype) && first->op != SC_const ? 2 : 1;
 	default:
 		return 1;
 	}
@@ -442,8 +446,27 @@ static void plan_slots(Arena *a, ScFnPlan *plan)
 	plan->slot = slot;
 }
 
+/* The select arm that alone reads call k, if its condition is computed before the call. */
+static ScGuard find_guard(const ScFn *f, uint32_t k)
+{
+	ScGuard g = {false, false, 0};
+	for (uint32_t j = k + 1; j < f->nins; j++) {
+		const ScIns *user = &f->ins[j];
+		for (uint32_t a = 0; a < user->nin; a++) {
+			if (user->in[a] != k)
+				continue;
+			bool arm = user->op == SC_select && a > 0 && user->in[0] < k;
+			if (!arm || (g.found && (g.cond != user->in[0] || g.when != (a == 1))))
+				return (ScGuard){false, false, 0};
+			g = (ScGuard){true, a == 1, user->in[0]};
+		}
+	}
+	return g;
+}
+
 /* Keep what the result needs, in order. */
-static const ScFn *finish(FnBuild *b, const char *name, uint32_t nparam, const DType *in, uint32_t result)
+static const ScFn *finish(FnBuild *b, const char *name, uint32_t nparam, const DType *in,
+                          uint32_t result)
 {
 	Arena *a = scalar_arena();
 	ScFnPlan *plan = ARENA_NEW(a, ScFnPlan);
@@ -463,7 +486,7 @@ static const ScFn *finish(FnBuild *b, const char *name, uint32_t nparam, const D
 			ins.in[j] = to[ins.in[j]];
 		to[k] = f->nins;
 		out[f->nins++] = ins;
-		f->cost += ins_cost(&ins);
+		f->cost += ins_cost(&ins, ins.nin ? &out[ins.in[0]] : NULL);
 	}
 	f->name = arena_strdup(a, name);
 	f->nparam = nparam;
@@ -471,6 +494,11 @@ static const ScFn *finish(FnBuild *b, const char *name, uint32_t nparam, const D
 	f->result = out[f->nins - 1].dtype;
 	f->ins = out;
 	plan_slots(a, plan);
+	ScGuard *guard = ARENA_ARRAY(a, ScGuard, f->nins);
+	for (uint32_t k = 0; k < f->nins; k++)
+		if (out[k].op == SC_call)
+			guard[k] = find_guard(f, k);
+	plan->guard = guard;
 	return f;
 }
 
@@ -482,7 +510,7 @@ static const ScFn *forwarded(const ScText *t, uint32_t nparam, const char *const
 	if (e->kind != EXPR_CALL || e->bracket || t->let.n || e->arg.n != nparam)
 		return NULL;
 	for (uint32_t k = 0; k < nparam; k++)
-		if (e->arg.data[k]->kind != EXPR_NAME || strcmp(e->arg.data[k]->name, param[k]) != 0)
+		if (e->arg.data[k]->kind != EXPR_NAME || strcmp(e->arg.data[k]->name, param[k]))
 			return NULL;
 	bool expand;
 	return basic_op(e->name) == SC_COUNT ? scalar_named(e->name, in, nparam, &expand) : NULL;
@@ -508,8 +536,13 @@ static const ScFn *build_text(FnBuild *b, const char *name, const ScText *t, uin
 	return b->why ? NULL : finish(b, name, nparam, in, result);
 }
 
-const ScFn *scalar_build(const char *name, const char *text, uint32_t nparam, const char *const *param,
-                         const DType *in, DType T, const char **why)
+ScGuard scalar_guard(const ScFn *f, uint32_t k)
+{
+	return ((const ScFnPlan *)f)->guard[k];
+}
+
+const ScFn *scalar_build(const char *name, const char *text, uint32_t nparam,
+                         const char *const *param, const DType *in, DType T, const char **why)
 {
 	FnBuild b = {.arena = scalar_arena(), .T = T};
 	const char *at = NULL;

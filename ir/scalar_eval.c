@@ -1,5 +1,5 @@
-/* Evaluation in blocks, instruction by instruction: values lie in their natural representation, so every
- * loop is one that the C compiler vectorises, and f32 arithmetic is float arithmetic. */
+/* Evaluation in blocks, instruction by instruction: values lie in their natural representation, so
+ * every loop is one that the C compiler vectorises, and f32 arithmetic is float arithmetic. */
 #include "ir/scalar_priv.h"
 
 #include <math.h>
@@ -45,7 +45,7 @@ enum { BLOCK = 256, STACK_BYTES = 96 * 1024 };
 		case SC_mul: EACH(T, a[i] * b[i]);                                                 \
 		case SC_div: EACH(T, a[i] / b[i]);                                                 \
 		case SC_neg: EACH(T, -a[i]);                                                       \
-		case SC_abs: EACH(T, sizeof(T) == 4 ? fabsf((float)a[i]) : fabs(a[i]));                                   \
+		case SC_abs: EACH(T, sizeof(T) == 4 ? fabsf((float)a[i]) : fabs(a[i]));            \
 		case SC_fma: EACH(T, __builtin_##FMA(a[i], b[i], c[i]));                           \
 		case SC_min: EACH(T, a[i] < b[i] || a[i] != a[i] ? a[i] : b[i]);                   \
 		case SC_max: EACH(T, a[i] > b[i] || a[i] != a[i] ? a[i] : b[i]);                   \
@@ -68,20 +68,22 @@ FLOATS(FLOAT_STEP)
 		if ((T)-1 < 0 && b == (T)-1)                                                       \
 			return (T)(0 - (W)a);                                                      \
 		T q = (T)(a / b), r = (T)(a % b);                                                  \
-		return (T)(r != 0 && ((r < 0) != (b < 0)) ? q - 1 : q);                            \
+		return (T)(q - (r != 0 && ((r < 0) != (b < 0))));                                  \
 	}                                                                                          \
 	INLINE T rem_##T(T a, T b)                                                                 \
 	{                                                                                          \
-		return b == 0 ? a : (T)-1 < 0 && b == (T)-1 ? 0 : (T)(a % b);                      \
+		if (b == 0)                                                                        \
+			return a;                                                                  \
+		return (T)((T)-1 < 0 && b == (T)-1 ? 0 : a % b);                                   \
 	}                                                                                          \
 	INLINE T shl_##T(T a, T b)                                                                 \
 	{                                                                                          \
-		return (W)b < sizeof(T) * 8 ? (T)((W)a << ((W)b & (sizeof(T) * 8 - 1))) : 0;       \
+		return (T)((W)b < sizeof(T) * 8 ? (W)a << ((W)b & (sizeof(T) * 8 - 1)) : 0);       \
 	}                                                                                          \
 	INLINE T shr_##T(T a, T b)                                                                 \
 	{                                                                                          \
-		return (W)b < sizeof(T) * 8 ? (T)(a >> ((W)b & (sizeof(T) * 8 - 1)))               \
-		                            : (T)(a < 0 ? -1 : 0);                                 \
+		const T sign = (T)(a < 0 ? -1 : 0);                                                \
+		return (T)((W)b < sizeof(T) * 8 ? a >> ((W)b & (sizeof(T) * 8 - 1)) : sign);       \
 	}                                                                                          \
 	INLINE void step_##T(ScOp op, void *out, const void *const *in, uint32_t n)                \
 	{                                                                                          \
@@ -239,9 +241,11 @@ INLINE void convert(DType from, DType to, void *out, const void *in, uint32_t n)
 		const int32_t *a = in;
 		EACH(float, a[i]);
 	}
-	for (uint32_t k = 0; k < n; k += BLOCK)
-		convert_chunk(from, to, (char *)out + (size_t)k * repr_size(to),
-		              (const char *)in + (size_t)k * repr_size(from), n - k < BLOCK ? n - k : BLOCK);
+	for (uint32_t k = 0; k < n; k += BLOCK) {
+		const char *a = (const char *)in + (size_t)k * repr_size(from);
+		uint32_t m = n - k < BLOCK ? n - k : BLOCK;
+		convert_chunk(from, to, (char *)out + (size_t)k * repr_size(to), a, m);
+	}
 }
 
 /* Storage floats are kept as float, so their bits have to be made first. */
@@ -255,7 +259,7 @@ static void bitcast(DType from, DType to, void *out, const void *in, uint32_t n)
 		} bits = {0};
 		float v;
 		switch (from) {
-#define X(D, PACK, UNPACK, B)                                                                         \
+#define X(D, PACK, UNPACK, B)                                                                      \
 	case D:                                                                                    \
 		memcpy(&v, (const char *)in + i * 4, 4);                                           \
 		bits.u = PACK(v);                                                                  \
@@ -265,7 +269,7 @@ static void bitcast(DType from, DType to, void *out, const void *in, uint32_t n)
 		default: memcpy(&bits, (const char *)in + i * dtype_size(from), dtype_size(from));
 		}
 		switch (to) {
-#define X(D, PACK, UNPACK, B)                                                                         \
+#define X(D, PACK, UNPACK, B)                                                                      \
 	case D:                                                                                    \
 		v = UNPACK(bits.B);                                                                \
 		memcpy((char *)out + i * 4, &v, 4);                                                \
@@ -281,7 +285,8 @@ static void look_up(const ScTable *t, void *out, const int32_t *index, uint32_t 
 {
 	uint32_t size = dtype_size(t->dtype);
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t k = index[i] < 0 ? 0 : (uint32_t)index[i] < t->n ? (uint32_t)index[i] : t->n - 1;
+		uint32_t k = index[i] < 0 ? 0 : (uint32_t)index[i];
+		k = k < t->n ? k : t->n - 1;
 		memcpy((char *)out + i * size, (const char *)t->data + k * size, size);
 	}
 }
@@ -325,7 +330,8 @@ __attribute__((target("avx2,fma"))) static void step_avx2(const ScIns *ins, DTyp
 void scalar_step(const ScIns *ins, DType from, void *out, const void *const *in, uint32_t n)
 {
 	if (ins->op == SC_bitcast) {
-		if (dtype_is_float(from) == dtype_is_float(ins->dtype) || repr_size(from) == dtype_size(from))
+		DType to = ins->dtype;
+		if (repr_size(from) == dtype_size(from) && repr_size(to) == dtype_size(to))
 			memcpy(out, in[0], (size_t)n * dtype_size(from));
 		else
 			bitcast(from, ins->dtype, out, in[0], n);
@@ -416,19 +422,37 @@ static uint32_t slots_needed(const ScFn *f)
 	return ((const ScFnPlan *)f)->nslot + deepest;
 }
 
+/* Where the values of instruction k lie. */
+static const void *value(const ScFnPlan *plan, const char *mem, uint32_t cap, uint32_t k,
+                         const void *const *arg)
+{
+	const ScIns *ins = &plan->fn.ins[k];
+	return ins->op == SC_param ? arg[ins->k] : mem + (size_t)plan->slot[k] * cap * 8;
+}
+
+/* Whether some lane needs call k. */
+static bool is_needed(const ScFnPlan *plan, uint32_t k, const char *mem, uint32_t cap,
+                      const void *const *arg, uint32_t n)
+{
+	ScGuard g = plan->guard[k];
+	const uint8_t *cond = value(plan, mem, cap, g.cond, arg);
+	uint32_t any = 0;
+	for (uint32_t i = 0; g.found && i < n; i++)
+		any |= cond[i] == g.when;
+	return any || !g.found;
+}
+
 /* mem has 8 * cap bytes for each slot of this function and, after them, of those it calls. */
-static void run(const ScFn *f, const void *const *arg, void *out, uint32_t n, char *mem, uint32_t cap)
+static void run(const ScFn *f, const void *const *arg, void *out, uint32_t n, char *mem,
+                uint32_t cap)
 {
 	const ScFnPlan *plan = (const ScFnPlan *)f;
 	char *below = mem + (size_t)plan->nslot * cap * 8;
 	for (uint32_t k = 0; k < f->nins; k++) {
 		const ScIns *ins = &f->ins[k];
 		const void *in[4] = {NULL};
-		for (uint32_t j = 0; j < ins->nin; j++) {
-			const ScIns *x = &f->ins[ins->in[j]];
-			in[j] = x->op == SC_param ? arg[x->k]
-			                          : mem + (size_t)plan->slot[ins->in[j]] * cap * 8;
-		}
+		for (uint32_t j = 0; j < ins->nin; j++)
+			in[j] = value(plan, mem, cap, ins->in[j], arg);
 		void *to = k + 1 == f->nins ? out : mem + (size_t)plan->slot[k] * cap * 8;
 		switch (ins->op) {
 		case SC_param:
@@ -436,7 +460,10 @@ static void run(const ScFn *f, const void *const *arg, void *out, uint32_t n, ch
 				memcpy(out, arg[ins->k], (size_t)n * repr_size(ins->dtype));
 			break;
 		case SC_const: fill_const(ins, to, n); break;
-		case SC_call: run(ins->fn, in, to, n, below, cap); break;
+		case SC_call:
+			if (is_needed(plan, k, mem, cap, arg, n))
+				run(ins->fn, in, to, n, below, cap);
+			break;
 		default: scalar_step(ins, f->ins[ins->in[ins->op == SC_select]].dtype, to, in, n);
 		}
 	}

@@ -7,7 +7,8 @@
 
 /* body  = { name '=' sum ';' } sum
  * sum   = term { ('+' | '-') term }        term = unary { ('*' | '/') unary }
- * unary = '-' unary | atom                 atom = number | name [ '[' name ']' ] [ '(' args ')' ] | '(' sum ')' */
+ * unary = '-' unary | atom
+ * atom  = number | name [ '[' name ']' ] [ '(' args ')' ] | '(' sum ')' */
 typedef struct {
 	Arena *arena;
 	const char *at;

@@ -1,4 +1,4 @@
-/* Private to ir/scalar*.c and ir/math*.c: the text form of scalar functions and the function library. */
+/* Private to ir/scalar*.c and ir/math*.c: the text form of scalar functions, the library. */
 #ifndef WEFT_IR_SCALAR_PRIV_H
 #define WEFT_IR_SCALAR_PRIV_H
 
@@ -54,16 +54,17 @@ const ScTable *lib_table(const char *name); /* NULL when unknown */
 /* What scalar.c allocates for every ScFn: the function, and where its evaluator keeps values. */
 typedef struct {
 	ScFn fn;
+	const ScGuard *guard; /* by instruction, of calls */
 	const uint32_t *slot; /* by instruction; constants own a slot, others share by lifetime */
 	uint32_t nslot;
 } ScFnPlan;
 
-/* Build an instance of `text` over named parameters; T is the compute dtype. NULL when the text does not
- * take these dtypes or is malformed, with the reason in *why (may be NULL). The caller holds the lock. */
-const ScFn *scalar_build(const char *name, const char *text, uint32_t nparam, const char *const *param,
-                         const DType *in, DType T, const char **why);
-/* Library function or scalar op by name for operands in[]; NULL when none takes them. *expand: inline it
- * whatever it costs. Lock held. */
+/* Build an instance of `text` over named parameters; T is the compute dtype. NULL when the text does
+ * not take these dtypes or is malformed, with the reason in *why (may be NULL). Lock held. */
+const ScFn *scalar_build(const char *name, const char *text, uint32_t nparam,
+                         const char *const *param, const DType *in, DType T, const char **why);
+/* Library function or scalar op by name for operands in[]; NULL when none takes them. *expand: inline
+ * it whatever it costs. Lock held. */
 const ScFn *scalar_named(const char *name, const DType *in, uint32_t nin, bool *expand);
 Arena *scalar_arena(void); /* lives as long as the process */
 

@@ -46,7 +46,7 @@ typedef struct {
 	bool *below_reduce; /* by node: an element-wise function of a reduction */
 } Sweep;
 
-enum { MANY = UINT32_MAX };
+static const uint32_t MANY = UINT32_MAX;
 
 static void add_reader(Sweep *w, Node def, uint32_t group, bool bijective)
 {
@@ -136,7 +136,7 @@ static bool reads_memory(const Sweep *w, Node n)
 	Op op = node_op(w->s->g, n);
 	bool parent = info_of(w->s, n)->role == ROLE_ROOT && (op == OP_concat || op == OP_pad);
 	return parent || node_is_anchor(op) || op == OP_scan || op == OP_sort ||
-	       op == OP_scatter || op == OP_update_slice;
+	       op == OP_scatter || op == OP_update_slice || op == OP_assert;
 }
 
 static void mark_operands(Sweep *w, Node n, uint32_t group, bool bijective)
@@ -160,7 +160,7 @@ static void make_root(Sweep *w, Node n)
 	info->bijective = true;
 	w->kind[n.i] = (GroupKind){.anchor = node_is_anchor(op),
 	                           .reduce = op == OP_reduce,
-	                           .special = op == OP_cumulative || op == OP_arg_reduce};
+	                           .special = op == OP_cumulative || op == OP_arg_reduce || op == OP_fold};
 	mark_operands(w, n, n.i, true);
 }
 
@@ -192,7 +192,9 @@ static void visit(Sweep *w, Node n)
 		info->role = ROLE_LEAF;
 		return;
 	}
-	if (info->role == ROLE_ROOT || is_output || (op == OP_pad && feeds_conv(g, n))) { /* decided before: an output or a retry */
+	bool kept = is_output || node_has_effect(g, n);
+	/* a root before: a retry */
+	if (info->role == ROLE_ROOT || kept || (op == OP_pad && feeds_conv(g, n))) {
 		make_root(w, n);
 		return;
 	}

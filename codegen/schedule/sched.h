@@ -10,7 +10,9 @@
 #include "codegen/schedule/schedule.h"
 #include "ir/op.h"
 
-enum { NO_AXIS = UINT32_MAX, MAX_AXES = 48 };
+enum { MAX_AXES = 48 };
+
+#define NO_AXIS UINT32_MAX
 
 /* Where a stage's result can be read. */
 typedef struct {
@@ -75,6 +77,16 @@ void sched_hoist(Sched *, Kx x, uint64_t axes);
 uint32_t sched_mark(const Sched *);
 void sched_forget(Sched *, uint32_t mark);
 
+/* An access at the current point: one element, consecutive ones, or index lanes added to an offset. */
+typedef struct {
+	Lx offset, index; /* index none: one element or consecutive ones */
+	bool vector;
+} SchedAddress;
+
+/* Where a stage's result goes; the address is computed, and run-time checks are made, once. */
+SchedAddress sched_address(Sched *, uint32_t stage);
+Lx sched_load_at(Sched *, uint32_t stage, SchedAddress); /* what is there, compute dtype */
+void sched_store_at(Sched *, uint32_t stage, SchedAddress, Lx value);
 /* Store a value of the stage's dtype at the current point. */
 void sched_store(Sched *, uint32_t stage, Lx value);
 /* Identity and combination of a reduction; a value that is a product joins a sum by fma. */
@@ -90,6 +102,11 @@ void sched_end(Sched *, uint32_t mark);
  * body(s, data) with s->mask set. A provably divisible extent has no tail. */
 void sched_vector_loop(Sched *, uint32_t axis, Lx lo, Lx hi, bool divisible,
                        void (*body)(Sched *, void *), void *data);
+
+/* serial.c: stages that run one after the other at an outer point. */
+void sched_scatter(Sched *, uint32_t stage); /* one update */
+void sched_sort(Sched *, uint32_t stage);    /* a row; the first of the four stages */
+void sched_check(Sched *, uint32_t stage);
 
 /* Schedules: each returns false when the kernel is not of its kind. The number of tasks goes to *ntasks. */
 bool schedule_contract(Sched *, Sym *ntasks);

@@ -279,11 +279,65 @@ static bool set_attr(Scope *s, Op op, Attr *attr, const char *name, Attr value)
 	return true;
 }
 
+/* The results of one branch, computed where the node stands. */
+static bool inline_branch(Scope *s, json_t *graph, const uint32_t *in, uint32_t n, Node **out,
+                          uint32_t *nout)
+{
+	State *st = s->st;
+	uint32_t *version = ARENA_ARRAY(st->im->ctx->scratch, uint32_t, n);
+	for (uint32_t k = 0; k < n; k++)
+		version[k] = st->storage.data[st->value.data[in[k]].storage].version;
+	Scope inner;
+	Values v = {0};
+	scope_init(&inner, st, graph);
+	TRY(bind_inputs(s, &inner, in, n));
+	TRY(scope_nodes(&inner));
+	TRY(graph_results(s, &inner, &v));
+	for (uint32_t k = 0; k < n; k++)
+		if (version[k] != st->storage.data[st->value.data[in[k]].storage].version)
+			return ctx_error(st->im->ctx, s->where, "a branch writes one of its inputs");
+	*out = read_all(s, v.data, v.n);
+	*nout = v.n;
+	return true;
+}
+
+/* Without a cond primitive both branches are computed and one result is taken. Their values are the
+ * same; but a run-time check in the branch not taken can fail. */
+static bool import_select(Scope *s, const json_t *node)
+{
+	Build *b = &s->b;
+	json_t *graph[2] = {graph_arg(s, node, 1), graph_arg(s, node, 2)};
+	TRY(graph[0] && graph[1]);
+	Values in = {0};
+	TRY(tensor_args(s, node, 0, &in) && in.n == 1 && tensor_args(s, node, 3, &in));
+	Node pred = value_read(s->st, b, in.data[0]), *result[2];
+	pred = b_convert(b, b_reshape(b, pred, 0, NULL), DT_bool);
+	uint32_t n[2], count;
+	const char **name;
+	Meta *meta;
+	TRY(pred.i && result_names(s, node, &name, &meta, &count));
+	for (int k = 0; k < 2; k++)
+		TRY(inline_branch(s, graph[k], in.data + 1, in.n - 1, &result[k], &n[k]));
+	if (n[0] != count || n[1] != count)
+		return ctx_error(s->st->im->ctx, s->where, "%u results, its branches have %u and %u", count,
+		                 n[0], n[1]);
+	for (uint32_t k = 0; k < count; k++) {
+		Node x = b_select(b, pred, result[0][k], result[1][k]);
+		TRY(x.i);
+		if (node_type_id(s->st->g, x).i != meta_type(s->st->im, &meta[k]).i)
+			return ctx_error(s->st->im->ctx, s->where, "result %u has another type", k);
+		TRY(scope_bind(s, name[k], value_new(s->st, x, &meta[k])));
+	}
+	return true;
+}
+
 /* cond(pred, yes, no, xs) */
 static bool import_cond(Scope *s, const json_t *node)
 {
 	Import *im = s->st->im;
 	Op op = op_find("cond");
+	if (op == OP_none)
+		return import_select(s, node);
 	json_t *yes = graph_arg(s, node, 1), *no = graph_arg(s, node, 2);
 	TRY(yes && no);
 	Values in = {0};

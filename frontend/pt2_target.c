@@ -105,8 +105,7 @@ Target target_of(Import *im, const char *target)
 		if (t.op == OP_none && strcmp(op, "aten.detach"))
 			t.kind = TARGET_UNKNOWN;
 	}
-	if ((t.kind == TARGET_COND && op_find("cond") == OP_none) ||
-	    (t.kind == TARGET_WHILE && op_find("while") == OP_none) ||
+	if ((t.kind == TARGET_WHILE && op_find("while") == OP_none) ||
 	    ((t.kind == TARGET_SCAN || t.kind == TARGET_MAP) && op_find("scan") == OP_none))
 		t.kind = TARGET_UNKNOWN;
 	return t;

@@ -36,7 +36,9 @@ static bool measure(Import *im, const char *name, const Meta *m, Strided *s)
 	ok = ok && s->numel < (uint64_t)1 << 48 && last < (uint64_t)1 << 48;
 	s->contiguous |= s->numel == 0;
 	s->last = s->numel ? last : 0;
-	return ok || ctx_error(im->ctx, NULL, "weight %s: sizes, strides or offset are impossible", name);
+	return ok || ctx_error(im->ctx, NULL,
+	                       "weight %s: sizes, strides or offset are impossible: expected none "
+	                       "negative and fewer than 2^48 elements", name);
 }
 
 static void copy_strided(const Strided *s, const uint8_t *src, uint8_t *dst, uint32_t dim)

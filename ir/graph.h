@@ -238,6 +238,7 @@ const char *node_where(Graph *, Node);
 /* ---- text form ---- */
 
 void graph_print(const Graph *, Text *);
+void graph_print_node(const Graph *, Node, Text *); /* its line, with a line break */
 void type_print(const Ir *, TypeId, Text *); /* "f32[s0, 3]", "(f32[2], i64[])" */
 const char *type_str(const Ir *, TypeId);    /* in the scratch arena */
 /* NULL with diagnostics ("name:line:col") on bad text. Parsing what was printed gives an equal graph;

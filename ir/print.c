@@ -440,6 +440,11 @@ static void print_graph(Printer p, bool top)
 	text_char(p.out, '}');
 }
 
+void graph_print_node(const Graph *g, Node n, Text *out)
+{
+	print_node((Printer){g, g->ir, out, 0}, n);
+}
+
 void graph_print(const Graph *g, Text *out)
 {
 	print_graph((Printer){g, g->ir, out, 0}, true);

@@ -28,12 +28,18 @@ static bool is_parent(const Lower *s, Node n)
 	return info_of((Lower *)s, n)->role == ROLE_ROOT && (op == OP_concat || op == OP_pad);
 }
 
+/* Its results, if it has any, are those of its `get` nodes. */
+static bool has_no_place(Op op)
+{
+	return op == OP_scan || op == OP_sort || op == OP_assert;
+}
+
 /* The operand may be computed straight into the parent's buffer. */
 static bool can_live_in(Lower *s, Node operand)
 {
 	NodeInfo *info = info_of(s, operand);
 	Op op = node_op(s->g, operand);
-	return info->role == ROLE_ROOT && !info->place.n && op != OP_scan;
+	return info->role == ROLE_ROOT && !info->place.n && !has_no_place(op);
 }
 
 static NodePlace slice_of(Lower *s, Node parent, uint32_t rank, const Sym *start)
@@ -101,7 +107,7 @@ static void choose_places(Lower *s)
 	Graph *g = s->g;
 	for (Node n = g->last; n.i; n = node_prev(g, n)) {
 		NodeInfo *info = info_of(s, n);
-		if (info->role != ROLE_ROOT || node_op(g, n) == OP_scan)
+		if (info->role != ROLE_ROOT || has_no_place(node_op(g, n)))
 			continue;
 		if (!info->place.n)
 			add_place(s, n, lower_new_place(s, n, BUF_TEMP, 0));
@@ -144,11 +150,6 @@ static void lower_parent(Lower *s, Node n)
 		push_kernel(s, lower_copy_kernel(s, n, &info_of(s, n)->place.data[k]));
 }
 
-static bool has_schedule(Op op)
-{
-	return op != OP_sort && op != OP_scatter && op != OP_update_slice && op != OP_fold && op != OP_assert;
-}
-
 static bool check_supported(Lower *s)
 {
 	Ctx *ctx = s->ir->ctx;
@@ -157,7 +158,7 @@ static bool check_supported(Lower *s)
 	bool seen[OP_COUNT] = {false};
 	for (Node n = s->g->first; n.i; n = node_next(s->g, n)) {
 		Op op = node_op(s->g, n);
-		if (seen[op] || (op_kind(op) != OP_COMPOSITE && has_schedule(op)))
+		if (seen[op] || op_kind(op) != OP_COMPOSITE)
 			continue;
 		seen[op] = true;
 		text_printf(&list, "%s%s (first at %s)", list.n ? ", " : "", op_name(op),
@@ -166,28 +167,73 @@ static bool check_supported(Lower *s)
 	return !list.n || ctx_error(ctx, NULL, "no schedule for these operators: %s", list.data);
 }
 
+/* Roots with one kernel that is built by tracing their value. */
+static bool is_traced(const Lower *s, Node n)
+{
+	Op op = node_op(s->g, n);
+	bool parent = is_parent(s, n) && pads_only((Lower *)s, n);
+	return info_of((Lower *)s, n)->role == ROLE_ROOT && !parent && !has_no_place(op) && !node_is_update(op);
+}
+
 /* Kernels of all roots are tried first; one that needs another node stored asks for a new round. */
 static bool find_blocked(Lower *s, Node *blocked)
 {
 	for (Node n = s->g->first; n.i; n = node_next(s->g, n)) {
 		Kernel *k;
-		bool parent = is_parent(s, n) && pads_only(s, n);
-		if (info_of(s, n)->role != ROLE_ROOT || parent || node_op(s->g, n) == OP_scan)
-			continue;
-		if (!lower_build_kernel(s, n, &k, blocked))
+		if (is_traced(s, n) && !lower_build_kernel(s, n, &k, blocked))
 			return true;
 	}
 	return false;
+}
+
+static bool computed_in(Lower *s, Node n, Node root)
+{
+	const NodeInfo *info = info_of(s, n);
+	return n.i == root.i || (info->group == root.i &&
+	                         (info->role == ROLE_INLINE || info->role == ROLE_VIRTUAL));
+}
+
+static bool has_name(const Graph *g, Node n)
+{
+	return g->node_name.data[n.i] != NULL;
+}
+
+/* The graph lines a kernel computes, and a name: the root's, or else that of the last named line. */
+static void describe_kernel(Lower *s, Node root, Kernel *k)
+{
+	Graph *g = s->g;
+	Text text;
+	text_init(&text, s->arena);
+	Node named = root;
+	for (Node n = g->first; n.i; n = node_next(g, n)) {
+		if (!computed_in(s, n, root))
+			continue;
+		graph_print_node(g, n, &text);
+		if (!has_name(g, root) && has_name(g, n))
+			named = n;
+	}
+	if (text.n && text.data[text.n - 1] == '\n')
+		text.data[--text.n] = 0;
+	k->text = text.data;
+	k->name = graph_name(g, named);
 }
 
 static bool lower_node(Lower *s, Node n)
 {
 	if (info_of(s, n)->role != ROLE_ROOT)
 		return true;
-	if (node_op(s->g, n) == OP_scan)
+	Op op = node_op(s->g, n);
+	if (op == OP_scan)
 		return lower_scan(s, n);
-	if (is_parent(s, n) && pads_only(s, n)) {
-		lower_parent(s, n);
+	if (!is_traced(s, n)) {
+		if (op == OP_sort)
+			lower_sort(s, n);
+		else if (op == OP_assert)
+			lower_assert(s, n);
+		else if (node_is_update(op))
+			lower_update(s, n);
+		else
+			lower_parent(s, n);
 		return true;
 	}
 	Kernel *k;
@@ -195,8 +241,18 @@ static bool lower_node(Lower *s, Node n)
 	if (!lower_build_kernel(s, n, &k, &blocked))
 		ctx_bug(s->ir->ctx, "kernel of %s needs %s", graph_name(s->g, n),
 		        graph_name(s->g, blocked));
+	describe_kernel(s, n, k);
 	push_kernel(s, k);
 	return true;
+}
+
+/* Nodes that outputs are computed in place of: roots, and results of a sort. */
+static bool can_be_computed_in(Lower *s, Node n)
+{
+	const Graph *g = s->g;
+	if (node_op(g, n) == OP_get)
+		return node_op(g, node_in(g, n, 0)) == OP_sort;
+	return info_of(s, n)->role == ROLE_ROOT && !has_no_place(node_op(g, n));
 }
 
 /* Outputs that are inputs, constants or second names of a stored value. */
@@ -207,7 +263,7 @@ static void copy_outputs(Lower *s, const NodePlace *out)
 		const NodeInfo *info = info_of(s, n);
 		bool stored = false;
 		for (uint32_t p = 0; p < info->place.n; p++)
-			stored |= info->role == ROLE_ROOT && info->place.data[p].buf.i == out[k].buf.i &&
+			stored |= can_be_computed_in(s, n) && info->place.data[p].buf.i == out[k].buf.i &&
 			          info->place.data[p].t.i == out[k].t.i;
 		if (!stored)
 			push_kernel(s, lower_copy_kernel(s, n, &out[k]));
@@ -228,8 +284,7 @@ bool lower_body_to(Lower *s, const NodePlace *out)
 		lower_assign_groups(s);
 		uint32_t nbuf = s->l->buf.n, nvv = s->l->check.n;
 		for (uint32_t k = 0; k < g->output.n; k++) {
-			NodeInfo *info = info_of(s, g->output.data[k].node);
-			if (info->role == ROLE_ROOT && node_op(g, g->output.data[k].node) != OP_scan)
+			if (can_be_computed_in(s, g->output.data[k].node))
 				add_place(s, g->output.data[k].node, out[k]);
 		}
 		choose_places(s);
@@ -237,6 +292,7 @@ bool lower_body_to(Lower *s, const NodePlace *out)
 		s->dry = true;
 		bool found = find_blocked(s, &blocked);
 		s->dry = false;
+		s->l->check.n = nvv;
 		if (!found)
 			break;
 		for (uint32_t i = 1; i < g->node.n; i++) {
@@ -245,7 +301,6 @@ bool lower_body_to(Lower *s, const NodePlace *out)
 				s->info.data[i].place.data[0] = saved[i];
 		}
 		s->l->buf.n = nbuf;
-		s->l->check.n = nvv;
 		info_of(s, blocked)->role = ROLE_ROOT;
 	}
 	for (Node n = g->first; n.i; n = node_next(g, n))

@@ -44,6 +44,7 @@ typedef struct {
 	uint32_t *readers;  /* by node: the one group that reads it, MANY, or 0 */
 	bool *bijective;    /* by node: every reader so far reads it one to one */
 	bool *below_reduce; /* by node: an element-wise function of a reduction */
+	bool *below_anchor; /* by node: an epilogue of a contraction that nobody else reads */
 } Sweep;
 
 static const uint32_t MANY = UINT32_MAX;
@@ -125,6 +126,9 @@ static bool can_join(const Sweep *w, Node n, uint32_t root)
 		return !kind->anchor && !kind->special;
 	if (op == OP_concat)
 		return concat_is_cheap(g, n);
+	/* An epilogue is computed once where it is stored; a reduction may read its operand often. */
+	if (kind->reduce && w->below_anchor[n.i] && !w->below_reduce[n.i])
+		return false;
 	if (op == OP_gather || op == OP_slice_at || node_is_elementwise(op))
 		return !recomputed_too_often(w, n, root);
 	return false;
@@ -232,6 +236,21 @@ static void mark_below_reduce(Sweep *w)
 	}
 }
 
+static void mark_below_anchor(Sweep *w)
+{
+	const Graph *g = w->s->g;
+	for (Node n = g->first; n.i; n = node_next(g, n)) {
+		Op op = node_op(g, n);
+		bool below = node_is_anchor(op);
+		bool passes = node_is_elementwise(op) || op == OP_reshape || op == OP_permute;
+		for (uint32_t k = 0; passes && k < node_nin(g, n); k++) {
+			Node x = node_in(g, n, k);
+			below |= w->below_anchor[x.i] && node_nuses(g, x) == 1;
+		}
+		w->below_anchor[n.i] = below;
+	}
+}
+
 bool lower_assign_groups(Lower *s)
 {
 	uint32_t n = s->g->node.n;
@@ -239,8 +258,10 @@ bool lower_assign_groups(Lower *s)
 	           .kind = ARENA_ARRAY(s->arena, GroupKind, n),
 	           .readers = ARENA_ARRAY(s->arena, uint32_t, n),
 	           .bijective = ARENA_ARRAY(s->arena, bool, n),
-	           .below_reduce = ARENA_ARRAY(s->arena, bool, n)};
+	           .below_reduce = ARENA_ARRAY(s->arena, bool, n),
+	           .below_anchor = ARENA_ARRAY(s->arena, bool, n)};
 	mark_below_reduce(&w);
+	mark_below_anchor(&w);
 	for (uint32_t k = 0; k < n; k++)
 		if (s->info.data[k].role != ROLE_ROOT)
 			s->info.data[k].role = ROLE_NONE;

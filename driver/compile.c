@@ -59,6 +59,7 @@ static const char *hash_source(Compilation *c)
 
 bool compile_lower(Compilation *c)
 {
+	uint32_t errors = c->ctx->nerror;
 	Text dump;
 	text_init(&dump, c->ctx->arena);
 	c->source_hash = hash_source(c);
@@ -71,7 +72,7 @@ bool compile_lower(Compilation *c)
 	phase_end(c, "passes");
 	LowerOptions lo = {.no_fusion = c->o.op_by_op};
 	Lowered *l = lower_graph(c->g, &lo);
-	TRY(l);
+	TRY(l && c->ctx->nerror == errors); /* a size may have left 64 bits on the way */
 	phase_end(c, "lower");
 	ScheduleOptions so = {.no_plan = c->o.op_by_op};
 	c->program = schedule_program(l, c->target, &so);

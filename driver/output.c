@@ -1,5 +1,6 @@
 /* What a compilation leaves behind: a shared object, a folder of C, texts. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -62,14 +63,15 @@ static bool build(Output *x, const char *folder, const char *temp_so, const char
 /* Before anything expensive: can the result be written at all? */
 static bool check_writable(Ctx *ctx, const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	const char *folder = !slash ? "." : slash == path ? "/"
-	                     : arena_strndup(ctx->arena, path, (size_t)(slash - path));
 	struct stat st;
-	if (access(folder, W_OK | X_OK))
-		return ctx_error(ctx, path, "cannot write: %s", strerror(errno));
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 		return ctx_error(ctx, path, "cannot write: is a folder");
+	const char *temp = path_temp(ctx, path);
+	int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return ctx_error(ctx, path, "cannot write: %s", strerror(errno));
+	close(fd);
+	unlink(temp);
 	return true;
 }
 
@@ -122,15 +124,30 @@ static bool emit_folder(Output *x)
 	return false;
 }
 
-static bool header_text(Output *x, Text *t)
+static void list_type(Output *x, Text *t, uint32_t k, const char *name, Node n)
 {
-	TRY(compile_print(&x->c, NULL));
-	for (uint32_t k = 0; k < x->c.files.file.n; k++)
-		if (!strcmp(x->c.files.file.data[k].name, "model.h")) {
-			text_add(t, x->c.files.file.data[k].text.data);
-			return true;
-		}
-	return ctx_error(x->c.ctx, NULL, "the emitter made no model.h");
+	text_printf(t, " *   %u %s: ", k, strstr(name, "*/") ? "" : name);
+	type_print(x->g->g->ir, node_type_id(x->g->g, n), t);
+	text_char(t, '\n');
+}
+
+/* For whoever links the model: what goes in, what comes out, how to reach it. */
+static void header_text(Output *x, Text *t)
+{
+	const Compilation *c = &x->c;
+	const Graph *g = x->g->g;
+	const char *symbol = c->o.symbol ? c->o.symbol : "weft_model";
+	text_printf(t, "/* The compiled model %s.\n *\n * Inputs:\n", c->name);
+	for (uint32_t k = 0; k < g->input.n; k++)
+		if (g->input.data[k].kind == INPUT_USER)
+			list_type(x, t, k, g->input.data[k].name, g->input.data[k].node);
+	text_add(t, " * Outputs:\n");
+	for (uint32_t k = 0; k < g->output.n; k++)
+		if (g->output.data[k].node.i && g->output.data[k].writes < 0)
+			list_type(x, t, k, g->output.data[k].name, g->output.data[k].node);
+	text_printf(t, " */\n#ifndef WEFT_HEADER_%s\n#define WEFT_HEADER_%s\n\n", c->name, c->name);
+	text_printf(t, "#include \"weft_model.h\"\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
+	               "const WeftModel *%s(void);\n\n#ifdef __cplusplus\n}\n#endif\n#endif\n", symbol);
 }
 
 static bool emit_text(Output *x)
@@ -140,7 +157,7 @@ static bool emit_text(Output *x)
 	Text t;
 	text_init(&t, c->ctx->arena);
 	if (x->emit == WEFT_EMIT_HEADER)
-		TRY(header_text(x, &t));
+		header_text(x, &t);
 	if (x->emit == WEFT_EMIT_IR)
 		graph_print(c->g, &t);
 	if (x->emit == WEFT_EMIT_PROGRAM) {

@@ -63,12 +63,19 @@ typedef struct {
 	uint32_t nbatch, nsum;
 } Axes;
 
+static uint32_t read_list(const Graph *g, Node n, const char *name, Sym *out)
+{
+	uint32_t len;
+	const Sym *v = node_ints(g, n, name, &len);
+	for (uint32_t k = 0; k < len; k++)
+		out[k] = v[k];
+	return len;
+}
+
 static void read_axes(const Graph *g, Node n, bool left, Axes *a)
 {
-	const Sym *v = node_ints(g, n, left ? "batch_x" : "batch_y", &a->nbatch);
-	memcpy(a->batch, v, a->nbatch * sizeof *v);
-	v = node_ints(g, n, left ? "sum_x" : "sum_y", &a->nsum);
-	memcpy(a->sum, v, a->nsum * sizeof *v);
+	a->nbatch = read_list(g, n, left ? "batch_x" : "batch_y", a->batch);
+	a->nsum = read_list(g, n, left ? "sum_x" : "sum_y", a->sum);
 }
 
 /* The same axes of the permuted operand; false when the free ones would come in another order. */

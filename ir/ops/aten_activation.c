@@ -155,7 +155,8 @@ OP(aten_softplus){
 static Node build_hardshrink(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
-	Node in = b_bin(b, OP_le, b_un(b, OP_abs, x), aten_scalar_arg(b, n, "lambd", x));
+	Node l = aten_scalar_arg(b, n, "lambd", x);
+	Node in = b_bin(b, OP_le, b_un(b, OP_abs, x), l);
 	return b_select(b, in, aten_like(b, x, 0), x);
 }
 OP(aten_hardshrink){
@@ -168,7 +169,8 @@ static Node build_softshrink(Build *b, Node n)
 	Node x = arg(b, n, "self");
 	Node l = aten_scalar_arg(b, n, "lambd", x);
 	Node above = b_bin(b, OP_gt, x, l), below = b_bin(b, OP_lt, x, b_un(b, OP_neg, l));
-	Node y = b_select(b, below, b_bin(b, OP_add, x, l), b_bin_scalar(b, OP_mul, x, 0));
+	Node zero = b_bin_scalar(b, OP_mul, x, 0);
+	Node y = b_select(b, below, b_bin(b, OP_add, x, l), zero);
 	return b_select(b, above, b_bin(b, OP_sub, x, l), y);
 }
 OP(aten_softshrink){

@@ -322,7 +322,8 @@ static Node xlogy(Build *b, Node x, Node y, bool plus_one)
 	y = aten_to_float(b, y);
 	Node l = b_un(b, plus_one ? OP_log1p : OP_log, y);
 	Node p = b_bin(b, OP_mul, x, l);
-	Node r = b_select(b, b_bin_scalar(b, OP_eq, x, 0), aten_like(b, p, 0), p);
+	Node zero = b_bin_scalar(b, OP_eq, x, 0);
+	Node r = b_select(b, zero, aten_like(b, p, 0), p);
 	Node is_nan = b_un(b, OP_isnan, y);
 	return b_select(b, is_nan, aten_like(b, p, (double)NAN), r);
 }

@@ -129,7 +129,8 @@ static Node build_isclose(Build *b, Node n)
 	Node allowed = b_bin_scalar(b, OP_mul, b_un(b, OP_abs, fy), rtol);
 	allowed = b_bin_scalar(b, OP_add, allowed, atol);
 	Node diff = b_un(b, OP_abs, b_bin(b, OP_sub, fx, fy));
-	Node in = b_bin(b, OP_bit_and, b_un(b, OP_isfinite, diff), b_bin(b, OP_le, diff, allowed));
+	Node in = b_bin(b, OP_le, diff, allowed);
+	in = b_bin(b, OP_bit_and, in, b_un(b, OP_isfinite, diff));
 	return b_bin(b, OP_bit_or, close, in);
 }
 OP(aten_isclose){
@@ -341,7 +342,8 @@ static Node build_masked_fill(Build *b, Node n)
 	Node x = arg(b, n, "self"), m = arg(b, n, "mask"), v = arg(b, n, "value");
 	if (!x.i || !v.i)
 		return (Node){0};
-	return b_select(b, aten_truth(b, m), b_convert(b, v, node_dtype(b->g, x)), x);
+	m = aten_truth(b, m);
+	return b_select(b, m, b_convert(b, v, node_dtype(b->g, x)), x);
 }
 OP(aten_masked_fill_Tensor){
 	.schema = "aten.masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",

@@ -28,8 +28,9 @@ static Node cross(Build *b, Node n, Node x, Node y, uint32_t dim)
 	(void)n;
 	for (uint32_t k = 0; k < 3; k++) {
 		uint32_t i = (k + 1) % 3, j = (k + 2) % 3;
-		Node left = b_bin(b, OP_mul, component(b, x, dim, i), component(b, y, dim, j));
-		Node right = b_bin(b, OP_mul, component(b, x, dim, j), component(b, y, dim, i));
+		Node left = component(b, x, dim, i), right = component(b, x, dim, j);
+		left = b_bin(b, OP_mul, left, component(b, y, dim, j));
+		right = b_bin(b, OP_mul, right, component(b, y, dim, i));
 		part[k] = b_bin(b, OP_sub, left, right);
 	}
 	return b_concat(b, part, 3, (int)dim);
@@ -250,7 +251,8 @@ static Node build_renorm(Build *b, Node n)
 		return b_error(b, "renorm of an operand of rank %u", rank);
 	Node len = norm_of(b, aten_wide(b, x), node_float(b->g, n, "p"),
 			   ((1u << rank) - 1) & ~(1u << dim), true);
-	Node ratio = b_bin(b, OP_div, aten_like(b, len, max), b_bin_scalar(b, OP_add, len, 1e-7));
+	Node ratio = b_bin_scalar(b, OP_add, len, 1e-7);
+	ratio = b_bin(b, OP_div, aten_like(b, len, max), ratio);
 	Node over = b_bin_scalar(b, OP_gt, len, max);
 	ratio = b_select(b, over, ratio, aten_like(b, ratio, 1));
 	return b_bin(b, OP_mul, x, ratio);

@@ -100,7 +100,8 @@ static Node build_kl_div(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), y = arg(b, n, "target"), l;
 	if (node_bool(b->g, n, "log_target")) {
-		l = b_bin(b, OP_mul, b_un(b, OP_exp, y), b_bin(b, OP_sub, y, x));
+		l = b_bin(b, OP_sub, y, x);
+		l = b_bin(b, OP_mul, b_un(b, OP_exp, y), l);
 	} else {
 		Node zero = b_bin_scalar(b, OP_eq, y, 0);
 		Node ylogy = b_bin(b, OP_mul, y, b_un(b, OP_log, y));
@@ -315,8 +316,8 @@ static Node build_cross_entropy(Build *b, Node n)
 	 */
 	Node all = w.i ? b_bin(b, OP_mul, logp, aten_per_dim(b, w, logp, dim)) : logp;
 	all = b_un(b, OP_neg, aten_sum(b, all, 1u << dim, false));
-	Node keep = b_bin(b, OP_ne, b_convert(b, target, DT_i64),
-			  aten_size(b, node_sym(b->g, n, "ignore_index"), DT_i64));
+	Node ignored = aten_size(b, node_sym(b->g, n, "ignore_index"), DT_i64);
+	Node keep = b_bin(b, OP_ne, b_convert(b, target, DT_i64), ignored);
 	all = b_select(b, keep, all, aten_like(b, all, 0));
 	all = reduce_nll(b, n, all, weight, &total);
 	Node classes = aten_size(b, b_dim(b, logp, (int)dim), aten_dtype(b, all));

@@ -50,8 +50,10 @@ OP(aten_sum_dim_IntList){
 static Node build_nansum(Build *b, Node n)
 {
 	Node x = summand(b, n, arg(b, n, "self"));
-	if (dtype_is_float(aten_dtype(b, x)))
-		x = b_select(b, b_un(b, OP_isnan, x), aten_like(b, x, 0), x);
+	if (dtype_is_float(aten_dtype(b, x))) {
+		Node nan = b_un(b, OP_isnan, x);
+		x = b_select(b, nan, aten_like(b, x, 0), x);
+	}
 	return aten_sum(b, x, aten_dims(b, n, "dim", aten_rank(b, x)), keepdim(b, n));
 }
 OP(aten_nansum){
@@ -119,8 +121,8 @@ static Node build_nanmean(Build *b, Node n)
 	DType d = aten_dtype(b, x);
 	x = aten_wide(b, x);
 	Node nan = b_un(b, OP_isnan, x);
-	Node one = b_select(b, nan, aten_like(b, x, 0), aten_like(b, x, 1));
-	Node sum = aten_sum(b, b_select(b, nan, aten_like(b, x, 0), x), dims, keepdim(b, n));
+	Node zero = aten_like(b, x, 0), one = b_select(b, nan, zero, aten_like(b, x, 1));
+	Node sum = aten_sum(b, b_select(b, nan, zero, x), dims, keepdim(b, n));
 	Node y = b_bin(b, OP_div, sum, aten_sum(b, one, dims, keepdim(b, n)));
 	return y.i ? b_convert(b, y, d) : y;
 }
@@ -661,7 +663,8 @@ static Node build_logsumexp(Build *b, Node n)
 	x = aten_wide(b, x);
 	Node high = aten_reduce(b, REDUCE_MAX, x, dims, true);
 	/* An infinite maximum would give inf - inf. */
-	high = b_select(b, b_un(b, OP_isfinite, high), high, aten_like(b, x, 0));
+	Node finite = b_un(b, OP_isfinite, high);
+	high = b_select(b, finite, high, aten_like(b, x, 0));
 	Node sum = aten_sum(b, b_un(b, OP_exp, b_bin(b, OP_sub, x, high)), dims, true);
 	Node y = b_bin(b, OP_add, b_un(b, OP_log, sum), high);
 	y = aten_squeeze_mask(b, y, drop);

@@ -55,7 +55,8 @@ static Node nearest(Build *b, Node x, const Axis *a, bool exact)
 	if (exact)
 		o = b_bin_scalar(b, OP_add, o, 0.5);
 	Node at = b_un(b, OP_floor, b_bin(b, OP_mul, o, step(b, a)));
-	return tap(b, x, a, b_bin(b, OP_minimum, b_convert(b, at, DT_i64), last_index(b, a)));
+	at = b_convert(b, at, DT_i64);
+	return tap(b, x, a, b_bin(b, OP_minimum, at, last_index(b, a)));
 }
 
 /* x0 + w * (x1 - x0) would round twice near x1: both taps are weighted, as ATen. */

@@ -47,9 +47,10 @@ static void cell_lstm(Build *b, Node *state, Node x, const Node *w)
 static void cell_gru(Build *b, Node *state, Node x, const Node *w)
 {
 	Node h = aten_linear(b, state[0], w[0], w[1]);
-	Node reset = b_bin(b, OP_add, gate(b, x, 0, 3), gate(b, h, 0, 3));
+	Node reset = gate(b, x, 0, 3), update = gate(b, x, 1, 3);
+	reset = b_bin(b, OP_add, reset, gate(b, h, 0, 3));
 	reset = b_un(b, OP_sigmoid, reset);
-	Node update = b_bin(b, OP_add, gate(b, x, 1, 3), gate(b, h, 1, 3));
+	update = b_bin(b, OP_add, update, gate(b, h, 1, 3));
 	update = b_un(b, OP_sigmoid, update);
 	Node next = b_bin(b, OP_mul, reset, gate(b, h, 2, 3));
 	next = b_un(b, OP_tanh, b_bin(b, OP_add, gate(b, x, 2, 3), next));

@@ -175,7 +175,8 @@ static Node build_masked_scatter(Build *b, Node n)
 	m = aten_expand_shape(b, m, &u);
 	if (sym_is(b_syms(b), b_dim(b, v, 0), 0))
 		return aten_expand_shape(b, x, &u);
-	return b_select(b, m, spread_masked(b, m, v), aten_expand_shape(b, x, &u));
+	v = spread_masked(b, m, v);
+	return b_select(b, m, v, aten_expand_shape(b, x, &u));
 }
 OP(aten_masked_scatter){
 	.schema = "aten.masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",

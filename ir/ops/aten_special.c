@@ -1,0 +1,289 @@
+/* ATen special functions that are short formulas. Those that lose digits on the way run in f64. */
+#include "ir/ops/aten_priv.h"
+
+#include <math.h>
+
+OP(aten_special_ndtr){
+	.schema = "aten.special_ndtr(Tensor self) -> Tensor",
+	.promote = PROMOTE_FLOAT,
+	.expand = "mul(erfc(mul(self, -0.7071067811865476)), 0.5)",
+};
+
+static Node build_heaviside(Build *b, Node n)
+{
+	Node x = arg(b, n, "self"), v = arg(b, n, "values");
+	if (!x.i || !v.i)
+		return (Node){0};
+	Node zero = b_bin_scalar(b, OP_eq, x, 0), positive = b_bin_scalar(b, OP_gt, x, 0);
+	return b_select(b, zero, v, b_convert(b, positive, node_dtype(b->g, x)));
+}
+OP(aten_heaviside){
+	.schema = "aten.heaviside(Tensor self, Tensor values) -> Tensor",
+	.build = build_heaviside,
+};
+
+/* Run `f` on the operand in f64. */
+static Node wide(Build *b, Node x)
+{
+	return x.i ? b_convert(b, x, DT_f64) : x;
+}
+
+static Node narrow(Build *b, Node y, DType d)
+{
+	return y.i ? b_convert(b, y, dtype_to_float(d)) : y;
+}
+
+static Node constant(Build *b, double v)
+{
+	return b_scalar(b, DT_f64, v);
+}
+
+/* p (p - 1) / 4 log(pi) + sum of lgamma(x - j / 2) for j < p */
+static Node build_mvlgamma(Build *b, Node n)
+{
+	Node x = aten_to_float(b, arg(b, n, "self"));
+	int64_t p = aten_int(b, n, "p");
+	if (p < 1 || p > 64)
+		return b_error(b, "mvlgamma of order %lld", (long long)p);
+	DType d = aten_dtype(b, x);
+	Node w = wide(b, x), sum = constant(b, (double)(p * (p - 1)) * 0.25 * 1.1447298858494002);
+	for (int64_t j = 0; j < p; j++) {
+		Node shifted = j ? b_bin_scalar(b, OP_sub, w, 0.5 * (double)j) : w;
+		sum = b_bin(b, OP_add, b_un(b, OP_lgamma, shifted), sum);
+	}
+	return narrow(b, sum, d);
+}
+OP(aten_mvlgamma){
+	.schema = "aten.mvlgamma(Tensor self, int p) -> Tensor",
+	.build = build_mvlgamma,
+};
+OP(aten_special_multigammaln){
+	.schema = "aten.special_multigammaln(Tensor self, int p) -> Tensor",
+	.build = build_mvlgamma,
+};
+
+/* ---- Hurwitz zeta: TERMS terms of the sum, then Euler and Maclaurin's tail ---- */
+
+/* sum of (q + k)^-s over k >= 0, for q > 0 or s a whole number, in f64 */
+static Node zeta(Build *b, Node s, Node q)
+{
+	enum { TERMS = 32 };
+	/* B(2j) / (2j)! */
+	static const double tail[] = {1.0 / 12,         -1.0 / 720,     1.0 / 30240,
+				      -1.0 / 1209600,   1.0 / 47900160, -691.0 / 1307674368000,
+				      1.0 / 74724249600};
+	Node minus = b_un(b, OP_neg, s), sum = b_bin(b, OP_pow, q, minus);
+	for (int k = 1; k < TERMS; k++) {
+		Node term = b_bin(b, OP_pow, b_bin_scalar(b, OP_add, q, k), minus);
+		sum = b_bin(b, OP_add, sum, term);
+	}
+	Node w = b_bin_scalar(b, OP_add, q, TERMS), power = b_bin(b, OP_pow, w, minus);
+	/* w^(1-s) / (s-1) + w^-s / 2 */
+	Node first = b_bin(b, OP_mul, power, w);
+	first = b_bin(b, OP_div, first, b_bin_scalar(b, OP_sub, s, 1));
+	sum = b_bin(b, OP_add, sum, first);
+	sum = b_bin(b, OP_add, sum, b_bin_scalar(b, OP_mul, power, 0.5));
+	/* sum over j of B(2j)/(2j)! * s (s+1) ... (s+2j-2) * w^(-s-2j+1) */
+	Node square = b_bin(b, OP_mul, w, w),
+	     factor = b_bin(b, OP_mul, s, b_bin(b, OP_div, power, w));
+	for (int j = 0; j < 7; j++) {
+		sum = b_bin(b, OP_add, sum, b_bin_scalar(b, OP_mul, factor, tail[j]));
+		Node up = b_bin_scalar(b, OP_add, s, 2 * j + 1);
+		up = b_bin(b, OP_mul, up, b_bin_scalar(b, OP_add, s, 2 * j + 2));
+		factor = b_bin(b, OP_div, b_bin(b, OP_mul, factor, up), square);
+	}
+	return sum;
+}
+
+static Node build_zeta(Build *b, Node n)
+{
+	Node s = arg(b, n, "self"), q = arg(b, n, "other");
+	if (!s.i || !q.i)
+		return (Node){0};
+	DType d = dtype_to_float(b_promote(b, (Node[]){s, q}, 2));
+	s = wide(b, s);
+	q = wide(b, q);
+	Node y = zeta(b, s, q), nan = constant(b, (double)NAN), inf = constant(b, (double)INFINITY);
+	/* s < 1 is not defined, s = 1 is the pole; so are q = 0, -1, ..., and q < 0 needs a whole
+	 * s. */
+	Node whole_q = b_bin(b, OP_eq, q, b_un(b, OP_floor, q));
+	Node whole_s = b_bin(b, OP_eq, s, b_un(b, OP_floor, s));
+	Node low = b_bin_scalar(b, OP_le, q, 0);
+	y = b_select(b, b_bin(b, OP_bit_and, low, b_un(b, OP_bit_not, whole_s)), nan, y);
+	y = b_select(b, b_bin(b, OP_bit_and, low, whole_q), inf, y);
+	y = b_select(b, b_bin_scalar(b, OP_lt, s, 1), nan, y);
+	return narrow(b, b_select(b, b_bin_scalar(b, OP_eq, s, 1), inf, y), d);
+}
+OP(aten_special_zeta){
+	.schema = "aten.special_zeta(Tensor self, Tensor other) -> Tensor",
+	.build = build_zeta,
+};
+
+/* (-1)^(n+1) n! zeta(n + 1, x) */
+static Node build_polygamma(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	int64_t order = aten_int(b, n, "n");
+	DType d = aten_dtype(b, x);
+	if (!x.i || order < 0 || order > 100)
+		return b_error(b, "polygamma of order %lld", (long long)order);
+	if (order == 0)
+		return b_un(b, OP_digamma, aten_to_float(b, x));
+	double factor = order % 2 ? 1 : -1;
+	for (int64_t k = 2; k <= order; k++)
+		factor *= (double)k;
+	Node q = wide(b, x), y = zeta(b, constant(b, (double)(order + 1)), q);
+	Node pole = b_bin(b, OP_eq, q, b_un(b, OP_floor, q));
+	pole = b_bin(b, OP_bit_and, pole, b_bin_scalar(b, OP_le, q, 0));
+	y = b_select(b, pole, constant(b, (double)INFINITY), y);
+	return narrow(b, b_bin_scalar(b, OP_mul, y, factor), d);
+}
+OP(aten_polygamma){
+	.schema = "aten.polygamma(int n, Tensor self) -> Tensor",
+	.build = build_polygamma,
+};
+OP(aten_special_polygamma){
+	.schema = "aten.special_polygamma(int n, Tensor self) -> Tensor",
+	.build = build_polygamma,
+};
+
+/* ---- Chebyshev polynomials by angle: x = cos t inside -1..1, +-cosh t outside ---- */
+
+typedef enum { FIRST, SECOND, THIRD, FOURTH } Kind;
+
+/* num / den, and the limit where den is 0 */
+static Node ratio(Build *b, Node num, Node den, Node limit)
+{
+	Node zero = b_bin_scalar(b, OP_eq, den, 0);
+	return b_select(b, zero, limit, b_bin(b, OP_div, num, den));
+}
+
+/* cos or cosh, sin or sinh of k * t */
+static Node wave(Build *b, bool inside, bool odd, Node k, Node t)
+{
+	Op op = inside ? (odd ? OP_sin : OP_cos) : (odd ? OP_sinh : OP_cosh);
+	return b_un(b, op, b_bin(b, OP_mul, k, t));
+}
+
+/* For x = cos t or cosh t, t >= 0; n is a whole number >= 0. */
+static Node by_angle(Build *b, Kind kind, Node t, Node n, bool inside)
+{
+	Node half = constant(b, 0.5), one = constant(b, 1);
+	Node mid = b_bin_scalar(b, OP_add, n, 0.5), next = b_bin_scalar(b, OP_add, n, 1);
+	Node num;
+	switch (kind) {
+	case FIRST:
+		return wave(b, inside, false, n, t);
+	case SECOND:
+		num = wave(b, inside, true, next, t);
+		return ratio(b, num, wave(b, inside, true, one, t), next);
+	case THIRD:
+		num = wave(b, inside, false, mid, t);
+		return ratio(b, num, wave(b, inside, false, half, t), one);
+	default:
+		num = wave(b, inside, true, mid, t);
+		mid = b_bin_scalar(b, OP_mul, mid, 2);
+		return ratio(b, num, wave(b, inside, true, half, t), mid);
+	}
+}
+
+/* P_n(-x) = (-1)^n Q_n(x), where Q is P but for third and fourth, which change places. */
+static Node chebyshev(Build *b, Node n, Kind kind, bool shifted)
+{
+	Node x = arg(b, n, "x"), k = arg(b, n, "n");
+	if (!x.i || !k.i)
+		return (Node){0};
+	DType d = dtype_to_float(b_promote(b, (Node[]){x, k}, 2));
+	x = wide(b, x);
+	k = b_un(b, OP_trunc, wide(b, k));
+	if (shifted)
+		x = b_bin_scalar(b, OP_sub, b_bin_scalar(b, OP_mul, x, 2), 1);
+	Node a = b_un(b, OP_abs, x), neg = b_bin_scalar(b, OP_lt, x, 0);
+	Node inner = b_un(b, OP_acos, b_bin_scalar(b, OP_minimum, a, 1));
+	Node outer = b_un(b, OP_acosh, b_bin_scalar(b, OP_maximum, a, 1));
+	Node in = b_bin_scalar(b, OP_le, a, 1);
+	Kind other = kind == THIRD ? FOURTH : kind == FOURTH ? THIRD : kind;
+	Node y = by_angle(b, kind, inner, k, true);
+	y = b_select(b, in, y, by_angle(b, kind, outer, k, false));
+	Node z = by_angle(b, other, inner, k, true);
+	z = b_select(b, in, z, by_angle(b, other, outer, k, false));
+	Node odd = b_bin_scalar(b, OP_eq, b_bin_scalar(b, OP_remainder, k, 2), 1);
+	z = b_select(b, odd, b_un(b, OP_neg, z), z);
+	y = b_select(b, neg, z, y);
+	Node none = b_bin_scalar(b, OP_lt, k, 0);
+	y = b_select(b, none, constant(b, 0), y);
+	Node nan = b_un(b, OP_isnan, x);
+	return narrow(b, b_select(b, nan, constant(b, (double)NAN), y), d);
+}
+static Node build_t(Build *b, Node n)
+{
+	return chebyshev(b, n, FIRST, false);
+}
+static Node build_u(Build *b, Node n)
+{
+	return chebyshev(b, n, SECOND, false);
+}
+static Node build_v(Build *b, Node n)
+{
+	return chebyshev(b, n, THIRD, false);
+}
+static Node build_w(Build *b, Node n)
+{
+	return chebyshev(b, n, FOURTH, false);
+}
+static Node build_st(Build *b, Node n)
+{
+	return chebyshev(b, n, FIRST, true);
+}
+static Node build_su(Build *b, Node n)
+{
+	return chebyshev(b, n, SECOND, true);
+}
+static Node build_sv(Build *b, Node n)
+{
+	return chebyshev(b, n, THIRD, true);
+}
+static Node build_sw(Build *b, Node n)
+{
+	return chebyshev(b, n, FOURTH, true);
+}
+OP(aten_special_chebyshev_polynomial_t){
+	.schema = "aten.special_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor",
+	.build = build_t,
+};
+OP(aten_special_chebyshev_polynomial_u){
+	.schema = "aten.special_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor",
+	.build = build_u,
+};
+OP(aten_special_chebyshev_polynomial_v){
+	.schema = "aten.special_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor",
+	.build = build_v,
+};
+OP(aten_special_chebyshev_polynomial_w){
+	.schema = "aten.special_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor",
+	.build = build_w,
+};
+OP(aten_special_shifted_chebyshev_polynomial_t){
+	.schema = "aten.special_shifted_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor",
+	.build = build_st,
+};
+OP(aten_special_shifted_chebyshev_polynomial_u){
+	.schema = "aten.special_shifted_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor",
+	.build = build_su,
+};
+OP(aten_special_shifted_chebyshev_polynomial_v){
+	.schema = "aten.special_shifted_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor",
+	.build = build_sv,
+};
+OP(aten_special_shifted_chebyshev_polynomial_w){
+	.schema = "aten.special_shifted_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor",
+	.build = build_sw,
+};
+
+OP(aten_special_spherical_bessel_j0){
+	.schema = "aten.special_spherical_bessel_j0(Tensor x) -> Tensor",
+	.promote = PROMOTE_FLOAT,
+	.expand = "select(lt(abs(x), 0.5), 1 + "
+		  "x*x*(x*x*(x*x*(x*x*(x*x*(x*x/6227020800 - "
+		  "1/39916800) + 1/362880) - 1/5040) + 1/120) - 1/6), sin(x) / x)",
+};

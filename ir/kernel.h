@@ -97,8 +97,11 @@ typedef enum {
 	STAGE_REDUCE,    /* combine `value` over its reduce axes */
 	STAGE_ARGREDUCE, /* smallest index of the maximum / minimum over one reduce axis; NaN wins */
 	STAGE_SCAN,      /* cumulative along one inner axis, serial */
-	STAGE_SORT,      /* along one inner axis; values and i64 indices */
-	STAGE_SCATTER,   /* store of `value` at a data-dependent index, combining with what is there */
+	STAGE_SORT,      /* stable, along one inner axis: four stages that out2 links, for values (the only one
+	                    with a `value`), i64 indices, and room for both of the same shape */
+	STAGE_SCATTER,   /* store of `value` at a data-dependent index where `guard` holds, combining with what
+	                    is there; serial along its reduce axes, in order */
+	STAGE_CHECK,     /* run-time check that `value` is true, no result */
 	STAGE_RANDOM     /* Philox bits at a logical index */
 } StageKind;
 
@@ -115,13 +118,15 @@ typedef struct {
 	uint32_t nred;    /* inner axes it reduces, scans or sorts along */
 	uint32_t red[MAX_RANK];
 	Kx value;
+	Kx guard;         /* SCATTER: none, or where it stores */
+	uint32_t check;   /* CHECK: the message id */
 	DType dtype;      /* of the result in its place */
 	DType acc;        /* accumulation dtype */
 	bool reverse, descending, stable;
 	Place place;
 	BufId buf;        /* PLACE_GLOBAL: stored at idx (one per logical dimension of the buffer) */
 	const Sym *idx;
-	uint32_t out2;    /* ARGREDUCE / SORT with two results: the stage that holds the other one, or 0 */
+	uint32_t out2;    /* SORT: the next stage of the same sort, or 0 */
 } Stage;
 
 typedef struct {

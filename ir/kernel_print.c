@@ -18,7 +18,7 @@ typedef struct {
 
 static const char *const buf_kind[] = {"temp", "input", "output", "const", "state"};
 static const char *const stage_kind[] = {"map", "reduce", "argreduce", "scan", "sort", "scatter",
-                                         "random"};
+                                         "check", "random"};
 static const char *const combine_name[] = {"sum", "prod", "max", "min", "and", "or", "xor",
                                            "logaddexp", "set"};
 static const char *const place_name[] = {"register", "local", "global"};
@@ -223,7 +223,9 @@ static void print_axes(Printer *p, const uint32_t *axis, uint32_t n)
 
 static void print_flags(Printer *p, const Stage *s)
 {
-	if (s->kind != STAGE_MAP)
+	bool combines = s->kind == STAGE_REDUCE || s->kind == STAGE_ARGREDUCE || s->kind == STAGE_SCAN ||
+	                s->kind == STAGE_SCATTER;
+	if (combines)
 		text_printf(p->t, " %s", combine_name[s->combine]);
 	if (s->acc != DT_none && s->acc != s->dtype)
 		text_printf(p->t, " acc %s", dtype_name(s->acc));
@@ -231,6 +233,8 @@ static void print_flags(Printer *p, const Stage *s)
 	            s->stable ? " stable" : "");
 	if (s->out2)
 		text_printf(p->t, " out2 stage%u", s->out2);
+	if (s->check)
+		text_printf(p->t, " check %u", s->check);
 }
 
 static void print_stage(Printer *p, uint32_t n)
@@ -238,6 +242,8 @@ static void print_stage(Printer *p, uint32_t n)
 	const Stage *s = &p->k->stage.data[n];
 	count_uses(p, s->value);
 	print_shared(p, s->value);
+	count_uses(p, s->guard);
+	print_shared(p, s->guard);
 	text_printf(p->t, "  stage%u %s (", n, stage_kind[s->kind]);
 	print_axes(p, s->map, s->nmap);
 	if (s->nred) {
@@ -253,8 +259,14 @@ static void print_stage(Printer *p, uint32_t n)
 		uint32_t rank = s->buf.i && s->buf.i < p->l->buf.n ? p->l->buf.data[s->buf.i].rank : 0;
 		print_indices(p, s->idx, s->idx ? rank : 0);
 	}
-	text_add(p->t, "\n    = ");
-	print_kx(p, s->value);
+	if (s->value.i) {
+		text_add(p->t, "\n    = ");
+		print_kx(p, s->value);
+	}
+	if (s->guard.i) {
+		text_add(p->t, " if ");
+		print_kx(p, s->guard);
+	}
 	text_char(p->t, '\n');
 }
 

@@ -223,7 +223,12 @@ static void check_stage(Verify *v, const Stage *s)
 	push_axes(v, s->map, s->nmap);
 	push_axes(v, s->red, s->nred);
 	push_value_vars(v);
-	check_kx(v, s->value);
+	if (s->value.i || s->kind != STAGE_SORT)
+		check_kx(v, s->value);
+	if (s->guard.i)
+		check_kx(v, s->guard);
+	if (s->guard.i && kx_dtype(v, s->guard) != DT_bool)
+		fail(v, "guard is not bool", "");
 	if (s->dtype == DT_none)
 		fail(v, "stage without a dtype", "");
 	if (s->kind == STAGE_MAP && s->nred)

@@ -44,14 +44,14 @@ static Kx both(Trace *t, Kx a, Kx b)
 	return kx_op(t->k, t->s->arena, OP_bit_and, DT_bool, (Kx[]){a, b}, 2);
 }
 
-static Kx zero_of(Trace *t, DType d)
+Kx trace_zero(Trace *t, DType d)
 {
 	return dtype_is_float(d) ? kx_const(t->k, t->s->arena, d, 0)
 	                         : kx_const_int(t->k, t->s->arena, d, 0);
 }
 
 /* The condition lo <= e < hi, none when it is proven. */
-static Kx in_range(Trace *t, Sym e, Sym lo, Sym hi)
+Kx trace_in_range(Trace *t, Sym e, Sym lo, Sym hi)
 {
 	SymTab *syms = t->s->ir->syms;
 	if (sym_le(syms, lo, e) == YES && sym_lt(syms, e, hi) == YES)
@@ -69,7 +69,7 @@ static bool reads_stored(Trace *t, Node n)
 }
 
 /* Value of `n` where the condition holds, `other` elsewhere. */
-static Kx guarded(Trace *t, Node n, const Sym *idx, Kx guard, Kx cond, Kx other)
+Kx trace_guarded(Trace *t, Node n, const Sym *idx, Kx guard, Kx cond, Kx other)
 {
 	Kx all = both(t, guard, cond);
 	if (!cond.i)
@@ -216,13 +216,13 @@ static Kx trace_pad(Trace *t, Node n, const Sym *idx, Kx guard)
 		in[k] = sym_sub(syms, idx[k], low[k]);
 		if (k < nint && !sym_is(syms, interior[k], 0)) {
 			Sym every = sym_addi(syms, interior[k], 1);
-			cond = both(t, cond, in_range(t, sym_mod(syms, in[k], every), zero, sym_int(syms, 1)));
+			cond = both(t, cond, trace_in_range(t, sym_mod(syms, in[k], every), zero, sym_int(syms, 1)));
 			in[k] = sym_floordiv(syms, in[k], every);
 		}
-		cond = both(t, cond, in_range(t, in[k], zero, node_dim(g, x, k)));
+		cond = both(t, cond, trace_in_range(t, in[k], zero, node_dim(g, x, k)));
 	}
 	Kx other = trace_value(t, node_in(g, n, 1), NULL, (Kx){0});
-	return guarded(t, x, in, guard, cond, other);
+	return trace_guarded(t, x, in, guard, cond, other);
 }
 
 static Kx trace_window(Trace *t, Node n, const Sym *idx, Kx guard)
@@ -237,13 +237,13 @@ static Kx trace_window(Trace *t, Node n, const Sym *idx, Kx guard)
 	Sym at = sym_add(syms, sym_mul(syms, idx[dim], node_sym(g, n, "stride")),
 	                 sym_mul(syms, idx[rank], node_sym(g, n, "dilation")));
 	in[dim] = sym_sub(syms, at, node_sym(g, n, "low"));
-	Kx cond = in_range(t, in[dim], sym_int(syms, 0), node_dim(g, x, (uint32_t)dim));
-	return guarded(t, x, in, guard, cond, zero_of(t, dtype_compute(node_dtype(g, n))));
+	Kx cond = trace_in_range(t, in[dim], sym_int(syms, 0), node_dim(g, x, (uint32_t)dim));
+	return trace_guarded(t, x, in, guard, cond, trace_zero(t, dtype_compute(node_dtype(g, n))));
 }
 
 /* ---- data-dependent indices ---- */
 
-static Sym value_var(Trace *t, Kx value, Sym extent, uint32_t check)
+Sym trace_value_var(Trace *t, Kx value, Sym extent, uint32_t check)
 {
 	Sym v = sym_axis(t->s->ir->syms, "v", extent);
 	array_push(t->s->arena, &t->k->vvar,
@@ -251,7 +251,7 @@ static Sym value_var(Trace *t, Kx value, Sym extent, uint32_t check)
 	return v;
 }
 
-static uint32_t check_message(Trace *t, Node n, const char *what)
+uint32_t trace_check(Trace *t, Node n, const char *what)
 {
 	Lowered *l = t->s->l;
 	array_push(t->s->arena, &l->check,
@@ -259,7 +259,7 @@ static uint32_t check_message(Trace *t, Node n, const char *what)
 	return l->check.n - 1;
 }
 
-static Kx as_i64(Trace *t, Kx x)
+Kx trace_as_i64(Trace *t, Kx x)
 {
 	if (t->k->kx.data[x.i].dtype == DT_i64)
 		return x;
@@ -280,44 +280,59 @@ static Kx wrap_index(Trace *t, Kx v, Sym extent)
 	return kx_op(t->k, t->s->arena, OP_select, DT_i64, (Kx[]){neg, up, v}, 3);
 }
 
+/* One index of a gather or scatter: negative ones wrap (check), are dropped (fill) or clamped. */
+static Sym place_along(Trace *t, Node n, Kx v, Sym extent, Kx *cond)
+{
+	SymTab *syms = t->s->ir->syms;
+	const char *mode = node_str(t->s->g, n, "mode");
+	bool check = !strcmp(mode, "check");
+	if (check)
+		v = wrap_index(t, v, extent);
+	if (!strcmp(mode, "fill")) {
+		Kx size = kx_index(t->k, t->s->arena, extent);
+		Kx zero = kx_const_int(t->k, t->s->arena, DT_i64, 0);
+		*cond = both(t, *cond, op2(t, OP_ge, DT_bool, v, zero));
+		*cond = both(t, *cond, op2(t, OP_lt, DT_bool, v, size));
+	}
+	/* an empty axis has no element to clamp to */
+	*cond = both(t, *cond, trace_in_range(t, sym_int(syms, 0), sym_int(syms, 0), extent));
+	uint32_t message = check ? trace_check(t, n, "index out of range") : 0;
+	return trace_value_var(t, v, extent, message);
+}
+
+void trace_places(Trace *t, Node n, const Sym *lead, const Sym *rest, Kx guard, Sym *in, Kx *cond)
+{
+	Graph *g = t->s->g;
+	Node x = node_in(g, n, 0), index = node_in(g, n, 1);
+	uint32_t naxes, batch = (uint32_t)node_int(g, n, "batch"), ni = node_rank(g, index) - 1;
+	const Sym *axes = node_ints(g, n, "axes", &naxes);
+	bool indexed[MAX_RANK] = {false};
+	Sym at[MAX_RANK];
+	memcpy(at, lead, ni * sizeof *at);
+	for (uint32_t k = 0; k < naxes; k++) {
+		int64_t a;
+		sym_is_const(g->ir->syms, axes[k], &a);
+		indexed[a] = true;
+		at[ni] = sym_int(g->ir->syms, k);
+		Kx v = trace_as_i64(t, trace_value(t, index, at, guard));
+		in[a] = place_along(t, n, v, node_dim(g, x, (uint32_t)a), cond);
+	}
+	for (uint32_t k = 0, r = 0; k < node_rank(g, x); k++)
+		if (k < batch)
+			in[k] = lead[k];
+		else if (!indexed[k])
+			in[k] = rest[r++];
+}
+
 static Kx trace_gather(Trace *t, Node n, const Sym *idx, Kx guard)
 {
 	Graph *g = t->s->g;
-	SymTab *syms = g->ir->syms;
-	Node x = node_in(g, n, 0), index = node_in(g, n, 1);
-	uint32_t naxes, batch = (uint32_t)node_int(g, n, "batch"), rank = node_rank(g, x);
-	const Sym *axes = node_ints(g, n, "axes", &naxes);
-	const char *mode = node_str(g, n, "mode");
-	uint32_t ni = node_rank(g, index) - 1; /* leading index dims: batch and I */
-	Sym at[MAX_RANK], in[MAX_RANK];
-	bool indexed[MAX_RANK] = {false};
-	memcpy(at, idx, ni * sizeof *at);
+	Sym in[MAX_RANK];
 	Kx cond = {0};
-	bool check = !strcmp(mode, "check"), fill = !strcmp(mode, "fill");
-	for (uint32_t k = 0; k < naxes; k++) {
-		int64_t a;
-		sym_is_const(syms, axes[k], &a);
-		indexed[a] = true;
-		at[ni] = sym_int(syms, k);
-		Kx v = as_i64(t, trace_value(t, index, at, guard));
-		Sym extent = node_dim(g, x, (uint32_t)a);
-		if (check)
-			v = wrap_index(t, v, extent);
-		if (fill) {
-			Kx size = kx_index(t->k, t->s->arena, extent);
-			Kx zero = kx_const_int(t->k, t->s->arena, DT_i64, 0);
-			cond = both(t, cond, op2(t, OP_ge, DT_bool, v, zero));
-			cond = both(t, cond, op2(t, OP_lt, DT_bool, v, size));
-		}
-		in[a] = value_var(t, v, extent, check ? check_message(t, n, "index out of range") : 0);
-	}
-	uint32_t rest = ni;
-	for (uint32_t k = 0; k < rank; k++)
-		if (k < batch)
-			in[k] = idx[k];
-		else if (!indexed[k])
-			in[k] = idx[rest++];
-	return guarded(t, x, in, guard, cond, zero_of(t, dtype_compute(node_dtype(g, n))));
+	uint32_t ni = node_rank(g, node_in(g, n, 1)) - 1;
+	trace_places(t, n, idx, idx + ni, guard, in, &cond);
+	Kx zero = trace_zero(t, dtype_compute(node_dtype(g, n)));
+	return trace_guarded(t, node_in(g, n, 0), in, guard, cond, zero);
 }
 
 static Kx trace_slice_at(Trace *t, Node n, const Sym *idx, Kx guard)
@@ -327,9 +342,9 @@ static Kx trace_slice_at(Trace *t, Node n, const Sym *idx, Kx guard)
 	Node x = node_in(g, n, 0);
 	Sym in[MAX_RANK];
 	for (uint32_t k = 0; k < node_rank(g, x); k++) {
-		Kx v = as_i64(t, trace_value(t, node_in(g, n, 1 + k), NULL, (Kx){0}));
+		Kx v = trace_as_i64(t, trace_value(t, node_in(g, n, 1 + k), NULL, (Kx){0}));
 		Sym room = sym_sub(syms, node_dim(g, x, k), node_dim(g, n, k));
-		Sym start = value_var(t, v, sym_addi(syms, room, 1), 0);
+		Sym start = trace_value_var(t, v, sym_addi(syms, room, 1), 0);
 		in[k] = sym_add(syms, start, idx[k]);
 	}
 	return trace_value(t, x, in, guard);
@@ -394,7 +409,7 @@ static Kx trace_concat(Trace *t, Node n, const Sym *idx, Kx guard)
 	for (uint32_t k = node_nin(g, n); k-- > 0;) {
 		Node x = node_in(g, n, k);
 		Sym start = sym_sub(syms, end, node_dim(g, x, (uint32_t)dim));
-		Kx cond = in_range(t, idx[dim], start, end);
+		Kx cond = trace_in_range(t, idx[dim], start, end);
 		in[dim] = sym_sub(syms, idx[dim], start);
 		Kx part = trace_value(t, x, in, both(t, guard, cond));
 		value = !value.i || !cond.i ? part
@@ -443,7 +458,7 @@ static Kx dispatch(Trace *t, Node n, const Sym *idx, Kx guard)
 	case OP_concat:
 		return trace_concat(t, n, idx, guard);
 	case OP_get: /* of a loop: has a place once the loop is lowered */
-		return t->s->dry ? zero_of(t, dtype_compute(node_dtype(g, n))) : trace_block(t, n);
+		return t->s->dry ? trace_zero(t, dtype_compute(node_dtype(g, n))) : trace_block(t, n);
 	case OP_reduce:
 	case OP_contract:
 	case OP_conv:
@@ -457,13 +472,13 @@ Kx trace_block(Trace *t, Node n)
 {
 	if (!t->blocked.i)
 		t->blocked = n;
-	return zero_of(t, dtype_compute(node_dtype(t->s->g, n)));
+	return trace_zero(t, dtype_compute(node_dtype(t->s->g, n)));
 }
 
 Kx trace_value(Trace *t, Node n, const Sym *idx, Kx guard)
 {
 	if (t->blocked.i)
-		return zero_of(t, dtype_compute(node_dtype(t->s->g, n)));
+		return trace_zero(t, dtype_compute(node_dtype(t->s->g, n)));
 	if (reads_stored(t, n))
 		return load(t, n, idx, guard, (Kx){0});
 	uint32_t key[2 * MAX_RANK + 2], nkey = 0, rank = node_rank(t->s->g, n);

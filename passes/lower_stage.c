@@ -22,7 +22,7 @@ static uint32_t new_axis(Trace *t, const char *name, Sym extent)
 }
 
 /* 0 for a dimension of extent 1. */
-static Sym root_index(Trace *t, Sym extent)
+Sym trace_root_axis(Trace *t, Sym extent)
 {
 	if (sym_is(t->s->ir->syms, extent, 1))
 		return sym_int(t->s->ir->syms, 0);
@@ -31,7 +31,7 @@ static Sym root_index(Trace *t, Sym extent)
 }
 
 /* An index over a new axis, or 0 for a dimension of extent 1. */
-static Sym index_over(Trace *t, const char *name, Sym extent, Stage *stage)
+Sym trace_inner_axis(Trace *t, const char *name, Sym extent, Stage *stage)
 {
 	if (sym_is(t->s->ir->syms, extent, 1))
 		return sym_int(t->s->ir->syms, 0);
@@ -73,7 +73,7 @@ static bool outer_axes(const Trace *t, const Sym *idx, uint32_t rank, bool plain
 	return true;
 }
 
-static uint32_t push_stage(Trace *t, Stage st)
+uint32_t trace_push_stage(Trace *t, Stage st)
 {
 	array_push(t->s->arena, &t->k->stage, st);
 	return t->k->stage.n - 1;
@@ -140,7 +140,7 @@ static void reduce_index(Trace *t, Node n, const Sym *idx, uint64_t outer, Stage
 			st->red[st->nred++] = shared[next];
 			in[k] = t->k->axis.data[shared[next++]].var;
 		} else {
-			in[k] = index_over(t, "r", node_dim(g, x, k), st);
+			in[k] = trace_inner_axis(t, "r", node_dim(g, x, k), st);
 		}
 	}
 }
@@ -163,7 +163,7 @@ static Kx trace_reduce(Trace *t, Node n, const Sym *idx)
 	Sym in[MAX_RANK];
 	reduce_index(t, n, idx, outer, &st, in);
 	st.value = trace_value(t, node_in(g, n, 0), in, (Kx){0});
-	return stage_value(t, push_stage(t, st));
+	return stage_value(t, trace_push_stage(t, st));
 }
 
 /* ---- contractions ---- */
@@ -185,7 +185,7 @@ static Kx anchor_stage(Trace *t, Node n, const Sym *ix, const Sym *iy, Stage st)
 	st.acc = acc ? dtype_compute(acc) : d;
 	st.place = PLACE_REGISTER;
 	st.value = kx_op(t->k, t->s->arena, OP_mul, d, in, 2);
-	uint32_t at = push_stage(t, st);
+	uint32_t at = trace_push_stage(t, st);
 	t->k->anchor = at + 1;
 	return stage_value(t, at);
 }
@@ -206,7 +206,7 @@ static Kx trace_contract(Trace *t, Node n, const Sym *idx)
 	for (uint32_t k = 0; k < nsum; k++) {
 		int64_t dx = sym_hint(syms, sx[k]);
 		ix[dx] = iy[sym_hint(syms, sy[k])] =
-		        index_over(t, "k", node_dim(g, x, (uint32_t)dx), &st);
+		        trace_inner_axis(t, "k", node_dim(g, x, (uint32_t)dx), &st);
 	}
 	for (uint32_t k = 0; k < node_rank(g, x); k++)
 		if (!ix[k].i)
@@ -233,13 +233,13 @@ static Kx trace_conv(Trace *t, Node n, const Sym *idx)
 	ix[1] = iw[0] = idx[1];
 	iw[1] = idx[2];
 	for (uint32_t k = 0; k < nsp; k++) {
-		iw[3 + k] = index_over(t, "k", node_dim(g, w, 3 + k), &st);
+		iw[3 + k] = trace_inner_axis(t, "k", node_dim(g, w, 3 + k), &st);
 		ix[3 + k] = sym_sub(syms,
 		                    sym_add(syms, sym_mul(syms, idx[3 + k], stride[k]),
 		                            sym_mul(syms, iw[3 + k], dil[k])),
 		                    pad[k]);
 	}
-	ix[2] = iw[2] = index_over(t, "c", node_dim(g, x, 2), &st);
+	ix[2] = iw[2] = trace_inner_axis(t, "c", node_dim(g, x, 2), &st);
 	return anchor_stage(t, n, ix, iw, st);
 }
 
@@ -281,7 +281,7 @@ static Kx root_cumulative(Trace *t, const Sym *idx)
 	            .acc = c,
 	            .reverse = node_bool(g, t->root, "reverse"),
 	            .place = PLACE_GLOBAL};
-	push_stage(t, st);
+	trace_push_stage(t, st);
 	return (Kx){0};
 }
 
@@ -297,48 +297,83 @@ static Kx root_arg_reduce(Trace *t, const Sym *idx)
 	            .place = PLACE_REGISTER};
 	Sym in[MAX_RANK];
 	for (uint32_t k = 0, o = 0; k < node_rank(g, x); k++)
-		in[k] = k == (uint32_t)dim ? index_over(t, "r", node_dim(g, x, k), &st) : idx[o++];
+		in[k] = k == (uint32_t)dim ? trace_inner_axis(t, "r", node_dim(g, x, k), &st) : idx[o++];
 	if (!st.nred)
 		return kx_const_int(t->k, t->s->arena, DT_i64, 0);
 	t->has_reduce = true;
 	t->outer = (UINT64_C(1) << t->nroot) - 1;
 	st.value = trace_value(t, x, in, (Kx){0});
-	return stage_value(t, push_stage(t, st));
+	return stage_value(t, trace_push_stage(t, st));
+}
+
+/* Element i of a fold: the elements (p, k) of the windows with p * stride + k * dilation - low == i, summed
+ * over k. */
+static Kx root_fold(Trace *t, const Sym *idx)
+{
+	Graph *g = t->s->g;
+	SymTab *syms = g->ir->syms;
+	Node x = node_in(g, t->root, 0);
+	uint32_t dim = (uint32_t)node_int(g, t->root, "dim"), rank = node_rank(g, t->root);
+	DType c = dtype_compute(node_dtype(g, t->root));
+	Stage st = {.kind = STAGE_REDUCE,
+	            .combine = c == DT_bool ? COMBINE_OR : COMBINE_SUM,
+	            .dtype = node_dtype(g, t->root),
+	            .acc = c,
+	            .place = PLACE_REGISTER};
+	Sym in[MAX_RANK], zero = sym_int(syms, 0), stride = node_sym(g, t->root, "stride");
+	memcpy(in, idx, rank * sizeof *in);
+	in[rank] = trace_inner_axis(t, "k", node_dim(g, x, rank), &st);
+	Sym from = sym_sub(syms, sym_add(syms, idx[dim], node_sym(g, t->root, "low")),
+	                   sym_mul(syms, in[rank], node_sym(g, t->root, "dilation")));
+	in[dim] = sym_floordiv(syms, from, stride);
+	Kx cond = trace_in_range(t, in[dim], zero, node_dim(g, x, dim));
+	Kx divides = trace_in_range(t, sym_mod(syms, from, stride), zero, sym_int(syms, 1));
+	if (cond.i && divides.i)
+		cond = kx_op(t->k, t->s->arena, OP_bit_and, DT_bool, (Kx[]){cond, divides}, 2);
+	else if (divides.i)
+		cond = divides;
+	t->has_reduce = true;
+	t->outer = (UINT64_C(1) << t->nroot) - 1;
+	st.value = trace_guarded(t, x, in, (Kx){0}, cond, trace_zero(t, c));
+	return stage_value(t, trace_push_stage(t, st));
 }
 
 /* ---- finishing ---- */
 
+const Sym *trace_place_index(Trace *t, const NodePlace *p, const Sym *at, uint32_t rank)
+{
+	Sym *idx = ARENA_ARRAY(t->s->arena, Sym, rank + 1);
+	uint32_t m = 0;
+	if (p->t.i)
+		idx[m++] = p->t;
+	for (uint32_t k = 0; k < rank; k++)
+		idx[m++] = p->off[k].i ? sym_add(t->s->ir->syms, at[k], p->off[k]) : at[k];
+	return idx;
+}
+
 static void add_stores(Trace *t, Node value_of, const NodePlace *place, uint32_t nplace, Kx value)
 {
-	SymTab *syms = t->s->ir->syms;
 	uint32_t rank = node_rank(t->s->g, value_of);
 	Stage scan = {0};
 	bool is_scan = !value.i;
 	if (is_scan)
 		scan = t->k->stage.data[--t->k->stage.n];
 	for (uint32_t p = 0; p < nplace; p++) {
-		Sym *idx = ARENA_ARRAY(t->s->arena, Sym, rank + 1);
-		uint32_t m = 0;
-		if (place[p].t.i)
-			idx[m++] = place[p].t;
-		for (uint32_t k = 0; k < rank; k++)
-			idx[m++] = place[p].off[k].i ? sym_add(syms, t->root_axis[k], place[p].off[k])
-			                             : t->root_axis[k];
 		DType d = buf_of(t->s->l, place[p].buf)->dtype;
 		Stage st = is_scan ? scan
 		                   : (Stage){.kind = STAGE_MAP, .value = value, .dtype = d,
 		                             .acc = dtype_compute(d), .place = PLACE_GLOBAL};
 		st.buf = place[p].buf;
-		st.idx = idx;
+		st.idx = trace_place_index(t, &place[p], t->root_axis, rank);
 		for (uint32_t i = 0; !is_scan && i < t->nroot; i++)
 			if (t->has_reduce && !(t->outer >> i & 1))
 				st.map[st.nmap++] = i;
-		push_stage(t, st);
+		trace_push_stage(t, st);
 	}
 }
 
 /* Outer axes come first; stages refer to axes by number. */
-static void order_axes(Trace *t)
+void trace_order_axes(Trace *t)
 {
 	Kernel *k = t->k;
 	uint32_t n = k->axis.n, to[64], m = 0;
@@ -363,29 +398,35 @@ static void order_axes(Trace *t)
 	}
 }
 
-static void start_kernel(Trace *t, Node value_of)
+void trace_start(Trace *t, const char *name)
 {
-	Graph *g = t->s->g;
 	t->k = ARENA_NEW(t->s->arena, Kernel);
 	array_push(t->s->arena, &t->k->kx, (KxData){0});
-	t->k->name = graph_name(g, value_of);
+	t->k->name = name;
 	intern_init(&t->memo, t->s->arena);
-	for (uint32_t k = 0; k < node_rank(g, value_of); k++) {
-		t->root_axis[k] = root_index(t, node_dim(g, value_of, k));
-	}
+}
+
+void trace_start_over(Trace *t, Node value_of)
+{
+	Graph *g = t->s->g;
+	trace_start(t, graph_name(g, value_of));
+	for (uint32_t k = 0; k < node_rank(g, value_of); k++)
+		t->root_axis[k] = trace_root_axis(t, node_dim(g, value_of, k));
 	t->nroot = t->k->axis.n;
 }
 
 bool lower_build_kernel(Lower *s, Node root, Kernel **out, Node *blocked)
 {
 	Trace t = {.s = s, .root = root};
-	start_kernel(&t, root);
+	trace_start_over(&t, root);
 	Op op = node_op(s->g, root);
 	Kx value;
 	if (op == OP_cumulative)
 		value = root_cumulative(&t, t.root_axis);
 	else if (op == OP_arg_reduce)
 		value = root_arg_reduce(&t, t.root_axis);
+	else if (op == OP_fold)
+		value = root_fold(&t, t.root_axis);
 	else
 		value = trace_value(&t, root, t.root_axis, (Kx){0});
 	*blocked = t.blocked;
@@ -393,7 +434,7 @@ bool lower_build_kernel(Lower *s, Node root, Kernel **out, Node *blocked)
 		return false;
 	const NodeInfo *info = info_of(s, root);
 	add_stores(&t, root, info->place.data, info->place.n, value);
-	order_axes(&t);
+	trace_order_axes(&t);
 	kernel_share_values(s, t.k);
 	*out = t.k;
 	return true;
@@ -402,12 +443,12 @@ bool lower_build_kernel(Lower *s, Node root, Kernel **out, Node *blocked)
 Kernel *lower_copy_kernel(Lower *s, Node n, const NodePlace *to)
 {
 	Trace t = {.s = s};
-	start_kernel(&t, n);
+	trace_start_over(&t, n);
 	Kx value = trace_value(&t, n, t.root_axis, (Kx){0});
 	if (t.blocked.i)
 		ctx_bug(s->ir->ctx, "cannot copy %s", graph_name(s->g, n));
 	add_stores(&t, n, to, 1, value);
-	order_axes(&t);
+	trace_order_axes(&t);
 	t.k->name = arena_printf(s->arena, "copy_%s", t.k->name);
 	return t.k;
 }
@@ -433,7 +474,7 @@ static void border_stage(Trace *t, Node pad, uint32_t d, uint32_t side, const Sy
 		if (!at.i) {
 			Sym extent = k == d ? (side ? high[k] : low[k])
 			                    : k < d ? node_dim(g, x, k) : node_dim(g, pad, k);
-			at = root_index(t, extent);
+			at = trace_root_axis(t, extent);
 			if (!sym_is(syms, extent, 1))
 				st.map[st.nmap++] = t->k->axis.n - 1;
 			if (k < d)
@@ -444,7 +485,7 @@ static void border_stage(Trace *t, Node pad, uint32_t d, uint32_t side, const Sy
 		idx[m++] = place.off[k].i ? sym_add(syms, at, place.off[k]) : at;
 	}
 	st.idx = idx;
-	push_stage(t, st);
+	trace_push_stage(t, st);
 }
 
 Kernel *lower_border_kernel(Lower *s, Node pad)
@@ -453,11 +494,11 @@ Kernel *lower_border_kernel(Lower *s, Node pad)
 	Graph *g = s->g;
 	uint32_t rank;
 	const Sym *low = node_ints(g, pad, "low", &rank), *high = node_ints(g, pad, "high", &rank);
-	start_kernel(&t, node_in(g, pad, 1)); /* a 0-d tensor: no axes yet */
+	trace_start_over(&t, node_in(g, pad, 1)); /* a 0-d tensor: no axes yet */
 	Sym outer[MAX_RANK] = {{0}};
 	for (uint32_t k = 0; k < rank; k++)
 		if (sym_is(g->ir->syms, low[k], 0) && sym_is(g->ir->syms, high[k], 0))
-			outer[k] = root_index(&t, node_dim(g, pad, k));
+			outer[k] = trace_root_axis(&t, node_dim(g, pad, k));
 	t.nroot = t.k->axis.n;
 	t.has_reduce = true;
 	t.outer = (UINT64_C(1) << t.nroot) - 1;
@@ -468,7 +509,7 @@ Kernel *lower_border_kernel(Lower *s, Node pad)
 		if (!sym_is(g->ir->syms, high[d], 0))
 			border_stage(&t, pad, d, 1, outer, value);
 	}
-	order_axes(&t);
+	trace_order_axes(&t);
 	t.k->name = arena_printf(s->arena, "border_%s", graph_name(g, pad));
 	return t.k;
 }

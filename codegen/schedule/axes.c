@@ -108,6 +108,9 @@ static bool can_be_vector(const Sched *s, uint32_t axis)
 		for (uint32_t j = 0; j < st->nred; j++)
 			if (st->red[j] == axis && st->kind != STAGE_REDUCE)
 				return false;
+		/* rows are sorted one by one */
+		if (st->kind == STAGE_SORT)
+			return false;
 		/* values of a row live in a local array that is not spread over lanes */
 		if (st->place == PLACE_LOCAL && (s->outer >> axis & 1))
 			return false;

@@ -135,6 +135,9 @@ static void stage_body(Sched *s, void *data)
 	case STAGE_SCAN:
 		scan_step(s, r, st);
 		break;
+	case STAGE_SCATTER:
+		sched_scatter(s, r->stage);
+		break;
 	default:
 		map_step(s, r, st);
 		break;
@@ -220,6 +223,13 @@ static void run_stage(Generic *g, uint32_t stage)
 {
 	Sched *s = g->s;
 	const Stage *st = &s->k->stage.data[stage];
+	if (st->kind == STAGE_CHECK || st->kind == STAGE_SORT) {
+		if (st->kind == STAGE_CHECK)
+			sched_check(s, stage);
+		else if (st->value.i)
+			sched_sort(s, stage);
+		return;
+	}
 	StageRun r = {.g = g, .stage = stage};
 	stage_axes(s, &r, st);
 	if (st->place == PLACE_LOCAL) {

@@ -269,20 +269,15 @@ static Lx access_mask(Sched *s, Kx guard, bool vector)
 	return lx_and(s->f, g, s->mask);
 }
 
-/* A vector access: consecutive elements, or index lanes added to a scalar offset. */
-typedef struct {
-	Lx offset, index; /* index none: consecutive */
-} Address;
-
-static Address vector_address(Sched *s, Sym offset)
+static SchedAddress vector_address(Sched *s, Sym offset)
 {
 	Sym coef;
 	if (!sched_coef(s, offset, s->vaxis, &coef))
-		return (Address){lx_int(s->f, 0), sched_sym_lanes(s, offset)};
+		return (SchedAddress){lx_int(s->f, 0), sched_sym_lanes(s, offset), true};
 	Lx at = sched_sym(s, offset);
 	if (sym_is(s->syms, coef, 1))
-		return (Address){at, {0}};
-	return (Address){at, lx_ramp(s->f, lx_int(s->f, 0), sched_size(s, coef), s->lanes)};
+		return (SchedAddress){at, {0}, true};
+	return (SchedAddress){at, lx_ramp(s->f, lx_int(s->f, 0), sched_size(s, coef), s->lanes), true};
 }
 
 static Lx load(Sched *s, Kx id, const KxData *x)
@@ -294,7 +289,7 @@ static Lx load(Sched *s, Kx id, const KxData *x)
 	const char *name = s->f->buf.data[mem.k].name;
 	Lv v;
 	if (vector) {
-		Address a = vector_address(s, s->offset[id.i]);
+		SchedAddress a = vector_address(s, s->offset[id.i]);
 		v = a.index.i ? ls_gather(s->f, name, mem, a.offset, a.index, x->dtype, mask)
 		              : ls_load(s->f, name, mem, a.offset, (LType){x->dtype, s->lanes}, mask);
 	} else {
@@ -442,22 +437,39 @@ static Lx to_dtype(Sched *s, Lx v, DType d)
 	return t.dtype == d ? v : lx_sc(s->f, SC_convert, (LType){d, t.lanes}, &v, 1);
 }
 
-void sched_store(Sched *s, uint32_t stage, Lx value)
+SchedAddress sched_address(Sched *s, uint32_t stage)
 {
-	const Stage *st = &s->k->stage.data[stage];
-	LMem mem = memory(s, st->buf, true);
+	if (s->vaxis != NO_AXIS && (sched_axes(s, s->store[stage]) >> s->vaxis & 1))
+		return vector_address(s, s->store[stage]);
+	return (SchedAddress){sched_sym(s, s->store[stage]), {0}, false};
+}
+
+Lx sched_load_at(Sched *s, uint32_t stage, SchedAddress a)
+{
+	LMem mem = memory(s, s->k->stage.data[stage].buf, false);
+	const char *name = s->f->buf.data[mem.k].name;
+	DType d = dtype_compute(mem.dtype);
+	LType t = {d, a.vector ? s->lanes : 1};
+	Lv v = a.index.i ? ls_gather(s->f, name, mem, a.offset, a.index, d, s->mask)
+	                 : ls_load(s->f, name, mem, a.offset, t, a.vector ? s->mask : (Lx){0});
+	return lx_var(s->f, v);
+}
+
+void sched_store_at(Sched *s, uint32_t stage, SchedAddress a, Lx value)
+{
+	LMem mem = memory(s, s->k->stage.data[stage].buf, true);
 	value = to_dtype(s, value, dtype_compute(mem.dtype));
-	bool vector = s->vaxis != NO_AXIS && (sched_axes(s, s->store[stage]) >> s->vaxis & 1);
-	if (!vector) {
-		ls_store(s->f, mem, sched_sym(s, s->store[stage]), value, (Lx){0});
-		return;
-	}
-	value = sched_splat(s, value);
-	Address a = vector_address(s, s->store[stage]);
+	if (a.vector)
+		value = sched_splat(s, value);
 	if (a.index.i)
 		ls_scatter(s->f, mem, a.offset, a.index, value, s->mask);
 	else
-		ls_store(s->f, mem, a.offset, value, s->mask);
+		ls_store(s->f, mem, a.offset, value, a.vector ? s->mask : (Lx){0});
+}
+
+void sched_store(Sched *s, uint32_t stage, Lx value)
+{
+	sched_store_at(s, stage, sched_address(s, stage), value);
 }
 
 Lx sched_identity(Sched *s, Combine c, LType t)

@@ -1,0 +1,23 @@
+#!/bin/sh
+# Which folder may include which: base <- ir <- {frontend, passes, codegen} <- driver <- tools; runtime stands alone.
+# Also: files of at most 900 lines, a runtime of less than 1,000.
+cd "$(dirname "$0")/.." || exit 1
+bad=0
+rule() {
+	found=$(grep -nE "^#include \"($2)/" "$1"/*.c "$1"/*.h "$1"/*/*.c "$1"/*/*.h 2>/dev/null)
+	[ -z "$found" ] || { echo "$1 may not include: $found"; bad=1; }
+}
+rule base 'ir|frontend|passes|codegen|driver|runtime|tools'
+rule ir 'frontend|passes|codegen|driver|runtime|tools'
+rule frontend 'passes|codegen|driver|runtime|tools'
+rule passes 'frontend|codegen|driver|runtime|tools'
+rule codegen 'frontend|passes|driver|tools'
+rule driver 'tools'
+rule runtime 'base|ir|frontend|passes|codegen|driver|tools'
+rule tools 'base|ir|frontend|passes|codegen|runtime'
+for f in base/*.[ch] ir/*.[ch] ir/ops/*.[ch] frontend/*.[ch] passes/*.[ch] codegen/*.[ch] codegen/*/*.[ch] driver/*.[ch] runtime/*.[ch] tools/*.[ch]; do
+	n=$(wc -l <"$f")
+	[ "$n" -le 900 ] || { echo "$f has $n lines: split by noun at 900"; bad=1; }
+done
+[ "$(cat runtime/*.c | wc -l)" -lt 1000 ] || { echo "the runtime has 1,000 lines or more"; bad=1; }
+exit $bad

@@ -19,5 +19,5 @@ for f in base/*.[ch] ir/*.[ch] ir/ops/*.[ch] frontend/*.[ch] passes/*.[ch] codeg
 	n=$(wc -l <"$f")
 	[ "$n" -le 900 ] || { echo "$f has $n lines: split by noun at 900"; bad=1; }
 done
-[ "$(cat runtime/*.c | wc -l)" -lt 1000 ] || { echo "the runtime has 1,000 lines or more"; bad=1; }
+[ "$(cat runtime/*.c | grep -c .)" -lt 1000 ] || { echo "the runtime has 1,000 lines (blank ones not counted) or more"; bad=1; }
 exit $bad

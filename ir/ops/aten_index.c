@@ -488,3 +488,88 @@ OP(aten_diag){
 	.schema = "aten.diag(Tensor self, int diagonal=0) -> Tensor",
 	.build = build_diag,
 };
+
+/* x with a diagonal replaced by src: selected by position from src spread over the rows. */
+static Node build_diagonal_scatter(Build *b, Node n)
+{
+	Node x = arg(b, n, "self"), src = arg(b, n, "src");
+	uint32_t rank = aten_rank(b, x);
+	if (!x.i || !src.i || rank < 2)
+		return b_error(b, "diagonal_scatter of an operand of rank %u", rank);
+	uint32_t d0 = b_wrap_dim(b, aten_int(b, n, "dim1"), rank);
+	uint32_t d1 = b_wrap_dim(b, aten_int(b, n, "dim2"), rank);
+	Shape s = aten_shape(b, x);
+	Sym count;
+	Node at = diagonal_index(b, s.dim[d0], s.dim[d1], aten_int(b, n, "offset"), &count);
+	if (d0 == d1)
+		return b_error(b, "diagonal_scatter with equal dims");
+	/* src is [.., count]: its last dim first, as the index. */
+	src = aten_move_dim(b, b_convert(b, src, node_dtype(b->g, x)), rank - 2, 0);
+	bool swap = d0 > d1;
+	if (swap)
+		at = b_reverse(b, at, 1);
+	uint32_t axes[2] = {swap ? d1 : d0, swap ? d0 : d1};
+	return b_scatter(b, x, at, src, 0, axes, 2, "set");
+}
+OP(aten_diagonal_scatter){
+	.schema = "aten.diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int "
+		  "dim2=1) -> Tensor",
+	.build = build_diagonal_scatter,
+};
+
+static Node build_diagflat(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	x = x.i ? b_reshape(b, x, 1, (Sym[]){type_numel(b->g->ir, node_type_id(b->g, x))}) : x;
+	return embed(b, x, aten_int(b, n, "offset"), 0, 1);
+}
+OP(aten_diagflat){
+	.schema = "aten.diagflat(Tensor self, int offset=0) -> Tensor",
+	.build = build_diagflat,
+};
+
+/* Where the mask is false, any index is as good: it is clamped, and the result replaced. */
+static Node build_masked_index(Build *b, Node n)
+{
+	Node x = arg(b, n, "self"), m = aten_truth(b, arg(b, n, "mask"));
+	Indexed i;
+	if (!read_indices(b, n, x, &i))
+		return (Node){0};
+	Node y = place_indices(b, b_gather(b, x, i.index, 0, i.axes, i.n, "clamp"), &i, false);
+	return b_select(b, m, y, aten_scalar_as(b, node_attr(b->g, n, "fill"), aten_dtype(b, x)));
+}
+OP(aten__unsafe_masked_index){
+	.schema = "aten._unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar "
+		  "fill) -> Tensor",
+	.build = build_masked_index,
+};
+
+/* Masked values add 0 at a clamped place. */
+static Node build_masked_index_put(Build *b, Node n)
+{
+	Node x = arg(b, n, "self"), m = aten_truth(b, arg(b, n, "mask")), v = arg(b, n, "values");
+	Indexed i;
+	if (!read_indices(b, n, x, &i) || !v.i)
+		return (Node){0};
+	Shape sx = aten_shape(b, x);
+	Node read = place_indices(b, b_gather(b, x, i.index, 0, i.axes, i.n, "clamp"), &i, false);
+	Shape want = aten_shape(b, read);
+	v = b_convert(b, v, aten_dtype(b, x));
+	v = b_select(b, m, v, aten_like(b, x, 0));
+	v = place_indices(b, aten_expand_shape(b, v, &want), &i, true);
+	Node part[MAX_RANK];
+	for (uint32_t k = 0; k < i.n; k++) {
+		Node at = b_select_dim(b, i.index, (int)i.rank, b_int(b, k));
+		Node size = aten_size(b, sx.dim[i.axes[k]], DT_i64);
+		Node low = b_bin_scalar(b, OP_lt, at, 0);
+		at = b_select(b, low, b_bin(b, OP_add, at, size), at);
+		at = b_bin_scalar(b, OP_maximum, at, 0);
+		part[k] = b_bin(b, OP_minimum, at, b_bin_scalar(b, OP_sub, size, 1));
+	}
+	return b_scatter(b, x, aten_stack(b, part, i.n, i.rank), v, 0, i.axes, i.n, "add");
+}
+OP(aten__unsafe_masked_index_put_accumulate){
+	.schema = "aten._unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] "
+		  "indices, Tensor values) -> Tensor",
+	.build = build_masked_index_put,
+};

@@ -55,6 +55,8 @@ static Node build_dot(Build *b, Node n)
 }
 static Node build_vdot(Build *b, Node n)
 {
+	if (dtype_is_complex(aten_dtype(b, arg(b, n, "self"))))
+		return b_error(b, "vdot of complex tensors is not supported yet");
 	return product(b, n, "self", "other", 1, 1);
 }
 OP(aten_mm){

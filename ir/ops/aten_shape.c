@@ -369,6 +369,16 @@ OP(aten_t_copy){
 	.build = build_t,
 };
 
+/* The adjoint: of real tensors, the transpose. */
+static Node build_mH(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	if (dtype_is_complex(aten_dtype(b, x)))
+		return b_error(b, "%s of a complex tensor is not supported yet",
+			       op_name(node_op(b->g, n)));
+	return transpose(b, x, -2, -1);
+}
+
 static Node build_mT(Build *b, Node n)
 {
 	return transpose(b, arg(b, n, "self"), -2, -1);
@@ -379,11 +389,11 @@ OP(aten_mT){
 };
 OP(aten_mH){
 	.schema = "aten.mH(Tensor self) -> Tensor",
-	.build = build_mT,
+	.build = build_mH,
 };
 OP(aten_adjoint){
 	.schema = "aten.adjoint(Tensor self) -> Tensor",
-	.build = build_mT,
+	.build = build_mH,
 };
 
 static Node build_numpy_T(Build *b, Node n)
@@ -400,7 +410,7 @@ OP(aten_numpy_T){
 };
 OP(aten_matrix_H){
 	.schema = "aten.matrix_H(Tensor self) -> Tensor",
-	.build = build_mT,
+	.build = build_mH,
 };
 
 static Node build_permute(Build *b, Node n)

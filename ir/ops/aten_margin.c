@@ -1,0 +1,123 @@
+/* ATen losses of distances and of margins. */
+#include "ir/ops/aten_priv.h"
+
+static Node distance(Build *b, Node n, Node x, Node y)
+{
+	Node d = b_bin(b, OP_sub, x, y);
+	double eps = node_float(b->g, n, "eps");
+	if (aten_rank(b, d) == 0)
+		return b_error(b, "distance of tensors without dims");
+	d = b_bin_scalar(b, OP_add, d, eps);
+	return aten_vector_norm(b, d, node_float(b->g, n, "p"), 1u << (aten_rank(b, d) - 1), false);
+}
+
+static Node build_triplet(Build *b, Node n)
+{
+	Node a = arg(b, n, "anchor"), p = arg(b, n, "positive"), q = arg(b, n, "negative");
+	Node near = distance(b, n, a, p), far = distance(b, n, a, q);
+	if (node_bool(b->g, n, "swap"))
+		far = b_bin(b, OP_minimum, far, distance(b, n, p, q));
+	Node l =
+		b_bin_scalar(b, OP_add, b_bin(b, OP_sub, near, far), node_float(b->g, n, "margin"));
+	return aten_reduce_loss(b, n, b_bin_scalar(b, OP_maximum, l, 0));
+}
+OP(aten_triplet_margin_loss){
+	.schema = "aten.triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, "
+		  "float margin=1.0, float p=2.0, float eps=1e-06, bool swap=False, int "
+		  "reduction=1) -> Tensor",
+	.build = build_triplet,
+};
+
+static Node build_cosine_embedding(Build *b, Node n)
+{
+	Node x = aten_to_float(b, arg(b, n, "input1")), y = aten_to_float(b, arg(b, n, "input2"));
+	Node target = arg(b, n, "target");
+	uint32_t rank = aten_rank(b, x);
+	double margin = node_float(b->g, n, "margin"), eps = 1e-12;
+	if (rank == 0)
+		return b_error(b, "cosine_embedding_loss of tensors without dims");
+	uint32_t dims = 1u << (rank - 1);
+	Node xy = aten_sum(b, b_bin(b, OP_mul, x, y), dims, false);
+	Node xx = b_bin_scalar(b, OP_add, aten_sum(b, b_bin(b, OP_mul, x, x), dims, false), eps);
+	Node yy = b_bin_scalar(b, OP_add, aten_sum(b, b_bin(b, OP_mul, y, y), dims, false), eps);
+	Node cos = b_bin(b, OP_div, xy, b_un(b, OP_sqrt, b_bin(b, OP_mul, xx, yy)));
+	Node pos = b_bin(b, OP_sub, aten_like(b, cos, 1), cos);
+	Node neg = b_bin_scalar(b, OP_maximum, b_bin_scalar(b, OP_sub, cos, margin), 0);
+	Node zero = aten_like(b, cos, 0);
+	Node l = b_select(b, b_bin_scalar(b, OP_eq, target, -1), neg, zero);
+	return aten_reduce_loss(b, n, b_select(b, b_bin_scalar(b, OP_eq, target, 1), pos, l));
+}
+OP(aten_cosine_embedding_loss){
+	.schema = "aten.cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float "
+		  "margin=0.0, int reduction=1) -> Tensor",
+	.build = build_cosine_embedding,
+};
+
+/* Mean over the classes of max(0, margin - x[y] + x[i])^p * w[y], i other than y. */
+static Node build_multi_margin(Build *b, Node n)
+{
+	Node x = arg(b, n, "self"), y = arg(b, n, "target"), w = arg(b, n, "weight");
+	if (aten_rank(b, x) == 0)
+		x = b_unsqueeze(b, x, 0);
+	uint32_t rank = aten_rank(b, x), dim = rank ? rank - 1 : 0;
+	if (!x.i || !y.i || rank > 2)
+		return b_error(b, "multi_margin_loss of rank %u", rank);
+	if (aten_rank(b, y) == rank)
+		y = b_reshape(b, y, rank - 1, NULL);
+	y = b_convert(b, y, DT_i64);
+	Node at = b_unsqueeze(b, y, -1), score = aten_gather_dim(b, x, dim, at);
+	Node margin = aten_scalar_as(b, node_attr(b->g, n, "margin"), node_dtype(b->g, x));
+	Node l = b_bin(b, OP_add, b_bin(b, OP_sub, x, score), margin);
+	l = b_bin_scalar(b, OP_maximum, l, 0);
+	if (aten_scalar_is(b, n, "p", 2))
+		l = b_bin(b, OP_mul, l, l);
+	if (w.i)
+		l = b_bin(b, OP_mul, l, aten_take_dim(b, w, 0, at, "check"));
+	Shape s = aten_shape(b, x);
+	Node own = b_bin(b, OP_eq, aten_iota_dim(b, &s, dim, DT_i64), at);
+	l = b_select(b, own, aten_like(b, l, 0), l);
+	return aten_reduce_loss(b, n, aten_mean(b, l, 1u << dim, false));
+}
+OP(aten_multi_margin_loss){
+	.schema = "aten.multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar "
+		  "margin=1, Tensor? weight=None, int reduction=1) -> Tensor",
+	.build = build_multi_margin,
+};
+
+/* Targets before the first -1 are labels: mean over pairs (label j, other class i) of
+ * max(0, 1 - x[j] + x[i]), over the classes. */
+static Node build_multilabel_margin(Build *b, Node n)
+{
+	Node x = arg(b, n, "self"), y = arg(b, n, "target");
+	uint32_t rank = aten_rank(b, x), dim = rank ? rank - 1 : 0;
+	if (!x.i || !y.i)
+		return (Node){0};
+	if (rank == 0) {
+		x = b_unsqueeze(b, x, 0);
+		y = b_unsqueeze(b, y, 0);
+	}
+	Shape s = aten_shape(b, x);
+	Node ended = b_convert(b, b_bin_scalar(b, OP_lt, y, 0), DT_i64);
+	Node label = b_bin_scalar(b, OP_eq, b_cumulative(b, "sum", ended, dim, false), 0);
+	y = b_convert(b, y, DT_i64);
+	Node safe = b_select(b, label, y, aten_like(b, y, 0));
+	Node score = b_unsqueeze(b, aten_gather_dim(b, x, dim, safe), -1); /* [.., j, 1] */
+	Node class = aten_iota_dim(b, &s, dim, DT_i64);
+	Node hit = b_unsqueeze(b, safe, -1);
+	hit = b_bin(b, OP_eq, hit, b_unsqueeze(b, class, (int)dim));
+	hit = b_bin(b, OP_bit_and, hit, b_unsqueeze(b, label, -1)); /* [.., j, i] */
+	Node taken = aten_reduce(b, REDUCE_OR, hit, 1u << dim, false);
+	Node l = b_bin(b, OP_sub, b_unsqueeze(b, x, (int)dim), score);
+	l = b_bin_scalar(b, OP_maximum, b_bin_scalar(b, OP_add, l, 1), 0);
+	Node free = b_unsqueeze(b, b_un(b, OP_bit_not, taken), (int)dim);
+	free = b_bin(b, OP_bit_and, free, b_unsqueeze(b, label, -1));
+	l = b_select(b, free, l, aten_like(b, l, 0));
+	l = aten_sum(b, l, 3u << dim, false);
+	l = b_bin(b, OP_div, l, aten_size(b, s.dim[dim], node_dtype(b->g, x)));
+	return aten_reduce_loss(b, n, l);
+}
+OP(aten_multilabel_margin_loss){
+	.schema = "aten.multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> "
+		  "Tensor",
+	.build = build_multilabel_margin,
+};

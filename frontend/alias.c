@@ -1,4 +1,5 @@
-/* Which operators return views of their operand, and what a write through such a view does to it. */
+/* Which operators return views of their operand, and what a write through such a view does to it.
+ */
 #include <string.h>
 
 #include "frontend/pt2_priv.h"
@@ -6,72 +7,72 @@
 static const struct {
 	const char *name; /* without namespace and overload */
 	AliasKind kind;
-	bool maybe;       /* sometimes a copy: sizes and strides decide */
+	bool maybe; /* sometimes a copy: sizes and strides decide */
 } views[] = {
-        {"alias", ALIAS_SAME, false},
-        {"detach", ALIAS_SAME, false},
-        {"lift_fresh", ALIAS_SAME, false},
-        {"positive", ALIAS_SAME, false},
-        {"resolve_neg", ALIAS_SAME, false},
-        {"resolve_conj", ALIAS_SAME, false},
-        {"contiguous", ALIAS_SAME, true},
-        {"to", ALIAS_SAME, true},
-        {"type_as", ALIAS_SAME, true},
-        {"dropout", ALIAS_SAME, true},
-        {"feature_dropout", ALIAS_SAME, true},
-        {"alpha_dropout", ALIAS_SAME, true},
-        {"feature_alpha_dropout", ALIAS_SAME, true},
-        {"view", ALIAS_RESHAPE, false},
-        {"view_as", ALIAS_RESHAPE, false},
-        {"_unsafe_view", ALIAS_RESHAPE, false},
-        {"_reshape_alias", ALIAS_RESHAPE, false},
-        {"unflatten", ALIAS_RESHAPE, false},
-        {"unsqueeze", ALIAS_RESHAPE, false},
-        {"squeeze", ALIAS_RESHAPE, false},
-        {"atleast_1d", ALIAS_RESHAPE, false},
-        {"atleast_2d", ALIAS_RESHAPE, false},
-        {"atleast_3d", ALIAS_RESHAPE, false},
-        {"reshape", ALIAS_RESHAPE, true},
-        {"reshape_as", ALIAS_RESHAPE, true},
-        {"flatten", ALIAS_RESHAPE, true},
-        {"ravel", ALIAS_RESHAPE, true},
-        {"permute", ALIAS_PERMUTE, false},
-        {"transpose", ALIAS_PERMUTE, false},
-        {"t", ALIAS_PERMUTE, false},
-        {"slice", ALIAS_SLICE, false},
-        {"narrow", ALIAS_SLICE, false},
-        {"select", ALIAS_SELECT, false},
-        {"split", ALIAS_PIECES, false},
-        {"split_with_sizes", ALIAS_PIECES, false},
-        {"chunk", ALIAS_PIECES, false},
-        {"view_as_real", ALIAS_BITS, false},
-        {"view_as_complex", ALIAS_BITS, false},
-        {"real", ALIAS_BITS, false},
-        {"imag", ALIAS_BITS, false},
-        {"conj", ALIAS_BITS, true},
-        {"_conj", ALIAS_BITS, true},
-        {"adjoint", ALIAS_OTHER, false},
-        {"mH", ALIAS_OTHER, false},
-        {"matrix_H", ALIAS_OTHER, false},
-        {"mT", ALIAS_OTHER, false},
-        {"numpy_T", ALIAS_OTHER, false},
-        {"swapaxes", ALIAS_OTHER, false},
-        {"swapdims", ALIAS_OTHER, false},
-        {"movedim", ALIAS_OTHER, false},
-        {"moveaxis", ALIAS_OTHER, false},
-        {"expand", ALIAS_OTHER, false},
-        {"expand_as", ALIAS_OTHER, false},
-        {"broadcast_to", ALIAS_OTHER, false},
-        {"broadcast_tensors", ALIAS_OTHER, false},
-        {"meshgrid", ALIAS_OTHER, false},
-        {"diagonal", ALIAS_OTHER, false},
-        {"linalg_diagonal", ALIAS_OTHER, false},
-        {"unfold", ALIAS_OTHER, false},
-        {"unbind", ALIAS_OTHER, false},
-        {"tensor_split", ALIAS_OTHER, false},
-        {"hsplit", ALIAS_OTHER, false},
-        {"vsplit", ALIAS_OTHER, false},
-        {"dsplit", ALIAS_OTHER, false},
+	{"alias", ALIAS_SAME, false},
+	{"detach", ALIAS_SAME, false},
+	{"lift_fresh", ALIAS_SAME, false},
+	{"positive", ALIAS_SAME, false},
+	{"resolve_neg", ALIAS_SAME, false},
+	{"resolve_conj", ALIAS_SAME, false},
+	{"contiguous", ALIAS_SAME, true},
+	{"to", ALIAS_SAME, true},
+	{"type_as", ALIAS_SAME, true},
+	{"dropout", ALIAS_SAME, true},
+	{"feature_dropout", ALIAS_SAME, true},
+	{"alpha_dropout", ALIAS_SAME, true},
+	{"feature_alpha_dropout", ALIAS_SAME, true},
+	{"view", ALIAS_RESHAPE, false},
+	{"view_as", ALIAS_RESHAPE, false},
+	{"_unsafe_view", ALIAS_RESHAPE, false},
+	{"_reshape_alias", ALIAS_RESHAPE, false},
+	{"unflatten", ALIAS_RESHAPE, false},
+	{"unsqueeze", ALIAS_RESHAPE, false},
+	{"squeeze", ALIAS_RESHAPE, false},
+	{"atleast_1d", ALIAS_RESHAPE, false},
+	{"atleast_2d", ALIAS_RESHAPE, false},
+	{"atleast_3d", ALIAS_RESHAPE, false},
+	{"reshape", ALIAS_RESHAPE, true},
+	{"reshape_as", ALIAS_RESHAPE, true},
+	{"flatten", ALIAS_RESHAPE, true},
+	{"ravel", ALIAS_RESHAPE, true},
+	{"permute", ALIAS_PERMUTE, false},
+	{"transpose", ALIAS_PERMUTE, false},
+	{"t", ALIAS_PERMUTE, false},
+	{"slice", ALIAS_SLICE, false},
+	{"narrow", ALIAS_SLICE, false},
+	{"select", ALIAS_SELECT, false},
+	{"split", ALIAS_PIECES, false},
+	{"split_with_sizes", ALIAS_PIECES, false},
+	{"chunk", ALIAS_PIECES, false},
+	{"view_as_real", ALIAS_BITS, false},
+	{"view_as_complex", ALIAS_BITS, false},
+	{"real", ALIAS_BITS, false},
+	{"imag", ALIAS_BITS, false},
+	{"conj", ALIAS_BITS, true},
+	{"_conj", ALIAS_BITS, true},
+	{"adjoint", ALIAS_ADJOINT, false},
+	{"mH", ALIAS_ADJOINT, false},
+	{"matrix_H", ALIAS_ADJOINT, false},
+	{"mT", ALIAS_OTHER, false},
+	{"numpy_T", ALIAS_OTHER, false},
+	{"swapaxes", ALIAS_OTHER, false},
+	{"swapdims", ALIAS_OTHER, false},
+	{"movedim", ALIAS_OTHER, false},
+	{"moveaxis", ALIAS_OTHER, false},
+	{"expand", ALIAS_OTHER, false},
+	{"expand_as", ALIAS_OTHER, false},
+	{"broadcast_to", ALIAS_OTHER, false},
+	{"broadcast_tensors", ALIAS_OTHER, false},
+	{"meshgrid", ALIAS_OTHER, false},
+	{"diagonal", ALIAS_OTHER, false},
+	{"linalg_diagonal", ALIAS_OTHER, false},
+	{"unfold", ALIAS_OTHER, false},
+	{"unbind", ALIAS_OTHER, false},
+	{"tensor_split", ALIAS_OTHER, false},
+	{"hsplit", ALIAS_OTHER, false},
+	{"vsplit", ALIAS_OTHER, false},
+	{"dsplit", ALIAS_OTHER, false},
 };
 
 /* Equal, or equal at the values seen while exporting: the file's own sizes and strides. */
@@ -94,8 +95,8 @@ static bool same_strides(SymTab *t, const Meta *a, const Meta *b)
 	return true;
 }
 
-/* Can `to` be had from `from` by strides alone? Both are walked from the last dimension; where a run of
- * dimensions of `from` that is dense in itself ends, `to` must have a boundary too. */
+/* Can `to` be had from `from` by strides alone? Both are walked from the last dimension; where a
+ * run of dimensions of `from` that is dense in itself ends, `to` must have a boundary too. */
 static bool is_viewable(SymTab *t, const Meta *from, const Meta *to)
 {
 	Sym one = sym_int(t, 1), run = one, have = one;
@@ -104,7 +105,7 @@ static bool is_viewable(SymTab *t, const Meta *from, const Meta *to)
 	for (uint32_t k = from->rank; k-- > 0;) {
 		run = sym_mul(t, run, from->size[k]);
 		if (k > 0 && (agrees(t, from->size[k - 1], one) ||
-		              agrees(t, from->stride[k - 1], sym_mul(t, run, base))))
+			      agrees(t, from->stride[k - 1], sym_mul(t, run, base))))
 			continue;
 		while (left > 0 &&
 		       (sym_hint(t, have) < sym_hint(t, run) || agrees(t, to->size[left - 1], one)))
@@ -126,7 +127,7 @@ static size_t base_name(const char *name, const char **base)
 
 /* Whether one of the sometimes-views is one this time. */
 static bool is_view_here(State *st, Node made, const char *name, AliasKind kind, const Meta *in,
-                         const Meta *out)
+			 const Meta *out)
 {
 	const Graph *g = st->g;
 	SymTab *t = st->im->syms;
@@ -187,7 +188,8 @@ static Node inverse_permute(State *st, Build *b, Node view, Node update)
 		uint32_t i, k;
 		if (rank == 0)
 			return update;
-		if (!view_dim(st, b, view, "dim0", rank, &i) || !view_dim(st, b, view, "dim1", rank, &k))
+		if (!view_dim(st, b, view, "dim0", rank, &i) ||
+		    !view_dim(st, b, view, "dim1", rank, &k))
 			return (Node){0};
 		inverse[i] = k;
 		inverse[k] = i;
@@ -272,9 +274,9 @@ static Node inverse_scatter(State *st, Build *b, const Value *v, Node parent, No
 	Node index = view_replay(st, v, iota, DT_i64);
 	Sym column[2] = {m, sym_int(t, 1)}, zero = sym_int(t, 0);
 	Node in[3] = {b_reshape(b, parent, 1, &n), b_reshape(b, index, 2, column),
-	              b_reshape(b, update, 1, &m)};
-	Attr attr[9] = {[3] = attr_sym(zero), attr_ints(&zero, 1), attr_str(ir, "set"),
-	                attr_str(ir, "promise"), attr_bool(false), attr_bool(false)};
+		      b_reshape(b, update, 1, &m)};
+	Attr attr[9] = {[3] = attr_sym(zero),    attr_ints(&zero, 1), attr_str(ir, "set"),
+			attr_str(ir, "promise"), attr_bool(false),    attr_bool(false)};
 	return b_reshape(b, b_node(b, OP_scatter, in, 3, attr, 9), p.rank, p.size);
 }
 
@@ -296,11 +298,12 @@ static Node inverse_bits(State *st, Build *b, const Value *v, Node parent, Node 
 	(void)parent;
 	if (op == OP_none)
 		return b_error(b, "writing through %s is not supported",
-		               op_name(node_op(st->g, v->view)));
+			       op_name(node_op(st->g, v->view)));
 	Attr attr[2] = {attr_none(), attr_dtype(p->dtype)};
 	if (op_schema(op)->narg > 1)
 		return b_node(b, op, &update, 1, attr, 2);
-	return graph_add(st->g, b->before, op, &update, 1, (AttrId){0}, meta_type(st->im, p), b->loc);
+	return graph_add(st->g, b->before, op, &update, 1, (AttrId){0}, meta_type(st->im, p),
+			 b->loc);
 }
 
 Node alias_inverse(State *st, Build *b, const Value *v, Node parent, Node update)
@@ -328,14 +331,19 @@ Node alias_inverse(State *st, Build *b, const Value *v, Node parent, Node update
 		    !sym_is(t, node_sym(st->g, v->view, "step"), 1))
 			return inverse_scatter(st, b, v, parent, update);
 		return insert(st, b, parent, update, dim,
-		              attr_start(st, v->view, "start", p->size[dim]));
+			      attr_start(st, v->view, "start", p->size[dim]));
 	case ALIAS_SELECT:
 		if (!view_dim(st, b, v->view, "dim", p->rank, &dim))
 			return (Node){0};
 		return insert(st, b, parent, b_unsqueeze(b, update, (int)dim), dim,
-		              attr_start(st, v->view, "index", p->size[dim]));
+			      attr_start(st, v->view, "index", p->size[dim]));
 	case ALIAS_PIECES:
 		return inverse_pieces(st, b, v, parent, update);
+	case ALIAS_ADJOINT:
+		if (dtype_is_complex(p->dtype))
+			return b_error(b, "writing through %s of complex numbers is not supported",
+				       name);
+		break;
 	case ALIAS_BITS:
 		return inverse_bits(st, b, v, parent, update);
 	case ALIAS_OTHER:

@@ -1,5 +1,5 @@
-/* The directory is read here, bounds-checked, because libzip does not tell where the bytes of a stored
- * member lie; compressed members, which PyTorch does not write, go through libzip. */
+/* The directory is read here, bounds-checked, because libzip does not tell where the bytes of a
+ * stored member lie; compressed members, which PyTorch does not write, go through libzip. */
 #include "frontend/archive.h"
 
 #include <pthread.h>
@@ -32,7 +32,8 @@ static void crc_init(void)
 	}
 	for (uint32_t k = 1; k < 8; k++)
 		for (uint32_t i = 0; i < 256; i++)
-			crc_table[k][i] = crc_table[0][crc_table[k - 1][i] & 255] ^ crc_table[k - 1][i] >> 8;
+			crc_table[k][i] =
+				crc_table[0][crc_table[k - 1][i] & 255] ^ crc_table[k - 1][i] >> 8;
 }
 
 /* CRC-32 of zip, eight bytes at a time. */
@@ -62,7 +63,8 @@ static bool find_directory64(Ctx *ctx, const Archive *a, size_t eocd, Directory 
 {
 	const uint8_t *loc = a->data + eocd - ZIP64_LOCATOR;
 	if (eocd < ZIP64_LOCATOR || le(loc, 4) != 0x07064b50)
-		return ctx_error(ctx, a->path, "damaged archive: no zip64 directory where one is announced");
+		return ctx_error(ctx, a->path,
+				 "damaged archive: no zip64 directory where one is announced");
 	uint64_t at = le(loc + 8, 8);
 	if (at > a->size || a->size - at < ZIP64_EOCD || le(a->data + at, 4) != 0x06064b50)
 		return ctx_error(ctx, a->path, "damaged archive: bad zip64 directory");
@@ -81,16 +83,19 @@ static bool find_directory(Ctx *ctx, const Archive *a, Directory *d)
 		const uint8_t *p = a->data + at;
 		if (le(p, 4) != 0x06054b50 || le(p + 20, 2) != a->size - at - EOCD_SIZE)
 			continue;
-		*d = (Directory){.count = le(p + 10, 2), .size = le(p + 12, 4), .offset = le(p + 16, 4)};
+		*d = (Directory){
+			.count = le(p + 10, 2), .size = le(p + 12, 4), .offset = le(p + 16, 4)};
 		if (d->count == 0xffff || d->size == 0xffffffff || d->offset == 0xffffffff)
 			TRY(find_directory64(ctx, a, at, d));
 		if (d->offset > a->size || d->size > a->size - d->offset)
-			return ctx_error(ctx, a->path, "damaged archive: the directory lies outside the file");
+			return ctx_error(ctx, a->path,
+					 "damaged archive: the directory lies outside the file");
 		return true;
 	}
 	if (a->size >= 4 && le(a->data, 4) == 0x04034b50)
 		return ctx_error(ctx, a->path,
-		                 "truncated archive: it starts like a zip file but has no directory at its end");
+				 "truncated archive: it starts like a zip file but has no "
+				 "directory at its end");
 	return ctx_error(ctx, a->path, "not a zip archive");
 }
 
@@ -124,11 +129,13 @@ static bool read_entry(Ctx *ctx, Archive *a, const uint8_t **p, size_t *left)
 {
 	const uint8_t *e = *p;
 	if (*left < CENTRAL_SIZE || le(e, 4) != 0x02014b50)
-		return ctx_error(ctx, a->path, "damaged archive: bad directory entry %u", a->member.n);
+		return ctx_error(ctx, a->path, "damaged archive: bad directory entry %u",
+				 a->member.n);
 	size_t nname = le(e + 28, 2), nextra = le(e + 30, 2), ncomment = le(e + 32, 2);
 	size_t total = CENTRAL_SIZE + nname + nextra + ncomment;
 	if (total > *left)
-		return ctx_error(ctx, a->path, "damaged archive: directory entry %u is cut off", a->member.n);
+		return ctx_error(ctx, a->path, "damaged archive: directory entry %u is cut off",
+				 a->member.n);
 	Member m = {.flags = (uint16_t)le(e + 8, 2), .method = (uint16_t)le(e + 10, 2)};
 	m.crc = (uint32_t)le(e + 16, 4);
 	m.stored = le(e + 20, 4);
@@ -139,8 +146,9 @@ static bool read_entry(Ctx *ctx, Archive *a, const uint8_t **p, size_t *left)
 	ok = ok && m.header <= a->size && m.stored <= a->size - m.header;
 	ok = ok && (m.method != 0 || m.size == m.stored);
 	if (!ok)
-		return ctx_error(ctx, a->path, "damaged archive: directory entry %u (%s) is inconsistent",
-		                 a->member.n, m.name);
+		return ctx_error(ctx, a->path,
+				 "damaged archive: directory entry %u (%s) is inconsistent",
+				 a->member.n, m.name);
 	bool fresh;
 	intern(&a->names, m.name, (uint32_t)nname, &fresh);
 	if (!fresh)
@@ -201,7 +209,8 @@ Member *archive_find(const Archive *a, const char *name)
 static bool read_compressed(Ctx *ctx, const Archive *a, const Member *m, Bytes *out)
 {
 	if (m->size / 1100 > m->stored) /* deflate does not reach this ratio */
-		return ctx_error(ctx, a->path, "damaged archive: implausible size of member %s", m->name);
+		return ctx_error(ctx, a->path, "damaged archive: implausible size of member %s",
+				 m->name);
 	uint8_t *buf = arena_alloc(ctx->arena, m->size);
 	zip_source_t *src = zip_source_buffer_create(a->data, a->size, 0, NULL);
 	zip_t *z = src ? zip_open_from_source(src, ZIP_RDONLY, NULL) : NULL;
@@ -237,7 +246,8 @@ bool archive_read(Ctx *ctx, const Archive *a, Member *m, Bytes *out)
 		*out = (Bytes){arena_dup(ctx->arena, h + skip, m->size), m->size};
 	}
 	if (!a->unchecked && crc32_of(out->data, out->size) != m->crc)
-		return ctx_error(ctx, a->path, "member %s is damaged: its checksum differs", m->name);
+		return ctx_error(ctx, a->path, "member %s is damaged: its checksum differs",
+				 m->name);
 	m->contents = *out;
 	m->ready = true;
 	return true;

@@ -39,7 +39,8 @@ bool file_map(Ctx *ctx, const char *path, FileMap *out)
 	if (!S_ISREG(st.st_mode))
 		return ctx_error(ctx, path, "not a regular file");
 	if (st.st_size > 0) {
-		void *p = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, m->fd, 0);
+		void *p = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, m->fd,
+			       0);
 		if (p == MAP_FAILED)
 			return ctx_error(ctx, path, "cannot map: %s", strerror(errno));
 		m->data = p;

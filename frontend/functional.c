@@ -1,6 +1,7 @@
-/* Memory while importing. Values that share memory are views of one base; each knows the node that made it
- * from its parent. A write through a view computes the new parent, and so on down to the base, and raises
- * the version of the storage; any other view of it is made again from its parent when it is next read.
+/* Memory while importing. Values that share memory are views of one base; each knows the node that
+ * made it from its parent. A write through a view computes the new parent, and so on down to the
+ * base, and raises the version of the storage; any other view of it is made again from its parent
+ * when it is next read.
  *
  *   y = slice(x, 0, 2); z = view(x, [6]); add_(y, 1); read z
  *   %y = slice(%x); %y2 = add(%y, 1); %x2 = update_slice(%x, %y2, 0); %z2 = view(%x2)
@@ -19,16 +20,22 @@ uint32_t value_new(State *st, Node n, const Meta *m)
 	uint32_t id = st->value.n;
 	array_push(arena(st), &st->storage, (Storage){.base = id, .spec = -1});
 	array_push(arena(st), &st->value,
-	           (Value){.node = n, .storage = st->storage.n - 1, .elem = -1, .meta = *m});
+		   (Value){.node = n, .storage = st->storage.n - 1, .elem = -1, .meta = *m});
 	return id;
 }
 
 uint32_t value_view(State *st, uint32_t parent, Node view, uint32_t self, int32_t elem, Node n,
-                    const Meta *m)
+		    const Meta *m)
 {
 	uint32_t storage = st->value.data[parent].storage;
-	Value v = {.node = n, .storage = storage, .version = st->storage.data[storage].version,
-	           .parent = parent, .view = view, .self = self, .elem = elem, .meta = *m};
+	Value v = {.node = n,
+		   .storage = storage,
+		   .version = st->storage.data[storage].version,
+		   .parent = parent,
+		   .view = view,
+		   .self = self,
+		   .elem = elem,
+		   .meta = *m};
 	array_push(arena(st), &st->value, v);
 	return st->value.n - 1;
 }
@@ -98,13 +105,15 @@ bool value_write(State *st, Build *b, uint32_t id, Node n)
 
 /* ---- memory as one dimension ---- */
 
-/* Dimensions from the outermost in memory to the innermost; false unless they fill it without gaps. */
+/* Dimensions from the outermost in memory to the innermost; false unless they fill it without gaps.
+ */
 static bool memory_order(State *st, const Meta *m, uint32_t *order)
 {
 	SymTab *t = st->im->syms;
 	for (uint32_t k = 0; k < m->rank; k++) {
 		uint32_t at = k;
-		for (; at > 0 && sym_hint(t, m->stride[order[at - 1]]) < sym_hint(t, m->stride[k]); at--)
+		for (; at > 0 && sym_hint(t, m->stride[order[at - 1]]) < sym_hint(t, m->stride[k]);
+		     at--)
 			order[at] = order[at - 1];
 		order[at] = k;
 	}
@@ -120,7 +129,8 @@ static bool memory_order(State *st, const Meta *m, uint32_t *order)
 	return true;
 }
 
-/* Not through b_reshape and b_permute, which may look through their operand: this node is replayed. */
+/* Not through b_reshape and b_permute, which may look through their operand: this node is replayed.
+ */
 static Node map_node(State *st, Build *b, Op op, uint32_t value, const Sym *list, uint32_t n)
 {
 	Node x = value_read(st, b, value);
@@ -141,7 +151,8 @@ uint32_t value_flat(State *st, Build *b, uint32_t id)
 	for (uint32_t k = 0; k < m.rank; k++)
 		sorted &= order[k] == k;
 	if (!sorted) {
-		Sym *size = ARENA_ARRAY(arena(st), Sym, m.rank), *stride = ARENA_ARRAY(arena(st), Sym, m.rank);
+		Sym *size = ARENA_ARRAY(arena(st), Sym, m.rank),
+		    *stride = ARENA_ARRAY(arena(st), Sym, m.rank);
 		for (uint32_t k = 0; k < m.rank; k++) {
 			size[k] = m.size[order[k]];
 			stride[k] = m.stride[order[k]];

@@ -12,9 +12,9 @@ static const struct {
 	const char *name;
 	DType dtype;
 } dtypes[] = {
-        {"f8", DT_f64}, {"f4", DT_f32}, {"f2", DT_f16}, {"i8", DT_i64},  {"i4", DT_i32},
-        {"i2", DT_i16}, {"i1", DT_i8},  {"u8", DT_u64}, {"u4", DT_u32},  {"u2", DT_u16},
-        {"u1", DT_u8},  {"b1", DT_bool}, {"c8", DT_c64}, {"c16", DT_c128},
+	{"f8", DT_f64}, {"f4", DT_f32},  {"f2", DT_f16}, {"i8", DT_i64},   {"i4", DT_i32},
+	{"i2", DT_i16}, {"i1", DT_i8},   {"u8", DT_u64}, {"u4", DT_u32},   {"u2", DT_u16},
+	{"u1", DT_u8},  {"b1", DT_bool}, {"c8", DT_c64}, {"c16", DT_c128},
 };
 
 /* ---- reading ---- */
@@ -64,9 +64,11 @@ static bool read_dtype(Reader *r, Tensor *t)
 	for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++)
 		if (!strcmp(d + (*d != 0), dtypes[k].name))
 			t->dtype = dtypes[k].dtype;
-	bool little = *d == '<' || *d == '|' || *d == '=' || (*d == '>' && dtype_size(t->dtype) == 1);
+	bool little =
+		*d == '<' || *d == '|' || *d == '=' || (*d == '>' && dtype_size(t->dtype) == 1);
 	return (little && t->dtype != DT_none) ||
-	       ctx_error(r->ctx, r->where, "unsupported element type %s, expected a little-endian number", d);
+	       ctx_error(r->ctx, r->where,
+			 "unsupported element type %s, expected a little-endian number", d);
 }
 
 static bool read_shape(Reader *r, Tensor *t)
@@ -78,7 +80,8 @@ static bool read_shape(Reader *r, Tensor *t)
 		skip_space(r);
 		const char *start = r->p;
 		for (; r->p < r->end && *r->p >= '0' && *r->p <= '9'; r->p++)
-			if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, *r->p - '0', &v))
+			if (__builtin_mul_overflow(v, 10, &v) ||
+			    __builtin_add_overflow(v, *r->p - '0', &v))
 				return bad_header(r);
 		if (r->p == start || t->rank == MAX_RANK)
 			return bad_header(r);
@@ -129,7 +132,8 @@ static bool read_header(Reader *r, Tensor *t, bool *fortran)
 	return seen == 7 || bad_header(r);
 }
 
-/* dst[i, j, ...] in row-major order = src[..., j, i]: source index advances fastest in the first dim. */
+/* dst[i, j, ...] in row-major order = src[..., j, i]: source index advances fastest in the first
+ * dim. */
 static void from_fortran(const Tensor *t, const uint8_t *src, uint8_t *dst)
 {
 	size_t item = dtype_size(t->dtype);
@@ -163,8 +167,9 @@ bool npy_parse(Ctx *ctx, const char *where, const uint8_t *data, size_t size, Te
 		if (__builtin_mul_overflow(bytes, (uint64_t)t->dim[k], &bytes))
 			return bad_header(&r);
 	if (bytes > have)
-		return ctx_error(ctx, where, "truncated .npy array: %llu bytes, its shape needs %llu",
-		                 (unsigned long long)have, (unsigned long long)bytes);
+		return ctx_error(ctx, where,
+				 "truncated .npy array: %llu bytes, its shape needs %llu",
+				 (unsigned long long)have, (unsigned long long)bytes);
 	t->data = arena_alloc(ctx->arena, bytes);
 	if (fortran && t->rank > 1 && bytes)
 		from_fortran(t, data + at + n, t->data);
@@ -217,14 +222,17 @@ static bool header_text(Ctx *ctx, const char *path, const Tensor *t, Text *out)
 		if (dtypes[k].dtype == t->dtype)
 			name = dtypes[k].name;
 	if (!name)
-		return ctx_error(ctx, path, "dtype %s cannot be stored in .npy", dtype_name(t->dtype));
+		return ctx_error(ctx, path, "dtype %s cannot be stored in .npy",
+				 dtype_name(t->dtype));
 	Text dict;
 	text_init(&dict, ctx->scratch);
 	text_printf(&dict, "{'descr': '%c%s', 'fortran_order': False, 'shape': (",
-	            dtype_size(t->dtype) == 1 ? '|' : '<', name);
+		    dtype_size(t->dtype) == 1 ? '|' : '<', name);
 	for (uint32_t k = 0; k < t->rank; k++)
 		text_printf(&dict, "%lld%s", (long long)t->dim[k],
-		            t->rank == 1 ? "," : k + 1 < t->rank ? ", " : "");
+			    t->rank == 1      ? ","
+			    : k + 1 < t->rank ? ", "
+					      : "");
 	text_add(&dict, "), }");
 	while ((10 + dict.n + 1) % 64)
 		text_char(&dict, ' ');

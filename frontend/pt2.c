@@ -1,7 +1,7 @@
 /* The driver of the .pt2 importer: archive -> JSON -> symbols -> inputs, nodes, outputs.
  *
- * The nodes are read twice when the graph writes parameters or buffers in place: which ones it writes is
- * known only at the end, and those must be inputs where the others are constants. */
+ * The nodes are read twice when the graph writes parameters or buffers in place: which ones it
+ * writes is known only at the end, and those must be inputs where the others are constants. */
 #include "frontend/pt2.h"
 
 #include <stdlib.h>
@@ -36,8 +36,8 @@ static bool read_json(Import *im, const char *name, json_t **slot)
 	TRY(archive_read(im->ctx, im->archive, m, &text));
 	*slot = json_loadb((const char *)text.data, text.size, 0, &err);
 	if (!*slot)
-		return ctx_error(im->ctx, NULL, "%s is not valid JSON: %s (line %d, column %d)", name,
-		                 err.text, err.line, err.column);
+		return ctx_error(im->ctx, NULL, "%s is not valid JSON: %s (line %d, column %d)",
+				 name, err.text, err.line, err.column);
 	return json_is_object(*slot) || ctx_error(im->ctx, NULL, "%s: expected an object", name);
 }
 
@@ -52,14 +52,15 @@ static bool check_text(Import *im, const char *name, const char *want, const cha
 	if (text.size >= n && !memcmp(text.data, want, n))
 		return true;
 	return ctx_error(im->ctx, NULL, "%s is \"%.*s\", expected \"%s\"%s", name,
-	                 text.size > 32 ? 32 : (int)text.size, (const char *)text.data, want, why);
+			 text.size > 32 ? 32 : (int)text.size, (const char *)text.data, want, why);
 }
 
 /* "a" of "<root>models/a.json"; NULL for other members. */
 static const char *model_name(Import *im, const Member *m)
 {
 	size_t root = strlen(im->archive->root), n = strlen(m->name), dir = strlen("models/");
-	if (n < root + dir + 6 || strncmp(m->name + root, "models/", dir) || strcmp(m->name + n - 5, ".json"))
+	if (n < root + dir + 6 || strncmp(m->name + root, "models/", dir) ||
+	    strcmp(m->name + n - 5, ".json"))
 		return NULL;
 	return arena_strndup(im->ctx->arena, m->name + root + dir, n - root - dir - 5);
 }
@@ -68,8 +69,9 @@ static bool no_model(Import *im)
 {
 	for (uint32_t k = 0; k < im->archive->member.n; k++)
 		if (strstr(im->archive->member.data[k].name, "data/aotinductor/"))
-			return ctx_error(im->ctx, NULL, "an AOTInductor archive holds compiled code and no graph: "
-			                 "save the program with torch.export.save");
+			return ctx_error(im->ctx, NULL,
+					 "an AOTInductor archive holds compiled code and no graph: "
+					 "save the program with torch.export.save");
 	return ctx_error(im->ctx, NULL, "no model in this archive (no member models/<name>.json)");
 }
 
@@ -89,10 +91,11 @@ static bool choose_model(Import *im, const char *want)
 	if (!n)
 		return no_model(im);
 	if (!im->model)
-		return ctx_error(im->ctx, NULL, "no model %s in this archive, it has %s", want, all.data);
+		return ctx_error(im->ctx, NULL, "no model %s in this archive, it has %s", want,
+				 all.data);
 	if (!want && n > 1)
 		return ctx_error(im->ctx, NULL, "this archive has several models, choose one of %s",
-		                 all.data);
+				 all.data);
 	return true;
 }
 
@@ -104,7 +107,7 @@ static bool check_version(Import *im)
 		return ctx_error(im->ctx, NULL, "no schema version: not a model of torch.export");
 	if (json_integer_value(major) != 8)
 		return ctx_error(im->ctx, NULL, "schema version %lld is not supported, expected 8",
-		                 (long long)json_integer_value(major));
+				 (long long)json_integer_value(major));
 	return true;
 }
 
@@ -114,7 +117,7 @@ static bool open_model(Import *im, const char *want, JsonRoots *roots)
 	TRY(check_text(im, "byteorder", "little", ": big-endian archives are not supported"));
 	TRY(choose_model(im, want));
 	const char *const path[3] = {"models/%s.json", "data/weights/%s_weights_config.json",
-	                             "data/constants/%s_constants_config.json"};
+				     "data/constants/%s_constants_config.json"};
 	for (int k = 0; k < 3; k++) {
 		Text name;
 		text_init(&name, im->ctx->scratch);
@@ -130,8 +133,9 @@ static bool open_model(Import *im, const char *want, JsonRoots *roots)
 	char legacy[1200];
 	snprintf(legacy, sizeof legacy, "data/weights/%.1000s.pt", im->model);
 	if (!im->weights && archive_find(im->archive, legacy))
-		return ctx_error(im->ctx, NULL, "weights are pickled (an archive of PyTorch 2.8 or older): "
-		                 "save it again with PyTorch 2.9 or later");
+		return ctx_error(im->ctx, NULL,
+				 "weights are pickled (an archive of PyTorch 2.8 or older): "
+				 "save it again with PyTorch 2.9 or later");
 	return true;
 }
 
@@ -142,9 +146,9 @@ static const struct {
 	InputKind kind;
 	bool is_param;
 } spec_kinds[] = {
-        {"parameter", "parameter_name", INPUT_PARAM, true},
-        {"buffer", "buffer_name", INPUT_BUFFER, true},
-        {"tensor_constant", "tensor_constant_name", INPUT_BUFFER, false},
+	{"parameter", "parameter_name", INPUT_PARAM, true},
+	{"buffer", "buffer_name", INPUT_BUFFER, true},
+	{"tensor_constant", "tensor_constant_name", INPUT_BUFFER, false},
 };
 
 /* The state behind each input spec, weights loaded. */
@@ -153,7 +157,8 @@ static bool read_state(Import *im)
 	size_t i;
 	json_t *spec, *v;
 	im->state = ARENA_ARRAY(im->ctx->arena, StateSpec, json_array_size(im->inputs));
-	json_array_foreach(im->inputs, i, spec) {
+	json_array_foreach(im->inputs, i, spec)
+	{
 		const char *tag = json_tag(spec, &v);
 		if (tag && (!strcmp(tag, "user_input") || !strcmp(tag, "constant_input")))
 			continue;
@@ -162,14 +167,15 @@ static bool read_state(Import *im)
 				continue;
 			const char *name = json_str(v, spec_kinds[k].name);
 			if (!name)
-				return ctx_error(im->ctx, NULL, "input %zu: %s without a name", i, tag);
-			im->state[i] = (StateSpec){arena_strdup(im->ctx->arena, name), spec_kinds[k].kind, false,
-			                           {0}};
+				return ctx_error(im->ctx, NULL, "input %zu: %s without a name", i,
+						 tag);
+			im->state[i] = (StateSpec){
+				arena_strdup(im->ctx->arena, name), spec_kinds[k].kind, false, {0}};
 			TRY(weight_load(im, name, spec_kinds[k].is_param, &im->state[i].constant));
 		}
 		if (!im->state[i].name)
 			return ctx_error(im->ctx, NULL, "input %zu: %s inputs are not supported", i,
-			                 tag ? tag : "malformed");
+					 tag ? tag : "malformed");
 	}
 	return true;
 }
@@ -178,9 +184,9 @@ static const struct {
 	const char *tag, *name;
 	bool of_user; /* the name is a user input's */
 } mutations[] = {
-        {"buffer_mutation", "buffer_name", false},
-        {"parameter_mutation", "parameter_name", false},
-        {"user_input_mutation", "user_input_name", true},
+	{"buffer_mutation", "buffer_name", false},
+	{"parameter_mutation", "parameter_name", false},
+	{"user_input_mutation", "user_input_name", true},
 };
 
 /* The name of a graph input that is a tensor. */
@@ -193,7 +199,8 @@ static const char *input_name(Import *im, const json_t *graph, size_t i)
 }
 
 /* The input spec that an output spec writes, or -1; *value receives the tensor written. */
-static int32_t mutation_of(Import *im, const json_t *graph, const json_t *output, const char **value)
+static int32_t mutation_of(Import *im, const json_t *graph, const json_t *output,
+			   const char **value)
 {
 	json_t *v;
 	const char *tag = json_tag(output, &v);
@@ -203,7 +210,8 @@ static int32_t mutation_of(Import *im, const json_t *graph, const json_t *output
 			continue;
 		*value = json_str(json_object_get(v, "arg"), "name");
 		for (size_t i = 0; i < json_array_size(im->inputs); i++) {
-			const char *in = mutations[k].of_user ? input_name(im, graph, i) : im->state[i].name;
+			const char *in =
+				mutations[k].of_user ? input_name(im, graph, i) : im->state[i].name;
 			if (in && !strcmp(in, name) && (mutations[k].of_user == !im->state[i].name))
 				return (int32_t)i;
 		}
@@ -235,8 +243,10 @@ static bool check_weight(Import *im, const StateSpec *spec, const Meta *m)
 	bool same = c->dtype == m->dtype && c->rank == m->rank;
 	for (uint32_t k = 0; k < m->rank && same; k++)
 		same = sym_is(im->syms, m->size[k], c->dim[k]);
-	return same || ctx_error(im->ctx, NULL, "weight %s has another dtype or shape in the weights "
-	                         "config than in the graph", spec->name);
+	return same || ctx_error(im->ctx, NULL,
+				 "weight %s has another dtype or shape in the weights "
+				 "config than in the graph",
+				 spec->name);
 }
 
 static bool add_input(Pass *p, size_t i)
@@ -246,15 +256,15 @@ static bool add_input(Pass *p, size_t i)
 	const char *name = input_name(im, p->scope.graph, i);
 	Meta m;
 	if (!name)
-		return ctx_error(im->ctx, NULL, "input %zu is not a tensor: only tensor inputs are supported",
-		                 i);
+		return ctx_error(im->ctx, NULL,
+				 "input %zu is not a tensor: only tensor inputs are supported", i);
 	TRY(scope_meta(&p->scope, name, &m));
 	Node n;
 	if (spec->name)
 		TRY(check_weight(im, spec, &m));
 	if (!spec->name || spec->written) {
 		n = graph_add_input(p->state.g, spec->name ? spec->name : name, spec->kind,
-		                    meta_type(im, &m));
+				    meta_type(im, &m));
 		p->input_of[i] = (int32_t)p->state.g->input.n - 1;
 	} else {
 		n = b_const(&p->scope.b, spec->constant);
@@ -281,11 +291,14 @@ static bool add_inputs(Pass *p)
 	size_t n = json_array_size(im->inputs);
 	if (json_array_size(json_object_get(p->scope.graph, "inputs")) != n)
 		return ctx_error(im->ctx, NULL, "the signature lists %zu inputs, the graph %zu", n,
-		                 json_array_size(json_object_get(p->scope.graph, "inputs")));
+				 json_array_size(json_object_get(p->scope.graph, "inputs")));
 	for (int round = 0; round < 3; round++) /* users', written state, constants */
 		for (size_t i = 0; i < n; i++) {
 			const StateSpec *s = &im->state[i];
-			if ((!s->name ? 0 : s->written ? 1 : 2) == round && !is_baked(im, i, p->scope.graph))
+			if ((!s->name     ? 0
+			     : s->written ? 1
+					  : 2) == round &&
+			    !is_baked(im, i, p->scope.graph))
 				TRY(add_input(p, i));
 		}
 	return true;
@@ -307,7 +320,8 @@ static bool add_user_output(Pass *p, const json_t *arg, size_t i)
 		return true;
 	}
 	if (tag && (!strcmp(tag, "as_float") || !strcmp(tag, "as_bool")) && !json_is_string(v)) {
-		Attr x = json_is_boolean(v) ? attr_bool(json_is_true(v)) : attr_float(json_number_value(v));
+		Attr x = json_is_boolean(v) ? attr_bool(json_is_true(v))
+					    : attr_float(json_number_value(v));
 		DType d = json_is_boolean(v) ? DT_bool : DT_f32;
 		graph_add_output(p->state.g, label, b_full_attr(&s->b, d, x, 0, NULL), -1);
 		return true;
@@ -315,7 +329,7 @@ static bool add_user_output(Pass *p, const json_t *arg, size_t i)
 	uint32_t value = tag && !strcmp(tag, "as_tensor") && name ? scope_find(s, name) : 0;
 	if (!value)
 		return ctx_error(p->state.im->ctx, NULL, "output %zu: %s %s is not supported", i,
-		                 tag ? tag : "malformed", name ? name : "");
+				 tag ? tag : "malformed", name ? name : "");
 	graph_add_output(p->state.g, name, value_read(&p->state, &s->b, value), -1);
 	return true;
 }
@@ -327,12 +341,13 @@ static bool add_outputs(Pass *p)
 	json_t *spec, *v, *outputs = json_object_get(p->scope.graph, "outputs");
 	if (json_array_size(outputs) != json_array_size(im->outputs))
 		return ctx_error(im->ctx, NULL, "the signature lists %zu outputs, the graph %zu",
-		                 json_array_size(im->outputs), json_array_size(outputs));
-	json_array_foreach(im->outputs, i, spec) {
+				 json_array_size(im->outputs), json_array_size(outputs));
+	json_array_foreach(im->outputs, i, spec)
+	{
 		const char *tag = json_tag(spec, &v);
 		if (!tag || !strcmp(tag, "token"))
-			return ctx_error(im->ctx, NULL, "output %zu: %s outputs are not supported", i,
-			                 tag ? tag : "malformed");
+			return ctx_error(im->ctx, NULL, "output %zu: %s outputs are not supported",
+					 i, tag ? tag : "malformed");
 		if (!is_mutation(spec))
 			TRY(add_user_output(p, json_array_get(outputs, i), i));
 	}
@@ -357,14 +372,16 @@ static bool add_writes(Pass *p)
 		if (s->spec >= 0 && s->version > 0)
 			value[s->spec] = s->base;
 	}
-	json_array_foreach(im->outputs, i, output) {
+	json_array_foreach(im->outputs, i, output)
+	{
 		if (!is_mutation(output))
 			continue;
 		const char *name = NULL;
 		int32_t spec = mutation_of(im, p->scope.graph, output, &name);
 		uint32_t v = name ? scope_find(&p->scope, name) : 0;
 		if (spec < 0 || !v)
-			return ctx_error(im->ctx, NULL, "output %zu writes an unknown input or value", i);
+			return ctx_error(im->ctx, NULL,
+					 "output %zu writes an unknown input or value", i);
 		value[spec] = v;
 	}
 	for (i = 0; i < n; i++) {
@@ -374,9 +391,11 @@ static bool add_writes(Pass *p)
 		if (p->input_of[i] >= 0) {
 			if (node_type_id(p->state.g, node).i !=
 			    node_type_id(p->state.g, p->state.g->input.data[p->input_of[i]].node).i)
-				return ctx_error(im->ctx, NULL, "the value written to %s has another type",
-				                 spec_label(p, (int32_t)i));
-			graph_add_output(p->state.g, spec_label(p, (int32_t)i), node, p->input_of[i]);
+				return ctx_error(im->ctx, NULL,
+						 "the value written to %s has another type",
+						 spec_label(p, (int32_t)i));
+			graph_add_output(p->state.g, spec_label(p, (int32_t)i), node,
+					 p->input_of[i]);
 		}
 		im->state[i].written = true;
 	}
@@ -415,13 +434,15 @@ static bool import_graph(Import *im, Graph **out)
 	im->inputs = json_object_get(signature, "input_specs");
 	im->outputs = json_object_get(signature, "output_specs");
 	if (!json_is_object(graph) || !json_is_array(im->inputs) || !json_is_array(im->outputs))
-		return ctx_error(im->ctx, NULL, "models/%s.json has no graph or no signature", im->model);
+		return ctx_error(im->ctx, NULL, "models/%s.json has no graph or no signature",
+				 im->model);
 	TRY(targets_check(im, graph));
 	TRY(meta_symbols(im));
 	TRY(read_state(im));
 	size_t i;
 	json_t *output;
-	json_array_foreach(im->outputs, i, output) {
+	json_array_foreach(im->outputs, i, output)
+	{
 		const char *value;
 		int32_t spec = mutation_of(im, graph, output, &value);
 		if (spec >= 0)

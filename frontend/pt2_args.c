@@ -1,4 +1,5 @@
-/* A node's named arguments -> operands and attributes in the order of the schema, defaults filled in. */
+/* A node's named arguments -> operands and attributes in the order of the schema, defaults filled
+ * in. */
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +15,8 @@ json_t *arg_find(const json_t *node, const char *name, size_t k, const char **ta
 	size_t i;
 	json_t *input, *v = NULL, *inputs = json_object_get(node, "inputs");
 	*tag = NULL;
-	json_array_foreach(inputs, i, input) {
+	json_array_foreach(inputs, i, input)
+	{
 		const char *n = json_str(input, "name");
 		if (n && (*n ? is(n, name) : i == k)) {
 			*tag = json_tag(json_object_get(input, "arg"), &v);
@@ -103,7 +105,8 @@ static bool sym_float(Scope *s, const json_t *arg, double *out)
 	if (kind && is(kind, "as_float"))
 		return read_double(v, out);
 	const char *name = kind && is(kind, "as_name") ? json_string_value(v) : NULL;
-	json_t *value = json_object_get(json_object_get(s->graph, "sym_float_values"), name ? name : "");
+	json_t *value =
+		json_object_get(json_object_get(s->graph, "sym_float_values"), name ? name : "");
 	kind = json_tag(value, &v);
 	if (kind && is(kind, "as_float"))
 		return read_double(v, out);
@@ -112,7 +115,7 @@ static bool sym_float(Scope *s, const json_t *arg, double *out)
 	if (text && expr_float(&env, text, out))
 		return true;
 	return ctx_error(im->ctx, s->where, "symbolic float %s: %s", name ? name : "?",
-	                 text ? env.error : "not defined");
+			 text ? env.error : "not defined");
 }
 
 static bool sym_bool(Scope *s, const json_t *arg, bool *out)
@@ -125,17 +128,20 @@ static bool sym_bool(Scope *s, const json_t *arg, bool *out)
 		return true;
 	}
 	const char *name = kind && is(kind, "as_name") ? json_string_value(v) : NULL;
-	json_t *value = json_object_get(json_object_get(s->graph, "sym_bool_values"), name ? name : "");
+	json_t *value =
+		json_object_get(json_object_get(s->graph, "sym_bool_values"), name ? name : "");
 	const char *text = json_str(json_object_get(value, "as_expr"), "expr_str");
 	ExprEnv env = {.ctx = im->ctx, .syms = im->syms};
 	const Cond *c;
 	uint32_t n;
 	if (!text || !expr_cond(&env, text, &c, &n) || n != 1)
-		return ctx_error(im->ctx, s->where, "symbolic bool %s is not understood", name ? name : "?");
+		return ctx_error(im->ctx, s->where, "symbolic bool %s is not understood",
+				 name ? name : "?");
 	Truth t = cond_truth(im->syms, c);
 	*out = t == YES;
 	return t != MAYBE ||
-	       ctx_error(im->ctx, s->where, "symbolic bool %s depends on sizes that are not fixed", name);
+	       ctx_error(im->ctx, s->where, "symbolic bool %s depends on sizes that are not fixed",
+			 name);
 }
 
 /* Any Python scalar. False after ctx_error. */
@@ -170,7 +176,8 @@ static bool read_scalar(Scope *s, const char *name, const char *tag, const json_
 	if (is(tag, "as_complex") && read_double(json_object_get(v, "imag"), &d)) {
 		if (d != 0)
 			return ctx_error(s->st->im->ctx, s->where,
-			                 "argument %s: complex numbers are not supported here", name);
+					 "argument %s: complex numbers are not supported here",
+					 name);
 		if (read_double(json_object_get(v, "real"), &d)) {
 			*out = attr_float(d);
 			return true;
@@ -185,7 +192,8 @@ bool arg_syms(Scope *s, const char *tag, const json_t *v, const Sym **out, uint3
 {
 	bool symbolic = is(tag, "as_sym_ints");
 	if (!json_is_array(v) || (!symbolic && !is(tag, "as_ints")))
-		return ctx_error(s->st->im->ctx, s->where, "expected a list of integers, not %s", tag);
+		return ctx_error(s->st->im->ctx, s->where, "expected a list of integers, not %s",
+				 tag);
 	*n = (uint32_t)json_array_size(v);
 	Sym *list = ARENA_ARRAY(s->st->im->ctx->arena, Sym, *n);
 	*out = list;
@@ -252,8 +260,8 @@ static bool named_tensor(Scope *s, const Arg *a, Call *c, const json_t *tensor)
 	const char *name = json_str(tensor, "name");
 	uint32_t v = name ? scope_find(s, name) : 0;
 	if (!v)
-		return ctx_error(s->st->im->ctx, s->where, "argument %s: tensor %s is not defined", a->name,
-		                 name ? name : "?");
+		return ctx_error(s->st->im->ctx, s->where, "argument %s: tensor %s is not defined",
+				 a->name, name ? name : "?");
 	push_operand(s, c, v);
 	return true;
 }
@@ -296,14 +304,16 @@ static bool read_tensor(Scope *s, const Arg *a, Call *c, const char *tag, const 
 	return number_operand(s, a, c, tag, v);
 }
 
-static bool read_tensors(Scope *s, const Arg *a, Call *c, const char *tag, const json_t *v, Attr *out)
+static bool read_tensors(Scope *s, const Arg *a, Call *c, const char *tag, const json_t *v,
+			 Attr *out)
 {
 	size_t i, n = 0;
 	json_t *x, *inner;
 	if (!is(tag, "as_none") && !is(tag, "as_tensors") && !is(tag, "as_optional_tensors") &&
 	    !is(tag, "as_ints"))
 		return bad(s, a->name, tag);
-	json_array_foreach(v, i, x) {
+	json_array_foreach(v, i, x)
+	{
 		if (is(tag, "as_ints")) { /* the empty list has no element type */
 			return bad(s, a->name, tag);
 		} else if (is(tag, "as_tensors")) {
@@ -329,9 +339,9 @@ static bool read_dtype(Scope *s, const Arg *a, const char *tag, const json_t *v,
 		return bad(s, a->name, tag);
 	int64_t code = json_integer_value(v);
 	*out = attr_dtype(pt2_dtype(code));
-	return out->dtype != DT_none || ctx_error(s->st->im->ctx, s->where,
-	                                          "argument %s: unsupported dtype %s (code %lld)",
-	                                          a->name, pt2_dtype_name(code), (long long)code);
+	return out->dtype != DT_none ||
+	       ctx_error(s->st->im->ctx, s->where, "argument %s: unsupported dtype %s (code %lld)",
+			 a->name, pt2_dtype_name(code), (long long)code);
 }
 
 static bool read_attr(Scope *s, const Arg *a, const char *tag, const json_t *v, Attr *out)
@@ -340,8 +350,9 @@ static bool read_attr(Scope *s, const Arg *a, const char *tag, const json_t *v, 
 	*out = attr_none();
 	if (a->kind == ARG_ignored) {
 		if (is(tag, "as_layout") && json_is_integer(v) && json_integer_value(v) != 7)
-			return ctx_error(im->ctx, s->where, "argument %s: only strided tensors are supported",
-			                 a->name);
+			return ctx_error(im->ctx, s->where,
+					 "argument %s: only strided tensors are supported",
+					 a->name);
 		return true;
 	}
 	if (is(tag, "as_none"))
@@ -397,7 +408,8 @@ static bool absent_arg(Scope *s, const Arg *a, Call *c, Attr *out)
 		*out = attr_int(im->ir, 0);
 	if (a->has_default || a->optional || a->kind == ARG_ignored)
 		return true;
-	return ctx_error(im->ctx, s->where, "argument %s of %s is missing", a->name, op_name(c->op));
+	return ctx_error(im->ctx, s->where, "argument %s of %s is missing", a->name,
+			 op_name(c->op));
 }
 
 /* Arguments about where and how memory is allocated, which later versions of a schema may add. */
@@ -416,22 +428,24 @@ static bool check_names(Scope *s, const json_t *node, Op op)
 {
 	size_t i;
 	json_t *input, *v;
-	json_array_foreach(json_object_get(node, "inputs"), i, input) {
+	json_array_foreach(json_object_get(node, "inputs"), i, input)
+	{
 		const char *name = json_str(input, "name");
 		const char *tag = json_tag(json_object_get(input, "arg"), &v);
 		if (!name || !tag)
 			return ctx_error(s->st->im->ctx, s->where, "argument %zu is malformed", i);
 		bool known = i == 0 ? op_schema(op)->narg > 0 && is_first(name) : false;
 		known = known || (*name ? op_arg_index(op, name) >= 0 || is_neutral(tag)
-		                        : i < op_schema(op)->narg);
+					: i < op_schema(op)->narg);
 		if (!known)
-			return ctx_error(s->st->im->ctx, s->where, "%s has no argument %s", op_name(op),
-			                 *name ? name : "at this position");
+			return ctx_error(s->st->im->ctx, s->where, "%s has no argument %s",
+					 op_name(op), *name ? name : "at this position");
 	}
 	return true;
 }
 
-/* add.Tensor(x, 2) is add.Scalar(x, 2) where the table has that: scalars are weaker than tensors. */
+/* add.Tensor(x, 2) is add.Scalar(x, 2) where the table has that: scalars are weaker than tensors.
+ */
 static Op scalar_overload(Scope *s, const json_t *node, Op op)
 {
 	const Schema *schema = op_schema(op);
@@ -445,8 +459,8 @@ static Op scalar_overload(Scope *s, const json_t *node, Op op)
 		    (!is(tag, "as_int") && !is(tag, "as_float") && !is(tag, "as_bool") &&
 		     !is(tag, "as_sym_int") && !is(tag, "as_sym_float")))
 			continue;
-		Op other = op_find(arena_printf(s->st->im->ctx->scratch, "%.*s.Scalar", (int)(n - tail),
-		                                schema->name));
+		Op other = op_find(arena_printf(s->st->im->ctx->scratch, "%.*s.Scalar",
+						(int)(n - tail), schema->name));
 		int slot = other != OP_none ? op_arg_index(other, schema->arg[k].name) : -1;
 		if (slot >= 0 && op_schema(other)->arg[slot].kind == ARG_scalar)
 			return other;

@@ -28,8 +28,8 @@ static bool push_tensor(Scope *s, const json_t *tensor, Values *out)
 	const char *name = json_str(tensor, "name");
 	uint32_t v = name ? scope_find(s, name) : 0;
 	if (!v)
-		return ctx_error(s->st->im->ctx, s->where, "operand %s is not a tensor of this graph",
-		                 name ? name : "?");
+		return ctx_error(s->st->im->ctx, s->where,
+				 "operand %s is not a tensor of this graph", name ? name : "?");
 	array_push(s->st->im->ctx->scratch, out, v);
 	return true;
 }
@@ -43,14 +43,16 @@ static bool tensor_args(Scope *s, const json_t *node, size_t k, Values *out)
 	if (tag && !strcmp(tag, "as_tensor"))
 		return push_tensor(s, v, out);
 	if (tag && !strcmp(tag, "as_tensors")) {
-		json_array_foreach(v, i, x) {
+		json_array_foreach(v, i, x)
+		{
 			TRY(push_tensor(s, x, out));
 		}
 		return true;
 	}
 	bool nothing = !tag || !strcmp(tag, "as_none") || !strcmp(tag, "as_string") ||
-	               !strcmp(tag, "as_bool") || (json_is_array(v) && json_array_size(v) == 0);
-	return nothing || ctx_error(s->st->im->ctx, s->where, "operand %zu: %s is not supported", k, tag);
+		       !strcmp(tag, "as_bool") || (json_is_array(v) && json_array_size(v) == 0);
+	return nothing ||
+	       ctx_error(s->st->im->ctx, s->where, "operand %zu: %s is not supported", k, tag);
 }
 
 static const char *tensor_name(const json_t *arg)
@@ -64,12 +66,14 @@ static bool bind_inputs(Scope *outer, Scope *s, const uint32_t *value, uint32_t 
 {
 	json_t *inputs = json_object_get(s->graph, "inputs");
 	if (json_array_size(inputs) != n)
-		return ctx_error(outer->st->im->ctx, outer->where, "the graph takes %zu tensors, %u are given",
-		                 json_array_size(inputs), n);
+		return ctx_error(outer->st->im->ctx, outer->where,
+				 "the graph takes %zu tensors, %u are given",
+				 json_array_size(inputs), n);
 	for (uint32_t k = 0; k < n; k++) {
 		const char *name = tensor_name(json_array_get(inputs, k));
 		if (!name)
-			return ctx_error(outer->st->im->ctx, outer->where, "graph input %u is not a tensor", k);
+			return ctx_error(outer->st->im->ctx, outer->where,
+					 "graph input %u is not a tensor", k);
 		TRY(scope_bind(s, name, value[k]));
 	}
 	return true;
@@ -80,11 +84,13 @@ static bool graph_results(Scope *outer, Scope *s, Values *out)
 {
 	size_t i;
 	json_t *output;
-	json_array_foreach(json_object_get(s->graph, "outputs"), i, output) {
+	json_array_foreach(json_object_get(s->graph, "outputs"), i, output)
+	{
 		const char *name = tensor_name(output);
 		uint32_t v = name ? scope_find(s, name) : 0;
 		if (!v)
-			return ctx_error(outer->st->im->ctx, outer->where, "output %zu of the graph is no tensor", i);
+			return ctx_error(outer->st->im->ctx, outer->where,
+					 "output %zu of the graph is no tensor", i);
 		array_push(outer->st->im->ctx->scratch, out, v);
 	}
 	return true;
@@ -97,10 +103,12 @@ static bool result_names(Scope *s, const json_t *node, const char ***name, Meta 
 	ARRAY(const json_t *) tensor = {0};
 	size_t i, k;
 	json_t *output, *v, *x;
-	json_array_foreach(json_object_get(node, "outputs"), i, output) {
+	json_array_foreach(json_object_get(node, "outputs"), i, output)
+	{
 		const char *tag = json_tag(output, &v);
 		if (tag && !strcmp(tag, "as_tensors")) {
-			json_array_foreach(v, k, x) {
+			json_array_foreach(v, k, x)
+			{
 				array_push(a, &tensor, x);
 			}
 		} else {
@@ -125,7 +133,8 @@ static bool result_names(Scope *s, const json_t *node, const char ***name, Meta 
 static bool check_autocast(Scope *s, const json_t *node, const Target *t)
 {
 	const char *tag;
-	if (strcmp(t->name, "higher_order.wrap_with_autocast") || json_is_false(input_arg(node, 2, &tag)))
+	if (strcmp(t->name, "higher_order.wrap_with_autocast") ||
+	    json_is_false(input_arg(node, 2, &tag)))
 		return true;
 	return ctx_error(s->st->im->ctx, s->where, "a region with autocast on is not supported");
 }
@@ -152,8 +161,8 @@ static bool import_inline(Scope *outer, const json_t *node, const Target *t)
 	uint32_t count;
 	TRY(result_names(outer, node, &name, &meta, &count));
 	if (count != out.n)
-		return ctx_error(outer->st->im->ctx, outer->where, "the graph has %u results, %u are used",
-		                 out.n, count);
+		return ctx_error(outer->st->im->ctx, outer->where,
+				 "the graph has %u results, %u are used", out.n, count);
 	for (uint32_t k = 0; k < count; k++)
 		TRY(scope_bind(outer, name[k], out.data[k]));
 	return true;
@@ -173,12 +182,14 @@ static Graph *subgraph(Scope *outer, json_t *json, const Meta *in, uint32_t n)
 	uint32_t *value = ARENA_ARRAY(im->ctx->scratch, uint32_t, n);
 	for (uint32_t k = 0; k < n; k++) {
 		const char *name = tensor_name(json_array_get(json_object_get(json, "inputs"), k));
-		Node node = graph_add_input(g, name ? name : "x", INPUT_USER, meta_type(im, &in[k]));
+		Node node =
+			graph_add_input(g, name ? name : "x", INPUT_USER, meta_type(im, &in[k]));
 		value[k] = value_new(&st, node, &in[k]);
 		st.storage.data[st.value.data[value[k]].storage].spec = (int32_t)k;
 	}
 	Values out = {0};
-	if (!bind_inputs(outer, &s, value, n) || !scope_nodes(&s) || !graph_results(outer, &s, &out))
+	if (!bind_inputs(outer, &s, value, n) || !scope_nodes(&s) ||
+	    !graph_results(outer, &s, &out))
 		return NULL;
 	for (uint32_t k = 1; k < st.storage.n; k++)
 		if (st.storage.data[k].spec >= 0 && st.storage.data[k].version > 0) {
@@ -186,8 +197,9 @@ static Graph *subgraph(Scope *outer, json_t *json, const Meta *in, uint32_t n)
 			return NULL;
 		}
 	for (uint32_t k = 0; k < out.n; k++)
-		graph_add_output(g, tensor_name(json_array_get(json_object_get(json, "outputs"), k)),
-		                 value_read(&st, &s.b, out.data[k]), -1);
+		graph_add_output(g,
+				 tensor_name(json_array_get(json_object_get(json, "outputs"), k)),
+				 value_read(&st, &s.b, out.data[k]), -1);
 	return g;
 }
 
@@ -207,7 +219,7 @@ static Node *read_all(Scope *s, const uint32_t *value, uint32_t n)
 
 /* Add the node with the types the file states, and bind its results. */
 static bool finish(Scope *s, const json_t *node, Op op, const uint32_t *value, uint32_t n,
-                   const Attr *attr)
+		   const Attr *attr)
 {
 	Import *im = s->st->im;
 	const char **name;
@@ -219,7 +231,7 @@ static bool finish(Scope *s, const json_t *node, Op op, const uint32_t *value, u
 		elem[k] = meta_type(im, &meta[k]);
 	TypeId type = ir_tuple(im->ir, count, elem);
 	Node made = graph_add(s->st->g, (Node){0}, op, read_all(s, value, n), n,
-	                      ir_attrs(im->ir, op_schema(op)->narg, attr), type, s->b.loc);
+			      ir_attrs(im->ir, op_schema(op)->narg, attr), type, s->b.loc);
 	for (uint32_t k = 0; k < count; k++) {
 		Node x = b_get(&s->b, made, k);
 		TRY(x.i);
@@ -264,9 +276,12 @@ static bool import_scan(Scope *s, const json_t *node, bool has_init)
 		return ctx_error(im->ctx, s->where, "nothing to scan over");
 	Graph *body = subgraph(s, graph, meta, in.n);
 	TRY(body);
-	Attr attr[6] = {attr_int(im->ir, n[0]), attr_int(im->ir, n[1] - n[0]),
-	                attr_int(im->ir, n[2] - n[1]), attr_graph(body), attr_sym(length),
-	                attr_bool(false)};
+	Attr attr[6] = {attr_int(im->ir, n[0]),
+			attr_int(im->ir, n[1] - n[0]),
+			attr_int(im->ir, n[2] - n[1]),
+			attr_graph(body),
+			attr_sym(length),
+			attr_bool(false)};
 	return finish(s, node, OP_scan, in.data, in.n, attr);
 }
 
@@ -274,14 +289,15 @@ static bool set_attr(Scope *s, Op op, Attr *attr, const char *name, Attr value)
 {
 	int k = op_arg_index(op, name);
 	if (k < 0)
-		return ctx_error(s->st->im->ctx, s->where, "%s has no argument %s", op_name(op), name);
+		return ctx_error(s->st->im->ctx, s->where, "%s has no argument %s", op_name(op),
+				 name);
 	attr[k] = value;
 	return true;
 }
 
 /* The results of one branch, computed where the node stands. */
 static bool inline_branch(Scope *s, json_t *graph, const uint32_t *in, uint32_t n, Node **out,
-                          uint32_t *nout)
+			  uint32_t *nout)
 {
 	State *st = s->st;
 	uint32_t *version = ARENA_ARRAY(st->im->ctx->scratch, uint32_t, n);
@@ -295,7 +311,8 @@ static bool inline_branch(Scope *s, json_t *graph, const uint32_t *in, uint32_t 
 	TRY(graph_results(s, &inner, &v));
 	for (uint32_t k = 0; k < n; k++)
 		if (version[k] != st->storage.data[st->value.data[in[k]].storage].version)
-			return ctx_error(st->im->ctx, s->where, "a branch writes one of its inputs");
+			return ctx_error(st->im->ctx, s->where,
+					 "a branch writes one of its inputs");
 	*out = read_all(s, v.data, v.n);
 	*nout = v.n;
 	return true;
@@ -319,8 +336,8 @@ static bool import_select(Scope *s, const json_t *node)
 	for (int k = 0; k < 2; k++)
 		TRY(inline_branch(s, graph[k], in.data + 1, in.n - 1, &result[k], &n[k]));
 	if (n[0] != count || n[1] != count)
-		return ctx_error(s->st->im->ctx, s->where, "%u results, its branches have %u and %u", count,
-		                 n[0], n[1]);
+		return ctx_error(s->st->im->ctx, s->where,
+				 "%u results, its branches have %u and %u", count, n[0], n[1]);
 	for (uint32_t k = 0; k < count; k++) {
 		Node x = b_select(b, pred, result[0][k], result[1][k]);
 		TRY(x.i);
@@ -352,7 +369,8 @@ static bool import_cond(Scope *s, const json_t *node)
 	TRY(g[0] && g[1]);
 	Attr attr[MAX_ARGS] = {0};
 	TRY(set_attr(s, op, attr, "xs", attr_int(im->ir, in.n - 1)));
-	TRY(set_attr(s, op, attr, "yes", attr_graph(g[0])) && set_attr(s, op, attr, "no", attr_graph(g[1])));
+	TRY(set_attr(s, op, attr, "yes", attr_graph(g[0])) &&
+	    set_attr(s, op, attr, "no", attr_graph(g[1])));
 	return finish(s, node, op, in.data, in.n, attr);
 }
 
@@ -375,7 +393,8 @@ static bool import_while(Scope *s, const json_t *node)
 	Attr attr[MAX_ARGS] = {0};
 	TRY(set_attr(s, op, attr, "init", attr_int(im->ir, ninit)));
 	TRY(set_attr(s, op, attr, "consts", attr_int(im->ir, in.n - ninit)));
-	TRY(set_attr(s, op, attr, "cond", attr_graph(g[0])) && set_attr(s, op, attr, "body", attr_graph(g[1])));
+	TRY(set_attr(s, op, attr, "cond", attr_graph(g[0])) &&
+	    set_attr(s, op, attr, "body", attr_graph(g[1])));
 	return finish(s, node, op, in.data, in.n, attr);
 }
 

@@ -36,12 +36,27 @@ static const struct {
 	DType dtype;
 	const char *name; /* where there is no DType */
 } dtypes[] = {
-        {1, DT_u8, NULL},    {2, DT_i8, NULL},    {3, DT_i16, NULL},      {4, DT_i32, NULL},
-        {5, DT_i64, NULL},   {6, DT_f16, NULL},   {7, DT_f32, NULL},      {8, DT_f64, NULL},
-        {9, DT_c32, NULL},   {10, DT_c64, NULL},  {11, DT_c128, NULL},    {12, DT_bool, NULL},
-        {13, DT_bf16, NULL}, {28, DT_u16, NULL},  {29, DT_f8e4m3, NULL},  {30, DT_f8e5m2, NULL},
-        {34, DT_u32, NULL},  {35, DT_u64, NULL},  {31, DT_none, "f8e4m3fnuz"},
-        {32, DT_none, "f8e5m2fnuz"}, {33, DT_none, "f8e8m0fnu"},
+	{1, DT_u8, NULL},
+	{2, DT_i8, NULL},
+	{3, DT_i16, NULL},
+	{4, DT_i32, NULL},
+	{5, DT_i64, NULL},
+	{6, DT_f16, NULL},
+	{7, DT_f32, NULL},
+	{8, DT_f64, NULL},
+	{9, DT_c32, NULL},
+	{10, DT_c64, NULL},
+	{11, DT_c128, NULL},
+	{12, DT_bool, NULL},
+	{13, DT_bf16, NULL},
+	{28, DT_u16, NULL},
+	{29, DT_f8e4m3, NULL},
+	{30, DT_f8e5m2, NULL},
+	{34, DT_u32, NULL},
+	{35, DT_u64, NULL},
+	{31, DT_none, "f8e4m3fnuz"},
+	{32, DT_none, "f8e5m2fnuz"},
+	{33, DT_none, "f8e8m0fnu"},
 };
 
 DType pt2_dtype(int64_t code)
@@ -85,7 +100,8 @@ Sym meta_sym(Import *im, const json_t *json, const char *where)
 	return s;
 }
 
-static bool read_syms(Import *im, const json_t *list, uint32_t n, const char *where, const Sym **out)
+static bool read_syms(Import *im, const json_t *list, uint32_t n, const char *where,
+		      const Sym **out)
 {
 	Sym *s = ARENA_ARRAY(im->ctx->arena, Sym, n);
 	for (uint32_t k = 0; k < n; k++) {
@@ -103,7 +119,8 @@ static bool check_sizes(Import *im, const Meta *m, const char *name, const char 
 		int64_t lo, hi;
 		sym_range(im->syms, m->size[k], &lo, &hi);
 		if (hi < 0)
-			return ctx_error(im->ctx, where, "size %u of tensor %s is negative", k, name);
+			return ctx_error(im->ctx, where, "size %u of tensor %s is negative", k,
+					 name);
 		if (lo < 0 && sym_kind(im->syms, m->size[k]) == SYM_VAR)
 			sym_bound(im->syms, m->size[k], 0, SYM_INF);
 	}
@@ -118,19 +135,20 @@ bool meta_read(Import *im, const json_t *json, const char *name, const char *whe
 		return ctx_error(im->ctx, where, "no description of tensor %s", name);
 	*m = (Meta){.dtype = pt2_dtype(json_integer_value(code))};
 	if (m->dtype == DT_none)
-		return ctx_error(im->ctx, where, "tensor %s has unsupported dtype %s (code %lld)", name,
-		                 pt2_dtype_name(json_integer_value(code)),
-		                 (long long)json_integer_value(code));
+		return ctx_error(im->ctx, where, "tensor %s has unsupported dtype %s (code %lld)",
+				 name, pt2_dtype_name(json_integer_value(code)),
+				 (long long)json_integer_value(code));
 	if (json_array_size(sizes) != json_array_size(strides))
 		return ctx_error(im->ctx, where, "tensor %s has %zu sizes but %zu strides", name,
-		                 json_array_size(sizes), json_array_size(strides));
+				 json_array_size(sizes), json_array_size(strides));
 	if (json_array_size(sizes) > MAX_RANK)
-		return ctx_error(im->ctx, where, "tensor %s has %zu dimensions, at most %d are supported",
-		                 name, json_array_size(sizes), MAX_RANK);
+		return ctx_error(im->ctx, where,
+				 "tensor %s has %zu dimensions, at most %d are supported", name,
+				 json_array_size(sizes), MAX_RANK);
 	json_t *layout = json_object_get(json, "layout");
 	if (json_is_integer(layout) && json_integer_value(layout) != 7)
 		return ctx_error(im->ctx, where, "tensor %s is not strided (layout %lld)", name,
-		                 (long long)json_integer_value(layout));
+				 (long long)json_integer_value(layout));
 	m->rank = (uint32_t)json_array_size(sizes);
 	TRY(read_syms(im, sizes, m->rank, where, &m->size));
 	TRY(read_syms(im, strides, m->rank, where, &m->stride));
@@ -171,7 +189,8 @@ static bool is_name(const char *s)
 /* PyTorch writes its infinity as null, or as an integer next to the largest. */
 static void read_range(const json_t *range, int64_t *lo, int64_t *hi)
 {
-	const json_t *min = json_object_get(range, "min_val"), *max = json_object_get(range, "max_val");
+	const json_t *min = json_object_get(range, "min_val"),
+		     *max = json_object_get(range, "max_val");
 	*lo = json_is_integer(min) ? json_integer_value(min) : -SYM_INF;
 	*hi = json_is_integer(max) ? json_integer_value(max) : SYM_INF;
 	if (*hi >= SYM_INF - 1)
@@ -188,8 +207,9 @@ static bool narrow(Import *im, Sym e, int64_t lo, int64_t hi)
 		int64_t c, r;
 		if (!sym_uses(im->syms, e, var))
 			continue;
-		if (!sym_linear(im->syms, e, var, &coef, &rest) || !sym_is_const(im->syms, coef, &c) ||
-		    !sym_is_const(im->syms, rest, &r) || c <= 0 || r <= -SYM_INF / 4 || r >= SYM_INF / 4)
+		if (!sym_linear(im->syms, e, var, &coef, &rest) ||
+		    !sym_is_const(im->syms, coef, &c) || !sym_is_const(im->syms, rest, &r) ||
+		    c <= 0 || r <= -SYM_INF / 4 || r >= SYM_INF / 4)
 			return false;
 		int64_t l = -SYM_INF, h = SYM_INF;
 		if (lo > -SYM_INF / 4)
@@ -229,22 +249,27 @@ bool meta_symbols(Import *im)
 	size_t k;
 	ExprEnv env = expr_env(im);
 	json_t *ranges = json_object_get(im->root, "range_constraints");
-	json_object_foreach(ranges, key, range) {
+	json_object_foreach(ranges, key, range)
+	{
 		int64_t lo, hi;
 		read_range(range, &lo, &hi);
 		if (!is_name(key))
 			continue;
 		if (lo > hi)
-			return ctx_error(im->ctx, NULL, "range constraint of %s: %lld to %lld is empty", key,
-			                 (long long)lo, (long long)hi);
+			return ctx_error(im->ctx, NULL,
+					 "range constraint of %s: %lld to %lld is empty", key,
+					 (long long)lo, (long long)hi);
 		if (lo < 0 && key[0] != 'u')
 			lo = 0;
 		if (!expr_symbol(&env, key, lo, hi).i)
-			return ctx_error(im->ctx, NULL, "range constraint of %s: %s", key, env.error);
+			return ctx_error(im->ctx, NULL, "range constraint of %s: %s", key,
+					 env.error);
 	}
 	json_t *graph = json_object_get(json_object_get(im->root, "graph_module"), "graph");
-	json_object_foreach(json_object_get(graph, "tensor_values"), key, tensor) {
-		json_array_foreach(json_object_get(tensor, "sizes"), k, size) {
+	json_object_foreach(json_object_get(graph, "tensor_values"), key, tensor)
+	{
+		json_array_foreach(json_object_get(tensor, "sizes"), k, size)
+		{
 			read_hint(im, size);
 		}
 	}
@@ -295,7 +320,7 @@ static bool range_guard(Import *im, Graph *g, const char *key, const json_t *ran
 	if (narrow(im, e, lo, hi))
 		return true;
 	const char *text = arena_printf(im->ctx->scratch, "%s between %lld and %lld", key,
-	                                (long long)lo, (long long)hi);
+					(long long)lo, (long long)hi);
 	Cond low = {.kind = GUARD_LE, .a = sym_int(im->syms, lo), .b = e};
 	Cond high = {.kind = GUARD_LE, .a = e, .b = sym_int(im->syms, hi)};
 	TRY(lo == -SYM_INF || meta_require(im, g, &low, NULL, text));
@@ -307,20 +332,22 @@ bool meta_guards(Import *im, Graph *g)
 	const char *key;
 	json_t *range, *code;
 	size_t i;
-	json_object_foreach(json_object_get(im->root, "range_constraints"), key, range) {
+	json_object_foreach(json_object_get(im->root, "range_constraints"), key, range)
+	{
 		if (!is_name(key))
 			TRY(range_guard(im, g, key, range));
 	}
 	json_t *graph = json_object_get(json_object_get(im->root, "graph_module"), "graph");
 	DimLookup lookup = {im, json_object_get(graph, "tensor_values")};
 	ExprEnv env = {.ctx = im->ctx, .syms = im->syms, .input_dim = input_dim, .arg = &lookup};
-	json_array_foreach(json_object_get(im->root, "guards_code"), i, code) {
+	json_array_foreach(json_object_get(im->root, "guards_code"), i, code)
+	{
 		const Cond *cond;
 		uint32_t n;
 		const char *text = json_string_value(code);
 		if (!text || !expr_cond(&env, text, &cond, &n)) {
 			import_warn(im, NULL, "guard not understood, not checked: %s (%s)",
-			            text ? text : "?", text ? env.error : "not a string");
+				    text ? text : "?", text ? env.error : "not a string");
 			continue;
 		}
 		for (uint32_t k = 0; k < n; k++)

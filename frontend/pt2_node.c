@@ -96,7 +96,7 @@ const char *node_position(Import *im, const json_t *node)
 {
 	const char *frame = node_frame(im, node), *label = node_label(node);
 	return arena_printf(im->ctx->arena, "%s: node %s%s%s%s", im->ctx->file, label,
-	                    frame ? " (" : "", frame ? frame : "", frame ? ")" : "");
+			    frame ? " (" : "", frame ? frame : "", frame ? ")" : "");
 }
 
 /* ---- results ---- */
@@ -123,16 +123,19 @@ static bool read_results(Scope *s, const json_t *node, Results *r)
 	size_t i, k;
 	json_t *output, *v, *x;
 	*r = (Results){0};
-	json_array_foreach(json_object_get(node, "outputs"), i, output) {
+	json_array_foreach(json_object_get(node, "outputs"), i, output)
+	{
 		const char *tag = json_tag(output, &v);
 		if (tag && !strcmp(tag, "as_tensor")) {
 			TRY(add_result(s, v, r));
 		} else if (tag && !strcmp(tag, "as_tensors")) {
-			json_array_foreach(v, k, x) {
+			json_array_foreach(v, k, x)
+			{
 				TRY(add_result(s, x, r));
 			}
 		} else if (tag && !strcmp(tag, "as_none")) {
-			Meta none = {.dtype = DT_f32, .rank = 1, .offset = sym_int(s->st->im->syms, 0)};
+			Meta none = {
+				.dtype = DT_f32, .rank = 1, .offset = sym_int(s->st->im->syms, 0)};
 			none.size = none.stride = &none.offset;
 			Sym *zero = ARENA_NEW(s->st->im->ctx->arena, Sym);
 			*zero = none.offset;
@@ -140,7 +143,7 @@ static bool read_results(Scope *s, const json_t *node, Results *r)
 			array_push(s->st->im->ctx->scratch, r, (Result){NULL, none});
 		} else {
 			return ctx_error(s->st->im->ctx, s->where, "unsupported kind of result: %s",
-			                 tag ? tag : "malformed");
+					 tag ? tag : "malformed");
 		}
 	}
 	return true;
@@ -155,7 +158,8 @@ static TypeId results_type(Scope *s, const Results *r)
 }
 
 /* Bind result k of `made`, as a view where the operator returns one. */
-static bool bind_result(Scope *s, Node made, const Call *c, const Results *r, uint32_t k, bool tuple)
+static bool bind_result(Scope *s, Node made, const Call *c, const Results *r, uint32_t k,
+			bool tuple)
 {
 	State *st = s->st;
 	const Result *one = &r->data[k];
@@ -171,8 +175,8 @@ static bool bind_result(Scope *s, Node made, const Call *c, const Results *r, ui
 	if (parent)
 		kind = alias_kind(st, made, schema->name, &st->value.data[parent].meta, &one->meta);
 	uint32_t v = kind == ALIAS_NONE ? value_new(st, n, &one->meta)
-	                                : value_view(st, parent, made, self, tuple ? (int32_t)k : -1, n,
-	                                             &one->meta);
+					: value_view(st, parent, made, self,
+						     tuple ? (int32_t)k : -1, n, &one->meta);
 	return scope_bind(s, one->name, v);
 }
 
@@ -181,8 +185,8 @@ static bool check_count(Scope *s, Op op, const Results *r)
 	const Schema *schema = op_schema(op);
 	if (schema->nresult == UINT32_MAX || schema->nresult == r->n)
 		return true;
-	return ctx_error(s->st->im->ctx, s->where, "%s has %u results, the file lists %u", schema->name,
-	                 schema->nresult, r->n);
+	return ctx_error(s->st->im->ctx, s->where, "%s has %u results, the file lists %u",
+			 schema->name, schema->nresult, r->n);
 }
 
 static bool add_call(Scope *s, const json_t *node, Call *c)
@@ -193,7 +197,9 @@ static bool add_call(Scope *s, const json_t *node, Call *c)
 	TRY(check_count(s, c->op, &r));
 	const Schema *schema = op_schema(c->op);
 	bool tuple = schema->nresult != 1 && schema->nresult != 0;
-	TypeId type = tuple ? results_type(s, &r) : r.n ? meta_type(st->im, &r.data[0].meta) : (TypeId){0};
+	TypeId type = tuple ? results_type(s, &r)
+		      : r.n ? meta_type(st->im, &r.data[0].meta)
+			    : (TypeId){0};
 	AttrId attr = ir_attrs(st->im->ir, schema->narg, c->attr);
 	Node made = graph_add(st->g, (Node){0}, c->op, c->in.data, c->in.n, attr, type, s->b.loc);
 	if (tuple)
@@ -216,7 +222,8 @@ static DType expanded_dtype(Scope *s, const Call *c, DType otherwise)
 	return n.i ? node_dtype(s->st->g, n) : otherwise;
 }
 
-/* The dtype that the functional form computes, before it is stored into the dtype of the operand. */
+/* The dtype that the functional form computes, before it is stored into the dtype of the operand.
+ */
 static DType functional_dtype(Scope *s, const Call *c, DType self)
 {
 	Promotion p = {0};
@@ -224,11 +231,12 @@ static DType functional_dtype(Scope *s, const Call *c, DType self)
 	for (uint32_t k = 0; k < c->in.n; k++)
 		if (c->in.data[k].i)
 			promote_tensor(&p, node_dtype(s->st->g, c->in.data[k]),
-			               node_rank(s->st->g, c->in.data[k]));
+				       node_rank(s->st->g, c->in.data[k]));
 	for (uint32_t k = 0; k < schema->narg; k++)
 		if (schema->arg[k].kind == ARG_scalar && c->attr[k].kind != ATTR_none)
 			promote_weak(&p, c->attr[k].kind == ATTR_float ? DT_f32
-			                 : c->attr[k].kind == ATTR_int ? DT_i64 : DT_bool);
+					 : c->attr[k].kind == ATTR_int ? DT_i64
+								       : DT_bool);
 	DType d = promote_result(&p);
 	switch (op_info(c->op)->promote) {
 	case PROMOTE_NONE:
@@ -289,7 +297,7 @@ static bool import_in_place(Scope *s, const json_t *node, Op op)
 	m.dtype = functional_dtype(s, &c, stored);
 	AttrId attr = ir_attrs(st->im->ir, op_schema(c.op)->narg, c.attr);
 	Node n = graph_add(st->g, (Node){0}, c.op, c.in.data, c.in.n, attr, meta_type(st->im, &m),
-	                   s->b.loc);
+			   s->b.loc);
 	graph_set_name(st->g, n, node_label(node));
 	n = b_convert(&s->b, n, stored);
 	if (resized && n.i)
@@ -313,7 +321,7 @@ static bool import_in_place_view(Scope *s, const json_t *node, const Target *t)
 	AttrId attr = ir_attrs(st->im->ir, op_schema(c.op)->narg, c.attr);
 	const Meta *m = r.n ? &r.data[0].meta : &st->value.data[self].meta;
 	Node n = graph_add(st->g, (Node){0}, c.op, c.in.data, c.in.n, attr, meta_type(st->im, m),
-	                   s->b.loc);
+			   s->b.loc);
 	graph_set_name(st->g, n, node_label(node));
 	uint32_t v = value_view(st, self, n, 0, -1, n, m);
 	scope_rebind(s, self, v);
@@ -352,7 +360,8 @@ static bool import_overwrite(Scope *s, const json_t *node, const Target *t)
 	if (!strcmp(t->name, "aten.copy")) {
 		Results r;
 		TRY(n.i && read_results(s, node, &r));
-		return r.n == 1 && r.data[0].name && scope_bind(s, r.data[0].name, value_new(st, n, &m));
+		return r.n == 1 && r.data[0].name &&
+		       scope_bind(s, r.data[0].name, value_new(st, n, &m));
 	}
 	return finish_write(s, node, self, n);
 }
@@ -369,10 +378,11 @@ static bool import_assert(Scope *s, const json_t *node)
 	const char *kind = tag && !strcmp(tag, "as_sym_bool") ? json_tag(v, &inner) : NULL;
 	if (!kind || strcmp(kind, "as_name")) {
 		v = kind ? inner : v;
-		return json_is_true(v) || ctx_error(im->ctx, s->where, "assertion fails: %s", message);
+		return json_is_true(v) ||
+		       ctx_error(im->ctx, s->where, "assertion fails: %s", message);
 	}
 	json_t *value = json_object_get(json_object_get(s->graph, "sym_bool_values"),
-	                                json_string_value(inner));
+					json_string_value(inner));
 	if (json_is_true(json_object_get(value, "as_bool")))
 		return true;
 	const char *text = json_str(json_object_get(value, "as_expr"), "expr_str");
@@ -381,7 +391,7 @@ static bool import_assert(Scope *s, const json_t *node)
 	uint32_t n;
 	if (!text || !expr_cond(&env, text, &c, &n)) {
 		import_warn(im, s->where, "assertion not understood, not checked: %s (%s)", message,
-		            text ? env.error : "undefined");
+			    text ? env.error : "undefined");
 		return true;
 	}
 	for (uint32_t k = 0; k < n; k++)
@@ -397,8 +407,9 @@ static bool import_assert_metadata(Scope *s, const json_t *node)
 	if (!v || !tag || strcmp(tag, "as_scalar_type"))
 		return true;
 	DType is = s->st->value.data[v].meta.dtype, want = pt2_dtype(json_integer_value(code));
-	return is == want || ctx_error(s->st->im->ctx, s->where, "assertion fails: dtype is %s, not %s",
-	                               dtype_name(is), dtype_name(want));
+	return is == want ||
+	       ctx_error(s->st->im->ctx, s->where, "assertion fails: dtype is %s, not %s",
+			 dtype_name(is), dtype_name(want));
 }
 
 /* ---- as_strided ---- */
@@ -445,7 +456,8 @@ static bool import_as_strided(Scope *s, const json_t *node)
 	Node n = in[1].i ? b_node(&s->b, OP_gather, in, 2, attr, 5) : in[1];
 	Results r;
 	TRY(n.i && read_results(s, node, &r));
-	if (r.n != 1 || !r.data[0].name || meta_type(im, &r.data[0].meta).i != node_type_id(st->g, n).i)
+	if (r.n != 1 || !r.data[0].name ||
+	    meta_type(im, &r.data[0].meta).i != node_type_id(st->g, n).i)
 		return ctx_error(im->ctx, s->where, "the result has another shape");
 	graph_set_name(st->g, n, r.data[0].name);
 	return scope_bind(s, r.data[0].name, value_view(st, flat, n, 0, -1, n, &r.data[0].meta));
@@ -502,7 +514,8 @@ bool scope_nodes(Scope *s)
 {
 	size_t i;
 	json_t *node;
-	json_array_foreach(json_object_get(s->graph, "nodes"), i, node) {
+	json_array_foreach(json_object_get(s->graph, "nodes"), i, node)
+	{
 		uint32_t before = s->st->im->ctx->nerror;
 		if (!import_node(s, node)) {
 			if (s->st->im->ctx->nerror == before)

@@ -11,18 +11,18 @@ typedef struct {
 } Norm;
 
 static const Norm norms[] = {
-        {"aten.batch_norm", "training", false},
-        {"aten.native_batch_norm", "training", false},
-        {"aten.cudnn_batch_norm", "training", false},
-        {"aten._native_batch_norm_legit", "training", false},
-        {"aten._batch_norm_with_update", NULL, false},
-        {"aten.instance_norm", "use_input_stats", true},
+	{"aten.batch_norm", "training", false},
+	{"aten.native_batch_norm", "training", false},
+	{"aten.cudnn_batch_norm", "training", false},
+	{"aten._native_batch_norm_legit", "training", false},
+	{"aten._batch_norm_with_update", NULL, false},
+	{"aten.instance_norm", "use_input_stats", true},
 };
 
 static Node mean_over(Build *b, Node x, uint32_t dims, Sym n, bool keep)
 {
 	Node sum = keep ? b_reduce_keep(b, REDUCE_SUM, x, dims, DT_none)
-	                : b_reduce(b, REDUCE_SUM, x, dims, DT_none);
+			: b_reduce(b, REDUCE_SUM, x, dims, DT_none);
 	return b_bin(b, OP_div, sum, b_convert(b, b_from_size(b, n), node_dtype(b->g, x)));
 }
 
@@ -73,7 +73,8 @@ bool import_running_stats(Scope *s, const json_t *node, const char *name)
 {
 	for (size_t k = 0; k < sizeof norms / sizeof *norms; k++) {
 		const Norm *norm = &norms[k];
-		if (!strcmp(name, norm->name) && (!norm->flag || arg_bool(node, norm->flag, 5, false)))
+		if (!strcmp(name, norm->name) &&
+		    (!norm->flag || arg_bool(node, norm->flag, 5, false)))
 			return update(s, node, norm);
 	}
 	return true;

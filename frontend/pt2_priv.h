@@ -21,7 +21,7 @@ typedef struct {
 typedef struct {
 	const char *name; /* of the parameter or buffer; NULL for user inputs */
 	InputKind kind;
-	bool written;     /* by the graph: becomes an input of the result */
+	bool written; /* by the graph: becomes an input of the result */
 	ConstId constant;
 } StateSpec;
 
@@ -35,21 +35,21 @@ typedef struct {
 	SymTab *syms;
 	Archive *archive;
 	const char *model;
-	json_t *root;              /* of models/<name>.json */
+	json_t *root;                /* of models/<name>.json */
 	json_t *weights, *constants; /* name -> payload; may be NULL */
-	json_t *inputs, *outputs;  /* of the signature */
-	StateSpec *state;          /* by input spec */
-	ARRAY(Warning) warning;    /* of the last pass over the nodes */
+	json_t *inputs, *outputs;    /* of the signature */
+	StateSpec *state;            /* by input spec */
+	ARRAY(Warning) warning;      /* of the last pass over the nodes */
 } Import;
 
 /* What a file's name of a tensor stands for. Values that share memory share a Storage. */
 typedef struct {
-	Node node;        /* its contents when `version` is the storage's; else stale */
+	Node node; /* its contents when `version` is the storage's; else stale */
 	uint32_t storage, version;
-	uint32_t parent;  /* the value it is a view of, 0 for the base of its storage */
-	Node view;        /* the node that made it from the parent; none: equal to the parent */
-	uint32_t self;    /* which operand of `view` is the parent */
-	int32_t elem;     /* which result of `view`, -1 when it has one */
+	uint32_t parent; /* the value it is a view of, 0 for the base of its storage */
+	Node view;       /* the node that made it from the parent; none: equal to the parent */
+	uint32_t self;   /* which operand of `view` is the parent */
+	int32_t elem;    /* which result of `view`, -1 when it has one */
 	Meta meta;
 } Value;
 
@@ -68,7 +68,8 @@ typedef struct {
 	bool rewrote;           /* views were written through: there may be dead nodes */
 } State;
 
-/* A graph of the file being read into a State. Graphs that are inlined have a scope of their own. */
+/* A graph of the file being read into a State. Graphs that are inlined have a scope of their own.
+ */
 typedef struct {
 	State *st;
 	json_t *graph;
@@ -87,7 +88,7 @@ Graph *pt2_load_archive(Ir *, Archive *, const char *model);
 const char *json_str(const json_t *object, const char *key);
 /* The one key of a tagged union, NULL when there is not exactly one; *value receives its value. */
 const char *json_tag(const json_t *object, json_t **value);
-DType pt2_dtype(int64_t code); /* DT_none when unsupported */
+DType pt2_dtype(int64_t code);            /* DT_none when unsupported */
 const char *pt2_dtype_name(int64_t code); /* for messages */
 /* {as_int} or {as_expr}; none after ctx_error. */
 Sym meta_sym(Import *, const json_t *, const char *where);
@@ -103,7 +104,7 @@ bool meta_guards(Import *, Graph *);
 /* Add a condition to the graph: as a guard when it is about sizes; a warning otherwise. */
 bool meta_require(Import *, Graph *, const Cond *, const char *where, const char *text);
 void import_warn(Import *, const char *where, const char *fmt, ...)
-        __attribute__((format(printf, 3, 4)));
+	__attribute__((format(printf, 3, 4)));
 
 /* ---- weights.c ---- */
 
@@ -120,6 +121,7 @@ typedef enum {
 	ALIAS_SLICE,
 	ALIAS_SELECT,
 	ALIAS_PIECES,  /* several slices of one dimension */
+	ALIAS_ADJOINT, /* transposed and conjugated */
 	ALIAS_BITS,    /* another dtype over the same bytes */
 	ALIAS_OTHER    /* some of the elements, at most once each */
 } AliasKind;
@@ -133,7 +135,7 @@ Node alias_inverse(State *, Build *, const Value *v, Node parent, Node update);
 
 uint32_t value_new(State *, Node, const Meta *);
 uint32_t value_view(State *, uint32_t parent, Node view, uint32_t self, int32_t elem, Node,
-                    const Meta *);
+		    const Meta *);
 /* What made v from its parent, applied to other contents of the parent's shape, of this dtype. */
 Node view_replay(State *, const Value *v, Node parent, DType);
 /* The current contents. */
@@ -170,9 +172,10 @@ bool arg_sym(Scope *, const char *tag, const json_t *arg, Sym *);
 /* ---- pt2_node.c ---- */
 
 uint32_t scope_find(const Scope *, const char *name);
-bool scope_bind(Scope *, const char *name, uint32_t value); /* false after ctx_error: defined twice */
+bool scope_bind(Scope *, const char *name,
+		uint32_t value); /* false after ctx_error: defined twice */
 bool scope_meta(Scope *, const char *name, Meta *);
-const char *node_label(const json_t *node); /* its name; never NULL */
+const char *node_label(const json_t *node);              /* its name; never NULL */
 const char *node_position(Import *, const json_t *node); /* "model.pt2: node add (net.py:12)" */
 void scope_init(Scope *, State *, json_t *graph);
 void state_init(State *, Import *, Graph *);
@@ -184,14 +187,21 @@ bool scope_nodes(Scope *);
 typedef enum {
 	TARGET_UNKNOWN,
 	TARGET_OP,
-	TARGET_IN_PLACE, /* op: its functional form */
+	TARGET_IN_PLACE,      /* op: its functional form */
 	TARGET_IN_PLACE_VIEW, /* transpose_ and the like: op is the view */
-	TARGET_COPY, TARGET_FILL, TARGET_ZERO, /* all elements replaced; "aten.copy" returns a new tensor */
+	TARGET_COPY,
+	TARGET_FILL,
+	TARGET_ZERO, /* all elements replaced; "aten.copy" returns a new tensor */
 	TARGET_AS_STRIDED,
 	TARGET_NOTHING,  /* no results, no meaning here */
 	TARGET_SYMBOLIC, /* scalars, known from their expressions */
-	TARGET_ASSERT_SCALAR, TARGET_ASSERT_METADATA,
-	TARGET_INLINE, TARGET_COND, TARGET_WHILE, TARGET_SCAN, TARGET_MAP
+	TARGET_ASSERT_SCALAR,
+	TARGET_ASSERT_METADATA,
+	TARGET_INLINE,
+	TARGET_COND,
+	TARGET_WHILE,
+	TARGET_SCAN,
+	TARGET_MAP
 } TargetKind;
 
 typedef struct {

@@ -8,35 +8,35 @@ static const struct {
 	const char *name; /* without overload */
 	TargetKind kind;
 } special[] = {
-        {"aten.copy", TARGET_COPY},
-        {"aten.copy_", TARGET_COPY},
-        {"aten.fill_", TARGET_FILL},
-        {"aten.zero_", TARGET_ZERO},
-        {"aten.as_strided", TARGET_AS_STRIDED},
-        {"aten.sym_size", TARGET_SYMBOLIC},
-        {"aten.sym_stride", TARGET_SYMBOLIC},
-        {"aten.sym_numel", TARGET_SYMBOLIC},
-        {"aten.sym_storage_offset", TARGET_SYMBOLIC},
-        {"aten.sym_constrain_range", TARGET_NOTHING},
-        {"aten.sym_constrain_range_for_size", TARGET_NOTHING},
-        {"aten._assert_scalar", TARGET_ASSERT_SCALAR},
-        {"aten._assert_tensor_metadata", TARGET_ASSERT_METADATA},
-        {"aten.transpose_", TARGET_IN_PLACE_VIEW},
-        {"aten.t_", TARGET_IN_PLACE_VIEW},
-        {"aten.squeeze_", TARGET_IN_PLACE_VIEW},
-        {"aten.unsqueeze_", TARGET_IN_PLACE_VIEW},
-        {"aten.swapaxes_", TARGET_IN_PLACE_VIEW},
-        {"aten.swapdims_", TARGET_IN_PLACE_VIEW},
-        {"aten.detach_", TARGET_IN_PLACE_VIEW},
-        {"higher_order.wrap_with_set_grad_enabled", TARGET_INLINE},
-        {"higher_order.wrap_with_autocast", TARGET_INLINE},
-        {"higher_order.wrap", TARGET_INLINE},
-        {"higher_order.hints_wrapper", TARGET_INLINE},
-        {"higher_order.invoke_subgraph", TARGET_INLINE},
-        {"higher_order.cond", TARGET_COND},
-        {"higher_order.while_loop", TARGET_WHILE},
-        {"higher_order.scan", TARGET_SCAN},
-        {"higher_order.map_impl", TARGET_MAP},
+	{"aten.copy", TARGET_COPY},
+	{"aten.copy_", TARGET_COPY},
+	{"aten.fill_", TARGET_FILL},
+	{"aten.zero_", TARGET_ZERO},
+	{"aten.as_strided", TARGET_AS_STRIDED},
+	{"aten.sym_size", TARGET_SYMBOLIC},
+	{"aten.sym_stride", TARGET_SYMBOLIC},
+	{"aten.sym_numel", TARGET_SYMBOLIC},
+	{"aten.sym_storage_offset", TARGET_SYMBOLIC},
+	{"aten.sym_constrain_range", TARGET_NOTHING},
+	{"aten.sym_constrain_range_for_size", TARGET_NOTHING},
+	{"aten._assert_scalar", TARGET_ASSERT_SCALAR},
+	{"aten._assert_tensor_metadata", TARGET_ASSERT_METADATA},
+	{"aten.transpose_", TARGET_IN_PLACE_VIEW},
+	{"aten.t_", TARGET_IN_PLACE_VIEW},
+	{"aten.squeeze_", TARGET_IN_PLACE_VIEW},
+	{"aten.unsqueeze_", TARGET_IN_PLACE_VIEW},
+	{"aten.swapaxes_", TARGET_IN_PLACE_VIEW},
+	{"aten.swapdims_", TARGET_IN_PLACE_VIEW},
+	{"aten.detach_", TARGET_IN_PLACE_VIEW},
+	{"higher_order.wrap_with_set_grad_enabled", TARGET_INLINE},
+	{"higher_order.wrap_with_autocast", TARGET_INLINE},
+	{"higher_order.wrap", TARGET_INLINE},
+	{"higher_order.hints_wrapper", TARGET_INLINE},
+	{"higher_order.invoke_subgraph", TARGET_INLINE},
+	{"higher_order.cond", TARGET_COND},
+	{"higher_order.while_loop", TARGET_WHILE},
+	{"higher_order.scan", TARGET_SCAN},
+	{"higher_order.map_impl", TARGET_MAP},
 };
 
 static bool starts(const char *s, const char *prefix)
@@ -82,7 +82,8 @@ static const char *strip(Import *im, const char *target)
 Target target_of(Import *im, const char *target)
 {
 	Target t = {.name = strip(im, target)};
-	if (starts(target, "_operator.") || starts(target, "math.") || starts(target, "torch.sym_")) {
+	if (starts(target, "_operator.") || starts(target, "math.") ||
+	    starts(target, "torch.sym_")) {
 		t.kind = TARGET_SYMBOLIC;
 		return t;
 	}
@@ -137,11 +138,13 @@ static void check_graph(Report *r, const json_t *graph, uint32_t depth)
 {
 	size_t i, k;
 	json_t *node, *input;
-	json_array_foreach(json_object_get(graph, "nodes"), i, node) {
+	json_array_foreach(json_object_get(graph, "nodes"), i, node)
+	{
 		const char *target = json_str(node, "target");
 		if (target && target_of(r->im, target).kind == TARGET_UNKNOWN)
 			report(r, target, node_label(node));
-		json_array_foreach(json_object_get(node, "inputs"), k, input) {
+		json_array_foreach(json_object_get(node, "inputs"), k, input)
+		{
 			json_t *arg = json_object_get(input, "arg");
 			json_t *sub = json_object_get(json_object_get(arg, "as_graph"), "graph");
 			if (sub && depth < 32)
@@ -167,7 +170,7 @@ bool targets_check(Import *im, const json_t *graph)
 	text_init(&t, im->ctx->scratch);
 	for (uint32_t k = 0; k < r.missing.n; k++)
 		text_printf(&t, "%s%s x%u (first at %s)", k ? "; " : "", r.missing.data[k].target,
-		            r.missing.data[k].count, r.missing.data[k].first);
+			    r.missing.data[k].count, r.missing.data[k].first);
 	return ctx_error(im->ctx, NULL, "%u unsupported operator%s: %s", r.missing.n,
-	                 r.missing.n > 1 ? "s" : "", t.data);
+			 r.missing.n > 1 ? "s" : "", t.data);
 }

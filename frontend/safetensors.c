@@ -10,10 +10,10 @@ static const struct {
 	const char *name;
 	DType dtype;
 } dtypes[] = {
-        {"F64", DT_f64},   {"F32", DT_f32}, {"F16", DT_f16},         {"BF16", DT_bf16},
-        {"I64", DT_i64},   {"I32", DT_i32}, {"I16", DT_i16},         {"I8", DT_i8},
-        {"U64", DT_u64},   {"U32", DT_u32}, {"U16", DT_u16},         {"U8", DT_u8},
-        {"BOOL", DT_bool}, {"C64", DT_c64}, {"F8_E4M3", DT_f8e4m3},  {"F8_E5M2", DT_f8e5m2},
+	{"F64", DT_f64},   {"F32", DT_f32}, {"F16", DT_f16},        {"BF16", DT_bf16},
+	{"I64", DT_i64},   {"I32", DT_i32}, {"I16", DT_i16},        {"I8", DT_i8},
+	{"U64", DT_u64},   {"U32", DT_u32}, {"U16", DT_u16},        {"U8", DT_u8},
+	{"BOOL", DT_bool}, {"C64", DT_c64}, {"F8_E4M3", DT_f8e4m3}, {"F8_E5M2", DT_f8e5m2},
 };
 
 static DType dtype_of(const char *name)
@@ -55,7 +55,7 @@ static bool read_shape(Reader *r, const char *name, const json_t *entry, Tensor 
 	t->dtype = dtype_of(dtype);
 	if (t->dtype == DT_none)
 		return ctx_error(r->ctx, r->path, "tensor %s: unsupported dtype %s", name,
-		                 dtype ? dtype : "(none)");
+				 dtype ? dtype : "(none)");
 	if (!json_is_array(shape) || json_array_size(shape) > MAX_RANK)
 		return ctx_error(r->ctx, r->path, "tensor %s: bad shape", name);
 	t->rank = (uint32_t)json_array_size(shape);
@@ -79,8 +79,8 @@ static bool read_tensor(Reader *r, const char *name, const json_t *entry, Tensor
 	if (!json_is_integer(from) || !json_is_integer(to) || a > b || b > r->size)
 		return ctx_error(r->ctx, r->path, "tensor %s lies outside the file", name);
 	if (b - a != bytes)
-		return ctx_error(r->ctx, r->path, "tensor %s has %llu bytes, its shape needs %llu", name,
-		                 (unsigned long long)(b - a), (unsigned long long)bytes);
+		return ctx_error(r->ctx, r->path, "tensor %s has %llu bytes, its shape needs %llu",
+				 name, (unsigned long long)(b - a), (unsigned long long)bytes);
 	size_t align = dtype_size(dtype_real(t->dtype));
 	t->data = r->data + a;
 	if ((uintptr_t)t->data % align)
@@ -98,11 +98,13 @@ static bool read_meta(Reader *r, json_t *map, StFile *out)
 	const char *key;
 	json_t *v;
 	out->meta = ARENA_ARRAY(r->ctx->arena, StMeta, json_object_size(map));
-	json_object_foreach(map, key, v) {
+	json_object_foreach(map, key, v)
+	{
 		if (!json_is_string(v))
 			return ctx_error(r->ctx, r->path, "metadata %s is not a string", key);
-		out->meta[out->nmeta++] = (StMeta){arena_strdup(r->ctx->arena, key),
-		                                   arena_strdup(r->ctx->arena, json_string_value(v))};
+		out->meta[out->nmeta++] =
+			(StMeta){arena_strdup(r->ctx->arena, key),
+				 arena_strdup(r->ctx->arena, json_string_value(v))};
 	}
 	return true;
 }
@@ -112,7 +114,8 @@ static bool read_index(Reader *r, json_t *index, StFile *out)
 	const char *key;
 	json_t *entry;
 	out->tensor = ARENA_ARRAY(r->ctx->arena, NamedTensor, json_object_size(index));
-	json_object_foreach(index, key, entry) {
+	json_object_foreach(index, key, entry)
+	{
 		if (!json_is_object(entry))
 			return ctx_error(r->ctx, r->path, "%s: expected an object", key);
 		if (!strcmp(key, "__metadata__")) {
@@ -141,7 +144,8 @@ bool st_open_bytes(Ctx *ctx, const char *path, void *data, size_t size, StFile *
 	ctx_defer(ctx, drop_json, slot);
 	*slot = json_loadb((const char *)p + 8, n, JSON_REJECT_DUPLICATES, &err);
 	if (!json_is_object(*slot))
-		return ctx_error(ctx, path, "the index is not valid JSON: %s", *slot ? "no object" : err.text);
+		return ctx_error(ctx, path, "the index is not valid JSON: %s",
+				 *slot ? "no object" : err.text);
 	Reader r = {ctx, path, p + 8 + n, size - 8 - n};
 	bool ok = read_index(&r, *slot, out);
 	drop_json(slot);
@@ -159,7 +163,7 @@ const Tensor *st_find(const StFile *f, const char *name)
 {
 	NamedTensor key = {.name = name};
 	const NamedTensor *t =
-	        f->n ? bsearch(&key, f->tensor, f->n, sizeof *f->tensor, by_name) : NULL;
+		f->n ? bsearch(&key, f->tensor, f->n, sizeof *f->tensor, by_name) : NULL;
 	return t ? &t->tensor : NULL;
 }
 
@@ -187,30 +191,31 @@ static void add_quoted(Text *t, const char *s)
 	text_char(t, '"');
 }
 
-/* Tensors follow each other without gaps, as the format demands: so only those whose predecessors are
- * multiples of the alignment are aligned. */
+/* Tensors follow each other without gaps, as the format demands: so only those whose predecessors
+ * are multiples of the alignment are aligned. */
 static bool add_index(Ctx *ctx, const char *path, const NamedTensor *x, uint32_t n, Text *t)
 {
 	uint64_t at = 0;
 	for (uint32_t k = 0; k < n; k++) {
 		const char *dtype = name_of(x[k].tensor.dtype);
 		if (!dtype)
-			return ctx_error(ctx, path, "tensor %s: dtype %s cannot be stored in safetensors",
-			                 x[k].name, dtype_name(x[k].tensor.dtype));
+			return ctx_error(ctx, path,
+					 "tensor %s: dtype %s cannot be stored in safetensors",
+					 x[k].name, dtype_name(x[k].tensor.dtype));
 		add_quoted(t, x[k].name);
 		text_printf(t, ":{\"dtype\":\"%s\",\"shape\":[", dtype);
 		for (uint32_t d = 0; d < x[k].tensor.rank; d++)
 			text_printf(t, "%s%lld", d ? "," : "", (long long)x[k].tensor.dim[d]);
 		uint64_t bytes = tensor_bytes(&x[k].tensor);
 		text_printf(t, "],\"data_offsets\":[%llu,%llu]}%s", (unsigned long long)at,
-		            (unsigned long long)(at + bytes), k + 1 < n ? "," : "");
+			    (unsigned long long)(at + bytes), k + 1 < n ? "," : "");
 		at += bytes;
 	}
 	return true;
 }
 
 bool st_save(Ctx *ctx, const char *path, const NamedTensor *x, uint32_t n, const StMeta *meta,
-             uint32_t nmeta)
+	     uint32_t nmeta)
 {
 	Text t;
 	text_init(&t, ctx->scratch);

@@ -1,7 +1,8 @@
 /* Recursive descent over   or: and ('or' and)*   and: not ('and' not)*   cmp: sum (op sum)*
  * sum: product (+|- product)*   product: unary (*|//|/|% unary)*   unary: -unary | power
  * power: primary [** unary]   primary: number | name | name(args) | L['x'].size()[d] | (or).
- * A number is a ratio of two symbolic integers, so that true division under ceil or floor is exact. */
+ * A number is a ratio of two symbolic integers, so that true division under ceil or floor is exact.
+ */
 #include "frontend/srepr.h"
 
 #include <ctype.h>
@@ -13,8 +14,8 @@ enum { MAX_DEPTH = 100, MAX_CALL_ARGS = 64, MAX_PRODUCTS = 12, MAX_POWER = 8, MA
 
 typedef struct Val {
 	enum { VAL_NUM, VAL_COND, VAL_REAL } kind;
-	Sym num, den;  /* VAL_NUM; den is none for 1 */
-	double real;   /* VAL_REAL: a constant that is no small ratio */
+	Sym num, den;         /* VAL_NUM; den is none for 1 */
+	double real;          /* VAL_REAL: a constant that is no small ratio */
 	uint32_t cond, ncond; /* VAL_COND: range of the parser's conjuncts */
 } Val;
 
@@ -178,7 +179,8 @@ static Val val_fixed(Parser *p, bool truth)
 	return v;
 }
 
-/* Does every factor of a denominator have a known sign? Only then may a comparison be cross-multiplied. */
+/* Does every factor of a denominator have a known sign? Only then may a comparison be
+ * cross-multiplied. */
 static bool positive(const SymTab *t, Sym s)
 {
 	int64_t lo, hi;
@@ -302,7 +304,8 @@ static bool real_value(Parser *p, double v, Val *out)
 	for (int64_t den = 1; den <= 1 << 20; den *= 2) {
 		double n = v * (double)den;
 		if (fabs(n) < 9e15 && n == floor(n)) {
-			*out = val_ratio(p, sym_int(t, (int64_t)n), den == 1 ? (Sym){0} : sym_int(t, den));
+			*out = val_ratio(p, sym_int(t, (int64_t)n),
+					 den == 1 ? (Sym){0} : sym_int(t, den));
 			return true;
 		}
 	}
@@ -316,7 +319,8 @@ static bool number(Parser *p, Val *out)
 	if (digits && !strchr(".eE", p->s[digits] ? p->s[digits] : ' ')) {
 		int64_t v = 0;
 		for (size_t k = 0; k < digits; k++)
-			if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, p->s[k] - '0', &v))
+			if (__builtin_mul_overflow(v, 10, &v) ||
+			    __builtin_add_overflow(v, p->s[k] - '0', &v))
 				return fail(p, "integer out of range");
 		p->s += digits;
 		*out = val_num(sym_int(p->env->syms, v));
@@ -457,51 +461,51 @@ static const struct {
 	bool fold; /* takes two or more */
 	const char *compare;
 } calls[] = {
-        {"Add", NULL, add_call, true, NULL},
-        {"Mul", NULL, val_mul, true, NULL},
-        {"Pow", NULL, val_pow, false, NULL},
-        {"PowByNatural", NULL, val_pow, false, NULL},
-        {"Max", NULL, max_call, true, NULL},
-        {"max", NULL, max_call, true, NULL},
-        {"sym_max", NULL, max_call, true, NULL},
-        {"Min", NULL, min_call, true, NULL},
-        {"min", NULL, min_call, true, NULL},
-        {"sym_min", NULL, min_call, true, NULL},
-        {"And", NULL, val_and, true, NULL},
-        {"sym_not", val_not, NULL, false, NULL},
-        {"Not", val_not, NULL, false, NULL},
-        {"Mod", NULL, mod_call, false, NULL},
-        {"PythonMod", NULL, mod_call, false, NULL},
-        {"FloorDiv", NULL, floordiv_call, false, NULL},
-        {"CleanDiv", NULL, floordiv_call, false, NULL},
-        {"CeilDiv", NULL, ceildiv_call, false, NULL},
-        {"LShift", NULL, lshift_call, false, NULL},
-        {"RShift", NULL, rshift_call, false, NULL},
-        {"IntTrueDiv", NULL, val_div, false, NULL},
-        {"FloatTrueDiv", NULL, val_div, false, NULL},
-        {"Rational", NULL, val_div, false, NULL},
-        {"CeilToInt", ceil_call, NULL, false, NULL},
-        {"ceil", ceil_call, NULL, false, NULL},
-        {"ceiling", ceil_call, NULL, false, NULL},
-        {"FloorToInt", floor_call, NULL, false, NULL},
-        {"floor", floor_call, NULL, false, NULL},
-        {"TruncToInt", val_trunc, NULL, false, NULL},
-        {"trunc", val_trunc, NULL, false, NULL},
-        {"sym_float", same_call, NULL, false, NULL},
-        {"float", same_call, NULL, false, NULL},
-        {"ToFloat", same_call, NULL, false, NULL},
-        {"Identity", same_call, NULL, false, NULL},
-        {"Integer", same_call, NULL, false, NULL},
-        {"int", same_call, NULL, false, NULL},
-        {"Abs", abs_call, NULL, false, NULL},
-        {"Equality", NULL, NULL, false, "=="},
-        {"Eq", NULL, NULL, false, "=="},
-        {"Unequality", NULL, NULL, false, "!="},
-        {"Ne", NULL, NULL, false, "!="},
-        {"GreaterThan", NULL, NULL, false, ">="},
-        {"StrictGreaterThan", NULL, NULL, false, ">"},
-        {"LessThan", NULL, NULL, false, "<="},
-        {"StrictLessThan", NULL, NULL, false, "<"},
+	{"Add", NULL, add_call, true, NULL},
+	{"Mul", NULL, val_mul, true, NULL},
+	{"Pow", NULL, val_pow, false, NULL},
+	{"PowByNatural", NULL, val_pow, false, NULL},
+	{"Max", NULL, max_call, true, NULL},
+	{"max", NULL, max_call, true, NULL},
+	{"sym_max", NULL, max_call, true, NULL},
+	{"Min", NULL, min_call, true, NULL},
+	{"min", NULL, min_call, true, NULL},
+	{"sym_min", NULL, min_call, true, NULL},
+	{"And", NULL, val_and, true, NULL},
+	{"sym_not", val_not, NULL, false, NULL},
+	{"Not", val_not, NULL, false, NULL},
+	{"Mod", NULL, mod_call, false, NULL},
+	{"PythonMod", NULL, mod_call, false, NULL},
+	{"FloorDiv", NULL, floordiv_call, false, NULL},
+	{"CleanDiv", NULL, floordiv_call, false, NULL},
+	{"CeilDiv", NULL, ceildiv_call, false, NULL},
+	{"LShift", NULL, lshift_call, false, NULL},
+	{"RShift", NULL, rshift_call, false, NULL},
+	{"IntTrueDiv", NULL, val_div, false, NULL},
+	{"FloatTrueDiv", NULL, val_div, false, NULL},
+	{"Rational", NULL, val_div, false, NULL},
+	{"CeilToInt", ceil_call, NULL, false, NULL},
+	{"ceil", ceil_call, NULL, false, NULL},
+	{"ceiling", ceil_call, NULL, false, NULL},
+	{"FloorToInt", floor_call, NULL, false, NULL},
+	{"floor", floor_call, NULL, false, NULL},
+	{"TruncToInt", val_trunc, NULL, false, NULL},
+	{"trunc", val_trunc, NULL, false, NULL},
+	{"sym_float", same_call, NULL, false, NULL},
+	{"float", same_call, NULL, false, NULL},
+	{"ToFloat", same_call, NULL, false, NULL},
+	{"Identity", same_call, NULL, false, NULL},
+	{"Integer", same_call, NULL, false, NULL},
+	{"int", same_call, NULL, false, NULL},
+	{"Abs", abs_call, NULL, false, NULL},
+	{"Equality", NULL, NULL, false, "=="},
+	{"Eq", NULL, NULL, false, "=="},
+	{"Unequality", NULL, NULL, false, "!="},
+	{"Ne", NULL, NULL, false, "!="},
+	{"GreaterThan", NULL, NULL, false, ">="},
+	{"StrictGreaterThan", NULL, NULL, false, ">"},
+	{"LessThan", NULL, NULL, false, "<="},
+	{"StrictLessThan", NULL, NULL, false, "<"},
 };
 
 static bool call_args(Parser *p, Val *arg, uint32_t *n)
@@ -570,7 +574,7 @@ static bool input_dim(Parser *p, Val *out)
 	Sym s = p->env->input_dim(p->env->arg, name, dim);
 	*out = val_num(s);
 	return s.i || fail(p, arena_printf(p->env->ctx->scratch, "no dimension %lld of input %s",
-	                                   (long long)dim, name));
+					   (long long)dim, name));
 }
 
 static bool plain_name(Parser *p, const char *name, Val *out)
@@ -777,7 +781,8 @@ bool expr_float(ExprEnv *env, const char *text, double *out)
 	if (v.kind == VAL_REAL)
 		return true;
 	TRY(is_num(&p, &v));
-	if (!sym_is_const(env->syms, v.num, &num) || (v.den.i && !sym_is_const(env->syms, v.den, &den)))
+	if (!sym_is_const(env->syms, v.num, &num) ||
+	    (v.den.i && !sym_is_const(env->syms, v.den, &den)))
 		return fail(&p, "expected a constant number, this depends on sizes");
 	*out = (double)num / (double)den;
 	return true;

@@ -1,5 +1,5 @@
-/* Symbolic expressions of torch.export: SymPy's srepr, the plain notation of range constraints, and the
- * Python text of guards. One grammar covers all three. */
+/* Symbolic expressions of torch.export: SymPy's srepr, the plain notation of range constraints, and
+ * the Python text of guards. One grammar covers all three. */
 #ifndef WEFT_FRONTEND_SREPR_H
 #define WEFT_FRONTEND_SREPR_H
 
@@ -23,11 +23,13 @@ typedef struct {
 
 /* An integer; none with env->error otherwise. Symbols that do not exist yet are created. */
 Sym expr_int(ExprEnv *, const char *text);
-/* The conjuncts of a condition in *out (scratch arena), their number in *n. False with env->error. */
+/* The conjuncts of a condition in *out (scratch arena), their number in *n. False with env->error.
+ */
 bool expr_cond(ExprEnv *, const char *text, const Cond **out, uint32_t *n);
 /* A numeric constant, as sym_float_values may hold. False when it is not constant. */
 bool expr_float(ExprEnv *, const char *text, double *out);
-/* The symbol of an srepr Symbol or a plain name, created with this range when new (narrowed when not). */
+/* The symbol of an srepr Symbol or a plain name, created with this range when new (narrowed when
+ * not). */
 Sym expr_symbol(ExprEnv *, const char *name, int64_t lo, int64_t hi);
 /* What is known of a condition without running. */
 Truth cond_truth(const SymTab *, const Cond *);

@@ -1,4 +1,5 @@
-/* Parameters, buffers and constants: views into the archive's members where they are contiguous there. */
+/* Parameters, buffers and constants: views into the archive's members where they are contiguous
+ * there. */
 #include <string.h>
 #include <sys/mman.h>
 
@@ -9,7 +10,8 @@ typedef struct {
 	DType dtype;
 	uint32_t rank;
 	int64_t size[MAX_RANK], stride[MAX_RANK], offset;
-	uint64_t numel, last; /* elements of the tensor; index of the last one in the storage, plus 1 */
+	uint64_t numel,
+		last; /* elements of the tensor; index of the last one in the storage, plus 1 */
 	bool contiguous;
 } Strided;
 
@@ -24,7 +26,8 @@ static bool measure(Import *im, const char *name, const Meta *m, Strided *s)
 	*s = (Strided){.dtype = m->dtype, .rank = m->rank, .numel = 1, .contiguous = true};
 	bool ok = const_int(im, m->offset, &s->offset);
 	for (uint32_t k = 0; k < m->rank && ok; k++)
-		ok = const_int(im, m->size[k], &s->size[k]) && const_int(im, m->stride[k], &s->stride[k]);
+		ok = const_int(im, m->size[k], &s->size[k]) &&
+		     const_int(im, m->stride[k], &s->stride[k]);
 	uint64_t last = (uint64_t)s->offset + 1;
 	for (uint32_t k = m->rank; k-- > 0 && ok;) {
 		uint64_t n = (uint64_t)s->size[k], step = (uint64_t)s->stride[k], reach;
@@ -37,8 +40,9 @@ static bool measure(Import *im, const char *name, const Meta *m, Strided *s)
 	s->contiguous |= s->numel == 0;
 	s->last = s->numel ? last : 0;
 	return ok || ctx_error(im->ctx, NULL,
-	                       "weight %s: sizes, strides or offset are impossible: expected none "
-	                       "negative and fewer than 2^48 elements", name);
+			       "weight %s: sizes, strides or offset are impossible: expected none "
+			       "negative and fewer than 2^48 elements",
+			       name);
 }
 
 static void copy_strided(const Strided *s, const uint8_t *src, uint8_t *dst, uint32_t dim)
@@ -84,7 +88,7 @@ static const uint8_t *zeros(Import *im, const char *name, size_t n)
 }
 
 static const uint8_t *contents(Import *im, const char *name, const Strided *s, const char *member,
-                               const Bytes *raw)
+			       const Bytes *raw)
 {
 	size_t item = dtype_size(s->dtype), bytes = s->numel * item;
 	if (s->numel == 0)
@@ -92,8 +96,9 @@ static const uint8_t *contents(Import *im, const char *name, const Strided *s, c
 	if (raw->size == 0)
 		return zeros(im, name, bytes);
 	if (s->last > raw->size / item) {
-		ctx_error(im->ctx, NULL, "weight %s: member %s has %zu bytes, the tensor needs %llu", name,
-		          member, raw->size, (unsigned long long)s->last * item);
+		ctx_error(im->ctx, NULL,
+			  "weight %s: member %s has %zu bytes, the tensor needs %llu", name, member,
+			  raw->size, (unsigned long long)s->last * item);
 		return NULL;
 	}
 	const uint8_t *src = raw->data + (size_t)s->offset * item;
@@ -101,8 +106,9 @@ static const uint8_t *contents(Import *im, const char *name, const Strided *s, c
 	if (s->contiguous && (uintptr_t)src % align == 0)
 		return src;
 	if (bytes / 64 > raw->size && bytes > (size_t)1 << 26) { /* an expanded view: stride 0 */
-		ctx_error(im->ctx, NULL, "weight %s: %zu bytes when laid out, but member %s has %zu", name,
-		          bytes, member, raw->size);
+		ctx_error(im->ctx, NULL,
+			  "weight %s: %zu bytes when laid out, but member %s has %zu", name, bytes,
+			  member, raw->size);
 		return NULL;
 	}
 	uint8_t *dst = arena_alloc(im->ctx->arena, bytes);
@@ -129,11 +135,14 @@ bool weight_load(Import *im, const char *name, bool is_param, ConstId *out)
 	const char *folder;
 	json_t *payload = find_payload(im, name, &folder);
 	if (!payload)
-		return ctx_error(im->ctx, NULL, "weight %s is in neither weights nor constants config", name);
-	if (json_is_true(json_object_get(payload, "use_pickle")))
 		return ctx_error(im->ctx, NULL,
-		                 "weight %s is stored as pickle, which is never read: export it as a plain "
-		                 "tensor", name);
+				 "weight %s is in neither weights nor constants config", name);
+	if (json_is_true(json_object_get(payload, "use_pickle")))
+		return ctx_error(
+			im->ctx, NULL,
+			"weight %s is stored as pickle, which is never read: export it as a plain "
+			"tensor",
+			name);
 	const char *path = json_str(payload, "path_name");
 	if (!path)
 		return ctx_error(im->ctx, NULL, "weight %s: no path_name", name);
@@ -145,15 +154,20 @@ bool weight_load(Import *im, const char *name, bool is_param, ConstId *out)
 	const char *member = arena_printf(im->ctx->scratch, "%s%s", folder, path);
 	Member *m = archive_find(im->archive, member);
 	if (!m)
-		return ctx_error(im->ctx, NULL, "weight %s: the archive has no member %s", name, member);
+		return ctx_error(im->ctx, NULL, "weight %s: the archive has no member %s", name,
+				 member);
 	Bytes raw;
 	TRY(archive_read(im->ctx, im->archive, m, &raw));
 	const uint8_t *data = contents(im, name, &s, member, &raw);
 	if (!data)
 		return false;
-	Const c = {.name = arena_strdup(im->ctx->arena, name), .dtype = s.dtype, .rank = s.rank,
-	           .dim = arena_dup(im->ctx->arena, s.size, sizeof *s.size * s.rank), .data = data,
-	           .bytes = s.numel * dtype_size(s.dtype), .is_param = is_param};
+	Const c = {.name = arena_strdup(im->ctx->arena, name),
+		   .dtype = s.dtype,
+		   .rank = s.rank,
+		   .dim = arena_dup(im->ctx->arena, s.size, sizeof *s.size * s.rank),
+		   .data = data,
+		   .bytes = s.numel * dtype_size(s.dtype),
+		   .is_param = is_param};
 	*out = ir_const(im->ir, c);
 	return true;
 }

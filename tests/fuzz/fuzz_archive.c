@@ -1,5 +1,6 @@
-/* libFuzzer: the bytes are a .pt2 archive, an .npz archive, or a .safetensors file. Seeds: tests/data.
- * clang -fsanitize=fuzzer,address,undefined ... tests/fuzz/fuzz_archive.c, linked with frontend, ir, base */
+/* libFuzzer: the bytes are a .pt2 archive, an .npz archive, or a .safetensors file. Seeds:
+ * tests/data. clang -fsanitize=fuzzer,address,undefined ... tests/fuzz/fuzz_archive.c, linked with
+ * frontend, ir, base */
 #include <stdlib.h>
 #include <string.h>
 

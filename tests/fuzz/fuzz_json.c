@@ -1,5 +1,6 @@
-/* libFuzzer: the bytes are models/model.json of an archive without weights, then, behind a NUL byte, the
- * weights config. A symbolic expression per line is tried too when the text is no object. */
+/* libFuzzer: the bytes are models/model.json of an archive without weights, then, behind a NUL
+ * byte, the weights config. A symbolic expression per line is tried too when the text is no object.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +41,8 @@ static void read_all(Ctx *ctx, const char *text, size_t size)
 	intern_init(&a.names, ctx->arena);
 	add_member(ctx, &a, "models/model.json", text, n);
 	if (n < size)
-		add_member(ctx, &a, "data/weights/model_weights_config.json", text + n + 1, size - n - 1);
+		add_member(ctx, &a, "data/weights/model_weights_config.json", text + n + 1,
+			   size - n - 1);
 	add_member(ctx, &a, "data/weights/weight_0", zeros, sizeof zeros);
 	add_member(ctx, &a, "data/weights/weight_1", zeros, 0);
 	pt2_load_archive(ir_new(ctx), &a, NULL);

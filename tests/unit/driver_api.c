@@ -16,10 +16,10 @@
 #include "weft.h"
 
 static const char silu[] = "graph @silu(%x: f32[s0, 8]) where 1 <= s0 <= 64 {\n"
-                           "  %1 = sigmoid(%x) : f32[s0, 8]\n"
-                           "  %2 = mul(%x, %1) : f32[s0, 8]\n"
-                           "  return %2\n"
-                           "}\n";
+			   "  %1 = sigmoid(%x) : f32[s0, 8]\n"
+			   "  %2 = mul(%x, %1) : f32[s0, 8]\n"
+			   "  return %2\n"
+			   "}\n";
 
 static void test_inspect(void **state)
 {
@@ -135,7 +135,8 @@ static const WeftModel *open_model(const char *path, void **so, WeftInstance **i
 	return m;
 }
 
-static int run_once(const WeftModel *m, const WeftInstance *in, const WeftTensor *x, const WeftTensor *y)
+static int run_once(const WeftModel *m, const WeftInstance *in, const WeftTensor *x,
+		    const WeftTensor *y)
 {
 	WeftStatus status = {0};
 	WeftSizes *s = malloc(m->entry[0]->sizes_bytes);
@@ -243,7 +244,8 @@ static void test_tensor_files(void **state)
 	float x[4] = {1, 2, 3, 4};
 	int64_t shape[2] = {2, 2}, one = 2;
 	Weft *w = weft_new();
-	WeftTensor t = tensor(x, shape), c = {x, {WEFT_CPU, 0}, 1, {WEFT_COMPLEX, 64, 1}, &one, NULL, 0};
+	WeftTensor t = tensor(x, shape),
+		   c = {x, {WEFT_CPU, 0}, 1, {WEFT_COMPLEX, 64, 1}, &one, NULL, 0};
 	for (int k = 0; k < 2; k++) {
 		WeftTensors *f = weft_tensors_new(w);
 		assert_true(weft_tensors_add(w, f, "y.10", &t));
@@ -266,9 +268,9 @@ static void test_tensor_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_inspect), cmocka_unit_test(test_interpret),
-	        cmocka_unit_test(test_refused), cmocka_unit_test(test_compile_in_threads),
-	        cmocka_unit_test(test_cache),   cmocka_unit_test(test_tensor_files),
+		cmocka_unit_test(test_inspect), cmocka_unit_test(test_interpret),
+		cmocka_unit_test(test_refused), cmocka_unit_test(test_compile_in_threads),
+		cmocka_unit_test(test_cache),   cmocka_unit_test(test_tensor_files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Damaged and hostile archives: one clear error, never a crash. Archives of tests/data are taken apart,
- * changed and put together again in memory. */
+/* Damaged and hostile archives: one clear error, never a crash. Archives of tests/data are taken
+ * apart, changed and put together again in memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -217,45 +217,52 @@ static void test_rebuilt(void **state)
 static const struct {
 	const char *archive, *member, *from, *to, *why;
 } edits[] = {
-        {"mlp", "byteorder", "little", "big", "big-endian archives are not supported"},
-        {"mlp", "archive_format", "pt2", "pt3", "archive_format is \"pt3\""},
-        {"mlp", "models/model.json", "{", "[", "models/model.json is not valid JSON: "},
-        {"mlp", "models/model.json", "\"major\":8", "\"major\":7", "schema version 7"},
-        {"mlp", "models/model.json", "\"schema_version\"", "\"version\"", "no schema version"},
-        {"mlp", "models/model.json", "aten.relu.default", "aten.frob.default",
-         "1 unsupported operator: torch.ops.aten.frob.default x1 (first at relu)"},
-        {"mlp", "models/model.json", "aten.relu.default", "custom.relu.default",
-         "torch.ops.custom.relu.default x1"},
-        {"mlp", "models/model.json", "{\"name\":\"self\"", "{\"name\":\"me\"",
-         "node relu (make_fixtures.py:"},
-        {"mlp", "models/model.json", "{\"name\":\"weight\"", "{\"name\":\"wait\"",
-         "aten.linear has no argument wait"},
-        {"mlp", "models/model.json", "{\"name\":\"p_a_weight\"}},\"kind\"",
-         "{\"name\":\"p_c\"}},\"kind\"", "tensor p_c is not defined"},
-        {"mlp", "models/model.json", "\"dtype\":7", "\"dtype\":33", "unsupported dtype f8e8m0fnu (code 33)"},
-        {"mlp", "models/model.json", "\"layout\":7", "\"layout\":1", "is not strided"},
-        {"mlp", "models/model.json", "{\"as_int\":8}", "{\"as_int\":9}", "weight a.weight has another"},
-        {"mlp", "models/model.json", "{\"as_int\":8}", "{\"as_int\":-8}", "negative"},
-        {"mlp", "models/model.json", "{\"as_int\":8}",
-         "{\"as_expr\":{\"expr_str\":\"Foo(1)\",\"hint\":null}}", "unknown function Foo"},
-        {"mlp", "models/model.json", "\"user_output\"", "\"token\"", "token outputs"},
-        {"mlp", "models/model.json", "\"parameter\"", "\"custom_obj\"", "custom_obj inputs"},
-        {"mlp", "weights_config.json", "\"weight_0\"", "\"weight_9\"",
-         "weight a.weight: the archive has no member data/weights/weight_9"},
-        {"mlp", "weights_config.json", "\"a.weight\"", "\"z.weight\"", "weight a.weight is in neither"},
-        {"mlp", "weights_config.json", "\"use_pickle\":false", "\"use_pickle\":true",
-         "weight a.weight is stored as pickle"},
-        {"mlp", "weights_config.json", "\"dtype\":7", "\"dtype\":32", "unsupported dtype f8e5m2fnuz"},
-        {"mlp", "weights_config.json", "\"storage_offset\":{\"as_int\":0}",
-         "\"storage_offset\":{\"as_int\":1}", "weight a.weight: member data/weights/weight_0 has 192"},
-        {"mlp", "weights_config.json", "\"storage_offset\":{\"as_int\":0}",
-         "\"storage_offset\":{\"as_int\":-1}", "sizes, strides or offset are impossible"},
-        {"mlp", "weights_config.json", "\"strides\":[{\"as_int\":6}",
-         "\"strides\":[{\"as_int\":4611686018427387904}", "sizes, strides or offset are impossible"},
-        {"mlp", "weights_config.json", "{\"config\"", "{\"confug\"", "is in neither weights"},
-        {"scan", "models/model.json", "\"as_graph\"", "\"as_groph\"", "argument 0: expected a graph"},
-        {"state", "models/model.json", "aten.copy_.default", "aten.copy__.default",
-         "torch.ops.aten.copy__.default"},
+	{"mlp", "byteorder", "little", "big", "big-endian archives are not supported"},
+	{"mlp", "archive_format", "pt2", "pt3", "archive_format is \"pt3\""},
+	{"mlp", "models/model.json", "{", "[", "models/model.json is not valid JSON: "},
+	{"mlp", "models/model.json", "\"major\":8", "\"major\":7", "schema version 7"},
+	{"mlp", "models/model.json", "\"schema_version\"", "\"version\"", "no schema version"},
+	{"mlp", "models/model.json", "aten.relu.default", "aten.frob.default",
+	 "1 unsupported operator: torch.ops.aten.frob.default x1 (first at relu)"},
+	{"mlp", "models/model.json", "aten.relu.default", "custom.relu.default",
+	 "torch.ops.custom.relu.default x1"},
+	{"mlp", "models/model.json", "{\"name\":\"self\"", "{\"name\":\"me\"",
+	 "node relu (make_fixtures.py:"},
+	{"mlp", "models/model.json", "{\"name\":\"weight\"", "{\"name\":\"wait\"",
+	 "aten.linear has no argument wait"},
+	{"mlp", "models/model.json", "{\"name\":\"p_a_weight\"}},\"kind\"",
+	 "{\"name\":\"p_c\"}},\"kind\"", "tensor p_c is not defined"},
+	{"mlp", "models/model.json", "\"dtype\":7", "\"dtype\":33",
+	 "unsupported dtype f8e8m0fnu (code 33)"},
+	{"mlp", "models/model.json", "\"layout\":7", "\"layout\":1", "is not strided"},
+	{"mlp", "models/model.json", "{\"as_int\":8}", "{\"as_int\":9}",
+	 "weight a.weight has another"},
+	{"mlp", "models/model.json", "{\"as_int\":8}", "{\"as_int\":-8}", "negative"},
+	{"mlp", "models/model.json", "{\"as_int\":8}",
+	 "{\"as_expr\":{\"expr_str\":\"Foo(1)\",\"hint\":null}}", "unknown function Foo"},
+	{"mlp", "models/model.json", "\"user_output\"", "\"token\"", "token outputs"},
+	{"mlp", "models/model.json", "\"parameter\"", "\"custom_obj\"", "custom_obj inputs"},
+	{"mlp", "weights_config.json", "\"weight_0\"", "\"weight_9\"",
+	 "weight a.weight: the archive has no member data/weights/weight_9"},
+	{"mlp", "weights_config.json", "\"a.weight\"", "\"z.weight\"",
+	 "weight a.weight is in neither"},
+	{"mlp", "weights_config.json", "\"use_pickle\":false", "\"use_pickle\":true",
+	 "weight a.weight is stored as pickle"},
+	{"mlp", "weights_config.json", "\"dtype\":7", "\"dtype\":32",
+	 "unsupported dtype f8e5m2fnuz"},
+	{"mlp", "weights_config.json", "\"storage_offset\":{\"as_int\":0}",
+	 "\"storage_offset\":{\"as_int\":1}",
+	 "weight a.weight: member data/weights/weight_0 has 192"},
+	{"mlp", "weights_config.json", "\"storage_offset\":{\"as_int\":0}",
+	 "\"storage_offset\":{\"as_int\":-1}", "sizes, strides or offset are impossible"},
+	{"mlp", "weights_config.json", "\"strides\":[{\"as_int\":6}",
+	 "\"strides\":[{\"as_int\":4611686018427387904}",
+	 "sizes, strides or offset are impossible"},
+	{"mlp", "weights_config.json", "{\"config\"", "{\"confug\"", "is in neither weights"},
+	{"scan", "models/model.json", "\"as_graph\"", "\"as_groph\"",
+	 "argument 0: expected a graph"},
+	{"state", "models/model.json", "aten.copy_.default", "aten.copy__.default",
+	 "torch.ops.aten.copy__.default"},
 };
 
 static void test_edits(void **state)
@@ -276,8 +283,9 @@ static void test_unsupported_all(void **state)
 	edit(e, "aten.linear.default", "aten.frob.default");
 	edit(e, "aten.linear.default", "aten.frob.default");
 	edit(e, "aten.relu.default", "aten.burp.x");
-	refused(&z, NULL, "2 unsupported operators: torch.ops.aten.burp.x x1 (first at relu); "
-	                  "torch.ops.aten.frob.default x2 (first at linear)");
+	refused(&z, NULL,
+		"2 unsupported operators: torch.ops.aten.burp.x x1 (first at relu); "
+		"torch.ops.aten.frob.default x2 (first at linear)");
 }
 
 static void test_members(void **state)
@@ -285,7 +293,9 @@ static void test_members(void **state)
 	(void)state;
 	Zip z = unpack("mlp");
 	member(&z, "weight_0")->size = 100;
-	refused(&z, NULL, "weight a.weight: member data/weights/weight_0 has 100 bytes, the tensor needs 192");
+	refused(&z, NULL,
+		"weight a.weight: member data/weights/weight_0 has 100 bytes, the tensor needs "
+		"192");
 	z = unpack("mlp");
 	strcpy(member(&z, "models/model.json")->name, "mlp/nodels/model.json");
 	refused(&z, NULL, "no model in this archive");
@@ -371,13 +381,15 @@ static bool replace_kth(json_t *v, uint32_t *k, json_t *by)
 	json_t *x;
 	void *tmp;
 	if (json_is_object(v))
-		json_object_foreach_safe(v, tmp, key, x) {
+		json_object_foreach_safe(v, tmp, key, x)
+		{
 			if ((*k)-- == 0)
 				return json_object_set(v, key, by) == 0;
 			if (replace_kth(x, k, by))
 				return true;
 		}
-	json_array_foreach(v, i, x) {
+	json_array_foreach(v, i, x)
+	{
 		if ((*k)-- == 0)
 			return json_array_set(v, i, by) == 0;
 		if (replace_kth(x, k, by))
@@ -393,8 +405,14 @@ static void mangle(const char *name, const char *file, uint32_t step)
 	Entry *e = member(&z, file);
 	uint8_t *original = e->data;
 	size_t size = e->size;
-	json_t *by[] = {json_null(), json_integer(-3), json_string("x"), json_array(), json_object(),
-	                json_integer(1LL << 40), json_pack("{s:i}", "as_int", 7), json_true()};
+	json_t *by[] = {json_null(),
+			json_integer(-3),
+			json_string("x"),
+			json_array(),
+			json_object(),
+			json_integer(1LL << 40),
+			json_pack("{s:i}", "as_int", 7),
+			json_true()};
 	for (uint32_t k = 0;; k += step) {
 		uint32_t left = k;
 		json_t *root = json_loadb((const char *)original, size, 0, NULL);
@@ -450,11 +468,11 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_rebuilt),         cmocka_unit_test(test_edits),
-	        cmocka_unit_test(test_unsupported_all), cmocka_unit_test(test_members),
-	        cmocka_unit_test(test_checksum),        cmocka_unit_test(test_truncated),
-	        cmocka_unit_test(test_flipped_bytes),   cmocka_unit_test(test_mangled_json),
-	        cmocka_unit_test(test_out_of_memory),
+		cmocka_unit_test(test_rebuilt),         cmocka_unit_test(test_edits),
+		cmocka_unit_test(test_unsupported_all), cmocka_unit_test(test_members),
+		cmocka_unit_test(test_checksum),        cmocka_unit_test(test_truncated),
+		cmocka_unit_test(test_flipped_bytes),   cmocka_unit_test(test_mangled_json),
+		cmocka_unit_test(test_out_of_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Archives of tests/data (made by tests/make_fixtures.py): what they import to computes what PyTorch
- * computed, outputs and written state alike. */
+/* Archives of tests/data (made by tests/make_fixtures.py): what they import to computes what
+ * PyTorch computed, outputs and written state alike. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -101,7 +101,8 @@ static uint32_t check(const char *name)
 {
 	Graph *g = load(name);
 	StFile st;
-	assert_true(st_open(f.ctx, arena_printf(f.ctx->arena, "%s/%s.safetensors", TEST_DATA, name), &st));
+	assert_true(st_open(f.ctx, arena_printf(f.ctx->arena, "%s/%s.safetensors", TEST_DATA, name),
+			    &st));
 	Tensor *in = ARENA_ARRAY(f.ctx->arena, Tensor, g->input.n);
 	Tensor *out = ARENA_ARRAY(f.ctx->arena, Tensor, g->output.n);
 	for (uint32_t k = 0; k < g->input.n; k++) {
@@ -117,8 +118,9 @@ static uint32_t check(const char *name)
 	for (uint32_t k = 0; k < g->output.n; k++) {
 		const GraphOutput *o = &g->output.data[k];
 		const char *key = o->writes < 0 ? arena_printf(f.ctx->arena, "y.%u", user++)
-		                                : write_key(g, o->writes);
-		assert_close(arena_printf(f.ctx->arena, "%s %s", name, key), &out[k], st_find(&st, key));
+						: write_key(g, o->writes);
+		assert_close(arena_printf(f.ctx->arena, "%s %s", name, key), &out[k],
+			     st_find(&st, key));
 		writes += o->writes >= 0;
 	}
 	assert_null(st_find(&st, arena_printf(f.ctx->arena, "y.%u", user)));
@@ -239,11 +241,20 @@ static void test_same_twice(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        TEST(mlp),         TEST(deflated),   TEST(tied),
-	        TEST(views),       TEST(state),      TEST(state_decomposed),
-	        TEST(input_write), TEST(batch_norm), TEST(batch_norm_decomposed),
-	        TEST(dynamic),     TEST(scan),       TEST(promote),
-	        TEST(names_and_positions),           TEST(same_twice),
+		TEST(mlp),
+		TEST(deflated),
+		TEST(tied),
+		TEST(views),
+		TEST(state),
+		TEST(state_decomposed),
+		TEST(input_write),
+		TEST(batch_norm),
+		TEST(batch_norm_decomposed),
+		TEST(dynamic),
+		TEST(scan),
+		TEST(promote),
+		TEST(names_and_positions),
+		TEST(same_twice),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

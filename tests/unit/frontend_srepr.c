@@ -64,46 +64,47 @@ static void test_integers(void **state)
 		const char *text;
 		int64_t value;
 	} cases[] = {
-	        {"Integer(3)", 3},
-	        {"Integer(-1)", -1},
-	        {S0, 5},
-	        {"Mul(Integer(32), " S0 ")", 160},
-	        {"Add(" S0 ", " S1 ", Integer(-2))", 10},
-	        {"Pow(" S1 ", Integer(2))", 49},
-	        {"PowByNatural(" S0 ", Integer(3))", 125},
-	        {"Max(Integer(1), " S0 ", " S1 ")", 7},
-	        {"Min(" S0 ", " S1 ")", 5},
-	        {"Mod(" S1 ", Integer(4))", 3},
-	        {"PythonMod(Mul(Integer(-1), " S1 "), Integer(4))", 1},
-	        {"FloorDiv(" S1 ", Integer(2))", 3},
-	        {"CleanDiv(Mul(Integer(4), " S1 "), Integer(2))", 14},
-	        {"CeilToInt(IntTrueDiv(" S1 ", Integer(2)))", 4},
-	        {"FloorToInt(IntTrueDiv(" S1 ", " S0 "))", 1},
-	        {"TruncToInt(Mul(Float('2.5', precision=53), ToFloat(" S0 ")))", 12},
-	        {"Mul(Rational(1, 2), Add(Mul(Integer(2), " S0 "), Integer(4)))", 7},
-	        {"ModularIndexing(" S1 ", Integer(2), Integer(2))", 1},
-	        {"RShift(" S1 ", Integer(1))", 3},
-	        {"LShift(" S1 ", Integer(2))", 28},
-	        {"32*s0", 160},
-	        {"s0 - 2*s1 + 3", -6},
-	        {"-s0", -5},
-	        {"s1**2//10", 4},
-	        {"-s1 // 2", -4},
-	        {"(1 + (((-1) + L['x'].size()[1]) // 4))", 2},
-	        {"torch.sym_max(1, L['x'].size()[0])", 5},
-	        {"((s0 + s1)*(s0 + 1))", 72},
+		{"Integer(3)", 3},
+		{"Integer(-1)", -1},
+		{S0, 5},
+		{"Mul(Integer(32), " S0 ")", 160},
+		{"Add(" S0 ", " S1 ", Integer(-2))", 10},
+		{"Pow(" S1 ", Integer(2))", 49},
+		{"PowByNatural(" S0 ", Integer(3))", 125},
+		{"Max(Integer(1), " S0 ", " S1 ")", 7},
+		{"Min(" S0 ", " S1 ")", 5},
+		{"Mod(" S1 ", Integer(4))", 3},
+		{"PythonMod(Mul(Integer(-1), " S1 "), Integer(4))", 1},
+		{"FloorDiv(" S1 ", Integer(2))", 3},
+		{"CleanDiv(Mul(Integer(4), " S1 "), Integer(2))", 14},
+		{"CeilToInt(IntTrueDiv(" S1 ", Integer(2)))", 4},
+		{"FloorToInt(IntTrueDiv(" S1 ", " S0 "))", 1},
+		{"TruncToInt(Mul(Float('2.5', precision=53), ToFloat(" S0 ")))", 12},
+		{"Mul(Rational(1, 2), Add(Mul(Integer(2), " S0 "), Integer(4)))", 7},
+		{"ModularIndexing(" S1 ", Integer(2), Integer(2))", 1},
+		{"RShift(" S1 ", Integer(1))", 3},
+		{"LShift(" S1 ", Integer(2))", 28},
+		{"32*s0", 160},
+		{"s0 - 2*s1 + 3", -6},
+		{"-s0", -5},
+		{"s1**2//10", 4},
+		{"-s1 // 2", -4},
+		{"(1 + (((-1) + L['x'].size()[1]) // 4))", 2},
+		{"torch.sym_max(1, L['x'].size()[0])", 5},
+		{"((s0 + s1)*(s0 + 1))", 72},
 	};
 	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
 		if (at(cases[k].text) != cases[k].value)
-			fail_msg("%s is %lld, expected %lld", cases[k].text, (long long)at(cases[k].text),
-			         (long long)cases[k].value);
+			fail_msg("%s is %lld, expected %lld", cases[k].text,
+				 (long long)at(cases[k].text), (long long)cases[k].value);
 }
 
 static void test_canonical(void **state)
 {
 	(void)state;
 	assert_int_equal(expr_int(&env, "Mul(Integer(2), " S0 ")").i, expr_int(&env, "s0 + s0").i);
-	assert_int_equal(expr_int(&env, "Add(" S0 ", Mul(Integer(-1), " S0 "))").i, sym_int(syms, 0).i);
+	assert_int_equal(expr_int(&env, "Add(" S0 ", Mul(Integer(-1), " S0 "))").i,
+			 sym_int(syms, 0).i);
 }
 
 static void test_new_symbols(void **state)
@@ -127,20 +128,20 @@ static void test_conditions(void **state)
 		uint32_t n;
 		Truth first;
 	} cases[] = {
-	        {"GreaterThan(" S0 ", Integer(0))", 1, YES},
-	        {"LessThan(" S0 ", Integer(64))", 1, YES},
-	        {"StrictGreaterThan(" S0 ", Integer(64))", 1, NO},
-	        {"StrictLessThan(" S0 ", Integer(10))", 1, MAYBE},
-	        {"Equality(" S0 ", " S1 ")", 1, MAYBE},
-	        {"Unequality(" S0 ", Integer(65))", 1, YES},
-	        {"Not(Equality(" S0 ", Integer(65)))", 1, YES},
-	        {"And(GreaterThan(" S0 ", Integer(1)), LessThan(" S1 ", Integer(32)))", 2, YES},
-	        {"true", 1, YES},
-	        {"1 <= s0 <= 64", 2, YES},
-	        {"2 < s0 and s1 >= 2 and s1 == 32", 3, MAYBE},
-	        {"not s0 < 1", 1, YES},
-	        {"(1 + (((-1) + L['x'].size()[1]) // 32)) != 2", 1, YES},
-	        {"s0 / 2 <= 32", 1, YES},
+		{"GreaterThan(" S0 ", Integer(0))", 1, YES},
+		{"LessThan(" S0 ", Integer(64))", 1, YES},
+		{"StrictGreaterThan(" S0 ", Integer(64))", 1, NO},
+		{"StrictLessThan(" S0 ", Integer(10))", 1, MAYBE},
+		{"Equality(" S0 ", " S1 ")", 1, MAYBE},
+		{"Unequality(" S0 ", Integer(65))", 1, YES},
+		{"Not(Equality(" S0 ", Integer(65)))", 1, YES},
+		{"And(GreaterThan(" S0 ", Integer(1)), LessThan(" S1 ", Integer(32)))", 2, YES},
+		{"true", 1, YES},
+		{"1 <= s0 <= 64", 2, YES},
+		{"2 < s0 and s1 >= 2 and s1 == 32", 3, MAYBE},
+		{"not s0 < 1", 1, YES},
+		{"(1 + (((-1) + L['x'].size()[1]) // 32)) != 2", 1, YES},
+		{"s0 / 2 <= 32", 1, YES},
 	};
 	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
 		const Cond *c;
@@ -167,10 +168,30 @@ static void test_errors(void **state)
 {
 	(void)state;
 	static const char *const bad[] = {
-	        "", "(", "s0 +", "Symbol(s0)", "Symbol('s0'", "unknown", "Frobnicate(1)", "s0 // 0",
-	        "Mod(s0, Integer(0))", "Pow(s0, s1)", "Pow(s0, Integer(1000))", "Integer(1, 2)",
-	        "99999999999999999999", "s0 s1", "L['y'].size()[0]", "L['x'].size()[7]", "L['x']", "s0 == 1",
-	        "IntTrueDiv(s0, s1)", "Float('x')", "Max()", "FloorDiv(s0)", "1.1", "'s0'",
+		"",
+		"(",
+		"s0 +",
+		"Symbol(s0)",
+		"Symbol('s0'",
+		"unknown",
+		"Frobnicate(1)",
+		"s0 // 0",
+		"Mod(s0, Integer(0))",
+		"Pow(s0, s1)",
+		"Pow(s0, Integer(1000))",
+		"Integer(1, 2)",
+		"99999999999999999999",
+		"s0 s1",
+		"L['y'].size()[0]",
+		"L['x'].size()[7]",
+		"L['x']",
+		"s0 == 1",
+		"IntTrueDiv(s0, s1)",
+		"Float('x')",
+		"Max()",
+		"FloorDiv(s0)",
+		"1.1",
+		"'s0'",
 	};
 	for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
 		if (expr_int(&env, bad[k]).i)
@@ -200,8 +221,8 @@ static void test_errors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        TEST(integers), TEST(canonical), TEST(new_symbols),
-	        TEST(conditions), TEST(floats), TEST(errors),
+		TEST(integers),   TEST(canonical), TEST(new_symbols),
+		TEST(conditions), TEST(floats),    TEST(errors),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,7 +55,8 @@ static void assert_same(const Tensor *a, const Tensor *b)
 static void test_order(void **state)
 {
 	(void)state;
-	static const char *const sorted[] = {"a", "b.1", "x", "x.1", "x.2", "x.10", "x.10.a", "y.0"};
+	static const char *const sorted[] = {"a",   "b.1",  "x",      "x.1",
+					     "x.2", "x.10", "x.10.a", "y.0"};
 	for (size_t i = 0; i < 8; i++)
 		for (size_t k = 0; k < 8; k++) {
 			int c = name_compare(sorted[i], sorted[k]);
@@ -68,8 +69,10 @@ static void test_order(void **state)
 static void test_safetensors(void **state)
 {
 	(void)state;
-	NamedTensor x[4] = {{"x.10", ramp(DT_i8, 1, 3)}, {"x.2", ramp(DT_f32, 3, 5)},
-	                    {"a \"q\"\n", ramp(DT_bf16, 2, 2)}, {"empty", ramp(DT_f64, 0, 4)}};
+	NamedTensor x[4] = {{"x.10", ramp(DT_i8, 1, 3)},
+			    {"x.2", ramp(DT_f32, 3, 5)},
+			    {"a \"q\"\n", ramp(DT_bf16, 2, 2)},
+			    {"empty", ramp(DT_f64, 0, 4)}};
 	StMeta meta[2] = {{"op", "add"}, {"k\\", "v\"\t"}};
 	assert_true(st_save(ctx, path("a.safetensors"), x, 4, meta, 2));
 	StFile f;
@@ -100,22 +103,29 @@ static bool st_accepts(const char *index, size_t data)
 	return ok;
 }
 
+#define F32 "{\"a\":{\"dtype\":\"F32\","
+
 static void test_bad_safetensors(void **state)
 {
 	(void)state;
-	assert_true(st_accepts("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8));
+	assert_true(st_accepts(F32 "\"shape\":[2],\"data_offsets\":[0,8]}}", 8));
 	static const char *const bad[] = {
-	        "", "{", "[]", "3", "{\"a\":3}", "{\"a\":{}}",
-	        "{\"a\":{\"dtype\":\"F31\",\"shape\":[2],\"data_offsets\":[0,8]}}",
-	        "{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}",
-	        "{\"a\":{\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]}}",
-	        "{\"a\":{\"dtype\":\"F32\",\"shape\":[2.0],\"data_offsets\":[0,8]}}",
-	        "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,16]}}",
-	        "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}",
-	        "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[-8,0]}}",
-	        "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0]}}",
-	        "{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296,4],\"data_offsets\":[0,0]}}",
-	        "{\"__metadata__\":{\"a\":1}}",
+		"",
+		"{",
+		"[]",
+		"3",
+		"{\"a\":3}",
+		"{\"a\":{}}",
+		"{\"a\":{\"dtype\":\"F31\",\"shape\":[2],\"data_offsets\":[0,8]}}",
+		F32 "\"shape\":[3],\"data_offsets\":[0,8]}}",
+		F32 "\"shape\":[-2],\"data_offsets\":[0,8]}}",
+		F32 "\"shape\":[2.0],\"data_offsets\":[0,8]}}",
+		F32 "\"shape\":[2],\"data_offsets\":[8,16]}}",
+		F32 "\"shape\":[2],\"data_offsets\":[8,0]}}",
+		F32 "\"shape\":[2],\"data_offsets\":[-8,0]}}",
+		F32 "\"shape\":[2],\"data_offsets\":[0]}}",
+		F32 "\"shape\":[4294967296,4294967296,4],\"data_offsets\":[0,0]}}",
+		"{\"__metadata__\":{\"a\":1}}",
 	};
 	for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
 		uint32_t before = ctx->nerror;
@@ -173,17 +183,20 @@ static void test_npy_headers(void **state)
 	assert_int_equal(t.rank, 0);
 	assert_true(parse("{'descr': '<f4', 'fortran_order': False, 'shape': (2L,), }", 8, &t));
 	static const char *const bad[] = {
-	        "", "{", "{}", "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }",
-	        "{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }",
-	        "{'descr': '|O', 'fortran_order': False, 'shape': (2,), }",
-	        "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }",
-	        "{'descr': '<f4', 'fortran_order': Maybe, 'shape': (2,), }",
-	        "{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }",
-	        "{'descr': '<f4', 'fortran_order': False, 'shape': (2, ",
-	        "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }",
-	        "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296, 2), }",
-	        "{'descr': '<f4', 'descr': '<f4', 'shape': (2,), }",
-	        "{'descr': '<f4",
+		"",
+		"{",
+		"{}",
+		"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }",
+		"{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }",
+		"{'descr': '|O', 'fortran_order': False, 'shape': (2,), }",
+		"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }",
+		"{'descr': '<f4', 'fortran_order': Maybe, 'shape': (2,), }",
+		"{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }",
+		"{'descr': '<f4', 'fortran_order': False, 'shape': (2, ",
+		"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }",
+		"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296, 2), }",
+		"{'descr': '<f4', 'descr': '<f4', 'shape': (2,), }",
+		"{'descr': '<f4",
 	};
 	for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
 		uint32_t before = ctx->nerror;
@@ -216,7 +229,8 @@ static int make_dir(void **state)
 static int remove_dir(void **state)
 {
 	(void)state;
-	static const char *const names[] = {"a.safetensors", "none.safetensors", "a.npy", "z.npy", "a.npz"};
+	static const char *const names[] = {"a.safetensors", "none.safetensors", "a.npy", "z.npy",
+					    "a.npz"};
 	char full[64];
 	for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
 		snprintf(full, sizeof full, "%s/%s", dir, names[k]);
@@ -230,8 +244,8 @@ static int remove_dir(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        TEST(order), TEST(safetensors), TEST(bad_safetensors),
-	        TEST(npy),   TEST(npy_headers), TEST(npz),
+		TEST(order), TEST(safetensors), TEST(bad_safetensors),
+		TEST(npy),   TEST(npy_headers), TEST(npz),
 	};
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

@@ -1,4 +1,5 @@
-/* sizes and run on a model written by hand: y[n, 2] = 2 * x[n, 2] + w; what is refused and how it is said. */
+/* sizes and run on a model written by hand: y[n, 2] = 2 * x[n, 2] + w; what is refused and how it
+ * is said. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,24 +41,49 @@ static void run_fn(WeftRegion *r, void *const *buf, const int64_t *slot)
 	weft_phase(r, kernel, &(WeftFrame){b, slot}, 0, slot[0]);
 }
 
-#define F32 {WEFT_FLOAT, 32, 1}
+#define F32                                                                                        \
+	{                                                                                          \
+		WEFT_FLOAT, 32, 1                                                                  \
+	}
 static const WeftDim dims[] = {{-1, 0, "n"}, {2, -1, "2"}};
 static const WeftTensorInfo inputs[] = {{"x", F32, 2, dims, 0}, {"other", F32, 1, dims, 0}};
 static const WeftTensorInfo outputs[] = {{"y", F32, 2, dims, 0}};
 static const WeftSymbolInfo symbols[] = {{"n", 1, 64}};
 static const WeftCallInfo calls[] = {{"double", "map", 4, 16}};
-static const WeftEntry entry = {
-        sizeof entry, "main", 0, 2, 1, 1, 1, inputs, outputs, symbols, calls, 4, WEFT_SIZES_BYTES(4, 3), 4,
-        sizes_fn, run_fn, NULL, 0};
+static const WeftEntry entry = {sizeof entry,
+				"main",
+				0,
+				2,
+				1,
+				1,
+				1,
+				inputs,
+				outputs,
+				symbols,
+				calls,
+				4,
+				WEFT_SIZES_BYTES(4, 3),
+				4,
+				sizes_fn,
+				run_fn,
+				NULL,
+				0};
 static const WeftEntry *const entries[] = {&entry};
 static const WeftManifest manifest = {"m", "0", "generic-c", "", "abc", "cc"};
 static const int64_t wdim[] = {2};
 static const WeftParamInfo params[] = {{"w", F32, 1, wdim, 0, NULL, 0, 8}};
 _Alignas(64) static const float weights[16] = {10, 20};
-static const WeftModel model = {
-        .size = sizeof model, .abi = WEFT_ABI_VERSION, .manifest = &manifest, .nentry = 1, .nparam = 1,
-        .entry = entries, .param = params, .replaceable = 1, .weights = weights, .weights_bytes = 64,
-        WEFT_RUNTIME_FUNCTIONS};
+static const WeftModel model = {.size = sizeof model,
+				.abi = WEFT_ABI_VERSION,
+				.manifest = &manifest,
+				.nentry = 1,
+				.nparam = 1,
+				.entry = entries,
+				.param = params,
+				.replaceable = 1,
+				.weights = weights,
+				.weights_bytes = 64,
+				WEFT_RUNTIME_FUNCTIONS};
 
 typedef struct {
 	float x[200], y[200];
@@ -155,12 +181,12 @@ static void test_bad_run(void **state)
 	f->xs[0] = 4;
 	assert_int_equal(fix_run(f, NULL), WEFT_ERR_INPUT);
 	assert_string_equal(f->status.message,
-	                    "input x: dimension 0 is 4, expected 5 as found by sizes");
+			    "input x: dimension 0 is 4, expected 5 as found by sizes");
 	f->xs[0] = 5;
 	f->ys[1] = 3;
 	assert_int_equal(fix_run(f, NULL), WEFT_ERR_INPUT);
 	assert_string_equal(f->status.message,
-	                    "output y: dimension 1 is 3, expected 2 as found by sizes");
+			    "output y: dimension 1 is 3, expected 2 as found by sizes");
 	f->ys[1] = 2;
 	f->out.data = f->x + 2;
 	assert_int_equal(fix_run(f, NULL), WEFT_ERR_ARGUMENT);
@@ -205,7 +231,8 @@ static void test_profile(void **state)
 	(void)state;
 	Fix *f = fix_new(5);
 	int count = 0;
-	WeftContext c = {.size = sizeof c, .nthreads = 2, .profile = count_call, .profile_user = &count};
+	WeftContext c = {
+		.size = sizeof c, .nthreads = 2, .profile = count_call, .profile_user = &count};
 	fix_sizes(f);
 	assert_int_equal(fix_run(f, &c), WEFT_OK);
 	assert_int_equal(count, 1);
@@ -311,11 +338,11 @@ static void test_relayout(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_run),          cmocka_unit_test(test_bad_inputs),
-	        cmocka_unit_test(test_bad_run),      cmocka_unit_test(test_strided),
-	        cmocka_unit_test(test_profile),      cmocka_unit_test(test_set_weights),
-	        cmocka_unit_test(test_open_refuses), cmocka_unit_test(test_weight_file),
-	        cmocka_unit_test(test_relayout),
+		cmocka_unit_test(test_run),          cmocka_unit_test(test_bad_inputs),
+		cmocka_unit_test(test_bad_run),      cmocka_unit_test(test_strided),
+		cmocka_unit_test(test_profile),      cmocka_unit_test(test_set_weights),
+		cmocka_unit_test(test_open_refuses), cmocka_unit_test(test_weight_file),
+		cmocka_unit_test(test_relayout),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Regions and thread providers: every task once, phases in order, failures that do not depend on timing. */
+/* Regions and thread providers: every task once, phases in order, failures that do not depend on
+ * timing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -71,11 +72,12 @@ static void run_assert(WeftRegion *r, void *const *buf, const int64_t *slot)
 		weft_region_fail(r, "slot is %lld, expected 3", (long long)slot[0]);
 }
 
-static const WeftCallInfo calls[] = {{"first", "", 0, 0}, {"second", "", 0, 0}, {"third", "", 0, 0}};
+static const WeftCallInfo calls[] = {
+	{"first", "", 0, 0}, {"second", "", 0, 0}, {"third", "", 0, 0}};
 static const char *const messages[] = {"", "one", "two"};
 
 static int execute(void (*run)(WeftRegion *, void *const *, const int64_t *), void *const *buf,
-                   const int64_t *slot, const WeftThreads *t, int32_t n, WeftStatus *status)
+		   const int64_t *slot, const WeftThreads *t, int32_t n, WeftStatus *status)
 {
 	WeftEntry e = {.size = sizeof e, .name = "main", .ncall = 3, .call = calls};
 	e.run_fn = run;
@@ -111,7 +113,8 @@ static void check_provider(WeftThreadsKind kind, int32_t n)
 		assert_memory_equal(out, serial, (size_t)tasks * 8);
 	}
 	for (int k = 0; k < 20; k++) {
-		assert_int_equal(execute(run_fail, (void *[]){x}, NULL, t, n, &status), WEFT_ERR_CHECK);
+		assert_int_equal(execute(run_fail, (void *[]){x}, NULL, t, n, &status),
+				 WEFT_ERR_CHECK);
 		assert_string_equal(status.message, "second: two");
 	}
 	int64_t slot = 5;
@@ -171,9 +174,9 @@ static void test_busy_pool(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_serial),    cmocka_unit_test(test_pool),
-	        cmocka_unit_test(test_openmp),    cmocka_unit_test(test_bad_count),
-	        cmocka_unit_test(test_busy_pool),
+		cmocka_unit_test(test_serial),    cmocka_unit_test(test_pool),
+		cmocka_unit_test(test_openmp),    cmocka_unit_test(test_bad_count),
+		cmocka_unit_test(test_busy_pool),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

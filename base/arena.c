@@ -25,10 +25,16 @@ struct Arena {
 };
 
 static _Thread_local size_t fail_after;
+static _Thread_local bool tiny_blocks;
 
 void arena_fail_after(size_t n)
 {
 	fail_after = n;
+}
+
+void arena_tiny_blocks(bool on)
+{
+	tiny_blocks = on;
 }
 
 static void *zeroed(size_t n)
@@ -87,6 +93,8 @@ static Block *block_new(Arena *a, size_t size, Block *prev)
 
 static Block *block_with_room(Arena *a, size_t n)
 {
+	if (tiny_blocks)
+		return a->large = block_new(a, n, a->large);
 	if (a->head && a->head->size - a->head->fill >= n)
 		return a->head;
 	if (n > a->next_size / 4)

@@ -3,6 +3,7 @@
 #define WEFT_BASE_ARENA_H
 
 #include <setjmp.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct Arena Arena;
@@ -35,6 +36,8 @@ size_t arena_used(const Arena *);
 
 /* Failure injection for tests: the nth block allocation from now on fails; 0 turns it off. */
 void arena_fail_after(size_t n);
+/* For tests too: from now on every allocation of this thread is a block of its own. */
+void arena_tiny_blocks(bool on);
 
 #define ARENA_NEW(a, T) ((T *)arena_alloc((a), sizeof(T)))
 #define ARENA_ARRAY(a, T, n) ((T *)arena_calloc((a), (n), sizeof(T)))

@@ -42,9 +42,9 @@ bool file_write(Ctx *ctx, const char *path, const void *data, size_t n)
 	ok = ok && rename(temp, path) == 0;
 	if (ok)
 		return true;
-	ctx_error(ctx, path, "cannot write: %s", strerror(errno));
+	int why = errno; /* the message may find no memory: first the file */
 	unlink(temp);
-	return false;
+	return ctx_error(ctx, path, "cannot write: %s", strerror(why));
 }
 
 bool file_exists(const char *path)
@@ -104,7 +104,7 @@ const char *path_stem(Arena *a, const char *path)
 	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
 	const char *dot = strrchr(base, '.');
 	char *s = arena_printf(a, "%s%.*s", isdigit((unsigned char)*base) ? "_" : "",
-	                       (int)(dot && dot > base ? dot - base : (long)strlen(base)), base);
+			       (int)(dot && dot > base ? dot - base : (long)strlen(base)), base);
 	for (char *p = s; *p; p++)
 		if (!isalnum((unsigned char)*p))
 			*p = '_';

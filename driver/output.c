@@ -32,6 +32,23 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+/* What must not be left behind, however the compilation ends. */
+typedef struct {
+	const char *folder, *so, *weights; /* NULL: not there */
+} Temporaries;
+
+static void remove_temporaries(void *arg)
+{
+	Temporaries *t = arg;
+	if (t->folder)
+		folder_remove(t->folder);
+	if (t->so)
+		unlink(t->so);
+	if (t->weights)
+		unlink(t->weights);
+	*t = (Temporaries){0};
+}
+
 static bool move(Ctx *ctx, const char *from, const char *to)
 {
 	return rename(from, to) == 0 || ctx_error(ctx, to, "cannot write: %s", strerror(errno));
@@ -46,9 +63,10 @@ static bool build(Output *x, const char *folder, const char *temp_so, const char
 		TRY(section_write(c->program, SECTION_FILE, NULL, c->source_hash, temp_weights));
 	} else if (c->program->weight_bytes) {
 		if (c->program->weight_bytes > 1900u << 20)
-			return ctx_error(c->ctx, NULL,
-			                 "%llu bytes of weights are too many to embed; use --weights file",
-			                 (unsigned long long)c->program->weight_bytes);
+			return ctx_error(
+				c->ctx, NULL,
+				"%llu bytes of weights are too many to embed; use --weights file",
+				(unsigned long long)c->program->weight_bytes);
 		object = arena_printf(c->ctx->arena, "%s/weights.o", folder);
 		TRY(section_write(c->program, SECTION_OBJECT, c->weights_symbol, "", object));
 	}
@@ -56,7 +74,8 @@ static bool build(Output *x, const char *folder, const char *temp_so, const char
 	TRY(build_shared(c, folder, object, temp_so));
 	struct stat st;
 	if (stat(temp_so, &st) == 0)
-		c->w->report.code_bytes = (uint64_t)st.st_size - (object ? c->program->weight_bytes : 0);
+		c->w->report.code_bytes =
+			(uint64_t)st.st_size - (object ? c->program->weight_bytes : 0);
 	return true;
 }
 
@@ -86,19 +105,15 @@ static bool compile(void *arg)
 	TRY(check_writable(ctx, x->path));
 	TRY(compile_lower(c));
 	TRY(compile_print(c, weights ? base_name(weights) : NULL));
-	const char *folder = folder_temp(ctx);
-	TRY(folder);
-	const char *temp_so = path_temp(ctx, x->path);
-	const char *temp_weights = weights ? path_temp(ctx, weights) : NULL;
-	bool ok = build(x, folder, temp_so, temp_weights);
-	ok = ok && (!weights || move(ctx, temp_weights, weights)) && move(ctx, temp_so, x->path);
-	folder_remove(folder);
-	if (!ok) {
-		unlink(temp_so);
-		if (weights)
-			unlink(temp_weights);
-		return false;
-	}
+	Temporaries *t = ARENA_NEW(ctx->arena, Temporaries);
+	ctx_defer(ctx, remove_temporaries, t);
+	TRY((t->folder = folder_temp(ctx)));
+	t->so = path_temp(ctx, x->path);
+	t->weights = weights ? path_temp(ctx, weights) : NULL;
+	bool ok = build(x, t->folder, t->so, t->weights);
+	ok = ok && (!weights || move(ctx, t->weights, weights)) && move(ctx, t->so, x->path);
+	remove_temporaries(t);
+	TRY(ok);
 	compile_report(c);
 	return true;
 }
@@ -109,19 +124,35 @@ bool weft_compile(Weft *w, const WeftGraph *g, const WeftOptions *o, const char 
 	return boundary(w, compile, &x);
 }
 
-static bool emit_folder(Output *x)
+static bool fill_folder(Output *x, const char *folder)
 {
 	Compilation *c = &x->c;
-	TRY(compile_print(c, NULL));
-	TRY(write_sources(c, x->path));
+	TRY(write_sources(c, folder));
 	if (!c->program->weight_bytes)
 		return true;
-	const char *path = arena_printf(c->ctx->arena, "%s/weights.bin", x->path);
+	const char *path = arena_printf(c->ctx->arena, "%s/weights.bin", folder);
 	const char *temp = path_temp(c->ctx, path);
 	if (section_write(c->program, SECTION_RAW, NULL, "", temp) && move(c->ctx, temp, path))
 		return true;
 	unlink(temp);
 	return false;
+}
+
+/* A new folder appears when it is complete; in one that exists files are replaced. */
+static bool emit_folder(Output *x)
+{
+	Ctx *ctx = x->w->ctx;
+	TRY(compile_print(&x->c, NULL));
+	if (access(x->path, F_OK) == 0)
+		return fill_folder(x, x->path);
+	TRY(folder_make(ctx, x->path) &&
+	    (rmdir(x->path) == 0 || ctx_error(ctx, x->path, "cannot write")));
+	Temporaries *t = ARENA_NEW(ctx->arena, Temporaries);
+	ctx_defer(ctx, remove_temporaries, t);
+	t->folder = path_temp(ctx, x->path);
+	bool ok = fill_folder(x, t->folder) && move(ctx, t->folder, x->path);
+	remove_temporaries(t);
+	return ok;
 }
 
 static void list_type(Output *x, Text *t, uint32_t k, const char *name, Node n)
@@ -146,8 +177,10 @@ static void header_text(Output *x, Text *t)
 		if (g->output.data[k].node.i && g->output.data[k].writes < 0)
 			list_type(x, t, k, g->output.data[k].name, g->output.data[k].node);
 	text_printf(t, " */\n#ifndef WEFT_HEADER_%s\n#define WEFT_HEADER_%s\n\n", c->name, c->name);
-	text_printf(t, "#include \"weft_model.h\"\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
-	               "const WeftModel *%s(void);\n\n#ifdef __cplusplus\n}\n#endif\n#endif\n", symbol);
+	text_printf(t,
+		    "#include \"weft_model.h\"\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
+		    "const WeftModel *%s(void);\n\n#ifdef __cplusplus\n}\n#endif\n#endif\n",
+		    symbol);
 }
 
 static bool emit_text(Output *x)

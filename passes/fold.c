@@ -166,23 +166,32 @@ static ConstId constant_of(Ir *ir, const Tensor *t)
 				    .bytes = bytes});
 }
 
+static void free_values(void *arg)
+{
+	Arena **values = arg;
+	arena_free(*values);
+	*values = NULL;
+}
+
 /* Replace the roots by constants. Values that fail to evaluate (an index out of range) stay. */
 static bool evaluate(Fold *f, const Node *root, uint32_t nroot)
 {
 	Graph *g = f->g, *part = extract(f, root, nroot);
 	Ctx *ctx = g->ir->ctx;
 	Tensor *out = ARENA_ARRAY(ctx->scratch, Tensor, nroot);
-	Arena *values = arena_new(&ctx->unwind);
+	Arena **values = ARENA_NEW(ctx->arena, Arena *);
+	ctx_defer(ctx, free_values, values); /* also when memory runs out below */
+	*values = arena_new(&ctx->unwind);
 	Diag *last = ctx->last;
 	uint32_t errors = ctx->nerror;
-	if (!values)
+	if (!*values)
 		return false;
-	bool ok = interp(ctx, part, NULL, 0, out, nroot, values);
+	bool ok = interp(ctx, part, NULL, 0, out, nroot, *values);
 	for (uint32_t k = 0; ok && k < nroot; k++) {
 		Build b = pass_build(g, root[k]);
 		pass_replace(g, root[k], b_const(&b, constant_of(g->ir, &out[k])));
 	}
-	arena_free(values);
+	free_values(values);
 	if (!ok) {
 		/* It will fail again at run time, where the message belongs. */
 		ctx->nerror = errors;

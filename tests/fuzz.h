@@ -26,6 +26,7 @@ typedef struct Fuzz {
 	const char *prefix; /* of the names of inputs and outputs */
 	Sym size[2];        /* symbolic extents */
 	bool is_body;       /* of a loop: no new inputs */
+	bool order;         /* with sort, scatter, update_slice, fold */
 	ARRAY(Value) pool;
 	ARRAY(FuzzInput) *input;  /* of the whole graph, shared with other random graphs in it */
 	ARRAY(double) *tolerance; /* by output */
@@ -77,7 +78,8 @@ typedef struct {
 	FuzzStep step;
 	uint32_t weight;
 } FuzzChoice;
-extern const FuzzChoice fuzz_scalar_steps[], fuzz_map_steps[], fuzz_sum_steps[]; /* end with NULL */
+/* Each ends with NULL. */
+extern const FuzzChoice fuzz_scalar_steps[], fuzz_map_steps[], fuzz_sum_steps[], fuzz_order_steps[];
 /* y broadcast to the shape of x by a random route; a fresh input when nothing fits. */
 Value fuzz_operand(Fuzz *, Value x);
 

@@ -242,7 +242,9 @@ static Value first_input(Fuzz *f)
 static bool random_step(Fuzz *f)
 {
 	static const FuzzChoice *const lists[] = {fuzz_scalar_steps, fuzz_map_steps, fuzz_sum_steps};
-	const FuzzChoice *list = lists[fuzz_below(f, f->is_body ? 1 : 3)];
+	const FuzzChoice *list = lists[fuzz_below(f, 3)];
+	if (f->order && fuzz_chance(f, 10))
+		list = fuzz_order_steps;
 	uint32_t total = 0;
 	for (const FuzzChoice *c = list; c->step; c++)
 		total += c->weight;

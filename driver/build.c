@@ -27,7 +27,8 @@ typedef struct {
 
 static bool write_embedded(Ctx *ctx, const char *folder, const EmbeddedFile *f)
 {
-	return file_write(ctx, arena_printf(ctx->arena, "%s/%s", folder, f->name), f->data, f->size);
+	return file_write(ctx, arena_printf(ctx->arena, "%s/%s", folder, f->name), f->data,
+			  f->size);
 }
 
 static void compile_words(Builder *b, Words *w, const char *opt)
@@ -72,7 +73,8 @@ static void add_unit(Builder *b, const char *name, const char *source, const cha
 		words_add(b->a, &key, w.word.data[k]);
 	const char *object = arena_printf(b->a, "%s/%s.o", b->folder, name);
 	if (b->cache) {
-		const char *kept = cache_path(ctx, b->cache, words_argv(b->a, &key), key_texts(b, source));
+		const char *kept =
+			cache_path(ctx, b->cache, words_argv(b->a, &key), key_texts(b, source));
 		if (file_exists(kept)) {
 			b->c->w->report.cached++;
 			words_add(b->a, &b->link, kept);
@@ -90,8 +92,9 @@ static void add_unit(Builder *b, const char *name, const char *source, const cha
 	words_add(b->a, &w, object);
 	words_add(b->a, &b->link, object);
 	array_push(b->a, &b->jobs.job,
-	           (Job){.argv = words_argv(b->a, &w), .what = name,
-	                 .log = arena_printf(b->a, "%s/%s.log", b->folder, name)});
+		   (Job){.argv = words_argv(b->a, &w),
+			 .what = name,
+			 .log = arena_printf(b->a, "%s/%s.log", b->folder, name)});
 }
 
 static int by_cost(const void *pa, const void *pb)
@@ -110,7 +113,8 @@ static bool add_model(Builder *b)
 	uint32_t n = 0;
 	for (uint32_t k = 0; k < f->file.n; k++) {
 		const EmitFile *e = &f->file.data[k];
-		TRY(file_write(ctx, arena_printf(b->a, "%s/%s", b->folder, e->name), e->text.data, e->text.n));
+		TRY(file_write(ctx, arena_printf(b->a, "%s/%s", b->folder, e->name), e->text.data,
+			       e->text.n));
 		if (!e->is_header)
 			order[n++] = e;
 	}
@@ -132,7 +136,7 @@ static bool add_runtime(Builder *b)
 		TRY(write_embedded(ctx, b->folder, f));
 		if (!is_header(f->name))
 			add_unit(b, f->name, (const char *)f->data,
-			         b->c->o.no_openmp ? "-O2 -pthread" : "-O2 -pthread -fopenmp");
+				 b->c->o.no_openmp ? "-O2 -pthread" : "-O2 -pthread -fopenmp");
 	}
 	if (!as_is)
 		return true;
@@ -172,7 +176,9 @@ static bool link_all(Builder *b, const char *weights_object, const char *out)
 {
 	Words w = {0};
 	words_split(b->a, &w, b->cc);
-	words_split(b->a, &w, "-shared -Wl,--gc-sections -Wl,-s -Wl,--build-id=none -Wl,-z,noexecstack -Wl,-z,defs -Wl,--as-needed");
+	words_split(b->a, &w,
+		    "-shared -Wl,--gc-sections -Wl,-s -Wl,--build-id=none -Wl,-z,noexecstack "
+		    "-Wl,-z,defs -Wl,--as-needed");
 	words_add(b->a, &w, "-o");
 	words_add(b->a, &w, out);
 	for (uint32_t k = 0; k < b->link.word.n; k++)
@@ -183,8 +189,10 @@ static bool link_all(Builder *b, const char *weights_object, const char *out)
 		words_split(b->a, &w, WEFT_OPENMP_LINK);
 	words_split(b->a, &w, "-pthread -lm");
 	Jobs one = {.limit = 1};
-	array_push(b->a, &one.job, (Job){.argv = words_argv(b->a, &w), .what = "linking",
-	                                 .log = arena_printf(b->a, "%s/link.log", b->folder)});
+	array_push(b->a, &one.job,
+		   (Job){.argv = words_argv(b->a, &w),
+			 .what = "linking",
+			 .log = arena_printf(b->a, "%s/link.log", b->folder)});
 	return jobs_run(b->c->ctx, &one);
 }
 
@@ -214,11 +222,11 @@ static bool write_makefile(Compilation *c, const char *folder)
 	Text t;
 	Ctx *ctx = c->ctx;
 	text_init(&t, ctx->arena);
-	text_printf(&t, "# %s, compiled by weft %s for %s. `make` builds %s.so.\n", c->name, WEFT_VERSION,
-	            c->target->name, c->name);
+	text_printf(&t, "# %s, compiled by weft %s for %s. `make` builds %s.so.\n", c->name,
+		    WEFT_VERSION, c->target->name, c->name);
 	text_printf(&t, "CC = cc\nCFLAGS = -O2\nOPENMP = -fopenmp\n");
 	text_printf(&t, "FLAGS = -std=c11 -fPIC -fvisibility=hidden -pthread %s %s\n",
-	            target_common_flags(), c->target->flags);
+		    target_common_flags(), c->target->flags);
 	text_add(&t, "OBJECTS =");
 	for (uint32_t k = 0; k < c->files.file.n; k++) {
 		const EmitFile *e = &c->files.file.data[k];
@@ -230,7 +238,10 @@ static bool write_makefile(Compilation *c, const char *folder)
 			text_printf(&t, " %.*s.o", (int)strlen(f->name) - 2, f->name);
 	bool weights = c->program->weight_bytes > 0;
 	text_printf(&t, "%s\n\n", weights ? " weights.o" : "");
-	text_printf(&t, "%s.so: $(OBJECTS)\n\t$(CC) -shared -o $@ $(OBJECTS) $(OPENMP) -pthread -lm\n\n", c->name);
+	text_printf(
+		&t,
+		"%s.so: $(OBJECTS)\n\t$(CC) -shared -o $@ $(OBJECTS) $(OPENMP) -pthread -lm\n\n",
+		c->name);
 	text_add(&t, "%.o: %.c\n\t$(CC) $(CFLAGS) $(FLAGS) $(OPENMP) -c -o $@ $<\n\n");
 	if (weights)
 		text_add(&t, "weights.o: weights.S weights.bin\n\t$(CC) -c -o $@ $<\n\n");
@@ -242,13 +253,15 @@ static bool write_weights_stub(Compilation *c, const char *folder)
 {
 	Ctx *ctx = c->ctx;
 	const char *s = c->weights_symbol;
-	const char *text = arena_printf(ctx->arena,
-	                                "/* The weights, placed into the object by the assembler. */\n"
-	                                "\t.section .rodata.weights, \"a\"\n\t.globl %s\n\t.hidden %s\n"
-	                                "\t.balign 4096\n%s:\n\t.incbin \"weights.bin\"\n"
-	                                "\t.section .note.GNU-stack, \"\", %%progbits\n",
-	                                s, s, s);
-	return file_write(ctx, arena_printf(ctx->arena, "%s/weights.S", folder), text, strlen(text));
+	const char *text =
+		arena_printf(ctx->arena,
+			     "/* The weights, placed into the object by the assembler. */\n"
+			     "\t.section .rodata.weights, \"a\"\n\t.globl %s\n\t.hidden %s\n"
+			     "\t.balign 4096\n%s:\n\t.incbin \"weights.bin\"\n"
+			     "\t.section .note.GNU-stack, \"\", %%progbits\n",
+			     s, s, s);
+	return file_write(ctx, arena_printf(ctx->arena, "%s/weights.S", folder), text,
+			  strlen(text));
 }
 
 bool write_sources(Compilation *c, const char *folder)
@@ -257,7 +270,8 @@ bool write_sources(Compilation *c, const char *folder)
 	TRY(folder_make(ctx, folder));
 	for (uint32_t k = 0; k < c->files.file.n; k++) {
 		const EmitFile *e = &c->files.file.data[k];
-		TRY(file_write(ctx, arena_printf(ctx->arena, "%s/%s", folder, e->name), e->text.data, e->text.n));
+		TRY(file_write(ctx, arena_printf(ctx->arena, "%s/%s", folder, e->name),
+			       e->text.data, e->text.n));
 	}
 	for (const EmbeddedFile *f = runtime_files; f->name; f++)
 		TRY(write_embedded(ctx, folder, f));

@@ -15,17 +15,21 @@ static bool make(const char *path)
 
 const char *cache_folder(Ctx *ctx)
 {
-	const char *set = getenv("WEFT_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	const char *set = getenv("WEFT_CACHE"), *xdg = getenv("XDG_CACHE_HOME"),
+		   *home = getenv("HOME");
 	if (set && *set)
 		return make(set) ? arena_strdup(ctx->arena, set) : NULL;
-	const char *base = xdg && *xdg ? xdg : home && *home ? arena_printf(ctx->arena, "%s/.cache", home) : NULL;
+	const char *base = xdg && *xdg     ? xdg
+			   : home && *home ? arena_printf(ctx->arena, "%s/.cache", home)
+					   : NULL;
 	if (!base || !make(base))
 		return NULL;
 	const char *path = arena_printf(ctx->arena, "%s/weft", base);
 	return make(path) ? path : NULL;
 }
 
-const char *cache_path(Ctx *ctx, const char *folder, const char *const *argv, const char *const *text)
+const char *cache_path(Ctx *ctx, const char *folder, const char *const *argv,
+		       const char *const *text)
 {
 	uint64_t a = 1, b = 2;
 	for (; *argv; argv++) {
@@ -37,7 +41,7 @@ const char *cache_path(Ctx *ctx, const char *folder, const char *const *argv, co
 		b = hash_bytes(*text, strlen(*text) + 1, b);
 	}
 	return arena_printf(ctx->arena, "%s/%016llx%016llx.o", folder, (unsigned long long)a,
-	                    (unsigned long long)b);
+			    (unsigned long long)b);
 }
 
 static char *identity(Ctx *ctx, const char *path, size_t n, const char *name)
@@ -47,7 +51,7 @@ static char *identity(Ctx *ctx, const char *path, size_t n, const char *name)
 	if (stat(full, &st) || !S_ISREG(st.st_mode) || !(st.st_mode & 0111))
 		return NULL;
 	return arena_printf(ctx->arena, "%s %lld %lld", full, (long long)st.st_size,
-	                    (long long)st.st_mtime);
+			    (long long)st.st_mtime);
 }
 
 const char *cache_compiler(Ctx *ctx, const char *cc)

@@ -4,8 +4,8 @@
 
 #include "base/ctx.h"
 
-/* The folder: $WEFT_CACHE, else weft in $XDG_CACHE_HOME, else ~/.cache/weft. NULL when there is none or it
- * cannot be made: not an error. */
+/* The folder: $WEFT_CACHE, else weft in $XDG_CACHE_HOME, else ~/.cache/weft. NULL when there is
+ * none or it cannot be made: not an error. */
 const char *cache_folder(Ctx *);
 /* Path of the object made from these texts by this command line and compiler. */
 const char *cache_path(Ctx *, const char *folder, const char *const *argv, const char *const *text);

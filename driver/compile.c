@@ -35,8 +35,9 @@ bool compile_begin(Compilation *c, Weft *w, const WeftGraph *g, const WeftOption
 	c->target = target_find(target);
 	if (!c->target)
 		return ctx_error(ctx, NULL,
-		                 "no target %s; there are native, generic-c, x86-64-v2, x86-64-v3, x86-64-v4",
-		                 target);
+				 "no target %s; there are native, generic-c, x86-64-v2, x86-64-v3, "
+				 "x86-64-v4",
+				 target);
 	c->name = c->o.name ? path_stem(ctx->arena, c->o.name) : path_stem(ctx->arena, g->path);
 	c->weights_symbol = arena_printf(ctx->arena, "%s_weights", c->name);
 	return true;
@@ -54,7 +55,7 @@ static const char *hash_source(Compilation *c)
 	uint64_t a = hash_bytes(t.data, t.n, 11), b = hash_bytes(t.data, t.n, 12);
 	arena_release(c->ctx->scratch, mark);
 	return arena_printf(c->ctx->arena, "%016llx%016llx", (unsigned long long)a,
-	                    (unsigned long long)b);
+			    (unsigned long long)b);
 }
 
 bool compile_lower(Compilation *c)
@@ -83,18 +84,22 @@ bool compile_lower(Compilation *c)
 
 bool compile_print(Compilation *c, const char *weights_file)
 {
-	/* Few, balanced units: each costs a quarter of a second for the compiler's own vector header. The
-	 * number does not depend on the machine, so that the output does not either. */
+	/* Few, balanced units: each costs a quarter of a second for the compiler's own vector
+	 * header. The number does not depend on the machine, so that the output does not either. */
 	uint32_t n = c->program->fn.n;
 	EmitOptions eo = {
-	        .nunits = n < 4 ? 1 : n < 16 ? 2 : n < 100 ? 4 : 8,
-	        .export_name = c->o.symbol,
-	        .weights_symbol = weights_file || !c->program->weight_bytes ? NULL : c->weights_symbol,
-	        .weights_file = weights_file,
-	        .version = WEFT_VERSION,
-	        .source_hash = c->source_hash,
-	        .compiler = "",
-	        .replaceable = c->o.replaceable,
+		.nunits = n < 4     ? 1
+			  : n < 16  ? 2
+			  : n < 100 ? 4
+				    : 8,
+		.export_name = c->o.symbol,
+		.weights_symbol =
+			weights_file || !c->program->weight_bytes ? NULL : c->weights_symbol,
+		.weights_file = weights_file,
+		.version = WEFT_VERSION,
+		.source_hash = c->source_hash,
+		.compiler = "",
+		.replaceable = c->o.replaceable,
 	};
 	TRY(emit_c(c->program, c->target, &eo, &c->files));
 	phase_end(c, "print");
@@ -110,7 +115,7 @@ void compile_report(Compilation *c)
 	for (uint32_t i = 0; i < p->call.n; i++) {
 		const ProgramCall *pc = &p->call.data[i];
 		k[i] = (WeftKernelInfo){pc->name, pc->algorithm ? pc->algorithm : "",
-		                        p->fn.data[pc->fn]->name, pc->flops, pc->bytes};
+					p->fn.data[pc->fn]->name, pc->flops, pc->bytes};
 	}
 	r->operators = 0;
 	for (Node n = c->from->g->first; n.i; n = node_next(c->from->g, n))

@@ -16,7 +16,7 @@ typedef struct {
 	const char *source_hash; /* of graph and weights */
 	const char *weights_symbol;
 	const Target *target;
-	Graph *g;                /* after the passes */
+	Graph *g; /* after the passes */
 	Program *program;
 	EmitFiles files;
 } Compilation;

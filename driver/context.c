@@ -47,7 +47,8 @@ bool boundary(Weft *w, bool (*f)(void *arg), void *arg)
 	if (why == 0)
 		return ok;
 	w->dead = true;
-	snprintf(w->fatal, sizeof w->fatal, "%s", why == UNWIND_OOM ? "out of memory" : w->ctx->bug_text);
+	snprintf(w->fatal, sizeof w->fatal, "%s",
+		 why == UNWIND_OOM ? "out of memory" : w->ctx->bug_text);
 	return false;
 }
 
@@ -63,7 +64,8 @@ WeftMessage weft_message(const Weft *w, uint32_t k)
 {
 	for (const Diag *d = w->ctx->first; d; d = d->next)
 		if (k-- == 0)
-			return (WeftMessage){(WeftSeverity)d->severity, d->where ? d->where : "", d->text};
+			return (WeftMessage){(WeftSeverity)d->severity, d->where ? d->where : "",
+					     d->text};
 	return (WeftMessage){WEFT_ERROR, "", w->dead ? w->fatal : ""};
 }
 

@@ -5,7 +5,8 @@
 
 enum { SEC_NULL, SEC_DATA, SEC_SYMTAB, SEC_STRTAB, SEC_SHSTRTAB, SEC_STACK, SEC_COUNT };
 
-static const char section_names[] = "\0.rodata.weights\0.symtab\0.strtab\0.shstrtab\0.note.GNU-stack";
+static const char section_names[] =
+	"\0.rodata.weights\0.symtab\0.strtab\0.shstrtab\0.note.GNU-stack";
 enum { NAME_DATA = 1, NAME_SYMTAB = 17, NAME_STRTAB = 25, NAME_SHSTRTAB = 33, NAME_STACK = 43 };
 
 /* Offsets in the file: section, symbols, symbol names, section names, section headers. */
@@ -72,18 +73,34 @@ void elf_object_write(char *file, uint64_t start, uint64_t bytes, const char *sy
 	memcpy(file + p.shstrtab, section_names, sizeof section_names);
 
 	const Elf64_Shdr header[SEC_COUNT] = {
-	        [SEC_DATA] = {.sh_name = NAME_DATA, .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC,
-	                      .sh_offset = start, .sh_size = bytes, .sh_addralign = start},
-	        [SEC_SYMTAB] = {.sh_name = NAME_SYMTAB, .sh_type = SHT_SYMTAB, .sh_offset = p.symtab,
-	                        .sh_size = sizeof sym, .sh_link = SEC_STRTAB, .sh_info = 1,
-	                        .sh_addralign = 8, .sh_entsize = sizeof *sym},
-	        [SEC_STRTAB] = {.sh_name = NAME_STRTAB, .sh_type = SHT_STRTAB, .sh_offset = p.strtab,
-	                        .sh_size = p.shstrtab - p.strtab, .sh_addralign = 1},
-	        [SEC_SHSTRTAB] = {.sh_name = NAME_SHSTRTAB, .sh_type = SHT_STRTAB,
-	                          .sh_offset = p.shstrtab, .sh_size = sizeof section_names,
-	                          .sh_addralign = 1},
-	        [SEC_STACK] = {.sh_name = NAME_STACK, .sh_type = SHT_PROGBITS, .sh_offset = p.headers,
-	                       .sh_addralign = 1},
+		[SEC_DATA] = {.sh_name = NAME_DATA,
+			      .sh_type = SHT_PROGBITS,
+			      .sh_flags = SHF_ALLOC,
+			      .sh_offset = start,
+			      .sh_size = bytes,
+			      .sh_addralign = start},
+		[SEC_SYMTAB] = {.sh_name = NAME_SYMTAB,
+				.sh_type = SHT_SYMTAB,
+				.sh_offset = p.symtab,
+				.sh_size = sizeof sym,
+				.sh_link = SEC_STRTAB,
+				.sh_info = 1,
+				.sh_addralign = 8,
+				.sh_entsize = sizeof *sym},
+		[SEC_STRTAB] = {.sh_name = NAME_STRTAB,
+				.sh_type = SHT_STRTAB,
+				.sh_offset = p.strtab,
+				.sh_size = p.shstrtab - p.strtab,
+				.sh_addralign = 1},
+		[SEC_SHSTRTAB] = {.sh_name = NAME_SHSTRTAB,
+				  .sh_type = SHT_STRTAB,
+				  .sh_offset = p.shstrtab,
+				  .sh_size = sizeof section_names,
+				  .sh_addralign = 1},
+		[SEC_STACK] = {.sh_name = NAME_STACK,
+			       .sh_type = SHT_PROGBITS,
+			       .sh_offset = p.headers,
+			       .sh_addralign = 1},
 	};
 	memcpy(file + p.headers, header, sizeof header);
 }

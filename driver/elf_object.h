@@ -1,5 +1,5 @@
-/* A relocatable ELF object of one read-only section and one symbol: weights for the linker, without an
- * assembler reading hundreds of megabytes first. */
+/* A relocatable ELF object of one read-only section and one symbol: weights for the linker, without
+ * an assembler reading hundreds of megabytes first. */
 #ifndef WEFT_DRIVER_ELF_OBJECT_H
 #define WEFT_DRIVER_ELF_OBJECT_H
 
@@ -7,7 +7,8 @@
 
 /* Size of the file whose section starts at `start` (aligned to it) and has `bytes` bytes. */
 uint64_t elf_object_bytes(uint64_t start, uint64_t bytes, const char *symbol);
-/* Fill in everything but the section itself, into `file` of that size, zeroed where not yet written. */
+/* Fill in everything but the section itself, into `file` of that size, zeroed where not yet
+ * written. */
 void elf_object_write(char *file, uint64_t start, uint64_t bytes, const char *symbol);
 
 #endif

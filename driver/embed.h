@@ -5,12 +5,13 @@
 #include <stddef.h>
 
 typedef struct {
-	const char *name; /* without folder; NULL ends a list */
+	const char *name;          /* without folder; NULL ends a list */
 	const unsigned char *data; /* followed by a NUL */
 	size_t size;
 } EmbeddedFile;
 
-extern const EmbeddedFile runtime_files[];  /* sources and headers of the runtime */
-extern const EmbeddedFile runtime_object[]; /* one: the runtime compiled for this machine, with OpenMP */
+extern const EmbeddedFile runtime_files[]; /* sources and headers of the runtime */
+extern const EmbeddedFile
+	runtime_object[]; /* one: the runtime compiled for this machine, with OpenMP */
 
 #endif

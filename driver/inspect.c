@@ -56,7 +56,8 @@ static WeftTensorInfo describe(Ask *a, const char *name, Node node)
 			if (symbol[i].i == s.i)
 				dim[k].symbol = (int32_t)i;
 	}
-	return (WeftTensorInfo){arena_strdup(arena, name), dtype_to_api(node_dtype(g, node)), rank, dim, 0};
+	return (WeftTensorInfo){arena_strdup(arena, name), dtype_to_api(node_dtype(g, node)), rank,
+				dim, 0};
 }
 
 static bool ask_inputs(void *arg)
@@ -108,7 +109,7 @@ static bool ask_guards(void *arg)
 		const struct GraphGuard *c = &g->guard.data[k];
 		char *left = arena_strdup(arena, sym_str(g->ir->syms, c->a));
 		list[k] = arena_printf(arena, "%s %s %s", left, sign[c->kind],
-		                       sym_str(g->ir->syms, c->b));
+				       sym_str(g->ir->syms, c->b));
 	}
 	a->n = g->guard.n;
 	a->out = list;
@@ -128,7 +129,8 @@ static bool ask_operators(void *arg)
 	Ask *a = arg;
 	const Graph *g = a->g->g;
 	Arena *arena = weft_arena(a->w);
-	WeftOpCount *count = ARENA_ARRAY(arena, WeftOpCount, OP_COUNT), *list = ARENA_ARRAY(arena, WeftOpCount, OP_COUNT);
+	WeftOpCount *count = ARENA_ARRAY(arena, WeftOpCount, OP_COUNT),
+		    *list = ARENA_ARRAY(arena, WeftOpCount, OP_COUNT);
 	for (Node n = g->first; n.i; n = node_next(g, n))
 		count[node_op(g, n)].count++;
 	for (Op op = 1; op < OP_COUNT; op++)
@@ -183,15 +185,18 @@ static bool input_shape(void *arg)
 		if (g->input.data[i].kind != INPUT_USER || user++ != s->k)
 			continue;
 		for (uint32_t d = 0; d < node_rank(g, node); d++)
-			if (!sym_eval(g->ir->syms, node_dim(g, node, d), symbol, s->symbol, nsym, &s->shape[d]))
-				return ctx_error(s->w->ctx, NULL, "input %s: dimension %u has no value",
-				                 g->input.data[i].name, d);
+			if (!sym_eval(g->ir->syms, node_dim(g, node, d), symbol, s->symbol, nsym,
+				      &s->shape[d]))
+				return ctx_error(s->w->ctx, NULL,
+						 "input %s: dimension %u has no value",
+						 g->input.data[i].name, d);
 		return true;
 	}
 	return ctx_error(s->w->ctx, NULL, "no input %u", s->k);
 }
 
-bool weft_input_shape(Weft *w, const WeftGraph *g, uint32_t k, const int64_t *symbol, int64_t *shape)
+bool weft_input_shape(Weft *w, const WeftGraph *g, uint32_t k, const int64_t *symbol,
+		      int64_t *shape)
 {
 	Shape s = {w, g->g, k, symbol, shape};
 	return boundary(w, input_shape, &s);

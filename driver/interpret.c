@@ -21,7 +21,8 @@ static bool state_value(WeftGraph *wg, const GraphInput *in, Tensor *out)
 		const Const *c = &ir->constant.data[k];
 		if (!c->name || strcmp(c->name, in->name))
 			continue;
-		*out = (Tensor){.dtype = c->dtype, .rank = c->rank, .data = (void *)(uintptr_t)c->data};
+		*out = (Tensor){
+			.dtype = c->dtype, .rank = c->rank, .data = (void *)(uintptr_t)c->data};
 		for (uint32_t d = 0; d < c->rank; d++)
 			out->dim[d] = c->dim[d];
 		return true;
@@ -46,7 +47,8 @@ static bool interpret(void *arg)
 			continue;
 		}
 		if (used == a->n)
-			return ctx_error(ctx, NULL, "%u inputs given, %s is missing", a->n, gi->name);
+			return ctx_error(ctx, NULL, "%u inputs given, %s is missing", a->n,
+					 gi->name);
 		TRY(tensor_from_api(ctx, arena, gi->name, &a->inputs[used++], &in[k]));
 	}
 	if (used < a->n)
@@ -58,7 +60,8 @@ static bool interpret(void *arg)
 	return true;
 }
 
-bool weft_interpret(Weft *w, WeftGraph *g, const WeftTensor *inputs, uint32_t n, WeftTensor *outputs)
+bool weft_interpret(Weft *w, WeftGraph *g, const WeftTensor *inputs, uint32_t n,
+		    WeftTensor *outputs)
 {
 	Interpret a = {w, g, inputs, n, outputs};
 	return boundary(w, interpret, &a);

@@ -68,9 +68,9 @@ static bool report(Ctx *ctx, const Job *j, int status)
 	text[n] = 0;
 	if (WIFSIGNALED(status))
 		return ctx_error(ctx, j->what, "%s was killed by signal %d: %s", j->argv[0],
-		                 WTERMSIG(status), text);
-	return ctx_error(ctx, j->what, "%s failed with status %d: %s", j->argv[0], WEXITSTATUS(status),
-	                 text);
+				 WTERMSIG(status), text);
+	return ctx_error(ctx, j->what, "%s failed with status %d: %s", j->argv[0],
+			 WEXITSTATUS(status), text);
 }
 
 /* Look after the running ones. False when one failed. */
@@ -90,7 +90,7 @@ static bool reap(Ctx *ctx, Jobs *js, uint32_t *running, uint32_t *done)
 		++*done;
 		if (got < 0 || !WIFEXITED(status) || WEXITSTATUS(status))
 			ok = got < 0 ? ctx_error(ctx, j->what, "lost a child process")
-			             : report(ctx, j, status);
+				     : report(ctx, j, status);
 		if (js->progress)
 			js->progress(js->progress_user, "cc", *done, js->job.n);
 	}

@@ -111,11 +111,11 @@ static bool compile(void *arg)
 	t->so = path_temp(ctx, x->path);
 	t->weights = weights ? path_temp(ctx, weights) : NULL;
 	bool ok = build(x, t->folder, t->so, t->weights);
+	if (ok)
+		compile_report(c); /* may run out of memory: nothing after the moves does */
 	ok = ok && (!weights || move(ctx, t->weights, weights)) && move(ctx, t->so, x->path);
 	remove_temporaries(t);
-	TRY(ok);
-	compile_report(c);
-	return true;
+	return ok;
 }
 
 bool weft_compile(Weft *w, const WeftGraph *g, const WeftOptions *o, const char *path)
@@ -142,7 +142,6 @@ static bool fill_folder(Output *x, const char *folder)
 static bool emit_folder(Output *x)
 {
 	Ctx *ctx = x->w->ctx;
-	TRY(compile_print(&x->c, NULL));
 	if (access(x->path, F_OK) == 0)
 		return fill_folder(x, x->path);
 	TRY(folder_make(ctx, x->path) &&
@@ -209,9 +208,9 @@ static bool emit(void *arg)
 	if (x->emit != WEFT_EMIT_C)
 		TRY(check_writable(x->w->ctx, x->path));
 	TRY(compile_lower(&x->c));
-	TRY(x->emit == WEFT_EMIT_C ? emit_folder(x) : emit_text(x));
-	compile_report(&x->c);
-	return true;
+	TRY(x->emit != WEFT_EMIT_C || compile_print(&x->c, NULL));
+	compile_report(&x->c); /* may run out of memory: before there is a result */
+	return x->emit == WEFT_EMIT_C ? emit_folder(x) : emit_text(x);
 }
 
 bool weft_emit(Weft *w, const WeftGraph *g, const WeftOptions *o, WeftEmit kind, const char *path)

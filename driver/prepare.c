@@ -58,12 +58,14 @@ static bool store(Program *p, const ProgramConst *c, char *section)
 		bytes *= (uint64_t)layout[k].padded;
 	if (c->layout.n == 0)
 		bytes = s->bytes / dtype_size(s->dtype) * dtype_size(c->dtype);
-	if (bytes > c->bytes || c->offset > p->weight_bytes || c->bytes > p->weight_bytes - c->offset)
+	if (bytes > c->bytes || c->offset > p->weight_bytes ||
+	    c->bytes > p->weight_bytes - c->offset)
 		ctx_bug(ctx, "constant %s does not fit its place: %llu bytes", c->name,
-		        (unsigned long long)bytes);
+			(unsigned long long)bytes);
 	ArenaMark mark = arena_mark(ctx->scratch);
 	const void *data = stored_data(p, c, s, ctx->scratch);
-	weft_relayout(section + c->offset, data, dtype_size(c->dtype), s->rank, s->dim, c->layout.n, layout);
+	weft_relayout(section + c->offset, data, dtype_size(c->dtype), s->rank, s->dim, c->layout.n,
+		      layout);
 	arena_release(ctx->scratch, mark);
 	return true;
 }
@@ -80,7 +82,8 @@ static void decorate(Program *p, SectionKind kind, const char *symbol, const cha
 		elf_object_write(file, PAGE, p->weight_bytes, symbol);
 }
 
-bool section_write(Program *p, SectionKind kind, const char *symbol, const char *hash, const char *path)
+bool section_write(Program *p, SectionKind kind, const char *symbol, const char *hash,
+		   const char *path)
 {
 	Ctx *ctx = p->ir->ctx;
 	uint64_t start = kind == SECTION_RAW ? 0 : PAGE;
@@ -92,7 +95,8 @@ bool section_write(Program *p, SectionKind kind, const char *symbol, const char 
 		return ctx_error(ctx, path, "cannot write: %s", strerror(errno));
 	if (size == 0)
 		return close(fd) == 0;
-	/* Reserve the space first: a full disk must not end in a signal when the mapping is written. */
+	/* Reserve the space first: a full disk must not end in a signal when the mapping is
+	 * written. */
 	int err = posix_fallocate(fd, 0, (off_t)size);
 	char *file = err ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	err = err ? err : errno;

@@ -1,5 +1,5 @@
-/* Files of named tensors behind the API. Complex tensors are stored as real pairs and listed, separated by
- * commas, under "complex" in the metadata. */
+/* Files of named tensors behind the API. Complex tensors are stored as real pairs and listed,
+ * separated by commas, under "complex" in the metadata. */
 #include <string.h>
 
 #include "driver/driver_priv.h"
@@ -77,7 +77,10 @@ static void join_complex(Tensor *t)
 {
 	if (t->rank == 0 || t->dim[t->rank - 1] != 2)
 		return;
-	DType wide = t->dtype == DT_f16 ? DT_c32 : t->dtype == DT_f32 ? DT_c64 : t->dtype == DT_f64 ? DT_c128 : DT_none;
+	DType wide = t->dtype == DT_f16   ? DT_c32
+		     : t->dtype == DT_f32 ? DT_c64
+		     : t->dtype == DT_f64 ? DT_c128
+					  : DT_none;
 	if (wide == DT_none)
 		return;
 	t->rank--;
@@ -125,7 +128,7 @@ WeftTensors *weft_tensors_read(Weft *w, const char *path)
 
 /* ---- writing ---- */
 
-static bool new(void *arg)
+static bool new (void *arg)
 {
 	Arg *a = arg;
 	a->t = ARENA_NEW(weft_arena(a->w), WeftTensors);
@@ -179,9 +182,10 @@ static bool write_file(void *arg)
 	Text list;
 	text_init(&list, ctx->arena);
 	if (has_suffix(a->path, ".npy"))
-		return t->item.n == 1 ? npy_save(ctx, a->path, &t->item.data[0].tensor)
-		                      : ctx_error(ctx, a->path, "a .npy file holds one tensor, not %u",
-		                                  t->item.n);
+		return t->item.n == 1
+			       ? npy_save(ctx, a->path, &t->item.data[0].tensor)
+			       : ctx_error(ctx, a->path, "a .npy file holds one tensor, not %u",
+					   t->item.n);
 	if (has_suffix(a->path, ".npz"))
 		return npz_save(ctx, a->path, t->item.data, t->item.n);
 	NamedTensor *items = split_complex(ctx->arena, t, &list);

@@ -19,11 +19,13 @@ static void draw_node(View *v, const Graph *g, Node n)
 	Op op = node_op(g, n);
 	const Type *t = node_type(g, n);
 	bool quiet = op == OP_input || op == OP_constant;
-	text_printf(&v->out, "\tn%u [label=\"%s\\n%s", n.i, graph_name((Graph *)(uintptr_t)g, n), op_name(op));
+	text_printf(&v->out, "\tn%u [label=\"%s\\n%s", n.i, graph_name((Graph *)(uintptr_t)g, n),
+		    op_name(op));
 	if (t && t->dtype != DT_none) {
 		text_printf(&v->out, "\\n%s[", dtype_name(t->dtype));
 		for (uint32_t d = 0; d < t->n; d++)
-			text_printf(&v->out, "%s%s", d ? ", " : "", sym_str(g->ir->syms, t->dim[d]));
+			text_printf(&v->out, "%s%s", d ? ", " : "",
+				    sym_str(g->ir->syms, t->dim[d]));
 		text_add(&v->out, "]");
 	}
 	text_printf(&v->out, "\", shape=%s];\n", quiet ? "ellipse" : "box");
@@ -34,12 +36,13 @@ static void draw_node(View *v, const Graph *g, Node n)
 
 static void draw(View *v, const Graph *g)
 {
-	text_printf(&v->out, "digraph \"%s\" {\n\tnode [fontname=\"monospace\", fontsize=10];\n", g->name);
+	text_printf(&v->out, "digraph \"%s\" {\n\tnode [fontname=\"monospace\", fontsize=10];\n",
+		    g->name);
 	for (Node n = g->first; n.i; n = node_next(g, n))
 		draw_node(v, g, n);
 	for (uint32_t k = 0; k < g->output.n; k++)
 		text_printf(&v->out, "\tout%u [label=\"%s\", shape=ellipse];\n\tn%u -> out%u;\n", k,
-		            g->output.data[k].name, g->output.data[k].node.i, k);
+			    g->output.data[k].name, g->output.data[k].node.i, k);
 	text_add(&v->out, "}\n");
 }
 
@@ -71,7 +74,8 @@ static bool view(void *arg)
 	}
 	PipelineOptions po = {.after = after_pass, .user = v};
 	TRY(pipeline_run(graph_clone(v->g->g), &po) || v->found);
-	return v->found || ctx_error(v->w->ctx, NULL, "no pass %s; see weft show --after list", v->after);
+	return v->found ||
+	       ctx_error(v->w->ctx, NULL, "no pass %s; see weft show --after list", v->after);
 }
 
 const char *weft_graph_text(Weft *w, const WeftGraph *g, const char *after)

@@ -1,5 +1,6 @@
-/* Classify the images of a file with compiled models, one after the other: accuracy, and time per image set.
- * Usage: classify IMAGES.safetensors MODEL.so... ; the file holds x.0, the images, and label. */
+/* Classify the images of a file with compiled models, one after the other: accuracy, and time per
+ * image set. Usage: classify IMAGES.safetensors MODEL.so... ; the file holds x.0, the images, and
+ * label. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

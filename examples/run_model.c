@@ -3,8 +3,8 @@
  *     cc -Iinclude examples/run_model.c -o run_model -pthread
  *     ./run_model model.so [CYCLES]
  *
- * Inputs are made up: a ramp for floats, small numbers for integers. With CYCLES the model is loaded, run
- * and unloaded that often. The threads use a pool of POSIX threads each. */
+ * Inputs are made up: a ramp for floats, small numbers for integers. With CYCLES the model is
+ * loaded, run and unloaded that often. The threads use a pool of POSIX threads each. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -80,7 +80,8 @@ static void *call(void *arg)
 	context.threads = pool;
 	void *work = xmalloc(c->sizes->workspace_bytes);
 	for (int k = 0; k < 10; k++)
-		if (c->model->run(c->instance, c->sizes, c->inputs, c->outputs, work, &context, &c->status))
+		if (c->model->run(c->instance, c->sizes, c->inputs, c->outputs, work, &context,
+				  &c->status))
 			break;
 	free(work);
 	c->model->threads_free(pool);
@@ -103,7 +104,8 @@ static void print_outputs(const WeftEntry *e, const WeftTensor *t)
 		size_t n = 1;
 		for (int32_t d = 0; d < t[k].ndim; d++)
 			n *= (size_t)t[k].shape[d];
-		for (size_t i = 0; i < n && i < 10 && t[k].dtype.code == WEFT_FLOAT && t[k].dtype.bits == 32; i++)
+		for (size_t i = 0;
+		     i < n && i < 10 && t[k].dtype.code == WEFT_FLOAT && t[k].dtype.bits == 32; i++)
 			printf(" %.6g", (double)((float *)t[k].data)[i]);
 		puts(n > 10 ? " ..." : "");
 	}

@@ -8,9 +8,9 @@
  *     weft_free(w);
  *
  * A Weft is one compilation: it owns everything obtained through it (texts, tensors, graphs) until
- * weft_free. Functions return NULL or false after recording a message; nothing prints, nothing exits. A
- * Weft is used by one thread at a time; different ones share nothing. After running out of memory or an
- * internal error only weft_messages and weft_free are useful. */
+ * weft_free. Functions return NULL or false after recording a message; nothing prints, nothing
+ * exits. A Weft is used by one thread at a time; different ones share nothing. After running out of
+ * memory or an internal error only weft_messages and weft_free are useful. */
 #ifndef WEFT_H
 #define WEFT_H
 
@@ -52,14 +52,16 @@ const char *weft_messages(Weft *);
 WeftGraph *weft_load(Weft *, const char *path);
 /* The same from memory: text form; name is used in messages. */
 WeftGraph *weft_parse(Weft *, const char *text, const char *name);
-/* A transform or pass by name ("canon", "cse", ...), in place; false: unknown, or refused with a message. */
+/* A transform or pass by name ("canon", "cse", ...), in place; false: unknown, or refused with a
+ * message. */
 bool weft_transform(Weft *, WeftGraph *, const char *name);
 /* An independent copy. */
 WeftGraph *weft_copy_graph(Weft *, const WeftGraph *);
 
 /* ---- inspect ---- */
 
-/* The graph's text form; after: the pass to stop after (the graph itself is not changed), NULL: as is. */
+/* The graph's text form; after: the pass to stop after (the graph itself is not changed), NULL: as
+ * is. */
 const char *weft_graph_text(Weft *, const WeftGraph *, const char *after);
 /* The graph in the language of graphviz. */
 const char *weft_graph_dot(Weft *, const WeftGraph *, const char *after);
@@ -82,8 +84,8 @@ bool weft_input_shape(Weft *, const WeftGraph *, uint32_t k, const int64_t *symb
 
 /* ---- interpret ---- */
 
-/* Run the reference interpreter. Inputs are row-major. The outputs (weft_outputs gives their number) are
- * row-major and belong to the Weft until weft_release. */
+/* Run the reference interpreter. Inputs are row-major. The outputs (weft_outputs gives their
+ * number) are row-major and belong to the Weft until weft_release. */
 bool weft_interpret(Weft *, WeftGraph *, const WeftTensor *inputs, uint32_t n, WeftTensor *outputs);
 /* Free the outputs of all interpretations so far. */
 void weft_release(Weft *);
@@ -98,23 +100,29 @@ typedef enum {
 typedef void (*WeftProgress)(void *user, const char *phase, uint32_t done, uint32_t total);
 
 typedef struct {
-	uint32_t size;        /* of this structure */
-	const char *target;   /* "native" (NULL), "x86-64-v2", "-v3", "-v4", "generic-c" */
+	uint32_t size;      /* of this structure */
+	const char *target; /* "native" (NULL), "x86-64-v2", "-v3", "-v4", "generic-c" */
 	WeftWeights weights;
-	bool replaceable;     /* keep parameters replaceable at run time: nothing is folded into them */
-	bool op_by_op;        /* no fusion: each operator is a kernel of its own */
-	bool no_cache;        /* do not look into or add to the cache of objects */
+	bool replaceable; /* keep parameters replaceable at run time: nothing is folded into them */
+	bool op_by_op;    /* no fusion: each operator is a kernel of its own */
+	bool no_cache;    /* do not look into or add to the cache of objects */
 	bool no_openmp;
-	uint32_t jobs;        /* compiler processes at once; 0: one per processor */
-	const char *cc;       /* NULL: $CC, else cc */
-	const char *symbol;   /* name of the exported function; NULL: weft_model */
-	const char *name;     /* of the model; NULL: from the file name */
-	const char *dump;     /* record the graph after this pass for weft_dump; "all" */
+	uint32_t jobs;         /* compiler processes at once; 0: one per processor */
+	const char *cc;        /* NULL: $CC, else cc */
+	const char *symbol;    /* name of the exported function; NULL: weft_model */
+	const char *name;      /* of the model; NULL: from the file name */
+	const char *dump;      /* record the graph after this pass for weft_dump; "all" */
 	WeftProgress progress; /* may be NULL */
 	void *progress_user;
 } WeftOptions;
 
-typedef enum { WEFT_EMIT_C, WEFT_EMIT_HEADER, WEFT_EMIT_IR, WEFT_EMIT_PROGRAM, WEFT_EMIT_LOOPS } WeftEmit;
+typedef enum {
+	WEFT_EMIT_C,
+	WEFT_EMIT_HEADER,
+	WEFT_EMIT_IR,
+	WEFT_EMIT_PROGRAM,
+	WEFT_EMIT_LOOPS
+} WeftEmit;
 
 /* Write a shared object (whole or not at all). */
 bool weft_compile(Weft *, const WeftGraph *, const WeftOptions *, const char *path);
@@ -135,7 +143,8 @@ typedef struct {
 
 /* What the last compilation of this Weft did. */
 typedef struct {
-	uint32_t operators, kernels, distinct, objects, cached; /* calls; translation units, of them cached */
+	uint32_t operators, kernels, distinct, objects,
+		cached; /* calls; translation units, of them cached */
 	double flops;
 	uint64_t weight_bytes, workspace_bytes, code_bytes;
 	uint32_t nphase;
@@ -151,18 +160,20 @@ bool weft_plan(Weft *, const WeftGraph *, const WeftOptions *);
 
 typedef struct WeftTensors WeftTensors;
 
-/* .safetensors, .npz or .npy (one tensor named after the file), by extension. Complex tensors stored as
- * real pairs and listed in the metadata become complex. */
+/* .safetensors, .npz or .npy (one tensor named after the file), by extension. Complex tensors
+ * stored as real pairs and listed in the metadata become complex. */
 WeftTensors *weft_tensors_read(Weft *, const char *path);
 WeftTensors *weft_tensors_new(Weft *);
 uint32_t weft_tensors_count(const WeftTensors *);
-const char *weft_tensors_name(const WeftTensors *, uint32_t k); /* numbers in names sort as numbers */
+const char *weft_tensors_name(const WeftTensors *,
+			      uint32_t k); /* numbers in names sort as numbers */
 const WeftTensor *weft_tensors_at(const WeftTensors *, uint32_t k);
 const WeftTensor *weft_tensors_find(const WeftTensors *, const char *name);
 const char *weft_tensors_meta(const WeftTensors *, const char *key);
 /* The tensor's data must live until the file is written. */
 bool weft_tensors_add(Weft *, WeftTensors *, const char *name, const WeftTensor *);
-bool weft_tensors_write(Weft *, const WeftTensors *, const char *path); /* .safetensors, .npz, .npy */
+bool weft_tensors_write(Weft *, const WeftTensors *,
+			const char *path); /* .safetensors, .npz, .npy */
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
-/* The ABI of a compiled model. A model is one shared object (or a few C files) that exports one function,
- * by default
+/* The ABI of a compiled model. A model is one shared object (or a few C files) that exports one
+ * function, by default
  *
  *     const WeftModel *weft_model(void);
  *
@@ -14,9 +14,10 @@
  *     m->run(in, sizes, x, y, work, NULL, &status);         -- any number of threads at once
  *     m->close(in);
  *
- * `run` never allocates, takes no lock and keeps no state: what it needs is in its arguments. Structures
- * that may grow begin with their size; a field is present when the size reaches beyond it. All functions
- * return WEFT_OK or an error code, and then, if status is not NULL, a sentence in status->message. */
+ * `run` never allocates, takes no lock and keeps no state: what it needs is in its arguments.
+ * Structures that may grow begin with their size; a field is present when the size reaches beyond
+ * it. All functions return WEFT_OK or an error code, and then, if status is not NULL, a sentence in
+ * status->message. */
 #ifndef WEFT_MODEL_H
 #define WEFT_MODEL_H
 
@@ -31,9 +32,17 @@ extern "C" {
 
 /* ---- tensors: binary compatible with DLPack 1.x's DLTensor ---- */
 
-enum { WEFT_INT = 0, WEFT_UINT = 1, WEFT_FLOAT = 2, WEFT_BFLOAT = 4, WEFT_COMPLEX = 5, WEFT_BOOL = 6,
-       WEFT_F8_E4M3FN = 10, WEFT_F8_E5M2 = 12 }; /* WeftDType.code, as DLDataTypeCode */
-enum { WEFT_CPU = 1 };                           /* WeftDevice.type, as DLDeviceType */
+enum {
+	WEFT_INT = 0,
+	WEFT_UINT = 1,
+	WEFT_FLOAT = 2,
+	WEFT_BFLOAT = 4,
+	WEFT_COMPLEX = 5,
+	WEFT_BOOL = 6,
+	WEFT_F8_E4M3FN = 10,
+	WEFT_F8_E5M2 = 12
+};                     /* WeftDType.code, as DLDataTypeCode */
+enum { WEFT_CPU = 1 }; /* WeftDevice.type, as DLDeviceType */
 
 typedef struct {
 	uint8_t code, bits;
@@ -62,8 +71,8 @@ enum {
 	WEFT_ERR_INPUT,    /* dtype, rank, extent or layout of a tensor; a violated guard */
 	WEFT_ERR_CHECK,    /* a check inside the model failed: index out of range, assertion */
 	WEFT_ERR_MEMORY,
-	WEFT_ERR_FILE,     /* weights missing, truncated, or of another model */
-	WEFT_ERR_CPU,      /* the processor lacks instructions the model was compiled for */
+	WEFT_ERR_FILE, /* weights missing, truncated, or of another model */
+	WEFT_ERR_CPU,  /* the processor lacks instructions the model was compiled for */
 	WEFT_ERR_ABI
 };
 
@@ -99,8 +108,8 @@ typedef struct {
 	double flops, bytes;
 } WeftCallInfo;
 
-/* One physical dimension of a stored weight: (index[axis] / divisor) % extent, slowest first; `padded` is
- * the allocated extent and the padding is zero. */
+/* One physical dimension of a stored weight: (index[axis] / divisor) % extent, slowest first;
+ * `padded` is the allocated extent and the padding is zero. */
 typedef struct {
 	uint32_t axis;
 	int64_t divisor, extent, padded;
@@ -136,7 +145,8 @@ typedef struct {
 	uint32_t nslot; /* result slots of sizes_fn: symbols, output extents, workspace bytes */
 	/* extent: all dims of input 0, of input 1, ... Returns WEFT_OK or has called weft_fail. */
 	int (*sizes_fn)(const int64_t *extent, int64_t *slot, WeftStatus *);
-	/* Executed by every thread of the region. buf: inputs, outputs, weights, workspace, state. */
+	/* Executed by every thread of the region. buf: inputs, outputs, weights, workspace, state.
+	 */
 	void (*run_fn)(WeftRegion *, void *const *buf, const int64_t *slot);
 	const char *const *message; /* of the checks in kernels, by id; [0] unused */
 	uint32_t nmessage;
@@ -146,18 +156,19 @@ typedef struct {
 typedef struct {
 	uint64_t workspace_bytes; /* what run needs; any alignment */
 	uint32_t entry, nslot;
-	/* Symbols, then all output extents in order, then the program's own workspace; after these nslot
-	 * values the extents of the inputs. */
+	/* Symbols, then all output extents in order, then the program's own workspace; after these
+	 * nslot values the extents of the inputs. */
 	int64_t slot[];
 } WeftSizes;
 
 /* ---- threads ---- */
 
-/* Runs body(arg, 0, n'), ..., body(arg, n' - 1, n') at the same time, n' <= n, and returns when all have:
- * bodies wait for each other, so running them one after the other would never end. Results do not depend
- * on n'. */
+/* Runs body(arg, 0, n'), ..., body(arg, n' - 1, n') at the same time, n' <= n, and returns when all
+ * have: bodies wait for each other, so running them one after the other would never end. Results do
+ * not depend on n'. */
 typedef struct WeftThreads {
-	void (*parallel)(void *user, int32_t n, void (*body)(void *arg, int32_t i, int32_t n), void *arg);
+	void (*parallel)(void *user, int32_t n, void (*body)(void *arg, int32_t i, int32_t n),
+			 void *arg);
 	void *user;
 	int32_t nthreads; /* used when the context names no number */
 } WeftThreads;
@@ -174,7 +185,7 @@ typedef void (*WeftProfile)(void *user, uint32_t call, double seconds);
 enum { WEFT_STRICT = 1 }; /* refuse tensors that are not row-major instead of copying them */
 
 typedef struct {
-	uint32_t size;              /* of this structure */
+	uint32_t size; /* of this structure */
 	uint32_t flags;
 	const WeftThreads *threads; /* NULL: the model's default provider */
 	int32_t nthreads;           /* 0: as the provider says */
@@ -185,9 +196,10 @@ typedef struct {
 /* ---- the table ---- */
 
 typedef struct {
-	uint32_t size; /* of this structure */
-	const char *weights_path; /* for a model whose weights are a file; NULL: beside the shared object */
-	const void *weights;      /* or the section in memory, 64-byte aligned, outliving the instance */
+	uint32_t size;            /* of this structure */
+	const char *weights_path; /* for a model whose weights are a file; NULL: beside the shared
+				     object */
+	const void *weights; /* or the section in memory, 64-byte aligned, outliving the instance */
 	uint64_t weights_bytes;
 } WeftOpen;
 
@@ -211,26 +223,26 @@ typedef struct WeftModel {
 	const char *weights_file;
 	uint64_t weights_bytes, state_bytes;
 	uint64_t state_init; /* offset in the weight section of the state's first contents */
-	uint32_t nstate;     /* parameters and buffers that entries replace, owned by the instance */
+	uint32_t nstate; /* parameters and buffers that entries replace, owned by the instance */
 	const WeftTensorInfo *state;
 
 	int (*open)(const struct WeftModel *, const WeftOpen *, WeftInstance **, WeftStatus *);
 	void (*close)(WeftInstance *); /* NULL is allowed */
-	/* Checks the inputs (data is not looked at), solves the symbols, gives output shapes and workspace.
-	 * Input tensors with strides other than row-major make the workspace larger. */
+	/* Checks the inputs (data is not looked at), solves the symbols, gives output shapes and
+	 * workspace. Input tensors with strides other than row-major make the workspace larger. */
 	int (*sizes)(const WeftInstance *, uint32_t entry, const WeftTensor *inputs, WeftSizes *,
-	             WeftStatus *);
-	/* Inputs must have the shapes `sizes` saw. Outputs are the caller's memory, row-major, of the shapes
-	 * found by `sizes`, and overlap nothing. */
+		     WeftStatus *);
+	/* Inputs must have the shapes `sizes` saw. Outputs are the caller's memory, row-major, of
+	 * the shapes found by `sizes`, and overlap nothing. */
 	int (*run)(const WeftInstance *, const WeftSizes *, const WeftTensor *inputs,
-	           const WeftTensor *outputs, void *workspace, const WeftContext *, WeftStatus *);
+		   const WeftTensor *outputs, void *workspace, const WeftContext *, WeftStatus *);
 	/* As run, for entries that replace state: no other call on the instance meanwhile. */
-	int (*step)(WeftInstance *, const WeftSizes *, const WeftTensor *inputs, const WeftTensor *outputs,
-	            void *workspace, const WeftContext *, WeftStatus *);
-	/* New values for the named parameters, row-major; others keep theirs. Builds the new section aside;
-	 * afterwards it is in use. No call on the instance may be running. */
-	int (*set_weights)(WeftInstance *, uint32_t n, const char *const *names, const WeftTensor *values,
-	                   WeftStatus *);
+	int (*step)(WeftInstance *, const WeftSizes *, const WeftTensor *inputs,
+		    const WeftTensor *outputs, void *workspace, const WeftContext *, WeftStatus *);
+	/* New values for the named parameters, row-major; others keep theirs. Builds the new
+	 * section aside; afterwards it is in use. No call on the instance may be running. */
+	int (*set_weights)(WeftInstance *, uint32_t n, const char *const *names,
+			   const WeftTensor *values, WeftStatus *);
 	WeftThreads *(*threads_new)(WeftThreadsKind, int32_t n, WeftStatus *);
 	void (*threads_free)(WeftThreads *);
 } WeftModel;

@@ -1,4 +1,4 @@
-/* The two calls of a model: sizes and run. What arrives is checked here, so that emitted code need not. */
+/* The two calls of a model: sizes and run. What arrives is checked here, not in emitted code. */
 #include "instance_priv.h"
 
 #include <stdio.h>
@@ -17,19 +17,20 @@ static const char *dtype_text(WeftDType t, char buf[16])
 
 /* What does not depend on extents. role: "input" or "output". */
 static int check_kind(const char *role, const WeftTensorInfo *info, const WeftTensor *t,
-                      WeftStatus *status)
+		      WeftStatus *status)
 {
 	char want[16], got[16];
 	if (t->dtype.code != info->dtype.code || t->dtype.bits != info->dtype.bits ||
 	    t->dtype.lanes != 1)
 		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has dtype %s, expected %s", role,
-		                 info->name, dtype_text(t->dtype, got), dtype_text(info->dtype, want));
+				 info->name, dtype_text(t->dtype, got),
+				 dtype_text(info->dtype, want));
 	if (t->ndim != (int32_t)info->rank || (info->rank && !t->shape))
-		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has %d dimensions, expected %u", role,
-		                 info->name, (int)t->ndim, (unsigned)info->rank);
+		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has %d dimensions, expected %u",
+				 role, info->name, (int)t->ndim, (unsigned)info->rank);
 	if (t->device.type != WEFT_CPU)
-		return weft_fail(status, WEFT_ERR_INPUT, "%s %s is not in the processor's memory", role,
-		                 info->name);
+		return weft_fail(status, WEFT_ERR_INPUT, "%s %s is not in the processor's memory",
+				 role, info->name);
 	return WEFT_OK;
 }
 
@@ -41,13 +42,13 @@ typedef struct {
 } Origin;
 
 static int check_dim(const WeftEntry *e, const WeftTensorInfo *info, uint32_t k, int64_t n,
-                     Origin *origin, WeftStatus *status)
+		     Origin *origin, WeftStatus *status)
 {
 	const WeftDim *d = &info->dim[k];
 	if (n < 0 || (d->value >= 0 && n != d->value))
 		return weft_fail(status, WEFT_ERR_INPUT,
-		                 "input %s: dimension %u is %lld, expected %s", info->name, (unsigned)k,
-		                 (long long)n, d->text);
+				 "input %s: dimension %u is %lld, expected %s", info->name,
+				 (unsigned)k, (long long)n, d->text);
 	if (d->symbol < 0)
 		return WEFT_OK;
 	const WeftSymbolInfo *s = &e->symbol[d->symbol];
@@ -60,36 +61,43 @@ static int check_dim(const WeftEntry *e, const WeftTensorInfo *info, uint32_t k,
 		if (s->hi != INT64_MAX)
 			snprintf(most, sizeof most, " to %lld", (long long)s->hi);
 		return weft_fail(status, WEFT_ERR_INPUT,
-		                 "input %s: dimension %u (%s) is %lld, expected %s%lld%s", info->name,
-		                 (unsigned)k, s->name, (long long)n, *most ? "" : "at least ",
-		                 (long long)s->lo, most);
+				 "input %s: dimension %u (%s) is %lld, expected %s%lld%s",
+				 info->name, (unsigned)k, s->name, (long long)n,
+				 *most ? "" : "at least ", (long long)s->lo, most);
 	}
 	if (o->value != n)
-		return weft_fail(status, WEFT_ERR_INPUT,
-		                 "input %s: dimension %u (%s) is %lld, expected %lld as dimension %u of "
-		                 "input %s",
-		                 info->name, (unsigned)k, s->name, (long long)n, (long long)o->value,
-		                 (unsigned)o->dim, o->info->name);
+		return weft_fail(
+			status, WEFT_ERR_INPUT,
+			"input %s: dimension %u (%s) is %lld, expected %lld as dimension %u of "
+			"input %s",
+			info->name, (unsigned)k, s->name, (long long)n, (long long)o->value,
+			(unsigned)o->dim, o->info->name);
 	return WEFT_OK;
+}
+
+/* Saturated, so that it can be added to other sizes. */
+static uint64_t tensor_bytes(const WeftTensor *t)
+{
+	uint64_t n = dtype_bytes(t->dtype);
+	for (int32_t k = 0; k < t->ndim; k++)
+		if (__builtin_mul_overflow(n, (uint64_t)t->shape[k], &n))
+			return UINT64_MAX / 4;
+	return n;
 }
 
 /* Bytes of the workspace that a row-major copy of the tensor takes; 0 when none is needed. */
 static uint64_t copy_bytes(const WeftTensor *t)
 {
-	uint64_t n = dtype_bytes(t->dtype);
-	if (tensor_row_major(t))
-		return 0;
-	for (int32_t k = 0; k < t->ndim; k++)
-		if (__builtin_mul_overflow(n, (uint64_t)t->shape[k], &n))
-			return UINT64_MAX / 4;
-	return (n + ALIGN - 1) / ALIGN * ALIGN;
+	return tensor_row_major(t) ? 0 : (tensor_bytes(t) + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-int weft_rt_sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *inputs, WeftSizes *sizes,
-                  WeftStatus *status)
+int weft_rt_sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *inputs,
+		  WeftSizes *sizes, WeftStatus *status)
 {
-	if (!in || !sizes || entry >= in->model->nentry || (!inputs && in->model->entry[entry]->ninput))
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "sizes: a null pointer or no such entry");
+	if (!in || !sizes || entry >= in->model->nentry ||
+	    (!inputs && in->model->entry[entry]->ninput))
+		return weft_fail(status, WEFT_ERR_ARGUMENT,
+				 "sizes: a null pointer or no such entry");
 	const WeftEntry *e = in->model->entry[entry];
 	int64_t *extent = sizes->slot + e->nslot, *x = extent;
 	Origin origin[e->nsymbol + 1];
@@ -103,12 +111,14 @@ int weft_rt_sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *inpu
 			*x++ = t->shape[k];
 		}
 		if (__builtin_add_overflow(copies, copy_bytes(t), &copies))
-			return weft_fail(status, WEFT_ERR_INPUT, "the inputs are too large to copy");
+			return weft_fail(status, WEFT_ERR_INPUT,
+					 "the inputs are too large to copy");
 	}
 	TRY(e->sizes_fn(extent, sizes->slot, status));
 	sizes->entry = entry;
 	sizes->nslot = e->nslot;
-	if (__builtin_add_overflow((uint64_t)sizes->slot[e->nslot - 1], copies, &sizes->workspace_bytes))
+	if (__builtin_add_overflow((uint64_t)sizes->slot[e->nslot - 1], copies,
+				   &sizes->workspace_bytes))
 		return weft_fail(status, WEFT_ERR_INPUT, "the workspace would be too large");
 	return WEFT_OK;
 }
@@ -136,12 +146,12 @@ static void copy_strided(char *to, const char *from, const WeftTensor *t, int32_
 	for (int32_t k = d + 1; k < t->ndim; k++)
 		inner *= (size_t)t->shape[k];
 	for (int64_t i = 0; i < t->shape[d]; i++)
-		copy_strided(to + (size_t)i * inner, from + i * t->strides[d] * (int64_t)elem, t, d + 1,
-		             elem);
+		copy_strided(to + (size_t)i * inner, from + i * t->strides[d] * (int64_t)elem, t,
+			     d + 1, elem);
 }
 
 static int bind_data(Call *c, const char *role, const WeftTensorInfo *info, const WeftTensor *t,
-                     int64_t numel, void **data)
+		     int64_t numel, void **data)
 {
 	size_t elem = dtype_bytes(t->dtype);
 	size_t align = t->dtype.code == WEFT_COMPLEX ? elem / 2 : elem;
@@ -152,18 +162,21 @@ static int bind_data(Call *c, const char *role, const WeftTensorInfo *info, cons
 		return WEFT_OK;
 	}
 	if (!t->data)
-		return weft_fail(c->status, WEFT_ERR_ARGUMENT, "%s %s has no data", role, info->name);
+		return weft_fail(c->status, WEFT_ERR_ARGUMENT, "%s %s has no data", role,
+				 info->name);
 	if ((uintptr_t)p % align)
-		return weft_fail(c->status, WEFT_ERR_INPUT, "%s %s is not aligned to %u bytes", role,
-		                 info->name, (unsigned)align);
+		return weft_fail(c->status, WEFT_ERR_INPUT, "%s %s is not aligned to %u bytes",
+				 role, info->name, (unsigned)align);
 	uint64_t bytes = copy_bytes(t);
 	if (bytes == 0)
 		return WEFT_OK;
 	if (c->strict || role[0] == 'o')
-		return weft_fail(c->status, WEFT_ERR_INPUT, "%s %s is not row-major", role, info->name);
+		return weft_fail(c->status, WEFT_ERR_INPUT, "%s %s is not row-major", role,
+				 info->name);
 	if (bytes > (uint64_t)(c->work_end - c->work))
 		return weft_fail(c->status, WEFT_ERR_INPUT,
-		                 "input %s has other strides than when sizes were computed", info->name);
+				 "input %s has other strides than when sizes were computed",
+				 info->name);
 	copy_strided(c->work, p, t, 0, elem);
 	*data = c->work;
 	c->work += bytes;
@@ -172,27 +185,20 @@ static int bind_data(Call *c, const char *role, const WeftTensorInfo *info, cons
 
 /* role: "input" or "output", of the given shape. */
 static int bind_tensor(Call *c, const char *role, const WeftTensorInfo *info, const int64_t *shape,
-                       const WeftTensor *t, void **data)
+		       const WeftTensor *t, void **data)
 {
 	int64_t numel = 1;
 	TRY(check_kind(role, info, t, c->status));
 	for (uint32_t k = 0; k < info->rank; k++) {
 		numel *= shape[k];
 		if (t->shape[k] != shape[k])
-			return weft_fail(c->status, WEFT_ERR_INPUT,
-			                 "%s %s: dimension %u is %lld, expected %lld as found by sizes",
-			                 role, info->name, (unsigned)k, (long long)t->shape[k],
-			                 (long long)shape[k]);
+			return weft_fail(
+				c->status, WEFT_ERR_INPUT,
+				"%s %s: dimension %u is %lld, expected %lld as found by sizes",
+				role, info->name, (unsigned)k, (long long)t->shape[k],
+				(long long)shape[k]);
 	}
 	return bind_data(c, role, info, t, numel, data);
-}
-
-static uint64_t tensor_bytes(const WeftTensor *t)
-{
-	uint64_t n = dtype_bytes(t->dtype);
-	for (int32_t k = 0; k < t->ndim; k++)
-		n *= (uint64_t)t->shape[k];
-	return n;
 }
 
 static int overlap(const WeftTensor *a, const void *p, uint64_t bytes)
@@ -214,14 +220,14 @@ static int check_overlap(const Call *c, const WeftTensor *x, const WeftTensor *y
 		}
 		if (bad)
 			return weft_fail(c->status, WEFT_ERR_ARGUMENT,
-			                 "output %s overlaps another tensor or the workspace",
-			                 c->e->output[i].name);
+					 "output %s overlaps another tensor or the workspace",
+					 c->e->output[i].name);
 	}
 	return WEFT_OK;
 }
 
 static int call(Call *c, const WeftTensor *x, const WeftTensor *y, void *workspace,
-                const WeftContext *ctx)
+		const WeftContext *ctx)
 {
 	const WeftEntry *e = c->e;
 	void *buf[e->ninput + e->noutput + 3], **b = buf;
@@ -253,7 +259,8 @@ static int call(Call *c, const WeftTensor *x, const WeftTensor *y, void *workspa
 }
 
 int weft_rt_step(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inputs,
-                 const WeftTensor *outputs, void *workspace, const WeftContext *ctx, WeftStatus *status)
+		 const WeftTensor *outputs, void *workspace, const WeftContext *ctx,
+		 WeftStatus *status)
 {
 	if (!in || !sizes || sizes->entry >= in->model->nentry || !workspace)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: a null pointer or no such entry");
@@ -268,12 +275,14 @@ int weft_rt_step(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inp
 }
 
 int weft_rt_run(const WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inputs,
-                const WeftTensor *outputs, void *workspace, const WeftContext *ctx, WeftStatus *status)
+		const WeftTensor *outputs, void *workspace, const WeftContext *ctx,
+		WeftStatus *status)
 {
 	if (in && sizes && sizes->entry < in->model->nentry &&
 	    in->model->entry[sizes->entry]->flags & WEFT_ENTRY_MUTATES)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "entry %s replaces state: call step",
-		                 in->model->entry[sizes->entry]->name);
+				 in->model->entry[sizes->entry]->name);
 	/* An entry without that flag writes nothing of the instance. */
-	return weft_rt_step((WeftInstance *)(uintptr_t)in, sizes, inputs, outputs, workspace, ctx, status);
+	return weft_rt_step((WeftInstance *)(uintptr_t)in, sizes, inputs, outputs, workspace, ctx,
+			    status);
 }

@@ -3,25 +3,21 @@
 
 #include <string.h>
 
-#if defined(__x86_64__) && defined(__GNUC__)
 static int has(const char *name)
 {
-	int lacks = 0; /* a name not listed is implied by another, or not testable with this compiler */
+	int lacks = 0; /* a name not listed is implied by another, or not testable here */
+#if defined(__x86_64__) && defined(__GNUC__)
 	__builtin_cpu_init();
 #define F(x) lacks |= !strcmp(name, x) && !__builtin_cpu_supports(x);
 	F("sse3") F("ssse3") F("sse4.1") F("sse4.2") F("popcnt") F("avx") F("avx2") F("fma")
 	F("bmi") F("bmi2") F("avx512f") F("avx512bw") F("avx512cd") F("avx512dq") F("avx512vl")
 	F("avx512vnni")
 #undef F
+#else
+	lacks = *name != 0;
+#endif
 	return !lacks;
 }
-#else
-static int has(const char *name)
-{
-	(void)name;
-	return 0;
-}
-#endif
 
 int cpu_lacks(const char *features, char missing[32])
 {

@@ -19,7 +19,7 @@ typedef struct {
 } WeightHeader;
 
 static int check_header(const WeftModel *m, const WeightHeader *h, uint64_t size, const char *path,
-                        WeftStatus *status)
+			WeftStatus *status)
 {
 	if (size < WEFT_WEIGHT_HEADER || memcmp(h->magic, WEFT_WEIGHT_MAGIC, sizeof h->magic))
 		return weft_fail(status, WEFT_ERR_FILE, "%s: not a file of weights", path);
@@ -27,9 +27,7 @@ static int check_header(const WeftModel *m, const WeightHeader *h, uint64_t size
 	    h->bytes != m->weights_bytes)
 		return weft_fail(status, WEFT_ERR_FILE, "%s: weights of another model", path);
 	if (size - WEFT_WEIGHT_HEADER < h->bytes)
-		return weft_fail(status, WEFT_ERR_FILE, "%s: truncated: %llu bytes, expected %llu", path,
-		                 (unsigned long long)size,
-		                 (unsigned long long)h->bytes + WEFT_WEIGHT_HEADER);
+		return weft_fail(status, WEFT_ERR_FILE, "%s: truncated", path);
 	return WEFT_OK;
 }
 
@@ -39,7 +37,7 @@ static int map_weights(WeftInstance *in, const char *path, WeftStatus *status)
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return weft_fail(status, WEFT_ERR_FILE, "%s: cannot read the weights: %s", path,
-		                 strerror(errno));
+				 strerror(errno));
 	size_t size = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? (size_t)st.st_size : 0;
 	void *p = size ? mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
 	close(fd);
@@ -62,7 +60,7 @@ static int map_beside(WeftInstance *in, WeftStatus *status)
 	if (name[0] != '/' && dladdr((const void *)in->model, &info) && info.dli_fname)
 		slash = strrchr(info.dli_fname, '/');
 	int n = snprintf(path, sizeof path, "%.*s%s", slash ? (int)(slash + 1 - info.dli_fname) : 0,
-	                 slash ? info.dli_fname : "", name);
+			 slash ? info.dli_fname : "", name);
 	if (n < 0 || (size_t)n >= sizeof path)
 		return weft_fail(status, WEFT_ERR_FILE, "the path of the weights is too long");
 	return map_weights(in, path, status);
@@ -74,9 +72,7 @@ static int find_weights(WeftInstance *in, const WeftOpen *o, WeftStatus *status)
 	if (o && o->weights) {
 		if (o->weights_bytes != m->weights_bytes || (uintptr_t)o->weights % 64)
 			return weft_fail(status, WEFT_ERR_ARGUMENT,
-			                 "%llu bytes of weights, expected %llu, 64-byte aligned",
-			                 (unsigned long long)o->weights_bytes,
-			                 (unsigned long long)m->weights_bytes);
+					 "weights of another size, or not 64-byte aligned");
 		in->weights = o->weights;
 		return WEFT_OK;
 	}
@@ -98,8 +94,7 @@ static int make_state(WeftInstance *in, WeftStatus *status)
 		return WEFT_OK;
 	in->state = alloc_section(m->state_bytes);
 	if (!in->state)
-		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for %llu bytes of state",
-		                 (unsigned long long)m->state_bytes);
+		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for the state");
 	memcpy(in->state, (const char *)in->weights + m->state_init, (size_t)m->state_bytes);
 	return WEFT_OK;
 }
@@ -108,16 +103,18 @@ int weft_rt_open(const WeftModel *m, const WeftOpen *o, WeftInstance **out, Weft
 {
 	char missing[32];
 	if (!m || !out)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "open: no model or no place for the result");
+		return weft_fail(status, WEFT_ERR_ARGUMENT,
+				 "open: no model or no place for the result");
 	*out = NULL;
 	if (m->abi != WEFT_ABI_VERSION || m->size < sizeof(WeftModel) || (o && o->size < sizeof *o))
 		return weft_fail(status, WEFT_ERR_ABI, "the model has ABI version %u, expected %u",
-		                 (unsigned)m->abi, (unsigned)WEFT_ABI_VERSION);
+				 (unsigned)m->abi, (unsigned)WEFT_ABI_VERSION);
 	if (cpu_lacks(m->manifest->features, missing))
-		return weft_fail(status, WEFT_ERR_CPU,
-		                 "%s was compiled for %s, but this processor has no %s; compile it with "
-		                 "a lower --target",
-		                 m->manifest->name, m->manifest->target, missing);
+		return weft_fail(
+			status, WEFT_ERR_CPU,
+			"%s was compiled for %s, but this processor has no %s; compile it with "
+			"a lower --target",
+			m->manifest->name, m->manifest->target, missing);
 	WeftInstance *in = calloc(1, sizeof *in);
 	if (!in)
 		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for an instance");
@@ -146,7 +143,7 @@ void weft_rt_close(WeftInstance *in)
 static int same_shape(const WeftTensor *t, const WeftParamInfo *p)
 {
 	int same = t->ndim == (int32_t)p->rank && t->dtype.code == p->dtype.code &&
-	           t->dtype.bits == p->dtype.bits && t->device.type == WEFT_CPU && t->data;
+		   t->dtype.bits == p->dtype.bits && t->device.type == WEFT_CPU && t->data;
 	for (uint32_t k = 0; same && k < p->rank; k++)
 		same = t->shape[k] == p->dim[k];
 	return same && tensor_row_major(t);
@@ -154,7 +151,7 @@ static int same_shape(const WeftTensor *t, const WeftParamInfo *p)
 
 /* Store the tensor wherever the parameter is kept. */
 static int replace(const WeftModel *m, char *section, const char *name, const WeftTensor *t,
-                   WeftStatus *status)
+		   WeftStatus *status)
 {
 	int found = 0;
 	for (uint32_t k = 0; k < m->nparam; k++) {
@@ -164,28 +161,27 @@ static int replace(const WeftModel *m, char *section, const char *name, const We
 		found = 1;
 		if (!same_shape(t, p))
 			return weft_fail(status, WEFT_ERR_INPUT,
-			                 "weight %s: other dtype or shape than the model's, or not row-major",
-			                 name);
+					 "weight %s: other dtype, shape or layout than the model's",
+					 name);
 		weft_relayout(section + p->offset, (char *)t->data + t->byte_offset,
-		              dtype_bytes(p->dtype), p->rank, p->dim, p->nlayout, p->layout);
+			      dtype_bytes(p->dtype), p->rank, p->dim, p->nlayout, p->layout);
 	}
 	return found ? WEFT_OK
-	             : weft_fail(status, WEFT_ERR_ARGUMENT, "the model has no weight %s", name);
+		     : weft_fail(status, WEFT_ERR_ARGUMENT, "the model has no weight %s", name);
 }
 
-int weft_rt_set_weights(WeftInstance *in, uint32_t n, const char *const *names, const WeftTensor *values,
-                        WeftStatus *status)
+int weft_rt_set_weights(WeftInstance *in, uint32_t n, const char *const *names,
+			const WeftTensor *values, WeftStatus *status)
 {
 	if (!in || (n && (!names || !values)))
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "set_weights: a null pointer");
 	const WeftModel *m = in->model;
 	if (!m->replaceable)
 		return weft_fail(status, WEFT_ERR_ARGUMENT,
-		                 "the model was not compiled with --replaceable-weights");
+				 "the model was not compiled with --replaceable-weights");
 	char *section = alloc_section(m->weights_bytes);
 	if (!section)
-		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for %llu bytes of weights",
-		                 (unsigned long long)m->weights_bytes);
+		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for other weights");
 	memcpy(section, in->weights, (size_t)m->weights_bytes);
 	for (uint32_t k = 0; k < n; k++) {
 		int code = replace(m, section, names[k], &values[k], status);

@@ -51,7 +51,7 @@ static void record(RegionShared *s, uint32_t call, int id)
 
 /* Take tasks from share `lane` until it is empty. */
 static void drain(WeftRegion *r, int32_t lane, WeftKernel kernel, const WeftFrame *f, uint32_t call,
-                  int64_t ntasks)
+		  int64_t ntasks)
 {
 	int64_t first = ntasks / r->n * lane + ntasks % r->n * lane / r->n;
 	int64_t last = ntasks / r->n * (lane + 1) + ntasks % r->n * (lane + 1) / r->n;
@@ -76,7 +76,8 @@ void weft_phase(WeftRegion *r, WeftKernel kernel, const WeftFrame *f, uint32_t c
 		if (id)
 			record(s, call, id);
 	} else {
-		/* The own share first: the same thread meets the same data again in the next phase. */
+		/* The own share first: the same thread meets the same data again in the next phase.
+		 */
 		for (int32_t k = 0; k < r->n; k++)
 			drain(r, (r->i + k) % r->n, kernel, f, call, ntasks);
 		weft_barrier(r);
@@ -99,26 +100,27 @@ void weft_copy(WeftRegion *r, void *to, const void *from, int64_t bytes)
 	weft_barrier(r);
 }
 
+static void set_message(WeftStatus *status, const char *fmt, va_list ap)
+{
+	vsnprintf(status->message, sizeof status->message, fmt, ap);
+}
+
 int weft_fail(WeftStatus *status, int code, const char *fmt, ...)
 {
-	if (status) {
-		va_list ap;
-		va_start(ap, fmt);
-		status->code = code;
-		vsnprintf(status->message, sizeof status->message, fmt, ap);
-		va_end(ap);
-	}
+	va_list ap;
+	va_start(ap, fmt);
+	if (status)
+		set_message(status, fmt, ap), status->code = code;
+	va_end(ap);
 	return code;
 }
 
 void weft_region_fail(WeftRegion *r, const char *fmt, ...)
 {
-	RegionShared *s = r->shared;
-	if (atomic_exchange(&s->asserted, 1) || !s->status)
-		return;
 	va_list ap;
 	va_start(ap, fmt);
-	vsnprintf(s->status->message, sizeof s->status->message, fmt, ap);
+	if (!atomic_exchange(&r->shared->asserted, 1) && r->shared->status)
+		set_message(r->shared->status, fmt, ap);
 	va_end(ap);
 }
 
@@ -152,6 +154,6 @@ int region_run(RegionShared *s, const WeftThreads *t, int32_t n)
 	uint32_t call = (uint32_t)(failed >> 32), id = (uint32_t)failed;
 	const WeftEntry *e = s->entry;
 	return weft_fail(s->status, WEFT_ERR_CHECK, "%s: %s",
-	                 call < e->ncall ? e->call[call].name : e->name,
-	                 id < e->nmessage ? e->message[id] : "a check failed");
+			 call < e->ncall ? e->call[call].name : e->name,
+			 id < e->nmessage ? e->message[id] : "a check failed");
 }

@@ -22,9 +22,9 @@ typedef struct {
 	const int64_t *slot;
 	WeftProfile profile;
 	void *profile_user;
-	WeftStatus *status;    /* of the caller; may be NULL */
-	int spin;              /* times to look before sleeping */
-	_Atomic int asserted;  /* 1: somebody is writing the status */
+	WeftStatus *status;      /* of the caller; may be NULL */
+	int spin;                /* times to look before sleeping */
+	_Atomic int asserted;    /* 1: somebody is writing the status */
 	_Atomic uint64_t failed; /* smallest (call << 32 | check id); UINT64_MAX: none */
 	_Alignas(64) _Atomic uint32_t arrived;
 	_Alignas(64) _Atomic uint32_t generation;

@@ -1,5 +1,5 @@
-/* Rearranging a row-major tensor into a stored layout: the physical dimensions are walked from slowest to
- * fastest, so the result is written once, in order. */
+/* Rearranging a row-major tensor into a stored layout: the physical dimensions are walked from
+ * slowest to fastest, so the result is written once, in order. */
 #include "runtime.h"
 
 #include <string.h>
@@ -64,7 +64,7 @@ static void place(Plan *p, uint32_t d, char *to, const char *from)
 }
 
 void weft_relayout(void *to, const void *from, size_t elem, uint32_t rank, const int64_t *dim,
-                   uint32_t nlayout, const WeftLayoutDim *layout)
+		   uint32_t nlayout, const WeftLayoutDim *layout)
 {
 	Plan p = {.elem = elem, .n = nlayout, .layout = layout, .dim = dim};
 	int64_t stride[MAX_DIMS], numel = 1;

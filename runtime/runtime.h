@@ -1,9 +1,9 @@
-/* What emitted code calls. The runtime is compiled into every artifact: standalone C11, POSIX threads,
- * OpenMP where the compiler has it.
+/* What emitted code calls. The runtime is compiled into every artifact: standalone C11, POSIX
+ * threads, OpenMP where the compiler has it.
  *
- * A call of `run` is one region: every thread executes the entry's run_fn from beginning to end (same
- * control flow, same arguments) and meets the others in weft_phase, weft_copy and weft_barrier. Code
- * between them must only read what phases wrote, and compute. */
+ * A call of `run` is one region: every thread executes the entry's run_fn from beginning to end
+ * (same control flow, same arguments) and meets the others in weft_phase, weft_copy and
+ * weft_barrier. Code between them must only read what phases wrote, and compute. */
 #ifndef WEFT_RUNTIME_H
 #define WEFT_RUNTIME_H
 
@@ -23,28 +23,30 @@ typedef struct {
 /* Tasks begin .. end-1. Returns 0 or the id of the first check that failed (WeftEntry.message). */
 typedef int (*WeftKernel)(const WeftFrame *, int64_t begin, int64_t end);
 
-/* Distribute the tasks over the region's threads and wait for all. call: index into WeftEntry.call. The
- * frame is read by the calling thread only; each thread passes its own, equal one. */
+/* Distribute the tasks over the region's threads and wait for all. call: index into WeftEntry.call.
+ * The frame is read by the calling thread only; each thread passes its own, equal one. */
 void weft_phase(WeftRegion *, WeftKernel, const WeftFrame *, uint32_t call, int64_t ntasks);
 /* memcpy by all threads together; ranges do not overlap (equal pointers are fine). */
 void weft_copy(WeftRegion *, void *to, const void *from, int64_t bytes);
 void weft_barrier(WeftRegion *);
 /* A violated assertion of `run`: the first one becomes the call's status. The call goes on. */
 void weft_region_fail(WeftRegion *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Set the status; returns code. Used by sizes_fn: return weft_fail(status, WEFT_ERR_INPUT, "...", ...). */
+/* Set the status; returns code. Used by sizes_fn: return weft_fail(status, WEFT_ERR_INPUT, "...",
+ * ...). */
 int weft_fail(WeftStatus *, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* Entries of WeftModel, in the order of its fields: emitted tables end with WEFT_RUNTIME_FUNCTIONS. */
+/* Entries of WeftModel, in the order of its fields: emitted tables end with WEFT_RUNTIME_FUNCTIONS.
+ */
 int weft_rt_open(const WeftModel *, const WeftOpen *, WeftInstance **, WeftStatus *);
 void weft_rt_close(WeftInstance *);
 int weft_rt_sizes(const WeftInstance *, uint32_t entry, const WeftTensor *inputs, WeftSizes *,
-                  WeftStatus *);
+		  WeftStatus *);
 int weft_rt_run(const WeftInstance *, const WeftSizes *, const WeftTensor *inputs,
-                const WeftTensor *outputs, void *workspace, const WeftContext *, WeftStatus *);
-int weft_rt_step(WeftInstance *, const WeftSizes *, const WeftTensor *inputs, const WeftTensor *outputs,
-                 void *workspace, const WeftContext *, WeftStatus *);
-int weft_rt_set_weights(WeftInstance *, uint32_t n, const char *const *names, const WeftTensor *values,
-                        WeftStatus *);
+		const WeftTensor *outputs, void *workspace, const WeftContext *, WeftStatus *);
+int weft_rt_step(WeftInstance *, const WeftSizes *, const WeftTensor *inputs,
+		 const WeftTensor *outputs, void *workspace, const WeftContext *, WeftStatus *);
+int weft_rt_set_weights(WeftInstance *, uint32_t n, const char *const *names,
+			const WeftTensor *values, WeftStatus *);
 WeftThreads *weft_rt_threads_new(WeftThreadsKind, int32_t n, WeftStatus *);
 void weft_rt_threads_free(WeftThreads *);
 
@@ -57,14 +59,14 @@ void weft_rt_threads_free(WeftThreads *);
 #define WEFT_SIZES_BYTES(nslot, nextent)                                                           \
 	(sizeof(WeftSizes) + ((size_t)(nslot) + (nextent)) * sizeof(int64_t))
 
-/* A weight file: magic (16 bytes with its NUL), the source hash (64, zero-padded), the section's bytes as
- * u64, zeros up to WEFT_WEIGHT_HEADER, the section. */
-#define WEFT_WEIGHT_MAGIC "weft weights 1\n"
+/* A weight file: magic (16 bytes with its NUL), the source hash (64, zero-padded), the section's
+ * bytes as u64, zeros up to WEFT_WEIGHT_HEADER, the section. */
+#define WEFT_WEIGHT_MAGIC  "weft weights 1\n"
 #define WEFT_WEIGHT_HEADER 4096
 
 /* Copy a row-major tensor of `elem`-byte elements into a layout; to holds the product of the padded
  * extents. Padding becomes zero. */
 void weft_relayout(void *to, const void *from, size_t elem, uint32_t rank, const int64_t *dim,
-                   uint32_t nlayout, const WeftLayoutDim *layout);
+		   uint32_t nlayout, const WeftLayoutDim *layout);
 
 #endif

@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <linux/futex.h>
@@ -21,8 +20,7 @@ void wait_sleep(_Atomic uint32_t *p, uint32_t old)
 #ifdef __linux__
 	syscall(SYS_futex, p, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);
 #else
-	(void)p, (void)old;
-	nanosleep(&(struct timespec){0, 50000}, NULL);
+	(void)p, (void)old, sched_yield();
 #endif
 }
 
@@ -57,7 +55,8 @@ int32_t threads_ncpu(void)
 
 /* ---- serial ---- */
 
-static void serial_parallel(void *user, int32_t n, void (*body)(void *, int32_t, int32_t), void *arg)
+static void serial_parallel(void *user, int32_t n, void (*body)(void *, int32_t, int32_t),
+			    void *arg)
 {
 	(void)user, (void)n;
 	body(arg, 0, 1);
@@ -143,25 +142,23 @@ static WeftThreads *pool_new(int32_t n, WeftStatus *status)
 {
 	size_t bytes = sizeof(Pool) + (size_t)n * sizeof(struct Worker);
 	Pool *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
-	if (!p) {
-		weft_fail(status, WEFT_ERR_MEMORY, "no memory for a pool of %d threads", (int)n);
-		return NULL;
-	}
+	if (!p)
+		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for a pool"), NULL;
 	*p = (Pool){.api = {pool_parallel, p, n}, .nworker = n - 1, .n = 0};
 	p->spin = n <= threads_ncpu() ? 2000 : 0;
 	for (int32_t i = 0; i < n - 1; i++, p->nstarted++) {
 		p->worker[i] = (struct Worker){.pool = p, .i = i + 1};
 		if (pthread_create(&p->worker[i].thread, NULL, worker_main, &p->worker[i])) {
 			pool_free(p);
-			weft_fail(status, WEFT_ERR_MEMORY, "cannot start thread %d of %d", (int)i + 2,
-			          (int)n);
-			return NULL;
+			return weft_fail(status, WEFT_ERR_MEMORY, "cannot start a thread"), NULL;
 		}
 	}
 	return &p->api;
 }
 
 /* ---- OpenMP ---- */
+
+static const WeftThreads serial_threads = {serial_parallel, NULL, 1};
 
 #ifdef _OPENMP
 static void omp_parallel(void *user, int32_t n, void (*body)(void *, int32_t, int32_t), void *arg)
@@ -171,65 +168,56 @@ static void omp_parallel(void *user, int32_t n, void (*body)(void *, int32_t, in
 	body(arg, omp_get_thread_num(), omp_get_num_threads());
 }
 
-static const WeftThreads omp_threads = {omp_parallel, NULL, 0};
-
-const WeftThreads *threads_default(void)
-{
-	return &omp_threads;
-}
+static const WeftThreads shared_threads = {omp_parallel, NULL, 0};
+enum { HAVE_OPENMP = 1 };
 
 void threads_pin(void)
 {
 	Dl_info info;
-	void *f;
+	void *f, *h;
 	*(int (**)(void)) & f = omp_get_max_threads;
-	if (dladdr(f, &info) && info.dli_fname) {
-		void *h = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
-		if (h)
-			dlclose(h);
-	}
+	if (dladdr(f, &info) && info.dli_fname &&
+	    (h = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)))
+		dlclose(h);
+}
+
+static int32_t openmp_count(void)
+{
+	return omp_get_max_threads();
 }
 #else
-static const WeftThreads serial_threads = {serial_parallel, NULL, 1};
+#define shared_threads serial_threads
+enum { HAVE_OPENMP = 0 };
+
+void threads_pin(void) {}
+
+static int32_t openmp_count(void)
+{
+	return 0;
+}
+#endif
 
 const WeftThreads *threads_default(void)
 {
-	return &serial_threads;
+	return &shared_threads;
 }
-
-void threads_pin(void) {}
-#endif
 
 /* ---- all of them ---- */
 
 WeftThreads *weft_rt_threads_new(WeftThreadsKind kind, int32_t n, WeftStatus *status)
 {
-	if (n < 0 || n > WEFT_MAX_THREADS) {
-		weft_fail(status, WEFT_ERR_ARGUMENT, "%d threads asked for, expected 0 to %d", (int)n,
-		          (int)WEFT_MAX_THREADS);
-		return NULL;
-	}
-#ifdef _OPENMP
+	if (n < 0 || n > WEFT_MAX_THREADS)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "0 to 256 threads, not %d", (int)n), NULL;
 	if (n == 0 && kind == WEFT_THREADS_OPENMP)
-		n = omp_get_max_threads();
-#endif
-	if (n == 0)
-		n = threads_ncpu();
-	WeftThreads t = {serial_parallel, NULL, 1};
-#ifdef _OPENMP
-	if (kind == WEFT_THREADS_OPENMP)
-		t = (WeftThreads){omp_parallel, NULL, n};
-#else
-	if (kind == WEFT_THREADS_OPENMP)
-		kind = WEFT_THREADS_POOL;
-#endif
-	if (kind == WEFT_THREADS_POOL)
+		n = openmp_count();
+	n = n ? n : threads_ncpu();
+	if (kind == WEFT_THREADS_POOL || (kind == WEFT_THREADS_OPENMP && !HAVE_OPENMP))
 		return pool_new(n, status);
 	WeftThreads *p = malloc(sizeof *p);
 	if (!p)
-		weft_fail(status, WEFT_ERR_MEMORY, "no memory for a thread provider");
-	else
-		*p = t;
+		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for a provider"), NULL;
+	*p = kind == WEFT_THREADS_OPENMP ? shared_threads : serial_threads;
+	p->nthreads = kind == WEFT_THREADS_OPENMP ? n : 1;
 	return p;
 }
 

@@ -1,4 +1,5 @@
-/* 100 cycles of load, run, unload must leave no mapping, descriptor or thread behind: reload MODEL.so */
+/* 100 cycles of load, run, unload must leave no mapping, descriptor or thread behind: reload
+ * MODEL.so */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -59,17 +60,28 @@ static int cycle(const char *path, WeftThreadsKind kind)
 	if (m->open(m, NULL, &in, &status) || e->ninput > MOST || e->noutput > MOST)
 		return fprintf(stderr, "%s\n", status.message), 1;
 	for (uint32_t k = 0; k < e->ninput; k++)
-		x[k] = (WeftTensor){input_data(&e->input[k], shape[k]), {WEFT_CPU, 0}, (int32_t)e->input[k].rank,
-		                    e->input[k].dtype, shape[k], NULL, 0};
+		x[k] = (WeftTensor){input_data(&e->input[k], shape[k]),
+				    {WEFT_CPU, 0},
+				    (int32_t)e->input[k].rank,
+				    e->input[k].dtype,
+				    shape[k],
+				    NULL,
+				    0};
 	WeftSizes *s = malloc(e->sizes_bytes);
 	int code = m->sizes(in, 0, x, s, &status);
 	for (uint32_t k = 0; !code && k < e->noutput; k++) {
 		size_t n = e->output[k].dtype.bits / 8;
-		memcpy(shape[MOST + k], weft_output_shape(e, s, k), e->output[k].rank * sizeof(int64_t));
+		memcpy(shape[MOST + k], weft_output_shape(e, s, k),
+		       e->output[k].rank * sizeof(int64_t));
 		for (uint32_t d = 0; d < e->output[k].rank; d++)
 			n *= (size_t)shape[MOST + k][d];
-		y[k] = (WeftTensor){calloc(n + 1, 1), {WEFT_CPU, 0}, (int32_t)e->output[k].rank,
-		                    e->output[k].dtype, shape[MOST + k], NULL, 0};
+		y[k] = (WeftTensor){calloc(n + 1, 1),
+				    {WEFT_CPU, 0},
+				    (int32_t)e->output[k].rank,
+				    e->output[k].dtype,
+				    shape[MOST + k],
+				    NULL,
+				    0};
 	}
 	WeftThreads *t = m->threads_new(kind, 3, &status);
 	WeftContext c = {.size = sizeof c, .threads = t};
@@ -94,15 +106,17 @@ static int check(const char *path, WeftThreadsKind kind, const char *name)
 	/* The first cycle may pin the OpenMP library and start its threads. */
 	if (cycle(path, kind))
 		return 1;
-	int fds = entries("/proc/self/fd"), tasks = entries("/proc/self/task"), maps = mappings(path);
+	int fds = entries("/proc/self/fd"), tasks = entries("/proc/self/task"),
+	    maps = mappings(path);
 	for (int k = 0; k < 100; k++)
 		if (cycle(path, kind))
 			return 1;
 	if (entries("/proc/self/fd") != fds || entries("/proc/self/task") != tasks || maps != 0 ||
 	    mappings(path) != 0) {
-		fprintf(stderr, "%s: %d descriptors, then %d; %d threads, then %d; %d mappings, then %d\n",
-		        name, fds, entries("/proc/self/fd"), tasks, entries("/proc/self/task"), maps,
-		        mappings(path));
+		fprintf(stderr,
+			"%s: %d descriptors, then %d; %d threads, then %d; %d mappings, then %d\n",
+			name, fds, entries("/proc/self/fd"), tasks, entries("/proc/self/task"),
+			maps, mappings(path));
 		return 1;
 	}
 	return 0;
@@ -112,5 +126,6 @@ int main(int argc, char **argv)
 {
 	if (argc != 2)
 		return fputs("usage: reload MODEL.so\n", stderr), 1;
-	return check(argv[1], WEFT_THREADS_POOL, "pool") || check(argv[1], WEFT_THREADS_OPENMP, "OpenMP");
+	return check(argv[1], WEFT_THREADS_POOL, "pool") ||
+	       check(argv[1], WEFT_THREADS_OPENMP, "OpenMP");
 }

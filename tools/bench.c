@@ -11,23 +11,27 @@
 static int run(int argc, char **argv);
 
 const Command command_bench = {
-        "bench", "time a model, beside operator by operator and other systems",
-        "MODEL|MODEL.so [options]",
-        "Time a model after warm-up: minimum, median and 99th percentile over repeated runs, FLOP/s and the\n"
-        "share of the peak this machine reaches in a loop of multiply-adds, and the largest memory of the\n"
-        "process. Rows: `op by op` (the same graph operator by operator with our own kernels: no fusion, no\n"
-        "planning), `compiled`, and the named peers.\n\n"
-        "  --threads LIST       numbers of threads, such as 1,2 (default 1)\n"
-        "  --inputs FILE        tensors x.0, x.1, ... (default MODEL.safetensors, else made up)\n"
-        "  --seconds S          per row (default 2)\n"
-        "  --profile            list kernel calls with time, bytes, FLOPs and share of the roofline\n"
-        "  --against LIST       of torch, aoti, onnxruntime, openvino\n"
-        "  --python ENV         a Python environment that has them\n"
-        "  --no-op-by-op        leave that row out\n"
-        "  --pool               POSIX threads instead of OpenMP\n"
-        "  --target NAME, --no-cache   see weft compile\n"
-        "  --json               print the rows as JSON\n",
-        run};
+	"bench", "time a model, beside operator by operator and other systems",
+	"MODEL|MODEL.so [options]",
+	"Time a model after warm-up: minimum, median and 99th percentile over repeated runs, "
+	"FLOP/s and the\n"
+	"share of the peak this machine reaches in a loop of multiply-adds, and the largest memory "
+	"of the\n"
+	"process. Rows: `op by op` (the same graph operator by operator with our own kernels: no "
+	"fusion, no\n"
+	"planning), `compiled`, and the named peers.\n\n"
+	"  --threads LIST       numbers of threads, such as 1,2 (default 1)\n"
+	"  --inputs FILE        tensors x.0, x.1, ... (default MODEL.safetensors, else made up)\n"
+	"  --seconds S          per row (default 2)\n"
+	"  --profile            list kernel calls with time, bytes, FLOPs and share of the "
+	"roofline\n"
+	"  --against LIST       of torch, aoti, onnxruntime, openvino\n"
+	"  --python ENV         a Python environment that has them\n"
+	"  --no-op-by-op        leave that row out\n"
+	"  --pool               POSIX threads instead of OpenMP\n"
+	"  --target NAME, --no-cache   see weft compile\n"
+	"  --json               print the rows as JSON\n",
+	run};
 
 enum { MAX_ROWS = 64 };
 
@@ -56,12 +60,14 @@ static bool compile_apart(const BenchOptions *o, bool op_by_op, const char *so)
 		_exit(code);
 	}
 	if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status))
-		return WIFSIGNALED(status) ? (fail("compiling crashed with signal %d", WTERMSIG(status)), false)
-		                           : false;
+		return WIFSIGNALED(status)
+			       ? (fail("compiling crashed with signal %d", WTERMSIG(status)), false)
+			       : false;
 	return true;
 }
 
-static void own_row(const BenchOptions *o, Table *t, const char *name, const char *so, double compile)
+static void own_row(const BenchOptions *o, Table *t, const char *name, const char *so,
+		    double compile)
 {
 	for (int k = 0; k < o->nthreads && t->n < MAX_ROWS; k++) {
 		BenchRow *r = &t->row[t->n++];
@@ -134,8 +140,8 @@ static double peak_for(const BenchOptions *o, const Table *t, int threads)
 static void print_table(const BenchOptions *o, const Table *t)
 {
 	char a[32], b[32];
-	printf("%-24s %7s %10s %10s %10s %10s %6s %8s %9s\n", o->model[0] ? "" : "", "threads", "min ms",
-	       "median ms", "p99 ms", "FLOP/s", "peak", "memory", "x compiled");
+	printf("%-24s %7s %10s %10s %10s %10s %6s %8s %9s\n", o->model[0] ? "" : "", "threads",
+	       "min ms", "median ms", "p99 ms", "FLOP/s", "peak", "memory", "x compiled");
 	for (int k = 0; k < t->n; k++) {
 		const BenchRow *r = &t->row[k];
 		const BenchRow *own = find_row(t, "compiled", r->threads);
@@ -146,14 +152,15 @@ static void print_table(const BenchOptions *o, const Table *t)
 		}
 		printf("%-24s %7d %10.4f %10.4f %10.4f %10s %5.1f%% %7sB", r->name, r->threads,
 		       1e3 * r->min, 1e3 * r->median, 1e3 * r->p99, human(flops / r->median, a),
-		       100 * flops / r->median / peak_for(o, t, r->threads), human(r->peak_bytes, b));
+		       100 * flops / r->median / peak_for(o, t, r->threads),
+		       human(r->peak_bytes, b));
 		if (own)
 			printf(" %9.2f", r->median / own->median);
 		putchar('\n');
 	}
 	for (int k = 0; k < o->nthreads; k++)
-		printf("peak of this machine with %d thread%s: %sFLOP/s, %sB/s read\n", o->threads[k],
-		       o->threads[k] == 1 ? "" : "s", human(t->peak[k].flops, a),
+		printf("peak of this machine with %d thread%s: %sFLOP/s, %sB/s read\n",
+		       o->threads[k], o->threads[k] == 1 ? "" : "s", human(t->peak[k].flops, a),
 		       human(t->peak[k].bytes, b));
 }
 
@@ -195,17 +202,17 @@ static bool parse(BenchOptions *o, int *argc, char **argv)
 {
 	const char *threads = "1", *seconds = "2";
 	const Opt opt[] = {{"--threads", OPT_STRING, &threads},
-	                   {"--inputs", OPT_STRING, &o->inputs},
-	                   {"--seconds", OPT_STRING, &seconds},
-	                   {"--profile", OPT_FLAG, &o->profile},
-	                   {"--against", OPT_STRING, &o->against},
-	                   {"--python", OPT_STRING, &o->python},
-	                   {"--no-op-by-op", OPT_FLAG, &o->no_op_by_op},
-	                   {"--pool", OPT_FLAG, &o->pool},
-	                   {"--target", OPT_STRING, &o->compile.target},
-	                   {"--no-cache", OPT_FLAG, &o->compile.no_cache},
-	                   {"--json", OPT_FLAG, &o->json},
-	                   {0}};
+			   {"--inputs", OPT_STRING, &o->inputs},
+			   {"--seconds", OPT_STRING, &seconds},
+			   {"--profile", OPT_FLAG, &o->profile},
+			   {"--against", OPT_STRING, &o->against},
+			   {"--python", OPT_STRING, &o->python},
+			   {"--no-op-by-op", OPT_FLAG, &o->no_op_by_op},
+			   {"--pool", OPT_FLAG, &o->pool},
+			   {"--target", OPT_STRING, &o->compile.target},
+			   {"--no-cache", OPT_FLAG, &o->compile.no_cache},
+			   {"--json", OPT_FLAG, &o->json},
+			   {0}};
 	if (!options_parse(&command_bench, opt, argc, argv))
 		return false;
 	if (*argc != 2)
@@ -231,7 +238,7 @@ static int run(int argc, char **argv)
 	}
 	const char *dot = strrchr(o.model, '.');
 	snprintf(beside, sizeof beside, "%.*s.safetensors",
-	         (int)(dot ? dot - o.model : (long)strlen(o.model)), o.model);
+		 (int)(dot ? dot - o.model : (long)strlen(o.model)), o.model);
 	if (!o.inputs && !access(beside, R_OK))
 		o.inputs = beside;
 	bool ok = own_rows(&o, t);

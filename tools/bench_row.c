@@ -32,20 +32,23 @@ void bench_statistics(double *s, int n, BenchRow *r)
 
 /* ---- one object ---- */
 
-/* Inputs when no file is given: hints are unknown, so symbols take their smallest value of at least 2. */
+/* Inputs when no file is given: hints are unknown, so symbols take their smallest value of at
+ * least 2. */
 static bool make_inputs(const Runner *r, WeftTensor *in)
 {
 	for (uint32_t k = 0; k < r->ninput; k++) {
 		const WeftTensorInfo *info = &r->input[k];
 		WeftTensor *t = &in[k];
-		*t = (WeftTensor){.device = {WEFT_CPU, 0}, .ndim = (int32_t)info->rank, .dtype = info->dtype};
+		*t = (WeftTensor){
+			.device = {WEFT_CPU, 0}, .ndim = (int32_t)info->rank, .dtype = info->dtype};
 		t->shape = malloc((info->rank + 1) * sizeof(int64_t));
 		if (!t->shape)
 			return fail("out of memory"), false;
 		for (uint32_t d = 0; d < info->rank; d++) {
 			const WeftDim *dim = &info->dim[d];
 			if (dim->value < 0 && dim->symbol < 0)
-				return fail("input %s: give --inputs, its shape is %s", info->name, dim->text),
+				return fail("input %s: give --inputs, its shape is %s", info->name,
+					    dim->text),
 				       false;
 			int64_t lo = dim->symbol < 0 ? 0 : r->entry->symbol[dim->symbol].lo;
 			t->shape[d] = dim->value >= 0 ? dim->value : lo < 2 ? 2 : lo;
@@ -53,13 +56,15 @@ static bool make_inputs(const Runner *r, WeftTensor *in)
 		t->data = calloc(bytes_of(t) + 64, 1);
 		if (!t->data)
 			return fail("out of memory"), false;
-		for (int64_t i = 0; t->dtype.code == WEFT_FLOAT && t->dtype.bits == 32 && i < numel_of(t); i++)
+		for (int64_t i = 0;
+		     t->dtype.code == WEFT_FLOAT && t->dtype.bits == 32 && i < numel_of(t); i++)
 			((float *)t->data)[i] = (float)((i * 7919) % 2001) / 1000 - 1;
 	}
 	return true;
 }
 
-static bool time_runs(Runner *r, const WeftTensor *in, const BenchOptions *o, int threads, BenchRow *row)
+static bool time_runs(Runner *r, const WeftTensor *in, const BenchOptions *o, int threads,
+		      BenchRow *row)
 {
 	enum { MOST = 100000 };
 	double *s = malloc(MOST * sizeof *s), start = now();
@@ -98,7 +103,8 @@ static const Profile *sorting;
 
 static int by_time(const void *pa, const void *pb)
 {
-	double a = sorting->seconds[*(const uint32_t *)pa], b = sorting->seconds[*(const uint32_t *)pb];
+	double a = sorting->seconds[*(const uint32_t *)pa],
+	       b = sorting->seconds[*(const uint32_t *)pb];
 	return (a < b) - (a > b);
 }
 
@@ -113,27 +119,31 @@ static void print_profile(Profile *p, int threads)
 	}
 	sorting = p;
 	qsort(p->order, p->e->ncall, sizeof *p->order, by_time);
-	printf("%-36s %9s %6s %6s %9s %9s %11s %8s  %s\n", "kernel", "us", "%", "sum %", "FLOP", "B",
-	       "FLOP/s", "roofline", "algorithm");
+	printf("%-36s %9s %6s %6s %9s %9s %11s %8s  %s\n", "kernel", "us", "%", "sum %", "FLOP",
+	       "B", "FLOP/s", "roofline", "algorithm");
 	for (uint32_t i = 0; i < p->e->ncall; i++) {
 		uint32_t k = p->order[i];
 		const WeftCallInfo *c = &p->e->call[k];
-		double read = c->bytes / (c->bytes < PEAK_NEAR * (double)threads ? peak.near : peak.bytes);
+		double read = c->bytes /
+			      (c->bytes < PEAK_NEAR * (double)threads ? peak.near : peak.bytes);
 		double ideal = fmax(c->flops / peak.flops, read), t = p->seconds[k];
 		before += t;
-		printf("%-36.36s %9.1f %5.1f%% %5.1f%% %9s %9s %11s %7.1f%%  %s\n", c->name, 1e6 * t,
-		       100 * t / total, 100 * before / total, human(c->flops, f), human(c->bytes, b),
-		       human(t > 0 ? c->flops / t : 0, rate), t > 0 ? 100 * ideal / t : 0, c->algorithm);
+		printf("%-36.36s %9.1f %5.1f%% %5.1f%% %9s %9s %11s %7.1f%%  %s\n", c->name,
+		       1e6 * t, 100 * t / total, 100 * before / total, human(c->flops, f),
+		       human(c->bytes, b), human(t > 0 ? c->flops / t : 0, rate),
+		       t > 0 ? 100 * ideal / t : 0, c->algorithm);
 	}
 	printf("%-36s %9.1f\n", "all calls", 1e6 * total);
-	printf("roofline: %sFLOP/s, %sB/s from memory, ", human(peak.flops, f), human(peak.bytes, b));
+	printf("roofline: %sFLOP/s, %sB/s from memory, ", human(peak.flops, f),
+	       human(peak.bytes, b));
 	printf("%sB/s for calls of less than %d MiB\n\n", human(peak.near, rate), threads);
 }
 
 static bool profile_runs(Runner *r, const WeftTensor *in, int threads)
 {
 	uint32_t n = r->entry->ncall + 1;
-	Profile p = {calloc(n, sizeof(double)), calloc(n, sizeof(double)), calloc(n, sizeof(uint32_t)), r->entry};
+	Profile p = {calloc(n, sizeof(double)), calloc(n, sizeof(double)),
+		     calloc(n, sizeof(uint32_t)), r->entry};
 	bool ok = p.seconds && p.run && p.order;
 	for (int k = 0; ok && k < 20; k++) {
 		memset(p.run, 0, n * sizeof *p.run);
@@ -159,8 +169,9 @@ static bool object_here(const char *so, const BenchOptions *o, int threads, Benc
 	WeftTensor *in = calloc(r.ninput + 1, sizeof *in);
 	Weft *w = weft_new();
 	WeftTensors *t = o->inputs && w ? weft_tensors_read(w, o->inputs) : NULL;
-	bool ok = in && (t ? runner_inputs(&r, t, o->inputs, in)
-	                   : o->inputs ? (fail_messages(w), false) : make_inputs(&r, in));
+	bool ok = in && (t           ? runner_inputs(&r, t, o->inputs, in)
+			 : o->inputs ? (fail_messages(w), false)
+				     : make_inputs(&r, in));
 	ok = ok && runner_prepare(&r, in);
 	if (row) {
 		struct rusage u;
@@ -209,7 +220,8 @@ static void python_path(const BenchOptions *o, char path[4096])
 }
 
 /* Run the helper with its output in `out`. */
-static bool run_helper(const BenchOptions *o, const char *script, const char *peer, int threads, FILE *out)
+static bool run_helper(const BenchOptions *o, const char *script, const char *peer, int threads,
+		       FILE *out)
 {
 	char python[4096], count[16], seconds[32], omp[32];
 	posix_spawn_file_actions_t fa;
@@ -249,8 +261,8 @@ bool bench_peer(const char *peer, const BenchOptions *o, int threads, BenchRow *
 		rewind(out);
 		/* The helper's line is the last one: libraries may print, too. */
 		while (fgets(line, sizeof line, out))
-			ok = sscanf(line, "%63s %lf %d %lf %lf %lf %lf", r->name, &r->compile, &r->runs, &r->min,
-			            &r->median, &r->p99, &r->peak_bytes) == 7;
+			ok = sscanf(line, "%63s %lf %d %lf %lf %lf %lf", r->name, &r->compile,
+				    &r->runs, &r->min, &r->median, &r->p99, &r->peak_bytes) == 7;
 	}
 	if (out)
 		fclose(out);

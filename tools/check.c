@@ -12,26 +12,32 @@
 static int run(int argc, char **argv);
 
 const Command command_check = {
-        "check", "compare results with references",
-        "MODEL|MODEL.so REF.safetensors... | DIR... [options]",
-        "Run a model on the inputs x.0, x.1, ... of each reference file and compare with its results y.0,\n"
-        "y.1, ...; of a folder: every model in it or below with a reference of the same name. Each model\n"
-        "runs in a process of its own. With eager_err.<i> in the metadata a result passes if its error is\n"
-        "at most 8 times that plus 1e-6 of the largest reference; else the tolerances of\n"
-        "torch.testing.assert_close apply, times ten for f32 and f64. Vectors of eig, eigh, svd and qr are\n"
-        "fixed up to phase only: each is turned so that its largest component is positive.\n\n"
-        "  --backend c|interp   compiled (default), or the reference interpreter\n"
-        "  --threads LIST       numbers of threads, such as 1,2; all results must be bit-equal\n"
-        "  --sizes SPEC         such as \"s0=1,2,5 s1=17\": instead of the reference's sizes take every\n"
-        "                       combination, fill the inputs from the reference's by repetition, and\n"
-        "                       compare with the interpreter\n"
-        "  --jobs N             models at once (default 1)\n"
-        "  --pool               POSIX threads instead of OpenMP\n"
-        "  --target NAME, --no-cache, --op-by-op   see weft compile\n"
-        "  -q                   print failures and the summary only\n"
-        "  --json               print results as JSON\n"
-        "The last line is `N passed, N failed`; the exit status is 1 when any failed.\n",
-        run};
+	"check", "compare results with references",
+	"MODEL|MODEL.so REF.safetensors... | DIR... [options]",
+	"Run a model on the inputs x.0, x.1, ... of each reference file and compare with its "
+	"results y.0,\n"
+	"y.1, ...; of a folder: every model in it or below with a reference of the same name. Each "
+	"model\n"
+	"runs in a process of its own. With eager_err.<i> in the metadata a result passes if its "
+	"error is\n"
+	"at most 8 times that plus 1e-6 of the largest reference; else the tolerances of\n"
+	"torch.testing.assert_close apply, times ten for f32 and f64. Vectors of eig, eigh, svd "
+	"and qr are\n"
+	"fixed up to phase only: each is turned so that its largest component is positive.\n\n"
+	"  --backend c|interp   compiled (default), or the reference interpreter\n"
+	"  --threads LIST       numbers of threads, such as 1,2; all results must be bit-equal\n"
+	"  --sizes SPEC         such as \"s0=1,2,5 s1=17\": instead of the reference's sizes take "
+	"every\n"
+	"                       combination, fill the inputs from the reference's by repetition, "
+	"and\n"
+	"                       compare with the interpreter\n"
+	"  --jobs N             models at once (default 1)\n"
+	"  --pool               POSIX threads instead of OpenMP\n"
+	"  --target NAME, --no-cache, --op-by-op   see weft compile\n"
+	"  -q                   print failures and the summary only\n"
+	"  --json               print results as JSON\n"
+	"The last line is `N passed, N failed`; the exit status is 1 when any failed.\n",
+	run};
 
 /* ---- cases ---- */
 
@@ -102,7 +108,8 @@ static bool collect(Cases *c, int argc, char **argv)
 		} else {
 			CheckCase *one = c->n ? &c->item[c->n - 1] : NULL;
 			if (!one)
-				return fail("%s: name a model before its references", argv[k]), false;
+				return fail("%s: name a model before its references", argv[k]),
+				       false;
 			one->ref = realloc(one->ref, (size_t)(one->nref + 1) * sizeof *one->ref);
 			one->ref[one->nref++] = strdup(argv[k]);
 		}
@@ -274,17 +281,17 @@ static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc
 {
 	const char *backend = "c", *threads = NULL;
 	const Opt opt[] = {{"--backend", OPT_STRING, &backend},
-	                   {"--threads", OPT_STRING, &threads},
-	                   {"--sizes", OPT_STRING, &o->sizes},
-	                   {"--jobs", OPT_INT, jobs},
-	                   {"-j", OPT_INT, jobs},
-	                   {"--pool", OPT_FLAG, &o->pool},
-	                   {"--target", OPT_STRING, &o->compile.target},
-	                   {"--no-cache", OPT_FLAG, &o->compile.no_cache},
-	                   {"--op-by-op", OPT_FLAG, &o->compile.op_by_op},
-	                   {"-q", OPT_FLAG, quiet},
-	                   {"--json", OPT_FLAG, json},
-	                   {0}};
+			   {"--threads", OPT_STRING, &threads},
+			   {"--sizes", OPT_STRING, &o->sizes},
+			   {"--jobs", OPT_INT, jobs},
+			   {"-j", OPT_INT, jobs},
+			   {"--pool", OPT_FLAG, &o->pool},
+			   {"--target", OPT_STRING, &o->compile.target},
+			   {"--no-cache", OPT_FLAG, &o->compile.no_cache},
+			   {"--op-by-op", OPT_FLAG, &o->compile.op_by_op},
+			   {"-q", OPT_FLAG, quiet},
+			   {"--json", OPT_FLAG, json},
+			   {0}};
 	if (!options_parse(&command_check, opt, argc, argv))
 		return false;
 	if (strcmp(backend, "c") && strcmp(backend, "interp"))

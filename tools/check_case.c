@@ -10,10 +10,10 @@ typedef struct {
 	const CheckCase *cs;
 	const CheckOptions *o;
 	Runner r;
-	Runner oracle;    /* the interpreter, for --sizes */
+	Runner oracle; /* the interpreter, for --sizes */
 	Weft *files;
 	WeftTensors *ref;
-	int k;            /* which reference */
+	int k; /* which reference */
 	WeftTensor *in;
 	WeftTensor *first; /* results with the first number of threads */
 	CheckRecord whole;
@@ -44,15 +44,17 @@ static void judge(Case *c, uint32_t k, const WeftTensor *got, const WeftTensor *
 		free(b.data);
 	}
 	if (*r.c.why)
-		snprintf(r.text, sizeof r.text, "output %u (%s): %s", (unsigned)k, c->r.output[k].name, r.c.why);
+		snprintf(r.text, sizeof r.text, "output %u (%s): %s", (unsigned)k,
+			 c->r.output[k].name, r.c.why);
 	else
 		snprintf(r.text, sizeof r.text,
-		         "output %u (%s): error %.4g at element %lld, allowed %.4g; %lld of %lld wrong: %.9g, "
-		         "expected %.9g",
-		         (unsigned)k, c->r.output[k].name, r.c.error, (long long)r.c.at, r.c.allowed,
-		         (long long)r.c.wrong, (long long)values_of(want),
-		         values_of(want) ? value_at(got, r.c.at) : 0,
-		         values_of(want) ? value_at(want, r.c.at) : 0);
+			 "output %u (%s): error %.4g at element %lld, allowed %.4g; %lld of %lld "
+			 "wrong: %.9g, "
+			 "expected %.9g",
+			 (unsigned)k, c->r.output[k].name, r.c.error, (long long)r.c.at,
+			 r.c.allowed, (long long)r.c.wrong, (long long)values_of(want),
+			 values_of(want) ? value_at(got, r.c.at) : 0,
+			 values_of(want) ? value_at(want, r.c.at) : 0);
 	if (!r.c.ok || r.c.ratio >= 0)
 		add_record(c, &r);
 	c->whole.c.ok &= r.c.ok;
@@ -102,8 +104,9 @@ static bool execute(Case *c)
 			ok = put_reason(c, "failed");
 		for (uint32_t k = 0; ok && k < c->r.noutput; k++)
 			if (memcmp(c->first[k].data, c->r.result[k].data, bytes_of(&c->first[k]))) {
-				snprintf(text, sizeof text, "output %u differs between %d and %d threads",
-				         (unsigned)k, c->o->threads[0], c->o->threads[t]);
+				snprintf(text, sizeof text,
+					 "output %u differs between %d and %d threads", (unsigned)k,
+					 c->o->threads[0], c->o->threads[t]);
 				ok = put_reason(c, text);
 			}
 	}
@@ -156,7 +159,8 @@ static bool parse_sizes(Case *c, Sizes *s)
 			p += strspn(p, " ");
 		}
 		if (!*p)
-			return fail("%s: --sizes has no value for %s", c->cs->model, symbol[k].name),
+			return fail("%s: --sizes has no value for %s", c->cs->model,
+				    symbol[k].name),
 			       put_reason(c, "sizes missing");
 		for (p += len + 1; *p && *p != ' ' && s->count[k] < MAX_VALUES; p += *p == ',') {
 			char *end;
@@ -198,7 +202,8 @@ static void one_size(Case *c, const int64_t *symbol)
 	}
 	c->in = own;
 	ok = ok && execute(c);
-	if (ok && (!runner_prepare(&c->oracle, own) || !runner_call(&c->oracle, own, 1, NULL, NULL)))
+	if (ok &&
+	    (!runner_prepare(&c->oracle, own) || !runner_call(&c->oracle, own, 1, NULL, NULL)))
 		ok = put_reason(c, "the interpreter failed");
 	for (uint32_t k = 0; ok && k < c->r.noutput; k++)
 		judge(c, k, &c->r.result[k], &c->oracle.result[k], eager_error(c, k));
@@ -222,18 +227,20 @@ static void all_sizes(Case *c)
 	for (uint32_t carry = 0; carry < s.n || s.n == 0;) {
 		int64_t value[MAX_SYMBOLS] = {0};
 		size_t n = 0;
-		c->whole = (CheckRecord){.is_ref = true, .ref = c->k, .c = {.ok = true, .ratio = -1}};
+		c->whole =
+			(CheckRecord){.is_ref = true, .ref = c->k, .c = {.ok = true, .ratio = -1}};
 		for (uint32_t k = 0; k < s.n; k++) {
 			value[k] = s.value[k][at[k]];
-			n += (size_t)snprintf(c->whole.text + n, sizeof c->whole.text - n, "%s%s=%lld",
-			                      k ? " " : "", symbol[k].name, (long long)value[k]);
+			n += (size_t)snprintf(c->whole.text + n, sizeof c->whole.text - n,
+					      "%s%s=%lld", k ? " " : "", symbol[k].name,
+					      (long long)value[k]);
 		}
 		char label[400];
 		memcpy(label, c->whole.text, sizeof label);
 		one_size(c, value);
 		if (!c->whole.c.ok && strcmp(label, c->whole.text))
 			snprintf(c->whole.text, sizeof c->whole.text, "%.200s: %.150s", label,
-			         c->whole.text[0] ? c->whole.text : "wrong");
+				 c->whole.text[0] ? c->whole.text : "wrong");
 		add_record(c, &c->whole);
 		for (carry = 0; carry < s.n && ++at[carry] == s.count[carry]; carry++)
 			at[carry] = 0;
@@ -289,7 +296,8 @@ void check_case(CheckCase *cs, const CheckOptions *o)
 		if (ok) {
 			one_reference(&c);
 		} else {
-			put_reason(&c, o->interp ? "cannot be loaded" : "cannot be compiled or loaded");
+			put_reason(&c,
+				   o->interp ? "cannot be loaded" : "cannot be compiled or loaded");
 			add_record(&c, &c.whole);
 		}
 	}

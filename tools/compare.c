@@ -24,7 +24,7 @@ static bool same_type(const WeftTensor *a, const WeftTensor *b, Comparison *c)
 	char x[16], y[16];
 	if (a->dtype.code != b->dtype.code || a->dtype.bits != b->dtype.bits) {
 		snprintf(c->why, sizeof c->why, "dtype %s, expected %s", dtype_text(a->dtype, x),
-		         dtype_text(b->dtype, y));
+			 dtype_text(b->dtype, y));
 		return false;
 	}
 	bool same = a->ndim == b->ndim;
@@ -36,8 +36,8 @@ static bool same_type(const WeftTensor *a, const WeftTensor *b, Comparison *c)
 	for (int side = 0; side < 2; side++) {
 		const WeftTensor *t = side ? b : a;
 		for (int32_t k = 0; k < t->ndim && n < sizeof c->why - 30; k++)
-			n += (size_t)snprintf(c->why + n, sizeof c->why - n, "%s%lld", k ? "x" : " ",
-			                      (long long)t->shape[k]);
+			n += (size_t)snprintf(c->why + n, sizeof c->why - n, "%s%lld",
+					      k ? "x" : " ", (long long)t->shape[k]);
 		if (!side)
 			n += (size_t)snprintf(c->why + n, sizeof c->why - n, ", expected");
 	}
@@ -64,7 +64,8 @@ static double largest(const WeftTensor *t, int64_t n)
 	return m;
 }
 
-Comparison compare(const WeftTensor *result, const WeftTensor *reference, WeftDType as, double eager_err)
+Comparison compare(const WeftTensor *result, const WeftTensor *reference, WeftDType as,
+		   double eager_err)
 {
 	Comparison c = {.ratio = -1};
 	double rtol, atol;
@@ -101,10 +102,10 @@ static const struct {
 	uint32_t output;
 	bool rows;
 } phase_free[] = {
-        {"linalg.eig", 1, false}, {"linalg.eigh", 1, false}, {"linalg.svd", 0, false},
-        {"linalg.svd", 2, true},  {"svd", 0, false},         {"svd", 2, false},
-        {"linalg.qr", 0, false},  {"linalg.qr", 1, true},    {"qr", 0, false},
-        {"qr", 1, true},
+	{"linalg.eig", 1, false}, {"linalg.eigh", 1, false}, {"linalg.svd", 0, false},
+	{"linalg.svd", 2, true},  {"svd", 0, false},         {"svd", 2, false},
+	{"linalg.qr", 0, false},  {"linalg.qr", 1, true},    {"qr", 0, false},
+	{"qr", 1, true},
 };
 
 /* v[0], v[step], ...: n values of w doubles (1 real, 2 complex). */

@@ -8,26 +8,29 @@
 static int run(int argc, char **argv);
 
 const Command command_compile = {
-        "compile", "compile a model file to a shared object, C, or a look inside",
-        "MODEL -o OUT [options]",
-        "Compile MODEL (.pt2, or the text form of a graph).\n\n"
-        "  -o OUT                 the shared object to write\n"
-        "  --emit LIST            what to write, of: so,c,header,ir,program,loops (default so). With several,\n"
-        "                         the others lie beside OUT: OUT without extension as a folder of C, and\n"
-        "                         .h, .ir, .program, .loops\n"
-        "  --target NAME          native (default), x86-64-v2, x86-64-v3, x86-64-v4, generic-c\n"
-        "  --weights embed|file   within the shared object (default), or OUT.weights beside it\n"
-        "  --replaceable-weights  parameters can be replaced at run time\n"
-        "  --op-by-op             no fusion, no planning: the baseline of `weft bench`\n"
-        "  --name NAME            of the model (default: the file's)\n"
-        "  --symbol NAME          the exported function (default weft_model)\n"
-        "  --cc COMMAND           C compiler (default $CC, else cc)\n"
-        "  --no-openmp            POSIX threads only\n"
-        "  --no-cache             neither use nor fill the cache of objects ($WEFT_CACHE, ~/.cache/weft)\n"
-        "  --dump PASS            print the graph after that pass, or after \"all\"\n"
-        "  -j N                   C compilers at once (default: one per processor)\n"
-        "  --json                 print the summary as JSON\n",
-        run};
+	"compile", "compile a model file to a shared object, C, or a look inside",
+	"MODEL -o OUT [options]",
+	"Compile MODEL (.pt2, or the text form of a graph).\n\n"
+	"  -o OUT                 the shared object to write\n"
+	"  --emit LIST            what to write, of: so,c,header,ir,program,loops (default so). "
+	"With several,\n"
+	"                         the others lie beside OUT: OUT without extension as a folder of "
+	"C, and\n"
+	"                         .h, .ir, .program, .loops\n"
+	"  --target NAME          native (default), x86-64-v2, x86-64-v3, x86-64-v4, generic-c\n"
+	"  --weights embed|file   within the shared object (default), or OUT.weights beside it\n"
+	"  --replaceable-weights  parameters can be replaced at run time\n"
+	"  --op-by-op             no fusion, no planning: the baseline of `weft bench`\n"
+	"  --name NAME            of the model (default: the file's)\n"
+	"  --symbol NAME          the exported function (default weft_model)\n"
+	"  --cc COMMAND           C compiler (default $CC, else cc)\n"
+	"  --no-openmp            POSIX threads only\n"
+	"  --no-cache             neither use nor fill the cache of objects ($WEFT_CACHE, "
+	"~/.cache/weft)\n"
+	"  --dump PASS            print the graph after that pass, or after \"all\"\n"
+	"  -j N                   C compilers at once (default: one per processor)\n"
+	"  --json                 print the summary as JSON\n",
+	run};
 
 typedef struct {
 	const char *out, *emit, *weights, *dump;
@@ -55,7 +58,8 @@ static void progress(void *user, const char *phase, uint32_t done, uint32_t tota
 static const char *beside(const char *out, const char *ext, char buf[4096])
 {
 	const char *slash = strrchr(out, '/'), *dot = strrchr(out, '.');
-	int n = (int)(dot && dot > out && (!slash || dot > slash + 1) ? (size_t)(dot - out) : strlen(out));
+	int n = (int)(dot && dot > out && (!slash || dot > slash + 1) ? (size_t)(dot - out)
+								      : strlen(out));
 	snprintf(buf, 4096, "%.*s%s%s", n, out, *ext || out[n] ? "" : "_c", ext);
 	return buf;
 }
@@ -66,17 +70,17 @@ static bool emit_one(Weft *w, const WeftGraph *g, const Args *a, const char *kin
 		const char *name, *ext;
 		WeftEmit emit;
 	} kinds[] = {{"c", "", WEFT_EMIT_C},
-	             {"header", ".h", WEFT_EMIT_HEADER},
-	             {"ir", ".ir", WEFT_EMIT_IR},
-	             {"program", ".program", WEFT_EMIT_PROGRAM},
-	             {"loops", ".loops", WEFT_EMIT_LOOPS}};
+		     {"header", ".h", WEFT_EMIT_HEADER},
+		     {"ir", ".ir", WEFT_EMIT_IR},
+		     {"program", ".program", WEFT_EMIT_PROGRAM},
+		     {"loops", ".loops", WEFT_EMIT_LOOPS}};
 	char path[4096];
 	if (!strcmp(kind, "so"))
 		return weft_compile(w, g, &a->o, a->out) || (fail_messages(w), false);
 	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
 		if (!strcmp(kind, kinds[k].name))
 			return weft_emit(w, g, &a->o, kinds[k].emit,
-			                 only ? a->out : beside(a->out, kinds[k].ext, path)) ||
+					 only ? a->out : beside(a->out, kinds[k].ext, path)) ||
 			       (fail_messages(w), false);
 	return fail("--emit %s: there are so, c, header, ir, program, loops", kind), false;
 }
@@ -88,7 +92,8 @@ static bool emit_all(Weft *w, const WeftGraph *g, const Args *a)
 		char kind[16];
 		size_t n = strcspn(p, ",");
 		if (n >= sizeof kind)
-			return fail("--emit %s: there are so, c, header, ir, program, loops", p), false;
+			return fail("--emit %s: there are so, c, header, ir, program, loops", p),
+			       false;
 		memcpy(kind, p, n);
 		kind[n] = 0;
 		if (!emit_one(w, g, a, kind, only))
@@ -134,8 +139,8 @@ static void summary_json(const WeftReport *r, double seconds)
 static void summary(const WeftReport *r, const char *out, double seconds)
 {
 	char a[32], b[32], c[32];
-	printf("%s: %u operators in %u kernels (%u distinct), %sFLOP\n", out, r->operators, r->kernels,
-	       r->distinct, human(r->flops, a));
+	printf("%s: %u operators in %u kernels (%u distinct), %sFLOP\n", out, r->operators,
+	       r->kernels, r->distinct, human(r->flops, a));
 	printf("  weights %sB, workspace %sB, code %sB\n", human((double)r->weight_bytes, a),
 	       human((double)r->workspace_bytes, b), human((double)r->code_bytes, c));
 	printf("  %.2f s:", seconds);
@@ -148,20 +153,20 @@ static void summary(const WeftReport *r, const char *out, double seconds)
 static bool parse(Args *a, int *argc, char **argv)
 {
 	const Opt opt[] = {{"-o", OPT_STRING, &a->out},
-	                   {"--emit", OPT_STRING, &a->emit},
-	                   {"--target", OPT_STRING, &a->o.target},
-	                   {"--weights", OPT_STRING, &a->weights},
-	                   {"--replaceable-weights", OPT_FLAG, &a->o.replaceable},
-	                   {"--op-by-op", OPT_FLAG, &a->o.op_by_op},
-	                   {"--name", OPT_STRING, &a->o.name},
-	                   {"--symbol", OPT_STRING, &a->o.symbol},
-	                   {"--cc", OPT_STRING, &a->o.cc},
-	                   {"--no-openmp", OPT_FLAG, &a->o.no_openmp},
-	                   {"--no-cache", OPT_FLAG, &a->o.no_cache},
-	                   {"--dump", OPT_STRING, &a->dump},
-	                   {"-j", OPT_INT, &a->jobs},
-	                   {"--json", OPT_FLAG, &a->json},
-	                   {0}};
+			   {"--emit", OPT_STRING, &a->emit},
+			   {"--target", OPT_STRING, &a->o.target},
+			   {"--weights", OPT_STRING, &a->weights},
+			   {"--replaceable-weights", OPT_FLAG, &a->o.replaceable},
+			   {"--op-by-op", OPT_FLAG, &a->o.op_by_op},
+			   {"--name", OPT_STRING, &a->o.name},
+			   {"--symbol", OPT_STRING, &a->o.symbol},
+			   {"--cc", OPT_STRING, &a->o.cc},
+			   {"--no-openmp", OPT_FLAG, &a->o.no_openmp},
+			   {"--no-cache", OPT_FLAG, &a->o.no_cache},
+			   {"--dump", OPT_STRING, &a->dump},
+			   {"-j", OPT_INT, &a->jobs},
+			   {"--json", OPT_FLAG, &a->json},
+			   {0}};
 	if (!options_parse(&command_compile, opt, argc, argv))
 		return false;
 	if (*argc != 2)

@@ -62,9 +62,15 @@ double value_at(const WeftTensor *t, int64_t i)
 	uint8_t bits = t->dtype.bits;
 	switch (t->dtype.code) {
 	case WEFT_INT:
-		return bits == 8 ? AT(int8_t) : bits == 16 ? AT(int16_t) : bits == 32 ? AT(int32_t) : AT(int64_t);
+		return bits == 8    ? AT(int8_t)
+		       : bits == 16 ? AT(int16_t)
+		       : bits == 32 ? AT(int32_t)
+				    : AT(int64_t);
 	case WEFT_UINT:
-		return bits == 8 ? AT(uint8_t) : bits == 16 ? AT(uint16_t) : bits == 32 ? AT(uint32_t) : AT(uint64_t);
+		return bits == 8    ? AT(uint8_t)
+		       : bits == 16 ? AT(uint16_t)
+		       : bits == 32 ? AT(uint32_t)
+				    : AT(uint64_t);
 	case WEFT_FLOAT:
 		return read_float(p, i, bits);
 	case WEFT_COMPLEX:
@@ -82,12 +88,19 @@ double value_at(const WeftTensor *t, int64_t i)
 
 const char *dtype_text(WeftDType t, char buf[16])
 {
-	const char *kind = t.code == WEFT_INT ? "i" : t.code == WEFT_UINT ? "u" : t.code == WEFT_FLOAT ? "f"
-	                   : t.code == WEFT_BFLOAT ? "bf" : t.code == WEFT_COMPLEX ? "c" : NULL;
+	const char *kind = t.code == WEFT_INT       ? "i"
+			   : t.code == WEFT_UINT    ? "u"
+			   : t.code == WEFT_FLOAT   ? "f"
+			   : t.code == WEFT_BFLOAT  ? "bf"
+			   : t.code == WEFT_COMPLEX ? "c"
+						    : NULL;
 	if (kind)
 		snprintf(buf, 16, "%s%u", kind, (unsigned)t.bits);
 	else
-		snprintf(buf, 16, "%s", t.code == WEFT_BOOL ? "bool" : t.code == WEFT_F8_E4M3FN ? "f8e4m3" : "f8e5m2");
+		snprintf(buf, 16, "%s",
+			 t.code == WEFT_BOOL        ? "bool"
+			 : t.code == WEFT_F8_E4M3FN ? "f8e4m3"
+						    : "f8e5m2");
 	return buf;
 }
 
@@ -99,7 +112,11 @@ const char *human(double v, char buf[32])
 		v /= 1000;
 		k++;
 	}
-	snprintf(buf, 32, v < 9.995 && k ? "%.2f %c" : v < 99.95 && k ? "%.1f %c" : "%.0f %c", v, unit[k]);
+	snprintf(buf, 32,
+		 v < 9.995 && k   ? "%.2f %c"
+		 : v < 99.95 && k ? "%.1f %c"
+				  : "%.0f %c",
+		 v, unit[k]);
 	if (!k)
 		buf[strlen(buf) - 1] = 0;
 	return buf;

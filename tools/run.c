@@ -7,18 +7,20 @@
 static int run(int argc, char **argv);
 
 const Command command_run = {
-        "run", "run a model on tensors from a file",
-        "MODEL|MODEL.so --inputs FILE --outputs FILE [options]",
-        "Run a model. Inputs are the tensors x.0, x.1, ... of a .safetensors or .npz file, or those named\n"
-        "like the model's inputs; outputs are y.0, y.1, ... A single input or output may be a .npy file.\n"
-        "Complex tensors are stored as real pairs listed in the metadata of the file.\n\n"
-        "  --inputs FILE        \n"
-        "  --outputs FILE       written whole or not at all\n"
-        "  --backend c|interp   compiled (default), or by the reference interpreter\n"
-        "  --threads N          default: as OpenMP says\n"
-        "  --target NAME        for a model file: see weft compile\n"
-        "  --json               print shapes and time\n",
-        run};
+	"run", "run a model on tensors from a file",
+	"MODEL|MODEL.so --inputs FILE --outputs FILE [options]",
+	"Run a model. Inputs are the tensors x.0, x.1, ... of a .safetensors or .npz file, or "
+	"those named\n"
+	"like the model's inputs; outputs are y.0, y.1, ... A single input or output may be a .npy "
+	"file.\n"
+	"Complex tensors are stored as real pairs listed in the metadata of the file.\n\n"
+	"  --inputs FILE        \n"
+	"  --outputs FILE       written whole or not at all\n"
+	"  --backend c|interp   compiled (default), or by the reference interpreter\n"
+	"  --threads N          default: as OpenMP says\n"
+	"  --target NAME        for a model file: see weft compile\n"
+	"  --json               print shapes and time\n",
+	run};
 
 typedef struct {
 	const char *inputs, *outputs, *backend;
@@ -82,10 +84,13 @@ static bool execute(Weft *w, Runner *r, const Args *a)
 static int run(int argc, char **argv)
 {
 	Args a = {.backend = "c", .o = {.size = sizeof a.o}};
-	const Opt opt[] = {{"--inputs", OPT_STRING, &a.inputs},   {"--outputs", OPT_STRING, &a.outputs},
-	                   {"--backend", OPT_STRING, &a.backend}, {"--threads", OPT_INT, &a.threads},
-	                   {"--target", OPT_STRING, &a.o.target}, {"--json", OPT_FLAG, &a.json},
-	                   {0}};
+	const Opt opt[] = {{"--inputs", OPT_STRING, &a.inputs},
+			   {"--outputs", OPT_STRING, &a.outputs},
+			   {"--backend", OPT_STRING, &a.backend},
+			   {"--threads", OPT_INT, &a.threads},
+			   {"--target", OPT_STRING, &a.o.target},
+			   {"--json", OPT_FLAG, &a.json},
+			   {0}};
 	if (!options_parse(&command_run, opt, &argc, argv))
 		return argc == -1 ? 0 : 1;
 	if (argc != 2 || !a.inputs || !a.outputs)

@@ -31,7 +31,9 @@ static bool open_object(Runner *r, const char *path)
 		return fail("%s: no compiled model: it has no function weft_model", path), false;
 	r->model = get();
 	if (r->model->abi != WEFT_ABI_VERSION)
-		return fail("%s: ABI version %u, expected %d", path, r->model->abi, WEFT_ABI_VERSION), false;
+		return fail("%s: ABI version %u, expected %d", path, r->model->abi,
+			    WEFT_ABI_VERSION),
+		       false;
 	if (r->model->open(r->model, NULL, &r->instance, &status) != WEFT_OK)
 		return fail("%s: %s", path, status.message), false;
 	r->entry = r->model->entry[0];
@@ -111,7 +113,8 @@ static bool alloc_result(Runner *r, uint32_t k)
 {
 	const WeftTensorInfo *info = &r->output[k];
 	WeftTensor *t = &r->result[k];
-	*t = (WeftTensor){.device = {WEFT_CPU, 0}, .ndim = (int32_t)info->rank, .dtype = info->dtype};
+	*t = (WeftTensor){
+		.device = {WEFT_CPU, 0}, .ndim = (int32_t)info->rank, .dtype = info->dtype};
 	t->shape = malloc((info->rank + 1) * sizeof(int64_t));
 	if (!t->shape)
 		return false;
@@ -144,11 +147,16 @@ bool runner_prepare(Runner *r, const WeftTensor *inputs)
 bool runner_call(Runner *r, const WeftTensor *inputs, int threads, WeftProfile profile, void *user)
 {
 	if (r->interp)
-		return weft_interpret(r->w, r->g, inputs, r->ninput, r->result) || (fail_messages(r->w), false);
+		return weft_interpret(r->w, r->g, inputs, r->ninput, r->result) ||
+		       (fail_messages(r->w), false);
 	WeftStatus status = {0};
-	WeftContext c = {.size = sizeof c, .nthreads = threads, .threads = r->pool, .profile = profile, .profile_user = user};
-	int (*step)(WeftInstance *, const WeftSizes *, const WeftTensor *, const WeftTensor *, void *,
-	            const WeftContext *, WeftStatus *) = r->model->step;
+	WeftContext c = {.size = sizeof c,
+			 .nthreads = threads,
+			 .threads = r->pool,
+			 .profile = profile,
+			 .profile_user = user};
+	int (*step)(WeftInstance *, const WeftSizes *, const WeftTensor *, const WeftTensor *,
+		    void *, const WeftContext *, WeftStatus *) = r->model->step;
 	if (step(r->instance, r->sizes, inputs, r->result, r->work, &c, &status) != WEFT_OK)
 		return fail("%s", status.message), false;
 	return true;
@@ -182,8 +190,8 @@ bool runner_inputs(const Runner *r, const WeftTensors *t, const char *file, Weft
 		if (!v && r->ninput == 1 && n > 4 && !strcmp(file + n - 4, ".npy"))
 			v = weft_tensors_at(t, 0);
 		if (!v)
-			return fail("%s: no tensor %s or %s for input %u", file, key, r->input[k].name,
-			            (unsigned)k),
+			return fail("%s: no tensor %s or %s for input %u", file, key,
+				    r->input[k].name, (unsigned)k),
 			       false;
 		out[k] = *v;
 	}

@@ -12,17 +12,18 @@ extern char **environ;
 static int run(int argc, char **argv);
 
 const Command command_show = {
-        "show", "look into a model",
-        "MODEL|MODEL.so [options]",
-        "Print a model's graph as text, its inputs, outputs, symbols with ranges, guards and operators, and\n"
-        "the kernels with the algorithm chosen for each and why; of a shared object its manifest.\n\n"
-        "  --graph              the graph only\n"
-        "  --after PASS         the graph after that pass only; --after list names the passes\n"
-        "  --kernels            the kernels only\n"
-        "  --svg FILE           draw the graph with graphviz (needs the command dot)\n"
-        "  --target NAME        for --kernels: see weft compile\n"
-        "  --json               print everything but the graph as JSON\n",
-        run};
+	"show", "look into a model", "MODEL|MODEL.so [options]",
+	"Print a model's graph as text, its inputs, outputs, symbols with ranges, guards and "
+	"operators, and\n"
+	"the kernels with the algorithm chosen for each and why; of a shared object its "
+	"manifest.\n\n"
+	"  --graph              the graph only\n"
+	"  --after PASS         the graph after that pass only; --after list names the passes\n"
+	"  --kernels            the kernels only\n"
+	"  --svg FILE           draw the graph with graphviz (needs the command dot)\n"
+	"  --target NAME        for --kernels: see weft compile\n"
+	"  --json               print everything but the graph as JSON\n",
+	run};
 
 typedef struct {
 	const char *after, *svg;
@@ -39,8 +40,8 @@ static void print_tensors(Json *j, const char *what, const WeftTensorInfo *t, ui
 		char shape[1024];
 		size_t len = 0;
 		for (uint32_t d = 0; d < t[k].rank && len < sizeof shape - 1; d++) {
-			len += (size_t)snprintf(shape + len, sizeof shape - len, "%s%s", d ? ", " : "",
-			                        t[k].dim[d].text);
+			len += (size_t)snprintf(shape + len, sizeof shape - len, "%s%s",
+						d ? ", " : "", t[k].dim[d].text);
 		}
 		shape[len < sizeof shape ? len : sizeof shape - 1] = 0;
 		if (!j->f) {
@@ -67,10 +68,12 @@ static void print_symbols(Json *j, const WeftSymbolInfo *s, uint32_t n)
 			json_open(j, NULL, '{');
 			json_string(j, "name", s[k].name);
 			json_number(j, "lo", (double)s[k].lo);
-			json_number(j, "hi", s[k].hi == INT64_MAX ? (double)1 / 0.0 : (double)s[k].hi);
+			json_number(j, "hi",
+				    s[k].hi == INT64_MAX ? (double)1 / 0.0 : (double)s[k].hi);
 			json_close(j, '}');
 		} else if (s[k].hi == INT64_MAX) {
-			printf("%-8s %s >= %lld\n", k ? "" : "symbols", s[k].name, (long long)s[k].lo);
+			printf("%-8s %s >= %lld\n", k ? "" : "symbols", s[k].name,
+			       (long long)s[k].lo);
 		} else {
 			printf("%-8s %lld <= %s <= %lld\n", k ? "" : "symbols", (long long)s[k].lo,
 			       s[k].name, (long long)s[k].hi);
@@ -139,9 +142,9 @@ static void print_kernels(Json *j, const WeftReport *r)
 static void print_manifest(Json *j, const WeftModel *m)
 {
 	const WeftManifest *f = m->manifest;
-	const char *const pair[][2] = {{"model", f->name},       {"weft", f->weft_version},
-	                               {"target", f->target},    {"features", f->features},
-	                               {"source", f->source_hash}, {"compiler", f->compiler}};
+	const char *const pair[][2] = {{"model", f->name},         {"weft", f->weft_version},
+				       {"target", f->target},      {"features", f->features},
+				       {"source", f->source_hash}, {"compiler", f->compiler}};
 	char a[32];
 	for (size_t k = 0; k < sizeof pair / sizeof *pair; k++)
 		if (j->f)
@@ -174,7 +177,8 @@ static int show_object(const char *path, const Args *a)
 	print_tensors(&j, "inputs", r.input, r.ninput);
 	print_tensors(&j, "outputs", r.output, r.noutput);
 	print_symbols(&j, r.entry->symbol, r.entry->nsymbol);
-	WeftReport report = {.kernels = r.entry->ncall, .distinct = r.entry->ncall, .flops = r.entry->flops};
+	WeftReport report = {
+		.kernels = r.entry->ncall, .distinct = r.entry->ncall, .flops = r.entry->flops};
 	WeftKernelInfo *k = calloc(r.entry->ncall + 1, sizeof *k);
 	for (uint32_t i = 0; k && i < r.entry->ncall; i++) {
 		const WeftCallInfo *c = &r.entry->call[i];
@@ -261,10 +265,13 @@ static bool show_graph(Weft *w, WeftGraph *g, const Args *a)
 static int run(int argc, char **argv)
 {
 	Args a = {.o = {.size = sizeof a.o}};
-	const Opt opt[] = {{"--after", OPT_STRING, &a.after},     {"--graph", OPT_FLAG, &a.graph},
-	                   {"--kernels", OPT_FLAG, &a.kernels},   {"--svg", OPT_STRING, &a.svg},
-	                   {"--target", OPT_STRING, &a.o.target}, {"--json", OPT_FLAG, &a.json},
-	                   {0}};
+	const Opt opt[] = {{"--after", OPT_STRING, &a.after},
+			   {"--graph", OPT_FLAG, &a.graph},
+			   {"--kernels", OPT_FLAG, &a.kernels},
+			   {"--svg", OPT_STRING, &a.svg},
+			   {"--target", OPT_STRING, &a.o.target},
+			   {"--json", OPT_FLAG, &a.json},
+			   {0}};
 	if (!options_parse(&command_show, opt, &argc, argv))
 		return argc == -1 ? 0 : 1;
 	if (a.after && !strcmp(a.after, "list")) {

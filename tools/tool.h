@@ -1,4 +1,5 @@
-/* What the subcommands of `weft` share. Each returns an exit status: 0, or 1 after a message on stderr. */
+/* What the subcommands of `weft` share. Each returns an exit status: 0, or 1 after a message on
+ * stderr. */
 #ifndef WEFT_TOOLS_TOOL_H
 #define WEFT_TOOLS_TOOL_H
 
@@ -24,8 +25,8 @@ typedef struct {
 	void *to; /* bool *, const char **, int * */
 } Opt;
 
-/* Take options out of argv (the command's name is argv[0]); positional arguments stay, their number in
- * *argc. False after a message, or with *argc == -1 after --help was answered. */
+/* Take options out of argv (the command's name is argv[0]); positional arguments stay, their number
+ * in *argc. False after a message, or with *argc == -1 after --help was answered. */
 bool options_parse(const Command *, const Opt *, int *argc, char **argv);
 /* "1,2" -> numbers; their count, 0 after a message. */
 int parse_list(const char *what, const char *text, int *out, int max);
@@ -56,13 +57,13 @@ void json_bool(Json *, const char *key, bool value);
 
 typedef struct {
 	bool interp;
-	bool pool;       /* POSIX threads instead of OpenMP */
+	bool pool;                  /* POSIX threads instead of OpenMP */
 	const WeftOptions *compile; /* for model files; NULL: defaults */
 } RunnerOptions;
 
 typedef struct {
 	Weft *w;
-	WeftGraph *g;    /* NULL for a shared object */
+	WeftGraph *g; /* NULL for a shared object */
 	bool interp;
 	void *so;
 	const WeftModel *model;

@@ -17,28 +17,6 @@
 
 /* ---- recognising ---- */
 
-static bool plain_load(const Sched *s, Kx id)
-{
-	const KxData *x = &s->k->kx.data[id.i];
-	return x->kind == KX_LOAD && !x->guard.i && x->dtype == DT_f32;
-}
-
-static bool fits(const Sched *s)
-{
-	const Kernel *k = s->k;
-	if (!k->anchor || k->vvar.n || k->anchor != 1)
-		return false;
-	const Stage *st = &k->stage.data[0];
-	const KxData *value = &k->kx.data[st->value.i];
-	if (st->acc != DT_f32 || value->kind != KX_OP || value->op != OP_mul)
-		return false;
-	for (uint32_t i = 1; i < k->stage.n; i++)
-		if (k->stage.data[i].kind != STAGE_MAP || k->stage.data[i].nmap ||
-		    k->stage.data[i].place != PLACE_GLOBAL)
-			return false;
-	return plain_load(s, value->in[0]) && plain_load(s, value->in[1]);
-}
-
 static uint64_t bit(uint32_t axis)
 {
 	return UINT64_C(1) << axis;
@@ -218,9 +196,6 @@ static bool find_roles(Contract *c)
 {
 	Sched *s = c->s;
 	const Stage *st = &s->k->stage.data[0];
-	const KxData *value = &s->k->kx.data[st->value.i];
-	c->a = value->in[0];
-	c->b = value->in[1];
 	if (!linear(s, s->offset[c->a.i]))
 		return false;
 	uint64_t ma = sched_axes(s, s->offset[c->a.i]), mb = sched_axes(s, s->offset[c->b.i]);
@@ -427,9 +402,9 @@ static bool usable_in_place(const Contract *c)
 
 bool schedule_contract(Sched *s, Sym *ntasks)
 {
-	if (!fits(s))
-		return false;
 	Contract c = {.s = s};
+	if (!sched_anchor(s, &c.a, &c.b))
+		return false;
 	s->lanes = target_width(s->target);
 	if (!find_roles(&c))
 		return false;

@@ -17,27 +17,6 @@ typedef struct {
 	Lx start; /* first pixel of the tile */
 } Depthwise;
 
-static bool matches(Depthwise *d)
-{
-	Sched *s = d->s;
-	const Kernel *k = s->k;
-	if (k->anchor != 1 || k->vvar.n)
-		return false;
-	const Stage *st = &k->stage.data[0];
-	const KxData *value = &k->kx.data[st->value.i];
-	if (st->acc != DT_f32 || value->kind != KX_OP || value->op != OP_mul)
-		return false;
-	for (uint32_t i = 1; i < k->stage.n; i++)
-		if (k->stage.data[i].kind != STAGE_MAP || k->stage.data[i].nmap ||
-		    k->stage.data[i].place != PLACE_GLOBAL)
-			return false;
-	d->x = value->in[0];
-	d->w = value->in[1];
-	const KxData *x = &k->kx.data[d->x.i], *w = &k->kx.data[d->w.i];
-	return x->kind == KX_LOAD && w->kind == KX_LOAD && !x->guard.i && !w->guard.i &&
-	       x->dtype == DT_f32 && w->dtype == DT_f32;
-}
-
 /* The channel axis: in both operands, unit stride in x and the result; nothing else is in w but taps. */
 static uint32_t channel_axis(const Depthwise *d)
 {
@@ -177,7 +156,7 @@ static void decode_rows(Depthwise *d, Sym *ntasks)
 bool schedule_depthwise(Sched *s, Sym *ntasks)
 {
 	Depthwise d = {.s = s, .pixel = NO_AXIS};
-	if (!matches(&d) || ntaps(s) > MAX_TAPS)
+	if (!sched_anchor(s, &d.x, &d.w) || ntaps(s) > MAX_TAPS)
 		return false;
 	uint32_t channel = channel_axis(&d);
 	if (channel == NO_AXIS)

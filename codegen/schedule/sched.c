@@ -96,6 +96,30 @@ bool sched_coef_is(const Sched *s, Sym offset, uint32_t axis, int64_t value)
 	return sched_coef(s, offset, axis, &coef) && sym_is(s->syms, coef, value);
 }
 
+static bool plain_load(const Sched *s, Kx id)
+{
+	const KxData *x = &s->k->kx.data[id.i];
+	return x->kind == KX_LOAD && !x->guard.i && x->dtype == DT_f32;
+}
+
+bool sched_anchor(const Sched *s, Kx *a, Kx *b)
+{
+	const Kernel *k = s->k;
+	if (k->anchor != 1 || k->vvar.n)
+		return false;
+	const Stage *st = &k->stage.data[0];
+	const KxData *value = &k->kx.data[st->value.i];
+	if (st->acc != DT_f32 || value->kind != KX_OP || value->op != OP_mul)
+		return false;
+	for (uint32_t i = 1; i < k->stage.n; i++)
+		if (k->stage.data[i].kind != STAGE_MAP || k->stage.data[i].nmap ||
+		    k->stage.data[i].place != PLACE_GLOBAL)
+			return false;
+	*a = value->in[0];
+	*b = value->in[1];
+	return plain_load(s, *a) && plain_load(s, *b);
+}
+
 /* ---- arguments ---- */
 
 uint32_t sched_buf(Sched *s, BufId b, bool written)

@@ -89,6 +89,9 @@ Lx sched_load_at(Sched *, uint32_t stage, SchedAddress); /* what is there, compu
 void sched_store_at(Sched *, uint32_t stage, SchedAddress, Lx value);
 /* Store a value of the stage's dtype at the current point. */
 void sched_store(Sched *, uint32_t stage, Lx value);
+/* The kernel is an f32 contraction of two unguarded loads, a and b, followed by stores at each point alone:
+ * what the contraction schedules take. */
+bool sched_anchor(const Sched *, Kx *a, Kx *b);
 /* Identity and combination of a reduction; a value that is a product joins a sum by fma. */
 Lx sched_identity(Sched *, Combine, LType);
 Lx sched_combine(Sched *, Combine, Lx acc, Lx x);

@@ -150,21 +150,42 @@ static void lower_parent(Lower *s, Node n)
 		push_kernel(s, lower_copy_kernel(s, n, &info_of(s, n)->place.data[k]));
 }
 
+typedef struct {
+	bool seen[OP_COUNT];
+	Text ops;
+	const char *complex; /* the first complex value */
+} Unsupported;
+
+/* Of a graph and of the bodies of its loops. */
+static void find_unsupported(Graph *g, Unsupported *u)
+{
+	for (Node n = g->first; n.i; n = node_next(g, n)) {
+		Op op = node_op(g, n);
+		const Type *t = node_type(g, n);
+		if (!u->complex && dtype_is_complex(t->dtype))
+			u->complex = graph_name(g, n);
+		if (op == OP_scan)
+			find_unsupported(node_attr(g, n, "body")->graph, u);
+		if (u->seen[op] || op_kind(op) != OP_COMPOSITE)
+			continue;
+		u->seen[op] = true;
+		text_printf(&u->ops, "%s%s (first at %s)", u->ops.n ? ", " : "", op_name(op),
+		            graph_name(g, n));
+	}
+}
+
 static bool check_supported(Lower *s)
 {
 	Ctx *ctx = s->ir->ctx;
-	Text list;
-	text_init(&list, ctx->arena);
-	bool seen[OP_COUNT] = {false};
-	for (Node n = s->g->first; n.i; n = node_next(s->g, n)) {
-		Op op = node_op(s->g, n);
-		if (seen[op] || op_kind(op) != OP_COMPOSITE)
-			continue;
-		seen[op] = true;
-		text_printf(&list, "%s%s (first at %s)", list.n ? ", " : "", op_name(op),
-		            graph_name(s->g, n));
-	}
-	return !list.n || ctx_error(ctx, NULL, "no schedule for these operators: %s", list.data);
+	Unsupported u = {0};
+	text_init(&u.ops, ctx->arena);
+	find_unsupported(s->g, &u);
+	if (u.ops.n)
+		return ctx_error(ctx, NULL, "no schedule for these operators: %s", u.ops.data);
+	return !u.complex || ctx_error(ctx, NULL,
+	                               "no schedule for complex numbers (first at %s): only the "
+	                               "interpreter computes with them",
+	                               u.complex);
 }
 
 /* Roots with one kernel that is built by tracing their value. */

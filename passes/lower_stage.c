@@ -86,7 +86,7 @@ static Kx stage_value(Trace *t, uint32_t stage)
 
 /* ---- reductions ---- */
 
-static Combine combine_of(const char *kind)
+static Combine named_combine(const char *kind)
 {
 	static const struct {
 		const char *name;
@@ -98,6 +98,15 @@ static Combine combine_of(const char *kind)
 		if (!strcmp(kind, table[i].name))
 			return table[i].combine;
 	return COMBINE_SUM;
+}
+
+/* Of bools, the maximum is "or" and the minimum is "and". */
+static Combine combine_of(const char *kind, DType d)
+{
+	Combine c = named_combine(kind);
+	if (d == DT_bool && (c == COMBINE_MAX || c == COMBINE_MIN))
+		return c == COMBINE_MAX ? COMBINE_OR : COMBINE_AND;
+	return c;
 }
 
 /* The root's axes that the reduction does not depend on, when they match the reduced dimensions one to one:
@@ -156,7 +165,7 @@ static Kx trace_reduce(Trace *t, Node n, const Sym *idx)
 	t->outer = outer;
 	DType acc = node_attr(g, n, "acc")->dtype;
 	Stage st = {.kind = STAGE_REDUCE,
-	            .combine = combine_of(node_str(g, n, "kind")),
+	            .combine = combine_of(node_str(g, n, "kind"), node_dtype(g, n)),
 	            .dtype = node_dtype(g, n),
 	            .acc = acc ? dtype_compute(acc) : dtype_compute(node_dtype(g, n)),
 	            .place = PLACE_REGISTER};
@@ -273,7 +282,7 @@ static Kx root_cumulative(Trace *t, const Sym *idx)
 	if (t->k->kx.data[value.i].dtype != c)
 		value = kx_op(t->k, t->s->arena, OP_convert, c, &value, 1);
 	Stage st = {.kind = STAGE_SCAN,
-	            .combine = combine_of(node_str(g, t->root, "kind")),
+	            .combine = combine_of(node_str(g, t->root, "kind"), d),
 	            .nred = 1,
 	            .red = {(uint32_t)axis},
 	            .value = value,
@@ -291,7 +300,7 @@ static Kx root_arg_reduce(Trace *t, const Sym *idx)
 	Node x = node_in(g, t->root, 0);
 	int64_t dim = node_int(g, t->root, "dim");
 	Stage st = {.kind = STAGE_ARGREDUCE,
-	            .combine = combine_of(node_str(g, t->root, "kind")),
+	            .combine = named_combine(node_str(g, t->root, "kind")),
 	            .dtype = DT_i64,
 	            .acc = DT_i64,
 	            .place = PLACE_REGISTER};

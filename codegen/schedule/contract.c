@@ -313,9 +313,11 @@ static void choose_blocks(Contract *c)
 	int64_t most = s->target->l2 / 8 * 5 / 4 / (k ? k : 1);
 	most = most > MAX_BLOCK_ROWS ? MAX_BLOCK_ROWS : most;
 	int64_t need = ceil_div(sym_hint(s->syms, c->rows), c->mr);
+	need = need > 1 ? need : 1; /* nothing to do still takes a block of some size */
 	int64_t tiles = most / c->mr < 1 ? 1 : most / c->mr;
 	tiles = tiles > need ? need : ceil_div(need, ceil_div(need, tiles)); /* even blocks */
 	int64_t col_tiles = sym_is_const(s->syms, s->extent[c->n], NULL) ? ceil_div(cols, width) : 1;
+	col_tiles = col_tiles > 1 ? col_tiles : 1;
 	int64_t per = col_tiles, tile_work = c->mr * k * width;
 	while (per > 1 && batch * ceil_div(need, tiles) * ceil_div(col_tiles, per) < ENOUGH_BLOCKS &&
 	       tiles * per * tile_work > SMALL_BLOCK)

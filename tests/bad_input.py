@@ -9,7 +9,7 @@ import sys
 import tempfile
 import zipfile
 
-weft, root = sys.argv[1], pathlib.Path(sys.argv[2])
+weft, root = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2])
 MODEL, CONFIG = "models/model.json", "data/weights/model_weights_config.json"
 
 

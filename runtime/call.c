@@ -233,7 +233,8 @@ static int call(Call *c, const WeftTensor *x, const WeftTensor *y, void *workspa
 	void *buf[e->ninput + e->noutput + 3], **b = buf;
 	char *base = (char *)(((uintptr_t)workspace + ALIGN - 1) / ALIGN * ALIGN);
 	c->work = base + (c->sizes->slot[e->nslot - 1] + ALIGN - 1) / ALIGN * ALIGN;
-	c->work_end = (char *)workspace + c->sizes->workspace_bytes;
+	c->work_end = c->work + (c->sizes->workspace_bytes - (uint64_t)c->sizes->slot[e->nslot - 1] -
+				 2 * ALIGN);
 	const int64_t *shape = c->sizes->slot + e->nslot;
 	for (uint32_t i = 0; i < e->ninput; shape += e->input[i++].rank)
 		TRY(bind_tensor(c, "input", &e->input[i], shape, &x[i], b++));

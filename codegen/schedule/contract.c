@@ -402,10 +402,18 @@ static bool usable_in_place(const Contract *c)
 	return sched_coef_is(s, s->offset[c->b.i], c->n, 1) || (k && k * 4 * s->lanes <= MAX_PANEL);
 }
 
+static bool is_empty(const Sched *s)
+{
+	for (uint32_t a = 0; a < s->naxis; a++)
+		if (sym_is(s->syms, s->extent[a], 0))
+			return true;
+	return false;
+}
+
 bool schedule_contract(Sched *s, Sym *ntasks)
 {
 	Contract c = {.s = s};
-	if (!sched_anchor(s, &c.a, &c.b))
+	if (!sched_anchor(s, &c.a, &c.b) || is_empty(s))
 		return false;
 	s->lanes = target_width(s->target);
 	if (!find_roles(&c))

@@ -79,19 +79,28 @@ static uint32_t noperands(const Lower *s, Node parent)
 	return node_op(s->g, parent) == OP_pad ? 1 : node_nin(s->g, parent);
 }
 
-/* A negative pad crops: its operand does not fit into the parent. */
+enum { MAX_BORDER_AXES = 24 }; /* of one kernel: schedules handle as many */
+
+/* A negative pad crops: its operand does not fit into the parent. A border of many dimensions would have
+ * too many pieces. */
 static bool pads_only(Lower *s, Node n)
 {
 	if (node_op(s->g, n) != OP_pad)
 		return true;
 	static const char *const side[] = {"low", "high"};
-	uint32_t rank;
+	uint32_t rank, pieces = 0, padded[MAX_RANK] = {0}, npadded = 0;
 	for (uint32_t i = 0; i < 2; i++) {
 		const Sym *v = node_ints(s->g, n, side[i], &rank);
-		for (uint32_t k = 0; k < rank; k++)
+		for (uint32_t k = 0; k < rank; k++) {
 			if (sym_le(s->ir->syms, sym_int(s->ir->syms, 0), v[k]) != YES)
 				return false;
+			bool pads = !sym_is(s->ir->syms, v[k], 0);
+			pieces += pads;
+			npadded += pads && !padded[k]++;
+		}
 	}
+	if (pieces * npadded + rank - npadded > MAX_BORDER_AXES)
+		return false;
 	const Sym *interior = node_ints(s->g, n, "interior", &rank);
 	for (uint32_t k = 0; k < rank; k++)
 		if (!sym_is(s->ir->syms, interior[k], 0))

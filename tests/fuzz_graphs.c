@@ -47,6 +47,9 @@ static bool build(Batch *b)
 	Ir *ir = ir_new(ctx);
 	b->g = graph_new(ir, "fuzz");
 	Sym B = sym_var(ir->syms, "B", SYMVAR_SIZE, 1, MOST), N = sym_var(ir->syms, "N", SYMVAR_SIZE, 3, MOST);
+	Sym both[] = {B, N}; /* an input that binds them */
+	graph_add_input(b->g, "sizes", INPUT_USER, ir_type(ir, DT_bool, 2, both));
+	array_push(ctx->arena, &b->input, (FuzzInput){0, 1, 1});
 	for (uint32_t k = 0; k < b->count; k++) {
 		Fuzz f = {.g = b->g, .ir = ir, .b = {.g = b->g}, .rng = (b->seed + k) * 0x9e3779b97f4a7c15u + 1,
 		          

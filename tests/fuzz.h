@@ -26,7 +26,6 @@ typedef struct Fuzz {
 	const char *prefix; /* of the names of inputs and outputs */
 	Sym size[2];        /* symbolic extents */
 	bool is_body;       /* of a loop: no new inputs */
-	bool order;         /* with sort, scatter, update_slice, fold */
 	ARRAY(Value) pool;
 	ARRAY(FuzzInput) *input;  /* of the whole graph, shared with other random graphs in it */
 	ARRAY(double) *tolerance; /* by output */

@@ -1,9 +1,8 @@
-/* fuzz_graphs [--seed N] [--count N] [--steps N] [--target NAME] [--order] [--passes] [--print]
+/* fuzz_graphs [--seed N] [--count N] [--steps N] [--target NAME] [--passes] [--print]
  *
  * Random graphs, several in one compilation: the interpreter on the graph as it is, on the graph after
  * the passes, and compiled code with and without fusion must agree at a handful of sizes. What differs
- * is printed as a file test with one output. --order adds sorting and scattering; --passes compiles
- * nothing; --print shows the graph. */
+ * is printed as a file test with one output. --passes compiles nothing; --print shows the graph. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +22,7 @@ typedef struct {
 	uint64_t seed;
 	uint32_t count, steps;
 	const char *target;
-	bool passes, order, print;
+	bool passes, print;
 } Options;
 
 /* Some random graphs in one. */
@@ -53,7 +52,7 @@ static bool build(Batch *b)
 	for (uint32_t k = 0; k < b->count; k++) {
 		Fuzz f = {.g = b->g, .ir = ir, .b = {.g = b->g}, .rng = (b->seed + k) * 0x9e3779b97f4a7c15u + 1,
 		          
-		          .order = b->o->order, .size = {B, N}, .input = (void *)&b->input, .tolerance = (void *)&b->tolerance};
+		          .size = {B, N}, .input = (void *)&b->input, .tolerance = (void *)&b->tolerance};
 		f.prefix = b->count > 1 ? arena_printf(ctx->arena, "g%llu_", (unsigned long long)(b->seed + k)) : "";
 		fuzz_below(&f, 2);
 		TRY(fuzz_graph(&f, b->o->steps));
@@ -273,8 +272,6 @@ int main(int argc, char **argv)
 			o.target = v;
 		else if (!strcmp(argv[k], "--passes"))
 			o.passes = true;
-		else if (!strcmp(argv[k], "--order"))
-			o.order = true;
 		else if (!strcmp(argv[k], "--print"))
 			o.print = true;
 	for (uint32_t k = 0; k < o.count; k += BATCH) {

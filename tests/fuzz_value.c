@@ -243,7 +243,7 @@ static bool random_step(Fuzz *f)
 {
 	static const FuzzChoice *const lists[] = {fuzz_scalar_steps, fuzz_map_steps, fuzz_sum_steps};
 	const FuzzChoice *list = lists[fuzz_below(f, 3)];
-	if (f->order && fuzz_chance(f, 10))
+	if (fuzz_chance(f, 10))
 		list = fuzz_order_steps;
 	uint32_t total = 0;
 	for (const FuzzChoice *c = list; c->step; c++)

@@ -300,6 +300,26 @@ static int64_t ceil_div(int64_t a, int64_t b)
 	return (a + b - 1) / b;
 }
 
+/* Elements of a that a row brings along: windows of neighbouring rows overlap, so that the taps of a
+ * convolution count half as much again, not nine times. Before axes are merged. */
+static int64_t elements_per_row(const Contract *c)
+{
+	const Sched *s = c->s;
+	const KxData *a = &s->k->kx.data[c->a.i];
+	int64_t n = 1;
+	bool windows = false;
+	for (uint32_t i = 0; i < c->nk; i++) {
+		bool window = false;
+		for (uint32_t d = 0; d < a->nidx; d++)
+			for (uint32_t m = 0; m < c->nm; m++)
+				window |= sym_uses(s->syms, a->idx[d], s->var[c->k[i]]) &&
+				          sym_uses(s->syms, a->idx[d], s->var[c->m[m]]);
+		windows |= window;
+		n *= window ? 1 : axes_hint(s, c->k[i]);
+	}
+	return windows ? n + n / 2 : n;
+}
+
 /* A task's block of a stays in 5/8 of L2 while the panels of b pass by. Too few tasks: first columns are
  * cut, which reads a again, then rows, which reads b again. */
 static void choose_blocks(Contract *c)
@@ -310,7 +330,7 @@ static void choose_blocks(Contract *c)
 		k *= axes_hint(s, c->k[i]);
 	for (uint32_t i = 0; i < c->nbatch; i++)
 		batch *= axes_hint(s, c->batch[i]);
-	int64_t most = s->target->l2 / 8 * 5 / 4 / (k ? k : 1);
+	int64_t most = s->target->l2 / 8 * 5 / 4 / (c->row_elements ? c->row_elements : 1);
 	most = most > MAX_BLOCK_ROWS ? MAX_BLOCK_ROWS : most;
 	int64_t need = ceil_div(sym_hint(s->syms, c->rows), c->mr);
 	need = need > 1 ? need : 1; /* nothing to do still takes a block of some size */
@@ -425,6 +445,7 @@ bool schedule_contract(Sched *s, Sym *ntasks)
 		s->vaxis = NO_AXIS;
 		return false;
 	}
+	c.row_elements = elements_per_row(&c);
 	merge_k(&c);
 	axes_merge_outer(s);
 	contract_after_merge(&c);

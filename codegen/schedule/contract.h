@@ -16,6 +16,7 @@ typedef struct {
 	Sym offset_b;   /* packed: without n */
 	Sym panel;      /* packed: elements from one panel to the next */
 	Sym rows;       /* product of the row axes */
+	int64_t row_elements; /* of a, at hint sizes */
 	uint32_t mr, nv; /* register tile: rows, vectors */
 	int64_t block_rows, block_cols; /* per task; block_cols 0: all */
 	Lx row_lo, row_hi, col_lo, col_hi;

@@ -100,7 +100,9 @@ static void limit(void)
 	struct rlimit memory = {(rlim_t)4 << 30, (rlim_t)4 << 30};
 	setrlimit(RLIMIT_AS, &memory);
 #endif
-	alarm(120);
+	struct rlimit seconds = {100, 110};
+	setrlimit(RLIMIT_CPU, &seconds);
+	alarm(250); /* that much only where it waits for ever */
 }
 
 static _Noreturn void child(Arena *a, const Job *j, int to)

@@ -93,7 +93,8 @@ static const char *test_name(Arena *a, const char *path)
 	return arena_strndup(a, s, strcspn(s, "."));
 }
 
-/* A test that runs away ends before the machine does. Sanitizers reserve more address space than that. */
+/* A test that runs away ends before the machine does. Sanitizers reserve more address space than
+ * that. */
 static void limit(void)
 {
 #ifndef __SANITIZE_ADDRESS__
@@ -142,7 +143,7 @@ static char *finish(Arena *a, Job *j)
 	waitpid(j->child, &status, 0);
 	if (WIFSIGNALED(status))
 		return arena_printf(a, "%sstopped by signal %d (%s)\n", text, WTERMSIG(status),
-		                    strsignal(WTERMSIG(status)));
+				    strsignal(WTERMSIG(status)));
 	return WEXITSTATUS(status) ? arena_printf(a, "%sfailed\n", text) : text;
 }
 

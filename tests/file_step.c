@@ -215,7 +215,8 @@ static bool execute(Run *r, const char *sizes, bool compiled)
 	Arena *a = r->w->ctx->arena;
 	EvalCtx e;
 	Tensor *in = ARENA_ARRAY(a, Tensor, g->input.n), *user = ARENA_ARRAY(a, Tensor, g->input.n);
-	Tensor *out = ARENA_ARRAY(a, Tensor, g->output.n), *have = ARENA_ARRAY(a, Tensor, g->output.n);
+	Tensor *out = ARENA_ARRAY(a, Tensor, g->output.n),
+	       *have = ARENA_ARRAY(a, Tensor, g->output.n);
 	uint32_t nuser = 0, nout = 0;
 	TRY(bind(r, &e, sizes));
 	for (uint32_t k = 0; k < g->input.n; k++) {
@@ -282,10 +283,10 @@ typedef struct {
 } StepWord;
 
 static const StepWord steps[] = {
-        {"roundtrip", round_trip},   {"verify", run_verify},   {"pipeline", run_pipeline},
-        {"clean", run_clean},        {"lower", run_lower},     {"op-by-op", set_op_by_op},
-        {"loops", run_loops},        {"program", run_program}, {"emit-c", run_emit_c},
-        {"emit-model", run_emit_model}, {"interp", run_interp}, {"compiled", run_compiled},
+	{"roundtrip", round_trip},      {"verify", run_verify},   {"pipeline", run_pipeline},
+	{"clean", run_clean},           {"lower", run_lower},     {"op-by-op", set_op_by_op},
+	{"loops", run_loops},           {"program", run_program}, {"emit-c", run_emit_c},
+	{"emit-model", run_emit_model}, {"interp", run_interp},   {"compiled", run_compiled},
 };
 
 static bool step(Run *r, const char *word)

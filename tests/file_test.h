@@ -21,8 +21,8 @@ typedef struct {
 /* Run the test; what it prints is appended to out. */
 void file_test_run(const FileTest *, Text *out);
 
-/* The value of the header line "; key" that follows *at (NULL: the first), copied; NULL when there is
- * no other. */
+/* The value of the header line "; key" that follows *at (NULL: the first), copied; NULL when there
+ * is no other. */
 const char *header_find(Arena *, const char *text, const char *key, const char **at);
 
 /* Constants of the header, added to the Ir in order. False after ctx_error. */

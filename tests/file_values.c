@@ -112,9 +112,13 @@ bool values_constants(const FileTest *test, Ir *ir)
 		TRY(parse_type_text(ctx, &s, &t));
 		s += strspn(s, " =");
 		TRY(fill(ctx, name, s, ir->constant.n, &t));
-		ir_const(ir, (Const){.name = name, .dtype = t.dtype, .rank = t.rank,
-		                     .dim = arena_dup(ctx->arena, t.dim, sizeof t.dim), .data = t.data,
-		                     .bytes = tensor_bytes(&t), .is_param = *name != 0});
+		ir_const(ir, (Const){.name = name,
+				     .dtype = t.dtype,
+				     .rank = t.rank,
+				     .dim = arena_dup(ctx->arena, t.dim, sizeof t.dim),
+				     .data = t.data,
+				     .bytes = tensor_bytes(&t),
+				     .is_param = *name != 0});
 	}
 	return true;
 }
@@ -126,7 +130,8 @@ static bool state_value(const Ir *ir, const char *name, Tensor *out)
 		const Const *c = &ir->constant.data[k];
 		if (strcmp(c->name, name))
 			continue;
-		*out = (Tensor){.dtype = c->dtype, .rank = c->rank, .data = (void *)(uintptr_t)c->data};
+		*out = (Tensor){
+			.dtype = c->dtype, .rank = c->rank, .data = (void *)(uintptr_t)c->data};
 		memcpy(out->dim, c->dim, c->rank * sizeof *c->dim);
 		return true;
 	}
@@ -164,7 +169,8 @@ void values_print(const Tensor *t, Text *out)
 	text_add(out, "] =");
 	for (int64_t i = 0; i < tensor_numel(&flat); i++)
 		if (dtype_is_float(flat.dtype))
-			text_printf(out, isnan(tensor_f64(&flat, i)) ? " nan" : " %.6g", tensor_f64(&flat, i));
+			text_printf(out, isnan(tensor_f64(&flat, i)) ? " nan" : " %.6g",
+				    tensor_f64(&flat, i));
 		else
 			text_printf(out, " %lld", (long long)tensor_i64(&flat, i));
 	text_char(out, '\n');

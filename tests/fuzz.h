@@ -1,6 +1,6 @@
-/* Random graphs of primitives whose results are predictable enough to compare: every value carries a
- * bound of its size, its granularity, and a bound of what rounding may change. What is exact must agree
- * to the bit; comparisons, rounding and indices are taken of exact values only. */
+/* Random graphs of primitives whose results are predictable enough to compare: every value carries
+ * a bound of its size, its granularity, and a bound of what rounding may change. What is exact must
+ * agree to the bit; comparisons, rounding and indices are taken of exact values only. */
 #ifndef WEFT_TESTS_FUZZ_H
 #define WEFT_TESTS_FUZZ_H
 
@@ -27,8 +27,8 @@ typedef struct Fuzz {
 	Sym size[2];        /* symbolic extents */
 	bool is_body;       /* of a loop: no new inputs */
 	ARRAY(Value) pool;
-	ARRAY(FuzzInput) *input;  /* of the whole graph, shared with other random graphs in it */
-	ARRAY(double) *tolerance; /* by output */
+	ARRAY(FuzzInput) * input;  /* of the whole graph, shared with other random graphs in it */
+	ARRAY(double) * tolerance; /* by output */
 } Fuzz;
 
 /* Adds a random graph of about nstep operations to f->g, with outputs. False after ctx_error. */
@@ -53,8 +53,14 @@ Value fuzz_scalar(Fuzz *, DType, double v, Value like);
 /* The result of an op from what bounds its exact value: rounding is added. */
 Value fuzz_value(Fuzz *, Node, int gran, int mag, double err);
 DType fuzz_dtype(const Fuzz *, Value);
-static inline uint32_t fuzz_rank(const Fuzz *f, Value v) { return node_rank(f->g, v.n); }
-static inline Sym fuzz_dim(const Fuzz *f, Value v, uint32_t k) { return node_dim(f->g, v.n, k); }
+static inline uint32_t fuzz_rank(const Fuzz *f, Value v)
+{
+	return node_rank(f->g, v.n);
+}
+static inline Sym fuzz_dim(const Fuzz *f, Value v, uint32_t k)
+{
+	return node_dim(f->g, v.n, k);
+}
 bool fuzz_is_float(const Fuzz *, const Value *);
 bool fuzz_is_exact(const Fuzz *, const Value *); /* no rounding so far; ints and bools always */
 bool fuzz_any(const Fuzz *, const Value *);

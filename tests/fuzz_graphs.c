@@ -1,8 +1,9 @@
 /* fuzz_graphs [--seed N] [--count N] [--steps N] [--target NAME] [--passes] [--print]
  *
- * Random graphs, several in one compilation: the interpreter on the graph as it is, on the graph after
- * the passes, and compiled code with and without fusion, on one thread and on three, must agree at a
- * handful of sizes. What differs is printed as a file test with one output. --passes compiles nothing;
+ * Random graphs, several in one compilation: the interpreter on the graph as it is, on the graph
+ * after the passes, and compiled code with and without fusion, on one thread and on three, must
+ * agree at a handful of sizes. What differs is printed as a file test with one output. --passes
+ * compiles nothing;
  * --print shows the graph. */
 #include <math.h>
 #include <stdio.h>
@@ -46,15 +47,23 @@ static bool build(Batch *b)
 	Ctx *ctx = b->w->ctx;
 	Ir *ir = ir_new(ctx);
 	b->g = graph_new(ir, "fuzz");
-	Sym B = sym_var(ir->syms, "B", SYMVAR_SIZE, 1, MOST), N = sym_var(ir->syms, "N", SYMVAR_SIZE, 3, MOST);
+	Sym B = sym_var(ir->syms, "B", SYMVAR_SIZE, 1, MOST),
+	    N = sym_var(ir->syms, "N", SYMVAR_SIZE, 3, MOST);
 	Sym both[] = {B, N}; /* an input that binds them */
 	graph_add_input(b->g, "sizes", INPUT_USER, ir_type(ir, DT_bool, 2, both));
 	array_push(ctx->arena, &b->input, (FuzzInput){0, 1, 1});
 	for (uint32_t k = 0; k < b->count; k++) {
-		Fuzz f = {.g = b->g, .ir = ir, .b = {.g = b->g}, .rng = (b->seed + k) * 0x9e3779b97f4a7c15u + 1,
-		          
-		          .size = {B, N}, .input = (void *)&b->input, .tolerance = (void *)&b->tolerance};
-		f.prefix = b->count > 1 ? arena_printf(ctx->arena, "g%llu_", (unsigned long long)(b->seed + k)) : "";
+		Fuzz f = {.g = b->g,
+			  .ir = ir,
+			  .b = {.g = b->g},
+			  .rng = (b->seed + k) * 0x9e3779b97f4a7c15u + 1,
+
+			  .size = {B, N},
+			  .input = (void *)&b->input,
+			  .tolerance = (void *)&b->tolerance};
+		f.prefix = b->count > 1 ? arena_printf(ctx->arena, "g%llu_",
+						       (unsigned long long)(b->seed + k))
+					: "";
 		fuzz_below(&f, 2);
 		TRY(fuzz_graph(&f, b->o->steps));
 	}
@@ -87,19 +96,21 @@ static bool close_enough(const Tensor *x, const Tensor *y, int64_t i, double tol
 	return a == c || (isnan(a) && isnan(c)) || fabs(a - c) <= 2 * tolerance;
 }
 
-static bool agree(Batch *b, const char *what, uint32_t size, uint32_t k, const Tensor *x, const Tensor *y)
+static bool agree(Batch *b, const char *what, uint32_t size, uint32_t k, const Tensor *x,
+		  const Tensor *y)
 {
 	bool shape = x->dtype == y->dtype && x->rank == y->rank &&
-	             !memcmp(x->dim, y->dim, y->rank * sizeof *y->dim);
+		     !memcmp(x->dim, y->dim, y->rank * sizeof *y->dim);
 	for (int64_t i = 0; shape && i < tensor_numel(y); i++) {
 		if (close_enough(x, y, i, b->tolerance.data[k]))
 			continue;
 		Text at;
 		text_init(&at, b->w->ctx->arena);
 		values_index(y, i, &at);
-		snprintf(b->how, sizeof b->how, "%s, B=%lld, N=%lld: element %s is %.9g, expected %.9g", what,
-		         (long long)sizes[size][0], (long long)sizes[size][1], at.data, tensor_f64(x, i),
-		         tensor_f64(y, i));
+		snprintf(b->how, sizeof b->how,
+			 "%s, B=%lld, N=%lld: element %s is %.9g, expected %.9g", what,
+			 (long long)sizes[size][0], (long long)sizes[size][1], at.data,
+			 tensor_f64(x, i), tensor_f64(y, i));
 		b->failed = k + 1;
 		return false;
 	}
@@ -126,7 +137,7 @@ static bool run_model(Batch *b, const Candidate *c, const Tensor *in, Tensor *ou
 	for (uint32_t k = 0; k < b->g->output.n; k++)
 		if (memcmp(out[k].data, again[k].data, tensor_bytes(&out[k])))
 			return ctx_error(ctx, c->what, "output %s depends on the number of threads",
-			                 b->g->output.data[k].name);
+					 b->g->output.data[k].name);
 	return true;
 }
 
@@ -137,8 +148,10 @@ static bool compare_at(Batch *b, uint32_t size, const Candidate *c)
 	Arena *a = arena_new(&ctx->unwind);
 	Sym sym[] = {sym_find(g->ir->syms, "B", 1), sym_find(g->ir->syms, "N", 1)};
 	int64_t value[] = {sizes[size][0], sizes[size][1]};
-	EvalCtx e = {.ctx = ctx, .arena = a, .nsym = 2, .sym = sym, .value = value, .syms = g->ir->syms};
-	Tensor *in = ARENA_ARRAY(a, Tensor, g->input.n), *want = ARENA_ARRAY(a, Tensor, g->output.n);
+	EvalCtx e = {
+		.ctx = ctx, .arena = a, .nsym = 2, .sym = sym, .value = value, .syms = g->ir->syms};
+	Tensor *in = ARENA_ARRAY(a, Tensor, g->input.n),
+	       *want = ARENA_ARRAY(a, Tensor, g->output.n);
 	Tensor *have = ARENA_ARRAY(a, Tensor, g->output.n);
 	for (uint32_t k = 0; k < g->input.n; k++)
 		make_input(b, &e, k, &in[k]);
@@ -165,7 +178,10 @@ static bool compare_compiled(Batch *b)
 	for (uint32_t fused = 0; fused < 2 && ok; fused++) {
 		Model m;
 		WeftGraph wg = {b->w, b->g, "fuzz"};
-		WeftOptions o = {.size = sizeof o, .no_cache = true, .op_by_op = !fused, .target = target_of(b)};
+		WeftOptions o = {.size = sizeof o,
+				 .no_cache = true,
+				 .op_by_op = !fused,
+				 .target = target_of(b)};
 		Candidate c = {fused ? "compiled" : "compiled op by op", NULL, &m};
 		ok = model_open(&m, b->w, &wg, &o);
 		for (uint32_t k = 0; k < sizeof sizes / sizeof *sizes && ok; k++)
@@ -204,13 +220,15 @@ static void print_graph(Batch *b)
 		const FuzzInput in = b->input.data[k];
 		if (dtype_is_float(node_dtype(b->g, b->g->input.data[k].node)))
 			continue;
-		text_printf(&t, "; input %s = random %g %g\n", b->g->input.data[k].name, in.lo, in.hi);
+		text_printf(&t, "; input %s = random %g %g\n", b->g->input.data[k].name, in.lo,
+			    in.hi);
 	}
 	graph_print(b->g, &t);
 	printf("; run: compiled %s\n; sizes: B=2,N=5 B=40,N=33\n%s", target_of(b), t.data);
 }
 
-static bool run_batch(const Options *o, uint64_t seed, uint32_t count, uint32_t only, bool print, Batch *b)
+static bool run_batch(const Options *o, uint64_t seed, uint32_t count, uint32_t only, bool print,
+		      Batch *b)
 {
 	*b = (Batch){.o = o, .seed = seed, .count = count, .only = only, .w = weft_new()};
 	if (!b->w)
@@ -218,7 +236,8 @@ static bool run_batch(const Options *o, uint64_t seed, uint32_t count, uint32_t 
 	bool ok = boundary(b->w, run, b);
 	if (print && (!ok || o->print)) {
 		if (!ok)
-			printf("seed %llu: %s%s", (unsigned long long)seed, b->how, b->how[0] ? "\n" : "");
+			printf("seed %llu: %s%s", (unsigned long long)seed, b->how,
+			       b->how[0] ? "\n" : "");
 		if (!ok && !b->how[0])
 			printf("%s", weft_messages(b->w));
 		print_graph(b);
@@ -235,7 +254,8 @@ static bool run_single(const Options *o, uint64_t seed)
 	if (!ok && failed) {
 		bool alone = run_batch(o, seed, 1, failed, true, &again);
 		if (alone)
-			printf("seed %llu: output %u by itself agrees\n", (unsigned long long)seed, failed - 1);
+			printf("seed %llu: output %u by itself agrees\n", (unsigned long long)seed,
+			       failed - 1);
 		weft_free(again.w);
 	}
 	weft_free(b.w);
@@ -256,7 +276,8 @@ static uint32_t run_many(const Options *o, uint64_t seed, uint32_t count)
 	for (uint32_t k = 0; k < count && !ok; k++)
 		failed += !run_single(o, seed + k);
 	if (!ok && !failed) {
-		printf("seed %llu: %u graphs together fail, each passes by itself\n", (unsigned long long)seed, count);
+		printf("seed %llu: %u graphs together fail, each passes by itself\n",
+		       (unsigned long long)seed, count);
 		failed = 1;
 	}
 	return failed;

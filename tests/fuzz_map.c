@@ -67,7 +67,8 @@ static bool step_broadcast(Fuzz *f)
 	}
 	if (fuzz_chance(f, 25))
 		dim[n++] = fuzz_extent(f);
-	return fuzz_small(f, n, dim) && push_moved(f, b_broadcast_in_dim(&f->b, x.n, n, dim, map), x);
+	return fuzz_small(f, n, dim) &&
+	       push_moved(f, b_broadcast_in_dim(&f->b, x.n, n, dim, map), x);
 }
 
 static bool step_slice(Fuzz *f)
@@ -80,14 +81,16 @@ static bool step_slice(Fuzz *f)
 	uint32_t rank = fuzz_rank(f, x);
 	for (uint32_t k = 0; k < rank; k++) {
 		Sym d = fuzz_dim(f, x, k);
-		uint32_t least = (uint32_t)fuzz_min(f, d), cut = fuzz_below(f, least < 5 ? least : 5);
+		uint32_t least = (uint32_t)fuzz_min(f, d),
+			 cut = fuzz_below(f, least < 5 ? least : 5);
 		uint32_t low = fuzz_below(f, cut + 1);
 		bool cuts = fuzz_chance(f, 60);
 		start[k] = sym_int(t, cuts ? low : 0);
 		end[k] = cuts ? sym_addi(t, d, (int64_t)low - cut) : d;
 		step[k] = sym_int(t, fuzz_chance(f, 25) ? 2 + fuzz_below(f, 2) : 1);
 	}
-	Attr a[] = {attr_none(), attr_ints(start, rank), attr_ints(end, rank), attr_ints(step, rank)};
+	Attr a[] = {attr_none(), attr_ints(start, rank), attr_ints(end, rank),
+		    attr_ints(step, rank)};
 	return push_moved(f, fuzz_node(f, OP_slice, &x.n, 1, a, 4), x);
 }
 
@@ -122,7 +125,7 @@ static bool step_pad(Fuzz *f)
 	double v = fuzz_chance(f, 70) ? 0 : 1;
 	Node value = b_full(&f->b, fuzz_dtype(f, x), v, 0, NULL);
 	Attr a[] = {attr_none(), attr_none(), fuzz_ints(f, low, rank), fuzz_ints(f, high, rank),
-	            fuzz_ints(f, interior, rank)};
+		    fuzz_ints(f, interior, rank)};
 	Node n = fuzz_node(f, OP_pad, (Node[]){x.n, value}, 2, a, 5);
 	if (!n.i || !fuzz_small(f, rank, node_type(f->g, n)->dim))
 		return false;
@@ -136,8 +139,8 @@ static Value part(Fuzz *f, Value x, uint32_t dim)
 {
 	Sym d[MAX_RANK];
 	Value y;
-	if (fuzz_chance(f, 40) && fuzz_pick(f, fuzz_not_scalar, &y) && fuzz_rank(f, y) == fuzz_rank(f, x) &&
-	    fuzz_dtype(f, y) == fuzz_dtype(f, x)) {
+	if (fuzz_chance(f, 40) && fuzz_pick(f, fuzz_not_scalar, &y) &&
+	    fuzz_rank(f, y) == fuzz_rank(f, x) && fuzz_dtype(f, y) == fuzz_dtype(f, x)) {
 		bool same = true;
 		for (uint32_t k = 0; k < fuzz_rank(f, x); k++)
 			same &= k == dim || fuzz_dim(f, y, k).i == fuzz_dim(f, x, k).i;
@@ -157,7 +160,8 @@ static bool step_concat(Fuzz *f)
 	Node in[4];
 	if (!fuzz_pick(f, fuzz_not_scalar, &x))
 		return false;
-	uint32_t dim = fuzz_below(f, fuzz_rank(f, x)), n = 2 + fuzz_below(f, 3), at = fuzz_below(f, n);
+	uint32_t dim = fuzz_below(f, fuzz_rank(f, x)), n = 2 + fuzz_below(f, 3),
+		 at = fuzz_below(f, n);
 	for (uint32_t k = 0; k < n; k++) {
 		Value p = k == at ? x : part(f, x, dim);
 		in[k] = p.n;
@@ -166,7 +170,8 @@ static bool step_concat(Fuzz *f)
 		x.err = p.err > x.err ? p.err : x.err;
 	}
 	Node y = b_concat(&f->b, in, n, (int)dim);
-	return y.i && fuzz_small(f, node_rank(f->g, y), node_type(f->g, y)->dim) && push_moved(f, y, x);
+	return y.i && fuzz_small(f, node_rank(f->g, y), node_type(f->g, y)->dim) &&
+	       push_moved(f, y, x);
 }
 
 /* Often several blocks along a symbolic extent. */
@@ -176,16 +181,22 @@ static bool step_window(Fuzz *f)
 	if (!fuzz_pick(f, fuzz_not_scalar, &x) || fuzz_rank(f, x) > 5)
 		return false;
 	SymTab *t = f->ir->syms;
-	int64_t dim = fuzz_below(f, fuzz_rank(f, x)), size = 1 + fuzz_below(f, 4), low = fuzz_below(f, 3);
+	int64_t dim = fuzz_below(f, fuzz_rank(f, x)), size = 1 + fuzz_below(f, 4),
+		low = fuzz_below(f, 3);
 	int64_t stride = 1 + fuzz_below(f, 3), dilation = 1 + fuzz_below(f, 2);
 	Sym count = fuzz_dim(f, x, (uint32_t)dim);
 	if (stride > 1)
 		count = sym_addi(t, sym_divi(t, count, stride), 1);
-	Attr a[] = {attr_none(),         attr_int(f->ir, dim),      attr_int(f->ir, size),
-	            attr_int(f->ir, stride), attr_int(f->ir, dilation), attr_int(f->ir, low),
-	            attr_sym(count)};
+	Attr a[] = {attr_none(),
+		    attr_int(f->ir, dim),
+		    attr_int(f->ir, size),
+		    attr_int(f->ir, stride),
+		    attr_int(f->ir, dilation),
+		    attr_int(f->ir, low),
+		    attr_sym(count)};
 	Node n = fuzz_node(f, OP_window, &x.n, 1, a, 7);
-	return n.i && fuzz_small(f, node_rank(f->g, n), node_type(f->g, n)->dim) && push_moved(f, n, x);
+	return n.i && fuzz_small(f, node_rank(f->g, n), node_type(f->g, n)->dim) &&
+	       push_moved(f, n, x);
 }
 
 static bool step_iota(Fuzz *f)
@@ -198,6 +209,7 @@ static bool step_iota(Fuzz *f)
 }
 
 const FuzzChoice fuzz_map_steps[] = {
-        {step_permute, 3}, {step_reshape, 4}, {step_broadcast, 2}, {step_slice, 3}, {step_reverse, 1},
-        {step_pad, 2},     {step_concat, 3},  {step_window, 2},    {step_iota, 1},  {NULL, 0},
+	{step_permute, 3}, {step_reshape, 4}, {step_broadcast, 2}, {step_slice, 3},
+	{step_reverse, 1}, {step_pad, 2},     {step_concat, 3},    {step_window, 2},
+	{step_iota, 1},    {NULL, 0},
 };

@@ -9,14 +9,13 @@ static bool step_sort(Fuzz *f)
 	if (!fuzz_pick(f, fuzz_not_scalar, &x))
 		return false;
 	Attr a[] = {attr_none(), attr_int(f->ir, fuzz_below(f, fuzz_rank(f, x))),
-	            attr_bool(fuzz_chance(f, 50)), attr_bool(true)};
+		    attr_bool(fuzz_chance(f, 50)), attr_bool(true)};
 	Node s = fuzz_node(f, OP_sort, &x.n, 1, a, 4);
 	if (!s.i)
 		return false;
 	bool exact = fuzz_is_exact(f, &x);
 	x.n = b_get(&f->b, s, 0);
-	return fuzz_push(f, x) &&
-	       (!exact || fuzz_push(f, (Value){b_get(&f->b, s, 1), 0, 16, 0}));
+	return fuzz_push(f, x) && (!exact || fuzz_push(f, (Value){b_get(&f->b, s, 1), 0, 16, 0}));
 }
 
 /* The shape of indices [B..., I..., 1] and of what they look up; false when too large. */
@@ -44,7 +43,8 @@ static bool scatter_shape(Fuzz *f, Value x, Scatter *s)
 	for (uint32_t k = (uint32_t)s->batch; k < rank; k++)
 		if (k != s->axis)
 			s->update[s->nupdate++] = fuzz_dim(f, x, k);
-	return s->least > 0 && fuzz_small(f, s->nindex, s->index) && fuzz_small(f, s->nupdate, s->update);
+	return s->least > 0 && fuzz_small(f, s->nindex, s->index) &&
+	       fuzz_small(f, s->nupdate, s->update);
 }
 
 static bool step_scatter(Fuzz *f)
@@ -58,12 +58,21 @@ static bool step_scatter(Fuzz *f)
 		return false;
 	uint32_t mode = fuzz_below(f, 4), combine = fuzz_below(f, 4);
 	bool wild = mode == 1 || mode == 2;
-	Value i = fuzz_index(f, s.nindex, s.index, wild ? -2 : mode ? 0 : -s.least,
-	                     wild ? s.least + 2 : s.least - 1);
+	Value i = fuzz_index(f, s.nindex, s.index,
+			     wild   ? -2
+			     : mode ? 0
+				    : -s.least,
+			     wild ? s.least + 2 : s.least - 1);
 	Value u = fuzz_input(f, fuzz_dtype(f, x), s.nupdate, s.update);
-	Attr a[] = {attr_none(), attr_none(), attr_none(), attr_int(f->ir, s.batch),
-	            fuzz_ints(f, &s.axis, 1), attr_str(f->ir, combines[combine]),
-	            attr_str(f->ir, modes[mode]), attr_bool(false), attr_bool(false)};
+	Attr a[] = {attr_none(),
+		    attr_none(),
+		    attr_none(),
+		    attr_int(f->ir, s.batch),
+		    fuzz_ints(f, &s.axis, 1),
+		    attr_str(f->ir, combines[combine]),
+		    attr_str(f->ir, modes[mode]),
+		    attr_bool(false),
+		    attr_bool(false)};
 	Node n = fuzz_node(f, OP_scatter, (Node[]){x.n, i.n, u.n}, 3, a, 9);
 	int gran = x.gran < u.gran ? x.gran : u.gran, mag = x.mag > u.mag ? x.mag : u.mag;
 	if (combine != 1)
@@ -86,7 +95,8 @@ static bool step_update_slice(Fuzz *f)
 	for (uint32_t k = 0; k < rank; k++) {
 		int64_t least = fuzz_min(f, fuzz_dim(f, x, k));
 		bool whole = fuzz_chance(f, 40) || least < 1;
-		dim[k] = whole ? fuzz_dim(f, x, k) : sym_int(f->ir->syms, 1 + fuzz_below(f, (uint32_t)least));
+		dim[k] = whole ? fuzz_dim(f, x, k)
+			       : sym_int(f->ir->syms, 1 + fuzz_below(f, (uint32_t)least));
 		in[2 + k] = fuzz_index(f, 0, NULL, -1, least + 1).n;
 	}
 	Value u = fuzz_input(f, fuzz_dtype(f, x), rank, dim);
@@ -94,13 +104,15 @@ static bool step_update_slice(Fuzz *f)
 	in[1] = u.n;
 	Attr a[] = {attr_none(), attr_none(), attr_int(f->ir, rank)};
 	Node n = fuzz_node(f, OP_update_slice, in, 2 + rank, a, 3);
-	return fuzz_push(f, (Value){n, x.gran < u.gran ? x.gran : u.gran, x.mag > u.mag ? x.mag : u.mag, x.err});
+	return fuzz_push(f, (Value){n, x.gran < u.gran ? x.gran : u.gran,
+				    x.mag > u.mag ? x.mag : u.mag, x.err});
 }
 
 static bool fits_fold(const Fuzz *f, const Value *x)
 {
 	uint32_t rank = fuzz_rank(f, *x);
-	return rank >= 2 && fuzz_dtype(f, *x) == DT_f32 && sym_is_const(f->ir->syms, fuzz_dim(f, *x, rank - 1), NULL);
+	return rank >= 2 && fuzz_dtype(f, *x) == DT_f32 &&
+	       sym_is_const(f->ir->syms, fuzz_dim(f, *x, rank - 1), NULL);
 }
 
 /* Often the way back from a window. */
@@ -110,11 +122,16 @@ static bool step_fold(Fuzz *f)
 	if (!fuzz_pick(f, fits_fold, &x))
 		return false;
 	uint32_t rank = fuzz_rank(f, x);
-	int64_t dim = fuzz_below(f, rank - 1), size, stride = 1 + fuzz_below(f, 3), low = fuzz_below(f, 3);
+	int64_t dim = fuzz_below(f, rank - 1), size, stride = 1 + fuzz_below(f, 3),
+		low = fuzz_below(f, 3);
 	sym_is_const(f->ir->syms, fuzz_dim(f, x, rank - 1), &size);
 	Sym extent = sym_addi(f->ir->syms, fuzz_dim(f, x, (uint32_t)dim), fuzz_below(f, 3));
-	Attr a[] = {attr_none(), attr_int(f->ir, dim), attr_sym(extent), attr_int(f->ir, stride),
-	            attr_int(f->ir, 1 + fuzz_below(f, 2)), attr_int(f->ir, low)};
+	Attr a[] = {attr_none(),
+		    attr_int(f->ir, dim),
+		    attr_sym(extent),
+		    attr_int(f->ir, stride),
+		    attr_int(f->ir, 1 + fuzz_below(f, 2)),
+		    attr_int(f->ir, low)};
 	Node n = fuzz_node(f, OP_fold, &x.n, 1, a, 6);
 	Value v = fuzz_value(f, n, x.gran, x.mag + fuzz_log2((double)size), (double)size * x.err);
 	if (v.err > 0)
@@ -123,5 +140,5 @@ static bool step_fold(Fuzz *f)
 }
 
 const FuzzChoice fuzz_order_steps[] = {
-        {step_sort, 1}, {step_scatter, 2}, {step_update_slice, 1}, {step_fold, 1}, {NULL, 0},
+	{step_sort, 1}, {step_scatter, 2}, {step_update_slice, 1}, {step_fold, 1}, {NULL, 0},
 };

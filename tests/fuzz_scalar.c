@@ -173,8 +173,8 @@ static bool float_binary(Fuzz *f, Value x, Value y)
 
 static bool int_binary(Fuzz *f, Value x, Value y)
 {
-	static const Op ops[] = {OP_add, OP_sub, OP_mul, OP_maximum, OP_minimum, OP_bit_and,
-	                         OP_bit_or, OP_bit_xor, OP_floordiv, OP_remainder};
+	static const Op ops[] = {OP_add,     OP_sub,    OP_mul,     OP_maximum,  OP_minimum,
+				 OP_bit_and, OP_bit_or, OP_bit_xor, OP_floordiv, OP_remainder};
 	Op op = ops[fuzz_below(f, sizeof ops / sizeof *ops)];
 	if ((op == OP_floordiv || op == OP_remainder) && fuzz_chance(f, 70))
 		y = at_least_one(f, y);
@@ -190,7 +190,8 @@ static bool step_binary(Fuzz *f)
 		return false;
 	Value y = fuzz_operand(f, x);
 	if (fuzz_dtype(f, x) == DT_bool)
-		return fuzz_push(f, fuzz_value(f, bin(f, logical[fuzz_below(f, 3)], x.n, y.n), 0, 0, 0));
+		return fuzz_push(
+			f, fuzz_value(f, bin(f, logical[fuzz_below(f, 3)], x.n, y.n), 0, 0, 0));
 	return fuzz_is_float(f, &x) ? float_binary(f, x, y) : int_binary(f, x, y);
 }
 
@@ -219,13 +220,14 @@ static bool step_select(Fuzz *f)
 	Value y = fuzz_operand(f, x);
 	Node n = fuzz_node(f, OP_select, (Node[]){cond, x.n, y.n}, 3, NULL, 0);
 	return fuzz_push(f, fuzz_value(f, n, min_int(x.gran, y.gran), max_int(x.mag, y.mag),
-	                               fmax(x.err, y.err)));
+				       fmax(x.err, y.err)));
 }
 
 /* To ints: of exact values that fit. */
 static bool step_convert(Fuzz *f)
 {
-	static const DType to[] = {DT_f32, DT_f64, DT_f16, DT_bf16, DT_f32, DT_i32, DT_i64, DT_i8, DT_u8};
+	static const DType to[] = {DT_f32, DT_f64, DT_f16, DT_bf16, DT_f32,
+				   DT_i32, DT_i64, DT_i8,  DT_u8};
 	Value x;
 	if (!fuzz_pick(f, fuzz_any, &x))
 		return false;
@@ -237,11 +239,12 @@ static bool step_convert(Fuzz *f)
 	if (from_float && (d == DT_u8 || from == d))
 		return false;
 	Node n = b_convert(&f->b, x.n, d);
-	return fuzz_push(f, fuzz_value(f, n, to_float ? x.gran : 0, max_int(x.mag, to_float ? -99 : 1), x.err));
+	return fuzz_push(f, fuzz_value(f, n, to_float ? x.gran : 0,
+				       max_int(x.mag, to_float ? -99 : 1), x.err));
 }
 
 const FuzzChoice fuzz_scalar_steps[] = {
-        {step_smooth, 2}, {step_exp, 1},    {step_positive, 1}, {step_exact_unary, 2},
-        {step_round, 1},  {step_binary, 6}, {step_select, 2},   {step_convert, 2},
-        {NULL, 0},
+	{step_smooth, 2},      {step_exp, 1},     {step_positive, 1},
+	{step_exact_unary, 2}, {step_round, 1},   {step_binary, 6},
+	{step_select, 2},      {step_convert, 2}, {NULL, 0},
 };

@@ -45,7 +45,7 @@ static bool step_arg_reduce(Fuzz *f)
 	if (!fuzz_pick(f, fuzz_is_exact, &x) || !fuzz_rank(f, x) || fuzz_dtype(f, x) == DT_bool)
 		return false;
 	Attr a[] = {attr_none(), attr_str(f->ir, fuzz_chance(f, 50) ? "max" : "min"),
-	            attr_int(f->ir, fuzz_below(f, fuzz_rank(f, x)))};
+		    attr_int(f->ir, fuzz_below(f, fuzz_rank(f, x)))};
 	return fuzz_push(f, (Value){fuzz_node(f, OP_arg_reduce, &x.n, 1, a, 3), 0, 16, 0});
 }
 
@@ -57,7 +57,7 @@ static bool step_cumulative(Fuzz *f)
 	int64_t dim = fuzz_below(f, fuzz_rank(f, x));
 	bool sum = fuzz_chance(f, 60);
 	Attr a[] = {attr_none(), attr_str(f->ir, sum ? "sum" : "max"), attr_int(f->ir, dim),
-	            attr_bool(fuzz_chance(f, 30))};
+		    attr_bool(fuzz_chance(f, 30))};
 	Node y = fuzz_node(f, OP_cumulative, &x.n, 1, a, 4);
 	double count = (double)fuzz_max(f, fuzz_dim(f, x, (uint32_t)dim));
 	if (sum)
@@ -70,8 +70,9 @@ static bool step_cumulative(Fuzz *f)
 
 static Value dot(Fuzz *f, Node n, Value x, Value y, double count)
 {
-	Value p = {.gran = x.gran + y.gran, .mag = x.mag + y.mag,
-	           .err = ldexp(x.err, y.mag) + ldexp(y.err, x.mag) + x.err * y.err};
+	Value p = {.gran = x.gran + y.gran,
+		   .mag = x.mag + y.mag,
+		   .err = ldexp(x.err, y.mag) + ldexp(y.err, x.mag) + x.err * y.err};
 	if (x.gran == -100 || y.gran == -100)
 		p.err += ldexp(1, p.mag - 23);
 	return sum_of(f, n, p, count);
@@ -120,8 +121,13 @@ static bool step_contract(Fuzz *f)
 	if (!fuzz_small(f, ry, shuffled))
 		return false;
 	Value y = fuzz_input(f, fuzz_dtype(f, x), ry, shuffled);
-	Attr a[] = {attr_none(), attr_none(), fuzz_ints(f, axes[0], n[0]), fuzz_ints(f, axes[2], n[0]),
-	            fuzz_ints(f, axes[1], n[1]), fuzz_ints(f, axes[3], n[1]), attr_dtype(fuzz_dtype(f, x))};
+	Attr a[] = {attr_none(),
+		    attr_none(),
+		    fuzz_ints(f, axes[0], n[0]),
+		    fuzz_ints(f, axes[2], n[0]),
+		    fuzz_ints(f, axes[1], n[1]),
+		    fuzz_ints(f, axes[3], n[1]),
+		    attr_dtype(fuzz_dtype(f, x))};
 	bool swap = fuzz_chance(f, 30);
 	Attr b[] = {a[0], a[1], a[3], a[2], a[5], a[4], a[6]};
 	Node in[] = {swap ? y.n : x.n, swap ? x.n : y.n};
@@ -141,7 +147,8 @@ static bool conv_operand(Fuzz *f, Value *x, uint32_t nsp)
 		return false;
 	uint32_t skip = rank > nsp && rank < want ? fuzz_below(f, 3) : 0;
 	for (uint32_t k = 0; k < want; k++) {
-		bool take = n < rank && (want - k <= rank - n || (k >= skip && want - k > rank - n && fuzz_chance(f, 50)));
+		bool take = n < rank && (want - k <= rank - n ||
+					 (k >= skip && want - k > rank - n && fuzz_chance(f, 50)));
 		dim[k] = take ? fuzz_dim(f, *x, n++) : sym_int(f->ir->syms, 1);
 	}
 	x->n = b_reshape(&f->b, x->n, want, dim);
@@ -152,7 +159,8 @@ static bool conv_node(Fuzz *f, Value x, uint32_t nsp)
 {
 	SymTab *t = f->ir->syms;
 	int64_t stride[3], dilation[3], dilation_in[3], pad[3], kernel;
-	Sym wdim[6] = {fuzz_dim(f, x, 1), sym_int(t, 1 + fuzz_below(f, 9)), fuzz_dim(f, x, 2)}, size[3];
+	Sym wdim[6] = {fuzz_dim(f, x, 1), sym_int(t, 1 + fuzz_below(f, 9)), fuzz_dim(f, x, 2)},
+	    size[3];
 	double count = (double)fuzz_max(f, wdim[2]);
 	for (uint32_t k = 0; k < nsp; k++) {
 		Sym d = fuzz_dim(f, x, 3 + k);
@@ -161,16 +169,22 @@ static bool conv_node(Fuzz *f, Value x, uint32_t nsp)
 		dilation[k] = 1 + fuzz_chance(f, 20);
 		dilation_in[k] = 1 + fuzz_chance(f, 15);
 		pad[k] = (int64_t)fuzz_below(f, 4) - 1;
-		size[k] = stride[k] > 1 ? sym_addi(t, sym_divi(t, d, stride[k]), 1) : sym_addi(t, d, fuzz_below(f, 2));
+		size[k] = stride[k] > 1 ? sym_addi(t, sym_divi(t, d, stride[k]), 1)
+					: sym_addi(t, d, fuzz_below(f, 2));
 		wdim[3 + k] = sym_int(t, kernel);
 		count *= (double)kernel;
 	}
 	if (!fuzz_small(f, 3 + nsp, wdim))
 		return false;
 	Value w = fuzz_input(f, fuzz_dtype(f, x), 3 + nsp, wdim);
-	Attr a[] = {attr_none(), attr_none(), fuzz_ints(f, stride, nsp), fuzz_ints(f, dilation, nsp),
-	            fuzz_ints(f, dilation_in, nsp), fuzz_ints(f, pad, nsp), attr_ints(size, nsp),
-	            attr_dtype(fuzz_dtype(f, x))};
+	Attr a[] = {attr_none(),
+		    attr_none(),
+		    fuzz_ints(f, stride, nsp),
+		    fuzz_ints(f, dilation, nsp),
+		    fuzz_ints(f, dilation_in, nsp),
+		    fuzz_ints(f, pad, nsp),
+		    attr_ints(size, nsp),
+		    attr_dtype(fuzz_dtype(f, x))};
 	Node y = fuzz_node(f, OP_conv, (Node[]){x.n, w.n}, 2, a, 8);
 	return y.i && fuzz_small(f, node_rank(f->g, y), node_type(f->g, y)->dim) &&
 	       fuzz_push(f, dot(f, y, x, w, count));
@@ -192,22 +206,28 @@ static bool step_gather(Fuzz *f)
 	Sym dim[MAX_RANK];
 	if (!fuzz_pick(f, fuzz_not_scalar, &x) || f->is_body)
 		return false;
-	uint32_t rank = fuzz_rank(f, x), batch = rank > 1 && fuzz_chance(f, 30), n = 0, extra = fuzz_below(f, 3);
-	int64_t axis = batch + fuzz_below(f, rank - batch), least = fuzz_min(f, fuzz_dim(f, x, (uint32_t)axis));
+	uint32_t rank = fuzz_rank(f, x), batch = rank > 1 && fuzz_chance(f, 30), n = 0,
+		 extra = fuzz_below(f, 3);
+	int64_t axis = batch + fuzz_below(f, rank - batch),
+		least = fuzz_min(f, fuzz_dim(f, x, (uint32_t)axis));
 	if (batch)
 		dim[n++] = fuzz_dim(f, x, 0);
 	for (uint32_t k = 0; k < extra; k++)
 		dim[n++] = fuzz_extent(f);
 	dim[n++] = sym_int(f->ir->syms, 1);
 	uint32_t mode = fuzz_below(f, 4);
-	int64_t low = mode == 3 ? 0 : mode == 0 ? -least : -2, high = mode == 0 || mode == 3 ? least - 1 : least + 2;
+	int64_t low = mode == 3   ? 0
+		      : mode == 0 ? -least
+				  : -2,
+		high = mode == 0 || mode == 3 ? least - 1 : least + 2;
 	if (!fuzz_small(f, n, dim) || least < 1)
 		return false;
 	Value i = fuzz_index(f, n, dim, low, high);
 	Attr a[] = {attr_none(), attr_none(), attr_int(f->ir, batch), fuzz_ints(f, &axis, 1),
-	            attr_str(f->ir, modes[mode])};
+		    attr_str(f->ir, modes[mode])};
 	x.n = fuzz_node(f, OP_gather, (Node[]){x.n, i.n}, 2, a, 5);
-	return x.n.i && fuzz_small(f, fuzz_rank(f, x), node_type(f->g, x.n)->dim) && fuzz_push(f, x);
+	return x.n.i && fuzz_small(f, fuzz_rank(f, x), node_type(f->g, x.n)->dim) &&
+	       fuzz_push(f, x);
 }
 
 /* Starts out of range are clamped. */
@@ -224,8 +244,9 @@ static bool step_slice_at(Fuzz *f)
 		int64_t least = fuzz_min(f, fuzz_dim(f, x, k));
 		bool whole = fuzz_chance(f, 50) || least < 1;
 		in[1 + k] = whole ? b_full_int(&f->b, DT_i64, 0, 0, NULL)
-		                  : fuzz_index(f, 0, NULL, -1, least + 1).n;
-		size[k] = whole ? fuzz_dim(f, x, k) : sym_int(f->ir->syms, 1 + fuzz_below(f, (uint32_t)least));
+				  : fuzz_index(f, 0, NULL, -1, least + 1).n;
+		size[k] = whole ? fuzz_dim(f, x, k)
+				: sym_int(f->ir->syms, 1 + fuzz_below(f, (uint32_t)least));
 	}
 	Attr a[] = {attr_none(), attr_int(f->ir, rank), attr_ints(size, rank)};
 	x.n = fuzz_node(f, OP_slice_at, in, 1 + rank, a, 3);
@@ -238,8 +259,13 @@ static bool step_slice_at(Fuzz *f)
 static Graph *scan_body(Fuzz *f, Value c, Value x, const Sym *dim, uint32_t rank, Value *y)
 {
 	Graph *g = graph_new(f->ir, "step");
-	Fuzz in = {.g = g, .ir = f->ir, .b = {.g = g}, .rng = f->rng, .prefix = "b", .is_body = true,
-	           .size = {f->size[0], f->size[1]}};
+	Fuzz in = {.g = g,
+		   .ir = f->ir,
+		   .b = {.g = g},
+		   .rng = f->rng,
+		   .prefix = "b",
+		   .is_body = true,
+		   .size = {f->size[0], f->size[1]}};
 	TypeId type = ir_type(f->ir, DT_f32, rank, dim);
 	Value cin = {graph_add_input(g, "c", INPUT_USER, type), -100, 1, c.err + 1e-5};
 	Value xin = {graph_add_input(g, "x", INPUT_USER, type), x.gran, x.mag, x.err};
@@ -280,8 +306,8 @@ static bool step_scan(Fuzz *f)
 	Graph *body = scan_body(f, c, x, dim, rank, &y);
 	if (!body)
 		return false;
-	Attr a[] = {attr_int(f->ir, 1), attr_int(f->ir, 1), attr_int(f->ir, 0), attr_graph(body),
-	            attr_sym(length), attr_bool(fuzz_chance(f, 40))};
+	Attr a[] = {attr_int(f->ir, 1), attr_int(f->ir, 1), attr_int(f->ir, 0),
+		    attr_graph(body),   attr_sym(length),   attr_bool(fuzz_chance(f, 40))};
 	Node s = fuzz_node(f, OP_scan, (Node[]){c.n, x.n}, 2, a, 6);
 	if (!s.i)
 		return false;
@@ -291,6 +317,7 @@ static bool step_scan(Fuzz *f)
 }
 
 const FuzzChoice fuzz_sum_steps[] = {
-        {step_reduce, 5}, {step_arg_reduce, 1}, {step_cumulative, 1}, {step_contract, 4}, {step_conv, 4},
-        {step_gather, 2}, {step_slice_at, 1},   {step_scan, 1},       {NULL, 0},
+	{step_reduce, 5},   {step_arg_reduce, 1}, {step_cumulative, 1},
+	{step_contract, 4}, {step_conv, 4},       {step_gather, 2},
+	{step_slice_at, 1}, {step_scan, 1},       {NULL, 0},
 };

@@ -59,7 +59,7 @@ bool fuzz_pick(Fuzz *f, bool (*fits)(const Fuzz *, const Value *), Value *out)
 	for (uint32_t tries = 0; f->pool.n && tries < 20; tries++) {
 		uint32_t recent = f->pool.n < 4 ? f->pool.n : 4;
 		uint32_t k = fuzz_chance(f, 50) ? f->pool.n - 1 - fuzz_below(f, recent)
-		                                : fuzz_below(f, f->pool.n);
+						: fuzz_below(f, f->pool.n);
 		*out = f->pool.data[k];
 		if (fits(f, out))
 			return true;
@@ -176,10 +176,14 @@ static Node new_constant(Fuzz *f, DType d, uint32_t rank, const Sym *dim, const 
 		sym_is_const(f->ir->syms, dim[k], &t.dim[k]);
 	t.data = arena_alloc(a, tensor_bytes(&t));
 	fill(&t, in, fuzz_below(f, 1u << 30));
-	ConstId c = ir_const(f->ir, (Const){.name = arena_printf(a, "%sc%u", f->prefix, f->ir->constant.n),
-	                                    .dtype = d, .rank = rank, .is_param = true,
-	                                    .dim = arena_dup(a, t.dim, sizeof t.dim), .data = t.data,
-	                                    .bytes = tensor_bytes(&t)});
+	ConstId c = ir_const(f->ir,
+			     (Const){.name = arena_printf(a, "%sc%u", f->prefix, f->ir->constant.n),
+				     .dtype = d,
+				     .rank = rank,
+				     .is_param = true,
+				     .dim = arena_dup(a, t.dim, sizeof t.dim),
+				     .data = t.data,
+				     .bytes = tensor_bytes(&t)});
 	return b_const(&f->b, c);
 }
 
@@ -199,7 +203,8 @@ Value fuzz_input(Fuzz *f, DType d, uint32_t rank, const Sym *dim)
 		return (Value){new_leaf(f, d, rank, dim, (FuzzInput){0, 1, 1}), 0, 0, 0};
 	if (!dtype_is_float(d)) {
 		bool sign = dtype_is_signed(d);
-		return (Value){new_leaf(f, d, rank, dim, (FuzzInput){sign ? -8 : 0, 8, 1}), 0, 3, 0};
+		return (Value){new_leaf(f, d, rank, dim, (FuzzInput){sign ? -8 : 0, 8, 1}), 0, 3,
+			       0};
 	}
 	if ((d == DT_f32 || d == DT_f64) && fuzz_chance(f, 40))
 		return (Value){new_leaf(f, d, rank, dim, (FuzzInput){-1, 1, 0x1p-20}), -20, 0, 0};
@@ -223,7 +228,8 @@ Value fuzz_scalar(Fuzz *f, DType d, double v, Value like)
 
 static DType leaf_dtype(Fuzz *f)
 {
-	static const DType other[] = {DT_f64, DT_f16, DT_bf16, DT_i64, DT_i32, DT_bool, DT_u8, DT_i8};
+	static const DType other[] = {DT_f64, DT_f16,  DT_bf16, DT_i64,
+				      DT_i32, DT_bool, DT_u8,   DT_i8};
 	return fuzz_chance(f, 75) ? DT_f32 : other[fuzz_below(f, sizeof other / sizeof *other)];
 }
 
@@ -241,7 +247,8 @@ static Value first_input(Fuzz *f)
 
 static bool random_step(Fuzz *f)
 {
-	static const FuzzChoice *const lists[] = {fuzz_scalar_steps, fuzz_map_steps, fuzz_sum_steps};
+	static const FuzzChoice *const lists[] = {fuzz_scalar_steps, fuzz_map_steps,
+						  fuzz_sum_steps};
 	const FuzzChoice *list = lists[fuzz_below(f, 3)];
 	if (fuzz_chance(f, 10))
 		list = fuzz_order_steps;
@@ -263,7 +270,8 @@ static void add_outputs(Fuzz *f)
 		bool unread = !node_nuses(f->g, v.n);
 		if (!unread && n && !fuzz_chance(f, 15))
 			continue;
-		graph_add_output(f->g, arena_printf(f->ir->ctx->arena, "%so%u", f->prefix, n++), v.n, -1);
+		graph_add_output(f->g, arena_printf(f->ir->ctx->arena, "%so%u", f->prefix, n++),
+				 v.n, -1);
 		array_push(f->ir->ctx->arena, f->tolerance, v.err);
 	}
 }

@@ -52,21 +52,22 @@ static bool guards_hold(const char *p, uint64_t n)
 
 static int damaged(Model *m, const char *what)
 {
-	snprintf(m->status.message, sizeof m->status.message, "memory around the %s was written", what);
+	snprintf(m->status.message, sizeof m->status.message, "memory around the %s was written",
+		 what);
 	return m->status.code = WEFT_ERR_MEMORY;
 }
 
 /* ---- calls ---- */
 
 static int call(Model *m, const WeftSizes *s, const WeftTensor *in, const WeftTensor *out,
-                int32_t nthreads, Arena *a)
+		int32_t nthreads, Arena *a)
 {
 	const WeftEntry *e = m->model->entry[0];
 	WeftContext c = {.size = sizeof c, .nthreads = nthreads};
 	char *work = guarded(a, s->workspace_bytes);
 	int code = e->flags & WEFT_ENTRY_MUTATES
-	                   ? m->model->step(m->instance, s, in, out, work, &c, &m->status)
-	                   : m->model->run(m->instance, s, in, out, work, &c, &m->status);
+			   ? m->model->step(m->instance, s, in, out, work, &c, &m->status)
+			   : m->model->run(m->instance, s, in, out, work, &c, &m->status);
 	if (code == WEFT_OK && !guards_hold(work, s->workspace_bytes))
 		return damaged(m, "workspace");
 	return code;
@@ -75,7 +76,8 @@ static int call(Model *m, const WeftSizes *s, const WeftTensor *in, const WeftTe
 int model_run(Model *m, const Tensor *in, uint32_t nin, Tensor *out, int32_t nthreads, Arena *a)
 {
 	const WeftEntry *e = m->model->entry[0];
-	WeftTensor *x = ARENA_ARRAY(a, WeftTensor, nin), *y = ARENA_ARRAY(a, WeftTensor, e->noutput);
+	WeftTensor *x = ARENA_ARRAY(a, WeftTensor, nin),
+		   *y = ARENA_ARRAY(a, WeftTensor, e->noutput);
 	WeftSizes *s = arena_alloc(a, e->sizes_bytes);
 	for (uint32_t k = 0; k < nin; k++)
 		x[k] = tensor_to_api(a, &in[k]);
@@ -83,7 +85,8 @@ int model_run(Model *m, const Tensor *in, uint32_t nin, Tensor *out, int32_t nth
 		return m->status.code;
 	for (uint32_t k = 0; k < e->noutput; k++) {
 		const int64_t *dim = weft_output_shape(e, s, k);
-		out[k] = (Tensor){.dtype = dtype_from_api(e->output[k].dtype), .rank = e->output[k].rank};
+		out[k] = (Tensor){.dtype = dtype_from_api(e->output[k].dtype),
+				  .rank = e->output[k].rank};
 		memcpy(out[k].dim, dim, out[k].rank * sizeof *dim);
 		out[k].data = guarded(a, tensor_bytes(&out[k]));
 		y[k] = tensor_to_api(a, &out[k]);

@@ -4,23 +4,23 @@
 
 static const Target table[] = {
 	{
-		.name = "generic-c", .family = "generic",
+		.name = "generic-c", .family = "generic", .page = 4096,
 		.vector_bytes = 0, .nvreg = 16, .has_fma = false, .masks = MASK_NONE,
 		.l1 = 32 << 10, .l2 = 256 << 10,
 		.features = "", .flags = "",
 	}, {
-		.name = "x86-64-v2", .family = "x86-64",
+		.name = "x86-64-v2", .cpu = "x86-64-v2", .family = "x86-64", .triple = "x86_64-linux-gnu", .page = 4096,
 		.vector_bytes = 16, .nvreg = 16, .has_fma = false, .masks = MASK_VECTOR,
 		.l1 = 48 << 10, .l2 = 2 << 20,
 		.features = "sse3 ssse3 sse4.1 sse4.2 popcnt", .flags = "-march=x86-64-v2",
 	}, {
-		.name = "x86-64-v3", .family = "x86-64",
-		.vector_bytes = 32, .nvreg = 16, .has_fma = true, .masks = MASK_VECTOR,
+		.name = "x86-64-v3", .cpu = "x86-64-v3", .family = "x86-64", .triple = "x86_64-linux-gnu", .page = 4096,
+		.vector_bytes = 32, .nvreg = 16, .has_fma = true, .has_f16 = true, .masks = MASK_VECTOR,
 		.masked_memory = true, .l1 = 48 << 10, .l2 = 2 << 20,
 		.features = "avx avx2 fma bmi bmi2", .flags = "-march=x86-64-v3",
 	}, {
-		.name = "x86-64-v4", .family = "x86-64",
-		.vector_bytes = 64, .nvreg = 32, .has_fma = true, .masks = MASK_BITS,
+		.name = "x86-64-v4", .cpu = "x86-64-v4", .family = "x86-64", .triple = "x86_64-linux-gnu", .page = 4096,
+		.vector_bytes = 64, .nvreg = 32, .has_fma = true, .has_f16 = true, .masks = MASK_BITS, .attributes = "-prefer-256-bit",
 		.masked_memory = true, .l1 = 48 << 10, .l2 = 2 << 20,
 		.features = "avx2 fma bmi bmi2 avx512f avx512bw avx512cd avx512dq avx512vl",
 		.flags = "-march=x86-64-v4 -mprefer-vector-width=512",

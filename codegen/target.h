@@ -12,14 +12,22 @@
 typedef enum { MASK_NONE, MASK_VECTOR, MASK_BITS } MaskKind;
 
 typedef struct Target {
-	const char *name;      /* "x86-64-v3" */
-	const char *family;    /* "x86-64", "generic": packed weights are shared within a family */
+	const char *name;      /* "x86-64-v3", "aarch64-linux-gnu" */
+	const char *family;    /* "x86-64", "aarch64", "riscv64", "generic": packed weights are shared within
+	                          a family, and preludes belong to one */
+	const char *triple;    /* of the tools and of LLVM: "x86_64-linux-gnu"; NULL: whatever the C compiler
+	                          compiles for, and LLVM for this machine */
+	const char *cpu;       /* LLVM's name of the processor; NULL: generic */
+	const char *attributes; /* LLVM's features: "+avx2,+fma"; NULL: none */
 	uint32_t vector_bytes; /* widest register; 0: plain scalar code */
 	uint32_t nvreg;        /* vector registers */
 	bool has_fma;          /* else schedules use mul and add; fma still works, slowly and exactly */
+	bool has_f16;          /* converts between f16 and f32 in hardware */
 	MaskKind masks;
 	bool masked_memory;    /* masked loads and stores of 4- and 8-byte elements are cheap */
 	uint32_t l1, l2;       /* data cache bytes of one core */
+	uint32_t threads;      /* processors to assume; 0: unknown */
+	uint32_t page;         /* bytes of the largest page the system may use: alignment of segments */
 	const char *features;  /* what the processor must have: "avx2 fma"; for the manifest */
 	const char *flags;     /* of the C compiler, beside the common ones */
 } Target;

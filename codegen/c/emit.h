@@ -2,17 +2,7 @@
 #ifndef WEFT_CODEGEN_C_EMIT_H
 #define WEFT_CODEGEN_C_EMIT_H
 
-#include "codegen/target.h"
-#include "ir/program.h"
-
-typedef struct {
-	uint32_t nunits;             /* kernel translation units wanted; 0: one */
-	const char *export_name;     /* the function that returns the table; NULL: "weft_model" */
-	const char *weights_symbol;  /* of the embedded weight section; NULL: weights are a file */
-	const char *weights_file;    /* its name, beside the artifact */
-	const char *version, *source_hash, *compiler; /* for the manifest; NULL: "" */
-	bool replaceable;            /* weights may be replaced by set_weights */
-} EmitOptions;
+#include "codegen/emit.h"
 
 typedef struct {
 	const char *name; /* "model.c", "kernels_0.c", "model.h" */

@@ -3,6 +3,7 @@
 #define WEFT_CODEGEN_C_EMIT_PRIV_H
 
 #include "codegen/c/emit.h"
+#include "codegen/names.h"
 
 /* How tightly an expression's outermost operator binds. */
 typedef enum { PREC_ATOM, PREC_UNARY, PREC_MUL, PREC_ADD, PREC_LOW } Prec;
@@ -104,23 +105,6 @@ extern const HelperRow prelude_generic[];
 
 CExpr c_scalar_fn(CUnit *, const ScFn *, uint32_t lanes, const CExpr *in, uint32_t nin);
 
-/* ---- names (names.c) ---- */
-
-/* Unique C identifiers in nested scopes. */
-typedef struct {
-	Arena *arena;
-	Intern used; /* id -> scope depth it belongs to, 0 free */
-	ARRAY(uint32_t) depth;
-	uint32_t scope;
-} Names;
-
-void names_init(Names *, Arena *);
-void names_reserve(Names *, const char *); /* in the outermost scope, for good */
-const char *names_add(Names *, const char *stem); /* legal and unused from here to the scope's end */
-void names_push(Names *);
-void names_pop(Names *);
-const char *c_identifier(Arena *, const char *); /* legal, not a keyword; may collide */
-
 /* ---- statements (kernel.c) ---- */
 
 typedef enum { FN_KERNEL, FN_SIZES, FN_RUN } FnRole;
@@ -129,8 +113,6 @@ typedef enum { FN_KERNEL, FN_SIZES, FN_RUN } FnRole;
 void c_function(CUnit *, const LoopFn *, const char *name, FnRole, const Program *,
                 const char *const *kernel_name, Text *out);
 const char *c_string(Arena *, const char *); /* with quotes and escapes */
-/* Rough cost of compiling a kernel. */
-double loop_cost(const LoopFn *);
 
 /* ---- model.c ---- */
 

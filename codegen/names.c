@@ -1,7 +1,7 @@
+#include "codegen/names.h"
+
 #include <ctype.h>
 #include <string.h>
-
-#include "codegen/c/emit_priv.h"
 
 /* Keywords, and what emitted code and its headers call. */
 static const char *const reserved[] = {

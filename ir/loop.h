@@ -220,4 +220,17 @@ typedef struct {
 } LoopShared;
 void loop_shared(const LoopFn *, const LsData *, LoopShared *);
 
+/* Index arithmetic: i64 scalars computed from literals, parameters and loop variables. Sizes and indices do not
+ * overflow, and divisors in them are not 0. The function must not change while this is in use. */
+typedef struct {
+	const LoopFn *f;
+	bool *data;     /* by variable: its value (contents) comes from elsewhere */
+	uint8_t *index; /* by expression: 0 not asked yet, 1 index arithmetic, 2 not */
+	bool changed;
+} LoopIndex;
+void loop_index_init(LoopIndex *, const LoopFn *, Arena *);
+bool loop_is_index(LoopIndex *, Lx);
+/* The expression's value may differ from one statement to the next. */
+bool loop_reads_mutable(const LoopFn *, Lx);
+
 #endif

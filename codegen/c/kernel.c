@@ -13,9 +13,7 @@ typedef struct {
 	uint32_t indent;
 	Names names;
 	const char **var;   /* C name by variable */
-	bool *data;         /* by variable: its value (contents) does not come from index arithmetic */
-	bool changed;       /* data, while it is being found out */
-	uint8_t *index;     /* by expression: 0 unknown, 1 index arithmetic, 2 not */
+	LoopIndex index;
 	const char **temp;  /* by expression: name of a shared subexpression */
 	LoopShared shared;
 	const char **buf, **param;
@@ -43,64 +41,10 @@ static void line(Fn *f)
 
 /* ---- expressions ---- */
 
-/* i64 arithmetic on literals, parameters and loop variables: sizes and indices, which never overflow. */
-static bool is_index(Fn *f, Lx x)
-{
-	const LxData *d = lx_at(f, x);
-	if (f->index[x.i])
-		return f->index[x.i] == 1;
-	bool ok = d->type.dtype == DT_i64 && d->type.lanes == 1;
-	if (d->kind == LX_VAR)
-		ok = ok && !f->data[d->u.v.i];
-	else if (d->kind == LX_SC)
-		for (uint32_t k = d->sc == SC_select ? 1 : 0; ok && k < d->nin; k++)
-			ok = is_index(f, d->in[k]);
-	else
-		ok = ok && (d->kind == LX_INT || d->kind == LX_PARAM);
-	f->index[x.i] = ok ? 1 : 2;
-	return ok;
-}
-
-static void mark_data(Fn *f, uint32_t v, bool data)
-{
-	if (data && !f->data[v])
-		f->data[v] = f->changed = true;
-}
-
-static void classify_block(Fn *f, Lb b)
-{
-	for (uint32_t k = 0; b.i && k < f->f->block.data[b.i].stmt.n; k++) {
-		const LsData *s = &f->f->ls.data[f->f->block.data[b.i].stmt.data[k]];
-		switch (s->kind) {
-		case LS_LET: case LS_FOR: mark_data(f, s->v.i, !is_index(f, s->x)); break;
-		case LS_VAR: case LS_GATHER: mark_data(f, s->v.i, true); break;
-		case LS_LOAD: mark_data(f, s->v.i, !s->mem.local || f->data[s->mem.k]); break;
-		case LS_LOCAL: mark_data(f, s->v.i, s->dtype != DT_i64); break;
-		case LS_STORE: case LS_SCATTER:
-			if (s->mem.local)
-				mark_data(f, s->mem.k, !is_index(f, s->x));
-			break;
-		default: break;
-		}
-		classify_block(f, s->body);
-		classify_block(f, s->other);
-	}
-}
-
-/* Which variables and local arrays hold indices: all do, until something shows that they do not. */
-static void classify(Fn *f)
-{
-	do {
-		f->changed = false;
-		memset(f->index, 0, f->f->lx.n * sizeof *f->index);
-		classify_block(f, f->f->body);
-	} while (f->changed);
-}
-
 static unsigned known_of(Fn *f, Lx x)
 {
 	const LxData *d = lx_at(f, x);
-	if (!is_index(f, x))
+	if (!loop_is_index(&f->index, x))
 		return 0;
 	for (uint32_t k = 0; k < d->nin; k++)
 		if (!lx_nonneg(f->f, d->in[k]))
@@ -359,23 +303,12 @@ static void print_body(Fn *f, Lb b)
 	text_char(f->out, '}');
 }
 
-static bool reads_mutable(const Fn *f, Lx x)
-{
-	const LxData *d = lx_at(f, x);
-	if (d->kind == LX_VAR)
-		return f->f->lv.data[d->u.v.i].is_mutable;
-	for (uint32_t k = 0; k < d->nin; k++)
-		if (reads_mutable(f, d->in[k]))
-			return true;
-	return false;
-}
-
 static void print_for(Fn *f, const LsData *s)
 {
 	const char *lo = text_of(f, s->x), *hi = c_arg(f->u, c_lx(f, s->y), PREC_ADD);
 	names_push(&f->names);
 	const char *v = name_var(f, s->v);
-	if (reads_mutable(f, s->y)) { /* the bound is evaluated once */
+	if (loop_reads_mutable(f->f, s->y)) { /* the bound is evaluated once */
 		line(f);
 		const char *end = names_add(&f->names, arena_printf(f->u->arena, "%s_end", v));
 		text_printf(f->out, "const int64_t %s = %s;\n", end, hi);
@@ -671,8 +604,7 @@ static void fn_init(Fn *f)
 	for (uint32_t k = 0; own[f->role][k]; k++)
 		names_reserve(&f->names, own[f->role][k]);
 	f->var = ARENA_ARRAY(arena, const char *, l->lv.n);
-	f->data = ARENA_ARRAY(arena, bool, l->lv.n);
-	f->index = ARENA_ARRAY(arena, uint8_t, l->lx.n);
+	loop_index_init(&f->index, l, arena);
 	f->temp = ARENA_ARRAY(arena, const char *, l->lx.n);
 	f->buf = ARENA_ARRAY(arena, const char *, l->buf.n);
 	f->param = ARENA_ARRAY(arena, const char *, l->param.n);
@@ -710,7 +642,6 @@ void c_function(CUnit *u, const LoopFn *l, const char *name, FnRole role, const 
 	f.indent = role == FN_KERNEL ? 2 : 1;
 	fn_init(&f);
 	names_push(&f.names);
-	classify(&f);
 	print_block(&f, l->body);
 	print_head_comment(l, out);
 	if (role == FN_KERNEL)

@@ -41,9 +41,11 @@ static bool isolate(SymTab *t, Sym e, Sym atom, Linear *l)
 	return l->coef.i && l->rest.i;
 }
 
-/* 1: never negative, -1: never positive, 0: not known. */
+/* 1: never negative, -1: never positive, 0: not known, as of none (an overflow). */
 static int sign_of(Prover *p, Sym e)
 {
+	if (!e.i)
+		return 0;
 	const SymNode *n = sym_node(p->t, e);
 	if (n->lo >= 0)
 		return 1;

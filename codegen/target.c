@@ -4,73 +4,125 @@
 
 static const Target table[] = {
 	{
-		.name = "generic-c", .family = "generic", .page = 4096,
-		.vector_bytes = 0, .nvreg = 16, .has_fma = false, .masks = MASK_NONE,
-		.l1 = 32 << 10, .l2 = 256 << 10,
-		.features = "", .flags = "",
+		.name = "generic-c", .family = "generic", .page = 4096, .nvreg = 16, .masks = MASK_NONE,
+		.l1 = 32 << 10, .l2 = 256 << 10, .features = "", .flags = "",
 	}, {
-		.name = "x86-64-v2", .cpu = "x86-64-v2", .family = "x86-64", .triple = "x86_64-linux-gnu", .page = 4096,
-		.vector_bytes = 16, .nvreg = 16, .has_fma = false, .masks = MASK_VECTOR,
-		.l1 = 48 << 10, .l2 = 2 << 20,
+		.name = "x86-64-v2", .family = "x86-64", .triple = "x86_64-linux-gnu", .cpu = "x86-64-v2",
+		.vector_bytes = 16, .nvreg = 16, .masks = MASK_VECTOR,
+		.l1 = 48 << 10, .l2 = 2 << 20, .page = 4096,
 		.features = "sse3 ssse3 sse4.1 sse4.2 popcnt", .flags = "-march=x86-64-v2",
 	}, {
-		.name = "x86-64-v3", .cpu = "x86-64-v3", .family = "x86-64", .triple = "x86_64-linux-gnu", .page = 4096,
+		.name = "x86-64-v3", .family = "x86-64", .triple = "x86_64-linux-gnu", .cpu = "x86-64-v3",
 		.vector_bytes = 32, .nvreg = 16, .has_fma = true, .has_f16 = true, .masks = MASK_VECTOR,
-		.masked_memory = true, .l1 = 48 << 10, .l2 = 2 << 20,
+		.masked_memory = true, .l1 = 48 << 10, .l2 = 2 << 20, .page = 4096,
 		.features = "avx avx2 fma bmi bmi2", .flags = "-march=x86-64-v3",
 	}, {
-		.name = "x86-64-v4", .cpu = "x86-64-v4", .family = "x86-64", .triple = "x86_64-linux-gnu", .page = 4096,
-		.vector_bytes = 64, .nvreg = 32, .has_fma = true, .has_f16 = true, .masks = MASK_BITS, .attributes = "-prefer-256-bit",
-		.masked_memory = true, .l1 = 48 << 10, .l2 = 2 << 20,
+		.name = "x86-64-v4", .family = "x86-64", .triple = "x86_64-linux-gnu", .cpu = "x86-64-v4",
+		.attributes = "-prefer-256-bit",
+		.vector_bytes = 64, .nvreg = 32, .has_fma = true, .has_f16 = true, .masks = MASK_BITS,
+		.masked_memory = true, .l1 = 48 << 10, .l2 = 2 << 20, .page = 4096,
 		.features = "avx2 fma bmi bmi2 avx512f avx512bw avx512cd avx512dq avx512vl",
 		.flags = "-march=x86-64-v4 -mprefer-vector-width=512",
+	}, {
+		/* Pages of 64 KB exist; f16 conversions belong to the base instruction set. */
+		.name = "aarch64-linux-gnu", .family = "aarch64", .triple = "aarch64-linux-gnu",
+		.attributes = "+neon,+fp-armv8",
+		.vector_bytes = 16, .nvreg = 32, .has_fma = true, .has_f16 = true, .masks = MASK_VECTOR,
+		.l1 = 32 << 10, .l2 = 512 << 10, .page = 65536,
+		.features = "fp asimd", .flags = "-march=armv8-a",
+	}, {
+		/* Vectors of the extension V used at their least width. gcc 12 does not know the extension:
+		 * from C the vectors become scalars. */
+		.name = "riscv64-linux-gnu", .family = "riscv64", .triple = "riscv64-linux-gnu",
+		.cpu = "generic-rv64", .attributes = "+m,+a,+f,+d,+c,+v,+zvl128b",
+		.vector_bytes = 16, .nvreg = 32, .has_fma = true, .masks = MASK_VECTOR,
+		.l1 = 32 << 10, .l2 = 512 << 10, .page = 4096,
+		.features = "i m a f d c", .flags = "-march=rv64gc -mabi=lp64d",
 	},
 };
 enum { NTARGET = sizeof table / sizeof table[0] };
+
+/* Other names of the rows above. */
+static const char *const alias[][2] = {
+	{"generic", "generic-c"},
+	{"x86-64", "x86-64-v2"}, {"x86_64", "x86-64-v2"}, {"x86_64-linux-gnu", "x86-64-v2"},
+	{"aarch64", "aarch64-linux-gnu"}, {"arm64", "aarch64-linux-gnu"},
+	{"riscv64", "riscv64-linux-gnu"}, {"riscv64gc", "riscv64-linux-gnu"},
+};
 
 const Target *target_at(uint32_t k)
 {
 	return k < NTARGET ? &table[k] : NULL;
 }
 
-#if defined(__x86_64__) && defined(__GNUC__)
-bool target_runs_here(const Target *t)
-{
-	__builtin_cpu_init();
-	switch (t->vector_bytes) {
-	case 0:
-		return true;
-	case 16:
-		return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
-	case 32:
-		return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-		       __builtin_cpu_supports("bmi2");
-	default:
-		return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-		       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-		       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma");
-	}
-}
+/* ---- this machine ---- */
+
+#if defined(__x86_64__)
+static const char *const host_family = "x86-64";
+#elif defined(__aarch64__)
+static const char *const host_family = "aarch64";
+#elif defined(__riscv) && __riscv_xlen == 64
+static const char *const host_family = "riscv64";
 #else
+static const char *const host_family = "";
+#endif
+
+/* A feature that is not listed is the base of its family. */
+static bool has_feature(const char *s, size_t n)
+{
+#if defined(__x86_64__)
+#define F(x) if (n == sizeof x - 1 && !memcmp(s, x, n)) return __builtin_cpu_supports(x);
+	__builtin_cpu_init();
+	F("sse3") F("ssse3") F("sse4.1") F("sse4.2") F("popcnt") F("avx") F("avx2") F("fma") F("bmi")
+	F("bmi2") F("avx512f") F("avx512bw") F("avx512cd") F("avx512dq") F("avx512vl") F("avx512vnni")
+#undef F
+#endif
+	return s && n;
+}
+
 bool target_runs_here(const Target *t)
 {
-	return t->vector_bytes == 0;
+	if (strcmp(t->family, "generic") && strcmp(t->family, host_family))
+		return false;
+	for (const char *p = t->features; *p; p += strspn(p, " ")) {
+		size_t n = strcspn(p, " ");
+		if (!has_feature(p, n))
+			return false;
+		p += n;
+	}
+	return true;
 }
-#endif
+
+/* ---- by name ---- */
+
+static const Target *native(void)
+{
+	const Target *best = &table[0];
+	for (uint32_t k = 0; k < NTARGET; k++)
+		if (target_runs_here(&table[k]))
+			best = &table[k];
+	return best;
+}
 
 const Target *target_find(const char *name)
 {
-	if (strcmp(name, "native") == 0) {
-		const Target *best = &table[0];
-		for (uint32_t k = 0; k < NTARGET; k++)
-			if (target_runs_here(&table[k]))
-				best = &table[k];
-		return best;
-	}
+	if (strcmp(name, "native") == 0)
+		return native();
+	for (uint32_t k = 0; k < sizeof alias / sizeof *alias; k++)
+		if (strcmp(alias[k][0], name) == 0)
+			name = alias[k][1];
 	for (uint32_t k = 0; k < NTARGET; k++)
 		if (strcmp(table[k].name, name) == 0)
 			return &table[k];
 	return NULL;
+}
+
+const char *target_list(Arena *a)
+{
+	const char *list = "native";
+	for (uint32_t k = 0; k < NTARGET; k++)
+		list = arena_printf(a, "%s, %s", list, table[k].name);
+	return list;
 }
 
 uint32_t target_lanes(const Target *t, DType d)

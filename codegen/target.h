@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "ir/dtype.h"
 
 /* How a vector of bools is held: not at all (one lane only), as an i32 vector of 0 and -1, in a mask
@@ -34,6 +35,8 @@ typedef struct Target {
 
 /* By name; "native" is the best level this processor has. NULL when unknown. */
 const Target *target_find(const char *name);
+/* The names of all of them, for messages: "native, generic-c, ...". */
+const char *target_list(Arena *);
 /* In order of increasing capability; NULL after the last. */
 const Target *target_at(uint32_t k);
 /* This process can run code compiled for it. */

@@ -125,11 +125,18 @@ static bool add_model(Builder *b)
 	return true;
 }
 
+static bool is_cross(const Target *t)
+{
+	return t->triple && runtime_object_for(t->triple) != runtime_object;
+}
+
 /* The runtime: the embedded object, or compiled from its text where that does not fit. */
 static bool add_runtime(Builder *b)
 {
 	Ctx *ctx = b->c->ctx;
-	bool as_is = !b->c->o.no_openmp && !strncmp(b->c->target->name, "x86-64", 6);
+	const char *triple = b->c->target->triple;
+	const EmbeddedFile *object = triple ? runtime_object_for(triple) : NULL;
+	bool as_is = object && !b->c->o.no_openmp;
 	for (const EmbeddedFile *f = runtime_files; f->name; f++) {
 		if (as_is && !is_header(f->name))
 			continue;
@@ -140,8 +147,8 @@ static bool add_runtime(Builder *b)
 	}
 	if (!as_is)
 		return true;
-	TRY(write_embedded(ctx, b->folder, runtime_object));
-	words_add(b->a, &b->link, arena_printf(b->a, "%s/%s", b->folder, runtime_object->name));
+	TRY(write_embedded(ctx, b->folder, object));
+	words_add(b->a, &b->link, arena_printf(b->a, "%s/%s", b->folder, object->name));
 	return true;
 }
 
@@ -186,7 +193,7 @@ static bool link_all(Builder *b, const char *weights_object, const char *out)
 	if (weights_object)
 		words_add(b->a, &w, weights_object);
 	if (!b->c->o.no_openmp)
-		words_split(b->a, &w, WEFT_OPENMP_LINK);
+		words_split(b->a, &w, is_cross(b->c->target) ? "-lgomp" : WEFT_OPENMP_LINK);
 	words_split(b->a, &w, "-pthread -lm");
 	Jobs one = {.limit = 1};
 	array_push(b->a, &one.job,
@@ -196,11 +203,19 @@ static bool link_all(Builder *b, const char *weights_object, const char *out)
 	return jobs_run(b->c->ctx, &one);
 }
 
+/* Of another machine: gcc by its usual name; $CC is this machine's. */
+static const char *default_compiler(const Compilation *c)
+{
+	const char *env = getenv("CC");
+	if (is_cross(c->target))
+		return arena_printf(weft_arena(c->w), "%s-gcc", c->target->triple);
+	return env && *env ? env : "cc";
+}
+
 bool build_shared(Compilation *c, const char *folder, const char *weights_object, const char *out)
 {
 	Builder b = {.c = c, .a = weft_arena(c->w), .folder = folder};
-	const char *env = getenv("CC");
-	b.cc = c->o.cc ? c->o.cc : env && *env ? env : "cc";
+	b.cc = c->o.cc ? c->o.cc : default_compiler(c);
 	b.cache = c->o.no_cache ? NULL : cache_folder(c->ctx);
 	b.jobs.limit = c->o.jobs;
 	b.jobs.progress = c->o.progress;

@@ -35,9 +35,8 @@ bool compile_begin(Compilation *c, Weft *w, const WeftGraph *g, const WeftOption
 	c->target = target_find(target);
 	if (!c->target)
 		return ctx_error(ctx, NULL,
-				 "no target %s; there are native, generic-c, x86-64-v2, x86-64-v3, "
-				 "x86-64-v4",
-				 target);
+				 "no target %s; there are %s, or a file that describes one", target,
+				 target_list(ctx->arena));
 	c->name = c->o.name ? path_stem(ctx->arena, c->o.name) : path_stem(ctx->arena, g->path);
 	c->weights_symbol = arena_printf(ctx->arena, "%s_weights", c->name);
 	return true;

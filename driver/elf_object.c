@@ -30,20 +30,44 @@ uint64_t elf_object_bytes(uint64_t start, uint64_t bytes, const char *symbol)
 	return places(start, bytes, symbol).end;
 }
 
-static Elf64_Half machine(void)
+/* Linkers refuse to join objects of different machines, or of different calling conventions. */
+typedef struct {
+	const char *arch; /* how the triple begins */
+	Elf64_Half machine;
+	Elf64_Word flags;
+} Machine;
+
+static const Machine machines[] = {
+	{"x86_64", EM_X86_64, 0},
+	{"aarch64", EM_AARCH64, 0},
+	{"riscv64", EM_RISCV, 0x5 /* compressed instructions; doubles in registers */},
+	{"", EM_NONE, 0},
+};
+
+static const char *host_arch(void)
 {
 #if defined(__x86_64__)
-	return EM_X86_64;
+	return "x86_64";
 #elif defined(__aarch64__)
-	return EM_AARCH64;
+	return "aarch64";
 #elif defined(__riscv)
-	return EM_RISCV;
+	return "riscv64";
 #else
-	return EM_NONE;
+	return "unknown";
 #endif
 }
 
-void elf_object_write(char *file, uint64_t start, uint64_t bytes, const char *symbol)
+static const Machine *machine_of(const char *triple)
+{
+	const char *arch = triple ? triple : host_arch();
+	const Machine *m = machines;
+	while (strncmp(m->arch, arch, strlen(m->arch)) != 0)
+		m++;
+	return m;
+}
+
+void elf_object_write(char *file, uint64_t start, uint64_t bytes, const char *symbol,
+		      const char *triple)
 {
 	Places p = places(start, bytes, symbol);
 	Elf64_Ehdr *h = (Elf64_Ehdr *)file;
@@ -53,7 +77,8 @@ void elf_object_write(char *file, uint64_t start, uint64_t bytes, const char *sy
 	h->e_ident[EI_DATA] = ELFDATA2LSB;
 	h->e_ident[EI_VERSION] = EV_CURRENT;
 	h->e_type = ET_REL;
-	h->e_machine = machine();
+	h->e_machine = machine_of(triple)->machine;
+	h->e_flags = machine_of(triple)->flags;
 	h->e_version = EV_CURRENT;
 	h->e_shoff = p.headers;
 	h->e_ehsize = sizeof *h;

@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#include "base/arena.h"
+
 typedef struct {
 	const char *name;          /* without folder; NULL ends a list */
 	const unsigned char *data; /* followed by a NUL */
@@ -11,7 +13,12 @@ typedef struct {
 } EmbeddedFile;
 
 extern const EmbeddedFile runtime_files[]; /* sources and headers of the runtime */
-extern const EmbeddedFile
-	runtime_object[]; /* one: the runtime compiled for this machine, with OpenMP */
+/* The runtime compiled, with OpenMP where the compiler has it: "runtime-TRIPLE.o" for this machine and for
+ * every cross compiler that the build found. */
+extern const EmbeddedFile runtime_object[];
+/* The one for a triple (NULL: this machine); NULL: there is none. */
+const EmbeddedFile *runtime_object_for(const char *triple);
+/* What to do about a triple without runtime: one sentence for ctx_error. */
+const char *runtime_object_missing(Arena *, const char *triple);
 
 #endif

@@ -60,7 +60,7 @@ static bool build(Output *x, const char *folder, const char *temp_so, const char
 	Compilation *c = &x->c;
 	const char *object = NULL;
 	if (c->o.weights == WEFT_WEIGHTS_FILE) {
-		TRY(section_write(c->program, SECTION_FILE, NULL, c->source_hash, temp_weights));
+		TRY(section_write(c->program, SECTION_FILE, NULL, NULL, c->source_hash, temp_weights));
 	} else if (c->program->weight_bytes) {
 		if (c->program->weight_bytes > 1900u << 20)
 			return ctx_error(
@@ -68,7 +68,8 @@ static bool build(Output *x, const char *folder, const char *temp_so, const char
 				"%llu bytes of weights are too many to embed; use --weights file",
 				(unsigned long long)c->program->weight_bytes);
 		object = arena_printf(c->ctx->arena, "%s/weights.o", folder);
-		TRY(section_write(c->program, SECTION_OBJECT, c->weights_symbol, "", object));
+		TRY(section_write(c->program, SECTION_OBJECT, c->weights_symbol, c->target->triple, "",
+				  object));
 	}
 	phase_end(c, "weights");
 	TRY(build_shared(c, folder, object, temp_so));
@@ -132,7 +133,7 @@ static bool fill_folder(Output *x, const char *folder)
 		return true;
 	const char *path = arena_printf(c->ctx->arena, "%s/weights.bin", folder);
 	const char *temp = path_temp(c->ctx, path);
-	if (section_write(c->program, SECTION_RAW, NULL, "", temp) && move(c->ctx, temp, path))
+	if (section_write(c->program, SECTION_RAW, NULL, NULL, "", temp) && move(c->ctx, temp, path))
 		return true;
 	unlink(temp);
 	return false;

@@ -71,7 +71,8 @@ static bool store(Program *p, const ProgramConst *c, char *section)
 }
 
 /* Everything of the file but the section itself. */
-static void decorate(Program *p, SectionKind kind, const char *symbol, const char *hash, char *file)
+static void decorate(Program *p, SectionKind kind, const char *symbol, const char *triple,
+		     const char *hash, char *file)
 {
 	if (kind == SECTION_FILE) {
 		memcpy(file, WEFT_WEIGHT_MAGIC, 16);
@@ -79,11 +80,11 @@ static void decorate(Program *p, SectionKind kind, const char *symbol, const cha
 		memcpy(file + 80, &p->weight_bytes, sizeof p->weight_bytes);
 	}
 	if (kind == SECTION_OBJECT)
-		elf_object_write(file, PAGE, p->weight_bytes, symbol);
+		elf_object_write(file, PAGE, p->weight_bytes, symbol, triple);
 }
 
-bool section_write(Program *p, SectionKind kind, const char *symbol, const char *hash,
-		   const char *path)
+bool section_write(Program *p, SectionKind kind, const char *symbol, const char *triple,
+		   const char *hash, const char *path)
 {
 	Ctx *ctx = p->ir->ctx;
 	uint64_t start = kind == SECTION_RAW ? 0 : PAGE;
@@ -105,6 +106,6 @@ bool section_write(Program *p, SectionKind kind, const char *symbol, const char 
 		return ctx_error(ctx, path, "cannot write: %s", strerror(err));
 	for (uint32_t k = 0; k < p->constant.n; k++)
 		store(p, &p->constant.data[k], file + start);
-	decorate(p, kind, symbol, hash, file);
+	decorate(p, kind, symbol, triple, hash, file);
 	return munmap(file, size) == 0 || ctx_error(ctx, path, "cannot write: %s", strerror(errno));
 }

@@ -8,11 +8,11 @@
 typedef enum {
 	SECTION_RAW,   /* the section and nothing else */
 	SECTION_FILE,  /* behind a page of header that names the model: a weight file */
-	SECTION_OBJECT /* an ELF object that defines `symbol`, hidden */
+	SECTION_OBJECT /* an ELF object for `triple` that defines `symbol`, hidden */
 } SectionKind;
 
 /* Write the section of p to path. False after ctx_error. */
-bool section_write(Program *p, SectionKind, const char *symbol, const char *source_hash,
-		   const char *path);
+bool section_write(Program *p, SectionKind, const char *symbol, const char *triple,
+		   const char *source_hash, const char *path);
 
 #endif

@@ -69,7 +69,7 @@ bool emit_c(Program *p, const Target *t, const EmitOptions *o, EmitFiles *out)
 	double *load = ARENA_ARRAY(arena, double, nunits);
 	const uint32_t *unit = nunits ? kernel_units(p, nunits, load) : NULL;
 	emit_header(p, name, add_file(out, arena, "kernels.h"));
-	if (t->vector_bytes) {
+	if (prelude_of(t)->header) {
 		EmitFile *file = add_file(out, arena, "vector.h");
 		file->is_header = true;
 		vector_header(t, &file->text);

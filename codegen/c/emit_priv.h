@@ -21,11 +21,13 @@ typedef struct {
 	const Target *target;
 	Intern known; /* types, helpers and scalar functions already written */
 	Text types, helpers;
+	bool intrinsics; /* some are used */
 } CUnit;
 
 void unit_init(CUnit *, Ctx *, const Target *);
 /* Includes, types, helpers: what precedes the kernels of a unit. */
 void unit_head(CUnit *, Text *out, const char *include);
+/* vector.h: what declares the intrinsics. */
 void vector_header(const Target *, Text *out);
 
 /* ---- types (types.c) ---- */
@@ -98,8 +100,21 @@ enum {
 	SET_SMALL = D1(DT_i8) | D1(DT_u8) | D1(DT_i16) | D1(DT_u16),
 };
 
-extern const HelperRow prelude_x86[];     /* ends with op NULL */
-extern const HelperRow prelude_generic[];
+/* Tables end with op NULL. */
+extern const HelperRow prelude_generic[], prelude_x86[], prelude_neon[], prelude_riscv[];
+
+/* What a family of targets does better than generic code. */
+typedef struct {
+	const char *family;
+	const HelperRow *rows;
+	void (*header)(const Target *, Text *); /* writes what declares the intrinsics; NULL: there are none */
+	const char *include; /* the same where only one file is wanted */
+} Prelude;
+
+/* Of the target's family; one without rows for scalar targets. */
+const Prelude *prelude_of(const Target *);
+void x86_header(const Target *, Text *);
+void neon_header(const Target *, Text *);
 
 /* ---- scalar functions (scalar_fn.c) ---- */
 

@@ -84,6 +84,22 @@ bool is_helper_op(const char *name, size_t n)
 
 /* ---- which row ---- */
 
+static const HelperRow no_rows[] = {{0}};
+static const Prelude preludes[] = {
+	{"x86-64", prelude_x86, x86_header, "immintrin.h"},
+	{"aarch64", prelude_neon, neon_header, "arm_neon.h"},
+	{"riscv64", prelude_riscv, NULL, NULL},
+	{"", no_rows, NULL, NULL},
+};
+
+const Prelude *prelude_of(const Target *t)
+{
+	const Prelude *p = preludes;
+	while (*p->family && (!t->vector_bytes || strcmp(p->family, t->family)))
+		p++;
+	return p;
+}
+
 static uint32_t bits_of(LType t)
 {
 	uint32_t size = t.dtype == DT_bool ? 4 : dtype_size(dtype_compute(t.dtype));
@@ -128,7 +144,7 @@ static bool should_split(const CUnit *u, const char *op, LType to, LType from)
 	if (bits_of(wide) <= u->target->vector_bytes * 8 || from.lanes < 4)
 		return false;
 	LType to_half = {to.dtype, to.lanes / 2}, from_half = {from.dtype, from.lanes / 2};
-	return find_row(u, prelude_x86, op, to_half, from_half) ||
+	return find_row(u, prelude_of(u->target)->rows, op, to_half, from_half) ||
 	       should_split(u, op, to_half, from_half);
 }
 
@@ -371,7 +387,8 @@ static bool can_split(const char *op)
 
 static const char *body_text(CUnit *u, const char *op, LType to, LType from)
 {
-	const HelperRow *r = u->target->vector_bytes ? find_row(u, prelude_x86, op, to, from) : NULL;
+	const HelperRow *r = find_row(u, prelude_of(u->target)->rows, op, to, from);
+	u->intrinsics |= r != NULL;
 	if (!r && from.lanes > 1 && can_split(op) && should_split(u, op, to, from))
 		return split_text(u, op, to, from);
 	if (!r)

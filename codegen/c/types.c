@@ -51,6 +51,7 @@ const char *type_label(CUnit *u, LType t)
 
 static void declare_mask(CUnit *u, const char *name, uint32_t lanes)
 {
+	u->intrinsics |= u->target->masks == MASK_BITS;
 	if (u->target->masks == MASK_BITS)
 		text_printf(&u->types, "typedef __mmask%u %s;\n", lanes < 8 ? 8 : lanes, name);
 	else
@@ -88,10 +89,11 @@ void unit_init(CUnit *u, Ctx *ctx, const Target *target)
 
 void unit_head(CUnit *u, Text *out, const char *include)
 {
-	if (u->helpers.n && strstr(u->helpers.data, "_mm"))
-		text_add(out, include ? "#include \"vector.h\"\n" : "#include <immintrin.h>\n");
-	else if (u->types.n && strstr(u->types.data, "__mmask"))
-		text_add(out, include ? "#include \"vector.h\"\n" : "#include <immintrin.h>\n");
+	const Prelude *p = prelude_of(u->target);
+	if (u->intrinsics && p->header && include)
+		text_add(out, "#include \"vector.h\"\n");
+	else if (u->intrinsics && p->header)
+		text_printf(out, "#include <%s>\n", p->include);
 	text_add(out, "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <string.h>\n");
 	if (include)
 		text_printf(out, "\n#include \"%s\"\n", include);
@@ -103,16 +105,28 @@ void unit_head(CUnit *u, Text *out, const char *include)
 
 /* gcc's <immintrin.h> takes longer to read than most units take to compile, and little of it is needed. Its
  * parts may only be included by it; how it says so is the same in these versions. */
-void vector_header(const Target *t, Text *out)
+void x86_header(const Target *t, Text *out)
 {
 	static const char *const parts[] = {"avx", "avx2", "fma", "f16c", "avx512f", "avx512cd", "avx512vl",
 	                                    "avx512bw", "avx512dq", "avx512vlbw", "avx512vldq"};
 	uint32_t n = t->vector_bytes == 64 ? 11 : t->vector_bytes == 32 ? 4 : 0;
-	text_add(out, "/* Vector intrinsics: of gcc's only what this target uses. */\n"
-	              "#ifndef WEFT_VECTOR_H\n#define WEFT_VECTOR_H\n\n"
-	              "#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 9 && __GNUC__ <= 13\n"
+	text_add(out, "#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 9 && __GNUC__ <= 13\n"
 	              "#define _IMMINTRIN_H_INCLUDED\n#include <smmintrin.h>\n");
 	for (uint32_t k = 0; k < n; k++)
 		text_printf(out, "#include <%sintrin.h>\n", parts[k]);
-	text_add(out, "#else\n#include <immintrin.h>\n#endif\n\n#endif\n");
+	text_add(out, "#else\n#include <immintrin.h>\n#endif\n");
+}
+
+void neon_header(const Target *t, Text *out)
+{
+	(void)t;
+	text_add(out, "#include <arm_neon.h>\n");
+}
+
+void vector_header(const Target *t, Text *out)
+{
+	text_add(out, "/* Vector intrinsics: of gcc's only what this target uses. */\n"
+	              "#ifndef WEFT_VECTOR_H\n#define WEFT_VECTOR_H\n\n");
+	prelude_of(t)->header(t, out);
+	text_add(out, "\n#endif\n");
 }

@@ -3,7 +3,9 @@
 
 #include "ir/scalar.h"
 
-enum { UNROLL_K = 4, INLINE_EPILOGUE = 160 };
+/* Sums longer than CHUNK are added up from partial ones: the rounding error of one long chain grows with its
+ * length. */
+enum { UNROLL_K = 4, INLINE_EPILOGUE = 160, CHUNK = 256 };
 
 static Lx let(Sched *s, const char *name, Lx x)
 {
@@ -161,7 +163,11 @@ static void gather_panel(Contract *c, uint32_t nv, Lx mask)
 typedef struct {
 	uint32_t nv;
 	Lx mask;          /* of the last vector, none: whole */
-	Lv acc[16][4];
+	uint32_t ways, way; /* independent chains per element: small tiles would wait for each other's results */
+	Lv acc[UNROLL_K][16][4];
+	uint32_t split;   /* the summed axis cut into chunks, NO_AXIS: none */
+	int64_t chunk;    /* its steps per chunk */
+	LMem sum;         /* split: [mr][nv * lanes], of the chunks before */
 	Lx a[16];         /* row offsets */
 	Lx panel;         /* packed: offset of the first panel */
 	Lx next;          /* packed: what to prefetch */
@@ -223,7 +229,61 @@ static void multiply_add(Contract *c, Tile *t)
 		Lv v = ls_load(s->f, "a", ma, lx_add(s->f, t->a[i], k_offset), (LType){DT_f32, 1}, (Lx){0});
 		Lx x = lx_splat(s->f, lx_var(s->f, v), s->lanes);
 		for (uint32_t j = 0; j < t->nv; j++)
-			ls_set(s->f, t->acc[i][j], sched_fma(s, x, b[j], lx_var(s->f, t->acc[i][j])));
+			ls_set(s->f, t->acc[t->way][i][j],
+			       sched_fma(s, x, b[j], lx_var(s->f, t->acc[t->way][i][j])));
+	}
+}
+
+static Lx sum_offset(const Contract *c, const Tile *t, uint32_t i, uint32_t j)
+{
+	return int_of(c->s, ((int64_t)i * t->nv + j) * c->s->lanes);
+}
+
+static Lx vector_zero(Sched *s)
+{
+	return lx_float(s->f, (LType){DT_f32, s->lanes}, 0);
+}
+
+/* Chains to one value, pairwise. */
+static Lx chains(Sched *s, const Tile *t, uint32_t first, uint32_t n, uint32_t i, uint32_t j)
+{
+	if (n == 1)
+		return lx_var(s->f, t->acc[first][i][j]);
+	return lx_add(s->f, chains(s, t, first, n / 2, i, j), chains(s, t, first + n / 2, n / 2, i, j));
+}
+
+static Lx sum_so_far(Contract *c, const Tile *t, uint32_t i, uint32_t j)
+{
+	Sched *s = c->s;
+	LType v = {DT_f32, s->lanes};
+	return lx_var(s->f, ls_load(s->f, "sum", t->sum, sum_offset(c, t, i, j), v, (Lx){0}));
+}
+
+static void end_chunk(Contract *c, const Tile *t)
+{
+	Sched *s = c->s;
+	for (uint32_t i = 0; i < c->mr; i++)
+		for (uint32_t j = 0; j < t->nv; j++) {
+			Lx sum = lx_add(s->f, sum_so_far(c, t, i, j), chains(s, t, 0, t->ways, i, j));
+			ls_store(s->f, t->sum, sum_offset(c, t, i, j), sum, (Lx){0});
+			for (uint32_t w = 0; w < t->ways; w++)
+				ls_set(s->f, t->acc[w][i][j], vector_zero(s));
+		}
+}
+
+/* Where to cut: the innermost axis at which a chunk is more than full. Unknown extents are not cut. */
+static void choose_chunk(const Contract *c, Tile *t)
+{
+	int64_t inner = 1, extent;
+	t->split = NO_AXIS;
+	for (uint32_t k = c->nk; k-- > 0; inner *= extent) {
+		if (!sym_is_const(c->s->syms, c->s->extent[c->k[k]], &extent) || extent < 1)
+			return;
+		if (inner * extent <= CHUNK + CHUNK / 2)
+			continue;
+		t->split = k;
+		t->chunk = (CHUNK + inner - 1) / inner;
+		return;
 	}
 }
 
@@ -231,21 +291,62 @@ static void k_loops(Contract *c, Tile *t, uint32_t next)
 {
 	Sched *s = c->s;
 	uint32_t axis = c->k[next];
-	Lx end = sched_size(s, s->extent[axis]);
+	Lx start = int_of(s, 0), end = sched_size(s, s->extent[axis]);
 	bool innermost = next + 1 == c->nk;
 	uint32_t unroll = innermost && sym_divides(s->syms, UNROLL_K, s->extent[axis]) ? UNROLL_K : 1;
-	uint32_t mark = sched_for(s, axis, int_of(s, 0), end, unroll);
+	if (next == t->split) {
+		start = lx_var(s->f, ls_for(s->f, "chunk", start, end, t->chunk, FOR_SERIAL));
+		end = let(s, "end", lx_min(s->f, lx_add(s->f, start, int_of(s, t->chunk)), end));
+	}
+	uint32_t mark = sched_for(s, axis, start, end, unroll);
 	Lx k = s->at[axis];
 	if (innermost && unroll == UNROLL_K && c->packed)
 		prefetch(c, t);
 	for (uint32_t u = 0; u < unroll; u++) {
 		s->at[axis] = lx_add(s->f, k, int_of(s, u));
+		t->way = innermost ? u % t->ways : 0;
 		if (innermost)
 			multiply_add(c, t);
 		else
 			k_loops(c, t, next + 1);
 	}
 	sched_end(s, mark);
+	if (next == t->split) {
+		end_chunk(c, t);
+		ls_end(s->f);
+	}
+}
+
+/* Zero for all sums, and for the chunks'. */
+static void start_sums(Contract *c, Tile *t)
+{
+	Sched *s = c->s;
+	choose_chunk(c, t);
+	t->ways = 1;
+	while (t->ways < UNROLL_K && t->ways * c->mr * t->nv * 4 <= s->target->nvreg)
+		t->ways *= 2;
+	if (t->split != NO_AXIS)
+		t->sum = ls_local(s->f, "sums", DT_f32, (uint64_t)c->mr * t->nv * s->lanes);
+	for (uint32_t i = 0; i < c->mr; i++)
+		for (uint32_t j = 0; j < t->nv; j++) {
+			for (uint32_t w = 0; w < t->ways; w++)
+				t->acc[w][i][j] = ls_var(s->f, arena_printf(s->arena, "acc_%u_%u", i, j),
+				                         vector_zero(s));
+			if (t->split != NO_AXIS)
+				ls_store(s->f, t->sum, sum_offset(c, t, i, j), vector_zero(s), (Lx){0});
+		}
+}
+
+/* All sums into the first chain. */
+static void finish_sums(Contract *c, Tile *t)
+{
+	Sched *s = c->s;
+	for (uint32_t i = 0; i < c->mr; i++)
+		for (uint32_t j = 0; j < t->nv; j++)
+			if (t->split != NO_AXIS)
+				ls_set(s->f, t->acc[0][i][j], sum_so_far(c, t, i, j));
+			else if (t->ways > 1)
+				ls_set(s->f, t->acc[0][i][j], chains(s, t, 0, t->ways, i, j));
 }
 
 /* ---- the epilogue ---- */
@@ -307,7 +408,7 @@ static void inline_epilogue(Contract *c, const Tile *t)
 		for (uint32_t i = 0; i < c->mr; i++) {
 			uint32_t row = sched_mark(s);
 			go_to_row(c, int_of(s, i));
-			store_vector(c, lx_var(s->f, t->acc[i][j]));
+			store_vector(c, lx_var(s->f, t->acc[0][i][j]));
 			sched_forget(s, row);
 		}
 		sched_forget(s, column);
@@ -324,7 +425,7 @@ static void looped_epilogue(Contract *c, const Tile *t)
 	for (uint32_t i = 0; i < c->mr; i++)
 		for (uint32_t j = 0; j < t->nv; j++)
 			ls_store(s->f, tile, int_of(s, (int64_t)i * width + (int64_t)j * s->lanes),
-			         lx_var(s->f, t->acc[i][j]), (Lx){0});
+			         lx_var(s->f, t->acc[0][i][j]), (Lx){0});
 	for (uint32_t j = 0; j < t->nv; j++) {
 		uint32_t column = sched_mark(s);
 		start_column(c, t, j);
@@ -351,11 +452,9 @@ static void run_tile(Contract *c, Tile *t)
 		t->panel = let(s, "panel", lx_mul(s->f, panel, sched_size(s, c->panel)));
 		t->next = let(s, "next", next_panels(c, t));
 	}
-	for (uint32_t i = 0; i < c->mr; i++)
-		for (uint32_t j = 0; j < t->nv; j++)
-			t->acc[i][j] = ls_var(s->f, arena_printf(s->arena, "acc_%u_%u", i, j),
-			                      lx_float(s->f, (LType){DT_f32, s->lanes}, 0));
+	start_sums(c, t);
 	k_loops(c, t, 0);
+	finish_sums(c, t);
 	if (epilogue_cost(s) * c->mr * t->nv > INLINE_EPILOGUE)
 		looped_epilogue(c, t);
 	else

@@ -33,6 +33,9 @@ const Command command_check = {
 	"                       compare with the interpreter\n"
 	"  --jobs N             models at once (default 1)\n"
 	"  --pool               POSIX threads instead of OpenMP\n"
+	"  --runner COMMAND     run the compiled model elsewhere: COMMAND MODEL.so INPUTS OUTPUTS THREADS, "
+	"as\n"
+	"                       \"qemu-aarch64 -L /usr/aarch64-linux-gnu run_file\"; see docs/targets.md\n"
 	"  --target NAME, --no-cache, --op-by-op   see weft compile\n"
 	"  -q                   print failures and the summary only\n"
 	"  --json               print results as JSON\n"
@@ -286,6 +289,7 @@ static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc
 			   {"--jobs", OPT_INT, jobs},
 			   {"-j", OPT_INT, jobs},
 			   {"--pool", OPT_FLAG, &o->pool},
+			   {"--runner", OPT_STRING, &o->runner},
 			   {"--target", OPT_STRING, &o->compile.target},
 			   {"--no-cache", OPT_FLAG, &o->compile.no_cache},
 			   {"--op-by-op", OPT_FLAG, &o->compile.op_by_op},

@@ -9,7 +9,7 @@
 typedef struct {
 	bool interp, pool;
 	int threads[8], nthreads;
-	const char *sizes;
+	const char *sizes, *runner;
 	WeftOptions compile;
 } CheckOptions;
 

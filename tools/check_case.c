@@ -275,7 +275,8 @@ static void one_reference(Case *c)
 
 static bool open_case(Case *c)
 {
-	RunnerOptions ro = {.interp = c->o->interp, .pool = c->o->pool, .compile = &c->o->compile};
+	RunnerOptions ro = {.interp = c->o->interp, .remote = c->o->runner, .pool = c->o->pool,
+			    .compile = &c->o->compile};
 	if (!runner_open(&c->r, c->cs->model, &ro))
 		return false;
 	ro.interp = true;

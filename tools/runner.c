@@ -45,29 +45,52 @@ static bool open_object(Runner *r, const char *path)
 	return r->sizes || (fail("out of memory"), false);
 }
 
-/* Compile into a temporary file that is gone once it is loaded. */
+static void remove_folder(Runner *r)
+{
+	char path[4096];
+	if (!*r->folder)
+		return;
+	snprintf(path, sizeof path, "%s/model.so", r->folder);
+	unlink(path);
+	rmdir(r->folder);
+	*r->folder = 0;
+}
+
+/* The graph knows what the model takes and gives. */
+static bool open_graph(Runner *r)
+{
+	r->input = weft_inputs(r->w, r->g, &r->ninput);
+	r->output = weft_outputs(r->w, r->g, &r->noutput);
+	return r->output || r->noutput == 0 || (fail_messages(r->w), false);
+}
+
+/* Compile into a temporary file that is gone once it is loaded, or at the end where another program loads it. */
 static bool open_compiled(Runner *r, const WeftOptions *given)
 {
 	const char *base = getenv("TMPDIR");
-	char folder[4000], path[4096];
+	char path[4096];
 	WeftOptions o = {.size = sizeof o};
-	snprintf(folder, sizeof folder, "%s/weft-run-XXXXXX", base && *base ? base : "/tmp");
-	if (!mkdtemp(folder))
-		return fail("cannot make a temporary folder %s", folder), false;
-	snprintf(path, sizeof path, "%s/model.so", folder);
+	snprintf(r->folder, sizeof r->folder, "%s/weft-run-XXXXXX", base && *base ? base : "/tmp");
+	if (!mkdtemp(r->folder))
+		return fail("cannot make a temporary folder %s", r->folder), *r->folder = 0, false;
+	snprintf(path, sizeof path, "%s/model.so", r->folder);
 	bool ok = weft_compile(r->w, r->g, given ? given : &o, path);
 	if (!ok)
 		fail_messages(r->w);
+	if (r->remote)
+		return ok && open_graph(r);
 	ok = ok && open_object(r, path);
-	unlink(path);
-	rmdir(folder);
+	remove_folder(r);
 	return ok;
 }
 
 static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 {
 	r->interp = o->interp;
+	r->remote = o->interp ? NULL : o->remote;
 	if (is_shared_object(path)) {
+		if (r->remote)
+			return fail("%s: with a runner name the model file", path), false;
 		if (o->interp)
 			return fail("%s: the interpreter needs the model file", path), false;
 		return open_object(r, path);
@@ -78,9 +101,7 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 		return fail_messages(r->w), false;
 	if (!o->interp)
 		return open_compiled(r, o->compile);
-	r->input = weft_inputs(r->w, r->g, &r->ninput);
-	r->output = weft_outputs(r->w, r->g, &r->noutput);
-	return r->output || r->noutput == 0 || (fail_messages(r->w), false);
+	return open_graph(r);
 }
 
 bool runner_open(Runner *r, const char *path, const RunnerOptions *o)
@@ -101,7 +122,7 @@ bool runner_open(Runner *r, const char *path, const RunnerOptions *o)
 
 static void free_results(Runner *r)
 {
-	for (uint32_t k = 0; r->result && r->model && k < r->noutput; k++) {
+	for (uint32_t k = 0; r->result && (r->model || r->remote) && k < r->noutput; k++) {
 		free(r->result[k].data);
 		free(r->result[k].shape);
 	}
@@ -127,6 +148,8 @@ bool runner_prepare(Runner *r, const WeftTensor *inputs)
 {
 	WeftStatus status = {0};
 	free_results(r);
+	if (r->remote)
+		return true;
 	if (r->interp) {
 		weft_release(r->w);
 		return true;
@@ -149,6 +172,8 @@ bool runner_call(Runner *r, const WeftTensor *inputs, int threads, WeftProfile p
 	if (r->interp)
 		return weft_interpret(r->w, r->g, inputs, r->ninput, r->result) ||
 		       (fail_messages(r->w), false);
+	if (r->remote)
+		return free_results(r), remote_call(r, inputs, threads);
 	WeftStatus status = {0};
 	WeftContext c = {.size = sizeof c,
 			 .nthreads = threads,
@@ -174,6 +199,7 @@ void runner_close(Runner *r)
 		r->model->close(r->instance);
 	if (r->so)
 		dlclose(r->so);
+	remove_folder(r);
 	weft_free(r->w);
 	*r = (Runner){0};
 }

@@ -57,6 +57,7 @@ void json_bool(Json *, const char *key, bool value);
 
 typedef struct {
 	bool interp;
+	const char *remote;         /* command that runs a shared object elsewhere; NULL: in this process */
 	bool pool;                  /* POSIX threads instead of OpenMP */
 	const WeftOptions *compile; /* for model files; NULL: defaults */
 } RunnerOptions;
@@ -65,6 +66,8 @@ typedef struct {
 	Weft *w;
 	WeftGraph *g; /* NULL for a shared object */
 	bool interp;
+	const char *remote;
+	char folder[4000]; /* of model.so for the remote program; "": none */
 	void *so;
 	const WeftModel *model;
 	const WeftEntry *entry;
@@ -85,6 +88,8 @@ bool runner_prepare(Runner *, const WeftTensor *inputs);
 /* Execute; r->result holds the outputs until the next prepare. */
 bool runner_call(Runner *, const WeftTensor *inputs, int threads, WeftProfile, void *user);
 void runner_close(Runner *);
+/* Of runner_call, for r->remote: write the inputs, run the command, read r->result. */
+bool remote_call(Runner *, const WeftTensor *inputs, int threads);
 /* The inputs x.0, x.1, ... or by name. False after a message naming the missing one. */
 bool runner_inputs(const Runner *, const WeftTensors *, const char *file, WeftTensor *out);
 bool is_shared_object(const char *path);

@@ -1,0 +1,52 @@
+/* Private to codegen/llvm: one function being built from loop IR. */
+#ifndef WEFT_CODEGEN_LLVM_FN_H
+#define WEFT_CODEGEN_LLVM_FN_H
+
+#include "codegen/llvm/priv.h"
+
+typedef struct {
+	LUnit *u;
+	const LoopFn *f;
+	FnRole role;
+	const Program *program;
+	const char *const *kernel_name; /* by index into Program.fn */
+	LLVMValueRef fn;
+	LLVMBuilderRef entry; /* before the end of the entry block: allocas, and loads from the frame */
+	LoopIndex index;
+	LLVMValueRef *var;    /* by variable: its value; memory of mutable ones and local arrays */
+	LLVMValueRef *value;  /* by expression: computed in this block or one around it; NULL */
+	ARRAY(Lx) known;      /* what is in value, innermost block last */
+	ARRAY(Lx) passing;    /* what is in value for this statement only: reads mutable variables */
+	uint8_t *mutable_lx;  /* by expression: 0 not asked, 1 reads mutable variables, 2 not */
+	LLVMValueRef *buf, *param;  /* NULL: not read yet */
+	LLVMValueRef buffers, params; /* the arrays they are in */
+	LLVMValueRef failed;  /* memory of the first failed check; NULL: no checks */
+	LLVMValueRef frame, frame_buf, frame_param; /* of launches */
+	LLVMMetadataRef *scope; /* by buffer: its alias scope, NULL: none */
+	LLVMValueRef *apart;    /* by buffer: scopes that it does not overlap */
+} Fn;
+
+/* ---- fn_expr.c ---- */
+
+LLVMValueRef l_lx(Fn *, Lx);
+static inline const LxData *fn_lx(const Fn *f, Lx x) { return &f->f->lx.data[x.i]; }
+LLVMValueRef fn_buffer(Fn *, uint32_t k); /* its address */
+LLVMValueRef fn_alloca(Fn *, LLVMTypeRef, uint32_t align);
+/* Values computed from here on are forgotten at the matching pop. */
+uint32_t fn_push(Fn *);
+void fn_pop(Fn *, uint32_t mark);
+/* The end of a statement. */
+void fn_forget(Fn *);
+
+/* ---- fn_memory.c ---- */
+
+void fn_aliases(Fn *);
+LLVMValueRef fn_load(Fn *, const LsData *); /* and gather */
+void fn_store(Fn *, const LsData *);        /* and scatter */
+void fn_prefetch(Fn *, const LsData *);
+
+/* ---- fn_program.c ---- */
+
+void fn_program(Fn *, const LsData *);
+
+#endif

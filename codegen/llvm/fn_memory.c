@@ -1,0 +1,197 @@
+/* Loads and stores of loop IR, with what is known about aliases. */
+#include <string.h>
+
+#include "codegen/llvm/fn.h"
+
+/* ---- aliases ---- */
+
+static LLVMMetadataRef named_node(LUnit *u, const char *name, LLVMMetadataRef domain)
+{
+	LLVMMetadataRef in[2] = {LLVMMDStringInContext2(u->c, name, strlen(name)), domain};
+	return LLVMMDNodeInContext2(u->c, in, domain ? 2 : 1);
+}
+
+/* As C's restrict: what is reached through such a buffer is reached through no other one. */
+void fn_aliases(Fn *f)
+{
+	LUnit *u = f->u;
+	uint32_t n = f->f->buf.n;
+	f->scope = ARENA_ARRAY(u->arena, LLVMMetadataRef, n);
+	f->apart = ARENA_ARRAY(u->arena, LLVMValueRef, n);
+	if (f->role != FN_KERNEL || n < 2)
+		return;
+	size_t length;
+	const char *name = LLVMGetValueName2(f->fn, &length);
+	LLVMMetadataRef domain = named_node(u, name, NULL), *others = ARENA_ARRAY(u->arena, LLVMMetadataRef, n);
+	for (uint32_t k = 0; k < n; k++)
+		if (f->f->buf.data[k].restrict_ok)
+			f->scope[k] = named_node(u, arena_printf(u->arena, "%s.%u", name, k), domain);
+	for (uint32_t k = 0; k < n; k++) {
+		uint32_t nother = 0;
+		for (uint32_t j = 0; j < n; j++)
+			if (j != k && f->scope[j])
+				others[nother++] = f->scope[j];
+		if (nother)
+			f->apart[k] = LLVMMetadataAsValue(u->c, LLVMMDNodeInContext2(u->c, others, nother));
+	}
+}
+
+static void mark_access(Fn *f, LMem m, LLVMValueRef access)
+{
+	LUnit *u = f->u;
+	if (m.local || f->role != FN_KERNEL)
+		return;
+	if (f->scope[m.k]) {
+		LLVMMetadataRef list = LLVMMDNodeInContext2(u->c, &f->scope[m.k], 1);
+		LLVMSetMetadata(access, LLVMGetMDKindIDInContext(u->c, "alias.scope", 11),
+		                LLVMMetadataAsValue(u->c, list));
+	}
+	if (f->apart[m.k])
+		LLVMSetMetadata(access, LLVMGetMDKindIDInContext(u->c, "noalias", 7), f->apart[m.k]);
+}
+
+/* ---- addresses ---- */
+
+static LLVMValueRef element(Fn *f, LMem m, Lx offset)
+{
+	LLVMValueRef base = m.local ? f->var[m.k] : fn_buffer(f, m.k), at = l_lx(f, offset);
+	int64_t c;
+	if (lx_is_int(f->f, offset, &c) && c == 0)
+		return base;
+	return LLVMBuildInBoundsGEP2(f->u->b, l_raw(f->u, m.dtype), base, &at, 1, "");
+}
+
+static LLVMValueRef elements(Fn *f, LMem m, Lx offset, Lx index)
+{
+	LLVMValueRef base = element(f, m, offset), at = l_lx(f, index);
+	return LLVMBuildInBoundsGEP2(f->u->b, l_raw(f->u, m.dtype), base, &at, 1, "");
+}
+
+static uint32_t element_bytes(LMem m)
+{
+	return dtype_size(llvm_storage(m.dtype));
+}
+
+static LLVMValueRef align_of(Fn *f, LMem m)
+{
+	return LLVMConstInt(LLVMInt32TypeInContext(f->u->c), element_bytes(m), false);
+}
+
+static LLVMValueRef all_lanes(Fn *f, uint32_t lanes)
+{
+	return l_int(f->u, (LType){DT_bool, lanes}, 1);
+}
+
+/* ---- loads ---- */
+
+static LLVMValueRef plain_load(Fn *f, const LsData *s, LLVMTypeRef type, LLVMValueRef p)
+{
+	LLVMValueRef x = LLVMBuildLoad2(f->u->b, type, p, "");
+	LLVMSetAlignment(x, element_bytes(s->mem));
+	mark_access(f, s->mem, x);
+	return x;
+}
+
+/* Branches around the access where the lane's condition is false; returns where to go on. */
+static LLVMBasicBlockRef guard(Fn *f, LLVMValueRef condition, LLVMBasicBlockRef *from)
+{
+	LUnit *u = f->u;
+	*from = LLVMGetInsertBlock(u->b);
+	LLVMBasicBlockRef then = LLVMAppendBasicBlockInContext(u->c, f->fn, "then");
+	LLVMBasicBlockRef join = LLVMAppendBasicBlockInContext(u->c, f->fn, "join");
+	LLVMBuildCondBr(u->b, condition, then, join);
+	LLVMPositionBuilderAtEnd(u->b, then);
+	return join;
+}
+
+static LLVMValueRef load_one(Fn *f, const LsData *s, LLVMTypeRef type, LLVMValueRef p)
+{
+	LUnit *u = f->u;
+	if (!s->mask.i)
+		return plain_load(f, s, type, p);
+	LLVMBasicBlockRef from, join = guard(f, l_lx(f, s->mask), &from), then = LLVMGetInsertBlock(u->b);
+	LLVMValueRef x = plain_load(f, s, type, p);
+	LLVMBuildBr(u->b, join);
+	LLVMPositionBuilderAtEnd(u->b, join);
+	LLVMValueRef phi = LLVMBuildPhi(u->b, type, "");
+	LLVMAddIncoming(phi, (LLVMValueRef[]){x, LLVMConstNull(type)}, (LLVMBasicBlockRef[]){then, from}, 2);
+	return phi;
+}
+
+static LLVMValueRef load_many(Fn *f, const LsData *s, LLVMTypeRef type, LLVMValueRef p, uint32_t lanes)
+{
+	LUnit *u = f->u;
+	bool gather = s->kind == LS_GATHER;
+	if (!gather && !s->mask.i)
+		return plain_load(f, s, type, p);
+	LLVMValueRef mask = s->mask.i ? l_lx(f, s->mask) : all_lanes(f, lanes);
+	LLVMValueRef in[4] = {p, align_of(f, s->mem), mask, LLVMConstNull(type)};
+	LLVMTypeRef over[2] = {type, LLVMTypeOf(p)};
+	LLVMValueRef x = l_intrinsic(u, gather ? "llvm.masked.gather" : "llvm.masked.load", over, 2, in, 4);
+	mark_access(f, s->mem, x);
+	return x;
+}
+
+LLVMValueRef fn_load(Fn *f, const LsData *s)
+{
+	uint32_t lanes = f->f->lv.data[s->v.i].type.lanes;
+	LLVMTypeRef type = l_type(f->u, (LType){llvm_storage(s->mem.dtype), lanes});
+	LLVMValueRef p = s->kind == LS_GATHER ? elements(f, s->mem, s->offset, s->x) : element(f, s->mem, s->offset);
+	LLVMValueRef raw = lanes == 1 ? load_one(f, s, type, p) : load_many(f, s, type, p, lanes);
+	return l_unpack(f->u, s->mem.dtype, lanes, raw);
+}
+
+/* ---- stores ---- */
+
+static void plain_store(Fn *f, const LsData *s, LLVMValueRef x, LLVMValueRef p)
+{
+	LLVMValueRef store = LLVMBuildStore(f->u->b, x, p);
+	LLVMSetAlignment(store, element_bytes(s->mem));
+	mark_access(f, s->mem, store);
+}
+
+static void store_one(Fn *f, const LsData *s, LLVMValueRef x, LLVMValueRef p)
+{
+	if (!s->mask.i) {
+		plain_store(f, s, x, p);
+		return;
+	}
+	LLVMBasicBlockRef from, join = guard(f, l_lx(f, s->mask), &from);
+	plain_store(f, s, x, p);
+	LLVMBuildBr(f->u->b, join);
+	LLVMPositionBuilderAtEnd(f->u->b, join);
+}
+
+static void store_many(Fn *f, const LsData *s, LLVMValueRef x, LLVMValueRef p, uint32_t lanes)
+{
+	bool scatter = s->kind == LS_SCATTER;
+	if (!scatter && !s->mask.i) {
+		plain_store(f, s, x, p);
+		return;
+	}
+	LLVMValueRef mask = s->mask.i ? l_lx(f, s->mask) : all_lanes(f, lanes);
+	LLVMValueRef in[4] = {x, p, align_of(f, s->mem), mask};
+	LLVMTypeRef over[2] = {LLVMTypeOf(x), LLVMTypeOf(p)};
+	const char *name = scatter ? "llvm.masked.scatter" : "llvm.masked.store";
+	mark_access(f, s->mem, l_intrinsic(f->u, name, over, 2, in, 4));
+}
+
+void fn_store(Fn *f, const LsData *s)
+{
+	uint32_t lanes = fn_lx(f, s->x)->type.lanes;
+	LLVMValueRef x = l_pack(f->u, s->mem.dtype, lanes, l_lx(f, s->x));
+	LLVMValueRef p = s->kind == LS_SCATTER ? elements(f, s->mem, s->offset, s->y) : element(f, s->mem, s->offset);
+	if (lanes == 1)
+		store_one(f, s, x, p);
+	else
+		store_many(f, s, x, p, lanes);
+}
+
+void fn_prefetch(Fn *f, const LsData *s)
+{
+	LLVMTypeRef i32 = LLVMInt32TypeInContext(f->u->c), over = l_pointer(f->u);
+	uint32_t locality = s->k == 1 ? 3 : s->k == 2 ? 2 : 1;
+	LLVMValueRef in[4] = {element(f, s->mem, s->offset), LLVMConstInt(i32, 0, 0), LLVMConstInt(i32, locality, 0),
+	                      LLVMConstInt(i32, 1, 0)};
+	l_intrinsic(f->u, "llvm.prefetch", &over, 1, in, 4);
+}

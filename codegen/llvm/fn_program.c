@@ -1,0 +1,133 @@
+/* Statements of `sizes` and `run`: calls into the runtime. */
+#include <string.h>
+
+#include "codegen/llvm/fn.h"
+#include "weft_model.h"
+
+static LLVMValueRef call(Fn *f, const char *name, LLVMTypeRef type, LLVMValueRef *in, uint32_t nin)
+{
+	return LLVMBuildCall2(f->u->b, type, l_extern(f->u, name, type), in, nin, "");
+}
+
+static LLVMValueRef string(Fn *f, const char *s)
+{
+	LUnit *u = f->u;
+	LLVMValueRef text = LLVMConstStringInContext2(u->c, s, strlen(s), false);
+	LLVMValueRef g = LLVMAddGlobal(u->m, LLVMTypeOf(text), "");
+	LLVMSetInitializer(g, text);
+	LLVMSetGlobalConstant(g, true);
+	LLVMSetLinkage(g, LLVMPrivateLinkage);
+	LLVMSetUnnamedAddress(g, LLVMGlobalUnnamedAddr);
+	return g;
+}
+
+/* ---- launches ---- */
+
+/* Room for the largest frame of all launches: each is read before the next one is written. */
+static void make_frame(Fn *f)
+{
+	LUnit *u = f->u;
+	uint32_t nbuf = 1, nparam = 1;
+	for (uint32_t k = 1; k < f->f->ls.n; k++) {
+		const LsData *s = &f->f->ls.data[k];
+		if (s->kind != LS_LAUNCH)
+			continue;
+		nbuf = s->nbuf > nbuf ? s->nbuf : nbuf;
+		nparam = s->narg - s->nbuf > nparam ? s->narg - s->nbuf : nparam;
+	}
+	LLVMTypeRef p = l_pointer(u);
+	f->frame_buf = fn_alloca(f, LLVMArrayType2(p, nbuf), 16);
+	f->frame_param = fn_alloca(f, LLVMArrayType2(LLVMInt64TypeInContext(u->c), nparam), 16);
+	f->frame = fn_alloca(f, LLVMArrayType2(p, 2), 16);
+	LLVMValueRef one = l_i64(u, 1);
+	LLVMBuildStore(f->entry, f->frame_buf, f->frame);
+	LLVMBuildStore(f->entry, f->frame_param, LLVMBuildInBoundsGEP2(f->entry, p, f->frame, &one, 1, ""));
+}
+
+static void fill(Fn *f, LLVMValueRef array, LLVMTypeRef type, const Lx *arg, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++) {
+		LLVMValueRef at = l_i64(f->u, k), x = l_lx(f, arg[k]);
+		LLVMBuildStore(f->u->b, x, LLVMBuildInBoundsGEP2(f->u->b, type, array, &at, 1, ""));
+	}
+}
+
+static void launch(Fn *f, const LsData *s)
+{
+	LUnit *u = f->u;
+	LLVMTypeRef p = l_pointer(u), i64 = LLVMInt64TypeInContext(u->c), i32 = LLVMInt32TypeInContext(u->c);
+	if (!f->frame)
+		make_frame(f);
+	fill(f, f->frame_buf, p, s->arg, s->nbuf);
+	fill(f, f->frame_param, i64, s->arg + s->nbuf, s->narg - s->nbuf);
+	LLVMTypeRef kernel = LLVMFunctionType(i32, (LLVMTypeRef[]){p, i64, i64}, 3, false);
+	LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(u->c), (LLVMTypeRef[]){p, p, p, i32, i64}, 5, false);
+	LLVMValueRef fn = l_extern(u, f->kernel_name[f->program->call.data[s->k].fn], kernel);
+	LLVMValueRef in[5] = {LLVMGetParam(f->fn, 0), fn, f->frame, LLVMConstInt(i32, s->k, 0), l_lx(f, s->x)};
+	call(f, "weft_phase", type, in, 5);
+}
+
+static void copy(Fn *f, const LsData *s)
+{
+	LLVMTypeRef p = l_pointer(f->u), i64 = LLVMInt64TypeInContext(f->u->c);
+	LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(f->u->c), (LLVMTypeRef[]){p, p, p, i64}, 4, false);
+	LLVMValueRef in[4] = {LLVMGetParam(f->fn, 0), l_lx(f, s->offset), l_lx(f, s->x), l_lx(f, s->y)};
+	call(f, "weft_copy", type, in, 4);
+}
+
+/* ---- failures ---- */
+
+static void fail_sizes(Fn *f, LLVMValueRef *in, uint32_t n)
+{
+	LLVMTypeRef p = l_pointer(f->u), i32 = LLVMInt32TypeInContext(f->u->c);
+	LLVMTypeRef type = LLVMFunctionType(i32, (LLVMTypeRef[]){p, i32, p}, 3, true);
+	in[0] = LLVMGetParam(f->fn, 2);
+	in[1] = LLVMConstInt(i32, WEFT_ERR_INPUT, 0);
+	LLVMBuildRet(f->u->b, call(f, "weft_fail", type, in, n + 2));
+}
+
+static void fail_run(Fn *f, LLVMValueRef *in, uint32_t n)
+{
+	LLVMTypeRef p = l_pointer(f->u);
+	LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(f->u->c), (LLVMTypeRef[]){p, p}, 2, true);
+	in[1] = LLVMGetParam(f->fn, 0);
+	call(f, "weft_region_fail", type, in + 1, n + 1);
+}
+
+/* in[0], in[1] are for what comes before the message. */
+static void assertion(Fn *f, const LsData *s)
+{
+	LUnit *u = f->u;
+	LLVMValueRef ok = l_lx(f, s->x), *in = ARENA_ARRAY(u->arena, LLVMValueRef, s->narg + 3);
+	in[2] = string(f, f->program->message.data[s->k]);
+	for (uint32_t k = 0; k < s->narg; k++)
+		in[k + 3] = l_lx(f, s->arg[k]);
+	LLVMBasicBlockRef bad = LLVMAppendBasicBlockInContext(u->c, f->fn, "fail");
+	LLVMBasicBlockRef next = LLVMAppendBasicBlockInContext(u->c, f->fn, "ok");
+	LLVMBuildCondBr(u->b, ok, next, bad);
+	LLVMPositionBuilderAtEnd(u->b, bad);
+	if (f->role == FN_SIZES) {
+		fail_sizes(f, in, s->narg + 1);
+	} else {
+		fail_run(f, in, s->narg + 1);
+		LLVMBuildBr(u->b, next);
+	}
+	LLVMPositionBuilderAtEnd(u->b, next);
+}
+
+static void result(Fn *f, const LsData *s)
+{
+	LLVMValueRef at = l_i64(f->u, s->k), slot = LLVMGetParam(f->fn, 1);
+	LLVMTypeRef i64 = LLVMInt64TypeInContext(f->u->c);
+	LLVMBuildStore(f->u->b, l_lx(f, s->x), LLVMBuildInBoundsGEP2(f->u->b, i64, slot, &at, 1, ""));
+}
+
+void fn_program(Fn *f, const LsData *s)
+{
+	switch (s->kind) {
+	case LS_LAUNCH: launch(f, s); break;
+	case LS_COPY: copy(f, s); break;
+	case LS_ASSERT: assertion(f, s); break;
+	default: result(f, s); break;
+	}
+}

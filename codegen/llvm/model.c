@@ -1,0 +1,92 @@
+/* The unit around the kernels: sizes, run, and the tables that describe the model. */
+#include "codegen/llvm/priv.h"
+#include "codegen/model_image.h"
+
+typedef struct {
+	LUnit *u;
+	const ModelImage *im;
+	LLVMValueRef table;
+	LLVMTypeRef type;
+} Tables;
+
+static LLVMTypeRef bytes_type(LUnit *u, uint64_t n)
+{
+	return LLVMArrayType2(LLVMInt8TypeInContext(u->c), n);
+}
+
+/* A packed structure: runs of bytes with pointers between them. */
+static LLVMTypeRef table_type(LUnit *u, const ModelImage *im)
+{
+	LLVMTypeRef *field = ARENA_ARRAY(u->arena, LLVMTypeRef, 2 * (size_t)im->pointer.n + 1);
+	uint64_t at = 0;
+	uint32_t n = 0;
+	for (uint32_t k = 0; k < im->pointer.n; k++) {
+		field[n++] = bytes_type(u, im->pointer.data[k].at - at);
+		field[n++] = l_pointer(u);
+		at = im->pointer.data[k].at + 8;
+	}
+	field[n++] = bytes_type(u, im->n - at);
+	return LLVMStructTypeInContext(u->c, field, n, true);
+}
+
+static LLVMValueRef byte_of(Tables *t, uint64_t at)
+{
+	LLVMValueRef index = l_i64(t->u, (int64_t)at);
+	return LLVMConstInBoundsGEP2(LLVMInt8TypeInContext(t->u->c), t->table, &index, 1);
+}
+
+static LLVMValueRef symbol(LUnit *u, const char *name)
+{
+	LLVMValueRef x = LLVMGetNamedFunction(u->m, name);
+	x = x ? x : LLVMGetNamedGlobal(u->m, name);
+	return x ? x : LLVMAddGlobal(u->m, LLVMInt8TypeInContext(u->c), name);
+}
+
+static LLVMValueRef bytes_value(LUnit *u, const ModelImage *im, uint64_t from, uint64_t to)
+{
+	return LLVMConstStringInContext2(u->c, im->data + from, to - from, true);
+}
+
+static void fill_table(Tables *t)
+{
+	LUnit *u = t->u;
+	const ModelImage *im = t->im;
+	LLVMValueRef *field = ARENA_ARRAY(u->arena, LLVMValueRef, 2 * (size_t)im->pointer.n + 1);
+	uint64_t at = 0;
+	uint32_t n = 0;
+	for (uint32_t k = 0; k < im->pointer.n; k++) {
+		const ImagePointer *p = &im->pointer.data[k];
+		field[n++] = bytes_value(u, im, at, p->at);
+		field[n++] = p->symbol ? symbol(u, p->symbol) : byte_of(t, p->to);
+		at = p->at + 8;
+	}
+	field[n++] = bytes_value(u, im, at, im->n);
+	LLVMSetInitializer(t->table, LLVMConstStructInContext(u->c, field, n, true));
+}
+
+static void export_table(Tables *t, const EmitOptions *o)
+{
+	LUnit *u = t->u;
+	LLVMTypeRef type = LLVMFunctionType(l_pointer(u), NULL, 0, false);
+	LLVMValueRef fn = LLVMAddFunction(u->m, o->export_name ? o->export_name : "weft_model", type);
+	if (o->hidden)
+		LLVMSetVisibility(fn, LLVMHiddenVisibility);
+	l_attribute(u, fn, "nounwind");
+	LLVMPositionBuilderAtEnd(u->b, LLVMAppendBasicBlockInContext(u->c, fn, ""));
+	LLVMBuildRet(u->b, byte_of(t, t->im->model));
+}
+
+void l_model(LUnit *u, const Program *p, const EmitOptions *o, const char *const *kernel_name)
+{
+	ModelImage im;
+	l_function(u, p->sizes, IMAGE_SIZES, FN_SIZES, p, kernel_name);
+	l_function(u, p->run, IMAGE_RUN, FN_RUN, p, kernel_name);
+	model_image(&im, p, u->target, o);
+	Tables t = {.u = u, .im = &im, .type = table_type(u, &im)};
+	t.table = LLVMAddGlobal(u->m, t.type, "tables");
+	LLVMSetLinkage(t.table, LLVMInternalLinkage);
+	LLVMSetGlobalConstant(t.table, true);
+	LLVMSetAlignment(t.table, 16);
+	fill_table(&t);
+	export_table(&t, o);
+}

@@ -1,0 +1,256 @@
+/* Basic operations as LLVM instructions, with the definitions of docs/numerics.md: what LLVM leaves undefined
+ * (shifts by the width, division by zero, conversion out of range) is decided by selects. */
+#include <string.h>
+
+#include "codegen/llvm/priv.h"
+
+typedef LLVMValueRef V;
+
+static V select_of(LUnit *u, V c, V a, V b)
+{
+	return LLVMBuildSelect(u->b, c, a, b, "");
+}
+
+static V icmp(LUnit *u, LLVMIntPredicate p, V a, V b)
+{
+	return LLVMBuildICmp(u->b, p, a, b, "");
+}
+
+static V fcmp(LUnit *u, LLVMRealPredicate p, V a, V b)
+{
+	return LLVMBuildFCmp(u->b, p, a, b, "");
+}
+
+/* ---- floats ---- */
+
+/* The product is exact in double; the sum is rounded to odd, so that rounding it to float is rounding once
+ * (S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums", 2008). */
+static V emulate_fma(LUnit *u, LType t, V *in)
+{
+	LType f32 = {DT_f32, t.lanes}, f64 = {DT_f64, t.lanes}, i64 = {DT_i64, t.lanes};
+	LLVMBuilderRef b = u->b;
+	V zero = l_float(u, f64, 0);
+	V p = LLVMBuildFMul(b, l_convert(u, f64, f32, in[0]), l_convert(u, f64, f32, in[1]), "");
+	V z = l_convert(u, f64, f32, in[2]), s = LLVMBuildFAdd(b, p, z, "");
+	V v = LLVMBuildFSub(b, s, p, "");
+	V err = LLVMBuildFAdd(b, LLVMBuildFSub(b, p, LLVMBuildFSub(b, s, v, ""), ""),
+	                      LLVMBuildFSub(b, z, v, ""), "");
+	V bits = LLVMBuildBitCast(b, s, l_type(u, i64), "");
+	V even = icmp(u, LLVMIntEQ, LLVMBuildAnd(b, bits, l_int(u, i64, 1), ""), l_int(u, i64, 0));
+	V inexact = LLVMBuildAnd(b, fcmp(u, LLVMRealONE, err, zero), even, "");
+	V outwards = icmp(u, LLVMIntEQ, fcmp(u, LLVMRealOGT, err, zero), fcmp(u, LLVMRealOGT, s, zero));
+	V step = select_of(u, outwards, l_int(u, i64, 1), l_int(u, i64, -1));
+	V odd = LLVMBuildAdd(b, bits, select_of(u, inexact, step, l_int(u, i64, 0)), "");
+	return l_convert(u, f32, f64, LLVMBuildBitCast(b, odd, l_type(u, f64), ""));
+}
+
+/* NaN wins; of two zeros the second. */
+static V min_max(LUnit *u, bool min, V a, V b)
+{
+	V less = fcmp(u, min ? LLVMRealOLT : LLVMRealOGT, a, b);
+	V r = select_of(u, less, a, b);
+	if (LLVMIsConstant(a))
+		return r; /* literals are numbers, or the comparison folds */
+	return select_of(u, fcmp(u, LLVMRealUNO, a, a), a, r);
+}
+
+static V float_op(LUnit *u, ScOp op, LType t, V *in)
+{
+	LLVMBuilderRef b = u->b;
+	switch (op) {
+	case SC_add: return LLVMBuildFAdd(b, in[0], in[1], "");
+	case SC_sub: return LLVMBuildFSub(b, in[0], in[1], "");
+	case SC_mul: return LLVMBuildFMul(b, in[0], in[1], "");
+	case SC_div: return LLVMBuildFDiv(b, in[0], in[1], "");
+	case SC_neg: return LLVMBuildFNeg(b, in[0], "");
+	case SC_min: return min_max(u, true, in[0], in[1]);
+	case SC_max: return min_max(u, false, in[0], in[1]);
+	case SC_fma:
+		if (!u->target->has_fma && t.lanes > 1 && t.dtype == DT_f32)
+			return emulate_fma(u, t, in);
+		return l_math(u, "llvm.fma", in, 3);
+	case SC_abs: return l_math(u, "llvm.fabs", in, 1);
+	case SC_sqrt: return l_math(u, "llvm.sqrt", in, 1);
+	case SC_floor: return l_math(u, "llvm.floor", in, 1);
+	case SC_ceil: return l_math(u, "llvm.ceil", in, 1);
+	case SC_trunc: return l_math(u, "llvm.trunc", in, 1);
+	case SC_rint: return l_math(u, "llvm.rint", in, 1);
+	default: ctx_bug(u->ctx, "LLVM: no %s of %s", sc_name(op), dtype_name(t.dtype));
+	}
+}
+
+/* ---- integers ---- */
+
+/* By zero 0, and the remainder is the dividend; the smallest value by -1 wraps. */
+static V unsigned_divide(LUnit *u, bool quotient, LType t, V a, V b)
+{
+	V zero = l_int(u, t, 0), none = icmp(u, LLVMIntEQ, b, zero);
+	V d = select_of(u, none, l_int(u, t, 1), b);
+	V r = quotient ? LLVMBuildUDiv(u->b, a, d, "") : LLVMBuildURem(u->b, a, d, "");
+	return select_of(u, none, quotient ? zero : a, r);
+}
+
+static V signed_divide(LUnit *u, bool quotient, LType t, V a, V b)
+{
+	LLVMBuilderRef l = u->b;
+	V zero = l_int(u, t, 0), none = icmp(u, LLVMIntEQ, b, zero);
+	V minus = icmp(u, LLVMIntEQ, b, l_int(u, t, -1));
+	V d = select_of(u, LLVMBuildOr(l, none, minus, ""), l_int(u, t, 1), b);
+	V rem = LLVMBuildSRem(l, a, d, "");
+	if (!quotient)
+		return select_of(u, none, a, rem);
+	V away = LLVMBuildAnd(l, icmp(u, LLVMIntNE, rem, zero),
+	                      icmp(u, LLVMIntSLT, LLVMBuildXor(l, a, d, ""), zero), "");
+	V q = LLVMBuildSub(l, LLVMBuildSDiv(l, a, d, ""), LLVMBuildZExt(l, away, l_type(u, t), ""), "");
+	return select_of(u, none, zero, select_of(u, minus, LLVMBuildNeg(l, a, ""), q));
+}
+
+/* Counts of the width and more shift everything out. */
+static V shift(LUnit *u, ScOp op, LType t, V a, V n)
+{
+	uint32_t bits = dtype_size(t.dtype) * 8;
+	V last = l_int(u, t, bits - 1), zero = l_int(u, t, 0);
+	V in = icmp(u, LLVMIntULE, n, last);
+	if (op == SC_shr && dtype_is_signed(t.dtype))
+		return LLVMBuildAShr(u->b, a, select_of(u, in, n, last), "");
+	V safe = select_of(u, in, n, zero);
+	V r = op == SC_shl ? LLVMBuildShl(u->b, a, safe, "") : LLVMBuildLShr(u->b, a, safe, "");
+	return select_of(u, in, r, zero);
+}
+
+static V flagged(V x, unsigned known)
+{
+	if (LLVMIsAInstruction(x)) {
+		LLVMSetNSW(x, true);
+		LLVMSetNUW(x, (known & KNOWN_NONNEG) != 0);
+	}
+	return x;
+}
+
+/* NULL: as other integers. */
+static V index_op(LUnit *u, ScOp op, V *in, unsigned known)
+{
+	LLVMBuilderRef b = u->b;
+	bool nonneg = known & KNOWN_NONNEG;
+	switch (op) {
+	case SC_add: return flagged(LLVMBuildAdd(b, in[0], in[1], ""), known);
+	case SC_sub: return flagged(LLVMBuildSub(b, in[0], in[1], ""), 0);
+	case SC_mul: return flagged(LLVMBuildMul(b, in[0], in[1], ""), known);
+	case SC_rem:
+		return nonneg ? LLVMBuildURem(b, in[0], in[1], "") : LLVMBuildSRem(b, in[0], in[1], "");
+	case SC_floordiv: return nonneg ? LLVMBuildUDiv(b, in[0], in[1], "") : NULL;
+	default: return NULL;
+	}
+}
+
+static V int_min_max(LUnit *u, ScOp op, LType t, V *in)
+{
+	static const char *const name[2][2] = {{"llvm.umin", "llvm.umax"}, {"llvm.smin", "llvm.smax"}};
+	return l_math(u, name[dtype_is_signed(t.dtype)][op == SC_max], in, 2);
+}
+
+static V int_op(LUnit *u, ScOp op, LType t, V *in, unsigned known)
+{
+	LLVMBuilderRef b = u->b;
+	bool is_signed = dtype_is_signed(t.dtype);
+	V r = known & KNOWN_INDEX ? index_op(u, op, in, known) : NULL;
+	if (r)
+		return r;
+	switch (op) {
+	case SC_add: return LLVMBuildAdd(b, in[0], in[1], "");
+	case SC_sub: return LLVMBuildSub(b, in[0], in[1], "");
+	case SC_mul: return LLVMBuildMul(b, in[0], in[1], "");
+	case SC_neg: return LLVMBuildNeg(b, in[0], "");
+	case SC_and: return LLVMBuildAnd(b, in[0], in[1], "");
+	case SC_or: return LLVMBuildOr(b, in[0], in[1], "");
+	case SC_xor: return LLVMBuildXor(b, in[0], in[1], "");
+	case SC_not: return LLVMBuildNot(b, in[0], "");
+	case SC_min: case SC_max: return int_min_max(u, op, t, in);
+	case SC_shl: case SC_shr: return shift(u, op, t, in[0], in[1]);
+	case SC_floordiv: case SC_rem:
+		return (is_signed ? signed_divide : unsigned_divide)(u, op == SC_floordiv, t, in[0], in[1]);
+	case SC_abs:
+		if (!is_signed)
+			return in[0];
+		return l_math(u, "llvm.abs", (V[]){in[0], LLVMConstInt(LLVMInt1TypeInContext(u->c), 0, 0)}, 2);
+	default: ctx_bug(u->ctx, "LLVM: no %s of %s", sc_name(op), dtype_name(t.dtype));
+	}
+}
+
+static V bool_op(LUnit *u, ScOp op, V *in)
+{
+	switch (op) {
+	case SC_and: case SC_mul: case SC_min: return LLVMBuildAnd(u->b, in[0], in[1], "");
+	case SC_or: case SC_add: case SC_max: return LLVMBuildOr(u->b, in[0], in[1], "");
+	case SC_xor: return LLVMBuildXor(u->b, in[0], in[1], "");
+	case SC_not: return LLVMBuildNot(u->b, in[0], "");
+	default: ctx_bug(u->ctx, "LLVM: no %s of bool", sc_name(op));
+	}
+}
+
+/* ---- all ---- */
+
+static V compare(LUnit *u, ScOp op, DType d, V *in)
+{
+	static const LLVMRealPredicate real[] = {LLVMRealOEQ, LLVMRealUNE, LLVMRealOLT,
+	                                         LLVMRealOLE, LLVMRealOGT, LLVMRealOGE};
+	static const LLVMIntPredicate integer[2][6] = {
+		{LLVMIntEQ, LLVMIntNE, LLVMIntULT, LLVMIntULE, LLVMIntUGT, LLVMIntUGE},
+		{LLVMIntEQ, LLVMIntNE, LLVMIntSLT, LLVMIntSLE, LLVMIntSGT, LLVMIntSGE},
+	};
+	if (dtype_is_float(d))
+		return fcmp(u, real[op - SC_eq], in[0], in[1]);
+	bool is_signed = d != DT_bool && dtype_is_signed(d);
+	return icmp(u, integer[is_signed][op - SC_eq], in[0], in[1]);
+}
+
+V l_op(LUnit *u, ScOp op, LType result, LType operand, V *in, uint32_t nin, unsigned known)
+{
+	(void)nin;
+	if (op == SC_convert)
+		return l_convert(u, result, operand, in[0]);
+	if (op == SC_bitcast)
+		return l_bitcast(u, result, operand, in[0]);
+	result.dtype = dtype_compute(result.dtype);
+	operand.dtype = dtype_compute(operand.dtype);
+	if (op >= SC_eq && op <= SC_ge)
+		return compare(u, op, operand.dtype, in);
+	if (op == SC_select)
+		return select_of(u, in[0], in[1], in[2]);
+	if (result.dtype == DT_bool)
+		return bool_op(u, op, in);
+	if (dtype_is_float(result.dtype))
+		return float_op(u, op, result, in);
+	return int_op(u, op, result, in, known);
+}
+
+/* ---- across lanes ---- */
+
+static V half(LUnit *u, V x, uint32_t lanes, bool high)
+{
+	LLVMValueRef *at = ARENA_ARRAY(u->arena, LLVMValueRef, lanes);
+	for (uint32_t k = 0; k < lanes; k++)
+		at[k] = LLVMConstInt(LLVMInt32TypeInContext(u->c), k + (high ? lanes : 0), false);
+	return LLVMBuildShuffleVector(u->b, x, LLVMGetPoison(LLVMTypeOf(x)), LLVMConstVector(at, lanes), "");
+}
+
+V l_hreduce(LUnit *u, ScOp op, LType t, V x)
+{
+	while (t.lanes > 2) {
+		t.lanes /= 2;
+		V in[2] = {half(u, x, t.lanes, false), half(u, x, t.lanes, true)};
+		x = l_op(u, op, t, t, in, 2, 0);
+	}
+	if (t.lanes == 1)
+		return x;
+	V in[2];
+	for (unsigned k = 0; k < 2; k++)
+		in[k] = LLVMBuildExtractElement(u->b, x, LLVMConstInt(LLVMInt32TypeInContext(u->c), k, 0), "");
+	t.lanes = 1;
+	return l_op(u, op, t, t, in, 2, 0);
+}
+
+V l_any(LUnit *u, LType t, V mask)
+{
+	return t.lanes == 1 ? mask : l_math(u, "llvm.vector.reduce.or", &mask, 1);
+}

@@ -1,0 +1,78 @@
+/* Private to codegen/llvm: one module being built. */
+#ifndef WEFT_CODEGEN_LLVM_PRIV_H
+#define WEFT_CODEGEN_LLVM_PRIV_H
+
+#include <llvm-c/Core.h>
+
+#include "codegen/llvm/llvm.h"
+
+typedef struct {
+	Ctx *ctx;
+	Arena *arena;
+	const Target *target;
+	LLVMContextRef c;
+	LLVMModuleRef m;
+	LLVMBuilderRef b; /* at the end of the block being filled */
+} LUnit;
+
+void lunit_init(LUnit *, Ctx *, const Target *, const char *name);
+/* Frees builder, module and context. */
+void lunit_free(LUnit *);
+
+/* ---- types and literals (types.c) ---- */
+
+DType llvm_storage(DType);                /* the plain dtype that holds a storage dtype's bits */
+LLVMTypeRef l_type(LUnit *, LType);       /* bool is i1; storage types are their compute type */
+LLVMTypeRef l_raw(LUnit *, DType);        /* one element in memory */
+LLVMTypeRef l_pointer(LUnit *);
+LLVMValueRef l_int(LUnit *, LType, int64_t);
+LLVMValueRef l_float(LUnit *, LType, double);
+LLVMValueRef l_i64(LUnit *, int64_t);
+LLVMValueRef l_splat(LUnit *, LLVMValueRef, uint32_t lanes);
+/* {0, 1, ...} */
+LLVMValueRef l_iota(LUnit *, DType, uint32_t lanes);
+/* A call of an intrinsic, named without overload suffix, for these types. */
+LLVMValueRef l_intrinsic(LUnit *, const char *name, LLVMTypeRef *type, uint32_t ntype, LLVMValueRef *in,
+                         uint32_t nin);
+/* The same with the overload of the first operand. */
+LLVMValueRef l_math(LUnit *, const char *name, LLVMValueRef *in, uint32_t nin);
+/* name(...) as declared in C, for calls into the runtime. */
+LLVMValueRef l_extern(LUnit *, const char *name, LLVMTypeRef type);
+void l_attribute(LUnit *, LLVMValueRef fn, const char *name);
+
+/* ---- operations (ops.c) ---- */
+
+/* What is known of the operands of an i64 operation: sizes and indices, so it does not overflow and divisors
+ * are not 0; not negative. */
+enum { KNOWN_INDEX = 1, KNOWN_NONNEG = 2 };
+/* A basic operation; operand: type of the first operand. Types may be storage types, whose values are held
+ * as f32. */
+LLVMValueRef l_op(LUnit *, ScOp, LType result, LType operand, LLVMValueRef *in, uint32_t nin, unsigned known);
+/* Across lanes, in a fixed tree: lane k with lane k + half, then the halves again. */
+LLVMValueRef l_hreduce(LUnit *, ScOp, LType, LLVMValueRef);
+LLVMValueRef l_any(LUnit *, LType, LLVMValueRef mask);
+
+/* ---- conversions (convert.c) ---- */
+
+LLVMValueRef l_convert(LUnit *, LType to, LType from, LLVMValueRef);
+LLVMValueRef l_bitcast(LUnit *, LType to, LType from, LLVMValueRef);
+/* Between what lies in memory (of type llvm_storage) and the value. */
+LLVMValueRef l_unpack(LUnit *, DType storage, uint32_t lanes, LLVMValueRef);
+LLVMValueRef l_pack(LUnit *, DType storage, uint32_t lanes, LLVMValueRef);
+
+/* ---- scalar functions (scalar_fn.c) ---- */
+
+LLVMValueRef l_scalar_fn(LUnit *, const ScFn *, uint32_t lanes, LLVMValueRef *in, uint32_t nin);
+
+/* ---- kernels and program functions (kernel.c) ---- */
+
+typedef enum { FN_KERNEL, FN_SIZES, FN_RUN } FnRole;
+
+LLVMValueRef l_function(LUnit *, const LoopFn *, const char *name, FnRole, const Program *,
+                        const char *const *kernel_name);
+
+/* ---- tables (model.c) ---- */
+
+void l_model(LUnit *, const Program *, const EmitOptions *, const char *const *kernel_name);
+
+#endif

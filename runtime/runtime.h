@@ -15,6 +15,12 @@
 #error "compile emitted code as C"
 #endif
 
+#if defined(__GNUC__)
+#define WEFT_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#else
+#define WEFT_PRINTF(text, first)
+#endif
+
 typedef struct {
 	void *const *buf;
 	const int64_t *p;
@@ -30,10 +36,10 @@ void weft_phase(WeftRegion *, WeftKernel, const WeftFrame *, uint32_t call, int6
 void weft_copy(WeftRegion *, void *to, const void *from, int64_t bytes);
 void weft_barrier(WeftRegion *);
 /* A violated assertion of `run`: the first one becomes the call's status. The call goes on. */
-void weft_region_fail(WeftRegion *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void weft_region_fail(WeftRegion *, const char *fmt, ...) WEFT_PRINTF(2, 3);
 /* Set the status; returns code. Used by sizes_fn: return weft_fail(status, WEFT_ERR_INPUT, "...",
  * ...). */
-int weft_fail(WeftStatus *, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int weft_fail(WeftStatus *, int code, const char *fmt, ...) WEFT_PRINTF(3, 4);
 
 /* Entries of WeftModel, in the order of its fields: emitted tables end with WEFT_RUNTIME_FUNCTIONS.
  */
@@ -50,10 +56,17 @@ int weft_rt_set_weights(WeftInstance *, uint32_t n, const char *const *names,
 WeftThreads *weft_rt_threads_new(WeftThreadsKind, int32_t n, WeftStatus *);
 void weft_rt_threads_free(WeftThreads *);
 
+#ifdef WEFT_SERIAL
+/* Without instances (serial.c): the caller has the memory. buf: inputs, outputs, weights, workspace. slot: from
+ * sizes_fn. Returns the status code. */
+int weft_serial_run(const WeftEntry *, void *const *buf, const int64_t *slot, WeftStatus *);
+#define WEFT_RUNTIME_FUNCTIONS .open = NULL
+#else
 #define WEFT_RUNTIME_FUNCTIONS                                                                     \
 	.open = weft_rt_open, .close = weft_rt_close, .sizes = weft_rt_sizes, .run = weft_rt_run,  \
 	.step = weft_rt_step, .set_weights = weft_rt_set_weights,                                  \
 	.threads_new = weft_rt_threads_new, .threads_free = weft_rt_threads_free
+#endif
 
 /* For WeftEntry.sizes_bytes; nextent: the sum of the inputs' ranks. */
 #define WEFT_SIZES_BYTES(nslot, nextent)                                                           \

@@ -180,6 +180,14 @@ static int64_t lines_per_step(const Contract *c, const Tile *t)
 	return ((int64_t)t->nv * UNROLL_K + tiles - 1) / tiles;
 }
 
+/* Only an unrolled innermost loop fetches ahead, and only where there are vectors to feed. */
+static bool fetches_ahead(const Contract *c)
+{
+	const Sched *s = c->s;
+	return c->packed && s->lanes > 1 && c->nk > 0 &&
+	       sym_divides(s->syms, UNROLL_K, s->extent[c->k[c->nk - 1]]);
+}
+
 /* Where this tile's part of the next panels of a packed b begins. */
 static Lx next_panels(Contract *c, const Tile *t)
 {
@@ -300,7 +308,7 @@ static void k_loops(Contract *c, Tile *t, uint32_t next)
 	}
 	uint32_t mark = sched_for(s, axis, start, end, unroll);
 	Lx k = s->at[axis];
-	if (innermost && unroll == UNROLL_K && c->packed)
+	if (innermost && unroll == UNROLL_K && fetches_ahead(c))
 		prefetch(c, t);
 	for (uint32_t u = 0; u < unroll; u++) {
 		s->at[axis] = lx_add(s->f, k, int_of(s, u));
@@ -450,7 +458,8 @@ static void run_tile(Contract *c, Tile *t)
 	if (c->packed) {
 		Lx panel = lx_div(s->f, c->col, int_of(s, s->lanes));
 		t->panel = let(s, "panel", lx_mul(s->f, panel, sched_size(s, c->panel)));
-		t->next = let(s, "next", next_panels(c, t));
+		if (fetches_ahead(c))
+			t->next = let(s, "next", next_panels(c, t));
 	}
 	start_sums(c, t);
 	k_loops(c, t, 0);

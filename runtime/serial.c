@@ -1,0 +1,61 @@
+/* The whole runtime of a model without threads, memory allocation or operating system: compile the emitted folder
+ * with -DWEFT_SERIAL, leave out the other files of the runtime, and call the entry's sizes_fn and run_fn with memory
+ * of your own (docs/targets.md). Empty otherwise. */
+#include "runtime.h"
+
+#ifdef WEFT_SERIAL
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct WeftRegion {
+	const WeftEntry *entry;
+	WeftStatus *status;
+};
+
+int weft_serial_run(const WeftEntry *e, void *const *buf, const int64_t *slot, WeftStatus *status)
+{
+	WeftRegion r = {e, status};
+	status->code = WEFT_OK;
+	e->run_fn(&r, buf, slot);
+	return status->code;
+}
+
+void weft_phase(WeftRegion *r, WeftKernel kernel, const WeftFrame *f, uint32_t call, int64_t ntasks)
+{
+	int id = ntasks > 0 ? kernel(f, 0, ntasks) : 0;
+	if (id && r->status->code == WEFT_OK)
+		weft_fail(r->status, WEFT_ERR_CHECK, "%s: %s", r->entry->call[call].name, r->entry->message[id]);
+}
+
+void weft_copy(WeftRegion *r, void *to, const void *from, int64_t bytes)
+{
+	(void)r;
+	if (to != from && bytes > 0)
+		memcpy(to, from, (size_t)bytes);
+}
+
+void weft_barrier(WeftRegion *r)
+{
+	(void)r;
+}
+
+int weft_fail(WeftStatus *status, int code, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(status->message, sizeof status->message, fmt, ap);
+	va_end(ap);
+	return status->code = code;
+}
+
+void weft_region_fail(WeftRegion *r, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	if (r->status->code == WEFT_OK)
+		vsnprintf(r->status->message, sizeof r->status->message, fmt, ap);
+	r->status->code = WEFT_ERR_CHECK;
+	va_end(ap);
+}
+#endif

@@ -1,0 +1,45 @@
+"""generic-c output of digits_cnn is plain C11 without OpenMP, GNU extensions or malloc: static.py WEFT SOURCE_ROOT"""
+import array
+import glob
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+weft, root = sys.argv[1:]
+digits = os.path.join(root, "examples/digits/digits_cnn")
+
+
+def tensors(path):
+    data = open(path, "rb").read()
+    n = struct.unpack("<Q", data[:8])[0]
+    info = json.loads(data[8:8 + n])
+    return {k: data[8 + n + v["data_offsets"][0]:8 + n + v["data_offsets"][1]] for k, v in info.items() if k != "__metadata__"}
+
+
+with tempfile.TemporaryDirectory() as out:
+    subprocess.run([weft, "compile", digits + ".pt2", "--emit", "c", "--target", "generic-c", "-o", out + "/c"], check=True, stdout=subprocess.DEVNULL)
+    sources = [out + "/c/model.c", *sorted(glob.glob(out + "/c/kernels_*.c")), out + "/c/serial.c"]
+    strict = ["gcc", "-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1", "-DWEFT_SERIAL", "-I" + out + "/c", "-c"]
+    objects = [s[:-2] + ".o" for s in sources]
+    for s, o in zip(sources, objects):
+        subprocess.run([*strict, s, "-o", o], check=True)
+    needs = subprocess.run(["nm", "-u", *objects], check=True, capture_output=True, text=True).stdout.split()
+    for s in sources[1:-1]:
+        assert "__" not in open(s).read(), f"{s}: extensions"
+    bad = [s for s in needs if "alloc" in s or s.startswith(("GOMP", "omp_", "pthread", "dl"))]
+    assert not bad, f"the model needs {bad}"
+    subprocess.run(["gcc", "-c", "weights.S", "-o", "weights.o"], cwd=out + "/c", check=True)
+    subprocess.run(["gcc", "-std=c11", "-DWEFT_SERIAL", "-I" + out + "/c", os.path.join(root, "tests/static.c"), *objects,
+                    out + "/c/weights.o", "-lm", "-o", out + "/run"], check=True)
+    ref = tensors(digits + ".safetensors")
+    open(out + "/x", "wb").write(ref["x.0"])
+    subprocess.run([out + "/run", out + "/x", out + "/y"], check=True)
+    got, want = array.array("f", open(out + "/y", "rb").read()), array.array("f", ref["y.0"])
+    assert len(got) == len(want) > 0, (len(got), len(want))
+    error = max(abs(a - b) for a, b in zip(got, want))
+    allowed = 1e-6 * max(map(abs, want)) * 8
+    assert error <= allowed, f"error {error}, allowed {allowed}"
+    print(f"error {error:.3g} of {allowed:.3g}")

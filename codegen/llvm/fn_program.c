@@ -28,7 +28,7 @@ static void make_frame(Fn *f)
 {
 	LUnit *u = f->u;
 	uint32_t nbuf = 1, nparam = 1;
-	for (uint32_t k = 1; k < f->f->ls.n; k++) {
+	for (uint32_t k = 0; k < f->f->ls.n; k++) {
 		const LsData *s = &f->f->ls.data[k];
 		if (s->kind != LS_LAUNCH)
 			continue;

@@ -202,7 +202,7 @@ static void fn_init(Fn *f)
 	for (uint32_t k = 1; k < l->lx.n; k++) /* of programs, buffers are not declared */
 		if (l->lx.data[k].kind == LX_ADDR && l->lx.data[k].u.k >= nbuf)
 			nbuf = l->lx.data[k].u.k + 1;
-	for (uint32_t k = 1; k < l->ls.n; k++)
+	for (uint32_t k = 0; k < l->ls.n; k++)
 		if (!l->ls.data[k].mem.local && l->ls.data[k].mem.k >= nbuf)
 			nbuf = l->ls.data[k].mem.k + 1;
 	f->buf = ARENA_ARRAY(a, LLVMValueRef, nbuf);

@@ -491,7 +491,7 @@ Kx trace_value(Trace *t, Node n, const Sym *idx, Kx guard)
 		return t->memo_value.data[id - 1];
 	Kx x = dispatch(t, n, idx, guard);
 	bool fresh;
-	id = intern(&t->memo, key, nkey * sizeof *key, &fresh);
+	intern(&t->memo, key, nkey * sizeof *key, &fresh);
 	if (fresh)
 		array_push(t->s->arena, &t->memo_value, x);
 	return x;

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "codegen/schedule/schedule.h"
+#include "driver/target_file.h"
 #include "passes/pipeline.h"
 
 void phase_end(Compilation *c, const char *name)
@@ -32,11 +33,8 @@ bool compile_begin(Compilation *c, Weft *w, const WeftGraph *g, const WeftOption
 	w->phase_start = seconds_now();
 	ctx->file = g->path;
 	const char *target = c->o.target ? c->o.target : "native";
-	c->target = target_find(target);
-	if (!c->target)
-		return ctx_error(ctx, NULL,
-				 "no target %s; there are %s, or a file that describes one", target,
-				 target_list(ctx->arena));
+	c->target = target_read(ctx, target);
+	TRY(c->target);
 	c->name = c->o.name ? path_stem(ctx->arena, c->o.name) : path_stem(ctx->arena, g->path);
 	c->weights_symbol = arena_printf(ctx->arena, "%s_weights", c->name);
 	return true;

@@ -36,6 +36,7 @@ bool compile_begin(Compilation *c, Weft *w, const WeftGraph *g, const WeftOption
 	c->target = target_read(ctx, target);
 	TRY(c->target);
 	c->name = c->o.name ? path_stem(ctx->arena, c->o.name) : path_stem(ctx->arena, g->path);
+	c->llvm = c->o.backend == WEFT_BACKEND_LLVM;
 	c->weights_symbol = arena_printf(ctx->arena, "%s_weights", c->name);
 	return true;
 }
@@ -79,16 +80,21 @@ bool compile_lower(Compilation *c)
 	return true;
 }
 
-bool compile_print(Compilation *c, const char *weights_file)
+/* Few, balanced units; the number does not depend on the machine, so that the output does not either. For a C
+ * compiler each costs a quarter of a second for its own vector header; LLVM only gains. */
+static uint32_t unit_count(uint32_t kernels, bool llvm)
 {
-	/* Few, balanced units: each costs a quarter of a second for the compiler's own vector
-	 * header. The number does not depend on the machine, so that the output does not either. */
-	uint32_t n = c->program->fn.n;
-	EmitOptions eo = {
-		.nunits = n < 4     ? 1
-			  : n < 16  ? 2
-			  : n < 100 ? 4
-				    : 8,
+	if (kernels < 4)
+		return 1;
+	if (kernels < 16)
+		return llvm ? 4 : 2;
+	return kernels < 100 && !llvm ? 4 : 8;
+}
+
+EmitOptions compile_emit_options(const Compilation *c, const char *weights_file)
+{
+	return (EmitOptions){
+		.nunits = unit_count(c->program->fn.n, c->llvm),
 		.export_name = c->o.symbol,
 		.weights_symbol =
 			weights_file || !c->program->weight_bytes ? NULL : c->weights_symbol,
@@ -98,6 +104,11 @@ bool compile_print(Compilation *c, const char *weights_file)
 		.compiler = "",
 		.replaceable = c->o.replaceable,
 	};
+}
+
+bool compile_print(Compilation *c, const char *weights_file)
+{
+	EmitOptions eo = compile_emit_options(c, weights_file);
 	TRY(emit_c(c->program, c->target, &eo, &c->files));
 	phase_end(c, "print");
 	return true;

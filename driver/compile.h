@@ -16,6 +16,7 @@ typedef struct {
 	const char *source_hash; /* of graph and weights */
 	const char *weights_symbol;
 	const Target *target;
+	bool llvm; /* which back end */
 	Graph *g; /* after the passes */
 	Program *program;
 	EmitFiles files;
@@ -25,6 +26,8 @@ typedef struct {
 bool compile_begin(Compilation *, Weft *, const WeftGraph *, const WeftOptions *);
 /* Passes, lowering, schedules: up to c->program. */
 bool compile_lower(Compilation *);
+/* For either emitter, with weights embedded or in the file of that name. */
+EmitOptions compile_emit_options(const Compilation *, const char *weights_file);
 /* The C files, for weights embedded or in the file of that name. */
 bool compile_print(Compilation *, const char *weights_file);
 /* Fill the report from what there is. */

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "driver/compile.h"
+#include "driver/jit.h"
+#include "driver/native.h"
 #include "driver/prepare.h"
 
 typedef struct {
@@ -54,27 +56,33 @@ static bool move(Ctx *ctx, const char *from, const char *to)
 	return rename(from, to) == 0 || ctx_error(ctx, to, "cannot write: %s", strerror(errno));
 }
 
+/* The weights as an object; NULL in *object when there are none. */
+static bool write_weights_object(Compilation *c, const char *folder, const char **object)
+{
+	*object = NULL;
+	if (!c->program->weight_bytes)
+		return true;
+	if (c->program->weight_bytes > 1900u << 20)
+		return ctx_error(c->ctx, NULL,
+				 "%llu bytes of weights are too many to embed; use --weights file",
+				 (unsigned long long)c->program->weight_bytes);
+	*object = arena_printf(c->ctx->arena, "%s/weights.o", folder);
+	return section_write(c->program, SECTION_OBJECT, c->weights_symbol, c->target->triple, "",
+			     *object);
+}
+
 /* Link to a name beside the final one, so that the rename is atomic. */
-static bool build(Output *x, const char *folder, const char *temp_so, const char *temp_weights)
+static bool build(Output *x, const Temporaries *t, const char *weights_name)
 {
 	Compilation *c = &x->c;
 	const char *object = NULL;
-	if (c->o.weights == WEFT_WEIGHTS_FILE) {
-		TRY(section_write(c->program, SECTION_FILE, NULL, NULL, c->source_hash, temp_weights));
-	} else if (c->program->weight_bytes) {
-		if (c->program->weight_bytes > 1900u << 20)
-			return ctx_error(
-				c->ctx, NULL,
-				"%llu bytes of weights are too many to embed; use --weights file",
-				(unsigned long long)c->program->weight_bytes);
-		object = arena_printf(c->ctx->arena, "%s/weights.o", folder);
-		TRY(section_write(c->program, SECTION_OBJECT, c->weights_symbol, c->target->triple, "",
-				  object));
-	}
+	TRY(t->weights ? section_write(c->program, SECTION_FILE, NULL, NULL, c->source_hash, t->weights)
+		       : write_weights_object(c, t->folder, &object));
 	phase_end(c, "weights");
-	TRY(build_shared(c, folder, object, temp_so));
+	TRY(c->llvm ? native_shared(c, t->folder, object, weights_name, t->so)
+		    : build_shared(c, t->folder, object, t->so));
 	struct stat st;
-	if (stat(temp_so, &st) == 0)
+	if (stat(t->so, &st) == 0)
 		c->w->report.code_bytes =
 			(uint64_t)st.st_size - (object ? c->program->weight_bytes : 0);
 	return true;
@@ -105,13 +113,14 @@ static bool compile(void *arg)
 	TRY(compile_begin(c, x->w, x->g, x->o));
 	TRY(check_writable(ctx, x->path));
 	TRY(compile_lower(c));
-	TRY(compile_print(c, weights ? base_name(weights) : NULL));
+	const char *name = weights ? base_name(weights) : NULL;
+	TRY(c->llvm || compile_print(c, name));
 	Temporaries *t = ARENA_NEW(ctx->arena, Temporaries);
 	ctx_defer(ctx, remove_temporaries, t);
 	TRY((t->folder = folder_temp(ctx)));
 	t->so = path_temp(ctx, x->path);
 	t->weights = weights ? path_temp(ctx, weights) : NULL;
-	bool ok = build(x, t->folder, t->so, t->weights);
+	bool ok = build(x, t, name);
 	if (ok)
 		compile_report(c); /* may run out of memory: nothing after the moves does */
 	ok = ok && (!weights || move(ctx, t->weights, weights)) && move(ctx, t->so, x->path);
@@ -202,14 +211,35 @@ static bool emit_text(Output *x)
 	return file_write(c->ctx, x->path, t.data, t.n);
 }
 
+/* What LLVM makes: beside the final name first. */
+static bool emit_native(Output *x)
+{
+	Ctx *ctx = x->w->ctx;
+	const char *object = NULL;
+	Temporaries *t = ARENA_NEW(ctx->arena, Temporaries);
+	ctx_defer(ctx, remove_temporaries, t);
+	TRY((t->folder = folder_temp(ctx)));
+	t->so = path_temp(ctx, x->path);
+	bool ok = (x->emit >= WEFT_EMIT_LLVM || write_weights_object(&x->c, t->folder, &object)) &&
+		  native_emit(&x->c, x->emit, t->folder, object, t->so);
+	if (ok)
+		compile_report(&x->c); /* may run out of memory: before the move */
+	ok = ok && move(ctx, t->so, x->path);
+	remove_temporaries(t);
+	return ok;
+}
+
 static bool emit(void *arg)
 {
 	Output *x = arg;
 	TRY(compile_begin(&x->c, x->w, x->g, x->o));
+	x->c.llvm = x->emit >= WEFT_EMIT_OBJECT;
 	if (x->emit != WEFT_EMIT_C)
 		TRY(check_writable(x->w->ctx, x->path));
 	TRY(compile_lower(&x->c));
 	TRY(x->emit != WEFT_EMIT_C || compile_print(&x->c, NULL));
+	if (x->c.llvm)
+		return emit_native(x);
 	compile_report(&x->c); /* may run out of memory: before there is a result */
 	return x->emit == WEFT_EMIT_C ? emit_folder(x) : emit_text(x);
 }
@@ -233,4 +263,27 @@ bool weft_plan(Weft *w, const WeftGraph *g, const WeftOptions *o)
 {
 	Output x = {.w = w, .g = g, .o = o};
 	return boundary(w, plan, &x);
+}
+
+typedef struct {
+	Output o;
+	const WeftModel *model;
+} InProcess;
+
+static bool jit(void *arg)
+{
+	InProcess *x = arg;
+	Compilation *c = &x->o.c;
+	TRY(compile_begin(c, x->o.w, x->o.g, x->o.o));
+	c->llvm = true;
+	TRY(compile_lower(c));
+	TRY(jit_model(c, &x->model));
+	compile_report(c);
+	return true;
+}
+
+const WeftModel *weft_jit(Weft *w, const WeftGraph *g, const WeftOptions *o)
+{
+	InProcess x = {.o = {.w = w, .g = g, .o = o}};
+	return boundary(w, jit, &x) ? x.model : NULL;
 }

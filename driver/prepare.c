@@ -2,11 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "driver/elf_object.h"
+#include "driver/jobs.h"
 #include "ir/tensor.h"
 #include "runtime/runtime.h"
 
@@ -25,17 +28,27 @@ static bool layout_numbers(Program *p, const ProgramConst *c, WeftLayoutDim *out
 	return true;
 }
 
+/* One constant on its way into the section; arranged without a context, by any thread. */
+typedef struct {
+	const Const *source;
+	DType dtype;
+	void *converted; /* room for the elements where dtype is not the source's */
+	char *to;
+	uint32_t nlayout;
+	WeftLayoutDim layout[2 * MAX_RANK];
+} Piece;
+
 /* The constant's elements in the dtype they are stored in. */
-static const void *stored_data(Program *p, const ProgramConst *c, const Const *s, Arena *a)
+static const void *stored_data(const Piece *c)
 {
-	if (s->dtype == c->dtype)
+	const Const *s = c->source;
+	if (!c->converted)
 		return s->data;
 	Tensor from = {.dtype = s->dtype, .rank = 1, .data = (void *)(uintptr_t)s->data};
 	from.dim[0] = (int64_t)(s->bytes / dtype_size(s->dtype));
 	Tensor to = from;
-	(void)p;
 	to.dtype = c->dtype;
-	to.data = arena_alloc(a, tensor_bytes(&to));
+	to.data = c->converted;
 	enum { CHUNK = 1024 };
 	double wide[CHUNK];
 	for (int64_t i = 0; i < from.dim[0]; i += CHUNK) {
@@ -46,28 +59,63 @@ static const void *stored_data(Program *p, const ProgramConst *c, const Const *s
 	return to.data;
 }
 
-static bool store(Program *p, const ProgramConst *c, char *section)
+/* Where c goes and how, checked. */
+static Piece piece_of(Program *p, const ProgramConst *c, char *section)
 {
 	Ctx *ctx = p->ir->ctx;
 	const Const *s = ir_const_of(p->ir, c->source);
-	WeftLayoutDim layout[2 * MAX_RANK];
-	if (!layout_numbers(p, c, layout))
+	Piece q = {.source = s, .dtype = c->dtype, .to = section + c->offset, .nlayout = c->layout.n};
+	if (!layout_numbers(p, c, q.layout))
 		ctx_bug(ctx, "constant %s has a symbolic layout", c->name);
-	uint64_t bytes = dtype_size(c->dtype);
+	uint64_t bytes = dtype_size(c->dtype), plain = s->bytes / dtype_size(s->dtype) * bytes;
 	for (uint32_t k = 0; k < c->layout.n; k++)
-		bytes *= (uint64_t)layout[k].padded;
+		bytes *= (uint64_t)q.layout[k].padded;
 	if (c->layout.n == 0)
-		bytes = s->bytes / dtype_size(s->dtype) * dtype_size(c->dtype);
+		bytes = plain;
 	if (bytes > c->bytes || c->offset > p->weight_bytes ||
 	    c->bytes > p->weight_bytes - c->offset)
 		ctx_bug(ctx, "constant %s does not fit its place: %llu bytes", c->name,
 			(unsigned long long)bytes);
-	ArenaMark mark = arena_mark(ctx->scratch);
-	const void *data = stored_data(p, c, s, ctx->scratch);
-	weft_relayout(section + c->offset, data, dtype_size(c->dtype), s->rank, s->dim, c->layout.n,
-		      layout);
-	arena_release(ctx->scratch, mark);
-	return true;
+	if (s->dtype != c->dtype)
+		q.converted = arena_alloc(ctx->scratch, plain);
+	return q;
+}
+
+typedef struct {
+	const Piece *piece;
+	uint32_t n;
+	atomic_uint next;
+} Filling;
+
+static void *fill(void *arg)
+{
+	Filling *f = arg;
+	for (uint32_t k; (k = atomic_fetch_add(&f->next, 1)) < f->n;) {
+		const Piece *c = &f->piece[k];
+		weft_relayout(c->to, stored_data(c), dtype_size(c->dtype), c->source->rank, c->source->dim,
+			      c->nlayout, c->layout);
+	}
+	return NULL;
+}
+
+void section_fill(Program *p, char *section, uint32_t jobs)
+{
+	enum { MOST = 16 };
+	Arena *scratch = p->ir->ctx->scratch;
+	ArenaMark mark = arena_mark(scratch);
+	Piece *piece = ARENA_ARRAY(scratch, Piece, p->constant.n);
+	for (uint32_t k = 0; k < p->constant.n; k++)
+		piece[k] = piece_of(p, &p->constant.data[k], section);
+	Filling f = {.piece = piece, .n = p->constant.n};
+	pthread_t thread[MOST];
+	uint32_t n = 0, want = jobs > MOST ? MOST : jobs;
+	/* Starting a thread costs about what copying this much does. */
+	while (n + 1 < want && p->weight_bytes > 1 << 20 && pthread_create(&thread[n], NULL, fill, &f) == 0)
+		n++;
+	fill(&f);
+	while (n)
+		pthread_join(thread[--n], NULL);
+	arena_release(scratch, mark);
 }
 
 /* Everything of the file but the section itself. */
@@ -104,8 +152,7 @@ bool section_write(Program *p, SectionKind kind, const char *symbol, const char 
 	close(fd);
 	if (file == MAP_FAILED)
 		return ctx_error(ctx, path, "cannot write: %s", strerror(err));
-	for (uint32_t k = 0; k < p->constant.n; k++)
-		store(p, &p->constant.data[k], file + start);
+	section_fill(p, file + start, jobs_default());
 	decorate(p, kind, symbol, triple, hash, file);
 	return munmap(file, size) == 0 || ctx_error(ctx, path, "cannot write: %s", strerror(errno));
 }

@@ -11,6 +11,8 @@ typedef enum {
 	SECTION_OBJECT /* an ELF object for `triple` that defines `symbol`, hidden */
 } SectionKind;
 
+/* Fill p->weight_bytes zeroed bytes, by `jobs` threads; the result does not depend on their number. */
+void section_fill(Program *p, char *section, uint32_t jobs);
 /* Write the section of p to path. False after ctx_error. */
 bool section_write(Program *p, SectionKind, const char *symbol, const char *triple,
 		   const char *source_hash, const char *path);

@@ -99,6 +99,14 @@ typedef enum {
 
 typedef void (*WeftProgress)(void *user, const char *phase, uint32_t done, uint32_t total);
 
+typedef enum {
+	WEFT_BACKEND_DEFAULT, /* C for artifacts */
+	WEFT_BACKEND_C,       /* C text, and a C compiler */
+	WEFT_BACKEND_LLVM     /* objects by LLVM, and a linker */
+} WeftBackend;
+/* The LLVM back end is there. */
+bool weft_has_llvm(void);
+
 typedef struct {
 	uint32_t size;      /* of this structure */
 	const char *target; /* "native" (NULL), "x86-64-v2", "-v3", "-v4", "generic-c" */
@@ -114,6 +122,7 @@ typedef struct {
 	const char *dump;      /* record the graph after this pass for weft_dump; "all" */
 	WeftProgress progress; /* may be NULL */
 	void *progress_user;
+	WeftBackend backend; /* of weft_compile; weft_emit and weft_jit know theirs */
 } WeftOptions;
 
 typedef enum {
@@ -121,13 +130,20 @@ typedef enum {
 	WEFT_EMIT_HEADER,
 	WEFT_EMIT_IR,
 	WEFT_EMIT_PROGRAM,
-	WEFT_EMIT_LOOPS
+	WEFT_EMIT_LOOPS,
+	WEFT_EMIT_OBJECT,  /* by LLVM: kernels, tables and weights as one relocatable object, without runtime */
+	WEFT_EMIT_ARCHIVE, /* that and the runtime as a static library */
+	WEFT_EMIT_LLVM,    /* IR text, before optimisation */
+	WEFT_EMIT_ASM
 } WeftEmit;
 
 /* Write a shared object (whole or not at all). */
 bool weft_compile(Weft *, const WeftGraph *, const WeftOptions *, const char *path);
 /* Write something else: a folder for WEFT_EMIT_C, else a file. */
 bool weft_emit(Weft *, const WeftGraph *, const WeftOptions *, WeftEmit, const char *path);
+/* Compile into this process by the LLVM back end: no file is written, no program started. The model is valid until
+ * weft_free, its weights are passed to `open` as those of WeftModel. NULL after a message. */
+const WeftModel *weft_jit(Weft *, const WeftGraph *, const WeftOptions *);
 /* What the dump option asked for, in the last compilation. */
 const char *weft_dump(Weft *);
 

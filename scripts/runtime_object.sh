@@ -15,6 +15,7 @@ for f in $files; do
 	"$@" -c "$f" -o "$o"
 	objects="$objects $o"
 done
-# Without -fopenmp: the library itself must not be joined.
-"$1" -r -nostdlib -o "$out" $objects
+# Without -fopenmp: the library itself must not be joined. What tells the processor's features is part of the
+# compiler's own library, which a linker that is called without the compiler does not find.
+"$1" -r -nostdlib -o "$out" $objects -lgcc
 rm -f $objects

@@ -24,7 +24,8 @@ const Command command_check = {
 	"torch.testing.assert_close apply, times ten for f32 and f64. Vectors of eig, eigh, svd "
 	"and qr are\n"
 	"fixed up to phase only: each is turned so that its largest component is positive.\n\n"
-	"  --backend c|interp   compiled (default), or the reference interpreter\n"
+	"  --backend jit|c|llvm|interp   compiled in this process (the default where weft has LLVM), to an\n"
+	"                       object by a C compiler or by LLVM and a linker, or interpreted\n"
 	"  --threads LIST       numbers of threads, such as 1,2; all results must be bit-equal\n"
 	"  --sizes SPEC         such as \"s0=1,2,5 s1=17\": instead of the reference's sizes take "
 	"every\n"
@@ -282,7 +283,7 @@ static void print_summary(Summary *s)
 
 static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc, char **argv)
 {
-	const char *backend = "c", *threads = NULL;
+	const char *backend = NULL, *threads = NULL;
 	const Opt opt[] = {{"--backend", OPT_STRING, &backend},
 			   {"--threads", OPT_STRING, &threads},
 			   {"--sizes", OPT_STRING, &o->sizes},
@@ -298,9 +299,8 @@ static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc
 			   {0}};
 	if (!options_parse(&command_check, opt, argc, argv))
 		return false;
-	if (strcmp(backend, "c") && strcmp(backend, "interp"))
-		return fail("--backend is c or interp, not %s", backend), false;
-	o->interp = backend[0] == 'i';
+	if (!parse_backend(backend, &o->backend))
+		return false;
 	o->nthreads = 1;
 	if (threads && !(o->nthreads = parse_list("--threads", threads, o->threads, 8)))
 		return false;

@@ -7,7 +7,8 @@
 #include "compare.h"
 
 typedef struct {
-	bool interp, pool;
+	RunBackend backend;
+	bool pool;
 	int threads[8], nthreads;
 	const char *sizes, *runner;
 	WeftOptions compile;

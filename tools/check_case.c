@@ -275,11 +275,11 @@ static void one_reference(Case *c)
 
 static bool open_case(Case *c)
 {
-	RunnerOptions ro = {.interp = c->o->interp, .remote = c->o->runner, .pool = c->o->pool,
+	RunnerOptions ro = {.backend = c->o->backend, .remote = c->o->runner, .pool = c->o->pool,
 			    .compile = &c->o->compile};
 	if (!runner_open(&c->r, c->cs->model, &ro))
 		return false;
-	ro.interp = true;
+	ro.backend = RUN_INTERP;
 	if (c->o->sizes && !runner_open(&c->oracle, c->cs->model, &ro))
 		return false;
 	c->files = weft_new();
@@ -298,7 +298,7 @@ void check_case(CheckCase *cs, const CheckOptions *o)
 			one_reference(&c);
 		} else {
 			put_reason(&c,
-				   o->interp ? "cannot be loaded" : "cannot be compiled or loaded");
+				   o->backend == RUN_INTERP ? "cannot be loaded" : "cannot be compiled or loaded");
 			add_record(&c, &c.whole);
 		}
 	}

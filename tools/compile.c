@@ -12,11 +12,12 @@ const Command command_compile = {
 	"MODEL -o OUT [options]",
 	"Compile MODEL (.pt2, or the text form of a graph).\n\n"
 	"  -o OUT                 the shared object to write\n"
-	"  --emit LIST            what to write, of: so,c,header,ir,program,loops (default so). "
-	"With several,\n"
+	"  --emit LIST            what to write, of: so,obj,a,c,llvm,asm,header,ir,program,loops\n"
+	"                         (default so). With several,\n"
 	"                         the others lie beside OUT: OUT without extension as a folder of "
 	"C, and\n"
-	"                         .h, .ir, .program, .loops\n"
+	"                         .h, .ir, .program, .loops, .o, .a, .ll, .s\n"
+	"  --backend c|llvm       of a shared object: a C compiler (default), or LLVM and a linker\n"
 	"  --target NAME          native (default), x86-64-v2, x86-64-v3, x86-64-v4, generic-c\n"
 	"  --weights embed|file   within the shared object (default), or OUT.weights beside it\n"
 	"  --replaceable-weights  parameters can be replaced at run time\n"
@@ -33,7 +34,7 @@ const Command command_compile = {
 	run};
 
 typedef struct {
-	const char *out, *emit, *weights, *dump;
+	const char *out, *emit, *weights, *dump, *backend;
 	WeftOptions o;
 	int jobs;
 	bool json, show_help;
@@ -73,7 +74,11 @@ static bool emit_one(Weft *w, const WeftGraph *g, const Args *a, const char *kin
 		     {"header", ".h", WEFT_EMIT_HEADER},
 		     {"ir", ".ir", WEFT_EMIT_IR},
 		     {"program", ".program", WEFT_EMIT_PROGRAM},
-		     {"loops", ".loops", WEFT_EMIT_LOOPS}};
+		     {"loops", ".loops", WEFT_EMIT_LOOPS},
+		     {"obj", ".o", WEFT_EMIT_OBJECT},
+		     {"a", ".a", WEFT_EMIT_ARCHIVE},
+		     {"llvm", ".ll", WEFT_EMIT_LLVM},
+		     {"asm", ".s", WEFT_EMIT_ASM}};
 	char path[4096];
 	if (!strcmp(kind, "so"))
 		return weft_compile(w, g, &a->o, a->out) || (fail_messages(w), false);
@@ -82,7 +87,7 @@ static bool emit_one(Weft *w, const WeftGraph *g, const Args *a, const char *kin
 			return weft_emit(w, g, &a->o, kinds[k].emit,
 					 only ? a->out : beside(a->out, kinds[k].ext, path)) ||
 			       (fail_messages(w), false);
-	return fail("--emit %s: there are so, c, header, ir, program, loops", kind), false;
+	return fail("--emit %s: there are so, obj, a, c, llvm, asm, header, ir, program, loops", kind), false;
 }
 
 static bool emit_all(Weft *w, const WeftGraph *g, const Args *a)
@@ -92,7 +97,7 @@ static bool emit_all(Weft *w, const WeftGraph *g, const Args *a)
 		char kind[16];
 		size_t n = strcspn(p, ",");
 		if (n >= sizeof kind)
-			return fail("--emit %s: there are so, c, header, ir, program, loops", p),
+			return fail("--emit %s: there are so, obj, a, c, llvm, asm, header, ir, program, loops", p),
 			       false;
 		memcpy(kind, p, n);
 		kind[n] = 0;
@@ -155,6 +160,7 @@ static bool parse(Args *a, int *argc, char **argv)
 	const Opt opt[] = {{"-o", OPT_STRING, &a->out},
 			   {"--emit", OPT_STRING, &a->emit},
 			   {"--target", OPT_STRING, &a->o.target},
+			   {"--backend", OPT_STRING, &a->backend},
 			   {"--weights", OPT_STRING, &a->weights},
 			   {"--replaceable-weights", OPT_FLAG, &a->o.replaceable},
 			   {"--op-by-op", OPT_FLAG, &a->o.op_by_op},
@@ -175,6 +181,11 @@ static bool parse(Args *a, int *argc, char **argv)
 		return fail("compile: name the result with -o"), false;
 	if (strcmp(a->weights, "embed") && strcmp(a->weights, "file"))
 		return fail("--weights is embed or file, not %s", a->weights), false;
+	if (a->backend && strcmp(a->backend, "c") && strcmp(a->backend, "llvm"))
+		return fail("--backend is c or llvm, not %s", a->backend), false;
+	a->o.backend = !a->backend		  ? WEFT_BACKEND_DEFAULT
+		       : a->backend[0] == 'c' ? WEFT_BACKEND_C
+					      : WEFT_BACKEND_LLVM;
 	a->o.weights = a->weights[0] == 'f' ? WEFT_WEIGHTS_FILE : WEFT_WEIGHTS_EMBED;
 	a->o.jobs = (uint32_t)a->jobs;
 	a->o.dump = a->dump;

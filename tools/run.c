@@ -16,7 +16,8 @@ const Command command_run = {
 	"Complex tensors are stored as real pairs listed in the metadata of the file.\n\n"
 	"  --inputs FILE        \n"
 	"  --outputs FILE       written whole or not at all\n"
-	"  --backend c|interp   compiled (default), or by the reference interpreter\n"
+	"  --backend jit|c|llvm|interp   compiled in this process (the default where weft has LLVM), to an\n"
+	"                       object by a C compiler or by LLVM and a linker, or interpreted\n"
 	"  --threads N          default: as OpenMP says\n"
 	"  --target NAME        for a model file: see weft compile\n"
 	"  --json               print shapes and time\n",
@@ -83,7 +84,7 @@ static bool execute(Weft *w, Runner *r, const Args *a)
 
 static int run(int argc, char **argv)
 {
-	Args a = {.backend = "c", .o = {.size = sizeof a.o}};
+	Args a = {.o = {.size = sizeof a.o}};
 	const Opt opt[] = {{"--inputs", OPT_STRING, &a.inputs},
 			   {"--outputs", OPT_STRING, &a.outputs},
 			   {"--backend", OPT_STRING, &a.backend},
@@ -95,10 +96,10 @@ static int run(int argc, char **argv)
 		return argc == -1 ? 0 : 1;
 	if (argc != 2 || !a.inputs || !a.outputs)
 		return fail("run takes a model, --inputs and --outputs; see weft run --help");
-	if (strcmp(a.backend, "c") && strcmp(a.backend, "interp"))
-		return fail("--backend is c or interp, not %s", a.backend);
 	Runner r;
-	RunnerOptions ro = {.interp = a.backend[0] == 'i', .compile = &a.o};
+	RunnerOptions ro = {.compile = &a.o};
+	if (!parse_backend(a.backend, &ro.backend))
+		return 1;
 	if (!runner_open(&r, argv[1], &ro))
 		return 1;
 	Weft *w = weft_new();

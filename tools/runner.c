@@ -17,19 +17,24 @@ bool is_shared_object(const char *path)
 	return n == 4 && !memcmp(magic, "\177ELF", 4);
 }
 
-static bool open_object(Runner *r, const char *path)
+bool parse_backend(const char *text, RunBackend *out)
 {
-	char full[4096];
+	static const char *const name[] = {"", "jit", "c", "llvm", "interp"};
+	*out = RUN_DEFAULT;
+	for (int k = RUN_JIT; text && k <= RUN_INTERP; k++)
+		if (!strcmp(text, name[k]))
+			*out = (RunBackend)k;
+	return !text || *out || (fail("--backend is jit, c, llvm or interp, not %s", text), false);
+}
+
+RunBackend backend_resolve(RunBackend b)
+{
+	return b != RUN_DEFAULT ? b : weft_has_llvm() ? RUN_JIT : RUN_C;
+}
+
+static bool open_model(Runner *r, const char *path)
+{
 	WeftStatus status = {0};
-	const WeftModel *(*get)(void);
-	snprintf(full, sizeof full, "%s%s", strchr(path, '/') ? "" : "./", path);
-	r->so = dlopen(full, RTLD_NOW | RTLD_LOCAL);
-	if (!r->so)
-		return fail("%s", dlerror()), false;
-	*(void **)&get = dlsym(r->so, "weft_model");
-	if (!get)
-		return fail("%s: no compiled model: it has no function weft_model", path), false;
-	r->model = get();
 	if (r->model->abi != WEFT_ABI_VERSION)
 		return fail("%s: ABI version %u, expected %d", path, r->model->abi,
 			    WEFT_ABI_VERSION),
@@ -43,6 +48,21 @@ static bool open_object(Runner *r, const char *path)
 	r->noutput = r->entry->noutput;
 	r->sizes = malloc(r->entry->sizes_bytes);
 	return r->sizes || (fail("out of memory"), false);
+}
+
+static bool open_object(Runner *r, const char *path)
+{
+	char full[4096];
+	const WeftModel *(*get)(void);
+	snprintf(full, sizeof full, "%s%s", strchr(path, '/') ? "" : "./", path);
+	r->so = dlopen(full, RTLD_NOW | RTLD_LOCAL);
+	if (!r->so)
+		return fail("%s", dlerror()), false;
+	*(void **)&get = dlsym(r->so, "weft_model");
+	if (!get)
+		return fail("%s: no compiled model: it has no function weft_model", path), false;
+	r->model = get();
+	return open_model(r, path);
 }
 
 static void remove_folder(Runner *r)
@@ -65,16 +85,15 @@ static bool open_graph(Runner *r)
 }
 
 /* Compile into a temporary file that is gone once it is loaded, or at the end where another program loads it. */
-static bool open_compiled(Runner *r, const WeftOptions *given)
+static bool open_compiled(Runner *r, const WeftOptions *o)
 {
 	const char *base = getenv("TMPDIR");
 	char path[4096];
-	WeftOptions o = {.size = sizeof o};
 	snprintf(r->folder, sizeof r->folder, "%s/weft-run-XXXXXX", base && *base ? base : "/tmp");
 	if (!mkdtemp(r->folder))
 		return fail("cannot make a temporary folder %s", r->folder), *r->folder = 0, false;
 	snprintf(path, sizeof path, "%s/model.so", r->folder);
-	bool ok = weft_compile(r->w, r->g, given ? given : &o, path);
+	bool ok = weft_compile(r->w, r->g, o, path);
 	if (!ok)
 		fail_messages(r->w);
 	if (r->remote)
@@ -84,23 +103,42 @@ static bool open_compiled(Runner *r, const WeftOptions *given)
 	return ok;
 }
 
+static bool open_jit(Runner *r, const char *path, const WeftOptions *o)
+{
+	r->model = weft_jit(r->w, r->g, o);
+	return r->model ? open_model(r, path) : (fail_messages(r->w), false);
+}
+
+/* Another program needs a file. */
+static RunBackend choose(const RunnerOptions *o)
+{
+	return o->remote && o->backend == RUN_DEFAULT ? RUN_C : backend_resolve(o->backend);
+}
+
 static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 {
-	r->interp = o->interp;
-	r->remote = o->interp ? NULL : o->remote;
+	WeftOptions c = {.size = sizeof c};
+	RunBackend backend = choose(o);
+	r->interp = backend == RUN_INTERP;
+	r->remote = r->interp ? NULL : o->remote;
+	if (r->remote && backend == RUN_JIT)
+		return fail("with a runner --backend is c or llvm: it needs a file"), false;
 	if (is_shared_object(path)) {
 		if (r->remote)
 			return fail("%s: with a runner name the model file", path), false;
-		if (o->interp)
-			return fail("%s: the interpreter needs the model file", path), false;
+		if (o->backend != RUN_DEFAULT)
+			return fail("%s is compiled: --backend is for model files", path), false;
 		return open_object(r, path);
 	}
 	r->w = weft_new();
 	r->g = r->w ? weft_load(r->w, path) : NULL;
 	if (!r->g)
 		return fail_messages(r->w), false;
-	if (!o->interp)
-		return open_compiled(r, o->compile);
+	if (o->compile)
+		c = *o->compile;
+	c.backend = backend == RUN_LLVM ? WEFT_BACKEND_LLVM : WEFT_BACKEND_C;
+	if (!r->interp)
+		return backend == RUN_JIT ? open_jit(r, path, &c) : open_compiled(r, &c);
 	return open_graph(r);
 }
 

@@ -55,8 +55,21 @@ void json_bool(Json *, const char *key, bool value);
 
 /* ---- executing a model ---- */
 
+/* How a model file is executed. */
+typedef enum {
+	RUN_DEFAULT, /* RUN_JIT where there is LLVM, else RUN_C */
+	RUN_JIT,
+	RUN_C,    /* as a temporary shared object, by a C compiler */
+	RUN_LLVM, /* the same, by LLVM and a linker */
+	RUN_INTERP
+} RunBackend;
+/* The value of --backend; NULL: RUN_DEFAULT. False after a message. */
+bool parse_backend(const char *, RunBackend *);
+/* What RUN_DEFAULT means here; others are themselves. */
+RunBackend backend_resolve(RunBackend);
+
 typedef struct {
-	bool interp;
+	RunBackend backend;
 	const char *remote;         /* command that runs a shared object elsewhere; NULL: in this process */
 	bool pool;                  /* POSIX threads instead of OpenMP */
 	const WeftOptions *compile; /* for model files; NULL: defaults */

@@ -1,0 +1,12 @@
+#include "codegen/llvm/backend.h"
+
+#include "weft.h"
+
+const LlvmBackend weft_llvm_backend = {
+	.compiler = WEFT_VERSION,
+	.emit = emit_llvm,
+	.version = llvm_version,
+	.link = jit_link,
+	.find = jit_find,
+	.free = jit_free,
+};

@@ -1,0 +1,20 @@
+/* The LLVM back end as a table: it is a library of its own, loaded when first needed, since loading LLVM takes longer
+ * than most uses of the compiler without it. */
+#ifndef WEFT_CODEGEN_LLVM_BACKEND_H
+#define WEFT_CODEGEN_LLVM_BACKEND_H
+
+#include "codegen/llvm/llvm.h"
+
+typedef struct {
+	const char *compiler; /* WEFT_VERSION of its build: a library of another build is refused */
+	bool (*emit)(Program *, const Target *, const EmitOptions *, LlvmKind, uint32_t jobs, LlvmFiles *out);
+	const char *(*version)(Arena *);
+	Jit *(*link)(Ctx *, const LlvmFiles *, const JitSymbol *symbol, uint32_t n);
+	void *(*find)(Ctx *, Jit *, const char *name);
+	void (*free)(Jit *);
+} LlvmBackend;
+
+#define LLVM_BACKEND_SYMBOL "weft_llvm_backend"
+extern const LlvmBackend weft_llvm_backend __attribute__((visibility("default")));
+
+#endif

@@ -1,0 +1,86 @@
+/* A model in this process: kernels by LLVM, weights arranged in memory. */
+#include "driver/jit.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "driver/backend.h"
+#include "driver/jobs.h"
+#include "driver/prepare.h"
+#include "runtime/runtime.h"
+
+/* What lives as long as the Weft. */
+typedef struct {
+	const LlvmBackend *llvm;
+	Jit *jit;
+	char *weights;
+	uint64_t weight_bytes;
+} Resident;
+
+static void release(void *arg)
+{
+	Resident *r = arg;
+	if (r->jit)
+		r->llvm->free(r->jit);
+	if (r->weights)
+		munmap(r->weights, r->weight_bytes);
+	*r = (Resident){0};
+}
+
+static bool prepare_weights(Compilation *c, Resident *r)
+{
+	uint64_t bytes = c->program->weight_bytes;
+	if (!bytes)
+		return true;
+	char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return ctx_error(c->ctx, NULL, "no memory for %llu bytes of weights: %s",
+				 (unsigned long long)bytes, strerror(errno));
+	r->weights = p;
+	r->weight_bytes = bytes;
+	madvise(p, bytes, MADV_HUGEPAGE); /* an optimisation only */
+	section_fill(c->program, p, c->o.jobs ? c->o.jobs : jobs_default());
+	return mprotect(p, bytes, PROT_READ) == 0 ||
+	       ctx_error(c->ctx, NULL, "cannot protect the weights: %s", strerror(errno));
+}
+
+/* The runtime, of which the compiler has its own copy, and the weights. */
+static bool link_here(Compilation *c, Resident *r, const LlvmFiles *files)
+{
+#define F(name) {#name, (const void *)(uintptr_t)name}
+	const JitSymbol symbol[] = {
+		F(weft_phase), F(weft_copy), F(weft_barrier), F(weft_region_fail), F(weft_fail),
+		F(weft_rt_open), F(weft_rt_close), F(weft_rt_sizes), F(weft_rt_run), F(weft_rt_step),
+		F(weft_rt_set_weights), F(weft_rt_threads_new), F(weft_rt_threads_free),
+		{c->weights_symbol, r->weights},
+	};
+#undef F
+	uint32_t n = sizeof symbol / sizeof *symbol - (r->weights == NULL);
+	r->jit = r->llvm->link(c->ctx, files, symbol, n);
+	return r->jit;
+}
+
+bool jit_model(Compilation *c, const WeftModel **out)
+{
+	Resident *r = ARENA_NEW(c->ctx->arena, Resident);
+	LlvmFiles files = {0};
+	const char *symbol = c->o.symbol ? c->o.symbol : "weft_model";
+	const WeftModel *(*get)(void);
+	*r = (Resident){.llvm = llvm_backend(c->ctx)};
+	TRY(r->llvm);
+	ctx_defer(c->ctx, release, r);
+	phase_end(c, "load LLVM");
+	TRY(prepare_weights(c, r));
+	phase_end(c, "weights");
+	EmitOptions o = compile_emit_options(c, NULL);
+	TRY(r->llvm->emit(c->program, c->target, &o, LLVM_OBJECT, c->o.jobs, &files));
+	c->w->report.objects = files.file.n;
+	phase_end(c, "llvm");
+	TRY(link_here(c, r, &files));
+	*(void **)&get = r->llvm->find(c->ctx, r->jit, symbol);
+	TRY(get);
+	*out = get();
+	phase_end(c, "link");
+	return true;
+}

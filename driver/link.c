@@ -1,0 +1,198 @@
+#include "driver/link.h"
+
+#include <elf.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "driver/ar.h"
+#include "driver/embed.h"
+#include "driver/jobs.h"
+#include "frontend/file.h"
+
+/* What linkers call a machine. */
+typedef struct {
+	const char *triple, *emulation;
+} Machine;
+
+static const Machine machines[] = {
+	{"x86_64-linux-gnu", "elf_x86_64"},
+	{"aarch64-linux-gnu", "aarch64linux"},
+	{"riscv64-linux-gnu", "elf64lriscv"},
+};
+
+#if defined(__x86_64__)
+#define HOST 0
+#elif defined(__aarch64__)
+#define HOST 1
+#else
+#define HOST 2
+#endif
+
+static const Machine *machine_for(Ctx *ctx, const Target *t)
+{
+	for (size_t k = 0; k < sizeof machines / sizeof *machines; k++)
+		if (t->triple ? !strcmp(t->triple, machines[k].triple) : k == HOST)
+			return &machines[k];
+	ctx_error(ctx, NULL, "no linker is known for %s", t->triple);
+	return NULL;
+}
+
+/* ---- finding ---- */
+
+static bool on_path(Arena *a, const char *name)
+{
+	for (const char *p = getenv("PATH"); p && *p; p += *p == ':') {
+		size_t n = strcspn(p, ":");
+		if (access(arena_printf(a, "%.*s/%s", (int)n, p, name), X_OK) == 0)
+			return true;
+		p += n;
+	}
+	return false;
+}
+
+/* lld serves every machine; the system's own linker one. */
+static const char *find_linker(Ctx *ctx, const Machine *m)
+{
+	const char *name[] = {"ld.lld", "ld.lld-19", arena_printf(ctx->arena, "%s-ld", m->triple),
+			      m == &machines[HOST] ? "ld" : NULL};
+	for (size_t k = 0; k < sizeof name / sizeof *name; k++)
+		if (name[k] && on_path(ctx->arena, name[k]))
+			return name[k];
+	ctx_error(ctx, NULL,
+		  "no linker on PATH for %s: install lld, or binutils for that machine "
+		  "(looked for ld.lld, ld.lld-19, %s-ld%s)",
+		  m->triple, m->triple, name[3] ? ", ld" : "");
+	return NULL;
+}
+
+/* Folders of shared libraries; of another machine's below its own name only. */
+static const char *const folders[] = {"/lib/%s", "/usr/lib/%s", "/usr/%s/lib", "/usr/lib/gcc/%s/*",
+				      "/usr/lib/gcc-cross/%s/*"};
+static const char *const host_folders[] = {"/lib64", "/usr/lib64", "/lib", "/usr/lib"};
+
+static const char *first_match(Arena *a, const char *pattern)
+{
+	glob_t g;
+	const char *found = NULL;
+	if (glob(pattern, 0, NULL, &g) == 0) {
+		if (g.gl_pathc)
+			found = arena_strdup(a, g.gl_pathv[g.gl_pathc - 1]);
+		globfree(&g);
+	}
+	return found;
+}
+
+static const char *find_library(Ctx *ctx, const Machine *m, const char *name)
+{
+	Arena *a = ctx->arena;
+	const char *found = NULL;
+	for (size_t k = 0; !found && k < sizeof folders / sizeof *folders; k++) {
+		const char *slash = strchr(folders[k], '%');
+		found = first_match(a, arena_printf(a, "%.*s%s%s/%s", (int)(slash - folders[k]), folders[k],
+						    m->triple, slash + 2, name));
+	}
+	for (size_t k = 0; !found && m == &machines[HOST] && k < sizeof host_folders / sizeof *host_folders; k++)
+		found = first_match(a, arena_printf(a, "%s/%s", host_folders[k], name));
+	if (!found)
+		ctx_error(ctx, NULL, "no %s for %s: install the C library%s of that machine", name, m->triple,
+			  strncmp(name, "libgomp", 7) ? "" : " and libgomp1");
+	return found;
+}
+
+/* ---- running the linker ---- */
+
+static bool run(Compilation *c, const char *folder, Words *w)
+{
+	Arena *a = weft_arena(c->w);
+	Jobs one = {.limit = 1};
+	array_push(a, &one.job,
+		   (Job){.argv = words_argv(a, w),
+			 .what = "linking",
+			 .log = arena_printf(a, "%s/link.log", folder)});
+	return jobs_run(c->ctx, &one);
+}
+
+static bool begin(Compilation *c, Words *w, const char *mode, const char *out)
+{
+	Arena *a = weft_arena(c->w);
+	const Machine *m = machine_for(c->ctx, c->target);
+	TRY(m);
+	const char *linker = find_linker(c->ctx, m);
+	TRY(linker);
+	words_add(a, w, linker);
+	words_add(a, w, "-m");
+	words_add(a, w, m->emulation);
+	words_split(a, w, mode);
+	words_add(a, w, "-o");
+	words_add(a, w, out);
+	return true;
+}
+
+static void add_objects(Compilation *c, Words *w, const LinkInput *in)
+{
+	for (uint32_t k = 0; k < in->object.n; k++)
+		words_add(weft_arena(c->w), w, in->object.data[k]);
+}
+
+static const EmbeddedFile *runtime_of(Compilation *c)
+{
+	const EmbeddedFile *f = runtime_object_for(c->target->triple);
+	if (!f)
+		ctx_error(c->ctx, NULL, "%s", runtime_object_missing(c->ctx->arena, c->target->triple));
+	return f;
+}
+
+/* The runtime object may want libgomp; --as-needed drops what is not. */
+static bool add_libraries(Compilation *c, Words *w)
+{
+	static const char *const name[] = {"libgomp.so.1", "libm.so.6", "libgcc_s.so.1", "libc.so.6"};
+	const Machine *m = machine_for(c->ctx, c->target);
+	words_add(weft_arena(c->w), w, "--as-needed");
+	for (size_t k = 0; k < sizeof name / sizeof *name; k++) {
+		const char *path = find_library(c->ctx, m, name[k]);
+		TRY(path);
+		words_add(weft_arena(c->w), w, path);
+	}
+	return true;
+}
+
+bool link_shared(Compilation *c, const char *folder, const LinkInput *in, const char *out)
+{
+	Words w = {0};
+	Arena *a = weft_arena(c->w);
+	const EmbeddedFile *runtime = runtime_of(c);
+	TRY(runtime);
+	TRY(begin(c, &w,
+		  "-shared --gc-sections -s --build-id=none --hash-style=gnu --eh-frame-hdr "
+		  "-z noexecstack -z defs -z relro -z now",
+		  out));
+	const char *object = arena_printf(a, "%s/%s", folder, runtime->name);
+	TRY(file_write(c->ctx, object, runtime->data, runtime->size));
+	add_objects(c, &w, in);
+	words_add(a, &w, object);
+	TRY(add_libraries(c, &w));
+	return run(c, folder, &w);
+}
+
+bool link_object(Compilation *c, const char *folder, const LinkInput *in, const char *out)
+{
+	Words w = {0};
+	TRY(begin(c, &w, "-r", out));
+	add_objects(c, &w, in);
+	return run(c, folder, &w);
+}
+
+bool link_archive(Compilation *c, const char *folder, const LinkInput *in, const char *out)
+{
+	const EmbeddedFile *runtime = runtime_of(c);
+	const char *model = arena_printf(c->ctx->arena, "%s/all.o", folder);
+	FileMap file;
+	TRY(runtime && link_object(c, folder, in, model) && file_map(c->ctx, model, &file));
+	const ArMember member[] = {
+		{arena_printf(c->ctx->arena, "%.10s.o", c->name), file.data, file.size},
+		{"weft_rt.o", runtime->data, runtime->size},
+	};
+	return ar_write(c->ctx, out, member, 2);
+}

@@ -10,6 +10,8 @@ have ninja || need="$need ninja-build"
 have pkg-config || need="$need pkg-config"
 have python3 || need="$need python3"
 have xz || need="$need xz-utils"
+have llvm-config-19 || have llvm-config || need="$need llvm-19-dev"
+have ld.lld || have ld.lld-19 || have ld || need="$need lld-19"
 header zip.h || need="$need libzip-dev"
 header jansson.h || need="$need libjansson-dev"
 printf '#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <setjmp.h>\n#include <cmocka.h>\n' |

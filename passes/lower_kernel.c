@@ -112,7 +112,8 @@ static void regroup(SymTab *syms, const Sym *from, const Sym *idx, uint32_t nfro
 		if (!sym_is(syms, to[k], 1))
 			first = k;
 	for (uint32_t k = nto; k-- > 0;) {
-		if (sym_is(syms, to[k], 1)) {
+		/* without elements no index is ever used */
+		if (sym_is(syms, to[k], 1) || sym_is(syms, to[k], 0)) {
 			out[k] = sym_int(syms, 0);
 		} else if (k == first) {
 			out[k] = linear;

@@ -54,6 +54,8 @@ expect 0 'operators in' "$weft" compile "$model" -o "$out/m.so"
 expect 0 '"kernels":' "$weft" compile "$model" -o "$out/m.so" --json
 expect 0 '^1 passed, 0 failed' "$weft" check "$out/m.so" "$ref" --threads 1,2
 expect 0 '^1 passed, 0 failed' "$weft" check "$model" "$ref" --backend interp
+# an input that the model writes
+expect 0 '^1 passed' "$weft" check "$root/tests/data/input_write.pt2" "$root/tests/data/input_write.safetensors" --backend c
 expect 0 '"passed": 1' "$weft" check "$out/m.so" "$ref" --json
 expect 0 'FLOP/s' "$weft" bench "$model" --inputs "$ref" --seconds 0.05
 expect 0 'target' "$weft" show "$out/m.so"

@@ -122,6 +122,16 @@ static double eager_error(Case *c, uint32_t k)
 	return text ? strtod(text, NULL) : -1;
 }
 
+/* An input that the model writes comes back as a further result of that name; references and the
+ * interpreter have only the model's own. */
+static bool is_written_input(const Runner *r, uint32_t output)
+{
+	for (uint32_t k = 0; k < r->ninput; k++)
+		if (!strcmp(r->input[k].name, r->output[output].name))
+			return true;
+	return false;
+}
+
 static void against_reference(Case *c)
 {
 	if (!execute(c))
@@ -132,7 +142,7 @@ static void against_reference(Case *c)
 		const WeftTensor *want = weft_tensors_find(c->ref, key);
 		if (want)
 			judge(c, k, &c->r.result[k], want, eager_error(c, k));
-		else
+		else if (!is_written_input(&c->r, k))
 			put_reason(c, "the reference has fewer results than the model");
 	}
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <llvm-c/Analysis.h>
+#include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
@@ -23,8 +24,11 @@ static const char model_passes[] = "function(sroa,early-cse)";
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+/* Loop IR is in the order that schedules chose: moving loads up spills the registers of tiles. */
 static void initialise(void)
 {
+	static const char *const options[] = {"weft", "-enable-misched=false"};
+	LLVMParseCommandLineOptions(sizeof options / sizeof *options, options, "");
 	LLVMInitializeAllTargetInfos();
 	LLVMInitializeAllTargets();
 	LLVMInitializeAllTargetMCs();

@@ -71,8 +71,40 @@ static void loop_close(Fn *f, Loop l)
 	LLVMPositionBuilderAtEnd(u->b, l.exit);
 }
 
+/* A few rounds of a few statements: cheaper without the loop. Returns the number of rounds, 0: a real loop. */
+static int64_t straight_rounds(const Fn *f, const LsData *s)
+{
+	enum { ROUNDS = 4, STATEMENTS = 6 };
+	int64_t lo, hi;
+	if (!lx_is_int(f->f, s->x, &lo) || !lx_is_int(f->f, s->y, &hi) || hi <= lo)
+		return 0;
+	int64_t rounds = (hi - lo + s->step - 1) / s->step;
+	uint32_t n = f->f->block.data[s->body.i].stmt.n;
+	if (rounds > ROUNDS || n > STATEMENTS)
+		return 0;
+	for (uint32_t k = 0; k < n; k++)
+		if (f->f->ls.data[f->f->block.data[s->body.i].stmt.data[k]].body.i)
+			return 0;
+	return rounds;
+}
+
+static void build_straight(Fn *f, const LsData *s, int64_t rounds)
+{
+	int64_t lo = 0;
+	lx_is_int(f->f, s->x, &lo);
+	for (int64_t k = 0; k < rounds; k++) {
+		f->var[s->v.i] = l_i64(f->u, lo + k * s->step);
+		build_body(f, s->body);
+	}
+}
+
 static void build_for(Fn *f, const LsData *s)
 {
+	int64_t rounds = straight_rounds(f, s);
+	if (rounds) {
+		build_straight(f, s, rounds);
+		return;
+	}
 	LLVMValueRef lo = l_lx(f, s->x), hi = l_lx(f, s->y);
 	fn_forget(f);
 	Loop l = loop_open(f, lo, hi, s->step);

@@ -44,14 +44,30 @@ static V emulate_fma(LUnit *u, LType t, V *in)
 	return l_convert(u, f32, f64, LLVMBuildBitCast(b, odd, l_type(u, f64), ""));
 }
 
-/* NaN wins; of two zeros the second. */
+/* The number that all lanes of a literal are. False: no literal, or NaN. */
+static bool literal_of(V x, double *v)
+{
+	LLVMBool inexact;
+	V lane = LLVMGetTypeKind(LLVMTypeOf(x)) == LLVMVectorTypeKind && LLVMIsConstant(x)
+	                 ? LLVMGetAggregateElement(x, 0) : x;
+	if (!lane || !LLVMIsAConstantFP(lane))
+		return false;
+	*v = LLVMConstRealGetDouble(lane, &inexact);
+	return *v == *v;
+}
+
+/* NaN wins; of two zeros the second. The instruction of x86 gives its second operand when either is NaN or both
+ * are zero: alone it does for a literal first, and the other way round for a literal second that is not 0. */
 static V min_max(LUnit *u, bool min, V a, V b)
 {
-	V less = fcmp(u, min ? LLVMRealOLT : LLVMRealOGT, a, b);
-	V r = select_of(u, less, a, b);
-	if (LLVMIsConstant(a))
-		return r; /* literals are numbers, or the comparison folds */
-	return select_of(u, fcmp(u, LLVMRealUNO, a, a), a, r);
+	LLVMRealPredicate before = min ? LLVMRealOLT : LLVMRealOGT, not_after = min ? LLVMRealOGE : LLVMRealOLE;
+	double v;
+	if (literal_of(a, &v))
+		return select_of(u, fcmp(u, before, a, b), a, b);
+	if (literal_of(b, &v))
+		return v != 0 ? select_of(u, fcmp(u, before, b, a), b, a)
+		              : select_of(u, fcmp(u, not_after, a, b), b, a);
+	return select_of(u, fcmp(u, LLVMRealUNO, a, a), a, select_of(u, fcmp(u, before, a, b), a, b));
 }
 
 static V float_op(LUnit *u, ScOp op, LType t, V *in)

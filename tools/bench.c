@@ -22,6 +22,9 @@ const Command command_bench = {
 	"planning), `compiled`, and the named peers.\n\n"
 	"  --threads LIST       numbers of threads, such as 1,2 (default 1)\n"
 	"  --inputs FILE        tensors x.0, x.1, ... (default MODEL.safetensors, else made up)\n"
+	"  --backend jit|c|llvm  compiled in this process (the default where weft has LLVM; memory then\n"
+	"                       includes the compiler's), or to an object by a C compiler, or by LLVM\n"
+	"                       and a linker\n"
 	"  --seconds S          per row (default 2)\n"
 	"  --profile            list kernel calls with time, bytes, FLOPs and share of the "
 	"roofline\n"
@@ -66,26 +69,41 @@ static bool compile_apart(const BenchOptions *o, bool op_by_op, const char *so)
 	return true;
 }
 
-static void own_row(const BenchOptions *o, Table *t, const char *name, const char *so,
-		    double compile)
+/* One row per number of threads; false when all of them failed. */
+static bool own_row(const BenchOptions *o, Table *t, bool op_by_op, const char *path, double compile)
 {
+	bool any = false;
 	for (int k = 0; k < o->nthreads && t->n < MAX_ROWS; k++) {
 		BenchRow *r = &t->row[t->n++];
-		snprintf(r->name, sizeof r->name, "%s", name);
+		snprintf(r->name, sizeof r->name, "%s", op_by_op ? "op by op" : "compiled");
 		r->threads = o->threads[k];
 		r->compile = compile;
-		r->ok = bench_object(so, o, o->threads[k], false, r);
+		r->ok = bench_own(path, o, op_by_op, o->threads[k], r);
+		any |= r->ok;
+		if (!any) /* the others would say the same */
+			return false;
 	}
+	return any;
 }
 
-static bool own_rows(const BenchOptions *o, Table *t)
+static bool profile_row(const BenchOptions *o, const char *path)
+{
+	return !o->profile || bench_own(path, o, false, o->threads[0], NULL);
+}
+
+/* Compiled and run in the same process, one for each row. */
+static bool jit_rows(const BenchOptions *o, Table *t)
+{
+	for (int fused = o->no_op_by_op; fused < 2; fused++)
+		if (!own_row(o, t, !fused, o->model, 0))
+			return false;
+	return profile_row(o, o->model);
+}
+
+static bool file_rows(const BenchOptions *o, Table *t)
 {
 	const char *base = getenv("TMPDIR");
 	char folder[4000], so[4096];
-	if (is_shared_object(o->model)) {
-		own_row(o, t, "compiled", o->model, 0);
-		return !o->profile || bench_object(o->model, o, o->threads[0], true, NULL);
-	}
 	snprintf(folder, sizeof folder, "%s/weft-bench-XXXXXX", base && *base ? base : "/tmp");
 	if (!mkdtemp(folder))
 		return fail("cannot make a temporary folder: %s", strerror(errno)), false;
@@ -95,13 +113,19 @@ static bool own_rows(const BenchOptions *o, Table *t)
 		double start = now();
 		ok = compile_apart(o, !fused, so);
 		if (ok)
-			own_row(o, t, fused ? "compiled" : "op by op", so, now() - start);
+			ok = own_row(o, t, !fused, so, now() - start);
 	}
-	if (ok && o->profile)
-		ok = bench_object(so, o, o->threads[0], true, NULL);
+	ok = ok && profile_row(o, so);
 	unlink(so);
 	rmdir(folder);
 	return ok;
+}
+
+static bool own_rows(const BenchOptions *o, Table *t)
+{
+	if (o->backend == RUN_DEFAULT)
+		return own_row(o, t, false, o->model, 0) && profile_row(o, o->model);
+	return o->backend == RUN_JIT ? jit_rows(o, t) : file_rows(o, t);
 }
 
 static void peer_rows(const BenchOptions *o, Table *t)
@@ -198,11 +222,27 @@ static void print_json(const BenchOptions *o, const Table *t)
 	json_close(&j, '}');
 }
 
+/* What a shared object was made by is not a question any more. */
+static bool choose_backend(BenchOptions *o, const char *text)
+{
+	if (!parse_backend(text, &o->backend))
+		return false;
+	if (o->backend == RUN_INTERP)
+		return fail("--backend is jit, c or llvm: the interpreter is not timed"), false;
+	if (!is_shared_object(o->model))
+		o->backend = backend_resolve(o->backend);
+	else if (o->backend != RUN_DEFAULT)
+		return fail("%s is compiled: --backend is for model files", o->model), false;
+	o->compile.backend = o->backend == RUN_LLVM ? WEFT_BACKEND_LLVM : WEFT_BACKEND_C;
+	return true;
+}
+
 static bool parse(BenchOptions *o, int *argc, char **argv)
 {
-	const char *threads = "1", *seconds = "2";
+	const char *threads = "1", *seconds = "2", *backend = NULL;
 	const Opt opt[] = {{"--threads", OPT_STRING, &threads},
 			   {"--inputs", OPT_STRING, &o->inputs},
+			   {"--backend", OPT_STRING, &backend},
 			   {"--seconds", OPT_STRING, &seconds},
 			   {"--profile", OPT_FLAG, &o->profile},
 			   {"--against", OPT_STRING, &o->against},
@@ -224,7 +264,7 @@ static bool parse(BenchOptions *o, int *argc, char **argv)
 		return fail("--seconds takes a positive number, not %s", seconds), false;
 	if (o->against && !o->python)
 		return fail("--against needs --python ENV"), false;
-	return o->nthreads > 0;
+	return o->nthreads > 0 && choose_backend(o, backend);
 }
 
 static int run(int argc, char **argv)

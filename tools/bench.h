@@ -10,6 +10,7 @@ typedef struct {
 	int threads[8], nthreads;
 	double seconds;
 	bool pool, profile, json, no_op_by_op;
+	RunBackend backend; /* RUN_JIT, RUN_C or RUN_LLVM; RUN_DEFAULT for a shared object */
 	WeftOptions compile;
 } BenchOptions;
 
@@ -23,8 +24,8 @@ typedef struct {
 	int runs;
 } BenchRow;
 
-/* Time a shared object in a process of its own; with profile print its kernels. */
-bool bench_object(const char *so, const BenchOptions *, int threads, bool profile, BenchRow *);
+/* Time a shared object, or a model file through the JIT, in a process of its own; without a row print its kernels. */
+bool bench_own(const char *path, const BenchOptions *, bool op_by_op, int threads, BenchRow *);
 /* Time a peer in the Python environment. */
 bool bench_peer(const char *peer, const BenchOptions *, int threads, BenchRow *);
 void bench_statistics(double *seconds, int n, BenchRow *);

@@ -30,7 +30,7 @@ void bench_statistics(double *s, int n, BenchRow *r)
 	r->p99 = s[high < n ? high : n - 1];
 }
 
-/* ---- one object ---- */
+/* ---- one model ---- */
 
 /* Inputs when no file is given: hints are unknown, so symbols take their smallest value of at
  * least 2. */
@@ -160,11 +160,25 @@ static bool profile_runs(Runner *r, const WeftTensor *in, int threads)
 	return ok;
 }
 
-static bool object_here(const char *so, const BenchOptions *o, int threads, BenchRow *row)
+/* A shared object is there; a model file is compiled in this process. */
+static bool open_own(Runner *r, const char *path, const BenchOptions *o, bool op_by_op, BenchRow *row)
+{
+	WeftOptions c = o->compile;
+	RunnerOptions ro = {.pool = o->pool, .compile = &c};
+	bool jit = !is_shared_object(path);
+	double start = now();
+	c.op_by_op = op_by_op;
+	ro.backend = jit ? RUN_JIT : RUN_DEFAULT;
+	bool ok = runner_open(r, path, &ro);
+	if (row && jit)
+		row->compile = now() - start;
+	return ok;
+}
+
+static bool own_here(const char *path, const BenchOptions *o, bool op_by_op, int threads, BenchRow *row)
 {
 	Runner r;
-	RunnerOptions ro = {.pool = o->pool};
-	if (!runner_open(&r, so, &ro))
+	if (!open_own(&r, path, o, op_by_op, row))
 		return false;
 	WeftTensor *in = calloc(r.ninput + 1, sizeof *in);
 	Weft *w = weft_new();
@@ -185,7 +199,7 @@ static bool object_here(const char *so, const BenchOptions *o, int threads, Benc
 	return ok; /* the process ends here: nothing is freed */
 }
 
-bool bench_object(const char *so, const BenchOptions *o, int threads, bool profile, BenchRow *row)
+bool bench_own(const char *path, const BenchOptions *o, bool op_by_op, int threads, BenchRow *row)
 {
 	int fd[2], status;
 	fflush(NULL);
@@ -196,7 +210,7 @@ bool bench_object(const char *so, const BenchOptions *o, int threads, bool profi
 		return fail("cannot start a process"), false;
 	if (pid == 0) {
 		die_with_parent();
-		bool ok = object_here(so, o, threads, profile ? NULL : row);
+		bool ok = own_here(path, o, op_by_op, threads, row);
 		if (ok && row && write(fd[1], row, sizeof *row) != sizeof *row)
 			ok = false;
 		fflush(NULL);
@@ -206,7 +220,7 @@ bool bench_object(const char *so, const BenchOptions *o, int threads, bool profi
 	bool ok = !row || read(fd[0], row, sizeof *row) == sizeof *row;
 	close(fd[0]);
 	if (waitpid(pid, &status, 0) == pid && WIFSIGNALED(status))
-		fail("%s crashed with signal %d", so, WTERMSIG(status));
+		fail("%s crashed with signal %d", path, WTERMSIG(status));
 	return ok && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 

@@ -1,0 +1,122 @@
+#!/bin/sh
+# The LLVM back end through the command: the same bytes every time, no C compiler, what it can emit. Of a weft without
+# LLVM: what it says. backends.sh WEFT SOURCE_ROOT
+weft=$1
+root=$2
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+model=$root/examples/digits/digits_cnn.pt2
+ref=$root/examples/digits/digits_cnn.safetensors
+bad=0
+
+# expect STATUS PATTERN COMMAND...: exit status, and a line of the output (stdout and stderr) that matches.
+expect() {
+	status=$1
+	pattern=$2
+	shift 2
+	"$@" >"$out/log" 2>&1 </dev/null
+	got=$?
+	if [ $got -ne "$status" ] || ! grep -q -e "$pattern" "$out/log"; then
+		echo "FAIL: $*: status $got, expected $status and '$pattern':"
+		head -5 "$out/log"
+		bad=1
+	fi
+}
+
+# one_line: the last command said no more than one sentence.
+one_line() {
+	[ "$(wc -l <"$out/log")" -eq 1 ] || { echo "FAIL: more than one line:"; cat "$out/log"; bad=1; }
+}
+
+# must COMMAND...: status 0.
+must() {
+	"$@" || { echo "FAIL: $*"; bad=1; }
+}
+
+have() {
+	command -v "$1" >/dev/null 2>&1
+}
+
+if "$weft" compile "$model" --backend llvm -o "$out/first.so" 2>&1 | grep -q 'built without LLVM'; then
+	expect 1 'built without LLVM; use --backend c' "$weft" compile "$model" --backend llvm -o "$out/m.so"
+	one_line
+	expect 1 'built without LLVM; use --backend c' "$weft" run "$model" --backend jit --inputs "$ref" --outputs "$out/y.npz"
+	one_line
+	expect 1 'built without LLVM' "$weft" bench "$model" --backend jit --seconds 0.05
+	expect 0 '^1 passed' "$weft" check "$model" "$ref"
+	exit $bad
+fi
+
+# The same bytes, however many threads compile.
+for options in '' '-j 1' '-j 3'; do
+	expect 0 'operators in' "$weft" compile "$model" --backend llvm -o "$out/d.so" --name m $options
+	[ -f "$out/m.so" ] || cp "$out/d.so" "$out/m.so"
+	must cmp "$out/d.so" "$out/m.so"
+	expect 0 'operators in' "$weft" compile "$model" --emit llvm -o "$out/d.ll" --name m $options
+	[ -f "$out/m.ll" ] || cp "$out/d.ll" "$out/m.ll"
+	must cmp "$out/d.ll" "$out/m.ll"
+done
+
+# No C compiler: a folder that holds nothing but a linker; nothing at all for the JIT.
+mkdir "$out/bin"
+for linker in ld.lld ld.lld-19 ld; do
+	if have $linker; then
+		rm -f "$out/bin/"*
+		ln -s "$(command -v $linker)" "$out/bin/$linker"
+		expect 0 'operators in' env PATH="$out/bin" "$weft" compile "$model" --backend llvm -o "$out/$linker.so"
+		expect 0 '^1 passed, 0 failed' env PATH=/nowhere "$weft" check "$out/$linker.so" "$ref" --threads 1,2
+		expect 0 '^1 passed, 0 failed' env PATH="$out/bin" "$weft" check "$model" "$ref" --backend llvm
+		expect 0 'FLOP/s' env PATH="$out/bin" "$weft" bench "$model" --inputs "$ref" --backend llvm --seconds 0.05
+	fi
+done
+expect 0 '^1 passed, 0 failed' env PATH=/nowhere TMPDIR=/nowhere HOME=/nowhere "$weft" check "$model" "$ref" --backend jit --threads 1,2
+expect 0 '^1 passed, 0 failed' env PATH=/nowhere "$weft" check "$model" "$ref"
+expect 0 '"seconds"' env PATH=/nowhere "$weft" run "$model" --inputs "$ref" --outputs "$out/y.npz" --json
+expect 0 'FLOP/s' env PATH=/nowhere TMPDIR=/nowhere "$weft" bench "$model" --inputs "$ref" --threads 1,2 --seconds 0.05 --profile
+expect 1 'no linker on PATH for .*: install' env PATH=/nowhere "$weft" compile "$model" --backend llvm -o "$out/no.so"
+one_line
+[ ! -e "$out/no.so" ] || { echo "FAIL: no linker, but a file"; bad=1; }
+
+# What it emits. The texts hold several units, each to be read by itself.
+expect 0 'operators in' "$weft" compile "$model" --backend llvm -o "$out/digits.so" --emit so,obj,a,llvm,asm
+for file in digits.o digits.a digits.ll digits.s; do
+	[ -s "$out/$file" ] || { echo "FAIL: $file is empty or missing"; bad=1; }
+done
+# units FILE EXTENSION: into u1.EXTENSION, u2....
+units() {
+	awk -v out="$out" -v ext="$2" '/^[;#] ---- / { n++ } { print > out "/u" n "." ext }' "$1"
+	[ -s "$out/u1.$2" ] || { echo "FAIL: no units in $1"; bad=1; }
+}
+units "$out/digits.ll" ll
+units "$out/digits.s" s
+if have llvm-as-19; then
+	for unit in "$out"/u*.ll; do
+		must llvm-as-19 "$unit" -o "$out/u.bc"
+	done
+fi
+if have cc; then
+	for unit in "$out"/u*.s; do
+		must cc -c "$unit" -o "$out/u.o"
+	done
+	cat >"$out/main.c" <<-'END'
+		#include <stdio.h>
+		#include "weft_model.h"
+		const WeftModel *weft_model(void);
+		const WeftModel *again(void) { return weft_model(); }
+		int main(void)
+		{
+			WeftInstance *i = NULL;
+			WeftStatus s = {0};
+			if (weft_model()->open(weft_model(), NULL, &i, &s) != WEFT_OK)
+				return puts(s.message), 1;
+			weft_model()->close(i);
+			return puts("opened") < 0;
+		}
+	END
+	must cc -I "$root/include" "$out/main.c" "$out/digits.a" -o "$out/main" -fopenmp -lm
+	expect 0 '^opened' "$out/main"
+	must cc -shared -fPIC -I "$root/include" "$out/main.c" "$out/digits.a" -o "$out/linked.so" -fopenmp -lm
+	expect 0 '^1 passed, 0 failed' "$weft" check "$out/linked.so" "$ref" --threads 1,2
+	must cc -r "$out/digits.o" -o "$out/u.o"
+fi
+exit $bad

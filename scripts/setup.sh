@@ -3,6 +3,7 @@
 set -e
 have() { command -v "$1" >/dev/null 2>&1; }
 header() { echo "#include <$1>" | cc -E - >/dev/null 2>&1; }
+newer_llvm() { [ "$(llvm-config --version 2>/dev/null | cut -d. -f1)" -ge 19 ] 2>/dev/null; }
 need=
 { have cc && header stdlib.h; } || need="$need build-essential"
 have meson || need="$need meson"
@@ -10,7 +11,7 @@ have ninja || need="$need ninja-build"
 have pkg-config || need="$need pkg-config"
 have python3 || need="$need python3"
 have xz || need="$need xz-utils"
-have llvm-config-19 || have llvm-config || need="$need llvm-19-dev"
+{ have llvm-config-19 || newer_llvm; } || need="$need llvm-19-dev"
 have ld.lld || have ld.lld-19 || have ld || need="$need lld-19"
 header zip.h || need="$need libzip-dev"
 header jansson.h || need="$need libjansson-dev"

@@ -235,6 +235,12 @@ static uint64_t add_params(Build *b)
 
 /* ---- the model ---- */
 
+static const char *features(const ModelImage *im, const Target *t)
+{
+	const char *more = t->attribute_features;
+	return more && *more ? arena_printf(im->arena, "%s %s", t->features, more) : t->features;
+}
+
 static uint64_t add_manifest(Build *b, const Target *t, const EmitOptions *o)
 {
 	ModelImage *im = b->im;
@@ -242,7 +248,7 @@ static uint64_t add_manifest(Build *b, const Target *t, const EmitOptions *o)
 	point_text(im, at + FIELD(WeftManifest, name), b->p->name);
 	point_text(im, at + FIELD(WeftManifest, weft_version), o->version);
 	point_text(im, at + FIELD(WeftManifest, target), t->name);
-	point_text(im, at + FIELD(WeftManifest, features), t->features);
+	point_text(im, at + FIELD(WeftManifest, features), features(im, t));
 	point_text(im, at + FIELD(WeftManifest, source_hash), o->source_hash);
 	point_text(im, at + FIELD(WeftManifest, compiler), o->compiler);
 	return at;

@@ -30,6 +30,7 @@ typedef struct Target {
 	uint32_t threads;      /* processors to assume; 0: unknown */
 	uint32_t page;         /* bytes of the largest page the system may use: alignment of segments */
 	const char *features;  /* what the processor must have: "avx2 fma"; for the manifest */
+	const char *attribute_features; /* beside features, of code by LLVM: what attributes add; NULL: nothing */
 	const char *flags;     /* of the C compiler, beside the common ones */
 } Target;
 

@@ -18,6 +18,7 @@ static const Field fields[] = {
 	{"triple", FIELD_TEXT, AT(triple), 0, 0},
 	{"cpu", FIELD_TEXT, AT(cpu), 0, 0},
 	{"attributes", FIELD_TEXT, AT(attributes), 0, 0},
+	{"attribute_features", FIELD_TEXT, AT(attribute_features), 0, 0},
 	{"features", FIELD_TEXT, AT(features), 0, 0},
 	{"flags", FIELD_TEXT, AT(flags), 0, 0},
 	{"vector_bytes", FIELD_NUMBER, AT(vector_bytes), 0, 64},

@@ -22,28 +22,44 @@ static const char model_passes[] = "function(sroa,early-cse)";
 
 /* ---- targets ---- */
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_once_t once = PTHREAD_ONCE_INIT, once_all = PTHREAD_ONCE_INIT;
 
 /* Loop IR is in the order that schedules chose: moving loads up spills the registers of tiles. */
-static void initialise(void)
+static void set_options(void)
 {
 	static const char *const options[] = {"weft", "-enable-misched=false"};
 	LLVMParseCommandLineOptions(sizeof options / sizeof *options, options, "");
+	LLVMInitializeNativeTarget();
+	LLVMInitializeNativeAsmPrinter();
+}
+
+static void add_targets(void)
+{
 	LLVMInitializeAllTargetInfos();
 	LLVMInitializeAllTargets();
 	LLVMInitializeAllTargetMCs();
 	LLVMInitializeAllAsmPrinters();
 }
 
+/* All targets take milliseconds: they are only added when this machine's does not do. */
+static bool find_target(const char *triple, LLVMTargetRef *target, char **message)
+{
+	pthread_once(&once, set_options);
+	if (!LLVMGetTargetFromTriple(triple, target, message))
+		return true;
+	LLVMDisposeMessage(*message);
+	pthread_once(&once_all, add_targets);
+	return !LLVMGetTargetFromTriple(triple, target, message);
+}
+
 /* A machine for one module at a time. NULL after ctx_error. */
 static LLVMTargetMachineRef machine_new(Ctx *ctx, const Target *t)
 {
-	pthread_once(&once, initialise);
 	char *host = t->triple ? NULL : LLVMGetDefaultTargetTriple(), *message = NULL;
 	const char *triple = arena_strdup(ctx->arena, t->triple ? t->triple : host);
 	LLVMDisposeMessage(host);
 	LLVMTargetRef target;
-	if (LLVMGetTargetFromTriple(triple, &target, &message)) {
+	if (!find_target(triple, &target, &message)) {
 		ctx_error(ctx, NULL, "target %s: %s", t->name, message);
 		LLVMDisposeMessage(message);
 		return NULL;

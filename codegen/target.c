@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "runtime/runtime.h"
+
 static const Target table[] = {
 	{
 		.name = "generic-c", .family = "generic", .page = 4096, .nvreg = 16, .masks = MASK_NONE,
@@ -15,13 +17,13 @@ static const Target table[] = {
 		.name = "x86-64-v3", .family = "x86-64", .triple = "x86_64-linux-gnu", .cpu = "x86-64-v3",
 		.vector_bytes = 32, .nvreg = 16, .has_fma = true, .has_f16 = true, .masks = MASK_VECTOR,
 		.masked_memory = true, .l1 = 48 << 10, .l2 = 2 << 20, .page = 4096,
-		.features = "avx avx2 fma bmi bmi2", .flags = "-march=x86-64-v3",
+		.features = "avx avx2 fma bmi bmi2 f16c lzcnt movbe", .flags = "-march=x86-64-v3",
 	}, {
 		.name = "x86-64-v4", .family = "x86-64", .triple = "x86_64-linux-gnu", .cpu = "x86-64-v4",
 		.attributes = "-prefer-256-bit",
 		.vector_bytes = 64, .nvreg = 32, .has_fma = true, .has_f16 = true, .masks = MASK_BITS,
 		.masked_memory = true, .l1 = 48 << 10, .l2 = 2 << 20, .page = 4096,
-		.features = "avx2 fma bmi bmi2 avx512f avx512bw avx512cd avx512dq avx512vl",
+		.features = "avx2 fma bmi bmi2 f16c lzcnt movbe avx512f avx512bw avx512cd avx512dq avx512vl",
 		.flags = "-march=x86-64-v4 -mprefer-vector-width=512",
 	}, {
 		/* Pages of 64 KB exist; f16 conversions belong to the base instruction set. */
@@ -67,30 +69,15 @@ static const char *const host_family = "riscv64";
 static const char *const host_family = "";
 #endif
 
-/* A feature that is not listed is the base of its family. */
-static bool has_feature(const char *s, size_t n)
+bool target_is_here(const Target *t)
 {
-#if defined(__x86_64__)
-#define F(x) if (n == sizeof x - 1 && !memcmp(s, x, n)) return __builtin_cpu_supports(x);
-	__builtin_cpu_init();
-	F("sse3") F("ssse3") F("sse4.1") F("sse4.2") F("popcnt") F("avx") F("avx2") F("fma") F("bmi")
-	F("bmi2") F("avx512f") F("avx512bw") F("avx512cd") F("avx512dq") F("avx512vl") F("avx512vnni")
-#undef F
-#endif
-	return s && n;
+	return !strcmp(t->family, "generic") || !strcmp(t->family, host_family);
 }
 
 bool target_runs_here(const Target *t)
 {
-	if (strcmp(t->family, "generic") && strcmp(t->family, host_family))
-		return false;
-	for (const char *p = t->features; *p; p += strspn(p, " ")) {
-		size_t n = strcspn(p, " ");
-		if (!has_feature(p, n))
-			return false;
-		p += n;
-	}
-	return true;
+	char missing[32];
+	return target_is_here(t) && !weft_cpu_lacks(t->features, missing);
 }
 
 /* ---- by name ---- */
@@ -129,6 +116,15 @@ uint32_t target_lanes(const Target *t, DType d)
 {
 	uint32_t size = dtype_size(d == DT_bool ? DT_f32 : dtype_compute(d));
 	return t->vector_bytes && size ? t->vector_bytes / size : 1;
+}
+
+uint32_t target_panel(const Target *t)
+{
+	uint32_t most = target_width(t);
+	for (uint32_t k = 0; t->vector_bytes && k < NTARGET; k++)
+		if (!strcmp(table[k].family, t->family) && target_width(&table[k]) > most)
+			most = target_width(&table[k]);
+	return most;
 }
 
 uint32_t target_width(const Target *t)

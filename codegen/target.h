@@ -40,10 +40,14 @@ const Target *target_find(const char *name);
 const char *target_list(Arena *);
 /* In order of increasing capability; NULL after the last. */
 const Target *target_at(uint32_t k);
+/* It is of this machine's family, whatever its level. */
+bool target_is_here(const Target *);
 /* This process can run code compiled for it. */
 bool target_runs_here(const Target *);
 /* Elements of that compute dtype in one register; 1 for scalar targets. */
 uint32_t target_lanes(const Target *, DType);
+/* Columns of a packed weight's panel: f32 lanes of the family's widest register. */
+uint32_t target_panel(const Target *);
 /* The lane count of vectorised kernels: all vector values of one kernel have it, whatever their dtype;
  * wider values take several registers. That of f32. */
 uint32_t target_width(const Target *);

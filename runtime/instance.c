@@ -109,7 +109,7 @@ int weft_rt_open(const WeftModel *m, const WeftOpen *o, WeftInstance **out, Weft
 	if (m->abi != WEFT_ABI_VERSION || m->size < sizeof(WeftModel) || (o && o->size < sizeof *o))
 		return weft_fail(status, WEFT_ERR_ABI, "the model has ABI version %u, expected %u",
 				 (unsigned)m->abi, (unsigned)WEFT_ABI_VERSION);
-	if (cpu_lacks(m->manifest->features, missing))
+	if (weft_cpu_lacks(m->manifest->features, missing))
 		return weft_fail(
 			status, WEFT_ERR_CPU,
 			"%s was compiled for %s, but this processor has no %s; compile it with "

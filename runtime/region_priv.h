@@ -52,7 +52,5 @@ const WeftThreads *threads_default(void);
 int32_t threads_ncpu(void);
 /* Keep the OpenMP library loaded when the model is unloaded: its threads outlive the model. */
 void threads_pin(void);
-/* 0: fine; else the first needed feature that this processor lacks, in `missing`. */
-int cpu_lacks(const char *features, char missing[32]);
 
 #endif

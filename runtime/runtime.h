@@ -68,6 +68,12 @@ int weft_serial_run(const WeftEntry *, void *const *buf, const int64_t *slot, We
 	.threads_new = weft_rt_threads_new, .threads_free = weft_rt_threads_free
 #endif
 
+/* Of the n tables of one file, best first: the first whose instructions this processor has, else the last (its open
+ * says what is missing). Safe to call at any time, from any thread. */
+const WeftModel *weft_rt_select(const WeftModel *(*const *level)(void), uint32_t n);
+/* 0: this processor has all features, named as in WeftManifest.features; else 1, and the first missing one's name. */
+int weft_cpu_lacks(const char *features, char missing[32]);
+
 /* For WeftEntry.sizes_bytes; nextent: the sum of the inputs' ranks. */
 #define WEFT_SIZES_BYTES(nslot, nextent)                                                           \
 	(sizeof(WeftSizes) + ((size_t)(nslot) + (nextent)) * sizeof(int64_t))

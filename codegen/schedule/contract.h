@@ -11,7 +11,8 @@ typedef struct {
 	Kx a, b;        /* the loads */
 	uint32_t n;     /* the vector axis */
 	uint32_t m[MAX_AXES], nm, batch[MAX_AXES], nbatch, k[MAX_AXES], nk;
-	bool packed;    /* b is a constant in panels of one vector */
+	bool packed;    /* b is a constant in panels */
+	uint32_t panel_vectors; /* packed: vectors side by side in one */
 	bool transpose; /* b has no unit stride along n: panels are gathered into a local array */
 	Sym offset_b;   /* packed: without n */
 	Sym panel;      /* packed: elements from one panel to the next */

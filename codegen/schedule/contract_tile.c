@@ -121,7 +121,8 @@ static Lx b_offset(Contract *c, uint32_t j, Lx panel_base)
 	}
 	if (c->packed) {
 		Lx at = lx_add(s->f, panel_base, sched_sym(s, c->offset_b));
-		return lx_add(s->f, at, lx_mul(s->f, sched_size(s, c->panel), int_of(s, j)));
+		at = lx_add(s->f, at, lx_mul(s->f, sched_size(s, c->panel), int_of(s, j / c->panel_vectors)));
+		return lx_add(s->f, at, int_of(s, (int64_t)(j % c->panel_vectors) * s->lanes));
 	}
 	s->at[c->n] = lx_add(s->f, c->col, int_of(s, (int64_t)j * s->lanes));
 	return sched_sym(s, c->offset_b);
@@ -173,11 +174,21 @@ typedef struct {
 	Lx next;          /* packed: what to prefetch */
 } Tile;
 
-/* Lines of the next panels that one unrolled step fetches, so that the tiles of a block together fetch all. */
+static int64_t panel_width(const Contract *c)
+{
+	return (int64_t)c->panel_vectors * c->s->lanes;
+}
+
+static int64_t panels_of_tile(const Contract *c, const Tile *t)
+{
+	return (t->nv + c->panel_vectors - 1) / c->panel_vectors;
+}
+
+/* Rows of the next panels that one unrolled step fetches, so that the tiles of a block together fetch all. */
 static int64_t lines_per_step(const Contract *c, const Tile *t)
 {
 	int64_t tiles = c->block_rows / c->mr;
-	return ((int64_t)t->nv * UNROLL_K + tiles - 1) / tiles;
+	return (panels_of_tile(c, t) * UNROLL_K + tiles - 1) / tiles;
 }
 
 /* Only an unrolled innermost loop fetches ahead, and only where there are vectors to feed. */
@@ -195,7 +206,7 @@ static Lx next_panels(Contract *c, const Tile *t)
 	Lx tile = lx_div(s->f, lx_sub(s->f, c->row, c->row_lo), int_of(s, c->mr));
 	Lx part = lx_mul(s->f, sched_size(s, sym_divi(s->syms, c->panel, UNROLL_K)),
 	                 int_of(s, lines_per_step(c, t)));
-	Lx next = lx_mul(s->f, sched_size(s, c->panel), int_of(s, t->nv));
+	Lx next = lx_mul(s->f, sched_size(s, c->panel), int_of(s, panels_of_tile(c, t)));
 	return lx_add(s->f, lx_add(s->f, t->panel, next), lx_mul(s->f, tile, part));
 }
 
@@ -208,9 +219,9 @@ static void prefetch(Contract *c, const Tile *t)
 	for (uint32_t i = 0; i < c->nk; i++)
 		k = lx_add(s->f, lx_mul(s->f, k, sched_size(s, s->extent[c->k[i]])), s->at[c->k[i]]);
 	int64_t lines = lines_per_step(c, t);
-	Lx at = lx_add(s->f, t->next, lx_mul(s->f, k, int_of(s, lines * s->lanes / UNROLL_K)));
+	Lx at = lx_add(s->f, t->next, lx_mul(s->f, k, int_of(s, lines * panel_width(c) / UNROLL_K)));
 	for (int64_t i = 0; i < lines; i++)
-		ls_prefetch(s->f, b_memory(c), lx_add(s->f, at, int_of(s, i * s->lanes)), 2);
+		ls_prefetch(s->f, b_memory(c), lx_add(s->f, at, int_of(s, i * panel_width(c))), 2);
 }
 
 static void multiply_add(Contract *c, Tile *t)
@@ -456,7 +467,7 @@ static void run_tile(Contract *c, Tile *t)
 	for (uint32_t i = 0; i < c->mr; i++)
 		t->a[i] = a_row(c, i);
 	if (c->packed) {
-		Lx panel = lx_div(s->f, c->col, int_of(s, s->lanes));
+		Lx panel = lx_div(s->f, c->col, int_of(s, panel_width(c)));
 		t->panel = let(s, "panel", lx_mul(s->f, panel, sched_size(s, c->panel)));
 		if (fetches_ahead(c))
 			t->next = let(s, "next", next_panels(c, t));

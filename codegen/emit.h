@@ -9,7 +9,7 @@
 typedef struct {
 	uint32_t nunits;             /* kernel translation units wanted; 0: one */
 	const char *export_name;     /* the function that returns the table; NULL: "weft_model" */
-	const char *suffix;          /* of every other name that units share; NULL: "". Makes several
+	const char *suffix;          /* of files and of every other name that units share; NULL: "". Makes several
 	                                programs fit into one artifact */
 	bool hidden;                 /* the function is for other objects of the artifact only */
 	const char *weights_symbol;  /* of the embedded weight section; NULL: weights are a file */
@@ -17,6 +17,14 @@ typedef struct {
 	const char *version, *source_hash, *compiler; /* for the manifest; NULL: "" */
 	bool replaceable;            /* weights may be replaced by set_weights */
 } EmitOptions;
+
+/* Programs of one model, each for another level of one family of processors, in one artifact: each was emitted with a
+ * suffix and a hidden function of its own; the artifact's is weft_rt_select's answer. */
+typedef struct {
+	const char *export_name;         /* as above */
+	const char *const *level_export; /* of the programs' functions, best first */
+	uint32_t n;
+} EmitSelect;
 
 /* Rough cost of compiling a kernel. */
 double loop_cost(const LoopFn *);

@@ -31,11 +31,12 @@ static bool write_embedded(Ctx *ctx, const char *folder, const EmbeddedFile *f)
 			  f->size);
 }
 
-static void compile_words(Builder *b, Words *w, const char *opt)
+/* flags: of the target. */
+static void compile_words(Builder *b, Words *w, const char *flags, const char *opt)
 {
 	words_split(b->a, w, b->cc);
 	words_split(b->a, w, target_common_flags());
-	words_split(b->a, w, b->c->target->flags);
+	words_split(b->a, w, flags);
 	words_split(b->a, w, "-std=c11 -fPIC -fvisibility=hidden");
 	words_split(b->a, w, opt);
 }
@@ -63,11 +64,11 @@ static const char *const *key_texts(Builder *b, const char *source)
 }
 
 /* Compile folder/name unless the cache has the object. */
-static void add_unit(Builder *b, const char *name, const char *source, const char *opt)
+static void add_unit(Builder *b, const char *name, const char *source, const char *flags, const char *opt)
 {
 	Ctx *ctx = b->c->ctx;
 	Words w = {0};
-	compile_words(b, &w, opt);
+	compile_words(b, &w, flags, opt);
 	Words key = {0};
 	for (uint32_t k = 0; k < w.word.n; k++)
 		words_add(b->a, &key, w.word.data[k]);
@@ -120,7 +121,7 @@ static bool add_model(Builder *b)
 	}
 	qsort(order, n, sizeof *order, by_cost);
 	for (uint32_t k = 0; k < n; k++)
-		add_unit(b, order[k]->name, order[k]->text.data, "-O2");
+		add_unit(b, order[k]->name, order[k]->text.data, order[k]->flags, "-O2");
 	b->c->w->report.objects = n;
 	return true;
 }
@@ -134,7 +135,8 @@ static bool is_cross(const Target *t)
 static bool add_runtime(Builder *b)
 {
 	Ctx *ctx = b->c->ctx;
-	const char *triple = b->c->target->triple;
+	const Target *least = b->c->level.data[0].target;
+	const char *triple = least->triple;
 	const EmbeddedFile *object = triple ? runtime_object_for(triple) : NULL;
 	bool as_is = object && !b->c->o.no_openmp;
 	for (const EmbeddedFile *f = runtime_files; f->name; f++) {
@@ -142,7 +144,7 @@ static bool add_runtime(Builder *b)
 			continue;
 		TRY(write_embedded(ctx, b->folder, f));
 		if (!is_header(f->name))
-			add_unit(b, f->name, (const char *)f->data,
+			add_unit(b, f->name, (const char *)f->data, least->flags,
 				 b->c->o.no_openmp ? "-O2 -pthread" : "-O2 -pthread -fopenmp");
 	}
 	if (!as_is)
@@ -232,34 +234,51 @@ bool build_shared(Compilation *c, const char *folder, const char *weights_object
 
 /* ---- the folder of sources ---- */
 
+static void makefile_head(const Compilation *c, const Target *least, Text *t)
+{
+	text_printf(t, "# %s, compiled by weft %s for %s", c->name, WEFT_VERSION, least->name);
+	for (uint32_t k = 1; k < c->level.n; k++)
+		text_printf(t, ", %s", c->level.data[k].target->name);
+	text_printf(t, ". `make` builds %s.so.\nCC = cc\nCFLAGS = -O2\nOPENMP = -fopenmp\nTARGET = %s\n", c->name,
+		    least->flags);
+	text_printf(t, "FLAGS = -std=c11 -fPIC -fvisibility=hidden -pthread %s $(TARGET)\n", target_common_flags());
+}
+
+static void makefile_object(const char *source, Text *t)
+{
+	if (!is_header(source))
+		text_printf(t, " %.*s.o", (int)strlen(source) - 2, source);
+}
+
+/* Units of other levels than the least have flags of their own. */
+static void makefile_flags(const Compilation *c, const Target *least, Text *t)
+{
+	for (uint32_t k = 0; k < c->files.file.n; k++) {
+		const EmitFile *e = &c->files.file.data[k];
+		if (!e->is_header && strcmp(e->flags, least->flags) != 0)
+			text_printf(t, "%.*s.o: TARGET = %s\n", (int)strlen(e->name) - 2, e->name, e->flags);
+	}
+}
+
 static bool write_makefile(Compilation *c, const char *folder)
 {
 	Text t;
 	Ctx *ctx = c->ctx;
-	text_init(&t, ctx->arena);
-	text_printf(&t, "# %s, compiled by weft %s for %s. `make` builds %s.so.\n", c->name,
-		    WEFT_VERSION, c->target->name, c->name);
-	text_printf(&t, "CC = cc\nCFLAGS = -O2\nOPENMP = -fopenmp\n");
-	text_printf(&t, "FLAGS = -std=c11 -fPIC -fvisibility=hidden -pthread %s %s\n",
-		    target_common_flags(), c->target->flags);
-	text_add(&t, "OBJECTS =");
-	for (uint32_t k = 0; k < c->files.file.n; k++) {
-		const EmitFile *e = &c->files.file.data[k];
-		if (!e->is_header)
-			text_printf(&t, " %.*s.o", (int)strlen(e->name) - 2, e->name);
-	}
-	for (const EmbeddedFile *f = runtime_files; f->name; f++)
-		if (!is_header(f->name))
-			text_printf(&t, " %.*s.o", (int)strlen(f->name) - 2, f->name);
+	const Target *least = c->level.data[0].target;
 	bool weights = c->program->weight_bytes > 0;
+	text_init(&t, ctx->arena);
+	makefile_head(c, least, &t);
+	text_add(&t, "OBJECTS =");
+	for (uint32_t k = 0; k < c->files.file.n; k++)
+		makefile_object(c->files.file.data[k].name, &t);
+	for (const EmbeddedFile *f = runtime_files; f->name; f++)
+		makefile_object(f->name, &t);
 	text_printf(&t, "%s\n\n", weights ? " weights.o" : "");
-	text_printf(
-		&t,
-		"%s.so: $(OBJECTS)\n\t$(CC) -shared -o $@ $(OBJECTS) $(OPENMP) -pthread -lm\n\n",
-		c->name);
+	text_printf(&t, "%s.so: $(OBJECTS)\n\t$(CC) -shared -o $@ $(OBJECTS) $(OPENMP) -pthread -lm\n\n", c->name);
 	text_add(&t, "%.o: %.c\n\t$(CC) $(CFLAGS) $(FLAGS) $(OPENMP) -c -o $@ $<\n\n");
 	if (weights)
 		text_add(&t, "weights.o: weights.S weights.bin\n\t$(CC) -c -o $@ $<\n\n");
+	makefile_flags(c, least, &t);
 	text_printf(&t, "clean:\n\trm -f $(OBJECTS) %s.so\n", c->name);
 	return file_write(ctx, arena_printf(ctx->arena, "%s/Makefile", folder), t.data, t.n);
 }

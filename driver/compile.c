@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "codegen/names.h"
 #include "codegen/schedule/schedule.h"
 #include "driver/target_file.h"
 #include "passes/pipeline.h"
@@ -16,6 +17,21 @@ void phase_end(Compilation *c, const char *name)
 	c->w->phase_start = t;
 	if (c->o.progress)
 		c->o.progress(c->o.progress_user, name, 1, 1);
+}
+
+/* Names of several levels' code end differently. */
+static bool begin_levels(Compilation *c, const char *names)
+{
+	Arena *a = c->ctx->arena;
+	TargetList list;
+	TRY(targets_read(c->ctx, names, &list));
+	for (uint32_t k = 0; k < list.n; k++) {
+		const Target *t = list.data[k];
+		const char *suffix = list.n == 1 ? "" : arena_printf(a, "_%s", c_identifier(a, t->name));
+		array_push(a, &c->level, (Level){.target = t, .suffix = suffix});
+	}
+	c->target = list.data[list.n - 1];
+	return true;
 }
 
 bool compile_begin(Compilation *c, Weft *w, const WeftGraph *g, const WeftOptions *o)
@@ -32,13 +48,23 @@ bool compile_begin(Compilation *c, Weft *w, const WeftGraph *g, const WeftOption
 	w->dump = NULL;
 	w->phase_start = seconds_now();
 	ctx->file = g->path;
-	const char *target = c->o.target ? c->o.target : "native";
-	c->target = target_read(ctx, target);
-	TRY(c->target);
+	TRY(begin_levels(c, c->o.target ? c->o.target : "native"));
 	c->name = c->o.name ? path_stem(ctx->arena, c->o.name) : path_stem(ctx->arena, g->path);
 	c->llvm = c->o.backend == WEFT_BACKEND_LLVM;
 	c->weights_symbol = arena_printf(ctx->arena, "%s_weights", c->name);
 	return true;
+}
+
+bool compile_for_here(Compilation *c)
+{
+	uint32_t best = c->level.n - 1;
+	while (best && !target_runs_here(c->level.data[best].target))
+		best--;
+	Level *level = c->level.data;
+	level[0] = (Level){.target = level[best].target, .suffix = ""};
+	c->level.n = 1;
+	c->target = level[0].target;
+	return target_is_here(c->target) || ctx_error(c->ctx, NULL, "target %s is another machine than this", c->target->name);
 }
 
 /* Of the printed graph, which names every constant by its hash. */
@@ -56,6 +82,19 @@ static const char *hash_source(Compilation *c)
 			    (unsigned long long)b);
 }
 
+/* The weight section continues the one of the level before. */
+static bool lower_level(Compilation *c, Level *level, const Program *before, uint32_t errors)
+{
+	LowerOptions lo = {.no_fusion = c->o.op_by_op};
+	Lowered *l = lower_graph(c->level.n == 1 ? c->g : graph_clone(c->g), &lo);
+	TRY(l && c->ctx->nerror == errors); /* a size may have left 64 bits on the way */
+	phase_end(c, "lower");
+	ScheduleOptions so = {.no_plan = c->o.op_by_op, .weights = before};
+	level->program = schedule_program(l, level->target, &so);
+	phase_end(c, "schedule");
+	return level->program;
+}
+
 bool compile_lower(Compilation *c)
 {
 	uint32_t errors = c->ctx->nerror;
@@ -69,14 +108,14 @@ bool compile_lower(Compilation *c)
 	TRY(pipeline_run(c->g, &po));
 	c->w->dump = dump.data;
 	phase_end(c, "passes");
-	LowerOptions lo = {.no_fusion = c->o.op_by_op};
-	Lowered *l = lower_graph(c->g, &lo);
-	TRY(l && c->ctx->nerror == errors); /* a size may have left 64 bits on the way */
-	phase_end(c, "lower");
-	ScheduleOptions so = {.no_plan = c->o.op_by_op};
-	c->program = schedule_program(l, c->target, &so);
-	TRY(c->program);
-	phase_end(c, "schedule");
+	Program *before = NULL;
+	for (uint32_t k = 0; k < c->level.n; k++) {
+		TRY(lower_level(c, &c->level.data[k], before, errors));
+		before = c->level.data[k].program;
+	}
+	c->program = before;
+	for (uint32_t k = 0; k < c->level.n; k++)
+		c->level.data[k].program->weight_bytes = c->program->weight_bytes;
 	return true;
 }
 
@@ -91,11 +130,29 @@ static uint32_t unit_count(uint32_t kernels, bool llvm)
 	return kernels < 100 && !llvm ? 4 : 8;
 }
 
-EmitOptions compile_emit_options(const Compilation *c, const char *weights_file)
+/* Of the function that returns its table. */
+static const char *level_export(const Compilation *c, const Level *level)
+{
+	const char *name = c->o.symbol ? c->o.symbol : "weft_model";
+	return arena_printf(c->ctx->arena, "%s%s", name, level->suffix);
+}
+
+EmitSelect compile_select(const Compilation *c)
+{
+	uint32_t n = c->level.n;
+	const char **name = ARENA_ARRAY(c->ctx->arena, const char *, n);
+	for (uint32_t k = 0; k < n; k++)
+		name[k] = level_export(c, &c->level.data[n - 1 - k]);
+	return (EmitSelect){.export_name = c->o.symbol, .level_export = name, .n = n};
+}
+
+EmitOptions compile_emit_options(const Compilation *c, const Level *level, const char *weights_file)
 {
 	return (EmitOptions){
-		.nunits = unit_count(c->program->fn.n, c->llvm),
-		.export_name = c->o.symbol,
+		.nunits = unit_count(level->program->fn.n, c->llvm),
+		.export_name = level_export(c, level),
+		.suffix = level->suffix,
+		.hidden = c->level.n > 1,
 		.weights_symbol =
 			weights_file || !c->program->weight_bytes ? NULL : c->weights_symbol,
 		.weights_file = weights_file,
@@ -108,8 +165,14 @@ EmitOptions compile_emit_options(const Compilation *c, const char *weights_file)
 
 bool compile_print(Compilation *c, const char *weights_file)
 {
-	EmitOptions eo = compile_emit_options(c, weights_file);
-	TRY(emit_c(c->program, c->target, &eo, &c->files));
+	for (uint32_t k = 0; k < c->level.n; k++) {
+		const Level *level = &c->level.data[k];
+		EmitOptions o = compile_emit_options(c, level, weights_file);
+		TRY(emit_c(level->program, level->target, &o, &c->files));
+	}
+	EmitSelect select = compile_select(c);
+	if (select.n > 1)
+		emit_c_select(c->ctx->arena, &select, c->level.data[0].target, &c->files);
 	phase_end(c, "print");
 	return true;
 }

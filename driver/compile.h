@@ -7,6 +7,13 @@
 #include "driver/driver_priv.h"
 #include "passes/lower.h"
 
+/* The program for one of the processors that an artifact is for. */
+typedef struct {
+	const Target *target;
+	Program *program;
+	const char *suffix; /* of its names: "" when there is only one */
+} Level;
+
 typedef struct {
 	Weft *w;
 	Ctx *ctx;
@@ -15,19 +22,25 @@ typedef struct {
 	const char *name;        /* of the model, an identifier */
 	const char *source_hash; /* of graph and weights */
 	const char *weights_symbol;
-	const Target *target;
 	bool llvm; /* which back end */
 	Graph *g; /* after the passes */
+	ARRAY(Level) level; /* by increasing capability; one triple, one weight section */
+	const Target *target; /* of the last level */
 	Program *program;
 	EmitFiles files;
 } Compilation;
 
 /* Begin: check the options, clear the report. */
 bool compile_begin(Compilation *, Weft *, const WeftGraph *, const WeftOptions *);
-/* Passes, lowering, schedules: up to c->program. */
+/* After it: of several levels keep the best that runs in this process. False after ctx_error: all are of another
+ * family of processors. */
+bool compile_for_here(Compilation *);
+/* Passes, lowering, schedules: up to the programs. */
 bool compile_lower(Compilation *);
 /* For either emitter, with weights embedded or in the file of that name. */
-EmitOptions compile_emit_options(const Compilation *, const char *weights_file);
+EmitOptions compile_emit_options(const Compilation *, const Level *, const char *weights_file);
+/* What chooses between several levels. */
+EmitSelect compile_select(const Compilation *);
 /* The C files, for weights embedded or in the file of that name. */
 bool compile_print(Compilation *, const char *weights_file);
 /* Fill the report from what there is. */

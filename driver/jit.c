@@ -73,7 +73,7 @@ bool jit_model(Compilation *c, const WeftModel **out)
 	phase_end(c, "load LLVM");
 	TRY(prepare_weights(c, r));
 	phase_end(c, "weights");
-	EmitOptions o = compile_emit_options(c, NULL);
+	EmitOptions o = compile_emit_options(c, &c->level.data[0], NULL);
 	TRY(r->llvm->emit(c->program, c->target, &o, LLVM_OBJECT, c->o.jobs, &files));
 	c->w->report.objects = files.file.n;
 	phase_end(c, "llvm");

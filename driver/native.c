@@ -9,8 +9,13 @@ static bool emit_files(Compilation *c, LlvmKind kind, const char *weights_file, 
 {
 	const LlvmBackend *llvm = llvm_backend(c->ctx);
 	TRY(llvm);
-	EmitOptions o = compile_emit_options(c, weights_file);
-	TRY(llvm->emit(c->program, c->target, &o, kind, c->o.jobs, out));
+	for (uint32_t k = 0; k < c->level.n; k++) {
+		const Level *level = &c->level.data[k];
+		EmitOptions o = compile_emit_options(c, level, weights_file);
+		TRY(llvm->emit(level->program, level->target, &o, kind, c->o.jobs, out));
+	}
+	EmitSelect select = compile_select(c);
+	TRY(select.n == 1 || llvm->select(c->ctx, &select, c->level.data[0].target, kind, out));
 	c->w->report.objects = out->file.n;
 	phase_end(c, "llvm");
 	return true;

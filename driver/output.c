@@ -192,22 +192,31 @@ static void header_text(Output *x, Text *t)
 		    symbol);
 }
 
+static void level_text(const Output *x, const Level *level, Text *t)
+{
+	const Program *p = level->program;
+	if (x->c.level.n > 1)
+		text_printf(t, "# %s\n", level->target->name);
+	if (x->emit == WEFT_EMIT_PROGRAM) {
+		loop_print(p->sizes, t, false);
+		loop_print(p->run, t, false);
+	}
+	for (uint32_t k = 0; x->emit == WEFT_EMIT_LOOPS && k < p->fn.n; k++)
+		loop_print(p->fn.data[k], t, false);
+}
+
 static bool emit_text(Output *x)
 {
 	Compilation *c = &x->c;
-	const Program *p = c->program;
 	Text t;
 	text_init(&t, c->ctx->arena);
 	if (x->emit == WEFT_EMIT_HEADER)
 		header_text(x, &t);
 	if (x->emit == WEFT_EMIT_IR)
 		graph_print(c->g, &t);
-	if (x->emit == WEFT_EMIT_PROGRAM) {
-		loop_print(p->sizes, &t, false);
-		loop_print(p->run, &t, false);
-	}
-	for (uint32_t k = 0; x->emit == WEFT_EMIT_LOOPS && k < p->fn.n; k++)
-		loop_print(p->fn.data[k], &t, false);
+	bool of_level = x->emit == WEFT_EMIT_PROGRAM || x->emit == WEFT_EMIT_LOOPS;
+	for (uint32_t k = 0; of_level && k < c->level.n; k++)
+		level_text(x, &c->level.data[k], &t);
 	return file_write(c->ctx, x->path, t.data, t.n);
 }
 
@@ -275,6 +284,7 @@ static bool jit(void *arg)
 	InProcess *x = arg;
 	Compilation *c = &x->o.c;
 	TRY(compile_begin(c, x->o.w, x->o.g, x->o.o));
+	TRY(compile_for_here(c));
 	c->llvm = true;
 	TRY(compile_lower(c));
 	TRY(jit_model(c, &x->model));

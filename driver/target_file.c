@@ -3,6 +3,8 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "codegen/names.h"
+
 typedef enum { FIELD_TEXT, FIELD_NUMBER, FIELD_BOOL, FIELD_MASKS } FieldKind;
 
 typedef struct {
@@ -157,14 +159,65 @@ static const Target *read_file(Ctx *ctx, const char *path)
 	return ok ? r.t : NULL;
 }
 
-const Target *target_read(Ctx *ctx, const char *name)
+/* "v3" after "x86-64-v2" is x86-64-v3. */
+static const Target *find_short(Ctx *ctx, const char *name, const char *first)
+{
+	const char *dash = strrchr(first, '-');
+	return dash ? target_find(arena_printf(ctx->arena, "%.*s%s", (int)(dash + 1 - first), first, name)) : NULL;
+}
+
+static const Target *target_read(Ctx *ctx, const char *name, const char *first)
 {
 	size_t n = strlen(name);
 	if (strchr(name, '/') || (n > 5 && !strcmp(name + n - 5, ".json")))
 		return read_file(ctx, name);
 	const Target *t = target_find(name);
+	if (!t && first)
+		t = find_short(ctx, name, first);
 	if (!t)
 		ctx_error(ctx, NULL, "no target %s; there are %s, or a .json file that describes one", name,
 		          target_list(ctx->arena));
 	return t;
+}
+
+static bool same(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+/* By the width of the vectors; else in the order given. */
+static bool insert(Ctx *ctx, TargetList *list, const Target *t)
+{
+	for (uint32_t k = 0; k < list->n; k++) {
+		const Target *other = list->data[k];
+		if (!same(t->family, other->family) || !same(t->triple, other->triple))
+			return ctx_error(ctx, NULL, "targets %s and %s are not levels of one family of processors",
+			                 other->name, t->name);
+		if (!strcmp(c_identifier(ctx->arena, t->name), c_identifier(ctx->arena, other->name)))
+			return ctx_error(ctx, NULL, "target %s is there twice", t->name);
+	}
+	array_push(ctx->arena, list, t);
+	for (uint32_t k = list->n - 1; k && list->data[k - 1]->vector_bytes > t->vector_bytes; k--) {
+		list->data[k] = list->data[k - 1];
+		list->data[k - 1] = t;
+	}
+	return true;
+}
+
+bool targets_read(Ctx *ctx, const char *names, TargetList *list)
+{
+	*list = (TargetList){0};
+	const char *first = NULL;
+	for (const char *p = names;; p++) {
+		size_t n = strcspn(p, ",");
+		if (!n)
+			return ctx_error(ctx, NULL, "a name is missing in the list of targets \"%s\"", names);
+		const char *name = arena_printf(ctx->arena, "%.*s", (int)n, p);
+		const Target *t = target_read(ctx, name, first);
+		TRY(t && insert(ctx, list, t));
+		first = first ? first : t->name;
+		p += n;
+		if (!*p)
+			return true;
+	}
 }

@@ -2,11 +2,16 @@
 #ifndef WEFT_DRIVER_TARGET_FILE_H
 #define WEFT_DRIVER_TARGET_FILE_H
 
+#include "base/array.h"
 #include "base/ctx.h"
 #include "codegen/target.h"
 
-/* A name of the table, or the path of a JSON file (it contains '/' or ends with ".json"; docs/targets.md). The
- * result lives in the context's arena. NULL after ctx_error. */
-const Target *target_read(Ctx *, const char *name_or_path);
+typedef ARRAY(const Target *) TargetList;
+
+/* One target or, separated by commas, several levels of one family, which are put in order of increasing capability.
+ * Each is a name of the table or the path of a JSON file (it contains '/' or ends with ".json"; docs/targets.md);
+ * after the first, a name may leave out what it has in common with that: "x86-64-v2,v3". The list lives in the
+ * context's arena. False after ctx_error. */
+bool targets_read(Ctx *, const char *names, TargetList *);
 
 #endif

@@ -109,7 +109,8 @@ bool weft_has_llvm(void);
 
 typedef struct {
 	uint32_t size;      /* of this structure */
-	const char *target; /* "native" (NULL), "x86-64-v2", "-v3", "-v4", "generic-c" */
+	const char *target; /* "native" (NULL), "x86-64-v3", "generic-c", "target.json"; "x86-64-v2,v3,v4": one file with
+			       code for several levels, chosen when it is loaded (docs/targets.md) */
 	WeftWeights weights;
 	bool replaceable; /* keep parameters replaceable at run time: nothing is folded into them */
 	bool op_by_op;    /* no fusion: each operator is a kernel of its own */

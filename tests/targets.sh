@@ -6,6 +6,7 @@ run_file=$3
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 model=$root/examples/digits/digits_cnn.pt2
+ref=$root/examples/digits/digits_cnn.safetensors
 bad=0
 
 # refuse PATTERN JSON: the description is refused with that message.
@@ -33,10 +34,53 @@ grep -q '"cortex-a53"' "$out/c/model.c" && grep -q 'mtune=cortex-a53' "$out/c/Ma
 "$weft" compile "$model" --emit c -o "$out/d" --target z80 2>&1 | grep -q 'no target z80; there are native, generic-c, x86-64-v2.*riscv64-linux-gnu' ||
 	{ echo "FAIL: unknown target"; bad=1; }
 
-# A processor without AVX-512.
-if command -v qemu-x86_64 >/dev/null && [ "$(uname -m)" = x86_64 ]; then
-	"$weft" compile "$model" -o "$out/v4.so" --target x86-64-v4 >/dev/null || bad=1
-	qemu-x86_64 -cpu Haswell "$run_file" "$out/v4.so" none none 1 2>&1 | grep -q 'x86-64-v4, but this processor has no avx512f' ||
-		{ echo "FAIL: x86-64-v4 runs without AVX-512"; bad=1; }
-fi
+# said PATTERN COMMAND...: a line of the output (stdout and stderr) matches.
+said() {
+	pattern=$1
+	shift
+	"$@" >"$out/log" 2>&1 </dev/null
+	grep -q -e "$pattern" "$out/log" || { echo "FAIL: $*: no '$pattern':"; head -5 "$out/log"; bad=1; }
+}
+
+# Lists of levels.
+said 'no target v2; there are' "$weft" compile "$model" -o "$out/no.so" --target v2,v3
+said 'target x86-64-v2 is there twice' "$weft" compile "$model" -o "$out/no.so" --target x86-64-v2,v3,v2
+said 'x86-64-v3 and aarch64-linux-gnu are not levels of one family' "$weft" compile "$model" -o "$out/no.so" --target x86-64-v3,arm64
+said 'a name is missing in the list of targets "x86-64-v2,"' "$weft" compile "$model" -o "$out/no.so" --target x86-64-v2,
+[ ! -e "$out/no.so" ] || { echo "FAIL: refused, but a file"; bad=1; }
+[ "$(uname -m)" = x86_64 ] || exit $bad
+said 'target aarch64-linux-gnu is another machine\|built without LLVM' "$weft" check "$model" "$ref" --backend jit --target arm64
+
+# weights FILE.so: bytes of the section.
+weights() {
+	"$weft" show "$1" --json | sed -n 's/.*"weight_bytes": *\([0-9]*\).*/\1/p' | grep . || echo "no weights in $1"
+}
+
+qemu=
+command -v qemu-x86_64 >/dev/null && qemu=1
+backends=c
+"$weft" compile "$model" --backend llvm -o "$out/probe.so" >/dev/null 2>&1 && backends='c llvm'
+for backend in $backends; do
+	compile="$weft compile $model --backend $backend"
+	$compile -o "$out/v4.so" --target x86-64-v4 >/dev/null || bad=1
+	# Several levels: the best one here, whatever the order of their names; one copy of the weights.
+	$compile -o "$out/all.so" --target x86-64-v4,v2,v3 >/dev/null || bad=1
+	said '^1 passed, 0 failed' "$weft" check "$out/all.so" "$ref" --threads 1,2
+	[ "$(weights "$out/all.so")" = "$(weights "$out/v4.so")" ] || { echo "FAIL: weights of several levels are not shared"; bad=1; }
+	$compile -o "$out/file.so" --target x86-64-v2,v3 --weights file >/dev/null || bad=1
+	said '^1 passed, 0 failed' "$weft" check "$out/file.so" "$ref"
+	[ "$qemu" ] || continue
+	# A processor without AVX-512, one without AVX, one without SSE4.
+	said 'x86-64-v4, but this processor has no avx512f' qemu-x86_64 -cpu Haswell "$run_file" "$out/v4.so" none none 1
+	for cpu in Haswell Nehalem; do
+		said '^1 passed, 0 failed' "$weft" check "$model" "$ref" --backend $backend --target x86-64-v2,v3,v4 --threads 1,2 \
+			--runner "qemu-x86_64 -cpu $cpu $run_file"
+	done
+	said 'x86-64-v2, but this processor has no sse4.1' qemu-x86_64 -cpu Conroe "$run_file" "$out/all.so" none none 1
+done
+
+# The C files of several levels build as the Makefile says.
+"$weft" compile "$model" --emit c -o "$out/levels" --target x86-64-v2,v3,v4 --name several >/dev/null || bad=1
+make -s -C "$out/levels" >"$out/log" 2>&1 || { echo "FAIL: make"; head -5 "$out/log"; bad=1; }
+said '^1 passed, 0 failed' "$weft" check "$out/levels/several.so" "$ref"
 exit $bad

@@ -25,10 +25,11 @@ typedef struct {
 } CUnit;
 
 void unit_init(CUnit *, Ctx *, const Target *);
-/* Includes, types, helpers: what precedes the kernels of a unit. */
-void unit_head(CUnit *, Text *out, const char *include);
-/* vector.h: what declares the intrinsics. */
-void vector_header(const Target *, Text *out);
+/* Includes, types, helpers: what precedes the kernels of a unit. Names of the headers that declare the kernels and the
+ * intrinsics; NULL: by itself. */
+void unit_head(CUnit *, Text *out, const char *kernels, const char *vector);
+/* The head of the artifact's function of that name (NULL: "weft_model"), which is visible from outside. */
+void c_export(Text *out, const char *export_name);
 
 /* ---- types (types.c) ---- */
 

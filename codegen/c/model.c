@@ -213,11 +213,19 @@ static void print_entry(Model *m, uint32_t nin, uint32_t nout, uint32_t nstate)
 	text_add(m->out, "static const WeftEntry *const entries[] = {&entry};\n\n");
 }
 
+void c_export(Text *out, const char *export_name)
+{
+	const char *name = export_name ? export_name : "weft_model";
+	text_printf(out,
+	            "#if defined(__GNUC__)\n__attribute__((visibility(\"default\")))\n#endif\n"
+	            "const WeftModel *%s(void);\n\nconst WeftModel *%s(void)\n",
+	            name, name);
+}
+
 static void print_table(Model *m, uint32_t nstate)
 {
 	const EmitOptions *o = m->o;
 	const Target *t = m->u->target;
-	const char *export_name = o->export_name ? o->export_name : "weft_model";
 	text_printf(m->out,
 	            "static const WeftManifest manifest = {\n\t.name = %s, .weft_version = %s, .target = %s,\n"
 	            "\t.features = %s, .source_hash = %s, .compiler = %s,\n};\n\n",
@@ -237,10 +245,11 @@ static void print_table(Model *m, uint32_t nstate)
 	            (unsigned long long)m->p->state_init);
 	text_printf(m->out, "\t.nstate = %u, .state = %s,\n\tWEFT_RUNTIME_FUNCTIONS,\n};\n\n", nstate,
 	            nstate ? "states" : "NULL");
-	text_printf(m->out,
-	            "#if defined(__GNUC__)\n__attribute__((visibility(\"default\")))\n#endif\n"
-	            "const WeftModel *%s(void);\n\nconst WeftModel *%s(void)\n{\n\treturn &model;\n}\n",
-	            export_name, export_name);
+	if (o->hidden)
+		text_printf(m->out, "const WeftModel *%s(void);\n\nconst WeftModel *%s(void)\n", o->export_name, o->export_name);
+	else
+		c_export(m->out, o->export_name);
+	text_add(m->out, "{\n\treturn &model;\n}\n");
 }
 
 void c_model(CUnit *u, const Program *p, const EmitOptions *o, const char *const *kernel_name, Text *out)

@@ -87,16 +87,16 @@ void unit_init(CUnit *u, Ctx *ctx, const Target *target)
 	text_init(&u->helpers, u->arena);
 }
 
-void unit_head(CUnit *u, Text *out, const char *include)
+void unit_head(CUnit *u, Text *out, const char *kernels, const char *vector)
 {
 	const Prelude *p = prelude_of(u->target);
-	if (u->intrinsics && p->header && include)
-		text_add(out, "#include \"vector.h\"\n");
+	if (u->intrinsics && p->header && vector)
+		text_printf(out, "#include \"%s\"\n", vector);
 	else if (u->intrinsics && p->header)
 		text_printf(out, "#include <%s>\n", p->include);
 	text_add(out, "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <string.h>\n");
-	if (include)
-		text_printf(out, "\n#include \"%s\"\n", include);
+	if (kernels)
+		text_printf(out, "\n#include \"%s\"\n", kernels);
 	if (u->types.n)
 		text_printf(out, "\n%s", u->types.data);
 	if (u->helpers.n)
@@ -121,12 +121,4 @@ void neon_header(const Target *t, Text *out)
 {
 	(void)t;
 	text_add(out, "#include <arm_neon.h>\n");
-}
-
-void vector_header(const Target *t, Text *out)
-{
-	text_add(out, "/* Vector intrinsics: of gcc's only what this target uses. */\n"
-	              "#ifndef WEFT_VECTOR_H\n#define WEFT_VECTOR_H\n\n");
-	prelude_of(t)->header(t, out);
-	text_add(out, "\n#endif\n");
 }

@@ -8,6 +8,7 @@
 typedef struct {
 	const char *compiler; /* WEFT_VERSION of its build: a library of another build is refused */
 	bool (*emit)(Program *, const Target *, const EmitOptions *, LlvmKind, uint32_t jobs, LlvmFiles *out);
+	bool (*select)(Ctx *, const EmitSelect *, const Target *least, LlvmKind, LlvmFiles *out);
 	const char *(*version)(Arena *);
 	Jit *(*link)(Ctx *, const LlvmFiles *, const JitSymbol *symbol, uint32_t n);
 	void *(*find)(Ctx *, Jit *, const char *name);

@@ -278,20 +278,39 @@ bool emit_llvm(Program *p, const Target *t, const EmitOptions *o, LlvmKind kind,
 	return ok;
 }
 
+/* Room for one unit, freed with the context at the latest. */
+static Units *single_unit(Ctx *ctx)
+{
+	Units *x = ARENA_NEW(ctx->arena, Units);
+	x->unit = ARENA_ARRAY(ctx->arena, Unit, 1);
+	x->n = 1;
+	ctx_defer(ctx, units_free, x);
+	return x;
+}
+
 bool emit_llvm_kernel(LoopFn *f, const Target *t, Text *out)
 {
 	Ctx *ctx = f->ir->ctx;
 	LlvmFiles files = {0};
-	Units *x = ARENA_NEW(ctx->arena, Units);
+	Units *x = single_unit(ctx);
 	loop_unroll(f);
-	x->unit = ARENA_ARRAY(ctx->arena, Unit, 1);
-	x->n = 1;
-	ctx_defer(ctx, units_free, x);
 	TRY(unit_begin(x->unit, ctx, t, LLVM_TEXT, f->name));
 	l_function(&x->unit->u, f, c_identifier(ctx->arena, f->name), FN_KERNEL, NULL, NULL);
 	compile_unit(x->unit);
 	collect(ctx, x, &files);
 	text_addn(out, files.file.data[0].data, files.file.data[0].n);
+	units_free(x);
+	return true;
+}
+
+bool emit_llvm_select(Ctx *ctx, const EmitSelect *s, const Target *least, LlvmKind kind, LlvmFiles *out)
+{
+	Units *x = single_unit(ctx);
+	TRY(unit_begin(x->unit, ctx, least, kind, "select"));
+	x->unit->passes = model_passes;
+	l_select(&x->unit->u, s);
+	compile_unit(x->unit);
+	collect(ctx, x, out);
 	units_free(x);
 	return true;
 }

@@ -21,6 +21,8 @@ typedef struct {
  * (runtime.h), memcpy and friends, libm, and the weights symbol. Everything lives in the program's arena; the
  * bytes do not depend on jobs. False after ctx_error. Unrolls loops in place. */
 bool emit_llvm(Program *, const Target *, const EmitOptions *, LlvmKind, uint32_t jobs, LlvmFiles *out);
+/* The unit "select" that chooses between programs emitted before, for the least of the targets; as emit_llvm. */
+bool emit_llvm_select(Ctx *, const EmitSelect *, const Target *least, LlvmKind, LlvmFiles *out);
 /* One kernel by itself as IR text, for tests and `weft show`. */
 bool emit_llvm_kernel(LoopFn *, const Target *, Text *out);
 /* Version of the library, "19.1.7"; for manifests. */

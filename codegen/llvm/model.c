@@ -64,16 +64,16 @@ static void fill_table(Tables *t)
 	LLVMSetInitializer(t->table, LLVMConstStructInContext(u->c, field, n, true));
 }
 
-static void export_table(Tables *t, const EmitOptions *o)
+/* The artifact's function, which returns a table; the builder is left in its body. */
+static LLVMValueRef table_function(LUnit *u, const char *export_name, bool hidden)
 {
-	LUnit *u = t->u;
 	LLVMTypeRef type = LLVMFunctionType(l_pointer(u), NULL, 0, false);
-	LLVMValueRef fn = LLVMAddFunction(u->m, o->export_name ? o->export_name : "weft_model", type);
-	if (o->hidden)
+	LLVMValueRef fn = LLVMAddFunction(u->m, export_name ? export_name : "weft_model", type);
+	if (hidden)
 		LLVMSetVisibility(fn, LLVMHiddenVisibility);
 	l_attribute(u, fn, "nounwind");
 	LLVMPositionBuilderAtEnd(u->b, LLVMAppendBasicBlockInContext(u->c, fn, ""));
-	LLVMBuildRet(u->b, byte_of(t, t->im->model));
+	return fn;
 }
 
 void l_model(LUnit *u, const Program *p, const EmitOptions *o, const char *const *kernel_name)
@@ -88,5 +88,30 @@ void l_model(LUnit *u, const Program *p, const EmitOptions *o, const char *const
 	LLVMSetGlobalConstant(t.table, true);
 	LLVMSetAlignment(t.table, 16);
 	fill_table(&t);
-	export_table(&t, o);
+	table_function(u, o->export_name, o->hidden);
+	LLVMBuildRet(u->b, byte_of(&t, im.model));
+}
+
+static LLVMValueRef level_array(LUnit *u, const EmitSelect *s)
+{
+	LLVMTypeRef get = LLVMFunctionType(l_pointer(u), NULL, 0, false);
+	LLVMValueRef *level = ARENA_ARRAY(u->arena, LLVMValueRef, s->n);
+	for (uint32_t k = 0; k < s->n; k++) {
+		level[k] = LLVMAddFunction(u->m, s->level_export[k], get);
+		LLVMSetVisibility(level[k], LLVMHiddenVisibility);
+	}
+	LLVMValueRef array = LLVMAddGlobal(u->m, LLVMArrayType2(l_pointer(u), s->n), "level");
+	LLVMSetLinkage(array, LLVMInternalLinkage);
+	LLVMSetGlobalConstant(array, true);
+	LLVMSetInitializer(array, LLVMConstArray2(l_pointer(u), level, s->n));
+	return array;
+}
+
+void l_select(LUnit *u, const EmitSelect *s)
+{
+	LLVMTypeRef i32 = LLVMInt32TypeInContext(u->c);
+	LLVMTypeRef type = LLVMFunctionType(l_pointer(u), (LLVMTypeRef[]){l_pointer(u), i32}, 2, false);
+	LLVMValueRef in[] = {level_array(u, s), LLVMConstInt(i32, s->n, false)};
+	table_function(u, s->export_name, false);
+	LLVMBuildRet(u->b, LLVMBuildCall2(u->b, type, l_extern(u, "weft_rt_select", type), in, 2, ""));
 }

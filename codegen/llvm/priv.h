@@ -74,5 +74,6 @@ LLVMValueRef l_function(LUnit *, const LoopFn *, const char *name, FnRole, const
 /* ---- tables (model.c) ---- */
 
 void l_model(LUnit *, const Program *, const EmitOptions *, const char *const *kernel_name);
+void l_select(LUnit *, const EmitSelect *);
 
 #endif

@@ -41,6 +41,13 @@ static bool same_layout(const Layout *a, const Layout *b)
 	return true;
 }
 
+static void share_weights(Builder *b, const Program *with)
+{
+	for (uint32_t i = 0; i < with->constant.n; i++)
+		array_push(b->arena, &b->p->constant, with->constant.data[i]);
+	b->p->weight_bytes = with->weight_bytes;
+}
+
 static uint32_t weight_of(Builder *b, BufId buf)
 {
 	if (b->weight[buf.i])
@@ -48,7 +55,8 @@ static uint32_t weight_of(Builder *b, BufId buf)
 	const Buffer *w = buf_of(b->l, buf);
 	Program *p = b->p;
 	for (uint32_t i = 0; i < p->constant.n; i++) {
-		if (p->constant.data[i].source.i == w->k && same_layout(&p->constant.data[i].layout, &w->layout)) {
+		const ProgramConst *c = &p->constant.data[i];
+		if (c->source.i == w->k && c->dtype == w->dtype && same_layout(&c->layout, &w->layout)) {
 			b->weight[buf.i] = i + 1;
 			return i;
 		}
@@ -250,6 +258,8 @@ Program *schedule_program(Lowered *l, const Target *target, const ScheduleOption
 	for (uint32_t i = 1; i < l->check.n; i++)
 		program_message(p, l->check.data[i]);
 	program_find_symbols(p);
+	if (opt->weights)
+		share_weights(&b, opt->weights);
 	b.plan = plan_memory(l, !opt->no_plan);
 	b.place = ARENA_ARRAY(b.arena, Lx, l->buf.n + MAX_SCHEDULE_BUFFERS);
 	b.weight = ARENA_ARRAY(b.arena, uint32_t, l->buf.n + MAX_SCHEDULE_BUFFERS);

@@ -7,6 +7,8 @@
 
 typedef struct {
 	bool no_plan; /* every buffer gets memory of its own */
+	const Program *weights; /* the weight section begins with this program's: what both store the same way, they
+	                           share. NULL: it is this program's own */
 } ScheduleOptions;
 
 /* The program of a lowered graph for a target. NULL after ctx_error. */

@@ -69,15 +69,11 @@ static const char *const host_family = "riscv64";
 static const char *const host_family = "";
 #endif
 
-bool target_is_here(const Target *t)
-{
-	return !strcmp(t->family, "generic") || !strcmp(t->family, host_family);
-}
-
 bool target_runs_here(const Target *t)
 {
 	char missing[32];
-	return target_is_here(t) && !weft_cpu_lacks(t->features, missing);
+	bool family = !strcmp(t->family, "generic") || !strcmp(t->family, host_family);
+	return family && !weft_cpu_lacks(t->features, missing);
 }
 
 /* ---- by name ---- */

@@ -40,8 +40,6 @@ const Target *target_find(const char *name);
 const char *target_list(Arena *);
 /* In order of increasing capability; NULL after the last. */
 const Target *target_at(uint32_t k);
-/* It is of this machine's family, whatever its level. */
-bool target_is_here(const Target *);
 /* This process can run code compiled for it. */
 bool target_runs_here(const Target *);
 /* Elements of that compute dtype in one register; 1 for scalar targets. */

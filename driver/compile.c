@@ -64,7 +64,9 @@ bool compile_for_here(Compilation *c)
 	level[0] = (Level){.target = level[best].target, .suffix = ""};
 	c->level.n = 1;
 	c->target = level[0].target;
-	return target_is_here(c->target) || ctx_error(c->ctx, NULL, "target %s is another machine than this", c->target->name);
+	return target_runs_here(c->target) ||
+	       ctx_error(c->ctx, NULL, "this machine does not run code for %s: compile a shared object for it",
+			 c->target->name);
 }
 
 /* Of the printed graph, which names every constant by its hash. */

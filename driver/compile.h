@@ -32,8 +32,7 @@ typedef struct {
 
 /* Begin: check the options, clear the report. */
 bool compile_begin(Compilation *, Weft *, const WeftGraph *, const WeftOptions *);
-/* After it: of several levels keep the best that runs in this process. False after ctx_error: all are of another
- * family of processors. */
+/* After it: of several levels keep the best that runs in this process. False after ctx_error: none does. */
 bool compile_for_here(Compilation *);
 /* Passes, lowering, schedules: up to the programs. */
 bool compile_lower(Compilation *);

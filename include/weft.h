@@ -90,6 +90,22 @@ bool weft_interpret(Weft *, WeftGraph *, const WeftTensor *inputs, uint32_t n, W
 /* Free the outputs of all interpretations so far. */
 void weft_release(Weft *);
 
+/* ---- targets ---- */
+
+/* What a model can be compiled for; docs/targets.md says what the fields mean. Texts are "" where there is nothing
+ * to say. */
+typedef struct {
+	const char *name, *triple, *cpu, *attributes, *attribute_features, *features, *flags, *masks;
+	uint32_t vector_bytes, registers, l1, l2, threads, page;
+	bool fma, f16, masked_memory;
+	bool runs_here;   /* this processor has its features */
+	bool native;      /* the one that "native" means here */
+	bool has_runtime; /* the runtime for its triple is within this compiler, as the LLVM back end needs */
+} WeftTargetInfo;
+/* The table of targets, or the one target that `name` (or a file) describes. They live until weft_free. NULL after a
+ * message. */
+const WeftTargetInfo *weft_targets(Weft *, const char *name, uint32_t *n);
+
 /* ---- compile ---- */
 
 typedef enum {
@@ -142,8 +158,12 @@ typedef enum {
 bool weft_compile(Weft *, const WeftGraph *, const WeftOptions *, const char *path);
 /* Write something else: a folder for WEFT_EMIT_C, else a file. */
 bool weft_emit(Weft *, const WeftGraph *, const WeftOptions *, WeftEmit, const char *path);
-/* Compile into this process by the LLVM back end: no file is written, no program started. The model is valid until
- * weft_free, its weights are passed to `open` as those of WeftModel. NULL after a message. */
+/* Compile into this process by the LLVM back end: no file is written, no program started. NULL after a message.
+ * The result is used like the one that weft_model() of a shared object returns; its `open` needs no WeftOpen, the
+ * weights are in memory. Code and weights belong to the Weft: close all instances, then weft_free. Several models of
+ * one Weft live side by side, and threads may run them, as weft_model.h says, while the Weft compiles another one.
+ * Of the options, `target` must be one that runs here (WeftTargetInfo), and is refused otherwise; `weights`,
+ * `no_cache`, `no_openmp`, `cc`, `symbol` and `backend` change nothing. */
 const WeftModel *weft_jit(Weft *, const WeftGraph *, const WeftOptions *);
 /* What the dump option asked for, in the last compilation. */
 const char *weft_dump(Weft *);

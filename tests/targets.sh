@@ -34,6 +34,33 @@ grep -q '"cortex-a53"' "$out/c/model.c" && grep -q 'mtune=cortex-a53' "$out/c/Ma
 "$weft" compile "$model" --emit c -o "$out/d" --target z80 2>&1 | grep -q 'no target z80; there are native, generic-c, x86-64-v2.*riscv64-linux-gnu' ||
 	{ echo "FAIL: unknown target"; bad=1; }
 
+# The table, one of it, a file: as text and as JSON.
+"$weft" show --targets >"$out/table" || bad=1
+for t in generic-c x86-64-v2 x86-64-v3 x86-64-v4 aarch64-linux-gnu riscv64-linux-gnu; do
+	grep -q "^$t  *[a-z0-9_-]* .* [KM]iB " "$out/table" || { echo "FAIL: show --targets: no $t"; bad=1; }
+done
+[ "$(grep -c ' native ' "$out/table")" -eq 1 ] || { echo "FAIL: show --targets: not one native target"; bad=1; }
+"$weft" show --targets --json | python3 -c '
+import json, sys
+t = {t["name"]: t for t in json.load(sys.stdin)["targets"]}
+assert len(t) == 6 and t["generic-c"]["runs_here"] and t["generic-c"]["has_runtime"], t
+assert sum(x["native"] for x in t.values()) == 1 and all(x["runs_here"] for x in t.values() if x["native"]), t
+assert not (t["aarch64-linux-gnu"]["runs_here"] and t["x86-64-v2"]["runs_here"]), t
+assert t["x86-64-v4"]["vector_bytes"] == 64 and t["x86-64-v4"]["masks"] == "bits" and t["x86-64-v4"]["page"] == 4096, t
+' || { echo "FAIL: show --targets --json"; bad=1; }
+"$weft" show --target "$root/examples/targets/cortex-a53.json" | grep -q '^cortex-a53 .*aarch64-linux-gnu .*512 KiB' ||
+	{ echo "FAIL: show --target cortex-a53.json"; bad=1; }
+"$weft" show --target z80 2>&1 | grep -q 'no target z80' || { echo "FAIL: show --target z80"; bad=1; }
+
+# In this process only what runs here; a triple that no runtime is made for.
+[ "$(uname -m)" = x86_64 ] && other=aarch64 || other=x86-64-v2
+"$weft" run "$model" --backend jit --target $other --inputs "$root/examples/digits/digits_cnn.safetensors" --outputs "$out/y.npz" >"$out/log" 2>&1
+[ $? -eq 1 ] && grep -q 'does not run code for\|built without LLVM' "$out/log" || { echo "FAIL: jit for $other:"; cat "$out/log"; bad=1; }
+echo '{"base": "aarch64", "triple": "aarch64-linux-musl"}' >"$out/musl.json"
+"$weft" compile "$model" --backend llvm --target "$out/musl.json" -o "$out/m.so" >"$out/log" 2>&1
+[ $? -eq 1 ] && grep -q 'no runtime for aarch64-linux-musl.*use --backend c\|built without LLVM' "$out/log" ||
+	{ echo "FAIL: LLVM for musl:"; cat "$out/log"; bad=1; }
+
 # said PATTERN COMMAND...: a line of the output (stdout and stderr) matches.
 said() {
 	pattern=$1
@@ -49,7 +76,6 @@ said 'x86-64-v3 and aarch64-linux-gnu are not levels of one family' "$weft" comp
 said 'a name is missing in the list of targets "x86-64-v2,"' "$weft" compile "$model" -o "$out/no.so" --target x86-64-v2,
 [ ! -e "$out/no.so" ] || { echo "FAIL: refused, but a file"; bad=1; }
 [ "$(uname -m)" = x86_64 ] || exit $bad
-said 'target aarch64-linux-gnu is another machine\|built without LLVM' "$weft" check "$model" "$ref" --backend jit --target arm64
 
 # weights FILE.so: bytes of the section.
 weights() {

@@ -21,13 +21,17 @@ const Command command_show = {
 	"  --after PASS         the graph after that pass only; --after list names the passes\n"
 	"  --kernels            the kernels only\n"
 	"  --svg FILE           draw the graph with graphviz (needs the command dot)\n"
-	"  --target NAME        for --kernels: see weft compile\n"
+	"  --target NAME        for --kernels: see weft compile; without a model: what is known of "
+	"that target\n"
+	"  --targets            the targets there are: vector bytes and registers, caches, whether "
+	"the runtime\n"
+	"                       is there to link for it, whether this machine runs it, what it needs\n"
 	"  --json               print everything but the graph as JSON\n",
 	run};
 
 typedef struct {
 	const char *after, *svg;
-	bool graph, kernels, json;
+	bool graph, kernels, targets, json;
 	WeftOptions o;
 } Args;
 
@@ -270,6 +274,7 @@ static int run(int argc, char **argv)
 			   {"--kernels", OPT_FLAG, &a.kernels},
 			   {"--svg", OPT_STRING, &a.svg},
 			   {"--target", OPT_STRING, &a.o.target},
+			   {"--targets", OPT_FLAG, &a.targets},
 			   {"--json", OPT_FLAG, &a.json},
 			   {0}};
 	if (!options_parse(&command_show, opt, &argc, argv))
@@ -279,8 +284,10 @@ static int run(int argc, char **argv)
 			puts(*p);
 		return 0;
 	}
-	if (argc != 2)
-		return fail("show takes one model; see weft show --help");
+	if (argc == 1 && (a.targets || a.o.target))
+		return show_targets(a.o.target, a.json);
+	if (argc != 2 || a.targets)
+		return fail("show takes one model, or --targets; see weft show --help");
 	if (is_shared_object(argv[1]))
 		return show_object(argv[1], &a);
 	Weft *w = weft_new();

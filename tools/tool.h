@@ -38,6 +38,9 @@ int fail_messages(Weft *);
 /* In a child process: end when the parent does. */
 void die_with_parent(void);
 
+/* Print the targets there are, or the one of that name or file; an exit status. */
+int show_targets(const char *name, bool json);
+
 /* ---- JSON ---- */
 
 /* A JSON value written piece by piece; commas are its business. */

@@ -11,15 +11,15 @@
 #include "driver/jobs.h"
 #include "frontend/file.h"
 
-/* What linkers call a machine. */
+/* What linkers, and Debian, call a machine. */
 typedef struct {
-	const char *triple, *emulation;
+	const char *triple, *emulation, *debian;
 } Machine;
 
 static const Machine machines[] = {
-	{"x86_64-linux-gnu", "elf_x86_64"},
-	{"aarch64-linux-gnu", "aarch64linux"},
-	{"riscv64-linux-gnu", "elf64lriscv"},
+	{"x86_64-linux-gnu", "elf_x86_64", "amd64"},
+	{"aarch64-linux-gnu", "aarch64linux", "arm64"},
+	{"riscv64-linux-gnu", "elf64lriscv", "riscv64"},
 };
 
 #if defined(__x86_64__)
@@ -35,7 +35,7 @@ static const Machine *machine_for(Ctx *ctx, const Target *t)
 	for (size_t k = 0; k < sizeof machines / sizeof *machines; k++)
 		if (t->triple ? !strcmp(t->triple, machines[k].triple) : k == HOST)
 			return &machines[k];
-	ctx_error(ctx, NULL, "no linker is known for %s", t->triple);
+	ctx_error(ctx, NULL, "no linker is known for %s: use --backend c and a C compiler for it", t->triple);
 	return NULL;
 }
 
@@ -84,20 +84,35 @@ static const char *first_match(Arena *a, const char *pattern)
 	return found;
 }
 
-static const char *find_library(Ctx *ctx, const Machine *m, const char *name)
+/* The libraries that link_shared names, and Debian's packages of them. */
+static const char *const libraries[][2] = {
+	{"libgomp.so.1", "libgomp1"},
+	{"libm.so.6", "libc6"},
+	{"libgcc_s.so.1", "libgcc-s1"},
+	{"libc.so.6", "libc6"},
+};
+enum { NLIBRARY = sizeof libraries / sizeof *libraries };
+
+static void missing_library(Ctx *ctx, const Machine *m, const char *const library[2])
+{
+	const char *cross = m == &machines[HOST] ? "" : arena_printf(ctx->arena, "-%s-cross", m->debian);
+	ctx_error(ctx, NULL, "no %s for %s: install it (Debian: %s%s), or use --backend c", library[0],
+		  m->triple, library[1], cross);
+}
+
+static const char *find_library(Ctx *ctx, const Machine *m, const char *const library[2])
 {
 	Arena *a = ctx->arena;
 	const char *found = NULL;
 	for (size_t k = 0; !found && k < sizeof folders / sizeof *folders; k++) {
 		const char *slash = strchr(folders[k], '%');
 		found = first_match(a, arena_printf(a, "%.*s%s%s/%s", (int)(slash - folders[k]), folders[k],
-						    m->triple, slash + 2, name));
+						    m->triple, slash + 2, library[0]));
 	}
 	for (size_t k = 0; !found && m == &machines[HOST] && k < sizeof host_folders / sizeof *host_folders; k++)
-		found = first_match(a, arena_printf(a, "%s/%s", host_folders[k], name));
+		found = first_match(a, arena_printf(a, "%s/%s", host_folders[k], library[0]));
 	if (!found)
-		ctx_error(ctx, NULL, "no %s for %s: install the C library%s of that machine", name, m->triple,
-			  strncmp(name, "libgomp", 7) ? "" : " and libgomp1");
+		missing_library(ctx, m, library);
 	return found;
 }
 
@@ -147,11 +162,10 @@ static const EmbeddedFile *runtime_of(Compilation *c)
 /* The runtime object may want libgomp; --as-needed drops what is not. */
 static bool add_libraries(Compilation *c, Words *w)
 {
-	static const char *const name[] = {"libgomp.so.1", "libm.so.6", "libgcc_s.so.1", "libc.so.6"};
 	const Machine *m = machine_for(c->ctx, c->target);
 	words_add(weft_arena(c->w), w, "--as-needed");
-	for (size_t k = 0; k < sizeof name / sizeof *name; k++) {
-		const char *path = find_library(c->ctx, m, name[k]);
+	for (size_t k = 0; k < NLIBRARY; k++) {
+		const char *path = find_library(c->ctx, m, libraries[k]);
 		TRY(path);
 		words_add(weft_arena(c->w), w, path);
 	}

@@ -19,6 +19,7 @@ typedef struct {
 	Compilation *c;
 	Arena *a;
 	const char *folder, *cache, *cc;
+	const char *openmp; /* links the OpenMP library that the runtime was compiled for */
 	Words link; /* objects */
 	Jobs jobs;
 	const char *made[64 + 2][2]; /* temporary object, where it belongs in the cache */
@@ -147,6 +148,7 @@ static bool add_runtime(Builder *b)
 			add_unit(b, f->name, (const char *)f->data, least->flags,
 				 b->c->o.no_openmp ? "-O2 -pthread" : "-O2 -pthread -fopenmp");
 	}
+	b->openmp = as_is ? (is_cross(b->c->target) ? "-lgomp" : WEFT_OPENMP_LINK) : "-fopenmp";
 	if (!as_is)
 		return true;
 	TRY(write_embedded(ctx, b->folder, object));
@@ -195,7 +197,7 @@ static bool link_all(Builder *b, const char *weights_object, const char *out)
 	if (weights_object)
 		words_add(b->a, &w, weights_object);
 	if (!b->c->o.no_openmp)
-		words_split(b->a, &w, is_cross(b->c->target) ? "-lgomp" : WEFT_OPENMP_LINK);
+		words_split(b->a, &w, b->openmp);
 	words_split(b->a, &w, "-pthread -lm");
 	Jobs one = {.limit = 1};
 	array_push(b->a, &one.job,

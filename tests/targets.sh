@@ -48,6 +48,9 @@ assert sum(x["native"] for x in t.values()) == 1 and all(x["runs_here"] for x in
 assert not (t["aarch64-linux-gnu"]["runs_here"] and t["x86-64-v2"]["runs_here"]), t
 assert t["x86-64-v4"]["vector_bytes"] == 64 and t["x86-64-v4"]["masks"] == "bits" and t["x86-64-v4"]["page"] == 4096, t
 ' || { echo "FAIL: show --targets --json"; bad=1; }
+for file in "$root"/examples/targets/*.json; do
+	"$weft" show --target "$file" >"$out/log" 2>&1 || { echo "FAIL: show --target $file:"; cat "$out/log"; bad=1; }
+done
 "$weft" show --target "$root/examples/targets/cortex-a53.json" | grep -q '^cortex-a53 .*aarch64-linux-gnu .*512 KiB' ||
 	{ echo "FAIL: show --target cortex-a53.json"; bad=1; }
 "$weft" show --target z80 2>&1 | grep -q 'no target z80' || { echo "FAIL: show --target z80"; bad=1; }
@@ -60,6 +63,15 @@ echo '{"base": "aarch64", "triple": "aarch64-linux-musl"}' >"$out/musl.json"
 "$weft" compile "$model" --backend llvm --target "$out/musl.json" -o "$out/m.so" >"$out/log" 2>&1
 [ $? -eq 1 ] && grep -q 'no runtime for aarch64-linux-musl.*use --backend c\|built without LLVM' "$out/log" ||
 	{ echo "FAIL: LLVM for musl:"; cat "$out/log"; bad=1; }
+
+# Another compiler than the one that built weft: its own OpenMP library where the runtime is compiled with the model.
+for cc in gcc clang; do
+	echo 'int main(void) { return 0; }' | $cc -fopenmp -x c - -o "$out/probe" 2>/dev/null || continue
+	for t in generic-c native; do
+		"$weft" check "$model" "$ref" --backend c --cc $cc --target $t --threads 1,2 >"$out/log" 2>&1 ||
+			{ echo "FAIL: $t by $cc:"; cat "$out/log"; bad=1; }
+	done
+done
 
 # said PATTERN COMMAND...: a line of the output (stdout and stderr) matches.
 said() {

@@ -32,7 +32,7 @@ const Command command_bench = {
 	"  --python ENV         a Python environment that has them\n"
 	"  --no-op-by-op        leave that row out\n"
 	"  --pool               POSIX threads instead of OpenMP\n"
-	"  --target NAME, --no-cache   see weft compile\n"
+	"  --target NAME, --cc COMMAND, --no-cache   see weft compile\n"
 	"  --json               print the rows as JSON\n",
 	run};
 
@@ -251,6 +251,7 @@ static bool parse(BenchOptions *o, int *argc, char **argv)
 			   {"--pool", OPT_FLAG, &o->pool},
 			   {"--target", OPT_STRING, &o->compile.target},
 			   {"--no-cache", OPT_FLAG, &o->compile.no_cache},
+			   {"--cc", OPT_STRING, &o->compile.cc},
 			   {"--json", OPT_FLAG, &o->json},
 			   {0}};
 	if (!options_parse(&command_bench, opt, argc, argv))

@@ -37,7 +37,7 @@ const Command command_check = {
 	"  --runner COMMAND     run the compiled model elsewhere: COMMAND MODEL.so INPUTS OUTPUTS THREADS, "
 	"as\n"
 	"                       \"qemu-aarch64 -L /usr/aarch64-linux-gnu run_file\"; see docs/targets.md\n"
-	"  --target NAME, --no-cache, --op-by-op   see weft compile\n"
+	"  --target NAME, --cc COMMAND, --no-cache, --op-by-op   see weft compile\n"
 	"  -q                   print failures and the summary only\n"
 	"  --json               print results as JSON\n"
 	"The last line is `N passed, N failed`; the exit status is 1 when any failed.\n",
@@ -293,6 +293,7 @@ static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc
 			   {"--runner", OPT_STRING, &o->runner},
 			   {"--target", OPT_STRING, &o->compile.target},
 			   {"--no-cache", OPT_FLAG, &o->compile.no_cache},
+			   {"--cc", OPT_STRING, &o->compile.cc},
 			   {"--op-by-op", OPT_FLAG, &o->compile.op_by_op},
 			   {"-q", OPT_FLAG, quiet},
 			   {"--json", OPT_FLAG, json},

@@ -19,7 +19,7 @@ const Command command_run = {
 	"  --backend jit|c|llvm|interp   compiled in this process (the default where weft has LLVM), to an\n"
 	"                       object by a C compiler or by LLVM and a linker, or interpreted\n"
 	"  --threads N          default: as OpenMP says\n"
-	"  --target NAME        for a model file: see weft compile\n"
+	"  --target NAME, --cc COMMAND   for a model file: see weft compile\n"
 	"  --json               print shapes and time\n",
 	run};
 
@@ -90,6 +90,7 @@ static int run(int argc, char **argv)
 			   {"--backend", OPT_STRING, &a.backend},
 			   {"--threads", OPT_INT, &a.threads},
 			   {"--target", OPT_STRING, &a.o.target},
+			   {"--cc", OPT_STRING, &a.o.cc},
 			   {"--json", OPT_FLAG, &a.json},
 			   {0}};
 	if (!options_parse(&command_run, opt, &argc, argv))

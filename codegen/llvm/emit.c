@@ -33,15 +33,19 @@ static void set_options(void)
 	LLVMInitializeNativeAsmPrinter();
 }
 
+/* Those that targets can name and this LLVM has, from the build: T(X86) T(AArch64) T(RISCV). */
 static void add_targets(void)
 {
-	LLVMInitializeAllTargetInfos();
-	LLVMInitializeAllTargets();
-	LLVMInitializeAllTargetMCs();
-	LLVMInitializeAllAsmPrinters();
+#define T(name)                                                                                                        \
+	LLVMInitialize##name##TargetInfo();                                                                            \
+	LLVMInitialize##name##Target();                                                                                \
+	LLVMInitialize##name##TargetMC();                                                                              \
+	LLVMInitialize##name##AsmPrinter();
+	WEFT_LLVM_TARGETS
+#undef T
 }
 
-/* All targets take milliseconds: they are only added when this machine's does not do. */
+/* The others take a millisecond: they are only added when this machine's does not do. */
 static bool find_target(const char *triple, LLVMTargetRef *target, char **message)
 {
 	pthread_once(&once, set_options);

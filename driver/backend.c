@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "driver/elf_note.h"
+#include "interface_id.h"
 #include "weft.h"
 
 #ifdef WEFT_LLVM
@@ -39,6 +41,11 @@ static bool library_path(char path[4096])
 	return access(path, R_OK) == 0;
 }
 
+static bool of_this_build(const char *path)
+{
+	return elf_has_note(path, LLVM_BACKEND_NOTE, WEFT_INTERFACE_ID);
+}
+
 static void load(void)
 {
 	char path[4096];
@@ -47,12 +54,14 @@ static void load(void)
 			 "the LLVM back end (" LIBRARY ") lies neither beside this program nor in " WEFT_LLVM);
 		return;
 	}
+	if (!of_this_build(path)) {
+		snprintf(loaded.why, sizeof loaded.why, "%.500s does not belong to this build of weft", path);
+		return;
+	}
 	void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	const LlvmBackend *t = so ? dlsym(so, LLVM_BACKEND_SYMBOL) : NULL;
 	if (!t)
 		snprintf(loaded.why, sizeof loaded.why, "the LLVM back end cannot be loaded: %s", dlerror());
-	else if (strcmp(t->compiler, WEFT_VERSION))
-		snprintf(loaded.why, sizeof loaded.why, LIBRARY " belongs to weft %s, this is " WEFT_VERSION, t->compiler);
 	else
 		loaded.table = t;
 }
@@ -91,7 +100,7 @@ void weft_load_llvm(void)
 bool weft_has_llvm(void)
 {
 	char path[4096];
-	return library_path(path);
+	return library_path(path) && of_this_build(path);
 }
 
 const LlvmBackend *llvm_backend(Ctx *ctx)

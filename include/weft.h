@@ -120,7 +120,7 @@ typedef enum {
 	WEFT_BACKEND_C,       /* C text, and a C compiler */
 	WEFT_BACKEND_LLVM     /* objects by LLVM, and a linker */
 } WeftBackend;
-/* The LLVM back end is there. */
+/* The LLVM back end of this build is there. */
 bool weft_has_llvm(void);
 /* Optional: start loading it in a thread, while a model file is read. weft_jit and weft_compile wait for it and tell
  * what went wrong. */

@@ -1,3 +1,3 @@
 #!/bin/sh
-# List the C files of a folder: scripts/sources.sh FOLDER (relative to the source root)
-cd "$(dirname "$0")/.." && ls "$1"/*.c 2>/dev/null || true
+# List the C files, or others, of a folder: scripts/sources.sh FOLDER [ENDING] (relative to the source root)
+cd "$(dirname "$0")/.." && ls "$1"/*."${2:-c}" 2>/dev/null || true

@@ -47,6 +47,28 @@ if "$weft" compile "$model" --backend llvm -o "$out/first.so" 2>&1 | grep -q 'bu
 	exit $bad
 fi
 
+# A library of another build, or none at all, beside the program: refused before it is loaded, C by default.
+mkdir "$out/stale"
+cp "$weft" "$out/stale/weft"
+for what in other text folder; do
+	case $what in
+	other) python3 - "$(dirname "$weft")/weft_llvm.so" "$out/stale/weft_llvm.so" <<-'END'
+		import re, sys
+		data = open(sys.argv[1], "rb").read()
+		new, n = re.subn(rb"(weft\0\0\0\0)[0-9a-f]{32}", rb"\1" + b"0" * 32, data)
+		assert n == 1, n
+		open(sys.argv[2], "wb").write(new)
+		END
+		;;
+	text) echo 'no library' >"$out/stale/weft_llvm.so" ;;
+	folder) rm "$out/stale/weft_llvm.so" && mkdir "$out/stale/weft_llvm.so" ;;
+	esac
+	expect 1 'weft_llvm.so does not belong to this build of weft' "$out/stale/weft" run "$model" --backend jit --inputs "$ref" --outputs "$out/y.npz"
+	one_line
+	have cc && expect 0 '^1 passed' "$out/stale/weft" check "$model" "$ref"
+done
+rm -r "$out/stale"
+
 # The same bytes, however many threads compile.
 for options in '' '-j 1' '-j 3'; do
 	expect 0 'operators in' "$weft" compile "$model" --backend llvm -o "$out/d.so" --name m $options

@@ -6,7 +6,6 @@
 #include "codegen/llvm/llvm.h"
 
 typedef struct {
-	const char *compiler; /* WEFT_VERSION of its build: a library of another build is refused */
 	bool (*emit)(Program *, const Target *, const EmitOptions *, LlvmKind, uint32_t jobs, LlvmFiles *out);
 	bool (*select)(Ctx *, const EmitSelect *, const Target *least, LlvmKind, LlvmFiles *out);
 	const char *(*version)(Arena *);
@@ -16,6 +15,8 @@ typedef struct {
 } LlvmBackend;
 
 #define LLVM_BACKEND_SYMBOL "weft_llvm_backend"
+/* The ELF note whose content is WEFT_INTERFACE_ID (interface_id.h): a hash of the headers of its build. */
+#define LLVM_BACKEND_NOTE "weft"
 extern const LlvmBackend weft_llvm_backend __attribute__((visibility("default")));
 
 #endif

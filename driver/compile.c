@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "codegen/names.h"
 #include "codegen/schedule/schedule.h"
+#include "driver/embed.h"
 #include "driver/target_file.h"
 #include "passes/pipeline.h"
 
@@ -34,6 +35,19 @@ static bool begin_levels(Compilation *c, const char *names)
 	return true;
 }
 
+/* Options that only a C compiler can serve ask for one. */
+static bool choose_backend(Compilation *c)
+{
+	bool wants_cc = c->o.cc || c->o.no_openmp;
+	if (c->o.backend == WEFT_BACKEND_LLVM && wants_cc)
+		return ctx_error(c->ctx, NULL, "%s is for the C back end, not for LLVM",
+				 c->o.cc ? "another C compiler" : "a runtime without OpenMP");
+	c->llvm = c->o.backend == WEFT_BACKEND_LLVM ||
+		  (c->o.backend == WEFT_BACKEND_DEFAULT && !wants_cc && weft_has_llvm() &&
+		   runtime_object_for(c->target->triple));
+	return true;
+}
+
 bool compile_begin(Compilation *c, Weft *w, const WeftGraph *g, const WeftOptions *o)
 {
 	Ctx *ctx = w->ctx;
@@ -50,7 +64,7 @@ bool compile_begin(Compilation *c, Weft *w, const WeftGraph *g, const WeftOption
 	ctx->file = g->path;
 	TRY(begin_levels(c, c->o.target ? c->o.target : "native"));
 	c->name = c->o.name ? path_stem(ctx->arena, c->o.name) : path_stem(ctx->arena, g->path);
-	c->llvm = c->o.backend == WEFT_BACKEND_LLVM;
+	TRY(choose_backend(c));
 	c->weights_symbol = arena_printf(ctx->arena, "%s_weights", c->name);
 	return true;
 }

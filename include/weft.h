@@ -116,7 +116,8 @@ typedef enum {
 typedef void (*WeftProgress)(void *user, const char *phase, uint32_t done, uint32_t total);
 
 typedef enum {
-	WEFT_BACKEND_DEFAULT, /* C for artifacts */
+	WEFT_BACKEND_DEFAULT, /* LLVM where this build has it and the runtime for the target; C where it has not, and with
+				 the options cc and no_openmp */
 	WEFT_BACKEND_C,       /* C text, and a C compiler */
 	WEFT_BACKEND_LLVM     /* objects by LLVM, and a linker */
 } WeftBackend;
@@ -133,10 +134,10 @@ typedef struct {
 	WeftWeights weights;
 	bool replaceable; /* keep parameters replaceable at run time: nothing is folded into them */
 	bool op_by_op;    /* no fusion: each operator is a kernel of its own */
-	bool no_cache;    /* do not look into or add to the cache of objects */
-	bool no_openmp;
+	bool no_cache;    /* C: do not look into or add to the cache of objects */
+	bool no_openmp;   /* C: the runtime's default threads are its own */
 	uint32_t jobs;         /* compiler processes at once; 0: one per processor */
-	const char *cc;        /* NULL: $CC, else cc */
+	const char *cc;        /* C: the compiler; NULL: $CC, else cc */
 	const char *symbol;    /* name of the exported function; NULL: weft_model */
 	const char *name;      /* of the model; NULL: from the file name */
 	const char *dump;      /* record the graph after this pass for weft_dump; "all" */

@@ -219,7 +219,7 @@ static void test_cache(void **state)
 	setenv("WEFT_CACHE", folder, 1);
 	Weft *w = weft_new();
 	WeftGraph *g = weft_parse(w, silu, "silu");
-	WeftOptions o = {.size = sizeof o};
+	WeftOptions o = {.size = sizeof o, .backend = WEFT_BACKEND_C};
 	assert_true(weft_compile(w, g, &o, "cache-a.so"));
 	assert_int_equal(weft_report(w)->cached, 0);
 	assert_true(weft_compile(w, g, &o, "cache-b.so"));

@@ -86,13 +86,23 @@ static bool emit(Weft *w, WeftGraph *g)
 	return true;
 }
 
-static bool compile(Weft *w, WeftGraph *g)
+static bool compile(Weft *w, WeftGraph *g, WeftBackend backend)
 {
-	WeftOptions o = {.size = sizeof o, .jobs = 1};
+	WeftOptions o = {.size = sizeof o, .jobs = 1, .backend = backend};
 	if (!weft_compile(w, g, &o, "out/m.so"))
 		return false;
 	assert_int_equal(count_files("out"), 1);
 	return unlink("out/m.so") == 0;
+}
+
+static bool compile_c(Weft *w, WeftGraph *g)
+{
+	return compile(w, g, WEFT_BACKEND_C);
+}
+
+static bool compile_llvm(Weft *w, WeftGraph *g)
+{
+	return compile(w, g, WEFT_BACKEND_LLVM);
 }
 
 /* Fail the n-th block. True when nothing failed any more. */
@@ -131,7 +141,15 @@ static void fail_each(Action *f)
 static void test_inspect(void **state) { (void)state, fail_each(inspect); }
 static void test_interpret(void **state) { (void)state, fail_each(interpret); }
 static void test_emit(void **state) { (void)state, fail_each(emit); }
-static void test_compile(void **state) { (void)state, fail_each(compile); }
+static void test_compile_c(void **state) { (void)state, fail_each(compile_c); }
+
+static void test_compile_llvm(void **state)
+{
+	(void)state;
+	if (!weft_has_llvm())
+		skip();
+	fail_each(compile_llvm);
+}
 
 static int set_up(void **state)
 {
@@ -159,7 +177,8 @@ int main(void)
 	        cmocka_unit_test(test_inspect),
 	        cmocka_unit_test(test_interpret),
 	        cmocka_unit_test(test_emit),
-	        cmocka_unit_test(test_compile),
+	        cmocka_unit_test(test_compile_c),
+	        cmocka_unit_test(test_compile_llvm),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -12,7 +12,7 @@ typedef struct {
 	Node (*apply)(Build *b, Node n);
 } Rule;
 
-extern const Rule scalar_rules[], shape_rules[], reduce_rules[]; /* end with a NULL name */
+extern const Rule scalar_rules[], shape_rules[], reduce_rules[], conv_rules[]; /* end with a NULL name */
 
 /* Is n a splat of this value? -0 is not 0. */
 bool is_splat(const Graph *, Node, double v);

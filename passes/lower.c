@@ -5,6 +5,7 @@
  * A kernel that cannot be traced names the node that must be stored first; groups are then assigned again,
  * so this terminates after at most one round per node. */
 #include "passes/lower_stage.h"
+#include "passes/rules.h"
 
 #include <string.h>
 
@@ -110,6 +111,25 @@ static bool pads_only(Lower *s, Node n)
 
 /* ---- places ---- */
 
+/* A buffer that is all of a tensor padded with zeros has a border that readers may leave out. */
+static void note_border(Lower *s, Node n)
+{
+	const NodePlace *p = &info_of(s, n)->place.data[0];
+	SymTab *syms = s->ir->syms;
+	uint32_t rank = node_rank(s->g, n), nattr;
+	if (node_op(s->g, n) != OP_pad || !is_splat(s->g, node_in(s->g, n, 1), 0))
+		return;
+	for (uint32_t k = 0; k < rank; k++)
+		if (p->off[k].i && !sym_is(syms, p->off[k], 0))
+			return;
+	const Sym *high = node_ints(s->g, n, "high", &nattr);
+	Sym *hi = ARENA_ARRAY(s->arena, Sym, rank);
+	for (uint32_t k = 0; k < rank; k++)
+		hi[k] = sym_sub(syms, node_dim(s->g, n, k), high[k]);
+	buf_of(s->l, p->buf)->inner_lo = node_ints(s->g, n, "low", &nattr);
+	buf_of(s->l, p->buf)->inner_hi = hi;
+}
+
 /* Outputs first, then parents before their operands (so from the end), then everything else. */
 static void choose_places(Lower *s)
 {
@@ -122,6 +142,7 @@ static void choose_places(Lower *s)
 			add_place(s, n, lower_new_place(s, n, BUF_TEMP, 0));
 		if (!is_parent(s, n) || !pads_only(s, n))
 			continue;
+		note_border(s, n);
 		for (uint32_t k = 0; k < noperands(s, n); k++)
 			if (can_live_in(s, node_in(g, n, k)))
 				add_place(s, node_in(g, n, k), operand_place(s, n, k));

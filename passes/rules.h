@@ -1,4 +1,4 @@
-/* Private to passes/simplify*.c: what a rule sees and how it answers. */
+/* Private to the passes: what a rule of simplify sees and how it answers; questions about nodes. */
 #ifndef WEFT_PASSES_RULES_H
 #define WEFT_PASSES_RULES_H
 

@@ -458,6 +458,7 @@ bool schedule_contract(Sched *s, Sym *ntasks)
 		return false;
 	}
 	c.row_elements = elements_per_row(&c);
+	contract_find_windows(&c);
 	merge_k(&c);
 	axes_merge_outer(s);
 	contract_after_merge(&c);
@@ -466,6 +467,7 @@ bool schedule_contract(Sched *s, Sym *ntasks)
 	sort_rows(&c);
 	c.rows = product(s, c.m, c.nm);
 	choose_tile(&c);
+	contract_keep_windows(&c);
 	choose_blocks(&c);
 	*ntasks = sym_mul(s->syms, row_blocks(&c), column_blocks(&c));
 	for (uint32_t i = 0; i < c.nbatch; i++)
@@ -473,8 +475,9 @@ bool schedule_contract(Sched *s, Sym *ntasks)
 	decode_task(&c);
 	contract_block(&c);
 	((Kernel *)s->k)->algorithm = arena_printf(
-	        s->arena, "%s %ux%u tile, %lld-row blocks%s", c.packed ? "gemm, packed b," : "gemm, b in place,",
-	        c.mr, c.nv * s->lanes, (long long)c.block_rows, c.block_cols ? ", column blocks" : "");
+	        s->arena, "%s %ux%u tile, %lld-row blocks%s%s", c.packed ? "gemm, packed b," : "gemm, b in place,",
+	        c.mr, c.nv * s->lanes, (long long)c.block_rows, c.block_cols ? ", column blocks" : "",
+	        c.nwindow ? ", borders left out" : "");
 	return true;
 }
 

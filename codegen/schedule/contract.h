@@ -6,6 +6,16 @@
 
 enum { MAX_BLOCK_ROWS = 240, ENOUGH_BLOCKS = 16, SMALL_BLOCK = 1 << 20, MAX_PANEL = 1 << 16 };
 
+enum { MAX_WINDOWS = 8 };
+
+/* A dimension of a that has a border of zeros (contract_border.c). */
+typedef struct {
+	uint32_t k, row; /* axes: summed, of the rows */
+	int64_t step, coef;
+	Sym start, lo, hi;
+	Lx first_tap, end_tap; /* of the current tile */
+} Window;
+
 typedef struct {
 	Sched *s;
 	Kx a, b;        /* the loads */
@@ -25,10 +35,22 @@ typedef struct {
 	LMem row_table[MAX_RANK], a_table;
 	LMem local_b; /* transpose: [k...][nv * lanes] */
 	Lx row, col;  /* first ones of the current tile */
+	Window window[MAX_WINDOWS];
+	uint32_t nwindow;
 } Contract;
 
 /* contract_tile.c: the loops of one task. */
 void contract_block(Contract *);
+/* Values of all row axes at row i of the tile. */
+void contract_row_axes(Contract *, Lx i, Lx *value);
+
+/* contract_border.c, in this order: before axes are merged; when the tile is chosen; at the begin of a tile; where a
+ * summed axis starts and ends. */
+void contract_find_windows(Contract *);
+void contract_keep_windows(Contract *);
+void contract_bound_taps(Contract *);
+void contract_taps(const Contract *, uint32_t axis, Lx *start, Lx *end);
+
 /* Merging replaced axes: find the roles of the new ones. */
 void contract_after_merge(Contract *);
 /* Largest number of summed elements, or 0 when unbounded. */

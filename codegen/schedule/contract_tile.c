@@ -96,6 +96,18 @@ static void go_to_row(Contract *c, Lx i)
 		s->at[c->m[k]] = table_at(c, c->row_table[k], at);
 }
 
+void contract_row_axes(Contract *c, Lx i, Lx *value)
+{
+	Sched *s = c->s;
+	uint32_t mark = sched_mark(s);
+	go_to_row(c, i);
+	for (uint32_t k = 0; k < c->nm; k++) {
+		value[k] = s->at[c->m[k]];
+		s->at[c->m[k]] = (Lx){0};
+	}
+	sched_forget(s, mark);
+}
+
 static Lx a_row(Contract *c, uint32_t i)
 {
 	Sched *s = c->s;
@@ -312,6 +324,7 @@ static void k_loops(Contract *c, Tile *t, uint32_t next)
 	uint32_t axis = c->k[next];
 	Lx start = int_of(s, 0), end = sched_size(s, s->extent[axis]);
 	bool innermost = next + 1 == c->nk;
+	contract_taps(c, axis, &start, &end);
 	uint32_t unroll = innermost && sym_divides(s->syms, UNROLL_K, s->extent[axis]) ? UNROLL_K : 1;
 	if (next == t->split) {
 		start = lx_var(s->f, ls_for(s->f, "chunk", start, end, t->chunk, FOR_SERIAL));
@@ -472,6 +485,7 @@ static void run_tile(Contract *c, Tile *t)
 		if (fetches_ahead(c))
 			t->next = let(s, "next", next_panels(c, t));
 	}
+	contract_bound_taps(c);
 	start_sums(c, t);
 	k_loops(c, t, 0);
 	finish_sums(c, t);

@@ -1,0 +1,157 @@
+/* Steps of a summed axis that read only the zero border of a padded operand: a tile whose rows all lie near an edge
+ * of the image leaves those taps out.
+ *
+ * A window is a dimension of a that is read at coef * row + step * k + start, for one row axis and one summed axis,
+ * and that is zero outside [lo, hi). With the row axis in [first, last], k matters where
+ *   lo <= coef * last + step * k + start   and   coef * first + step * k + start < hi. */
+#include "codegen/schedule/contract.h"
+
+enum { WORTH = 16 /* of so many steps, one is saved */, MAX_COUNTED = 1 << 16 };
+
+static bool is_row(const Contract *c, uint32_t axis)
+{
+	for (uint32_t i = 0; i < c->nm; i++)
+		if (c->m[i] == axis)
+			return true;
+	return false;
+}
+
+/* idx == coef * row + step * k + start? */
+static bool read_window(Contract *c, Sym idx, uint32_t k, Window *w)
+{
+	Sched *s = c->s;
+	Sym step, coef, rest;
+	TRY(sym_linear(s->syms, idx, s->var[k], &step, &rest) && sym_is_const(s->syms, step, &w->step) && w->step > 0);
+	w->k = k;
+	w->row = NO_AXIS;
+	for (uint32_t a = 0; a < s->naxis; a++)
+		if (s->var[a].i && sym_uses(s->syms, rest, s->var[a])) {
+			TRY(w->row == NO_AXIS && is_row(c, a));
+			w->row = a;
+		}
+	return w->row != NO_AXIS && sym_linear(s->syms, rest, s->var[w->row], &coef, &w->start) &&
+	       sym_is_const(s->syms, coef, &w->coef) && w->coef > 0;
+}
+
+void contract_find_windows(Contract *c)
+{
+	Sched *s = c->s;
+	const KxData *a = &s->k->kx.data[c->a.i];
+	const Buffer *buf = buf_of(s->l, a->buf);
+	for (uint32_t d = 0; buf->inner_lo && d < a->nidx; d++)
+		for (uint32_t i = 0; i < c->nk; i++) {
+			Window w = {.lo = buf->inner_lo[d], .hi = buf->inner_hi[d]};
+			if (c->nwindow < MAX_WINDOWS && sym_uses(s->syms, a->idx[d], s->var[c->k[i]]) &&
+			    read_window(c, a->idx[d], c->k[i], &w))
+				c->window[c->nwindow++] = w;
+		}
+}
+
+/* ---- is it worth it? ---- */
+
+/* Rows of the tile differ in this axis by less than that. */
+static int64_t span_of(const Contract *c, uint32_t row)
+{
+	int64_t faster = 1;
+	for (uint32_t i = c->nm; i-- > 0 && c->m[i] != row;)
+		faster *= axes_hint(c->s, c->m[i]);
+	return (c->mr - 1) / (faster > 0 ? faster : 1) + 1;
+}
+
+static bool is_dead(const Sched *s, const Window *w, int64_t first, int64_t last, int64_t k)
+{
+	int64_t at = w->step * k + sym_hint(s->syms, w->start);
+	return w->coef * last + at < sym_hint(s->syms, w->lo) || w->coef * first + at >= sym_hint(s->syms, w->hi);
+}
+
+/* The share of steps that tiles leave out, at hint sizes; a tile that wraps around sees all rows. */
+static double saved_by(const Contract *c, const Window *w)
+{
+	const Sched *s = c->s;
+	int64_t rows = axes_hint(s, w->row), taps = axes_hint(s, w->k), span = span_of(c, w->row), dead = 0;
+	if (rows < 1 || taps < 1 || rows > MAX_COUNTED || taps > MAX_COUNTED / rows)
+		return 0;
+	for (int64_t r = 0; r < rows; r++)
+		for (int64_t k = 0; k < taps; k++)
+			dead += r + span > rows ? is_dead(s, w, 0, rows - 1, k) : is_dead(s, w, r, r + span - 1, k);
+	return (double)dead / ((double)rows * (double)taps);
+}
+
+static bool still_there(const Contract *c, const Window *w)
+{
+	bool outer_loop = false; /* the innermost is unrolled */
+	for (uint32_t i = 0; i + 1 < c->nk; i++)
+		outer_loop |= c->k[i] == w->k;
+	return outer_loop && c->s->var[w->row].i && is_row(c, w->row);
+}
+
+void contract_keep_windows(Contract *c)
+{
+	uint32_t n = 0;
+	double saved = 0;
+	for (uint32_t i = 0; i < c->nwindow; i++) {
+		double share = still_there(c, &c->window[i]) ? saved_by(c, &c->window[i]) : 0;
+		saved += share;
+		if (share > 0)
+			c->window[n++] = c->window[i];
+	}
+	c->nwindow = saved * WORTH >= 1 ? n : 0;
+}
+
+/* ---- code ---- */
+
+static Lx let(Sched *s, const char *name, Lx x)
+{
+	return lx_var(s->f, ls_let(s->f, name, x));
+}
+
+/* First and last value of a row axis in the tile: of its first and last row, unless a slower axis changes between. */
+static void row_range(Contract *c, uint32_t row, Lx *first, Lx *last)
+{
+	Sched *s = c->s;
+	Lx lo[MAX_AXES], hi[MAX_AXES];
+	uint32_t at = 0;
+	contract_row_axes(c, lx_int(s->f, 0), lo);
+	contract_row_axes(c, lx_int(s->f, c->mr - 1), hi);
+	while (c->m[at] != row)
+		at++;
+	*first = lo[at];
+	*last = hi[at];
+	Lx end = lx_sub(s->f, sched_size(s, s->extent[row]), lx_int(s->f, 1));
+	for (uint32_t i = 0; i < at; i++) {
+		Lx same = lx_cmp(s->f, SC_eq, lo[i], hi[i]);
+		*first = lx_select(s->f, same, *first, lx_int(s->f, 0));
+		*last = lx_select(s->f, same, *last, end);
+	}
+}
+
+/* ceil(max(x, 0) / step) */
+static Lx steps(Sched *s, Lx x, int64_t step)
+{
+	Lx up = lx_max(s->f, lx_add(s->f, x, lx_int(s->f, step - 1)), lx_int(s->f, 0));
+	return lx_div(s->f, up, lx_int(s->f, step));
+}
+
+void contract_bound_taps(Contract *c)
+{
+	Sched *s = c->s;
+	for (uint32_t i = 0; i < c->nwindow; i++) {
+		Window *w = &c->window[i];
+		Lx first, last;
+		row_range(c, w->row, &first, &last);
+		Lx coef = lx_int(s->f, w->coef), start = sched_size(s, w->start);
+		Lx below = lx_sub(s->f, sched_size(s, w->lo), lx_add(s->f, start, lx_mul(s->f, coef, last)));
+		Lx above = lx_sub(s->f, sched_size(s, w->hi), lx_add(s->f, start, lx_mul(s->f, coef, first)));
+		w->first_tap = let(s, "tap_lo", steps(s, below, w->step));
+		w->end_tap = let(s, "tap_hi", lx_min(s->f, steps(s, above, w->step), sched_size(s, s->extent[w->k])));
+	}
+}
+
+void contract_taps(const Contract *c, uint32_t axis, Lx *start, Lx *end)
+{
+	for (uint32_t i = 0; i < c->nwindow; i++)
+		if (c->window[i].k == axis) {
+			*start = lx_max(c->s->f, *start, c->window[i].first_tap);
+			*end = lx_min(c->s->f, *end, c->window[i].end_tap);
+		}
+}

@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -66,37 +65,6 @@ static void load(void)
 		loaded.table = t;
 }
 
-/* ---- ahead of time ---- */
-
-static pthread_once_t ahead = PTHREAD_ONCE_INIT;
-static pthread_t loader;
-static pid_t loader_process;
-
-static void *load_once(void *unused)
-{
-	pthread_once(&loaded.once, load);
-	return unused;
-}
-
-/* The process must not end amid LLVM's constructors. A child of it has no such thread. */
-static void wait_for_loader(void)
-{
-	if (getpid() == loader_process)
-		pthread_join(loader, NULL);
-}
-
-static void load_ahead(void)
-{
-	loader_process = getpid();
-	if (!pthread_create(&loader, NULL, load_once, NULL) && atexit(wait_for_loader))
-		wait_for_loader();
-}
-
-void weft_load_llvm(void)
-{
-	pthread_once(&ahead, load_ahead);
-}
-
 bool weft_has_llvm(void)
 {
 	char path[4096];
@@ -112,8 +80,6 @@ const LlvmBackend *llvm_backend(Ctx *ctx)
 }
 
 #else
-
-void weft_load_llvm(void) {}
 
 bool weft_has_llvm(void)
 {

@@ -19,7 +19,8 @@ static size_t padded(size_t n)
 static bool note_is(const Elf64_Nhdr *h, const char *content, const char *name, const char *text)
 {
 	return h->n_namesz == strlen(name) + 1 && h->n_descsz == strlen(text) &&
-	       !memcmp(content, name, h->n_namesz) && !memcmp(content + padded(h->n_namesz), text, h->n_descsz);
+	       !memcmp(content, name, h->n_namesz) &&
+	       !memcmp(content + padded(h->n_namesz), text, h->n_descsz);
 }
 
 /* Notes of reasonable size are all that is looked at. */
@@ -45,8 +46,10 @@ static bool segment_has(int fd, const Elf64_Phdr *p, const char *name, const cha
 
 static bool file_has(int fd, const char *name, const char *text)
 {
-	static const unsigned char here[] = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
-	                                     __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB};
+	static const unsigned char here[] = {
+		ELFMAG0,    ELFMAG1,
+		ELFMAG2,    ELFMAG3,
+		ELFCLASS64, __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB};
 	Elf64_Ehdr e;
 	Elf64_Phdr p;
 	if (!read_at(fd, &e, sizeof e, 0) || memcmp(e.e_ident, here, sizeof here))

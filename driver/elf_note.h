@@ -4,7 +4,8 @@
 
 #include <stdbool.h>
 
-/* The file is of this process's class and byte order and has a note of that name whose content is that text. */
+/* The file is of this process's class and byte order and has a note of that name whose content is
+ * that text. */
 bool elf_has_note(const char *path, const char *name, const char *text);
 
 #endif

@@ -123,9 +123,6 @@ typedef enum {
 } WeftBackend;
 /* The LLVM back end of this build is there. */
 bool weft_has_llvm(void);
-/* Optional: start loading it in a thread, while a model file is read. weft_jit and weft_compile wait for it and tell
- * what went wrong. */
-void weft_load_llvm(void);
 
 typedef struct {
 	uint32_t size;      /* of this structure */

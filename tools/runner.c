@@ -130,8 +130,6 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 			return fail("%s is compiled: --backend is for model files", path), false;
 		return open_object(r, path);
 	}
-	if (backend == RUN_JIT || backend == RUN_LLVM)
-		weft_load_llvm();
 	r->w = weft_new();
 	r->g = r->w ? weft_load(r->w, path) : NULL;
 	if (!r->g)

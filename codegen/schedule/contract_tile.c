@@ -4,8 +4,8 @@
 #include "ir/scalar.h"
 
 /* Sums longer than CHUNK are added up from partial ones: the rounding error of one long chain grows with its
- * length. */
-enum { UNROLL_K = 4, INLINE_EPILOGUE = 160, CHUNK = 256 };
+ * length. A matrix product of which one tile has all columns waits for loads: shorter chains cost it nothing. */
+enum { UNROLL_K = 4, INLINE_EPILOGUE = 160, CHUNK = 256, NARROW_CHAIN = 64 };
 
 static Lx let(Sched *s, const char *name, Lx x)
 {
@@ -302,18 +302,26 @@ static void end_chunk(Contract *c, const Tile *t)
 		}
 }
 
+static int64_t chunk_length(const Contract *c, const Tile *t)
+{
+	const Sched *s = c->s;
+	Sym width = sym_int(s->syms, (int64_t)t->nv * s->lanes);
+	bool narrow = c->nk == 1 && sym_le(s->syms, s->extent[c->n], width) == YES;
+	return narrow ? NARROW_CHAIN * t->ways : CHUNK;
+}
+
 /* Where to cut: the innermost axis at which a chunk is more than full. Unknown extents are not cut. */
 static void choose_chunk(const Contract *c, Tile *t)
 {
-	int64_t inner = 1, extent;
+	int64_t inner = 1, extent, length = chunk_length(c, t);
 	t->split = NO_AXIS;
 	for (uint32_t k = c->nk; k-- > 0; inner *= extent) {
 		if (!sym_is_const(c->s->syms, c->s->extent[c->k[k]], &extent) || extent < 1)
 			return;
-		if (inner * extent <= CHUNK + CHUNK / 2)
+		if (inner * extent <= length + length / 2)
 			continue;
 		t->split = k;
-		t->chunk = (CHUNK + inner - 1) / inner;
+		t->chunk = (length + inner - 1) / inner;
 		return;
 	}
 }
@@ -353,10 +361,10 @@ static void k_loops(Contract *c, Tile *t, uint32_t next)
 static void start_sums(Contract *c, Tile *t)
 {
 	Sched *s = c->s;
-	choose_chunk(c, t);
 	t->ways = 1;
 	while (t->ways < UNROLL_K && t->ways * c->mr * t->nv * 4 <= s->target->nvreg)
 		t->ways *= 2;
+	choose_chunk(c, t);
 	if (t->split != NO_AXIS)
 		t->sum = ls_local(s->f, "sums", DT_f32, (uint64_t)c->mr * t->nv * s->lanes);
 	for (uint32_t i = 0; i < c->mr; i++)

@@ -9,6 +9,7 @@ import sys
 import tempfile
 
 weft, root = sys.argv[1:]
+cc = os.environ.get("CC", "cc").split()
 digits = os.path.join(root, "examples/digits/digits_cnn")
 
 
@@ -22,7 +23,7 @@ def tensors(path):
 with tempfile.TemporaryDirectory() as out:
     subprocess.run([weft, "compile", digits + ".pt2", "--emit", "c", "--target", "generic-c", "-o", out + "/c"], check=True, stdout=subprocess.DEVNULL)
     sources = [out + "/c/model.c", *sorted(glob.glob(out + "/c/kernels_*.c")), out + "/c/serial.c"]
-    strict = ["gcc", "-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1", "-DWEFT_SERIAL", "-I" + out + "/c", "-c"]
+    strict = [*cc, "-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1", "-DWEFT_SERIAL", "-I" + out + "/c", "-c"]
     objects = [s[:-2] + ".o" for s in sources]
     for s, o in zip(sources, objects):
         subprocess.run([*strict, s, "-o", o], check=True)
@@ -31,8 +32,8 @@ with tempfile.TemporaryDirectory() as out:
         assert "__" not in open(s).read(), f"{s}: extensions"
     bad = [s for s in needs if "alloc" in s or s.startswith(("GOMP", "omp_", "pthread", "dl"))]
     assert not bad, f"the model needs {bad}"
-    subprocess.run(["gcc", "-c", "weights.S", "-o", "weights.o"], cwd=out + "/c", check=True)
-    subprocess.run(["gcc", "-std=c11", "-DWEFT_SERIAL", "-I" + out + "/c", os.path.join(root, "tests/static.c"), *objects,
+    subprocess.run([*cc, "-c", "weights.S", "-o", "weights.o"], cwd=out + "/c", check=True)
+    subprocess.run([*cc, "-std=c11", "-DWEFT_SERIAL", "-I" + out + "/c", os.path.join(root, "tests/static.c"), *objects,
                     out + "/c/weights.o", "-lm", "-o", out + "/run"], check=True)
     ref = tensors(digits + ".safetensors")
     open(out + "/x", "wb").write(ref["x.0"])

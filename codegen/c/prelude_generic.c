@@ -7,9 +7,10 @@
 #define VB (ROW_VECTOR | ROW_BITS)
 #define VL (ROW_VECTOR | ROW_LANES)
 
+/* clang says char of what compares bytes, which has no sign on some machines. */
 #define COMPARE(op, c)                                                                             \
 	{op, SET_BOOL, SET_4, VL, "($M)(a " c " b)"},                                              \
-	{op, SET_BOOL, SET_NUMBER, VL, "__builtin_convertvector(a " c " b, $M)"},                  \
+	{op, SET_BOOL, SET_NUMBER, VL, "__builtin_convertvector(($i)(a " c " b), $M)"},            \
 	{op, SET_BOOL, SET_NUMBER, VB, "{$M r = 0;\n\t$all(r |= ($M)(($M)(a[@] " c " b[@]) << @);)\n\treturn r;}"}
 
 #define ARITH(op, c)                                                                               \

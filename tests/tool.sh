@@ -57,6 +57,13 @@ expect 0 '^1 passed, 0 failed' "$weft" check "$model" "$ref" --backend interp
 # an input that the model writes
 expect 0 '^1 passed' "$weft" check "$root/tests/data/input_write.pt2" "$root/tests/data/input_write.safetensors" --backend c
 expect 0 '"passed": 1' "$weft" check "$out/m.so" "$ref" --json
+# a model that ends the process, with and without an error
+for status in 0 3; do
+	printf '#include <unistd.h>\nvoid *weft_model(void) { _exit(%d); }\n' $status >"$out/quits.c"
+	${CC:-cc} -shared -fPIC "$out/quits.c" -o "$out/quits.so"
+	expect 1 "^FAIL.*status $status" "$weft" check "$out/quits.so" "$ref"
+	expect 1 '^0 passed, 1 failed' "$weft" check "$out/quits.so" "$ref"
+done
 expect 0 'FLOP/s' "$weft" bench "$model" --inputs "$ref" --seconds 0.05
 expect 0 'target' "$weft" show "$out/m.so"
 expect 0 'graph @' "$weft" show "$model" --graph

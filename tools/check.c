@@ -202,7 +202,7 @@ static void print_ref(Summary *s, const CheckCase *c, const CheckRecord *r)
 	printf("  %.3f s\n", r->seconds);
 }
 
-/* Print what a finished case left; it failed if its process did. */
+/* Print what a finished case left; it failed if its process did, or says nothing of a reference. */
 static void finish(Summary *s, CheckCase *c)
 {
 	CheckRecord r;
@@ -220,9 +220,11 @@ static void finish(Summary *s, CheckCase *c)
 			s->ratio[s->nratio++] = r.c.ratio;
 		}
 	}
-	if (WIFSIGNALED(c->status)) {
+	bool crashed = WIFSIGNALED(c->status);
+	if (crashed || WEXITSTATUS(c->status) || seen < c->nref) {
 		r = (CheckRecord){.is_ref = true, .ref = seen, .c.ratio = -1};
-		snprintf(r.text, sizeof r.text, "crashed with signal %d", WTERMSIG(c->status));
+		snprintf(r.text, sizeof r.text, crashed ? "crashed with signal %d" : "the process ended early, with status %d",
+			 crashed ? WTERMSIG(c->status) : WEXITSTATUS(c->status));
 		print_ref(s, c, &r);
 	}
 	fflush(stdout);

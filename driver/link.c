@@ -84,33 +84,48 @@ static const char *first_match(Arena *a, const char *pattern)
 	return found;
 }
 
-/* The libraries that link_shared names, and Debian's packages of them. */
-static const char *const libraries[][2] = {
-	{"libgomp.so.1", "libgomp1"},
-	{"libm.so.6", "libc6"},
-	{"libgcc_s.so.1", "libgcc-s1"},
-	{"libc.so.6", "libc6"},
-};
-enum { NLIBRARY = sizeof libraries / sizeof *libraries };
+/* What link_shared names, and Debian's package of it. */
+typedef struct {
+	const char *file, *package;
+} Library;
 
-static void missing_library(Ctx *ctx, const Machine *m, const char *const library[2])
+static const Library c_libraries[] = {{"libm.so.6", "libc6"}, {"libgcc_s.so.1", "libgcc-s1"}, {"libc.so.6", "libc6"}};
+static const Library libgomp = {"libgomp.so.1", "libgomp1"};
+
+/* What the runtime wants: this machine's is made by the compiler that built weft, those of others by their gcc. NULL:
+ * it was built without OpenMP. */
+static const Library *openmp_library(const Machine *m)
 {
-	const char *cross = m == &machines[HOST] ? "" : arena_printf(ctx->arena, "-%s-cross", m->debian);
-	ctx_error(ctx, NULL, "no %s for %s: install it (Debian: %s%s), or use --backend c", library[0],
-		  m->triple, library[1], cross);
+#if defined(WEFT_OPENMP_GNU)
+	(void)m;
+	return &libgomp;
+#elif defined(WEFT_OPENMP_LINK)
+	static const Library libomp = {"libomp.so.5", "libomp5"};
+	return m == &machines[HOST] ? &libomp : &libgomp;
+#else
+	return m == &machines[HOST] ? NULL : &libgomp;
+#endif
 }
 
-static const char *find_library(Ctx *ctx, const Machine *m, const char *const library[2])
+static void missing_library(Ctx *ctx, const Machine *m, const Library *library)
+{
+	const char *cross = m == &machines[HOST] ? "" : arena_printf(ctx->arena, "-%s-cross", m->debian);
+	ctx_error(ctx, NULL, "no %s for %s: install it (Debian: %s%s), or use --backend c", library->file,
+		  m->triple, library->package, cross);
+}
+
+/* Its path. NULL after ctx_error. */
+static const char *find_library(Ctx *ctx, const Machine *m, const Library *library)
 {
 	Arena *a = ctx->arena;
 	const char *found = NULL;
 	for (size_t k = 0; !found && k < sizeof folders / sizeof *folders; k++) {
 		const char *slash = strchr(folders[k], '%');
 		found = first_match(a, arena_printf(a, "%.*s%s%s/%s", (int)(slash - folders[k]), folders[k],
-						    m->triple, slash + 2, library[0]));
+						    m->triple, slash + 2, library->file));
 	}
 	for (size_t k = 0; !found && m == &machines[HOST] && k < sizeof host_folders / sizeof *host_folders; k++)
-		found = first_match(a, arena_printf(a, "%s/%s", host_folders[k], library[0]));
+		found = first_match(a, arena_printf(a, "%s/%s", host_folders[k], library->file));
 	if (!found)
 		missing_library(ctx, m, library);
 	return found;
@@ -159,16 +174,23 @@ static const EmbeddedFile *runtime_of(Compilation *c)
 	return f;
 }
 
-/* The runtime object may want libgomp; --as-needed drops what is not. */
+static bool add_library(Compilation *c, Words *w, const Machine *m, const Library *library)
+{
+	const char *path = find_library(c->ctx, m, library);
+	TRY(path);
+	words_add(weft_arena(c->w), w, path);
+	return true;
+}
+
+/* --as-needed drops what is not used. */
 static bool add_libraries(Compilation *c, Words *w)
 {
 	const Machine *m = machine_for(c->ctx, c->target);
+	TRY(m);
 	words_add(weft_arena(c->w), w, "--as-needed");
-	for (size_t k = 0; k < NLIBRARY; k++) {
-		const char *path = find_library(c->ctx, m, libraries[k]);
-		TRY(path);
-		words_add(weft_arena(c->w), w, path);
-	}
+	TRY(!openmp_library(m) || add_library(c, w, m, openmp_library(m)));
+	for (size_t k = 0; k < sizeof c_libraries / sizeof *c_libraries; k++)
+		TRY(add_library(c, w, m, &c_libraries[k]));
 	return true;
 }
 

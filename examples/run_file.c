@@ -101,6 +101,15 @@ static void write_outputs(const char *path, const WeftTensor *t, uint32_t n)
 		die(path, "cannot write");
 }
 
+static void free_tensors(WeftTensor *t, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++) {
+		free(t[k].shape);
+		free(t[k].data);
+	}
+	free(t);
+}
+
 static const WeftModel *load(const char *path)
 {
 	const WeftModel *(*model)(void);
@@ -134,5 +143,9 @@ int main(int argc, char **argv)
 		die(argv[1], status.message);
 	write_outputs(argv[3], out, e->noutput);
 	m->close(instance);
+	free_tensors(in, e->ninput);
+	free_tensors(out, e->noutput);
+	free(sizes);
+	free(work);
 	return 0;
 }

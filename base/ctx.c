@@ -51,7 +51,7 @@ static void add_diag(Ctx *ctx, Severity severity, const char *where, const char 
 	ctx->nerror += severity == DIAG_ERROR;
 }
 
-bool ctx_error(Ctx *ctx, const char *where, const char *fmt, ...)
+bool(ctx_error)(Ctx *ctx, const char *where, const char *fmt, ...)
 {
 	va_list args;
 	va_start(args, fmt);

@@ -47,6 +47,13 @@ void ctx_defer(Ctx *, void (*run)(void *), void *arg);
 /* Record bad input. `where` may be NULL (the file is used then); texts are copied. Returns false. */
 bool ctx_error(Ctx *, const char *where, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
+/* So that callers in other files are compiled, and analyzed, knowing which value comes back. */
+static inline bool ctx_false(bool failed)
+{
+	(void)failed;
+	return false;
+}
+#define ctx_error(...) ctx_false(ctx_error(__VA_ARGS__))
 void ctx_warn(Ctx *, const char *where, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* An internal error: records pass and text, unwinds with UNWIND_BUG. */
 _Noreturn void ctx_bug(Ctx *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -28,7 +28,7 @@ bool reduce_parse(const char *s, ReduceKind *k)
 	return false;
 }
 
-Node b_error(Build *b, const char *fmt, ...)
+Node(b_error)(Build *b, const char *fmt, ...)
 {
 	char text[1024];
 	va_list ap;

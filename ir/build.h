@@ -95,5 +95,12 @@ uint32_t b_wrap_dim(const Build *, int64_t dim, uint32_t rank); /* negative dims
 SymTab *b_syms(const Build *);
 /* Record bad input at this node; returns none. */
 Node b_error(Build *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* So that callers are compiled, and analyzed, knowing which value comes back. */
+static inline Node b_none(Node none)
+{
+	(void)none;
+	return (Node){0};
+}
+#define b_error(...) b_none(b_error(__VA_ARGS__))
 
 #endif

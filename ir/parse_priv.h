@@ -17,6 +17,7 @@ enum { PARSE_DEPTH = 16 };
 
 /* Record "name:line:col: error: ..." once; false. */
 bool parse_fail(Parser *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+#define parse_fail(...) ctx_false(parse_fail(__VA_ARGS__))
 /* "name:line:col" of what is next, in scratch memory. */
 const char *parse_position(const Parser *);
 /* Past blanks, newlines and comments. */

@@ -20,7 +20,7 @@ const char *parse_position(const Parser *r)
 	return arena_printf(r->ir->ctx->scratch, "%s:%u:%u", r->name, line, col);
 }
 
-bool parse_fail(Parser *r, const char *fmt, ...)
+bool(parse_fail)(Parser *r, const char *fmt, ...)
 {
 	char text[512];
 	va_list ap;

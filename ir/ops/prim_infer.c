@@ -5,7 +5,7 @@
 
 #include "ir/ops/prim_priv.h"
 
-bool infer_fail(Infer *f, const char *fmt, ...)
+bool(infer_fail)(Infer *f, const char *fmt, ...)
 {
 	char text[512];
 	va_list ap;

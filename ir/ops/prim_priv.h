@@ -35,6 +35,7 @@ TypeId infer_with(InferFn *fn, Graph *, Op, const Node *in, uint32_t nin, AttrId
 	}
 
 bool infer_fail(Infer *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+#define infer_fail(...) ctx_false(infer_fail(__VA_ARGS__))
 Type infer_in(const Infer *, uint32_t k); /* type of operand k; stays valid */
 /* Operands of a Tensor[] argument. */
 uint32_t infer_args(const Infer *, const char *name, uint32_t *first);

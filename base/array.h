@@ -16,7 +16,8 @@
 void *array_grow(Arena *, void *data, uint32_t n, uint32_t *cap, size_t size);
 
 #define array_push(arena, a, ...)                                                                  \
-	((a)->data = array_grow((arena), (a)->data, (a)->n, &(a)->cap, sizeof *(a)->data),         \
+	((a)->data = array_grow((arena), (a)->data, (a)->n, &(a)->cap,                             \
+				sizeof(__typeof__(*(a)->data))),                                   \
 	 (a)->data[(a)->n++] = (__VA_ARGS__))
 
 #endif

@@ -120,7 +120,7 @@ static bool add_model(Builder *b)
 		if (!e->is_header)
 			order[n++] = e;
 	}
-	qsort(order, n, sizeof *order, by_cost);
+	qsort(order, n, sizeof(EmitFile *), by_cost);
 	for (uint32_t k = 0; k < n; k++)
 		add_unit(b, order[k]->name, order[k]->text.data, order[k]->flags, "-O2");
 	b->c->w->report.objects = n;

@@ -94,7 +94,7 @@ bool const_list(const Graph *g, Node n, const char *name, int64_t *out, uint32_t
 static Node apply(Build *b, Node n)
 {
 	Op op = node_op(b->g, n);
-	for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)
+	for (size_t k = 0; k < sizeof lists / sizeof(Rule *); k++)
 		for (const Rule *r = lists[k]; r->name; r++) {
 			if (r->op != op && r->op != OP_none)
 				continue;

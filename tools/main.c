@@ -7,7 +7,7 @@
 static const Command *const commands[] = {
 	&command_compile, &command_run, &command_check, &command_bench, &command_show,
 };
-enum { NCOMMAND = sizeof commands / sizeof *commands };
+enum { NCOMMAND = sizeof commands / sizeof(Command *) };
 
 static void help(FILE *f)
 {

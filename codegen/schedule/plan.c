@@ -139,7 +139,7 @@ static int64_t place_blocks(Arena *arena, Block *block, uint32_t n, bool share)
 		for (uint32_t j = 0; j < i; j++)
 			if (!share || overlap(block[i].life, block[j].life))
 				near[m++] = &block[j];
-		qsort(near, m, sizeof *near, by_offset);
+		qsort(near, m, sizeof(Block *), by_offset);
 		int64_t at = 0;
 		for (uint32_t j = 0; j < m; j++) {
 			if (near[j]->offset >= at + block[i].size)
@@ -218,7 +218,7 @@ MemoryPlan plan_memory(Lowered *l, bool share)
 		slots.slot.data[i].offset = plan.total;
 		plan.total = sym_add(syms, plan.total, slots.slot.data[i].size);
 	}
-	for (uint32_t i = 1; i < l->buf.n; i++)
+	for (uint32_t i = 1; slots.slot.n && i < l->buf.n; i++)
 		if (slot_of[i])
 			plan.offset[i] = slots.slot.data[slot_of[i] - 1].offset;
 	return plan;

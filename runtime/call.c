@@ -94,16 +94,18 @@ static uint64_t copy_bytes(const WeftTensor *t)
 int weft_rt_sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *inputs,
 		  WeftSizes *sizes, WeftStatus *status)
 {
-	if (!in || !sizes || entry >= in->model->nentry ||
-	    (!inputs && in->model->entry[entry]->ninput))
+	if (!in || !sizes || entry >= in->model->nentry)
 		return weft_fail(status, WEFT_ERR_ARGUMENT,
 				 "sizes: a null pointer or no such entry");
 	const WeftEntry *e = in->model->entry[entry];
+	const uint32_t ninput = e->ninput;
+	if (!inputs && ninput)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "sizes: no inputs given");
 	int64_t *extent = sizes->slot + e->nslot, *x = extent;
 	Origin origin[e->nsymbol + 1];
 	uint64_t copies = 2 * ALIGN; /* for aligning the workspace, and what follows it */
 	memset(origin, 0, sizeof origin);
-	for (uint32_t i = 0; i < e->ninput; i++) {
+	for (uint32_t i = 0; i < ninput; i++) {
 		const WeftTensor *t = &inputs[i];
 		TRY(check_kind("input", &e->input[i], t, status));
 		for (uint32_t k = 0; k < e->input[i].rank; k++) {

@@ -92,6 +92,8 @@ static int make_state(WeftInstance *in, WeftStatus *status)
 	const WeftModel *m = in->model;
 	if (m->state_bytes == 0)
 		return WEFT_OK;
+	if (!in->weights)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "no weights for the state to begin with");
 	in->state = alloc_section(m->state_bytes);
 	if (!in->state)
 		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for the state");

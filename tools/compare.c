@@ -139,7 +139,7 @@ bool normalise_phase(const char *op, uint32_t k, const WeftTensor *t, WeftTensor
 		return false;
 	int w = t->dtype.code == WEFT_COMPLEX ? 2 : 1;
 	int64_t n = values_of(t), rows = t->shape[t->ndim - 2], cols = t->shape[t->ndim - 1];
-	double *v = malloc((size_t)(n + 1) * sizeof *v);
+	double *v = calloc((size_t)n + 1, sizeof *v);
 	if (!v)
 		return false;
 	for (int64_t i = 0; i < n; i++)

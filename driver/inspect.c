@@ -133,9 +133,9 @@ static bool ask_operators(void *arg)
 		    *list = ARENA_ARRAY(arena, WeftOpCount, OP_COUNT);
 	for (Node n = g->first; n.i; n = node_next(g, n))
 		count[node_op(g, n)].count++;
-	for (Op op = 1; op < OP_COUNT; op++)
+	for (uint32_t op = 1; op < OP_COUNT; op++)
 		if (count[op].count && op != OP_input && op != OP_constant)
-			list[a->n++] = (WeftOpCount){op_name(op), count[op].count};
+			list[a->n++] = (WeftOpCount){op_name((Op)op), count[op].count};
 	qsort(list, a->n, sizeof *list, by_count);
 	a->out = list;
 	return true;

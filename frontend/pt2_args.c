@@ -293,7 +293,7 @@ static bool read_tensor(Scope *s, const Arg *a, Call *c, const char *tag, const 
 {
 	if (is(tag, "as_tensor"))
 		return named_tensor(s, a, c, v);
-	json_t *inner;
+	json_t *inner = NULL;
 	const char *kind = is(tag, "as_optional_tensor") ? json_tag(v, &inner) : tag;
 	if (kind && is(kind, "as_tensor"))
 		return named_tensor(s, a, c, inner);

@@ -206,10 +206,10 @@ static bool add_index(Ctx *ctx, const char *path, const NamedTensor *x, uint32_t
 		text_printf(t, ":{\"dtype\":\"%s\",\"shape\":[", dtype);
 		for (uint32_t d = 0; d < x[k].tensor.rank; d++)
 			text_printf(t, "%s%lld", d ? "," : "", (long long)x[k].tensor.dim[d]);
-		uint64_t bytes = tensor_bytes(&x[k].tensor);
+		uint64_t end = at + tensor_bytes(&x[k].tensor);
 		text_printf(t, "],\"data_offsets\":[%llu,%llu]}%s", (unsigned long long)at,
-			    (unsigned long long)(at + bytes), k + 1 < n ? "," : "");
-		at += bytes;
+			    (unsigned long long)end, k + 1 < n ? "," : "");
+		at = end;
 	}
 	return true;
 }

@@ -77,7 +77,7 @@ static bool mul(Parser *p, Sym a, Sym b, Sym *out)
 static bool val_mul(Parser *p, Val a, Val b, Val *out)
 {
 	TRY(is_num(p, &a) && is_num(p, &b));
-	Sym num, den = a.den.i ? a.den : b.den;
+	Sym num = a.num, den = a.den.i ? a.den : b.den;
 	TRY(mul(p, a.num, b.num, &num));
 	if (a.den.i && b.den.i)
 		TRY(mul(p, a.den, b.den, &den));
@@ -565,7 +565,7 @@ static bool input_dim(Parser *p, Val *out)
 {
 	const char *name;
 	int64_t dim;
-	Val v;
+	Val v = {0};
 	TRY(expect(p, "[") && quoted(p, &name) && expect(p, "]"));
 	TRY(expect(p, ".") && expect(p, "size") && expect(p, "(") && expect(p, ")"));
 	TRY(expect(p, "[") && parse_or(p, &v) && expect(p, "]") && is_int(p, &v));
@@ -635,7 +635,7 @@ static bool parse_power(Parser *p, Val *out)
 	TRY(parse_primary(p, out));
 	if (!accept(p, "**"))
 		return true;
-	Val e;
+	Val e = {0};
 	TRY(parse_unary(p, &e));
 	return val_pow(p, *out, e, out);
 }
@@ -662,7 +662,7 @@ static bool parse_product(Parser *p, Val *out)
 {
 	TRY(parse_unary(p, out));
 	for (;;) {
-		Val b;
+		Val b = {0};
 		if (accept(p, "//")) {
 			TRY(parse_unary(p, &b) && floordiv_call(p, *out, b, out));
 		} else if (accept(p, "/")) {
@@ -681,7 +681,7 @@ static bool parse_sum(Parser *p, Val *out)
 {
 	TRY(parse_product(p, out));
 	for (;;) {
-		Val b;
+		Val b = {0};
 		int sign = accept(p, "+") ? 1 : accept(p, "-") ? -1 : 0;
 		if (!sign)
 			return true;
@@ -728,7 +728,7 @@ static bool parse_or(Parser *p, Val *out)
 {
 	TRY(parse_not(p, out));
 	for (;;) {
-		Val b;
+		Val b = {0};
 		if (accept(p, "and") || accept(p, "&")) {
 			TRY(parse_not(p, &b) && val_and(p, *out, b, out));
 		} else if (accept(p, "or") || accept(p, "|")) {
@@ -753,7 +753,7 @@ static bool parse(Parser *p, ExprEnv *env, const char *text, Val *out)
 Sym expr_int(ExprEnv *env, const char *text)
 {
 	Parser p;
-	Val v;
+	Val v = {0};
 	if (!parse(&p, env, text, &v) || !is_int(&p, &v))
 		return (Sym){0};
 	return v.num;
@@ -762,7 +762,7 @@ Sym expr_int(ExprEnv *env, const char *text)
 bool expr_cond(ExprEnv *env, const char *text, const Cond **out, uint32_t *n)
 {
 	Parser p;
-	Val v;
+	Val v = {0};
 	TRY(parse(&p, env, text, &v));
 	if (v.kind != VAL_COND)
 		return fail(&p, "expected a condition");
@@ -774,12 +774,13 @@ bool expr_cond(ExprEnv *env, const char *text, const Cond **out, uint32_t *n)
 bool expr_float(ExprEnv *env, const char *text, double *out)
 {
 	Parser p;
-	Val v;
+	Val v = {0};
 	int64_t num, den = 1;
 	TRY(parse(&p, env, text, &v));
-	*out = v.real;
-	if (v.kind == VAL_REAL)
+	if (v.kind == VAL_REAL) {
+		*out = v.real;
 		return true;
+	}
 	TRY(is_num(&p, &v));
 	if (!sym_is_const(env->syms, v.num, &num) ||
 	    (v.den.i && !sym_is_const(env->syms, v.den, &den)))

@@ -108,7 +108,7 @@ bool b_common_shape(Build *b, const Node *x, uint32_t n, uint32_t *rank, Sym *di
 
 Node b_broadcast(Build *b, Node x, uint32_t rank, const Sym *dim)
 {
-	uint32_t map[MAX_RANK];
+	uint32_t map[MAX_RANK] = {0};
 	if (!x.i)
 		return x;
 	uint32_t r = node_rank(b->g, x);
@@ -198,7 +198,7 @@ Node b_permute(Build *b, Node x, const uint32_t *perm)
 
 Node b_transpose(Build *b, Node x, int d0, int d1)
 {
-	uint32_t perm[MAX_RANK], r = x.i ? node_rank(b->g, x) : 0;
+	uint32_t perm[MAX_RANK] = {0}, r = x.i ? node_rank(b->g, x) : 0;
 	if (!x.i || r == 0)
 		return x;
 	for (uint32_t k = 0; k < r; k++)

@@ -115,25 +115,28 @@ static double attr_canon_float(double f)
 	return isnan(f) ? (double)NAN : f;
 }
 
+static uint64_t float_bits(double f)
+{
+	uint64_t w;
+	memcpy(&w, &f, sizeof w);
+	return w;
+}
+
 static uint64_t attr_word(Ir *ir, const Attr *a)
 {
-	uint64_t w = 0;
-	double f = a->kind == ATTR_float ? attr_canon_float(a->f) : 0;
 	switch (a->kind) {
 	case ATTR_bool:
 		return a->b;
 	case ATTR_int:
 		return a->s.i;
 	case ATTR_float:
-		memcpy(&w, &f, sizeof w);
-		return w;
+		return float_bits(attr_canon_float(a->f));
 	case ATTR_str:
 		return intern(&ir->strings, a->str, (uint32_t)strlen(a->str) + 1, NULL);
 	case ATTR_dtype:
 		return (uint64_t)a->dtype;
 	case ATTR_graph:
-		memcpy(&w, &a->graph, sizeof a->graph);
-		return w;
+		return (uintptr_t)a->graph;
 	case ATTR_const:
 		return a->c.i;
 	default:
@@ -231,7 +234,7 @@ bool attr_equal(const Attr *a, const Attr *b)
 	case ATTR_int:
 		return a->s.i == b->s.i;
 	case ATTR_float:
-		return memcmp(&a->f, &b->f, sizeof a->f) == 0;
+		return float_bits(a->f) == float_bits(b->f);
 	case ATTR_str:
 		return strcmp(a->str, b->str) == 0;
 	case ATTR_dtype:

@@ -43,9 +43,9 @@ typedef struct {
 static void copy_reserve(Copy *c)
 {
 	Arena *arena = arena_of(c->f);
-	if (c->nby < c->f->lv.n) {
+	if (!c->by || c->nby < c->f->lv.n) {
 		Lx *by = ARENA_ARRAY(arena, Lx, c->f->lv.n * 2);
-		if (c->nby)
+		if (c->by)
 			memcpy(by, c->by, c->nby * sizeof *by);
 		c->by = by;
 		c->nby = c->f->lv.n * 2;

@@ -32,7 +32,8 @@ static void table_build(void)
 	if (!arena)
 		abort();
 	intern_init(&by_name, arena);
-	for (Op op = 0; op < OP_COUNT; op++) {
+	for (uint32_t k = 0; k < OP_COUNT; k++) {
+		Op op = (Op)k;
 		const char *err;
 		if (!table[op]->schema)
 			table_bug(op, "no schema");

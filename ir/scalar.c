@@ -105,9 +105,9 @@ static uint32_t split_names(const char *list, const char **name)
 static const ScFn *build_lib(const LibDef *d, const DType *in, uint32_t nin, const char **why)
 {
 	const char *param[4];
-	DType t = in[nin - 1];
-	if (split_names(d->params, param) != nin)
+	if (nin == 0 || split_names(d->params, param) != nin)
 		return NULL;
+	DType t = in[nin - 1];
 	const char *name = arena_printf(cache.arena, "%s_%s", d->name, dtype_name(t));
 	return scalar_build(name, d->text, nin, param, in, t, why);
 }
@@ -156,7 +156,7 @@ static const ScFn *op_fn(Op op, const DType *in, uint32_t nin)
 
 const ScFn *scalar_named(const char *name, const DType *in, uint32_t nin, bool *expand)
 {
-	const LibDef *d = find_def(name, in[nin - 1]);
+	const LibDef *d = nin ? find_def(name, in[nin - 1]) : NULL;
 	const ScFn *f = d ? lib_fn(d, in, nin) : NULL;
 	*expand = d && d->expand;
 	if (f)

@@ -47,11 +47,17 @@ static bool is_const(const FnBuild *b, uint32_t k)
 	return b->ins.data[k].op == SC_const;
 }
 
+static bool same_ins(const ScIns *a, const ScIns *b)
+{
+	return a->op == b->op && a->dtype == b->dtype && a->nin == b->nin && a->i == b->i &&
+	       !memcmp(a->in, b->in, sizeof a->in);
+}
+
 /* Append, or find the equal instruction. */
 static uint32_t intern_ins(FnBuild *b, ScIns ins)
 {
 	for (uint32_t k = 0; k < b->ins.n; k++)
-		if (!memcmp(&b->ins.data[k], &ins, sizeof ins))
+		if (same_ins(&b->ins.data[k], &ins))
 			return k;
 	array_push(b->arena, &b->ins, ins);
 	return b->ins.n - 1;
@@ -486,7 +492,7 @@ static const ScFn *finish(FnBuild *b, const char *name, uint32_t nparam, const D
 			ins.in[j] = to[ins.in[j]];
 		to[k] = f->nins;
 		out[f->nins++] = ins;
-		f->cost += ins_cost(&ins, ins.nin ? &out[ins.in[0]] : NULL);
+		f->cost += ins_cost(&ins, &out[ins.nin ? ins.in[0] : to[k]]);
 	}
 	f->name = arena_strdup(a, name);
 	f->nparam = nparam;

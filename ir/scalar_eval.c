@@ -450,9 +450,9 @@ static void run(const ScFn *f, const void *const *arg, void *out, uint32_t n, ch
 	char *below = mem + (size_t)plan->nslot * cap * 8;
 	for (uint32_t k = 0; k < f->nins; k++) {
 		const ScIns *ins = &f->ins[k];
-		const void *in[4] = {NULL};
-		for (uint32_t j = 0; j < ins->nin; j++)
-			in[j] = value(plan, mem, cap, ins->in[j], arg);
+		const void *in[3]; /* those that it does not have are the first again */
+		for (uint32_t j = 0; j < 3; j++)
+			in[j] = value(plan, mem, cap, ins->in[j < ins->nin ? j : 0], arg);
 		void *to = k + 1 == f->nins ? out : mem + (size_t)plan->slot[k] * cap * 8;
 		switch (ins->op) {
 		case SC_param:

@@ -25,8 +25,9 @@ bool pass_cse(Graph *g, PassCtx *c)
 	bool changed = false;
 	Arena *scratch = g->ir->ctx->scratch;
 	Intern seen;
-	ARRAY(Node) first = {0}; /* by key id - 1 */
+	ARRAY(Node) first = {0}; /* by key id, which starts at 1 */
 	intern_init(&seen, scratch);
+	array_push(scratch, &first, (Node){0});
 	for (Node n = g->first, next; n.i; n = next) {
 		next = node_next(g, n);
 		const NodeData *d = node_data(g, n);
@@ -43,7 +44,7 @@ bool pass_cse(Graph *g, PassCtx *c)
 			array_push(scratch, &first, n);
 			continue;
 		}
-		pass_replace(g, n, first.data[id - 1]);
+		pass_replace(g, n, first.data[id]);
 		changed = true;
 	}
 	return pass_subgraphs(g, c, pass_cse) || changed;

@@ -364,8 +364,8 @@ void lower_init(Lower *s, Graph *g, Lower *parent, Lowered *l, StepList *steps)
 {
 	*s = (Lower){.g = g, .ir = g->ir, .l = l, .arena = g->ir->ctx->arena, .steps = steps,
 	             .parent = parent};
-	for (uint32_t k = 0; k < g->node.n; k++)
-		array_push(s->arena, &s->info, (NodeInfo){0});
+	s->info.data = ARENA_ARRAY(s->arena, NodeInfo, g->node.n);
+	s->info.n = s->info.cap = g->node.n;
 }
 
 void lower_place_constants(Lower *s)

@@ -89,7 +89,7 @@ static Kx trace_broadcast(Trace *t, Node n, const Sym *idx, Kx guard)
 	Node x = node_in(g, n, 0);
 	uint32_t nmap;
 	const Sym *map = node_ints(g, n, "map", &nmap);
-	Sym in[MAX_RANK];
+	Sym in[MAX_RANK] = {{0}};
 	for (uint32_t k = 0; k < node_rank(g, x); k++) {
 		int64_t to;
 		sym_is_const(g->ir->syms, map[k], &to);
@@ -156,7 +156,7 @@ static Kx trace_reshape(Trace *t, Node n, const Sym *idx, Kx guard)
 {
 	Graph *g = t->s->g;
 	Node x = node_in(g, n, 0);
-	Sym in[MAX_RANK];
+	Sym in[MAX_RANK] = {{0}};
 	const Type *to = node_type(g, n), *from = node_type(g, x);
 	reshape_index(g->ir->syms, to->dim, idx, to->n, from->dim, in, from->n);
 	return trace_value(t, x, in, guard);
@@ -167,7 +167,7 @@ static Kx trace_permute(Trace *t, Node n, const Sym *idx, Kx guard)
 	Graph *g = t->s->g;
 	uint32_t rank;
 	const Sym *perm = node_ints(g, n, "perm", &rank);
-	Sym in[MAX_RANK];
+	Sym in[MAX_RANK] = {{0}};
 	for (uint32_t k = 0; k < rank; k++) {
 		int64_t p;
 		sym_is_const(g->ir->syms, perm[k], &p);
@@ -182,7 +182,7 @@ static Kx trace_slice(Trace *t, Node n, const Sym *idx, Kx guard)
 	SymTab *syms = g->ir->syms;
 	uint32_t rank;
 	const Sym *start = node_ints(g, n, "start", &rank), *step = node_ints(g, n, "step", &rank);
-	Sym in[MAX_RANK];
+	Sym in[MAX_RANK] = {{0}};
 	for (uint32_t k = 0; k < rank; k++)
 		in[k] = sym_add(syms, start[k], sym_mul(syms, idx[k], step[k]));
 	return trace_value(t, node_in(g, n, 0), in, guard);
@@ -194,7 +194,7 @@ static Kx trace_reverse(Trace *t, Node n, const Sym *idx, Kx guard)
 	SymTab *syms = g->ir->syms;
 	uint32_t nrev;
 	const Sym *dims = node_ints(g, n, "dims", &nrev);
-	Sym in[MAX_RANK];
+	Sym in[MAX_RANK] = {{0}};
 	memcpy(in, idx, node_rank(g, n) * sizeof *in);
 	for (uint32_t k = 0; k < nrev; k++) {
 		int64_t d;
@@ -211,7 +211,7 @@ static Kx trace_pad(Trace *t, Node n, const Sym *idx, Kx guard)
 	Node x = node_in(g, n, 0);
 	uint32_t rank, nint;
 	const Sym *low = node_ints(g, n, "low", &rank), *interior = node_ints(g, n, "interior", &nint);
-	Sym in[MAX_RANK], zero = sym_int(syms, 0);
+	Sym in[MAX_RANK] = {{0}}, zero = sym_int(syms, 0);
 	Kx cond = {0};
 	for (uint32_t k = 0; k < rank; k++) {
 		in[k] = sym_sub(syms, idx[k], low[k]);
@@ -233,7 +233,7 @@ static Kx trace_window(Trace *t, Node n, const Sym *idx, Kx guard)
 	Node x = node_in(g, n, 0);
 	uint32_t rank = node_rank(g, x);
 	int64_t dim = node_int(g, n, "dim");
-	Sym in[MAX_RANK];
+	Sym in[MAX_RANK] = {{0}};
 	memcpy(in, idx, rank * sizeof *in);
 	Sym at = sym_add(syms, sym_mul(syms, idx[dim], node_sym(g, n, "stride")),
 	                 sym_mul(syms, idx[rank], node_sym(g, n, "dilation")));
@@ -308,7 +308,7 @@ void trace_places(Trace *t, Node n, const Sym *lead, const Sym *rest, Kx guard, 
 	uint32_t naxes, batch = (uint32_t)node_int(g, n, "batch"), ni = node_rank(g, index) - 1;
 	const Sym *axes = node_ints(g, n, "axes", &naxes);
 	bool indexed[MAX_RANK] = {false};
-	Sym at[MAX_RANK];
+	Sym at[MAX_RANK] = {{0}};
 	memcpy(at, lead, ni * sizeof *at);
 	for (uint32_t k = 0; k < naxes; k++) {
 		int64_t a;
@@ -328,7 +328,7 @@ void trace_places(Trace *t, Node n, const Sym *lead, const Sym *rest, Kx guard, 
 static Kx trace_gather(Trace *t, Node n, const Sym *idx, Kx guard)
 {
 	Graph *g = t->s->g;
-	Sym in[MAX_RANK];
+	Sym in[MAX_RANK] = {{0}};
 	Kx cond = {0};
 	uint32_t ni = node_rank(g, node_in(g, n, 1)) - 1;
 	trace_places(t, n, idx, idx + ni, guard, in, &cond);
@@ -341,7 +341,7 @@ static Kx trace_slice_at(Trace *t, Node n, const Sym *idx, Kx guard)
 	Graph *g = t->s->g;
 	SymTab *syms = g->ir->syms;
 	Node x = node_in(g, n, 0);
-	Sym in[MAX_RANK];
+	Sym in[MAX_RANK] = {{0}};
 	for (uint32_t k = 0; k < node_rank(g, x); k++) {
 		Kx v = trace_as_i64(t, trace_value(t, node_in(g, n, 1 + k), NULL, (Kx){0}));
 		Sym room = sym_sub(syms, node_dim(g, x, k), node_dim(g, n, k));
@@ -357,7 +357,7 @@ static Kx trace_elementwise(Trace *t, Node n, const Sym *idx, Kx guard)
 {
 	Graph *g = t->s->g;
 	Op op = node_op(g, n);
-	Kx in[4];
+	Kx in[4] = {{0}};
 	uint32_t nin = node_nin(g, n);
 	for (uint32_t k = 0; k < nin; k++)
 		in[k] = trace_value(t, node_in(g, n, k), idx, guard);
@@ -404,7 +404,7 @@ static Kx trace_concat(Trace *t, Node n, const Sym *idx, Kx guard)
 	SymTab *syms = g->ir->syms;
 	int64_t dim = node_int(g, n, "dim");
 	DType d = dtype_compute(node_dtype(g, n));
-	Sym in[MAX_RANK], end = node_dim(g, n, (uint32_t)dim);
+	Sym in[MAX_RANK] = {{0}}, end = node_dim(g, n, (uint32_t)dim);
 	memcpy(in, idx, node_rank(g, n) * sizeof *in);
 	Kx value = {0};
 	for (uint32_t k = node_nin(g, n); k-- > 0;) {
@@ -483,6 +483,8 @@ Kx trace_value(Trace *t, Node n, const Sym *idx, Kx guard)
 	if (reads_stored(t, n))
 		return load(t, n, idx, guard, (Kx){0});
 	uint32_t key[2 * MAX_RANK + 2], nkey = 0, rank = node_rank(t->s->g, n);
+	if (rank && !idx)
+		ctx_bug(t->s->ir->ctx, "node %s is read without an index", graph_name(t->s->g, n));
 	key[nkey++] = n.i;
 	key[nkey++] = guard.i;
 	for (uint32_t k = 0; k < rank; k++)

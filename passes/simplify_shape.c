@@ -61,13 +61,20 @@ static Node reshape_twice(Build *b, Node n)
 
 /* ---- permute ---- */
 
-static void perm_of(const Build *b, Node n, uint32_t *perm)
+/* An attribute that lists dims, which the verifier found constant. */
+static void dims_of(const Build *b, Node n, const char *name, uint32_t dim[MAX_RANK])
 {
-	int64_t p[MAX_RANK];
+	int64_t v[MAX_RANK] = {0};
 	uint32_t len;
-	const_list(b->g, n, "perm", p, &len);
-	for (uint32_t k = 0; k < len; k++)
-		perm[k] = (uint32_t)p[k];
+	if (!const_list(b->g, n, name, v, &len))
+		ctx_bug(b->g->ir->ctx, "%s of %s is not constant", name, node_where(b->g, n));
+	for (uint32_t k = 0; k < MAX_RANK; k++)
+		dim[k] = (uint32_t)v[k];
+}
+
+static void perm_of(const Build *b, Node n, uint32_t perm[MAX_RANK])
+{
+	dims_of(b, n, "perm", perm);
 }
 
 /* A permutation that keeps the order of all extents other than 1 is a reshape. */
@@ -103,13 +110,9 @@ static Node permute_twice(Build *b, Node n)
 
 /* ---- broadcast ---- */
 
-static void map_of(const Build *b, Node n, uint32_t *map)
+static void map_of(const Build *b, Node n, uint32_t map[MAX_RANK])
 {
-	int64_t m[MAX_RANK];
-	uint32_t len;
-	const_list(b->g, n, "map", m, &len);
-	for (uint32_t k = 0; k < len; k++)
-		map[k] = (uint32_t)m[k];
+	dims_of(b, n, "map", map);
 }
 
 static Node broadcast_to(Build *b, Node x, Node like, const uint32_t *map)
@@ -327,11 +330,11 @@ static Node concat_parts(Build *b, Node n)
 
 static Node reverse_trivial(Build *b, Node n)
 {
-	int64_t dim[MAX_RANK];
-	uint32_t len;
-	const_list(b->g, n, "dims", dim, &len);
+	uint32_t dim[MAX_RANK], len;
+	dims_of(b, n, "dims", dim);
+	node_ints(b->g, n, "dims", &len);
 	for (uint32_t k = 0; k < len; k++)
-		if (!is_one(b->g, node_dim(b->g, n, (uint32_t)dim[k])))
+		if (!is_one(b->g, node_dim(b->g, n, dim[k])))
 			return (Node){0};
 	return in(b, n, 0);
 }

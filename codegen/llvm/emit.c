@@ -228,7 +228,7 @@ static bool build_units(Program *p, const Target *t, const EmitOptions *o, LlvmK
 		x->unit[k].passes = kernel_passes;
 		x->unit[k].cost = load[k];
 	}
-	for (uint32_t k = 0; k < p->fn.n; k++)
+	for (uint32_t k = 0; unit && k < p->fn.n; k++)
 		l_function(&x->unit[unit[k]].u, p->fn.data[k], name[k], FN_KERNEL, p, name);
 	Unit *model = &x->unit[nunits];
 	TRY(unit_begin(model, ctx, t, kind, arena_printf(ctx->arena, "model%s", suffix)));
@@ -255,7 +255,8 @@ static bool collect(Ctx *ctx, Units *x, LlvmFiles *out)
 		memcpy(data, LLVMGetBufferStart(u->out), n);
 		array_push(ctx->arena, &out->file, (LlvmFile){u->name, data, n});
 	}
-	qsort(out->file.data, out->file.n, sizeof *out->file.data, by_name);
+	if (out->file.n > 1)
+		qsort(out->file.data, out->file.n, sizeof *out->file.data, by_name);
 	return true;
 }
 
@@ -302,6 +303,8 @@ bool emit_llvm_kernel(LoopFn *f, const Target *t, Text *out)
 	l_function(&x->unit->u, f, c_identifier(ctx->arena, f->name), FN_KERNEL, NULL, NULL);
 	compile_unit(x->unit);
 	collect(ctx, x, &files);
+	if (files.file.n != 1)
+		ctx_bug(ctx, "LLVM: %u files of a kernel", files.file.n);
 	text_addn(out, files.file.data[0].data, files.file.data[0].n);
 	units_free(x);
 	return true;

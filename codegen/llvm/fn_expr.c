@@ -100,7 +100,7 @@ static LLVMValueRef fresh(Fn *f, Lx x)
 {
 	LUnit *u = f->u;
 	const LxData *d = fn_lx(f, x);
-	LLVMValueRef in[4];
+	LLVMValueRef in[4] = {NULL};
 	for (uint32_t k = 0; k < d->nin; k++)
 		in[k] = l_lx(f, d->in[k]);
 	LType from = d->nin ? fn_lx(f, d->in[0])->type : d->type;

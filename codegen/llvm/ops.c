@@ -254,12 +254,12 @@ V l_hreduce(LUnit *u, ScOp op, LType t, V x)
 {
 	while (t.lanes > 2) {
 		t.lanes /= 2;
-		V in[2] = {half(u, x, t.lanes, false), half(u, x, t.lanes, true)};
+		V in[3] = {half(u, x, t.lanes, false), half(u, x, t.lanes, true), NULL};
 		x = l_op(u, op, t, t, in, 2, 0);
 	}
 	if (t.lanes == 1)
 		return x;
-	V in[2];
+	V in[3] = {NULL};
 	for (unsigned k = 0; k < 2; k++)
 		in[k] = LLVMBuildExtractElement(u->b, x, LLVMConstInt(LLVMInt32TypeInContext(u->c), k, 0), "");
 	t.lanes = 1;

@@ -102,7 +102,7 @@ static LLVMValueRef call(Fn *f, uint32_t k, LLVMValueRef *in)
 static LLVMValueRef instruction(Fn *f, uint32_t k)
 {
 	const ScIns *i = &f->fn->ins[k];
-	LLVMValueRef in[4];
+	LLVMValueRef in[4] = {NULL};
 	for (uint32_t j = 0; j < i->nin && i->op != SC_param; j++)
 		in[j] = f->value[i->in[j]];
 	LType result = type_of(f, i->dtype);

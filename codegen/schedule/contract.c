@@ -293,8 +293,8 @@ static void choose_tile(Contract *c)
 		for (uint32_t mr = max_rows(c, nv); mr > 0; mr--) {
 			if (fixed && (int64_t)mr > rows)
 				continue;
-			int64_t tiles = (rows + mr - 1) / mr, rest = vectors % nv;
-			double cost = (double)(vectors / nv) * tile_cycles(mr, nv);
+			int64_t tiles = (rows + mr - 1) / mr, whole = vectors / nv, rest = vectors % nv;
+			double cost = (double)whole * tile_cycles(mr, nv);
 			if (rest)
 				cost += tile_cycles(mr, (uint32_t)rest);
 			cost *= (double)tiles;

@@ -485,6 +485,8 @@ static void looped_epilogue(Contract *c, const Tile *t)
 static void run_tile(Contract *c, Tile *t)
 {
 	Sched *s = c->s;
+	if (c->mr == 0)
+		ctx_bug(s->f->ir->ctx, "a contraction whose tile has no rows");
 	for (uint32_t i = 0; i < c->mr; i++)
 		t->a[i] = a_row(c, i);
 	if (c->packed) {
@@ -557,6 +559,8 @@ void contract_block(Contract *c)
 		                      (uint64_t)(contract_k_bound(c) * c->nv * s->lanes));
 	fill_tables(c);
 	int64_t width = (int64_t)c->nv * s->lanes, cols;
+	if (width <= 0)
+		ctx_bug(s->f->ir->ctx, "a contraction whose tile has no columns");
 	bool fixed = sym_is_const(s->syms, s->extent[c->n], &cols);
 	Lx n = lx_sub(s->f, c->col_hi, c->col_lo);
 	Lx end = lx_add(s->f, c->col_lo, lx_sub(s->f, n, lx_mod(s->f, n, int_of(s, width))));

@@ -290,7 +290,8 @@ static Node spaced(Build *b, Node n, double *start, double *end)
 	Node back = b_bin_scalar(b, OP_add, b_bin_scalar(b, OP_mul, k, -1), (double)(steps - 1));
 	Node high = b_bin_scalar(b, OP_mul, back, -by);
 	high = b_bin_scalar(b, OP_add, high, *end);
-	Node first = b_bin_scalar(b, OP_lt, k, (double)(steps / 2));
+	int64_t middle = steps / 2;
+	Node first = b_bin_scalar(b, OP_lt, k, (double)middle);
 	return steps > 1 ? b_select(b, first, low, high) : low;
 }
 

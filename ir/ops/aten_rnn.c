@@ -71,7 +71,7 @@ static Graph *body(Build *b, const Rnn *r, const Node *init, Node xs, const Node
 	static const char *const state_name[] = {"h", "c"}, *const weight_name[] = {"w0", "w1"};
 	Graph *g = graph_new(b->g->ir, "cell");
 	Build in = {.g = g, .loc = b->loc, .where = b->where};
-	Node state[MAX_STATE], weight[2] = {{0}};
+	Node state[MAX_STATE] = {{0}}, weight[2] = {{0}};
 	Shape s = aten_shape(b, xs);
 	for (uint32_t k = 0; k < r->nstate; k++)
 		state[k] =
@@ -135,7 +135,7 @@ static Node direction(Build *b, const Rnn *r, uint32_t l, uint32_t dir, Node x, 
 		bias = r->cell == CELL_GRU ? p[2] : b_bin(b, OP_add, p[2], p[3]);
 	if (r->cell == CELL_GRU && r->biases)
 		w[nw++] = p[3];
-	if (r->projected)
+	else if (r->projected)
 		w[nw++] = p[per - 1];
 	return run(b, r, state, aten_linear(b, x, p[0], bias), w, nw, dir == 1);
 }

@@ -344,7 +344,7 @@ static void run_lane(uint32_t kind, DType d, bool reverse, double *f, int64_t *v
 	for (int64_t i = reverse ? n - 2 : 1; i >= 0 && i < n; i += step) {
 		if (f)
 			f[i] = run_f64(kind, f[i - step], f[i]);
-		else
+		else if (v)
 			v[i] = run_i64(kind, d, v[i - step], v[i]);
 	}
 }

@@ -1,0 +1,14 @@
+#!/bin/sh
+# Look for bugs with clang-tidy, by the checks in .clang-tidy: scripts/tidy.sh [FILE...], all sources when none is
+# named. Any warning fails. Needs clang and clang-tidy; builds into build-tidy/ (or $BUILD, made with clang).
+set -e
+cd "$(dirname "$0")/.."
+build=${BUILD:-build-tidy}
+[ -f "$build/build.ninja" ] || CC=clang meson setup "$build" >/dev/null
+# What is generated has to be there: lists of operators, embedded files.
+ninja -C "$build" oplist.h peers_py.c runtime_files.c runtime_object.c >/dev/null
+if [ $# -eq 0 ]; then
+	set -- $(find base ir frontend passes codegen driver runtime tools examples -name '*.c')
+fi
+printf '%s\n' "$@" | nice xargs -P "$(nproc)" -n 1 clang-tidy --quiet --warnings-as-errors='*' -p "$build" 2>/dev/null
+echo "clang-tidy: no warnings in $# files"

@@ -5,8 +5,9 @@ set -e
 cd "$(dirname "$0")/.."
 build=${BUILD:-build-tidy}
 [ -f "$build/build.ninja" ] || CC=clang meson setup "$build" >/dev/null
-# What is generated has to be there: lists of operators, embedded files.
-ninja -C "$build" oplist.h peers_py.c runtime_files.c runtime_object.c >/dev/null
+command -v clang-tidy >/dev/null || { echo "tidy.sh: no clang-tidy: install it" >&2; exit 1; }
+# Sources and headers that are generated have to be there.
+ninja -C "$build" $(ninja -C "$build" -t targets rule CUSTOM_COMMAND | grep '\.[ch]$') >/dev/null
 if [ $# -eq 0 ]; then
 	set -- $(find base ir frontend passes codegen driver runtime tools examples -name '*.c')
 fi

@@ -128,7 +128,7 @@ static void pack_constant(Contract *c)
 {
 	Sched *s = c->s;
 	const KxData *b = &s->k->kx.data[c->b.i];
-	Layout layout;
+	Layout layout = {0};
 	if (buf_of(s->l, b->buf)->kind != BUF_CONST || !choose_panels(c, b, &layout))
 		return;
 	Buffer packed = *buf_of(s->l, b->buf);

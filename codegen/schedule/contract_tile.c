@@ -5,7 +5,7 @@
 
 /* Sums longer than CHUNK are added up from partial ones: the rounding error of one long chain grows with its
  * length. A matrix product of which one tile has all columns waits for loads: shorter chains cost it nothing. */
-enum { UNROLL_K = 4, INLINE_EPILOGUE = 160, CHUNK = 256, NARROW_CHAIN = 64 };
+enum { UNROLL_K = 4, INLINE_EPILOGUE = 160, CHUNK = 256, NARROW_CHAIN = 64, STEPS_AHEAD = 16, LONG_PANEL = 256 };
 
 static Lx let(Sched *s, const char *name, Lx x)
 {
@@ -236,6 +236,31 @@ static void prefetch(Contract *c, const Tile *t)
 		ls_prefetch(s->f, b_memory(c), lx_add(s->f, at, int_of(s, i * panel_width(c))), 2);
 }
 
+/* Also into L1 where a line of a panel takes two loads (AVX2): measured there, the processor's own prefetching of long
+ * panels comes too late in some kernels (a third of their time), and this costs 1 % in others. With one load a line or
+ * four it gains nothing. */
+static bool fetches_into_l1(const Contract *c)
+{
+	int64_t terms = 1;
+	for (uint32_t i = 0; i < c->nk; i++)
+		terms *= axes_hint(c->s, c->k[i]);
+	return c->panel_vectors == 2 && terms >= LONG_PANEL;
+}
+
+static void prefetch_panels(Contract *c, const Tile *t)
+{
+	Sched *s = c->s;
+	if (!fetches_into_l1(c))
+		return;
+	Lx at = lx_add(s->f, t->panel, sched_sym(s, c->offset_b));
+	for (int64_t p = 0; p < panels_of_tile(c, t); p++)
+		for (int64_t u = 0; u < UNROLL_K; u++) {
+			Lx line = lx_add(s->f, lx_mul(s->f, sched_size(s, c->panel), int_of(s, p)),
+			                 int_of(s, (STEPS_AHEAD + u) * panel_width(c)));
+			ls_prefetch(s->f, b_memory(c), lx_add(s->f, at, line), 1);
+		}
+}
+
 static void multiply_add(Contract *c, Tile *t)
 {
 	Sched *s = c->s;
@@ -340,8 +365,10 @@ static void k_loops(Contract *c, Tile *t, uint32_t next)
 	}
 	uint32_t mark = sched_for(s, axis, start, end, unroll);
 	Lx k = s->at[axis];
-	if (innermost && unroll == UNROLL_K && fetches_ahead(c))
+	if (innermost && unroll == UNROLL_K && fetches_ahead(c)) {
 		prefetch(c, t);
+		prefetch_panels(c, t);
+	}
 	for (uint32_t u = 0; u < unroll; u++) {
 		s->at[axis] = lx_add(s->f, k, int_of(s, u));
 		t->way = innermost ? u % t->ways : 0;

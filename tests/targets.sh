@@ -102,6 +102,13 @@ said 'a name is missing in the list of targets "x86-64-v2,"' "$weft" compile "$m
 [ ! -e "$out/no.so" ] || { echo "FAIL: refused, but a file"; bad=1; }
 [ "$(uname -m)" = x86_64 ] || exit $bad
 
+# A file for another machine.
+if "$weft" compile "$model" -o "$out/other.so" --target aarch64 >/dev/null 2>&1; then
+	said 'other.so is for another machine' "$weft" run "$out/other.so" --inputs "$ref" --outputs "$out/y.npz"
+else
+	echo "not checked: a file for another machine (no runtime or no linker for aarch64)"
+fi
+
 # weights FILE.so: bytes of the section.
 weights() {
 	"$weft" show "$1" --json | sed -n 's/.*"weight_bytes": *\([0-9]*\).*/\1/p' | grep . || echo "no weights in $1"

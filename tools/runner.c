@@ -1,5 +1,7 @@
 /* Executing a model, compiled or by the interpreter, through one interface. */
 #include <dlfcn.h>
+#include <elf.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -50,10 +52,31 @@ static bool open_model(Runner *r, const char *path)
 	return r->sizes || (fail("out of memory"), false);
 }
 
+/* The machine an ELF file is for; 0: unknown. */
+static uint16_t elf_machine(const char *path)
+{
+	Elf64_Ehdr h = {0};
+	FILE *f = fopen(path, "rb");
+	bool ok = f && fread(&h, sizeof h, 1, f) == 1 && !memcmp(h.e_ident, ELFMAG, SELFMAG);
+	if (f)
+		fclose(f);
+	return ok ? h.e_machine : 0;
+}
+
+/* What the loader says of such a file is that it does not exist. */
+static bool is_for_here(const char *path)
+{
+	uint16_t there = elf_machine(path), here = elf_machine("/proc/self/exe");
+	return !there || !here || there == here ||
+	       (fail("%s is for another machine: run it there, or its model file with weft check --runner", path), false);
+}
+
 static bool open_object(Runner *r, const char *path)
 {
 	char full[4096];
 	const WeftModel *(*get)(void);
+	if (!is_for_here(path))
+		return false;
 	snprintf(full, sizeof full, "%s%s", strchr(path, '/') ? "" : "./", path);
 	r->so = dlopen(full, RTLD_NOW | RTLD_LOCAL);
 	if (!r->so)
@@ -109,10 +132,15 @@ static bool open_jit(Runner *r, const char *path, const WeftOptions *o)
 	return r->model ? open_model(r, path) : (fail_messages(r->w), false);
 }
 
-/* Another program needs a file. */
+/* Another program needs a file, made as weft compile would. */
 static RunBackend choose(const RunnerOptions *o)
 {
-	return o->remote && o->backend == RUN_DEFAULT ? RUN_C : backend_resolve(o->backend);
+	return o->remote ? o->backend : backend_resolve(o->backend);
+}
+
+static WeftBackend compiler_of(RunBackend b)
+{
+	return b == RUN_LLVM ? WEFT_BACKEND_LLVM : b == RUN_C ? WEFT_BACKEND_C : WEFT_BACKEND_DEFAULT;
 }
 
 static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
@@ -136,7 +164,7 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 		return fail_messages(r->w), false;
 	if (o->compile)
 		c = *o->compile;
-	c.backend = backend == RUN_LLVM ? WEFT_BACKEND_LLVM : WEFT_BACKEND_C;
+	c.backend = compiler_of(backend);
 	if (!r->interp)
 		return backend == RUN_JIT ? open_jit(r, path, &c) : open_compiled(r, &c);
 	return open_graph(r);

@@ -60,7 +60,7 @@ void json_bool(Json *, const char *key, bool value);
 
 /* How a model file is executed. */
 typedef enum {
-	RUN_DEFAULT, /* RUN_JIT where there is LLVM, else RUN_C */
+	RUN_DEFAULT, /* RUN_JIT where there is LLVM, else RUN_C; for a runner the default of weft compile */
 	RUN_JIT,
 	RUN_C,    /* as a temporary shared object, by a C compiler */
 	RUN_LLVM, /* the same, by LLVM and a linker */

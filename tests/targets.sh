@@ -125,6 +125,9 @@ for backend in $backends; do
 	$compile -o "$out/all.so" --target x86-64-v4,v2,v3 >/dev/null || bad=1
 	said '^1 passed, 0 failed' "$weft" check "$out/all.so" "$ref" --threads 1,2
 	[ "$(weights "$out/all.so")" = "$(weights "$out/v4.so")" ] || { echo "FAIL: weights of several levels are not shared"; bad=1; }
+	$compile -o "$out/again.so" --target x86-64-v2,v3,v4 --name digits_cnn -j 1 --no-cache >/dev/null || bad=1
+	$compile -o "$out/all2.so" --target x86-64-v2,v3,v4 --name digits_cnn -j 3 --no-cache >/dev/null || bad=1
+	cmp "$out/again.so" "$out/all2.so" || bad=1
 	$compile -o "$out/file.so" --target x86-64-v2,v3 --weights file >/dev/null || bad=1
 	said '^1 passed, 0 failed' "$weft" check "$out/file.so" "$ref"
 	[ "$qemu" ] || continue

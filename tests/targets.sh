@@ -140,6 +140,13 @@ for backend in $backends; do
 	said 'x86-64-v2, but this processor has no sse4.1' qemu-x86_64 -cpu Conroe "$run_file" "$out/all.so" none none 1
 done
 
+# Narrow vectors on a processor with more: FMA without AVX's registers.
+echo '{"base": "x86-64-v3", "vector_bytes": 16}' >"$out/narrow.json"
+for backend in $backends; do
+	"$weft" compile "$model" --backend $backend -o "$out/narrow.so" --target "$out/narrow.json" >"$out/log" 2>&1 ||
+		{ echo "FAIL: narrow vectors, $backend:"; head -5 "$out/log"; bad=1; }
+done
+
 # The C files of several levels build as the Makefile says.
 "$weft" compile "$model" --emit c -o "$out/levels" --target x86-64-v2,v3,v4 --name several >/dev/null || bad=1
 make -s -C "$out/levels" >"$out/log" 2>&1 || { echo "FAIL: make"; head -5 "$out/log"; bad=1; }

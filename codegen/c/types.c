@@ -109,7 +109,7 @@ void x86_header(const Target *t, Text *out)
 {
 	static const char *const parts[] = {"avx", "avx2", "fma", "f16c", "avx512f", "avx512cd", "avx512vl",
 	                                    "avx512bw", "avx512dq", "avx512vlbw", "avx512vldq"};
-	uint32_t n = t->vector_bytes == 64 ? 11 : t->vector_bytes == 32 ? 4 : 0;
+	uint32_t n = t->vector_bytes == 64 ? 11 : t->vector_bytes == 32 || t->has_fma ? 4 : 0;
 	text_add(out, "#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 9 && __GNUC__ <= 13\n"
 	              "#define _IMMINTRIN_H_INCLUDED\n#include <smmintrin.h>\n");
 	for (uint32_t k = 0; k < n; k++)

@@ -166,9 +166,11 @@ static bool conv_node(Fuzz *f, Value x, uint32_t nsp)
 		Sym d = fuzz_dim(f, x, 3 + k);
 		kernel = 1 + fuzz_below(f, 3);
 		stride[k] = 1 + (fuzz_chance(f, 30) ? fuzz_below(f, 2) : 0);
-		dilation[k] = 1 + fuzz_chance(f, 20);
+		bool wide = fuzz_chance(f, 25); /* whole taps lie on padding */
+		dilation[k] = 1 + (wide ? 1 + fuzz_below(f, 12) : fuzz_chance(f, 20));
 		dilation_in[k] = 1 + fuzz_chance(f, 15);
-		pad[k] = (int64_t)fuzz_below(f, 4) - 1;
+		pad[k] = wide ? fuzz_below(f, (uint32_t)(kernel * dilation[k]))
+			      : (int64_t)fuzz_below(f, 4) - 1;
 		size[k] = stride[k] > 1 ? sym_addi(t, sym_divi(t, d, stride[k]), 1)
 					: sym_addi(t, d, fuzz_below(f, 2));
 		wdim[3 + k] = sym_int(t, kernel);

@@ -148,6 +148,30 @@ static Sym extent(Build *b, Node n, uint32_t k, Sym in, double scale)
 	return b_int(b, (int64_t)((double)v * scale));
 }
 
+static Node resize_axis(Build *b, Node x, Method how, const Axis *a)
+{
+	switch (how) {
+	case BY_LINEAR: return linear(b, x, a);
+	case BY_CUBIC: return cubic(b, x, a);
+	default: return nearest(b, x, a, how == BY_NEAREST_EXACT);
+	}
+}
+
+/* The taps of the last axis are gathered lane by lane, those of the others are whole rows: the last axis is
+ * resized while there are the fewest rows. So axes that shrink go first, then the others from the last one
+ * on, as in ATen. What is only copied is not computed before the copy: in order. */
+static void order_axes(Build *b, const Axis *axis, uint32_t ns, Method how, uint32_t *order)
+{
+	bool in_order = how == BY_NEAREST || how == BY_NEAREST_EXACT;
+	uint32_t n = 0;
+	for (uint32_t k = 0; k < ns; k++)
+		if (in_order || sym_le(b_syms(b), axis[k].out, axis[k].in) == YES)
+			order[n++] = k;
+	for (uint32_t k = ns; k-- > 0 && !in_order;)
+		if (sym_le(b_syms(b), axis[k].out, axis[k].in) != YES)
+			order[n++] = k;
+}
+
 static Node resize(Build *b, Node n, Method how, uint32_t ns)
 {
 	Node x = arg(b, n, op_arg_index(node_op(b->g, n), "self") >= 0 ? "self" : "input");
@@ -158,14 +182,17 @@ static Node resize(Build *b, Node n, Method how, uint32_t ns)
 		return b_error(b, "interpolation over %u dims of an operand of rank %u", ns,
 			       aten_rank(b, x));
 	x = aten_wide(b, x);
-	for (uint32_t k = 0; k < ns && x.i; k++) {
-		Axis a = {.dim = 2 + k, .in = b_dim(b, x, 2 + (int)k), .align_corners = align};
-		a.scale = scale_of(b, n, k, ns);
-		a.out = extent(b, n, k, a.in, a.scale);
-		x = how == BY_LINEAR  ? linear(b, x, &a)
-		    : how == BY_CUBIC ? cubic(b, x, &a)
-				      : nearest(b, x, &a, how == BY_NEAREST_EXACT);
+	Axis axis[MAX_SPACE];
+	for (uint32_t k = 0; k < ns; k++) {
+		Axis *a = &axis[k];
+		*a = (Axis){.dim = 2 + k, .in = b_dim(b, x, 2 + (int)k), .align_corners = align};
+		a->scale = scale_of(b, n, k, ns);
+		a->out = extent(b, n, k, a->in, a->scale);
 	}
+	uint32_t order[MAX_SPACE];
+	order_axes(b, axis, ns, how, order);
+	for (uint32_t k = 0; k < ns && x.i; k++)
+		x = resize_axis(b, x, how, &axis[order[k]]);
 	return x.i ? b_convert(b, x, d) : x;
 }
 

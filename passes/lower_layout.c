@@ -2,8 +2,9 @@
  *
  * Contractions and convolutions vote, weighted by size: an operand wants its summed dimensions fastest, a
  * result wants the free dimensions of the second operand fastest (so convolutions get channels-last).
- * Buffers without votes take the order of the largest buffer that is read or written with the same index in
- * one kernel. Conversions then happen inside the kernels at the borders, as loads through another order. */
+ * What a kernel makes a larger result of the model from takes that result's order. Other buffers without votes
+ * take the order of the largest buffer that is read or written with the same index in one kernel. Conversions
+ * then happen inside the kernels at the borders, as loads through another order. */
 #include "passes/lower_priv.h"
 
 #include <string.h>
@@ -149,13 +150,13 @@ static const KxData *operand(const Kernel *k, uint32_t i)
 	return &k->kx.data[k->kx.data[value.i].in[i].i];
 }
 
-static void vote_kernel(Layouts *w, const Kernel *k)
+static bool vote_kernel(Layouts *w, const Kernel *k)
 {
 	if (!k->anchor)
-		return;
+		return false;
 	const KxData *a = operand(k, 0), *b = operand(k, 1);
 	if (a->kind != KX_LOAD || b->kind != KX_LOAD)
-		return;
+		return false;
 	uint64_t ma = axes_of_load(w, k, a), mb = axes_of_load(w, k, b);
 	uint64_t outer = (UINT64_C(1) << k->nouter) - 1;
 	Roles r = {.sum = ~outer, .only_a = ma & ~mb & outer, .only_b = mb & ~ma & outer,
@@ -167,6 +168,7 @@ static void vote_kernel(Layouts *w, const Kernel *k)
 		if (st->place == PLACE_GLOBAL)
 			vote_result(w, k, st, &r, 3 * elements(w->l, st->buf));
 	}
+	return false;
 }
 
 static bool free_to_choose(const Layouts *w, BufId b)
@@ -206,10 +208,10 @@ static bool same_index(const Layouts *w, const KxData *x, const Stage *st)
 	return equal >= 2;
 }
 
-static bool copy_layout(Layouts *w, BufId to, BufId from)
+static bool take_order(Layouts *w, BufId to, BufId from)
 {
 	const Buffer *src = buf_of(w->l, from);
-	if (w->ballot[to.i].decided || !free_to_choose(w, to) || !w->ballot[from.i].decided ||
+	if (w->ballot[to.i].decided || !free_to_choose(w, to) ||
 	    src->rank != buf_of(w->l, to)->rank || src->layout.n != src->rank)
 		return false;
 	uint32_t perm[MAX_RANK];
@@ -217,6 +219,28 @@ static bool copy_layout(Layouts *w, BufId to, BufId from)
 		perm[k] = src->layout.dim[k].axis;
 	set_layout(w, to, perm);
 	return true;
+}
+
+static bool copy_layout(Layouts *w, BufId to, BufId from)
+{
+	return w->ballot[from.i].decided && take_order(w, to, from);
+}
+
+/* What grows into a result of the model (resizing) is read more often than written: it has the result's order. */
+static bool follow_result(Layouts *w, const Kernel *k)
+{
+	bool changed = false;
+	for (uint32_t s = 0; s < k->stage.n; s++) {
+		const Stage *st = &k->stage.data[s];
+		if (st->place != PLACE_GLOBAL || buf_of(w->l, st->buf)->kind != BUF_OUTPUT)
+			continue;
+		for (uint32_t i = 1; i < k->kx.n; i++) {
+			const KxData *x = &k->kx.data[i];
+			if (same_index(w, x, st) && elements(w->l, st->buf) >= 2 * elements(w->l, x->buf))
+				changed |= take_order(w, x->buf, st->buf);
+		}
+	}
+	return changed;
 }
 
 /* Spread decisions along one kernel: from the largest decided load to the stores, and back. */
@@ -243,17 +267,15 @@ static bool spread(Layouts *w, const Kernel *k)
 	return changed;
 }
 
-static bool for_each_kernel(Layouts *w, const StepList *list, bool vote_now)
+static bool for_each_kernel(Layouts *w, const StepList *list, bool (*visit)(Layouts *, const Kernel *))
 {
 	bool changed = false;
 	for (uint32_t i = 0; i < list->step.n; i++) {
 		const Step *step = &list->step.data[i];
 		if (step->kind == STEP_LOOP)
-			changed |= for_each_kernel(w, step->body, vote_now);
-		else if (vote_now)
-			vote_kernel(w, step->kernel);
+			changed |= for_each_kernel(w, step->body, visit);
 		else
-			changed |= spread(w, step->kernel);
+			changed |= visit(w, step->kernel);
 	}
 	return changed;
 }
@@ -277,8 +299,9 @@ void lower_choose_layouts(Lowered *l)
 {
 	Layouts w = {.l = l, .ballot = ARENA_ARRAY(l->ir->ctx->arena, Ballot, l->buf.n)};
 	fix_carried(&w, &l->steps);
-	for_each_kernel(&w, &l->steps, true);
+	for_each_kernel(&w, &l->steps, vote_kernel);
 	count_votes(&w);
-	for (uint32_t round = 0; round < 64 && for_each_kernel(&w, &l->steps, false); round++)
+	for_each_kernel(&w, &l->steps, follow_result);
+	for (uint32_t round = 0; round < 64 && for_each_kernel(&w, &l->steps, spread); round++)
 		;
 }

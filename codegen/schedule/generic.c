@@ -260,6 +260,32 @@ static void outer_point(Sched *s, void *data)
 
 /* ---- outer loops ---- */
 
+static bool reads_own_result(const Sched *s)
+{
+	for (uint32_t i = 0; i < s->k->stage.n; i++)
+		for (uint32_t j = 1; s->store[i].i && j < s->k->kx.n; j++)
+			if (s->offset[j].i && s->buf[j].i == s->k->stage.data[i].buf.i)
+				return true;
+	return false;
+}
+
+/* What a loop over this axis would compute again each time is computed ahead of it; where the loop might not
+ * run at all, nothing is: there may be nothing to read. */
+static void hoist_out_of(Generic *g, uint32_t axis)
+{
+	Sched *s = g->s;
+	int64_t lo, hi;
+	sym_range(s->syms, s->extent[axis], &lo, &hi);
+	if (lo < 1 || reads_own_result(s))
+		return;
+	uint64_t known = 0;
+	for (uint32_t a = 0; a < s->naxis; a++)
+		if (s->at[a].i)
+			known |= UINT64_C(1) << a;
+	for (uint32_t i = 0; known && i < s->k->stage.n; i++)
+		sched_hoist(s, s->k->stage.data[i].value, known);
+}
+
 static void outer_loops(Generic *g, uint32_t next)
 {
 	Sched *s = g->s;
@@ -269,6 +295,7 @@ static void outer_loops(Generic *g, uint32_t next)
 		bool cut = g->chunk && g->chunked == axis;
 		Lx lo = cut ? g->chunk_lo : lx_int(s->f, 0);
 		Lx hi = cut ? g->chunk_hi : sched_size(s, s->extent[axis]);
+		hoist_out_of(g, axis);
 		uint32_t mark = sched_for(s, axis, lo, hi, 1);
 		outer_loops(g, next + 1);
 		sched_end(s, mark);
@@ -279,6 +306,7 @@ static void outer_loops(Generic *g, uint32_t next)
 		Lx lo = cut ? g->chunk_lo : lx_int(s->f, 0);
 		Lx hi = cut ? g->chunk_hi : sched_size(s, s->extent[axis]);
 		bool whole = sym_divides(s->syms, s->lanes, s->extent[axis]);
+		hoist_out_of(g, axis);
 		sched_vector_loop(s, axis, lo, hi, whole, outer_point, g);
 		s->at[axis] = (Lx){0};
 	} else {

@@ -38,7 +38,7 @@ static const Target table[] = {
 		.name = "riscv64-linux-gnu", .family = "riscv64", .triple = "riscv64-linux-gnu",
 		.cpu = "generic-rv64", .attributes = "+m,+a,+f,+d,+c,+v,+zvl128b",
 		.vector_bytes = 16, .nvreg = 32, .has_fma = true, .masks = MASK_VECTOR,
-		.l1 = 32 << 10, .l2 = 512 << 10, .page = 4096,
+		.gathers = true, .l1 = 32 << 10, .l2 = 512 << 10, .page = 4096,
 		.features = "i m a f d c", .attribute_features = "v", .flags = "-march=rv64gc -mabi=lp64d",
 	},
 };

@@ -26,6 +26,7 @@ typedef struct Target {
 	bool has_f16;          /* converts between f16 and f32 in hardware */
 	MaskKind masks;
 	bool masked_memory;    /* masked loads and stores of 4- and 8-byte elements are cheap */
+	bool gathers;          /* one instruction that gathers is faster than a load for each lane */
 	uint32_t l1, l2;       /* data cache bytes of one core */
 	uint32_t threads;      /* processors to assume; 0: unknown */
 	uint32_t page;         /* bytes of the largest page the system may use: alignment of segments */

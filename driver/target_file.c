@@ -32,6 +32,7 @@ static const Field fields[] = {
 	{"fma", FIELD_BOOL, AT(has_fma), 0, 0},
 	{"f16", FIELD_BOOL, AT(has_f16), 0, 0},
 	{"masked_memory", FIELD_BOOL, AT(masked_memory), 0, 0},
+	{"gathers", FIELD_BOOL, AT(gathers), 0, 0},
 	{"masks", FIELD_MASKS, AT(masks), 0, 0},
 };
 

@@ -39,6 +39,7 @@ static WeftTargetInfo describe(const Target *t)
 		.fma = t->has_fma,
 		.f16 = t->has_f16,
 		.masked_memory = t->masked_memory,
+		.gathers = t->gathers,
 		.runs_here = target_runs_here(t),
 		.native = t == target_find("native"),
 		.has_runtime = runtime_object_for(t->triple) != NULL,

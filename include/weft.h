@@ -97,7 +97,7 @@ void weft_release(Weft *);
 typedef struct {
 	const char *name, *triple, *cpu, *attributes, *attribute_features, *features, *flags, *masks;
 	uint32_t vector_bytes, registers, l1, l2, threads, page;
-	bool fma, f16, masked_memory;
+	bool fma, f16, masked_memory, gathers;
 	bool runs_here;   /* this processor has its features */
 	bool native;      /* the one that "native" means here */
 	bool has_runtime; /* the runtime for its triple is within this compiler, as the LLVM back end needs */

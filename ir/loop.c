@@ -124,6 +124,15 @@ Lv ls_gather(LoopFn *f, const char *name, LMem mem, Lx offset, Lx index, DType d
 	return v;
 }
 
+int ls_stride(const LoopFn *f, const LsData *s)
+{
+	const LxData *x = &f->lx.data[s->x.i];
+	int64_t first, step;
+	bool known = s->kind == LS_GATHER && !s->mask.i && x->kind == LX_RAMP && x->type.lanes > 1 &&
+	             lx_is_int(f, x->in[0], &first) && first == 0 && lx_is_int(f, x->in[1], &step);
+	return known && (step == -1 || step == 2) ? (int)step : 0;
+}
+
 void ls_store(LoopFn *f, LMem mem, Lx offset, Lx value, Lx mask)
 {
 	note_access(f, mem, true);

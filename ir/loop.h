@@ -169,6 +169,9 @@ bool lx_nonneg(const LoopFn *, Lx);
 /* Every expression of a statement: calls visit for x, y, mask, offset and arg[], absent ones skipped. */
 void ls_visit(const LoopFn *, const LsData *, void (*visit)(void *, Lx), void *data);
 bool lx_is_int(const LoopFn *, Lx, int64_t *value);
+/* Distance of the elements that an unmasked gather of several lanes reads, where it is -1 or 2: what loads and a
+ * shuffle do instead. Else 0. */
+int ls_stride(const LoopFn *, const LsData *);
 static inline LType lx_type(const LoopFn *f, Lx x) { return f->lx.data[x.i].type; }
 
 /* Statements are appended to the innermost open block. */

@@ -62,6 +62,7 @@ static void write_object(Json *j, const WeftTargetInfo *t)
 		{"fma", t->fma},
 		{"f16", t->f16},
 		{"masked_memory", t->masked_memory},
+		{"gathers", t->gathers},
 		{"runs_here", t->runs_here},
 		{"native", t->native},
 		{"has_runtime", t->has_runtime},

@@ -223,9 +223,10 @@ static CExpr c_load(Fn *f, const LsData *s)
 {
 	CUnit *u = f->u;
 	LType type = f->f->lv.data[s->v.i].type, raw = {storage_raw(s->mem.dtype), type.lanes};
-	bool gather = s->kind == LS_GATHER, masked = s->mask.i != 0;
+	int stride = ls_stride(f->f, s);
+	bool gather = s->kind == LS_GATHER && !stride, masked = s->mask.i != 0;
 	if (type.lanes == 1)
-		return c_load1(f, s, gather ? s->x : (Lx){0});
+		return c_load1(f, s, s->kind == LS_GATHER ? s->x : (Lx){0});
 	CExpr in[3];
 	uint32_t n = 0;
 	in[n++] = c_pointer(f, s->mem, s->offset, false);
@@ -234,6 +235,8 @@ static CExpr c_load(Fn *f, const LsData *s)
 	if (masked)
 		in[n++] = c_lx(f, s->mask);
 	const char *op = gather ? masked ? "gather_masked" : "gather" : masked ? "load_masked" : "load";
+	if (stride)
+		op = stride < 0 ? "load_reversed" : "load_even";
 	LType from = gather ? lx_at(f, s->x)->type : raw;
 	return c_unpack(u, s->mem.dtype, type.lanes, c_call(u, c_helper(u, op, raw, from), in, n));
 }

@@ -54,6 +54,7 @@ static const Signature signatures[] = {
 	{"reduce_xor", "$S", "$T a", 0, 0},
 	{"load", "$T", "const $S *p", 0, 0}, {"load_masked", "$T", "const $S *p, $M m", 0, 0},
 	{"store", "void", "$S *p, $T v", 0, 0}, {"store_masked", "void", "$S *p, $T v, $M m", 0, 0},
+	{"load_reversed", "$T", "const $S *p", 0, 0}, {"load_even", "$T", "const $S *p", 0, 0},
 	{"gather", "$T", "const $S *p, $A i", 0, 1},
 	{"gather_masked", "$T", "const $S *p, $A i, $M m", 0, 1},
 	{"scatter", "void", "$S *p, $A i, $T v", 0, 1},

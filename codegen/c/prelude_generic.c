@@ -216,6 +216,12 @@ const HelperRow prelude_generic[] = {
 	{"store", SET_NUMBER, SET_NUMBER, V, "{memcpy(p, &v, sizeof v);}"},
 	{"load_masked", SET_NUMBER, SET_NUMBER, V, "($T){$each($m(@) ? p[@] : 0)}"},
 	{"store_masked", SET_NUMBER, SET_NUMBER, V, "{$all(if ($m(@))\n\t\tp[@] = v[@];)}"},
+	/* from p down, and every second one from p: nothing beyond the last is touched */
+	{"load_reversed", SET_NUMBER, SET_NUMBER, V,
+	 "{$T v;\n\tmemcpy(&v, p - ($L - 1), sizeof v);\n\treturn ($T){$each(v[$L - 1 - @])};}"},
+	{"load_even", SET_NUMBER, SET_NUMBER, V,
+	 "{$T a, b;\n\tmemcpy(&a, p, sizeof a);\n\tmemcpy(&b, p + ($L - 1), sizeof b);\n"
+	 "\treturn ($T){$each(2 * @ < $L ? a[2 * @ % $L] : b[(2 * @ + 1) % $L])};}"},
 	{"gather", SET_NUMBER, SET_INT, V, "($T){$each(p[i[@]])}"},
 	{"gather_masked", SET_NUMBER, SET_INT, V, "($T){$each($m(@) ? p[i[@]] : 0)}"},
 	{"scatter", SET_NUMBER, SET_INT, V, "{$all(p[i[@]] = v[@];)}"},

@@ -118,6 +118,40 @@ static LLVMValueRef load_one(Fn *f, const LsData *s, LLVMTypeRef type, LLVMValue
 	return phi;
 }
 
+/* What each lane reads by a load of its own: faster than the gathers of processors where those are many loads too. */
+static LLVMValueRef load_lanes(Fn *f, const LsData *s, LLVMTypeRef type, LLVMValueRef index, uint32_t lanes)
+{
+	LLVMBuilderRef b = f->u->b;
+	LLVMValueRef base = element(f, s->mem, s->offset), x = LLVMGetUndef(type);
+	for (uint32_t k = 0; k < lanes; k++) {
+		LLVMValueRef lane = LLVMConstInt(LLVMInt32TypeInContext(f->u->c), k, false);
+		LLVMValueRef at = LLVMBuildExtractElement(b, index, lane, "");
+		LLVMValueRef p = LLVMBuildInBoundsGEP2(b, l_raw(f->u, s->mem.dtype), base, &at, 1, "");
+		x = LLVMBuildInsertElement(b, x, plain_load(f, s, LLVMGetElementType(type), p), lane, "");
+	}
+	return x;
+}
+
+static LLVMValueRef load_from(Fn *f, const LsData *s, LLVMTypeRef type, int64_t ahead)
+{
+	LLVMValueRef at = l_i64(f->u, ahead), base = element(f, s->mem, s->offset);
+	return plain_load(f, s, type, LLVMBuildInBoundsGEP2(f->u->b, l_raw(f->u, s->mem.dtype), base, &at, 1, ""));
+}
+
+/* Reversed, or every second one of two vectors, of which the second starts one early: nothing beyond the last
+ * element is touched. */
+static LLVMValueRef load_strided(Fn *f, const LsData *s, LLVMTypeRef type, int stride, uint32_t lanes)
+{
+	LLVMValueRef a = load_from(f, s, type, stride < 0 ? 1 - (int64_t)lanes : 0);
+	LLVMValueRef b = stride < 0 ? a : load_from(f, s, type, (int64_t)lanes - 1);
+	LLVMValueRef *pick = ARENA_ARRAY(f->u->arena, LLVMValueRef, lanes);
+	for (uint32_t k = 0; k < lanes; k++) {
+		uint32_t at = stride < 0 ? lanes - 1 - k : 2 * k < lanes ? 2 * k : 2 * k + 1;
+		pick[k] = LLVMConstInt(LLVMInt32TypeInContext(f->u->c), at, false);
+	}
+	return LLVMBuildShuffleVector(f->u->b, a, b, LLVMConstVector(pick, lanes), "");
+}
+
 static LLVMValueRef load_many(Fn *f, const LsData *s, LLVMTypeRef type, LLVMValueRef p, uint32_t lanes)
 {
 	LUnit *u = f->u;
@@ -136,6 +170,11 @@ LLVMValueRef fn_load(Fn *f, const LsData *s)
 {
 	uint32_t lanes = f->f->lv.data[s->v.i].type.lanes;
 	LLVMTypeRef type = l_type(f->u, (LType){llvm_storage(s->mem.dtype), lanes});
+	int stride = ls_stride(f->f, s);
+	if (stride)
+		return l_unpack(f->u, s->mem.dtype, lanes, load_strided(f, s, type, stride, lanes));
+	if (s->kind == LS_GATHER && lanes > 1 && !s->mask.i && !f->u->target->gathers)
+		return l_unpack(f->u, s->mem.dtype, lanes, load_lanes(f, s, type, l_lx(f, s->x), lanes));
 	LLVMValueRef p = s->kind == LS_GATHER ? elements(f, s->mem, s->offset, s->x) : element(f, s->mem, s->offset);
 	LLVMValueRef raw = lanes == 1 ? load_one(f, s, type, p) : load_many(f, s, type, p, lanes);
 	return l_unpack(f->u, s->mem.dtype, lanes, raw);

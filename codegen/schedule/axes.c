@@ -101,6 +101,22 @@ static double access_score(const Sched *s, Sym offset, uint32_t axis)
 	return sym_is(s->syms, coef, 0) ? 0.1 : -4;
 }
 
+/* Reversed and every second element: loads and a shuffle, of whole vectors of at most a register and without a
+ * condition. Tails are read one by one, so there must be few of them. */
+static bool can_shuffle(const Sched *s, uint32_t load, uint32_t axis)
+{
+	const KxData *x = &s->k->kx.data[load];
+	int64_t lanes = target_lanes(s->target, DT_f32), n = axes_hint(s, axis);
+	return !x->guard.i && dtype_size(dtype_compute(x->dtype)) <= 4 && n >= lanes &&
+	       (n >= 4 * lanes || n % lanes == 0) &&
+	       (sched_coef_is(s, s->offset[load], axis, -1) || sched_coef_is(s, s->offset[load], axis, 2));
+}
+
+static double load_score(const Sched *s, uint32_t load, uint32_t axis)
+{
+	return can_shuffle(s, load, axis) ? 1 : access_score(s, s->offset[load], axis);
+}
+
 static bool can_be_vector(const Sched *s, uint32_t axis)
 {
 	for (uint32_t i = 0; i < s->k->stage.n; i++) {
@@ -128,7 +144,7 @@ uint32_t axes_choose_vector(const Sched *s)
 		double score = 0;
 		for (uint32_t i = 1; i < s->k->kx.n; i++)
 			if (s->offset[i].i)
-				score += access_score(s, s->offset[i], a);
+				score += load_score(s, i, a);
 		for (uint32_t i = 0; i < s->k->stage.n; i++)
 			if (s->store[i].i)
 				score += 2 * access_score(s, s->store[i], a);

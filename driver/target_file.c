@@ -108,6 +108,30 @@ static bool read_base(Reader *r, const json_t *root)
 	return true;
 }
 
+static bool has_word(const char *list, const char *word)
+{
+	size_t n = strlen(word);
+	for (const char *p = list; (p = strstr(p, word)); p += n)
+		if ((p == list || p[-1] == ' ') && (p[n] == 0 || p[n] == ' '))
+			return true;
+	return false;
+}
+
+/* What x86-64 code of these fields uses, the processor must be asked for. */
+static bool check_features(Reader *r)
+{
+	const Target *t = r->t;
+	const char *vectors = t->vector_bytes == 64 ? "avx512f" : t->vector_bytes == 32 ? "avx2" : NULL;
+	if (strcmp(t->family, "x86-64"))
+		return true;
+	if (vectors && !has_word(t->features, vectors))
+		return ctx_error(r->ctx, r->path, "field \"vector_bytes\": %u bytes need %s among the features",
+		                 t->vector_bytes, vectors);
+	if (t->has_fma && !has_word(t->features, "fma"))
+		return ctx_error(r->ctx, r->path, "field \"fma\": needs fma among the features");
+	return true;
+}
+
 /* Fields that do not fit together. What the prelude of a family can express, its widest row does. */
 static bool check(Reader *r, const Target *base)
 {
@@ -125,7 +149,7 @@ static bool check(Reader *r, const Target *base)
 		return ctx_error(r->ctx, r->path, "field \"masks\": expected \"bits\" exactly where vector_bytes is 64");
 	if (t->page & (t->page - 1))
 		return ctx_error(r->ctx, r->path, "field \"page\": expected a power of two");
-	return true;
+	return check_features(r);
 }
 
 static bool read_object(Reader *r, json_t *root)

@@ -27,6 +27,8 @@ refuse '"fma": expected true or false' '{"base": "aarch64", "fma": 1}'
 refuse '"name": expected a string' '{"base": "aarch64", "name": 1}'
 refuse '"vector_bytes": expected 0 or a power of two' '{"base": "aarch64", "vector_bytes": 32}'
 refuse '"masks": expected' '{"base": "x86-64-v3", "masks": "none"}'
+refuse '"vector_bytes": 32 bytes need avx2 among the features' '{"base": "x86-64-v2", "vector_bytes": 32}'
+refuse '"fma": needs fma among the features' '{"base": "x86-64-v3", "vector_bytes": 16, "features": "avx2 fmax"}'
 refuse '"page": expected a power of two' '{"base": "x86-64-v3", "page": 5000}'
 
 "$weft" compile "$model" --emit c -o "$out/c" --target "$root/examples/targets/cortex-a53.json" >/dev/null || bad=1

@@ -189,7 +189,7 @@ static Node resize(Build *b, Node n, Method how, uint32_t ns)
 		a->scale = scale_of(b, n, k, ns);
 		a->out = extent(b, n, k, a->in, a->scale);
 	}
-	uint32_t order[MAX_SPACE];
+	uint32_t order[MAX_SPACE] = {0};
 	order_axes(b, axis, ns, how, order);
 	for (uint32_t k = 0; k < ns && x.i; k++)
 		x = resize_axis(b, x, how, &axis[order[k]]);

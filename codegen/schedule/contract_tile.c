@@ -25,13 +25,20 @@ static bool rows_are_whole(const Contract *c)
 	return sym_divides(c->s->syms, c->mr, c->rows) && c->block_rows % c->mr == 0;
 }
 
+/* Not negative even where there are no rows: dividing it takes no care of signs. */
+static Lx last_row(const Contract *c)
+{
+	Sched *s = c->s;
+	return lx_max(s->f, lx_sub(s->f, sched_size(s, c->rows), int_of(s, 1)), int_of(s, 0));
+}
+
 /* Row number `row` or the last one. */
 static Lx clamp_row(Contract *c, Lx row)
 {
 	Sched *s = c->s;
 	if (rows_are_whole(c))
 		return row;
-	return lx_min(s->f, row, lx_sub(s->f, sched_size(s, c->rows), int_of(s, 1)));
+	return lx_min(s->f, row, last_row(c));
 }
 
 /* The offset in a without its summed part. */
@@ -57,7 +64,7 @@ static void fill_tables(Contract *c)
 	c->a_table = ls_local(s->f, "row_offset", DT_i64, (uint64_t)c->block_rows);
 	Lx r = lx_var(s->f, ls_for(s->f, "r", int_of(s, 0), int_of(s, c->block_rows), 1, FOR_SERIAL));
 	Lx rest = lx_add(s->f, c->row_lo, r);
-	rest = let(s, "row", lx_min(s->f, rest, lx_sub(s->f, sched_size(s, c->rows), int_of(s, 1))));
+	rest = let(s, "row", lx_min(s->f, rest, last_row(c)));
 	for (uint32_t i = c->nm; i-- > 0;) {
 		uint32_t a = c->m[i];
 		Lx v = rest;

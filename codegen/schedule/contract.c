@@ -363,11 +363,6 @@ static void choose_blocks(Contract *c)
 
 /* ---- tasks ---- */
 
-static Lx let(Sched *s, const char *name, Lx x)
-{
-	return lx_var(s->f, ls_let(s->f, name, x));
-}
-
 static Sym column_blocks(const Contract *c)
 {
 	SymTab *syms = c->s->syms;
@@ -386,7 +381,7 @@ static Lx take(Sched *s, Lx *task, Sym count)
 	if (sym_is(s->syms, count, 1))
 		return lx_int(s->f, 0);
 	Lx n = sched_size(s, count), v = lx_mod(s->f, *task, n);
-	*task = let(s, "rest", lx_div(s->f, *task, n));
+	*task = sched_let(s, "rest", lx_div(s->f, *task, n));
 	return v;
 }
 
@@ -397,17 +392,17 @@ static void decode_task(Contract *c)
 	Lx row_block = take(s, &task, row_blocks(c));
 	Lx col_block = take(s, &task, column_blocks(c));
 	for (uint32_t i = c->nbatch; i-- > 0;)
-		s->at[c->batch[i]] = let(s, "batch", take(s, &task, s->extent[c->batch[i]]));
-	c->row_lo = let(s, "row_lo", lx_mul(s->f, row_block, lx_int(s->f, c->block_rows)));
+		s->at[c->batch[i]] = sched_let(s, "batch", take(s, &task, s->extent[c->batch[i]]));
+	c->row_lo = sched_let(s, "row_lo", lx_mul(s->f, row_block, lx_int(s->f, c->block_rows)));
 	Lx hi = lx_add(s->f, c->row_lo, lx_int(s->f, c->block_rows));
-	c->row_hi = let(s, "row_hi", lx_min(s->f, hi, sched_size(s, c->rows)));
+	c->row_hi = sched_let(s, "row_hi", lx_min(s->f, hi, sched_size(s, c->rows)));
 	Lx cols = sched_size(s, s->extent[c->n]);
 	c->col_lo = lx_int(s->f, 0);
 	c->col_hi = cols;
 	if (c->block_cols) {
-		c->col_lo = let(s, "col_lo", lx_mul(s->f, col_block, lx_int(s->f, c->block_cols)));
+		c->col_lo = sched_let(s, "col_lo", lx_mul(s->f, col_block, lx_int(s->f, c->block_cols)));
 		hi = lx_add(s->f, c->col_lo, lx_int(s->f, c->block_cols));
-		c->col_hi = let(s, "col_hi", lx_min(s->f, hi, cols));
+		c->col_hi = sched_let(s, "col_hi", lx_min(s->f, hi, cols));
 	}
 }
 

@@ -100,28 +100,25 @@ void contract_keep_windows(Contract *c)
 
 /* ---- code ---- */
 
-static Lx let(Sched *s, const char *name, Lx x)
-{
-	return lx_var(s->f, ls_let(s->f, name, x));
-}
+/* Values of the row axes in the first and the last row of the tile. */
+typedef struct {
+	Lx first[MAX_AXES], last[MAX_AXES];
+} Rows;
 
-/* First and last value of a row axis in the tile: of its first and last row, unless a slower axis changes between. */
-static void row_range(Contract *c, uint32_t row, Lx *first, Lx *last)
+/* The least and the largest value of a row axis in the tile: all there are where a slower axis changes within it. */
+static void row_range(const Contract *c, const Rows *r, uint32_t row, Lx *lo, Lx *hi)
 {
 	Sched *s = c->s;
-	Lx lo[MAX_AXES], hi[MAX_AXES];
 	uint32_t at = 0;
-	contract_row_axes(c, lx_int(s->f, 0), lo);
-	contract_row_axes(c, lx_int(s->f, c->mr - 1), hi);
 	while (c->m[at] != row)
 		at++;
-	*first = lo[at];
-	*last = hi[at];
+	*lo = r->first[at];
+	*hi = r->last[at];
 	Lx end = lx_sub(s->f, sched_size(s, s->extent[row]), lx_int(s->f, 1));
 	for (uint32_t i = 0; i < at; i++) {
-		Lx same = lx_cmp(s->f, SC_eq, lo[i], hi[i]);
-		*first = lx_select(s->f, same, *first, lx_int(s->f, 0));
-		*last = lx_select(s->f, same, *last, end);
+		Lx same = lx_cmp(s->f, SC_eq, r->first[i], r->last[i]);
+		*lo = lx_select(s->f, same, *lo, lx_int(s->f, 0));
+		*hi = lx_select(s->f, same, *hi, end);
 	}
 }
 
@@ -135,15 +132,20 @@ static Lx steps(Sched *s, Lx x, int64_t step)
 void contract_bound_taps(Contract *c)
 {
 	Sched *s = c->s;
+	Rows rows;
+	if (c->nwindow == 0)
+		return;
+	contract_row_axes(c, lx_int(s->f, 0), rows.first);
+	contract_row_axes(c, lx_int(s->f, c->mr - 1), rows.last);
 	for (uint32_t i = 0; i < c->nwindow; i++) {
 		Window *w = &c->window[i];
 		Lx first, last;
-		row_range(c, w->row, &first, &last);
+		row_range(c, &rows, w->row, &first, &last);
 		Lx coef = lx_int(s->f, w->coef), start = sched_size(s, w->start);
 		Lx below = lx_sub(s->f, sched_size(s, w->lo), lx_add(s->f, start, lx_mul(s->f, coef, last)));
 		Lx above = lx_sub(s->f, sched_size(s, w->hi), lx_add(s->f, start, lx_mul(s->f, coef, first)));
-		w->first_tap = let(s, "tap_lo", steps(s, below, w->step));
-		w->end_tap = let(s, "tap_hi", lx_min(s->f, steps(s, above, w->step), sched_size(s, s->extent[w->k])));
+		w->first_tap = sched_let(s, "tap_lo", steps(s, below, w->step));
+		w->end_tap = sched_let(s, "tap_hi", lx_min(s->f, steps(s, above, w->step), sched_size(s, s->extent[w->k])));
 	}
 }
 

@@ -7,12 +7,6 @@
  * length. A matrix product of which one tile has all columns waits for loads: shorter chains cost it nothing. */
 enum { UNROLL_K = 4, INLINE_EPILOGUE = 160, CHUNK = 256, NARROW_CHAIN = 64, STEPS_AHEAD = 16, LONG_PANEL = 256 };
 
-static Lx let(Sched *s, const char *name, Lx x)
-{
-	int64_t v;
-	return lx_is_int(s->f, x, &v) ? x : lx_var(s->f, ls_let(s->f, name, x));
-}
-
 static Lx int_of(Sched *s, int64_t v)
 {
 	return lx_int(s->f, v);
@@ -64,16 +58,16 @@ static void fill_tables(Contract *c)
 	c->a_table = ls_local(s->f, "row_offset", DT_i64, (uint64_t)c->block_rows);
 	Lx r = lx_var(s->f, ls_for(s->f, "r", int_of(s, 0), int_of(s, c->block_rows), 1, FOR_SERIAL));
 	Lx rest = lx_add(s->f, c->row_lo, r);
-	rest = let(s, "row", lx_min(s->f, rest, last_row(c)));
+	rest = sched_let(s, "row", lx_min(s->f, rest, last_row(c)));
 	for (uint32_t i = c->nm; i-- > 0;) {
 		uint32_t a = c->m[i];
 		Lx v = rest;
 		if (i) {
 			Lx n = sched_size(s, s->extent[a]);
 			v = lx_mod(s->f, rest, n);
-			rest = let(s, "rest", lx_div(s->f, rest, n));
+			rest = sched_let(s, "rest", lx_div(s->f, rest, n));
 		}
-		s->at[a] = let(s, "i", v);
+		s->at[a] = sched_let(s, "i", v);
 		ls_store(s->f, c->row_table[i], r, s->at[a], (Lx){0});
 	}
 	ls_store(s->f, c->a_table, r, sched_sym(s, row_offset(c)), (Lx){0});
@@ -95,7 +89,7 @@ static void go_to_row(Contract *c, Lx i)
 	if (c->nm == 0)
 		return;
 	if (c->nm == 1) {
-		s->at[c->m[0]] = let(s, "m", clamp_row(c, lx_add(s->f, c->row, i)));
+		s->at[c->m[0]] = sched_let(s, "m", clamp_row(c, lx_add(s->f, c->row, i)));
 		return;
 	}
 	Lx at = lx_add(s->f, lx_sub(s->f, c->row, c->row_lo), i);
@@ -122,7 +116,7 @@ static Lx a_row(Contract *c, uint32_t i)
 		return table_at(c, c->a_table,
 		                lx_add(s->f, lx_sub(s->f, c->row, c->row_lo), int_of(s, i)));
 	go_to_row(c, int_of(s, i));
-	return let(s, "a_row", sched_sym(s, row_offset(c)));
+	return sched_let(s, "a_row", sched_sym(s, row_offset(c)));
 }
 
 /* ---- operand b ---- */
@@ -368,7 +362,7 @@ static void k_loops(Contract *c, Tile *t, uint32_t next)
 	uint32_t unroll = innermost && sym_divides(s->syms, UNROLL_K, s->extent[axis]) ? UNROLL_K : 1;
 	if (next == t->split) {
 		start = lx_var(s->f, ls_for(s->f, "chunk", start, end, t->chunk, FOR_SERIAL));
-		end = let(s, "end", lx_min(s->f, lx_add(s->f, start, int_of(s, t->chunk)), end));
+		end = sched_let(s, "end", lx_min(s->f, lx_add(s->f, start, int_of(s, t->chunk)), end));
 	}
 	uint32_t mark = sched_for(s, axis, start, end, unroll);
 	Lx k = s->at[axis];
@@ -525,9 +519,9 @@ static void run_tile(Contract *c, Tile *t)
 		t->a[i] = a_row(c, i);
 	if (c->packed) {
 		Lx panel = lx_div(s->f, c->col, int_of(s, panel_width(c)));
-		t->panel = let(s, "panel", lx_mul(s->f, panel, sched_size(s, c->panel)));
+		t->panel = sched_let(s, "panel", lx_mul(s->f, panel, sched_size(s, c->panel)));
 		if (fetches_ahead(c))
-			t->next = let(s, "next", next_panels(c, t));
+			t->next = sched_let(s, "next", next_panels(c, t));
 	}
 	contract_bound_taps(c);
 	start_sums(c, t);
@@ -598,7 +592,7 @@ void contract_block(Contract *c)
 	bool fixed = sym_is_const(s->syms, s->extent[c->n], &cols);
 	Lx n = lx_sub(s->f, c->col_hi, c->col_lo);
 	Lx end = lx_add(s->f, c->col_lo, lx_sub(s->f, n, lx_mod(s->f, n, int_of(s, width))));
-	end = let(s, "whole", end);
+	end = sched_let(s, "whole", end);
 	if (!fixed || cols >= width)
 		whole_columns(c, end);
 	if (fixed)

@@ -146,6 +146,12 @@ static LMem memory(Sched *s, BufId b, bool written)
 	return lmem_buf(sched_buf(s, b, written), buf_of(s->l, b)->dtype);
 }
 
+Lx sched_let(Sched *s, const char *name, Lx x)
+{
+	int64_t v;
+	return lx_is_int(s->f, x, &v) ? x : lx_var(s->f, ls_let(s->f, name, x));
+}
+
 Lx sched_size(Sched *s, Sym e)
 {
 	int64_t v;

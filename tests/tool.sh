@@ -8,19 +8,7 @@ model=$root/examples/digits/digits_cnn.pt2
 ref=$root/examples/digits/digits_cnn.safetensors
 bad=0
 
-# expect STATUS PATTERN COMMAND...: exit status, and a line of the output (stdout and stderr) that matches.
-expect() {
-	status=$1
-	pattern=$2
-	shift 2
-	"$@" >"$out/log" 2>&1 </dev/null
-	got=$?
-	if [ $got -ne "$status" ] || ! grep -q -e "$pattern" "$out/log"; then
-		echo "FAIL: $*: status $got, expected $status and '$pattern':"
-		head -5 "$out/log"
-		bad=1
-	fi
-}
+. "$(dirname "$0")/expect.sh"
 
 # refuse PATTERN COMMAND...: status 1, the message on stderr, nothing on stdout.
 refuse() {

@@ -157,14 +157,6 @@ static uint64_t add_messages(Build *b)
 	return at;
 }
 
-static uint32_t count_dims(const ProgramTensor *t, uint32_t n)
-{
-	uint32_t dims = 0;
-	for (uint32_t k = 0; k < n; k++)
-		dims += t[k].is_state ? 0 : t[k].rank;
-	return dims;
-}
-
 /* A pointer field that stays NULL when there is nothing. */
 static void point_some(ModelImage *im, uint64_t at, uint64_t to, uint32_t n)
 {
@@ -176,8 +168,7 @@ static uint64_t add_entry(Build *b, uint32_t nstate)
 {
 	const Program *p = b->p;
 	ModelImage *im = b->im;
-	uint32_t nextent = count_dims(p->input.data, p->input.n);
-	uint32_t nslot = p->symbol.n + count_dims(p->output.data, p->output.n) + 1, nin, nout;
+	uint32_t nextent = program_nextent(p), nslot = program_nslot(p), nin, nout;
 	uint64_t in = add_tensors(b, p->input.data, p->input.n, false, &nin);
 	uint64_t out = add_tensors(b, p->output.data, p->output.n, false, &nout);
 	uint64_t symbols = add_symbols(b), calls = add_calls(b), messages = add_messages(b);

@@ -233,6 +233,10 @@ typedef struct {
 } LoopIndex;
 void loop_index_init(LoopIndex *, const LoopFn *, Arena *);
 bool loop_is_index(LoopIndex *, Lx);
+/* What is known of the operands of an i64 operation: sizes and indices, so it does not overflow and divisors
+ * are not 0; not negative. */
+enum { KNOWN_INDEX = 1, KNOWN_NONNEG = 2 };
+unsigned loop_known(LoopIndex *, Lx);
 /* The expression's value may differ from one statement to the next. */
 bool loop_reads_mutable(const LoopFn *, Lx);
 

@@ -1,4 +1,4 @@
-/* Which values of a loop function are index arithmetic. */
+/* Which values of a loop function are index arithmetic, and what is known of their operands. */
 #include <string.h>
 
 #include "ir/loop.h"
@@ -18,6 +18,17 @@ bool loop_is_index(LoopIndex *n, Lx x)
 		ok = ok && (d->kind == LX_INT || d->kind == LX_PARAM);
 	n->index[x.i] = ok ? 1 : 2;
 	return ok;
+}
+
+unsigned loop_known(LoopIndex *n, Lx x)
+{
+	const LxData *d = &n->f->lx.data[x.i];
+	if (!loop_is_index(n, x))
+		return 0;
+	for (uint32_t k = 0; k < d->nin; k++)
+		if (!lx_nonneg(n->f, d->in[k]))
+			return KNOWN_INDEX;
+	return KNOWN_INDEX | KNOWN_NONNEG;
 }
 
 static void mark_data(LoopIndex *n, uint32_t v, bool data)

@@ -14,3 +14,21 @@ uint32_t program_message(Program *p, const char *text)
 	array_push(p->ir->ctx->arena, &p->message, text);
 	return p->message.n - 1;
 }
+
+static uint32_t count_dims(const ProgramTensor *t, uint32_t n)
+{
+	uint32_t dims = 0;
+	for (uint32_t k = 0; k < n; k++)
+		dims += t[k].is_state ? 0 : t[k].rank;
+	return dims;
+}
+
+uint32_t program_nextent(const Program *p)
+{
+	return count_dims(p->input.data, p->input.n);
+}
+
+uint32_t program_nslot(const Program *p)
+{
+	return p->symbol.n + count_dims(p->output.data, p->output.n) + 1;
+}

@@ -55,6 +55,9 @@ typedef struct Program {
 
 /* An empty program: message[0] exists. */
 Program *program_new(Ir *, const char *name);
+/* Parameters and results of `sizes`. */
+uint32_t program_nextent(const Program *);
+uint32_t program_nslot(const Program *);
 /* Adds a message; returns its number. Texts of assertions may hold %lld for the statement's arguments. */
 uint32_t program_message(Program *, const char *text);
 

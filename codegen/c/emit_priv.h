@@ -47,9 +47,6 @@ CExpr c_int(CUnit *, LType, int64_t);
 CExpr c_float(CUnit *, LType, double);
 CExpr c_infix(CUnit *, CExpr, const char *op, CExpr, Prec);
 CExpr c_call(CUnit *, const char *fn, const CExpr *in, uint32_t nin);
-/* What is known of the operands of an i64 operation: sizes and indices, so it does not overflow and divisors
- * are not 0; not negative. */
-enum { KNOWN_INDEX = 1, KNOWN_NONNEG = 2 };
 /* A basic operation; operand: type of the first operand. Types may be storage types, whose values are held
  * as f32. */
 CExpr c_op(CUnit *, ScOp, LType result, LType operand, const CExpr *in, uint32_t nin, unsigned known);

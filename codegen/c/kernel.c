@@ -41,17 +41,6 @@ static void line(Fn *f)
 
 /* ---- expressions ---- */
 
-static unsigned known_of(Fn *f, Lx x)
-{
-	const LxData *d = lx_at(f, x);
-	if (!loop_is_index(&f->index, x))
-		return 0;
-	for (uint32_t k = 0; k < d->nin; k++)
-		if (!lx_nonneg(f->f, d->in[k]))
-			return KNOWN_INDEX;
-	return KNOWN_INDEX | KNOWN_NONNEG;
-}
-
 static CExpr extract(Fn *f, const LxData *d, CExpr x)
 {
 	CUnit *u = f->u;
@@ -94,7 +83,7 @@ static CExpr c_fresh(Fn *f, Lx x)
 	LType mask = {DT_bool, d->type.lanes};
 	switch (d->kind) {
 	case LX_SC:
-		return c_op(u, d->sc, d->type, from, in, d->nin, known_of(f, x));
+		return c_op(u, d->sc, d->type, from, in, d->nin, loop_known(&f->index, x));
 	case LX_FN:
 		return c_scalar_fn(u, d->fn, d->type.lanes, in, d->nin);
 	case LX_SPLAT:

@@ -185,19 +185,10 @@ static void print_params(Model *m)
 
 /* ---- the table ---- */
 
-static uint32_t count_dims(const ProgramTensor *t, uint32_t n)
-{
-	uint32_t dims = 0;
-	for (uint32_t k = 0; k < n; k++)
-		dims += t[k].is_state ? 0 : t[k].rank;
-	return dims;
-}
-
 static void print_entry(Model *m, uint32_t nin, uint32_t nout, uint32_t nstate)
 {
 	const Program *p = m->p;
-	uint32_t nextent = count_dims(p->input.data, p->input.n);
-	uint32_t nslot = p->symbol.n + count_dims(p->output.data, p->output.n) + 1;
+	uint32_t nextent = program_nextent(p), nslot = program_nslot(p);
 	text_add(m->out, "static const WeftEntry entry = {\n\t.size = sizeof(WeftEntry),\n");
 	text_printf(m->out, "\t.name = %s,\n", quoted(m, p->name));
 	if (nstate)

@@ -3,17 +3,6 @@
 
 #include "codegen/llvm/fn.h"
 
-static unsigned known_of(Fn *f, Lx x)
-{
-	const LxData *d = fn_lx(f, x);
-	if (!loop_is_index(&f->index, x))
-		return 0;
-	for (uint32_t k = 0; k < d->nin; k++)
-		if (!lx_nonneg(f->f, d->in[k]))
-			return KNOWN_INDEX;
-	return KNOWN_INDEX | KNOWN_NONNEG;
-}
-
 /* ---- what functions are given ---- */
 
 static void set_metadata(LUnit *u, LLVMValueRef x, const char *kind, LLVMMetadataRef *in, size_t n)
@@ -109,7 +98,7 @@ static LLVMValueRef fresh(Fn *f, Lx x)
 	case LX_FLOAT: return l_float(u, d->type, d->u.f);
 	case LX_PARAM: return parameter(f, d->u.k);
 	case LX_VAR: return variable(f, d->u.v, d->type);
-	case LX_SC: return l_op(u, d->sc, d->type, from, in, d->nin, known_of(f, x));
+	case LX_SC: return l_op(u, d->sc, d->type, from, in, d->nin, loop_known(&f->index, x));
 	case LX_FN: return l_scalar_fn(u, d->fn, d->type.lanes, in, d->nin);
 	case LX_SPLAT: return l_splat(u, in[0], d->type.lanes);
 	case LX_RAMP: return ramp(f, d, in);

@@ -42,9 +42,6 @@ void l_attribute(LUnit *, LLVMValueRef fn, const char *name);
 
 /* ---- operations (ops.c) ---- */
 
-/* What is known of the operands of an i64 operation: sizes and indices, so it does not overflow and divisors
- * are not 0; not negative. */
-enum { KNOWN_INDEX = 1, KNOWN_NONNEG = 2 };
 /* A basic operation; operand: type of the first operand. Types may be storage types, whose values are held
  * as f32. */
 LLVMValueRef l_op(LUnit *, ScOp, LType result, LType operand, LLVMValueRef *in, uint32_t nin, unsigned known);

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Compile C files and join them into one relocatable object: runtime_object.sh OUT FILE... -- CC FLAG...
+# Compile C files and join them into one relocatable object: runtime_object.sh OUT FILE... -- CC... -- FLAG...
+# CC may be several words (ccache cc).
 set -e
 out=$1
 shift
@@ -9,13 +10,19 @@ while [ "$1" != -- ]; do
 	shift
 done
 shift
+cc=
+while [ "$1" != -- ]; do
+	cc="$cc $1"
+	shift
+done
+shift
 objects=
 for f in $files; do
 	o=$out.$(basename "$f" .c).tmp.o
-	"$@" -c "$f" -o "$o"
+	$cc "$@" -c "$f" -o "$o"
 	objects="$objects $o"
 done
 # Without -fopenmp: the library itself must not be joined. What tells the processor's features is part of the
 # compiler's own library, which a linker that is called without the compiler does not find.
-"$1" -r -nostdlib -o "$out" $objects -lgcc
+$cc -r -nostdlib -o "$out" $objects -lgcc
 rm -f $objects

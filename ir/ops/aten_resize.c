@@ -1,6 +1,8 @@
 /* ATen interpolation: separable, each axis by gathered taps with weights computed in f64. */
 #include "ir/ops/aten_priv.h"
 
+#include <math.h>
+
 enum { MAX_SPACE = 3 };
 
 typedef struct {
@@ -80,19 +82,19 @@ static Node linear(Build *b, Node x, const Axis *a)
 	return b_bin(b, OP_add, y0, b_bin(b, OP_mul, y1, frac));
 }
 
-/* Keys' cubic with A = -0.75: |t| <= 1, and 1 < |t| < 2. */
-static Node cubic_near(Build *b, Node t)
+/* Keys' cubic: |t| <= 1, and 1 < |t| < 2. */
+static Node cubic_near(Build *b, Node t, double a)
 {
-	Node p = b_bin_scalar(b, OP_sub, b_bin_scalar(b, OP_mul, t, 1.25), 2.25);
+	Node p = b_bin_scalar(b, OP_sub, b_bin_scalar(b, OP_mul, t, a + 2), a + 3);
 	p = b_bin(b, OP_mul, b_bin(b, OP_mul, p, t), t);
 	return b_bin_scalar(b, OP_add, p, 1);
 }
 
-static Node cubic_far(Build *b, Node t)
+static Node cubic_far(Build *b, Node t, double a)
 {
-	Node p = b_bin_scalar(b, OP_add, b_bin_scalar(b, OP_mul, t, -0.75), 3.75);
-	p = b_bin_scalar(b, OP_sub, b_bin(b, OP_mul, p, t), 6);
-	return b_bin_scalar(b, OP_add, b_bin(b, OP_mul, p, t), 3);
+	Node p = b_bin_scalar(b, OP_sub, b_bin_scalar(b, OP_mul, t, a), 5 * a);
+	p = b_bin_scalar(b, OP_add, b_bin(b, OP_mul, p, t), 8 * a);
+	return b_bin_scalar(b, OP_sub, b_bin(b, OP_mul, p, t), 4 * a);
 }
 
 static Node cubic(Build *b, Node x, const Axis *a)
@@ -105,7 +107,7 @@ static Node cubic(Build *b, Node x, const Axis *a)
 		/* distance of tap k: t + 1, t, 1 - t, 2 - t */
 		Node dist = k <= 0 ? b_bin_scalar(b, OP_add, t, -k)
 				   : b_bin(b, OP_sub, b_scalar(b, DT_f64, k), t);
-		Node w = k == 0 || k == 1 ? cubic_near(b, dist) : cubic_far(b, dist);
+		Node w = k == 0 || k == 1 ? cubic_near(b, dist, -0.75) : cubic_far(b, dist, -0.75);
 		Node i = b_bin_scalar(b, OP_maximum, b_bin_scalar(b, OP_add, base, k), 0);
 		Node v = tap(b, x, a, b_bin(b, OP_minimum, i, last));
 		if (!v.i)
@@ -116,7 +118,104 @@ static Node cubic(Build *b, Node x, const Axis *a)
 	return y;
 }
 
-typedef enum { BY_NEAREST, BY_NEAREST_EXACT, BY_LINEAR, BY_CUBIC } Method;
+/* ---- antialiased: a filter as wide as the input is denser than the output ---- */
+
+typedef enum {
+	BY_NEAREST,
+	BY_NEAREST_EXACT,
+	BY_LINEAR,
+	BY_CUBIC,
+	SMOOTH_LINEAR,
+	SMOOTH_CUBIC,
+	SMOOTH_LANCZOS
+} Method;
+
+/* How far the filter reaches, in its own unit. */
+static int64_t reach_of(Method how)
+{
+	return how == SMOOTH_LINEAR ? 1 : how == SMOOTH_CUBIC ? 2 : 3;
+}
+
+/* As step, but an output of one element aligned at the corners is the input's first. */
+static Node smooth_step(Build *b, const Axis *a)
+{
+	Node by = step(b, a);
+	if (!a->align_corners)
+		return by;
+	Node several = b_bin_scalar(b, OP_gt, aten_size(b, a->out, DT_i64), 1);
+	return b_bin(b, OP_mul, by, b_convert(b, several, DT_f64));
+}
+
+/* Taps that any output needs: 2 * ceil(reach * max(step, 1)) + 1. */
+static Sym tap_count(Build *b, const Axis *a, int64_t reach)
+{
+	SymTab *t = b_syms(b);
+	Sym in = a->in, out = a->out, half;
+	if (a->align_corners) {
+		in = sym_addi(t, in, -1);
+		out = sym_max(t, b_int(b, 1), sym_addi(t, out, -1));
+	}
+	if (!a->align_corners && a->scale > 0)
+		half = b_int(b, (int64_t)ceil((double)reach * fmax(1 / a->scale, 1)));
+	else
+		half = sym_max(t, b_int(b, reach), sym_ceildiv(t, sym_muli(t, in, reach), out));
+	return sym_addi(t, sym_muli(t, half, 2), 1);
+}
+
+/* sin(pi x) / (pi x) */
+static Node sinc(Build *b, Node x)
+{
+	Node t = b_bin_scalar(b, OP_mul, x, 3.141592653589793);
+	Node y = b_bin(b, OP_div, b_un(b, OP_sin, t), t);
+	return b_select(b, b_bin_scalar(b, OP_eq, x, 0), b_scalar(b, DT_f64, 1), y);
+}
+
+/* The filter's value at distance x >= 0, 0 beyond its reach. */
+static Node filter(Build *b, Method how, Node x)
+{
+	Node zero = b_scalar(b, DT_f64, 0), y;
+	if (how == SMOOTH_LINEAR)
+		return b_bin(b, OP_maximum, zero, b_bin(b, OP_sub, b_scalar(b, DT_f64, 1), x));
+	if (how == SMOOTH_CUBIC)
+		y = b_select(b, b_bin_scalar(b, OP_lt, x, 1), cubic_near(b, x, -0.5),
+			     cubic_far(b, x, -0.5));
+	else
+		y = b_bin(b, OP_mul, sinc(b, x), sinc(b, b_bin_scalar(b, OP_div, x, 3)));
+	return b_select(b, b_bin_scalar(b, OP_lt, x, (double)reach_of(how)), y, zero);
+}
+
+/* Output o is the mean of the inputs near step * (o + 1/2), weighted by the filter; inputs outside
+ * of the image have no weight. Weights [out, taps] are computed in f64. */
+static Node smooth(Build *b, Node x, Method how, const Axis *a)
+{
+	if (sym_eq(b_syms(b), a->in, a->out) == YES && a->scale == 0)
+		return x;
+	Node by = smooth_step(b, a), one = b_scalar(b, DT_f64, 1);
+	Node widening = b_bin(b, OP_maximum, by, one);
+	Node reach = b_bin_scalar(b, OP_mul, widening, (double)reach_of(how));
+	Node center = b_bin_scalar(b, OP_add, b_iota(b, DT_f64, a->out), 0.5);
+	center = b_unsqueeze(b, b_bin(b, OP_mul, center, by), -1);
+	Node middle = b_bin_scalar(b, OP_add, center, 0.5), size = aten_size(b, a->in, DT_f64);
+	Node first = b_un(b, OP_floor, b_bin(b, OP_sub, middle, reach));
+	first = b_bin_scalar(b, OP_maximum, first, 0);
+	Node end = b_bin(b, OP_minimum, b_un(b, OP_floor, b_bin(b, OP_add, middle, reach)), size);
+	Node at = b_bin(b, OP_add, first, b_iota(b, DT_f64, tap_count(b, a, reach_of(how))));
+	Node dist = b_bin(b, OP_sub, b_bin_scalar(b, OP_add, at, 0.5), center);
+	Node w = filter(b, how, b_bin(b, OP_div, b_un(b, OP_abs, dist), widening));
+	Node inside = b_bin(b, OP_lt, at, end);
+	w = b_select(b, inside, w, b_scalar(b, DT_f64, 0));
+	w = b_bin(b, OP_div, w, aten_sum(b, w, 2, true));
+	/* What has no weight is not read: it may be infinite. */
+	Node index =
+		b_select(b, inside, b_convert(b, at, DT_i64), b_full_int(b, DT_i64, -1, 0, NULL));
+	Node taps = aten_take_dim(b, x, a->dim, index, "fill"); /* [.., out, taps, ..] */
+	if (!taps.i)
+		return taps;
+	w = b_convert(b, w, node_dtype(b->g, taps));
+	for (uint32_t k = a->dim + 2; k < node_rank(b->g, taps); k++)
+		w = b_unsqueeze(b, w, -1);
+	return aten_sum(b, b_bin(b, OP_mul, taps, w), 1u << (a->dim + 1), false);
+}
 
 static double scale_of(const Build *b, Node n, uint32_t k, uint32_t ns)
 {
@@ -151,15 +250,23 @@ static Sym extent(Build *b, Node n, uint32_t k, Sym in, double scale)
 static Node resize_axis(Build *b, Node x, Method how, const Axis *a)
 {
 	switch (how) {
-	case BY_LINEAR: return linear(b, x, a);
-	case BY_CUBIC: return cubic(b, x, a);
-	default: return nearest(b, x, a, how == BY_NEAREST_EXACT);
+	case BY_LINEAR:
+		return linear(b, x, a);
+	case BY_CUBIC:
+		return cubic(b, x, a);
+	case SMOOTH_LINEAR:
+	case SMOOTH_CUBIC:
+	case SMOOTH_LANCZOS:
+		return smooth(b, x, how, a);
+	default:
+		return nearest(b, x, a, how == BY_NEAREST_EXACT);
 	}
 }
 
-/* The taps of the last axis are gathered lane by lane, those of the others are whole rows: the last axis is
- * resized while there are the fewest rows. So axes that shrink go first, then the others from the last one
- * on, as in ATen. What is only copied is not computed before the copy: in order. */
+/* The taps of the last axis are gathered lane by lane, those of the others are whole rows: the last
+ * axis is resized while there are the fewest rows. So axes that shrink go first, then the others
+ * from the last one on, as in ATen. What is only copied is not computed before the copy: in order.
+ */
 static void order_axes(Build *b, const Axis *axis, uint32_t ns, Method how, uint32_t *order)
 {
 	bool in_order = how == BY_NEAREST || how == BY_NEAREST_EXACT;
@@ -235,6 +342,18 @@ static Node build_linear3(Build *b, Node n)
 static Node build_cubic2(Build *b, Node n)
 {
 	return resize(b, n, BY_CUBIC, 2);
+}
+static Node build_smooth_linear(Build *b, Node n)
+{
+	return resize(b, n, SMOOTH_LINEAR, 2);
+}
+static Node build_smooth_cubic(Build *b, Node n)
+{
+	return resize(b, n, SMOOTH_CUBIC, 2);
+}
+static Node build_smooth_lanczos(Build *b, Node n)
+{
+	return resize(b, n, SMOOTH_LANCZOS, 2);
 }
 OP(aten_upsample_nearest1d){
 	.schema = "aten.upsample_nearest1d(Tensor self, SymInt[1] output_size, float? "
@@ -336,6 +455,36 @@ OP(aten_upsample_bicubic2d_vec){
 	.schema = "aten.upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool "
 		  "align_corners, float[]? scale_factors) -> Tensor",
 	.build = build_cubic2,
+};
+OP(aten__upsample_bilinear2d_aa){
+	.schema = "aten._upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool "
+		  "align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+	.build = build_smooth_linear,
+};
+OP(aten__upsample_bilinear2d_aa_vec){
+	.schema = "aten._upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool "
+		  "align_corners, float[]? scale_factors) -> Tensor",
+	.build = build_smooth_linear,
+};
+OP(aten__upsample_bicubic2d_aa){
+	.schema = "aten._upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool "
+		  "align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+	.build = build_smooth_cubic,
+};
+OP(aten__upsample_bicubic2d_aa_vec){
+	.schema = "aten._upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, bool "
+		  "align_corners, float[]? scale_factors) -> Tensor",
+	.build = build_smooth_cubic,
+};
+OP(aten__upsample_lanczos2d_aa){
+	.schema = "aten._upsample_lanczos2d_aa(Tensor self, SymInt[2] output_size, bool "
+		  "align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+	.build = build_smooth_lanczos,
+};
+OP(aten__upsample_lanczos2d_aa_vec){
+	.schema = "aten._upsample_lanczos2d_aa.vec(Tensor input, SymInt[]? output_size, bool "
+		  "align_corners, float[]? scale_factors) -> Tensor",
+	.build = build_smooth_lanczos,
 };
 
 /* ---- channels and space exchanged ---- */

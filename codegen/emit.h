@@ -14,6 +14,7 @@ typedef struct {
 	bool hidden;                 /* the function is for other objects of the artifact only */
 	const char *weights_symbol;  /* of the embedded weight section; NULL: weights are a file */
 	const char *weights_file;    /* its name, beside the artifact */
+	const char *weights_hash;    /* of what stands where in it; NULL: no such file */
 	const char *version, *source_hash, *compiler; /* for the manifest; NULL: "" */
 	bool replaceable;            /* weights may be replaced by set_weights */
 } EmitOptions;

@@ -288,6 +288,8 @@ void model_image(ModelImage *im, const Program *p, const Target *t, const EmitOp
 		point_symbol(im, im->model + FIELD(WeftModel, weights), o->weights_symbol);
 	if (o->weights_file)
 		point_text(im, im->model + FIELD(WeftModel, weights_file), o->weights_file);
+	if (o->weights_hash)
+		point_text(im, im->model + FIELD(WeftModel, weights_hash), o->weights_hash);
 	point_runtime(im, im->model);
 	qsort(im->pointer.data, im->pointer.n, sizeof *im->pointer.data, by_place);
 }

@@ -8,6 +8,7 @@
 #include "codegen/names.h"
 #include "codegen/schedule/schedule.h"
 #include "driver/embed.h"
+#include "driver/prepare.h"
 #include "driver/target_file.h"
 #include "passes/pipeline.h"
 
@@ -132,6 +133,7 @@ bool compile_lower(Compilation *c)
 	c->program = before;
 	for (uint32_t k = 0; k < c->level.n; k++)
 		c->level.data[k].program->weight_bytes = c->program->weight_bytes;
+	c->weights_hash = c->o.weights == WEFT_WEIGHTS_FILE ? section_hash(c->program) : NULL;
 	return true;
 }
 
@@ -173,6 +175,7 @@ EmitOptions compile_emit_options(const Compilation *c, const Level *level, const
 			weights_file || !c->program->weight_bytes ? NULL : c->weights_symbol,
 		.weights_file = weights_file,
 		.version = WEFT_VERSION,
+		.weights_hash = c->weights_hash,
 		.source_hash = c->source_hash,
 		.compiler = "",
 		.replaceable = c->o.replaceable,

@@ -22,6 +22,7 @@ typedef struct {
 	const char *name;        /* of the model, an identifier */
 	const char *source_hash; /* of graph and weights */
 	const char *weights_symbol;
+	const char *weights_hash; /* where the weights are a file of their own: section_hash */
 	bool llvm; /* which back end */
 	Graph *g; /* after the passes */
 	ARRAY(Level) level; /* by increasing capability; one triple, one weight section */

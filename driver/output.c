@@ -76,7 +76,7 @@ static bool build(Output *x, const Temporaries *t, const char *weights_name)
 {
 	Compilation *c = &x->c;
 	const char *object = NULL;
-	TRY(t->weights ? section_write(c->program, SECTION_FILE, NULL, NULL, c->source_hash, t->weights)
+	TRY(t->weights ? section_write(c->program, SECTION_FILE, NULL, NULL, c->weights_hash, t->weights)
 		       : write_weights_object(c, t->folder, &object));
 	phase_end(c, "weights");
 	TRY(c->llvm ? native_shared(c, t->folder, object, weights_name, t->so)

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "driver/elf_object.h"
 #include "driver/jobs.h"
 #include "ir/tensor.h"
@@ -118,14 +119,40 @@ void section_fill(Program *p, char *section, uint32_t jobs)
 	arena_release(scratch, mark);
 }
 
+/* The file's kind of integers is the machine's: so are the weights. */
+const char *section_hash(Program *p)
+{
+	Ctx *ctx = p->ir->ctx;
+	uint64_t h[2] = {hash_combine(1, p->weight_bytes), hash_combine(2, p->state_init)};
+	for (uint32_t k = 0; k < p->constant.n; k++) {
+		const ProgramConst *c = &p->constant.data[k];
+		WeftLayoutDim layout[2 * MAX_RANK] = {0};
+		if (!layout_numbers(p, c, layout))
+			ctx_bug(ctx, "constant %s has a symbolic layout", c->name);
+		const uint64_t what[] = {const_hash(p->ir, c->source), (uint64_t)c->dtype, c->offset, c->bytes,
+					 c->layout.n};
+		for (int i = 0; i < 2; i++) {
+			h[i] = hash_bytes(what, sizeof what, h[i]);
+			for (uint32_t d = 0; d < c->layout.n; d++) {
+				const WeftLayoutDim *l = &layout[d];
+				const int64_t dim[] = {l->axis, l->divisor, l->extent, l->padded};
+				h[i] = hash_bytes(dim, sizeof dim, h[i]);
+			}
+		}
+	}
+	return arena_printf(ctx->arena, "%016llx%016llx", (unsigned long long)h[0], (unsigned long long)h[1]);
+}
+
 /* Everything of the file but the section itself. */
 static void decorate(Program *p, SectionKind kind, const char *symbol, const char *triple,
 		     const char *hash, char *file)
 {
 	if (kind == SECTION_FILE) {
-		memcpy(file, WEFT_WEIGHT_MAGIC, 16);
-		strncpy(file + 16, hash, 63);
-		memcpy(file + 80, &p->weight_bytes, sizeof p->weight_bytes);
+		WeftWeightHeader *h = (WeftWeightHeader *)file;
+		memcpy(h->magic, WEFT_WEIGHT_MAGIC, sizeof h->magic);
+		strncpy(h->hash, hash, sizeof h->hash - 1);
+		h->bytes = p->weight_bytes;
+		h->checksum = weft_checksum(file + PAGE, p->weight_bytes);
 	}
 	if (kind == SECTION_OBJECT)
 		elf_object_write(file, PAGE, p->weight_bytes, symbol, triple);

@@ -13,8 +13,10 @@ typedef enum {
 
 /* Fill p->weight_bytes zeroed bytes, by `jobs` threads; the result does not depend on their number. */
 void section_fill(Program *p, char *section, uint32_t jobs);
-/* Write the section of p to path. False after ctx_error. */
-bool section_write(Program *p, SectionKind, const char *symbol, const char *triple,
-		   const char *source_hash, const char *path);
+/* Of what stands where in the section, as text: equal for programs that can share a file. */
+const char *section_hash(Program *p);
+/* Write the section of p to path; hash: section_hash, of a file. False after ctx_error. */
+bool section_write(Program *p, SectionKind, const char *symbol, const char *triple, const char *hash,
+		   const char *path);
 
 #endif

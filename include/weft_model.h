@@ -16,8 +16,11 @@
  *
  * `run` never allocates, takes no lock and keeps no state: what it needs is in its arguments.
  * Structures that may grow begin with their size; a field is present when the size reaches beyond
- * it. All functions return WEFT_OK or an error code, and then, if status is not NULL, a sentence in
- * status->message. */
+ * it. All functions return WEFT_OK or an error code; status, if not NULL, gets the same code, and with an
+ * error a sentence in its message.
+ *
+ * After fork() the child may use what was opened before: a pool runs on the calling thread alone, OpenMP on threads
+ * started for the call. */
 #ifndef WEFT_MODEL_H
 #define WEFT_MODEL_H
 
@@ -195,12 +198,15 @@ typedef struct {
 
 /* ---- the table ---- */
 
+enum { WEFT_OPEN_VERIFY = 1 }; /* WeftOpen.flags: read all of a weight file and compare its checksum */
+
 typedef struct {
 	uint32_t size;            /* of this structure */
 	const char *weights_path; /* for a model whose weights are a file; NULL: beside the shared
 				     object */
 	const void *weights; /* or the section in memory, 64-byte aligned, outliving the instance */
 	uint64_t weights_bytes;
+	uint32_t flags;
 } WeftOpen;
 
 typedef struct {
@@ -233,7 +239,7 @@ typedef struct WeftModel {
 	int (*sizes)(const WeftInstance *, uint32_t entry, const WeftTensor *inputs, WeftSizes *,
 		     WeftStatus *);
 	/* Inputs must have the shapes `sizes` saw. Outputs are the caller's memory, row-major, of
-	 * the shapes found by `sizes`, and overlap nothing. */
+	 * the shapes found by `sizes`, and overlap nothing; inputs do not overlap the workspace. */
 	int (*run)(const WeftInstance *, const WeftSizes *, const WeftTensor *inputs,
 		   const WeftTensor *outputs, void *workspace, const WeftContext *, WeftStatus *);
 	/* As run, for entries that replace state: no other call on the instance meanwhile. */
@@ -243,8 +249,10 @@ typedef struct WeftModel {
 	 * section aside; afterwards it is in use. No call on the instance may be running. */
 	int (*set_weights)(WeftInstance *, uint32_t n, const char *const *names,
 			   const WeftTensor *values, WeftStatus *);
+	/* n == 0: as many as there are processors, or as OpenMP says. NULL: see status. */
 	WeftThreads *(*threads_new)(WeftThreadsKind, int32_t n, WeftStatus *);
 	void (*threads_free)(WeftThreads *);
+	const char *weights_hash; /* of what stands where in the weight section; NULL where no file holds it */
 } WeftModel;
 
 /* The extents of output k in sizes; the entry is the one sizes was called with. */

@@ -66,12 +66,9 @@ static int check_dim(const WeftEntry *e, const WeftTensorInfo *info, uint32_t k,
 				 *most ? "" : "at least ", (long long)s->lo, most);
 	}
 	if (o->value != n)
-		return weft_fail(
-			status, WEFT_ERR_INPUT,
-			"input %s: dimension %u (%s) is %lld, expected %lld as dimension %u of "
-			"input %s",
-			info->name, (unsigned)k, s->name, (long long)n, (long long)o->value,
-			(unsigned)o->dim, o->info->name);
+		return weft_fail(status, WEFT_ERR_INPUT, "input %s: dimension %u (%s) is %lld, "
+				 "expected %lld as dimension %u of input %s", info->name, k, s->name,
+				 (long long)n, (long long)o->value, o->dim, o->info->name);
 	return WEFT_OK;
 }
 
@@ -94,6 +91,7 @@ static uint64_t copy_bytes(const WeftTensor *t)
 int weft_rt_sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *inputs,
 		  WeftSizes *sizes, WeftStatus *status)
 {
+	status_clear(status);
 	if (!in || !sizes || entry >= in->model->nentry)
 		return weft_fail(status, WEFT_ERR_ARGUMENT,
 				 "sizes: a null pointer or no such entry");
@@ -153,16 +151,14 @@ static void copy_strided(char *to, const char *from, const WeftTensor *t, int32_
 }
 
 static int bind_data(Call *c, const char *role, const WeftTensorInfo *info, const WeftTensor *t,
-		     int64_t numel, void **data)
+		     void **data)
 {
 	size_t elem = dtype_bytes(t->dtype);
 	size_t align = t->dtype.code == WEFT_COMPLEX ? elem / 2 : elem;
 	char *p = (char *)t->data + t->byte_offset;
 	*data = p;
-	if (numel == 0) {
-		*data = c->work;
-		return WEFT_OK;
-	}
+	if (tensor_bytes(t) == 0)
+		return *data = c->work, WEFT_OK;
 	if (!t->data)
 		return weft_fail(c->status, WEFT_ERR_ARGUMENT, "%s %s has no data", role,
 				 info->name);
@@ -186,44 +182,64 @@ static int bind_data(Call *c, const char *role, const WeftTensorInfo *info, cons
 }
 
 /* role: "input" or "output", of the given shape. */
-static int bind_tensor(Call *c, const char *role, const WeftTensorInfo *info, const int64_t *shape,
-		       const WeftTensor *t, void **data)
+static int check_shape(const Call *c, const char *role, const WeftTensorInfo *info,
+		       const int64_t *shape, const WeftTensor *t)
 {
-	int64_t numel = 1;
 	TRY(check_kind(role, info, t, c->status));
-	for (uint32_t k = 0; k < info->rank; k++) {
-		numel *= shape[k];
+	for (uint32_t k = 0; k < info->rank; k++)
 		if (t->shape[k] != shape[k])
 			return weft_fail(
 				c->status, WEFT_ERR_INPUT,
-				"%s %s: dimension %u is %lld, expected %lld as found by sizes",
-				role, info->name, (unsigned)k, (long long)t->shape[k],
-				(long long)shape[k]);
-	}
-	return bind_data(c, role, info, t, numel, data);
+				"%s %s: dimension %u is %lld, expected %lld as found by sizes", role,
+				info->name, k, (long long)t->shape[k], (long long)shape[k]);
+	return WEFT_OK;
 }
 
-static int overlap(const WeftTensor *a, const void *p, uint64_t bytes)
+/* Memory from the first to behind the last byte. */
+typedef struct {
+	uintptr_t first, end;
+} Range;
+
+static Range range_of(const WeftTensor *t)
 {
-	uintptr_t x = (uintptr_t)a->data + a->byte_offset, y = (uintptr_t)p;
-	return bytes && x < y + bytes && y < x + tensor_bytes(a);
+	Range r = {(uintptr_t)t->data + t->byte_offset, 0};
+	r.end = r.first + tensor_bytes(t);
+	if (r.first == r.end || tensor_row_major(t))
+		return r;
+	r.end = r.first + dtype_bytes(t->dtype);
+	for (int32_t k = 0; k < t->ndim; k++) {
+		int64_t reach = t->strides[k] * (t->shape[k] - 1) * (int64_t)dtype_bytes(t->dtype);
+		*(reach < 0 ? &r.first : &r.end) += (uintptr_t)reach;
+	}
+	return r;
 }
 
-/* Outputs must overlap neither inputs nor each other nor the workspace. */
+static int overlap(Range a, Range b)
+{
+	return a.first != a.end && b.first != b.end && a.first < b.end && b.first < a.end;
+}
+
+/* Outputs must overlap neither inputs nor each other nor the workspace, and inputs not the workspace. */
 static int check_overlap(const Call *c, const WeftTensor *x, const WeftTensor *y, const void *work)
 {
 	const uint32_t nx = c->e->ninput;
-	for (uint32_t i = 0; i < c->e->noutput; i++) {
-		int bad = overlap(&y[i], work, c->sizes->workspace_bytes);
-		for (uint32_t k = 0; k < nx + i && !bad; k++) {
-			const WeftTensor *t = k < nx ? &x[k] : &y[k - nx];
-			bad = tensor_row_major(t) &&
-			      overlap(&y[i], (char *)t->data + t->byte_offset, tensor_bytes(t));
-		}
-		if (bad)
+	Range r[1 + nx + c->e->noutput], *in = r + 1, *out = in + nx;
+	r[0] = (Range){(uintptr_t)work, (uintptr_t)work + c->sizes->workspace_bytes};
+	for (uint32_t k = 0; k < nx; k++) {
+		in[k] = range_of(&x[k]);
+		if (overlap(in[k], r[0]))
 			return weft_fail(c->status, WEFT_ERR_ARGUMENT,
-					 "output %s overlaps another tensor or the workspace",
-					 c->e->output[i].name);
+					 "input %s overlaps the workspace", c->e->input[k].name);
+		if (!tensor_row_major(&x[k])) /* copied before an output is written */
+			in[k].end = in[k].first;
+	}
+	for (uint32_t k = 0; k < c->e->noutput; k++) {
+		out[k] = range_of(&y[k]);
+		for (const Range *t = r; t < &out[k]; t++)
+			if (overlap(out[k], *t))
+				return weft_fail(c->status, WEFT_ERR_ARGUMENT,
+						 "output %s overlaps another tensor or the workspace",
+						 c->e->output[k].name);
 	}
 	return WEFT_OK;
 }
@@ -239,14 +255,18 @@ static int call(Call *c, const WeftTensor *x, const WeftTensor *y, void *workspa
 				 2 * ALIGN);
 	const int64_t *shape = c->sizes->slot + e->nslot;
 	for (uint32_t i = 0; i < e->ninput; shape += e->input[i++].rank)
-		TRY(bind_tensor(c, "input", &e->input[i], shape, &x[i], b++));
+		TRY(check_shape(c, "input", &e->input[i], shape, &x[i]));
 	shape = c->sizes->slot + e->nsymbol;
 	for (uint32_t i = 0; i < e->noutput; shape += e->output[i++].rank)
-		TRY(bind_tensor(c, "output", &e->output[i], shape, &y[i], b++));
+		TRY(check_shape(c, "output", &e->output[i], shape, &y[i]));
+	TRY(check_overlap(c, x, y, workspace)); /* before inputs are copied into the workspace */
+	for (uint32_t i = 0; i < e->ninput; i++)
+		TRY(bind_data(c, "input", &e->input[i], &x[i], b++));
+	for (uint32_t i = 0; i < e->noutput; i++)
+		TRY(bind_data(c, "output", &e->output[i], &y[i], b++));
 	b[0] = (void *)(uintptr_t)c->in->weights;
 	b[1] = base;
 	b[2] = c->in->state;
-	TRY(check_overlap(c, x, y, workspace));
 	const WeftThreads *t = ctx && ctx->threads ? ctx->threads : threads_default();
 	int32_t n = ctx && ctx->nthreads > 0 ? ctx->nthreads : t->nthreads;
 	RegionShared s;
@@ -265,6 +285,7 @@ int weft_rt_step(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inp
 		 const WeftTensor *outputs, void *workspace, const WeftContext *ctx,
 		 WeftStatus *status)
 {
+	status_clear(status);
 	if (!in || !sizes || sizes->entry >= in->model->nentry || !workspace)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: a null pointer or no such entry");
 	const WeftEntry *e = in->model->entry[sizes->entry];

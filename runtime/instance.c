@@ -11,46 +11,46 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The weight file: a page of header, then the section. */
-typedef struct {
-	char magic[16];
-	char source_hash[64];
-	uint64_t bytes;
-} WeightHeader;
-
-static int check_header(const WeftModel *m, const WeightHeader *h, uint64_t size, const char *path,
+static int check_header(const WeftModel *m, const WeftWeightHeader *h, uint64_t size, const char *path,
 			WeftStatus *status)
 {
 	if (size < WEFT_WEIGHT_HEADER || memcmp(h->magic, WEFT_WEIGHT_MAGIC, sizeof h->magic))
 		return weft_fail(status, WEFT_ERR_FILE, "%s: not a file of weights", path);
-	if (strncmp(h->source_hash, m->manifest->source_hash, sizeof h->source_hash) ||
+	if (!m->weights_hash || strncmp(h->hash, m->weights_hash, sizeof h->hash) ||
 	    h->bytes != m->weights_bytes)
-		return weft_fail(status, WEFT_ERR_FILE, "%s: weights of another model", path);
+		return weft_fail(status, WEFT_ERR_FILE,
+				 "%s: weights of another model, or arranged for another target", path);
 	if (size - WEFT_WEIGHT_HEADER < h->bytes)
 		return weft_fail(status, WEFT_ERR_FILE, "%s: truncated", path);
 	return WEFT_OK;
 }
 
-static int map_weights(WeftInstance *in, const char *path, WeftStatus *status)
+static int map_weights(WeftInstance *in, const char *path, bool verify, WeftStatus *status)
 {
 	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would wait for a writer */
 	if (fd < 0)
 		return weft_fail(status, WEFT_ERR_FILE, "%s: cannot read the weights: %s", path,
 				 strerror(errno));
-	size_t size = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? (size_t)st.st_size : 0;
+	bool regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+	size_t size = regular ? (size_t)st.st_size : 0;
 	void *p = size ? mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
 	close(fd);
 	if (p == MAP_FAILED)
-		return weft_fail(status, WEFT_ERR_FILE, "%s: cannot map the weights", path);
+		return weft_fail(status, WEFT_ERR_FILE, "%s: %s", path,
+				 !regular ? "not a regular file" : size ? "cannot map the weights" : "truncated");
 	in->map = p;
 	in->map_bytes = size;
 	in->weights = (const char *)p + WEFT_WEIGHT_HEADER;
-	return check_header(in->model, p, size, path, status);
+	TRY(check_header(in->model, p, size, path, status));
+	const WeftWeightHeader *h = p;
+	if (verify && weft_checksum(in->weights, h->bytes) != h->checksum)
+		return weft_fail(status, WEFT_ERR_FILE, "%s: damaged: its checksum differs", path);
+	return WEFT_OK;
 }
 
 /* The weight file lies beside the object that holds the table. */
-static int map_beside(WeftInstance *in, WeftStatus *status)
+static int map_beside(WeftInstance *in, bool verify, WeftStatus *status)
 {
 	Dl_info info;
 	char path[4096];
@@ -63,12 +63,13 @@ static int map_beside(WeftInstance *in, WeftStatus *status)
 			 slash ? info.dli_fname : "", name);
 	if (n < 0 || (size_t)n >= sizeof path)
 		return weft_fail(status, WEFT_ERR_FILE, "the path of the weights is too long");
-	return map_weights(in, path, status);
+	return map_weights(in, path, verify, status);
 }
 
 static int find_weights(WeftInstance *in, const WeftOpen *o, WeftStatus *status)
 {
 	const WeftModel *m = in->model;
+	const bool verify = o && o->size > offsetof(WeftOpen, flags) && o->flags & WEFT_OPEN_VERIFY;
 	if (o && o->weights) {
 		if (o->weights_bytes != m->weights_bytes || (uintptr_t)o->weights % 64)
 			return weft_fail(status, WEFT_ERR_ARGUMENT,
@@ -77,9 +78,9 @@ static int find_weights(WeftInstance *in, const WeftOpen *o, WeftStatus *status)
 		return WEFT_OK;
 	}
 	if (o && o->weights_path)
-		return map_weights(in, o->weights_path, status);
+		return map_weights(in, o->weights_path, verify, status);
 	in->weights = m->weights;
-	return m->weights || m->weights_bytes == 0 ? WEFT_OK : map_beside(in, status);
+	return m->weights || m->weights_bytes == 0 ? WEFT_OK : map_beside(in, verify, status);
 }
 
 static void *alloc_section(uint64_t bytes)
@@ -104,19 +105,18 @@ static int make_state(WeftInstance *in, WeftStatus *status)
 int weft_rt_open(const WeftModel *m, const WeftOpen *o, WeftInstance **out, WeftStatus *status)
 {
 	char missing[32];
+	status_clear(status);
 	if (!m || !out)
 		return weft_fail(status, WEFT_ERR_ARGUMENT,
 				 "open: no model or no place for the result");
 	*out = NULL;
-	if (m->abi != WEFT_ABI_VERSION || m->size < sizeof(WeftModel) || (o && o->size < sizeof *o))
+	if (m->abi != WEFT_ABI_VERSION || m->size < sizeof(WeftModel) || (o && o->size < offsetof(WeftOpen, flags)))
 		return weft_fail(status, WEFT_ERR_ABI, "the model has ABI version %u, expected %u",
 				 (unsigned)m->abi, (unsigned)WEFT_ABI_VERSION);
 	if (weft_cpu_lacks(m->manifest->features, missing))
-		return weft_fail(
-			status, WEFT_ERR_CPU,
-			"%s was compiled for %s, but this processor has no %s; compile it with "
-			"a lower --target",
-			m->manifest->name, m->manifest->target, missing);
+		return weft_fail(status, WEFT_ERR_CPU, "%s was compiled for %s, but this processor has no "
+				 "%s; compile it with a lower --target",
+				 m->manifest->name, m->manifest->target, missing);
 	WeftInstance *in = calloc(1, sizeof *in);
 	if (!in)
 		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for an instance");
@@ -127,7 +127,7 @@ int weft_rt_open(const WeftModel *m, const WeftOpen *o, WeftInstance **out, Weft
 	if (code != WEFT_OK)
 		weft_rt_close(in);
 	else
-		threads_pin(), *out = in;
+		threads_opened(), *out = in;
 	return code;
 }
 
@@ -175,6 +175,7 @@ static int replace(const WeftModel *m, char *section, const char *name, const We
 int weft_rt_set_weights(WeftInstance *in, uint32_t n, const char *const *names,
 			const WeftTensor *values, WeftStatus *status)
 {
+	status_clear(status);
 	if (!in || (n && (!names || !values)))
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "set_weights: a null pointer");
 	const WeftModel *m = in->model;

@@ -100,27 +100,25 @@ void weft_copy(WeftRegion *r, void *to, const void *from, int64_t bytes)
 	weft_barrier(r);
 }
 
-static void set_message(WeftStatus *status, const char *fmt, va_list ap)
-{
-	vsnprintf(status->message, sizeof status->message, fmt, ap);
-}
-
 int weft_fail(WeftStatus *status, int code, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	if (status)
-		set_message(status, fmt, ap), status->code = code;
+	if (status) {
+		vsnprintf(status->message, sizeof status->message, fmt, ap);
+		status->code = code;
+	}
 	va_end(ap);
 	return code;
 }
 
 void weft_region_fail(WeftRegion *r, const char *fmt, ...)
 {
+	WeftStatus *status = r->shared->status;
 	va_list ap;
 	va_start(ap, fmt);
-	if (!atomic_exchange(&r->shared->asserted, 1) && r->shared->status)
-		set_message(r->shared->status, fmt, ap);
+	if (!atomic_exchange(&r->shared->asserted, 1) && status)
+		vsnprintf(status->message, sizeof status->message, fmt, ap);
 	va_end(ap);
 }
 

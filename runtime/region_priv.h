@@ -38,6 +38,13 @@ struct WeftRegion {
 	int32_t i, n;
 };
 
+/* Every function of the table begins with this: a status tells of the last call only. */
+static inline void status_clear(WeftStatus *s)
+{
+	if (s)
+		s->code = WEFT_OK, s->message[0] = 0;
+}
+
 /* Execute the entry's run_fn on n threads of the provider. Returns the status code. */
 int region_run(RegionShared *, const WeftThreads *, int32_t n);
 
@@ -50,7 +57,8 @@ void wait_pause(void);
 const WeftThreads *threads_default(void);
 /* Processors this process may use. */
 int32_t threads_ncpu(void);
-/* Keep the OpenMP library loaded when the model is unloaded: its threads outlive the model. */
-void threads_pin(void);
+/* When a model is opened: keep the OpenMP library loaded when the model is unloaded, since its threads outlive the
+ * model; and remember the process, since they do not outlive a fork. */
+void threads_opened(void);
 
 #endif

@@ -78,10 +78,17 @@ int weft_cpu_lacks(const char *features, char missing[32]);
 #define WEFT_SIZES_BYTES(nslot, nextent)                                                           \
 	(sizeof(WeftSizes) + ((size_t)(nslot) + (nextent)) * sizeof(int64_t))
 
-/* A weight file: magic (16 bytes with its NUL), the source hash (64, zero-padded), the section's
- * bytes as u64, zeros up to WEFT_WEIGHT_HEADER, the section. */
-#define WEFT_WEIGHT_MAGIC  "weft weights 1\n"
+/* A weight file: this, zeros up to WEFT_WEIGHT_HEADER, the section. */
+typedef struct {
+	char magic[16];    /* with its NUL */
+	char hash[64];     /* WeftModel.weights_hash, zero-padded */
+	uint64_t bytes;    /* of the section */
+	uint64_t checksum; /* weft_checksum of the section */
+} WeftWeightHeader;
+#define WEFT_WEIGHT_MAGIC  "weft weights 2\n"
 #define WEFT_WEIGHT_HEADER 4096
+/* Changes with every changed word; not meant against intent. */
+uint64_t weft_checksum(const void *, uint64_t bytes);
 
 /* Copy a row-major tensor of `elem`-byte elements into a layout; to holds the product of the padded
  * extents. Padding becomes zero. */

@@ -67,6 +67,7 @@ static void serial_parallel(void *user, int32_t n, void (*body)(void *, int32_t,
 typedef struct {
 	WeftThreads api;
 	int32_t nworker, nstarted; /* the caller is the other thread */
+	pid_t process;             /* that has the workers: a fork leaves them behind */
 	int spin;
 	void (*body)(void *, int32_t, int32_t);
 	void *arg;
@@ -112,7 +113,7 @@ static void pool_parallel(void *user, int32_t n, void (*body)(void *, int32_t, i
 {
 	Pool *p = user;
 	/* Two callers at once: the second does without help rather than wait. */
-	if (n == 1 || atomic_exchange(&p->busy, 1)) {
+	if (n == 1 || getpid() != p->process || atomic_exchange(&p->busy, 1)) {
 		body(arg, 0, 1);
 		return;
 	}
@@ -133,7 +134,7 @@ static void pool_free(Pool *p)
 	atomic_store(&p->stop, 1);
 	atomic_fetch_add(&p->job, 1);
 	wait_wake(&p->job);
-	for (int32_t i = 0; i < p->nstarted; i++)
+	for (int32_t i = 0; i < p->nstarted && getpid() == p->process; i++)
 		pthread_join(p->worker[i].thread, NULL);
 	free(p);
 }
@@ -144,7 +145,7 @@ static WeftThreads *pool_new(int32_t n, WeftStatus *status)
 	Pool *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
 	if (!p)
 		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for a pool"), NULL;
-	*p = (Pool){.api = {pool_parallel, p, n}, .nworker = n - 1, .n = 0};
+	*p = (Pool){.api = {pool_parallel, p, n}, .nworker = n - 1, .process = getpid()};
 	p->spin = n <= threads_ncpu() ? 2000 : 0;
 	for (int32_t i = 0; i < n - 1; i++, p->nstarted++) {
 		p->worker[i] = (struct Worker){.pool = p, .i = i + 1};
@@ -161,40 +162,56 @@ static WeftThreads *pool_new(int32_t n, WeftStatus *status)
 static const WeftThreads serial_threads = {serial_parallel, NULL, 1};
 
 #ifdef _OPENMP
+typedef struct {
+	int32_t n;
+	void (*body)(void *, int32_t, int32_t);
+	void *arg;
+} Team;
+
+static void *team_run(void *team)
+{
+	Team *t = team;
+#pragma omp parallel num_threads(t->n)
+	t->body(t->arg, omp_get_thread_num(), omp_get_num_threads());
+	return NULL;
+}
+
+static _Atomic pid_t first_process; /* that opened a model */
+
+/* OpenMP keeps a team for every thread that asked for one. In the child of a fork the team has no threads any more,
+ * and who asks again waits for ever; a new thread has no team yet. */
 static void omp_parallel(void *user, int32_t n, void (*body)(void *, int32_t, int32_t), void *arg)
 {
+	Team team = {n, body, arg};
+	pthread_t fresh;
 	(void)user;
-#pragma omp parallel num_threads(n)
-	body(arg, omp_get_thread_num(), omp_get_num_threads());
+	if (getpid() == atomic_load(&first_process))
+		team_run(&team);
+	else if (pthread_create(&fresh, NULL, team_run, &team))
+		body(arg, 0, 1);
+	else
+		pthread_join(fresh, NULL);
 }
 
 static const WeftThreads shared_threads = {omp_parallel, NULL, 0};
-enum { HAVE_OPENMP = 1 };
 
-void threads_pin(void)
+void threads_opened(void)
 {
 	Dl_info info;
 	void *f, *h;
+	pid_t none = 0;
+	atomic_compare_exchange_strong(&first_process, &none, getpid());
 	*(int (**)(void)) & f = omp_get_max_threads;
 	if (dladdr(f, &info) && info.dli_fname &&
 	    (h = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)))
 		dlclose(h);
 }
-
-static int32_t openmp_count(void)
-{
-	return omp_get_max_threads();
-}
 #else
 #define shared_threads serial_threads
-enum { HAVE_OPENMP = 0 };
 
-void threads_pin(void) {}
+#define omp_get_max_threads() 0
 
-static int32_t openmp_count(void)
-{
-	return 0;
-}
+void threads_opened(void) {}
 #endif
 
 const WeftThreads *threads_default(void)
@@ -206,12 +223,16 @@ const WeftThreads *threads_default(void)
 
 WeftThreads *weft_rt_threads_new(WeftThreadsKind kind, int32_t n, WeftStatus *status)
 {
+	status_clear(status);
+	if ((unsigned)kind > WEFT_THREADS_OPENMP)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "no kind %d of threads", (int)kind), NULL;
 	if (n < 0 || n > WEFT_MAX_THREADS)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "0 to 256 threads, not %d", (int)n), NULL;
 	if (n == 0 && kind == WEFT_THREADS_OPENMP)
-		n = openmp_count();
+		n = omp_get_max_threads();
 	n = n ? n : threads_ncpu();
-	if (kind == WEFT_THREADS_POOL || (kind == WEFT_THREADS_OPENMP && !HAVE_OPENMP))
+	const bool none = shared_threads.parallel == serial_parallel;
+	if (kind == WEFT_THREADS_POOL || (kind == WEFT_THREADS_OPENMP && none))
 		return pool_new(n, status);
 	WeftThreads *p = malloc(sizeof *p);
 	if (!p)

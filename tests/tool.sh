@@ -65,6 +65,15 @@ refuse 'no tensor' "$weft" run "$out/m.so" --inputs "$out/y.safetensors" --outpu
 expect 0 'operators in' "$weft" compile "$model" -o "$out/w.so" --weights file
 expect 0 '^1 passed' "$weft" check "$out/w.so" "$ref"
 cp "$out/w.weights" "$out/keep"
+expect 0 '^1 passed' "$weft" check "$out/w.so" --weights
+printf X | dd of="$out/w.weights" bs=1 seek=5000 conv=notrunc 2>/dev/null
+expect 1 'w.weights: damaged' "$weft" check "$out/w.so" --weights
+# for another target they are the same numbers in other places
+expect 0 'operators in' "$weft" compile "$model" -o "$out/g.so" --weights file --target generic-c
+expect 0 '^1 passed' "$weft" check "$out/g.so" "$ref" --weights
+cmp -s "$out/g.weights" "$out/keep" && echo "FAIL: the layouts do not differ: nothing is tested" && bad=1
+cp "$out/g.weights" "$out/w.weights"
+expect 1 'another model, or arranged for another target' "$weft" check "$out/w.so" "$ref"
 head -c 5000 "$out/keep" >"$out/w.weights"
 expect 1 'truncated' "$weft" check "$out/w.so" "$ref"
 rm "$out/w.weights"

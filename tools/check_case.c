@@ -297,7 +297,7 @@ static void one_reference(Case *c)
 static bool open_case(Case *c)
 {
 	RunnerOptions ro = {.backend = c->o->backend, .remote = c->o->runner, .pool = c->o->pool,
-			    .compile = &c->o->compile};
+			    .compile = &c->o->compile, .verify = c->o->weights};
 	if (!runner_open(&c->r, c->cs->model, &ro))
 		return false;
 	ro.backend = RUN_INTERP;
@@ -313,9 +313,11 @@ void check_case(CheckCase *cs, const CheckOptions *o)
 {
 	Case c = {.cs = cs, .o = o};
 	bool ok = open_case(&c);
-	for (c.k = 0; c.k < cs->nref; c.k++) {
-		c.whole = (CheckRecord){.is_ref = true, .ref = c.k, .c = {.ratio = -1}};
-		if (ok) {
+	for (c.k = 0; c.k < cs->nref || c.k == 0; c.k++) {
+		c.whole = (CheckRecord){.is_ref = true, .ref = c.k, .c = {.ratio = -1, .ok = true}};
+		if (ok && !cs->nref) { /* that it could be opened says all */
+			add_record(&c, &c.whole);
+		} else if (ok) {
 			one_reference(&c);
 		} else {
 			put_reason(&c,

@@ -34,14 +34,15 @@ RunBackend backend_resolve(RunBackend b)
 	return b != RUN_DEFAULT ? b : weft_has_llvm() ? RUN_JIT : RUN_C;
 }
 
-static bool open_model(Runner *r, const char *path)
+static bool open_model(Runner *r, const char *path, bool verify)
 {
 	WeftStatus status = {0};
+	WeftOpen how = {.size = sizeof how, .flags = verify ? WEFT_OPEN_VERIFY : 0};
 	if (r->model->abi != WEFT_ABI_VERSION)
 		return fail("%s: ABI version %u, expected %d", path, r->model->abi,
 			    WEFT_ABI_VERSION),
 		       false;
-	if (r->model->open(r->model, NULL, &r->instance, &status) != WEFT_OK)
+	if (r->model->open(r->model, &how, &r->instance, &status) != WEFT_OK)
 		return fail("%s: %s", path, status.message), false;
 	r->entry = r->model->entry[0];
 	r->input = r->entry->input;
@@ -71,7 +72,7 @@ static bool is_for_here(const char *path)
 	       (fail("%s is for another machine: run it there, or its model file with weft check --runner", path), false);
 }
 
-static bool open_object(Runner *r, const char *path)
+static bool open_object(Runner *r, const char *path, bool verify)
 {
 	char full[4096];
 	const WeftModel *(*get)(void);
@@ -85,7 +86,7 @@ static bool open_object(Runner *r, const char *path)
 	if (!get)
 		return fail("%s: no compiled model: it has no function weft_model", path), false;
 	r->model = get();
-	return open_model(r, path);
+	return open_model(r, path, verify);
 }
 
 static void remove_folder(Runner *r)
@@ -121,7 +122,7 @@ static bool open_compiled(Runner *r, const WeftOptions *o)
 		fail_messages(r->w);
 	if (r->remote)
 		return ok && open_graph(r);
-	ok = ok && open_object(r, path);
+	ok = ok && open_object(r, path, false);
 	remove_folder(r);
 	return ok;
 }
@@ -129,7 +130,7 @@ static bool open_compiled(Runner *r, const WeftOptions *o)
 static bool open_jit(Runner *r, const char *path, const WeftOptions *o)
 {
 	r->model = weft_jit(r->w, r->g, o);
-	return r->model ? open_model(r, path) : (fail_messages(r->w), false);
+	return r->model ? open_model(r, path, false) : (fail_messages(r->w), false);
 }
 
 /* Another program needs a file, made as weft compile would. */
@@ -156,7 +157,7 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 			return fail("%s: with a runner name the model file", path), false;
 		if (o->backend != RUN_DEFAULT)
 			return fail("%s is compiled: --backend is for model files", path), false;
-		return open_object(r, path);
+		return open_object(r, path, o->verify);
 	}
 	r->w = weft_new();
 	r->g = r->w ? weft_load(r->w, path) : NULL;

@@ -76,6 +76,7 @@ typedef struct {
 	const char *remote;         /* command that runs a shared object elsewhere; NULL: in this process */
 	bool pool;                  /* POSIX threads instead of OpenMP */
 	const WeftOptions *compile; /* for model files; NULL: defaults */
+	bool verify;                /* compare the checksum of weights in a file */
 } RunnerOptions;
 
 typedef struct {

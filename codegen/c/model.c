@@ -231,6 +231,8 @@ static void print_table(Model *m, uint32_t nstate)
 	text_printf(m->out, "\t.weights = %s, .weights_file = %s,\n",
 	            o->weights_symbol ? o->weights_symbol : "NULL",
 	            o->weights_file ? quoted(m, o->weights_file) : "NULL");
+	if (o->weights_hash)
+		text_printf(m->out, "\t.weights_hash = %s,\n", quoted(m, o->weights_hash));
 	text_printf(m->out, "\t.weights_bytes = %llu, .state_bytes = %llu, .state_init = %llu,\n",
 	            (unsigned long long)m->p->weight_bytes, (unsigned long long)m->p->state_bytes,
 	            (unsigned long long)m->p->state_init);

@@ -7,10 +7,12 @@
 #include <cmocka.h>
 
 #include <dlfcn.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "weft.h"
@@ -199,6 +201,51 @@ static void test_compile_in_threads(void **state)
 	}
 }
 
+static bool silu_in_process(const WeftModel *m, WeftInstance *in)
+{
+	float x[512], y[512] = {0};
+	int64_t shape[2] = {64, 8};
+	WeftTensor tx = tensor(x, shape), ty = tensor(y, shape);
+	for (int i = 0; i < 512; i++)
+		x[i] = (float)(i % 7 - 3);
+	bool ok = run_once(m, in, &tx, &ty) == WEFT_OK;
+	for (int i = 0; ok && i < 512; i++)
+		ok = fabsf(y[i] - x[i] / (1 + expf(-x[i]))) < 1e-6f;
+	return ok;
+}
+
+/* The child of a fork runs what was compiled before it, and compiles. */
+static void test_fork(void **state)
+{
+	(void)state;
+	if (!weft_has_llvm())
+		skip();
+	Weft *w = weft_new();
+	const WeftModel *m = weft_jit(w, weft_parse(w, silu, "silu"), NULL);
+	WeftInstance *in;
+	int status;
+	assert_non_null(m);
+	assert_int_equal(m->open(m, NULL, &in, NULL), WEFT_OK);
+	assert_true(silu_in_process(m, in));
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		alarm(60);
+		if (!silu_in_process(m, in))
+			_exit(1);
+		Weft *own = weft_new();
+		const WeftModel *again = weft_jit(own, weft_parse(own, silu, "silu"), NULL);
+		WeftInstance *in2;
+		bool ok = again && again->open(again, NULL, &in2, NULL) == WEFT_OK && silu_in_process(again, in2);
+		_exit(ok ? 0 : 2);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	m->close(in);
+	weft_free(w);
+}
+
 /* The second compilation finds its objects, and makes the same bytes. */
 static char *read_all(const char *path, size_t *n)
 {
@@ -269,7 +316,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_inspect), cmocka_unit_test(test_interpret),
-		cmocka_unit_test(test_refused), cmocka_unit_test(test_compile_in_threads),
+		cmocka_unit_test(test_refused), cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_compile_in_threads),
 		cmocka_unit_test(test_cache),   cmocka_unit_test(test_tensor_files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -285,9 +287,8 @@ static void write_file(const char *path, const void *data, size_t n)
 static void test_weight_file(void **state)
 {
 	(void)state;
-	char path[] = "weightsXXXXXX", file[4096 + 64] = WEFT_WEIGHT_MAGIC;
+	char path[] = "weightsXXXXXX", file[4096 + 64] = {0};
 	int fd = mkstemp(path);
-	uint64_t bytes = 64;
 	WeftInstance *in;
 	WeftStatus status;
 	WeftModel m = model;
@@ -295,15 +296,31 @@ static void test_weight_file(void **state)
 	assert_true(fd >= 0);
 	close(fd);
 	m.weights = NULL;
-	memcpy(file + 16, "abc", 4);
-	memcpy(file + 80, &bytes, 8);
+	m.weights_hash = "abc";
+	WeftWeightHeader h = {WEFT_WEIGHT_MAGIC, "abc", 64, weft_checksum(weights, 64)};
+	memcpy(file, &h, sizeof h);
 	memcpy(file + 4096, weights, 64);
 	write_file(path, file, sizeof file);
 	assert_int_equal(model.open(&m, &o, &in, &status), WEFT_OK);
 	assert_memory_equal(in->weights, weights, 64);
 	model.close(in);
+	o.flags = WEFT_OPEN_VERIFY;
+	assert_int_equal(model.open(&m, &o, &in, &status), WEFT_OK);
+	model.close(in);
+	file[4096 + 5] ^= 1; /* only a checksum tells */
+	write_file(path, file, sizeof file);
+	assert_int_equal(model.open(&m, &o, &in, &status), WEFT_ERR_FILE);
+	assert_non_null(strstr(status.message, "damaged"));
+	o.flags = 0;
+	assert_int_equal(model.open(&m, &o, &in, &status), WEFT_OK);
+	model.close(in);
+	o.size = offsetof(WeftOpen, flags); /* who was built before there were flags */
+	o.flags = WEFT_OPEN_VERIFY;
+	assert_int_equal(model.open(&m, &o, &in, &status), WEFT_OK);
+	model.close(in);
 	write_file(path, file, sizeof file - 1);
 	assert_int_equal(model.open(&m, &o, &in, &status), WEFT_ERR_FILE);
+	assert_non_null(strstr(status.message, "truncated"));
 	file[16] = 'X';
 	write_file(path, file, sizeof file);
 	assert_int_equal(model.open(&m, &o, &in, &status), WEFT_ERR_FILE);
@@ -311,6 +328,142 @@ static void test_weight_file(void **state)
 	write_file(path, file, 0);
 	assert_int_equal(model.open(&m, &o, &in, &status), WEFT_ERR_FILE);
 	unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0); /* nobody writes: opening must not wait */
+	assert_int_equal(model.open(&m, &o, &in, &status), WEFT_ERR_FILE);
+	assert_non_null(strstr(status.message, "not a regular file"));
+	unlink(path);
+}
+
+/* Every single bit of a length that ends within a word and within a block counts, and so does the length. */
+static void test_checksum(void **state)
+{
+	(void)state;
+	unsigned char data[77];
+	for (size_t k = 0; k < sizeof data; k++)
+		data[k] = (unsigned char)(k * 37);
+	uint64_t whole = weft_checksum(data, sizeof data);
+	for (size_t bit = 0; bit < 8 * sizeof data; bit++) {
+		data[bit / 8] ^= (unsigned char)(1 << bit % 8);
+		assert_true(weft_checksum(data, sizeof data) != whole);
+		data[bit / 8] ^= (unsigned char)(1 << bit % 8);
+	}
+	memset(data, 0, sizeof data);
+	assert_true(weft_checksum(data, 76) != weft_checksum(data, 77));
+}
+
+static void expect_overlap(Fix *f, const char *message)
+{
+	assert_int_equal(fix_run(f, NULL), WEFT_ERR_ARGUMENT);
+	assert_string_equal(f->status.message, message);
+}
+
+static void test_input_in_workspace(void **state)
+{
+	(void)state;
+	Fix *f = fix_new(5);
+	assert_int_equal(fix_sizes(f), WEFT_OK);
+	f->in[0].data = f->work + 16;
+	expect_overlap(f, "input x overlaps the workspace");
+	f->in[0].data = f->work + 3 + f->sizes->workspace_bytes; /* behind the end, misaligned */
+	assert_int_equal(fix_run(f, NULL), WEFT_ERR_INPUT);
+	f->in[0].data = f->x;
+	/* columns that lie far apart, in memory that begins before and ends behind the workspace */
+	f->xstride[0] = 1;
+	f->xstride[1] = (int64_t)(sizeof *f / sizeof(float) - 8);
+	f->in[0].strides = f->xstride;
+	assert_int_equal(fix_sizes(f), WEFT_OK);
+	expect_overlap(f, "input x overlaps the workspace");
+	f->xstride[1] = -5;
+	f->in[0].data = f->x + 5;
+	assert_int_equal(fix_run(f, NULL), WEFT_OK);
+	assert_true(f->y[1] == 2 * f->x[0] + 20);
+	fix_free(f);
+}
+
+/* The code is that of the last call, not of the last failure. */
+static void test_status(void **state)
+{
+	(void)state;
+	Fix *f = fix_new(5);
+	int64_t two = 2;
+	const char *name = "w", *wrong = "v";
+	WeftTensor t = {f->x, {WEFT_CPU, 0}, 1, F32, &two, NULL, 0};
+	WeftInstance *in;
+	f->xs[1] = 3;
+	assert_int_equal(fix_sizes(f), WEFT_ERR_INPUT);
+	f->xs[1] = 2;
+	assert_int_equal(fix_sizes(f), WEFT_OK);
+	assert_int_equal(f->status.code, WEFT_OK);
+	assert_string_equal(f->status.message, "");
+	f->ys[1] = 3;
+	assert_int_equal(fix_run(f, NULL), WEFT_ERR_INPUT);
+	f->ys[1] = 2;
+	assert_int_equal(fix_run(f, NULL), WEFT_OK);
+	assert_int_equal(f->status.code, WEFT_OK);
+	assert_int_equal(model.open(NULL, NULL, &in, &f->status), WEFT_ERR_ARGUMENT);
+	assert_int_equal(model.open(&model, NULL, &in, &f->status), WEFT_OK);
+	assert_int_equal(f->status.code, WEFT_OK);
+	assert_int_equal(model.set_weights(in, 1, &wrong, &t, &f->status), WEFT_ERR_ARGUMENT);
+	assert_int_equal(model.set_weights(in, 1, &name, &t, &f->status), WEFT_OK);
+	assert_int_equal(f->status.code, WEFT_OK);
+	model.close(in);
+	assert_null(model.threads_new(WEFT_THREADS_POOL, -1, &f->status));
+	assert_int_equal(f->status.code, WEFT_ERR_ARGUMENT);
+	model.threads_free(model.threads_new(WEFT_THREADS_POOL, 2, &f->status));
+	assert_int_equal(f->status.code, WEFT_OK);
+	for (int kind = -1; kind <= 3; kind += 4) {
+		assert_null(model.threads_new((WeftThreadsKind)kind, 2, &f->status));
+		assert_int_equal(f->status.code, WEFT_ERR_ARGUMENT);
+	}
+	fix_free(f);
+}
+
+/* In the child of a fork threads are gone: run there, for one provider (NULL: the default), is right and ends. */
+static void run_in_child(const WeftThreads *threads)
+{
+	Fix *f = fix_new(64);
+	WeftContext c = {.size = sizeof c, .threads = threads, .nthreads = 4};
+	assert_int_equal(fix_sizes(f), WEFT_OK);
+	assert_int_equal(fix_run(f, &c), WEFT_OK);
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		alarm(20);
+		for (int k = 0; k < 3; k++) {
+			memset(f->y, 0, sizeof f->y);
+			if (fix_run(f, &c) != WEFT_OK)
+				_exit(1);
+			for (int i = 0; i < 128; i++)
+				if (f->y[i] != 2 * f->x[i] + (i % 2 ? 20 : 10))
+					_exit(2);
+		}
+		WeftThreads *own = model.threads_new(WEFT_THREADS_POOL, 3, &f->status);
+		c.threads = own;
+		if (!own || fix_run(f, &c) != WEFT_OK)
+			_exit(3);
+		model.threads_free(own);
+		if (threads)
+			model.threads_free((WeftThreads *)(uintptr_t)threads);
+		_exit(0);
+	}
+	int status;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(fix_run(f, &c), WEFT_OK); /* and the parent goes on */
+	fix_free(f);
+}
+
+static void test_fork(void **state)
+{
+	(void)state;
+	run_in_child(NULL);
+	for (int kind = WEFT_THREADS_SERIAL; kind <= WEFT_THREADS_OPENMP; kind++) {
+		WeftThreads *t = model.threads_new((WeftThreadsKind)kind, 4, NULL);
+		assert_non_null(t);
+		run_in_child(t);
+		model.threads_free(t);
+	}
 }
 
 /* y[K/4][N][4] from x[N][K], K = 6 padded to 8. */
@@ -342,7 +495,9 @@ int main(void)
 		cmocka_unit_test(test_bad_run),      cmocka_unit_test(test_strided),
 		cmocka_unit_test(test_profile),      cmocka_unit_test(test_set_weights),
 		cmocka_unit_test(test_open_refuses), cmocka_unit_test(test_weight_file),
-		cmocka_unit_test(test_relayout),
+		cmocka_unit_test(test_relayout),     cmocka_unit_test(test_checksum),
+		cmocka_unit_test(test_status),       cmocka_unit_test(test_input_in_workspace),
+		cmocka_unit_test(test_fork),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

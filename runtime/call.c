@@ -16,21 +16,17 @@ static const char *dtype_text(WeftDType t, char buf[16])
 }
 
 /* What does not depend on extents. role: "input" or "output". */
-static int check_kind(const char *role, const WeftTensorInfo *info, const WeftTensor *t,
-		      WeftStatus *status)
+static int check_kind(const char *role, const WeftTensorInfo *info, const WeftTensor *t, WeftStatus *status)
 {
 	char want[16], got[16];
-	if (t->dtype.code != info->dtype.code || t->dtype.bits != info->dtype.bits ||
-	    t->dtype.lanes != 1)
-		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has dtype %s, expected %s", role,
-				 info->name, dtype_text(t->dtype, got),
-				 dtype_text(info->dtype, want));
+	if (t->dtype.code != info->dtype.code || t->dtype.bits != info->dtype.bits || t->dtype.lanes != 1)
+		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has dtype %s, expected %s", role, info->name,
+				 dtype_text(t->dtype, got), dtype_text(info->dtype, want));
 	if (t->ndim != (int32_t)info->rank || (info->rank && !t->shape))
-		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has %d dimensions, expected %u",
-				 role, info->name, (int)t->ndim, (unsigned)info->rank);
+		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has %d dimensions, expected %u", role, info->name,
+				 (int)t->ndim, (unsigned)info->rank);
 	if (t->device.type != WEFT_CPU)
-		return weft_fail(status, WEFT_ERR_INPUT, "%s %s is not in the processor's memory",
-				 role, info->name);
+		return weft_fail(status, WEFT_ERR_INPUT, "%s %s is not in the processor's memory", role, info->name);
 	return WEFT_OK;
 }
 
@@ -41,13 +37,12 @@ typedef struct {
 	int64_t value;
 } Origin;
 
-static int check_dim(const WeftEntry *e, const WeftTensorInfo *info, uint32_t k, int64_t n,
-		     Origin *origin, WeftStatus *status)
+static int check_dim(const WeftEntry *e, const WeftTensorInfo *info, uint32_t k, int64_t n, Origin *origin,
+		     WeftStatus *status)
 {
 	const WeftDim *d = &info->dim[k];
 	if (n < 0 || (d->value >= 0 && n != d->value))
-		return weft_fail(status, WEFT_ERR_INPUT,
-				 "input %s: dimension %u is %lld, expected %s", info->name,
+		return weft_fail(status, WEFT_ERR_INPUT, "input %s: dimension %u is %lld, expected %s", info->name,
 				 (unsigned)k, (long long)n, d->text);
 	if (d->symbol < 0)
 		return WEFT_OK;
@@ -60,26 +55,16 @@ static int check_dim(const WeftEntry *e, const WeftTensorInfo *info, uint32_t k,
 			return WEFT_OK;
 		if (s->hi != INT64_MAX)
 			snprintf(most, sizeof most, " to %lld", (long long)s->hi);
-		return weft_fail(status, WEFT_ERR_INPUT,
-				 "input %s: dimension %u (%s) is %lld, expected %s%lld%s",
-				 info->name, (unsigned)k, s->name, (long long)n,
-				 *most ? "" : "at least ", (long long)s->lo, most);
+		return weft_fail(status, WEFT_ERR_INPUT, "input %s: dimension %u (%s) is %lld, expected %s%lld%s",
+				 info->name, (unsigned)k, s->name, (long long)n, *most ? "" : "at least ",
+				 (long long)s->lo, most);
 	}
 	if (o->value != n)
-		return weft_fail(status, WEFT_ERR_INPUT, "input %s: dimension %u (%s) is %lld, "
-				 "expected %lld as dimension %u of input %s", info->name, k, s->name,
-				 (long long)n, (long long)o->value, o->dim, o->info->name);
+		return weft_fail(status, WEFT_ERR_INPUT,
+				 "input %s: dimension %u (%s) is %lld, "
+				 "expected %lld as dimension %u of input %s",
+				 info->name, k, s->name, (long long)n, (long long)o->value, o->dim, o->info->name);
 	return WEFT_OK;
-}
-
-/* Saturated, so that it can be added to other sizes. */
-static uint64_t tensor_bytes(const WeftTensor *t)
-{
-	uint64_t n = dtype_bytes(t->dtype);
-	for (int32_t k = 0; k < t->ndim; k++)
-		if (__builtin_mul_overflow(n, (uint64_t)t->shape[k], &n))
-			return UINT64_MAX / 4;
-	return n;
 }
 
 /* Bytes of the workspace that a row-major copy of the tensor takes; 0 when none is needed. */
@@ -88,13 +73,12 @@ static uint64_t copy_bytes(const WeftTensor *t)
 	return tensor_row_major(t) ? 0 : (tensor_bytes(t) + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-int weft_rt_sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *inputs,
-		  WeftSizes *sizes, WeftStatus *status)
+int weft_rt_sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *inputs, WeftSizes *sizes,
+		  WeftStatus *status)
 {
 	status_clear(status);
 	if (!in || !sizes || entry >= in->model->nentry)
-		return weft_fail(status, WEFT_ERR_ARGUMENT,
-				 "sizes: a null pointer or no such entry");
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "sizes: a null pointer or no such entry");
 	const WeftEntry *e = in->model->entry[entry];
 	const uint32_t ninput = e->ninput;
 	if (!inputs && ninput)
@@ -111,14 +95,12 @@ int weft_rt_sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *inpu
 			*x++ = t->shape[k];
 		}
 		if (__builtin_add_overflow(copies, copy_bytes(t), &copies))
-			return weft_fail(status, WEFT_ERR_INPUT,
-					 "the inputs are too large to copy");
+			return weft_fail(status, WEFT_ERR_INPUT, "the inputs are too large to copy");
 	}
 	TRY(e->sizes_fn(extent, sizes->slot, status));
 	sizes->entry = entry;
 	sizes->nslot = e->nslot;
-	if (__builtin_add_overflow((uint64_t)sizes->slot[e->nslot - 1], copies,
-				   &sizes->workspace_bytes))
+	if (__builtin_add_overflow((uint64_t)sizes->slot[e->nslot - 1], copies, &sizes->workspace_bytes))
 		return weft_fail(status, WEFT_ERR_INPUT, "the workspace would be too large");
 	return WEFT_OK;
 }
@@ -146,12 +128,10 @@ static void copy_strided(char *to, const char *from, const WeftTensor *t, int32_
 	for (int32_t k = d + 1; k < t->ndim; k++)
 		inner *= (size_t)t->shape[k];
 	for (int64_t i = 0; i < t->shape[d]; i++)
-		copy_strided(to + (size_t)i * inner, from + i * t->strides[d] * (int64_t)elem, t,
-			     d + 1, elem);
+		copy_strided(to + (size_t)i * inner, from + i * t->strides[d] * (int64_t)elem, t, d + 1, elem);
 }
 
-static int bind_data(Call *c, const char *role, const WeftTensorInfo *info, const WeftTensor *t,
-		     void **data)
+static int bind_data(Call *c, const char *role, const WeftTensorInfo *info, const WeftTensor *t, void **data)
 {
 	size_t elem = dtype_bytes(t->dtype);
 	size_t align = t->dtype.code == WEFT_COMPLEX ? elem / 2 : elem;
@@ -160,20 +140,17 @@ static int bind_data(Call *c, const char *role, const WeftTensorInfo *info, cons
 	if (tensor_bytes(t) == 0)
 		return *data = c->work, WEFT_OK;
 	if (!t->data)
-		return weft_fail(c->status, WEFT_ERR_ARGUMENT, "%s %s has no data", role,
-				 info->name);
+		return weft_fail(c->status, WEFT_ERR_ARGUMENT, "%s %s has no data", role, info->name);
 	if ((uintptr_t)p % align)
-		return weft_fail(c->status, WEFT_ERR_INPUT, "%s %s is not aligned to %u bytes",
-				 role, info->name, (unsigned)align);
+		return weft_fail(c->status, WEFT_ERR_INPUT, "%s %s is not aligned to %u bytes", role, info->name,
+				 (unsigned)align);
 	uint64_t bytes = copy_bytes(t);
 	if (bytes == 0)
 		return WEFT_OK;
 	if (c->strict || role[0] == 'o')
-		return weft_fail(c->status, WEFT_ERR_INPUT, "%s %s is not row-major", role,
-				 info->name);
+		return weft_fail(c->status, WEFT_ERR_INPUT, "%s %s is not row-major", role, info->name);
 	if (bytes > (uint64_t)(c->work_end - c->work))
-		return weft_fail(c->status, WEFT_ERR_INPUT,
-				 "input %s has other strides than when sizes were computed",
+		return weft_fail(c->status, WEFT_ERR_INPUT, "input %s has other strides than when sizes were computed",
 				 info->name);
 	copy_strided(c->work, p, t, 0, elem);
 	*data = c->work;
@@ -182,41 +159,16 @@ static int bind_data(Call *c, const char *role, const WeftTensorInfo *info, cons
 }
 
 /* role: "input" or "output", of the given shape. */
-static int check_shape(const Call *c, const char *role, const WeftTensorInfo *info,
-		       const int64_t *shape, const WeftTensor *t)
+static int check_shape(const Call *c, const char *role, const WeftTensorInfo *info, const int64_t *shape,
+		       const WeftTensor *t)
 {
 	TRY(check_kind(role, info, t, c->status));
 	for (uint32_t k = 0; k < info->rank; k++)
 		if (t->shape[k] != shape[k])
-			return weft_fail(
-				c->status, WEFT_ERR_INPUT,
-				"%s %s: dimension %u is %lld, expected %lld as found by sizes", role,
-				info->name, k, (long long)t->shape[k], (long long)shape[k]);
+			return weft_fail(c->status, WEFT_ERR_INPUT,
+					 "%s %s: dimension %u is %lld, expected %lld as found by sizes", role,
+					 info->name, k, (long long)t->shape[k], (long long)shape[k]);
 	return WEFT_OK;
-}
-
-/* Memory from the first to behind the last byte. */
-typedef struct {
-	uintptr_t first, end;
-} Range;
-
-static Range range_of(const WeftTensor *t)
-{
-	Range r = {(uintptr_t)t->data + t->byte_offset, 0};
-	r.end = r.first + tensor_bytes(t);
-	if (r.first == r.end || tensor_row_major(t))
-		return r;
-	r.end = r.first + dtype_bytes(t->dtype);
-	for (int32_t k = 0; k < t->ndim; k++) {
-		int64_t reach = t->strides[k] * (t->shape[k] - 1) * (int64_t)dtype_bytes(t->dtype);
-		*(reach < 0 ? &r.first : &r.end) += (uintptr_t)reach;
-	}
-	return r;
-}
-
-static int overlap(Range a, Range b)
-{
-	return a.first != a.end && b.first != b.end && a.first < b.end && b.first < a.end;
 }
 
 /* Outputs must overlap neither inputs nor each other nor the workspace, and inputs not the workspace. */
@@ -228,8 +180,8 @@ static int check_overlap(const Call *c, const WeftTensor *x, const WeftTensor *y
 	for (uint32_t k = 0; k < nx; k++) {
 		in[k] = range_of(&x[k]);
 		if (overlap(in[k], r[0]))
-			return weft_fail(c->status, WEFT_ERR_ARGUMENT,
-					 "input %s overlaps the workspace", c->e->input[k].name);
+			return weft_fail(c->status, WEFT_ERR_ARGUMENT, "input %s overlaps the workspace",
+					 c->e->input[k].name);
 		if (!tensor_row_major(&x[k])) /* copied before an output is written */
 			in[k].end = in[k].first;
 	}
@@ -244,15 +196,13 @@ static int check_overlap(const Call *c, const WeftTensor *x, const WeftTensor *y
 	return WEFT_OK;
 }
 
-static int call(Call *c, const WeftTensor *x, const WeftTensor *y, void *workspace,
-		const WeftContext *ctx)
+static int call(Call *c, const WeftTensor *x, const WeftTensor *y, void *workspace, const WeftContext *ctx)
 {
 	const WeftEntry *e = c->e;
 	void *buf[e->ninput + e->noutput + 3], **b = buf;
 	char *base = (char *)(((uintptr_t)workspace + ALIGN - 1) / ALIGN * ALIGN);
 	c->work = base + (c->sizes->slot[e->nslot - 1] + ALIGN - 1) / ALIGN * ALIGN;
-	c->work_end = c->work + (c->sizes->workspace_bytes - (uint64_t)c->sizes->slot[e->nslot - 1] -
-				 2 * ALIGN);
+	c->work_end = c->work + (c->sizes->workspace_bytes - (uint64_t)c->sizes->slot[e->nslot - 1] - 2 * ALIGN);
 	const int64_t *shape = c->sizes->slot + e->nslot;
 	for (uint32_t i = 0; i < e->ninput; shape += e->input[i++].rank)
 		TRY(check_shape(c, "input", &e->input[i], shape, &x[i]));
@@ -281,9 +231,8 @@ static int call(Call *c, const WeftTensor *x, const WeftTensor *y, void *workspa
 	return region_run(&s, t, n);
 }
 
-int weft_rt_step(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inputs,
-		 const WeftTensor *outputs, void *workspace, const WeftContext *ctx,
-		 WeftStatus *status)
+int weft_rt_step(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inputs, const WeftTensor *outputs,
+		 void *workspace, const WeftContext *ctx, WeftStatus *status)
 {
 	status_clear(status);
 	if (!in || !sizes || sizes->entry >= in->model->nentry || !workspace)
@@ -298,15 +247,13 @@ int weft_rt_step(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inp
 	return call(&c, inputs, outputs, workspace, ctx);
 }
 
-int weft_rt_run(const WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inputs,
-		const WeftTensor *outputs, void *workspace, const WeftContext *ctx,
-		WeftStatus *status)
+int weft_rt_run(const WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inputs, const WeftTensor *outputs,
+		void *workspace, const WeftContext *ctx, WeftStatus *status)
 {
 	if (in && sizes && sizes->entry < in->model->nentry &&
 	    in->model->entry[sizes->entry]->flags & WEFT_ENTRY_MUTATES)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "entry %s replaces state: call step",
 				 in->model->entry[sizes->entry]->name);
 	/* An entry without that flag writes nothing of the instance. */
-	return weft_rt_step((WeftInstance *)(uintptr_t)in, sizes, inputs, outputs, workspace, ctx,
-			    status);
+	return weft_rt_step((WeftInstance *)(uintptr_t)in, sizes, inputs, outputs, workspace, ctx, status);
 }

@@ -16,10 +16,9 @@ static int check_header(const WeftModel *m, const WeftWeightHeader *h, uint64_t 
 {
 	if (size < WEFT_WEIGHT_HEADER || memcmp(h->magic, WEFT_WEIGHT_MAGIC, sizeof h->magic))
 		return weft_fail(status, WEFT_ERR_FILE, "%s: not a file of weights", path);
-	if (!m->weights_hash || strncmp(h->hash, m->weights_hash, sizeof h->hash) ||
-	    h->bytes != m->weights_bytes)
-		return weft_fail(status, WEFT_ERR_FILE,
-				 "%s: weights of another model, or arranged for another target", path);
+	if (!m->weights_hash || strncmp(h->hash, m->weights_hash, sizeof h->hash) || h->bytes != m->weights_bytes)
+		return weft_fail(status, WEFT_ERR_FILE, "%s: weights of another model, or arranged for another target",
+				 path);
 	if (size - WEFT_WEIGHT_HEADER < h->bytes)
 		return weft_fail(status, WEFT_ERR_FILE, "%s: truncated", path);
 	return WEFT_OK;
@@ -30,15 +29,16 @@ static int map_weights(WeftInstance *in, const char *path, bool verify, WeftStat
 	struct stat st;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would wait for a writer */
 	if (fd < 0)
-		return weft_fail(status, WEFT_ERR_FILE, "%s: cannot read the weights: %s", path,
-				 strerror(errno));
+		return weft_fail(status, WEFT_ERR_FILE, "%s: cannot read the weights: %s", path, strerror(errno));
 	bool regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 	size_t size = regular ? (size_t)st.st_size : 0;
 	void *p = size ? mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
 	close(fd);
 	if (p == MAP_FAILED)
 		return weft_fail(status, WEFT_ERR_FILE, "%s: %s", path,
-				 !regular ? "not a regular file" : size ? "cannot map the weights" : "truncated");
+				 !regular ? "not a regular file"
+				 : size   ? "cannot map the weights"
+					  : "truncated");
 	in->map = p;
 	in->map_bytes = size;
 	in->weights = (const char *)p + WEFT_WEIGHT_HEADER;
@@ -72,8 +72,7 @@ static int find_weights(WeftInstance *in, const WeftOpen *o, WeftStatus *status)
 	const bool verify = o && o->size > offsetof(WeftOpen, flags) && o->flags & WEFT_OPEN_VERIFY;
 	if (o && o->weights) {
 		if (o->weights_bytes != m->weights_bytes || (uintptr_t)o->weights % 64)
-			return weft_fail(status, WEFT_ERR_ARGUMENT,
-					 "weights of another size, or not 64-byte aligned");
+			return weft_fail(status, WEFT_ERR_ARGUMENT, "weights of another size, or not 64-byte aligned");
 		in->weights = o->weights;
 		return WEFT_OK;
 	}
@@ -107,14 +106,14 @@ int weft_rt_open(const WeftModel *m, const WeftOpen *o, WeftInstance **out, Weft
 	char missing[32];
 	status_clear(status);
 	if (!m || !out)
-		return weft_fail(status, WEFT_ERR_ARGUMENT,
-				 "open: no model or no place for the result");
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "open: no model or no place for the result");
 	*out = NULL;
 	if (m->abi != WEFT_ABI_VERSION || m->size < sizeof(WeftModel) || (o && o->size < offsetof(WeftOpen, flags)))
-		return weft_fail(status, WEFT_ERR_ABI, "the model has ABI version %u, expected %u",
-				 (unsigned)m->abi, (unsigned)WEFT_ABI_VERSION);
+		return weft_fail(status, WEFT_ERR_ABI, "the model has ABI version %u, expected %u", (unsigned)m->abi,
+				 (unsigned)WEFT_ABI_VERSION);
 	if (weft_cpu_lacks(m->manifest->features, missing))
-		return weft_fail(status, WEFT_ERR_CPU, "%s was compiled for %s, but this processor has no "
+		return weft_fail(status, WEFT_ERR_CPU,
+				 "%s was compiled for %s, but this processor has no "
 				 "%s; compile it with a lower --target",
 				 m->manifest->name, m->manifest->target, missing);
 	WeftInstance *in = calloc(1, sizeof *in);
@@ -144,16 +143,15 @@ void weft_rt_close(WeftInstance *in)
 
 static int same_shape(const WeftTensor *t, const WeftParamInfo *p)
 {
-	int same = t->ndim == (int32_t)p->rank && t->dtype.code == p->dtype.code &&
-		   t->dtype.bits == p->dtype.bits && t->device.type == WEFT_CPU && t->data;
+	int same = t->ndim == (int32_t)p->rank && t->dtype.code == p->dtype.code && t->dtype.bits == p->dtype.bits &&
+		   t->device.type == WEFT_CPU && t->data;
 	for (uint32_t k = 0; same && k < p->rank; k++)
 		same = t->shape[k] == p->dim[k];
 	return same && tensor_row_major(t);
 }
 
 /* Store the tensor wherever the parameter is kept. */
-static int replace(const WeftModel *m, char *section, const char *name, const WeftTensor *t,
-		   WeftStatus *status)
+static int replace(const WeftModel *m, char *section, const char *name, const WeftTensor *t, WeftStatus *status)
 {
 	int found = 0;
 	for (uint32_t k = 0; k < m->nparam; k++) {
@@ -163,25 +161,22 @@ static int replace(const WeftModel *m, char *section, const char *name, const We
 		found = 1;
 		if (!same_shape(t, p))
 			return weft_fail(status, WEFT_ERR_INPUT,
-					 "weight %s: other dtype, shape or layout than the model's",
-					 name);
-		weft_relayout(section + p->offset, (char *)t->data + t->byte_offset,
-			      dtype_bytes(p->dtype), p->rank, p->dim, p->nlayout, p->layout);
+					 "weight %s: other dtype, shape or layout than the model's", name);
+		weft_relayout(section + p->offset, (char *)t->data + t->byte_offset, dtype_bytes(p->dtype), p->rank,
+			      p->dim, p->nlayout, p->layout);
 	}
-	return found ? WEFT_OK
-		     : weft_fail(status, WEFT_ERR_ARGUMENT, "the model has no weight %s", name);
+	return found ? WEFT_OK : weft_fail(status, WEFT_ERR_ARGUMENT, "the model has no weight %s", name);
 }
 
-int weft_rt_set_weights(WeftInstance *in, uint32_t n, const char *const *names,
-			const WeftTensor *values, WeftStatus *status)
+int weft_rt_set_weights(WeftInstance *in, uint32_t n, const char *const *names, const WeftTensor *values,
+			WeftStatus *status)
 {
 	status_clear(status);
 	if (!in || (n && (!names || !values)))
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "set_weights: a null pointer");
 	const WeftModel *m = in->model;
 	if (!m->replaceable)
-		return weft_fail(status, WEFT_ERR_ARGUMENT,
-				 "the model was not compiled with --replaceable-weights");
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "the model was not compiled with --replaceable-weights");
 	char *section = alloc_section(m->weights_bytes);
 	if (!section)
 		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for other weights");

@@ -37,4 +37,38 @@ static inline int tensor_row_major(const WeftTensor *t)
 	return 1;
 }
 
+/* Saturated, so that it can be added to other sizes. */
+static inline uint64_t tensor_bytes(const WeftTensor *t)
+{
+	uint64_t n = dtype_bytes(t->dtype);
+	for (int32_t k = 0; k < t->ndim; k++)
+		if (__builtin_mul_overflow(n, (uint64_t)t->shape[k], &n))
+			return UINT64_MAX / 4;
+	return n;
+}
+
+/* Memory from the first to behind the last byte. */
+typedef struct {
+	uintptr_t first, end;
+} Range;
+
+static inline Range range_of(const WeftTensor *t)
+{
+	Range r = {(uintptr_t)t->data + t->byte_offset, 0};
+	r.end = r.first + tensor_bytes(t);
+	if (r.first == r.end || tensor_row_major(t))
+		return r;
+	r.end = r.first + dtype_bytes(t->dtype);
+	for (int32_t k = 0; k < t->ndim; k++) {
+		int64_t reach = t->strides[k] * (t->shape[k] - 1) * (int64_t)dtype_bytes(t->dtype);
+		*(reach < 0 ? &r.first : &r.end) += (uintptr_t)reach;
+	}
+	return r;
+}
+
+static inline int overlap(Range a, Range b)
+{
+	return a.first != a.end && b.first != b.end && a.first < b.end && b.first < a.end;
+}
+
 #endif

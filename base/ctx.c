@@ -34,6 +34,28 @@ void ctx_defer(Ctx *ctx, void (*run)(void *), void *arg)
 	ctx->cleanup = c;
 }
 
+struct CtxInput {
+	uint64_t device, number;
+	struct CtxInput *next;
+};
+
+void ctx_input(Ctx *ctx, uint64_t device, uint64_t number)
+{
+	if (ctx_is_input(ctx, device, number))
+		return;
+	struct CtxInput *i = ARENA_NEW(ctx->arena, struct CtxInput);
+	*i = (struct CtxInput){device, number, ctx->input};
+	ctx->input = i;
+}
+
+bool ctx_is_input(const Ctx *ctx, uint64_t device, uint64_t number)
+{
+	for (const struct CtxInput *i = ctx->input; i; i = i->next)
+		if (i->device == device && i->number == number)
+			return true;
+	return false;
+}
+
 static void add_diag(Ctx *ctx, Severity severity, const char *where, const char *fmt, va_list args)
 {
 	Text text;

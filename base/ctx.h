@@ -33,6 +33,7 @@ typedef struct Ctx {
 	const char *file;    /* being read, for messages; may be NULL */
 	const char *pass;    /* running, for messages about bugs; may be NULL */
 	jmp_buf unwind;      /* set by the API boundary */
+	struct CtxInput *input; /* files that outputs must not replace */
 	CtxCleanup *cleanup; /* run by ctx_free before the arena goes, last added first */
 	char bug_text[2048]; /* filled by ctx_bug: valid even when memory ran out */
 } Ctx;
@@ -43,6 +44,10 @@ void ctx_free(Ctx *);
 
 /* Have ctx_free call run(arg). Register before acquiring, so that running out of memory cannot leak. */
 void ctx_defer(Ctx *, void (*run)(void *), void *arg);
+
+/* A file by device and number: outputs that are the same one are refused. */
+void ctx_input(Ctx *, uint64_t device, uint64_t number);
+bool ctx_is_input(const Ctx *, uint64_t device, uint64_t number);
 
 /* Record bad input. `where` may be NULL (the file is used then); texts are copied. Returns false. */
 bool ctx_error(Ctx *, const char *where, const char *fmt, ...)

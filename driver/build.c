@@ -1,9 +1,7 @@
 /* C files to a shared object: compiler processes in parallel, a cache of objects, one link. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "driver/cache.h"
@@ -77,9 +75,9 @@ static void add_unit(Builder *b, const char *name, const char *source, const cha
 	if (b->cache) {
 		const char *kept =
 			cache_path(ctx, b->cache, words_argv(b->a, &key), key_texts(b, source));
-		if (file_exists(kept)) {
+		if (cache_take(ctx, kept, object)) {
 			b->c->w->report.cached++;
-			words_add(b->a, &b->link, kept);
+			words_add(b->a, &b->link, object);
 			return;
 		}
 		if (b->nmade < sizeof b->made / sizeof *b->made) {
@@ -96,6 +94,7 @@ static void add_unit(Builder *b, const char *name, const char *source, const cha
 	array_push(b->a, &b->jobs.job,
 		   (Job){.argv = words_argv(b->a, &w),
 			 .what = name,
+			 .makes = object,
 			 .log = arena_printf(b->a, "%s/%s.log", b->folder, name)});
 }
 
@@ -156,31 +155,10 @@ static bool add_runtime(Builder *b)
 	return true;
 }
 
-/* Fresh objects move into the cache; that this may fail is no error. */
 static void fill_cache(Builder *b)
 {
-	for (uint32_t k = 0; k < b->nmade; k++) {
-		const char *temp = path_temp(b->c->ctx, b->made[k][1]);
-		if (link(b->made[k][0], temp) && errno == EXDEV) {
-			FILE *in = fopen(b->made[k][0], "rb"), *out = fopen(temp, "wb");
-			char buf[65536];
-			size_t n = 1;
-			while (in && out && (n = fread(buf, 1, sizeof buf, in)) > 0)
-				if (fwrite(buf, 1, n, out) != n)
-					break;
-			bool ok = in && out && n == 0 && !fflush(out);
-			if (in)
-				fclose(in);
-			if (out && fclose(out))
-				ok = false;
-			if (!ok) {
-				unlink(temp);
-				continue;
-			}
-		}
-		if (rename(temp, b->made[k][1]))
-			unlink(temp);
-	}
+	for (uint32_t k = 0; k < b->nmade; k++)
+		cache_keep(b->c->ctx, b->made[k][0], b->made[k][1]);
 }
 
 static bool link_all(Builder *b, const char *weights_object, const char *out)
@@ -203,6 +181,7 @@ static bool link_all(Builder *b, const char *weights_object, const char *out)
 	array_push(b->a, &one.job,
 		   (Job){.argv = words_argv(b->a, &w),
 			 .what = "linking",
+			 .makes = out,
 			 .log = arena_printf(b->a, "%s/link.log", b->folder)});
 	return jobs_run(b->c->ctx, &one);
 }

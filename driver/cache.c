@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/hash.h"
+#include "driver/driver_priv.h"
 
 static bool make(const char *path)
 {
@@ -40,8 +42,60 @@ const char *cache_path(Ctx *ctx, const char *folder, const char *const *argv,
 		a = hash_bytes(*text, strlen(*text) + 1, a);
 		b = hash_bytes(*text, strlen(*text) + 1, b);
 	}
-	return arena_printf(ctx->arena, "%s/%016llx%016llx.o", folder, (unsigned long long)a,
+	return arena_printf(ctx->arena, "%s/%016llx%016llx.entry", folder, (unsigned long long)a,
 			    (unsigned long long)b);
+}
+
+/* What an entry begins with; the object follows. */
+typedef struct {
+	char magic[16];
+	uint64_t bytes, sum[2]; /* of the object */
+} EntryHeader;
+
+static EntryHeader header_of(const char *object, size_t n)
+{
+	return (EntryHeader){
+		"weft object 1", n, {hash_bytes(object, n, 21), hash_bytes(object, n, 22)}};
+}
+
+/* The object within the entry of n bytes is what was put there. */
+static bool entry_is_whole(const char *entry, size_t n)
+{
+	EntryHeader h;
+	if (n < sizeof h)
+		return false;
+	h = header_of(entry + sizeof h, n - sizeof h);
+	return !memcmp(&h, entry, sizeof h);
+}
+
+bool cache_take(Ctx *ctx, const char *entry, const char *object)
+{
+	size_t n;
+	ArenaMark mark = arena_mark(ctx->scratch);
+	const char *data = file_read(ctx->scratch, entry, &n);
+	bool whole = data && entry_is_whole(data, n);
+	if (data && !whole)
+		unlink(entry);
+	bool ok = whole &&
+		  file_write(ctx, object, data + sizeof(EntryHeader), n - sizeof(EntryHeader));
+	arena_release(ctx->scratch, mark);
+	return ok;
+}
+
+void cache_keep(Ctx *ctx, const char *object, const char *entry)
+{
+	size_t n;
+	ArenaMark mark = arena_mark(ctx->scratch);
+	const char *data = file_read(ctx->scratch, object, &n), *temp = path_temp(ctx, entry);
+	FILE *f = data ? fopen(temp, "wbe") : NULL;
+	if (f) {
+		EntryHeader h = header_of(data, n);
+		bool ok = fwrite(&h, sizeof h, 1, f) == 1 && fwrite(data, 1, n, f) == n;
+		ok = fclose(f) == 0 && ok;
+		if (!ok || rename(temp, entry))
+			unlink(temp);
+	}
+	arena_release(ctx->scratch, mark);
 }
 
 static char *identity(Ctx *ctx, const char *path, size_t n, const char *name)

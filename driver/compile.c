@@ -36,6 +36,19 @@ static bool begin_levels(Compilation *c, const char *names)
 	return true;
 }
 
+/* Texts that must be something. */
+static bool check_texts(const Compilation *c)
+{
+	const char *const *pass = pipeline_names(), *dump = c->o.dump;
+	while (dump && *pass && strcmp(*pass, dump) != 0)
+		pass++;
+	if (dump && !*pass && strcmp(dump, "all") != 0)
+		return ctx_error(c->ctx, NULL, "no pass %s to dump; see weft show --after list",
+				 dump);
+	return !c->o.cc || c->o.cc[strspn(c->o.cc, " ")] ||
+	       ctx_error(c->ctx, NULL, "the name of the C compiler is empty");
+}
+
 /* Options that only a C compiler can serve ask for one. */
 static bool choose_backend(Compilation *c)
 {
@@ -65,7 +78,7 @@ bool compile_begin(Compilation *c, Weft *w, const WeftGraph *g, const WeftOption
 	ctx->file = g->path;
 	TRY(begin_levels(c, c->o.target ? c->o.target : "native"));
 	c->name = c->o.name ? path_stem(ctx->arena, c->o.name) : path_stem(ctx->arena, g->path);
-	TRY(choose_backend(c));
+	TRY(check_texts(c) && choose_backend(c));
 	c->weights_symbol = arena_printf(ctx->arena, "%s_weights", c->name);
 	return true;
 }

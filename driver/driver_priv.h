@@ -2,6 +2,7 @@
 #ifndef WEFT_DRIVER_PRIV_H
 #define WEFT_DRIVER_PRIV_H
 
+#include "frontend/out_file.h"
 #include "ir/graph.h"
 #include "ir/tensor.h"
 #include "weft.h"
@@ -45,17 +46,16 @@ bool tensor_from_api(Ctx *, Arena *, const char *what, const WeftTensor *t, Tens
 
 /* ---- files ---- */
 
-/* Write all of it to a new file beside path and rename. False after ctx_error. */
+/* Write all of it or nothing, as frontend/out_file.h says. False after ctx_error. */
 bool file_write(Ctx *, const char *path, const void *data, size_t n);
-bool file_exists(const char *path);
+/* All of a regular file. NULL, without a message, when it cannot be read. */
+char *file_read(Arena *, const char *path, size_t *n);
 /* mkdir -p. False after ctx_error. */
 bool folder_make(Ctx *, const char *path);
 /* A new empty folder for temporary files; its path is in the arena. NULL after ctx_error. */
 const char *folder_temp(Ctx *);
 /* rm -r. */
 void folder_remove(const char *path);
-/* A name in the same folder as path that no other process uses. */
-const char *path_temp(Ctx *, const char *path);
 /* The file name without folder and extension, made an identifier. */
 const char *path_stem(Arena *, const char *path);
 

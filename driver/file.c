@@ -1,55 +1,36 @@
-/* Files and folders: nothing half-written is ever left under its final name. */
+/* Files and folders. */
 #include "driver/driver_priv.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool write_all(int fd, const char *p, size_t n)
-{
-	while (n) {
-		ssize_t k = write(fd, p, n < (1u << 30) ? n : 1u << 30);
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k <= 0)
-			return false;
-		p += k;
-		n -= (size_t)k;
-	}
-	return true;
-}
-
-const char *path_temp(Ctx *ctx, const char *path)
-{
-	static _Atomic unsigned serial; /* only makes names differ */
-	return arena_printf(ctx->arena, "%s.tmp%ld-%u", path, (long)getpid(), serial++);
-}
-
 bool file_write(Ctx *ctx, const char *path, const void *data, size_t n)
 {
-	const char *temp = path_temp(ctx, path);
-	int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (fd < 0)
-		return ctx_error(ctx, path, "cannot write: %s", strerror(errno));
-	bool ok = write_all(fd, data, n);
-	ok &= close(fd) == 0;
-	ok = ok && rename(temp, path) == 0;
-	if (ok)
-		return true;
-	int why = errno; /* the message may find no memory: first the file */
-	unlink(temp);
-	return ctx_error(ctx, path, "cannot write: %s", strerror(why));
+	OutFile *o = out_begin(ctx, path);
+	TRY(o && out_open(ctx, o));
+	out_write(o, data, n);
+	return out_commit(ctx, o);
 }
 
-bool file_exists(const char *path)
+char *file_read(Arena *a, const char *path, size_t *n)
 {
-	return access(path, R_OK) == 0;
+	struct stat st;
+	bool regular = stat(path, &st) == 0 && S_ISREG(st.st_mode);
+	char *data = arena_alloc(a, regular ? (size_t)st.st_size
+					    : 0); /* may unwind: before the file is open */
+	FILE *f = regular ? fopen(path, "rbe") : NULL;
+	if (!f)
+		return NULL;
+	*n = fread(data, 1, (size_t)st.st_size, f);
+	bool ok = !ferror(f);
+	fclose(f);
+	return ok ? data : NULL;
 }
 
 bool folder_make(Ctx *ctx, const char *path)

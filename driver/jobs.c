@@ -6,6 +6,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -73,6 +74,14 @@ static bool report(Ctx *ctx, const Job *j, int status)
 			 WEXITSTATUS(status), text);
 }
 
+/* A program that is no compiler may succeed at nothing. */
+static bool has_made(Ctx *ctx, const Job *j)
+{
+	struct stat st;
+	return !j->makes || (stat(j->makes, &st) == 0 && st.st_size > 0) ||
+	       ctx_error(ctx, j->what, "%s succeeded, but made no object", j->argv[0]);
+}
+
 /* Look after the running ones. False when one failed. */
 static bool reap(Ctx *ctx, Jobs *js, uint32_t *running, uint32_t *done)
 {
@@ -91,6 +100,8 @@ static bool reap(Ctx *ctx, Jobs *js, uint32_t *running, uint32_t *done)
 		if (got < 0 || !WIFEXITED(status) || WEXITSTATUS(status))
 			ok = got < 0 ? ctx_error(ctx, j->what, "lost a child process")
 				     : report(ctx, j, status);
+		else
+			ok &= has_made(ctx, j);
 		if (js->progress)
 			js->progress(js->progress_user, "cc", *done, js->job.n);
 	}

@@ -10,6 +10,7 @@ typedef struct {
 	const char *const *argv; /* NULL-terminated; argv[0] is looked up in PATH */
 	const char *log;         /* file that receives its output */
 	const char *what;        /* for messages */
+	const char *makes;       /* file that is there afterwards; NULL: none */
 	int pid;
 	bool started, finished;
 } Job;

@@ -133,13 +133,14 @@ static const char *find_library(Ctx *ctx, const Machine *m, const Library *libra
 
 /* ---- running the linker ---- */
 
-static bool run(Compilation *c, const char *folder, Words *w)
+static bool run(Compilation *c, const char *folder, const char *out, Words *w)
 {
 	Arena *a = weft_arena(c->w);
 	Jobs one = {.limit = 1};
 	array_push(a, &one.job,
 		   (Job){.argv = words_argv(a, w),
 			 .what = "linking",
+			 .makes = out,
 			 .log = arena_printf(a, "%s/link.log", folder)});
 	return jobs_run(c->ctx, &one);
 }
@@ -209,7 +210,7 @@ bool link_shared(Compilation *c, const char *folder, const LinkInput *in, const 
 	add_objects(c, &w, in);
 	words_add(a, &w, object);
 	TRY(add_libraries(c, &w));
-	return run(c, folder, &w);
+	return run(c, folder, out, &w);
 }
 
 bool link_object(Compilation *c, const char *folder, const LinkInput *in, const char *out)
@@ -217,7 +218,7 @@ bool link_object(Compilation *c, const char *folder, const LinkInput *in, const 
 	Words w = {0};
 	TRY(begin(c, &w, "-r", out));
 	add_objects(c, &w, in);
-	return run(c, folder, &w);
+	return run(c, folder, out, &w);
 }
 
 bool link_archive(Compilation *c, const char *folder, const LinkInput *in, const char *out)

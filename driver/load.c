@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "frontend/file.h"
+#include "frontend/out_file.h"
 #include "frontend/pt2.h"
 #include "passes/pipeline.h"
 
@@ -36,6 +37,7 @@ static bool load(void *arg)
 	Ctx *ctx = l->w->ctx;
 	FileMap file;
 	ctx->file = arena_strdup(ctx->arena, l->path);
+	out_spare(ctx, l->path);
 	size_t n = strlen(l->path);
 	if (n < 4 || strcmp(l->path + n - 4, ".pt2")) {
 		TRY(file_map(ctx, l->path, &file));

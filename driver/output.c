@@ -1,6 +1,5 @@
 /* What a compilation leaves behind: a shared object, a folder of C, texts. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,6 +9,7 @@
 #include "driver/jit.h"
 #include "driver/native.h"
 #include "driver/prepare.h"
+#include "driver/shared_check.h"
 
 typedef struct {
 	Compilation c;
@@ -20,12 +20,13 @@ typedef struct {
 	const char *path;
 } Output;
 
-/* The weight file's name beside the object: model.so -> model.weights. */
+/* The weight file lies beside the object: model.so -> model.weights; no other ending is taken off,
+ * so that m.v2 and m.v3 have each their own. */
 static const char *weights_path(Arena *a, const char *so)
 {
-	const char *slash = strrchr(so, '/'), *dot = strrchr(so, '.');
-	size_t n = dot && (!slash || dot > slash) ? (size_t)(dot - so) : strlen(so);
-	return arena_printf(a, "%.*s.weights", (int)n, so);
+	size_t n = strlen(so);
+	return arena_printf(a, "%.*s.weights",
+			    (int)(n > 3 && !strcmp(so + n - 3, ".so") ? n - 3 : n), so);
 }
 
 static const char *base_name(const char *path)
@@ -34,26 +35,46 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* What must not be left behind, however the compilation ends. */
+/* Where a compilation writes. */
 typedef struct {
-	const char *folder, *so, *weights; /* NULL: not there */
-} Temporaries;
+	OutFile *so, *weights; /* NULL: not there */
+	const char *folder;    /* of temporary files; removed at the latest with the context */
+} Places;
 
-static void remove_temporaries(void *arg)
+static void remove_folder(void *arg)
 {
-	Temporaries *t = arg;
-	if (t->folder)
-		folder_remove(t->folder);
-	if (t->so)
-		unlink(t->so);
-	if (t->weights)
-		unlink(t->weights);
-	*t = (Temporaries){0};
+	Places *p = arg;
+	if (p->folder)
+		folder_remove(p->folder);
+	p->folder = NULL;
 }
 
-static bool move(Ctx *ctx, const char *from, const char *to)
+static Places *places_new(Ctx *ctx)
 {
-	return rename(from, to) == 0 || ctx_error(ctx, to, "cannot write: %s", strerror(errno));
+	Places *p = ARENA_NEW(ctx->arena, Places);
+	ctx_defer(ctx, remove_folder, p);
+	return p;
+}
+
+/* However it went. */
+static void places_drop(Places *p)
+{
+	remove_folder(p);
+	if (p->so)
+		out_drop(p->so);
+	if (p->weights)
+		out_drop(p->weights);
+}
+
+static bool place_weights(Ctx *ctx, Places *p)
+{
+	const OutFile *so = p->so;
+	if (!so->to)
+		return ctx_error(ctx, so->path,
+				 "is no regular file: no file of weights can lie beside it");
+	TRY((p->weights = out_begin(ctx, weights_path(ctx->arena, so->to))));
+	return (p->weights->to && strcmp(p->weights->to, so->to) != 0) ||
+	       ctx_error(ctx, p->weights->path, "the weights would be written to %s", so->path);
 }
 
 /* The weights as an object; NULL in *object when there are none. */
@@ -72,59 +93,47 @@ static bool write_weights_object(Compilation *c, const char *folder, const char 
 }
 
 /* Link to a name beside the final one, so that the rename is atomic. */
-static bool build(Output *x, const Temporaries *t, const char *weights_name)
+static bool build(Output *x, const Places *p, const char *weights_name)
 {
 	Compilation *c = &x->c;
 	const char *object = NULL;
-	TRY(t->weights ? section_write(c->program, SECTION_FILE, NULL, NULL, c->weights_hash, t->weights)
-		       : write_weights_object(c, t->folder, &object));
+	TRY(p->weights ? section_write(c->program, SECTION_FILE, NULL, NULL, c->weights_hash,
+				       p->weights->tmp)
+		       : write_weights_object(c, p->folder, &object));
 	phase_end(c, "weights");
-	TRY(c->llvm ? native_shared(c, t->folder, object, weights_name, t->so)
-		    : build_shared(c, t->folder, object, t->so));
+	TRY(c->llvm ? native_shared(c, p->folder, object, weights_name, p->so->tmp)
+		    : build_shared(c, p->folder, object, p->so->tmp));
+	TRY(shared_check(c, p->so->tmp));
+	phase_end(c, "check");
 	struct stat st;
-	if (stat(t->so, &st) == 0)
+	if (stat(p->so->tmp, &st) == 0)
 		c->w->report.code_bytes =
 			(uint64_t)st.st_size - (object ? c->program->weight_bytes : 0);
 	return true;
 }
 
-/* Before anything expensive: can the result be written at all? */
-static bool check_writable(Ctx *ctx, const char *path)
+static bool compile_to(Output *x, Places *p)
 {
-	struct stat st;
-	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-		return ctx_error(ctx, path, "cannot write: is a folder");
-	const char *temp = path_temp(ctx, path);
-	int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	if (fd < 0)
-		return ctx_error(ctx, path, "cannot write: %s", strerror(errno));
-	close(fd);
-	unlink(temp);
-	return true;
+	Compilation *c = &x->c;
+	Ctx *ctx = x->w->ctx;
+	TRY((p->so = out_begin(ctx, x->path)));
+	TRY(!x->o || x->o->weights != WEFT_WEIGHTS_FILE || place_weights(ctx, p));
+	TRY(compile_lower(c));
+	const char *name = p->weights ? base_name(p->weights->to) : NULL;
+	TRY(c->llvm || compile_print(c, name));
+	TRY((p->folder = folder_temp(ctx)));
+	TRY(build(x, p, name));
+	compile_report(c); /* may run out of memory: nothing after the moves does */
+	return (!p->weights || out_commit(ctx, p->weights)) && out_commit(ctx, p->so);
 }
 
 static bool compile(void *arg)
 {
 	Output *x = arg;
-	Compilation *c = &x->c;
-	Ctx *ctx = x->w->ctx;
-	bool separate = x->o && x->o->weights == WEFT_WEIGHTS_FILE;
-	const char *weights = separate ? weights_path(ctx->arena, x->path) : NULL;
-	TRY(compile_begin(c, x->w, x->g, x->o));
-	TRY(check_writable(ctx, x->path));
-	TRY(compile_lower(c));
-	const char *name = weights ? base_name(weights) : NULL;
-	TRY(c->llvm || compile_print(c, name));
-	Temporaries *t = ARENA_NEW(ctx->arena, Temporaries);
-	ctx_defer(ctx, remove_temporaries, t);
-	TRY((t->folder = folder_temp(ctx)));
-	t->so = path_temp(ctx, x->path);
-	t->weights = weights ? path_temp(ctx, weights) : NULL;
-	bool ok = build(x, t, name);
-	if (ok)
-		compile_report(c); /* may run out of memory: nothing after the moves does */
-	ok = ok && (!weights || move(ctx, t->weights, weights)) && move(ctx, t->so, x->path);
-	remove_temporaries(t);
+	TRY(compile_begin(&x->c, x->w, x->g, x->o));
+	Places *p = places_new(x->w->ctx);
+	bool ok = compile_to(x, p);
+	places_drop(p);
 	return ok;
 }
 
@@ -137,14 +146,15 @@ bool weft_compile(Weft *w, const WeftGraph *g, const WeftOptions *o, const char 
 static bool fill_folder(Output *x, const char *folder)
 {
 	Compilation *c = &x->c;
+	Ctx *ctx = c->ctx;
 	TRY(write_sources(c, folder));
 	if (!c->program->weight_bytes)
 		return true;
-	const char *path = arena_printf(c->ctx->arena, "%s/weights.bin", folder);
-	const char *temp = path_temp(c->ctx, path);
-	if (section_write(c->program, SECTION_RAW, NULL, NULL, "", temp) && move(c->ctx, temp, path))
-		return true;
-	unlink(temp);
+	OutFile *weights = out_begin(ctx, arena_printf(ctx->arena, "%s/weights.bin", folder));
+	TRY(weights);
+	if (section_write(c->program, SECTION_RAW, NULL, NULL, "", weights->tmp))
+		return out_commit(ctx, weights);
+	out_drop(weights);
 	return false;
 }
 
@@ -154,13 +164,17 @@ static bool emit_folder(Output *x)
 	Ctx *ctx = x->w->ctx;
 	if (access(x->path, F_OK) == 0)
 		return fill_folder(x, x->path);
-	TRY(folder_make(ctx, x->path) &&
-	    (rmdir(x->path) == 0 || ctx_error(ctx, x->path, "cannot write")));
-	Temporaries *t = ARENA_NEW(ctx->arena, Temporaries);
-	ctx_defer(ctx, remove_temporaries, t);
-	t->folder = path_temp(ctx, x->path);
-	bool ok = fill_folder(x, t->folder) && move(ctx, t->folder, x->path);
-	remove_temporaries(t);
+	size_t n = strlen(x->path);
+	while (n > 1 && x->path[n - 1] == '/')
+		n--;
+	const char *path = arena_strndup(ctx->arena, x->path, n);
+	TRY(folder_make(ctx, path) && (rmdir(path) == 0 || ctx_error(ctx, path, "cannot write")));
+	Places *p = places_new(ctx);
+	p->folder = path_temp(ctx, path);
+	bool ok = fill_folder(x, p->folder) &&
+		  (rename(p->folder, path) == 0 ||
+		   ctx_error(ctx, path, "cannot write: %s", strerror(errno)));
+	places_drop(p);
 	return ok;
 }
 
@@ -205,7 +219,7 @@ static void level_text(const Output *x, const Level *level, Text *t)
 		loop_print(p->fn.data[k], t, false);
 }
 
-static bool emit_text(Output *x)
+static bool emit_text(Output *x, OutFile *out)
 {
 	Compilation *c = &x->c;
 	Text t;
@@ -217,46 +231,69 @@ static bool emit_text(Output *x)
 	bool of_level = x->emit == WEFT_EMIT_PROGRAM || x->emit == WEFT_EMIT_LOOPS;
 	for (uint32_t k = 0; of_level && k < c->level.n; k++)
 		level_text(x, &c->level.data[k], &t);
-	return file_write(c->ctx, x->path, t.data, t.n);
+	TRY(out_open(c->ctx, out));
+	out_write(out, t.data, t.n);
+	return out_commit(c->ctx, out);
 }
 
-/* What LLVM makes: beside the final name first. */
-static bool emit_native(Output *x)
+/* What LLVM makes. */
+static bool emit_native(Output *x, Places *p)
 {
 	Ctx *ctx = x->w->ctx;
 	const char *object = NULL;
-	Temporaries *t = ARENA_NEW(ctx->arena, Temporaries);
-	ctx_defer(ctx, remove_temporaries, t);
-	TRY((t->folder = folder_temp(ctx)));
-	t->so = path_temp(ctx, x->path);
-	bool ok = (x->emit >= WEFT_EMIT_LLVM || write_weights_object(&x->c, t->folder, &object)) &&
-		  native_emit(&x->c, x->emit, t->folder, object, t->so);
-	if (ok)
-		compile_report(&x->c); /* may run out of memory: before the move */
-	ok = ok && move(ctx, t->so, x->path);
-	remove_temporaries(t);
-	return ok;
+	TRY((p->folder = folder_temp(ctx)));
+	TRY(x->emit >= WEFT_EMIT_LLVM || write_weights_object(&x->c, p->folder, &object));
+	TRY(native_emit(&x->c, x->emit, p->folder, object, p->so->tmp));
+	compile_report(&x->c); /* may run out of memory: before the move */
+	return out_commit(ctx, p->so);
+}
+
+static bool emit_to(Output *x, Places *p)
+{
+	bool folder = x->emit == WEFT_EMIT_C;
+	x->c.llvm = x->emit >= WEFT_EMIT_OBJECT;
+	TRY(folder || (p->so = out_begin(x->w->ctx, x->path)));
+	TRY(compile_lower(&x->c));
+	TRY(!folder || compile_print(&x->c, NULL));
+	if (x->c.llvm)
+		return emit_native(x, p);
+	compile_report(&x->c); /* may run out of memory: before there is a result */
+	return folder ? emit_folder(x) : emit_text(x, p->so);
 }
 
 static bool emit(void *arg)
 {
 	Output *x = arg;
 	TRY(compile_begin(&x->c, x->w, x->g, x->o));
-	x->c.llvm = x->emit >= WEFT_EMIT_OBJECT;
-	if (x->emit != WEFT_EMIT_C)
-		TRY(check_writable(x->w->ctx, x->path));
-	TRY(compile_lower(&x->c));
-	TRY(x->emit != WEFT_EMIT_C || compile_print(&x->c, NULL));
-	if (x->c.llvm)
-		return emit_native(x);
-	compile_report(&x->c); /* may run out of memory: before there is a result */
-	return x->emit == WEFT_EMIT_C ? emit_folder(x) : emit_text(x);
+	Places *p = places_new(x->w->ctx);
+	bool ok = emit_to(x, p);
+	places_drop(p);
+	return ok;
 }
 
 bool weft_emit(Weft *w, const WeftGraph *g, const WeftOptions *o, WeftEmit kind, const char *path)
 {
 	Output x = {.w = w, .g = g, .o = o, .emit = kind, .path = path};
 	return boundary(w, emit, &x);
+}
+
+typedef struct {
+	Weft *w;
+	const char *path;
+	const void *data;
+	size_t n;
+} Writing;
+
+static bool write_file(void *arg)
+{
+	const Writing *x = arg;
+	return file_write(x->w->ctx, x->path, x->data, x->n);
+}
+
+bool weft_write_file(Weft *w, const char *path, const void *data, size_t n)
+{
+	Writing x = {w, path, data, n};
+	return boundary(w, write_file, &x);
 }
 
 static bool plan(void *arg)

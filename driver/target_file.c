@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "codegen/names.h"
+#include "frontend/out_file.h"
 
 typedef enum { FIELD_TEXT, FIELD_NUMBER, FIELD_BOOL, FIELD_MASKS } FieldKind;
 
@@ -175,6 +176,7 @@ static bool read_object(Reader *r, json_t *root)
 static const Target *read_file(Ctx *ctx, const char *path)
 {
 	json_error_t e;
+	out_spare(ctx, path);
 	json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &e);
 	if (!root)
 		return ctx_error(ctx, path, "line %d: %s", e.line, e.text), NULL;

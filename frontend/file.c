@@ -59,30 +59,6 @@ const char *file_base(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-bool file_create(Ctx *ctx, const char *path, FileOut *out)
-{
-	out->path = arena_strdup(ctx->arena, path);
-	out->tmp = arena_printf(ctx->arena, "%s.tmp-%ld", path, (long)getpid());
-	out->f = fopen(out->tmp, "wbe");
-	if (!out->f)
-		return ctx_error(ctx, path, "cannot write: %s", strerror(errno));
-	return true;
-}
-
-bool file_commit(Ctx *ctx, FileOut *out)
-{
-	bool ok = !ferror(out->f);
-	errno = ok ? 0 : EIO;
-	ok = fclose(out->f) == 0 && ok;
-	ok = ok && rename(out->tmp, out->path) == 0;
-	out->f = NULL;
-	if (ok)
-		return true;
-	int why = errno;
-	unlink(out->tmp);
-	return ctx_error(ctx, out->path, "cannot write: %s", strerror(why));
-}
-
 static const char *skip_zeros(const char *s)
 {
 	while (*s == '0' && isdigit((unsigned char)s[1]))

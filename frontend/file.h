@@ -1,8 +1,6 @@
-/* Whole files: mapped for reading, written whole or not at all. */
+/* Whole files, mapped for reading. */
 #ifndef WEFT_FRONTEND_FILE_H
 #define WEFT_FRONTEND_FILE_H
-
-#include <stdio.h>
 
 #include "base/ctx.h"
 
@@ -16,16 +14,6 @@ typedef struct {
 bool file_map(Ctx *, const char *path, FileMap *);
 /* The part of a path behind the last '/'. */
 const char *file_base(const char *path);
-
-/* A temporary file beside `path`, renamed to it by file_commit. */
-typedef struct {
-	FILE *f;
-	const char *path, *tmp;
-} FileOut;
-
-bool file_create(Ctx *, const char *path, FileOut *);
-/* Close and rename; the temporary file is removed when anything failed. False after ctx_error. */
-bool file_commit(Ctx *, FileOut *);
 
 /* Order names with numbers in them by value: "x.2" before "x.10". As strcmp. */
 int name_compare(const char *a, const char *b);

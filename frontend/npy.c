@@ -7,6 +7,7 @@
 #include <zip.h>
 
 #include "frontend/archive.h"
+#include "frontend/out_file.h"
 
 static const struct {
 	const char *name;
@@ -249,12 +250,12 @@ static bool header_text(Ctx *ctx, const char *path, const Tensor *t, Text *out)
 bool npy_save(Ctx *ctx, const char *path, const Tensor *t)
 {
 	Text head;
-	FileOut out;
 	TRY(header_text(ctx, path, t, &head));
-	TRY(file_create(ctx, path, &out));
-	fwrite(head.data, 1, head.n, out.f);
-	fwrite(t->data, 1, tensor_bytes(t), out.f);
-	return file_commit(ctx, &out);
+	OutFile *out = out_begin(ctx, path);
+	TRY(out && out_open(ctx, out));
+	out_write(out, head.data, head.n);
+	out_write(out, t->data, tensor_bytes(t));
+	return out_commit(ctx, out);
 }
 
 /* One array as a member; libzip copies nothing, so the bytes stay in the arena until it closes. */
@@ -285,10 +286,11 @@ static void discard(void *arg)
 
 bool npz_save(Ctx *ctx, const char *path, const NamedTensor *x, uint32_t n)
 {
-	const char *tmp = arena_printf(ctx->scratch, "%s.tmp-%ld", path, (long)getpid());
+	OutFile *out = out_begin(ctx, path);
+	TRY(out);
 	zip_t **z = ARENA_NEW(ctx->arena, zip_t *);
 	ctx_defer(ctx, discard, z);
-	*z = zip_open(tmp, ZIP_CREATE | ZIP_TRUNCATE, NULL);
+	*z = zip_open(out->tmp, ZIP_CREATE | ZIP_TRUNCATE, NULL);
 	if (!*z)
 		return ctx_error(ctx, path, "cannot write: %s", strerror(errno));
 	bool ok = true;
@@ -299,9 +301,7 @@ bool npz_save(Ctx *ctx, const char *path, const NamedTensor *x, uint32_t n)
 	else if (ok)
 		*z = NULL;
 	discard(z);
-	if (ok && rename(tmp, path) < 0)
-		ok = ctx_error(ctx, path, "cannot write: %s", strerror(errno));
 	if (!ok)
-		unlink(tmp);
-	return ok;
+		out_drop(out);
+	return ok && out_commit(ctx, out);
 }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "frontend/out_file.h"
+
 enum { ALIGN = 64 };
 
 static const struct {
@@ -233,14 +235,14 @@ bool st_save(Ctx *ctx, const char *path, const NamedTensor *x, uint32_t n, const
 	text_char(&t, '}');
 	while ((t.n + 8) % ALIGN)
 		text_char(&t, ' ');
-	FileOut out;
-	TRY(file_create(ctx, path, &out));
+	OutFile *out = out_begin(ctx, path);
+	TRY(out && out_open(ctx, out));
 	uint8_t head[8];
 	for (uint32_t k = 0; k < 8; k++)
 		head[k] = (uint8_t)((uint64_t)t.n >> 8 * k);
-	fwrite(head, 1, sizeof head, out.f);
-	fwrite(t.data, 1, t.n, out.f);
+	out_write(out, head, sizeof head);
+	out_write(out, t.data, t.n);
 	for (uint32_t k = 0; k < n; k++)
-		fwrite(x[k].tensor.data, 1, tensor_bytes(&x[k].tensor), out.f);
-	return file_commit(ctx, &out);
+		out_write(out, x[k].tensor.data, tensor_bytes(&x[k].tensor));
+	return out_commit(ctx, out);
 }

@@ -213,6 +213,10 @@ bool weft_tensors_add(Weft *, WeftTensors *, const char *name, const WeftTensor 
 bool weft_tensors_write(Weft *, const WeftTensors *,
 			const char *path); /* .safetensors, .npz, .npy */
 
+/* Write a file as the functions above do: whole or not at all, through symbolic links, into what is no regular file
+ * (a device, a FIFO, /dev/stdout), and never over a model or a target file that this Weft has read. */
+bool weft_write_file(Weft *, const char *path, const void *data, size_t n);
+
 #ifdef __cplusplus
 }
 #endif

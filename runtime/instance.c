@@ -49,19 +49,30 @@ static int map_weights(WeftInstance *in, const char *path, bool verify, WeftStat
 	return WEFT_OK;
 }
 
-/* The weight file lies beside the object that holds the table. */
+/* name in the folder of object (NULL: as it is); 0 where there is not enough room. */
+static int beside(char path[4096], const char *object, const char *name)
+{
+	const char *slash = object ? strrchr(object, '/') : NULL;
+	int n = snprintf(path, 4096, "%.*s%s", slash ? (int)(slash + 1 - object) : 0,
+			 slash ? object : "", name);
+	return n >= 0 && n < 4096;
+}
+
+/* The weight file lies beside the object that holds the table; of one that was opened through a
+ * symbolic link beside the file that this leads to, or else beside the link. */
 static int map_beside(WeftInstance *in, bool verify, WeftStatus *status)
 {
 	Dl_info info;
 	char path[4096];
-	const char *name = in->model->weights_file, *slash = NULL;
+	const char *name = in->model->weights_file, *object = NULL;
 	if (!name)
 		return weft_fail(status, WEFT_ERR_FILE, "the model has no weights; name a file");
-	if (name[0] != '/' && dladdr((const void *)in->model, &info) && info.dli_fname)
-		slash = strrchr(info.dli_fname, '/');
-	int n = snprintf(path, sizeof path, "%.*s%s", slash ? (int)(slash + 1 - info.dli_fname) : 0,
-			 slash ? info.dli_fname : "", name);
-	if (n < 0 || (size_t)n >= sizeof path)
+	if (name[0] != '/' && dladdr((const void *)in->model, &info))
+		object = info.dli_fname;
+	char *real = object ? realpath(object, NULL) : NULL;
+	int fits = real && beside(path, real, name) && access(path, F_OK) == 0;
+	free(real);
+	if (!fits && !beside(path, object, name))
 		return weft_fail(status, WEFT_ERR_FILE, "the path of the weights is too long");
 	return map_weights(in, path, verify, status);
 }

@@ -1,4 +1,5 @@
 /* One model against its references. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,31 +167,57 @@ typedef struct {
 	int count[MAX_SYMBOLS];
 } Sizes;
 
-/* "s0=1,2 s1=17": every symbol of the model must be given. */
+static int find_symbol(const WeftSymbolInfo *symbol, uint32_t n, const char *name, size_t len)
+{
+	for (uint32_t k = 0; k < n; k++)
+		if (strlen(symbol[k].name) == len && !strncmp(symbol[k].name, name, len))
+			return (int)k;
+	return -1;
+}
+
+/* "1,2,5", up to the end or a blank. */
+static bool parse_values(const char *text, int64_t value[MAX_VALUES], int *count)
+{
+	for (const char *p = text;; p++) {
+		char *end;
+		errno = 0;
+		long long v = strtoll(p, &end, 10);
+		if (end == p || errno || v < 0 || *count == MAX_VALUES)
+			return false;
+		value[(*count)++] = v;
+		p = end;
+		if (*p != ',')
+			return !*p || *p == ' ';
+	}
+}
+
+static bool bad_sizes(Case *c, const char *why, const char *item, size_t n)
+{
+	char text[200];
+	snprintf(text, sizeof text, "--sizes: %s: %.*s", why, (int)(n < 100 ? n : 100), item);
+	return put_reason(c, text);
+}
+
+/* "s0=1,2 s1=17": every symbol of the model must be given, once, and nothing else. */
 static bool parse_sizes(Case *c, Sizes *s)
 {
 	const WeftSymbolInfo *symbol = weft_symbols(c->oracle.w, c->oracle.g, &s->n);
 	if (s->n > MAX_SYMBOLS)
 		return put_reason(c, "too many symbols");
-	for (uint32_t k = 0; k < s->n; k++) {
-		size_t len = strlen(symbol[k].name);
-		const char *p = c->o->sizes;
-		while (*p && (strncmp(p, symbol[k].name, len) || p[len] != '=')) {
-			p += strcspn(p, " ");
-			p += strspn(p, " ");
-		}
-		if (!*p)
-			return fail("%s: --sizes has no value for %s", c->cs->model,
-				    symbol[k].name),
-			       put_reason(c, "sizes missing");
-		for (p += len + 1; *p && *p != ' ' && s->count[k] < MAX_VALUES; p += *p == ',') {
-			char *end;
-			s->value[k][s->count[k]++] = strtoll(p, &end, 10);
-			if (end == p)
-				return put_reason(c, "--sizes: not a number");
-			p = end;
-		}
+	for (const char *p = c->o->sizes; *(p += strspn(p, " ")); p += strcspn(p, " ")) {
+		size_t n = strcspn(p, " "), name = strcspn(p, "= ");
+		int k = find_symbol(symbol, s->n, p, name);
+		if (k < 0)
+			return bad_sizes(c, "the model has no such symbol (weft show lists them)",
+					 p, name);
+		if (s->count[k])
+			return bad_sizes(c, "given twice", p, name);
+		if (p[name] != '=' || !parse_values(p + name + 1, s->value[k], &s->count[k]))
+			return bad_sizes(c, "expected NAME=N,N..., at most 16 numbers", p, n);
 	}
+	for (uint32_t k = 0; k < s->n; k++)
+		if (!s->count[k])
+			return bad_sizes(c, "no value for", symbol[k].name, strlen(symbol[k].name));
 	return true;
 }
 

@@ -11,17 +11,24 @@ const Command command_compile = {
 	"compile", "compile a model file to a shared object, C, or a look inside",
 	"MODEL -o OUT [options]",
 	"Compile MODEL (.pt2, or the text form of a graph).\n\n"
-	"  -o OUT                 the shared object to write\n"
+	"  -o OUT                 the file to write; - is standard output. Links are followed, "
+	"devices and\n"
+	"                         FIFOs written into; never over an input\n"
 	"  --emit LIST            what to write, of: so,obj,a,c,llvm,asm,header,ir,program,loops\n"
-	"                         (default so). With several,\n"
-	"                         the others lie beside OUT: OUT without extension as a folder of "
-	"C, and\n"
-	"                         .h, .ir, .program, .loops, .o, .a, .ll, .s\n"
-	"  --backend c|llvm       of a shared object: a C compiler, or LLVM and a linker (default where\n"
+	"                         (default so). Of several, so is OUT, and the others lie beside "
+	"it: OUT\n"
+	"                         without .so as a folder of C, and with .h, .ir, .program, "
+	".loops, .o, .a,\n"
+	"                         .ll, .s\n"
+	"  --backend c|llvm       of a shared object: a C compiler, or LLVM and a linker (default "
+	"where\n"
 	"                         weft has LLVM)\n"
-	"  --target NAME|FILE     native (default), one that weft show --targets lists, or a .json file;\n"
+	"  --target NAME|FILE     native (default), one that weft show --targets lists, or a .json "
+	"file;\n"
 	"                         x86-64-v2,v3,v4: several levels of one family in one file\n"
-	"  --weights embed|file   within the shared object (default), or OUT.weights beside it\n"
+	"  --weights embed|file   within the shared object (default), or a file beside it: OUT "
+	"without\n"
+	"                         .so, and .weights\n"
 	"  --replaceable-weights  parameters can be replaced at run time\n"
 	"  --op-by-op             no fusion, no planning: the baseline of `weft bench`\n"
 	"  --name NAME            of the model (default: the file's)\n"
@@ -31,15 +38,25 @@ const Command command_compile = {
 	"  --no-cache             neither use nor fill the cache of objects ($WEFT_CACHE, "
 	"~/.cache/weft)\n"
 	"  --dump PASS            print the graph after that pass, or after \"all\"\n"
-	"  -j N                   C compilers at once (default: one per processor)\n"
+	"  -j N                   C compilers, or threads of LLVM, at once (default: one per "
+	"processor)\n"
 	"  --json                 print the summary as JSON\n",
 	run};
+
+enum { NKIND = 10, NO_EMIT = -1 /* the shared object is weft_compile's */ };
+
+/* One thing to write. */
+typedef struct {
+	const struct Kind *kind;
+	char path[4096];
+} Item;
 
 typedef struct {
 	const char *out, *emit, *weights, *dump, *backend;
 	WeftOptions o;
-	int jobs;
-	bool json, show_help;
+	Item item[NKIND];
+	int nitem, jobs;
+	bool json, quiet;
 } Args;
 
 /* A line that is rewritten, on a terminal, once a second has passed. */
@@ -57,61 +74,123 @@ static void progress(void *user, const char *phase, uint32_t done, uint32_t tota
 	p->shown = true;
 }
 
-/* OUT without its extension, and another one. */
-static const char *beside(const char *out, const char *ext, char buf[4096])
+/* ---- what is written ---- */
+
+typedef struct Kind {
+	const char *name, *ext;
+	int emit; /* WeftEmit */
+} Kind;
+
+static const Kind kinds[] = {{"so", ".so", NO_EMIT},
+			     {"obj", ".o", WEFT_EMIT_OBJECT},
+			     {"a", ".a", WEFT_EMIT_ARCHIVE},
+			     {"c", "", WEFT_EMIT_C},
+			     {"llvm", ".ll", WEFT_EMIT_LLVM},
+			     {"asm", ".s", WEFT_EMIT_ASM},
+			     {"header", ".h", WEFT_EMIT_HEADER},
+			     {"ir", ".ir", WEFT_EMIT_IR},
+			     {"program", ".program", WEFT_EMIT_PROGRAM},
+			     {"loops", ".loops", WEFT_EMIT_LOOPS}};
+
+static const Kind *find_kind(const char *name, size_t n)
 {
-	const char *slash = strrchr(out, '/'), *dot = strrchr(out, '.');
-	int n = (int)(dot && dot > out && (!slash || dot > slash + 1) ? (size_t)(dot - out)
-								      : strlen(out));
-	snprintf(buf, 4096, "%.*s%s%s", n, out, *ext || out[n] ? "" : "_c", ext);
-	return buf;
+	for (size_t k = 0; k < NKIND; k++)
+		if (strlen(kinds[k].name) == n && !strncmp(kinds[k].name, name, n))
+			return &kinds[k];
+	fail("--emit %.*s: there are so, obj, a, c, llvm, asm, header, ir, program, loops", (int)n,
+	     name);
+	return NULL;
 }
 
-static bool emit_one(Weft *w, const WeftGraph *g, const Args *a, const char *kind, bool only)
+static bool parse_emit(Args *a)
 {
-	static const struct {
-		const char *name, *ext;
-		WeftEmit emit;
-	} kinds[] = {{"c", "", WEFT_EMIT_C},
-		     {"header", ".h", WEFT_EMIT_HEADER},
-		     {"ir", ".ir", WEFT_EMIT_IR},
-		     {"program", ".program", WEFT_EMIT_PROGRAM},
-		     {"loops", ".loops", WEFT_EMIT_LOOPS},
-		     {"obj", ".o", WEFT_EMIT_OBJECT},
-		     {"a", ".a", WEFT_EMIT_ARCHIVE},
-		     {"llvm", ".ll", WEFT_EMIT_LLVM},
-		     {"asm", ".s", WEFT_EMIT_ASM}};
-	char path[4096];
-	if (!strcmp(kind, "so"))
-		return weft_compile(w, g, &a->o, a->out) || (fail_messages(w), false);
-	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-		if (!strcmp(kind, kinds[k].name))
-			return weft_emit(w, g, &a->o, kinds[k].emit,
-					 only ? a->out : beside(a->out, kinds[k].ext, path)) ||
-			       (fail_messages(w), false);
-	return fail("--emit %s: there are so, obj, a, c, llvm, asm, header, ir, program, loops", kind), false;
-}
-
-static bool emit_all(Weft *w, const WeftGraph *g, const Args *a)
-{
-	bool only = !strchr(a->emit, ',');
-	for (const char *p = a->emit; *p;) {
-		char kind[16];
+	for (const char *p = a->emit; *p || a->nitem == 0;) {
 		size_t n = strcspn(p, ",");
-		if (n >= sizeof kind)
-			return fail("--emit %s: there are so, obj, a, c, llvm, asm, header, ir, program, loops", p),
-			       false;
-		memcpy(kind, p, n);
-		kind[n] = 0;
-		if (!emit_one(w, g, a, kind, only))
+		const Kind *kind = find_kind(p, n);
+		if (!kind)
 			return false;
-		if (a->dump && p == a->emit)
-			fputs(weft_dump(w), stdout);
+		for (int k = 0; k < a->nitem; k++)
+			if (a->item[k].kind == kind)
+				return fail("--emit %s: %s is named twice", a->emit, kind->name),
+				       false;
+		a->item[a->nitem++].kind = kind;
 		p += n;
 		p += *p == ',';
 	}
 	return true;
 }
+
+/* Length of OUT without an extension that one of the kinds has; others belong to the name, as in
+ * model.v2. */
+static size_t stem_length(const char *out)
+{
+	size_t n = strlen(out);
+	for (size_t k = 0; k < NKIND; k++) {
+		size_t e = strlen(kinds[k].ext);
+		if (e && n > e && out[n - e - 1] != '/' && !strcmp(out + n - e, kinds[k].ext))
+			return n - e;
+	}
+	return n;
+}
+
+/* One item is OUT itself; several lie beside each other, but for the shared object, which is OUT.
+ */
+static bool place(Args *a)
+{
+	size_t n = stem_length(a->out);
+	for (int k = 0; k < a->nitem; k++) {
+		Item *i = &a->item[k];
+		const Kind *kind = i->kind;
+		bool itself = a->nitem == 1 || kind->emit == NO_EMIT;
+		int len = itself ? snprintf(i->path, sizeof i->path, "%s", a->out)
+				 : snprintf(i->path, sizeof i->path, "%.*s%s%s", (int)n, a->out,
+					    *kind->ext || a->out[n] ? "" : "_c", kind->ext);
+		if (len >= (int)sizeof i->path)
+			return fail("-o: the name is too long"), false;
+		for (int j = 0; j < k; j++)
+			if (!strcmp(a->item[j].path, i->path) ||
+			    same_file(a->item[j].path, i->path))
+				return fail("-o: %s and %s would both be written to %s", kind->name,
+					    a->item[j].kind->name, i->path),
+				       false;
+	}
+	return true;
+}
+
+/* "-": where the summary goes otherwise. */
+static bool to_stdout(Args *a)
+{
+	if (strcmp(a->out, "-") != 0)
+		return true;
+	if (a->nitem > 1 || a->item[0].kind->emit == WEFT_EMIT_C)
+		return fail("-o -: standard output takes one file, not several or a folder"), false;
+	if (a->json || a->dump)
+		return fail("-o -: standard output takes one file, and not %s beside it",
+			    a->json ? "--json" : "--dump"),
+		       false;
+	if (a->o.weights == WEFT_WEIGHTS_FILE && a->item[0].kind->emit == NO_EMIT)
+		return fail("-o -: no file of weights can lie beside standard output"), false;
+	a->out = "/dev/stdout";
+	a->quiet = true;
+	return true;
+}
+
+static bool emit_all(Weft *w, const WeftGraph *g, const Args *a)
+{
+	for (int k = 0; k < a->nitem; k++) {
+		const Item *i = &a->item[k];
+		bool ok = i->kind->emit == NO_EMIT
+				  ? weft_compile(w, g, &a->o, i->path)
+				  : weft_emit(w, g, &a->o, (WeftEmit)i->kind->emit, i->path);
+		if (!ok)
+			return fail_messages(w), false;
+		if (a->dump && k == 0)
+			fputs(weft_dump(w), stdout);
+	}
+	return true;
+}
+
+/* ---- the summary ---- */
 
 static long peak_kb(void)
 {
@@ -191,6 +270,16 @@ static bool parse(Args *a, int *argc, char **argv)
 	a->o.weights = a->weights[0] == 'f' ? WEFT_WEIGHTS_FILE : WEFT_WEIGHTS_EMBED;
 	a->o.jobs = (uint32_t)a->jobs;
 	a->o.dump = a->dump;
+	return parse_emit(a) && to_stdout(a) && place(a);
+}
+
+/* Before anything is written. */
+static bool keep_inputs(const Args *a, const char *model)
+{
+	for (int k = 0; k < a->nitem; k++)
+		if (!keep_input(a->item[k].path, model) ||
+		    !keep_input(a->item[k].path, a->o.target))
+			return false;
 	return true;
 }
 
@@ -200,6 +289,8 @@ static int run(int argc, char **argv)
 	Progress p = {.start = now()};
 	if (!parse(&a, &argc, argv))
 		return argc == -1 ? 0 : 1;
+	if (!keep_inputs(&a, argv[1]))
+		return 1;
 	a.o.progress = progress;
 	a.o.progress_user = &p;
 	Weft *w = weft_new();
@@ -213,7 +304,7 @@ static int run(int argc, char **argv)
 	const WeftReport *r = ok ? weft_report(w) : NULL;
 	if (r && a.json)
 		summary_json(r, now() - start);
-	else if (r)
+	else if (r && !a.quiet)
 		summary(r, a.out, now() - start);
 	weft_free(w);
 	return ok ? 0 : 1;

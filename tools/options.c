@@ -1,9 +1,9 @@
 /* Command lines and messages. */
 #include <errno.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #ifdef __linux__
 #include <signal.h>
@@ -36,13 +36,29 @@ int fail_messages(Weft *w)
 	return 1;
 }
 
+bool same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+bool keep_input(const char *output, const char *input)
+{
+	struct stat st;
+	bool spared = !input || !same_file(output, input) ||
+		      (stat(input, &st) == 0 && !S_ISREG(st.st_mode));
+	return spared ||
+	       (fail("%s: cannot write: this file is an input, and would be overwritten", output),
+		false);
+}
+
 static bool parse_int(const char *text, int *out)
 {
 	char *end;
 	errno = 0;
 	long v = strtol(text, &end, 10);
 	*out = (int)v;
-	return end != text && !*end && !errno && v >= 0 && v <= INT_MAX;
+	return end != text && !*end && !errno && v >= 1 && v <= MOST_THREADS;
 }
 
 static const Opt *find(const Opt *opt, const char *arg, const char **value)
@@ -65,10 +81,14 @@ static const Opt *find(const Opt *opt, const char *arg, const char **value)
 
 static bool store(const Opt *opt, const char *value)
 {
+	if (!value[strspn(value, " ")])
+		return fail("%s: the value is empty", opt->name), false;
 	if (opt->kind == OPT_STRING)
 		*(const char **)opt->to = value;
 	else if (!parse_int(value, opt->to))
-		return fail("%s takes a number, not %s", opt->name, value), false;
+		return fail("%s takes a number from 1 to %d, not %s", opt->name, MOST_THREADS,
+			    value),
+		       false;
 	return true;
 }
 
@@ -96,6 +116,10 @@ bool options_parse(const Command *c, const Opt *opt, int *argc, char **argv)
 			fail("%s: no option %s; see weft %s --help", c->name, argv[k], c->name);
 			return false;
 		}
+		if (o->kind == OPT_FLAG && value) {
+			fail("%s: %s takes no value", c->name, o->name);
+			return false;
+		}
 		if (o->kind == OPT_FLAG) {
 			*(bool *)o->to = true;
 			continue;
@@ -114,18 +138,20 @@ bool options_parse(const Command *c, const Opt *opt, int *argc, char **argv)
 int parse_list(const char *what, const char *text, int *out, int max)
 {
 	int n = 0;
-	for (const char *p = text; *p;) {
+	for (const char *p = text;; p++) {
 		char item[16];
 		size_t len = strcspn(p, ",");
 		if (n == max || len >= sizeof item)
 			return fail("%s: too many or too long: %s", what, text), 0;
 		memcpy(item, p, len);
 		item[len] = 0;
-		if (!parse_int(item, &out[n]) || out[n] == 0)
-			return fail("%s: %s is not a list of positive numbers", what, text), 0;
+		if (!parse_int(item, &out[n]))
+			return fail("%s: %s is not a list of numbers from 1 to %d", what, text,
+				    MOST_THREADS),
+			       0;
 		n++;
 		p += len;
-		p += *p == ',';
+		if (!*p)
+			return n;
 	}
-	return n ? n : (fail("%s: empty list", what), 0);
 }

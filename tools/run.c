@@ -15,8 +15,10 @@ const Command command_run = {
 	"file.\n"
 	"Complex tensors are stored as real pairs listed in the metadata of the file.\n\n"
 	"  --inputs FILE        \n"
-	"  --outputs FILE       written whole or not at all\n"
-	"  --backend jit|c|llvm|interp   compiled in this process (the default where weft has LLVM), to an\n"
+	"  --outputs FILE       .safetensors, .npz or .npy; written whole or not at all, never "
+	"over an input\n"
+	"  --backend jit|c|llvm|interp   compiled in this process (the default where weft has "
+	"LLVM), to an\n"
 	"                       object by a C compiler or by LLVM and a linker, or interpreted\n"
 	"  --threads N          default: as OpenMP says\n"
 	"  --target NAME, --cc COMMAND   for a model file: see weft compile\n"
@@ -29,6 +31,19 @@ typedef struct {
 	bool json;
 	WeftOptions o;
 } Args;
+
+static bool is_tensor_file(const char *path)
+{
+	static const char *const known[] = {".safetensors", ".npz", ".npy"};
+	size_t n = strlen(path);
+	for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+		if (n > strlen(known[k]) && !strcmp(path + n - strlen(known[k]), known[k]))
+			return true;
+	return fail("--outputs %s: the name ends with .safetensors, .npz or .npy, which says what "
+		    "is written",
+		    path),
+	       false;
+}
 
 static void describe(const Runner *r, double seconds)
 {
@@ -97,6 +112,9 @@ static int run(int argc, char **argv)
 		return argc == -1 ? 0 : 1;
 	if (argc != 2 || !a.inputs || !a.outputs)
 		return fail("run takes a model, --inputs and --outputs; see weft run --help");
+	if (!is_tensor_file(a.outputs) || !keep_input(a.outputs, argv[1]) ||
+	    !keep_input(a.outputs, a.inputs))
+		return 1;
 	Runner r;
 	RunnerOptions ro = {.compile = &a.o};
 	if (!parse_backend(a.backend, &ro.backend))

@@ -200,29 +200,52 @@ static int show_object(const char *path, const Args *a)
 	return 0;
 }
 
-static bool draw(const char *dot, const char *svg)
+/* dot between two files. */
+static bool run_dot(FILE *in, FILE *out)
 {
-	int fd[2], status;
+	int status;
 	pid_t pid;
-	char *argv[] = {"dot", "-Tsvg", "-o", (char *)(uintptr_t)svg, NULL};
+	char *argv[] = {"dot", "-Tsvg", NULL};
 	posix_spawn_file_actions_t fa;
-	if (pipe(fd) || posix_spawn_file_actions_init(&fa))
+	if (posix_spawn_file_actions_init(&fa))
 		return fail("cannot start dot"), false;
-	posix_spawn_file_actions_adddup2(&fa, fd[0], 0);
-	posix_spawn_file_actions_addclose(&fa, fd[1]);
+	posix_spawn_file_actions_adddup2(&fa, fileno(in), 0);
+	posix_spawn_file_actions_adddup2(&fa, fileno(out), 1);
 	int err = posix_spawnp(&pid, "dot", &fa, NULL, argv, environ);
 	posix_spawn_file_actions_destroy(&fa);
-	close(fd[0]);
-	FILE *f = fdopen(fd[1], "w");
-	if (!err && f)
-		fputs(dot, f);
-	if (f)
-		fclose(f);
 	if (err)
 		return fail("cannot run dot (of graphviz): %s", strerror(err)), false;
 	if (waitpid(pid, &status, 0) < 0 || !WIFEXITED(status) || WEXITSTATUS(status))
 		return fail("dot failed"), false;
 	return true;
+}
+
+static bool write_svg(Weft *w, FILE *drawn, const char *svg)
+{
+	long n = fseek(drawn, 0, SEEK_END) ? -1 : ftell(drawn);
+	char *text = n > 0 ? malloc((size_t)n) : NULL;
+	rewind(drawn);
+	bool read = text && fread(text, 1, (size_t)n, drawn) == (size_t)n;
+	bool ok = read ? weft_write_file(w, svg, text, (size_t)n) || (fail_messages(w), false)
+		       : (fail("dot made nothing"), false);
+	free(text);
+	return ok;
+}
+
+static bool draw(Weft *w, const char *dot, const char *svg)
+{
+	FILE *in = tmpfile(), *out = tmpfile();
+	bool ok = in && out && fputs(dot, in) >= 0 && fflush(in) == 0;
+	if (!ok)
+		fail("cannot write a temporary file: %s", strerror(errno));
+	else
+		rewind(in);
+	ok = ok && run_dot(in, out) && write_svg(w, out, svg);
+	if (in)
+		fclose(in);
+	if (out)
+		fclose(out);
+	return ok;
 }
 
 static void print_interface(Json *j, Weft *w, const WeftGraph *g)
@@ -246,7 +269,7 @@ static bool show_graph(Weft *w, WeftGraph *g, const Args *a)
 	Json j = {.f = a->json ? stdout : NULL};
 	if (a->svg) {
 		const char *dot = weft_graph_dot(w, g, a->after);
-		return dot ? draw(dot, a->svg) : (fail_messages(w), false);
+		return dot ? draw(w, dot, a->svg) : (fail_messages(w), false);
 	}
 	if ((all || a->graph || a->after) && !j.f) {
 		const char *text = weft_graph_text(w, g, a->after);
@@ -288,7 +311,13 @@ static int run(int argc, char **argv)
 		return show_targets(a.o.target, a.json);
 	if (argc != 2 || a.targets)
 		return fail("show takes one model, or --targets; see weft show --help");
-	if (is_shared_object(argv[1]))
+	if (a.svg && !keep_input(a.svg, argv[1]))
+		return 1;
+	bool compiled = is_shared_object(argv[1]);
+	if (compiled && (a.svg || a.graph || a.after))
+		return fail("%s is compiled: --graph, --after and --svg are for model files",
+			    argv[1]);
+	if (compiled)
 		return show_object(argv[1], &a);
 	Weft *w = weft_new();
 	WeftGraph *g = w ? weft_load(w, argv[1]) : NULL;

@@ -17,18 +17,24 @@ extern const Command command_compile, command_run, command_check, command_bench,
 
 /* ---- options ---- */
 
+enum { MOST_THREADS = 4096 };
+
 typedef enum { OPT_FLAG, OPT_STRING, OPT_INT } OptKind;
 
 typedef struct {
 	const char *name; /* "--threads" or "-j" */
 	OptKind kind;
-	void *to; /* bool *, const char **, int * */
+	void *to; /* bool *, const char **, int * (1 to MOST_THREADS) */
 } Opt;
 
 /* Take options out of argv (the command's name is argv[0]); positional arguments stay, their number
  * in *argc. False after a message, or with *argc == -1 after --help was answered. */
 bool options_parse(const Command *, const Opt *, int *argc, char **argv);
-/* "1,2" -> numbers; their count, 0 after a message. */
+/* Both are there and are one file, whatever their names. */
+bool same_file(const char *, const char *);
+/* False after a message: the output is the input (NULL: there is none), and would be overwritten. */
+bool keep_input(const char *output, const char *input);
+/* "1,2" -> numbers from 1 to MOST_THREADS; their count, 0 after a message. */
 int parse_list(const char *what, const char *text, int *out, int max);
 /* "weft: " and the text and a line break, on stderr; returns 1. */
 int fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -38,13 +38,14 @@ static bool put_reason(Case *c, const char *text)
 }
 
 /* Compare output k; keeps the worst of the outputs in c->whole. */
-static void judge(Case *c, uint32_t k, const WeftTensor *got, const WeftTensor *want, double eager)
+static void judge(Case *c, uint32_t k, const WeftTensor *got, const WeftTensor *want)
 {
 	const char *op = weft_tensors_meta(c->ref, "op");
 	WeftTensor a, b;
 	CheckRecord r = {.ref = c->k};
+	Tolerance t = tolerance_of(c->ref, k);
 	bool phase = op && normalise_phase(op, k, got, &a) && normalise_phase(op, k, want, &b);
-	r.c = phase ? compare(&a, &b, want->dtype, eager) : compare(got, want, want->dtype, eager);
+	r.c = phase ? compare(&a, &b, want->dtype, &t) : compare(got, want, want->dtype, &t);
 	if (phase) {
 		free(a.data);
 		free(b.data);
@@ -126,14 +127,6 @@ static bool execute(Case *c)
 	return ok;
 }
 
-static double eager_error(Case *c, uint32_t k)
-{
-	char key[32];
-	snprintf(key, sizeof key, "eager_err.%u", (unsigned)k);
-	const char *text = weft_tensors_meta(c->ref, key);
-	return text ? strtod(text, NULL) : -1;
-}
-
 /* An input that the model writes comes back as a further result of that name; references and the
  * interpreter have only the model's own. */
 static bool is_written_input(const Runner *r, uint32_t output)
@@ -153,7 +146,7 @@ static void against_reference(Case *c)
 		snprintf(key, sizeof key, "y.%u", (unsigned)k);
 		const WeftTensor *want = weft_tensors_find(c->ref, key);
 		if (want)
-			judge(c, k, &c->r.result[k], want, eager_error(c, k));
+			judge(c, k, &c->r.result[k], want);
 		else if (!is_written_input(&c->r, k))
 			put_reason(c, "the reference has fewer results than the model");
 	}
@@ -254,7 +247,7 @@ static void one_size(Case *c, const int64_t *symbol)
 	    (!runner_prepare(&c->oracle, own) || !runner_call(&c->oracle, own, 1, NULL, NULL)))
 		ok = put_reason(c, "the interpreter failed");
 	for (uint32_t k = 0; ok && k < c->r.noutput; k++)
-		judge(c, k, &c->r.result[k], &c->oracle.result[k], eager_error(c, k));
+		judge(c, k, &c->r.result[k], &c->oracle.result[k]);
 	for (uint32_t k = 0; own && k < c->r.ninput; k++) {
 		free(own[k].data);
 		free(own[k].shape);

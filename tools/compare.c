@@ -44,6 +44,38 @@ static bool same_type(const WeftTensor *a, const WeftTensor *b, Comparison *c)
 	return false;
 }
 
+/* Mantissa bits behind the point and the exponent of the smallest normal number, by dtype. */
+static void precision(WeftDType t, int *mantissa, int *lowest)
+{
+	uint8_t bits = t.code == WEFT_COMPLEX ? t.bits / 2 : t.bits;
+	*mantissa = bits == 64 ? 52 : bits == 32 ? 23 : 10;
+	*lowest = bits == 64 ? -1022 : bits == 32 ? -126 : -14;
+	if (t.code == WEFT_BFLOAT)
+		*mantissa = 7, *lowest = -126;
+	else if (t.code == WEFT_F8_E4M3FN)
+		*mantissa = 3, *lowest = -6;
+	else if (t.code == WEFT_F8_E5M2)
+		*mantissa = 2;
+}
+
+/* The unit in the last place of dtype t at x, which is finite. */
+static double ulp_of(WeftDType t, double x)
+{
+	int mantissa, lowest, e;
+	precision(t, &mantissa, &lowest);
+	frexp(x, &e); /* |x| in [2^(e-1), 2^e) */
+	return ldexp(1, (x == 0 || e - 1 < lowest ? lowest : e - 1) - mantissa);
+}
+
+/* What would stand in place of an infinity were there one more exponent: so that the largest number
+ * is one unit in the last place off. */
+static double past_largest(WeftDType t, double x)
+{
+	int mantissa, lowest;
+	precision(t, &mantissa, &lowest);
+	return isinf(x) ? copysign(ldexp(1, 2 - lowest), x) : x;
+}
+
 /* NaN equals NaN, infinities equal themselves. */
 static double difference(double a, double b)
 {
@@ -51,6 +83,26 @@ static double difference(double a, double b)
 		return 0;
 	double d = fabs(a - b);
 	return isnan(d) ? (double)INFINITY : d;
+}
+
+/* Of integers of 64 bits, which doubles do not hold. */
+static bool same_integer(const WeftTensor *a, const WeftTensor *b, int64_t i)
+{
+	const char *x = (const char *)a->data + a->byte_offset,
+		   *y = (const char *)b->data + b->byte_offset;
+	return memcmp(x + 8 * i, y + 8 * i, 8) == 0;
+}
+
+static double error_at(const WeftTensor *result, const WeftTensor *reference, int64_t i,
+		       double ulps)
+{
+	WeftDType t = reference->dtype;
+	double got = value_at(result, i), want = value_at(reference, i);
+	if ((t.code == WEFT_INT || t.code == WEFT_UINT) && t.bits == 64 && got == want)
+		return same_integer(result, reference, i) ? 0 : 1;
+	if (ulps > 0 && isinf(got) != isinf(want) && t.bits < 64)
+		return difference(past_largest(t, got), past_largest(t, want));
+	return difference(got, want);
 }
 
 static double largest(const WeftTensor *t, int64_t n)
@@ -64,23 +116,50 @@ static double largest(const WeftTensor *t, int64_t n)
 	return m;
 }
 
+Tolerance tolerance_of(const WeftTensors *ref, uint32_t k)
+{
+	char key[32];
+	Tolerance t = {.eager_err = -1};
+	snprintf(key, sizeof key, "eager_err.%u", (unsigned)k);
+	const char *text = weft_tensors_meta(ref, key);
+	if (text)
+		t.eager_err = strtod(text, NULL);
+	snprintf(key, sizeof key, "allow.%u", (unsigned)k);
+	text = weft_tensors_meta(ref, key);
+	t.stated = text && sscanf(text, "%lf %lf %lf", &t.rtol, &t.atol, &t.ulps) == 3;
+	return t;
+}
+
+/* rtol and atol of one comparison; units in the last place come on top. */
+static Tolerance chosen(const Tolerance *given, const WeftTensor *reference, WeftDType as)
+{
+	Tolerance t = *given;
+	if (t.stated)
+		return t;
+	t.ulps = 0;
+	tolerances(as, &t.rtol, &t.atol);
+	if (t.eager_err >= 0) {
+		t.rtol = 0;
+		t.atol = 8 * t.eager_err + 1e-6 * largest(reference, values_of(reference));
+	}
+	return t;
+}
+
 Comparison compare(const WeftTensor *result, const WeftTensor *reference, WeftDType as,
-		   double eager_err)
+		   const Tolerance *given)
 {
 	Comparison c = {.ratio = -1};
-	double rtol, atol;
 	if (!same_type(result, reference, &c))
 		return c;
+	Tolerance t = chosen(given, reference, as);
 	int64_t n = values_of(reference);
-	tolerances(as, &rtol, &atol);
-	if (eager_err >= 0) {
-		rtol = 0;
-		atol = 8 * eager_err + 1e-6 * largest(reference, n);
-	}
 	double worst = -1;
 	for (int64_t i = 0; i < n; i++) {
-		double want = value_at(reference, i), error = difference(value_at(result, i), want);
-		double allowed = atol + (isfinite(want) ? rtol * fabs(want) : 0);
+		double want = value_at(reference, i), error = error_at(result, reference, i, t.ulps);
+		double near = t.ulps > 0 ? past_largest(as, want) : want;
+		double allowed = t.atol + (isfinite(want) ? t.rtol * fabs(want) : 0);
+		if (t.ulps > 0 && isfinite(near))
+			allowed += t.ulps * ulp_of(as, near);
 		c.wrong += !(error <= allowed);
 		if (error > worst) {
 			worst = c.error = error;
@@ -88,8 +167,8 @@ Comparison compare(const WeftTensor *result, const WeftTensor *reference, WeftDT
 			c.at = i;
 		}
 	}
-	if (eager_err > 0)
-		c.ratio = c.error / eager_err;
+	if (t.eager_err > 0)
+		c.ratio = c.error / t.eager_err;
 	c.ok = c.wrong == 0;
 	return c;
 }

@@ -14,10 +14,21 @@ typedef struct {
 	char why[160];     /* dtype or shape differ; "" otherwise */
 } Comparison;
 
-/* Tolerances are those of dtype `as`; eager_err < 0: none known, torch.testing.assert_close's
- * apply. */
+/* How far a result may be off; what its reference file says about it. */
+typedef struct {
+	double eager_err; /* PyTorch's own error, 8 times which is allowed; < 0: not known */
+	bool stated;      /* rtol, atol, ulps hold: the file has allow.<i> */
+	double rtol, atol;
+	double ulps; /* units in the last place of the reference's dtype, at its value */
+} Tolerance;
+
+/* What the file's metadata says of y.<k>: `eager_err.<k>` "E", or `allow.<k>` "RTOL ATOL ULPS". */
+Tolerance tolerance_of(const WeftTensors *, uint32_t k);
+
+/* Values of dtype `as` (the reference's may be wider). Where nothing is known of the tolerance,
+ * torch.testing.assert_close's applies. Integers are compared exactly, beyond 2^53 too. */
 Comparison compare(const WeftTensor *result, const WeftTensor *reference, WeftDType as,
-		   double eager_err);
+		   const Tolerance *);
 /* The results of op that are fixed only up to phase: copy to *out, in double
  * precision, the data freed by the caller, with the phase
  * chosen by one rule. False when output k of op is no such result. The rule: every vector is

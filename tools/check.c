@@ -209,13 +209,20 @@ static void print_ref(Summary *s, const CheckCase *c, const CheckRecord *r)
 static void finish(Summary *s, CheckCase *c)
 {
 	CheckRecord r;
+	char first[sizeof r.text] = ""; /* what is said of the first output that failed */
 	int seen = 0;
 	rewind(c->records);
 	while (fread(&r, sizeof r, 1, c->records) == 1) {
 		if (r.is_ref) {
+			if (s->json.f && !*r.text)
+				memcpy(r.text, first, sizeof first);
+			*first = 0;
 			print_ref(s, c, &r);
 			seen = r.ref + 1;
-		} else if (!r.c.ok && !s->json.f) {
+		} else if (s->json.f) {
+			if (!r.c.ok && !*first)
+				memcpy(first, r.text, sizeof first);
+		} else if (!r.c.ok) {
 			printf("     %s\n", r.text);
 		}
 		if (!r.is_ref && r.c.ratio >= 0) {

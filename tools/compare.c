@@ -153,16 +153,18 @@ Comparison compare(const WeftTensor *result, const WeftTensor *reference, WeftDT
 		return c;
 	Tolerance t = chosen(given, reference, as);
 	int64_t n = values_of(reference);
-	double worst = -1;
+	double worst = -INFINITY;
 	for (int64_t i = 0; i < n; i++) {
 		double want = value_at(reference, i), error = error_at(result, reference, i, t.ulps);
 		double near = t.ulps > 0 ? past_largest(as, want) : want;
 		double allowed = t.atol + (isfinite(want) ? t.rtol * fabs(want) : 0);
 		if (t.ulps > 0 && isfinite(near))
 			allowed += t.ulps * ulp_of(as, near);
+		double excess = error - allowed;
 		c.wrong += !(error <= allowed);
-		if (error > worst) {
-			worst = c.error = error;
+		if (excess > worst) {
+			worst = excess;
+			c.error = error;
 			c.allowed = allowed;
 			c.at = i;
 		}

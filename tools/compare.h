@@ -6,11 +6,11 @@
 
 typedef struct {
 	bool ok;
-	double error; /* largest |result - reference|; infinite when one is not finite and the other
-			 is */
+	double error;      /* |result - reference| where it exceeds what is allowed most; infinite when one is
+			      not finite and the other is */
 	double allowed;    /* at that element */
 	double ratio;      /* error / eager_err, or -1 */
-	int64_t at, wrong; /* where the error is largest; values out of tolerance */
+	int64_t at, wrong; /* that element; values out of tolerance */
 	char why[160];     /* dtype or shape differ; "" otherwise */
 } Comparison;
 

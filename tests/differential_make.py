@@ -1,0 +1,311 @@
+"""Random modules with PyTorch's results: differential_make.py OUT --seed N --count N  (needs torch, safetensors, expecttest)
+Makes OUT/SEED.pt2 with OUT/SEED.safetensors for each seed: x.<i> inputs, y.<i> results, metadata `program` (the module as
+text) and `allow.<i>` (how far a result may be off, see `weft check --help`). A module is one operator of PyTorch's operator
+database with one of its samples, or a chain of 1 to 8 steps; three of ten chains have sizes that are symbols, and are run at
+another size than they were exported with.
+
+What is allowed. A result on which nothing was rounded but by operations that IEEE 754 defines, or by casts, must be PyTorch's
+exactly. Other results are compared with the same chain in float64 that rounds at the model's own casts: within the units in the
+last place of the storage types in which was computed, plus some times PyTorch's own error, and are never the operand of a step that jumps."""
+import argparse
+import random
+import sys
+import warnings
+import zipfile
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from torch.export import Dim, export
+from torch.utils import _pytree as pytree
+
+sys.path.insert(0, str(Path(__file__).parent))
+from differential_steps import STEPS, Grain, Value  # noqa: E402
+
+FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
+INTEGERS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]
+
+
+class Skip(Exception):
+    """This seed gives no module: PyTorch refuses it, or it defines nothing to compare."""
+
+
+# ---- chains ----
+
+class Chain(torch.nn.Module):
+    """Steps over a list of values; each names its operands by number."""
+
+    def __init__(self, steps, results, constants):
+        super().__init__()
+        self.steps, self.results, self.names = steps, results, []
+        for k, c in enumerate(constants):
+            self.register_buffer(f"c{k}", c)
+
+    def constant(self, k):
+        return getattr(self, f"c{k}")
+
+    def values(self, inputs, wide):
+        v = list(inputs)
+        for step in self.steps:
+            constants = [self.constant(k) for k in step.constants]
+            if wide:
+                constants = [c.double() if c.is_floating_point() else c for c in constants]
+            v.append(step.apply(*[v[k] for k in step.operands], *constants, wide=wide))
+        return v
+
+    def forward(self, *inputs):
+        v = self.values(inputs, False)
+        return tuple(v[k] for k in self.results)
+
+
+def random_input(r, g, dtype, shape):
+    """Small multiples of 1/8, so that comparisons meet ties; or normal numbers; or, seldom, what is special."""
+    if dtype == torch.bool:
+        return torch.randint(0, 2, shape, generator=g).bool()
+    if not dtype.is_floating_point:
+        low, high = (torch.iinfo(dtype).min, torch.iinfo(dtype).max) if r.random() < 0.25 else (0, 12)
+        return torch.randint(low, high, shape, generator=g, dtype=dtype)
+    kind = r.random()
+    if kind < 0.45:
+        return (torch.randint(-32, 33, shape, generator=g) / 8).to(dtype)
+    x = torch.randn(shape, generator=g, dtype=torch.float64)
+    if kind > 0.93:
+        special = torch.tensor([float("inf"), -float("inf"), float("nan"), 0.0, -0.0, 65504.0, 1e-7, 3e4, -1e4])
+        chosen = special[torch.randint(0, len(special), shape, generator=g)]
+        return torch.where(torch.rand(shape, generator=g) < 0.3, chosen, x.float()).to(dtype)
+    return x.to(dtype)
+
+
+def random_inputs(r, g):
+    """One to three inputs, most of a shape that broadcasts with the first's, and their leading size if that is a symbol."""
+    rank = r.choice([1, 2, 2, 3, 3, 4])
+    shape = [r.choice([1, 2, 3, 4, 5, 7, 8, 17]) if rank < 4 else r.choice([1, 2, 3, 6]) for _ in range(rank)]
+    if r.random() < 0.03:
+        shape[r.randrange(rank)] = 0
+    dtype = r.choice(FLOATS * 3 + INTEGERS + [torch.bool])
+    inputs = [random_input(r, g, dtype, shape)]
+    while len(inputs) < 3 and r.random() < 0.4:
+        other = [1 if r.random() < 0.2 else n for n in shape][r.randrange(rank) if r.random() < 0.2 else 0:]
+        other_dtype = dtype if r.random() < 0.6 else r.choice(FLOATS + INTEGERS + [torch.bool])
+        inputs.append(random_input(r, g, other_dtype, other))
+    return inputs
+
+
+def equal(a, b):
+    return torch.equal(a.double().nan_to_num(nan=1e300), b.double().nan_to_num(nan=1e300))
+
+
+def take_step(r, g, values, constants):
+    """One more step whose operand is mostly the newest value; None if the one drawn does not fit."""
+    k = len(values) - 1 if r.random() < 0.8 else r.randrange(len(values))
+    maker = r.choice(STEPS)
+    step = maker(r, g, values, k)
+    if step is None:
+        return None
+    step.constants = list(range(len(constants), len(constants) + len(step.made)))
+    operands = [values[i] for i in step.operands]
+    made = [c.double() if c.is_floating_point() else c for c in step.made]
+    try:
+        result = step.apply(*[v.model for v in operands], *step.made, wide=False)
+        wide = step.apply(*[v.wide for v in operands], *made, wide=True)
+    except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError):
+        return None
+    if not isinstance(result, torch.Tensor) or result.numel() > 4000 or result.is_complex():
+        return None
+    value = step.grade(operands, result, wide)
+    if value is None:
+        return None
+    constants += step.made
+    return step, value
+
+
+def make_chain(r, g):
+    inputs = random_inputs(r, g)
+    values = [Value(x, x.double() if x.is_floating_point() else x, Grain()) for x in inputs]
+    steps, constants, length, tries = [], [], r.randint(1, 8), 0
+    while len(steps) < length and tries < 200:
+        tries += 1
+        taken = take_step(r, g, values, constants)
+        if taken:
+            steps.append(taken[0])
+            values.append(taken[1])
+    if not steps:
+        raise Skip("no step fits")
+    results = [len(values) - 1]
+    if len(steps) > 1 and r.random() < 0.3:
+        results.append(len(inputs) + r.randrange(len(steps) - 1))
+    text = [f"x{k}: {str(x.dtype)[6:]}{list(x.shape)}" for k, x in enumerate(inputs)]
+    text += [f"v{len(inputs) + k} = {s.text}({', '.join(f'v{i}' for i in s.operands)})" for k, s in enumerate(steps)]
+    return Chain(steps, results, constants), inputs, values, "; ".join(text)
+
+
+def other_size(r, g, chain, inputs):
+    """The inputs at another leading size, where the model that PyTorch exports for any size accepts them."""
+    lead = inputs[0].shape[0]
+    if lead < 2 or any(x.dim() == inputs[0].dim() and x.shape[0] not in (1, lead) for x in inputs):
+        raise Skip("no symbol")
+    moves = [x.dim() == inputs[0].dim() and x.shape[0] == lead for x in inputs]
+    dynamic = tuple({0: Dim.AUTO} if m else {} for m in moves)
+    program = export(chain, tuple(inputs), dynamic_shapes=(dynamic,))
+    size = r.choice([2, 3, 4, 6, 9, 16])
+    others = [random_input(r, g, x.dtype, [size, *x.shape[1:]]) if m else x for x, m in zip(inputs, moves)]
+    program.module()(*others)
+    return program, others
+
+
+def chain_case(seed, r, g):
+    chain, inputs, values, text = make_chain(r, g)
+    if r.random() < 0.3:
+        try:
+            program, others = other_size(r, g, chain, inputs)
+            regraded = regrade(chain, others)
+            return program, others, [regraded[k] for k in chain.results], text + "; at " + str([list(x.shape) for x in others])
+        except Exception:  # noqa: BLE001: whatever keeps this module from having symbols, it still has fixed sizes
+            pass
+    return export(chain, tuple(inputs)), inputs, [values[k] for k in chain.results], text
+
+
+def regrade(chain, inputs):
+    values = [Value(x, x.double() if x.is_floating_point() else x, Grain()) for x in inputs]
+    for step in chain.steps:
+        constants = [chain.constant(k) for k in step.constants]
+        wide = [c.double() if c.is_floating_point() else c for c in constants]
+        operands = [values[k] for k in step.operands]
+        value = step.grade(operands, step.apply(*[v.model for v in operands], *constants, wide=False),
+                           step.apply(*[v.wide for v in operands], *wide, wide=True))
+        if value is None:
+            raise Skip("jumps at this size")
+        values.append(value)
+    return values
+
+
+# ---- one operator of the database ----
+
+class Call(torch.nn.Module):
+    def __init__(self, op, spec, leaves, at):
+        super().__init__()
+        self.op, self.spec, self.leaves, self.at = op, spec, leaves, at
+
+    def forward(self, *tensors):
+        leaves = list(self.leaves)
+        for k, t in zip(self.at, tensors):
+            leaves[k] = t
+        args, kwargs = pytree.tree_unflatten(leaves, self.spec)
+        return self.op(*args, **kwargs)
+
+
+# Values move, or one operation rounds as IEEE 754 says; the name as in the operator database.
+EXACT = set("""abs add atleast_1d atleast_2d atleast_3d bitwise_and bitwise_or bitwise_xor bitwise_not broadcast_tensors broadcast_to cat
+ceil chunk clamp clamp_max clamp_min clone column_stack combinations contiguous copysign diag diag_embed diagonal diagonal_copy diff
+dsplit dstack eq expand expand_as flatten flip fliplr flipud float half bfloat16 double int long short char byte bool floor fmax fmin full_like
+gather ge gt heaviside hsplit hstack index_fill index_select isclose isfinite isinf isnan kthvalue le logical_and logical_not logical_or
+logical_xor lt masked_fill masked_scatter max maximum min minimum movedim msort mul narrow ne neg new_full new_ones new_zeros
+nn.functional.hardtanh nn.functional.pad nn.functional.pixel_shuffle nn.functional.pixel_unshuffle nn.functional.relu
+nn.functional.relu6 nn.functional.threshold nn.functional.unfold ones_like permute positive ravel repeat repeat_interleave reshape
+resolve_conj roll rot90 round scatter select sgn sign signbit sort split squeeze stack sub swapaxes t take take_along_dim tensor_split tile
+to topk transpose tril triu trunc unbind unflatten unsqueeze view view_as vsplit vstack where zeros_like""".split())
+
+
+def database():
+    from torch.testing._internal.common_methods_invocations import op_db
+    return [o for o in op_db if not o.name.startswith(("_refs", "linalg.", "fft.", "sparse.", "masked."))
+            and not any(w in o.name for w in ("rand", "dropout", "bernoulli", "multinomial", "normal", "empty", "jiterator", "exponential",
+                                              "cauchy", "geometric", "stft", "bernoulli", "uniform", "alpha_dropout", "rrelu", "as_strided"))]
+
+
+def draw_sample(r, operators):
+    o = r.choice(operators)
+    dtype = r.choice(sorted((t for t in o.dtypes if not t.is_complex), key=str) or [None])
+    if dtype is None:
+        raise Skip("complex only")
+    torch.manual_seed(r.randrange(1 << 30))
+    samples = [s for s in o.sample_inputs("cpu", dtype) if isinstance(s.input, (torch.Tensor, list, tuple))]
+    if not samples:
+        raise Skip("no sample")
+    return o, dtype, r.choice(samples)
+
+
+def widened(x):
+    return x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x
+
+
+def operator_case(seed, r, g, operators):
+    o, dtype, s = draw_sample(r, operators)
+    leaves, spec = pytree.tree_flatten(((s.input, *s.args), s.kwargs))
+    at = [k for k, x in enumerate(leaves) if isinstance(x, torch.Tensor)]
+    if any(leaves[k].numel() > 4000 or leaves[k].is_complex() or leaves[k].layout != torch.strided for k in at):
+        raise Skip("too large")
+    tensors = [leaves[k].detach().clone().contiguous() for k in at]
+    fixed = [None if k in at else x for k, x in enumerate(leaves)]
+    call = Call(o.op, spec, fixed, at)
+    program = export(call, tuple(t.clone() for t in tensors))
+    results = pytree.tree_leaves(call(*[t.clone() for t in tensors]))
+    if not all(isinstance(y, torch.Tensor) and not y.is_complex() and y.numel() <= 4000 for y in results):
+        raise Skip("no tensors")
+    exact = o.name in EXACT
+    try:
+        wide = pytree.tree_leaves(call(*[widened(t) for t in tensors]))
+    except Exception:  # noqa: BLE001: whatever the operator has against float64
+        wide = results
+    text = f"{o.name}{'.' + o.variant_test_name if o.variant_test_name else ''}: " + ", ".join(
+        f"{str(x.dtype)[6:]}{list(x.shape)}" if isinstance(x, torch.Tensor) else repr(x) for x in leaves)
+    values = [Value(y, w if w.shape == y.shape and not exact else y, Grain() if exact or not y.is_floating_point() else Grain([y.dtype], 1))
+              for y, w in zip(results, wide)]
+    return program, tensors, values, text
+
+
+# ---- files ----
+
+def rewrite(src, dst):
+    """Copy members, deflated and with fixed dates; without sample inputs, which are pickles."""
+    with zipfile.ZipFile(src) as a, zipfile.ZipFile(dst, "w") as b:
+        for name in a.namelist():
+            if "sample_inputs" not in name and "serialization_id" not in name:
+                info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+                info.compress_type = zipfile.ZIP_DEFLATED
+                b.writestr(info, a.read(name))
+
+
+def save(folder, seed, program, inputs, values, text):
+    if any(y.model.numel() and not torch.equal(y.model.isfinite(), y.wide.isfinite()) for y in values if y.model.is_floating_point()):
+        raise Skip("overflows in a storage type")
+    if all(y.model.numel() == 0 for y in values) and seed % 4:
+        raise Skip("empty")
+    tensors = {f"x.{k}": x.detach().contiguous().clone() for k, x in enumerate(inputs)}
+    metadata = {"program": text}
+    for k, y in enumerate(values):
+        tensors[f"y.{k}"], metadata[f"allow.{k}"] = y.reference(), y.allowed()
+    torch.export.save(program, folder / "raw.pt2")
+    rewrite(folder / "raw.pt2", folder / f"{seed}.pt2")
+    (folder / "raw.pt2").unlink()
+    save_file(tensors, folder / f"{seed}.safetensors", metadata=metadata)
+
+
+def make(folder, seed, operators):
+    r, g = random.Random(seed), torch.Generator().manual_seed(seed)
+    case = operator_case(seed, r, g, operators) if r.random() < 0.4 else chain_case(seed, r, g)
+    save(folder, seed, *case)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("out", type=Path)
+    p.add_argument("--seed", type=int, default=0)
+    p.add_argument("--count", type=int, default=100)
+    args = p.parse_args()
+    warnings.filterwarnings("ignore")
+    torch.set_num_threads(1)
+    args.out.mkdir(parents=True, exist_ok=True)
+    operators, made = database(), 0
+    for seed in range(args.seed, args.seed + args.count):
+        try:
+            make(args.out, seed, operators)
+            made += 1
+        except Exception as e:  # noqa: BLE001: PyTorch refuses many random modules, in many ways
+            if isinstance(e, (NameError, AttributeError)) and "differential" in str(e.__traceback__.tb_frame.f_code.co_filename):
+                print(f"{seed}: {type(e).__name__}: {e}", file=sys.stderr)
+    print(f"{made} modules of {args.count} seeds")
+
+
+if __name__ == "__main__":
+    main()

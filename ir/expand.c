@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/op.h"
+#include "ir/expand_wide.h"
 
 /* An operand, a list of them, or an attribute (of which bool, int, float are weak scalars). */
 typedef enum { VAL_none, VAL_node, VAL_nodes, VAL_attr, VAL_any } ValKind;
@@ -602,18 +602,39 @@ Node op_expand(Build *b, Op op, const Node *in, uint32_t nin, AttrId id)
 	return y;
 }
 
-Node op_expand_node(Build *b, Node n)
+static Node expand_node(Build *b, Node n)
 {
 	const NodeData d = *node_data(b->g, n);
-	Build inner = *b;
-	inner.where = b->where ? b->where : node_where(b->g, n);
-	inner.loc = d.loc.i ? d.loc : b->loc;
 	if (!op_info(d.op)->expand && op_info(d.op)->build)
-		return op_info(d.op)->build(&inner, n);
+		return op_info(d.op)->build(b, n);
 	Node *in = ARENA_ARRAY(b->g->ir->ctx->scratch, Node, d.nin);
 	for (uint32_t k = 0; k < d.nin; k++)
 		in[k] = node_in(b->g, n, k);
-	return op_expand(&inner, d.op, in, d.nin, d.attr);
+	return op_expand(b, d.op, in, d.nin, d.attr);
+}
+
+/* The expansion y that stands between prev and b->before goes for one in f32. */
+static Node expand_again(Build *b, Node n, Node prev, Node y)
+{
+	TypeId type = node_type_id(b->g, y);
+	for (Node x = node_prev(b->g, b->before), before; x.i != prev.i; x = before) {
+		before = node_prev(b->g, x);
+		graph_erase(b->g, x);
+	}
+	Node wide = expand_widen(b, n);
+	y = expand_narrow(b, expand_node(b, wide), type);
+	graph_erase(b->g, wide);
+	return y;
+}
+
+Node op_expand_node(Build *b, Node n)
+{
+	Build inner = *b;
+	inner.where = b->where ? b->where : node_where(b->g, n);
+	inner.loc = node_data(b->g, n)->loc.i ? node_data(b->g, n)->loc : b->loc;
+	Node prev = node_prev(b->g, b->before);
+	Node y = expand_node(&inner, n);
+	return expand_rounds_often(&inner, n, prev, y) ? expand_again(&inner, n, prev, y) : y;
 }
 
 const char *op_expand_check(Op op)

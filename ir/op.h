@@ -40,11 +40,13 @@ typedef struct OpInfo {
 	const char *scalar;   /* body over the operand names, see ir/scalar.h */
 	const char *deriv[4]; /* d result / d operand k, in terms of the operands and the result y */
 	DType result;         /* DT_none: the operands' dtype; else fixed (DT_bool for comparisons) */
+	bool exact;           /* the result is a value of any storage type that holds the operands */
 
 	/* OP_PRIMITIVE: the result's type from operands and attributes; 0 after ctx_error. */
 	TypeId (*infer)(Graph *, Op, const Node *in, uint32_t nin, AttrId, const char *where);
 	/* Compute out[0..nout) (allocated, row-major, concrete shape) from in[]. False after ctx_error. */
 	bool (*eval)(struct EvalCtx *, Graph *, Node, const struct Tensor *in, struct Tensor *out);
+	bool accumulates;     /* adds or multiplies: rounds to a storage type */
 
 	/* OP_COMPOSITE: one expression over argument names, or a function that builds the replacement
 	 * at b's position and returns it (a tuple node when the op has several results); none after

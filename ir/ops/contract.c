@@ -192,6 +192,7 @@ OP(contract) {
 	       "ints give acc",
 	.infer = infer_contract,
 	.eval = eval_contract,
+	.accumulates = true,
 	.sample = "f32[2, 3, 4], f32[5, 4, 2], batch_x=[0], batch_y=[2], sum_x=[2], sum_y=[1], "
 		  "acc=f32; "
 		  "i8[3, 4] in -8..8, i8[5, 4] in -8..8, batch_x=[], batch_y=[], sum_x=[1], "

@@ -217,6 +217,7 @@ OP(conv) {
 	       "low by pad",
 	.infer = infer_conv,
 	.eval = eval_conv,
+	.accumulates = true,
 	.sample = "f32[2, 1, 3, 5, 6], f32[1, 4, 3, 3, 3], stride=[1, 2], dilation=[1, 1], "
 		  "dilation_in=[1, 1], pad=[1, 1], size=[5, 3], acc=f32; "
 		  "f32[1, 2, 2, 4], f32[2, 3, 2, 3], stride=[1], dilation=[1], dilation_in=[2], "

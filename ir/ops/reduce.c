@@ -213,6 +213,7 @@ OP(reduce) {
 	       "acc",
 	.infer = infer_reduce,
 	.eval = eval_reduce,
+	.accumulates = true,
 	.sample = "f32[2, 3, 4], kind=\"sum\", dims=[0, 2], acc=f32; "
 		  "f16[3, 4], kind=\"max\", dims=[1], acc=f32; i32[3, 4] in -8..8, kind=\"sum\", "
 		  "dims=[0], acc=i64; "
@@ -385,6 +386,7 @@ OP(cumulative) {
 	.doc = "running sum, prod, max, min (NaN wins) or logaddexp along dim",
 	.infer = infer_cumulative,
 	.eval = eval_cumulative,
+	.accumulates = true,
 	.sample = "f32[3, 4], kind=\"sum\", dim=1, reverse=False; "
 		  "f32[3, 4], kind=\"logaddexp\", dim=0, reverse=True; "
 		  "i64[3, 4] in -8..8, kind=\"max\", dim=0, reverse=False",

@@ -61,6 +61,7 @@ OP(maximum) {
 	.schema = "maximum(Tensor a, Tensor b) -> Tensor",
 	.doc = "the greater; NaN if either is",
 	.scalar = "max(a, b)",
+	.exact = true,
 	.deriv = {"select(lt(a, b), 0, select(eq(a, b), 0.5, 1))",
 	          "select(gt(a, b), 0, select(eq(a, b), 0.5, 1))"},
 	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
@@ -69,6 +70,7 @@ OP(minimum) {
 	.schema = "minimum(Tensor a, Tensor b) -> Tensor",
 	.doc = "the smaller; NaN if either is",
 	.scalar = "min(a, b)",
+	.exact = true,
 	.deriv = {"select(gt(a, b), 0, select(eq(a, b), 0.5, 1))",
 	          "select(lt(a, b), 0, select(eq(a, b), 0.5, 1))"},
 	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
@@ -77,6 +79,7 @@ OP(fmax) {
 	.schema = "fmax(Tensor a, Tensor b) -> Tensor",
 	.doc = "the greater; a NaN counts as missing",
 	.scalar = "fmax(a, b)",
+	.exact = true,
 	.deriv = {"select(ge(a, b), 1, select(isnan(b), 1, 0))",
 	          "select(ge(a, b), 0, select(isnan(b), 0, 1))"},
 	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
@@ -85,6 +88,7 @@ OP(fmin) {
 	.schema = "fmin(Tensor a, Tensor b) -> Tensor",
 	.doc = "the smaller; a NaN counts as missing",
 	.scalar = "fmin(a, b)",
+	.exact = true,
 	.deriv = {"select(le(a, b), 1, select(isnan(b), 1, 0))",
 	          "select(le(a, b), 0, select(isnan(b), 0, 1))"},
 	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
@@ -118,6 +122,7 @@ OP(copysign) {
 	.doc = "magnitude of a, sign of b",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "copysign(a, b)",
+	.exact = true,
 	.deriv = {"select(eq(a, 0.0), 0.0, y / a)", "0"},
 	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
 };
@@ -135,6 +140,7 @@ OP(neg) {
 	.schema = "neg(Tensor x) -> Tensor",
 	.doc = "-x",
 	.scalar = "neg(x)",
+	.exact = true,
 	.deriv = {"-1"},
 	.sample = "f32[3,4] in -8..8",
 };
@@ -142,6 +148,7 @@ OP(abs) {
 	.schema = "abs(Tensor x) -> Tensor",
 	.doc = "absolute value",
 	.scalar = "abs(x)",
+	.exact = true,
 	.deriv = {"sign(x)"},
 	.sample = "f32[3,4] in -8..8",
 };
@@ -149,6 +156,7 @@ OP(sign) {
 	.schema = "sign(Tensor x) -> Tensor",
 	.doc = "-1, 0 or 1; 0 for NaN",
 	.scalar = "sign(x)",
+	.exact = true,
 	.deriv = {"0"},
 	.sample = "f32[3,4] in -8..8",
 };
@@ -156,6 +164,7 @@ OP(floor) {
 	.schema = "floor(Tensor x) -> Tensor",
 	.doc = "rounded towards minus infinity",
 	.scalar = "floor(x)",
+	.exact = true,
 	.deriv = {"0"},
 	.sample = "f32[3,4] in -8..8",
 };
@@ -163,6 +172,7 @@ OP(ceil) {
 	.schema = "ceil(Tensor x) -> Tensor",
 	.doc = "rounded towards infinity",
 	.scalar = "ceil(x)",
+	.exact = true,
 	.deriv = {"0"},
 	.sample = "f32[3,4] in -8..8",
 };
@@ -170,6 +180,7 @@ OP(trunc) {
 	.schema = "trunc(Tensor x) -> Tensor",
 	.doc = "rounded towards zero",
 	.scalar = "trunc(x)",
+	.exact = true,
 	.deriv = {"0"},
 	.sample = "f32[3,4] in -8..8",
 };
@@ -177,6 +188,7 @@ OP(round) {
 	.schema = "round(Tensor x) -> Tensor",
 	.doc = "rounded to the nearest integer, ties to even",
 	.scalar = "rint(x)",
+	.exact = true,
 	.deriv = {"0"},
 	.sample = "f32[3,4] in -8..8",
 };
@@ -489,6 +501,7 @@ OP(select) {
 	.schema = "select(Tensor cond, Tensor a, Tensor b) -> Tensor",
 	.doc = "cond ? a : b",
 	.scalar = "select(cond, a, b)",
+	.exact = true,
 	.deriv = {NULL, "select(cond, 1, 0)", "select(cond, 0, 1)"},
 	.sample = "bool[3,4]; f32[3,4] in -8..8; f32[3,4] in -8..8",
 };

@@ -172,5 +172,6 @@ OP(fold) {
 	.doc = "adjoint of window: sums the elements (p, k) that read an index",
 	.infer = infer_fold,
 	.eval = eval_fold,
+	.accumulates = true,
 	.sample = "f32[2, 4, 3], dim=1, extent=7, stride=2, dilation=1, low=1",
 };

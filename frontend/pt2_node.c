@@ -428,39 +428,93 @@ static Node strided_index(Scope *s, uint32_t rank, const Sym *size, const Sym *s
 	return b_unsqueeze(b, at, -1);
 }
 
-/* as_strided addresses the memory of its operand, whatever view of it the operand is. */
+/* A view of the memory of `self`, whatever view of it that is, as the file describes it: *m but for
+ * the offset. 0 after an error. */
+static uint32_t strided_view(Scope *s, uint32_t self, const Meta *m, Sym offset, const char *name)
+{
+	State *st = s->st;
+	Import *im = st->im;
+	uint32_t base = st->storage.data[st->value.data[self].storage].base;
+	uint32_t flat = value_flat(st, &s->b, self);
+	if (!flat)
+		return 0;
+	offset = sym_sub(im->syms, offset, st->value.data[base].meta.offset);
+	Node in[2] = {value_read(st, &s->b, flat),
+		      strided_index(s, m->rank, m->size, m->stride, offset)};
+	Sym zero = sym_int(im->syms, 0);
+	Attr attr[5] = {[2] = attr_sym(zero), attr_ints(&zero, 1), attr_str(im->ir, "check")};
+	Node n = in[1].i ? b_node(&s->b, OP_gather, in, 2, attr, 5) : in[1];
+	if (!n.i)
+		return 0;
+	if (meta_type(im, m).i != node_type_id(st->g, n).i)
+		return ctx_error(im->ctx, s->where, "the result has another shape");
+	graph_set_name(st->g, n, name);
+	return value_view(st, flat, n, 0, -1, n, m);
+}
+
 static bool import_as_strided(Scope *s, const json_t *node)
 {
 	State *st = s->st;
 	Import *im = st->im;
 	const char *tag;
-	const Sym *size, *stride;
-	uint32_t rank, nstride, self = arg_value(s, node, "self", 0);
+	Results r;
+	uint32_t nstride, self = arg_value(s, node, "self", 0);
+	TRY(self && read_results(s, node, &r));
+	if (r.n != 1 || !r.data[0].name)
+		return ctx_error(im->ctx, s->where, "expected one result");
+	Meta m = r.data[0].meta;
 	json_t *v = arg_find(node, "size", 1, &tag);
-	TRY(self && tag && arg_syms(s, tag, v, &size, &rank));
+	TRY(tag && arg_syms(s, tag, v, &m.size, &m.rank));
 	v = arg_find(node, "stride", 2, &tag);
-	TRY(tag && arg_syms(s, tag, v, &stride, &nstride));
-	if (rank != nstride || rank > MAX_RANK)
-		return ctx_error(im->ctx, s->where, "%u sizes, %u strides", rank, nstride);
+	TRY(tag && arg_syms(s, tag, v, &m.stride, &nstride));
+	if (m.rank != nstride || m.rank > MAX_RANK)
+		return ctx_error(im->ctx, s->where, "%u sizes, %u strides", m.rank, nstride);
 	Sym offset = st->value.data[self].meta.offset;
 	v = arg_find(node, "storage_offset", 3, &tag);
 	if (tag && strcmp(tag, "as_none"))
 		TRY(arg_sym(s, tag, v, &offset));
-	uint32_t base = st->storage.data[st->value.data[self].storage].base;
-	uint32_t flat = value_flat(st, &s->b, self);
-	TRY(flat);
-	offset = sym_sub(im->syms, offset, st->value.data[base].meta.offset);
-	Node in[2] = {value_read(st, &s->b, flat), strided_index(s, rank, size, stride, offset)};
-	Sym zero = sym_int(im->syms, 0);
-	Attr attr[5] = {[2] = attr_sym(zero), attr_ints(&zero, 1), attr_str(im->ir, "check")};
-	Node n = in[1].i ? b_node(&s->b, OP_gather, in, 2, attr, 5) : in[1];
-	Results r;
-	TRY(n.i && read_results(s, node, &r));
-	if (r.n != 1 || !r.data[0].name ||
-	    meta_type(im, &r.data[0].meta).i != node_type_id(st->g, n).i)
+	if (!shapes_agree(&m, &r.data[0].meta))
 		return ctx_error(im->ctx, s->where, "the result has another shape");
-	graph_set_name(st->g, n, r.data[0].name);
-	return scope_bind(s, r.data[0].name, value_view(st, flat, n, 0, -1, n, &r.data[0].meta));
+	uint32_t view = strided_view(s, self, &m, offset, r.data[0].name);
+	return view && scope_bind(s, r.data[0].name, view);
+}
+
+/* resize_ and resize_as_ lay the shape of the result over the memory of the operand, resize over a
+ * copy. What lies beyond that memory has no value in PyTorch. */
+static bool import_resize(Scope *s, const json_t *node, const Target *target)
+{
+	State *st = s->st;
+	SymTab *t = st->im->syms;
+	Results r;
+	uint32_t self = arg_value(s, node, "self", 0);
+	TRY(self && read_results(s, node, &r));
+	if (r.n != 1 || !r.data[0].name)
+		return ctx_error(st->im->ctx, s->where, "expected one result");
+	const Result *out = &r.data[0];
+	Sym offset = st->value.data[self].meta.offset;
+	const Meta *base =
+		&st->value.data[st->storage.data[st->value.data[self].storage].base].meta;
+	Sym have = sym_int(t, 1), last = sym_sub(t, offset, base->offset), none = sym_int(t, 0);
+	for (uint32_t k = 0; k < base->rank; k++)
+		have = sym_mul(t, have, base->size[k]);
+	bool empty = false;
+	for (uint32_t k = 0; k < out->meta.rank; k++) {
+		last = sym_add(t, last,
+			       sym_mul(t, sym_addi(t, out->meta.size[k], -1), out->meta.stride[k]));
+		empty |= sym_eq(t, out->meta.size[k], none) == YES;
+	}
+	if (!empty && sym_le(t, have, last) == YES)
+		return ctx_error(
+			st->im->ctx, s->where,
+			"resize to more elements than the %s in memory: the others have no value",
+			sym_str(t, have));
+	uint32_t view = strided_view(s, self, &out->meta, offset, out->name);
+	TRY(view);
+	if (strcmp(target->name, "aten.resize") != 0)
+		scope_rebind(s, self, view);
+	else
+		view = value_new(st, value_read(st, &s->b, view), &out->meta);
+	return scope_bind(s, out->name, view);
 }
 
 /* ---- dispatch ---- */
@@ -498,6 +552,8 @@ static bool import_node(Scope *s, const json_t *node)
 		return import_overwrite(s, node, &t);
 	case TARGET_AS_STRIDED:
 		return import_as_strided(s, node);
+	case TARGET_RESIZE:
+		return import_resize(s, node, &t);
 	case TARGET_NOTHING:
 	case TARGET_SYMBOLIC:
 		return true;

@@ -101,6 +101,19 @@ class Tied(nn.Module):
         return h @ s.window.t() @ s.strided.t() + s.wide, torch.cat([s.none, h])
 
 
+class Resize(nn.Module):
+    """resize_ reads memory as it lies: of a transposed tensor, of a view; the old name changes its shape, other views stay."""
+
+    def forward(self, x, y):
+        a = x.transpose(0, 1).clone()
+        row = a[0]
+        b = a.resize_(2, 5)
+        b.mul_(2)
+        c = x.clone().resize_as_(y)
+        d = x.clone()[1:].resize_(2, 3)
+        return a, row, c, d, x.clone().transpose(0, 1).resize_(6, 4)
+
+
 class Views(nn.Module):
     """Writes through views of every kind; later reads of the base and of other views see them."""
 
@@ -200,6 +213,7 @@ if __name__ == "__main__":
     make("mlp_deflated", Mlp().eval(), (r(2, 6),), compress=True)
     make("tied", Tied(), (r(5, 4),))
     make("views", Views(), (r(4, 6), r(2, 4)))
+    make("resize", Resize(), (r(4, 6), r(3, 2)))
     make("state", State(), (r(2, 3), r(2, 2, 3)))
     make("state_decomposed", State(), (r(2, 3), r(2, 2, 3)), decompose=True)
     make("input_write", InputWrite(), (r(3, 2), r(3, 2)))

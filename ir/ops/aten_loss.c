@@ -329,3 +329,79 @@ OP(aten_cross_entropy_loss){
 		  "reduction=1, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor",
 	.build = build_cross_entropy,
 };
+
+/* linear, then cross entropy. PyTorch goes through the batch in chunks, so that it never holds all
+ * logits. */
+static Node linear_cross_entropy(Build *b, Node n, int64_t reduction, double smooth)
+{
+	Node x = aten_wide(b, arg(b, n, "input")), w = arg(b, n, "linear_weight");
+	Node bias = arg(b, n, "linear_bias"), target = arg(b, n, "target");
+	if (!x.i || !w.i || !target.i)
+		return (Node){0};
+	DType d = aten_dtype(b, arg(b, n, "input"));
+	Node y = aten_linear(b, x, aten_wide(b, w), bias.i ? aten_wide(b, bias) : bias);
+	Ir *ir = b->g->ir;
+	Attr attr[] = {attr_none(),
+		       attr_none(),
+		       attr_none(),
+		       attr_int(ir, reduction),
+		       attr_sym(node_sym(b->g, n, "ignore_index")),
+		       attr_float(smooth)};
+	Node in[] = {y, target, arg(b, n, "weight")};
+	y = y.i ? b_node(b, OP_aten_cross_entropy_loss, in, 3, attr, 6) : y;
+	return y.i ? b_convert(b, y, d) : y;
+}
+
+/* PyTorch computes the gradients beside the loss, for a backward pass that may never come. */
+static bool gradients_are_read(const Build *b, Node n)
+{
+	for (Use u = node_data(b->g, n)->first_use; u.i; u = b->g->use.data[u.i].next) {
+		Node get = b->g->use.data[u.i].user;
+		bool read = node_nuses(b->g, get) || node_is_output(b->g, get);
+		if (node_op(b->g, get) != OP_get || (node_int(b->g, get, "index") && read))
+			return true;
+	}
+	return false;
+}
+
+static Node build_linear_cross_entropy(Build *b, Node n)
+{
+	static const char *const grad[][2] = {{"compute_input_grad", "input"},
+					      {"compute_linear_weight_grad", "linear_weight"},
+					      {"compute_linear_bias_grad", "linear_bias"}};
+	bool mean = aten_is(b, n, "reduction", "mean");
+	if (!mean && !aten_is(b, n, "reduction", "sum"))
+		return b_error(b, "unknown reduction");
+	if (gradients_are_read(b, n))
+		return b_error(b, "gradients of linear_cross_entropy are not supported");
+	Node y = linear_cross_entropy(b, n, mean ? 1 : 2, node_float(b->g, n, "label_smoothing"));
+	Node result[4] = {y};
+	for (uint32_t k = 0; k < 3 && y.i; k++) {
+		Node like = arg(b, n, grad[k][1]);
+		Shape s = like.i ? aten_shape(b, like) : shape_of(1, (Sym[]){b_int(b, 0)});
+		for (uint32_t d = 0; d < s.rank && !node_bool(b->g, n, grad[k][0]); d++)
+			s.dim[d] = b_int(b, 0);
+		result[k + 1] = b_full(b, node_dtype(b->g, like.i ? like : y), 0, s.rank, s.dim);
+	}
+	return y.i ? b_tuple(b, result, 4) : y;
+}
+static Node build_linear_cross_entropy_none(Build *b, Node n)
+{
+	return linear_cross_entropy(b, n, 0, 0);
+}
+OP(torch_nn__linear_cross_entropy_batch_chunked){
+	.schema = "torch_nn._linear_cross_entropy_batch_chunked(Tensor input, Tensor "
+		  "linear_weight, Tensor target, Tensor? linear_bias, Tensor? weight, str "
+		  "reduction, SymInt ignore_index, float label_smoothing, SymInt "
+		  "batch_chunk_size, str acc_policy, ScalarType acc_dtype, bool "
+		  "allow_retain_graph, bool compute_input_grad, bool compute_linear_weight_grad, "
+		  "bool compute_linear_bias_grad) -> (Tensor, Tensor, Tensor, Tensor)",
+	.build = build_linear_cross_entropy,
+};
+OP(torch_nn__linear_cross_entropy_batch_chunked_no_reduction){
+	.schema = "torch_nn._linear_cross_entropy_batch_chunked_no_reduction(Tensor input, Tensor "
+		  "linear_weight, Tensor target, Tensor? linear_bias, Tensor? weight, SymInt "
+		  "ignore_index, SymInt batch_chunk_size, str acc_policy, ScalarType acc_dtype) -> "
+		  "Tensor",
+	.build = build_linear_cross_entropy_none,
+};

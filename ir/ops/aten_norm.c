@@ -115,17 +115,33 @@ OP(aten_batch_norm){
 	.build = build_batch_norm,
 };
 
-/* (y, mean, invstd): the statistics are empty in evaluation mode. */
+/* The dtype the file gives result k: for half precision PyTorch itself is of two minds. */
+static DType statistic_dtype(const Build *b, Node n, uint32_t k)
+{
+	const Type *t = node_type(b->g, n);
+	bool known = t->dtype == DT_none && k < t->n;
+	return known ? ir_type_of(b->g->ir, t->elem[k])->dtype
+		     : dtype_compute(aten_dtype(b, arg(b, n, "input")));
+}
+
+/* (y, mean, invstd): the statistics are empty in evaluation mode. With a reserve, which is empty on
+ * CPUs, and the new running statistics where the operator has them. */
 static Node with_statistics(Build *b, Node n, BatchNorm r)
 {
-	DType d = dtype_compute(aten_dtype(b, arg(b, n, "input")));
+	uint32_t nresult = op_schema(node_op(b->g, n))->nresult, at = 3;
+	DType mean = statistic_dtype(b, n, 1), invstd = statistic_dtype(b, n, 2);
 	if (!r.y.i)
 		return r.y;
-	if (!r.mean.i)
-		r.mean = empty(b, d);
-	if (!r.invstd.i)
-		r.invstd = empty(b, d);
-	return b_tuple(b, (Node[]){r.y, r.mean, r.invstd}, 3);
+	Node result[6] = {r.y};
+	result[1] = r.mean.i ? b_convert(b, r.mean, mean) : empty(b, mean);
+	result[2] = r.invstd.i ? b_convert(b, r.invstd, invstd) : empty(b, invstd);
+	if (nresult == 4 || nresult == 6)
+		result[at++] = empty(b, DT_u8);
+	if (nresult > 4) {
+		result[at++] = r.new_mean;
+		result[at++] = r.new_var;
+	}
+	return b_tuple(b, result, at);
 }
 
 static Node build_native_batch_norm(Build *b, Node n)
@@ -160,23 +176,36 @@ OP(aten__native_batch_norm_legit_no_training){
 	.build = build_batch_norm_no_training,
 };
 
-/* The functional form the importer uses for batch norm that updates its buffers. */
-static Node build_batch_norm_functional(Build *b, Node n)
+/* Forms that yield the new running statistics, or write them: the importer sees to that. */
+static Node build_batch_norm_training(Build *b, Node n)
 {
-	BatchNorm r = batch_norm(b, n, node_bool(b->g, n, "training"));
-	DType d = dtype_compute(aten_dtype(b, arg(b, n, "input")));
-	if (!r.y.i)
-		return r.y;
-	if (!r.mean.i)
-		r.mean = r.invstd = empty(b, d);
-	return b_tuple(b, (Node[]){r.y, r.mean, r.invstd, r.new_mean, r.new_var}, 5);
+	return with_statistics(b, n, batch_norm(b, n, true));
 }
+OP(aten__batch_norm_with_update){
+	.schema = "aten._batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, "
+		  "Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> "
+		  "(Tensor, Tensor, Tensor, Tensor)",
+	.build = build_batch_norm_training,
+};
+OP(aten__batch_norm_with_update_functional){
+	.schema = "aten._batch_norm_with_update_functional(Tensor input, Tensor? weight, Tensor? "
+		  "bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> "
+		  "(Tensor, Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor "
+		  "running_var_out)",
+	.build = build_batch_norm_training,
+};
+OP(aten__batch_norm_no_update){
+	.schema = "aten._batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? "
+		  "running_mean, Tensor? running_var, float momentum, float eps) -> (Tensor, "
+		  "Tensor, Tensor, Tensor)",
+	.build = build_batch_norm_no_training,
+};
 OP(aten__native_batch_norm_legit_functional){
 	.schema = "aten._native_batch_norm_legit_functional(Tensor input, Tensor? weight, "
 		  "Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float "
 		  "momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, "
 		  "Tensor running_var_out)",
-	.build = build_batch_norm_functional,
+	.build = build_native_batch_norm,
 };
 
 static Node build_instance_norm(Build *b, Node n)

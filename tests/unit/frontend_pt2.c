@@ -154,6 +154,12 @@ static void test_views(void **state)
 	assert_int_equal(check("views"), 0);
 }
 
+static void test_resize(void **state)
+{
+	(void)state;
+	assert_int_equal(check("resize"), 0);
+}
+
 static void test_state(void **state)
 {
 	(void)state;
@@ -245,6 +251,7 @@ int main(void)
 		TEST(deflated),
 		TEST(tied),
 		TEST(views),
+		TEST(resize),
 		TEST(state),
 		TEST(state_decomposed),
 		TEST(input_write),

@@ -238,18 +238,9 @@ static int64_t wrap_to(DType d, int64_t v)
 	return dtype_is_signed(d) ? (int64_t)up >> drop : (int64_t)(up >> drop);
 }
 
-/* Saturates; NaN gives 0. */
 static int64_t float_to_int(DType d, double v)
 {
-	int bits = (int)dtype_size(d) * 8, sign = dtype_is_signed(d);
-	double top = ldexp(1, bits - sign), low = sign ? -top : 0;
-	if (isnan(v))
-		return 0;
-	if (v >= top)
-		return wrap_to(d, (int64_t)(UINT64_MAX >> (64 - bits + sign)));
-	if (v <= low)
-		return sign ? (int64_t)(UINT64_MAX << (bits - 1)) : 0;
-	return v >= 0 ? (int64_t)(uint64_t)v : (int64_t)v;
+	return scalar_eval(scalar_convert(DT_f64, d), &(ScVal){.f = v}).i;
 }
 
 /* *v as a value of the dtype: ATTR_bool, ATTR_int or ATTR_float. False: a symbol that must be

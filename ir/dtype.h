@@ -29,7 +29,7 @@ DType dtype_compute(DType);
 /* ATen's promotion of two tensors' dtypes (both of equal category: neither weak). */
 DType dtype_promote(DType, DType);
 
-/* Storage conversions, round to nearest even; NaN stays NaN. */
+/* Storage conversions, round to nearest even; NaN stays NaN. f8e4m3 has no infinity: its largest number. */
 float f16_to_f32(uint16_t);
 uint16_t f32_to_f16(float);
 float bf16_to_f32(uint16_t);

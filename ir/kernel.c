@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "ir/op.h"
+
 Lowered *lowered_new(Ir *ir, const Graph *graph)
 {
 	Arena *arena = ir->ctx->arena;
@@ -100,7 +102,8 @@ static bool same_list(const void *a, const void *b, size_t n)
 
 static bool kx_same(const KxData *a, const KxData *b)
 {
-	return a->kind == b->kind && a->dtype == b->dtype && a->op == b->op && a->nin == b->nin &&
+	return a->kind == b->kind && a->dtype == b->dtype && a->op == b->op &&
+	       a->round == b->round && a->nin == b->nin &&
 	       same_list(a->in, b->in, a->nin * sizeof *a->in) && a->c.i == b->c.i &&
 	       a->buf.i == b->buf.i && a->stage == b->stage && a->nidx == b->nidx &&
 	       same_list(a->idx, b->idx, a->nidx * sizeof *a->idx) && a->guard.i == b->guard.i &&
@@ -135,6 +138,17 @@ Kx kx_op(Kernel *k, Arena *arena, Op op, DType result, const Kx *in, uint32_t ni
 {
 	KxData d = {.kind = KX_OP, .dtype = result, .op = op, .nin = nin};
 	memcpy(d.in, in, nin * sizeof *in);
+	return kx_add(k, arena, d);
+}
+
+Kx kx_round(Kernel *k, Arena *arena, DType storage, Kx x)
+{
+	KxData d = {.kind = KX_OP,
+		    .dtype = DT_f32,
+		    .op = OP_convert,
+		    .round = storage,
+		    .nin = 1,
+		    .in = {x}};
 	return kx_add(k, arena, d);
 }
 

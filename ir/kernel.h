@@ -68,6 +68,7 @@ typedef struct {
 	KxKind kind;
 	DType dtype; /* compute dtype of the value (storage types are converted by the load) */
 	Op op;
+	DType round; /* KX_OP convert: the f32 operand is rounded to this storage dtype and stays f32; else none */
 	uint32_t nin;
 	Kx in[4];
 	union {
@@ -194,6 +195,8 @@ Sym layout_numel(Ir *, const Layout *); /* allocated elements */
 Kx kx_const(Kernel *, Arena *, DType, double);
 Kx kx_const_int(Kernel *, Arena *, DType, int64_t);
 Kx kx_op(Kernel *, Arena *, Op, DType result, const Kx *in, uint32_t nin);
+/* x: f32 rounded to a storage dtype. */
+Kx kx_round(Kernel *, Arena *, DType storage, Kx x);
 Kx kx_load(Kernel *, Arena *, BufId, DType, uint32_t nidx, const Sym *idx, Kx guard, Kx other);
 Kx kx_index(Kernel *, Arena *, Sym);
 Kx kx_inrange(Kernel *, Arena *, Sym e, Sym lo, Sym hi);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ir/op.h"
+#include "ir/scalar.h"
 
 typedef ARRAY(Sym) SymList;
 
@@ -134,6 +135,10 @@ static void check_op(Verify *v, const KxData *d)
 	bool conversion = strcmp(name, "convert") == 0 || strcmp(name, "bitcast") == 0;
 	if (!op_is_scalar(d->op) && !conversion)
 		fail(v, "not a scalar operation: ", name);
+	bool rounds = d->round && (d->op != OP_convert || d->dtype != DT_f32 ||
+				   kx_dtype(v, d->in[0]) != DT_f32 || !scalar_round(d->round));
+	if (rounds)
+		fail(v, "rounds what is not f32, or to no storage dtype: ", dtype_name(d->round));
 }
 
 static void check_kx(Verify *v, Kx x)

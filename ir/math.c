@@ -13,6 +13,37 @@
 static const LibDef generic[] = {
 	{"sign", LIB_INT | LIB_FLOAT, "x", 0, "convert[T](gt(x, 0)) - convert[T](lt(x, 0))"},
 	{"sign", LIB_BOOL, "x", 0, "x"},
+
+	/* What the basic conversion to i32 and i64 leaves: PyTorch's on x86-64. u8 from f32 has the same
+	 * bits either way, because beyond 2**31 its low ones are 0. */
+	{"to_i8", LIB_FLOAT, "x", EXPAND, "convert[i8](convert[i32](x))"},
+	{"to_i16", LIB_FLOAT, "x", EXPAND, "convert[i16](convert[i32](x))"},
+	{"to_u16", LIB_FLOAT, "x", EXPAND, "convert[u16](convert[i32](x))"},
+	{"to_u8", LIB_F32, "x", EXPAND, "convert[u8](convert[i32](x))"},
+	{"to_u8", LIB_F64, "x", EXPAND, "convert[u8](convert[i64](x))"},
+	{"to_u32", LIB_FLOAT, "x", EXPAND, "convert[u32](convert[i64](x))"},
+	{"to_u64", LIB_FLOAT, "x", EXPAND,
+		"big = ge(x, 0x1p63); i = convert[u64](convert[i64](select(big, x - 0x1p63, x))); "
+		"select(big, xor(i, 0x8000000000000000), i)"},
+
+	/* Rounding to a storage dtype without leaving f32. By integer addition where the result is normal;
+	 * where not, by adding the number whose last place is that of subnormals. */
+	{"round_f16", LIB_F32, "x", EXPAND, "convert[f32](convert[f16](x))"},
+	{"round_bf16", LIB_F32, "x", EXPAND,
+		"u = bitcast[u32](x); r = and(u + 0x7fff + and(shr(u, 16), 1), 0xffff0000); "
+		"bitcast[f32](select(ne(x, x), or(u, 0x400000), r))"},
+	{"round_f8e5m2", LIB_F32, "x", EXPAND,
+		"i = bitcast[i32](x); a = and(i, 0x7fffffff); "
+		"low = bitcast[i32](bitcast[f32](a) + 128.0 - 128.0); "
+		"high = and(a + 0xfffff + and(shr(a, 21), 1), 0xffe00000); "
+		"r = select(lt(a, 0x38800000), low, select(ge(high, 0x47800000), 0x7f800000, high)); "
+		"bitcast[f32](or(xor(i, a), select(gt(a, 0x7f800000), 0x7fc00000, r)))"},
+	{"round_f8e4m3", LIB_F32, "x", EXPAND,
+		"i = bitcast[i32](x); a = and(i, 0x7fffffff); "
+		"low = bitcast[i32](bitcast[f32](a) + 16384.0 - 16384.0); "
+		"high = and(a + 0x7ffff + and(shr(a, 20), 1), 0xfff00000); "
+		"r = select(lt(a, 0x3c800000), low, select(gt(high, 0x43e00000), 0x43e00000, high)); "
+		"bitcast[f32](or(xor(i, a), select(gt(a, 0x7f800000), 0x7fc00000, r)))"},
 	{"isnan", LIB_FLOAT, "x", 0, "ne(x, x)"},
 	{"isinf", LIB_FLOAT, "x", 0, "eq(abs(x), inf)"},
 	{"isfinite", LIB_FLOAT, "x", 0, "lt(abs(x), inf)"},

@@ -191,6 +191,13 @@ const ScFn *scalar_lib(const char *name, DType t)
 	return f;
 }
 
+const ScFn *scalar_round(DType d)
+{
+	char name[16];
+	snprintf(name, sizeof name, "round_%s", dtype_name(d));
+	return scalar_lib(name, DT_f32);
+}
+
 const ScFn *scalar_deriv(Op op, uint32_t k, const DType *in, uint32_t nin)
 {
 	const OpInfo *info = op_info(op);

@@ -280,6 +280,20 @@ static Val build_basic(FnBuild *b, ScOp op, const Val *v, uint32_t n)
 	return val(emit(b, op, is_compare(op) ? DT_bool : t, in, n));
 }
 
+static Val build_named(FnBuild *b, const char *name, const Val *v, uint32_t n);
+
+/* A basic operation, but for integers other than i32 and i64: those are functions of the library.
+ */
+static Val convert_to(FnBuild *b, DType t, uint32_t x)
+{
+	bool basic =
+		!dtype_is_int(t) || t == DT_i32 || t == DT_i64 || !dtype_is_float(type_of(b, x));
+	if (basic)
+		return val(emit(b, SC_convert, t, &x, 1));
+	Val v = val(x);
+	return build_named(b, arena_printf(b->arena, "to_%s", dtype_name(t)), &v, 1);
+}
+
 static Val build_convert(FnBuild *b, const Expr *e, const Val *v, bool bits)
 {
 	DType t = bracket_type(b, e->bracket);
@@ -292,7 +306,7 @@ static Val build_convert(FnBuild *b, const Expr *e, const Val *v, bool bits)
 		return val(0);
 	if (bits && dtype_size(t) != dtype_size(type_of(b, x)))
 		return fail(b, "bitcast between different sizes");
-	return val(emit(b, bits ? SC_bitcast : SC_convert, t, &x, 1));
+	return bits ? val(emit(b, SC_bitcast, t, &x, 1)) : convert_to(b, t, x);
 }
 
 static Val build_table(FnBuild *b, const Expr *e, const Val *v)

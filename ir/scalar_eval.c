@@ -164,39 +164,46 @@ INLINE void select_bytes(uint32_t size, void *out, const void *const *in, uint32
 
 /* ---- conversions ---- */
 
-/* Saturating, NaN to 0. The bounds are exact in double: lo = T's minimum, hi = maximum + 1. */
-#define SATURATE(D, T, W)                                                                          \
-	INLINE T saturate_##T(double v)                                                            \
-	{                                                                                          \
-		const bool sign = (T)-1 < 0;                                                       \
-		const double hi = __builtin_ldexp(1.0, (int)sizeof(T) * 8 - sign);                 \
-		const double lo = sign ? -hi : 0.0;                                                \
-		const T max = (T)(sign ? (W)-1 >> (sizeof(W) * 8 - sizeof(T) * 8 + 1) : (W)-1);    \
-		const T min = (T)(sign ? (T)(-max - 1) : 0);                                       \
-		return v >= hi ? max : v > lo ? (T)v : v == v ? min : 0;                           \
-	}
-INTS(SATURATE)
+/* The smallest value stands for NaN and for what does not fit. */
+INLINE int32_t to_int32(double v)
+{
+	return v > -0x1p31 && v < 0x1p31 ? (int32_t)v : INT32_MIN;
+}
+
+INLINE int64_t to_int64(double v)
+{
+	return v > -0x1p63 && v < 0x1p63 ? (int64_t)v : INT64_MIN;
+}
 
 #define CONVERT_TO(NAME, S)                                                                        \
 	INLINE void convert_##NAME(DType to, void *out, const S *a, uint32_t n)                    \
 	{                                                                                          \
 		switch (to) {                                                                      \
-		case DT_bool: EACH(uint8_t, a[i] != 0);                                            \
-		case DT_f32: EACH(float, a[i]);                                                    \
-		case DT_f64: EACH(double, a[i]);                                                   \
-		STORAGE(TO_STORAGE)                                                                \
-		INTS(TO_INT)                                                                       \
-		default: return;                                                                   \
+		case DT_bool:                                                                      \
+			EACH(uint8_t, a[i] != 0);                                                  \
+		case DT_f32:                                                                       \
+			EACH(float, a[i]);                                                         \
+		case DT_f64:                                                                       \
+			EACH(double, a[i]);                                                        \
+			STORAGE(TO_STORAGE)                                                        \
+			TO_INTS                                                                    \
+		default:                                                                           \
+			return;                                                                    \
 		}                                                                                  \
 	}
 #define TO_STORAGE(D, PACK, UNPACK, B) case D: EACH(float, UNPACK(PACK((float)a[i])));
 #define TO_INT(D, T, W) case D: EACH(T, a[i]);
+#define TO_INTS INTS(TO_INT)
 CONVERT_TO(i64, int64_t)
 CONVERT_TO(u64, uint64_t)
-#undef TO_INT
-#define TO_INT(D, T, W) case D: EACH(T, saturate_##T(a[i]));
+#undef TO_INTS
+#define TO_INTS                                                                                    \
+	case DT_i32:                                                                               \
+		EACH(int32_t, to_int32(a[i]));                                                     \
+	case DT_i64:                                                                               \
+		EACH(int64_t, to_int64(a[i]));
 CONVERT_TO(f64, double)
-#undef TO_INT
+#undef TO_INTS
 
 INLINE void convert_chunk(DType from, DType to, void *out, const void *in, uint32_t n)
 {
@@ -235,7 +242,7 @@ INLINE void convert(DType from, DType to, void *out, const void *in, uint32_t n)
 {
 	if (from == DT_f32 && to == DT_i32) {
 		const float *a = in;
-		EACH(int32_t, saturate_int32_t((double)a[i]));
+		EACH(int32_t, to_int32((double)a[i]));
 	}
 	if (from == DT_i32 && to == DT_f32) {
 		const int32_t *a = in;

@@ -1,7 +1,10 @@
 #include "ir/tensor.h"
 
-#include <math.h>
 #include <string.h>
+
+#include "ir/scalar.h"
+
+enum { BLOCK = 256 };
 
 int64_t tensor_numel(const Tensor *t)
 {
@@ -23,29 +26,18 @@ Tensor tensor_flat_real(const Tensor *t)
 	return flat;
 }
 
-/* Float to int: saturates, NaN gives 0. */
-static int64_t saturate_i64(double v)
+/* What compiled code computes: the scalar function. */
+static void floats_to_ints(DType to, const double *src, int64_t *dst, int64_t n)
 {
-	if (isnan(v))
-		return 0;
-	if (v >= 9223372036854775808.0)
-		return INT64_MAX;
-	if (v <= -9223372036854775808.0)
-		return INT64_MIN;
-	return (int64_t)v;
-}
-
-static uint64_t saturate_u64(double v)
-{
-	if (!(v > 0))
-		return 0;
-	return v >= 18446744073709551616.0 ? UINT64_MAX : (uint64_t)v;
-}
-
-static int64_t saturate(double v, int64_t lo, int64_t hi)
-{
-	int64_t i = saturate_i64(v);
-	return i < lo ? lo : i > hi ? hi : i;
+	const ScFn *fn = scalar_convert(DT_f64, to);
+	ScVal in[BLOCK], out[BLOCK];
+	const ScVal *arg[] = {in};
+	for (int64_t i = 0; i < n; i += BLOCK) {
+		uint32_t count = (uint32_t)(n - i < BLOCK ? n - i : BLOCK);
+		memcpy(in, src + i, count * sizeof *src);
+		scalar_eval_n(fn, arg, out, count);
+		memcpy(dst + i, out, count * sizeof *dst);
+	}
 }
 
 #define READ(type, value)                                                                          \
@@ -87,6 +79,16 @@ void tensor_read_f64(const Tensor *t, int64_t first, int64_t n, double *dst)
 	}
 }
 
+static void read_floats(const Tensor *t, int64_t first, int64_t n, int64_t *dst)
+{
+	double block[BLOCK];
+	for (int64_t i = 0; i < n; i += BLOCK) {
+		int64_t count = n - i < BLOCK ? n - i : BLOCK;
+		tensor_read_f64(t, first + i, count, block);
+		floats_to_ints(DT_i64, block, dst + i, count);
+	}
+}
+
 void tensor_read_i64(const Tensor *t, int64_t first, int64_t n, int64_t *dst)
 {
 	int64_t step = real_step(t);
@@ -100,13 +102,8 @@ void tensor_read_i64(const Tensor *t, int64_t first, int64_t n, int64_t *dst)
 	case DT_u16: READ(uint16_t, v)
 	case DT_u32: READ(uint32_t, v)
 	case DT_u64: READ(uint64_t, (int64_t)v)
-	case DT_f16: READ(uint16_t, saturate_i64((double)f16_to_f32(v)))
-	case DT_bf16: READ(uint16_t, saturate_i64((double)bf16_to_f32(v)))
-	case DT_f32: READ(float, saturate_i64((double)v))
-	case DT_f64: READ(double, saturate_i64(v))
-	case DT_f8e4m3: READ(uint8_t, saturate_i64((double)f8e4m3_to_f32(v)))
-	case DT_f8e5m2: READ(uint8_t, saturate_i64((double)f8e5m2_to_f32(v)))
-	default: memset(dst, 0, (size_t)n * sizeof *dst);
+	default:
+		read_floats(t, first, n, dst);
 	}
 }
 
@@ -127,28 +124,33 @@ static void zero_imaginary(Tensor *t, int64_t first, int64_t n)
 		memset((char *)t->data + (size_t)(2 * i + 1) * half, 0, half);
 }
 
+static void write_ints(Tensor *t, int64_t first, int64_t n, const double *src)
+{
+	int64_t block[BLOCK];
+	for (int64_t i = 0; i < n; i += BLOCK) {
+		int64_t count = n - i < BLOCK ? n - i : BLOCK;
+		floats_to_ints(t->dtype, src + i, block, count);
+		tensor_write_i64(t, first + i, count, block);
+	}
+}
+
 /* Doubles reach the narrow float types through f32, as PyTorch converts them. */
 void tensor_write_f64(Tensor *t, int64_t first, int64_t n, const double *src)
 {
 	int64_t step = real_step(t);
 	zero_imaginary(t, first, n);
 	switch (dtype_real(t->dtype)) {
-	case DT_bool: WRITE(uint8_t, src[i] != 0)
-	case DT_u8: WRITE(uint8_t, saturate(src[i], 0, UINT8_MAX))
-	case DT_i8: WRITE(int8_t, saturate(src[i], INT8_MIN, INT8_MAX))
-	case DT_i16: WRITE(int16_t, saturate(src[i], INT16_MIN, INT16_MAX))
-	case DT_i32: WRITE(int32_t, saturate(src[i], INT32_MIN, INT32_MAX))
-	case DT_i64: WRITE(int64_t, saturate_i64(src[i]))
-	case DT_u16: WRITE(uint16_t, saturate(src[i], 0, UINT16_MAX))
-	case DT_u32: WRITE(uint32_t, saturate(src[i], 0, UINT32_MAX))
-	case DT_u64: WRITE(uint64_t, saturate_u64(src[i]))
+	case DT_bool:
+		WRITE(uint8_t, src[i] != 0)
 	case DT_f16: WRITE(uint16_t, f32_to_f16((float)src[i]))
 	case DT_bf16: WRITE(uint16_t, f32_to_bf16((float)src[i]))
 	case DT_f32: WRITE(float, src[i])
 	case DT_f64: WRITE(double, src[i])
 	case DT_f8e4m3: WRITE(uint8_t, f32_to_f8e4m3((float)src[i]))
 	case DT_f8e5m2: WRITE(uint8_t, f32_to_f8e5m2((float)src[i]))
-	default: break;
+	default:
+		write_ints(t, first, n, src);
+		break;
 	}
 }
 

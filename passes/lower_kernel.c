@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+#include "ir/scalar.h"
+#include "passes/rules.h"
+
 /* ---- loads ---- */
 
 static const Sym *full_index(Trace *t, Node n, const NodePlace *place, const Sym *idx, uint32_t *nidx)
@@ -353,6 +356,37 @@ static Kx trace_slice_at(Trace *t, Node n, const Sym *idx, Kx guard)
 
 /* ---- element-wise and leaves ---- */
 
+/* A value of a node of dtype d: rounded if that is a storage dtype. */
+static Kx as_dtype(Trace *t, Kx x, DType d)
+{
+	DType c = dtype_compute(d);
+	if (t->k->kx.data[x.i].dtype != c)
+		x = kx_op(t->k, t->s->arena, OP_convert, c, &x, 1);
+	return d == c ? x : kx_round(t->k, t->s->arena, d, x);
+}
+
+/* x has a value of storage dtype d for certain: it was rounded, lay in memory, or chooses among such. */
+static bool is_rounded(const Trace *t, DType d, Kx x, uint32_t depth)
+{
+	const KxData *k = &t->k->kx.data[x.i];
+	if (k->kind == KX_LOAD)
+		return buf_of(t->s->l, k->buf)->dtype == d && (!k->guard.i || is_rounded(t, d, k->other, 1));
+	if (k->kind != KX_OP || k->round == d || depth == 0)
+		return k->kind == KX_CONST || k->round == d;
+	bool first = k->op == OP_select, chooses = first || k->op == OP_maximum || k->op == OP_minimum;
+	for (uint32_t i = first; i < k->nin; i++)
+		chooses = chooses && is_rounded(t, d, k->in[i], depth - 1);
+	return chooses;
+}
+
+/* Where it is converted, a value of a storage dtype is one: results of arithmetic are rounded first. */
+static Kx trace_convert(Trace *t, DType from, DType to, Kx x)
+{
+	if (from != dtype_compute(from) && !is_rounded(t, from, x, 3))
+		x = as_dtype(t, x, from);
+	return as_dtype(t, x, dtype_keeps(from, to) ? dtype_compute(to) : to);
+}
+
 static Kx trace_elementwise(Trace *t, Node n, const Sym *idx, Kx guard)
 {
 	Graph *g = t->s->g;
@@ -361,38 +395,28 @@ static Kx trace_elementwise(Trace *t, Node n, const Sym *idx, Kx guard)
 	uint32_t nin = node_nin(g, n);
 	for (uint32_t k = 0; k < nin; k++)
 		in[k] = trace_value(t, node_in(g, n, k), idx, guard);
-	DType d = dtype_compute(node_dtype(g, n));
-	if (op == OP_convert && t->k->kx.data[in[0].i].dtype == d)
-		return in[0];
-	return kx_op(t->k, t->s->arena, op, d, in, nin);
+	if (op == OP_convert)
+		return trace_convert(t, node_dtype(g, node_in(g, n, 0)), node_dtype(g, n), in[0]);
+	return kx_op(t->k, t->s->arena, op, dtype_compute(node_dtype(g, n)), in, nin);
+}
+
+static Kx trace_index_value(Trace *t, Node n, Sym v)
+{
+	return as_dtype(t, kx_index(t->k, t->s->arena, v), node_dtype(t->s->g, n));
 }
 
 static Kx trace_full(Trace *t, Node n)
 {
 	Graph *g = t->s->g;
-	DType d = dtype_compute(node_dtype(g, n));
+	DType d = node_dtype(g, n), c = dtype_compute(d);
 	const Attr *a = node_attr(g, n, "value");
-	if (a->kind == ATTR_int) {
-		int64_t v;
-		if (!sym_is_const(g->ir->syms, a->s, &v)) {
-			Kx x = kx_index(t->k, t->s->arena, a->s);
-			return d == DT_i64 ? x : kx_op(t->k, t->s->arena, OP_convert, d, &x, 1);
-		}
-		return dtype_is_float(d) ? kx_const(t->k, t->s->arena, d, (double)v)
-		                         : kx_const_int(t->k, t->s->arena, d, v);
-	}
-	if (a->kind == ATTR_bool)
-		return dtype_is_float(d) ? kx_const(t->k, t->s->arena, d, a->b)
-		                         : kx_const_int(t->k, t->s->arena, d, a->b);
-	return dtype_is_float(d) ? kx_const(t->k, t->s->arena, d, a->f)
-	                         : kx_const_int(t->k, t->s->arena, d, (int64_t)a->f);
-}
-
-static Kx trace_index_value(Trace *t, Node n, Sym v)
-{
-	Kx x = kx_index(t->k, t->s->arena, v);
-	DType d = dtype_compute(node_dtype(t->s->g, n));
-	return d == DT_i64 ? x : kx_op(t->k, t->s->arena, OP_convert, d, &x, 1);
+	int64_t i = a->kind == ATTR_bool && a->b;
+	if (a->kind == ATTR_int && !sym_is_const(g->ir->syms, a->s, &i))
+		return trace_index_value(t, n, a->s);
+	bool is_float = a->kind == ATTR_float;
+	ScVal v = is_float ? (ScVal){.f = a->f} : (ScVal){.i = i};
+	v = scalar_eval(scalar_convert(is_float ? DT_f64 : DT_i64, d), &v);
+	return dtype_is_float(d) ? kx_const(t->k, t->s->arena, c, v.f) : kx_const_int(t->k, t->s->arena, c, v.i);
 }
 
 /* ---- dispatch ---- */

@@ -75,6 +75,12 @@ static bool outer_axes(const Trace *t, const Sym *idx, uint32_t rank, bool plain
 
 uint32_t trace_push_stage(Trace *t, Stage st)
 {
+	bool copies = st.kind == STAGE_MAP || (st.kind == STAGE_SCATTER && st.combine == COMBINE_SET);
+	if (copies && st.place == PLACE_GLOBAL) {
+		const KxData *x = &t->k->kx.data[st.value.i];
+		if (x->round == st.dtype) /* the store rounds */
+			st.value = x->in[0];
+	}
 	array_push(t->s->arena, &t->k->stage, st);
 	return t->k->stage.n - 1;
 }

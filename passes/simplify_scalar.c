@@ -186,6 +186,21 @@ static Node convert_same(Build *b, Node n)
 	return node_dtype(b->g, in(b, n, 0)) == node_dtype(b->g, n) ? in(b, n, 0) : (Node){0};
 }
 
+static bool is_storage(DType d)
+{
+	return d != dtype_compute(d);
+}
+
+/* The value is one of its dtype wherever it is read. What arithmetic in a storage dtype gives is so only once
+ * it has been stored (docs/numerics.md). */
+static bool is_rounded(const Graph *g, Node n)
+{
+	Op op = node_op(g, n);
+	for (; op == OP_reshape || op == OP_permute || op == OP_broadcast || op == OP_slice; op = node_op(g, n))
+		n = node_in(g, n, 0);
+	return op == OP_input || op == OP_constant || op == OP_full || op == OP_convert || op == OP_bitcast;
+}
+
 /* convert[a](convert[b](x)) when b keeps every value of x */
 static Node convert_twice(Build *b, Node n)
 {
@@ -193,9 +208,11 @@ static Node convert_twice(Build *b, Node n)
 	if (!is_op(b->g, x, OP_convert))
 		return (Node){0};
 	Node y = in(b, x, 0);
-	if (!dtype_keeps(node_dtype(b->g, y), node_dtype(b->g, x)))
+	DType from = node_dtype(b->g, y), by = node_dtype(b->g, x), to = node_dtype(b->g, n);
+	bool rounds = is_storage(from) && (is_storage(by) || from == to);
+	if (!dtype_keeps(from, by) || (rounds && !is_rounded(b->g, y)))
 		return (Node){0};
-	return b_convert(b, y, node_dtype(b->g, n));
+	return b_convert(b, y, to);
 }
 
 /* convert(x) != 0 of a bool x, and the like */

@@ -1,5 +1,5 @@
-"""The C and LLVM back ends give the same bits: bits.py WEFT [options] MODEL.pt2|FOLDER...
-Runs every model that has a reference of the same name beside it on that reference's inputs with
+"""The C and LLVM back ends give the same bits: bits.py WEFT [options] MODEL|FOLDER...
+Runs every model (.pt2, .ir) that has a reference of the same name beside it on that reference's inputs with
 --backend jit and --backend c, and compares the results' bytes; only NaNs may differ among
 themselves. A case that both back ends refuse counts as refused; one that a single back end refuses,
 or in which it crashes, as different. Exits with 77 (skip) where weft has no LLVM."""
@@ -93,7 +93,7 @@ def find(paths):
     """Models with a reference, sorted."""
     found = []
     for path in paths:
-        found += sorted(path.rglob("*.pt2")) if path.is_dir() else [path]
+        found += sorted([*path.rglob("*.pt2"), *path.rglob("*.ir")]) if path.is_dir() else [path]
     return [m for m in found if m.with_suffix(".safetensors").exists()]
 
 
@@ -141,4 +141,5 @@ def main():
     return 0 if count["equal"] and not count["different"] else 1
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -5,7 +5,7 @@
  *   $P _mm512 / _mm256 / _mm, $E epi32 epu32 ps pd, $e the same without sign: of the operand type
  *   $a $b $c            the operands as intrinsic types
  *   $v(x) $f(x) $q(x)   x as the operand's, the float, the int intrinsic type of its width
- *   $X $Z $Y            largest and smallest value of int type $S, and the largest plus one as float
+ *   $Z $Y               smallest value of signed int type $S, and the largest plus one as float
  *   $[dt]               the type of dtype dt with these lanes
  *   $m(k)               lane k of mask m, as a condition
  *   $each(expr)         expr for every lane, separated by commas, @ being the lane
@@ -196,18 +196,14 @@ static void intrinsic_cast(Expand *e, LType t, char how)
 	text_printf(e->out, "(__m%u%s)", bits, kind);
 }
 
-/* Bounds of an int type, for conversion from floats. */
+/* Bounds of a signed int type, for conversion from floats. */
 static void int_bound(Expand *e, char which)
 {
-	DType d = e->to.dtype;
-	uint32_t bits = dtype_size(d) * 8;
-	bool sign = dtype_is_signed(d);
+	uint32_t bits = dtype_size(e->to.dtype) * 8;
 	if (which == 'Y')
-		text_printf(e->out, "0x1p%u%s", bits - sign, e->from.dtype == DT_f32 ? "f" : "");
-	else if (which == 'Z' && !sign)
-		text_char(e->out, '0');
+		text_printf(e->out, "0x1p%u%s", bits - 1, e->from.dtype == DT_f32 ? "f" : "");
 	else
-		text_printf(e->out, "%sINT%u_%s", sign ? "" : "U", bits, which == 'X' ? "MAX" : "MIN");
+		text_printf(e->out, "INT%u_MIN", bits);
 }
 
 static LType fn_type(Expand *e, const char *name, size_t n, char lanes)
@@ -318,7 +314,7 @@ static void expand_letter(Expand *e, char c)
 		intrinsic_cast(e, e->from, 'v');
 		text_char(e->out, c);
 		break;
-	case 'X': case 'Y': case 'Z': int_bound(e, c); break;
+	case 'Y': case 'Z': int_bound(e, c); break;
 	default: ctx_bug(u->ctx, "prelude: unknown placeholder $%c", c);
 	}
 }

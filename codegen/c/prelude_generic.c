@@ -40,8 +40,8 @@ static const char from_f16[] = FROM_SMALL(5, 10, "man != 0")
 	"\treturn sign * (exp ? ldexpf((float)(man | 1024), (int)exp - 25) : ldexpf((float)man, -24));}";
 
 /* Round to nearest even: by integer addition where the result is normal, by rounding to a multiple of the
- * smallest subnormal where not. Too large gives infinity, or NaN where there is none. */
-#define TO_SMALL(type, e, m, inf, nan)                                                             \
+ * smallest subnormal where not. Too large gives infinity, or the largest number where there is none. */
+#define TO_SMALL(type, e, m, top, nan)                                                             \
 	"{uint32_t u;\n\tmemcpy(&u, &a, sizeof u);\n"                                              \
 	"\tconst uint32_t mag = u & 0x7fffffff, sign = u >> 31 << (" #e " + " #m ");\n"            \
 	"\tif (mag > 0x7f800000)\n\t\treturn (" type ")(sign | " nan ");\n"                        \
@@ -49,7 +49,7 @@ static const char from_f16[] = FROM_SMALL(5, 10, "man != 0")
 	"\t\treturn (" type ")(sign | (uint32_t)rintf(ldexpf(fabsf(a), (1 << (" #e " - 1)) - 2 + " #m ")));\n" \
 	"\tconst uint32_t r = (mag + (1u << (22 - " #m ")) - 1 + (mag >> (23 - " #m ") & 1)) >> (23 - " #m ");\n" \
 	"\tconst uint32_t v = r - ((128u - (1u << (" #e " - 1))) << " #m ");\n"                    \
-	"\treturn (" type ")(sign | (v < " inf " ? v : " inf "));}"
+	"\treturn (" type ")(sign | (v < " top " ? v : " top "));}"
 
 /* Vectors: the same by selection. Subnormals come from adding the number whose last place is theirs. */
 static const char from_f16_vector[] =
@@ -175,12 +175,13 @@ const HelperRow prelude_generic[] = {
 	{"convert", SET_BOOL, SET_NUMBER, VL, "$fn[ne:bool:A:L](a, ($A){0})"},
 	{"convert", SET_NUMBER, SET_BOOL, VL, "__builtin_convertvector(-a, $T)"},
 	{"convert", SET_NUMBER, SET_BOOL, VB, "$fn[select:T:T:L](a, ($T){$each(1)}, ($T){0})"},
-	/* saturating; NaN gives 0 */
-	{"convert", SET_INT, SET_FLOAT, S, "a >= $Y ? $X : a > $Z ? ($T)a : a == a ? $Z : 0"},
-	{"convert", SET_SMALL, SET_F32, V,
-	 "{$[i32] r = $fn[convert:i32:A:L](a);\n\tr = $fn[max:i32:i32:L](r, r - r + $Z);\n"
-	 "\tr = $fn[min:i32:i32:L](r, r - r + $X);\n\treturn __builtin_convertvector(r, $T);}"},
-	{"convert", SET_INT, SET_FLOAT, V, "($T){$each($fn[convert:T:A:1](a[@]))}"},
+	/* the smallest value where a is NaN or does not fit */
+	{"convert", D1(DT_i32) | D1(DT_i64), SET_FLOAT, S, "a > -$Y && a < $Y ? ($T)a : $Z"},
+	{"convert", D1(DT_i32), SET_FLOAT, V,
+	 "{const $i fits = ($i)((a > -$Y) & (a < $Y));\n"
+	 "\tconst $T r = __builtin_convertvector(($A)(($i)a & fits), $T);\n"
+	 "\treturn r | (__builtin_convertvector(~fits, $T) & $Z);}"},
+	{"convert", D1(DT_i64), SET_FLOAT, V, "($T){$each($fn[convert:T:A:1](a[@]))}"},
 	{"convert", SET_NUMBER, SET_NUMBER, V, "__builtin_convertvector(a, $T)"},
 	{"bitcast", SET_NUMBER, SET_NUMBER, S, "{$T r;\n\tmemcpy(&r, &a, sizeof r);\n\treturn r;}"},
 
@@ -235,7 +236,7 @@ const HelperRow prelude_generic[] = {
 	 "{const uint32_t u = (uint32_t)a << 16;\n\tfloat f;\n\tmemcpy(&f, &u, sizeof f);\n\treturn f;}"},
 	{"to_f16", SET_F32, SET_F32, S, TO_SMALL("uint16_t", 5, 10, "0x7c00", "0x7e00")},
 	{"to_f8e5m2", SET_F32, SET_F32, S, TO_SMALL("uint8_t", 5, 2, "0x7c", "0x7e")},
-	{"to_f8e4m3", SET_F32, SET_F32, S, TO_SMALL("uint8_t", 4, 3, "0x7f", "0x7f")},
+	{"to_f8e4m3", SET_F32, SET_F32, S, TO_SMALL("uint8_t", 4, 3, "0x7e", "0x7f")},
 	{"to_bf16", SET_F32, SET_F32, S,
 	 "{uint32_t u;\n\tmemcpy(&u, &a, sizeof u);\n"
 	 "\tif (a != a)\n\t\treturn (uint16_t)(u >> 16 | 0x40);\n"

@@ -70,9 +70,18 @@ const HelperRow prelude_x86[] = {
 	{"to_f16", SET_F32, SET_F32, NV | ROW_AVX | ROW_512, "($[u16])_mm512_cvtps_ph((__m512)a, 8)"},
 	{"to_f16", SET_F32, SET_F32, NV | ROW_AVX | ROW_NARROW,
 	 "{const __m128i h = $P_cvtps_ph($a, 8);\n\t$[u16] r;\n\tmemcpy(&r, &h, sizeof r);\n\treturn r;}"},
-	{"convert", D1(DT_i32), SET_F32, NV,
-	 "{const $T r = ($T)$P_cvttps_epi32($a), big = a >= 2147483648.0f;\n"
-	 "\treturn ((r & ~big) | (big & 0x7fffffff)) & ($T)(a == a);}"},
+	/* the instructions give the smallest value where a is NaN or does not fit, as we do */
+	{"convert", D1(DT_i32), SET_F32, ROW_SCALAR, "_mm_cvttss_si32(_mm_set_ss(a))"},
+	{"convert", D1(DT_i32), SET_F64, ROW_SCALAR, "_mm_cvttsd_si32(_mm_set_sd(a))"},
+	{"convert", D1(DT_i64), SET_F32, ROW_SCALAR, "_mm_cvttss_si64(_mm_set_ss(a))"},
+	{"convert", D1(DT_i64), SET_F64, ROW_SCALAR, "_mm_cvttsd_si64(_mm_set_sd(a))"},
+	{"convert", D1(DT_i32), SET_F32, NV, "($T)$P_cvttps_epi32($a)"},
+	{"convert", D1(DT_i32), SET_F64, NV | ROW_512, "($T)_mm512_cvttpd_epi32($a)"},
+	{"convert", D1(DT_i32), SET_F64, NV | ROW_NARROW,
+	 "{const __m128i i = $P_cvttpd_epi32($a);\n\t$T r;\n\tmemcpy(&r, &i, sizeof r);\n\treturn r;}"},
+	{"convert", D1(DT_i64), SET_F64, NV | ROW_BITS, "($T)$P_cvttpd_epi64($a)"},
+	{"convert", D1(DT_i64), SET_F32, ROW_VECTOR | ROW_BITS,
+	 "$fn[convert:T:f64:L](__builtin_convertvector(a, $[f64]))"},
 
 	/* mask registers */
 	{"convert", SET_BOOL, SET_NUMBER, ROW_VECTOR | ROW_BITS, "$fn[ne:bool:A:L](a, ($A){0})"},

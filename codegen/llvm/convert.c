@@ -13,7 +13,7 @@ static bool is_small_float(DType d)
 typedef struct {
 	DType dtype;
 	uint32_t e, m;
-	uint32_t top;      /* largest magnitude that is a number, plus one: infinity, or NaN */
+	uint32_t top;      /* what too large a number becomes: infinity, or the largest */
 	bool has_infinity;
 	uint32_t nan;      /* pattern of NaN */
 } SmallFloat;
@@ -21,7 +21,7 @@ typedef struct {
 static const SmallFloat small_floats[] = {
 	{DT_f16, 5, 10, 0x7c00, true, 0x7e00},
 	{DT_f8e5m2, 5, 2, 0x7c, true, 0x7e},
-	{DT_f8e4m3, 4, 3, 0x7f, false, 0x7f},
+	{DT_f8e4m3, 4, 3, 0x7e, false, 0x7f},
 };
 
 static const SmallFloat *small_float(LUnit *u, DType d)
@@ -62,14 +62,14 @@ static V widen_bits(LUnit *u, const SmallFloat *s, uint32_t lanes, V raw)
 		V inf = LLVMBuildICmp(b, LLVMIntUGE, mag, top, "");
 		bits = LLVMBuildSelect(b, inf, l_int(u, u32, 0x7f800000), bits, "");
 	}
-	V nan = LLVMBuildICmp(b, s->has_infinity ? LLVMIntUGT : LLVMIntUGE, mag, top, "");
+	V nan = LLVMBuildICmp(b, LLVMIntUGT, mag, top, "");
 	bits = LLVMBuildSelect(b, nan, l_int(u, u32, 0x7fc00000), bits, "");
 	V negative = shift_left(u, u32, shift_right(u, u32, h, sign), 31);
 	return LLVMBuildBitCast(b, LLVMBuildOr(b, bits, negative, ""), l_type(u, f32), "");
 }
 
 /* To nearest even: by integer addition where the result is normal, by rounding to a multiple of the smallest
- * subnormal where not. Too large gives infinity, or NaN where there is none. */
+ * subnormal where not. Too large gives infinity, or the largest number where there is none. */
 static V narrow_bits(LUnit *u, const SmallFloat *s, uint32_t lanes, V x)
 {
 	LType f32 = {DT_f32, lanes}, u32 = {DT_u32, lanes};
@@ -156,10 +156,13 @@ V l_pack(LUnit *u, DType storage, uint32_t lanes, V value)
 
 /* ---- values ---- */
 
+/* To i32 or i64: the smallest value where x is NaN or does not fit. */
 static V float_to_int(LUnit *u, LType to, LType from, V x)
 {
-	const char *name = dtype_is_signed(to.dtype) ? "llvm.fptosi.sat" : "llvm.fptoui.sat";
-	return l_intrinsic(u, name, (LLVMTypeRef[]){l_type(u, to), l_type(u, from)}, 2, &x, 1);
+	bool wide = to.dtype == DT_i64;
+	V limit = l_float(u, from, wide ? 0x1p63 : 0x1p31), least = l_int(u, to, wide ? INT64_MIN : INT32_MIN);
+	V fits = LLVMBuildFCmp(u->b, LLVMRealOLT, l_math(u, "llvm.fabs", &x, 1), limit, "");
+	return LLVMBuildSelect(u->b, fits, LLVMBuildFPToSI(u->b, x, l_type(u, to), ""), least, "");
 }
 
 static V from_int(LUnit *u, LType to, LType from, V x)

@@ -213,9 +213,7 @@ static void finish_stage(Sched *s, StageRun *r, const Stage *st)
 	bool across = lx_type(s->f, v).lanes > 1 && !(s->outer >> s->vaxis & 1);
 	if (across)
 		v = lx_hreduce(s->f, horizontal(st->combine), v);
-	LType t = {dtype_compute(st->dtype), lx_type(s->f, v).lanes};
-	if (lx_type(s->f, v).dtype != t.dtype)
-		v = lx_sc(s->f, SC_convert, t, &v, 1);
+	v = sched_convert(s, v, dtype_compute(st->dtype));
 	out->value = lx_var(s->f, ls_let(s->f, "r", v));
 }
 

@@ -364,6 +364,19 @@ static Lx read_stage(Sched *s, const KxData *x)
 	                            vector ? s->mask : (Lx){0}));
 }
 
+Lx sched_convert(Sched *s, Lx v, DType d)
+{
+	LType t = lx_type(s->f, v);
+	if (t.dtype == d)
+		return v;
+	const ScFn *fn = NULL;
+	if (d != dtype_compute(d))
+		fn = scalar_round(d);
+	else if (dtype_is_float(t.dtype) && dtype_is_int(d))
+		fn = scalar_convert(t.dtype, d);
+	return fn ? lx_fn(s->f, fn, t.lanes, &v, 1) : lx_sc(s->f, SC_convert, (LType){d, t.lanes}, &v, 1);
+}
+
 static Lx apply(Sched *s, const KxData *x, bool vector)
 {
 	Lx in[4];
@@ -376,7 +389,7 @@ static Lx apply(Sched *s, const KxData *x, bool vector)
 	}
 	uint32_t lanes = vector ? s->lanes : 1;
 	if (x->op == OP_convert)
-		return lx_sc(s->f, SC_convert, (LType){x->dtype, lanes}, in, 1);
+		return sched_convert(s, in[0], x->round ? x->round : x->dtype);
 	if (x->op == OP_bitcast)
 		return lx_sc(s->f, SC_bitcast, (LType){x->dtype, lanes}, in, 1);
 	const ScFn *fn = scalar_fn(x->op, dt, x->nin);
@@ -461,12 +474,6 @@ void sched_hoist(Sched *s, Kx id, uint64_t axes)
 
 /* ---- results ---- */
 
-static Lx to_dtype(Sched *s, Lx v, DType d)
-{
-	LType t = lx_type(s->f, v);
-	return t.dtype == d ? v : lx_sc(s->f, SC_convert, (LType){d, t.lanes}, &v, 1);
-}
-
 SchedAddress sched_address(Sched *s, uint32_t stage)
 {
 	if (s->vaxis != NO_AXIS && (sched_axes(s, s->store[stage]) >> s->vaxis & 1))
@@ -488,7 +495,7 @@ Lx sched_load_at(Sched *s, uint32_t stage, SchedAddress a)
 void sched_store_at(Sched *s, uint32_t stage, SchedAddress a, Lx value)
 {
 	LMem mem = memory(s, s->k->stage.data[stage].buf, true);
-	value = to_dtype(s, value, dtype_compute(mem.dtype));
+	value = sched_convert(s, value, dtype_compute(mem.dtype));
 	if (a.vector)
 		value = sched_splat(s, value);
 	if (a.index.i)
@@ -572,7 +579,7 @@ Lx sched_accumulate(Sched *s, const Stage *st, Lx acc, Kx value)
 		}
 		return sched_fma(s, a, b, acc);
 	}
-	Lx v = to_dtype(s, sched_value(s, value), t.dtype);
+	Lx v = sched_convert(s, sched_value(s, value), t.dtype);
 	return sched_combine(s, st->combine, acc, t.lanes > 1 ? sched_splat(s, v) : v);
 }
 

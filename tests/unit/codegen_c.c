@@ -167,6 +167,7 @@ typedef struct {
 	uint32_t nin;
 	DType in[3], out; /* storage dtypes */
 	const char *name;
+	bool wild; /* a function that takes infinities and NaN */
 } Point;
 
 static Lx point_value(LoopFn *f, const Point *p, const Lx *in, uint32_t lanes)
@@ -329,7 +330,7 @@ static void point_run(Bench *b, const Point *p)
 	_Alignas(16) char natural[3][N * 8], mem[3][N * 8], got[(N + 16) * 8], want[N * 8];
 	void *buf[4];
 	const void *nat[3] = {natural[0], natural[1], natural[2]};
-	bool wild = !p->fn;
+	bool wild = p->wild || !p->fn;
 	for (uint32_t k = 0; k < p->nin; k++) {
 		fill(p->in[k], natural[k], k + 3 * p->op, wild);
 		for (uint32_t i = 4; k && p->in[k] == p->in[0] && i < N; i += 5) /* some equal operands */
@@ -374,6 +375,13 @@ static void add(Bench *b, Points *list, ScOp op, uint32_t nin, DType in, DType o
 	add_literal(b, list, op, nin, in, out, -1);
 }
 
+static void add_conversion(Bench *b, Points *list, const ScFn *fn)
+{
+	Point p = {.fn = fn, .nin = 1, .in = {fn->param[0]}, .out = fn->result, .literal = -1, .wild = true};
+	p.name = arena_printf(b->ctx->arena, "fn_%s", fn->name);
+	array_push(b->ctx->arena, list, p);
+}
+
 static void all_points(Bench *b, Points *list)
 {
 	static const DType number[] = {DT_f32, DT_f64, DT_i32, DT_i64, DT_u8, DT_i8, DT_i16, DT_u16, DT_u32,
@@ -406,7 +414,9 @@ static void all_points(Bench *b, Points *list)
 				add(b, list, op, 2, d, DT_bool);
 		add(b, list, SC_select, 3, d, d);
 		for (uint32_t j = 0; j < 10; j++)
-			if (j != k && (k < 2 || j < 5))
+			if (k < 2 && j >= 2)
+				add_conversion(b, list, scalar_convert(d, number[j]));
+			else if (j != k && (k < 2 || j < 5))
 				add(b, list, SC_convert, 1, d, number[j]);
 		add(b, list, SC_convert, 1, d, DT_bool);
 		add(b, list, SC_convert, 1, DT_bool, d);
@@ -424,6 +434,7 @@ static void all_points(Bench *b, Points *list)
 	for (uint32_t k = 0; k < 4; k++) {
 		add(b, list, SC_let, 1, DT_f32, small[k]);
 		add(b, list, SC_let, 1, small[k], DT_f32);
+		add_conversion(b, list, scalar_round(small[k]));
 	}
 }
 

@@ -319,7 +319,8 @@ static void test_convert(void **state)
 {
 	(void)state;
 	check("convert", "dtype=i32", "f32[5] 1.9 -1.9 nan 1e10 -inf",
-	      "i32[5] 1 -1 0 2147483647 -2147483648");
+	      "i32[5] 1 -1 -2147483648 -2147483648 -2147483648");
+	check("convert", "dtype=u8", "f32[5] -1 255.9 256 -300 nan", "u8[5] 255 255 0 212 0");
 	check("convert", "dtype=u8", "i64[3] 257 -1 5", "u8[3] 1 255 5");
 	check("convert", "dtype=bool", "f32[4] 0 -0.0 0.25 nan", "bool[4] 0 0 1 1");
 	check("convert", "dtype=f16", "i64[2] 2049 -3", "f16[2] 2048 -3");

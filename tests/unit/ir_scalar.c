@@ -207,18 +207,63 @@ static ScVal converted(DType from, DType to, ScVal v)
 	return scalar_eval(scalar_convert(from, to), &v);
 }
 
+/* docs/numerics.md: truncated to i32 or i64, where NaN and what does not fit is the smallest value; low bits. */
+static int64_t as_int(DType to, double v)
+{
+	bool narrow = to == DT_i8 || to == DT_i16 || to == DT_u16 || to == DT_i32, fits;
+	bool flip = to == DT_u64 && v >= 0x1p63;
+	if (flip)
+		v -= 0x1p63;
+	double limit = narrow ? 0x1p31 : 0x1p63, whole = trunc(v);
+	fits = whole >= -limit && whole < limit;
+	uint64_t i = fits ? (uint64_t)(int64_t)v : narrow ? (uint64_t)INT32_MIN : (uint64_t)INT64_MIN;
+	i = flip ? i ^ UINT64_C(1) << 63 : i;
+	uint32_t drop = 64 - 8 * dtype_size(to);
+	return dtype_is_signed(to) ? (int64_t)(i << drop) >> drop : (int64_t)(i << drop >> drop);
+}
+
+static void float_to_int(void)
+{
+	static const DType to[] = {DT_i8, DT_u8, DT_i16, DT_u16, DT_i32, DT_u32, DT_i64, DT_u64};
+	static const double x[] = {0, 0.5, -0.5, -1, -1.9, 127, 128, 255.9, 256, 300, -129, 40000, -40000, 65536.5,
+	                           0x1p31 - 128, 0x1p31, -0x1p31, -0x1p31 - 256, 3e9, 0x1p32 - 256, 0x1p32, 1e10,
+	                           -1e10, 0x1p62, 0x1p63, -0x1p63, 1e19, 0x1p64, 1e20, -1e20, 3e38, INFINITY,
+	                           -INFINITY, NAN, 0x1p31 + 5, -0x1p31 - 5.5, 0x1p40 + 77};
+	for (uint32_t k = 0; k < sizeof to / sizeof *to; k++) {
+		for (uint32_t j = 0; j < sizeof x / sizeof *x; j++) {
+			float f = (float)x[j];
+			assert_int_equal(converted(DT_f64, to[k], (ScVal){.f = x[j]}).i, as_int(to[k], x[j]));
+			assert_int_equal(converted(DT_f32, to[k], (ScVal){.f = f}).i, as_int(to[k], f));
+		}
+	}
+}
+
+/* In a register as through memory; every pattern of f32's upper half with some lower ones. */
+static void rounding(void **state)
+{
+	(void)state;
+	static const DType storage[] = {DT_f16, DT_bf16, DT_f8e4m3, DT_f8e5m2};
+	static const uint32_t low[] = {0, 1, 0x0fff, 0x1000, 0x1001, 0x7fff, 0x8000, 0x8001, 0xffff};
+	static ScVal x[0x10000], got[0x10000], want[0x10000];
+	const ScVal *arg[] = {x};
+	for (uint32_t j = 0; j < sizeof low / sizeof *low; j++) {
+		for (uint32_t high = 0; high < 0x10000; high++) {
+			union { uint32_t u; float f; } v = {high << 16 | low[j]};
+			x[high].f = (double)v.f;
+		}
+		for (uint32_t k = 0; k < sizeof storage / sizeof *storage; k++) {
+			scalar_eval_n(scalar_round(storage[k]), arg, got, 0x10000);
+			scalar_eval_n(scalar_convert(DT_f32, storage[k]), arg, want, 0x10000);
+			for (uint32_t high = 0; high < 0x10000; high++)
+				assert_same(got[high].f, want[high].f);
+		}
+	}
+}
+
 static void conversions(void **state)
 {
 	(void)state;
-	assert_int_equal(converted(DT_f32, DT_i32, (ScVal){.f = 3e9}).i, INT32_MAX);
-	assert_int_equal(converted(DT_f32, DT_i32, (ScVal){.f = -3e9}).i, INT32_MIN);
-	assert_int_equal(converted(DT_f32, DT_i32, (ScVal){.f = NAN}).i, 0);
-	assert_int_equal(converted(DT_f64, DT_i64, (ScVal){.f = 1e30}).i, INT64_MAX);
-	assert_int_equal(converted(DT_f64, DT_i64, (ScVal){.f = -INFINITY}).i, INT64_MIN);
-	assert_int_equal(converted(DT_f64, DT_u8, (ScVal){.f = -1.5}).i, 0);
-	assert_int_equal(converted(DT_f64, DT_u8, (ScVal){.f = 300}).i, 255);
-	assert_int_equal(converted(DT_f64, DT_i8, (ScVal){.f = -1.9}).i, -1);
-	assert_int_equal(converted(DT_f64, DT_u64, (ScVal){.f = 0x1p63}).u, 1ull << 63);
+	float_to_int();
 	assert_int_equal(converted(DT_i64, DT_i8, (ScVal){.i = 257}).i, 1);
 	assert_int_equal(converted(DT_i32, DT_u32, (ScVal){.i = -1}).i, 0xffffffff);
 	assert_int_equal(converted(DT_f32, DT_bool, (ScVal){.f = NAN}).i, 1);
@@ -332,7 +377,7 @@ int main(void)
 		cmocka_unit_test(every_text_instantiates), cmocka_unit_test(library_instantiates),
 		cmocka_unit_test(names_are_unique), cmocka_unit_test(storage_dtypes_are_refused),
 		cmocka_unit_test(integers), cmocka_unit_test(float_conventions),
-		cmocka_unit_test(conversions), cmocka_unit_test(blocks_equal_single),
+		cmocka_unit_test(conversions), cmocka_unit_test(rounding), cmocka_unit_test(blocks_equal_single),
 		cmocka_unit_test(derivatives), cmocka_unit_test(derivative_conventions),
 		cmocka_unit_test(malformed_texts),
 	};

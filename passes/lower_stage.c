@@ -193,6 +193,9 @@ static Kx anchor_stage(Trace *t, Node n, const Sym *ix, const Sym *iy, Stage st)
 	Kx in[2] = {trace_value(t, node_in(g, n, 0), ix, (Kx){0}),
 	            trace_value(t, node_in(g, n, 1), iy, (Kx){0})};
 	t->only_maps = false;
+	for (uint32_t k = 0; k < 2; k++) /* narrow integers multiply in the result's width */
+		if (dtype_is_int(d) && t->k->kx.data[in[k].i].dtype != d)
+			in[k] = kx_op(t->k, t->s->arena, OP_convert, d, &in[k], 1);
 	DType acc = node_attr(g, n, "acc")->dtype;
 	st.kind = STAGE_REDUCE;
 	st.combine = COMBINE_SUM;

@@ -115,21 +115,13 @@ OP(aten_batch_norm){
 	.build = build_batch_norm,
 };
 
-/* The dtype the file gives result k: for half precision PyTorch itself is of two minds. */
-static DType statistic_dtype(const Build *b, Node n, uint32_t k)
-{
-	const Type *t = node_type(b->g, n);
-	bool known = t->dtype == DT_none && k < t->n;
-	return known ? ir_type_of(b->g->ir, t->elem[k])->dtype
-		     : dtype_compute(aten_dtype(b, arg(b, n, "input")));
-}
-
 /* (y, mean, invstd): the statistics are empty in evaluation mode. With a reserve, which is empty on
  * CPUs, and the new running statistics where the operator has them. */
 static Node with_statistics(Build *b, Node n, BatchNorm r)
 {
 	uint32_t nresult = op_schema(node_op(b->g, n))->nresult, at = 3;
-	DType mean = statistic_dtype(b, n, 1), invstd = statistic_dtype(b, n, 2);
+	DType d = dtype_compute(aten_dtype(b, arg(b, n, "input")));
+	DType mean = aten_result_dtype(b, n, 1, d), invstd = aten_result_dtype(b, n, 2, d);
 	if (!r.y.i)
 		return r.y;
 	Node result[6] = {r.y};
@@ -280,10 +272,17 @@ OP(aten_layer_norm){
 	.build = build_layer_norm,
 };
 
+static Node norm_with_statistics(Build *b, Node n, Norm r)
+{
+	if (!r.y.i)
+		return r.y;
+	DType d = aten_result_dtype(b, n, 1, node_dtype(b->g, r.mean));
+	return b_tuple(b, (Node[]){r.y, b_convert(b, r.mean, d), b_convert(b, r.rstd, d)}, 3);
+}
+
 static Node build_native_layer_norm(Build *b, Node n)
 {
-	Norm r = layer_norm(b, n);
-	return r.y.i ? b_tuple(b, (Node[]){r.y, r.mean, r.rstd}, 3) : r.y;
+	return norm_with_statistics(b, n, layer_norm(b, n));
 }
 OP(aten_native_layer_norm){
 	.schema = "aten.native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? "
@@ -366,8 +365,9 @@ static Node build_native_group_norm(Build *b, Node n)
 	Norm r = group_norm(b, n, arg(b, n, "input"), aten_int(b, n, "group"));
 	if (!r.y.i)
 		return r.y;
-	Node mean = aten_squeeze_mask(b, r.mean, 4);
-	return b_tuple(b, (Node[]){r.y, mean, aten_squeeze_mask(b, r.rstd, 4)}, 3);
+	r.mean = aten_squeeze_mask(b, r.mean, 4);
+	r.rstd = aten_squeeze_mask(b, r.rstd, 4);
+	return norm_with_statistics(b, n, r);
 }
 OP(aten_native_group_norm){
 	.schema = "aten.native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, "

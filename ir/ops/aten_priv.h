@@ -35,6 +35,9 @@ bool aten_is(const Build *, Node n, const char *name, const char *text); /* a st
 Shape aten_shape(const Build *, Node);
 DType aten_dtype(const Build *, Node); /* DT_none of a missing node */
 uint32_t aten_rank(const Build *, Node);
+/* What the file says of result k of the call; `otherwise` where no file does. Statistics of f16 and
+ * bf16 are f32 or rounded, depending on the device that exported. */
+DType aten_result_dtype(const Build *, Node n, uint32_t k, DType otherwise);
 Shape shape_of(uint32_t rank, const Sym *dim);
 Shape shape_remove(Shape, uint32_t dim);
 Shape shape_insert(Shape, uint32_t dim, Sym);

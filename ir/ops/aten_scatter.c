@@ -384,26 +384,62 @@ OP(aten_max_unpool3d){
 	.build = build_unpool3,
 };
 
-/* The gradient goes to the places the indices name. */
-static Node build_max_pool_backward(Build *b, Node n)
+/* The gradient goes to the places the indices name, which count over the last nd dims. */
+static Node pool_backward(Build *b, Node n, uint32_t nd)
 {
 	Node x = arg(b, n, "self"), g = arg(b, n, "grad_output"), index = arg(b, n, "indices");
 	Shape s = aten_shape(b, x);
-	if (!x.i || !g.i || !index.i || s.rank < 3)
+	if (!x.i || !g.i || !index.i || s.rank <= nd)
 		return b_error(b, "max pooling of an operand of rank %u", s.rank);
-	uint32_t lead = s.rank - 2;
+	uint32_t lead = s.rank - nd;
 	g = aten_flatten(b, g, lead, s.rank - 1);
 	index = b_unsqueeze(b, aten_flatten(b, index, lead, s.rank - 1), -1);
 	Shape z = aten_shape(b, g);
-	z.dim[lead] = sym_mul(b_syms(b), s.dim[lead], s.dim[lead + 1]);
+	z.dim[lead] = s.dim[lead];
+	for (uint32_t k = lead + 1; k < s.rank; k++)
+		z.dim[lead] = sym_mul(b_syms(b), z.dim[lead], s.dim[k]);
 	Node zero = b_full(b, aten_dtype(b, g), 0, z.rank, z.dim);
 	return aten_reshape(b, b_scatter(b, zero, index, g, lead, &lead, 1, "add"), &s);
+}
+static Node build_pool2_backward(Build *b, Node n)
+{
+	return pool_backward(b, n, 2);
+}
+static Node build_pool3_backward(Build *b, Node n)
+{
+	return pool_backward(b, n, 3);
 }
 OP(aten_max_pool2d_with_indices_backward){
 	.schema = "aten.max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] "
 		  "kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, "
 		  "Tensor indices) -> Tensor",
-	.build = build_max_pool_backward,
+	.build = build_pool2_backward,
+};
+OP(aten_max_pool3d_with_indices_backward){
+	.schema = "aten.max_pool3d_with_indices_backward(Tensor grad_output, Tensor self, int[3] "
+		  "kernel_size, int[3] stride, int[3] padding, int[3] dilation, bool ceil_mode, "
+		  "Tensor indices) -> Tensor",
+	.build = build_pool3_backward,
+};
+OP(aten_adaptive_max_pool2d_backward){
+	.schema = "aten.adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor "
+		  "indices) -> Tensor",
+	.build = build_pool2_backward,
+};
+OP(aten_adaptive_max_pool3d_backward){
+	.schema = "aten.adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor "
+		  "indices) -> Tensor",
+	.build = build_pool3_backward,
+};
+OP(aten_fractional_max_pool2d_backward){
+	.schema = "aten.fractional_max_pool2d_backward(Tensor grad_output, Tensor self, int[2] "
+		  "kernel_size, int[2] output_size, Tensor indices) -> Tensor",
+	.build = build_pool2_backward,
+};
+OP(aten_fractional_max_pool3d_backward){
+	.schema = "aten.fractional_max_pool3d_backward(Tensor grad_output, Tensor self, int[3] "
+		  "kernel_size, int[3] output_size, Tensor indices) -> Tensor",
+	.build = build_pool3_backward,
 };
 
 /* ---- strides: flat positions offset + sum of index * stride in a contiguous operand ---- */

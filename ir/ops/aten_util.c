@@ -111,6 +111,16 @@ uint32_t aten_rank(const Build *b, Node x)
 	return x.i ? node_rank(b->g, x) : 0;
 }
 
+DType aten_result_dtype(const Build *b, Node n, uint32_t k, DType otherwise)
+{
+	if (!node_type_id(b->g, n).i)
+		return otherwise;
+	const Type *t = node_type(b->g, n);
+	if (t->dtype != DT_none)
+		return k == 0 ? t->dtype : otherwise;
+	return k < t->n ? ir_type_of(b->g->ir, t->elem[k])->dtype : otherwise;
+}
+
 Shape shape_remove(Shape s, uint32_t dim)
 {
 	if (dim >= s.rank)

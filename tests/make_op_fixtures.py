@@ -1,0 +1,106 @@
+"""Make the archives of tests/data/ops with PyTorch and torchao: make_op_fixtures.py tests/data/ops. One module for each family of operators;
+tests/operators.sh compares every back end with PyTorch's results."""
+import sys
+
+import torch
+from torch import nn
+import torch.ao.quantization.fx._decomposed  # noqa: F401 (registers quantized_decomposed)
+import torchao  # noqa: F401 (registers torchao)
+
+from make_fixtures import dest, make
+
+A, Q, AO = torch.ops.aten, torch.ops.quantized_decomposed, torch.ops.torchao
+i8, u8 = torch.int8, torch.uint8
+
+
+class Quantized(nn.Module):
+    """Values halfway between two integers tell x * (1 / scale) from x / scale, and when a zero point is added."""
+
+    def forward(s, x, scales, zeros):
+        a = Q.quantize_per_tensor(x, 0.1, 3, -128, 127, i8)
+        b = Q.quantize_per_tensor(x, 0.3, 7, 0, 255, u8)
+        c = Q.quantize_per_tensor.tensor(x, scales[:1], zeros[:1], -100, 90, i8)
+        d = Q.quantize_per_channel(x, scales, zeros, 1, -8, 7, i8)
+        y = [Q.dequantize_per_tensor(a, 0.1, 3, -128, 127, i8), Q.dequantize_per_tensor.tensor(b, scales[:1], zeros[:1], 0, 255, u8),
+             Q.dequantize_per_channel(d, scales, zeros, 1, -8, 7, i8), Q.dequantize_per_channel(d, scales, None, 1, -8, 7, i8)]
+        scale, zero = Q.choose_qparams.tensor(x, -128, 127, 1e-5, i8)
+        e = Q.quantize_per_tensor.tensor(x, scale, zero, -128, 127, i8)
+        symmetric = Q.choose_qparams_symmetric.tensor(x, -127, 127, 1e-5, i8)[0]
+        row, at = Q.choose_qparams_per_token_asymmetric(x, i8)
+        f = Q.quantize_per_token(x, row, at, -128, 127, i8)
+        g = Q.dequantize_per_token(f, row, at, -128, 127, i8, torch.float32)
+        h = Q.quantize_per_channel_group(x, scales[:4].view(2, 2), zeros[:4].view(2, 2), -8, 7, i8, 6)
+        k = Q.dequantize_per_channel_group(h, scales[:4].view(2, 2), zeros[:4].view(2, 2), -8, 7, i8, 6, torch.float32)
+        m = Q.fake_quant_per_channel(x, scales, zeros, 1, -8, 7)
+        return a, b, c, d, *y, scale, zero, e, symmetric, row, at, f, g, h, k, m
+
+
+class Torchao(nn.Module):
+    def forward(s, x):
+        y = []
+        for mapping, block in (("SYMMETRIC", [1, 12]), ("SYMMETRIC_NO_CLIPPING_ERR", [2, 3]), ("ASYMMETRIC", [1, 4])):
+            scale, zero = AO.choose_qparams_affine(x, mapping, block, i8, -8, 7, None, None, torch.int32, False)
+            q = AO.quantize_affine(x, block, scale, zero, i8, -8, 7)
+            y += [scale, zero, q, AO.dequantize_affine(q, block, scale, zero, i8, -8, 7)]
+        q = AO.quantize_affine(x, [2, 12], scale[0, 0], zero[0, 0], i8)
+        return *y, torch._int_mm(q, q.t())
+
+
+class Backward(nn.Module):
+    """Gradients that are one expression, at kinks too."""
+
+    def forward(s, g, x, index):
+        p = torch.sigmoid(x)
+        y = [A.tanh_backward(g, torch.tanh(x)), A.sigmoid_backward(g, p), A.threshold_backward(g, x, 0.5), A.gelu_backward(g, x),
+             A.gelu_backward(g, x, approximate="tanh"), A.silu_backward(g, x), A.elu_backward(g, 1.5, 1.1, 0.7, False, x),
+             A.elu_backward(g, 1.5, 1.1, 0.7, True, x), A.hardshrink_backward(g, x, 0.5), A.softshrink_backward(g, x, 0.5),
+             A.hardsigmoid_backward(g, x), A.hardswish_backward(g, x), A.hardtanh_backward(g, x, -3, 0.5),
+             A.leaky_relu_backward(g, x, 0.1, False), A.log_sigmoid_backward(g, x, A.log_sigmoid_forward(x)[1]), A.logit_backward(g, p * 0.9 + 0.05),
+             A.logit_backward(g, p, 0.1), A.mish_backward(g, x), A.softplus_backward(g, x, 2.5, 10), A.glu_backward(g[:, :4], x, 1),
+             *A._prelu_kernel_backward(g, x, p[:1])]
+        for reduction in (0, 1, 2):
+            to = g if reduction == 0 else g[0, 0]
+            y += [A.mse_loss_backward(to, x, g, reduction), A.smooth_l1_loss_backward(to, x, g, reduction, 0.7),
+                  A.huber_loss_backward(to, x, g, reduction, 0.7), A.binary_cross_entropy_backward(to, p, p, None, reduction),
+                  A.soft_margin_loss_backward(to, x, g, reduction),
+                  A.nll_loss_backward(to if reduction else g[:, 0], x, index, p[0], reduction, 5, p.sum())]
+        return (*y, A._softmax_backward_data(g, torch.softmax(x, 1), 1, torch.float32),
+                A._log_softmax_backward_data(g, torch.log_softmax(x, 0), 0, torch.float32), A.select_backward(g[0], [3, 8], 0, -1),
+                A.slice_backward(g, [4, 20], -1, 1, 17, 2)[:, :5], A.diagonal_backward(g[0], [9, 8], -1, 0, 1),
+                A.trace_backward(g[0, 0], [2, 3]), A.unfold_backward(g.view(4, 2, 4), [4, 7], 1, 4, 3),
+                A.index_select_backward(g, [8, 8], 0, index), A.embedding_dense_backward(g, index, 8, 2, True),
+                A.value_selecting_reduction_backward(g[:, 0], 1, index, [4, 8], False))
+
+
+class Norms(nn.Module):
+    def forward(s, g, x, w):
+        _, mean, rstd = A.native_layer_norm(x, [6], w[:6], w[:6], 1e-5)
+        y = [*A.native_layer_norm_backward(g, x, [6], mean, rstd, w[:6], w[:6], [True, True, True])]
+        _, mean, rstd = A.native_group_norm(x, w[:4], w[:4], 2, 4, 6, 2, 1e-5)
+        y += A.native_group_norm_backward(g, x, mean, rstd, w[:4], 2, 4, 6, 2, [True, True, True])
+        for train in (True, False):
+            y += A.native_batch_norm_backward(g, x, w[:4], w[:4], w[:4], w[:4], w[:4], train, 1e-5, [True, True, True])
+        for dim in (0, 2):
+            v = w[:2].view(2, 1, 1) if dim == 0 else w.view(1, 1, 6)
+            unit, norm = A._weight_norm_interface(x, v, dim)
+            y += [unit, norm, *A._weight_norm_interface_backward(g, x, v, norm, dim)]
+        half = A.native_layer_norm(x.bfloat16(), [6], None, None, 1e-5)
+        return *y, A._weight_norm(x, w[:4].view(1, 4, 1), 1), half[1], half[2]
+
+
+def main():
+    torch.manual_seed(0)
+    dest.mkdir(exist_ok=True)
+    r = torch.randn
+    ties = ((torch.arange(24) - 12) * 0.05).view(2, 12)
+    with torch.no_grad():
+        make("quantized", Quantized(), (ties, torch.linspace(0.05, 0.3, 12), torch.arange(12) - 6), compress=True)
+        make("torchao", Torchao(), (ties + 0.01,), compress=True)
+        x = r(4, 8) * 3
+        x[0] = torch.tensor([-30, -3, -0.5, 0, 0.5, 3, 20, 60])
+        make("backward", Backward(), (r(4, 8), x, torch.tensor([0, 5, 2, 5])), compress=True)
+        make("norms", Norms(), (r(2, 4, 6), r(2, 4, 6), torch.rand(6) + 0.5), compress=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

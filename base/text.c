@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/temp.h"
+
 enum { FIRST_CAP = 64 };
 
 void text_init(Text *t, Arena *arena)
@@ -124,8 +126,12 @@ static int open_temp(const Text *t, const char *path, char **temp)
 {
 	for (int k = 0;; k++) {
 		*temp = arena_printf(t->arena, "%s.tmp%ld.%d", path, (long)getpid(), k);
+		temp_begin(*temp);
 		int fd = open(*temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (fd >= 0 || errno != EEXIST || k == 1000)
+		if (fd >= 0)
+			return fd;
+		temp_end(*temp);
+		if (errno != EEXIST || k == 1000)
 			return fd;
 	}
 }
@@ -141,10 +147,11 @@ bool text_write_file(const Text *t, const char *path)
 	int fd = open_temp(t, path, &temp);
 	if (fd < 0)
 		return false;
-	if (write_and_close(fd, t) && !rename(temp, path))
-		return true;
+	bool ok = write_and_close(fd, t) && !rename(temp, path);
 	int why = errno;
-	unlink(temp);
+	if (!ok)
+		unlink(temp);
+	temp_end(temp);
 	errno = why;
-	return false;
+	return ok;
 }

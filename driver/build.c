@@ -177,7 +177,7 @@ static bool link_all(Builder *b, const char *weights_object, const char *out)
 	if (!b->c->o.no_openmp)
 		words_split(b->a, &w, b->openmp);
 	words_split(b->a, &w, "-pthread -lm");
-	Jobs one = {.limit = 1};
+	Jobs one = {.limit = 1, .folder = b->folder};
 	array_push(b->a, &one.job,
 		   (Job){.argv = words_argv(b->a, &w),
 			 .what = "linking",
@@ -201,6 +201,7 @@ bool build_shared(Compilation *c, const char *folder, const char *weights_object
 	b.cc = c->o.cc ? c->o.cc : default_compiler(c);
 	b.cache = c->o.no_cache ? NULL : cache_folder(c->ctx);
 	b.jobs.limit = c->o.jobs;
+	b.jobs.folder = folder;
 	b.jobs.progress = c->o.progress;
 	b.jobs.progress_user = c->o.progress_user;
 	TRY(add_model(&b));

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/temp.h"
 #include "driver/driver_priv.h"
 
 static bool make(const char *path)
@@ -87,6 +88,7 @@ void cache_keep(Ctx *ctx, const char *object, const char *entry)
 	size_t n;
 	ArenaMark mark = arena_mark(ctx->scratch);
 	const char *data = file_read(ctx->scratch, object, &n), *temp = path_temp(ctx, entry);
+	temp_begin(temp);
 	FILE *f = data ? fopen(temp, "wbe") : NULL;
 	if (f) {
 		EntryHeader h = header_of(data, n);
@@ -95,6 +97,7 @@ void cache_keep(Ctx *ctx, const char *object, const char *entry)
 		if (!ok || rename(temp, entry))
 			unlink(temp);
 	}
+	temp_end(temp);
 	arena_release(ctx->scratch, mark);
 }
 

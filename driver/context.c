@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/temp.h"
 #include "ir/op.h"
 
 Weft *weft_new(void)
@@ -99,4 +100,19 @@ double seconds_now(void)
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void weft_abandon(void)
+{
+	temp_abandon();
+}
+
+void weft_temporary(const char *path)
+{
+	temp_begin(path);
+}
+
+void weft_not_temporary(const char *path)
+{
+	temp_end(path);
 }

@@ -52,10 +52,6 @@ bool file_write(Ctx *, const char *path, const void *data, size_t n);
 char *file_read(Arena *, const char *path, size_t *n);
 /* mkdir -p. False after ctx_error. */
 bool folder_make(Ctx *, const char *path);
-/* A new empty folder for temporary files; its path is in the arena. NULL after ctx_error. */
-const char *folder_temp(Ctx *);
-/* rm -r. */
-void folder_remove(const char *path);
 /* The file name without folder and extension, made an identifier. */
 const char *path_stem(Arena *, const char *path);
 

@@ -53,33 +53,6 @@ bool folder_make(Ctx *ctx, const char *path)
 	return true;
 }
 
-const char *folder_temp(Ctx *ctx)
-{
-	const char *base = getenv("TMPDIR");
-	char *path = arena_printf(ctx->arena, "%s/weft-XXXXXX", base && *base ? base : "/tmp");
-	if (mkdtemp(path))
-		return path;
-	ctx_error(ctx, path, "cannot make a temporary folder: %s", strerror(errno));
-	return NULL;
-}
-
-void folder_remove(const char *path)
-{
-	char sub[4096];
-	DIR *d = opendir(path);
-	if (!d)
-		return;
-	for (struct dirent *e; (e = readdir(d));) {
-		int n = snprintf(sub, sizeof sub, "%s/%s", path, e->d_name);
-		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || n >= (int)sizeof sub)
-			continue;
-		if (unlink(sub) && (errno == EISDIR || errno == EPERM))
-			folder_remove(sub);
-	}
-	closedir(d);
-	rmdir(path);
-}
-
 const char *path_stem(Arena *a, const char *path)
 {
 	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/temp.h"
 
 extern char **environ;
 
@@ -38,7 +41,27 @@ uint32_t jobs_default(void)
 	return 1;
 }
 
-static bool start(Ctx *ctx, Job *j)
+/* No signal comes between the start of the program and its place in the list of those to be ended. */
+static int spawn(Job *j, const posix_spawn_file_actions_t *fa, char *const *argv, char *const *env)
+{
+	posix_spawnattr_t attr;
+	sigset_t all, before;
+	int err = posix_spawnattr_init(&attr);
+	if (err)
+		return err;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+	posix_spawnattr_setsigmask(&attr, &before);
+	err = posix_spawnp(&j->pid, j->argv[0], fa, &attr, argv, env);
+	if (!err)
+		temp_begin_program(j->pid);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	posix_spawnattr_destroy(&attr);
+	return err;
+}
+
+static bool start(Ctx *ctx, Job *j, char *const *env)
 {
 	posix_spawn_file_actions_t fa;
 	if (posix_spawn_file_actions_init(&fa))
@@ -51,7 +74,7 @@ static bool start(Ctx *ctx, Job *j)
 		const char *const *in;
 		char *const *out;
 	} argv = {j->argv};
-	int err = posix_spawnp(&j->pid, j->argv[0], &fa, NULL, argv.out, environ);
+	int err = spawn(j, &fa, argv.out, env);
 	posix_spawn_file_actions_destroy(&fa);
 	if (err)
 		return ctx_error(ctx, j->what, "cannot run %s: %s", j->argv[0], strerror(err));
@@ -95,6 +118,7 @@ static bool reap(Ctx *ctx, Jobs *js, uint32_t *running, uint32_t *done)
 		if (got == 0 || (got < 0 && errno == EINTR))
 			continue;
 		j->finished = true;
+		temp_end_program(j->pid);
 		--*running;
 		++*done;
 		if (got < 0 || !WIFEXITED(status) || WEXITSTATUS(status))
@@ -108,13 +132,28 @@ static bool reap(Ctx *ctx, Jobs *js, uint32_t *running, uint32_t *done)
 	return ok;
 }
 
+/* This process's environment with another folder for temporary files. */
+static char *const *environment(Arena *a, const char *folder)
+{
+	uint32_t n = 0, kept = 0;
+	while (environ[n])
+		n++;
+	char **env = ARENA_ARRAY(a, char *, n + 2);
+	for (uint32_t k = 0; k < n; k++)
+		if (strncmp(environ[k], "TMPDIR=", 7))
+			env[kept++] = environ[k];
+	env[kept] = arena_printf(a, "TMPDIR=%s", folder);
+	return env;
+}
+
 bool jobs_run(Ctx *ctx, Jobs *js)
 {
+	char *const *env = environment(ctx->arena, js->folder);
 	uint32_t limit = js->limit ? js->limit : jobs_default(), running = 0, done = 0, next = 0;
 	bool ok = true;
 	while (running || (ok && next < js->job.n)) {
 		while (ok && running < limit && next < js->job.n) {
-			ok = start(ctx, &js->job.data[next++]);
+			ok = start(ctx, &js->job.data[next++], env);
 			running += ok;
 		}
 		uint32_t before = done;

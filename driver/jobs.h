@@ -18,6 +18,7 @@ typedef struct {
 typedef struct {
 	ARRAY(Job) job;
 	uint32_t limit; /* processes at once; 0: one per processor */
+	const char *folder; /* for their temporary files: compilers that are killed leave theirs */
 	WeftProgress progress;
 	void *progress_user;
 } Jobs;

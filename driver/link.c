@@ -136,7 +136,7 @@ static const char *find_library(Ctx *ctx, const Machine *m, const Library *libra
 static bool run(Compilation *c, const char *folder, const char *out, Words *w)
 {
 	Arena *a = weft_arena(c->w);
-	Jobs one = {.limit = 1};
+	Jobs one = {.limit = 1, .folder = folder};
 	array_push(a, &one.job,
 		   (Job){.argv = words_argv(a, w),
 			 .what = "linking",

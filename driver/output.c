@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/temp.h"
 #include "driver/compile.h"
 #include "driver/jit.h"
 #include "driver/native.h"
@@ -45,7 +46,8 @@ static void remove_folder(void *arg)
 {
 	Places *p = arg;
 	if (p->folder)
-		folder_remove(p->folder);
+		temp_remove(p->folder);
+	temp_end(p->folder);
 	p->folder = NULL;
 }
 
@@ -170,7 +172,9 @@ static bool emit_folder(Output *x)
 	const char *path = arena_strndup(ctx->arena, x->path, n);
 	TRY(folder_make(ctx, path) && (rmdir(path) == 0 || ctx_error(ctx, path, "cannot write")));
 	Places *p = places_new(ctx);
+	path_sweep(ctx, path);
 	p->folder = path_temp(ctx, path);
+	temp_begin(p->folder);
 	bool ok = fill_folder(x, p->folder) &&
 		  (rename(p->folder, path) == 0 ||
 		   ctx_error(ctx, path, "cannot write: %s", strerror(errno)));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "codegen/names.h"
+#include "frontend/file.h"
 #include "frontend/out_file.h"
 
 typedef enum { FIELD_TEXT, FIELD_NUMBER, FIELD_BOOL, FIELD_MASKS } FieldKind;
@@ -176,8 +177,11 @@ static bool read_object(Reader *r, json_t *root)
 static const Target *read_file(Ctx *ctx, const char *path)
 {
 	json_error_t e;
+	FileMap file;
+	if (!file_map(ctx, path, &file))
+		return NULL;
 	out_spare(ctx, path);
-	json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &e);
+	json_t *root = json_loadb((const char *)file.data, file.size, JSON_REJECT_DUPLICATES, &e);
 	if (!root)
 		return ctx_error(ctx, path, "line %d: %s", e.line, e.text), NULL;
 	Reader r = {ctx, path, ARENA_NEW(ctx->arena, Target)};

@@ -1,19 +1,84 @@
 #include "frontend/out_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hash.h"
+#include "base/temp.h"
+#include "frontend/file.h"
+
 /* ---- where it goes ---- */
+
+/* Process numbers are unique within this: a machine, or a container of it. */
+static unsigned process_space(void)
+{
+	char text[320] = "", *end = text;
+	if (gethostname(text, 256) == 0)
+		end += strnlen(text, 255);
+	ssize_t n = readlink("/proc/self/ns/pid", end, 60);
+	return (unsigned)hash_bytes(text, (size_t)(end - text) + (n > 0 ? (size_t)n : 0), 0);
+}
 
 const char *path_temp(Ctx *ctx, const char *path)
 {
 	static _Atomic unsigned serial; /* only makes names differ */
-	return arena_printf(ctx->arena, "%s.tmp%ld-%u", path, (long)getpid(), serial++);
+	return arena_printf(ctx->arena, "%s.tmp-%08x-%ld-%u", path, process_space(), (long)getpid(), serial++);
+}
+
+/* Is it of a process that is no more? Of other machines nobody here knows. */
+static bool is_stale(const char *suffix)
+{
+	unsigned space;
+	long pid;
+	return sscanf(suffix, ".tmp-%8x-%ld-", &space, &pid) == 2 && space == process_space() && pid > 0 &&
+	       kill((pid_t)pid, 0) && errno == ESRCH;
+}
+
+void path_sweep(Ctx *ctx, const char *path)
+{
+	const char *base = file_base(path);
+	const char *folder = base == path ? "." : arena_strndup(ctx->arena, path, (size_t)(base - path));
+	size_t n = strlen(base);
+	DIR *d = opendir(folder);
+	if (!d)
+		return;
+	for (struct dirent *e; (e = readdir(d));)
+		if (!strncmp(e->d_name, base, n) && is_stale(e->d_name + n)) {
+			char stale[PATH_MAX];
+			if (snprintf(stale, sizeof stale, "%s/%s", folder, e->d_name) < (int)sizeof stale)
+				temp_remove(stale);
+		}
+	closedir(d);
+}
+
+const char *folder_temp(Ctx *ctx)
+{
+	const char *set = getenv("TMPDIR"), *base = set && *set ? set : "/tmp";
+	size_t n = strlen(base) + sizeof "/weft-01234567";
+	char *path = arena_alloc(ctx->arena, n);
+	/* Not mkdtemp: the name must be known before there is a folder of that name. */
+	for (int k = 0; k < 100; k++) {
+		uint32_t random;
+		if (getrandom(&random, sizeof random, 0) != sizeof random)
+			random = (uint32_t)getpid() * 101 + (uint32_t)k;
+		snprintf(path, n, "%s/weft-%08x", base, random);
+		temp_begin(path);
+		if (mkdir(path, 0700) == 0)
+			return path;
+		temp_end(path);
+		if (errno != EEXIST)
+			break;
+	}
+	ctx_error(ctx, path, "cannot make a temporary folder: %s", strerror(errno));
+	return NULL;
 }
 
 /* One link on the way: its target, relative to its folder. NULL: not a link. */
@@ -109,16 +174,8 @@ static bool probe(Ctx *ctx, const OutFile *o)
 
 static bool temp_elsewhere(Ctx *ctx, OutFile *o)
 {
-	const char *base = getenv("TMPDIR");
-	char *folder = arena_printf(ctx->arena, "%s/weft-XXXXXX", base && *base ? base : "/tmp");
-	char *tmp = arena_printf(ctx->arena, "%s/output", folder);
-	if (!mkdtemp(folder))
-		return ctx_error(ctx, folder, "cannot make a temporary folder: %s",
-				 strerror(errno));
-	memcpy(tmp, folder,
-	       strlen(folder)); /* no memory is asked for while the folder would be forgotten */
-	o->folder = folder;
-	o->tmp = tmp;
+	TRY((o->folder = folder_temp(ctx)));
+	o->tmp = arena_printf(ctx->arena, "%s/output", o->folder);
 	return true;
 }
 
@@ -138,7 +195,9 @@ OutFile *out_begin(Ctx *ctx, const char *path)
 		return NULL;
 	if (!o->to)
 		return temp_elsewhere(ctx, o) ? o : NULL;
+	path_sweep(ctx, o->to);
 	o->tmp = path_temp(ctx, o->to);
+	temp_begin(o->tmp);
 	return probe(ctx, o) ? o : NULL;
 }
 
@@ -150,6 +209,8 @@ void out_drop(OutFile *o)
 		unlink(o->tmp);
 	if (o->folder)
 		rmdir(o->folder);
+	temp_end(o->tmp);
+	temp_end(o->folder);
 	o->f = NULL;
 	o->tmp = o->folder = NULL;
 }
@@ -199,8 +260,6 @@ bool out_commit(Ctx *ctx, OutFile *o)
 		o->why = pour(o);
 	else if (!o->why && rename(o->tmp, o->to))
 		o->why = errno;
-	else if (!o->why)
-		o->tmp = NULL;
 	out_drop(o); /* first the file: the message may find no memory */
 	return !o->why || ctx_error(ctx, o->path, "cannot write: %s", strerror(o->why));
 }

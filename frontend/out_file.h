@@ -33,5 +33,9 @@ void out_drop(OutFile *);
 
 /* A name beside path that no other call, in any process, gives. */
 const char *path_temp(Ctx *, const char *path);
+/* Remove what path_temp named for this path in processes of this machine that were killed. */
+void path_sweep(Ctx *, const char *path);
+/* A new empty folder for temporary files, begun (base/temp.h); its path is in the arena. NULL after ctx_error. */
+const char *folder_temp(Ctx *);
 
 #endif

@@ -194,6 +194,17 @@ const WeftReport *weft_report(Weft *); /* NULL: none yet */
 /* Kernels with algorithm and reason, without running a C compiler; see weft_report. */
 bool weft_plan(Weft *, const WeftGraph *, const WeftOptions *);
 
+/* ---- ending early ---- */
+
+/* For the handler of a signal that ends the process: end the compilers and linkers that this process runs and remove the
+ * temporary files of its compilations. Async-signal-safe. The process must end next: compilations under way are not
+ * usable any more, and may not return. */
+void weft_abandon(void);
+/* A file or folder of the caller that weft_abandon removes as well, until weft_not_temporary with the same pointer; the
+ * text must not change or go meanwhile. Call it before making the file. */
+void weft_temporary(const char *path);
+void weft_not_temporary(const char *path);
+
 /* ---- tensor files ---- */
 
 typedef struct WeftTensors WeftTensors;

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/temp.h"
+
 static bool open_object(Model *m, Ctx *ctx, const char *path)
 {
 	const WeftModel *(*get)(void);
@@ -26,7 +28,8 @@ bool model_open(Model *m, Weft *w, const WeftGraph *g, const WeftOptions *o)
 	TRY(folder);
 	const char *path = arena_printf(w->ctx->arena, "%s/model.so", folder);
 	bool ok = weft_compile(w, g, o, path) && open_object(m, w->ctx, path);
-	folder_remove(folder);
+	temp_remove(folder);
+	temp_end(folder);
 	return ok;
 }
 

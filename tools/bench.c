@@ -107,6 +107,7 @@ static bool file_rows(const BenchOptions *o, Table *t)
 	snprintf(folder, sizeof folder, "%s/weft-bench-XXXXXX", base && *base ? base : "/tmp");
 	if (!mkdtemp(folder))
 		return fail("cannot make a temporary folder: %s", strerror(errno)), false;
+	weft_temporary(folder);
 	snprintf(so, sizeof so, "%s/model.so", folder);
 	bool ok = true;
 	for (int fused = o->no_op_by_op; ok && fused < 2; fused++) {
@@ -118,6 +119,7 @@ static bool file_rows(const BenchOptions *o, Table *t)
 	ok = ok && profile_row(o, so);
 	unlink(so);
 	rmdir(folder);
+	weft_not_temporary(folder);
 	return ok;
 }
 

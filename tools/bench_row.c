@@ -266,11 +266,13 @@ bool bench_peer(const char *peer, const BenchOptions *o, int threads, BenchRow *
 	if (!o->inputs)
 		return fail("%s: give --inputs, the peers need tensors", peer), false;
 	int fd = mkstemp(script);
+	weft_temporary(script);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w"), *out = tmpfile();
 	bool ok = f && out && fputs(peers_py, f) >= 0;
 	ok = f && fclose(f) == 0 && ok;
 	ok = ok && run_helper(o, script, peer, threads, out);
 	unlink(script);
+	weft_not_temporary(script);
 	if (ok) {
 		rewind(out);
 		/* The helper's line is the last one: libraries may print, too. */

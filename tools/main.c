@@ -19,6 +19,7 @@ static void help(FILE *f)
 
 int main(int argc, char **argv)
 {
+	signals_init();
 	if (argc < 2) {
 		help(stderr);
 		return 1;

@@ -15,7 +15,7 @@
 void die_with_parent(void)
 {
 #ifdef __linux__
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_PDEATHSIG, SIGTERM); /* not SIGKILL: it removes its temporary files first */
 #endif
 }
 

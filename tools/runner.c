@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tool.h"
@@ -11,7 +12,8 @@
 bool is_shared_object(const char *path)
 {
 	unsigned char magic[4] = {0};
-	FILE *f = fopen(path, "rb");
+	struct stat st;
+	FILE *f = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "rb") : NULL; /* a FIFO would wait */
 	if (!f)
 		return false;
 	size_t n = fread(magic, 1, sizeof magic, f);
@@ -97,6 +99,7 @@ static void remove_folder(Runner *r)
 	snprintf(path, sizeof path, "%s/model.so", r->folder);
 	unlink(path);
 	rmdir(r->folder);
+	weft_not_temporary(r->folder);
 	*r->folder = 0;
 }
 
@@ -116,6 +119,7 @@ static bool open_compiled(Runner *r, const WeftOptions *o)
 	snprintf(r->folder, sizeof r->folder, "%s/weft-run-XXXXXX", base && *base ? base : "/tmp");
 	if (!mkdtemp(r->folder))
 		return fail("cannot make a temporary folder %s", r->folder), *r->folder = 0, false;
+	weft_temporary(r->folder);
 	snprintf(path, sizeof path, "%s/model.so", r->folder);
 	bool ok = weft_compile(r->w, r->g, o, path);
 	if (!ok)

@@ -43,6 +43,8 @@ int fail_messages(Weft *);
 
 /* In a child process: end when the parent does. */
 void die_with_parent(void);
+/* From now on SIGINT, SIGTERM and SIGHUP remove temporary files before they end the process. */
+void signals_init(void);
 
 /* Print the targets there are, or the one of that name or file; an exit status. */
 int show_targets(const char *name, bool json);

@@ -14,20 +14,17 @@
 /* Basic operations: what a target must provide, with one definition each (docs/numerics.md). Integer
  * arithmetic wraps. Comparisons give bool. min/max propagate NaN. */
 #define SC_OPS(X)                                                                                  \
-	X(const)                                                                                   \
-	X(param) X(let) X(add) X(sub) X(mul) X(div) X(neg) X(abs) X(fma) X(min) X(max) X(sqrt)     \
-		X(floor) X(ceil) X(trunc) X(rint) /* to nearest even */                            \
-		X(floordiv) X(rem) /* ints: quotient towards -inf; remainder with the sign of the  \
-				      dividend */                                                  \
-		X(and) X(or) X(xor) X(not ) X(shl)                                                 \
-			X(shr) /* bool or int; shr arithmetic if signed */                         \
-		X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(select) /* (bool, a, b) */                   \
-		X(convert) /* numeric; float to i32 or i64 only: the smallest value for NaN and    \
-			      beyond */                                                            \
-		X(bitcast) /* same size */                                                         \
-		X(call)  /* another function, not inlined: emitted once per module and lane count  \
-			  */                                                                       \
-		X(table) /* table look-up: constant array, i32 index already in range */
+	X(const) X(param) X(let)                                                                   \
+	X(add) X(sub) X(mul) X(div) X(neg) X(abs) X(fma) X(min) X(max) X(sqrt)                     \
+	X(floor) X(ceil) X(trunc) X(rint) /* to nearest even */                                    \
+	X(floordiv) X(rem) /* ints: quotient towards -inf; remainder with the sign of the dividend */ \
+	X(and) X(or) X(xor) X(not) X(shl) X(shr) /* bool or int; shr arithmetic if signed */       \
+	X(eq) X(ne) X(lt) X(le) X(gt) X(ge)                                                        \
+	X(select)  /* (bool, a, b) */                                                              \
+	X(convert) /* numeric; float to i32, i64 only: the smallest for NaN and what does not fit */ \
+	X(bitcast) /* same size */                                                                 \
+	X(call)    /* another function, not inlined: emitted once per module and lane count */     \
+	X(table)   /* table look-up: constant array, i32 index already in range */
 
 typedef enum {
 #define X(n) SC_##n,
@@ -75,8 +72,8 @@ typedef struct ScFn {
 const ScFn *scalar_fn(Op op, const DType *in, uint32_t nin);
 /* Conversion between any two compute or storage dtypes. */
 const ScFn *scalar_convert(DType from, DType to);
-/* f32 to f32: the nearest value of storage dtype d (f16, bf16, f8), ties to even; what is too large
- * as in memory. */
+/* f32 to f32: the nearest value of storage dtype d (f16, bf16, f8), ties to even; what is too large becomes
+ * what it is in memory. */
 const ScFn *scalar_round(DType d);
 /* d result / d operand k as a function of the operands and, last, the result: the op's .deriv text. NULL
  * when it has none. For tests and for derivatives inside kernels; transforms read the text. */

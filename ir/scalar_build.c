@@ -282,8 +282,7 @@ static Val build_basic(FnBuild *b, ScOp op, const Val *v, uint32_t n)
 
 static Val build_named(FnBuild *b, const char *name, const Val *v, uint32_t n);
 
-/* A basic operation, but for integers other than i32 and i64: those are functions of the library.
- */
+/* A basic operation, but for floats to other integers than i32 and i64: those are library functions. */
 static Val convert_to(FnBuild *b, DType t, uint32_t x)
 {
 	bool basic =

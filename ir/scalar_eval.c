@@ -179,16 +179,12 @@ INLINE int64_t to_int64(double v)
 	INLINE void convert_##NAME(DType to, void *out, const S *a, uint32_t n)                    \
 	{                                                                                          \
 		switch (to) {                                                                      \
-		case DT_bool:                                                                      \
-			EACH(uint8_t, a[i] != 0);                                                  \
-		case DT_f32:                                                                       \
-			EACH(float, a[i]);                                                         \
-		case DT_f64:                                                                       \
-			EACH(double, a[i]);                                                        \
-			STORAGE(TO_STORAGE)                                                        \
-			TO_INTS                                                                    \
-		default:                                                                           \
-			return;                                                                    \
+		case DT_bool: EACH(uint8_t, a[i] != 0);                                            \
+		case DT_f32: EACH(float, a[i]);                                                    \
+		case DT_f64: EACH(double, a[i]);                                                   \
+		STORAGE(TO_STORAGE)                                                                \
+		TO_INTS                                                                            \
+		default: return;                                                                   \
 		}                                                                                  \
 	}
 #define TO_STORAGE(D, PACK, UNPACK, B) case D: EACH(float, UNPACK(PACK((float)a[i])));
@@ -198,10 +194,8 @@ CONVERT_TO(i64, int64_t)
 CONVERT_TO(u64, uint64_t)
 #undef TO_INTS
 #define TO_INTS                                                                                    \
-	case DT_i32:                                                                               \
-		EACH(int32_t, to_int32(a[i]));                                                     \
-	case DT_i64:                                                                               \
-		EACH(int64_t, to_int64(a[i]));
+	case DT_i32: EACH(int32_t, to_int32(a[i]));                                                \
+	case DT_i64: EACH(int64_t, to_int64(a[i]));
 CONVERT_TO(f64, double)
 #undef TO_INTS
 

@@ -123,7 +123,8 @@ static const LibDef generic[] = {
 	{NULL, 0, NULL, 0, NULL},
 };
 
-const LibDef *const lib_lists[] = {generic, lib_f32, lib_f64, lib_special, NULL};
+const LibDef *const lib_lists[] = {generic, lib_f32,    lib_f64, lib_special,
+                                    lib_bessel, lib_igamma, NULL};
 
 /* 2/pi as a string of bits: word 0 and 1 are the integer part, all zero. */
 static const uint32_t two_over_pi[] = {

@@ -9,6 +9,62 @@ OP(aten_special_ndtr){
 	.expand = "mul(erfc(mul(self, -0.7071067811865476)), 0.5)",
 };
 
+OP(aten_i0){
+	.schema = "aten.i0(Tensor self) -> Tensor",
+	.promote = PROMOTE_FLOAT,
+	.expand = "i0(self)",
+};
+OP(aten_special_i0){
+	.schema = "aten.special_i0(Tensor self) -> Tensor",
+	.promote = PROMOTE_FLOAT,
+	.expand = "i0(self)",
+};
+OP(aten_special_i0e){
+	.schema = "aten.special_i0e(Tensor self) -> Tensor",
+	.promote = PROMOTE_FLOAT,
+	.expand = "i0e(self)",
+};
+OP(aten_special_i1){
+	.schema = "aten.special_i1(Tensor self) -> Tensor",
+	.promote = PROMOTE_FLOAT,
+	.expand = "i1(self)",
+};
+OP(aten_special_i1e){
+	.schema = "aten.special_i1e(Tensor self) -> Tensor",
+	.promote = PROMOTE_FLOAT,
+	.expand = "i1e(self)",
+};
+OP(aten_special_modified_bessel_i0){
+	.schema = "aten.special_modified_bessel_i0(Tensor self) -> Tensor",
+	.promote = PROMOTE_FLOAT,
+	.expand = "i0(self)",
+};
+OP(aten_special_modified_bessel_i1){
+	.schema = "aten.special_modified_bessel_i1(Tensor self) -> Tensor",
+	.promote = PROMOTE_FLOAT,
+	.expand = "i1(self)",
+};
+OP(aten_igamma){
+	.schema = "aten.igamma(Tensor self, Tensor other) -> Tensor",
+	.promote = PROMOTE_FLOAT,
+	.expand = "igamma(self, other)",
+};
+OP(aten_special_gammainc){
+	.schema = "aten.special_gammainc(Tensor self, Tensor other) -> Tensor",
+	.promote = PROMOTE_FLOAT,
+	.expand = "igamma(self, other)",
+};
+OP(aten_igammac){
+	.schema = "aten.igammac(Tensor self, Tensor other) -> Tensor",
+	.promote = PROMOTE_FLOAT,
+	.expand = "igammac(self, other)",
+};
+OP(aten_special_gammaincc){
+	.schema = "aten.special_gammaincc(Tensor self, Tensor other) -> Tensor",
+	.promote = PROMOTE_FLOAT,
+	.expand = "igammac(self, other)",
+};
+
 static Node build_heaviside(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), v = arg(b, n, "values");

@@ -425,6 +425,55 @@ OP(digamma) {
 	.sample = "f32[3,4] in 0.2..8",
 };
 
+OP(i0) {
+	.schema = "i0(Tensor x) -> Tensor",
+	.doc = "modified Bessel function of the first kind, order 0",
+	.promote = PROMOTE_FLOAT,
+	.scalar = "i0(x)",
+	.deriv = {"i1(x)"},
+	.sample = "f32[3,4] in -12..12",
+};
+OP(i0e) {
+	.schema = "i0e(Tensor x) -> Tensor",
+	.doc = "i0(x) * exp(-|x|)",
+	.promote = PROMOTE_FLOAT,
+	.scalar = "i0e(x)",
+	.deriv = {"i1e(x) - sign(x) * y"},
+	.sample = "f32[3,4] in -12..12",
+};
+OP(i1) {
+	.schema = "i1(Tensor x) -> Tensor",
+	.doc = "modified Bessel function of the first kind, order 1",
+	.promote = PROMOTE_FLOAT,
+	.scalar = "i1(x)",
+	.deriv = {"i0(x) - y / x"},
+	.sample = "f32[3,4] in 0.5..12",
+};
+OP(i1e) {
+	.schema = "i1e(Tensor x) -> Tensor",
+	.doc = "i1(x) * exp(-|x|)",
+	.promote = PROMOTE_FLOAT,
+	.scalar = "i1e(x)",
+	.deriv = {"i0e(x) - y * (sign(x) + 1 / x)"},
+	.sample = "f32[3,4] in 0.5..12",
+};
+OP(igamma) {
+	.schema = "igamma(Tensor a, Tensor x) -> Tensor",
+	.doc = "regularised lower incomplete gamma function",
+	.promote = PROMOTE_FLOAT,
+	.scalar = "igamma(a, x)",
+	.deriv = {NULL, "exp((a - 1) * log(x) - x - lgamma(a))"},
+	.sample = "f32[3,4] in 0.1..30; f32[3,4] in 0.1..30",
+};
+OP(igammac) {
+	.schema = "igammac(Tensor a, Tensor x) -> Tensor",
+	.doc = "1 - igamma(a, x)",
+	.promote = PROMOTE_FLOAT,
+	.scalar = "igammac(a, x)",
+	.deriv = {NULL, "-exp((a - 1) * log(x) - x - lgamma(a))"},
+	.sample = "f32[3,4] in 0.1..30; f32[3,4] in 0.1..30",
+};
+
 /* ---- comparisons and predicates ---- */
 
 OP(eq) {

@@ -1,5 +1,6 @@
 #include "ir/dtype.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -72,6 +73,18 @@ bool dtype_is_int(DType d)
 bool dtype_is_signed(DType d)
 {
 	return category(d) >= CAT_INT;
+}
+
+double dtype_max(DType d)
+{
+	switch (d) {
+	case DT_f16: return 65504;
+	case DT_bf16: return 0x1.fep127;
+	case DT_f8e4m3: return 448;
+	case DT_f8e5m2: return 57344;
+	case DT_f64: return DBL_MAX;
+	default: return (double)FLT_MAX;
+	}
 }
 
 bool dtype_is_complex(DType d)

@@ -104,8 +104,8 @@ static const LibDef generic[] = {
 		"r = convert[f32](select(ge(r7, y), r7 - y, r7)); "
 		"select(eq(x, inf), nan, copysign(select(lt(x, y), abs(a), r), a))"},
 
-	/* Wraps; b counts up to 255 for odd a (beyond, an odd power means nothing). */
-	{"pow_bits", LIB_INT, "a, b", 0,
+	/* a to the power of the low byte of b; wraps. */
+	{"pow_byte", LIB_INT, "a, b", 0,
 		"p0 = select(eq(and(b, 1), 0), convert[T](1), a); s0 = a; s1 = s0 * s0; "
 		"p1 = select(eq(and(shr(b, 1), 1), 0), p0, p0 * s1); s2 = s1 * s1; "
 		"p2 = select(eq(and(shr(b, 2), 1), 0), p1, p1 * s2); s3 = s2 * s2; "
@@ -114,12 +114,22 @@ static const LibDef generic[] = {
 		"p5 = select(eq(and(shr(b, 5), 1), 0), p4, p4 * s5); s6 = s5 * s5; "
 		"p6 = select(eq(and(shr(b, 6), 1), 0), p5, p5 * s6); s7 = s6 * s6; "
 		"p7 = select(eq(and(shr(b, 7), 1), 0), p6, p6 * s7); p7"},
-	{"pow", LIB_UINT, "a, b", 0, "select(and(gt(b, 99), eq(and(a, 1), 0)), 0, pow_bits(a, b))"},
+	{"pow_256", LIB_INT, "a", 0,
+		"s1 = a * a; s2 = s1 * s1; s3 = s2 * s2; s4 = s3 * s3; "
+		"s5 = s4 * s4; s6 = s5 * s5; s7 = s6 * s6; s7 * s7"},
+	/* The bytes of b of narrower types end early: a shift by all bits gives 0. */
+	{"pow_bits", LIB_INT, "a, b", 0,
+		"a1 = pow_256(a); a2 = pow_256(a1); a3 = pow_256(a2); a4 = pow_256(a3); "
+		"a5 = pow_256(a4); a6 = pow_256(a5); a7 = pow_256(a6); "
+		"p1 = pow_byte(a, b) * pow_byte(a1, shr(b, 8)); "
+		"p3 = pow_byte(a2, shr(b, 16)) * pow_byte(a3, shr(b, 24)); "
+		"p5 = pow_byte(a4, shr(b, 32)) * pow_byte(a5, shr(b, 40)); "
+		"p7 = pow_byte(a6, shr(b, 48)) * pow_byte(a7, shr(b, 56)); (p1 * p3) * (p5 * p7)"},
+	{"pow", LIB_UINT, "a, b", 0, "pow_bits(a, b)"},
 	{"pow", LIB_SINT, "a, b", 0,
 		"parity = select(eq(and(b, 1), 0), convert[T](1), a); "
 		"unit = or(eq(a, 1), eq(a, -1)); "
-		"p = select(and(gt(b, 99), eq(and(a, 1), 0)), 0, pow_bits(a, b)); "
-		"select(unit, parity, select(lt(b, 0), 0, p))"},
+		"select(unit, parity, select(lt(b, 0), 0, pow_bits(a, b)))"},
 	{NULL, 0, NULL, 0, NULL},
 };
 

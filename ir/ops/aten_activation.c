@@ -1,6 +1,8 @@
 /* ATen activations. */
 #include "ir/ops/aten_priv.h"
 
+#include <math.h>
+
 OP(aten_relu){
 	.schema = "aten.relu(Tensor self) -> Tensor",
 	.expand = "maximum(self, 0)",
@@ -39,13 +41,21 @@ OP(aten_special_log_ndtr){
 	.expand = "log(mul(erfc(mul(self, -0.7071067811865476)), 0.5))",
 };
 
+/* A bound of integers is an integer. */
+static Attr hardtanh_bound(Build *b, Node n, const char *name, DType d)
+{
+	Attr a = *node_attr(b->g, n, name);
+	if (a.kind != ATTR_float || !dtype_is_int(d) || !(fabs(a.f) < 0x1p63))
+		return a;
+	return attr_int(b->g->ir, (int64_t)a.f);
+}
+
 static Node build_hardtanh(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
 	DType d = aten_dtype(b, x);
-	Node low = aten_scalar_as(b, node_attr(b->g, n, "min_val"), d);
-	Node y = b_bin(b, OP_maximum, x, low);
-	return b_bin(b, OP_minimum, y, aten_scalar_as(b, node_attr(b->g, n, "max_val"), d));
+	Attr low = hardtanh_bound(b, n, "min_val", d), high = hardtanh_bound(b, n, "max_val", d);
+	return aten_clamp(b, x, d, &low, &high);
 }
 OP(aten_hardtanh){
 	.schema = "aten.hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
@@ -181,9 +191,9 @@ OP(aten_softshrink){
 static Node build_threshold(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
-	Node low = b_bin(b, OP_le, x, aten_scalar_arg(b, n, "threshold", x));
-	return b_select(b, low, aten_scalar_as(b, node_attr(b->g, n, "value"), aten_dtype(b, x)),
-			x);
+	DType d = aten_dtype(b, x);
+	Node low = b_bin(b, OP_le, x, aten_scalar_factor(b, node_attr(b->g, n, "threshold"), d));
+	return b_select(b, low, aten_scalar_as(b, node_attr(b->g, n, "value"), d), x);
 }
 OP(aten_threshold){
 	.schema = "aten.threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",

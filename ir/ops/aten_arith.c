@@ -5,18 +5,55 @@
 
 /* ---- sums and products ---- */
 
-/* alpha * y, taken in the common dtype of x and y. */
-static Node alpha_times(Build *b, Node n, Node x, Node y)
+/* The dtype in which ATen computes on x, y and z (if any): results are rounded to *d at the end. */
+static DType computed_in(const Build *b, Node x, Node y, Node z, DType *d)
 {
-	if (!x.i || !y.i || aten_scalar_is(b, n, "alpha", 1))
-		return y;
-	return aten_scaled(b, b_convert(b, y, b_promote(b, (Node[]){x, y}, 2)), n, "alpha");
+	*d = b_promote(b, (Node[]){x, y, z}, 3);
+	return dtype_compute(*d);
+}
+
+/* An operand of dtype d, computed with in c. */
+static Node operand(Build *b, Node x, DType d, DType c)
+{
+	return b_convert(b, b_convert(b, x, d), c);
+}
+
+static bool float_factor(Build *b, const Attr *a, DType d)
+{
+	bool bad = a->kind == ATTR_float && !dtype_is_float(d) && !dtype_is_complex(d);
+	if (bad)
+		b_error(b, "alpha is a floating-point number, the tensors are %s", dtype_name(d));
+	return !bad;
+}
+
+/* x + alpha y, or x - alpha y */
+static Node add_scaled(Build *b, Node n, Node x, Node y, bool minus)
+{
+	SymTab *t = b_syms(b);
+	DType d, c;
+	if (!x.i || !y.i)
+		return (Node){0};
+	c = computed_in(b, x, y, (Node){0}, &d);
+	if (minus && (aten_dtype(b, x) == DT_bool || aten_dtype(b, y) == DT_bool))
+		return b_error(b, "a bool tensor in a subtraction");
+	if (aten_scalar_is(b, n, "alpha", 1))
+		return minus ? b_bin(b, OP_sub, x, y) : aten_add(b, x, y);
+	Attr a = *node_attr(b->g, n, "alpha");
+	if (!float_factor(b, &a, d))
+		return (Node){0};
+	if (minus && a.kind == ATTR_bool)
+		a = attr_int(b->g->ir, a.b);
+	if (minus && a.kind == ATTR_float)
+		a.f = -a.f;
+	else if (minus)
+		a.s = sym_muli(t, a.s, -1);
+	y = aten_mul(b, operand(b, y, d, c), aten_scalar_factor(b, &a, c));
+	return b_convert(b, aten_add(b, operand(b, x, d, c), y), d);
 }
 
 static Node build_add(Build *b, Node n)
 {
-	Node x = arg(b, n, "self"), y = arg(b, n, "other");
-	return aten_add(b, x, alpha_times(b, n, x, y));
+	return add_scaled(b, n, arg(b, n, "self"), arg(b, n, "other"), false);
 }
 OP(aten_add_Tensor){
 	.schema = "aten.add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
@@ -26,8 +63,7 @@ OP(aten_add_Tensor){
 static Node build_add_scalar(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
-	Node y = aten_scalar_arg(b, n, "other", x);
-	return aten_add(b, x, aten_scaled(b, y, n, "alpha"));
+	return add_scaled(b, n, x, aten_scalar_arg(b, n, "other", x), false);
 }
 OP(aten_add_Scalar){
 	.schema = "aten.add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
@@ -36,8 +72,7 @@ OP(aten_add_Scalar){
 
 static Node build_sub(Build *b, Node n)
 {
-	Node x = arg(b, n, "self"), y = arg(b, n, "other");
-	return b_bin(b, OP_sub, x, alpha_times(b, n, x, y));
+	return add_scaled(b, n, arg(b, n, "self"), arg(b, n, "other"), true);
 }
 OP(aten_sub_Tensor){
 	.schema = "aten.sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
@@ -51,8 +86,7 @@ OP(aten_subtract_Tensor){
 static Node build_sub_scalar(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
-	Node y = aten_scalar_arg(b, n, "other", x);
-	return b_bin(b, OP_sub, x, aten_scaled(b, y, n, "alpha"));
+	return add_scaled(b, n, x, aten_scalar_arg(b, n, "other", x), true);
 }
 OP(aten_sub_Scalar){
 	.schema = "aten.sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
@@ -65,8 +99,7 @@ OP(aten_subtract_Scalar){
 
 static Node build_rsub(Build *b, Node n)
 {
-	Node x = arg(b, n, "self"), y = arg(b, n, "other");
-	return b_bin(b, OP_sub, y, alpha_times(b, n, y, x));
+	return add_scaled(b, n, arg(b, n, "other"), arg(b, n, "self"), true);
 }
 OP(aten_rsub_Tensor){
 	.schema = "aten.rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
@@ -76,8 +109,7 @@ OP(aten_rsub_Tensor){
 static Node build_rsub_scalar(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
-	Node y = aten_scalar_arg(b, n, "other", x);
-	return b_bin(b, OP_sub, y, aten_scaled(b, x, n, "alpha"));
+	return add_scaled(b, n, aten_scalar_arg(b, n, "other", x), x, true);
 }
 OP(aten_rsub_Scalar){
 	.schema = "aten.rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
@@ -143,8 +175,37 @@ OP(aten_true_divide_Scalar){
 	.expand = "div(self, other)",
 };
 
+/* Of integers by a constant 0, which ATen refuses. */
+static bool divides_by_zero(Build *b, Node x, Node y)
+{
+	Attr v;
+	int64_t i;
+	if (!x.i || !b_splat(b, y, &v) || dtype_is_float(b_promote(b, (Node[]){x, y}, 2)))
+		return false;
+	bool zero = v.kind == ATTR_bool ? !v.b : sym_is_const(b_syms(b), v.s, &i) && i == 0;
+	if (zero)
+		b_error(b, "integers are divided by zero");
+	return zero;
+}
+
+/* floordiv, remainder, fmod of two tensors or of a tensor and a scalar on either side */
+static Node int_divide(Build *b, Node n, Op op)
+{
+	uint32_t first;
+	Node x = node_args(b->g, n, "self", &first) ? arg(b, n, "self") : (Node){0};
+	Node y = node_args(b->g, n, "other", &first) ? arg(b, n, "other") : (Node){0};
+	if (!x.i && y.i)
+		x = aten_scalar_arg(b, n, "self", y);
+	else if (!y.i && x.i)
+		y = aten_scalar_arg(b, n, "other", x);
+	return divides_by_zero(b, x, y) ? (Node){0} : b_bin(b, op, x, y);
+}
+
 static Node divide(Build *b, Node n, Node x, Node y)
 {
+	bool rounds = aten_has(b, n, "rounding_mode");
+	if (rounds && divides_by_zero(b, x, y))
+		return (Node){0};
 	if (aten_is(b, n, "rounding_mode", "floor"))
 		return b_bin(b, OP_floordiv, x, y);
 	bool trunc = aten_is(b, n, "rounding_mode", "trunc");
@@ -189,40 +250,45 @@ OP(aten_divide_Scalar_mode){
 	.build = build_div_scalar_mode,
 };
 
+static Node build_floor_divide(Build *b, Node n)
+{
+	return int_divide(b, n, OP_floordiv);
+}
 OP(aten_floor_divide){
 	.schema = "aten.floor_divide(Tensor self, Tensor other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "floordiv(self, other)",
+	.build = build_floor_divide,
 };
 OP(aten_floor_divide_Scalar){
 	.schema = "aten.floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "floordiv(self, other)",
+	.build = build_floor_divide,
 };
+static Node build_remainder(Build *b, Node n)
+{
+	return int_divide(b, n, OP_remainder);
+}
 OP(aten_remainder_Tensor){
 	.schema = "aten.remainder.Tensor(Tensor self, Tensor other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "remainder(self, other)",
+	.build = build_remainder,
 };
 OP(aten_remainder_Scalar){
 	.schema = "aten.remainder.Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "remainder(self, other)",
+	.build = build_remainder,
 };
 OP(aten_remainder_Scalar_Tensor){
 	.schema = "aten.remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "remainder(self, other)",
+	.build = build_remainder,
 };
+static Node build_fmod(Build *b, Node n)
+{
+	return int_divide(b, n, OP_fmod);
+}
 OP(aten_fmod_Tensor){
 	.schema = "aten.fmod.Tensor(Tensor self, Tensor other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "fmod(self, other)",
+	.build = build_fmod,
 };
 OP(aten_fmod_Scalar){
 	.schema = "aten.fmod.Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "fmod(self, other)",
+	.build = build_fmod,
 };
 OP(aten_atan2){
 	.schema = "aten.atan2(Tensor self, Tensor other) -> Tensor",
@@ -316,10 +382,19 @@ OP(aten_logaddexp2){
 	.build = build_logaddexp2,
 };
 
-static Node xlogy(Build *b, Node x, Node y, bool plus_one)
+/* x log(y), or x log(1 + y): 0 for x = 0 unless y is NaN. Either may be a scalar. */
+static Node xlogy(Build *b, Node n, bool plus_one)
 {
-	x = aten_to_float(b, x);
-	y = aten_to_float(b, y);
+	const Attr *sx = node_attr(b->g, n, "self"), *sy = node_attr(b->g, n, "other");
+	uint32_t first;
+	Node x = node_args(b->g, n, "self", &first) ? arg(b, n, "self") : (Node){0};
+	Node y = node_args(b->g, n, "other", &first) ? arg(b, n, "other") : (Node){0};
+	if (!x.i && !y.i)
+		return (Node){0};
+	DType d = b_promote(b, (Node[]){x, y}, 2);
+	d = dtype_to_float(aten_scalar_dtype(d, !x.i ? sx : sy));
+	x = x.i ? b_convert(b, x, d) : aten_scalar_factor(b, sx, d);
+	y = y.i ? b_convert(b, y, d) : aten_scalar_factor(b, sy, d);
 	Node l = b_un(b, plus_one ? OP_log1p : OP_log, y);
 	Node p = b_bin(b, OP_mul, x, l);
 	Node zero = b_bin_scalar(b, OP_eq, x, 0);
@@ -330,33 +405,46 @@ static Node xlogy(Build *b, Node x, Node y, bool plus_one)
 
 static Node build_xlogy(Build *b, Node n)
 {
-	return xlogy(b, arg(b, n, "self"), arg(b, n, "other"), false);
+	return xlogy(b, n, false);
+}
+static Node build_xlog1py(Build *b, Node n)
+{
+	return xlogy(b, n, true);
 }
 OP(aten_xlogy_Tensor){
 	.schema = "aten.xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
+	.build = build_xlogy,
+};
+OP(aten_xlogy_Scalar_Other){
+	.schema = "aten.xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor",
+	.build = build_xlogy,
+};
+OP(aten_xlogy_Scalar_Self){
+	.schema = "aten.xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor",
 	.build = build_xlogy,
 };
 OP(aten_special_xlogy){
 	.schema = "aten.special_xlogy(Tensor self, Tensor other) -> Tensor",
 	.build = build_xlogy,
 };
-
-static Node build_xlogy_scalar(Build *b, Node n)
-{
-	Node x = arg(b, n, "self");
-	return xlogy(b, x, aten_scalar_arg(b, n, "other", x), false);
-}
-OP(aten_xlogy_Scalar_Other){
-	.schema = "aten.xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor",
-	.build = build_xlogy_scalar,
+OP(aten_special_xlogy_other_scalar){
+	.schema = "aten.special_xlogy.other_scalar(Tensor self, Scalar other) -> Tensor",
+	.build = build_xlogy,
 };
-
-static Node build_xlog1py(Build *b, Node n)
-{
-	return xlogy(b, arg(b, n, "self"), arg(b, n, "other"), true);
-}
+OP(aten_special_xlogy_self_scalar){
+	.schema = "aten.special_xlogy.self_scalar(Scalar self, Tensor other) -> Tensor",
+	.build = build_xlogy,
+};
 OP(aten_special_xlog1py){
 	.schema = "aten.special_xlog1py(Tensor self, Tensor other) -> Tensor",
+	.build = build_xlog1py,
+};
+OP(aten_special_xlog1py_other_scalar){
+	.schema = "aten.special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor",
+	.build = build_xlog1py,
+};
+OP(aten_special_xlog1py_self_scalar){
+	.schema = "aten.special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor",
 	.build = build_xlog1py,
 };
 
@@ -378,14 +466,21 @@ static Node int_power(Build *b, Node x, int64_t e)
 static Node build_pow_scalar(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
-	Node y = aten_scalar_arg(b, n, "exponent", x);
+	const Attr *a = node_attr(b->g, n, "exponent");
+	Node y = aten_scalar_as(b, a, aten_scalar_dtype(aten_dtype(b, x), a));
+	int64_t e = 0;
 	if (!x.i || !y.i)
 		return (Node){0};
 	DType d = node_dtype(b->g, y);
 	Shape s = aten_shape(b, x);
 	x = b_convert(b, x, d);
-	for (int64_t e = 1; e <= 64; e++)
-		if (aten_scalar_is(b, n, "exponent", (double)e) && (e <= 3 || !dtype_is_float(d)))
+	bool whole = a->kind == ATTR_int && sym_is_const(b_syms(b), a->s, &e);
+	if (!dtype_is_float(d) && whole && e < 0)
+		return b_error(b, "integers to the power %lld", (long long)e);
+	if (!dtype_is_float(d) && whole && e > 0)
+		return int_power(b, x, e);
+	for (e = 1; e <= 3; e++)
+		if (aten_scalar_is(b, n, "exponent", (double)e))
 			return int_power(b, x, e);
 	if (aten_scalar_is(b, n, "exponent", 0))
 		return dtype_is_float(d) ? b_full(b, d, 1, s.rank, s.dim)
@@ -441,6 +536,16 @@ OP(aten_float_power_Tensor_Scalar){
 	.build = build_float_power_scalar,
 };
 
+static Node build_float_power_base(Build *b, Node n)
+{
+	Node x = aten_scalar_as(b, node_attr(b->g, n, "self"), DT_f64), y = arg(b, n, "exponent");
+	return y.i ? b_bin(b, OP_pow, x, b_convert(b, y, DT_f64)) : y;
+}
+OP(aten_float_power_Scalar){
+	.schema = "aten.float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
+	.build = build_float_power_base,
+};
+
 static Node build_ldexp(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), y = aten_to_float(b, arg(b, n, "other"));
@@ -454,11 +559,23 @@ OP(aten_ldexp_Tensor){
 
 /* ---- fused arithmetic ---- */
 
-static Node build_addcmul(Build *b, Node n)
+/* self + value * tensor1 * tensor2, or / tensor2, in that order and in one dtype */
+static Node add_combined(Build *b, Node n, Op op)
 {
 	Node x = arg(b, n, "self"), t1 = arg(b, n, "tensor1"), t2 = arg(b, n, "tensor2");
-	Node p = aten_scaled(b, aten_mul(b, t1, t2), n, "value");
-	return aten_add(b, x, p);
+	DType d, c;
+	if (!x.i || !t1.i || !t2.i)
+		return (Node){0};
+	c = computed_in(b, x, t1, t2, &d);
+	Node p = aten_scaled(b, operand(b, t1, d, c), n, "value");
+	t2 = operand(b, t2, d, c);
+	p = op == OP_mul ? aten_mul(b, p, t2) : b_bin(b, op, p, t2);
+	return b_convert(b, aten_add(b, operand(b, x, d, c), p), d);
+}
+
+static Node build_addcmul(Build *b, Node n)
+{
+	return add_combined(b, n, OP_mul);
 }
 OP(aten_addcmul){
 	.schema = "aten.addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) "
@@ -468,9 +585,7 @@ OP(aten_addcmul){
 
 static Node build_addcdiv(Build *b, Node n)
 {
-	Node x = arg(b, n, "self"), t1 = aten_to_float(b, arg(b, n, "tensor1"));
-	Node p = b_bin(b, OP_div, t1, aten_to_float(b, arg(b, n, "tensor2")));
-	return aten_add(b, x, aten_scaled(b, p, n, "value"));
+	return add_combined(b, n, OP_div);
 }
 OP(aten_addcdiv){
 	.schema = "aten.addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) "

@@ -286,6 +286,31 @@ OP(aten___rshift___Scalar){
 	.promote = PROMOTE_DEFAULT,
 	.expand = "shift_right(self, other)",
 };
+OP(aten_bitwise_and_Scalar_Tensor){
+	.schema = "aten.bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+	.promote = PROMOTE_DEFAULT,
+	.expand = "bit_and(self, other)",
+};
+OP(aten_bitwise_or_Scalar_Tensor){
+	.schema = "aten.bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+	.promote = PROMOTE_DEFAULT,
+	.expand = "bit_or(self, other)",
+};
+OP(aten_bitwise_xor_Scalar_Tensor){
+	.schema = "aten.bitwise_xor.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+	.promote = PROMOTE_DEFAULT,
+	.expand = "bit_xor(self, other)",
+};
+OP(aten_bitwise_left_shift_Scalar_Tensor){
+	.schema = "aten.bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+	.promote = PROMOTE_DEFAULT,
+	.expand = "shift_left(self, other)",
+};
+OP(aten_bitwise_right_shift_Scalar_Tensor){
+	.schema = "aten.bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+	.promote = PROMOTE_DEFAULT,
+	.expand = "shift_right(self, other)",
+};
 
 /* ---- selection ---- */
 
@@ -299,10 +324,16 @@ OP(aten_where_self){
 	.build = build_where,
 };
 
+static Node beside(Build *b, Node n, const char *name, Node x)
+{
+	const Attr *a = node_attr(b->g, n, name);
+	return aten_scalar_factor(b, a, aten_scalar_dtype(aten_dtype(b, x), a));
+}
+
 static Node build_where_self_scalar(Build *b, Node n)
 {
 	Node c = aten_truth(b, arg(b, n, "condition")), y = arg(b, n, "other");
-	return b_select(b, c, aten_scalar_arg(b, n, "self", y), y);
+	return b_select(b, c, beside(b, n, "self", y), y);
 }
 OP(aten_where_ScalarSelf){
 	.schema = "aten.where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
@@ -312,7 +343,7 @@ OP(aten_where_ScalarSelf){
 static Node build_where_other_scalar(Build *b, Node n)
 {
 	Node c = aten_truth(b, arg(b, n, "condition")), x = arg(b, n, "self");
-	return b_select(b, c, x, aten_scalar_arg(b, n, "other", x));
+	return b_select(b, c, x, beside(b, n, "other", x));
 }
 OP(aten_where_ScalarOther){
 	.schema = "aten.where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor",
@@ -369,12 +400,48 @@ static Node clamp(Build *b, Node x, Node low, Node high)
 	return high.i ? b_bin(b, OP_minimum, x, high) : x;
 }
 
+/* Does the bound lie outside dtype d, on the side where it bounds nothing? */
+static bool bounds_nothing(const Build *b, const Attr *a, DType d, bool upper)
+{
+	int64_t v, low, high;
+	if (a->kind == ATTR_none)
+		return true;
+	if (!dtype_is_int(d) || a->kind != ATTR_int || !sym_is_const(b_syms(b), a->s, &v))
+		return false;
+	dtype_limits(d, &low, &high);
+	return upper ? v >= high : v <= low;
+}
+
+/* A lower bound of an unsigned dtype is not negative here, and an upper one must not be. */
+static Node clamp_bound(Build *b, const Attr *a, DType d)
+{
+	int64_t v;
+	if (dtype_is_int(d) && !dtype_is_signed(d) && a->kind == ATTR_int &&
+	    sym_is_const(b_syms(b), a->s, &v) && v < 0)
+		return b_error(b, "the upper bound %lld is less than any value of %s", (long long)v,
+			       dtype_name(d));
+	return aten_scalar_as(b, a, d);
+}
+
+Node aten_clamp(Build *b, Node x, DType d, const Attr *low, const Attr *high)
+{
+	x = b_convert(b, x, d);
+	if (!bounds_nothing(b, low, d, false))
+		x = b_bin(b, OP_maximum, x, clamp_bound(b, low, d));
+	if (!bounds_nothing(b, high, d, true))
+		x = b_bin(b, OP_minimum, x, clamp_bound(b, high, d));
+	return x;
+}
+
 static Node build_clamp(Build *b, Node n)
 {
-	Node x = arg(b, n, "self"), none = {0};
-	Node low = aten_has(b, n, "min") ? aten_scalar_arg(b, n, "min", x) : none;
-	Node high = aten_has(b, n, "max") ? aten_scalar_arg(b, n, "max", x) : none;
-	return clamp(b, x, low, high);
+	static const Attr none = {.kind = ATTR_none};
+	Op op = node_op(b->g, n);
+	Node x = arg(b, n, "self");
+	const Attr *low = op_arg_index(op, "min") >= 0 ? node_attr(b->g, n, "min") : &none;
+	const Attr *high = op_arg_index(op, "max") >= 0 ? node_attr(b->g, n, "max") : &none;
+	DType d = aten_scalar_dtype(aten_scalar_dtype(aten_dtype(b, x), low), high);
+	return aten_clamp(b, x, d, low, high);
 }
 OP(aten_clamp){
 	.schema = "aten.clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
@@ -398,24 +465,14 @@ OP(aten_clip_Tensor){
 	.build = build_clamp_tensor,
 };
 
-static Node build_clamp_min(Build *b, Node n)
-{
-	Node x = arg(b, n, "self");
-	return clamp(b, x, aten_scalar_arg(b, n, "min", x), (Node){0});
-}
 OP(aten_clamp_min){
 	.schema = "aten.clamp_min(Tensor self, Scalar min) -> Tensor",
-	.build = build_clamp_min,
+	.build = build_clamp,
 };
 
-static Node build_clamp_max(Build *b, Node n)
-{
-	Node x = arg(b, n, "self");
-	return clamp(b, x, (Node){0}, aten_scalar_arg(b, n, "max", x));
-}
 OP(aten_clamp_max){
 	.schema = "aten.clamp_max(Tensor self, Scalar max) -> Tensor",
-	.build = build_clamp_max,
+	.build = build_clamp,
 };
 
 OP(aten_clamp_min_Tensor){

@@ -184,7 +184,8 @@ OP(aten_fill_Tensor){
 
 static Node build_scalar_tensor(Build *b, Node n)
 {
-	return aten_scalar_as(b, node_attr(b->g, n, "s"), aten_dtype_or(b, n, "dtype", DT_f32));
+	return aten_scalar_factor(b, node_attr(b->g, n, "s"),
+				  aten_dtype_or(b, n, "dtype", DT_f32));
 }
 OP(aten_scalar_tensor){
 	.schema = "aten.scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, "
@@ -212,7 +213,7 @@ static Node sequence(Build *b, Sym count, Node start, Node step, DType d)
 	return b_convert(b, b_bin(b, OP_add, i, start), d);
 }
 
-static Node arange(Build *b, Node n, const Attr *start, const Attr *end, const Attr *step)
+static Node arange_numbers(Build *b, Node n, const Attr *start, const Attr *end, const Attr *step)
 {
 	SymTab *t = b_syms(b);
 	bool ints =
@@ -236,6 +237,18 @@ static Node arange(Build *b, Node n, const Attr *start, const Attr *end, const A
 		return b_iota(b, d, len);
 	Node from = aten_size(b, start->s, DT_i64);
 	return sequence(b, len, from, b_full_int(b, DT_i64, by, 0, NULL), d);
+}
+
+/* Of a bool, its value as an integer. */
+static Attr arange_number(Build *b, const Attr *a)
+{
+	return a->kind == ATTR_bool ? attr_int(b->g->ir, a->b) : *a;
+}
+
+static Node arange(Build *b, Node n, const Attr *from, const Attr *to, const Attr *by)
+{
+	Attr start = arange_number(b, from), end = arange_number(b, to), step = arange_number(b, by);
+	return arange_numbers(b, n, &start, &end, &step);
 }
 
 static Node build_arange(Build *b, Node n)

@@ -605,8 +605,8 @@ static Node build_pad(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
 	if (aten_is(b, n, "mode", "constant")) {
-		double v = aten_has(b, n, "value") ? node_float(b->g, n, "value") : 0;
-		return pad_constant(b, n, x, aten_like(b, x, v));
+		Attr v = attr_float(aten_has(b, n, "value") ? node_float(b->g, n, "value") : 0);
+		return pad_constant(b, n, x, aten_scalar_as(b, &v, aten_dtype(b, x)));
 	}
 	const char *mode = node_str(b->g, n, "mode");
 	static const char *const known[] = {"reflect", "replicate", "circular"};

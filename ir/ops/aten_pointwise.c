@@ -430,10 +430,7 @@ static Node build_nan_to_num(Build *b, Node n)
 	DType d = aten_dtype(b, x);
 	if (!dtype_is_float(d))
 		return x;
-	double max = d == DT_f64    ? 1.7976931348623157e308
-		     : d == DT_f16  ? 65504
-		     : d == DT_bf16 ? 3.3895313892515355e38
-				    : 3.4028234663852886e38;
+	double max = dtype_max(d);
 	double nan = aten_has(b, n, "nan") ? node_float(b->g, n, "nan") : 0;
 	double pos = aten_has(b, n, "posinf") ? node_float(b->g, n, "posinf") : max;
 	double neg = aten_has(b, n, "neginf") ? node_float(b->g, n, "neginf") : -max;

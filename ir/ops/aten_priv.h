@@ -45,6 +45,8 @@ Sym shape_numel(const Build *, const Shape *);
 bool aten_same_shape(const Build *, Node, Node); /* provably */
 /* The common shape; false after b_error. */
 bool aten_broadcast_shape(Build *, const Shape *, const Shape *, Shape *out);
+/* The least and the greatest value of an integer dtype (of u64: up to INT64_MAX). */
+void dtype_limits(DType, int64_t *low, int64_t *high);
 /* floats unchanged, bool and ints to f32 (ATen's default dtype) */
 DType dtype_to_float(DType);
 /* The symbol's value is constant: else b_error. */
@@ -54,11 +56,17 @@ void aten_require_le(Build *, Sym a, Sym b, const char *why);
 
 /* ---- nodes ---- */
 
-/* A Python scalar beside tensor x: 0-d, in x's dtype unless its category is higher. */
+/* The dtype of a Python scalar beside a tensor: the tensor's unless the scalar's category is higher. */
+DType aten_scalar_dtype(DType, const Attr *);
+/* A Python scalar beside tensor x as 0-d of that dtype. It is an operand as ATen's arithmetic and
+ * comparisons take it: an integer that the dtype lacks wraps. */
 Node aten_scalar(Build *, Node x, const Attr *);
 /* The same of a named argument. */
 Node aten_scalar_arg(Build *, Node n, const char *name, Node x);
-Node aten_scalar_as(Build *, const Attr *, DType); /* 0-d of that dtype */
+/* 0-d of the dtype. It is a value as ATen's fills and bounds take it: b_error if the dtype lacks it. */
+Node aten_scalar_as(Build *, const Attr *, DType);
+/* The same as selections and factors (alpha, beta, value) take it: a float type may round it to inf. */
+Node aten_scalar_factor(Build *, const Attr *, DType);
 Node aten_size(Build *, Sym, DType);               /* 0-d */
 Node aten_like(Build *, Node x, double v);         /* 0-d splat of x's dtype */
 bool aten_scalar_is(const Build *, Node n, const char *name, double v);
@@ -72,6 +80,9 @@ Node aten_squeeze_mask(Build *, Node x, uint32_t dims);      /* remove these dim
 Node aten_flatten(Build *, Node x, uint32_t first, uint32_t last);
 Node aten_move_dim(Build *, Node x, uint32_t from, uint32_t to);
 Node aten_stack(Build *, const Node *x, uint32_t n, uint32_t dim);
+/* x clamped to scalar bounds (ATTR_none: none) in dtype d, to which x is converted. What an integer dtype
+ * lacks on the harmless side bounds nothing; on the other side it is an error. */
+Node aten_clamp(Build *, Node x, DType d, const Attr *low, const Attr *high);
 /* Negative bounds count from the end; INT64_MAX is the end. */
 Node aten_slice(Build *, Node x, uint32_t dim, int64_t start, int64_t end);
 /* Iota along one dim of a shape, broadcast to it. */

@@ -151,14 +151,21 @@ static Node zeta(Build *b, Node s, Node q)
 	return sum;
 }
 
+/* The argument in f64: a tensor or a scalar. */
+static Node zeta_argument(Build *b, Node n, const char *name, Node *tensor)
+{
+	uint32_t first;
+	*tensor = node_args(b->g, n, name, &first) ? arg(b, n, name) : (Node){0};
+	return tensor->i ? wide(b, *tensor) : aten_scalar_as(b, node_attr(b->g, n, name), DT_f64);
+}
+
 static Node build_zeta(Build *b, Node n)
 {
-	Node s = arg(b, n, "self"), q = arg(b, n, "other");
+	Node t[2], s = zeta_argument(b, n, "self", &t[0]), q = zeta_argument(b, n, "other", &t[1]);
 	if (!s.i || !q.i)
 		return (Node){0};
-	DType d = dtype_to_float(b_promote(b, (Node[]){s, q}, 2));
-	s = wide(b, s);
-	q = wide(b, q);
+	const Attr *scalar = node_attr(b->g, n, t[0].i ? "other" : "self");
+	DType d = dtype_to_float(aten_scalar_dtype(b_promote(b, t, 2), scalar));
 	Node y = zeta(b, s, q), nan = constant(b, (double)NAN), inf = constant(b, (double)INFINITY);
 	/* s < 1 is not defined, s = 1 is the pole; so are q = 0, -1, ..., and q < 0 needs a whole
 	 * s. */
@@ -172,6 +179,14 @@ static Node build_zeta(Build *b, Node n)
 }
 OP(aten_special_zeta){
 	.schema = "aten.special_zeta(Tensor self, Tensor other) -> Tensor",
+	.build = build_zeta,
+};
+OP(aten_special_zeta_other_scalar){
+	.schema = "aten.special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor",
+	.build = build_zeta,
+};
+OP(aten_special_zeta_self_scalar){
+	.schema = "aten.special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor",
 	.build = build_zeta,
 };
 

@@ -361,17 +361,44 @@ OP(aten_bucketize_Scalar){
 	.build = build_bucketize_scalar,
 };
 
+static Node is_in(Build *b, Node n, Node x, Node y)
+{
+	Node eq = b_bin(b, OP_eq, b_unsqueeze(b, x, -1), flat(b, y));
+	Node any = aten_reduce(b, REDUCE_OR, eq, eq.i ? 1u << (aten_rank(b, eq) - 1) : 0, false);
+	return node_bool(b->g, n, "invert") ? b_un(b, OP_bit_not, any) : any;
+}
+
 static Node build_isin(Build *b, Node n)
 {
-	Node x = b_unsqueeze(b, arg(b, n, "elements"), -1), y = flat(b, arg(b, n, "test_elements"));
-	Node eq = b_bin(b, OP_eq, x, y);
-	Node y1 = aten_reduce(b, REDUCE_OR, eq, eq.i ? 1u << (aten_rank(b, eq) - 1) : 0, false);
-	return node_bool(b->g, n, "invert") ? b_un(b, OP_bit_not, y1) : y1;
+	return is_in(b, n, arg(b, n, "elements"), arg(b, n, "test_elements"));
+}
+static Node build_isin_scalar(Build *b, Node n)
+{
+	Node x = arg(b, n, "elements");
+	return is_in(b, n, x, aten_scalar_arg(b, n, "test_element", x));
+}
+/* The scalar keeps its value: what the tensor's dtype lacks is not in it. */
+static Node build_isin_of_scalar(Build *b, Node n)
+{
+	const Attr *a = node_attr(b->g, n, "element");
+	Node y = arg(b, n, "test_elements");
+	DType d = aten_scalar_dtype(aten_dtype(b, y), a);
+	return is_in(b, n, aten_scalar_factor(b, a, dtype_is_int(d) ? DT_i64 : d), y);
 }
 OP(aten_isin_Tensor_Tensor){
 	.schema = "aten.isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool "
 		  "assume_unique=False, bool invert=False) -> Tensor",
 	.build = build_isin,
+};
+OP(aten_isin_Tensor_Scalar){
+	.schema = "aten.isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool "
+		  "assume_unique=False, bool invert=False) -> Tensor",
+	.build = build_isin_scalar,
+};
+OP(aten_isin_Scalar_Tensor){
+	.schema = "aten.isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool "
+		  "assume_unique=False, bool invert=False) -> Tensor",
+	.build = build_isin_of_scalar,
 };
 
 /* Elements in equal bins of [min, max]; with min = max, of the data's own range. */

@@ -1,5 +1,6 @@
 #include "ir/ops/aten_priv.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- arguments ---- */
@@ -207,7 +208,7 @@ Node aten_size(Build *b, Sym s, DType d)
 	return b_convert(b, b_from_size(b, s), d);
 }
 
-Node aten_scalar_as(Build *b, const Attr *a, DType d)
+static Node scalar_wrapped(Build *b, const Attr *a, DType d)
 {
 	if (d == DT_none)
 		return (Node){0};
@@ -223,24 +224,78 @@ Node aten_scalar_as(Build *b, const Attr *a, DType d)
 	}
 }
 
-/* Category of a dtype in ATen's promotion: bool < int < float < complex. */
-static int category(DType d)
+void dtype_limits(DType d, int64_t *low, int64_t *high)
 {
-	return dtype_is_complex(d) ? 3 : dtype_is_float(d) ? 2 : dtype_is_int(d) ? 1 : 0;
+	uint32_t bits = 8 * dtype_size(d) - dtype_is_signed(d);
+	*high = bits >= 63 ? INT64_MAX : ((int64_t)1 << bits) - 1;
+	*low = dtype_is_signed(d) ? -*high - 1 : 0;
+}
+
+/* A negative integer is a value of an unsigned dtype, modulo its range, but a negative float is not. */
+static bool int_fits(const Build *b, const Attr *a, DType d)
+{
+	int64_t v, low, high;
+	dtype_limits(d, &low, &high);
+	if (a->kind == ATTR_float) {
+		double top = ldexp(1, (int)(8 * dtype_size(d)) - dtype_is_signed(d));
+		return a->f >= (double)low && a->f <= (double)high && a->f < top;
+	}
+	if (a->kind != ATTR_int || !sym_is_const(b_syms(b), a->s, &v))
+		return true;
+	return dtype_is_signed(d) ? v >= low && v <= high : v <= high && v >= -high;
+}
+
+static bool float_fits(const Build *b, const Attr *a, DType d)
+{
+	int64_t i = 0;
+	if (a->kind == ATTR_int && !sym_is_const(b_syms(b), a->s, &i))
+		return true;
+	double v = fabs(a->kind == ATTR_float ? a->f : (double)i);
+	return !(v > dtype_max(d)) || isinf(v);
+}
+
+static bool scalar_fits(const Build *b, const Attr *a, DType d)
+{
+	if (d == DT_none || a->kind == ATTR_bool)
+		return true;
+	if (dtype_is_int(d))
+		return int_fits(b, a, d);
+	return !dtype_is_float(d) || float_fits(b, a, d);
+}
+
+Node aten_scalar_as(Build *b, const Attr *a, DType d)
+{
+	int64_t v;
+	if (scalar_fits(b, a, d))
+		return scalar_wrapped(b, a, d);
+	if (a->kind == ATTR_float)
+		return b_error(b, "the value %g cannot be converted to %s", a->f, dtype_name(d));
+	sym_is_const(b_syms(b), a->s, &v);
+	return b_error(b, "the value %lld cannot be converted to %s", (long long)v, dtype_name(d));
+}
+
+DType aten_scalar_dtype(DType d, const Attr *a)
+{
+	if (d == DT_none || dtype_is_float(d) || dtype_is_complex(d) || a->kind == ATTR_none)
+		return d;
+	if (a->kind == ATTR_float)
+		return DT_f32;
+	return a->kind == ATTR_int && d == DT_bool ? DT_i64 : d;
 }
 
 Node aten_scalar(Build *b, Node x, const Attr *a)
 {
-	DType d = aten_dtype(b, x);
-	int c = a->kind == ATTR_float ? 2 : a->kind == ATTR_int ? 1 : 0;
-	if (d != DT_none && c > category(d))
-		d = c == 2 ? DT_f32 : DT_i64;
-	return aten_scalar_as(b, a, d);
+	return scalar_wrapped(b, a, aten_scalar_dtype(aten_dtype(b, x), a));
 }
 
 Node aten_scalar_arg(Build *b, Node n, const char *name, Node x)
 {
 	return aten_scalar(b, x, node_attr(b->g, n, name));
+}
+
+Node aten_scalar_factor(Build *b, const Attr *a, DType d)
+{
+	return dtype_is_int(d) ? aten_scalar_as(b, a, d) : scalar_wrapped(b, a, d);
 }
 
 Node aten_like(Build *b, Node x, double v)
@@ -361,7 +416,7 @@ Node aten_scaled(Build *b, Node x, Node n, const char *name)
 {
 	if (aten_scalar_is(b, n, name, 1))
 		return x;
-	return aten_mul(b, x, aten_scalar_as(b, node_attr(b->g, n, name), aten_dtype(b, x)));
+	return aten_mul(b, x, aten_scalar_factor(b, node_attr(b->g, n, name), aten_dtype(b, x)));
 }
 
 static bool both_bool(const Build *b, Node x, Node y)

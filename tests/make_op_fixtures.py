@@ -88,6 +88,32 @@ class Norms(nn.Module):
         return *y, A._weight_norm(x, w[:4].view(1, 4, 1), 1), half[1], half[2]
 
 
+class Bags(nn.Module):
+    """Embedding bags: an empty bag, one of padding alone, weights for samples; counts of a known length."""
+
+    def forward(s, w, index, offsets, scale):
+        y = [torch.ops.aten.embedding_bag.padding_idx(w, index, offsets[: 5 - last], False, mode, False, None, not last, 2)[0]
+             for mode in (0, 1, 2) for last in (0, 1)]
+        y.append(A.embedding_bag.padding_idx(w, index, offsets, False, 0, False, scale, True, None)[0])
+        y.append(A._embedding_bag(w, index.int(), offsets[:4].int(), False, 1, False, None, False, 3)[0])
+        counts, weighted = torch.bincount(index, minlength=8), torch.bincount(index, weights=scale, minlength=8)
+        torch._check(counts.shape[0] == 8)
+        torch._check(weighted.shape[0] == 8)
+        return *y, counts, weighted
+
+
+class Spaced(nn.Module):
+    def forward(s, x, rows, columns, start, end):
+        y = [torch.linspace(start, end, 9), torch.linspace(start, 7.25, 2, dtype=torch.float64), torch.linspace(0.5, end, 1),
+             torch.linspace(start, end, 4, dtype=torch.int64), torch.logspace(start, end, 5, base=2.0), torch.logspace(-1, end, 5)]
+        for order in (1, 2):
+            y += torch.gradient(x, spacing=(rows, columns), edge_order=order)
+            y += torch.gradient(x, spacing=(columns,), dim=1, edge_order=order)
+            y += torch.gradient(x, spacing=[0.5, 3.0], dim=[1, 0], edge_order=order)
+            y += torch.gradient(x, spacing=0.5, dim=[-1], edge_order=order)
+        return tuple(y)
+
+
 def main():
     torch.manual_seed(0)
     dest.mkdir(exist_ok=True)
@@ -100,6 +126,9 @@ def main():
         x[0] = torch.tensor([-30, -3, -0.5, 0, 0.5, 3, 20, 60])
         make("backward", Backward(), (r(4, 8), x, torch.tensor([0, 5, 2, 5])), compress=True)
         make("norms", Norms(), (r(2, 4, 6), r(2, 4, 6), torch.rand(6) + 0.5), compress=True)
+        make("bags", Bags(), (r(8, 3), torch.tensor([0, 5, 2, 2, 2, 7, 3, 3, 1]), torch.tensor([0, 2, 2, 5, 9]), r(9)), compress=True)
+        make("spaced", Spaced(), (r(4, 5), torch.tensor([0.0, 0.5, 2.0, 2.25]), r(5).cumsum(0), torch.tensor(-3.5), torch.tensor(6.5)),
+             compress=True)
 
 
 if __name__ == "__main__":

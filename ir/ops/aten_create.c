@@ -290,28 +290,41 @@ OP(aten_arange_start_step){
 
 /* Evenly spaced in f64: from the start in the lower half, from the end in the upper one, as ATen.
  */
-static Node spaced(Build *b, Node n, double *start, double *end)
+/* A number or the one element of a tensor, in f64; integers go from one integer to another. */
+static Node end_of(Build *b, Node n, const char *name)
+{
+	DType d = aten_dtype_or(b, n, "dtype", DT_f32);
+	Node x = arg(b, n, name);
+	if (!x.i)
+		x = aten_scalar_as(b, node_attr(b->g, n, name), DT_f64);
+	else if (!sym_is(b_syms(b), type_numel(b->g->ir, node_type_id(b->g, x)), 1))
+		return b_error(b, "%s has several elements, expected one", name);
+	x = b_reshape(b, x, 0, NULL);
+	if (x.i && dtype_is_int(d))
+		x = b_convert(b, x, d);
+	return x.i ? b_convert(b, x, DT_f64) : x;
+}
+
+/* From either end to the middle. */
+static Node spaced(Build *b, Node n)
 {
 	int64_t steps = aten_int(b, n, "steps");
-	*start = number(b, node_attr(b->g, n, "start"));
-	*end = number(b, node_attr(b->g, n, "end"));
-	if (steps < 0)
+	Node start = end_of(b, n, "start"), end = end_of(b, n, "end");
+	if (steps < 0 || !start.i || !end.i)
 		return b_error(b, "%lld steps", (long long)steps);
-	double by = steps > 1 ? (*end - *start) / (double)(steps - 1) : 0;
 	Node k = b_iota(b, DT_f64, b_int(b, steps));
-	Node low = b_bin_scalar(b, OP_add, b_bin_scalar(b, OP_mul, k, by), *start);
+	if (steps < 2)
+		return b_bin(b, OP_add, k, start);
+	Node by = b_bin_scalar(b, OP_div, b_bin(b, OP_sub, end, start), (double)(steps - 1));
+	Node low = b_bin(b, OP_add, b_bin(b, OP_mul, k, by), start);
 	Node back = b_bin_scalar(b, OP_add, b_bin_scalar(b, OP_mul, k, -1), (double)(steps - 1));
-	Node high = b_bin_scalar(b, OP_mul, back, -by);
-	high = b_bin_scalar(b, OP_add, high, *end);
-	int64_t middle = steps / 2;
-	Node first = b_bin_scalar(b, OP_lt, k, (double)middle);
-	return steps > 1 ? b_select(b, first, low, high) : low;
+	Node high = b_bin(b, OP_sub, end, b_bin(b, OP_mul, back, by));
+	return b_select(b, b_bin_scalar(b, OP_lt, k, (double)(steps / 2)), low, high);
 }
 
 static Node build_linspace(Build *b, Node n)
 {
-	double start, end;
-	Node x = spaced(b, n, &start, &end);
+	Node x = spaced(b, n);
 	return x.i ? b_convert(b, x, aten_dtype_or(b, n, "dtype", DT_f32)) : x;
 }
 OP(aten_linspace){
@@ -319,16 +332,53 @@ OP(aten_linspace){
 		  "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_linspace,
 };
+OP(aten_linspace_Tensor_Tensor){
+	.schema = "aten.linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, ScalarType? "
+		  "dtype=None, "
+		  "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+	.build = build_linspace,
+};
+OP(aten_linspace_Tensor_Scalar){
+	.schema = "aten.linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, ScalarType? "
+		  "dtype=None, "
+		  "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+	.build = build_linspace,
+};
+OP(aten_linspace_Scalar_Tensor){
+	.schema = "aten.linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, ScalarType? "
+		  "dtype=None, "
+		  "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+	.build = build_linspace,
+};
 
 static Node build_logspace(Build *b, Node n)
 {
-	double start, end, base = node_float(b->g, n, "base");
-	Node x = spaced(b, n, &start, &end);
-	x = b_bin(b, OP_pow, b_scalar(b, DT_f64, base), x);
+	Node x = b_bin(b, OP_pow, b_scalar(b, DT_f64, node_float(b->g, n, "base")), spaced(b, n));
 	return x.i ? b_convert(b, x, aten_dtype_or(b, n, "dtype", DT_f32)) : x;
 }
 OP(aten_logspace){
 	.schema = "aten.logspace(Scalar start, Scalar end, int steps, float base=10.0, *, "
+		  "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+		  "pin_memory=None) -> Tensor",
+	.build = build_logspace,
+};
+OP(aten_logspace_Tensor_Tensor){
+	.schema = "aten.logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float "
+		  "base=10.0, *, "
+		  "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+		  "pin_memory=None) -> Tensor",
+	.build = build_logspace,
+};
+OP(aten_logspace_Tensor_Scalar){
+	.schema = "aten.logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float "
+		  "base=10.0, *, "
+		  "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+		  "pin_memory=None) -> Tensor",
+	.build = build_logspace,
+};
+OP(aten_logspace_Scalar_Tensor){
+	.schema = "aten.logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float "
+		  "base=10.0, *, "
 		  "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
 		  "pin_memory=None) -> Tensor",
 	.build = build_logspace,

@@ -223,6 +223,42 @@ static bool step_select(Fuzz *f)
 				       fmax(x.err, y.err)));
 }
 
+static bool is_storage(DType d)
+{
+	return dtype_is_float(d) && dtype_size(d) < 4;
+}
+
+/* Through an f8, in which nothing is computed: what is out of its range is another story. */
+static Node through_f8(Fuzz *f, Node x)
+{
+	Node n = b_convert(&f->b, x, fuzz_chance(f, 50) ? DT_f8e4m3 : DT_f8e5m2);
+	return b_convert(&f->b, n, DT_f32);
+}
+
+/* An exact f32 with more digits than storage types have. */
+static bool many_digits(Fuzz *f, Value *x)
+{
+	if (!fuzz_pick(f, fuzz_is_exact, x) || !fuzz_is_float(f, x) || x->mag > 7)
+		return false;
+	Node wide = b_convert(&f->b, x->n, DT_f32);
+	*x = fuzz_value(f, b_bin_scalar(&f->b, OP_mul, wide, 1 + 0x1p-12), x->gran - 12, x->mag + 1, 0);
+	return x->n.i && x->err == 0;
+}
+
+/* A storage type's rounding of an exact value is exact: a conversion rounds wherever the value lies. */
+static bool step_round_trip(Fuzz *f)
+{
+	Value x;
+	if (!many_digits(f, &x))
+		return false;
+	if (fuzz_chance(f, 30))
+		return fuzz_push(f, (Value){through_f8(f, x.n), x.gran, x.mag, 0});
+	Node n = b_convert(&f->b, x.n, fuzz_chance(f, 50) ? DT_f16 : DT_bf16);
+	if (fuzz_chance(f, 60))
+		n = b_convert(&f->b, n, fuzz_chance(f, 50) ? DT_f32 : DT_f64);
+	return fuzz_push(f, (Value){n, x.gran, x.mag, 0});
+}
+
 /* To ints: of exact values that fit. */
 static bool step_convert(Fuzz *f)
 {
@@ -239,6 +275,8 @@ static bool step_convert(Fuzz *f)
 	if (from_float && (d == DT_u8 || from == d))
 		return false;
 	Node n = b_convert(&f->b, x.n, d);
+	if (x.err == 0 && is_storage(d))
+		return fuzz_push(f, (Value){n, from_float ? x.gran : 0, x.mag, 0});
 	return fuzz_push(f, fuzz_value(f, n, to_float ? x.gran : 0,
 				       max_int(x.mag, to_float ? -99 : 1), x.err));
 }
@@ -246,5 +284,6 @@ static bool step_convert(Fuzz *f)
 const FuzzChoice fuzz_scalar_steps[] = {
 	{step_smooth, 2},      {step_exp, 1},     {step_positive, 1},
 	{step_exact_unary, 2}, {step_round, 1},   {step_binary, 6},
-	{step_select, 2},      {step_convert, 2}, {NULL, 0},
+	{step_select, 2},      {step_convert, 2}, {step_round_trip, 2},
+	{NULL, 0},
 };

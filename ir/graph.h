@@ -238,6 +238,8 @@ const char *node_where(Graph *, Node);
 /* ---- text form ---- */
 
 void graph_print(const Graph *, Text *);
+/* used[k] for sym_var_at(k): in the types and attributes of the nodes, those of subgraphs included. */
+void graph_used_symbols(const Graph *, bool *used);
 void graph_print_node(const Graph *, Node, Text *); /* its line, with a line break */
 void type_print(const Ir *, TypeId, Text *); /* "f32[s0, 3]", "(f32[2], i64[])" */
 const char *type_str(const Ir *, TypeId);    /* in the scratch arena */

@@ -377,6 +377,7 @@ static bool header(Scope *s, Types *types)
 		TRY(results(r, types));
 	if (parse_accept(r, "where"))
 		TRY(parse_where(r, s->g));
+	r->in_body = true;
 	return parse_expect(r, "{");
 }
 

@@ -10,6 +10,9 @@ typedef struct {
 	const char *text, *p; /* p never passes the terminating NUL */
 	const char *name;     /* of the text, for messages */
 	uint32_t depth;       /* of nested graphs and tuple types */
+	bool in_body;         /* the inputs are read, whose sizes are all symbols there are */
+	const char *line;     /* start of a line before the last position asked for, and its number */
+	unsigned line_number;
 	bool failed;
 } Parser;
 
@@ -19,7 +22,7 @@ enum { PARSE_DEPTH = 16 };
 bool parse_fail(Parser *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 #define parse_fail(...) ctx_false(parse_fail(__VA_ARGS__))
 /* "name:line:col" of what is next, in scratch memory. */
-const char *parse_position(const Parser *);
+const char *parse_position(Parser *);
 /* Past blanks, newlines and comments. */
 void parse_skip(Parser *);
 /* A punctuation or a whole word, if it is next. */
@@ -33,7 +36,8 @@ const char *parse_word(Parser *);
 const char *parse_name(Parser *);
 bool parse_string(Parser *, const char **); /* interned */
 bool parse_i64(Parser *, int64_t *);        /* an optional sign and digits */
-/* A symbolic integer up to a comma, bracket, relation or string. Creates the symbols it reads. */
+/* A symbolic integer up to a comma, bracket, relation or string. Creates the symbols it reads, up to the end of the
+ * inputs. */
 bool parse_sym(Parser *, Sym *);
 bool parse_type(Parser *, TypeId *);
 /* A value of the argument's kind; graphs are left to the caller. */

@@ -10,14 +10,20 @@
 
 /* ---- tokens ---- */
 
-const char *parse_position(const Parser *r)
+const char *parse_position(Parser *r)
 {
-	unsigned line = 1, col = 1;
-	for (const char *s = r->text; s < r->p; s++) {
-		col = *s == '\n' ? 1 : col + 1;
-		line += *s == '\n';
+	if (!r->line || r->line > r->p) {
+		r->line = r->text;
+		r->line_number = 1;
 	}
-	return arena_printf(r->ir->ctx->scratch, "%s:%u:%u", r->name, line, col);
+	for (const char *s = r->line; s < r->p; s++) {
+		if (*s == '\n') {
+			r->line = s + 1;
+			r->line_number++;
+		}
+	}
+	unsigned col = (unsigned)(r->p - r->line) + 1;
+	return arena_printf(r->ir->ctx->scratch, "%s:%u:%u", r->name, r->line_number, col);
 }
 
 bool(parse_fail)(Parser *r, const char *fmt, ...)
@@ -160,7 +166,7 @@ static size_t sym_length(const char *p)
 	return n;
 }
 
-/* The symbols of the expression exist from here on; numbers fit 64 bits. */
+/* The symbols of the expression exist from here on, unless all have been declared; numbers fit 64 bits. */
 static bool sym_prepare(Parser *r, const char *s)
 {
 	while (*s) {
@@ -176,8 +182,11 @@ static bool sym_prepare(Parser *r, const char *s)
 				n++;
 			bool call = s[n + strspn(s + n, " ")] == '(';
 			const char *name = arena_strndup(r->ir->ctx->scratch, s, n);
-			if (!call && !sym_find(r->ir->syms, s, (uint32_t)n).i)
+			if (!call && !sym_find(r->ir->syms, s, (uint32_t)n).i) {
+				if (r->in_body)
+					return parse_fail(r, "expected a size of an input, got %s", name);
 				sym_var(r->ir->syms, name, SYMVAR_SIZE, 0, SYM_INF);
+			}
 		} else if (!strchr("+-*(), \t", *s)) {
 			return parse_fail(r, "expected a size");
 		}

@@ -288,8 +288,6 @@ static void used_in_type(Ir *ir, TypeId id, bool *used)
 			used_in(ir, t->dim[k], used);
 }
 
-static void used_in_graph(const Graph *g, bool *used);
-
 static void used_in_attrs(Ir *ir, Op op, AttrId id, bool *used)
 {
 	for (uint32_t k = 0; id.i && k < op_schema(op)->narg; k++) {
@@ -300,12 +298,12 @@ static void used_in_attrs(Ir *ir, Op op, AttrId id, bool *used)
 			if (!sym_is_const(ir->syms, a->ints[j], NULL))
 				used_in(ir, a->ints[j], used);
 		if (a->kind == ATTR_graph && a->graph)
-			used_in_graph(a->graph, used);
+			graph_used_symbols(a->graph, used);
 	}
 }
 
 /* Every type and attribute tuple is looked at once. */
-static void used_in_graph(const Graph *g, bool *used)
+void graph_used_symbols(const Graph *g, bool *used)
 {
 	Ir *ir = g->ir;
 	bool *seen_type = ARENA_ARRAY(ir->ctx->scratch, bool, ir->type.n);
@@ -317,10 +315,6 @@ static void used_in_graph(const Graph *g, bool *used)
 		if (!seen_attr[d->attr.i])
 			used_in_attrs(ir, d->op, d->attr, used);
 		seen_type[d->type.i] = seen_attr[d->attr.i] = true;
-	}
-	for (uint32_t k = 0; k < g->guard.n; k++) {
-		used_in(ir, g->guard.data[k].a, used);
-		used_in(ir, g->guard.data[k].b, used);
 	}
 }
 
@@ -362,7 +356,11 @@ static void print_where(Printer p, bool top)
 	bool *used = ARENA_ARRAY(p.ir->ctx->scratch, bool, n);
 	const char *lead = " where ";
 	if (top)
-		used_in_graph(p.g, used);
+		graph_used_symbols(p.g, used);
+	for (uint32_t k = 0; top && k < p.g->guard.n; k++) {
+		used_in(p.ir, p.g->guard.data[k].a, used);
+		used_in(p.ir, p.g->guard.data[k].b, used);
+	}
 	for (uint32_t k = 0; k < n; k++) {
 		if (!used[k])
 			continue;

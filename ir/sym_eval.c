@@ -13,6 +13,7 @@ typedef struct {
 	const Sym *var;
 	const int64_t *value;
 	uint32_t n;
+	bool hints; /* variables have the values seen while exporting */
 } Eval;
 
 static bool eval(const Eval *v, Sym e, int64_t *out);
@@ -47,6 +48,11 @@ static bool eval_product(const Eval *v, Sym e, int64_t *out)
 
 static bool eval_var(const Eval *v, Sym e, int64_t *out)
 {
+	if (v->hints) {
+		const SymVar *var = &v->t->var.data[sym_node(v->t, e)->value];
+		*out = var->hint ? var->hint : var->lo <= -SYM_INF ? 0 : var->lo;
+		return true;
+	}
 	for (uint32_t k = 0; k < v->n; k++)
 		if (sym_same(v->var[k], e)) {
 			*out = v->value[k];
@@ -113,20 +119,14 @@ bool sym_eval(const SymTab *t, Sym e, const Sym *var, const int64_t *value, uint
         int64_t *out)
 {
 	sym_check(t, e);
-	Eval v = {t, next_visit(t), var, value, n};
+	Eval v = {t, next_visit(t), var, value, n, false};
 	return eval(&v, e, out);
 }
 
 int64_t sym_hint(const SymTab *t, Sym e)
 {
 	sym_check(t, e);
-	Eval v = {t, next_visit(t), NULL, NULL, 0};
-	for (uint32_t k = 0; k < t->var.n; k++) {
-		const SymVar *var = &t->var.data[k];
-		SymNode *n = sym_node(t, var->sym);
-		n->visit = v.visit;
-		n->memo = var->hint ? var->hint : var->lo <= -SYM_INF ? 0 : var->lo;
-	}
+	Eval v = {.t = t, .visit = next_visit(t), .hints = true};
 	int64_t out;
 	return eval(&v, e, &out) ? out : 0;
 }

@@ -2,8 +2,8 @@
  *
  *   explicit padding -> groups -> places -> kernels, in program order -> layouts
  *
- * A kernel that cannot be traced names the node that must be stored first; groups are then assigned again,
- * so this terminates after at most one round per node. */
+ * A kernel that cannot be traced names the node that must be stored first; groups are then assigned again. Each round
+ * makes at least one node a root for good, so this ends, and after as many rounds as a group has nodes. */
 #include "passes/lower_stage.h"
 #include "passes/rules.h"
 
@@ -80,8 +80,6 @@ static uint32_t noperands(const Lower *s, Node parent)
 	return node_op(s->g, parent) == OP_pad ? 1 : node_nin(s->g, parent);
 }
 
-enum { MAX_BORDER_AXES = 24 }; /* of one kernel: schedules handle as many */
-
 /* A negative pad crops: its operand does not fit into the parent. A border of many dimensions would have
  * too many pieces. */
 static bool pads_only(Lower *s, Node n)
@@ -100,7 +98,7 @@ static bool pads_only(Lower *s, Node n)
 			npadded += pads && !padded[k]++;
 		}
 	}
-	if (pieces * npadded + rank - npadded > MAX_BORDER_AXES)
+	if (pieces * npadded + rank - npadded > MAX_KERNEL_AXES)
 		return false;
 	const Sym *interior = node_ints(s->g, n, "interior", &rank);
 	for (uint32_t k = 0; k < rank; k++)
@@ -204,6 +202,27 @@ static void find_unsupported(Graph *g, Unsupported *u)
 	}
 }
 
+/* The sizes of inputs are what others are computed from. */
+static bool check_symbols(Lower *s)
+{
+	SymTab *syms = s->ir->syms;
+	uint32_t n = sym_nvars(syms);
+	bool *used = ARENA_ARRAY(s->arena, bool, n);
+	graph_used_symbols(s->g, used);
+	for (uint32_t v = 0; v < n; v++) {
+		bool known = !used[v];
+		for (uint32_t i = 0; !known && i < s->g->input.n; i++) {
+			const Type *t = node_type(s->g, s->g->input.data[i].node);
+			for (uint32_t d = 0; d < t->n; d++)
+				known |= sym_uses(syms, t->dim[d], sym_var_at(syms, v));
+		}
+		if (!known)
+			return ctx_error(s->ir->ctx, NULL, "%s has no value: no input has it in its shape",
+			                 sym_name(syms, sym_var_at(syms, v)));
+	}
+	return true;
+}
+
 static bool check_supported(Lower *s)
 {
 	Ctx *ctx = s->ir->ctx;
@@ -226,15 +245,28 @@ static bool is_traced(const Lower *s, Node n)
 	return info_of((Lower *)s, n)->role == ROLE_ROOT && !parent && !has_no_place(op) && !node_is_update(op);
 }
 
-/* Kernels of all roots are tried first; one that needs another node stored asks for a new round. */
-static bool find_blocked(Lower *s, Node *blocked)
+/* Kernels of all roots are tried first. One that needs another node stored makes that a root and asks for a new round,
+ * in which the kernels that were built before are not tried again: only the groups of the blocked kernel and of the new
+ * root changed, unless an index map that several groups read was stored. */
+static bool find_blocked(Lower *s, bool *built)
 {
+	ARRAY(Node) blocked = {0};
 	for (Node n = s->g->first; n.i; n = node_next(s->g, n)) {
 		Kernel *k;
-		if (is_traced(s, n) && !lower_build_kernel(s, n, &k, blocked))
-			return true;
+		Node first;
+		if (built[n.i] || !is_traced(s, n))
+			continue;
+		built[n.i] = lower_build_kernel(s, n, &k, &first);
+		if (!built[n.i])
+			array_push(s->arena, &blocked, first);
 	}
-	return false;
+	for (uint32_t i = 0; i < blocked.n; i++) {
+		NodeInfo *info = info_of(s, blocked.data[i]);
+		if (!info->group)
+			memset(built, 0, s->g->node.n * sizeof *built);
+		info->role = ROLE_ROOT;
+	}
+	return blocked.n != 0;
 }
 
 static bool computed_in(Lower *s, Node n, Node root)
@@ -331,7 +363,8 @@ bool lower_body_to(Lower *s, const NodePlace *out)
 		if (placed[i])
 			saved[i] = s->info.data[i].place.data[0];
 	}
-	for (Node blocked = {0};;) {
+	bool *built = ARENA_ARRAY(s->arena, bool, g->node.n);
+	for (;;) {
 		lower_assign_groups(s);
 		uint32_t nbuf = s->l->buf.n, nvv = s->l->check.n;
 		for (uint32_t k = 0; k < g->output.n; k++) {
@@ -339,9 +372,8 @@ bool lower_body_to(Lower *s, const NodePlace *out)
 				add_place(s, g->output.data[k].node, out[k]);
 		}
 		choose_places(s);
-		blocked = (Node){0};
 		s->dry = true;
-		bool found = find_blocked(s, &blocked);
+		bool found = find_blocked(s, built);
 		s->dry = false;
 		s->l->check.n = nvv;
 		if (!found)
@@ -352,7 +384,6 @@ bool lower_body_to(Lower *s, const NodePlace *out)
 				s->info.data[i].place.data[0] = saved[i];
 		}
 		s->l->buf.n = nbuf;
-		info_of(s, blocked)->role = ROLE_ROOT;
 	}
 	for (Node n = g->first; n.i; n = node_next(g, n))
 		TRY(lower_node(s, n));
@@ -398,7 +429,7 @@ Lowered *lower_graph(Graph *g, const LowerOptions *opt)
 	Lower s;
 	lower_init(&s, g, NULL, l, &l->steps);
 	s.opt = opt;
-	if (!check_supported(&s) || !place_inputs(&s))
+	if (!check_supported(&s) || !check_symbols(&s) || !place_inputs(&s))
 		return NULL;
 	lower_place_constants(&s);
 	NodePlace *out = ARENA_ARRAY(s.arena, NodePlace, g->output.n);

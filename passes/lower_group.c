@@ -9,7 +9,10 @@
  *
  * Terminates: every node is visited once. */
 #include "ir/scalar.h"
+#include "passes/group_cost.h"
 #include "passes/lower_priv.h"
+#include <stdlib.h>
+#include <stdio.h>
 
 bool node_is_index_map(Op op)
 {
@@ -33,21 +36,46 @@ static bool is_leaf(Op op)
 	       op == OP_from_size || op == OP_tuple;
 }
 
-/* What a group holds besides element-wise nodes. */
+/* What a group holds besides element-wise nodes, and what all of it costs. */
 typedef struct {
 	bool anchor, reduce, special;
-} GroupKind;
+	GroupCost cost;
+	ARRAY(uint32_t) shared; /* loads that other groups read too, in order to count each once */
+} Group;
 
 typedef struct {
 	Lower *s;
-	GroupKind *kind;    /* by root node */
+	Group *group;       /* by root node */
 	uint32_t *readers;  /* by node: the one group that reads it, MANY, or 0 */
 	bool *bijective;    /* by node: every reader so far reads it one to one */
 	bool *below_reduce; /* by node: an element-wise function of a reduction */
 	bool *below_anchor; /* by node: an epilogue of a contraction that nobody else reads */
+	bool *long_map;     /* by node: see find_long_maps */
+	ViewSet *view;      /* by node: how the group that reads it indexes it */
+	Views views;
 } Sweep;
 
 static const uint32_t MANY = UINT32_MAX;
+
+static bool is_load(Op op)
+{
+	return !is_leaf(op) || op == OP_input || op == OP_constant;
+}
+
+/* The group reads one more value, unless it did so before. */
+static void add_load(Sweep *w, Node def, uint32_t group)
+{
+	Group *gr = &w->group[group];
+	uint32_t before = w->readers[def.i];
+	if (before == group || !is_load(node_op(w->s->g, def)))
+		return;
+	for (uint32_t k = 0; k < gr->shared.n; k++)
+		if (gr->shared.data[k] == def.i)
+			return;
+	if (before)
+		array_push(w->s->arena, &gr->shared, def.i);
+	gr->cost.loads++;
+}
 
 static void add_reader(Sweep *w, Node def, uint32_t group, bool bijective)
 {
@@ -71,18 +99,6 @@ static uint32_t op_cost(const Graph *g, Node n)
 		in[k] = dtype_compute(node_dtype(g, node_in(g, n, k)));
 	const ScFn *fn = scalar_fn(node_op(g, n), in, nin);
 	return fn ? fn->cost : 1;
-}
-
-static uint32_t total_cost(const Sweep *w, Node n)
-{
-	const Graph *g = w->s->g;
-	uint32_t cost = op_cost(g, n);
-	for (uint32_t k = 0; k < node_nin(g, n); k++) {
-		Node in = node_in(g, n, k);
-		if (in.i && info_of(w->s, in)->role == ROLE_INLINE)
-			cost += info_of(w->s, in)->cost;
-	}
-	return cost < 60000 ? cost : 60000;
 }
 
 /* Evaluating n inside the kernel of `root` costs more than storing it: it is expensive and the kernel has
@@ -113,7 +129,7 @@ static bool can_join(const Sweep *w, Node n, uint32_t root)
 {
 	const Graph *g = w->s->g;
 	Op op = node_op(g, n);
-	const GroupKind *kind = &w->kind[root];
+	const Group *kind = &w->group[root];
 	if (w->s->opt->no_fusion)
 		return false;
 	if (node_is_anchor(op)) {
@@ -151,7 +167,11 @@ static void mark_operands(Sweep *w, Node n, uint32_t group, bool bijective)
 	for (uint32_t k = 0; k < node_nin(g, n); k++) {
 		Node in = node_in(g, n, k);
 		bool indirect = k == 0 && (op == OP_gather || op == OP_slice_at);
+		if (in.i && group != MANY)
+			add_load(w, in, group);
 		add_reader(w, in, indirect || reads_memory(w, n) ? MANY : group, bijective && keeps);
+		if (in.i && w->readers[in.i] != MANY)
+			views_through(&w->views, g, n, k, &w->view[n.i], &w->view[in.i]);
 	}
 }
 
@@ -162,9 +182,12 @@ static void make_root(Sweep *w, Node n)
 	info->role = ROLE_ROOT;
 	info->group = n.i;
 	info->bijective = true;
-	w->kind[n.i] = (GroupKind){.anchor = node_is_anchor(op),
-	                           .reduce = op == OP_reduce,
-	                           .special = op == OP_cumulative || op == OP_arg_reduce || op == OP_fold};
+	w->group[n.i] = (Group){.anchor = node_is_anchor(op),
+	                         .reduce = op == OP_reduce,
+	                         .special = op == OP_cumulative || op == OP_arg_reduce || op == OP_fold};
+	w->view[n.i].n = 0;
+	views_add(&w->views, &w->view[n.i], 0);
+	w->group[n.i].cost = group_cost_of(w->s->g, n, n, &w->views, &w->view[n.i]);
 	mark_operands(w, n, n.i, true);
 }
 
@@ -178,6 +201,30 @@ static bool feeds_conv(const Graph *g, Node n)
 			return true;
 	}
 	return false;
+}
+
+/* The group's cost if n joins it. */
+static GroupCost cost_with(const Sweep *w, Node n, uint32_t root)
+{
+	GroupCost own = group_cost_of(w->s->g, n, (Node){root}, &w->views, &w->view[n.i]);
+	GroupCost all = group_cost_sum(w->group[root].cost, own);
+	all.loads--; /* n itself was one */
+	return all;
+}
+
+static bool fits_into(const Sweep *w, Node n, uint32_t root)
+{
+	GroupCost all = cost_with(w, n, root);
+	all.loads += node_nin(w->s->g, n);
+	return group_accepts(all);
+}
+
+static void join(Sweep *w, Node n, uint32_t root)
+{
+	Group *group = &w->group[root];
+	group->anchor |= node_is_anchor(node_op(w->s->g, n));
+	group->reduce |= node_op(w->s->g, n) == OP_reduce;
+	group->cost = cost_with(w, n, root);
 }
 
 static void visit(Sweep *w, Node n)
@@ -204,23 +251,29 @@ static void visit(Sweep *w, Node n)
 	}
 	if (readers == 0)
 		return;
-	if (is_leaf(op) || node_is_index_map(op)) {
-		info->role = is_leaf(op) ? ROLE_LEAF : ROLE_VIRTUAL;
+	if (is_leaf(op)) {
+		info->role = ROLE_LEAF;
 		info->group = readers == MANY ? 0 : readers;
+		return;
+	}
+	bool fits = readers == MANY || fits_into(w, n, readers);
+	if (node_is_index_map(op) && fits && !w->long_map[n.i]) {
+		info->role = ROLE_VIRTUAL;
+		info->group = readers == MANY ? 0 : readers;
+		if (readers != MANY)
+			join(w, n, readers);
 		mark_operands(w, n, readers, w->bijective[n.i]);
 		return;
 	}
-	if (readers == MANY || !can_join(w, n, readers)) {
+	if (readers == MANY || !fits || !can_join(w, n, readers)) {
 		make_root(w, n);
 		return;
 	}
 	info->role = ROLE_INLINE;
 	info->group = readers;
 	info->bijective = w->bijective[n.i];
-	w->kind[readers].anchor |= node_is_anchor(op);
-	w->kind[readers].reduce |= op == OP_reduce;
+	join(w, n, readers);
 	mark_operands(w, n, readers, info->bijective);
-	info->cost = (uint16_t)total_cost(w, n);
 }
 
 static void mark_below_reduce(Sweep *w)
@@ -255,11 +308,14 @@ bool lower_assign_groups(Lower *s)
 {
 	uint32_t n = s->g->node.n;
 	Sweep w = {.s = s,
-	           .kind = ARENA_ARRAY(s->arena, GroupKind, n),
+	           .group = ARENA_ARRAY(s->arena, Group, n),
 	           .readers = ARENA_ARRAY(s->arena, uint32_t, n),
 	           .bijective = ARENA_ARRAY(s->arena, bool, n),
 	           .below_reduce = ARENA_ARRAY(s->arena, bool, n),
-	           .below_anchor = ARENA_ARRAY(s->arena, bool, n)};
+	           .below_anchor = ARENA_ARRAY(s->arena, bool, n),
+	           .long_map = find_long_maps(s->g, s->arena),
+	           .view = ARENA_ARRAY(s->arena, ViewSet, n)};
+	views_init(&w.views, s->arena);
 	mark_below_reduce(&w);
 	mark_below_anchor(&w);
 	for (uint32_t k = 0; k < n; k++)
@@ -267,5 +323,9 @@ bool lower_assign_groups(Lower *s)
 			s->info.data[k].role = ROLE_NONE;
 	for (Node v = s->g->last; v.i; v = node_prev(s->g, v))
 		visit(&w, v);
+	if (getenv("GC_STATS"))
+		for (uint32_t k = 1; k < n; k++)
+			if (s->info.data[k].role == ROLE_ROOT)
+				fprintf(stderr, "GC %u %u %u %u\n", w.group[k].cost.evaluations, w.group[k].cost.loads, w.group[k].cost.reductions, w.group[k].cost.axes);
 	return true;
 }

@@ -12,6 +12,8 @@ typedef struct {
 	Sym off[MAX_RANK];
 } NodePlace;
 
+enum { MAX_KERNEL_AXES = 24 }; /* schedules handle as many */
+
 /* How a node relates to kernels. */
 typedef enum {
 	ROLE_NONE,    /* dead, tuple, get */
@@ -46,6 +48,15 @@ bool lower_assign_groups(Lower *);
 bool node_is_index_map(Op);
 bool node_is_anchor(Op);
 bool node_is_elementwise(Op);
+
+/* lower_kernel.c: dimensions [from, from_end) of one shape and [to, to_end) of another that hold equally many
+ * elements, as few as can be told. */
+typedef struct {
+	uint32_t from, from_end, to, to_end;
+} ReshapeGroup;
+
+/* The next group of a reshape; the first after {0}. False at the end. */
+bool reshape_group(SymTab *, const Sym *from, uint32_t nfrom, const Sym *to, uint32_t nto, ReshapeGroup *);
 
 /* lower_kernel.c: one kernel for a root; false when `*blocked` must become a root first. */
 bool lower_build_kernel(Lower *, Node root, Kernel **out, Node *blocked);

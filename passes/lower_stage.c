@@ -264,7 +264,8 @@ static Kx trace_conv(Trace *t, Node n, const Sym *idx)
 Kx trace_stage(Trace *t, Node n, const Sym *idx)
 {
 	Op op = node_op(t->s->g, n);
-	if (t->only_maps)
+	bool too_many = t->k->axis.n + node_rank(t->s->g, node_in(t->s->g, n, 0)) > MAX_KERNEL_AXES;
+	if (t->only_maps || (too_many && n.i != t->root.i))
 		return trace_block(t, n);
 	if (op == OP_reduce)
 		return trace_reduce(t, n, idx);

@@ -3,6 +3,11 @@
 
 #include <string.h>
 
+static uint32_t max_u32(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
 /* ---- setting up ---- */
 
 uint64_t sched_axes(const Sched *s, Sym e)
@@ -23,6 +28,24 @@ static uint64_t stage_deps(const Sched *s, const KxData *x)
 	for (uint32_t j = 0; j < x->nidx; j++)
 		m |= sched_axes(s, x->idx[j]);
 	return m;
+}
+
+/* The number of the last stage that each expression reads, counted from 1. */
+static void find_last_stages(Sched *s)
+{
+	const Kernel *k = s->k;
+	for (uint32_t i = 1; i < k->kx.n; i++) {
+		const KxData *x = &k->kx.data[i];
+		uint32_t last = x->kind == KX_STAGE ? x->stage + 1 : 0;
+		for (uint32_t j = 0; j < x->nin; j++)
+			last = max_u32(last, s->last_stage[x->in[j].i]);
+		last = max_u32(last, max_u32(s->last_stage[x->guard.i], s->last_stage[x->other.i]));
+		for (uint32_t j = 0; j < x->nidx; j++)
+			for (uint32_t v = 0; v < k->vvar.n; v++)
+				if (sym_uses(s->syms, x->idx[j], k->vvar.data[v].var))
+					last = max_u32(last, s->last_stage[k->vvar.data[v].value.i]);
+		s->last_stage[i] = last;
+	}
 }
 
 void sched_find_deps(Sched *s)
@@ -64,6 +87,8 @@ void sched_init(Sched *s, Lowered *l, const Kernel *k, const Target *target)
 	s->offset = ARENA_ARRAY(arena, Sym, k->kx.n);
 	s->buf = ARENA_ARRAY(arena, BufId, k->kx.n);
 	s->memo = ARENA_ARRAY(arena, Lx, k->kx.n);
+	s->last_stage = ARENA_ARRAY(arena, uint32_t, k->kx.n);
+	s->visited = ARENA_ARRAY(arena, uint32_t, k->kx.n);
 	s->stage = ARENA_ARRAY(arena, StageValue, k->stage.n);
 	s->store = ARENA_ARRAY(arena, Sym, k->stage.n);
 	for (uint32_t i = 1; i < k->kx.n; i++) {
@@ -78,6 +103,7 @@ void sched_init(Sched *s, Lowered *l, const Kernel *k, const Target *target)
 			s->store[i] = layout_offset(ir, &buf_of(l, k->stage.data[i].buf)->layout,
 			                            k->stage.data[i].idx);
 	sched_find_deps(s);
+	find_last_stages(s);
 }
 
 bool sched_coef(const Sched *s, Sym offset, uint32_t axis, Sym *coef)
@@ -439,24 +465,19 @@ Lx sched_vector(Sched *s, Kx x)
 	return sched_splat(s, sched_value(s, x));
 }
 
-/* Every stage that x reads has run. */
-static bool ready(const Sched *s, Kx id)
+/* Every stage that x reads has run; they run in order. */
+static bool ready(const Sched *s, Kx x)
 {
-	const KxData *x = &s->k->kx.data[id.i];
-	if (!id.i || s->memo[id.i].i)
-		return true;
-	if (x->kind == KX_STAGE && !s->stage[x->stage].done)
-		return false;
-	for (uint32_t j = 0; j < x->nin; j++)
-		if (!ready(s, x->in[j]))
-			return false;
-	return ready(s, x->guard) && ready(s, x->other);
+	uint32_t last = s->last_stage[x.i];
+	return !last || s->stage[last - 1].done;
 }
 
-void sched_hoist(Sched *s, Kx id, uint64_t axes)
+/* An expression is a graph: each part of it is visited once. */
+static void hoist(Sched *s, Kx id, uint64_t axes)
 {
-	if (!id.i || s->memo[id.i].i)
+	if (!id.i || s->memo[id.i].i || s->visited[id.i] == s->visit)
 		return;
+	s->visited[id.i] = s->visit;
 	const KxData *x = &s->k->kx.data[id.i];
 	if (!(s->deps[id.i] & ~axes)) {
 		if (x->kind != KX_CONST && ready(s, id))
@@ -464,12 +485,18 @@ void sched_hoist(Sched *s, Kx id, uint64_t axes)
 		return;
 	}
 	for (uint32_t j = 0; j < x->nin; j++)
-		sched_hoist(s, x->in[j], axes);
-	sched_hoist(s, x->guard, axes);
-	sched_hoist(s, x->other, axes);
+		hoist(s, x->in[j], axes);
+	hoist(s, x->guard, axes);
+	hoist(s, x->other, axes);
 	for (uint32_t i = 0; x->kind == KX_LOAD && i < s->k->vvar.n; i++)
 		if (sym_uses(s->syms, s->offset[id.i], s->k->vvar.data[i].var))
-			sched_hoist(s, s->k->vvar.data[i].value, axes);
+			hoist(s, s->k->vvar.data[i].value, axes);
+}
+
+void sched_hoist(Sched *s, Kx x, uint64_t axes)
+{
+	s->visit++;
+	hoist(s, x, axes);
 }
 
 /* ---- results ---- */

@@ -45,6 +45,8 @@ typedef struct Sched {
 	BufId *buf;       /* by Kx: buffer actually read (constants may be read through another layout) */
 	StageValue *stage;
 
+	uint32_t *last_stage;     /* by Kx: number of the last stage it reads + 1, or 0 */
+	uint32_t *visited, visit; /* by Kx: the last call of sched_hoist that met it */
 	Lx *memo;                 /* by Kx */
 	ARRAY(uint32_t) memo_log; /* to forget at the end of a scope */
 	ARRAY(BufId) arg;         /* buffers of the function, by argument number */

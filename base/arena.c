@@ -44,10 +44,26 @@ static void *zeroed(size_t n)
 	return calloc(1, n);
 }
 
+static _Thread_local jmp_buf *caught_by;
+
+jmp_buf *arena_catch(jmp_buf *to)
+{
+	jmp_buf *before = caught_by;
+	caught_by = to;
+	return before;
+}
+
+void arena_out_of_memory(void)
+{
+	if (!caught_by)
+		abort();
+	longjmp(*caught_by, UNWIND_OOM);
+}
+
 static _Noreturn void out_of_memory(Arena *a)
 {
 	if (!a->unwind)
-		abort();
+		arena_out_of_memory();
 	longjmp(*a->unwind, UNWIND_OOM);
 }
 

@@ -11,8 +11,13 @@ typedef struct Arena Arena;
 /* What longjmp delivers to the API boundary. */
 enum { UNWIND_OOM = 1, UNWIND_BUG = 2 };
 
-/* A new arena, or NULL. *unwind must outlive it; NULL means abort() when memory runs out. */
+/* A new arena, or NULL. *unwind must outlive it; NULL: it unwinds to what arena_catch named. */
 Arena *arena_new(jmp_buf *unwind);
+/* Where this thread unwinds to when memory of an arena that outlives compilations runs out; NULL: abort(). Returns
+ * what was there before. */
+jmp_buf *arena_catch(jmp_buf *);
+/* Unwind so. */
+_Noreturn void arena_out_of_memory(void);
 void arena_free(Arena *);
 
 /* n zeroed bytes, 16-aligned, valid until the arena is reset or freed. n == 0 gives a valid pointer. */

@@ -103,6 +103,11 @@ void ctx_bug(Ctx *ctx, const char *fmt, ...)
 	longjmp(ctx->unwind, UNWIND_BUG);
 }
 
+void ctx_out_of_memory(Ctx *ctx)
+{
+	longjmp(ctx->unwind, UNWIND_OOM);
+}
+
 void ctx_print(const Ctx *ctx, Text *out)
 {
 	static const char *const word[] = {"error", "warning", "note"};

@@ -62,6 +62,8 @@ static inline bool ctx_false(bool failed)
 void ctx_warn(Ctx *, const char *where, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* An internal error: records pass and text, unwinds with UNWIND_BUG. */
 _Noreturn void ctx_bug(Ctx *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Memory from elsewhere ran out: unwinds with UNWIND_OOM. */
+_Noreturn void ctx_out_of_memory(Ctx *);
 /* All diagnostics, one per line: "where: error: text". */
 void ctx_print(const Ctx *, Text *);
 

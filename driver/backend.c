@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/temp.h"
 #include "driver/elf_note.h"
 #include "interface_id.h"
 #include "weft.h"
@@ -45,6 +46,14 @@ static bool of_this_build(const char *path)
 	return elf_has_note(path, LLVM_BACKEND_NOTE, WEFT_INTERFACE_ID);
 }
 
+/* As LLVM would, but nothing is left behind. */
+static void end_process(const char *why)
+{
+	temp_abandon();
+	fprintf(stderr, "error: LLVM: %s\n", why);
+	_exit(1);
+}
+
 static void load(void)
 {
 	char path[4096];
@@ -62,7 +71,7 @@ static void load(void)
 	if (!t)
 		snprintf(loaded.why, sizeof loaded.why, "the LLVM back end cannot be loaded: %s", dlerror());
 	else
-		loaded.table = t;
+		t->on_fatal(end_process), loaded.table = t;
 }
 
 bool weft_has_llvm(void)

@@ -9,12 +9,21 @@
 #include "base/temp.h"
 #include "ir/op.h"
 
+static bool have_tables(void)
+{
+	jmp_buf out_of_memory, *outer = arena_catch(&out_of_memory);
+	int why = setjmp(out_of_memory);
+	if (why == 0)
+		op_init();
+	arena_catch(outer);
+	return why == 0;
+}
+
 Weft *weft_new(void)
 {
-	Weft *w = calloc(1, sizeof *w);
+	Weft *w = have_tables() ? calloc(1, sizeof *w) : NULL;
 	if (!w)
 		return NULL;
-	op_init();
 	w->ctx = ctx_new();
 	w->results = w->ctx ? arena_new(&w->ctx->unwind) : NULL;
 	if (w->results)
@@ -40,11 +49,13 @@ bool boundary(Weft *w, bool (*f)(void *arg), void *arg)
 		return false;
 	jmp_buf outer;
 	memcpy(&outer, &w->ctx->unwind, sizeof outer);
+	jmp_buf *before = arena_catch(&w->ctx->unwind);
 	int why = setjmp(w->ctx->unwind);
 	bool ok = false;
 	if (why == 0)
 		ok = f(arg);
 	memcpy(&w->ctx->unwind, &outer, sizeof outer);
+	arena_catch(before);
 	if (why == 0)
 		return ok;
 	w->dead = true;

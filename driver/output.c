@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/temp.h"
+#include "driver/backend.h"
 #include "driver/compile.h"
 #include "driver/jit.h"
 #include "driver/native.h"
@@ -118,6 +119,7 @@ static bool compile_to(Output *x, Places *p)
 {
 	Compilation *c = &x->c;
 	Ctx *ctx = x->w->ctx;
+	TRY(!c->llvm || llvm_backend(ctx)); /* may end the process: before there are files */
 	TRY((p->so = out_begin(ctx, x->path)));
 	TRY(!x->o || x->o->weights != WEFT_WEIGHTS_FILE || place_weights(ctx, p));
 	TRY(compile_lower(c));
@@ -256,6 +258,7 @@ static bool emit_to(Output *x, Places *p)
 {
 	bool folder = x->emit == WEFT_EMIT_C;
 	x->c.llvm = x->emit >= WEFT_EMIT_OBJECT;
+	TRY(!x->c.llvm || llvm_backend(x->w->ctx));
 	TRY(folder || (p->so = out_begin(x->w->ctx, x->path)));
 	TRY(compile_lower(&x->c));
 	TRY(!folder || compile_print(&x->c, NULL));

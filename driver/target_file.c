@@ -1,10 +1,10 @@
 #include "driver/target_file.h"
 
-#include <jansson.h>
 #include <string.h>
 
 #include "codegen/names.h"
 #include "frontend/file.h"
+#include "frontend/json.h"
 #include "frontend/out_file.h"
 
 typedef enum { FIELD_TEXT, FIELD_NUMBER, FIELD_BOOL, FIELD_MASKS } FieldKind;
@@ -176,17 +176,16 @@ static bool read_object(Reader *r, json_t *root)
 
 static const Target *read_file(Ctx *ctx, const char *path)
 {
-	json_error_t e;
 	FileMap file;
 	if (!file_map(ctx, path, &file))
 		return NULL;
 	out_spare(ctx, path);
-	json_t *root = json_loadb((const char *)file.data, file.size, JSON_REJECT_DUPLICATES, &e);
-	if (!root)
-		return ctx_error(ctx, path, "line %d: %s", e.line, e.text), NULL;
+	JsonDoc *doc = json_read(ctx, file.data, file.size, JSON_REJECT_DUPLICATES);
+	if (!doc->root)
+		return ctx_error(ctx, path, "line %d: %s", doc->error.line, doc->error.text), NULL;
 	Reader r = {ctx, path, ARENA_NEW(ctx->arena, Target)};
-	bool ok = read_object(&r, root);
-	json_decref(root);
+	bool ok = read_object(&r, doc->root);
+	json_release(doc);
 	return ok ? r.t : NULL;
 }
 

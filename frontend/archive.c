@@ -212,18 +212,26 @@ static bool read_compressed(Ctx *ctx, const Archive *a, const Member *m, Bytes *
 		return ctx_error(ctx, a->path, "damaged archive: implausible size of member %s",
 				 m->name);
 	uint8_t *buf = arena_alloc(ctx->arena, m->size);
-	zip_source_t *src = zip_source_buffer_create(a->data, a->size, 0, NULL);
-	zip_t *z = src ? zip_open_from_source(src, ZIP_RDONLY, NULL) : NULL;
+	zip_error_t error;
+	zip_error_init(&error);
+	zip_source_t *src = zip_source_buffer_create(a->data, a->size, 0, &error);
+	zip_t *z = src ? zip_open_from_source(src, ZIP_RDONLY, &error) : NULL;
 	if (src && !z)
 		zip_source_free(src);
 	zip_file_t *f = z ? zip_fopen_index(z, (zip_uint64_t)(m - a->member.data), 0) : NULL;
 	bool ok = f && zip_fread(f, buf, m->size) == (zip_int64_t)m->size;
+	int why = zip_error_code_zip(f ? zip_file_get_error(f) : z ? zip_get_error(z) : &error);
 	if (f)
 		zip_fclose(f);
 	if (z)
 		zip_discard(z);
+	zip_error_fini(&error);
+	if (!ok && why == ZIP_ER_MEMORY)
+		ctx_out_of_memory(ctx);
 	*out = (Bytes){buf, m->size};
-	return ok || ctx_error(ctx, a->path, "cannot decompress member %s", m->name);
+	/* libzip calls it no archive, too, when it finds no memory to look at it. */
+	return ok || ctx_error(ctx, a->path, "cannot decompress member %s%s", m->name,
+			       why == ZIP_ER_NOZIP ? ", or out of memory" : "");
 }
 
 bool archive_read(Ctx *ctx, const Archive *a, Member *m, Bytes *out)

@@ -258,6 +258,13 @@ bool npy_save(Ctx *ctx, const char *path, const Tensor *t)
 	return out_commit(ctx, out);
 }
 
+static bool zip_failed(Ctx *ctx, const char *path, zip_t *z)
+{
+	if (zip_error_code_zip(zip_get_error(z)) == ZIP_ER_MEMORY)
+		ctx_out_of_memory(ctx);
+	return ctx_error(ctx, path, "cannot write: %s", zip_strerror(z));
+}
+
 /* One array as a member; libzip copies nothing, so the bytes stay in the arena until it closes. */
 static bool add_member(Ctx *ctx, const char *path, zip_t *z, const NamedTensor *x)
 {
@@ -269,7 +276,7 @@ static bool add_member(Ctx *ctx, const char *path, zip_t *z, const NamedTensor *
 	zip_int64_t k = src ? zip_file_add(z, name, src, ZIP_FL_ENC_UTF_8) : -1;
 	if (k < 0) {
 		zip_source_free(src);
-		return ctx_error(ctx, path, "cannot add %s: %s", name, zip_strerror(z));
+		return zip_failed(ctx, path, z);
 	}
 	zip_set_file_compression(z, (zip_uint64_t)k, ZIP_CM_STORE, 0);
 	zip_file_set_dostime(z, (zip_uint64_t)k, 0, 33, 0); /* 1980-01-01: output is reproducible */
@@ -290,14 +297,17 @@ bool npz_save(Ctx *ctx, const char *path, const NamedTensor *x, uint32_t n)
 	TRY(out);
 	zip_t **z = ARENA_NEW(ctx->arena, zip_t *);
 	ctx_defer(ctx, discard, z);
-	*z = zip_open(out->tmp, ZIP_CREATE | ZIP_TRUNCATE, NULL);
+	int why = 0;
+	*z = zip_open(out->tmp, ZIP_CREATE | ZIP_TRUNCATE, &why);
+	if (why == ZIP_ER_MEMORY)
+		ctx_out_of_memory(ctx);
 	if (!*z)
 		return ctx_error(ctx, path, "cannot write: %s", strerror(errno));
 	bool ok = true;
 	for (uint32_t k = 0; k < n && ok; k++)
 		ok = add_member(ctx, path, *z, &x[k]);
 	if (ok && zip_close(*z) < 0)
-		ok = ctx_error(ctx, path, "cannot write: %s", zip_strerror(*z));
+		ok = zip_failed(ctx, path, *z);
 	else if (ok)
 		*z = NULL;
 	discard(z);

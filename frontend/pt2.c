@@ -8,37 +8,29 @@
 #include <string.h>
 
 #include "frontend/file.h"
+#include "frontend/json.h"
 #include "frontend/pt2_priv.h"
 
 /* ---- archive members ---- */
 
 typedef struct {
-	json_t *root[3];
+	JsonDoc *doc[3]; /* NULL: there is no such member */
 } JsonRoots;
 
-static void free_roots(void *arg)
-{
-	JsonRoots *r = arg;
-	for (int k = 0; k < 3; k++) {
-		json_decref(r->root[k]);
-		r->root[k] = NULL;
-	}
-}
-
 /* Parse a member as JSON into *slot; an absent one leaves NULL. False after ctx_error. */
-static bool read_json(Import *im, const char *name, json_t **slot)
+static bool read_json(Import *im, const char *name, JsonDoc **slot)
 {
 	Bytes text;
-	json_error_t err;
 	Member *m = archive_find(im->archive, name);
 	if (!m)
 		return true;
 	TRY(archive_read(im->ctx, im->archive, m, &text));
-	*slot = json_loadb((const char *)text.data, text.size, 0, &err);
-	if (!*slot)
+	*slot = json_read(im->ctx, text.data, text.size, 0);
+	const json_error_t *err = &(*slot)->error;
+	if (!(*slot)->root)
 		return ctx_error(im->ctx, NULL, "%s is not valid JSON: %s (line %d, column %d)",
-				 name, err.text, err.line, err.column);
-	return json_is_object(*slot) || ctx_error(im->ctx, NULL, "%s: expected an object", name);
+				 name, err->text, err->line, err->column);
+	return json_is_object((*slot)->root) || ctx_error(im->ctx, NULL, "%s: expected an object", name);
 }
 
 static bool check_text(Import *im, const char *name, const char *want, const char *why)
@@ -111,6 +103,11 @@ static bool check_version(Import *im)
 	return true;
 }
 
+static json_t *root_of(const JsonRoots *r, int k)
+{
+	return r->doc[k] ? r->doc[k]->root : NULL;
+}
+
 static bool open_model(Import *im, const char *want, JsonRoots *roots)
 {
 	TRY(check_text(im, "archive_format", "pt2", ""));
@@ -124,11 +121,11 @@ static bool open_model(Import *im, const char *want, JsonRoots *roots)
 		text_addn(&name, path[k], (size_t)(strchr(path[k], '%') - path[k]));
 		text_add(&name, im->model);
 		text_add(&name, strchr(path[k], '%') + 2);
-		TRY(read_json(im, name.data, &roots->root[k]));
+		TRY(read_json(im, name.data, &roots->doc[k]));
 	}
-	im->root = roots->root[0];
-	im->weights = json_object_get(roots->root[1], "config");
-	im->constants = json_object_get(roots->root[2], "config");
+	im->root = root_of(roots, 0);
+	im->weights = json_object_get(root_of(roots, 1), "config");
+	im->constants = json_object_get(root_of(roots, 2), "config");
 	TRY(check_version(im));
 	char legacy[1200];
 	snprintf(legacy, sizeof legacy, "data/weights/%.1000s.pt", im->model);
@@ -466,14 +463,15 @@ Graph *pt2_load_archive(Ir *ir, Archive *archive, const char *model)
 	Ctx *ctx = ir->ctx;
 	ctx->file = archive->path;
 	Import im = {.ir = ir, .ctx = ctx, .syms = ir->syms, .archive = archive};
-	JsonRoots *roots = ARENA_NEW(ctx->arena, JsonRoots);
-	ctx_defer(ctx, free_roots, roots);
+	JsonRoots roots = {0};
 	Graph *g = NULL;
 	uint32_t before = ctx->nerror;
-	bool ok = open_model(&im, model, roots) && import_graph(&im, &g);
+	bool ok = open_model(&im, model, &roots) && import_graph(&im, &g);
 	if (!ok && ctx->nerror == before)
 		ctx_error(ctx, NULL, "cannot be imported");
-	free_roots(roots);
+	for (int k = 0; k < 3; k++)
+		if (roots.doc[k])
+			json_release(roots.doc[k]);
 	return ok && ctx->nerror == before ? g : NULL;
 }
 

@@ -1,9 +1,9 @@
 #include "frontend/safetensors.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "frontend/json.h"
 #include "frontend/out_file.h"
 
 enum { ALIGN = 64 };
@@ -42,13 +42,6 @@ typedef struct {
 	uint8_t *data; /* behind the index */
 	uint64_t size;
 } Reader;
-
-static void drop_json(void *arg)
-{
-	json_t **slot = arg;
-	json_decref(*slot);
-	*slot = NULL;
-}
 
 static bool read_shape(Reader *r, const char *name, const json_t *entry, Tensor *t, uint64_t *bytes)
 {
@@ -141,16 +134,13 @@ bool st_open_bytes(Ctx *ctx, const char *path, void *data, size_t size, StFile *
 		n = n << 8 | p[k];
 	if (size < 8 || n > size - 8)
 		return ctx_error(ctx, path, "not a safetensors file, or truncated: no index");
-	json_error_t err;
-	json_t **slot = ARENA_NEW(ctx->arena, json_t *);
-	ctx_defer(ctx, drop_json, slot);
-	*slot = json_loadb((const char *)p + 8, n, JSON_REJECT_DUPLICATES, &err);
-	if (!json_is_object(*slot))
+	JsonDoc *doc = json_read(ctx, p + 8, n, JSON_REJECT_DUPLICATES);
+	if (!json_is_object(doc->root))
 		return ctx_error(ctx, path, "the index is not valid JSON: %s",
-				 *slot ? "no object" : err.text);
+				 doc->root ? "no object" : doc->error.text);
 	Reader r = {ctx, path, p + 8 + n, size - 8 - n};
-	bool ok = read_index(&r, *slot, out);
-	drop_json(slot);
+	bool ok = read_index(&r, doc->root, out);
+	json_release(doc);
 	return ok;
 }
 

@@ -10,7 +10,12 @@
  * A Weft is one compilation: it owns everything obtained through it (texts, tensors, graphs) until
  * weft_free. Functions return NULL or false after recording a message; nothing prints, nothing
  * exits. A Weft is used by one thread at a time; different ones share nothing. After running out of
- * memory or an internal error only weft_messages and weft_free are useful. */
+ * memory or an internal error only weft_messages and weft_free are useful.
+ *
+ * LLVM cannot survive running out of memory, nor errors of its own: then the process ends with status 1 after one line
+ * on stderr, and temporary files are removed first (weft_abandon). Where that must not be, use WEFT_BACKEND_C, or a
+ * process of its own. jansson's allocation functions are replaced, once, by some that pass on to those there before;
+ * a program that sets its own does so before the first weft_load. */
 #ifndef WEFT_H
 #define WEFT_H
 

@@ -1,6 +1,7 @@
 #include "ir/op.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,8 @@ static const OpInfo *const table[OP_COUNT] = {[OP_none] = &op_none,
 static Schema schema[OP_COUNT];
 static Intern by_name;            /* schema name to an id */
 static Op op_of_id[OP_COUNT + 1]; /* the op of that id */
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static atomic_bool ready;
+static pthread_mutex_t building = PTHREAD_MUTEX_INITIALIZER;
 
 /* A bad table cannot be a run-time condition: the unit test of the table meets it first. */
 _Noreturn static void table_bug(Op op, const char *text)
@@ -26,11 +28,8 @@ _Noreturn static void table_bug(Op op, const char *text)
 	abort();
 }
 
-static void table_build(void)
+static void table_build(Arena *arena)
 {
-	Arena *arena = arena_new(NULL);
-	if (!arena)
-		abort();
 	intern_init(&by_name, arena);
 	for (uint32_t k = 0; k < OP_COUNT; k++) {
 		Op op = (Op)k;
@@ -48,9 +47,30 @@ static void table_build(void)
 	}
 }
 
+/* Without memory it is tried again at the next call. */
+static bool try_build(void)
+{
+	jmp_buf out_of_memory, *outer = arena_catch(&out_of_memory);
+	Arena *const arena = arena_new(NULL);
+	bool ok = arena && !setjmp(out_of_memory);
+	if (ok)
+		table_build(arena);
+	else
+		arena_free(arena);
+	arena_catch(outer);
+	return ok;
+}
+
 void op_init(void)
 {
-	pthread_once(&once, table_build);
+	if (atomic_load_explicit(&ready, memory_order_acquire))
+		return;
+	pthread_mutex_lock(&building);
+	bool ok = atomic_load(&ready) || try_build();
+	atomic_store(&ready, ok);
+	pthread_mutex_unlock(&building);
+	if (!ok)
+		arena_out_of_memory();
 }
 
 const OpInfo *op_info(Op op)

@@ -8,11 +8,17 @@
 #include "ir/op.h"
 #include "ir/scalar_priv.h"
 
+/* What a key stands for. */
+typedef struct {
+	enum { SLOT_NEW, SLOT_BUILDING, SLOT_DONE } state;
+	const ScFn *fn; /* NULL: there is none */
+} Slot;
+
 static struct {
 	pthread_mutex_t lock;
 	Arena *arena; /* never freed: functions are handed out for good */
 	Intern keys;
-	ARRAY(const ScFn *) fn; /* by key id - 1; NULL: there is none */
+	ARRAY(Slot) slot; /* by key id - 1 */
 } cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 const char *sc_name(ScOp op)
@@ -33,15 +39,51 @@ Arena *scalar_arena(void)
 static void lock_cache(void)
 {
 	pthread_mutex_lock(&cache.lock);
-	if (!cache.arena) {
-		cache.arena = arena_new(NULL);
-		intern_init(&cache.keys, cache.arena);
-	}
 }
 
 static void unlock_cache(void)
 {
 	pthread_mutex_unlock(&cache.lock);
+}
+
+static void make_cache(void)
+{
+	if (cache.arena)
+		return;
+	cache.arena = arena_new(NULL);
+	if (!cache.arena)
+		arena_out_of_memory();
+	intern_init(&cache.keys, cache.arena);
+	pthread_atfork(lock_cache, unlock_cache, unlock_cache);
+}
+
+/* A question to the cache. */
+typedef struct {
+	Op op;
+	const char *name;
+	uint32_t nin, deriv;
+	DType in[4];
+} Query;
+
+/* Find or build under the lock. Without memory, what was being built is forgotten, and built by whoever asks next. */
+static const ScFn *ask(const ScFn *(*find)(const Query *), const Query *q)
+{
+	jmp_buf out_of_memory, *outer = arena_catch(&out_of_memory);
+	const ScFn *volatile f = NULL;
+	lock_cache();
+	bool ok = !setjmp(out_of_memory);
+	if (ok) {
+		make_cache();
+		f = find(q);
+	}
+	for (uint32_t k = 0; !ok && k < cache.slot.n; k++)
+		if (cache.slot.data[k].state == SLOT_BUILDING)
+			cache.slot.data[k].state = SLOT_NEW;
+	unlock_cache();
+	arena_catch(outer);
+	if (!ok)
+		arena_out_of_memory();
+	return f;
 }
 
 /* "kind:name/f32,f32" */
@@ -58,13 +100,23 @@ static Key key_of(const char *kind, const char *name, const DType *in, uint32_t 
 	return key;
 }
 
-/* Where the function of this key is kept; *fresh when it has to be built. Building may add keys. */
+/* Where the function of this key is kept; *fresh when it has to be built, and then told by slot_fill. Building may add
+ * keys; who asks for what is being built gets none. */
 static uint32_t slot_of(Key key, bool *fresh)
 {
-	uint32_t id = intern(&cache.keys, key.text, strlen(key.text), fresh);
+	uint32_t id = intern(&cache.keys, key.text, strlen(key.text), NULL);
+	while (cache.slot.n < id)
+		array_push(cache.arena, &cache.slot, (Slot){0});
+	Slot *s = &cache.slot.data[id - 1];
+	*fresh = s->state == SLOT_NEW;
 	if (*fresh)
-		array_push(cache.arena, &cache.fn, NULL);
+		s->state = SLOT_BUILDING;
 	return id - 1;
+}
+
+static void slot_fill(uint32_t k, const ScFn *f)
+{
+	cache.slot.data[k] = (Slot){SLOT_DONE, f};
 }
 
 static LibClass class_of(DType t)
@@ -116,11 +168,9 @@ static const ScFn *lib_fn(const LibDef *d, const DType *in, uint32_t nin)
 {
 	bool fresh;
 	uint32_t k = slot_of(key_of("lib", d->name, in, nin), &fresh);
-	if (fresh) {
-		const ScFn *f = build_lib(d, in, nin, NULL);
-		cache.fn.data[k] = f;
-	}
-	return cache.fn.data[k];
+	if (fresh)
+		slot_fill(k, build_lib(d, in, nin, NULL));
+	return cache.slot.data[k].fn;
 }
 
 /* A text of the op table over the op's operand names, and y for a derivative. */
@@ -148,10 +198,9 @@ static const ScFn *op_fn(Op op, const DType *in, uint32_t nin)
 	if (fresh) {
 		DType t = in[nin - 1];
 		char *name = arena_printf(cache.arena, "%s_%s", op_name(op), dtype_name(t));
-		const ScFn *f = build_op(op, name, info->scalar, in, nin, t);
-		cache.fn.data[k] = f;
+		slot_fill(k, build_op(op, name, info->scalar, in, nin, t));
 	}
-	return cache.fn.data[k];
+	return cache.slot.data[k].fn;
 }
 
 const ScFn *scalar_named(const char *name, const DType *in, uint32_t nin, bool *expand)
@@ -165,6 +214,11 @@ const ScFn *scalar_named(const char *name, const DType *in, uint32_t nin, bool *
 	return op != OP_none && op_kind(op) == OP_SCALAR ? op_fn(op, in, nin) : NULL;
 }
 
+static const ScFn *find_op(const Query *q)
+{
+	return op_fn(q->op, q->in, q->nin);
+}
+
 const ScFn *scalar_fn(Op op, const DType *in, uint32_t nin)
 {
 	if (nin == 0 || nin > 4 || op_kind(op) != OP_SCALAR)
@@ -172,23 +226,22 @@ const ScFn *scalar_fn(Op op, const DType *in, uint32_t nin)
 	for (uint32_t k = 0; k < nin; k++)
 		if (!class_of(in[k]))
 			return NULL; /* storage dtypes are converted by loads */
-	lock_cache();
-	const ScFn *f = op_fn(op, in, nin);
-	unlock_cache();
-	return f;
+	Query q = {.op = op, .nin = nin};
+	memcpy(q.in, in, nin * sizeof *in);
+	return ask(find_op, &q);
+}
+
+static const ScFn *find_lib(const Query *q)
+{
+	const char *param[4];
+	const LibDef *d = find_def(q->name, q->in[0]);
+	return d ? lib_fn(d, q->in, split_names(d->params, param)) : NULL;
 }
 
 const ScFn *scalar_lib(const char *name, DType t)
 {
-	const DType in[4] = {t, t, t, t};
-	const char *param[4];
-	if (!class_of(t))
-		return NULL;
-	lock_cache();
-	const LibDef *d = find_def(name, t);
-	const ScFn *f = d ? lib_fn(d, in, split_names(d->params, param)) : NULL;
-	unlock_cache();
-	return f;
+	Query q = {.name = name, .in = {t, t, t, t}};
+	return class_of(t) ? ask(find_lib, &q) : NULL;
 }
 
 const ScFn *scalar_round(DType d)
@@ -198,46 +251,50 @@ const ScFn *scalar_round(DType d)
 	return scalar_lib(name, DT_f32);
 }
 
+/* in: of the operands and the result. */
+static const ScFn *find_deriv(const Query *q)
+{
+	bool fresh;
+	const char kind[] = {'d', (char)('0' + q->deriv), '\0'};
+	const uint32_t nin = q->nin;
+	uint32_t slot = slot_of(key_of(kind, op_name(q->op), q->in, nin), &fresh);
+	if (fresh) {
+		DType t = q->in[nin - 1];
+		char *name = arena_printf(cache.arena, "d%u_%s_%s", q->deriv, op_name(q->op), dtype_name(t));
+		slot_fill(slot, build_op(q->op, name, op_info(q->op)->deriv[q->deriv], q->in, nin + 1, t));
+	}
+	return cache.slot.data[slot].fn;
+}
+
 const ScFn *scalar_deriv(Op op, uint32_t k, const DType *in, uint32_t nin)
 {
 	const OpInfo *info = op_info(op);
 	if (nin == 0 || nin > 3 || k >= nin || !info->deriv[k])
 		return NULL;
-	DType all[4] = {DT_none};
-	memcpy(all, in, nin * sizeof in[0]);
-	all[nin] = info->result != DT_none ? info->result : in[nin - 1];
-	lock_cache();
+	Query q = {.op = op, .nin = nin, .deriv = k};
+	memcpy(q.in, in, nin * sizeof *in);
+	q.in[nin] = info->result != DT_none ? info->result : in[nin - 1];
+	return ask(find_deriv, &q);
+}
+
+static const ScFn *find_convert(const Query *q)
+{
+	const char *x = "x";
 	bool fresh;
-	const char kind[] = {'d', (char)('0' + k), '\0'};
-	uint32_t slot = slot_of(key_of(kind, op_name(op), in, nin), &fresh);
+	uint32_t k = slot_of(key_of("convert", "", q->in, 2), &fresh);
 	if (fresh) {
-		DType t = in[nin - 1];
-		char *name = arena_printf(cache.arena, "d%u_%s_%s", k, op_name(op), dtype_name(t));
-		const ScFn *f = build_op(op, name, info->deriv[k], all, nin + 1, t);
-		cache.fn.data[slot] = f;
+		const char *from = dtype_name(q->in[0]), *to = dtype_name(q->in[1]);
+		char *name = arena_printf(cache.arena, "convert_%s_%s", from, to);
+		char *text = arena_printf(cache.arena, "convert[%s](x)", to);
+		slot_fill(k, scalar_build(name, text, 1, &x, q->in, q->in[1], NULL));
 	}
-	const ScFn *f = cache.fn.data[slot];
-	unlock_cache();
-	return f;
+	return cache.slot.data[k].fn;
 }
 
 const ScFn *scalar_convert(DType from, DType to)
 {
+	Query q = {.in = {from, to}};
 	if (dtype_is_complex(from) || dtype_is_complex(to) || from == DT_none || to == DT_none)
 		return NULL;
-	const DType key[2] = {from, to};
-	const char *x = "x";
-	lock_cache();
-	bool fresh;
-	uint32_t k = slot_of(key_of("convert", "", key, 2), &fresh);
-	if (fresh) {
-		char *name = arena_printf(cache.arena, "convert_%s_%s", dtype_name(from),
-		                          dtype_name(to));
-		char *text = arena_printf(cache.arena, "convert[%s](x)", dtype_name(to));
-		const ScFn *f = scalar_build(name, text, 1, &x, &from, to, NULL);
-		cache.fn.data[k] = f;
-	}
-	const ScFn *f = cache.fn.data[k];
-	unlock_cache();
-	return f;
+	return ask(find_convert, &q);
 }

@@ -86,7 +86,9 @@ static bool execute(Weft *w, Runner *r, const Args *a)
 	if (!t)
 		return fail_messages(w), false;
 	WeftTensor *in = calloc(r->ninput + 1, sizeof *in);
-	bool ok = in && runner_inputs(r, t, a->inputs, in) && runner_prepare(r, in);
+	if (!in)
+		return fail("out of memory"), false;
+	bool ok = runner_inputs(r, t, a->inputs, in) && runner_prepare(r, in);
 	double start = now();
 	ok = ok && runner_call(r, in, a->threads, NULL, NULL);
 	double seconds = now() - start;

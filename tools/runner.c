@@ -182,6 +182,8 @@ bool runner_open(Runner *r, const char *path, const RunnerOptions *o)
 	bool ok = open_runner(r, path, o);
 	if (ok)
 		r->result = calloc(r->noutput + 1, sizeof *r->result);
+	if (ok && !r->result)
+		ok = (fail("out of memory"), false);
 	if (ok && o->pool && r->model) {
 		r->pool = r->model->threads_new(WEFT_THREADS_POOL, 0, &status);
 		ok = r->pool || (fail("%s", status.message), false);

@@ -12,6 +12,8 @@ typedef struct {
 	Jit *(*link)(Ctx *, const LlvmFiles *, const JitSymbol *symbol, uint32_t n);
 	void *(*find)(Ctx *, Jit *, const char *name);
 	void (*free)(Jit *);
+	/* Before the others, once: what to call, from any thread, when LLVM cannot go on. Must not return. */
+	void (*on_fatal)(void (*)(const char *why));
 } LlvmBackend;
 
 #define LLVM_BACKEND_SYMBOL "weft_llvm_backend"

@@ -90,20 +90,21 @@ typedef struct {
 	const char *passes, *name;
 	double cost;
 	LlvmKind kind;
-	char *error; /* malloced, NULL: fine */
+	char *error; /* malloced; without it and without out there was no memory for it */
 	LLVMMemoryBufferRef out;
 } Unit;
 
-static char *optimise(Unit *x)
+static bool optimise(Unit *x)
 {
 	LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
 	LLVMErrorRef e = LLVMRunPasses(x->u.m, x->passes, x->machine, o);
 	LLVMDisposePassBuilderOptions(o);
 	if (!e)
-		return NULL;
-	char *text = LLVMGetErrorMessage(e), *copy = strdup(text);
+		return true;
+	char *text = LLVMGetErrorMessage(e);
+	x->error = strdup(text);
 	LLVMDisposeErrorMessage(text);
-	return copy ? copy : strdup("");
+	return false;
 }
 
 /* In any thread: touches nothing but x. */
@@ -121,13 +122,12 @@ static void compile_unit(Unit *x)
 		LLVMDisposeMessage(text);
 		return;
 	}
-	x->error = optimise(x);
-	if (x->error)
+	if (!optimise(x))
 		return;
 	LLVMCodeGenFileType type = x->kind == LLVM_ASM ? LLVMAssemblyFile : LLVMObjectFile;
 	message = NULL;
 	if (LLVMTargetMachineEmitToMemoryBuffer(x->machine, x->u.m, type, &message, &x->out))
-		x->error = message ? message : strdup("no memory");
+		x->error = message;
 }
 
 /* ---- all units ---- */
@@ -141,6 +141,7 @@ typedef struct {
 static void *work(void *arg)
 {
 	Queue *q = arg;
+	fatal_enter();
 	for (;;) {
 		pthread_mutex_lock(&q->lock);
 		uint32_t k = q->next < q->n ? q->next++ : q->n;
@@ -250,6 +251,8 @@ static bool collect(Ctx *ctx, Units *x, LlvmFiles *out)
 		Unit *u = &x->unit[k];
 		if (u->error)
 			ctx_bug(ctx, "LLVM: %s: %s", u->name, u->error);
+		if (!u->out)
+			ctx_out_of_memory(ctx);
 		size_t n = LLVMGetBufferSize(u->out);
 		char *data = arena_alloc(ctx->arena, n + 1);
 		memcpy(data, LLVMGetBufferStart(u->out), n);

@@ -57,10 +57,8 @@ Jit *jit_link(Ctx *ctx, const LlvmFiles *files, const JitSymbol *symbol, uint32_
 	LLVMInitializeNativeTarget();
 	LLVMInitializeNativeAsmPrinter();
 	Jit *j = calloc(1, sizeof *j);
-	if (!j) {
-		ctx_error(ctx, NULL, "JIT: no memory");
-		return NULL;
-	}
+	if (!j)
+		ctx_out_of_memory(ctx);
 	if (fine(ctx, LLVMOrcCreateLLJIT(&j->lljit, NULL)) && define_symbols(ctx, j, symbol, n) &&
 	    add_objects(ctx, j, files))
 		return j;

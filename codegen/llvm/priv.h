@@ -73,4 +73,11 @@ LLVMValueRef l_function(LUnit *, const LoopFn *, const char *name, FnRole, const
 void l_model(LUnit *, const Program *, const EmitOptions *, const char *const *kernel_name);
 void l_select(LUnit *, const EmitSelect *);
 
+/* ---- errors that LLVM does not survive (fatal.c) ---- */
+
+void llvm_on_fatal(void (*)(const char *why));
+/* This thread is in LLVM from here to there; a thread that ends need not leave. */
+void fatal_enter(void);
+void fatal_leave(void);
+
 #endif

@@ -261,7 +261,12 @@ static Node avg_pool(Build *b, Node n, uint32_t ns)
 	Node sum = aten_sum(b, w, window_dims(&p, aten_rank(b, x)), false);
 	if (!sum.i)
 		return sum;
-	return b_convert(b, b_bin(b, OP_div, sum, avg_divisor(b, n, &p, sum)), d);
+	Node by = avg_divisor(b, n, &p, sum);
+	if (dtype_is_float(d))
+		return b_convert(b, b_bin(b, OP_div, sum, by), d);
+	/* Of integers the quotient is cut off. */
+	Node rest = b_bin(b, OP_fmod, sum, by);
+	return b_convert(b, b_bin(b, OP_floordiv, b_bin(b, OP_sub, sum, rest), by), d);
 }
 static Node build_avg_pool1d(Build *b, Node n)
 {

@@ -330,6 +330,21 @@ OP(aten_argmin){
 
 /* ---- variance, norms ---- */
 
+/* ATen's mean beside a variance is updated element by element: once infinite, it is NaN after the next one. */
+static Node running_mean(Build *b, Node x, uint32_t dims, Node m)
+{
+	Node last = x;
+	for (uint32_t k = 0; k < aten_rank(b, x); k++) {
+		if (!(dims >> k & 1))
+			continue;
+		if (sym_le(b_syms(b), b_int(b, 1), b_dim(b, x, (int)k)) != YES)
+			return m;
+		last = aten_slice(b, last, k, -1, INT64_MAX);
+	}
+	Node lost = b_bin(b, OP_bit_and, b_un(b, OP_isinf, m), b_un(b, OP_isfinite, last));
+	return b_select(b, lost, aten_like(b, m, (double)NAN), m);
+}
+
 static Node moments(Build *b, Node n, uint32_t dims, double correction, bool root, bool pair)
 {
 	Node x = arg(b, n, "self"), m;
@@ -338,13 +353,14 @@ static Node moments(Build *b, Node n, uint32_t dims, double correction, bool roo
 	if (!dtype_is_float(d))
 		return b_error(b, "variance of dtype %s, expected a floating-point dtype",
 			       dtype_name(d));
-	Node v = aten_var(b, aten_wide(b, x), dims, correction, &m);
+	/* In f64 as ATen: squares of what f32 holds overflow it. */
+	Node v = aten_var(b, b_convert(b, x, DT_f64), dims, correction, &m);
 	if (root)
 		v = b_un(b, OP_sqrt, v);
 	v = aten_squeeze_mask(b, v, drop);
 	if (!pair)
 		return v.i ? b_convert(b, v, d) : v;
-	m = aten_squeeze_mask(b, m, drop);
+	m = aten_squeeze_mask(b, running_mean(b, x, dims, m), drop);
 	v = v.i ? b_convert(b, v, d) : v;
 	m = m.i ? b_convert(b, m, d) : m;
 	return b_tuple(b, (Node[]){v, m}, 2);
@@ -738,6 +754,8 @@ static Node build_diff(Build *b, Node n)
 	if (parts > 1)
 		x = b_concat(b, part, parts, dim);
 	for (; times > 0 && x.i; times--) {
+		if (sym_is(b_syms(b), b_dim(b, x, dim), 0))
+			return x;
 		Node high = aten_slice(b, x, (uint32_t)dim, 1, INT64_MAX);
 		Node low = aten_slice(b, x, (uint32_t)dim, 0, -1);
 		x = b_bin(b, aten_dtype(b, x) == DT_bool ? OP_bit_xor : OP_sub, high, low);

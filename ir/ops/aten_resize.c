@@ -1,16 +1,9 @@
 /* ATen interpolation: separable, each axis by gathered taps with weights computed in f64. */
-#include "ir/ops/aten_priv.h"
-
 #include <math.h>
 
-enum { MAX_SPACE = 3 };
+#include "ir/ops/resize_priv.h"
 
-typedef struct {
-	uint32_t dim;
-	Sym in, out;
-	double scale; /* given by the caller, 0: in / out */
-	bool align_corners;
-} Axis;
+enum { MAX_SPACE = 3 };
 
 /* Input distance between two outputs, 0-d f64. */
 static Node step(Build *b, const Axis *a)
@@ -27,15 +20,14 @@ static Node step(Build *b, const Axis *a)
 	return b_bin(b, OP_div, num, aten_size(b, out, DT_f64));
 }
 
-/* Where in the input (f64, [out]) each output lies. */
-static Node source(Build *b, const Axis *a, bool clamp)
+Node resize_source(Build *b, const Axis *a, bool clamped)
 {
 	Node o = b_iota(b, DT_f64, a->out), by = step(b, a);
 	if (a->align_corners)
 		return b_bin(b, OP_mul, o, by);
 	Node x = b_bin(b, OP_mul, b_bin_scalar(b, OP_add, o, 0.5), by);
 	x = b_bin_scalar(b, OP_sub, x, 0.5);
-	return clamp ? b_bin_scalar(b, OP_maximum, x, 0) : x;
+	return clamped ? b_bin_scalar(b, OP_maximum, x, 0) : x;
 }
 
 static Node last_index(Build *b, const Axis *a)
@@ -67,7 +59,7 @@ static Node linear(Build *b, Node x, const Axis *a)
 	if (sym_eq(b_syms(b), a->in, a->out) == YES && a->scale == 0)
 		return x;
 	DType d = aten_dtype(b, x);
-	Node src = source(b, a, true);
+	Node src = resize_source(b, a, true);
 	Node low = b_un(b, OP_floor, src);
 	Node frac = b_bin(b, OP_sub, src, low), last = last_index(b, a);
 	Node i0 = b_bin(b, OP_minimum, b_convert(b, low, DT_i64), last);
@@ -82,15 +74,14 @@ static Node linear(Build *b, Node x, const Axis *a)
 	return b_bin(b, OP_add, y0, b_bin(b, OP_mul, y1, frac));
 }
 
-/* Keys' cubic: |t| <= 1, and 1 < |t| < 2. */
-static Node cubic_near(Build *b, Node t, double a)
+Node resize_cubic_near(Build *b, Node t, double a)
 {
 	Node p = b_bin_scalar(b, OP_sub, b_bin_scalar(b, OP_mul, t, a + 2), a + 3);
 	p = b_bin(b, OP_mul, b_bin(b, OP_mul, p, t), t);
 	return b_bin_scalar(b, OP_add, p, 1);
 }
 
-static Node cubic_far(Build *b, Node t, double a)
+Node resize_cubic_far(Build *b, Node t, double a)
 {
 	Node p = b_bin_scalar(b, OP_sub, b_bin_scalar(b, OP_mul, t, a), 5 * a);
 	p = b_bin_scalar(b, OP_add, b_bin(b, OP_mul, p, t), 8 * a);
@@ -100,14 +91,14 @@ static Node cubic_far(Build *b, Node t, double a)
 static Node cubic(Build *b, Node x, const Axis *a)
 {
 	DType d = aten_dtype(b, x);
-	Node src = source(b, a, false), low = b_un(b, OP_floor, src), y = {0};
+	Node src = resize_source(b, a, false), low = b_un(b, OP_floor, src), y = {0};
 	Node t = b_bin(b, OP_sub, src, low), base = b_convert(b, low, DT_i64),
 	     last = last_index(b, a);
 	for (int k = -1; k <= 2; k++) {
 		/* distance of tap k: t + 1, t, 1 - t, 2 - t */
 		Node dist = k <= 0 ? b_bin_scalar(b, OP_add, t, -k)
 				   : b_bin(b, OP_sub, b_scalar(b, DT_f64, k), t);
-		Node w = k == 0 || k == 1 ? cubic_near(b, dist, -0.75) : cubic_far(b, dist, -0.75);
+		Node w = k == 0 || k == 1 ? resize_cubic_near(b, dist, -0.75) : resize_cubic_far(b, dist, -0.75);
 		Node i = b_bin_scalar(b, OP_maximum, b_bin_scalar(b, OP_add, base, k), 0);
 		Node v = tap(b, x, a, b_bin(b, OP_minimum, i, last));
 		if (!v.i)
@@ -177,8 +168,8 @@ static Node filter(Build *b, Method how, Node x)
 	if (how == SMOOTH_LINEAR)
 		return b_bin(b, OP_maximum, zero, b_bin(b, OP_sub, b_scalar(b, DT_f64, 1), x));
 	if (how == SMOOTH_CUBIC)
-		y = b_select(b, b_bin_scalar(b, OP_lt, x, 1), cubic_near(b, x, -0.5),
-			     cubic_far(b, x, -0.5));
+		y = b_select(b, b_bin_scalar(b, OP_lt, x, 1), resize_cubic_near(b, x, -0.5),
+			     resize_cubic_far(b, x, -0.5));
 	else
 		y = b_bin(b, OP_mul, sinc(b, x), sinc(b, b_bin_scalar(b, OP_div, x, 3)));
 	return b_select(b, b_bin_scalar(b, OP_lt, x, (double)reach_of(how)), y, zero);
@@ -186,10 +177,8 @@ static Node filter(Build *b, Method how, Node x)
 
 /* Output o is the mean of the inputs near step * (o + 1/2), weighted by the filter; inputs outside
  * of the image have no weight. Weights [out, taps] are computed in f64. */
-static Node smooth(Build *b, Node x, Method how, const Axis *a)
+static Taps smooth_taps(Build *b, Method how, const Axis *a)
 {
-	if (sym_eq(b_syms(b), a->in, a->out) == YES && a->scale == 0)
-		return x;
 	Node by = smooth_step(b, a), one = b_scalar(b, DT_f64, 1);
 	Node widening = b_bin(b, OP_maximum, by, one);
 	Node reach = b_bin_scalar(b, OP_mul, widening, (double)reach_of(how));
@@ -208,10 +197,18 @@ static Node smooth(Build *b, Node x, Method how, const Axis *a)
 	/* What has no weight is not read: it may be infinite. */
 	Node index =
 		b_select(b, inside, b_convert(b, at, DT_i64), b_full_int(b, DT_i64, -1, 0, NULL));
-	Node taps = aten_take_dim(b, x, a->dim, index, "fill"); /* [.., out, taps, ..] */
+	return (Taps){.index = index, .weight = w};
+}
+
+static Node smooth(Build *b, Node x, Method how, const Axis *a)
+{
+	if (sym_eq(b_syms(b), a->in, a->out) == YES && a->scale == 0)
+		return x;
+	Taps t = smooth_taps(b, how, a);
+	Node taps = aten_take_dim(b, x, a->dim, t.index, "fill"); /* [.., out, taps, ..] */
 	if (!taps.i)
 		return taps;
-	w = b_convert(b, w, node_dtype(b->g, taps));
+	Node w = b_convert(b, t.weight, node_dtype(b->g, taps));
 	for (uint32_t k = a->dim + 2; k < node_rank(b->g, taps); k++)
 		w = b_unsqueeze(b, w, -1);
 	return aten_sum(b, b_bin(b, OP_mul, taps, w), 1u << (a->dim + 1), false);
@@ -240,11 +237,15 @@ static Sym extent(Build *b, Node n, uint32_t k, Sym in, double scale)
 	if (k < len)
 		return size[k];
 	int64_t v;
-	if (scale == (double)(int64_t)scale)
-		return sym_muli(b_syms(b), in, (int64_t)scale);
-	if (!aten_const(b, in, &v))
-		return in;
-	return b_int(b, (int64_t)((double)v * scale));
+	if (sym_is_const(b_syms(b), in, &v))
+		return b_int(b, (int64_t)((double)v * scale));
+	/* A product with a fraction of this kind does not round. */
+	for (int64_t below = 1; below <= 1 << 16 && scale * (double)below < 0x1p31; below *= 2)
+		if (scale * (double)below == floor(scale * (double)below))
+			return sym_divi(b_syms(b), sym_muli(b_syms(b), in, (int64_t)(scale * (double)below)),
+					below);
+	b_error(b, "an extent %s times %g is not known", sym_str(b_syms(b), in), scale);
+	return in;
 }
 
 static Node resize_axis(Build *b, Node x, Method how, const Axis *a)
@@ -279,6 +280,20 @@ static void order_axes(Build *b, const Axis *axis, uint32_t ns, Method how, uint
 			order[n++] = k;
 }
 
+/* Of 8 bits: the last axis first, as every pass rounds. */
+static Node resize_bytes(Build *b, Node x, Method how, const Axis *axis)
+{
+	for (uint32_t k = 2; k-- > 0 && x.i;) {
+		const Axis *a = &axis[k];
+		if (sym_eq(b_syms(b), a->in, a->out) == YES)
+			continue;
+		bool near = how == BY_LINEAR || how == BY_CUBIC;
+		Taps t = near ? resize_near_taps(b, a, how == BY_CUBIC) : smooth_taps(b, how, a);
+		x = resize_fixed(b, x, a, &t);
+	}
+	return x;
+}
+
 static Node resize(Build *b, Node n, Method how, uint32_t ns)
 {
 	Node x = arg(b, n, op_arg_index(node_op(b->g, n), "self") >= 0 ? "self" : "input");
@@ -288,7 +303,12 @@ static Node resize(Build *b, Node n, Method how, uint32_t ns)
 	if (aten_rank(b, x) != ns + 2)
 		return b_error(b, "interpolation over %u dims of an operand of rank %u", ns,
 			       aten_rank(b, x));
-	x = aten_wide(b, x);
+	bool copied = how == BY_NEAREST || how == BY_NEAREST_EXACT, bytes = d == DT_u8 && ns == 2;
+	if (!copied && !bytes && !dtype_is_float(d))
+		return b_error(b, "interpolation over %u dims of %s, expected a floating-point dtype%s",
+			       ns, dtype_name(d), ns == 2 ? " or u8" : "");
+	if (!copied && !bytes)
+		x = aten_wide(b, x);
 	Axis axis[MAX_SPACE];
 	for (uint32_t k = 0; k < ns; k++) {
 		Axis *a = &axis[k];
@@ -296,6 +316,8 @@ static Node resize(Build *b, Node n, Method how, uint32_t ns)
 		a->scale = scale_of(b, n, k, ns);
 		a->out = extent(b, n, k, a->in, a->scale);
 	}
+	if (!copied && bytes)
+		return resize_bytes(b, x, how, axis);
 	uint32_t order[MAX_SPACE] = {0};
 	order_axes(b, axis, ns, how, order);
 	for (uint32_t k = 0; k < ns && x.i; k++)

@@ -221,8 +221,17 @@ OP(aten_nanquantile_scalar){
 
 /* ---- mode ---- */
 
+/* Where every value stands once, ATen's order leaves a NaN in front that is there already. */
+static void mode_of_nan(Build *b, Node x, uint32_t dim, Node most, Node *r)
+{
+	Node first = b_squeeze(b, aten_slice(b, x, dim, 0, 1), (int)dim);
+	Node nan = b_bin(b, OP_bit_and, b_un(b, OP_isnan, first), b_bin_scalar(b, OP_le, most, 1));
+	r[0] = b_select(b, nan, first, r[0]);
+	r[1] = b_select(b, nan, aten_like(b, r[1], 0), r[1]);
+}
+
 /* The most frequent value (the smallest of several) and the last place it stands at: by comparing
- * all pairs along dim. */
+ * all pairs along dim. A NaN is equal to nothing. */
 static Node build_mode(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), r[2];
@@ -235,10 +244,13 @@ static Node build_mode(Build *b, Node n)
 	Node count = aten_sum(b, b_convert(b, same, DT_i64), 1u << (dim + 1), false);
 	Node at = b_arg_reduce(b, true, count, dim); /* the first of the run */
 	Node most = aten_reduce(b, REDUCE_MAX, count, 1u << dim, false);
+	most = b_bin_scalar(b, OP_maximum, most, 1); /* all are NaN */
 	r[0] = pick(b, value, dim, at);
 	/* Equal values keep their order in a stable sort: the last of the run. */
 	at = b_bin_scalar(b, OP_sub, b_bin(b, OP_add, at, most), 1);
 	r[1] = pick(b, index, dim, at);
+	if (dtype_is_float(aten_dtype(b, x)))
+		mode_of_nan(b, x, dim, most, r);
 	for (uint32_t k = 0; k < 2 && keepdim(b, n); k++)
 		r[k] = b_unsqueeze(b, r[k], (int)dim);
 	return r[0].i && r[1].i ? b_tuple(b, r, 2) : (Node){0};

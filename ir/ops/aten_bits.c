@@ -1,0 +1,132 @@
+/* Views of a tensor's bits as another dtype. */
+#include "ir/ops/aten_priv.h"
+
+/* Integers of as many bits as dtype d has; those of a byte have no sign. */
+static DType bits_of(DType d)
+{
+	uint32_t size = dtype_size(d);
+	return size == 1 ? DT_u8 : size == 2 ? DT_i16 : size == 4 ? DT_i32 : DT_i64;
+}
+
+static Node bitcast(Build *b, Node x, DType d)
+{
+	Attr attr[] = {attr_none(), attr_dtype(d)};
+	return x.i && node_dtype(b->g, x) != d ? b_node(b, OP_bitcast, &x, 1, attr, 2) : x;
+}
+
+static Node shift(Build *b, Op op, Node x, int bits)
+{
+	return b_bin_scalar(b, op, x, bits);
+}
+
+/* The 16 bits of a half: its values are kept as f32, so they are put together from those of f32. */
+static Node half_bits(Build *b, Node x)
+{
+	Node v = b_convert(b, x, DT_f32), a = b_un(b, OP_abs, v);
+	Node normal = shift(b, OP_shift_right, bitcast(b, a, DT_i32), 13);
+	normal = b_bin_scalar(b, OP_sub, normal, 112 << 10);
+	Node small = b_convert(b, b_bin_scalar(b, OP_mul, a, 0x1p24), DT_i32);
+	Node y = b_select(b, b_bin_scalar(b, OP_lt, a, 0x1p-14), small, normal);
+	Node inf = b_full_int(b, DT_i32, 0x7c00, 0, NULL), nan = b_full_int(b, DT_i32, 0x7e00, 0, NULL);
+	y = b_select(b, b_un(b, OP_isinf, a), inf, b_select(b, b_un(b, OP_isnan, a), nan, y));
+	Node sign = b_convert(b, b_un(b, OP_signbit, v), DT_i32);
+	return b_convert(b, b_bin(b, OP_bit_or, y, shift(b, OP_shift_left, sign, 15)), DT_i16);
+}
+
+static Node half_of_bits(Build *b, Node x)
+{
+	Node h = b_bin_scalar(b, OP_bit_and, b_convert(b, x, DT_i32), 0x7fff);
+	Node high = shift(b, OP_shift_left, h, 13);
+	Node normal = bitcast(b, b_bin_scalar(b, OP_add, high, 112 << 23), DT_f32);
+	Node special = bitcast(b, b_bin_scalar(b, OP_add, high, 224 << 23), DT_f32);
+	Node small = b_bin_scalar(b, OP_mul, b_convert(b, h, DT_f32), 0x1p-24);
+	Node y = b_select(b, b_bin_scalar(b, OP_lt, h, 0x400), small, normal);
+	y = b_select(b, b_bin_scalar(b, OP_ge, h, 0x7c00), special, y);
+	y = b_select(b, b_bin_scalar(b, OP_lt, x, 0), b_un(b, OP_neg, y), y);
+	return b_convert(b, y, DT_f16);
+}
+
+/* As integers of as many bits */
+static Node to_bits(Build *b, Node x)
+{
+	DType d = aten_dtype(b, x);
+	if (d == DT_bool || d == DT_u8)
+		return b_convert(b, x, DT_u8);
+	if (d == DT_f16)
+		return half_bits(b, x);
+	if (d != DT_bf16)
+		return bitcast(b, x, bits_of(d));
+	x = bitcast(b, b_convert(b, x, DT_f32), DT_i32);
+	return b_convert(b, shift(b, OP_shift_right, x, 16), DT_i16);
+}
+
+/* The reverse */
+static Node from_bits(Build *b, Node x, DType d)
+{
+	if (d == DT_bool)
+		return b_convert(b, x, d);
+	if (d == DT_f16)
+		return half_of_bits(b, x);
+	if (d != DT_bf16)
+		return bitcast(b, x, d);
+	x = shift(b, OP_shift_left, b_convert(b, x, DT_i32), 16);
+	return b_convert(b, bitcast(b, x, DT_f32), d);
+}
+
+/* 0, w, 2 w, ... for `parts` of w bits */
+static Node bit_offsets(Build *b, DType wide, int64_t parts, DType narrow)
+{
+	return b_bin_scalar(b, OP_mul, b_iota(b, wide, b_int(b, parts)), 8 * dtype_size(narrow));
+}
+
+/* [.., n] to [.., n * parts]: the lowest bits come first. */
+static Node split_bits(Build *b, Node x, DType narrow, int64_t parts)
+{
+	Shape s = aten_shape(b, x);
+	DType wide = aten_dtype(b, x);
+	s.dim[s.rank - 1] = sym_muli(b_syms(b), s.dim[s.rank - 1], parts);
+	Node at = bit_offsets(b, wide, parts, narrow);
+	Node y = b_bin(b, OP_shift_right, b_unsqueeze(b, x, -1), at);
+	return aten_reshape(b, b_convert(b, y, narrow), &s);
+}
+
+/* [.., n * parts] to [.., n] */
+static Node join_bits(Build *b, Node x, DType wide, int64_t parts)
+{
+	Shape s = aten_shape(b, x);
+	DType narrow = aten_dtype(b, x);
+	Sym last = s.dim[s.rank - 1];
+	if (!sym_divides(b_syms(b), parts, last))
+		return b_error(b, "view of %s elements of %s as %s", sym_str(b_syms(b), last),
+			       dtype_name(narrow), dtype_name(wide));
+	s.dim[s.rank - 1] = sym_divi(b_syms(b), last, parts);
+	s = shape_insert(s, s.rank, b_int(b, parts));
+	Node y = b_convert(b, aten_reshape(b, x, &s), wide);
+	Node mask = b_full_int(b, wide, ((int64_t)1 << (8 * dtype_size(narrow))) - 1, 0, NULL);
+	y = b_bin(b, OP_shift_left, b_bin(b, OP_bit_and, y, mask), bit_offsets(b, wide, parts, narrow));
+	return b_reduce(b, REDUCE_SUM, y, 1u << (s.rank - 1), wide);
+}
+
+/* The same bits as another dtype; the last dim grows or shrinks with the size of an element. */
+static Node build_view_dtype(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	DType from = aten_dtype(b, x), to = node_attr(b->g, n, "dtype")->dtype;
+	uint32_t a = dtype_size(from), c = dtype_size(to);
+	if (dtype_is_complex(from) || dtype_is_complex(to) || (a == 1 && dtype_is_float(from)) ||
+	    (c == 1 && dtype_is_float(to)))
+		return b_error(b, "view of %s as %s is not supported", dtype_name(from), dtype_name(to));
+	if (from == to || !x.i)
+		return x;
+	if (a != c && aten_rank(b, x) == 0)
+		return b_error(b, "view of a tensor without dims as another size of elements");
+	x = to_bits(b, x);
+	if (a != c)
+		x = a > c ? split_bits(b, x, bits_of(to), a / c)
+			  : join_bits(b, x, bits_of(to), c / a);
+	return from_bits(b, x, to);
+}
+OP(aten_view_dtype){
+	.schema = "aten.view.dtype(Tensor self, ScalarType dtype) -> Tensor",
+	.build = build_view_dtype,
+};

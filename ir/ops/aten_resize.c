@@ -41,14 +41,19 @@ static Node tap(Build *b, Node x, const Axis *a, Node index)
 	return aten_take_dim(b, x, a->dim, index, "clamp");
 }
 
+/* The element that is copied decides, so it is found as in ATen: with a distance of f32. */
 static Node nearest(Build *b, Node x, const Axis *a, bool exact)
 {
 	if (sym_eq(b_syms(b), a->in, a->out) == YES && a->scale == 0)
 		return x;
-	Node o = b_iota(b, DT_f64, a->out);
+	Node by = a->scale > 0 ? b_scalar(b, DT_f32, 1 / a->scale)
+			       : b_bin(b, OP_div, aten_size(b, a->in, DT_f32),
+				       aten_size(b, a->out, DT_f32));
+	Node at = b_iota(b, exact ? DT_f64 : DT_f32, a->out);
 	if (exact)
-		o = b_bin_scalar(b, OP_add, o, 0.5);
-	Node at = b_un(b, OP_floor, b_bin(b, OP_mul, o, step(b, a)));
+		at = b_bin_scalar(b, OP_add, at, 0.5);
+	at = b_bin(b, OP_mul, at, b_convert(b, by, exact ? DT_f64 : DT_f32));
+	at = b_un(b, OP_floor, b_convert(b, at, DT_f32));
 	at = b_convert(b, at, DT_i64);
 	return tap(b, x, a, b_bin(b, OP_minimum, at, last_index(b, a)));
 }

@@ -260,7 +260,8 @@ bool npy_save(Ctx *ctx, const char *path, const Tensor *t)
 
 static bool zip_failed(Ctx *ctx, const char *path, zip_t *z)
 {
-	if (zip_error_code_zip(zip_get_error(z)) == ZIP_ER_MEMORY)
+	int why = zip_error_code_zip(zip_get_error(z));
+	if (why == ZIP_ER_MEMORY || why == ZIP_ER_OK) /* some failures to get memory leave no code */
 		ctx_out_of_memory(ctx);
 	return ctx_error(ctx, path, "cannot write: %s", zip_strerror(z));
 }

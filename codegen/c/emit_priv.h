@@ -22,6 +22,7 @@ typedef struct {
 	Intern known; /* types, helpers and scalar functions already written */
 	Text types, helpers;
 	bool intrinsics; /* some are used */
+	bool wide;       /* some vectors are wider than a register of the target */
 } CUnit;
 
 void unit_init(CUnit *, Ctx *, const Target *);

@@ -59,6 +59,11 @@ static void declare_mask(CUnit *u, const char *name, uint32_t lanes)
 		            lanes * 4);
 }
 
+static uint32_t vector_size(LType t)
+{
+	return t.lanes * dtype_size(dtype_compute(t.dtype));
+}
+
 const char *c_type(CUnit *u, LType t)
 {
 	if (t.lanes == 1)
@@ -68,11 +73,12 @@ const char *c_type(CUnit *u, LType t)
 	intern(&u->known, name, strlen(name), &fresh);
 	if (!fresh)
 		return name;
+	u->wide |= t.dtype != DT_bool && vector_size(t) > u->target->vector_bytes;
 	if (t.dtype == DT_bool)
 		declare_mask(u, name, t.lanes);
 	else
 		text_printf(&u->types, "typedef %s %s __attribute__((vector_size(%u)));\n", c_elem(t.dtype),
-		            name, t.lanes * dtype_size(dtype_compute(t.dtype)));
+		            name, vector_size(t));
 	return name;
 }
 
@@ -97,6 +103,9 @@ void unit_head(CUnit *u, Text *out, const char *kernels, const char *vector)
 	text_add(out, "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <string.h>\n");
 	if (kernels)
 		text_printf(out, "\n#include \"%s\"\n", kernels);
+	/* index lanes take several registers; such values stay within this file, whatever the calling convention */
+	if (u->wide)
+		text_add(out, "\n#ifdef __GNUC__\n#pragma GCC diagnostic ignored \"-Wpsabi\"\n#endif\n");
 	if (u->types.n)
 		text_printf(out, "\n%s", u->types.data);
 	if (u->helpers.n)

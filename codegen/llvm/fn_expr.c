@@ -11,18 +11,25 @@ static void set_metadata(LUnit *u, LLVMValueRef x, const char *kind, LLVMMetadat
 	LLVMSetMetadata(x, id, LLVMMetadataAsValue(u->c, LLVMMDNodeInContext2(u->c, in, n)));
 }
 
+/* A program may have thousands of inputs: each is loaded where it is used, so that few are alive at a time. */
+static bool loads_at_entry(const Fn *f)
+{
+	return f->role == FN_KERNEL;
+}
+
 static LLVMValueRef slot_of(Fn *f, LLVMTypeRef type, LLVMValueRef array, uint32_t k)
 {
 	LLVMValueRef at = l_i64(f->u, k);
-	LLVMValueRef p = LLVMBuildInBoundsGEP2(f->entry, type, array, &at, 1, "");
-	LLVMValueRef x = LLVMBuildLoad2(f->entry, type, p, "");
+	LLVMBuilderRef b = loads_at_entry(f) ? f->entry : f->u->b;
+	LLVMValueRef p = LLVMBuildInBoundsGEP2(b, type, array, &at, 1, "");
+	LLVMValueRef x = LLVMBuildLoad2(b, type, p, "");
 	set_metadata(f->u, x, "invariant.load", NULL, 0);
 	return x;
 }
 
 LLVMValueRef fn_buffer(Fn *f, uint32_t k)
 {
-	if (!f->buf[k]) {
+	if (!f->buf[k] || !loads_at_entry(f)) {
 		f->buf[k] = slot_of(f, l_pointer(f->u), f->buffers, k);
 		if (f->role == FN_KERNEL) {
 			LLVMMetadataRef align = LLVMValueAsMetadata(l_i64(f->u, f->f->buf.data[k].align));
@@ -35,7 +42,7 @@ LLVMValueRef fn_buffer(Fn *f, uint32_t k)
 /* Parameters are sizes: never negative. */
 static LLVMValueRef parameter(Fn *f, uint32_t k)
 {
-	if (!f->param[k]) {
+	if (!f->param[k] || !loads_at_entry(f)) {
 		f->param[k] = slot_of(f, LLVMInt64TypeInContext(f->u->c), f->params, k);
 		LLVMMetadataRef range[2] = {LLVMValueAsMetadata(l_i64(f->u, 0)),
 		                            LLVMValueAsMetadata(l_i64(f->u, INT64_MAX))};

@@ -57,8 +57,8 @@ static const char *flags_for(const Target *t)
 	if (!t->vector_bytes)
 		return "-std=c11 -pedantic -Wall -Wextra -Werror -O1";
 	/* optimising takes most of the test's time, so one vector target has to do */
-	return t->masks == MASK_BITS ? "-std=gnu11 -Wall -Wextra -Werror -Wno-psabi -O1"
-	                             : "-std=gnu11 -Wall -Wextra -Werror -Wno-psabi -O0";
+	return t->masks == MASK_BITS ? "-std=gnu11 -Wall -Wextra -Werror -O1"
+	                             : "-std=gnu11 -Wall -Wextra -Werror -O0";
 }
 
 /* In place of the runtime: one thread. */

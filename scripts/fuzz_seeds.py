@@ -54,7 +54,16 @@ def text():
     words.update(["9223372036854775807", "-9223372036854775808", "4294967296", "1e400", "nan", "inf"])
 
 
-{"archive": archives, "json": json, "text": text}[target]()
+def tensors():
+    for path in sorted(glob.glob(tests + "/data/*.safetensors")):
+        with open(path, "rb") as f:
+            data = f.read()
+        if len(data) < 20000:
+            seed(data)
+    words.update(['"F32"', '"BF16"', '"I64"', '"shape"', '"dtype"', '"data_offsets"', '"__metadata__"'])
+
+
+{"archive": archives, "json": json, "text": text, "tensors": tensors}[target]()
 with open(out + "/dict", "w", encoding="utf-8") as f:
     for word in sorted(words):
         quoted = word if "\\x" in word else word.replace("\\", "\\\\")

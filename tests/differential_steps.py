@@ -93,11 +93,11 @@ class Step:
         before, scale = join(floats), max([v.scale for v in operands if v.grain.steps], default=0.0)
         t = result.dtype
         defined = before.defined()
-        if not t.is_floating_point or self.kind == "jump":
-            return Value(result, wide, Grain(), scale) if defined else None
+        if not t.is_floating_point or self.kind == "jump":  # a cast rounds what was held
+            return Value(result, wide, Grain(), scale) if defined or (self.kind == "cast" and before.exact()) else None
         if self.kind == "cast":
-            exact = defined or (before.exact() and t == operands[0].model.dtype)
-            grain = before if exact else Grain(before.dtypes | {operands[0].model.dtype if before.held else t, t}, before.steps + 1)
+            moved = t == operands[0].model.dtype
+            grain = before if moved else Grain() if before.exact() else Grain(before.dtypes | {t}, before.steps + 1)
         elif self.kind == "move" or (self.kind == "select" and all(v.model.dtype == t for v in floats)):
             grain = before
         elif self.kind in ("rounded", "select") and defined:

@@ -212,6 +212,11 @@ Sym sym_give_up(SymTab *t, const char *op, Sym a, Sym b)
 	return t->unknown;
 }
 
+bool sym_gave_up(const SymTab *t, Sym e)
+{
+	return t->unknown.i && e.i == t->unknown.i;
+}
+
 bool sym_is_const(const SymTab *t, Sym e, int64_t *value)
 {
 	sym_check(t, e);

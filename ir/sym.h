@@ -58,6 +58,8 @@ Sym sym_muli(SymTab *, Sym, int64_t);
 Sym sym_divi(SymTab *, Sym, int64_t);
 Sym sym_modi(SymTab *, Sym, int64_t);
 
+/* The variable that stands for what left int64, which is reported by then. */
+bool sym_gave_up(const SymTab *, Sym);
 bool sym_is_const(const SymTab *, Sym, int64_t *value); /* value may be NULL */
 bool sym_is(const SymTab *, Sym, int64_t value);
 Truth sym_eq(const SymTab *, Sym, Sym);

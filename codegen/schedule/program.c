@@ -250,6 +250,7 @@ static void start_run(Builder *b)
 
 Program *schedule_program(Lowered *l, const Target *target, const ScheduleOptions *opt)
 {
+	uint32_t errors = l->ir->ctx->nerror;
 	Program *p = program_new(l->ir, l->graph->name);
 	Builder b = {.l = l, .p = p, .arena = l->ir->ctx->arena, .syms = l->ir->syms, .target = target,
 	             .ninput = l->graph->input.n, .noutput = l->graph->output.n};
@@ -265,7 +266,7 @@ Program *schedule_program(Lowered *l, const Target *target, const ScheduleOption
 	b.weight = ARENA_ARRAY(b.arena, uint32_t, l->buf.n + MAX_SCHEDULE_BUFFERS);
 	start_run(&b);
 	emit_steps(&b, &l->steps);
-	if (!program_sizes(p, l->graph, b.plan.total))
+	if (!program_sizes(p, l->graph, b.plan.total) || l->ir->ctx->nerror != errors)
 		return NULL;
 	p->workspace_hint = (uint64_t)sym_hint(b.syms, b.plan.total);
 	return p;

@@ -17,6 +17,8 @@ static Lx variable(SymLower *s, Sym e)
 	for (uint32_t i = s->n; i-- > 0;)
 		if (s->var[i].i == e.i)
 			return s->value[i];
+	if (sym_gave_up(s->syms, e)) /* reported; the program is not used */
+		return lx_int(s->f, 0);
 	ctx_bug(s->ctx, "symbol %s has no value in the program", sym_name(s->syms, e));
 }
 

@@ -42,7 +42,7 @@ static void read_all(Ctx *ctx, const char *text)
 {
 	Ir *ir = ir_new(ctx);
 	Graph *g = graph_parse(ir, text, "fuzz");
-	bool loaded = g && graph_verify(g);
+	bool loaded = g && graph_verify(g) && !ctx->nerror;
 	fuzz_count(loaded);
 	if (!loaded) {
 		if (!ctx->nerror)

@@ -124,6 +124,9 @@ static bool check_outputs(Verifier *v)
 		if (o->node.i && (!alive(v, o->node) || !node_type_id(g, o->node).i))
 			return ctx_error(v->ctx, NULL, "graph %s: output %u has no value", g->name,
 					 k);
+		if (o->node.i && node_dtype(g, o->node) == DT_none)
+			return ctx_error(v->ctx, NULL, "graph %s: output %u is a tuple, expected a tensor",
+					 g->name, k);
 		if (o->writes < 0)
 			continue;
 		if (o->writes >= (int32_t)g->input.n || !o->node.i)

@@ -77,7 +77,7 @@ static const char *const canonical[] = {
 	"unbacked 0 <= u0 <= 9, require s0 <= 2*s1 \"why \\\"so\\\"\", require s1 != u0 {\n"
 	"  return %x, none\n"
 	"}\n",
-	"graph @attrs(%x: i64[2, 3]) -> (i64[3], i64[2, 3]) {\n"
+	"graph @attrs(%x: i64[2, 3]) -> i64[2, 3] {\n"
 	"  %a = reverse(%x, dims=[0, 1]) : i64[2, 3]\n"
 	"  %b = slice(%a, start=[0, 0], end=[1, 3], step=[1, 1]) : i64[1, 3]\n"
 	"  %c = reshape(%b, shape=[3]) : i64[3]\n"
@@ -86,7 +86,7 @@ static const char *const canonical[] = {
 	"  %b_1 = full(dtype=bool, shape=[2], value=true) : bool[2]\n"
 	"  %t = tuple([%c, %a]) : (i64[3], i64[2, 3])\n"
 	"  %g = get(%t, index=1) : i64[2, 3]\n"
-	"  return %t\n"
+	"  return %g\n"
 	"}\n",
 	"graph @loop(%i: f32[], %xs: f32[5, 2]) -> (f32[], f32[5, 2]) {\n"
 	"  %s = scan([%i], [%xs], [], body=graph @body(%c: f32[], %x: f32[2]) -> f32[], f32[2] {\n"

@@ -88,12 +88,13 @@ static const char *const canonical[] = {
 	"  %g = get(%t, index=1) : i64[2, 3]\n"
 	"  return %g\n"
 	"}\n",
-	"graph @loop(%i: f32[], %xs: f32[5, 2]) -> (f32[], f32[5, 2]) {\n"
+	"graph @loop(%i: f32[], %xs: f32[5, 2]) -> f32[5, 2] {\n"
 	"  %s = scan([%i], [%xs], [], body=graph @body(%c: f32[], %x: f32[2]) -> f32[], f32[2] {\n"
 	"    %y = neg(%x) : f32[2]\n"
 	"    return %c, %y\n"
 	"  }, length=5, reverse=false) : (f32[], f32[5, 2])\n"
-	"  return %s\n"
+	"  %ys = get(%s, index=1) : f32[5, 2]\n"
+	"  return %ys\n"
 	"}\n",
 	"graph @many(\n"
 	"    %a: f32[],\n"

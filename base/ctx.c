@@ -90,6 +90,14 @@ void ctx_warn(Ctx *ctx, const char *where, const char *fmt, ...)
 	va_end(args);
 }
 
+void ctx_note(Ctx *ctx, const char *where, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	add_diag(ctx, DIAG_NOTE, where, fmt, args);
+	va_end(args);
+}
+
 void ctx_bug(Ctx *ctx, const char *fmt, ...)
 {
 	size_t size = sizeof ctx->bug_text;

@@ -60,6 +60,7 @@ static inline bool ctx_false(bool failed)
 }
 #define ctx_error(...) ctx_false(ctx_error(__VA_ARGS__))
 void ctx_warn(Ctx *, const char *where, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void ctx_note(Ctx *, const char *where, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* An internal error: records pass and text, unwinds with UNWIND_BUG. */
 _Noreturn void ctx_bug(Ctx *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Memory from elsewhere ran out: unwinds with UNWIND_OOM. */

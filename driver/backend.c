@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,16 +15,22 @@
 #ifdef WEFT_LLVM
 
 #define LIBRARY "weft_llvm.so"
+#define FOLDER  "WEFT_LLVM_FOLDER"
 
 /* Loaded once per process and never unloaded: LLVM leaves threads' data behind. */
 static struct {
-	pthread_once_t once;
+	pthread_mutex_t lock;
 	const LlvmBackend *table;
-	char why[600];
-} loaded = {.once = PTHREAD_ONCE_INIT};
+} loaded = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Beside the program or library that holds this code, else where it is installed. */
-static bool library_path(char path[4096])
+static bool library_in(const char *folder, size_t n, char path[4096])
+{
+	int len = snprintf(path, 4096, "%.*s/" LIBRARY, (int)n, folder);
+	return len < 4096 && access(path, R_OK) == 0;
+}
+
+/* Beside the program or library that holds this code. */
+static bool library_beside(char path[4096])
 {
 	Dl_info info;
 	char self[4096];
@@ -32,13 +39,16 @@ static bool library_path(char path[4096])
 		n = snprintf(self, sizeof self, "%s", info.dli_fname);
 	self[n > 0 && n < (ssize_t)sizeof self ? n : 0] = 0;
 	char *slash = strrchr(self, '/');
-	if (slash) {
-		snprintf(path, 4096, "%.*s/" LIBRARY, (int)(slash - self), self);
-		if (access(path, R_OK) == 0)
-			return true;
-	}
-	snprintf(path, 4096, "%s/" LIBRARY, WEFT_LLVM);
-	return access(path, R_OK) == 0;
+	return slash && library_in(self, (size_t)(slash - self), path);
+}
+
+/* A folder that is named is the only one; else beside, then where it is installed. */
+static bool library_path(const char *folder, char path[4096])
+{
+	const char *set = folder ? folder : getenv(FOLDER);
+	if (set && *set)
+		return library_in(set, strlen(set), path);
+	return library_beside(path) || library_in(WEFT_LLVM, strlen(WEFT_LLVM), path);
 }
 
 static bool of_this_build(const char *path)
@@ -54,49 +64,75 @@ static void end_process(const char *why)
 	_exit(1);
 }
 
-static void load(void)
+/* The table, or NULL and why. */
+static const LlvmBackend *load(const char *folder, char *why, size_t size)
 {
 	char path[4096];
-	if (!library_path(path)) {
-		snprintf(loaded.why, sizeof loaded.why,
-			 "the LLVM back end (" LIBRARY ") lies neither beside this program nor in " WEFT_LLVM);
-		return;
+	const char *set = folder ? folder : getenv(FOLDER);
+	if (!library_path(folder, path)) {
+		if (set && *set)
+			snprintf(why, size, "the LLVM back end (" LIBRARY ") is not in %.3000s",
+				 set);
+		else
+			snprintf(why, size, "%s",
+				 "the LLVM back end (" LIBRARY
+				 ") lies neither beside this program nor in " WEFT_LLVM "; $" FOLDER
+				 " may name its folder");
+		return NULL;
 	}
 	if (!of_this_build(path)) {
-		snprintf(loaded.why, sizeof loaded.why, "%.500s does not belong to this build of weft", path);
-		return;
+		snprintf(why, size, "%.3000s does not belong to this build of weft", path);
+		return NULL;
 	}
 	void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	const LlvmBackend *t = so ? dlsym(so, LLVM_BACKEND_SYMBOL) : NULL;
 	if (!t)
-		snprintf(loaded.why, sizeof loaded.why, "the LLVM back end cannot be loaded: %s", dlerror());
+		snprintf(why, size, "the LLVM back end cannot be loaded: %.3000s", dlerror());
 	else
-		t->on_fatal(end_process), loaded.table = t;
+		t->on_fatal(end_process);
+	return t;
+}
+
+bool llvm_is_there(const char *folder)
+{
+	char path[4096];
+	return library_path(folder, path) && of_this_build(path);
 }
 
 bool weft_has_llvm(void)
 {
-	char path[4096];
-	return library_path(path) && of_this_build(path);
+	return llvm_is_there(NULL);
 }
 
-const LlvmBackend *llvm_backend(Ctx *ctx)
+const LlvmBackend *llvm_backend(Ctx *ctx, const char *folder)
 {
-	pthread_once(&loaded.once, load);
+	char why[4000];
+	pthread_mutex_lock(&loaded.lock);
 	if (!loaded.table)
-		ctx_error(ctx, NULL, "%s", loaded.why);
-	return loaded.table;
+		loaded.table = load(folder, why, sizeof why);
+	const LlvmBackend *t = loaded.table;
+	pthread_mutex_unlock(&loaded.lock);
+	if (!t)
+		ctx_error(ctx, NULL, "%s", why);
+	return t;
 }
 
 #else
+
+bool llvm_is_there(const char *folder)
+{
+	(void)folder;
+	return false;
+}
 
 bool weft_has_llvm(void)
 {
 	return false;
 }
 
-const LlvmBackend *llvm_backend(Ctx *ctx)
+const LlvmBackend *llvm_backend(Ctx *ctx, const char *folder)
 {
+	(void)folder;
 	ctx_error(ctx, NULL, "this weft was built without LLVM; use --backend c, or build with llvm-19-dev installed");
 	return NULL;
 }

@@ -182,6 +182,7 @@ static bool link_all(Builder *b, const char *weights_object, const char *out)
 		   (Job){.argv = words_argv(b->a, &w),
 			 .what = "linking",
 			 .makes = out,
+			 .output = b->c->out_path,
 			 .log = arena_printf(b->a, "%s/link.log", b->folder)});
 	return jobs_run(b->c->ctx, &one);
 }
@@ -221,8 +222,8 @@ static void makefile_head(const Compilation *c, const Target *least, Text *t)
 	text_printf(t, "# %s, compiled by weft %s for %s", c->name, WEFT_VERSION, least->name);
 	for (uint32_t k = 1; k < c->level.n; k++)
 		text_printf(t, ", %s", c->level.data[k].target->name);
-	text_printf(t, ". `make` builds %s.so.\nCC = cc\nCFLAGS = -O2\nOPENMP = -fopenmp\nTARGET = %s\n", c->name,
-		    least->flags);
+	text_printf(t, ". `make` builds %s.so.\nCC = cc\nCFLAGS = -O2\nOPENMP =%s\nTARGET = %s\n",
+		    c->name, c->o.no_openmp ? "" : " -fopenmp", least->flags);
 	text_printf(t, "FLAGS = -std=c11 -fPIC -fvisibility=hidden -pthread %s $(TARGET)\n", target_common_flags());
 }
 
@@ -280,6 +281,41 @@ static bool write_weights_stub(Compilation *c, const char *folder)
 			  strlen(text));
 }
 
+static bool write_readme(Compilation *c, const char *folder)
+{
+	Text t;
+	Ctx *ctx = c->ctx;
+	const char *symbol = c->o.symbol ? c->o.symbol : "weft_model";
+	text_init(&t, ctx->arena);
+	text_printf(&t,
+		    "The model %s as C, written by weft %s for %s.\n\n"
+		    "`make` builds %s.so; it needs make and a C11 compiler that knows the flags in "
+		    "the Makefile%s.\n"
+		    "Another compiler: `make CC=clang`.\n\n",
+		    c->name, WEFT_VERSION, c->o.target ? c->o.target : c->target->name, c->name,
+		    c->o.no_openmp ? ""
+				   : ",\nwith OpenMP. Without OpenMP, `make OPENMP=`: threads are "
+				     "then the runtime's own");
+	text_printf(&t,
+		    "To make it part of a program instead, compile all .c files%s with those "
+		    "flags, and call\n\n"
+		    "    #include \"weft_model.h\"\n"
+		    "    const WeftModel *%s(void);\n\n"
+		    "weft_model.h says how a model is opened and run. The files:\n\n",
+		    c->program->weight_bytes ? " and weights.S" : "", symbol);
+	for (uint32_t k = 0; k < c->files.file.n; k++)
+		text_printf(&t, "    %s\n", c->files.file.data[k].name);
+	text_add(&t, "        the kernels, and the table that describes the model\n");
+	for (const EmbeddedFile *f = runtime_files; f->name; f++)
+		text_printf(&t, "    %s\n", f->name);
+	text_add(&t, "        the runtime: threads, checks of inputs, weights; the same for every "
+		     "model\n");
+	if (c->program->weight_bytes)
+		text_add(&t, "    weights.bin, weights.S\n        the weights, in the layout the "
+			     "kernels read\n");
+	return file_write(ctx, arena_printf(ctx->arena, "%s/README", folder), t.data, t.n);
+}
+
 bool write_sources(Compilation *c, const char *folder)
 {
 	Ctx *ctx = c->ctx;
@@ -293,5 +329,5 @@ bool write_sources(Compilation *c, const char *folder)
 		TRY(write_embedded(ctx, folder, f));
 	if (c->program->weight_bytes)
 		TRY(write_weights_stub(c, folder));
-	return write_makefile(c, folder);
+	return write_readme(c, folder) && write_makefile(c, folder);
 }

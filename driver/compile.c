@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "codegen/names.h"
 #include "codegen/schedule/schedule.h"
+#include "driver/backend.h"
 #include "driver/embed.h"
 #include "driver/prepare.h"
 #include "driver/target_file.h"
@@ -56,9 +57,14 @@ static bool choose_backend(Compilation *c)
 	if (c->o.backend == WEFT_BACKEND_LLVM && wants_cc)
 		return ctx_error(c->ctx, NULL, "%s is for the C back end, not for LLVM",
 				 c->o.cc ? "another C compiler" : "a runtime without OpenMP");
-	c->llvm = c->o.backend == WEFT_BACKEND_LLVM ||
-		  (c->o.backend == WEFT_BACKEND_DEFAULT && !wants_cc && weft_has_llvm() &&
-		   runtime_object_for(c->target->triple));
+	c->llvm = c->o.backend == WEFT_BACKEND_LLVM;
+	if (c->o.backend != WEFT_BACKEND_DEFAULT || wants_cc ||
+	    !runtime_object_for(c->target->triple))
+		return true;
+	c->llvm = llvm_is_there(c->o.llvm_folder);
+#ifdef WEFT_LLVM
+	c->fallback = !c->llvm;
+#endif
 	return true;
 }
 

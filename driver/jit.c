@@ -67,7 +67,7 @@ bool jit_model(Compilation *c, const WeftModel **out)
 	LlvmFiles files = {0};
 	const char *symbol = c->o.symbol ? c->o.symbol : "weft_model";
 	const WeftModel *(*get)(void);
-	*r = (Resident){.llvm = llvm_backend(c->ctx)};
+	*r = (Resident){.llvm = llvm_backend(c->ctx, c->o.llvm_folder)};
 	TRY(r->llvm);
 	ctx_defer(c->ctx, release, r);
 	phase_end(c, "load LLVM");

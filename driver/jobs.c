@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -82,6 +83,44 @@ static bool start(Ctx *ctx, Job *j, char *const *env)
 	return true;
 }
 
+/* Of the objects that a command line names: about what linking them takes. */
+static uint64_t object_bytes(const char *const *argv)
+{
+	struct stat st;
+	uint64_t sum = 0;
+	for (; *argv; argv++) {
+		size_t n = strlen(*argv);
+		if (n > 2 && !strcmp(*argv + n - 2, ".o") && stat(*argv, &st) == 0)
+			sum += (uint64_t)st.st_size;
+	}
+	return sum;
+}
+
+/* Programs that cannot write may say so among much else, or crash. The reason as errno; 0: some
+ * other one. */
+static int no_room(const Job *j, int status, const char *said)
+{
+	enum { LITTLE = 16 << 10 };
+	static const int reasons[] = {ENOSPC, EDQUOT, EFBIG};
+	struct statvfs fs;
+	for (size_t k = 0; k < sizeof reasons / sizeof *reasons; k++)
+		if (strstr(said, strerror(reasons[k])))
+			return reasons[k];
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ)
+		return EFBIG;
+	if (!j->makes)
+		return 0;
+	unlink(j->makes); /* what there is of it takes room */
+	const char *slash = strrchr(j->makes, '/');
+	char folder[4096];
+	int n = snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - j->makes) : 1,
+			 slash ? j->makes : ".");
+	if (n >= (int)sizeof folder || statvfs(n ? folder : "/", &fs) || !fs.f_blocks)
+		return 0;
+	uint64_t need = object_bytes(j->argv), room = (uint64_t)fs.f_bavail * fs.f_frsize;
+	return room < (need > LITTLE ? need : LITTLE) ? ENOSPC : 0;
+}
+
 static bool report(Ctx *ctx, const Job *j, int status)
 {
 	char text[1500];
@@ -90,6 +129,10 @@ static bool report(Ctx *ctx, const Job *j, int status)
 	if (f)
 		fclose(f);
 	text[n] = 0;
+	int why = no_room(j, status, text);
+	if (why)
+		return ctx_error(ctx, j->output ? j->output : j->makes, "cannot write: %s",
+				 strerror(why));
 	if (WIFSIGNALED(status))
 		return ctx_error(ctx, j->what, "%s was killed by signal %d: %s", j->argv[0],
 				 WTERMSIG(status), text);

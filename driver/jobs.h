@@ -11,6 +11,7 @@ typedef struct {
 	const char *log;         /* file that receives its output */
 	const char *what;        /* for messages */
 	const char *makes;       /* file that is there afterwards; NULL: none */
+	const char *output;      /* what the user calls that file; NULL: it is a temporary one */
 	int pid;
 	bool started, finished;
 } Job;

@@ -141,6 +141,7 @@ static bool run(Compilation *c, const char *folder, const char *out, Words *w)
 		   (Job){.argv = words_argv(a, w),
 			 .what = "linking",
 			 .makes = out,
+			 .output = c->out_path,
 			 .log = arena_printf(a, "%s/link.log", folder)});
 	return jobs_run(c->ctx, &one);
 }

@@ -7,7 +7,7 @@
 
 static bool emit_files(Compilation *c, LlvmKind kind, const char *weights_file, LlvmFiles *out)
 {
-	const LlvmBackend *llvm = llvm_backend(c->ctx);
+	const LlvmBackend *llvm = llvm_backend(c->ctx, c->o.llvm_folder);
 	TRY(llvm);
 	for (uint32_t k = 0; k < c->level.n; k++) {
 		const Level *level = &c->level.data[k];

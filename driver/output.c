@@ -91,8 +91,17 @@ static bool write_weights_object(Compilation *c, const char *folder, const char 
 				 "%llu bytes of weights are too many to embed; use --weights file",
 				 (unsigned long long)c->program->weight_bytes);
 	*object = arena_printf(c->ctx->arena, "%s/weights.o", folder);
-	return section_write(c->program, SECTION_OBJECT, c->weights_symbol, c->target->triple, "",
-			     *object);
+	int why = section_write(c->program, SECTION_OBJECT, c->weights_symbol, c->target->triple,
+				"", *object);
+	return !why || ctx_error(c->ctx, *object, "cannot write: %s", strerror(why));
+}
+
+/* Into the temporary file of w. */
+static bool write_weights(Compilation *c, SectionKind kind, OutFile *w)
+{
+	w->why = section_write(c->program, kind, NULL, NULL,
+			       kind == SECTION_FILE ? c->weights_hash : "", w->tmp);
+	return !w->why || ctx_error(c->ctx, w->path, "cannot write: %s", strerror(w->why));
 }
 
 /* Link to a name beside the final one, so that the rename is atomic. */
@@ -100,8 +109,7 @@ static bool build(Output *x, const Places *p, const char *weights_name)
 {
 	Compilation *c = &x->c;
 	const char *object = NULL;
-	TRY(p->weights ? section_write(c->program, SECTION_FILE, NULL, NULL, c->weights_hash,
-				       p->weights->tmp)
+	TRY(p->weights ? write_weights(c, SECTION_FILE, p->weights)
 		       : write_weights_object(c, p->folder, &object));
 	phase_end(c, "weights");
 	TRY(c->llvm ? native_shared(c, p->folder, object, weights_name, p->so->tmp)
@@ -119,9 +127,15 @@ static bool compile_to(Output *x, Places *p)
 {
 	Compilation *c = &x->c;
 	Ctx *ctx = x->w->ctx;
-	TRY(!c->llvm || llvm_backend(ctx)); /* may end the process: before there are files */
+	TRY(!c->llvm || llvm_backend(ctx, c->o.llvm_folder)); /* may end the process: before there are files */
 	TRY((p->so = out_begin(ctx, x->path)));
+	c->out_path = p->so->path;
 	TRY(!x->o || x->o->weights != WEFT_WEIGHTS_FILE || place_weights(ctx, p));
+	if (c->fallback)
+		ctx_note(ctx, NULL,
+			 "the LLVM back end (weft_llvm.so) is not found: a C compiler is used "
+			 "($WEFT_LLVM_FOLDER may "
+			 "name its folder)");
 	TRY(compile_lower(c));
 	const char *name = p->weights ? base_name(p->weights->to) : NULL;
 	TRY(c->llvm || compile_print(c, name));
@@ -155,11 +169,7 @@ static bool fill_folder(Output *x, const char *folder)
 	if (!c->program->weight_bytes)
 		return true;
 	OutFile *weights = out_begin(ctx, arena_printf(ctx->arena, "%s/weights.bin", folder));
-	TRY(weights);
-	if (section_write(c->program, SECTION_RAW, NULL, NULL, "", weights->tmp))
-		return out_commit(ctx, weights);
-	out_drop(weights);
-	return false;
+	return weights && write_weights(c, SECTION_RAW, weights) && out_commit(ctx, weights);
 }
 
 /* A new folder appears when it is complete; in one that exists files are replaced. */
@@ -257,9 +267,13 @@ static bool emit_native(Output *x, Places *p)
 static bool emit_to(Output *x, Places *p)
 {
 	bool folder = x->emit == WEFT_EMIT_C;
+	if (x->emit == WEFT_EMIT_ARCHIVE && x->c.o.no_openmp)
+		return ctx_error(x->w->ctx, NULL,
+				 "the runtime in an archive uses OpenMP: without it use --emit c");
 	x->c.llvm = x->emit >= WEFT_EMIT_OBJECT;
-	TRY(!x->c.llvm || llvm_backend(x->w->ctx));
+	TRY(!x->c.llvm || llvm_backend(x->w->ctx, x->c.o.llvm_folder));
 	TRY(folder || (p->so = out_begin(x->w->ctx, x->path)));
+	x->c.out_path = folder ? NULL : p->so->path;
 	TRY(compile_lower(&x->c));
 	TRY(!folder || compile_print(&x->c, NULL));
 	if (x->c.llvm)

@@ -158,19 +158,18 @@ static void decorate(Program *p, SectionKind kind, const char *symbol, const cha
 		elf_object_write(file, PAGE, p->weight_bytes, symbol, triple);
 }
 
-bool section_write(Program *p, SectionKind kind, const char *symbol, const char *triple,
-		   const char *hash, const char *path)
+int section_write(Program *p, SectionKind kind, const char *symbol, const char *triple,
+		  const char *hash, const char *path)
 {
-	Ctx *ctx = p->ir->ctx;
 	uint64_t start = kind == SECTION_RAW ? 0 : PAGE;
 	uint64_t size = start + p->weight_bytes;
 	if (kind == SECTION_OBJECT)
 		size = elf_object_bytes(PAGE, p->weight_bytes, symbol);
 	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (fd < 0)
-		return ctx_error(ctx, path, "cannot write: %s", strerror(errno));
+		return errno;
 	if (size == 0)
-		return close(fd) == 0;
+		return close(fd) ? errno : 0;
 	/* Reserve the space first: a full disk must not end in a signal when the mapping is
 	 * written. */
 	int err = posix_fallocate(fd, 0, (off_t)size);
@@ -178,8 +177,8 @@ bool section_write(Program *p, SectionKind kind, const char *symbol, const char 
 	err = err ? err : errno;
 	close(fd);
 	if (file == MAP_FAILED)
-		return ctx_error(ctx, path, "cannot write: %s", strerror(err));
+		return err;
 	section_fill(p, file + start, jobs_default());
 	decorate(p, kind, symbol, triple, hash, file);
-	return munmap(file, size) == 0 || ctx_error(ctx, path, "cannot write: %s", strerror(errno));
+	return munmap(file, size) ? errno : 0;
 }

@@ -15,8 +15,8 @@ typedef enum {
 void section_fill(Program *p, char *section, uint32_t jobs);
 /* Of what stands where in the section, as text: equal for programs that can share a file. */
 const char *section_hash(Program *p);
-/* Write the section of p to path; hash: section_hash, of a file. False after ctx_error. */
-bool section_write(Program *p, SectionKind, const char *symbol, const char *triple, const char *hash,
+/* Write the section of p to path; hash: section_hash, of a file. Returns 0 or errno. */
+int section_write(Program *p, SectionKind, const char *symbol, const char *triple, const char *hash,
 		   const char *path);
 
 #endif

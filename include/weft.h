@@ -126,7 +126,9 @@ typedef enum {
 	WEFT_BACKEND_C,       /* C text, and a C compiler */
 	WEFT_BACKEND_LLVM     /* objects by LLVM, and a linker */
 } WeftBackend;
-/* The LLVM back end of this build is there. */
+/* The LLVM back end of this build (weft_llvm.so) is there: in $WEFT_LLVM_FOLDER where that is set, else beside the
+ * program, else where weft was installed. WeftOptions.llvm_folder names another place for one compilation. The first one
+ * that is needed stays for the life of the process. */
 bool weft_has_llvm(void);
 
 typedef struct {
@@ -146,6 +148,7 @@ typedef struct {
 	WeftProgress progress; /* may be NULL */
 	void *progress_user;
 	WeftBackend backend; /* of weft_compile; weft_emit and weft_jit know theirs */
+	const char *llvm_folder; /* where weft_llvm.so lies; NULL: see weft_has_llvm */
 } WeftOptions;
 
 typedef enum {

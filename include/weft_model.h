@@ -161,6 +161,9 @@ typedef struct {
 	uint32_t entry, nslot;
 	/* Symbols, then all output extents in order, then the program's own workspace; after these
 	 * nslot values the extents of the inputs. */
+#ifdef __cplusplus
+	__extension__ /* flexible arrays are C's */
+#endif
 	int64_t slot[];
 } WeftSizes;
 

@@ -57,6 +57,22 @@ for what in other text folder; do
 done
 rm -r "$out/stale"
 
+# Not found: a note; by the environment: found. Nothing else in the folder that is named, and the options win.
+mkdir "$out/alone"
+cp "$weft" "$out/alone/weft"
+installed=$("$out/alone/weft" compile "$model" --backend llvm -o "$out/alone/m.so" >/dev/null 2>&1 && echo yes)
+if [ -z "$installed" ] && have cc; then
+	expect 0 'note: the LLVM back end (weft_llvm.so) is not found: a C compiler is used' "$out/alone/weft" compile "$model" -o "$out/alone/m.so"
+	[ "$(grep -c note "$out/log")" -eq 1 ] || { echo "FAIL: not one note"; bad=1; }
+	expect 0 'operators in' "$out/alone/weft" compile "$model" --backend c -o "$out/alone/m.so"
+	grep -q note "$out/log" && { echo "FAIL: a note where C was asked for"; bad=1; }
+fi
+here=$(cd "$(dirname "$weft")" && pwd)
+expect 0 ' llvm [0-9]' env WEFT_LLVM_FOLDER="$here" "$out/alone/weft" compile "$model" -o "$out/alone/m.so"
+expect 0 '"seconds"' env WEFT_LLVM_FOLDER="$here" PATH=/nowhere "$out/alone/weft" run "$model" --inputs "$ref" --outputs "$out/y.npz" --json
+expect 1 'the LLVM back end (weft_llvm.so) is not in /nowhere$' env WEFT_LLVM_FOLDER=/nowhere "$weft" compile "$model" --backend llvm -o "$out/alone/m.so"
+rm -r "$out/alone"
+
 # The same bytes, however many threads compile.
 for options in '' '-j 1' '-j 3'; do
 	expect 0 'operators in' "$weft" compile "$model" --backend llvm -o "$out/d.so" --name m $options
@@ -88,6 +104,9 @@ expect 1 'no linker on PATH for .*: install' env PATH=/nowhere "$weft" compile "
 one_line
 [ ! -e "$out/no.so" ] || { echo "FAIL: no linker, but a file"; bad=1; }
 
+expect 1 'archive uses OpenMP: without it use --emit c' "$weft" compile "$model" --emit a --no-openmp -o "$out/no.a"
+[ ! -e "$out/no.a" ] || { echo "FAIL: refused, but a file"; bad=1; }
+
 # What it emits. The texts hold several units, each to be read by itself.
 expect 0 'operators in' "$weft" compile "$model" --backend llvm -o "$out/digits.so" --emit so,obj,a,llvm,asm
 for file in digits.o digits.a digits.ll digits.s; do
@@ -112,6 +131,8 @@ if have cc; then
 	for unit in "$out"/u*.s; do
 		must cc -c "$unit" -o "$out/u.o"
 	done
+	printf '#include "weft_model.h"\nint main() { return sizeof(WeftSizes) == 0; }\n' >"$out/main.cc"
+	! have c++ || must c++ -std=c++11 -pedantic -Wall -Wextra -Werror -I "$root/include" "$out/main.cc" -o "$out/main"
 	cat >"$out/main.c" <<-'END'
 		#include <stdio.h>
 		#include "weft_model.h"

@@ -179,6 +179,13 @@ def all_cases():
     tensors("in.safetensors", x_0=floats(2, 6))
     check("outputs", ["run", "m.pt2", "--inputs", "in.safetensors", "--outputs", "/dev/null/y.safetensors"],
           "/dev/null/y.safetensors: error: cannot write: Not a directory")
+    pathlib.Path("s.txt").write_text(SYMBOLS)
+    one = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 3), }"
+    one = one.encode().ljust(117) + b"\n"
+    pathlib.Path("one.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(one).to_bytes(2, "little") + one + bytes(12))
+    check("one of two", ["run", "s.txt", "--inputs", "one.npy", "--outputs", "out/y.npz", "--backend", "interp"],
+          "weft: one.npy: a .npy file holds one tensor, and the model takes 2: put them into a .npz or .safetensors "
+          "file as x.0, x.1, ...")
     for k, (model, text, inputs, *lines) in enumerate(RUNS):
         pathlib.Path(model).write_text(text)
         tensors("in.safetensors", **inputs)

@@ -183,6 +183,44 @@ for emit in so header ir program loops obj a llvm asm; do
 	case $emit in obj | a | llvm | asm) [ "$backends" = c ] && continue ;; esac
 	full "$weft" compile "$model" --emit $emit -o /dev/full
 done
+# A real one; only root may mount.
+mkdir "$out/small"
+if mount -t tmpfs -o size=64k none "$out/small" 2>/dev/null; then
+	trap 'umount "$out/small"; rm -rf "$out"' EXIT
+	for room in 16 1; do
+		dd if=/dev/zero of="$out/small/fill" bs=1k count=$((64 - room)) status=none
+		for backend in $backends; do
+			full "$weft" compile "$model" --backend $backend -o "$out/small/m.so"
+			grep -q 'm.so: error' "$out/log" || wrong "another name: $(cat "$out/log")"
+			full "$weft" compile "$model" --backend $backend --weights file -o "$out/small/m.so"
+			full env TMPDIR="$out/small" WEFT_CACHE="$out/none" "$weft" compile "$model" --backend $backend -o "$out/m.so"
+			only "$out/small" fill
+		done
+		for emit in c ir loops obj a llvm asm; do
+			case $emit in
+			obj | a | llvm | asm) [ "$backends" = c ] && continue ;;
+			ir) [ $room -gt 1 ] && continue ;;
+			esac
+			full "$weft" compile "$model" --emit $emit -o "$out/small/m"
+			only "$out/small" fill
+		done
+		rm "$out/small/fill"
+	done
+	umount "$out/small"
+	trap 'rm -rf "$out"' EXIT
+else
+	echo "not checked: a full file system (needs the right to mount)"
+fi
+# A limit on the size of files ends programs by a signal.
+for backend in $backends; do
+	for emit in so c; do
+		(
+			ulimit -f 8
+			expect 1 'error: cannot write: File too large$' "$weft" compile "$model" --backend $backend --emit $emit -o "$out/limit"
+			exit $bad
+		) || bad=1
+	done
+done
 
 # ---- names that meet ----
 mkdir "$out/n"

@@ -83,4 +83,58 @@ expect 1 'w.weights' "$weft" check "$out/w.so" "$ref"
 "$weft" compile "$model" --emit c -o "$out/c1" >/dev/null && "$weft" compile "$model" --emit c -o "$out/c2" >/dev/null
 diff -r "$out/c1" "$out/c2" >/dev/null || { echo "FAIL: emitted C differs from run to run"; bad=1; }
 make -s -C "$out/c1" && expect 0 '^1 passed' "$weft" check "$out/c1/digits_cnn.so" "$ref"
+"$weft" compile "$model" --emit c --no-openmp -o "$out/c3" >/dev/null
+grep -q '^OPENMP =$' "$out/c3/Makefile" || { echo "FAIL: --emit c --no-openmp: OpenMP in the Makefile"; bad=1; }
+for word in weft_model.h OPENMP make weights.bin; do
+	grep -q "$word" "$out/c1/README" || { echo "FAIL: the README of the folder of C does not name $word"; bad=1; }
+done
+make -s -C "$out/c1" clean && make -s -C "$out/c1" OPENMP= && expect 0 '^1 passed' "$weft" check "$out/c1/digits_cnn.so" "$ref" --threads 1,2
+
+# Kernels of a model and of its object are the same ones, in the same words.
+"$weft" compile "$model" -o "$out/k.so" >/dev/null
+for form in model:"$model" object:"$out/k.so"; do
+	"$weft" show "${form#*:}" --kernels >"$out/${form%%:*}"
+	sed -i '1s/, [0-9]* distinct//; 1s/, workspace.*//' "$out/${form%%:*}"
+done
+cmp "$out/model" "$out/object" || bad=1
+refuse 'is compiled: --graph, --after and --svg are for model files' "$weft" show "$out/k.so" --svg "$out/k.svg"
+refuse 'is compiled' "$weft" show "$out/k.so" --graph
+
+# A peer that fails is one line; its traceback is for who asks. This Python has no packages.
+mkdir -p "$out/env/bin"
+printf '#!/bin/sh\nexec python3 -S -E "$@"\n' >"$out/env/bin/python"
+chmod +x "$out/env/bin/python"
+expect 1 '^weft: torch: ModuleNotFoundError: No module named .* (-v: where)$' "$weft" bench "$model" --inputs "$ref" --seconds 0.02 --no-op-by-op --against torch --python "$out/env"
+grep -q Traceback "$out/log" && echo "FAIL: a traceback that nobody asked for" && bad=1
+expect 1 Traceback "$weft" bench "$model" --inputs "$ref" --seconds 0.02 --no-op-by-op --against torch --python "$out/env" -v
+
+# Values of options.
+for option in --emit --weights --backend --target --cc --dump --name --symbol -o -j; do
+	refuse "$option: the value is empty" "$weft" compile "$model" -o "$out/v.so" $option ''
+done
+refuse '\-\-cc: the value is empty' "$weft" compile "$model" -o "$out/v.so" --cc '  '
+refuse 'true succeeded, but made no object' "$weft" compile "$model" -o "$out/v.so" --cc true --no-cache
+refuse 'no pass nosuchpass to dump' "$weft" compile "$model" -o "$out/v.so" --dump nosuchpass
+refuse '\-\-json takes no value' "$weft" compile "$model" -o "$out/v.so" --json=0
+refuse '\-\-emit frob: there are' "$weft" compile "$model" -o "$out/v.so" --emit so,frob
+refuse 'named twice' "$weft" compile "$model" -o "$out/v.so" --emit so,so
+for n in 0 -1 100000 1x 99999999999; do
+	refuse '\-j takes a number from 1 to 4096' "$weft" compile "$model" -o "$out/v.so" -j $n
+	refuse '\-\-threads takes a number from 1 to 4096' "$weft" run "$model" --inputs "$ref" --outputs "$out/v.npz" --threads $n
+	refuse '\-\-threads: .* is not a list of numbers from 1 to 4096' "$weft" check "$model" "$ref" --threads 1,$n
+	refuse '\-\-threads: .* is not a list of numbers from 1 to 4096' "$weft" bench "$model" --threads $n
+done
+refuse '1, is not a list' "$weft" check "$model" "$ref" --threads 1,
+refuse 'the name ends with .safetensors, .npz or .npy' "$weft" run "$model" --inputs "$ref" --outputs "$out/v.txt"
+refuse 'takes a positive number of seconds, not 1x' "$weft" bench "$model" --seconds 1x
+refuse 'takes a positive number of seconds, not inf' "$weft" bench "$model" --seconds inf
+refuse 'no peer frob; there are torch, aoti, onnxruntime, openvino' "$weft" bench "$model" --against torch,frob --python /nowhere
+refuse 'no Python /nowhere' "$weft" bench "$model" --against torch --python /nowhere
+symbol=$("$weft" show "$out/k.so" | sed -n 's/^symbols .* \(s[0-9]*\) .*/\1/p')
+for sizes in qq=1 "$symbol=1 qq=1" "$symbol=" "$symbol=1x" "$symbol" "$symbol=1 $symbol=2" "$symbol=99999999999999999999" \
+	"$symbol=-1" "$symbol=1,,2" "${symbol}0=1"; do
+	expect 1 '^FAIL .*: --sizes: ' "$weft" check "$model" "$ref" --sizes "$sizes"
+done
+expect 0 '^1 passed\|^3 passed' "$weft" check "$model" "$ref" --sizes "$symbol=1,2,5"
+ls "$out" | grep -q '^v\.' && echo "FAIL: something was left of what was refused" && bad=1
 exit $bad

@@ -22,14 +22,17 @@ const Command command_bench = {
 	"planning), `compiled`, and the named peers.\n\n"
 	"  --threads LIST       numbers of threads, such as 1,2 (default 1)\n"
 	"  --inputs FILE        tensors x.0, x.1, ... (default MODEL.safetensors, else made up)\n"
-	"  --backend jit|c|llvm  compiled in this process (the default where weft has LLVM; memory then\n"
-	"                       includes the compiler's), or to an object by a C compiler, or by LLVM\n"
+	"  --backend jit|c|llvm  compiled in this process (the default where weft has LLVM; memory "
+	"then\n"
+	"                       includes the compiler's), or to an object by a C compiler, or by "
+	"LLVM\n"
 	"                       and a linker\n"
 	"  --seconds S          per row (default 2)\n"
 	"  --profile            list kernel calls with time, bytes, FLOPs and share of the "
 	"roofline\n"
 	"  --against LIST       of torch, aoti, onnxruntime, openvino\n"
 	"  --python ENV         a Python environment that has them\n"
+	"  -v                   where a peer fails: its traceback instead of one line\n"
 	"  --no-op-by-op        leave that row out\n"
 	"  --pool               POSIX threads instead of OpenMP\n"
 	"  --target NAME, --cc COMMAND, --no-cache   see weft compile\n"
@@ -239,6 +242,29 @@ static bool choose_backend(BenchOptions *o, const char *text)
 	return true;
 }
 
+/* Before anything is timed. */
+static bool check_peers(const BenchOptions *o)
+{
+	static const char *const peer[] = {"torch", "aoti", "onnxruntime", "openvino"};
+	enum { NPEER = sizeof peer / sizeof *peer };
+	char python[4096];
+	for (const char *p = o->against; p; p = *p ? p + 1 : NULL) {
+		size_t n = strcspn(p, ","), k = 0;
+		while (k < NPEER && (strlen(peer[k]) != n || strncmp(peer[k], p, n) != 0))
+			k++;
+		if (k == NPEER)
+			return fail("--against: no peer %.*s; there are torch, aoti, onnxruntime, "
+				    "openvino",
+				    (int)n, p),
+			       false;
+		p += n;
+	}
+	if (o->against && !o->python)
+		return fail("--against needs --python ENV"), false;
+	return !o->against || bench_python(o, python) ||
+	       (fail("--python: no Python %s", o->python), false);
+}
+
 static bool parse(BenchOptions *o, int *argc, char **argv)
 {
 	const char *threads = "1", *seconds = "2", *backend = NULL;
@@ -251,6 +277,7 @@ static bool parse(BenchOptions *o, int *argc, char **argv)
 			   {"--python", OPT_STRING, &o->python},
 			   {"--no-op-by-op", OPT_FLAG, &o->no_op_by_op},
 			   {"--pool", OPT_FLAG, &o->pool},
+			   {"-v", OPT_FLAG, &o->verbose},
 			   {"--target", OPT_STRING, &o->compile.target},
 			   {"--no-cache", OPT_FLAG, &o->compile.no_cache},
 			   {"--cc", OPT_STRING, &o->compile.cc},
@@ -261,12 +288,13 @@ static bool parse(BenchOptions *o, int *argc, char **argv)
 	if (*argc != 2)
 		return fail("bench takes one model; see weft bench --help"), false;
 	o->nthreads = parse_list("--threads", threads, o->threads, 8);
-	o->seconds = strtod(seconds, NULL);
+	char *end;
+	o->seconds = strtod(seconds, &end);
 	o->model = argv[1];
-	if (!(o->seconds > 0))
-		return fail("--seconds takes a positive number, not %s", seconds), false;
-	if (o->against && !o->python)
-		return fail("--against needs --python ENV"), false;
+	if (!(o->seconds > 0 && o->seconds < 1e6) || *end)
+		return fail("--seconds takes a positive number of seconds, not %s", seconds), false;
+	if (!check_peers(o))
+		return false;
 	return o->nthreads > 0 && choose_backend(o, backend);
 }
 

@@ -9,7 +9,7 @@ typedef struct {
 	const char *against, *python;
 	int threads[8], nthreads;
 	double seconds;
-	bool pool, profile, json, no_op_by_op;
+	bool pool, verbose, profile, json, no_op_by_op;
 	RunBackend backend; /* RUN_JIT, RUN_C or RUN_LLVM; RUN_DEFAULT for a shared object */
 	WeftOptions compile;
 } BenchOptions;
@@ -28,6 +28,8 @@ typedef struct {
 bool bench_own(const char *path, const BenchOptions *, bool op_by_op, int threads, BenchRow *);
 /* Time a peer in the Python environment. */
 bool bench_peer(const char *peer, const BenchOptions *, int threads, BenchRow *);
+/* The interpreter that --python names, an environment or a program. False: there is none. */
+bool bench_python(const BenchOptions *, char path[4096]);
 void bench_statistics(double *seconds, int n, BenchRow *);
 
 #endif

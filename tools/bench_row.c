@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -226,11 +227,15 @@ bool bench_own(const char *path, const BenchOptions *o, bool op_by_op, int threa
 
 /* ---- peers ---- */
 
-static void python_path(const BenchOptions *o, char path[4096])
+bool bench_python(const BenchOptions *o, char path[4096])
 {
+	struct stat st;
 	snprintf(path, 4096, "%s/bin/python", o->python);
 	if (access(path, X_OK))
 		snprintf(path, 4096, "%s", o->python);
+	/* A name without a folder is looked up in PATH when it is run. */
+	return !strchr(path, '/') ||
+	       (access(path, X_OK) == 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode));
 }
 
 /* Run the helper with its output in `out`. */
@@ -241,12 +246,14 @@ static bool run_helper(const BenchOptions *o, const char *script, const char *pe
 	posix_spawn_file_actions_t fa;
 	pid_t pid;
 	int status;
-	python_path(o, python);
+	bench_python(o, python);
 	snprintf(count, sizeof count, "%d", threads);
 	snprintf(seconds, sizeof seconds, "%g", o->seconds);
 	snprintf(omp, sizeof omp, "%d", threads);
 	setenv("OMP_NUM_THREADS", omp, 1);
-	const char *argv[] = {python, script, o->model, o->inputs, peer, count, seconds, NULL};
+	const char *argv[] = {python, script, o->model, o->inputs,
+			      peer,   count,  seconds,  o->verbose ? "-v" : NULL,
+			      NULL};
 	if (posix_spawn_file_actions_init(&fa))
 		return false;
 	posix_spawn_file_actions_adddup2(&fa, fileno(out), 1);
@@ -255,7 +262,13 @@ static bool run_helper(const BenchOptions *o, const char *script, const char *pe
 	unsetenv("OMP_NUM_THREADS");
 	if (err)
 		return fail("cannot run %s: %s", python, strerror(err)), false;
-	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	if (waitpid(pid, &status, 0) != pid)
+		return fail("lost the process of %s", peer), false;
+	if (WIFSIGNALED(status))
+		return fail("%s was ended by signal %d", peer, WTERMSIG(status)), false;
+	if (WEXITSTATUS(status) > 1)
+		return fail("%s failed with status %d", peer, WEXITSTATUS(status)), false;
+	return WEXITSTATUS(status) == 0; /* after 1 the helper has said why */
 }
 
 bool bench_peer(const char *peer, const BenchOptions *o, int threads, BenchRow *r)
@@ -270,6 +283,8 @@ bool bench_peer(const char *peer, const BenchOptions *o, int threads, BenchRow *
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w"), *out = tmpfile();
 	bool ok = f && out && fputs(peers_py, f) >= 0;
 	ok = f && fclose(f) == 0 && ok;
+	if (!ok)
+		fail("%s: cannot write a temporary file", peer);
 	ok = ok && run_helper(o, script, peer, threads, out);
 	unlink(script);
 	weft_not_temporary(script);
@@ -285,5 +300,5 @@ bool bench_peer(const char *peer, const BenchOptions *o, int threads, BenchRow *
 	r->min /= 1e3;
 	r->median /= 1e3;
 	r->p99 /= 1e3;
-	return ok || (fail("%s failed", peer), false);
+	return ok;
 }

@@ -33,7 +33,7 @@ const Command command_check = {
 	"                       combination, fill the inputs from the reference's by repetition, "
 	"and\n"
 	"                       compare with the interpreter\n"
-	"  --jobs N             models at once (default 1)\n"
+	"  --jobs N, -j N       models at once (default 1)\n"
 	"  --pool               POSIX threads instead of OpenMP\n"
 	"  --weights            of compiled models: compare the checksum of weights that are a file of their\n"
 	"                       own first; needs no reference\n"

@@ -1,4 +1,6 @@
 /* weft: the command. */
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,6 +22,8 @@ static void help(FILE *f)
 int main(int argc, char **argv)
 {
 	signals_init();
+	/* A limit on the size of files is an error of write, not the end. */
+	signal(SIGXFSZ, SIG_IGN);
 	if (argc < 2) {
 		help(stderr);
 		return 1;
@@ -36,7 +40,7 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[1], commands[k]->name)) {
 			int code = commands[k]->run(argc - 1, argv + 1);
 			if (fflush(stdout) || ferror(stdout))
-				return fail("cannot write the output");
+				return fail("cannot write to standard output: %s", strerror(errno));
 			return code;
 		}
 	fail("no command %s", argv[1]);

@@ -1,18 +1,23 @@
 """Time a model under other systems, for `weft bench --against`.
 
-usage: peers.py MODEL.pt2 INPUTS.safetensors PEER THREADS SECONDS
+usage: peers.py MODEL.pt2 INPUTS.safetensors PEER THREADS SECONDS [-v]
 PEER: torch (eager), aoti (AOTInductor, frozen weights), onnxruntime, openvino (f32)
 Prints one line: the peer's name and version, then compile seconds, runs, and minimum, median and 99th percentile in
 milliseconds, peak memory in bytes. Inputs are the tensors x.0, x.1, ... ; MODEL.onnx beside the model is used where
-a peer needs ONNX, and made in a temporary folder when missing.
+a peer needs ONNX, and made in a temporary folder when missing. A failure is one line on standard error; with -v it is
+the traceback, and what the libraries say is not kept back.
 """
+import importlib
 import logging
 import os
+import re
 import resource
 import sys
 import tempfile
 import time
+import traceback
 import warnings
+import zipfile
 
 warnings.filterwarnings("ignore")
 logging.disable(logging.CRITICAL)
@@ -35,19 +40,33 @@ def measure(run, seconds):
     return len(times), times[0], times[len(times) // 2], times[min(len(times) - 1, int(len(times) * 0.99))]
 
 
+def load(model):
+    """The exported program. The classes of its inputs and outputs must be known to torch's pytree first: the modules
+    that define them register them when they are imported."""
+    import torch
+    with zipfile.ZipFile(model) as archive:
+        texts = [archive.read(n).decode() for n in archive.namelist() if n.endswith(".json") and "/models/" in n]
+    for module in sorted({m for t in texts for m in re.findall(r'"type\\*"\s*:\s*\\*"([A-Za-z_][\w.]*)\.\w+\\*"', t)}):
+        try:
+            importlib.import_module(module)
+        except ImportError:
+            pass  # torch says what it misses
+    return torch.export.load(model)
+
+
 def onnx_path(model, folder):
     path = os.path.splitext(model)[0] + ".onnx"
     if not os.path.exists(path):
         import torch
         path = os.path.join(folder, "model.onnx")
-        torch.onnx.export(torch.export.load(model), f=path, dynamo=True, external_data=False, verbose=False)
+        torch.onnx.export(load(model), f=path, dynamo=True, external_data=False, verbose=False)
     return path
 
 
 def prepare_torch(model, inputs, threads, inductor):
     import torch
     torch.set_num_threads(threads)
-    program = torch.export.load(model)
+    program = load(model)
     values = tuple(torch.from_numpy(v) for v in inputs)
     if inductor:
         with tempfile.TemporaryDirectory() as folder:
@@ -106,4 +125,23 @@ def main():
     print(f"{peer}-{version} {seconds_compile:.3f} {runs} {1e3 * low:.5f} {1e3 * median:.5f} {1e3 * high:.5f} {peak}")
 
 
-main()
+def quiet_main():
+    """Standard error is for the one line only."""
+    say = os.fdopen(os.dup(2), "w")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    try:
+        main()
+    except Exception as e:
+        first = (str(e).strip().splitlines() or [""])[0]
+        print(f"weft: {sys.argv[3]}: {type(e).__name__}: {first[:200]} (-v: where)", file=say, flush=True)
+        os._exit(1)
+
+
+if sys.argv[6:] == ["-v"]:
+    try:
+        main()
+    except Exception:
+        traceback.print_exc()
+        os._exit(1)
+else:
+    quiet_main()

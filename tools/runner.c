@@ -288,6 +288,12 @@ bool runner_inputs(const Runner *r, const WeftTensors *t, const char *file, Weft
 		size_t n = strlen(file);
 		if (!v && r->ninput == 1 && n > 4 && !strcmp(file + n - 4, ".npy"))
 			v = weft_tensors_at(t, 0);
+		if (!v && r->ninput > 1 && n > 4 && !strcmp(file + n - 4, ".npy"))
+			return fail("%s: a .npy file holds one tensor, and the model takes %u: put "
+				    "them into a .npz "
+				    "or .safetensors file as x.0, x.1, ...",
+				    file, (unsigned)r->ninput),
+			       false;
 		if (!v)
 			return fail("%s: no tensor %s or %s for input %u", file, key,
 				    r->input[k].name, (unsigned)k),

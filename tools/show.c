@@ -117,13 +117,9 @@ static void print_operators(Json *j, const WeftOpCount *op, uint32_t n)
 
 static void print_kernels(Json *j, const WeftReport *r)
 {
-	char a[32], b[32], c[32], d[32];
+	char a[32], d[32];
 	if (j->f)
 		json_open(j, "kernels", '[');
-	else
-		printf("%u kernels, %u distinct, %sFLOP, weights %sB, workspace %sB\n", r->kernels,
-		       r->distinct, human(r->flops, a), human((double)r->weight_bytes, b),
-		       human((double)r->workspace_bytes, c));
 	for (uint32_t k = 0; k < r->nkernel; k++) {
 		const WeftKernelInfo *i = &r->kernel[k];
 		if (!j->f) {
@@ -133,7 +129,8 @@ static void print_kernels(Json *j, const WeftReport *r)
 		}
 		json_open(j, NULL, '{');
 		json_string(j, "name", i->name);
-		json_string(j, "function", i->function);
+		if (i->function)
+			json_string(j, "function", i->function);
 		json_string(j, "algorithm", i->algorithm);
 		json_number(j, "flops", i->flops);
 		json_number(j, "bytes", i->bytes);
@@ -141,6 +138,14 @@ static void print_kernels(Json *j, const WeftReport *r)
 	}
 	if (j->f)
 		json_close(j, ']');
+}
+
+static void print_totals(const WeftReport *r)
+{
+	char a[32], b[32], c[32];
+	printf("%u kernels, %u distinct, %sFLOP, weights %sB, workspace %sB\n", r->kernels,
+	       r->distinct, human(r->flops, a), human((double)r->weight_bytes, b),
+	       human((double)r->workspace_bytes, c));
 }
 
 static void print_manifest(Json *j, const WeftModel *m)
@@ -168,6 +173,24 @@ static void print_manifest(Json *j, const WeftModel *m)
 	       m->replaceable ? ", replaceable" : "");
 }
 
+/* The table holds the calls; how many functions they share and what they need beside weights it
+ * does not say. */
+static void print_calls(Json *j, const Runner *r)
+{
+	char a[32], b[32];
+	const WeftEntry *e = r->entry;
+	WeftKernelInfo *k = calloc(e->ncall + 1, sizeof *k);
+	for (uint32_t i = 0; k && i < e->ncall; i++) {
+		const WeftCallInfo *c = &e->call[i];
+		k[i] = (WeftKernelInfo){c->name, c->algorithm, NULL, c->flops, c->bytes};
+	}
+	if (!j->f)
+		printf("%u kernels, %sFLOP, weights %sB\n", e->ncall, human(e->flops, a),
+		       human((double)r->model->weights_bytes, b));
+	print_kernels(j, &(WeftReport){.kernel = k, .nkernel = k ? e->ncall : 0});
+	free(k);
+}
+
 static int show_object(const char *path, const Args *a)
 {
 	Runner r;
@@ -177,25 +200,15 @@ static int show_object(const char *path, const Args *a)
 		return 1;
 	if (j.f)
 		json_open(&j, NULL, '{');
-	print_manifest(&j, r.model);
-	print_tensors(&j, "inputs", r.input, r.ninput);
-	print_tensors(&j, "outputs", r.output, r.noutput);
-	print_symbols(&j, r.entry->symbol, r.entry->nsymbol);
-	WeftReport report = {
-		.kernels = r.entry->ncall, .distinct = r.entry->ncall, .flops = r.entry->flops};
-	WeftKernelInfo *k = calloc(r.entry->ncall + 1, sizeof *k);
-	for (uint32_t i = 0; k && i < r.entry->ncall; i++) {
-		const WeftCallInfo *c = &r.entry->call[i];
-		k[i] = (WeftKernelInfo){c->name, c->algorithm, c->name, c->flops, c->bytes};
-		report.nkernel = i + 1;
+	if (!a->kernels) {
+		print_manifest(&j, r.model);
+		print_tensors(&j, "inputs", r.input, r.ninput);
+		print_tensors(&j, "outputs", r.output, r.noutput);
+		print_symbols(&j, r.entry->symbol, r.entry->nsymbol);
 	}
-	report.kernel = k;
-	report.weight_bytes = r.model->weights_bytes;
-	if (a->kernels)
-		print_kernels(&j, &report);
+	print_calls(&j, &r);
 	if (j.f)
 		json_close(&j, '}');
-	free(k);
 	runner_close(&r);
 	return 0;
 }
@@ -282,6 +295,8 @@ static bool show_graph(Weft *w, WeftGraph *g, const Args *a)
 		json_open(&j, NULL, '{');
 	if (all)
 		print_interface(&j, w, g);
+	if ((all || a->kernels) && planned && !j.f)
+		print_totals(weft_report(w));
 	if ((all || a->kernels) && planned)
 		print_kernels(&j, weft_report(w));
 	if (j.f)

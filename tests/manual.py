@@ -1,0 +1,51 @@
+"""The manual page and --help name the same options as the sources take, command by command: manual.py WEFT SOURCE_ROOT"""
+import pathlib
+import re
+import subprocess
+import sys
+
+weft, root = sys.argv[1], pathlib.Path(sys.argv[2])
+page = (root / "docs/weft.1").read_text()
+text = re.sub(r"\\-", "-", page)
+sections = dict(re.findall(r"^\.SH ([A-Z ]+)\n(.*?)(?=^\.SH |\Z)", text, re.M | re.S))
+OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*|-[a-z])(?![\w-])")
+bad = 0
+
+
+def differ(what, expected, got):
+    global bad
+    for name in sorted(set(expected) ^ set(got)):
+        bad += 1
+        print(f"FAIL {what}: {name} is {'missing' if name in expected else 'there, but not taken'}")
+
+
+def headings(section):
+    """The options that paragraphs of a section are about: the line after .TP; and what its last paragraph lists."""
+    lines = re.findall(r"^\.TP\n(.*)$", section, re.M)
+    return {name for line in lines for name in OPTION.findall(re.sub(r"\\f.|\"", " ", line))}
+
+
+for command in ("compile", "run", "check", "bench", "show"):
+    source = (root / f"tools/{command}.c").read_text()
+    taken = set(re.findall(r'\{"(-[^"]+)", OPT_', source))
+    assert taken, command
+    helped = subprocess.run([weft, command, "--help"], capture_output=True, text=True, check=True).stdout
+    lines = [line for line in helped.splitlines() if line.startswith("  -")]
+    named = {n for line in lines for n in OPTION.findall(re.split(r"\s{2,}", line.strip())[0])}
+    differ(f"weft {command} --help", taken, named)
+    differ(f"docs/weft.1, {command}", taken, headings(sections[f"WEFT {command.upper()}"]))
+
+for section in ("EXAMPLES", "FILES", "EXIT STATUS", "ENVIRONMENT"):
+    if section not in sections:
+        bad += 1
+        print(f"FAIL docs/weft.1: no section {section}")
+# What the environment changes is listed.
+for path in [*root.glob("driver/*.c"), *root.glob("tools/*.c"), *root.glob("runtime/*.c")]:
+    source = path.read_text()
+    names = re.findall(r'getenv\("(\w+)"\)', source)
+    names += [v for k in re.findall(r"getenv\(([A-Z]+)\)", source) for v in re.findall(rf'#define {k} "(\w+)"', source)]
+    for name in names:
+        if name != "HOME" and name not in sections["ENVIRONMENT"]:
+            bad += 1
+            print(f"FAIL docs/weft.1: {path.name} reads ${name}, which ENVIRONMENT does not name")
+sys.exit(bad != 0)

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -97,17 +98,43 @@ static void remove_at(int folder, const char *name, int depth)
 	close(fd);
 }
 
-/* opendir allocates memory, which a signal handler must not. */
-static void remove_below(int folder, int depth)
+/* What begins so. opendir allocates memory, which a signal handler must not. */
+static void remove_prefixed(int folder, const char *prefix, int depth)
 {
 	_Alignas(struct dirent64) char entries[2048];
 	for (ssize_t n; (n = getdents64(folder, entries, sizeof entries)) > 0;)
 		for (ssize_t at = 0; at < n;) {
 			const struct dirent64 *e = (const struct dirent64 *)(entries + at);
-			if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+			if (!strncmp(e->d_name, prefix, strlen(prefix)) && strcmp(e->d_name, ".") &&
+			    strcmp(e->d_name, ".."))
 				remove_at(folder, e->d_name, depth);
 			at += e->d_reclen;
 		}
+}
+
+static void remove_below(int folder, int depth)
+{
+	remove_prefixed(folder, "", depth);
+}
+
+/* A linker that is ended early may leave NAME.tmp... beside its output NAME. Only beside names that nobody else has:
+ * those of out_file.h. */
+static void remove_siblings(const char *path)
+{
+	char text[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+	size_t n = slash ? (size_t)(slash - path) + 1 : 0, len = strlen(path);
+	if (!strstr(path + n, ".tmp-") || len + sizeof ".tmp" > sizeof text)
+		return;
+	memcpy(text, path, n);
+	text[n] = 0;
+	int fd = open(n ? text : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	memcpy(text, path + n, len - n);
+	memcpy(text + len - n, ".tmp", sizeof ".tmp");
+	remove_prefixed(fd, text, 0);
+	close(fd);
 }
 
 void temp_remove(const char *path)
@@ -141,8 +168,10 @@ void temp_abandon(void)
 	end_programs(self);
 	for (int k = 0; k < PATHS; k++) {
 		const char *path = atomic_load(&paths[k].path);
-		if (path && atomic_load(&paths[k].owner) == self)
+		if (path && atomic_load(&paths[k].owner) == self) {
 			temp_remove(path);
+			remove_siblings(path);
+		}
 	}
 	errno = saved;
 }

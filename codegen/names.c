@@ -37,36 +37,47 @@ void names_init(Names *n, Arena *arena)
 	n->scope = 1;
 }
 
-/* True when the name was free; it now belongs to the current scope. */
-static bool names_take(Names *n, const char *name)
+static uint32_t name_id(Names *n, const char *text)
 {
 	bool fresh;
-	uint32_t id = intern(&n->used, name, strlen(name), &fresh);
+	uint32_t id = intern(&n->used, text, strlen(text), &fresh);
 	if (fresh)
-		array_push(n->arena, &n->depth, 0);
-	if (n->depth.data[id - 1])
+		array_push(n->arena, &n->name, (Name){.next = 1});
+	return id;
+}
+
+/* True when the name was free; it now belongs to the current scope. */
+static bool names_take(Names *n, uint32_t id)
+{
+	if (n->name.data[id - 1].scope)
 		return false;
-	n->depth.data[id - 1] = n->scope;
+	n->name.data[id - 1].scope = n->scope;
+	array_push(n->arena, &n->taken, id);
 	return true;
 }
 
 void names_reserve(Names *n, const char *name)
 {
-	uint32_t scope = n->scope;
-	n->scope = 1;
-	names_take(n, name);
-	n->scope = scope;
+	uint32_t id = name_id(n, name);
+	if (!n->name.data[id - 1].scope)
+		n->name.data[id - 1].scope = 1;
 }
 
 const char *names_add(Names *n, const char *stem)
 {
-	const char *id = c_identifier(n->arena, stem);
-	if (names_take(n, id))
-		return id;
-	for (uint32_t k = 1;; k++) {
-		const char *next = arena_printf(n->arena, "%s_%u", id, k);
-		if (names_take(n, next))
-			return next;
+	const char *text = c_identifier(n->arena, stem);
+	uint32_t of = name_id(n, text);
+	if (names_take(n, of))
+		return text;
+	for (uint32_t k = n->name.data[of - 1].next;; k++) {
+		const char *next = arena_printf(n->arena, "%s_%u", text, k);
+		uint32_t id = name_id(n, next);
+		if (!names_take(n, id))
+			continue;
+		n->name.data[id - 1].of = of;
+		n->name.data[id - 1].number = k;
+		n->name.data[of - 1].next = k + 1;
+		return next;
 	}
 }
 
@@ -77,8 +88,13 @@ void names_push(Names *n)
 
 void names_pop(Names *n)
 {
-	for (uint32_t k = 0; k < n->depth.n; k++)
-		if (n->depth.data[k] == n->scope)
-			n->depth.data[k] = 0;
+	for (; n->taken.n; n->taken.n--) {
+		Name *name = &n->name.data[n->taken.data[n->taken.n - 1] - 1];
+		if (name->scope != n->scope)
+			break;
+		name->scope = 0;
+		if (name->of && n->name.data[name->of - 1].next > name->number)
+			n->name.data[name->of - 1].next = name->number;
+	}
 	n->scope--;
 }

@@ -5,16 +5,24 @@
 #include "base/array.h"
 #include "base/intern.h"
 
+/* A name that was given once. */
+typedef struct {
+	uint32_t scope;      /* the depth it belongs to, 0: free */
+	uint32_t next;       /* name_1 ... with smaller numbers are taken */
+	uint32_t of, number; /* it is the one of this number of another name; 0: of none */
+} Name;
+
 typedef struct {
 	Arena *arena;
-	Intern used; /* id -> scope depth it belongs to, 0 free */
-	ARRAY(uint32_t) depth;
+	Intern used; /* id -> name[id - 1] */
+	ARRAY(Name) name;
+	ARRAY(uint32_t) taken; /* ids, those of the innermost scope last */
 	uint32_t scope;
 } Names;
 
 void names_init(Names *, Arena *);
 void names_reserve(Names *, const char *); /* in the outermost scope, for good */
-const char *names_add(Names *, const char *stem); /* legal and unused from here to the scope's end */
+const char *names_add(Names *, const char *stem); /* legal and unused to the scope's end */
 void names_push(Names *);
 void names_pop(Names *);
 const char *c_identifier(Arena *, const char *); /* legal, not a keyword; may collide */

@@ -277,6 +277,12 @@ Kx trace_stage(Trace *t, Node n, const Sym *idx)
 
 /* ---- special roots ---- */
 
+/* One chain of as many roundings as there are elements: sums and products run in f64, as PyTorch's do. */
+static DType running_dtype(Combine c, DType d)
+{
+	return d == DT_f32 && (c == COMBINE_SUM || c == COMBINE_PROD) ? DT_f64 : d;
+}
+
 static Kx root_cumulative(Trace *t, const Sym *idx)
 {
 	Graph *g = t->s->g;
@@ -291,13 +297,14 @@ static Kx root_cumulative(Trace *t, const Sym *idx)
 	DType d = node_dtype(g, t->root), c = dtype_compute(d);
 	if (t->k->kx.data[value.i].dtype != c)
 		value = kx_op(t->k, t->s->arena, OP_convert, c, &value, 1);
+	Combine combine = combine_of(node_str(g, t->root, "kind"), d);
 	Stage st = {.kind = STAGE_SCAN,
-	            .combine = combine_of(node_str(g, t->root, "kind"), d),
+	            .combine = combine,
 	            .nred = 1,
 	            .red = {(uint32_t)axis},
 	            .value = value,
 	            .dtype = d,
-	            .acc = c,
+	            .acc = running_dtype(combine, c),
 	            .reverse = node_bool(g, t->root, "reverse"),
 	            .place = PLACE_GLOBAL};
 	trace_push_stage(t, st);

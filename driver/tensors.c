@@ -77,10 +77,7 @@ static void join_complex(Tensor *t)
 {
 	if (t->rank == 0 || t->dim[t->rank - 1] != 2)
 		return;
-	DType wide = t->dtype == DT_f16   ? DT_c32
-		     : t->dtype == DT_f32 ? DT_c64
-		     : t->dtype == DT_f64 ? DT_c128
-					  : DT_none;
+	DType wide = dtype_complex(t->dtype);
 	if (wide == DT_none)
 		return;
 	t->rank--;

@@ -97,6 +97,14 @@ DType dtype_real(DType d)
 	return known(d) ? info[d].real : DT_none;
 }
 
+DType dtype_complex(DType d)
+{
+	for (int c = DT_none + 1; c < DT_COUNT; c++)
+		if (category((DType)c) == CAT_COMPLEX && info[c].real == d)
+			return (DType)c;
+	return DT_none;
+}
+
 DType dtype_compute(DType d)
 {
 	if (dtype_is_float(d) && d != DT_f64)

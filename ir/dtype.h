@@ -25,6 +25,7 @@ bool dtype_is_signed(DType);
 bool dtype_is_complex(DType);
 double dtype_max(DType); /* the greatest finite value of a float type */
 DType dtype_real(DType); /* c64 -> f32; others unchanged */
+DType dtype_complex(DType); /* f32 -> c64; DT_none where there is none */
 /* The type arithmetic is done in: f32 for f8/f16/bf16, itself otherwise. */
 DType dtype_compute(DType);
 /* ATen's promotion of two tensors' dtypes (both of equal category: neither weak). */

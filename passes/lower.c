@@ -181,17 +181,32 @@ static void lower_parent(Lower *s, Node n)
 typedef struct {
 	bool seen[OP_COUNT];
 	Text ops;
-	const char *complex; /* the first complex value */
+	const char *complex, *where; /* the first operator on complex values */
 } Unsupported;
+
+/* Complex values pass as pairs of real ones between the caller and the graph. */
+static bool computes_complex(Graph *g, Node n)
+{
+	Op op = node_op(g, n);
+	bool found = dtype_is_complex(node_type(g, n)->dtype);
+	if (op == OP_input || op == OP_view_real || op == OP_view_complex)
+		return false;
+	for (uint32_t k = 0; k < node_nin(g, n) && !found; k++) {
+		Node x = node_in(g, n, k);
+		found = x.i && dtype_is_complex(node_type(g, x)->dtype);
+	}
+	return found;
+}
 
 /* Of a graph and of the bodies of its loops. */
 static void find_unsupported(Graph *g, Unsupported *u)
 {
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
 		Op op = node_op(g, n);
-		const Type *t = node_type(g, n);
-		if (!u->complex && dtype_is_complex(t->dtype))
-			u->complex = graph_name(g, n);
+		if (!u->complex && computes_complex(g, n)) {
+			u->complex = op_name(op);
+			u->where = node_where(g, n);
+		}
 		if (op == OP_scan)
 			find_unsupported(node_attr(g, n, "body")->graph, u);
 		if (u->seen[op] || op_kind(op) != OP_COMPOSITE)
@@ -231,10 +246,8 @@ static bool check_supported(Lower *s)
 	find_unsupported(s->g, &u);
 	if (u.ops.n)
 		return ctx_error(ctx, NULL, "no schedule for these operators: %s", u.ops.data);
-	return !u.complex || ctx_error(ctx, NULL,
-	                               "no schedule for complex numbers (first at %s): only the "
-	                               "interpreter computes with them",
-	                               u.complex);
+	return !u.complex ||
+	       ctx_error(ctx, u.where, "%s of complex numbers is not supported", u.complex);
 }
 
 /* Roots with one kernel that is built by tracing their value. */
@@ -342,7 +355,7 @@ static bool can_be_computed_in(Lower *s, Node n)
 static void copy_outputs(Lower *s, const NodePlace *out)
 {
 	for (uint32_t k = 0; k < s->g->output.n; k++) {
-		Node n = s->g->output.data[k].node;
+		Node n = lower_output(s->g, k);
 		const NodeInfo *info = info_of(s, n);
 		bool stored = false;
 		for (uint32_t p = 0; p < info->place.n; p++)
@@ -368,8 +381,8 @@ bool lower_body_to(Lower *s, const NodePlace *out)
 		lower_assign_groups(s);
 		uint32_t nbuf = s->l->buf.n, nvv = s->l->check.n;
 		for (uint32_t k = 0; k < g->output.n; k++) {
-			if (can_be_computed_in(s, g->output.data[k].node))
-				add_place(s, g->output.data[k].node, out[k]);
+			if (can_be_computed_in(s, lower_output(g, k)))
+				add_place(s, lower_output(g, k), out[k]);
 		}
 		choose_places(s);
 		s->dry = true;
@@ -406,6 +419,21 @@ void lower_place_constants(Lower *s)
 			add_place(s, n, lower_new_place(s, n, BUF_CONST, node_attr(s->g, n, "value")->c.i));
 }
 
+/* The value stored as output k. */
+Node lower_output(const Graph *g, uint32_t k)
+{
+	Node n = g->output.data[k].node;
+	return node_op(g, n) == OP_view_complex ? node_in(g, n, 0) : n;
+}
+
+/* The value read from an input: complex numbers as pairs of real ones. */
+static Node lower_input(const Graph *g, Node n)
+{
+	Use u = node_data(g, n)->first_use;
+	bool paired = u.i && dtype_is_complex(node_type(g, n)->dtype);
+	return paired ? g->use.data[u.i].user : n;
+}
+
 static bool place_inputs(Lower *s)
 {
 	for (uint32_t k = 0; k < s->g->input.n; k++) {
@@ -415,9 +443,10 @@ static bool place_inputs(Lower *s)
 			                 "\"%s\" is written by the graph: compiled models cannot yet own "
 			                 "mutable state",
 			                 in->name);
-		NodePlace p = lower_new_place(s, in->node, BUF_INPUT, k);
+		Node n = lower_input(s->g, in->node);
+		NodePlace p = lower_new_place(s, n, BUF_INPUT, k);
 		buf_of(s->l, p.buf)->layout_fixed = true;
-		add_place(s, in->node, p);
+		add_place(s, n, p);
 	}
 	return true;
 }
@@ -434,7 +463,7 @@ Lowered *lower_graph(Graph *g, const LowerOptions *opt)
 	lower_place_constants(&s);
 	NodePlace *out = ARENA_ARRAY(s.arena, NodePlace, g->output.n);
 	for (uint32_t k = 0; k < g->output.n; k++) {
-		out[k] = lower_new_place(&s, g->output.data[k].node, BUF_OUTPUT, k);
+		out[k] = lower_new_place(&s, lower_output(g, k), BUF_OUTPUT, k);
 		buf_of(l, out[k].buf)->layout_fixed = true;
 	}
 	if (!lower_body_to(&s, out))

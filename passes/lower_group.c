@@ -33,7 +33,7 @@ bool node_is_elementwise(Op op)
 static bool is_leaf(Op op)
 {
 	return op == OP_input || op == OP_constant || op == OP_full || op == OP_iota ||
-	       op == OP_from_size || op == OP_tuple;
+	       op == OP_from_size || op == OP_tuple || op == OP_view_real;
 }
 
 /* What a group holds besides element-wise nodes, and what all of it costs. */
@@ -227,22 +227,32 @@ static void join(Sweep *w, Node n, uint32_t root)
 	group->cost = cost_with(w, n, root);
 }
 
+static bool is_stored_output(const Graph *g, Node n)
+{
+	for (uint32_t k = 0; k < g->output.n; k++)
+		if (lower_output(g, k).i == n.i)
+			return true;
+	return false;
+}
+
 static void visit(Sweep *w, Node n)
 {
 	const Graph *g = w->s->g;
 	NodeInfo *info = info_of(w->s, n);
 	Op op = node_op(g, n);
-	bool is_output = node_is_output(g, n);
+	bool is_output = is_stored_output(g, n);
 	uint32_t readers = w->readers[n.i];
 	if (op == OP_tuple || op == OP_get) {
 		info->role = op == OP_get ? ROLE_VIRTUAL : ROLE_NONE;
 		mark_operands(w, n, MANY, false);
 		return;
 	}
-	if (op == OP_input || op == OP_constant) {
+	if (op == OP_input || op == OP_constant || op == OP_view_real) {
 		info->role = ROLE_LEAF;
 		return;
 	}
+	if (op == OP_view_complex) /* an output under the name of its operand */
+		return;
 	bool kept = is_output || node_has_effect(g, n);
 	/* a root before: a retry */
 	if (info->role == ROLE_ROOT || kept || (op == OP_pad && feeds_conv(g, n))) {

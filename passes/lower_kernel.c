@@ -68,7 +68,8 @@ static bool reads_stored(Trace *t, Node n)
 	Op op = node_op(t->s->g, n);
 	if (op == OP_get)
 		return info_of(t->s, n)->place.n != 0;
-	return (role == ROLE_ROOT && n.i != t->root.i) || op == OP_input || op == OP_constant;
+	return (role == ROLE_ROOT && n.i != t->root.i) || op == OP_input || op == OP_constant ||
+	       op == OP_view_real;
 }
 
 /* Value of `n` where the condition holds, `other` elsewhere. */

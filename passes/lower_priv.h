@@ -70,6 +70,9 @@ void lower_place_constants(Lower *);
 bool lower_body_to(Lower *, const NodePlace *out);
 NodePlace lower_new_place(Lower *, Node, BufKind, uint32_t k);
 
+/* The value stored as output k: complex numbers as pairs of real ones. */
+Node lower_output(const Graph *, uint32_t k);
+
 /* lower_pad.c: padding of convolutions becomes padded buffers. */
 void lower_explicit_padding(Graph *);
 

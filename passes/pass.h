@@ -22,6 +22,8 @@ typedef struct {
 bool pass_canon(Graph *, PassCtx *);
 /* The other composites, except the kept ones. */
 bool pass_decompose(Graph *, PassCtx *);
+/* Complex values become pairs of real ones, but for inputs and outputs and what no rule splits. */
+bool pass_split_complex(Graph *, PassCtx *);
 /* Identities; the result has no more nodes and costs no more. */
 bool pass_simplify(Graph *, PassCtx *);
 /* Equal nodes become one. */

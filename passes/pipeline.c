@@ -1,4 +1,4 @@
-/*   file -> canon -> decompose -> ( simplify -> cse -> fold -> fold_scale -> dce )* -> lowering
+/*   file -> canon -> decompose -> split_complex -> ( simplify -> cse -> fold -> fold_scale -> dce )* -> lowering
  *
  * canon and decompose find what is wrong with the input; the others cannot fail. The bracket is
  * repeated until a round changes nothing. Each of its passes removes nodes or moves them in one
@@ -14,6 +14,7 @@ enum { MAX_ROUNDS = 16 };
 static const Pass expanding[] = {
 	{"canon", pass_canon},
 	{"decompose", pass_decompose},
+	{"split_complex", pass_split_complex},
 };
 
 static const Pass cleaning[] = {
@@ -174,8 +175,9 @@ bool pipeline_run_one(Graph *g, const char *pass)
 
 const char *const *pipeline_names(void)
 {
-	static const char *const names[] = {"canon", "decompose",  "simplify", "cse",
-					    "fold",  "fold_scale", "dce",      NULL};
+	static const char *const names[] = {"canon",    "decompose", "split_complex",
+					    "simplify", "cse",       "fold",
+					    "fold_scale", "dce",     NULL};
 	_Static_assert(COUNT(names) == COUNT(expanding) + COUNT(cleaning) + 1, "one name per pass");
 	return names;
 }

@@ -102,6 +102,27 @@ class Bags(nn.Module):
         return *y, counts, weighted
 
 
+class Complex(nn.Module):
+    """Moves and arithmetic of complex numbers, as inputs, outputs, constants and between; rotary embeddings of both habits."""
+
+    def __init__(s):
+        super().__init__()
+        s.register_buffer("turn", torch.polar(torch.ones(6, 4), torch.outer(torch.arange(6.0), torch.tensor([1.0, 0.3, 0.1, 0.03]))))
+        s.weight = nn.Parameter(torch.randn(4, 4, dtype=torch.complex64))
+
+    def forward(s, q, z, index):
+        c = torch.view_as_complex(q.float().reshape(2, 6, 3, 4, 2))
+        rotated = torch.view_as_real(c * s.turn[:, None]).flatten(-2)
+        moved = torch.cat([c.transpose(1, 2)[:, :2], c.permute(0, 2, 1, 3)[:, 1:].flip(2)], 1).select(0, 1).clone()
+        moved = moved.index_select(1, index)[..., 1:3].unsqueeze(0).expand(2, 4, 3, 2).reshape(8, -1)
+        back = torch.view_as_real(moved)
+        back[0, 1] = 7
+        parts = torch.complex(z.real * 2, z.imag.abs()) + torch.where(q[0, :4, 0, :4] > 0, z, z.conj() - 1.5)
+        turned = (c[0, :4, 0] * z.sum(0) - 3) @ s.weight + torch.arange(4)
+        return (rotated, moved, back, parts, turned, z, -z, z == z.conj(), torch.stack([z, parts]).sum(0), turned.abs(), turned.angle(),
+                z.bool(), torch.polar(z.abs(), z.angle()), torch.nn.functional.pad(z, (1, 2)), z.T * 2)
+
+
 class Spaced(nn.Module):
     def forward(s, x, rows, columns, start, end):
         y = [torch.linspace(start, end, 9), torch.linspace(start, 7.25, 2, dtype=torch.float64), torch.linspace(0.5, end, 1),
@@ -129,6 +150,9 @@ def main():
         make("bags", Bags(), (r(8, 3), torch.tensor([0, 5, 2, 2, 2, 7, 3, 3, 1]), torch.tensor([0, 2, 2, 5, 9]), r(9)), compress=True)
         make("spaced", Spaced(), (r(4, 5), torch.tensor([0.0, 0.5, 2.0, 2.25]), r(5).cumsum(0), torch.tensor(-3.5), torch.tensor(6.5)),
              compress=True)
+        z = torch.randn(4, 4, dtype=torch.complex64)
+        z[0, :2] = torch.tensor([0, 2.5])
+        make("complex", Complex(), (r(2, 6, 3, 8).half(), z, torch.tensor([4, 0, 4])), compress=True)
 
 
 if __name__ == "__main__":

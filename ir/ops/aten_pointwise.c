@@ -339,6 +339,11 @@ static Node build_abs(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
 	DType d = aten_dtype(b, x);
+	if (dtype_is_complex(d)) {
+		Node pairs = b_node(b, OP_view_real, &x, 1, NULL, 0);
+		return b_bin(b, OP_hypot, b_select_dim(b, pairs, -1, b_int(b, 0)),
+			     b_select_dim(b, pairs, -1, b_int(b, 1)));
+	}
 	return d == DT_bool || (dtype_is_int(d) && !dtype_is_signed(d)) ? x : b_un(b, OP_abs, x);
 }
 OP(aten_abs){
@@ -445,57 +450,4 @@ OP(aten_nan_to_num){
 	.schema = "aten.nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? "
 		  "neginf=None) -> Tensor",
 	.build = build_nan_to_num,
-};
-
-/* ---- complex functions of real numbers ---- */
-
-static Node real_only(Build *b, Node n, Node x)
-{
-	if (dtype_is_complex(aten_dtype(b, x)))
-		return b_error(b, "%s of a complex tensor is not supported yet",
-			       op_name(node_op(b->g, n)));
-	return x;
-}
-
-static Node build_real(Build *b, Node n)
-{
-	return real_only(b, n, arg(b, n, "self"));
-}
-OP(aten_real){
-	.schema = "aten.real(Tensor self) -> Tensor",
-	.build = build_real,
-};
-OP(aten_conj_physical){
-	.schema = "aten.conj_physical(Tensor self) -> Tensor",
-	.build = build_real,
-};
-OP(aten__conj){
-	.schema = "aten._conj(Tensor self) -> Tensor",
-	.build = build_real,
-};
-
-static Node build_isreal(Build *b, Node n)
-{
-	Node x = real_only(b, n, arg(b, n, "self"));
-	Shape s = aten_shape(b, x);
-	return x.i ? b_full_int(b, DT_bool, 1, s.rank, s.dim) : x;
-}
-OP(aten_isreal){
-	.schema = "aten.isreal(Tensor self) -> Tensor",
-	.build = build_isreal,
-};
-
-/* 0 or pi, NaN for NaN */
-static Node build_angle(Build *b, Node n)
-{
-	Node x = aten_to_float(b, real_only(b, n, arg(b, n, "self")));
-	if (!x.i)
-		return x;
-	Node neg = b_bin_scalar(b, OP_lt, x, 0), nan = b_un(b, OP_isnan, x);
-	Node pi = aten_like(b, x, 3.141592653589793);
-	return b_select(b, nan, x, b_select(b, neg, pi, aten_like(b, x, 0)));
-}
-OP(aten_angle){
-	.schema = "aten.angle(Tensor self) -> Tensor",
-	.build = build_angle,
 };

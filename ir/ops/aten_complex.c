@@ -1,0 +1,147 @@
+/* Complex tensors: made of parts and taken apart. What real tensors mean by the same names, too. */
+#include "ir/ops/aten_priv.h"
+
+/* ---- parts ---- */
+
+static Node part(Build *b, Node x, int64_t which)
+{
+	Node pairs = b_node(b, OP_view_real, &x, 1, NULL, 0);
+	return b_select_dim(b, pairs, -1, b_int(b, which));
+}
+
+static Node pair(Build *b, Node re, Node im)
+{
+	Node last[2] = {b_unsqueeze(b, re, -1), b_unsqueeze(b, im, -1)};
+	Node pairs = b_concat(b, last, 2, -1);
+	return b_node(b, OP_view_complex, &pairs, 1, NULL, 0);
+}
+
+static Node build_view_as_real(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	return b_node(b, OP_view_real, &x, 1, NULL, 0);
+}
+OP(aten_view_as_real){
+	.schema = "aten.view_as_real(Tensor self) -> Tensor",
+	.build = build_view_as_real,
+};
+OP(aten_view_as_real_copy){
+	.schema = "aten.view_as_real_copy(Tensor self) -> Tensor",
+	.build = build_view_as_real,
+};
+
+static Node build_view_as_complex(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	return b_node(b, OP_view_complex, &x, 1, NULL, 0);
+}
+OP(aten_view_as_complex){
+	.schema = "aten.view_as_complex(Tensor self) -> Tensor",
+	.build = build_view_as_complex,
+};
+OP(aten_view_as_complex_copy){
+	.schema = "aten.view_as_complex_copy(Tensor self) -> Tensor",
+	.build = build_view_as_complex,
+};
+
+static Node build_complex(Build *b, Node n)
+{
+	Node both[2] = {arg(b, n, "real"), arg(b, n, "imag")};
+	Shape s;
+	if (!b_common_shape(b, both, 2, &s.rank, s.dim))
+		return (Node){0};
+	return pair(b, aten_expand_shape(b, both[0], &s), aten_expand_shape(b, both[1], &s));
+}
+OP(aten_complex){
+	.schema = "aten.complex(Tensor real, Tensor imag) -> Tensor",
+	.build = build_complex,
+};
+
+static Node build_polar(Build *b, Node n)
+{
+	Node r = arg(b, n, "abs"), a = arg(b, n, "angle");
+	return pair(b, b_bin(b, OP_mul, r, b_un(b, OP_cos, a)),
+		    b_bin(b, OP_mul, r, b_un(b, OP_sin, a)));
+}
+OP(aten_polar){
+	.schema = "aten.polar(Tensor abs, Tensor angle) -> Tensor",
+	.build = build_polar,
+};
+
+static Node build_real(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	return dtype_is_complex(aten_dtype(b, x)) ? part(b, x, 0) : x;
+}
+OP(aten_real){
+	.schema = "aten.real(Tensor self) -> Tensor",
+	.build = build_real,
+};
+
+static Node build_imag(Build *b, Node n)
+{
+	return part(b, arg(b, n, "self"), 1);
+}
+OP(aten_imag){
+	.schema = "aten.imag(Tensor self) -> Tensor",
+	.build = build_imag,
+};
+
+/* ---- conjugates ---- */
+
+static Node build_conj(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	if (!dtype_is_complex(aten_dtype(b, x)))
+		return x;
+	return pair(b, part(b, x, 0), b_un(b, OP_neg, part(b, x, 1)));
+}
+OP(aten_conj){
+	.schema = "aten.conj(Tensor self) -> Tensor",
+	.build = build_conj,
+};
+OP(aten_conj_physical){
+	.schema = "aten.conj_physical(Tensor self) -> Tensor",
+	.build = build_conj,
+};
+OP(aten__conj_physical){
+	.schema = "aten._conj_physical(Tensor self) -> Tensor",
+	.build = build_conj,
+};
+OP(aten__conj){
+	.schema = "aten._conj(Tensor self) -> Tensor",
+	.build = build_conj,
+};
+
+/* ---- classification, phase ---- */
+
+static Node build_isreal(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	Shape s = aten_shape(b, x);
+	if (!dtype_is_complex(aten_dtype(b, x)))
+		return x.i ? b_full_int(b, DT_bool, 1, s.rank, s.dim) : x;
+	return b_bin_scalar(b, OP_eq, part(b, x, 1), 0);
+}
+OP(aten_isreal){
+	.schema = "aten.isreal(Tensor self) -> Tensor",
+	.build = build_isreal,
+};
+
+/* Of a real number 0 or pi, NaN for NaN. */
+static Node build_angle(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	if (dtype_is_complex(aten_dtype(b, x)))
+		return b_bin(b, OP_atan2, part(b, x, 1), part(b, x, 0));
+	x = aten_to_float(b, x);
+	if (!x.i)
+		return x;
+	Node neg = b_bin_scalar(b, OP_lt, x, 0), nan = b_un(b, OP_isnan, x);
+	Node pi = aten_like(b, x, 3.141592653589793);
+	return b_select(b, nan, x, b_select(b, neg, pi, aten_like(b, x, 0)));
+}
+OP(aten_angle){
+	.schema = "aten.angle(Tensor self) -> Tensor",
+	.build = build_angle,
+};

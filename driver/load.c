@@ -12,6 +12,7 @@
 typedef struct {
 	Weft *w;
 	const char *path, *text;
+	WeftLoadOptions options;
 	WeftGraph *out;
 } Load;
 
@@ -46,16 +47,60 @@ static bool load(void *arg)
 			return parse(l);
 		}
 	}
-	Graph *g = pt2_load(ir_new(ctx), l->path, NULL);
+	Pt2Options options = {.ignore_guard = l->options.ignore_guard,
+			      .nignore = l->options.nignore_guard};
+	Graph *g = pt2_load(ir_new(ctx), l->path, &options);
 	TRY(g);
 	l->out = wrap(l->w, g, l->path);
 	return true;
 }
 
-WeftGraph *weft_load(Weft *w, const char *path)
+static bool is_taken(const Graph *g, uint32_t k, const char *name)
+{
+	for (uint32_t j = 0; j < k; j++)
+		if (!strcmp(g->output.data[j].name, name))
+			return true;
+	return false;
+}
+
+/* The outputs of the user, those that replace no state, get the names of the options. */
+static bool rename_outputs(Load *l)
+{
+	Graph *g = l->out->g;
+	uint32_t n = 0, want = l->options.noutput_name;
+	for (uint32_t k = 0; k < g->output.n; k++)
+		n += g->output.data[k].writes < 0;
+	if (n != want)
+		return ctx_error(l->w->ctx, NULL, "%u names for outputs were given, the model has %u", want, n);
+	for (uint32_t k = 0, i = 0; k < g->output.n; k++) {
+		if (g->output.data[k].writes >= 0)
+			continue;
+		const char *name = l->options.output_name[i++];
+		if (!*name || is_taken(g, k, name))
+			return ctx_error(l->w->ctx, NULL, "\"%s\" cannot be the name of output %u: %s", name, i - 1,
+					 *name ? "another one has it" : "it is empty");
+		g->output.data[k].name = arena_strdup(l->w->ctx->arena, name);
+	}
+	return true;
+}
+
+static bool load_with(void *arg)
+{
+	Load *l = arg;
+	return load(l) && (!l->options.output_name || rename_outputs(l));
+}
+
+WeftGraph *weft_load_with(Weft *w, const char *path, const WeftLoadOptions *options)
 {
 	Load l = {.w = w, .path = path};
-	return boundary(w, load, &l) ? l.out : NULL;
+	memcpy(&l.options, options, options->size < sizeof l.options ? options->size : sizeof l.options);
+	return boundary(w, load_with, &l) ? l.out : NULL;
+}
+
+WeftGraph *weft_load(Weft *w, const char *path)
+{
+	WeftLoadOptions none = {.size = sizeof none};
+	return weft_load_with(w, path, &none);
 }
 
 WeftGraph *weft_parse(Weft *w, const char *text, const char *name)

@@ -127,6 +127,8 @@ static bool open_model(Import *im, const char *want, JsonRoots *roots)
 	im->weights = json_object_get(root_of(roots, 1), "config");
 	im->constants = json_object_get(root_of(roots, 2), "config");
 	TRY(check_version(im));
+	tree_read(im, "in_spec", &im->input_tree);
+	tree_read(im, "out_spec", &im->output_tree);
 	char legacy[1200];
 	snprintf(legacy, sizeof legacy, "data/weights/%.1000s.pt", im->model);
 	if (!im->weights && archive_find(im->archive, legacy))
@@ -458,15 +460,16 @@ static bool import_graph(Import *im, Graph **out)
 	return true;
 }
 
-Graph *pt2_load_archive(Ir *ir, Archive *archive, const char *model)
+Graph *pt2_load_archive(Ir *ir, Archive *archive, const Pt2Options *options)
 {
+	static const Pt2Options none;
 	Ctx *ctx = ir->ctx;
 	ctx->file = archive->path;
-	Import im = {.ir = ir, .ctx = ctx, .syms = ir->syms, .archive = archive};
+	Import im = {.ir = ir, .ctx = ctx, .syms = ir->syms, .archive = archive, .options = options ? options : &none};
 	JsonRoots roots = {0};
 	Graph *g = NULL;
 	uint32_t before = ctx->nerror;
-	bool ok = open_model(&im, model, &roots) && import_graph(&im, &g);
+	bool ok = open_model(&im, im.options->model, &roots) && import_graph(&im, &g);
 	if (!ok && ctx->nerror == before)
 		ctx_error(ctx, NULL, "cannot be imported");
 	for (int k = 0; k < 3; k++)
@@ -475,19 +478,19 @@ Graph *pt2_load_archive(Ir *ir, Archive *archive, const char *model)
 	return ok && ctx->nerror == before ? g : NULL;
 }
 
-Graph *pt2_load_bytes(Ir *ir, const char *path, const void *data, size_t size, const char *model)
+Graph *pt2_load_bytes(Ir *ir, const char *path, const void *data, size_t size, const Pt2Options *options)
 {
 	Archive archive;
 	ir->ctx->file = arena_strdup(ir->ctx->arena, path);
 	if (!archive_open_bytes(ir->ctx, path, data, size, &archive))
 		return NULL;
-	return pt2_load_archive(ir, &archive, model);
+	return pt2_load_archive(ir, &archive, options);
 }
 
-Graph *pt2_load(Ir *ir, const char *path, const char *model)
+Graph *pt2_load(Ir *ir, const char *path, const Pt2Options *options)
 {
 	FileMap map;
 	if (!file_map(ir->ctx, path, &map))
 		return NULL;
-	return pt2_load_bytes(ir, path, map.data, map.size, model);
+	return pt2_load_bytes(ir, path, map.data, map.size, options);
 }

@@ -278,18 +278,41 @@ bool meta_symbols(Import *im)
 
 /* ---- guards ---- */
 
-typedef struct {
-	Import *im;
-	json_t *tensors;
-} DimLookup;
-
-static Sym input_dim(void *arg, const char *name, int64_t dim)
+/* The user's input that leaf k of the inputs is: the name of a tensor, or NULL. */
+static const char *leaf_tensor(const Import *im, int64_t k)
 {
-	const DimLookup *l = arg;
-	json_t *sizes = json_object_get(json_object_get(l->tensors, name), "sizes");
+	size_t i;
+	json_t *spec, *v, *arg;
+	json_array_foreach(im->inputs, i, spec)
+	{
+		const char *tag = json_tag(spec, &v);
+		bool user = tag && !strcmp(tag, "user_input");
+		if (!user && (!tag || strcmp(tag, "constant_input")))
+			continue;
+		if (k--)
+			continue;
+		tag = json_tag(json_object_get(v, "arg"), &arg);
+		return user && tag && !strcmp(tag, "as_tensor") ? json_str(arg, "name") : NULL;
+	}
+	return NULL;
+}
+
+static Sym input_dim(void *arg, const PathKey *path, uint32_t n, int64_t dim)
+{
+	Import *im = arg;
+	json_t *graph = json_object_get(json_object_get(im->root, "graph_module"), "graph");
+	int64_t leaf = tree_find(im, &im->input_tree, path, n);
+	const char *name = leaf >= 0 ? leaf_tensor(im, leaf) : NULL;
+	if (!im->input_tree.leaf.n && n == 1) /* no signature: the file's own name */
+		name = path[0].name;
+	json_t *sizes = name ? json_object_get(json_object_get(json_object_get(graph, "tensor_values"), name),
+					       "sizes")
+			     : NULL;
+	if (dim < 0)
+		dim += (int64_t)json_array_size(sizes);
 	if (dim < 0 || (size_t)dim >= json_array_size(sizes))
 		return (Sym){0};
-	return meta_sym(l->im, json_array_get(sizes, (size_t)dim), NULL);
+	return meta_sym(im, json_array_get(sizes, (size_t)dim), NULL);
 }
 
 bool meta_require(Import *im, Graph *g, const Cond *c, const char *where, const char *text)
@@ -313,10 +336,8 @@ static bool range_guard(Import *im, Graph *g, const char *key, const json_t *ran
 	int64_t lo, hi;
 	read_range(range, &lo, &hi);
 	Sym e = expr_int(&env, key);
-	if (!e.i) {
-		import_warn(im, NULL, "range constraint of %s ignored: %s", key, env.error);
-		return true;
-	}
+	if (!e.i)
+		return ctx_error(im->ctx, NULL, "range constraint of %s not understood: %s", key, env.error);
 	if (narrow(im, e, lo, hi))
 		return true;
 	const char *text = arena_printf(im->ctx->scratch, "%s between %lld and %lld", key,
@@ -325,6 +346,30 @@ static bool range_guard(Import *im, Graph *g, const char *key, const json_t *ran
 	Cond high = {.kind = GUARD_LE, .a = e, .b = sym_int(im->syms, hi)};
 	TRY(lo == -SYM_INF || meta_require(im, g, &low, NULL, text));
 	return hi == SYM_INF || meta_require(im, g, &high, NULL, text);
+}
+
+/* Is this guard not to be checked? *used notes which of the options said so. */
+static bool is_ignored(const Import *im, const char *text, bool *used)
+{
+	bool ignored = false;
+	for (uint32_t k = 0; k < im->options->nignore; k++)
+		if (!strcmp(im->options->ignore_guard[k], text))
+			ignored = used[k] = true;
+	return ignored;
+}
+
+static bool guard(Import *im, Graph *g, ExprEnv *env, const char *text)
+{
+	const Cond *cond;
+	uint32_t n;
+	if (!expr_cond(env, text, &cond, &n))
+		return ctx_error(im->ctx, NULL,
+				 "the model requires %s, which weft cannot check (%s): with --ignore-guard "
+				 "'TEXT' it is not checked, and results are wrong where it does not hold",
+				 text, env->error);
+	for (uint32_t k = 0; k < n; k++)
+		TRY(meta_require(im, g, &cond[k], NULL, text));
+	return true;
 }
 
 bool meta_guards(Import *im, Graph *g)
@@ -337,21 +382,19 @@ bool meta_guards(Import *im, Graph *g)
 		if (!is_name(key))
 			TRY(range_guard(im, g, key, range));
 	}
-	json_t *graph = json_object_get(json_object_get(im->root, "graph_module"), "graph");
-	DimLookup lookup = {im, json_object_get(graph, "tensor_values")};
-	ExprEnv env = {.ctx = im->ctx, .syms = im->syms, .input_dim = input_dim, .arg = &lookup};
+	ExprEnv env = {.ctx = im->ctx, .syms = im->syms, .input_dim = input_dim, .arg = im};
+	bool *used = ARENA_ARRAY(im->ctx->arena, bool, im->options->nignore), ok = true;
 	json_array_foreach(json_object_get(im->root, "guards_code"), i, code)
 	{
-		const Cond *cond;
-		uint32_t n;
 		const char *text = json_string_value(code);
-		if (!text || !expr_cond(&env, text, &cond, &n)) {
-			import_warn(im, NULL, "guard not understood, not checked: %s (%s)",
-				    text ? text : "?", text ? env.error : "not a string");
-			continue;
-		}
-		for (uint32_t k = 0; k < n; k++)
-			TRY(meta_require(im, g, &cond[k], NULL, text));
+		if (!text)
+			return ctx_error(im->ctx, NULL, "guards_code: expected texts");
+		if (!is_ignored(im, text, used))
+			ok &= guard(im, g, &env, text);
 	}
-	return true;
+	for (uint32_t k = 0; k < im->options->nignore && ok; k++)
+		if (!used[k])
+			ok = ctx_error(im->ctx, NULL, "no guard to ignore is %s",
+				       im->options->ignore_guard[k]);
+	return ok;
 }

@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "frontend/archive.h"
+#include "frontend/pt2.h"
 #include "frontend/srepr.h"
 #include "ir/build.h"
 #include "ir/op.h"
@@ -29,15 +30,27 @@ typedef struct {
 	const char *where, *text;
 } Warning;
 
+/* The members of a nested input or output, in the order of the flat ones. */
+typedef struct {
+	const PathKey *key;
+	uint32_t n;
+} TreeLeaf;
+
+typedef struct {
+	ARRAY(TreeLeaf) leaf;
+} Tree;
+
 typedef struct {
 	Ir *ir;
 	Ctx *ctx;
 	SymTab *syms;
 	Archive *archive;
+	const Pt2Options *options;
 	const char *model;
 	json_t *root;                /* of models/<name>.json */
 	json_t *weights, *constants; /* name -> payload; may be NULL */
 	json_t *inputs, *outputs;    /* of the signature */
+	Tree input_tree, output_tree; /* of the user's; without leaves where the file does not say */
 	StateSpec *state;            /* by input spec */
 	ARRAY(Warning) warning;      /* of the last pass over the nodes */
 } Import;
@@ -80,7 +93,7 @@ typedef struct {
 } Scope;
 
 /* pt2_load of an open archive. */
-Graph *pt2_load_archive(Ir *, Archive *, const char *model);
+Graph *pt2_load_archive(Ir *, Archive *, const Pt2Options *);
 
 /* ---- pt2_meta.c: JSON to types ---- */
 
@@ -105,6 +118,17 @@ bool meta_guards(Import *, Graph *);
 bool meta_require(Import *, Graph *, const Cond *, const char *where, const char *text);
 void import_warn(Import *, const char *where, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* ---- pt2_tree.c: nested inputs and outputs ---- */
+
+/* The leaves of the treespec "in_spec" or "out_spec" of the signature; none where it is absent or malformed. */
+void tree_read(Import *, const char *which, Tree *);
+/* The name of argument k of forward, NULL when the file does not say. */
+const char *tree_argument(const Import *, size_t k);
+/* The leaf of the inputs that a guard means by L['name']..., -1 when there is none, or more than one. */
+int64_t tree_find(const Import *, const Tree *, const PathKey *path, uint32_t n);
+/* The keys joined by "_"; NULL when none of them is a name. */
+const char *tree_name(Import *, const TreeLeaf *);
 
 /* ---- weights.c ---- */
 

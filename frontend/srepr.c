@@ -1,7 +1,7 @@
-/* Recursive descent over   or: and ('or' and)*   and: not ('and' not)*   cmp: sum (op sum)*
+/* Recursive descent over   choice: or ('if' or 'else' choice)?   or: and ('or' and)*
+ * and: not ('and' not)*   not: 'not' not | cmp   cmp: bits (op bits)*   bits: sum ('&' or '|' sum)*
  * sum: product (+|- product)*   product: unary (*|//|/|% unary)*   unary: -unary | power
- * power: primary [** unary]   primary: number | name | name(args) | L['x'].size()[d] | (or).
- * A number is a ratio of two symbolic integers, so that true division under ceil or floor is exact.
+ * power: primary [** unary]   primary: number | name | name(args) | L[key]...size()[d] | (choice).
  */
 #include "frontend/srepr.h"
 
@@ -10,236 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_DEPTH = 100, MAX_CALL_ARGS = 64, MAX_PRODUCTS = 12, MAX_POWER = 8, MAX_TEXT = 1 << 16 };
+#include "frontend/srepr_priv.h"
 
-typedef struct Val {
-	enum { VAL_NUM, VAL_COND, VAL_REAL } kind;
-	Sym num, den;         /* VAL_NUM; den is none for 1 */
-	double real;          /* VAL_REAL: a constant that is no small ratio */
-	uint32_t cond, ncond; /* VAL_COND: range of the parser's conjuncts */
-} Val;
+enum { MAX_DEPTH = 100, MAX_CALL_ARGS = 64, MAX_PATH = 32, MAX_TEXT = 1 << 16 };
 
-typedef struct {
-	ExprEnv *env;
-	const char *s;
-	uint32_t depth, products;
-	ARRAY(Cond) cond;
-} Parser;
-
-static bool parse_or(Parser *, Val *);
+static bool parse_choice(Parser *, Val *);
 static bool parse_unary(Parser *, Val *);
-
-static bool fail(Parser *p, const char *why)
-{
-	if (!p->env->error)
-		p->env->error = arena_printf(p->env->ctx->scratch, "%s at \"%.24s\"", why, p->s);
-	return false;
-}
-
-/* ---- values ---- */
-
-static Val val_num(Sym s)
-{
-	return (Val){.kind = VAL_NUM, .num = s};
-}
-
-static bool is_num(Parser *p, const Val *v)
-{
-	return v->kind == VAL_NUM || fail(p, "expected an integer expression");
-}
-
-static bool is_int(Parser *p, const Val *v)
-{
-	TRY(is_num(p, v));
-	return !v->den.i || fail(p, "expected an integer, this is a fraction");
-}
-
-/* Divide out what is provably divisible. */
-static Val val_ratio(Parser *p, Sym num, Sym den)
-{
-	SymTab *t = p->env->syms;
-	int64_t d;
-	if (den.i && sym_is_const(t, den, &d) && d > 0 && sym_divides(t, d, num))
-		return val_num(d == 1 ? num : sym_divi(t, num, d));
-	return (Val){.kind = VAL_NUM, .num = num, .den = den};
-}
-
-/* Distributing sums over sums grows exponentially; honest files hold a few such products. */
-static bool mul(Parser *p, Sym a, Sym b, Sym *out)
-{
-	SymTab *t = p->env->syms;
-	if (sym_kind(t, a) == SYM_SUM && sym_kind(t, b) == SYM_SUM && ++p->products > MAX_PRODUCTS)
-		return fail(p, "expression too large");
-	*out = sym_mul(t, a, b);
-	return true;
-}
-
-static bool val_mul(Parser *p, Val a, Val b, Val *out)
-{
-	TRY(is_num(p, &a) && is_num(p, &b));
-	Sym num = a.num, den = a.den.i ? a.den : b.den;
-	TRY(mul(p, a.num, b.num, &num));
-	if (a.den.i && b.den.i)
-		TRY(mul(p, a.den, b.den, &den));
-	*out = val_ratio(p, num, den);
-	return true;
-}
-
-static bool val_add(Parser *p, Val a, Val b, int sign, Val *out)
-{
-	SymTab *t = p->env->syms;
-	TRY(is_num(p, &a) && is_num(p, &b));
-	Sym x = a.num, y = b.num, den = a.den;
-	if (a.den.i != b.den.i) {
-		if (b.den.i)
-			TRY(mul(p, x, b.den, &x));
-		if (a.den.i)
-			TRY(mul(p, y, a.den, &y));
-		if (a.den.i && b.den.i)
-			TRY(mul(p, a.den, b.den, &den));
-		else
-			den = a.den.i ? a.den : b.den;
-	}
-	*out = val_ratio(p, sign > 0 ? sym_add(t, x, y) : sym_sub(t, x, y), den);
-	return true;
-}
-
-static bool not_zero(Parser *p, Sym d)
-{
-	int64_t lo, hi;
-	sym_range(p->env->syms, d, &lo, &hi);
-	return !(lo == 0 && hi == 0) || fail(p, "division by zero");
-}
-
-static bool val_div(Parser *p, Val a, Val b, Val *out)
-{
-	TRY(is_num(p, &a) && is_num(p, &b) && not_zero(p, b.num));
-	SymTab *t = p->env->syms;
-	int64_t d;
-	if (sym_is_const(t, b.num, &d) && d < 0) { /* denominators stay positive where known */
-		b.num = sym_muli(t, b.num, -1);
-		a.num = sym_muli(t, a.num, -1);
-	}
-	Val inverse = {.kind = VAL_NUM, .num = b.den.i ? b.den : sym_int(t, 1), .den = b.num};
-	return val_mul(p, a, inverse, out);
-}
-
-typedef Sym (*SymFn)(SymTab *, Sym, Sym);
-
-static bool val_int_fn(Parser *p, SymFn fn, bool divides, Val a, Val b, Val *out)
-{
-	TRY(is_int(p, &a) && is_int(p, &b));
-	if (divides)
-		TRY(not_zero(p, b.num));
-	*out = val_num(fn(p->env->syms, a.num, b.num));
-	return true;
-}
-
-static bool val_round(Parser *p, SymFn fn, Val a, Val *out)
-{
-	TRY(is_num(p, &a));
-	if (a.den.i)
-		return val_int_fn(p, fn, true, val_num(a.num), val_num(a.den), out);
-	*out = a;
-	return true;
-}
-
-/* Truncation is floor where the value cannot be negative. */
-static bool val_trunc(Parser *p, Val a, Val *out)
-{
-	TRY(is_num(p, &a));
-	int64_t lo, hi, dlo = 1, dhi;
-	sym_range(p->env->syms, a.num, &lo, &hi);
-	if (a.den.i)
-		sym_range(p->env->syms, a.den, &dlo, &dhi);
-	if (a.den.i && (lo < 0 || dlo <= 0))
-		return fail(p, "truncation of a value that may be negative");
-	return val_round(p, sym_floordiv, a, out);
-}
-
-static bool val_pow(Parser *p, Val a, Val b, Val *out)
-{
-	int64_t n;
-	TRY(is_num(p, &a) && is_int(p, &b));
-	if (!sym_is_const(p->env->syms, b.num, &n) || n < -MAX_POWER || n > MAX_POWER)
-		return fail(p, "expected a small constant exponent");
-	Val r = val_num(sym_int(p->env->syms, 1));
-	for (int64_t k = 0; k < (n < 0 ? -n : n); k++)
-		TRY(val_mul(p, r, a, &r));
-	if (n < 0)
-		return val_div(p, val_num(sym_int(p->env->syms, 1)), r, out);
-	*out = r;
-	return true;
-}
-
-static Val val_fixed(Parser *p, bool truth)
-{
-	Val v = {.kind = VAL_COND, .cond = p->cond.n, .ncond = 1};
-	array_push(p->env->ctx->scratch, &p->cond, (Cond){.fixed = true, .truth = truth});
-	return v;
-}
-
-/* Does every factor of a denominator have a known sign? Only then may a comparison be
- * cross-multiplied. */
-static bool positive(const SymTab *t, Sym s)
-{
-	int64_t lo, hi;
-	sym_range(t, s, &lo, &hi);
-	return lo > 0;
-}
-
-static bool val_compare(Parser *p, const char *op, Val a, Val b, Val *out)
-{
-	SymTab *t = p->env->syms;
-	TRY(is_num(p, &a) && is_num(p, &b));
-	Sym x = a.num, y = b.num;
-	if ((a.den.i && !positive(t, a.den)) || (b.den.i && !positive(t, b.den)))
-		return fail(p, "comparison of fractions");
-	if (b.den.i)
-		TRY(mul(p, x, b.den, &x));
-	if (a.den.i)
-		TRY(mul(p, y, a.den, &y));
-	Cond c = {.kind = GUARD_LE, .a = x, .b = y};
-	if (!strcmp(op, "=="))
-		c.kind = GUARD_EQ;
-	else if (!strcmp(op, "!="))
-		c.kind = GUARD_NE;
-	else if (!strcmp(op, "<"))
-		c.a = sym_addi(t, x, 1);
-	else if (!strcmp(op, ">"))
-		c.a = sym_addi(t, y, 1), c.b = x;
-	else if (!strcmp(op, ">="))
-		c.a = y, c.b = x;
-	*out = (Val){.kind = VAL_COND, .cond = p->cond.n, .ncond = 1};
-	array_push(p->env->ctx->scratch, &p->cond, c);
-	return true;
-}
-
-static bool val_and(Parser *p, Val a, Val b, Val *out)
-{
-	if (a.kind != VAL_COND || b.kind != VAL_COND || a.cond + a.ncond != b.cond)
-		return fail(p, "expected a condition");
-	*out = (Val){.kind = VAL_COND, .cond = a.cond, .ncond = a.ncond + b.ncond};
-	return true;
-}
-
-static bool val_not(Parser *p, Val a, Val *out)
-{
-	if (a.kind != VAL_COND || a.ncond != 1)
-		return fail(p, "cannot negate this");
-	Cond *c = &p->cond.data[a.cond];
-	if (c->fixed) {
-		c->truth = !c->truth;
-	} else if (c->kind == GUARD_LE) { /* not a <= b: b + 1 <= a */
-		Sym x = c->a;
-		c->a = sym_addi(p->env->syms, c->b, 1);
-		c->b = x;
-	} else {
-		c->kind = c->kind == GUARD_EQ ? GUARD_NE : GUARD_EQ;
-	}
-	*out = a;
-	return true;
-}
 
 /* ---- symbols ---- */
 
@@ -281,35 +57,31 @@ static bool expect(Parser *p, const char *token)
 {
 	if (accept(p, token))
 		return true;
-	return fail(p, arena_printf(p->env->ctx->scratch, "expected %s", token));
+	return expr_fail(p, arena_printf(p->env->ctx->scratch, "expected %s", token));
 }
 
-/* A quoted string without escapes, in the scratch arena. */
+/* A quoted string in the scratch arena; the only escapes are of quotes and backslashes. */
 static bool quoted(Parser *p, const char **out)
 {
 	skip_space(p);
 	char q = *p->s;
-	const char *end = q == '\'' || q == '"' ? strchr(p->s + 1, q) : NULL;
-	if (!end)
-		return fail(p, "expected a string");
-	*out = arena_strndup(p->env->ctx->scratch, p->s + 1, (size_t)(end - p->s - 1));
-	p->s = end + 1;
-	return true;
-}
-
-/* A decimal constant; small binary fractions are exact ratios. */
-static bool real_value(Parser *p, double v, Val *out)
-{
-	SymTab *t = p->env->syms;
-	for (int64_t den = 1; den <= 1 << 20; den *= 2) {
-		double n = v * (double)den;
-		if (fabs(n) < 9e15 && n == floor(n)) {
-			*out = val_ratio(p, sym_int(t, (int64_t)n),
-					 den == 1 ? (Sym){0} : sym_int(t, den));
-			return true;
+	if (q != '\'' && q != '"')
+		return expr_fail(p, "expected a string");
+	Text text;
+	text_init(&text, p->env->ctx->scratch);
+	const char *at = p->s + 1;
+	for (; *at && *at != q; at++) {
+		if (*at == '\\') {
+			at++;
+			if (*at != '\\' && *at != '\'' && *at != '"')
+				return expr_fail(p, "unknown escape in a string");
 		}
+		text_char(&text, *at);
 	}
-	*out = (Val){.kind = VAL_REAL, .real = v};
+	if (!*at)
+		return expr_fail(p, "a string does not end");
+	*out = text.data;
+	p->s = at + 1;
 	return true;
 }
 
@@ -321,7 +93,7 @@ static bool number(Parser *p, Val *out)
 		for (size_t k = 0; k < digits; k++)
 			if (__builtin_mul_overflow(v, 10, &v) ||
 			    __builtin_add_overflow(v, p->s[k] - '0', &v))
-				return fail(p, "integer out of range");
+				return expr_fail(p, "integer out of range");
 		p->s += digits;
 		*out = val_num(sym_int(p->env->syms, v));
 		return true;
@@ -329,9 +101,10 @@ static bool number(Parser *p, Val *out)
 	char *end;
 	double v = strtod(p->s, &end);
 	if (end == p->s)
-		return fail(p, "expected a number");
+		return expr_fail(p, "expected a number");
 	p->s = end;
-	return real_value(p, v, out);
+	*out = val_double(p, v);
+	return isfinite(v) || expr_fail(p, "expected a finite number");
 }
 
 /* ---- calls ---- */
@@ -345,7 +118,7 @@ static bool symbol_call(Parser *p, Val *out)
 	while (accept(p, ",")) {
 		bool positive_kw = accept(p, "positive"), nonnegative = accept(p, "nonnegative");
 		if (!positive_kw && !nonnegative && !accept(p, "integer") && !accept(p, "zero"))
-			return fail(p, "unknown property of a symbol");
+			return expr_fail(p, "unknown property of a symbol");
 		TRY(expect(p, "="));
 		bool yes = accept(p, "True");
 		if (!yes)
@@ -358,7 +131,7 @@ static bool symbol_call(Parser *p, Val *out)
 		lo = 0;
 	Sym s = expr_symbol(p->env, name, lo, SYM_INF);
 	*out = val_num(s);
-	return s.i || fail(p, "bad symbol");
+	return s.i || expr_fail(p, "bad symbol");
 }
 
 /* Float('0.5', precision=53) */
@@ -375,66 +148,9 @@ static bool float_call(Parser *p, Val *out)
 	char *end;
 	double v = strtod(text, &end);
 	if (*end || !*text)
-		return fail(p, "expected a number");
-	return real_value(p, v, out);
-}
-
-static bool min_call(Parser *p, Val a, Val b, Val *out)
-{
-	return val_int_fn(p, sym_min, false, a, b, out);
-}
-
-static bool max_call(Parser *p, Val a, Val b, Val *out)
-{
-	return val_int_fn(p, sym_max, false, a, b, out);
-}
-
-static bool add_call(Parser *p, Val a, Val b, Val *out)
-{
-	return val_add(p, a, b, 1, out);
-}
-
-static bool mod_call(Parser *p, Val a, Val b, Val *out)
-{
-	return val_int_fn(p, sym_mod, true, a, b, out);
-}
-
-static bool floordiv_call(Parser *p, Val a, Val b, Val *out)
-{
-	return val_int_fn(p, sym_floordiv, true, a, b, out);
-}
-
-static bool ceildiv_call(Parser *p, Val a, Val b, Val *out)
-{
-	return val_int_fn(p, sym_ceildiv, true, a, b, out);
-}
-
-static bool shift_call(Parser *p, Val a, Val b, bool left, Val *out)
-{
-	int64_t n;
-	TRY(is_int(p, &a) && is_int(p, &b));
-	if (!sym_is_const(p->env->syms, b.num, &n) || n < 0 || n > 62)
-		return fail(p, "expected a constant shift");
-	Sym by = sym_int(p->env->syms, (int64_t)1 << n);
-	return val_int_fn(p, left ? sym_mul : sym_floordiv, !left, a, val_num(by), out);
-}
-
-static bool lshift_call(Parser *p, Val a, Val b, Val *out)
-{
-	return shift_call(p, a, b, true, out);
-}
-
-static bool rshift_call(Parser *p, Val a, Val b, Val *out)
-{
-	return shift_call(p, a, b, false, out);
-}
-
-static bool abs_call(Parser *p, Val a, Val *out)
-{
-	SymTab *t = p->env->syms;
-	TRY(is_int(p, &a));
-	*out = val_num(sym_max(t, a.num, sym_muli(t, a.num, -1)));
-	return true;
+		return expr_fail(p, "expected a number");
+	*out = val_double(p, v);
+	return isfinite(v) || expr_fail(p, "expected a finite number");
 }
 
 static bool same_call(Parser *p, Val a, Val *out)
@@ -444,16 +160,6 @@ static bool same_call(Parser *p, Val a, Val *out)
 	return true;
 }
 
-static bool ceil_call(Parser *p, Val a, Val *out)
-{
-	return val_round(p, sym_ceildiv, a, out);
-}
-
-static bool floor_call(Parser *p, Val a, Val *out)
-{
-	return val_round(p, sym_floordiv, a, out);
-}
-
 static const struct {
 	const char *name;
 	bool (*one)(Parser *, Val, Val *);
@@ -461,34 +167,36 @@ static const struct {
 	bool fold; /* takes two or more */
 	const char *compare;
 } calls[] = {
-	{"Add", NULL, add_call, true, NULL},
+	{"Add", NULL, val_add, true, NULL},
 	{"Mul", NULL, val_mul, true, NULL},
 	{"Pow", NULL, val_pow, false, NULL},
 	{"PowByNatural", NULL, val_pow, false, NULL},
-	{"Max", NULL, max_call, true, NULL},
-	{"max", NULL, max_call, true, NULL},
-	{"sym_max", NULL, max_call, true, NULL},
-	{"Min", NULL, min_call, true, NULL},
-	{"min", NULL, min_call, true, NULL},
-	{"sym_min", NULL, min_call, true, NULL},
+	{"FloatPow", NULL, val_pow, false, NULL},
+	{"Max", NULL, val_max, true, NULL},
+	{"max", NULL, val_max, true, NULL},
+	{"sym_max", NULL, val_max, true, NULL},
+	{"Min", NULL, val_min, true, NULL},
+	{"min", NULL, val_min, true, NULL},
+	{"sym_min", NULL, val_min, true, NULL},
 	{"And", NULL, val_and, true, NULL},
+	{"Or", NULL, val_or, true, NULL},
 	{"sym_not", val_not, NULL, false, NULL},
 	{"Not", val_not, NULL, false, NULL},
-	{"Mod", NULL, mod_call, false, NULL},
-	{"PythonMod", NULL, mod_call, false, NULL},
-	{"FloorDiv", NULL, floordiv_call, false, NULL},
-	{"CleanDiv", NULL, floordiv_call, false, NULL},
-	{"CeilDiv", NULL, ceildiv_call, false, NULL},
-	{"LShift", NULL, lshift_call, false, NULL},
-	{"RShift", NULL, rshift_call, false, NULL},
+	{"Mod", NULL, val_mod, false, NULL},
+	{"PythonMod", NULL, val_mod, false, NULL},
+	{"FloorDiv", NULL, val_floordiv, false, NULL},
+	{"CleanDiv", NULL, val_floordiv, false, NULL},
+	{"CeilDiv", NULL, val_ceildiv, false, NULL},
+	{"LShift", NULL, val_shift_left, false, NULL},
+	{"RShift", NULL, val_shift_right, false, NULL},
 	{"IntTrueDiv", NULL, val_div, false, NULL},
 	{"FloatTrueDiv", NULL, val_div, false, NULL},
-	{"Rational", NULL, val_div, false, NULL},
-	{"CeilToInt", ceil_call, NULL, false, NULL},
-	{"ceil", ceil_call, NULL, false, NULL},
-	{"ceiling", ceil_call, NULL, false, NULL},
-	{"FloorToInt", floor_call, NULL, false, NULL},
-	{"floor", floor_call, NULL, false, NULL},
+	{"Rational", NULL, val_rational, false, NULL},
+	{"CeilToInt", val_ceil, NULL, false, NULL},
+	{"ceil", val_ceil, NULL, false, NULL},
+	{"ceiling", val_ceil, NULL, false, NULL},
+	{"FloorToInt", val_floor, NULL, false, NULL},
+	{"floor", val_floor, NULL, false, NULL},
 	{"TruncToInt", val_trunc, NULL, false, NULL},
 	{"trunc", val_trunc, NULL, false, NULL},
 	{"sym_float", same_call, NULL, false, NULL},
@@ -496,8 +204,14 @@ static const struct {
 	{"ToFloat", same_call, NULL, false, NULL},
 	{"Identity", same_call, NULL, false, NULL},
 	{"Integer", same_call, NULL, false, NULL},
-	{"int", same_call, NULL, false, NULL},
-	{"Abs", abs_call, NULL, false, NULL},
+	{"int", val_trunc, NULL, false, NULL},
+	{"RoundToInt", val_round, NULL, false, NULL},
+	{"round", val_round, NULL, false, NULL},
+	{"sqrt", val_sqrt, NULL, false, NULL},
+	{"_sym_sqrt", val_sqrt, NULL, false, NULL},
+	{"OpaqueUnaryFn_sqrt", val_sqrt, NULL, false, NULL},
+	{"Abs", val_abs, NULL, false, NULL},
+	{"abs", val_abs, NULL, false, NULL},
 	{"Equality", NULL, NULL, false, "=="},
 	{"Eq", NULL, NULL, false, "=="},
 	{"Unequality", NULL, NULL, false, "!="},
@@ -515,8 +229,8 @@ static bool call_args(Parser *p, Val *arg, uint32_t *n)
 		return true;
 	do {
 		if (*n == MAX_CALL_ARGS)
-			return fail(p, "too many arguments");
-		TRY(parse_or(p, &arg[(*n)++]));
+			return expr_fail(p, "too many arguments");
+		TRY(parse_choice(p, &arg[(*n)++]));
 	} while (accept(p, ","));
 	return expect(p, ")");
 }
@@ -524,9 +238,9 @@ static bool call_args(Parser *p, Val *arg, uint32_t *n)
 static bool modular_indexing(Parser *p, const Val *arg, uint32_t n, Val *out)
 {
 	if (n != 3)
-		return fail(p, "expected three arguments");
-	TRY(floordiv_call(p, arg[0], arg[1], out));
-	return mod_call(p, *out, arg[2], out);
+		return expr_fail(p, "expected three arguments");
+	TRY(val_floordiv(p, arg[0], arg[1], out));
+	return val_mod(p, *out, arg[2], out);
 }
 
 static bool call(Parser *p, const char *name, Val *out)
@@ -545,7 +259,7 @@ static bool call(Parser *p, const char *name, Val *out)
 			continue;
 		uint32_t want = calls[k].one ? 1 : 2;
 		if (calls[k].fold ? n < 1 : n != want)
-			return fail(p, "wrong number of arguments");
+			return expr_fail(p, "wrong number of arguments");
 		if (calls[k].one)
 			return calls[k].one(p, arg[0], out);
 		if (calls[k].compare)
@@ -555,26 +269,69 @@ static bool call(Parser *p, const char *name, Val *out)
 			TRY(calls[k].two(p, *out, arg[j], out));
 		return true;
 	}
-	return fail(p, arena_printf(p->env->ctx->scratch, "unknown function %s", name));
+	return expr_fail(p, arena_printf(p->env->ctx->scratch, "unknown function %s", name));
 }
 
 /* ---- grammar ---- */
 
-/* L['x'].size()[0], behind the L. */
+/* "" when there is none. */
+static const char *word(Parser *p)
+{
+	size_t n = 0;
+	while (isalnum((unsigned char)p->s[n]) || p->s[n] == '_')
+		n++;
+	p->s += n;
+	return arena_strndup(p->env->ctx->scratch, p->s - n, n);
+}
+
+/* [3], [-1] */
+static bool constant_index(Parser *p, int64_t *out)
+{
+	Val v = {0};
+	TRY(expect(p, "[") && parse_unary(p, &v) && expect(p, "]") && val_is_int(p, &v));
+	return sym_is_const(p->env->syms, v.num, out) || expr_fail(p, "expected a constant index");
+}
+
+/* One of ['x'], [0], .name; *size: it was .size() */
+static bool path_key(Parser *p, PathKey *key, bool *size)
+{
+	*key = (PathKey){0};
+	*size = false;
+	if (accept(p, ".")) {
+		key->name = word(p);
+		*size = !strcmp(key->name, "size") && accept(p, "(");
+		return *size ? expect(p, ")") : *key->name || expr_fail(p, "expected a name");
+	}
+	const char *start = p->s;
+	TRY(expect(p, "["));
+	skip_space(p);
+	if (*p->s == '\'' || *p->s == '"')
+		return quoted(p, &key->name) && expect(p, "]");
+	p->s = start;
+	return constant_index(p, &key->index);
+}
+
+/* L['x'][0].size()[1], behind the L. */
 static bool input_dim(Parser *p, Val *out)
 {
-	const char *name;
+	PathKey path[MAX_PATH];
+	uint32_t n = 0;
 	int64_t dim;
-	Val v = {0};
-	TRY(expect(p, "[") && quoted(p, &name) && expect(p, "]"));
-	TRY(expect(p, ".") && expect(p, "size") && expect(p, "(") && expect(p, ")"));
-	TRY(expect(p, "[") && parse_or(p, &v) && expect(p, "]") && is_int(p, &v));
-	if (!p->env->input_dim || !sym_is_const(p->env->syms, v.num, &dim))
-		return fail(p, "unexpected size");
-	Sym s = p->env->input_dim(p->env->arg, name, dim);
+	bool size = false;
+	const char *start = p->s;
+	while (!size) {
+		if (n == MAX_PATH)
+			return expr_fail(p, "path too long");
+		TRY(path_key(p, &path[n++], &size));
+	}
+	const char *name = arena_strndup(p->env->ctx->scratch, start, (size_t)(p->s - start));
+	TRY(constant_index(p, &dim));
+	if (!p->env->input_dim)
+		return expr_fail(p, "unexpected size");
+	Sym s = p->env->input_dim(p->env->arg, path, n - 1, dim);
 	*out = val_num(s);
-	return s.i || fail(p, arena_printf(p->env->ctx->scratch, "no dimension %lld of input %s",
-					   (long long)dim, name));
+	return s.i || expr_fail(p, arena_printf(p->env->ctx->scratch, "no dimension %lld of an input L%s",
+						 (long long)dim, name));
 }
 
 static bool plain_name(Parser *p, const char *name, Val *out)
@@ -598,24 +355,14 @@ static bool plain_name(Parser *p, const char *name, Val *out)
 	}
 	Sym s = sym_find(p->env->syms, name, (uint32_t)strlen(name));
 	*out = val_num(s);
-	return s.i || fail(p, arena_printf(p->env->ctx->scratch, "unknown symbol %s", name));
-}
-
-/* "" when there is none. */
-static const char *word(Parser *p)
-{
-	size_t n = 0;
-	while (isalnum((unsigned char)p->s[n]) || p->s[n] == '_')
-		n++;
-	p->s += n;
-	return arena_strndup(p->env->ctx->scratch, p->s - n, n);
+	return s.i || expr_fail(p, arena_printf(p->env->ctx->scratch, "unknown symbol %s", name));
 }
 
 static bool parse_primary(Parser *p, Val *out)
 {
 	skip_space(p);
 	if (accept(p, "(")) {
-		TRY(parse_or(p, out));
+		TRY(parse_choice(p, out));
 		return expect(p, ")");
 	}
 	if (isdigit((unsigned char)*p->s) || *p->s == '.')
@@ -624,7 +371,7 @@ static bool parse_primary(Parser *p, Val *out)
 	if ((!strcmp(name, "torch") || !strcmp(name, "math")) && accept(p, "."))
 		name = word(p);
 	if (!*name)
-		return fail(p, "expected an expression");
+		return expr_fail(p, "expected an expression");
 	if (!strcmp(name, "L"))
 		return input_dim(p, out);
 	return accept(p, "(") ? call(p, name, out) : plain_name(p, name, out);
@@ -643,14 +390,10 @@ static bool parse_power(Parser *p, Val *out)
 static bool parse_unary(Parser *p, Val *out)
 {
 	if (++p->depth > MAX_DEPTH)
-		return fail(p, "expression nested too deeply");
+		return expr_fail(p, "expression nested too deeply");
 	bool ok;
 	if (accept(p, "-")) {
-		ok = parse_unary(p, out);
-		if (ok && out->kind == VAL_REAL)
-			out->real = -out->real;
-		else if (ok)
-			ok = val_mul(p, *out, val_num(sym_int(p->env->syms, -1)), out);
+		ok = parse_unary(p, out) && val_neg(p, *out, out);
 	} else {
 		ok = parse_power(p, out);
 	}
@@ -664,11 +407,11 @@ static bool parse_product(Parser *p, Val *out)
 	for (;;) {
 		Val b = {0};
 		if (accept(p, "//")) {
-			TRY(parse_unary(p, &b) && floordiv_call(p, *out, b, out));
+			TRY(parse_unary(p, &b) && val_floordiv(p, *out, b, out));
 		} else if (accept(p, "/")) {
 			TRY(parse_unary(p, &b) && val_div(p, *out, b, out));
 		} else if (accept(p, "%")) {
-			TRY(parse_unary(p, &b) && mod_call(p, *out, b, out));
+			TRY(parse_unary(p, &b) && val_mod(p, *out, b, out));
 		} else if (accept(p, "*")) {
 			TRY(parse_unary(p, &b) && val_mul(p, *out, b, out));
 		} else {
@@ -682,10 +425,26 @@ static bool parse_sum(Parser *p, Val *out)
 	TRY(parse_product(p, out));
 	for (;;) {
 		Val b = {0};
-		int sign = accept(p, "+") ? 1 : accept(p, "-") ? -1 : 0;
-		if (!sign)
+		bool plus = accept(p, "+");
+		if (!plus && !accept(p, "-"))
 			return true;
-		TRY(parse_product(p, &b) && val_add(p, *out, b, sign, out));
+		TRY(parse_product(p, &b));
+		TRY(plus ? val_add(p, *out, b, out) : val_sub(p, *out, b, out));
+	}
+}
+
+/* Of integers, or of conditions, as SymPy writes them. */
+static bool parse_bits(Parser *p, Val *out)
+{
+	TRY(parse_sum(p, out));
+	for (;;) {
+		Val b = {0};
+		if (accept(p, "&"))
+			TRY(parse_sum(p, &b) && val_bit_and(p, *out, b, out));
+		else if (accept(p, "|"))
+			TRY(parse_sum(p, &b) && val_or(p, *out, b, out));
+		else
+			return true;
 	}
 }
 
@@ -694,7 +453,7 @@ static bool parse_compare(Parser *p, Val *out)
 	static const char *const ops[] = {"==", "!=", "<=", ">=", "<", ">"};
 	Val left, right, all = {0};
 	bool any = false;
-	TRY(parse_sum(p, &left));
+	TRY(parse_bits(p, &left));
 	for (;;) {
 		const char *op = NULL;
 		for (size_t k = 0; k < sizeof ops / sizeof *ops && !op; k++)
@@ -702,7 +461,7 @@ static bool parse_compare(Parser *p, Val *out)
 		if (!op)
 			break;
 		Val one;
-		TRY(parse_sum(p, &right) && val_compare(p, op, left, right, &one));
+		TRY(parse_bits(p, &right) && val_compare(p, op, left, right, &one));
 		if (any)
 			TRY(val_and(p, all, one, &one));
 		all = one;
@@ -718,25 +477,43 @@ static bool parse_not(Parser *p, Val *out)
 	if (!accept(p, "not"))
 		return parse_compare(p, out);
 	if (++p->depth > MAX_DEPTH)
-		return fail(p, "expression nested too deeply");
+		return expr_fail(p, "expression nested too deeply");
 	bool ok = parse_not(p, out) && val_not(p, *out, out);
 	p->depth--;
 	return ok;
 }
 
-static bool parse_or(Parser *p, Val *out)
+static bool parse_and(Parser *p, Val *out)
 {
 	TRY(parse_not(p, out));
-	for (;;) {
+	while (accept(p, "and")) {
 		Val b = {0};
-		if (accept(p, "and") || accept(p, "&")) {
-			TRY(parse_not(p, &b) && val_and(p, *out, b, out));
-		} else if (accept(p, "or") || accept(p, "|")) {
-			return fail(p, "alternatives are not supported");
-		} else {
-			return true;
-		}
+		TRY(parse_not(p, &b) && val_and(p, *out, b, out));
 	}
+	return true;
+}
+
+static bool parse_or(Parser *p, Val *out)
+{
+	TRY(parse_and(p, out));
+	while (accept(p, "or")) {
+		Val b = {0};
+		TRY(parse_and(p, &b) && val_or(p, *out, b, out));
+	}
+	return true;
+}
+
+static bool parse_choice(Parser *p, Val *out)
+{
+	Val cond = {0}, no = {0};
+	TRY(parse_or(p, out));
+	if (!accept(p, "if"))
+		return true;
+	if (++p->depth > MAX_DEPTH)
+		return expr_fail(p, "expression nested too deeply");
+	bool ok = parse_or(p, &cond) && expect(p, "else") && parse_choice(p, &no);
+	p->depth--;
+	return ok && val_choose(p, cond, *out, no, out);
 }
 
 static bool parse(Parser *p, ExprEnv *env, const char *text, Val *out)
@@ -744,17 +521,17 @@ static bool parse(Parser *p, ExprEnv *env, const char *text, Val *out)
 	*p = (Parser){.env = env, .s = text};
 	env->error = NULL;
 	if (strnlen(text, MAX_TEXT) == MAX_TEXT)
-		return fail(p, "expression too long");
-	TRY(parse_or(p, out));
+		return expr_fail(p, "expression too long");
+	TRY(parse_choice(p, out));
 	skip_space(p);
-	return !*p->s || fail(p, "unexpected text");
+	return !*p->s || expr_fail(p, "unexpected text");
 }
 
 Sym expr_int(ExprEnv *env, const char *text)
 {
 	Parser p;
 	Val v = {0};
-	if (!parse(&p, env, text, &v) || !is_int(&p, &v))
+	if (!parse(&p, env, text, &v) || !val_is_int(&p, &v))
 		return (Sym){0};
 	return v.num;
 }
@@ -765,8 +542,10 @@ bool expr_cond(ExprEnv *env, const char *text, const Cond **out, uint32_t *n)
 	Val v = {0};
 	TRY(parse(&p, env, text, &v));
 	if (v.kind != VAL_COND)
-		return fail(&p, "expected a condition");
-	*out = p.cond.data + v.cond;
+		return expr_fail(&p, "expected a condition");
+	Val need = {.kind = VAL_COND, .cond = p.need.data, .ncond = p.need.n};
+	TRY(val_and(&p, need, v, &v)); /* Python refuses to divide by zero */
+	*out = v.cond;
 	*n = v.ncond;
 	return true;
 }
@@ -777,14 +556,11 @@ bool expr_float(ExprEnv *env, const char *text, double *out)
 	Val v = {0};
 	int64_t num, den = 1;
 	TRY(parse(&p, env, text, &v));
-	if (v.kind == VAL_REAL) {
-		*out = v.real;
+	if (v.kind == VAL_REAL && sym_real_is_const(env->syms, v.num, out))
 		return true;
-	}
-	TRY(is_num(&p, &v));
-	if (!sym_is_const(env->syms, v.num, &num) ||
+	if (v.kind != VAL_NUM || !sym_is_const(env->syms, v.num, &num) ||
 	    (v.den.i && !sym_is_const(env->syms, v.den, &den)))
-		return fail(&p, "expected a constant number, this depends on sizes");
+		return expr_fail(&p, "expected a constant number, this depends on sizes");
 	*out = (double)num / (double)den;
 	return true;
 }

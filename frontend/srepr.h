@@ -5,11 +5,18 @@
 
 #include "ir/graph.h"
 
+/* One step into nested inputs: ['name'] or .name, or [index] where name is NULL. */
+typedef struct {
+	const char *name;
+	int64_t index;
+} PathKey;
+
 typedef struct ExprEnv {
 	Ctx *ctx;
 	SymTab *syms;
-	/* L['name'].size()[dim]; none when there is no such input or dimension. May be NULL. */
-	Sym (*input_dim)(void *arg, const char *name, int64_t dim);
+	/* L['x'][0].size()[dim], with the n keys behind the L; none when there is no such input or
+	 * dimension. May be NULL. */
+	Sym (*input_dim)(void *arg, const PathKey *path, uint32_t n, int64_t dim);
 	void *arg;
 	const char *error; /* why the last parse failed, in the scratch arena */
 } ExprEnv;
@@ -23,8 +30,8 @@ typedef struct {
 
 /* An integer; none with env->error otherwise. Symbols that do not exist yet are created. */
 Sym expr_int(ExprEnv *, const char *text);
-/* The conjuncts of a condition in *out (scratch arena), their number in *n. False with env->error.
- */
+/* The conjuncts of a condition in *out (scratch arena), their number in *n; with them that no divisor is zero.
+ * False with env->error. */
 bool expr_cond(ExprEnv *, const char *text, const Cond **out, uint32_t *n);
 /* A numeric constant, as sym_float_values may hold. False when it is not constant. */
 bool expr_float(ExprEnv *, const char *text, double *out);

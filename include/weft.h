@@ -55,6 +55,17 @@ const char *weft_messages(Weft *);
 
 /* A model file (.pt2) or the text form of a graph (anything else). */
 WeftGraph *weft_load(Weft *, const char *path);
+typedef struct {
+	uint32_t size; /* of this structure */
+	/* Conditions on the inputs that PyTorch wrote into the file, by their text, that are not checked. A model with
+	 * one that cannot be checked is refused otherwise; a text that is none of the file's is an error. */
+	uint32_t nignore_guard;
+	const char *const *ignore_guard;
+	/* New names of the outputs, in order; as many as there are. NULL: the file's. */
+	uint32_t noutput_name;
+	const char *const *output_name;
+} WeftLoadOptions;
+WeftGraph *weft_load_with(Weft *, const char *path, const WeftLoadOptions *);
 /* The same from memory: text form; name is used in messages. */
 WeftGraph *weft_parse(Weft *, const char *text, const char *name);
 /* A transform or pass by name ("canon", "cse", ...), in place; false: unknown, or refused with a

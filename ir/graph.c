@@ -270,6 +270,16 @@ void graph_guard(Graph *g, GuardKind kind, Sym a, Sym b, const char *why)
 
 /* ---- whole graphs ---- */
 
+const char *graph_symbol_origin(const Graph *g, Sym var)
+{
+	for (uint32_t k = 0; k < g->input.n; k++)
+		for (uint32_t d = 0; d < node_rank(g, g->input.data[k].node); d++)
+			if (sym_uses(g->ir->syms, node_dim(g, g->input.data[k].node, d), var))
+				return arena_printf(g->ir->ctx->scratch, " (input \"%s\" dimension %u)",
+				                    g->input.data[k].name, d);
+	return "";
+}
+
 bool graph_dce(Graph *g)
 {
 	bool *kept = ARENA_ARRAY(g->ir->ctx->scratch, bool, g->node.n), changed = false;

@@ -189,6 +189,9 @@ void graph_set_name(Graph *, Node, const char *);
 const char *graph_name(Graph *, Node); /* "conv2d_3" or "17"; never NULL */
 /* Require a condition at entry; one that is provably true or already there is not added. */
 void graph_guard(Graph *, GuardKind, Sym a, Sym b, const char *why);
+/* " (input \"x\" dimension 0)": where the value of a size symbol comes from; "" when from no input. In the
+ * scratch arena. */
+const char *graph_symbol_origin(const Graph *, Sym var);
 /* Remove nodes without readers and without effects, inputs excepted. True if any went. */
 bool graph_dce(Graph *);
 /* Subgraphs are cloned too: no two nodes share one. */

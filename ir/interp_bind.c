@@ -149,16 +149,17 @@ static bool check_kind(const Binder *b, uint32_t input)
 	return true;
 }
 
-/* "s0 = 3, s1 = 4": the variables of a guard. */
-static const char *print_values(const EvalCtx *e, Sym x, Sym y)
+/* "s0 = 3 (input "x" dimension 0), s1 = 4 (...)": the variables of a guard. */
+static const char *print_values(const EvalCtx *e, const Graph *g, Sym x, Sym y)
 {
 	Text text;
 	text_init(&text, e->ctx->scratch);
 	for (uint32_t k = 0; k < e->nsym; k++) {
 		if (!sym_uses(e->syms, x, e->sym[k]) && !sym_uses(e->syms, y, e->sym[k]))
 			continue;
-		text_printf(&text, "%s%s = %" PRId64, text.n ? ", " : "",
-		            sym_name(e->syms, e->sym[k]), e->value[k]);
+		text_printf(&text, "%s%s = %" PRId64 "%s", text.n ? ", " : "",
+		            sym_name(e->syms, e->sym[k]), e->value[k],
+		            graph_symbol_origin(g, e->sym[k]));
 	}
 	return text.data;
 }
@@ -187,7 +188,7 @@ bool interp_guards(EvalCtx *e, const Graph *g, uint32_t first)
 		return ctx_error(e->ctx, NULL,
 		                 "expected %s %s %s, got %" PRId64 " and %" PRId64 " for %s%s%s",
 		                 sym_str(e->syms, u->a), spelling[u->kind], sym_str(e->syms, u->b),
-		                 x, y, print_values(e, u->a, u->b), u->why ? ": " : "",
+		                 x, y, print_values(e, g, u->a, u->b), u->why ? ": " : "",
 		                 u->why ? u->why : "");
 	}
 	return true;

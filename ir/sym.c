@@ -127,6 +127,19 @@ Sym sym_int(SymTab *t, int64_t v)
 	return e;
 }
 
+Sym sym_make_real(SymTab *t, int64_t bits)
+{
+	uint64_t u = (uint64_t)bits;
+	Sym key[3] = {{SYM_REAL_CONST}, {(uint32_t)u}, {(uint32_t)(u >> 32)}};
+	bool fresh;
+	Sym e = new_node(t, key, 3, &fresh);
+	if (fresh) {
+		sym_node(t, e)->value = bits;
+		fill(t, e);
+	}
+	return e;
+}
+
 static Sym new_var(SymTab *t, SymVar v)
 {
 	uint32_t index = t->var.n;

@@ -19,7 +19,13 @@ typedef enum { NO, YES, MAYBE } Truth;
 #define SYM_INF INT64_MAX /* an unbounded upper end; -SYM_INF the lower */
 
 typedef enum {
-	SYM_CONST, SYM_VAR, SYM_SUM, SYM_PRODUCT, SYM_FLOORDIV, SYM_MOD, SYM_MIN, SYM_MAX
+	SYM_CONST, SYM_VAR, SYM_SUM, SYM_PRODUCT, SYM_FLOORDIV, SYM_MOD, SYM_MIN, SYM_MAX,
+	/* Doubles; only the kinds below read them. */
+	SYM_REAL_CONST,
+	SYM_REAL, /* of an integer */
+	SYM_REAL_ADD, SYM_REAL_MUL, SYM_REAL_DIV, SYM_REAL_SQRT,
+	/* Integers made of doubles; 1 or 0 for the last two. */
+	SYM_FLOOR, SYM_CEIL, SYM_TRUNC, SYM_RINT, SYM_REAL_LESS, SYM_REAL_EQUAL
 } SymKind;
 
 typedef enum {
@@ -60,6 +66,13 @@ Sym sym_modi(SymTab *, Sym, int64_t);
 
 /* The variable that stands for what left int64, which is reported by then. */
 bool sym_gave_up(const SymTab *, Sym);
+
+Sym sym_real_const(SymTab *, double);
+/* SYM_REAL to SYM_REAL_EQUAL; b is none where the kind has one operand. */
+Sym sym_real_op(SymTab *, SymKind, Sym a, Sym b);
+bool sym_is_real(const SymTab *, Sym);
+bool sym_real_is_const(const SymTab *, Sym, double *value);
+
 bool sym_is_const(const SymTab *, Sym, int64_t *value); /* value may be NULL */
 bool sym_is(const SymTab *, Sym, int64_t value);
 Truth sym_eq(const SymTab *, Sym, Sym);

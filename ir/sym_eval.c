@@ -86,6 +86,18 @@ static bool eval_choice(const Eval *v, const SymNode *n, int64_t *out)
 	return true;
 }
 
+static bool eval_real(const Eval *v, const SymNode *n, int64_t *out)
+{
+	int64_t arg[2];
+	if (n->kind == SYM_REAL_CONST) {
+		*out = n->value;
+		return true;
+	}
+	for (uint32_t k = 0; k < n->nargs; k++)
+		TRY(eval(v, n->args[k], &arg[k]));
+	return sym_real_eval((SymKind)n->kind, arg, out);
+}
+
 static bool eval_node(const Eval *v, Sym e, int64_t *out)
 {
 	const SymNode *n = sym_node(v->t, e);
@@ -98,8 +110,8 @@ static bool eval_node(const Eval *v, Sym e, int64_t *out)
 	case SYM_MOD: return eval_division(v, n, out);
 	case SYM_MIN:
 	case SYM_MAX: return eval_choice(v, n, out);
+	default: return eval_real(v, n, out);
 	}
-	return false;
 }
 
 static bool eval(const Eval *v, Sym e, int64_t *out)
@@ -161,16 +173,18 @@ static Sym subst_product(const Subst *s, Sym e)
 	return out;
 }
 
-static Sym subst_binary(const Subst *s, Sym e)
+static Sym subst_operator(const Subst *s, Sym e)
 {
 	SymKind kind = (SymKind)sym_node(s->t, e)->kind;
 	const Sym *args = sym_node(s->t, e)->args;
-	Sym a = subst(s, args[0]), b = subst(s, args[1]);
+	bool two = sym_node(s->t, e)->nargs > 1;
+	Sym a = subst(s, args[0]), b = two ? subst(s, args[1]) : (Sym){0};
 	switch (kind) {
 	case SYM_FLOORDIV: return sym_floordiv(s->t, a, b);
 	case SYM_MOD: return sym_mod(s->t, a, b);
 	case SYM_MIN: return sym_min(s->t, a, b);
-	default: return sym_max(s->t, a, b);
+	case SYM_MAX: return sym_max(s->t, a, b);
+	default: return sym_real_op(s->t, kind, a, b);
 	}
 }
 
@@ -191,11 +205,12 @@ static Sym subst(const Subst *s, Sym e)
 		return (Sym){(uint32_t)n->memo};
 	Sym out;
 	switch ((SymKind)n->kind) {
-	case SYM_CONST: return e;
+	case SYM_CONST:
+	case SYM_REAL_CONST: return e;
 	case SYM_VAR: out = subst_var(s, e); break;
 	case SYM_SUM: out = subst_sum(s, e); break;
 	case SYM_PRODUCT: out = subst_product(s, e); break;
-	default: out = subst_binary(s, e); break;
+	default: out = subst_operator(s, e); break;
 	}
 	SymNode *done = sym_node(s->t, e);
 	done->visit = s->visit;

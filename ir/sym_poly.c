@@ -41,8 +41,12 @@ static int compare_atoms(const SymTab *t, Sym a, Sym b)
 		return x->kind < y->kind ? -1 : 1;
 	if (x->kind == SYM_VAR)
 		return a.i < b.i ? -1 : 1;
-	int first = sym_compare(t, x->args[0], y->args[0]);
-	return first ? first : sym_compare(t, x->args[1], y->args[1]);
+	if (x->kind == SYM_REAL_CONST)
+		return x->value < y->value ? -1 : 1;
+	int c = 0;
+	for (uint32_t k = 0; k < x->nargs && !c; k++)
+		c = sym_compare(t, x->args[k], y->args[k]);
+	return c;
 }
 
 /* By degree, then by factors: an order that multiplication preserves; the constant 1 is last. */

@@ -19,7 +19,8 @@ typedef struct {
 	uint32_t failed; /* the generation in which that could not be proved */
 	uint32_t nargs;
 	const Sym *args;
-	int64_t value; /* CONST: itself; PRODUCT: the coefficient; VAR: index into SymTab.var */
+	int64_t value; /* CONST: itself; PRODUCT: the coefficient; VAR: index into SymTab.var;
+	                REAL_CONST: its bits */
 	int64_t lo, hi;
 	int64_t div;   /* divides every value; 0 for the constant 0 */
 	uint64_t vars; /* bit (index % 64) for the variables inside */
@@ -87,6 +88,15 @@ Sym sym_give_up(SymTab *, const char *op, Sym a, Sym b);      /* diagnose, retur
 void sym_check(const SymTab *, Sym);                          /* bug if none */
 int64_t sym_floor(int64_t a, int64_t b);                      /* b > 0 */
 int64_t sym_gcd(int64_t a, int64_t b);                        /* of magnitudes; 0 is neutral */
+
+/* sym_real.c */
+Sym sym_make_real(SymTab *, int64_t bits); /* in sym.c */
+/* The number of operands of SYM_REAL to SYM_REAL_EQUAL, 0 for other kinds. */
+uint32_t sym_real_signature(SymKind, bool *of_reals, bool *gives_real);
+const char *sym_real_name(SymKind);
+/* Of operands that are doubles as bits where the kind reads doubles. False when no int64 is the result. */
+bool sym_real_eval(SymKind, const int64_t *arg, int64_t *out);
+void sym_real_range(const SymTab *, Sym, int64_t *lo, int64_t *hi);
 
 /* sym_range.c: lo and hi of a node from those of its arguments. */
 void sym_set_range(const SymTab *, Sym);

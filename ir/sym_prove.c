@@ -137,6 +137,7 @@ static bool eliminate(Prover *p, Sym e, Sym atom)
 	case SYM_FLOORDIV: done = by_quotient(p, l, sign, atom); break;
 	case SYM_MIN:
 	case SYM_MAX: done = by_choice(p, l, sign, atom); break;
+	default: break;
 	}
 	return done || by_interval(p, l, sign, atom);
 }

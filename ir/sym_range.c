@@ -145,6 +145,7 @@ void sym_set_range(const SymTab *t, Sym e)
 	case SYM_MOD: r = range_mod(a, b); break;
 	case SYM_MIN: r = (Range){least(a.lo, b.lo), least(a.hi, b.hi)}; break;
 	case SYM_MAX: r = (Range){most(a.lo, b.lo), most(a.hi, b.hi)}; break;
+	default: sym_real_range(t, e, &r.lo, &r.hi); break;
 	}
 	n->lo = r.lo;
 	n->hi = r.hi;

@@ -1,6 +1,8 @@
 /* Printing and parsing. */
 #include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ir/sym_priv.h"
@@ -11,7 +13,8 @@ static const char *function_name(SymKind kind)
 	case SYM_FLOORDIV: return "floordiv";
 	case SYM_MOD: return "mod";
 	case SYM_MIN: return "min";
-	default: return "max";
+	case SYM_MAX: return "max";
+	default: return sym_real_name(kind);
 	}
 }
 
@@ -22,10 +25,16 @@ static void print_atom(const SymTab *t, Sym e, Text *out)
 		text_add(out, t->var.data[n->value].name);
 		return;
 	}
+	double real;
+	if (sym_real_is_const(t, e, &real)) {
+		text_printf(out, "%a", real);
+		return;
+	}
 	text_printf(out, "%s(", function_name((SymKind)n->kind));
-	sym_print(t, n->args[0], out);
-	text_add(out, ", ");
-	sym_print(t, n->args[1], out);
+	for (uint32_t k = 0; k < n->nargs; k++) {
+		text_add(out, k ? ", " : "");
+		sym_print(t, n->args[k], out);
+	}
 	text_char(out, ')');
 }
 
@@ -107,8 +116,68 @@ static Sym parse_int(Parser *p, bool negative)
 	return sym_int(p->t, (int64_t)(negative ? 0 - v : v));
 }
 
+static Sym parse_real_call(Parser *p, SymKind kind);
+
+/* The kind of the function called at p->at, SYM_CONST if there is none; p->at is at its "(" then. */
+static SymKind called(Parser *p)
+{
+	const char *end = p->at;
+	while (isalnum((unsigned char)*end) || *end == '_')
+		end++;
+	size_t n = (size_t)(end - p->at);
+	for (SymKind kind = SYM_FLOORDIV; *end == '(' && kind <= SYM_REAL_EQUAL; kind++) {
+		const char *name = kind == SYM_REAL_CONST ? "" : function_name(kind);
+		if (strlen(name) == n && !memcmp(name, p->at, n)) {
+			p->at = end;
+			return kind;
+		}
+	}
+	return SYM_CONST;
+}
+
+/* A constant in hexadecimal, or a function that gives a double. */
+static Sym parse_real(Parser *p)
+{
+	char c = peek(p);
+	if (isdigit((unsigned char)c) || c == '-') {
+		char *end;
+		double v = strtod(p->at, &end);
+		if (end == p->at || !isfinite(v))
+			return (Sym){0};
+		p->at = end;
+		return sym_real_const(p->t, v);
+	}
+	bool of_reals, gives_real = false;
+	SymKind kind = called(p);
+	if (!sym_real_signature(kind, &of_reals, &gives_real) || !gives_real)
+		return (Sym){0};
+	return parse_real_call(p, kind);
+}
+
+static Sym parse_real_call(Parser *p, SymKind kind)
+{
+	bool of_reals, gives_real;
+	uint32_t n = sym_real_signature(kind, &of_reals, &gives_real);
+	Sym arg[2] = {{0}, {0}};
+	if (++p->depth > MAX_DEPTH)
+		return (Sym){0};
+	p->at++;
+	for (uint32_t k = 0; k < n; k++) {
+		if (k && !accept(p, ','))
+			return (Sym){0};
+		arg[k] = of_reals ? parse_real(p) : parse_sum(p);
+		if (!arg[k].i)
+			return (Sym){0};
+	}
+	p->depth--;
+	return accept(p, ')') ? sym_real_op(p->t, kind, arg[0], arg[1]) : (Sym){0};
+}
+
 static Sym parse_call(Parser *p, SymKind kind)
 {
+	bool of_reals, gives_real;
+	if (sym_real_signature(kind, &of_reals, &gives_real))
+		return gives_real ? (Sym){0} : parse_real_call(p, kind);
 	p->at++;
 	Sym a = parse_sum(p);
 	if (!a.i || !accept(p, ','))
@@ -129,16 +198,12 @@ static Sym parse_call(Parser *p, SymKind kind)
 static Sym parse_name(Parser *p)
 {
 	const char *start = p->at, *end = start;
+	SymKind kind = called(p);
+	if (kind != SYM_CONST)
+		return parse_call(p, kind);
 	while (isalnum((unsigned char)*end) || *end == '_')
 		end++;
 	size_t n = (size_t)(end - start);
-	for (SymKind kind = SYM_FLOORDIV; *end == '(' && kind <= SYM_MAX; kind++) {
-		const char *name = function_name(kind);
-		if (strlen(name) == n && !memcmp(name, start, n)) {
-			p->at = end;
-			return parse_call(p, kind);
-		}
-	}
 	Sym var = sym_find(p->t, start, (uint32_t)n);
 	if (var.i)
 		p->at = end;

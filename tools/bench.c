@@ -36,6 +36,7 @@ const Command command_bench = {
 	"  --no-op-by-op        leave that row out\n"
 	"  --pool               POSIX threads instead of OpenMP\n"
 	"  --target NAME, --cc COMMAND, --no-cache   see weft compile\n"
+	LOAD_HELP
 	"  --json               print the rows as JSON\n",
 	run};
 
@@ -60,7 +61,7 @@ static bool compile_apart(const BenchOptions *o, bool op_by_op, const char *so)
 		WeftOptions c = o->compile;
 		c.op_by_op = op_by_op;
 		Weft *w = weft_new();
-		WeftGraph *g = w ? weft_load(w, o->model) : NULL;
+		WeftGraph *g = w ? load_model(w, o->model, &o->load) : NULL;
 		int code = g && weft_compile(w, g, &c, so) ? 0 : fail_messages(w);
 		fflush(NULL);
 		_exit(code);
@@ -282,6 +283,7 @@ static bool parse(BenchOptions *o, int *argc, char **argv)
 			   {"--no-cache", OPT_FLAG, &o->compile.no_cache},
 			   {"--cc", OPT_STRING, &o->compile.cc},
 			   {"--json", OPT_FLAG, &o->json},
+			   LOAD_OPTIONS(&o->load),
 			   {0}};
 	if (!options_parse(&command_bench, opt, argc, argv))
 		return false;

@@ -12,6 +12,7 @@ typedef struct {
 	bool pool, verbose, profile, json, no_op_by_op;
 	RunBackend backend; /* RUN_JIT, RUN_C or RUN_LLVM; RUN_DEFAULT for a shared object */
 	WeftOptions compile;
+	LoadArgs load;
 } BenchOptions;
 
 /* One line of the table. Times in seconds. */

@@ -165,7 +165,7 @@ static bool profile_runs(Runner *r, const WeftTensor *in, int threads)
 static bool open_own(Runner *r, const char *path, const BenchOptions *o, bool op_by_op, BenchRow *row)
 {
 	WeftOptions c = o->compile;
-	RunnerOptions ro = {.pool = o->pool, .compile = &c};
+	RunnerOptions ro = {.pool = o->pool, .compile = &c, .load = &o->load};
 	bool jit = !is_shared_object(path);
 	double start = now();
 	c.op_by_op = op_by_op;

@@ -41,6 +41,7 @@ const Command command_check = {
 	"as\n"
 	"                       \"qemu-aarch64 -L /usr/aarch64-linux-gnu run_file\"; see docs/targets.md\n"
 	"  --target NAME, --cc COMMAND, --no-cache, --op-by-op   see weft compile\n"
+	LOAD_HELP
 	"  -q                   print failures and the summary only\n"
 	"  --json               print results as JSON\n"
 	"The last line is `N passed, N failed`; the exit status is 1 when any failed.\n",
@@ -310,6 +311,7 @@ static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc
 			   {"--op-by-op", OPT_FLAG, &o->compile.op_by_op},
 			   {"-q", OPT_FLAG, quiet},
 			   {"--json", OPT_FLAG, json},
+			   LOAD_OPTIONS(&o->load),
 			   {0}};
 	if (!options_parse(&command_check, opt, argc, argv))
 		return false;

@@ -12,6 +12,7 @@ typedef struct {
 	int threads[8], nthreads;
 	const char *sizes, *runner;
 	WeftOptions compile;
+	LoadArgs load;
 } CheckOptions;
 
 /* One model with its references; a process. */

@@ -316,7 +316,7 @@ static void one_reference(Case *c)
 
 static bool open_case(Case *c)
 {
-	RunnerOptions ro = {.backend = c->o->backend, .remote = c->o->runner, .pool = c->o->pool,
+	RunnerOptions ro = {.load = &c->o->load, .backend = c->o->backend, .remote = c->o->runner, .pool = c->o->pool,
 			    .compile = &c->o->compile, .verify = c->o->weights};
 	if (!runner_open(&c->r, c->cs->model, &ro))
 		return false;

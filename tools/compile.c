@@ -37,6 +37,7 @@ const Command command_compile = {
 	"  --no-openmp            POSIX threads only\n"
 	"  --no-cache             neither use nor fill the cache of objects ($WEFT_CACHE, "
 	"~/.cache/weft)\n"
+	LOAD_HELP
 	"  --dump PASS            print the graph after that pass, or after \"all\"\n"
 	"  -j N                   C compilers, or threads of LLVM, at once (default: one per "
 	"processor)\n"
@@ -54,6 +55,7 @@ typedef struct {
 typedef struct {
 	const char *out, *emit, *weights, *dump, *backend;
 	WeftOptions o;
+	LoadArgs load;
 	Item item[NKIND];
 	int nitem, jobs;
 	bool json, quiet;
@@ -253,6 +255,7 @@ static bool parse(Args *a, int *argc, char **argv)
 			   {"--dump", OPT_STRING, &a->dump},
 			   {"-j", OPT_INT, &a->jobs},
 			   {"--json", OPT_FLAG, &a->json},
+			   LOAD_OPTIONS(&a->load),
 			   {0}};
 	if (!options_parse(&command_compile, opt, argc, argv))
 		return false;
@@ -294,7 +297,7 @@ static int run(int argc, char **argv)
 	a.o.progress = progress;
 	a.o.progress_user = &p;
 	Weft *w = weft_new();
-	WeftGraph *g = w ? weft_load(w, argv[1]) : NULL;
+	WeftGraph *g = w ? load_model(w, argv[1], &a.load) : NULL;
 	double start = p.start;
 	bool ok = g ? emit_all(w, g, &a) : (fail_messages(w), false);
 	if (p.shown)

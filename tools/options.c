@@ -81,10 +81,15 @@ static const Opt *find(const Opt *opt, const char *arg, const char **value)
 
 static bool store(const Opt *opt, const char *value)
 {
+	StringList *list = opt->to;
 	if (!value[strspn(value, " ")])
 		return fail("%s: the value is empty", opt->name), false;
 	if (opt->kind == OPT_STRING)
 		*(const char **)opt->to = value;
+	else if (opt->kind == OPT_LIST && list->n == MAX_LIST)
+		return fail("%s is given more than %d times", opt->name, MAX_LIST), false;
+	else if (opt->kind == OPT_LIST)
+		list->item[list->n++] = value;
 	else if (!parse_int(value, opt->to))
 		return fail("%s takes a number from 1 to %d, not %s", opt->name, MOST_THREADS,
 			    value),

@@ -22,6 +22,7 @@ const Command command_run = {
 	"                       object by a C compiler or by LLVM and a linker, or interpreted\n"
 	"  --threads N          default: as OpenMP says\n"
 	"  --target NAME, --cc COMMAND   for a model file: see weft compile\n"
+	LOAD_HELP
 	"  --json               print shapes and time\n",
 	run};
 
@@ -30,6 +31,7 @@ typedef struct {
 	int threads;
 	bool json;
 	WeftOptions o;
+	LoadArgs load;
 } Args;
 
 static bool is_tensor_file(const char *path)
@@ -109,6 +111,7 @@ static int run(int argc, char **argv)
 			   {"--target", OPT_STRING, &a.o.target},
 			   {"--cc", OPT_STRING, &a.o.cc},
 			   {"--json", OPT_FLAG, &a.json},
+			   LOAD_OPTIONS(&a.load),
 			   {0}};
 	if (!options_parse(&command_run, opt, &argc, argv))
 		return argc == -1 ? 0 : 1;
@@ -118,7 +121,7 @@ static int run(int argc, char **argv)
 	    !keep_input(a.outputs, a.inputs))
 		return 1;
 	Runner r;
-	RunnerOptions ro = {.compile = &a.o};
+	RunnerOptions ro = {.compile = &a.o, .load = &a.load};
 	if (!parse_backend(a.backend, &ro.backend))
 		return 1;
 	if (!runner_open(&r, argv[1], &ro))

@@ -161,10 +161,12 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 			return fail("%s: with a runner name the model file", path), false;
 		if (o->backend != RUN_DEFAULT)
 			return fail("%s is compiled: --backend is for model files", path), false;
+		if (load_args_given(o->load))
+			return fail("%s is compiled: --ignore-guard and --output-names are for model files", path), false;
 		return open_object(r, path, o->verify);
 	}
 	r->w = weft_new();
-	r->g = r->w ? weft_load(r->w, path) : NULL;
+	r->g = r->w ? load_model(r->w, path, o->load) : NULL;
 	if (!r->g)
 		return fail_messages(r->w), false;
 	if (o->compile)

@@ -26,6 +26,7 @@ const Command command_show = {
 	"  --targets            the targets there are: vector bytes and registers, caches, whether "
 	"the runtime\n"
 	"                       is there to link for it, whether this machine runs it, what it needs\n"
+	LOAD_HELP
 	"  --json               print everything but the graph as JSON\n",
 	run};
 
@@ -33,6 +34,7 @@ typedef struct {
 	const char *after, *svg;
 	bool graph, kernels, targets, json;
 	WeftOptions o;
+	LoadArgs load;
 } Args;
 
 static void print_tensors(Json *j, const char *what, const WeftTensorInfo *t, uint32_t n)
@@ -314,6 +316,7 @@ static int run(int argc, char **argv)
 			   {"--target", OPT_STRING, &a.o.target},
 			   {"--targets", OPT_FLAG, &a.targets},
 			   {"--json", OPT_FLAG, &a.json},
+			   LOAD_OPTIONS(&a.load),
 			   {0}};
 	if (!options_parse(&command_show, opt, &argc, argv))
 		return argc == -1 ? 0 : 1;
@@ -335,7 +338,7 @@ static int run(int argc, char **argv)
 	if (compiled)
 		return show_object(argv[1], &a);
 	Weft *w = weft_new();
-	WeftGraph *g = w ? weft_load(w, argv[1]) : NULL;
+	WeftGraph *g = w ? load_model(w, argv[1], &a.load) : NULL;
 	bool ok = g ? show_graph(w, g, &a) : (fail_messages(w), false);
 	weft_free(w);
 	return ok ? 0 : 1;

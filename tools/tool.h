@@ -19,12 +19,18 @@ extern const Command command_compile, command_run, command_check, command_bench,
 
 enum { MOST_THREADS = 4096 };
 
-typedef enum { OPT_FLAG, OPT_STRING, OPT_INT } OptKind;
+typedef enum { OPT_FLAG, OPT_STRING, OPT_INT, OPT_LIST /* may be given several times */ } OptKind;
+
+enum { MAX_LIST = 64 };
+typedef struct {
+	const char *item[MAX_LIST];
+	uint32_t n;
+} StringList;
 
 typedef struct {
 	const char *name; /* "--threads" or "-j" */
 	OptKind kind;
-	void *to; /* bool *, const char **, int * (1 to MOST_THREADS) */
+	void *to; /* bool *, const char **, int * (1 to MOST_THREADS), StringList * */
 } Opt;
 
 /* Take options out of argv (the command's name is argv[0]); positional arguments stay, their number
@@ -34,6 +40,24 @@ bool options_parse(const Command *, const Opt *, int *argc, char **argv);
 bool same_file(const char *, const char *);
 /* False after a message: the output is the input (NULL: there is none), and would be overwritten. */
 bool keep_input(const char *output, const char *input);
+/* What the commands that read a model file have in common. */
+typedef struct {
+	StringList ignore_guard;
+	const char *output_names; /* "a,b" */
+} LoadArgs;
+#define LOAD_OPTIONS(a)                                                                            \
+	{"--ignore-guard", OPT_LIST, &(a)->ignore_guard},                                              \
+	{                                                                                              \
+		"--output-names", OPT_STRING, &(a)->output_names                                           \
+	}
+#define LOAD_HELP                                                                                  \
+	"  --ignore-guard TEXT  do not check this condition on the inputs, which weft cannot\n"        \
+	"                       express (may be repeated)\n"                                           \
+	"  --output-names A,B   call the outputs so\n"
+/* NULL after a message of the Weft. The arguments may be NULL. */
+WeftGraph *load_model(Weft *, const char *path, const LoadArgs *);
+bool load_args_given(const LoadArgs *);
+
 /* "1,2" -> numbers from 1 to MOST_THREADS; their count, 0 after a message. */
 int parse_list(const char *what, const char *text, int *out, int max);
 /* "weft: " and the text and a line break, on stderr; returns 1. */
@@ -84,6 +108,7 @@ typedef struct {
 	const char *remote;         /* command that runs a shared object elsewhere; NULL: in this process */
 	bool pool;                  /* POSIX threads instead of OpenMP */
 	const WeftOptions *compile; /* for model files; NULL: defaults */
+	const LoadArgs *load;       /* the same */
 	bool verify;                /* compare the checksum of weights in a file */
 } RunnerOptions;
 

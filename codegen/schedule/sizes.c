@@ -22,6 +22,31 @@ static Lx variable(SymLower *s, Sym e)
 	ctx_bug(s->ctx, "symbol %s has no value in the program", sym_name(s->syms, e));
 }
 
+/* Doubles, and what is made of them. */
+static Lx lower_real(SymLower *s, Sym e)
+{
+	static const ScOp op[] = {
+		[SYM_REAL_ADD] = SC_add, [SYM_REAL_MUL] = SC_mul,  [SYM_REAL_DIV] = SC_div,
+		[SYM_REAL_SQRT] = SC_sqrt, [SYM_FLOOR] = SC_floor, [SYM_CEIL] = SC_ceil,
+		[SYM_TRUNC] = SC_trunc,  [SYM_RINT] = SC_rint,     [SYM_REAL_LESS] = SC_lt,
+		[SYM_REAL_EQUAL] = SC_eq};
+	LType f64 = {DT_f64, 1}, i64 = {DT_i64, 1};
+	double v;
+	if (sym_real_is_const(s->syms, e, &v))
+		return lx_float(s->f, f64, v);
+	SymKind kind = sym_kind(s->syms, e);
+	uint32_t n = sym_nargs(s->syms, e);
+	Lx x[2];
+	for (uint32_t k = 0; k < n; k++)
+		x[k] = sym_lower(s, sym_arg(s->syms, e, k));
+	if (kind == SYM_REAL)
+		return lx_sc(s->f, SC_convert, f64, x, n);
+	if (kind == SYM_REAL_LESS || kind == SYM_REAL_EQUAL)
+		return lx_select(s->f, lx_cmp(s->f, op[kind], x[0], x[1]), lx_int(s->f, 1), lx_int(s->f, 0));
+	Lx y = lx_sc(s->f, op[kind], f64, x, n);
+	return sym_is_real(s->syms, e) ? y : lx_sc(s->f, SC_convert, i64, &y, 1);
+}
+
 Lx sym_lower(SymLower *s, Sym e)
 {
 	int64_t c;
@@ -40,8 +65,10 @@ Lx sym_lower(SymLower *s, Sym e)
 		return fold(s, e, lx_min);
 	case SYM_MAX:
 		return fold(s, e, lx_max);
-	default:
+	case SYM_VAR:
 		return variable(s, e);
+	default:
+		return lower_real(s, e);
 	}
 }
 
@@ -174,22 +201,41 @@ static bool solve_inputs(Sizes *z)
 	return true;
 }
 
+/* A condition of the model: its two sides, then the symbols in it with the inputs they come from. */
+static void check_guard(Sizes *z, const Graph *g, const GraphGuard *w, const char *sign, ScOp op)
+{
+	SymTab *syms = z->s.syms;
+	Arena *arena = z->p->ir->ctx->arena;
+	Lx *arg = ARENA_ARRAY(arena, Lx, 2 + sym_nvars(syms));
+	uint32_t n = 2;
+	Text text;
+	text_init(&text, arena);
+	const char *why = w->why ? escape_percent(arena, w->why) : "required by the model";
+	text_printf(&text, "the inputs violate %s %s ", sym_str(syms, w->a), sign);
+	text_printf(&text, "%s (%s): %%lld %s %%lld", sym_str(syms, w->b), why, sign);
+	arg[0] = sym_lower(&z->s, w->a);
+	arg[1] = sym_lower(&z->s, w->b);
+	for (uint32_t k = 0; k < sym_nvars(syms); k++) {
+		Sym v = sym_var_at(syms, k);
+		if (!sym_uses(syms, w->a, v) && !sym_uses(syms, w->b, v))
+			continue;
+		text_printf(&text, "%s %s = %%lld%s", n == 2 ? " for" : ",", sym_name(syms, v),
+		            escape_percent(arena, graph_symbol_origin(g, v)));
+		arg[n++] = sym_lower(&z->s, v);
+	}
+	Lx ok = lx_cmp(z->s.f, op, arg[0], arg[1]);
+	ls_assert(z->s.f, ok, program_message(z->p, text.data), arg, n);
+}
+
 static void check_guards(Sizes *z, const Graph *g)
 {
 	static const ScOp op[] = {[GUARD_EQ] = SC_eq, [GUARD_NE] = SC_ne, [GUARD_LE] = SC_le};
 	static const char *const sign[] = {[GUARD_EQ] = "==", [GUARD_NE] = "!=", [GUARD_LE] = "<="};
-	Arena *arena = z->p->ir->ctx->arena;
 	for (uint32_t i = 0; i < g->guard.n; i++) {
 		const struct GraphGuard *w = &g->guard.data[i];
 		if (!known(&z->s, w->a) || !known(&z->s, w->b))
 			continue;
-		Lx a = sym_lower(&z->s, w->a), b = sym_lower(&z->s, w->b);
-		const char *why = w->why ? escape_percent(arena, w->why) : "required by the model";
-		const char *text =
-		        arena_printf(arena, "the inputs violate %s %s %s (%s): %%lld %s %%lld",
-		                     sym_str(z->s.syms, w->a), sign[w->kind], sym_str(z->s.syms, w->b),
-		                     why, sign[w->kind]);
-		check(z, lx_cmp(z->s.f, op[w->kind], a, b), text, a, b);
+		check_guard(z, g, w, sign[w->kind], op[w->kind]);
 	}
 }
 

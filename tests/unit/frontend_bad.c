@@ -172,7 +172,7 @@ static bool loads(const uint8_t *data, size_t size, const char *model, char *tex
 	if (unwound == UNWIND_BUG)
 		fail_msg("bug: %s", ctx->bug_text);
 	if (!unwound) {
-		Graph *g = pt2_load_bytes(ir_new(ctx), "test.pt2", copy, size, model);
+		Graph *g = pt2_load_bytes(ir_new(ctx), "test.pt2", copy, size, &(Pt2Options){.model = model});
 		Text t;
 		text_init(&t, ctx->arena);
 		ctx_print(ctx, &t);

@@ -14,10 +14,10 @@ static Ctx *ctx;
 static SymTab *syms;
 static ExprEnv env;
 
-static Sym two_dims(void *arg, const char *name, int64_t dim)
+static Sym two_dims(void *arg, const PathKey *path, uint32_t n, int64_t dim)
 {
 	(void)arg;
-	if (strcmp(name, "x") || dim < 0 || dim > 1)
+	if (n != 1 || !path[0].name || strcmp(path[0].name, "x") || dim < 0 || dim > 1)
 		return (Sym){0};
 	return sym_find(syms, dim ? "s1" : "s0", 2);
 }
@@ -92,6 +92,20 @@ static void test_integers(void **state)
 		{"(1 + (((-1) + L['x'].size()[1]) // 4))", 2},
 		{"torch.sym_max(1, L['x'].size()[0])", 5},
 		{"((s0 + s1)*(s0 + 1))", 72},
+		{"s1 & 5", 5},
+		{"s0 & 2", 0},
+		{"round(s0 / 2)", 2}, /* ties to even */
+		{"round(s1 / 2)", 4},
+		{"int((s0 - 8) / 2)", -1},
+		{"math.trunc(0.7*torch.sym_float(s1))", 4},
+		{"math.floor(0.7*torch.sym_float(10*s1))", 49}, /* as in Python: 0.7 * 70 is 49 */
+		{"math.trunc(0.29*torch.sym_float(20*s0))", 28},  /* 0.29 * 100 is 28.999999999999996 */
+		{"TruncToInt(Mul(Float('0.69999999999999996', precision=53), ToFloat(" S0 ")))", 3},
+		{"math.ceil(s1 / 3 + s0 / 3)", 4},
+		{"math.trunc(torch._sym_sqrt(torch.sym_float(s0*s1 + 1)))", 6},
+		{"TruncToInt(FloatPow(ToFloat(Mul(" S0 ", " S1 ")), Float('0.5', precision=53)))", 5},
+		{"(s0 if s1 > 6 else 3)", 5},
+		{"(s0 if s1 > 7 else 3 if s0 > 4 else 2)", 3},
 	};
 	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
 		if (at(cases[k].text) != cases[k].value)
@@ -142,6 +156,20 @@ static void test_conditions(void **state)
 		{"not s0 < 1", 1, YES},
 		{"(1 + (((-1) + L['x'].size()[1]) // 32)) != 2", 1, YES},
 		{"s0 / 2 <= 32", 1, YES},
+		{"s0 == 1 or s0 <= 64", 1, YES},
+		{"s0 > 64 or s1 > 32", 1, NO},
+		{"s0 == 1 or s1 == 2", 1, MAYBE},
+		{"not (s0 < 1 and s1 < 2)", 1, YES},
+		{"not (s0 > 64 or s1 > 32)", 1, YES},
+		{"(s0 & 1) == 2", 1, NO},
+		{"2 ** s1 >= 4", 1, YES},
+		{"2 ** s1 < 4", 1, NO},
+		{"5 > 2 ** s1", 1, MAYBE},
+		{"2 ** s1 == 5", 1, NO},
+		{"3 ** s1 != 8", 1, YES},
+		{"0.3*torch.sym_float(s0) > 0.29", 1, MAYBE},
+		{"torch.sym_float(s0) ** 0.5 <= 8.0", 1, MAYBE},
+		{"s0 // (s1 - 4) == 1", 2, MAYBE}, /* and s1 is not 4 */
 	};
 	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
 		const Cond *c;
@@ -152,6 +180,73 @@ static void test_conditions(void **state)
 		if (cond_truth(syms, c) != cases[k].first)
 			fail_msg("%s: truth is %d", cases[k].text, cond_truth(syms, c));
 	}
+}
+
+/* Does the condition hold at s0 = 5, s1 = 7? */
+static bool holds(const char *text)
+{
+	Sym var[2] = {sym_find(syms, "s0", 2), sym_find(syms, "s1", 2)};
+	int64_t value[2] = {5, 7}, a, b;
+	const Cond *c;
+	uint32_t n;
+	if (!expr_cond(&env, text, &c, &n))
+		fail_msg("%s: %s", text, env.error);
+	for (uint32_t k = 0; k < n; k++) {
+		if (c[k].fixed && !c[k].truth)
+			return false;
+		if (c[k].fixed)
+			continue;
+		assert_true(sym_eval(syms, c[k].a, var, value, 2, &a));
+		assert_true(sym_eval(syms, c[k].b, var, value, 2, &b));
+		if (c[k].kind == GUARD_EQ ? a != b : c[k].kind == GUARD_NE ? a == b : a > b)
+			return false;
+	}
+	return true;
+}
+
+static void test_values(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		bool holds;
+	} cases[] = {
+		{"s0 == 5 or s1 == 1", true},
+		{"s0 == 4 or s1 == 1", false},
+		{"s0 == 4 and s1 == 7 or s1 != 7 or s0 <= 5", true},
+		{"not (s0 == 5 and s1 == 7)", false},
+		{"not (s0 == 5 and s1 == 8)", true},
+		{"not (s0 == 4 or s1 == 8)", true},
+		{"(s0 / s1) > 0.71", true},
+		{"(s0 / s1) > 0.72", false},
+		{"(s0 / s1) < 0.72 < (s1 / s0)", true},
+		{"s0 / 3 == s0 / 3", true},
+		{"(s0 / 3) + (s1 / 2) > 5.16", true},
+		{"(s0 / 3) + (s1 / 2) >= 5.17", false},
+		{"(s0 / 3) + (s1 / 2) <= 5.17", true},
+		{"(s0 / 3) + (s1 / 2) != 5.17", true},
+		{"0.1*torch.sym_float(6*s0) > 3.0", false}, /* 0.1 * 30 is 3.0 */
+		{"0.1*torch.sym_float(3*s0 - 12) == 0.3", false}, /* 0.30000000000000004 */
+		{"0.1*torch.sym_float(3*s0 - 12) > 0.3", true},
+		{"2 ** s0 <= 32", true},
+		{"2 ** s0 < 32", false},
+		{"2 ** s0 > 31", true},
+		{"33 > 2 ** s0", true},
+		{"2 ** s0 == 32", true},
+		{"2 ** s0 != 32", false},
+		{"2 ** s0 > 0", true},
+		{"-1 >= 2 ** s0", false},
+		{"(s1 & 3) == 3", true},
+		{"(s0 < 6) & (s1 > 6)", true},
+		{"(s0 > 6) | (s1 > 6)", true},
+		{"math.trunc(torch.sym_float(s1) ** 0.5) == 2", true},
+		{"torch._sym_sqrt(torch.sym_float(s0 + 4)) == 3.0", true},
+		{"(s0 // (s1 - 7)) == 0", false}, /* Python refuses to divide */
+		{"1 // (s0 - s1) == -1", true},
+	};
+	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+		if (holds(cases[k].text) != cases[k].holds)
+			fail_msg("%s: expected %d", cases[k].text, cases[k].holds);
 }
 
 static void test_floats(void **state)
@@ -200,7 +295,13 @@ static void test_errors(void **state)
 	}
 	const Cond *c;
 	uint32_t n;
-	assert_false(expr_cond(&env, "s0 == 1 or s1 == 2", &c, &n));
+	assert_false(expr_cond(&env, "math.log2(s0) < 3.5", &c, &n));
+	assert_false(expr_cond(&env, "L['x'].stride()[0] == 1", &c, &n));
+	assert_false(expr_cond(&env, "L['x", &c, &n));
+	assert_false(expr_cond(&env, "L['x'][", &c, &n));
+	assert_false(expr_cond(&env, "L['x\\", &c, &n));
+	assert_false(expr_cond(&env, "L['x'][0][99999999999999999999].size()[0] == 1", &c, &n));
+	assert_false(expr_cond(&env, "(1 if s0 else 2) == 1", &c, &n));
 	assert_false(expr_cond(&env, "s0", &c, &n));
 	char deep[4000];
 	memset(deep, '(', sizeof deep - 1);
@@ -222,7 +323,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(integers),   TEST(canonical), TEST(new_symbols),
-		TEST(conditions), TEST(floats),    TEST(errors),
+		TEST(conditions), TEST(values),    TEST(floats), TEST(errors),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

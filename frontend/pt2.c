@@ -304,12 +304,12 @@ static bool add_inputs(Pass *p)
 }
 
 /* The output of a user: a tensor, or a number as a 0-d tensor. None has no output. */
-static bool add_user_output(Pass *p, const json_t *arg, size_t i)
+static bool add_user_output(Pass *p, const json_t *arg, size_t i, const char *named)
 {
 	Scope *s = &p->scope;
 	json_t *v;
 	const char *tag = json_tag(arg, &v), *name = json_str(v, "name");
-	const char *label = arena_printf(p->state.im->ctx->scratch, "output_%zu", i);
+	const char *label = named ? named : arena_printf(p->state.im->ctx->scratch, "output_%zu", i);
 	Sym sym;
 	if (tag && !strcmp(tag, "as_none"))
 		return true;
@@ -329,14 +329,31 @@ static bool add_user_output(Pass *p, const json_t *arg, size_t i)
 	if (!value)
 		return ctx_error(p->state.im->ctx, NULL, "output %zu: %s %s is not supported", i,
 				 tag ? tag : "malformed", name ? name : "");
-	graph_add_output(p->state.g, name, value_read(&p->state, &s->b, value), -1);
+	graph_add_output(p->state.g, named ? named : name, value_read(&p->state, &s->b, value), -1);
 	return true;
+}
+
+static bool is_output(const Graph *g, const char *name)
+{
+	for (uint32_t k = 0; k < g->output.n; k++)
+		if (!strcmp(g->output.data[k].name, name))
+			return true;
+	return false;
+}
+
+/* What the model calls its k-th result: the keys of dictionaries, the fields of classes. NULL when it has no name, or
+ * another one has it. */
+static const char *output_name(Pass *p, size_t k)
+{
+	const Tree *tree = &p->state.im->output_tree;
+	const char *name = k < tree->leaf.n ? tree_name(p->state.im, &tree->leaf.data[k]) : NULL;
+	return name && !is_output(p->state.g, name) ? name : NULL;
 }
 
 static bool add_outputs(Pass *p)
 {
 	Import *im = p->state.im;
-	size_t i;
+	size_t i, user = 0;
 	json_t *spec, *v, *outputs = json_object_get(p->scope.graph, "outputs");
 	if (json_array_size(outputs) != json_array_size(im->outputs))
 		return ctx_error(im->ctx, NULL, "the signature lists %zu outputs, the graph %zu",
@@ -347,8 +364,10 @@ static bool add_outputs(Pass *p)
 		if (!tag || !strcmp(tag, "token"))
 			return ctx_error(im->ctx, NULL, "output %zu: %s outputs are not supported",
 					 i, tag ? tag : "malformed");
-		if (!is_mutation(spec))
-			TRY(add_user_output(p, json_array_get(outputs, i), i));
+		if (is_mutation(spec))
+			continue;
+		TRY(add_user_output(p, json_array_get(outputs, i), i, output_name(p, user)));
+		user++;
 	}
 	return true;
 }

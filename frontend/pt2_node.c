@@ -50,15 +50,35 @@ bool scope_meta(Scope *s, const char *name, Meta *m)
 
 /* ---- positions ---- */
 
-/* The last frame of a Python stack trace as "net.py:12"; NULL when there is none. */
+/* One of PyTorch's own files: ".../site-packages/torch/nn/modules/linear.py"? The folder alone does not tell, a
+ * user may have one of that name. */
+static bool is_torch_file(const char *path, size_t n)
+{
+	static const char *const inside[] = {"nn/", "_", "fx/", "ao/", "utils/", "export/", "autograd/",
+					     "jit/", "functional.py", "distributed/"};
+	for (const char *p = path; (p = strstr(p, "torch/")) && p < path + n; p++) {
+		if (p > path && p[-1] != '/')
+			continue;
+		for (size_t k = 0; k < sizeof inside / sizeof *inside; k++)
+			if (!strncmp(p + 6, inside[k], strlen(inside[k])))
+				return true;
+	}
+	return false;
+}
+
+/* The last frame of a Python stack trace that is not PyTorch's own (else the last) as "net.py:12"; NULL when there is
+ * none. */
 static const char *last_frame(Import *im, const char *trace)
 {
-	const char *file = NULL, *next = trace;
+	const char *user = NULL, *any = NULL, *next = trace;
 	while (next && (next = strstr(next, "File \""))) {
-		file = next + strlen("File \"");
-		next = file;
+		next += strlen("File \"");
+		size_t n = strcspn(next, "\"\n");
+		any = next;
+		if (!is_torch_file(next, n))
+			user = next;
 	}
-	const char *end = file ? strchr(file, '"') : NULL;
+	const char *file = user ? user : any, *end = file ? strchr(file, '"') : NULL;
 	if (!end)
 		return NULL;
 	const char *path = arena_strndup(im->ctx->scratch, file, (size_t)(end - file));
@@ -69,9 +89,28 @@ static const char *last_frame(Import *im, const char *trace)
 	return arena_printf(im->ctx->scratch, "%s:%.*s", file_base(path), (int)n, line + 5);
 }
 
+/* "encoder.layer.0": the innermost module of "key,path,class;key,path,class;..."; "" for the model itself. */
+static const char *module_path(Import *im, const json_t *metadata)
+{
+	const char *stack = json_str(metadata, "nn_module_stack");
+	const char *last = stack ? strrchr(stack, ';') : NULL;
+	last = last ? last + 1 : stack;
+	const char *start = last ? strchr(last, ',') : NULL;
+	const char *end = start ? strchr(start + 1, ',') : NULL;
+	if (!end || !strncmp(start + 1, "_empty_nn_module_stack", 22)) /* a placeholder of PyTorch's */
+		return "";
+	return arena_strndup(im->ctx->scratch, start + 1, (size_t)(end - start - 1));
+}
+
+/* "net.py:12 in encoder.layer.0"; NULL when the file does not say. */
 static const char *node_frame(Import *im, const json_t *node)
 {
-	return last_frame(im, json_str(json_object_get(node, "metadata"), "stack_trace"));
+	const json_t *metadata = json_object_get(node, "metadata");
+	const char *frame = last_frame(im, json_str(metadata, "stack_trace"));
+	const char *module = module_path(im, metadata);
+	if (!frame || !*module)
+		return frame;
+	return arena_printf(im->ctx->scratch, "%s in %s", frame, module);
 }
 
 static const char *first_output(const json_t *node)

@@ -2,7 +2,9 @@
 x.<i> inputs, y.<i> outputs, b.<buffer> buffers and w.<i> written inputs after the call (computed by eager PyTorch on a fresh copy).
 Sample inputs (pickle) and directory names in stack traces are dropped, so that the files do not depend on the machine."""
 import copy
+import dataclasses
 import json
+import math
 import re
 import sys
 import zipfile
@@ -13,18 +15,23 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.export import Dim, export
 from torch._higher_order_ops.scan import scan
+from torch.utils._pytree import tree_leaves
 
 dest = Path(sys.argv[1] if len(sys.argv) > 1 else "tests/data")
 
 
 def strip(value):
-    """Of a node's metadata only the stack trace is kept, without directories."""
+    """Of a node's metadata only the stack trace and the module are kept, without directories and addresses."""
     if isinstance(value, list):
         return [strip(v) for v in value]
     if not isinstance(value, dict):
         return value
     if "stack_trace" in value:
-        return {"stack_trace": re.sub(r'File "[^"]*/', 'File "', value["stack_trace"])}
+        trace = re.sub(r'File "[^"]*/site-packages/', 'File "', value["stack_trace"])
+        kept = {"stack_trace": re.sub(r'File "/[^"]*/', 'File "', trace)}
+        if "nn_module_stack" in value:
+            kept["nn_module_stack"] = re.sub(r"(^|;)[0-9]+,", r"\1L,", value["nn_module_stack"])
+        return kept
     return {k: strip(v) for k, v in value.items()}
 
 
@@ -53,12 +60,7 @@ def make(name, model, args, dynamic=None, decompose=False, compress=False):
     program = export(model, tuple(x.clone() for x in args), dynamic_shapes=dynamic)
     if decompose:
         program = program.run_decompositions()
-    tmp = dest / "tmp" / f"{name}.pt2"
-    tmp.parent.mkdir(exist_ok=True)
-    torch.export.save(program, tmp)
-    rewrite(tmp, dest / f"{name}.pt2", compress)
-    tmp.unlink()
-    tmp.parent.rmdir()
+    save(name, program, compress)
     passed = [x.clone() for x in args]
     out = ref(*passed)
     for i, (x, before) in enumerate(zip(passed, args)):
@@ -69,6 +71,25 @@ def make(name, model, args, dynamic=None, decompose=False, compress=False):
     for key, b in ref.named_buffers():
         tensors[f"b.{key}"] = b.detach().clone().contiguous()
     save_file(tensors, dest / f"{name}.safetensors")
+
+
+def make_nested(name, model, args, kwargs, dynamic, strict=False):
+    """The same for inputs and outputs that are nested. x.<i> and y.<i> are the flat ones."""
+    program = export(model, args, kwargs, dynamic_shapes=dynamic, strict=strict)
+    save(name, program, False)
+    tensors = {f"x.{i}": x.clone() for i, x in enumerate(tree_leaves((args, kwargs)))}
+    for i, y in enumerate(tree_leaves(model(*args, **kwargs))):
+        tensors[f"y.{i}"] = y.detach().clone().contiguous()
+    save_file(tensors, dest / f"{name}.safetensors")
+
+
+def save(name, program, compress):
+    tmp = dest / "tmp" / f"{name}.pt2"
+    tmp.parent.mkdir(exist_ok=True)
+    torch.export.save(program, tmp)
+    rewrite(tmp, dest / f"{name}.pt2", compress)
+    tmp.unlink()
+    tmp.parent.rmdir()
     print(name, (dest / f"{name}.pt2").stat().st_size)
 
 
@@ -205,6 +226,41 @@ class Promote(nn.Module):
         return h.float(), j, m, k, i2, 3 - i, x * 2 + True
 
 
+@dataclasses.dataclass
+class Pair:
+    left: torch.Tensor
+    right: list
+
+
+torch.export.register_dataclass(Pair, serialized_type_name="Pair")
+
+
+class Nested(nn.Module):
+    """Inputs and outputs with names: a list, a dictionary, a class, a keyword. Their sizes are in guards."""
+
+    def __init__(s):
+        super().__init__()
+        s.head = nn.Sequential(nn.Linear(4, 3), nn.ReLU())
+
+    def forward(s, x, xs, d, p, *, k):
+        y = s.head(x)
+        if xs[1].shape[0] % 4 == 0:
+            y = y + 1
+        if d["q"].shape[0] + p.right[0].shape[0] > 6:
+            y = y * 2
+        if int(0.7 * k.shape[0]) == 4:
+            y = y - 3
+        y = y + xs[0] + xs[1].sum() + d["q"].sum() + p.left + p.right[0].sum() + k.sum()
+        return {"logits": y, "prob": y.softmax(-1), "more": [y * 2, (y * 3,)], "pair": Pair(y - 1, [y - 2])}
+
+
+class Log(nn.Module):
+    """A guard that has no meaning here: math.log2(...) < 4."""
+
+    def forward(s, *xs):
+        return xs[0] * 2 if math.log2(xs[0].shape[0]) < 4 else xs[0] * 3
+
+
 if __name__ == "__main__":
     torch.manual_seed(0)
     dest.mkdir(exist_ok=True)
@@ -223,3 +279,9 @@ if __name__ == "__main__":
     make("dynamic", Dynamic(), (r(3, 10), r(3, 10)), dynamic=({0: n, 1: 2 * m}, {0: n, 1: 2 * m}))
     make("scan", Scan(), (r(2, 3), r(4, 2, 3)))
     make("promote", Promote(), (r(3), torch.tensor([1, 2, 3])))
+    dyn = Dim.DYNAMIC
+    shapes = {"x": None, "xs": [None, {0: dyn}], "d": {"q": {0: dyn}}, "p": [None, [{0: dyn}]], "k": {0: dyn}}
+    args = (r(2, 4), [r(3), r(8)], {"q": r(5)}, Pair(r(3), [r(4)]))
+    make_nested("nested", Nested(), args, {"k": r(6)}, shapes)
+    make_nested("nested_strict", Nested(), args, {"k": r(6)}, shapes, strict=True)
+    make_nested("guard_log", Log(), (r(9),), {}, {"xs": ({0: dyn},)}, strict=True)

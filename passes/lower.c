@@ -294,6 +294,25 @@ static bool has_name(const Graph *g, Node n)
 	return g->node_name.data[n.i] != NULL;
 }
 
+const char *lower_name(Lower *s, Node n)
+{
+	enum { FAR = 64 };
+	Graph *g = s->g;
+	if (has_name(g, n))
+		return graph_name(g, n);
+	const char *op = op_name(node_op(g, n)), *dot = strrchr(op, '.');
+	op = dot ? dot + 1 : op;
+	Node reader = n;
+	for (int k = 0; k < FAR && node_data(g, reader)->first_use.i; k++) {
+		reader = g->use.data[node_data(g, reader)->first_use.i].user;
+		if (!reader.i)
+			break;
+		if (has_name(g, reader))
+			return arena_printf(s->arena, "%s_%s", graph_name(g, reader), op);
+	}
+	return op;
+}
+
 /* The graph lines a kernel computes, and a name: the root's, or else that of the last named line. */
 static void describe_kernel(Lower *s, Node root, Kernel *k)
 {
@@ -311,7 +330,7 @@ static void describe_kernel(Lower *s, Node root, Kernel *k)
 	if (text.n && text.data[text.n - 1] == '\n')
 		text.data[--text.n] = 0;
 	k->text = text.data;
-	k->name = graph_name(g, named);
+	k->name = lower_name(s, named);
 }
 
 static bool lower_node(Lower *s, Node n)

@@ -435,7 +435,7 @@ void trace_start(Trace *t, const char *name)
 void trace_start_over(Trace *t, Node value_of)
 {
 	Graph *g = t->s->g;
-	trace_start(t, graph_name(g, value_of));
+	trace_start(t, lower_name(t->s, value_of));
 	for (uint32_t k = 0; k < node_rank(g, value_of); k++)
 		t->root_axis[k] = trace_root_axis(t, node_dim(g, value_of, k));
 	t->nroot = t->k->axis.n;

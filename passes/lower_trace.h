@@ -47,6 +47,8 @@ void trace_places(Trace *, Node, const Sym *lead, const Sym *rest, Kx guard, Sym
 
 /* ---- kernels: start, axes, stages, end ---- */
 
+/* A readable name for the kernel of a node: the node's, or that of the first reader that has one and the operator. */
+const char *lower_name(Lower *, Node);
 void trace_start(Trace *, const char *name);
 /* With root axes for all dimensions of a node. */
 void trace_start_over(Trace *, Node value_of);

@@ -60,7 +60,7 @@ static Kernel *scatter_kernel(Lower *s, Node n, const NodePlace *to)
 	Sym at[MAX_RANK], in[MAX_RANK];
 	Stage walk = {0};
 	Kx cond = {0};
-	trace_start(&t, graph_name(g, n));
+	trace_start(&t, lower_name(s, n));
 	for (uint32_t k = 0; k < rank; k++)
 		if (k < batch || k >= lead)
 			at[k] = trace_root_axis(&t, node_dim(g, update, k));
@@ -131,7 +131,7 @@ static Kernel *update_kernel(Lower *s, Node n, const NodePlace *to)
 	st.value = trace_value(&t, update, t.root_axis, (Kx){0});
 	trace_push_stage(&t, st);
 	trace_order_axes(&t);
-	t.k->name = arena_printf(s->arena, "update_%s", graph_name(g, n));
+	t.k->name = arena_printf(s->arena, "update_%s", lower_name(s, n));
 	return t.k;
 }
 
@@ -265,7 +265,7 @@ void lower_sort(Lower *s, Node n)
 	else
 		sort_stages(&t, n, dim, to);
 	trace_order_axes(&t);
-	t.k->name = graph_name(g, n);
+	t.k->name = lower_name(s, n);
 	push(s, t.k);
 	publish(s, n, 0, &to[0]);
 	publish(s, n, 1, &to[1]);

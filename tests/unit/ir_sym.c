@@ -534,13 +534,54 @@ static void test_out_of_memory(void **state)
 	arena_fail_after(0);
 }
 
+/* Doubles: text, folding, values as the processor computes them, ends that hold all values. */
+static void test_reals(void **state)
+{
+	const Fixture *f = *state;
+	static const char *const same[] = {
+		"trunc(rmul(0x1.6666666666666p-1, real(s2)))",
+		"2*floor(rsqrt(radd(real(s0*s1), -0x1p-1))) + 1",
+		"ceil(rdiv(real(s2), real(s0)))*rint(rdiv(real(s0), 0x1.4p+1))",
+		"less(real(s0), 0x1.8p+0) + equal(real(s1), real(s2))",
+	};
+	for (size_t k = 0; k < sizeof same / sizeof *same; k++)
+		assert_sym(f, parse(f, sym_str(f->t, parse(f, same[k]))), sym_str(f->t, parse(f, same[k])));
+	static const char *const folded[][2] = {
+		{"floor(real(s0 + 1))", "s0 + 1"},
+		{"trunc(rmul(0x1.28f5c28f5c28fp-2, real(100)))", "28"}, /* 0.29 * 100 */
+		{"rint(0x1.4p+1)", "2"},
+		{"trunc(-0x1.4p+1)", "-2"},
+		{"less(0x1p+0, 0x1p+1) + 2*equal(0x1p+0, 0x1p+1)", "1"},
+	};
+	for (size_t k = 0; k < sizeof folded / sizeof *folded; k++)
+		assert_sym(f, parse(f, folded[k][0]), folded[k][1]);
+	static const char *const bad[] = {"real(s0)", "floor(s0)", "rmul(0x1p+0, 0x1p+0)", "floor(real(s0)",
+					  "floor(rmul(real(s0)))", "floor(inf)", "less(real(s0))", "floor(0x)s"};
+	for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+		const char *s = bad[k];
+		Sym e = sym_parse(f->t, &s);
+		if (e.i && !*s)
+			fail_msg("\"%s\" was accepted", bad[k]);
+	}
+	for (size_t k = 0; k < sizeof same / sizeof *same; k++)
+		for (int64_t v = 1; v <= 64; v++) {
+			int64_t lo, hi, out, value[3] = {v, 65 - v, v};
+			Sym e = parse(f, same[k]), var[3] = {f->s0, f->s1, f->s2};
+			Sym by[3] = {sym_int(f->t, value[0]), sym_int(f->t, value[1]), sym_int(f->t, value[2])};
+			sym_range(f->t, e, &lo, &hi);
+			assert_true(sym_eval(f->t, e, var, value, 3, &out));
+			assert_true(lo <= out && out <= hi);
+			assert_true(sym_is(f->t, sym_subst(f->t, e, var, by, 3), out));
+		}
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_canonical_text), TEST(test_axes),         TEST(test_tiles),
-		TEST(test_flat_axis),
+		TEST(test_flat_axis),      TEST(test_reals),
 		TEST(test_questions),      TEST(test_bounds_narrow), TEST(test_structure),
 		TEST(test_overflow),       TEST(test_parse_errors), TEST(test_random),
 		TEST(test_random_division), cmocka_unit_test(test_out_of_memory),

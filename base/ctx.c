@@ -1,4 +1,5 @@
 #include "base/ctx.h"
+#include "base/visible.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,13 +59,18 @@ bool ctx_is_input(const Ctx *ctx, uint64_t device, uint64_t number)
 
 static void add_diag(Ctx *ctx, Severity severity, const char *where, const char *fmt, va_list args)
 {
-	Text text;
+	Text raw, text, place;
+	text_init(&raw, ctx->scratch);
 	text_init(&text, ctx->arena);
-	text_vprintf(&text, fmt, args);
+	text_init(&place, ctx->arena);
+	text_vprintf(&raw, fmt, args);
+	text_visible(&text, raw.data, "\n\t");
 	if (!where)
 		where = ctx->file;
+	if (where)
+		text_visible(&place, where, "");
 	Diag *d = ARENA_NEW(ctx->arena, Diag);
-	*d = (Diag){severity, where ? arena_strdup(ctx->arena, where) : NULL, text.data, NULL};
+	*d = (Diag){severity, where ? place.data : NULL, text.data, NULL};
 	if (ctx->last)
 		ctx->last->next = d;
 	else

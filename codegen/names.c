@@ -1,6 +1,8 @@
 #include "codegen/names.h"
+#include "base/visible.h"
 
 #include <ctype.h>
+#include <dlfcn.h>
 #include <string.h>
 
 /* Keywords, and what emitted code and its headers call. */
@@ -12,6 +14,55 @@ static const char *const reserved[] = {
 	"memcpy", "sqrt", "sqrtf", "floor", "floorf", "ceil", "ceilf", "trunc", "truncf", "rint", "rintf",
 	"fma", "fmaf", "fabs", "fabsf", "ldexpf", "NAN", "INFINITY", "NULL", "main",
 };
+
+/* Of C++ and newer C: the header of a model is read by both. */
+static const char *const other_keywords[] = {
+	"alignas", "alignof", "and", "and_eq", "bitand", "bitor", "catch", "char8_t", "char16_t", "char32_t", "class",
+	"compl", "concept", "const_cast", "consteval", "constexpr", "constinit", "co_await", "co_return", "co_yield",
+	"decltype", "delete", "dynamic_cast", "explicit", "export", "friend", "mutable", "namespace", "new", "noexcept",
+	"not", "not_eq", "nullptr", "operator", "or", "or_eq", "private", "protected", "public", "reinterpret_cast",
+	"requires", "static_assert", "static_cast", "template", "this", "thread_local", "throw", "try", "typeid",
+	"typename", "typeof_unqual", "using", "virtual", "wchar_t", "xor", "xor_eq",
+};
+
+static bool is_listed(const char *s, const char *const *list, size_t n)
+{
+	for (size_t k = 0; k < n; k++)
+		if (!strcmp(s, list[k]))
+			return true;
+	return false;
+}
+
+/* Asked of the libraries of this machine, whose names are much the same everywhere. */
+static bool in_c_library(const char *name)
+{
+	static const char *const library[] = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2"};
+	bool found = false;
+	for (size_t k = 0; k < sizeof library / sizeof *library && !found; k++) {
+		void *so = dlopen(library[k], RTLD_LAZY);
+		found = so && dlsym(so, name);
+		if (so)
+			dlclose(so);
+	}
+	return found;
+}
+
+const char *c_export_refused(const char *s)
+{
+	if (!isalpha((unsigned char)*s) && *s != '_')
+		return "it is no identifier of C";
+	for (const char *p = s; *p; p++)
+		if (!isalnum((unsigned char)*p) && *p != '_')
+			return "it is no identifier of C";
+	if (is_listed(s, reserved, sizeof reserved / sizeof *reserved) ||
+	    is_listed(s, other_keywords, sizeof other_keywords / sizeof *other_keywords))
+		return "it has a meaning in C or C++";
+	if (*s == '_')
+		return "names that begin with _ are reserved";
+	if (!strncmp(s, "k_", 2) || !strncmp(s, "weft_rt_", 8))
+		return "names that begin with k_ or weft_rt_ are those of kernels and of the runtime";
+	return in_c_library(s) ? "the C library has a function of that name" : NULL;
+}
 
 const char *c_identifier(Arena *arena, const char *s)
 {
@@ -27,6 +78,24 @@ const char *c_identifier(Arena *arena, const char *s)
 		if (strcmp(id, reserved[k]) == 0)
 			return arena_printf(arena, "%s_", id);
 	return id;
+}
+
+void c_comment(Text *out, const char *s, const char *line)
+{
+	Text visible;
+	text_init(&visible, out->arena);
+	text_visible(&visible, s, "\n");
+	for (const char *p = visible.data ? visible.data : ""; *p; p++) {
+		bool marks = (p[0] == '*' && p[1] == '/') || (p[0] == '/' && p[1] == '*');
+		if (*p == '\n')
+			text_add(out, line);
+		else if (marks) /* the end of a comment, or what compilers warn of */
+			text_char(out, '+');
+		else if ((p[0] == '?' && p[1] == '?') || (*p == '\\' && (!p[1] || p[1] == '\n')))
+			text_char(out, '.'); /* a trigraph, a line that would go on */
+		else
+			text_char(out, *p);
+	}
 }
 
 void names_init(Names *n, Arena *arena)

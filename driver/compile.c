@@ -46,6 +46,12 @@ static bool check_texts(const Compilation *c)
 	if (dump && !*pass && strcmp(dump, "all") != 0)
 		return ctx_error(c->ctx, NULL, "no pass %s to dump; see weft show --after list",
 				 dump);
+	const char *symbol = c->o.symbol, *why = symbol ? c_export_refused(symbol) : NULL;
+	if (why)
+		return ctx_error(c->ctx, NULL, "the exported function cannot be called %s: %s", symbol, why);
+	if (symbol && !strcmp(symbol, c->weights_symbol))
+		return ctx_error(c->ctx, NULL, "the exported function cannot be called %s: the weights are",
+				 symbol);
 	return !c->o.cc || c->o.cc[strspn(c->o.cc, " ")] ||
 	       ctx_error(c->ctx, NULL, "the name of the C compiler is empty");
 }
@@ -84,8 +90,8 @@ bool compile_begin(Compilation *c, Weft *w, const WeftGraph *g, const WeftOption
 	ctx->file = g->path;
 	TRY(begin_levels(c, c->o.target ? c->o.target : "native"));
 	c->name = c->o.name ? path_stem(ctx->arena, c->o.name) : path_stem(ctx->arena, g->path);
-	TRY(check_texts(c) && choose_backend(c));
 	c->weights_symbol = arena_printf(ctx->arena, "%s_weights", c->name);
+	TRY(check_texts(c) && choose_backend(c));
 	return true;
 }
 

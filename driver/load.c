@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "frontend/file.h"
+#include "frontend/file_kind.h"
 #include "frontend/out_file.h"
 #include "frontend/pt2.h"
 #include "passes/pipeline.h"
@@ -32,6 +33,15 @@ static bool parse(void *arg)
 	return true;
 }
 
+static bool no_model(Ctx *ctx, const FileMap *file)
+{
+	const char *what = file_kind(file->data, file->size);
+	return ctx_error(ctx, NULL,
+			 "no model: %s; weft reads .pt2 archives of torch.export.save and the text form of graphs "
+			 "(graph @name...)",
+			 what ? what : "it is text that does not begin with \"graph\"");
+}
+
 static bool load(void *arg)
 {
 	Load *l = arg;
@@ -43,6 +53,8 @@ static bool load(void *arg)
 	if (n < 4 || strcmp(l->path + n - 4, ".pt2")) {
 		TRY(file_map(ctx, l->path, &file));
 		if (file.size < 2 || memcmp(file.data, "PK", 2)) {
+			if (!is_graph_text((const char *)file.data, file.size))
+				return no_model(ctx, &file);
 			l->text = arena_strndup(ctx->arena, (const char *)file.data, file.size);
 			return parse(l);
 		}

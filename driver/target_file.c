@@ -70,15 +70,23 @@ static bool read_number(Reader *r, const Field *f, const json_t *v)
 	return true;
 }
 
+/* Texts go into the Makefile of emitted sources, command lines and comments: nothing that means something there. */
+static bool read_text(Reader *r, const Field *f, const json_t *v)
+{
+	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 _+-=.,:/@";
+	const char *text = json_string_value(v);
+	if (!text || strlen(text) != json_string_length(v) || text[strspn(text, allowed)])
+		return refuse(r, f, "a string of letters, digits, blanks and _+-=.,:/@");
+	*(const char **)(void *)((char *)r->t + f->at) = arena_strdup(r->ctx->arena, text);
+	return true;
+}
+
 static bool read_field(Reader *r, const Field *f, const json_t *v)
 {
 	void *to = (char *)r->t + f->at;
 	switch (f->kind) {
 	case FIELD_TEXT:
-		if (!json_is_string(v))
-			return refuse(r, f, "a string");
-		*(const char **)to = arena_strdup(r->ctx->arena, json_string_value(v));
-		return true;
+		return read_text(r, f, v);
 	case FIELD_BOOL:
 		if (!json_is_boolean(v))
 			return refuse(r, f, "true or false");

@@ -57,13 +57,24 @@ static const char *model_name(Import *im, const Member *m)
 	return arena_strndup(im->ctx->arena, m->name + root + dir, n - root - dir - 5);
 }
 
+/* The other zip archives that hold something of a model, by a part of a member's name. */
+static const struct {
+	const char *member, *what;
+} archives[] = {
+	{"data/aotinductor/", "an AOTInductor archive holds compiled code and no graph"},
+	{"/code/", "an archive of TorchScript (torch.jit.save)"},
+	{"/data.pkl", "an archive of torch.save holds pickled tensors or modules and no graph"},
+	{".npy", "an archive of NumPy holds arrays and no graph"},
+	{"model.weights.h5", "an archive of Keras"},
+};
+
 static bool no_model(Import *im)
 {
-	for (uint32_t k = 0; k < im->archive->member.n; k++)
-		if (strstr(im->archive->member.data[k].name, "data/aotinductor/"))
-			return ctx_error(im->ctx, NULL,
-					 "an AOTInductor archive holds compiled code and no graph: "
-					 "save the program with torch.export.save");
+	for (size_t i = 0; i < sizeof archives / sizeof *archives; i++)
+		for (uint32_t k = 0; k < im->archive->member.n; k++)
+			if (strstr(im->archive->member.data[k].name, archives[i].member))
+				return ctx_error(im->ctx, NULL,
+						 "%s: save the program with torch.export.save", archives[i].what);
 	return ctx_error(im->ctx, NULL, "no model in this archive (no member models/<name>.json)");
 }
 

@@ -102,8 +102,7 @@ static const char *module_path(Import *im, const json_t *metadata)
 	return arena_strndup(im->ctx->scratch, start + 1, (size_t)(end - start - 1));
 }
 
-/* "net.py:12 in encoder.layer.0"; NULL when the file does not say. */
-static const char *node_frame(Import *im, const json_t *node)
+const char *node_frame(Import *im, const json_t *node)
 {
 	const json_t *metadata = json_object_get(node, "metadata");
 	const char *frame = last_frame(im, json_str(metadata, "stack_trace"));

@@ -200,6 +200,8 @@ bool scope_bind(Scope *, const char *name,
 		uint32_t value); /* false after ctx_error: defined twice */
 bool scope_meta(Scope *, const char *name, Meta *);
 const char *node_label(const json_t *node);              /* its name; never NULL */
+/* "net.py:12 in encoder.layer.0", the user's line and the module; NULL when the file does not say. */
+const char *node_frame(Import *, const json_t *node);
 const char *node_position(Import *, const json_t *node); /* "model.pt2: node add (net.py:12)" */
 void scope_init(Scope *, State *, json_t *graph);
 void state_init(State *, Import *, Graph *);

@@ -118,7 +118,8 @@ Target target_of(Import *im, const char *target)
 /* ---- what is not supported ---- */
 
 typedef struct {
-	const char *target, *first; /* name of the first node */
+	const char *target;
+	const json_t *first; /* node */
 	uint32_t count;
 } Missing;
 
@@ -128,7 +129,7 @@ typedef struct {
 	ARRAY(Missing) missing;
 } Report;
 
-static void report(Report *r, const char *target, const char *node)
+static void report(Report *r, const char *target, const json_t *node)
 {
 	bool fresh;
 	uint32_t id = intern(&r->names, target, (uint32_t)strlen(target), &fresh);
@@ -145,7 +146,7 @@ static void check_graph(Report *r, const json_t *graph, uint32_t depth)
 	{
 		const char *target = json_str(node, "target");
 		if (target && target_of(r->im, target).kind == TARGET_UNKNOWN)
-			report(r, target, node_label(node));
+			report(r, target, node);
 		json_array_foreach(json_object_get(node, "inputs"), k, input)
 		{
 			json_t *arg = json_object_get(input, "arg");
@@ -161,6 +162,14 @@ static int by_target(const void *a, const void *b)
 	return strcmp(((const Missing *)a)->target, ((const Missing *)b)->target);
 }
 
+/* "torch.ops.aten.x.default x2 (first at x, net.py:12 in encoder)" */
+static void report_one(Import *im, const Missing *m, uint32_t k, Text *t)
+{
+	const char *frame = node_frame(im, m->first);
+	text_printf(t, "%s%s x%u (first at %s%s%s)", k ? "; " : "", m->target, m->count, node_label(m->first),
+		    frame ? ", " : "", frame ? frame : "");
+}
+
 bool targets_check(Import *im, const json_t *graph)
 {
 	Report r = {.im = im};
@@ -172,8 +181,9 @@ bool targets_check(Import *im, const json_t *graph)
 	Text t;
 	text_init(&t, im->ctx->scratch);
 	for (uint32_t k = 0; k < r.missing.n; k++)
-		text_printf(&t, "%s%s x%u (first at %s)", k ? "; " : "", r.missing.data[k].target,
-			    r.missing.data[k].count, r.missing.data[k].first);
-	return ctx_error(im->ctx, NULL, "%u unsupported operator%s: %s", r.missing.n,
-			 r.missing.n > 1 ? "s" : "", t.data);
+		report_one(im, &r.missing.data[k], k, &t);
+	return ctx_error(im->ctx, NULL,
+			 "%u unsupported operator%s: %s. Export with .run_decompositions(), which may write %s with "
+			 "others, or compute the same with other operators",
+			 r.missing.n, r.missing.n > 1 ? "s" : "", t.data, r.missing.n > 1 ? "them" : "it");
 }

@@ -1,6 +1,7 @@
-/* Nested inputs and outputs. The archive flattens them; the signature of the whole module, a treespec of PyTorch's
- * pytree as JSON within a JSON string, says what they were: [1, {"type", "context", "children_spec"}]. Containers are
- * told by their type, their members' names by the context: [["a", "b"]] or the like, whatever the class. */
+/* Nested inputs and outputs. The archive flattens them; the signature of the whole module, a
+ * treespec of PyTorch's pytree as JSON within a JSON string, says what they were: [1, {"type",
+ * "context", "children_spec"}]. Containers are told by their type, their members' names by the
+ * context: [["a", "b"]] or the like, whatever the class. */
 #include <string.h>
 
 #include "frontend/json.h"
@@ -17,7 +18,8 @@ typedef struct {
 
 static json_t *signature_of(const Import *im)
 {
-	json_t *entry, *graphs = json_object_get(json_object_get(im->root, "graph_module"), "module_call_graph");
+	json_t *entry, *graphs = json_object_get(json_object_get(im->root, "graph_module"),
+						 "module_call_graph");
 	size_t i;
 	json_array_foreach(graphs, i, entry)
 	{
@@ -156,7 +158,8 @@ static bool is_variadic(const Import *im, int64_t k, const char *name, int64_t i
 	return have && !strncmp(have, name, n) && !strcmp(have + n, digits);
 }
 
-/* A leaf's first key is 0 for a positional argument, 1 for one by keyword; the second says which. */
+/* A leaf's first key is 0 for a positional argument, 1 for one by keyword; the second says which.
+ */
 static bool leaf_matches(const Import *im, const TreeLeaf *leaf, const PathKey *path, uint32_t n)
 {
 	if (leaf->n < 2)
@@ -185,7 +188,7 @@ int64_t tree_find(const Import *im, const Tree *tree, const PathKey *path, uint3
 		return -1;
 	if (!strcmp(path[0].name, "flat_args") && n == 2 && !path[1].name)
 		return path[1].index >= 0 && path[1].index < (int64_t)tree->leaf.n ? path[1].index
-										  : -1;
+										   : -1;
 	for (uint32_t k = 0; k < tree->leaf.n; k++) {
 		if (!leaf_matches(im, &tree->leaf.data[k], path, n))
 			continue;

@@ -109,12 +109,24 @@ static bool number(Parser *p, Val *out)
 
 /* ---- calls ---- */
 
+/* The names of symbols are printed and parsed, in messages and in code. */
+static bool is_identifier(const char *s)
+{
+	if (!isalpha((unsigned char)*s) && *s != '_')
+		return false;
+	while (isalnum((unsigned char)*s) || *s == '_')
+		s++;
+	return !*s;
+}
+
 /* Symbol('s77', positive=True, integer=True) */
 static bool symbol_call(Parser *p, Val *out)
 {
 	const char *name;
 	int64_t lo = -SYM_INF;
 	TRY(quoted(p, &name));
+	if (!is_identifier(name))
+		return expr_fail(p, "expected the name of a symbol");
 	while (accept(p, ",")) {
 		bool positive_kw = accept(p, "positive"), nonnegative = accept(p, "nonnegative");
 		if (!positive_kw && !nonnegative && !accept(p, "integer") && !accept(p, "zero"))
@@ -330,8 +342,9 @@ static bool input_dim(Parser *p, Val *out)
 		return expr_fail(p, "unexpected size");
 	Sym s = p->env->input_dim(p->env->arg, path, n - 1, dim);
 	*out = val_num(s);
-	return s.i || expr_fail(p, arena_printf(p->env->ctx->scratch, "no dimension %lld of an input L%s",
-						 (long long)dim, name));
+	return s.i ||
+	       expr_fail(p, arena_printf(p->env->ctx->scratch, "no dimension %lld of an input L%s",
+					 (long long)dim, name));
 }
 
 static bool plain_name(Parser *p, const char *name, Val *out)

@@ -42,7 +42,8 @@ Val val_double(Parser *p, double v)
 	for (int64_t den = 1; den <= 1 << 20; den *= 2) {
 		double n = v * (double)den;
 		if (fabs(n) < 9e15 && n == floor(n))
-			return (Val){.kind = VAL_NUM, .num = sym_int(t, (int64_t)n),
+			return (Val){.kind = VAL_NUM,
+				     .num = sym_int(t, (int64_t)n),
 				     .den = den == 1 ? (Sym){0} : sym_int(t, den)};
 	}
 	return val_real(sym_real_const(t, v));
@@ -79,7 +80,8 @@ static Sym as_real(Parser *p, Val v)
 	if (v.kind == VAL_REAL)
 		return v.num;
 	Sym num = sym_real_op(t, SYM_REAL, v.num, (Sym){0});
-	return v.den.i ? sym_real_op(t, SYM_REAL_DIV, num, sym_real_op(t, SYM_REAL, v.den, (Sym){0}))
+	return v.den.i ? sym_real_op(t, SYM_REAL_DIV, num,
+				     sym_real_op(t, SYM_REAL, v.den, (Sym){0}))
 		       : num;
 }
 
@@ -260,12 +262,14 @@ bool val_pow(Parser *p, Val a, Val b, Val *out)
 	TRY(is_number(p, &a) && val_is_int(p, &b));
 	sym_range(t, b.num, &lo, &hi);
 	if (!sym_is_const(t, b.num, &n)) {
-		if (a.kind != VAL_NUM || a.den.i || !sym_is_const(t, a.num, &base) || base < 2 || lo < 0)
+		if (a.kind != VAL_NUM || a.den.i || !sym_is_const(t, a.num, &base) || base < 2 ||
+		    lo < 0)
 			return expr_fail(p, "expected a constant exponent");
 		*out = (Val){.kind = VAL_POWER, .num = b.num, .den = a.num};
 		return true;
 	}
-	int64_t most = is_inexact(p, &a) ? 2 : MAX_POWER; /* a third factor would be rounded twice */
+	int64_t most =
+		is_inexact(p, &a) ? 2 : MAX_POWER; /* a third factor would be rounded twice */
 	if (n < -most || n > most)
 		return expr_fail(p, "expected a small constant exponent");
 	Val r = val_num(sym_int(t, 1));
@@ -410,7 +414,8 @@ static Cond real_compare(SymTab *t, const char *op, Sym x, Sym y)
 	if (op[0] == '!')
 		negated = true;
 	bool swap = !equal && (op[0] == '>') != negated; /* x <= y is not y < x */
-	Sym truth = sym_real_op(t, equal ? SYM_REAL_EQUAL : SYM_REAL_LESS, swap ? y : x, swap ? x : y);
+	Sym truth =
+		sym_real_op(t, equal ? SYM_REAL_EQUAL : SYM_REAL_LESS, swap ? y : x, swap ? x : y);
 	return (Cond){.kind = GUARD_EQ, .a = truth, .b = sym_int(t, !negated)};
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/visible.h"
 
 /* Slots of the empty attribute tuple: any op may ask for its k-th attribute. */
 static const Attr no_attrs[MAX_ARGS];
@@ -255,6 +256,7 @@ bool attr_equal(const Attr *a, const Attr *b)
 
 LocId ir_loc(Ir *ir, const char *text)
 {
+	Text clean;
 	while (text && *text && (unsigned char)*text <= ' ')
 		text++;
 	size_t n = text ? strlen(text) : 0;
@@ -262,11 +264,9 @@ LocId ir_loc(Ir *ir, const char *text)
 		n--;
 	if (!n)
 		return (LocId){0};
-	char *clean = arena_strndup(ir->ctx->scratch, text, n);
-	for (size_t k = 0; k < n; k++)
-		if ((unsigned char)clean[k] < ' ' || clean[k] == 127)
-			clean[k] = ' ';
-	return (LocId){intern(&ir->locs, clean, (uint32_t)n + 1, NULL)};
+	text_init(&clean, ir->ctx->scratch);
+	text_visible(&clean, arena_strndup(ir->ctx->scratch, text, n), "");
+	return (LocId){intern(&ir->locs, clean.data, (uint32_t)clean.n + 1, NULL)};
 }
 
 const char *ir_loc_text(const Ir *ir, LocId loc)

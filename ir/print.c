@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "ir/op.h"
+#include "base/visible.h"
 
 typedef struct {
 	const Graph *g;
@@ -51,14 +52,14 @@ const char *type_str(const Ir *ir, TypeId id)
 static void print_string(Text *out, const char *s)
 {
 	text_char(out, '"');
-	for (; *s; s++) {
-		unsigned char c = (unsigned char)*s;
-		if (c == '"' || c == '\\')
-			text_printf(out, "\\%c", c);
-		else if (c < ' ' || c == 127)
-			text_printf(out, "\\x%02x", c);
-		else
-			text_char(out, *s);
+	for (uint32_t n; *s; s += n) {
+		bool visible = text_is_visible(text_code_point(s, &n));
+		if (*s == '"' || *s == '\\')
+			text_printf(out, "\\%c", *s);
+		else if (visible)
+			text_addn(out, s, n);
+		for (uint32_t k = 0; k < n && !visible; k++)
+			text_printf(out, "\\x%02x", (unsigned)(unsigned char)s[k]);
 	}
 	text_char(out, '"');
 }

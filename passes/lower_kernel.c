@@ -311,7 +311,16 @@ static Sym place_along(Trace *t, Node n, Kx v, Sym extent, Kx *cond)
 	}
 	/* an empty axis has no element to clamp to */
 	*cond = both(t, *cond, trace_in_range(t, sym_int(syms, 0), sym_int(syms, 0), extent));
-	uint32_t message = check ? trace_check(t, n, "index out of range") : 0;
+	uint32_t message = 0;
+	if (check) {
+		const char *size = sym_str(syms, extent);
+		message = trace_check(t, n,
+		                      arena_printf(t->s->arena, "index out of range, expected -%s <= index < %s",
+		                                   sym_kind(syms, extent) == SYM_SUM
+		                                           ? arena_printf(t->s->arena, "(%s)", size)
+		                                           : size,
+		                                   size));
+	}
 	return trace_value_var(t, v, extent, message);
 }
 

@@ -149,9 +149,7 @@ int region_run(RegionShared *s, const WeftThreads *t, int32_t n)
 	uint64_t failed = s->failed;
 	if (failed == UINT64_MAX)
 		return WEFT_OK;
-	uint32_t call = (uint32_t)(failed >> 32), id = (uint32_t)failed;
+	uint32_t id = (uint32_t)failed;
 	const WeftEntry *e = s->entry;
-	return weft_fail(s->status, WEFT_ERR_CHECK, "%s: %s",
-			 call < e->ncall ? e->call[call].name : e->name,
-			 id < e->nmessage ? e->message[id] : "a check failed");
+	return weft_fail(s->status, WEFT_ERR_CHECK, "%s", id < e->nmessage ? e->message[id] : "a check failed");
 }

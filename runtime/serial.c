@@ -25,7 +25,7 @@ void weft_phase(WeftRegion *r, WeftKernel kernel, const WeftFrame *f, uint32_t c
 {
 	int id = ntasks > 0 ? kernel(f, 0, ntasks) : 0;
 	if (id && r->status->code == WEFT_OK)
-		weft_fail(r->status, WEFT_ERR_CHECK, "%s: %s", r->entry->call[call].name, r->entry->message[id]);
+		weft_fail(r->status, WEFT_ERR_CHECK, "%s", r->entry->message[id]);
 }
 
 void weft_copy(WeftRegion *r, void *to, const void *from, int64_t bytes)

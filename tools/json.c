@@ -3,17 +3,42 @@
 
 #include "tool.h"
 
+/* The code point at *s, which moves behind it; U+FFFD for what is no UTF-8. */
+static uint32_t next_code_point(const unsigned char **s)
+{
+	uint32_t c = *(*s)++;
+	int more = c < 0x80 ? 0 : c >> 5 == 6 ? 1 : c >> 4 == 14 ? 2 : c >> 3 == 30 ? 3 : -1;
+	if (more < 0)
+		return 0xfffd;
+	if (more)
+		c &= 0x3fu >> more;
+	for (int k = 0; k < more; k++) {
+		if (**s >> 6 != 2)
+			return 0xfffd;
+		c = c << 6 | (*(*s)++ & 0x3f);
+	}
+	return c > 0x10ffff || c >> 11 == 0x1b ? 0xfffd : c;
+}
+
+void print_escaped(FILE *f, const char *text)
+{
+	for (const unsigned char *s = (const unsigned char *)text; *s;) {
+		uint32_t c = next_code_point(&s);
+		if (c == '"' || c == '\\')
+			fprintf(f, "\\%c", (int)c);
+		else if (c >= 32 && c < 127)
+			fputc((int)c, f);
+		else if (c < 0x10000)
+			fprintf(f, "\\u%04x", (unsigned)c);
+		else
+			fprintf(f, "\\u%04x\\u%04x", (unsigned)(0xd7c0 + (c >> 10)), (unsigned)(0xdc00 + (c & 0x3ff)));
+	}
+}
+
 static void text(Json *j, const char *s)
 {
 	fputc('"', j->f);
-	for (; *s; s++) {
-		if (*s == '"' || *s == '\\')
-			fprintf(j->f, "\\%c", *s);
-		else if ((unsigned char)*s < 32)
-			fprintf(j->f, "\\u%04x", (unsigned)*s);
-		else
-			fputc(*s, j->f);
-	}
+	print_escaped(j->f, s);
 	fputc('"', j->f);
 }
 

@@ -51,8 +51,9 @@ static void print_tensors(Json *j, const char *what, const WeftTensorInfo *t, ui
 		}
 		shape[len < sizeof shape ? len : sizeof shape - 1] = 0;
 		if (!j->f) {
-			printf("%-8s %s: %s[%s]\n", k ? "" : what, t[k].name,
-			       dtype_text(t[k].dtype, type), shape);
+			printf("%-8s ", k ? "" : what);
+			print_escaped(stdout, t[k].name);
+			printf(": %s[%s]\n", dtype_text(t[k].dtype, type), shape);
 			continue;
 		}
 		json_open(j, NULL, '{');

@@ -82,6 +82,8 @@ typedef struct {
 	bool comma;
 } Json;
 
+/* As within a JSON string: ASCII, without control characters. */
+void print_escaped(FILE *, const char *);
 void json_open(Json *, const char *key, char bracket); /* key NULL in lists; '{' or '[' */
 void json_close(Json *, char bracket);
 void json_string(Json *, const char *key, const char *value);

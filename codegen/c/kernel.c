@@ -388,11 +388,10 @@ static void print_prefetch(Fn *f, const LsData *s)
 
 static void print_comment(Fn *f, const char *text)
 {
-	char *copy = arena_strdup(f->u->arena, text);
-	for (char *p = copy; (p = strstr(p, "*/"));)
-		*p = '+';
 	line(f);
-	text_printf(f->out, "/* %s */\n", copy);
+	text_add(f->out, "/* ");
+	c_comment(f->out, text, " ");
+	text_add(f->out, " */\n");
 }
 
 static void print_local(Fn *f, const LsData *s)
@@ -614,14 +613,10 @@ static void print_head_comment(const LoopFn *l, Text *out)
 	if (!l->comment || !*l->comment)
 		return;
 	text_add(out, "/* ");
-	for (const char *p = l->comment; *p; p++) {
-		if (p[0] == '\n' && p[1])
-			text_add(out, "\n * ");
-		else if (p[0] == '*' && p[1] == '/')
-			text_char(out, '+');
-		else if (*p != '\n')
-			text_char(out, *p);
-	}
+	size_t n = strlen(l->comment);
+	while (n && l->comment[n - 1] == '\n')
+		n--;
+	c_comment(out, arena_strndup(out->arena, l->comment, n), "\n * ");
 	text_add(out, " */\n");
 }
 

@@ -134,8 +134,24 @@ static bool places_init(Places *p, EvalCtx *e, Graph *g, Node n, const Tensor *i
 	return check_extents(p, slices);
 }
 
-/* One index value made legal. *drop: the element is outside and mode fill says to ignore it. */
-static bool resolve_index(const Places *p, uint32_t axis, int64_t *v, bool *drop)
+/* "[3, 17]": where slice i's indices stand in the index operand. */
+static const char *position_of(const Places *p, int64_t i)
+{
+	Text text;
+	int64_t at[MAX_RANK];
+	uint32_t lead = p->index->rank - 1;
+	for (uint32_t k = lead; k-- > 0;) {
+		at[k] = i % p->index->dim[k];
+		i /= p->index->dim[k];
+	}
+	text_init(&text, p->e->ctx->scratch);
+	for (uint32_t k = 0; k < lead; k++)
+		text_printf(&text, "%s%lld", k ? ", " : "", (long long)at[k]);
+	return lead ? text.data : "";
+}
+
+/* One index value, of slice i, made legal. *drop: the element is outside and mode fill says to ignore it. */
+static bool resolve_index(const Places *p, int64_t i, uint32_t axis, int64_t *v, bool *drop)
 {
 	int64_t extent = p->x->dim[axis], given = *v;
 	if (p->mode == MODE_CHECK && given < 0)
@@ -150,8 +166,8 @@ static bool resolve_index(const Places *p, uint32_t axis, int64_t *v, bool *drop
 		*drop = true;
 		return true;
 	}
-	return eval_error(p->e, p->g, p->n, "index %lld is out of range for axis %u of extent %lld",
-	                  (long long)given, axis, (long long)extent);
+	return eval_error(p->e, p->g, p->n, "index %lld at position [%s] is out of range for axis %u of extent %lld",
+	                  (long long)given, position_of(p, i), axis, (long long)extent);
 }
 
 /* Offset in x of slice i (of nbatch * nindex). */
@@ -165,7 +181,7 @@ static bool place_of(const Places *p, int64_t i, int64_t *offset, bool *drop)
 	*drop = false;
 	for (uint32_t k = 0; k < p->naxis; k++) {
 		int64_t v = tensor_i64(p->index, i * p->naxis + k);
-		TRY(resolve_index(p, (uint32_t)p->axis[k], &v, drop));
+		TRY(resolve_index(p, i, (uint32_t)p->axis[k], &v, drop));
 		at += v * p->stride[p->axis[k]];
 	}
 	*offset = at;

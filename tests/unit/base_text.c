@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/intern.h"
 #include "base/text.h"
+#include "base/visible.h"
 
 static int setup(void **state)
 {
@@ -122,6 +123,29 @@ static void test_double(void **state)
 	}
 }
 
+static void test_visible(void **state)
+{
+	static const struct {
+		const char *text, *keep, *shown;
+	} cases[] = {
+		{"plain", "", "plain"},
+		{"gr\xc3\xb6\xc3\x9f" "e", "", "gr\xc3\xb6\xc3\x9f" "e"},
+		{"a\nb\tc", "\n", "a\nb<U+0009>c"},
+		{"\x1b[31m\x7f", "", "<U+001B>[31m<U+007F>"},
+		{"a\xe2\x80\xae" "b", "", "a<U+202E>b"},
+		{"\xf3\xa0\x81\x81", "", "<U+E0041>"},
+		{"\xff\xc3", "", "<0xff><0xc3>"},
+		{"\xc0\xaf\xed\xa0\x80", "", "<0xc0><0xaf><0xed><0xa0><0x80>"}, /* overlong; a surrogate */
+		{"\xf0\x9f\x98\x80", "", "\xf0\x9f\x98\x80"},
+	};
+	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+		Text t;
+		text_init(&t, *state);
+		text_visible(&t, cases[k].text, cases[k].keep);
+		assert_string_equal(t.data, cases[k].shown);
+	}
+}
+
 static void test_write_file(void **state)
 {
 	char dir[] = "weft-text-XXXXXX", back[64];
@@ -154,6 +178,6 @@ static void test_write_file(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {TEST(test_hash), TEST(test_intern), TEST(test_growth),
-		TEST(test_double), TEST(test_write_file)};
+		TEST(test_double), TEST(test_visible), TEST(test_write_file)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

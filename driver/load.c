@@ -99,6 +99,8 @@ static bool rename_outputs(Load *l)
 static bool load_with(void *arg)
 {
 	Load *l = arg;
+	if (l->options.size > sizeof l->options)
+		return ctx_error(l->w->ctx, NULL, "options of a newer version of the library");
 	return load(l) && (!l->options.output_name || rename_outputs(l));
 }
 

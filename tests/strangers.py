@@ -66,7 +66,7 @@ def model(folder, text):
 
 
 def is_plain(text):
-    return not any(c < " " and c not in "\n\t" or c in "".join(HIDDEN) for c in text)
+    return not any(c < " " and c not in "\n\t" or c in [h[0] for h in HIDDEN] for c in text)
 
 
 with tempfile.TemporaryDirectory() as name:

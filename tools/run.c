@@ -127,6 +127,8 @@ static int run(int argc, char **argv)
 	if (!runner_open(&r, argv[1], &ro))
 		return 1;
 	Weft *w = weft_new();
+	if (r.w && weft_nmessages(r.w)) /* warnings */
+		fputs(weft_messages(r.w), stderr);
 	bool ok = w ? execute(w, &r, &a) : (fail("out of memory"), false);
 	weft_free(w);
 	runner_close(&r);

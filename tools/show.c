@@ -341,6 +341,8 @@ static int run(int argc, char **argv)
 	Weft *w = weft_new();
 	WeftGraph *g = w ? load_model(w, argv[1], &a.load) : NULL;
 	bool ok = g ? show_graph(w, g, &a) : (fail_messages(w), false);
+	if (ok && weft_nmessages(w)) /* warnings */
+		fputs(weft_messages(w), stderr);
 	weft_free(w);
 	return ok ? 0 : 1;
 }

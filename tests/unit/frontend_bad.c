@@ -223,7 +223,7 @@ static const struct {
 	{"mlp", "models/model.json", "\"major\":8", "\"major\":7", "schema version 7"},
 	{"mlp", "models/model.json", "\"schema_version\"", "\"version\"", "no schema version"},
 	{"mlp", "models/model.json", "aten.relu.default", "aten.frob.default",
-	 "1 unsupported operator: torch.ops.aten.frob.default x1 (first at relu)"},
+	 "1 unsupported operator: torch.ops.aten.frob.default x1 (first at relu, make_fixtures.py:81)"},
 	{"mlp", "models/model.json", "aten.relu.default", "custom.relu.default",
 	 "torch.ops.custom.relu.default x1"},
 	{"mlp", "models/model.json", "{\"name\":\"self\"", "{\"name\":\"me\"",
@@ -284,8 +284,8 @@ static void test_unsupported_all(void **state)
 	edit(e, "aten.linear.default", "aten.frob.default");
 	edit(e, "aten.relu.default", "aten.burp.x");
 	refused(&z, NULL,
-		"2 unsupported operators: torch.ops.aten.burp.x x1 (first at relu); "
-		"torch.ops.aten.frob.default x2 (first at linear)");
+		"2 unsupported operators: torch.ops.aten.burp.x x1 (first at relu, make_fixtures.py:81); "
+		"torch.ops.aten.frob.default x2 (first at linear, linear.py:134)");
 }
 
 static void test_members(void **state)

@@ -352,7 +352,7 @@ static void test_error_names_node(void **state)
 	graph_add_output(f.g, "y", y, -1);
 	Tensor args[] = {vector(DT_f32, 1, NULL), vector(DT_i64, 1, (double[]){1})}, out;
 	assert_false(interp(f.ctx, f.g, args, 2, &out, 1, f.ctx->arena));
-	expect_error("gather: index 1 is out of range for axis 0 of extent 1");
+	expect_error("gather: index 1 at position [0] is out of range for axis 0 of extent 1");
 	assert_non_null(strstr(f.ctx->last->where, "lookup"));
 }
 

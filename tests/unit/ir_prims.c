@@ -369,7 +369,7 @@ static void test_gather(void **state)
 	check("gather", "batch=0 axes=[0] mode=check", "i32[0,2];i64[0,1]", "i32[0,2]");
 	check("gather", "batch=0 axes=[0] mode=clamp", "i32[0,2];i64[1,1] 0", "i32[1,2] 0 0");
 	check_error("gather", "batch=0 axes=[0] mode=check", "i32[3] 1;i64[1,1] 3",
-	            "index 3 is out of range for axis 0 of extent 3");
+	            "index 3 at position [0] is out of range for axis 0 of extent 3");
 	check_error("gather", "batch=0 axes=[0] mode=check", "i32[3] 1;i64[1,1] -4", "index -4");
 	check_error("gather", "batch=0 axes=[0] mode=promise", "i32[3] 1;i64[1,1] -1", "index -1");
 	check_error("gather", "batch=0 axes=[0] mode=maybe", "i32[3] 1;i64[1,1] 0",

@@ -115,7 +115,7 @@ static void check_provider(WeftThreadsKind kind, int32_t n)
 	for (int k = 0; k < 20; k++) {
 		assert_int_equal(execute(run_fail, (void *[]){x}, NULL, t, n, &status),
 				 WEFT_ERR_CHECK);
-		assert_string_equal(status.message, "second: two");
+		assert_string_equal(status.message, "two");
 	}
 	int64_t slot = 5;
 	assert_int_equal(execute(run_assert, NULL, &slot, t, n, &status), WEFT_ERR_CHECK);

@@ -171,7 +171,11 @@ static bool sym_prepare(Parser *r, const char *s)
 {
 	while (*s) {
 		size_t n = 1;
-		if (isdigit((unsigned char)*s)) {
+		if (s[0] == '0' && s[1] == 'x') { /* a double: 0x1.8p+1 */
+			char *end;
+			strtod(s, &end);
+			n = (size_t)(end - s);
+		} else if (isdigit((unsigned char)*s)) {
 			errno = 0;
 			uint64_t v = strtoull(s, NULL, 10);
 			n = strspn(s, "0123456789");

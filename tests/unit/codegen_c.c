@@ -12,7 +12,6 @@
 
 #include <cmocka.h>
 #include <dlfcn.h>
-#include <libgen.h>
 #include <math.h>
 
 #include "codegen/c/emit.h"
@@ -44,12 +43,6 @@ static void run_command(const char *cmd)
 	int rc = system(cmd);
 	if (rc != 0)
 		fail_msg("failed (%d): %s", rc, cmd);
-}
-
-static const char *source_root(Bench *b)
-{
-	char *file = arena_strdup(b->ctx->arena, __FILE__);
-	return arena_printf(b->ctx->arena, "%s/../..", dirname(file));
 }
 
 static const char *flags_for(const Target *t)
@@ -101,9 +94,10 @@ static void compile(Bench *b)
 	text_init(&stub_text, arena);
 	text_add(&stub_text, stub);
 	array_push(arena, &files.file, (EmitFile){.name = "stub.c", .text = stub_text});
-	const char *dir = arena_printf(arena, "codegen_c_%s_%d", b->target->name, (int)getpid());
-	const char *root = source_root(b);
-	mkdir(dir, 0777);
+	const char *tmp = getenv("TMPDIR");
+	char *dir = arena_printf(arena, "%s/weft-codegen-c-XXXXXX", tmp ? tmp : "/tmp");
+	const char *root = TEST_DATA "/../..";
+	assert_non_null(mkdtemp(dir));
 	text_init(&cmd, arena);
 	text_add(&cmd, "fail=0; pids=; ");
 	for (uint32_t k = 0; k < files.file.n; k++) {
@@ -117,7 +111,7 @@ static void compile(Bench *b)
 	text_printf(&cmd, "for p in $pids; do wait $p || fail=1; done; "
 	            "test $fail = 0 && cc -shared -o %s/model.so %s/*.o -lm", dir, dir);
 	run_command(cmd.data);
-	b->lib = dlopen(arena_printf(arena, "./%s/model.so", dir), RTLD_NOW | RTLD_LOCAL);
+	b->lib = dlopen(arena_printf(arena, "%s/model.so", dir), RTLD_NOW | RTLD_LOCAL);
 	if (!b->lib)
 		fail_msg("%s", dlerror());
 	if (!getenv("WEFT_KEEP"))

@@ -103,7 +103,7 @@ static bool same_list(const void *a, const void *b, size_t n)
 static bool kx_same(const KxData *a, const KxData *b)
 {
 	return a->kind == b->kind && a->dtype == b->dtype && a->op == b->op &&
-	       a->round == b->round && a->nin == b->nin &&
+	       a->round == b->round && a->bits == b->bits && a->nin == b->nin &&
 	       same_list(a->in, b->in, a->nin * sizeof *a->in) && a->c.i == b->c.i &&
 	       a->buf.i == b->buf.i && a->stage == b->stage && a->nidx == b->nidx &&
 	       same_list(a->idx, b->idx, a->nidx * sizeof *a->idx) && a->guard.i == b->guard.i &&
@@ -147,6 +147,30 @@ Kx kx_round(Kernel *k, Arena *arena, DType storage, Kx x)
 		    .dtype = DT_f32,
 		    .op = OP_convert,
 		    .round = storage,
+		    .nin = 1,
+		    .in = {x}};
+	return kx_add(k, arena, d);
+}
+
+const ScFn *kx_bitcast_fn(const KxData *d, DType in)
+{
+	bool made = d->bits && d->dtype == DT_f32;
+	return scalar_bitcast(d->bits && !made ? d->bits : in, made ? d->bits : d->dtype);
+}
+
+Kx kx_bitcast(Kernel *k, Arena *arena, DType from, DType to, Kx x)
+{
+	bool from_storage = from != dtype_compute(from), to_storage = to != dtype_compute(to);
+	if (from == to)
+		return x;
+	if (from_storage && to_storage) { /* an expression has room for the name of one */
+		DType raw = dtype_size(from) == 1 ? DT_u8 : DT_u16;
+		return kx_bitcast(k, arena, raw, to, kx_bitcast(k, arena, from, raw, x));
+	}
+	KxData d = {.kind = KX_OP,
+		    .dtype = dtype_compute(to),
+		    .op = OP_bitcast,
+		    .bits = from_storage ? from : to_storage ? to : DT_none,
 		    .nin = 1,
 		    .in = {x}};
 	return kx_add(k, arena, d);

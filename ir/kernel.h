@@ -11,6 +11,7 @@
 
 #include "base/array.h"
 #include "ir/graph.h"
+#include "ir/scalar.h"
 
 /* ---- buffers and layouts ---- */
 
@@ -69,6 +70,7 @@ typedef struct {
 	DType dtype; /* compute dtype of the value (storage types are converted by the load) */
 	Op op;
 	DType round; /* KX_OP convert: the f32 operand is rounded to this storage dtype and stays f32; else none */
+	DType bits;  /* KX_OP bitcast: the storage dtype of which the f32 operand or result is a value; else none */
 	uint32_t nin;
 	Kx in[4];
 	union {
@@ -197,6 +199,10 @@ Kx kx_const_int(Kernel *, Arena *, DType, int64_t);
 Kx kx_op(Kernel *, Arena *, Op, DType result, const Kx *in, uint32_t nin);
 /* x: f32 rounded to a storage dtype. */
 Kx kx_round(Kernel *, Arena *, DType storage, Kx x);
+/* What an OP_bitcast expression computes from an operand of dtype `in`; NULL where the sizes differ. */
+const ScFn *kx_bitcast_fn(const KxData *, DType in);
+/* x, a value of dtype `from`, by its bits as one of `to`. */
+Kx kx_bitcast(Kernel *, Arena *, DType from, DType to, Kx x);
 Kx kx_load(Kernel *, Arena *, BufId, DType, uint32_t nidx, const Sym *idx, Kx guard, Kx other);
 Kx kx_index(Kernel *, Arena *, Sym);
 Kx kx_inrange(Kernel *, Arena *, Sym e, Sym lo, Sym hi);

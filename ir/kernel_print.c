@@ -152,8 +152,9 @@ static void print_kx_data(Printer *p, const KxData *d)
 		print_indices(p, d->idx, d->nidx);
 		break;
 	case KX_OP:
-		text_printf(p->t, "%s:%s(", op_name(d->op),
+		text_printf(p->t, "%s:%s", op_name(d->op),
 			    dtype_name(d->round ? d->round : d->dtype));
+		text_printf(p->t, d->bits ? "[%s](" : "(", dtype_name(d->bits));
 		for (uint32_t k = 0; k < d->nin; k++) {
 			if (k)
 				text_add(p->t, ", ");

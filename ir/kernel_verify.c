@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "ir/op.h"
-#include "ir/scalar.h"
 
 typedef ARRAY(Sym) SymList;
 
@@ -139,6 +138,8 @@ static void check_op(Verify *v, const KxData *d)
 				   kx_dtype(v, d->in[0]) != DT_f32 || !scalar_round(d->round));
 	if (rounds)
 		fail(v, "rounds what is not f32, or to no storage dtype: ", dtype_name(d->round));
+	if (d->op == OP_bitcast && !kx_bitcast_fn(d, kx_dtype(v, d->in[0])))
+		fail(v, "takes bits between different sizes: ", dtype_name(d->dtype));
 }
 
 static void check_kx(Verify *v, Kx x)

@@ -277,6 +277,11 @@ const ScFn *scalar_deriv(Op op, uint32_t k, const DType *in, uint32_t nin)
 	return ask(find_deriv, &q);
 }
 
+static bool is_real(DType d)
+{
+	return d != DT_none && !dtype_is_complex(d);
+}
+
 static const ScFn *find_convert(const Query *q)
 {
 	const char *x = "x";
@@ -294,7 +299,33 @@ static const ScFn *find_convert(const Query *q)
 const ScFn *scalar_convert(DType from, DType to)
 {
 	Query q = {.in = {from, to}};
-	if (dtype_is_complex(from) || dtype_is_complex(to) || from == DT_none || to == DT_none)
-		return NULL;
-	return ask(find_convert, &q);
+	return is_real(from) && is_real(to) ? ask(find_convert, &q) : NULL;
+}
+
+/* Bools have no bits of their own. */
+static const char *bits_name(DType d)
+{
+	return dtype_name(d == DT_bool ? DT_u8 : d);
+}
+
+static const ScFn *find_bitcast(const Query *q)
+{
+	DType from = q->in[0], to = q->in[1], param = dtype_compute(from), result = dtype_compute(to);
+	const char *x = "x";
+	bool fresh;
+	uint32_t k = slot_of(key_of("bitcast", "", q->in, 2), &fresh);
+	if (fresh) {
+		char *name = arena_printf(cache.arena, "bitcast_%s_%s", dtype_name(from), dtype_name(to));
+		char *text = arena_printf(cache.arena, "convert[%s](bitcast[%s](convert[%s](x)))",
+		                          dtype_name(result), bits_name(to), bits_name(from));
+		slot_fill(k, scalar_build(name, text, 1, &x, &param, result, NULL));
+	}
+	return cache.slot.data[k].fn;
+}
+
+const ScFn *scalar_bitcast(DType from, DType to)
+{
+	Query q = {.in = {from, to}};
+	bool same_size = is_real(from) && is_real(to) && dtype_size(from) == dtype_size(to);
+	return same_size ? ask(find_bitcast, &q) : NULL;
 }

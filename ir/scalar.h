@@ -72,6 +72,9 @@ typedef struct ScFn {
 const ScFn *scalar_fn(Op op, const DType *in, uint32_t nin);
 /* Conversion between any two compute or storage dtypes. */
 const ScFn *scalar_convert(DType from, DType to);
+/* The same bits as another dtype of the same size, from and to values of the compute dtypes: what is not a value of
+ * `from` is rounded to one first. A byte is a bool that is true unless it is 0. NULL where the sizes differ. */
+const ScFn *scalar_bitcast(DType from, DType to);
 /* f32 to f32: the nearest value of storage dtype d (f16, bf16, f8), ties to even; what is too large becomes
  * what it is in memory. */
 const ScFn *scalar_round(DType d);

@@ -391,8 +391,8 @@ static bool is_rounded(const Trace *t, DType d, Kx x, uint32_t depth)
 	const KxData *k = &t->k->kx.data[x.i];
 	if (k->kind == KX_LOAD)
 		return buf_of(t->s->l, k->buf)->dtype == d && (!k->guard.i || is_rounded(t, d, k->other, 1));
-	if (k->kind != KX_OP || k->round == d || depth == 0)
-		return k->kind == KX_CONST || k->round == d;
+	if (k->kind != KX_OP || k->round == d || k->bits == d || depth == 0)
+		return k->kind == KX_CONST || k->round == d || k->bits == d;
 	bool first = k->op == OP_select, chooses = first || k->op == OP_maximum || k->op == OP_minimum;
 	for (uint32_t i = first; i < k->nin; i++)
 		chooses = chooses && is_rounded(t, d, k->in[i], depth - 1);
@@ -417,6 +417,9 @@ static Kx trace_elementwise(Trace *t, Node n, const Sym *idx, Kx guard)
 		in[k] = trace_value(t, node_in(g, n, k), idx, guard);
 	if (op == OP_convert)
 		return trace_convert(t, node_dtype(g, node_in(g, n, 0)), node_dtype(g, n), in[0]);
+	if (op == OP_bitcast)
+		return kx_bitcast(t->k, t->s->arena, node_dtype(g, node_in(g, n, 0)),
+		                  node_dtype(g, n), in[0]);
 	return kx_op(t->k, t->s->arena, op, dtype_compute(node_dtype(g, n)), in, nin);
 }
 

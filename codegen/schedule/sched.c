@@ -416,9 +416,7 @@ static Lx apply(Sched *s, const KxData *x, bool vector)
 	uint32_t lanes = vector ? s->lanes : 1;
 	if (x->op == OP_convert)
 		return sched_convert(s, in[0], x->round ? x->round : x->dtype);
-	if (x->op == OP_bitcast)
-		return lx_sc(s->f, SC_bitcast, (LType){x->dtype, lanes}, in, 1);
-	const ScFn *fn = scalar_fn(x->op, dt, x->nin);
+	const ScFn *fn = x->op == OP_bitcast ? kx_bitcast_fn(x, dt[0]) : scalar_fn(x->op, dt, x->nin);
 	if (!fn)
 		ctx_bug(s->ir->ctx, "kernel %s: no scalar function for %s", s->k->name, op_name(x->op));
 	return lx_fn(s->f, fn, lanes, in, x->nin);

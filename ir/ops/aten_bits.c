@@ -14,65 +14,6 @@ static Node bitcast(Build *b, Node x, DType d)
 	return x.i && node_dtype(b->g, x) != d ? b_node(b, OP_bitcast, &x, 1, attr, 2) : x;
 }
 
-static Node shift(Build *b, Op op, Node x, int bits)
-{
-	return b_bin_scalar(b, op, x, bits);
-}
-
-/* The 16 bits of a half: its values are kept as f32, so they are put together from those of f32. */
-static Node half_bits(Build *b, Node x)
-{
-	Node v = b_convert(b, x, DT_f32), a = b_un(b, OP_abs, v);
-	Node normal = shift(b, OP_shift_right, bitcast(b, a, DT_i32), 13);
-	normal = b_bin_scalar(b, OP_sub, normal, 112 << 10);
-	Node small = b_convert(b, b_bin_scalar(b, OP_mul, a, 0x1p24), DT_i32);
-	Node y = b_select(b, b_bin_scalar(b, OP_lt, a, 0x1p-14), small, normal);
-	Node inf = b_full_int(b, DT_i32, 0x7c00, 0, NULL), nan = b_full_int(b, DT_i32, 0x7e00, 0, NULL);
-	y = b_select(b, b_un(b, OP_isinf, a), inf, b_select(b, b_un(b, OP_isnan, a), nan, y));
-	Node sign = b_convert(b, b_un(b, OP_signbit, v), DT_i32);
-	return b_convert(b, b_bin(b, OP_bit_or, y, shift(b, OP_shift_left, sign, 15)), DT_i16);
-}
-
-static Node half_of_bits(Build *b, Node x)
-{
-	Node h = b_bin_scalar(b, OP_bit_and, b_convert(b, x, DT_i32), 0x7fff);
-	Node high = shift(b, OP_shift_left, h, 13);
-	Node normal = bitcast(b, b_bin_scalar(b, OP_add, high, 112 << 23), DT_f32);
-	Node special = bitcast(b, b_bin_scalar(b, OP_add, high, 224 << 23), DT_f32);
-	Node small = b_bin_scalar(b, OP_mul, b_convert(b, h, DT_f32), 0x1p-24);
-	Node y = b_select(b, b_bin_scalar(b, OP_lt, h, 0x400), small, normal);
-	y = b_select(b, b_bin_scalar(b, OP_ge, h, 0x7c00), special, y);
-	y = b_select(b, b_bin_scalar(b, OP_lt, x, 0), b_un(b, OP_neg, y), y);
-	return b_convert(b, y, DT_f16);
-}
-
-/* As integers of as many bits */
-static Node to_bits(Build *b, Node x)
-{
-	DType d = aten_dtype(b, x);
-	if (d == DT_bool || d == DT_u8)
-		return b_convert(b, x, DT_u8);
-	if (d == DT_f16)
-		return half_bits(b, x);
-	if (d != DT_bf16)
-		return bitcast(b, x, bits_of(d));
-	x = bitcast(b, b_convert(b, x, DT_f32), DT_i32);
-	return b_convert(b, shift(b, OP_shift_right, x, 16), DT_i16);
-}
-
-/* The reverse */
-static Node from_bits(Build *b, Node x, DType d)
-{
-	if (d == DT_bool)
-		return b_convert(b, x, d);
-	if (d == DT_f16)
-		return half_of_bits(b, x);
-	if (d != DT_bf16)
-		return bitcast(b, x, d);
-	x = shift(b, OP_shift_left, b_convert(b, x, DT_i32), 16);
-	return b_convert(b, bitcast(b, x, DT_f32), d);
-}
-
 /* 0, w, 2 w, ... for `parts` of w bits */
 static Node bit_offsets(Build *b, DType wide, int64_t parts, DType narrow)
 {
@@ -113,18 +54,17 @@ static Node build_view_dtype(Build *b, Node n)
 	Node x = arg(b, n, "self");
 	DType from = aten_dtype(b, x), to = node_attr(b->g, n, "dtype")->dtype;
 	uint32_t a = dtype_size(from), c = dtype_size(to);
-	if (dtype_is_complex(from) || dtype_is_complex(to) || (a == 1 && dtype_is_float(from)) ||
-	    (c == 1 && dtype_is_float(to)))
+	if (dtype_is_complex(from) || dtype_is_complex(to))
 		return b_error(b, "view of %s as %s is not supported", dtype_name(from), dtype_name(to));
 	if (from == to || !x.i)
 		return x;
 	if (a != c && aten_rank(b, x) == 0)
 		return b_error(b, "view of a tensor without dims as another size of elements");
-	x = to_bits(b, x);
-	if (a != c)
-		x = a > c ? split_bits(b, x, bits_of(to), a / c)
-			  : join_bits(b, x, bits_of(to), c / a);
-	return from_bits(b, x, to);
+	if (a == c)
+		return bitcast(b, x, to);
+	x = bitcast(b, x, bits_of(from));
+	x = a > c ? split_bits(b, x, bits_of(to), a / c) : join_bits(b, x, bits_of(to), c / a);
+	return bitcast(b, x, to);
 }
 OP(aten_view_dtype){
 	.schema = "aten.view.dtype(Tensor self, ScalarType dtype) -> Tensor",

@@ -197,15 +197,20 @@ static bool eval_bitcast(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor 
 {
 	(void)e, (void)g, (void)n;
 	copy_elems(out, in);
+	if (out->dtype == DT_bool) {
+		uint8_t *byte = out->data;
+		for (int64_t i = 0, count = tensor_numel(out); i < count; i++)
+			byte[i] = byte[i] != 0;
+	}
 	return true;
 }
 
 OP(bitcast) {
 	.schema = "bitcast(Tensor x, *, ScalarType dtype) -> Tensor",
-	.doc = "the same bits as another dtype of the same size",
+	.doc = "the same bits as another dtype of the same size; as bool, whether a byte is not 0",
 	.infer = infer_bitcast,
 	.eval = eval_bitcast,
-	.sample = "f32[3, 4], dtype=i32",
+	.sample = "f32[3, 4], dtype=i32; f16[7], dtype=u16; i16[5] in 0..999, dtype=bf16; u8[5], dtype=bool",
 };
 
 /* ---- slice_at, update_slice ---- */

@@ -86,7 +86,8 @@ bool expand_rounds_often(const Build *b, Node n, Node prev, Node y)
 			return false;
 		count += rounds(g, x);
 	}
-	return count > 1 || (count == 1 && has_fine_constant(g, n, d));
+	bool narrow = op_info(node_op(g, n))->narrow_scalars;
+	return count > 1 || (count == 1 && !narrow && has_fine_constant(g, n, d));
 }
 
 static TypeId wide_type(Ir *ir, TypeId id)

@@ -1,5 +1,6 @@
 /* Expansions of composites in storage types: arithmetic of several steps, or with a constant that the
- * type does not hold, is done in f32 and rounded once at the end, as PyTorch's kernels do. */
+ * type does not hold, is done in f32 and rounded once at the end, as PyTorch's kernels do. Some of those
+ * (a sum, not a product) make a scalar a value of the storage type first: .narrow_scalars in the table. */
 #ifndef WEFT_IR_EXPAND_WIDE_H
 #define WEFT_IR_EXPAND_WIDE_H
 

@@ -210,7 +210,9 @@ def database():
     from torch.testing._internal.common_methods_invocations import op_db
     return [o for o in op_db if not o.name.startswith(("_refs", "linalg.", "fft.", "sparse.", "masked."))
             and not any(w in o.name for w in ("rand", "dropout", "bernoulli", "multinomial", "normal", "empty", "jiterator", "exponential",
-                                              "cauchy", "geometric", "stft", "bernoulli", "uniform", "alpha_dropout", "rrelu", "as_strided"))]
+                                              "cauchy", "geometric", "stft", "bernoulli", "uniform", "alpha_dropout", "rrelu", "as_strided",
+                                              # PyTorch's is finite at poles and far off near them (docs/numerics.md)
+                                              "polygamma"))]
 
 
 def draw_sample(r, operators):

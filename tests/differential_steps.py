@@ -13,10 +13,11 @@ EVERY_FLOAT = (torch.float32, torch.float64, *STORAGE)
 
 class Grain:
     """In which dtypes results were rounded in a way that is not defined, after how many such steps; `held`: a value of a
-    storage type that is defined but may be kept wider while it stays in a kernel."""
+    storage type that is defined but may be kept wider while it stays in a kernel; `zeros`: one of 0 and -0 was chosen, and
+    either is right (maximum, relu)."""
 
     def __init__(self, dtypes=(), steps=0, held=False):
-        self.dtypes, self.steps, self.held = frozenset(dtypes), steps, held
+        self.dtypes, self.steps, self.held, self.zeros = frozenset(dtypes), steps, held, False
 
     def exact(self):
         return not self.steps
@@ -87,8 +88,27 @@ class Step:
         y = args[0].to(self.cast)
         return y.double() if wide and y.is_floating_point() else y
 
+    def minds_zeros(self, operands, result):
+        """Would the other sign of operands' zeros give something else?"""
+        for sign in (0.0, -0.0):
+            args = [torch.where(v.model == 0, torch.tensor(sign, dtype=v.model.dtype), v.model) if v.grain.zeros and v.model.is_floating_point()
+                    else v.model for v in operands]
+            other = self.apply(*args, *self.made, wide=False)
+            if not torch.equal(other.nan_to_num(nan=7), result.nan_to_num(nan=7)):
+                return True
+        return False
+
     def grade(self, operands, result, wide):
         """The value; None where the step would jump between results that are both right."""
+        zeros = any(v.grain.zeros for v in operands)
+        value = None if zeros and self.minds_zeros(operands, result) else self.grade_rounding(operands, result, wide)
+        if value:
+            grain = value.grain
+            value.grain = Grain(grain.dtypes, grain.steps, grain.held)
+            value.grain.zeros = zeros or self.kind == "select"
+        return value
+
+    def grade_rounding(self, operands, result, wide):
         floats = [v for v in operands if v.model.is_floating_point()]
         before, scale = join(floats), max([v.scale for v in operands if v.grain.steps], default=0.0)
         t = result.dtype
@@ -140,7 +160,7 @@ unary("select", {"neg": torch.neg, "abs": torch.abs, "relu": torch.relu, "relu6"
                  "amax": lambda x: x.amax(-1), "amin": lambda x: x.amin(0, keepdim=True), "max": lambda x: x.max(0)[0],
                  "sort_descending": lambda x: torch.sort(x, 0, descending=True)[0], "cummin": lambda x: torch.cummin(x, 0)[0],
                  "nan_to_num": lambda x: torch.nan_to_num(x, 1.5), "msort": torch.msort}, 3)
-unary("rounded", {"square": torch.square, "reciprocal": torch.reciprocal, "sqrt": lambda x: torch.sqrt(torch.abs(x)),
+unary("rounded", {"square": torch.square, "reciprocal": torch.reciprocal,
                   "twice": lambda x: x + x, "times_itself": lambda x: x * x, "one_minus": lambda x: 1 - x,
                   "halves": lambda x: x / 2, "third": lambda x: x / 3, "logit_scale": lambda x: x * 0.1}, 3)
 unary("inexact", {"exp": lambda x: torch.exp(torch.clamp(x, max=4)), "tanh": torch.tanh, "sigmoid": torch.sigmoid, "gelu": F.gelu,
@@ -151,7 +171,9 @@ unary("inexact", {"exp": lambda x: torch.exp(torch.clamp(x, max=4)), "tanh": tor
                   "softsign": F.softsign, "expm1": lambda x: torch.expm1(torch.clamp(x, max=3)), "asinh": torch.asinh,
                   "exp2": lambda x: torch.exp2(torch.clamp(x, max=4)), "log": lambda x: torch.log(torch.abs(x) + 0.5),
                   "pow3": lambda x: x ** 3, "pow_half": lambda x: torch.abs(x) ** 0.5, "tanhshrink": F.tanhshrink,
-                  "sum_all": torch.sum, "mean_all": lambda x: x.mean(), "sinc": torch.sinc, "xlogy": lambda x: torch.xlogy(x, x.abs() + 1)},
+                  "sum_all": torch.sum, "mean_all": lambda x: x.mean(), "sinc": torch.sinc, "xlogy": lambda x: torch.xlogy(x, x.abs() + 1),
+                  # MKL's, where PyTorch has that, is not always the nearest
+                  "sqrt": lambda x: torch.sqrt(torch.abs(x))},
       5, floating)
 unary("jump", {"floor": torch.floor, "ceil": torch.ceil, "round": torch.round, "trunc": torch.trunc, "sign": torch.sign,
                "isnan": torch.isnan, "isfinite": torch.isfinite, "logical_not": torch.logical_not, "argmax": lambda x: x.argmax(-1),

@@ -47,7 +47,7 @@ static Node add_scaled(Build *b, Node n, Node x, Node y, bool minus)
 		a.f = -a.f;
 	else if (minus)
 		a.s = sym_muli(t, a.s, -1);
-	y = aten_mul(b, operand(b, y, d, c), aten_scalar_factor(b, &a, c));
+	y = aten_mul(b, operand(b, y, d, c), b_convert(b, aten_scalar_factor(b, &a, d), c));
 	return b_convert(b, aten_add(b, operand(b, x, d, c), y), d);
 }
 
@@ -68,6 +68,7 @@ static Node build_add_scalar(Build *b, Node n)
 OP(aten_add_Scalar){
 	.schema = "aten.add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
 	.build = build_add_scalar,
+	.narrow_scalars = true,
 };
 
 static Node build_sub(Build *b, Node n)
@@ -91,10 +92,12 @@ static Node build_sub_scalar(Build *b, Node n)
 OP(aten_sub_Scalar){
 	.schema = "aten.sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
 	.build = build_sub_scalar,
+	.narrow_scalars = true,
 };
 OP(aten_subtract_Scalar){
 	.schema = "aten.subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
 	.build = build_sub_scalar,
+	.narrow_scalars = true,
 };
 
 static Node build_rsub(Build *b, Node n)
@@ -114,6 +117,7 @@ static Node build_rsub_scalar(Build *b, Node n)
 OP(aten_rsub_Scalar){
 	.schema = "aten.rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
 	.build = build_rsub_scalar,
+	.narrow_scalars = true,
 };
 
 static Node build_mul(Build *b, Node n)
@@ -273,10 +277,12 @@ OP(aten_remainder_Tensor){
 OP(aten_remainder_Scalar){
 	.schema = "aten.remainder.Scalar(Tensor self, Scalar other) -> Tensor",
 	.build = build_remainder,
+	.narrow_scalars = true,
 };
 OP(aten_remainder_Scalar_Tensor){
 	.schema = "aten.remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
 	.build = build_remainder,
+	.narrow_scalars = true,
 };
 static Node build_fmod(Build *b, Node n)
 {
@@ -289,6 +295,7 @@ OP(aten_fmod_Tensor){
 OP(aten_fmod_Scalar){
 	.schema = "aten.fmod.Scalar(Tensor self, Scalar other) -> Tensor",
 	.build = build_fmod,
+	.narrow_scalars = true,
 };
 OP(aten_atan2){
 	.schema = "aten.atan2(Tensor self, Tensor other) -> Tensor",
@@ -500,6 +507,7 @@ static Node build_pow_scalar(Build *b, Node n)
 OP(aten_pow_Tensor_Scalar){
 	.schema = "aten.pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
 	.build = build_pow_scalar,
+	.narrow_scalars = true,
 };
 OP(aten_pow_Tensor_Tensor){
 	.schema = "aten.pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
@@ -510,6 +518,7 @@ OP(aten_pow_Scalar){
 	.schema = "aten.pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "pow(self, exponent)",
+	.narrow_scalars = true,
 };
 
 static Node build_float_power(Build *b, Node n)

@@ -3,12 +3,7 @@
 
 static Node distance(Build *b, Node n, Node x, Node y)
 {
-	Node d = b_bin(b, OP_sub, x, y);
-	double eps = node_float(b->g, n, "eps");
-	if (aten_rank(b, d) == 0)
-		return b_error(b, "distance of tensors without dims");
-	d = b_bin_scalar(b, OP_add, d, eps);
-	return aten_vector_norm(b, d, node_float(b->g, n, "p"), 1u << (aten_rank(b, d) - 1), false);
+	return aten_row_distance(b, x, y, node_float(b->g, n, "p"), node_float(b->g, n, "eps"), false);
 }
 
 static Node build_triplet(Build *b, Node n)

@@ -122,6 +122,8 @@ Sym aten_count(const Build *, Node x, uint32_t dims);
 Node aten_var(Build *, Node x, uint32_t dims, double correction, Node *mean);
 /* (sum |x|^p)^(1/p) with ATen's special orders 0, 1, 2, inf, -inf. */
 Node aten_vector_norm(Build *, Node x, double p, uint32_t dims, bool keep);
+/* The norm of x - y + eps over the last dim; integers are subtracted as such, so they wrap. */
+Node aten_row_distance(Build *, Node x, Node y, double p, double eps, bool keep);
 Node aten_softmax(Build *, Node x, uint32_t dim);
 Node aten_log_softmax(Build *, Node x, uint32_t dim);
 Node aten_reduce_loss(Build *, Node n, Node x); /* reduction: 0 none, 1 mean, 2 sum */

@@ -571,14 +571,19 @@ OP(aten_dist){
 	.build = build_dist,
 };
 
+Node aten_row_distance(Build *b, Node x, Node y, double p, double eps, bool keep)
+{
+	Node d = aten_to_float(b, b_bin(b, OP_sub, x, y));
+	if (aten_rank(b, d) == 0)
+		return b_error(b, "distance of tensors without dims");
+	d = b_bin_scalar(b, OP_add, d, eps);
+	return aten_vector_norm(b, d, p, 1u << (aten_rank(b, d) - 1), keep);
+}
+
 static Node build_pairwise_distance(Build *b, Node n)
 {
-	Node d = b_bin(b, OP_sub, arg(b, n, "x1"), arg(b, n, "x2"));
-	double eps = node_float(b->g, n, "eps");
-	if (aten_rank(b, d) == 0)
-		return b_error(b, "pairwise_distance of tensors without dims");
-	d = b_bin_scalar(b, OP_add, d, eps);
-	return aten_vector_norm(b, d, order(b, n, "p"), 1u << (aten_rank(b, d) - 1), keepdim(b, n));
+	double p = order(b, n, "p"), eps = node_float(b->g, n, "eps");
+	return aten_row_distance(b, arg(b, n, "x1"), arg(b, n, "x2"), p, eps, keepdim(b, n));
 }
 OP(aten_pairwise_distance){
 	.schema = "aten.pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, "

@@ -11,8 +11,6 @@
 #include "ir/scalar.h"
 #include "passes/group_cost.h"
 #include "passes/lower_priv.h"
-#include <stdlib.h>
-#include <stdio.h>
 
 bool node_is_index_map(Op op)
 {
@@ -333,9 +331,5 @@ bool lower_assign_groups(Lower *s)
 			s->info.data[k].role = ROLE_NONE;
 	for (Node v = s->g->last; v.i; v = node_prev(s->g, v))
 		visit(&w, v);
-	if (getenv("GC_STATS"))
-		for (uint32_t k = 1; k < n; k++)
-			if (s->info.data[k].role == ROLE_ROOT)
-				fprintf(stderr, "GC %u %u %u %u\n", w.group[k].cost.evaluations, w.group[k].cost.loads, w.group[k].cost.reductions, w.group[k].cost.axes);
 	return true;
 }

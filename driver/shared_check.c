@@ -60,7 +60,8 @@ static bool defines(const File *f, const Elf64_Ehdr *e, const char *want)
 		    (s[k].sh_offset > f->size || s[k].sh_size > f->size - s[k].sh_offset))
 			return false;
 	for (uint32_t k = 0; s && k < e->e_shnum; k++)
-		if (s[k].sh_type == SHT_DYNSYM && s[k].sh_link < e->e_shnum)
+		if (s[k].sh_type == SHT_DYNSYM && s[k].sh_link < e->e_shnum &&
+		    s[s[k].sh_link].sh_type == SHT_STRTAB)
 			return names_symbol(f, &s[k], &s[s[k].sh_link], want);
 	return false;
 }
@@ -143,7 +144,7 @@ static bool load_check(Compilation *c, const char *so, const char *symbol)
 	char answer[1000];
 	int fd[2], status = 0;
 	const char *path = arena_printf(c->ctx->arena, "%s%s", strchr(so, '/') ? "" : "./", so);
-	if (pipe(fd))
+	if (pipe2(fd, O_CLOEXEC)) /* another thread's compiler would keep it open */
 		return true;
 	pid_t pid = fork();
 	if (pid == 0)

@@ -58,21 +58,40 @@ expect 0 '^1 passed' "$weft" check "$out/c/b.so" "$ref"
 
 # ---- what a linker leaves ----
 mkdir "$out/l"
-cat >"$out/cut_cc" <<'END'
+cat >"$out/spoil_cc" <<'END'
 #!/bin/sh
 ${CC:-cc} "$@" || exit
 case " $* " in
 *' -shared '*)
 	while [ "$1" != -o ]; do shift; done
-	head -c $(($(wc -c <"$2") * 9 / 10)) "$2" >"$2.cut"
-	cp "$2.cut" "$2"
-	rm "$2.cut"
+	python3 "${0%/*}/spoil.py" "$2"
 	;;
 esac
 END
-chmod +x "$out/cut_cc"
-expect 1 'left no complete shared object that defines weft_model$' "$weft" compile "$model" --cc "$out/cut_cc" -o "$out/l/a.so"
-only "$out/l"
+chmod +x "$out/spoil_cc"
+# spoiled: what spoil.py leaves of an object is refused.
+spoiled() {
+	expect 1 'left no complete shared object that defines weft_model$' "$weft" compile "$model" --cc "$out/spoil_cc" -o "$out/l/a.so"
+	only "$out/l"
+}
+echo 'import os, sys; os.truncate(sys.argv[1], os.path.getsize(sys.argv[1]) * 9 // 10)' >"$out/spoil.py"
+spoiled
+# The names of symbols in a section that the file does not hold, far away.
+cat >"$out/spoil.py" <<'END'
+import struct, sys
+SHT_NOBITS, SHT_DYNSYM = 8, 11
+f = open(sys.argv[1], 'r+b')
+data = f.read()
+headers, = struct.unpack_from('<Q', data, 40)
+count, = struct.unpack_from('<H', data, 60)
+section = [struct.unpack_from('<IIQQQQI', data, headers + 64 * k) for k in range(count)]
+names, = (s[6] for s in section if s[1] == SHT_DYNSYM)
+f.seek(headers + 64 * names + 4)
+f.write(struct.pack('<I', SHT_NOBITS))
+f.seek(headers + 64 * names + 24)
+f.write(struct.pack('<Q', 1 << 44))
+END
+spoiled
 for backend in $backends; do
 	# A library that ends the process: not this one.
 	mkdir -p "$out/bin"

@@ -52,16 +52,23 @@ typedef struct {
 	uintptr_t first, end;
 } Range;
 
+/* Strides that leave the address space: all of it. */
 static inline Range range_of(const WeftTensor *t)
 {
 	Range r = {(uintptr_t)t->data + t->byte_offset, 0};
 	r.end = r.first + tensor_bytes(t);
 	if (r.first == r.end || tensor_row_major(t))
 		return r;
-	r.end = r.first + dtype_bytes(t->dtype);
+	const int64_t elem = (int64_t)dtype_bytes(t->dtype);
+	r.end = r.first + (uintptr_t)elem;
 	for (int32_t k = 0; k < t->ndim; k++) {
-		int64_t reach = t->strides[k] * (t->shape[k] - 1) * (int64_t)dtype_bytes(t->dtype);
-		*(reach < 0 ? &r.first : &r.end) += (uintptr_t)reach;
+		int64_t reach;
+		if (__builtin_mul_overflow(t->strides[k], t->shape[k] - 1, &reach) ||
+		    __builtin_mul_overflow(reach, elem, &reach))
+			return (Range){0, UINTPTR_MAX};
+		uintptr_t *side = reach < 0 ? &r.first : &r.end;
+		if (__builtin_add_overflow(*side, reach, side))
+			return (Range){0, UINTPTR_MAX};
 	}
 	return r;
 }

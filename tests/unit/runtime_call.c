@@ -373,6 +373,13 @@ static void test_input_in_workspace(void **state)
 	f->in[0].strides = f->xstride;
 	assert_int_equal(fix_sizes(f), WEFT_OK);
 	expect_overlap(f, "input x overlaps the workspace");
+	/* that reach further than any memory, in elements and in bytes */
+	for (int shift = 1; shift < 4; shift++) {
+		f->xstride[1] = INT64_MAX >> shift;
+		expect_overlap(f, "input x overlaps the workspace");
+		f->xstride[1] = -f->xstride[1];
+		expect_overlap(f, "input x overlaps the workspace");
+	}
 	f->xstride[1] = -5;
 	f->in[0].data = f->x + 5;
 	assert_int_equal(fix_run(f, NULL), WEFT_OK);

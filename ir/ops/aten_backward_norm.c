@@ -322,7 +322,7 @@ static Node build_value_selecting_reduction_backward(Build *b, Node n)
 	uint32_t rank;
 	const Sym *size = node_ints(b->g, n, "sizes", &rank);
 	if (!g.i || !index.i || rank > MAX_RANK)
-		return (Node){0};
+		return b_error(b, "sizes of %u dims, expected at most %d", rank, MAX_RANK);
 	int dim = (int)b_wrap_dim(b, aten_int(b, n, "dim"), rank);
 	if (rank && !node_bool(b->g, n, "keepdim")) {
 		g = b_unsqueeze(b, g, dim);
@@ -364,6 +364,10 @@ static Node build_unfold_backward(Build *b, Node n)
 	const Sym *size = node_ints(b->g, n, "input_sizes", &rank);
 	if (!g.i || rank == 0)
 		return g; /* one window of one element */
+	if (grank != rank + 1)
+		return b_error(
+			b, "a gradient of rank %u for input_sizes of %u dims, expected one more",
+			grank, rank);
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), rank);
 	g = aten_move_dim(b, g, grank - 1, dim + 1);
 	Shape s = aten_shape(b, g);

@@ -242,7 +242,7 @@ static Sym extent(Build *b, Node n, uint32_t k, Sym in, double scale)
 	if (k < len)
 		return size[k];
 	int64_t v;
-	if (sym_is_const(b_syms(b), in, &v))
+	if (sym_is_const(b_syms(b), in, &v) && (double)v * scale >= 0 && (double)v * scale < 0x1p53)
 		return b_int(b, (int64_t)((double)v * scale));
 	/* A product with a fraction of this kind does not round. */
 	for (int64_t below = 1; below <= 1 << 16 && scale * (double)below < 0x1p31; below *= 2)
@@ -299,6 +299,21 @@ static Node resize_bytes(Build *b, Node x, Method how, const Axis *axis)
 	return x;
 }
 
+static bool can_resize(Build *b, const Axis *a)
+{
+	SymTab *t = b_syms(b);
+	Sym one = b_int(b, 1);
+	bool empty = sym_lt(t, a->in, one) == YES || sym_lt(t, a->out, one) == YES;
+	if (empty)
+		b_error(b, "an extent of %s resized to %s: expected at least 1", sym_str(t, a->in),
+			sym_str(t, a->out));
+	else if (a->scale > 0 && a->scale < 0x1p-31) /* its inverse counts elements */
+		b_error(b, "a scale of %g is too small", a->scale);
+	else
+		return true;
+	return false;
+}
+
 static Node resize(Build *b, Node n, Method how, uint32_t ns)
 {
 	Node x = arg(b, n, op_arg_index(node_op(b->g, n), "self") >= 0 ? "self" : "input");
@@ -320,6 +335,8 @@ static Node resize(Build *b, Node n, Method how, uint32_t ns)
 		*a = (Axis){.dim = 2 + k, .in = b_dim(b, x, 2 + (int)k), .align_corners = align};
 		a->scale = scale_of(b, n, k, ns);
 		a->out = extent(b, n, k, a->in, a->scale);
+		if (!can_resize(b, a))
+			return (Node){0};
 	}
 	if (!copied && bytes)
 		return resize_bytes(b, x, how, axis);

@@ -29,25 +29,29 @@ static Node bound(Build *b, Node n, const char *name, double otherwise, DType d)
 	return aten_scalar_as(b, node_attr(b->g, n, name), d);
 }
 
-void quant_bounds(DType d, double *low, double *high)
+bool quant_bounds(Build *b, DType d, double *low, double *high)
 {
+	if (!dtype_is_int(d) && d != DT_f8e4m3 && d != DT_f8e5m2) {
+		b_error(b, "quantised values cannot be %s", dtype_name(d));
+		return false;
+	}
 	if (dtype_is_float(d)) {
 		*high = d == DT_f8e4m3 ? 448 : 57344;
 		*low = -*high;
-		return;
+		return true;
 	}
 	double half = (double)(UINT64_C(1) << (8 * dtype_size(d) - 1));
 	*low = dtype_is_signed(d) ? -half : 0;
 	*high = (dtype_is_signed(d) ? half : 2 * half) - 1;
+	return true;
 }
 
 /* v between quant_min and quant_max, as the dtype. */
 static Node store(Build *b, Node n, Node v, DType d)
 {
 	double low, high;
-	if (!v.i || (!dtype_is_int(d) && d != DT_f8e4m3 && d != DT_f8e5m2))
-		return v.i ? b_error(b, "quantised values cannot be %s", dtype_name(d)) : v;
-	quant_bounds(d, &low, &high);
+	if (!v.i || !quant_bounds(b, d, &low, &high))
+		return (Node){0};
 	v = b_bin(b, OP_maximum, v, bound(b, n, "quant_min", low, node_dtype(b->g, v)));
 	if (!v.i)
 		return v;

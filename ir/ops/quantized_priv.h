@@ -9,8 +9,9 @@
 Node quant_step(Build *, Op, Node x, Node y);
 Node quant_step_scalar(Build *, Op, Node x, double v);
 Node quant_inverse(Build *, Node scale); /* 1 / scale */
-/* The least and greatest value of a quantised dtype. */
-void quant_bounds(DType, double *low, double *high);
+/* The least and greatest value of a quantised dtype; false after an error: values cannot be of that
+ * dtype. */
+bool quant_bounds(Build *, DType, double *low, double *high);
 /* round(x * inv_scale) + zero_point between n's quant_min and quant_max, as the dtype. */
 Node quantize(Build *, Node n, Node x, Node inv_scale, Node zero_point, DType);
 /* (x - zero_point) * scale; there may be no zero point. */

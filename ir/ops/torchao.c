@@ -1,5 +1,7 @@
 /* What models quantised by torchao hold: a scale and a zero point for each block of elements, and
  * products of narrow integers. */
+#include <math.h>
+
 #include "ir/ops/quantized_priv.h"
 
 /* ---- products of narrow integers ---- */
@@ -69,10 +71,15 @@ static bool blocks_of(Build *b, Node n, Node x, Blocks *r)
 		if (!whole && !one) {
 			if (!aten_const(b, size[k], &block))
 				return false;
-			if (block < 1 || !sym_divides(t, block, s.dim[k]) ||
-			    r->split.rank + 2 > MAX_RANK) {
+			if (block < 1 || !sym_divides(t, block, s.dim[k])) {
 				b_error(b, "an extent of %s in blocks of %lld",
 					sym_str(t, s.dim[k]), (long long)block);
+				return false;
+			}
+			/* this dim is two, and there are those behind it */
+			if (r->split.rank + 1 + s.rank - k > MAX_RANK) {
+				b_error(b, "blocks in so many of %u dims are not supported",
+					s.rank);
 				return false;
 			}
 			Sym count = sym_divi(t, s.dim[k], block);
@@ -167,7 +174,8 @@ static Node build_choose_qparams_affine(Build *b, Node n)
 	if (!blocks_of(b, n, x, &k))
 		return (Node){0};
 	DType d = node_dtype(b->g, x);
-	quant_bounds(aten_dtype_or(b, n, "target_dtype", DT_i8), &least, &most);
+	if (!quant_bounds(b, aten_dtype_or(b, n, "target_dtype", DT_i8), &least, &most))
+		return (Node){0};
 	least = number_or(b, n, "quant_min", least);
 	most = number_or(b, n, "quant_max", most);
 	uint32_t dims = k.within ? k.within : (1u << k.split.rank) - 1; /* no dim: all of them */
@@ -184,7 +192,7 @@ static Node build_choose_qparams_affine(Build *b, Node n)
 		zero = b_bin_scalar(b, OP_minimum, zero, most);
 	} else {
 		Shape s = aten_shape(b, scale);
-		zero = b_full(b, d, (double)(int64_t)((most + least + 1) / 2), s.rank, s.dim);
+		zero = b_full(b, d, trunc((most + least + 1) / 2), s.rank, s.dim);
 	}
 	uint32_t drop = node_bool(b->g, n, "keepdim") ? k.inner : dims;
 	scale = aten_squeeze_mask(b, scale, drop);

@@ -38,7 +38,7 @@ static bool is_leaf(Op op)
 typedef struct {
 	bool anchor, reduce, special;
 	GroupCost cost;
-	ARRAY(uint32_t) shared; /* loads that other groups read too, in order to count each once */
+	ARRAY(uint32_t) loads; /* in order to count each once */
 } Group;
 
 typedef struct {
@@ -64,14 +64,12 @@ static bool is_load(Op op)
 static void add_load(Sweep *w, Node def, uint32_t group)
 {
 	Group *gr = &w->group[group];
-	uint32_t before = w->readers[def.i];
-	if (before == group || !is_load(node_op(w->s->g, def)))
+	if (w->readers[def.i] == group || !is_load(node_op(w->s->g, def)))
 		return;
-	for (uint32_t k = 0; k < gr->shared.n; k++)
-		if (gr->shared.data[k] == def.i)
+	for (uint32_t k = 0; k < gr->loads.n; k++)
+		if (gr->loads.data[k] == def.i)
 			return;
-	if (before)
-		array_push(w->s->arena, &gr->shared, def.i);
+	array_push(w->s->arena, &gr->loads, def.i);
 	gr->cost.loads++;
 }
 

@@ -23,15 +23,16 @@ static void end_process(const char *why)
 }
 
 static void (*handler)(const char *why) = end_process;
-static NewHandler *hosts; /* for threads that are not in LLVM */
+static NewHandler *_Atomic hosts; /* for threads that are not in LLVM */
 static _Thread_local bool inside;
 
 static void no_memory(void)
 {
 	if (inside)
 		handler("out of memory");
-	if (hosts)
-		hosts();
+	NewHandler *host = hosts;
+	if (host)
+		host();
 	else
 		set_new_handler(NULL); /* then `new` throws */
 }

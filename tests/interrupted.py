@@ -164,6 +164,7 @@ with tempfile.TemporaryDirectory() as folder:
         os.mkdir(name)
     os.environ.update(TMPDIR=f"{folder}/tmp", WEFT_CACHE=f"{folder}/cache")
     for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+        signal.signal(number, signal.SIG_DFL)  # under nohup, or in the background, it may be ignored
         interrupt_compiler(number)
     ignored()
     killed()

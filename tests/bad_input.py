@@ -90,7 +90,7 @@ ARCHIVES = [
      "m.pt2: error: weight a.weight is stored as pickle, which is never read: export it as a plain tensor"),
     (dict(edits=[(MODEL, "aten.linear.default", "aten.frob.default"),
                  (MODEL, "aten.relu.default", "my.act.default")]),
-     "m.pt2: error: 2 unsupported operators: torch.ops.aten.frob.default x2 (first at linear); torch.ops.my.act.default x1 (first at relu)"),
+     "m.pt2: error: 2 unsupported operators: torch.ops.aten.frob.default x2 (first at linear, linear.py:134); torch.ops.my.act.default x1 (first at relu, make_fixtures.py:81). Export with .run_decompositions(), which may write them with others, or compute the same with other operators"),
     (dict(edits=[(MODEL, '"dtype":7', '"dtype":33'), (CONFIG, '"dtype":7', '"dtype":33')]),
      "m.pt2: weight a.weight: error: tensor a.weight has unsupported dtype f8e8m0fnu (code 33)"),
     (dict(edits=[(MODEL, '"dtype":7', '"dtype":99'), (CONFIG, '"dtype":7', '"dtype":99')]),

@@ -1,6 +1,7 @@
 #include "ir/expand_wide.h"
 
 #include <math.h>
+#include <string.h>
 
 static bool is_storage(DType d)
 {
@@ -28,11 +29,24 @@ static DType storage_operand(const Graph *g, Node n)
 	return DT_none;
 }
 
+/* Sums and products do; the greatest or least element, or one that is set, is there as it is. */
+static bool accumulates(const Graph *g, Node n)
+{
+	Op op = node_op(g, n);
+	if (!op_info(op)->accumulates)
+		return false;
+	const char *arg = op_arg_index(op, "kind") >= 0      ? "kind"
+			  : op_arg_index(op, "combine") >= 0 ? "combine"
+							     : NULL;
+	const char *kind = arg ? node_str(g, n, arg) : "sum";
+	return strcmp(kind, "max") != 0 && strcmp(kind, "min") != 0 && strcmp(kind, "set") != 0;
+}
+
 static bool rounds(const Graph *g, Node n)
 {
-	const OpInfo *info = op_info(node_op(g, n));
+	Op op = node_op(g, n);
 	return is_storage(node_dtype(g, n)) &&
-	       (info->accumulates || (op_is_scalar(node_op(g, n)) && !info->exact));
+	       (accumulates(g, n) || (op_is_scalar(op) && !op_info(op)->exact));
 }
 
 static bool holds(DType d, double x)

@@ -88,6 +88,49 @@ class Norms(nn.Module):
         return *y, A._weight_norm(x, w[:4].view(1, 4, 1), 1), half[1], half[2]
 
 
+class Convolved(nn.Module):
+    """Gradients of convolutions: groups, stride that leaves a rest, dilation, transposed; not all results asked for."""
+
+    def forward(s, x, w, v, g, h):
+        every = [True, True, True]
+        y = [*A.convolution_backward(g, x, w, [4], [2, 1], [1, 2], [1, 2], False, [0, 0], 2, every)]
+        y += A.convolution_backward(h, x, v, [4], [2, 3], [1, 0], [2, 1], True, [1, 0], 2, every)
+        y.append(A.convolution_backward(g, x, w, None, [2, 1], [1, 2], [1, 2], False, [0, 0], 2, [False, True, False])[1])
+        y += A.convolution_backward(g[:, :, 0], x[:, :, 0], w[:, :, 0], [4], [1], [2], [2], False, [0], 2, every)
+        return tuple(y)
+
+
+class Linear(nn.Module):
+    """Gradients of averages, padding and interpolation."""
+
+    def forward(s, x, g):
+        to = lambda *size: g.flatten()[: 6 * torch.Size(size).numel()].view(2, 3, *size)
+        y = [A._adaptive_avg_pool2d_backward(to(3, 4), x), A.avg_pool2d_backward(to(3, 3), x, [3, 2], [2, 2], [1, 0], False, True, None),
+             A.avg_pool2d_backward(to(4, 4), x, [3, 2], [2, 2], [1, 1], True, False, None), A.avg_pool2d_backward(to(2, 3), x, [3, 2], [], [0, 0], False, True, 7),
+             A.avg_pool3d_backward(g[:32].view(1, 2, 4, 4), x[0, None], [1, 3, 2], [2, 2, 2], [0, 1, 0], True, True, None),
+             A.reflection_pad2d_backward(to(9, 9), x, [0, 2, 1, 2]), A.reflection_pad1d_backward(to(6, 11).flatten(0, 1), x.flatten(0, 1), [3, 1]),
+             A.replication_pad2d_backward(to(7, 11), x, [3, 1, 1, 0]), A.replication_pad1d_backward(to(6, 9).flatten(0, 1), x.flatten(0, 1), [-1, 3]),
+             A.upsample_nearest2d_backward(to(11, 9), [11, 9], [2, 3, 6, 7]), A._upsample_nearest_exact2d_backward(to(4, 9), [4, 9], [2, 3, 6, 7]),
+             A.upsample_nearest1d_backward(to(17), [17], [2, 3, 7], 2.5), A.upsample_linear1d_backward(to(17), [17], [2, 3, 7], False, 2.5),
+             A.upsample_nearest3d_backward(to(2, 3, 4), [2, 3, 4], [2, 3, 1, 5, 3]), A.upsample_trilinear3d_backward(to(2, 3, 4), [2, 3, 4], [2, 3, 1, 5, 3], True)]
+        for corners in (False, True):
+            y += [A.upsample_bilinear2d_backward(to(11, 4), [11, 4], [2, 3, 6, 7], corners), A.upsample_bicubic2d_backward(to(11, 4), [11, 4], [2, 3, 6, 7], corners),
+                  A._upsample_bilinear2d_aa_backward(to(3, 9), [3, 9], [2, 3, 6, 7], corners), A._upsample_bicubic2d_aa_backward(to(3, 9), [3, 9], [2, 3, 6, 7], corners)]
+        return tuple(y)
+
+
+class Choices(nn.Module):
+    """Scales and zero points of storage types: each step rounds, the least and the greatest value do not."""
+
+    def forward(s, x):
+        y = []
+        for v in (x.half(), x.bfloat16(), x):
+            for block in ([1, 16], [2, 8]):
+                for mapping in ("ASYMMETRIC", "SYMMETRIC", "SYMMETRIC_NO_CLIPPING_ERR"):
+                    y += AO.choose_qparams_affine(v, mapping, block, i8, -128, 127, None, None, torch.int32, False)
+        return tuple(y)
+
+
 class Bags(nn.Module):
     """Embedding bags: an empty bag, one of padding alone, weights for samples; counts of a known length."""
 
@@ -153,6 +196,9 @@ def main():
         z = torch.randn(4, 4, dtype=torch.complex64)
         z[0, :2] = torch.tensor([0, 2.5])
         make("complex", Complex(), (r(2, 6, 3, 8).half(), z, torch.tensor([4, 0, 4])), compress=True)
+        make("convolved", Convolved(), (r(2, 4, 6, 7), r(4, 2, 3, 2), r(4, 2, 3, 2), r(2, 4, 3, 9), r(2, 4, 14, 20)), compress=True)
+        make("linear", Linear(), (r(2, 3, 6, 7), r(800)), compress=True)
+        make("choices", Choices(), (r(8, 32) * 3,), compress=True)
 
 
 if __name__ == "__main__":

@@ -133,13 +133,25 @@ static uint64_t add_symbols(Build *b)
 	return at;
 }
 
+static uint64_t add_seen(Build *b)
+{
+	const Program *p = b->p;
+	uint64_t at = reserve(b->im, p->symbol.n * sizeof(int64_t), 16);
+	for (uint32_t k = 0; k < p->symbol.n; k++) {
+		int64_t seen = sym_hint(p->ir->syms, p->symbol.data[k]);
+		memcpy(b->im->data + at + k * sizeof seen, &seen, sizeof seen);
+	}
+	return at;
+}
+
 static uint64_t add_calls(Build *b)
 {
 	const Program *p = b->p;
 	uint64_t at = reserve(b->im, p->call.n * sizeof(WeftCallInfo), 16);
 	for (uint32_t k = 0; k < p->call.n; k++) {
 		const ProgramCall *c = &p->call.data[k];
-		WeftCallInfo info = {.flops = c->flops, .bytes = c->bytes};
+		ProgramCount n = program_count(p, k, NULL);
+		WeftCallInfo info = {.flops = n.flops, .bytes = n.bytes};
 		uint64_t here = at + k * sizeof info;
 		memcpy(b->im->data + here, &info, sizeof info);
 		point_text(b->im, here + FIELD(WeftCallInfo, name), c->name);
@@ -171,9 +183,9 @@ static uint64_t add_entry(Build *b, uint32_t nstate)
 	uint32_t nextent = program_nextent(p), nslot = program_nslot(p), nin, nout;
 	uint64_t in = add_tensors(b, p->input.data, p->input.n, false, &nin);
 	uint64_t out = add_tensors(b, p->output.data, p->output.n, false, &nout);
-	uint64_t symbols = add_symbols(b), calls = add_calls(b), messages = add_messages(b);
+	uint64_t symbols = add_symbols(b), seen = add_seen(b), calls = add_calls(b), messages = add_messages(b);
 	WeftEntry e = {.size = sizeof e, .flags = nstate ? WEFT_ENTRY_MUTATES : 0, .ninput = nin, .noutput = nout,
-	               .nsymbol = p->symbol.n, .ncall = p->call.n, .flops = p->flops, .nslot = nslot,
+	               .nsymbol = p->symbol.n, .ncall = p->call.n, .flops = program_total(p, NULL).flops, .nslot = nslot,
 	               .sizes_bytes = sizeof(WeftSizes) + ((uint64_t)nslot + nextent) * sizeof(int64_t),
 	               .nmessage = p->message.n};
 	uint64_t at = add(im, &e, sizeof e, 16);
@@ -181,6 +193,7 @@ static uint64_t add_entry(Build *b, uint32_t nstate)
 	point_some(im, at + FIELD(WeftEntry, input), in, nin);
 	point_some(im, at + FIELD(WeftEntry, output), out, nout);
 	point_some(im, at + FIELD(WeftEntry, symbol), symbols, p->symbol.n);
+	point_some(im, at + FIELD(WeftEntry, seen), seen, p->symbol.n);
 	point_some(im, at + FIELD(WeftEntry, call), calls, p->call.n);
 	point_symbol(im, at + FIELD(WeftEntry, sizes_fn), IMAGE_SIZES);
 	point_symbol(im, at + FIELD(WeftEntry, run_fn), IMAGE_RUN);

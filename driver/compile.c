@@ -221,35 +221,79 @@ bool compile_print(Compilation *c, const char *weights_file)
 	return true;
 }
 
+/* The counts of a report, at the symbols' values; NULL: at those seen while exporting. */
+static void report_counts(Arena *a, const Program *p, const int64_t *value, WeftReport *r)
+{
+	ProgramCount total = program_total(p, value);
+	WeftKernelInfo *k = ARENA_ARRAY(a, WeftKernelInfo, p->call.n);
+	for (uint32_t i = 0; i < p->call.n; i++) {
+		const ProgramCall *pc = &p->call.data[i];
+		ProgramCount n = program_count(p, i, value);
+		k[i] = (WeftKernelInfo){pc->name, pc->algorithm ? pc->algorithm : "", p->fn.data[pc->fn]->name,
+					n.flops, n.bytes, n.launches};
+	}
+	r->flops = total.flops;
+	r->bytes = total.bytes;
+	r->nkernel = p->call.n;
+	r->kernel = k;
+}
+
 void compile_report(Compilation *c)
 {
 	WeftReport *r = &c->w->report;
 	const Program *p = c->program;
-	Arena *a = weft_arena(c->w);
-	WeftKernelInfo *k = ARENA_ARRAY(a, WeftKernelInfo, p->call.n);
-	for (uint32_t i = 0; i < p->call.n; i++) {
-		const ProgramCall *pc = &p->call.data[i];
-		k[i] = (WeftKernelInfo){pc->name, pc->algorithm ? pc->algorithm : "",
-					p->fn.data[pc->fn]->name, pc->flops, pc->bytes};
-	}
 	r->operators = 0;
 	for (Node n = c->from->g->first; n.i; n = node_next(c->from->g, n))
 		r->operators += node_nin(c->from->g, n) > 0;
 	r->kernels = p->call.n;
 	r->distinct = p->fn.n;
-	r->flops = p->flops;
+	report_counts(weft_arena(c->w), p, NULL, r);
 	r->weight_bytes = p->weight_bytes;
 	r->workspace_bytes = p->workspace_hint;
-	r->nkernel = p->call.n;
-	r->kernel = k;
 	r->nphase = c->w->phase.n;
 	r->phase = c->w->phase.data;
+	c->w->program = p;
 	c->w->have_report = true;
 }
 
 const WeftReport *weft_report(Weft *w)
 {
 	return w->have_report ? &w->report : NULL;
+}
+
+typedef struct {
+	Weft *w;
+	const int64_t *value;
+	uint32_t n;
+	WeftReport *out;
+} Counting;
+
+static bool report_at(void *arg)
+{
+	Counting *x = arg;
+	Ctx *ctx = x->w->ctx;
+	const Program *p = x->w->program;
+	if (!x->w->have_report)
+		return ctx_error(ctx, NULL, "nothing was compiled that could be counted");
+	if (x->n != p->symbol.n)
+		return ctx_error(ctx, NULL, "values of %u symbols to count with, expected %u", x->n, p->symbol.n);
+	for (uint32_t k = 0; k < x->n; k++) {
+		int64_t lo, hi;
+		sym_range(p->ir->syms, p->symbol.data[k], &lo, &hi);
+		if (x->value[k] < lo || x->value[k] > hi)
+			return ctx_error(ctx, NULL, "%s cannot be %lld", sym_name(p->ir->syms, p->symbol.data[k]),
+					 (long long)x->value[k]);
+	}
+	x->out = ARENA_NEW(weft_arena(x->w), WeftReport);
+	*x->out = x->w->report;
+	report_counts(weft_arena(x->w), p, x->value, x->out);
+	return true;
+}
+
+const WeftReport *weft_report_at(Weft *w, const int64_t *symbol, uint32_t n)
+{
+	Counting x = {w, symbol, n, NULL};
+	return boundary(w, report_at, &x) ? x.out : NULL;
 }
 
 const char *weft_dump(Weft *w)

@@ -15,6 +15,7 @@ struct Weft {
 	const char *dump; /* what WeftOptions.dump asked for */
 	bool have_report;
 	WeftReport report;
+	const struct Program *program; /* that the report is about */
 	ARRAY(WeftPhaseTime) phase;
 	double phase_start;
 };

@@ -190,7 +190,10 @@ const char *weft_dump(Weft *);
 
 typedef struct {
 	const char *name, *algorithm, *function; /* of the call; the distinct kernel it runs */
-	double flops, bytes;
+	/* Of one run, all launches together (a kernel in a loop has one in each iteration). Operations: two for each
+	 * product that joins a sum, one for each element of other steps that compute. Bytes: what a launch reads and
+	 * writes, each element once; of a table, the rows that the indices select. */
+	double flops, bytes, launches;
 } WeftKernelInfo;
 
 typedef struct {
@@ -208,8 +211,14 @@ typedef struct {
 	const WeftPhaseTime *phase;
 	uint32_t nkernel;
 	const WeftKernelInfo *kernel;
+	double bytes; /* of all kernels, as `flops` */
 } WeftReport;
-const WeftReport *weft_report(Weft *); /* NULL: none yet */
+/* Counts are those at the sizes seen while exporting. NULL: none yet. */
+const WeftReport *weft_report(Weft *);
+/* The same with the counts at other sizes: symbol[k] is the value of the k-th of weft_symbols (and of WeftEntry.symbol,
+ * the first slots of a WeftSizes), n their number. It lives until weft_free. NULL after a message: nothing was
+ * compiled, another number of symbols, or a value out of a symbol's range. */
+const WeftReport *weft_report_at(Weft *, const int64_t *symbol, uint32_t n);
 /* Kernels with algorithm and reason, without running a C compiler; see weft_report. */
 bool weft_plan(Weft *, const WeftGraph *, const WeftOptions *);
 

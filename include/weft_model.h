@@ -105,7 +105,8 @@ typedef struct {
 	int64_t lo, hi; /* hi == INT64_MAX: unbounded */
 } WeftSymbolInfo;
 
-/* One kernel call of `run`, for profiles; the numbers hold at the sizes seen while exporting. */
+/* One kernel call of `run`, for profiles: all launches of one run, at the sizes of WeftEntry.seen. weft_report_at in
+ * weft.h counts at others. */
 typedef struct {
 	const char *name, *algorithm;
 	double flops, bytes;
@@ -142,7 +143,7 @@ typedef struct {
 	const WeftTensorInfo *input, *output; /* what the caller passes: without state */
 	const WeftSymbolInfo *symbol;
 	const WeftCallInfo *call;
-	double flops;         /* of one run, at the sizes seen while exporting */
+	double flops;         /* of one run, at the sizes `seen` */
 	uint64_t sizes_bytes; /* what to allocate for a WeftSizes */
 	/* Emitted code; call it through WeftModel.sizes and run. */
 	uint32_t nslot; /* result slots of sizes_fn: symbols, output extents, workspace bytes */
@@ -153,6 +154,9 @@ typedef struct {
 	void (*run_fn)(WeftRegion *, void *const *buf, const int64_t *slot);
 	const char *const *message; /* of the checks in kernels, by id; [0] unused */
 	uint32_t nmessage;
+	/* By symbol: its value while exporting (the least it may have where that is not known), at which the numbers
+	 * above hold. Not there where `size` says so. */
+	const int64_t *seen;
 } WeftEntry;
 
 /* What `sizes` found out; plain data that may be kept and shared by threads. */

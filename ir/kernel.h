@@ -148,7 +148,6 @@ typedef struct Kernel {
 	ARRAY(Stage) stage;
 	uint32_t anchor;       /* stage index + 1 of the contraction, 0 none */
 	const char *algorithm; /* chosen by the schedule, with the reason: for show */
-	double flops, bytes;   /* at hint sizes */
 } Kernel;
 
 /* ---- the list that fusion produces ---- */

@@ -32,3 +32,23 @@ uint32_t program_nslot(const Program *p)
 {
 	return p->symbol.n + count_dims(p->output.data, p->output.n) + 1;
 }
+
+ProgramCount program_count(const Program *p, uint32_t k, const int64_t *value)
+{
+	const ProgramCost *c = &p->call.data[k].cost;
+	const SymTab *syms = p->ir->syms;
+	uint32_t n = value ? p->symbol.n : 0;
+	return (ProgramCount){cost_at(syms, c->flops, p->symbol.data, value, n),
+	                      cost_at(syms, c->bytes, p->symbol.data, value, n),
+	                      cost_at(syms, c->launches, p->symbol.data, value, n)};
+}
+
+ProgramCount program_total(const Program *p, const int64_t *value)
+{
+	ProgramCount sum = {0};
+	for (uint32_t k = 0; k < p->call.n; k++) {
+		ProgramCount c = program_count(p, k, value);
+		sum = (ProgramCount){sum.flops + c.flops, sum.bytes + c.bytes, sum.launches + c.launches};
+	}
+	return sum;
+}

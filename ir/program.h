@@ -3,6 +3,7 @@
 #ifndef WEFT_IR_PROGRAM_H
 #define WEFT_IR_PROGRAM_H
 
+#include "ir/cost.h"
 #include "ir/kernel.h"
 #include "ir/loop.h"
 
@@ -24,12 +25,21 @@ typedef struct {
 	uint64_t offset; /* of state: within the state section */
 } ProgramTensor;
 
+/* All launches of a call in one run: of a loop, every iteration. */
+typedef struct {
+	const Cost *flops, *bytes, *launches;
+} ProgramCost;
+
+typedef struct {
+	double flops, bytes, launches;
+} ProgramCount;
+
 /* One kernel call site, for profiles and `weft show`. */
 typedef struct {
 	uint32_t fn;        /* index into Program.fn */
 	const char *name;   /* of the kernel instance */
 	const char *algorithm;
-	double flops, bytes; /* at hint sizes */
+	ProgramCost cost;
 } ProgramCall;
 
 typedef struct Program {
@@ -50,7 +60,6 @@ typedef struct Program {
 	uint64_t weight_bytes;
 	uint64_t state_bytes, state_init; /* size of the state; where its first contents are in the weights */
 	uint64_t workspace_hint; /* bytes at hint sizes */
-	double flops;            /* at hint sizes */
 } Program;
 
 /* An empty program: message[0] exists. */
@@ -58,6 +67,10 @@ Program *program_new(Ir *, const char *name);
 /* Parameters and results of `sizes`. */
 uint32_t program_nextent(const Program *);
 uint32_t program_nslot(const Program *);
+/* Counts of call k, value[] belonging to Program.symbol; NULL: at the sizes seen while exporting (sym_hint). */
+ProgramCount program_count(const Program *, uint32_t k, const int64_t *value);
+/* Of all calls. */
+ProgramCount program_total(const Program *, const int64_t *value);
 /* Adds a message; returns its number. Texts of assertions may hold %lld for the statement's arguments. */
 uint32_t program_message(Program *, const char *text);
 

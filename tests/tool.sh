@@ -53,6 +53,40 @@ for status in 0 3; do
 	expect 1 '^0 passed, 1 failed' "$weft" check "$out/quits.so" "$ref"
 done
 expect 0 'FLOP/s' "$weft" bench "$model" --inputs "$ref" --seconds 0.05
+# counts at the sizes run, B = 2: 2 * 2 * 96 * 80 operations; of the table the 2 * 4 rows; a loop's 2 steps
+cat >"$out/matmul.txt" <<'EOF'
+graph @matmul(%x: f32[B, 96], %w: f32[96, 80]) where 1 <= B <= 512 {
+  %1 = aten.mm(%x, %w) : f32[B, 80]
+  return %1
+}
+EOF
+cat >"$out/embedding.txt" <<'EOF'
+graph @embedding(%i: i64[B, 4], %t: f32[1000, 64]) where 1 <= B {
+  %1 = aten.embedding(%t, %i) : f32[B, 4, 64]
+  return %1
+}
+EOF
+cat >"$out/loop.txt" <<'EOF'
+graph @f(%h: f32[4, 4], %xs: f32[T, 4, 4], %w: f32[4, 4]) where 1 <= T {
+  %s = scan([%h], [%xs], [%w], body=graph @step(%h: f32[4, 4], %x: f32[4, 4], %w: f32[4, 4]) {
+    %p = contract(%h, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)
+    %a = add(%p, %x)
+    return %a
+  }, length=T, reverse=false)
+  %last = get(%s, index=0)
+  return %last
+}
+EOF
+bench() { "$weft" bench "$@" --seconds 0.02 --no-op-by-op --json | tr -d ' \n'; }
+for backend in '' '--backend c'; do
+	expect 0 '"sizes":{"B":2}.*"flops":30720,"bytes":32128,' bench "$out/matmul.txt" $backend
+done
+expect 0 '"flops":0,"bytes":4160,' bench "$out/embedding.txt"
+expect 0 '"sizes":{"T":2}.*"flops":288,"bytes":768,' bench "$out/loop.txt"
+# a file holds the counts of B = 1 only
+"$weft" compile "$out/matmul.txt" -o "$out/matmul.so" >"$out/log" 2>&1
+expect 0 'for other sizes: FLOP/s are left out' "$weft" bench "$out/matmul.so" --seconds 0.02 --profile
+expect 0 '"sizes":{"B":2},"rows":[^]]*"runs":[0-9]*,"peak_bytes"' bench "$out/matmul.so"
 expect 0 'target' "$weft" show "$out/m.so"
 expect 0 'graph @' "$weft" show "$model" --graph
 expect 0 'canon' "$weft" show --after list

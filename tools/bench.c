@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "peak.h"
 
 static int run(int argc, char **argv);
 
@@ -15,9 +14,9 @@ const Command command_bench = {
 	"MODEL|MODEL.so [options]",
 	"Time a model after warm-up: minimum, median and 99th percentile over repeated runs, "
 	"FLOP/s and the\n"
-	"share of the peak this machine reaches in a loop of multiply-adds, and the largest memory "
-	"of the\n"
-	"process. Rows: `op by op` (the same graph operator by operator with our own kernels: no "
+	"share of the peak this machine reaches in a loop of multiply-adds, counted at the sizes run "
+	"(which\n"
+	"are printed), and the largest memory of the process. Rows: `op by op` (the same graph operator by operator with our own kernels: no "
 	"fusion, no\n"
 	"planning), `compiled`, and the named peers.\n\n"
 	"  --threads LIST       numbers of threads, such as 1,2 (default 1)\n"
@@ -45,7 +44,8 @@ enum { MAX_ROWS = 64 };
 typedef struct {
 	BenchRow row[MAX_ROWS];
 	int n;
-	Peak peak[8];
+	Peak peak[8]; /* by number of threads, once measured */
+	bool have_peak;
 } Table;
 
 /* Compile in a process of its own, so that its memory does not count as the model's. */
@@ -90,9 +90,20 @@ static bool own_row(const BenchOptions *o, Table *t, bool op_by_op, const char *
 	return any;
 }
 
-static bool profile_row(const BenchOptions *o, const char *path)
+/* Once: what is printed is what shares are computed with. */
+static void measure_peaks(const BenchOptions *o, Table *t)
 {
-	return !o->profile || bench_own(path, o, false, o->threads[0], NULL);
+	for (int k = 0; !t->have_peak && k < o->nthreads; k++)
+		t->peak[k] = peak_measure(o->threads[k]);
+	t->have_peak = true;
+}
+
+static bool profile_row(const BenchOptions *o, Table *t, const char *path)
+{
+	if (!o->profile)
+		return true;
+	measure_peaks(o, t);
+	return bench_profile(path, o, o->threads[0], &t->peak[0]);
 }
 
 /* Compiled and run in the same process, one for each row. */
@@ -101,7 +112,7 @@ static bool jit_rows(const BenchOptions *o, Table *t)
 	for (int fused = o->no_op_by_op; fused < 2; fused++)
 		if (!own_row(o, t, !fused, o->model, 0))
 			return false;
-	return profile_row(o, o->model);
+	return profile_row(o, t, o->model);
 }
 
 static bool file_rows(const BenchOptions *o, Table *t)
@@ -120,7 +131,7 @@ static bool file_rows(const BenchOptions *o, Table *t)
 		if (ok)
 			ok = own_row(o, t, !fused, so, now() - start);
 	}
-	ok = ok && profile_row(o, so);
+	ok = ok && profile_row(o, t, so);
 	unlink(so);
 	rmdir(folder);
 	weft_not_temporary(folder);
@@ -130,7 +141,7 @@ static bool file_rows(const BenchOptions *o, Table *t)
 static bool own_rows(const BenchOptions *o, Table *t)
 {
 	if (o->backend == RUN_DEFAULT)
-		return own_row(o, t, false, o->model, 0) && profile_row(o, o->model);
+		return own_row(o, t, false, o->model, 0) && profile_row(o, t, o->model);
 	return o->backend == RUN_JIT ? jit_rows(o, t) : file_rows(o, t);
 }
 
@@ -159,6 +170,38 @@ static const BenchRow *find_row(const Table *t, const char *name, int threads)
 	return NULL;
 }
 
+/* All rows are the same model at the same sizes: operations are those of the compiled one. */
+static void same_counts(Table *t)
+{
+	for (int k = 0; k < t->n; k++) {
+		const BenchRow *own = find_row(t, "compiled", t->row[k].threads);
+		if (!own || own == &t->row[k])
+			continue;
+		t->row[k].counted = own->counted;
+		t->row[k].flops = own->flops;
+		t->row[k].bytes = own->bytes;
+	}
+}
+
+/* The row that says at which sizes the model ran: all did at the same. */
+static const BenchRow *sized_row(const Table *t)
+{
+	for (int k = 0; k < t->n; k++)
+		if (t->row[k].ok && t->row[k].nsize)
+			return &t->row[k];
+	return NULL;
+}
+
+static void print_sizes(const Table *t)
+{
+	const BenchRow *r = sized_row(t);
+	for (int k = 0; r && k < r->nsize; k++)
+		printf("%s%s = %lld%s", k ? ", " : "sizes: ", r->size[k].name, (long long)r->size[k].value,
+		       k + 1 == r->nsize ? "\n" : "");
+	if (r && !r->counted)
+		puts("the file's counts are for other sizes: FLOP/s are left out (give the model file)");
+}
+
 static double peak_for(const BenchOptions *o, const Table *t, int threads)
 {
 	for (int k = 0; k < o->nthreads; k++)
@@ -170,20 +213,24 @@ static double peak_for(const BenchOptions *o, const Table *t, int threads)
 static void print_table(const BenchOptions *o, const Table *t)
 {
 	char a[32], b[32];
+	print_sizes(t);
 	printf("%-24s %7s %10s %10s %10s %10s %6s %8s %9s\n", o->model[0] ? "" : "", "threads",
 	       "min ms", "median ms", "p99 ms", "FLOP/s", "peak", "memory", "x compiled");
 	for (int k = 0; k < t->n; k++) {
 		const BenchRow *r = &t->row[k];
 		const BenchRow *own = find_row(t, "compiled", r->threads);
-		double flops = own ? own->flops : r->flops;
 		if (!r->ok) {
 			printf("%-24s %7d failed\n", r->name, r->threads);
 			continue;
 		}
-		printf("%-24s %7d %10.4f %10.4f %10.4f %10s %5.1f%% %7sB", r->name, r->threads,
-		       1e3 * r->min, 1e3 * r->median, 1e3 * r->p99, human(flops / r->median, a),
-		       100 * flops / r->median / peak_for(o, t, r->threads),
-		       human(r->peak_bytes, b));
+		printf("%-24s %7d %10.4f %10.4f %10.4f ", r->name, r->threads, 1e3 * r->min,
+		       1e3 * r->median, 1e3 * r->p99);
+		if (r->counted)
+			printf("%10s %5.1f%%", human(r->flops / r->median, a),
+			       100 * r->flops / r->median / peak_for(o, t, r->threads));
+		else
+			printf("%10s %6s", "-", "-");
+		printf(" %7sB", human(r->peak_bytes, b));
 		if (own)
 			printf(" %9.2f", r->median / own->median);
 		putchar('\n');
@@ -199,6 +246,11 @@ static void print_json(const BenchOptions *o, const Table *t)
 	Json j = {.f = stdout};
 	json_open(&j, NULL, '{');
 	json_string(&j, "model", o->model);
+	json_open(&j, "sizes", '{');
+	const BenchRow *sized = sized_row(t);
+	for (int k = 0; sized && k < sized->nsize; k++)
+		json_number(&j, sized->size[k].name, (double)sized->size[k].value);
+	json_close(&j, '}');
 	json_open(&j, "rows", '[');
 	for (int k = 0; k < t->n; k++) {
 		const BenchRow *r = &t->row[k];
@@ -211,7 +263,10 @@ static void print_json(const BenchOptions *o, const Table *t)
 		json_number(&j, "median_ms", 1e3 * r->median);
 		json_number(&j, "p99_ms", 1e3 * r->p99);
 		json_number(&j, "runs", r->runs);
-		json_number(&j, "flops", r->flops);
+		if (r->counted) {
+			json_number(&j, "flops", r->flops);
+			json_number(&j, "bytes", r->bytes);
+		}
 		json_number(&j, "peak_bytes", r->peak_bytes);
 		json_close(&j, '}');
 	}
@@ -317,8 +372,8 @@ static int run(int argc, char **argv)
 	bool ok = own_rows(&o, t);
 	if (ok) {
 		peer_rows(&o, t);
-		for (int k = 0; k < o.nthreads; k++)
-			t->peak[k] = peak_measure(o.threads[k]);
+		same_counts(t);
+		measure_peaks(&o, t);
 		if (o.json)
 			print_json(&o, t);
 		else

@@ -2,6 +2,7 @@
 #ifndef WEFT_TOOLS_BENCH_H
 #define WEFT_TOOLS_BENCH_H
 
+#include "peak.h"
 #include "tool.h"
 
 typedef struct {
@@ -15,18 +16,29 @@ typedef struct {
 	LoadArgs load;
 } BenchOptions;
 
+enum { MOST_SIZES = 16 };
+
 /* One line of the table. Times in seconds. */
 typedef struct {
 	char name[64];
 	int threads;
 	bool ok;
-	double compile, min, median, p99, flops; /* flops of one run, 0 unknown */
+	double compile, min, median, p99;
+	bool counted;        /* the next two are known */
+	double flops, bytes; /* of one run at these sizes, as WeftReport says */
+	int nsize;
+	struct {
+		char name[48];
+		int64_t value;
+	} size[MOST_SIZES];
 	double peak_bytes;                       /* memory of the process at its largest */
 	int runs;
 } BenchRow;
 
-/* Time a shared object, or a model file through the JIT, in a process of its own; without a row print its kernels. */
+/* Time a shared object, or a model file through the JIT, in a process of its own. */
 bool bench_own(const char *path, const BenchOptions *, bool op_by_op, int threads, BenchRow *);
+/* Print its kernels, compared with the peak for that number of threads. */
+bool bench_profile(const char *path, const BenchOptions *, int threads, const Peak *);
 /* Time a peer in the Python environment. */
 bool bench_peer(const char *peer, const BenchOptions *, int threads, BenchRow *);
 /* The interpreter that --python names, an environment or a program. False: there is none. */

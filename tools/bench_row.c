@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <math.h>
 #include <spawn.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -10,7 +11,6 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "peak.h"
 
 extern char **environ;
 extern const char peers_py[]; /* tools/peers.py, embedded at build time */
@@ -89,7 +89,7 @@ static bool time_runs(Runner *r, const WeftTensor *in, const BenchOptions *o, in
 
 typedef struct {
 	double *seconds; /* by call, the smallest of the runs */
-	double *run;
+	double *run, *launches; /* of the last run */
 	uint32_t *order;
 	const WeftEntry *e;
 } Profile;
@@ -98,6 +98,7 @@ static void on_call(void *user, uint32_t call, double seconds)
 {
 	Profile *p = user;
 	p->run[call] += seconds;
+	p->launches[call]++;
 }
 
 static const Profile *sorting;
@@ -109,54 +110,130 @@ static int by_time(const void *pa, const void *pb)
 	return (a < b) - (a > b);
 }
 
-static void print_profile(Profile *p, int threads)
+/* The least time the launches of a call can take. Caches may hold data from before: memory must deliver what is
+ * beyond them, in every launch. */
+static double least_time(const WeftKernelInfo *c, double launches, const Peak *peak, bool *cached)
 {
-	Peak peak = peak_measure(threads);
+	double beyond = c->bytes / launches - peak->cache;
+	*cached = beyond <= 0;
+	return fmax(c->flops / peak->flops, *cached ? 0 : launches * beyond / peak->bytes);
+}
+
+static void print_call(const WeftKernelInfo *c, double launches, double t, const Peak *peak)
+{
+	char f[32], b[32], rate[32], share[32] = "-";
+	bool cached;
+	double least = least_time(c, launches, peak, &cached);
+	if (t > 0 && least > 0)
+		snprintf(share, sizeof share, "%.1f%%%s", 100 * least / t, cached ? " c" : "");
+	printf(" %9s %9s %11s %9s", human(c->flops, f), human(c->bytes, b), human(t > 0 ? c->flops / t : 0, rate), share);
+}
+
+static void print_profile(Profile *p, const WeftReport *count, const Peak *peak)
+{
 	double total = 0, before = 0;
-	char f[32], b[32], rate[32];
+	char f[32], b[32], cache[32];
 	for (uint32_t k = 0; k < p->e->ncall; k++) {
 		total += p->seconds[k];
 		p->order[k] = k;
 	}
 	sorting = p;
 	qsort(p->order, p->e->ncall, sizeof *p->order, by_time);
-	printf("%-36s %9s %6s %6s %9s %9s %11s %8s  %s\n", "kernel", "us", "%", "sum %", "FLOP",
-	       "B", "FLOP/s", "roofline", "algorithm");
+	printf("%-36s %9s %6s %6s", "kernel", "us", "%", "sum %");
+	if (count)
+		printf(" %9s %9s %11s %9s", "FLOP", "B", "FLOP/s", "roofline");
+	puts("  algorithm");
 	for (uint32_t i = 0; i < p->e->ncall; i++) {
 		uint32_t k = p->order[i];
-		const WeftCallInfo *c = &p->e->call[k];
-		double read = c->bytes /
-			      (c->bytes < PEAK_NEAR * (double)threads ? peak.near : peak.bytes);
-		double ideal = fmax(c->flops / peak.flops, read), t = p->seconds[k];
+		double t = p->seconds[k];
 		before += t;
-		printf("%-36.36s %9.1f %5.1f%% %5.1f%% %9s %9s %11s %7.1f%%  %s\n", c->name,
-		       1e6 * t, 100 * t / total, 100 * before / total, human(c->flops, f),
-		       human(c->bytes, b), human(t > 0 ? c->flops / t : 0, rate),
-		       t > 0 ? 100 * ideal / t : 0, c->algorithm);
+		printf("%-36.36s %9.1f %5.1f%% %5.1f%%", p->e->call[k].name, 1e6 * t, 100 * t / total,
+		       100 * before / total);
+		if (count)
+			print_call(&count->kernel[k], p->launches[k], t, peak);
+		printf("  %s\n", p->e->call[k].algorithm);
 	}
 	printf("%-36s %9.1f\n", "all calls", 1e6 * total);
-	printf("roofline: %sFLOP/s, %sB/s from memory, ", human(peak.flops, f),
-	       human(peak.bytes, b));
-	printf("%sB/s for calls of less than %d MiB\n\n", human(peak.near, rate), threads);
+	if (count)
+		printf("roofline: %sFLOP/s, and %sB/s for what a launch reads and writes beyond the caches' %sB;\n"
+		       "c: it fits into them and is compared with FLOP/s only\n",
+		       human(peak->flops, f), human(peak->bytes, b), human(peak->cache, cache));
+	putchar('\n');
 }
 
-static bool profile_runs(Runner *r, const WeftTensor *in, int threads)
+/* What the entry's table says, for a shared object, if it ran at these sizes. */
+static const WeftReport *table_counts(const Runner *r)
+{
+	const WeftEntry *e = r->entry;
+	bool has_seen = e->size > offsetof(WeftEntry, seen);
+	for (uint32_t k = 0; k < e->nsymbol; k++)
+		if (!has_seen || e->seen[k] != r->sizes->slot[k])
+			return NULL;
+	WeftReport *report = calloc(1, sizeof *report);
+	WeftKernelInfo *kernel = calloc(e->ncall + 1, sizeof *kernel);
+	if (!report || !kernel)
+		return free(report), free(kernel), NULL;
+	*report = (WeftReport){.flops = e->flops, .nkernel = e->ncall, .kernel = kernel};
+	for (uint32_t k = 0; k < e->ncall; k++) {
+		kernel[k] = (WeftKernelInfo){.flops = e->call[k].flops, .bytes = e->call[k].bytes};
+		report->bytes += e->call[k].bytes;
+	}
+	return report;
+}
+
+/* Counts at the sizes that run, once all is timed: planning takes memory. NULL: not known. */
+static const WeftReport *counts(Runner *r, const BenchOptions *o)
+{
+	const WeftReport *report = NULL;
+	WeftOptions c = o->compile;
+	Weft *w = r->w;
+	if (is_shared_object(o->model))
+		return table_counts(r);
+	if (!w) { /* the file comes from another process */
+		w = weft_new();
+		WeftGraph *g = w ? weft_load(w, o->model) : NULL;
+		if (!g || !weft_plan(w, g, &c))
+			return fail_messages(w), NULL;
+	}
+	report = weft_report_at(w, r->sizes->slot, r->entry->nsymbol);
+	if (!report)
+		fail_messages(w);
+	return report && report->nkernel == r->entry->ncall ? report : NULL;
+}
+
+static void fill_counts(Runner *r, const BenchOptions *o, BenchRow *row)
+{
+	const WeftReport *report = counts(r, o);
+	row->counted = report;
+	if (report) {
+		row->flops = report->flops;
+		row->bytes = report->bytes;
+	}
+	for (uint32_t k = 0; k < r->entry->nsymbol && row->nsize < MOST_SIZES; k++) {
+		snprintf(row->size[row->nsize].name, sizeof row->size->name, "%s", r->entry->symbol[k].name);
+		row->size[row->nsize++].value = r->sizes->slot[k];
+	}
+}
+
+static bool profile_runs(Runner *r, const WeftTensor *in, const BenchOptions *o, int threads, const Peak *peak)
 {
 	uint32_t n = r->entry->ncall + 1;
-	Profile p = {calloc(n, sizeof(double)), calloc(n, sizeof(double)),
+	Profile p = {calloc(n, sizeof(double)), calloc(n, sizeof(double)), calloc(n, sizeof(double)),
 		     calloc(n, sizeof(uint32_t)), r->entry};
-	bool ok = p.seconds && p.run && p.order;
+	bool ok = p.seconds && p.run && p.launches && p.order;
 	for (int k = 0; ok && k < 20; k++) {
 		memset(p.run, 0, n * sizeof *p.run);
+		memset(p.launches, 0, n * sizeof *p.launches);
 		ok = runner_call(r, in, threads, on_call, &p);
 		for (uint32_t i = 0; i < n; i++)
 			if (k == 0 || p.run[i] < p.seconds[i])
 				p.seconds[i] = p.run[i];
 	}
 	if (ok)
-		print_profile(&p, threads);
+		print_profile(&p, counts(r, o), peak);
 	free(p.seconds);
 	free(p.run);
+	free(p.launches);
 	free(p.order);
 	return ok;
 }
@@ -176,7 +253,7 @@ static bool open_own(Runner *r, const char *path, const BenchOptions *o, bool op
 	return ok;
 }
 
-static bool own_here(const char *path, const BenchOptions *o, bool op_by_op, int threads, BenchRow *row)
+static bool own_here(const char *path, const BenchOptions *o, bool op_by_op, int threads, const Peak *peak, BenchRow *row)
 {
 	Runner r;
 	if (!open_own(&r, path, o, op_by_op, row))
@@ -192,15 +269,17 @@ static bool own_here(const char *path, const BenchOptions *o, bool op_by_op, int
 		struct rusage u;
 		ok = ok && time_runs(&r, in, o, threads, row);
 		getrusage(RUSAGE_SELF, &u);
-		row->flops = r.entry->flops;
 		row->peak_bytes = 1024.0 * (double)u.ru_maxrss;
+		if (ok)
+			fill_counts(&r, o, row);
 	} else {
-		ok = ok && profile_runs(&r, in, threads);
+		ok = ok && profile_runs(&r, in, o, threads, peak);
 	}
 	return ok; /* the process ends here: nothing is freed */
 }
 
-bool bench_own(const char *path, const BenchOptions *o, bool op_by_op, int threads, BenchRow *row)
+/* Times a row, or without one profiles against the peak. */
+static bool apart(const char *path, const BenchOptions *o, bool op_by_op, int threads, const Peak *peak, BenchRow *row)
 {
 	int fd[2], status;
 	fflush(NULL);
@@ -211,7 +290,7 @@ bool bench_own(const char *path, const BenchOptions *o, bool op_by_op, int threa
 		return fail("cannot start a process"), false;
 	if (pid == 0) {
 		die_with_parent();
-		bool ok = own_here(path, o, op_by_op, threads, row);
+		bool ok = own_here(path, o, op_by_op, threads, peak, row);
 		if (ok && row && write(fd[1], row, sizeof *row) != sizeof *row)
 			ok = false;
 		fflush(NULL);
@@ -223,6 +302,16 @@ bool bench_own(const char *path, const BenchOptions *o, bool op_by_op, int threa
 	if (waitpid(pid, &status, 0) == pid && WIFSIGNALED(status))
 		fail("%s crashed with signal %d", path, WTERMSIG(status));
 	return ok && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool bench_own(const char *path, const BenchOptions *o, bool op_by_op, int threads, BenchRow *row)
+{
+	return apart(path, o, op_by_op, threads, NULL, row);
+}
+
+bool bench_profile(const char *path, const BenchOptions *o, int threads, const Peak *peak)
+{
+	return apart(path, o, false, threads, peak, NULL);
 }
 
 /* ---- peers ---- */

@@ -65,7 +65,58 @@ static double fma_best(float *sink)
 	return fma_128(sink);
 }
 
-enum { MEMORY = 64 << 20, NEAR = 512 << 10 };
+/* ---- caches ---- */
+
+/* A number in a file of one cache of a processor, with its unit; -1: no such cache. */
+static long long cache_field(int cpu, int index, const char *field)
+{
+	char path[128], unit = 0;
+	long long v;
+	snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cache/index%d/%s", cpu, index, field);
+	FILE *f = fopen(path, "r");
+	int n = f ? fscanf(f, "%lld%c", &v, &unit) : 0;
+	if (f)
+		fclose(f);
+	return n < 1 ? -1 : unit == 'K' ? v << 10 : unit == 'M' ? v << 20 : v;
+}
+
+/* The caches of one level that the processors have. */
+static int cache_count(int index)
+{
+	int n = 0;
+	for (int cpu = 0; cpu < 4096; cpu++) {
+		long long id = cache_field(cpu, index, "id");
+		if (id < 0 && !cpu)
+			return MAX_THREADS; /* not said: each has its own */
+		if (id < 0)
+			break;
+		n = id >= n ? (int)id + 1 : n;
+	}
+	return n;
+}
+
+/* Where the system does not say: more than most have, so that no share is too high. */
+static double cache_bytes(int threads)
+{
+	double sum = 0;
+	for (int index = 0; cache_field(0, index, "size") >= 0; index++) {
+		int n = cache_count(index);
+		sum += (double)cache_field(0, index, "size") * (n < threads ? n : threads);
+	}
+	return sum > 0 ? sum : 64 << 20;
+}
+
+/* ---- memory ---- */
+
+enum { LEAST_MEMORY = 64 << 20, MOST_MEMORY = 512 << 20 };
+
+/* What each thread reads: together twice what the caches hold. */
+static size_t memory_bytes(double cache, int threads)
+{
+	double each = 2 * cache / threads;
+	each = each < LEAST_MEMORY ? LEAST_MEMORY : each > MOST_MEMORY ? MOST_MEMORY : each;
+	return (size_t)each / 4096 * 4096;
+}
 
 static double read_memory(const Four *p, size_t bytes, float *sink)
 {
@@ -83,17 +134,18 @@ static double read_memory(const Four *p, size_t bytes, float *sink)
 
 typedef struct {
 	pthread_barrier_t *gate;
-	double flops, bytes, near; /* per second */
+	double flops, bytes; /* per second */
+	size_t memory;       /* to read */
 	float sink;
 } Thread;
 
 static void *measure(void *arg)
 {
 	Thread *t = arg;
-	Four *memory = aligned_alloc(64, MEMORY);
+	Four *memory = aligned_alloc(64, t->memory);
 	double start;
 	if (memory)
-		memset(memory, 1, MEMORY);
+		memset(memory, 1, t->memory);
 	fma_best(&t->sink);
 	for (int k = 0; k < 5; k++) {
 		pthread_barrier_wait(t->gate);
@@ -105,15 +157,8 @@ static void *measure(void *arg)
 		t->flops = rate > t->flops ? rate : t->flops;
 		pthread_barrier_wait(t->gate);
 		start = now();
-		rate = memory ? read_memory(memory, MEMORY, &t->sink) / (now() - start) : 0;
+		rate = memory ? read_memory(memory, t->memory, &t->sink) / (now() - start) : 0;
 		t->bytes = rate > t->bytes ? rate : t->bytes;
-		pthread_barrier_wait(t->gate);
-		start = now();
-		rate = 0;
-		for (int i = 0; memory && i < 40; i++)
-			rate += read_memory(memory, NEAR, &t->sink);
-		rate /= now() - start;
-		t->near = rate > t->near ? rate : t->near;
 	}
 	free(memory);
 	return NULL;
@@ -126,9 +171,11 @@ Peak peak_measure(int threads)
 	pthread_barrier_t gate;
 	Peak p = {0};
 	int n = threads < 1 ? 1 : threads > MAX_THREADS ? MAX_THREADS : threads;
+	p.cache = cache_bytes(n);
 	pthread_barrier_init(&gate, NULL, (unsigned)n);
 	for (int k = 0; k < n; k++) {
 		t[k].gate = &gate;
+		t[k].memory = memory_bytes(p.cache, n);
 		if (k && pthread_create(&id[k], NULL, measure, &t[k]))
 			exit(fail("cannot start a thread"));
 	}
@@ -138,7 +185,6 @@ Peak peak_measure(int threads)
 			pthread_join(id[k], NULL);
 		p.flops += t[k].flops;
 		p.bytes += t[k].bytes;
-		p.near += t[k].near;
 	}
 	pthread_barrier_destroy(&gate);
 	return p;

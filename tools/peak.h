@@ -5,10 +5,8 @@
 typedef struct {
 	double flops; /* multiply-adds of f32 in registers count two; per second, all threads */
 	double bytes; /* read from memory per second, all threads */
-	double near;  /* the same of what fits in the second-level cache */
+	double cache; /* bytes that the caches hold, of all levels that these threads have */
 } Peak;
-
-enum { PEAK_NEAR = 1 << 20 }; /* bytes that count as near */
 
 Peak peak_measure(int threads);
 

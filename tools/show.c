@@ -185,7 +185,7 @@ static void print_calls(Json *j, const Runner *r)
 	WeftKernelInfo *k = calloc(e->ncall + 1, sizeof *k);
 	for (uint32_t i = 0; k && i < e->ncall; i++) {
 		const WeftCallInfo *c = &e->call[i];
-		k[i] = (WeftKernelInfo){c->name, c->algorithm, NULL, c->flops, c->bytes};
+		k[i] = (WeftKernelInfo){c->name, c->algorithm, NULL, c->flops, c->bytes, 1};
 	}
 	if (!j->f)
 		printf("%u kernels, %sFLOP, weights %sB\n", e->ncall, human(e->flops, a),

@@ -114,6 +114,9 @@ static void print_symbols(Model *m)
 		else
 			text_printf(m->out, "%lld},\n", (long long)hi);
 	}
+	text_add(m->out, "};\n\nstatic const int64_t seen[] = {");
+	for (uint32_t k = 0; k < m->p->symbol.n; k++)
+		text_printf(m->out, "%s%lld", k ? ", " : "", (long long)sym_hint(m->p->ir->syms, m->p->symbol.data[k]));
 	text_add(m->out, "};\n\n");
 }
 
@@ -124,8 +127,9 @@ static void print_calls(Model *m)
 	text_add(m->out, "static const WeftCallInfo calls[] = {\n");
 	for (uint32_t k = 0; k < m->p->call.n; k++) {
 		const ProgramCall *c = &m->p->call.data[k];
-		text_printf(m->out, "\t{%s, %s, %.6g, %.6g},\n", quoted(m, c->name), quoted(m, c->algorithm),
-		            c->flops, c->bytes);
+		ProgramCount n = program_count(m->p, k, NULL);
+		text_printf(m->out, "\t{%s, %s, %.17g, %.17g},\n", quoted(m, c->name), quoted(m, c->algorithm),
+		            n.flops, n.bytes);
 	}
 	text_add(m->out, "};\n\n");
 }
@@ -197,10 +201,12 @@ static void print_entry(Model *m, uint32_t nin, uint32_t nout, uint32_t nstate)
 	            p->symbol.n, p->call.n);
 	text_printf(m->out, "\t.input = %s, .output = %s, .symbol = %s, .call = %s,\n", nin ? "inputs" : "NULL",
 	            nout ? "outputs" : "NULL", p->symbol.n ? "symbols" : "NULL", p->call.n ? "calls" : "NULL");
-	text_printf(m->out, "\t.flops = %.9g,\n\t.sizes_bytes = WEFT_SIZES_BYTES(%u, %u),\n", p->flops, nslot,
+	text_printf(m->out, "\t.flops = %.17g,\n\t.sizes_bytes = WEFT_SIZES_BYTES(%u, %u),\n",
+	            program_total(p, NULL).flops, nslot,
 	            nextent);
 	text_printf(m->out, "\t.nslot = %u,\n\t.sizes_fn = sizes, .run_fn = run,\n", nslot);
-	text_printf(m->out, "\t.message = messages, .nmessage = %u,\n};\n", p->message.n);
+	text_printf(m->out, "\t.message = messages, .nmessage = %u,\n%s};\n", p->message.n,
+	            p->symbol.n ? "\t.seen = seen,\n" : "");
 	text_add(m->out, "static const WeftEntry *const entries[] = {&entry};\n\n");
 }
 

@@ -3,6 +3,7 @@
  * Equal kernels share one function: integer literals of index arithmetic become parameters, then functions
  * are compared by their text. */
 #include "codegen/schedule/program_priv.h"
+#include "codegen/schedule/cost.h"
 #include "codegen/schedule/plan.h"
 #include "codegen/schedule/sched.h"
 #include "codegen/schedule/split.h"
@@ -26,6 +27,7 @@ typedef struct {
 	Lx *place;        /* by buffer: byte offset in its region, when it differs from the plan's */
 	uint32_t *weight; /* by buffer: index into Program.constant + 1 */
 	SymLower sizes; /* in `run` */
+	const Cost *times; /* that what is emitted now runs: iterations of the loops around it */
 } Builder;
 
 /* ---- weights ---- */
@@ -111,30 +113,12 @@ static uint32_t add_function(Builder *b, LoopFn *f)
 	return id - 1;
 }
 
-static void measure(Builder *b, Kernel *k)
+/* Of a call with all its iterations. */
+static ProgramCost count(const Builder *b, const Sched *s)
 {
-	k->flops = 0;
-	double points = 1;
-	for (uint32_t i = 0; i < k->nouter; i++)
-		points *= (double)sym_hint(b->syms, k->axis.data[i].extent);
-	for (uint32_t i = 0; i < k->stage.n; i++) {
-		const Stage *st = &k->stage.data[i];
-		double n = points;
-		for (uint32_t j = 0; j < st->nred; j++)
-			n *= (double)sym_hint(b->syms, k->axis.data[st->red[j]].extent);
-		for (uint32_t j = 0; j < st->nmap; j++)
-			n *= (double)sym_hint(b->syms, k->axis.data[st->map[j]].extent);
-		k->flops += i + 1 == k->anchor ? 2 * n : n;
-	}
-}
-
-static double buffer_bytes(Builder *b, BufId id)
-{
-	const Buffer *buf = buf_of(b->l, id);
-	double n = dtype_size(buf->dtype);
-	for (uint32_t k = 0; k < buf->rank; k++)
-		n *= (double)sym_hint(b->syms, buf->dim[k]);
-	return n;
+	KernelCost once = kernel_cost(s);
+	return (ProgramCost){.flops = cost_mul(b->arena, b->times, once.flops),
+	                     .bytes = cost_mul(b->arena, b->times, once.bytes), .launches = b->times};
 }
 
 static void launch(Builder *b, Kernel *k)
@@ -143,7 +127,7 @@ static void launch(Builder *b, Kernel *k)
 	Sym ntasks = {0};
 	kernel_split_axes(b->l, k);
 	sched_init(&s, b->l, k, b->target);
-	measure(b, k);
+	ProgramCost cost = count(b, &s);
 	if (!schedule_depthwise(&s, &ntasks) && !schedule_contract(&s, &ntasks))
 		schedule_generic(&s, &ntasks);
 	loop_simplify(s.f);
@@ -151,11 +135,8 @@ static void launch(Builder *b, Kernel *k)
 	uint32_t nliteral = loop_parametrise(s.f, KEEP_LITERALS, &literal);
 	uint32_t nbuf = s.arg.n, narg = 0;
 	Lx *arg = ARENA_ARRAY(b->arena, Lx, nbuf + s.param.n + nliteral);
-	k->bytes = 0;
-	for (uint32_t i = 0; i < nbuf; i++) {
+	for (uint32_t i = 0; i < nbuf; i++)
 		arg[narg++] = address(b, s.arg.data[i]);
-		k->bytes += buffer_bytes(b, s.arg.data[i]);
-	}
 	for (uint32_t i = 0; i < s.param.n; i++)
 		arg[narg++] = sym_lower(&b->sizes, s.param.data[i]);
 	for (uint32_t i = 0; i < nliteral; i++)
@@ -164,8 +145,7 @@ static void launch(Builder *b, Kernel *k)
 	array_push(b->arena, &b->p->call,
 	           (ProgramCall){.fn = fn, .name = k->name,
 	                         .algorithm = k->algorithm ? k->algorithm : "generic",
-	                         .flops = k->flops, .bytes = k->bytes});
-	b->p->flops += k->flops;
+	                         .cost = cost});
 	ls_launch(b->p->run, b->p->call.n - 1, sym_lower(&b->sizes, ntasks), arg, nbuf, narg);
 }
 
@@ -190,9 +170,12 @@ static void emit_loop(Builder *b, const Step *step)
 		b->place[step->carry[c].to.i] = lx_select(f, odd, x[2 * c], x[2 * c + 1]);
 	}
 	uint32_t scope = b->sizes.n;
+	const Cost *times = b->times;
+	b->times = cost_mul(b->arena, times, cost_sym(b->arena, step->extent));
 	sym_lower_set(&b->sizes, step->var, step->reverse ? lx_sub(f, lx_sub(f, n, one), i) : i);
 	emit_steps(b, step->body);
 	b->sizes.n = scope;
+	b->times = times;
 	ls_end(f);
 	Lx last_odd = lx_cmp(f, SC_eq, lx_mod(f, n, two), one);
 	for (uint32_t c = 0; c < step->ncarry; c++) {
@@ -253,7 +236,7 @@ Program *schedule_program(Lowered *l, const Target *target, const ScheduleOption
 	uint32_t errors = l->ir->ctx->nerror;
 	Program *p = program_new(l->ir, l->graph->name);
 	Builder b = {.l = l, .p = p, .arena = l->ir->ctx->arena, .syms = l->ir->syms, .target = target,
-	             .ninput = l->graph->input.n, .noutput = l->graph->output.n};
+	             .times = cost_number(l->ir->ctx->arena, 1), .ninput = l->graph->input.n, .noutput = l->graph->output.n};
 	intern_init(&b.fn_text, b.arena);
 	describe(&b, l->graph);
 	for (uint32_t i = 1; i < l->check.n; i++)

@@ -612,7 +612,9 @@ static void program(Bench *b)
 	uint32_t fn = 0;
 	while (strcmp(p->fn.data[fn]->name, "control") != 0)
 		fn++;
-	array_push(b->ctx->arena, &p->call, (ProgramCall){fn, "control \"1\"", "by hand", 1e3, 8});
+	Arena *arena = b->ctx->arena;
+	ProgramCost cost = {cost_number(arena, 1e3), cost_number(arena, 8), cost_number(arena, 1)};
+	array_push(arena, &p->call, (ProgramCall){fn, "control \"1\"", "by hand", cost});
 	uint32_t message = program_message(p, "input x, dimension 0: expected at least %lld, got %lld");
 	p->sizes = loop_new(b->ir, "sizes");
 	Lx n = lx_param(p->sizes, loop_param(p->sizes, "x_dim_0")), one = lx_int(p->sizes, 1);

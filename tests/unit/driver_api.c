@@ -55,6 +55,100 @@ static void test_inspect(void **state)
 	weft_free(w);
 }
 
+static void expect_error(Weft *w, const char *text)
+{
+	const char *all = weft_messages(w);
+	if (!strstr(all, text))
+		fail_msg("expected '%s' in: %s", text, all);
+}
+
+/* Counts of a graph at the sizes named: bytes and operations of all launches. */
+static void expect_counts(const char *text, const int64_t *symbol, uint32_t n, double flops, double bytes)
+{
+	Weft *w = weft_new();
+	WeftOptions o = {.size = sizeof o, .target = "x86-64-v3"};
+	WeftGraph *g = weft_parse(w, text, "counted");
+	if (!g || !weft_plan(w, g, &o))
+		fail_msg("%s", weft_messages(w));
+	const WeftReport *r = weft_report_at(w, symbol, n);
+	if (!r)
+		fail_msg("%s", weft_messages(w));
+	double sum_flops = 0, sum_bytes = 0;
+	for (uint32_t k = 0; k < r->nkernel; k++) {
+		sum_flops += r->kernel[k].flops;
+		sum_bytes += r->kernel[k].bytes;
+	}
+	if (r->flops != flops || r->bytes != bytes)
+		fail_msg("%s%.0f operations and %.0f bytes, expected %.0f and %.0f", text, r->flops, r->bytes, flops,
+			 bytes);
+	assert_true(sum_flops == flops && sum_bytes == bytes);
+	weft_free(w);
+}
+
+static const char matmul[] = "graph @matmul(%x: f32[B, 96], %w: f32[96, 80]) where 1 <= B <= 512 {\n"
+			     "  %1 = aten.mm(%x, %w) : f32[B, 80]\n"
+			     "  return %1\n"
+			     "}\n";
+static const char embedding[] = "graph @embedding(%i: i64[B, 4], %t: f32[1000, 64]) where 1 <= B <= 512 {\n"
+				"  %1 = aten.embedding(%t, %i) : f32[B, 4, 64]\n"
+				"  return %1\n"
+				"}\n";
+static const char two_tables[] = "graph @two(%i: i64[B], %j: i64[B], %t: f32[1000, 64]) where 1 <= B <= 512 {\n"
+				 "  %1 = aten.embedding(%t, %i) : f32[B, 64]\n"
+				 "  %2 = aten.embedding(%t, %j) : f32[B, 64]\n"
+				 "  %3 = aten.add.Tensor(%1, %2) : f32[B, 64]\n"
+				 "  return %3\n"
+				 "}\n";
+static const char softmax[] = "graph @softmax(%x: f32[B, 64]) where 1 <= B {\n"
+			      "  %1 = aten.softmax.int(%x, dim=-1) : f32[B, 64]\n"
+			      "  return %1\n"
+			      "}\n";
+static const char recurrent[] =
+	"graph @f(%h: f32[4, 4], %xs: f32[T, 4, 4], %w: f32[4, 4]) where 1 <= T {\n"
+	"  %s = scan([%h], [%xs], [%w], body=graph @step(%h: f32[4, 4], %x: f32[4, 4], %w: f32[4, 4]) {\n"
+	"    %p = contract(%h, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n"
+	"    %a = add(%p, %x)\n"
+	"    return %a\n"
+	"  }, length=T, reverse=false)\n"
+	"  %last = get(%s, index=0)\n"
+	"  return %last\n"
+	"}\n";
+
+static void test_counts(void **state)
+{
+	(void)state;
+	int64_t one = 1, seven = 7, steps = 32, most = 512;
+	expect_counts(matmul, &one, 1, 2 * 96 * 80, 4 * (96 + 96 * 80 + 80));
+	expect_counts(matmul, &seven, 1, 7 * 2 * 96 * 80, 4 * (7 * 96 + 96 * 80 + 7 * 80));
+	/* indices, the rows they select, the output */
+	expect_counts(embedding, &seven, 1, 0, 28 * 8 + 28 * 64 * 4 + 28 * 64 * 4);
+	/* no more rows than there are */
+	expect_counts(embedding, &most, 1, 0, 2048 * 8 + 1000 * 64 * 4 + 2048 * 64 * 4);
+	expect_counts(two_tables, &seven, 1, 7 * 64, 14 * 8 + 14 * 64 * 4 + 7 * 64 * 4);
+	/* every step: the contraction and the sum; state in and out, the step's input, the weights. Once: the first state
+	 * is copied in, the last one out. */
+	expect_counts(recurrent, &steps, 1, 32 * (2 * 64 + 16), 32 * (4 * 16 * 4) + 2 * (2 * 16 * 4));
+	/* what several stages read is read once: largest, exponential, sum, quotient */
+	expect_counts(softmax, &seven, 1, 4 * 7 * 64, 2 * 7 * 64 * 4);
+}
+
+static void test_counts_refused(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftGraph *g = weft_parse(w, matmul, "matmul");
+	int64_t value[2] = {513, 1};
+	assert_null(weft_report_at(w, value, 1));
+	expect_error(w, "nothing was compiled");
+	assert_true(weft_plan(w, g, NULL));
+	assert_null(weft_report_at(w, value, 2));
+	expect_error(w, "values of 2 symbols to count with, expected 1");
+	assert_null(weft_report_at(w, value, 1));
+	expect_error(w, "B cannot be 513");
+	assert_non_null(weft_report_at(w, value + 1, 1));
+	weft_free(w);
+}
+
 static WeftTensor tensor(float *data, int64_t *shape)
 {
 	return (WeftTensor){data, {WEFT_CPU, 0}, 2, {WEFT_FLOAT, 32, 1}, shape, NULL, 0};
@@ -83,13 +177,6 @@ static void test_interpret(void **state)
 	assert_false(weft_interpret(w, g, &in, 0, &out));
 	assert_int_equal(weft_nmessages(w), 2);
 	weft_free(w);
-}
-
-static void expect_error(Weft *w, const char *text)
-{
-	const char *all = weft_messages(w);
-	if (!strstr(all, text))
-		fail_msg("expected '%s' in: %s", text, all);
 }
 
 static void test_refused(void **state)
@@ -315,7 +402,8 @@ static void test_tensor_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_inspect), cmocka_unit_test(test_interpret),
+		cmocka_unit_test(test_inspect), cmocka_unit_test(test_counts), cmocka_unit_test(test_counts_refused),
+		cmocka_unit_test(test_interpret),
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_compile_in_threads),
 		cmocka_unit_test(test_cache),   cmocka_unit_test(test_tensor_files),

@@ -319,9 +319,10 @@ bool bench_profile(const char *path, const BenchOptions *o, int threads, const P
 bool bench_python(const BenchOptions *o, char path[4096])
 {
 	struct stat st;
-	snprintf(path, 4096, "%s/bin/python", o->python);
+	const char *within = "/bin/python";
+	snprintf(path, 4096, "%s%s", o->python, within);
 	if (access(path, X_OK))
-		snprintf(path, 4096, "%s", o->python);
+		path[strlen(path) - strlen(within)] = 0;
 	/* A name without a folder is looked up in PATH when it is run. */
 	return !strchr(path, '/') ||
 	       (access(path, X_OK) == 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode));

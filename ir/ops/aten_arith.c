@@ -218,8 +218,10 @@ static Node divide(Build *b, Node n, Node x, Node y)
 		Node r = b_bin(b, OP_fmod, x, y);
 		return b_bin(b, OP_floordiv, b_bin(b, OP_sub, x, r), y);
 	}
-	x = aten_to_float(b, x);
-	y = b_bin(b, OP_div, x, aten_to_float(b, y));
+	if (!x.i || !y.i)
+		return (Node){0};
+	DType common = dtype_to_float(b_promote(b, (Node[]){x, y}, 2));
+	y = b_bin(b, OP_div, b_convert(b, x, common), b_convert(b, y, common));
 	return trunc ? b_un(b, OP_trunc, y) : y;
 }
 

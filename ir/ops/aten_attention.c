@@ -75,7 +75,8 @@ static Node attention(Build *b, Node n, Node mask, bool gqa, Node *lse)
 		v = repeat_heads(b, v, sym_floordiv(b_syms(b), heads, b_dim(b, v, (int)rank - 3)));
 	}
 	DType d = node_dtype(b->g, q);
-	Node scores = aten_wide(b, b_matmul(b, q, b_transpose(b, k, -2, -1)));
+	/* Scores of f16 may be larger than its numbers. */
+	Node scores = b_matmul(b, aten_wide(b, q), b_transpose(b, aten_wide(b, k), -2, -1));
 	if (aten_has(b, n, "scale")) {
 		double scale = node_float(b->g, n, "scale");
 		scores = scale == 1 ? scores : b_bin_scalar(b, OP_mul, scores, scale);

@@ -255,7 +255,8 @@ static Node build_renorm(Build *b, Node n)
 	ratio = b_bin(b, OP_div, aten_like(b, len, max), ratio);
 	Node over = b_bin_scalar(b, OP_gt, len, max);
 	ratio = b_select(b, over, ratio, aten_like(b, ratio, 1));
-	return b_bin(b, OP_mul, x, ratio);
+	Node y = b_bin(b, OP_mul, x, ratio);
+	return y.i ? b_convert(b, y, aten_dtype(b, x)) : y;
 }
 OP(aten_renorm){
 	.schema = "aten.renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",

@@ -130,5 +130,5 @@ uint32_t target_width(const Target *t)
 
 const char *target_common_flags(void)
 {
-	return "-O2 -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-strict-aliasing";
+	return "-O2 -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-strict-aliasing -Wno-psabi";
 }

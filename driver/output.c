@@ -228,7 +228,11 @@ static void level_text(const Output *x, const Level *level, Text *t)
 	if (x->c.level.n > 1)
 		text_printf(t, "# %s\n", level->target->name);
 	if (x->emit == WEFT_EMIT_PROGRAM) {
+		for (uint32_t k = 0; k < p->sizes_part.n; k++)
+			loop_print(p->sizes_part.data[k], t, false);
 		loop_print(p->sizes, t, false);
+		for (uint32_t k = 0; k < p->run_part.n; k++)
+			loop_print(p->run_part.data[k], t, false);
 		loop_print(p->run, t, false);
 	}
 	for (uint32_t k = 0; x->emit == WEFT_EMIT_LOOPS && k < p->fn.n; k++)

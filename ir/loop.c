@@ -247,6 +247,11 @@ void ls_result(LoopFn *f, uint32_t slot, Lx x)
 	ls_add(f, (LsData){.kind = LS_RESULT, .k = slot, .x = x});
 }
 
+void ls_part(LoopFn *f, uint32_t part, uint64_t first_extent, const Lx *arg, uint32_t narg)
+{
+	ls_add(f, (LsData){.kind = LS_PART, .k = part, .count = first_extent, .narg = narg, .arg = dup_args(f, arg, narg)});
+}
+
 void ls_visit(const LoopFn *f, const LsData *s, void (*visit)(void *, Lx), void *data)
 {
 	(void)f;

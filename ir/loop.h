@@ -73,7 +73,9 @@ typedef enum {
 	             arg[nbuf..narg); a barrier of all threads follows                      */
 	LS_COPY,   /* y bytes from address x to address offset                               */
 	LS_ASSERT, /* if not x: fail the call with message k, whose %lld take arg[]          */
-	LS_RESULT  /* result slot k of `sizes` = x                                           */
+	LS_RESULT, /* result slot k of `sizes` = x                                           */
+	LS_PART    /* what part k of this function does; arg[]: its parameters, none: those of this
+	             function; of `sizes`: its extents start at number `count`              */
 } LsKind;
 
 typedef enum { FOR_SERIAL, FOR_UNROLLED /* constant bounds; the emitter copies the body */ } ForKind;
@@ -212,6 +214,7 @@ void ls_launch(LoopFn *, uint32_t call, Lx ntasks, const Lx *arg, uint32_t nbuf,
 void ls_copy(LoopFn *, Lx to, Lx from, Lx bytes);
 void ls_assert(LoopFn *, Lx ok, uint32_t message, const Lx *arg, uint32_t narg);
 void ls_result(LoopFn *, uint32_t slot, Lx);
+void ls_part(LoopFn *, uint32_t part, uint64_t first_extent, const Lx *arg, uint32_t narg);
 bool loop_verify(LoopFn *);
 
 /* Subexpressions with operands that one statement uses more than once, operands first: what printers name

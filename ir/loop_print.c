@@ -298,6 +298,11 @@ static void print_program(Printer *p, const LsData *s)
 		print_list(p, s->arg, s->narg);
 		text_char(p->t, ')');
 		break;
+	case LS_PART:
+		text_printf(p->t, "part %u from %llu (", s->k, (unsigned long long)s->count);
+		print_list(p, s->arg, s->narg);
+		text_char(p->t, ')');
+		break;
 	case LS_RESULT:
 		text_printf(p->t, "result %u = ", s->k);
 		print_expr(p, s->x);

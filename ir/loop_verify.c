@@ -292,6 +292,9 @@ static void check_other(Verify *v, const LsData *s)
 		expect(v, same(x, bool1), "condition must be a bool scalar");
 		check_args(v, s);
 		break;
+	case LS_PART:
+		check_args(v, s);
+		break;
 	case LS_RESULT:
 		expect(v, is_index(v->f, s->x), "a result must be an i64 scalar");
 		break;

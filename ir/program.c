@@ -52,3 +52,20 @@ ProgramCount program_total(const Program *p, const int64_t *value)
 	}
 	return sum;
 }
+
+uint32_t program_nslot_params(const Program *p, const LoopFn *f)
+{
+	return f == p->sizes ? 0 : p->symbol.n;
+}
+
+void program_unroll(Program *p)
+{
+	for (uint32_t k = 0; k < p->fn.n; k++)
+		loop_unroll(p->fn.data[k]);
+	for (uint32_t k = 0; k < p->sizes_part.n; k++)
+		loop_unroll(p->sizes_part.data[k]);
+	for (uint32_t k = 0; k < p->run_part.n; k++)
+		loop_unroll(p->run_part.data[k]);
+	loop_unroll(p->sizes);
+	loop_unroll(p->run);
+}

@@ -57,6 +57,10 @@ typedef struct Program {
 	/* run: parameters are the sizes' result slots. Buffers (LX_VAR of pointer type are not used): argument
 	 * buffers 0.. are the inputs, then the outputs, then one weight section, one workspace, one state. */
 	LoopFn *run;
+	/* Long functions are cut into parts that LS_PART statements call, parts of parts first. Parameters of a part of
+	 * `sizes`: the symbols, whose result slots have their values by then, then as many extents as it uses; of a part of
+	 * `run`: the symbols, then the indices of the loops around its call, outermost first. Buffers are those of `run`. */
+	ARRAY(LoopFn *) sizes_part, run_part;
 	uint64_t weight_bytes;
 	uint64_t state_bytes, state_init; /* size of the state; where its first contents are in the weights */
 	uint64_t workspace_hint; /* bytes at hint sizes */
@@ -71,6 +75,10 @@ uint32_t program_nslot(const Program *);
 ProgramCount program_count(const Program *, uint32_t k, const int64_t *value);
 /* Of all calls. */
 ProgramCount program_total(const Program *, const int64_t *value);
+/* Unrolls the loops of all functions: emitters call it first. */
+void program_unroll(Program *);
+/* How many of the first parameters of `sizes`, or of one of its parts, are read from result slots. */
+uint32_t program_nslot_params(const Program *, const LoopFn *);
 /* Adds a message; returns its number. Texts of assertions may hold %lld for the statement's arguments. */
 uint32_t program_message(Program *, const char *text);
 

@@ -92,10 +92,7 @@ static void emit_model(const Emission *e)
 bool emit_c(Program *p, const Target *t, const EmitOptions *o, EmitFiles *out)
 {
 	Emission e = {.p = p, .target = t, .o = o, .suffix = o->suffix ? o->suffix : "", .out = out};
-	for (uint32_t k = 0; k < p->fn.n; k++)
-		loop_unroll(p->fn.data[k]);
-	loop_unroll(p->sizes);
-	loop_unroll(p->run);
+	program_unroll(p);
 	e.kernel = kernel_names(p, o->suffix);
 	e.kernels = file_name(&e, "kernels", "h");
 	e.vector = prelude_of(t)->header ? file_name(&e, "vector", "h") : NULL;

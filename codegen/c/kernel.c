@@ -18,7 +18,7 @@ typedef struct {
 	LoopShared shared;
 	const char **buf, **param;
 	bool *buf_used, *param_used;
-	bool checks, fails, bufs;
+	bool checks, fails, bufs, slots, extents; /* used */
 } Fn;
 
 static CExpr c_lx(Fn *f, Lx x);
@@ -455,6 +455,34 @@ static void print_assert(Fn *f, const LsData *s)
 	text_add(f->out, ");\n");
 }
 
+static void print_part(Fn *f, const LsData *s)
+{
+	bool sizes = f->role == FN_SIZES;
+	const char *name = (sizes ? f->program->sizes_part.data : f->program->run_part.data)[s->k]->name;
+	line(f);
+	if (sizes) {
+		f->extents = f->fails = true;
+		text_printf(f->out, "if (%s(extent + %llu, slot, status))\n", name, (unsigned long long)s->count);
+		f->indent++;
+		line(f);
+		f->indent--;
+		text_add(f->out, "return WEFT_ERR_INPUT;\n");
+	} else if (s->narg) {
+		text_add(f->out, "{\n");
+		f->indent++;
+		print_list(f, "const int64_t p[]", s->arg, s->narg);
+		line(f);
+		text_printf(f->out, "%s(r, buf, p);\n", name);
+		f->indent--;
+		line(f);
+		text_add(f->out, "}\n");
+	} else {
+		text_printf(f->out, "%s(r, buf, slot);\n", name);
+	}
+	f->bufs = true;
+	f->slots = f->slots || !s->narg;
+}
+
 static void print_program(Fn *f, const LsData *s)
 {
 	switch (s->kind) {
@@ -469,7 +497,11 @@ static void print_program(Fn *f, const LsData *s)
 	case LS_ASSERT:
 		print_assert(f, s);
 		break;
+	case LS_PART:
+		print_part(f, s);
+		break;
 	default:
+		f->slots = true;
 		line(f);
 		text_printf(f->out, "slot[%u] = %s;\n", s->k, text_of(f, s->x));
 		break;
@@ -530,11 +562,16 @@ static void print_buffers(const Fn *f, Text *out)
 	}
 }
 
-static void print_params(const Fn *f, Text *out, const char *from)
+/* Those from begin to end, which are the first elements of an array. True if there are any. */
+static bool print_params(const Fn *f, Text *out, const char *from, uint32_t begin, uint32_t end)
 {
-	for (uint32_t k = 0; k < f->f->param.n; k++)
+	bool any = false;
+	for (uint32_t k = begin; k < end; k++) {
 		if (f->param_used[k])
-			text_printf(out, "\tconst int64_t %s = %s[%u];\n", f->param[k], from, k);
+			text_printf(out, "\tconst int64_t %s = %s[%u];\n", f->param[k], from, k - begin);
+		any = any || f->param_used[k];
+	}
+	return any;
 }
 
 static void print_kernel(const Fn *f, const char *name, Text *out)
@@ -546,7 +583,7 @@ static void print_kernel(const Fn *f, const char *name, Text *out)
 	if (!frame)
 		text_add(out, "\t(void)f;\n");
 	print_buffers(f, out);
-	print_params(f, out, "f->p");
+	print_params(f, out, "f->p", 0, f->f->param.n);
 	if (f->checks)
 		text_add(out, "\tint failed = 0;\n");
 	const char *task = f->var[f->f->task.i];
@@ -556,30 +593,32 @@ static void print_kernel(const Fn *f, const char *name, Text *out)
 
 static void print_sizes(const Fn *f, const char *name, Text *out)
 {
-	bool extents = false;
-	for (uint32_t k = 0; k < f->f->param.n; k++)
-		extents = extents || f->param_used[k];
+	Text values;
+	text_init(&values, f->u->arena);
+	uint32_t nslot = program_nslot_params(f->program, f->f);
+	bool slots = print_params(f, &values, "slot", 0, nslot);
+	bool extents = print_params(f, &values, "extent", nslot, f->f->param.n);
 	text_printf(out, "static int %s(const int64_t *extent, int64_t *slot, WeftStatus *status)\n{\n", name);
-	if (!extents)
+	if (!extents && !f->extents)
 		text_add(out, "\t(void)extent;\n");
+	if (!slots && !f->slots)
+		text_add(out, "\t(void)slot;\n");
 	if (!f->fails)
 		text_add(out, "\t(void)status;\n");
-	print_params(f, out, "extent");
-	text_printf(out, "%s\treturn WEFT_OK;\n}\n", f->out->data ? f->out->data : "");
+	text_printf(out, "%s%s\treturn WEFT_OK;\n}\n", values.data ? values.data : "", f->out->data ? f->out->data : "");
 }
 
 static void print_run(const Fn *f, const char *name, Text *out)
 {
-	bool slots = false;
-	for (uint32_t k = 0; k < f->f->param.n; k++)
-		slots = slots || f->param_used[k];
+	Text values;
+	text_init(&values, f->u->arena);
+	bool slots = print_params(f, &values, "slot", 0, f->f->param.n);
 	text_printf(out, "static void %s(WeftRegion *r, void *const *buf, const int64_t *slot)\n{\n", name);
 	if (!f->bufs)
 		text_add(out, "\t(void)buf;\n");
-	if (!slots)
+	if (!slots && !f->slots)
 		text_add(out, "\t(void)slot;\n");
-	print_params(f, out, "slot");
-	text_printf(out, "%s}\n", f->out->data ? f->out->data : "");
+	text_printf(out, "%s%s}\n", values.data ? values.data : "", f->out->data ? f->out->data : "");
 }
 
 static void fn_init(Fn *f)

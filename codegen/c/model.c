@@ -251,9 +251,21 @@ static void print_table(Model *m, uint32_t nstate)
 	text_add(m->out, "{\n\treturn &model;\n}\n");
 }
 
+/* Inlined, they would make the long function again that they were cut from. */
+static void print_parts(Model *m, LoopFn *const *part, uint32_t n, FnRole role, const char *const *kernel_name)
+{
+	for (uint32_t k = 0; k < n; k++) {
+		text_add(m->out, "#if defined(__GNUC__)\n__attribute__((noinline))\n#endif\n");
+		c_function(m->u, part[k], part[k]->name, role, m->p, kernel_name, m->out);
+		text_char(m->out, '\n');
+	}
+}
+
 void c_model(CUnit *u, const Program *p, const EmitOptions *o, const char *const *kernel_name, Text *out)
 {
 	Model m = {u, p, o, out, 0};
+	print_parts(&m, p->sizes_part.data, p->sizes_part.n, FN_SIZES, kernel_name);
+	print_parts(&m, p->run_part.data, p->run_part.n, FN_RUN, kernel_name);
 	c_function(u, p->sizes, "sizes", FN_SIZES, p, kernel_name, out);
 	text_char(out, '\n');
 	c_function(u, p->run, "run", FN_RUN, p, kernel_name, out);

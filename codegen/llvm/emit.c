@@ -266,10 +266,7 @@ static bool collect(Ctx *ctx, Units *x, LlvmFiles *out)
 bool emit_llvm(Program *p, const Target *t, const EmitOptions *o, LlvmKind kind, uint32_t jobs, LlvmFiles *out)
 {
 	Ctx *ctx = p->ir->ctx;
-	for (uint32_t k = 0; k < p->fn.n; k++)
-		loop_unroll(p->fn.data[k]);
-	loop_unroll(p->sizes);
-	loop_unroll(p->run);
+	program_unroll(p);
 	uint32_t nunits = o->nunits ? o->nunits : 1;
 	if (nunits > p->fn.n)
 		nunits = p->fn.n;

@@ -19,7 +19,8 @@ typedef struct {
 	ARRAY(Lx) passing;    /* what is in value for this statement only: reads mutable variables */
 	uint8_t *mutable_lx;  /* by expression: 0 not asked, 1 reads mutable variables, 2 not */
 	LLVMValueRef *buf, *param;  /* NULL: not read yet */
-	LLVMValueRef buffers, params; /* the arrays they are in */
+	LLVMValueRef buffers, params, slots; /* the arrays they are in; the first nslot parameters are in slots */
+	uint32_t nslot;
 	LLVMValueRef failed;  /* memory of the first failed check; NULL: no checks */
 	LLVMValueRef frame, frame_buf, frame_param; /* of launches */
 	LLVMMetadataRef *scope; /* by buffer: its alias scope, NULL: none */

@@ -23,7 +23,8 @@ static LLVMValueRef slot_of(Fn *f, LLVMTypeRef type, LLVMValueRef array, uint32_
 	LLVMBuilderRef b = loads_at_entry(f) ? f->entry : f->u->b;
 	LLVMValueRef p = LLVMBuildInBoundsGEP2(b, type, array, &at, 1, "");
 	LLVMValueRef x = LLVMBuildLoad2(b, type, p, "");
-	set_metadata(f->u, x, "invariant.load", NULL, 0);
+	if (f->role != FN_SIZES || array != f->slots) /* slots are results too */
+		set_metadata(f->u, x, "invariant.load", NULL, 0);
 	return x;
 }
 
@@ -43,7 +44,8 @@ LLVMValueRef fn_buffer(Fn *f, uint32_t k)
 static LLVMValueRef parameter(Fn *f, uint32_t k)
 {
 	if (!f->param[k] || !loads_at_entry(f)) {
-		f->param[k] = slot_of(f, LLVMInt64TypeInContext(f->u->c), f->params, k);
+		bool slot = k < f->nslot;
+		f->param[k] = slot_of(f, LLVMInt64TypeInContext(f->u->c), slot ? f->slots : f->params, slot ? k : k - f->nslot);
 		LLVMMetadataRef range[2] = {LLVMValueAsMetadata(l_i64(f->u, 0)),
 		                            LLVMValueAsMetadata(l_i64(f->u, INT64_MAX))};
 		set_metadata(f->u, f->param[k], "range", range, 2);

@@ -115,6 +115,38 @@ static void assertion(Fn *f, const LsData *s)
 	LLVMPositionBuilderAtEnd(u->b, next);
 }
 
+/* The status of a part of `sizes` is returned unless it is 0. */
+static void sizes_part(Fn *f, const LsData *s)
+{
+	LUnit *u = f->u;
+	LLVMTypeRef i64 = LLVMInt64TypeInContext(u->c);
+	LLVMValueRef first = l_i64(u, (int64_t)s->count);
+	LLVMValueRef part = LLVMGetNamedFunction(u->m, f->program->sizes_part.data[s->k]->name);
+	LLVMValueRef in[3] = {LLVMBuildInBoundsGEP2(u->b, i64, LLVMGetParam(f->fn, 0), &first, 1, ""),
+	                      LLVMGetParam(f->fn, 1), LLVMGetParam(f->fn, 2)};
+	LLVMValueRef code = LLVMBuildCall2(u->b, LLVMGlobalGetValueType(part), part, in, 3, "");
+	LLVMValueRef ok = LLVMBuildICmp(u->b, LLVMIntEQ, code, LLVMConstNull(LLVMTypeOf(code)), "");
+	LLVMBasicBlockRef bad = LLVMAppendBasicBlockInContext(u->c, f->fn, "fail");
+	LLVMBasicBlockRef next = LLVMAppendBasicBlockInContext(u->c, f->fn, "ok");
+	LLVMBuildCondBr(u->b, ok, next, bad);
+	LLVMPositionBuilderAtEnd(u->b, bad);
+	LLVMBuildRet(u->b, code);
+	LLVMPositionBuilderAtEnd(u->b, next);
+}
+
+static void run_part(Fn *f, const LsData *s)
+{
+	LUnit *u = f->u;
+	LLVMTypeRef i64 = LLVMInt64TypeInContext(u->c);
+	LLVMValueRef part = LLVMGetNamedFunction(u->m, f->program->run_part.data[s->k]->name);
+	LLVMValueRef in[3] = {LLVMGetParam(f->fn, 0), LLVMGetParam(f->fn, 1), LLVMGetParam(f->fn, 2)};
+	if (s->narg) {
+		in[2] = fn_alloca(f, LLVMArrayType2(i64, s->narg), 16);
+		fill(f, in[2], i64, s->arg, s->narg);
+	}
+	LLVMBuildCall2(u->b, LLVMGlobalGetValueType(part), part, in, 3, "");
+}
+
 static void result(Fn *f, const LsData *s)
 {
 	LLVMValueRef at = l_i64(f->u, s->k), slot = LLVMGetParam(f->fn, 1);
@@ -128,6 +160,7 @@ void fn_program(Fn *f, const LsData *s)
 	case LS_LAUNCH: launch(f, s); break;
 	case LS_COPY: copy(f, s); break;
 	case LS_ASSERT: assertion(f, s); break;
+	case LS_PART: f->role == FN_SIZES ? sizes_part(f, s) : run_part(f, s); break;
 	default: result(f, s); break;
 	}
 }

@@ -220,6 +220,8 @@ static void find_arrays(Fn *f)
 	}
 	f->buffers = LLVMGetParam(f->fn, 1);
 	f->params = LLVMGetParam(f->fn, f->role == FN_SIZES ? 0 : 2);
+	f->slots = f->buffers;
+	f->nslot = f->role == FN_SIZES ? program_nslot_params(f->program, f->f) : 0;
 }
 
 static void fn_init(Fn *f)

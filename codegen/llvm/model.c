@@ -79,6 +79,10 @@ static LLVMValueRef table_function(LUnit *u, const char *export_name, bool hidde
 void l_model(LUnit *u, const Program *p, const EmitOptions *o, const char *const *kernel_name)
 {
 	ModelImage im;
+	for (uint32_t k = 0; k < p->sizes_part.n; k++)
+		l_function(u, p->sizes_part.data[k], p->sizes_part.data[k]->name, FN_SIZES, p, kernel_name);
+	for (uint32_t k = 0; k < p->run_part.n; k++)
+		l_function(u, p->run_part.data[k], p->run_part.data[k]->name, FN_RUN, p, kernel_name);
 	l_function(u, p->sizes, IMAGE_SIZES, FN_SIZES, p, kernel_name);
 	l_function(u, p->run, IMAGE_RUN, FN_RUN, p, kernel_name);
 	model_image(&im, p, u->target, o);

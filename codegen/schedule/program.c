@@ -1,5 +1,6 @@
 /* Building the Program: schedule every kernel, share equal code, lay out the weights, emit the launches.
  *
+ * Long step lists are cut into parts: functions of their own.
  * Equal kernels share one function: integer literals of index arithmetic become parameters, then functions
  * are compared by their text. */
 #include "codegen/schedule/program_priv.h"
@@ -15,6 +16,19 @@ enum { KEEP_LITERALS = 16, WEIGHT_ALIGN = 64 };
 /* Schedules may add buffers: constants in a layout of their own. At most this many. */
 enum { MAX_SCHEDULE_BUFFERS = 4096 };
 
+/* Where a carried buffer is: at `odd` after an odd number of iterations, else at `even`. */
+typedef struct {
+	Sym even, odd;
+	uint32_t loop; /* the number is the index of this loop of those around (1: the outermost); 0: it is `count` */
+	Sym count;
+} CarryPlace;
+
+/* A loop around what is emitted, and its index in the function at hand. */
+typedef struct {
+	const Step *step;
+	Lx index;
+} Around;
+
 typedef struct {
 	Lowered *l;
 	Program *p;
@@ -24,9 +38,11 @@ typedef struct {
 	MemoryPlan plan;
 	Intern fn_text;
 	uint32_t ninput, noutput;
-	Lx *place;        /* by buffer: byte offset in its region, when it differs from the plan's */
+	CarryPlace *place;     /* by buffer: byte offset in its region, when it differs from the plan's; else even is none */
 	uint32_t *weight; /* by buffer: index into Program.constant + 1 */
-	SymLower sizes; /* in `run` */
+	LoopFn *f;        /* at hand: `run` or a part of it */
+	SymLower sizes;   /* in f */
+	ARRAY(Around) around;
 	const Cost *times; /* that what is emitted now runs: iterations of the loops around it */
 } Builder;
 
@@ -76,9 +92,17 @@ static uint32_t weight_of(Builder *b, BufId buf)
 
 /* ---- addresses ---- */
 
+static Lx place_offset(Builder *b, const CarryPlace *p)
+{
+	LoopFn *f = b->f;
+	Lx n = p->loop ? b->around.data[p->loop - 1].index : sym_lower(&b->sizes, p->count);
+	Lx odd = lx_cmp(f, SC_eq, lx_mod(f, n, lx_int(f, 2)), lx_int(f, 1));
+	return lx_select(f, odd, sym_lower(&b->sizes, p->odd), sym_lower(&b->sizes, p->even));
+}
+
 static Lx address(Builder *b, BufId id)
 {
-	LoopFn *f = b->p->run;
+	LoopFn *f = b->f;
 	const Buffer *buf = buf_of(b->l, id);
 	switch (buf->kind) {
 	case BUF_INPUT:
@@ -93,7 +117,7 @@ static Lx address(Builder *b, BufId id)
 	case BUF_STATE:
 		ctx_bug(b->l->ir->ctx, "state is not supported here");
 	default: {
-		Lx at = b->place[id.i].i ? b->place[id.i] : sym_lower(&b->sizes, b->plan.offset[id.i]);
+		Lx at = b->place[id.i].even.i ? place_offset(b, &b->place[id.i]) : sym_lower(&b->sizes, b->plan.offset[id.i]);
 		return lx_addr(f, b->ninput + b->noutput + 1, at);
 	}
 	}
@@ -140,58 +164,132 @@ static void launch(Builder *b, Kernel *k)
 	for (uint32_t i = 0; i < s.param.n; i++)
 		arg[narg++] = sym_lower(&b->sizes, s.param.data[i]);
 	for (uint32_t i = 0; i < nliteral; i++)
-		arg[narg++] = lx_int(b->p->run, literal[i]);
+		arg[narg++] = lx_int(b->f, literal[i]);
 	uint32_t fn = add_function(b, s.f);
 	array_push(b->arena, &b->p->call,
 	           (ProgramCall){.fn = fn, .name = k->name,
 	                         .algorithm = k->algorithm ? k->algorithm : "generic",
 	                         .cost = cost});
-	ls_launch(b->p->run, b->p->call.n - 1, sym_lower(&b->sizes, ntasks), arg, nbuf, narg);
+	ls_launch(b->f, b->p->call.n - 1, sym_lower(&b->sizes, ntasks), arg, nbuf, narg);
 }
 
 /* ---- steps ---- */
 
 static void emit_steps(Builder *b, const StepList *list);
 
+static void enter(Builder *b, const Step *step, Lx index)
+{
+	LoopFn *f = b->f;
+	array_push(b->arena, &b->around, (Around){step, index});
+	Lx last = lx_sub(f, sym_lower(&b->sizes, step->extent), lx_int(f, 1));
+	sym_lower_set(&b->sizes, step->var, step->reverse ? lx_sub(f, last, index) : index);
+}
+
 /* Even iterations read `from` and write `to`, odd ones the other way round. */
 static void emit_loop(Builder *b, const Step *step)
 {
-	LoopFn *f = b->p->run;
-	Lx n = sym_lower(&b->sizes, step->extent), two = lx_int(f, 2), one = lx_int(f, 1);
-	Lx *x = ARENA_ARRAY(b->arena, Lx, 2 * step->ncarry);
-	for (uint32_t c = 0; c < step->ncarry; c++) {
-		x[2 * c] = sym_lower(&b->sizes, b->plan.offset[step->carry[c].from.i]);
-		x[2 * c + 1] = sym_lower(&b->sizes, b->plan.offset[step->carry[c].to.i]);
-	}
-	Lx i = lx_var(f, ls_for(f, "i", lx_int(f, 0), n, 1, FOR_SERIAL));
-	Lx odd = lx_cmp(f, SC_eq, lx_mod(f, i, two), one);
-	for (uint32_t c = 0; c < step->ncarry; c++) {
-		b->place[step->carry[c].from.i] = lx_select(f, odd, x[2 * c + 1], x[2 * c]);
-		b->place[step->carry[c].to.i] = lx_select(f, odd, x[2 * c], x[2 * c + 1]);
-	}
+	LoopFn *f = b->f;
 	uint32_t scope = b->sizes.n;
+	Lx n = sym_lower(&b->sizes, step->extent);
+	enter(b, step, lx_var(f, ls_for(f, "i", lx_int(f, 0), n, 1, FOR_SERIAL)));
+	for (uint32_t c = 0; c < step->ncarry; c++) {
+		Sym from = b->plan.offset[step->carry[c].from.i], to = b->plan.offset[step->carry[c].to.i];
+		b->place[step->carry[c].from.i] = (CarryPlace){.even = from, .odd = to, .loop = b->around.n};
+		b->place[step->carry[c].to.i] = (CarryPlace){.even = to, .odd = from, .loop = b->around.n};
+	}
 	const Cost *times = b->times;
 	b->times = cost_mul(b->arena, times, cost_sym(b->arena, step->extent));
-	sym_lower_set(&b->sizes, step->var, step->reverse ? lx_sub(f, lx_sub(f, n, one), i) : i);
 	emit_steps(b, step->body);
-	b->sizes.n = scope;
 	b->times = times;
+	b->sizes.n = scope;
+	b->around.n--;
 	ls_end(f);
-	Lx last_odd = lx_cmp(f, SC_eq, lx_mod(f, n, two), one);
 	for (uint32_t c = 0; c < step->ncarry; c++) {
-		b->place[step->carry[c].from.i] = (Lx){0};
-		b->place[step->carry[c].to.i] = lx_select(f, last_odd, x[2 * c + 1], x[2 * c]);
+		Sym from = b->plan.offset[step->carry[c].from.i], to = b->plan.offset[step->carry[c].to.i];
+		b->place[step->carry[c].from.i] = (CarryPlace){0};
+		b->place[step->carry[c].to.i] = (CarryPlace){.even = from, .odd = to, .count = step->extent};
 	}
+}
+
+/* ---- parts ---- */
+
+/* A function with values of the symbols and of the loops around. */
+static void start_function(Builder *b, LoopFn *f)
+{
+	b->f = f;
+	b->sizes = (SymLower){.ctx = b->l->ir->ctx, .syms = b->syms, .f = f};
+	for (uint32_t i = 0; i < b->p->symbol.n; i++) {
+		uint32_t k = loop_param(f, sym_name(b->syms, b->p->symbol.data[i]));
+		sym_lower_set(&b->sizes, b->p->symbol.data[i], lx_param(f, k));
+	}
+	uint32_t n = b->around.n;
+	b->around.n = 0;
+	for (uint32_t i = 0; i < n; i++)
+		enter(b, b->around.data[i].step, lx_param(f, loop_param(f, "i")));
+}
+
+static void emit_step(Builder *b, const Step *s)
+{
+	if (s->kind == STEP_LOOP)
+		emit_loop(b, s);
+	else
+		launch(b, s->kernel);
+}
+
+static void emit_part(Builder *b, const Step *step, uint32_t n)
+{
+	Program *p = b->p;
+	LoopFn *outer = b->f, *f = loop_new(p->ir, "");
+	SymLower *sizes = ARENA_NEW(b->arena, SymLower);
+	uint32_t narg = 0;
+	Lx *arg = ARENA_ARRAY(b->arena, Lx, p->symbol.n + b->around.n);
+	Lx *index = ARENA_ARRAY(b->arena, Lx, b->around.n);
+	*sizes = b->sizes;
+	for (uint32_t k = 0; b->around.n && k < p->symbol.n; k++)
+		arg[narg++] = lx_param(outer, k);
+	for (uint32_t k = 0; k < b->around.n; k++)
+		arg[narg++] = index[k] = b->around.data[k].index;
+	f->buf.data = p->run->buf.data; /* of the same buffers, read only */
+	f->buf.n = f->buf.cap = p->run->buf.n;
+	start_function(b, f);
+	for (uint32_t k = 0; k < n; k++)
+		emit_step(b, &step[k]);
+	b->f = outer;
+	b->sizes = *sizes;
+	for (uint32_t k = 0; k < b->around.n; k++)
+		b->around.data[k].index = index[k];
+	array_push(b->arena, &p->run_part, f);
+	f->name = arena_printf(b->arena, "run_part_%u", p->run_part.n);
+	ls_part(outer, p->run_part.n - 1, 0, arg, narg);
+}
+
+static uint32_t count_launches(const StepList *list)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < list->step.n; i++)
+		n += list->step.data[i].kind == STEP_LOOP ? count_launches(list->step.data[i].body) : 1;
+	return n;
+}
+
+/* What a step adds to the function that it is in: long loops have bodies in parts of their own. */
+static uint32_t step_size(const Step *s)
+{
+	uint32_t n = s->kind == STEP_LOOP ? count_launches(s->body) : 1;
+	return n <= PART ? n : n / PART + 1;
 }
 
 static void emit_steps(Builder *b, const StepList *list)
 {
-	for (uint32_t i = 0; i < list->step.n; i++) {
-		const Step *s = &list->step.data[i];
-		if (s->kind == STEP_LOOP)
-			emit_loop(b, s);
+	const Step *step = list->step.data;
+	bool cut = count_launches(list) > PART;
+	for (uint32_t i = 0, n; i < list->step.n; i += n) {
+		uint32_t size = step_size(&step[i]);
+		for (n = 1; cut && i + n < list->step.n && size + step_size(&step[i + n]) <= PART; n++)
+			size += step_size(&step[i + n]);
+		if (cut)
+			emit_part(b, &step[i], n);
 		else
-			launch(b, s->kernel);
+			emit_step(b, &step[i]);
 	}
 }
 
@@ -217,7 +315,6 @@ static void start_run(Builder *b)
 {
 	Program *p = b->p;
 	p->run = loop_new(p->ir, "run");
-	b->sizes = (SymLower){.ctx = p->ir->ctx, .syms = b->syms, .f = p->run};
 	for (uint32_t i = 0; i < p->input.n; i++)
 		loop_buf(p->run, (LArg){.name = p->input.data[i].name, .dtype = DT_u8, .read = true, .align = 1});
 	for (uint32_t i = 0; i < p->output.n; i++)
@@ -225,10 +322,7 @@ static void start_run(Builder *b)
 	loop_buf(p->run, (LArg){.name = "weights", .dtype = DT_u8, .read = true, .align = 64});
 	loop_buf(p->run, (LArg){.name = "workspace", .dtype = DT_u8, .read = true, .written = true, .align = 64});
 	loop_buf(p->run, (LArg){.name = "state", .dtype = DT_u8, .read = true, .written = true, .align = 64});
-	for (uint32_t i = 0; i < p->symbol.n; i++) {
-		uint32_t k = loop_param(p->run, sym_name(b->syms, p->symbol.data[i]));
-		sym_lower_set(&b->sizes, p->symbol.data[i], lx_param(p->run, k));
-	}
+	start_function(b, p->run);
 }
 
 Program *schedule_program(Lowered *l, const Target *target, const ScheduleOptions *opt)
@@ -245,7 +339,7 @@ Program *schedule_program(Lowered *l, const Target *target, const ScheduleOption
 	if (opt->weights)
 		share_weights(&b, opt->weights);
 	b.plan = plan_memory(l, !opt->no_plan);
-	b.place = ARENA_ARRAY(b.arena, Lx, l->buf.n + MAX_SCHEDULE_BUFFERS);
+	b.place = ARENA_ARRAY(b.arena, CarryPlace, l->buf.n + MAX_SCHEDULE_BUFFERS);
 	b.weight = ARENA_ARRAY(b.arena, uint32_t, l->buf.n + MAX_SCHEDULE_BUFFERS);
 	start_run(&b);
 	emit_steps(&b, &l->steps);

@@ -4,7 +4,10 @@
 
 #include "codegen/schedule/schedule.h"
 
-enum { MAX_SYMBOLS = 256 };
+enum {
+	MAX_SYMBOLS = 256,
+	PART = 256 /* launches or checks of one function: the time that compilers take for a function is not linear in its length */
+};
 
 /* Symbolic integers as expressions of a function in which variables have values. */
 typedef struct {

@@ -85,8 +85,39 @@ void sym_lower_set(SymLower *s, Sym var, Lx value)
 typedef struct {
 	Program *p;
 	SymLower s;
-	uint32_t message_limit;
+	uint32_t n;     /* checks and results in the function at hand */
+	uint32_t first; /* in a part: the number of its first extent, whose parameter follows the symbols */
 } Sizes;
+
+/* The next statement reads extents from this one on: where the function at hand is long, it goes to a new part. */
+static void next_statement(Sizes *z, uint32_t extent)
+{
+	Program *p = z->p;
+	if (z->n++ < PART)
+		return;
+	LoopFn *f = loop_new(p->ir, arena_printf(p->ir->ctx->arena, "sizes_part_%u", p->sizes_part.n + 1));
+	z->s = (SymLower){.ctx = p->ir->ctx, .syms = z->s.syms, .f = f};
+	for (uint32_t k = 0; k < p->symbol.n; k++)
+		sym_lower_set(&z->s, p->symbol.data[k], lx_param(f, loop_param(f, sym_name(z->s.syms, p->symbol.data[k]))));
+	z->n = 1;
+	z->first = extent;
+	array_push(p->ir->ctx->arena, &p->sizes_part, f);
+	ls_part(p->sizes, p->sizes_part.n - 1, extent, NULL, 0);
+}
+
+/* Extent `at` of all inputs: dimension d of t. In a part they are asked for in order. */
+static Lx extent_of(Sizes *z, const ProgramTensor *t, uint32_t d, uint32_t at)
+{
+	LoopFn *f = z->s.f;
+	if (f == z->p->sizes)
+		return lx_param(f, at);
+	uint32_t k = z->p->symbol.n + at - z->first;
+	while (f->param.n < k)
+		loop_param(f, "unused");
+	if (f->param.n == k)
+		loop_param(f, arena_printf(z->p->ir->ctx->arena, "%s_%u", t->name, d));
+	return lx_param(f, k);
+}
 
 static bool known(const SymLower *s, Sym e)
 {
@@ -172,14 +203,18 @@ static void check_extent(Sizes *z, const ProgramTensor *t, uint32_t d, Lx extent
 	check(z, lx_cmp(z->s.f, SC_eq, extent, want), text, want, extent);
 }
 
+static void results(Sizes *z, uint32_t *slot, const Sym *x, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++) {
+		next_statement(z, 0);
+		ls_result(z->s.f, (*slot)++, sym_lower(&z->s, x[k]));
+	}
+}
+
 /* Dimensions are solved as soon as all but one of their variables are known; the others are checked. */
-static bool solve_inputs(Sizes *z)
+static void solve_inputs(Sizes *z, bool *solved)
 {
 	Program *p = z->p;
-	uint32_t ndims = 0;
-	for (uint32_t i = 0; i < p->input.n; i++)
-		ndims += p->input.data[i].rank;
-	bool *solved = ARENA_ARRAY(p->ir->ctx->arena, bool, ndims);
 	for (bool progress = true; progress;) {
 		progress = false;
 		for (uint32_t i = 0, at = 0; i < p->input.n; i++)
@@ -187,17 +222,16 @@ static bool solve_inputs(Sizes *z)
 				if (!solved[at] && solve(z, &p->input.data[i], d, lx_param(z->s.f, at)))
 					progress = solved[at] = true;
 	}
-	for (uint32_t i = 0, at = 0; i < p->input.n; i++)
-		for (uint32_t d = 0; d < p->input.data[i].rank; d++, at++) {
+}
+
+static bool symbols_solved(Sizes *z)
+{
+	Program *p = z->p;
+	for (uint32_t i = 0; i < p->input.n; i++)
+		for (uint32_t d = 0; d < p->input.data[i].rank; d++)
 			if (!known(&z->s, p->input.data[i].dim[d]))
-				return ctx_error(p->ir->ctx, NULL,
-				                 "input \"%s\" dimension %u: cannot solve %s for its "
-				                 "symbols",
-				                 p->input.data[i].name, d,
-				                 sym_str(z->s.syms, p->input.data[i].dim[d]));
-			if (!solved[at])
-				check_extent(z, &p->input.data[i], d, lx_param(z->s.f, at));
-		}
+				return ctx_error(p->ir->ctx, NULL, "input \"%s\" dimension %u: cannot solve %s for its symbols",
+				                 p->input.data[i].name, d, sym_str(z->s.syms, p->input.data[i].dim[d]));
 	return true;
 }
 
@@ -227,6 +261,18 @@ static void check_guard(Sizes *z, const Graph *g, const GraphGuard *w, const cha
 	ls_assert(z->s.f, ok, program_message(z->p, text.data), arg, n);
 }
 
+static void check_inputs(Sizes *z, const bool *solved)
+{
+	const ProgramTensor *t = z->p->input.data;
+	for (uint32_t i = 0, at = 0; i < z->p->input.n; i++)
+		for (uint32_t d = 0; d < t[i].rank; d++, at++) {
+			if (solved[at])
+				continue;
+			next_statement(z, at);
+			check_extent(z, &t[i], d, extent_of(z, &t[i], d, at));
+		}
+}
+
 static void check_guards(Sizes *z, const Graph *g)
 {
 	static const ScOp op[] = {[GUARD_EQ] = SC_eq, [GUARD_NE] = SC_ne, [GUARD_LE] = SC_le};
@@ -235,6 +281,7 @@ static void check_guards(Sizes *z, const Graph *g)
 		const struct GraphGuard *w = &g->guard.data[i];
 		if (!known(&z->s, w->a) || !known(&z->s, w->b))
 			continue;
+		next_statement(z, 0);
 		check_guard(z, g, w, sign[w->kind], op[w->kind]);
 	}
 }
@@ -248,15 +295,17 @@ bool program_sizes(Program *p, const Graph *g, Sym workspace)
 	for (uint32_t i = 0; i < p->input.n; i++)
 		for (uint32_t d = 0; d < p->input.data[i].rank; d++)
 			loop_param(p->sizes, arena_printf(p->ir->ctx->arena, "%s_%u", p->input.data[i].name, d));
-	TRY(solve_inputs(&z));
-	check_guards(&z, g);
+	bool *solved = ARENA_ARRAY(p->ir->ctx->arena, bool, program_nextent(p));
 	uint32_t slot = 0;
-	for (uint32_t i = 0; i < p->symbol.n; i++)
+	solve_inputs(&z, solved);
+	TRY(symbols_solved(&z));
+	for (uint32_t i = 0; i < p->symbol.n; i++) /* before parts, which read them */
 		ls_result(p->sizes, slot++, sym_lower(&z.s, p->symbol.data[i]));
+	check_inputs(&z, solved);
+	check_guards(&z, g);
 	for (uint32_t i = 0; i < p->output.n; i++)
-		for (uint32_t d = 0; d < p->output.data[i].rank; d++)
-			ls_result(p->sizes, slot++, sym_lower(&z.s, p->output.data[i].dim[d]));
-	ls_result(p->sizes, slot, sym_lower(&z.s, workspace));
+		results(&z, &slot, p->output.data[i].dim, p->output.data[i].rank);
+	results(&z, &slot, &workspace, 1);
 	return true;
 }
 

@@ -23,6 +23,7 @@ int weft_serial_run(const WeftEntry *e, void *const *buf, const int64_t *slot, W
 
 void weft_phase(WeftRegion *r, WeftKernel kernel, const WeftFrame *f, uint32_t call, int64_t ntasks)
 {
+	(void)call;
 	int id = ntasks > 0 ? kernel(f, 0, ntasks) : 0;
 	if (id && r->status->code == WEFT_OK)
 		weft_fail(r->status, WEFT_ERR_CHECK, "%s", r->entry->message[id]);

@@ -136,6 +136,7 @@ def body(n):
 KINDS = {name: chain(*kind) for name, kind in STEPS.items()}
 KINDS.update({"inputs": all_inputs, "tree": tree, "joined": joined, "outputs": outputs, "sums": sums, "body": body})
 BY_LLVM = ["double", "swish", "inputs", "outputs"]
+BY_C = ["inputs", "outputs", "joined"]
 
 
 def seconds(weft, text, options):
@@ -166,6 +167,7 @@ def main():
         good = [linear(weft, kind, ["--emit", "c"]) for kind in kinds]
         llvm = subprocess.run([weft, "compile", "m.ir", "-o", "m.o", "--emit", "obj"], capture_output=True).returncode == 0
         good += [linear(weft, kind, ["--emit", "obj"]) for kind in kinds if llvm and kind in BY_LLVM]
+        good += [linear(weft, kind, ["--emit", "so", "--backend", "c"]) for kind in kinds if kind in BY_C]
         os.chdir("/")
     sys.exit(0 if all(good) else 1)
 

@@ -81,6 +81,8 @@ static void emit_model(const Emission *e)
 	CUnit u;
 	Text body;
 	EmitFile *file = add(e, file_name(e, "model", "c"));
+	/* gcc makes one group of all loads of addresses, gaps included: gigabytes where a model has thousands of tensors */
+	file->flags = arena_printf(e->p->ir->ctx->arena, "%s -fno-tree-slp-vectorize", file->flags);
 	unit_init(&u, e->p->ir->ctx, e->target);
 	text_init(&body, u.arena);
 	c_model(&u, e->p, e->o, e->kernel, &body);

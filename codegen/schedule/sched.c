@@ -178,16 +178,27 @@ Lx sched_let(Sched *s, const char *name, Lx x)
 	return lx_is_int(s->f, x, &v) ? x : lx_var(s->f, ls_let(s->f, name, x));
 }
 
-Lx sched_size(Sched *s, Sym e)
+/* Of a size that is not negative and no constant. */
+static Lx parameter(Sched *s, Sym e)
 {
-	int64_t v;
-	if (sym_is_const(s->syms, e, &v))
-		return lx_int(s->f, v);
 	for (uint32_t i = 0; i < s->param.n; i++)
 		if (s->param.data[i].i == e.i)
 			return lx_param(s->f, i);
 	array_push(s->arena, &s->param, e);
 	return lx_param(s->f, loop_param(s->f, "n"));
+}
+
+/* Parameters are never negative, which index arithmetic relies on: what may be (an offset from a symbolic pad) is the
+ * difference of two. */
+Lx sched_size(Sched *s, Sym e)
+{
+	int64_t lo, hi;
+	sym_range(s->syms, e, &lo, &hi);
+	if (lo >= 0 || lo == hi)
+		return lo == hi ? lx_int(s->f, lo) : parameter(s, e);
+	Sym zero = sym_int(s->syms, 0), minus = sym_muli(s->syms, e, -1);
+	Lx below = parameter(s, hi <= 0 ? minus : sym_max(s->syms, minus, zero));
+	return lx_sub(s->f, hi <= 0 ? lx_int(s->f, 0) : parameter(s, sym_max(s->syms, e, zero)), below);
 }
 
 /* ---- symbolic index arithmetic ---- */

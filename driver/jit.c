@@ -1,12 +1,9 @@
 /* A model in this process: kernels by LLVM, weights arranged in memory. */
 #include "driver/jit.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "driver/backend.h"
-#include "driver/jobs.h"
 #include "driver/prepare.h"
 #include "runtime/runtime.h"
 
@@ -14,8 +11,7 @@
 typedef struct {
 	const LlvmBackend *llvm;
 	Jit *jit;
-	char *weights;
-	uint64_t weight_bytes;
+	const void *weights;
 } Resident;
 
 static void release(void *arg)
@@ -23,26 +19,7 @@ static void release(void *arg)
 	Resident *r = arg;
 	if (r->jit)
 		r->llvm->free(r->jit);
-	if (r->weights)
-		munmap(r->weights, r->weight_bytes);
 	*r = (Resident){0};
-}
-
-static bool prepare_weights(Compilation *c, Resident *r)
-{
-	uint64_t bytes = c->program->weight_bytes;
-	if (!bytes)
-		return true;
-	char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (p == MAP_FAILED)
-		return ctx_error(c->ctx, NULL, "no memory for %llu bytes of weights: %s",
-				 (unsigned long long)bytes, strerror(errno));
-	r->weights = p;
-	r->weight_bytes = bytes;
-	madvise(p, bytes, MADV_HUGEPAGE); /* an optimisation only */
-	section_fill(c->program, p, c->o.jobs ? c->o.jobs : jobs_default());
-	return mprotect(p, bytes, PROT_READ) == 0 ||
-	       ctx_error(c->ctx, NULL, "cannot protect the weights: %s", strerror(errno));
 }
 
 /* The runtime, of which the compiler has its own copy, and the weights. */
@@ -71,7 +48,7 @@ bool jit_model(Compilation *c, const WeftModel **out)
 	TRY(r->llvm);
 	ctx_defer(c->ctx, release, r);
 	phase_end(c, "load LLVM");
-	TRY(prepare_weights(c, r));
+	TRY(section_map(c->program, c->o.jobs, &r->weights));
 	phase_end(c, "weights");
 	EmitOptions o = compile_emit_options(c, &c->level.data[0], NULL);
 	TRY(r->llvm->emit(c->program, c->target, &o, LLVM_OBJECT, c->o.jobs, &files));

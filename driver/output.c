@@ -9,6 +9,7 @@
 #include "driver/backend.h"
 #include "driver/compile.h"
 #include "driver/jit.h"
+#include "driver/loops.h"
 #include "driver/native.h"
 #include "driver/prepare.h"
 #include "driver/shared_check.h"
@@ -352,6 +353,25 @@ static bool jit(void *arg)
 	TRY(jit_model(c, &x->model));
 	compile_report(c);
 	return true;
+}
+
+static bool loops(void *arg)
+{
+	InProcess *x = arg;
+	Compilation *c = &x->o.c;
+	TRY(compile_begin(c, x->o.w, x->o.g, x->o.o));
+	if (c->level.n > 1)
+		return ctx_error(c->ctx, NULL, "loop IR is interpreted for one target, not for several");
+	TRY(compile_lower(c));
+	TRY(loops_model(c, &x->model));
+	compile_report(c);
+	return true;
+}
+
+const WeftModel *weft_loops(Weft *w, const WeftGraph *g, const WeftOptions *o)
+{
+	InProcess x = {.o = {.w = w, .g = g, .o = o}};
+	return boundary(w, loops, &x) ? x.model : NULL;
 }
 
 const WeftModel *weft_jit(Weft *w, const WeftGraph *g, const WeftOptions *o)

@@ -13,6 +13,9 @@ typedef enum {
 
 /* Fill p->weight_bytes zeroed bytes, by `jobs` threads; the result does not depend on their number. */
 void section_fill(Program *p, char *section, uint32_t jobs);
+/* The section in memory of this process, read-only, page-aligned, until the context is freed; *out is NULL when there are
+ * no weights. False after ctx_error. */
+bool section_map(Program *p, uint32_t jobs, const void **out);
 /* Of what stands where in the section, as text: equal for programs that can share a file. */
 const char *section_hash(Program *p);
 /* Write the section of p to path; hash: section_hash, of a file. Returns 0 or errno. */

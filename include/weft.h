@@ -185,6 +185,12 @@ bool weft_emit(Weft *, const WeftGraph *, const WeftOptions *, WeftEmit, const c
  * Of the options, `target` must be one that runs here (WeftTargetInfo), and is refused otherwise; `weights`,
  * `no_cache`, `no_openmp`, `cc`, `symbol` and `backend` change nothing. */
 const WeftModel *weft_jit(Weft *, const WeftGraph *, const WeftOptions *);
+/* The model executed by the interpreter of loop IR, which neither compiles nor needs LLVM: for tests of the compiler. The
+ * results have the bits of compiled code, and what that would do silently is an error: an access out of bounds, memory
+ * that is read before it is written or outside its buffer's life, tasks that disturb each other (HACKING.md). Used like
+ * the result of weft_jit, but only by the thread that uses the Weft, and on one thread whatever the context says. Any one
+ * target will do. `sizes` and `run` fail with WEFT_ERR_CHECK for what is found, and for more work than 10^8 statements. */
+const WeftModel *weft_loops(Weft *, const WeftGraph *, const WeftOptions *);
 /* What the dump option asked for, in the last compilation. */
 const char *weft_dump(Weft *);
 

@@ -34,12 +34,20 @@ typedef struct {
 	double flops, bytes, launches;
 } ProgramCount;
 
+/* What a call passes for a buffer. For the interpreter of loop IR only: no code depends on it. */
+typedef struct {
+	const char *name; /* of the graph value */
+	Sym bytes;        /* from the address that is passed; over the size symbols */
+	uint32_t owner;   /* which buffer, from 1; those that swap in a loop are one */
+} ProgramArg;
+
 /* One kernel call site, for profiles and `weft show`. */
 typedef struct {
 	uint32_t fn;        /* index into Program.fn */
 	const char *name;   /* of the kernel instance */
 	const char *algorithm;
 	ProgramCost cost;
+	const ProgramArg *arg; /* by buffer of the kernel; NULL: not known */
 } ProgramCall;
 
 typedef struct Program {

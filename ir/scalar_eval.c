@@ -470,12 +470,29 @@ static void run(const ScFn *f, const void *const *arg, void *out, uint32_t n, ch
 	}
 }
 
+/* Lanes for which a function with that many slots of arguments has room. */
+static uint32_t lanes_that_fit(const ScFn *f, uint32_t arguments)
+{
+	uint32_t cap = STACK_BYTES / 8 / (slots_needed(f) + arguments);
+	return cap > BLOCK ? BLOCK : cap > 8 ? cap & ~7u : cap;
+}
+
+void scalar_apply(const ScFn *f, const void *const *arg, void *out, uint32_t n)
+{
+	_Alignas(64) char mem[STACK_BYTES];
+	uint32_t cap = lanes_that_fit(f, 0);
+	for (uint32_t k = 0; k < n; k += cap) {
+		const void *in[4];
+		for (uint32_t j = 0; j < f->nparam; j++)
+			in[j] = (const char *)arg[j] + (size_t)k * repr_size(f->param[j]);
+		run(f, in, (char *)out + (size_t)k * repr_size(f->result), n - k < cap ? n - k : cap, mem, cap);
+	}
+}
+
 void scalar_eval_n(const ScFn *f, const ScVal *const *arg, ScVal *out, uint32_t n)
 {
 	_Alignas(64) char mem[STACK_BYTES];
-	uint32_t slots = slots_needed(f) + f->nparam + 1;
-	uint32_t cap = STACK_BYTES / 8 / slots;
-	cap = cap > BLOCK ? BLOCK : cap > 8 ? cap & ~7u : cap;
+	uint32_t cap = lanes_that_fit(f, f->nparam + 1);
 	char *below = mem + (size_t)(f->nparam + 1) * cap * 8;
 	for (uint32_t k = 0; k < n; k += cap) {
 		uint32_t m = n - k < cap ? n - k : cap;

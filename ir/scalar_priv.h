@@ -1,4 +1,5 @@
-/* Private to ir/scalar*.c and ir/math*.c: the text form of scalar functions, the library. */
+/* Private to ir/scalar*.c, ir/math*.c and ir/loop_interp*.c: the text form of scalar functions, the library, and
+ * evaluation on values in their natural representation. */
 #ifndef WEFT_IR_SCALAR_PRIV_H
 #define WEFT_IR_SCALAR_PRIV_H
 
@@ -71,6 +72,8 @@ Arena *scalar_arena(void); /* lives as long as the process */
 /* One instruction on n elements in their natural representation (bool as uint8_t, storage floats as
  * float). `from` is the dtype of the first operand (of the second for select). */
 void scalar_step(const ScIns *, DType from, void *out, const void *const *in, uint32_t n);
+/* A function on n elements; as scalar_eval_n. */
+void scalar_apply(const ScFn *, const void *const *arg, void *out, uint32_t n);
 /* Between ScVal and the natural representation. */
 void scalar_pack(DType, void *out, const ScVal *in, uint32_t n);
 void scalar_unpack(DType, ScVal *out, const void *in, uint32_t n);

@@ -1,8 +1,8 @@
-"""The C and LLVM back ends give the same bits: bits.py WEFT [options] MODEL|FOLDER...
+"""Two back ends give the same bits: bits.py WEFT [options] MODEL|FOLDER...
 Runs every model (.pt2, .ir) that has a reference of the same name beside it on that reference's inputs with
---backend jit and --backend c, and compares the results' bytes; only NaNs may differ among
+--backend jit and --backend c (--backends names others), and compares the results' bytes; only NaNs may differ among
 themselves. A case that both back ends refuse counts as refused; one that a single back end refuses,
-or in which it crashes, as different. Exits with 77 (skip) where weft has no LLVM."""
+or in which it crashes, as different. Exits with 77 (skip) where weft has no LLVM and needs it."""
 import argparse
 import array
 import concurrent.futures
@@ -57,8 +57,8 @@ def difference(name, a, b):
     return f"{name} ({a[0]}): {len(wrong)} of {len(x)} differ, the first at {i}: {x[i]:#x} and {y[i]:#x}"
 
 
-def compare_files(jit, c):
-    a, b = read_tensors(jit), read_tensors(c)
+def compare_files(first, second):
+    a, b = read_tensors(first), read_tensors(second)
     if a.keys() != b.keys():
         return f"results {sorted(a)} and {sorted(b)}"
     found = [difference(name, a[name], b[name]) for name in sorted(a)]
@@ -76,17 +76,18 @@ def run(args, model, backend, out):
 def case(args, model):
     """(verdict, text) of one model: equal, different or refused."""
     with tempfile.TemporaryDirectory() as folder:
-        out = [pathlib.Path(folder) / f"{backend}.safetensors" for backend in ("jit", "c")]
-        jit, jit_text = run(args, model, "jit", out[0])
-        if "without LLVM" in jit_text:
+        backends = args.backends.split(",")
+        out = [pathlib.Path(folder) / f"{backend}.safetensors" for backend in backends]
+        results = [run(args, model, backend, path) for backend, path in zip(backends, out)]
+        if any("without LLVM" in text for _, text in results):
             raise NoLlvm
-        c, c_text = run(args, model, "c", out[1])
-        if jit == 0 and c == 0:
+        status = [code for code, _ in results]
+        if status == [0, 0]:
             text = compare_files(*out)
             return ("different", text) if text else ("equal", "")
-        if jit == 1 and c == 1:
-            return "refused", jit_text
-        return "different", f"jit: exit status {jit} {jit_text}; c: exit status {c} {c_text}"
+        if status == [1, 1]:
+            return "refused", results[0][1]
+        return "different", "; ".join(f"{b}: exit status {code} {text}" for b, (code, text) in zip(backends, results))
 
 
 def find(paths):
@@ -125,6 +126,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("weft", type=lambda s: pathlib.Path(s).resolve())
     p.add_argument("models", type=pathlib.Path, nargs="+")
+    p.add_argument("--backends", default="jit,c", help="two of jit, c, llvm, loops (default jit,c)")
     p.add_argument("--target", default="native")
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--count", type=int, default=0, help="compare this many, spread over all (default: all)")

@@ -16,7 +16,7 @@ import tempfile
 
 from bits import difference, find, read_tensors
 
-BACKENDS = ("jit", "c", "llvm")
+BACKENDS = ("jit", "c", "llvm", "loops")
 # Of what a result may be off: relative to itself and to the mean. f16, bf16 and f8: one step of the dtype.
 TOLERANCE = {"F64": 1e-10, "F32": 2e-5, "F16": 2.0**-10, "BF16": 2.0**-7, "F8_E4M3": 2.0**-3, "F8_E5M2": 2.0**-2}
 REFUSED = "is written by the graph"

@@ -16,6 +16,7 @@ for name in $names; do
 	case $backend-$name in
 	c-bert*_dyn | c-gpt2*_dyn | c-llama*_dyn | jit-bert*_dyn | jit-gpt2*_dyn | jit-llama*_dyn) sizes="s72=1,2,5 s70=2,17,48,200" ;;
 	c-*_dyn | jit-*_dyn) sizes="s77=1,2,5 s39=2,7,10 s94=3,7,8" ;;
+	loops-*_dyn) sizes="s72=1,2 s70=2,17" ;;
 	*) continue ;;
 	esac
 	"$weft" check -q "$folder/$name.pt2" "$folder/$name.safetensors" --backend "$backend" --threads 1,2 --sizes "$sizes" || status=1

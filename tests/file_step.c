@@ -10,7 +10,7 @@
  *   emit-c [TARGET]      print the C of the kernels
  *   emit-model [TARGET]  print the C around them
  *   interp               run the interpreter, print its results
- *   compiled [TARGET]    compile, run, compare with the interpreter
+ *   compiled [TARGET]    compile, run, compare with the interpreter, and to the bit with the interpreted loop IR
  *
  * The graph is printed when no word printed anything. Messages stand at the end. */
 #include <stdlib.h>
@@ -33,7 +33,7 @@ typedef struct {
 	Graph *g;
 	Lowered *lowered;
 	Program *program;
-	Model model;
+	Model model, loops;
 	bool op_by_op, printed;
 	char *word[MAX_WORDS];
 	uint32_t nword, at;
@@ -208,6 +208,28 @@ static void compare(Run *r, const Tensor *x, const Tensor *y)
 	text_printf(r->out, ": compiled %.9g, expected %.9g\n", tensor_f64(x, i), tensor_f64(y, i));
 }
 
+/* The loop IR, executed without its emitter, does what the compiled model does: the same bits, or the same refusal. */
+static bool check_loops(Run *r, const Tensor *in, uint32_t nin, const Tensor *have, int code)
+{
+	Arena *a = r->w->ctx->arena;
+	Tensor *out = ARENA_ARRAY(a, Tensor, r->g->output.n);
+	int again = model_run(&r->loops, in, nin, out, 1, a);
+	if (again != code || (code != WEFT_OK && strcmp(r->loops.status.message, r->model.status.message))) {
+		text_printf(r->out, "loop IR: %s\n", again == WEFT_OK ? "no failure" : r->loops.status.message);
+		return false;
+	}
+	const WeftEntry *e = r->loops.model->entry[0];
+	for (uint32_t k = 0; k < e->noutput && code == WEFT_OK; k++) {
+		int64_t i = values_other_bits(&have[k], &out[k]);
+		if (i < 0)
+			continue;
+		text_printf(r->out, "loop IR: %s has other bits at element %lld: %.9g, compiled %.9g\n", e->output[k].name,
+			    (long long)i, tensor_f64(&out[k], i), tensor_f64(&have[k], i));
+		return false;
+	}
+	return true;
+}
+
 /* One execution; the inputs without state go to the compiled model. */
 static bool execute(Run *r, const char *sizes, bool compiled)
 {
@@ -226,6 +248,7 @@ static bool execute(Run *r, const char *sizes, bool compiled)
 	}
 	bool ok = interp(r->w->ctx, g, in, g->input.n, out, g->output.n, a);
 	int code = compiled ? model_run(&r->model, user, nuser, have, 0, a) : WEFT_OK;
+	ok = (!compiled || check_loops(r, user, nuser, have, code)) && ok;
 	if (code != WEFT_OK)
 		text_printf(r->out, "compiled: %s\n", r->model.status.message);
 	if (!ok || code != WEFT_OK)
@@ -270,8 +293,9 @@ static bool run_compiled(Run *r)
 	WeftOptions o = {.size = sizeof o, .no_cache = true, .op_by_op = r->op_by_op};
 	o.target = !t ? "native" : target_runs_here(t) ? t->name : "generic-c";
 	WeftGraph g = {r->w, r->g, r->test->name};
-	bool ok = model_open(&r->model, r->w, &g, &o) && execute_all(r, true);
+	bool ok = model_open(&r->model, r->w, &g, &o) && model_open_loops(&r->loops, r->w, &g, &o) && execute_all(r, true);
 	model_close(&r->model);
+	model_close(&r->loops);
 	return ok;
 }
 

@@ -37,6 +37,8 @@ void values_print(const Tensor *, Text *out);
 void values_random(Tensor *, double lo, double hi, uint64_t seed);
 /* Where compiled and interpreted results differ by more than rounding; -1: nowhere. */
 int64_t values_differ(const Tensor *compiled, const Tensor *expected, double tolerance);
+/* The first element of other bits, where every NaN is the same; -1: none. */
+int64_t values_other_bits(const Tensor *, const Tensor *);
 /* "[1, 2]" of element i */
 void values_index(const Tensor *, int64_t i, Text *out);
 

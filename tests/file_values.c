@@ -230,3 +230,17 @@ int64_t values_differ(const Tensor *compiled, const Tensor *expected, double tol
 	}
 	return -1;
 }
+
+int64_t values_other_bits(const Tensor *a, const Tensor *b)
+{
+	Tensor x = tensor_flat_real(a), y = tensor_flat_real(b);
+	size_t size = dtype_size(x.dtype);
+	if (a->dtype != b->dtype || a->rank != b->rank || memcmp(a->dim, b->dim, a->rank * sizeof *a->dim))
+		return 0;
+	for (int64_t i = 0, n = tensor_numel(&x); i < n; i++) {
+		bool same = !memcmp((char *)x.data + (size_t)i * size, (char *)y.data + (size_t)i * size, size);
+		if (!same && !(dtype_is_float(x.dtype) && isnan(tensor_f64(&x, i)) && isnan(tensor_f64(&y, i))))
+			return i;
+	}
+	return -1;
+}

@@ -2,7 +2,7 @@
  *
  * Random graphs, several in one compilation: the interpreter on the graph as it is, on the graph
  * after the passes, and compiled code with and without fusion, on one thread and on three, must
- * agree at a handful of sizes. What differs is printed as a file test with one output. --passes
+ * agree at a handful of sizes, and compiled code with its interpreted loop IR to the bit. What differs is printed as a file test with one output. --passes
  * compiles nothing;
  * --print shows the graph. */
 #include <math.h>
@@ -124,9 +124,10 @@ typedef struct {
 	const char *what;
 	Graph *g;     /* interpreted, or ... */
 	Model *model; /* ... compiled */
+	Model *loops; /* the same model's loop IR, interpreted */
 } Candidate;
 
-/* One thread and three give the same bits. */
+/* One thread, three, and the interpreter of loop IR give the same bits. */
 static bool run_model(Batch *b, const Candidate *c, const Tensor *in, Tensor *out, Arena *a)
 {
 	Ctx *ctx = b->w->ctx;
@@ -137,6 +138,12 @@ static bool run_model(Batch *b, const Candidate *c, const Tensor *in, Tensor *ou
 	for (uint32_t k = 0; k < b->g->output.n; k++)
 		if (memcmp(out[k].data, again[k].data, tensor_bytes(&out[k])))
 			return ctx_error(ctx, c->what, "output %s depends on the number of threads",
+					 b->g->output.data[k].name);
+	if (model_run(c->loops, in, b->g->input.n, again, 1, a) != WEFT_OK)
+		return ctx_error(ctx, c->what, "%s", c->loops->status.message);
+	for (uint32_t k = 0; k < b->g->output.n; k++)
+		if (values_other_bits(&out[k], &again[k]) >= 0)
+			return ctx_error(ctx, c->what, "output %s has other bits than the interpreted loop IR gives",
 					 b->g->output.data[k].name);
 	return true;
 }
@@ -176,17 +183,18 @@ static bool compare_compiled(Batch *b)
 {
 	bool ok = true;
 	for (uint32_t fused = 0; fused < 2 && ok; fused++) {
-		Model m;
+		Model m = {0}, loops = {0};
 		WeftGraph wg = {b->w, b->g, "fuzz"};
 		WeftOptions o = {.size = sizeof o,
 				 .no_cache = true,
 				 .op_by_op = !fused,
 				 .target = target_of(b)};
-		Candidate c = {fused ? "compiled" : "compiled op by op", NULL, &m};
-		ok = model_open(&m, b->w, &wg, &o);
+		Candidate c = {fused ? "compiled" : "compiled op by op", NULL, &m, &loops};
+		ok = model_open(&m, b->w, &wg, &o) && model_open_loops(&loops, b->w, &wg, &o);
 		for (uint32_t k = 0; k < sizeof sizes / sizeof *sizes && ok; k++)
 			ok = compare_at(b, k, &c);
 		model_close(&m);
+		model_close(&loops);
 	}
 	return ok;
 }
@@ -202,7 +210,7 @@ static bool run(void *arg)
 		b->tolerance.data[0] = b->tolerance.data[b->only - 1];
 	Graph *simple = graph_clone(b->g);
 	TRY(pipeline_run(simple, &o));
-	Candidate c = {"after the passes", simple, NULL};
+	Candidate c = {"after the passes", simple, NULL, NULL};
 	for (uint32_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
 		TRY(compare_at(b, k, &c));
 	return b->o->passes || compare_compiled(b);

@@ -33,6 +33,13 @@ bool model_open(Model *m, Weft *w, const WeftGraph *g, const WeftOptions *o)
 	return ok;
 }
 
+bool model_open_loops(Model *m, Weft *w, const WeftGraph *g, const WeftOptions *o)
+{
+	*m = (Model){.model = weft_loops(w, g, o)};
+	return m->model && (m->model->open(m->model, NULL, &m->instance, &m->status) == WEFT_OK ||
+			    ctx_error(w->ctx, NULL, "open: %s", m->status.message));
+}
+
 /* ---- memory with guards ---- */
 
 enum { GUARD = 256 }; /* bytes on either side */

@@ -17,9 +17,11 @@ const Command command_run = {
 	"  --inputs FILE        \n"
 	"  --outputs FILE       .safetensors, .npz or .npy; written whole or not at all, never "
 	"over an input\n"
-	"  --backend jit|c|llvm|interp   compiled in this process (the default where weft has "
+	"  --backend jit|c|llvm|loops|interp   compiled in this process (the default where weft has "
 	"LLVM), to an\n"
-	"                       object by a C compiler or by LLVM and a linker, or interpreted\n"
+	"                       object by a C compiler or by LLVM and a linker; its loop IR interpreted, with\n"
+	"                       every access to memory checked (slow, needs no compiler); or the graph "
+	"interpreted\n"
 	"  --threads N          default: as OpenMP says\n"
 	"  --target NAME, --cc COMMAND   for a model file: see weft compile\n"
 	LOAD_HELP

@@ -23,12 +23,12 @@ bool is_shared_object(const char *path)
 
 bool parse_backend(const char *text, RunBackend *out)
 {
-	static const char *const name[] = {"", "jit", "c", "llvm", "interp"};
+	static const char *const name[] = {"", "jit", "c", "llvm", "loops", "interp"};
 	*out = RUN_DEFAULT;
 	for (int k = RUN_JIT; text && k <= RUN_INTERP; k++)
 		if (!strcmp(text, name[k]))
 			*out = (RunBackend)k;
-	return !text || *out || (fail("--backend is jit, c, llvm or interp, not %s", text), false);
+	return !text || *out || (fail("--backend is jit, c, llvm, loops or interp, not %s", text), false);
 }
 
 RunBackend backend_resolve(RunBackend b)
@@ -131,9 +131,10 @@ static bool open_compiled(Runner *r, const WeftOptions *o)
 	return ok;
 }
 
-static bool open_jit(Runner *r, const char *path, const WeftOptions *o)
+/* By LLVM, or as loop IR that is interpreted. */
+static bool open_in_process(Runner *r, const char *path, const WeftOptions *o, bool loops)
 {
-	r->model = weft_jit(r->w, r->g, o);
+	r->model = (loops ? weft_loops : weft_jit)(r->w, r->g, o);
 	return r->model ? open_model(r, path, false) : (fail_messages(r->w), false);
 }
 
@@ -154,7 +155,8 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 	RunBackend backend = choose(o);
 	r->interp = backend == RUN_INTERP;
 	r->remote = r->interp ? NULL : o->remote;
-	if (r->remote && backend == RUN_JIT)
+	bool in_process = backend == RUN_JIT || backend == RUN_LOOPS;
+	if (r->remote && in_process)
 		return fail("with a runner --backend is c or llvm: it needs a file"), false;
 	if (is_shared_object(path)) {
 		if (r->remote)
@@ -173,7 +175,7 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 		c = *o->compile;
 	c.backend = compiler_of(backend);
 	if (!r->interp)
-		return backend == RUN_JIT ? open_jit(r, path, &c) : open_compiled(r, &c);
+		return in_process ? open_in_process(r, path, &c, backend == RUN_LOOPS) : open_compiled(r, &c);
 	return open_graph(r);
 }
 

@@ -98,6 +98,7 @@ typedef enum {
 	RUN_JIT,
 	RUN_C,    /* as a temporary shared object, by a C compiler */
 	RUN_LLVM, /* the same, by LLVM and a linker */
+	RUN_LOOPS, /* the loop IR interpreted */
 	RUN_INTERP
 } RunBackend;
 /* The value of --backend; NULL: RUN_DEFAULT. False after a message. */

@@ -40,6 +40,7 @@ typedef struct {
 	uint32_t ninput, noutput;
 	CarryPlace *place;     /* by buffer: byte offset in its region, when it differs from the plan's; else even is none */
 	uint32_t *weight; /* by buffer: index into Program.constant + 1 */
+	uint32_t *owner;  /* by buffer: itself, or the one that it swaps with in a loop; 0: itself */
 	LoopFn *f;        /* at hand: `run` or a part of it */
 	SymLower sizes;   /* in f */
 	ARRAY(Around) around;
@@ -145,6 +146,41 @@ static ProgramCost count(const Builder *b, const Sched *s)
 	                     .bytes = cost_mul(b->arena, b->times, once.bytes), .launches = b->times};
 }
 
+static uint32_t owner_of(const Builder *b, uint32_t buf)
+{
+	while (b->owner[buf])
+		buf = b->owner[buf];
+	return buf;
+}
+
+static void join_carried(Builder *b, const StepList *list)
+{
+	for (uint32_t i = 0; i < list->step.n; i++) {
+		const Step *s = &list->step.data[i];
+		if (s->kind != STEP_LOOP)
+			continue;
+		for (uint32_t c = 0; c < s->ncarry; c++) {
+			uint32_t from = owner_of(b, s->carry[c].from.i), to = owner_of(b, s->carry[c].to.i);
+			if (from != to)
+				b->owner[to] = from;
+		}
+		join_carried(b, s->body);
+	}
+}
+
+/* For the interpreter of loop IR: which buffers the arguments are. */
+static const ProgramArg *describe_args(Builder *b, const Sched *s)
+{
+	ProgramArg *arg = ARENA_ARRAY(b->arena, ProgramArg, s->arg.n);
+	for (uint32_t i = 0; i < s->arg.n; i++) {
+		BufId id = s->arg.data[i];
+		const Buffer *buf = buf_of(b->l, id);
+		Sym bytes = sym_muli(b->syms, layout_numel(b->l->ir, &buf->layout), dtype_size(buf->dtype));
+		arg[i] = (ProgramArg){.name = buf->name, .bytes = bytes, .owner = owner_of(b, id.i)};
+	}
+	return arg;
+}
+
 static void launch(Builder *b, Kernel *k)
 {
 	Sched s;
@@ -169,7 +205,7 @@ static void launch(Builder *b, Kernel *k)
 	array_push(b->arena, &b->p->call,
 	           (ProgramCall){.fn = fn, .name = k->name,
 	                         .algorithm = k->algorithm ? k->algorithm : "generic",
-	                         .cost = cost});
+	                         .cost = cost, .arg = describe_args(b, &s)});
 	ls_launch(b->f, b->p->call.n - 1, sym_lower(&b->sizes, ntasks), arg, nbuf, narg);
 }
 
@@ -341,6 +377,8 @@ Program *schedule_program(Lowered *l, const Target *target, const ScheduleOption
 	b.plan = plan_memory(l, !opt->no_plan);
 	b.place = ARENA_ARRAY(b.arena, CarryPlace, l->buf.n + MAX_SCHEDULE_BUFFERS);
 	b.weight = ARENA_ARRAY(b.arena, uint32_t, l->buf.n + MAX_SCHEDULE_BUFFERS);
+	b.owner = ARENA_ARRAY(b.arena, uint32_t, l->buf.n + MAX_SCHEDULE_BUFFERS);
+	join_carried(&b, &l->steps);
 	start_run(&b);
 	emit_steps(&b, &l->steps);
 	if (!program_sizes(p, l->graph, b.plan.total) || l->ir->ctx->nerror != errors)

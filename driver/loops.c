@@ -1,0 +1,104 @@
+/* A model of interpreted loop IR: its tables are those that an emitter would write. */
+#include "driver/loops.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "codegen/model_image.h"
+#include "driver/loops_priv.h"
+#include "driver/prepare.h"
+#include "ir/loop_interp.h"
+
+/* ---- the table ---- */
+
+/* The image in memory. Its pointers to functions stay NULL: loops_functions sets them. */
+static const WeftModel *load_image(ModelImage *im, const void *weights, const char *weights_symbol)
+{
+	for (uint32_t k = 0; k < im->pointer.n; k++) {
+		const ImagePointer *p = &im->pointer.data[k];
+		const void *to = !p->symbol ? im->data + p->to : strcmp(p->symbol, weights_symbol) == 0 ? weights : NULL;
+		memcpy(im->data + p->at, &to, sizeof to);
+	}
+	return (const WeftModel *)(const void *)(im->data + im->model);
+}
+
+/* The interpreter expects what emitters do: types and scopes that fit. */
+static bool verify(const Program *p)
+{
+	for (uint32_t k = 0; k < p->fn.n; k++)
+		TRY(loop_verify(p->fn.data[k]));
+	for (uint32_t k = 0; k < p->sizes_part.n; k++)
+		TRY(loop_verify(p->sizes_part.data[k]));
+	for (uint32_t k = 0; k < p->run_part.n; k++)
+		TRY(loop_verify(p->run_part.data[k]));
+	return loop_verify(p->sizes) && loop_verify(p->run);
+}
+
+bool loops_model(Compilation *c, const WeftModel **out)
+{
+	ModelImage im;
+	const void *weights;
+	LoopModel *m = ARENA_NEW(c->ctx->arena, LoopModel);
+	EmitOptions o = compile_emit_options(c, &c->level.data[0], NULL);
+	Target anywhere = *c->target; /* whatever this processor has */
+	anywhere.features = "";
+	anywhere.attribute_features = NULL;
+	TRY(verify(c->program));
+	TRY(section_map(c->program, c->o.jobs, &weights));
+	phase_end(c, "weights");
+	model_image(&im, c->program, &anywhere, &o);
+	m->model = *load_image(&im, weights, c->weights_symbol);
+	m->entry = *m->model.entry[0];
+	m->w = c->w;
+	m->program = c->program;
+	loops_functions(m);
+	*out = &m->model;
+	return true;
+}
+
+/* ---- calls ---- */
+
+typedef struct {
+	LoopModel *m;
+	Arena *arena;
+	const int64_t *in;
+	int64_t *out;       /* of sizes */
+	void *const *buf;   /* of run */
+	LoopReport report;
+	LoopOutcome outcome;
+} Call;
+
+static bool interpret(void *arg)
+{
+	Call *c = arg;
+	const Program *p = c->m->program;
+	c->outcome = c->buf ? loop_interp_run(p, c->arena, c->buf, c->in, &c->report)
+			    : loop_interp_sizes(p, c->arena, c->in, c->out, &c->report);
+	return true;
+}
+
+/* In an arena of its own: a call leaves nothing behind. */
+static bool call(Call *c, char message[MESSAGE])
+{
+	Weft *w = c->m->w;
+	c->arena = w->dead ? NULL : arena_new(&w->ctx->unwind);
+	c->report.seed = c->m->ncall++;
+	bool ok = c->arena && boundary(w, interpret, c);
+	arena_free(c->arena);
+	snprintf(message, MESSAGE, "%.*s", MESSAGE - 1, ok ? c->report.message : w->dead ? w->fatal : "out of memory");
+	return ok;
+}
+
+int loops_sizes(LoopModel *m, const int64_t *extent, int64_t *slot, char message[MESSAGE])
+{
+	Call c = {.m = m, .in = extent, .out = slot};
+	if (!call(&c, message))
+		return WEFT_ERR_MEMORY;
+	return c.outcome == LOOP_DONE ? WEFT_OK : c.outcome == LOOP_FAILED ? WEFT_ERR_INPUT : WEFT_ERR_CHECK;
+}
+
+int loops_run(LoopModel *m, void *const *buf, const int64_t *slot, char message[MESSAGE])
+{
+	Call c = {.m = m, .in = slot, .buf = buf};
+	return call(&c, message) && c.outcome == LOOP_DONE ? WEFT_OK : WEFT_ERR_CHECK;
+}

@@ -1,0 +1,26 @@
+/* Private to driver/loops*.c: between the table's functions, which know the runtime, and the interpreter. */
+#ifndef WEFT_DRIVER_LOOPS_PRIV_H
+#define WEFT_DRIVER_LOOPS_PRIV_H
+
+#include "weft.h"
+
+enum { MESSAGE = 480 }; /* bytes */
+
+/* The table's structures are copies, so that they lead back here. */
+typedef struct {
+	WeftModel model;
+	WeftEntry entry;
+	const WeftEntry *entries[1];
+	Weft *w;
+	const struct Program *program;
+	uint64_t ncall; /* each call has another order of tasks */
+} LoopModel;
+
+/* Replaces the functions of model and entry. */
+void loops_functions(LoopModel *);
+
+/* The interpreter; not WEFT_OK: message is an error's. */
+int loops_sizes(LoopModel *, const int64_t *extent, int64_t *slot, char message[MESSAGE]);
+int loops_run(LoopModel *, void *const *buf, const int64_t *slot, char message[MESSAGE]);
+
+#endif

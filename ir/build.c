@@ -389,5 +389,9 @@ Node b_bin_scalar(Build *b, Op op, Node x, double v)
 {
 	if (!x.i)
 		return x;
-	return b_bin(b, op, x, b_scalar(b, node_dtype(b->g, x), v));
+	DType d = node_dtype(b->g, x);
+	bool whole = v == trunc(v) || isnan(v);
+	if (!whole && (d == DT_bool || dtype_is_int(d)))
+		x = b_convert(b, x, d = DT_f32);
+	return b_bin(b, op, x, b_scalar(b, d, v));
 }

@@ -52,7 +52,8 @@ Node b_pointwise(Build *, Op, const Node *in, uint32_t nin);
 Node b_un(Build *, Op, Node x);
 Node b_bin(Build *, Op, Node x, Node y);
 Node b_select(Build *, Node cond, Node yes, Node no);
-Node b_bin_scalar(Build *, Op, Node x, double v); /* v takes x's dtype */
+/* v takes x's dtype; beside a fraction integers become f32, as beside a Python float. */
+Node b_bin_scalar(Build *, Op, Node x, double v);
 Node b_convert(Build *, Node x, DType); /* x itself when equal */
 
 /* The broadcast shape of several nodes (none skipped). Extents that may or may not be equal are made

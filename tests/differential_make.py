@@ -9,6 +9,7 @@ exactly. Other results are compared with the same chain in float64 that rounds a
 last place of the storage types in which was computed, plus some times PyTorch's own error, and are never the operand of a step that jumps."""
 import argparse
 import random
+import re
 import sys
 import warnings
 import zipfile
@@ -259,13 +260,13 @@ def operator_case(seed, r, g, operators):
 # ---- files ----
 
 def rewrite(src, dst):
-    """Copy members, deflated and with fixed dates; without sample inputs, which are pickles."""
+    """Copy members, deflated and with fixed dates; without sample inputs, which are pickles, and names of directories."""
     with zipfile.ZipFile(src) as a, zipfile.ZipFile(dst, "w") as b:
         for name in a.namelist():
             if "sample_inputs" not in name and "serialization_id" not in name:
                 info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
                 info.compress_type = zipfile.ZIP_DEFLATED
-                b.writestr(info, a.read(name))
+                b.writestr(info, re.sub(rb'File \\"[^"\\]*/', rb'File \\"', a.read(name)))
 
 
 def save(folder, seed, program, inputs, values, text):

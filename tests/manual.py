@@ -25,14 +25,18 @@ def headings(section):
     return {name for line in lines for name in OPTION.findall(re.sub(r"\\f.|\"", " ", line))}
 
 
+# What all commands that read a model take is described once, in front of them.
+TAKEN = re.compile(r'"(-[^"]+)", OPT_')
+shared = set(TAKEN.findall((root / "tools/tool.h").read_text()))
+differ("docs/weft.1, DESCRIPTION", shared, headings(sections["DESCRIPTION"]))
 for command in ("compile", "run", "check", "bench", "show"):
     source = (root / f"tools/{command}.c").read_text()
-    taken = set(re.findall(r'\{"(-[^"]+)", OPT_', source))
-    assert taken, command
+    taken = set(TAKEN.findall(source))
+    assert taken and "LOAD_OPTIONS" in source, command
     helped = subprocess.run([weft, command, "--help"], capture_output=True, text=True, check=True).stdout
     lines = [line for line in helped.splitlines() if line.startswith("  -")]
     named = {n for line in lines for n in OPTION.findall(re.split(r"\s{2,}", line.strip())[0])}
-    differ(f"weft {command} --help", taken, named)
+    differ(f"weft {command} --help", taken | shared, named)
     differ(f"docs/weft.1, {command}", taken, headings(sections[f"WEFT {command.upper()}"]))
 
 for section in ("EXAMPLES", "FILES", "EXIT STATUS", "ENVIRONMENT"):

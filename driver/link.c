@@ -2,6 +2,8 @@
 
 #include <elf.h>
 #include <glob.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -72,16 +74,15 @@ static const char *const folders[] = {"/lib/%s", "/usr/lib/%s", "/usr/%s/lib", "
 				      "/usr/lib/gcc-cross/%s/*"};
 static const char *const host_folders[] = {"/lib64", "/usr/lib64", "/lib", "/usr/lib"};
 
-static const char *first_match(Arena *a, const char *pattern)
+/* The last match; the copy for the arena, which may unwind, is made when glob's memory is free. */
+static const char *last_match(Arena *a, const char *pattern)
 {
-	glob_t g;
-	const char *found = NULL;
-	if (glob(pattern, 0, NULL, &g) == 0) {
-		if (g.gl_pathc)
-			found = arena_strdup(a, g.gl_pathv[g.gl_pathc - 1]);
-		globfree(&g);
-	}
-	return found;
+	glob_t g = {0};
+	char found[PATH_MAX] = "";
+	if (glob(pattern, 0, NULL, &g) == 0 && g.gl_pathc)
+		snprintf(found, sizeof found, "%s", g.gl_pathv[g.gl_pathc - 1]);
+	globfree(&g);
+	return *found ? arena_strdup(a, found) : NULL;
 }
 
 /* What link_shared names, and Debian's package of it. */
@@ -121,11 +122,11 @@ static const char *find_library(Ctx *ctx, const Machine *m, const Library *libra
 	const char *found = NULL;
 	for (size_t k = 0; !found && k < sizeof folders / sizeof *folders; k++) {
 		const char *slash = strchr(folders[k], '%');
-		found = first_match(a, arena_printf(a, "%.*s%s%s/%s", (int)(slash - folders[k]), folders[k],
+		found = last_match(a, arena_printf(a, "%.*s%s%s/%s", (int)(slash - folders[k]), folders[k],
 						    m->triple, slash + 2, library->file));
 	}
 	for (size_t k = 0; !found && m == &machines[HOST] && k < sizeof host_folders / sizeof *host_folders; k++)
-		found = first_match(a, arena_printf(a, "%s/%s", host_folders[k], library->file));
+		found = last_match(a, arena_printf(a, "%s/%s", host_folders[k], library->file));
 	if (!found)
 		missing_library(ctx, m, library);
 	return found;

@@ -484,8 +484,10 @@ bool val_and(Parser *p, Val a, Val b, Val *out)
 	if (a.ncond + b.ncond > MAX_CONDS)
 		return expr_fail(p, "too many conditions");
 	Cond *all = ARENA_ARRAY(p->env->ctx->scratch, Cond, a.ncond + b.ncond);
-	memcpy(all, a.cond, a.ncond * sizeof *all);
-	memcpy(all + a.ncond, b.cond, b.ncond * sizeof *all);
+	if (a.ncond) /* a true condition is an empty list without memory */
+		memcpy(all, a.cond, a.ncond * sizeof *all);
+	if (b.ncond)
+		memcpy(all + a.ncond, b.cond, b.ncond * sizeof *all);
 	*out = (Val){.kind = VAL_COND, .cond = all, .ncond = a.ncond + b.ncond};
 	return true;
 }

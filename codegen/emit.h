@@ -4,7 +4,7 @@
 #define WEFT_CODEGEN_EMIT_H
 
 #include "codegen/target.h"
-#include "ir/program.h"
+#include "ir/loop/program.h"
 
 typedef struct {
 	uint32_t nunits;             /* kernel translation units wanted; 0: one */

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "ir/dtype.h"
+#include "ir/graph/dtype.h"
 
 /* How a vector of bools is held: not at all (one lane only), as an i32 vector of 0 and -1, in a mask
  * register. */

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "base/temp.h"
-#include "ir/op.h"
+#include "ir/ops/op.h"
 
 static bool have_tables(void)
 {

@@ -3,8 +3,8 @@
 #define WEFT_DRIVER_PRIV_H
 
 #include "frontend/out_file.h"
-#include "ir/graph.h"
-#include "ir/tensor.h"
+#include "ir/graph/graph.h"
+#include "ir/interp/tensor.h"
 #include "weft.h"
 
 struct Weft {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "ir/interp.h"
+#include "ir/interp/interp.h"
 
 typedef struct {
 	Weft *w;

@@ -7,7 +7,7 @@
 #include "codegen/model_image.h"
 #include "driver/loops_priv.h"
 #include "driver/prepare.h"
-#include "ir/loop_interp.h"
+#include "ir/loop/interp.h"
 
 /* ---- the table ---- */
 

@@ -1,4 +1,4 @@
-/* Private to the driver: a model whose loop IR is interpreted (ir/loop_interp.h), behind a compiled one's table. */
+/* Private to the driver: a model whose loop IR is interpreted (ir/loop/interp.h), behind a compiled one's table. */
 #ifndef WEFT_DRIVER_LOOPS_H
 #define WEFT_DRIVER_LOOPS_H
 

@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "driver/elf_object.h"
 #include "driver/jobs.h"
-#include "ir/tensor.h"
+#include "ir/interp/tensor.h"
 #include "runtime/runtime.h"
 
 enum { PAGE = WEFT_WEIGHT_HEADER };

@@ -3,7 +3,7 @@
 #ifndef WEFT_DRIVER_PREPARE_H
 #define WEFT_DRIVER_PREPARE_H
 
-#include "ir/program.h"
+#include "ir/loop/program.h"
 
 typedef enum {
 	SECTION_RAW,   /* the section and nothing else */

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "driver/driver_priv.h"
-#include "ir/op.h"
+#include "ir/ops/op.h"
 #include "passes/pipeline.h"
 
 typedef struct {

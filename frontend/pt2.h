@@ -3,7 +3,7 @@
 #ifndef WEFT_FRONTEND_PT2_H
 #define WEFT_FRONTEND_PT2_H
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 typedef struct {
 	const char *model; /* of the archive; NULL: the only one */

@@ -7,8 +7,8 @@
 #include "frontend/archive.h"
 #include "frontend/pt2.h"
 #include "frontend/srepr.h"
-#include "ir/build.h"
-#include "ir/op.h"
+#include "ir/graph/build.h"
+#include "ir/ops/op.h"
 
 /* A tensor as the file describes it. Strides and offset are in elements of its storage. */
 typedef struct {

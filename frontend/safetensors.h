@@ -3,7 +3,7 @@
 #define WEFT_FRONTEND_SAFETENSORS_H
 
 #include "frontend/file.h"
-#include "ir/tensor.h"
+#include "ir/interp/tensor.h"
 
 typedef struct {
 	const char *name;

@@ -3,7 +3,7 @@
 #ifndef WEFT_FRONTEND_SREPR_H
 #define WEFT_FRONTEND_SREPR_H
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 /* One step into nested inputs: ['name'] or .name, or [index] where name is NULL. */
 typedef struct {

@@ -10,7 +10,7 @@
  * computation. */
 #include <string.h>
 
-#include "ir/interp.h"
+#include "ir/interp/interp.h"
 #include "passes/pass.h"
 
 enum { SMALL = 1 << 16, LARGEST_STEP = 1 << 26 };

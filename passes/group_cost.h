@@ -7,7 +7,7 @@
 #define WEFT_PASSES_GROUP_COST_H
 
 #include "base/intern.h"
-#include "ir/op.h"
+#include "ir/ops/op.h"
 
 /* The ways in which a kernel indexes a node, one id per sequence of index maps between root and node. However
  * often an element-wise function is used, it is evaluated once per way. */

@@ -2,7 +2,7 @@
 #ifndef WEFT_PASSES_LOWER_H
 #define WEFT_PASSES_LOWER_H
 
-#include "ir/kernel.h"
+#include "ir/kernel/kernel.h"
 
 typedef struct {
 	bool no_fusion; /* one kernel per structural node: the baseline `op by op` */

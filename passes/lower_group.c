@@ -8,7 +8,7 @@
  *   %m = reduce(%x) %d = sub(%x, %m) %v = reduce(mul(%d, %d))    one group with the norm that reads them
  *
  * Terminates: every node is visited once. */
-#include "ir/scalar.h"
+#include "ir/scalar/scalar.h"
 #include "passes/group_cost.h"
 #include "passes/lower_priv.h"
 

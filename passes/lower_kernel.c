@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "ir/scalar.h"
+#include "ir/scalar/scalar.h"
 #include "passes/rules.h"
 
 /* ---- loads ---- */

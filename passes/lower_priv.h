@@ -2,7 +2,7 @@
 #ifndef WEFT_PASSES_LOWER_PRIV_H
 #define WEFT_PASSES_LOWER_PRIV_H
 
-#include "ir/op.h"
+#include "ir/ops/op.h"
 #include "passes/lower.h"
 
 /* Where a materialised node lives: element idx is at buf[t?, idx + off]. */

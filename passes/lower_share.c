@@ -1,6 +1,6 @@
 /* Values of a row that are expensive and read by several stages (the exponentials of a softmax) get a stage
  * of their own with a task-local buffer, so that they are computed once. */
-#include "ir/scalar.h"
+#include "ir/scalar/scalar.h"
 #include "passes/lower_stage.h"
 
 enum { SHARE_COST = 10, SHARE_ELEMENTS = 16384 };

@@ -2,9 +2,9 @@
 #ifndef WEFT_PASSES_PASS_H
 #define WEFT_PASSES_PASS_H
 
-#include "ir/build.h"
-#include "ir/graph.h"
-#include "ir/op.h"
+#include "ir/graph/build.h"
+#include "ir/graph/graph.h"
+#include "ir/ops/op.h"
 
 typedef struct PassCtx {
 	bool failed; /* set by the passes that find bad input (canon, decompose); reported in ctx */

@@ -2,7 +2,7 @@
 #ifndef WEFT_PASSES_PIPELINE_H
 #define WEFT_PASSES_PIPELINE_H
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 typedef struct {
 	const char *dump; /* print the graph after this pass, or after "all"; NULL: none */

@@ -1,7 +1,7 @@
 /* Rules of element-wise ops, splats and conversions. */
 #include <math.h>
 
-#include "ir/scalar.h"
+#include "ir/scalar/scalar.h"
 #include "passes/rules.h"
 
 static Node in(const Build *b, Node n, uint32_t k)

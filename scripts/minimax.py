@@ -1,4 +1,4 @@
-"""Minimax polynomials for ir/math*.c: minimax.py NAME... (needs mpmath). Prints coefficients, lowest first.
+"""Minimax polynomials for ir/scalar/math*.c: minimax.py NAME... (needs mpmath). Prints coefficients, lowest first.
 
 Remez exchange in 50 digits on the relative error; coefficients are rounded to the target format one after the
 other, lowest first, and the rest is fitted again, so that rounding costs little.

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "file_test.h"
-#include "ir/interp.h"
+#include "ir/interp/interp.h"
 
 const char *header_find(Arena *a, const char *text, const char *key, const char **at)
 {

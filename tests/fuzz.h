@@ -4,8 +4,8 @@
 #ifndef WEFT_TESTS_FUZZ_H
 #define WEFT_TESTS_FUZZ_H
 
-#include "ir/op.h"
-#include "ir/tensor.h"
+#include "ir/ops/op.h"
+#include "ir/interp/tensor.h"
 
 typedef struct {
 	Node n;

@@ -12,7 +12,7 @@
 
 #include "file_test.h"
 #include "fuzz.h"
-#include "ir/interp.h"
+#include "ir/interp/interp.h"
 #include "model.h"
 #include "passes/pipeline.h"
 

@@ -14,7 +14,7 @@
  * past the end repeat the last one, so that every tile is whole; they store the same values again. */
 #include "codegen/schedule/contract.h"
 
-#include "ir/scalar.h"
+#include "ir/scalar/scalar.h"
 
 /* ---- recognising ---- */
 

@@ -1,7 +1,7 @@
 /* The loops of one task of a contraction: columns, rows, the register tile over k, the epilogue. */
 #include "codegen/schedule/contract.h"
 
-#include "ir/scalar.h"
+#include "ir/scalar/scalar.h"
 
 /* Sums longer than CHUNK are added up from partial ones: the rounding error of one long chain grows with its
  * length. A matrix product of which one tile has all columns waits for loads: shorter chains cost it nothing. */

@@ -3,7 +3,7 @@
 #define WEFT_CODEGEN_COST_H
 
 #include "codegen/schedule/sched.h"
-#include "ir/cost.h"
+#include "ir/sym/cost.h"
 
 /* Of one launch. Operations: two for each product that joins a sum, one for each element of any other stage that
  * computes; moves, checks, random bits and sorting have none. Bytes: the elements that are read or written, each

@@ -2,7 +2,7 @@
 #ifndef WEFT_CODEGEN_PLAN_H
 #define WEFT_CODEGEN_PLAN_H
 
-#include "ir/kernel.h"
+#include "ir/kernel/kernel.h"
 
 typedef struct {
 	Sym *offset; /* by buffer: bytes from the start of the workspace, 64-byte aligned; none: unused */

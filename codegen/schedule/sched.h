@@ -8,7 +8,7 @@
 #define WEFT_CODEGEN_SCHED_H
 
 #include "codegen/schedule/schedule.h"
-#include "ir/op.h"
+#include "ir/ops/op.h"
 
 enum { MAX_AXES = 48 };
 

@@ -3,7 +3,7 @@
 #define WEFT_CODEGEN_SCHEDULE_H
 
 #include "codegen/target.h"
-#include "ir/program.h"
+#include "ir/loop/program.h"
 
 typedef struct {
 	bool no_plan; /* every buffer gets memory of its own */

@@ -2,7 +2,7 @@
 #ifndef WEFT_CODEGEN_SPLIT_H
 #define WEFT_CODEGEN_SPLIT_H
 
-#include "ir/kernel.h"
+#include "ir/kernel/kernel.h"
 
 /* Edits the kernel; layouts of its buffers are final. */
 void kernel_split_axes(Lowered *, Kernel *);

@@ -3,7 +3,7 @@
 #ifndef WEFT_IR_OPS_ATEN_PRIV_H
 #define WEFT_IR_OPS_ATEN_PRIV_H
 
-#include "ir/op.h"
+#include "ir/ops/op.h"
 
 typedef struct {
 	uint32_t rank;

@@ -1,7 +1,7 @@
 /* scan, and the effects and fences of a graph. */
 #include <string.h>
 
-#include "ir/interp_priv.h"
+#include "ir/interp/priv.h"
 #include "ir/ops/prim_priv.h"
 
 /* ---- scan ---- */

@@ -1,6 +1,6 @@
 /* The skeleton of every graph: inputs, constants, tuples and their elements. The interpreter,
  * inlining and the printer know these four by name; they have no .eval. */
-#include "ir/op.h"
+#include "ir/ops/op.h"
 
 static TypeId infer_input(Graph *g, Op op, const Node *in, uint32_t nin, AttrId attr,
 			  const char *where)

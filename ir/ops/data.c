@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "ir/ops/prim_priv.h"
-#include "ir/scalar.h"
+#include "ir/scalar/scalar.h"
 
 /* ---- full ---- */
 

@@ -3,8 +3,8 @@
 #ifndef WEFT_IR_OPS_PRIM_PRIV_H
 #define WEFT_IR_OPS_PRIM_PRIV_H
 
-#include "ir/interp.h"
-#include "ir/op.h"
+#include "ir/interp/interp.h"
+#include "ir/ops/op.h"
 
 /* ---- inference ---- */
 

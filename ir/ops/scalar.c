@@ -1,9 +1,9 @@
 /* Scalar ops: element-wise primitives over operands of one dtype and shape. `scalar` is the meaning,
  * `deriv` the local derivative by operand in terms of the operands and the result y; both texts of
- * ir/scalar.h. A derivative uses only ops of this table and infix operators, so that transforms can
+ * ir/scalar/scalar.h. A derivative uses only ops of this table and infix operators, so that transforms can
  * build it as a graph. Ties and kinks follow PyTorch: a half each to equal operands of
  * maximum, 0 for abs at 0. */
-#include "ir/op.h"
+#include "ir/ops/op.h"
 
 /* ---- arithmetic ---- */
 

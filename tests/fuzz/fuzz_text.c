@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "codegen/schedule/schedule.h"
-#include "ir/op.h"
+#include "ir/ops/op.h"
 #include "passes/lower.h"
 #include "passes/pipeline.h"
 #include "tests/fuzz/mutate.h"

@@ -15,8 +15,8 @@
 #include <math.h>
 
 #include "codegen/c/emit.h"
-#include "ir/op.h"
-#include "ir/scalar_priv.h"
+#include "ir/ops/op.h"
+#include "ir/scalar/priv.h"
 #include "weft_model.h"
 
 enum { N = 16 * 6 + 5 }; /* elements: whole vectors and a tail */
@@ -232,7 +232,7 @@ static uint32_t natural_size(DType d)
 	return dtype_is_float(d) && d != DT_f64 ? 4 : dtype_size(d);
 }
 
-/* Values in their natural representation (ir/scalar_priv.h). */
+/* Values in their natural representation (ir/scalar/priv.h). */
 static void fill(DType d, void *p, uint32_t salt, bool wild)
 {
 	uint64_t s = 0x9e3779b97f4a7c15u * (salt + 1);

@@ -13,8 +13,8 @@
 
 #include "frontend/pt2.h"
 #include "frontend/safetensors.h"
-#include "ir/interp.h"
-#include "ir/op.h"
+#include "ir/interp/interp.h"
+#include "ir/ops/op.h"
 
 typedef struct {
 	Ctx *ctx;

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "ir/kernel.h"
-#include "ir/op.h"
+#include "ir/kernel/kernel.h"
+#include "ir/ops/op.h"
 
 typedef struct {
 	Ctx *ctx;

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "ir/loop.h"
+#include "ir/loop/loop.h"
 
 typedef struct {
 	Ctx *ctx;

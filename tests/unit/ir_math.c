@@ -10,8 +10,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "ir/op.h"
-#include "ir/scalar.h"
+#include "ir/ops/op.h"
+#include "ir/scalar/scalar.h"
 
 enum { N = 4096 };
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "ir/op.h"
+#include "ir/ops/op.h"
 
 static Ctx *ctx;
 static Ir *ir;

@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "ir/build.h"
-#include "ir/interp.h"
-#include "ir/op.h"
+#include "ir/graph/build.h"
+#include "ir/interp/interp.h"
+#include "ir/ops/op.h"
 
 enum { MAX_OPERANDS = 8 };
 

@@ -10,8 +10,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "ir/op.h"
-#include "ir/scalar_priv.h"
+#include "ir/ops/op.h"
+#include "ir/scalar/priv.h"
 
 static const DType compute[] = {DT_bool, DT_u8,  DT_i8,  DT_i16, DT_i32, DT_i64,
                                 DT_u16,  DT_u32, DT_u64, DT_f32, DT_f64};

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "ir/sym.h"
+#include "ir/sym/sym.h"
 
 typedef struct {
 	Ctx *ctx;

@@ -11,8 +11,8 @@
 
 #include <math.h>
 
-#include "ir/interp.h"
-#include "ir/op.h"
+#include "ir/interp/interp.h"
+#include "ir/ops/op.h"
 #include "passes/pipeline.h"
 
 static Ctx *ctx;

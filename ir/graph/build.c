@@ -1,0 +1,397 @@
+#include "ir/graph/build.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ir/ops/op.h"
+#include "ir/scalar/scalar.h"
+
+static const char *const reduce_names[] = {
+	[REDUCE_SUM] = "sum", [REDUCE_PROD] = "prod", [REDUCE_MAX] = "max", [REDUCE_MIN] = "min",
+	[REDUCE_AND] = "and", [REDUCE_OR] = "or",     [REDUCE_XOR] = "xor",
+};
+
+const char *reduce_name(ReduceKind k)
+{
+	return reduce_names[k];
+}
+
+bool reduce_parse(const char *s, ReduceKind *k)
+{
+	for (int i = REDUCE_SUM; i <= REDUCE_XOR; i++)
+		if (strcmp(reduce_names[i], s) == 0) {
+			*k = (ReduceKind)i;
+			return true;
+		}
+	return false;
+}
+
+Node(b_error)(Build *b, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	ctx_error(b->g->ir->ctx, b->where, "%s", text);
+	return (Node){0};
+}
+
+/* ---- any op ---- */
+
+/* A lone integer or a list of one stands for arg->size of them. */
+static Attr attr_repeat(Ir *ir, const Arg *arg, Attr a)
+{
+	Sym one = a.kind == ATTR_int ? a.s : a.ints[0];
+	uint32_t n = arg->size ? arg->size : 1;
+	Sym *v = ARENA_ARRAY(ir->ctx->scratch, Sym, n);
+	for (uint32_t k = 0; k < n; k++)
+		v[k] = one;
+	return attr_ints(v, n);
+}
+
+/* What Python would accept for this argument: int for float, bool for int, one int for several. */
+static Attr attr_coerce(Ir *ir, const Arg *arg, Attr a)
+{
+	int64_t v;
+	if (arg->kind == ARG_ignored || arg->kind == ARG_tensor)
+		return attr_none();
+	if (a.kind == ATTR_none && !arg->optional)
+		return op_default(ir, arg);
+	if (a.kind == ATTR_bool && (arg->kind == ARG_int || arg->kind == ARG_float))
+		a = attr_int(ir, a.b);
+	if (arg->kind == ARG_float && a.kind == ATTR_int && sym_is_const(ir->syms, a.s, &v))
+		return attr_float((double)v);
+	if (arg->kind == ARG_bool && a.kind == ATTR_int && sym_is_const(ir->syms, a.s, &v))
+		return attr_bool(v != 0);
+	if (arg->kind == ARG_ints && a.kind == ATTR_int)
+		return attr_repeat(ir, arg, a);
+	if (arg->kind == ARG_ints && a.kind == ATTR_ints && a.n == 1 && arg->size > 1)
+		return attr_repeat(ir, arg, a);
+	return a;
+}
+
+/* The operands that belong to Tensor[] arguments, when there is but one of those. */
+static int64_t list_length(const Schema *s, uint32_t nin)
+{
+	uint32_t single = 0, lists = 0;
+	for (uint32_t k = 0; k < s->narg; k++) {
+		single += s->arg[k].kind == ARG_tensor;
+		lists += s->arg[k].kind == ARG_tensors;
+	}
+	return lists == 1 && nin >= single ? (int64_t)(nin - single) : -1;
+}
+
+static bool attrs_complete(Build *b, Op op, uint32_t nin, const Attr *attr, uint32_t nattr,
+			   Attr *full)
+{
+	Ir *ir = b->g->ir;
+	const Schema *s = op_schema(op);
+	if (nattr > s->narg)
+		ctx_bug(ir->ctx, "%s: %u attributes for %u arguments", s->name, nattr, s->narg);
+	for (uint32_t k = 0; k < s->narg; k++) {
+		const Arg *arg = &s->arg[k];
+		full[k] = k < nattr ? attr_coerce(ir, arg, attr[k]) : op_default(ir, arg);
+		int64_t n = list_length(s, nin);
+		if (arg->kind == ARG_tensors && full[k].kind == ATTR_none && n >= 0)
+			full[k] = attr_int(ir, n);
+		if (!op_attr_fits(ir, arg, &full[k])) {
+			b_error(b, "%s: argument \"%s\" is missing or of the wrong kind", s->name,
+				arg->name);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Operands one per tensor argument; *n receives how many the schema wants. False: one is missing,
+ * which is an error only if nothing was reported before. */
+static bool operands_complete(Build *b, Op op, const Node *in, uint32_t nin, const Attr *full,
+			      Node *out, uint32_t max, uint32_t *n)
+{
+	const Schema *s = op_schema(op);
+	Ctx *ctx = b->g->ir->ctx;
+	*n = 0;
+	for (uint32_t k = 0; k < s->narg; k++) {
+		const Arg *arg = &s->arg[k];
+		int64_t count = arg->kind == ARG_tensor;
+		if (arg->kind == ARG_tensors)
+			sym_is_const(b->g->ir->syms, full[k].s, &count);
+		for (int64_t j = 0; j < count && *n < max; j++, ++*n) {
+			out[*n] = *n < nin ? in[*n] : (Node){0};
+			if (!out[*n].i && !arg->optional) {
+				if (!ctx->nerror)
+					b_error(b, "%s: operand \"%s\" is missing", s->name,
+						arg->name);
+				return false;
+			}
+		}
+	}
+	if (nin > *n) {
+		b_error(b, "%s: expected %u operands, got %u", s->name, *n, nin);
+		return false;
+	}
+	return true;
+}
+
+/* Is operand k a condition, exempt from promotion? */
+static bool is_condition(Op op, uint32_t k)
+{
+	return op == OP_select && k == 0;
+}
+
+/* Complex numbers become pairs of real ones later. */
+static bool takes_dtype(Op op, DType d, uint32_t nin)
+{
+	DType in[4];
+	for (uint32_t k = 0; k < nin; k++)
+		in[k] = is_condition(op, k) ? DT_bool : dtype_compute(d);
+	return dtype_is_complex(d) || scalar_fn(op, in, nin);
+}
+
+static TypeId scalar_type(Build *b, Op op, const Node *in, uint32_t nin)
+{
+	const Graph *g = b->g;
+	uint32_t first = is_condition(op, 0);
+	const Type *t = node_type(g, in[first]);
+	if (t->dtype == DT_none)
+		return b_error(b, "%s: expected a tensor", op_name(op)), (TypeId){0};
+	for (uint32_t k = 0; k < nin; k++) {
+		const Type *o = node_type(g, in[k]);
+		DType expected = is_condition(op, k) ? DT_bool : t->dtype;
+		bool same = o->dtype == expected && o->n == t->n;
+		for (uint32_t d = 0; same && d < t->n; d++)
+			same = sym_eq(g->ir->syms, o->dim[d], t->dim[d]) == YES;
+		if (!same) {
+			TypeId want = ir_type(g->ir, expected, t->n, t->dim);
+			b_error(b, "%s: operand %u is %s, expected %s", op_name(op), k,
+				type_str(g->ir, node_type_id(g, in[k])), type_str(g->ir, want));
+			return (TypeId){0};
+		}
+	}
+	if (!takes_dtype(op, t->dtype, nin))
+		return b_error(b, "%s: not defined on %s", op_name(op), dtype_name(t->dtype)), (TypeId){0};
+	DType result = op_info(op)->result;
+	return ir_type(g->ir, result ? result : t->dtype, t->n, t->dim);
+}
+
+TypeId op_infer(Build *b, Op op, const Node *in, uint32_t nin, AttrId attr)
+{
+	const OpInfo *info = op_info(op);
+	if (info->scalar)
+		return scalar_type(b, op, in, nin);
+	const char *where = b->where ? b->where : op_name(op);
+	return info->infer ? info->infer(b->g, op, in, nin, attr, where) : (TypeId){0};
+}
+
+Node b_node(Build *b, Op op, const Node *in, uint32_t nin, const Attr *attr, uint32_t nattr)
+{
+	Ir *ir = b->g->ir;
+	const Schema *s = op_schema(op);
+	Attr full[MAX_ARGS];
+	uint32_t max = nin + s->narg, n, before = ir->ctx->nerror;
+	Node *operand = ARENA_ARRAY(ir->ctx->scratch, Node, max);
+	if (!attrs_complete(b, op, nin, attr, nattr, full) ||
+	    !operands_complete(b, op, in, nin, full, operand, max, &n))
+		return (Node){0};
+	AttrId id = ir_attrs(ir, s->narg, full);
+	if (op_kind(op) == OP_COMPOSITE && !op_info(op)->infer)
+		return op_expand(b, op, operand, n, id);
+	TypeId type = op_infer(b, op, operand, n, id);
+	if (!type.i && (s->nresult || ir->ctx->nerror != before)) {
+		if (ir->ctx->nerror == before)
+			b_error(b, "%s: has no result type", s->name);
+		return (Node){0};
+	}
+	return graph_add(b->g, b->before, op, operand, n, id, type, b->loc);
+}
+
+/* ---- constants ---- */
+
+static double round_to(DType d, double v)
+{
+	float f = (float)v;
+	switch (d) {
+	case DT_f16:
+	case DT_c32:
+		return f16_to_f32(f32_to_f16(f));
+	case DT_bf16:
+		return bf16_to_f32(f32_to_bf16(f));
+	case DT_f8e4m3:
+		return f8e4m3_to_f32(f32_to_f8e4m3(f));
+	case DT_f8e5m2:
+		return f8e5m2_to_f32(f32_to_f8e5m2(f));
+	case DT_f32:
+	case DT_c64:
+		return f;
+	default:
+		return v;
+	}
+}
+
+static int64_t wrap_to(DType d, int64_t v)
+{
+	uint32_t drop = 64 - 8 * dtype_size(d);
+	uint64_t up = (uint64_t)v << drop;
+	return dtype_is_signed(d) ? (int64_t)up >> drop : (int64_t)(up >> drop);
+}
+
+static int64_t float_to_int(DType d, double v)
+{
+	return scalar_eval(scalar_convert(DT_f64, d), &(ScVal){.f = v}).i;
+}
+
+/* *v as a value of the dtype: ATTR_bool, ATTR_int or ATTR_float. False: a symbol that must be
+ * converted at run time. */
+static bool value_convert(Ir *ir, DType d, Attr *v)
+{
+	int64_t i = v->kind == ATTR_bool && v->b;
+	bool is_float = v->kind == ATTR_float;
+	if (v->kind == ATTR_int && !sym_is_const(ir->syms, v->s, &i))
+		return d == DT_i64;
+	if (d == DT_bool)
+		*v = attr_bool(is_float ? v->f != 0 : i != 0);
+	else if (dtype_is_int(d))
+		*v = attr_int(ir, is_float ? float_to_int(d, v->f) : wrap_to(d, i));
+	else if (is_float)
+		*v = attr_float(round_to(d, v->f));
+	else
+		*v = attr_float(d == DT_f32 ? (double)(float)i : round_to(d, (double)i));
+	return true;
+}
+
+Node b_full_attr(Build *b, DType d, Attr v, uint32_t rank, const Sym *dim)
+{
+	if (rank > MAX_RANK)
+		return b_error(b, "expected at most %d dimensions, got %u", MAX_RANK, rank);
+	if (!value_convert(b->g->ir, d, &v)) {
+		Node x = b_convert(b, b_from_size(b, v.s), d);
+		return b_broadcast(b, x, rank, dim);
+	}
+	Attr attr[] = {attr_dtype(d), attr_ints(dim, rank), v};
+	return b_node(b, OP_full, NULL, 0, attr, 3);
+}
+
+Node b_full(Build *b, DType d, double v, uint32_t rank, const Sym *dim)
+{
+	return b_full_attr(b, d, attr_float(v), rank, dim);
+}
+
+Node b_full_int(Build *b, DType d, int64_t v, uint32_t rank, const Sym *dim)
+{
+	return b_full_attr(b, d, attr_int(b->g->ir, v), rank, dim);
+}
+
+Node b_scalar(Build *b, DType d, double v)
+{
+	return b_full(b, d, v, 0, NULL);
+}
+
+Node b_iota(Build *b, DType d, Sym n)
+{
+	Attr attr[] = {attr_dtype(d), attr_sym(n)};
+	return b_node(b, OP_iota, NULL, 0, attr, 2);
+}
+
+Node b_const(Build *b, ConstId c)
+{
+	Attr attr = attr_const(c);
+	return b_node(b, OP_constant, NULL, 0, &attr, 1);
+}
+
+Node b_from_size(Build *b, Sym s)
+{
+	Attr attr = attr_sym(s);
+	int64_t v;
+	if (sym_is_const(b->g->ir->syms, s, &v))
+		return b_full_int(b, DT_i64, v, 0, NULL);
+	return b_node(b, OP_from_size, NULL, 0, &attr, 1);
+}
+
+bool b_splat(const Build *b, Node x, Attr *v)
+{
+	if (!x.i || node_op(b->g, x) != OP_full)
+		return false;
+	*v = *node_attr(b->g, x, "value");
+	return true;
+}
+
+/* ---- element-wise ---- */
+
+Node b_convert(Build *b, Node x, DType d)
+{
+	Attr v;
+	if (!x.i || node_dtype(b->g, x) == d)
+		return x;
+	if (node_dtype(b->g, x) == DT_none)
+		return b_error(b, "expected a tensor, got a tuple");
+	if (b_splat(b, x, &v) && value_convert(b->g->ir, d, &v)) {
+		const Type *t = node_type(b->g, x);
+		return b_full_attr(b, d, v, t->n, t->dim);
+	}
+	Attr attr[] = {attr_none(), attr_dtype(d)};
+	return b_node(b, OP_convert, &x, 1, attr, 2);
+}
+
+static DType scalar_common(Build *b, Op op, const Node *in, uint32_t nin)
+{
+	uint32_t first = is_condition(op, 0);
+	DType d = b_promote(b, in + first, nin - first);
+	bool exact = d == DT_bool || dtype_is_int(d);
+	if (op_info(op)->promote == PROMOTE_FLOAT && exact)
+		return DT_f32;
+	return op_info(op)->promote == PROMOTE_INT && d == DT_bool ? DT_i64 : d;
+}
+
+Node b_pointwise(Build *b, Op op, const Node *in, uint32_t nin)
+{
+	Node x[4];
+	if (nin == 0 || nin > 4)
+		ctx_bug(b->g->ir->ctx, "%s with %u operands", op_name(op), nin);
+	Sym dim[MAX_RANK];
+	uint32_t rank;
+	for (uint32_t k = 0; k < nin; k++) {
+		if (!in[k].i)
+			return (Node){0};
+		if (node_dtype(b->g, in[k]) == DT_none)
+			return b_error(b, "%s: expected a tensor, got a tuple", op_name(op));
+	}
+	DType d = scalar_common(b, op, in, nin);
+	if (!b_common_shape(b, in, nin, &rank, dim))
+		return (Node){0};
+	for (uint32_t k = 0; k < nin; k++) {
+		x[k] = b_convert(b, in[k], is_condition(op, k) ? DT_bool : d);
+		x[k] = b_broadcast(b, x[k], rank, dim);
+	}
+	return b_node(b, op, x, nin, NULL, 0);
+}
+
+Node b_un(Build *b, Op op, Node x)
+{
+	return b_pointwise(b, op, &x, 1);
+}
+
+Node b_bin(Build *b, Op op, Node x, Node y)
+{
+	Node in[] = {x, y};
+	return b_pointwise(b, op, in, 2);
+}
+
+Node b_select(Build *b, Node cond, Node yes, Node no)
+{
+	Node in[] = {cond, yes, no};
+	return b_pointwise(b, OP_select, in, 3);
+}
+
+Node b_bin_scalar(Build *b, Op op, Node x, double v)
+{
+	if (!x.i)
+		return x;
+	DType d = node_dtype(b->g, x);
+	bool whole = v == trunc(v) || isnan(v);
+	if (!whole && (d == DT_bool || dtype_is_int(d)))
+		x = b_convert(b, x, d = DT_f32);
+	return b_bin(b, op, x, b_scalar(b, d, v));
+}

@@ -1,0 +1,107 @@
+/* Building graphs: what expansions, importers and passes call. Functions insert before b->before and
+ * give the new node the location b->loc. Element-wise helpers promote and broadcast explicitly, so what
+ * they build is canonical. After an error every function returns none and accepts none. */
+#ifndef WEFT_IR_BUILD_H
+#define WEFT_IR_BUILD_H
+
+#include "ir/graph/graph.h"
+
+typedef struct Build {
+	Graph *g;
+	Node before; /* none: append */
+	LocId loc;
+	const char *where; /* for diagnostics */
+} Build;
+
+typedef enum {
+	REDUCE_SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN, REDUCE_AND, REDUCE_OR, REDUCE_XOR
+} ReduceKind; /* stored in attributes by name: "sum", "prod", "max", "min", "and", "or", "xor" */
+const char *reduce_name(ReduceKind);
+bool reduce_parse(const char *, ReduceKind *);
+
+/* ATen's type promotion: tensors with dims outrank 0-d ones, and those Python scalars, except that a
+ * higher category (bool < int < float < complex) always wins. Start from zeros. */
+typedef struct {
+	DType dim, zero, weak;
+} Promotion;
+void promote_tensor(Promotion *, DType, uint32_t rank);
+void promote_weak(Promotion *, DType); /* a Python scalar: DT_bool, DT_i64 or any float (f32 then) */
+DType promote_result(const Promotion *);
+DType b_promote(const Build *, const Node *x, uint32_t n); /* of nodes, none skipped */
+
+/* Any op, attributes given per schema argument in order (tensor slots are ATTR_none, a Tensor[] slot an
+ * int with the count). Infers the type of primitives and scalar ops; composites are expanded at once
+ * when they have no .infer. */
+Node b_node(Build *, Op, const Node *in, uint32_t nin, const Attr *attr, uint32_t nattr);
+
+/* Constants. */
+Node b_full(Build *, DType, double v, uint32_t rank, const Sym *dim); /* a splat */
+Node b_full_int(Build *, DType, int64_t v, uint32_t rank, const Sym *dim);
+/* v: ATTR_bool, ATTR_int (symbolic too) or ATTR_float, converted to the dtype. */
+Node b_full_attr(Build *, DType, Attr v, uint32_t rank, const Sym *dim);
+/* The value of a splat (looks through nothing else); false for other nodes. */
+bool b_splat(const Build *, Node, Attr *v);
+Node b_scalar(Build *, DType, double v); /* 0-d */
+Node b_iota(Build *, DType, Sym n);      /* [n]: 0, 1, ... */
+Node b_const(Build *, ConstId);
+Node b_from_size(Build *, Sym);          /* 0-d i64 */
+
+/* Element-wise scalar primitive: broadcasts operands to one shape and converts them to their promoted
+ * dtype (0-d operands weakly, as ATen). */
+Node b_pointwise(Build *, Op, const Node *in, uint32_t nin);
+Node b_un(Build *, Op, Node x);
+Node b_bin(Build *, Op, Node x, Node y);
+Node b_select(Build *, Node cond, Node yes, Node no);
+/* v takes x's dtype; beside a fraction integers become f32, as beside a Python float. */
+Node b_bin_scalar(Build *, Op, Node x, double v);
+Node b_convert(Build *, Node x, DType); /* x itself when equal */
+
+/* The broadcast shape of several nodes (none skipped). Extents that may or may not be equal are made
+ * equal by a guard of the graph. False after an error. dim has room for MAX_RANK. */
+bool b_common_shape(Build *, const Node *x, uint32_t n, uint32_t *rank, Sym *dim);
+
+/* Index maps. Dims may be negative where a dim is an int. */
+Node b_broadcast(Build *, Node x, uint32_t rank, const Sym *dim); /* aligned at the right, like expand */
+/* Operand dim k becomes result dim map[k]; the others are new. */
+Node b_broadcast_in_dim(Build *, Node x, uint32_t rank, const Sym *dim, const uint32_t *map);
+Node b_reshape(Build *, Node x, uint32_t rank, const Sym *dim); /* element counts must agree */
+Node b_permute(Build *, Node x, const uint32_t *perm); /* result dim k is operand dim perm[k] */
+Node b_transpose(Build *, Node x, int d0, int d1);
+Node b_unsqueeze(Build *, Node x, int dim);
+Node b_squeeze(Build *, Node x, int dim);
+Node b_slice(Build *, Node x, int dim, Sym start, Sym end, Sym step); /* 0 <= start <= end <= size */
+Node b_select_dim(Build *, Node x, int dim, Sym index); /* slice of one, squeezed */
+Node b_pad(Build *, Node x, const Sym *low, const Sym *high, Node value); /* signed; value 0-d */
+Node b_concat(Build *, const Node *x, uint32_t n, int dim);
+Node b_reverse(Build *, Node x, int dim);
+
+/* Reductions over dims (bit set), dims removed; acc is the accumulation dtype (DT_none: f32 for
+ * f16/bf16, else the operand's). */
+Node b_reduce(Build *, ReduceKind, Node x, uint32_t dims, DType acc);
+Node b_reduce_keep(Build *, ReduceKind, Node x, uint32_t dims, DType acc);
+/* [batch..., m..., k...] x [batch..., n..., k...]: general dot. Pairs of axes (dim of x, dim of y). The
+ * result has the batch axes, then the free axes of x, then those of y, each in order. */
+Node b_contract(Build *, Node x, Node y, const uint32_t (*batch)[2], uint32_t nbatch,
+                const uint32_t (*sum)[2], uint32_t nsum);
+Node b_matmul(Build *, Node x, Node y); /* ATen's matmul, all ranks */
+
+/* Tuples. */
+Node b_tuple(Build *, const Node *x, uint32_t n);
+Node b_get(Build *, Node tuple, uint32_t k); /* looks through b_tuple */
+
+/* Symbolic helpers. */
+Sym b_dim(const Build *, Node x, int dim);
+Sym b_int(const Build *, int64_t);
+uint32_t b_wrap_dim(const Build *, int64_t dim, uint32_t rank); /* negative dims; rank 0 counts as 1 */
+SymTab *b_syms(const Build *);
+/* Record bad input at this node; returns none. */
+Node b_error(Build *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* So that callers are compiled, and analyzed, knowing which value comes back. */
+static inline Node b_none(Node none)
+{
+	(void)none;
+	return (Node){0};
+}
+#define b_error(...) b_none(b_error(__VA_ARGS__))
+
+#endif

@@ -1,0 +1,157 @@
+#include "ir/graph/graph.h"
+
+#include "ir/ops/op.h"
+
+/* ---- readers ---- */
+
+uint32_t node_nuses(const Graph *g, Node n)
+{
+	uint32_t count = 0;
+	for (Use u = node_data(g, n)->first_use; u.i; u = g->use.data[u.i].next)
+		count++;
+	for (uint32_t k = 0; k < g->output.n; k++)
+		count += g->output.data[k].node.i == n.i;
+	return count;
+}
+
+bool node_is_output(const Graph *g, Node n)
+{
+	for (uint32_t k = 0; k < g->output.n; k++)
+		if (g->output.data[k].node.i == n.i)
+			return true;
+	return false;
+}
+
+static bool graph_has_effect(const Graph *g)
+{
+	for (Node n = g->first; n.i; n = node_next(g, n))
+		if (node_has_effect(g, n))
+			return true;
+	return false;
+}
+
+bool node_has_effect(const Graph *g, Node n)
+{
+	const NodeData *d = node_data(g, n);
+	if (op_info(d->op)->effect)
+		return true;
+	for (uint32_t k = 0; d->attr.i && k < op_schema(d->op)->narg; k++) {
+		const Attr *a = ir_attr(g->ir, d->attr, k);
+		if (a->kind == ATTR_graph && a->graph && graph_has_effect(a->graph))
+			return true;
+	}
+	return false;
+}
+
+/* ---- attributes by name ---- */
+
+static uint32_t arg_slot(const Graph *g, Node n, const char *name)
+{
+	int k = op_arg_index(node_op(g, n), name);
+	if (k < 0)
+		ctx_bug(g->ir->ctx, "%s has no argument \"%s\"", op_name(node_op(g, n)), name);
+	return (uint32_t)k;
+}
+
+_Noreturn static void attr_bug(const Graph *g, Node n, const char *name, const char *expected)
+{
+	ctx_bug(g->ir->ctx, "%s: argument \"%s\" is not %s", op_name(node_op(g, n)), name,
+		expected);
+}
+
+const Attr *node_attr(const Graph *g, Node n, const char *name)
+{
+	return ir_attr(g->ir, node_data(g, n)->attr, arg_slot(g, n, name));
+}
+
+Sym node_sym(const Graph *g, Node n, const char *name)
+{
+	const Attr *a = node_attr(g, n, name);
+	if (a->kind == ATTR_bool)
+		return sym_int(g->ir->syms, a->b);
+	if (a->kind != ATTR_int)
+		attr_bug(g, n, name, "an integer");
+	return a->s;
+}
+
+int64_t node_int(const Graph *g, Node n, const char *name)
+{
+	int64_t v;
+	if (!sym_is_const(g->ir->syms, node_sym(g, n, name), &v))
+		attr_bug(g, n, name, "a constant");
+	return v;
+}
+
+bool node_bool(const Graph *g, Node n, const char *name)
+{
+	const Attr *a = node_attr(g, n, name);
+	if (a->kind == ATTR_int)
+		return node_int(g, n, name) != 0;
+	if (a->kind != ATTR_bool)
+		attr_bug(g, n, name, "a bool");
+	return a->b;
+}
+
+double node_float(const Graph *g, Node n, const char *name)
+{
+	const Attr *a = node_attr(g, n, name);
+	if (a->kind == ATTR_float)
+		return a->f;
+	return (double)node_int(g, n, name);
+}
+
+const char *node_str(const Graph *g, Node n, const char *name)
+{
+	const Attr *a = node_attr(g, n, name);
+	if (a->kind != ATTR_str)
+		attr_bug(g, n, name, "a string");
+	return a->str;
+}
+
+const Sym *node_ints(const Graph *g, Node n, const char *name, uint32_t *count)
+{
+	const Attr *a = node_attr(g, n, name);
+	if (a->kind != ATTR_ints && a->kind != ATTR_none)
+		attr_bug(g, n, name, "a list of integers");
+	*count = a->kind == ATTR_ints ? a->n : 0;
+	return *count ? a->ints : NULL;
+}
+
+/* ---- operands by name ---- */
+
+/* How many operands argument k of the schema takes. */
+static uint32_t arg_width(const Graph *g, Node n, uint32_t k)
+{
+	const Arg *a = &op_schema(node_op(g, n))->arg[k];
+	if (a->kind == ARG_tensor)
+		return 1;
+	int64_t count = 0;
+	const Attr *attr = ir_attr(g->ir, node_data(g, n)->attr, k);
+	if (a->kind == ARG_tensors && attr->kind == ATTR_int)
+		sym_is_const(g->ir->syms, attr->s, &count);
+	return (uint32_t)count;
+}
+
+uint32_t node_args(const Graph *g, Node n, const char *name, uint32_t *first)
+{
+	uint32_t slot = arg_slot(g, n, name), at = 0;
+	for (uint32_t k = 0; k < slot; k++)
+		at += arg_width(g, n, k);
+	*first = at;
+	return arg_width(g, n, slot);
+}
+
+Node node_arg(const Graph *g, Node n, const char *name)
+{
+	uint32_t first, count = node_args(g, n, name, &first);
+	return count && first < node_nin(g, n) ? node_in(g, n, first) : (Node){0};
+}
+
+const char *node_where(Graph *g, Node n)
+{
+	const Ctx *ctx = g->ir->ctx;
+	const char *loc = n.i < g->node.n ? ir_loc_text(g->ir, node_data(g, n)->loc) : "";
+	return arena_printf(ctx->scratch, "%s%snode %s%s%s%s", ctx->file ? ctx->file : "",
+			    ctx->file ? ": " : "", graph_name(g, n), *loc ? " (" : "", loc,
+			    *loc ? ")" : "");
+}

@@ -1,0 +1,355 @@
+/* What holds of every graph between passes: structure, use lists, operands and attributes as the
+ * schemas say, and types that agree with what the ops infer. Also equality of graphs. */
+#include <string.h>
+
+#include "ir/ops/op.h"
+
+enum { MAX_NESTING = 64 };
+
+typedef struct {
+	Graph *g;
+	Ctx *ctx;
+	uint32_t *order; /* position of a node, 0: not in the graph */
+	uint32_t depth;
+} Verifier;
+
+static bool verify_at_depth(Graph *, uint32_t depth);
+
+static bool fail(Verifier *v, Node n, const char *text)
+{
+	const char *op = n.i < v->g->node.n ? op_name(node_op(v->g, n)) : "?";
+	return ctx_error(v->ctx, node_where(v->g, n), "%s: %s", op, text);
+}
+
+/* ---- structure ---- */
+
+static bool alive(const Verifier *v, Node n)
+{
+	return n.i && n.i < v->g->node.n && v->order[n.i];
+}
+
+static bool check_order(Verifier *v)
+{
+	Graph *g = v->g;
+	Node prev = {0};
+	uint32_t k = 0;
+	for (Node n = g->first; n.i; prev = n, n = node_next(g, n)) {
+		if (n.i >= g->node.n || v->order[n.i] || node_prev(g, n).i != prev.i)
+			return ctx_error(v->ctx, NULL, "graph %s: the list of nodes is broken",
+					 g->name);
+		v->order[n.i] = ++k;
+		if (node_op(g, n) == OP_none || node_op(g, n) >= OP_COUNT)
+			return fail(v, n, "expected an op");
+	}
+	if (g->last.i != prev.i)
+		return ctx_error(v->ctx, NULL, "graph %s: the last node is not the last", g->name);
+	return true;
+}
+
+static bool check_operands(Verifier *v, Node n, uint32_t *linked)
+{
+	const NodeData *d = node_data(v->g, n);
+	for (uint32_t k = 0; k < d->nin; k++) {
+		const UseData *u = &v->g->use.data[d->in + k];
+		if (u->user.i != n.i)
+			return fail(v, n, "an operand belongs to another node");
+		if (!u->def.i)
+			continue;
+		++*linked;
+		if (!alive(v, u->def))
+			return fail(v, n, "reads an erased node");
+		if (v->order[u->def.i] >= v->order[n.i])
+			return fail(v, n, "reads a node that comes later");
+		if (!node_type_id(v->g, u->def).i)
+			return fail(v, n, "reads a node without value");
+	}
+	return true;
+}
+
+/* The readers in n's list read n; with the count over all lists, every operand is in its list once.
+ */
+static bool check_uses(Verifier *v, Node n, uint32_t *listed)
+{
+	const Graph *g = v->g;
+	Use prev = {0};
+	for (Use u = node_data(g, n)->first_use; u.i; prev = u, u = g->use.data[u.i].next) {
+		const UseData *d = &g->use.data[u.i];
+		const NodeData *user = alive(v, d->user) ? node_data(g, d->user) : NULL;
+		bool own = user && u.i >= user->in && u.i < user->in + user->nin;
+		if (d->def.i != n.i || d->prev.i != prev.i || !own || ++*listed > g->use.n)
+			return fail(v, n, "its use list is broken");
+	}
+	return true;
+}
+
+static bool check_structure(Verifier *v)
+{
+	uint32_t linked = 0, listed = 0;
+	TRY(check_order(v));
+	for (Node n = v->g->first; n.i; n = node_next(v->g, n))
+		TRY(check_operands(v, n, &linked) && check_uses(v, n, &listed));
+	return linked == listed || ctx_error(v->ctx, NULL, "graph %s: %u operands but %u uses",
+					     v->g->name, linked, listed);
+}
+
+/* ---- inputs and outputs ---- */
+
+static bool check_inputs(Verifier *v)
+{
+	Graph *g = v->g;
+	uint32_t count = 0;
+	for (Node n = g->first; n.i; n = node_next(g, n))
+		count += node_op(g, n) == OP_input;
+	bool *seen = ARENA_ARRAY(v->ctx->scratch, bool, g->node.n);
+	for (uint32_t k = 0; k < g->input.n; k++) {
+		Node n = g->input.data[k].node;
+		if (!alive(v, n) || node_op(g, n) != OP_input || seen[n.i])
+			return ctx_error(v->ctx, NULL, "graph %s: input %u is no input node",
+					 g->name, k);
+		if (node_dtype(g, n) == DT_none)
+			return fail(v, n, "expected a tensor type");
+		seen[n.i] = true;
+	}
+	return count == g->input.n ||
+	       ctx_error(v->ctx, NULL, "graph %s: an input node is not in the list", g->name);
+}
+
+static bool types_agree(const Ir *, TypeId, TypeId);
+
+static bool check_outputs(Verifier *v)
+{
+	Graph *g = v->g;
+	for (uint32_t k = 0; k < g->output.n; k++) {
+		const GraphOutput *o = &g->output.data[k];
+		if (o->node.i && (!alive(v, o->node) || !node_type_id(g, o->node).i))
+			return ctx_error(v->ctx, NULL, "graph %s: output %u has no value", g->name,
+					 k);
+		if (o->node.i && node_dtype(g, o->node) == DT_none)
+			return ctx_error(v->ctx, NULL, "graph %s: output %u is a tuple, expected a tensor",
+					 g->name, k);
+		if (o->writes < 0)
+			continue;
+		if (o->writes >= (int32_t)g->input.n || !o->node.i)
+			return ctx_error(v->ctx, NULL, "graph %s: output %u writes no input",
+					 g->name, k);
+		TypeId in = node_type_id(g, g->input.data[o->writes].node);
+		if (!types_agree(g->ir, in, node_type_id(g, o->node)))
+			return fail(v, o->node, "differs in type from the input it replaces");
+	}
+	return true;
+}
+
+/* ---- schemas ---- */
+
+static bool check_subgraph(Verifier *v, Node n, const Attr *a)
+{
+	if (a->kind != ATTR_graph)
+		return true;
+	if (!a->graph || a->graph->ir != v->g->ir)
+		return fail(v, n, "expected a graph of the same compilation");
+	return verify_at_depth(a->graph, v->depth + 1);
+}
+
+static bool check_schema(Verifier *v, Node n)
+{
+	const NodeData *d = node_data(v->g, n);
+	const Schema *s = op_schema(d->op);
+	uint64_t nin = 0;
+	for (uint32_t k = 0; k < s->narg; k++) {
+		const Arg *arg = &s->arg[k];
+		const Attr *a = ir_attr(v->g->ir, d->attr, k);
+		int64_t count = arg->kind == ARG_tensor;
+		if (!op_attr_fits(v->g->ir, arg, a))
+			return fail(v, n,
+				    arena_printf(v->ctx->scratch,
+						 "argument \"%s\" has the wrong kind", arg->name));
+		if (arg->kind == ARG_tensors)
+			sym_is_const(v->g->ir->syms, a->s, &count);
+		if (count < 0 || nin + (uint64_t)count > d->nin)
+			return fail(v, n, "expected more operands");
+		for (uint64_t j = nin; j < nin + (uint64_t)count; j++)
+			if (!arg->optional && !node_in(v->g, n, (uint32_t)j).i)
+				return fail(v, n,
+					    arena_printf(v->ctx->scratch,
+							 "operand \"%s\" is missing", arg->name));
+		nin += (uint64_t)count;
+		TRY(check_subgraph(v, n, a));
+	}
+	return nin == d->nin || fail(v, n, "expected fewer operands");
+}
+
+/* ---- types ---- */
+
+static bool types_agree(const Ir *ir, TypeId a, TypeId b)
+{
+	const Type *s = ir_type_of(ir, a), *t = ir_type_of(ir, b);
+	if (a.i == b.i)
+		return true;
+	if (!a.i || !b.i || s->dtype != t->dtype || s->n != t->n)
+		return false;
+	for (uint32_t k = 0; k < s->n; k++)
+		if (s->dtype == DT_none ? !types_agree(ir, s->elem[k], t->elem[k])
+					: sym_eq(ir->syms, s->dim[k], t->dim[k]) == NO)
+			return false;
+	return true;
+}
+
+/* Sizes in bytes then fit 64 bits with room for sums. Symbols count with the least they can be; at run
+ * time the program checks. A map that only views a value, however large, is counted too. */
+static bool check_size(Verifier *v, Node n)
+{
+	const Type *t = node_type(v->g, n);
+	uint64_t bytes = t->dtype == DT_none ? 0 : dtype_size(t->dtype);
+	bool empty = false;
+	for (uint32_t k = 0; t->dtype != DT_none && k < t->n; k++) {
+		int64_t lo, hi;
+		sym_range(v->g->ir->syms, t->dim[k], &lo, &hi);
+		empty |= lo <= 0;
+		if (lo > 0 && __builtin_mul_overflow(bytes, (uint64_t)lo, &bytes))
+			bytes = UINT64_MAX;
+	}
+	if (empty || bytes < (uint64_t)1 << 48)
+		return true;
+	return fail(v, n, arena_printf(v->ctx->scratch, "%s is too large: expected fewer than 2^48 bytes",
+	                               type_str(v->g->ir, node_type_id(v->g, n))));
+}
+
+/* An extent that is not provably different may have been replaced under a guard. */
+static bool check_type(Verifier *v, Node n)
+{
+	const NodeData d = *node_data(v->g, n);
+	const Schema *s = op_schema(d.op);
+	if (d.op == OP_input)
+		return true;
+	if (!d.type.i)
+		return !s->nresult || fail(v, n, "expected a type");
+	if (!op_info(d.op)->scalar && !op_info(d.op)->infer)
+		return true;
+	Node *in = ARENA_ARRAY(v->ctx->scratch, Node, d.nin);
+	for (uint32_t k = 0; k < d.nin; k++)
+		in[k] = node_in(v->g, n, k);
+	uint32_t errors = v->ctx->nerror;
+	Build b = {.g = v->g, .where = node_where(v->g, n)};
+	TypeId t = op_infer(&b, d.op, in, d.nin, d.attr);
+	if (v->ctx->nerror != errors)
+		return false;
+	if (types_agree(v->g->ir, t, d.type))
+		return true;
+	return fail(v, n,
+		    arena_printf(v->ctx->scratch, "has type %s, expected %s",
+				 type_str(v->g->ir, d.type), type_str(v->g->ir, t)));
+}
+
+static bool verify_at_depth(Graph *g, uint32_t depth)
+{
+	Verifier v = {g, g->ir->ctx, NULL, depth};
+	if (depth > MAX_NESTING)
+		return ctx_error(v.ctx, NULL, "graph %s: nested too deep", g->name);
+	v.order = ARENA_ARRAY(v.ctx->scratch, uint32_t, g->node.n);
+	TRY(check_structure(&v) && check_inputs(&v) && check_outputs(&v));
+	for (Node n = g->first; n.i; n = node_next(g, n))
+		TRY(check_schema(&v, n) && check_type(&v, n) && check_size(&v, n));
+	return true;
+}
+
+bool graph_verify(Graph *g)
+{
+	return verify_at_depth(g, 0);
+}
+
+/* ---- equality ---- */
+
+static bool names_equal(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool attrs_equal(const Graph *a, Node n, const Graph *b, Node m)
+{
+	AttrId i = node_data(a, n)->attr, j = node_data(b, m)->attr;
+	if (i.i == j.i)
+		return true;
+	for (uint32_t k = 0; k < op_schema(node_op(a, n))->narg; k++) {
+		const Attr *x = ir_attr(a->ir, i, k), *y = ir_attr(b->ir, j, k);
+		bool graphs = x->kind == ATTR_graph && y->kind == ATTR_graph;
+		if (graphs ? !graph_equal(x->graph, y->graph) : !attr_equal(x, y))
+			return false;
+	}
+	return true;
+}
+
+/* map: the nodes of a before n to those of b. */
+static bool nodes_equal(const Graph *a, Node n, const Graph *b, Node m, const Node *map)
+{
+	const NodeData *x = node_data(a, n), *y = node_data(b, m);
+	if (x->op != y->op || x->nin != y->nin || x->type.i != y->type.i || x->loc.i != y->loc.i)
+		return false;
+	for (uint32_t k = 0; k < x->nin; k++)
+		if (map[node_in(a, n, k).i].i != node_in(b, m, k).i)
+			return false;
+	return names_equal(a->node_name.data[n.i], b->node_name.data[m.i]) &&
+	       attrs_equal(a, n, b, m);
+}
+
+static bool inputs_equal(const Graph *a, const Graph *b, Node *map)
+{
+	if (a->input.n != b->input.n)
+		return false;
+	for (uint32_t k = 0; k < a->input.n; k++) {
+		const GraphInput *x = &a->input.data[k], *y = &b->input.data[k];
+		if (x->kind != y->kind || strcmp(x->name, y->name) != 0 ||
+		    !nodes_equal(a, x->node, b, y->node, map))
+			return false;
+		map[x->node.i] = y->node;
+	}
+	return true;
+}
+
+static bool outputs_equal(const Graph *a, const Graph *b, const Node *map)
+{
+	if (a->output.n != b->output.n)
+		return false;
+	for (uint32_t k = 0; k < a->output.n; k++) {
+		const GraphOutput *x = &a->output.data[k], *y = &b->output.data[k];
+		if (map[x->node.i].i != y->node.i || x->writes != y->writes ||
+		    strcmp(x->name, y->name) != 0)
+			return false;
+	}
+	return true;
+}
+
+static bool guards_equal(const Graph *a, const Graph *b)
+{
+	if (a->guard.n != b->guard.n)
+		return false;
+	for (uint32_t k = 0; k < a->guard.n; k++) {
+		const GraphGuard *x = &a->guard.data[k], *y = &b->guard.data[k];
+		if (x->kind != y->kind || x->a.i != y->a.i || x->b.i != y->b.i ||
+		    strcmp(x->why, y->why) != 0)
+			return false;
+	}
+	return true;
+}
+
+static Node skip_inputs(const Graph *g, Node n)
+{
+	while (n.i && node_op(g, n) == OP_input)
+		n = node_next(g, n);
+	return n;
+}
+
+bool graph_equal(const Graph *a, const Graph *b)
+{
+	Node *map = ARENA_ARRAY(a->ir->ctx->scratch, Node, a->node.n);
+	if (a->ir != b->ir || strcmp(a->name, b->name) != 0 || !inputs_equal(a, b, map))
+		return false;
+	Node n = skip_inputs(a, a->first), m = skip_inputs(b, b->first);
+	while (n.i && m.i) {
+		if (!nodes_equal(a, n, b, m, map))
+			return false;
+		map[n.i] = m;
+		n = skip_inputs(a, node_next(a, n));
+		m = skip_inputs(b, node_next(b, m));
+	}
+	return !n.i && !m.i && outputs_equal(a, b, map) && guards_equal(a, b);
+}

@@ -1,0 +1,362 @@
+#include "ir/interp/interp.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/interp/priv.h"
+#include "ir/ops/op.h"
+
+/* ---- symbols and storage ---- */
+
+bool eval_sym(EvalCtx *e, Sym s, int64_t *out)
+{
+	if (sym_eval(e->syms, s, e->sym, e->value, e->nsym, out))
+		return true;
+	return ctx_error(e->ctx, NULL,
+	                 "size %s has no value: unknown symbol, overflow or division by 0",
+	                 sym_str(e->syms, s));
+}
+
+bool eval_syms(EvalCtx *e, const Sym *s, uint32_t n, int64_t *out)
+{
+	for (uint32_t k = 0; k < n; k++)
+		TRY(eval_sym(e, s[k], &out[k]));
+	return true;
+}
+
+/* dtype and extents of a tensor type, checked: extents not negative, bytes within int64. */
+static bool concrete_type(EvalCtx *e, const Graph *g, TypeId id, Tensor *t)
+{
+	Type type = *ir_type_of(g->ir, id);
+	int64_t bytes = dtype_size(type.dtype);
+	*t = (Tensor){.dtype = type.dtype, .rank = type.n};
+	TRY(eval_syms(e, type.dim, type.n, t->dim));
+	for (uint32_t k = 0; k < t->rank; k++) {
+		if (t->dim[k] < 0)
+			return ctx_error(e->ctx, NULL, "extent %s is %lld, expected at least 0",
+			                 sym_str(e->syms, type.dim[k]), (long long)t->dim[k]);
+		if (__builtin_mul_overflow(bytes, t->dim[k] ? t->dim[k] : 1, &bytes))
+			return ctx_error(e->ctx, NULL, "a tensor is too large to address");
+	}
+	return true;
+}
+
+bool eval_alloc(EvalCtx *e, TypeId id, Graph *g, Tensor *out)
+{
+	e->syms = g->ir->syms;
+	TRY(concrete_type(e, g, id, out));
+	out->data = arena_alloc(e->arena, tensor_bytes(out));
+	return true;
+}
+
+/* ---- values of nodes ---- */
+
+/* Storage of one tensor, shared by the values that alias it. */
+typedef struct {
+	uint32_t refs;
+	_Alignas(64) char data[];
+} Storage;
+
+/* One tensor, or the elements of a tuple. Borrowed storage (inputs, constants) has own == NULL. */
+typedef struct {
+	uint32_t n, uses; /* uses: readers that have not run yet */
+	Tensor *t;
+	Storage **own;
+} Value;
+
+typedef struct {
+	EvalCtx e; /* the caller's, with an arena of this run */
+	Graph *g;
+	const Tensor *in;
+	uint32_t nin;
+	const Tensor *out;
+	uint32_t nout;
+	Value *value;    /* by node */
+	Tensor *operand; /* scratch: operands of the node that runs */
+} Run;
+
+static Storage *storage_new(Ctx *ctx, uint64_t bytes)
+{
+	size_t size = (sizeof(Storage) + (size_t)bytes + 63) & ~(size_t)63;
+	Storage *s = aligned_alloc(64, size);
+	if (!s)
+		longjmp(ctx->unwind, UNWIND_OOM);
+	memset(s, 0, size);
+	s->refs = 1;
+	return s;
+}
+
+static void value_drop(Value *v)
+{
+	for (uint32_t k = 0; k < v->n; k++) {
+		if (v->own[k] && --v->own[k]->refs == 0)
+			free(v->own[k]);
+	}
+	v->n = 0;
+}
+
+static void value_shape(Run *r, Value *v, uint32_t n)
+{
+	v->t = ARENA_ARRAY(r->e.arena, Tensor, n);
+	v->own = ARENA_ARRAY(r->e.arena, Storage *, n);
+	v->n = n;
+}
+
+static void value_alias(Value *to, uint32_t at, const Value *from, uint32_t k)
+{
+	to->t[at] = from->t[k];
+	to->own[at] = from->own[k];
+	if (to->own[at])
+		to->own[at]->refs++;
+}
+
+/* Storage for a result of the node's type: one tensor, or each element of a tuple of tensors. */
+static bool value_alloc(Run *r, TypeId id, Value *v)
+{
+	const Graph *g = r->g;
+	Type type = *ir_type_of(g->ir, id);
+	bool is_tuple = id.i && type.dtype == DT_none;
+	uint32_t n = is_tuple ? type.n : id.i ? 1 : 0;
+	value_shape(r, v, n);
+	for (uint32_t k = 0; k < n; k++) {
+		TRY(concrete_type(&r->e, g, is_tuple ? type.elem[k] : id, &v->t[k]));
+		v->own[k] = storage_new(r->e.ctx, tensor_bytes(&v->t[k]));
+		v->t[k].data = v->own[k]->data;
+	}
+	return true;
+}
+
+static bool same_shape(const Tensor *a, const Tensor *b)
+{
+	return a->dtype == b->dtype && a->rank == b->rank &&
+	       memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0;
+}
+
+/* ---- the four ops without .eval ---- */
+
+static bool run_input(Run *r, Node n, Value *v)
+{
+	uint32_t k = 0;
+	while (k < r->nin && r->g->input.data[k].node.i != n.i)
+		k++;
+	if (k == r->nin)
+		ctx_bug(r->e.ctx, "input node %s is not listed", graph_name(r->g, n));
+	Tensor want;
+	TRY(concrete_type(&r->e, r->g, node_type_id(r->g, n), &want));
+	if (!same_shape(&want, &r->in[k]))
+		return ctx_error(r->e.ctx, NULL,
+		                 "input \"%s\": its dtype or shape is not the one bound",
+		                 r->g->input.data[k].name);
+	value_shape(r, v, 1);
+	v->t[0] = r->in[k];
+	return true;
+}
+
+/* Files need not align their tensors; such a constant is copied. */
+static bool run_constant(Run *r, Node n, Value *v)
+{
+	const Const *c = ir_const_of(r->g->ir, node_attr(r->g, n, "value")->c);
+	Tensor t = {.dtype = c->dtype, .rank = c->rank, .data = (void *)(uintptr_t)c->data};
+	memcpy(t.dim, c->dim, c->rank * sizeof *c->dim);
+	uint64_t bytes = tensor_bytes(&t);
+	if (bytes > c->bytes || (bytes && !c->data))
+		return ctx_error(r->e.ctx, node_where(r->g, n),
+		                 "constant \"%s\": expected %llu bytes, got %llu", c->name,
+		                 (unsigned long long)bytes, (unsigned long long)c->bytes);
+	value_shape(r, v, 1);
+	if (bytes && (uintptr_t)c->data % dtype_size(c->dtype) != 0) {
+		v->own[0] = storage_new(r->e.ctx, bytes);
+		memcpy(v->own[0]->data, c->data, bytes);
+		t.data = v->own[0]->data;
+	}
+	v->t[0] = t;
+	return true;
+}
+
+static bool run_tuple(Run *r, Node n, Value *v)
+{
+	value_shape(r, v, node_nin(r->g, n));
+	for (uint32_t k = 0; k < v->n; k++) {
+		const Value *x = &r->value[node_in(r->g, n, k).i];
+		if (x->n != 1)
+			return ctx_error(r->e.ctx, node_where(r->g, n), "a tuple inside a tuple");
+		value_alias(v, k, x, 0);
+	}
+	return true;
+}
+
+static bool run_get(Run *r, Node n, Value *v)
+{
+	const Value *x = &r->value[node_in(r->g, n, 0).i];
+	int64_t k = node_int(r->g, n, "index");
+	if (k < 0 || k >= x->n)
+		ctx_bug(r->e.ctx, "get %lld of %u", (long long)k, x->n);
+	value_shape(r, v, 1);
+	value_alias(v, 0, x, (uint32_t)k);
+	return true;
+}
+
+/* ---- running ---- */
+
+static bool eval_node(Run *r, Node n, Value *v)
+{
+	const OpInfo *op = op_info(node_op(r->g, n));
+	for (uint32_t k = 0; k < node_nin(r->g, n); k++) {
+		Node x = node_in(r->g, n, k);
+		r->operand[k] = x.i && r->value[x.i].n ? r->value[x.i].t[0] : (Tensor){0};
+	}
+	TRY(value_alloc(r, node_type_id(r->g, n), v));
+	ArenaMark mark = arena_mark(r->e.arena);
+	bool ok;
+	if (op->eval)
+		ok = op->eval(&r->e, r->g, n, r->operand, v->t);
+	else if (op->scalar)
+		ok = interp_scalar(&r->e, r->g, n, r->operand, v->t);
+	else
+		ok = ctx_error(r->e.ctx, node_where(r->g, n), "%s: cannot be interpreted",
+		               op_name(node_op(r->g, n)));
+	arena_release(r->e.arena, mark);
+	return ok;
+}
+
+static bool run_node(Run *r, Node n)
+{
+	Value *v = &r->value[n.i];
+	switch (node_op(r->g, n)) {
+	case OP_input: return run_input(r, n, v);
+	case OP_constant: return run_constant(r, n, v);
+	case OP_tuple: return run_tuple(r, n, v);
+	case OP_get: return run_get(r, n, v);
+	default: return eval_node(r, n, v);
+	}
+}
+
+/* Count readers, and the most operands of a node. */
+static void prepare(Run *r)
+{
+	const Graph *g = r->g;
+	uint32_t most = 0;
+	r->value = ARENA_ARRAY(r->e.arena, Value, g->node.n);
+	for (Node n = g->first; n.i; n = node_next(g, n)) {
+		uint32_t nin = node_nin(g, n);
+		most = nin > most ? nin : most;
+		for (uint32_t k = 0; k < nin; k++)
+			r->value[node_in(g, n, k).i].uses++;
+	}
+	for (uint32_t k = 0; k < g->output.n; k++)
+		r->value[g->output.data[k].node.i].uses++;
+	r->operand = ARENA_ARRAY(r->e.arena, Tensor, most);
+}
+
+static bool run_nodes(Run *r)
+{
+	Graph *g = r->g;
+	prepare(r);
+	for (Node n = g->first; n.i; n = node_next(g, n)) {
+		TRY(run_node(r, n));
+		if (r->value[n.i].uses == 0)
+			value_drop(&r->value[n.i]);
+		for (uint32_t k = 0; k < node_nin(g, n); k++) {
+			Value *x = &r->value[node_in(g, n, k).i];
+			if (--x->uses == 0)
+				value_drop(x);
+		}
+	}
+	for (uint32_t k = 0; k < r->nout; k++) {
+		const Value *v = &r->value[g->output.data[k].node.i];
+		if (v->n != 1 || !same_shape(&v->t[0], &r->out[k]))
+			return ctx_error(r->e.ctx, NULL,
+			                 "output %u does not have the shape of its type", k);
+		memcpy(r->out[k].data, v->t[0].data, tensor_bytes(&r->out[k]));
+	}
+	return true;
+}
+
+/* An unwinding bug or lack of memory must not lose the values: free them, then unwind on. */
+static bool run_guarded(Run *r)
+{
+	Ctx *ctx = r->e.ctx;
+	jmp_buf outer;
+	volatile bool ok = false;
+	memcpy(&outer, &ctx->unwind, sizeof outer);
+	r->e.arena = arena_new(&ctx->unwind);
+	if (!r->e.arena)
+		longjmp(ctx->unwind, UNWIND_OOM);
+	int why = setjmp(ctx->unwind);
+	if (why == 0)
+		ok = run_nodes(r);
+	memcpy(&ctx->unwind, &outer, sizeof outer);
+	for (uint32_t k = 0; r->value && k < r->g->node.n; k++)
+		value_drop(&r->value[k]);
+	arena_free(r->e.arena);
+	if (why != 0)
+		longjmp(ctx->unwind, why);
+	return ok;
+}
+
+bool interp_call(EvalCtx *e, Graph *g, const Tensor *in, uint32_t nin, const Tensor *out,
+                 uint32_t nout)
+{
+	Graph *full = interp_expand(g);
+	TRY(full);
+	TRY(interp_guards(e, full, g->guard.n));
+	if (nin != full->input.n || nout != full->output.n)
+		return ctx_error(e->ctx, NULL, "expected %u inputs and %u outputs, got %u and %u",
+		                 full->input.n, full->output.n, nin, nout);
+	Run r = {.e = *e, .g = full, .in = in, .nin = nin, .out = out, .nout = nout};
+	return run_guarded(&r);
+}
+
+bool interp_run(EvalCtx *e, Graph *g, const Tensor *input, uint32_t nin, Tensor *out, uint32_t nout)
+{
+	e->syms = g->ir->syms;
+	if (nout != g->output.n)
+		return ctx_error(e->ctx, NULL, "expected %u outputs, got %u", g->output.n, nout);
+	for (uint32_t k = 0; k < nout; k++)
+		TRY(eval_alloc(e, node_type_id(g, g->output.data[k].node), g, &out[k]));
+	return interp_call(e, g, input, nin, out, nout);
+}
+
+bool interp(Ctx *ctx, Graph *g, const Tensor *input, uint32_t nin, Tensor *out, uint32_t nout,
+            Arena *arena)
+{
+	EvalCtx e = {.ctx = ctx, .arena = arena};
+	TRY(interp_bind(&e, g, input, nin));
+	return interp_run(&e, g, input, nin, out, nout);
+}
+
+/* ---- composites ---- */
+
+static bool must_expand(const Graph *g, Node n)
+{
+	Op op = node_op(g, n);
+	return op_kind(op) == OP_COMPOSITE && !op_info(op)->eval;
+}
+
+Graph *interp_expand(Graph *g)
+{
+	Node n = g->first;
+	while (n.i && !must_expand(g, n))
+		n = node_next(g, n);
+	if (!n.i)
+		return g;
+	g = graph_clone(g);
+	for (n = g->first; n.i;) {
+		if (!must_expand(g, n)) {
+			n = node_next(g, n);
+			continue;
+		}
+		Node prev = node_prev(g, n);
+		Build b = {.g = g,
+		           .before = n,
+		           .loc = node_data(g, n)->loc,
+		           .where = node_where(g, n)};
+		Node by = op_expand_node(&b, n);
+		if (!by.i)
+			return NULL;
+		graph_replace(g, n, by);
+		graph_erase(g, n);
+		n = prev.i ? node_next(g, prev) : g->first;
+	}
+	return g;
+}

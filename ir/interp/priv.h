@@ -1,0 +1,18 @@
+/* Between the files of the interpreter and the ops that run subgraphs. */
+#ifndef WEFT_IR_INTERP_PRIV_H
+#define WEFT_IR_INTERP_PRIV_H
+
+#include "ir/interp/interp.h"
+
+/* As interp_run, but into tensors that the caller allocated; needs nothing of e->arena. */
+bool interp_call(EvalCtx *, Graph *, const Tensor *in, uint32_t nin, const Tensor *out,
+                 uint32_t nout);
+/* The graph with composites that have no .eval replaced by what they mean: a clone, or g itself
+ * when there are none. NULL after ctx_error. */
+Graph *interp_expand(Graph *g);
+/* Guards from index `first` on hold for the bound symbols; else false after ctx_error. */
+bool interp_guards(EvalCtx *, const Graph *, uint32_t first);
+/* An element-wise node. */
+bool interp_scalar(EvalCtx *, Graph *, Node, const Tensor *in, Tensor *out);
+
+#endif

@@ -1,0 +1,215 @@
+/* Kernels: what fusion makes of a graph and schedules turn into loop IR.
+ *
+ * A Kernel has axes (variables of the symbol table). The outer ones are parallel: every point of them is
+ * independent. Ordered stages compute at each outer point; a stage has inner axes of its own (mapped or
+ * reduced), a scalar body over loads through index maps, and a place for its result. Softmax, norms and
+ * attention are several stages; a stage whose reduction is a sum of products of two loads is an anchor
+ * (contraction, convolution). Loads and stores use logical indices, one Sym per logical dimension of the
+ * buffer; lowering composes them with the buffer's layout. */
+#ifndef WEFT_IR_KERNEL_H
+#define WEFT_IR_KERNEL_H
+
+#include "base/array.h"
+#include "ir/graph/graph.h"
+#include "ir/scalar/scalar.h"
+
+/* ---- buffers and layouts ---- */
+
+/* One physical dimension: (index[axis] / divisor) mod extent, from slowest to fastest. `padded` >= extent
+ * is the allocated size. The plain row-major layout has every axis once with divisor 1. */
+typedef struct {
+	uint32_t axis;   /* logical */
+	int64_t divisor; /* a constant: blocks of that many */
+	Sym extent;      /* number of index values along this physical dimension */
+	Sym padded;      /* allocated; the padding of a CONST or ZERO-padded buffer holds zeros */
+} LayoutDim;
+
+typedef struct {
+	uint32_t n;
+	LayoutDim dim[2 * MAX_RANK];
+} Layout;
+
+typedef enum {
+	BUF_TEMP,   /* in the workspace, offset chosen by the plan */
+	BUF_INPUT,  /* user input k */
+	BUF_OUTPUT, /* user output k */
+	BUF_CONST,  /* constant k, prepared into its layout at compile time */
+	BUF_STATE   /* instance-owned, mutable (parameters and buffers that the graph replaces) */
+} BufKind;
+
+typedef struct { uint32_t i; } BufId; /* 0 means none */
+
+typedef struct {
+	BufKind kind;
+	uint32_t k; /* which input, output, constant (ConstId), state */
+	DType dtype;
+	uint32_t rank;
+	const Sym *dim; /* logical shape */
+	Layout layout;
+	bool layout_fixed; /* user-visible, or an alias depends on it */
+	BufId alias;       /* shares the storage of that buffer, byte for byte (reshape of row-major) */
+	const Sym *inner_lo, *inner_hi; /* 0 where an index is outside [lo, hi) of its dimension; NULL: not known */
+	const char *name;  /* of the graph value, for emitted code */
+} Buffer;
+
+/* ---- bodies ---- */
+
+typedef struct { uint32_t i; } Kx; /* expression of a kernel; 0 means none */
+
+typedef enum {
+	KX_CONST,   /* bits: double for float dtypes, int64 for ints and bool */
+	KX_INDEX,   /* the i64 value of idx[0] */
+	KX_INRANGE, /* bool: lo <= idx[0] < hi with lo = idx[1], hi = idx[2] */
+	KX_LOAD,    /* buf[idx...]; where guard is false nothing is read and the value is `other` */
+	KX_STAGE,   /* result of an earlier stage; idx: its inner map axes at this point */
+	KX_OP       /* scalar op of the table on in[], converted operands, result dtype `dtype` */
+} KxKind;
+
+typedef struct {
+	KxKind kind;
+	DType dtype; /* compute dtype of the value (storage types are converted by the load) */
+	Op op;
+	DType round; /* KX_OP convert: the f32 operand is rounded to this storage dtype and stays f32; else none */
+	DType bits;  /* KX_OP bitcast: the storage dtype of which the f32 operand or result is a value; else none */
+	uint32_t nin;
+	Kx in[4];
+	union {
+		double f;
+		int64_t i;
+	} c;
+	BufId buf;
+	uint32_t stage; /* index into Kernel.stage */
+	uint32_t nidx;
+	const Sym *idx; /* over the kernel's axes, value variables and size symbols */
+	Kx guard, other;
+} KxData;
+
+/* An index that depends on data: `var` (a SYMVAR_AXIS variable with range [0, extent)) stands for the
+ * integer `value`. Already wrapped (negative indices); `check` != 0: the message id of a run-time check
+ * that 0 <= value < extent, after which lowering clamps. */
+typedef struct {
+	Sym var;
+	Kx value;
+	Sym extent;
+	uint32_t check;
+} ValueVar;
+
+/* ---- stages ---- */
+
+typedef enum {
+	STAGE_MAP,       /* one value per point of its inner axes */
+	STAGE_REDUCE,    /* combine `value` over its reduce axes */
+	STAGE_ARGREDUCE, /* smallest index of the maximum / minimum over one reduce axis; NaN wins */
+	STAGE_SCAN,      /* cumulative along one inner axis, serial */
+	STAGE_SORT,      /* stable, along one inner axis: four stages that out2 links, for values (the only one
+	                    with a `value`), i64 indices, and room for both of the same shape */
+	STAGE_SCATTER,   /* store of `value` at a data-dependent index where `guard` holds, combining with what
+	                    is there; serial along its reduce axes, in order */
+	STAGE_CHECK,     /* run-time check that `value` is true, no result */
+	STAGE_RANDOM     /* Philox bits at a logical index */
+} StageKind;
+
+typedef enum { COMBINE_SUM, COMBINE_PROD, COMBINE_MAX, COMBINE_MIN, COMBINE_AND, COMBINE_OR, COMBINE_XOR,
+	       COMBINE_LOGADDEXP, COMBINE_SET } Combine;
+
+typedef enum { PLACE_REGISTER, PLACE_LOCAL, PLACE_GLOBAL } Place;
+
+typedef struct {
+	StageKind kind;
+	Combine combine;
+	uint32_t nmap;    /* inner axes this stage maps over (indices into Kernel.axis) */
+	uint32_t map[MAX_RANK];
+	uint32_t nred;    /* inner axes it reduces, scans or sorts along */
+	uint32_t red[MAX_RANK];
+	Kx value;
+	Kx guard;         /* SCATTER: none, or where it stores */
+	uint32_t check;   /* CHECK: the message id */
+	DType dtype;      /* of the result in its place */
+	DType acc;        /* accumulation dtype */
+	bool reverse, descending, stable;
+	Place place;
+	BufId buf;        /* PLACE_GLOBAL: stored at idx (one per logical dimension of the buffer) */
+	const Sym *idx;
+	uint32_t out2;    /* SORT: the next stage of the same sort, or 0 */
+} Stage;
+
+typedef struct {
+	Sym var;    /* SYMVAR_AXIS */
+	Sym extent;
+} Axis;
+
+typedef struct Kernel {
+	const char *name; /* from the root's name: "conv2d_3_relu" */
+	const char *text; /* the graph lines it computes, for the comment in emitted code */
+	ARRAY(KxData) kx;      /* [0] unused */
+	ARRAY(Axis) axis;      /* outer ones first */
+	uint32_t nouter;
+	ARRAY(ValueVar) vvar;
+	ARRAY(Stage) stage;
+	uint32_t anchor;       /* stage index + 1 of the contraction, 0 none */
+	const char *algorithm; /* chosen by the schedule, with the reason: for show */
+} Kernel;
+
+/* ---- the list that fusion produces ---- */
+
+typedef enum { STEP_KERNEL, STEP_LOOP } StepKind;
+
+/* A loop over t in [0, extent): its body's kernels may index buffers with `var`. Carried values are pairs
+ * of buffers: `from` is read, `to` is written; they swap after each iteration (the plan gives both the
+ * storage); init is copied to `from` before the first one, and readers after the loop use `to`. */
+typedef struct Step {
+	StepKind kind;
+	Kernel *kernel;
+	Sym var, extent;
+	bool reverse; /* t runs downwards */
+	struct StepList *body;
+	uint32_t ncarry;
+	struct StepCarry {
+		BufId from, to;
+	} *carry;
+} Step;
+
+typedef struct StepList {
+	ARRAY(Step) step;
+} StepList;
+
+/* Everything below the graph: buffers, steps, guards. */
+typedef struct Lowered {
+	Ir *ir;
+	const Graph *graph; /* for names, guards, input and output descriptions */
+	ARRAY(Buffer) buf;  /* [0] unused */
+	StepList steps;
+	ARRAY(const char *) check; /* messages of run-time checks, [0] unused */
+} Lowered;
+
+Lowered *lowered_new(Ir *, const Graph *);
+BufId lowered_buf(Lowered *, BufKind, uint32_t k, DType, uint32_t rank, const Sym *dim, const char *name);
+static inline Buffer *buf_of(Lowered *l, BufId b) { return &l->buf.data[b.i]; }
+Layout layout_row_major(Ir *, uint32_t rank, const Sym *dim);
+/* Row-major in the order perm[0] (slowest) ... perm[rank-1] (fastest). */
+Layout layout_permuted(Ir *, uint32_t rank, const Sym *dim, const uint32_t *perm);
+bool layout_is_row_major(const Layout *, uint32_t rank);
+/* Element offset of a logical index in a layout. */
+Sym layout_offset(Ir *, const Layout *, const Sym *idx);
+Sym layout_numel(Ir *, const Layout *); /* allocated elements */
+
+Kx kx_const(Kernel *, Arena *, DType, double);
+Kx kx_const_int(Kernel *, Arena *, DType, int64_t);
+Kx kx_op(Kernel *, Arena *, Op, DType result, const Kx *in, uint32_t nin);
+/* x: f32 rounded to a storage dtype. */
+Kx kx_round(Kernel *, Arena *, DType storage, Kx x);
+/* What an OP_bitcast expression computes from an operand of dtype `in`; NULL where the sizes differ. */
+const ScFn *kx_bitcast_fn(const KxData *, DType in);
+/* x, a value of dtype `from`, by its bits as one of `to`. */
+Kx kx_bitcast(Kernel *, Arena *, DType from, DType to, Kx x);
+Kx kx_load(Kernel *, Arena *, BufId, DType, uint32_t nidx, const Sym *idx, Kx guard, Kx other);
+Kx kx_index(Kernel *, Arena *, Sym);
+Kx kx_inrange(Kernel *, Arena *, Sym e, Sym lo, Sym hi);
+Kx kx_stage(Kernel *, Arena *, uint32_t stage, DType, uint32_t nidx, const Sym *idx);
+
+void kernel_print(const Lowered *, const Kernel *, Text *);
+void lowered_print(const Lowered *, Text *);
+/* Indices in range, axes in scope, dtypes agree, places written once. False with diagnostics. */
+bool lowered_verify(Lowered *);
+
+#endif

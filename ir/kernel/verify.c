@@ -1,0 +1,297 @@
+/* What schedules rely on: axes in scope, indices in range, dtypes agree, buffers written before read. */
+#include "ir/kernel/kernel.h"
+
+#include <string.h>
+
+#include "ir/ops/op.h"
+
+typedef ARRAY(Sym) SymList;
+
+typedef struct {
+	Lowered *l;
+	Arena *arena;
+	const Kernel *k;
+	uint32_t stage;  /* being checked */
+	bool *written;   /* by buffer, aliases resolved */
+	SymList loop;    /* variables of enclosing loops */
+	SymList scope;   /* axes visible in the expression being checked */
+	bool *seen;      /* by expression, for the current scope */
+	bool ok;
+} Verify;
+
+static void fail(Verify *v, const char *fmt, const char *detail)
+{
+	v->ok = false;
+	char *text = arena_printf(v->arena, "%s%s", fmt, detail);
+	ctx_error(v->l->ir->ctx, v->k ? v->k->name : "program", "kernel IR: stage %u: %s", v->stage, text);
+}
+
+static BufId alias_root(const Lowered *l, BufId b)
+{
+	while (l->buf.data[b.i].alias.i)
+		b = l->buf.data[b.i].alias;
+	return b;
+}
+
+static bool in_list(const SymList *list, Sym s)
+{
+	for (uint32_t k = 0; k < list->n; k++)
+		if (list->data[k].i == s.i)
+			return true;
+	return false;
+}
+
+/* Every axis variable inside e must be visible. */
+static void check_sym(Verify *v, Sym e)
+{
+	const SymTab *st = v->l->ir->syms;
+	if (!e.i) {
+		fail(v, "missing index expression", "");
+		return;
+	}
+	SymKind kind = sym_kind(st, e);
+	if (kind == SYM_CONST)
+		return;
+	if (kind == SYM_VAR) {
+		if (sym_var_kind(st, e) == SYMVAR_AXIS && !in_list(&v->scope, e) && !in_list(&v->loop, e))
+			fail(v, "axis out of scope: ", sym_str(st, e));
+		return;
+	}
+	for (uint32_t k = 0; k < sym_nargs(st, e); k++)
+		check_sym(v, sym_arg(st, e, k));
+}
+
+/* Provably outside is an error; undecided is not. */
+static void check_in_range(Verify *v, Sym idx, Sym extent)
+{
+	SymTab *st = v->l->ir->syms;
+	if (sym_is(st, extent, 0))
+		return;
+	bool below = sym_lt(st, idx, sym_int(st, 0)) == YES;
+	bool above = sym_le(st, extent, idx) == YES;
+	if (below || above)
+		fail(v, "index out of range: ", sym_str(st, idx));
+}
+
+static void check_index(Verify *v, BufId b, const Sym *idx, uint32_t n, bool guarded)
+{
+	if (!b.i || b.i >= v->l->buf.n) {
+		fail(v, "buffer does not exist", "");
+		return;
+	}
+	const Buffer *buf = buf_of(v->l, b);
+	if (n != buf->rank) {
+		fail(v, "number of indices differs from the rank of ", buf->name ? buf->name : "?");
+		return;
+	}
+	for (uint32_t k = 0; k < n; k++) {
+		check_sym(v, idx[k]);
+		if (!guarded)
+			check_in_range(v, idx[k], buf->dim[k]);
+	}
+}
+
+static DType kx_dtype(const Verify *v, Kx x)
+{
+	return x.i && x.i < v->k->kx.n ? v->k->kx.data[x.i].dtype : DT_none;
+}
+
+static void check_load(Verify *v, const KxData *d)
+{
+	check_index(v, d->buf, d->idx, d->nidx, d->guard.i != 0);
+	if (!d->buf.i || d->buf.i >= v->l->buf.n)
+		return;
+	const Buffer *b = buf_of(v->l, d->buf);
+	if (d->dtype != dtype_compute(b->dtype))
+		fail(v, "load and buffer differ in dtype: ", b->name ? b->name : "?");
+	if (!v->written[alias_root(v->l, d->buf).i])
+		fail(v, "buffer is read before it is written: ", b->name ? b->name : "?");
+	if (d->guard.i && kx_dtype(v, d->guard) != DT_bool)
+		fail(v, "guard is not bool", "");
+	if (d->guard.i && kx_dtype(v, d->other) != d->dtype)
+		fail(v, "the guarded load's other value has another dtype", "");
+}
+
+static void check_stage_ref(Verify *v, const KxData *d)
+{
+	if (d->stage >= v->stage) {
+		fail(v, "reads a stage that comes later", "");
+		return;
+	}
+	const Stage *s = &v->k->stage.data[d->stage];
+	bool keeps = s->kind == STAGE_SCAN || s->kind == STAGE_SORT;
+	if (d->nidx != s->nmap + (keeps ? s->nred : 0) && d->nidx != s->nmap)
+		fail(v, "number of indices differs from the stage's axes", "");
+	if (d->dtype != dtype_compute(s->dtype))
+		fail(v, "stage and reader differ in dtype", "");
+	for (uint32_t k = 0; k < d->nidx; k++)
+		check_sym(v, d->idx[k]);
+}
+
+static void check_op(Verify *v, const KxData *d)
+{
+	const char *name = op_name(d->op);
+	bool conversion = strcmp(name, "convert") == 0 || strcmp(name, "bitcast") == 0;
+	if (!op_is_scalar(d->op) && !conversion)
+		fail(v, "not a scalar operation: ", name);
+	bool rounds = d->round && (d->op != OP_convert || d->dtype != DT_f32 ||
+				   kx_dtype(v, d->in[0]) != DT_f32 || !scalar_round(d->round));
+	if (rounds)
+		fail(v, "rounds what is not f32, or to no storage dtype: ", dtype_name(d->round));
+	if (d->op == OP_bitcast && !kx_bitcast_fn(d, kx_dtype(v, d->in[0])))
+		fail(v, "takes bits between different sizes: ", dtype_name(d->dtype));
+}
+
+static void check_kx(Verify *v, Kx x)
+{
+	if (!x.i || x.i >= v->k->kx.n) {
+		fail(v, "missing operand", "");
+		return;
+	}
+	if (v->seen[x.i])
+		return;
+	v->seen[x.i] = true;
+	const KxData *d = &v->k->kx.data[x.i];
+	for (uint32_t k = 0; k < d->nin; k++)
+		check_kx(v, d->in[k]);
+	if (d->guard.i) {
+		check_kx(v, d->guard);
+		check_kx(v, d->other);
+	}
+	if (d->kind == KX_LOAD)
+		check_load(v, d);
+	else if (d->kind == KX_STAGE)
+		check_stage_ref(v, d);
+	else if (d->kind == KX_OP)
+		check_op(v, d);
+	else
+		for (uint32_t k = 0; k < d->nidx; k++)
+			check_sym(v, d->idx[k]);
+}
+
+/* ---- stages ---- */
+
+static void push_axes(Verify *v, const uint32_t *axis, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++) {
+		if (axis[k] >= v->k->axis.n)
+			fail(v, "axis does not exist", "");
+		else
+			array_push(v->arena, &v->scope, v->k->axis.data[axis[k]].var);
+	}
+}
+
+/* Value variables whose value can be computed here are visible too; a value may read another variable, so
+ * they are all put in scope and each one's value is checked. */
+static void push_value_vars(Verify *v)
+{
+	for (uint32_t k = 0; k < v->k->vvar.n; k++)
+		array_push(v->arena, &v->scope, v->k->vvar.data[k].var);
+}
+
+static void check_place(Verify *v, const Stage *s)
+{
+	if (s->place != PLACE_GLOBAL)
+		return;
+	check_index(v, s->buf, s->idx, s->buf.i < v->l->buf.n ? buf_of(v->l, s->buf)->rank : 0, false);
+	if (!s->buf.i || s->buf.i >= v->l->buf.n)
+		return;
+	const Buffer *b = buf_of(v->l, s->buf);
+	if (b->dtype != s->dtype)
+		fail(v, "stage and its buffer differ in dtype: ", b->name ? b->name : "?");
+	if (b->kind == BUF_INPUT || b->kind == BUF_CONST)
+		fail(v, "writes a buffer that is only readable: ", b->name ? b->name : "?");
+	v->written[alias_root(v->l, s->buf).i] = true;
+}
+
+static bool same_place(const Verify *v, const Stage *a, const Stage *b)
+{
+	uint32_t rank = buf_of(v->l, a->buf)->rank;
+	return a->place == PLACE_GLOBAL && b->place == PLACE_GLOBAL && a->buf.i == b->buf.i &&
+	       memcmp(a->idx, b->idx, rank * sizeof *a->idx) == 0;
+}
+
+static void check_written_once(Verify *v, const Stage *s)
+{
+	if (s->place != PLACE_GLOBAL || s->kind == STAGE_SCATTER || !v->ok)
+		return;
+	for (uint32_t k = 0; k < v->stage; k++)
+		if (same_place(v, s, &v->k->stage.data[k]) && v->k->stage.data[k].kind != STAGE_SCATTER)
+			fail(v, "a place is written twice: ", buf_of(v->l, s->buf)->name);
+}
+
+static void check_stage(Verify *v, const Stage *s)
+{
+	v->scope.n = 0;
+	memset(v->seen, 0, (v->k->kx.n + 1) * sizeof *v->seen);
+	for (uint32_t k = 0; k < v->k->nouter; k++)
+		push_axes(v, &k, 1);
+	push_axes(v, s->map, s->nmap);
+	push_axes(v, s->red, s->nred);
+	push_value_vars(v);
+	if (s->value.i || s->kind != STAGE_SORT)
+		check_kx(v, s->value);
+	if (s->guard.i)
+		check_kx(v, s->guard);
+	if (s->guard.i && kx_dtype(v, s->guard) != DT_bool)
+		fail(v, "guard is not bool", "");
+	if (s->dtype == DT_none)
+		fail(v, "stage without a dtype", "");
+	if (s->kind == STAGE_MAP && s->nred)
+		fail(v, "a map stage does not reduce", "");
+	if ((s->kind == STAGE_ARGREDUCE || s->kind == STAGE_SORT) && s->nred != 1)
+		fail(v, "needs exactly one axis to work along", "");
+	check_written_once(v, s);
+	check_place(v, s);
+}
+
+static void check_kernel(Verify *v, const Kernel *k)
+{
+	v->k = k;
+	v->seen = ARENA_ARRAY(v->arena, bool, k->kx.n + 1);
+	if (k->nouter > k->axis.n)
+		fail(v, "more outer axes than axes", "");
+	if (k->anchor > k->stage.n)
+		fail(v, "anchor does not exist", "");
+	for (v->stage = 0; v->ok && v->stage < k->stage.n; v->stage++)
+		check_stage(v, &k->stage.data[v->stage]);
+	v->k = NULL;
+}
+
+/* ---- steps ---- */
+
+static void check_steps(Verify *v, const StepList *list);
+
+static void check_loop(Verify *v, const Step *s)
+{
+	for (uint32_t k = 0; k < s->ncarry; k++)
+		if (!v->written[alias_root(v->l, s->carry[k].from).i])
+			fail(v, "a carried value has no initial value: ", buf_of(v->l, s->carry[k].from)->name);
+	array_push(v->arena, &v->loop, s->var);
+	check_steps(v, s->body);
+	v->loop.n--;
+}
+
+static void check_steps(Verify *v, const StepList *list)
+{
+	for (uint32_t k = 0; v->ok && k < list->step.n; k++) {
+		const Step *s = &list->step.data[k];
+		if (s->kind == STEP_KERNEL)
+			check_kernel(v, s->kernel);
+		else
+			check_loop(v, s);
+	}
+}
+
+bool lowered_verify(Lowered *l)
+{
+	Verify v = {.l = l, .arena = l->ir->ctx->scratch, .ok = true};
+	v.written = ARENA_ARRAY(v.arena, bool, l->buf.n);
+	for (uint32_t k = 1; k < l->buf.n; k++) {
+		BufKind kind = l->buf.data[k].kind;
+		if (kind != BUF_TEMP && kind != BUF_OUTPUT)
+			v.written[alias_root(l, (BufId){k}).i] = true;
+	}
+	check_steps(&v, &l->steps);
+	return v.ok;
+}

@@ -1,0 +1,80 @@
+/* Which values of a loop function are index arithmetic, and what is known of their operands. */
+#include <string.h>
+
+#include "ir/loop/loop.h"
+
+bool loop_is_index(LoopIndex *n, Lx x)
+{
+	const LxData *d = &n->f->lx.data[x.i];
+	if (n->index[x.i])
+		return n->index[x.i] == 1;
+	bool ok = d->type.dtype == DT_i64 && d->type.lanes == 1;
+	if (d->kind == LX_VAR)
+		ok = ok && !n->data[d->u.v.i];
+	else if (d->kind == LX_SC)
+		for (uint32_t k = d->sc == SC_select ? 1 : 0; ok && k < d->nin; k++)
+			ok = loop_is_index(n, d->in[k]);
+	else
+		ok = ok && (d->kind == LX_INT || d->kind == LX_PARAM);
+	n->index[x.i] = ok ? 1 : 2;
+	return ok;
+}
+
+unsigned loop_known(LoopIndex *n, Lx x)
+{
+	const LxData *d = &n->f->lx.data[x.i];
+	if (!loop_is_index(n, x))
+		return 0;
+	for (uint32_t k = 0; k < d->nin; k++)
+		if (!lx_nonneg(n->f, d->in[k]))
+			return KNOWN_INDEX;
+	return KNOWN_INDEX | KNOWN_NONNEG;
+}
+
+static void mark_data(LoopIndex *n, uint32_t v, bool data)
+{
+	if (data && !n->data[v])
+		n->data[v] = n->changed = true;
+}
+
+static void classify_block(LoopIndex *n, Lb b)
+{
+	for (uint32_t k = 0; b.i && k < n->f->block.data[b.i].stmt.n; k++) {
+		const LsData *s = &n->f->ls.data[n->f->block.data[b.i].stmt.data[k]];
+		switch (s->kind) {
+		case LS_LET: case LS_FOR: mark_data(n, s->v.i, !loop_is_index(n, s->x)); break;
+		case LS_VAR: case LS_GATHER: mark_data(n, s->v.i, true); break;
+		case LS_LOAD: mark_data(n, s->v.i, !s->mem.local || n->data[s->mem.k]); break;
+		case LS_LOCAL: mark_data(n, s->v.i, s->dtype != DT_i64); break;
+		case LS_STORE: case LS_SCATTER:
+			if (s->mem.local)
+				mark_data(n, s->mem.k, !loop_is_index(n, s->x));
+			break;
+		default: break;
+		}
+		classify_block(n, s->body);
+		classify_block(n, s->other);
+	}
+}
+
+/* All variables and local arrays hold indices, until something shows that they do not. */
+void loop_index_init(LoopIndex *n, const LoopFn *f, Arena *a)
+{
+	*n = (LoopIndex){f, ARENA_ARRAY(a, bool, f->lv.n), ARENA_ARRAY(a, uint8_t, f->lx.n), false};
+	do {
+		n->changed = false;
+		memset(n->index, 0, f->lx.n * sizeof *n->index);
+		classify_block(n, f->body);
+	} while (n->changed);
+}
+
+bool loop_reads_mutable(const LoopFn *f, Lx x)
+{
+	const LxData *d = &f->lx.data[x.i];
+	if (d->kind == LX_VAR)
+		return f->lv.data[d->u.v.i].is_mutable;
+	for (uint32_t k = 0; k < d->nin; k++)
+		if (loop_reads_mutable(f, d->in[k]))
+			return true;
+	return false;
+}

@@ -1,0 +1,347 @@
+/* Programs: regions, launches, and what is true of all of a call. */
+#include "ir/loop/interp_priv.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- launches ---- */
+
+/* A permutation of 0 .. n-1. */
+static uint32_t *permute(Arena *a, uint32_t n, uint64_t seed)
+{
+	uint32_t *order = ARENA_ARRAY(a, uint32_t, n);
+	uint64_t x = seed * 0x9e3779b97f4a7c15u + 1;
+	for (uint32_t k = 0; k < n; k++) {
+		x = x * 6364136223846793005u + 1442695040888963407u;
+		uint32_t j = (uint32_t)((x >> 33) % (k + 1));
+		order[k] = order[j];
+		order[j] = k;
+	}
+	return order;
+}
+
+static bool eval_size(const Interp *in, Sym e, const int64_t *slot, uint64_t *out)
+{
+	const Program *p = in->program;
+	int64_t v;
+	bool ok = sym_eval(p->ir->syms, e, p->symbol.data, slot, p->symbol.n, &v) && v >= 0;
+	*out = ok ? (uint64_t)v : 0;
+	return ok;
+}
+
+/* The largest power of two, up to the region's alignment, that divides the address. */
+static uint64_t alignment(const View *v)
+{
+	uint64_t low = v->first & (~v->first + 1);
+	return v->first && low < v->region->align ? low : v->region->align;
+}
+
+static bool make_view(Exec *run, const LsData *s, const LoopFn *f, uint32_t k, View *v)
+{
+	Interp *in = run->at.in;
+	const ProgramArg *known = in->program->call.data[s->k].arg;
+	const LxData *d = &run->f->lx.data[s->arg[k].i];
+	int64_t at;
+	if (d->kind != LX_ADDR || d->u.k >= in->nregion)
+		return loop_finding(&run->at, "argument %u is no address of a buffer", k);
+	Region *r = &in->region[d->u.k];
+	if (!exec_int(run, d->in[0], &at))
+		return false;
+	*v = (View){.name = known ? known[k].name : f->buf.data[k].name, .region = r, .first = (uint64_t)at};
+	v->owner = known ? known[k].owner : 0;
+	if (at < 0 || v->first > r->bytes)
+		return loop_finding(&run->at, "buffer %s begins at byte %lld of the %s, which has %llu", v->name,
+		                    (long long)at, r->name, (unsigned long long)r->bytes);
+	v->bytes = r->bytes - v->first;
+	if (known && !eval_size(in, known[k].bytes, in->slot, &v->bytes))
+		return loop_finding(&run->at, "buffer %s has no size", v->name);
+	if (v->bytes > r->bytes - v->first)
+		return loop_finding(&run->at, "buffer %s has %llu bytes at byte %lld of the %s, which has %llu", v->name,
+		                    (unsigned long long)v->bytes, (long long)at, r->name, (unsigned long long)r->bytes);
+	if (v->bytes && alignment(v) < f->buf.data[k].align)
+		return loop_finding(&run->at, "buffer %s at byte %lld of the %s is not aligned to %u bytes, as promised",
+		                    v->name, (long long)at, r->name, f->buf.data[k].align);
+	return true;
+}
+
+/* Memory of a restrict argument is reached through no other one, if either writes. */
+static bool check_restrict(const Exec *run, const LoopFn *f, const View *v)
+{
+	for (uint32_t i = 0; i < f->buf.n; i++)
+		for (uint32_t j = 0; j < i; j++) {
+			const LArg *a = &f->buf.data[i], *b = &f->buf.data[j];
+			bool meet = v[i].region == v[j].region && v[i].first < v[j].first + v[j].bytes &&
+			            v[j].first < v[i].first + v[i].bytes;
+			if (meet && (a->restrict_ok || b->restrict_ok) && (a->written || b->written))
+				return loop_finding(&run->at, "buffers %s and %s overlap, and one of them is declared restrict",
+				                    v[j].name, v[i].name);
+		}
+	return true;
+}
+
+static bool run_tasks(Interp *in, const LoopFn *f, FnPlan *plan, const View *view, const int64_t *param,
+                      uint32_t ntasks)
+{
+	Exec e;
+	bool ok = true;
+	ArenaMark mark = arena_mark(in->arena);
+	uint32_t n = ntasks < LOCKSTEP ? ntasks : LOCKSTEP;
+	const uint32_t *order = permute(in->arena, ntasks, in->report->seed + in->phase);
+	exec_init(&e, in, f, plan, n);
+	e.view = view;
+	e.param = param;
+	for (uint32_t k = 0; k < ntasks && ok; k += n) {
+		Active a = {{false}};
+		for (uint32_t t = 0; t < n && k + t < ntasks; t++) {
+			a.on[t] = true;
+			e.task[t] = order[k + t];
+		}
+		ok = exec_body(&e, &a);
+	}
+	arena_release(in->arena, mark);
+	return ok;
+}
+
+static bool launch_args(Exec *run, const LsData *s, const LoopFn *f, View *view, int64_t *param, int64_t *ntasks)
+{
+	for (uint32_t k = 0; k < s->nbuf; k++)
+		if (!make_view(run, s, f, k, &view[k]))
+			return false;
+	for (uint32_t k = 0; k < s->narg - s->nbuf; k++) {
+		if (!exec_int(run, s->arg[s->nbuf + k], &param[k]))
+			return false;
+		if (param[k] < 0)
+			return loop_finding(&run->at, "parameter %s is %lld, and taken not to be negative", f->param.data[k],
+			                    (long long)param[k]);
+	}
+	if (!exec_int(run, s->x, ntasks))
+		return false;
+	if (*ntasks < 0)
+		return loop_finding(&run->at, "the number of tasks is %lld", (long long)*ntasks);
+	return check_restrict(run, f, view);
+}
+
+static bool run_launch(Exec *run, const LsData *s)
+{
+	Interp *in = run->at.in;
+	const ProgramCall *call = &in->program->call.data[s->k];
+	const LoopFn *f = in->program->fn.data[call->fn];
+	if (s->nbuf != f->buf.n || s->narg - s->nbuf != f->param.n)
+		return loop_finding(&run->at, "passes %u buffers and %u parameters, expected %u and %u", s->nbuf,
+		                    s->narg - s->nbuf, f->buf.n, f->param.n);
+	View *view = ARENA_ARRAY(in->arena, View, f->buf.n);
+	int64_t *param = ARENA_ARRAY(in->arena, int64_t, f->param.n), ntasks = 0;
+	in->call = call->name;
+	run->at.task = 0;
+	run->at.f = f;
+	bool ok = launch_args(run, s, f, view, param, &ntasks);
+	if (ok && (uint64_t)ntasks > in->left)
+		ok = loop_stop(in, LOOP_LIMIT, "%s: %lld tasks: too much work for the interpreter of loop IR", call->name,
+		               (long long)ntasks);
+	in->phase++;
+	ok = ok && (ntasks == 0 || run_tasks(in, f, in->plan[call->fn], view, param, (uint32_t)ntasks));
+	if (ok && in->failure.id)
+		ok = loop_stop(in, LOOP_FAILED, "%s", in->program->message.data[in->failure.id]);
+	run->at.f = run->f;
+	in->call = NULL;
+	return ok;
+}
+
+/* ---- other statements of programs ---- */
+
+static bool copy_end(Exec *run, Lx address, uint32_t n, bool write, char **out)
+{
+	Interp *in = run->at.in;
+	const LxData *d = &run->f->lx.data[address.i];
+	int64_t at;
+	if (d->kind != LX_ADDR || d->u.k >= in->nregion)
+		return loop_finding(&run->at, "copies go between addresses");
+	View all = {.name = in->region[d->u.k].name, .region = &in->region[d->u.k], .bytes = in->region[d->u.k].bytes};
+	return exec_int(run, d->in[0], &at) && view_touch(&run->at, &all, at, n, write, out);
+}
+
+static bool run_copy(Exec *run, const LsData *s)
+{
+	int64_t n;
+	char *to, *from;
+	run->at.in->phase++;
+	if (!exec_int(run, s->y, &n))
+		return false;
+	if (n < 0 || n > LOOP_INTERP_BYTES)
+		return loop_finding(&run->at, "copies %lld bytes", (long long)n);
+	if (!copy_end(run, s->x, (uint32_t)n, false, &from) || !copy_end(run, s->offset, (uint32_t)n, true, &to))
+		return false;
+	memmove(to, from, (size_t)n);
+	return true;
+}
+
+/* The text of an assertion, in which %lld stands for arguments and %% for a percent sign. */
+static bool run_assert(Exec *run, const LsData *s)
+{
+	const Active all = {{true}};
+	const uint8_t *ok = exec_value(run, &all, s->x);
+	if (!ok || *ok)
+		return ok;
+	Text t;
+	text_init(&t, run->at.in->arena);
+	uint32_t arg = 0;
+	for (const char *p = run->at.in->program->message.data[s->k]; *p; p++) {
+		int64_t v = 0;
+		if (*p != '%') {
+			text_char(&t, *p);
+		} else if (!strncmp(p, "%lld", 4) && arg < s->narg) {
+			if (!exec_int(run, s->arg[arg++], &v))
+				return false;
+			text_printf(&t, "%lld", (long long)v);
+			p += 3;
+		} else {
+			text_char(&t, '%');
+			p += p[1] == '%';
+		}
+	}
+	return loop_stop(run->at.in, LOOP_FAILED, "%s", t.data);
+}
+
+static bool run_function(Interp *in, const LoopFn *f, const int64_t *param);
+
+/* Parameters of a part of `sizes` are slots and extents; of `run` they are arguments, or those of the caller. */
+static bool run_part(Exec *run, const LsData *s)
+{
+	Interp *in = run->at.in;
+	const Program *p = in->program;
+	const LoopFn *f = in->extent ? p->sizes_part.data[s->k] : p->run_part.data[s->k];
+	int64_t *param = ARENA_ARRAY(in->arena, int64_t, f->param.n);
+	uint32_t nslot = in->extent ? program_nslot_params(p, f) : 0;
+	bool ok = true;
+	for (uint32_t k = 0; k < f->param.n && ok; k++)
+		if (in->extent)
+			param[k] = k < nslot ? in->slot[k] : in->extent[s->count + k - nslot];
+		else if (s->narg)
+			ok = exec_int(run, s->arg[k], &param[k]);
+		else
+			param[k] = run->param[k];
+	ArenaMark mark = arena_mark(in->arena); /* after the caller's values */
+	ok = ok && run_function(in, f, param);
+	arena_release(in->arena, mark);
+	return ok;
+}
+
+static bool run_program(Exec *run, const LsData *s)
+{
+	Interp *in = run->at.in;
+	switch (s->kind) {
+	case LS_LAUNCH: return run_launch(run, s);
+	case LS_COPY: return run_copy(run, s);
+	case LS_ASSERT: return run_assert(run, s);
+	case LS_PART: return run_part(run, s);
+	default: return s->k < program_nslot(in->program) && exec_int(run, s->x, &in->slot[s->k]);
+	}
+}
+
+/* ---- calls ---- */
+
+static bool check_params(Exec *e)
+{
+	for (uint32_t k = 0; k < e->f->param.n; k++)
+		if (e->param[k] < 0)
+			return loop_finding(&e->at, "parameter %s is %lld, and taken not to be negative", e->f->param.data[k],
+			                    (long long)e->param[k]);
+	return true;
+}
+
+static bool run_function(Interp *in, const LoopFn *f, const int64_t *param)
+{
+	Exec e;
+	const Active all = {{true}};
+	exec_init(&e, in, f, loop_plan(f, in->arena), 1);
+	e.param = param;
+	e.program = run_program;
+	return check_params(&e) && exec_body(&e, &all);
+}
+
+uint64_t statement_limit(const Interp *in)
+{
+	return in->report->limit ? in->report->limit : LOOP_INTERP_STATEMENTS;
+}
+
+static void begin(Interp *in, const Program *p, Arena *a, LoopReport *r)
+{
+	*in = (Interp){.program = p, .arena = a, .report = r};
+	in->left = statement_limit(in);
+	in->plan = ARENA_ARRAY(a, FnPlan *, p->fn.n);
+	r->message[0] = 0;
+}
+
+static LoopOutcome finish(Interp *in)
+{
+	in->report->statements = statement_limit(in) - in->left;
+	return in->outcome;
+}
+
+LoopOutcome loop_interp_sizes(const Program *p, Arena *a, const int64_t *extent, int64_t *slot, LoopReport *r)
+{
+	Interp in;
+	begin(&in, p, a, r);
+	in.slot = slot;
+	in.extent = extent;
+	run_function(&in, p->sizes, extent);
+	return finish(&in);
+}
+
+static bool tensor_region(Interp *in, const char *role, const ProgramTensor *t, void *data, const int64_t *slot,
+                          Region *r)
+{
+	uint32_t size = dtype_size(t->dtype);
+	*r = (Region){.data = data, .bytes = size, .align = dtype_is_complex(t->dtype) ? size / 2 : size};
+	r->name = arena_printf(in->arena, "%s %s", role, t->name);
+	for (uint32_t k = 0; k < t->rank; k++) {
+		uint64_t n;
+		if (!eval_size(in, t->dim[k], slot, &n) || __builtin_mul_overflow(r->bytes, n, &r->bytes))
+			return loop_stop(in, LOOP_FINDING, "loop IR of run: the %s has no size", r->name);
+	}
+	return true;
+}
+
+static bool follow(Interp *in, Region *r)
+{
+	if (r->bytes > LOOP_INTERP_BYTES)
+		return loop_stop(in, LOOP_LIMIT, "the %s of %llu bytes: too large for the interpreter of loop IR", r->name,
+		                 (unsigned long long)r->bytes);
+	r->shadow = ARENA_ARRAY(in->arena, Shadow, r->bytes);
+	return true;
+}
+
+/* In the order of the buffers that `run` has. */
+static bool make_regions(Interp *in, void *const *buf, const int64_t *slot)
+{
+	const Program *p = in->program;
+	uint32_t nin = p->input.n, nout = p->output.n;
+	in->nregion = nin + nout + 3;
+	in->region = ARENA_ARRAY(in->arena, Region, in->nregion);
+	for (uint32_t k = 0; k < nin; k++)
+		if (!tensor_region(in, "input", &p->input.data[k], buf[k], slot, &in->region[k]))
+			return false;
+	for (uint32_t k = 0; k < nout; k++)
+		if (!tensor_region(in, "output", &p->output.data[k], buf[nin + k], slot, &in->region[nin + k]) ||
+		    !follow(in, &in->region[nin + k]))
+			return false;
+	Region *last = &in->region[nin + nout];
+	last[0] = (Region){.name = "weights", .data = buf[nin + nout], .bytes = p->weight_bytes, .align = 64};
+	last[1] = (Region){.name = "workspace", .data = buf[nin + nout + 1],
+	                   .bytes = (uint64_t)slot[program_nslot(p) - 1], .align = 64};
+	last[2] = (Region){.name = "state", .data = buf[nin + nout + 2], .bytes = p->state_bytes, .align = 64};
+	return follow(in, &last[1]);
+}
+
+LoopOutcome loop_interp_run(const Program *p, Arena *a, void *const *buf, const int64_t *slot, LoopReport *r)
+{
+	Interp in;
+	begin(&in, p, a, r);
+	in.slot = (int64_t *)(uintptr_t)slot; /* `run` has no results */
+	for (uint32_t k = 0; k < p->fn.n; k++)
+		in.plan[k] = loop_plan(p->fn.data[k], a);
+	bool ok = make_regions(&in, buf, slot) && run_function(&in, p->run, slot);
+	for (uint32_t k = 0; k < p->output.n && ok; k++)
+		ok = region_complete(&(Access){.in = &in, .f = p->run}, &in.region[p->input.n + k]);
+	return finish(&in);
+}

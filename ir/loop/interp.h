@@ -1,0 +1,47 @@
+/* Interpreter of loop IR: executes a Program as a compiled model would, statement by statement, to the same bits,
+ * and finds what compiled code would do silently. The oracle between schedules and emitters: what is wrong here was
+ * scheduled wrong, what is right here and wrong compiled was emitted wrong.
+ *
+ * Arithmetic is the scalar evaluator's; vectors are computed lane by lane, horizontal reductions in the emitters' tree.
+ * Phases run in order, each with its tasks in a permuted order that depends on the seed, some of them in lockstep: every
+ * value exists once for each of these threads, and control flow splits a mask of active ones.
+ *
+ * Every byte of the outputs and of the workspace remembers which phase, which task and which buffer wrote it last, and
+ * who read it. Findings (the first one ends the run):
+ *  - an access beyond its buffer, a buffer beyond its region, an input or a weight that is written;
+ *  - a byte that is read, or belongs to an output at the end, and was never written;
+ *  - a workspace byte that is read after another buffer took it: outside its buffer's life;
+ *  - a byte that two tasks of a phase touch and one of them writes; two buffers of a launch that overlap, one written,
+ *    though one of them is declared restrict;
+ *  - a parameter, a number of tasks, a variable or an expression that is negative although code relies on the contrary;
+ *  - index arithmetic that overflows or divides by zero;
+ *  - a buffer that is not aligned as its argument promises. */
+#ifndef WEFT_IR_LOOP_INTERP_H
+#define WEFT_IR_LOOP_INTERP_H
+
+#include "ir/loop/program.h"
+
+/* Statements executed, by each task for itself, and bytes that are followed: more is refused. */
+enum { LOOP_INTERP_STATEMENTS = 100000000, LOOP_INTERP_BYTES = 256 << 20 };
+
+typedef enum {
+	LOOP_DONE,
+	LOOP_FAILED,  /* a check or an assertion of the model: the message is the compiled model's */
+	LOOP_FINDING, /* the program is wrong */
+	LOOP_LIMIT    /* too much work */
+} LoopOutcome;
+
+typedef struct {
+	uint64_t seed;       /* of the tasks' order */
+	uint64_t limit;      /* of statements; 0: LOOP_INTERP_STATEMENTS */
+	uint64_t statements; /* result: how many were executed */
+	char message[480];   /* result: "" when done */
+} LoopReport;
+
+/* As WeftEntry.sizes_fn and run_fn: extent, slot and buf are theirs. Inputs and outputs have the sizes that the slots
+ * say, and are aligned to their elements at least; weights and workspace are aligned to 64 bytes. Memory comes from the
+ * arena, which the caller frees; the program is not changed, and the context is used to unwind only. */
+LoopOutcome loop_interp_sizes(const Program *, Arena *, const int64_t *extent, int64_t *slot, LoopReport *);
+LoopOutcome loop_interp_run(const Program *, Arena *, void *const *buf, const int64_t *slot, LoopReport *);
+
+#endif

@@ -1,0 +1,525 @@
+/* Functions of loop IR, some threads in lockstep. */
+#include "ir/loop/interp_priv.h"
+#include "ir/scalar/priv.h"
+
+#include <string.h>
+
+enum {
+	FIXED = UINT32_MAX, /* the stamp of what stays as it is */
+	MOST_LANES = 128    /* of what is reduced */
+};
+
+static const LxData *lx_at(const Exec *e, Lx x)
+{
+	return &e->f->lx.data[x.i];
+}
+
+/* Bytes of a value in one thread. */
+static uint32_t value_bytes(LType t)
+{
+	return t.lanes * dtype_size(t.dtype);
+}
+
+/* ---- plans ---- */
+
+static bool is_fixed(const FnPlan *p, const LxData *d)
+{
+	bool fixed = d->kind != LX_VAR;
+	for (uint32_t k = 0; k < d->nin; k++)
+		fixed = fixed && p->fixed[d->in[k].i];
+	return fixed;
+}
+
+FnPlan *loop_plan(const LoopFn *f, Arena *a)
+{
+	FnPlan *p = ARENA_NEW(a, FnPlan);
+	loop_index_init(&p->index, f, a);
+	p->fixed = ARENA_ARRAY(a, bool, f->lx.n);
+	for (uint32_t k = 1; k < f->lx.n; k++) /* operands come first */
+		p->fixed[k] = is_fixed(p, &f->lx.data[k]);
+	return p;
+}
+
+void exec_init(Exec *e, Interp *in, const LoopFn *f, FnPlan *plan, uint32_t n)
+{
+	Arena *a = in->arena;
+	*e = (Exec){.at = {.in = in, .f = f}, .f = f, .plan = plan, .n = n, .now = 1};
+	e->value = ARENA_ARRAY(a, char *, f->lx.n);
+	e->stamp = ARENA_ARRAY(a, uint32_t, f->lx.n);
+	e->var = ARENA_ARRAY(a, char *, f->lv.n);
+	e->written = ARENA_ARRAY(a, uint8_t *, f->lv.n);
+}
+
+/* ---- expressions ---- */
+
+/* Every element is the one at `from`. */
+static void repeat(void *to, const void *from, uint32_t size, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++)
+		memcpy((char *)to + (size_t)k * size, from, size);
+}
+
+static void literal(const LxData *d, void *out, uint32_t n)
+{
+	uint64_t one = 0;
+	ScVal v = d->kind == LX_FLOAT ? (ScVal){.f = d->u.f} : (ScVal){.i = d->u.i};
+	scalar_pack(d->type.dtype, &one, &v, 1);
+	repeat(out, &one, dtype_size(d->type.dtype), n * d->type.lanes);
+}
+
+static int64_t index_at(DType t, const void *in, uint32_t k)
+{
+	return t == DT_i32 ? ((const int32_t *)in)[k] : ((const int64_t *)in)[k];
+}
+
+static void ramp(const Exec *e, const LxData *d, const void *const *in, char *out)
+{
+	DType t = d->type.dtype;
+	for (uint32_t k = 0; k < e->n * d->type.lanes; k++) {
+		uint32_t thread = k / d->type.lanes, lane = k % d->type.lanes;
+		uint64_t step = (uint64_t)index_at(t, in[1], thread) * lane;
+		ScVal v = {.i = (int64_t)((uint64_t)index_at(t, in[0], thread) + step)};
+		scalar_pack(t, out + (size_t)k * dtype_size(t), &v, 1);
+	}
+}
+
+/* Lane k with lane k + half, then the halves again. */
+static void reduce(const LxData *d, LType from, const char *in, char *out, uint32_t n)
+{
+	uint32_t size = dtype_size(from.dtype);
+	ScIns ins = {.op = d->sc, .dtype = d->type.dtype};
+	_Alignas(16) char half[2][MOST_LANES / 2 * 8];
+	for (uint32_t t = 0; t < n; t++, in += from.lanes * size) {
+		const char *x = in;
+		for (uint32_t lanes = from.lanes / 2; lanes; lanes /= 2) {
+			char *to = x == half[0] ? half[1] : half[0];
+			const void *two[3] = {x, x + lanes * size, x};
+			scalar_step(&ins, from.dtype, to, two, lanes);
+			x = to;
+		}
+		memcpy(out + t * size, x, size);
+	}
+}
+
+static void mask_or_any(const Exec *e, const LxData *d, LType from, const void *in, uint8_t *out)
+{
+	for (uint32_t t = 0; t < e->n; t++) {
+		if (d->kind == LX_MASK) {
+			for (uint32_t k = 0; k < d->type.lanes; k++)
+				*out++ = k < ((const int64_t *)in)[t];
+			continue;
+		}
+		out[t] = 0;
+		for (uint32_t k = 0; k < from.lanes; k++)
+			out[t] |= ((const uint8_t *)in)[t * from.lanes + k];
+	}
+}
+
+/* Of each thread's value one element, to all lanes. */
+static void pick(const Exec *e, const LxData *d, LType from, uint32_t lane, const char *in, char *out)
+{
+	uint32_t size = dtype_size(from.dtype);
+	for (uint32_t t = 0; t < e->n; t++)
+		repeat(out + (size_t)t * value_bytes(d->type), in + ((size_t)t * from.lanes + lane) * size, size,
+		       d->type.lanes);
+}
+
+/* Index arithmetic must neither overflow nor divide by zero: emitted code relies on it. */
+static bool check_index(Exec *e, const Active *a, const LxData *d, const void *const *in)
+{
+	const int64_t *x = in[0], *y = in[1];
+	for (uint32_t t = 0; t < e->n; t++) {
+		int64_t r;
+		bool bad = d->sc == SC_add   ? __builtin_add_overflow(x[t], y[t], &r)
+		           : d->sc == SC_sub ? __builtin_sub_overflow(x[t], y[t], &r)
+		           : d->sc == SC_mul ? __builtin_mul_overflow(x[t], y[t], &r)
+		                             : (d->sc == SC_floordiv || d->sc == SC_rem) && y[t] == 0;
+		e->at.task = e->task[t];
+		if (bad && a->on[t])
+			return loop_finding(&e->at, "index arithmetic: %s of %lld and %lld %s", sc_name(d->sc), (long long)x[t],
+			                    (long long)y[t], y[t] ? "overflows" : "is not defined");
+	}
+	return true;
+}
+
+static bool operation(Exec *e, const Active *a, Lx x, const LxData *d, const void *const *in, void *out)
+{
+	ScIns ins = {.op = d->sc, .dtype = d->type.dtype};
+	DType from = lx_type(e->f, d->in[d->sc == SC_select]).dtype;
+	if (d->nin == 2 && d->type.lanes == 1 && loop_is_index(&e->plan->index, x) && !check_index(e, a, d, in))
+		return false;
+	scalar_step(&ins, from, out, in, e->n * d->type.lanes);
+	return true;
+}
+
+static bool compute(Exec *e, const Active *a, Lx x, const LxData *d, const void *const *in, void *out)
+{
+	LType from = d->nin ? lx_type(e->f, d->in[0]) : d->type;
+	switch (d->kind) {
+	case LX_INT: case LX_FLOAT: literal(d, out, e->n); break;
+	case LX_PARAM: repeat(out, &e->param[d->u.k], 8, e->n); break;
+	case LX_SC: return operation(e, a, x, d, in, out);
+	case LX_FN: scalar_apply(d->fn, in, out, e->n * d->type.lanes); break;
+	case LX_SPLAT: pick(e, d, from, 0, in[0], out); break;
+	case LX_EXTRACT: pick(e, d, from, d->u.k, in[0], out); break;
+	case LX_RAMP: ramp(e, d, in, out); break;
+	case LX_MASK: case LX_ANY: mask_or_any(e, d, from, in[0], out); break;
+	case LX_HREDUCE:
+		if (from.lanes > MOST_LANES)
+			return loop_finding(&e->at, "reduces %u lanes", from.lanes);
+		reduce(d, from, in[0], out, e->n);
+		break;
+	case LX_ADDR: memcpy(out, in[0], e->n * sizeof(int64_t)); break;
+	case LX_VAR: break;
+	}
+	return true;
+}
+
+const void *exec_value(Exec *e, const Active *a, Lx x)
+{
+	const LxData *d = lx_at(e, x);
+	if (d->kind == LX_VAR)
+		return e->var[d->u.v.i];
+	if (e->stamp[x.i] == e->now || e->stamp[x.i] == FIXED)
+		return e->value[x.i];
+	if (!e->value[x.i])
+		e->value[x.i] = arena_alloc(e->at.in->arena, (size_t)e->n * value_bytes(d->type));
+	const void *in[4] = {NULL};
+	for (uint32_t k = 0; k < d->nin; k++)
+		if (!(in[k] = exec_value(e, a, d->in[k])))
+			return NULL;
+	for (uint32_t k = d->nin; k < 4; k++)
+		in[k] = in[0];
+	if (!compute(e, a, x, d, in, e->value[x.i]))
+		return NULL;
+	e->stamp[x.i] = e->plan->fixed[x.i] ? FIXED : e->now;
+	return e->value[x.i];
+}
+
+bool exec_int(Exec *e, Lx x, int64_t *out)
+{
+	const Active all = {{true}};
+	const int64_t *v = exec_value(e, &all, x);
+	*out = v ? *v : 0;
+	return v;
+}
+
+/* ---- variables ---- */
+
+static bool check_nonneg(Exec *e, const Active *a, const LvData *v, const int64_t *x)
+{
+	for (uint32_t t = 0; v->nonneg && t < e->n; t++) {
+		e->at.task = e->task[t];
+		if (a->on[t] && x[t] < 0)
+			return loop_finding(&e->at, "%s is %lld, and taken not to be negative", v->name, (long long)x[t]);
+	}
+	return true;
+}
+
+static char *variable(Exec *e, Lv v)
+{
+	if (!e->var[v.i])
+		e->var[v.i] = arena_alloc(e->at.in->arena, (size_t)e->n * value_bytes(e->f->lv.data[v.i].type));
+	return e->var[v.i];
+}
+
+static bool define(Exec *e, const Active *a, const LsData *s)
+{
+	const LvData *v = &e->f->lv.data[s->v.i];
+	const char *x = exec_value(e, a, s->x);
+	char *to = variable(e, s->v);
+	uint32_t size = value_bytes(v->type);
+	for (uint32_t t = 0; x && t < e->n; t++)
+		if (a->on[t])
+			memmove(to + t * size, x + t * size, size);
+	return x && check_nonneg(e, a, v, (const int64_t *)(const void *)to);
+}
+
+static bool local(Exec *e, const Active *a, const LsData *s)
+{
+	uint64_t bytes = s->count * dtype_size(s->dtype);
+	if (bytes > LOOP_INTERP_BYTES / LOCKSTEP)
+		return loop_stop(e->at.in, LOOP_LIMIT, "a local array of %llu bytes", (unsigned long long)bytes);
+	if (!e->var[s->v.i]) {
+		e->var[s->v.i] = arena_alloc(e->at.in->arena, e->n * bytes);
+		e->written[s->v.i] = arena_alloc(e->at.in->arena, e->n * bytes);
+	}
+	for (uint32_t t = 0; t < e->n; t++)
+		if (a->on[t])
+			memset(e->written[s->v.i] + t * bytes, 0, bytes);
+	return true;
+}
+
+/* ---- memory ---- */
+
+/* One access of a statement, in one thread. */
+typedef struct {
+	Exec *e;
+	const LsData *s;
+	uint32_t thread, lanes, size; /* size: of an element in memory */
+	bool store;
+	uint64_t local_bytes;
+} Move;
+
+static uint64_t local_bytes(const LoopFn *f, LMem m)
+{
+	for (uint32_t k = 0; m.local && k < f->ls.n; k++)
+		if (f->ls.data[k].kind == LS_LOCAL && f->ls.data[k].v.i == m.k)
+			return f->ls.data[k].count * dtype_size(f->ls.data[k].dtype);
+	return 0;
+}
+
+static bool touch_local(const Move *m, int64_t at, uint32_t n, char **out)
+{
+	const Exec *e = m->e;
+	uint32_t v = m->s->mem.k;
+	const char *name = e->f->lv.data[v].name;
+	uint64_t bytes = m->local_bytes, from = (uint64_t)at;
+	if (at < 0 || from > bytes || n > bytes - from)
+		return loop_finding(&e->at, "%s %u bytes at byte %lld of the local array %s, which has %llu",
+		                    m->store ? "writes" : "reads", n, (long long)at, name, (unsigned long long)bytes);
+	uint8_t *written = e->written[v] + m->thread * bytes + from;
+	for (uint32_t k = 0; k < n && !m->store; k++)
+		if (!written[k])
+			return loop_finding(&e->at, "reads byte %lld of the local array %s, which was never written",
+			                    (long long)at + k, name);
+	if (m->store)
+		memset(written, 1, n);
+	*out = e->var[v] + m->thread * bytes + from;
+	return true;
+}
+
+/* n elements at element `at`. */
+static bool touch(const Move *m, int64_t at, uint32_t n, char **out)
+{
+	int64_t byte;
+	if (__builtin_mul_overflow(at, (int64_t)m->size, &byte))
+		return loop_finding(&m->e->at, "element %lld is beyond all memory", (long long)at);
+	if (m->s->mem.local)
+		return touch_local(m, byte, n * m->size, out);
+	return view_touch(&m->e->at, &m->e->view[m->s->mem.k], byte, n * m->size, m->store, out);
+}
+
+/* Between memory and the natural representation of the compute dtype. */
+static void load_elements(DType d, void *to, const char *from, uint32_t n)
+{
+	uint16_t h;
+	for (uint32_t k = 0; k < n; k++) {
+		const char *p = from + (size_t)k * dtype_size(d);
+		memcpy(&h, p, d == DT_f16 || d == DT_bf16 ? 2 : 1);
+		switch (d) {
+		case DT_bool: ((uint8_t *)to)[k] = *p != 0; break;
+		case DT_f16: ((float *)to)[k] = f16_to_f32(h); break;
+		case DT_bf16: ((float *)to)[k] = bf16_to_f32(h); break;
+		case DT_f8e4m3: ((float *)to)[k] = f8e4m3_to_f32((uint8_t)*p); break;
+		case DT_f8e5m2: ((float *)to)[k] = f8e5m2_to_f32((uint8_t)*p); break;
+		default: memcpy(to, from, (size_t)n * dtype_size(d)); return;
+		}
+	}
+}
+
+static void store_elements(DType d, char *to, const void *from, uint32_t n)
+{
+	const float *f = from;
+	for (uint32_t k = 0; k < n; k++) {
+		uint16_t h = 0;
+		uint8_t b = 0;
+		switch (d) {
+		case DT_f16: h = f32_to_f16(f[k]); break;
+		case DT_bf16: h = f32_to_bf16(f[k]); break;
+		case DT_f8e4m3: b = f32_to_f8e4m3(f[k]); break;
+		case DT_f8e5m2: b = f32_to_f8e5m2(f[k]); break;
+		default: memcpy(to, from, (size_t)n * dtype_size(d)); return;
+		}
+		if (dtype_size(d) == 2)
+			memcpy(to + 2 * (size_t)k, &h, 2);
+		else
+			to[k] = (char)b;
+	}
+}
+
+static bool move_elements(const Move *m, int64_t at, uint32_t n, char *value)
+{
+	char *p;
+	if (!touch(m, at, n, &p))
+		return false;
+	if (m->store)
+		store_elements(m->s->mem.dtype, p, value, n);
+	else
+		load_elements(m->s->mem.dtype, value, p, n);
+	return true;
+}
+
+/* Lanes that are masked off are not touched; loaded they give 0. */
+static bool move_lanes(const Move *m, int64_t offset, DType index_type, const void *index, const uint8_t *mask,
+                       char *value)
+{
+	uint32_t size = dtype_size(dtype_compute(m->s->mem.dtype)), first = m->thread * m->lanes;
+	if (!index && !mask)
+		return move_elements(m, offset, m->lanes, value);
+	for (uint32_t k = 0; k < m->lanes; k++) {
+		char *to = value + k * size;
+		int64_t at, ahead = index ? index_at(index_type, index, first + k) : k;
+		if (mask && !mask[first + k]) {
+			if (!m->store)
+				memset(to, 0, size);
+		} else if (__builtin_add_overflow(offset, ahead, &at)) {
+			return loop_finding(&m->e->at, "an index overflows: %lld + %lld", (long long)offset, (long long)ahead);
+		} else if (!move_elements(m, at, 1, to)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool access(Exec *e, const Active *a, const LsData *s)
+{
+	bool store = s->kind == LS_STORE || s->kind == LS_SCATTER;
+	Lx at = s->kind == LS_GATHER ? s->x : s->kind == LS_SCATTER ? s->y : (Lx){0};
+	LType type = store ? lx_type(e->f, s->x) : e->f->lv.data[s->v.i].type;
+	Move m = {e, s, 0, type.lanes, dtype_size(s->mem.dtype), store, local_bytes(e->f, s->mem)};
+	const int64_t *offset = exec_value(e, a, s->offset);
+	const void *index = at.i ? exec_value(e, a, at) : NULL, *mask = s->mask.i ? exec_value(e, a, s->mask) : NULL;
+	const char *x = store ? exec_value(e, a, s->x) : NULL;
+	if (!offset || (at.i && !index) || (s->mask.i && !mask) || (store && !x))
+		return false;
+	/* what is stored is only read */
+	char *value = store ? (char *)(uintptr_t)x : variable(e, s->v);
+	for (m.thread = 0; m.thread < e->n; m.thread++) {
+		e->at.task = e->task[m.thread];
+		if (a->on[m.thread] && !move_lanes(&m, offset[m.thread], at.i ? lx_type(e->f, at).dtype : DT_i64, index, mask,
+		                                   value + (size_t)m.thread * value_bytes(type)))
+			return false;
+	}
+	return true;
+}
+
+/* ---- control flow ---- */
+
+static bool exec_block(Exec *e, const Active *a, Lb b);
+
+static uint32_t count(const Exec *e, const Active *a)
+{
+	uint32_t n = 0;
+	for (uint32_t t = 0; t < e->n; t++)
+		n += a->on[t];
+	return n;
+}
+
+/* The next statement, or the next round of a loop. */
+static bool step(Exec *e, const Active *a, const LsData *s)
+{
+	Interp *in = e->at.in;
+	uint32_t n = count(e, a);
+	e->at.s = s;
+	e->now++;
+	if (n > in->left)
+		return loop_stop(in, LOOP_LIMIT, "more than %llu statements of loop IR: too much work for their interpreter",
+		                 (unsigned long long)statement_limit(in));
+	in->left -= n;
+	return true;
+}
+
+static bool run_for(Exec *e, const Active *a, const LsData *s)
+{
+	const int64_t *lo = exec_value(e, a, s->x), *hi = lo ? exec_value(e, a, s->y) : NULL;
+	int64_t *i = (int64_t *)(void *)variable(e, s->v), end[LOCKSTEP];
+	if (!hi)
+		return false;
+	memcpy(end, hi, e->n * sizeof *end);
+	memcpy(i, lo, e->n * sizeof *i);
+	Active in = *a;
+	for (;;) {
+		bool any = false;
+		for (uint32_t t = 0; t < e->n; t++)
+			any |= in.on[t] = in.on[t] && i[t] < end[t];
+		if (!any)
+			return true;
+		if (!step(e, &in, s) || !check_nonneg(e, &in, &e->f->lv.data[s->v.i], i) || !exec_block(e, &in, s->body))
+			return false;
+		for (uint32_t t = 0; t < e->n; t++)
+			if (in.on[t] && __builtin_add_overflow(i[t], s->step, &i[t]))
+				return loop_finding(&e->at, "the loop's variable overflows");
+	}
+}
+
+/* Of a condition those where it is `when`. False after a finding. */
+static bool split(Exec *e, const Active *a, Lx x, bool when, Active *out, bool *any)
+{
+	const uint8_t *c = exec_value(e, a, x);
+	*any = false;
+	for (uint32_t t = 0; c && t < e->n; t++)
+		*any |= out->on[t] = a->on[t] && c[t] == when;
+	return c;
+}
+
+static bool run_while(Exec *e, const Active *a, const LsData *s)
+{
+	Active in = *a;
+	for (;;) {
+		bool any;
+		if (!split(e, &in, s->x, true, &in, &any))
+			return false;
+		if (!any)
+			return true;
+		if (!exec_block(e, &in, s->body) || !step(e, &in, s))
+			return false;
+	}
+}
+
+static bool run_if(Exec *e, const Active *a, const LsData *s)
+{
+	Active then = {{false}}, other = {{false}};
+	bool some, rest;
+	if (!split(e, a, s->x, true, &then, &some) || !split(e, a, s->x, false, &other, &rest))
+		return false;
+	return (!some || exec_block(e, &then, s->body)) && (!rest || exec_block(e, &other, s->other));
+}
+
+/* The first one that fails in the order of tasks is remembered. */
+static bool run_check(Exec *e, const Active *a, const LsData *s)
+{
+	struct Failure *f = &e->at.in->failure;
+	uint32_t lanes = lx_type(e->f, s->x).lanes;
+	const uint8_t *ok = exec_value(e, a, s->x), *mask = s->mask.i ? exec_value(e, a, s->mask) : NULL;
+	if (!ok || (s->mask.i && !mask))
+		return false;
+	for (uint32_t t = 0; t < e->n; t++)
+		for (uint32_t k = t * lanes; k < (t + 1) * lanes; k++)
+			if (a->on[t] && !ok[k] && (!mask || mask[k]) && (!f->id || e->task[t] < f->task))
+				*f = (struct Failure){e->task[t], s->k};
+	return true;
+}
+
+static bool statement(Exec *e, const Active *a, const LsData *s)
+{
+	switch (s->kind) {
+	case LS_LET: case LS_VAR: case LS_SET: return define(e, a, s);
+	case LS_LOAD: case LS_GATHER: case LS_STORE: case LS_SCATTER: return access(e, a, s);
+	case LS_FOR: return run_for(e, a, s);
+	case LS_WHILE: return run_while(e, a, s);
+	case LS_IF: return run_if(e, a, s);
+	case LS_LOCAL: return local(e, a, s);
+	case LS_CHECK: return run_check(e, a, s);
+	case LS_PREFETCH: case LS_COMMENT: return true;
+	default: return e->program ? e->program(e, s) : loop_finding(&e->at, "belongs to programs, not to kernels");
+	}
+}
+
+static bool exec_block(Exec *e, const Active *a, Lb b)
+{
+	for (uint32_t k = 0; b.i && k < e->f->block.data[b.i].stmt.n; k++) {
+		const LsData *s = &e->f->ls.data[e->f->block.data[b.i].stmt.data[k]];
+		if (!step(e, a, s) || !statement(e, a, s))
+			return false;
+	}
+	return true;
+}
+
+bool exec_body(Exec *e, const Active *a)
+{
+	int64_t *task = (int64_t *)(void *)variable(e, e->f->task);
+	for (uint32_t t = 0; t < e->n; t++)
+		task[t] = e->task[t];
+	return exec_block(e, a, e->f->body);
+}

@@ -1,0 +1,127 @@
+/* Memory as compiled code sees it, and the shadow that knows better. */
+#include "ir/loop/interp_priv.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const kind_name[] = {
+	"let", "var", "set", "load", "gather", "store", "scatter", "for", "while", "if", "local",
+	"check", "prefetch", "comment", "launch", "copy", "assert", "result", "part",
+};
+
+/* ---- messages ---- */
+
+bool loop_stop(Interp *in, LoopOutcome outcome, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	if (in->outcome == LOOP_DONE) {
+		in->outcome = outcome;
+		vsnprintf(in->report->message, sizeof in->report->message, fmt, ap);
+	}
+	va_end(ap);
+	return false;
+}
+
+/* What a statement is about, for a reader of the loop IR's text. */
+static const char *subject(const LoopFn *f, const LsData *s)
+{
+	bool memory = s->kind == LS_STORE || s->kind == LS_SCATTER;
+	if (!memory)
+		return s->v.i ? f->lv.data[s->v.i].name : "";
+	if (s->mem.local)
+		return f->lv.data[s->mem.k].name;
+	return s->mem.k < f->buf.n ? f->buf.data[s->mem.k].name : "";
+}
+
+bool loop_finding(const Access *a, const char *fmt, ...)
+{
+	char where[200] = "", what[240];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof what, fmt, ap);
+	va_end(ap);
+	if (a->s) {
+		const char *name = subject(a->f, a->s);
+		snprintf(where, sizeof where, "%s%s%s: ", kind_name[a->s->kind], *name ? " " : "", name);
+	}
+	if (!a->in->call)
+		return loop_stop(a->in, LOOP_FINDING, "loop IR of %s: %s%s", a->f->name, where, what);
+	return loop_stop(a->in, LOOP_FINDING, "loop IR of %.60s (kernel %.60s), task %u: %s%s", a->in->call, a->f->name,
+	                 a->task, where, what);
+}
+
+static const char *owner_name(const Program *p, uint32_t owner)
+{
+	for (uint32_t c = 0; c < p->call.n; c++) {
+		const ProgramCall *call = &p->call.data[c];
+		for (uint32_t k = 0; call->arg && k < p->fn.data[call->fn]->buf.n; k++)
+			if (call->arg[k].owner == owner)
+				return call->arg[k].name;
+	}
+	return "another buffer";
+}
+
+/* ---- touching ---- */
+
+static bool race(const Access *a, const View *v, uint64_t at, const char *how, uint32_t other)
+{
+	if (other == SEVERAL_TASKS)
+		return loop_finding(a, "%s byte %llu of buffer %s, which other tasks of the same phase read", how,
+		                    (unsigned long long)at, v->name);
+	return loop_finding(a, "%s byte %llu of buffer %s, which task %u of the same phase touches too", how,
+	                    (unsigned long long)at, v->name, other);
+}
+
+static bool read_byte(const Access *a, const View *v, uint64_t at, Shadow *s)
+{
+	uint32_t phase = a->in->phase;
+	if (!s->write.phase)
+		return loop_finding(a, "reads byte %llu of buffer %s, which was never written", (unsigned long long)at,
+		                    v->name);
+	if (s->owner != v->owner && s->owner && v->owner)
+		return loop_finding(a, "reads byte %llu of buffer %s, whose place in the workspace %s has taken",
+		                    (unsigned long long)at, v->name, owner_name(a->in->program, s->owner));
+	if (s->write.phase == phase && s->write.task != a->task)
+		return race(a, v, at, "reads", s->write.task);
+	bool again = s->read.phase == phase && s->read.task != a->task;
+	s->read = (Touch){phase, again ? SEVERAL_TASKS : a->task};
+	return true;
+}
+
+static bool write_byte(const Access *a, const View *v, uint64_t at, Shadow *s)
+{
+	uint32_t phase = a->in->phase;
+	if (s->write.phase == phase && s->write.task != a->task)
+		return race(a, v, at, "writes", s->write.task);
+	if (s->read.phase == phase && s->read.task != a->task)
+		return race(a, v, at, "writes", s->read.task);
+	s->write = (Touch){phase, a->task};
+	s->owner = v->owner;
+	return true;
+}
+
+bool view_touch(const Access *a, const View *v, int64_t at, uint32_t n, bool write, char **out)
+{
+	uint64_t from = (uint64_t)at;
+	if (at < 0 || from > v->bytes || n > v->bytes - from)
+		return loop_finding(a, "%s %u bytes at byte %lld of buffer %s, which has %llu", write ? "writes" : "reads", n,
+		                    (long long)at, v->name, (unsigned long long)v->bytes);
+	*out = v->region->data + v->first + from;
+	if (!v->region->shadow)
+		return !write || loop_finding(a, "writes buffer %s, which belongs to the %s", v->name, v->region->name);
+	Shadow *s = v->region->shadow + v->first + from;
+	for (uint32_t k = 0; k < n; k++)
+		if (!(write ? write_byte : read_byte)(a, v, from + k, &s[k]))
+			return false;
+	return true;
+}
+
+bool region_complete(const Access *a, const Region *r)
+{
+	for (uint64_t k = 0; k < r->bytes; k++)
+		if (!r->shadow[k].write.phase)
+			return loop_finding(a, "byte %llu of the %s is never written", (unsigned long long)k, r->name);
+	return true;
+}

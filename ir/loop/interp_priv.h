@@ -1,0 +1,117 @@
+/* Private to ir/loop/interp*.c: memory with its shadow, and functions being executed. */
+#ifndef WEFT_IR_LOOP_INTERP_PRIV_H
+#define WEFT_IR_LOOP_INTERP_PRIV_H
+
+#include "ir/loop/interp.h"
+
+/* ---- memory (loop_interp_memory.c) ---- */
+
+/* Phases count from 1: 0 is never. */
+typedef struct {
+	uint32_t phase, task;
+} Touch;
+
+/* Of one byte. */
+typedef struct {
+	Touch write, read;
+	uint32_t owner; /* ProgramArg.owner of the buffer through which it was written; 0: not known */
+} Shadow;
+
+enum { SEVERAL_TASKS = UINT32_MAX };
+
+/* What LX_ADDR counts: an input, an output, the weights, the workspace, the state. */
+typedef struct {
+	const char *name;
+	char *data;
+	uint64_t bytes;
+	uint32_t align;
+	Shadow *shadow; /* NULL: holds its values from the start, and is not written */
+} Region;
+
+/* A buffer argument of a kernel. */
+typedef struct {
+	const char *name;
+	Region *region;
+	uint64_t first, bytes; /* within the region */
+	uint32_t owner;
+} View;
+
+/* One call of `sizes` or `run`. */
+typedef struct {
+	const Program *program;
+	Arena *arena;
+	LoopReport *report;
+	LoopOutcome outcome;
+	uint64_t left; /* statements */
+	uint32_t phase;
+	Region *region;
+	uint32_t nregion;
+	int64_t *slot;         /* of sizes, where results go */
+	const int64_t *extent; /* of sizes; NULL: `run` is executed */
+	const char *call; /* the kernel instance being executed; NULL: none */
+	struct Failure {
+		uint32_t task, id; /* the first check that failed; id 0: none */
+	} failure;
+	struct FnPlan **plan; /* by index into Program.fn; of run */
+} Interp;
+
+uint64_t statement_limit(const Interp *);
+
+/* Who touches memory, for messages too. */
+typedef struct {
+	Interp *in;
+	const LoopFn *f;
+	const LsData *s; /* NULL: around statements */
+	uint32_t task;
+} Access;
+
+/* Record what is wrong, once, as "call (kernel f), task 3, load x: ...". Returns false. */
+bool loop_finding(const Access *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+bool loop_stop(Interp *, LoopOutcome, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* n bytes from byte `at` of a buffer, for reading or writing: false after a finding. Else *out is where they lie. */
+bool view_touch(const Access *, const View *, int64_t at, uint32_t n, bool write, char **out);
+/* All of an output was written. */
+bool region_complete(const Access *, const Region *);
+
+/* ---- execution (loop_interp_exec.c) ---- */
+
+/* What stays the same for all launches of a function. */
+typedef struct FnPlan {
+	LoopIndex index;
+	bool *fixed; /* by expression: computed from literals and parameters only */
+} FnPlan;
+
+enum { LOCKSTEP = 16 }; /* threads at most */
+
+/* A function in lockstep. Values lie thread by thread, lane by lane, in their natural representation. */
+typedef struct Exec {
+	Access at;
+	const LoopFn *f;
+	FnPlan *plan;
+	const int64_t *param;
+	const View *view;
+	uint32_t n;          /* threads */
+	uint32_t task[LOCKSTEP];
+	char **value;        /* by expression; NULL: no memory yet */
+	uint32_t *stamp;     /* by expression: the statement that computed it */
+	uint32_t now;        /* the statement */
+	char **var;          /* by variable: its value; the elements of a local array */
+	uint8_t **written;   /* by variable: of a local array's bytes */
+	bool (*program)(struct Exec *, const LsData *); /* statements of programs; NULL in kernels */
+} Exec;
+
+typedef struct {
+	bool on[LOCKSTEP];
+} Active;
+
+FnPlan *loop_plan(const LoopFn *, Arena *);
+/* Memory comes from the arena of the call. */
+void exec_init(Exec *, Interp *, const LoopFn *, FnPlan *, uint32_t n);
+/* The body for the tasks of the active threads. */
+bool exec_body(Exec *, const Active *);
+/* The value of the expression in all threads, valid until the next statement. NULL after a finding. */
+const void *exec_value(Exec *, const Active *, Lx);
+/* Of an i64 scalar, in thread 0. */
+bool exec_int(Exec *, Lx, int64_t *out);
+
+#endif

@@ -1,0 +1,309 @@
+#include "ir/loop/loop.h"
+
+#include <string.h>
+
+static Arena *arena_of(const LoopFn *f)
+{
+	return f->ir->ctx->arena;
+}
+
+static Lb block_new(LoopFn *f)
+{
+	array_push(arena_of(f), &f->block, (struct LBlock){{0}});
+	return (Lb){f->block.n - 1};
+}
+
+static Lv lv_new(LoopFn *f, LType type, const char *name, bool is_mutable)
+{
+	array_push(arena_of(f), &f->lv, (LvData){type, name, is_mutable, false});
+	return (Lv){f->lv.n - 1};
+}
+
+LoopFn *loop_new(Ir *ir, const char *name)
+{
+	Arena *arena = ir->ctx->arena;
+	LoopFn *f = ARENA_NEW(arena, LoopFn);
+	f->ir = ir;
+	f->name = name;
+	f->comment = "";
+	intern_init(&f->lx_table, arena);
+	array_push(arena, &f->lx, (LxData){LX_INT});
+	array_push(arena, &f->lv, (LvData){{0}, "", false, false});
+	array_push(arena, &f->block, (struct LBlock){{0}});
+	f->body = block_new(f);
+	f->task = lv_new(f, (LType){DT_i64, 1}, "task", false);
+	f->lv.data[f->task.i].nonneg = true;
+	array_push(arena, &f->open, f->body);
+	return f;
+}
+
+uint32_t loop_buf(LoopFn *f, LArg arg)
+{
+	array_push(arena_of(f), &f->buf, arg);
+	return f->buf.n - 1;
+}
+
+uint32_t loop_param(LoopFn *f, const char *name)
+{
+	array_push(arena_of(f), &f->param, name);
+	return f->param.n - 1;
+}
+
+/* ---- statements ---- */
+
+static void ls_add(LoopFn *f, LsData s)
+{
+	if (!f->open.n)
+		ctx_bug(f->ir->ctx, "loop %s: statement after the body was closed", f->name);
+	Lb b = f->open.data[f->open.n - 1];
+	array_push(arena_of(f), &f->ls, s);
+	array_push(arena_of(f), &f->block.data[b.i].stmt, f->ls.n - 1);
+}
+
+/* Open a block that belongs to the statement just added. */
+static Lb ls_open(LoopFn *f)
+{
+	Lb b = block_new(f);
+	array_push(arena_of(f), &f->open, b);
+	return b;
+}
+
+/* A literal mask of all lanes is no mask. */
+static Lx clean_mask(const LoopFn *f, Lx mask)
+{
+	int64_t c;
+	return lx_is_int(f, mask, &c) && c ? (Lx){0} : mask;
+}
+
+static void note_access(LoopFn *f, LMem mem, bool write)
+{
+	if (mem.local || mem.k >= f->buf.n)
+		return;
+	if (write)
+		f->buf.data[mem.k].written = true;
+	else
+		f->buf.data[mem.k].read = true;
+}
+
+Lv ls_let(LoopFn *f, const char *name, Lx x)
+{
+	Lv v = lv_new(f, lx_type(f, x), name, false);
+	f->lv.data[v.i].nonneg = lx_nonneg(f, x);
+	ls_add(f, (LsData){.kind = LS_LET, .v = v, .x = x});
+	return v;
+}
+
+Lv ls_var(LoopFn *f, const char *name, Lx init)
+{
+	Lv v = lv_new(f, lx_type(f, init), name, true);
+	ls_add(f, (LsData){.kind = LS_VAR, .v = v, .x = init});
+	return v;
+}
+
+void ls_set(LoopFn *f, Lv v, Lx x)
+{
+	x = lx_splat(f, x, f->lv.data[v.i].type.lanes);
+	ls_add(f, (LsData){.kind = LS_SET, .v = v, .x = x});
+}
+
+Lv ls_load(LoopFn *f, const char *name, LMem mem, Lx offset, LType type, Lx mask)
+{
+	Lv v = lv_new(f, type, name, false);
+	note_access(f, mem, false);
+	ls_add(f, (LsData){.kind = LS_LOAD, .v = v, .mem = mem, .offset = offset,
+	                   .mask = clean_mask(f, mask)});
+	return v;
+}
+
+Lv ls_gather(LoopFn *f, const char *name, LMem mem, Lx offset, Lx index, DType dtype, Lx mask)
+{
+	Lv v = lv_new(f, (LType){dtype, lx_type(f, index).lanes}, name, false);
+	note_access(f, mem, false);
+	ls_add(f, (LsData){.kind = LS_GATHER, .v = v, .mem = mem, .offset = offset, .x = index,
+	                   .mask = clean_mask(f, mask)});
+	return v;
+}
+
+int ls_stride(const LoopFn *f, const LsData *s)
+{
+	const LxData *x = &f->lx.data[s->x.i];
+	int64_t first, step;
+	bool known = s->kind == LS_GATHER && !s->mask.i && x->kind == LX_RAMP && x->type.lanes > 1 &&
+	             lx_is_int(f, x->in[0], &first) && first == 0 && lx_is_int(f, x->in[1], &step);
+	return known && (step == -1 || step == 2) ? (int)step : 0;
+}
+
+void ls_store(LoopFn *f, LMem mem, Lx offset, Lx value, Lx mask)
+{
+	note_access(f, mem, true);
+	ls_add(f, (LsData){.kind = LS_STORE, .mem = mem, .offset = offset, .x = value,
+	                   .mask = clean_mask(f, mask)});
+}
+
+void ls_scatter(LoopFn *f, LMem mem, Lx offset, Lx index, Lx value, Lx mask)
+{
+	note_access(f, mem, true);
+	ls_add(f, (LsData){.kind = LS_SCATTER, .mem = mem, .offset = offset, .x = value, .y = index,
+	                   .mask = clean_mask(f, mask)});
+}
+
+Lv ls_for(LoopFn *f, const char *name, Lx lo, Lx hi, int64_t step, ForKind kind)
+{
+	Lv v = lv_new(f, (LType){DT_i64, 1}, name, false);
+	f->lv.data[v.i].nonneg = step > 0 && lx_nonneg(f, lo);
+	ls_add(f, (LsData){.kind = LS_FOR, .loop = kind, .v = v, .x = lo, .y = hi, .step = step});
+	uint32_t at = f->ls.n - 1;
+	f->ls.data[at].body = ls_open(f);
+	return v;
+}
+
+void ls_while(LoopFn *f, Lx x)
+{
+	ls_add(f, (LsData){.kind = LS_WHILE, .x = x});
+	uint32_t at = f->ls.n - 1;
+	f->ls.data[at].body = ls_open(f);
+}
+
+void ls_if(LoopFn *f, Lx x)
+{
+	ls_add(f, (LsData){.kind = LS_IF, .x = x});
+	uint32_t at = f->ls.n - 1;
+	f->ls.data[at].body = ls_open(f);
+}
+
+void ls_else(LoopFn *f)
+{
+	if (f->open.n < 2)
+		ctx_bug(f->ir->ctx, "loop %s: else outside an if", f->name);
+	f->open.n--;
+	struct LBlock *b = &f->block.data[f->open.data[f->open.n - 1].i];
+	uint32_t at = b->stmt.data[b->stmt.n - 1];
+	if (f->ls.data[at].kind != LS_IF || f->ls.data[at].other.i)
+		ctx_bug(f->ir->ctx, "loop %s: else without an if", f->name);
+	f->ls.data[at].other = ls_open(f);
+}
+
+void ls_end(LoopFn *f)
+{
+	if (f->open.n < 2)
+		ctx_bug(f->ir->ctx, "loop %s: end without an open statement", f->name);
+	f->open.n--;
+}
+
+LMem ls_local(LoopFn *f, const char *name, DType dtype, uint64_t count)
+{
+	Lv v = lv_new(f, (LType){dtype, 1}, name, true);
+	ls_add(f, (LsData){.kind = LS_LOCAL, .v = v, .dtype = dtype, .count = count});
+	return (LMem){true, v.i, dtype};
+}
+
+void ls_check(LoopFn *f, Lx ok, Lx mask, uint32_t message)
+{
+	int64_t c;
+	if (lx_is_int(f, ok, &c) && c)
+		return;
+	ls_add(f, (LsData){.kind = LS_CHECK, .x = ok, .mask = clean_mask(f, mask), .k = message});
+}
+
+void ls_prefetch(LoopFn *f, LMem mem, Lx offset, uint32_t level)
+{
+	ls_add(f, (LsData){.kind = LS_PREFETCH, .mem = mem, .offset = offset, .k = level});
+}
+
+void ls_comment(LoopFn *f, const char *text)
+{
+	ls_add(f, (LsData){.kind = LS_COMMENT, .text = text});
+}
+
+/* ---- program statements ---- */
+
+static const Lx *dup_args(LoopFn *f, const Lx *arg, uint32_t n)
+{
+	return n ? arena_dup(arena_of(f), arg, n * sizeof *arg) : NULL;
+}
+
+void ls_launch(LoopFn *f, uint32_t call, Lx ntasks, const Lx *arg, uint32_t nbuf, uint32_t narg)
+{
+	ls_add(f, (LsData){.kind = LS_LAUNCH, .k = call, .x = ntasks, .nbuf = nbuf, .narg = narg,
+	                   .arg = dup_args(f, arg, narg)});
+}
+
+void ls_copy(LoopFn *f, Lx to, Lx from, Lx bytes)
+{
+	ls_add(f, (LsData){.kind = LS_COPY, .offset = to, .x = from, .y = bytes});
+}
+
+void ls_assert(LoopFn *f, Lx ok, uint32_t message, const Lx *arg, uint32_t narg)
+{
+	int64_t c;
+	if (lx_is_int(f, ok, &c) && c)
+		return;
+	ls_add(f, (LsData){.kind = LS_ASSERT, .x = ok, .k = message, .narg = narg,
+	                   .arg = dup_args(f, arg, narg)});
+}
+
+void ls_result(LoopFn *f, uint32_t slot, Lx x)
+{
+	ls_add(f, (LsData){.kind = LS_RESULT, .k = slot, .x = x});
+}
+
+void ls_part(LoopFn *f, uint32_t part, uint64_t first_extent, const Lx *arg, uint32_t narg)
+{
+	ls_add(f, (LsData){.kind = LS_PART, .k = part, .count = first_extent, .narg = narg, .arg = dup_args(f, arg, narg)});
+}
+
+void ls_visit(const LoopFn *f, const LsData *s, void (*visit)(void *, Lx), void *data)
+{
+	(void)f;
+	const Lx fixed[] = {s->offset, s->x, s->y, s->mask};
+	for (uint32_t k = 0; k < 4; k++)
+		if (fixed[k].i)
+			visit(data, fixed[k]);
+	for (uint32_t k = 0; k < s->narg; k++)
+		if (s->arg[k].i)
+			visit(data, s->arg[k]);
+}
+
+/* ---- shared subexpressions ---- */
+
+typedef struct {
+	const LoopFn *f;
+	LoopShared *s;
+} Sharing;
+
+static void count_uses(void *data, Lx x)
+{
+	Sharing *c = data;
+	const LxData *d = &c->f->lx.data[x.i];
+	if (c->s->uses[x.i]++)
+		return;
+	for (uint32_t k = 0; k < d->nin; k++)
+		count_uses(c, d->in[k]);
+}
+
+/* Visits every counted expression once, operands first, and clears its count. */
+static void collect_shared(void *data, Lx x)
+{
+	Sharing *c = data;
+	const LxData *d = &c->f->lx.data[x.i];
+	uint32_t uses = c->s->uses[x.i];
+	if (!uses)
+		return;
+	c->s->uses[x.i] = 0;
+	for (uint32_t k = 0; k < d->nin; k++)
+		collect_shared(c, d->in[k]);
+	if (uses > 1 && d->nin)
+		array_push(arena_of(c->f), &c->s->x, x);
+}
+
+void loop_shared(const LoopFn *f, const LsData *s, LoopShared *shared)
+{
+	if (shared->n < f->lx.n) {
+		shared->uses = ARENA_ARRAY(arena_of(f), uint32_t, f->lx.n);
+		shared->n = f->lx.n;
+	}
+	shared->x.n = 0;
+	Sharing c = {f, shared};
+	ls_visit(f, s, count_uses, &c);
+	ls_visit(f, s, collect_shared, &c);
+}

@@ -1,0 +1,246 @@
+/* Loop IR: what schedules produce and emitters print. Every decision (tile, vector width, unrolling,
+ * packing, task grid) has been taken. Expressions are interned, statements are lists; a load is a
+ * statement; accumulators are named mutable variables. The program around the kernels (`sizes`, `run`) is
+ * loop IR too, so no emitter invents guards, sizes or control flow. */
+#ifndef WEFT_IR_LOOP_H
+#define WEFT_IR_LOOP_H
+
+#include "base/array.h"
+#include "ir/graph/graph.h"
+#include "ir/scalar/scalar.h"
+
+typedef struct { uint32_t i; } Lx; /* interned expression, 0 none */
+typedef struct { uint32_t i; } Lv; /* variable (immutable `let` or mutable `var`), 0 none */
+typedef struct { uint32_t i; } Lb; /* block: a statement list, 0 none */
+
+/* Type of a value: dtype and lanes. lanes == 1 is a scalar; DT_bool with lanes > 1 is a mask. Compute
+ * dtypes only (f32, f64, i32, i64, u8.. ints, bool); loads and stores convert storage types. */
+typedef struct {
+	DType dtype;
+	uint32_t lanes;
+} LType;
+
+/* Pure expressions. Index arithmetic is i64 scalars. */
+typedef enum {
+	LX_INT,     /* i (any int dtype or bool), splat over lanes */
+	LX_FLOAT,   /* f (f32, f64), splat over lanes */
+	LX_PARAM,   /* kernel parameter k: i64 scalar, from the frame */
+	LX_VAR,     /* value of variable v */
+	LX_SC,      /* basic operation sc on in[] (see ir/scalar/scalar.h), lane-wise */
+	LX_FN,      /* call of scalar function fn, lane-wise */
+	LX_SPLAT,   /* in[0] (scalar) to all lanes */
+	LX_RAMP,    /* i64 or i32 lanes: in[0] + in[1] * {0, 1, ...} */
+	LX_MASK,    /* mask: lane k is k < in[0] (i64 scalar) */
+	LX_HREDUCE, /* horizontal reduction of in[0] by sc: add, mul, min, max, and, or, xor; fixed tree order */
+	LX_ANY,     /* bool scalar: any lane of mask in[0] */
+	LX_EXTRACT, /* lane k of in[0] */
+	LX_ADDR     /* program only: address of byte in[0] of the function's buffer argument u.k */
+} LxKind;
+
+typedef struct {
+	LxKind kind;
+	LType type;
+	ScOp sc;
+	const ScFn *fn;
+	uint32_t nin;
+	Lx in[4];
+	union {
+		int64_t i;
+		double f;
+		uint32_t k;
+		Lv v;
+	} u;
+} LxData;
+
+typedef enum {
+	LS_LET,   /* v = x, once                                                             */
+	LS_VAR,   /* declare mutable v with initial value x                                  */
+	LS_SET,   /* v = x                                                                   */
+	LS_LOAD,  /* v = mem[offset] : lanes consecutive elements, or lanes == 1;
+	             with mask: masked-off lanes are not touched and give 0                  */
+	LS_GATHER,/* v = mem[offset + index lanes x]; with mask as LS_LOAD                   */
+	LS_STORE, /* mem[offset] = x, consecutive; with mask                                 */
+	LS_SCATTER, /* mem[offset + index lanes y] = x, lanes in order; with mask            */
+	LS_FOR,   /* for v in [x, y) step `step`: body; loop `kind`                          */
+	LS_WHILE, /* while x: body                                                           */
+	LS_IF,    /* if x: body else other                                                   */
+	LS_LOCAL, /* task-local array of `count` elements of `dtype`, name as memory         */
+	LS_CHECK, /* if not x (bool scalar or mask; with mask only its lanes): record message id k; go on */
+	LS_PREFETCH, /* mem[offset], level k                                                 */
+	LS_COMMENT, /* text                                                                  */
+	/* program only */
+	LS_LAUNCH, /* call k (Program.call) over x tasks: frame buffers arg[0..nbuf) (LX_ADDR), parameters
+	             arg[nbuf..narg); a barrier of all threads follows                      */
+	LS_COPY,   /* y bytes from address x to address offset                               */
+	LS_ASSERT, /* if not x: fail the call with message k, whose %lld take arg[]          */
+	LS_RESULT, /* result slot k of `sizes` = x                                           */
+	LS_PART    /* what part k of this function does; arg[]: its parameters, none: those of this
+	             function; of `sizes`: its extents start at number `count`              */
+} LsKind;
+
+typedef enum { FOR_SERIAL, FOR_UNROLLED /* constant bounds; the emitter copies the body */ } ForKind;
+
+/* Memory a statement touches: buffer argument k of the kernel, or a local array. */
+typedef struct {
+	bool local;
+	uint32_t k;   /* buffer index, or the Lv of the LS_LOCAL */
+	DType dtype;  /* of the stored elements (storage dtype) */
+} LMem;
+
+typedef struct {
+	LsKind kind;
+	ForKind loop;
+	Lv v;
+	Lx x, y, mask, offset; /* offset in elements */
+	LMem mem;
+	int64_t step;
+	uint32_t k, nbuf, narg;
+	const Lx *arg;
+	uint64_t count;
+	DType dtype;
+	Lb body, other;
+	const char *text;
+} LsData;
+
+typedef struct {
+	LType type;
+	const char *name; /* a readable stem: "acc_3_1", "i", "x"; emitters make it unique */
+	bool is_mutable;
+	bool nonneg; /* an i64 scalar known to be >= 0: set by ls_let and ls_for */
+} LvData;
+
+typedef struct {
+	const char *name; /* as in "x", "weight", "out": from the graph value */
+	DType dtype;
+	bool written, read;
+	bool restrict_ok; /* no other argument overlaps it while the kernel runs */
+	uint32_t align;   /* known alignment in bytes, at least the element's */
+} LArg;
+
+/* One kernel: int name(const Frame *, int64_t begin, int64_t end) over tasks. */
+typedef struct LoopFn {
+	Ir *ir;
+	const char *name;
+	const char *comment; /* graph lines; may hold line breaks */
+	ARRAY(LArg) buf;
+	ARRAY(const char *) param; /* names of the i64 parameters */
+	ARRAY(LxData) lx;     /* [0] unused */
+	Intern lx_table;
+	ARRAY(LvData) lv;     /* [0] unused */
+	ARRAY(LsData) ls;
+	ARRAY(struct LBlock { ARRAY(uint32_t) stmt; }) block; /* [0] unused; statement indices into ls */
+	Lb body;              /* for kernels: the body of one task */
+	Lv task;              /* i64: the task number */
+	ARRAY(Lb) open;       /* while building: innermost last */
+} LoopFn;
+
+LoopFn *loop_new(Ir *, const char *name);
+uint32_t loop_buf(LoopFn *, LArg);           /* returns the buffer index */
+uint32_t loop_param(LoopFn *, const char *name);
+
+/* Expressions: interned, folded when operands are literals (x+0, x*1, constants). Where one operand is a
+ * vector and another a scalar, the scalar is splat. */
+Lx lx_int(LoopFn *, int64_t);                /* i64 scalar */
+Lx lx_int_of(LoopFn *, LType, int64_t);
+Lx lx_float(LoopFn *, LType, double);
+Lx lx_param(LoopFn *, uint32_t k);
+Lx lx_var(LoopFn *, Lv);
+Lx lx_sc(LoopFn *, ScOp, LType, const Lx *in, uint32_t nin);
+Lx lx_fn(LoopFn *, const ScFn *, uint32_t lanes, const Lx *in, uint32_t nin);
+Lx lx_add(LoopFn *, Lx, Lx);
+Lx lx_sub(LoopFn *, Lx, Lx);
+Lx lx_mul(LoopFn *, Lx, Lx);
+Lx lx_div(LoopFn *, Lx, Lx); /* i64, floor; operands non-negative in index arithmetic */
+Lx lx_mod(LoopFn *, Lx, Lx);
+Lx lx_min(LoopFn *, Lx, Lx);
+Lx lx_max(LoopFn *, Lx, Lx);
+Lx lx_cmp(LoopFn *, ScOp, Lx, Lx);
+Lx lx_and(LoopFn *, Lx, Lx);
+Lx lx_select(LoopFn *, Lx c, Lx a, Lx b);
+Lx lx_fma(LoopFn *, Lx a, Lx b, Lx c); /* a * b + c */
+Lx lx_splat(LoopFn *, Lx, uint32_t lanes);
+Lx lx_ramp(LoopFn *, Lx base, Lx step, uint32_t lanes);
+Lx lx_mask(LoopFn *, Lx n, uint32_t lanes);
+Lx lx_hreduce(LoopFn *, ScOp, Lx);
+Lx lx_any(LoopFn *, Lx);
+Lx lx_extract(LoopFn *, Lx, uint32_t lane);
+Lx lx_addr(LoopFn *, uint32_t buf, Lx bytes);
+/* Known to be >= 0: literals, parameters (always non-negative by contract), loop variables, and sums,
+ * products, quotients and so on of such. */
+bool lx_nonneg(const LoopFn *, Lx);
+/* Every expression of a statement: calls visit for x, y, mask, offset and arg[], absent ones skipped. */
+void ls_visit(const LoopFn *, const LsData *, void (*visit)(void *, Lx), void *data);
+bool lx_is_int(const LoopFn *, Lx, int64_t *value);
+/* Distance of the elements that an unmasked gather of several lanes reads, where it is -1 or 2: what loads and a
+ * shuffle do instead. Else 0. */
+int ls_stride(const LoopFn *, const LsData *);
+static inline LType lx_type(const LoopFn *f, Lx x) { return f->lx.data[x.i].type; }
+
+/* Statements are appended to the innermost open block. */
+Lv ls_let(LoopFn *, const char *name, Lx);
+Lv ls_var(LoopFn *, const char *name, Lx init);
+void ls_set(LoopFn *, Lv, Lx);
+Lv ls_load(LoopFn *, const char *name, LMem, Lx offset, LType, Lx mask); /* type: compute dtype */
+Lv ls_gather(LoopFn *, const char *name, LMem, Lx offset, Lx index, DType, Lx mask);
+void ls_store(LoopFn *, LMem, Lx offset, Lx value, Lx mask);
+void ls_scatter(LoopFn *, LMem, Lx offset, Lx index, Lx value, Lx mask);
+Lv ls_for(LoopFn *, const char *name, Lx lo, Lx hi, int64_t step, ForKind); /* opens the body */
+void ls_while(LoopFn *, Lx);
+void ls_if(LoopFn *, Lx);
+void ls_else(LoopFn *);
+void ls_end(LoopFn *); /* closes the innermost for, while or if */
+LMem ls_local(LoopFn *, const char *name, DType, uint64_t count);
+void ls_check(LoopFn *, Lx ok, Lx mask, uint32_t message);
+void ls_prefetch(LoopFn *, LMem, Lx offset, uint32_t level);
+void ls_comment(LoopFn *, const char *);
+static inline LMem lmem_buf(uint32_t k, DType d) { return (LMem){false, k, d}; }
+
+/* Statements that compute nothing that is used go, and so do loops and branches decided by literals and lets
+ * of what has a name already; single-use lets stay (the C compiler folds them). */
+void loop_simplify(LoopFn *);
+/* Replace unrolled loops by copies of their bodies; emitters call it first. */
+void loop_unroll(LoopFn *);
+/* Lets of literals, parameters and other immutable variables go; what reads them reads the value. */
+void loop_propagate(LoopFn *);
+/* The same operation on new operands, folded again. */
+Lx lx_rebuild(LoopFn *, Lx, const Lx *in);
+/* Integer literals of absolute value above `keep` in index arithmetic, offsets into local arrays
+ * excepted, become parameters, in order of first appearance; value[] (arena) receives what each new parameter stands for. Makes equal layers share code. */
+uint32_t loop_parametrise(LoopFn *, int64_t keep, const int64_t **value);
+/* Text, deterministic, independent of name and comment when `anonymous`: the key for interning. */
+void loop_print(const LoopFn *, Text *, bool anonymous);
+/* Program statements. */
+void ls_launch(LoopFn *, uint32_t call, Lx ntasks, const Lx *arg, uint32_t nbuf, uint32_t narg);
+void ls_copy(LoopFn *, Lx to, Lx from, Lx bytes);
+void ls_assert(LoopFn *, Lx ok, uint32_t message, const Lx *arg, uint32_t narg);
+void ls_result(LoopFn *, uint32_t slot, Lx);
+void ls_part(LoopFn *, uint32_t part, uint64_t first_extent, const Lx *arg, uint32_t narg);
+bool loop_verify(LoopFn *);
+
+/* Subexpressions with operands that one statement uses more than once, operands first: what printers name
+ * ahead of the statement. Zero the struct before the first use; x is overwritten by each call. */
+typedef struct {
+	uint32_t *uses; /* by expression, all 0 between calls */
+	uint32_t n;     /* length of uses */
+	ARRAY(Lx) x;
+} LoopShared;
+void loop_shared(const LoopFn *, const LsData *, LoopShared *);
+
+/* Index arithmetic: i64 scalars computed from literals, parameters and loop variables. Sizes and indices do not
+ * overflow, and divisors in them are not 0. The function must not change while this is in use. */
+typedef struct {
+	const LoopFn *f;
+	bool *data;     /* by variable: its value (contents) comes from elsewhere */
+	uint8_t *index; /* by expression: 0 not asked yet, 1 index arithmetic, 2 not */
+	bool changed;
+} LoopIndex;
+void loop_index_init(LoopIndex *, const LoopFn *, Arena *);
+bool loop_is_index(LoopIndex *, Lx);
+/* What is known of the operands of an i64 operation: sizes and indices, so it does not overflow and divisors
+ * are not 0; not negative. */
+enum { KNOWN_INDEX = 1, KNOWN_NONNEG = 2 };
+unsigned loop_known(LoopIndex *, Lx);
+/* The expression's value may differ from one statement to the next. */
+bool loop_reads_mutable(const LoopFn *, Lx);
+
+#endif

@@ -1,0 +1,401 @@
+/* Text of a loop function. Anonymous text numbers everything in order of first appearance and leaves
+ * comments out, so that equal code has equal text whatever it was named after. */
+#include "ir/loop/loop.h"
+
+#include <string.h>
+
+typedef struct {
+	const LoopFn *f;
+	Text *t;
+	bool anonymous;
+	uint32_t indent;
+	uint32_t nvar, ntemp;
+	uint32_t *var;   /* number by variable, 0 not yet met */
+	uint32_t *temp;  /* by expression: number of a shared subexpression, 0 none */
+	LoopShared shared;
+} Printer;
+
+static const LxData *at(const Printer *p, Lx x)
+{
+	return &p->f->lx.data[x.i];
+}
+
+static void line(Printer *p)
+{
+	for (uint32_t k = 0; k < p->indent; k++)
+		text_add(p->t, "  ");
+}
+
+static void print_type(Printer *p, LType type)
+{
+	text_add(p->t, dtype_name(type.dtype));
+	if (type.lanes != 1)
+		text_printf(p->t, "x%u", type.lanes);
+}
+
+static void print_var(Printer *p, Lv v)
+{
+	if (!p->var[v.i])
+		p->var[v.i] = ++p->nvar;
+	if (p->anonymous)
+		text_printf(p->t, "v%u", p->var[v.i]);
+	else
+		text_printf(p->t, "%s.%u", p->f->lv.data[v.i].name, p->var[v.i]);
+}
+
+static void print_expr(Printer *p, Lx x);
+
+static void print_list(Printer *p, const Lx *in, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++) {
+		if (k)
+			text_add(p->t, ", ");
+		print_expr(p, in[k]);
+	}
+}
+
+static const char *infix(const LxData *d)
+{
+	if (d->kind != LX_SC || d->nin != 2)
+		return NULL;
+	switch (d->sc) {
+	case SC_add: return "+";
+	case SC_sub: return "-";
+	case SC_mul: return "*";
+	case SC_floordiv: return "/";
+	case SC_rem: return "%";
+	case SC_lt: return "<";
+	case SC_le: return "<=";
+	case SC_gt: return ">";
+	case SC_ge: return ">=";
+	default: return NULL;
+	}
+}
+
+static void print_literal(Printer *p, const LxData *d)
+{
+	if (d->kind == LX_INT)
+		text_printf(p->t, "%lld", (long long)d->u.i);
+	else
+		text_double(p->t, d->u.f);
+	if (d->type.dtype == DT_i64 && d->type.lanes == 1)
+		return;
+	text_char(p->t, ':');
+	print_type(p, d->type);
+}
+
+static void print_call(Printer *p, const char *name, const LxData *d, bool typed)
+{
+	text_add(p->t, name);
+	if (typed) {
+		text_char(p->t, ':');
+		print_type(p, d->type);
+	}
+	text_char(p->t, '(');
+	print_list(p, d->in, d->nin);
+	text_char(p->t, ')');
+}
+
+static void print_sc(Printer *p, const LxData *d)
+{
+	const char *op = infix(d);
+	if (!op) {
+		print_call(p, sc_name(d->sc), d, d->sc == SC_convert || d->sc == SC_bitcast);
+		return;
+	}
+	text_char(p->t, '(');
+	print_expr(p, d->in[0]);
+	text_printf(p->t, " %s ", op);
+	print_expr(p, d->in[1]);
+	text_char(p->t, ')');
+}
+
+static void print_fresh(Printer *p, const LxData *d)
+{
+	switch (d->kind) {
+	case LX_INT:
+	case LX_FLOAT:
+		print_literal(p, d);
+		break;
+	case LX_PARAM:
+		if (p->anonymous || d->u.k >= p->f->param.n)
+			text_printf(p->t, "p%u", d->u.k);
+		else
+			text_printf(p->t, "$%s", p->f->param.data[d->u.k]);
+		break;
+	case LX_VAR:
+		print_var(p, d->u.v);
+		break;
+	case LX_SC:
+		print_sc(p, d);
+		break;
+	case LX_FN:
+		print_call(p, d->fn->name, d, false);
+		break;
+	case LX_SPLAT:
+		print_call(p, "splat", d, true);
+		break;
+	case LX_RAMP:
+		print_call(p, "ramp", d, true);
+		break;
+	case LX_MASK:
+		print_call(p, "mask", d, true);
+		break;
+	case LX_HREDUCE:
+		text_add(p->t, "reduce_");
+		print_call(p, sc_name(d->sc), d, false);
+		break;
+	case LX_ANY:
+		print_call(p, "any", d, false);
+		break;
+	case LX_EXTRACT:
+		text_printf(p->t, "lane%u", d->u.k);
+		print_call(p, "", d, false);
+		break;
+	case LX_ADDR:
+		text_printf(p->t, "&b%u", d->u.k);
+		print_call(p, "", d, false);
+		break;
+	}
+}
+
+static void print_expr(Printer *p, Lx x)
+{
+	if (!x.i)
+		text_add(p->t, "none");
+	else if (p->temp[x.i])
+		text_printf(p->t, "t%u", p->temp[x.i]);
+	else
+		print_fresh(p, at(p, x));
+}
+
+/* ---- statements ---- */
+
+/* Shared subexpressions are printed once, ahead of the statement. */
+static void print_shared(Printer *p, const LsData *s)
+{
+	loop_shared(p->f, s, &p->shared);
+	for (uint32_t k = 0; k < p->shared.x.n; k++) {
+		Lx x = p->shared.x.data[k];
+		line(p);
+		text_printf(p->t, "t%u = ", p->ntemp + 1);
+		print_fresh(p, at(p, x));
+		text_char(p->t, '\n');
+		p->temp[x.i] = ++p->ntemp;
+	}
+}
+
+static void forget_shared(Printer *p, const LsData *s)
+{
+	loop_shared(p->f, s, &p->shared);
+	for (uint32_t k = 0; k < p->shared.x.n; k++)
+		p->temp[p->shared.x.data[k].i] = 0;
+}
+
+static void print_mem(Printer *p, LMem m, Lx offset)
+{
+	if (m.local)
+		print_var(p, (Lv){m.k});
+	else if (p->anonymous || m.k >= p->f->buf.n)
+		text_printf(p->t, "b%u", m.k);
+	else
+		text_printf(p->t, "@%s", p->f->buf.data[m.k].name);
+	text_printf(p->t, ".%s[", dtype_name(m.dtype));
+	print_expr(p, offset);
+}
+
+static void print_mask(Printer *p, Lx mask)
+{
+	if (!mask.i)
+		return;
+	text_add(p->t, " where ");
+	print_expr(p, mask);
+}
+
+static void print_def(Printer *p, Lv v)
+{
+	print_var(p, v);
+	text_add(p->t, ": ");
+	print_type(p, p->f->lv.data[v.i].type);
+	text_add(p->t, " = ");
+}
+
+static void print_stmt(Printer *p, const LsData *s);
+
+static void print_block(Printer *p, Lb b)
+{
+	text_add(p->t, " {\n");
+	p->indent++;
+	for (uint32_t k = 0; b.i && k < p->f->block.data[b.i].stmt.n; k++)
+		print_stmt(p, &p->f->ls.data[p->f->block.data[b.i].stmt.data[k]]);
+	p->indent--;
+	line(p);
+	text_char(p->t, '}');
+}
+
+static void print_access(Printer *p, const LsData *s)
+{
+	bool store = s->kind == LS_STORE || s->kind == LS_SCATTER;
+	Lx index = s->kind == LS_SCATTER ? s->y : s->kind == LS_GATHER ? s->x : (Lx){0};
+	if (!store)
+		print_def(p, s->v);
+	print_mem(p, s->mem, s->offset);
+	if (index.i) {
+		text_add(p->t, " + ");
+		print_expr(p, index);
+	}
+	text_char(p->t, ']');
+	if (store) {
+		text_add(p->t, " = ");
+		print_expr(p, s->x);
+	}
+	print_mask(p, s->mask);
+}
+
+static void print_control(Printer *p, const LsData *s)
+{
+	if (s->kind == LS_FOR) {
+		text_add(p->t, s->loop == FOR_UNROLLED ? "unrolled " : "for ");
+		print_var(p, s->v);
+		text_add(p->t, " in ");
+		print_expr(p, s->x);
+		text_add(p->t, " .. ");
+		print_expr(p, s->y);
+		if (s->step != 1)
+			text_printf(p->t, " step %lld", (long long)s->step);
+	} else {
+		text_add(p->t, s->kind == LS_WHILE ? "while " : "if ");
+		print_expr(p, s->x);
+	}
+	print_block(p, s->body);
+	if (s->kind == LS_IF && s->other.i) {
+		text_add(p->t, " else");
+		print_block(p, s->other);
+	}
+}
+
+static void print_program(Printer *p, const LsData *s)
+{
+	switch (s->kind) {
+	case LS_LAUNCH:
+		text_printf(p->t, "launch %u [", s->k);
+		print_expr(p, s->x);
+		text_add(p->t, "] (");
+		print_list(p, s->arg, s->nbuf);
+		text_add(p->t, "; ");
+		print_list(p, s->arg + s->nbuf, s->narg - s->nbuf);
+		text_char(p->t, ')');
+		break;
+	case LS_COPY:
+		text_add(p->t, "copy (");
+		print_list(p, (Lx[]){s->offset, s->x, s->y}, 3);
+		text_char(p->t, ')');
+		break;
+	case LS_ASSERT:
+		text_add(p->t, "assert ");
+		print_expr(p, s->x);
+		text_printf(p->t, " message %u (", s->k);
+		print_list(p, s->arg, s->narg);
+		text_char(p->t, ')');
+		break;
+	case LS_PART:
+		text_printf(p->t, "part %u from %llu (", s->k, (unsigned long long)s->count);
+		print_list(p, s->arg, s->narg);
+		text_char(p->t, ')');
+		break;
+	case LS_RESULT:
+		text_printf(p->t, "result %u = ", s->k);
+		print_expr(p, s->x);
+		break;
+	default:
+		break;
+	}
+}
+
+static void print_other(Printer *p, const LsData *s)
+{
+	switch (s->kind) {
+	case LS_LET:
+	case LS_VAR:
+		text_add(p->t, s->kind == LS_LET ? "let " : "var ");
+		print_def(p, s->v);
+		print_expr(p, s->x);
+		break;
+	case LS_SET:
+		print_var(p, s->v);
+		text_add(p->t, " := ");
+		print_expr(p, s->x);
+		break;
+	case LS_LOAD: case LS_GATHER: case LS_STORE: case LS_SCATTER:
+		print_access(p, s);
+		break;
+	case LS_FOR: case LS_WHILE: case LS_IF:
+		print_control(p, s);
+		break;
+	case LS_LOCAL:
+		text_add(p->t, "local ");
+		print_var(p, s->v);
+		text_printf(p->t, ": %s[%llu]", dtype_name(s->dtype), (unsigned long long)s->count);
+		break;
+	case LS_CHECK:
+		text_add(p->t, "check ");
+		print_expr(p, s->x);
+		text_printf(p->t, " message %u", s->k);
+		print_mask(p, s->mask);
+		break;
+	case LS_PREFETCH:
+		text_printf(p->t, "prefetch%u ", s->k);
+		print_mem(p, s->mem, s->offset);
+		text_char(p->t, ']');
+		break;
+	case LS_COMMENT:
+		text_printf(p->t, "; %s", s->text);
+		break;
+	default:
+		print_program(p, s);
+		break;
+	}
+}
+
+static void print_stmt(Printer *p, const LsData *s)
+{
+	if (s->kind == LS_COMMENT && p->anonymous)
+		return;
+	print_shared(p, s);
+	line(p);
+	print_other(p, s);
+	text_char(p->t, '\n');
+	forget_shared(p, s);
+}
+
+static void print_buf(Printer *p, uint32_t k)
+{
+	const LArg *b = &p->f->buf.data[k];
+	if (p->anonymous)
+		text_printf(p->t, "  b%u", k);
+	else
+		text_printf(p->t, "  @%s", b->name);
+	text_printf(p->t, ": %s%s%s%s align %u\n", dtype_name(b->dtype), b->read ? " read" : "",
+	            b->written ? " written" : "", b->restrict_ok ? " restrict" : "", b->align);
+}
+
+void loop_print(const LoopFn *f, Text *t, bool anonymous)
+{
+	Arena *arena = f->ir->ctx->arena;
+	Printer p = {.f = f, .t = t, .anonymous = anonymous};
+	p.var = ARENA_ARRAY(arena, uint32_t, f->lv.n);
+	p.temp = ARENA_ARRAY(arena, uint32_t, f->lx.n);
+	text_printf(t, "loop %s(", anonymous ? "" : f->name);
+	for (uint32_t k = 0; k < f->param.n; k++)
+		if (anonymous)
+			text_printf(t, "%sp%u", k ? ", " : "", k);
+		else
+			text_printf(t, "%s$%s", k ? ", " : "", f->param.data[k]);
+	text_add(t, ")\n");
+	for (uint32_t k = 0; k < f->buf.n; k++)
+		print_buf(&p, k);
+	text_add(t, "task ");
+	print_var(&p, f->task);
+	print_block(&p, f->body);
+	text_char(t, '\n');
+}

@@ -1,0 +1,93 @@
+/* A Program: everything an emitter needs for one compiled model. Kernels are interned loop functions;
+ * `sizes` and `run` are loop IR that checks guards, solves symbols, and launches kernels in phases. */
+#ifndef WEFT_IR_PROGRAM_H
+#define WEFT_IR_PROGRAM_H
+
+#include "ir/sym/cost.h"
+#include "ir/kernel/kernel.h"
+#include "ir/loop/loop.h"
+
+/* A constant as the artifact stores it: prepared into its layout. */
+typedef struct {
+	ConstId source;
+	Layout layout;
+	DType dtype;
+	uint64_t offset, bytes; /* within the weight section, 64-byte aligned */
+	const char *name;
+} ProgramConst;
+
+typedef struct {
+	const char *name;
+	DType dtype;
+	uint32_t rank;
+	const Sym *dim;
+	bool is_state; /* not passed by the user: owned by the instance */
+	uint64_t offset; /* of state: within the state section */
+} ProgramTensor;
+
+/* All launches of a call in one run: of a loop, every iteration. */
+typedef struct {
+	const Cost *flops, *bytes, *launches;
+} ProgramCost;
+
+typedef struct {
+	double flops, bytes, launches;
+} ProgramCount;
+
+/* What a call passes for a buffer. For the interpreter of loop IR only: no code depends on it. */
+typedef struct {
+	const char *name; /* of the graph value */
+	Sym bytes;        /* from the address that is passed; over the size symbols */
+	uint32_t owner;   /* which buffer, from 1; those that swap in a loop are one */
+} ProgramArg;
+
+/* One kernel call site, for profiles and `weft show`. */
+typedef struct {
+	uint32_t fn;        /* index into Program.fn */
+	const char *name;   /* of the kernel instance */
+	const char *algorithm;
+	ProgramCost cost;
+	const ProgramArg *arg; /* by buffer of the kernel; NULL: not known */
+} ProgramCall;
+
+typedef struct Program {
+	Ir *ir;
+	const char *name;
+	ARRAY(LoopFn *) fn;          /* distinct kernels */
+	ARRAY(ProgramCall) call;     /* LS_LAUNCH statements refer to calls by k */
+	ARRAY(ProgramConst) constant;
+	ARRAY(ProgramTensor) input, output;
+	ARRAY(Sym) symbol;           /* the size symbols, in slot order of the sizes block */
+	ARRAY(const char *) message; /* of checks and assertions; [0] unused */
+	/* sizes: parameters are the input extents in order (all dims of input 0, of input 1, ...).
+	 * LS_RESULT slots: the symbols, then all output extents in order, then the workspace bytes. */
+	LoopFn *sizes;
+	/* run: parameters are the sizes' result slots. Buffers (LX_VAR of pointer type are not used): argument
+	 * buffers 0.. are the inputs, then the outputs, then one weight section, one workspace, one state. */
+	LoopFn *run;
+	/* Long functions are cut into parts that LS_PART statements call, parts of parts first. Parameters of a part of
+	 * `sizes`: the symbols, whose result slots have their values by then, then as many extents as it uses; of a part of
+	 * `run`: the symbols, then the indices of the loops around its call, outermost first. Buffers are those of `run`. */
+	ARRAY(LoopFn *) sizes_part, run_part;
+	uint64_t weight_bytes;
+	uint64_t state_bytes, state_init; /* size of the state; where its first contents are in the weights */
+	uint64_t workspace_hint; /* bytes at hint sizes */
+} Program;
+
+/* An empty program: message[0] exists. */
+Program *program_new(Ir *, const char *name);
+/* Parameters and results of `sizes`. */
+uint32_t program_nextent(const Program *);
+uint32_t program_nslot(const Program *);
+/* Counts of call k, value[] belonging to Program.symbol; NULL: at the sizes seen while exporting (sym_hint). */
+ProgramCount program_count(const Program *, uint32_t k, const int64_t *value);
+/* Of all calls. */
+ProgramCount program_total(const Program *, const int64_t *value);
+/* Unrolls the loops of all functions: emitters call it first. */
+void program_unroll(Program *);
+/* How many of the first parameters of `sizes`, or of one of its parts, are read from result slots. */
+uint32_t program_nslot_params(const Program *, const LoopFn *);
+/* Adds a message; returns its number. Texts of assertions may hold %lld for the statement's arguments. */
+uint32_t program_message(Program *, const char *text);
+
+#endif

@@ -1,0 +1,255 @@
+/* Clean-up of a finished loop function, and turning literals into parameters so that layers which differ
+ * only in sizes share one kernel. */
+#include "ir/loop/loop.h"
+
+#include <string.h>
+
+static Arena *arena_of(const LoopFn *f)
+{
+	return f->ir->ctx->arena;
+}
+
+/* ---- constant control flow ---- */
+
+typedef ARRAY(uint32_t) StmtList;
+
+static void splice(LoopFn *f, StmtList *out, Lb b);
+
+/* Loops of no or one iteration and branches on literals disappear. */
+static void splice_stmt(LoopFn *f, StmtList *out, uint32_t at)
+{
+	LsData *s = &f->ls.data[at];
+	int64_t lo, hi, c;
+	if (s->kind == LS_IF && lx_is_int(f, s->x, &c)) {
+		splice(f, out, c ? s->body : s->other);
+		return;
+	}
+	if (s->kind == LS_FOR && lx_is_int(f, s->x, &lo) && lx_is_int(f, s->y, &hi)) {
+		if (lo >= hi)
+			return;
+		if (hi - lo <= s->step) {
+			Lb body = s->body;
+			*s = (LsData){.kind = LS_LET, .v = s->v, .x = s->x};
+			array_push(arena_of(f), out, at);
+			splice(f, out, body);
+			return;
+		}
+	}
+	array_push(arena_of(f), out, at);
+}
+
+static void splice(LoopFn *f, StmtList *out, Lb b)
+{
+	for (uint32_t k = 0; b.i && k < f->block.data[b.i].stmt.n; k++)
+		splice_stmt(f, out, f->block.data[b.i].stmt.data[k]);
+}
+
+static void flatten(LoopFn *f, Lb b)
+{
+	if (!b.i)
+		return;
+	StmtList out = {0};
+	splice(f, &out, b);
+	struct LBlock *block = &f->block.data[b.i];
+	block->stmt.data = out.data;
+	block->stmt.n = out.n;
+	block->stmt.cap = out.cap;
+	for (uint32_t k = 0; k < out.n; k++) {
+		LsData s = f->ls.data[out.data[k]];
+		flatten(f, s.body);
+		flatten(f, s.other);
+	}
+}
+
+/* ---- dead statements ---- */
+
+typedef struct {
+	const LoopFn *f;
+	bool *live;    /* by variable */
+	bool *seen;    /* by expression */
+	bool changed;
+} Live;
+
+static void mark_var(Live *l, Lv v)
+{
+	if (!l->live[v.i])
+		l->live[v.i] = l->changed = true;
+}
+
+static void mark_expr(void *data, Lx x)
+{
+	Live *l = data;
+	if (!x.i || l->seen[x.i])
+		return;
+	l->seen[x.i] = true;
+	const LxData *d = &l->f->lx.data[x.i];
+	if (d->kind == LX_VAR)
+		mark_var(l, d->u.v);
+	for (uint32_t k = 0; k < d->nin; k++)
+		mark_expr(l, d->in[k]);
+}
+
+static bool block_live(Live *l, Lb b);
+
+static bool stmt_live(Live *l, const LsData *s)
+{
+	switch (s->kind) {
+	case LS_LET: case LS_VAR: case LS_SET: case LS_LOAD: case LS_GATHER: case LS_LOCAL:
+		return l->live[s->v.i];
+	case LS_STORE: case LS_SCATTER:
+		return !s->mem.local || l->live[s->mem.k];
+	case LS_PREFETCH:
+		return !s->mem.local || l->live[s->mem.k];
+	case LS_FOR: case LS_WHILE: case LS_IF: {
+		bool body = block_live(l, s->body);
+		return block_live(l, s->other) || body;
+	}
+	case LS_COMMENT:
+		return false;
+	default:
+		return true;
+	}
+}
+
+static bool block_live(Live *l, Lb b)
+{
+	bool any = false;
+	for (uint32_t k = 0; b.i && k < l->f->block.data[b.i].stmt.n; k++) {
+		const LsData *s = &l->f->ls.data[l->f->block.data[b.i].stmt.data[k]];
+		if (!stmt_live(l, s))
+			continue;
+		any = true;
+		ls_visit(l->f, s, mark_expr, l);
+		bool reads = s->kind == LS_LOAD || s->kind == LS_GATHER;
+		if (reads && s->mem.local)
+			mark_var(l, (Lv){s->mem.k});
+	}
+	return any;
+}
+
+static void sweep(LoopFn *f, Live *l, Lb b)
+{
+	if (!b.i)
+		return;
+	struct LBlock *block = &f->block.data[b.i];
+	uint32_t n = 0;
+	for (uint32_t k = 0; k < block->stmt.n; k++) {
+		uint32_t at = block->stmt.data[k];
+		const LsData *s = &f->ls.data[at];
+		if (s->kind != LS_COMMENT && !stmt_live(l, s))
+			continue;
+		block->stmt.data[n++] = at;
+		sweep(f, l, s->body);
+		sweep(f, l, s->other);
+	}
+	block->stmt.n = n;
+}
+
+void loop_simplify(LoopFn *f)
+{
+	loop_propagate(f);
+	flatten(f, f->body);
+	loop_propagate(f); /* loops of one iteration became lets */
+	Live l = {f, ARENA_ARRAY(arena_of(f), bool, f->lv.n), NULL, true};
+	while (l.changed) {
+		l.changed = false;
+		l.seen = ARENA_ARRAY(arena_of(f), bool, f->lx.n);
+		block_live(&l, f->body);
+	}
+	sweep(f, &l, f->body);
+}
+
+/* ---- literals to parameters ---- */
+
+typedef struct {
+	LoopFn *f;
+	int64_t keep;
+	uint32_t n;     /* expressions before */
+	Lx *map;        /* by old expression */
+	ARRAY(int64_t) value;
+	uint32_t first; /* index of the first new parameter */
+} Param;
+
+/* The parameter that stands for a positive literal: one per distinct value. */
+static Lx param_for(Param *p, int64_t v)
+{
+	for (uint32_t k = 0; k < p->value.n; k++)
+		if (p->value.data[k] == v)
+			return lx_param(p->f, p->first + k);
+	uint32_t index = loop_param(p->f, arena_printf(arena_of(p->f), "n%u", p->value.n));
+	array_push(arena_of(p->f), &p->value, v);
+	return lx_param(p->f, index);
+}
+
+static Lx param_literal(Param *p, Lx x, int64_t v)
+{
+	if (v > p->keep)
+		return param_for(p, v);
+	if (v < -p->keep && v != INT64_MIN)
+		return lx_sub(p->f, lx_int(p->f, 0), param_for(p, -v));
+	return x;
+}
+
+static Lx param_expr(Param *p, Lx x);
+
+/* The same operation on new operands; adding a negative literal becomes a subtraction. */
+static Lx param_rebuild(Param *p, Lx x)
+{
+	LoopFn *f = p->f;
+	LxData d = f->lx.data[x.i];
+	int64_t c;
+	if (d.kind == LX_SC && d.sc == SC_add && lx_is_int(f, d.in[1], &c) && c < -p->keep &&
+	    d.type.lanes == 1 && d.type.dtype == DT_i64 && c != INT64_MIN) {
+		Lx a = param_expr(p, d.in[0]);
+		return lx_sub(f, a, param_for(p, -c));
+	}
+	Lx in[4];
+	bool same = true;
+	for (uint32_t k = 0; k < d.nin; k++) {
+		in[k] = param_expr(p, d.in[k]);
+		same = same && in[k].i == d.in[k].i;
+	}
+	if (same)
+		return x;
+	return lx_rebuild(f, x, in);
+}
+
+static Lx param_expr(Param *p, Lx x)
+{
+	if (!x.i || x.i >= p->n)
+		return x;
+	if (p->map[x.i].i)
+		return p->map[x.i];
+	const LxData *d = &p->f->lx.data[x.i];
+	bool index = d->type.dtype == DT_i64 && d->type.lanes == 1;
+	Lx r = d->kind == LX_INT && index ? param_literal(p, x, d->u.i) : param_rebuild(p, x);
+	p->map[x.i] = r;
+	return r;
+}
+
+static void param_block(Param *p, Lb b)
+{
+	for (uint32_t k = 0; b.i && k < p->f->block.data[b.i].stmt.n; k++) {
+		uint32_t at = p->f->block.data[b.i].stmt.data[k];
+		LsData s = p->f->ls.data[at];
+		if (!s.mem.local) /* local arrays have literal sizes, and their places are part of the tile */
+			s.offset = param_expr(p, s.offset);
+		if (s.kind != LS_FOR || s.loop != FOR_UNROLLED) {
+			s.x = param_expr(p, s.x);
+			s.y = param_expr(p, s.y);
+		}
+		s.mask = param_expr(p, s.mask);
+		p->f->ls.data[at] = s;
+		param_block(p, s.body);
+		param_block(p, s.other);
+	}
+}
+
+uint32_t loop_parametrise(LoopFn *f, int64_t keep, const int64_t **value)
+{
+	Param p = {.f = f, .keep = keep < 0 ? 0 : keep, .n = f->lx.n, .first = f->param.n};
+	p.map = ARENA_ARRAY(arena_of(f), Lx, f->lx.n);
+	param_block(&p, f->body);
+	*value = p.value.data;
+	return p.value.n;
+}

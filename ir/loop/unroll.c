@@ -1,0 +1,238 @@
+/* Replacing variables in expressions: unrolled loops become copies of their bodies, and names for literals
+ * and other names go. */
+#include "ir/loop/loop.h"
+
+#include <string.h>
+
+typedef ARRAY(uint32_t) StmtList;
+
+static Arena *arena_of(const LoopFn *f)
+{
+	return f->ir->ctx->arena;
+}
+
+Lx lx_rebuild(LoopFn *f, Lx x, const Lx *in)
+{
+	LxData d = f->lx.data[x.i];
+	switch (d.kind) {
+	case LX_SC: return lx_sc(f, d.sc, d.type, in, d.nin);
+	case LX_FN: return lx_fn(f, d.fn, d.type.lanes, in, d.nin);
+	case LX_SPLAT: return lx_splat(f, in[0], d.type.lanes);
+	case LX_RAMP: return lx_ramp(f, in[0], in[1], d.type.lanes);
+	case LX_MASK: return lx_mask(f, in[0], d.type.lanes);
+	case LX_HREDUCE: return lx_hreduce(f, d.sc, in[0]);
+	case LX_ANY: return lx_any(f, in[0]);
+	case LX_EXTRACT: return lx_extract(f, in[0], d.u.k);
+	case LX_ADDR: return lx_addr(f, d.u.k, in[0]);
+	default: return x;
+	}
+}
+
+/* ---- unrolling ---- */
+
+/* What the variables of the copied body stand for in this copy. */
+typedef struct {
+	LoopFn *f;
+	Lx *by;       /* replacement by variable, none: itself */
+	uint32_t nby;
+	Lx *memo;     /* by expression, valid in one statement */
+	uint32_t *stamp;
+	uint32_t nmemo, now;
+} Copy;
+
+static void copy_reserve(Copy *c)
+{
+	Arena *arena = arena_of(c->f);
+	if (!c->by || c->nby < c->f->lv.n) {
+		Lx *by = ARENA_ARRAY(arena, Lx, c->f->lv.n * 2);
+		if (c->by)
+			memcpy(by, c->by, c->nby * sizeof *by);
+		c->by = by;
+		c->nby = c->f->lv.n * 2;
+	}
+	if (c->nmemo < c->f->lx.n) {
+		c->nmemo = c->f->lx.n * 2;
+		c->memo = ARENA_ARRAY(arena, Lx, c->nmemo);
+		c->stamp = ARENA_ARRAY(arena, uint32_t, c->nmemo);
+	}
+	c->now++;
+}
+
+/* Expressions made while copying are new, so they are not met again in the same statement. */
+static Lx copy_expr(Copy *c, Lx x)
+{
+	if (!x.i)
+		return x;
+	if (x.i < c->nmemo && c->stamp[x.i] == c->now)
+		return c->memo[x.i];
+	LxData d = c->f->lx.data[x.i];
+	Lx r = x;
+	if (d.kind == LX_VAR) {
+		if (d.u.v.i < c->nby && c->by[d.u.v.i].i)
+			r = c->by[d.u.v.i];
+	} else if (d.nin) {
+		Lx in[4];
+		bool same = true;
+		for (uint32_t k = 0; k < d.nin; k++) {
+			in[k] = copy_expr(c, d.in[k]);
+			same = same && in[k].i == d.in[k].i;
+		}
+		r = same ? x : lx_rebuild(c->f, x, in);
+	}
+	if (x.i < c->nmemo) {
+		c->memo[x.i] = r;
+		c->stamp[x.i] = c->now;
+	}
+	return r;
+}
+
+static void copy_exprs(Copy *c, LsData *s)
+{
+	s->x = copy_expr(c, s->x);
+	s->y = copy_expr(c, s->y);
+	s->mask = copy_expr(c, s->mask);
+	s->offset = copy_expr(c, s->offset);
+	if (!s->narg)
+		return;
+	Lx *arg = ARENA_ARRAY(arena_of(c->f), Lx, s->narg);
+	for (uint32_t k = 0; k < s->narg; k++)
+		arg[k] = copy_expr(c, s->arg[k]);
+	s->arg = arg;
+}
+
+static Lb copy_block(Copy *c, Lb b);
+
+static bool defines(LsKind kind)
+{
+	return kind == LS_LET || kind == LS_VAR || kind == LS_LOAD || kind == LS_GATHER ||
+	       kind == LS_FOR || kind == LS_LOCAL;
+}
+
+static uint32_t copy_stmt(Copy *c, uint32_t at)
+{
+	LoopFn *f = c->f;
+	LsData s = f->ls.data[at];
+	copy_reserve(c);
+	copy_exprs(c, &s);
+	bool local = s.mem.local && (s.kind == LS_LOAD || s.kind == LS_GATHER || s.kind == LS_STORE ||
+	                             s.kind == LS_SCATTER || s.kind == LS_PREFETCH);
+	if (local && c->by[s.mem.k].i)
+		s.mem.k = f->lx.data[c->by[s.mem.k].i].u.v.i;
+	if (s.kind == LS_SET && c->by[s.v.i].i)
+		s.v = f->lx.data[c->by[s.v.i].i].u.v;
+	if (defines(s.kind)) {
+		LvData d = f->lv.data[s.v.i];
+		array_push(arena_of(f), &f->lv, d);
+		Lv v = {f->lv.n - 1};
+		c->by[s.v.i] = lx_var(f, v);
+		s.v = v;
+	}
+	s.body = copy_block(c, s.body);
+	s.other = copy_block(c, s.other);
+	array_push(arena_of(f), &f->ls, s);
+	return f->ls.n - 1;
+}
+
+static Lb copy_block(Copy *c, Lb b)
+{
+	if (!b.i)
+		return b;
+	LoopFn *f = c->f;
+	StmtList list = {0};
+	for (uint32_t k = 0; k < f->block.data[b.i].stmt.n; k++)
+		array_push(arena_of(f), &list, copy_stmt(c, f->block.data[b.i].stmt.data[k]));
+	array_push(arena_of(f), &f->block, (struct LBlock){{list.data, list.n, list.cap}});
+	return (Lb){f->block.n - 1};
+}
+
+static void unroll_loop(LoopFn *f, const LsData *s, StmtList *out)
+{
+	int64_t lo = 0, hi = 0;
+	if (!lx_is_int(f, s->x, &lo) || !lx_is_int(f, s->y, &hi))
+		ctx_bug(f->ir->ctx, "loop %s: unrolled loop without constant bounds", f->name);
+	for (int64_t i = lo; i < hi; i += s->step) {
+		Copy c = {.f = f};
+		copy_reserve(&c);
+		c.by[s->v.i] = lx_int(f, i);
+		for (uint32_t k = 0; k < f->block.data[s->body.i].stmt.n; k++)
+			array_push(arena_of(f), out, copy_stmt(&c, f->block.data[s->body.i].stmt.data[k]));
+	}
+}
+
+static void unroll_block(LoopFn *f, Lb b);
+
+/* Outer loops first: bounds of inner ones may depend on the outer variable. */
+static void unroll_stmt(LoopFn *f, uint32_t at, StmtList *out)
+{
+	LsData s = f->ls.data[at];
+	if (s.kind == LS_FOR && s.loop == FOR_UNROLLED) {
+		StmtList copies = {0};
+		unroll_loop(f, &s, &copies);
+		for (uint32_t k = 0; k < copies.n; k++)
+			unroll_stmt(f, copies.data[k], out);
+		return;
+	}
+	unroll_block(f, s.body);
+	unroll_block(f, s.other);
+	array_push(arena_of(f), out, at);
+}
+
+static void unroll_block(LoopFn *f, Lb b)
+{
+	StmtList out = {0};
+	for (uint32_t k = 0; b.i && k < f->block.data[b.i].stmt.n; k++)
+		unroll_stmt(f, f->block.data[b.i].stmt.data[k], &out);
+	if (!b.i)
+		return;
+	struct LBlock *block = &f->block.data[b.i];
+	block->stmt.data = out.data;
+	block->stmt.n = out.n;
+	block->stmt.cap = out.cap;
+}
+
+void loop_unroll(LoopFn *f)
+{
+	unroll_block(f, f->body);
+	loop_propagate(f);
+}
+
+/* ---- propagation ---- */
+
+static bool is_trivial(const LoopFn *f, Lx x)
+{
+	const LxData *d = &f->lx.data[x.i];
+	return d->kind == LX_INT || d->kind == LX_FLOAT || d->kind == LX_PARAM ||
+	       (d->kind == LX_VAR && !f->lv.data[d->u.v.i].is_mutable);
+}
+
+static void propagate_block(Copy *c, Lb b)
+{
+	LoopFn *f = c->f;
+	StmtList out = {0};
+	for (uint32_t k = 0; b.i && k < f->block.data[b.i].stmt.n; k++) {
+		uint32_t at = f->block.data[b.i].stmt.data[k];
+		copy_reserve(c);
+		LsData s = f->ls.data[at];
+		copy_exprs(c, &s);
+		f->ls.data[at] = s;
+		if (s.kind == LS_LET && is_trivial(f, s.x)) {
+			c->by[s.v.i] = s.x;
+			continue;
+		}
+		propagate_block(c, s.body);
+		propagate_block(c, s.other);
+		array_push(arena_of(f), &out, at);
+	}
+	if (!b.i)
+		return;
+	struct LBlock *block = &f->block.data[b.i];
+	block->stmt.data = out.data;
+	block->stmt.n = out.n;
+	block->stmt.cap = out.cap;
+}
+
+void loop_propagate(LoopFn *f)
+{
+	Copy c = {.f = f};
+	propagate_block(&c, f->body);
+}

@@ -1,0 +1,360 @@
+/* Checks what emitters rely on: scopes, types, memory references, structure. */
+#include "ir/loop/loop.h"
+
+typedef struct {
+	LoopFn *f;
+	bool *scope;    /* variable is visible */
+	bool *checked;  /* expression was checked for types */
+	uint32_t *seen; /* number of the last statement that met the expression */
+	uint32_t nstmt;
+	const LsData *s;
+	bool ok;
+} Verify;
+
+static const char *const kind_name[] = {
+	"let", "var", "set", "load", "gather", "store", "scatter", "for", "while", "if", "local",
+	"check", "prefetch", "comment", "launch", "copy", "assert", "result",
+};
+
+static const char *type_text(Verify *v, LType t)
+{
+	return arena_printf(v->f->ir->ctx->scratch, "%sx%u", dtype_name(t.dtype), t.lanes);
+}
+
+static void fail(Verify *v, const char *what, const char *detail)
+{
+	v->ok = false;
+	ctx_error(v->f->ir->ctx, v->f->name, "loop IR: %s: %s%s%s", kind_name[v->s->kind], what,
+	          detail ? " " : "", detail ? detail : "");
+}
+
+static void expect(Verify *v, bool cond, const char *what)
+{
+	if (!cond)
+		fail(v, what, NULL);
+}
+
+static bool same(LType a, LType b)
+{
+	return a.dtype == b.dtype && a.lanes == b.lanes;
+}
+
+/* ---- expressions ---- */
+
+static bool is_compute(DType d)
+{
+	return d == DT_bool || d == DT_f32 || d == DT_f64 || dtype_is_int(d);
+}
+
+static bool is_compare(ScOp op)
+{
+	return op >= SC_eq && op <= SC_ge;
+}
+
+static bool sc_types_ok(const LoopFn *f, const LxData *d)
+{
+	static const uint8_t arity[SC_COUNT] = {
+		[SC_add] = 2, [SC_sub] = 2, [SC_mul] = 2, [SC_div] = 2, [SC_neg] = 1, [SC_abs] = 1,
+		[SC_fma] = 3, [SC_min] = 2, [SC_max] = 2, [SC_sqrt] = 1, [SC_floor] = 1, [SC_ceil] = 1,
+		[SC_trunc] = 1, [SC_rint] = 1, [SC_floordiv] = 2, [SC_rem] = 2, [SC_and] = 2,
+		[SC_or] = 2, [SC_xor] = 2, [SC_not] = 1, [SC_shl] = 2, [SC_shr] = 2, [SC_eq] = 2,
+		[SC_ne] = 2, [SC_lt] = 2, [SC_le] = 2, [SC_gt] = 2, [SC_ge] = 2, [SC_select] = 3,
+		[SC_convert] = 1, [SC_bitcast] = 1,
+	};
+	if (d->sc >= SC_COUNT || arity[d->sc] == 0 || arity[d->sc] != d->nin)
+		return false;
+	LType a = lx_type(f, d->in[0]);
+	for (uint32_t k = 0; k < d->nin; k++)
+		if (lx_type(f, d->in[k]).lanes != d->type.lanes)
+			return false;
+	if (d->sc == SC_convert)
+		return true;
+	if (d->sc == SC_bitcast)
+		return dtype_size(a.dtype) == dtype_size(d->type.dtype);
+	if (d->sc == SC_select)
+		return a.dtype == DT_bool && same(lx_type(f, d->in[1]), d->type) &&
+		       same(lx_type(f, d->in[2]), d->type);
+	for (uint32_t k = 1; k < d->nin; k++)
+		if (!same(lx_type(f, d->in[k]), a))
+			return false;
+	return is_compare(d->sc) ? d->type.dtype == DT_bool : same(a, d->type);
+}
+
+static bool fn_types_ok(const LoopFn *f, const LxData *d)
+{
+	if (!d->fn || d->nin != d->fn->nparam)
+		return false;
+	for (uint32_t k = 0; k < d->nin; k++)
+		if (!same(lx_type(f, d->in[k]), (LType){d->fn->param[k], d->type.lanes}))
+			return false;
+	return true;
+}
+
+static bool is_index(const LoopFn *f, Lx x)
+{
+	return x.i && same(lx_type(f, x), (LType){DT_i64, 1});
+}
+
+static bool lanes_types_ok(const LoopFn *f, const LxData *d)
+{
+	LType a = lx_type(f, d->in[0]);
+	switch (d->kind) {
+	case LX_SPLAT: return a.lanes == 1 && a.dtype == d->type.dtype;
+	case LX_RAMP:
+		return a.lanes == 1 && same(a, lx_type(f, d->in[1])) &&
+		       (a.dtype == DT_i64 || a.dtype == DT_i32);
+	case LX_MASK: return is_index(f, d->in[0]) && d->type.dtype == DT_bool;
+	case LX_HREDUCE: return a.lanes > 1 && a.dtype == d->type.dtype;
+	case LX_ANY: return a.dtype == DT_bool;
+	case LX_EXTRACT: return d->u.k < a.lanes && a.dtype == d->type.dtype;
+	case LX_ADDR: return is_index(f, d->in[0]);
+	default: return true;
+	}
+}
+
+static bool lx_ok(const LoopFn *f, const LxData *d)
+{
+	if (!is_compute(d->type.dtype) || d->type.lanes == 0 || (d->type.lanes & (d->type.lanes - 1)))
+		return false;
+	switch (d->kind) {
+	case LX_PARAM: return d->u.k < f->param.n;
+	case LX_VAR: return d->u.v.i && d->u.v.i < f->lv.n;
+	case LX_FLOAT: return d->type.dtype == DT_f32 || d->type.dtype == DT_f64;
+	case LX_INT: return d->type.dtype == DT_bool || dtype_is_int(d->type.dtype);
+	case LX_SC: return sc_types_ok(f, d);
+	case LX_FN: return fn_types_ok(f, d);
+	default: return lanes_types_ok(f, d);
+	}
+}
+
+static const char *lx_label(const LxData *d)
+{
+	static const char *const name[] = {"int", "float", "param", "var", "sc", "fn", "splat", "ramp",
+	                                   "mask", "hreduce", "any", "extract", "addr"};
+	return d->kind == LX_SC ? sc_name(d->sc) : d->kind == LX_FN ? d->fn->name : name[d->kind];
+}
+
+/* Types of an expression are checked once; scopes at every use. */
+static void check_types(Verify *v, Lx x)
+{
+	if (v->checked[x.i])
+		return;
+	v->checked[x.i] = true;
+	const LxData *d = &v->f->lx.data[x.i];
+	for (uint32_t k = 0; k < d->nin; k++) {
+		if (!d->in[k].i || d->in[k].i >= x.i) {
+			fail(v, "missing operand of", lx_label(d));
+			return;
+		}
+		check_types(v, d->in[k]);
+	}
+	if (!lx_ok(v->f, d))
+		fail(v, "operand types do not fit", lx_label(d));
+}
+
+static void check_scope(Verify *v, Lx x)
+{
+	const LxData *d = &v->f->lx.data[x.i];
+	if (v->seen[x.i] == v->nstmt)
+		return;
+	v->seen[x.i] = v->nstmt;
+	if (d->kind == LX_VAR && d->u.v.i < v->f->lv.n && !v->scope[d->u.v.i])
+		fail(v, "variable out of scope:", v->f->lv.data[d->u.v.i].name);
+	for (uint32_t k = 0; k < d->nin; k++)
+		check_scope(v, d->in[k]);
+}
+
+static void check_expr(void *data, Lx x)
+{
+	Verify *v = data;
+	if (x.i >= v->f->lx.n) {
+		fail(v, "expression does not exist", NULL);
+		return;
+	}
+	check_types(v, x);
+	check_scope(v, x);
+}
+
+/* ---- statements ---- */
+
+static LType type_of(const Verify *v, Lx x)
+{
+	return x.i ? lx_type(v->f, x) : (LType){DT_none, 0};
+}
+
+static void check_mem(Verify *v, const LsData *s)
+{
+	const LoopFn *f = v->f;
+	expect(v, is_index(f, s->offset), "offset must be an i64 scalar");
+	if (s->mem.local)
+		expect(v, s->mem.k < f->lv.n && v->scope[s->mem.k], "local array out of scope");
+	else
+		expect(v, s->mem.k < f->buf.n, "no such buffer");
+	expect(v, s->mem.dtype > DT_none && s->mem.dtype < DT_COUNT && !dtype_is_complex(s->mem.dtype),
+	       "memory has no element type");
+}
+
+static void check_access(Verify *v, const LsData *s)
+{
+	bool store = s->kind == LS_STORE || s->kind == LS_SCATTER;
+	LType value = store ? type_of(v, s->x) : v->f->lv.data[s->v.i].type;
+	check_mem(v, s);
+	if (value.dtype != dtype_compute(s->mem.dtype))
+		fail(v, "value and memory differ in type:", type_text(v, value));
+	if (s->mask.i && !same(type_of(v, s->mask), (LType){DT_bool, value.lanes}))
+		fail(v, "mask must be bool of the value's lanes, not", type_text(v, type_of(v, s->mask)));
+	LType index = type_of(v, s->kind == LS_GATHER ? s->x : s->y);
+	if (s->kind == LS_GATHER || s->kind == LS_SCATTER)
+		expect(v, (index.dtype == DT_i64 || index.dtype == DT_i32) && index.lanes == value.lanes,
+		       "index must be i32 or i64 of the value's lanes");
+	if (!store)
+		v->scope[s->v.i] = true;
+}
+
+static void check_block(Verify *v, Lb b);
+
+static void check_nested(Verify *v, const LsData *s, Lb b)
+{
+	check_block(v, b);
+	v->s = s;
+}
+
+static void check_control(Verify *v, const LsData *s)
+{
+	if (s->kind == LS_FOR) {
+		expect(v, is_index(v->f, s->x) && is_index(v->f, s->y), "bounds must be i64 scalars");
+		expect(v, s->step > 0, "step must be positive");
+		if (s->loop == FOR_UNROLLED)
+			expect(v, lx_is_int(v->f, s->x, NULL) && lx_is_int(v->f, s->y, NULL),
+			       "an unrolled loop needs constant bounds");
+		v->scope[s->v.i] = true;
+	} else {
+		expect(v, same(type_of(v, s->x), (LType){DT_bool, 1}), "condition must be a bool scalar");
+	}
+	check_nested(v, s, s->body);
+	if (s->kind == LS_FOR)
+		v->scope[s->v.i] = false;
+	if (s->other.i)
+		check_nested(v, s, s->other);
+}
+
+static void check_define(Verify *v, const LsData *s)
+{
+	const LvData *d = &v->f->lv.data[s->v.i];
+	if (!same(d->type, type_of(v, s->x)))
+		fail(v, "value does not have the variable's type:", d->name);
+	if (s->kind == LS_SET) {
+		expect(v, v->scope[s->v.i], "variable out of scope");
+		expect(v, d->is_mutable, "variable is not mutable");
+	} else {
+		expect(v, !v->scope[s->v.i], "variable defined twice");
+		v->scope[s->v.i] = true;
+	}
+}
+
+static void check_args(Verify *v, const LsData *s)
+{
+	for (uint32_t k = 0; k < s->narg; k++) {
+		bool addr = s->arg[k].i && v->f->lx.data[s->arg[k].i].kind == LX_ADDR;
+		if (s->kind == LS_LAUNCH && k < s->nbuf)
+			expect(v, addr, "buffer arguments must be addresses");
+		else
+			expect(v, is_index(v->f, s->arg[k]) && !addr, "arguments must be i64 scalars");
+	}
+}
+
+static void check_other(Verify *v, const LsData *s)
+{
+	LType bool1 = {DT_bool, 1}, x = type_of(v, s->x);
+	switch (s->kind) {
+	case LS_LOCAL:
+		v->scope[s->v.i] = true;
+		expect(v, s->count > 0, "local array without elements");
+		break;
+	case LS_CHECK:
+		expect(v, x.dtype == DT_bool, "condition must be bool");
+		if (s->mask.i)
+			expect(v, same(x, type_of(v, s->mask)), "mask and condition differ in lanes");
+		break;
+	case LS_PREFETCH:
+		check_mem(v, s);
+		break;
+	case LS_LAUNCH:
+		expect(v, is_index(v->f, s->x), "task count must be an i64 scalar");
+		check_args(v, s);
+		break;
+	case LS_COPY:
+		expect(v, s->offset.i && v->f->lx.data[s->offset.i].kind == LX_ADDR && s->x.i &&
+		       v->f->lx.data[s->x.i].kind == LX_ADDR, "copies go between addresses");
+		expect(v, is_index(v->f, s->y), "bytes must be an i64 scalar");
+		break;
+	case LS_ASSERT:
+		expect(v, same(x, bool1), "condition must be a bool scalar");
+		check_args(v, s);
+		break;
+	case LS_PART:
+		check_args(v, s);
+		break;
+	case LS_RESULT:
+		expect(v, is_index(v->f, s->x), "a result must be an i64 scalar");
+		break;
+	default:
+		break;
+	}
+}
+
+static void check_stmt(Verify *v, const LsData *s)
+{
+	v->s = s;
+	v->nstmt++;
+	ls_visit(v->f, s, check_expr, v);
+	if (s->v.i >= v->f->lv.n) {
+		fail(v, "variable does not exist", NULL);
+		return;
+	}
+	switch (s->kind) {
+	case LS_LET: case LS_VAR: case LS_SET:
+		check_define(v, s);
+		break;
+	case LS_LOAD: case LS_GATHER: case LS_STORE: case LS_SCATTER:
+		check_access(v, s);
+		break;
+	case LS_FOR: case LS_WHILE: case LS_IF:
+		check_control(v, s);
+		break;
+	default:
+		check_other(v, s);
+		break;
+	}
+}
+
+/* What a block defines is not visible after it. */
+static void check_block(Verify *v, Lb b)
+{
+	if (b.i >= v->f->block.n) {
+		fail(v, "block does not exist", NULL);
+		return;
+	}
+	for (uint32_t k = 0; k < v->f->block.data[b.i].stmt.n; k++)
+		check_stmt(v, &v->f->ls.data[v->f->block.data[b.i].stmt.data[k]]);
+	for (uint32_t k = 0; k < v->f->block.data[b.i].stmt.n; k++) {
+		const LsData *s = &v->f->ls.data[v->f->block.data[b.i].stmt.data[k]];
+		if (s->kind != LS_SET && s->kind != LS_FOR && s->v.i < v->f->lv.n)
+			v->scope[s->v.i] = false;
+	}
+}
+
+bool loop_verify(LoopFn *f)
+{
+	Arena *arena = f->ir->ctx->arena;
+	LsData start = {.kind = LS_COMMENT};
+	Verify v = {.f = f, .s = &start, .ok = true};
+	v.scope = ARENA_ARRAY(arena, bool, f->lv.n);
+	v.checked = ARENA_ARRAY(arena, bool, f->lx.n);
+	v.seen = ARENA_ARRAY(arena, uint32_t, f->lx.n);
+	if (f->open.n > 1)
+		fail(&v, "a block was left open", NULL);
+	v.scope[f->task.i] = true;
+	check_block(&v, f->body);
+	return v.ok;
+}

@@ -1,0 +1,234 @@
+#include "ir/ops/op.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const OpInfo op_none = {.schema = "none() -> ()", .infer = NULL};
+
+static const OpInfo *const table[OP_COUNT] = {[OP_none] = &op_none,
+#define X(name) [OP_##name] = &op_##name,
+					      OP_LIST(X)
+#undef X
+};
+
+/* Built once by op_init, then read only. */
+static Schema schema[OP_COUNT];
+static Intern by_name;            /* schema name to an id */
+static Op op_of_id[OP_COUNT + 1]; /* the op of that id */
+static atomic_bool ready;
+static pthread_mutex_t building = PTHREAD_MUTEX_INITIALIZER;
+
+/* A bad table cannot be a run-time condition: the unit test of the table meets it first. */
+_Noreturn static void table_bug(Op op, const char *text)
+{
+	fprintf(stderr, "op table: op %u: %s\n", op, text);
+	abort();
+}
+
+static void table_build(Arena *arena)
+{
+	intern_init(&by_name, arena);
+	for (uint32_t k = 0; k < OP_COUNT; k++) {
+		Op op = (Op)k;
+		const char *err;
+		if (!table[op]->schema)
+			table_bug(op, "no schema");
+		if (!schema_parse(arena, table[op]->schema, &schema[op], &err))
+			table_bug(op, err);
+		bool fresh;
+		const char *name = schema[op].name;
+		uint32_t id = intern(&by_name, name, (uint32_t)strlen(name), &fresh);
+		if (!fresh)
+			table_bug(op, "a schema name is used twice");
+		op_of_id[id] = op;
+	}
+}
+
+/* Without memory it is tried again at the next call. */
+static bool try_build(void)
+{
+	jmp_buf out_of_memory, *outer = arena_catch(&out_of_memory);
+	Arena *const arena = arena_new(NULL);
+	bool ok = arena && !setjmp(out_of_memory);
+	if (ok)
+		table_build(arena);
+	else
+		arena_free(arena);
+	arena_catch(outer);
+	return ok;
+}
+
+void op_init(void)
+{
+	if (atomic_load_explicit(&ready, memory_order_acquire))
+		return;
+	pthread_mutex_lock(&building);
+	bool ok = atomic_load(&ready) || try_build();
+	atomic_store(&ready, ok);
+	pthread_mutex_unlock(&building);
+	if (!ok)
+		arena_out_of_memory();
+}
+
+const OpInfo *op_info(Op op)
+{
+	return table[op < OP_COUNT ? op : OP_none];
+}
+
+OpKind op_kind(Op op)
+{
+	const OpInfo *i = op_info(op);
+	if (i->scalar)
+		return OP_SCALAR;
+	return i->expand || i->build ? OP_COMPOSITE : OP_PRIMITIVE;
+}
+
+const Schema *op_schema(Op op)
+{
+	op_init();
+	return &schema[op < OP_COUNT ? op : OP_none];
+}
+
+const char *op_name(Op op)
+{
+	return op_schema(op)->name;
+}
+
+Op op_find(const char *name)
+{
+	op_init();
+	uint32_t id = intern_find(&by_name, name, (uint32_t)strlen(name));
+	return id ? op_of_id[id] : OP_none;
+}
+
+int op_arg_index(Op op, const char *name)
+{
+	const Schema *s = op_schema(op);
+	for (uint32_t k = 0; k < s->narg; k++)
+		if (strcmp(s->arg[k].name, name) == 0)
+			return (int)k;
+	return -1;
+}
+
+/* ---- defaults ---- */
+
+static int64_t default_int(const char *text)
+{
+	if (strcmp(text, "Mean") == 0)
+		return 1;
+	if (strcmp(text, "Sum") == 0)
+		return 2;
+	return strtoll(text, NULL, 10);
+}
+
+static Attr default_scalar(Ir *ir, const char *text)
+{
+	if (strcmp(text, "True") == 0 || strcmp(text, "False") == 0)
+		return attr_bool(*text == 'T');
+	if (strpbrk(text, ".eEni"))
+		return attr_float(strtod(text, NULL));
+	return attr_int(ir, strtoll(text, NULL, 10));
+}
+
+/* "[0, 1]" or a lone "1", which stands for arg->size of them. item receives each text. */
+static uint32_t default_items(const Arg *arg, const char **item, uint32_t max)
+{
+	const char *p = arg->text;
+	uint32_t n = 0;
+	if (*p != '[') {
+		for (; n < (arg->size ? arg->size : 1) && n < max; n++)
+			item[n] = p;
+		return n;
+	}
+	for (p++; *p && *p != ']' && n < max; p += strcspn(p, ",]"), p += *p == ',') {
+		p += strspn(p, " ");
+		if (*p != ']')
+			item[n++] = p;
+	}
+	return n;
+}
+
+static Attr default_list(Ir *ir, const Arg *arg)
+{
+	const char *item[MAX_ARGS];
+	uint32_t n = default_items(arg, item, MAX_ARGS);
+	Sym ints[MAX_ARGS];
+	double floats[MAX_ARGS];
+	bool bools[MAX_ARGS];
+	for (uint32_t k = 0; k < n; k++) {
+		ints[k] = sym_int(ir->syms, strtoll(item[k], NULL, 10));
+		floats[k] = strtod(item[k], NULL);
+		bools[k] = item[k][0] == 'T';
+	}
+	Arena *a = ir->ctx->arena;
+	if (arg->kind == ARG_ints)
+		return attr_ints(arena_dup(a, ints, n * sizeof *ints), n);
+	if (arg->kind == ARG_floats)
+		return (Attr){ATTR_floats, n, {.floats = arena_dup(a, floats, n * sizeof *floats)}};
+	return (Attr){ATTR_bools, n, {.bools = arena_dup(a, bools, n * sizeof *bools)}};
+}
+
+static DType default_dtype(const char *text)
+{
+	static const struct {
+		const char *name;
+		DType dtype;
+	} names[] = {{"long", DT_i64},
+		     {"int", DT_i32},
+		     {"float", DT_f32},
+		     {"double", DT_f64},
+		     {"bool", DT_bool}};
+	for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+		if (strcmp(names[k].name, text) == 0)
+			return names[k].dtype;
+	return dtype_parse(text, (uint32_t)strlen(text));
+}
+
+Attr op_default(Ir *ir, const Arg *arg)
+{
+	size_t n = strlen(arg->text);
+	if (!arg->has_default || strcmp(arg->text, "None") == 0)
+		return attr_none();
+	switch (arg->kind) {
+	case ARG_int:
+		return attr_int(ir, default_int(arg->text));
+	case ARG_float:
+		return attr_float(strtod(arg->text, NULL));
+	case ARG_bool:
+		return attr_bool(strcmp(arg->text, "True") == 0);
+	case ARG_scalar:
+		return default_scalar(ir, arg->text);
+	case ARG_str: /* quoted */
+		return attr_str(ir,
+				n < 2 ? "" : arena_strndup(ir->ctx->scratch, arg->text + 1, n - 2));
+	case ARG_dtype:
+		return attr_dtype(default_dtype(arg->text));
+	case ARG_ints:
+	case ARG_floats:
+	case ARG_bools:
+		return default_list(ir, arg);
+	default:
+		return attr_none();
+	}
+}
+
+bool op_attr_fits(const Ir *ir, const Arg *arg, const Attr *a)
+{
+	static const AttrKind expected[] = {
+		[ARG_tensors] = ATTR_int, [ARG_int] = ATTR_int,       [ARG_ints] = ATTR_ints,
+		[ARG_float] = ATTR_float, [ARG_floats] = ATTR_floats, [ARG_bool] = ATTR_bool,
+		[ARG_bools] = ATTR_bools, [ARG_str] = ATTR_str,       [ARG_dtype] = ATTR_dtype,
+		[ARG_graph] = ATTR_graph, [ARG_const] = ATTR_const};
+	if (arg->kind == ARG_tensor || arg->kind == ARG_ignored)
+		return a->kind == ATTR_none;
+	if (arg->kind == ARG_tensors)
+		return a->kind == ATTR_int && sym_is_const(ir->syms, a->s, NULL);
+	if (a->kind == ATTR_none)
+		return arg->optional;
+	if (arg->kind == ARG_scalar)
+		return a->kind == ATTR_bool || a->kind == ATTR_int || a->kind == ATTR_float;
+	return a->kind == expected[arg->kind];
+}

@@ -1,0 +1,120 @@
+/* The op table: one block per op in ir/ops/<family>.c, collected by a scanner at build time into
+ * oplist.h. Adding an op touches that one place. */
+#ifndef WEFT_IR_OP_H
+#define WEFT_IR_OP_H
+
+#include "ir/graph/build.h"
+#include "ir/graph/graph.h"
+
+/* What kind of definition an op has. */
+typedef enum {
+	OP_SCALAR,    /* element-wise primitive: operands and result have one shape; meaning in .scalar */
+	OP_PRIMITIVE, /* structural primitive: .infer and .eval */
+	OP_COMPOSITE  /* expands: .expand or .build */
+} OpKind;
+
+/* ATen type promotion of an element-wise composite (ATen's names in brackets). */
+typedef enum {
+	PROMOTE_NONE,
+	PROMOTE_DEFAULT,       /* common dtype                       */
+	PROMOTE_FLOAT,         /* int and bool to the default float  */
+	PROMOTE_BOOL,          /* common dtype, result bool          */
+	PROMOTE_INT            /* bool to i64                        */
+} Promote;
+
+/* When composites expand: at canon (so that later passes never see them) or at decompose (those with
+ * an own rule or schedule, kept until then). */
+typedef enum { LEVEL_CANON, LEVEL_DECOMPOSE } Level;
+
+struct Tensor;     /* ir/interp/tensor.h */
+struct EvalCtx;    /* ir/interp/interp.h */
+
+typedef struct OpInfo {
+	const char *schema; /* "aten.add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor" */
+	const char *doc;    /* one line, for docs and `weft show` */
+	Promote promote;
+	Level level;
+	bool effect;        /* never removed, kept in order */
+
+	/* OP_SCALAR */
+	const char *scalar;   /* body over the operand names, see ir/scalar/scalar.h */
+	const char *deriv[4]; /* d result / d operand k, in terms of the operands and the result y */
+	DType result;         /* DT_none: the operands' dtype; else fixed (DT_bool for comparisons) */
+	bool exact;           /* the result is a value of any storage type that holds the operands */
+
+	/* OP_PRIMITIVE: the result's type from operands and attributes; 0 after ctx_error. */
+	TypeId (*infer)(Graph *, Op, const Node *in, uint32_t nin, AttrId, const char *where);
+	/* Compute out[0..nout) (allocated, row-major, concrete shape) from in[]. False after ctx_error. */
+	bool (*eval)(struct EvalCtx *, Graph *, Node, const struct Tensor *in, struct Tensor *out);
+	bool accumulates;     /* adds or multiplies: rounds to a storage type */
+
+	/* OP_COMPOSITE: one expression over argument names, or a function that builds the replacement
+	 * at b's position and returns it (a tuple node when the op has several results); none after
+	 * ctx_error. A composite may also carry .infer and .eval of its own. */
+	bool narrow_scalars; /* scalar arguments take the operand's storage type; else composites see f32 */
+	const char *expand;
+	Node (*build)(Build *b, Node n);
+
+	const char *sample; /* "f32[3,4] in -8..8; f16[7]" for the generic tests */
+} OpInfo;
+
+/* Argument kinds of a schema. */
+typedef enum {
+	ARG_tensor, ARG_tensors, /* operands */
+	ARG_int, ARG_ints, ARG_float, ARG_floats, ARG_bool, ARG_bools, ARG_scalar, ARG_str, ARG_dtype,
+	ARG_graph, ARG_const,
+	ARG_ignored /* layout, device, memory format, pin_memory, generator: accepted, no meaning */
+} ArgKind;
+
+typedef struct {
+	const char *name;
+	ArgKind kind;
+	bool optional;    /* "?" in the schema */
+	bool has_default;
+	bool kw_only;
+	bool writes;      /* (a!) */
+	uint32_t size;    /* int[2]: a lone int is repeated that often; 0 none */
+	const char *text; /* the default as written, "" none */
+} Arg;
+
+typedef struct {
+	const char *name; /* "aten.add.Tensor", "reduce" */
+	uint32_t narg;
+	const Arg *arg;
+	uint32_t nresult; /* 0: none; UINT32_MAX: Tensor[] */
+} Schema;
+
+#define OP(name) const OpInfo op_##name =
+
+#include "oplist.h" /* generated: enum { OP_none, OP_input, ..., OP_COUNT } and the op_* externs */
+
+/* Parse one schema into the arena. On bad text false, *err says what was expected and where. */
+bool schema_parse(Arena *, const char *text, Schema *, const char **err);
+
+/* Parse all schemas. Once per process, thread-safe; the functions below call it themselves. */
+void op_init(void);
+const OpInfo *op_info(Op);
+OpKind op_kind(Op);
+const Schema *op_schema(Op);
+const char *op_name(Op); /* the schema's name */
+Op op_find(const char *name); /* by schema name, OP_none when unknown */
+int op_arg_index(Op, const char *name); /* -1 when absent */
+static inline bool op_is_scalar(Op op) { return op_kind(op) == OP_SCALAR; }
+/* The default of an argument as an attribute; ATTR_none for None or no default. */
+Attr op_default(Ir *, const Arg *);
+/* May the argument hold this attribute? A Tensor[] slot holds its constant count. */
+bool op_attr_fits(const Ir *, const Arg *, const Attr *);
+
+/* The result type of a scalar op or an op with .infer; 0 after ctx_error, for ops without result, and for
+ * composites without .infer. */
+TypeId op_infer(Build *, Op, const Node *in, uint32_t nin, AttrId);
+
+/* What a composite means: its replacement at b's position (a tuple node when it has several results),
+ * from .expand or .build; none after ctx_error. */
+Node op_expand(Build *, Op, const Node *in, uint32_t nin, AttrId);
+/* The same for a node that exists; the node itself stays. b->before must be the node or before it. */
+Node op_expand_node(Build *, Node);
+/* Is the text of .expand well formed: names and calls known, arities right? NULL or what is wrong. */
+const char *op_expand_check(Op);
+
+#endif

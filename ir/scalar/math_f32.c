@@ -1,0 +1,196 @@
+/* Elementary functions in f32, at most 2 ULP over all finite inputs. The hot ones compute in
+ * f32 alone. */
+#include "ir/scalar/math_priv.h"
+
+/* Rarely hot, so through the f64 function: rounds correctly but for ties within its error. */
+#define VIA_F64(name) {name, LIB_F32, "x", 0, "convert[f32](" name "(convert[f64](x)))"}
+#define VIA_F64_2(name)                                                                            \
+	{name, LIB_F32, "a, b", 0, "convert[f32](" name "(convert[f64](a), convert[f64](b)))"}
+
+const LibDef lib_f32[] = {
+	/* As in f64 (math_f64.c): 2**n in two halves, n in the low bits of t. */
+	{"exp_scale", LIB_F32, "p, t, bias", EXPAND,
+		"i = bitcast[u32](t) + (convert[u32](bias) - 0x4b400000); j = shr(i, 1); "
+		"p * bitcast[f32](shl(j, 23)) * bitcast[f32](shl(i - j, 23))"},
+	/* Below -104 the result is 0. Those lanes compute something harmless instead: results
+	 * that underflow cost a hundred cycles, and masked scores are -inf. */
+	{"exp_biased", LIB_F32, "x, bias", EXPAND,
+		"none = lt(x, -104.0); c = min(90.0, select(none, 0.0, x)); "
+		"t = fma(c, 1.44269502, 0x1.8p23); n = t - 0x1.8p23; "
+		"r = fma(n, -1.42860677e-06, fma(n, -0x1.62e4p-1, c)); "
+		"p = fma(r * r, poly(r, 0.49999994, 0.16666517, 0.041668106, 0.008369095, "
+		"0.0013835239), r) + 1.0; select(none, 0.0, exp_scale(p, t, bias))"},
+	{"exp", LIB_F32, "x", 0, "exp_biased(x, 254.0)"},
+	{"exp_half", LIB_F32, "x", 0, "exp_biased(x, 253.0)"},
+	{"exp2", LIB_F32, "x", 0,
+		"c = max(-151.0, min(129.0, x)); t = c + 0x1.8p23; r = c - (t - 0x1.8p23); "
+		"exp_scale(fma(r, poly(r, 0.6931472, 0.24022594, 0.055503663, 0.00962546, "
+		"0.0013387777, 0.00013319663), 1.0), t, 254.0)"},
+	{"expm1", LIB_F32, "x", 0,
+		"c = max(-20.0, min(88.9, x)); t = fma(c, 1.44269502, 0x1.8p23); "
+		"n = t - 0x1.8p23; r = fma(n, -1.42860677e-06, fma(n, -0x1.62e4p-1, c)); "
+		"p = fma(r * r, poly(r, 0.49999994, 0.16666517, 0.041668106, 0.008369095, "
+		"0.0013835239), r); s = bitcast[f32](shl(bitcast[u32](t) + 126, 23)); "
+		"y = 2.0 * fma(p, s, s - 0.5); select(lt(abs(x), 0x1p-25), x, y)"},
+	{"sigmoid", LIB_F32, "x", 0,
+		"e = exp(-abs(x)); s = select(lt(x, 0.0), e, 1.0); fma(-s, e / (1.0 + e), s)"},
+
+	/* x = m 2**e with m in [2/3, 4/3), f = m - 1: log(m) = f + f*f (-1/2 + f P(f)) */
+	{"log_bits", LIB_F32, "x", EXPAND, "bitcast[i32](x) - 0x3f2aaaab"},
+	{"log_mantissa", LIB_F32, "x", EXPAND,
+		"bitcast[f32](and(log_bits(x), 0x007fffff) + 0x3f2aaaab)"},
+	{"log_exponent", LIB_F32, "x", EXPAND, "convert[f32](shr(log_bits(x), 23))"},
+	{"log_poly", LIB_F32, "f, e", EXPAND,
+		"y = fma(f * f, fma(f, poly(f, 0.3333324, -0.24999711, 0.20009327, -0.16684616, "
+		"0.140217, -0.121253505, 0.13913149, -0.1315232), -0.5), f); "
+		"fma(e, 0.693147182, fma(e, -1.90465421e-09, y))"},
+	{"log_special", LIB_F32, "x, y", EXPAND,
+		"select(lt(x, inf), select(lt(x, 0.0), nan, select(eq(x, 0.0), -inf, y)), x)"},
+	{"log", LIB_F32, "x", 0,
+		"tiny = lt(x, 0x1p-126); v = select(tiny, x * 0x1p23, x); "
+		"e = log_exponent(v) - select(tiny, 23.0, 0.0); "
+		"log_special(x, log_poly(log_mantissa(v) - 1.0, e))"},
+	/* u + c = 1 + x exactly. */
+	{"log1p", LIB_F32, "x", 0,
+		"u = 1.0 + x; t = u - 1.0; c = (1.0 - (u - t)) + (x - t); "
+		"scale = bitcast[f32](shl(127 - min(shr(log_bits(u), 23), 127), 23)); "
+		"y = log_poly(fma(c, scale, log_mantissa(u) - 1.0), log_exponent(u)); "
+		"select(lt(abs(x), 0x1p-25), x, log_special(u, y))"},
+	/* log(m) = f + rest, times the constant l + ll. */
+	{"log_scaled", LIB_F32, "f, l, ll", EXPAND,
+		"rest = f * f * fma(f, poly(f, 0.3333324, -0.24999711, 0.20009327, -0.16684616, "
+		"0.140217, -0.121253505, 0.13913149, -0.1315232), -0.5); "
+		"fma(f, l, fma(rest, l, f * ll))"},
+	{"log_normal", LIB_F32, "x", EXPAND, "select(lt(x, 0x1p-126), x * 0x1p23, x)"},
+	{"log_shift", LIB_F32, "x", EXPAND,
+		"log_exponent(log_normal(x)) - select(lt(x, 0x1p-126), 23.0, 0.0)"},
+	{"log2", LIB_F32, "x", 0,
+		"f = log_mantissa(log_normal(x)) - 1.0; "
+		"log_special(x, log_shift(x) + log_scaled(f, 1.44269502, 1.92596303e-08))"},
+	{"log10", LIB_F32, "x", 0,
+		"f = log_mantissa(log_normal(x)) - 1.0; e = log_shift(x); "
+		"y = fma(e, -1.4320989e-08, log_scaled(f, 0.434294492, -1.01030394e-08)); "
+		"log_special(x, fma(e, 0.30103001, y))"},
+
+	/* ---- trigonometric: the remainder in f64, the rest in f32. Below 2**40 the first
+	 * difference is exact and pi/2 in two parts leaves nothing to see. ---- */
+	{"trig_turn", LIB_F32, "x", EXPAND, "fma(convert[f64](x), 0.6366197723675814, 0x1.8p52)"},
+	{"trig_rest", LIB_F32, "x", EXPAND,
+		"n = trig_turn(x) - 0x1.8p52; "
+		"r = fma(n, -6.123233995736766e-17, fma(n, -1.5707963267948966, "
+		"convert[f64](x))); select(lt(abs(x), 0x1p40), r, large_rest(x))"},
+	{"trig_quadrant", LIB_F32, "x", EXPAND,
+		"select(lt(abs(x), 0x1p40), convert[i32](bitcast[i64](trig_turn(x))), "
+		"large_quadrant(x))"},
+	/* |x| / (pi/2) mod 4 in units of 2**-62, as in f64. */
+	{"large_phase", LIB_F32, "x", 0,
+		"b = bitcast[u32](x); at = convert[i32](and(shr(b, 23), 0xff)) - 88; "
+		"k = max(convert[i32](0), at); "
+		"m = convert[u64](or(and(b, 0x007fffff), 0x00800000)); "
+		"m * two_over_pi(k) + shr(m * shr(two_over_pi(k + 64), 32), 32)"},
+	{"large_rest", LIB_F32, "x", 0,
+		"p = large_phase(x); q = shr(p + 0x2000000000000000, 62); "
+		"r = convert[f64](bitcast[i64](p - shl(q, 62))) * 3.4061215800304112e-19; "
+		"s = select(lt(x, 0.0), -r, r); select(lt(abs(x), inf), s, convert[f64](nan))"},
+	{"large_quadrant", LIB_F32, "x", 0,
+		"q = convert[i32](shr(large_phase(x) + 0x2000000000000000, 62)); "
+		"select(lt(x, 0.0), -q, q)"},
+	{"sin_poly", LIB_F32, "r", EXPAND,
+		"z = r * r; fma(z * r, poly(z, -0.16666655, 0.008332191, -0.000195186), r)"},
+	{"cos_poly", LIB_F32, "r", EXPAND,
+		"z = r * r; "
+		"fma(z, fma(z, poly(z, 0.041666646, -0.0013887301, 2.4430661e-05), -0.5), 1.0)"},
+	{"sin", LIB_F32, "x", 0,
+		"r = convert[f32](trig_rest(x)); q = trig_quadrant(x); "
+		"y = select(eq(and(q, 1), 0), sin_poly(r), cos_poly(r)); "
+		"select(eq(x, 0.0), x, select(eq(and(q, 2), 0), y, -y))"},
+	{"cos", LIB_F32, "x", 0,
+		"r = convert[f32](trig_rest(x)); q = trig_quadrant(x) + 1; "
+		"y = select(eq(and(q, 1), 0), sin_poly(r), cos_poly(r)); "
+		"select(eq(and(q, 2), 0), y, -y)"},
+	{"tan", LIB_F32, "x", 0,
+		"r = trig_rest(x); odd = ne(and(trig_quadrant(x), 1), 0); z = r * r; "
+		"s = fma(z * r, poly(z, -0.1666666664160969, 0.008333329383367784, "
+		"-0.00019839333908712033, 2.718301784010437e-06), r); "
+		"c = fma(z, fma(z, poly(z, 0.04166666662279282, -0.0013888883750025863, "
+		"2.4799519045413943e-05, -2.7210153640084063e-07), -0.5), 1.0); "
+		"select(eq(x, 0.0), x, convert[f32](select(odd, -c, s) / select(odd, s, c)))"},
+	{"asin_poly", LIB_F32, "z", EXPAND,
+		"z * poly(z, 0.16666946, 0.07487605, 0.046408776, 0.01971357, 0.049438324)"},
+	{"asin", LIB_F32, "x", 0,
+		"a = abs(x); big = gt(a, 0.55); z = select(big, 0.5 * (1.0 - a), a * a); "
+		"s = select(big, sqrt(z), a); y = fma(s, asin_poly(z), s); "
+		"copysign(select(big, 1.57079637 - (2.0 * y + 4.37113883e-08), y), x)"},
+	{"acos", LIB_F32, "x", 0,
+		"a = abs(x); big = gt(a, 0.55); z = select(big, 0.5 * (1.0 - a), a * a); "
+		"s = select(big, sqrt(z), x); y = fma(s, asin_poly(z), s); "
+		"low = select(lt(x, 0.0), 3.14159274 - (2.0 * y + 8.74227766e-08), 2.0 * y); "
+		"select(big, low, 1.57079637 - (y + 4.37113883e-08))"},
+	{"atan_poly", LIB_F32, "t", EXPAND,
+		"z = t * t; "
+		"fma(t * z, poly(z, -0.33333302, 0.19998626, -0.14265092, 0.10956658, "
+		"-0.084164605, 0.058178056, -0.03139444, 0.011028954, -0.0018187113), t)"},
+	{"atan", LIB_F32, "x", 0,
+		"a = abs(x); big = gt(a, 1.0); y = atan_poly(select(big, 1.0 / a, a)); "
+		"copysign(select(big, 1.57079637 - (y + 4.37113883e-08), y), x)"},
+	{"atan2", LIB_F32, "y, x", 0,
+		"ax = abs(x); ay = abs(y); hi = max(ax, ay); lo = min(ax, ay); "
+		"t = select(eq(lo, hi), select(eq(hi, 0.0), 0.0, 1.0), lo / hi); "
+		"a = atan_poly(t); "
+		"b = select(gt(ay, ax), 1.57079637 - (a + 4.37113883e-08), a); "
+		"c = select(signbit(x), 3.14159274 - (b + 8.74227766e-08), b); "
+		"select(ne(t, t), t, copysign(c, y))"},
+
+	/* ---- hyperbolic ---- */
+	{"sinh", LIB_F32, "x", 0,
+		"a = abs(x); h = exp_half(a); z = x * x; "
+		"small = fma(x * z, poly(z, 0.16666667, 0.008333311, 0.00019842635, "
+		"2.7839303e-06), x); select(lt(a, 1.0), small, copysign(h - 0.25 / h, x))"},
+	{"cosh", LIB_F32, "x", 0, "h = exp_half(abs(x)); h + 0.25 / h"},
+	/* 1 - 2/(exp(2|x|) + 1), or near 0 x + x**3 P(x*x). Where the exponential is used its
+	 * error is damped, so a short reduction does: r is one fma. The order of the comparison
+	 * lets NaN take the second. */
+	{"tanh", LIB_F32, "x", 0,
+		"a = min(9.1, abs(x)); t = fma(a, 2.88539004, 0x1.8p23); "
+		"r = fma(a, 2.88539004, 0x1.8p23 - t); "
+		"p = fma(r, poly(r, 0.6931472, 0.24022594, 0.055503663, 0.00962546, "
+		"0.0013387777, 0.00013319663), 1.0); "
+		"e = bitcast[f32](bitcast[u32](p) + shl(bitcast[u32](t), 23)); "
+		"y = 1.0 - 2.0 / (e + 1.0); z = x * x; "
+		"small = fma(x * z, poly(z, -0.33333296, 0.13331833, -0.05377433, 0.020758733, "
+		"-0.005846414), x); copysign(select(ge(a, 0.6), y, small), x)"},
+	/* 1 - 2**Q(|x|), or near 0 x + x P(x*x). */
+	{"erf", LIB_F32, "x", 0,
+		"a = min(3.95, abs(x)); "
+		"q = poly(a, -0.0037787668, -1.6123863, -0.94386923, -0.12811078, 0.021397829, "
+		"-0.0016695241); t = q + 0x1.8p23; r = q - (t - 0x1.8p23); "
+		"p = fma(r, poly(r, 0.693147, 0.24022222, 0.055506483, 0.009672537, "
+		"0.0013298179), 1.0); "
+		"y = 1.0 - bitcast[f32](bitcast[u32](p) + shl(bitcast[u32](t), 23)); z = x * x; "
+		"small = fma(x, poly(z, 0.12837912, -0.3761232, 0.11280113, -0.026709171, "
+		"0.004914826, -0.0005619421), x); copysign(select(ge(a, 1.0), y, small), x)"},
+	/* exp2(y log2|x|) in f64, to some 2**-29: s = f/(2+f), log2(m) = 2 s log2(e) (1 + z
+	 * P(z)), z = s*s. */
+	{"pow", LIB_F32, "x, y", 0,
+		"a = convert[f64](abs(x)); f = log_mantissa(a) - 1.0; s = f / (2.0 + f); "
+		"z = s * s; "
+		"l = fma(s * 2.8853900817779268, fma(z, poly(z, 0.33333333333690773, "
+		"0.19999999395110252, 0.14285877958534812, 0.11095658071472762, "
+		"0.09682126826757691), 1.0), log_exponent(a)); "
+		"yc = convert[f64](max(-0x1p60, min(0x1p60, y))); "
+		"h = max(-200.0, min(200.0, l * yc)); t = h + 0x1.8p52; r = h - (t - 0x1.8p52); "
+		"p = fma(r, poly(r, 0.6931472029825092, 0.24022637573259972, "
+		"0.05550329520224145, 0.009619826355645109, 0.001340026694377602, "
+		"0.0001494509860942712), 1.0); "
+		"pow_special(x, y, convert[f32](bitcast[f64](bitcast[u64](p) + "
+		"shl(bitcast[u64](t), 52))))"},
+	VIA_F64("asinh"),
+	VIA_F64("acosh"),
+	VIA_F64("atanh"),
+	VIA_F64("erfc"),
+	VIA_F64("erfinv"),
+	VIA_F64("lgamma"),
+	VIA_F64("digamma"),
+	VIA_F64_2("hypot"),
+	{NULL, 0, NULL, 0, NULL},
+};

@@ -1,0 +1,186 @@
+#include "ir/scalar/priv.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* body  = { name '=' sum ';' } sum
+ * sum   = term { ('+' | '-') term }        term = unary { ('*' | '/') unary }
+ * unary = '-' unary | atom
+ * atom  = number | name [ '[' name ']' ] [ '(' args ')' ] | '(' sum ')' */
+typedef struct {
+	Arena *arena;
+	const char *at;
+	bool failed; /* at stays at the offending character */
+} Parser;
+
+static void skip_space(Parser *p)
+{
+	while (isspace((unsigned char)*p->at))
+		p->at++;
+}
+
+static bool accept(Parser *p, char c)
+{
+	skip_space(p);
+	if (p->failed || *p->at != c)
+		return false;
+	p->at++;
+	return true;
+}
+
+static void expect(Parser *p, char c)
+{
+	if (!accept(p, c))
+		p->failed = true;
+}
+
+static const char *parse_name(Parser *p)
+{
+	skip_space(p);
+	const char *start = p->at;
+	if (isalpha((unsigned char)*start) || *start == '_')
+		while (isalnum((unsigned char)*p->at) || *p->at == '_')
+			p->at++;
+	if (p->at == start)
+		p->failed = true;
+	return arena_strndup(p->arena, start, (size_t)(p->at - start));
+}
+
+static Expr *new_expr(Parser *p, ExprKind kind)
+{
+	Expr *e = ARENA_NEW(p->arena, Expr);
+	e->kind = kind;
+	return e;
+}
+
+static Expr *parse_sum(Parser *p);
+
+/* Decimal or hexadecimal; a point, an exponent or inf/nan (by name) makes it a float. */
+static Expr *parse_number(Parser *p)
+{
+	const char *s = p->at;
+	bool hex = s[0] == '0' && (s[1] == 'x' || s[1] == 'X');
+	size_t n = strspn(s, hex ? "xX0123456789abcdefABCDEF" : "0123456789");
+	bool is_float = s[n] == '.' || s[n] == 'p' || (!hex && s[n] == 'e');
+	Expr *e = new_expr(p, is_float ? EXPR_FLOAT : EXPR_INT);
+	char *end;
+	e->f = strtod(s, &end);
+	if (!is_float) {
+		uint64_t u = strtoull(s, &end, 0);
+		e->i = (int64_t)u;
+	}
+	p->at = end;
+	return e;
+}
+
+static Expr *parse_name_or_call(Parser *p)
+{
+	Expr *e = new_expr(p, EXPR_NAME);
+	e->name = parse_name(p);
+	if (!strcmp(e->name, "inf") || !strcmp(e->name, "nan")) {
+		e->kind = EXPR_FLOAT;
+		e->f = e->name[0] == 'i' ? INFINITY : NAN;
+		return e;
+	}
+	if (accept(p, '[')) {
+		e->bracket = parse_name(p);
+		expect(p, ']');
+	}
+	if (!accept(p, '('))
+		return e;
+	e->kind = EXPR_CALL;
+	while (!p->failed && !accept(p, ')')) {
+		array_push(p->arena, &e->arg, parse_sum(p));
+		if (accept(p, ','))
+			continue;
+		expect(p, ')');
+		break;
+	}
+	return e;
+}
+
+static Expr *parse_unary(Parser *p)
+{
+	skip_space(p);
+	if (accept(p, '-')) {
+		Expr *x = parse_unary(p);
+		if (x->kind == EXPR_INT || x->kind == EXPR_FLOAT) {
+			x->i = (int64_t)(0 - (uint64_t)x->i);
+			x->f = -x->f;
+			return x;
+		}
+		Expr *e = new_expr(p, EXPR_CALL);
+		e->name = "neg";
+		array_push(p->arena, &e->arg, x);
+		return e;
+	}
+	if (accept(p, '(')) {
+		Expr *e = parse_sum(p);
+		expect(p, ')');
+		return e;
+	}
+	return isdigit((unsigned char)*p->at) ? parse_number(p) : parse_name_or_call(p);
+}
+
+static Expr *infix(Parser *p, const char *name, Expr *a, Expr *b)
+{
+	Expr *e = new_expr(p, EXPR_CALL);
+	e->name = name;
+	array_push(p->arena, &e->arg, a);
+	array_push(p->arena, &e->arg, b);
+	return e;
+}
+
+static Expr *parse_term(Parser *p)
+{
+	Expr *e = parse_unary(p);
+	while (!p->failed) {
+		if (accept(p, '*'))
+			e = infix(p, "mul", e, parse_unary(p));
+		else if (accept(p, '/'))
+			e = infix(p, "div", e, parse_unary(p));
+		else
+			break;
+	}
+	return e;
+}
+
+static Expr *parse_sum(Parser *p)
+{
+	Expr *e = parse_term(p);
+	while (!p->failed) {
+		if (accept(p, '+'))
+			e = infix(p, "add", e, parse_term(p));
+		else if (accept(p, '-'))
+			e = infix(p, "sub", e, parse_term(p));
+		else
+			break;
+	}
+	return e;
+}
+
+const ScText *scalar_parse(Arena *arena, const char *text, const char **at)
+{
+	Parser p = {arena, text, false};
+	ScText *t = ARENA_NEW(arena, ScText);
+	for (;;) {
+		Expr *e = parse_sum(&p);
+		if (p.failed)
+			break;
+		if (e->kind == EXPR_NAME && accept(&p, '=')) {
+			array_push(arena, &t->let, (ScLet){e->name, parse_sum(&p)});
+			expect(&p, ';');
+			continue;
+		}
+		t->result = e;
+		skip_space(&p);
+		if (*p.at)
+			p.failed = true;
+		break;
+	}
+	if (at)
+		*at = p.at;
+	return p.failed ? NULL : t;
+}

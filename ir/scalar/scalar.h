@@ -1,0 +1,107 @@
+/* Scalar functions: the meaning of element-wise primitives, as small SSA functions parsed once from text.
+ * Interpreter, folder, range analysis and code generation are visitors of them.
+ *
+ * Text: an expression over parameters with let-bindings separated by ';', e.g.
+ *   "t = abs(x); select(gt(x, 0.0), x, mul(t, 0.5))"   or infix  "1/(1 + exp(-x))".
+ * Names are basic operations (ScOp) or other scalar functions: ops of the table with .scalar, and library
+ * functions of ir/ops/math.c (exp, log, ... by polynomial, one version per compute dtype). Literals take
+ * the dtype of the other operand. "T" stands for the compute dtype of the instance. */
+#ifndef WEFT_IR_SCALAR_H
+#define WEFT_IR_SCALAR_H
+
+#include "ir/graph/graph.h"
+
+/* Basic operations: what a target must provide, with one definition each (docs/numerics.md). Integer
+ * arithmetic wraps. Comparisons give bool. min/max propagate NaN. */
+#define SC_OPS(X)                                                                                  \
+	X(const) X(param) X(let)                                                                   \
+	X(add) X(sub) X(mul) X(div) X(neg) X(abs) X(fma) X(min) X(max) X(sqrt)                     \
+	X(floor) X(ceil) X(trunc) X(rint) /* to nearest even */                                    \
+	X(floordiv) X(rem) /* ints: quotient towards -inf; remainder with the sign of the dividend */ \
+	X(and) X(or) X(xor) X(not) X(shl) X(shr) /* bool or int; shr arithmetic if signed */       \
+	X(eq) X(ne) X(lt) X(le) X(gt) X(ge)                                                        \
+	X(select)  /* (bool, a, b) */                                                              \
+	X(convert) /* numeric; float to i32, i64 only: the smallest for NaN and what does not fit */ \
+	X(bitcast) /* same size */                                                                 \
+	X(call)    /* another function, not inlined: emitted once per module and lane count */     \
+	X(table)   /* table look-up: constant array, i32 index already in range */
+
+typedef enum {
+#define X(n) SC_##n,
+	SC_OPS(X)
+#undef X
+	SC_COUNT
+} ScOp;
+
+const char *sc_name(ScOp);
+
+/* One instruction of an SSA function; operands are indices of earlier instructions. */
+typedef struct {
+	ScOp op;
+	DType dtype;     /* of the result */
+	uint32_t in[3];
+	uint32_t nin;
+	union {
+		double f;    /* SC_const, float dtypes */
+		int64_t i;   /* SC_const, int and bool dtypes */
+		uint32_t k;  /* SC_param: which */
+		const struct ScFn *fn; /* SC_call */
+		const struct ScTable *table;
+	};
+} ScIns;
+
+typedef struct ScTable {
+	const char *name;
+	DType dtype; /* u32, f32, f64, i32 */
+	uint32_t n;
+	const void *data;
+} ScTable;
+
+typedef struct ScFn {
+	const char *name; /* "exp_f32"; unique */
+	uint32_t nparam;
+	DType param[4];
+	DType result;
+	uint32_t nins;
+	const ScIns *ins; /* the last one is the result */
+	uint32_t cost;    /* rough count of vector instructions, calls included */
+} ScFn;
+
+/* The function of scalar op `op` for operands of compute dtypes in[] (f32, f64, ints, bool), instantiated
+ * and cached, thread-safe. Result dtype: the table's rule. NULL if the op does not take these dtypes. */
+const ScFn *scalar_fn(Op op, const DType *in, uint32_t nin);
+/* Conversion between any two compute or storage dtypes. */
+const ScFn *scalar_convert(DType from, DType to);
+/* The same bits as another dtype of the same size, from and to values of the compute dtypes: what is not a value of
+ * `from` is rounded to one first. A byte is a bool that is true unless it is 0. NULL where the sizes differ. */
+const ScFn *scalar_bitcast(DType from, DType to);
+/* f32 to f32: the nearest value of storage dtype d (f16, bf16, f8), ties to even; what is too large becomes
+ * what it is in memory. */
+const ScFn *scalar_round(DType d);
+/* d result / d operand k as a function of the operands and, last, the result: the op's .deriv text. NULL
+ * when it has none. For tests and for derivatives inside kernels; transforms read the text. */
+const ScFn *scalar_deriv(Op op, uint32_t k, const DType *in, uint32_t nin);
+/* A library function by name and dtype ("exp", DT_f32). NULL when unknown. */
+const ScFn *scalar_lib(const char *name, DType);
+
+/* A slow path: the result of call k is read by nothing but selects on the value of instruction `cond`, as the
+ * arm for `when`. Where no lane has cond == when, the call may be skipped and its value is arbitrary. */
+typedef struct {
+	bool found, when;
+	uint32_t cond;
+} ScGuard;
+ScGuard scalar_guard(const ScFn *, uint32_t k);
+
+/* A value of any real dtype: f for floats, i for ints and bool. */
+typedef union {
+	double f;
+	int64_t i;
+	uint64_t u;
+} ScVal;
+/* Evaluate one instance exactly as compiled code computes it (f32 arithmetic rounds to f32, one fma is one
+ * rounding). */
+ScVal scalar_eval(const ScFn *, const ScVal *arg);
+/* Evaluate on n elements at once: arg[k] points to n values. */
+void scalar_eval_n(const ScFn *, const ScVal *const *arg, ScVal *out, uint32_t n);
+
+#endif

@@ -1,0 +1,270 @@
+/* Printing and parsing. */
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/sym/priv.h"
+
+static const char *function_name(SymKind kind)
+{
+	switch (kind) {
+	case SYM_FLOORDIV: return "floordiv";
+	case SYM_MOD: return "mod";
+	case SYM_MIN: return "min";
+	case SYM_MAX: return "max";
+	default: return sym_real_name(kind);
+	}
+}
+
+static void print_atom(const SymTab *t, Sym e, Text *out)
+{
+	const SymNode *n = sym_node(t, e);
+	if (n->kind == SYM_VAR) {
+		text_add(out, t->var.data[n->value].name);
+		return;
+	}
+	double real;
+	if (sym_real_is_const(t, e, &real)) {
+		text_printf(out, "%a", real);
+		return;
+	}
+	text_printf(out, "%s(", function_name((SymKind)n->kind));
+	for (uint32_t k = 0; k < n->nargs; k++) {
+		text_add(out, k ? ", " : "");
+		sym_print(t, n->args[k], out);
+	}
+	text_char(out, ')');
+}
+
+/* The term without its sign. */
+static void print_term(const SymTab *t, SymTerm term, Text *out)
+{
+	uint64_t coef = term.coef < 0 ? 0 - (uint64_t)term.coef : (uint64_t)term.coef;
+	uint32_t n = mono_degree(t, term.mono);
+	if (coef != 1 || !n)
+		text_printf(out, "%" PRIu64 "%s", coef, n ? "*" : "");
+	for (uint32_t k = 0; k < n; k++) {
+		text_add(out, k ? "*" : "");
+		print_atom(t, mono_factor(t, term.mono, k), out);
+	}
+}
+
+void sym_print(const SymTab *t, Sym e, Text *out)
+{
+	sym_check(t, e);
+	uint32_t n = sym_nterms(t, e);
+	if (!n)
+		text_char(out, '0');
+	for (uint32_t k = 0; k < n; k++) {
+		SymTerm term = sym_term(t, e, k);
+		if (k)
+			text_add(out, term.coef < 0 ? " - " : " + ");
+		else if (term.coef < 0)
+			text_char(out, '-');
+		print_term(t, term, out);
+	}
+}
+
+const char *sym_str(const SymTab *t, Sym e)
+{
+	Text text;
+	text_init(&text, t->ctx->scratch);
+	sym_print(t, e, &text);
+	return text.data;
+}
+
+enum { MAX_DEPTH = 100 };
+
+typedef struct {
+	SymTab *t;
+	const char *at;
+	int depth;
+} Parser;
+
+static Sym parse_sum(Parser *p);
+
+static char peek(Parser *p)
+{
+	while (*p->at == ' ')
+		p->at++;
+	return *p->at;
+}
+
+static bool accept(Parser *p, char c)
+{
+	if (peek(p) != c)
+		return false;
+	p->at++;
+	return true;
+}
+
+/* An unsigned number that is negated or not; none if it leaves int64. */
+static Sym parse_int(Parser *p, bool negative)
+{
+	uint64_t v = 0, limit = (uint64_t)INT64_MAX + negative;
+	const char *start = p->at;
+	for (; isdigit((unsigned char)*p->at); p->at++) {
+		uint64_t digit = (uint64_t)(*p->at - '0');
+		if (v > (limit - digit) / 10) {
+			p->at = start;
+			return (Sym){0};
+		}
+		v = v * 10 + digit;
+	}
+	return sym_int(p->t, (int64_t)(negative ? 0 - v : v));
+}
+
+static Sym parse_real_call(Parser *p, SymKind kind);
+
+/* The kind of the function called at p->at, SYM_CONST if there is none; p->at is at its "(" then. */
+static SymKind called(Parser *p)
+{
+	const char *end = p->at;
+	while (isalnum((unsigned char)*end) || *end == '_')
+		end++;
+	size_t n = (size_t)(end - p->at);
+	for (SymKind kind = SYM_FLOORDIV; *end == '(' && kind <= SYM_REAL_EQUAL; kind++) {
+		const char *name = kind == SYM_REAL_CONST ? "" : function_name(kind);
+		if (strlen(name) == n && !memcmp(name, p->at, n)) {
+			p->at = end;
+			return kind;
+		}
+	}
+	return SYM_CONST;
+}
+
+/* A constant in hexadecimal, or a function that gives a double. */
+static Sym parse_real(Parser *p)
+{
+	char c = peek(p);
+	if (isdigit((unsigned char)c) || c == '-') {
+		char *end;
+		double v = strtod(p->at, &end);
+		if (end == p->at || !isfinite(v))
+			return (Sym){0};
+		p->at = end;
+		return sym_real_const(p->t, v);
+	}
+	bool of_reals, gives_real = false;
+	SymKind kind = called(p);
+	if (!sym_real_signature(kind, &of_reals, &gives_real) || !gives_real)
+		return (Sym){0};
+	return parse_real_call(p, kind);
+}
+
+static Sym parse_real_call(Parser *p, SymKind kind)
+{
+	bool of_reals, gives_real;
+	uint32_t n = sym_real_signature(kind, &of_reals, &gives_real);
+	Sym arg[2] = {{0}, {0}};
+	if (++p->depth > MAX_DEPTH)
+		return (Sym){0};
+	p->at++;
+	for (uint32_t k = 0; k < n; k++) {
+		if (k && !accept(p, ','))
+			return (Sym){0};
+		arg[k] = of_reals ? parse_real(p) : parse_sum(p);
+		if (!arg[k].i)
+			return (Sym){0};
+	}
+	p->depth--;
+	return accept(p, ')') ? sym_real_op(p->t, kind, arg[0], arg[1]) : (Sym){0};
+}
+
+static Sym parse_call(Parser *p, SymKind kind)
+{
+	bool of_reals, gives_real;
+	if (sym_real_signature(kind, &of_reals, &gives_real))
+		return gives_real ? (Sym){0} : parse_real_call(p, kind);
+	p->at++;
+	Sym a = parse_sum(p);
+	if (!a.i || !accept(p, ','))
+		return (Sym){0};
+	Sym b = parse_sum(p);
+	if (!b.i || !accept(p, ')'))
+		return (Sym){0};
+	if ((kind == SYM_FLOORDIV || kind == SYM_MOD) && sym_is(p->t, b, 0))
+		return (Sym){0};
+	switch (kind) {
+	case SYM_FLOORDIV: return sym_floordiv(p->t, a, b);
+	case SYM_MOD: return sym_mod(p->t, a, b);
+	case SYM_MIN: return sym_min(p->t, a, b);
+	default: return sym_max(p->t, a, b);
+	}
+}
+
+static Sym parse_name(Parser *p)
+{
+	const char *start = p->at, *end = start;
+	SymKind kind = called(p);
+	if (kind != SYM_CONST)
+		return parse_call(p, kind);
+	while (isalnum((unsigned char)*end) || *end == '_')
+		end++;
+	size_t n = (size_t)(end - start);
+	Sym var = sym_find(p->t, start, (uint32_t)n);
+	if (var.i)
+		p->at = end;
+	return var;
+}
+
+static Sym parse_factor(Parser *p, bool negative)
+{
+	char c = peek(p);
+	if (isdigit((unsigned char)c))
+		return parse_int(p, negative);
+	Sym e = {0};
+	if (isalpha((unsigned char)c) || c == '_') {
+		e = parse_name(p);
+	} else if (accept(p, '(')) {
+		e = parse_sum(p);
+		if (e.i && !accept(p, ')'))
+			return (Sym){0};
+	}
+	return e.i && negative ? sym_muli(p->t, e, -1) : e;
+}
+
+/* Factors; where the term has a minus sign, the first one takes it. */
+static Sym parse_term(Parser *p, bool negative)
+{
+	Sym e = parse_factor(p, negative);
+	while (e.i) {
+		const char *end = p->at;
+		if (!accept(p, '*')) {
+			p->at = end;
+			break;
+		}
+		Sym f = parse_factor(p, false);
+		e = f.i ? sym_mul(p->t, e, f) : f;
+	}
+	return e;
+}
+
+static Sym parse_sum(Parser *p)
+{
+	if (++p->depth > MAX_DEPTH)
+		return (Sym){0};
+	Sym e = parse_term(p, accept(p, '-'));
+	while (e.i) {
+		const char *end = p->at;
+		bool minus = accept(p, '-');
+		if (!minus && !accept(p, '+')) {
+			p->at = end;
+			break;
+		}
+		Sym term = parse_term(p, minus);
+		e = term.i ? sym_add(p->t, e, term) : term;
+	}
+	p->depth--;
+	return e;
+}
+
+Sym sym_parse(SymTab *t, const char **s)
+{
+	Parser p = {t, *s, 0};
+	Sym e = parse_sum(&p);
+	*s = p.at;
+	return e;
+}

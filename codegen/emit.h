@@ -3,7 +3,7 @@
 #ifndef WEFT_CODEGEN_EMIT_H
 #define WEFT_CODEGEN_EMIT_H
 
-#include "codegen/target.h"
+#include "ir/target/target.h"
 #include "ir/loop/program.h"
 
 typedef struct {

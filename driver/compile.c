@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "codegen/host.h"
 #include "codegen/names.h"
 #include "codegen/schedule/schedule.h"
 #include "driver/backend.h"

@@ -3,7 +3,7 @@
 #define WEFT_DRIVER_COMPILE_H
 
 #include "codegen/c/emit.h"
-#include "codegen/target.h"
+#include "ir/target/target.h"
 #include "driver/driver_priv.h"
 #include "passes/lower.h"
 

@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "codegen/host.h"
+
 #if defined(__x86_64__)
 #define MACHINE EM_X86_64
 #elif defined(__aarch64__)

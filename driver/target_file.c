@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "codegen/host.h"
 #include "codegen/names.h"
 #include "frontend/file.h"
 #include "frontend/json.h"
@@ -111,9 +112,9 @@ static const Field *field_of(const char *name)
 static bool read_base(Reader *r, const json_t *root)
 {
 	const char *base = json_string_value(json_object_get(root, "base"));
-	const Target *t = base ? target_find(base) : NULL;
+	const Target *t = base ? target_named(base) : NULL;
 	if (!t)
-		return ctx_error(r->ctx, r->path, "field \"base\": expected one of %s", target_list(r->ctx->arena));
+		return ctx_error(r->ctx, r->path, "field \"base\": expected one of native, %s", target_list(r->ctx->arena));
 	*r->t = *t;
 	return true;
 }
@@ -201,7 +202,7 @@ static const Target *read_file(Ctx *ctx, const char *path)
 static const Target *find_short(Ctx *ctx, const char *name, const char *first)
 {
 	const char *dash = strrchr(first, '-');
-	return dash ? target_find(arena_printf(ctx->arena, "%.*s%s", (int)(dash + 1 - first), first, name)) : NULL;
+	return dash ? target_named(arena_printf(ctx->arena, "%.*s%s", (int)(dash + 1 - first), first, name)) : NULL;
 }
 
 static const Target *target_read(Ctx *ctx, const char *name, const char *first)
@@ -209,11 +210,11 @@ static const Target *target_read(Ctx *ctx, const char *name, const char *first)
 	size_t n = strlen(name);
 	if (strchr(name, '/') || (n > 5 && !strcmp(name + n - 5, ".json")))
 		return read_file(ctx, name);
-	const Target *t = target_find(name);
+	const Target *t = target_named(name);
 	if (!t && first)
 		t = find_short(ctx, name, first);
 	if (!t)
-		ctx_error(ctx, NULL, "no target %s; there are %s, or a .json file that describes one", name,
+		ctx_error(ctx, NULL, "no target %s; there are native, %s, or a .json file that describes one", name,
 		          target_list(ctx->arena));
 	return t;
 }

@@ -4,7 +4,7 @@
 
 #include "base/array.h"
 #include "base/ctx.h"
-#include "codegen/target.h"
+#include "ir/target/target.h"
 
 typedef ARRAY(const Target *) TargetList;
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "codegen/host.h"
 #include "driver/embed.h"
 #include "driver/target_file.h"
 
@@ -41,7 +42,7 @@ static WeftTargetInfo describe(const Target *t)
 		.masked_memory = t->masked_memory,
 		.gathers = t->gathers,
 		.runs_here = target_runs_here(t),
-		.native = t == target_find("native"),
+		.native = t == target_native(),
 		.has_runtime = runtime_object_for(t->triple) != NULL,
 	};
 }

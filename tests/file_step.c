@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "codegen/c/emit.h"
+#include "codegen/host.h"
 #include "codegen/schedule/schedule.h"
 #include "file_test.h"
 #include "ir/interp/interp.h"
@@ -99,7 +100,7 @@ static bool run_lower(Run *r)
 /* The target that may follow a word. */
 static const Target *target(Run *r)
 {
-	const Target *t = r->at < r->nword ? target_find(r->word[r->at]) : NULL;
+	const Target *t = r->at < r->nword ? target_named(r->word[r->at]) : NULL;
 	r->at += t != NULL;
 	return t ? t : target_find("generic-c");
 }
@@ -288,7 +289,7 @@ static bool run_interp(Run *r)
 /* On a machine that cannot run the target's code, portable C stands for it. */
 static bool run_compiled(Run *r)
 {
-	const Target *t = r->at < r->nword ? target_find(r->word[r->at]) : NULL;
+	const Target *t = r->at < r->nword ? target_named(r->word[r->at]) : NULL;
 	r->at += t != NULL;
 	WeftOptions o = {.size = sizeof o, .no_cache = true, .op_by_op = r->op_by_op};
 	o.target = !t ? "native" : target_runs_here(t) ? t->name : "generic-c";

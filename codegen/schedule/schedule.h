@@ -2,7 +2,7 @@
 #ifndef WEFT_CODEGEN_SCHEDULE_H
 #define WEFT_CODEGEN_SCHEDULE_H
 
-#include "codegen/target.h"
+#include "ir/target/target.h"
 #include "ir/loop/program.h"
 
 typedef struct {

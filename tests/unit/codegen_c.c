@@ -15,6 +15,7 @@
 #include <math.h>
 
 #include "codegen/c/emit.h"
+#include "codegen/host.h"
 #include "ir/ops/op.h"
 #include "ir/scalar/priv.h"
 #include "weft_model.h"
@@ -661,7 +662,7 @@ static void check_program(Bench *b)
 
 static void on_target(const char *name)
 {
-	const Target *t = target_find(name);
+	const Target *t = target_named(name);
 	assert_non_null(t);
 	if (!target_runs_here(t))
 		skip();

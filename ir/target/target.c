@@ -1,8 +1,6 @@
-#include "codegen/target.h"
+#include "ir/target/target.h"
 
 #include <string.h>
-
-#include "runtime/runtime.h"
 
 static const Target table[] = {
 	{
@@ -57,40 +55,8 @@ const Target *target_at(uint32_t k)
 	return k < NTARGET ? &table[k] : NULL;
 }
 
-/* ---- this machine ---- */
-
-#if defined(__x86_64__)
-static const char *const host_family = "x86-64";
-#elif defined(__aarch64__)
-static const char *const host_family = "aarch64";
-#elif defined(__riscv) && __riscv_xlen == 64
-static const char *const host_family = "riscv64";
-#else
-static const char *const host_family = "";
-#endif
-
-bool target_runs_here(const Target *t)
-{
-	char missing[32];
-	bool family = !strcmp(t->family, "generic") || !strcmp(t->family, host_family);
-	return family && !weft_cpu_lacks(t->features, missing);
-}
-
-/* ---- by name ---- */
-
-static const Target *native(void)
-{
-	const Target *best = &table[0];
-	for (uint32_t k = 0; k < NTARGET; k++)
-		if (target_runs_here(&table[k]))
-			best = &table[k];
-	return best;
-}
-
 const Target *target_find(const char *name)
 {
-	if (strcmp(name, "native") == 0)
-		return native();
 	for (uint32_t k = 0; k < sizeof alias / sizeof *alias; k++)
 		if (strcmp(alias[k][0], name) == 0)
 			name = alias[k][1];
@@ -102,8 +68,8 @@ const Target *target_find(const char *name)
 
 const char *target_list(Arena *a)
 {
-	const char *list = "native";
-	for (uint32_t k = 0; k < NTARGET; k++)
+	const char *list = table[0].name;
+	for (uint32_t k = 1; k < NTARGET; k++)
 		list = arena_printf(a, "%s, %s", list, table[k].name);
 	return list;
 }

@@ -1,6 +1,6 @@
 /* Target descriptions: what schedules and emitters need to know about the machine compiled for. */
-#ifndef WEFT_CODEGEN_TARGET_H
-#define WEFT_CODEGEN_TARGET_H
+#ifndef WEFT_IR_TARGET_H
+#define WEFT_IR_TARGET_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,14 +35,12 @@ typedef struct Target {
 	const char *flags;     /* of the C compiler, beside the common ones */
 } Target;
 
-/* By name; "native" is the best level this processor has. NULL when unknown. */
+/* By name or another name of it; NULL when unknown. The machine this runs on is named in codegen/host.h. */
 const Target *target_find(const char *name);
-/* The names of all of them, for messages: "native, generic-c, ...". */
+/* The names of all of them, for messages: "generic-c, x86-64-v2, ...". */
 const char *target_list(Arena *);
 /* In order of increasing capability; NULL after the last. */
 const Target *target_at(uint32_t k);
-/* This process can run code compiled for it. */
-bool target_runs_here(const Target *);
 /* Elements of that compute dtype in one register; 1 for scalar targets. */
 uint32_t target_lanes(const Target *, DType);
 /* Columns of a packed weight's panel: f32 lanes of the family's widest register. */

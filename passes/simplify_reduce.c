@@ -49,8 +49,9 @@ static Node window_trivial(Build *b, Node n)
 {
 	Node x = node_in(b->g, n, 0);
 	uint32_t dim = (uint32_t)node_int(b->g, n, "dim");
-	bool one = node_int(b->g, n, "size") == 1 && node_int(b->g, n, "stride") == 1 &&
-		   node_int(b->g, n, "low") == 0;
+	SymTab *syms = b_syms(b);
+	bool one = sym_is(syms, node_sym(b->g, n, "size"), 1) && sym_is(syms, node_sym(b->g, n, "stride"), 1) &&
+		   sym_is(syms, node_sym(b->g, n, "low"), 0);
 	if (!one || node_sym(b->g, n, "count").i != node_dim(b->g, x, dim).i)
 		return (Node){0};
 	return reshape_to(b, x, n);

@@ -18,14 +18,29 @@ typedef struct {
 	double lo, hi, step;
 } FuzzInput;
 
+/* The symbols of all random graphs: of a batch, of rows, of what may be empty. */
+enum { FUZZ_SYMBOLS = 3 };
+typedef struct {
+	const char *name;
+	int64_t lo, hi;
+} FuzzSymbol;
+extern const FuzzSymbol fuzz_symbol[FUZZ_SYMBOLS];
+
+typedef struct {
+	Sym s;
+	int64_t lo, hi;
+} FuzzRange;
+
 typedef struct Fuzz {
 	Graph *g;
 	Ir *ir;
 	Build b;
 	uint64_t rng;
 	const char *prefix; /* of the names of inputs and outputs */
-	Sym size[2];        /* symbolic extents */
-	bool is_body;       /* of a loop: no new inputs */
+	Sym size[FUZZ_SYMBOLS];
+	FuzzRange range[256]; /* of symbolic integers, by the last bits of their handles */
+	DType dtype;          /* of most inputs; DT_none: f32 */
+	bool is_body;         /* of a loop: no new inputs */
 	ARRAY(Value) pool;
 	ARRAY(FuzzInput) * input;  /* of the whole graph, shared with other random graphs in it */
 	ARRAY(double) * tolerance; /* by output */
@@ -65,12 +80,14 @@ bool fuzz_is_float(const Fuzz *, const Value *);
 bool fuzz_is_exact(const Fuzz *, const Value *); /* no rounding so far; ints and bools always */
 bool fuzz_any(const Fuzz *, const Value *);
 bool fuzz_not_scalar(const Fuzz *, const Value *);
-/* A random extent, sometimes symbolic. */
+/* A random extent, sometimes symbolic; 0 only where it is a symbol that may be 0. */
 Sym fuzz_extent(Fuzz *);
-/* Smallest and largest possible. */
-int64_t fuzz_min(const Fuzz *, Sym);
-int64_t fuzz_max(const Fuzz *, Sym);
-bool fuzz_small(const Fuzz *, uint32_t rank, const Sym *dim); /* enough for the interpreter */
+/* A random integer, often symbolic, that is lo..hi at all sizes; lo itself need not be below hi. */
+Sym fuzz_amount(Fuzz *, int64_t lo, Sym hi);
+/* Smallest and largest of all sizes. */
+int64_t fuzz_min(Fuzz *, Sym);
+int64_t fuzz_max(Fuzz *, Sym);
+bool fuzz_small(Fuzz *, uint32_t rank, const Sym *dim); /* enough for the interpreter, and not always empty */
 Node fuzz_node(Fuzz *, Op, const Node *in, uint32_t nin, const Attr *attr, uint32_t nattr);
 Attr fuzz_ints(Fuzz *, const int64_t *v, uint32_t n);
 int fuzz_log2(double v); /* smallest k with v <= 2^k */

@@ -1,10 +1,10 @@
-/* fuzz_graphs [--seed N] [--count N] [--steps N] [--target NAME] [--passes] [--print]
+/* fuzz_graphs [--seed N] [--count N] [--steps N] [--target NAME] [--backend c|llvm|both] [--passes] [--print]
  *
- * Random graphs, several in one compilation: the interpreter on the graph as it is, on the graph
- * after the passes, and compiled code with and without fusion, on one thread and on three, must
- * agree at a handful of sizes, and compiled code with its interpreted loop IR to the bit. What differs is printed as a file test with one output. --passes
- * compiles nothing;
- * --print shows the graph. */
+ * Random graphs, several in one compilation: the interpreter on the graph as it is, on the graph after the passes, and
+ * compiled code with and without fusion must agree at a handful of sizes; code of both emitters, on one thread and on
+ * three, agrees with its interpreted loop IR, which has no findings, to the bit. What differs is printed as a file test
+ * with one output. Without --backend C is compiled in some batches only, with or without fusion. --passes compiles
+ * nothing; --print shows the graph. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,14 +16,15 @@
 #include "model.h"
 #include "passes/pipeline.h"
 
-enum { BATCH = 10, MOST = 40 };
+enum { BATCH = 10 };
 
-static const int64_t sizes[][2] = {{1, 3}, {2, 5}, {7, 16}, {17, 3}, {MOST, 33}};
+/* Of fuzz_symbol: 1, small, odd, more than a vector; nothing. */
+static const int64_t sizes[][FUZZ_SYMBOLS] = {{1, 3, 0}, {2, 5, 1}, {7, 16, 9}, {17, 3, 0}, {40, 33, 24}};
 
 typedef struct {
 	uint64_t seed;
 	uint32_t count, steps;
-	const char *target;
+	const char *target, *backend;
 	bool passes, print;
 } Options;
 
@@ -47,10 +48,10 @@ static bool build(Batch *b)
 	Ctx *ctx = b->w->ctx;
 	Ir *ir = ir_new(ctx);
 	b->g = graph_new(ir, "fuzz");
-	Sym B = sym_var(ir->syms, "B", SYMVAR_SIZE, 1, MOST),
-	    N = sym_var(ir->syms, "N", SYMVAR_SIZE, 3, MOST);
-	Sym both[] = {B, N}; /* an input that binds them */
-	graph_add_input(b->g, "sizes", INPUT_USER, ir_type(ir, DT_bool, 2, both));
+	Sym size[FUZZ_SYMBOLS]; /* and an input that binds them */
+	for (uint32_t k = 0; k < FUZZ_SYMBOLS; k++)
+		size[k] = sym_var(ir->syms, fuzz_symbol[k].name, SYMVAR_SIZE, fuzz_symbol[k].lo, fuzz_symbol[k].hi);
+	graph_add_input(b->g, "sizes", INPUT_USER, ir_type(ir, DT_bool, FUZZ_SYMBOLS, size));
 	array_push(ctx->arena, &b->input, (FuzzInput){0, 1, 1});
 	for (uint32_t k = 0; k < b->count; k++) {
 		Fuzz f = {.g = b->g,
@@ -58,7 +59,7 @@ static bool build(Batch *b)
 			  .b = {.g = b->g},
 			  .rng = (b->seed + k) * 0x9e3779b97f4a7c15u + 1,
 
-			  .size = {B, N},
+			  .size = {size[0], size[1], size[2]},
 			  .input = (void *)&b->input,
 			  .tolerance = (void *)&b->tolerance};
 		f.prefix = b->count > 1 ? arena_printf(ctx->arena, "g%llu_",
@@ -96,6 +97,16 @@ static bool close_enough(const Tensor *x, const Tensor *y, int64_t i, double tol
 	return a == c || (isnan(a) && isnan(c)) || fabs(a - c) <= 2 * tolerance;
 }
 
+/* " at B=2, N=5" */
+static const char *at_size(const Batch *b, uint32_t size)
+{
+	Text t;
+	text_init(&t, b->w->ctx->arena);
+	for (uint32_t k = 0; k < FUZZ_SYMBOLS; k++)
+		text_printf(&t, "%s%s=%lld", k ? ", " : " at ", fuzz_symbol[k].name, (long long)sizes[size][k]);
+	return t.data;
+}
+
 static bool agree(Batch *b, const char *what, uint32_t size, uint32_t k, const Tensor *x,
 		  const Tensor *y)
 {
@@ -107,10 +118,8 @@ static bool agree(Batch *b, const char *what, uint32_t size, uint32_t k, const T
 		Text at;
 		text_init(&at, b->w->ctx->arena);
 		values_index(y, i, &at);
-		snprintf(b->how, sizeof b->how,
-			 "%s, B=%lld, N=%lld: element %s is %.9g, expected %.9g", what,
-			 (long long)sizes[size][0], (long long)sizes[size][1], at.data,
-			 tensor_f64(x, i), tensor_f64(y, i));
+		snprintf(b->how, sizeof b->how, "%s%s: element %s is %.9g, expected %.9g", what, at_size(b, size),
+			 at.data, tensor_f64(x, i), tensor_f64(y, i));
 		b->failed = k + 1;
 		return false;
 	}
@@ -120,31 +129,47 @@ static bool agree(Batch *b, const char *what, uint32_t size, uint32_t k, const T
 	return shape;
 }
 
+/* The same model compiled by each emitter, and with its loop IR interpreted. */
+enum { EMITTERS = 2 };
+static const char *const emitter_name[EMITTERS] = {"llvm", "c"};
 typedef struct {
 	const char *what;
-	Graph *g;     /* interpreted, or ... */
-	Model *model; /* ... compiled */
-	Model *loops; /* the same model's loop IR, interpreted */
+	Graph *g; /* interpreted, or ... */
+	Model model[EMITTERS], loops; /* ... compiled; those that are open */
 } Candidate;
 
-/* One thread, three, and the interpreter of loop IR give the same bits. */
-static bool run_model(Batch *b, const Candidate *c, const Tensor *in, Tensor *out, Arena *a)
+static bool failed_call(Batch *b, const Candidate *c, const char *which, uint32_t size, const Model *m)
 {
-	Ctx *ctx = b->w->ctx;
+	return ctx_error(b->w->ctx, c->what, "%s%s: %s", which, at_size(b, size), m->status.message);
+}
+
+static bool same_bits(Batch *b, const Candidate *c, const char *which, uint32_t size, const Tensor *x, const Tensor *y)
+{
+	for (uint32_t k = 0; k < b->g->output.n; k++)
+		if (values_other_bits(&x[k], &y[k]) >= 0) {
+			b->failed = k + 1;
+			snprintf(b->how, sizeof b->how, "%s%s: output %u, %s", c->what, at_size(b, size), k, which);
+			return false;
+		}
+	return true;
+}
+
+/* One thread, three, both emitters and the interpreter of loop IR give the same bits. */
+static bool run_models(Batch *b, const Candidate *c, uint32_t size, const Tensor *in, Tensor *out, Arena *a)
+{
+	Candidate m = *c;
+	uint32_t nin = b->g->input.n;
 	Tensor *again = ARENA_ARRAY(a, Tensor, b->g->output.n);
-	if (model_run(c->model, in, b->g->input.n, out, 1, a) != WEFT_OK ||
-	    model_run(c->model, in, b->g->input.n, again, 3, a) != WEFT_OK)
-		return ctx_error(ctx, c->what, "%s", c->model->status.message);
-	for (uint32_t k = 0; k < b->g->output.n; k++)
-		if (memcmp(out[k].data, again[k].data, tensor_bytes(&out[k])))
-			return ctx_error(ctx, c->what, "output %s depends on the number of threads",
-					 b->g->output.data[k].name);
-	if (model_run(c->loops, in, b->g->input.n, again, 1, a) != WEFT_OK)
-		return ctx_error(ctx, c->what, "%s", c->loops->status.message);
-	for (uint32_t k = 0; k < b->g->output.n; k++)
-		if (values_other_bits(&out[k], &again[k]) >= 0)
-			return ctx_error(ctx, c->what, "output %s has other bits than the interpreted loop IR gives",
-					 b->g->output.data[k].name);
+	if (model_run(&m.loops, in, nin, out, 1, a) != WEFT_OK)
+		return failed_call(b, c, "loops", size, &m.loops);
+	for (uint32_t k = 0; k < EMITTERS; k++)
+		for (int32_t nthreads = 1; m.model[k].instance && nthreads <= 3; nthreads += 2) {
+			if (model_run(&m.model[k], in, nin, again, nthreads, a) != WEFT_OK)
+				return failed_call(b, c, emitter_name[k], size, &m.model[k]);
+			const char *which = arena_printf(a, "%s with %d threads has other bits than the interpreted loop IR",
+							 emitter_name[k], nthreads);
+			TRY(same_bits(b, c, which, size, again, out));
+		}
 	return true;
 }
 
@@ -153,10 +178,18 @@ static bool compare_at(Batch *b, uint32_t size, const Candidate *c)
 	Ctx *ctx = b->w->ctx;
 	Graph *g = b->g;
 	Arena *a = arena_new(&ctx->unwind);
-	Sym sym[] = {sym_find(g->ir->syms, "B", 1), sym_find(g->ir->syms, "N", 1)};
-	int64_t value[] = {sizes[size][0], sizes[size][1]};
-	EvalCtx e = {
-		.ctx = ctx, .arena = a, .nsym = 2, .sym = sym, .value = value, .syms = g->ir->syms};
+	Sym sym[FUZZ_SYMBOLS];
+	int64_t value[FUZZ_SYMBOLS];
+	for (uint32_t k = 0; k < FUZZ_SYMBOLS; k++) {
+		sym[k] = sym_find(g->ir->syms, fuzz_symbol[k].name, 1);
+		value[k] = sizes[size][k];
+	}
+	EvalCtx e = {.ctx = ctx,
+		     .arena = a,
+		     .nsym = FUZZ_SYMBOLS,
+		     .sym = sym,
+		     .value = value,
+		     .syms = g->ir->syms};
 	Tensor *in = ARENA_ARRAY(a, Tensor, g->input.n),
 	       *want = ARENA_ARRAY(a, Tensor, g->output.n);
 	Tensor *have = ARENA_ARRAY(a, Tensor, g->output.n);
@@ -166,7 +199,7 @@ static bool compare_at(Batch *b, uint32_t size, const Candidate *c)
 	if (ok && c->g)
 		ok = interp(ctx, c->g, in, g->input.n, have, g->output.n, a);
 	else if (ok)
-		ok = run_model(b, c, in, have, a);
+		ok = run_models(b, c, size, in, have, a);
 	for (uint32_t k = 0; k < g->output.n && ok; k++)
 		ok = agree(b, c->what, size, k, &have[k], &want[k]);
 	arena_free(a);
@@ -179,22 +212,36 @@ static const char *target_of(const Batch *b)
 	return b->o->target ? b->o->target : names[b->seed / BATCH % 4];
 }
 
+/* By each emitter that is wanted and has the target. */
+static bool open_models(Batch *b, Candidate *c, bool fused)
+{
+	WeftGraph wg = {b->w, b->g, "fuzz"};
+	WeftOptions o = {.size = sizeof o, .no_cache = true, .op_by_op = !fused, .target = target_of(b)};
+	const char *only = b->o->backend;
+	bool generic = !strcmp(o.target, "generic-c");
+	uint64_t turn = b->seed / BATCH;
+	bool takes_turn = fused == ((turn / 4 + turn / 2) % 2 == 0) && (generic || turn % 3 == 0);
+	bool wanted[EMITTERS] = {weft_has_llvm() && !generic && (!only || strcmp(only, "c")),
+				 only ? strcmp(only, "llvm") : takes_turn};
+	if (wanted[0])
+		TRY(model_open_jit(&c->model[0], b->w, &wg, &o));
+	o.backend = WEFT_BACKEND_C;
+	if (wanted[1])
+		TRY(model_open(&c->model[1], b->w, &wg, &o));
+	return model_open_loops(&c->loops, b->w, &wg, &o);
+}
+
 static bool compare_compiled(Batch *b)
 {
 	bool ok = true;
 	for (uint32_t fused = 0; fused < 2 && ok; fused++) {
-		Model m = {0}, loops = {0};
-		WeftGraph wg = {b->w, b->g, "fuzz"};
-		WeftOptions o = {.size = sizeof o,
-				 .no_cache = true,
-				 .op_by_op = !fused,
-				 .target = target_of(b)};
-		Candidate c = {fused ? "compiled" : "compiled op by op", NULL, &m, &loops};
-		ok = model_open(&m, b->w, &wg, &o) && model_open_loops(&loops, b->w, &wg, &o);
+		Candidate c = {.what = fused ? "compiled" : "compiled op by op"};
+		ok = open_models(b, &c, fused);
 		for (uint32_t k = 0; k < sizeof sizes / sizeof *sizes && ok; k++)
 			ok = compare_at(b, k, &c);
-		model_close(&m);
-		model_close(&loops);
+		for (uint32_t k = 0; k < EMITTERS; k++)
+			model_close(&c.model[k]);
+		model_close(&c.loops);
 	}
 	return ok;
 }
@@ -210,7 +257,7 @@ static bool run(void *arg)
 		b->tolerance.data[0] = b->tolerance.data[b->only - 1];
 	Graph *simple = graph_clone(b->g);
 	TRY(pipeline_run(simple, &o));
-	Candidate c = {"after the passes", simple, NULL, NULL};
+	Candidate c = {.what = "after the passes", .g = simple};
 	for (uint32_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
 		TRY(compare_at(b, k, &c));
 	return b->o->passes || compare_compiled(b);
@@ -232,7 +279,7 @@ static void print_graph(Batch *b)
 			    in.hi);
 	}
 	graph_print(b->g, &t);
-	printf("; run: compiled %s\n; sizes: B=2,N=5 B=40,N=33\n%s", target_of(b), t.data);
+	printf("; run: compiled %s\n; sizes: B=1,N=3,Z=0 B=2,N=5,Z=1 B=40,N=33,Z=24\n%s", target_of(b), t.data);
 }
 
 static bool run_batch(const Options *o, uint64_t seed, uint32_t count, uint32_t only, bool print,
@@ -313,6 +360,8 @@ int main(int argc, char **argv)
 			o.steps = (uint32_t)strtoul(v, NULL, 10);
 		else if (option(argc, argv, &k, "--target", &v))
 			o.target = v;
+		else if (option(argc, argv, &k, "--backend", &v))
+			o.backend = v;
 		else if (!strcmp(argv[k], "--passes"))
 			o.passes = true;
 		else if (!strcmp(argv[k], "--print"))

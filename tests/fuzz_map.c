@@ -8,6 +8,11 @@ static bool push_moved(Fuzz *f, Node n, Value x)
 	return fuzz_push(f, x);
 }
 
+static bool push_small(Fuzz *f, Node n, Value x)
+{
+	return n.i && fuzz_small(f, node_rank(f->g, n), node_type(f->g, n)->dim) && push_moved(f, n, x);
+}
+
 static bool step_permute(Fuzz *f)
 {
 	Value x;
@@ -24,6 +29,16 @@ static bool step_permute(Fuzz *f)
 	return push_moved(f, fuzz_node(f, OP_permute, &x.n, 1, a, 2), x);
 }
 
+/* A divisor of d: a small number, a symbol. None: neither that was drawn is one. */
+static Sym divisor(Fuzz *f, Sym d)
+{
+	SymTab *t = f->ir->syms;
+	Sym by = sym_int(t, 2 + fuzz_below(f, 3));
+	if (fuzz_chance(f, 50) && !sym_is_const(t, d, NULL))
+		by = f->size[fuzz_below(f, FUZZ_SYMBOLS)];
+	return sym_is(t, d, 0) || sym_mul(t, by, sym_floordiv(t, d, by)).i != d.i ? (Sym){0} : by;
+}
+
 /* Merge neighbours, split by a divisor, add and remove ones. */
 static bool step_reshape(Fuzz *f)
 {
@@ -35,13 +50,13 @@ static bool step_reshape(Fuzz *f)
 		return false;
 	for (uint32_t k = 0; k < fuzz_rank(f, x); k++) {
 		Sym d = fuzz_dim(f, x, k);
-		int64_t by = 2 + fuzz_below(f, 3);
+		Sym by = divisor(f, d);
 		if (n && fuzz_chance(f, 40)) {
 			dim[n - 1] = sym_mul(t, dim[n - 1], d);
-		} else if (sym_divides(t, by, d) && fuzz_chance(f, 50)) {
+		} else if (by.i && fuzz_chance(f, 50)) {
 			bool first = fuzz_chance(f, 50);
-			dim[n++] = first ? sym_int(t, by) : sym_divi(t, d, by);
-			dim[n++] = first ? sym_divi(t, d, by) : sym_int(t, by);
+			dim[n++] = first ? by : sym_floordiv(t, d, by);
+			dim[n++] = first ? sym_floordiv(t, d, by) : by;
 		} else if (!sym_is(t, d, 1) || fuzz_chance(f, 50)) {
 			dim[n++] = d;
 		}
@@ -81,17 +96,14 @@ static bool step_slice(Fuzz *f)
 	uint32_t rank = fuzz_rank(f, x);
 	for (uint32_t k = 0; k < rank; k++) {
 		Sym d = fuzz_dim(f, x, k);
-		uint32_t least = (uint32_t)fuzz_min(f, d),
-			 cut = fuzz_below(f, least < 5 ? least : 5);
-		uint32_t low = fuzz_below(f, cut + 1);
 		bool cuts = fuzz_chance(f, 60);
-		start[k] = sym_int(t, cuts ? low : 0);
-		end[k] = cuts ? sym_addi(t, d, (int64_t)low - cut) : d;
-		step[k] = sym_int(t, fuzz_chance(f, 25) ? 2 + fuzz_below(f, 2) : 1);
+		start[k] = cuts ? fuzz_amount(f, 0, d) : sym_int(t, 0);
+		end[k] = cuts ? sym_sub(t, d, fuzz_amount(f, 0, sym_sub(t, d, start[k]))) : d;
+		step[k] = fuzz_chance(f, 25) ? fuzz_amount(f, 1, sym_int(t, 4)) : sym_int(t, 1);
 	}
 	Attr a[] = {attr_none(), attr_ints(start, rank), attr_ints(end, rank),
 		    attr_ints(step, rank)};
-	return push_moved(f, fuzz_node(f, OP_slice, &x.n, 1, a, 4), x);
+	return push_small(f, fuzz_node(f, OP_slice, &x.n, 1, a, 4), x);
 }
 
 static bool step_reverse(Fuzz *f)
@@ -108,30 +120,58 @@ static bool step_reverse(Fuzz *f)
 	return push_moved(f, fuzz_node(f, OP_reverse, &x.n, 1, a, 2), x);
 }
 
+/* Of one side: 0, more, or less. */
+static Sym pad_amount(Fuzz *f, Sym d)
+{
+	SymTab *t = f->ir->syms;
+	if (fuzz_chance(f, 50))
+		return fuzz_amount(f, 0, sym_int(t, 6));
+	return sym_sub(t, sym_int(t, 0), fuzz_amount(f, 0, d));
+}
+
+static bool crops_too_much(Fuzz *f, Sym d, Sym low, Sym high, Sym interior)
+{
+	SymTab *t = f->ir->syms;
+	Sym gaps = sym_mul(t, sym_max(t, sym_addi(t, d, -1), sym_int(t, 0)), interior);
+	return fuzz_min(f, sym_add(t, sym_add(t, d, gaps), sym_add(t, low, high))) < 0;
+}
+
 static bool step_pad(Fuzz *f)
 {
 	Value x;
-	int64_t low[MAX_RANK], high[MAX_RANK], interior[MAX_RANK];
+	Sym low[MAX_RANK], high[MAX_RANK], interior[MAX_RANK], zero = sym_int(f->ir->syms, 0);
 	if (!fuzz_pick(f, fuzz_not_scalar, &x))
 		return false;
 	uint32_t rank = fuzz_rank(f, x);
 	for (uint32_t k = 0; k < rank; k++) {
-		int64_t crop = fuzz_min(f, fuzz_dim(f, x, k)) > 3;
-		bool pads = fuzz_chance(f, 50);
-		low[k] = pads ? (int64_t)fuzz_below(f, 3) - crop : 0;
-		high[k] = pads ? (int64_t)fuzz_below(f, 4) - crop : 0;
-		interior[k] = fuzz_chance(f, 12);
+		Sym d = fuzz_dim(f, x, k);
+		low[k] = fuzz_chance(f, 50) ? pad_amount(f, d) : zero;
+		high[k] = fuzz_chance(f, 50) ? pad_amount(f, d) : zero;
+		interior[k] = fuzz_chance(f, 12) ? fuzz_amount(f, 1, sym_int(f->ir->syms, 4)) : zero;
+		if (crops_too_much(f, d, low[k], high[k], interior[k]))
+			low[k] = high[k] = zero;
 	}
 	double v = fuzz_chance(f, 70) ? 0 : 1;
 	Node value = b_full(&f->b, fuzz_dtype(f, x), v, 0, NULL);
-	Attr a[] = {attr_none(), attr_none(), fuzz_ints(f, low, rank), fuzz_ints(f, high, rank),
-		    fuzz_ints(f, interior, rank)};
+	Attr a[] = {attr_none(), attr_none(), attr_ints(low, rank), attr_ints(high, rank),
+		    attr_ints(interior, rank)};
 	Node n = fuzz_node(f, OP_pad, (Node[]){x.n, value}, 2, a, 5);
-	if (!n.i || !fuzz_small(f, rank, node_type(f->g, n)->dim))
-		return false;
 	x.gran = x.gran < 0 ? x.gran : 0;
 	x.mag = x.mag > 0 ? x.mag : 0;
-	return push_moved(f, n, x);
+	return push_small(f, n, x);
+}
+
+/* The end of x before its beginning. */
+static bool step_roll(Fuzz *f)
+{
+	Value x;
+	if (!fuzz_pick(f, fuzz_not_scalar, &x))
+		return false;
+	int dim = (int)fuzz_below(f, fuzz_rank(f, x));
+	SymTab *t = f->ir->syms;
+	Sym d = fuzz_dim(f, x, (uint32_t)dim), at = fuzz_amount(f, 0, d), one = sym_int(t, 1);
+	Node in[] = {b_slice(&f->b, x.n, dim, at, d, one), b_slice(&f->b, x.n, dim, sym_int(t, 0), at, one)};
+	return push_moved(f, b_concat(&f->b, in, 2, dim), x);
 }
 
 /* x, itself again, a piece of it, or a fresh value of another extent along dim. */
@@ -169,9 +209,7 @@ static bool step_concat(Fuzz *f)
 		x.mag = p.mag > x.mag ? p.mag : x.mag;
 		x.err = p.err > x.err ? p.err : x.err;
 	}
-	Node y = b_concat(&f->b, in, n, (int)dim);
-	return y.i && fuzz_small(f, node_rank(f->g, y), node_type(f->g, y)->dim) &&
-	       push_moved(f, y, x);
+	return push_small(f, b_concat(&f->b, in, n, (int)dim), x);
 }
 
 /* Often several blocks along a symbolic extent. */
@@ -181,22 +219,20 @@ static bool step_window(Fuzz *f)
 	if (!fuzz_pick(f, fuzz_not_scalar, &x) || fuzz_rank(f, x) > 5)
 		return false;
 	SymTab *t = f->ir->syms;
-	int64_t dim = fuzz_below(f, fuzz_rank(f, x)), size = 1 + fuzz_below(f, 4),
-		low = fuzz_below(f, 3);
-	int64_t stride = 1 + fuzz_below(f, 3), dilation = 1 + fuzz_below(f, 2);
+	int64_t dim = fuzz_below(f, fuzz_rank(f, x));
+	Sym size = fuzz_amount(f, 1, sym_int(t, 5)), stride = fuzz_amount(f, 1, sym_int(t, 4)),
+	    low = pad_amount(f, sym_int(t, 3)), dilation = fuzz_amount(f, 1, sym_int(t, 3));
 	Sym count = fuzz_dim(f, x, (uint32_t)dim);
-	if (stride > 1)
-		count = sym_addi(t, sym_divi(t, count, stride), 1);
+	if (!sym_is(t, stride, 1))
+		count = sym_addi(t, sym_floordiv(t, count, stride), 1);
 	Attr a[] = {attr_none(),
 		    attr_int(f->ir, dim),
-		    attr_int(f->ir, size),
-		    attr_int(f->ir, stride),
-		    attr_int(f->ir, dilation),
-		    attr_int(f->ir, low),
+		    attr_sym(size),
+		    attr_sym(stride),
+		    attr_sym(dilation),
+		    attr_sym(low),
 		    attr_sym(count)};
-	Node n = fuzz_node(f, OP_window, &x.n, 1, a, 7);
-	return n.i && fuzz_small(f, node_rank(f->g, n), node_type(f->g, n)->dim) &&
-	       push_moved(f, n, x);
+	return push_small(f, fuzz_node(f, OP_window, &x.n, 1, a, 7), x);
 }
 
 static bool step_iota(Fuzz *f)
@@ -210,6 +246,6 @@ static bool step_iota(Fuzz *f)
 
 const FuzzChoice fuzz_map_steps[] = {
 	{step_permute, 3}, {step_reshape, 4}, {step_broadcast, 2}, {step_slice, 3},
-	{step_reverse, 1}, {step_pad, 2},     {step_concat, 3},    {step_window, 2},
-	{step_iota, 1},    {NULL, 0},
+	{step_reverse, 1}, {step_pad, 3},     {step_concat, 3},    {step_window, 2},
+	{step_iota, 1},    {step_roll, 1},    {NULL, 0},
 };

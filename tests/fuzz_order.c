@@ -95,8 +95,7 @@ static bool step_update_slice(Fuzz *f)
 	for (uint32_t k = 0; k < rank; k++) {
 		int64_t least = fuzz_min(f, fuzz_dim(f, x, k));
 		bool whole = fuzz_chance(f, 40) || least < 1;
-		dim[k] = whole ? fuzz_dim(f, x, k)
-			       : sym_int(f->ir->syms, 1 + fuzz_below(f, (uint32_t)least));
+		dim[k] = whole ? fuzz_dim(f, x, k) : fuzz_amount(f, 1, fuzz_dim(f, x, k));
 		in[2 + k] = fuzz_index(f, 0, NULL, -1, least + 1).n;
 	}
 	Value u = fuzz_input(f, fuzz_dtype(f, x), rank, dim);
@@ -110,9 +109,7 @@ static bool step_update_slice(Fuzz *f)
 
 static bool fits_fold(const Fuzz *f, const Value *x)
 {
-	uint32_t rank = fuzz_rank(f, *x);
-	return rank >= 2 && fuzz_dtype(f, *x) == DT_f32 &&
-	       sym_is_const(f->ir->syms, fuzz_dim(f, *x, rank - 1), NULL);
+	return fuzz_rank(f, *x) >= 2 && fuzz_dtype(f, *x) != DT_bool;
 }
 
 /* Often the way back from a window. */
@@ -122,20 +119,22 @@ static bool step_fold(Fuzz *f)
 	if (!fuzz_pick(f, fits_fold, &x))
 		return false;
 	uint32_t rank = fuzz_rank(f, x);
-	int64_t dim = fuzz_below(f, rank - 1), size, stride = 1 + fuzz_below(f, 3),
-		low = fuzz_below(f, 3);
-	sym_is_const(f->ir->syms, fuzz_dim(f, x, rank - 1), &size);
-	Sym extent = sym_addi(f->ir->syms, fuzz_dim(f, x, (uint32_t)dim), fuzz_below(f, 3));
+	SymTab *t = f->ir->syms;
+	int64_t dim = fuzz_below(f, rank - 1);
+	double size = (double)fuzz_max(f, fuzz_dim(f, x, rank - 1));
+	Sym extent = sym_add(t, fuzz_dim(f, x, (uint32_t)dim), fuzz_amount(f, 0, sym_int(t, 3)));
 	Attr a[] = {attr_none(),
 		    attr_int(f->ir, dim),
 		    attr_sym(extent),
-		    attr_int(f->ir, stride),
-		    attr_int(f->ir, 1 + fuzz_below(f, 2)),
-		    attr_int(f->ir, low)};
+		    attr_sym(fuzz_amount(f, 1, sym_int(t, 4))),
+		    attr_sym(fuzz_amount(f, 1, sym_int(t, 3))),
+		    attr_sym(fuzz_amount(f, -2, sym_int(t, 3)))};
 	Node n = fuzz_node(f, OP_fold, &x.n, 1, a, 6);
-	Value v = fuzz_value(f, n, x.gran, x.mag + fuzz_log2((double)size), (double)size * x.err);
+	if (!n.i || !fuzz_small(f, rank - 1, node_type(f->g, n)->dim))
+		return false;
+	Value v = fuzz_value(f, n, x.gran, x.mag + fuzz_log2(size), size * x.err);
 	if (v.err > 0)
-		v.err *= (double)size;
+		v.err *= size;
 	return fuzz_push(f, v);
 }
 

@@ -13,12 +13,19 @@ static Value sum_of(Fuzz *f, Node n, Value x, double count)
 	return v;
 }
 
+/* The lesser or greater of x and v. */
+static Node bound(Fuzz *f, Op op, Node x, double v)
+{
+	return x.i ? b_bin_scalar(&f->b, op, x, v) : x;
+}
+
 static bool step_reduce(Fuzz *f)
 {
 	static const char *const kinds[] = {"sum", "max", "min", "sum", "prod"};
 	Value x;
 	int64_t dims[MAX_RANK];
 	uint32_t n = 0;
+	int64_t least = 1;
 	double count = 1;
 	if (!fuzz_pick(f, fuzz_not_scalar, &x))
 		return false;
@@ -27,16 +34,21 @@ static bool step_reduce(Fuzz *f)
 		if (fuzz_chance(f, 45)) {
 			dims[n++] = k;
 			count *= (double)fuzz_max(f, fuzz_dim(f, x, k));
+			least = fuzz_min(f, fuzz_dim(f, x, k)) ? least : 0;
 		}
 	uint32_t kind = fuzz_below(f, dtype_is_float(d) ? 4 : 5);
-	if (d == DT_f16 || d == DT_bf16)
-		kind = 1 + fuzz_below(f, 2);
 	const char *name = d == DT_bool ? (kind & 1 ? "or" : "and") : kinds[kind];
-	Attr a[] = {attr_none(), attr_str(f->ir, name), fuzz_ints(f, dims, n), attr_dtype(d)};
+	Attr a[] = {attr_none(), attr_str(f->ir, name), fuzz_ints(f, dims, n), attr_dtype(dtype_compute(d))};
 	Node y = fuzz_node(f, OP_reduce, &x.n, 1, a, 4);
 	if (*name == 's')
 		return fuzz_push(f, sum_of(f, y, x, count));
-	return fuzz_push(f, fuzz_value(f, y, x.gran, *name == 'p' ? 64 : x.mag, x.err));
+	bool empty = least < 1, extreme = *name == 'm';
+	if (empty && extreme && dtype_is_float(d)) { /* of nothing: an infinity, of which nothing can be predicted */
+		y = bound(f, OP_minimum, y, ldexp(1, x.mag));
+		y = bound(f, OP_maximum, y, -ldexp(1, x.mag));
+		x.gran = x.gran < x.mag ? x.gran : x.mag;
+	}
+	return fuzz_push(f, fuzz_value(f, y, x.gran, *name == 'p' || empty ? 64 : x.mag, x.err));
 }
 
 static bool step_arg_reduce(Fuzz *f)
@@ -44,8 +56,11 @@ static bool step_arg_reduce(Fuzz *f)
 	Value x;
 	if (!fuzz_pick(f, fuzz_is_exact, &x) || !fuzz_rank(f, x) || fuzz_dtype(f, x) == DT_bool)
 		return false;
+	uint32_t dim = fuzz_below(f, fuzz_rank(f, x));
+	if (fuzz_min(f, fuzz_dim(f, x, dim)) < 1)
+		return false;
 	Attr a[] = {attr_none(), attr_str(f->ir, fuzz_chance(f, 50) ? "max" : "min"),
-		    attr_int(f->ir, fuzz_below(f, fuzz_rank(f, x)))};
+		    attr_int(f->ir, dim)};
 	return fuzz_push(f, (Value){fuzz_node(f, OP_arg_reduce, &x.n, 1, a, 3), 0, 16, 0});
 }
 
@@ -80,8 +95,19 @@ static Value dot(Fuzz *f, Node n, Value x, Value y, double count)
 
 static bool fits_contract(const Fuzz *f, const Value *x)
 {
-	DType d = fuzz_dtype(f, *x);
-	return fuzz_rank(f, *x) > 0 && fuzz_rank(f, *x) < 5 && (d == DT_f32 || d == DT_f64);
+	return fuzz_rank(f, *x) > 0 && fuzz_rank(f, *x) < 5 && fuzz_dtype(f, *x) != DT_bool;
+}
+
+/* Integers are added up in any other kind of integer, and multiplied by one. */
+static DType another(Fuzz *f, DType d)
+{
+	static const DType ints[] = {DT_i32, DT_i64, DT_i8, DT_u8, DT_i16};
+	return dtype_is_float(d) || fuzz_chance(f, 50) ? d : ints[fuzz_below(f, sizeof ints / sizeof *ints)];
+}
+
+static DType accumulator(Fuzz *f, DType d)
+{
+	return dtype_is_float(d) ? dtype_compute(d) : another(f, d);
 }
 
 /* The axes of x in random roles; y is fresh: its axes stand in random order. */
@@ -120,14 +146,14 @@ static bool step_contract(Fuzz *f)
 			axes[2 + role][k] = where[axes[2 + role][k]];
 	if (!fuzz_small(f, ry, shuffled))
 		return false;
-	Value y = fuzz_input(f, fuzz_dtype(f, x), ry, shuffled);
+	Value y = fuzz_input(f, another(f, fuzz_dtype(f, x)), ry, shuffled);
 	Attr a[] = {attr_none(),
 		    attr_none(),
 		    fuzz_ints(f, axes[0], n[0]),
 		    fuzz_ints(f, axes[2], n[0]),
 		    fuzz_ints(f, axes[1], n[1]),
 		    fuzz_ints(f, axes[3], n[1]),
-		    attr_dtype(fuzz_dtype(f, x))};
+		    attr_dtype(accumulator(f, fuzz_dtype(f, x)))};
 	bool swap = fuzz_chance(f, 30);
 	Attr b[] = {a[0], a[1], a[3], a[2], a[5], a[4], a[6]};
 	Node in[] = {swap ? y.n : x.n, swap ? x.n : y.n};
@@ -158,35 +184,37 @@ static bool conv_operand(Fuzz *f, Value *x, uint32_t nsp)
 static bool conv_node(Fuzz *f, Value x, uint32_t nsp)
 {
 	SymTab *t = f->ir->syms;
-	int64_t stride[3], dilation[3], dilation_in[3], pad[3], kernel;
+	int64_t dilation[3], dilation_in[3], kernel;
 	Sym wdim[6] = {fuzz_dim(f, x, 1), sym_int(t, 1 + fuzz_below(f, 9)), fuzz_dim(f, x, 2)},
-	    size[3];
+	    size[3], stride[3], pad[3];
 	double count = (double)fuzz_max(f, wdim[2]);
 	for (uint32_t k = 0; k < nsp; k++) {
 		Sym d = fuzz_dim(f, x, 3 + k);
 		kernel = 1 + fuzz_below(f, 3);
-		stride[k] = 1 + (fuzz_chance(f, 30) ? fuzz_below(f, 2) : 0);
+		stride[k] = fuzz_chance(f, 30) ? fuzz_amount(f, 1, sym_int(t, 3)) : sym_int(t, 1);
 		bool wide = fuzz_chance(f, 25); /* whole taps lie on padding */
 		dilation[k] = 1 + (wide ? 1 + fuzz_below(f, 12) : fuzz_chance(f, 20));
 		dilation_in[k] = 1 + fuzz_chance(f, 15);
-		pad[k] = wide ? fuzz_below(f, (uint32_t)(kernel * dilation[k]))
-			      : (int64_t)fuzz_below(f, 4) - 1;
-		size[k] = stride[k] > 1 ? sym_addi(t, sym_divi(t, d, stride[k]), 1)
-					: sym_addi(t, d, fuzz_below(f, 2));
+		pad[k] = sym_int(t, wide ? fuzz_below(f, (uint32_t)(kernel * dilation[k]))
+					 : (int64_t)fuzz_below(f, 4) - 1);
+		if (fuzz_chance(f, 20))
+			pad[k] = fuzz_amount(f, -2, sym_int(t, kernel * dilation[k]));
+		size[k] = !sym_is(t, stride[k], 1) ? sym_addi(t, sym_floordiv(t, d, stride[k]), 1)
+						   : sym_addi(t, d, fuzz_below(f, 2));
 		wdim[3 + k] = sym_int(t, kernel);
 		count *= (double)kernel;
 	}
 	if (!fuzz_small(f, 3 + nsp, wdim))
 		return false;
-	Value w = fuzz_input(f, fuzz_dtype(f, x), 3 + nsp, wdim);
+	Value w = fuzz_input(f, another(f, fuzz_dtype(f, x)), 3 + nsp, wdim);
 	Attr a[] = {attr_none(),
 		    attr_none(),
-		    fuzz_ints(f, stride, nsp),
+		    attr_ints(stride, nsp),
 		    fuzz_ints(f, dilation, nsp),
 		    fuzz_ints(f, dilation_in, nsp),
-		    fuzz_ints(f, pad, nsp),
+		    attr_ints(pad, nsp),
 		    attr_ints(size, nsp),
-		    attr_dtype(fuzz_dtype(f, x))};
+		    attr_dtype(accumulator(f, fuzz_dtype(f, x)))};
 	Node y = fuzz_node(f, OP_conv, (Node[]){x.n, w.n}, 2, a, 8);
 	return y.i && fuzz_small(f, node_rank(f->g, y), node_type(f->g, y)->dim) &&
 	       fuzz_push(f, dot(f, y, x, w, count));
@@ -247,8 +275,7 @@ static bool step_slice_at(Fuzz *f)
 		bool whole = fuzz_chance(f, 50) || least < 1;
 		in[1 + k] = whole ? b_full_int(&f->b, DT_i64, 0, 0, NULL)
 				  : fuzz_index(f, 0, NULL, -1, least + 1).n;
-		size[k] = whole ? fuzz_dim(f, x, k)
-				: sym_int(f->ir->syms, 1 + fuzz_below(f, (uint32_t)least));
+		size[k] = whole ? fuzz_dim(f, x, k) : fuzz_amount(f, 1, fuzz_dim(f, x, k));
 	}
 	Attr a[] = {attr_none(), attr_int(f->ir, rank), attr_ints(size, rank)};
 	x.n = fuzz_node(f, OP_slice_at, in, 1 + rank, a, 3);
@@ -267,7 +294,7 @@ static Graph *scan_body(Fuzz *f, Value c, Value x, const Sym *dim, uint32_t rank
 		   .rng = f->rng,
 		   .prefix = "b",
 		   .is_body = true,
-		   .size = {f->size[0], f->size[1]}};
+		   .size = {f->size[0], f->size[1], f->size[2]}};
 	TypeId type = ir_type(f->ir, DT_f32, rank, dim);
 	Value cin = {graph_add_input(g, "c", INPUT_USER, type), -100, 1, c.err + 1e-5};
 	Value xin = {graph_add_input(g, "x", INPUT_USER, type), x.gran, x.mag, x.err};

@@ -102,21 +102,7 @@ bool fuzz_push(Fuzz *f, Value v)
 	return true;
 }
 
-int64_t fuzz_min(const Fuzz *f, Sym s)
-{
-	int64_t lo, hi;
-	sym_range(f->ir->syms, s, &lo, &hi);
-	return lo;
-}
-
-int64_t fuzz_max(const Fuzz *f, Sym s)
-{
-	int64_t lo, hi;
-	sym_range(f->ir->syms, s, &lo, &hi);
-	return hi;
-}
-
-bool fuzz_small(const Fuzz *f, uint32_t rank, const Sym *dim)
+bool fuzz_small(Fuzz *f, uint32_t rank, const Sym *dim)
 {
 	double n = 1;
 	for (uint32_t k = 0; k < rank; k++) {
@@ -124,15 +110,7 @@ bool fuzz_small(const Fuzz *f, uint32_t rank, const Sym *dim)
 			return false;
 		n *= (double)fuzz_max(f, dim[k]);
 	}
-	return n <= MAX_ELEMENTS && rank <= 7;
-}
-
-Sym fuzz_extent(Fuzz *f)
-{
-	static const int64_t common[] = {1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 33};
-	if (fuzz_chance(f, 30))
-		return f->size[fuzz_below(f, 2)];
-	return sym_int(f->ir->syms, common[fuzz_below(f, sizeof common / sizeof *common)]);
+	return n >= 1 && n <= MAX_ELEMENTS && rank <= 7;
 }
 
 /* ---- nodes ---- */
@@ -226,11 +204,16 @@ Value fuzz_scalar(Fuzz *f, DType d, double v, Value like)
 
 /* ---- graphs ---- */
 
+static const DType other_dtypes[] = {DT_f64, DT_f16, DT_bf16, DT_i64, DT_i32, DT_bool, DT_u8, DT_i8};
+
+static DType any_dtype(Fuzz *f)
+{
+	return other_dtypes[fuzz_below(f, sizeof other_dtypes / sizeof *other_dtypes)];
+}
+
 static DType leaf_dtype(Fuzz *f)
 {
-	static const DType other[] = {DT_f64, DT_f16,  DT_bf16, DT_i64,
-				      DT_i32, DT_bool, DT_u8,   DT_i8};
-	return fuzz_chance(f, 75) ? DT_f32 : other[fuzz_below(f, sizeof other / sizeof *other)];
+	return fuzz_chance(f, 25) ? any_dtype(f) : f->dtype != DT_none ? f->dtype : DT_f32;
 }
 
 static Value first_input(Fuzz *f)
@@ -279,6 +262,8 @@ static void add_outputs(Fuzz *f)
 bool fuzz_graph(Fuzz *f, uint32_t nstep)
 {
 	uint32_t errors = f->ir->ctx->nerror;
+	if (fuzz_chance(f, 35))
+		f->dtype = any_dtype(f);
 	for (uint32_t k = 1 + fuzz_below(f, 3); k > 0; k--)
 		array_push(f->ir->ctx->arena, &f->pool, first_input(f));
 	for (uint32_t k = 0, tries = 0; k < nstep && tries < 10 * nstep; tries++) {

@@ -33,11 +33,21 @@ bool model_open(Model *m, Weft *w, const WeftGraph *g, const WeftOptions *o)
 	return ok;
 }
 
-bool model_open_loops(Model *m, Weft *w, const WeftGraph *g, const WeftOptions *o)
+static bool open_table(Model *m, Weft *w, const WeftModel *model)
 {
-	*m = (Model){.model = weft_loops(w, g, o)};
+	*m = (Model){.model = model};
 	return m->model && (m->model->open(m->model, NULL, &m->instance, &m->status) == WEFT_OK ||
 			    ctx_error(w->ctx, NULL, "open: %s", m->status.message));
+}
+
+bool model_open_jit(Model *m, Weft *w, const WeftGraph *g, const WeftOptions *o)
+{
+	return open_table(m, w, weft_jit(w, g, o));
+}
+
+bool model_open_loops(Model *m, Weft *w, const WeftGraph *g, const WeftOptions *o)
+{
+	return open_table(m, w, weft_loops(w, g, o));
 }
 
 /* ---- memory with guards ---- */

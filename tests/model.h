@@ -13,6 +13,8 @@ typedef struct {
 
 /* Compile to a temporary file and open it. False after ctx_error. */
 bool model_open(Model *, Weft *, const WeftGraph *, const WeftOptions *);
+/* Compile into this process. */
+bool model_open_jit(Model *, Weft *, const WeftGraph *, const WeftOptions *);
 /* The same with its loop IR interpreted. */
 bool model_open_loops(Model *, Weft *, const WeftGraph *, const WeftOptions *);
 /* One call with that many threads; outputs are allocated in the arena. Not WEFT_OK: see status.

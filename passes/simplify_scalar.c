@@ -148,12 +148,14 @@ static Node not_not(Build *b, Node n)
 	return twice(b, n, OP_bit_not);
 }
 
+/* |-x| is |x|, but unsigned integers are their own absolute values. */
 static Node abs_abs(Build *b, Node n)
 {
 	Node x = in(b, n, 0);
 	if (is_op(b->g, x, OP_abs))
 		return x;
-	return is_op(b->g, x, OP_neg) ? b_un(b, OP_abs, in(b, x, 0)) : (Node){0};
+	bool sign = floats(b, n) || dtype_is_signed(node_dtype(b->g, n));
+	return sign && is_op(b->g, x, OP_neg) ? b_un(b, OP_abs, in(b, x, 0)) : (Node){0};
 }
 
 /* x - -y, x + -y */

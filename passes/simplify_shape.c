@@ -239,8 +239,8 @@ static Node slice_twice(Build *b, Node n)
 		end[k] = is_one(b->g, p0[k]) ? sym_add(t, s0[k], e1[k])
 					     : sym_addi(t, sym_add(t, s0[k], last), 1);
 		step[k] = sym_mul(t, p0[k], p1[k]);
-		if (!is_one(b->g, p0[k]) && sym_le(t, b_int(b, 1), e1[k]) != YES)
-			return (Node){0};
+		if (!is_one(b->g, p0[k]) && sym_lt(t, s1[k], e1[k]) != YES)
+			return (Node){0}; /* of no elements: that end may lie before the start */
 	}
 	Attr attr[] = {attr_none(), attr_ints(start, len), attr_ints(end, len),
 		       attr_ints(step, len)};

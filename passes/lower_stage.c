@@ -75,7 +75,7 @@ static bool outer_axes(const Trace *t, const Sym *idx, uint32_t rank, bool plain
 
 uint32_t trace_push_stage(Trace *t, Stage st)
 {
-	bool copies = st.kind == STAGE_MAP || (st.kind == STAGE_SCATTER && st.combine == COMBINE_SET);
+	bool copies = st.kind == STAGE_MAP || (st.kind == STAGE_SCATTER && st.combine == REDUCE_SET);
 	if (copies && st.place == PLACE_GLOBAL) {
 		const KxData *x = &t->k->kx.data[st.value.i];
 		if (x->round == st.dtype) /* the store rounds */
@@ -92,27 +92,12 @@ static Kx stage_value(Trace *t, uint32_t stage)
 
 /* ---- reductions ---- */
 
-static Combine named_combine(const char *kind)
+ReduceKind trace_kind(Trace *t, Node n, const char *name, DType d)
 {
-	static const struct {
-		const char *name;
-		Combine combine;
-	} table[] = {{"sum", COMBINE_SUM}, {"prod", COMBINE_PROD}, {"max", COMBINE_MAX},
-	             {"min", COMBINE_MIN}, {"and", COMBINE_AND},   {"or", COMBINE_OR},
-	             {"xor", COMBINE_XOR}, {"logaddexp", COMBINE_LOGADDEXP}};
-	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-		if (!strcmp(kind, table[i].name))
-			return table[i].combine;
-	return COMBINE_SUM;
-}
-
-/* Of bools, the maximum is "or" and the minimum is "and". */
-static Combine combine_of(const char *kind, DType d)
-{
-	Combine c = named_combine(kind);
-	if (d == DT_bool && (c == COMBINE_MAX || c == COMBINE_MIN))
-		return c == COMBINE_MAX ? COMBINE_OR : COMBINE_AND;
-	return c;
+	ReduceKind k;
+	if (!reduce_parse(name, &k))
+		ctx_bug(t->s->ir->ctx, "%s combines by \"%s\"", graph_name(t->s->g, n), name);
+	return reduce_of(k, d);
 }
 
 /* The root's axes that the reduction does not depend on, when they match the reduced dimensions one to one:
@@ -171,7 +156,7 @@ static Kx trace_reduce(Trace *t, Node n, const Sym *idx)
 	t->outer = outer;
 	DType acc = node_attr(g, n, "acc")->dtype;
 	Stage st = {.kind = STAGE_REDUCE,
-	            .combine = combine_of(node_str(g, n, "kind"), node_dtype(g, n)),
+	            .combine = trace_kind(t, n, node_str(g, n, "kind"), node_dtype(g, n)),
 	            .dtype = node_dtype(g, n),
 	            .acc = acc ? dtype_compute(acc) : dtype_compute(node_dtype(g, n)),
 	            .place = PLACE_REGISTER};
@@ -198,7 +183,7 @@ static Kx anchor_stage(Trace *t, Node n, const Sym *ix, const Sym *iy, Stage st)
 			in[k] = kx_op(t->k, t->s->arena, OP_convert, d, &in[k], 1);
 	DType acc = node_attr(g, n, "acc")->dtype;
 	st.kind = STAGE_REDUCE;
-	st.combine = COMBINE_SUM;
+	st.combine = reduce_of(REDUCE_SUM, d);
 	st.dtype = node_dtype(g, n);
 	st.acc = acc ? dtype_compute(acc) : d;
 	st.place = PLACE_REGISTER;
@@ -278,9 +263,9 @@ Kx trace_stage(Trace *t, Node n, const Sym *idx)
 /* ---- special roots ---- */
 
 /* One chain of as many roundings as there are elements: sums and products run in f64, as PyTorch's do. */
-static DType running_dtype(Combine c, DType d)
+static DType running_dtype(ReduceKind c, DType d)
 {
-	return d == DT_f32 && (c == COMBINE_SUM || c == COMBINE_PROD) ? DT_f64 : d;
+	return d == DT_f32 && (c == REDUCE_SUM || c == REDUCE_PROD) ? DT_f64 : d;
 }
 
 static Kx root_cumulative(Trace *t, const Sym *idx)
@@ -297,7 +282,7 @@ static Kx root_cumulative(Trace *t, const Sym *idx)
 	DType d = node_dtype(g, t->root), c = dtype_compute(d);
 	if (t->k->kx.data[value.i].dtype != c)
 		value = kx_op(t->k, t->s->arena, OP_convert, c, &value, 1);
-	Combine combine = combine_of(node_str(g, t->root, "kind"), d);
+	ReduceKind combine = trace_kind(t, t->root, node_str(g, t->root, "kind"), d);
 	Stage st = {.kind = STAGE_SCAN,
 	            .combine = combine,
 	            .nred = 1,
@@ -317,7 +302,7 @@ static Kx root_arg_reduce(Trace *t, const Sym *idx)
 	Node x = node_in(g, t->root, 0);
 	int64_t dim = node_int(g, t->root, "dim");
 	Stage st = {.kind = STAGE_ARGREDUCE,
-	            .combine = named_combine(node_str(g, t->root, "kind")),
+	            .combine = trace_kind(t, t->root, node_str(g, t->root, "kind"), DT_i64),
 	            .dtype = DT_i64,
 	            .acc = DT_i64,
 	            .place = PLACE_REGISTER};
@@ -342,7 +327,7 @@ static Kx root_fold(Trace *t, const Sym *idx)
 	uint32_t dim = (uint32_t)node_int(g, t->root, "dim"), rank = node_rank(g, t->root);
 	DType c = dtype_compute(node_dtype(g, t->root));
 	Stage st = {.kind = STAGE_REDUCE,
-	            .combine = c == DT_bool ? COMBINE_OR : COMBINE_SUM,
+	            .combine = reduce_of(REDUCE_SUM, c),
 	            .dtype = node_dtype(g, t->root),
 	            .acc = c,
 	            .place = PLACE_REGISTER};

@@ -35,6 +35,8 @@ void reshape_index(SymTab *, const Sym *from, const Sym *idx, uint32_t nfrom, co
 /* ---- pieces of expressions ---- */
 
 Kx trace_zero(Trace *, DType);
+/* How node n combines values of that dtype; `name` is what its attribute holds. */
+ReduceKind trace_kind(Trace *, Node n, const char *name, DType);
 Kx trace_as_i64(Trace *, Kx);
 /* lo <= e < hi, none when that is proven. */
 Kx trace_in_range(Trace *, Sym e, Sym lo, Sym hi);

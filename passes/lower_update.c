@@ -36,18 +36,11 @@ static Stage global_stage(Trace *t, StageKind kind, const NodePlace *p, const Sy
 
 /* ---- scatter ---- */
 
-static Combine scatter_combine(const char *how, DType d)
+/* ATen calls two of the kinds otherwise. */
+static ReduceKind scatter_combine(Trace *t, Node n, DType d)
 {
-	bool logical = d == DT_bool;
-	if (!strcmp(how, "add"))
-		return logical ? COMBINE_OR : COMBINE_SUM;
-	if (!strcmp(how, "mul"))
-		return logical ? COMBINE_AND : COMBINE_PROD;
-	if (!strcmp(how, "min"))
-		return logical ? COMBINE_AND : COMBINE_MIN;
-	if (!strcmp(how, "max"))
-		return logical ? COMBINE_OR : COMBINE_MAX;
-	return COMBINE_SET;
+	const char *how = node_str(t->s->g, n, "combine");
+	return trace_kind(t, n, !strcmp(how, "add") ? "sum" : !strcmp(how, "mul") ? "prod" : how, d);
 }
 
 static Kernel *scatter_kernel(Lower *s, Node n, const NodePlace *to)
@@ -71,7 +64,7 @@ static Kernel *scatter_kernel(Lower *s, Node n, const NodePlace *to)
 	Stage st = global_stage(&t, STAGE_SCATTER, to, in, node_rank(g, x));
 	st.nred = walk.nred;
 	memcpy(st.red, walk.red, sizeof st.red);
-	st.combine = scatter_combine(node_str(g, n, "combine"), st.dtype);
+	st.combine = scatter_combine(&t, n, st.dtype);
 	st.value = trace_value(&t, update, at, (Kx){0});
 	st.guard = cond;
 	trace_push_stage(&t, st);

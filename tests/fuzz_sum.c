@@ -21,7 +21,7 @@ static Node bound(Fuzz *f, Op op, Node x, double v)
 
 static bool step_reduce(Fuzz *f)
 {
-	static const char *const kinds[] = {"sum", "max", "min", "sum", "prod"};
+	static const char *const kinds[] = {"sum", "max", "min", "sum", "prod", "and", "or", "xor"};
 	Value x;
 	int64_t dims[MAX_RANK];
 	uint32_t n = 0;
@@ -36,8 +36,7 @@ static bool step_reduce(Fuzz *f)
 			count *= (double)fuzz_max(f, fuzz_dim(f, x, k));
 			least = fuzz_min(f, fuzz_dim(f, x, k)) ? least : 0;
 		}
-	uint32_t kind = fuzz_below(f, dtype_is_float(d) ? 4 : 5);
-	const char *name = d == DT_bool ? (kind & 1 ? "or" : "and") : kinds[kind];
+	const char *name = kinds[fuzz_below(f, dtype_is_float(d) ? 4 : 8)];
 	Attr a[] = {attr_none(), attr_str(f->ir, name), fuzz_ints(f, dims, n), attr_dtype(dtype_compute(d))};
 	Node y = fuzz_node(f, OP_reduce, &x.n, 1, a, 4);
 	if (*name == 's')
@@ -48,7 +47,8 @@ static bool step_reduce(Fuzz *f)
 		y = bound(f, OP_maximum, y, -ldexp(1, x.mag));
 		x.gran = x.gran < x.mag ? x.gran : x.mag;
 	}
-	return fuzz_push(f, fuzz_value(f, y, x.gran, *name == 'p' || empty ? 64 : x.mag, x.err));
+	int mag = *name == 'p' || empty ? 64 : x.mag + !extreme; /* the sign of bits that differ */
+	return fuzz_push(f, fuzz_value(f, y, x.gran, mag, x.err));
 }
 
 static bool step_arg_reduce(Fuzz *f)
@@ -67,7 +67,7 @@ static bool step_arg_reduce(Fuzz *f)
 static bool step_cumulative(Fuzz *f)
 {
 	Value x;
-	if (!fuzz_pick(f, fuzz_not_scalar, &x) || fuzz_dtype(f, x) == DT_bool)
+	if (!fuzz_pick(f, fuzz_not_scalar, &x))
 		return false;
 	int64_t dim = fuzz_below(f, fuzz_rank(f, x));
 	bool sum = fuzz_chance(f, 60);

@@ -45,12 +45,12 @@ static double per_point(const Kernel *k, uint32_t stage)
 	case STAGE_MAP:
 		return computes(k, st->value);
 	case STAGE_REDUCE:
-		return stage + 1 == k->anchor || (st->combine == COMBINE_SUM && multiplies(k, st->value)) ? 2 : 1;
+		return stage + 1 == k->anchor || (st->combine == REDUCE_SUM && multiplies(k, st->value)) ? 2 : 1;
 	case STAGE_ARGREDUCE:
 	case STAGE_SCAN:
 		return 1;
 	case STAGE_SCATTER:
-		return st->combine != COMBINE_SET || computes(k, st->value);
+		return st->combine != REDUCE_SET || computes(k, st->value);
 	default:
 		return 0;
 	}

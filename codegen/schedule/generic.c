@@ -80,7 +80,7 @@ static void arg_step(Sched *s, StageRun *r, const Stage *st)
 	if (t.lanes > 1)
 		x = sched_splat(s, x);
 	Lx best = lx_var(s->f, r->best);
-	Lx wins = lx_cmp(s->f, st->combine == COMBINE_MAX ? SC_gt : SC_lt, x, best);
+	Lx wins = lx_cmp(s->f, st->combine == REDUCE_MAX ? SC_gt : SC_lt, x, best);
 	if (dtype_is_float(t.dtype)) {
 		Lx nan = lx_and(s->f, lx_cmp(s->f, SC_ne, x, x), lx_cmp(s->f, SC_eq, best, best));
 		LType m = lx_type(s->f, nan);
@@ -183,14 +183,6 @@ static uint32_t lanes_of_stage(const Sched *s, const Stage *st)
 	return 1;
 }
 
-static ScOp horizontal(Combine c)
-{
-	static const ScOp op[] = {[COMBINE_SUM] = SC_add, [COMBINE_PROD] = SC_mul, [COMBINE_MAX] = SC_max,
-	                          [COMBINE_MIN] = SC_min, [COMBINE_AND] = SC_and, [COMBINE_OR] = SC_or,
-	                          [COMBINE_XOR] = SC_xor};
-	return op[c];
-}
-
 static void start_accumulators(Sched *s, StageRun *r, const Stage *st)
 {
 	uint32_t lanes = lanes_of_stage(s, st);
@@ -212,7 +204,7 @@ static void finish_stage(Sched *s, StageRun *r, const Stage *st)
 	Lx v = lx_var(s->f, st->kind == STAGE_ARGREDUCE ? r->arg : r->acc);
 	bool across = lx_type(s->f, v).lanes > 1 && !(s->outer >> s->vaxis & 1);
 	if (across)
-		v = lx_hreduce(s->f, horizontal(st->combine), v);
+		v = lx_hreduce(s->f, reduce_op(st->combine), v);
 	v = sched_convert(s, v, dtype_compute(st->dtype));
 	out->value = lx_var(s->f, ls_let(s->f, "r", v));
 }

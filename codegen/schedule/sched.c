@@ -545,30 +545,10 @@ void sched_store(Sched *s, uint32_t stage, Lx value)
 	sched_store_at(s, stage, sched_address(s, stage), value);
 }
 
-Lx sched_identity(Sched *s, Combine c, LType t)
+Lx sched_identity(Sched *s, ReduceKind c, LType t)
 {
-	bool fl = dtype_is_float(t.dtype);
-	double inf = __builtin_inf();
-	int64_t hi = t.dtype == DT_bool ? 1 : INT64_MAX, lo = t.dtype == DT_bool ? 0 : INT64_MIN;
-	uint32_t bits = 8 * dtype_size(t.dtype);
-	if (!fl && t.dtype != DT_bool && (bits < 64 || !dtype_is_signed(t.dtype))) {
-		bool sg = dtype_is_signed(t.dtype);
-		hi = bits == 64 ? -1 : (INT64_C(1) << (sg ? bits - 1 : bits)) - 1;
-		lo = sg ? -hi - 1 : 0;
-	}
-	switch (c) {
-	case COMBINE_PROD:
-		return fl ? lx_float(s->f, t, 1) : lx_int_of(s->f, t, 1);
-	case COMBINE_MAX:
-	case COMBINE_LOGADDEXP:
-		return fl ? lx_float(s->f, t, -inf) : lx_int_of(s->f, t, lo);
-	case COMBINE_MIN:
-		return fl ? lx_float(s->f, t, inf) : lx_int_of(s->f, t, hi);
-	case COMBINE_AND:
-		return lx_int_of(s->f, t, t.dtype == DT_bool ? 1 : -1);
-	default:
-		return fl ? lx_float(s->f, t, 0) : lx_int_of(s->f, t, 0);
-	}
+	ScVal v = reduce_identity(c, t.dtype);
+	return dtype_is_float(t.dtype) ? lx_float(s->f, t, v.f) : lx_int_of(s->f, t, v.i);
 }
 
 /* log(exp(a) + exp(b)) = max + log1p(exp(-|a - b|)); equal infinities stay. */
@@ -585,14 +565,11 @@ static Lx logaddexp(Sched *s, Lx a, Lx b)
 	                 lx_add(s->f, m, lx_float(s->f, t, 0.693147180559945309417)), sum);
 }
 
-Lx sched_combine(Sched *s, Combine c, Lx a, Lx b)
+Lx sched_combine(Sched *s, ReduceKind c, Lx a, Lx b)
 {
-	static const ScOp op[] = {[COMBINE_SUM] = SC_add, [COMBINE_PROD] = SC_mul, [COMBINE_MAX] = SC_max,
-	                          [COMBINE_MIN] = SC_min, [COMBINE_AND] = SC_and, [COMBINE_OR] = SC_or,
-	                          [COMBINE_XOR] = SC_xor};
-	if (c == COMBINE_LOGADDEXP)
+	if (c == REDUCE_LOGADDEXP)
 		return logaddexp(s, a, b);
-	return lx_sc(s->f, op[c], lx_type(s->f, a), (Lx[]){a, b}, 2);
+	return lx_sc(s->f, reduce_op(c), lx_type(s->f, a), (Lx[]){a, b}, 2);
 }
 
 Lx sched_fma(Sched *s, Lx a, Lx b, Lx c)
@@ -607,7 +584,7 @@ Lx sched_accumulate(Sched *s, const Stage *st, Lx acc, Kx value)
 	const KxData *x = &s->k->kx.data[value.i];
 	LType t = lx_type(s->f, acc);
 	bool product = x->kind == KX_OP && x->op == OP_mul && x->dtype == t.dtype;
-	if (st->combine == COMBINE_SUM && product && dtype_is_float(t.dtype) && !s->memo[value.i].i) {
+	if (st->combine == REDUCE_SUM && product && dtype_is_float(t.dtype) && !s->memo[value.i].i) {
 		Lx a = sched_value(s, x->in[0]), b = sched_value(s, x->in[1]);
 		if (t.lanes > 1) {
 			a = sched_splat(s, a);

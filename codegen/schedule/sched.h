@@ -97,8 +97,8 @@ void sched_store(Sched *, uint32_t stage, Lx value);
  * what the contraction schedules take. */
 bool sched_anchor(const Sched *, Kx *a, Kx *b);
 /* Identity and combination of a reduction; a value that is a product joins a sum by fma. */
-Lx sched_identity(Sched *, Combine, LType);
-Lx sched_combine(Sched *, Combine, Lx acc, Lx x);
+Lx sched_identity(Sched *, ReduceKind, LType);
+Lx sched_combine(Sched *, ReduceKind, Lx acc, Lx x);
 Lx sched_fma(Sched *, Lx a, Lx b, Lx c); /* a * b + c, in two roundings without hardware fma */
 Lx sched_accumulate(Sched *, const Stage *, Lx acc, Kx value);
 

@@ -15,7 +15,7 @@ void sched_check(Sched *s, uint32_t stage)
 static Lx combined(Sched *s, const Stage *st, uint32_t stage, SchedAddress at)
 {
 	Lx v = sched_value(s, st->value);
-	if (st->combine == COMBINE_SET)
+	if (st->combine == REDUCE_SET)
 		return v;
 	Lx old = sched_load_at(s, stage, at);
 	LType t = lx_type(s->f, old);

@@ -8,26 +8,6 @@
 #include "ir/ops/op.h"
 #include "ir/scalar/scalar.h"
 
-static const char *const reduce_names[] = {
-	[REDUCE_SUM] = "sum", [REDUCE_PROD] = "prod", [REDUCE_MAX] = "max", [REDUCE_MIN] = "min",
-	[REDUCE_AND] = "and", [REDUCE_OR] = "or",     [REDUCE_XOR] = "xor",
-};
-
-const char *reduce_name(ReduceKind k)
-{
-	return reduce_names[k];
-}
-
-bool reduce_parse(const char *s, ReduceKind *k)
-{
-	for (int i = REDUCE_SUM; i <= REDUCE_XOR; i++)
-		if (strcmp(reduce_names[i], s) == 0) {
-			*k = (ReduceKind)i;
-			return true;
-		}
-	return false;
-}
-
 Node(b_error)(Build *b, const char *fmt, ...)
 {
 	char text[1024];

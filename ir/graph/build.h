@@ -5,6 +5,7 @@
 #define WEFT_IR_BUILD_H
 
 #include "ir/graph/graph.h"
+#include "ir/scalar/reduce.h"
 
 typedef struct Build {
 	Graph *g;
@@ -12,12 +13,6 @@ typedef struct Build {
 	LocId loc;
 	const char *where; /* for diagnostics */
 } Build;
-
-typedef enum {
-	REDUCE_SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN, REDUCE_AND, REDUCE_OR, REDUCE_XOR
-} ReduceKind; /* stored in attributes by name: "sum", "prod", "max", "min", "and", "or", "xor" */
-const char *reduce_name(ReduceKind);
-bool reduce_parse(const char *, ReduceKind *);
 
 /* ATen's type promotion: tensors with dims outrank 0-d ones, and those Python scalars, except that a
  * higher category (bool < int < float < complex) always wins. Start from zeros. */

@@ -11,7 +11,7 @@
 
 #include "base/array.h"
 #include "ir/graph/graph.h"
-#include "ir/scalar/scalar.h"
+#include "ir/scalar/reduce.h"
 
 /* ---- buffers and layouts ---- */
 
@@ -109,14 +109,11 @@ typedef enum {
 	STAGE_RANDOM     /* Philox bits at a logical index */
 } StageKind;
 
-typedef enum { COMBINE_SUM, COMBINE_PROD, COMBINE_MAX, COMBINE_MIN, COMBINE_AND, COMBINE_OR, COMBINE_XOR,
-	       COMBINE_LOGADDEXP, COMBINE_SET } Combine;
-
 typedef enum { PLACE_REGISTER, PLACE_LOCAL, PLACE_GLOBAL } Place;
 
 typedef struct {
 	StageKind kind;
-	Combine combine;
+	ReduceKind combine;
 	uint32_t nmap;    /* inner axes this stage maps over (indices into Kernel.axis) */
 	uint32_t map[MAX_RANK];
 	uint32_t nred;    /* inner axes it reduces, scans or sorts along */

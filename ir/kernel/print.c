@@ -19,8 +19,6 @@ typedef struct {
 static const char *const buf_kind[] = {"temp", "input", "output", "const", "state"};
 static const char *const stage_kind[] = {"map", "reduce", "argreduce", "scan", "sort", "scatter",
                                          "check", "random"};
-static const char *const combine_name[] = {"sum", "prod", "max", "min", "and", "or", "xor",
-                                           "logaddexp", "set"};
 static const char *const place_name[] = {"register", "local", "global"};
 
 static void print_syms(const Lowered *l, Text *t, const Sym *s, uint32_t n)
@@ -228,7 +226,7 @@ static void print_flags(Printer *p, const Stage *s)
 	bool combines = s->kind == STAGE_REDUCE || s->kind == STAGE_ARGREDUCE || s->kind == STAGE_SCAN ||
 	                s->kind == STAGE_SCATTER;
 	if (combines)
-		text_printf(p->t, " %s", combine_name[s->combine]);
+		text_printf(p->t, " %s", reduce_name(s->combine));
 	if (s->acc != DT_none && s->acc != s->dtype)
 		text_printf(p->t, " acc %s", dtype_name(s->acc));
 	text_printf(p->t, "%s%s%s", s->reverse ? " reverse" : "", s->descending ? " descending" : "",

@@ -4,7 +4,7 @@
 
 #include "ir/ops/prim_priv.h"
 
-static const char *const reduce_kinds[] = {"sum", "prod", "max", "min", "and", "or", "xor", NULL};
+static const char *const reduce_kinds[] = {"sum", "prod", "max", "min", "and", "or", "xor", NULL}; /* as ReduceKind */
 static const char *const arg_kinds[] = {"max", "min", NULL};
 enum { RUN_SUM, RUN_PROD, RUN_MAX, RUN_MIN, RUN_LOGADDEXP };
 static const char *const run_kinds[] = {"sum", "prod", "max", "min", "logaddexp", NULL};
@@ -50,42 +50,6 @@ static bool shape_reduce(Infer *f)
 }
 INFER(reduce)
 
-static double identity_f64(ReduceKind kind)
-{
-	switch (kind) {
-	case REDUCE_PROD: return 1;
-	case REDUCE_MAX: return -INFINITY;
-	case REDUCE_MIN: return INFINITY;
-	default: return 0;
-	}
-}
-
-static int64_t lowest(DType d)
-{
-	if (d == DT_bool || !dtype_is_signed(d))
-		return 0;
-	return (int64_t)(UINT64_MAX << (8 * dtype_size(d) - 1));
-}
-
-static int64_t highest(DType d)
-{
-	if (d == DT_bool)
-		return 1;
-	uint32_t bits = 8 * dtype_size(d) - dtype_is_signed(d);
-	return bits == 64 ? -1 : (int64_t)((1ull << bits) - 1);
-}
-
-static int64_t identity_i64(ReduceKind kind, DType d)
-{
-	switch (kind) {
-	case REDUCE_PROD: return 1;
-	case REDUCE_MAX: return lowest(d);
-	case REDUCE_MIN: return highest(d);
-	case REDUCE_AND: return -1;
-	default: return 0;
-	}
-}
-
 static double reduce_f64(ReduceKind kind, double acc, const double *x, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++) {
@@ -111,6 +75,7 @@ static int64_t reduce_i64(ReduceKind kind, DType d, int64_t acc, const int64_t *
 		case REDUCE_AND: acc &= x[i]; break;
 		case REDUCE_OR: acc |= x[i]; break;
 		case REDUCE_XOR: acc ^= x[i]; break;
+		default: break;
 		}
 	}
 	return acc;
@@ -143,7 +108,7 @@ static void reduce_rows_f64(ReduceKind kind, const Tensor *x, int64_t n, Tensor 
 {
 	double block[BLOCK];
 	for (int64_t r = 0; r < tensor_numel(out); r++) {
-		double acc = identity_f64(kind);
+		double acc = reduce_identity(kind, out->dtype).f;
 		for (int64_t i = 0; i < n; i += BLOCK) {
 			int64_t count = n - i < BLOCK ? n - i : BLOCK;
 			tensor_read_f64(x, r * n + i, count, block);
@@ -157,7 +122,7 @@ static void reduce_rows_i64(ReduceKind kind, const Tensor *x, int64_t n, Tensor 
 {
 	int64_t block[BLOCK];
 	for (int64_t r = 0; r < tensor_numel(out); r++) {
-		int64_t acc = identity_i64(kind, x->dtype);
+		int64_t acc = reduce_identity(kind, out->dtype).i;
 		for (int64_t i = 0; i < n; i += BLOCK) {
 			int64_t count = n - i < BLOCK ? n - i : BLOCK;
 			tensor_read_i64(x, r * n + i, count, block);

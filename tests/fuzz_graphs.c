@@ -1,4 +1,4 @@
-/* fuzz_graphs [--seed N] [--count N] [--steps N] [--target NAME] [--backend c|llvm|both] [--passes] [--print]
+/* fuzz_graphs [--seed N] [--count N] [--steps N] [--target NAME] [--backend c|llvm|both|loops] [--passes] [--print]
  *
  * Random graphs, several in one compilation: the interpreter on the graph as it is, on the graph after the passes, and
  * compiled code with and without fusion must agree at a handful of sizes; code of both emitters, on one thread and on
@@ -221,8 +221,9 @@ static bool open_models(Batch *b, Candidate *c, bool fused)
 	bool generic = !strcmp(o.target, "generic-c");
 	uint64_t turn = b->seed / BATCH;
 	bool takes_turn = fused == ((turn / 4 + turn / 2) % 2 == 0) && (generic || turn % 3 == 0);
-	bool wanted[EMITTERS] = {weft_has_llvm() && !generic && (!only || strcmp(only, "c")),
-				 only ? strcmp(only, "llvm") : takes_turn};
+	bool both = only && !strcmp(only, "both");
+	bool wanted[EMITTERS] = {weft_has_llvm() && !generic && (!only || both || !strcmp(only, "llvm")),
+				 only ? both || !strcmp(only, "c") : takes_turn};
 	if (wanted[0])
 		TRY(model_open_jit(&c->model[0], b->w, &wg, &o));
 	o.backend = WEFT_BACKEND_C;

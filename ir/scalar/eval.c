@@ -138,17 +138,6 @@ INLINE void step_bool(ScOp op, uint8_t *restrict out, const void *const *in, uin
 INTS(COMPARE)
 FLOATS(COMPARE)
 
-INLINE void compare(ScOp op, DType from, void *out, const void *const *in, uint32_t n)
-{
-	switch (from) {
-#define X(D, T, W) case D: compare_##T(op, out, in, n); return;
-	INTS(X)
-	FLOATS(X)
-#undef X
-	default: compare_uint8_t(op, out, in, n); return;
-	}
-}
-
 INLINE void select_bytes(uint32_t size, void *out, const void *const *in, uint32_t n)
 {
 	const uint8_t *c = in[0];
@@ -199,54 +188,9 @@ CONVERT_TO(u64, uint64_t)
 CONVERT_TO(f64, double)
 #undef TO_INTS
 
-INLINE void convert_chunk(DType from, DType to, void *out, const void *in, uint32_t n)
-{
-	union {
-		int64_t i[BLOCK];
-		double f[BLOCK];
-	} wide;
-	switch (from) {
-	case DT_i64: convert_i64(to, out, in, n); return;
-	case DT_u64: convert_u64(to, out, in, n); return;
-	case DT_f64: convert_f64(to, out, in, n); return;
-#define WIDEN(D, T, W)                                                                             \
-	case D:                                                                                    \
-		for (uint32_t i = 0; i < n; i++)                                                   \
-			wide.i[i] = (int64_t)((const T *)in)[i];                                   \
-		convert_i64(to, out, wide.i, n);                                                   \
-		return;
-	WIDEN(DT_u8, uint8_t, 0) WIDEN(DT_i8, int8_t, 0) WIDEN(DT_i16, int16_t, 0)
-	WIDEN(DT_i32, int32_t, 0) WIDEN(DT_u16, uint16_t, 0) WIDEN(DT_u32, uint32_t, 0)
-	WIDEN(DT_bool, uint8_t, 0)
-#undef WIDEN
-	default: /* f32 and what is kept as float */
-		for (uint32_t i = 0; i < n; i++)
-			wide.f[i] = (double)((const float *)in)[i];
-		convert_f64(to, out, wide.f, n);
-		return;
-	}
-}
-
 static uint32_t repr_size(DType t)
 {
 	return dtype_is_float(t) && t != DT_f64 ? 4 : dtype_size(t);
-}
-
-INLINE void convert(DType from, DType to, void *out, const void *in, uint32_t n)
-{
-	if (from == DT_f32 && to == DT_i32) {
-		const float *a = in;
-		EACH(int32_t, to_int32((double)a[i]));
-	}
-	if (from == DT_i32 && to == DT_f32) {
-		const int32_t *a = in;
-		EACH(float, a[i]);
-	}
-	for (uint32_t k = 0; k < n; k += BLOCK) {
-		const char *a = (const char *)in + (size_t)k * repr_size(from);
-		uint32_t m = n - k < BLOCK ? n - k : BLOCK;
-		convert_chunk(from, to, (char *)out + (size_t)k * repr_size(to), a, m);
-	}
 }
 
 /* Storage floats are kept as float, so their bits have to be made first. */
@@ -294,38 +238,15 @@ static void look_up(const ScTable *t, void *out, const int32_t *index, uint32_t 
 
 /* ---- instructions ---- */
 
-INLINE void step(const ScIns *ins, DType from, void *out, const void *const *in, uint32_t n)
-{
-	if (ins->op >= SC_eq && ins->op <= SC_ge) {
-		compare(ins->op, from, out, in, n);
-		return;
-	}
-	switch (ins->op) {
-	case SC_select: select_bytes(repr_size(ins->dtype), out, in, n); return;
-	case SC_convert: convert(from, ins->dtype, out, in[0], n); return;
-	default: break;
-	}
-	switch (ins->dtype) {
-#define X(D, T, W) case D: step_##T(ins->op, out, in, n); return;
-	INTS(X)
-	FLOATS(X)
-#undef X
-	default: step_bool(ins->op, out, in, n); return;
-	}
-}
-
-static void step_generic(const ScIns *ins, DType from, void *out, const void *const *in, uint32_t n)
-{
-	step(ins, from, out, in, n);
-}
+#define VERSION(name) name##_generic
+#define TARGET
+#include "ir/scalar/eval_step.h"
 
 #if defined(__x86_64__)
 /* The same code with fma and rounding as instructions; every result is the same. */
-__attribute__((target("avx2,fma"))) static void step_avx2(const ScIns *ins, DType from, void *out,
-                                                          const void *const *in, uint32_t n)
-{
-	step(ins, from, out, in, n);
-}
+#define VERSION(name) name##_avx2
+#define TARGET __attribute__((target("avx2,fma")))
+#include "ir/scalar/eval_step.h"
 #endif
 
 void scalar_step(const ScIns *ins, DType from, void *out, const void *const *in, uint32_t n)

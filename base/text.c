@@ -72,6 +72,12 @@ void text_printf(Text *t, const char *fmt, ...)
 	va_end(args);
 }
 
+void text_format(Text *t, const char *s)
+{
+	for (; *s; s++)
+		text_addn(t, *s == '%' ? "%%" : s, *s == '%' ? 2 : 1);
+}
+
 void text_double(Text *t, double v)
 {
 	if (isnan(v)) {

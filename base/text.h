@@ -20,6 +20,8 @@ void text_addn(Text *, const char *s, size_t n);
 void text_char(Text *, char c);
 void text_printf(Text *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void text_vprintf(Text *, const char *fmt, va_list);
+/* s as part of a format of printf: percent signs are doubled. */
+void text_format(Text *, const char *s);
 /* The shortest decimal that reads back as the same double; inf, -inf, nan by name. */
 void text_double(Text *, double v);
 /* Write the file whole or not at all (temporary file and rename). False with errno on failure. */

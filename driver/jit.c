@@ -5,7 +5,10 @@
 
 #include "driver/backend.h"
 #include "driver/prepare.h"
+#include "ir/loop/loop.h"
 #include "runtime/runtime.h"
+
+_Static_assert(1 + MAX_FAIL_ARGS == WEFT_FAILURE, "a task and the arguments of a failure");
 
 /* What lives as long as the Weft. */
 typedef struct {

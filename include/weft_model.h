@@ -152,7 +152,7 @@ typedef struct {
 	/* Executed by every thread of the region. buf: inputs, outputs, weights, workspace, state.
 	 */
 	void (*run_fn)(WeftRegion *, void *const *buf, const int64_t *slot);
-	const char *const *message; /* of the checks in kernels, by id; [0] unused */
+	const char *const *message; /* of the checks in kernels, by id, as formats of printf; [0] unused */
 	uint32_t nmessage;
 	/* By symbol: its value while exporting (the least it may have where that is not known), at which the numbers
 	 * above hold. Not there where `size` says so. */

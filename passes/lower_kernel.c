@@ -258,20 +258,16 @@ static Kx trace_window(Trace *t, Node n, const Sym *idx, Kx guard)
 
 /* ---- data-dependent indices ---- */
 
-Sym trace_value_var(Trace *t, Kx value, Sym extent, uint32_t check)
+static Sym new_value_var(Trace *t, ValueVar v)
 {
-	Sym v = sym_axis(t->s->ir->syms, "v", extent);
-	array_push(t->s->arena, &t->k->vvar,
-	           (ValueVar){.var = v, .value = value, .extent = extent, .check = check});
-	return v;
+	v.var = sym_axis(t->s->ir->syms, "v", v.extent);
+	array_push(t->s->arena, &t->k->vvar, v);
+	return v.var;
 }
 
-uint32_t trace_check(Trace *t, Node n, const char *what)
+Sym trace_value_var(Trace *t, Kx value, Sym extent)
 {
-	Lowered *l = t->s->l;
-	array_push(t->s->arena, &l->check,
-	           arena_printf(t->s->arena, "%s: %s", graph_name(t->s->g, n), what));
-	return l->check.n - 1;
+	return new_value_var(t, (ValueVar){.value = value, .extent = extent});
 }
 
 Kx trace_as_i64(Trace *t, Kx x)
@@ -295,12 +291,56 @@ static Kx wrap_index(Trace *t, Kx v, Sym extent)
 	return kx_op(t->k, t->s->arena, OP_select, DT_i64, (Kx[]){neg, up, v}, 3);
 }
 
-/* One index of a gather or scatter: negative ones wrap (check), are dropped (fill) or clamped. */
-static Sym place_along(Trace *t, Node n, Kx v, Sym extent, Kx *cond)
+/* The message of a run-time check of n's indices, which gets the index and its nat coordinates. */
+static uint32_t index_check(Trace *t, Node n, Sym extent, uint32_t nat, const char *input)
+{
+	const char *size = sym_str(t->s->ir->syms, extent), *loc = ir_loc_text(t->s->ir, node_data(t->s->g, n)->loc);
+	bool sum = sym_kind(t->s->ir->syms, extent) == SYM_SUM;
+	Text m;
+	text_init(&m, t->s->arena);
+	text_format(&m, graph_name(t->s->g, n));
+	text_add(&m, ": index %lld at [");
+	for (uint32_t k = 0; k < nat; k++)
+		text_add(&m, k ? ", %lld" : "%lld");
+	text_char(&m, ']');
+	if (input) {
+		text_add(&m, " of ");
+		text_format(&m, input);
+	}
+	text_printf(&m, sum ? " is out of range, expected -(%s) <= index < %s" : " is out of range, expected -%s <= index < %s",
+	            size, size);
+	if (*loc) {
+		text_add(&m, " (");
+		text_format(&m, loc);
+		text_char(&m, ')');
+	}
+	array_push(t->s->arena, &t->s->l->check, m.data);
+	return t->s->l->check.n - 1;
+}
+
+/* A checked index, at at[] of all; where it is an element of an input, messages name that. */
+static Sym checked_index(Trace *t, Node n, Kx given, Kx v, const Sym *at, uint32_t nat, Sym extent)
+{
+	const KxData *x = &t->k->kx.data[given.i];
+	const char *input = NULL;
+	if (x->kind == KX_OP && x->op == OP_convert)
+		x = &t->k->kx.data[x->in[0].i];
+	if (x->kind == KX_LOAD && buf_of(t->s->l, x->buf)->kind == BUF_INPUT) {
+		input = buf_of(t->s->l, x->buf)->name;
+		at = x->idx;
+		nat = x->nidx;
+	}
+	return new_value_var(t, (ValueVar){.value = v, .extent = extent, .check = index_check(t, n, extent, nat, input),
+	                                   .at = arena_dup(t->s->arena, at, nat * sizeof *at), .nat = nat});
+}
+
+/* One index of a gather or scatter, at at[] of all: negative ones wrap (check), are dropped (fill) or clamped. */
+static Sym place_along(Trace *t, Node n, Kx v, const Sym *at, uint32_t nat, Sym extent, Kx *cond)
 {
 	SymTab *syms = t->s->ir->syms;
 	const char *mode = node_str(t->s->g, n, "mode");
 	bool check = !strcmp(mode, "check");
+	Kx given = v;
 	if (check)
 		v = wrap_index(t, v, extent);
 	if (!strcmp(mode, "fill")) {
@@ -311,17 +351,7 @@ static Sym place_along(Trace *t, Node n, Kx v, Sym extent, Kx *cond)
 	}
 	/* an empty axis has no element to clamp to */
 	*cond = both(t, *cond, trace_in_range(t, sym_int(syms, 0), sym_int(syms, 0), extent));
-	uint32_t message = 0;
-	if (check) {
-		const char *size = sym_str(syms, extent);
-		message = trace_check(t, n,
-		                      arena_printf(t->s->arena, "index out of range, expected -%s <= index < %s",
-		                                   sym_kind(syms, extent) == SYM_SUM
-		                                           ? arena_printf(t->s->arena, "(%s)", size)
-		                                           : size,
-		                                   size));
-	}
-	return trace_value_var(t, v, extent, message);
+	return check ? checked_index(t, n, given, v, at, nat, extent) : trace_value_var(t, v, extent);
 }
 
 void trace_places(Trace *t, Node n, const Sym *lead, const Sym *rest, Kx guard, Sym *in, Kx *cond)
@@ -339,7 +369,7 @@ void trace_places(Trace *t, Node n, const Sym *lead, const Sym *rest, Kx guard, 
 		indexed[a] = true;
 		at[ni] = sym_int(g->ir->syms, k);
 		Kx v = trace_as_i64(t, trace_value(t, index, at, guard));
-		in[a] = place_along(t, n, v, node_dim(g, x, (uint32_t)a), cond);
+		in[a] = place_along(t, n, v, at, ni, node_dim(g, x, (uint32_t)a), cond);
 	}
 	for (uint32_t k = 0, r = 0; k < node_rank(g, x); k++)
 		if (k < batch)
@@ -368,7 +398,7 @@ static Kx trace_slice_at(Trace *t, Node n, const Sym *idx, Kx guard)
 	for (uint32_t k = 0; k < node_rank(g, x); k++) {
 		Kx v = trace_as_i64(t, trace_value(t, node_in(g, n, 1 + k), NULL, (Kx){0}));
 		Sym room = sym_sub(syms, node_dim(g, x, k), node_dim(g, n, k));
-		Sym start = trace_value_var(t, v, sym_addi(syms, room, 1), 0);
+		Sym start = trace_value_var(t, v, sym_addi(syms, room, 1));
 		in[k] = sym_add(syms, start, idx[k]);
 	}
 	return trace_value(t, x, in, guard);

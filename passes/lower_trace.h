@@ -40,9 +40,8 @@ ReduceKind trace_kind(Trace *, Node n, const char *name, DType);
 Kx trace_as_i64(Trace *, Kx);
 /* lo <= e < hi, none when that is proven. */
 Kx trace_in_range(Trace *, Sym e, Sym lo, Sym hi);
-/* A variable for a value of the data, clamped to [0, extent). check: message of a run-time check, or 0. */
-Sym trace_value_var(Trace *, Kx value, Sym extent, uint32_t check);
-uint32_t trace_check(Trace *, Node, const char *what);
+/* A variable for a value of the data, clamped to [0, extent). */
+Sym trace_value_var(Trace *, Kx value, Sym extent);
 /* in[]: the element of operand 0 that a gather or scatter names by its index at lead[] (the index's axes but
  * the last) and by rest[] (the axes taken whole). Where *cond is false there is none. */
 void trace_places(Trace *, Node, const Sym *lead, const Sym *rest, Kx guard, Sym *in, Kx *cond);

@@ -118,7 +118,7 @@ static Kernel *update_kernel(Lower *s, Node n, const NodePlace *to)
 		if (sym_is(syms, room, 0))
 			continue;
 		Kx v = trace_as_i64(&t, trace_value(&t, node_in(g, n, 2 + k), NULL, (Kx){0}));
-		in[k] = sym_add(syms, in[k], trace_value_var(&t, v, sym_addi(syms, room, 1), 0));
+		in[k] = sym_add(syms, in[k], trace_value_var(&t, v, sym_addi(syms, room, 1)));
 	}
 	Stage st = global_stage(&t, STAGE_MAP, to, in, rank);
 	st.value = trace_value(&t, update, t.root_axis, (Kx){0});
@@ -275,7 +275,10 @@ void lower_assert(Lower *s, Node n)
 	Stage st = {.kind = STAGE_CHECK, .dtype = DT_bool, .acc = DT_bool, .place = PLACE_REGISTER};
 	st.value = trace_value(&t, node_in(g, n, 0), t.root_axis, (Kx){0});
 	st.check = s->l->check.n;
-	array_push(s->arena, &s->l->check, node_str(g, n, "message"));
+	Text message;
+	text_init(&message, s->arena);
+	text_format(&message, node_str(g, n, "message"));
+	array_push(s->arena, &s->l->check, message.data);
 	trace_push_stage(&t, st);
 	trace_order_axes(&t);
 	t.k->name = "assert";

@@ -40,18 +40,22 @@ void weft_barrier(WeftRegion *r)
 	atomic_fetch_sub(&s->sleepers, 1);
 }
 
-/* Keep the failure that comes first in program order, whatever the timing. */
-static void record(RegionShared *s, uint32_t call, int id)
+/* Keep the failure that comes first in program order, then in the order of tasks, whatever the timing. */
+static void record(WeftRegion *r, int id)
 {
-	uint64_t key = (uint64_t)call << 32 | (uint32_t)id;
-	uint64_t old = atomic_load(&s->failed);
-	while (key < old && !atomic_compare_exchange_weak(&s->failed, &old, key))
-		;
+	RegionShared *s = r->shared;
+	while (atomic_exchange(&s->recording, 1))
+		wait_pause();
+	if (!s->failed || (s->failed_phase == r->phase && r->failure[0] < s->failure[0])) {
+		s->failed = id;
+		s->failed_phase = r->phase;
+		memcpy(s->failure, r->failure, sizeof s->failure);
+	}
+	atomic_store(&s->recording, 0);
 }
 
 /* Take tasks from share `lane` until it is empty. */
-static void drain(WeftRegion *r, int32_t lane, WeftKernel kernel, const WeftFrame *f, uint32_t call,
-		  int64_t ntasks)
+static void drain(WeftRegion *r, int32_t lane, WeftKernel kernel, const WeftFrame *f, int64_t ntasks)
 {
 	int64_t first = ntasks / r->n * lane + ntasks % r->n * lane / r->n;
 	int64_t last = ntasks / r->n * (lane + 1) + ntasks % r->n * (lane + 1) / r->n;
@@ -63,23 +67,25 @@ static void drain(WeftRegion *r, int32_t lane, WeftKernel kernel, const WeftFram
 			return;
 		int id = kernel(f, a, last - a < chunk ? last : a + chunk);
 		if (id)
-			record(r->shared, call, id);
+			record(r, id);
 	}
 }
 
-void weft_phase(WeftRegion *r, WeftKernel kernel, const WeftFrame *f, uint32_t call, int64_t ntasks)
+void weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks)
 {
 	RegionShared *s = r->shared;
 	double start = s->profile && r->i == 0 ? now() : 0;
+	const WeftFrame f = {buf, p, r->failure};
+	r->phase++;
 	if (r->n == 1) {
-		int id = ntasks > 0 ? kernel(f, 0, ntasks) : 0;
+		int id = ntasks > 0 ? kernel(&f, 0, ntasks) : 0;
 		if (id)
-			record(s, call, id);
+			record(r, id);
 	} else {
 		/* The own share first: the same thread meets the same data again in the next phase.
 		 */
 		for (int32_t k = 0; k < r->n; k++)
-			drain(r, (r->i + k) % r->n, kernel, f, call, ntasks);
+			drain(r, (r->i + k) % r->n, kernel, &f, ntasks);
 		weft_barrier(r);
 	}
 	if (s->profile && r->i == 0)
@@ -117,15 +123,18 @@ void weft_region_fail(WeftRegion *r, const char *fmt, ...)
 	WeftStatus *status = r->shared->status;
 	va_list ap;
 	va_start(ap, fmt);
-	if (!atomic_exchange(&r->shared->asserted, 1) && status)
-		vsnprintf(status->message, sizeof status->message, fmt, ap);
+	if (!atomic_exchange(&r->shared->asserted, 1)) {
+		r->shared->asserted_phase = r->phase;
+		if (status)
+			vsnprintf(status->message, sizeof status->message, fmt, ap);
+	}
 	va_end(ap);
 }
 
 static void body(void *arg, int32_t i, int32_t n)
 {
 	RegionShared *s = arg;
-	WeftRegion r = {s, i, n};
+	WeftRegion r = {.shared = s, .i = i, .n = n};
 	s->entry->run_fn(&r, s->buf, s->slot);
 }
 
@@ -133,23 +142,21 @@ int region_run(RegionShared *s, const WeftThreads *t, int32_t n)
 {
 	n = n < 1 ? 1 : n > WEFT_MAX_THREADS ? WEFT_MAX_THREADS : n;
 	s->arrived = s->generation = s->sleepers = 0;
-	s->asserted = 0;
-	s->failed = UINT64_MAX;
+	s->asserted = s->recording = s->failed = 0;
 	for (int32_t i = 0; i < n; i++)
 		s->lane[i].next = 0;
 	if (n == 1)
 		body(s, 0, 1);
 	else
 		t->parallel(t->user, n, body, s);
-	if (s->asserted) {
+	if (s->asserted && (!s->failed || s->asserted_phase < s->failed_phase)) {
 		if (s->status)
 			s->status->code = WEFT_ERR_CHECK;
 		return WEFT_ERR_CHECK;
 	}
-	uint64_t failed = s->failed;
-	if (failed == UINT64_MAX)
+	if (!s->failed)
 		return WEFT_OK;
-	uint32_t id = (uint32_t)failed;
-	const WeftEntry *e = s->entry;
-	return weft_fail(s->status, WEFT_ERR_CHECK, "%s", id < e->nmessage ? e->message[id] : "a check failed");
+	const int64_t *x = s->failure + 1;
+	return weft_fail(s->status, WEFT_ERR_CHECK, s->entry->message[s->failed], x[0], x[1], x[2], x[3], x[4], x[5], x[6],
+			 x[7], x[8], x[9], x[10], x[11], x[12]);
 }

@@ -24,8 +24,12 @@ typedef struct {
 	void *profile_user;
 	WeftStatus *status;      /* of the caller; may be NULL */
 	int spin;                /* times to look before sleeping */
-	_Atomic int asserted;    /* 1: somebody is writing the status */
-	_Atomic uint64_t failed; /* smallest (call << 32 | check id); UINT64_MAX: none */
+	_Atomic int asserted;    /* 1: somebody is writing the status and the next */
+	uint32_t asserted_phase;
+	_Atomic int recording;   /* 1: somebody writes the next three */
+	int failed;              /* the check that failed in the first phase and there in the first task; 0: none */
+	uint32_t failed_phase;
+	int64_t failure[WEFT_FAILURE];
 	_Alignas(64) _Atomic uint32_t arrived;
 	_Alignas(64) _Atomic uint32_t generation;
 	_Atomic uint32_t sleepers;
@@ -36,6 +40,8 @@ typedef struct {
 struct WeftRegion {
 	RegionShared *shared;
 	int32_t i, n;
+	uint32_t phase;
+	int64_t failure[WEFT_FAILURE]; /* of this thread's last failure */
 };
 
 /* Every function of the table begins with this: a status tells of the last call only. */

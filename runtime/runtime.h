@@ -21,17 +21,21 @@
 #define WEFT_PRINTF(text, first)
 #endif
 
+enum { WEFT_FAILURE = 14 }; /* numbers that a failed check leaves: its task, what the %lld of its message stand for */
+
 typedef struct {
 	void *const *buf;
 	const int64_t *p;
+	int64_t *failure;
 } WeftFrame;
 
-/* Tasks begin .. end-1. Returns 0 or the id of the first check that failed (WeftEntry.message). */
+/* Tasks begin .. end-1. Returns 0 or the id of the first check that failed (WeftEntry.message), which has filled in the
+ * frame's failure. */
 typedef int (*WeftKernel)(const WeftFrame *, int64_t begin, int64_t end);
 
 /* Distribute the tasks over the region's threads and wait for all. call: index into WeftEntry.call.
- * The frame is read by the calling thread only; each thread passes its own, equal one. */
-void weft_phase(WeftRegion *, WeftKernel, const WeftFrame *, uint32_t call, int64_t ntasks);
+ * buf and p are read by the calling thread only; each thread passes its own, equal ones. */
+void weft_phase(WeftRegion *, WeftKernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks);
 /* memcpy by all threads together; ranges do not overlap (equal pointers are fine). */
 void weft_copy(WeftRegion *, void *to, const void *from, int64_t bytes);
 void weft_barrier(WeftRegion *);

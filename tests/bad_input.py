@@ -117,7 +117,7 @@ ARCHIVES = [
 RUNS = [
     ("g.txt", GATHER, dict(x_0=floats(3, 2), x_1=("I64", [2, 1], [0, 3])),
      "g.txt: node g: error: gather: index 3 at position [1] is out of range for axis 0 of extent 3",
-     "weft: g: index out of range, expected -3 <= index < 3"),
+     "weft: g: index 3 at [1, 0] of i is out of range, expected -3 <= index < 3"),
     ("g.txt", GATHER, dict(x_0=floats(3, 2), x_1=("I32", [2, 1], [0, 1])),
      'g.txt: error: input "i": expected dtype i64, got i32',
      "weft: input i has dtype i32, expected i64"),

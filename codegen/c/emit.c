@@ -137,7 +137,7 @@ bool emit_c_kernel(LoopFn *f, const Target *t, Text *out)
 	const char *name = c_identifier(u.arena, f->name);
 	c_function(&u, f, name, FN_KERNEL, NULL, NULL, &body);
 	unit_head(&u, out, NULL, NULL);
-	text_printf(out, "\ntypedef struct {\n\tvoid *const *buf;\n\tconst int64_t *p;\n} WeftFrame;\n\n"
+	text_printf(out, "\ntypedef struct {\n\tvoid *const *buf;\n\tconst int64_t *p;\n\tint64_t *failure;\n} WeftFrame;\n\n"
 	            "int %s(const WeftFrame *f, int64_t begin, int64_t end);\n\n%s", name, body.data);
 	return true;
 }

@@ -346,10 +346,12 @@ static void print_while(Fn *f, const LsData *s)
 	text_add(f->out, "}\n");
 }
 
+/* Where gcc's language is spoken, it is told which branches are hardly ever taken. */
 static void print_if(Fn *f, const LsData *s)
 {
 	line(f);
-	text_printf(f->out, "if (%s)", text_of(f, s->x));
+	text_printf(f->out, f->u->target->vector_bytes && ls_is_rare(f->f, s) ? "if (__builtin_expect(%s, 0))" : "if (%s)",
+	            text_of(f, s->x));
 	print_body(f, s->body);
 	if (s->other.i && f->f->block.data[s->other.i].stmt.n) {
 		text_add(f->out, " else");
@@ -358,23 +360,23 @@ static void print_if(Fn *f, const LsData *s)
 	text_char(f->out, '\n');
 }
 
-static void print_check(Fn *f, const LsData *s)
+static void print_fail(Fn *f, const LsData *s)
 {
-	CUnit *u = f->u;
-	LType type = lx_at(f, s->x)->type;
-	CExpr ok = c_lx(f, s->x);
-	CExpr bad = c_op(u, SC_not, type, type, &ok, 1, 0);
-	if (s->mask.i)
-		bad = c_op(u, SC_and, type, type, (CExpr[]){bad, c_lx(f, s->mask)}, 2, 0);
-	if (type.lanes > 1)
-		bad = c_call(u, c_helper(u, "any", type, type), &bad, 1);
 	f->checks = true;
 	line(f);
-	text_printf(f->out, "if (!failed && %s)\n", c_arg(u, bad, PREC_UNARY));
+	text_add(f->out, "if (!failed) {\n");
 	f->indent++;
 	line(f);
-	f->indent--;
 	text_printf(f->out, "failed = %u;\n", s->k);
+	line(f);
+	text_printf(f->out, "f->failure[0] = %s;\n", f->var[f->f->task.i]);
+	for (uint32_t k = 0; k < s->narg; k++) {
+		line(f);
+		text_printf(f->out, "f->failure[%u] = %s;\n", k + 1, text_of(f, s->arg[k]));
+	}
+	f->indent--;
+	line(f);
+	text_add(f->out, "}\n");
 }
 
 static void print_prefetch(Fn *f, const LsData *s)
@@ -424,17 +426,14 @@ static void print_launch(Fn *f, const LsData *s)
 	if (s->narg > s->nbuf)
 		print_list(f, "const int64_t p[]", s->arg + s->nbuf, s->narg - s->nbuf);
 	line(f);
-	text_printf(f->out, "const WeftFrame frame = {%s, %s};\n", s->nbuf ? "b" : "NULL",
-	            s->narg > s->nbuf ? "p" : "NULL");
-	line(f);
-	text_printf(f->out, "weft_phase(r, %s, &frame, %u, %s);\n", f->kernel_name[call->fn], s->k,
-	            text_of(f, s->x));
+	text_printf(f->out, "weft_phase(r, %s, %s, %s, %u, %s);\n", f->kernel_name[call->fn], s->nbuf ? "b" : "NULL",
+	            s->narg > s->nbuf ? "p" : "NULL", s->k, text_of(f, s->x));
 	f->indent--;
 	line(f);
 	text_add(f->out, "}\n");
 }
 
-/* Messages of assertions are formats for long long; kernels' messages are plain. */
+/* Messages are formats for long long. */
 static void print_assert(Fn *f, const LsData *s)
 {
 	CExpr ok = c_lx(f, s->x);
@@ -528,7 +527,7 @@ static void print_kind(Fn *f, const LsData *s)
 	case LS_FOR: print_for(f, s); break;
 	case LS_IF: print_if(f, s); break;
 	case LS_LOCAL: print_local(f, s); break;
-	case LS_CHECK: print_check(f, s); break;
+	case LS_FAIL: print_fail(f, s); break;
 	case LS_PREFETCH: print_prefetch(f, s); break;
 	case LS_COMMENT: print_comment(f, s->text); break;
 	default: print_program(f, s); break;
@@ -576,7 +575,7 @@ static bool print_params(const Fn *f, Text *out, const char *from, uint32_t begi
 
 static void print_kernel(const Fn *f, const char *name, Text *out)
 {
-	bool frame = f->bufs;
+	bool frame = f->bufs || f->checks;
 	for (uint32_t k = 0; k < f->f->param.n; k++)
 		frame = frame || f->param_used[k];
 	text_printf(out, "int %s(const WeftFrame *f, int64_t begin, int64_t end)\n{\n", name);
@@ -626,7 +625,7 @@ static void fn_init(Fn *f)
 	static const char *const own[3][8] = {
 		[FN_KERNEL] = {"f", "begin", "end", "failed"},
 		[FN_SIZES] = {"extent", "slot", "status"},
-		[FN_RUN] = {"buf", "slot", "r", "b", "p", "frame"},
+		[FN_RUN] = {"buf", "slot", "r", "b", "p"},
 	};
 	Arena *arena = f->u->arena;
 	const LoopFn *l = f->f;

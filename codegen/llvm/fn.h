@@ -22,7 +22,7 @@ typedef struct {
 	LLVMValueRef buffers, params, slots; /* the arrays they are in; the first nslot parameters are in slots */
 	uint32_t nslot;
 	LLVMValueRef failed;  /* memory of the first failed check; NULL: no checks */
-	LLVMValueRef frame, frame_buf, frame_param; /* of launches */
+	LLVMValueRef launch_buf, launch_param; /* arguments of launches; NULL: none yet */
 	LLVMMetadataRef *scope; /* by buffer: its alias scope, NULL: none */
 	LLVMValueRef *apart;    /* by buffer: scopes that it does not overlap */
 } Fn;

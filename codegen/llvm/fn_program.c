@@ -23,8 +23,8 @@ static LLVMValueRef string(Fn *f, const char *s)
 
 /* ---- launches ---- */
 
-/* Room for the largest frame of all launches: each is read before the next one is written. */
-static void make_frame(Fn *f)
+/* Room for the arguments of any launch: they are read before those of the next one are written. */
+static void make_room(Fn *f)
 {
 	LUnit *u = f->u;
 	uint32_t nbuf = 1, nparam = 1;
@@ -36,12 +36,8 @@ static void make_frame(Fn *f)
 		nparam = s->narg - s->nbuf > nparam ? s->narg - s->nbuf : nparam;
 	}
 	LLVMTypeRef p = l_pointer(u);
-	f->frame_buf = fn_alloca(f, LLVMArrayType2(p, nbuf), 16);
-	f->frame_param = fn_alloca(f, LLVMArrayType2(LLVMInt64TypeInContext(u->c), nparam), 16);
-	f->frame = fn_alloca(f, LLVMArrayType2(p, 2), 16);
-	LLVMValueRef one = l_i64(u, 1);
-	LLVMBuildStore(f->entry, f->frame_buf, f->frame);
-	LLVMBuildStore(f->entry, f->frame_param, LLVMBuildInBoundsGEP2(f->entry, p, f->frame, &one, 1, ""));
+	f->launch_buf = fn_alloca(f, LLVMArrayType2(p, nbuf), 16);
+	f->launch_param = fn_alloca(f, LLVMArrayType2(LLVMInt64TypeInContext(u->c), nparam), 16);
 }
 
 static void fill(Fn *f, LLVMValueRef array, LLVMTypeRef type, const Lx *arg, uint32_t n)
@@ -56,15 +52,17 @@ static void launch(Fn *f, const LsData *s)
 {
 	LUnit *u = f->u;
 	LLVMTypeRef p = l_pointer(u), i64 = LLVMInt64TypeInContext(u->c), i32 = LLVMInt32TypeInContext(u->c);
-	if (!f->frame)
-		make_frame(f);
-	fill(f, f->frame_buf, p, s->arg, s->nbuf);
-	fill(f, f->frame_param, i64, s->arg + s->nbuf, s->narg - s->nbuf);
+	if (!f->launch_buf)
+		make_room(f);
+	fill(f, f->launch_buf, p, s->arg, s->nbuf);
+	fill(f, f->launch_param, i64, s->arg + s->nbuf, s->narg - s->nbuf);
 	LLVMTypeRef kernel = LLVMFunctionType(i32, (LLVMTypeRef[]){p, i64, i64}, 3, false);
-	LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(u->c), (LLVMTypeRef[]){p, p, p, i32, i64}, 5, false);
+	LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(u->c), (LLVMTypeRef[]){p, p, p, p, i32, i64}, 6,
+	                                    false);
 	LLVMValueRef fn = l_extern(u, f->kernel_name[f->program->call.data[s->k].fn], kernel);
-	LLVMValueRef in[5] = {LLVMGetParam(f->fn, 0), fn, f->frame, LLVMConstInt(i32, s->k, 0), l_lx(f, s->x)};
-	call(f, "weft_phase", type, in, 5);
+	LLVMValueRef in[6] = {LLVMGetParam(f->fn, 0), fn, f->launch_buf, f->launch_param, LLVMConstInt(i32, s->k, 0),
+	                      l_lx(f, s->x)};
+	call(f, "weft_phase", type, in, 6);
 }
 
 static void copy(Fn *f, const LsData *s)

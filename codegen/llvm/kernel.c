@@ -129,6 +129,16 @@ static void build_while(Fn *f, const LsData *s)
 	LLVMPositionBuilderAtEnd(u->b, exit);
 }
 
+static void mark_rare(LUnit *u, LLVMValueRef branch)
+{
+	LLVMTypeRef i32 = LLVMInt32TypeInContext(u->c);
+	LLVMMetadataRef in[3] = {LLVMMDStringInContext2(u->c, "branch_weights", 14),
+	                         LLVMValueAsMetadata(LLVMConstInt(i32, 1, 0)),
+	                         LLVMValueAsMetadata(LLVMConstInt(i32, 1 << 20, 0))};
+	LLVMValueRef weights = LLVMMetadataAsValue(u->c, LLVMMDNodeInContext2(u->c, in, 3));
+	LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(u->c, "prof", 4), weights);
+}
+
 static void build_if(Fn *f, const LsData *s)
 {
 	LUnit *u = f->u;
@@ -137,7 +147,9 @@ static void build_if(Fn *f, const LsData *s)
 	fn_forget(f);
 	LLVMBasicBlockRef then = new_block(f, "then"), end = new_block(f, "end");
 	LLVMBasicBlockRef otherwise = other ? new_block(f, "else") : end;
-	LLVMBuildCondBr(u->b, c, then, otherwise);
+	LLVMValueRef branch = LLVMBuildCondBr(u->b, c, then, otherwise);
+	if (ls_is_rare(f->f, s))
+		mark_rare(u, branch);
 	LLVMPositionBuilderAtEnd(u->b, then);
 	build_body(f, s->body);
 	LLVMBuildBr(u->b, end);
@@ -150,23 +162,32 @@ static void build_if(Fn *f, const LsData *s)
 }
 
 /* The first check that fails is remembered. */
-static void build_check(Fn *f, const LsData *s)
+/* The first failure of this call stays. */
+static void build_fail(Fn *f, const LsData *s)
 {
 	LUnit *u = f->u;
-	LLVMTypeRef i32 = LLVMInt32TypeInContext(u->c);
-	LType type = fn_lx(f, s->x)->type;
-	LLVMValueRef bad = LLVMBuildNot(u->b, l_lx(f, s->x), "");
-	if (s->mask.i)
-		bad = LLVMBuildAnd(u->b, bad, l_lx(f, s->mask), "");
-	bad = l_any(u, type, bad);
+	LLVMTypeRef i32 = LLVMInt32TypeInContext(u->c), i64 = LLVMInt64TypeInContext(u->c), p = l_pointer(u);
 	if (!f->failed) {
 		f->failed = fn_alloca(f, i32, 0);
 		LLVMBuildStore(f->entry, LLVMConstNull(i32), f->failed);
 	}
-	LLVMValueRef old = LLVMBuildLoad2(u->b, i32, f->failed, "");
-	LLVMValueRef none = LLVMBuildICmp(u->b, LLVMIntEQ, old, LLVMConstNull(i32), "");
-	LLVMValueRef first = LLVMBuildAnd(u->b, bad, none, "");
-	LLVMBuildStore(u->b, LLVMBuildSelect(u->b, first, LLVMConstInt(i32, s->k, 0), old, ""), f->failed);
+	LLVMBasicBlockRef first = new_block(f, "first"), end = new_block(f, "end");
+	LLVMValueRef none = LLVMBuildIsNull(u->b, LLVMBuildLoad2(u->b, i32, f->failed, ""), "");
+	LLVMBuildCondBr(u->b, none, first, end);
+	LLVMPositionBuilderAtEnd(u->b, first);
+	uint32_t mark = fn_push(f);
+	LLVMBuildStore(u->b, LLVMConstInt(i32, s->k, 0), f->failed);
+	LLVMValueRef at = l_i64(u, 2), to = LLVMBuildInBoundsGEP2(u->b, p, LLVMGetParam(f->fn, 0), &at, 1, "");
+	to = LLVMBuildLoad2(u->b, p, to, "");
+	LLVMBuildStore(u->b, f->var[f->f->task.i], to);
+	for (uint32_t k = 0; k < s->narg; k++) {
+		at = l_i64(u, k + 1);
+		LLVMBuildStore(u->b, l_lx(f, s->arg[k]), LLVMBuildInBoundsGEP2(u->b, i64, to, &at, 1, ""));
+	}
+	fn_forget(f);
+	fn_pop(f, mark);
+	LLVMBuildBr(u->b, end);
+	LLVMPositionBuilderAtEnd(u->b, end);
 }
 
 static void build_statement(Fn *f, const LsData *s)
@@ -181,7 +202,7 @@ static void build_statement(Fn *f, const LsData *s)
 	case LS_WHILE: build_while(f, s); break;
 	case LS_IF: build_if(f, s); break;
 	case LS_LOCAL: build_local(f, s); break;
-	case LS_CHECK: build_check(f, s); break;
+	case LS_FAIL: build_fail(f, s); break;
 	case LS_PREFETCH: fn_prefetch(f, s); break;
 	case LS_COMMENT: break;
 	default: fn_program(f, s); break;

@@ -57,6 +57,7 @@ uint32_t axes_merge(Sched *s, uint32_t a, uint32_t b)
 		s->offset[i] = merged_offset(s, s->offset[i], a, b, s->var[m]);
 	for (uint32_t i = 0; i < s->k->stage.n; i++)
 		s->store[i] = merged_offset(s, s->store[i], a, b, s->var[m]);
+	sched_merge_positions(s, a, b, m);
 	s->var[a] = s->var[b] = (Sym){0};
 	if (s->outer >> a & 1)
 		s->outer = (s->outer & ~(UINT64_C(1) << a) & ~(UINT64_C(1) << b)) | UINT64_C(1) << m;

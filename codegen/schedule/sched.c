@@ -86,7 +86,10 @@ void sched_init(Sched *s, Lowered *l, const Kernel *k, const Target *target)
 	s->deps = ARENA_ARRAY(arena, uint64_t, k->kx.n);
 	s->offset = ARENA_ARRAY(arena, Sym, k->kx.n);
 	s->buf = ARENA_ARRAY(arena, BufId, k->kx.n);
-	s->memo = ARENA_ARRAY(arena, Lx, k->kx.n);
+	s->memo = ARENA_ARRAY(arena, Lx, k->kx.n + k->vvar.n);
+	s->position = ARENA_ARRAY(arena, const Sym *, k->vvar.n);
+	for (uint32_t i = 0; i < k->vvar.n; i++)
+		s->position[i] = k->vvar.data[i].at;
 	s->last_stage = ARENA_ARRAY(arena, uint32_t, k->kx.n);
 	s->visited = ARENA_ARRAY(arena, uint32_t, k->kx.n);
 	s->stage = ARENA_ARRAY(arena, StageValue, k->stage.n);
@@ -213,19 +216,31 @@ static Lx fold_args(Sched *s, Sym e, bool lanes, Lx (*op)(LoopFn *, Lx, Lx))
 	return x;
 }
 
-static Lx value_var(Sched *s, const ValueVar *v)
+static Lx remember(Sched *s, uint32_t slot, Lx v)
 {
+	s->memo[slot] = v;
+	array_push(s->arena, &s->memo_log, slot);
+	return v;
+}
+
+/* Checked and clamped once in a scope. */
+static Lx value_var(Sched *s, uint32_t i)
+{
+	const ValueVar *v = &s->k->vvar.data[i];
+	uint32_t slot = s->k->kx.n + i;
+	if (s->memo[slot].i)
+		return s->memo[slot];
+	Lx lane = s->lane; /* of the caller's arithmetic, not of the value */
+	s->lane = (Lx){0};
 	Lx x = sched_value(s, v->value);
 	Lx size = sched_size(s, v->extent);
 	Lx zero = lx_int(s->f, 0);
-	if (v->check) {
-		Lx ok = lx_and(s->f, lx_cmp(s->f, SC_ge, x, zero), lx_cmp(s->f, SC_lt, x, size));
-		bool vector = lx_type(s->f, x).lanes > 1;
-		ls_check(s->f, ok, vector ? s->mask : (Lx){0}, v->check);
-	}
+	if (v->check)
+		sched_check_index(s, i, x);
 	Lx last = lx_sub(s->f, size, lx_int(s->f, 1));
-	Lv i = ls_let(s->f, "at", lx_max(s->f, lx_min(s->f, x, last), zero));
-	return lx_var(s->f, i);
+	Lv at = ls_let(s->f, "at", lx_max(s->f, lx_min(s->f, x, last), zero));
+	s->lane = lane;
+	return remember(s, slot, lx_var(s->f, at));
 }
 
 static Lx lower_var(Sched *s, Sym e, bool lanes)
@@ -235,12 +250,14 @@ static Lx lower_var(Sched *s, Sym e, bool lanes)
 			continue;
 		if (!s->at[i].i)
 			ctx_bug(s->ir->ctx, "kernel %s: axis %u has no value here", s->k->name, i);
+		if (i == s->vaxis && s->lane.i)
+			return lx_add(s->f, s->at[i], s->lane);
 		return lanes && i == s->vaxis ? lx_ramp(s->f, s->at[i], lx_int(s->f, 1), s->lanes)
 		                              : s->at[i];
 	}
 	for (uint32_t i = 0; i < s->k->vvar.n; i++)
 		if (s->k->vvar.data[i].var.i == e.i)
-			return value_var(s, &s->k->vvar.data[i]);
+			return sched_lane(s, value_var(s, i));
 	return sched_size(s, e);
 }
 
@@ -300,13 +317,6 @@ void sched_forget(Sched *s, uint32_t mark)
 {
 	while (s->memo_log.n > mark)
 		s->memo[s->memo_log.data[--s->memo_log.n]] = (Lx){0};
-}
-
-static Lx remember(Sched *s, Kx x, Lx v)
-{
-	s->memo[x.i] = v;
-	array_push(s->arena, &s->memo_log, x.i);
-	return v;
 }
 
 static Lx const_of(Sched *s, const KxData *x)
@@ -466,7 +476,7 @@ Lx sched_value(Sched *s, Kx id)
 		v = apply(s, x, vector);
 		break;
 	}
-	return remember(s, id, named(s, x, v));
+	return remember(s, id.i, named(s, x, v));
 }
 
 Lx sched_vector(Sched *s, Kx x)
@@ -497,9 +507,14 @@ static void hoist(Sched *s, Kx id, uint64_t axes)
 		hoist(s, x->in[j], axes);
 	hoist(s, x->guard, axes);
 	hoist(s, x->other, axes);
-	for (uint32_t i = 0; x->kind == KX_LOAD && i < s->k->vvar.n; i++)
-		if (sym_uses(s->syms, s->offset[id.i], s->k->vvar.data[i].var))
-			hoist(s, s->k->vvar.data[i].value, axes);
+	for (uint32_t i = 0; x->kind == KX_LOAD && i < s->k->vvar.n; i++) {
+		Kx value = s->k->vvar.data[i].value;
+		if (!sym_uses(s->syms, s->offset[id.i], s->k->vvar.data[i].var))
+			continue;
+		hoist(s, value, axes);
+		if (!(s->deps[value.i] & ~axes) && s->memo[value.i].i)
+			value_var(s, i);
+	}
 }
 
 void sched_hoist(Sched *s, Kx x, uint64_t axes)

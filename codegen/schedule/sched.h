@@ -47,7 +47,9 @@ typedef struct Sched {
 
 	uint32_t *last_stage;     /* by Kx: number of the last stage it reads + 1, or 0 */
 	uint32_t *visited, visit; /* by Kx: the last call of sched_hoist that met it */
-	Lx *memo;                 /* by Kx */
+	Lx *memo;                 /* by Kx, then by value variable */
+	const Sym **position;     /* by value variable: ValueVar.at, in terms of var[] */
+	Lx lane;                  /* none, or the lane of which index arithmetic is wanted */
 	ARRAY(uint32_t) memo_log; /* to forget at the end of a scope */
 	ARRAY(BufId) arg;         /* buffers of the function, by argument number */
 	ARRAY(Sym) param;         /* what each parameter stands for */
@@ -110,10 +112,18 @@ void sched_end(Sched *, uint32_t mark);
 void sched_vector_loop(Sched *, uint32_t axis, Lx lo, Lx hi, bool divisible,
                        void (*body)(Sched *, void *), void *data);
 
+/* check.c */
+/* Fail unless 0 <= x < the variable's extent, with the index and where it stands. */
+void sched_check_index(Sched *, uint32_t vvar, Lx x);
+/* Of lanes that of s->lane, where there is one. */
+Lx sched_lane(Sched *, Lx);
+void sched_check(Sched *, uint32_t stage);
+/* Axes a and b have become m. */
+void sched_merge_positions(Sched *, uint32_t a, uint32_t b, uint32_t m);
+
 /* serial.c: stages that run one after the other at an outer point. */
 void sched_scatter(Sched *, uint32_t stage); /* one update */
 void sched_sort(Sched *, uint32_t stage);    /* a row; the first of the four stages */
-void sched_check(Sched *, uint32_t stage);
 
 /* Schedules: each returns false when the kernel is not of its kind. The number of tasks goes to *ntasks. */
 bool schedule_contract(Sched *, Sym *ntasks);

@@ -1,14 +1,5 @@
-/* Stages whose steps depend on each other: scattering, sorting; and run-time checks. */
+/* Stages whose steps depend on each other: scattering, sorting. */
 #include "codegen/schedule/sched.h"
-
-/* ---- checks ---- */
-
-void sched_check(Sched *s, uint32_t stage)
-{
-	const Stage *st = &s->k->stage.data[stage];
-	Lx ok = sched_value(s, st->value);
-	ls_check(s->f, ok, lx_type(s->f, ok).lanes > 1 ? s->mask : (Lx){0}, st->check);
-}
 
 /* ---- scatter ---- */
 

@@ -136,8 +136,7 @@ static const char *escape_percent(Arena *a, const char *text)
 {
 	Text t;
 	text_init(&t, a);
-	for (; *text; text++)
-		text_addn(&t, *text == '%' ? "%%" : text, *text == '%' ? 2 : 1);
+	text_format(&t, text);
 	return t.data;
 }
 

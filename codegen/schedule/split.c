@@ -88,6 +88,8 @@ static void split(Lowered *l, Kernel *k, uint32_t axis, Sym d)
 	k->nouter += axis < k->nouter;
 	for (uint32_t i = 1; i < k->kx.n; i++)
 		k->kx.data[i].idx = substitute(l, k->kx.data[i].idx, k->kx.data[i].nidx, old.var, by);
+	for (uint32_t i = 0; i < k->vvar.n; i++)
+		k->vvar.data[i].at = substitute(l, k->vvar.data[i].at, k->vvar.data[i].nat, old.var, by);
 	for (uint32_t i = 0; i < k->stage.n; i++) {
 		Stage *st = &k->stage.data[i];
 		st->nmap = renumber(st->map, st->nmap, axis);

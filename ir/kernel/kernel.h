@@ -85,13 +85,14 @@ typedef struct {
 } KxData;
 
 /* An index that depends on data: `var` (a SYMVAR_AXIS variable with range [0, extent)) stands for the
- * integer `value`. Already wrapped (negative indices); `check` != 0: the message id of a run-time check
- * that 0 <= value < extent, after which lowering clamps. */
+ * integer `value`. `check` != 0: the message id of a run-time check that 0 <= value < extent, after which lowering
+ * clamps. What was negative has had the extent added; at[]: where it stands in the index, for the message. */
 typedef struct {
 	Sym var;
 	Kx value;
 	Sym extent;
-	uint32_t check;
+	uint32_t check, nat;
+	const Sym *at;
 } ValueVar;
 
 /* ---- stages ---- */
@@ -176,7 +177,7 @@ typedef struct Lowered {
 	const Graph *graph; /* for names, guards, input and output descriptions */
 	ARRAY(Buffer) buf;  /* [0] unused */
 	StepList steps;
-	ARRAY(const char *) check; /* messages of run-time checks, [0] unused */
+	ARRAY(const char *) check; /* messages of run-time checks, [0] unused: formats, see LS_FAIL */
 } Lowered;
 
 Lowered *lowered_new(Ir *, const Graph *);

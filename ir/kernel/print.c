@@ -281,8 +281,12 @@ static void print_vvar(Printer *p, const ValueVar *v)
 	text_add(p->t, " is ");
 	print_kx(p, v->value);
 	if (v->check)
-		text_printf(p->t, " check %u", v->check);
-	text_char(p->t, '\n');
+		text_printf(p->t, " check %u at [", v->check);
+	for (uint32_t k = 0; v->check && k < v->nat; k++) {
+		text_add(p->t, k ? ", " : "");
+		sym_print(p->l->ir->syms, renamed(p, v->at[k]), p->t);
+	}
+	text_add(p->t, v->check ? "]\n" : "\n");
 }
 
 void kernel_print(const Lowered *l, const Kernel *k, Text *t)

@@ -220,6 +220,18 @@ static void check_written_once(Verify *v, const Stage *s)
 			fail(v, "a place is written twice: ", buf_of(v->l, s->buf)->name);
 }
 
+/* What messages say of indices: in terms of any of the kernel's axes. */
+static void check_positions(Verify *v)
+{
+	v->scope.n = 0;
+	for (uint32_t k = 0; k < v->k->axis.n; k++)
+		push_axes(v, &k, 1);
+	push_value_vars(v);
+	for (uint32_t k = 0; k < v->k->vvar.n; k++)
+		for (uint32_t i = 0; i < v->k->vvar.data[k].nat; i++)
+			check_sym(v, v->k->vvar.data[k].at[i]);
+}
+
 static void check_stage(Verify *v, const Stage *s)
 {
 	v->scope.n = 0;
@@ -253,6 +265,7 @@ static void check_kernel(Verify *v, const Kernel *k)
 		fail(v, "more outer axes than axes", "");
 	if (k->anchor > k->stage.n)
 		fail(v, "anchor does not exist", "");
+	check_positions(v);
 	for (v->stage = 0; v->ok && v->stage < k->stage.n; v->stage++)
 		check_stage(v, &k->stage.data[v->stage]);
 	v->k = NULL;

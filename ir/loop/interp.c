@@ -121,6 +121,25 @@ static bool launch_args(Exec *run, const LsData *s, const LoopFn *f, View *view,
 	return check_restrict(run, f, view);
 }
 
+/* Message k, in which %lld stands for the next argument and %% for a percent sign. */
+static bool stop_with_message(Interp *in, uint32_t k, const int64_t *arg)
+{
+	Text t;
+	text_init(&t, in->arena);
+	for (const char *p = in->program->message.data[k]; *p; p++) {
+		if (*p != '%') {
+			text_char(&t, *p);
+		} else if (!strncmp(p, "%lld", 4)) {
+			text_printf(&t, "%lld", (long long)*arg++);
+			p += 3;
+		} else {
+			text_char(&t, '%');
+			p += p[1] == '%';
+		}
+	}
+	return loop_stop(in, LOOP_FAILED, "%s", t.data);
+}
+
 static bool run_launch(Exec *run, const LsData *s)
 {
 	Interp *in = run->at.in;
@@ -141,7 +160,7 @@ static bool run_launch(Exec *run, const LsData *s)
 	in->phase++;
 	ok = ok && (ntasks == 0 || run_tasks(in, f, in->plan[call->fn], view, param, (uint32_t)ntasks));
 	if (ok && in->failure.id)
-		ok = loop_stop(in, LOOP_FAILED, "%s", in->program->message.data[in->failure.id]);
+		ok = stop_with_message(in, in->failure.id, in->failure.arg);
 	run->at.f = run->f;
 	in->call = NULL;
 	return ok;
@@ -175,31 +194,18 @@ static bool run_copy(Exec *run, const LsData *s)
 	return true;
 }
 
-/* The text of an assertion, in which %lld stands for arguments and %% for a percent sign. */
+/* The text of an assertion. */
 static bool run_assert(Exec *run, const LsData *s)
 {
 	const Active all = {{true}};
 	const uint8_t *ok = exec_value(run, &all, s->x);
 	if (!ok || *ok)
 		return ok;
-	Text t;
-	text_init(&t, run->at.in->arena);
-	uint32_t arg = 0;
-	for (const char *p = run->at.in->program->message.data[s->k]; *p; p++) {
-		int64_t v = 0;
-		if (*p != '%') {
-			text_char(&t, *p);
-		} else if (!strncmp(p, "%lld", 4) && arg < s->narg) {
-			if (!exec_int(run, s->arg[arg++], &v))
-				return false;
-			text_printf(&t, "%lld", (long long)v);
-			p += 3;
-		} else {
-			text_char(&t, '%');
-			p += p[1] == '%';
-		}
-	}
-	return loop_stop(run->at.in, LOOP_FAILED, "%s", t.data);
+	int64_t *arg = ARENA_ARRAY(run->at.in->arena, int64_t, s->narg);
+	for (uint32_t k = 0; k < s->narg; k++)
+		if (!exec_int(run, s->arg[k], &arg[k]))
+			return false;
+	return stop_with_message(run->at.in, s->k, arg);
 }
 
 static bool run_function(Interp *in, const LoopFn *f, const int64_t *param);

@@ -476,18 +476,21 @@ static bool run_if(Exec *e, const Active *a, const LsData *s)
 	return (!some || exec_block(e, &then, s->body)) && (!rest || exec_block(e, &other, s->other));
 }
 
-/* The first one that fails in the order of tasks is remembered. */
-static bool run_check(Exec *e, const Active *a, const LsData *s)
+/* The first one in the order of tasks is remembered. */
+static bool run_fail(Exec *e, const Active *a, const LsData *s)
 {
 	struct Failure *f = &e->at.in->failure;
-	uint32_t lanes = lx_type(e->f, s->x).lanes;
-	const uint8_t *ok = exec_value(e, a, s->x), *mask = s->mask.i ? exec_value(e, a, s->mask) : NULL;
-	if (!ok || (s->mask.i && !mask))
-		return false;
-	for (uint32_t t = 0; t < e->n; t++)
-		for (uint32_t k = t * lanes; k < (t + 1) * lanes; k++)
-			if (a->on[t] && !ok[k] && (!mask || mask[k]) && (!f->id || e->task[t] < f->task))
-				*f = (struct Failure){e->task[t], s->k};
+	const int64_t *arg[MAX_FAIL_ARGS];
+	for (uint32_t k = 0; k < s->narg; k++)
+		if (!(arg[k] = exec_value(e, a, s->arg[k])))
+			return false;
+	for (uint32_t t = 0; t < e->n; t++) {
+		if (!a->on[t] || (f->id && e->task[t] >= f->task))
+			continue;
+		*f = (struct Failure){.task = e->task[t], .id = s->k};
+		for (uint32_t k = 0; k < s->narg; k++)
+			f->arg[k] = arg[k][t];
+	}
 	return true;
 }
 
@@ -500,7 +503,7 @@ static bool statement(Exec *e, const Active *a, const LsData *s)
 	case LS_WHILE: return run_while(e, a, s);
 	case LS_IF: return run_if(e, a, s);
 	case LS_LOCAL: return local(e, a, s);
-	case LS_CHECK: return run_check(e, a, s);
+	case LS_FAIL: return run_fail(e, a, s);
 	case LS_PREFETCH: case LS_COMMENT: return true;
 	default: return e->program ? e->program(e, s) : loop_finding(&e->at, "belongs to programs, not to kernels");
 	}

@@ -51,6 +51,7 @@ typedef struct {
 	const char *call; /* the kernel instance being executed; NULL: none */
 	struct Failure {
 		uint32_t task, id; /* the first check that failed; id 0: none */
+		int64_t arg[MAX_FAIL_ARGS];
 	} failure;
 	struct FnPlan **plan; /* by index into Program.fn; of run */
 } Interp;

@@ -197,12 +197,17 @@ LMem ls_local(LoopFn *f, const char *name, DType dtype, uint64_t count)
 	return (LMem){true, v.i, dtype};
 }
 
-void ls_check(LoopFn *f, Lx ok, Lx mask, uint32_t message)
+Lx lx_fails(LoopFn *f, Lx ok, Lx mask)
 {
-	int64_t c;
-	if (lx_is_int(f, ok, &c) && c)
-		return;
-	ls_add(f, (LsData){.kind = LS_CHECK, .x = ok, .mask = clean_mask(f, mask), .k = message});
+	Lx bad = lx_sc(f, SC_not, lx_type(f, ok), &ok, 1);
+	mask = clean_mask(f, mask);
+	return mask.i ? lx_and(f, bad, mask) : bad;
+}
+
+bool ls_is_rare(const LoopFn *f, const LsData *s)
+{
+	const struct LBlock *b = &f->block.data[s->body.i];
+	return s->kind == LS_IF && b->stmt.n && f->ls.data[b->stmt.data[b->stmt.n - 1]].kind == LS_FAIL;
 }
 
 void ls_prefetch(LoopFn *f, LMem mem, Lx offset, uint32_t level)
@@ -220,6 +225,11 @@ void ls_comment(LoopFn *f, const char *text)
 static const Lx *dup_args(LoopFn *f, const Lx *arg, uint32_t n)
 {
 	return n ? arena_dup(arena_of(f), arg, n * sizeof *arg) : NULL;
+}
+
+void ls_fail(LoopFn *f, uint32_t message, const Lx *arg, uint32_t narg)
+{
+	ls_add(f, (LsData){.kind = LS_FAIL, .k = message, .narg = narg, .arg = dup_args(f, arg, narg)});
 }
 
 void ls_launch(LoopFn *f, uint32_t call, Lx ntasks, const Lx *arg, uint32_t nbuf, uint32_t narg)

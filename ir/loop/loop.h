@@ -65,7 +65,7 @@ typedef enum {
 	LS_WHILE, /* while x: body                                                           */
 	LS_IF,    /* if x: body else other                                                   */
 	LS_LOCAL, /* task-local array of `count` elements of `dtype`, name as memory         */
-	LS_CHECK, /* if not x (bool scalar or mask; with mask only its lanes): record message id k; go on */
+	LS_FAIL,  /* record message k, whose %lld take arg[], unless this call of the kernel has recorded one; go on */
 	LS_PREFETCH, /* mem[offset], level k                                                 */
 	LS_COMMENT, /* text                                                                  */
 	/* program only */
@@ -77,6 +77,8 @@ typedef enum {
 	LS_PART    /* what part k of this function does; arg[]: its parameters, none: those of this
 	             function; of `sizes`: its extents start at number `count`              */
 } LsKind;
+
+enum { MAX_FAIL_ARGS = 1 + MAX_RANK }; /* of an LS_FAIL */
 
 typedef enum { FOR_SERIAL, FOR_UNROLLED /* constant bounds; the emitter copies the body */ } ForKind;
 
@@ -190,7 +192,11 @@ void ls_if(LoopFn *, Lx);
 void ls_else(LoopFn *);
 void ls_end(LoopFn *); /* closes the innermost for, while or if */
 LMem ls_local(LoopFn *, const char *name, DType, uint64_t count);
-void ls_check(LoopFn *, Lx ok, Lx mask, uint32_t message);
+void ls_fail(LoopFn *, uint32_t message, const Lx *arg, uint32_t narg);
+/* Where ok (bool scalar or mask) does not hold; with mask only in its lanes. */
+Lx lx_fails(LoopFn *, Lx ok, Lx mask);
+/* A branch that ends in a failure: hardly ever taken, so it belongs out of the way. */
+bool ls_is_rare(const LoopFn *, const LsData *);
 void ls_prefetch(LoopFn *, LMem, Lx offset, uint32_t level);
 void ls_comment(LoopFn *, const char *);
 static inline LMem lmem_buf(uint32_t k, DType d) { return (LMem){false, k, d}; }

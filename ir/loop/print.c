@@ -337,11 +337,10 @@ static void print_other(Printer *p, const LsData *s)
 		print_var(p, s->v);
 		text_printf(p->t, ": %s[%llu]", dtype_name(s->dtype), (unsigned long long)s->count);
 		break;
-	case LS_CHECK:
-		text_add(p->t, "check ");
-		print_expr(p, s->x);
-		text_printf(p->t, " message %u", s->k);
-		print_mask(p, s->mask);
+	case LS_FAIL:
+		text_printf(p->t, "fail message %u (", s->k);
+		print_list(p, s->arg, s->narg);
+		text_char(p->t, ')');
 		break;
 	case LS_PREFETCH:
 		text_printf(p->t, "prefetch%u ", s->k);

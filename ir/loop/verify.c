@@ -271,10 +271,9 @@ static void check_other(Verify *v, const LsData *s)
 		v->scope[s->v.i] = true;
 		expect(v, s->count > 0, "local array without elements");
 		break;
-	case LS_CHECK:
-		expect(v, x.dtype == DT_bool, "condition must be bool");
-		if (s->mask.i)
-			expect(v, same(x, type_of(v, s->mask)), "mask and condition differ in lanes");
+	case LS_FAIL:
+		expect(v, s->narg <= MAX_FAIL_ARGS, "too many arguments");
+		check_args(v, s);
 		break;
 	case LS_PREFETCH:
 		check_mem(v, s);

@@ -25,6 +25,7 @@ enum { N = 16 * 6 + 5 }; /* elements: whole vectors and a tail */
 typedef struct {
 	void *const *buf;
 	const int64_t *p;
+	int64_t *failure;
 } Frame;
 typedef int (*KernelFn)(const Frame *, int64_t, int64_t);
 
@@ -58,8 +59,8 @@ static const char *flags_for(const Target *t)
 /* In place of the runtime: one thread. */
 static const char stub[] =
 	"#include \"runtime.h\"\n#include <stdarg.h>\n#include <stdio.h>\n#include <string.h>\n"
-	"void weft_phase(WeftRegion *r, WeftKernel k, const WeftFrame *f, uint32_t call, int64_t n)\n"
-	"{\n\t(void)r;\n\t(void)call;\n\tk(f, 0, n);\n}\n"
+	"void weft_phase(WeftRegion *r, WeftKernel k, void *const *b, const int64_t *p, uint32_t call, int64_t n)\n"
+	"{\n\t(void)r;\n\t(void)call;\n\tk(&(WeftFrame){b, p, NULL}, 0, n);\n}\n"
 	"void weft_copy(WeftRegion *r, void *to, const void *from, int64_t n)\n"
 	"{\n\t(void)r;\n\tmemcpy(to, from, (size_t)n);\n}\n"
 	"int weft_fail(WeftStatus *s, int code, const char *fmt, ...)\n"
@@ -347,7 +348,7 @@ static void point_run(Bench *b, const Point *p)
 	memset(got, 0xee, sizeof got);
 	expected(p, nat, want);
 	int64_t param[] = {N};
-	assert_int_equal(find(b, p->name)(&(Frame){buf, param}, 0, 1), 0);
+	assert_int_equal(find(b, p->name)(&(Frame){buf, param, NULL}, 0, 1), 0);
 	check_same(b, p, got, want, buf);
 }
 
@@ -474,7 +475,7 @@ static void check_reduce(Bench *b, const char *name, bool max)
 		for (uint32_t k = 0; k < h; k++)
 			acc[k] = max ? fmaxf(acc[k], acc[k + h]) : acc[k] + acc[k + h];
 	void *buf[] = {x, out};
-	assert_int_equal(find(b, name)(&(Frame){buf, NULL}, 1, 2), 0);
+	assert_int_equal(find(b, name)(&(Frame){buf, NULL, NULL}, 1, 2), 0);
 	assert_true(out[0] == 7 && out[2] == 7);
 	assert_memory_equal(&out[1], acc, 4);
 }
@@ -491,7 +492,9 @@ static void gather_kernel(Bench *b)
 	Lx i = lx_var(f, v);
 	Lx ok = lx_and(f, lx_cmp(f, SC_ge, i, zero), lx_cmp(f, SC_lt, i, n));
 	Lv valid = ls_let(f, "valid", ok);
-	ls_check(f, lx_var(f, valid), (Lx){0}, 3);
+	ls_if(f, lx_any(f, lx_fails(f, lx_var(f, valid), (Lx){0})));
+	ls_fail(f, 3, (Lx[]){n}, 1);
+	ls_end(f);
 	Lv g = ls_gather(f, "g", lmem_buf(x, DT_f16), zero, i, DT_f32, lx_var(f, valid));
 	Lx twice = lx_mul(f, lx_var(f, g), lx_float(f, (LType){DT_f32, 1}, 2.0));
 	ls_if(f, lx_any(f, lx_var(f, valid)));
@@ -512,16 +515,18 @@ static void check_gather(Bench *b)
 		want[index[k]] = 2 * ((float)index[k] + 0.25f);
 	}
 	void *buf[] = {x, index, out};
-	int64_t n = 40, tasks = 32 / b->lanes;
+	int64_t n = 40, tasks = 32 / b->lanes, failure[2];
 	KernelFn k = find(b, "gather");
-	assert_int_equal(k(&(Frame){buf, &n}, 0, tasks), 0);
+	assert_int_equal(k(&(Frame){buf, &n, failure}, 0, tasks), 0);
 	assert_memory_equal(out, want, sizeof out);
 	index[5] = -1;
 	index[31] = 40;
 	memset(out, 0, sizeof out);
 	want[35] = 0; /* index 5 is gone; 31 * 7 % 40 == 17 is too */
 	want[17] = 0;
-	assert_int_equal(k(&(Frame){buf, &n}, 0, tasks), 3);
+	assert_int_equal(k(&(Frame){buf, &n, failure}, 0, tasks), 3);
+	assert_int_equal(failure[0], 5 / b->lanes);
+	assert_int_equal(failure[1], 40);
 	assert_memory_equal(out, want, sizeof out);
 }
 
@@ -560,7 +565,7 @@ static void check_control(Bench *b)
 {
 	int64_t out[30];
 	void *buf[] = {out};
-	assert_int_equal(find(b, "control")(&(Frame){buf, NULL}, 0, 30), 0);
+	assert_int_equal(find(b, "control")(&(Frame){buf, NULL, NULL}, 0, 30), 0);
 	for (int64_t i = 0; i < 30; i++) {
 		int64_t v = i + 1, steps = 0;
 		for (; v != 1; steps++)
@@ -589,7 +594,7 @@ static void check_index(Bench *b)
 {
 	int64_t out[100];
 	void *buf[] = {out};
-	assert_int_equal(find(b, "index")(&(Frame){buf, NULL}, 0, 20), 0);
+	assert_int_equal(find(b, "index")(&(Frame){buf, NULL, NULL}, 0, 20), 0);
 	for (int64_t t = 0; t < 20; t++) {
 		int64_t i = t - 10, *o = out + 5 * t;
 		assert_true(o[0] == (int64_t)floor((double)i / 4) && o[1] == i - 4 * o[0]);

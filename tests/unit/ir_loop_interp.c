@@ -211,17 +211,25 @@ static void test_sizes(void **state)
 	assert_string_equal(it.report.message, "100% of 1, got 0");
 }
 
+static void check(LoopFn *f, Lx ok, uint32_t message)
+{
+	Lx which = task(f);
+	ls_if(f, lx_fails(f, ok, none));
+	ls_fail(f, message, &which, 1);
+	ls_end(f);
+}
+
 /* A check of a kernel: that of the first task which fails it. */
 static void test_check(void **state)
 {
 	(void)state;
 	LoopFn *f = kernel("k");
-	uint32_t small = program_message(it.p, "too small"), large = program_message(it.p, "too large");
-	ls_check(f, lx_cmp(f, SC_lt, task(f), lx_int(f, 12)), none, large);
-	ls_check(f, lx_cmp(f, SC_lt, task(f), lx_int(f, 7)), none, small);
+	uint32_t small = program_message(it.p, "%lld, 100%% too small"), large = program_message(it.p, "too large");
+	check(f, lx_cmp(f, SC_lt, task(f), lx_int(f, 12)), large);
+	check(f, lx_cmp(f, SC_lt, task(f), lx_int(f, 7)), small);
 	launch(0, N, NULL);
 	assert_int_equal(execute(), LOOP_FAILED);
-	assert_string_equal(it.report.message, "too small");
+	assert_string_equal(it.report.message, "7, 100% too small");
 }
 
 /* ---- what is wrong ---- */

@@ -40,7 +40,7 @@ static void run_fn(WeftRegion *r, void *const *buf, const int64_t *slot)
 {
 	void *b[3] = {buf[0], buf[2], buf[3]};
 	memset(buf[4], 0, 100);
-	weft_phase(r, kernel, &(WeftFrame){b, slot}, 0, slot[0]);
+	weft_phase(r, kernel, b, slot, 0, slot[0]);
 }
 
 #define F32                                                                                        \

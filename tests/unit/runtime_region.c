@@ -34,24 +34,36 @@ static int smooth(const WeftFrame *f, int64_t begin, int64_t end)
 static int fail_some(const WeftFrame *f, int64_t begin, int64_t end)
 {
 	for (int64_t i = begin; i < end; i++)
-		if (i % 10 == 7)
+		if (i % 10 == 7) {
+			f->failure[0] = i;
+			f->failure[1] = 100 * i;
 			return (int)f->p[0];
+		}
 	return 0;
+}
+
+/* The first task fails another check than the others. */
+static int fail_first(const WeftFrame *f, int64_t begin, int64_t end)
+{
+	if (begin == end)
+		return 0;
+	f->failure[0] = begin;
+	f->failure[1] = begin - 1;
+	return begin == 0 ? 2 : 1;
 }
 
 static void run_add(WeftRegion *r, void *const *buf, const int64_t *slot)
 {
 	(void)slot;
-	WeftFrame f = {buf, NULL};
 	for (int k = 0; k < PHASES; k++)
-		weft_phase(r, add_one, &f, 0, TASKS);
+		weft_phase(r, add_one, buf, NULL, 0, TASKS);
 }
 
 static void run_smooth(WeftRegion *r, void *const *buf, const int64_t *slot)
 {
 	for (int k = 0; k < PHASES; k++) {
 		void *b[2] = {buf[k % 2], buf[(k + 1) % 2]};
-		weft_phase(r, smooth, &(WeftFrame){b, slot}, 0, slot[0]);
+		weft_phase(r, smooth, b, slot, 0, slot[0]);
 	}
 	weft_copy(r, buf[2], buf[PHASES % 2], slot[0] * 8);
 }
@@ -60,9 +72,16 @@ static void run_fail(WeftRegion *r, void *const *buf, const int64_t *slot)
 {
 	(void)slot;
 	int64_t two = 2, one = 1;
-	weft_phase(r, add_one, &(WeftFrame){buf, NULL}, 0, TASKS);
-	weft_phase(r, fail_some, &(WeftFrame){buf, &two}, 1, TASKS);
-	weft_phase(r, fail_some, &(WeftFrame){buf, &one}, 2, TASKS);
+	weft_phase(r, add_one, buf, NULL, 0, TASKS);
+	weft_phase(r, fail_some, buf, &two, 1, TASKS);
+	weft_phase(r, fail_some, buf, &one, 2, TASKS);
+	weft_region_fail(r, "after what failed before");
+}
+
+static void run_fail_first(WeftRegion *r, void *const *buf, const int64_t *slot)
+{
+	(void)slot;
+	weft_phase(r, fail_first, buf, NULL, 0, TASKS);
 }
 
 static void run_assert(WeftRegion *r, void *const *buf, const int64_t *slot)
@@ -74,7 +93,7 @@ static void run_assert(WeftRegion *r, void *const *buf, const int64_t *slot)
 
 static const WeftCallInfo calls[] = {
 	{"first", "", 0, 0}, {"second", "", 0, 0}, {"third", "", 0, 0}};
-static const char *const messages[] = {"", "one", "two"};
+static const char *const messages[] = {"", "one: task %lld", "task leaves %lld, 100%%"};
 
 static int execute(void (*run)(WeftRegion *, void *const *, const int64_t *), void *const *buf,
 		   const int64_t *slot, const WeftThreads *t, int32_t n, WeftStatus *status)
@@ -115,7 +134,9 @@ static void check_provider(WeftThreadsKind kind, int32_t n)
 	for (int k = 0; k < 20; k++) {
 		assert_int_equal(execute(run_fail, (void *[]){x}, NULL, t, n, &status),
 				 WEFT_ERR_CHECK);
-		assert_string_equal(status.message, "two");
+		assert_string_equal(status.message, "task leaves 700, 100%");
+		assert_int_equal(execute(run_fail_first, (void *[]){x}, NULL, t, n, &status), WEFT_ERR_CHECK);
+		assert_string_equal(status.message, "task leaves -1, 100%");
 	}
 	int64_t slot = 5;
 	assert_int_equal(execute(run_assert, NULL, &slot, t, n, &status), WEFT_ERR_CHECK);

@@ -1,0 +1,132 @@
+"""Cases of a folder against their references, where some are known to fail: expected.py WEFT FOLDER LIST BACKEND...
+LIST names the cases that fail and what weft says of each. The test fails for a failure that is not listed, for a
+listed case that fails for another reason or is not there, and for one that passes: its name must be removed. So a
+list only shrinks. Skipped (77) where there is no FOLDER.
+
+A list has a line for each cause, and below it, indented, `OPERATOR: CASE CASE...`. `[interp]` or `[compiled]` before a
+cause: with that back end, or all others, only. `#` starts a comment. Lists are not edited by machine; --now prints what
+the list would be today."""
+import argparse
+import collections
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+VALUES = "other values than PyTorch"
+
+
+def cause_of(text):
+    """What stays the same when nodes are renumbered or moved, without advice."""
+    text = re.sub(r"^.*?\berror: ", "", text)
+    text = re.sub(r"^\d+ unsupported operators?: ", "unsupported operator: ", text)
+    return re.sub(r" x\d+ \(first at .*", "", text)
+
+
+def run(weft, folder, backend, jobs):
+    """{case: None if it passed, else the cause}."""
+    p = subprocess.run([weft, "check", folder, "--backend", backend, "--json", "--jobs", str(jobs)],
+                       capture_output=True, text=True, errors="replace")
+    try:
+        results = json.loads(p.stdout)["results"]
+    except ValueError:
+        sys.exit(f"{backend}: exit status {p.returncode}: {p.stderr.strip()}")
+    said = {}
+    for line in p.stderr.splitlines():
+        model, colon, text = line.partition(".pt2: ")
+        if colon:
+            said.setdefault(f"{model}.pt2", cause_of(text))
+    found = {}
+    for r in results:
+        name = str(pathlib.Path(r["model"]).relative_to(folder).with_suffix(""))
+        crashed = r["text"].startswith(("crashed", "the process"))
+        why = r["text"] if crashed else said.get(r["model"], VALUES if r["error"] else r["text"])
+        found[name] = None if r["passed"] else why
+    return found
+
+
+def applies(where, backend):
+    return where in ("", "interp" if backend == "interp" else "compiled")
+
+
+def read_list(path, backend):
+    """{case: cause} of a back end."""
+    listed, where, cause = {}, "", None
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        line = line.partition("#")[0].rstrip()
+        if not line:
+            continue
+        if not line[0].isspace():
+            where, cause = re.fullmatch(r"(?:\[(interp|compiled)\] )?(.*)", line).groups(default="")
+            continue
+        operator, _, cases = line.strip().partition(": ")
+        for case in cases.split():
+            name = f"{operator}/{case}"
+            if cause is None or (applies(where, backend) and name in listed):
+                sys.exit(f"{path}:{number}: {name} has no cause, or two")
+            if applies(where, backend):
+                listed[name] = cause
+    return listed
+
+
+def judge(backend, found, listed):
+    """Texts of what is wrong."""
+    for name in sorted(found.keys() | listed.keys()):
+        if name not in found:
+            yield f"{backend}: {name} is listed, and there is no such case"
+        elif found[name] is None and name in listed:
+            yield f"{backend}: {name} passes now: remove it from the list"
+        elif found[name] is not None and name not in listed:
+            yield f"{backend}: {name} fails: {found[name]}"
+        elif found[name] is not None and found[name] != listed[name]:
+            yield f"{backend}: {name} fails otherwise than listed: {found[name]}"
+
+
+def natural(text):
+    return [int(s) if s.isdigit() else s for s in re.split(r"(\d+)", text)]
+
+
+def print_now(results):
+    """The list that fits results[backend]."""
+    causes = collections.defaultdict(lambda: collections.defaultdict(list))
+    for name in sorted({n for found in results.values() for n in found}, key=natural):
+        why = {"interp" if b == "interp" else "compiled": found.get(name) for b, found in results.items()}
+        same = len(set(why.values())) == 1
+        for where, cause in [("", next(iter(why.values())))] if same else [(f"[{w}] ", c) for w, c in why.items()]:
+            if cause is not None:
+                operator, case = name.split("/")
+                causes[where + cause][operator].append(case)
+    for cause in sorted(causes):
+        print(cause)
+        for operator, cases in causes[cause].items():
+            print(f"\t{operator}: {' '.join(cases)}")
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("weft", type=lambda s: pathlib.Path(s).resolve())
+    p.add_argument("folder", type=pathlib.Path)
+    p.add_argument("list", type=pathlib.Path)
+    p.add_argument("backend", nargs="+")
+    p.add_argument("--jobs", type=int, default=2)
+    p.add_argument("--now", action="store_true", help="print the list that fits")
+    args = p.parse_args()
+    if not args.folder.is_dir():
+        return 77
+    results = {b: run(args.weft, args.folder, b, args.jobs) for b in args.backend}
+    if args.now:
+        print_now(results)
+        return 0
+    wrong = []
+    for backend, found in results.items():
+        listed = read_list(args.list, backend)
+        wrong += judge(backend, found, listed)
+        failed = sum(why is not None for why in found.values())
+        print(f"{backend}: {len(found) - failed} passed, {failed} failed, {len(listed)} of these expected")
+    print(*wrong, sep="\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -63,6 +63,8 @@ void ctx_warn(Ctx *, const char *where, const char *fmt, ...) __attribute__((for
 void ctx_note(Ctx *, const char *where, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* An internal error: records pass and text, unwinds with UNWIND_BUG. */
 _Noreturn void ctx_bug(Ctx *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A verifier refused what `stage` made: an internal error that repeats what it said last. */
+_Noreturn void ctx_bug_verify(Ctx *, const char *stage);
 /* Memory from elsewhere ran out: unwinds with UNWIND_OOM. */
 _Noreturn void ctx_out_of_memory(Ctx *);
 /* All diagnostics, one per line: "where: error: text". */

@@ -22,18 +22,6 @@ static const WeftModel *load_image(ModelImage *im, const void *weights, const ch
 	return (const WeftModel *)(const void *)(im->data + im->model);
 }
 
-/* The interpreter expects what emitters do: types and scopes that fit. */
-static bool verify(const Program *p)
-{
-	for (uint32_t k = 0; k < p->fn.n; k++)
-		TRY(loop_verify(p->fn.data[k]));
-	for (uint32_t k = 0; k < p->sizes_part.n; k++)
-		TRY(loop_verify(p->sizes_part.data[k]));
-	for (uint32_t k = 0; k < p->run_part.n; k++)
-		TRY(loop_verify(p->run_part.data[k]));
-	return loop_verify(p->sizes) && loop_verify(p->run);
-}
-
 bool loops_model(Compilation *c, const WeftModel **out)
 {
 	ModelImage im;
@@ -43,7 +31,7 @@ bool loops_model(Compilation *c, const WeftModel **out)
 	Target anywhere = *c->target; /* whatever this processor has */
 	anywhere.features = "";
 	anywhere.attribute_features = NULL;
-	TRY(verify(c->program));
+	TRY(program_verify(c->program)); /* the interpreter expects what emitters do: types and scopes that fit */
 	TRY(section_map(c->program, c->o.jobs, &weights));
 	phase_end(c, "weights");
 	model_image(&im, c->program, &anywhere, &o);

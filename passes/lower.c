@@ -470,8 +470,19 @@ static bool place_inputs(Lower *s)
 	return true;
 }
 
+static void check_lowered(Lowered *l)
+{
+#ifndef NDEBUG
+	if (!lowered_verify(l))
+		ctx_bug_verify(l->ir->ctx, "lowering");
+#else
+	(void)l;
+#endif
+}
+
 Lowered *lower_graph(Graph *g, const LowerOptions *opt)
 {
+	uint32_t errors = g->ir->ctx->nerror;
 	lower_explicit_padding(g);
 	Lowered *l = lowered_new(g->ir, g);
 	Lower s;
@@ -488,5 +499,7 @@ Lowered *lower_graph(Graph *g, const LowerOptions *opt)
 	if (!lower_body_to(&s, out))
 		return NULL;
 	lower_choose_layouts(l);
+	if (g->ir->ctx->nerror == errors)
+		check_lowered(l);
 	return l;
 }

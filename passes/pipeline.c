@@ -80,11 +80,8 @@ static void check_round_trip(Graph *g, const char *pass)
 
 static void check(Graph *g, const char *pass)
 {
-	if (!graph_verify(g)) {
-		const Diag *d = g->ir->ctx->last;
-		ctx_bug(g->ir->ctx, "after %s: %s: %s", pass, d && d->where ? d->where : "",
-			d ? d->text : "the verifier failed");
-	}
+	if (!graph_verify(g))
+		ctx_bug_verify(g->ir->ctx, pass);
 #ifndef NDEBUG
 	check_round_trip(g, pass);
 #endif

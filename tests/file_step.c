@@ -112,9 +112,7 @@ static bool schedule(Run *r, const Target *t)
 	r->program = schedule_program(r->lowered, t, &o);
 	TRY(r->program);
 	r->printed = true;
-	for (uint32_t k = 0; k < r->program->fn.n; k++)
-		TRY(loop_verify(r->program->fn.data[k]));
-	return true;
+	return program_verify(r->program);
 }
 
 static bool run_loops(Run *r)

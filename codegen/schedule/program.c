@@ -384,5 +384,9 @@ Program *schedule_program(Lowered *l, const Target *target, const ScheduleOption
 	if (!program_sizes(p, l->graph, b.plan.total) || l->ir->ctx->nerror != errors)
 		return NULL;
 	p->workspace_hint = (uint64_t)sym_hint(b.syms, b.plan.total);
+#ifndef NDEBUG
+	if (!program_verify(p))
+		ctx_bug_verify(l->ir->ctx, "scheduling");
+#endif
 	return p;
 }

@@ -12,10 +12,14 @@ typedef struct {
 	Arena *arena;
 	const Kernel *k;
 	uint32_t stage;  /* being checked */
+	BufId *root;     /* by buffer: whose storage it has, after alias_root */
 	bool *written;   /* by buffer, aliases resolved */
 	SymList loop;    /* variables of enclosing loops */
 	SymList scope;   /* axes visible in the expression being checked */
-	bool *seen;      /* by expression, for the current scope */
+	bool empty;      /* an axis of the stage has no points: nothing is read or stored */
+	uint32_t nscope; /* number of the current scope, from 1 */
+	uint32_t *seen;  /* by expression of the kernel: the last scope in which it was checked */
+	ARRAY(uint32_t) seen_sym; /* the same by index expression */
 	bool ok;
 } Verify;
 
@@ -26,11 +30,17 @@ static void fail(Verify *v, const char *fmt, const char *detail)
 	ctx_error(v->l->ir->ctx, v->k ? v->k->name : "program", "kernel IR: stage %u: %s", v->stage, text);
 }
 
-static BufId alias_root(const Lowered *l, BufId b)
+/* Later calls pass by what this one walked. */
+static BufId alias_root(const Verify *v, BufId b)
 {
-	while (l->buf.data[b.i].alias.i)
-		b = l->buf.data[b.i].alias;
-	return b;
+	BufId *root = v->root, end = b;
+	while (root[end.i].i != end.i)
+		end = root[end.i];
+	for (BufId next; root[b.i].i != end.i; b = next) {
+		next = root[b.i];
+		root[b.i] = end;
+	}
+	return end;
 }
 
 static bool in_list(const SymList *list, Sym s)
@@ -41,6 +51,15 @@ static bool in_list(const SymList *list, Sym s)
 	return false;
 }
 
+static bool meet_sym(Verify *v, Sym e)
+{
+	while (v->seen_sym.n <= e.i)
+		array_push(v->arena, &v->seen_sym, 0);
+	bool met = v->seen_sym.data[e.i] == v->nscope;
+	v->seen_sym.data[e.i] = v->nscope;
+	return met;
+}
+
 /* Every axis variable inside e must be visible. */
 static void check_sym(Verify *v, Sym e)
 {
@@ -49,6 +68,8 @@ static void check_sym(Verify *v, Sym e)
 		fail(v, "missing index expression", "");
 		return;
 	}
+	if (meet_sym(v, e))
+		return;
 	SymKind kind = sym_kind(st, e);
 	if (kind == SYM_CONST)
 		return;
@@ -65,7 +86,7 @@ static void check_sym(Verify *v, Sym e)
 static void check_in_range(Verify *v, Sym idx, Sym extent)
 {
 	SymTab *st = v->l->ir->syms;
-	if (sym_is(st, extent, 0))
+	if (v->empty || sym_is(st, extent, 0))
 		return;
 	bool below = sym_lt(st, idx, sym_int(st, 0)) == YES;
 	bool above = sym_le(st, extent, idx) == YES;
@@ -104,7 +125,7 @@ static void check_load(Verify *v, const KxData *d)
 	const Buffer *b = buf_of(v->l, d->buf);
 	if (d->dtype != dtype_compute(b->dtype))
 		fail(v, "load and buffer differ in dtype: ", b->name ? b->name : "?");
-	if (!v->written[alias_root(v->l, d->buf).i])
+	if (!v->written[alias_root(v, d->buf).i])
 		fail(v, "buffer is read before it is written: ", b->name ? b->name : "?");
 	if (d->guard.i && kx_dtype(v, d->guard) != DT_bool)
 		fail(v, "guard is not bool", "");
@@ -148,9 +169,9 @@ static void check_kx(Verify *v, Kx x)
 		fail(v, "missing operand", "");
 		return;
 	}
-	if (v->seen[x.i])
+	if (v->seen[x.i] == v->nscope)
 		return;
-	v->seen[x.i] = true;
+	v->seen[x.i] = v->nscope;
 	const KxData *d = &v->k->kx.data[x.i];
 	for (uint32_t k = 0; k < d->nin; k++)
 		check_kx(v, d->in[k]);
@@ -174,10 +195,12 @@ static void check_kx(Verify *v, Kx x)
 static void push_axes(Verify *v, const uint32_t *axis, uint32_t n)
 {
 	for (uint32_t k = 0; k < n; k++) {
-		if (axis[k] >= v->k->axis.n)
+		if (axis[k] >= v->k->axis.n) {
 			fail(v, "axis does not exist", "");
-		else
-			array_push(v->arena, &v->scope, v->k->axis.data[axis[k]].var);
+			continue;
+		}
+		array_push(v->arena, &v->scope, v->k->axis.data[axis[k]].var);
+		v->empty |= sym_is(v->l->ir->syms, v->k->axis.data[axis[k]].extent, 0);
 	}
 }
 
@@ -201,7 +224,7 @@ static void check_place(Verify *v, const Stage *s)
 		fail(v, "stage and its buffer differ in dtype: ", b->name ? b->name : "?");
 	if (b->kind == BUF_INPUT || b->kind == BUF_CONST)
 		fail(v, "writes a buffer that is only readable: ", b->name ? b->name : "?");
-	v->written[alias_root(v->l, s->buf).i] = true;
+	v->written[alias_root(v, s->buf).i] = true;
 }
 
 static bool same_place(const Verify *v, const Stage *a, const Stage *b)
@@ -235,7 +258,8 @@ static void check_positions(Verify *v)
 static void check_stage(Verify *v, const Stage *s)
 {
 	v->scope.n = 0;
-	memset(v->seen, 0, (v->k->kx.n + 1) * sizeof *v->seen);
+	v->empty = false;
+	v->nscope++;
 	for (uint32_t k = 0; k < v->k->nouter; k++)
 		push_axes(v, &k, 1);
 	push_axes(v, s->map, s->nmap);
@@ -260,7 +284,7 @@ static void check_stage(Verify *v, const Stage *s)
 static void check_kernel(Verify *v, const Kernel *k)
 {
 	v->k = k;
-	v->seen = ARENA_ARRAY(v->arena, bool, k->kx.n + 1);
+	v->seen = ARENA_ARRAY(v->arena, uint32_t, k->kx.n + 1);
 	if (k->nouter > k->axis.n)
 		fail(v, "more outer axes than axes", "");
 	if (k->anchor > k->stage.n)
@@ -278,7 +302,7 @@ static void check_steps(Verify *v, const StepList *list);
 static void check_loop(Verify *v, const Step *s)
 {
 	for (uint32_t k = 0; k < s->ncarry; k++)
-		if (!v->written[alias_root(v->l, s->carry[k].from).i])
+		if (!v->written[alias_root(v, s->carry[k].from).i])
 			fail(v, "a carried value has no initial value: ", buf_of(v->l, s->carry[k].from)->name);
 	array_push(v->arena, &v->loop, s->var);
 	check_steps(v, s->body);
@@ -298,13 +322,19 @@ static void check_steps(Verify *v, const StepList *list)
 
 bool lowered_verify(Lowered *l)
 {
-	Verify v = {.l = l, .arena = l->ir->ctx->scratch, .ok = true};
-	v.written = ARENA_ARRAY(v.arena, bool, l->buf.n);
+	Arena *arena = l->ir->ctx->scratch;
+	ArenaMark mark = arena_mark(arena);
+	Verify v = {.l = l, .arena = arena, .ok = true};
+	v.root = ARENA_ARRAY(arena, BufId, l->buf.n);
+	for (uint32_t k = 1; k < l->buf.n; k++)
+		v.root[k] = l->buf.data[k].alias.i ? l->buf.data[k].alias : (BufId){k};
+	v.written = ARENA_ARRAY(arena, bool, l->buf.n);
 	for (uint32_t k = 1; k < l->buf.n; k++) {
 		BufKind kind = l->buf.data[k].kind;
 		if (kind != BUF_TEMP && kind != BUF_OUTPUT)
-			v.written[alias_root(l, (BufId){k}).i] = true;
+			v.written[alias_root(&v, (BufId){k}).i] = true;
 	}
 	check_steps(&v, &l->steps);
+	arena_release(arena, mark);
 	return v.ok;
 }

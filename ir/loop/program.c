@@ -58,6 +58,18 @@ uint32_t program_nslot_params(const Program *p, const LoopFn *f)
 	return f == p->sizes ? 0 : p->symbol.n;
 }
 
+bool program_verify(const Program *p)
+{
+	bool ok = loop_verify(p->sizes) && loop_verify(p->run);
+	for (uint32_t k = 0; ok && k < p->fn.n; k++)
+		ok = loop_verify(p->fn.data[k]);
+	for (uint32_t k = 0; ok && k < p->sizes_part.n; k++)
+		ok = loop_verify(p->sizes_part.data[k]);
+	for (uint32_t k = 0; ok && k < p->run_part.n; k++)
+		ok = loop_verify(p->run_part.data[k]);
+	return ok;
+}
+
 void program_unroll(Program *p)
 {
 	for (uint32_t k = 0; k < p->fn.n; k++)
@@ -68,4 +80,8 @@ void program_unroll(Program *p)
 		loop_unroll(p->run_part.data[k]);
 	loop_unroll(p->sizes);
 	loop_unroll(p->run);
+#ifndef NDEBUG
+	if (!program_verify(p))
+		ctx_bug_verify(p->ir->ctx, "unrolling");
+#endif
 }

@@ -83,6 +83,8 @@ uint32_t program_nslot(const Program *);
 ProgramCount program_count(const Program *, uint32_t k, const int64_t *value);
 /* Of all calls. */
 ProgramCount program_total(const Program *, const int64_t *value);
+/* Every function passes loop_verify. Debug builds check it after scheduling and after unrolling. */
+bool program_verify(const Program *);
 /* Unrolls the loops of all functions: emitters call it first. */
 void program_unroll(Program *);
 /* How many of the first parameters of `sizes`, or of one of its parts, are read from result slots. */

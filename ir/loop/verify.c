@@ -1,12 +1,17 @@
 /* Checks what emitters rely on: scopes, types, memory references, structure. */
 #include "ir/loop/loop.h"
 
+/* A definition of a variable: later ones have larger numbers. */
+typedef struct {
+	uint32_t v, number;
+} Definition;
+
 typedef struct {
 	LoopFn *f;
-	bool *scope;    /* variable is visible */
-	bool *checked;  /* expression was checked for types */
-	uint32_t *seen; /* number of the last statement that met the expression */
-	uint32_t nstmt;
+	uint32_t *defined;  /* by variable: number of the definition that is visible, 0: none; [0] always is */
+	uint32_t ndefined;
+	bool *checked;      /* expression was checked for types */
+	Definition *newest; /* by expression, when it was last checked: the newest definition that it reads */
 	const LsData *s;
 	bool ok;
 } Verify;
@@ -152,16 +157,30 @@ static void check_types(Verify *v, Lx x)
 		fail(v, "operand types do not fit", lx_label(d));
 }
 
+/* Scopes nest, so an expression stays valid for as long as the newest definition in it is visible. */
 static void check_scope(Verify *v, Lx x)
 {
 	const LxData *d = &v->f->lx.data[x.i];
-	if (v->seen[x.i] == v->nstmt)
+	Definition *known = &v->newest[x.i], newest = {0, 1};
+	if (known->number && v->defined[known->v] == known->number)
 		return;
-	v->seen[x.i] = v->nstmt;
-	if (d->kind == LX_VAR && d->u.v.i < v->f->lv.n && !v->scope[d->u.v.i])
-		fail(v, "variable out of scope:", v->f->lv.data[d->u.v.i].name);
-	for (uint32_t k = 0; k < d->nin; k++)
+	if (d->kind == LX_VAR && d->u.v.i < v->f->lv.n) {
+		if (v->defined[d->u.v.i])
+			newest = (Definition){d->u.v.i, v->defined[d->u.v.i]};
+		else
+			fail(v, "variable out of scope:", v->f->lv.data[d->u.v.i].name);
+	}
+	for (uint32_t k = 0; k < d->nin; k++) {
 		check_scope(v, d->in[k]);
+		if (v->newest[d->in[k].i].number > newest.number)
+			newest = v->newest[d->in[k].i];
+	}
+	*known = newest;
+}
+
+static void define(Verify *v, Lv x)
+{
+	v->defined[x.i] = ++v->ndefined;
 }
 
 static void check_expr(void *data, Lx x)
@@ -187,7 +206,7 @@ static void check_mem(Verify *v, const LsData *s)
 	const LoopFn *f = v->f;
 	expect(v, is_index(f, s->offset), "offset must be an i64 scalar");
 	if (s->mem.local)
-		expect(v, s->mem.k < f->lv.n && v->scope[s->mem.k], "local array out of scope");
+		expect(v, s->mem.k < f->lv.n && v->defined[s->mem.k], "local array out of scope");
 	else
 		expect(v, s->mem.k < f->buf.n, "no such buffer");
 	expect(v, s->mem.dtype > DT_none && s->mem.dtype < DT_COUNT && !dtype_is_complex(s->mem.dtype),
@@ -208,7 +227,7 @@ static void check_access(Verify *v, const LsData *s)
 		expect(v, (index.dtype == DT_i64 || index.dtype == DT_i32) && index.lanes == value.lanes,
 		       "index must be i32 or i64 of the value's lanes");
 	if (!store)
-		v->scope[s->v.i] = true;
+		define(v, s->v);
 }
 
 static void check_block(Verify *v, Lb b);
@@ -227,13 +246,13 @@ static void check_control(Verify *v, const LsData *s)
 		if (s->loop == FOR_UNROLLED)
 			expect(v, lx_is_int(v->f, s->x, NULL) && lx_is_int(v->f, s->y, NULL),
 			       "an unrolled loop needs constant bounds");
-		v->scope[s->v.i] = true;
+		define(v, s->v);
 	} else {
 		expect(v, same(type_of(v, s->x), (LType){DT_bool, 1}), "condition must be a bool scalar");
 	}
 	check_nested(v, s, s->body);
 	if (s->kind == LS_FOR)
-		v->scope[s->v.i] = false;
+		v->defined[s->v.i] = 0;
 	if (s->other.i)
 		check_nested(v, s, s->other);
 }
@@ -244,11 +263,11 @@ static void check_define(Verify *v, const LsData *s)
 	if (!same(d->type, type_of(v, s->x)))
 		fail(v, "value does not have the variable's type:", d->name);
 	if (s->kind == LS_SET) {
-		expect(v, v->scope[s->v.i], "variable out of scope");
+		expect(v, v->defined[s->v.i], "variable out of scope");
 		expect(v, d->is_mutable, "variable is not mutable");
 	} else {
-		expect(v, !v->scope[s->v.i], "variable defined twice");
-		v->scope[s->v.i] = true;
+		expect(v, !v->defined[s->v.i], "variable defined twice");
+		define(v, s->v);
 	}
 }
 
@@ -268,7 +287,7 @@ static void check_other(Verify *v, const LsData *s)
 	LType bool1 = {DT_bool, 1}, x = type_of(v, s->x);
 	switch (s->kind) {
 	case LS_LOCAL:
-		v->scope[s->v.i] = true;
+		define(v, s->v);
 		expect(v, s->count > 0, "local array without elements");
 		break;
 	case LS_FAIL:
@@ -305,7 +324,6 @@ static void check_other(Verify *v, const LsData *s)
 static void check_stmt(Verify *v, const LsData *s)
 {
 	v->s = s;
-	v->nstmt++;
 	ls_visit(v->f, s, check_expr, v);
 	if (s->v.i >= v->f->lv.n) {
 		fail(v, "variable does not exist", NULL);
@@ -338,22 +356,25 @@ static void check_block(Verify *v, Lb b)
 		check_stmt(v, &v->f->ls.data[v->f->block.data[b.i].stmt.data[k]]);
 	for (uint32_t k = 0; k < v->f->block.data[b.i].stmt.n; k++) {
 		const LsData *s = &v->f->ls.data[v->f->block.data[b.i].stmt.data[k]];
-		if (s->kind != LS_SET && s->kind != LS_FOR && s->v.i < v->f->lv.n)
-			v->scope[s->v.i] = false;
+		if (s->kind != LS_SET && s->kind != LS_FOR && s->v.i && s->v.i < v->f->lv.n)
+			v->defined[s->v.i] = 0;
 	}
 }
 
 bool loop_verify(LoopFn *f)
 {
-	Arena *arena = f->ir->ctx->arena;
+	Arena *arena = f->ir->ctx->scratch;
+	ArenaMark mark = arena_mark(arena);
 	LsData start = {.kind = LS_COMMENT};
 	Verify v = {.f = f, .s = &start, .ok = true};
-	v.scope = ARENA_ARRAY(arena, bool, f->lv.n);
+	v.defined = ARENA_ARRAY(arena, uint32_t, f->lv.n);
 	v.checked = ARENA_ARRAY(arena, bool, f->lx.n);
-	v.seen = ARENA_ARRAY(arena, uint32_t, f->lx.n);
+	v.newest = ARENA_ARRAY(arena, Definition, f->lx.n);
 	if (f->open.n > 1)
 		fail(&v, "a block was left open", NULL);
-	v.scope[f->task.i] = true;
+	define(&v, (Lv){0});
+	define(&v, f->task);
 	check_block(&v, f->body);
+	arena_release(arena, mark);
 	return v.ok;
 }

@@ -259,6 +259,24 @@ static void test_verify_scope(void **state)
 	expect_error(f, "variable out of scope: i");
 }
 
+/* The sum is checked where it is valid first: inside the branch that defines one of its operands. */
+static void test_verify_scope_again(void **state)
+{
+	(void)state;
+	LoopFn *f = it.f;
+	Lv outer = ls_let(f, "outer", lx_param(f, loop_param(f, "n")));
+	Lx condition = lx_cmp(f, SC_lt, lx_var(f, outer), lx_int(f, 3));
+	ls_if(f, condition);
+	Lv inner = ls_let(f, "inner", lx_add(f, lx_var(f, outer), lx_int(f, 1)));
+	Lx sum = lx_mul(f, lx_add(f, lx_var(f, outer), lx_var(f, inner)), lx_var(f, outer));
+	ls_let(f, "a", sum);
+	ls_let(f, "b", sum);
+	ls_end(f);
+	assert_true(loop_verify(f));
+	ls_let(f, "c", sum);
+	expect_error(f, "variable out of scope: inner");
+}
+
 static void test_verify_types(void **state)
 {
 	(void)state;
@@ -291,7 +309,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		T(test_fold_literals), T(test_fold_identities), T(test_signs), T(test_print),
 		T(test_anonymous), T(test_parametrise), T(test_parametrise_negative), T(test_simplify),
-		T(test_unroll), T(test_verify_scope), T(test_verify_types), T(test_verify_structure),
+		T(test_unroll), T(test_verify_scope), T(test_verify_scope_again), T(test_verify_types), T(test_verify_structure),
 #undef T
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

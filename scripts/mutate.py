@@ -1,6 +1,6 @@
 """Mutation testing: does a small change of the code make a test fail?
 
-    scripts/mutate.py FOLDER --seeds 1-60 --build BUILD [--log FILE] [--tests NAME,NAME]
+    scripts/mutate.py FOLDER --seeds 1-60 --build BUILD [--log FILE] [--tests NAME,NAME] [--jobs N]
 
 Each seed makes one change in a C file of FOLDER (chosen by size), builds in BUILD, runs tests until one fails, and puts
 the file back. BUILD is a build folder of the checkout it lies in: use a worktree of its own, configured for quick builds
@@ -128,24 +128,40 @@ def limits():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def runs(command, seconds, cwd, env=None):
-    """Whether the command ends with status 0 (77: skipped) in time."""
-    p = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, cwd=cwd,
-                         env=dict(os.environ, **(env or {})), preexec_fn=limits)
-    try:
-        return p.wait(seconds) in (0, 77)
-    except subprocess.TimeoutExpired:
-        return False
-    finally:
+class Run:
+    """A command under a limit of time, in a process group of its own."""
+
+    def __init__(self, command, seconds, cwd=None, env=None):
+        self.end = time.time() + seconds
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
+                                        cwd=cwd, env=dict(os.environ, **(env or {})), preexec_fn=limits)
+
+    def passed(self):
+        """None while it runs; then whether it ended with status 0 (77: skipped) in time."""
+        status = self.process.poll()
+        if status is None and time.time() < self.end:
+            return None
+        self.stop()
+        return status in (0, 77)
+
+    def stop(self):
         try:
-            os.killpg(p.pid, signal.SIGKILL)
+            os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-        p.wait()
+        self.process.wait()
+
+
+def runs(command, seconds):
+    run = Run(command, seconds)
+    while run.passed() is None:
+        time.sleep(0.01)
+    return run.passed()
 
 
 class Tests:
-    def __init__(self, build, names):
+    def __init__(self, build, names, jobs):
+        self.jobs = jobs
         every = json.loads(subprocess.check_output(["meson", "introspect", "--tests", build]))
         self.list = []
         for t in every:
@@ -155,25 +171,43 @@ class Tests:
                 self.list.append(dict(name=t["name"], command=t["cmd"], env=t["env"], cwd=t["workdir"] or build, kills=0))
 
     def measure(self):
-        """The tests that pass unchanged, with their times."""
-        for t in self.list:
-            start = time.time()
-            t["passes"] = runs(t["command"], 600, t["cwd"], t["env"])
-            t["seconds"] = time.time() - start
-        for t in self.list:
-            if not t["passes"]:
+        """Keeps the tests that pass unchanged, with their times."""
+        passed = []
+        for t, ok, seconds in self.each(self.list, lambda t: 600):
+            t["seconds"] = seconds
+            if ok:
+                passed.append(t)
+            else:
                 print("left out, fails unchanged:", t["name"], flush=True)
-        self.list = [t for t in self.list if t["passes"]]
+        self.list = passed
+
+    def each(self, tests, limit):
+        """(test, passed, seconds) of each, several at a time; those that run when the caller stops are killed."""
+        waiting, running = list(tests), []
+        try:
+            while waiting or running:
+                while waiting and len(running) < self.jobs:
+                    t = waiting.pop(0)
+                    running.append((t, time.time(), Run(t["command"], limit(t), t["cwd"], t["env"])))
+                time.sleep(0.01)
+                for entry in [e for e in running if e[2].passed() is not None]:
+                    running.remove(entry)
+                    yield entry[0], entry[2].passed(), time.time() - entry[1]
+        finally:
+            for _, _, run in running:
+                run.stop()
 
     def order(self):
-        return sorted(self.list, key=lambda t: (t["name"] == LAST, -(t["kills"] + 0.5) / (t["seconds"] + 0.05)))
+        return sorted(self.list, key=lambda t: -(t["kills"] + 0.5) / (t["seconds"] + 0.05))
 
     def find(self):
         """The name of the first test that fails, or None."""
-        for t in self.order():
-            if not runs(t["command"], 20 + 8 * t["seconds"], t["cwd"], t["env"]):
-                t["kills"] += 1
-                return t["name"]
+        for last in (False, True):
+            tests = [t for t in self.order() if (t["name"] == LAST) == last]
+            for t, ok, _ in self.each(tests, lambda t: 20 + 8 * t["seconds"]):
+                if not ok:
+                    t["kills"] += 1
+                    return t["name"]
         return None
 
 
@@ -184,7 +218,7 @@ def objects(build, path):
 
 
 def compiles(build):
-    return runs(["ninja", "-C", build], 900, None)
+    return runs(["ninja", "-C", build], 900)
 
 
 def main():
@@ -194,7 +228,9 @@ def main():
     ap.add_argument("--build", required=True)
     ap.add_argument("--tests", default="")
     ap.add_argument("--log")
+    ap.add_argument("--jobs", type=int, default=os.cpu_count())
     a = ap.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # the file is put back
     build = str(pathlib.Path(a.build).resolve())
     os.chdir(pathlib.Path(build).parent)
     first, last = (int(s) for s in (a.seeds.split("-") * 2)[:2])
@@ -203,7 +239,7 @@ def main():
         sys.exit(f"no C files in {a.folder}")
     if not compiles(build):
         sys.exit("the unchanged tree does not build")
-    tests = Tests(build, [n for n in a.tests.split(",") if n])
+    tests = Tests(build, [n for n in a.tests.split(",") if n], a.jobs)
     tests.measure()
     found, text_only, survivors = 0, 0, []
     for seed in range(first, last + 1):

@@ -161,7 +161,6 @@ static void build_if(Fn *f, const LsData *s)
 	LLVMPositionBuilderAtEnd(u->b, end);
 }
 
-/* The first check that fails is remembered. */
 /* The first failure of this call stays. */
 static void build_fail(Fn *f, const LsData *s)
 {

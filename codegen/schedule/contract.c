@@ -114,28 +114,26 @@ static bool pack_layout(Contract *c, const KxData *b, int64_t width, Layout *out
 	return true;
 }
 
-/* In the widest panels that are possible; at least one vector. */
-static bool choose_panels(Contract *c, const KxData *b, Layout *out)
+/* The layout of a constant b in the widest panels that are possible, at least one vector; nothing for others. */
+static void choose_panels(Contract *c, Layout *out)
 {
-	uint32_t width = target_panel(c->s->target);
-	while (width >= c->s->lanes && !pack_layout(c, b, width, out))
+	const KxData *b = &c->s->k->kx.data[c->b.i];
+	uint32_t width = target_panel(c->s->target), lanes = target_width(c->s->target);
+	if (buf_of(c->s->l, b->buf)->kind != BUF_CONST)
+		return;
+	while (width >= lanes && !pack_layout(c, b, width, out))
 		width /= 2;
-	c->panel_vectors = width / c->s->lanes;
-	return c->panel_vectors > 0;
+	c->panel_vectors = width / lanes;
+	c->packed = c->panel_vectors > 0;
 }
 
-static void pack_constant(Contract *c)
+static void pack_constant(Contract *c, Layout layout)
 {
 	Sched *s = c->s;
-	const KxData *b = &s->k->kx.data[c->b.i];
-	Layout layout = {0};
-	if (buf_of(s->l, b->buf)->kind != BUF_CONST || !choose_panels(c, b, &layout))
-		return;
-	Buffer packed = *buf_of(s->l, b->buf);
+	Buffer packed = *buf_of(s->l, s->k->kx.data[c->b.i].buf);
 	packed.layout = layout;
 	array_push(s->arena, &s->l->buf, packed);
 	s->buf[c->b.i] = (BufId){s->l->buf.n - 1};
-	c->packed = true;
 	/* strides of everything but the columns of a panel, in elements */
 	Sym stride = sym_int(s->syms, (int64_t)c->panel_vectors * s->lanes);
 	c->offset_b = sym_int(s->syms, 0);
@@ -426,7 +424,7 @@ static bool usable_in_place(const Contract *c)
 	if (!linear(s, s->offset[c->b.i]))
 		return false;
 	int64_t k = contract_k_bound(c);
-	return sched_coef_is(s, s->offset[c->b.i], c->n, 1) || (k && k * 4 * s->lanes <= MAX_PANEL);
+	return sched_coef_is(s, s->offset[c->b.i], c->n, 1) || (k && k * 4 * target_width(s->target) <= MAX_PANEL);
 }
 
 static bool is_empty(const Sched *s)
@@ -440,18 +438,17 @@ static bool is_empty(const Sched *s)
 bool schedule_contract(Sched *s, Sym *ntasks)
 {
 	Contract c = {.s = s};
-	if (!sched_anchor(s, &c.a, &c.b) || is_empty(s))
+	Layout panels = {0};
+	if (!sched_anchor(s, &c.a, &c.b) || is_empty(s) || !find_roles(&c))
+		return false;
+	sort_k(&c);
+	choose_panels(&c, &panels);
+	if (!c.packed && !usable_in_place(&c))
 		return false;
 	s->lanes = target_width(s->target);
-	if (!find_roles(&c))
-		return false;
 	s->vaxis = c.n;
-	sort_k(&c);
-	pack_constant(&c);
-	if (!c.packed && !usable_in_place(&c)) {
-		s->vaxis = NO_AXIS;
-		return false;
-	}
+	if (c.packed)
+		pack_constant(&c, panels);
 	c.row_elements = elements_per_row(&c);
 	contract_find_windows(&c);
 	merge_k(&c);

@@ -50,6 +50,14 @@ static void transpose_weights(Depthwise *d, uint32_t channel)
 	s->offset[d->w.i] = layout_offset(s->ir, &b.layout, w->idx);
 }
 
+static bool has_rows(const Sched *s, uint32_t channel)
+{
+	for (uint32_t a = 0; a < s->naxis; a++)
+		if (s->var[a].i && (s->outer >> a & 1) && a != channel)
+			return true;
+	return false;
+}
+
 static int64_t ntaps(const Sched *s)
 {
 	const Stage *st = &s->k->stage.data[0];
@@ -158,16 +166,12 @@ bool schedule_depthwise(Sched *s, Sym *ntasks)
 	Depthwise d = {.s = s, .pixel = NO_AXIS};
 	if (!sched_anchor(s, &d.x, &d.w) || ntaps(s) > MAX_TAPS)
 		return false;
-	uint32_t channel = channel_axis(&d);
-	if (channel == NO_AXIS)
+	uint32_t channel = channel_axis(&d), lanes = target_width(s->target);
+	if (channel == NO_AXIS || lanes == 1 || !has_rows(s, channel))
 		return false;
-	s->lanes = target_width(s->target);
-	if (s->lanes == 1)
-		return false;
+	s->lanes = lanes;
 	s->vaxis = channel;
 	uint32_t n = axes_outer_order(s, d.row);
-	if (!n)
-		return false;
 	d.pixel = d.row[n - 1];
 	d.nrow = n - 1;
 	transpose_weights(&d, channel);

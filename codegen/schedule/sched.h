@@ -125,7 +125,8 @@ void sched_merge_positions(Sched *, uint32_t a, uint32_t b, uint32_t m);
 void sched_scatter(Sched *, uint32_t stage); /* one update */
 void sched_sort(Sched *, uint32_t stage);    /* a row; the first of the four stages */
 
-/* Schedules: each returns false when the kernel is not of its kind. The number of tasks goes to *ntasks. */
+/* Schedules: each returns false when the kernel is not of its kind, and has changed nothing then: the next one is asked
+ * with the same Sched. The number of tasks goes to *ntasks. */
 bool schedule_contract(Sched *, Sym *ntasks);
 bool schedule_depthwise(Sched *, Sym *ntasks);
 void schedule_generic(Sched *, Sym *ntasks);

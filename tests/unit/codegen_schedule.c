@@ -1,0 +1,172 @@
+/* A schedule that refuses a kernel leaves everything as it was: the next one is asked with the same Sched. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "codegen/schedule/sched.h"
+#include "codegen/schedule/split.h"
+#include "passes/lower.h"
+#include "passes/pipeline.h"
+
+static const struct {
+	const char *name;
+	bool (*run)(Sched *, Sym *);
+} schedules[] = {{"depthwise", schedule_depthwise}, {"contract", schedule_contract}};
+enum { SCHEDULES = sizeof schedules / sizeof *schedules };
+
+/* Graphs of one kernel each, and who refuses it for x86-64-v3 and for generic-c. */
+typedef struct {
+	const char *what, *graph;
+	bool refused[2][SCHEDULES];
+} Case;
+
+static const Case cases[] = {
+	{"no sum",
+	 "graph @f(%x: f32[s, 8]) where 1 <= s {\n  %1 = tanh(%x)\n  return %1\n}\n",
+	 {{true, true}, {true, true}}},
+	{"another sum beside it",
+	 "graph @f(%x: f32[8, 8]) {\n  %1 = reduce(%x, kind=\"sum\", dims=[1], acc=f32)\n  return %1\n}\n",
+	 {{true, true}, {true, true}}},
+	{"a sum of integers",
+	 "graph @f(%x: i32[8, 8], %y: i32[8, 8]) {\n"
+	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=i32)\n  return %1\n}\n",
+	 {{true, true}, {true, true}}},
+	{"no column in either operand",
+	 "graph @f(%x: f32[64], %y: f32[64]) {\n"
+	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[0], sum_y=[0], acc=f32)\n  return %1\n}\n",
+	 {{true, true}, {true, true}}},
+	{"columns apart, and as many terms as there may be",
+	 "graph @f(%x: f32[8, k], %y: f32[48, k]) where 1 <= k {\n"
+	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32)\n  return %1\n}\n",
+	 {{true, true}, {true, true}}},
+	{"channels, and no row of pixels",
+	 "graph @f(%x: f32[9, 32], %y: f32[9, 32]) {\n"
+	 "  %1 = contract(%x, %y, batch_x=[1], batch_y=[1], sum_x=[0], sum_y=[0], acc=f32)\n  return %1\n}\n",
+	 {{true, true}, {true, true}}},
+	{"channels and pixels",
+	 "graph @f(%x: f32[9, 40, 32], %y: f32[9, 32]) {\n"
+	 "  %1 = contract(%x, %y, batch_x=[2], batch_y=[1], sum_x=[0], sum_y=[0], acc=f32)\n"
+	 "  %2 = permute(%1, perm=[1, 0])\n  return %2\n}\n",
+	 {{false, false}, {true, false}}},
+	{"a product of matrices",
+	 "graph @f(%x: f32[40, 64], %y: f32[64, 48]) {\n"
+	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return %1\n}\n",
+	 {{true, false}, {true, false}}},
+};
+
+/* ---- what a schedule may change ---- */
+
+typedef struct {
+	Sched sched;
+	uint64_t *deps;
+	Sym *offset, *store;
+	BufId *buf;
+	StageValue *stage;
+	uint32_t *last_stage;
+	Lx *memo;
+	uint32_t nbuf, nlx, nlv, nls, nblock, nparam, narg;
+	const char *algorithm;
+} Snapshot;
+
+static Snapshot snapshot(const Sched *s)
+{
+	Arena *a = s->arena;
+	uint32_t nkx = s->k->kx.n, nstage = s->k->stage.n;
+	return (Snapshot){.sched = *s,
+			  .deps = arena_dup(a, s->deps, nkx * sizeof *s->deps),
+			  .offset = arena_dup(a, s->offset, nkx * sizeof *s->offset),
+			  .store = arena_dup(a, s->store, nstage * sizeof *s->store),
+			  .buf = arena_dup(a, s->buf, nkx * sizeof *s->buf),
+			  .stage = arena_dup(a, s->stage, nstage * sizeof *s->stage),
+			  .last_stage = arena_dup(a, s->last_stage, nkx * sizeof *s->last_stage),
+			  .memo = arena_dup(a, s->memo, nkx * sizeof *s->memo),
+			  .nbuf = s->l->buf.n,
+			  .nlx = s->f->lx.n,
+			  .nlv = s->f->lv.n,
+			  .nls = s->f->ls.n,
+			  .nblock = s->f->block.n,
+			  .nparam = s->f->param.n,
+			  .narg = s->f->buf.n,
+			  .algorithm = s->k->algorithm};
+}
+
+static void assert_unchanged(const Sched *s, const Snapshot *old)
+{
+	uint32_t nkx = s->k->kx.n, nstage = s->k->stage.n;
+	assert_int_equal(s->lanes, old->sched.lanes);
+	assert_int_equal(s->vaxis, old->sched.vaxis);
+	assert_int_equal(s->naxis, old->sched.naxis);
+	assert_int_equal(s->outer, old->sched.outer);
+	assert_int_equal(s->mask.i, old->sched.mask.i);
+	assert_memory_equal(s->var, old->sched.var, sizeof s->var);
+	assert_memory_equal(s->extent, old->sched.extent, sizeof s->extent);
+	assert_memory_equal(s->at, old->sched.at, sizeof s->at);
+	assert_int_equal(s->arg.n, old->sched.arg.n);
+	assert_int_equal(s->param.n, old->sched.param.n);
+	assert_int_equal(s->memo_log.n, old->sched.memo_log.n);
+	assert_memory_equal(s->deps, old->deps, nkx * sizeof *s->deps);
+	assert_memory_equal(s->offset, old->offset, nkx * sizeof *s->offset);
+	assert_memory_equal(s->store, old->store, nstage * sizeof *s->store);
+	assert_memory_equal(s->buf, old->buf, nkx * sizeof *s->buf);
+	assert_memory_equal(s->stage, old->stage, nstage * sizeof *s->stage);
+	assert_memory_equal(s->last_stage, old->last_stage, nkx * sizeof *s->last_stage);
+	assert_memory_equal(s->memo, old->memo, nkx * sizeof *s->memo);
+	assert_int_equal(s->l->buf.n, old->nbuf);
+	assert_int_equal(s->f->lx.n, old->nlx);
+	assert_int_equal(s->f->lv.n, old->nlv);
+	assert_int_equal(s->f->ls.n, old->nls);
+	assert_int_equal(s->f->block.n, old->nblock);
+	assert_int_equal(s->f->param.n, old->nparam);
+	assert_int_equal(s->f->buf.n, old->narg);
+	assert_ptr_equal(s->k->algorithm, old->algorithm);
+}
+
+/* ---- every schedule on every kernel ---- */
+
+static void ask(const Case *c, uint32_t target, uint32_t schedule)
+{
+	static const char *const names[] = {"x86-64-v3", "generic-c"};
+	Ctx *ctx = ctx_new();
+	assert_non_null(ctx);
+	if (setjmp(ctx->unwind))
+		fail_msg("%s: an internal error", c->what);
+	Ir *ir = ir_new(ctx);
+	Graph *g = graph_parse(ir, c->graph, c->what);
+	PipelineOptions passes = {0};
+	LowerOptions o = {0};
+	assert_true(g && pipeline_run(g, &passes));
+	Lowered *l = lower_graph(g, &o);
+	assert_true(l && l->steps.step.n == 1);
+	Kernel *k = l->steps.step.data[0].kernel;
+	kernel_split_axes(l, k);
+	Sched s;
+	Sym ntasks = {0};
+	sched_init(&s, l, k, target_find(names[target]));
+	Snapshot before = snapshot(&s);
+	bool refused = !schedules[schedule].run(&s, &ntasks);
+	if (refused != c->refused[target][schedule])
+		fail_msg("%s, %s, %s: %s", c->what, names[target], schedules[schedule].name,
+			 refused ? "refused" : "taken");
+	if (refused)
+		assert_unchanged(&s, &before);
+	ctx_free(ctx);
+}
+
+static void refusals(void **state)
+{
+	(void)state;
+	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+		for (uint32_t target = 0; target < 2; target++)
+			for (uint32_t schedule = 0; schedule < SCHEDULES; schedule++)
+				ask(&cases[c], target, schedule);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(refusals)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -12,6 +12,7 @@ typedef struct {
 	const char *s;
 	Prec prec;
 	bool number; /* a float literal that is not NaN */
+	uint32_t shift; /* of an integer literal that is a power of two: its logarithm, plus 1 */
 } CExpr;
 
 /* A translation unit: types and helper functions are written when first used. */

@@ -53,10 +53,18 @@ static CExpr extract(Fn *f, const LxData *d, CExpr x)
 	return (CExpr){arena_printf(u->arena, "%s[%u] != 0", s, d->u.k), PREC_LOW, false};
 }
 
+static CExpr c_literal(Fn *f, const LxData *d)
+{
+	CExpr x = c_int(f->u, d->type, d->u.i);
+	if (d->u.i > 0 && (d->u.i & (d->u.i - 1)) == 0)
+		x.shift = 1 + (uint32_t)__builtin_ctzll((unsigned long long)d->u.i);
+	return x;
+}
+
 static CExpr c_leaf(Fn *f, const LxData *d)
 {
 	switch (d->kind) {
-	case LX_INT: return c_int(f->u, d->type, d->u.i);
+	case LX_INT: return c_literal(f, d);
 	case LX_FLOAT: return c_float(f->u, d->type, d->u.f);
 	case LX_PARAM:
 		f->param_used[d->u.k] = true;
@@ -67,9 +75,11 @@ static CExpr c_leaf(Fn *f, const LxData *d)
 
 static CExpr c_addr(Fn *f, const LxData *d, CExpr bytes)
 {
+	int64_t offset;
 	f->bufs = true;
 	CExpr base = {arena_printf(f->u->arena, "(char *)buf[%u]", d->u.k), PREC_UNARY, false};
-	return strcmp(bytes.s, "0") == 0 ? base : c_infix(f->u, base, "+", bytes, PREC_ADD);
+	bool at_start = lx_is_int(f->f, d->in[0], &offset) && offset == 0;
+	return at_start ? base : c_infix(f->u, base, "+", bytes, PREC_ADD);
 }
 
 static CExpr c_fresh(Fn *f, Lx x)
@@ -192,8 +202,10 @@ static CExpr c_element(Fn *f, LMem m, Lx offset, Lx index, bool write)
 {
 	CUnit *u = f->u;
 	CExpr at = c_lx(f, offset);
+	int64_t v;
 	if (index.i)
-		at = strcmp(at.s, "0") == 0 ? c_lx(f, index) : c_infix(u, at, "+", c_lx(f, index), PREC_ADD);
+		at = lx_is_int(f->f, offset, &v) && v == 0 ? c_lx(f, index)
+							   : c_infix(u, at, "+", c_lx(f, index), PREC_ADD);
 	return c_atom(arena_printf(u->arena, "%s[%s]", c_array(f, m, write), at.s));
 }
 

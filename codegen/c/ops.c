@@ -204,19 +204,8 @@ static CExpr c_float_op(CUnit *u, ScOp op, LType t, const CExpr *in, uint32_t ni
 	}
 }
 
-static bool power_of_two(CExpr x, int *log)
-{
-	char *end;
-	unsigned long long v = strtoull(x.s, &end, 10);
-	if (*end || v == 0 || (v & (v - 1)) != 0)
-		return false;
-	*log = __builtin_ctzll(v);
-	return true;
-}
-
 static CExpr c_index_op(CUnit *u, ScOp op, const CExpr *in, unsigned known, bool *done)
 {
-	int log;
 	*done = true;
 	switch (op) {
 	case SC_add: return c_infix(u, in[0], "+", in[1], PREC_ADD);
@@ -227,10 +216,8 @@ static CExpr c_index_op(CUnit *u, ScOp op, const CExpr *in, unsigned known, bool
 	case SC_floordiv:
 		if (known & KNOWN_NONNEG)
 			return c_infix(u, in[0], "/", in[1], PREC_MUL);
-		if (power_of_two(in[1], &log)) {
-			CExpr count = c_atom(arena_printf(u->arena, "%d", log));
-			return c_infix(u, in[0], ">>", count, PREC_LOW);
-		}
+		if (in[1].shift)
+			return c_infix(u, in[0], ">>", c_atom(arena_printf(u->arena, "%u", in[1].shift - 1)), PREC_LOW);
 		break;
 	default:
 		break;

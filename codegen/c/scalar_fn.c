@@ -3,8 +3,6 @@
 
 #include "codegen/c/emit_priv.h"
 
-enum { INLINE_COST = 64 }; /* larger ones are left to the compiler's judgement */
-
 typedef struct {
 	CUnit *u;
 	const ScFn *fn;
@@ -125,6 +123,20 @@ static CExpr in_place(CUnit *u, const ScFn *fn, uint32_t lanes, const CExpr *in)
 
 /* ---- functions ---- */
 
+/* A call that no lane may need: its variable is 0 unless one does. */
+static void guarded_call(Fn *f, uint32_t k, ScGuard guard, const char *call, Text *body)
+{
+	CUnit *u = f->u;
+	LType t = {dtype_compute(f->fn->ins[k].dtype), f->lanes}, mask = type_of(f, DT_bool);
+	CExpr cond = f->value[guard.cond];
+	if (!guard.when)
+		cond = c_op(u, SC_not, mask, mask, &cond, 1, 0);
+	if (f->lanes > 1)
+		cond = c_call(u, c_helper(u, "any", mask, mask), &cond, 1);
+	CExpr zero = dtype_is_float(t.dtype) ? c_float(u, t, 0) : c_int(u, t, 0);
+	text_printf(body, "\t%s v%u = %s;\n\tif (%s)\n\t\tv%u = %s;\n", c_type(u, t), k, zero.s, cond.s, k, call);
+}
+
 static void print_body(Fn *f, Text *body)
 {
 	CUnit *u = f->u;
@@ -145,7 +157,11 @@ static void print_body(Fn *f, Text *body)
 		if (is_leaf(i) || k == last)
 			continue;
 		const char *type = c_type(u, (LType){dtype_compute(i->dtype), f->lanes});
-		text_printf(body, "\tconst %s v%u = %s;\n", type, k, x.s);
+		ScGuard guard = i->op == SC_call ? scalar_guard(fn, k) : (ScGuard){false, false, 0};
+		if (guard.found)
+			guarded_call(f, k, guard, x.s, body);
+		else
+			text_printf(body, "\tconst %s v%u = %s;\n", type, k, x.s);
 		f->value[k] = c_atom(arena_printf(u->arena, "v%u", k));
 	}
 	text_printf(body, "\treturn %s;\n", f->value[last].s);
@@ -158,7 +174,7 @@ static void define(CUnit *u, const ScFn *fn, uint32_t lanes, const char *name)
 	text_init(&body, u->arena);
 	print_body(&f, &body); /* writes what it calls first */
 	const char *result = c_type(u, (LType){dtype_compute(fn->result), lanes});
-	const char *kind = fn->cost <= INLINE_COST ? "static inline" : "static";
+	const char *kind = fn->cost <= SC_INLINE_COST ? "static inline" : "static"; /* else the compiler judges */
 	text_printf(&u->helpers, "%s %s %s(", kind, result, name);
 	bool *used = ARENA_ARRAY(u->arena, bool, fn->nins);
 	mark_used(fn, fn->nins - 1, used);

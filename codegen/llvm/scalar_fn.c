@@ -4,8 +4,6 @@
 
 #include "codegen/llvm/priv.h"
 
-enum { INLINE_COST = 64 };
-
 typedef struct {
 	LUnit *u;
 	const ScFn *fn;
@@ -93,8 +91,8 @@ static LLVMValueRef guarded_call(Fn *f, const ScIns *i, ScGuard guard, LLVMValue
 static LLVMValueRef call(Fn *f, uint32_t k, LLVMValueRef *in)
 {
 	const ScIns *i = &f->fn->ins[k];
-	ScGuard guard = i->fn->cost > INLINE_COST ? scalar_guard(f->fn, k) : (ScGuard){0};
-	if (guard.found && guard.cond < k)
+	ScGuard guard = scalar_guard(f->fn, k);
+	if (guard.found)
 		return guarded_call(f, i, guard, in);
 	return l_scalar_fn(f->u, i->fn, f->lanes, in, i->nin);
 }
@@ -163,7 +161,7 @@ static LLVMValueRef define(LUnit *u, const ScFn *fn, uint32_t lanes, const char 
 
 LLVMValueRef l_scalar_fn(LUnit *u, const ScFn *fn, uint32_t lanes, LLVMValueRef *in, uint32_t nin)
 {
-	if (fn->cost <= INLINE_COST)
+	if (fn->cost <= SC_INLINE_COST)
 		return evaluate(u, fn, lanes, in);
 	const char *name = arena_printf(u->arena, "%s.%u", fn->name, lanes);
 	LLVMValueRef def = LLVMGetNamedFunction(u->m, name);

@@ -84,8 +84,12 @@ const ScFn *scalar_deriv(Op op, uint32_t k, const DType *in, uint32_t nin);
 /* A library function by name and dtype ("exp", DT_f32). NULL when unknown. */
 const ScFn *scalar_lib(const char *name, DType);
 
+/* Code of functions up to that cost is worth repeating in their callers, and not worth a branch around it. */
+enum { SC_INLINE_COST = 64 };
+
 /* A slow path: the result of call k is read by nothing but selects on the value of instruction `cond`, as the
- * arm for `when`. Where no lane has cond == when, the call may be skipped and its value is arbitrary. */
+ * arm for `when`. Compiled code skips the call where no lane has cond == when; its value is arbitrary then. Not found
+ * where the call costs less than the question. */
 typedef struct {
 	bool found, when;
 	uint32_t cond;

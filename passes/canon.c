@@ -8,8 +8,8 @@
  *
  * The type of the replacement is compared with the one the file gave: provably different, or
  * different at the hints or at a sampled point, is bad input; undecided keeps the file's and
- * asserts it at entry. Ends because expansions hold composites of lower rank only (tests/ops checks
- * that every op expands). Does not simplify. */
+ * asserts it at entry. Ends because expansions hold composites of lower rank only (tests/unit/ir_samples.c
+ * expands a sample of every op and bounds depth and size). Does not simplify. */
 #include "passes/pass.h"
 
 enum { SAMPLES = 16 };

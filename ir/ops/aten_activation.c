@@ -6,39 +6,48 @@
 OP(aten_relu){
 	.schema = "aten.relu(Tensor self) -> Tensor",
 	.expand = "maximum(self, 0)",
+	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5",
 };
 OP(aten_relu6){
 	.schema = "aten.relu6(Tensor self) -> Tensor",
 	.expand = "minimum(maximum(self, 0), 6)",
+	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5",
 };
 OP(aten_silu){
 	.schema = "aten.silu(Tensor self) -> Tensor",
 	.expand = "mul(self, sigmoid(self))",
+	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; f32[4] of -90 90 -0.125 2.25",
 };
 OP(aten_mish){
 	.schema = "aten.mish(Tensor self) -> Tensor",
 	.expand = "mul(self, tanh(select(gt(self, 20), self, log1p(exp(self)))))",
+	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; f32[3] of 19.5 20.5 -19",
 };
 OP(aten_hardsigmoid){
 	.schema = "aten.hardsigmoid(Tensor self) -> Tensor",
 	.expand = "mul(minimum(maximum(add(self, 3), 0), 6), 0.16666666666666666)",
+	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5",
 };
 OP(aten_hardswish){
 	.schema = "aten.hardswish(Tensor self) -> Tensor",
 	.expand = "mul(mul(self, minimum(maximum(add(self, 3), 0), 6)), 0.16666666666666666)",
+	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5",
 };
 OP(aten_selu){
 	.schema = "aten.selu(Tensor self) -> Tensor",
 	.expand = "mul(select(gt(self, 0), self, mul(expm1(self), 1.6732632423543772)), "
 		  "1.0507009873554805)",
+	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5",
 };
 OP(aten_log_sigmoid){
 	.schema = "aten.log_sigmoid(Tensor self) -> Tensor",
 	.expand = "sub(minimum(self, 0), log1p(exp(neg(abs(self)))))",
+	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5",
 };
 OP(aten_special_log_ndtr){
 	.schema = "aten.special_log_ndtr(Tensor self) -> Tensor",
 	.expand = "log(mul(erfc(mul(self, -0.7071067811865476)), 0.5))",
+	.sample = "f32[n=2, 6] in -3..5",
 };
 
 /* A bound of integers is an integer. */
@@ -60,6 +69,8 @@ static Node build_hardtanh(Build *b, Node n)
 OP(aten_hardtanh){
 	.schema = "aten.hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
 	.build = build_hardtanh,
+	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
+		  "f32[n=2, 6] of -3 -2.5 -2 -1 0 1 1.5 2 3 4 5 0.25, min_val=-2.5, max_val=1.5",
 };
 
 static Node build_leaky_relu(Build *b, Node n)
@@ -72,6 +83,8 @@ static Node build_leaky_relu(Build *b, Node n)
 OP(aten_leaky_relu){
 	.schema = "aten.leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
 	.build = build_leaky_relu,
+	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
+		  "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, negative_slope=0.25",
 };
 
 static Node build_prelu(Build *b, Node n)
@@ -91,11 +104,13 @@ static Node build_prelu(Build *b, Node n)
 OP(aten_prelu){
 	.schema = "aten.prelu(Tensor self, Tensor weight) -> Tensor",
 	.build = build_prelu,
+	.sample = "f32[n=2, 3, 2] in -4..4, f32[3] in 0..1; f32[n=6] in -4..4, f32[1] of 0.25",
 };
 
 OP(aten__prelu_kernel){
 	.schema = "aten._prelu_kernel(Tensor self, Tensor weight) -> Tensor",
 	.expand = "select(gt(self, 0), self, mul(self, weight))",
+	.sample = "f32[n=2, 6] in -4..4, f32[n, 6] in 0..1",
 };
 
 static Node build_elu(Build *b, Node n)
@@ -110,6 +125,9 @@ OP(aten_elu){
 	.schema = "aten.elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) "
 		  "-> Tensor",
 	.build = build_elu,
+	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
+		  "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, alpha=1.5, scale=1.25, "
+		  "input_scale=0.75",
 };
 
 static Node build_celu(Build *b, Node n)
@@ -124,6 +142,8 @@ static Node build_celu(Build *b, Node n)
 OP(aten_celu){
 	.schema = "aten.celu(Tensor self, Scalar alpha=1.0) -> Tensor",
 	.build = build_celu,
+	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
+		  "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, alpha=1.75",
 };
 
 /* x/2 * (1 + erf(x/sqrt 2)), or ATen's tanh approximation. */
@@ -145,6 +165,8 @@ static Node build_gelu(Build *b, Node n)
 OP(aten_gelu){
 	.schema = "aten.gelu(Tensor self, *, str approximate=\"none\") -> Tensor",
 	.build = build_gelu,
+	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
+		  "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, approximate=\"tanh\"",
 };
 
 static Node build_softplus(Build *b, Node n)
@@ -160,6 +182,8 @@ static Node build_softplus(Build *b, Node n)
 OP(aten_softplus){
 	.schema = "aten.softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
 	.build = build_softplus,
+	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
+		  "f32[n=2, 4] of -9 -1 0 1 9.5 10 10.5 4, beta=2, threshold=20",
 };
 
 static Node build_hardshrink(Build *b, Node n)
@@ -172,6 +196,8 @@ static Node build_hardshrink(Build *b, Node n)
 OP(aten_hardshrink){
 	.schema = "aten.hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
 	.build = build_hardshrink,
+	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
+		  "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, lambd=1.5",
 };
 
 static Node build_softshrink(Build *b, Node n)
@@ -186,6 +212,8 @@ static Node build_softshrink(Build *b, Node n)
 OP(aten_softshrink){
 	.schema = "aten.softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
 	.build = build_softshrink,
+	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
+		  "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, lambd=1.5",
 };
 
 static Node build_threshold(Build *b, Node n)
@@ -198,6 +226,7 @@ static Node build_threshold(Build *b, Node n)
 OP(aten_threshold){
 	.schema = "aten.threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
 	.build = build_threshold,
+	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, threshold=0.5, value=-7.25",
 };
 
 static Node build_glu(Build *b, Node n)
@@ -216,6 +245,7 @@ static Node build_glu(Build *b, Node n)
 OP(aten_glu){
 	.schema = "aten.glu(Tensor self, int dim=-1) -> Tensor",
 	.build = build_glu,
+	.sample = "f32[n=3, 4] in -4..4; f32[4, n=3] in -4..4, dim=0",
 };
 
 static Node build_logit(Build *b, Node n)
@@ -234,8 +264,10 @@ static Node build_logit(Build *b, Node n)
 OP(aten_logit){
 	.schema = "aten.logit(Tensor self, float? eps=None) -> Tensor",
 	.build = build_logit,
+	.sample = "f32[n=3, 4] in 0.1..0.9; f32[n=2, 4] of 0 0.05 0.1 0.5 0.75 0.9 0.95 1, eps=0.1",
 };
 OP(aten_special_logit){
 	.schema = "aten.special_logit(Tensor self, float? eps=None) -> Tensor",
 	.build = build_logit,
+	.sample = "f32[n=3, 4] in 0.1..0.9; f32[n=2, 4] of 0 0.05 0.1 0.5 0.75 0.9 0.95 1, eps=0.1",
 };

@@ -58,6 +58,8 @@ static Node build_add(Build *b, Node n)
 OP(aten_add_Tensor){
 	.schema = "aten.add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
 	.build = build_add,
+	.sample = "f32[n=3, 4], f32[4]; f32[n=3, 4], f32[4], alpha=2.5; i32[n=3, 4] in -9..9, i32[4] in -9..9, alpha=3; "
+		  "i64[3], f32[]",
 };
 
 static Node build_add_scalar(Build *b, Node n)
@@ -69,6 +71,7 @@ OP(aten_add_Scalar){
 	.schema = "aten.add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
 	.build = build_add_scalar,
 	.narrow_scalars = true,
+	.sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; i64[3] in -9..9, other=0.5",
 };
 
 static Node build_sub(Build *b, Node n)
@@ -78,10 +81,14 @@ static Node build_sub(Build *b, Node n)
 OP(aten_sub_Tensor){
 	.schema = "aten.sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
 	.build = build_sub,
+	.sample = "f32[n=3, 4], f32[4]; f32[n=3, 4], f32[4], alpha=2.5; i32[n=3, 4] in -9..9, i32[4] in -9..9, alpha=3; "
+		  "i64[3], f32[]",
 };
 OP(aten_subtract_Tensor){
 	.schema = "aten.subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
 	.build = build_sub,
+	.sample = "f32[n=3, 4], f32[4]; f32[n=3, 4], f32[4], alpha=2.5; i32[n=3, 4] in -9..9, i32[4] in -9..9, alpha=3; "
+		  "i64[3], f32[]",
 };
 
 static Node build_sub_scalar(Build *b, Node n)
@@ -93,11 +100,13 @@ OP(aten_sub_Scalar){
 	.schema = "aten.sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
 	.build = build_sub_scalar,
 	.narrow_scalars = true,
+	.sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; i64[3] in -9..9, other=0.5",
 };
 OP(aten_subtract_Scalar){
 	.schema = "aten.subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
 	.build = build_sub_scalar,
 	.narrow_scalars = true,
+	.sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; i64[3] in -9..9, other=0.5",
 };
 
 static Node build_rsub(Build *b, Node n)
@@ -107,6 +116,8 @@ static Node build_rsub(Build *b, Node n)
 OP(aten_rsub_Tensor){
 	.schema = "aten.rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
 	.build = build_rsub,
+	.sample = "f32[n=3, 4], f32[4]; f32[n=3, 4], f32[4], alpha=2.5; i32[n=3, 4] in -9..9, i32[4] in -9..9, alpha=3; "
+		  "i64[3], f32[]",
 };
 
 static Node build_rsub_scalar(Build *b, Node n)
@@ -118,6 +129,7 @@ OP(aten_rsub_Scalar){
 	.schema = "aten.rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
 	.build = build_rsub_scalar,
 	.narrow_scalars = true,
+	.sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; i64[3] in -9..9, other=0.5",
 };
 
 static Node build_mul(Build *b, Node n)
@@ -128,10 +140,14 @@ static Node build_mul(Build *b, Node n)
 OP(aten_mul_Tensor){
 	.schema = "aten.mul.Tensor(Tensor self, Tensor other) -> Tensor",
 	.build = build_mul,
+	.sample = "f32[n=3, 4], f32[4]; i32[n=3, 4] in -9..9, i32[4] in -9..9; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1; "
+		  "u8[4] in 0..255, i8[4] in -128..127",
 };
 OP(aten_multiply_Tensor){
 	.schema = "aten.multiply.Tensor(Tensor self, Tensor other) -> Tensor",
 	.build = build_mul,
+	.sample = "f32[n=3, 4], f32[4]; i32[n=3, 4] in -9..9, i32[4] in -9..9; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1; "
+		  "u8[4] in 0..255, i8[4] in -128..127",
 };
 
 static Node build_mul_scalar(Build *b, Node n)
@@ -142,41 +158,49 @@ static Node build_mul_scalar(Build *b, Node n)
 OP(aten_mul_Scalar){
 	.schema = "aten.mul.Scalar(Tensor self, Scalar other) -> Tensor",
 	.build = build_mul_scalar,
+	.sample = "f32[n=3, 4], other=-1.75; i32[3] in -9..9, other=7; i64[3] in -9..9, other=0.5",
 };
 OP(aten_multiply_Scalar){
 	.schema = "aten.multiply.Scalar(Tensor self, Scalar other) -> Tensor",
 	.build = build_mul_scalar,
+	.sample = "f32[n=3, 4], other=-1.75; i32[3] in -9..9, other=7; i64[3] in -9..9, other=0.5",
 };
 
 OP(aten_div_Tensor){
 	.schema = "aten.div.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "div(self, other)",
+	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1",
 };
 OP(aten_divide_Tensor){
 	.schema = "aten.divide.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "div(self, other)",
+	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1",
 };
 OP(aten_true_divide_Tensor){
 	.schema = "aten.true_divide.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "div(self, other)",
+	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1",
 };
 OP(aten_div_Scalar){
 	.schema = "aten.div.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "div(self, other)",
+	.sample = "f32[n=3, 4], other=-1.75; i32[3] in -9..9, other=4",
 };
 OP(aten_divide_Scalar){
 	.schema = "aten.divide.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "div(self, other)",
+	.sample = "f32[n=3, 4], other=-1.75; i32[3] in -9..9, other=4",
 };
 OP(aten_true_divide_Scalar){
 	.schema = "aten.true_divide.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "div(self, other)",
+	.sample = "f32[n=3, 4], other=-1.75; i32[3] in -9..9, other=4",
 };
 
 /* Of integers by a constant 0, which ATen refuses. */
@@ -233,11 +257,21 @@ OP(aten_div_Tensor_mode){
 	.schema = "aten.div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> "
 		  "Tensor",
 	.build = build_div_mode,
+	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25, rounding_mode=\"floor\"; "
+		  "i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1, rounding_mode=\"trunc\"; "
+		  "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25, rounding_mode=\"trunc\"; "
+		  "i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1, rounding_mode=\"floor\"; "
+		  "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25, rounding_mode=none",
 };
 OP(aten_divide_Tensor_mode){
 	.schema = "aten.divide.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> "
 		  "Tensor",
 	.build = build_div_mode,
+	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25, rounding_mode=\"floor\"; "
+		  "i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1, rounding_mode=\"trunc\"; "
+		  "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25, rounding_mode=\"trunc\"; "
+		  "i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1, rounding_mode=\"floor\"; "
+		  "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25, rounding_mode=none",
 };
 
 static Node build_div_scalar_mode(Build *b, Node n)
@@ -249,11 +283,17 @@ OP(aten_div_Scalar_mode){
 	.schema = "aten.div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> "
 		  "Tensor",
 	.build = build_div_scalar_mode,
+	.sample = "f32[n=3, 4], other=-0.75, rounding_mode=\"floor\"; "
+		  "i32[4] in -9..9, other=4, rounding_mode=\"trunc\"; "
+		  "i32[4] in -9..9, other=-4, rounding_mode=\"floor\"",
 };
 OP(aten_divide_Scalar_mode){
 	.schema = "aten.divide.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> "
 		  "Tensor",
 	.build = build_div_scalar_mode,
+	.sample = "f32[n=3, 4], other=-0.75, rounding_mode=\"floor\"; "
+		  "i32[4] in -9..9, other=4, rounding_mode=\"trunc\"; "
+		  "i32[4] in -9..9, other=-4, rounding_mode=\"floor\"",
 };
 
 static Node build_floor_divide(Build *b, Node n)
@@ -263,10 +303,12 @@ static Node build_floor_divide(Build *b, Node n)
 OP(aten_floor_divide){
 	.schema = "aten.floor_divide(Tensor self, Tensor other) -> Tensor",
 	.build = build_floor_divide,
+	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1",
 };
 OP(aten_floor_divide_Scalar){
 	.schema = "aten.floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
 	.build = build_floor_divide,
+	.sample = "f32[n=3, 4], other=-0.75; i32[4] in -9..9, other=-4",
 };
 static Node build_remainder(Build *b, Node n)
 {
@@ -275,16 +317,19 @@ static Node build_remainder(Build *b, Node n)
 OP(aten_remainder_Tensor){
 	.schema = "aten.remainder.Tensor(Tensor self, Tensor other) -> Tensor",
 	.build = build_remainder,
+	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1",
 };
 OP(aten_remainder_Scalar){
 	.schema = "aten.remainder.Scalar(Tensor self, Scalar other) -> Tensor",
 	.build = build_remainder,
 	.narrow_scalars = true,
+	.sample = "f32[n=3, 4], other=-0.75; i32[4] in -9..9, other=-4",
 };
 OP(aten_remainder_Scalar_Tensor){
 	.schema = "aten.remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
 	.build = build_remainder,
 	.narrow_scalars = true,
+	.sample = "self=7.25, f32[n=4] of 0.5 -1.5 2 3.25; self=-7, i32[4] of 2 -3 4 1",
 };
 static Node build_fmod(Build *b, Node n)
 {
@@ -293,71 +338,87 @@ static Node build_fmod(Build *b, Node n)
 OP(aten_fmod_Tensor){
 	.schema = "aten.fmod.Tensor(Tensor self, Tensor other) -> Tensor",
 	.build = build_fmod,
+	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1",
 };
 OP(aten_fmod_Scalar){
 	.schema = "aten.fmod.Scalar(Tensor self, Scalar other) -> Tensor",
 	.build = build_fmod,
 	.narrow_scalars = true,
+	.sample = "f32[n=3, 4], other=-0.75; i32[4] in -9..9, other=-4",
 };
 OP(aten_atan2){
 	.schema = "aten.atan2(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "atan2(self, other)",
+	.sample = "f32[n=2, 6] of -1 -1 -1 0 0 1 1 1 2 -3 0.5 4, f32[6] of -1 0 1 1 -1 0.5; "
+		  "i32[4] in -3..3, i32[4] in 1..5",
 };
 OP(aten_arctan2){
 	.schema = "aten.arctan2(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "atan2(self, other)",
+	.sample = "f32[n=2, 6] of -1 -1 -1 0 0 1 1 1 2 -3 0.5 4, f32[6] of -1 0 1 1 -1 0.5; "
+		  "i32[4] in -3..3, i32[4] in 1..5",
 };
 OP(aten_hypot){
 	.schema = "aten.hypot(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "hypot(self, other)",
+	.sample = "f32[n=3, 4], f32[4]",
 };
 OP(aten_copysign_Tensor){
 	.schema = "aten.copysign.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "copysign(self, other)",
+	.sample = "f32[n=2, 4] of 1 -2 0 -0 3 -4 5 -6, f32[4] of -1 1 -0.0 0; i32[4] in -4..4, i32[4] in -4..4",
 };
 OP(aten_copysign_Scalar){
 	.schema = "aten.copysign.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "copysign(self, other)",
+	.sample = "f32[n=3, 4], other=-2.0; i32[4] in -4..4, other=1",
 };
 OP(aten_nextafter){
 	.schema = "aten.nextafter(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "nextafter(self, other)",
+	.sample = "f32[n=2, 4] of 1 -2 0 3 1 -2 0 5, f32[4] of -1 1 2 5",
 };
 OP(aten_fmax){
 	.schema = "aten.fmax(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "fmax(self, other)",
+	.sample = "f32[n=2, 4] of 1 -2 nan -0.5 3 -4 5 nan, f32[4] of -1 1 2 nan; i32[n=3, 4] in -9..9, i32[4] in -9..9",
 };
 OP(aten_fmin){
 	.schema = "aten.fmin(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "fmin(self, other)",
+	.sample = "f32[n=2, 4] of 1 -2 nan -0.5 3 -4 5 nan, f32[4] of -1 1 2 nan; i32[n=3, 4] in -9..9, i32[4] in -9..9",
 };
 OP(aten_maximum){
 	.schema = "aten.maximum(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "maximum(self, other)",
+	.sample = "f32[n=2, 4] of 1 -2 nan -0.5 3 -4 5 nan, f32[4] of -1 1 2 nan; i32[n=3, 4] in -9..9, i32[4] in -9..9",
 };
 OP(aten_minimum){
 	.schema = "aten.minimum(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "minimum(self, other)",
+	.sample = "f32[n=2, 4] of 1 -2 nan -0.5 3 -4 5 nan, f32[4] of -1 1 2 nan; i32[n=3, 4] in -9..9, i32[4] in -9..9",
 };
 OP(aten_max_other){
 	.schema = "aten.max.other(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "maximum(self, other)",
+	.sample = "f32[n=2, 4] of 1 -2 nan -0.5 3 -4 5 nan, f32[4] of -1 1 2 nan; i32[n=3, 4] in -9..9, i32[4] in -9..9",
 };
 OP(aten_min_other){
 	.schema = "aten.min.other(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "minimum(self, other)",
+	.sample = "f32[n=2, 4] of 1 -2 nan -0.5 3 -4 5 nan, f32[4] of -1 1 2 nan; i32[n=3, 4] in -9..9, i32[4] in -9..9",
 };
 
 static Node log_of_sum(Build *b, Op exp, Op log, Node x, Node y)
@@ -380,6 +441,7 @@ static Node build_logaddexp(Build *b, Node n)
 OP(aten_logaddexp){
 	.schema = "aten.logaddexp(Tensor self, Tensor other) -> Tensor",
 	.build = build_logaddexp,
+	.sample = "f32[n=2, 4] of 1 -2 3 -0.5 300 -inf -inf 5, f32[4] of -1 1 -inf 4",
 };
 
 static Node build_logaddexp2(Build *b, Node n)
@@ -389,6 +451,7 @@ static Node build_logaddexp2(Build *b, Node n)
 OP(aten_logaddexp2){
 	.schema = "aten.logaddexp2(Tensor self, Tensor other) -> Tensor",
 	.build = build_logaddexp2,
+	.sample = "f32[n=2, 4] of 1 -2 3 -0.5 300 -inf -inf 5, f32[4] of -1 1 -inf 4",
 };
 
 /* x log(y), or x log(1 + y): 0 for x = 0 unless y is NaN. Either may be a scalar. */
@@ -423,38 +486,47 @@ static Node build_xlog1py(Build *b, Node n)
 OP(aten_xlogy_Tensor){
 	.schema = "aten.xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
 	.build = build_xlogy,
+	.sample = "f32[n=2, 4] of 0 -2 1.5 -0.5 0 3 0.25 0, f32[4] of 0 1 0.75 4; f32[2] of 0 1, f32[2] of nan 2",
 };
 OP(aten_xlogy_Scalar_Other){
 	.schema = "aten.xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor",
 	.build = build_xlogy,
+	.sample = "f32[n=3, 4], other=2.5; f32[n=3, 4], other=0",
 };
 OP(aten_xlogy_Scalar_Self){
 	.schema = "aten.xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor",
 	.build = build_xlogy,
+	.sample = "self=1.5, f32[n=2, 3] in 0.5..4; self=0, f32[3] of 0 nan 2",
 };
 OP(aten_special_xlogy){
 	.schema = "aten.special_xlogy(Tensor self, Tensor other) -> Tensor",
 	.build = build_xlogy,
+	.sample = "f32[n=2, 4] of 0 -2 1.5 -0.5 0 3 0.25 0, f32[4] of 0 1 0.75 4; f32[2] of 0 1, f32[2] of nan 2",
 };
 OP(aten_special_xlogy_other_scalar){
 	.schema = "aten.special_xlogy.other_scalar(Tensor self, Scalar other) -> Tensor",
 	.build = build_xlogy,
+	.sample = "f32[n=3, 4], other=2.5; f32[n=3, 4], other=0",
 };
 OP(aten_special_xlogy_self_scalar){
 	.schema = "aten.special_xlogy.self_scalar(Scalar self, Tensor other) -> Tensor",
 	.build = build_xlogy,
+	.sample = "self=1.5, f32[n=2, 3] in 0.5..4; self=0, f32[3] of 0 nan 2",
 };
 OP(aten_special_xlog1py){
 	.schema = "aten.special_xlog1py(Tensor self, Tensor other) -> Tensor",
 	.build = build_xlog1py,
+	.sample = "f32[n=2, 4] of 0 -2 1.5 -0.5 0 3 0.25 0, f32[4] of 0 1 0.75 4; f32[3] of 0 1 0, f32[3] of nan 2 -1",
 };
 OP(aten_special_xlog1py_other_scalar){
 	.schema = "aten.special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor",
 	.build = build_xlog1py,
+	.sample = "f32[n=3, 4], other=2.5",
 };
 OP(aten_special_xlog1py_self_scalar){
 	.schema = "aten.special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor",
 	.build = build_xlog1py,
+	.sample = "self=1.5, f32[n=2, 3] in -0.5..4",
 };
 
 /* ---- powers ---- */
@@ -510,17 +582,23 @@ OP(aten_pow_Tensor_Scalar){
 	.schema = "aten.pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
 	.build = build_pow_scalar,
 	.narrow_scalars = true,
+	.sample = "f32[n=3, 4], exponent=3; f32[n=4] in 0.5..4, exponent=-1.5; f32[4] in 0.5..4, exponent=0.5; "
+		  "f32[n=3, 4], exponent=2; f32[4] in 0.5..4, exponent=-0.5; i32[4] in -4..4, exponent=3; "
+		  "f32[n=3, 4], exponent=0; f32[4] in 0.5..4, exponent=-1",
 };
 OP(aten_pow_Tensor_Tensor){
 	.schema = "aten.pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "pow(self, exponent)",
+	.sample = "f32[n=3, 4] in 0.25..4, f32[4] of -1.5 0 2 3.5; f32[4] of -2 0 -1 0, f32[4] of 3 0 -2 2; "
+		  "i32[4] in -4..4, i32[4] in 0..4",
 };
 OP(aten_pow_Scalar){
 	.schema = "aten.pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "pow(self, exponent)",
 	.narrow_scalars = true,
+	.sample = "self=2.5, f32[n=3, 4]; self=3, i32[4] in 0..5",
 };
 
 static Node build_float_power(Build *b, Node n)
@@ -534,6 +612,8 @@ static Node build_float_power(Build *b, Node n)
 OP(aten_float_power_Tensor_Tensor){
 	.schema = "aten.float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
 	.build = build_float_power,
+	.sample = "f32[n=3, 4] in 0.25..4, f32[4] of -1.5 0 2 3.5; f32[4] of -2 0 -1 0, f32[4] of 3 0 -2 2; "
+		  "i32[4] in -4..4, i32[4] in 0..4",
 };
 
 static Node build_float_power_scalar(Build *b, Node n)
@@ -545,6 +625,9 @@ static Node build_float_power_scalar(Build *b, Node n)
 OP(aten_float_power_Tensor_Scalar){
 	.schema = "aten.float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
 	.build = build_float_power_scalar,
+	.sample = "f32[n=3, 4], exponent=3; f32[n=4] in 0.5..4, exponent=-1.5; f32[4] in 0.5..4, exponent=0.5; "
+		  "f32[n=3, 4], exponent=2; f32[4] in 0.5..4, exponent=-0.5; i32[4] in -4..4, exponent=3; "
+		  "f32[n=3, 4], exponent=0; f32[4] in 0.5..4, exponent=-1",
 };
 
 static Node build_float_power_base(Build *b, Node n)
@@ -555,17 +638,29 @@ static Node build_float_power_base(Build *b, Node n)
 OP(aten_float_power_Scalar){
 	.schema = "aten.float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
 	.build = build_float_power_base,
+	.sample = "self=2.5, f32[n=3, 4]; self=3, i32[4] in 0..5",
 };
 
+/* x * 2^y. An integer y changes the exponent alone: in two steps, because 2^y itself may be out of range. */
 static Node build_ldexp(Build *b, Node n)
 {
-	Node x = arg(b, n, "self"), y = aten_to_float(b, arg(b, n, "other"));
-	x = aten_to_float(b, x);
-	return b_bin(b, OP_mul, x, b_un(b, OP_exp2, y));
+	Node x = arg(b, n, "self"), y = arg(b, n, "other");
+	DType e = aten_dtype(b, y), d = dtype_to_float(aten_dtype(b, x));
+	if (e != DT_bool && !dtype_is_int(e))
+		return b_bin(b, OP_mul, x, b_un(b, OP_exp2, y));
+	y = b_convert(b, y, DT_i64);
+	y = b_bin_scalar(b, OP_minimum, b_bin_scalar(b, OP_maximum, y, -2200), 2200);
+	Node half = b_bin_scalar(b, OP_shift_right, y, 1), rest = b_bin(b, OP_sub, y, half);
+	x = b_convert(b, x, DT_f64);
+	x = b_bin(b, OP_mul, x, b_un(b, OP_exp2, b_convert(b, half, DT_f64)));
+	x = b_bin(b, OP_mul, x, b_un(b, OP_exp2, b_convert(b, rest, DT_f64)));
+	return b_convert(b, x, d);
 }
 OP(aten_ldexp_Tensor){
 	.schema = "aten.ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
 	.build = build_ldexp,
+	.sample = "f32[n=3, 4], i32[4] of -3 0 2 5; f32[2], f32[2] of 1.5 -2; "
+		  "f32[4] of 1e-38 1e38 3 5e-40, i64[4] of 200 -160 -130 140; i64[2], f16[2] of 1.5 -2",
 };
 
 /* ---- fused arithmetic ---- */
@@ -592,6 +687,8 @@ OP(aten_addcmul){
 	.schema = "aten.addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) "
 		  "-> Tensor",
 	.build = build_addcmul,
+	.sample = "f32[n=3, 4], f32[n, 1], f32[4]; f32[n=3, 4], f32[n, 1], f32[4], value=2.5; "
+		  "i32[4] in -9..9, i32[4] in -9..9, i32[4] in -9..9, value=3",
 };
 
 static Node build_addcdiv(Build *b, Node n)
@@ -602,6 +699,8 @@ OP(aten_addcdiv){
 	.schema = "aten.addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) "
 		  "-> Tensor",
 	.build = build_addcdiv,
+	.sample = "f32[n=3, 4], f32[n, 1], f32[4] of 0.5 -1.5 2 3.25; "
+		  "f32[n=3, 4], f32[n, 1], f32[4] of 0.5 -1.5 2 3.25, value=2.5",
 };
 
 /* The form that is exact at the nearer end, as ATen. */
@@ -623,6 +722,7 @@ static Node build_lerp(Build *b, Node n)
 OP(aten_lerp_Tensor){
 	.schema = "aten.lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
 	.build = build_lerp,
+	.sample = "f32[n=3, 4], f32[n, 1], f32[4] of 0.25 0.5 0.75 -2",
 };
 
 static Node build_lerp_scalar(Build *b, Node n)
@@ -633,4 +733,5 @@ static Node build_lerp_scalar(Build *b, Node n)
 OP(aten_lerp_Scalar){
 	.schema = "aten.lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
 	.build = build_lerp_scalar,
+	.sample = "f32[n=3, 4], f32[n, 1], weight=0.25; f32[n=3, 4], f32[n, 1], weight=0.75",
 };

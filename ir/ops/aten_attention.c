@@ -104,6 +104,10 @@ OP(aten_scaled_dot_product_attention){
 		  "scale=None, bool enable_gqa=False) -> Tensor",
 	.build = build_sdpa,
 	.level = LEVEL_DECOMPOSE,
+	.sample = "f32[n=2, 2, m=3, 4], f32[n, 2, k=5, 4], f32[n, 2, k, 3]; "
+		  "f32[1, 2, m=4, 4], f32[1, 2, m, 4], f32[1, 2, m, 3], is_causal=true, scale=0.75; "
+		  "f32[1, 2, 3, 4], f32[1, 2, 5, 4], f32[1, 2, 5, 3], bool[3, 5] of 1 0 1 1 0 0 1; "
+		  "f32[1, 4, 3, 4], f32[1, 2, 5, 4], f32[1, 2, 5, 3], f32[3, 5], enable_gqa=true",
 };
 
 /* (output, logsumexp) */
@@ -117,4 +121,7 @@ OP(aten__scaled_dot_product_flash_attention_for_cpu){
 		  "Tensor value, float dropout_p=0.0, bool is_causal=False, *, Tensor? "
 		  "attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
 	.build = build_sdpa_flash,
+	.sample = "f32[n=2, 2, m=3, 4], f32[n, 2, k=5, 4], f32[n, 2, k, 4]; "
+		  "f32[1, 2, 4, 4], f32[1, 2, 4, 4], f32[1, 2, 4, 4], is_causal=true; "
+		  "f32[1, 2, 3, 4], f32[1, 2, 5, 4], f32[1, 2, 5, 4], f32[3, 5], scale=0.75",
 };

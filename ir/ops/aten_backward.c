@@ -72,6 +72,7 @@ static Node build_tanh_backward(Build *b, Node n)
 OP(aten_tanh_backward){
 	.schema = "aten.tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
 	.build = build_tanh_backward,
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] in -0.9..0.9",
 };
 
 static Node build_sigmoid_backward(Build *b, Node n)
@@ -82,6 +83,7 @@ static Node build_sigmoid_backward(Build *b, Node n)
 OP(aten_sigmoid_backward){
 	.schema = "aten.sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
 	.build = build_sigmoid_backward,
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] in 0.1..0.9",
 };
 
 /* ---- pieces of lines ---- */
@@ -96,6 +98,7 @@ OP(aten_threshold_backward){
 	.schema = "aten.threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> "
 		  "Tensor",
 	.build = build_threshold_backward,
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, threshold=0.5",
 };
 
 static Node shrink(Build *b, Node n, const char *grad)
@@ -115,11 +118,13 @@ OP(aten_hardshrink_backward){
 	.schema = "aten.hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> "
 		  "Tensor",
 	.build = build_hardshrink_backward,
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, lambd=0.5",
 };
 OP(aten_softshrink_backward){
 	.schema = "aten.softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> "
 		  "Tensor",
 	.build = build_softshrink_backward,
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, lambd=0.5",
 };
 
 static Node build_hardtanh_backward(Build *b, Node n)
@@ -133,6 +138,8 @@ OP(aten_hardtanh_backward){
 	.schema = "aten.hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, "
 		  "Scalar max_val) -> Tensor",
 	.build = build_hardtanh_backward,
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, min_val=-1.5, "
+		  "max_val=1.5",
 };
 
 static Node build_hardsigmoid_backward(Build *b, Node n)
@@ -145,6 +152,7 @@ static Node build_hardsigmoid_backward(Build *b, Node n)
 OP(aten_hardsigmoid_backward){
 	.schema = "aten.hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor",
 	.build = build_hardsigmoid_backward,
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5",
 };
 
 static Node build_hardswish_backward(Build *b, Node n)
@@ -158,6 +166,7 @@ static Node build_hardswish_backward(Build *b, Node n)
 OP(aten_hardswish_backward){
 	.schema = "aten.hardswish_backward(Tensor grad_output, Tensor self) -> Tensor",
 	.build = build_hardswish_backward,
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5",
 };
 
 static Node leaky(const Grad *r, Node slope)
@@ -174,6 +183,9 @@ OP(aten_leaky_relu_backward){
 	.schema = "aten.leaky_relu_backward(Tensor grad_output, Tensor self, Scalar "
 		  "negative_slope, bool self_is_result) -> Tensor",
 	.build = build_leaky_relu_backward,
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, negative_slope=0.25, "
+		  "self_is_result=false; f32[n=2, 6] in 1..2, f32[n, "
+		  "6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, negative_slope=0.125, self_is_result=true",
 };
 
 /* Training multiplies by the noise of the forward pass, evaluation by the middle slope. */
@@ -192,6 +204,10 @@ OP(aten_rrelu_with_noise_backward){
 	.schema = "aten.rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, "
 		  "Scalar lower, Scalar upper, bool training, bool self_is_result) -> Tensor",
 	.build = build_rrelu_with_noise_backward,
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, f32[n, "
+		  "6] in 0.1..0.9, lower=0.125, upper=0.5, training=false, self_is_result=false; "
+		  "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, f32[n, "
+		  "6] in 0.1..0.9, lower=0.125, upper=0.5, training=true, self_is_result=false",
 };
 
 static Node build_prelu_kernel_backward(Build *b, Node n)
@@ -207,6 +223,7 @@ OP(aten__prelu_kernel_backward){
 	.schema = "aten._prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) "
 		  "-> (Tensor, Tensor)",
 	.build = build_prelu_kernel_backward,
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, f32[n, 6] in 0.1..0.9",
 };
 
 /* ---- exponentials ---- */
@@ -229,6 +246,9 @@ OP(aten_elu_backward){
 	.schema = "aten.elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar "
 		  "input_scale, bool is_result, Tensor self_or_result) -> Tensor",
 	.build = build_elu_backward,
+	.sample = "f32[n=2, 6] in 1..2, alpha=1.5, scale=1.25, input_scale=0.75, is_result=false, f32[n, "
+		  "6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
+		  "f32[n=2, 6] in 1..2, alpha=1.5, scale=1.25, input_scale=0.75, is_result=true, f32[n, 6] in -1.2..3",
 };
 
 static Node build_silu_backward(Build *b, Node n)
@@ -241,6 +261,7 @@ static Node build_silu_backward(Build *b, Node n)
 OP(aten_silu_backward){
 	.schema = "aten.silu_backward(Tensor grad_output, Tensor self) -> Tensor",
 	.build = build_silu_backward,
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5",
 };
 
 static Node build_mish_backward(Build *b, Node n)
@@ -253,6 +274,7 @@ static Node build_mish_backward(Build *b, Node n)
 OP(aten_mish_backward){
 	.schema = "aten.mish_backward(Tensor grad_output, Tensor self) -> Tensor",
 	.build = build_mish_backward,
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5",
 };
 
 static Node build_softplus_backward(Build *b, Node n)
@@ -267,6 +289,7 @@ OP(aten_softplus_backward){
 	.schema = "aten.softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar "
 		  "threshold) -> Tensor",
 	.build = build_softplus_backward,
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -9 -1 0 1 9.5 10 10.5 4 2 3 -4 0.5, beta=2, threshold=20",
 };
 
 /* The buffer holds exp(-|x|), which is as soon computed. */
@@ -282,10 +305,14 @@ OP(aten_log_sigmoid_backward){
 	.schema = "aten.log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> "
 		  "Tensor",
 	.build = build_log_sigmoid_backward,
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, f32[n, "
+		  "6] of 0.018315639 0.049787068 0.22313016 0.60653066 0.77880078 1 0.77880078 0.60653066 0.22313016 "
+		  "0.049787068 0.018315639 0.0015034392",
 };
 OP(aten_log_sigmoid_forward){
 	.schema = "aten.log_sigmoid_forward(Tensor self) -> (Tensor, Tensor)",
 	.expand = "z = exp(neg(abs(self))); tuple([sub(minimum(self, 0), log1p(z)), z])",
+	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5",
 };
 
 /* With eps, what was clamped passes nothing; without, there is no slope outside of 0 .. 1. */
@@ -303,6 +330,8 @@ OP(aten_logit_backward){
 	.schema = "aten.logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> "
 		  "Tensor",
 	.build = build_logit_backward,
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] in 0.1..0.9; "
+		  "f32[n=2, 6] in 1..2, f32[n, 6] of 0 0.05 0.1 0.5 0.75 0.9 0.95 1 0.25 0.3 0.8 0.6, eps=0.1",
 };
 
 static Node gelu_slope(const Grad *r)
@@ -337,6 +366,9 @@ OP(aten_gelu_backward){
 	.schema = "aten.gelu_backward(Tensor grad_output, Tensor self, *, str "
 		  "approximate=\"none\") -> Tensor",
 	.build = build_gelu_backward,
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
+		  "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, "
+		  "approximate=\"tanh\"",
 };
 
 static Node build_infinitely_differentiable_gelu_backward(Build *b, Node n)
@@ -348,6 +380,7 @@ OP(aten_infinitely_differentiable_gelu_backward){
 	.schema = "aten.infinitely_differentiable_gelu_backward(Tensor grad, Tensor self) -> "
 		  "Tensor",
 	.build = build_infinitely_differentiable_gelu_backward,
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5",
 };
 
 static Node build_glu_backward(Build *b, Node n)
@@ -366,6 +399,7 @@ static Node build_glu_backward(Build *b, Node n)
 OP(aten_glu_backward){
 	.schema = "aten.glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor",
 	.build = build_glu_backward,
+	.sample = "f32[n=2, 3] in 1..2, f32[n, 6], dim=1; f32[2, n=3] in 1..2, f32[4, n], dim=0",
 };
 
 /* ---- masks of what quantisation clamped ---- */
@@ -374,11 +408,13 @@ OP(aten_fake_quantize_per_tensor_affine_cachemask_backward){
 	.schema = "aten.fake_quantize_per_tensor_affine_cachemask_backward(Tensor grad, Tensor "
 		  "mask) -> Tensor",
 	.expand = "mul(grad, mask)",
+	.sample = "f32[n=2, 6] in 1..2, bool[n, 6]",
 };
 OP(aten_fake_quantize_per_channel_affine_cachemask_backward){
 	.schema = "aten.fake_quantize_per_channel_affine_cachemask_backward(Tensor grad, Tensor "
 		  "mask) -> Tensor",
 	.expand = "mul(grad, mask)",
+	.sample = "f32[n=2, 6] in 1..2, bool[n, 6]",
 };
 
 /* ---- losses ---- */
@@ -410,6 +446,9 @@ OP(aten_mse_loss_backward){
 	.schema = "aten.mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int "
 		  "reduction) -> Tensor",
 	.build = build_mse_loss_backward,
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6], f32[n, 6] in -2..2, reduction=0; "
+		  "f32[] of 1.5, f32[n=2, 6], f32[n, 6] in -2..2, reduction=1; "
+		  "f32[] of 1.5, f32[n=2, 6], f32[n, 6] in -2..2, reduction=2",
 };
 
 /* x between the limits, times the factor */
@@ -431,6 +470,9 @@ OP(aten_smooth_l1_loss_backward){
 	.schema = "aten.smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, "
 		  "int reduction, float beta) -> Tensor",
 	.build = build_smooth_l1_loss_backward,
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6], f32[n, 6] in -2..2, reduction=0, beta=1.5; "
+		  "f32[] of 1.5, f32[n=2, 6], f32[n, 6] in -2..2, reduction=1, beta=1.5; "
+		  "f32[] of 1.5, f32[n=2, 6], f32[n, 6] in -2..2, reduction=2, beta=1.5",
 };
 
 static Node build_huber_loss_backward(Build *b, Node n)
@@ -442,6 +484,9 @@ OP(aten_huber_loss_backward){
 	.schema = "aten.huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int "
 		  "reduction, float delta) -> Tensor",
 	.build = build_huber_loss_backward,
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6], f32[n, 6] in -2..2, reduction=0, delta=1.5; "
+		  "f32[] of 1.5, f32[n=2, 6], f32[n, 6] in -2..2, reduction=1, delta=1.5; "
+		  "f32[] of 1.5, f32[n=2, 6], f32[n, 6] in -2..2, reduction=2, delta=1.5",
 };
 
 static Node build_binary_cross_entropy_backward(Build *b, Node n)
@@ -457,6 +502,9 @@ OP(aten_binary_cross_entropy_backward){
 	.schema = "aten.binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor "
 		  "target, Tensor? weight=None, int reduction=Mean) -> Tensor",
 	.build = build_binary_cross_entropy_backward,
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] in 0.1..0.9, f32[n, 6] in 0..1, reduction=0; "
+		  "f32[] of 1.5, f32[n=2, 6] in 0.1..0.9, f32[n, 6] in 0..1, f32[6] in 0.5..1.5, reduction=1; "
+		  "f32[] of 1.5, f32[3] of 0 1 0.5, f32[3] of 1 0.5 0, reduction=2",
 };
 
 static Node build_soft_margin_loss_backward(Build *b, Node n)
@@ -470,6 +518,9 @@ OP(aten_soft_margin_loss_backward){
 	.schema = "aten.soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor "
 		  "target, int reduction) -> Tensor",
 	.build = build_soft_margin_loss_backward,
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6], f32[n, 6] in -2..2, reduction=0; "
+		  "f32[] of 1.5, f32[n=2, 6], f32[n, 6] in -2..2, reduction=1; "
+		  "f32[] of 1.5, f32[n=2, 6], f32[n, 6] in -2..2, reduction=2",
 };
 
 /* -weight[target] at the target's class; self is [C], [N, C] or [N, C, ...]. */
@@ -500,10 +551,17 @@ OP(aten_nll_loss_backward){
 		  "Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> "
 		  "Tensor",
 	.build = build_nll_loss_backward,
+	.sample = "f32[n=4] in 1..2, f32[n, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=0, ignore_index=1, "
+		  "f32[] of 3; f32[] of 1.5, f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=1, "
+		  "ignore_index=1, f32[] of 3; f32[] of 1.5, f32[n=4, 3], i64[n] of 0 2 1 2, none, reduction=2, "
+		  "ignore_index=-100, f32[] of 4",
 };
 OP(aten_nll_loss2d_backward){
 	.schema = "aten.nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, "
 		  "Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> "
 		  "Tensor",
 	.build = build_nll_loss_backward,
+	.sample = "f32[n=2, 2, 2] in 1..2, f32[n, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=0, "
+		  "ignore_index=1, f32[] of 3; f32[] of 1.5, f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, none, "
+		  "reduction=1, ignore_index=-100, f32[] of 8",
 };

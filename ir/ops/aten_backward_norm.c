@@ -18,6 +18,8 @@ OP(aten__softmax_backward_data){
 	.schema = "aten._softmax_backward_data(Tensor grad_output, Tensor output, int dim, "
 		  "ScalarType input_dtype) -> Tensor",
 	.build = build_softmax_backward,
+	.sample = "f32[n=3, 4], f32[n, 4] in 0.1..0.9, dim=1, input_dtype=f32; "
+		  "f32[n=3, 4], f32[n, 4] in 0.1..0.9, dim=0, input_dtype=f32",
 };
 
 static Node build_log_softmax_backward(Build *b, Node n)
@@ -34,6 +36,8 @@ OP(aten__log_softmax_backward_data){
 	.schema = "aten._log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, "
 		  "ScalarType input_dtype) -> Tensor",
 	.build = build_log_softmax_backward,
+	.sample = "f32[n=3, 4], f32[n, 4] in -3..-0.1, dim=1, input_dtype=f32; "
+		  "f32[n=3, 4], f32[n, 4] in -3..-0.1, dim=0, input_dtype=f32",
 };
 
 /* ---- normalisations ---- */
@@ -93,6 +97,10 @@ OP(aten_native_layer_norm_backward){
 		  "normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, "
 		  "bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
 	.build = build_native_layer_norm_backward,
+	.sample = "f32[n=3, 4], f32[n, 4] in -2..2, normalized_shape=[4], f32[n, 1] in -1..1, f32[n, 1] in 0.5..2, "
+		  "f32[4] in 0.5..2, f32[4], output_mask=[true, true, true]; "
+		  "f32[2, 2, 3], f32[2, 2, 3] in -2..2, normalized_shape=[2, 3], f32[2, 1, 1] in -1..1, f32[2, 1, "
+		  "1] in 0.5..2, none, none, output_mask=[true, false, false]",
 };
 
 static Node build_fused_rms_norm_backward(Build *b, Node n)
@@ -117,6 +125,9 @@ OP(aten__fused_rms_norm_backward){
 		  "normalized_shape, Tensor rstd, Tensor? weight, bool[2] output_mask) -> "
 		  "(Tensor, Tensor)",
 	.build = build_fused_rms_norm_backward,
+	.sample = "f32[n=3, 4], f32[n, 4] in -2..2, normalized_shape=[4], f32[n, 1] in 0.5..2, f32[4] in 0.5..2, "
+		  "output_mask=[true, true]; f32[3, 4], f32[3, 4] in -2..2, normalized_shape=[4], f32[3, "
+		  "1] in 0.5..2, none, output_mask=[true, false]",
 };
 
 /* All but the channels, dim 1. */
@@ -157,6 +168,10 @@ OP(aten_native_group_norm_backward){
 		  "Tensor rstd, Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, "
 		  "bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
 	.build = build_native_group_norm_backward,
+	.sample = "f32[n=2, 4, 3], f32[n, 4, 3] in -2..2, f32[n, 2] in -1..1, f32[n, 2] in 0.5..2, f32[4] in 0.5..2, "
+		  "N=n, C=4, HxW=3, group=2, output_mask=[true, true, true]; "
+		  "f32[2, 4, 3], f32[2, 4, 3] in -2..2, f32[2, 2] in -1..1, f32[2, 2] in 0.5..2, none, N=2, C=4, "
+		  "HxW=3, group=2, output_mask=[true, false, true]",
 };
 
 /* In evaluation mode the statistics are constants. */
@@ -198,6 +213,10 @@ OP(aten_native_batch_norm_backward){
 		  "save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, "
 		  "Tensor)",
 	.build = build_native_batch_norm_backward,
+	.sample = "f32[n=2, 3, 4], f32[n, 3, 4] in -2..2, f32[3] in 0.5..2, f32[3] in -1..1, f32[3] in 0.5..2, "
+		  "f32[3] in -1..1, f32[3] in 0.5..2, train=true, eps=0.001, output_mask=[true, true, true]; "
+		  "f32[n=2, 3, 4], f32[n, 3, 4] in -2..2, f32[3] in 0.5..2, f32[3] in -1..1, f32[3] in 0.5..2, "
+		  "f32[3] in -1..1, f32[3] in 0.5..2, train=false, eps=0.125, output_mask=[true, true, true]",
 };
 OP(aten_batch_norm_backward){
 	.schema = "aten.batch_norm_backward(Tensor grad_out, Tensor input, Tensor weight, "
@@ -205,6 +224,10 @@ OP(aten_batch_norm_backward){
 		  "save_var, bool update, float eps, bool[3] output_mask, Tensor reserve) -> "
 		  "(Tensor, Tensor, Tensor)",
 	.build = build_batch_norm_backward,
+	.sample = "f32[n=2, 3, 4], f32[n, 3, 4] in -2..2, f32[3] in 0.5..2, f32[3] in -1..1, f32[3] in 0.5..2, "
+		  "f32[3] in -1..1, f32[3] in 0.5..2, update=true, eps=0.001, output_mask=[true, true, true], u8[0]; "
+		  "f32[n=2, 3, 4], f32[n, 3, 4] in -2..2, f32[3] in 0.5..2, f32[3] in -1..1, f32[3] in 0.5..2, "
+		  "f32[3] in -1..1, f32[3] in 0.5..2, update=false, eps=0.125, output_mask=[true, true, true], u8[0]",
 };
 
 /* ---- weights as direction and length ---- */
@@ -233,6 +256,7 @@ static Node build_weight_norm(Build *b, Node n)
 OP(aten__weight_norm){
 	.schema = "aten._weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor",
 	.build = build_weight_norm,
+	.sample = "f32[n=3, 4], f32[n, 1] in 0.5..2; f32[3, n=4], f32[1, n] in 0.5..2, dim=1",
 };
 
 static Node build_weight_norm_interface(Build *b, Node n)
@@ -247,6 +271,7 @@ OP(aten__weight_norm_interface){
 	.schema = "aten._weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, "
 		  "Tensor)",
 	.build = build_weight_norm_interface,
+	.sample = "f32[n=3, 4], f32[n, 1] in 0.5..2; f32[3, n=4], f32[1, n] in 0.5..2, dim=1",
 };
 
 /* w = v * g / |v|: what of the gradient lies along v changes the length alone. */
@@ -274,11 +299,14 @@ OP(aten__weight_norm_interface_backward){
 	.schema = "aten._weight_norm_interface_backward(Tensor grad_w, Tensor saved_v, Tensor "
 		  "saved_g, Tensor saved_norms, int dim) -> (Tensor, Tensor)",
 	.build = build_weight_norm_backward,
+	.sample = "f32[n=3, 4], f32[n, 4] in 1..3, f32[n, 1] in 0.5..2, f32[n, 1] in 1..2, dim=0; "
+		  "f32[3, n=4], f32[3, n] in 1..3, f32[1, n] in 0.5..2, f32[1, n] in 1..2, dim=1",
 };
 OP(aten__weight_norm_differentiable_backward){
 	.schema = "aten._weight_norm_differentiable_backward(Tensor grad_w, Tensor saved_v, "
 		  "Tensor saved_g, Tensor saved_norms, int dim) -> (Tensor, Tensor)",
 	.build = build_weight_norm_backward,
+	.sample = "f32[n=3, 4], f32[n, 4] in 1..3, f32[n, 1] in 0.5..2, f32[n, 1] in 1..2, dim=0",
 };
 
 /* ---- operators that pick elements: the gradient goes where they came from ---- */
@@ -287,33 +315,41 @@ OP(aten_select_backward){
 	.schema = "aten.select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, "
 		  "SymInt index) -> Tensor",
 	.expand = "select_scatter(new_zeros(grad_output, input_sizes), grad_output, dim, index)",
+	.sample = "f32[n=3], input_sizes=[n, 4], dim=1, index=2; f32[4], input_sizes=[3, 4], dim=0, index=-1",
 };
 OP(aten_slice_backward){
 	.schema = "aten.slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt "
 		  "start, SymInt end, SymInt step) -> Tensor",
 	.expand = "slice_scatter(new_zeros(grad_output, input_sizes), grad_output, dim, start, "
 		  "end, step)",
+	.sample = "f32[n=3, 2], input_sizes=[n, 5], dim=1, start=1, end=4, step=2; "
+		  "f32[2, 3], input_sizes=[4, 3], dim=0, start=-2, end=9223372036854775807, step=1",
 };
 OP(aten_diagonal_backward){
 	.schema = "aten.diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, "
 		  "int dim1, int dim2) -> Tensor",
 	.expand = "diagonal_scatter(new_zeros(grad_output, input_sizes), grad_output, offset, "
 		  "dim1, dim2)",
+	.sample = "f32[3], input_sizes=[3, 4], offset=1, dim1=0, dim2=1; "
+		  "f32[n=2, 2], input_sizes=[n, 3, 3], offset=-1, dim1=1, dim2=2",
 };
 OP(aten_index_select_backward){
 	.schema = "aten.index_select_backward(Tensor grad, SymInt[] self_sizes, int dim, Tensor "
 		  "index) -> Tensor",
 	.expand = "index_add(new_zeros(grad, self_sizes), dim, index, grad)",
+	.sample = "f32[n=2, 4], self_sizes=[n, 5], dim=1, i64[4] of 0 3 3 1",
 };
 OP(aten_gather_backward){
 	.schema = "aten.gather_backward(Tensor grad, Tensor self, int dim, Tensor index, bool "
 		  "sparse_grad) -> Tensor",
 	.expand = "scatter_add(zeros_like(self), dim, index, grad)",
+	.sample = "f32[n=2, 4], f32[n, 5], dim=1, i64[n, 4] of 0 3 3 1 4 2 0 1, sparse_grad=false",
 };
 OP(aten_cummaxmin_backward){
 	.schema = "aten.cummaxmin_backward(Tensor grad, Tensor input, Tensor indices, int dim) "
 		  "-> Tensor",
 	.expand = "scatter_add(zeros_like(input), dim, indices, grad)",
+	.sample = "f32[n=2, 4], f32[n, 4], i64[n, 4] of 0 0 2 2 0 1 1 3, dim=1",
 };
 
 static Node build_value_selecting_reduction_backward(Build *b, Node n)
@@ -338,6 +374,8 @@ OP(aten_value_selecting_reduction_backward){
 	.schema = "aten.value_selecting_reduction_backward(Tensor grad, int dim, Tensor indices, "
 		  "SymInt[] sizes, bool keepdim) -> Tensor",
 	.build = build_value_selecting_reduction_backward,
+	.sample = "f32[n=3], dim=1, i64[n] of 0 3 2, sizes=[n, 4], keepdim=false; "
+		  "f32[1, 4], dim=0, i64[1, 4] of 0 2 1 1, sizes=[3, 4], keepdim=true",
 };
 
 static Node build_trace_backward(Build *b, Node n)
@@ -354,6 +392,7 @@ static Node build_trace_backward(Build *b, Node n)
 OP(aten_trace_backward){
 	.schema = "aten.trace_backward(Tensor grad, SymInt[] sizes) -> Tensor",
 	.build = build_trace_backward,
+	.sample = "f32[] of 2.5, sizes=[3, 4]; f32[] of 2.5, sizes=[3, 2]",
 };
 
 /* Windows overlap: window w, element k came from w * step + k. */
@@ -389,6 +428,8 @@ OP(aten_unfold_backward){
 	.schema = "aten.unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, "
 		  "int step) -> Tensor",
 	.build = build_unfold_backward,
+	.sample = "f32[n=2, 3, 2], input_sizes=[n, 6], dim=1, size=2, step=2; "
+		  "f32[3, 2, 3], input_sizes=[5, 2], dim=0, size=3, step=1",
 };
 
 /* Rows of the gradient added to the rows they were read from. */
@@ -432,9 +473,13 @@ OP(aten_embedding_dense_backward){
 	.schema = "aten.embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt "
 		  "num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
 	.build = build_embedding_dense_backward,
+	.sample = "f32[n=5, 2], i64[n] of 0 3 3 1 2, num_weights=5, padding_idx=2, scale_grad_by_freq=false; "
+		  "f32[5, 2], i64[5] of 0 3 3 1 2, num_weights=5, padding_idx=-1, scale_grad_by_freq=true",
 };
 OP(aten_embedding_backward){
 	.schema = "aten.embedding_backward(Tensor grad, Tensor indices, SymInt num_weights, "
 		  "SymInt padding_idx, bool scale_grad_by_freq, bool sparse) -> Tensor",
 	.build = build_embedding_backward,
+	.sample = "f32[n=5, 2], i64[n] of 0 3 3 1 2, num_weights=5, padding_idx=2, scale_grad_by_freq=false, "
+		  "sparse=false",
 };

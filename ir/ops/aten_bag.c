@@ -45,8 +45,11 @@ static bool bags_of(Build *b, Node n, Bags *r)
 	Node one = b_full_int(b, DT_i64, 1, 1, &r->n);
 	bool pads = op_arg_index(node_op(b->g, n), "padding_idx") >= 0;
 	int64_t padding = pads ? aten_int_or(b, n, "padding_idx", -1) : -1;
-	if (padding >= 0) {
-		Node skip = b_bin_scalar(b, OP_eq, r->index, (double)padding);
+	bool wraps = node_op(b->g, n) == OP_aten_embedding_bag_padding_idx && aten_has(b, n, "padding_idx");
+	if (padding >= 0 || wraps) {
+		Sym at = b_int(b, padding), rows = b_dim(b, arg(b, n, "weight"), 0);
+		Node row = aten_size(b, padding < 0 ? sym_add(b_syms(b), at, rows) : at, DT_i64);
+		Node skip = b_bin(b, OP_eq, r->index, row);
 		one = b_select(b, skip, aten_like(b, one, 0), one);
 		r->skip = column(r, skip);
 	}
@@ -138,6 +141,10 @@ OP(aten_embedding_bag){
 		  "per_sample_weights=None, bool include_last_offset=False) -> (Tensor, Tensor, "
 		  "Tensor, Tensor)",
 	.build = build_embedding_bag,
+	.sample = "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=0 -> 0; "
+		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=1; "
+		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[5] of 0 2 2 5 7, mode=2, include_last_offset=true; "
+		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=0, f32[7] -> 0",
 };
 OP(aten_embedding_bag_padding_idx){
 	.schema = "aten.embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, "
@@ -145,6 +152,14 @@ OP(aten_embedding_bag_padding_idx){
 		  "bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, "
 		  "Tensor)",
 	.build = build_embedding_bag,
+	.sample = "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, scale_grad_by_freq=false, mode=0, "
+		  "sparse=false, f32[7], include_last_offset=false, padding_idx=2 -> 0; "
+		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, scale_grad_by_freq=false, mode=1, "
+		  "sparse=false, include_last_offset=false, padding_idx=-5 -> 0; "
+		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, scale_grad_by_freq=false, mode=2, "
+		  "sparse=false, include_last_offset=false, padding_idx=2; "
+		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, scale_grad_by_freq=false, mode=1, "
+		  "sparse=false, include_last_offset=false, padding_idx=none",
 };
 OP(aten__embedding_bag){
 	.schema = "aten._embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool "
@@ -152,6 +167,9 @@ OP(aten__embedding_bag){
 		  "per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) "
 		  "-> (Tensor, Tensor, Tensor, Tensor)",
 	.build = build_embedding_bag,
+	.sample = "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=0 -> 0; "
+		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=1, padding_idx=1; "
+		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=2, padding_idx=2",
 };
 OP(aten__embedding_bag_forward_only){
 	.schema = "aten._embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor "
@@ -159,4 +177,7 @@ OP(aten__embedding_bag_forward_only){
 		  "per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) "
 		  "-> (Tensor, Tensor, Tensor, Tensor)",
 	.build = build_embedding_bag,
+	.sample = "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=0 -> 0; "
+		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=1, padding_idx=1; "
+		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=2, padding_idx=2",
 };

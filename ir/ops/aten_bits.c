@@ -69,4 +69,5 @@ static Node build_view_dtype(Build *b, Node n)
 OP(aten_view_dtype){
 	.schema = "aten.view.dtype(Tensor self, ScalarType dtype) -> Tensor",
 	.build = build_view_dtype,
+	.sample = "f32[n=3, 4], dtype=i32; i16[n=3, 4] in -99..99, dtype=f16",
 };

@@ -138,6 +138,12 @@ Node aten_sum(Build *b, Node x, uint32_t dims, bool keep)
 	return aten_reduce(b, REDUCE_SUM, x, dims, keep);
 }
 
+Node aten_sum_operand(Build *b, Node x)
+{
+	DType d = aten_dtype(b, x);
+	return d == DT_bool || dtype_is_int(d) ? b_convert(b, x, DT_i64) : x;
+}
+
 Sym aten_count(const Build *b, Node x, uint32_t dims)
 {
 	Shape s = aten_shape(b, x);
@@ -212,7 +218,7 @@ Node aten_reduce_loss(Build *b, Node n, Node x)
 	case 1:
 		return aten_mean(b, x, all, false);
 	case 2:
-		return aten_sum(b, x, all, false);
+		return aten_sum(b, aten_sum_operand(b, x), all, false);
 	default:
 		return b_error(b, "unknown reduction");
 	}

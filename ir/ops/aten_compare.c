@@ -5,111 +5,144 @@ OP(aten_eq_Tensor){
 	.schema = "aten.eq.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "eq(self, other)",
+	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
+		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
 };
 OP(aten_eq_Scalar){
 	.schema = "aten.eq.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "eq(self, other)",
+	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5",
 };
 OP(aten_ne_Tensor){
 	.schema = "aten.ne.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "ne(self, other)",
+	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
+		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
 };
 OP(aten_ne_Scalar){
 	.schema = "aten.ne.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "ne(self, other)",
+	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5",
 };
 OP(aten_not_equal_Tensor){
 	.schema = "aten.not_equal.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "ne(self, other)",
+	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
+		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
 };
 OP(aten_not_equal_Scalar){
 	.schema = "aten.not_equal.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "ne(self, other)",
+	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5",
 };
 OP(aten_lt_Tensor){
 	.schema = "aten.lt.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "lt(self, other)",
+	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
+		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
 };
 OP(aten_lt_Scalar){
 	.schema = "aten.lt.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "lt(self, other)",
+	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5",
 };
 OP(aten_less_Tensor){
 	.schema = "aten.less.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "lt(self, other)",
+	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
+		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
 };
 OP(aten_less_Scalar){
 	.schema = "aten.less.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "lt(self, other)",
+	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5",
 };
 OP(aten_le_Tensor){
 	.schema = "aten.le.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "le(self, other)",
+	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
+		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
 };
 OP(aten_le_Scalar){
 	.schema = "aten.le.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "le(self, other)",
+	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5",
 };
 OP(aten_less_equal_Tensor){
 	.schema = "aten.less_equal.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "le(self, other)",
+	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
+		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
 };
 OP(aten_less_equal_Scalar){
 	.schema = "aten.less_equal.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "le(self, other)",
+	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5",
 };
 OP(aten_gt_Tensor){
 	.schema = "aten.gt.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "gt(self, other)",
+	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
+		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
 };
 OP(aten_gt_Scalar){
 	.schema = "aten.gt.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "gt(self, other)",
+	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5",
 };
 OP(aten_greater_Tensor){
 	.schema = "aten.greater.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "gt(self, other)",
+	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
+		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
 };
 OP(aten_greater_Scalar){
 	.schema = "aten.greater.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "gt(self, other)",
+	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5",
 };
 OP(aten_ge_Tensor){
 	.schema = "aten.ge.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "ge(self, other)",
+	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
+		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
 };
 OP(aten_ge_Scalar){
 	.schema = "aten.ge.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "ge(self, other)",
+	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5",
 };
 OP(aten_greater_equal_Tensor){
 	.schema = "aten.greater_equal.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "ge(self, other)",
+	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
+		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
 };
 OP(aten_greater_equal_Scalar){
 	.schema = "aten.greater_equal.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "ge(self, other)",
+	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5",
 };
 
 static Node build_isclose(Build *b, Node n)
@@ -137,6 +170,9 @@ OP(aten_isclose){
 	.schema = "aten.isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, "
 		  "bool equal_nan=False) -> Tensor",
 	.build = build_isclose,
+	.sample = "f32[n=2, 4] of 1 1.000005 1.01 nan inf -inf 100 0, f32[4] of 1 1 1 nan; "
+		  "f32[n=2, 4] of 1 1.1 1.3 nan inf -inf 100 0, f32[n, 4] of 1 1 1 nan inf inf 80 0.05, rtol=0.2, "
+		  "atol=0.0625, equal_nan=true; i32[3] of 1 2 3, i32[3] of 1 2 4",
 };
 
 /* ---- logic on truth values ---- */
@@ -166,18 +202,22 @@ static Node build_logical_not(Build *b, Node n)
 OP(aten_logical_and){
 	.schema = "aten.logical_and(Tensor self, Tensor other) -> Tensor",
 	.build = build_logical_and,
+	.sample = "f32[n=2, 4] of 0 0 1 -2 0 3 0.5 0, f32[4] of 0 1 0 2; bool[4] of 0 0 1 1, i32[4] of 0 2 0 3",
 };
 OP(aten_logical_or){
 	.schema = "aten.logical_or(Tensor self, Tensor other) -> Tensor",
 	.build = build_logical_or,
+	.sample = "f32[n=2, 4] of 0 0 1 -2 0 3 0.5 0, f32[4] of 0 1 0 2; bool[4] of 0 0 1 1, i32[4] of 0 2 0 3",
 };
 OP(aten_logical_xor){
 	.schema = "aten.logical_xor(Tensor self, Tensor other) -> Tensor",
 	.build = build_logical_xor,
+	.sample = "f32[n=2, 4] of 0 0 1 -2 0 3 0.5 0, f32[4] of 0 1 0 2; bool[4] of 0 0 1 1, i32[4] of 0 2 0 3",
 };
 OP(aten_logical_not){
 	.schema = "aten.logical_not(Tensor self) -> Tensor",
 	.build = build_logical_not,
+	.sample = "f32[n=2, 4] of 0 0 1 -2 nan 3 0.5 0; bool[2] of 0 1; i32[3] of 0 1 -2",
 };
 
 /* ---- bits ---- */
@@ -186,130 +226,156 @@ OP(aten_bitwise_and_Tensor){
 	.schema = "aten.bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_and(self, other)",
+	.sample = "i32[n=3, 4] in -99..99, i32[4] in -99..99; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
 };
 OP(aten_bitwise_and_Scalar){
 	.schema = "aten.bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_and(self, other)",
+	.sample = "i32[n=3, 4] in -99..99, other=29",
 };
 OP(aten___and___Tensor){
 	.schema = "aten.__and__.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_and(self, other)",
+	.sample = "i32[n=3, 4] in -99..99, i32[4] in -99..99; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
 };
 OP(aten___and___Scalar){
 	.schema = "aten.__and__.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_and(self, other)",
+	.sample = "i32[n=3, 4] in -99..99, other=29",
 };
 OP(aten_bitwise_or_Tensor){
 	.schema = "aten.bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_or(self, other)",
+	.sample = "i32[n=3, 4] in -99..99, i32[4] in -99..99; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
 };
 OP(aten_bitwise_or_Scalar){
 	.schema = "aten.bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_or(self, other)",
+	.sample = "i32[n=3, 4] in -99..99, other=29",
 };
 OP(aten___or___Tensor){
 	.schema = "aten.__or__.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_or(self, other)",
+	.sample = "i32[n=3, 4] in -99..99, i32[4] in -99..99; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
 };
 OP(aten___or___Scalar){
 	.schema = "aten.__or__.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_or(self, other)",
+	.sample = "i32[n=3, 4] in -99..99, other=29",
 };
 OP(aten_bitwise_xor_Tensor){
 	.schema = "aten.bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_xor(self, other)",
+	.sample = "i32[n=3, 4] in -99..99, i32[4] in -99..99; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
 };
 OP(aten_bitwise_xor_Scalar){
 	.schema = "aten.bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_xor(self, other)",
+	.sample = "i32[n=3, 4] in -99..99, other=29",
 };
 OP(aten___xor___Tensor){
 	.schema = "aten.__xor__.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_xor(self, other)",
+	.sample = "i32[n=3, 4] in -99..99, i32[4] in -99..99; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
 };
 OP(aten___xor___Scalar){
 	.schema = "aten.__xor__.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_xor(self, other)",
+	.sample = "i32[n=3, 4] in -99..99, other=29",
 };
 OP(aten_bitwise_not){
 	.schema = "aten.bitwise_not(Tensor self) -> Tensor",
 	.expand = "bit_not(self)",
+	.sample = "i32[n=3, 4] in -99..99; bool[2] of 0 1; u8[3] in 0..255",
 };
 OP(aten_bitwise_left_shift_Tensor){
 	.schema = "aten.bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "shift_left(self, other)",
+	.sample = "i32[n=3, 4] in -99..99, i32[4] in 0..5",
 };
 OP(aten_bitwise_left_shift_Tensor_Scalar){
 	.schema = "aten.bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "shift_left(self, other)",
+	.sample = "i32[n=3, 4] in -99..99, other=3",
 };
 OP(aten___lshift___Tensor){
 	.schema = "aten.__lshift__.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "shift_left(self, other)",
+	.sample = "i32[n=3, 4] in -99..99, i32[4] in 0..5",
 };
 OP(aten___lshift___Scalar){
 	.schema = "aten.__lshift__.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "shift_left(self, other)",
+	.sample = "i32[n=3, 4] in -99..99, other=3",
 };
 OP(aten_bitwise_right_shift_Tensor){
 	.schema = "aten.bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "shift_right(self, other)",
+	.sample = "i32[n=3, 4] in -99..99, i32[4] in 0..5",
 };
 OP(aten_bitwise_right_shift_Tensor_Scalar){
 	.schema = "aten.bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "shift_right(self, other)",
+	.sample = "i32[n=3, 4] in -99..99, other=3",
 };
 OP(aten___rshift___Tensor){
 	.schema = "aten.__rshift__.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "shift_right(self, other)",
+	.sample = "i32[n=3, 4] in -99..99, i32[4] in 0..5",
 };
 OP(aten___rshift___Scalar){
 	.schema = "aten.__rshift__.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "shift_right(self, other)",
+	.sample = "i32[n=3, 4] in -99..99, other=3",
 };
 OP(aten_bitwise_and_Scalar_Tensor){
 	.schema = "aten.bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_and(self, other)",
+	.sample = "self=29, i32[n=3, 4] in -99..99",
 };
 OP(aten_bitwise_or_Scalar_Tensor){
 	.schema = "aten.bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_or(self, other)",
+	.sample = "self=29, i32[n=3, 4] in -99..99",
 };
 OP(aten_bitwise_xor_Scalar_Tensor){
 	.schema = "aten.bitwise_xor.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_xor(self, other)",
+	.sample = "self=29, i32[n=3, 4] in -99..99",
 };
 OP(aten_bitwise_left_shift_Scalar_Tensor){
 	.schema = "aten.bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "shift_left(self, other)",
+	.sample = "self=-29, i32[n=3, 4] in 0..5",
 };
 OP(aten_bitwise_right_shift_Scalar_Tensor){
 	.schema = "aten.bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "shift_right(self, other)",
+	.sample = "self=-29, i32[n=3, 4] in 0..5",
 };
 
 /* ---- selection ---- */
@@ -322,6 +388,8 @@ static Node build_where(Build *b, Node n)
 OP(aten_where_self){
 	.schema = "aten.where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
 	.build = build_where,
+	.sample = "bool[n=3, 4], f32[n, 1], f32[4]; bool[n=3, 4], i32[n, 1] in -9..9, f32[4]; "
+		  "bool[3], i32[3] in -9..9, i64[]",
 };
 
 static Node beside(Build *b, Node n, const char *name, Node x)
@@ -338,6 +406,7 @@ static Node build_where_self_scalar(Build *b, Node n)
 OP(aten_where_ScalarSelf){
 	.schema = "aten.where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
 	.build = build_where_self_scalar,
+	.sample = "bool[n=3, 4], self=1.5, f32[4]; bool[3], self=2, i32[3] in -9..9",
 };
 
 static Node build_where_other_scalar(Build *b, Node n)
@@ -348,6 +417,7 @@ static Node build_where_other_scalar(Build *b, Node n)
 OP(aten_where_ScalarOther){
 	.schema = "aten.where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor",
 	.build = build_where_other_scalar,
+	.sample = "bool[n=3, 4], f32[n, 4], other=1.5; bool[3], i32[3] in -9..9, other=2.5",
 };
 
 static DType scalar_dtype(const Attr *a)
@@ -366,6 +436,8 @@ static Node build_where_scalars(Build *b, Node n)
 OP(aten_where_Scalar){
 	.schema = "aten.where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor",
 	.build = build_where_scalars,
+	.sample = "bool[n=3, 4], self=1.5, other=-2; bool[n=3, 4], self=3, other=-2; "
+		  "bool[n=3, 4], self=true, other=false",
 };
 
 static Node build_masked_fill(Build *b, Node n)
@@ -379,6 +451,7 @@ static Node build_masked_fill(Build *b, Node n)
 OP(aten_masked_fill_Tensor){
 	.schema = "aten.masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
 	.build = build_masked_fill,
+	.sample = "f32[n=3, 4], bool[4], f32[] of 9.5; i32[n=3] in -9..9, bool[n], i64[] of 77",
 };
 
 static Node build_masked_fill_scalar(Build *b, Node n)
@@ -389,6 +462,7 @@ static Node build_masked_fill_scalar(Build *b, Node n)
 OP(aten_masked_fill_Scalar){
 	.schema = "aten.masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
 	.build = build_masked_fill_scalar,
+	.sample = "f32[n=3, 4], bool[4], value=-9.5; i32[n=3] in -9..9, bool[n], value=77",
 };
 
 /* ---- clamping ---- */
@@ -446,10 +520,14 @@ static Node build_clamp(Build *b, Node n)
 OP(aten_clamp){
 	.schema = "aten.clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
 	.build = build_clamp,
+	.sample = "f32[n=3, 4], min=-1.25, max=2.5; f32[n=3, 4], min=0.5; i32[n=6] in -9..9, max=3; "
+		  "i32[4] in -9..9, min=-1.5, max=2; f32[4], min=2, max=-1; f32[3] of nan 1 -1, min=-0.5, max=0.5",
 };
 OP(aten_clip){
 	.schema = "aten.clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
 	.build = build_clamp,
+	.sample = "f32[n=3, 4], min=-1.25, max=2.5; f32[n=3, 4], min=0.5; i32[n=6] in -9..9, max=3; "
+		  "i32[4] in -9..9, min=-1.5, max=2; f32[4], min=2, max=-1; f32[3] of nan 1 -1, min=-0.5, max=0.5",
 };
 
 static Node build_clamp_tensor(Build *b, Node n)
@@ -459,29 +537,37 @@ static Node build_clamp_tensor(Build *b, Node n)
 OP(aten_clamp_Tensor){
 	.schema = "aten.clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
 	.build = build_clamp_tensor,
+	.sample = "f32[n=3, 4], f32[4] in -3..0, f32[n, 1] in 0..3; f32[n=3, 4], none, f32[4]; f32[n=3, 4], f32[4]; "
+		  "f32[3] of nan 1 -1, f32[3] of 0 2 nan, f32[3] of 1 1 1",
 };
 OP(aten_clip_Tensor){
 	.schema = "aten.clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
 	.build = build_clamp_tensor,
+	.sample = "f32[n=3, 4], f32[4] in -3..0, f32[n, 1] in 0..3; f32[n=3, 4], none, f32[4]; f32[n=3, 4], f32[4]; "
+		  "f32[3] of nan 1 -1, f32[3] of 0 2 nan, f32[3] of 1 1 1",
 };
 
 OP(aten_clamp_min){
 	.schema = "aten.clamp_min(Tensor self, Scalar min) -> Tensor",
 	.build = build_clamp,
+	.sample = "f32[n=3, 4], min=0.75; i32[4] in -9..9, min=2",
 };
 
 OP(aten_clamp_max){
 	.schema = "aten.clamp_max(Tensor self, Scalar max) -> Tensor",
 	.build = build_clamp,
+	.sample = "f32[n=3, 4], max=0.75; i32[4] in -9..9, max=2",
 };
 
 OP(aten_clamp_min_Tensor){
 	.schema = "aten.clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "maximum(self, min)",
+	.sample = "f32[n=3, 4], f32[4]; i32[n=3, 4] in -9..9, i32[4] in -9..9",
 };
 OP(aten_clamp_max_Tensor){
 	.schema = "aten.clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "minimum(self, max)",
+	.sample = "f32[n=3, 4], f32[4]; i32[n=3, 4] in -9..9, i32[4] in -9..9",
 };

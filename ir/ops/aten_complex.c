@@ -24,10 +24,12 @@ static Node build_view_as_real(Build *b, Node n)
 OP(aten_view_as_real){
 	.schema = "aten.view_as_real(Tensor self) -> Tensor",
 	.build = build_view_as_real,
+	.sample = "c64[n=3, 4]",
 };
 OP(aten_view_as_real_copy){
 	.schema = "aten.view_as_real_copy(Tensor self) -> Tensor",
 	.build = build_view_as_real,
+	.sample = "c64[n=3, 4]",
 };
 
 static Node build_view_as_complex(Build *b, Node n)
@@ -38,10 +40,12 @@ static Node build_view_as_complex(Build *b, Node n)
 OP(aten_view_as_complex){
 	.schema = "aten.view_as_complex(Tensor self) -> Tensor",
 	.build = build_view_as_complex,
+	.sample = "f32[n=3, 4, 2]",
 };
 OP(aten_view_as_complex_copy){
 	.schema = "aten.view_as_complex_copy(Tensor self) -> Tensor",
 	.build = build_view_as_complex,
+	.sample = "f32[n=3, 4, 2]",
 };
 
 static Node build_complex(Build *b, Node n)
@@ -55,6 +59,7 @@ static Node build_complex(Build *b, Node n)
 OP(aten_complex){
 	.schema = "aten.complex(Tensor real, Tensor imag) -> Tensor",
 	.build = build_complex,
+	.sample = "f32[n=3, 4], f32[n, 4]; f64[3], f64[3]",
 };
 
 static Node build_polar(Build *b, Node n)
@@ -66,6 +71,7 @@ static Node build_polar(Build *b, Node n)
 OP(aten_polar){
 	.schema = "aten.polar(Tensor abs, Tensor angle) -> Tensor",
 	.build = build_polar,
+	.sample = "f32[n=3, 4] in 0..4, f32[n, 4]",
 };
 
 static Node build_real(Build *b, Node n)
@@ -76,6 +82,7 @@ static Node build_real(Build *b, Node n)
 OP(aten_real){
 	.schema = "aten.real(Tensor self) -> Tensor",
 	.build = build_real,
+	.sample = "c64[n=3, 4]",
 };
 
 static Node build_imag(Build *b, Node n)
@@ -85,6 +92,7 @@ static Node build_imag(Build *b, Node n)
 OP(aten_imag){
 	.schema = "aten.imag(Tensor self) -> Tensor",
 	.build = build_imag,
+	.sample = "c64[n=3, 4]",
 };
 
 /* ---- conjugates ---- */
@@ -99,18 +107,22 @@ static Node build_conj(Build *b, Node n)
 OP(aten_conj){
 	.schema = "aten.conj(Tensor self) -> Tensor",
 	.build = build_conj,
+	.sample = "c64[n=3, 4]",
 };
 OP(aten_conj_physical){
 	.schema = "aten.conj_physical(Tensor self) -> Tensor",
 	.build = build_conj,
+	.sample = "c64[n=3, 4]",
 };
 OP(aten__conj_physical){
 	.schema = "aten._conj_physical(Tensor self) -> Tensor",
 	.build = build_conj,
+	.sample = "c64[n=3, 4]",
 };
 OP(aten__conj){
 	.schema = "aten._conj(Tensor self) -> Tensor",
 	.build = build_conj,
+	.sample = "c64[n=3, 4]",
 };
 
 /* ---- classification, phase ---- */
@@ -126,6 +138,7 @@ static Node build_isreal(Build *b, Node n)
 OP(aten_isreal){
 	.schema = "aten.isreal(Tensor self) -> Tensor",
 	.build = build_isreal,
+	.sample = "c64[n=2, 2] of 1 0 2 3 0 0 0 1; f32[3]",
 };
 
 /* Of a real number 0 or pi, NaN for NaN. */
@@ -144,4 +157,5 @@ static Node build_angle(Build *b, Node n)
 OP(aten_angle){
 	.schema = "aten.angle(Tensor self) -> Tensor",
 	.build = build_angle,
+	.sample = "c64[n=2, 3]; f32[4] of -2 0 3 nan; i32[3] of -2 0 3",
 };

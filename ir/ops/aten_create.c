@@ -27,17 +27,20 @@ OP(aten_zeros){
 	.schema = "aten.zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
 		  "Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_zeros,
+	.sample = "size=[2, 3]; size=[3], dtype=i32",
 };
 OP(aten_ones){
 	.schema = "aten.ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
 		  "Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_ones,
+	.sample = "size=[2, 3]; size=[3], dtype=i32",
 };
 OP(aten_empty_memory_format){
 	.schema = "aten.empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? "
 		  "layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? "
 		  "memory_format=None) -> Tensor",
 	.build = build_zeros,
+	.sample = "size=[2, 3]; size=[3], dtype=i32",
 };
 
 static Node build_new_zeros(Build *b, Node n)
@@ -52,27 +55,32 @@ OP(aten_new_zeros){
 	.schema = "aten.new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? "
 		  "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_new_zeros,
+	.sample = "f32[n=3, 4], size=[2, n]; f32[2], size=[3], dtype=i32",
 };
 OP(aten_new_ones){
 	.schema = "aten.new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? "
 		  "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_new_ones,
+	.sample = "f32[n=3, 4], size=[2, n]; f32[2], size=[3], dtype=i32",
 };
 OP(aten_new_empty){
 	.schema = "aten.new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? "
 		  "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_new_zeros,
+	.sample = "f32[n=3, 4], size=[2, n]; f32[2], size=[3], dtype=i32",
 };
 OP(aten_new_empty_strided){
 	.schema = "aten.new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, "
 		  "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
 		  "pin_memory=None) -> Tensor",
 	.build = build_new_zeros,
+	.sample = "f32[n=3, 4], size=[2, n], stride=[n, 1]",
 };
 OP(aten_empty_strided){
 	.schema = "aten.empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, "
 		  "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_zeros,
+	.sample = "size=[2, 3], stride=[3, 1]",
 };
 
 static Node like(Build *b, Node n, double v)
@@ -96,18 +104,21 @@ OP(aten_zeros_like){
 		  "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) "
 		  "-> Tensor",
 	.build = build_zeros_like,
+	.sample = "f32[n=3, 4]; i32[n=3], dtype=f16",
 };
 OP(aten_ones_like){
 	.schema = "aten.ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, "
 		  "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) "
 		  "-> Tensor",
 	.build = build_ones_like,
+	.sample = "f32[n=3, 4]; i32[n=3], dtype=f16",
 };
 OP(aten_empty_like){
 	.schema = "aten.empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, "
 		  "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) "
 		  "-> Tensor",
 	.build = build_zeros_like,
+	.sample = "f32[n=3, 4]; i32[n=3], dtype=f16",
 };
 
 static DType scalar_dtype(const Attr *a)
@@ -137,12 +148,15 @@ OP(aten_full){
 	.schema = "aten.full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, "
 		  "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_full,
+	.sample = "size=[2, 3], fill_value=1.5; size=[3], fill_value=7; size=[2], fill_value=true; "
+		  "size=[2], fill_value=2.5, dtype=i32",
 };
 OP(aten_new_full){
 	.schema = "aten.new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? "
 		  "dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
 		  "-> Tensor",
 	.build = build_full,
+	.sample = "f32[n=3, 4], size=[2, n], fill_value=1.5; i32[2], size=[3], fill_value=7, dtype=f16",
 };
 
 static Node build_full_like(Build *b, Node n)
@@ -155,6 +169,7 @@ OP(aten_full_like){
 		  "Layout? layout=None, Device? device=None, bool? pin_memory=None, "
 		  "MemoryFormat? memory_format=None) -> Tensor",
 	.build = build_full_like,
+	.sample = "f32[n=3, 4], fill_value=1.5; i32[n=3], fill_value=7, dtype=f16; i32[3], fill_value=7",
 };
 
 static Node build_fill(Build *b, Node n)
@@ -167,6 +182,7 @@ static Node build_fill(Build *b, Node n)
 OP(aten_fill_Scalar){
 	.schema = "aten.fill.Scalar(Tensor self, Scalar value) -> Tensor",
 	.build = build_fill,
+	.sample = "f32[n=3, 4], value=1.5; i32[n=3], value=7",
 };
 
 static Node build_fill_tensor(Build *b, Node n)
@@ -180,6 +196,7 @@ static Node build_fill_tensor(Build *b, Node n)
 OP(aten_fill_Tensor){
 	.schema = "aten.fill.Tensor(Tensor self, Tensor value) -> Tensor",
 	.build = build_fill_tensor,
+	.sample = "f32[n=3, 4], f32[] of 1.5; i32[n=3], i64[] of 7",
 };
 
 static Node build_scalar_tensor(Build *b, Node n)
@@ -191,6 +208,7 @@ OP(aten_scalar_tensor){
 	.schema = "aten.scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, "
 		  "Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_scalar_tensor,
+	.sample = "s=1.5; s=3; s=3, dtype=i32; s=true",
 };
 
 /* ---- sequences ---- */
@@ -261,6 +279,7 @@ OP(aten_arange){
 	.schema = "aten.arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, "
 		  "Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_arange,
+	.sample = "end=5; end=3.5; end=4, dtype=f32",
 };
 
 static Node build_arange_start(Build *b, Node n)
@@ -273,6 +292,7 @@ OP(aten_arange_start){
 	.schema = "aten.arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, "
 		  "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_arange_start,
+	.sample = "start=2, end=6; start=-1.5, end=3; start=1, end=4, dtype=f16",
 };
 
 static Node build_arange_step(Build *b, Node n)
@@ -286,6 +306,8 @@ OP(aten_arange_start_step){
 		  "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
 		  "pin_memory=None) -> Tensor",
 	.build = build_arange_step,
+	.sample = "start=2, end=9, step=3; start=3, end=-4, step=-2; start=0.5, end=2, step=0.25; "
+		  "start=1, end=9, step=3, dtype=f32",
 };
 
 /* Evenly spaced in f64: from the start in the lower half, from the end in the upper one, as ATen.
@@ -331,24 +353,29 @@ OP(aten_linspace){
 	.schema = "aten.linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, "
 		  "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_linspace,
+	.sample = "start=-1, end=2, steps=5; start=0.5, end=-3.5, steps=4, dtype=f64; "
+		  "start=-3, end=9, steps=4, dtype=i64; start=2, end=5, steps=1",
 };
 OP(aten_linspace_Tensor_Tensor){
 	.schema = "aten.linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, ScalarType? "
 		  "dtype=None, "
 		  "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_linspace,
+	.sample = "f32[] of -1, f32[] of 2.5, steps=5; f32[] of 2, f32[] of 5, steps=1",
 };
 OP(aten_linspace_Tensor_Scalar){
 	.schema = "aten.linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, ScalarType? "
 		  "dtype=None, "
 		  "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_linspace,
+	.sample = "f32[] of -1, end=2.5, steps=5",
 };
 OP(aten_linspace_Scalar_Tensor){
 	.schema = "aten.linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, ScalarType? "
 		  "dtype=None, "
 		  "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_linspace,
+	.sample = "start=-1, f32[] of 2.5, steps=6",
 };
 
 static Node build_logspace(Build *b, Node n)
@@ -361,6 +388,7 @@ OP(aten_logspace){
 		  "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
 		  "pin_memory=None) -> Tensor",
 	.build = build_logspace,
+	.sample = "start=-1, end=2, steps=5; start=0.5, end=-3.5, steps=4, base=2.5, dtype=f64; start=2, end=5, steps=1",
 };
 OP(aten_logspace_Tensor_Tensor){
 	.schema = "aten.logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float "
@@ -368,6 +396,7 @@ OP(aten_logspace_Tensor_Tensor){
 		  "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
 		  "pin_memory=None) -> Tensor",
 	.build = build_logspace,
+	.sample = "f32[] of -1, f32[] of 2.5, steps=5; f32[] of 2, f32[] of 5, steps=4, base=2.0",
 };
 OP(aten_logspace_Tensor_Scalar){
 	.schema = "aten.logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float "
@@ -375,6 +404,7 @@ OP(aten_logspace_Tensor_Scalar){
 		  "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
 		  "pin_memory=None) -> Tensor",
 	.build = build_logspace,
+	.sample = "f32[] of -1, end=2.5, steps=5",
 };
 OP(aten_logspace_Scalar_Tensor){
 	.schema = "aten.logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float "
@@ -382,6 +412,7 @@ OP(aten_logspace_Scalar_Tensor){
 		  "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
 		  "pin_memory=None) -> Tensor",
 	.build = build_logspace,
+	.sample = "start=-1, f32[] of 2.5, steps=6, base=2.0",
 };
 
 /* ---- matrices ---- */
@@ -402,6 +433,7 @@ OP(aten_eye){
 	.schema = "aten.eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? "
 		  "device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_eye,
+	.sample = "n=3; n=2, dtype=i32",
 };
 
 static Node build_eye_m(Build *b, Node n)
@@ -412,6 +444,7 @@ OP(aten_eye_m){
 	.schema = "aten.eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? "
 		  "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_eye_m,
+	.sample = "n=3, m=4; n=3, m=2, dtype=bool",
 };
 
 /* keep x[..., i, j] where j - i <= d (tril) or >= d (triu) */
@@ -439,10 +472,12 @@ static Node build_triu(Build *b, Node n)
 OP(aten_tril){
 	.schema = "aten.tril(Tensor self, SymInt diagonal=0) -> Tensor",
 	.build = build_tril,
+	.sample = "f32[n=3, 4] in 1..2; f32[n=2, 4, 3] in 1..2, diagonal=1; i32[4, 3] in 1..9, diagonal=-2",
 };
 OP(aten_triu){
 	.schema = "aten.triu(Tensor self, SymInt diagonal=0) -> Tensor",
 	.build = build_triu,
+	.sample = "f32[n=3, 4] in 1..2; f32[n=2, 4, 3] in 1..2, diagonal=1; i32[4, 3] in 1..9, diagonal=-2",
 };
 
 static Node build_one_hot(Build *b, Node n)
@@ -461,6 +496,7 @@ static Node build_one_hot(Build *b, Node n)
 OP(aten_one_hot){
 	.schema = "aten.one_hot(Tensor self, int num_classes=-1) -> Tensor",
 	.build = build_one_hot,
+	.sample = "i64[n=2, 3] in 0..3, num_classes=4",
 };
 
 /* ---- checks that the importer's types have answered ---- */
@@ -480,6 +516,7 @@ OP(aten__assert_tensor_metadata){
 		  "layout=None) -> ()",
 	.build = build_assert_metadata,
 	.effect = true,
+	.sample = "f32[2, 3], size=[2, 3], dtype=f32",
 };
 
 static Node build_assert_async(Build *b, Node n)
@@ -498,9 +535,11 @@ OP(aten__assert_async){
 	.schema = "aten._assert_async(Tensor self) -> ()",
 	.build = build_assert_async,
 	.effect = true,
+	.sample = "bool[] of 1",
 };
 OP(aten__assert_async_msg){
 	.schema = "aten._assert_async.msg(Tensor self, str assert_msg) -> ()",
 	.build = build_assert_async,
 	.effect = true,
+	.sample = "i32[1] of 7, assert_msg=\"positive\"",
 };

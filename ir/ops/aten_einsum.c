@@ -170,7 +170,7 @@ static void prepare(Einsum *e)
 		e->count[e->out[k]]++;
 }
 
-/* Sum away what nothing else reads. */
+/* Sum away what nothing else reads; sums of integers are i64. */
 static void sum_private(Einsum *e, Labelled *v)
 {
 	uint32_t dims = 0;
@@ -181,7 +181,7 @@ static void sum_private(Einsum *e, Labelled *v)
 			drop_dim(v, k);
 		}
 	if (dims)
-		v->x = aten_sum(e->b, v->x, dims, false);
+		v->x = aten_sum(e->b, aten_sum_operand(e->b, v->x), dims, false);
 }
 
 /* ---- two operands ---- */
@@ -209,7 +209,8 @@ static Labelled product(Einsum *e, const Labelled *x, const Labelled *y)
 	for (uint32_t k = 0; k < y->rank && r.rank < MAX_RANK; k++)
 		if (find(x, y->label[k]) < 0)
 			r.label[r.rank++] = y->label[k];
-	r.x = b_contract(e->b, x->x, y->x, (const uint32_t(*)[2])batch, nbatch,
+	DType d = b_promote(e->b, (Node[]){x->x, y->x}, 2);
+	r.x = b_contract(e->b, b_convert(e->b, x->x, d), b_convert(e->b, y->x, d), (const uint32_t(*)[2])batch, nbatch,
 			 (const uint32_t(*)[2])sum, nsum);
 	return r;
 }
@@ -255,6 +256,10 @@ static Node build_einsum(Build *b, Node n)
 OP(aten_einsum){
 	.schema = "aten.einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
 	.build = build_einsum,
+	.sample = "equation=\"bij,bjk->bik\", [f32[n=2, 3, 4], f32[n, 4, 2]]; "
+		  "equation=\"ij,ij,j->i\", [f32[n=3, 4], f32[n, 4], f32[4]]; equation=\"ii->i\", [f32[3, 3]]; "
+		  "equation=\"...ab->...ba\", [f32[n=2, 3, 4]]; equation=\"ij,k\", [f32[2, 3], f32[2]]; "
+		  "equation=\"ii\", [f32[3, 3]]",
 };
 
 static Node build_tensordot(Build *b, Node n)
@@ -284,6 +289,8 @@ OP(aten_tensordot){
 	.schema = "aten.tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) "
 		  "-> Tensor",
 	.build = build_tensordot,
+	.sample = "f32[n=2, 3, 4], f32[4, 3, m=5], dims_self=[1, 2], dims_other=[1, 0]; "
+		  "f32[2], f32[3], dims_self=[], dims_other=[]",
 };
 
 static Node build_bilinear(Build *b, Node n)
@@ -304,4 +311,5 @@ OP(aten_bilinear){
 	.schema = "aten.bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) "
 		  "-> Tensor",
 	.build = build_bilinear,
+	.sample = "f32[n=2, 3], f32[n, 4], f32[2, 3, 4], f32[2]; f32[n=2, 3], f32[n, 4], f32[2, 3, 4]",
 };

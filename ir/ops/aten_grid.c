@@ -183,16 +183,45 @@ OP(aten_grid_sampler){
 	.schema = "aten.grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int "
 		  "padding_mode, bool align_corners) -> Tensor",
 	.build = build_grid_sampler,
+	.sample = "f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=0, padding_mode=0, "
+		  "align_corners=false; f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=0, "
+		  "padding_mode=1, align_corners=true; f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, "
+		  "interpolation_mode=0, padding_mode=2, align_corners=false; "
+		  "f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=1, padding_mode=0, "
+		  "align_corners=true; f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=1, "
+		  "padding_mode=2, align_corners=true; f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, "
+		  "interpolation_mode=2, padding_mode=0, align_corners=false; "
+		  "f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=2, padding_mode=1, "
+		  "align_corners=true; f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=2, "
+		  "padding_mode=2, align_corners=false",
 };
 OP(aten_grid_sampler_2d){
 	.schema = "aten.grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int "
 		  "padding_mode, bool align_corners) -> Tensor",
 	.build = build_grid_sampler,
+	.sample = "f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=0, padding_mode=0, "
+		  "align_corners=false; f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=0, "
+		  "padding_mode=1, align_corners=true; f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, "
+		  "interpolation_mode=0, padding_mode=2, align_corners=false; "
+		  "f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=1, padding_mode=0, "
+		  "align_corners=true; f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=1, "
+		  "padding_mode=2, align_corners=true; f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, "
+		  "interpolation_mode=2, padding_mode=0, align_corners=false; "
+		  "f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=2, padding_mode=1, "
+		  "align_corners=true; f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=2, "
+		  "padding_mode=2, align_corners=false",
 };
 OP(aten_grid_sampler_3d){
 	.schema = "aten.grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int "
 		  "padding_mode, bool align_corners) -> Tensor",
 	.build = build_grid_sampler,
+	.sample = "f32[n=2, 1, 2, 3, 4], f32[n, 2, 1, 3, 3] in -1.3..1.3, interpolation_mode=0, padding_mode=0, "
+		  "align_corners=false; f32[1, 1, 2, 3, 4], f32[1, 2, 1, 3, 3] in -1.3..1.3, interpolation_mode=0, "
+		  "padding_mode=1, align_corners=true; f32[1, 1, 2, 3, 4], f32[1, 2, 1, 3, 3] in -1.3..1.3, "
+		  "interpolation_mode=0, padding_mode=2, align_corners=true; "
+		  "f32[1, 1, 2, 3, 4], f32[1, 2, 1, 3, 3] in -1.3..1.3, interpolation_mode=1, padding_mode=0, "
+		  "align_corners=true; f32[1, 1, 2, 3, 4], f32[1, 2, 1, 3, 3] in -1.3..1.3, interpolation_mode=1, "
+		  "padding_mode=2, align_corners=false",
 };
 
 /* theta [N, 2, 3] times (x, y, 1) over the output: [N, H, W, 2]; likewise in three dims. */
@@ -227,4 +256,7 @@ OP(aten_affine_grid_generator){
 	.schema = "aten.affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) "
 		  "-> Tensor",
 	.build = build_affine_grid,
+	.sample = "f32[n=2, 2, 3], size=[n, 1, 3, 2], align_corners=false; "
+		  "f32[2, 2, 3], size=[2, 1, 3, 2], align_corners=true; "
+		  "f32[1, 3, 4], size=[1, 1, 2, 3, 2], align_corners=false",
 };

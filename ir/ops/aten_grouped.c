@@ -83,6 +83,7 @@ OP(aten__grouped_mm){
 		"aten._grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, "
 		"ScalarType? out_dtype=None) -> Tensor",
 	.build = build_grouped_mm,
+	.sample = "bf16[8, 16] in -2..2, bf16[2, 16, 8] in -2..2, i32[2] of 3 8",
 };
 
 static Node build_grouped_mm_fallback(Build *b, Node n)
@@ -94,4 +95,5 @@ OP(transformers_grouped_mm_fallback){
 	.schema = "transformers.grouped_mm_fallback(Tensor input, Tensor weight, Tensor offs) -> "
 		  "Tensor",
 	.build = build_grouped_mm_fallback,
+	.sample = "f32[5, 4], f32[2, 4, 3], i32[2] of 2 5",
 };

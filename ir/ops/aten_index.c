@@ -9,6 +9,7 @@ OP(aten_embedding){
 	.schema = "aten.embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool "
 		  "scale_grad_by_freq=False, bool sparse=False) -> Tensor",
 	.build = build_embedding,
+	.sample = "f32[5, 3], i64[n=2, 4] of 0 4 1 1 3 2 0 4; f32[5, 3], i32[4] of 0 4 1 1, padding_idx=1",
 };
 
 static Node build_gather(Build *b, Node n)
@@ -21,6 +22,7 @@ OP(aten_gather){
 	.schema = "aten.gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> "
 		  "Tensor",
 	.build = build_gather,
+	.sample = "f32[n=3, 4], dim=1, i64[n, 2] of 0 3 2 2 1 0; f32[3, n=4], dim=0, i64[2, n] of 0 2 1 1 2 0 0 1",
 };
 
 static Node build_index_select(Build *b, Node n)
@@ -36,6 +38,7 @@ static Node build_index_select(Build *b, Node n)
 OP(aten_index_select){
 	.schema = "aten.index_select(Tensor self, int dim, Tensor index) -> Tensor",
 	.build = build_index_select,
+	.sample = "f32[n=3, 4], dim=1, i64[5] of 0 3 3 1 2; f32[4], dim=0, i64[] of 2; i32[4, 2], dim=-2, i32[2] of 3 0",
 };
 
 static Node build_take(Build *b, Node n)
@@ -48,6 +51,7 @@ static Node build_take(Build *b, Node n)
 OP(aten_take){
 	.schema = "aten.take(Tensor self, Tensor index) -> Tensor",
 	.build = build_take,
+	.sample = "f32[n=3, 4], i64[2, 3] of 0 11 -1 5 7 -12",
 };
 
 static Node build_take_along_dim(Build *b, Node n)
@@ -77,6 +81,8 @@ static Node build_take_along_dim(Build *b, Node n)
 OP(aten_take_along_dim){
 	.schema = "aten.take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
 	.build = build_take_along_dim,
+	.sample = "f32[n=3, 4], i64[n, 2] of 0 3 2 2 1 0, dim=1; f32[3, 4], i64[1, 4] of 0 2 1 1, dim=0; "
+		  "f32[3, 4], i64[5] of 0 11 3 5 7",
 };
 
 /* ---- x[i, :, j, ...] ---- */
@@ -152,10 +158,14 @@ static Node build_index(Build *b, Node n)
 OP(aten_index_Tensor){
 	.schema = "aten.index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
 	.build = build_index,
+	.sample = "f32[n=3, 4], [i64[2, 2] of 0 2 1 0, i64[2] of 3 1]; f32[2, n=3, 4], [none, i64[3] of 0 2 2]; "
+		  "f32[2, 3, 4], [i64[2] of 1 0, none, i64[2] of 3 -1]; f32[4, 3], [i32[3] of -1 0 2]",
 };
 OP(aten__unsafe_index_Tensor){
 	.schema = "aten._unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
 	.build = build_index,
+	.sample = "f32[n=3, 4], [i64[2, 2] of 0 2 1 0, i64[2] of 3 1]; f32[2, n=3, 4], [none, i64[3] of 0 2 2]; "
+		  "f32[2, 3, 4], [i64[2] of 1 0, none, i64[2] of 3 -1]; f32[4, 3], [i32[3] of -1 0 2]",
 };
 
 /* The only index given, when it is a mask; *at is the dim it starts at. */
@@ -209,11 +219,19 @@ OP(aten_index_put){
 	.schema = "aten.index_put(Tensor self, Tensor?[] indices, Tensor values, bool "
 		  "accumulate=False) -> Tensor",
 	.build = build_index_put,
+	.sample = "f32[n=3, 4], [i64[3] of 0 2 1, i64[3] of 3 1 -4], f32[3]; "
+		  "f32[n=3, 4], [i64[2] of 2 0], f32[2, 4], accumulate=true; "
+		  "f32[3, 4], [none, i64[4] of 1 1 3 1], f32[3, 4], accumulate=true; "
+		  "f32[3, 4], [bool[3, 4] of 1 0 0 1 0], f32[]",
 };
 OP(aten__unsafe_index_put){
 	.schema = "aten._unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool "
 		  "accumulate=False) -> Tensor",
 	.build = build_index_put,
+	.sample = "f32[n=3, 4], [i64[3] of 0 2 1, i64[3] of 3 1 -4], f32[3]; "
+		  "f32[n=3, 4], [i64[2] of 2 0], f32[2, 4], accumulate=true; "
+		  "f32[3, 4], [none, i64[4] of 1 1 3 1], f32[3, 4], accumulate=true; "
+		  "f32[3, 4], [bool[3, 4] of 1 0 0 1 0], f32[]",
 };
 
 /* ---- along one dim ---- */
@@ -251,10 +269,14 @@ OP(aten_index_add){
 	.schema = "aten.index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar "
 		  "alpha=1) -> Tensor",
 	.build = build_index_add,
+	.sample = "f32[n=3, 4], dim=1, i64[3] of 0 3 3, f32[n, 3]; "
+		  "f32[3, 2], dim=0, i64[4] of 2 0 2 2, f32[4, 2], alpha=2.5; "
+		  "i32[3], dim=0, i64[2] of 2 2, i32[2] in -9..9, alpha=3",
 };
 OP(aten_index_copy){
 	.schema = "aten.index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
 	.build = build_index_copy,
+	.sample = "f32[n=3, 4], dim=1, i64[2] of 3 0, f32[n, 2]; f32[3, 2], dim=0, i64[2] of 2 0, f32[2, 2]",
 };
 
 static Node fill_rows(Build *b, Node n, Node value)
@@ -283,11 +305,13 @@ OP(aten_index_fill_int_Scalar){
 	.schema = "aten.index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) "
 		  "-> Tensor",
 	.build = build_index_fill,
+	.sample = "f32[n=3, 4], dim=1, i64[2] of 3 0, value=9.5; i32[4], dim=0, i64[1] of -1, value=7",
 };
 OP(aten_index_fill_int_Tensor){
 	.schema = "aten.index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) "
 		  "-> Tensor",
 	.build = build_index_fill_tensor,
+	.sample = "f32[n=3, 4], dim=1, i64[2] of 3 0, f32[] of 9.5",
 };
 
 /* aten.scatter: element (.., j, ..) of src goes to (.., index[.., j, ..], ..) along dim. All
@@ -355,24 +379,33 @@ static Node build_scatter_reduce_value(Build *b, Node n)
 OP(aten_scatter_src){
 	.schema = "aten.scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
 	.build = build_scatter,
+	.sample = "f32[n=3, 4], dim=1, i64[n, 2] of 0 3 2 1 1 0, f32[n, 2]; "
+		  "f32[3, 4], dim=0, i64[2, 3] of 0 1 2 2 0 1, f32[3, 4]",
 };
 OP(aten_scatter_value){
 	.schema = "aten.scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
 	.build = build_scatter_value,
+	.sample = "f32[n=3, 4], dim=1, i64[n, 2] of 0 3 2 1 1 0, value=9.5",
 };
 OP(aten_scatter_reduce){
 	.schema = "aten.scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str "
 		  "reduce) -> Tensor",
 	.build = build_scatter_reduce_src,
+	.sample = "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, f32[n, 3], reduce=\"add\"; "
+		  "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, f32[n, 3], reduce=\"multiply\"",
 };
 OP(aten_scatter_value_reduce){
 	.schema = "aten.scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, "
 		  "*, str reduce) -> Tensor",
 	.build = build_scatter_reduce_value,
+	.sample = "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, value=2.5, reduce=\"add\"; "
+		  "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, value=2.5, reduce=\"multiply\"",
 };
 OP(aten_scatter_add){
 	.schema = "aten.scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
 	.build = build_scatter_add,
+	.sample = "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, f32[n, 3]; "
+		  "f32[3, 2], dim=0, i64[4, 1] of 2 0 2 1, f32[4, 2]",
 };
 
 /* ---- diagonals ---- */
@@ -415,16 +448,19 @@ static Node build_diagonal(Build *b, Node n)
 OP(aten_diagonal){
 	.schema = "aten.diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor",
 	.build = build_diagonal,
+	.sample = "f32[n=3, 4]; f32[n=3, 4], offset=1; f32[2, 3, 4], offset=-1, dim1=2, dim2=0",
 };
 OP(aten_diagonal_copy){
 	.schema = "aten.diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> "
 		  "Tensor",
 	.build = build_diagonal,
+	.sample = "f32[n=3, 4]; f32[n=3, 4], offset=1; f32[2, 3, 4], offset=-1, dim1=2, dim2=0",
 };
 OP(aten_linalg_diagonal){
 	.schema = "aten.linalg_diagonal(Tensor A, *, int offset=0, int dim1=-2, int dim2=-1) -> "
 		  "Tensor",
 	.build = build_diagonal,
+	.sample = "f32[n=2, 3, 4]; f32[3, 4], offset=-1; f32[2, 3, 4], offset=1, dim1=0, dim2=2",
 };
 
 static Node build_trace(Build *b, Node n)
@@ -439,6 +475,7 @@ static Node build_trace(Build *b, Node n)
 OP(aten_trace){
 	.schema = "aten.trace(Tensor self) -> Tensor",
 	.build = build_trace,
+	.sample = "f32[n=3, 4]; i32[3, 2] in -9..9",
 };
 
 /* x[..., k] onto a diagonal of a zero matrix, its dims at d0 and d1. */
@@ -476,6 +513,7 @@ static Node build_diag_embed(Build *b, Node n)
 OP(aten_diag_embed){
 	.schema = "aten.diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
 	.build = build_diag_embed,
+	.sample = "f32[n=2, 3]; f32[2, 3], offset=1; f32[2, 3], offset=-2, dim1=0, dim2=2",
 };
 
 static Node build_diag(Build *b, Node n)
@@ -487,6 +525,7 @@ static Node build_diag(Build *b, Node n)
 OP(aten_diag){
 	.schema = "aten.diag(Tensor self, int diagonal=0) -> Tensor",
 	.build = build_diag,
+	.sample = "f32[n=3, 4]; f32[n=3], diagonal=1; f32[3, 4], diagonal=-1; f32[3], diagonal=-2",
 };
 
 /* x with a diagonal replaced by src: selected by position from src spread over the rows. */
@@ -515,6 +554,7 @@ OP(aten_diagonal_scatter){
 	.schema = "aten.diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int "
 		  "dim2=1) -> Tensor",
 	.build = build_diagonal_scatter,
+	.sample = "f32[3, 4], f32[3]; f32[n=2, 3, 3], f32[n, 2], offset=-1, dim1=1, dim2=2",
 };
 
 static Node build_diagflat(Build *b, Node n)
@@ -526,6 +566,7 @@ static Node build_diagflat(Build *b, Node n)
 OP(aten_diagflat){
 	.schema = "aten.diagflat(Tensor self, int offset=0) -> Tensor",
 	.build = build_diagflat,
+	.sample = "f32[n=2, 2]; f32[3], offset=-1; f32[3], offset=2",
 };
 
 /* Where the mask is false, any index is as good: it is clamped, and the result replaced. */
@@ -542,6 +583,7 @@ OP(aten__unsafe_masked_index){
 	.schema = "aten._unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar "
 		  "fill) -> Tensor",
 	.build = build_masked_index,
+	.sample = "f32[n=3, 4], bool[3], [i64[3] of 0 2 1, i64[3] of 3 1 0], fill=7.5",
 };
 
 /* Masked values add 0 at a clamped place. */
@@ -572,4 +614,5 @@ OP(aten__unsafe_masked_index_put_accumulate){
 	.schema = "aten._unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] "
 		  "indices, Tensor values) -> Tensor",
 	.build = build_masked_index_put,
+	.sample = "f32[n=3, 4], bool[4] of 1 0 1 1, [i64[4] of 0 2 1 1, i64[4] of 3 1 0 0], f32[4]",
 };

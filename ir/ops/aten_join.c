@@ -41,11 +41,15 @@ OP(aten_slice_Tensor){
 	.schema = "aten.slice.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? "
 		  "end=None, SymInt step=1) -> Tensor",
 	.build = build_slice,
+	.sample = "f32[n=3, 5], dim=1, start=1, end=4; f32[5, n=3], dim=0, start=-4, end=9223372036854775807, step=2; "
+		  "f32[n=3, 4], dim=0, start=1; f32[5], start=3, end=2; f32[5], end=-2",
 };
 OP(aten_slice_copy_Tensor){
 	.schema = "aten.slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? "
 		  "end=None, SymInt step=1) -> Tensor",
 	.build = build_slice,
+	.sample = "f32[n=3, 5], dim=1, start=1, end=4; f32[5, n=3], dim=0, start=-4, end=9223372036854775807, step=2; "
+		  "f32[n=3, 4], dim=0, start=1; f32[5], start=3, end=2; f32[5], end=-2",
 };
 
 static Node build_select(Build *b, Node n)
@@ -67,10 +71,12 @@ static Node build_select(Build *b, Node n)
 OP(aten_select_int){
 	.schema = "aten.select.int(Tensor self, int dim, SymInt index) -> Tensor",
 	.build = build_select,
+	.sample = "f32[n=3, 4], dim=1, index=2; f32[4, n=3], dim=0, index=-1",
 };
 OP(aten_select_copy_int){
 	.schema = "aten.select_copy.int(Tensor self, int dim, SymInt index) -> Tensor",
 	.build = build_select,
+	.sample = "f32[n=3, 4], dim=1, index=2; f32[4, n=3], dim=0, index=-1",
 };
 
 static Node narrow(Build *b, Node x, uint32_t dim, Sym start, Sym length)
@@ -96,10 +102,12 @@ static Node build_narrow(Build *b, Node n)
 OP(aten_narrow){
 	.schema = "aten.narrow(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",
 	.build = build_narrow,
+	.sample = "f32[n=3, 5], dim=1, start=1, length=3; f32[5, 2], dim=0, start=-3, length=2",
 };
 OP(aten_narrow_copy){
 	.schema = "aten.narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",
 	.build = build_narrow,
+	.sample = "f32[n=3, 5], dim=1, start=1, length=3; f32[5, 2], dim=0, start=-3, length=2",
 };
 
 /* self with a part replaced: pad the source to self's shape and select by position. */
@@ -147,6 +155,7 @@ OP(aten_slice_scatter){
 	.schema = "aten.slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, "
 		  "SymInt? end=None, SymInt step=1) -> Tensor",
 	.build = build_slice_scatter,
+	.sample = "f32[n=3, 5], f32[n, 2], dim=1, start=1, end=4, step=2; f32[4, 2], f32[2, 2], dim=0, start=-2",
 };
 
 static Node build_select_scatter(Build *b, Node n)
@@ -166,6 +175,7 @@ static Node build_select_scatter(Build *b, Node n)
 OP(aten_select_scatter){
 	.schema = "aten.select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
 	.build = build_select_scatter,
+	.sample = "f32[n=3, 4], f32[n], dim=1, index=2; f32[3, 4], f32[4], dim=0, index=-1",
 };
 
 /* ---- splits ---- */
@@ -238,15 +248,18 @@ static Node build_split(Build *b, Node n)
 OP(aten_split_Tensor){
 	.schema = "aten.split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
 	.build = build_split,
+	.sample = "f32[n=3, 5], split_size=2, dim=1; f32[4, n=3], split_size=2; f32[3], split_size=4",
 };
 OP(aten_split_copy_Tensor){
 	.schema = "aten.split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
 	.build = build_split,
+	.sample = "f32[n=3, 5], split_size=2, dim=1; f32[4, n=3], split_size=2; f32[3], split_size=4",
 };
 OP(aten_unsafe_split_Tensor){
 	.schema = "aten.unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> "
 		  "Tensor[]",
 	.build = build_split,
+	.sample = "f32[n=3, 5], split_size=2, dim=1; f32[4, n=3], split_size=2; f32[3], split_size=4",
 };
 
 static Node build_split_with_sizes(Build *b, Node n)
@@ -263,16 +276,19 @@ OP(aten_split_with_sizes){
 	.schema = "aten.split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> "
 		  "Tensor[]",
 	.build = build_split_with_sizes,
+	.sample = "f32[n=3, 5], split_sizes=[1, 0, 4], dim=1; f32[4], split_sizes=[3, 1]",
 };
 OP(aten_split_with_sizes_copy){
 	.schema = "aten.split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> "
 		  "Tensor[]",
 	.build = build_split_with_sizes,
+	.sample = "f32[n=3, 5], split_sizes=[1, 0, 4], dim=1; f32[4], split_sizes=[3, 1]",
 };
 OP(aten_unsafe_split_with_sizes){
 	.schema = "aten.unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> "
 		  "Tensor[]",
 	.build = build_split_with_sizes,
+	.sample = "f32[n=3, 5], split_sizes=[1, 0, 4], dim=1; f32[4], split_sizes=[3, 1]",
 };
 
 static Node build_split_sizes(Build *b, Node n)
@@ -288,6 +304,7 @@ static Node build_split_sizes(Build *b, Node n)
 OP(aten_split_sizes){
 	.schema = "aten.split.sizes(Tensor self, SymInt[] split_size, int dim=0) -> Tensor[]",
 	.build = build_split_sizes,
+	.sample = "f32[n=3, 5], split_size=[1, 0, 4], dim=1; f32[4], split_size=[3, 1]",
 };
 
 static Node build_chunk(Build *b, Node n)
@@ -307,10 +324,12 @@ static Node build_chunk(Build *b, Node n)
 OP(aten_chunk){
 	.schema = "aten.chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
 	.build = build_chunk,
+	.sample = "f32[n=3, 5], chunks=2, dim=1; f32[7], chunks=3; f32[4], chunks=3",
 };
 OP(aten_unsafe_chunk){
 	.schema = "aten.unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
 	.build = build_chunk,
+	.sample = "f32[n=3, 5], chunks=2, dim=1; f32[7], chunks=3; f32[4], chunks=3",
 };
 
 static Node build_tensor_split(Build *b, Node n)
@@ -333,6 +352,7 @@ OP(aten_tensor_split_sections){
 	.schema = "aten.tensor_split.sections(Tensor self, SymInt sections, int dim=0) -> "
 		  "Tensor[]",
 	.build = build_tensor_split,
+	.sample = "f32[n=3, 5], sections=2, dim=1; f32[7], sections=3",
 };
 
 static Node build_tensor_split_indices(Build *b, Node n)
@@ -356,6 +376,7 @@ OP(aten_tensor_split_indices){
 	.schema = "aten.tensor_split.indices(Tensor self, SymInt[] indices, int dim=0) -> "
 		  "Tensor[]",
 	.build = build_tensor_split_indices,
+	.sample = "f32[n=3, 5], indices=[1, 3], dim=1; f32[5], indices=[2, -1]",
 };
 
 static Node build_unbind(Build *b, Node n)
@@ -377,10 +398,12 @@ static Node build_unbind(Build *b, Node n)
 OP(aten_unbind_int){
 	.schema = "aten.unbind.int(Tensor self, int dim=0) -> Tensor[]",
 	.build = build_unbind,
+	.sample = "f32[3, n=4]; f32[n=4, 3], dim=-1",
 };
 OP(aten_unbind_copy_int){
 	.schema = "aten.unbind_copy.int(Tensor self, int dim=0) -> Tensor[]",
 	.build = build_unbind,
+	.sample = "f32[3, n=4]; f32[n=4, 3], dim=-1",
 };
 
 /* ---- joins ---- */
@@ -422,14 +445,17 @@ static Node build_cat(Build *b, Node n)
 OP(aten_cat){
 	.schema = "aten.cat(Tensor[] tensors, int dim=0) -> Tensor",
 	.build = build_cat,
+	.sample = "[f32[n=2, 3], f32[n, 1], f32[n, 2]], dim=1; [f32[2], f32[3], f32[0]]; [i32[2] in -9..9, f32[2]]",
 };
 OP(aten_concat){
 	.schema = "aten.concat(Tensor[] tensors, int dim=0) -> Tensor",
 	.build = build_cat,
+	.sample = "[f32[n=2, 3], f32[n, 1], f32[n, 2]], dim=1; [f32[2], f32[3], f32[0]]; [i32[2] in -9..9, f32[2]]",
 };
 OP(aten_concatenate){
 	.schema = "aten.concatenate(Tensor[] tensors, int dim=0) -> Tensor",
 	.build = build_cat,
+	.sample = "[f32[n=2, 3], f32[n, 1], f32[n, 2]], dim=1; [f32[2], f32[3], f32[0]]; [i32[2] in -9..9, f32[2]]",
 };
 
 static Node build_stack(Build *b, Node n)
@@ -444,6 +470,7 @@ static Node build_stack(Build *b, Node n)
 OP(aten_stack){
 	.schema = "aten.stack(Tensor[] tensors, int dim=0) -> Tensor",
 	.build = build_stack,
+	.sample = "[f32[n=2, 3], f32[n, 3]], dim=1; [f32[3], f32[3], f32[3]]; [f32[2, 3], f32[2, 3]], dim=-1",
 };
 
 static Node build_hstack(Build *b, Node n)
@@ -458,6 +485,7 @@ static Node build_hstack(Build *b, Node n)
 OP(aten_hstack){
 	.schema = "aten.hstack(Tensor[] tensors) -> Tensor",
 	.build = build_hstack,
+	.sample = "[f32[n=2, 3], f32[n, 1]]; [f32[2], f32[3]]",
 };
 
 static Node build_vstack(Build *b, Node n)
@@ -472,10 +500,12 @@ static Node build_vstack(Build *b, Node n)
 OP(aten_vstack){
 	.schema = "aten.vstack(Tensor[] tensors) -> Tensor",
 	.build = build_vstack,
+	.sample = "[f32[2, n=3], f32[1, n]]; [f32[3], f32[3]]",
 };
 OP(aten_row_stack){
 	.schema = "aten.row_stack(Tensor[] tensors) -> Tensor",
 	.build = build_vstack,
+	.sample = "[f32[2, n=3], f32[1, n]]; [f32[3], f32[3]]",
 };
 
 static Node build_column_stack(Build *b, Node n)
@@ -490,6 +520,7 @@ static Node build_column_stack(Build *b, Node n)
 OP(aten_column_stack){
 	.schema = "aten.column_stack(Tensor[] tensors) -> Tensor",
 	.build = build_column_stack,
+	.sample = "[f32[n=2, 3], f32[n]]",
 };
 
 static Node build_dstack(Build *b, Node n)
@@ -507,6 +538,7 @@ static Node build_dstack(Build *b, Node n)
 OP(aten_dstack){
 	.schema = "aten.dstack(Tensor[] tensors) -> Tensor",
 	.build = build_dstack,
+	.sample = "[f32[n=2, 3], f32[n, 3]]; [f32[3], f32[3]]",
 };
 
 static Node build_roll(Build *b, Node n)
@@ -541,6 +573,7 @@ static Node build_roll(Build *b, Node n)
 OP(aten_roll){
 	.schema = "aten.roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
 	.build = build_roll,
+	.sample = "f32[n=3, 4], shifts=[1], dims=[1]; f32[3, 4], shifts=[-1, 2], dims=[0, 1]; f32[3, 4], shifts=[5]",
 };
 
 /* ---- padding ---- */
@@ -619,6 +652,9 @@ OP(aten_pad){
 	.schema = "aten.pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) "
 		  "-> Tensor",
 	.build = build_pad,
+	.sample = "f32[n=2, 3, 4], pad=[1, 2, 0, 1], value=0.5; f32[n=2, 3, 4], pad=[1, 2], mode=\"reflect\"; "
+		  "f32[1, 2, 3, 4], pad=[1, 2, 2, 0], mode=\"circular\"; "
+		  "f32[n=2, 3, 4], pad=[3, 1], mode=\"replicate\"; f32[3, 4], pad=[-1, 1, 1, -1]",
 };
 
 static Node build_constant_pad(Build *b, Node n)
@@ -630,6 +666,7 @@ static Node build_constant_pad(Build *b, Node n)
 OP(aten_constant_pad_nd){
 	.schema = "aten.constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
 	.build = build_constant_pad,
+	.sample = "f32[n=3, 4], pad=[1, 2]; f32[3, 4], pad=[-1, 1, 2, -1], value=1.5",
 };
 
 static Node build_reflection_pad(Build *b, Node n)
@@ -643,24 +680,30 @@ static Node build_replication_pad(Build *b, Node n)
 OP(aten_reflection_pad1d){
 	.schema = "aten.reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
 	.build = build_reflection_pad,
+	.sample = "f32[n=2, 2, 4], padding=[2, 1]; f32[2, 4], padding=[3, 0]",
 };
 OP(aten_reflection_pad2d){
 	.schema = "aten.reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
 	.build = build_reflection_pad,
+	.sample = "f32[n=2, 2, 3, 4], padding=[1, 3, 2, 0]",
 };
 OP(aten_reflection_pad3d){
 	.schema = "aten.reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
 	.build = build_reflection_pad,
+	.sample = "f32[n=2, 1, 2, 3, 4], padding=[1, 3, 2, 0, 1, 1]",
 };
 OP(aten_replication_pad1d){
 	.schema = "aten.replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
 	.build = build_replication_pad,
+	.sample = "f32[n=2, 2, 4], padding=[2, 1]; f32[2, 4], padding=[3, 0]",
 };
 OP(aten_replication_pad2d){
 	.schema = "aten.replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
 	.build = build_replication_pad,
+	.sample = "f32[n=2, 2, 3, 4], padding=[1, 3, 2, 0]",
 };
 OP(aten_replication_pad3d){
 	.schema = "aten.replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
 	.build = build_replication_pad,
+	.sample = "f32[n=2, 1, 2, 3, 4], padding=[1, 3, 2, 0, 1, 1]",
 };

@@ -5,7 +5,10 @@
 
 static Node build_vecdot(Build *b, Node n)
 {
-	Node p = aten_mul(b, arg(b, n, "x"), arg(b, n, "y"));
+	Node x = arg(b, n, "x");
+	if (dtype_is_complex(aten_dtype(b, x)))
+		x = b_node(b, OP_aten_conj_physical, &x, 1, NULL, 0);
+	Node p = aten_mul(b, x, arg(b, n, "y"));
 	if (aten_rank(b, p) == 0)
 		return p;
 	return aten_sum(b, p, 1u << b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, p)),
@@ -14,6 +17,7 @@ static Node build_vecdot(Build *b, Node n)
 OP(aten_linalg_vecdot){
 	.schema = "aten.linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
 	.build = build_vecdot,
+	.sample = "f32[n=3, 4], f32[n, 4]; f32[3, 4], f32[3, 4], dim=0; c64[2, 3], c64[2, 3]",
 };
 
 /* Element k along dim, with the dim kept. */
@@ -57,10 +61,12 @@ static Node build_cross(Build *b, Node n)
 OP(aten_linalg_cross){
 	.schema = "aten.linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
 	.build = build_cross,
+	.sample = "f32[n=2, 3], f32[n, 3]; f32[3, 2], f32[3, 1], dim=0",
 };
 OP(aten_cross){
 	.schema = "aten.cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
 	.build = build_cross,
+	.sample = "f32[n=2, 3], f32[n, 3], dim=1; f32[3, 2], f32[3, 2]",
 };
 
 static Node build_matrix_power(Build *b, Node n)
@@ -86,6 +92,7 @@ static Node build_matrix_power(Build *b, Node n)
 OP(aten_linalg_matrix_power){
 	.schema = "aten.linalg_matrix_power(Tensor self, int n) -> Tensor",
 	.build = build_matrix_power,
+	.sample = "f32[3, 3] in -1..1, n=3; f32[2, 2] in -1..1, n=0; f32[2, 2, 2] in -1..1, n=1; f32[2, 2] in -1..1, n=6",
 };
 
 static Node build_kron(Build *b, Node n)
@@ -114,6 +121,7 @@ static Node build_kron(Build *b, Node n)
 OP(aten_kron){
 	.schema = "aten.kron(Tensor self, Tensor other) -> Tensor",
 	.build = build_kron,
+	.sample = "f32[n=2, 3], f32[3, 2]; f32[2], f32[2, 2]",
 };
 
 /* x^0, x^1, ... along a new last dim */
@@ -127,8 +135,7 @@ static Node build_vander(Build *b, Node n)
 	int64_t len;
 	if (!aten_const(b, count, &len) || len < 1 || len > 4096)
 		return b_error(b, "vander of %s columns", sym_str(b_syms(b), count));
-	if (node_dtype(b->g, x) == DT_bool)
-		x = b_convert(b, x, DT_i64);
+	x = aten_sum_operand(b, x); /* powers of integers are i64, too */
 	Node *part = arena_calloc(b->g->ir->ctx->scratch, (size_t)len, sizeof *part);
 	Shape s = aten_shape(b, x);
 	part[0] = b_full(b, node_dtype(b->g, x), 1, s.rank, s.dim);
@@ -139,6 +146,7 @@ static Node build_vander(Build *b, Node n)
 OP(aten_linalg_vander){
 	.schema = "aten.linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",
 	.build = build_vander,
+	.sample = "f32[3] in -2..2; f32[2, 3] in -2..2, N=5",
 };
 
 /* ---- norms ---- */
@@ -202,6 +210,8 @@ OP(aten_linalg_matrix_norm){
 	.schema = "aten.linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool "
 		  "keepdim=False, *, ScalarType? dtype=None) -> Tensor",
 	.build = build_matrix_norm,
+	.sample = "f32[n=2, 3, 4], ord=1; f32[n=2, 3, 4], ord=-1; f32[n=2, 3, 4], ord=inf; f32[n=2, 3, 4], ord=-inf; "
+		  "f32[3, 4], ord=1, dim=[1, 0], keepdim=true",
 };
 
 static Node build_matrix_norm_str(Build *b, Node n)
@@ -214,11 +224,13 @@ OP(aten_linalg_matrix_norm_str_ord){
 	.schema = "aten.linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, "
 		  "-1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
 	.build = build_matrix_norm_str,
+	.sample = "f32[n=2, 3, 4]; f32[3, 4], ord=\"fro\", keepdim=true",
 };
 OP(aten_linalg_norm_ord_str){
 	.schema = "aten.linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool "
 		  "keepdim=False, *, ScalarType? dtype=None) -> Tensor",
 	.build = build_matrix_norm_str,
+	.sample = "f32[n=3, 4], ord=\"fro\"; f32[2, 3, 4], ord=\"fro\", dim=[0, 1], keepdim=true",
 };
 
 /* Of vectors by default; a given order with two dims, or on a matrix without dims, is a matrix
@@ -239,6 +251,8 @@ OP(aten_linalg_norm){
 	.schema = "aten.linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool "
 		  "keepdim=False, *, ScalarType? dtype=None) -> Tensor",
 	.build = build_linalg_norm,
+	.sample = "f32[n=3, 4]; f32[3, 4], ord=1, dim=[1]; f32[3, 4], ord=inf; f32[3, 4], ord=3, dim=[0], keepdim=true; "
+		  "f32[5], ord=0.5",
 };
 
 /* Slices along dim whose p-norm is above maxnorm are scaled down to it. */
@@ -261,6 +275,7 @@ static Node build_renorm(Build *b, Node n)
 OP(aten_renorm){
 	.schema = "aten.renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
 	.build = build_renorm,
+	.sample = "f32[n=3, 4], p=2, dim=0, maxnorm=4; f32[3, 4], p=1, dim=1, maxnorm=3.5",
 };
 
 /* ---- distances ---- */
@@ -277,11 +292,17 @@ OP(aten_cdist){
 	.schema = "aten.cdist(Tensor x1, Tensor x2, float p=2.0, int? compute_mode=None) -> "
 		  "Tensor",
 	.build = build_cdist,
+	.sample = "f32[n=3, 4], f32[m=2, 4], p=2.0; f32[2, 3, 4], f32[2, 2, 4], p=1.0; f32[3, 4], f32[2, 4], p=inf; "
+		  "f32[3, 4], f32[2, 4], p=3.0; f32[3, 4], f32[2, 4], p=0.0",
 };
 OP(aten__cdist_forward){
 	.schema = "aten._cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> "
 		  "Tensor",
 	.build = build_cdist,
+	.sample = "f32[n=3, 4], f32[m=2, 4], p=2.0, compute_mode=none; "
+		  "f32[2, 3, 4], f32[2, 2, 4], p=1.0, compute_mode=none; "
+		  "f32[3, 4], f32[2, 4], p=inf, compute_mode=none; f32[3, 4], f32[2, 4], p=3.0, compute_mode=none; "
+		  "f32[3, 4], f32[2, 4], p=0.0, compute_mode=none",
 };
 
 /* Distances of rows i < j, in that order. */
@@ -307,10 +328,12 @@ static Node build_pdist(Build *b, Node n)
 OP(aten_pdist){
 	.schema = "aten.pdist(Tensor self, float p=2.0) -> Tensor",
 	.build = build_pdist,
+	.sample = "f32[4, 3]; f32[4, 3], p=1.0; f32[4, 3], p=inf; f32[4, 3], p=3.0",
 };
 OP(aten__pdist_forward){
 	.schema = "aten._pdist_forward(Tensor self, float p=2.0) -> Tensor",
 	.build = build_pdist,
+	.sample = "f32[4, 3]; f32[4, 3], p=1.0; f32[4, 3], p=inf; f32[4, 3], p=3.0",
 };
 
 /* ---- products and choices of elements ---- */
@@ -338,6 +361,7 @@ static Node build_cartesian_prod(Build *b, Node n)
 OP(aten_cartesian_prod){
 	.schema = "aten.cartesian_prod(Tensor[] tensors) -> Tensor",
 	.build = build_cartesian_prod,
+	.sample = "[f32[n=2], f32[3]]; [f32[3]]",
 };
 
 /* Index tuples of r out of len elements, in lexicographic order, row-major. NULL when too many. */
@@ -386,6 +410,7 @@ static Node build_combinations(Build *b, Node n)
 OP(aten_combinations){
 	.schema = "aten.combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",
 	.build = build_combinations,
+	.sample = "f32[4]; f32[4], r=3; f32[3], r=2, with_replacement=true",
 };
 
 /* ---- integrals ---- */
@@ -424,18 +449,22 @@ static Node build_trapezoid(Build *b, Node n)
 OP(aten_trapezoid_x){
 	.schema = "aten.trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
 	.build = build_trapezoid,
+	.sample = "f32[n=3, 4], f32[4] of 0 1 1.5 4; f32[3, 2], f32[3, 2], dim=0",
 };
 OP(aten_trapezoid_dx){
 	.schema = "aten.trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
 	.build = build_trapezoid,
+	.sample = "f32[n=3, 4]; f32[3, 2], dx=0.25, dim=0",
 };
 OP(aten_trapz_x){
 	.schema = "aten.trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
 	.build = build_trapezoid,
+	.sample = "f32[n=3, 4], f32[4] of 0 1 1.5 4; f32[3, 2], f32[3, 2], dim=0",
 };
 OP(aten_trapz_dx){
 	.schema = "aten.trapz.dx(Tensor y, *, float dx=1.0, int dim=-1) -> Tensor",
 	.build = build_trapezoid,
+	.sample = "f32[n=3, 4]; f32[3, 2], dx=0.25, dim=0",
 };
 
 static Node build_cumulative_trapezoid(Build *b, Node n)
@@ -448,8 +477,10 @@ static Node build_cumulative_trapezoid(Build *b, Node n)
 OP(aten_cumulative_trapezoid_x){
 	.schema = "aten.cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
 	.build = build_cumulative_trapezoid,
+	.sample = "f32[n=3, 4], f32[4] of 0 1 1.5 4; f32[3, 2], f32[3, 2], dim=0",
 };
 OP(aten_cumulative_trapezoid_dx){
 	.schema = "aten.cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
 	.build = build_cumulative_trapezoid,
+	.sample = "f32[n=3, 4]; f32[3, 2], dx=0.25, dim=0",
 };

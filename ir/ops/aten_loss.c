@@ -9,6 +9,8 @@ static Node build_mse_loss(Build *b, Node n)
 OP(aten_mse_loss){
 	.schema = "aten.mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
 	.build = build_mse_loss,
+	.sample = "f32[n=3, 4], f32[n, 4] in -2..2, reduction=0; f32[n=3, 4], f32[n, 4] in -2..2, reduction=1; "
+		  "f32[n=3, 4], f32[n, 4] in -2..2, reduction=2",
 };
 
 static Node build_l1_loss(Build *b, Node n)
@@ -19,6 +21,8 @@ static Node build_l1_loss(Build *b, Node n)
 OP(aten_l1_loss){
 	.schema = "aten.l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
 	.build = build_l1_loss,
+	.sample = "f32[n=3, 4], f32[n, 4] in -2..2, reduction=0; f32[n=3, 4], f32[n, 4] in -2..2, reduction=1; "
+		  "f32[n=3, 4], f32[n, 4] in -2..2, reduction=2",
 };
 
 static Node build_smooth_l1_loss(Build *b, Node n)
@@ -36,6 +40,9 @@ OP(aten_smooth_l1_loss){
 	.schema = "aten.smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float "
 		  "beta=1.0) -> Tensor",
 	.build = build_smooth_l1_loss,
+	.sample = "f32[n=3, 4], f32[n, 4] in -2..2, reduction=0, beta=1.5; "
+		  "f32[n=3, 4], f32[n, 4] in -2..2, reduction=1, beta=1.5; "
+		  "f32[n=3, 4], f32[n, 4] in -2..2, reduction=2, beta=1.5; f32[n=3, 4], f32[n, 4] in -2..2, beta=0.0",
 };
 
 static Node build_huber_loss(Build *b, Node n)
@@ -51,6 +58,9 @@ OP(aten_huber_loss){
 	.schema = "aten.huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) "
 		  "-> Tensor",
 	.build = build_huber_loss,
+	.sample = "f32[n=3, 4], f32[n, 4] in -2..2, reduction=0, delta=1.5; "
+		  "f32[n=3, 4], f32[n, 4] in -2..2, reduction=1, delta=1.5; "
+		  "f32[n=3, 4], f32[n, 4] in -2..2, reduction=2, delta=1.5",
 };
 
 static Node weighted(Build *b, Node n, Node loss)
@@ -74,6 +84,10 @@ OP(aten_binary_cross_entropy){
 	.schema = "aten.binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, "
 		  "int reduction=1) -> Tensor",
 	.build = build_bce,
+	.sample = "f32[n=3, 4] in 0.1..0.9, f32[n, 4] in 0..1, reduction=0; "
+		  "f32[n=3, 4] in 0.1..0.9, f32[n, 4] in 0..1, reduction=1; "
+		  "f32[n=3, 4] in 0.1..0.9, f32[n, 4] in 0..1, reduction=2; "
+		  "f32[n=2, 3] of 0 1 0.5 0.25, f32[n, 3] in 0..1, f32[3] in 0.5..2",
 };
 
 /* (1 - y) x + (1 + (pos - 1) y) (log1p(exp(-|x|)) + max(-x, 0)) */
@@ -94,6 +108,9 @@ OP(aten_binary_cross_entropy_with_logits){
 	.schema = "aten.binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? "
 		  "weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor",
 	.build = build_bce_logits,
+	.sample = "f32[n=3, 4], f32[n, 4] in 0..1, reduction=0; f32[n=3, 4], f32[n, 4] in 0..1, reduction=1; "
+		  "f32[n=3, 4], f32[n, 4] in 0..1, reduction=2; "
+		  "f32[n=3, 4], f32[n, 4] in 0..1, f32[4] in 0.5..2, f32[4] in 0.5..2, reduction=0",
 };
 
 static Node build_kl_div(Build *b, Node n)
@@ -114,6 +131,10 @@ OP(aten_kl_div){
 	.schema = "aten.kl_div(Tensor self, Tensor target, int reduction=1, *, bool "
 		  "log_target=False) -> Tensor",
 	.build = build_kl_div,
+	.sample = "f32[n=3, 4] in -3..0, f32[n, 4] of 0 0.25 0.5 1 0.75, reduction=0; "
+		  "f32[n=3, 4] in -3..0, f32[n, 4] of 0 0.25 0.5 1 0.75, reduction=1; "
+		  "f32[n=3, 4] in -3..0, f32[n, 4] of 0 0.25 0.5 1 0.75, reduction=2; "
+		  "f32[n=3, 4] in -3..0, f32[n, 4] in -3..0, reduction=0, log_target=true",
 };
 
 static Node build_soft_margin_loss(Build *b, Node n)
@@ -124,6 +145,8 @@ static Node build_soft_margin_loss(Build *b, Node n)
 OP(aten_soft_margin_loss){
 	.schema = "aten.soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
 	.build = build_soft_margin_loss,
+	.sample = "f32[n=3, 4], f32[n, 4] of -1 1 1, reduction=0; f32[n=3, 4], f32[n, 4] of -1 1 1, reduction=1; "
+		  "f32[n=3, 4], f32[n, 4] of -1 1 1, reduction=2",
 };
 
 static Node build_hinge_embedding_loss(Build *b, Node n)
@@ -142,6 +165,9 @@ OP(aten_hinge_embedding_loss){
 	.schema = "aten.hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int "
 		  "reduction=1) -> Tensor",
 	.build = build_hinge_embedding_loss,
+	.sample = "f32[n=3, 4], f32[n, 4] of -1 1 1, reduction=0; f32[n=3, 4], f32[n, 4] of -1 1 1, reduction=1; "
+		  "f32[n=3, 4], f32[n, 4] of -1 1 1, reduction=2; "
+		  "f32[n=3, 4], f32[n, 4] of -1 1 1, margin=2.5, reduction=0",
 };
 
 static Node build_margin_ranking_loss(Build *b, Node n)
@@ -156,6 +182,9 @@ OP(aten_margin_ranking_loss){
 	.schema = "aten.margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float "
 		  "margin=0.0, int reduction=1) -> Tensor",
 	.build = build_margin_ranking_loss,
+	.sample = "f32[n=4], f32[n], f32[n] of -1 1 1, reduction=0; f32[n=4], f32[n], f32[n] of -1 1 1, reduction=1; "
+		  "f32[n=4], f32[n], f32[n] of -1 1 1, reduction=2; "
+		  "f32[n=4], f32[n], f32[n] of -1 1, margin=1.5, reduction=0",
 };
 
 static Node build_poisson_nll(Build *b, Node n)
@@ -183,6 +212,10 @@ OP(aten_poisson_nll_loss){
 	.schema = "aten.poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, "
 		  "float eps, int reduction) -> Tensor",
 	.build = build_poisson_nll,
+	.sample = "f32[n=3, 4] in -3..3, f32[n, 4] in 0..5, log_input=true, full=false, eps=0.001, reduction=0; "
+		  "f32[n=3, 4] in 0..3, f32[n, 4] in 0..5, log_input=false, full=false, eps=0.001, reduction=1; "
+		  "f32[n=3, 4] in -3..3, f32[n, 4] in 0..5, log_input=true, full=true, eps=0.001, reduction=2; "
+		  "f32[n=3, 4] in 0..3, f32[n, 4] in 0..5, log_input=false, full=true, eps=0.001, reduction=0",
 };
 
 /* ---- classification ---- */
@@ -213,13 +246,15 @@ static Node sum_all(Build *b, Node x)
 	return aten_sum(b, x, (1u << aten_rank(b, x)) - 1, false);
 }
 
-/* reduction 1 is the weighted mean. */
+/* reduction 1 is the weighted mean; PyTorch leaves the weight 0 where nothing is reduced. */
 static Node reduce_nll(Build *b, Node n, Node l, Node weight, Node *total)
 {
 	int64_t how = aten_int(b, n, "reduction");
 	*total = sum_all(b, weight);
-	if (how == 0)
+	if (how == 0) {
+		*total = aten_like(b, *total, 0);
 		return l;
+	}
 	Node sum = sum_all(b, l);
 	return how == 1 ? b_bin(b, OP_div, sum, *total) : sum;
 }
@@ -250,26 +285,46 @@ OP(aten_nll_loss){
 	.schema = "aten.nll_loss(Tensor self, Tensor target, Tensor? weight=None, int "
 		  "reduction=1, SymInt ignore_index=-100) -> Tensor",
 	.build = build_nll_loss,
+	.sample = "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=0, ignore_index=1; "
+		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=1, ignore_index=1; "
+		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=2, ignore_index=-100; "
+		  "f32[n=4, 3], i64[n] of 0 2 1 2, none, reduction=1, ignore_index=0",
 };
 OP(aten_nll_loss_nd){
 	.schema = "aten.nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int "
 		  "reduction=1, SymInt ignore_index=-100) -> Tensor",
 	.build = build_nll_loss,
+	.sample = "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=0, ignore_index=1; "
+		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=1, ignore_index=1; "
+		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=2, ignore_index=-100; "
+		  "f32[n=4, 3], i64[n] of 0 2 1 2, none, reduction=1, ignore_index=0; "
+		  "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=1, ignore_index=2; "
+		  "f32[3], i64[] of 2",
 };
 OP(aten_nll_loss2d){
 	.schema = "aten.nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int "
 		  "reduction=1, SymInt ignore_index=-100) -> Tensor",
 	.build = build_nll_loss,
+	.sample = "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=0, ignore_index=1; "
+		  "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=1, ignore_index=2; "
+		  "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, none, reduction=2, ignore_index=-100",
 };
 OP(aten_nll_loss_forward){
 	.schema = "aten.nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int "
 		  "reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
 	.build = build_nll_loss_forward,
+	.sample = "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=0, ignore_index=1; "
+		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=1, ignore_index=1; "
+		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=2, ignore_index=-100; "
+		  "f32[n=4, 3], i64[n] of 0 2 1 2, none, reduction=1, ignore_index=0",
 };
 OP(aten_nll_loss2d_forward){
 	.schema = "aten.nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int "
 		  "reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
 	.build = build_nll_loss_forward,
+	.sample = "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=0, ignore_index=1; "
+		  "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=1, ignore_index=2; "
+		  "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, none, reduction=2, ignore_index=-100",
 };
 
 /* Targets are probabilities of x's shape. */
@@ -328,6 +383,15 @@ OP(aten_cross_entropy_loss){
 	.schema = "aten.cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int "
 		  "reduction=1, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor",
 	.build = build_cross_entropy,
+	.sample = "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=0, ignore_index=1; "
+		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=1, ignore_index=1; "
+		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=2, ignore_index=-100; "
+		  "f32[n=4, 3], i64[n] of 0 2 1 2, none, reduction=1, ignore_index=0; "
+		  "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=1, ignore_index=2; "
+		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, label_smoothing=0.25; "
+		  "f32[n=4, 3], f32[n, 3] in 0..1; f32[4, 3], f32[4, 3] in 0..1, f32[3] in 0.5..1.5, reduction=0, "
+		  "label_smoothing=0.25; f32[3], i64[] of 2; "
+		  "f32[4, 3], i64[4] of 0 2 1 2, none, reduction=0, label_smoothing=0.25, ignore_index=1",
 };
 
 /* linear, then cross entropy. PyTorch goes through the batch in chunks, so that it never holds all
@@ -397,6 +461,13 @@ OP(torch_nn__linear_cross_entropy_batch_chunked){
 		  "allow_retain_graph, bool compute_input_grad, bool compute_linear_weight_grad, "
 		  "bool compute_linear_bias_grad) -> (Tensor, Tensor, Tensor, Tensor)",
 	.build = build_linear_cross_entropy,
+	.sample = "f32[n=4, 3], f32[5, 3], i64[n] of 0 4 1 2, f32[5], f32[5] in 0.5..1.5, reduction=\"mean\", "
+		  "ignore_index=2, label_smoothing=0.0, batch_chunk_size=2, acc_policy=\"auto\", acc_dtype=f32, "
+		  "allow_retain_graph=false, compute_input_grad=false, compute_linear_weight_grad=false, "
+		  "compute_linear_bias_grad=false -> 0; f32[n=4, 3], f32[5, 3], i64[n] of 0 4 1 2, f32[5], "
+		  "f32[5] in 0.5..1.5, reduction=\"sum\", ignore_index=2, label_smoothing=0.25, batch_chunk_size=2, "
+		  "acc_policy=\"auto\", acc_dtype=f32, allow_retain_graph=false, compute_input_grad=false, "
+		  "compute_linear_weight_grad=false, compute_linear_bias_grad=false -> 0",
 };
 OP(torch_nn__linear_cross_entropy_batch_chunked_no_reduction){
 	.schema = "torch_nn._linear_cross_entropy_batch_chunked_no_reduction(Tensor input, Tensor "
@@ -404,4 +475,6 @@ OP(torch_nn__linear_cross_entropy_batch_chunked_no_reduction){
 		  "ignore_index, SymInt batch_chunk_size, str acc_policy, ScalarType acc_dtype) -> "
 		  "Tensor",
 	.build = build_linear_cross_entropy_none,
+	.sample = "f32[n=4, 3], f32[5, 3], i64[n] of 0 4 1 2, f32[5], f32[5] in 0.5..1.5, ignore_index=2, "
+		  "batch_chunk_size=2, acc_policy=\"auto\", acc_dtype=f32",
 };

@@ -21,6 +21,8 @@ OP(aten_triplet_margin_loss){
 		  "float margin=1.0, float p=2.0, float eps=1e-06, bool swap=False, int "
 		  "reduction=1) -> Tensor",
 	.build = build_triplet,
+	.sample = "f32[n=3, 4], f32[n, 4], f32[n, 4]; f32[n=3, 4], f32[n, 4], f32[n, 4], margin=2.5, p=1.0, swap=true, "
+		  "reduction=0; f32[n=3, 4], f32[n, 4], f32[n, 4], margin=4.5, eps=0.25, reduction=2",
 };
 
 static Node build_cosine_embedding(Build *b, Node n)
@@ -46,6 +48,10 @@ OP(aten_cosine_embedding_loss){
 	.schema = "aten.cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float "
 		  "margin=0.0, int reduction=1) -> Tensor",
 	.build = build_cosine_embedding,
+	.sample = "f32[n=3, 4], f32[n, 4], f32[n] of -1 1, reduction=0; "
+		  "f32[n=3, 4], f32[n, 4], f32[n] of -1 1, reduction=1; "
+		  "f32[n=3, 4], f32[n, 4], f32[n] of -1 1, reduction=2; "
+		  "f32[n=3, 4], f32[n, 4], f32[n] of -1 1, margin=0.25, reduction=0",
 };
 
 /* Mean over the classes of max(0, margin - x[y] + x[i])^p * w[y], i other than y. */
@@ -77,6 +83,9 @@ OP(aten_multi_margin_loss){
 	.schema = "aten.multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar "
 		  "margin=1, Tensor? weight=None, int reduction=1) -> Tensor",
 	.build = build_multi_margin,
+	.sample = "f32[n=3, 4], i64[n] of 0 3 2, reduction=0; f32[n=3, 4], i64[n] of 0 3 2, reduction=1; "
+		  "f32[n=3, 4], i64[n] of 0 3 2, reduction=2; "
+		  "f32[n=3, 4], i64[n] of 0 3 2, p=2, margin=2.5, f32[4] in 0.5..1.5, reduction=0",
 };
 
 /* Targets before the first -1 are labels: mean over pairs (label j, other class i) of
@@ -115,4 +124,7 @@ OP(aten_multilabel_margin_loss){
 	.schema = "aten.multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> "
 		  "Tensor",
 	.build = build_multilabel_margin,
+	.sample = "f32[n=2, 4], i64[n, 4] of 3 0 -1 1 2 -1 0 0, reduction=0; "
+		  "f32[n=2, 4], i64[n, 4] of 3 0 -1 1 2 -1 0 0, reduction=1; "
+		  "f32[n=2, 4], i64[n, 4] of 3 0 -1 1 2 -1 0 0, reduction=2",
 };

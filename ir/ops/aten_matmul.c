@@ -9,6 +9,7 @@ static Node build_linear(Build *b, Node n)
 OP(aten_linear){
 	.schema = "aten.linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
 	.build = build_linear,
+	.sample = "f32[n=2, 3, 4], f32[5, 4], f32[5]; f32[4], f32[5, 4]",
 };
 
 static Node build_matmul(Build *b, Node n)
@@ -19,10 +20,14 @@ static Node build_matmul(Build *b, Node n)
 OP(aten_matmul){
 	.schema = "aten.matmul(Tensor self, Tensor other) -> Tensor",
 	.build = build_matmul,
+	.sample = "f32[n=2, 3, 4], f32[n, 4, 2]; f32[4], f32[4]; f32[n=3, 4], f32[4]; f32[4], f32[2, 4, 3]; "
+		  "f32[2, 1, 3, 4], f32[3, 4, 2]; i64[2, 3] in -9..9, i64[3, 2] in -9..9",
 };
 OP(aten_linalg_matmul){
 	.schema = "aten.linalg_matmul(Tensor self, Tensor other) -> Tensor",
 	.build = build_matmul,
+	.sample = "f32[n=2, 3, 4], f32[n, 4, 2]; f32[4], f32[4]; f32[n=3, 4], f32[4]; f32[4], f32[2, 4, 3]; "
+		  "f32[2, 1, 3, 4], f32[3, 4, 2]; i64[2, 3] in -9..9, i64[3, 2] in -9..9",
 };
 
 /* Product of the operands after `self`, both of the given rank. */
@@ -62,22 +67,27 @@ static Node build_vdot(Build *b, Node n)
 OP(aten_mm){
 	.schema = "aten.mm(Tensor self, Tensor mat2) -> Tensor",
 	.build = build_mm,
+	.sample = "f32[n=3, 4], f32[4, m=5]",
 };
 OP(aten_bmm){
 	.schema = "aten.bmm(Tensor self, Tensor mat2) -> Tensor",
 	.build = build_bmm,
+	.sample = "f32[n=2, 3, 4], f32[n, 4, m=5]",
 };
 OP(aten_mv){
 	.schema = "aten.mv(Tensor self, Tensor vec) -> Tensor",
 	.build = build_mv,
+	.sample = "f32[n=3, 4], f32[4]",
 };
 OP(aten_dot){
 	.schema = "aten.dot(Tensor self, Tensor tensor) -> Tensor",
 	.build = build_dot,
+	.sample = "f32[n=5], f32[n]",
 };
 OP(aten_vdot){
 	.schema = "aten.vdot(Tensor self, Tensor other) -> Tensor",
 	.build = build_vdot,
+	.sample = "f32[n=5], f32[n]",
 };
 
 /* beta * self + alpha * product; with beta 0 self is ignored, NaN included. */
@@ -108,16 +118,23 @@ OP(aten_addmm){
 	.schema = "aten.addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar "
 		  "alpha=1) -> Tensor",
 	.build = build_addmm,
+	.sample = "f32[m=5], f32[n=3, 4], f32[4, m]; f32[m=5], f32[n=3, 4], f32[4, m], beta=0.5, alpha=-1.5; "
+		  "f32[m=5], f32[n=3, 4], f32[4, m], beta=0",
 };
 OP(aten_baddbmm){
 	.schema = "aten.baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, "
 		  "Scalar alpha=1) -> Tensor",
 	.build = build_baddbmm,
+	.sample = "f32[n=2, 3, 1], f32[n, 3, 4], f32[n, 4, 2]; "
+		  "f32[n=2, 3, 1], f32[n, 3, 4], f32[n, 4, 2], beta=0.5, alpha=-1.5; "
+		  "f32[n=2, 3, 1], f32[n, 3, 4], f32[n, 4, 2], beta=0",
 };
 OP(aten_addmv){
 	.schema = "aten.addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar "
 		  "alpha=1) -> Tensor",
 	.build = build_addmv,
+	.sample = "f32[n=3], f32[n, 4], f32[4]; f32[n=3], f32[n, 4], f32[4], beta=0.5, alpha=-1.5; "
+		  "f32[n=3], f32[n, 4], f32[4], beta=0",
 };
 
 static Node build_addbmm(Build *b, Node n)
@@ -132,6 +149,8 @@ OP(aten_addbmm){
 	.schema = "aten.addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, "
 		  "Scalar alpha=1) -> Tensor",
 	.build = build_addbmm,
+	.sample = "f32[3, 2], f32[n=2, 3, 4], f32[n, 4, 2]; f32[3, 2], f32[n=2, 3, 4], f32[n, 4, 2], beta=0.5, "
+		  "alpha=-1.5; f32[3, 2], f32[n=2, 3, 4], f32[n, 4, 2], beta=0",
 };
 
 static Node outer(Build *b, Node x, Node y)
@@ -150,10 +169,12 @@ static Node build_outer(Build *b, Node n)
 OP(aten_outer){
 	.schema = "aten.outer(Tensor self, Tensor vec2) -> Tensor",
 	.build = build_outer,
+	.sample = "f32[n=3], f32[m=4]",
 };
 OP(aten_ger){
 	.schema = "aten.ger(Tensor self, Tensor vec2) -> Tensor",
 	.build = build_outer,
+	.sample = "f32[n=3], f32[m=4]",
 };
 
 static Node build_addr(Build *b, Node n)
@@ -165,6 +186,8 @@ OP(aten_addr){
 	.schema = "aten.addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar "
 		  "alpha=1) -> Tensor",
 	.build = build_addr,
+	.sample = "f32[n=3, 4], f32[n], f32[4]; f32[n=3, 4], f32[n], f32[4], beta=0.5, alpha=-1.5; "
+		  "f32[n=3, 4], f32[n], f32[4], beta=0",
 };
 
 static Node build_inner(Build *b, Node n)
@@ -179,6 +202,7 @@ static Node build_inner(Build *b, Node n)
 OP(aten_inner){
 	.schema = "aten.inner(Tensor self, Tensor other) -> Tensor",
 	.build = build_inner,
+	.sample = "f32[n=3, 4], f32[m=2, 4]; f32[4], f32[4]; f32[3], f32[]",
 };
 
 static Node build_multi_dot(Build *b, Node n)
@@ -192,4 +216,5 @@ static Node build_multi_dot(Build *b, Node n)
 OP(aten_linalg_multi_dot){
 	.schema = "aten.linalg_multi_dot(Tensor[] tensors) -> Tensor",
 	.build = build_multi_dot,
+	.sample = "[f32[n=2, 3], f32[3, 4], f32[4, m=2]]; [f32[3], f32[3, 4], f32[4]]",
 };

@@ -113,6 +113,11 @@ OP(aten_batch_norm){
 		  "running_mean, Tensor? running_var, bool training, float momentum, float eps, "
 		  "bool cudnn_enabled) -> Tensor",
 	.build = build_batch_norm,
+	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=false, momentum=0.125, "
+		  "eps=0.001, cudnn_enabled=false; f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], none, none, "
+		  "training=true, momentum=0.125, eps=0.001, cudnn_enabled=false; "
+		  "f32[n=3, 2], none, none, f32[2], f32[2] in 0.5..2, training=false, momentum=0.125, eps=0.25, "
+		  "cudnn_enabled=false",
 };
 
 /* (y, mean, invstd): the statistics are empty in evaluation mode. With a reserve, which is empty on
@@ -149,23 +154,31 @@ OP(aten_native_batch_norm){
 		  "running_mean, Tensor? running_var, bool training, float momentum, float eps) "
 		  "-> (Tensor, Tensor, Tensor)",
 	.build = build_native_batch_norm,
+	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=false, momentum=0.125, "
+		  "eps=0.001; f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], none, none, training=true, momentum=0.125, "
+		  "eps=0.25",
 };
 OP(aten__native_batch_norm_legit){
 	.schema = "aten._native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, "
 		  "Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float "
 		  "momentum, float eps) -> (Tensor, Tensor, Tensor)",
 	.build = build_native_batch_norm,
+	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=false, momentum=0.125, "
+		  "eps=0.001; f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=true, "
+		  "momentum=0.125, eps=0.25",
 };
 OP(aten__native_batch_norm_legit_no_stats){
 	.schema = "aten._native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? "
 		  "bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
 	.build = build_native_batch_norm,
+	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], training=true, momentum=0.125, eps=0.25",
 };
 OP(aten__native_batch_norm_legit_no_training){
 	.schema = "aten._native_batch_norm_legit_no_training(Tensor input, Tensor? weight, "
 		  "Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float "
 		  "eps) -> (Tensor, Tensor, Tensor)",
 	.build = build_batch_norm_no_training,
+	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, momentum=0.125, eps=0.25",
 };
 
 /* Forms that yield the new running statistics, or write them: the importer sees to that. */
@@ -178,6 +191,7 @@ OP(aten__batch_norm_with_update){
 		  "Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> "
 		  "(Tensor, Tensor, Tensor, Tensor)",
 	.build = build_batch_norm_training,
+	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, momentum=0.125, eps=0.25",
 };
 OP(aten__batch_norm_with_update_functional){
 	.schema = "aten._batch_norm_with_update_functional(Tensor input, Tensor? weight, Tensor? "
@@ -185,12 +199,14 @@ OP(aten__batch_norm_with_update_functional){
 		  "(Tensor, Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor "
 		  "running_var_out)",
 	.build = build_batch_norm_training,
+	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, momentum=0.125, eps=0.25",
 };
 OP(aten__batch_norm_no_update){
 	.schema = "aten._batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? "
 		  "running_mean, Tensor? running_var, float momentum, float eps) -> (Tensor, "
 		  "Tensor, Tensor, Tensor)",
 	.build = build_batch_norm_no_training,
+	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, momentum=0.125, eps=0.25",
 };
 OP(aten__native_batch_norm_legit_functional){
 	.schema = "aten._native_batch_norm_legit_functional(Tensor input, Tensor? weight, "
@@ -198,6 +214,9 @@ OP(aten__native_batch_norm_legit_functional){
 		  "momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, "
 		  "Tensor running_var_out)",
 	.build = build_native_batch_norm,
+	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=false, momentum=0.125, "
+		  "eps=0.001; f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=true, "
+		  "momentum=0.125, eps=0.25",
 };
 
 static Node build_instance_norm(Build *b, Node n)
@@ -227,6 +246,9 @@ OP(aten_instance_norm){
 		  "running_mean, Tensor? running_var, bool use_input_stats, float momentum, "
 		  "float eps, bool cudnn_enabled) -> Tensor",
 	.build = build_instance_norm,
+	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], none, none, use_input_stats=true, momentum=0.125, "
+		  "eps=0.25, cudnn_enabled=false; f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], "
+		  "f32[3] in 0.5..2, use_input_stats=false, momentum=0.125, eps=0.25, cudnn_enabled=false",
 };
 
 /* ---- norms over the last dims ---- */
@@ -270,6 +292,8 @@ OP(aten_layer_norm){
 	.schema = "aten.layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, "
 		  "Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor",
 	.build = build_layer_norm,
+	.sample = "f32[n=3, 4], normalized_shape=[4], f32[4] in 0.5..2, f32[4]; "
+		  "f32[2, 2, 3], normalized_shape=[2, 3], eps=0.25",
 };
 
 static Node norm_with_statistics(Build *b, Node n, Norm r)
@@ -288,6 +312,8 @@ OP(aten_native_layer_norm){
 	.schema = "aten.native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? "
 		  "weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
 	.build = build_native_layer_norm,
+	.sample = "f32[n=3, 4], normalized_shape=[4], f32[4] in 0.5..2, f32[4], eps=0.001; "
+		  "f32[2, 2, 3], normalized_shape=[2, 3], none, none, eps=0.25",
 };
 
 static Node build_rms_norm(Build *b, Node n)
@@ -315,6 +341,7 @@ OP(aten_rms_norm){
 	.schema = "aten.rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, "
 		  "float? eps=None) -> Tensor",
 	.build = build_rms_norm,
+	.sample = "f32[n=3, 4], normalized_shape=[4], f32[4] in 0.5..2; f32[2, 2, 3], normalized_shape=[2, 3], eps=0.25",
 };
 
 /* ---- group norm ---- */
@@ -358,6 +385,7 @@ OP(aten_group_norm){
 	.schema = "aten.group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? "
 		  "bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
 	.build = build_group_norm,
+	.sample = "f32[n=2, 4, 3], num_groups=2, f32[4] in 0.5..2, f32[4]; f32[n=2, 4], num_groups=1, eps=0.25",
 };
 
 static Node build_native_group_norm(Build *b, Node n)
@@ -373,6 +401,8 @@ OP(aten_native_group_norm){
 	.schema = "aten.native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, "
 		  "SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
 	.build = build_native_group_norm,
+	.sample = "f32[n=2, 4, 3], f32[4] in 0.5..2, f32[4], N=n, C=4, HxW=3, group=2, eps=0.001; "
+		  "f32[2, 4, 3], none, none, N=2, C=4, HxW=3, group=4, eps=0.25",
 };
 
 /* ---- dropout: the identity unless it drops ---- */
@@ -393,18 +423,22 @@ static Node build_dropout(Build *b, Node n)
 OP(aten_dropout){
 	.schema = "aten.dropout(Tensor input, float p, bool train) -> Tensor",
 	.build = build_dropout,
+	.sample = "f32[n=3, 4, 2], p=0.5, train=false",
 };
 OP(aten_feature_dropout){
 	.schema = "aten.feature_dropout(Tensor input, float p, bool train) -> Tensor",
 	.build = build_dropout,
+	.sample = "f32[n=3, 4, 2], p=0.5, train=false",
 };
 OP(aten_alpha_dropout){
 	.schema = "aten.alpha_dropout(Tensor input, float p, bool train) -> Tensor",
 	.build = build_dropout,
+	.sample = "f32[n=3, 4, 2], p=0.5, train=false",
 };
 OP(aten_feature_alpha_dropout){
 	.schema = "aten.feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor",
 	.build = build_dropout,
+	.sample = "f32[n=3, 4, 2], p=0.5, train=false",
 };
 
 static Node build_native_dropout(Build *b, Node n)
@@ -425,6 +459,7 @@ static Node build_native_dropout(Build *b, Node n)
 OP(aten_native_dropout){
 	.schema = "aten.native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
 	.build = build_native_dropout,
+	.sample = "f32[n=3, 4], p=0.5, train=false",
 };
 
 static Node build_native_dropout_backward(Build *b, Node n)
@@ -440,4 +475,5 @@ OP(aten_native_dropout_backward){
 	.schema = "aten.native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> "
 		  "Tensor",
 	.build = build_native_dropout_backward,
+	.sample = "f32[n=3, 4], bool[n, 4], scale=1.5",
 };

@@ -9,248 +9,297 @@ OP(aten_exp){
 	.schema = "aten.exp(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "exp(self)",
+	.sample = "f32[n=3, 4] in -3..3; i32[4] in -3..3; f32[5] of nan inf -inf 89 -104",
 };
 OP(aten_exp2){
 	.schema = "aten.exp2(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "exp2(self)",
+	.sample = "f32[n=3, 4] in -3..3; i32[4] in -3..3; f32[5] of nan inf -inf 89 -104",
 };
 OP(aten_special_exp2){
 	.schema = "aten.special_exp2(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "exp2(self)",
+	.sample = "f32[n=3, 4] in -3..3; i32[4] in -3..3; f32[5] of nan inf -inf 89 -104",
 };
 OP(aten_expm1){
 	.schema = "aten.expm1(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "expm1(self)",
+	.sample = "f32[n=3, 4] in -3..3; i32[4] in -3..3; f32[5] of nan inf -inf 89 -104",
 };
 OP(aten_special_expm1){
 	.schema = "aten.special_expm1(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "expm1(self)",
+	.sample = "f32[n=3, 4] in -3..3; i32[4] in -3..3; f32[5] of nan inf -inf 89 -104",
 };
 OP(aten_log){
 	.schema = "aten.log(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "log(self)",
+	.sample = "f32[n=3, 4] in 0.0625..4; i32[4] in 1..9; f32[4] of 0 -1 inf nan",
 };
 OP(aten_log2){
 	.schema = "aten.log2(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "log2(self)",
+	.sample = "f32[n=3, 4] in 0.0625..4; i32[4] in 1..9; f32[4] of 0 -1 inf nan",
 };
 OP(aten_log10){
 	.schema = "aten.log10(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "log10(self)",
+	.sample = "f32[n=3, 4] in 0.0625..4; i32[4] in 1..9; f32[4] of 0 -1 inf nan",
 };
 OP(aten_log1p){
 	.schema = "aten.log1p(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "log1p(self)",
+	.sample = "f32[n=3, 4] in -0.9..4; i32[4] in 0..9",
 };
 OP(aten_special_log1p){
 	.schema = "aten.special_log1p(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "log1p(self)",
+	.sample = "f32[n=3, 4] in -0.9..4; i32[4] in 0..9",
 };
 OP(aten_sin){
 	.schema = "aten.sin(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "sin(self)",
+	.sample = "f32[n=3, 4] in -8..8; i32[4] in -9..9; f32[3] of 1000.5 -77777 1e10",
 };
 OP(aten_cos){
 	.schema = "aten.cos(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "cos(self)",
+	.sample = "f32[n=3, 4] in -8..8; i32[4] in -9..9; f32[3] of 1000.5 -77777 1e10",
 };
 OP(aten_tan){
 	.schema = "aten.tan(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "tan(self)",
+	.sample = "f32[n=3, 4] in -8..8; i32[4] in -9..9; f32[3] of 1000.5 -77777 1e10",
 };
 OP(aten_asin){
 	.schema = "aten.asin(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "asin(self)",
+	.sample = "f32[n=3, 4] in -1..1; f32[2] of 1.5 -2",
 };
 OP(aten_arcsin){
 	.schema = "aten.arcsin(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "asin(self)",
+	.sample = "f32[n=3, 4] in -1..1; f32[2] of 1.5 -2",
 };
 OP(aten_acos){
 	.schema = "aten.acos(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "acos(self)",
+	.sample = "f32[n=3, 4] in -1..1; f32[2] of 1.5 -2",
 };
 OP(aten_arccos){
 	.schema = "aten.arccos(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "acos(self)",
+	.sample = "f32[n=3, 4] in -1..1; f32[2] of 1.5 -2",
 };
 OP(aten_atan){
 	.schema = "aten.atan(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "atan(self)",
+	.sample = "f32[n=3, 4] in -4..4; f32[4] of 0.001 -30 30 inf",
 };
 OP(aten_arctan){
 	.schema = "aten.arctan(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "atan(self)",
+	.sample = "f32[n=3, 4] in -4..4; f32[4] of 0.001 -30 30 inf",
 };
 OP(aten_sinh){
 	.schema = "aten.sinh(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "sinh(self)",
+	.sample = "f32[n=3, 4] in -4..4; f32[4] of 0.001 -30 30 inf",
 };
 OP(aten_cosh){
 	.schema = "aten.cosh(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "cosh(self)",
+	.sample = "f32[n=3, 4] in -4..4; f32[4] of 0.001 -30 30 inf",
 };
 OP(aten_tanh){
 	.schema = "aten.tanh(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "tanh(self)",
+	.sample = "f32[n=3, 4] in -4..4; f32[4] of 0.001 -30 30 inf",
 };
 OP(aten_asinh){
 	.schema = "aten.asinh(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "asinh(self)",
+	.sample = "f32[n=3, 4] in -4..4; f32[4] of 0.001 -30 30 inf",
 };
 OP(aten_arcsinh){
 	.schema = "aten.arcsinh(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "asinh(self)",
+	.sample = "f32[n=3, 4] in -4..4; f32[4] of 0.001 -30 30 inf",
 };
 OP(aten_acosh){
 	.schema = "aten.acosh(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "acosh(self)",
+	.sample = "f32[n=3, 4] in 1..8; f32[3] of 0.5 1 1e10",
 };
 OP(aten_arccosh){
 	.schema = "aten.arccosh(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "acosh(self)",
+	.sample = "f32[n=3, 4] in 1..8; f32[3] of 0.5 1 1e10",
 };
 OP(aten_atanh){
 	.schema = "aten.atanh(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "atanh(self)",
+	.sample = "f32[n=3, 4] in -0.9..0.9; f32[3] of 1 -1 2",
 };
 OP(aten_arctanh){
 	.schema = "aten.arctanh(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "atanh(self)",
+	.sample = "f32[n=3, 4] in -0.9..0.9; f32[3] of 1 -1 2",
 };
 OP(aten_erf){
 	.schema = "aten.erf(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "erf(self)",
+	.sample = "f32[n=3, 4] in -3..3; f32[4] of 0.001 -6 9 inf",
 };
 OP(aten_special_erf){
 	.schema = "aten.special_erf(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "erf(self)",
+	.sample = "f32[n=3, 4] in -3..3; f32[4] of 0.001 -6 9 inf",
 };
 OP(aten_erfc){
 	.schema = "aten.erfc(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "erfc(self)",
+	.sample = "f32[n=3, 4] in -3..3; f32[4] of 0.001 -6 9 inf",
 };
 OP(aten_special_erfc){
 	.schema = "aten.special_erfc(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "erfc(self)",
+	.sample = "f32[n=3, 4] in -3..3; f32[4] of 0.001 -6 9 inf",
 };
 OP(aten_erfinv){
 	.schema = "aten.erfinv(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "erfinv(self)",
+	.sample = "f32[n=3, 4] in -0.98..0.98; f32[4] of 1 -1 2 0.999",
 };
 OP(aten_special_erfinv){
 	.schema = "aten.special_erfinv(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "erfinv(self)",
+	.sample = "f32[n=3, 4] in -0.98..0.98; f32[4] of 1 -1 2 0.999",
 };
 OP(aten_lgamma){
 	.schema = "aten.lgamma(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "lgamma(self)",
+	.sample = "f32[n=3, 4] in 0.125..8; f32[5] of -0.5 -2.5 1e6 0 -3; f32[4] of 12.5 40 1e-6 3",
 };
 OP(aten_special_gammaln){
 	.schema = "aten.special_gammaln(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "lgamma(self)",
+	.sample = "f32[n=3, 4] in 0.125..8; f32[5] of -0.5 -2.5 1e6 0 -3; f32[4] of 12.5 40 1e-6 3",
 };
 OP(aten_digamma){
 	.schema = "aten.digamma(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "digamma(self)",
+	.sample = "f32[n=3, 4] in 0.125..8; f32[5] of -0.5 -2.5 1e6 0 -0.25; f32[4] of 12.5 40 1e-6 3",
 };
 OP(aten_special_digamma){
 	.schema = "aten.special_digamma(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "digamma(self)",
+	.sample = "f32[n=3, 4] in 0.125..8; f32[5] of -0.5 -2.5 1e6 0 -0.25; f32[4] of 12.5 40 1e-6 3",
 };
 OP(aten_special_psi){
 	.schema = "aten.special_psi(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "digamma(self)",
+	.sample = "f32[n=3, 4] in 0.125..8; f32[5] of -0.5 -2.5 1e6 0 -0.25; f32[4] of 12.5 40 1e-6 3",
 };
 OP(aten_sigmoid){
 	.schema = "aten.sigmoid(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "sigmoid(self)",
+	.sample = "f32[n=3, 4] in -8..8; i32[4] in -3..3; f32[3] of -100 100 nan",
 };
 OP(aten_special_expit){
 	.schema = "aten.special_expit(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "sigmoid(self)",
+	.sample = "f32[n=3, 4] in -8..8; i32[4] in -3..3; f32[3] of -100 100 nan",
 };
 OP(aten_sqrt){
 	.schema = "aten.sqrt(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "sqrt(self)",
+	.sample = "f32[n=3, 4] in 0.25..8; f32[4] of 0 -1 inf 1e-40",
 };
 OP(aten_rsqrt){
 	.schema = "aten.rsqrt(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "rsqrt(self)",
+	.sample = "f32[n=3, 4] in 0.25..8; f32[4] of 0 -1 inf 1e-40",
 };
 OP(aten_reciprocal){
 	.schema = "aten.reciprocal(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "reciprocal(self)",
+	.sample = "f32[n=3, 4] in 0.25..8; f32[3] of 0 -1 inf; i32[2] of 2 -4",
 };
 OP(aten_deg2rad){
 	.schema = "aten.deg2rad(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "mul(self, 0.017453292519943295)",
+	.sample = "f32[n=3, 4] in -180..180; i32[2] of 90 -45",
 };
 OP(aten_rad2deg){
 	.schema = "aten.rad2deg(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "mul(self, 57.29577951308232)",
+	.sample = "f32[n=3, 4] in -180..180; i32[2] of 90 -45",
 };
 OP(aten_sinc){
 	.schema = "aten.sinc(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "select(eq(self, 0), 1, div(sin(mul(self, 3.141592653589793)), mul(self, "
 		  "3.141592653589793)))",
+	.sample = "f32[n=3, 4] in -3..3",
 };
 OP(aten_special_sinc){
 	.schema = "aten.special_sinc(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "select(eq(self, 0), 1, div(sin(mul(self, 3.141592653589793)), mul(self, "
 		  "3.141592653589793)))",
+	.sample = "f32[n=3, 4] in -3..3",
 };
 OP(aten_special_entr){
 	.schema = "aten.special_entr(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "select(eq(self, 0), 0, select(lt(self, 0), -inf, neg(mul(self, log(self)))))",
+	.sample = "f32[n=3, 4] in -1..4; f32[4] of 0 -1 nan 0.5",
 };
 
 /* ---- rounding and sign: ints are their own floor ---- */
@@ -273,22 +322,32 @@ static Node build_round(Build *b, Node n)
 OP(aten_floor){
 	.schema = "aten.floor(Tensor self) -> Tensor",
 	.build = build_round,
+	.sample = "f32[n=2, 6] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5; f32[3] of nan inf -1e10; "
+		  "i32[3] in -9..9",
 };
 OP(aten_ceil){
 	.schema = "aten.ceil(Tensor self) -> Tensor",
 	.build = build_round,
+	.sample = "f32[n=2, 6] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5; f32[3] of nan inf -1e10; "
+		  "i32[3] in -9..9",
 };
 OP(aten_round){
 	.schema = "aten.round(Tensor self) -> Tensor",
 	.build = build_round,
+	.sample = "f32[n=2, 6] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5; f32[3] of nan inf -1e10; "
+		  "i32[3] in -9..9",
 };
 OP(aten_trunc){
 	.schema = "aten.trunc(Tensor self) -> Tensor",
 	.build = build_round,
+	.sample = "f32[n=2, 6] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5; f32[3] of nan inf -1e10; "
+		  "i32[3] in -9..9",
 };
 OP(aten_fix){
 	.schema = "aten.fix(Tensor self) -> Tensor",
 	.build = build_round,
+	.sample = "f32[n=2, 6] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5; f32[3] of nan inf -1e10; "
+		  "i32[3] in -9..9",
 };
 
 static Node build_round_decimals(Build *b, Node n)
@@ -308,19 +367,24 @@ static Node build_round_decimals(Build *b, Node n)
 OP(aten_round_decimals){
 	.schema = "aten.round.decimals(Tensor self, *, int decimals) -> Tensor",
 	.build = build_round_decimals,
+	.sample = "f32[n=2, 4] of 1.2345 -2.375 0.5 12.55 -0.04 3.25 7.125 99.99, decimals=2; "
+		  "f32[3] of 1250 -1350 1449, decimals=-2",
 };
 
 OP(aten_frac){
 	.schema = "aten.frac(Tensor self) -> Tensor",
 	.expand = "sub(self, trunc(self))",
+	.sample = "f32[n=2, 6] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5",
 };
 OP(aten_neg){
 	.schema = "aten.neg(Tensor self) -> Tensor",
 	.expand = "neg(self)",
+	.sample = "f32[n=3, 4]; i32[3] in -9..9",
 };
 OP(aten_negative){
 	.schema = "aten.negative(Tensor self) -> Tensor",
 	.expand = "neg(self)",
+	.sample = "f32[n=3, 4]; i32[3] in -9..9",
 };
 
 static Node build_square(Build *b, Node n)
@@ -333,6 +397,7 @@ static Node build_square(Build *b, Node n)
 OP(aten_square){
 	.schema = "aten.square(Tensor self) -> Tensor",
 	.build = build_square,
+	.sample = "f32[n=3, 4]; i32[3] in -9..9; f32[4] of nan -inf 0 -0.0; u8[3] in 0..255",
 };
 
 static Node build_abs(Build *b, Node n)
@@ -349,10 +414,12 @@ static Node build_abs(Build *b, Node n)
 OP(aten_abs){
 	.schema = "aten.abs(Tensor self) -> Tensor",
 	.build = build_abs,
+	.sample = "f32[n=3, 4]; i32[3] in -9..9; f32[4] of nan -inf 0 -0.0; u8[3] in 0..255",
 };
 OP(aten_absolute){
 	.schema = "aten.absolute(Tensor self) -> Tensor",
 	.build = build_abs,
+	.sample = "f32[n=3, 4]; i32[3] in -9..9; f32[4] of nan -inf 0 -0.0; u8[3] in 0..255",
 };
 
 static Node build_sign(Build *b, Node n)
@@ -363,10 +430,12 @@ static Node build_sign(Build *b, Node n)
 OP(aten_sign){
 	.schema = "aten.sign(Tensor self) -> Tensor",
 	.build = build_sign,
+	.sample = "f32[n=3, 4]; i32[3] in -9..9; f32[4] of nan -inf 0 -0.0; u8[3] in 0..255",
 };
 OP(aten_sgn){
 	.schema = "aten.sgn(Tensor self) -> Tensor",
 	.build = build_sign,
+	.sample = "f32[n=3, 4]; i32[3] in -9..9; f32[4] of nan -inf 0 -0.0; u8[3] in 0..255",
 };
 
 static Node build_positive(Build *b, Node n)
@@ -376,6 +445,7 @@ static Node build_positive(Build *b, Node n)
 OP(aten_positive){
 	.schema = "aten.positive(Tensor self) -> Tensor",
 	.build = build_positive,
+	.sample = "f32[n=3, 4]",
 };
 
 /* ---- float classes; ints are never special ---- */
@@ -407,26 +477,32 @@ static Node build_class(Build *b, Node n)
 OP(aten_isnan){
 	.schema = "aten.isnan(Tensor self) -> Tensor",
 	.build = build_class,
+	.sample = "f32[n=2, 4] of nan inf -inf 0 1 -1 -0 1e38; i32[3] of -1 0 1",
 };
 OP(aten_isinf){
 	.schema = "aten.isinf(Tensor self) -> Tensor",
 	.build = build_class,
+	.sample = "f32[n=2, 4] of nan inf -inf 0 1 -1 -0 1e38; i32[3] of -1 0 1",
 };
 OP(aten_isfinite){
 	.schema = "aten.isfinite(Tensor self) -> Tensor",
 	.build = build_class,
+	.sample = "f32[n=2, 4] of nan inf -inf 0 1 -1 -0 1e38; i32[3] of -1 0 1",
 };
 OP(aten_isposinf){
 	.schema = "aten.isposinf(Tensor self) -> Tensor",
 	.build = build_class,
+	.sample = "f32[n=2, 4] of nan inf -inf 0 1 -1 -0 1e38; i32[3] of -1 0 1",
 };
 OP(aten_isneginf){
 	.schema = "aten.isneginf(Tensor self) -> Tensor",
 	.build = build_class,
+	.sample = "f32[n=2, 4] of nan inf -inf 0 1 -1 -0 1e38; i32[3] of -1 0 1",
 };
 OP(aten_signbit){
 	.schema = "aten.signbit(Tensor self) -> Tensor",
 	.build = build_class,
+	.sample = "f32[n=2, 4] of nan inf -inf 0 1 -1 -0 1e38; i32[3] of -1 0 1",
 };
 
 static Node build_nan_to_num(Build *b, Node n)
@@ -450,4 +526,6 @@ OP(aten_nan_to_num){
 	.schema = "aten.nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? "
 		  "neginf=None) -> Tensor",
 	.build = build_nan_to_num,
+	.sample = "f32[n=2, 4] of nan inf -inf 0 1 -1 -0 1e38; "
+		  "f32[n=2, 4] of nan inf -inf 0 1 -1 -0 1e38, nan=0.5, posinf=2.25, neginf=-7; i32[3] of -1 0 1",
 };

@@ -115,6 +115,7 @@ Node b_sort(Build *, Node x, uint32_t dim, bool descending, bool stable); /* tup
 /* ---- reductions and what is built on them ---- */
 
 Node aten_sum(Build *, Node x, uint32_t dims, bool keep);
+Node aten_sum_operand(Build *, Node); /* sums of bool and ints are i64 */
 Node aten_reduce(Build *, ReduceKind, Node x, uint32_t dims, bool keep);
 Node aten_mean(Build *, Node x, uint32_t dims, bool keep); /* floats; accumulates wide */
 Sym aten_count(const Build *, Node x, uint32_t dims);

@@ -1,4 +1,4 @@
-/* ATen reductions, scans and sorting. */
+/* ATen reductions and scans. */
 #include "ir/ops/aten_priv.h"
 
 #include <math.h>
@@ -33,6 +33,7 @@ static Node build_sum(Build *b, Node n)
 OP(aten_sum){
 	.schema = "aten.sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
 	.build = build_sum,
+	.sample = "f32[n=3, 4]; i32[5] in -9..9; f32[3, 4], dtype=f64; bool[5]",
 };
 
 static Node build_sum_dim(Build *b, Node n)
@@ -44,6 +45,8 @@ OP(aten_sum_dim_IntList){
 	.schema = "aten.sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, "
 		  "ScalarType? dtype=None) -> Tensor",
 	.build = build_sum_dim,
+	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, -1], keepdim=true; i32[3, 4] in -9..9, dim=[0]; "
+		  "f32[2, 3], dim=[]; f32[2, 3], dim=none, dtype=f64",
 };
 
 /* Elements that are NaN count as 0 (or 1 for a count of the others). */
@@ -60,6 +63,7 @@ OP(aten_nansum){
 	.schema = "aten.nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
 		  "dtype=None) -> Tensor",
 	.build = build_nansum,
+	.sample = "f32[n=2, 4] of 1 nan 2 -3 4 0.5; f32[2, 4] of 1 nan 2 -3 4 0.5, dim=[0], keepdim=true",
 };
 
 static Node build_prod(Build *b, Node n)
@@ -70,6 +74,7 @@ static Node build_prod(Build *b, Node n)
 OP(aten_prod){
 	.schema = "aten.prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
 	.build = build_prod,
+	.sample = "f32[n=2, 3] in -2..2; i32[5] of 1 2 -3 4 5",
 };
 
 static Node build_prod_dim(Build *b, Node n)
@@ -82,6 +87,7 @@ OP(aten_prod_dim_int){
 	.schema = "aten.prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? "
 		  "dtype=None) -> Tensor",
 	.build = build_prod_dim,
+	.sample = "f32[n=2, 3] in -2..2, dim=1; i32[2, 3] in -3..3, dim=0, keepdim=true",
 };
 
 static Node mean(Build *b, Node n, uint32_t dims)
@@ -107,11 +113,13 @@ static Node build_mean_dim(Build *b, Node n)
 OP(aten_mean){
 	.schema = "aten.mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
 	.build = build_mean,
+	.sample = "f32[n=3, 4]; f32[3], dtype=f64",
 };
 OP(aten_mean_dim){
 	.schema = "aten.mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? "
 		  "dtype=None) -> Tensor",
 	.build = build_mean_dim,
+	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, -1], keepdim=true; f32[3, 2], dim=[]",
 };
 
 static Node build_nanmean(Build *b, Node n)
@@ -130,6 +138,7 @@ OP(aten_nanmean){
 	.schema = "aten.nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, "
 		  "ScalarType? dtype=None) -> Tensor",
 	.build = build_nanmean,
+	.sample = "f32[n=2, 4] of 1 nan 2 -3 4 0.5; f32[2, 4] of 1 nan 2 -3 4 0.5, dim=[0], keepdim=true",
 };
 
 static Node build_count_nonzero(Build *b, Node n)
@@ -144,10 +153,12 @@ static Node build_count_nonzero(Build *b, Node n)
 OP(aten_count_nonzero_dim_IntList){
 	.schema = "aten.count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
 	.build = build_count_nonzero,
+	.sample = "f32[n=3, 4] of 0 1 0 2 3 0 0, dim=[1]; f32[3, 4] of 0 1 0 2 3 0 0, dim=[0, 1]",
 };
 OP(aten_count_nonzero){
 	.schema = "aten.count_nonzero(Tensor self, int? dim=None) -> Tensor",
 	.build = build_count_nonzero,
+	.sample = "f32[n=3, 4] of 0 1 0 2 3 0 0; i32[4, 2] of 0 1 0 2 3 0 0, dim=0",
 };
 
 /* ---- and, or ---- */
@@ -181,26 +192,36 @@ static Node build_all_dim(Build *b, Node n)
 OP(aten_any){
 	.schema = "aten.any(Tensor self) -> Tensor",
 	.build = build_any,
+	.sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1; bool[3] of 0 1 1; i32[2] of 2 3; u8[3] of 0 2 1",
 };
 OP(aten_any_dim){
 	.schema = "aten.any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
 	.build = build_any_dim,
+	.sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=1; bool[2, 2] of 0 1 1 1, dim=0, keepdim=true",
 };
 OP(aten_any_dims){
 	.schema = "aten.any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
 	.build = build_any_dim,
+	.sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=[1]; "
+		  "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=[0, 1], keepdim=true; "
+		  "bool[2, 2] of 1 1 0 1, dim=none",
 };
 OP(aten_all){
 	.schema = "aten.all(Tensor self) -> Tensor",
 	.build = build_all,
+	.sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1; bool[3] of 0 1 1; i32[2] of 2 3; u8[3] of 0 2 1",
 };
 OP(aten_all_dim){
 	.schema = "aten.all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
 	.build = build_all_dim,
+	.sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=1; bool[2, 2] of 0 1 1 1, dim=0, keepdim=true",
 };
 OP(aten_all_dims){
 	.schema = "aten.all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
 	.build = build_all_dim,
+	.sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=[1]; "
+		  "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=[0, 1], keepdim=true; "
+		  "bool[2, 2] of 1 1 0 1, dim=none",
 };
 
 /* ---- extremes ---- */
@@ -238,23 +259,28 @@ static Node build_aminmax(Build *b, Node n)
 OP(aten_amax){
 	.schema = "aten.amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
 	.build = build_amax,
+	.sample = "f32[n=3, 4] distinct -4..5, dim=[1]; f32[2, 3, 4], dim=[0, -1], keepdim=true; i32[4] in -9..9",
 };
 OP(aten_amin){
 	.schema = "aten.amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
 	.build = build_amin,
+	.sample = "f32[n=3, 4] distinct -4..5, dim=[1]; f32[2, 3, 4], dim=[0, -1], keepdim=true; i32[4] in -9..9",
 };
 OP(aten_max){
 	.schema = "aten.max(Tensor self) -> Tensor",
 	.build = build_max,
+	.sample = "f32[n=3, 4] distinct -4..5; i32[5] in -9..9; f32[3] of 1 nan 2; bool[2] of 0 1",
 };
 OP(aten_min){
 	.schema = "aten.min(Tensor self) -> Tensor",
 	.build = build_min,
+	.sample = "f32[n=3, 4] distinct -4..5; i32[5] in -9..9; f32[3] of 1 nan 2; bool[2] of 0 1",
 };
 OP(aten_aminmax){
 	.schema = "aten.aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor "
 		  "min, Tensor max)",
 	.build = build_aminmax,
+	.sample = "f32[n=3, 4] distinct -4..5; f32[n=3, 4] distinct -4..5, dim=1, keepdim=true",
 };
 
 static Node arg_of(Build *b, Node x, bool max, uint32_t dim, bool keep)
@@ -289,11 +315,15 @@ OP(aten_max_dim){
 	.schema = "aten.max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, "
 		  "Tensor indices)",
 	.build = build_max_dim,
+	.sample = "f32[n=3, 4] distinct -4..5, dim=1; i32[3, 4] in -2..2, dim=0, keepdim=true; "
+		  "f32[2, 3] of 1 nan 2 nan nan 0, dim=1",
 };
 OP(aten_min_dim){
 	.schema = "aten.min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, "
 		  "Tensor indices)",
 	.build = build_min_dim,
+	.sample = "f32[n=3, 4] distinct -4..5, dim=1; i32[3, 4] in -2..2, dim=0, keepdim=true; "
+		  "f32[2, 3] of 1 nan 2 nan nan 0, dim=1",
 };
 
 static Node arg_extreme(Build *b, Node n, bool max)
@@ -322,10 +352,14 @@ static Node build_argmin(Build *b, Node n)
 OP(aten_argmax){
 	.schema = "aten.argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
 	.build = build_argmax,
+	.sample = "f32[n=3, 4] distinct -4..5; f32[n=3, 4] distinct -4..5, dim=1; "
+		  "i32[3, 4] in -2..2, dim=0, keepdim=true; f32[2, 3] of 1 nan 2 nan nan 0, dim=1",
 };
 OP(aten_argmin){
 	.schema = "aten.argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
 	.build = build_argmin,
+	.sample = "f32[n=3, 4] distinct -4..5; f32[n=3, 4] distinct -4..5, dim=1; "
+		  "i32[3, 4] in -2..2, dim=0, keepdim=true; f32[2, 3] of 1 nan 2 nan nan 0, dim=1",
 };
 
 /* ---- variance, norms ---- */
@@ -433,58 +467,74 @@ static Node build_std_mean_c(Build *b, Node n)
 OP(aten_var){
 	.schema = "aten.var(Tensor self, bool unbiased=True) -> Tensor",
 	.build = build_var,
+	.sample = "f32[n=3, 4]; f32[n=3, 4], unbiased=false",
 };
 OP(aten_std){
 	.schema = "aten.std(Tensor self, bool unbiased=True) -> Tensor",
 	.build = build_std,
+	.sample = "f32[n=3, 4]; f32[n=3, 4], unbiased=false",
 };
 OP(aten_var_dim){
 	.schema = "aten.var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
 		  "keepdim=False) -> Tensor",
 	.build = build_var_dim,
+	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, keepdim=true",
 };
 OP(aten_std_dim){
 	.schema = "aten.std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
 		  "keepdim=False) -> Tensor",
 	.build = build_std_dim,
+	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, keepdim=true",
 };
 OP(aten_var_correction){
 	.schema = "aten.var.correction(Tensor self, int[1]? dim=None, *, Scalar? "
 		  "correction=None, bool keepdim=False) -> Tensor",
 	.build = build_var_c,
+	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, keepdim=true; "
+		  "f32[n=3, 4], correction=2.5; f32[4], dim=[0]",
 };
 OP(aten_std_correction){
 	.schema = "aten.std.correction(Tensor self, int[1]? dim=None, *, Scalar? "
 		  "correction=None, bool keepdim=False) -> Tensor",
 	.build = build_std_c,
+	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, keepdim=true; "
+		  "f32[n=3, 4], correction=2.5; f32[4], dim=[0]",
 };
 OP(aten_var_mean){
 	.schema = "aten.var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",
 	.build = build_var_mean,
+	.sample = "f32[n=3, 4]; f32[n=3, 4], unbiased=false",
 };
 OP(aten_std_mean){
 	.schema = "aten.std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",
 	.build = build_std_mean,
+	.sample = "f32[n=3, 4]; f32[n=3, 4], unbiased=false",
 };
 OP(aten_var_mean_dim){
 	.schema = "aten.var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
 		  "keepdim=False) -> (Tensor, Tensor)",
 	.build = build_var_mean_dim,
+	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, keepdim=true",
 };
 OP(aten_std_mean_dim){
 	.schema = "aten.std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
 		  "keepdim=False) -> (Tensor, Tensor)",
 	.build = build_std_mean_dim,
+	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, keepdim=true",
 };
 OP(aten_var_mean_correction){
 	.schema = "aten.var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? "
 		  "correction=None, bool keepdim=False) -> (Tensor, Tensor)",
 	.build = build_var_mean_c,
+	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, keepdim=true; "
+		  "f32[n=3, 4], correction=2.5; f32[4], dim=[0]",
 };
 OP(aten_std_mean_correction){
 	.schema = "aten.std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? "
 		  "correction=None, bool keepdim=False) -> (Tensor, Tensor)",
 	.build = build_std_mean_c,
+	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, keepdim=true; "
+		  "f32[n=3, 4], correction=2.5; f32[4], dim=[0]",
 };
 
 Node aten_vector_norm(Build *b, Node x, double p, uint32_t dims, bool keep)
@@ -533,6 +583,11 @@ OP(aten_linalg_vector_norm){
 	.schema = "aten.linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool "
 		  "keepdim=False, *, ScalarType? dtype=None) -> Tensor",
 	.build = build_vector_norm,
+	.sample = "f32[n=3, 4] in 0.5..4, ord=2, dim=[1]; f32[n=3, 4] in 0.5..4, ord=1, dim=[1]; "
+		  "f32[n=3, 4] in 0.5..4, ord=0, dim=[1]; f32[n=3, 4] in 0.5..4, ord=inf, dim=[1]; "
+		  "f32[n=3, 4] in 0.5..4, ord=-inf, dim=[1]; f32[n=3, 4] in 0.5..4, ord=3, dim=[1]; "
+		  "f32[n=3, 4] in 0.5..4, ord=0.5, dim=[1]; f32[n=3, 4] in 0.5..4, ord=-1.5, dim=[1]; "
+		  "f32[3, 4], dim=[0], keepdim=true, dtype=f64; f32[3, 4], ord=0; f32[3, 4], ord=-inf",
 };
 
 static Node build_norm(Build *b, Node n)
@@ -542,6 +597,7 @@ static Node build_norm(Build *b, Node n)
 OP(aten_norm_Scalar){
 	.schema = "aten.norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
 	.build = build_norm,
+	.sample = "f32[n=3, 4]; f32[n=3, 4], p=1; f32[n=3, 4], p=3.5",
 };
 
 static Node build_norm_dim(Build *b, Node n)
@@ -553,11 +609,13 @@ OP(aten_norm_ScalarOpt_dim){
 	.schema = "aten.norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool "
 		  "keepdim=False) -> Tensor",
 	.build = build_norm_dim,
+	.sample = "f32[n=3, 4], p=none, dim=[1]; f32[n=3, 4], p=inf, dim=[0], keepdim=true; f32[n=3, 4], p=0, dim=[1]",
 };
 OP(aten_norm_ScalarOpt_dim_dtype){
 	.schema = "aten.norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool "
 		  "keepdim, *, ScalarType dtype) -> Tensor",
 	.build = build_norm_dim,
+	.sample = "f32[n=3, 4], p=3, dim=[1], keepdim=true, dtype=f64",
 };
 
 static Node build_dist(Build *b, Node n)
@@ -569,6 +627,8 @@ static Node build_dist(Build *b, Node n)
 OP(aten_dist){
 	.schema = "aten.dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
 	.build = build_dist,
+	.sample = "f32[n=3, 4], f32[n, 4]; f32[n=3, 4], f32[4], p=1; f32[n=3, 4], f32[n, 4], p=inf; "
+		  "f32[n=3, 4], f32[n, 4], p=0; f32[n=3, 4], f32[n, 4], p=3",
 };
 
 Node aten_row_distance(Build *b, Node x, Node y, double p, double eps, bool keep)
@@ -589,6 +649,8 @@ OP(aten_pairwise_distance){
 	.schema = "aten.pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, "
 		  "bool keepdim=False) -> Tensor",
 	.build = build_pairwise_distance,
+	.sample = "f32[n=3, 4], f32[n, 4]; f32[3, 4], f32[4], p=1.0, eps=0.5, keepdim=true; "
+		  "f32[3, 4], f32[3, 4], p=inf, eps=0.25",
 };
 
 static Node build_cosine_similarity(Build *b, Node n)
@@ -611,6 +673,8 @@ OP(aten_cosine_similarity){
 	.schema = "aten.cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> "
 		  "Tensor",
 	.build = build_cosine_similarity,
+	.sample = "f32[n=3, 4], f32[n, 4]; f32[3, 4], f32[3, 4], dim=0; "
+		  "f32[2, 3] of 0.1 0.2 -0.1 0 0.25 0.125, f32[2, 3] in -0.5..0.5, dim=1, eps=0.25",
 };
 
 /* ---- softmax and log-sum-exp ---- */
@@ -637,27 +701,37 @@ static Node build_log_softmax(Build *b, Node n)
 OP(aten_softmax_int){
 	.schema = "aten.softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
 	.build = build_softmax,
+	.sample = "f32[n=3, 4], dim=1; f32[n=3, 4], dim=0; f32[3], dim=-1, dtype=f64; "
+		  "f32[2, 2] of -inf -inf 1 -inf, dim=1",
 };
 OP(aten_special_softmax){
 	.schema = "aten.special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
 	.build = build_softmax,
+	.sample = "f32[n=3, 4], dim=1; f32[n=3, 4], dim=0; f32[3], dim=-1, dtype=f64; "
+		  "f32[2, 2] of -inf -inf 1 -inf, dim=1",
 };
 OP(aten__softmax){
 	.schema = "aten._softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
 	.build = build_softmax,
+	.sample = "f32[n=3, 4], dim=1, half_to_float=false; f32[n=3, 4], dim=0, half_to_float=false",
 };
 OP(aten_log_softmax_int){
 	.schema = "aten.log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
 	.build = build_log_softmax,
+	.sample = "f32[n=3, 4], dim=1; f32[n=3, 4], dim=0; f32[3], dim=-1, dtype=f64; "
+		  "f32[2, 2] of -inf -inf 1 -inf, dim=1",
 };
 OP(aten_special_log_softmax){
 	.schema = "aten.special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> "
 		  "Tensor",
 	.build = build_log_softmax,
+	.sample = "f32[n=3, 4], dim=1; f32[n=3, 4], dim=0; f32[3], dim=-1, dtype=f64; "
+		  "f32[2, 2] of -inf -inf 1 -inf, dim=1",
 };
 OP(aten__log_softmax){
 	.schema = "aten._log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
 	.build = build_log_softmax,
+	.sample = "f32[n=3, 4], dim=1, half_to_float=false; f32[n=3, 4], dim=0, half_to_float=false",
 };
 
 static Node build_safe_softmax(Build *b, Node n)
@@ -674,6 +748,8 @@ static Node build_safe_softmax(Build *b, Node n)
 OP(aten__safe_softmax){
 	.schema = "aten._safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
 	.build = build_safe_softmax,
+	.sample = "f32[n=3, 4], dim=1; f32[n=3, 4], dim=0; f32[3], dim=-1, dtype=f64; "
+		  "f32[2, 2] of -inf -inf 1 -inf, dim=1",
 };
 
 static Node build_logsumexp(Build *b, Node n)
@@ -694,10 +770,12 @@ static Node build_logsumexp(Build *b, Node n)
 OP(aten_logsumexp){
 	.schema = "aten.logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
 	.build = build_logsumexp,
+	.sample = "f32[n=3, 4], dim=[1]; f32[3, 4], dim=[0, 1], keepdim=true; f32[2, 2] of -inf -inf 1 inf, dim=[1]",
 };
 OP(aten_special_logsumexp){
 	.schema = "aten.special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
 	.build = build_logsumexp,
+	.sample = "f32[n=3, 4], dim=[1]; f32[3, 4], dim=[0, 1], keepdim=true; f32[2, 2] of -inf -inf 1 inf, dim=[1]",
 };
 
 /* ---- scans ---- */
@@ -721,10 +799,12 @@ static Node build_cumprod(Build *b, Node n)
 OP(aten_cumsum){
 	.schema = "aten.cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
 	.build = build_cumsum,
+	.sample = "f32[n=3, 4] in -2..2, dim=1; i32[3, 4] in -3..3, dim=0; f32[4] in -2..2, dim=0, dtype=f64",
 };
 OP(aten_cumprod){
 	.schema = "aten.cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
 	.build = build_cumprod,
+	.sample = "f32[n=3, 4] in -2..2, dim=1; i32[3, 4] in -3..3, dim=0; f32[4] in -2..2, dim=0, dtype=f64",
 };
 
 static Node build_logcumsumexp(Build *b, Node n)
@@ -738,6 +818,7 @@ static Node build_logcumsumexp(Build *b, Node n)
 OP(aten_logcumsumexp){
 	.schema = "aten.logcumsumexp(Tensor self, int dim) -> Tensor",
 	.build = build_logcumsumexp,
+	.sample = "f32[n=3, 4], dim=1; f32[4] of -inf 1 300 2, dim=0",
 };
 
 static Node build_diff(Build *b, Node n)
@@ -771,100 +852,7 @@ OP(aten_diff){
 	.schema = "aten.diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? "
 		  "append=None) -> Tensor",
 	.build = build_diff,
-};
-
-/* ---- sorting ---- */
-
-static Node sort(Build *b, Node x, uint32_t dim, bool descending, bool stable)
-{
-	if (aten_rank(b, x) > 0)
-		return b_sort(b, x, dim, descending, stable);
-	return x.i ? b_tuple(b, (Node[]){x, b_full_int(b, DT_i64, 0, 0, NULL)}, 2) : x;
-}
-
-static Node build_sort(Build *b, Node n)
-{
-	Node x = arg(b, n, "self");
-	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
-	return sort(b, x, dim, node_bool(b->g, n, "descending"), true);
-}
-OP(aten_sort){
-	.schema = "aten.sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, "
-		  "Tensor indices)",
-	.build = build_sort,
-};
-OP(aten_sort_stable){
-	.schema = "aten.sort.stable(Tensor self, *, bool? stable, int dim=-1, bool "
-		  "descending=False) -> (Tensor values, Tensor indices)",
-	.build = build_sort,
-};
-
-static Node build_argsort(Build *b, Node n)
-{
-	return b_get(b, build_sort(b, n), 1);
-}
-OP(aten_argsort){
-	.schema = "aten.argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
-	.build = build_argsort,
-};
-OP(aten_argsort_stable){
-	.schema = "aten.argsort.stable(Tensor self, *, bool stable, int dim=-1, bool "
-		  "descending=False) -> Tensor",
-	.build = build_argsort,
-};
-
-static Node build_msort(Build *b, Node n)
-{
-	return b_get(b, sort(b, arg(b, n, "self"), 0, false, true), 0);
-}
-OP(aten_msort){
-	.schema = "aten.msort(Tensor self) -> Tensor",
-	.build = build_msort,
-};
-
-static Node build_topk(Build *b, Node n)
-{
-	Node x = arg(b, n, "self");
-	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
-	Sym k = node_sym(b->g, n, "k");
-	Node s = sort(b, x, dim, node_bool(b->g, n, "largest"), true), r[2];
-	if (aten_rank(b, x) == 0)
-		return s;
-	aten_require_le(b, k, b_dim(b, x, (int)dim), "topk");
-	for (uint32_t j = 0; j < 2; j++)
-		r[j] = b_slice(b, b_get(b, s, j), (int)dim, b_int(b, 0), k, b_int(b, 1));
-	return b_tuple(b, r, 2);
-}
-OP(aten_topk){
-	.schema = "aten.topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool "
-		  "sorted=True) -> (Tensor values, Tensor indices)",
-	.build = build_topk,
-};
-
-/* The k-th smallest, 1-based. */
-static Node kth(Build *b, Node n, Node x, uint32_t dim, Sym k)
-{
-	Node s = sort(b, x, dim, false, true), r[2];
-	if (aten_rank(b, x) == 0)
-		return s;
-	for (uint32_t j = 0; j < 2; j++) {
-		r[j] = b_select_dim(b, b_get(b, s, j), (int)dim, sym_addi(b_syms(b), k, -1));
-		if (keepdim(b, n))
-			r[j] = b_unsqueeze(b, r[j], (int)dim);
-	}
-	return b_tuple(b, r, 2);
-}
-
-static Node build_kthvalue(Build *b, Node n)
-{
-	Node x = arg(b, n, "self");
-	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
-	return kth(b, n, x, dim, node_sym(b->g, n, "k"));
-}
-OP(aten_kthvalue){
-	.schema = "aten.kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> "
-		  "(Tensor values, Tensor indices)",
-	.build = build_kthvalue,
+	.sample = "f32[n=3, 4]; f32[3, 4], n=2, dim=0; f32[n=3, 4], dim=1, f32[n, 2], f32[n, 1]; bool[4] of 0 1 1 0",
 };
 
 /* The bits of all elements, as f64 or i64, combined by xor. */
@@ -883,4 +871,5 @@ OP(aten_hash_tensor){
 	.schema = "aten.hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) "
 		  "-> Tensor",
 	.build = build_hash_tensor,
+	.sample = "f32[n=3, 4]; i32[3, 4] in -99..99, dim=[1], keepdim=true",
 };

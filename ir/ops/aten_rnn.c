@@ -242,24 +242,48 @@ OP(aten_lstm_input){
 		  "int num_layers, float dropout, bool train, bool bidirectional, bool "
 		  "batch_first) -> (Tensor, Tensor, Tensor)",
 	.build = build_lstm,
+	.sample = "f32[m=3, n=2, 3], [f32[1, n, 2], f32[1, n, 2]], [f32[8, 3] in -1..1, f32[8, 2] in -1..1, "
+		  "f32[8] in -1..1, f32[8] in -1..1], has_biases=true, num_layers=1, dropout=0.0, train=false, "
+		  "bidirectional=false, batch_first=false; f32[2, 3, 3], [f32[4, 2, 2], f32[4, 2, 2]], [f32[8, "
+		  "3] in -1..1, f32[8, 2] in -1..1, f32[8, 3] in -1..1, f32[8, 2] in -1..1, f32[8, 4] in -1..1, "
+		  "f32[8, 2] in -1..1, f32[8, 4] in -1..1, f32[8, 2] in -1..1], has_biases=false, num_layers=2, "
+		  "dropout=0.0, train=false, bidirectional=true, batch_first=true",
 };
 OP(aten_gru_input){
 	.schema = "aten.gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int "
 		  "num_layers, float dropout, bool train, bool bidirectional, bool batch_first) "
 		  "-> (Tensor, Tensor)",
 	.build = build_gru,
+	.sample = "f32[m=3, n=2, 3], f32[1, n, 2], [f32[6, 3] in -1..1, f32[6, 2] in -1..1, f32[6] in -1..1, "
+		  "f32[6] in -1..1], has_biases=true, num_layers=1, dropout=0.0, train=false, bidirectional=false, "
+		  "batch_first=false; f32[2, 3, 3], f32[4, 2, 2], [f32[6, 3] in -1..1, f32[6, 2] in -1..1, f32[6, "
+		  "3] in -1..1, f32[6, 2] in -1..1, f32[6, 4] in -1..1, f32[6, 2] in -1..1, f32[6, 4] in -1..1, "
+		  "f32[6, 2] in -1..1], has_biases=false, num_layers=2, dropout=0.0, train=false, "
+		  "bidirectional=true, batch_first=true",
 };
 OP(aten_rnn_tanh_input){
 	.schema = "aten.rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool "
 		  "has_biases, int num_layers, float dropout, bool train, bool bidirectional, "
 		  "bool batch_first) -> (Tensor, Tensor)",
 	.build = build_rnn_tanh,
+	.sample = "f32[m=3, n=2, 3], f32[1, n, 2], [f32[2, 3] in -1..1, f32[2, 2] in -1..1, f32[2] in -1..1, "
+		  "f32[2] in -1..1], has_biases=true, num_layers=1, dropout=0.0, train=false, bidirectional=false, "
+		  "batch_first=false; f32[2, 3, 3], f32[4, 2, 2], [f32[2, 3] in -1..1, f32[2, 2] in -1..1, f32[2, "
+		  "3] in -1..1, f32[2, 2] in -1..1, f32[2, 4] in -1..1, f32[2, 2] in -1..1, f32[2, 4] in -1..1, "
+		  "f32[2, 2] in -1..1], has_biases=false, num_layers=2, dropout=0.0, train=false, "
+		  "bidirectional=true, batch_first=true",
 };
 OP(aten_rnn_relu_input){
 	.schema = "aten.rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool "
 		  "has_biases, int num_layers, float dropout, bool train, bool bidirectional, "
 		  "bool batch_first) -> (Tensor, Tensor)",
 	.build = build_rnn_relu,
+	.sample = "f32[m=3, n=2, 3], f32[1, n, 2], [f32[2, 3] in -1..1, f32[2, 2] in -1..1, f32[2] in -1..1, "
+		  "f32[2] in -1..1], has_biases=true, num_layers=1, dropout=0.0, train=false, bidirectional=false, "
+		  "batch_first=false; f32[2, 3, 3], f32[4, 2, 2], [f32[2, 3] in -1..1, f32[2, 2] in -1..1, f32[2, "
+		  "3] in -1..1, f32[2, 2] in -1..1, f32[2, 4] in -1..1, f32[2, 2] in -1..1, f32[2, 4] in -1..1, "
+		  "f32[2, 2] in -1..1], has_biases=false, num_layers=2, dropout=0.0, train=false, "
+		  "bidirectional=true, batch_first=true",
 };
 
 /* ---- single cells ---- */
@@ -284,6 +308,8 @@ OP(aten_lstm_cell){
 	.schema = "aten.lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? "
 		  "b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)",
 	.build = build_lstm_cell,
+	.sample = "f32[n=2, 3], [f32[n, 2], f32[n, 2]], f32[8, 3] in -1..1, f32[8, 2] in -1..1, f32[8], f32[8]; "
+		  "f32[n=2, 3], [f32[n, 2], f32[n, 2]], f32[8, 3] in -1..1, f32[8, 2] in -1..1",
 };
 
 static Node build_gru_cell(Build *b, Node n)
@@ -296,6 +322,8 @@ OP(aten_gru_cell){
 	.schema = "aten.gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? "
 		  "b_ih=None, Tensor? b_hh=None) -> Tensor",
 	.build = build_gru_cell,
+	.sample = "f32[n=2, 3], f32[n, 2], f32[6, 3] in -1..1, f32[6, 2] in -1..1, f32[6], f32[6]; "
+		  "f32[n=2, 3], f32[n, 2], f32[6, 3] in -1..1, f32[6, 2] in -1..1",
 };
 
 static Node plain_cell(Build *b, Node n, Cell cell)
@@ -317,9 +345,13 @@ OP(aten_rnn_tanh_cell){
 	.schema = "aten.rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? "
 		  "b_ih=None, Tensor? b_hh=None) -> Tensor",
 	.build = build_rnn_tanh_cell,
+	.sample = "f32[n=2, 3], f32[n, 2], f32[2, 3] in -1..1, f32[2, 2] in -1..1, f32[2], f32[2]; "
+		  "f32[n=2, 3], f32[n, 2], f32[2, 3] in -1..1, f32[2, 2] in -1..1",
 };
 OP(aten_rnn_relu_cell){
 	.schema = "aten.rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? "
 		  "b_ih=None, Tensor? b_hh=None) -> Tensor",
 	.build = build_rnn_relu_cell,
+	.sample = "f32[n=2, 3], f32[n, 2], f32[2, 3] in -1..1, f32[2, 2] in -1..1, f32[2], f32[2]; "
+		  "f32[n=2, 3], f32[n, 2], f32[2, 3] in -1..1, f32[2, 2] in -1..1",
 };

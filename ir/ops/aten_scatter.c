@@ -105,6 +105,16 @@ OP(aten_scatter_reduce_two){
 	.schema = "aten.scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str "
 		  "reduce, *, bool include_self=True) -> Tensor",
 	.build = build_scatter_reduce,
+	.sample = "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, f32[n, 3], reduce=\"sum\"; "
+		  "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, f32[n, 3], reduce=\"prod\"; "
+		  "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, f32[n, 3], reduce=\"mean\"; "
+		  "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, f32[n, 3], reduce=\"amax\"; "
+		  "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, f32[n, 3], reduce=\"amin\"; "
+		  "f32[3, 2], dim=0, i64[4, 2] of 2 0 2 1, f32[4, 2], reduce=\"sum\", include_self=false; "
+		  "f32[3, 2], dim=0, i64[4, 2] of 2 0 2 1, f32[4, 2], reduce=\"prod\", include_self=false; "
+		  "f32[3, 2], dim=0, i64[4, 2] of 2 0 2 1, f32[4, 2], reduce=\"mean\", include_self=false; "
+		  "f32[3, 2], dim=0, i64[4, 2] of 2 0 2 1, f32[4, 2], reduce=\"amax\", include_self=false; "
+		  "f32[3, 2], dim=0, i64[4, 2] of 2 0 2 1, f32[4, 2], reduce=\"amin\", include_self=false",
 };
 
 static Node build_index_reduce(Build *b, Node n)
@@ -131,6 +141,14 @@ OP(aten_index_reduce){
 	.schema = "aten.index_reduce(Tensor self, int dim, Tensor index, Tensor source, str "
 		  "reduce, *, bool include_self=True) -> Tensor",
 	.build = build_index_reduce,
+	.sample = "f32[n=3, 4], dim=1, i64[3] of 0 3 0, f32[n, 3], reduce=\"prod\"; "
+		  "f32[n=3, 4], dim=1, i64[3] of 0 3 0, f32[n, 3], reduce=\"mean\"; "
+		  "f32[n=3, 4], dim=1, i64[3] of 0 3 0, f32[n, 3], reduce=\"amax\"; "
+		  "f32[n=3, 4], dim=1, i64[3] of 0 3 0, f32[n, 3], reduce=\"amin\"; "
+		  "f32[3, 2], dim=0, i64[4] of 2 0 2 2, f32[4, 2], reduce=\"prod\", include_self=false; "
+		  "f32[3, 2], dim=0, i64[4] of 2 0 2 2, f32[4, 2], reduce=\"mean\", include_self=false; "
+		  "f32[3, 2], dim=0, i64[4] of 2 0 2 2, f32[4, 2], reduce=\"amax\", include_self=false; "
+		  "f32[3, 2], dim=0, i64[4] of 2 0 2 2, f32[4, 2], reduce=\"amin\", include_self=false",
 };
 
 /* ---- flat positions ---- */
@@ -154,6 +172,7 @@ OP(aten_put){
 	.schema = "aten.put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> "
 		  "Tensor",
 	.build = build_put,
+	.sample = "f32[n=3, 4], i64[3] of 0 11 -2, f32[3]; f32[3, 4], i64[2, 2] of 0 5 5 -7, f32[2, 2], accumulate=true",
 };
 
 /* Element k of values for the k-th true element of the mask (flat, of the mask's shape). */
@@ -181,6 +200,7 @@ static Node build_masked_scatter(Build *b, Node n)
 OP(aten_masked_scatter){
 	.schema = "aten.masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
 	.build = build_masked_scatter,
+	.sample = "f32[n=3, 4], bool[n, 4], f32[12]; f32[3, 4], bool[4] of 1 0 1 0, f32[2, 4]",
 };
 
 Node aten_mask_put(Build *b, Node x, Node mask, uint32_t first, Node values, bool accumulate)
@@ -249,10 +269,12 @@ static Node build_unfold(Build *b, Node n)
 OP(aten_unfold){
 	.schema = "aten.unfold(Tensor self, int dimension, int size, int step) -> Tensor",
 	.build = build_unfold,
+	.sample = "f32[n=2, 7], dimension=1, size=3, step=2; f32[5, 2], dimension=0, size=2, step=1",
 };
 OP(aten_unfold_copy){
 	.schema = "aten.unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor",
 	.build = build_unfold,
+	.sample = "f32[n=2, 7], dimension=1, size=3, step=2; f32[5, 2], dimension=0, size=2, step=1",
 };
 
 typedef struct {
@@ -297,6 +319,8 @@ OP(aten_im2col){
 	.schema = "aten.im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, "
 		  "int[2] stride) -> Tensor",
 	.build = build_im2col,
+	.sample = "f32[n=2, 2, 4, 5], kernel_size=[2, 3], dilation=[1, 1], padding=[0, 1], stride=[2, 1]; "
+		  "f32[1, 4, 5], kernel_size=[2, 2], dilation=[2, 3], padding=[1, 0], stride=[1, 1]",
 };
 
 static Node fold(Build *b, Node x, uint32_t dim, Sym extent, const Columns *c, uint32_t k)
@@ -341,6 +365,9 @@ OP(aten_col2im){
 	.schema = "aten.col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] "
 		  "dilation, int[2] padding, int[2] stride) -> Tensor",
 	.build = build_col2im,
+	.sample = "f32[n=2, 8, 6], output_size=[3, 4], kernel_size=[2, 2], dilation=[1, 1], padding=[0, 0], stride=[1, "
+		  "1]; f32[1, 6, 3], output_size=[4, 5], kernel_size=[2, 3], dilation=[2, 1], padding=[0, 1], "
+		  "stride=[2, 2]",
 };
 
 /* Values to their flat places in zeros of output_size. */
@@ -377,11 +404,14 @@ OP(aten_max_unpool2d){
 	.schema = "aten.max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> "
 		  "Tensor",
 	.build = build_unpool2,
+	.sample = "f32[n=2, 1, 2, 2], i64[n, 1, 2, 2] of 0 3 9 14, output_size=[4, 4]",
 };
 OP(aten_max_unpool3d){
 	.schema = "aten.max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] "
 		  "stride, int[3] padding) -> Tensor",
 	.build = build_unpool3,
+	.sample = "f32[n=2, 1, 1, 2, 2], i64[n, 1, 1, 2, 2] of 0 3 9 30, output_size=[2, 4, 4], stride=[2, 2, 2], "
+		  "padding=[0, 0, 0]",
 };
 
 /* The gradient goes to the places the indices name, which count over the last nd dims. */
@@ -414,32 +444,42 @@ OP(aten_max_pool2d_with_indices_backward){
 		  "kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, "
 		  "Tensor indices) -> Tensor",
 	.build = build_pool2_backward,
+	.sample = "f32[n=2, 1, 2, 3], f32[n, 1, 4, 5], kernel_size=[2, 2], stride=[2, 2], padding=[0, 1], dilation=[1, "
+		  "1], ceil_mode=false, i64[n, 1, 2, 3] of 0 6 8 15 6 19",
 };
 OP(aten_max_pool3d_with_indices_backward){
 	.schema = "aten.max_pool3d_with_indices_backward(Tensor grad_output, Tensor self, int[3] "
 		  "kernel_size, int[3] stride, int[3] padding, int[3] dilation, bool ceil_mode, "
 		  "Tensor indices) -> Tensor",
 	.build = build_pool3_backward,
+	.sample = "f32[n=2, 1, 1, 2, 2], f32[n, 1, 2, 4, 4], kernel_size=[2, 2, 2], stride=[2, 2, 2], padding=[0, 0, "
+		  "0], dilation=[1, 1, 1], ceil_mode=false, i64[n, 1, 1, 2, 2] of 0 6 25 6",
 };
 OP(aten_adaptive_max_pool2d_backward){
 	.schema = "aten.adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor "
 		  "indices) -> Tensor",
 	.build = build_pool2_backward,
+	.sample = "f32[n=2, 1, 2, 3], f32[n, 1, 4, 5], i64[n, 1, 2, 3] of 0 6 8 15 6 19",
 };
 OP(aten_adaptive_max_pool3d_backward){
 	.schema = "aten.adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor "
 		  "indices) -> Tensor",
 	.build = build_pool3_backward,
+	.sample = "f32[n=2, 1, 1, 2, 2], f32[n, 1, 2, 4, 4], i64[n, 1, 1, 2, 2] of 0 6 25 6",
 };
 OP(aten_fractional_max_pool2d_backward){
 	.schema = "aten.fractional_max_pool2d_backward(Tensor grad_output, Tensor self, int[2] "
 		  "kernel_size, int[2] output_size, Tensor indices) -> Tensor",
 	.build = build_pool2_backward,
+	.sample = "f32[n=2, 1, 2, 2], f32[n, 1, 4, 5], kernel_size=[2, 2], output_size=[2, 2], i64[n, 1, 2, "
+		  "2] of 0 8 8 19",
 };
 OP(aten_fractional_max_pool3d_backward){
 	.schema = "aten.fractional_max_pool3d_backward(Tensor grad_output, Tensor self, int[3] "
 		  "kernel_size, int[3] output_size, Tensor indices) -> Tensor",
 	.build = build_pool3_backward,
+	.sample = "f32[n=2, 1, 1, 2, 2], f32[n, 1, 2, 4, 4], kernel_size=[2, 2, 2], output_size=[1, 2, 2], i64[n, 1, 1, "
+		  "2, 2] of 0 6 25 6",
 };
 
 /* ---- strides: flat positions offset + sum of index * stride in a contiguous operand ---- */
@@ -472,11 +512,13 @@ OP(aten_as_strided){
 	.schema = "aten.as_strided(Tensor self, SymInt[] size, SymInt[] stride, SymInt? "
 		  "storage_offset=None) -> Tensor",
 	.build = build_as_strided,
+	.sample = "f32[3, 4], size=[2, 3], stride=[4, 1], storage_offset=1; f32[12], size=[3, 2, 2], stride=[2, 1, 3]",
 };
 OP(aten_as_strided_copy){
 	.schema = "aten.as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? "
 		  "storage_offset=None) -> Tensor",
 	.build = build_as_strided,
+	.sample = "f32[3, 4], size=[2, 3], stride=[4, 1], storage_offset=1; f32[12], size=[3, 2, 2], stride=[2, 1, 3]",
 };
 
 static Node build_as_strided_scatter(Build *b, Node n)
@@ -495,6 +537,7 @@ OP(aten_as_strided_scatter){
 	.schema = "aten.as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] "
 		  "stride, SymInt? storage_offset=None) -> Tensor",
 	.build = build_as_strided_scatter,
+	.sample = "f32[3, 4], f32[2, 3], size=[2, 3], stride=[5, 1], storage_offset=1",
 };
 
 /* ---- small reshufflings ---- */
@@ -527,6 +570,7 @@ static Node build_block_diag(Build *b, Node n)
 OP(aten_block_diag){
 	.schema = "aten.block_diag(Tensor[] tensors) -> Tensor",
 	.build = build_block_diag,
+	.sample = "[f32[n=2, 3], f32[1, 2], f32[2]]",
 };
 
 static Node roll_half(Build *b, Node n, bool back)
@@ -555,10 +599,12 @@ static Node build_ifftshift(Build *b, Node n)
 OP(aten_fft_fftshift){
 	.schema = "aten.fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor",
 	.build = build_fftshift,
+	.sample = "f32[n=5]; f32[3, 4], dim=[0]; f32[3, 4]",
 };
 OP(aten_fft_ifftshift){
 	.schema = "aten.fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor",
 	.build = build_ifftshift,
+	.sample = "f32[n=5]; f32[3, 4], dim=[0]; f32[3, 4]",
 };
 
 static Node build_sum_to_size(Build *b, Node n)
@@ -579,4 +625,5 @@ static Node build_sum_to_size(Build *b, Node n)
 OP(aten_sum_to_size){
 	.schema = "aten.sum_to_size(Tensor self, SymInt[] size) -> Tensor",
 	.build = build_sum_to_size,
+	.sample = "f32[n=2, 3, 4], size=[3, 1]; f32[3, 4], size=[1, 4]",
 };

@@ -10,42 +10,52 @@ static Node build_same(Build *b, Node n)
 OP(aten_alias){
 	.schema = "aten.alias(Tensor self) -> Tensor",
 	.build = build_same,
+	.sample = "f32[n=3, 4]",
 };
 OP(aten_alias_copy){
 	.schema = "aten.alias_copy(Tensor self) -> Tensor",
 	.build = build_same,
+	.sample = "f32[n=3, 4]",
 };
 OP(aten_contiguous){
 	.schema = "aten.contiguous(Tensor self, *, MemoryFormat memory_format=0) -> Tensor",
 	.build = build_same,
+	.sample = "f32[n=3, 4]",
 };
 OP(aten_clone){
 	.schema = "aten.clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
 	.build = build_same,
+	.sample = "f32[n=3, 4]",
 };
 OP(aten_detach){
 	.schema = "aten.detach(Tensor self) -> Tensor",
 	.build = build_same,
+	.sample = "f32[n=3, 4]",
 };
 OP(aten_detach_copy){
 	.schema = "aten.detach_copy(Tensor self) -> Tensor",
 	.build = build_same,
+	.sample = "f32[n=3, 4]",
 };
 OP(aten_lift_fresh_copy){
 	.schema = "aten.lift_fresh_copy(Tensor self) -> Tensor",
 	.build = build_same,
+	.sample = "f32[n=3, 4]",
 };
 OP(aten_lift_fresh){
 	.schema = "aten.lift_fresh(Tensor self) -> Tensor",
 	.build = build_same,
+	.sample = "f32[n=3, 4]",
 };
 OP(aten_resolve_conj){
 	.schema = "aten.resolve_conj(Tensor self) -> Tensor",
 	.build = build_same,
+	.sample = "f32[n=3, 4]",
 };
 OP(aten_resolve_neg){
 	.schema = "aten.resolve_neg(Tensor self) -> Tensor",
 	.build = build_same,
+	.sample = "f32[n=3, 4]",
 };
 
 /* ---- dtype ---- */
@@ -59,12 +69,14 @@ OP(aten_to_dtype){
 	.schema = "aten.to.dtype(Tensor self, ScalarType dtype, bool non_blocking=False, bool "
 		  "copy=False, MemoryFormat? memory_format=None) -> Tensor",
 	.build = build_to,
+	.sample = "f32[n=3, 4], dtype=f16; f32[6] of 1.5 -2.75 300 -0.5 7 100, dtype=i32; i32[4] in -9..9, dtype=bool",
 };
 OP(aten_to_device){
 	.schema = "aten.to.device(Tensor self, Device device, ScalarType dtype, bool "
 		  "non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> "
 		  "Tensor",
 	.build = build_to,
+	.sample = "f32[n=3, 4], dtype=f16",
 };
 OP(aten_to_dtype_layout){
 	.schema = "aten.to.dtype_layout(Tensor self, *, ScalarType? dtype=None, Layout? "
@@ -72,12 +84,16 @@ OP(aten_to_dtype_layout){
 		  "non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> "
 		  "Tensor",
 	.build = build_to,
+	.sample = "f32[n=3, 4], dtype=f16; f32[6] of 1.5 -2.75 300 -0.5 7 100, dtype=i32; i32[4] in -9..9, dtype=bool; "
+		  "f32[3]",
 };
 OP(aten__to_copy){
 	.schema = "aten._to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, "
 		  "Device? device=None, bool? pin_memory=None, bool non_blocking=False, "
 		  "MemoryFormat? memory_format=None) -> Tensor",
 	.build = build_to,
+	.sample = "f32[n=3, 4], dtype=f16; f32[6] of 1.5 -2.75 300 -0.5 7 100, dtype=i32; i32[4] in -9..9, dtype=bool; "
+		  "f32[3]",
 };
 
 static Node build_to_other(Build *b, Node n)
@@ -89,10 +105,12 @@ OP(aten_to_other){
 	.schema = "aten.to.other(Tensor self, Tensor other, bool non_blocking=False, bool "
 		  "copy=False, MemoryFormat? memory_format=None) -> Tensor",
 	.build = build_to_other,
+	.sample = "f32[n=3, 4], f64[2]; f32[4] of 1.5 -2.75 0 7, i32[2]",
 };
 OP(aten_type_as){
 	.schema = "aten.type_as(Tensor self, Tensor other) -> Tensor",
 	.build = build_to_other,
+	.sample = "f32[n=3, 4], f64[2]; f32[4] of 1.5 -2.75 0 7, i32[2]",
 };
 
 /* ---- reshapes ---- */
@@ -147,18 +165,22 @@ static Node build_view(Build *b, Node n)
 OP(aten_view){
 	.schema = "aten.view(Tensor self, SymInt[] size) -> Tensor",
 	.build = build_view,
+	.sample = "f32[n=3, 4], size=[n, 2, 2]; f32[3, 4], size=[-1, 6]",
 };
 OP(aten_view_copy){
 	.schema = "aten.view_copy(Tensor self, SymInt[] size) -> Tensor",
 	.build = build_view,
+	.sample = "f32[n=3, 4], size=[n, 2, 2]; f32[3, 4], size=[-1, 6]",
 };
 OP(aten__unsafe_view){
 	.schema = "aten._unsafe_view(Tensor self, SymInt[] size) -> Tensor",
 	.build = build_view,
+	.sample = "f32[n=3, 4], size=[n, 2, 2]; f32[3, 4], size=[-1, 6]",
 };
 OP(aten__reshape_alias){
 	.schema = "aten._reshape_alias(Tensor self, SymInt[] size, SymInt[] stride) -> Tensor",
 	.build = build_view,
+	.sample = "f32[n=3, 4], size=[n, 2, 2], stride=[4, 2, 1]",
 };
 
 static Node build_reshape(Build *b, Node n)
@@ -168,6 +190,7 @@ static Node build_reshape(Build *b, Node n)
 OP(aten_reshape){
 	.schema = "aten.reshape(Tensor self, SymInt[] shape) -> Tensor",
 	.build = build_reshape,
+	.sample = "f32[n=3, 4], shape=[n, 2, 2]; f32[3, 4], shape=[-1, 6]; f32[2, 0], shape=[0, 5]",
 };
 
 static Node build_reshape_as(Build *b, Node n)
@@ -178,10 +201,12 @@ static Node build_reshape_as(Build *b, Node n)
 OP(aten_reshape_as){
 	.schema = "aten.reshape_as(Tensor self, Tensor other) -> Tensor",
 	.build = build_reshape_as,
+	.sample = "f32[n=3, 4], f32[n, 2, 2]",
 };
 OP(aten_view_as){
 	.schema = "aten.view_as(Tensor self, Tensor other) -> Tensor",
 	.build = build_reshape_as,
+	.sample = "f32[n=3, 4], f32[n, 2, 2]",
 };
 
 static Node build_flatten(Build *b, Node n)
@@ -200,6 +225,7 @@ OP(aten_flatten_using_ints){
 	.schema = "aten.flatten.using_ints(Tensor self, int start_dim=0, int end_dim=-1) -> "
 		  "Tensor",
 	.build = build_flatten,
+	.sample = "f32[n=2, 3, 4]; f32[n=2, 3, 4], start_dim=1; f32[2, 3, 4], start_dim=0, end_dim=1; f32[]",
 };
 
 static Node build_ravel(Build *b, Node n)
@@ -210,6 +236,7 @@ static Node build_ravel(Build *b, Node n)
 OP(aten_ravel){
 	.schema = "aten.ravel(Tensor self) -> Tensor",
 	.build = build_ravel,
+	.sample = "f32[n=2, 3]",
 };
 
 static Node build_unflatten(Build *b, Node n)
@@ -240,6 +267,7 @@ static Node build_unflatten(Build *b, Node n)
 OP(aten_unflatten_int){
 	.schema = "aten.unflatten.int(Tensor self, int dim, SymInt[] sizes) -> Tensor",
 	.build = build_unflatten,
+	.sample = "f32[n=2, 12], dim=1, sizes=[3, 4]; f32[12], dim=0, sizes=[2, -1]",
 };
 
 static Node build_unsqueeze(Build *b, Node n)
@@ -251,10 +279,12 @@ static Node build_unsqueeze(Build *b, Node n)
 OP(aten_unsqueeze){
 	.schema = "aten.unsqueeze(Tensor self, int dim) -> Tensor",
 	.build = build_unsqueeze,
+	.sample = "f32[n=3, 4], dim=1; f32[3, 4], dim=-1; f32[], dim=0",
 };
 OP(aten_unsqueeze_copy){
 	.schema = "aten.unsqueeze_copy(Tensor self, int dim) -> Tensor",
 	.build = build_unsqueeze,
+	.sample = "f32[n=3, 4], dim=1; f32[3, 4], dim=-1; f32[], dim=0",
 };
 
 /* Of these dims, those of extent 1. */
@@ -275,10 +305,12 @@ static Node build_squeeze(Build *b, Node n)
 OP(aten_squeeze){
 	.schema = "aten.squeeze(Tensor self) -> Tensor",
 	.build = build_squeeze,
+	.sample = "f32[1, n=3, 1]",
 };
 OP(aten_squeeze_copy){
 	.schema = "aten.squeeze_copy(Tensor self) -> Tensor",
 	.build = build_squeeze,
+	.sample = "f32[1, n=3, 1]",
 };
 
 static Node build_squeeze_dim(Build *b, Node n)
@@ -290,10 +322,12 @@ static Node build_squeeze_dim(Build *b, Node n)
 OP(aten_squeeze_dim){
 	.schema = "aten.squeeze.dim(Tensor self, int dim) -> Tensor",
 	.build = build_squeeze_dim,
+	.sample = "f32[1, n=3, 1], dim=0; f32[1, 3], dim=1; f32[1, 3, 1], dim=-1",
 };
 OP(aten_squeeze_copy_dim){
 	.schema = "aten.squeeze_copy.dim(Tensor self, int dim) -> Tensor",
 	.build = build_squeeze_dim,
+	.sample = "f32[1, n=3, 1], dim=0; f32[1, 3], dim=1; f32[1, 3, 1], dim=-1",
 };
 
 static Node build_squeeze_dims(Build *b, Node n)
@@ -306,10 +340,12 @@ static Node build_squeeze_dims(Build *b, Node n)
 OP(aten_squeeze_dims){
 	.schema = "aten.squeeze.dims(Tensor self, int[] dim) -> Tensor",
 	.build = build_squeeze_dims,
+	.sample = "f32[1, n=3, 1], dim=[0, -1]; f32[1, 3, 1], dim=[0, 1]",
 };
 OP(aten_squeeze_copy_dims){
 	.schema = "aten.squeeze_copy.dims(Tensor self, int[] dim) -> Tensor",
 	.build = build_squeeze_dims,
+	.sample = "f32[1, n=3, 1], dim=[0, -1]; f32[1, 3, 1], dim=[0, 1]",
 };
 
 /* ---- permutations ---- */
@@ -331,14 +367,17 @@ static Node build_transpose(Build *b, Node n)
 OP(aten_transpose_int){
 	.schema = "aten.transpose.int(Tensor self, int dim0, int dim1) -> Tensor",
 	.build = build_transpose,
+	.sample = "f32[n=2, 3, 4], dim0=0, dim1=-1; f32[n=2, 3], dim0=1, dim1=0",
 };
 OP(aten_transpose_copy_int){
 	.schema = "aten.transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor",
 	.build = build_transpose,
+	.sample = "f32[n=2, 3, 4], dim0=0, dim1=-1; f32[n=2, 3], dim0=1, dim1=0",
 };
 OP(aten_swapdims){
 	.schema = "aten.swapdims(Tensor self, int dim0, int dim1) -> Tensor",
 	.build = build_transpose,
+	.sample = "f32[n=2, 3, 4], dim0=0, dim1=-1; f32[n=2, 3], dim0=1, dim1=0",
 };
 
 static Node build_swapaxes(Build *b, Node n)
@@ -350,6 +389,7 @@ static Node build_swapaxes(Build *b, Node n)
 OP(aten_swapaxes){
 	.schema = "aten.swapaxes(Tensor self, int axis0, int axis1) -> Tensor",
 	.build = build_swapaxes,
+	.sample = "f32[n=2, 3, 4], axis0=0, axis1=-1",
 };
 
 static Node build_t(Build *b, Node n)
@@ -363,10 +403,12 @@ static Node build_t(Build *b, Node n)
 OP(aten_t){
 	.schema = "aten.t(Tensor self) -> Tensor",
 	.build = build_t,
+	.sample = "f32[n=3, 4]; f32[3]",
 };
 OP(aten_t_copy){
 	.schema = "aten.t_copy(Tensor self) -> Tensor",
 	.build = build_t,
+	.sample = "f32[n=3, 4]; f32[3]",
 };
 
 /* The adjoint: of real tensors, the transpose. */
@@ -386,14 +428,17 @@ static Node build_mT(Build *b, Node n)
 OP(aten_mT){
 	.schema = "aten.mT(Tensor self) -> Tensor",
 	.build = build_mT,
+	.sample = "f32[n=2, 3, 4]",
 };
 OP(aten_mH){
 	.schema = "aten.mH(Tensor self) -> Tensor",
 	.build = build_mH,
+	.sample = "f32[n=2, 3, 4]",
 };
 OP(aten_adjoint){
 	.schema = "aten.adjoint(Tensor self) -> Tensor",
 	.build = build_mH,
+	.sample = "f32[n=2, 3, 4]",
 };
 
 static Node build_numpy_T(Build *b, Node n)
@@ -407,10 +452,12 @@ static Node build_numpy_T(Build *b, Node n)
 OP(aten_numpy_T){
 	.schema = "aten.numpy_T(Tensor self) -> Tensor",
 	.build = build_numpy_T,
+	.sample = "f32[n=3, 4]",
 };
 OP(aten_matrix_H){
 	.schema = "aten.matrix_H(Tensor self) -> Tensor",
 	.build = build_mH,
+	.sample = "f32[n=3, 4]",
 };
 
 static Node build_permute(Build *b, Node n)
@@ -434,10 +481,12 @@ static Node build_permute(Build *b, Node n)
 OP(aten_permute){
 	.schema = "aten.permute(Tensor self, int[] dims) -> Tensor",
 	.build = build_permute,
+	.sample = "f32[n=2, 3, 4], dims=[2, 0, 1]; f32[2, 3, 4], dims=[-1, 1, 0]",
 };
 OP(aten_permute_copy){
 	.schema = "aten.permute_copy(Tensor self, int[] dims) -> Tensor",
 	.build = build_permute,
+	.sample = "f32[n=2, 3, 4], dims=[2, 0, 1]; f32[2, 3, 4], dims=[-1, 1, 0]",
 };
 
 /* The source dims, wrapped, go to the destination dims; the others keep their order. */
@@ -478,10 +527,12 @@ static Node build_movedim(Build *b, Node n)
 OP(aten_movedim_intlist){
 	.schema = "aten.movedim.intlist(Tensor self, int[] source, int[] destination) -> Tensor",
 	.build = build_movedim,
+	.sample = "f32[n=2, 3, 4], source=[0, 1], destination=[-1, 0]",
 };
 OP(aten_moveaxis_intlist){
 	.schema = "aten.moveaxis.intlist(Tensor self, int[] source, int[] destination) -> Tensor",
 	.build = build_movedim,
+	.sample = "f32[n=2, 3, 4], source=[0, 1], destination=[-1, 0]",
 };
 
 static Node build_movedim_int(Build *b, Node n)
@@ -492,10 +543,12 @@ static Node build_movedim_int(Build *b, Node n)
 OP(aten_movedim_int){
 	.schema = "aten.movedim.int(Tensor self, int source, int destination) -> Tensor",
 	.build = build_movedim_int,
+	.sample = "f32[n=2, 3, 4], source=0, destination=2; f32[2, 3, 4], source=-1, destination=0",
 };
 OP(aten_moveaxis_int){
 	.schema = "aten.moveaxis.int(Tensor self, int source, int destination) -> Tensor",
 	.build = build_movedim_int,
+	.sample = "f32[n=2, 3, 4], source=0, destination=2; f32[2, 3, 4], source=-1, destination=0",
 };
 
 /* ---- broadcasting ---- */
@@ -524,14 +577,17 @@ static Node build_expand(Build *b, Node n)
 OP(aten_expand){
 	.schema = "aten.expand(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor",
 	.build = build_expand,
+	.sample = "f32[n=3, 1], size=[2, n, 4]; f32[1, 4], size=[3, -1]",
 };
 OP(aten_expand_copy){
 	.schema = "aten.expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor",
 	.build = build_expand,
+	.sample = "f32[n=3, 1], size=[2, n, 4]; f32[1, 4], size=[3, -1]",
 };
 OP(aten_broadcast_to){
 	.schema = "aten.broadcast_to(Tensor self, SymInt[] size) -> Tensor",
 	.build = build_expand,
+	.sample = "f32[n=3, 1], size=[2, n, 4]",
 };
 
 static Node build_expand_as(Build *b, Node n)
@@ -542,6 +598,7 @@ static Node build_expand_as(Build *b, Node n)
 OP(aten_expand_as){
 	.schema = "aten.expand_as(Tensor self, Tensor other) -> Tensor",
 	.build = build_expand_as,
+	.sample = "f32[n=3, 1], f32[2, n, 4]",
 };
 
 static Node build_broadcast_tensors(Build *b, Node n)
@@ -562,6 +619,7 @@ static Node build_broadcast_tensors(Build *b, Node n)
 OP(aten_broadcast_tensors){
 	.schema = "aten.broadcast_tensors(Tensor[] tensors) -> Tensor[]",
 	.build = build_broadcast_tensors,
+	.sample = "[f32[n=3, 1], f32[1, 4], f32[]]",
 };
 
 /* [d0, d1] repeated (r0, r1): new axes before each dim, broadcast, merged. */
@@ -593,6 +651,7 @@ static Node build_repeat(Build *b, Node n)
 OP(aten_repeat){
 	.schema = "aten.repeat(Tensor self, SymInt[] repeats) -> Tensor",
 	.build = build_repeat,
+	.sample = "f32[n=3, 2], repeats=[2, 1, 3]",
 };
 
 static Node build_tile(Build *b, Node n)
@@ -610,6 +669,7 @@ static Node build_tile(Build *b, Node n)
 OP(aten_tile){
 	.schema = "aten.tile(Tensor self, SymInt[] dims) -> Tensor",
 	.build = build_tile,
+	.sample = "f32[n=3, 2], dims=[2]; f32[3], dims=[2, 2]",
 };
 
 static Node build_repeat_interleave(Build *b, Node n)
@@ -632,6 +692,7 @@ OP(aten_repeat_interleave_self_int){
 	.schema = "aten.repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, "
 		  "*, SymInt? output_size=None) -> Tensor",
 	.build = build_repeat_interleave,
+	.sample = "f32[n=3, 2], repeats=2, dim=1; f32[3, 2], repeats=3",
 };
 
 static Node build_meshgrid(Build *b, Node n)
@@ -658,10 +719,13 @@ static Node build_meshgrid(Build *b, Node n)
 OP(aten_meshgrid){
 	.schema = "aten.meshgrid(Tensor[] tensors) -> Tensor[]",
 	.build = build_meshgrid,
+	.sample = "[f32[n=3], f32[4]]",
 };
 OP(aten_meshgrid_indexing){
 	.schema = "aten.meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",
 	.build = build_meshgrid,
+	.sample = "[f32[n=3], f32[4]], indexing=\"xy\"; [f32[2], f32[3], f32[2]], indexing=\"xy\"; "
+		  "[f32[n=3], f32[4]], indexing=\"ij\"",
 };
 
 /* ---- reversal ---- */
@@ -680,6 +744,7 @@ static Node build_flip(Build *b, Node n)
 OP(aten_flip){
 	.schema = "aten.flip(Tensor self, int[] dims) -> Tensor",
 	.build = build_flip,
+	.sample = "f32[n=3, 4], dims=[1]; f32[2, 3, 2], dims=[0, -1]",
 };
 
 static Node build_fliplr(Build *b, Node n)
@@ -693,10 +758,12 @@ static Node build_flipud(Build *b, Node n)
 OP(aten_fliplr){
 	.schema = "aten.fliplr(Tensor self) -> Tensor",
 	.build = build_fliplr,
+	.sample = "f32[n=3, 4]",
 };
 OP(aten_flipud){
 	.schema = "aten.flipud(Tensor self) -> Tensor",
 	.build = build_flipud,
+	.sample = "f32[n=3, 4]",
 };
 
 static Node build_rot90(Build *b, Node n)
@@ -718,6 +785,7 @@ static Node build_rot90(Build *b, Node n)
 OP(aten_rot90){
 	.schema = "aten.rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor",
 	.build = build_rot90,
+	.sample = "f32[n=3, 4]; f32[3, 4], k=2; f32[3, 4], k=-1; f32[2, 3, 4], k=5, dims=[2, 0]",
 };
 
 /* ---- fake alignments ---- */
@@ -749,12 +817,15 @@ static Node build_atleast_3d(Build *b, Node n)
 OP(aten_atleast_1d){
 	.schema = "aten.atleast_1d(Tensor self) -> Tensor",
 	.build = build_atleast_1d,
+	.sample = "f32[]; f32[n=3]; f32[n=3, 4]; f32[2, 2, 2, 2]",
 };
 OP(aten_atleast_2d){
 	.schema = "aten.atleast_2d(Tensor self) -> Tensor",
 	.build = build_atleast_2d,
+	.sample = "f32[]; f32[n=3]; f32[n=3, 4]; f32[2, 2, 2, 2]",
 };
 OP(aten_atleast_3d){
 	.schema = "aten.atleast_3d(Tensor self) -> Tensor",
 	.build = build_atleast_3d,
+	.sample = "f32[]; f32[n=3]; f32[n=3, 4]; f32[2, 2, 2, 2]",
 };

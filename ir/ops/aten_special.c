@@ -7,62 +7,74 @@ OP(aten_special_ndtr){
 	.schema = "aten.special_ndtr(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "mul(erfc(mul(self, -0.7071067811865476)), 0.5)",
+	.sample = "f32[n=3, 4] in -4..4",
 };
 
 OP(aten_i0){
 	.schema = "aten.i0(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "i0(self)",
+	.sample = "f32[n=3, 4] in -12..12",
 };
 OP(aten_special_i0){
 	.schema = "aten.special_i0(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "i0(self)",
+	.sample = "f32[n=3, 4] in -12..12",
 };
 OP(aten_special_i0e){
 	.schema = "aten.special_i0e(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "i0e(self)",
+	.sample = "f32[n=3, 4] in -12..12",
 };
 OP(aten_special_i1){
 	.schema = "aten.special_i1(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "i1(self)",
+	.sample = "f32[n=3, 4] in -12..12",
 };
 OP(aten_special_i1e){
 	.schema = "aten.special_i1e(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "i1e(self)",
+	.sample = "f32[n=3, 4] in -12..12",
 };
 OP(aten_special_modified_bessel_i0){
 	.schema = "aten.special_modified_bessel_i0(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "i0(self)",
+	.sample = "f32[n=3, 4] in -12..12",
 };
 OP(aten_special_modified_bessel_i1){
 	.schema = "aten.special_modified_bessel_i1(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "i1(self)",
+	.sample = "f32[n=3, 4] in -12..12",
 };
 OP(aten_igamma){
 	.schema = "aten.igamma(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "igamma(self, other)",
+	.sample = "f32[n=3, 4] in 0.125..12, f32[4] in 0.25..12; f32[5] of 0 1 0 30 2, f32[5] of 1 0 0 28 inf",
 };
 OP(aten_special_gammainc){
 	.schema = "aten.special_gammainc(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "igamma(self, other)",
+	.sample = "f32[n=3, 4] in 0.125..12, f32[4] in 0.25..12; f32[5] of 0 1 0 30 2, f32[5] of 1 0 0 28 inf",
 };
 OP(aten_igammac){
 	.schema = "aten.igammac(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "igammac(self, other)",
+	.sample = "f32[n=3, 4] in 0.125..12, f32[4] in 0.25..12; f32[5] of 0 1 0 30 2, f32[5] of 1 0 0 28 inf",
 };
 OP(aten_special_gammaincc){
 	.schema = "aten.special_gammaincc(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "igammac(self, other)",
+	.sample = "f32[n=3, 4] in 0.125..12, f32[4] in 0.25..12; f32[5] of 0 1 0 30 2, f32[5] of 1 0 0 28 inf",
 };
 
 static Node build_heaviside(Build *b, Node n)
@@ -76,6 +88,7 @@ static Node build_heaviside(Build *b, Node n)
 OP(aten_heaviside){
 	.schema = "aten.heaviside(Tensor self, Tensor values) -> Tensor",
 	.build = build_heaviside,
+	.sample = "f32[n=2, 4] of 0 -1 1 0 nan 2 -0 0, f32[4] of 0.25 7 7 -3",
 };
 
 /* Run `f` on the operand in f64. */
@@ -112,10 +125,12 @@ static Node build_mvlgamma(Build *b, Node n)
 OP(aten_mvlgamma){
 	.schema = "aten.mvlgamma(Tensor self, int p) -> Tensor",
 	.build = build_mvlgamma,
+	.sample = "f32[n=2, 3] in 2..8, p=3",
 };
 OP(aten_special_multigammaln){
 	.schema = "aten.special_multigammaln(Tensor self, int p) -> Tensor",
 	.build = build_mvlgamma,
+	.sample = "f32[n=2, 3] in 2..8, p=3",
 };
 
 /* ---- Hurwitz zeta: TERMS terms of the sum, then Euler and Maclaurin's tail ---- */
@@ -180,14 +195,17 @@ static Node build_zeta(Build *b, Node n)
 OP(aten_special_zeta){
 	.schema = "aten.special_zeta(Tensor self, Tensor other) -> Tensor",
 	.build = build_zeta,
+	.sample = "f32[n=3, 4] in 1.125..8, f32[4] in 0.25..6; f32[4] of 1 0.5 2 3, f32[4] of 2 2 -1.5 0",
 };
 OP(aten_special_zeta_other_scalar){
 	.schema = "aten.special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor",
 	.build = build_zeta,
+	.sample = "f32[n=2, 3] in 1.125..8, other=1.5",
 };
 OP(aten_special_zeta_self_scalar){
 	.schema = "aten.special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor",
 	.build = build_zeta,
+	.sample = "self=2.5, f32[n=2, 3] in 0.25..6",
 };
 
 /* (-1)^(n+1) n! zeta(n + 1, x) */
@@ -212,10 +230,14 @@ static Node build_polygamma(Build *b, Node n)
 OP(aten_polygamma){
 	.schema = "aten.polygamma(int n, Tensor self) -> Tensor",
 	.build = build_polygamma,
+	.sample = "n=0, f32[2, 3] in 0.25..6; n=1, f32[2, 3] in 0.25..6; n=2, f32[2, 3] in 0.25..6; "
+		  "n=3, f32[2, 3] in 0.25..6",
 };
 OP(aten_special_polygamma){
 	.schema = "aten.special_polygamma(int n, Tensor self) -> Tensor",
 	.build = build_polygamma,
+	.sample = "n=0, f32[2, 3] in 0.25..6; n=1, f32[2, 3] in 0.25..6; n=2, f32[2, 3] in 0.25..6; "
+		  "n=3, f32[2, 3] in 0.25..6",
 };
 
 OP(aten_special_spherical_bessel_j0){
@@ -224,4 +246,5 @@ OP(aten_special_spherical_bessel_j0){
 	.expand = "select(lt(abs(x), 0.5), 1 + "
 		  "x*x*(x*x*(x*x*(x*x*(x*x*(x*x/6227020800 - "
 		  "1/39916800) + 1/362880) - 1/5040) + 1/120) - 1/6), sin(x) / x)",
+	.sample = "f32[n=3, 4] in -6..6; f32[4] of 0.4375 0.5 0 -0.25",
 };

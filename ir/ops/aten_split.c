@@ -38,14 +38,17 @@ static Node build_split_equal(Build *b, Node n)
 OP(aten_vsplit_int){
 	.schema = "aten.vsplit.int(Tensor self, int sections) -> Tensor[]",
 	.build = build_split_equal,
+	.sample = "f32[4, n=3], sections=2",
 };
 OP(aten_hsplit_int){
 	.schema = "aten.hsplit.int(Tensor self, int sections) -> Tensor[]",
 	.build = build_split_equal,
+	.sample = "f32[n=3, 4], sections=2; f32[4], sections=2",
 };
 OP(aten_dsplit_int){
 	.schema = "aten.dsplit.int(Tensor self, int sections) -> Tensor[]",
 	.build = build_split_equal,
+	.sample = "f32[n=2, 1, 4], sections=2",
 };
 
 static Node build_split_at(Build *b, Node n)
@@ -68,14 +71,17 @@ static Node build_split_at(Build *b, Node n)
 OP(aten_vsplit_array){
 	.schema = "aten.vsplit.array(Tensor self, int[] indices) -> Tensor[]",
 	.build = build_split_at,
+	.sample = "f32[4, n=3], indices=[1, 3]",
 };
 OP(aten_hsplit_array){
 	.schema = "aten.hsplit.array(Tensor self, int[] indices) -> Tensor[]",
 	.build = build_split_at,
+	.sample = "f32[n=3, 4], indices=[1, 3]",
 };
 OP(aten_dsplit_array){
 	.schema = "aten.dsplit.array(Tensor self, int[] indices) -> Tensor[]",
 	.build = build_split_at,
+	.sample = "f32[n=2, 1, 4], indices=[1, 3]",
 };
 
 /* Each tensor padded to a multiple of num_chunks along dim, cut into chunks, flattened behind the
@@ -116,6 +122,7 @@ static Node build_chunk_cat(Build *b, Node n)
 OP(aten__chunk_cat){
 	.schema = "aten._chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor",
 	.build = build_chunk_cat,
+	.sample = "[f32[4, n=3], f32[3, n]], dim=0, num_chunks=2",
 };
 
 /* ---- at least so many dims ---- */
@@ -150,12 +157,15 @@ static Node build_atleast_3d(Build *b, Node n)
 OP(aten_atleast_1d_Sequence){
 	.schema = "aten.atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]",
 	.build = build_atleast_1d,
+	.sample = "[f32[], f32[n=3], f32[n, 4], f32[1, 2, 1]]",
 };
 OP(aten_atleast_2d_Sequence){
 	.schema = "aten.atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]",
 	.build = build_atleast_2d,
+	.sample = "[f32[], f32[n=3], f32[n, 4], f32[1, 2, 1]]",
 };
 OP(aten_atleast_3d_Sequence){
 	.schema = "aten.atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]",
 	.build = build_atleast_3d,
+	.sample = "[f32[], f32[n=3], f32[n, 4], f32[1, 2, 1]]",
 };

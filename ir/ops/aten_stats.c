@@ -80,19 +80,25 @@ OP(aten_median_dim){
 	.schema = "aten.median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, "
 		  "Tensor indices)",
 	.build = build_median_dim,
+	.sample = "f32[n=3, 5] distinct -4..5, dim=1; f32[4, 2] distinct -4..5, dim=0, keepdim=true; "
+		  "f32[2, 3] of 1 nan 2 3 -1 4, dim=1",
 };
 OP(aten_nanmedian_dim){
 	.schema = "aten.nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor "
 		  "values, Tensor indices)",
 	.build = build_nanmedian_dim,
+	.sample = "f32[n=3, 5] distinct -4..5, dim=1; f32[4, 2] distinct -4..5, dim=0, keepdim=true; "
+		  "f32[2, 3] of 1 nan 2 3 -1 4, dim=1",
 };
 OP(aten_median){
 	.schema = "aten.median(Tensor self) -> Tensor",
 	.build = build_median,
+	.sample = "f32[n=3, 5] distinct -4..5; i32[4] of 3 -1 7 2; f32[4] of 1 nan 2 3",
 };
 OP(aten_nanmedian){
 	.schema = "aten.nanmedian(Tensor self) -> Tensor",
 	.build = build_nanmedian,
+	.sample = "f32[n=3, 5] distinct -4..5; i32[4] of 3 -1 7 2; f32[4] of 1 nan 2 3",
 };
 
 /* ---- quantiles ---- */
@@ -202,21 +208,47 @@ OP(aten_quantile){
 	.schema = "aten.quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, "
 		  "str interpolation=\"linear\") -> Tensor",
 	.build = build_quantile,
+	.sample = "f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, dim=1, interpolation=\"linear\"; "
+		  "f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, dim=1, interpolation=\"lower\"; "
+		  "f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, dim=1, interpolation=\"higher\"; "
+		  "f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, dim=1, interpolation=\"nearest\"; "
+		  "f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, dim=1, interpolation=\"midpoint\"; "
+		  "f32[2, 3] of 1 nan 2 3 -1 4, f32[] of 0.3, dim=1, keepdim=true; "
+		  "f32[4] distinct -2..3, f32[2] of 0.25 0.5",
 };
 OP(aten_quantile_scalar){
 	.schema = "aten.quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, "
 		  "*, str interpolation=\"linear\") -> Tensor",
 	.build = build_quantile_scalar,
+	.sample = "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"linear\"; "
+		  "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"lower\"; "
+		  "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"higher\"; "
+		  "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"nearest\"; "
+		  "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"midpoint\"; "
+		  "f32[4, 2] distinct -4..5, q=0.8",
 };
 OP(aten_nanquantile){
 	.schema = "aten.nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, "
 		  "str interpolation=\"linear\") -> Tensor",
 	.build = build_nanquantile,
+	.sample = "f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, dim=1, interpolation=\"linear\"; "
+		  "f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, dim=1, interpolation=\"lower\"; "
+		  "f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, dim=1, interpolation=\"higher\"; "
+		  "f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, dim=1, interpolation=\"nearest\"; "
+		  "f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, dim=1, interpolation=\"midpoint\"; "
+		  "f32[2, 3] of 1 nan 2 3 -1 4, f32[] of 0.3, dim=1, keepdim=true; "
+		  "f32[4] distinct -2..3, f32[2] of 0.25 0.5",
 };
 OP(aten_nanquantile_scalar){
 	.schema = "aten.nanquantile.scalar(Tensor self, float q, int? dim=None, bool "
 		  "keepdim=False, *, str interpolation=\"linear\") -> Tensor",
 	.build = build_nanquantile_scalar,
+	.sample = "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"linear\"; "
+		  "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"lower\"; "
+		  "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"higher\"; "
+		  "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"nearest\"; "
+		  "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"midpoint\"; "
+		  "f32[4, 2] distinct -4..5, q=0.8",
 };
 
 /* ---- mode ---- */
@@ -259,6 +291,7 @@ OP(aten_mode){
 	.schema = "aten.mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, "
 		  "Tensor indices)",
 	.build = build_mode,
+	.sample = "i32[n=3, 6] in -2..2; f32[5, 2] of 1 2 1 3 2 3 1 1, dim=0, keepdim=true",
 };
 
 /* ---- running extremes ---- */
@@ -293,10 +326,12 @@ static Node build_cummin(Build *b, Node n)
 OP(aten_cummax){
 	.schema = "aten.cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)",
 	.build = build_cummax,
+	.sample = "f32[n=3, 4] distinct -4..5, dim=1; f32[5] of 1 1 nan 2 0, dim=0; i32[4, 2] in -2..2, dim=0",
 };
 OP(aten_cummin){
 	.schema = "aten.cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)",
 	.build = build_cummin,
+	.sample = "f32[n=3, 4] distinct -4..5, dim=1; f32[5] of 1 1 nan 2 0, dim=0; i32[4, 2] in -2..2, dim=0",
 };
 
 /* ---- searches: by counting ---- */
@@ -355,22 +390,30 @@ OP(aten_searchsorted_Tensor){
 		  "out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> "
 		  "Tensor",
 	.build = build_searchsorted,
+	.sample = "f32[5] of -2 0 1 1 3.5, f32[n=2, 4] of -3 0 1 2 3.5 4 nan -2; "
+		  "f32[5] of -2 0 1 1 3.5, f32[4] of -2 1 1.5 3.5, right=true, out_int32=true; "
+		  "f32[2, 3] of 0 1 2 1 3 5, f32[2, 2] of 1 1.5 3 0, side=\"right\"; "
+		  "f32[4] of 3 1 2 0, f32[3] of 1 1.5 3, i64[4] of 3 1 2 0",
 };
 OP(aten_searchsorted_Scalar){
 	.schema = "aten.searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool "
 		  "out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> "
 		  "Tensor",
 	.build = build_searchsorted_scalar,
+	.sample = "f32[5] of -2 0 1 1 3.5, self=1; f32[5] of -2 0 1 1 3.5, self=1, right=true, out_int32=true",
 };
 OP(aten_bucketize_Tensor){
 	.schema = "aten.bucketize.Tensor(Tensor self, Tensor boundaries, *, bool "
 		  "out_int32=False, bool right=False) -> Tensor",
 	.build = build_bucketize,
+	.sample = "f32[n=2, 4] of -3 0 1 2 3.5 4 nan -2, f32[5] of -2 0 1 1 3.5; "
+		  "f32[4] of -2 1 1.5 3.5, f32[5] of -2 0 1 1 3.5, right=true, out_int32=true",
 };
 OP(aten_bucketize_Scalar){
 	.schema = "aten.bucketize.Scalar(Scalar self, Tensor boundaries, *, bool "
 		  "out_int32=False, bool right=False) -> Tensor",
 	.build = build_bucketize_scalar,
+	.sample = "self=1, f32[5] of -2 0 1 1 3.5; self=1, f32[5] of -2 0 1 1 3.5, right=true, out_int32=true",
 };
 
 static Node is_in(Build *b, Node n, Node x, Node y)
@@ -401,16 +444,19 @@ OP(aten_isin_Tensor_Tensor){
 	.schema = "aten.isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool "
 		  "assume_unique=False, bool invert=False) -> Tensor",
 	.build = build_isin,
+	.sample = "i32[n=3, 4] in -3..3, i32[3] of 1 -2 3; f32[4] of 1 nan 2 0, f32[2] of nan 2, invert=true",
 };
 OP(aten_isin_Tensor_Scalar){
 	.schema = "aten.isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool "
 		  "assume_unique=False, bool invert=False) -> Tensor",
 	.build = build_isin_scalar,
+	.sample = "i32[n=3, 4] in -3..3, test_element=1",
 };
 OP(aten_isin_Scalar_Tensor){
 	.schema = "aten.isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool "
 		  "assume_unique=False, bool invert=False) -> Tensor",
 	.build = build_isin_of_scalar,
+	.sample = "element=1, i32[n=3, 4] in -3..3",
 };
 
 /* Elements in equal bins of [min, max]; with min = max, of the data's own range. */
@@ -444,6 +490,7 @@ static Node build_histc(Build *b, Node n)
 OP(aten_histc){
 	.schema = "aten.histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
 	.build = build_histc,
+	.sample = "f32[n=3, 4], bins=5; f32[3, 4], bins=4, min=-2, max=3; f32[3] of 2, bins=3",
 };
 
 /* The length depends on the values, unless a check in the model makes it known. */
@@ -465,4 +512,5 @@ OP(aten_bincount){
 	.schema = "aten.bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> "
 		  "Tensor",
 	.build = build_bincount,
+	.no_sample = "the length of the result depends on data",
 };

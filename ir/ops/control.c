@@ -129,6 +129,9 @@ OP(scan) {
 	.doc = "body(carry..., slices of xs..., consts...) -> (carry..., ys...), length times",
 	.infer = infer_scan,
 	.eval = eval_scan,
+	.sample = "[f32[2, 3]], [f32[4, 2, 3] in -1..1], [f32[3]], body=graph @step(%h: f32[2, 3], %x: f32[2, 3], "
+		  "%w: f32[3]) {\n  %b = broadcast(%w, shape=[2, 3], map=[1])\n  %a = mul(%h, %b)\n  %s = add(%a, "
+		  "%x)\n  return %s, %a\n}, length=4, reverse=true",
 };
 
 /* ---- assert ---- */
@@ -158,6 +161,7 @@ OP(assert) {
 	.effect = true,
 	.infer = infer_assert,
 	.eval = eval_assert,
+	.sample = "bool[] of 1, message=\"must hold\"",
 };
 
 /* ---- barrier ---- */

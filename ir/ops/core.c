@@ -14,6 +14,7 @@ OP(input) {
 	.schema = "input() -> Tensor",
 	.doc = "an argument of the graph",
 	.infer = infer_input,
+	.no_sample = "stands for what the caller passes",
 };
 
 static TypeId infer_constant(Graph *g, Op op, const Node *in, uint32_t nin, AttrId attr,
@@ -28,6 +29,7 @@ OP(constant) {
 	.schema = "constant(*, const value) -> Tensor",
 	.doc = "a constant of the model, by reference",
 	.infer = infer_constant,
+	.no_sample = "names data of a model",
 };
 
 static TypeId infer_tuple(Graph *g, Op op, const Node *in, uint32_t nin, AttrId attr,
@@ -49,6 +51,7 @@ OP(tuple) {
 	.schema = "tuple(Tensor[] xs) -> Tensor[]",
 	.doc = "several values as one",
 	.infer = infer_tuple,
+	.sample = "[f32[n=3], i64[2, 2]]",
 };
 
 static TypeId infer_get(Graph *g, Op op, const Node *in, uint32_t nin, AttrId attr,
@@ -73,4 +76,5 @@ OP(get) {
 	.schema = "get(Tensor x, *, int index) -> Tensor",
 	.doc = "an element of a tuple",
 	.infer = infer_get,
+	.no_sample = "reads a tuple, which no input is",
 };

@@ -321,5 +321,5 @@ OP(scatter) {
 	.eval = eval_scatter,
 	.accumulates = true,
 	.sample = "f32[5, 3], i64[4, 1] in -5..5, f32[4, 3], batch=0, axes=[0], combine=\"add\", "
-		  "mode=\"check\", unique=False, sorted=False",
+		  "mode=\"check\", unique=false, sorted=false",
 };

@@ -29,6 +29,20 @@ typedef enum { LEVEL_CANON, LEVEL_DECOMPOSE } Level;
 struct Tensor;     /* ir/interp/tensor.h */
 struct EvalCtx;    /* ir/interp/interp.h */
 
+/* Samples: calls of the op as the text form of graphs writes them, with ";" between calls; each operand is a type with
+ * its values.
+ *
+ *   call   = item { "," item } [ "->" k ]     "-> 1": the graph returns result 1 only
+ *   item   = tensor | "[" tensor { "," tensor } "]" | "none" | name "=" attribute
+ *   tensor = dtype "[" extents "]" [ "in" lo ".." hi | "distinct" lo ".." hi | "of" numbers ]
+ *
+ *   "f32[n=3, 4] in -8..8, i64[n] of 0 2 1, dim=1; f32[2, 5] distinct -4..5, dim=0"
+ *
+ * An extent "n=3" names a size, which the same call may use in extents and attributes; the tests take it as a number and
+ * as a symbol. Values: "in", pseudo-random and the same everywhere (fractions are one of 65 places between lo and hi, so
+ * that ties occur); "distinct", a permutation of equal steps (of lo, lo + 1, ... for integers); "of", the numbers, over
+ * and over, where blanks separate them; otherwise -4..4, for unsigned dtypes 0..8. f32 stands for every dtype
+ * that the op accepts there. tests/sample.c reads it, tests/make_samples.py asks PyTorch for the results. */
 typedef struct OpInfo {
 	const char *schema; /* "aten.add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor" */
 	const char *doc;    /* one line, for docs and `weft show` */
@@ -39,6 +53,7 @@ typedef struct OpInfo {
 	/* OP_SCALAR */
 	const char *scalar;   /* body over the operand names, see ir/scalar/scalar.h */
 	const char *deriv[4]; /* d result / d operand k, in terms of the operands and the result y */
+	const char *no_deriv; /* why an operand of a function of real numbers has none */
 	DType result;         /* DT_none: the operands' dtype; else fixed (DT_bool for comparisons) */
 	bool exact;           /* the result is a value of any storage type that holds the operands */
 
@@ -55,7 +70,8 @@ typedef struct OpInfo {
 	const char *expand;
 	Node (*build)(Build *b, Node n);
 
-	const char *sample; /* "f32[3,4] in -8..8; f16[7]" for the generic tests */
+	const char *sample;    /* calls for the generic tests, see below */
+	const char *no_sample; /* why there is none */
 } OpInfo;
 
 /* Argument kinds of a schema. */

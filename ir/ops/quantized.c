@@ -117,17 +117,21 @@ OP(quantized_decomposed_quantize_per_tensor){
 	.schema = "quantized_decomposed.quantize_per_tensor(Tensor input, float scale, int "
 		  "zero_point, int quant_min, int quant_max, ScalarType dtype) -> Tensor",
 	.build = build_quantize_per_tensor,
+	.sample = "f32[n=2, 8] in -2..2, scale=0.0625, zero_point=3, quant_min=-20, quant_max=19, dtype=i8; "
+		  "f32[n=2, 8] in -2..2, scale=0.3, zero_point=7, quant_min=0, quant_max=255, dtype=u8",
 };
 OP(quantized_decomposed_quantize_per_tensor_tensor){
 	.schema = "quantized_decomposed.quantize_per_tensor.tensor(Tensor input, Tensor scale, "
 		  "Tensor zero_point, int quant_min, int quant_max, ScalarType dtype) -> Tensor",
 	.build = build_quantize_per_tensor,
+	.sample = "f32[n=2, 8] in -2..2, f32[1] of 0.0625, i64[1] of 3, quant_min=-20, quant_max=19, dtype=i8",
 };
 OP(quantized_decomposed_quantize_per_tensor_tensor2){
 	.schema = "quantized_decomposed.quantize_per_tensor.tensor2(Tensor input, Tensor scale, "
 		  "Tensor zero_point, Tensor quant_min, Tensor quant_max, ScalarType dtype) -> "
 		  "Tensor",
 	.build = build_quantize_per_tensor,
+	.sample = "f32[n=2, 8] in -2..2, f32[1] of 0.0625, i64[1] of 3, i64[1] of -20, i64[1] of 19, dtype=i8",
 };
 
 static Node build_dequantize_per_tensor(Build *b, Node n)
@@ -144,18 +148,22 @@ OP(quantized_decomposed_dequantize_per_tensor){
 		  "zero_point, int quant_min, int quant_max, ScalarType dtype, *, ScalarType? "
 		  "out_dtype=None) -> Tensor",
 	.build = build_dequantize_per_tensor,
+	.sample = "i8[n=2, 8] in -8..7, scale=0.3, zero_point=3, quant_min=-8, quant_max=7, dtype=i8; "
+		  "i8[n=2, 8] in -8..7, scale=0.3, zero_point=3, quant_min=-8, quant_max=7, dtype=i8, out_dtype=f16",
 };
 OP(quantized_decomposed_dequantize_per_tensor_tensor){
 	.schema = "quantized_decomposed.dequantize_per_tensor.tensor(Tensor input, Tensor scale, "
 		  "Tensor zero_point, int quant_min, int quant_max, ScalarType dtype, *, "
 		  "ScalarType? out_dtype=None) -> Tensor",
 	.build = build_dequantize_per_tensor,
+	.sample = "i8[n=2, 8] in -8..7, f32[1] of 0.3, i64[1] of 3, quant_min=-8, quant_max=7, dtype=i8",
 };
 OP(quantized_decomposed_dequantize_per_tensor_tensor2){
 	.schema = "quantized_decomposed.dequantize_per_tensor.tensor2(Tensor input, Tensor "
 		  "scale, Tensor zero_point, Tensor quant_min, Tensor quant_max, ScalarType "
 		  "dtype, *, ScalarType? out_dtype=None) -> Tensor",
 	.build = build_dequantize_per_tensor,
+	.sample = "i8[n=2, 8] in -8..7, f32[1] of 0.3, i64[1] of 3, i64[1] of -8, i64[1] of 7, dtype=i8",
 };
 
 /* ---- a scale for each channel ---- */
@@ -171,6 +179,8 @@ OP(quantized_decomposed_quantize_per_channel){
 		  "zero_points, int axis, int quant_min, int quant_max, ScalarType dtype) -> "
 		  "Tensor",
 	.build = build_quantize_per_channel,
+	.sample = "f32[n=2, 8] in -2..2, f32[8] in 0.0625..0.5, i64[8] in -3..3, axis=1, quant_min=-8, quant_max=7, "
+		  "dtype=i8",
 };
 
 static Node build_dequantize_per_channel(Build *b, Node n)
@@ -184,6 +194,9 @@ OP(quantized_decomposed_dequantize_per_channel){
 		  "Tensor? zero_points, int axis, int quant_min, int quant_max, ScalarType dtype, "
 		  "*, ScalarType? out_dtype=None) -> Tensor",
 	.build = build_dequantize_per_channel,
+	.sample = "i8[n=2, 8] in -8..7, f32[8] in 0.0625..0.5, i64[8] in -3..3, axis=1, quant_min=-8, quant_max=7, "
+		  "dtype=i8; i8[n=2, 8] in -8..7, f32[8] in 0.0625..0.5, none, axis=1, quant_min=-8, quant_max=7, "
+		  "dtype=i8",
 };
 
 /* ---- a scale for each row of the last dim: [..., 1] ---- */
@@ -199,6 +212,8 @@ OP(quantized_decomposed_quantize_per_token){
 	.schema = "quantized_decomposed.quantize_per_token(Tensor input, Tensor scales, Tensor "
 		  "zero_points, int quant_min, int quant_max, ScalarType dtype) -> Tensor",
 	.build = build_quantize_per_token,
+	.sample = "f32[n=2, 8] in -2..2, f32[n, 1] in 0.0625..0.5, i64[n, 1] in -3..3, quant_min=-8, quant_max=7, "
+		  "dtype=i8",
 };
 
 static Node build_dequantize_per_token(Build *b, Node n)
@@ -211,6 +226,8 @@ OP(quantized_decomposed_dequantize_per_token){
 		  "zero_points, int quant_min, int quant_max, ScalarType dtype, ScalarType "
 		  "output_dtype) -> Tensor",
 	.build = build_dequantize_per_token,
+	.sample = "i8[n=2, 8] in -8..7, f32[n, 1] in 0.0625..0.5, i64[n, 1] in -3..3, quant_min=-8, quant_max=7, "
+		  "dtype=i8, output_dtype=f32",
 };
 
 /* ---- a scale for each group of a row ---- */
@@ -257,6 +274,8 @@ OP(quantized_decomposed_quantize_per_channel_group){
 		  "Tensor zero_points, int quant_min, int quant_max, ScalarType dtype, int "
 		  "group_size) -> Tensor",
 	.build = build_quantize_per_channel_group,
+	.sample = "f32[n=2, 8] in -2..2, f32[n, 2] in 0.0625..0.5, i64[n, 2] in -3..3, quant_min=-8, quant_max=7, "
+		  "dtype=i8, group_size=4",
 };
 
 static Node build_dequantize_per_channel_group(Build *b, Node n)
@@ -273,6 +292,8 @@ OP(quantized_decomposed_dequantize_per_channel_group){
 		  "scales, Tensor? zero_points, int quant_min, int quant_max, ScalarType dtype, "
 		  "int group_size, ScalarType output_dtype) -> Tensor",
 	.build = build_dequantize_per_channel_group,
+	.sample = "i8[n=2, 8] in -8..7, f32[n, 2] in 0.0625..0.5, i64[n, 2] in -3..3, quant_min=-8, quant_max=7, "
+		  "dtype=i8, group_size=4, output_dtype=f32",
 };
 
 /* ---- scales and zero points from the values ---- */
@@ -326,6 +347,8 @@ OP(quantized_decomposed_choose_qparams_tensor){
 	.schema = "quantized_decomposed.choose_qparams.tensor(Tensor input, int quant_min, int "
 		  "quant_max, float eps, ScalarType dtype) -> (Tensor, Tensor)",
 	.build = build_choose_qparams,
+	.sample = "f32[n=2, 8] in -2..2, quant_min=-128, quant_max=127, eps=1e-05, dtype=i8; "
+		  "f32[4] of 0.5 1.25 3 2, quant_min=0, quant_max=255, eps=0.125, dtype=u8",
 };
 
 static Node build_choose_qparams_symmetric(Build *b, Node n)
@@ -342,6 +365,7 @@ OP(quantized_decomposed_choose_qparams_symmetric_tensor){
 	.schema = "quantized_decomposed.choose_qparams_symmetric.tensor(Tensor input, int "
 		  "quant_min, int quant_max, float eps, ScalarType dtype) -> (Tensor, Tensor)",
 	.build = build_choose_qparams_symmetric,
+	.sample = "f32[n=2, 8] in -2..2, quant_min=-127, quant_max=127, eps=1e-05, dtype=i8",
 };
 
 /* The files say f64 and i64, eager PyTorch returns f32 for both: values are f32's. */
@@ -364,6 +388,7 @@ OP(quantized_decomposed_choose_qparams_per_token){
 	.schema = "quantized_decomposed.choose_qparams_per_token(Tensor input, ScalarType dtype) "
 		  "-> (Tensor, Tensor)",
 	.build = build_choose_qparams_per_token,
+	.sample = "f32[n=2, 8] in -2..2, dtype=i8",
 };
 
 /* The zero point is the end of the range whose error is smaller. */
@@ -393,11 +418,13 @@ OP(quantized_decomposed_choose_qparams_per_token_asymmetric){
 	.schema = "quantized_decomposed.choose_qparams_per_token_asymmetric(Tensor input, "
 		  "ScalarType dtype) -> (Tensor, Tensor)",
 	.build = build_choose_qparams_per_token_asymmetric,
+	.sample = "f32[n=2, 8] in -2..2, dtype=i8; f32[2, 3] of 0.5 1.25 3 2 -0.25 -7, dtype=i8",
 };
 OP(quantized_decomposed__choose_qparams_per_token_asymmetric_impl){
 	.schema = "quantized_decomposed._choose_qparams_per_token_asymmetric_impl(Tensor input, "
 		  "ScalarType dtype) -> (Tensor, Tensor)",
 	.build = build_choose_qparams_per_token_asymmetric,
+	.sample = "f32[n=2, 8] in -2..2, dtype=i8; f32[2, 3] of 0.5 1.25 3 2 -0.25 -7, dtype=i8",
 };
 
 /* ---- quantised and back ---- */
@@ -419,6 +446,7 @@ OP(quantized_decomposed_fake_quant_per_channel){
 	.schema = "quantized_decomposed.fake_quant_per_channel(Tensor input, Tensor scales, "
 		  "Tensor zero_points, int axis, int quant_min, int quant_max) -> Tensor",
 	.build = build_fake_quant_per_channel,
+	.sample = "f32[n=2, 8] in -2..2, f32[8] in 0.0625..0.5, i64[8] in -3..3, axis=1, quant_min=-8, quant_max=7",
 };
 
 static Node build_convert_element_type(Build *b, Node n)
@@ -430,8 +458,10 @@ OP(quantized_decomposed_convert_element_type_no_fuse){
 	.schema = "quantized_decomposed.convert_element_type.no_fuse(Tensor input, ScalarType "
 		  "dtype) -> Tensor",
 	.build = build_convert_element_type,
+	.sample = "f32[n=3, 4], dtype=f16",
 };
 OP(prims_convert_element_type){
 	.schema = "prims.convert_element_type(Tensor a, ScalarType dtype) -> Tensor",
 	.build = build_convert_element_type,
+	.sample = "f32[n=3, 4], dtype=f16",
 };

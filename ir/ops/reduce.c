@@ -352,7 +352,7 @@ OP(cumulative) {
 	.infer = infer_cumulative,
 	.eval = eval_cumulative,
 	.accumulates = true,
-	.sample = "f32[3, 4], kind=\"sum\", dim=1, reverse=False; "
-		  "f32[3, 4], kind=\"logaddexp\", dim=0, reverse=True; "
-		  "i64[3, 4] in -8..8, kind=\"max\", dim=0, reverse=False",
+	.sample = "f32[3, 4], kind=\"sum\", dim=1, reverse=false; "
+		  "f32[3, 4], kind=\"logaddexp\", dim=0, reverse=true; "
+		  "i64[3, 4] in -8..8, kind=\"max\", dim=0, reverse=false",
 };

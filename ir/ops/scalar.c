@@ -2,7 +2,7 @@
  * `deriv` the local derivative by operand in terms of the operands and the result y; both texts of
  * ir/scalar/scalar.h. A derivative uses only ops of this table and infix operators, so that transforms can
  * build it as a graph. Ties and kinks follow PyTorch: a half each to equal operands of
- * maximum, 0 for abs at 0. */
+ * maximum and fmax, 0 for abs at 0. */
 #include "ir/ops/op.h"
 
 /* ---- arithmetic ---- */
@@ -12,21 +12,23 @@ OP(add) {
 	.doc = "a + b; or on bool",
 	.scalar = "add(a, b)",
 	.deriv = {"1", "1"},
-	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; i32[6] in -99..99, i32[6] in -99..99; "
+		  "bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
 };
 OP(sub) {
 	.schema = "sub(Tensor a, Tensor b) -> Tensor",
 	.doc = "a - b",
 	.scalar = "sub(a, b)",
 	.deriv = {"1", "-1"},
-	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; u8[6] in 0..255, u8[6] in 0..255",
 };
 OP(mul) {
 	.schema = "mul(Tensor a, Tensor b) -> Tensor",
 	.doc = "a * b; and on bool",
 	.scalar = "mul(a, b)",
 	.deriv = {"b", "a"},
-	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; i32[6] in -99..99, i32[6] in -99..99; "
+		  "bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
 };
 OP(div) {
 	.schema = "div(Tensor a, Tensor b) -> Tensor",
@@ -34,28 +36,31 @@ OP(div) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "div(a, b)",
 	.deriv = {"1 / b", "-y / b"},
-	.sample = "f32[3,4] in -8..8; f32[3,4] in 0.5..4",
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in 0.5..4",
 };
 OP(floordiv) {
 	.schema = "floordiv(Tensor a, Tensor b) -> Tensor",
 	.doc = "quotient rounded towards minus infinity; integers by zero give 0",
 	.scalar = "floor_div(a, b)",
 	.deriv = {"0", "0"},
-	.sample = "f32[3,4] in -8..8; f32[3,4] in 0.5..4",
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in 0.5..4; f32[4] of 7 -7 6.5 -0.5, f32[4] of -2 2 0.5 3; "
+		  "i32[6] in -9..9, i32[6] of 2 -3 4 1",
 };
 OP(remainder) {
 	.schema = "remainder(Tensor a, Tensor b) -> Tensor",
 	.doc = "a - floordiv(a, b) * b, with the sign of b; integers by zero give a",
 	.scalar = "floor_mod(a, b)",
 	.deriv = {"1", "-floordiv(a, b)"},
-	.sample = "f32[3,4] in -8..8; f32[3,4] in 0.5..4",
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in 0.5..4; f32[4] of 7 -7 6.5 -0.5, f32[4] of -2 2 0.75 3; "
+		  "i32[6] in -9..9, i32[6] of 2 -3 4 1",
 };
 OP(fmod) {
 	.schema = "fmod(Tensor a, Tensor b) -> Tensor",
 	.doc = "remainder of truncated division, with the sign of a; integers by zero give a",
 	.scalar = "trunc_mod(a, b)",
 	.deriv = {"1", "-trunc(a / b)"},
-	.sample = "f32[3,4] in -8..8; f32[3,4] in 0.5..4",
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in 0.5..4; f32[4] of 7 -7 6.5 -0.5, f32[4] of -2 2 0.75 3; "
+		  "i32[6] in -9..9, i32[6] of 2 -3 4 1",
 };
 OP(maximum) {
 	.schema = "maximum(Tensor a, Tensor b) -> Tensor",
@@ -64,7 +69,8 @@ OP(maximum) {
 	.exact = true,
 	.deriv = {"select(lt(a, b), 0, select(eq(a, b), 0.5, 1))",
 	          "select(gt(a, b), 0, select(eq(a, b), 0.5, 1))"},
-	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; "
+		  "f32[8] of 1 -2 3 nan 2 0 -1 5, f32[8] of 1 -1 2 1 nan 0 -1 5; i32[6] in -9..9, i32[6] in -9..9",
 };
 OP(minimum) {
 	.schema = "minimum(Tensor a, Tensor b) -> Tensor",
@@ -73,25 +79,28 @@ OP(minimum) {
 	.exact = true,
 	.deriv = {"select(gt(a, b), 0, select(eq(a, b), 0.5, 1))",
 	          "select(lt(a, b), 0, select(eq(a, b), 0.5, 1))"},
-	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; "
+		  "f32[8] of 1 -2 3 nan 2 0 -1 5, f32[8] of 1 -1 2 1 nan 0 -1 5; i32[6] in -9..9, i32[6] in -9..9",
 };
 OP(fmax) {
 	.schema = "fmax(Tensor a, Tensor b) -> Tensor",
 	.doc = "the greater; a NaN counts as missing",
 	.scalar = "fmax(a, b)",
 	.exact = true,
-	.deriv = {"select(ge(a, b), 1, select(isnan(b), 1, 0))",
-	          "select(ge(a, b), 0, select(isnan(b), 0, 1))"},
-	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+	.deriv = {"select(eq(a, b), 0.5, select(gt(a, b), 1, select(isnan(b), 1, 0)))",
+	          "select(eq(a, b), 0.5, select(gt(a, b), 0, select(isnan(b), 0, 1)))"},
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; "
+		  "f32[8] of 1 -2 3 nan 2 0 -1 5, f32[8] of 1 -1 2 1 nan 0 -1 5; i32[6] in -9..9, i32[6] in -9..9",
 };
 OP(fmin) {
 	.schema = "fmin(Tensor a, Tensor b) -> Tensor",
 	.doc = "the smaller; a NaN counts as missing",
 	.scalar = "fmin(a, b)",
 	.exact = true,
-	.deriv = {"select(le(a, b), 1, select(isnan(b), 1, 0))",
-	          "select(le(a, b), 0, select(isnan(b), 0, 1))"},
-	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+	.deriv = {"select(eq(a, b), 0.5, select(lt(a, b), 1, select(isnan(b), 1, 0)))",
+	          "select(eq(a, b), 0.5, select(lt(a, b), 0, select(isnan(b), 0, 1)))"},
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; "
+		  "f32[8] of 1 -2 3 nan 2 0 -1 5, f32[8] of 1 -1 2 1 nan 0 -1 5; i32[6] in -9..9, i32[6] in -9..9",
 };
 OP(pow) {
 	.schema = "pow(Tensor a, Tensor b) -> Tensor",
@@ -99,15 +108,16 @@ OP(pow) {
 	.scalar = "pow(a, b)",
 	.deriv = {"select(eq(b, 0), 0, b * pow(a, b - 1))",
 	          "select(eq(a, 0), select(ge(b, 0), 0, y * log(a)), y * log(a))"},
-	.sample = "f32[3,4] in 0.5..4; f32[3,4] in -3..3",
+	.sample = "f32[n=3, 4] in 0.5..4, f32[n, 4] in -3..3; "
+		  "f32[8] of 0 0 2 -2 -1 0.5 3 1, f32[8] of 0 2 0 3 -2 0.5 -1 4; i32[6] in -4..4, i32[6] in 0..4",
 };
 OP(atan2) {
 	.schema = "atan2(Tensor a, Tensor b) -> Tensor",
 	.doc = "angle of the point (b, a)",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "atan2(a, b)",
-	.deriv = {"b / (a*a + b*b)", "-a / (a*a + b*b)"},
-	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+	.deriv = {"n = a*a + b*b; select(eq(n, 0), 0, b / n)", "n = a*a + b*b; select(eq(n, 0), 0, -a / n)"},
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; f32[9] of 0 0 1 -1 0 3 -2 0 0, f32[9] of 1 -1 0 0 2 -3 -0.5 -4 0",
 };
 OP(hypot) {
 	.schema = "hypot(Tensor a, Tensor b) -> Tensor",
@@ -115,7 +125,7 @@ OP(hypot) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "hypot(a, b)",
 	.deriv = {"a / y", "b / y"},
-	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; f32[4] of 3 0 1e30 -5, f32[4] of 4 2 1e30 12",
 };
 OP(copysign) {
 	.schema = "copysign(Tensor a, Tensor b) -> Tensor",
@@ -124,14 +134,15 @@ OP(copysign) {
 	.scalar = "copysign(a, b)",
 	.exact = true,
 	.deriv = {"select(eq(a, 0.0), 0.0, y / a)", "0"},
-	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; f32[5] of 0 -1 2 3 -4, f32[5] of -1 -2 -0 0 5",
 };
 OP(nextafter) {
 	.schema = "nextafter(Tensor a, Tensor b) -> Tensor",
 	.doc = "the next value from a towards b",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "nextafter(a, b)",
-	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+	.no_deriv = "a step of the last place, which PyTorch does not differentiate either",
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; f32[4] of 0 1 -2 5, f32[4] of -1 2 -3 5",
 };
 
 /* ---- rounding, sign, roots ---- */
@@ -142,7 +153,7 @@ OP(neg) {
 	.scalar = "neg(x)",
 	.exact = true,
 	.deriv = {"-1"},
-	.sample = "f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8; i32[4] in -9..9",
 };
 OP(abs) {
 	.schema = "abs(Tensor x) -> Tensor",
@@ -150,7 +161,7 @@ OP(abs) {
 	.scalar = "abs(x)",
 	.exact = true,
 	.deriv = {"sign(x)"},
-	.sample = "f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8; f32[4] of 0 -0 nan -inf; i32[4] in -9..9",
 };
 OP(sign) {
 	.schema = "sign(Tensor x) -> Tensor",
@@ -158,7 +169,7 @@ OP(sign) {
 	.scalar = "sign(x)",
 	.exact = true,
 	.deriv = {"0"},
-	.sample = "f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8; f32[4] of 0 -0 nan -inf; i32[4] in -9..9",
 };
 OP(floor) {
 	.schema = "floor(Tensor x) -> Tensor",
@@ -166,7 +177,8 @@ OP(floor) {
 	.scalar = "floor(x)",
 	.exact = true,
 	.deriv = {"0"},
-	.sample = "f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8; f32[12] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5; "
+		  "i32[4] in -9..9",
 };
 OP(ceil) {
 	.schema = "ceil(Tensor x) -> Tensor",
@@ -174,7 +186,8 @@ OP(ceil) {
 	.scalar = "ceil(x)",
 	.exact = true,
 	.deriv = {"0"},
-	.sample = "f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8; f32[12] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5; "
+		  "i32[4] in -9..9",
 };
 OP(trunc) {
 	.schema = "trunc(Tensor x) -> Tensor",
@@ -182,7 +195,8 @@ OP(trunc) {
 	.scalar = "trunc(x)",
 	.exact = true,
 	.deriv = {"0"},
-	.sample = "f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8; f32[12] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5; "
+		  "i32[4] in -9..9",
 };
 OP(round) {
 	.schema = "round(Tensor x) -> Tensor",
@@ -190,7 +204,8 @@ OP(round) {
 	.scalar = "rint(x)",
 	.exact = true,
 	.deriv = {"0"},
-	.sample = "f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8; f32[12] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5; "
+		  "i32[4] in -9..9",
 };
 OP(sqrt) {
 	.schema = "sqrt(Tensor x) -> Tensor",
@@ -198,15 +213,15 @@ OP(sqrt) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "sqrt(x)",
 	.deriv = {"0.5 / y"},
-	.sample = "f32[3,4] in 0.5..8",
+	.sample = "f32[n=3, 4] in 0.5..8; f32[4] of 0 -1 inf 1e-40",
 };
 OP(rsqrt) {
 	.schema = "rsqrt(Tensor x) -> Tensor",
 	.doc = "1 / sqrt(x)",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "1 / sqrt(x)",
-	.deriv = {"-0.5 * y / x"},
-	.sample = "f32[3,4] in 0.5..8",
+	.deriv = {"-0.5 * y * y * y"},
+	.sample = "f32[n=3, 4] in 0.5..8; f32[4] of 0 -1 inf -0",
 };
 OP(reciprocal) {
 	.schema = "reciprocal(Tensor x) -> Tensor",
@@ -214,7 +229,7 @@ OP(reciprocal) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "1 / x",
 	.deriv = {"-y * y"},
-	.sample = "f32[3,4] in 0.5..8",
+	.sample = "f32[n=3, 4] in 0.5..8; f32[3] of 0 -1 inf",
 };
 
 /* ---- exponentials and logarithms ---- */
@@ -225,7 +240,7 @@ OP(exp) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "exp(x)",
 	.deriv = {"y"},
-	.sample = "f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8; f32[6] of nan inf -inf 89 -104 0",
 };
 OP(exp2) {
 	.schema = "exp2(Tensor x) -> Tensor",
@@ -233,7 +248,7 @@ OP(exp2) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "exp2(x)",
 	.deriv = {"y * 0.6931471805599453"},
-	.sample = "f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8; f32[6] of nan inf -inf 128 -150 0",
 };
 OP(expm1) {
 	.schema = "expm1(Tensor x) -> Tensor",
@@ -241,7 +256,7 @@ OP(expm1) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "expm1(x)",
 	.deriv = {"y + 1"},
-	.sample = "f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8; f32[6] of nan inf -inf 89 -20 1e-6",
 };
 OP(log) {
 	.schema = "log(Tensor x) -> Tensor",
@@ -249,7 +264,7 @@ OP(log) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "log(x)",
 	.deriv = {"1 / x"},
-	.sample = "f32[3,4] in 0.1..8",
+	.sample = "f32[n=3, 4] in 0.1..8; f32[5] of 0 -1 inf nan 1e-40",
 };
 OP(log2) {
 	.schema = "log2(Tensor x) -> Tensor",
@@ -257,7 +272,7 @@ OP(log2) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "log2(x)",
 	.deriv = {"1.4426950408889634 / x"},
-	.sample = "f32[3,4] in 0.1..8",
+	.sample = "f32[n=3, 4] in 0.1..8; f32[5] of 0 -1 inf nan 8",
 };
 OP(log10) {
 	.schema = "log10(Tensor x) -> Tensor",
@@ -265,7 +280,7 @@ OP(log10) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "log10(x)",
 	.deriv = {"0.4342944819032518 / x"},
-	.sample = "f32[3,4] in 0.1..8",
+	.sample = "f32[n=3, 4] in 0.1..8; f32[5] of 0 -1 inf nan 1000",
 };
 OP(log1p) {
 	.schema = "log1p(Tensor x) -> Tensor",
@@ -273,7 +288,7 @@ OP(log1p) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "log1p(x)",
 	.deriv = {"1 / (1 + x)"},
-	.sample = "f32[3,4] in -0.9..8",
+	.sample = "f32[n=3, 4] in -0.9..8; f32[5] of -1 -2 inf nan 1e-6",
 };
 OP(sigmoid) {
 	.schema = "sigmoid(Tensor x) -> Tensor",
@@ -281,7 +296,7 @@ OP(sigmoid) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "sigmoid(x)",
 	.deriv = {"y * (1 - y)"},
-	.sample = "f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8; f32[4] of -100 100 nan 0",
 };
 
 /* ---- trigonometric and hyperbolic ---- */
@@ -292,7 +307,7 @@ OP(sin) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "sin(x)",
 	.deriv = {"cos(x)"},
-	.sample = "f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8; f32[4] of 1000.5 -77777 1e10 0",
 };
 OP(cos) {
 	.schema = "cos(Tensor x) -> Tensor",
@@ -300,7 +315,7 @@ OP(cos) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "cos(x)",
 	.deriv = {"-sin(x)"},
-	.sample = "f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8; f32[4] of 1000.5 -77777 1e10 0",
 };
 OP(tan) {
 	.schema = "tan(Tensor x) -> Tensor",
@@ -308,7 +323,7 @@ OP(tan) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "tan(x)",
 	.deriv = {"1 + y*y"},
-	.sample = "f32[3,4] in -1.4..1.4",
+	.sample = "f32[n=3, 4] in -1.4..1.4; f32[4] of 1000.5 -77777 1e10 0",
 };
 OP(asin) {
 	.schema = "asin(Tensor x) -> Tensor",
@@ -316,7 +331,7 @@ OP(asin) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "asin(x)",
 	.deriv = {"rsqrt(1 - x*x)"},
-	.sample = "f32[3,4] in -0.9..0.9",
+	.sample = "f32[n=3, 4] in -0.9..0.9; f32[5] of 1.5 -2 1 -1 0",
 };
 OP(acos) {
 	.schema = "acos(Tensor x) -> Tensor",
@@ -324,7 +339,7 @@ OP(acos) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "acos(x)",
 	.deriv = {"-rsqrt(1 - x*x)"},
-	.sample = "f32[3,4] in -0.9..0.9",
+	.sample = "f32[n=3, 4] in -0.9..0.9; f32[5] of 1.5 -2 1 -1 0",
 };
 OP(atan) {
 	.schema = "atan(Tensor x) -> Tensor",
@@ -332,7 +347,7 @@ OP(atan) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "atan(x)",
 	.deriv = {"1 / (1 + x*x)"},
-	.sample = "f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8; f32[4] of inf -inf 0.001 1e6",
 };
 OP(sinh) {
 	.schema = "sinh(Tensor x) -> Tensor",
@@ -340,7 +355,7 @@ OP(sinh) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "sinh(x)",
 	.deriv = {"cosh(x)"},
-	.sample = "f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8; f32[4] of 0.001 -30 30 inf",
 };
 OP(cosh) {
 	.schema = "cosh(Tensor x) -> Tensor",
@@ -348,7 +363,7 @@ OP(cosh) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "cosh(x)",
 	.deriv = {"sinh(x)"},
-	.sample = "f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8; f32[4] of 0.001 -30 30 inf",
 };
 OP(tanh) {
 	.schema = "tanh(Tensor x) -> Tensor",
@@ -356,7 +371,7 @@ OP(tanh) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "tanh(x)",
 	.deriv = {"1 - y*y"},
-	.sample = "f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8; f32[4] of 0.001 -30 30 inf",
 };
 OP(asinh) {
 	.schema = "asinh(Tensor x) -> Tensor",
@@ -364,7 +379,7 @@ OP(asinh) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "asinh(x)",
 	.deriv = {"rsqrt(x*x + 1)"},
-	.sample = "f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8; f32[4] of 0.001 -1e10 1e10 inf",
 };
 OP(acosh) {
 	.schema = "acosh(Tensor x) -> Tensor",
@@ -372,7 +387,7 @@ OP(acosh) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "acosh(x)",
 	.deriv = {"rsqrt(x - 1) * rsqrt(x + 1)"},
-	.sample = "f32[3,4] in 1.1..8",
+	.sample = "f32[n=3, 4] in 1.1..8; f32[4] of 0.5 1 1e10 inf",
 };
 OP(atanh) {
 	.schema = "atanh(Tensor x) -> Tensor",
@@ -380,7 +395,7 @@ OP(atanh) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "atanh(x)",
 	.deriv = {"1 / (1 - x*x)"},
-	.sample = "f32[3,4] in -0.9..0.9",
+	.sample = "f32[n=3, 4] in -0.9..0.9; f32[4] of 1 -1 2 0.001",
 };
 
 /* ---- error and gamma functions ---- */
@@ -391,7 +406,7 @@ OP(erf) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "erf(x)",
 	.deriv = {"1.1283791670955126 * exp(-x*x)"},
-	.sample = "f32[3,4] in -3..3",
+	.sample = "f32[n=3, 4] in -3..3; f32[4] of 0.001 -6 9 inf",
 };
 OP(erfc) {
 	.schema = "erfc(Tensor x) -> Tensor",
@@ -399,7 +414,7 @@ OP(erfc) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "erfc(x)",
 	.deriv = {"-1.1283791670955126 * exp(-x*x)"},
-	.sample = "f32[3,4] in -3..3",
+	.sample = "f32[n=3, 4] in -3..3; f32[4] of 0.001 -6 9 inf",
 };
 OP(erfinv) {
 	.schema = "erfinv(Tensor x) -> Tensor",
@@ -407,7 +422,7 @@ OP(erfinv) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "erfinv(x)",
 	.deriv = {"0.886226925452758 * exp(y*y)"},
-	.sample = "f32[3,4] in -0.9..0.9",
+	.sample = "f32[n=3, 4] in -0.9..0.9; f32[4] of 1 -1 2 0.9375",
 };
 OP(lgamma) {
 	.schema = "lgamma(Tensor x) -> Tensor",
@@ -415,14 +430,15 @@ OP(lgamma) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "lgamma(x)",
 	.deriv = {"digamma(x)"},
-	.sample = "f32[3,4] in 0.2..8",
+	.sample = "f32[n=3, 4] in 0.2..8; f32[8] of -0.5 -2.5 1e6 0 -3 12.5 40 1e-6",
 };
 OP(digamma) {
 	.schema = "digamma(Tensor x) -> Tensor",
 	.doc = "derivative of lgamma",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "digamma(x)",
-	.sample = "f32[3,4] in 0.2..8",
+	.no_deriv = "the trigamma function is not in the table",
+	.sample = "f32[n=3, 4] in 0.2..8; f32[8] of -0.5 -2.5 1e6 0 -0.25 12.5 40 1e-6",
 };
 
 OP(i0) {
@@ -431,7 +447,7 @@ OP(i0) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "i0(x)",
 	.deriv = {"i1(x)"},
-	.sample = "f32[3,4] in -12..12",
+	.sample = "f32[n=3, 4] in -12..12; f32[3] of 0 0.5 -40",
 };
 OP(i0e) {
 	.schema = "i0e(Tensor x) -> Tensor",
@@ -439,23 +455,23 @@ OP(i0e) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "i0e(x)",
 	.deriv = {"i1e(x) - sign(x) * y"},
-	.sample = "f32[3,4] in -12..12",
+	.sample = "f32[n=3, 4] in -12..12; f32[4] of 0 0.5 -40 300",
 };
 OP(i1) {
 	.schema = "i1(Tensor x) -> Tensor",
 	.doc = "modified Bessel function of the first kind, order 1",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "i1(x)",
-	.deriv = {"i0(x) - y / x"},
-	.sample = "f32[3,4] in 0.5..12",
+	.deriv = {"i0(x) - select(eq(x, 0), 0.5, y / x)"},
+	.sample = "f32[n=3, 4] in 0.5..12; f32[4] of 0 0.5 -7 -40",
 };
 OP(i1e) {
 	.schema = "i1e(Tensor x) -> Tensor",
 	.doc = "i1(x) * exp(-|x|)",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "i1e(x)",
-	.deriv = {"i0e(x) - y * (sign(x) + 1 / x)"},
-	.sample = "f32[3,4] in 0.5..12",
+	.deriv = {"select(eq(x, 0), 0.5, i0e(x) - y * (sign(x) + 1 / x))"},
+	.sample = "f32[n=3, 4] in 0.5..12; f32[4] of 0 0.5 -40 300",
 };
 OP(igamma) {
 	.schema = "igamma(Tensor a, Tensor x) -> Tensor",
@@ -463,7 +479,8 @@ OP(igamma) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "igamma(a, x)",
 	.deriv = {NULL, "exp((a - 1) * log(x) - x - lgamma(a))"},
-	.sample = "f32[3,4] in 0.1..30; f32[3,4] in 0.1..30",
+	.no_deriv = "none by a in closed form, nor in PyTorch",
+	.sample = "f32[n=3, 4] in 0.1..30, f32[n, 4] in 0.1..30; f32[6] of 0 1 0 30 2 100, f32[6] of 1 0 0 28 inf 101",
 };
 OP(igammac) {
 	.schema = "igammac(Tensor a, Tensor x) -> Tensor",
@@ -471,7 +488,8 @@ OP(igammac) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "igammac(a, x)",
 	.deriv = {NULL, "-exp((a - 1) * log(x) - x - lgamma(a))"},
-	.sample = "f32[3,4] in 0.1..30; f32[3,4] in 0.1..30",
+	.no_deriv = "none by a in closed form, nor in PyTorch",
+	.sample = "f32[n=3, 4] in 0.1..30, f32[n, 4] in 0.1..30; f32[6] of 0 1 0 30 2 100, f32[6] of 1 0 0 28 inf 101",
 };
 
 /* ---- comparisons and predicates ---- */
@@ -481,70 +499,76 @@ OP(eq) {
 	.doc = "a == b",
 	.scalar = "eq(a, b)",
 	.result = DT_bool,
-	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; "
+		  "f32[n=2, 6] of -1 -1 0 1 2 -3, f32[n, 6] of -1 0 0 0.5 nan -2",
 };
 OP(ne) {
 	.schema = "ne(Tensor a, Tensor b) -> Tensor",
 	.doc = "a != b; true with NaN",
 	.scalar = "ne(a, b)",
 	.result = DT_bool,
-	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; "
+		  "f32[n=2, 6] of -1 -1 0 1 2 -3, f32[n, 6] of -1 0 0 0.5 nan -2",
 };
 OP(lt) {
 	.schema = "lt(Tensor a, Tensor b) -> Tensor",
 	.doc = "a < b",
 	.scalar = "lt(a, b)",
 	.result = DT_bool,
-	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; "
+		  "f32[n=2, 6] of -1 -1 0 1 2 -3, f32[n, 6] of -1 0 0 0.5 nan -2",
 };
 OP(le) {
 	.schema = "le(Tensor a, Tensor b) -> Tensor",
 	.doc = "a <= b",
 	.scalar = "le(a, b)",
 	.result = DT_bool,
-	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; "
+		  "f32[n=2, 6] of -1 -1 0 1 2 -3, f32[n, 6] of -1 0 0 0.5 nan -2",
 };
 OP(gt) {
 	.schema = "gt(Tensor a, Tensor b) -> Tensor",
 	.doc = "a > b",
 	.scalar = "gt(a, b)",
 	.result = DT_bool,
-	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; "
+		  "f32[n=2, 6] of -1 -1 0 1 2 -3, f32[n, 6] of -1 0 0 0.5 nan -2",
 };
 OP(ge) {
 	.schema = "ge(Tensor a, Tensor b) -> Tensor",
 	.doc = "a >= b",
 	.scalar = "ge(a, b)",
 	.result = DT_bool,
-	.sample = "f32[3,4] in -8..8; f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; "
+		  "f32[n=2, 6] of -1 -1 0 1 2 -3, f32[n, 6] of -1 0 0 0.5 nan -2",
 };
 OP(isnan) {
 	.schema = "isnan(Tensor x) -> Tensor",
 	.doc = "x is NaN",
 	.scalar = "isnan(x)",
 	.result = DT_bool,
-	.sample = "f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8; f32[8] of nan inf -inf 0 1 -1 -0 1e38",
 };
 OP(isinf) {
 	.schema = "isinf(Tensor x) -> Tensor",
 	.doc = "x is infinite",
 	.scalar = "isinf(x)",
 	.result = DT_bool,
-	.sample = "f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8; f32[8] of nan inf -inf 0 1 -1 -0 1e38",
 };
 OP(isfinite) {
 	.schema = "isfinite(Tensor x) -> Tensor",
 	.doc = "x is neither infinite nor NaN",
 	.scalar = "isfinite(x)",
 	.result = DT_bool,
-	.sample = "f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8; f32[8] of nan inf -inf 0 1 -1 -0 1e38",
 };
 OP(signbit) {
 	.schema = "signbit(Tensor x) -> Tensor",
 	.doc = "the sign bit: true for -0",
 	.scalar = "signbit(x)",
 	.result = DT_bool,
-	.sample = "f32[3,4] in -8..8",
+	.sample = "f32[n=3, 4] in -8..8; f32[8] of nan inf -inf 0 1 -1 -0 1e38",
 };
 OP(select) {
 	.schema = "select(Tensor cond, Tensor a, Tensor b) -> Tensor",
@@ -552,7 +576,7 @@ OP(select) {
 	.scalar = "select(cond, a, b)",
 	.exact = true,
 	.deriv = {NULL, "select(cond, 1, 0)", "select(cond, 0, 1)"},
-	.sample = "bool[3,4]; f32[3,4] in -8..8; f32[3,4] in -8..8",
+	.sample = "bool[n=3, 4], f32[n, 4] in -8..8, f32[n, 4] in -8..8; bool[3], i32[3] in -9..9, i32[3] in -9..9",
 };
 
 /* ---- bits ---- */
@@ -561,35 +585,35 @@ OP(bit_and) {
 	.schema = "bit_and(Tensor a, Tensor b) -> Tensor",
 	.doc = "bitwise and; logical on bool",
 	.scalar = "and(a, b)",
-	.sample = "i32[3,4] in -99..99; i32[3,4] in -99..99",
+	.sample = "i32[n=3, 4] in -99..99, i32[n, 4] in -99..99; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
 };
 OP(bit_or) {
 	.schema = "bit_or(Tensor a, Tensor b) -> Tensor",
 	.doc = "bitwise or; logical on bool",
 	.scalar = "or(a, b)",
-	.sample = "i32[3,4] in -99..99; i32[3,4] in -99..99",
+	.sample = "i32[n=3, 4] in -99..99, i32[n, 4] in -99..99; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
 };
 OP(bit_xor) {
 	.schema = "bit_xor(Tensor a, Tensor b) -> Tensor",
 	.doc = "bitwise xor; logical on bool",
 	.scalar = "xor(a, b)",
-	.sample = "i32[3,4] in -99..99; i32[3,4] in -99..99",
+	.sample = "i32[n=3, 4] in -99..99, i32[n, 4] in -99..99; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
 };
 OP(bit_not) {
 	.schema = "bit_not(Tensor x) -> Tensor",
 	.doc = "bitwise complement; logical on bool",
 	.scalar = "not(x)",
-	.sample = "i32[3,4] in -99..99",
+	.sample = "i32[n=3, 4] in -99..99; bool[2] of 0 1",
 };
 OP(shift_left) {
 	.schema = "shift_left(Tensor a, Tensor b) -> Tensor",
 	.doc = "a * 2**b; 0 when b is negative or too large",
 	.scalar = "shl(a, b)",
-	.sample = "i64[3,4] in -9..9; i64[3,4] in 0..7",
+	.sample = "i64[n=3, 4] in -9..9, i64[n, 4] in 0..7; i32[4] of 1 -3 5 7, i32[4] of 31 2 0 30",
 };
 OP(shift_right) {
 	.schema = "shift_right(Tensor a, Tensor b) -> Tensor",
 	.doc = "a / 2**b towards minus infinity; the sign when b is negative or too large",
 	.scalar = "shr(a, b)",
-	.sample = "i64[3,4] in -9..9; i64[3,4] in 0..7",
+	.sample = "i64[n=3, 4] in -9..9, i64[n, 4] in 0..7; i32[4] of -8 100 7 -1, i32[4] of 31 2 0 5",
 };

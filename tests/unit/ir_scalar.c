@@ -346,8 +346,8 @@ static void derivative_conventions(void **state)
 	const ScVal tie[3] = {{.f = 2}, {.f = 2}, {.f = 2}}, zero[2] = {{.f = 0}, {.f = 0}};
 	assert_same(scalar_eval(deriv(OP_maximum, 0, DT_f32), tie).f, 0.5);
 	assert_same(scalar_eval(deriv(OP_minimum, 1, DT_f32), tie).f, 0.5);
-	assert_same(scalar_eval(deriv(OP_fmax, 0, DT_f32), tie).f, 1);
-	assert_same(scalar_eval(deriv(OP_fmax, 1, DT_f32), tie).f, 0);
+	assert_same(scalar_eval(deriv(OP_fmax, 0, DT_f32), tie).f, 0.5);
+	assert_same(scalar_eval(deriv(OP_fmax, 1, DT_f32), tie).f, 0.5);
 	assert_same(scalar_eval(deriv(OP_abs, 0, DT_f32), zero).f, 0);
 	const ScVal pow_zero[3] = {{.f = 0}, {.f = 2}, {.f = 0}};
 	assert_same(scalar_eval(deriv(OP_pow, 0, DT_f64), pow_zero).f, 0);

@@ -31,7 +31,8 @@ typedef enum {
 	LX_SPLAT,   /* in[0] (scalar) to all lanes */
 	LX_RAMP,    /* i64 or i32 lanes: in[0] + in[1] * {0, 1, ...} */
 	LX_MASK,    /* mask: lane k is k < in[0] (i64 scalar) */
-	LX_HREDUCE, /* horizontal reduction of in[0] by sc: add, mul, min, max, and, or, xor; fixed tree order */
+	LX_HREDUCE, /* horizontal reduction of in[0] by sc: add, mul, min, max, and, or, xor;
+	               a tree: lane k with lane k + lanes/2, until one is left */
 	LX_ANY,     /* bool scalar: any lane of mask in[0] */
 	LX_EXTRACT, /* lane k of in[0] */
 	LX_ADDR     /* program only: address of byte in[0] of the function's buffer argument u.k */

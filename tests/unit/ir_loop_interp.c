@@ -165,7 +165,8 @@ static void test_lockstep(void **state)
 	assert_true(it.report.statements > N * N / 4);
 }
 
-/* Eight lanes under a mask: those off are not touched and load 0; the sum is a tree; a reversed gather and a scatter. */
+/* Eight lanes under a mask: those off are not touched and load 0; the sum is a tree, 2 in no other order; a reversed
+ * gather and a scatter. */
 static void test_lanes(void **state)
 {
 	(void)state;
@@ -183,9 +184,10 @@ static void test_lanes(void **state)
 	ls_scatter(f, lmem_buf(y, DT_f32), lx_int(f, 9), at, two_back, lx_mask(f, lx_int(f, 6), 8));
 	at = lx_add(f, at, lx_int(f, 1));
 	ls_scatter(f, lmem_buf(y, DT_f32), lx_int(f, 9), at, lx_float(f, v8, -1), lx_mask(f, lx_int(f, 5), 8));
+	memcpy(&it.x[16], (float[]){1e8f, 1, -1e8f, 1}, 4 * sizeof(float));
 	launch(0, 1, (uint32_t[]){X, Y});
 	assert_int_equal(execute(), LOOP_DONE);
-	assert_true(it.y[0] == ((16.5f + 0) + (18.5f + 0)) + ((17.5f + 0) + (19.5f + 0)));
+	assert_true(it.y[0] == 2);
 	for (int k = 0; k < 8; k++)
 		assert_true(it.y[1 + k] == it.x[7 - k]);
 	for (int k = 9; k < N; k++)

@@ -51,10 +51,13 @@ bool native_shared(Compilation *c, const char *folder, const char *weights_objec
 /* Texts of all units, one after the other. */
 static bool emit_text(Compilation *c, LlvmKind kind, const char *out)
 {
+	const LlvmBackend *llvm = llvm_backend(c->ctx, c->o.llvm_folder);
 	LlvmFiles files = {0};
 	Text t;
-	TRY(emit_files(c, kind, NULL, &files));
+	TRY(llvm && emit_files(c, kind, NULL, &files));
 	text_init(&t, c->ctx->arena);
+	if (kind == LLVM_TEXT)
+		text_printf(&t, "; %s, before its passes\n", llvm->version(c->ctx->arena));
 	for (uint32_t k = 0; k < files.file.n; k++) {
 		text_printf(&t, "%s ---- %s\n", kind == LLVM_TEXT ? ";" : "#", files.file.data[k].name);
 		text_addn(&t, files.file.data[k].data, files.file.data[k].n);

@@ -437,8 +437,16 @@ OP(digamma) {
 	.doc = "derivative of lgamma",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "digamma(x)",
-	.no_deriv = "the trigamma function is not in the table",
+	.deriv = {"trigamma(x)"},
 	.sample = "f32[n=3, 4] in 0.2..8; f32[8] of -0.5 -2.5 1e6 0 -0.25 12.5 40 1e-6",
+};
+OP(trigamma) {
+	.schema = "trigamma(Tensor x) -> Tensor",
+	.doc = "derivative of digamma",
+	.promote = PROMOTE_FLOAT,
+	.scalar = "trigamma(x)",
+	.no_deriv = "polygamma functions of higher order are not in the table",
+	.sample = "f32[n=3, 4] in 0.2..8; f32[9] of -0.5 -2.5 1e6 0 -0.25 12.5 40 1e-6 9.9375",
 };
 
 OP(i0) {

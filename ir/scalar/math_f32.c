@@ -191,6 +191,7 @@ const LibDef lib_f32[] = {
 	VIA_F64("erfinv"),
 	VIA_F64("lgamma"),
 	VIA_F64("digamma"),
+	VIA_F64("trigamma"),
 	VIA_F64_2("hypot"),
 	{NULL, 0, NULL, 0, NULL},
 };

@@ -131,5 +131,22 @@ const LibDef lib_special[] = {
 	{"digamma", LIB_F64, "x", 0,
 		"c = lt(x, 0.0); p = digamma_above(select(c, 1.0 - x, x)); "
 		"select(eq(x, 0.0), copysign(inf, -x), select(c, digamma_below(x, p), p))"},
+	/* trigamma for x > 0: the asymptotic series from 10 on, the recurrence below. */
+	{"trigamma_above", LIB_F64, "x", 0,
+		"x1 = x + 1.0; x2 = x + 2.0; x3 = x + 3.0; x4 = x + 4.0; x5 = x + 5.0; "
+		"x6 = x + 6.0; x7 = x + 7.0; x8 = x + 8.0; x9 = x + 9.0; "
+		"s = 1.0 / (x9 * x9) + 1.0 / (x8 * x8) + 1.0 / (x7 * x7) + 1.0 / (x6 * x6) + "
+		"1.0 / (x5 * x5) + 1.0 / (x4 * x4) + 1.0 / (x3 * x3) + 1.0 / (x2 * x2) + "
+		"1.0 / (x1 * x1); low = lt(x, 10.0); z = select(low, x + 10.0, x); w = 1.0 / (z * z); "
+		"big = (1.0 / z + 0.5 * w) + w / z * poly(w, 0.16666666666666666, -0.03333333333333333, "
+		"0.023809523809523808, -0.03333333333333333, 0.07575757575757576, "
+		"-0.2531135531135531, 1.1666666666666667, -7.092156862745098, 54.97117794486215); select(low, 1.0 / (x * x) + (s + big), big)"},
+	/* (pi / sin(pi x))^2 - psi'(1 - x) for x < 0, p = psi'(1 - x); infinite at -1, -2, ... */
+	{"trigamma_below", LIB_F64, "x, p", 0,
+		"a = abs(x); f = a - trunc(a); g = select(gt(f, 0.5), f - 1.0, f); "
+		"q = 3.141592653589793 / sin(3.141592653589793 * g); q * q - p"},
+	{"trigamma", LIB_F64, "x", 0,
+		"c = lt(x, 0.0); p = trigamma_above(select(c, 1.0 - x, x)); "
+		"select(c, trigamma_below(x, p), p)"},
 	{NULL, 0, NULL, 0, NULL},
 };

@@ -105,8 +105,8 @@ static void pad_operand(Graph *g, Node conv)
 	Node in[2] = {b_reshape(&b, padded, rank, shape), node_in(g, conv, 1)};
 	Attr attr[] = {attr_none(), attr_none(), *node_attr(g, conv, "stride"),
 	               *node_attr(g, conv, "dilation"), attr_ints(one, nsp), attr_ints(none, nsp),
-	               *node_attr(g, conv, "size"), *node_attr(g, conv, "acc")};
-	Node y = b_node(&b, OP_conv, in, 2, attr, 8);
+	               *node_attr(g, conv, "size"), *node_attr(g, conv, "acc"), *node_attr(g, conv, "out")};
+	Node y = b_node(&b, OP_conv, in, 2, attr, 9);
 	graph_set_name(g, y, graph_name(g, conv));
 	graph_replace(g, conv, y);
 	graph_erase(g, conv);

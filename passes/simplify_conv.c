@@ -57,8 +57,8 @@ static Node conv_dead_taps(Build *b, Node n)
 		kernel = b_slice(b, kernel, 3 + (int)d, sym_int(t, w[d].first), sym_int(t, w[d].end), sym_int(t, 1));
 	Attr attr[] = {attr_none(), attr_none(), *node_attr(b->g, n, "stride"), *node_attr(b->g, n, "dilation"),
 	               *node_attr(b->g, n, "dilation_in"), attr_ints(pad, nsp), *node_attr(b->g, n, "size"),
-	               *node_attr(b->g, n, "acc")};
-	return b_node(b, OP_conv, (Node[]){node_in(b->g, n, 0), kernel}, 2, attr, 8);
+	               *node_attr(b->g, n, "acc"), *node_attr(b->g, n, "out")};
+	return b_node(b, OP_conv, (Node[]){node_in(b->g, n, 0), kernel}, 2, attr, 9);
 }
 
 const Rule conv_rules[] = {

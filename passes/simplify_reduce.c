@@ -127,8 +127,9 @@ static Node contract_permuted(Build *b, Node n)
 		       attr_ints(a[1].batch, a[1].nbatch),
 		       attr_ints(a[0].sum, a[0].nsum),
 		       attr_ints(a[1].sum, a[1].nsum),
-		       *node_attr(b->g, n, "acc")};
-	return b_node(b, OP_contract, arg, 2, attr, 7);
+		       *node_attr(b->g, n, "acc"),
+		       *node_attr(b->g, n, "out")};
+	return b_node(b, OP_contract, arg, 2, attr, 8);
 }
 
 const Rule reduce_rules[] = {

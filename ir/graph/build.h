@@ -79,6 +79,9 @@ Node b_reduce_keep(Build *, ReduceKind, Node x, uint32_t dims, DType acc);
 Node b_contract(Build *, Node x, Node y, const uint32_t (*batch)[2], uint32_t nbatch,
                 const uint32_t (*sum)[2], uint32_t nsum);
 Node b_matmul(Build *, Node x, Node y); /* ATen's matmul, all ranks */
+/* The same with the sums of storage types as they are accumulated, for an epilogue that rounds once; no batch. */
+Node b_contract_wide(Build *, Node x, Node y, const uint32_t (*sum)[2], uint32_t nsum);
+Node b_matmul_wide(Build *, Node x, Node y);
 
 /* Tuples. */
 Node b_tuple(Build *, const Node *x, uint32_t n);

@@ -28,8 +28,8 @@ static bool check_pairs(Build *b, Node x, Node y, const uint32_t (*pair)[2], uin
 	return true;
 }
 
-Node b_contract(Build *b, Node x, Node y, const uint32_t (*batch)[2], uint32_t nbatch,
-		const uint32_t (*sum)[2], uint32_t nsum)
+static Node contract(Build *b, bool wide, Node x, Node y, const uint32_t (*batch)[2], uint32_t nbatch,
+		     const uint32_t (*sum)[2], uint32_t nsum)
 {
 	Node in[] = {x, y};
 	if (!x.i || !y.i || !check_pairs(b, x, y, batch, nbatch) ||
@@ -44,8 +44,20 @@ Node b_contract(Build *b, Node x, Node y, const uint32_t (*batch)[2], uint32_t n
 		       axes(b, batch, nbatch, 1),
 		       axes(b, sum, nsum, 0),
 		       axes(b, sum, nsum, 1),
-		       attr_dtype(dtype_compute(d))};
-	return b_node(b, OP_contract, in, 2, attr, 7);
+		       attr_dtype(dtype_compute(d)),
+		       wide && dtype_compute(d) != d ? attr_dtype(dtype_compute(d)) : attr_none()};
+	return b_node(b, OP_contract, in, 2, attr, 8);
+}
+
+Node b_contract(Build *b, Node x, Node y, const uint32_t (*batch)[2], uint32_t nbatch,
+		const uint32_t (*sum)[2], uint32_t nsum)
+{
+	return contract(b, false, x, y, batch, nbatch, sum, nsum);
+}
+
+Node b_contract_wide(Build *b, Node x, Node y, const uint32_t (*sum)[2], uint32_t nsum)
+{
+	return contract(b, true, x, y, NULL, 0, sum, nsum);
 }
 
 /* x without its unit dimensions in the set. */
@@ -115,7 +127,7 @@ static Node batch_restore(Build *b, Node z, const Batch *o, bool has_m, bool has
 	return z.i ? b_permute(b, z, perm) : z;
 }
 
-Node b_matmul(Build *b, Node x, Node y)
+static Node matmul(Build *b, bool wide, Node x, Node y)
 {
 	Batch o;
 	if (!x.i || !y.i)
@@ -135,6 +147,16 @@ Node b_matmul(Build *b, Node x, Node y)
 	if (o.nboth + o.nonly_x + o.nonly_y + has_m + has_n > MAX_RANK)
 		return b_error(b, "matmul: expected at most %d dimensions in the result", MAX_RANK);
 	const uint32_t sum[1][2] = {{rx - 1, has_n ? ry - 2 : 0}};
-	Node z = b_contract(b, x, y, (const uint32_t(*)[2])o.pair, o.nboth, sum, 1);
+	Node z = contract(b, wide, x, y, (const uint32_t(*)[2])o.pair, o.nboth, sum, 1);
 	return batch_restore(b, z, &o, has_m, has_n);
+}
+
+Node b_matmul(Build *b, Node x, Node y)
+{
+	return matmul(b, false, x, y);
+}
+
+Node b_matmul_wide(Build *b, Node x, Node y)
+{
+	return matmul(b, true, x, y);
 }

@@ -76,7 +76,7 @@ static Node attention(Build *b, Node n, Node mask, bool gqa, Node *lse)
 	}
 	DType d = node_dtype(b->g, q);
 	/* Scores of f16 may be larger than its numbers. */
-	Node scores = b_matmul(b, aten_wide(b, q), b_transpose(b, aten_wide(b, k), -2, -1));
+	Node scores = b_matmul_wide(b, q, b_transpose(b, k, -2, -1));
 	if (aten_has(b, n, "scale")) {
 		double scale = node_float(b->g, n, "scale");
 		scores = scale == 1 ? scores : b_bin_scalar(b, OP_mul, scores, scale);

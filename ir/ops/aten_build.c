@@ -232,6 +232,10 @@ Node aten_linear(Build *b, Node x, Node w, Node bias)
 	if (rx == 0 || rw == 0 || rw > 2)
 		return b_error(b, "linear of operands of rank %u and %u", rx, rw);
 	const uint32_t sum[1][2] = {{rx - 1, rw - 1}};
-	Node y = b_contract(b, x, w, NULL, 0, sum, 1);
-	return bias.i ? aten_add(b, y, bias) : y;
+	if (!bias.i)
+		return b_contract(b, x, w, NULL, 0, sum, 1);
+	Node in[] = {x, w, bias};
+	DType d = b_promote(b, in, 3);
+	Node y = aten_add(b, b_contract_wide(b, x, w, sum, 1), bias);
+	return y.i ? b_convert(b, y, d) : y;
 }

@@ -18,8 +18,8 @@ static Attr ints_attr(Build *b, const int64_t *v, uint32_t n)
 	return attr_ints(s, n);
 }
 
-/* x [N, G*C, *sp], w [G, O, C, *k]: result [N, G*O, *size] */
-static Node conv_core(Build *b, Node x, Node w, const ConvArgs *a)
+/* x [N, G*C, *sp], w [G, O, C, *k]: result [N, G*O, *size], not rounded where it is wide */
+static Node conv_core(Build *b, Node x, Node w, const ConvArgs *a, bool wide)
 {
 	SymTab *t = b_syms(b);
 	Shape sx = aten_shape(b, x), sw = aten_shape(b, w), g = {.rank = sx.rank + 1};
@@ -47,8 +47,9 @@ static Node conv_core(Build *b, Node x, Node w, const ConvArgs *a)
 		       ints_attr(b, a->dilation_in, a->ns),
 		       ints_attr(b, a->low, a->ns),
 		       attr_ints(size, a->ns),
-		       attr_dtype(dtype_compute(node_dtype(b->g, x)))};
-	Node y = b_node(b, OP_conv, (Node[]){x, w}, 2, attr, 8);
+		       attr_dtype(dtype_compute(node_dtype(b->g, x))),
+		       wide ? attr_dtype(dtype_compute(node_dtype(b->g, x))) : attr_none()};
+	Node y = b_node(b, OP_conv, (Node[]){x, w}, 2, attr, 9);
 	return aten_flatten(b, y, 1, 2);
 }
 
@@ -112,7 +113,10 @@ static Node conv(Build *b, Node x, Node w, Node bias, ConvArgs *a, const int64_t
 			       sym_str(b_syms(b), channels), sym_str(b_syms(b), want),
 			       (long long)a->groups);
 	w = extra ? transposed_weight(b, w, a, extra) : split_groups(b, w, a->groups);
-	Node y = add_bias(b, conv_core(b, x, w, a), bias);
+	DType d = node_dtype(b->g, x);
+	bool wide = bias.i && dtype_is_float(d) && dtype_compute(d) != d && node_dtype(b->g, bias) == d;
+	Node y = add_bias(b, conv_core(b, x, w, a, wide), bias);
+	y = wide && y.i ? b_convert(b, y, d) : y;
 	return rx != rank ? b_squeeze(b, y, 0) : y;
 }
 

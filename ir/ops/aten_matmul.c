@@ -30,8 +30,8 @@ OP(aten_linalg_matmul){
 		  "f32[2, 1, 3, 4], f32[3, 4, 2]; i64[2, 3] in -9..9, i64[3, 2] in -9..9",
 };
 
-/* Product of the operands after `self`, both of the given rank. */
-static Node product(Build *b, Node n, const char *left, const char *right, uint32_t r0, uint32_t r1)
+/* Product of the operands after `self`, both of the given rank; wide: not rounded to a storage type. */
+static Node product_of(Build *b, Node n, bool wide, const char *left, const char *right, uint32_t r0, uint32_t r1)
 {
 	Node x = arg(b, n, left), y = arg(b, n, right);
 	if (!x.i || !y.i)
@@ -39,7 +39,12 @@ static Node product(Build *b, Node n, const char *left, const char *right, uint3
 	if (node_rank(b->g, x) != r0 || node_rank(b->g, y) != r1)
 		return b_error(b, "operands of rank %u and %u, expected %u and %u",
 			       node_rank(b->g, x), node_rank(b->g, y), r0, r1);
-	return b_matmul(b, x, y);
+	return wide ? b_matmul_wide(b, x, y) : b_matmul(b, x, y);
+}
+
+static Node product(Build *b, Node n, const char *left, const char *right, uint32_t r0, uint32_t r1)
+{
+	return product_of(b, n, false, left, right, r0, r1);
 }
 
 static Node build_mm(Build *b, Node n)
@@ -90,10 +95,8 @@ OP(aten_vdot){
 	.sample = "f32[n=5], f32[n]",
 };
 
-/* beta * self + alpha * product; with beta 0 self is ignored, NaN included. */
-static Node accumulate(Build *b, Node n, Node p)
+static Node accumulate_as(Build *b, Node n, Node x, Node p)
 {
-	Node x = arg(b, n, "self");
 	p = aten_scaled(b, p, n, "alpha");
 	Shape s = aten_shape(b, p);
 	if (aten_scalar_is(b, n, "beta", 0))
@@ -102,17 +105,31 @@ static Node accumulate(Build *b, Node n, Node p)
 	return aten_add(b, aten_expand_shape(b, x, &s), p);
 }
 
+/* beta * self + alpha * product, rounded once; with beta 0 self is ignored, NaN included. */
+static Node accumulate(Build *b, Node n, Node p)
+{
+	Node x = arg(b, n, "self");
+	if (!x.i || !p.i)
+		return (Node){0};
+	DType d = node_dtype(b->g, x), wide = dtype_compute(d);
+	if (dtype_is_float(d) && d != wide && node_dtype(b->g, p) == wide) {
+		p = accumulate_as(b, n, b_convert(b, x, wide), p);
+		return p.i ? b_convert(b, p, d) : p;
+	}
+	return accumulate_as(b, n, x, p);
+}
+
 static Node build_addmm(Build *b, Node n)
 {
-	return accumulate(b, n, product(b, n, "mat1", "mat2", 2, 2));
+	return accumulate(b, n, product_of(b, n, true, "mat1", "mat2", 2, 2));
 }
 static Node build_baddbmm(Build *b, Node n)
 {
-	return accumulate(b, n, product(b, n, "batch1", "batch2", 3, 3));
+	return accumulate(b, n, product_of(b, n, true, "batch1", "batch2", 3, 3));
 }
 static Node build_addmv(Build *b, Node n)
 {
-	return accumulate(b, n, product(b, n, "mat", "vec", 2, 1));
+	return accumulate(b, n, product_of(b, n, true, "mat", "vec", 2, 1));
 }
 OP(aten_addmm){
 	.schema = "aten.addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar "
@@ -143,7 +160,7 @@ static Node build_addbmm(Build *b, Node n)
 	if (aten_rank(b, x) != 3 || aten_rank(b, y) != 3)
 		return b_error(b, "addbmm expects batches of rank 3");
 	const uint32_t sum[2][2] = {{0, 0}, {2, 1}};
-	return accumulate(b, n, b_contract(b, x, y, NULL, 0, sum, 2));
+	return accumulate(b, n, b_contract_wide(b, x, y, sum, 2));
 }
 OP(aten_addbmm){
 	.schema = "aten.addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, "

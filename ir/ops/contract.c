@@ -187,9 +187,9 @@ static bool eval_contract(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor
 
 OP(contract) {
 	.schema = "contract(Tensor x, Tensor y, *, int[] batch_x, int[] batch_y, int[] sum_x, "
-		  "int[] sum_y, ScalarType acc) -> Tensor",
+		  "int[] sum_y, ScalarType acc, ScalarType? out=None) -> Tensor",
 	.doc = "sum of products over paired axes: result [batch, free x axes, free y axes]; "
-	       "ints give acc",
+	       "ints give acc, floats out, which is acc or their own dtype",
 	.infer = infer_contract,
 	.eval = eval_contract,
 	.accumulates = true,
@@ -197,5 +197,6 @@ OP(contract) {
 		  "acc=f32; "
 		  "i8[3, 4] in -8..8, i8[5, 4] in -8..8, batch_x=[], batch_y=[], sum_x=[1], "
 		  "sum_y=[1], acc=i32; "
+		  "f16[3, 4], f16[5, 4], batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32, out=f32; "
 		  "f32[2, 0], f32[0, 3], batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32",
 };

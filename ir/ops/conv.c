@@ -212,9 +212,9 @@ static bool eval_conv(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 
 OP(conv) {
 	.schema = "conv(Tensor x, Tensor w, *, int[] stride, int[] dilation, int[] dilation_in, "
-		  "int[] pad, int[] size, ScalarType acc) -> Tensor",
+		  "int[] pad, int[] size, ScalarType acc, ScalarType? out=None) -> Tensor",
 	.doc = "x[N, G, C, ...], w[G, O, C, ...] -> [N, G, O, size...]; x is dilated, then padded "
-	       "low by pad",
+	       "low by pad; out as in contract",
 	.infer = infer_conv,
 	.eval = eval_conv,
 	.accumulates = true,

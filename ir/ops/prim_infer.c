@@ -192,8 +192,15 @@ bool infer_acc(Infer *f, DType x, DType *result)
 	bool float_acc = dtype_is_float(acc) || dtype_is_complex(acc);
 	if (float_x != float_acc)
 		return infer_fail(f, "cannot accumulate %s in %s", dtype_name(x), dtype_name(acc));
+	const Attr *out = infer_attr(f, "out");
 	if (!float_x)
 		*result = acc;
+	if (out->kind != ATTR_dtype || out->dtype == *result)
+		return true;
+	if (!dtype_is_float(x) || out->dtype != acc)
+		return infer_fail(f, "cannot give %s from %s accumulated in %s", dtype_name(out->dtype), dtype_name(x),
+		                  dtype_name(acc));
+	*result = acc;
 	return true;
 }
 

@@ -51,8 +51,8 @@ bool infer_dims(Infer *, const char *name, uint32_t rank, uint32_t *dim,
 /* Index in a NULL-terminated list of what is allowed. */
 bool infer_choice(Infer *, const char *name, const char *const *allowed, uint32_t *which);
 bool infer_dtype(Infer *, const char *name, DType *);
-/* Result dtype of an accumulating op. Floats: the operand's, acc is the precision. Ints and bool:
- * acc, since accumulating modulo 2^n in less than the result has no other meaning. */
+/* Result dtype of an accumulating op. Floats: the operand's, acc is the precision, and the result's dtype as well where
+ * `out` says so: an epilogue reads it before anything is rounded. Ints and bool: acc, since accumulating modulo 2^n in less than the result has no other meaning. */
 bool infer_acc(Infer *, DType x, DType *result);
 
 /* Provable violations fail; MAYBE passes. */

@@ -216,6 +216,18 @@ static Lx fold_args(Sched *s, Sym e, bool lanes, Lx (*op)(LoopFn *, Lx, Lx))
 	return x;
 }
 
+/* Nothing is indexed along an extent of 0, but code beside a guard computes the index all the same: by 1 instead. */
+static Lx divide(Sched *s, Sym e, bool lanes, Lx (*op)(LoopFn *, Lx, Lx))
+{
+	Sym by = sym_arg(s->syms, e, 1);
+	Lx x = lower_sym(s, sym_arg(s->syms, e, 0), lanes), d = lower_sym(s, by, lanes);
+	int64_t lo, hi;
+	sym_range(s->syms, by, &lo, &hi);
+	if (lo <= 0 && hi >= 0)
+		d = lx_select(s->f, lx_cmp(s->f, SC_eq, d, lx_int(s->f, 0)), lx_int(s->f, 1), d);
+	return op(s->f, x, d);
+}
+
 static Lx remember(Sched *s, uint32_t slot, Lx v)
 {
 	s->memo[slot] = v;
@@ -273,9 +285,9 @@ static Lx lower_sym(Sched *s, Sym e, bool lanes)
 	case SYM_PRODUCT:
 		return fold_args(s, e, lanes, lx_mul);
 	case SYM_FLOORDIV:
-		return fold_args(s, e, lanes, lx_div);
+		return divide(s, e, lanes, lx_div);
 	case SYM_MOD:
-		return fold_args(s, e, lanes, lx_mod);
+		return divide(s, e, lanes, lx_mod);
 	case SYM_MIN:
 		return fold_args(s, e, lanes, lx_min);
 	case SYM_MAX:

@@ -180,8 +180,8 @@ static bool read_state(Import *im)
 				return ctx_error(im->ctx, NULL, "input %zu: %s without a name", i,
 						 tag);
 			im->state[i] = (StateSpec){
-				arena_strdup(im->ctx->arena, name), spec_kinds[k].kind, false, {0}};
-			TRY(weight_load(im, name, spec_kinds[k].is_param, &im->state[i].constant));
+				arena_strdup(im->ctx->arena, name), spec_kinds[k].kind, false, {0}, NULL};
+			TRY(weight_load(im, name, spec_kinds[k].is_param, &im->state[i]));
 		}
 		if (!im->state[i].name)
 			return ctx_error(im->ctx, NULL, "input %zu: %s inputs are not supported", i,
@@ -268,6 +268,12 @@ static bool add_input(Pass *p, size_t i)
 	if (!name)
 		return ctx_error(im->ctx, NULL,
 				 "input %zu is not a tensor: only tensor inputs are supported", i);
+	if (spec->wrapped && spec->written)
+		return ctx_error(im->ctx, NULL, "weight %s wraps tensors and is written: that is not supported", spec->name);
+	if (spec->wrapped) {
+		wrapped_bind(im, name, spec->wrapped);
+		return true;
+	}
 	TRY(scope_meta(&p->scope, name, &m));
 	Node n;
 	if (spec->name)
@@ -498,6 +504,7 @@ Graph *pt2_load_archive(Ir *ir, Archive *archive, const Pt2Options *options)
 	Import im = {.ir = ir, .ctx = ctx, .syms = ir->syms, .archive = archive, .options = options ? options : &none};
 	JsonRoots roots = {0};
 	Graph *g = NULL;
+	intern_init(&im.wrapped_name, ctx->arena);
 	uint32_t before = ctx->nerror;
 	bool ok = open_model(&im, im.options->model, &roots) && import_graph(&im, &g);
 	if (!ok && ctx->nerror == before)

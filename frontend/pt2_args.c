@@ -259,6 +259,10 @@ static bool named_tensor(Scope *s, const Arg *a, Call *c, const json_t *tensor)
 {
 	const char *name = json_str(tensor, "name");
 	uint32_t v = name ? scope_find(s, name) : 0;
+	const Wrapped *w = name && !v ? wrapped_find(s->st->im, name) : NULL;
+	if (w)
+		return ctx_error(s->st->im->ctx, s->where, "argument %s: weight %s wraps tensors, of which the graph must name one",
+				 a->name, w->label);
 	if (!v)
 		return ctx_error(s->st->im->ctx, s->where, "argument %s: tensor %s is not defined",
 				 a->name, name ? name : "?");

@@ -599,6 +599,8 @@ static bool import_node(Scope *s, const json_t *node)
 		return import_assert(s, node);
 	case TARGET_ASSERT_METADATA:
 		return import_assert_metadata(s, node);
+	case TARGET_INNER_TENSOR:
+		return import_inner_tensor(s, node);
 	default:
 		return import_hop(s, node, t);
 	}

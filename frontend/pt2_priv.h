@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "frontend/archive.h"
+#include "frontend/pickle.h"
 #include "frontend/pt2.h"
 #include "frontend/srepr.h"
 #include "ir/graph/build.h"
@@ -18,12 +19,22 @@ typedef struct {
 	Sym offset;
 } Meta;
 
+/* A weight that wraps tensors, or a part of one, as its pickle holds it. */
+typedef struct {
+	const char *label; /* "a.weight", "a.weight.qdata" */
+	const PickleValue *value;
+	Archive *archive; /* with the contents of the pickle's tensors */
+	bool is_param;
+	ConstId constant; /* of a tensor */
+} Wrapped;
+
 /* One graph input that is not the user's. */
 typedef struct {
 	const char *name; /* of the parameter or buffer; NULL for user inputs */
 	InputKind kind;
 	bool written; /* by the graph: becomes an input of the result */
 	ConstId constant;
+	Wrapped *wrapped; /* instead of a constant */
 } StateSpec;
 
 typedef struct {
@@ -53,6 +64,8 @@ typedef struct {
 	Tree input_tree, output_tree; /* of the user's; without leaves where the file does not say */
 	StateSpec *state;            /* by input spec */
 	ARRAY(Warning) warning;      /* of the last pass over the nodes */
+	Intern wrapped_name;         /* the graph's names of weights that wrap tensors */
+	ARRAY(Wrapped *) wrapped;    /* by name id - 1 */
 } Import;
 
 /* What a file's name of a tensor stands for. Values that share memory share a Storage. */
@@ -132,8 +145,20 @@ const char *tree_name(Import *, const TreeLeaf *);
 
 /* ---- weights.c ---- */
 
-/* The contents of a parameter, buffer or constant. False after ctx_error. */
-bool weight_load(Import *, const char *name, bool is_param, ConstId *);
+/* The contents of a parameter, buffer or constant: a constant, or tensors in a wrapper. False after ctx_error. */
+bool weight_load(Import *, const char *name, bool is_param, StateSpec *);
+/* A tensor in the bytes of a member. False after ctx_error. */
+bool weight_contents(Import *, const char *name, const Meta *, const char *member, const Bytes *, bool is_param, ConstId *);
+
+/* ---- subclass.c: weights that wrap tensors ---- */
+
+/* What torch.save wrote, the bytes of a member. False after ctx_error. */
+bool wrapped_read(Import *, const char *label, const char *member, const Bytes *, bool is_param, StateSpec *);
+/* The graph calls it so. */
+void wrapped_bind(Import *, const char *name, Wrapped *);
+Wrapped *wrapped_find(const Import *, const char *name); /* NULL: none */
+/* A node that names one of its tensors. */
+bool import_inner_tensor(Scope *, const json_t *node);
 
 /* ---- alias.c: which operators return views, and how to write through them ---- */
 
@@ -224,6 +249,7 @@ typedef enum {
 	TARGET_SYMBOLIC, /* scalars, known from their expressions */
 	TARGET_ASSERT_SCALAR,
 	TARGET_ASSERT_METADATA,
+	TARGET_INNER_TENSOR, /* of a weight that wraps tensors */
 	TARGET_INLINE,
 	TARGET_COND,
 	TARGET_WHILE,

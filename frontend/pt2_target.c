@@ -24,6 +24,7 @@ static const struct {
 	{"aten.sym_constrain_range_for_size", TARGET_NOTHING},
 	{"aten._assert_scalar", TARGET_ASSERT_SCALAR},
 	{"aten._assert_tensor_metadata", TARGET_ASSERT_METADATA},
+	{"export.access_subclass_inner_tensor", TARGET_INNER_TENSOR},
 	{"aten.transpose_", TARGET_IN_PLACE_VIEW},
 	{"aten.t_", TARGET_IN_PLACE_VIEW},
 	{"aten.squeeze_", TARGET_IN_PLACE_VIEW},

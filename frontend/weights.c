@@ -130,35 +130,12 @@ static json_t *find_payload(Import *im, const char *name, const char **folder)
 	return p;
 }
 
-bool weight_load(Import *im, const char *name, bool is_param, ConstId *out)
+bool weight_contents(Import *im, const char *name, const Meta *m, const char *member, const Bytes *raw, bool is_param,
+		     ConstId *out)
 {
-	const char *folder;
-	json_t *payload = find_payload(im, name, &folder);
-	if (!payload)
-		return ctx_error(im->ctx, NULL,
-				 "weight %s is in neither weights nor constants config", name);
-	if (json_is_true(json_object_get(payload, "use_pickle")))
-		return ctx_error(
-			im->ctx, NULL,
-			"weight %s is stored as pickle, which is never read: export it as a plain "
-			"tensor",
-			name);
-	const char *path = json_str(payload, "path_name");
-	if (!path)
-		return ctx_error(im->ctx, NULL, "weight %s: no path_name", name);
-	Meta meta;
 	Strided s;
-	const char *where = arena_printf(im->ctx->scratch, "%s: weight %s", im->ctx->file, name);
-	TRY(meta_read(im, json_object_get(payload, "tensor_meta"), name, where, &meta));
-	TRY(measure(im, name, &meta, &s));
-	const char *member = arena_printf(im->ctx->scratch, "%s%s", folder, path);
-	Member *m = archive_find(im->archive, member);
-	if (!m)
-		return ctx_error(im->ctx, NULL, "weight %s: the archive has no member %s", name,
-				 member);
-	Bytes raw;
-	TRY(archive_read(im->ctx, im->archive, m, &raw));
-	const uint8_t *data = contents(im, name, &s, member, &raw);
+	TRY(measure(im, name, m, &s));
+	const uint8_t *data = contents(im, name, &s, member, raw);
 	if (!data)
 		return false;
 	Const c = {.name = arena_strdup(im->ctx->arena, name),
@@ -170,4 +147,29 @@ bool weight_load(Import *im, const char *name, bool is_param, ConstId *out)
 		   .is_param = is_param};
 	*out = ir_const(im->ir, c);
 	return true;
+}
+
+bool weight_load(Import *im, const char *name, bool is_param, StateSpec *out)
+{
+	const char *folder;
+	json_t *payload = find_payload(im, name, &folder);
+	if (!payload)
+		return ctx_error(im->ctx, NULL,
+				 "weight %s is in neither weights nor constants config", name);
+	const char *path = json_str(payload, "path_name");
+	if (!path)
+		return ctx_error(im->ctx, NULL, "weight %s: no path_name", name);
+	const char *member = arena_printf(im->ctx->scratch, "%s%s", folder, path);
+	Member *m = archive_find(im->archive, member);
+	if (!m)
+		return ctx_error(im->ctx, NULL, "weight %s: the archive has no member %s", name,
+				 member);
+	Bytes raw;
+	TRY(archive_read(im->ctx, im->archive, m, &raw));
+	if (json_is_true(json_object_get(payload, "use_pickle")))
+		return wrapped_read(im, name, member, &raw, is_param, out);
+	Meta meta;
+	const char *where = arena_printf(im->ctx->scratch, "%s: weight %s", im->ctx->file, name);
+	TRY(meta_read(im, json_object_get(payload, "tensor_meta"), name, where, &meta));
+	return weight_contents(im, name, &meta, member, &raw, is_param, &out->constant);
 }

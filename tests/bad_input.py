@@ -87,7 +87,7 @@ ARCHIVES = [
     (dict(edits=[("data/weights/weight_2", lambda d: d[:50])]),
      "m.pt2: error: weight b.weight: member data/weights/weight_2 has 50 bytes, the tensor needs 96"),
     (dict(edits=[(CONFIG, '"use_pickle":false', '"use_pickle":true')]),
-     "m.pt2: error: weight a.weight is stored as pickle, which is never read: export it as a plain tensor"),
+     "m.pt2: weight a.weight (data/weights/weight_0): error: not a zip archive"),
     (dict(edits=[(MODEL, "aten.linear.default", "aten.frob.default"),
                  (MODEL, "aten.relu.default", "my.act.default")]),
      "m.pt2: error: 2 unsupported operators: torch.ops.aten.frob.default x2 (first at linear, linear.py:134); torch.ops.my.act.default x1 (first at relu, make_fixtures.py:81). Export with .run_decompositions(), which may write them with others, or compute the same with other operators"),

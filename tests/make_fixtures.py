@@ -261,6 +261,65 @@ class Log(nn.Module):
         return xs[0] * 2 if math.log2(xs[0].shape[0]) < 4 else xs[0] * 3
 
 
+class Scaled(torch.Tensor):
+    """A tensor made of others, as torchao's are; its matrix products read them by name."""
+    members = ("q", "scale")
+
+    @staticmethod
+    def __new__(cls, *inner, shape):
+        return torch.Tensor._make_wrapper_subclass(cls, shape, dtype=torch.float32)
+
+    def __init__(self, *inner, shape):
+        for name, x in zip(self.members, inner):
+            setattr(self, name, x)
+
+    def __repr__(self):
+        return type(self).__name__
+
+    def __tensor_flatten__(self):
+        return list(self.members), None
+
+    @classmethod
+    def __tensor_unflatten__(cls, inner, context, size, stride):
+        return cls(*[inner[name] for name in cls.members], shape=size)
+
+    @classmethod
+    def __torch_function__(cls, f, types, args=(), kwargs=None):
+        if f is torch.nn.functional.linear:
+            return torch.nn.functional.linear(args[0], args[1].q.float() * args[1].scale.float(), args[2])
+        return super().__torch_function__(f, types, args, kwargs or {})
+
+    @classmethod
+    def __torch_dispatch__(cls, f, types, args, kwargs=None):
+        if f in (torch.ops.aten.detach.default, torch.ops.aten.clone.default):
+            return cls(*[f(getattr(args[0], name)) for name in cls.members], shape=args[0].shape)
+        raise NotImplementedError(f)
+
+
+class Wrapped(nn.Module):
+    def __init__(s):
+        super().__init__()
+        s.a, s.b = nn.Linear(6, 4), nn.Linear(4, 3, bias=False)
+        q = torch.randint(-128, 128, (6, 4)).to(torch.int8).t()  # not contiguous
+        s.a.weight = nn.Parameter(Scaled(q, (torch.rand(4, 1) / 99).bfloat16(), shape=(4, 6)), requires_grad=False)
+        s.b.weight = nn.Parameter(Scaled(torch.randint(0, 256, (3, 4)).to(torch.uint8), torch.rand(3, 1) / 99, shape=(3, 4)),
+                                  requires_grad=False)
+
+    def forward(s, x):
+        return s.b(s.a(x).relu())
+
+
+class Quantized(nn.Module):
+    def __init__(s):
+        super().__init__()
+        from torchao.quantization import Int8WeightOnlyConfig, quantize_
+        s.a = nn.Linear(16, 8)
+        quantize_(s, Int8WeightOnlyConfig())
+
+    def forward(s, x):
+        return s.a(x).relu()
+
+
 if __name__ == "__main__":
     torch.manual_seed(0)
     dest.mkdir(exist_ok=True)
@@ -285,3 +344,5 @@ if __name__ == "__main__":
     make_nested("nested", Nested(), args, {"k": r(6)}, shapes)
     make_nested("nested_strict", Nested(), args, {"k": r(6)}, shapes, strict=True)
     make_nested("guard_log", Log(), (r(9),), {}, {"xs": ({0: dyn},)}, strict=True)
+    make("wrapped", Wrapped().eval(), (r(2, 6),))
+    make("torchao", Quantized().eval(), (r(3, 16),))

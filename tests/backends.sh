@@ -72,6 +72,13 @@ installed=$("$out/alone/weft" compile "$model" --backend llvm -o "$out/alone/m.s
 if [ -z "$installed" ] && have cc; then
 	expect 0 'note: the LLVM back end (weft_llvm.so) is not found: a C compiler is used' "$out/alone/weft" compile "$model" -o "$out/alone/m.so"
 	[ "$(grep -c note "$out/log")" -eq 1 ] || { echo "FAIL: not one note"; bad=1; }
+	expect 0 'note: the LLVM back end (weft_llvm.so) is not found: a C compiler is used' "$out/alone/weft" run "$model" --inputs "$ref" --outputs "$out/y.npz"
+	[ "$(grep -c note "$out/log")" -eq 1 ] || { echo "FAIL: not one note of run"; bad=1; }
+	mkdir "$out/alone/two" && for k in a b; do cp "$model" "$out/alone/two/$k.pt2" && cp "$ref" "$out/alone/two/$k.safetensors"; done
+	expect 0 '^2 passed' "$out/alone/weft" check "$out/alone/two"
+	[ "$(grep -c note "$out/log")" -eq 1 ] || { echo "FAIL: not one note of check"; bad=1; }
+	expect 0 'note: the LLVM back end' "$out/alone/weft" bench "$model" --inputs "$ref" --seconds 0.01 --no-op-by-op
+	[ "$(grep -c note "$out/log")" -eq 1 ] || { echo "FAIL: not one note of bench"; bad=1; }
 	expect 0 'operators in' "$out/alone/weft" compile "$model" --backend c -o "$out/alone/m.so"
 	grep -q note "$out/log" && { echo "FAIL: a note where C was asked for"; bad=1; }
 fi

@@ -291,7 +291,7 @@ static bool choose_backend(BenchOptions *o, const char *text)
 	if (o->backend == RUN_INTERP || o->backend == RUN_LOOPS)
 		return fail("--backend is jit, c or llvm: interpreters are not timed"), false;
 	if (!is_shared_object(o->model))
-		o->backend = backend_resolve(o->backend);
+		backend_note(o->backend), o->backend = backend_resolve(o->backend);
 	else if (o->backend != RUN_DEFAULT)
 		return fail("%s is compiled: --backend is for model files", o->model), false;
 	o->compile.backend = o->backend == RUN_LLVM ? WEFT_BACKEND_LLVM : WEFT_BACKEND_C;

@@ -149,6 +149,8 @@ static bool start(CheckCase *c, const CheckOptions *o)
 	if (!c->records || !c->errors)
 		return fail("cannot make a temporary file"), false;
 	fflush(stdout);
+	if (!is_shared_object(c->model) && !o->runner)
+		backend_note(o->backend);
 	c->pid = fork();
 	if (c->pid < 0)
 		return fail("cannot start a process"), false;

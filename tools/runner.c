@@ -36,6 +36,15 @@ RunBackend backend_resolve(RunBackend b)
 	return b != RUN_DEFAULT ? b : weft_has_llvm() ? RUN_JIT : RUN_C;
 }
 
+void backend_note(RunBackend b)
+{
+	static bool said;
+	if (b == RUN_DEFAULT && !said && !weft_has_llvm())
+		fprintf(stderr, "weft: note: the LLVM back end (weft_llvm.so) is not found: a C compiler is used ($WEFT_LLVM_FOLDER may "
+		                "name its folder)\n");
+	said |= b == RUN_DEFAULT;
+}
+
 static bool open_model(Runner *r, const char *path, bool verify)
 {
 	WeftStatus status = {0};
@@ -167,6 +176,8 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 			return fail("%s is compiled: --ignore-guard and --output-names are for model files", path), false;
 		return open_object(r, path, o->verify);
 	}
+	if (!o->remote)
+		backend_note(o->backend);
 	r->w = weft_new();
 	r->g = r->w ? load_model(r->w, path, o->load) : NULL;
 	if (!r->g)

@@ -105,6 +105,8 @@ typedef enum {
 bool parse_backend(const char *, RunBackend *);
 /* What RUN_DEFAULT means here; others are themselves. */
 RunBackend backend_resolve(RunBackend);
+/* One line, once in a process and its children, where the default is a C compiler because LLVM is not found. */
+void backend_note(RunBackend);
 
 typedef struct {
 	RunBackend backend;

@@ -189,8 +189,8 @@ static bool run_get(Run *r, Node n, Value *v)
 {
 	const Value *x = &r->value[node_in(r->g, n, 0).i];
 	int64_t k = node_int(r->g, n, "index");
-	if (k < 0 || k >= x->n)
-		ctx_bug(r->e.ctx, "get %lld of %u", (long long)k, x->n);
+	if (k < 0 || k >= x->n) /* a file says how many results a composite has */
+		return ctx_error(r->e.ctx, node_where(r->g, n), "result %lld of an operator that gives %u here", (long long)k, x->n);
 	value_shape(r, v, 1);
 	value_alias(v, 0, x, (uint32_t)k);
 	return true;

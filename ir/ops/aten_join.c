@@ -319,7 +319,14 @@ static Node build_chunk(Build *b, Node n)
 		return b_error(b, "%lld chunks, expected at least 1", (long long)chunks);
 	if (!sym_is_const(b_syms(b), size, &extent))
 		return split_symbolic(b, n, x, dim, sym_ceildiv(b_syms(b), size, b_int(b, chunks)));
-	return split_every(b, x, dim, (extent + chunks - 1) / chunks);
+	if (extent)
+		return split_every(b, x, dim, (extent + chunks - 1) / chunks);
+	if (chunks > MAX_PARTS)
+		return b_error(b, "%lld chunks of nothing", (long long)chunks);
+	Sym *part = arena_calloc(b->g->ir->ctx->scratch, (size_t)chunks, sizeof *part);
+	for (int64_t k = 0; k < chunks; k++)
+		part[k] = size;
+	return split_sizes(b, x, dim, part, (uint32_t)chunks);
 }
 OP(aten_chunk){
 	.schema = "aten.chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",

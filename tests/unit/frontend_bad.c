@@ -247,7 +247,7 @@ static const struct {
 	{"mlp", "weights_config.json", "\"a.weight\"", "\"z.weight\"",
 	 "weight a.weight is in neither"},
 	{"mlp", "weights_config.json", "\"use_pickle\":false", "\"use_pickle\":true",
-	 "weight a.weight is stored as pickle"},
+	 "weight a.weight (data/weights/weight_0): error: not a zip archive"},
 	{"mlp", "weights_config.json", "\"dtype\":7", "\"dtype\":32",
 	 "unsupported dtype f8e5m2fnuz"},
 	{"mlp", "weights_config.json", "\"storage_offset\":{\"as_int\":0}",

@@ -423,22 +423,22 @@ static Node build_dropout(Build *b, Node n)
 OP(aten_dropout){
 	.schema = "aten.dropout(Tensor input, float p, bool train) -> Tensor",
 	.build = build_dropout,
-	.sample = "f32[n=3, 4, 2], p=0.5, train=false",
+	.sample = "f32[n=3, 4, 2], p=0.5, train=false; f32[n=3, 4], p=0.0, train=true",
 };
 OP(aten_feature_dropout){
 	.schema = "aten.feature_dropout(Tensor input, float p, bool train) -> Tensor",
 	.build = build_dropout,
-	.sample = "f32[n=3, 4, 2], p=0.5, train=false",
+	.sample = "f32[n=3, 4, 2], p=0.5, train=false; f32[n=3, 4], p=0.0, train=true",
 };
 OP(aten_alpha_dropout){
 	.schema = "aten.alpha_dropout(Tensor input, float p, bool train) -> Tensor",
 	.build = build_dropout,
-	.sample = "f32[n=3, 4, 2], p=0.5, train=false",
+	.sample = "f32[n=3, 4, 2], p=0.5, train=false; f32[n=3, 4], p=0.0, train=true",
 };
 OP(aten_feature_alpha_dropout){
 	.schema = "aten.feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor",
 	.build = build_dropout,
-	.sample = "f32[n=3, 4, 2], p=0.5, train=false",
+	.sample = "f32[n=3, 4, 2], p=0.5, train=false; f32[n=3, 4], p=0.0, train=true",
 };
 
 static Node build_native_dropout(Build *b, Node n)
@@ -459,7 +459,7 @@ static Node build_native_dropout(Build *b, Node n)
 OP(aten_native_dropout){
 	.schema = "aten.native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
 	.build = build_native_dropout,
-	.sample = "f32[n=3, 4], p=0.5, train=false",
+	.sample = "f32[n=3, 4], p=0.5, train=false; f32[n=3, 4], p=0.0, train=true",
 };
 
 static Node build_native_dropout_backward(Build *b, Node n)

@@ -540,7 +540,7 @@ static Kx dispatch(Trace *t, Node n, const Sym *idx, Kx guard)
 	case OP_reduce:
 	case OP_contract:
 	case OP_conv:
-		return trace_stage(t, n, idx);
+		return trace_stage(t, n, idx, guard);
 	default:
 		return trace_block(t, n);
 	}

@@ -145,7 +145,7 @@ static void reduce_index(Trace *t, Node n, const Sym *idx, uint64_t outer, Stage
 	}
 }
 
-static Kx trace_reduce(Trace *t, Node n, const Sym *idx)
+static Kx trace_reduce(Trace *t, Node n, const Sym *idx, Kx guard)
 {
 	Graph *g = t->s->g;
 	uint64_t outer;
@@ -162,7 +162,7 @@ static Kx trace_reduce(Trace *t, Node n, const Sym *idx)
 	            .place = PLACE_REGISTER};
 	Sym in[MAX_RANK];
 	reduce_index(t, n, idx, outer, &st, in);
-	st.value = trace_value(t, node_in(g, n, 0), in, (Kx){0});
+	st.value = trace_value(t, node_in(g, n, 0), in, guard);
 	return stage_value(t, trace_push_stage(t, st));
 }
 
@@ -246,14 +246,14 @@ static Kx trace_conv(Trace *t, Node n, const Sym *idx)
 	return anchor_stage(t, n, ix, iw, st);
 }
 
-Kx trace_stage(Trace *t, Node n, const Sym *idx)
+Kx trace_stage(Trace *t, Node n, const Sym *idx, Kx guard)
 {
 	Op op = node_op(t->s->g, n);
 	bool too_many = t->k->axis.n + node_rank(t->s->g, node_in(t->s->g, n, 0)) > MAX_KERNEL_AXES;
 	if (t->only_maps || (too_many && n.i != t->root.i))
 		return trace_block(t, n);
 	if (op == OP_reduce)
-		return trace_reduce(t, n, idx);
+		return trace_reduce(t, n, idx, guard);
 	uint64_t outer;
 	if (t->has_reduce || !outer_axes(t, idx, node_rank(t->s->g, n), false, &outer))
 		return trace_block(t, n);

@@ -22,7 +22,7 @@ typedef struct {
 /* The value of n at idx (one Sym per dimension), where guard holds. Interns equal requests. */
 Kx trace_value(Trace *, Node n, const Sym *idx, Kx guard);
 /* lower_stage.c: a reduction or contraction becomes a stage; its value at idx. */
-Kx trace_stage(Trace *, Node n, const Sym *idx);
+Kx trace_stage(Trace *, Node n, const Sym *idx, Kx guard);
 /* The value of n where cond (none: always) holds as well, `other` elsewhere. */
 Kx trace_guarded(Trace *, Node n, const Sym *idx, Kx guard, Kx cond, Kx other);
 /* The kernel cannot be built unless n is stored: remembers n; returns a placeholder. */

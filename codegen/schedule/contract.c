@@ -130,10 +130,7 @@ static void choose_panels(Contract *c, Layout *out)
 static void pack_constant(Contract *c, Layout layout)
 {
 	Sched *s = c->s;
-	Buffer packed = *buf_of(s->l, s->k->kx.data[c->b.i].buf);
-	packed.layout = layout;
-	array_push(s->arena, &s->l->buf, packed);
-	s->buf[c->b.i] = (BufId){s->l->buf.n - 1};
+	sched_repack(s, c->b, &layout);
 	/* strides of everything but the columns of a panel, in elements */
 	Sym stride = sym_int(s->syms, (int64_t)c->panel_vectors * s->lanes);
 	c->offset_b = sym_int(s->syms, 0);

@@ -43,11 +43,9 @@ static void transpose_weights(Depthwise *d, uint32_t channel)
 		for (uint32_t i = 0; i < buf->rank; i++)
 			if (sym_uses(s->syms, w->idx[i], s->var[channel]) == (pass == 1))
 				perm[n++] = i;
-	Buffer b = *buf;
-	b.layout = layout_permuted(s->ir, b.rank, b.dim, perm);
-	array_push(s->arena, &s->l->buf, b);
-	s->buf[d->w.i] = (BufId){s->l->buf.n - 1};
-	s->offset[d->w.i] = layout_offset(s->ir, &b.layout, w->idx);
+	Layout layout = layout_permuted(s->ir, buf->rank, buf->dim, perm);
+	sched_repack(s, d->w, &layout);
+	s->offset[d->w.i] = layout_offset(s->ir, &layout, w->idx);
 }
 
 static bool has_rows(const Sched *s, uint32_t channel)

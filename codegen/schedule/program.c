@@ -1,20 +1,13 @@
-/* Building the Program: schedule every kernel, share equal code, lay out the weights, emit the launches.
+/* Building the Program: schedule every distinct kernel, lay out the weights, emit the launches.
  *
- * Long step lists are cut into parts: functions of their own.
- * Equal kernels share one function: integer literals of index arithmetic become parameters, then functions
- * are compared by their text. */
+ * Long step lists are cut into parts: functions of their own. */
 #include "codegen/schedule/program_priv.h"
-#include "codegen/schedule/cost.h"
+#include "codegen/schedule/distinct.h"
 #include "codegen/schedule/plan.h"
-#include "codegen/schedule/sched.h"
-#include "codegen/schedule/split.h"
 
 #include <string.h>
 
-enum { KEEP_LITERALS = 16, WEIGHT_ALIGN = 64 };
-
-/* Schedules may add buffers: constants in a layout of their own. At most this many. */
-enum { MAX_SCHEDULE_BUFFERS = 4096 };
+enum { WEIGHT_ALIGN = 64 };
 
 /* Where a carried buffer is: at `odd` after an odd number of iterations, else at `even`. */
 typedef struct {
@@ -34,12 +27,11 @@ typedef struct {
 	Program *p;
 	Arena *arena;
 	SymTab *syms;
-	const Target *target;
+	DistinctKernels kernels;
 	MemoryPlan plan;
-	Intern fn_text;
 	uint32_t ninput, noutput;
 	CarryPlace *place;     /* by buffer: byte offset in its region, when it differs from the plan's; else even is none */
-	uint32_t *weight; /* by buffer: index into Program.constant + 1 */
+	Intern weight; /* source, dtype and layout; by id - 1: Program.constant */
 	uint32_t *owner;  /* by buffer: itself, or the one that it swaps with in a loop; 0: itself */
 	LoopFn *f;        /* at hand: `run` or a part of it */
 	SymLower sizes;   /* in f */
@@ -49,46 +41,45 @@ typedef struct {
 
 /* ---- weights ---- */
 
-static bool same_layout(const Layout *a, const Layout *b)
+/* The number of a constant in a layout. */
+static uint32_t find_weight(Builder *b, ConstId source, DType dtype, const Layout *layout, bool *fresh)
 {
-	if (a->n != b->n)
-		return false;
-	for (uint32_t i = 0; i < a->n; i++)
-		if (a->dim[i].axis != b->dim[i].axis || a->dim[i].divisor != b->dim[i].divisor ||
-		    a->dim[i].extent.i != b->dim[i].extent.i || a->dim[i].padded.i != b->dim[i].padded.i)
-			return false;
-	return true;
+	uint64_t key[3 + 4 * 2 * MAX_RANK] = {source.i, dtype, layout->n}, n = 3;
+	for (uint32_t i = 0; i < layout->n; i++) {
+		key[n++] = layout->dim[i].axis;
+		key[n++] = (uint64_t)layout->dim[i].divisor;
+		key[n++] = layout->dim[i].extent.i;
+		key[n++] = layout->dim[i].padded.i;
+	}
+	return intern(&b->weight, key, n * sizeof *key, fresh) - 1;
 }
 
 static void share_weights(Builder *b, const Program *with)
 {
-	for (uint32_t i = 0; i < with->constant.n; i++)
-		array_push(b->arena, &b->p->constant, with->constant.data[i]);
+	for (uint32_t i = 0; i < with->constant.n; i++) {
+		const ProgramConst *c = &with->constant.data[i];
+		bool fresh;
+		find_weight(b, c->source, c->dtype, &c->layout, &fresh);
+		array_push(b->arena, &b->p->constant, *c);
+	}
 	b->p->weight_bytes = with->weight_bytes;
 }
 
-static uint32_t weight_of(Builder *b, BufId buf)
+static uint32_t weight_of(Builder *b, const Buffer *w, const Layout *layout)
 {
-	if (b->weight[buf.i])
-		return b->weight[buf.i] - 1;
-	const Buffer *w = buf_of(b->l, buf);
 	Program *p = b->p;
-	for (uint32_t i = 0; i < p->constant.n; i++) {
-		const ProgramConst *c = &p->constant.data[i];
-		if (c->source.i == w->k && c->dtype == w->dtype && same_layout(&c->layout, &w->layout)) {
-			b->weight[buf.i] = i + 1;
-			return i;
-		}
-	}
+	bool fresh;
+	uint32_t k = find_weight(b, (ConstId){w->k}, w->dtype, layout, &fresh);
+	if (!fresh)
+		return k;
 	int64_t numel = 0;
-	sym_is_const(b->syms, layout_numel(b->l->ir, &w->layout), &numel);
+	sym_is_const(b->syms, layout_numel(b->l->ir, layout), &numel);
 	uint64_t bytes = (uint64_t)numel * dtype_size(w->dtype);
 	array_push(b->arena, &p->constant,
-	           (ProgramConst){.source = {w->k}, .layout = w->layout, .dtype = w->dtype,
+	           (ProgramConst){.source = {w->k}, .layout = *layout, .dtype = w->dtype,
 	                          .offset = p->weight_bytes, .bytes = bytes, .name = w->name});
 	p->weight_bytes += (bytes + WEIGHT_ALIGN - 1) / WEIGHT_ALIGN * WEIGHT_ALIGN;
-	b->weight[buf.i] = p->constant.n;
-	return p->constant.n - 1;
+	return k;
 }
 
 /* ---- addresses ---- */
@@ -101,7 +92,8 @@ static Lx place_offset(Builder *b, const CarryPlace *p)
 	return lx_select(f, odd, sym_lower(&b->sizes, p->odd), sym_lower(&b->sizes, p->even));
 }
 
-static Lx address(Builder *b, BufId id)
+/* Of a buffer; `layout`: in which a constant is read. */
+static Lx address(Builder *b, BufId id, const Layout *layout)
 {
 	LoopFn *f = b->f;
 	const Buffer *buf = buf_of(b->l, id);
@@ -111,7 +103,7 @@ static Lx address(Builder *b, BufId id)
 	case BUF_OUTPUT:
 		return lx_addr(f, b->ninput + buf->k, lx_int(f, 0));
 	case BUF_CONST: {
-		uint32_t w = weight_of(b, id);
+		uint32_t w = weight_of(b, buf, layout);
 		return lx_addr(f, b->ninput + b->noutput,
 		               lx_int(f, (int64_t)b->p->constant.data[w].offset));
 	}
@@ -126,22 +118,9 @@ static Lx address(Builder *b, BufId id)
 
 /* ---- kernels ---- */
 
-static uint32_t add_function(Builder *b, LoopFn *f)
-{
-	Text key;
-	text_init(&key, b->arena);
-	loop_print(f, &key, true);
-	bool fresh;
-	uint32_t id = intern(&b->fn_text, key.data, key.n, &fresh);
-	if (fresh)
-		array_push(b->arena, &b->p->fn, f);
-	return id - 1;
-}
-
 /* Of a call with all its iterations. */
-static ProgramCost count(const Builder *b, const Sched *s)
+static ProgramCost count(const Builder *b, KernelCost once)
 {
-	KernelCost once = kernel_cost(s);
 	return (ProgramCost){.flops = cost_mul(b->arena, b->times, once.flops),
 	                     .bytes = cost_mul(b->arena, b->times, once.bytes), .launches = b->times};
 }
@@ -168,45 +147,40 @@ static void join_carried(Builder *b, const StepList *list)
 	}
 }
 
-/* For the interpreter of loop IR: which buffers the arguments are. */
-static const ProgramArg *describe_args(Builder *b, const Sched *s)
+static const Layout *layout_of(const Builder *b, const DistinctArg *a)
 {
-	ProgramArg *arg = ARENA_ARRAY(b->arena, ProgramArg, s->arg.n);
-	for (uint32_t i = 0; i < s->arg.n; i++) {
-		BufId id = s->arg.data[i];
+	return a->packed ? a->packed : &buf_of(b->l, b->kernels.buf.data[a->buf])->layout;
+}
+
+/* For the interpreter of loop IR: which buffers the arguments are. */
+static const ProgramArg *describe_args(Builder *b, const Distinct *d)
+{
+	ProgramArg *arg = ARENA_ARRAY(b->arena, ProgramArg, d->narg);
+	for (uint32_t i = 0; i < d->narg; i++) {
+		BufId id = b->kernels.buf.data[d->arg[i].buf];
 		const Buffer *buf = buf_of(b->l, id);
-		Sym bytes = sym_muli(b->syms, layout_numel(b->l->ir, &buf->layout), dtype_size(buf->dtype));
-		arg[i] = (ProgramArg){.name = buf->name, .bytes = bytes, .owner = owner_of(b, id.i)};
+		Sym numel = layout_numel(b->l->ir, layout_of(b, &d->arg[i]));
+		arg[i] = (ProgramArg){.name = buf->name, .bytes = sym_muli(b->syms, numel, dtype_size(buf->dtype)),
+		                      .owner = owner_of(b, id.i)};
 	}
 	return arg;
 }
 
 static void launch(Builder *b, Kernel *k)
 {
-	Sched s;
-	Sym ntasks = {0};
-	kernel_split_axes(b->l, k);
-	sched_init(&s, b->l, k, b->target);
-	ProgramCost cost = count(b, &s);
-	if (!schedule_depthwise(&s, &ntasks) && !schedule_contract(&s, &ntasks))
-		schedule_generic(&s, &ntasks);
-	loop_simplify(s.f);
-	const int64_t *literal;
-	uint32_t nliteral = loop_parametrise(s.f, KEEP_LITERALS, &literal);
-	uint32_t nbuf = s.arg.n, narg = 0;
-	Lx *arg = ARENA_ARRAY(b->arena, Lx, nbuf + s.param.n + nliteral);
-	for (uint32_t i = 0; i < nbuf; i++)
-		arg[narg++] = address(b, s.arg.data[i]);
-	for (uint32_t i = 0; i < s.param.n; i++)
-		arg[narg++] = sym_lower(&b->sizes, s.param.data[i]);
-	for (uint32_t i = 0; i < nliteral; i++)
-		arg[narg++] = lx_int(b->f, literal[i]);
-	uint32_t fn = add_function(b, s.f);
+	Distinct d = distinct_kernel(&b->kernels, k);
+	uint32_t narg = 0;
+	Lx *arg = ARENA_ARRAY(b->arena, Lx, d.narg + d.nparam + d.nliteral);
+	for (uint32_t i = 0; i < d.narg; i++)
+		arg[narg++] = address(b, b->kernels.buf.data[d.arg[i].buf], layout_of(b, &d.arg[i]));
+	for (uint32_t i = 0; i < d.nparam; i++)
+		arg[narg++] = sym_lower(&b->sizes, d.param[i]);
+	for (uint32_t i = 0; i < d.nliteral; i++)
+		arg[narg++] = lx_int(b->f, d.literal[i]);
 	array_push(b->arena, &b->p->call,
-	           (ProgramCall){.fn = fn, .name = k->name,
-	                         .algorithm = k->algorithm ? k->algorithm : "generic",
-	                         .cost = cost, .arg = describe_args(b, &s)});
-	ls_launch(b->f, b->p->call.n - 1, sym_lower(&b->sizes, ntasks), arg, nbuf, narg);
+	           (ProgramCall){.fn = d.fn, .name = k->name, .algorithm = d.algorithm, .cost = count(b, d.cost),
+	                         .arg = describe_args(b, &d)});
+	ls_launch(b->f, b->p->call.n - 1, sym_lower(&b->sizes, d.ntasks), arg, d.narg, narg);
 }
 
 /* ---- steps ---- */
@@ -225,7 +199,7 @@ static void enter(Builder *b, const Step *step, Lx index)
 static void emit_loop(Builder *b, const Step *step)
 {
 	LoopFn *f = b->f;
-	uint32_t scope = b->sizes.n;
+	uint32_t scope = b->sizes.log.n;
 	Lx n = sym_lower(&b->sizes, step->extent);
 	enter(b, step, lx_var(f, ls_for(f, "i", lx_int(f, 0), n, 1, FOR_SERIAL)));
 	for (uint32_t c = 0; c < step->ncarry; c++) {
@@ -237,7 +211,7 @@ static void emit_loop(Builder *b, const Step *step)
 	b->times = cost_mul(b->arena, times, cost_sym(b->arena, step->extent));
 	emit_steps(b, step->body);
 	b->times = times;
-	b->sizes.n = scope;
+	sym_lower_forget(&b->sizes, scope);
 	b->around.n--;
 	ls_end(f);
 	for (uint32_t c = 0; c < step->ncarry; c++) {
@@ -253,7 +227,7 @@ static void emit_loop(Builder *b, const Step *step)
 static void start_function(Builder *b, LoopFn *f)
 {
 	b->f = f;
-	b->sizes = (SymLower){.ctx = b->l->ir->ctx, .syms = b->syms, .f = f};
+	sym_lower_init(&b->sizes, b->l->ir->ctx, b->syms, f);
 	for (uint32_t i = 0; i < b->p->symbol.n; i++) {
 		uint32_t k = loop_param(f, sym_name(b->syms, b->p->symbol.data[i]));
 		sym_lower_set(&b->sizes, b->p->symbol.data[i], lx_param(f, k));
@@ -276,11 +250,10 @@ static void emit_part(Builder *b, const Step *step, uint32_t n)
 {
 	Program *p = b->p;
 	LoopFn *outer = b->f, *f = loop_new(p->ir, "");
-	SymLower *sizes = ARENA_NEW(b->arena, SymLower);
+	SymLower sizes = b->sizes;
 	uint32_t narg = 0;
 	Lx *arg = ARENA_ARRAY(b->arena, Lx, p->symbol.n + b->around.n);
 	Lx *index = ARENA_ARRAY(b->arena, Lx, b->around.n);
-	*sizes = b->sizes;
 	for (uint32_t k = 0; b->around.n && k < p->symbol.n; k++)
 		arg[narg++] = lx_param(outer, k);
 	for (uint32_t k = 0; k < b->around.n; k++)
@@ -291,7 +264,7 @@ static void emit_part(Builder *b, const Step *step, uint32_t n)
 	for (uint32_t k = 0; k < n; k++)
 		emit_step(b, &step[k]);
 	b->f = outer;
-	b->sizes = *sizes;
+	b->sizes = sizes;
 	for (uint32_t k = 0; k < b->around.n; k++)
 		b->around.data[k].index = index[k];
 	array_push(b->arena, &p->run_part, f);
@@ -365,9 +338,10 @@ Program *schedule_program(Lowered *l, const Target *target, const ScheduleOption
 {
 	uint32_t errors = l->ir->ctx->nerror;
 	Program *p = program_new(l->ir, l->graph->name);
-	Builder b = {.l = l, .p = p, .arena = l->ir->ctx->arena, .syms = l->ir->syms, .target = target,
+	Builder b = {.l = l, .p = p, .arena = l->ir->ctx->arena, .syms = l->ir->syms,
 	             .times = cost_number(l->ir->ctx->arena, 1), .ninput = l->graph->input.n, .noutput = l->graph->output.n};
-	intern_init(&b.fn_text, b.arena);
+	distinct_init(&b.kernels, l, p, target);
+	intern_init(&b.weight, b.arena);
 	describe(&b, l->graph);
 	for (uint32_t i = 1; i < l->check.n; i++)
 		program_message(p, l->check.data[i]);
@@ -375,9 +349,8 @@ Program *schedule_program(Lowered *l, const Target *target, const ScheduleOption
 	if (opt->weights)
 		share_weights(&b, opt->weights);
 	b.plan = plan_memory(l, !opt->no_plan);
-	b.place = ARENA_ARRAY(b.arena, CarryPlace, l->buf.n + MAX_SCHEDULE_BUFFERS);
-	b.weight = ARENA_ARRAY(b.arena, uint32_t, l->buf.n + MAX_SCHEDULE_BUFFERS);
-	b.owner = ARENA_ARRAY(b.arena, uint32_t, l->buf.n + MAX_SCHEDULE_BUFFERS);
+	b.place = ARENA_ARRAY(b.arena, CarryPlace, l->buf.n);
+	b.owner = ARENA_ARRAY(b.arena, uint32_t, l->buf.n);
 	join_carried(&b, &l->steps);
 	start_run(&b);
 	emit_steps(&b, &l->steps);

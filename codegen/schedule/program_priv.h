@@ -5,22 +5,26 @@
 #include "codegen/schedule/schedule.h"
 
 enum {
-	MAX_SYMBOLS = 256,
 	PART = 256 /* launches or checks of one function: the time that compilers take for a function is not linear in its length */
 };
 
-/* Symbolic integers as expressions of a function in which variables have values. */
+/* Symbolic integers as expressions of a function in which variables have values. What was lowered is remembered. */
 typedef struct {
 	Ctx *ctx;
 	SymTab *syms;
 	LoopFn *f;
-	uint32_t n;
-	Sym var[MAX_SYMBOLS];
-	Lx value[MAX_SYMBOLS];
+	Intern sym;
+	ARRAY(Lx) value;     /* by id of sym - 1; none: forgotten */
+	ARRAY(uint32_t) log; /* the ids that have values, in order */
 } SymLower;
 
+void sym_lower_init(SymLower *, Ctx *, SymTab *, LoopFn *);
 Lx sym_lower(SymLower *, Sym);
-void sym_lower_set(SymLower *, Sym var, Lx value); /* later values hide earlier ones */
+void sym_lower_set(SymLower *, Sym var, Lx value);
+/* All of its variables have values. */
+bool sym_lower_can(SymLower *, Sym);
+/* Forget what was set and lowered since log.n was n. */
+void sym_lower_forget(SymLower *, uint32_t n);
 
 /* sizes.c */
 void program_find_symbols(Program *);

@@ -170,6 +170,16 @@ uint32_t sched_buf(Sched *s, BufId b, bool written)
 	                             .align = dtype_size(buf->dtype)});
 }
 
+void sched_repack(Sched *s, Kx load, const Layout *layout)
+{
+	BufId from = s->k->kx.data[load.i].buf;
+	Buffer b = *buf_of(s->l, from);
+	b.layout = *layout;
+	b.packed = from;
+	array_push(s->arena, &s->l->buf, b);
+	s->buf[load.i] = (BufId){s->l->buf.n - 1};
+}
+
 static LMem memory(Sched *s, BufId b, bool written)
 {
 	return lmem_buf(sched_buf(s, b, written), buf_of(s->l, b)->dtype);

@@ -66,6 +66,8 @@ bool sched_coef(const Sched *, Sym offset, uint32_t axis, Sym *coef);
 bool sched_coef_is(const Sched *, Sym offset, uint32_t axis, int64_t value);
 
 uint32_t sched_buf(Sched *, BufId, bool written);
+/* Let a load read its constant in another layout; the load's offset is then up to the caller. */
+void sched_repack(Sched *, Kx load, const Layout *);
 Lx sched_let(Sched *, const char *name, Lx); /* the value as a variable; a literal is itself */
 Lx sched_size(Sched *, Sym);        /* no axes inside: a literal or a parameter */
 Lx sched_sym(Sched *, Sym);         /* scalar, at the current point (lane 0 of the vector axis) */

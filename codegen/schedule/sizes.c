@@ -14,9 +14,6 @@ static Lx fold(SymLower *s, Sym e, Lx (*op)(LoopFn *, Lx, Lx))
 
 static Lx variable(SymLower *s, Sym e)
 {
-	for (uint32_t i = s->n; i-- > 0;)
-		if (s->var[i].i == e.i)
-			return s->value[i];
 	if (sym_gave_up(s->syms, e)) /* reported; the program is not used */
 		return lx_int(s->f, 0);
 	ctx_bug(s->ctx, "symbol %s has no value in the program", sym_name(s->syms, e));
@@ -47,11 +44,8 @@ static Lx lower_real(SymLower *s, Sym e)
 	return sym_is_real(s->syms, e) ? y : lx_sc(s->f, SC_convert, i64, &y, 1);
 }
 
-Lx sym_lower(SymLower *s, Sym e)
+static Lx lower(SymLower *s, Sym e)
 {
-	int64_t c;
-	if (sym_is_const(s->syms, e, &c))
-		return lx_int(s->f, c);
 	switch (sym_kind(s->syms, e)) {
 	case SYM_SUM:
 		return fold(s, e, lx_add);
@@ -72,12 +66,58 @@ Lx sym_lower(SymLower *s, Sym e)
 	}
 }
 
-void sym_lower_set(SymLower *s, Sym var, Lx value)
+static Lx remembered(const SymLower *s, Sym e)
 {
-	if (s->n == MAX_SYMBOLS)
-		ctx_bug(s->ctx, "more than %d symbols", MAX_SYMBOLS);
-	s->var[s->n] = var;
-	s->value[s->n++] = value;
+	uint32_t id = intern_find(&s->sym, &e, sizeof e);
+	return id ? s->value.data[id - 1] : (Lx){0};
+}
+
+Lx sym_lower(SymLower *s, Sym e)
+{
+	int64_t c;
+	if (sym_is_const(s->syms, e, &c))
+		return lx_int(s->f, c);
+	Lx x = remembered(s, e);
+	if (!x.i) {
+		x = lower(s, e);
+		sym_lower_set(s, e, x);
+	}
+	return x;
+}
+
+void sym_lower_init(SymLower *s, Ctx *ctx, SymTab *syms, LoopFn *f)
+{
+	*s = (SymLower){.ctx = ctx, .syms = syms, .f = f};
+	intern_init(&s->sym, ctx->arena);
+}
+
+void sym_lower_set(SymLower *s, Sym e, Lx value)
+{
+	uint32_t id = intern(&s->sym, &e, sizeof e, NULL);
+	if (id > s->value.n)
+		array_push(s->ctx->arena, &s->value, value);
+	s->value.data[id - 1] = value;
+	array_push(s->ctx->arena, &s->log, id);
+}
+
+void sym_lower_forget(SymLower *s, uint32_t n)
+{
+	while (s->log.n > n)
+		s->value.data[s->log.data[--s->log.n] - 1] = (Lx){0};
+}
+
+/* What can be is lowered at once, so that each part of an expression is asked about once. */
+bool sym_lower_can(SymLower *s, Sym e)
+{
+	uint32_t n = sym_nargs(s->syms, e);
+	if (sym_is_const(s->syms, e, NULL) || remembered(s, e).i)
+		return true;
+	if (sym_kind(s->syms, e) == SYM_VAR)
+		return sym_gave_up(s->syms, e);
+	for (uint32_t k = 0; k < n; k++)
+		TRY(sym_lower_can(s, sym_arg(s->syms, e, k)));
+	sym_lower(s, e);
+	return true;
 }
 
 /* ---- solving ---- */
@@ -96,7 +136,7 @@ static void next_statement(Sizes *z, uint32_t extent)
 	if (z->n++ < PART)
 		return;
 	LoopFn *f = loop_new(p->ir, arena_printf(p->ir->ctx->arena, "sizes_part_%u", p->sizes_part.n + 1));
-	z->s = (SymLower){.ctx = p->ir->ctx, .syms = z->s.syms, .f = f};
+	sym_lower_init(&z->s, p->ir->ctx, z->s.syms, f);
 	for (uint32_t k = 0; k < p->symbol.n; k++)
 		sym_lower_set(&z->s, p->symbol.data[k], lx_param(f, loop_param(f, sym_name(z->s.syms, p->symbol.data[k]))));
 	z->n = 1;
@@ -119,19 +159,6 @@ static Lx extent_of(Sizes *z, const ProgramTensor *t, uint32_t d, uint32_t at)
 	return lx_param(f, k);
 }
 
-static bool known(const SymLower *s, Sym e)
-{
-	for (uint32_t k = 0; k < sym_nvars(s->syms); k++) {
-		Sym v = sym_var_at(s->syms, k);
-		bool has = false;
-		for (uint32_t i = 0; i < s->n; i++)
-			has |= s->var[i].i == v.i;
-		if (!has && sym_uses(s->syms, e, v))
-			return false;
-	}
-	return true;
-}
-
 static const char *escape_percent(Arena *a, const char *text)
 {
 	Text t;
@@ -148,42 +175,53 @@ static void check(Sizes *z, Lx ok, const char *text, Lx a, Lx b)
 	ls_assert(z->s.f, ok, program_message(z->p, text), (Lx[]){a, b}, b.i ? 2 : a.i ? 1 : 0);
 }
 
+/* The first unknown variable among the factors of e's terms; none where an atom reads one. */
+static Sym unknown_factor(Sizes *z, Sym e)
+{
+	SymTab *syms = z->s.syms;
+	SymKind kind = sym_kind(syms, e);
+	if (sym_lower_can(&z->s, e))
+		return (Sym){0};
+	if (kind == SYM_VAR)
+		return e;
+	Sym v = {0};
+	for (uint32_t k = 0; (kind == SYM_SUM || kind == SYM_PRODUCT) && k < sym_nargs(syms, e) && !v.i; k++)
+		v = unknown_factor(z, sym_arg(syms, e, k));
+	return v;
+}
+
 /* extent = coef * var + rest with one unknown variable: var = (extent - rest) / coef. */
 static bool solve(Sizes *z, const ProgramTensor *t, uint32_t d, Lx extent)
 {
 	SymTab *syms = z->s.syms;
-	for (uint32_t k = 0; k < sym_nvars(syms); k++) {
-		Sym v = sym_var_at(syms, k), coef, rest;
-		if (known(&z->s, v) || !sym_uses(syms, t->dim[d], v) ||
-		    !sym_linear(syms, t->dim[d], v, &coef, &rest) || !known(&z->s, coef) ||
-		    !known(&z->s, rest))
-			continue;
-		Lx c = sym_lower(&z->s, coef), diff = lx_sub(z->s.f, extent, sym_lower(&z->s, rest));
-		Arena *arena = z->p->ir->ctx->arena;
-		const char *expr = sym_str(syms, t->dim[d]);
-		check(z, lx_cmp(z->s.f, SC_eq, lx_mod(z->s.f, diff, c), lx_int(z->s.f, 0)),
-		      arena_printf(arena, "input \"%s\" dimension %u: expected %s, got %%lld",
-		                   escape_percent(arena, t->name), d, expr),
-		      extent, (Lx){0});
-		Lv value = ls_let(z->s.f, sym_name(syms, v), lx_div(z->s.f, diff, c));
-		sym_lower_set(&z->s, v, lx_var(z->s.f, value));
-		int64_t lo, hi;
-		sym_range(syms, v, &lo, &hi);
-		Lx x = lx_var(z->s.f, value);
-		Lx ok = lx_cmp(z->s.f, SC_ge, x, lx_int(z->s.f, lo));
-		const char *bound = hi == SYM_INF ? "" : arena_printf(arena, " <= %lld", (long long)hi);
-		if (hi != SYM_INF)
-			ok = lx_and(z->s.f, ok, lx_cmp(z->s.f, SC_le, x, lx_int(z->s.f, hi)));
-		check(z, ok,
-		      arena_printf(arena,
-		                   "input \"%s\" dimension %u: expected %s with %lld <= %s%s, got "
-		                   "%%lld",
-		                   escape_percent(arena, t->name), d, expr, (long long)lo,
-		                   sym_name(syms, v), bound),
-		      extent, (Lx){0});
-		return true;
-	}
-	return false;
+	Sym v = unknown_factor(z, t->dim[d]), coef, rest;
+	if (!v.i || !sym_linear(syms, t->dim[d], v, &coef, &rest) || !sym_lower_can(&z->s, coef) ||
+	    !sym_lower_can(&z->s, rest))
+		return false;
+	Lx c = sym_lower(&z->s, coef), diff = lx_sub(z->s.f, extent, sym_lower(&z->s, rest));
+	Arena *arena = z->p->ir->ctx->arena;
+	const char *expr = sym_str(syms, t->dim[d]);
+	check(z, lx_cmp(z->s.f, SC_eq, lx_mod(z->s.f, diff, c), lx_int(z->s.f, 0)),
+	      arena_printf(arena, "input \"%s\" dimension %u: expected %s, got %%lld",
+	                   escape_percent(arena, t->name), d, expr),
+	      extent, (Lx){0});
+	Lv value = ls_let(z->s.f, sym_name(syms, v), lx_div(z->s.f, diff, c));
+	sym_lower_set(&z->s, v, lx_var(z->s.f, value));
+	int64_t lo, hi;
+	sym_range(syms, v, &lo, &hi);
+	Lx x = lx_var(z->s.f, value);
+	Lx ok = lx_cmp(z->s.f, SC_ge, x, lx_int(z->s.f, lo));
+	const char *bound = hi == SYM_INF ? "" : arena_printf(arena, " <= %lld", (long long)hi);
+	if (hi != SYM_INF)
+		ok = lx_and(z->s.f, ok, lx_cmp(z->s.f, SC_le, x, lx_int(z->s.f, hi)));
+	check(z, ok,
+	      arena_printf(arena,
+	                   "input \"%s\" dimension %u: expected %s with %lld <= %s%s, got "
+	                   "%%lld",
+	                   escape_percent(arena, t->name), d, expr, (long long)lo,
+	                   sym_name(syms, v), bound),
+	      extent, (Lx){0});
+	return true;
 }
 
 static void check_extent(Sizes *z, const ProgramTensor *t, uint32_t d, Lx extent)
@@ -228,7 +266,7 @@ static bool symbols_solved(Sizes *z)
 	Program *p = z->p;
 	for (uint32_t i = 0; i < p->input.n; i++)
 		for (uint32_t d = 0; d < p->input.data[i].rank; d++)
-			if (!known(&z->s, p->input.data[i].dim[d]))
+			if (!sym_lower_can(&z->s, p->input.data[i].dim[d]))
 				return ctx_error(p->ir->ctx, NULL, "input \"%s\" dimension %u: cannot solve %s for its symbols",
 				                 p->input.data[i].name, d, sym_str(z->s.syms, p->input.data[i].dim[d]));
 	return true;
@@ -278,7 +316,7 @@ static void check_guards(Sizes *z, const Graph *g)
 	static const char *const sign[] = {[GUARD_EQ] = "==", [GUARD_NE] = "!=", [GUARD_LE] = "<="};
 	for (uint32_t i = 0; i < g->guard.n; i++) {
 		const struct GraphGuard *w = &g->guard.data[i];
-		if (!known(&z->s, w->a) || !known(&z->s, w->b))
+		if (!sym_lower_can(&z->s, w->a) || !sym_lower_can(&z->s, w->b))
 			continue;
 		next_statement(z, 0);
 		check_guard(z, g, w, sign[w->kind], op[w->kind]);
@@ -290,7 +328,7 @@ bool program_sizes(Program *p, const Graph *g, Sym workspace)
 	Sizes z = {.p = p};
 	SymTab *syms = p->ir->syms;
 	p->sizes = loop_new(p->ir, "sizes");
-	z.s = (SymLower){.ctx = p->ir->ctx, .syms = syms, .f = p->sizes};
+	sym_lower_init(&z.s, p->ir->ctx, syms, p->sizes);
 	for (uint32_t i = 0; i < p->input.n; i++)
 		for (uint32_t d = 0; d < p->input.data[i].rank; d++)
 			loop_param(p->sizes, arena_printf(p->ir->ctx->arena, "%s_%u", p->input.data[i].name, d));

@@ -48,6 +48,7 @@ typedef struct {
 	Layout layout;
 	bool layout_fixed; /* user-visible, or an alias depends on it */
 	BufId alias;       /* shares the storage of that buffer, byte for byte (reshape of row-major) */
+	BufId packed;      /* a constant that a schedule made from that one, in a layout of its own */
 	const Sym *inner_lo, *inner_hi; /* 0 where an index is outside [lo, hi) of its dimension; NULL: not known */
 	const char *name;  /* of the graph value, for emitted code */
 } Buffer;

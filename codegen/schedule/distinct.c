@@ -1,0 +1,243 @@
+/* Distinct kernels: a key of numbers for each, and a schedule for each new key; see distinct.h.
+ *
+ * After scheduling, integer literals in index arithmetic become parameters, and functions are compared by their text:
+ * kernels that differ in such literals only (where they read from) share one function, too. */
+#include "codegen/schedule/distinct.h"
+
+#include <string.h>
+
+#include "codegen/schedule/sched.h"
+#include "codegen/schedule/split.h"
+
+enum { KEEP_LITERALS = 16 };
+
+/* How an expression over axes begins in the key; others are themselves. */
+enum { SYM_ITSELF = 0, SYM_MADE = 1 };
+
+void distinct_init(DistinctKernels *d, Lowered *l, Program *p, const Target *target)
+{
+	*d = (DistinctKernels){.l = l, .p = p, .target = target};
+	intern_init(&d->key, l->ir->ctx->arena);
+	intern_init(&d->fn_text, l->ir->ctx->arena);
+}
+
+/* ---- the key ---- */
+
+static void put(DistinctKernels *d, uint32_t word)
+{
+	array_push(d->l->ir->ctx->arena, &d->word, word);
+}
+
+static void put64(DistinctKernels *d, uint64_t word)
+{
+	put(d, (uint32_t)word);
+	put(d, (uint32_t)(word >> 32));
+}
+
+static uint32_t number_sym(DistinctKernels *d, Sym e)
+{
+	while (d->of.n <= e.i) {
+		array_push(d->l->ir->ctx->arena, &d->of, 0);
+		array_push(d->l->ir->ctx->arena, &d->number, 0);
+	}
+	d->of.data[e.i] = d->now;
+	return d->number.data[e.i] = d->nsym++;
+}
+
+static bool is_numbered(const DistinctKernels *d, Sym e)
+{
+	return e.i < d->of.n && d->of.data[e.i] == d->now;
+}
+
+/* Each part of an expression is written where it is first met. */
+static uint32_t write_sym(DistinctKernels *d, Sym e)
+{
+	const SymTab *syms = d->l->ir->syms;
+	if (is_numbered(d, e))
+		return d->number.data[e.i];
+	uint32_t n = e.i ? sym_nargs(syms, e) : 0;
+	if (!n || !sym_uses_kind(syms, e, SYMVAR_AXIS)) {
+		put(d, SYM_ITSELF);
+		put(d, e.i);
+		return number_sym(d, e);
+	}
+	uint32_t arg[32], *in = n <= 32 ? arg : ARENA_ARRAY(d->l->ir->ctx->arena, uint32_t, n);
+	for (uint32_t k = 0; k < n; k++)
+		in[k] = write_sym(d, sym_arg(syms, e, k));
+	put(d, SYM_MADE);
+	put(d, sym_kind(syms, e));
+	put(d, n);
+	for (uint32_t k = 0; k < n; k++)
+		put(d, in[k]);
+	return number_sym(d, e);
+}
+
+static void put_syms(DistinctKernels *d, const Sym *e, uint32_t n)
+{
+	put(d, n);
+	for (uint32_t k = 0; k < n; k++)
+		put(d, write_sym(d, e[k]));
+}
+
+static void put_buffer(DistinctKernels *d, const Buffer *b)
+{
+	put(d, b->kind == BUF_CONST);
+	put(d, b->dtype);
+	put(d, b->alias.i);
+	put_syms(d, b->dim, b->rank);
+	put_syms(d, b->inner_lo, b->inner_lo ? b->rank : 0);
+	put_syms(d, b->inner_hi, b->inner_hi ? b->rank : 0);
+	put(d, b->layout.n);
+	for (uint32_t k = 0; k < b->layout.n; k++) {
+		const LayoutDim *dim = &b->layout.dim[k];
+		put(d, dim->axis);
+		put64(d, (uint64_t)dim->divisor);
+		put(d, write_sym(d, dim->extent));
+		put(d, write_sym(d, dim->padded));
+	}
+}
+
+static uint32_t find_buf(const DistinctKernels *d, BufId b)
+{
+	uint32_t k = 0;
+	while (k < d->buf.n && d->buf.data[k].i != b.i)
+		k++;
+	return k;
+}
+
+static void put_buf(DistinctKernels *d, BufId b)
+{
+	uint32_t k = b.i ? find_buf(d, b) : UINT32_MAX;
+	put(d, k);
+	if (k != d->buf.n)
+		return;
+	array_push(d->l->ir->ctx->arena, &d->buf, b);
+	put_buffer(d, buf_of(d->l, b));
+}
+
+static void put_kx(DistinctKernels *d, const KxData *x)
+{
+	put(d, x->kind);
+	put(d, x->dtype);
+	put(d, x->op);
+	put(d, x->round);
+	put(d, x->bits);
+	put(d, x->nin);
+	for (uint32_t k = 0; k < x->nin; k++)
+		put(d, x->in[k].i);
+	put64(d, (uint64_t)x->c.i);
+	put_buf(d, x->buf);
+	put(d, x->stage);
+	put_syms(d, x->idx, x->nidx);
+	put(d, x->guard.i);
+	put(d, x->other.i);
+}
+
+static void put_axes(DistinctKernels *d, const uint32_t *axis, uint32_t n)
+{
+	put(d, n);
+	for (uint32_t k = 0; k < n; k++)
+		put(d, axis[k]);
+}
+
+static void put_stage(DistinctKernels *d, const Stage *st)
+{
+	put(d, st->kind);
+	put(d, st->combine);
+	put_axes(d, st->map, st->nmap);
+	put_axes(d, st->red, st->nred);
+	put(d, st->value.i);
+	put(d, st->guard.i);
+	put(d, st->check);
+	put(d, st->dtype);
+	put(d, st->acc);
+	put(d, (uint32_t)(st->reverse | st->descending << 1 | st->stable << 2));
+	put(d, st->place);
+	put(d, st->out2);
+	bool stored = st->place == PLACE_GLOBAL && st->buf.i;
+	put_buf(d, stored ? st->buf : (BufId){0});
+	put_syms(d, st->idx, stored ? buf_of(d->l, st->buf)->rank : 0);
+}
+
+/* Axes and value variables have the first numbers. */
+static void write_key(DistinctKernels *d, const Kernel *k)
+{
+	d->word.n = d->buf.n = d->nsym = 0;
+	d->now++;
+	put(d, k->axis.n);
+	put(d, k->nouter);
+	put(d, k->vvar.n);
+	put(d, k->kx.n);
+	put(d, k->anchor);
+	for (uint32_t i = 0; i < k->axis.n; i++)
+		number_sym(d, k->axis.data[i].var);
+	for (uint32_t i = 0; i < k->vvar.n; i++)
+		number_sym(d, k->vvar.data[i].var);
+	for (uint32_t i = 0; i < k->axis.n; i++)
+		put(d, write_sym(d, k->axis.data[i].extent));
+	for (uint32_t i = 0; i < k->vvar.n; i++) {
+		put(d, k->vvar.data[i].value.i);
+		put(d, write_sym(d, k->vvar.data[i].extent));
+		put(d, k->vvar.data[i].check);
+	}
+	for (uint32_t i = 1; i < k->kx.n; i++)
+		put_kx(d, &k->kx.data[i]);
+	for (uint32_t i = 0; i < k->stage.n; i++)
+		put_stage(d, &k->stage.data[i]);
+}
+
+/* ---- schedules ---- */
+
+static uint32_t add_function(DistinctKernels *d, LoopFn *f)
+{
+	Text key;
+	text_init(&key, d->l->ir->ctx->arena);
+	loop_print(f, &key, true);
+	bool fresh;
+	uint32_t id = intern(&d->fn_text, key.data, key.n, &fresh);
+	if (fresh)
+		array_push(d->l->ir->ctx->arena, &d->p->fn, f);
+	return id - 1;
+}
+
+static const DistinctArg *describe_args(DistinctKernels *d, const Sched *s)
+{
+	DistinctArg *arg = ARENA_ARRAY(s->arena, DistinctArg, s->arg.n);
+	for (uint32_t i = 0; i < s->arg.n; i++) {
+		const Buffer *b = buf_of(d->l, s->arg.data[i]);
+		arg[i].buf = find_buf(d, b->packed.i ? b->packed : s->arg.data[i]);
+		if (b->packed.i)
+			arg[i].packed = arena_dup(s->arena, &b->layout, sizeof b->layout);
+	}
+	return arg;
+}
+
+static Distinct schedule(DistinctKernels *d, Kernel *k)
+{
+	Sched s;
+	Distinct out = {0};
+	kernel_split_axes(d->l, k);
+	sched_init(&s, d->l, k, d->target);
+	out.cost = kernel_cost(&s);
+	if (!schedule_depthwise(&s, &out.ntasks) && !schedule_contract(&s, &out.ntasks))
+		schedule_generic(&s, &out.ntasks);
+	loop_simplify(s.f);
+	out.nliteral = loop_parametrise(s.f, KEEP_LITERALS, &out.literal);
+	out.algorithm = k->algorithm ? k->algorithm : "generic";
+	out.narg = s.arg.n;
+	out.arg = describe_args(d, &s);
+	out.nparam = s.param.n;
+	out.param = s.param.data;
+	out.fn = add_function(d, s.f);
+	return out;
+}
+
+Distinct distinct_kernel(DistinctKernels *d, Kernel *k)
+{
+	bool fresh;
+	write_key(d, k);
+	uint32_t id = intern(&d->key, d->word.data, d->word.n * sizeof *d->word.data, &fresh);
+	if (fresh)
+		array_push(d->l->ir->ctx->arena, &d->kernel, schedule(d, k));
+	return d->kernel.data[id - 1];
+}

@@ -51,23 +51,17 @@ static NodePlace slice_of(Lower *s, Node parent, uint32_t rank, const Sym *start
 	return p;
 }
 
-static Sym concat_start(Lower *s, Node n, uint32_t operand)
-{
-	uint32_t dim = (uint32_t)node_int(s->g, n, "dim");
-	Sym at = sym_int(s->ir->syms, 0);
-	for (uint32_t k = 0; k < operand; k++)
-		at = sym_add(s->ir->syms, at, node_dim(s->g, node_in(s->g, n, k), dim));
-	return at;
-}
-
-static NodePlace operand_place(Lower *s, Node parent, uint32_t operand)
+/* Of operands in order: *at is where the next one of a concatenation begins, none before the first. */
+static NodePlace operand_place(Lower *s, Node parent, uint32_t operand, Sym *at)
 {
 	Sym start[MAX_RANK];
 	uint32_t rank = node_rank(s->g, parent);
 	for (uint32_t k = 0; k < rank; k++)
 		start[k] = sym_int(s->ir->syms, 0);
 	if (node_op(s->g, parent) == OP_concat) {
-		start[node_int(s->g, parent, "dim")] = concat_start(s, parent, operand);
+		uint32_t dim = (uint32_t)node_int(s->g, parent, "dim");
+		start[dim] = at->i ? *at : start[dim];
+		*at = sym_add(s->ir->syms, start[dim], node_dim(s->g, node_in(s->g, parent, operand), dim));
 	} else {
 		uint32_t n;
 		memcpy(start, node_ints(s->g, parent, "low", &n), rank * sizeof *start);
@@ -141,9 +135,12 @@ static void choose_places(Lower *s)
 		if (!is_parent(s, n) || !pads_only(s, n))
 			continue;
 		note_border(s, n);
-		for (uint32_t k = 0; k < noperands(s, n); k++)
+		Sym at = {0};
+		for (uint32_t k = 0; k < noperands(s, n); k++) {
+			NodePlace p = operand_place(s, n, k, &at);
 			if (can_live_in(s, node_in(g, n, k)))
-				add_place(s, node_in(g, n, k), operand_place(s, n, k));
+				add_place(s, node_in(g, n, k), p);
+		}
 	}
 }
 
@@ -169,8 +166,9 @@ static void lower_parent(Lower *s, Node n)
 {
 	if (node_op(s->g, n) == OP_pad)
 		push_kernel(s, lower_border_kernel(s, n));
+	Sym at = {0};
 	for (uint32_t k = 0; k < noperands(s, n); k++) {
-		NodePlace p = operand_place(s, n, k);
+		NodePlace p = operand_place(s, n, k, &at);
 		if (!lives_in(s, node_in(s->g, n, k), p))
 			push_kernel(s, lower_copy_kernel(s, node_in(s->g, n, k), &p));
 	}
@@ -260,18 +258,25 @@ static bool is_traced(const Lower *s, Node n)
 
 /* Kernels of all roots are tried first. One that needs another node stored makes that a root and asks for a new round,
  * in which the kernels that were built before are not tried again: only the groups of the blocked kernel and of the new
- * root changed, unless an index map that several groups read was stored. */
+ * root changed, unless an index map that several groups read was stored.
+ * A kernel stays in s->kernel if it would be built the same way again: it reads no result of a loop, and has no checks,
+ * which are numbered as steps are made. */
 static bool find_blocked(Lower *s, bool *built)
 {
 	ARRAY(Node) blocked = {0};
+	memset(s->kernel, 0, s->g->node.n * sizeof *s->kernel);
 	for (Node n = s->g->first; n.i; n = node_next(s->g, n)) {
 		Kernel *k;
 		Node first;
+		uint32_t nbuf = s->l->buf.n, ncheck = s->l->check.n;
 		if (built[n.i] || !is_traced(s, n))
 			continue;
+		s->read_loop = false;
 		built[n.i] = lower_build_kernel(s, n, &k, &first);
 		if (!built[n.i])
 			array_push(s->arena, &blocked, first);
+		else if (!s->read_loop && s->l->buf.n == nbuf && s->l->check.n == ncheck)
+			s->kernel[n.i] = k;
 	}
 	for (uint32_t i = 0; i < blocked.n; i++) {
 		NodeInfo *info = info_of(s, blocked.data[i]);
@@ -282,11 +287,17 @@ static bool find_blocked(Lower *s, bool *built)
 	return blocked.n != 0;
 }
 
-static bool computed_in(Lower *s, Node n, Node root)
+/* Lists of the nodes that are computed in each root's kernel, in program order. */
+static void list_members(Lower *s)
 {
-	const NodeInfo *info = info_of(s, n);
-	return n.i == root.i || (info->group == root.i &&
-	                         (info->role == ROLE_INLINE || info->role == ROLE_VIRTUAL));
+	for (Node n = s->g->last; n.i; n = node_prev(s->g, n)) {
+		const NodeInfo *info = info_of(s, n);
+		uint32_t root = info->role == ROLE_ROOT ? n.i : info->group;
+		if (!root || (info->role != ROLE_ROOT && info->role != ROLE_INLINE && info->role != ROLE_VIRTUAL))
+			continue;
+		s->next_member[n.i] = s->member[root];
+		s->member[root] = n;
+	}
 }
 
 static bool has_name(const Graph *g, Node n)
@@ -320,9 +331,7 @@ static void describe_kernel(Lower *s, Node root, Kernel *k)
 	Text text;
 	text_init(&text, s->arena);
 	Node named = root;
-	for (Node n = g->first; n.i; n = node_next(g, n)) {
-		if (!computed_in(s, n, root))
-			continue;
+	for (Node n = s->member[root.i]; n.i; n = s->next_member[n.i]) {
 		graph_print_node(g, n, &text);
 		if (!has_name(g, root) && has_name(g, n))
 			named = n;
@@ -351,9 +360,9 @@ static bool lower_node(Lower *s, Node n)
 			lower_parent(s, n);
 		return true;
 	}
-	Kernel *k;
+	Kernel *k = s->kernel[n.i];
 	Node blocked;
-	if (!lower_build_kernel(s, n, &k, &blocked))
+	if (!k && !lower_build_kernel(s, n, &k, &blocked))
 		ctx_bug(s->ir->ctx, "kernel of %s needs %s", graph_name(s->g, n),
 		        graph_name(s->g, blocked));
 	describe_kernel(s, n, k);
@@ -396,6 +405,9 @@ bool lower_body_to(Lower *s, const NodePlace *out)
 			saved[i] = s->info.data[i].place.data[0];
 	}
 	bool *built = ARENA_ARRAY(s->arena, bool, g->node.n);
+	s->kernel = ARENA_ARRAY(s->arena, Kernel *, g->node.n);
+	s->member = ARENA_ARRAY(s->arena, Node, g->node.n);
+	s->next_member = ARENA_ARRAY(s->arena, Node, g->node.n);
 	for (;;) {
 		lower_assign_groups(s);
 		uint32_t nbuf = s->l->buf.n, nvv = s->l->check.n;
@@ -417,6 +429,7 @@ bool lower_body_to(Lower *s, const NodePlace *out)
 		}
 		s->l->buf.n = nbuf;
 	}
+	list_members(s);
 	for (Node n = g->first; n.i; n = node_next(g, n))
 		TRY(lower_node(s, n));
 	copy_outputs(s, out);

@@ -49,6 +49,7 @@ typedef struct {
 	bool *below_reduce; /* by node: an element-wise function of a reduction */
 	bool *below_anchor; /* by node: an epilogue of a contraction that nobody else reads */
 	bool *long_map;     /* by node: see find_long_maps */
+	bool *output;       /* by node: stored as an output */
 	ViewSet *view;      /* by node: how the group that reads it indexes it */
 	Views views;
 } Sweep;
@@ -223,20 +224,11 @@ static void join(Sweep *w, Node n, uint32_t root)
 	group->cost = cost_with(w, n, root);
 }
 
-static bool is_stored_output(const Graph *g, Node n)
-{
-	for (uint32_t k = 0; k < g->output.n; k++)
-		if (lower_output(g, k).i == n.i)
-			return true;
-	return false;
-}
-
 static void visit(Sweep *w, Node n)
 {
 	const Graph *g = w->s->g;
 	NodeInfo *info = info_of(w->s, n);
 	Op op = node_op(g, n);
-	bool is_output = is_stored_output(g, n);
 	uint32_t readers = w->readers[n.i];
 	if (op == OP_tuple || op == OP_get) {
 		info->role = op == OP_get ? ROLE_VIRTUAL : ROLE_NONE;
@@ -249,7 +241,7 @@ static void visit(Sweep *w, Node n)
 	}
 	if (op == OP_view_complex) /* an output under the name of its operand */
 		return;
-	bool kept = is_output || node_has_effect(g, n);
+	bool kept = w->output[n.i] || node_has_effect(g, n);
 	/* a root before: a retry */
 	if (info->role == ROLE_ROOT || kept || (op == OP_pad && feeds_conv(g, n))) {
 		make_root(w, n);
@@ -319,9 +311,12 @@ bool lower_assign_groups(Lower *s)
 	           .bijective = ARENA_ARRAY(s->arena, bool, n),
 	           .below_reduce = ARENA_ARRAY(s->arena, bool, n),
 	           .below_anchor = ARENA_ARRAY(s->arena, bool, n),
+	           .output = ARENA_ARRAY(s->arena, bool, n),
 	           .long_map = find_long_maps(s->g, s->arena),
 	           .view = ARENA_ARRAY(s->arena, ViewSet, n)};
 	views_init(&w.views, s->arena);
+	for (uint32_t k = 0; k < s->g->output.n; k++)
+		w.output[lower_output(s->g, k).i] = true;
 	mark_below_reduce(&w);
 	mark_below_anchor(&w);
 	for (uint32_t k = 0; k < n; k++)

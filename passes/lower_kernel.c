@@ -536,6 +536,7 @@ static Kx dispatch(Trace *t, Node n, const Sym *idx, Kx guard)
 	case OP_concat:
 		return trace_concat(t, n, idx, guard);
 	case OP_get: /* of a loop: has a place once the loop is lowered */
+		t->s->read_loop = true;
 		return t->s->dry ? trace_zero(t, dtype_compute(node_dtype(g, n))) : trace_block(t, n);
 	case OP_reduce:
 	case OP_contract:

@@ -41,6 +41,9 @@ typedef struct Lower {
 	struct Lower *parent; /* of a loop body */
 	ARRAY(NodeInfo) info; /* by node */
 	bool dry; /* finding out what must be stored: loops have no results yet */
+	bool read_loop;  /* a kernel read one of those */
+	Kernel **kernel; /* by root: built while finding that out; NULL: to be built again */
+	Node *member, *next_member; /* by root: the first node of its kernel; by node: the next one, in program order */
 } Lower;
 
 /* lower_group.c: roles and groups. */

@@ -14,6 +14,7 @@ typedef struct {
 	Names names;
 	const char **var;   /* C name by variable */
 	LoopIndex index;
+	const bool *is_mutable; /* by Lx */
 	const char **temp;  /* by expression: name of a shared subexpression */
 	LoopShared shared;
 	const char **buf, **param;
@@ -312,7 +313,7 @@ static void print_for(Fn *f, const LsData *s)
 	const char *lo = text_of(f, s->x), *hi = c_arg(f->u, c_lx(f, s->y), PREC_ADD);
 	names_push(&f->names);
 	const char *v = name_var(f, s->v);
-	if (loop_reads_mutable(f->f, s->y)) { /* the bound is evaluated once */
+	if (f->is_mutable[s->y.i]) { /* the bound is evaluated once */
 		line(f);
 		const char *end = names_add(&f->names, arena_printf(f->u->arena, "%s_end", v));
 		text_printf(f->out, "const int64_t %s = %s;\n", end, hi);
@@ -646,6 +647,7 @@ static void fn_init(Fn *f)
 		names_reserve(&f->names, own[f->role][k]);
 	f->var = ARENA_ARRAY(arena, const char *, l->lv.n);
 	loop_index_init(&f->index, l, arena);
+	f->is_mutable = loop_find_mutable(l, arena);
 	f->temp = ARENA_ARRAY(arena, const char *, l->lx.n);
 	f->buf = ARENA_ARRAY(arena, const char *, l->buf.n);
 	f->param = ARENA_ARRAY(arena, const char *, l->param.n);

@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGN = 64 };
+enum {
+	ALIGN = 64,
+	NEAR = 64 /* blocks that live at the same time as another, on average: more are not searched for the best place */
+};
 
 typedef struct {
 	uint32_t first, last;
@@ -17,8 +20,9 @@ typedef struct {
 typedef struct {
 	Lowered *l;
 	Life *life; /* by buffer */
-	uint32_t now;
+	uint32_t now, depth; /* of loops around */
 	bool extended;
+	ARRAY(uint32_t) touched; /* in the loops around */
 } Planner;
 
 static void touch(Planner *p, BufId b)
@@ -30,6 +34,8 @@ static void touch(Planner *p, BufId b)
 		life->first = p->now;
 	if (p->now > life->last)
 		life->last = p->now;
+	if (p->depth)
+		array_push(p->l->ir->ctx->arena, &p->touched, b.i);
 }
 
 static void touch_kernel(Planner *p, const Kernel *k)
@@ -63,7 +69,8 @@ static void walk(Planner *p, const StepList *list)
 			touch_kernel(p, s->kernel);
 			continue;
 		}
-		uint32_t first = p->now;
+		uint32_t first = p->now, begin = p->touched.n;
+		p->depth++;
 		walk(p, s->body);
 		uint32_t last = ++p->now;
 		for (uint32_t c = 0; c < s->ncarry; c++) {
@@ -76,12 +83,13 @@ static void walk(Planner *p, const StepList *list)
 			stretch(p, from, to->first, to->last);
 			stretch(p, to, from->first, from->last);
 		}
-		for (uint32_t b = 1; b < p->l->buf.n; b++) {
-			Life *life = &p->life[b];
-			bool meets = life->used && life->first <= last && life->last >= first;
-			if (meets && (life->first < first || life->last > last))
+		for (uint32_t k = begin; k < p->touched.n; k++) {
+			Life *life = &p->life[p->touched.data[k]];
+			if (life->first < first || life->last > last)
 				stretch(p, life, first, last);
 		}
+		if (!--p->depth)
+			p->touched.n = 0;
 	}
 }
 
@@ -107,6 +115,7 @@ typedef struct {
 	BufId buf;
 	int64_t size, offset;
 	Life life;
+	uint32_t rank; /* by first step; then the number of its piece of the heap */
 } Block;
 
 static int by_size(const void *a, const void *b)
@@ -123,36 +132,282 @@ static int by_offset(const void *a, const void *b)
 	return x->offset != y->offset ? (x->offset < y->offset ? -1 : 1) : 0;
 }
 
-static bool overlap(Life a, Life b)
+/* ---- constant sizes, largest first ---- */
+
+/* Blocks that have a place, found by their lives: a tree over all blocks in the order of their first steps. A leaf is 1 + the
+ * last step of a block that has a place, else 0; an inner node the maximum of its two. */
+typedef struct {
+	Block **block; /* by first step */
+	uint32_t *last;
+	uint32_t n, leaves;
+	Block **near;  /* found */
+	uint32_t nnear;
+} Placed;
+
+static int by_first(const void *a, const void *b)
 {
-	return a.first <= b.last && b.first <= a.last;
+	const Block *x = *(Block *const *)a, *y = *(Block *const *)b;
+	if (x->life.first != y->life.first)
+		return x->life.first < y->life.first ? -1 : 1;
+	return x->buf.i < y->buf.i ? -1 : x->buf.i > y->buf.i;
 }
 
-/* Largest first, each at the lowest offset that is free during its life. */
-static int64_t place_blocks(Arena *arena, Block *block, uint32_t n, bool share)
+static void placed_init(Placed *p, Arena *arena, Block *block, uint32_t n)
+{
+	*p = (Placed){.n = n, .leaves = 1, .block = ARENA_ARRAY(arena, Block *, n), .near = ARENA_ARRAY(arena, Block *, n)};
+	while (p->leaves < n)
+		p->leaves *= 2;
+	p->last = ARENA_ARRAY(arena, uint32_t, 2 * p->leaves);
+	for (uint32_t i = 0; i < n; i++)
+		p->block[i] = &block[i];
+	qsort(p->block, n, sizeof *p->block, by_first);
+	for (uint32_t i = 0; i < n; i++)
+		p->block[i]->rank = i;
+}
+
+static void placed_add(Placed *p, const Block *b)
+{
+	uint32_t last = b->life.last + 1;
+	for (uint32_t k = p->leaves + b->rank; k && p->last[k] < last; k /= 2)
+		p->last[k] = last;
+}
+
+/* Those below node k, which spans `size` blocks from `from` on, that live at the same time as some step of `life`. */
+static void placed_find(Placed *p, uint32_t k, uint32_t from, uint32_t size, Life life)
+{
+	if (p->last[k] <= life.first || p->block[from]->life.first > life.last)
+		return;
+	if (size == 1) {
+		p->near[p->nnear++] = p->block[from];
+		return;
+	}
+	placed_find(p, 2 * k, from, size / 2, life);
+	if (from + size / 2 < p->n)
+		placed_find(p, 2 * k + 1, from + size / 2, size / 2, life);
+}
+
+/* Largest first, each at the lowest offset that is free during its life. Gives up, with less than 0, where too many live
+ * at once. */
+static int64_t place_by_size(Arena *arena, Block *block, uint32_t n)
 {
 	int64_t total = 0;
-	Block **near = ARENA_ARRAY(arena, Block *, n);
+	uint64_t work = 0;
+	Placed p;
 	qsort(block, n, sizeof *block, by_size);
+	placed_init(&p, arena, block, n);
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t m = 0;
-		for (uint32_t j = 0; j < i; j++)
-			if (!share || overlap(block[i].life, block[j].life))
-				near[m++] = &block[j];
-		qsort(near, m, sizeof(Block *), by_offset);
+		p.nnear = 0;
+		placed_find(&p, 1, 0, p.leaves, block[i].life);
+		work += p.nnear;
+		if (work > (uint64_t)NEAR * n)
+			return -1;
+		qsort(p.near, p.nnear, sizeof(Block *), by_offset);
 		int64_t at = 0;
-		for (uint32_t j = 0; j < m; j++) {
-			if (near[j]->offset >= at + block[i].size)
+		for (uint32_t j = 0; j < p.nnear; j++) {
+			if (p.near[j]->offset >= at + block[i].size)
 				break;
-			int64_t end = near[j]->offset + near[j]->size;
+			int64_t end = p.near[j]->offset + p.near[j]->size;
 			at = end > at ? end : at;
 		}
 		block[i].offset = at;
 		total = at + block[i].size > total ? at + block[i].size : total;
+		placed_add(&p, &block[i]);
 	}
 	return total;
 }
 
+/* ---- constant sizes, in the order of their lives ---- */
+
+/* Memory in pieces, used or free, in the order of their addresses; two free ones are never neighbours. */
+typedef struct {
+	int64_t offset, size;
+	uint32_t before, after; /* piece numbers, 0: none */
+	uint32_t prev, next;    /* of the free ones in its bin */
+	bool is_free;
+} Piece;
+
+enum { BIN_BITS = 3, BINS = 64 << BIN_BITS };
+
+typedef struct {
+	Arena *arena;
+	ARRAY(Piece) piece; /* [0] unused */
+	uint32_t last;      /* by address */
+	uint32_t bin[BINS]; /* the first free piece of at least its size and less than the next bin's */
+	uint64_t filled[BINS / 64];
+	int64_t total;
+} Heap;
+
+/* The bin of a size: its highest bit and the BIN_BITS below. */
+static uint32_t bin_of(int64_t size)
+{
+	uint64_t u = (uint64_t)size / ALIGN;
+	if (u < 1 << BIN_BITS)
+		return (uint32_t)u;
+	uint32_t high = 63 - (uint32_t)__builtin_clzll(u);
+	return high << BIN_BITS | (uint32_t)(u >> (high - BIN_BITS) & ((1 << BIN_BITS) - 1));
+}
+
+static void heap_unlink(Heap *h, uint32_t k)
+{
+	Piece *p = &h->piece.data[k];
+	uint32_t bin = bin_of(p->size);
+	if (p->prev)
+		h->piece.data[p->prev].next = p->next;
+	else
+		h->bin[bin] = p->next;
+	if (p->next)
+		h->piece.data[p->next].prev = p->prev;
+	if (!h->bin[bin])
+		h->filled[bin / 64] &= ~(UINT64_C(1) << bin % 64);
+	p->is_free = false;
+}
+
+static void heap_link(Heap *h, uint32_t k)
+{
+	Piece *p = &h->piece.data[k];
+	uint32_t bin = bin_of(p->size);
+	p->is_free = true;
+	p->prev = 0;
+	p->next = h->bin[bin];
+	if (p->next)
+		h->piece.data[p->next].prev = k;
+	h->bin[bin] = k;
+	h->filled[bin / 64] |= UINT64_C(1) << bin % 64;
+}
+
+/* A new piece after `before`, which ends at `offset`. */
+static uint32_t heap_piece(Heap *h, uint32_t before, int64_t offset, int64_t size)
+{
+	uint32_t after = before ? h->piece.data[before].after : 0;
+	array_push(h->arena, &h->piece, (Piece){.offset = offset, .size = size, .before = before, .after = after});
+	uint32_t k = h->piece.n - 1;
+	if (before)
+		h->piece.data[before].after = k;
+	if (after)
+		h->piece.data[after].before = k;
+	else
+		h->last = k;
+	return k;
+}
+
+/* A free piece in the first bin of which all are large enough, or none. */
+static uint32_t heap_best(const Heap *h, int64_t size)
+{
+	uint32_t bin = bin_of(size);
+	for (uint32_t k = h->bin[bin]; k; k = h->piece.data[k].next)
+		if (h->piece.data[k].size == size)
+			return k;
+	for (uint32_t w = ++bin / 64; w < BINS / 64; w++) {
+		uint64_t set = h->filled[w] & (w == bin / 64 ? ~UINT64_C(0) << bin % 64 : ~UINT64_C(0));
+		if (set)
+			return h->bin[w * 64 + (uint32_t)__builtin_ctzll(set)];
+	}
+	return 0;
+}
+
+static uint32_t heap_take(Heap *h, int64_t size)
+{
+	uint32_t k = heap_best(h, size);
+	if (k) {
+		heap_unlink(h, k);
+	} else if (h->last && h->piece.data[h->last].is_free) { /* the end grows */
+		k = h->last;
+		heap_unlink(h, k);
+		h->total += size > h->piece.data[k].size ? size - h->piece.data[k].size : 0;
+		h->piece.data[k].size = size > h->piece.data[k].size ? size : h->piece.data[k].size;
+	} else {
+		k = heap_piece(h, h->last, h->total, size);
+		h->total += size;
+	}
+	int64_t rest = h->piece.data[k].size - size;
+	if (rest) {
+		h->piece.data[k].size = size;
+		heap_link(h, heap_piece(h, k, h->piece.data[k].offset + size, rest));
+	}
+	return k;
+}
+
+/* Piece b, free, becomes part of a, before it. */
+static void heap_join(Heap *h, uint32_t a, uint32_t b)
+{
+	Piece *p = h->piece.data;
+	heap_unlink(h, b);
+	p[a].size += p[b].size;
+	p[a].after = p[b].after;
+	if (p[b].after)
+		p[p[b].after].before = a;
+	else
+		h->last = a;
+}
+
+static void heap_give(Heap *h, uint32_t k)
+{
+	uint32_t before = h->piece.data[k].before, after = h->piece.data[k].after;
+	if (after && h->piece.data[after].is_free)
+		heap_join(h, k, after);
+	if (before && h->piece.data[before].is_free) {
+		heap_link(h, k);
+		heap_unlink(h, before);
+		heap_join(h, before, k);
+		k = before;
+	}
+	heap_link(h, k);
+}
+
+static int by_end(const void *a, const void *b)
+{
+	const Block *x = *(Block *const *)a, *y = *(Block *const *)b;
+	if (x->life.last != y->life.last)
+		return x->life.last < y->life.last ? -1 : 1;
+	return x->buf.i < y->buf.i ? -1 : x->buf.i > y->buf.i;
+}
+
+/* A sweep over the steps: a block takes the best free piece at its first step and gives it back after its last. */
+static int64_t place_by_life(Arena *arena, Block *block, uint32_t n)
+{
+	Heap *h = ARENA_NEW(arena, Heap);
+	Block **first = ARENA_ARRAY(arena, Block *, n), **end = ARENA_ARRAY(arena, Block *, n);
+	uint32_t gone = 0;
+	h->arena = arena;
+	array_push(arena, &h->piece, (Piece){0});
+	for (uint32_t i = 0; i < n; i++)
+		first[i] = end[i] = &block[i];
+	qsort(first, n, sizeof *first, by_first);
+	qsort(end, n, sizeof *end, by_end);
+	for (uint32_t i = 0; i < n; i++) {
+		for (; end[gone]->life.last < first[i]->life.first; gone++)
+			if (end[gone]->size)
+				heap_give(h, end[gone]->rank);
+		if (!first[i]->size)
+			continue;
+		first[i]->rank = heap_take(h, first[i]->size);
+		first[i]->offset = h->piece.data[first[i]->rank].offset;
+	}
+	return h->total;
+}
+
+static int64_t place_apart(Block *block, uint32_t n)
+{
+	int64_t total = 0;
+	qsort(block, n, sizeof *block, by_size);
+	for (uint32_t i = 0; i < n; i++) {
+		block[i].offset = total;
+		total += block[i].size;
+	}
+	return total;
+}
+
+static int64_t place_blocks(Arena *arena, Block *block, uint32_t n, bool share)
+{
+	if (!share)
+		return place_apart(block, n);
+	int64_t total = place_by_size(arena, block, n);
+	return total >= 0 ? total : place_by_life(arena, block, n);
+}
+
+/* ---- symbolic sizes ---- */
+
+/* Lives of a slot do not overlap; they are in order. */
 typedef struct {
 	Sym size, offset;
 	ARRAY(Life) life;
@@ -162,27 +417,49 @@ typedef struct {
 	ARRAY(Slot) slot;
 } Slots;
 
-static bool slot_free(const Slot *s, Life life, bool share)
+/* The number of lives that begin before this one ends. */
+static uint32_t lives_before(const Slot *s, Life life)
 {
-	for (uint32_t i = 0; i < s->life.n; i++)
-		if (!share || overlap(s->life.data[i], life))
-			return false;
-	return true;
+	uint32_t lo = 0, hi = s->life.n;
+	if (!hi || s->life.data[hi - 1].first <= life.last) /* most come in order */
+		return hi;
+	while (lo < hi) {
+		uint32_t mid = (lo + hi) / 2;
+		if (s->life.data[mid].first <= life.last)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static bool slot_free(const Slot *s, Life life)
+{
+	uint32_t k = lives_before(s, life);
+	return !k || s->life.data[k - 1].last < life.first;
+}
+
+static void slot_add(Arena *arena, Slot *s, Life life)
+{
+	uint32_t k = lives_before(s, life);
+	array_push(arena, &s->life, life);
+	memmove(s->life.data + k + 1, s->life.data + k, (s->life.n - 1 - k) * sizeof life);
+	s->life.data[k] = life;
 }
 
 static uint32_t find_slot(Lowered *l, Slots *all, Sym size, Life life, bool share)
 {
 	Arena *arena = l->ir->ctx->arena;
-	for (uint32_t i = 0; i < all->slot.n; i++) {
+	for (uint32_t i = 0; share && i < all->slot.n; i++) {
 		Slot *s = &all->slot.data[i];
-		if (!slot_free(s, life, share))
+		if (!slot_free(s, life))
 			continue;
 		bool larger = sym_le(l->ir->syms, s->size, size) == YES;
 		if (sym_le(l->ir->syms, size, s->size) != YES && !larger)
 			continue;
 		if (larger)
 			s->size = size;
-		array_push(arena, &s->life, life);
+		slot_add(arena, s, life);
 		return i;
 	}
 	Slot fresh = {.size = size};

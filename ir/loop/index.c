@@ -68,13 +68,15 @@ void loop_index_init(LoopIndex *n, const LoopFn *f, Arena *a)
 	} while (n->changed);
 }
 
-bool loop_reads_mutable(const LoopFn *f, Lx x)
+/* Operands come before what reads them. */
+const bool *loop_find_mutable(const LoopFn *f, Arena *a)
 {
-	const LxData *d = &f->lx.data[x.i];
-	if (d->kind == LX_VAR)
-		return f->lv.data[d->u.v.i].is_mutable;
-	for (uint32_t k = 0; k < d->nin; k++)
-		if (loop_reads_mutable(f, d->in[k]))
-			return true;
-	return false;
+	bool *reads = ARENA_ARRAY(a, bool, f->lx.n);
+	for (uint32_t i = 1; i < f->lx.n; i++) {
+		const LxData *d = &f->lx.data[i];
+		reads[i] = d->kind == LX_VAR && f->lv.data[d->u.v.i].is_mutable;
+		for (uint32_t k = 0; k < d->nin; k++)
+			reads[i] |= reads[d->in[k].i];
+	}
+	return reads;
 }

@@ -247,7 +247,7 @@ bool loop_is_index(LoopIndex *, Lx);
  * are not 0; not negative. */
 enum { KNOWN_INDEX = 1, KNOWN_NONNEG = 2 };
 unsigned loop_known(LoopIndex *, Lx);
-/* The expression's value may differ from one statement to the next. */
-bool loop_reads_mutable(const LoopFn *, Lx);
+/* By Lx: its value may differ from one statement to the next. */
+const bool *loop_find_mutable(const LoopFn *, Arena *);
 
 #endif

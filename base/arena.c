@@ -169,10 +169,13 @@ char *arena_printf(Arena *a, const char *fmt, ...)
 	va_list args, again;
 	va_start(args, fmt);
 	va_copy(again, args);
-	int n = vsnprintf(NULL, 0, fmt, args);
+	char local[256]; /* most fit */
+	int n = vsnprintf(local, sizeof local, fmt, args);
 	va_end(args);
 	char *s = arena_alloc(a, n < 0 ? 1 : (size_t)n + 1);
-	if (n > 0)
+	if (n > 0 && (size_t)n < sizeof local)
+		memcpy(s, local, (size_t)n);
+	else if (n > 0)
 		vsnprintf(s, (size_t)n + 1, fmt, again);
 	va_end(again);
 	return s;

@@ -143,16 +143,16 @@ static Node expand(Graph *g, Node n)
 	return same == MAYBE ? adopt(&b, new, file) : new;
 }
 
-/* Elements read from a tuple that now stands there. */
+/* Elements read from a tuple that now stands there; the last reader is the first of the list. */
 static void forward_gets(Graph *g, Node tuple)
 {
-	if (node_op(g, tuple) != OP_tuple)
-		return;
-	for (Node n = node_next(g, tuple); n.i;) {
-		Node next = node_next(g, n);
-		if (node_op(g, n) == OP_get && node_in(g, n, 0).i == tuple.i)
-			pass_replace(g, n, node_in(g, tuple, (uint32_t)node_int(g, n, "index")));
-		n = next;
+	ARRAY(Node) get = {0};
+	for (Use u = node_data(g, tuple)->first_use; u.i; u = g->use.data[u.i].next)
+		if (node_op(g, g->use.data[u.i].user) == OP_get)
+			array_push(g->ir->ctx->scratch, &get, g->use.data[u.i].user);
+	while (node_op(g, tuple) == OP_tuple && get.n) {
+		Node n = get.data[--get.n];
+		pass_replace(g, n, node_in(g, tuple, (uint32_t)node_int(g, n, "index")));
 	}
 }
 

@@ -106,10 +106,12 @@ static bool run(Graph *g, const PipelineOptions *o, const Pass *p, PassCtx *c)
 	ctx->pass = p->name;
 	bool changed = p->run(g, c);
 	arena_release(ctx->scratch, mark);
+#ifndef NDEBUG
 	if (!c->failed && changed) {
 		check(g, p->name);
 		arena_release(ctx->scratch, mark);
 	}
+#endif
 	dump(g, o, p->name, changed);
 	if (o->after)
 		o->after(o->user, p->name, g, changed);
@@ -137,6 +139,11 @@ static bool clean(Graph *g, const PipelineOptions *o, PassCtx *c)
 #ifndef NDEBUG
 	if (changed && !c->failed)
 		ctx_bug(g->ir->ctx, "the graph still changes after %d rounds", MAX_ROUNDS);
+#else /* once, not after each pass */
+	ArenaMark mark = arena_mark(g->ir->ctx->scratch);
+	if (!c->failed)
+		check(g, "all passes");
+	arena_release(g->ir->ctx->scratch, mark);
 #endif
 	return !c->failed;
 }

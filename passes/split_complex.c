@@ -264,7 +264,7 @@ static void join_outputs(Split *s)
 		Node pairs = pairs_of(&s->b, part(s, n));
 		Node whole = b_node(&s->b, OP_view_complex, &pairs, 1, NULL, 0);
 		if (node_op(g, pairs) == OP_view_real)
-			g->output.data[k].node = whole; /* other readers keep the value itself */
+			graph_set_output(g, k, whole); /* other readers keep the value itself */
 		else
 			graph_replace(g, n, whole);
 	}

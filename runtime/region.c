@@ -92,6 +92,12 @@ void weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_
 		s->profile(s->profile_user, call, now() - start);
 }
 
+void weft_launches(WeftRegion *r, const WeftLaunches *l, void *const *buf, const int64_t *value, void **b, int64_t *p)
+{
+	for (const int64_t *w = l->word, *end = w + l->nword; w < end;)
+		w = weft_launch(r, l, w, buf, value, b, p);
+}
+
 void weft_copy(WeftRegion *r, void *to, const void *from, int64_t bytes)
 {
 	enum { LINE = 4096 };

@@ -36,6 +36,32 @@ typedef int (*WeftKernel)(const WeftFrame *, int64_t begin, int64_t end);
 /* Distribute the tasks over the region's threads and wait for all. call: index into WeftEntry.call.
  * buf and p are read by the calling thread only; each thread passes its own, equal ones. */
 void weft_phase(WeftRegion *, WeftKernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks);
+/* Phases from a table. Of each: the number of its kernel and of its call, how many buffers and parameters it has, the
+ * number of tasks; an argument of `run` and an offset for each buffer; the parameters. Number of tasks, offsets and
+ * parameters: twice a constant, or 2 k + 1 for value[k]. b and p: room for the buffers and parameters of any of them. */
+typedef struct {
+	const WeftKernel *kernel;
+	const int64_t *word;
+	int64_t nword;
+} WeftLaunches;
+void weft_launches(WeftRegion *, const WeftLaunches *, void *const *buf, const int64_t *value, void **b, int64_t *p);
+/* The one at w; returns where the next one is. */
+static inline const int64_t *weft_launch(WeftRegion *r, const WeftLaunches *l, const int64_t *w, void *const *buf,
+					 const int64_t *value, void **b, int64_t *p)
+{
+#define WEFT_WORD(w) ((w) & 1 ? value[(w) >> 1] : (w) / 2)
+	WeftKernel kernel = l->kernel[w[0]];
+	uint32_t call = (uint32_t)w[1];
+	int64_t nbuf = w[2], nparam = w[3], ntasks = WEFT_WORD(w[4]);
+	w += 5;
+	for (int64_t k = 0; k < nbuf; k++, w += 2)
+		b[k] = (char *)buf[w[0]] + WEFT_WORD(w[1]);
+	for (int64_t k = 0; k < nparam; k++, w++)
+		p[k] = WEFT_WORD(*w);
+	weft_phase(r, kernel, b, p, call, ntasks);
+	return w;
+#undef WEFT_WORD
+}
 /* memcpy by all threads together; ranges do not overlap (equal pointers are fine). */
 void weft_copy(WeftRegion *, void *to, const void *from, int64_t bytes);
 void weft_barrier(WeftRegion *);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "codegen/c/emit_priv.h"
+#include "codegen/launches.h"
 
 typedef struct {
 	CUnit *u;
@@ -446,6 +447,50 @@ static void print_launch(Fn *f, const LsData *s)
 	text_add(f->out, "}\n");
 }
 
+/* Many launches in a row: a table. How many there are, or 0. */
+static uint32_t print_launches(Fn *f, Lb b, uint32_t first)
+{
+	enum { LINE = 16 };
+	LaunchTable t;
+	if (!launch_table(&t, f->program, f->f, b, first))
+		return 0;
+	line(f);
+	text_add(f->out, "{\n");
+	f->indent++;
+	line(f);
+	text_add(f->out, "static const WeftKernel kernel[] = {");
+	for (uint32_t k = 0; k < t.fn.n; k++)
+		text_printf(f->out, "%s%s", k ? ", " : "", f->kernel_name[t.fn.data[k]]);
+	text_add(f->out, "};\n");
+	line(f);
+	text_add(f->out, "static const int64_t word[] = {");
+	for (uint32_t k = 0; k < t.word.n; k++) {
+		if (k % LINE == 0) {
+			text_char(f->out, '\n');
+			line(f);
+		}
+		text_printf(f->out, k % LINE ? " %lld," : "\t%lld,", (long long)t.word.data[k]);
+	}
+	text_char(f->out, '\n');
+	line(f);
+	text_add(f->out, "};\n");
+	line(f);
+	text_printf(f->out, "static const WeftLaunches launches = {kernel, word, %u};\n", t.word.n);
+	line(f);
+	text_printf(f->out, "void *b[%u];\n", t.nbuf ? t.nbuf : 1);
+	line(f);
+	text_printf(f->out, "int64_t p[%u];\n", t.nparam ? t.nparam : 1);
+	if (t.value.n)
+		print_list(f, "const int64_t value[]", t.value.data, t.value.n);
+	line(f);
+	text_printf(f->out, "weft_launches(r, &launches, buf, %s, b, p);\n", t.value.n ? "value" : "NULL");
+	f->bufs = true;
+	f->indent--;
+	line(f);
+	text_add(f->out, "}\n");
+	return t.n;
+}
+
 /* Messages are formats for long long. */
 static void print_assert(Fn *f, const LsData *s)
 {
@@ -551,6 +596,11 @@ static void print_block(Fn *f, Lb b)
 {
 	for (uint32_t k = 0; b.i && k < f->f->block.data[b.i].stmt.n; k++) {
 		const LsData *s = &f->f->ls.data[f->f->block.data[b.i].stmt.data[k]];
+		uint32_t launches = s->kind == LS_LAUNCH ? print_launches(f, b, k) : 0;
+		if (launches) {
+			k += launches - 1;
+			continue;
+		}
 		if (s->kind == LS_WHILE) {
 			print_while(f, s);
 			continue;
@@ -635,10 +685,10 @@ static void print_run(const Fn *f, const char *name, Text *out)
 
 static void fn_init(Fn *f)
 {
-	static const char *const own[3][8] = {
+	static const char *const own[3][12] = {
 		[FN_KERNEL] = {"f", "begin", "end", "failed"},
 		[FN_SIZES] = {"extent", "slot", "status"},
-		[FN_RUN] = {"buf", "slot", "r", "b", "p"},
+		[FN_RUN] = {"buf", "slot", "r", "b", "p", "kernel", "word", "launches", "value"},
 	};
 	Arena *arena = f->u->arena;
 	const LoopFn *l = f->f;

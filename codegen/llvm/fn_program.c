@@ -1,6 +1,7 @@
 /* Statements of `sizes` and `run`: calls into the runtime. */
 #include <string.h>
 
+#include "codegen/launches.h"
 #include "codegen/llvm/fn.h"
 #include "weft_model.h"
 
@@ -63,6 +64,52 @@ static void launch(Fn *f, const LsData *s)
 	LLVMValueRef in[6] = {LLVMGetParam(f->fn, 0), fn, f->launch_buf, f->launch_param, LLVMConstInt(i32, s->k, 0),
 	                      l_lx(f, s->x)};
 	call(f, "weft_phase", type, in, 6);
+}
+
+static LLVMValueRef constant(LUnit *u, LLVMValueRef value)
+{
+	LLVMValueRef g = LLVMAddGlobal(u->m, LLVMTypeOf(value), "");
+	LLVMSetInitializer(g, value);
+	LLVMSetGlobalConstant(g, true);
+	LLVMSetLinkage(g, LLVMPrivateLinkage);
+	LLVMSetAlignment(g, 8);
+	return g;
+}
+
+/* WeftLaunches: kernels, words (as all targets are, the lowest byte first), how many words. */
+static LLVMValueRef launches_of(Fn *f, const LaunchTable *t)
+{
+	LUnit *u = f->u;
+	LLVMTypeRef p = l_pointer(u), i64 = LLVMInt64TypeInContext(u->c), i32 = LLVMInt32TypeInContext(u->c);
+	LLVMTypeRef type = LLVMFunctionType(i32, (LLVMTypeRef[]){p, i64, i64}, 3, false);
+	LLVMValueRef *kernel = ARENA_ARRAY(u->arena, LLVMValueRef, t->fn.n);
+	uint8_t *byte = ARENA_ARRAY(u->arena, uint8_t, 8 * (size_t)t->word.n);
+	for (uint32_t k = 0; k < t->fn.n; k++)
+		kernel[k] = l_extern(u, f->kernel_name[t->fn.data[k]], type);
+	for (size_t k = 0; k < 8 * (size_t)t->word.n; k++)
+		byte[k] = (uint8_t)((uint64_t)t->word.data[k / 8] >> k % 8 * 8);
+	LLVMValueRef words = LLVMConstStringInContext2(u->c, (const char *)byte, 8 * (size_t)t->word.n, true);
+	LLVMValueRef field[3] = {constant(u, LLVMConstArray2(p, kernel, t->fn.n)), constant(u, words), l_i64(u, t->word.n)};
+	return constant(u, LLVMConstStructInContext(u->c, field, 3, false));
+}
+
+uint32_t fn_launches(Fn *f, Lb b, uint32_t first)
+{
+	LaunchTable t;
+	LUnit *u = f->u;
+	LLVMTypeRef p = l_pointer(u), i64 = LLVMInt64TypeInContext(u->c);
+	if (!launch_table(&t, f->program, f->f, b, first))
+		return 0;
+	LLVMValueRef value = LLVMConstNull(p);
+	if (t.value.n) {
+		value = fn_alloca(f, LLVMArrayType2(i64, t.value.n), 16);
+		fill(f, value, i64, t.value.data, t.value.n);
+	}
+	LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(u->c), (LLVMTypeRef[]){p, p, p, p, p, p}, 6, false);
+	LLVMValueRef in[6] = {LLVMGetParam(f->fn, 0), launches_of(f, &t), LLVMGetParam(f->fn, 1), value,
+	                      fn_alloca(f, LLVMArrayType2(p, t.nbuf + 1), 16), fn_alloca(f, LLVMArrayType2(i64, t.nparam + 1), 16)};
+	call(f, "weft_launches", type, in, 6);
+	return t.n;
 }
 
 static void copy(Fn *f, const LsData *s)

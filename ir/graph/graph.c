@@ -19,6 +19,8 @@ Graph *graph_new(Ir *ir, const char *name)
 	array_push(ir->ctx->arena, &g->node, (NodeData){0});
 	array_push(ir->ctx->arena, &g->use, (UseData){0});
 	array_push(ir->ctx->arena, &g->node_name, NULL);
+	array_push(ir->ctx->arena, &g->nread, 0);
+	array_push(ir->ctx->arena, &g->nout, 0);
 	array_push(ir->ctx->arena, &g->name_uses, 0);
 	return g;
 }
@@ -28,6 +30,8 @@ Graph *graph_new(Ir *ir, const char *name)
 static void use_unlink(Graph *g, Use u)
 {
 	UseData *d = &g->use.data[u.i];
+	if (d->def.i)
+		g->nread.data[d->def.i]--;
 	if (d->prev.i)
 		g->use.data[d->prev.i].next = d->next;
 	else if (d->def.i)
@@ -45,6 +49,7 @@ static void use_link(Graph *g, Use u, Node def)
 	d->def = def;
 	if (!def.i)
 		return;
+	g->nread.data[def.i]++;
 	d->prev = (Use){0};
 	d->next = g->node.data[def.i].first_use;
 	if (d->next.i)
@@ -93,6 +98,8 @@ Node graph_add(Graph *g, Node before, Op op, const Node *in, uint32_t nin, AttrI
 	d.loc = loc;
 	array_push(graph_arena(g), &g->node, d);
 	array_push(graph_arena(g), &g->node_name, NULL);
+	array_push(graph_arena(g), &g->nread, 0);
+	array_push(graph_arena(g), &g->nout, 0);
 	Node n = {g->node.n - 1};
 	for (uint32_t k = 0; k < nin; k++) {
 		array_push(graph_arena(g), &g->use, (UseData){.user = n});
@@ -103,10 +110,10 @@ Node graph_add(Graph *g, Node before, Op op, const Node *in, uint32_t nin, AttrI
 	return n;
 }
 
-/* Inputs come first, so that any node may read a new one. */
+/* Inputs come first, so that any node may read a new one; in the order of the list. */
 static Node after_inputs(const Graph *g)
 {
-	Node n = g->first;
+	Node n = g->input.n ? g->input.data[g->input.n - 1].node : g->first;
 	while (n.i && node_op(g, n) == OP_input)
 		n = node_next(g, n);
 	return n;
@@ -126,6 +133,14 @@ void graph_add_output(Graph *g, const char *name, Node n, int32_t writes)
 {
 	GraphOutput out = {n, intern_str(&g->ir->strings, name ? name : ""), writes};
 	array_push(graph_arena(g), &g->output, out);
+	g->nout.data[n.i]++;
+}
+
+void graph_set_output(Graph *g, uint32_t k, Node n)
+{
+	g->nout.data[g->output.data[k].node.i]--;
+	g->nout.data[n.i]++;
+	g->output.data[k].node = n;
 }
 
 /* A name moves along, so that what replaces a model's value is still called like it. */
@@ -146,9 +161,9 @@ void graph_replace(Graph *g, Node old, Node new)
 		use_unlink(g, u);
 		use_link(g, u, new);
 	}
-	for (uint32_t k = 0; k < g->output.n; k++)
+	for (uint32_t k = 0; g->nout.data[old.i] && k < g->output.n; k++)
 		if (g->output.data[k].node.i == old.i)
-			g->output.data[k].node = new;
+			graph_set_output(g, k, new);
 	if (new.i)
 		name_move(g, old, new);
 }
@@ -164,6 +179,7 @@ void graph_erase(Graph *g, Node n)
 	node_unlink(g, n);
 	*d = (NodeData){0};
 	g->node_name.data[n.i] = NULL;
+	g->nout.data[n.i] = 0;
 	g->numbered = false;
 }
 
@@ -223,6 +239,7 @@ void graph_set_name(Graph *g, Node n, const char *name)
 static void graph_number(Graph *g)
 {
 	g->number = ARENA_ARRAY(graph_arena(g), uint32_t, g->node.n);
+	g->nnumber = g->node.n;
 	uint32_t count = 0;
 	for (uint32_t k = 0; k < g->input.n; k++)
 		if (!g->node_name.data[g->input.data[k].node.i])
@@ -242,6 +259,16 @@ const char *graph_name(Graph *g, Node n)
 	if (!g->numbered)
 		graph_number(g);
 	return arena_printf(g->ir->ctx->scratch, "%u", g->number[n.i]);
+}
+
+const char *graph_last_name(Graph *g, Node n)
+{
+	bool known = n.i && n.i < g->node.n && (g->node_name.data[n.i] || (n.i < g->nnumber && g->number[n.i]));
+	if (!g->number)
+		return graph_name(g, n);
+	if (!known)
+		return n.i && n.i < g->node.n ? op_name(node_op(g, n)) : "none";
+	return g->node_name.data[n.i] ? g->node_name.data[n.i] : arena_printf(g->ir->ctx->scratch, "%u", g->number[n.i]);
 }
 
 /* ---- guards ---- */

@@ -153,6 +153,7 @@ struct Graph {
 	ARRAY(NodeData) node; /* [0] unused */
 	ARRAY(UseData) use;   /* [0] unused */
 	ARRAY(const char *) node_name; /* printed name by node, NULL: its number */
+	ARRAY(uint32_t) nread, nout;   /* by node: how many operands and outputs it is */
 	Node first, last;
 	ARRAY(GraphInput) input;
 	ARRAY(GraphOutput) output;
@@ -162,6 +163,7 @@ struct Graph {
 	Intern names;              /* ever given to a node; name_uses counts how often */
 	ARRAY(uint32_t) name_uses; /* by name id */
 	uint32_t *number;          /* of unnamed nodes in program order, valid while `numbered` */
+	uint32_t nnumber;          /* its length */
 	bool numbered;
 };
 
@@ -179,6 +181,8 @@ Graph *graph_new(Ir *, const char *name);
 Node graph_add(Graph *, Node before, Op, const Node *in, uint32_t nin, AttrId, TypeId, LocId);
 Node graph_add_input(Graph *, const char *name, InputKind, TypeId);
 void graph_add_output(Graph *, const char *name, Node, int32_t writes);
+/* Another value for output k. */
+void graph_set_output(Graph *, uint32_t k, Node);
 /* Every reader of `old`, graph outputs included, reads `new` from now on. O(readers). */
 void graph_replace(Graph *, Node old, Node new);
 /* The node must have no readers. */
@@ -187,6 +191,8 @@ void graph_set_operand(Graph *, Node user, uint32_t k, Node def);
 /* Characters other than [A-Za-z0-9_.$] become "_"; a name that is taken gets a number appended. */
 void graph_set_name(Graph *, Node, const char *);
 const char *graph_name(Graph *, Node); /* "conv2d_3" or "17"; never NULL */
+/* The same in the graph as it was when last numbered; its operator where it is newer. For messages: O(1). */
+const char *graph_last_name(Graph *, Node);
 /* Require a condition at entry; one that is provably true or already there is not added. */
 void graph_guard(Graph *, GuardKind, Sym a, Sym b, const char *why);
 /* " (input \"x\" dimension 0)": where the value of a size symbol comes from; "" when from no input. In the

@@ -6,20 +6,12 @@
 
 uint32_t node_nuses(const Graph *g, Node n)
 {
-	uint32_t count = 0;
-	for (Use u = node_data(g, n)->first_use; u.i; u = g->use.data[u.i].next)
-		count++;
-	for (uint32_t k = 0; k < g->output.n; k++)
-		count += g->output.data[k].node.i == n.i;
-	return count;
+	return g->nread.data[n.i] + g->nout.data[n.i];
 }
 
 bool node_is_output(const Graph *g, Node n)
 {
-	for (uint32_t k = 0; k < g->output.n; k++)
-		if (g->output.data[k].node.i == n.i)
-			return true;
-	return false;
+	return g->nout.data[n.i] != 0;
 }
 
 static bool graph_has_effect(const Graph *g)
@@ -150,8 +142,16 @@ Node node_arg(const Graph *g, Node n, const char *name)
 const char *node_where(Graph *g, Node n)
 {
 	const Ctx *ctx = g->ir->ctx;
-	const char *loc = n.i < g->node.n ? ir_loc_text(g->ir, node_data(g, n)->loc) : "";
-	return arena_printf(ctx->scratch, "%s%snode %s%s%s%s", ctx->file ? ctx->file : "",
-			    ctx->file ? ": " : "", graph_name(g, n), *loc ? " (" : "", loc,
-			    *loc ? ")" : "");
+	const char *file = ctx->file ? ctx->file : "", *loc = n.i < g->node.n ? ir_loc_text(g->ir, node_data(g, n)->loc) : "";
+	Text t; /* made for every node that is looked at, rarely read */
+	text_init(&t, ctx->scratch);
+	text_add(&t, file);
+	text_add(&t, ctx->file ? ": node " : "node ");
+	text_add(&t, graph_last_name(g, n));
+	if (*loc) {
+		text_add(&t, " (");
+		text_add(&t, loc);
+		text_add(&t, ")");
+	}
+	return t.data;
 }

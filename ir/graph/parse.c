@@ -346,7 +346,7 @@ static bool results_match(Scope *s, const Types *t)
 static bool ranges_ahead(Parser *r)
 {
 	const char *start = r->p;
-	while (*r->p && *r->p != '{' && !parse_at(r, "where")) {
+	for (parse_skip(r); *r->p && *r->p != '{' && !parse_at(r, "where"); parse_skip(r)) {
 		const char *ignored;
 		if (*r->p == '"') {
 			TRY(parse_string(r, &ignored));

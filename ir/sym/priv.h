@@ -37,6 +37,8 @@ typedef struct {
 	Sym sym, extent;
 } SymVar;
 
+enum { SYM_SMALL = 256 };
+
 struct SymTab {
 	Ctx *ctx;
 	Intern table; /* key: kind, arguments; id: Sym */
@@ -47,6 +49,7 @@ struct SymTab {
 	uint32_t generation; /* of the variables' bounds */
 	uint32_t visit;
 	Sym zero, one;
+	Sym small[SYM_SMALL]; /* the constants from 0 on, none: not made yet */
 	Sym unknown; /* stands for a value that left int64; none until then */
 };
 

@@ -115,6 +115,8 @@ Sym sym_make(SymTab *t, SymKind kind, const Sym *args, uint32_t n)
 Sym sym_int(SymTab *t, int64_t v)
 {
 	uint64_t bits = (uint64_t)v;
+	if (bits < SYM_SMALL && t->small[bits].i)
+		return t->small[bits];
 	Sym key[3] = {{SYM_CONST}, {(uint32_t)bits}, {(uint32_t)(bits >> 32)}};
 	bool fresh;
 	Sym e = new_node(t, key, 3, &fresh);
@@ -124,6 +126,8 @@ Sym sym_int(SymTab *t, int64_t v)
 		Sym one = v == 1 ? e : sym_int(t, 1);
 		sym_node(t, e)->mono = one;
 	}
+	if (bits < SYM_SMALL)
+		t->small[bits] = e;
 	return e;
 }
 

@@ -60,6 +60,8 @@ STEPS = {
     "cumulative": ('$a = cumulative(#, kind="sum", dim=1, reverse=false); @ = add($a, #)',),
     "sort": ("$a = sort(#, dim=1, descending=false, stable=true); $b = get($a, index=0); @ = add($b, #)",),
     "contract": ("@ = contract(#, #, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)", [SQUARE]),
+    "mm": (MM.replace("$a", "@"), [SQUARE, SQUARE]),
+    "mm residual": (MM + "; @ = add(#, $a)", [SQUARE, SQUARE]),
     "contract swish": (MM + "; $b = sigmoid($a); @ = mul($a, $b)", [SQUARE, SQUARE]),
     "gather": ('$a = gather(#, %y, batch=0, axes=[0], mode="check"); @ = add($a, #)', ["f32[24]", "i64[24, 1]"]),
     "gather index": ('$r = reshape(#, shape=[24, 1]); $a = gather(%x, $r, batch=0, axes=[0], mode="clamp"); @ = add($a, #)',
@@ -133,10 +135,43 @@ def body(n):
     return graph("%x: " + X, [f"%s = scan([%x], [], [], body={inner}, length=3, reverse=false)", "%g = get(%s, index=0)"], "%g")
 
 
+def scans(n):
+    """Loops one after the other, each with a loop in its body."""
+    inner = f"graph @i(%d: {X}) {{ %e = mul(%d, %d) return %e }}"
+    outer = f"graph @o(%c: {X}) {{ %s = scan([%c], [], [], body={inner}, length=2, reverse=false)\n%g = get(%s, index=0) return %g }}"
+    lines, x = [], "%x"
+    for i in range(n):
+        lines += [f"%s{i} = scan([{x}], [], [], body={outer}, length=3, reverse=false)", f"%g{i} = get(%s{i}, index=0)"]
+        x = f"%g{i}"
+    return graph("%x: " + X, lines, x)
+
+
+def weights(n):
+    """Products with 21 n constants that differ, each packed by its kernel: with 400 steps twice 4,096."""
+    lines, x = ["%i = iota(dtype=f32, n=4)", "%b = broadcast(%i, shape=[4, 4], map=[1])"], "%x"
+    for i in range(21 * n):
+        lines += [f"%f{i} = full(dtype=f32, shape=[4, 4], value={i}.5)", f"%w{i} = add(%b, %f{i})",
+                  f"%v{i} = contract({x}, %w{i}, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)"]
+        x = f"%v{i}"
+    return graph("%x: f32[4, 4]", lines, x)
+
+
+def alive(n):
+    """Values that are all read at the end only."""
+    lines = [f"%r{i} = contract(%x, {'%y' if i == 0 else f'%r{i - 1}'}, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)"
+             for i in range(n)]
+    x = "%x"
+    for i in range(n):
+        lines.append(f"%v{i} = mul({x}, %r{i})")
+        x = f"%v{i}"
+    return graph(f"%x: {SQUARE}, %y: {SQUARE}", lines, x)
+
+
 KINDS = {name: chain(*kind) for name, kind in STEPS.items()}
-KINDS.update({"inputs": all_inputs, "tree": tree, "joined": joined, "outputs": outputs, "sums": sums, "body": body})
-BY_LLVM = ["double", "swish", "inputs", "outputs"]
-BY_C = ["inputs", "outputs", "joined"]
+KINDS.update({"inputs": all_inputs, "tree": tree, "joined": joined, "outputs": outputs, "sums": sums, "body": body, "scans": scans,
+              "weights": weights, "alive": alive})
+BY_LLVM = ["double", "swish", "inputs", "outputs", "mm"]
+BY_C = ["inputs", "outputs", "joined", "mm"]
 
 
 def seconds(weft, text, options):

@@ -82,8 +82,7 @@ void weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_
 		if (id)
 			record(r, id);
 	} else {
-		/* The own share first: the same thread meets the same data again in the next phase.
-		 */
+		/* The own share first: the same thread meets the same data again in the next phase. */
 		for (int32_t k = 0; k < r->n; k++)
 			drain(r, (r->i + k) % r->n, kernel, &f, ntasks);
 		weft_barrier(r);
@@ -94,8 +93,8 @@ void weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_
 
 void weft_launches(WeftRegion *r, const WeftLaunches *l, void *const *buf, const int64_t *value, void **b, int64_t *p)
 {
-	for (const int64_t *w = l->word, *end = w + l->nword; w < end;)
-		w = weft_launch(r, l, w, buf, value, b, p);
+	for (const int64_t *w = l->word, *end = w + l->nword; w < end; w = weft_launch(r, l, w, buf, value, b, p))
+		;
 }
 
 void weft_copy(WeftRegion *r, void *to, const void *from, int64_t bytes)
@@ -103,9 +102,7 @@ void weft_copy(WeftRegion *r, void *to, const void *from, int64_t bytes)
 	enum { LINE = 4096 };
 	if (to != from && bytes > 0) {
 		int64_t share = (bytes / r->n + LINE - 1) / LINE * LINE;
-		int64_t a = share * r->i, b = r->i == r->n - 1 ? bytes : a + share;
-		if (b > bytes)
-			b = bytes;
+		int64_t a = share * r->i, b = r->i == r->n - 1 || a + share > bytes ? bytes : a + share;
 		if (a < b)
 			memcpy((char *)to + a, (const char *)from + a, (size_t)(b - a));
 	}

@@ -243,6 +243,8 @@ uint32_t node_args(const Graph *, Node, const char *name, uint32_t *first);
 
 /* "model.pt2: node conv2d_3 (net.py:12)" for diagnostics, in the scratch arena. */
 const char *node_where(Graph *, Node);
+/* The same with graph_last_name: for what is made for every node and rarely read. */
+const char *node_near(Graph *, Node);
 
 /* ---- text form ---- */
 

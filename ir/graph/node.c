@@ -139,19 +139,29 @@ Node node_arg(const Graph *g, Node n, const char *name)
 	return count && first < node_nin(g, n) ? node_in(g, n, first) : (Node){0};
 }
 
-const char *node_where(Graph *g, Node n)
+static const char *where(Graph *g, Node n, const char *name)
 {
 	const Ctx *ctx = g->ir->ctx;
 	const char *file = ctx->file ? ctx->file : "", *loc = n.i < g->node.n ? ir_loc_text(g->ir, node_data(g, n)->loc) : "";
-	Text t; /* made for every node that is looked at, rarely read */
+	Text t;
 	text_init(&t, ctx->scratch);
 	text_add(&t, file);
 	text_add(&t, ctx->file ? ": node " : "node ");
-	text_add(&t, graph_last_name(g, n));
+	text_add(&t, name);
 	if (*loc) {
 		text_add(&t, " (");
 		text_add(&t, loc);
 		text_add(&t, ")");
 	}
 	return t.data;
+}
+
+const char *node_where(Graph *g, Node n)
+{
+	return where(g, n, graph_name(g, n));
+}
+
+const char *node_near(Graph *g, Node n)
+{
+	return where(g, n, graph_last_name(g, n));
 }

@@ -229,7 +229,7 @@ static bool check_type(Verifier *v, Node n)
 	for (uint32_t k = 0; k < d.nin; k++)
 		in[k] = node_in(v->g, n, k);
 	uint32_t errors = v->ctx->nerror;
-	Build b = {.g = v->g, .where = node_where(v->g, n)};
+	Build b = {.g = v->g, .where = node_near(v->g, n)};
 	TypeId t = op_infer(&b, d.op, in, d.nin, d.attr);
 	if (v->ctx->nerror != errors)
 		return false;

@@ -630,7 +630,7 @@ static Node expand_again(Build *b, Node n, Node prev, Node y)
 Node op_expand_node(Build *b, Node n)
 {
 	Build inner = *b;
-	inner.where = b->where ? b->where : node_where(b->g, n);
+	inner.where = b->where ? b->where : node_near(b->g, n);
 	inner.loc = node_data(b->g, n)->loc.i ? node_data(b->g, n)->loc : b->loc;
 	Node prev = node_prev(b->g, b->before);
 	Node y = expand_node(&inner, n);

@@ -415,36 +415,43 @@ OP(aten_combinations){
 
 /* ---- integrals ---- */
 
-/* (y[k] + y[k+1]) / 2 times the distances of the points */
-static Node trapezoids(Build *b, Node n, Node *dx, uint32_t *dim)
+/* (y[k] + y[k+1]) times the distances of the points, in the arithmetic of their dtypes: that of integers wraps. */
+static Node trapezoid_products(Build *b, Node n, uint32_t *dim)
 {
 	Node y = arg(b, n, "y");
 	if (aten_rank(b, y) == 0)
 		return b_error(b, "trapezoid of a tensor without dims");
 	*dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, y));
-	y = aten_to_float(b, y);
-	Node high = aten_slice(b, y, *dim, 1, INT64_MAX);
-	Node mid =
-		b_bin_scalar(b, OP_mul, b_bin(b, OP_add, high, aten_slice(b, y, *dim, 0, -1)), 0.5);
-	if (op_arg_index(node_op(b->g, n), "x") < 0) {
-		double step = node_float(b->g, n, "dx");
-		return step == 1 ? mid : b_bin_scalar(b, OP_mul, mid, step);
-	}
-	Node x = aten_to_float(b, arg(b, n, "x"));
+	Node both = b_bin(b, OP_add, aten_slice(b, y, *dim, 1, INT64_MAX), aten_slice(b, y, *dim, 0, -1));
+	if (op_arg_index(node_op(b->g, n), "x") < 0)
+		return both;
+	Node x = arg(b, n, "x");
 	uint32_t at = aten_rank(b, x) == 1 ? 0 : *dim + aten_rank(b, x) - aten_rank(b, y);
-	*dx = aten_slice(b, x, at, 1, INT64_MAX);
-	*dx = b_bin(b, OP_sub, *dx, aten_slice(b, x, at, 0, -1));
+	Node dx = b_bin(b, OP_sub, aten_slice(b, x, at, 1, INT64_MAX), aten_slice(b, x, at, 0, -1));
 	if (aten_rank(b, x) == 1)
-		*dx = aten_per_dim(b, *dx, mid, *dim);
-	return b_bin(b, OP_mul, mid, *dx);
+		dx = aten_per_dim(b, dx, both, *dim);
+	return b_bin(b, OP_mul, both, dx);
+}
+
+/* What is summed: of integers in i64. */
+static Node trapezoids(Build *b, Node n, uint32_t *dim)
+{
+	Node t = trapezoid_products(b, n, dim);
+	return t.i && dtype_is_int(node_dtype(b->g, t)) ? b_convert(b, t, DT_i64) : t;
+}
+
+/* Half of it, times the distance where that is a number. */
+static Node half_of(Build *b, Node n, Node sum)
+{
+	bool points = op_arg_index(node_op(b->g, n), "x") >= 0;
+	return sum.i ? b_bin_scalar(b, OP_mul, aten_to_float(b, sum), points ? 0.5 : 0.5 * node_float(b->g, n, "dx")) : sum;
 }
 
 static Node build_trapezoid(Build *b, Node n)
 {
-	Node dx;
 	uint32_t dim;
-	Node t = trapezoids(b, n, &dx, &dim);
-	return aten_sum(b, t, t.i ? 1u << dim : 0, false);
+	Node t = trapezoids(b, n, &dim);
+	return half_of(b, n, aten_sum(b, t, t.i ? 1u << dim : 0, false));
 }
 OP(aten_trapezoid_x){
 	.schema = "aten.trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
@@ -469,10 +476,9 @@ OP(aten_trapz_dx){
 
 static Node build_cumulative_trapezoid(Build *b, Node n)
 {
-	Node dx;
 	uint32_t dim;
-	Node t = trapezoids(b, n, &dx, &dim);
-	return t.i ? b_cumulative(b, "sum", t, dim, false) : t;
+	Node t = trapezoids(b, n, &dim);
+	return half_of(b, n, t.i ? b_cumulative(b, "sum", t, dim, false) : t);
 }
 OP(aten_cumulative_trapezoid_x){
 	.schema = "aten.cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",

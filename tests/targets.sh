@@ -126,7 +126,8 @@ for backend in $backends; do
 	# Several levels: the best one here, whatever the order of their names; one copy of the weights.
 	$compile -o "$out/all.so" --target x86-64-v4,v2,v3 >/dev/null || bad=1
 	said '^1 passed, 0 failed' "$weft" check "$out/all.so" "$ref" --threads 1,2
-	[ "$(weights "$out/all.so")" = "$(weights "$out/v4.so")" ] || { echo "FAIL: weights of several levels are not shared"; bad=1; }
+	$compile -o "$out/v2.so" --target x86-64-v2 >/dev/null || bad=1 # runs on every x86-64 that tests run on
+	[ "$(weights "$out/all.so")" = "$(weights "$out/v2.so")" ] || { echo "FAIL: weights of several levels are not shared"; bad=1; }
 	$compile -o "$out/again.so" --target x86-64-v2,v3,v4 --name digits_cnn -j 1 --no-cache >/dev/null || bad=1
 	$compile -o "$out/all2.so" --target x86-64-v2,v3,v4 --name digits_cnn -j 3 --no-cache >/dev/null || bad=1
 	cmp "$out/again.so" "$out/all2.so" || bad=1

@@ -97,7 +97,7 @@ static bool find_mark(Reader *r, uint32_t *first)
 /* What lies above the last mark becomes items of `to`, or of what lies below the mark. */
 static bool collect(Reader *r, PickleValue *to)
 {
-	uint32_t first;
+	uint32_t first = 0;
 	TRY(find_mark(r, &first));
 	if (!to && first < 2)
 		return fails(r, "nothing to add to");

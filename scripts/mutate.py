@@ -1,6 +1,6 @@
 """Mutation testing: does a small change of the code make a test fail?
 
-    scripts/mutate.py FOLDER --seeds 1-60 --build BUILD [--log FILE] [--tests NAME,NAME] [--jobs N]
+    scripts/mutate.py FOLDER --seeds 1-60 --build BUILD [--log FILE] [--tests NAME,NAME] [--times FILE] [--jobs N]
 
 Each seed makes one change in a C file of FOLDER (chosen by size), builds in BUILD, runs tests until one fails, and puts
 the file back. BUILD is a build folder of the checkout it lies in: use a worktree of its own, configured for quick builds
@@ -181,6 +181,13 @@ class Tests:
                 print("left out, fails unchanged:", t["name"], flush=True)
         self.list = passed
 
+    def remember(self, path):
+        pathlib.Path(path).write_text(json.dumps({t["name"]: t["seconds"] for t in self.list}), encoding="utf-8")
+
+    def recall(self, path):
+        times = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+        self.list = [dict(t, seconds=times[t["name"]]) for t in self.list if t["name"] in times]
+
     def each(self, tests, limit):
         """(test, passed, seconds) of each, several at a time; those that run when the caller stops are killed."""
         waiting, running = list(tests), []
@@ -228,6 +235,7 @@ def main():
     ap.add_argument("--build", required=True)
     ap.add_argument("--tests", default="")
     ap.add_argument("--log")
+    ap.add_argument("--times", help="a file that keeps what the unchanged tests take, for the next folder")
     ap.add_argument("--jobs", type=int, default=os.cpu_count())
     a = ap.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # the file is put back
@@ -240,7 +248,12 @@ def main():
     if not compiles(build):
         sys.exit("the unchanged tree does not build")
     tests = Tests(build, [n for n in a.tests.split(",") if n], a.jobs)
-    tests.measure()
+    if a.times and os.path.exists(a.times):
+        tests.recall(a.times)
+    else:
+        tests.measure()
+        if a.times:
+            tests.remember(a.times)
     found, text_only, survivors = 0, 0, []
     for seed in range(first, last + 1):
         for attempt in range(50):

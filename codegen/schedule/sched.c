@@ -151,23 +151,17 @@ bool sched_anchor(const Sched *s, Kx *a, Kx *b)
 
 /* ---- arguments ---- */
 
-uint32_t sched_buf(Sched *s, BufId b, bool written)
+LMem sched_memory(Sched *s, BufId b)
 {
-	for (uint32_t i = 0; i < s->arg.n; i++) {
-		if (s->arg.data[i].i == b.i) {
-			s->f->buf.data[i].written |= written;
-			s->f->buf.data[i].read |= !written;
-			return i;
-		}
-	}
 	const Buffer *buf = buf_of(s->l, b);
-	array_push(s->arena, &s->arg, b);
-	return loop_buf(s->f, (LArg){.name = buf->name,
-	                             .dtype = buf->dtype,
-	                             .written = written,
-	                             .read = !written,
-	                             .restrict_ok = true,
-	                             .align = dtype_size(buf->dtype)});
+	uint32_t i = 0;
+	while (i < s->arg.n && s->arg.data[i].i != b.i)
+		i++;
+	if (i == s->arg.n) {
+		array_push(s->arena, &s->arg, b);
+		loop_buf(s->f, (LArg){.name = buf->name, .dtype = buf->dtype, .restrict_ok = true, .align = dtype_size(buf->dtype)});
+	}
+	return lmem_buf(i, buf->dtype);
 }
 
 void sched_repack(Sched *s, Kx load, const Layout *layout)
@@ -178,11 +172,6 @@ void sched_repack(Sched *s, Kx load, const Layout *layout)
 	b.packed = from;
 	array_push(s->arena, &s->l->buf, b);
 	s->buf[load.i] = (BufId){s->l->buf.n - 1};
-}
-
-static LMem memory(Sched *s, BufId b, bool written)
-{
-	return lmem_buf(sched_buf(s, b, written), buf_of(s->l, b)->dtype);
 }
 
 Lx sched_let(Sched *s, const char *name, Lx x)
@@ -384,7 +373,7 @@ static Lx load(Sched *s, Kx id, const KxData *x)
 	bool vector = s->vaxis != NO_AXIS && (sched_axes(s, s->offset[id.i]) >> s->vaxis & 1);
 	bool vector_guard = x->guard.i && sched_varies(s, x->guard);
 	Lx mask = access_mask(s, x->guard, vector);
-	LMem mem = memory(s, s->buf[id.i], false);
+	LMem mem = sched_memory(s, s->buf[id.i]);
 	const char *name = s->f->buf.data[mem.k].name;
 	Lv v;
 	if (vector) {
@@ -556,7 +545,7 @@ SchedAddress sched_address(Sched *s, uint32_t stage)
 
 Lx sched_load_at(Sched *s, uint32_t stage, SchedAddress a)
 {
-	LMem mem = memory(s, s->k->stage.data[stage].buf, false);
+	LMem mem = sched_memory(s, s->k->stage.data[stage].buf);
 	const char *name = s->f->buf.data[mem.k].name;
 	DType d = dtype_compute(mem.dtype);
 	LType t = {d, a.vector ? s->lanes : 1};
@@ -567,7 +556,7 @@ Lx sched_load_at(Sched *s, uint32_t stage, SchedAddress a)
 
 void sched_store_at(Sched *s, uint32_t stage, SchedAddress a, Lx value)
 {
-	LMem mem = memory(s, s->k->stage.data[stage].buf, true);
+	LMem mem = sched_memory(s, s->k->stage.data[stage].buf);
 	value = sched_convert(s, value, dtype_compute(mem.dtype));
 	if (a.vector)
 		value = sched_splat(s, value);

@@ -65,7 +65,8 @@ uint64_t sched_axes(const Sched *, Sym);
 bool sched_coef(const Sched *, Sym offset, uint32_t axis, Sym *coef);
 bool sched_coef_is(const Sched *, Sym offset, uint32_t axis, int64_t value);
 
-uint32_t sched_buf(Sched *, BufId, bool written);
+/* A buffer as an argument of the function: a new one when it is not among them yet. */
+LMem sched_memory(Sched *, BufId);
 /* Let a load read its constant in another layout; the load's offset is then up to the caller. */
 void sched_repack(Sched *, Kx load, const Layout *);
 Lx sched_let(Sched *, const char *name, Lx); /* the value as a variable; a literal is itself */

@@ -23,7 +23,7 @@ static int64_t next_value(const Scan *c, int64_t v)
 
 static void scan_from(Scan *c, uint32_t k)
 {
-	if (k == c->nvar) {
+	if (k == FUZZ_SYMBOLS || k == c->nvar) {
 		int64_t v;
 		if (!sym_eval(c->f->ir->syms, c->s, c->var, c->value, c->nvar, &v)) {
 			c->undefined = true;

@@ -495,23 +495,27 @@ static bool is_real(Op op, uint32_t k)
 	return in[k] == DT_f64 && scalar_fn(op, in, n) && op_info(op)->result == DT_none;
 }
 
+static void check_sample_derivs(Case *c, uint32_t operand, uint32_t *points)
+{
+	c->ctx = ctx_new();
+	assert_non_null(c->ctx);
+	Sample s;
+	const char *text = sample_text(c->ctx->arena, c->op, c->k);
+	if (setjmp(c->ctx->unwind))
+		bad(c, c->ctx->bug_text);
+	else if (!sample_build(ir_new(c->ctx), c->op, text, c->form, &s))
+		bad(c, "does not build");
+	else
+		check_derivs(c, &s, operand, points);
+	ctx_free(c->ctx);
+}
+
 static void check_operand(Op op, uint32_t k, uint32_t *failures)
 {
 	Case c = {.op = op, .form = {.real = DT_f64}, .failures = failures};
 	uint32_t points = 0, n = count_samples(op), before = *failures;
-	for (c.k = 0; c.k < n; c.k++) {
-		c.ctx = ctx_new();
-		assert_non_null(c.ctx);
-		Sample s;
-		const char *text = sample_text(c.ctx->arena, op, c.k);
-		if (setjmp(c.ctx->unwind))
-			bad(&c, c.ctx->bug_text);
-		else if (!sample_build(ir_new(c.ctx), op, text, c.form, &s))
-			bad(&c, "does not build");
-		else
-			check_derivs(&c, &s, k, &points);
-		ctx_free(c.ctx);
-	}
+	for (c.k = 0; c.k < n; c.k++)
+		check_sample_derivs(&c, k, &points);
 	if (points < MIN_POINTS && *failures == before) {
 		print_error("%s: the derivative by operand %u is seen at %u points only\n", op_name(op), k, points);
 		++*failures;

@@ -17,8 +17,8 @@ static const char *const host_family = "";
 bool target_runs_here(const Target *t)
 {
 	char missing[32];
-	bool family = !strcmp(t->family, "generic") || !strcmp(t->family, host_family);
-	return family && !weft_cpu_lacks(t->features, missing);
+	bool family = !strcmp(t->isa.family, "generic") || !strcmp(t->isa.family, host_family);
+	return family && !weft_cpu_lacks(t->isa.features, missing);
 }
 
 const Target *target_native(void)

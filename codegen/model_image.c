@@ -241,8 +241,8 @@ static uint64_t add_params(Build *b)
 
 static const char *features(const ModelImage *im, const Target *t)
 {
-	const char *more = t->attribute_features;
-	return more && *more ? arena_printf(im->arena, "%s %s", t->features, more) : t->features;
+	const char *more = t->isa.attribute_features;
+	return more && *more ? arena_printf(im->arena, "%s %s", t->isa.features, more) : t->isa.features;
 }
 
 static uint64_t add_manifest(Build *b, const Target *t, const EmitOptions *o)
@@ -251,7 +251,7 @@ static uint64_t add_manifest(Build *b, const Target *t, const EmitOptions *o)
 	uint64_t at = reserve(im, sizeof(WeftManifest), 16);
 	point_text(im, at + FIELD(WeftManifest, name), b->p->name);
 	point_text(im, at + FIELD(WeftManifest, weft_version), o->version);
-	point_text(im, at + FIELD(WeftManifest, target), t->name);
+	point_text(im, at + FIELD(WeftManifest, target), t->isa.name);
 	point_text(im, at + FIELD(WeftManifest, features), features(im, t));
 	point_text(im, at + FIELD(WeftManifest, source_hash), o->source_hash);
 	point_text(im, at + FIELD(WeftManifest, compiler), o->compiler);

@@ -128,7 +128,7 @@ static bool add_model(Builder *b)
 
 static bool is_cross(const Target *t)
 {
-	return t->triple && runtime_object_for(t->triple) != runtime_object;
+	return t->isa.triple && runtime_object_for(t->isa.triple) != runtime_object;
 }
 
 /* The runtime: the embedded object, or compiled from its text where that does not fit. */
@@ -136,7 +136,7 @@ static bool add_runtime(Builder *b)
 {
 	Ctx *ctx = b->c->ctx;
 	const Target *least = b->c->level.data[0].target;
-	const char *triple = least->triple;
+	const char *triple = least->isa.triple;
 	const EmbeddedFile *object = triple ? runtime_object_for(triple) : NULL;
 	bool as_is = object && !b->c->o.no_openmp;
 	for (const EmbeddedFile *f = runtime_files; f->name; f++) {
@@ -144,7 +144,7 @@ static bool add_runtime(Builder *b)
 			continue;
 		TRY(write_embedded(ctx, b->folder, f));
 		if (!is_header(f->name))
-			add_unit(b, f->name, (const char *)f->data, least->flags,
+			add_unit(b, f->name, (const char *)f->data, least->isa.flags,
 				 b->c->o.no_openmp ? "-O2 -pthread" : "-O2 -pthread -fopenmp");
 	}
 	b->openmp = as_is ? (is_cross(b->c->target) ? "-lgomp" : WEFT_OPENMP_LINK) : "-fopenmp";
@@ -192,7 +192,7 @@ static const char *default_compiler(const Compilation *c)
 {
 	const char *env = getenv("CC");
 	if (is_cross(c->target))
-		return arena_printf(weft_arena(c->w), "%s-gcc", c->target->triple);
+		return arena_printf(weft_arena(c->w), "%s-gcc", c->target->isa.triple);
 	return env && *env ? env : "cc";
 }
 
@@ -219,11 +219,11 @@ bool build_shared(Compilation *c, const char *folder, const char *weights_object
 
 static void makefile_head(const Compilation *c, const Target *least, Text *t)
 {
-	text_printf(t, "# %s, compiled by weft %s for %s", c->name, WEFT_VERSION, least->name);
+	text_printf(t, "# %s, compiled by weft %s for %s", c->name, WEFT_VERSION, least->isa.name);
 	for (uint32_t k = 1; k < c->level.n; k++)
-		text_printf(t, ", %s", c->level.data[k].target->name);
+		text_printf(t, ", %s", c->level.data[k].target->isa.name);
 	text_printf(t, ". `make` builds %s.so.\nCC = cc\nCFLAGS = -O2\nOPENMP =%s\nTARGET = %s\n",
-		    c->name, c->o.no_openmp ? "" : " -fopenmp", least->flags);
+		    c->name, c->o.no_openmp ? "" : " -fopenmp", least->isa.flags);
 	text_printf(t, "FLAGS = -std=c11 -fPIC -fvisibility=hidden -pthread %s $(TARGET)\n", target_common_flags());
 }
 
@@ -238,7 +238,7 @@ static void makefile_flags(const Compilation *c, const Target *least, Text *t)
 {
 	for (uint32_t k = 0; k < c->files.file.n; k++) {
 		const EmitFile *e = &c->files.file.data[k];
-		if (!e->is_header && strcmp(e->flags, least->flags) != 0)
+		if (!e->is_header && strcmp(e->flags, least->isa.flags) != 0)
 			text_printf(t, "%.*s.o: TARGET = %s\n", (int)strlen(e->name) - 2, e->name, e->flags);
 	}
 }
@@ -292,7 +292,7 @@ static bool write_readme(Compilation *c, const char *folder)
 		    "`make` builds %s.so; it needs make and a C11 compiler that knows the flags in "
 		    "the Makefile%s.\n"
 		    "Another compiler: `make CC=clang`.\n\n",
-		    c->name, WEFT_VERSION, c->o.target ? c->o.target : c->target->name, c->name,
+		    c->name, WEFT_VERSION, c->o.target ? c->o.target : c->target->isa.name, c->name,
 		    c->o.no_openmp ? ""
 				   : ",\nwith OpenMP. Without OpenMP, `make OPENMP=`: threads are "
 				     "then the runtime's own");

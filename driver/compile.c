@@ -28,10 +28,10 @@ static bool begin_levels(Compilation *c, const char *names)
 {
 	Arena *a = c->ctx->arena;
 	TargetList list;
-	TRY(targets_read(c->ctx, names, &list));
+	TRY(targets_read(c->ctx, names, c->o.tune, &list));
 	for (uint32_t k = 0; k < list.n; k++) {
 		const Target *t = list.data[k];
-		const char *suffix = list.n == 1 ? "" : arena_printf(a, "_%s", c_identifier(a, t->name));
+		const char *suffix = list.n == 1 ? "" : arena_printf(a, "_%s", c_identifier(a, t->isa.name));
 		array_push(a, &c->level, (Level){.target = t, .suffix = suffix});
 	}
 	c->target = list.data[list.n - 1];
@@ -66,7 +66,7 @@ static bool choose_backend(Compilation *c)
 				 c->o.cc ? "another C compiler" : "a runtime without OpenMP");
 	c->llvm = c->o.backend == WEFT_BACKEND_LLVM;
 	if (c->o.backend != WEFT_BACKEND_DEFAULT || wants_cc ||
-	    !runtime_object_for(c->target->triple))
+	    !runtime_object_for(c->target->isa.triple))
 		return true;
 	c->llvm = llvm_is_there(c->o.llvm_folder);
 #ifdef WEFT_LLVM
@@ -107,7 +107,7 @@ bool compile_for_here(Compilation *c)
 	c->target = level[0].target;
 	return target_runs_here(c->target) ||
 	       ctx_error(c->ctx, NULL, "this machine does not run code for %s: compile a shared object for it",
-			 c->target->name);
+			 c->target->isa.name);
 }
 
 /* Of the printed graph, which names every constant by its hash. */

@@ -16,9 +16,9 @@
 /* What linkers, and Debian, call a machine. */
 typedef struct {
 	const char *triple, *emulation, *debian;
-} Machine;
+} Linking;
 
-static const Machine machines[] = {
+static const Linking machines[] = {
 	{"x86_64-linux-gnu", "elf_x86_64", "amd64"},
 	{"aarch64-linux-gnu", "aarch64linux", "arm64"},
 	{"riscv64-linux-gnu", "elf64lriscv", "riscv64"},
@@ -32,12 +32,12 @@ static const Machine machines[] = {
 #define HOST 2
 #endif
 
-static const Machine *machine_for(Ctx *ctx, const Target *t)
+static const Linking *machine_for(Ctx *ctx, const Target *t)
 {
 	for (size_t k = 0; k < sizeof machines / sizeof *machines; k++)
-		if (t->triple ? !strcmp(t->triple, machines[k].triple) : k == HOST)
+		if (t->isa.triple ? !strcmp(t->isa.triple, machines[k].triple) : k == HOST)
 			return &machines[k];
-	ctx_error(ctx, NULL, "no linker is known for %s: use --backend c and a C compiler for it", t->triple);
+	ctx_error(ctx, NULL, "no linker is known for %s: use --backend c and a C compiler for it", t->isa.triple);
 	return NULL;
 }
 
@@ -55,7 +55,7 @@ static bool on_path(Arena *a, const char *name)
 }
 
 /* lld serves every machine; the system's own linker one. */
-static const char *find_linker(Ctx *ctx, const Machine *m)
+static const char *find_linker(Ctx *ctx, const Linking *m)
 {
 	const char *name[] = {"ld.lld", "ld.lld-19", arena_printf(ctx->arena, "%s-ld", m->triple),
 			      m == &machines[HOST] ? "ld" : NULL};
@@ -95,7 +95,7 @@ static const Library libgomp = {"libgomp.so.1", "libgomp1"};
 
 /* What the runtime wants: this machine's is made by the compiler that built weft, those of others by their gcc. NULL:
  * it was built without OpenMP. */
-static const Library *openmp_library(const Machine *m)
+static const Library *openmp_library(const Linking *m)
 {
 #if defined(WEFT_OPENMP_GNU)
 	(void)m;
@@ -108,7 +108,7 @@ static const Library *openmp_library(const Machine *m)
 #endif
 }
 
-static void missing_library(Ctx *ctx, const Machine *m, const Library *library)
+static void missing_library(Ctx *ctx, const Linking *m, const Library *library)
 {
 	const char *cross = m == &machines[HOST] ? "" : arena_printf(ctx->arena, "-%s-cross", m->debian);
 	ctx_error(ctx, NULL, "no %s for %s: install it (Debian: %s%s), or use --backend c", library->file,
@@ -116,7 +116,7 @@ static void missing_library(Ctx *ctx, const Machine *m, const Library *library)
 }
 
 /* Its path. NULL after ctx_error. */
-static const char *find_library(Ctx *ctx, const Machine *m, const Library *library)
+static const char *find_library(Ctx *ctx, const Linking *m, const Library *library)
 {
 	Arena *a = ctx->arena;
 	const char *found = NULL;
@@ -150,7 +150,7 @@ static bool run(Compilation *c, const char *folder, const char *out, Words *w)
 static bool begin(Compilation *c, Words *w, const char *mode, const char *out)
 {
 	Arena *a = weft_arena(c->w);
-	const Machine *m = machine_for(c->ctx, c->target);
+	const Linking *m = machine_for(c->ctx, c->target);
 	TRY(m);
 	const char *linker = find_linker(c->ctx, m);
 	TRY(linker);
@@ -171,13 +171,13 @@ static void add_objects(Compilation *c, Words *w, const LinkInput *in)
 
 static const EmbeddedFile *runtime_of(Compilation *c)
 {
-	const EmbeddedFile *f = runtime_object_for(c->target->triple);
+	const EmbeddedFile *f = runtime_object_for(c->target->isa.triple);
 	if (!f)
-		ctx_error(c->ctx, NULL, "%s", runtime_object_missing(c->ctx->arena, c->target->triple));
+		ctx_error(c->ctx, NULL, "%s", runtime_object_missing(c->ctx->arena, c->target->isa.triple));
 	return f;
 }
 
-static bool add_library(Compilation *c, Words *w, const Machine *m, const Library *library)
+static bool add_library(Compilation *c, Words *w, const Linking *m, const Library *library)
 {
 	const char *path = find_library(c->ctx, m, library);
 	TRY(path);
@@ -188,7 +188,7 @@ static bool add_library(Compilation *c, Words *w, const Machine *m, const Librar
 /* --as-needed drops what is not used. */
 static bool add_libraries(Compilation *c, Words *w)
 {
-	const Machine *m = machine_for(c->ctx, c->target);
+	const Linking *m = machine_for(c->ctx, c->target);
 	TRY(m);
 	words_add(weft_arena(c->w), w, "--as-needed");
 	TRY(!openmp_library(m) || add_library(c, w, m, openmp_library(m)));

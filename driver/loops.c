@@ -29,8 +29,8 @@ bool loops_model(Compilation *c, const WeftModel **out)
 	LoopModel *m = ARENA_NEW(c->ctx->arena, LoopModel);
 	EmitOptions o = compile_emit_options(c, &c->level.data[0], NULL);
 	Target anywhere = *c->target; /* whatever this processor has */
-	anywhere.features = "";
-	anywhere.attribute_features = NULL;
+	anywhere.isa.features = "";
+	anywhere.isa.attribute_features = NULL;
 	TRY(program_verify(c->program)); /* the interpreter expects what emitters do: types and scopes that fit */
 	TRY(section_map(c->program, c->o.jobs, &weights));
 	phase_end(c, "weights");

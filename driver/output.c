@@ -92,7 +92,7 @@ static bool write_weights_object(Compilation *c, const char *folder, const char 
 				 "%llu bytes of weights are too many to embed; use --weights file",
 				 (unsigned long long)c->program->weight_bytes);
 	*object = arena_printf(c->ctx->arena, "%s/weights.o", folder);
-	int why = section_write(c->program, SECTION_OBJECT, c->weights_symbol, c->target->triple,
+	int why = section_write(c->program, SECTION_OBJECT, c->weights_symbol, c->target->isa.triple,
 				"", *object);
 	return !why || ctx_error(c->ctx, *object, "cannot write: %s", strerror(why));
 }
@@ -227,7 +227,7 @@ static void level_text(const Output *x, const Level *level, Text *t)
 {
 	const Program *p = level->program;
 	if (x->c.level.n > 1)
-		text_printf(t, "# %s\n", level->target->name);
+		text_printf(t, "# %s\n", level->target->isa.name);
 	if (x->emit == WEFT_EMIT_PROGRAM) {
 		for (uint32_t k = 0; k < p->sizes_part.n; k++)
 			loop_print(p->sizes_part.data[k], t, false);

@@ -4,51 +4,36 @@
 
 #include "codegen/host.h"
 #include "codegen/names.h"
-#include "frontend/file.h"
-#include "frontend/json.h"
-#include "frontend/out_file.h"
-
-typedef enum { FIELD_TEXT, FIELD_NUMBER, FIELD_BOOL, FIELD_MASKS } FieldKind;
-
-typedef struct {
-	const char *name;
-	FieldKind kind;
-	size_t at;
-	uint32_t lo, hi; /* of a number */
-} Field;
+#include "driver/fields.h"
+#include "driver/machine_file.h"
 
 #define AT(field) offsetof(Target, field)
 static const Field fields[] = {
-	{"name", FIELD_TEXT, AT(name), 0, 0},
-	{"triple", FIELD_TEXT, AT(triple), 0, 0},
-	{"cpu", FIELD_TEXT, AT(cpu), 0, 0},
-	{"attributes", FIELD_TEXT, AT(attributes), 0, 0},
-	{"attribute_features", FIELD_TEXT, AT(attribute_features), 0, 0},
-	{"features", FIELD_TEXT, AT(features), 0, 0},
-	{"flags", FIELD_TEXT, AT(flags), 0, 0},
-	{"vector_bytes", FIELD_NUMBER, AT(vector_bytes), 0, 64},
-	{"registers", FIELD_NUMBER, AT(nvreg), 8, 64},
-	{"l1", FIELD_NUMBER, AT(l1), 4 << 10, 16 << 20},
-	{"l2", FIELD_NUMBER, AT(l2), 16 << 10, 1 << 30},
-	{"threads", FIELD_NUMBER, AT(threads), 0, 4096},
-	{"page", FIELD_NUMBER, AT(page), 4096, 1 << 30},
-	{"fma", FIELD_BOOL, AT(has_fma), 0, 0},
-	{"f16", FIELD_BOOL, AT(has_f16), 0, 0},
-	{"masked_memory", FIELD_BOOL, AT(masked_memory), 0, 0},
-	{"gathers", FIELD_BOOL, AT(gathers), 0, 0},
-	{"masks", FIELD_MASKS, AT(masks), 0, 0},
+	{"name", FIELD_TEXT, AT(isa.name), 0, 0},
+	{"triple", FIELD_TEXT, AT(isa.triple), 0, 0},
+	{"cpu", FIELD_TEXT, AT(isa.cpu), 0, 0},
+	{"attributes", FIELD_TEXT, AT(isa.attributes), 0, 0},
+	{"attribute_features", FIELD_TEXT, AT(isa.attribute_features), 0, 0},
+	{"features", FIELD_TEXT, AT(isa.features), 0, 0},
+	{"flags", FIELD_TEXT, AT(isa.flags), 0, 0},
+	{"vector_bytes", FIELD_NUMBER, AT(isa.vector_bytes), 0, 64},
+	{"registers", FIELD_NUMBER, AT(isa.nvreg), 8, 64},
+	{"page", FIELD_NUMBER, AT(isa.page), 4096, 1 << 30},
+	{"fma", FIELD_BIT, AT(isa.ops), ISA_FMA, 0},
+	{"f16", FIELD_BIT, AT(isa.ops), ISA_F16, 0},
+	{"gathers", FIELD_BIT, AT(isa.ops), ISA_GATHER, 0},
+	{"masked_memory", FIELD_BOOL, AT(isa.masked_memory), 0, 0},
+	{"masks", FIELD_OTHER, AT(isa.masks), 0, 0},
+	{"machine", FIELD_OTHER, AT(machine), 0, 0},
+	{"l1", FIELD_NUMBER, AT(machine.l1), 4 << 10, 16 << 20},
+	{"l2", FIELD_NUMBER, AT(machine.l2), 16 << 10, 1 << 30},
+	{"threads", FIELD_NUMBER, AT(machine.threads), 0, 4096},
 };
 
 typedef struct {
-	Ctx *ctx;
-	const char *path;
+	FieldReader r;
 	Target *t;
 } Reader;
-
-static bool refuse(Reader *r, const Field *f, const char *expected)
-{
-	return ctx_error(r->ctx, r->path, "field \"%s\": expected %s", f->name, expected);
-}
 
 static bool read_masks(Reader *r, const Field *f, const json_t *v)
 {
@@ -56,66 +41,35 @@ static bool read_masks(Reader *r, const Field *f, const json_t *v)
 	const char *text = json_string_value(v);
 	for (int k = MASK_NONE; text && k <= MASK_BITS; k++)
 		if (strcmp(text, name[k]) == 0) {
-			r->t->masks = (MaskKind)k;
+			r->t->isa.masks = (MaskKind)k;
 			return true;
 		}
-	return refuse(r, f, "\"none\", \"vector\" or \"bits\"");
+	return field_refuse(&r->r, f, "\"none\", \"vector\" or \"bits\"");
 }
 
-static bool read_number(Reader *r, const Field *f, const json_t *v)
+/* The machine was taken before the other fields, which change it. */
+static bool read_other(void *data, const Field *f, const json_t *v)
 {
-	json_int_t n = json_integer_value(v);
-	if (!json_is_integer(v) || n < f->lo || n > f->hi)
-		return refuse(r, f, arena_printf(r->ctx->arena, "an integer from %u to %u", f->lo, f->hi));
-	*(uint32_t *)(void *)((char *)r->t + f->at) = (uint32_t)n;
-	return true;
-}
-
-/* Texts go into the Makefile of emitted sources, command lines and comments: nothing that means something there. */
-static bool read_text(Reader *r, const Field *f, const json_t *v)
-{
-	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 _+-=.,:/@";
-	const char *text = json_string_value(v);
-	if (!text || strlen(text) != json_string_length(v) || text[strspn(text, allowed)])
-		return refuse(r, f, "a string of letters, digits, blanks and _+-=.,:/@");
-	*(const char **)(void *)((char *)r->t + f->at) = arena_strdup(r->ctx->arena, text);
-	return true;
-}
-
-static bool read_field(Reader *r, const Field *f, const json_t *v)
-{
-	void *to = (char *)r->t + f->at;
-	switch (f->kind) {
-	case FIELD_TEXT:
-		return read_text(r, f, v);
-	case FIELD_BOOL:
-		if (!json_is_boolean(v))
-			return refuse(r, f, "true or false");
-		*(bool *)to = json_is_true(v);
-		return true;
-	case FIELD_NUMBER:
-		return read_number(r, f, v);
-	case FIELD_MASKS:
-		return read_masks(r, f, v);
-	}
-	return false;
-}
-
-static const Field *field_of(const char *name)
-{
-	for (size_t k = 0; k < sizeof fields / sizeof *fields; k++)
-		if (strcmp(fields[k].name, name) == 0)
-			return &fields[k];
-	return NULL;
+	Reader *r = data;
+	return f->at == AT(machine) || read_masks(r, f, v);
 }
 
 static bool read_base(Reader *r, const json_t *root)
 {
+	Ctx *ctx = r->r.ctx;
 	const char *base = json_string_value(json_object_get(root, "base"));
 	const Target *t = base ? target_named(base) : NULL;
 	if (!t)
-		return ctx_error(r->ctx, r->path, "field \"base\": expected one of native, %s", target_list(r->ctx->arena));
+		return ctx_error(ctx, r->r.path, "field \"base\": expected one of native, %s", target_list(ctx->arena));
 	*r->t = *t;
+	const json_t *machine = json_object_get(root, "machine");
+	const char *name = json_string_value(machine);
+	const Machine *m = name ? machine_find(name) : NULL;
+	if (machine && (!m || strcmp(m->family, t->isa.family)))
+		return ctx_error(ctx, r->r.path, "field \"machine\": expected one of %s",
+		                 machine_list(ctx->arena, t->isa.family));
+	if (m)
+		r->t->machine = *m;
 	return true;
 }
 
@@ -132,14 +86,14 @@ static bool has_word(const char *list, const char *word)
 static bool check_features(Reader *r)
 {
 	const Target *t = r->t;
-	const char *vectors = t->vector_bytes == 64 ? "avx512f" : t->vector_bytes == 32 ? "avx2" : NULL;
-	if (strcmp(t->family, "x86-64"))
+	const char *vectors = t->isa.vector_bytes == 64 ? "avx512f" : t->isa.vector_bytes == 32 ? "avx2" : NULL;
+	if (strcmp(t->isa.family, "x86-64"))
 		return true;
-	if (vectors && !has_word(t->features, vectors))
-		return ctx_error(r->ctx, r->path, "field \"vector_bytes\": %u bytes need %s among the features",
-		                 t->vector_bytes, vectors);
-	if (t->has_fma && !has_word(t->features, "fma"))
-		return ctx_error(r->ctx, r->path, "field \"fma\": needs fma among the features");
+	if (vectors && !has_word(t->isa.features, vectors))
+		return ctx_error(r->r.ctx, r->r.path, "field \"vector_bytes\": %u bytes need %s among the features",
+		                 t->isa.vector_bytes, vectors);
+	if (isa_has(&t->isa, ISA_FMA) && !has_word(t->isa.features, "fma"))
+		return ctx_error(r->r.ctx, r->r.path, "field \"fma\": needs fma among the features");
 	return true;
 }
 
@@ -149,50 +103,34 @@ static bool check(Reader *r, const Target *base)
 	const Target *t = r->t;
 	uint32_t widest = 0;
 	for (uint32_t k = 0; target_at(k); k++)
-		if (!strcmp(target_at(k)->family, base->family) && target_at(k)->vector_bytes > widest)
-			widest = target_at(k)->vector_bytes;
-	if ((t->vector_bytes & (t->vector_bytes - 1)) || (t->vector_bytes && t->vector_bytes < 16) || t->vector_bytes > widest)
-		return ctx_error(r->ctx, r->path, "field \"vector_bytes\": expected 0 or a power of two from 16 to %u, "
-		                 "the widest of %s", widest, base->family);
-	if (!t->vector_bytes != (t->masks == MASK_NONE))
-		return ctx_error(r->ctx, r->path, "field \"masks\": expected \"none\" exactly where vector_bytes is 0");
-	if ((t->masks == MASK_BITS) != (t->vector_bytes == 64))
-		return ctx_error(r->ctx, r->path, "field \"masks\": expected \"bits\" exactly where vector_bytes is 64");
-	if (t->page & (t->page - 1))
-		return ctx_error(r->ctx, r->path, "field \"page\": expected a power of two");
+		if (!strcmp(target_at(k)->isa.family, base->isa.family) && target_at(k)->isa.vector_bytes > widest)
+			widest = target_at(k)->isa.vector_bytes;
+	uint32_t bytes = t->isa.vector_bytes;
+	if ((bytes & (bytes - 1)) || (bytes && bytes < 16) || bytes > widest)
+		return ctx_error(r->r.ctx, r->r.path, "field \"vector_bytes\": expected 0 or a power of two from 16 to %u, "
+		                 "the widest of %s", widest, base->isa.family);
+	if (!t->isa.vector_bytes != (t->isa.masks == MASK_NONE))
+		return ctx_error(r->r.ctx, r->r.path, "field \"masks\": expected \"none\" exactly where vector_bytes is 0");
+	if ((t->isa.masks == MASK_BITS) != (t->isa.vector_bytes == 64))
+		return ctx_error(r->r.ctx, r->r.path, "field \"masks\": expected \"bits\" exactly where vector_bytes is 64");
+	if (t->isa.page & (t->isa.page - 1))
+		return ctx_error(r->r.ctx, r->r.path, "field \"page\": expected a power of two");
 	return check_features(r);
 }
 
 static bool read_object(Reader *r, json_t *root)
 {
-	const char *key;
-	json_t *value;
-	if (!json_is_object(root))
-		return ctx_error(r->ctx, r->path, "expected a JSON object that describes a target");
 	TRY(read_base(r, root));
 	const Target base = *r->t;
-	json_object_foreach(root, key, value)
-	{
-		const Field *f = field_of(key);
-		if (strcmp(key, "base") == 0)
-			continue;
-		if (!f)
-			return ctx_error(r->ctx, r->path, "no field \"%s\"; see docs/targets.md", key);
-		TRY(read_field(r, f, value));
-	}
-	return check(r, &base);
+	return fields_read(&r->r, root, r->t, read_other, r) && check(r, &base);
 }
 
 static const Target *read_file(Ctx *ctx, const char *path)
 {
-	FileMap file;
-	if (!file_map(ctx, path, &file))
+	JsonDoc *doc = fields_open(ctx, path, "a target");
+	if (!doc)
 		return NULL;
-	out_spare(ctx, path);
-	JsonDoc *doc = json_read(ctx, file.data, file.size, JSON_REJECT_DUPLICATES);
-	if (!doc->root)
-		return ctx_error(ctx, path, "line %d: %s", doc->error.line, doc->error.text), NULL;
-	Reader r = {ctx, path, ARENA_NEW(ctx->arena, Target)};
+	Reader r = {{ctx, path, fields, sizeof fields / sizeof *fields, "docs/targets.md"}, ARENA_NEW(ctx->arena, Target)};
 	bool ok = read_object(&r, doc->root);
 	json_release(doc);
 	return ok ? r.t : NULL;
@@ -207,8 +145,7 @@ static const Target *find_short(Ctx *ctx, const char *name, const char *first)
 
 static const Target *target_read(Ctx *ctx, const char *name, const char *first)
 {
-	size_t n = strlen(name);
-	if (strchr(name, '/') || (n > 5 && !strcmp(name + n - 5, ".json")))
+	if (is_description_file(name))
 		return read_file(ctx, name);
 	const Target *t = target_named(name);
 	if (!t && first)
@@ -229,21 +166,32 @@ static bool insert(Ctx *ctx, TargetList *list, const Target *t)
 {
 	for (uint32_t k = 0; k < list->n; k++) {
 		const Target *other = list->data[k];
-		if (!same(t->family, other->family) || !same(t->triple, other->triple))
+		if (!same(t->isa.family, other->isa.family) || !same(t->isa.triple, other->isa.triple))
 			return ctx_error(ctx, NULL, "targets %s and %s are not levels of one family of processors",
-			                 other->name, t->name);
-		if (!strcmp(c_identifier(ctx->arena, t->name), c_identifier(ctx->arena, other->name)))
-			return ctx_error(ctx, NULL, "target %s is there twice", t->name);
+			                 other->isa.name, t->isa.name);
+		if (!strcmp(c_identifier(ctx->arena, t->isa.name), c_identifier(ctx->arena, other->isa.name)))
+			return ctx_error(ctx, NULL, "target %s is there twice", t->isa.name);
 	}
 	array_push(ctx->arena, list, t);
-	for (uint32_t k = list->n - 1; k && list->data[k - 1]->vector_bytes > t->vector_bytes; k--) {
+	for (uint32_t k = list->n - 1; k && list->data[k - 1]->isa.vector_bytes > t->isa.vector_bytes; k--) {
 		list->data[k] = list->data[k - 1];
 		list->data[k - 1] = t;
 	}
 	return true;
 }
 
-bool targets_read(Ctx *ctx, const char *names, TargetList *list)
+/* The target for another machine than it assumes. */
+static const Target *tuned(Ctx *ctx, const Target *t, const char *tune)
+{
+	const Machine *m = machine_read(ctx, tune, t->isa.family);
+	if (!m)
+		return NULL;
+	Target *other = arena_dup(ctx->arena, t, sizeof *t);
+	other->machine = *m;
+	return other;
+}
+
+bool targets_read(Ctx *ctx, const char *names, const char *tune, TargetList *list)
 {
 	*list = (TargetList){0};
 	const char *first = NULL;
@@ -253,8 +201,9 @@ bool targets_read(Ctx *ctx, const char *names, TargetList *list)
 			return ctx_error(ctx, NULL, "a name is missing in the list of targets \"%s\"", names);
 		const char *name = arena_printf(ctx->arena, "%.*s", (int)n, p);
 		const Target *t = target_read(ctx, name, first);
+		t = t && tune ? tuned(ctx, t, tune) : t;
 		TRY(t && insert(ctx, list, t));
-		first = first ? first : t->name;
+		first = first ? first : t->isa.name;
 		p += n;
 		if (!*p)
 			return true;

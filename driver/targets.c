@@ -23,27 +23,28 @@ static WeftTargetInfo describe(const Target *t)
 	static const char *const masks[] = {
 		[MASK_NONE] = "none", [MASK_VECTOR] = "vector", [MASK_BITS] = "bits"};
 	return (WeftTargetInfo){
-		.name = t->name,
-		.triple = or_empty(t->triple),
-		.cpu = or_empty(t->cpu),
-		.attributes = or_empty(t->attributes),
-		.attribute_features = or_empty(t->attribute_features),
-		.flags = t->flags,
-		.features = t->features,
-		.masks = masks[t->masks],
-		.vector_bytes = t->vector_bytes,
-		.registers = t->nvreg,
-		.l1 = t->l1,
-		.l2 = t->l2,
-		.threads = t->threads,
-		.page = t->page,
-		.fma = t->has_fma,
-		.f16 = t->has_f16,
-		.masked_memory = t->masked_memory,
-		.gathers = t->gathers,
+		.name = t->isa.name,
+		.triple = or_empty(t->isa.triple),
+		.cpu = or_empty(t->isa.cpu),
+		.attributes = or_empty(t->isa.attributes),
+		.attribute_features = or_empty(t->isa.attribute_features),
+		.flags = t->isa.flags,
+		.features = t->isa.features,
+		.masks = masks[t->isa.masks],
+		.vector_bytes = t->isa.vector_bytes,
+		.registers = t->isa.nvreg,
+		.l1 = t->machine.l1,
+		.l2 = t->machine.l2,
+		.threads = t->machine.threads,
+		.page = t->isa.page,
+		.machine = t->machine.name,
+		.fma = isa_has(&t->isa, ISA_FMA),
+		.f16 = isa_has(&t->isa, ISA_F16),
+		.masked_memory = t->isa.masked_memory,
+		.gathers = isa_has(&t->isa, ISA_GATHER),
 		.runs_here = target_runs_here(t),
 		.native = t == target_native(),
-		.has_runtime = runtime_object_for(t->triple) != NULL,
+		.has_runtime = runtime_object_for(t->isa.triple) != NULL,
 	};
 }
 
@@ -51,7 +52,7 @@ static bool list(void *arg)
 {
 	Ask *a = arg;
 	TargetList named = {0};
-	TRY(!a->name || targets_read(a->w->ctx, a->name, &named));
+	TRY(!a->name || targets_read(a->w->ctx, a->name, NULL, &named));
 	for (uint32_t k = 0; k < named.n; k++)
 		array_push(weft_arena(a->w), &a->list, describe(named.data[k]));
 	for (uint32_t k = 0; !a->name && target_at(k); k++)

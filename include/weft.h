@@ -117,6 +117,7 @@ typedef struct {
 	bool runs_here;   /* this processor has its features */
 	bool native;      /* the one that "native" means here */
 	bool has_runtime; /* the runtime for its triple is within this compiler, as the LLVM back end needs */
+	const char *machine; /* whose costs it assumes */
 } WeftTargetInfo;
 /* The table of targets, or the one target that `name` (or a file) describes. They live until weft_free. NULL after a
  * message. */
@@ -160,6 +161,8 @@ typedef struct {
 	void *progress_user;
 	WeftBackend backend; /* of weft_compile; weft_emit and weft_jit know theirs */
 	const char *llvm_folder; /* where weft_llvm.so lies; NULL: see weft_has_llvm */
+	const char *tune;    /* the machine whose costs decide: "zen4", "skylake-x", "machine.json"; NULL: the one that the
+			       target assumes (docs/targets.md) */
 } WeftOptions;
 
 typedef enum {

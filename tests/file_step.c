@@ -290,7 +290,7 @@ static bool run_compiled(Run *r)
 	const Target *t = r->at < r->nword ? target_named(r->word[r->at]) : NULL;
 	r->at += t != NULL;
 	WeftOptions o = {.size = sizeof o, .no_cache = true, .op_by_op = r->op_by_op};
-	o.target = !t ? "native" : target_runs_here(t) ? t->name : "generic-c";
+	o.target = !t ? "native" : target_runs_here(t) ? t->isa.name : "generic-c";
 	WeftGraph g = {r->w, r->g, r->test->name};
 	bool ok = model_open(&r->model, r->w, &g, &o) && model_open_loops(&r->loops, r->w, &g, &o) && execute_all(r, true);
 	model_close(&r->model);

@@ -30,6 +30,7 @@ refuse '"masks": expected' '{"base": "x86-64-v3", "masks": "none"}'
 refuse '"vector_bytes": 32 bytes need avx2 among the features' '{"base": "x86-64-v2", "vector_bytes": 32}'
 refuse '"fma": needs fma among the features' '{"base": "x86-64-v3", "vector_bytes": 16, "features": "avx2 fmax"}'
 refuse '"page": expected a power of two' '{"base": "x86-64-v3", "page": 5000}'
+refuse '"machine": expected one of cortex-a53' '{"base": "aarch64", "machine": "zen4"}'
 
 "$weft" compile "$model" --emit c -o "$out/c" --target "$root/examples/targets/cortex-a53.json" >/dev/null || bad=1
 grep -q '"cortex-a53"' "$out/c/model.c" && grep -q 'mtune=cortex-a53' "$out/c/Makefile" || { echo "FAIL: cortex-a53.json"; bad=1; }
@@ -95,6 +96,32 @@ said() {
 	"$@" >"$out/log" 2>&1 </dev/null
 	grep -q -e "$pattern" "$out/log" || { echo "FAIL: $*: no '$pattern':"; head -5 "$out/log"; bad=1; }
 }
+
+# Machines: a name of the family or a file; the code is the same wherever it is written, and depends on what is named.
+loops() {
+	"$weft" compile "$model" -o "$1" --target x86-64-v4 $2 >"$out/log" 2>&1 || { echo "FAIL: $2"; cat "$out/log"; bad=1; }
+}
+tune() {
+	printf '%s' "$2" >"$out/tune.json"
+	said "tune.json.*$1" "$weft" compile "$model" -o "$out/no.loops" --tune "$out/tune.json" --target x86-64-v4
+}
+loops "$out/plain.loops" ""
+loops "$out/assumed.loops" "--tune sapphire-rapids"
+cmp -s "$out/plain.loops" "$out/assumed.loops" || { echo "FAIL: --tune with what is assumed changes the code"; bad=1; }
+printf '{"base": "zen4", "name": "small", "l2": 16384, "fma": [2, 4, 2, 4]}' >"$out/small.json"
+loops "$out/small.loops" "--tune $out/small.json"
+! cmp -s "$out/plain.loops" "$out/small.loops" || { echo "FAIL: --tune with a small cache changes nothing"; bad=1; }
+said 'no machine z80 of the family x86-64; there are nehalem, haswell' "$weft" compile "$model" -o "$out/no.loops" --tune z80 --target x86-64-v4
+said 'no machine cortex-a53 of the family' "$weft" compile "$model" -o "$out/no.loops" --tune cortex-a53 --target x86-64-v4
+tune '"base": expected one of nehalem' '{}'
+tune '"base": expected one of nehalem' '{"base": "cortex-a53"}'
+tune 'JSON object that describes a machine' '[]'
+tune 'no field "colour"' '{"base": "zen4", "colour": 1}'
+tune '"fma": expected 4 numbers above 0' '{"base": "zen4", "fma": [2, 4, 0, 4]}'
+tune '"fma": expected 4 numbers above 0' '{"base": "zen4", "fma": [2, 4]}'
+tune '"ghz": expected a number above 0' '{"base": "zen4", "ghz": 0}'
+tune '"l2": expected an integer' '{"base": "zen4", "l2": 1}'
+[ ! -e "$out/no.loops" ] || { echo "FAIL: refused, but a file"; bad=1; }
 
 # Lists of levels.
 said 'no target v2; there are' "$weft" compile "$model" -o "$out/no.so" --target v2,v3

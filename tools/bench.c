@@ -34,7 +34,7 @@ const Command command_bench = {
 	"  -v                   where a peer fails: its traceback instead of one line\n"
 	"  --no-op-by-op        leave that row out\n"
 	"  --pool               POSIX threads instead of OpenMP\n"
-	"  --target NAME, --cc COMMAND, --no-cache   see weft compile\n"
+	"  --target NAME, --tune NAME, --cc COMMAND, --no-cache   see weft compile\n"
 	LOAD_HELP
 	"  --json               print the rows as JSON\n",
 	run};
@@ -335,6 +335,7 @@ static bool parse(BenchOptions *o, int *argc, char **argv)
 			   {"--pool", OPT_FLAG, &o->pool},
 			   {"-v", OPT_FLAG, &o->verbose},
 			   {"--target", OPT_STRING, &o->compile.target},
+			   {"--tune", OPT_STRING, &o->compile.tune},
 			   {"--no-cache", OPT_FLAG, &o->compile.no_cache},
 			   {"--cc", OPT_STRING, &o->compile.cc},
 			   {"--json", OPT_FLAG, &o->json},

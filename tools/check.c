@@ -41,7 +41,7 @@ const Command command_check = {
 	"  --runner COMMAND     run the compiled model elsewhere: COMMAND MODEL.so INPUTS OUTPUTS THREADS, "
 	"as\n"
 	"                       \"qemu-aarch64 -L /usr/aarch64-linux-gnu run_file\"; see docs/targets.md\n"
-	"  --target NAME, --cc COMMAND, --no-cache, --op-by-op   see weft compile\n"
+	"  --target NAME, --tune NAME, --cc COMMAND, --no-cache, --op-by-op   see weft compile\n"
 	LOAD_HELP
 	"  -q                   print failures and the summary only\n"
 	"  --json               print results as JSON\n"
@@ -309,6 +309,7 @@ static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc
 			   {"--weights", OPT_FLAG, &o->weights},
 			   {"--runner", OPT_STRING, &o->runner},
 			   {"--target", OPT_STRING, &o->compile.target},
+			   {"--tune", OPT_STRING, &o->compile.tune},
 			   {"--no-cache", OPT_FLAG, &o->compile.no_cache},
 			   {"--cc", OPT_STRING, &o->compile.cc},
 			   {"--op-by-op", OPT_FLAG, &o->compile.op_by_op},

@@ -26,6 +26,8 @@ const Command command_compile = {
 	"  --target NAME|FILE     native (default), one that weft show --targets lists, or a .json "
 	"file;\n"
 	"                         x86-64-v2,v3,v4: several levels of one family in one file\n"
+	"  --tune NAME|FILE       the machine whose costs decide: zen4, skylake-x, ..., or a .json file\n"
+	"                         (default: what the target assumes)\n"
 	"  --weights embed|file   within the shared object (default), or a file beside it: OUT "
 	"without\n"
 	"                         .so, and .weights\n"
@@ -243,6 +245,7 @@ static bool parse(Args *a, int *argc, char **argv)
 	const Opt opt[] = {{"-o", OPT_STRING, &a->out},
 			   {"--emit", OPT_STRING, &a->emit},
 			   {"--target", OPT_STRING, &a->o.target},
+			   {"--tune", OPT_STRING, &a->o.tune},
 			   {"--backend", OPT_STRING, &a->backend},
 			   {"--weights", OPT_STRING, &a->weights},
 			   {"--replaceable-weights", OPT_FLAG, &a->o.replaceable},
@@ -281,7 +284,7 @@ static bool keep_inputs(const Args *a, const char *model)
 {
 	for (int k = 0; k < a->nitem; k++)
 		if (!keep_input(a->item[k].path, model) ||
-		    !keep_input(a->item[k].path, a->o.target))
+		    !keep_input(a->item[k].path, a->o.target) || !keep_input(a->item[k].path, a->o.tune))
 			return false;
 	return true;
 }

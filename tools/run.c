@@ -23,7 +23,7 @@ const Command command_run = {
 	"                       every access to memory checked (slow, needs no compiler); or the graph "
 	"interpreted\n"
 	"  --threads N          default: as OpenMP says\n"
-	"  --target NAME, --cc COMMAND   for a model file: see weft compile\n"
+	"  --target NAME, --tune NAME, --cc COMMAND   for a model file: see weft compile\n"
 	LOAD_HELP
 	"  --json               print shapes and time\n",
 	run};
@@ -111,6 +111,7 @@ static int run(int argc, char **argv)
 			   {"--backend", OPT_STRING, &a.backend},
 			   {"--threads", OPT_INT, &a.threads},
 			   {"--target", OPT_STRING, &a.o.target},
+			   {"--tune", OPT_STRING, &a.o.tune},
 			   {"--cc", OPT_STRING, &a.o.cc},
 			   {"--json", OPT_FLAG, &a.json},
 			   LOAD_OPTIONS(&a.load),

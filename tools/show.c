@@ -21,6 +21,7 @@ const Command command_show = {
 	"  --after PASS         the graph after that pass only; --after list names the passes\n"
 	"  --kernels            the kernels only\n"
 	"  --svg FILE           draw the graph with graphviz (needs the command dot)\n"
+	"  --tune NAME          for --kernels: see weft compile\n"
 	"  --target NAME        for --kernels: see weft compile; without a model: what is known of "
 	"that target\n"
 	"  --targets            the targets there are: vector bytes and registers, caches, whether "
@@ -315,6 +316,7 @@ static int run(int argc, char **argv)
 			   {"--kernels", OPT_FLAG, &a.kernels},
 			   {"--svg", OPT_STRING, &a.svg},
 			   {"--target", OPT_STRING, &a.o.target},
+			   {"--tune", OPT_STRING, &a.o.tune},
 			   {"--targets", OPT_FLAG, &a.targets},
 			   {"--json", OPT_FLAG, &a.json},
 			   LOAD_OPTIONS(&a.load),

@@ -43,6 +43,7 @@ static void write_object(Json *j, const WeftTargetInfo *t)
 		{"features", t->features},
 		{"flags", t->flags},
 		{"masks", t->masks},
+		{"machine", t->machine},
 	};
 	const struct {
 		const char *key;

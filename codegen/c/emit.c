@@ -19,7 +19,7 @@ typedef struct {
 
 static EmitFile *add_file(EmitFiles *out, Arena *arena, const Target *t, const char *name)
 {
-	EmitFile file = {.name = name, .flags = t->flags};
+	EmitFile file = {.name = name, .flags = t->isa.flags};
 	text_init(&file.text, arena);
 	array_push(arena, &out->file, file);
 	return &out->file.data[out->file.n - 1];

@@ -50,7 +50,7 @@ static CExpr extract(Fn *f, const LxData *d, CExpr x)
 	const char *s = c_arg(u, x, PREC_ATOM);
 	if (!mask)
 		return c_atom(arena_printf(u->arena, "%s[%u]", s, d->u.k));
-	if (u->target->masks == MASK_BITS)
+	if (u->target->isa.masks == MASK_BITS)
 		return c_atom(arena_printf(u->arena, "(%s >> %u & 1)", s, d->u.k));
 	return (CExpr){arena_printf(u->arena, "%s[%u] != 0", s, d->u.k), PREC_LOW, false};
 }
@@ -364,7 +364,7 @@ static void print_while(Fn *f, const LsData *s)
 static void print_if(Fn *f, const LsData *s)
 {
 	line(f);
-	text_printf(f->out, f->u->target->vector_bytes && ls_is_rare(f->f, s) ? "if (__builtin_expect(%s, 0))" : "if (%s)",
+	text_printf(f->out, f->u->target->isa.vector_bytes && ls_is_rare(f->f, s) ? "if (__builtin_expect(%s, 0))" : "if (%s)",
 	            text_of(f, s->x));
 	print_body(f, s->body);
 	if (s->other.i && f->f->block.data[s->other.i].stmt.n) {
@@ -395,7 +395,7 @@ static void print_fail(Fn *f, const LsData *s)
 
 static void print_prefetch(Fn *f, const LsData *s)
 {
-	if (!f->u->target->vector_bytes)
+	if (!f->u->target->isa.vector_bytes)
 		return;
 	line(f);
 	text_printf(f->out, "__builtin_prefetch(%s, 0, %d);\n", c_pointer(f, s->mem, s->offset, false).s,

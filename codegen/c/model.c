@@ -226,7 +226,7 @@ static void print_table(Model *m, uint32_t nstate)
 	text_printf(m->out,
 	            "static const WeftManifest manifest = {\n\t.name = %s, .weft_version = %s, .target = %s,\n"
 	            "\t.features = %s, .source_hash = %s, .compiler = %s,\n};\n\n",
-	            quoted(m, m->p->name), quoted(m, o->version), quoted(m, t->name), quoted(m, t->features),
+	            quoted(m, m->p->name), quoted(m, o->version), quoted(m, t->isa.name), quoted(m, t->isa.features),
 	            quoted(m, o->source_hash), quoted(m, o->compiler));
 	if (o->weights_symbol)
 		text_printf(m->out, "extern const unsigned char %s[];\n\n", o->weights_symbol);

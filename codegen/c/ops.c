@@ -94,7 +94,7 @@ static CExpr c_splat(CUnit *u, LType t, CExpr x)
 
 CExpr c_int(CUnit *u, LType t, int64_t v)
 {
-	if (t.dtype == DT_bool && t.lanes > 1 && u->target->masks == MASK_BITS) {
+	if (t.dtype == DT_bool && t.lanes > 1 && u->target->isa.masks == MASK_BITS) {
 		uint64_t all = ((uint64_t)1 << t.lanes) - 1;
 		return c_atom(v ? arena_printf(u->arena, "0x%llx", (unsigned long long)all) : "0");
 	}
@@ -125,7 +125,7 @@ static CExpr c_bool_op(CUnit *u, ScOp op, uint32_t lanes, const CExpr *in)
 	}
 	if (!mask)
 		return unary_minus(u, "!", in[0]);
-	if (u->target->masks != MASK_BITS)
+	if (u->target->isa.masks != MASK_BITS)
 		return unary_minus(u, "~", in[0]);
 	return c_infix(u, in[0], "^", c_int(u, (LType){DT_bool, lanes}, 1), PREC_LOW);
 }

@@ -96,7 +96,7 @@ static const Prelude preludes[] = {
 const Prelude *prelude_of(const Target *t)
 {
 	const Prelude *p = preludes;
-	while (*p->family && (!t->vector_bytes || strcmp(p->family, t->family)))
+	while (*p->family && (!t->isa.vector_bytes || strcmp(p->family, t->isa.family)))
 		p++;
 	return p;
 }
@@ -109,7 +109,7 @@ static uint32_t bits_of(LType t)
 
 static bool is_native(const CUnit *u, LType t)
 {
-	return bits_of(t) >= 128 && bits_of(t) <= u->target->vector_bytes * 8;
+	return bits_of(t) >= 128 && bits_of(t) <= u->target->isa.vector_bytes * 8;
 }
 
 static bool row_fits(const CUnit *u, const HelperRow *r, LType to, LType from)
@@ -123,9 +123,9 @@ static bool row_fits(const CUnit *u, const HelperRow *r, LType to, LType from)
 	       (!(w & ROW_NATIVE) || is_native(u, from)) &&
 	       (!(w & ROW_TONATIVE) || is_native(u, to)) &&
 	       (!(w & ROW_WIDE) || is_native(u, i32)) &&
-	       (!(w & ROW_BITS) || t->masks == MASK_BITS) &&
-	       (!(w & ROW_LANES) || t->masks == MASK_VECTOR) &&
-	       (!(w & ROW_AVX) || t->vector_bytes >= 32) && (!(w & ROW_FMA) || t->has_fma) &&
+	       (!(w & ROW_BITS) || t->isa.masks == MASK_BITS) &&
+	       (!(w & ROW_LANES) || t->isa.masks == MASK_VECTOR) &&
+	       (!(w & ROW_AVX) || t->isa.vector_bytes >= 32) && (!(w & ROW_FMA) || isa_has(&t->isa, ISA_FMA)) &&
 	       (!(w & ROW_512) || bits == 512) && (!(w & ROW_NARROW) || bits < 512);
 }
 
@@ -142,7 +142,7 @@ static const HelperRow *find_row(const CUnit *u, const HelperRow *rows, const ch
 static bool should_split(const CUnit *u, const char *op, LType to, LType from)
 {
 	LType wide = bits_of(to) > bits_of(from) ? to : from;
-	if (bits_of(wide) <= u->target->vector_bytes * 8 || from.lanes < 4)
+	if (bits_of(wide) <= u->target->isa.vector_bytes * 8 || from.lanes < 4)
 		return false;
 	LType to_half = {to.dtype, to.lanes / 2}, from_half = {from.dtype, from.lanes / 2};
 	return find_row(u, prelude_of(u->target)->rows, op, to_half, from_half) ||
@@ -243,7 +243,7 @@ static void expand_lanes(Expand *e, const char *s, size_t n, const char *separat
 
 static void lane_of_mask(Expand *e, const char *s, size_t n, int lane)
 {
-	bool bits = e->u->target->masks == MASK_BITS;
+	bool bits = e->u->target->isa.masks == MASK_BITS;
 	text_add(e->out, bits ? "(m >> " : "m[");
 	expand(e, s, n, lane);
 	text_add(e->out, bits ? " & 1)" : "]");
@@ -392,7 +392,7 @@ static const char *body_text(CUnit *u, const char *op, LType to, LType from)
 		r = find_row(u, prelude_generic, op, to, from);
 	if (!r)
 		ctx_bug(u->ctx, "C prelude: no %s of %s from %s on %s", op, type_label(u, to),
-		        type_label(u, from), u->target->name);
+		        type_label(u, from), u->target->isa.name);
 	return expand_text(u, to, from, r->text);
 }
 

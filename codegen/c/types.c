@@ -51,8 +51,8 @@ const char *type_label(CUnit *u, LType t)
 
 static void declare_mask(CUnit *u, const char *name, uint32_t lanes)
 {
-	u->intrinsics |= u->target->masks == MASK_BITS;
-	if (u->target->masks == MASK_BITS)
+	u->intrinsics |= u->target->isa.masks == MASK_BITS;
+	if (u->target->isa.masks == MASK_BITS)
 		text_printf(&u->types, "typedef __mmask%u %s;\n", lanes < 8 ? 8 : lanes, name);
 	else
 		text_printf(&u->types, "typedef int32_t %s __attribute__((vector_size(%u)));\n", name,
@@ -73,7 +73,7 @@ const char *c_type(CUnit *u, LType t)
 	intern(&u->known, name, strlen(name), &fresh);
 	if (!fresh)
 		return name;
-	u->wide |= t.dtype != DT_bool && vector_size(t) > u->target->vector_bytes;
+	u->wide |= t.dtype != DT_bool && vector_size(t) > u->target->isa.vector_bytes;
 	if (t.dtype == DT_bool)
 		declare_mask(u, name, t.lanes);
 	else
@@ -118,7 +118,7 @@ void x86_header(const Target *t, Text *out)
 {
 	static const char *const parts[] = {"avx", "avx2", "fma", "f16c", "avx512f", "avx512cd", "avx512vl",
 	                                    "avx512bw", "avx512dq", "avx512vlbw", "avx512vldq"};
-	uint32_t n = t->vector_bytes == 64 ? 11 : t->vector_bytes == 32 || t->has_fma ? 4 : 0;
+	uint32_t n = t->isa.vector_bytes == 64 ? 11 : t->isa.vector_bytes == 32 || isa_has(&t->isa, ISA_FMA) ? 4 : 0;
 	text_add(out, "#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 9 && __GNUC__ <= 13\n"
 	              "#define _IMMINTRIN_H_INCLUDED\n#include <smmintrin.h>\n");
 	for (uint32_t k = 0; k < n; k++)

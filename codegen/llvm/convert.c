@@ -131,7 +131,7 @@ V l_unpack(LUnit *u, DType storage, uint32_t lanes, V raw)
 		return raw;
 	if (storage == DT_bf16)
 		return from_bf16(u, lanes, raw);
-	if (storage == DT_f16 && u->target->has_f16) {
+	if (storage == DT_f16 && isa_has(&u->target->isa, ISA_F16)) {
 		V half = LLVMBuildBitCast(u->b, raw, half_type(u, lanes), "");
 		return LLVMBuildFPExt(u->b, half, l_type(u, f32), "");
 	}
@@ -147,7 +147,7 @@ V l_pack(LUnit *u, DType storage, uint32_t lanes, V value)
 		return value;
 	if (storage == DT_bf16)
 		return to_bf16(u, lanes, value);
-	if (storage == DT_f16 && u->target->has_f16) {
+	if (storage == DT_f16 && isa_has(&u->target->isa, ISA_F16)) {
 		V half = LLVMBuildFPTrunc(u->b, value, half_type(u, lanes), "");
 		return LLVMBuildBitCast(u->b, half, l_type(u, u16), "");
 	}

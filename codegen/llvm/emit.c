@@ -59,21 +59,21 @@ static bool find_target(const char *triple, LLVMTargetRef *target, char **messag
 /* A machine for one module at a time. NULL after ctx_error. */
 static LLVMTargetMachineRef machine_new(Ctx *ctx, const Target *t)
 {
-	char *host = t->triple ? NULL : LLVMGetDefaultTargetTriple(), *message = NULL;
-	const char *triple = arena_strdup(ctx->arena, t->triple ? t->triple : host);
+	char *host = t->isa.triple ? NULL : LLVMGetDefaultTargetTriple(), *message = NULL;
+	const char *triple = arena_strdup(ctx->arena, t->isa.triple ? t->isa.triple : host);
 	LLVMDisposeMessage(host);
 	LLVMTargetRef target;
 	if (!find_target(triple, &target, &message)) {
-		ctx_error(ctx, NULL, "target %s: %s", t->name, message);
+		ctx_error(ctx, NULL, "target %s: %s", t->isa.name, message);
 		LLVMDisposeMessage(message);
 		return NULL;
 	}
 	LLVMTargetMachineOptionsRef o = LLVMCreateTargetMachineOptions();
-	if (t->cpu)
-		LLVMTargetMachineOptionsSetCPU(o, t->cpu);
-	if (t->attributes)
-		LLVMTargetMachineOptionsSetFeatures(o, t->attributes);
-	if (!strcmp(t->family, "riscv64"))
+	if (t->isa.cpu)
+		LLVMTargetMachineOptionsSetCPU(o, t->isa.cpu);
+	if (t->isa.attributes)
+		LLVMTargetMachineOptionsSetFeatures(o, t->isa.attributes);
+	if (!strcmp(t->isa.family, "riscv64"))
 		LLVMTargetMachineOptionsSetABI(o, "lp64d");
 	LLVMTargetMachineOptionsSetCodeGenOptLevel(o, LLVMCodeGenLevelDefault);
 	LLVMTargetMachineOptionsSetRelocMode(o, LLVMRelocPIC);

@@ -173,7 +173,7 @@ LLVMValueRef fn_load(Fn *f, const LsData *s)
 	int stride = ls_stride(f->f, s);
 	if (stride)
 		return l_unpack(f->u, s->mem.dtype, lanes, load_strided(f, s, type, stride, lanes));
-	if (s->kind == LS_GATHER && lanes > 1 && !s->mask.i && !f->u->target->gathers)
+	if (s->kind == LS_GATHER && lanes > 1 && !s->mask.i && !isa_has(&f->u->target->isa, ISA_GATHER))
 		return l_unpack(f->u, s->mem.dtype, lanes, load_lanes(f, s, type, l_lx(f, s->x), lanes));
 	LLVMValueRef p = s->kind == LS_GATHER ? elements(f, s->mem, s->offset, s->x) : element(f, s->mem, s->offset);
 	LLVMValueRef raw = lanes == 1 ? load_one(f, s, type, p) : load_many(f, s, type, p, lanes);

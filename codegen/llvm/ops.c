@@ -82,7 +82,7 @@ static V float_op(LUnit *u, ScOp op, LType t, V *in)
 	case SC_min: return min_max(u, true, in[0], in[1]);
 	case SC_max: return min_max(u, false, in[0], in[1]);
 	case SC_fma:
-		if (!u->target->has_fma && t.lanes > 1 && t.dtype == DT_f32)
+		if (!isa_has(&u->target->isa, ISA_FMA) && t.lanes > 1 && t.dtype == DT_f32)
 			return emulate_fma(u, t, in);
 		return l_math(u, "llvm.fma", in, 3);
 	case SC_abs: return l_math(u, "llvm.fabs", in, 1);

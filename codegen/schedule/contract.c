@@ -267,7 +267,7 @@ static double tile_cycles(uint32_t mr, uint32_t nv)
 
 static uint32_t max_rows(const Contract *c, uint32_t nv)
 {
-	uint32_t regs = c->s->target->nvreg;
+	uint32_t regs = c->s->target->isa.nvreg;
 	uint32_t room = regs > nv + 2 ? (regs - nv - 2) / nv : 1;
 	uint32_t limit = regs > 16 ? 14 : 6;
 	return room > limit ? limit : room ? room : 1;
@@ -337,7 +337,7 @@ static void choose_blocks(Contract *c)
 		k *= axes_hint(s, c->k[i]);
 	for (uint32_t i = 0; i < c->nbatch; i++)
 		batch *= axes_hint(s, c->batch[i]);
-	int64_t most = s->target->l2 / 8 * 5 / 4 / (c->row_elements ? c->row_elements : 1);
+	int64_t most = s->target->machine.l2 / 8 * 5 / 4 / (c->row_elements ? c->row_elements : 1);
 	most = most > MAX_BLOCK_ROWS ? MAX_BLOCK_ROWS : most;
 	int64_t need = ceil_div(sym_hint(s->syms, c->rows), c->mr);
 	need = need > 1 ? need : 1; /* nothing to do still takes a block of some size */

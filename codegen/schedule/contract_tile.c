@@ -387,7 +387,7 @@ static void start_sums(Contract *c, Tile *t)
 {
 	Sched *s = c->s;
 	t->ways = 1;
-	while (t->ways < UNROLL_K && t->ways * c->mr * t->nv * 4 <= s->target->nvreg)
+	while (t->ways < UNROLL_K && t->ways * c->mr * t->nv * 4 <= s->target->isa.nvreg)
 		t->ways *= 2;
 	choose_chunk(c, t);
 	if (t->split != NO_AXIS)

@@ -600,7 +600,7 @@ Lx sched_combine(Sched *s, ReduceKind c, Lx a, Lx b)
 
 Lx sched_fma(Sched *s, Lx a, Lx b, Lx c)
 {
-	if (s->target->has_fma)
+	if (isa_has(&s->target->isa, ISA_FMA))
 		return lx_fma(s->f, a, b, c);
 	return lx_add(s->f, c, lx_mul(s->f, a, b));
 }

@@ -1,46 +1,56 @@
 #include "ir/target/target.h"
 
+#include <pthread.h>
 #include <string.h>
 
-static const Target table[] = {
+static const Isa isas[] = {
 	{
 		.name = "generic-c", .family = "generic", .page = 4096, .nvreg = 16, .masks = MASK_NONE,
-		.l1 = 32 << 10, .l2 = 256 << 10, .features = "", .flags = "",
+		.features = "", .flags = "", .machine = "generic",
 	}, {
 		.name = "x86-64-v2", .family = "x86-64", .triple = "x86_64-linux-gnu", .cpu = "x86-64-v2",
-		.vector_bytes = 16, .nvreg = 16, .masks = MASK_VECTOR,
-		.l1 = 48 << 10, .l2 = 2 << 20, .page = 4096,
-		.features = "sse3 ssse3 sse4.1 sse4.2 popcnt", .flags = "-march=x86-64-v2",
+		.vector_bytes = 16, .nvreg = 16, .masks = MASK_VECTOR, .page = 4096,
+		.features = "sse3 ssse3 sse4.1 sse4.2 popcnt", .flags = "-march=x86-64-v2", .machine = "sapphire-rapids",
 	}, {
 		.name = "x86-64-v3", .family = "x86-64", .triple = "x86_64-linux-gnu", .cpu = "x86-64-v3",
-		.vector_bytes = 32, .nvreg = 16, .has_fma = true, .has_f16 = true, .masks = MASK_VECTOR,
-		.masked_memory = true, .l1 = 48 << 10, .l2 = 2 << 20, .page = 4096,
+		.vector_bytes = 32, .nvreg = 16, .ops = ISA_FMA | ISA_F16, .masks = MASK_VECTOR,
+		.masked_memory = true, .page = 4096,
 		.features = "avx avx2 fma bmi bmi2 f16c lzcnt movbe", .flags = "-march=x86-64-v3",
+		.machine = "sapphire-rapids",
 	}, {
 		.name = "x86-64-v4", .family = "x86-64", .triple = "x86_64-linux-gnu", .cpu = "x86-64-v4",
 		.attributes = "-prefer-256-bit",
-		.vector_bytes = 64, .nvreg = 32, .has_fma = true, .has_f16 = true, .masks = MASK_BITS,
-		.masked_memory = true, .l1 = 48 << 10, .l2 = 2 << 20, .page = 4096,
+		.vector_bytes = 64, .nvreg = 32, .ops = ISA_FMA | ISA_F16, .masks = MASK_BITS,
+		.masked_memory = true, .page = 4096,
 		.features = "avx2 fma bmi bmi2 f16c lzcnt movbe avx512f avx512bw avx512cd avx512dq avx512vl",
-		.flags = "-march=x86-64-v4 -mprefer-vector-width=512",
+		.flags = "-march=x86-64-v4 -mprefer-vector-width=512", .machine = "sapphire-rapids",
 	}, {
 		/* Pages of 64 KB exist; f16 conversions belong to the base instruction set. */
 		.name = "aarch64-linux-gnu", .family = "aarch64", .triple = "aarch64-linux-gnu",
 		.attributes = "+neon,+fp-armv8",
-		.vector_bytes = 16, .nvreg = 32, .has_fma = true, .has_f16 = true, .masks = MASK_VECTOR,
-		.l1 = 32 << 10, .l2 = 512 << 10, .page = 65536,
-		.features = "fp asimd", .flags = "-march=armv8-a",
+		.vector_bytes = 16, .nvreg = 32, .ops = ISA_FMA | ISA_F16, .masks = MASK_VECTOR, .page = 65536,
+		.features = "fp asimd", .flags = "-march=armv8-a", .machine = "cortex-a72",
 	}, {
 		/* Vectors of the extension V used at their least width. gcc 12 does not know the extension:
 		 * from C the vectors become scalars. */
 		.name = "riscv64-linux-gnu", .family = "riscv64", .triple = "riscv64-linux-gnu",
 		.cpu = "generic-rv64", .attributes = "+m,+a,+f,+d,+c,+v,+zvl128b",
-		.vector_bytes = 16, .nvreg = 32, .has_fma = true, .masks = MASK_VECTOR,
-		.gathers = true, .l1 = 32 << 10, .l2 = 512 << 10, .page = 4096,
+		.vector_bytes = 16, .nvreg = 32, .ops = ISA_FMA | ISA_GATHER, .masks = MASK_VECTOR, .page = 4096,
 		.features = "i m a f d c", .attribute_features = "v", .flags = "-march=rv64gc -mabi=lp64d",
+		.machine = "spacemit-x60",
 	},
 };
-enum { NTARGET = sizeof table / sizeof table[0] };
+enum { NTARGET = sizeof isas / sizeof isas[0] };
+
+/* Each with the machine that is assumed for it. */
+static Target table[NTARGET];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void fill_table(void)
+{
+	for (uint32_t k = 0; k < NTARGET; k++)
+		table[k] = (Target){isas[k], *machine_find(isas[k].machine)};
+}
 
 /* Other names of the rows above. */
 static const char *const alias[][2] = {
@@ -52,6 +62,7 @@ static const char *const alias[][2] = {
 
 const Target *target_at(uint32_t k)
 {
+	pthread_once(&once, fill_table);
 	return k < NTARGET ? &table[k] : NULL;
 }
 
@@ -61,31 +72,31 @@ const Target *target_find(const char *name)
 		if (strcmp(alias[k][0], name) == 0)
 			name = alias[k][1];
 	for (uint32_t k = 0; k < NTARGET; k++)
-		if (strcmp(table[k].name, name) == 0)
-			return &table[k];
+		if (strcmp(isas[k].name, name) == 0)
+			return target_at(k);
 	return NULL;
 }
 
 const char *target_list(Arena *a)
 {
-	const char *list = table[0].name;
+	const char *list = isas[0].name;
 	for (uint32_t k = 1; k < NTARGET; k++)
-		list = arena_printf(a, "%s, %s", list, table[k].name);
+		list = arena_printf(a, "%s, %s", list, isas[k].name);
 	return list;
 }
 
 uint32_t target_lanes(const Target *t, DType d)
 {
 	uint32_t size = dtype_size(d == DT_bool ? DT_f32 : dtype_compute(d));
-	return t->vector_bytes && size ? t->vector_bytes / size : 1;
+	return t->isa.vector_bytes && size ? t->isa.vector_bytes / size : 1;
 }
 
 uint32_t target_panel(const Target *t)
 {
 	uint32_t most = target_width(t);
-	for (uint32_t k = 0; t->vector_bytes && k < NTARGET; k++)
-		if (!strcmp(table[k].family, t->family) && target_width(&table[k]) > most)
-			most = target_width(&table[k]);
+	for (uint32_t k = 0; t->isa.vector_bytes && k < NTARGET; k++)
+		if (!strcmp(isas[k].family, t->isa.family) && target_width(target_at(k)) > most)
+			most = target_width(target_at(k));
 	return most;
 }
 

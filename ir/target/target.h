@@ -1,4 +1,6 @@
-/* Target descriptions: what schedules and emitters need to know about the machine compiled for. */
+/* Target descriptions. A target is two things: an instruction set (Isa), which decides what code is allowed to hold,
+ * and a machine, which says what code costs: gcc's -march and -mtune. Schedules and grouping choose by costs, and
+ * never use what the instruction set lacks. */
 #ifndef WEFT_IR_TARGET_H
 #define WEFT_IR_TARGET_H
 
@@ -7,12 +9,22 @@
 
 #include "base/arena.h"
 #include "ir/graph/dtype.h"
+#include "ir/target/machine.h"
 
 /* How a vector of bools is held: not at all (one lane only), as an i32 vector of 0 and -1, in a mask
  * register. */
 typedef enum { MASK_NONE, MASK_VECTOR, MASK_BITS } MaskKind;
 
-typedef struct Target {
+/* What an instruction set may have beyond plain arithmetic, comparison, selection and memory: where it is missing,
+ * `legalise` writes what is there instead. */
+typedef enum {
+	ISA_FMA = 1,     /* f32 and f64: a * b + c with one rounding */
+	ISA_F16 = 2,     /* conversion between f16 and f32 */
+	ISA_GATHER = 4   /* one instruction that gathers is faster than a load for each lane */
+} IsaOp;
+
+/* Legality: what code may be made of; it goes into the manifest, and processors without it are refused. */
+typedef struct {
 	const char *name;      /* "x86-64-v3", "aarch64-linux-gnu" */
 	const char *family;    /* "x86-64", "aarch64", "riscv64", "generic": packed weights are shared within
 	                          a family, and preludes belong to one */
@@ -22,18 +34,23 @@ typedef struct Target {
 	const char *attributes; /* LLVM's features: "+avx2,+fma"; NULL: none */
 	uint32_t vector_bytes; /* widest register; 0: plain scalar code */
 	uint32_t nvreg;        /* vector registers */
-	bool has_fma;          /* else schedules use mul and add; fma still works, slowly and exactly */
-	bool has_f16;          /* converts between f16 and f32 in hardware */
+	uint32_t ops;          /* IsaOp bits that are present; without ISA_FMA schedules use mul and add, and fma still
+	                          works, slowly and exactly */
 	MaskKind masks;
 	bool masked_memory;    /* masked loads and stores of 4- and 8-byte elements are cheap */
-	bool gathers;          /* one instruction that gathers is faster than a load for each lane */
-	uint32_t l1, l2;       /* data cache bytes of one core */
-	uint32_t threads;      /* processors to assume; 0: unknown */
 	uint32_t page;         /* bytes of the largest page the system may use: alignment of segments */
 	const char *features;  /* what the processor must have: "avx2 fma"; for the manifest */
 	const char *attribute_features; /* beside features, of code by LLVM: what attributes add; NULL: nothing */
 	const char *flags;     /* of the C compiler, beside the common ones */
+	const char *machine;   /* the machine that is assumed where none is named */
+} Isa;
+
+typedef struct Target {
+	Isa isa;
+	Machine machine;
 } Target;
+
+static inline bool isa_has(const Isa *isa, IsaOp op) { return (isa->ops & op) != 0; }
 
 /* By name or another name of it; NULL when unknown. The machine this runs on is named in codegen/host.h. */
 const Target *target_find(const char *name);

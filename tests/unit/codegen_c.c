@@ -49,10 +49,10 @@ static void run_command(const char *cmd)
 
 static const char *flags_for(const Target *t)
 {
-	if (!t->vector_bytes)
+	if (!t->isa.vector_bytes)
 		return "-std=c11 -pedantic -Wall -Wextra -Werror -O1";
 	/* optimising takes most of the test's time, so one vector target has to do */
-	return t->masks == MASK_BITS ? "-std=gnu11 -Wall -Wextra -Werror -O1"
+	return t->isa.masks == MASK_BITS ? "-std=gnu11 -Wall -Wextra -Werror -O1"
 	                             : "-std=gnu11 -Wall -Wextra -Werror -O0";
 }
 
@@ -108,7 +108,7 @@ static void compile(Bench *b)
 		if (!f->is_header)
 			text_printf(&cmd, "cc %s %s -fno-math-errno -ffp-contract=off -fPIC -I%s/include "
 			            "-I%s/runtime -c %s/%s -o %s/%s.o & pids=\"$pids $!\"; ",
-			            flags_for(b->target), b->target->flags, root, root, dir, f->name, dir, f->name);
+			            flags_for(b->target), b->target->isa.flags, root, root, dir, f->name, dir, f->name);
 	}
 	text_printf(&cmd, "for p in $pids; do wait $p || fail=1; done; "
 	            "test $fail = 0 && cc -shared -o %s/model.so %s/*.o -lm", dir, dir);
@@ -293,7 +293,7 @@ static void check_same(const Bench *b, const Point *p, const void *got, const vo
 		if (p->nin > 1)
 			memcpy(&y, (const char *)buf[1] + i * dtype_size(p->in[1]), dtype_size(p->in[1]));
 		if (g != w && !(is_nan_at(p->out, got, i) && is_nan_at(p->out, want, i)))
-			fail_msg("%s %s [%u]: %llx, expected %llx (x = %llx, y = %llx)", b->target->name, p->name,
+			fail_msg("%s %s [%u]: %llx, expected %llx (x = %llx, y = %llx)", b->target->isa.name, p->name,
 			         i, (unsigned long long)g, (unsigned long long)w, (unsigned long long)x,
 			         (unsigned long long)y);
 	}
@@ -644,7 +644,7 @@ static void check_program(Bench *b)
 	assert_non_null(sym);
 	memcpy(&get, &sym, sizeof get);
 	const WeftEntry *e = get()->entry[0];
-	assert_string_equal(get()->manifest->target, b->target->name);
+	assert_string_equal(get()->manifest->target, b->target->isa.name);
 	assert_string_equal(e->input[0].dim[0].text, "s0");
 	assert_int_equal(e->output[0].dim[0].symbol, 0);
 	assert_int_equal(e->symbol[0].hi, 64);

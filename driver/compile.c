@@ -230,8 +230,11 @@ static void report_counts(Arena *a, const Program *p, const int64_t *value, Weft
 	for (uint32_t i = 0; i < p->call.n; i++) {
 		const ProgramCall *pc = &p->call.data[i];
 		ProgramCount n = program_count(p, i, value);
-		k[i] = (WeftKernelInfo){pc->name, pc->algorithm ? pc->algorithm : "", p->fn.data[pc->fn]->name,
-					n.flops, n.bytes, n.launches};
+		WeftRefusal *refused = ARENA_ARRAY(a, WeftRefusal, pc->nrefused);
+		for (uint32_t j = 0; j < pc->nrefused; j++)
+			refused[j] = (WeftRefusal){pc->refused[j].schedule, pc->refused[j].why};
+		k[i] = (WeftKernelInfo){pc->name, pc->algorithm, p->fn.data[pc->fn]->name,
+					n.flops, n.bytes, n.launches, pc->why, pc->nrefused, refused};
 	}
 	r->flops = total.flops;
 	r->bytes = total.bytes;

@@ -197,12 +197,20 @@ const WeftModel *weft_loops(Weft *, const WeftGraph *, const WeftOptions *);
 /* What the dump option asked for, in the last compilation. */
 const char *weft_dump(Weft *);
 
+/* A way to compute a kernel that was not taken. */
+typedef struct {
+	const char *schedule, *why;
+} WeftRefusal;
+
 typedef struct {
 	const char *name, *algorithm, *function; /* of the call; the distinct kernel it runs */
 	/* Of one run, all launches together (a kernel in a loop has one in each iteration). Operations: two for each
 	 * product that joins a sum, one for each element of other steps that compute. Bytes: what a launch reads and
 	 * writes, each element once; of a table, the rows that the indices select. */
 	double flops, bytes, launches;
+	const char *why; /* of the algorithm; NULL: not known, as of a shared object */
+	uint32_t nrefused;
+	const WeftRefusal *refused;
 } WeftKernelInfo;
 
 typedef struct {

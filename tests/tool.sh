@@ -124,12 +124,16 @@ for word in weft_model.h OPENMP make weights.bin; do
 done
 make -s -C "$out/c1" clean && make -s -C "$out/c1" OPENMP= && expect 0 '^1 passed' "$weft" check "$out/c1/digits_cnn.so" "$ref" --threads 1,2
 
-# Kernels of a model and of its object are the same ones, in the same words.
+# Kernels of a model and of its object are the same ones, in the same words; why they are what they are is known of the model.
 "$weft" compile "$model" -o "$out/k.so" >/dev/null
 for form in model:"$model" object:"$out/k.so"; do
 	"$weft" show "${form#*:}" --kernels >"$out/${form%%:*}"
 	sed -i '1s/, [0-9]* distinct//; 1s/, workspace.*//' "$out/${form%%:*}"
 done
+for reason in 'chosen: b is a constant' 'not depthwise: [a-z]'; do
+	grep -q "^        $reason" "$out/model" || { echo "FAIL: no \"$reason\" among kernels"; bad=1; }
+done
+sed -i '/^        /d' "$out/model"
 cmp "$out/model" "$out/object" || bad=1
 refuse 'is compiled: --graph, --after and --svg are for model files' "$weft" show "$out/k.so" --svg "$out/k.svg"
 refuse 'is compiled' "$weft" show "$out/k.so" --graph

@@ -119,6 +119,28 @@ static void print_operators(Json *j, const WeftOpCount *op, uint32_t n)
 		json_close(j, '}');
 }
 
+static void print_reasons(Json *j, const WeftKernelInfo *k)
+{
+	if (!j->f) {
+		if (k->why)
+			printf("%8s%s: %s\n", "", "chosen", k->why);
+		for (uint32_t i = 0; i < k->nrefused; i++)
+			printf("%8snot %s: %s\n", "", k->refused[i].schedule, k->refused[i].why);
+		return;
+	}
+	if (!k->why)
+		return;
+	json_string(j, "why", k->why);
+	json_open(j, "refused", '[');
+	for (uint32_t i = 0; i < k->nrefused; i++) {
+		json_open(j, NULL, '{');
+		json_string(j, "schedule", k->refused[i].schedule);
+		json_string(j, "why", k->refused[i].why);
+		json_close(j, '}');
+	}
+	json_close(j, ']');
+}
+
 static void print_kernels(Json *j, const WeftReport *r)
 {
 	char a[32], d[32];
@@ -129,6 +151,7 @@ static void print_kernels(Json *j, const WeftReport *r)
 		if (!j->f) {
 			printf("%-40s %8sFLOP %8sB  %s\n", i->name, human(i->flops, a),
 			       human(i->bytes, d), i->algorithm);
+			print_reasons(j, i);
 			continue;
 		}
 		json_open(j, NULL, '{');
@@ -138,6 +161,7 @@ static void print_kernels(Json *j, const WeftReport *r)
 		json_string(j, "algorithm", i->algorithm);
 		json_number(j, "flops", i->flops);
 		json_number(j, "bytes", i->bytes);
+		print_reasons(j, i);
 		json_close(j, '}');
 	}
 	if (j->f)
@@ -186,7 +210,8 @@ static void print_calls(Json *j, const Runner *r)
 	WeftKernelInfo *k = calloc(e->ncall + 1, sizeof *k);
 	for (uint32_t i = 0; k && i < e->ncall; i++) {
 		const WeftCallInfo *c = &e->call[i];
-		k[i] = (WeftKernelInfo){c->name, c->algorithm, NULL, c->flops, c->bytes, 1};
+		k[i] = (WeftKernelInfo){.name = c->name, .algorithm = c->algorithm, .flops = c->flops, .bytes = c->bytes,
+		                        .launches = 1};
 	}
 	if (!j->f)
 		printf("%u kernels, %sFLOP, weights %sB\n", e->ncall, human(e->flops, a),

@@ -197,13 +197,14 @@ static uint32_t vector_axis(const Sched *s, uint64_t candidates)
 	return best;
 }
 
-static bool find_roles(Contract *c)
+/* NULL, or why there are none. */
+static const char *find_roles(Contract *c)
 {
 	Sched *s = c->s;
 	const Stage *st = &s->k->stage.data[0];
 	if (!linear(s, s->offset[c->a.i]))
-		return false;
-	uint64_t ma = sched_axes(s, s->offset[c->a.i]), mb = sched_axes(s, s->offset[c->b.i]);
+		return "operand a is read at an index that is not linear";
+	uint64_t ma = s->shape.in_a, mb = s->shape.in_b;
 	c->n = vector_axis(s, mb & ~ma & s->outer);
 	if (c->n == NO_AXIS) {
 		Kx t = c->a;
@@ -215,7 +216,9 @@ static bool find_roles(Contract *c)
 		c->n = vector_axis(s, mb & ~ma & s->outer);
 	}
 	if (c->n == NO_AXIS)
-		return false;
+		return "no operand has a column of its own";
+	if (!st->nred)
+		return "one product each, and no sum";
 	for (uint32_t i = 0; i < st->nred; i++)
 		c->k[c->nk++] = st->red[i];
 	for (uint32_t a = 0; a < s->naxis; a++) {
@@ -226,7 +229,7 @@ static bool find_roles(Contract *c)
 		else
 			c->batch[c->nbatch++] = a;
 	}
-	return c->nk > 0;
+	return NULL;
 }
 
 /* Row axes that are not contiguous stay apart; the order is that of their stride. */
@@ -418,8 +421,6 @@ int64_t contract_k_bound(const Contract *c)
 static bool usable_in_place(const Contract *c)
 {
 	const Sched *s = c->s;
-	if (!linear(s, s->offset[c->b.i]))
-		return false;
 	int64_t k = contract_k_bound(c);
 	return sched_coef_is(s, s->offset[c->b.i], c->n, 1) || (k && k * 4 * target_width(s->target) <= MAX_PANEL);
 }
@@ -432,16 +433,23 @@ static bool is_empty(const Sched *s)
 	return false;
 }
 
-bool schedule_contract(Sched *s, Sym *ntasks)
+const char *schedule_contract(Sched *s)
 {
-	Contract c = {.s = s};
+	Contract c = {.s = s, .a = s->shape.a, .b = s->shape.b};
 	Layout panels = {0};
-	if (!sched_anchor(s, &c.a, &c.b) || is_empty(s) || !find_roles(&c))
-		return false;
+	if (s->shape.no_product)
+		return s->shape.no_product;
+	if (is_empty(s))
+		return "it is empty";
+	const char *why = find_roles(&c);
+	if (why)
+		return why;
 	sort_k(&c);
 	choose_panels(&c, &panels);
+	if (!c.packed && !linear(s, s->offset[c.b.i]))
+		return "operand b is read at an index that is not linear";
 	if (!c.packed && !usable_in_place(&c))
-		return false;
+		return "the columns of operand b are apart, and its panels may be larger than a local array";
 	s->lanes = target_width(s->target);
 	s->vaxis = c.n;
 	if (c.packed)
@@ -458,16 +466,20 @@ bool schedule_contract(Sched *s, Sym *ntasks)
 	choose_tile(&c);
 	contract_keep_windows(&c);
 	choose_blocks(&c);
-	*ntasks = sym_mul(s->syms, row_blocks(&c), column_blocks(&c));
+	Sym ntasks = sym_mul(s->syms, row_blocks(&c), column_blocks(&c));
 	for (uint32_t i = 0; i < c.nbatch; i++)
-		*ntasks = sym_mul(s->syms, *ntasks, s->extent[c.batch[i]]);
+		ntasks = sym_mul(s->syms, ntasks, s->extent[c.batch[i]]);
 	decode_task(&c);
 	contract_block(&c);
-	((Kernel *)s->k)->algorithm = arena_printf(
+	s->out->algorithm = arena_printf(
 	        s->arena, "%s %ux%u tile, %lld-row blocks%s%s", c.packed ? "gemm, packed b," : "gemm, b in place,",
 	        c.mr, c.nv * s->lanes, (long long)c.block_rows, c.block_cols ? ", column blocks" : "",
 	        c.nwindow ? ", borders left out" : "");
-	return true;
+	s->out->why = c.packed      ? "b is a constant: its panels are packed before"
+	              : c.transpose ? "the columns of b are apart: each panel is gathered"
+	                            : "the columns of b are neighbours";
+	sched_finish_phase(s, ntasks, s->cost);
+	return NULL;
 }
 
 void contract_after_merge(Contract *c)

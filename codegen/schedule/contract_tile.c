@@ -146,7 +146,7 @@ static LMem b_memory(Contract *c)
 	Sched *s = c->s;
 	if (c->transpose)
 		return c->local_b;
-	return sched_memory(s, s->buf[c->b.i]);
+	return sched_load_memory(s, c->b);
 }
 
 /* Gather the panel of the current columns: local[k][j * lanes + lane] = b[k, col + j * lanes + lane]. */
@@ -154,7 +154,7 @@ static void gather_panel(Contract *c, uint32_t nv, Lx mask)
 {
 	Sched *s = c->s;
 	uint32_t mark[MAX_AXES];
-	LMem from = sched_memory(s, s->buf[c->b.i]);
+	LMem from = sched_load_memory(s, c->b);
 	Sym coef;
 	sched_coef(s, c->offset_b, c->n, &coef);
 	for (uint32_t i = 0; i < c->nk; i++)
@@ -277,7 +277,7 @@ static void multiply_add(Contract *c, Tile *t)
 		               edge ? t->mask : (Lx){0});
 		b[j] = lx_var(s->f, v);
 	}
-	LMem ma = sched_memory(s, s->buf[c->a.i]);
+	LMem ma = sched_load_memory(s, c->a);
 	Lx k_offset = sched_sym(s, k_part);
 	for (uint32_t i = 0; i < c->mr; i++) {
 		Lv v = ls_load(s->f, "a", ma, lx_add(s->f, t->a[i], k_offset), (LType){DT_f32, 1}, (Lx){0});

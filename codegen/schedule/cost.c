@@ -14,7 +14,8 @@ typedef struct {
 typedef struct {
 	const Sched *s;
 	Arena *arena;
-	bool *seen; /* by Kx */
+	uint64_t stages; /* those that count */
+	bool *seen;      /* by Kx */
 	uint32_t nvar;
 	Sym *var, *common; /* axes and value variables, and what stands for them in Access.idx */
 	ARRAY(Access) access;
@@ -56,6 +57,11 @@ static double per_point(const Kernel *k, uint32_t stage)
 	}
 }
 
+static bool counts(const Counter *c, uint32_t stage)
+{
+	return stage >= 64 || c->stages >> stage & 1;
+}
+
 static const Cost *points(const Counter *c, const Cost *n, uint64_t axes)
 {
 	for (uint32_t i = 0; i < c->s->naxis; i++)
@@ -79,7 +85,7 @@ static const Cost *count_operations(const Counter *c)
 	const Kernel *k = c->s->k;
 	const Cost *sum = cost_number(c->arena, 0);
 	for (uint32_t i = 0; i < k->stage.n; i++) {
-		double each = per_point(k, i);
+		double each = counts(c, i) ? per_point(k, i) : 0;
 		if (each > 0)
 			sum = cost_add(c->arena, sum,
 			               points(c, cost_number(c->arena, each), stage_axes(c->s, &k->stage.data[i])));
@@ -212,6 +218,8 @@ static void visit_stages(Counter *c)
 	const Kernel *k = c->s->k;
 	for (uint32_t i = 0; i < k->stage.n; i++) {
 		const Stage *st = &k->stage.data[i];
+		if (!counts(c, i))
+			continue;
 		visit(c, st->value);
 		visit(c, st->guard);
 		if (st->place != PLACE_GLOBAL || !st->buf.i)
@@ -242,9 +250,9 @@ static const Cost *count_bytes(Counter *c)
 	return sum;
 }
 
-KernelCost kernel_cost(const Sched *s)
+KernelCost kernel_cost(const Sched *s, uint64_t stages)
 {
-	Counter c = {.s = s, .arena = s->arena, .seen = ARENA_ARRAY(s->arena, bool, s->k->kx.n)};
+	Counter c = {.s = s, .arena = s->arena, .stages = stages, .seen = ARENA_ARRAY(s->arena, bool, s->k->kx.n)};
 	find_common(&c);
 	KernelCost out = {.flops = count_operations(&c)};
 	out.bytes = count_bytes(&c);

@@ -3,16 +3,8 @@
 #define WEFT_CODEGEN_COST_H
 
 #include "codegen/schedule/sched.h"
-#include "ir/sym/cost.h"
 
-/* Of one launch. Operations: two for each product that joins a sum, one for each element of any other stage that
- * computes; moves, checks, random bits and sorting have none. Bytes: the elements that are read or written, each
- * once, however often; of a table the rows that indices select, no more than it has. */
-typedef struct {
-	const Cost *flops, *bytes;
-} KernelCost;
-
-/* After sched_init. */
-KernelCost kernel_cost(const Sched *);
+/* Of some of the stages, by bit; after sched_init and before axes are merged. */
+KernelCost kernel_cost(const Sched *, uint64_t stages);
 
 #endif

@@ -142,11 +142,11 @@ static void channels(Sched *s, void *data)
 	sched_forget(s, mark);
 }
 
-static void decode_rows(Depthwise *d, Sym *ntasks)
+static Sym decode_rows(Depthwise *d)
 {
 	Sched *s = d->s;
 	Lx t = lx_var(s->f, s->f->task);
-	*ntasks = sym_int(s->syms, 1);
+	Sym ntasks = sym_int(s->syms, 1);
 	for (uint32_t i = d->nrow; i-- > 0;) {
 		uint32_t a = d->row[i];
 		Lx v = t;
@@ -155,18 +155,26 @@ static void decode_rows(Depthwise *d, Sym *ntasks)
 			t = lx_var(s->f, ls_let(s->f, "rest", lx_div(s->f, t, sched_size(s, s->extent[a]))));
 		}
 		s->at[a] = lx_var(s->f, ls_let(s->f, "i", v));
-		*ntasks = sym_mul(s->syms, *ntasks, s->extent[a]);
+		ntasks = sym_mul(s->syms, ntasks, s->extent[a]);
 	}
+	return ntasks;
 }
 
-bool schedule_depthwise(Sched *s, Sym *ntasks)
+const char *schedule_depthwise(Sched *s)
 {
-	Depthwise d = {.s = s, .pixel = NO_AXIS};
-	if (!sched_anchor(s, &d.x, &d.w) || ntaps(s) > MAX_TAPS)
-		return false;
-	uint32_t channel = channel_axis(&d), lanes = target_width(s->target);
-	if (channel == NO_AXIS || lanes == 1 || !has_rows(s, channel))
-		return false;
+	Depthwise d = {.s = s, .x = s->shape.a, .w = s->shape.b, .pixel = NO_AXIS};
+	uint32_t lanes = target_width(s->target);
+	if (s->shape.no_product)
+		return s->shape.no_product;
+	if (ntaps(s) > MAX_TAPS)
+		return arena_printf(s->arena, "more than %u terms", MAX_TAPS);
+	if (lanes == 1)
+		return "the target has no vectors";
+	uint32_t channel = channel_axis(&d);
+	if (channel == NO_AXIS)
+		return "weights are not a vector of channels that are neighbours in operand and result";
+	if (!has_rows(s, channel))
+		return "there is one pixel";
 	s->lanes = lanes;
 	s->vaxis = channel;
 	uint32_t n = axes_outer_order(s, d.row);
@@ -174,11 +182,12 @@ bool schedule_depthwise(Sched *s, Sym *ntasks)
 	d.nrow = n - 1;
 	transpose_weights(&d, channel);
 	choose_tile(&d);
-	decode_rows(&d, ntasks);
+	Sym ntasks = decode_rows(&d);
 	Lx end = sched_size(s, s->extent[channel]);
 	sched_vector_loop(s, channel, lx_int(s->f, 0), end, sym_divides(s->syms, s->lanes, s->extent[channel]),
 	                  channels, &d);
-	((Kernel *)s->k)->algorithm = arena_printf(s->arena, "depthwise, %u pixels x %u channels", d.tile,
-	                                           s->lanes);
-	return true;
+	s->out->algorithm = arena_printf(s->arena, "depthwise, %u pixels x %u channels", d.tile, s->lanes);
+	s->out->why = "each channel has its own weights, and channels are neighbours";
+	sched_finish_phase(s, ntasks, s->cost);
+	return NULL;
 }

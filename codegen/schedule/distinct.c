@@ -6,15 +6,12 @@
 
 #include <string.h>
 
-#include "codegen/schedule/sched.h"
-#include "codegen/schedule/split.h"
-
 enum { KEEP_LITERALS = 16 };
 
 /* How an expression over axes begins in the key; others are themselves. */
 enum { SYM_ITSELF = 0, SYM_MADE = 1 };
 
-void distinct_init(DistinctKernels *d, Lowered *l, Program *p, const Target *target)
+void distinct_init(DistinctKernels *d, const Lowered *l, Program *p, const Target *target)
 {
 	*d = (DistinctKernels){.l = l, .p = p, .target = target};
 	intern_init(&d->key, l->ir->ctx->arena);
@@ -201,44 +198,37 @@ static uint32_t add_function(DistinctKernels *d, LoopFn *f)
 	return id - 1;
 }
 
-static const DistinctArg *describe_args(DistinctKernels *d, const Sched *s)
+/* Buffers by order of appearance: the schedule belongs to equal kernels, too. */
+static Scheduled schedule(DistinctKernels *d, const Kernel *k)
 {
-	DistinctArg *arg = ARENA_ARRAY(s->arena, DistinctArg, s->arg.n);
-	for (uint32_t i = 0; i < s->arg.n; i++) {
-		const Buffer *b = buf_of(d->l, s->arg.data[i]);
-		arg[i].buf = find_buf(d, b->packed.i ? b->packed : s->arg.data[i]);
-		if (b->packed.i)
-			arg[i].packed = arena_dup(s->arena, &b->layout, sizeof b->layout);
+	Arena *arena = d->l->ir->ctx->arena;
+	Schedule *s = schedule_kernel(d->l, k, d->target);
+	uint32_t *fn = ARENA_ARRAY(arena, uint32_t, s->phase.n);
+	for (uint32_t i = 0; i < s->phase.n; i++) {
+		SchedPhase *p = &s->phase.data[i];
+		SchedArg *arg = arena_dup(arena, p->arg, p->narg * sizeof *arg);
+		for (uint32_t a = 0; a < p->narg; a++)
+			if (arg[a].kind == ARG_BUF)
+				arg[a].k = find_buf(d, (BufId){arg[a].k});
+		p->arg = arg;
+		p->nliteral = loop_parametrise(p->f, KEEP_LITERALS, &p->literal);
+		fn[i] = add_function(d, p->f);
 	}
-	return arg;
+	return (Scheduled){.schedule = s, .fn = fn};
 }
 
-static Distinct schedule(DistinctKernels *d, Kernel *k)
-{
-	Sched s;
-	Distinct out = {0};
-	kernel_split_axes(d->l, k);
-	sched_init(&s, d->l, k, d->target);
-	out.cost = kernel_cost(&s);
-	if (!schedule_depthwise(&s, &out.ntasks) && !schedule_contract(&s, &out.ntasks))
-		schedule_generic(&s, &out.ntasks);
-	loop_simplify(s.f);
-	out.nliteral = loop_parametrise(s.f, KEEP_LITERALS, &out.literal);
-	out.algorithm = k->algorithm ? k->algorithm : "generic";
-	out.narg = s.arg.n;
-	out.arg = describe_args(d, &s);
-	out.nparam = s.param.n;
-	out.param = s.param.data;
-	out.fn = add_function(d, s.f);
-	return out;
-}
-
-Distinct distinct_kernel(DistinctKernels *d, Kernel *k)
+void distinct_kernel(DistinctKernels *d, const Kernel *k)
 {
 	bool fresh;
+	Arena *arena = d->l->ir->ctx->arena;
 	write_key(d, k);
 	uint32_t id = intern(&d->key, d->word.data, d->word.n * sizeof *d->word.data, &fresh);
 	if (fresh)
-		array_push(d->l->ir->ctx->arena, &d->kernel, schedule(d, k));
-	return d->kernel.data[id - 1];
+		array_push(arena, &d->distinct, schedule(d, k));
+	Scheduled here = d->distinct.data[id - 1];
+	here.kernel = k;
+	here.buf = arena_dup(arena, d->buf.data, d->buf.n * sizeof *d->buf.data);
+	here.temp = d->ntemp;
+	d->ntemp += here.schedule->temp.n;
+	array_push(arena, &d->kernel, here);
 }

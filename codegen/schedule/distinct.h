@@ -5,31 +5,25 @@
 #ifndef WEFT_CODEGEN_DISTINCT_H
 #define WEFT_CODEGEN_DISTINCT_H
 
-#include "codegen/schedule/cost.h"
 #include "codegen/schedule/schedule.h"
 
+/* A kernel of the program. */
 typedef struct {
-	uint32_t buf;         /* which of the kernel's buffers, in order of appearance */
-	const Layout *packed; /* of a constant that is read in another layout; NULL: as it is */
-} DistinctArg;
+	const Kernel *kernel;
+	const Schedule *schedule; /* shared by equal kernels; an ARG_BUF counts buffers in order of appearance */
+	const uint32_t *fn;       /* by phase: index into Program.fn */
+	const BufId *buf;         /* in order of appearance */
+	uint32_t temp;            /* number of its first temporary among those of all kernels */
+} Scheduled;
 
 typedef struct {
-	uint32_t fn; /* index into Program.fn */
-	Sym ntasks;
-	const char *algorithm;
-	KernelCost cost; /* of one launch */
-	uint32_t narg, nparam, nliteral;
-	const DistinctArg *arg;
-	const Sym *param;       /* parameters: these, then the literals */
-	const int64_t *literal;
-} Distinct;
-
-typedef struct {
-	Lowered *l;
+	const Lowered *l;
 	Program *p;
 	const Target *target;
 	Intern key, fn_text;
-	ARRAY(Distinct) kernel; /* by id of key - 1 */
+	ARRAY(Scheduled) distinct; /* by id of key - 1 */
+	ARRAY(Scheduled) kernel;   /* in order of distinct_kernel */
+	uint32_t ntemp;
 	/* the kernel at hand */
 	ARRAY(uint32_t) word;
 	ARRAY(BufId) buf;       /* in order of appearance */
@@ -38,8 +32,8 @@ typedef struct {
 	uint32_t now, nsym;
 } DistinctKernels;
 
-void distinct_init(DistinctKernels *, Lowered *, Program *, const Target *);
-/* The schedule of a kernel. Its buffers are d->buf until the next call. The kernel is used up: its axes may be split. */
-Distinct distinct_kernel(DistinctKernels *, Kernel *);
+void distinct_init(DistinctKernels *, const Lowered *, Program *, const Target *);
+/* Schedules a kernel, unless an equal one was, and appends it to d->kernel. */
+void distinct_kernel(DistinctKernels *, const Kernel *);
 
 #endif

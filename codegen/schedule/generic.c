@@ -4,18 +4,9 @@
  * Outer axes run as tasks and loops, largest stride of the result first; one axis with unit stride runs over
  * vector lanes. If that is an outer axis, lanes are different outer points; if it is an inner one, lanes
  * belong to one row and reductions end with a horizontal step. */
-#include "codegen/schedule/axes.h"
+#include "codegen/schedule/generic.h"
 
 enum { ENOUGH_TASKS = 32, TASK_WORK = 16384 };
-
-typedef struct {
-	Sched *s;
-	uint32_t order[MAX_AXES], norder; /* outer axes without the vector axis */
-	uint32_t ntask;                   /* the first ntask of them are the task grid */
-	int64_t chunk;                    /* > 0: the next axis is cut into chunks of that many */
-	uint32_t chunked;                 /* which axis */
-	Lx chunk_lo, chunk_hi;
-} Generic;
 
 /* ---- stages at one outer point ---- */
 
@@ -37,19 +28,19 @@ static void stage_loops(StageRun *r)
 		return;
 	}
 	uint32_t axis = r->axes[r->next++];
-	Lx zero = lx_int(s->f, 0), end = sched_size(s, s->extent[axis]);
+	Lx start = sched_start(s, axis), end = sched_limit(s, axis);
 	const Stage *st = &s->k->stage.data[r->stage];
 	if (axis == s->vaxis) {
 		bool whole = sym_divides(s->syms, s->lanes, s->extent[axis]);
 		/* the vector axis is the innermost loop */
-		sched_vector_loop(s, axis, zero, end, whole, stage_body, r);
+		sched_vector_loop(s, axis, start, end, whole, stage_body, r);
 	} else {
 		uint64_t free_axes = 0;
 		for (uint32_t a = 0; a < s->naxis; a++)
 			if (s->at[a].i)
 				free_axes |= UINT64_C(1) << a;
 		sched_hoist(s, st->value, free_axes);
-		uint32_t mark = sched_for(s, axis, zero, end, 1);
+		uint32_t mark = sched_for(s, axis, start, end, 1);
 		if (st->kind == STAGE_SCAN && st->reverse) {
 			Lx last = lx_sub(s->f, end, lx_int(s->f, 1));
 			s->at[axis] = lx_sub(s->f, last, s->at[axis]);
@@ -195,18 +186,49 @@ static void start_accumulators(Sched *s, StageRun *r, const Stage *st)
 	}
 }
 
+static StageRole role_of(const Generic *g, uint32_t stage)
+{
+	return g->parts ? g->parts->role[stage] : RUN_WHOLE;
+}
+
+static void set_result(Sched *s, uint32_t stage, Lx v)
+{
+	v = sched_convert(s, v, dtype_compute(s->k->stage.data[stage].dtype));
+	s->stage[stage].value = lx_var(s->f, ls_let(s->f, "r", v));
+	s->stage[stage].done = true;
+}
+
 static void finish_stage(Sched *s, StageRun *r, const Stage *st)
 {
-	StageValue *out = &s->stage[r->stage];
-	out->done = true;
+	const Parts *parts = r->g->parts;
+	s->stage[r->stage].done = true;
 	if (st->place != PLACE_REGISTER)
 		return;
 	Lx v = lx_var(s->f, st->kind == STAGE_ARGREDUCE ? r->arg : r->acc);
 	bool across = lx_type(s->f, v).lanes > 1 && !(s->outer >> s->vaxis & 1);
 	if (across)
 		v = lx_hreduce(s->f, reduce_op(st->combine), v);
-	v = sched_convert(s, v, dtype_compute(st->dtype));
-	out->value = lx_var(s->f, ls_let(s->f, "r", v));
+	if (role_of(r->g, r->stage) == RUN_PART)
+		sched_store_temp(s, parts->temp[r->stage], parts->slot, v);
+	else
+		set_result(s, r->stage, v);
+}
+
+/* The parts of a reduction, in order. */
+static void combine_parts(Generic *g, uint32_t stage)
+{
+	Sched *s = g->s;
+	const Parts *p = g->parts;
+	const Stage *st = &s->k->stage.data[stage];
+	uint32_t lanes = s->vaxis != NO_AXIS && (s->outer >> s->vaxis & 1) ? s->lanes : 1;
+	Lx here = s->at[p->number];
+	Lv acc = ls_var(s->f, "acc", sched_identity(s, st->combine, (LType){st->acc, lanes}));
+	uint32_t mark = sched_for(s, p->number, lx_int(s->f, 0), sched_size(s, s->extent[p->number]), 1);
+	Lx part = sched_load_temp(s, p->temp[stage], p->slot);
+	ls_set(s->f, acc, sched_combine(s, st->combine, lx_var(s->f, acc), part));
+	sched_end(s, mark);
+	s->at[p->number] = here;
+	set_result(s, stage, lx_var(s->f, acc));
 }
 
 static void run_stage(Generic *g, uint32_t stage)
@@ -239,11 +261,29 @@ static void run_stage(Generic *g, uint32_t stage)
 	finish_stage(s, &r, st);
 }
 
+/* A store that does not depend on the part belongs to the first one. */
+static void run_once(Generic *g, uint32_t stage)
+{
+	Sched *s = g->s;
+	uint32_t mark = sched_mark(s);
+	ls_if(s->f, lx_cmp(s->f, SC_eq, s->at[g->parts->number], lx_int(s->f, 0)));
+	run_stage(g, stage);
+	ls_end(s->f);
+	sched_forget(s, mark);
+}
+
 static void outer_point(Sched *s, void *data)
 {
 	Generic *g = data;
-	for (uint32_t i = 0; i < s->k->stage.n; i++)
-		run_stage(g, i);
+	for (uint32_t i = 0; i < s->k->stage.n; i++) {
+		const Stage *st = &s->k->stage.data[i];
+		if (role_of(g, i) == RUN_FROM_PARTS)
+			combine_parts(g, i);
+		else if (g->parts && g->parts->store_first && st->kind == STAGE_MAP && !st->nmap)
+			run_once(g, i);
+		else if (role_of(g, i) != RUN_NOT)
+			run_stage(g, i);
+	}
 	for (uint32_t i = 0; i < s->k->stage.n; i++)
 		s->stage[i].done = false;
 }
@@ -254,7 +294,7 @@ static bool reads_own_result(const Sched *s)
 {
 	for (uint32_t i = 0; i < s->k->stage.n; i++)
 		for (uint32_t j = 1; s->store[i].i && j < s->k->kx.n; j++)
-			if (s->offset[j].i && s->buf[j].i == s->k->stage.data[i].buf.i)
+			if (s->offset[j].i && s->k->kx.data[j].buf.i == s->k->stage.data[i].buf.i)
 				return true;
 	return false;
 }
@@ -273,7 +313,8 @@ static void hoist_out_of(Generic *g, uint32_t axis)
 		if (s->at[a].i)
 			known |= UINT64_C(1) << a;
 	for (uint32_t i = 0; known && i < s->k->stage.n; i++)
-		sched_hoist(s, s->k->stage.data[i].value, known);
+		if (role_of(g, i) == RUN_WHOLE || role_of(g, i) == RUN_PART)
+			sched_hoist(s, s->k->stage.data[i].value, known);
 }
 
 static void outer_loops(Generic *g, uint32_t next)
@@ -282,9 +323,7 @@ static void outer_loops(Generic *g, uint32_t next)
 	bool outer_vector = s->vaxis != NO_AXIS && (s->outer >> s->vaxis & 1);
 	if (next < g->norder) {
 		uint32_t axis = g->order[next];
-		bool cut = g->chunk && g->chunked == axis;
-		Lx lo = cut ? g->chunk_lo : lx_int(s->f, 0);
-		Lx hi = cut ? g->chunk_hi : sched_size(s, s->extent[axis]);
+		Lx lo = sched_start(s, axis), hi = sched_limit(s, axis);
 		hoist_out_of(g, axis);
 		uint32_t mark = sched_for(s, axis, lo, hi, 1);
 		outer_loops(g, next + 1);
@@ -292,9 +331,7 @@ static void outer_loops(Generic *g, uint32_t next)
 		s->at[axis] = (Lx){0};
 	} else if (outer_vector) {
 		uint32_t axis = s->vaxis;
-		bool cut = g->chunk && g->chunked == axis;
-		Lx lo = cut ? g->chunk_lo : lx_int(s->f, 0);
-		Lx hi = cut ? g->chunk_hi : sched_size(s, s->extent[axis]);
+		Lx lo = sched_start(s, axis), hi = sched_limit(s, axis);
 		bool whole = sym_divides(s->syms, s->lanes, s->extent[axis]);
 		hoist_out_of(g, axis);
 		sched_vector_loop(s, axis, lo, hi, whole, outer_point, g);
@@ -304,7 +341,7 @@ static void outer_loops(Generic *g, uint32_t next)
 	}
 }
 
-static double work_per_point(const Sched *s)
+double generic_work_per_point(const Sched *s)
 {
 	double work = 0;
 	for (uint32_t i = 0; i < s->k->stage.n; i++) {
@@ -319,57 +356,72 @@ static double work_per_point(const Sched *s)
 	return work;
 }
 
-/* Whole axes are tasks until there are enough of them; then the next axis is cut into chunks. */
-static Sym choose_tasks(Generic *g)
+Sym generic_ntasks(const Generic *g)
+{
+	Sched *s = g->s;
+	Sym n = sym_int(s->syms, 1);
+	for (uint32_t i = 0; i < g->ntask; i++)
+		n = sym_mul(s->syms, n, s->extent[g->order[i]]);
+	return g->cut == NO_AXIS ? n : sym_mul(s->syms, n, g->npart);
+}
+
+static void cut(Generic *g, uint32_t axis, int64_t per)
+{
+	Sched *s = g->s;
+	g->cut = axis;
+	g->per = sym_int(s->syms, per);
+	g->npart = sym_ceildiv(s->syms, s->extent[axis], g->per);
+}
+
+Sym generic_choose_tasks(Generic *g, double work)
 {
 	Sched *s = g->s;
 	bool outer_vector = s->vaxis != NO_AXIS && (s->outer >> s->vaxis & 1);
-	double rest = work_per_point(s);
+	double rest = work;
 	for (uint32_t i = 0; i < g->norder; i++)
 		rest *= (double)axes_hint(s, g->order[i]);
 	if (outer_vector)
 		rest *= (double)axes_hint(s, s->vaxis);
-	Sym n = sym_int(s->syms, 1);
 	double tasks = 1;
+	g->ntask = 0;
+	g->cut = NO_AXIS;
 	while (g->ntask < g->norder && tasks < ENOUGH_TASKS) {
 		uint32_t a = g->order[g->ntask];
 		if (rest / (double)axes_hint(s, a) < TASK_WORK)
 			break;
-		n = sym_mul(s->syms, n, s->extent[a]);
 		tasks *= (double)axes_hint(s, a);
 		rest /= (double)axes_hint(s, a);
 		g->ntask++;
 	}
 	if (tasks >= ENOUGH_TASKS || rest < 2 * TASK_WORK)
-		return n;
+		return generic_ntasks(g);
 	uint32_t axis = g->ntask < g->norder ? g->order[g->ntask] : outer_vector ? s->vaxis : NO_AXIS;
 	if (axis == NO_AXIS)
-		return n;
+		return generic_ntasks(g);
 	double per = rest / (double)axes_hint(s, axis);
 	int64_t unit = axis == s->vaxis ? 4 * (int64_t)s->lanes : 1;
 	int64_t want = (int64_t)(TASK_WORK / per);
-	g->chunk = want < unit ? unit : want - want % unit;
-	g->chunked = axis;
-	return sym_mul(s->syms, n, sym_ceildiv(s->syms, s->extent[axis], sym_int(s->syms, g->chunk)));
+	cut(g, axis, want < unit ? unit : want - want % unit);
+	return generic_ntasks(g);
 }
 
-/* The task number, split into the chunk and the task axes, fastest last. */
+/* The task number, split into the part and the task axes, fastest last. */
 static void decode_task(Generic *g)
 {
 	Sched *s = g->s;
 	Lx t = lx_var(s->f, s->f->task);
-	if (g->chunk) {
-		Sym count = sym_ceildiv(s->syms, s->extent[g->chunked], sym_int(s->syms, g->chunk));
-		Lx c = t;
+	if (g->cut != NO_AXIS) {
+		Lx c = t, per = sched_size(s, g->per);
 		if (g->ntask) {
-			c = lx_mod(s->f, t, sched_size(s, count));
-			t = lx_div(s->f, t, sched_size(s, count));
+			c = lx_mod(s->f, t, sched_size(s, g->npart));
+			t = lx_div(s->f, t, sched_size(s, g->npart));
 		}
-		Lx lo = lx_mul(s->f, c, lx_int(s->f, g->chunk));
-		g->chunk_lo = lx_var(s->f, ls_let(s->f, "lo", lo));
-		Lx hi = lx_add(s->f, g->chunk_lo, lx_int(s->f, g->chunk));
-		hi = lx_min(s->f, hi, sched_size(s, s->extent[g->chunked]));
-		g->chunk_hi = lx_var(s->f, ls_let(s->f, "hi", hi));
+		Lx lo = lx_var(s->f, ls_let(s->f, "lo", lx_mul(s->f, c, per)));
+		Lx hi = lx_min(s->f, lx_add(s->f, lo, per), sched_size(s, s->extent[g->cut]));
+		s->start[g->cut] = lo;
+		s->limit[g->cut] = lx_var(s->f, ls_let(s->f, "hi", hi));
+		if (g->parts)
+			s->at[g->parts->number] = c;
 	}
 	for (uint32_t i = g->ntask; i-- > 0;) {
 		uint32_t a = g->order[i];
@@ -382,7 +434,20 @@ static void decode_task(Generic *g)
 	}
 }
 
-void schedule_generic(Sched *s, Sym *ntasks)
+void generic_run(Generic *g)
+{
+	decode_task(g);
+	outer_loops(g, g->ntask);
+}
+
+static const char *why_generic(const Sched *s)
+{
+	if (s->vaxis == NO_AXIS)
+		return target_lanes(s->target, DT_f32) == 1 ? "the target has no vectors" : "no axis is worth vectors";
+	return s->outer >> s->vaxis & 1 ? "lanes are neighbouring points" : "lanes are one row";
+}
+
+const char *schedule_generic(Sched *s)
 {
 	axes_merge_outer(s);
 	s->vaxis = axes_choose_vector(s);
@@ -391,7 +456,10 @@ void schedule_generic(Sched *s, Sym *ntasks)
 		s->vaxis = NO_AXIS;
 	Generic g = {.s = s};
 	g.norder = axes_outer_order(s, g.order);
-	*ntasks = choose_tasks(&g);
-	decode_task(&g);
-	outer_loops(&g, g.ntask);
+	Sym ntasks = generic_choose_tasks(&g, generic_work_per_point(s));
+	generic_run(&g);
+	s->out->algorithm = "generic";
+	s->out->why = why_generic(s);
+	sched_finish_phase(s, ntasks, s->cost);
+	return NULL;
 }

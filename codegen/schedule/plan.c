@@ -1,7 +1,7 @@
 /* Lifetimes and offsets of temporaries; see plan.h.
  *
- * Steps are numbered through loops. A buffer lives from its first to its last step; one that lives across
- * the border of a loop, or is carried, lives for the whole loop. */
+ * Phases are numbered through steps and loops. A buffer lives from its first to its last phase; one that lives across
+ * the border of a loop, or is carried, lives for the whole loop. Temporaries between phases are numbered after buffers. */
 #include "codegen/schedule/plan.h"
 
 #include <stdlib.h>
@@ -18,16 +18,18 @@ typedef struct {
 } Life;
 
 typedef struct {
-	Lowered *l;
+	const Lowered *l;
+	const DistinctKernels *kernels;
 	Life *life; /* by buffer */
+	uint32_t kernel; /* the next one */
 	uint32_t now, depth; /* of loops around */
 	bool extended;
 	ARRAY(uint32_t) touched; /* in the loops around */
 } Planner;
 
-static void touch(Planner *p, BufId b)
+static void touch(Planner *p, uint32_t buf)
 {
-	Life *life = &p->life[b.i];
+	Life *life = &p->life[buf];
 	if (!life->used)
 		*life = (Life){p->now, p->now, true};
 	if (p->now < life->first)
@@ -35,17 +37,20 @@ static void touch(Planner *p, BufId b)
 	if (p->now > life->last)
 		life->last = p->now;
 	if (p->depth)
-		array_push(p->l->ir->ctx->arena, &p->touched, b.i);
+		array_push(p->l->ir->ctx->arena, &p->touched, buf);
 }
 
-static void touch_kernel(Planner *p, const Kernel *k)
+static void touch_kernel(Planner *p, const Scheduled *k)
 {
-	for (uint32_t i = 1; i < k->kx.n; i++)
-		if (k->kx.data[i].kind == KX_LOAD)
-			touch(p, k->kx.data[i].buf);
-	for (uint32_t i = 0; i < k->stage.n; i++)
-		if (k->stage.data[i].place == PLACE_GLOBAL)
-			touch(p, k->stage.data[i].buf);
+	for (uint32_t i = 0; i < k->schedule->phase.n; i++) {
+		const SchedPhase *phase = &k->schedule->phase.data[i];
+		p->now++;
+		for (uint32_t a = 0; a < phase->narg; a++)
+			if (phase->arg[a].kind == ARG_BUF)
+				touch(p, k->buf[phase->arg[a].k].i);
+			else
+				touch(p, p->l->buf.n + k->temp + phase->arg[a].k);
+	}
 }
 
 static void stretch(Planner *p, Life *life, uint32_t first, uint32_t last)
@@ -64,19 +69,18 @@ static void walk(Planner *p, const StepList *list)
 {
 	for (uint32_t i = 0; i < list->step.n; i++) {
 		const Step *s = &list->step.data[i];
-		p->now++;
 		if (s->kind == STEP_KERNEL) {
-			touch_kernel(p, s->kernel);
+			touch_kernel(p, &p->kernels->kernel.data[p->kernel++]);
 			continue;
 		}
-		uint32_t first = p->now, begin = p->touched.n;
+		uint32_t first = ++p->now, begin = p->touched.n;
 		p->depth++;
 		walk(p, s->body);
 		uint32_t last = ++p->now;
 		for (uint32_t c = 0; c < s->ncarry; c++) {
 			Life *from = &p->life[s->carry[c].from.i], *to = &p->life[s->carry[c].to.i];
-			touch(p, s->carry[c].from);
-			touch(p, s->carry[c].to);
+			touch(p, s->carry[c].from.i);
+			touch(p, s->carry[c].to.i);
 			stretch(p, from, first, last);
 			stretch(p, to, first, last);
 			/* the two halves swap: both live as long as either */
@@ -99,20 +103,19 @@ static void find_lives(Planner *p)
 	do {
 		p->extended = false;
 		p->now = 0;
+		p->kernel = 0;
 		walk(p, &p->l->steps);
 	} while (p->extended);
 }
 
-static Sym byte_size(Lowered *l, BufId b)
+static Sym byte_size(SymTab *syms, Sym numel, DType d)
 {
-	SymTab *syms = l->ir->syms;
-	const Buffer *buf = buf_of(l, b);
-	Sym bytes = sym_muli(syms, layout_numel(l->ir, &buf->layout), dtype_size(buf->dtype));
+	Sym bytes = sym_muli(syms, numel, dtype_size(d));
 	return sym_muli(syms, sym_ceildiv(syms, bytes, sym_int(syms, ALIGN)), ALIGN);
 }
 
 typedef struct {
-	BufId buf;
+	uint32_t buf;
 	int64_t size, offset;
 	Life life;
 	uint32_t rank; /* by first step; then the number of its piece of the heap */
@@ -123,7 +126,7 @@ static int by_size(const void *a, const void *b)
 	const Block *x = a, *y = b;
 	if (x->size != y->size)
 		return x->size < y->size ? 1 : -1;
-	return x->buf.i < y->buf.i ? -1 : 1;
+	return x->buf < y->buf ? -1 : 1;
 }
 
 static int by_offset(const void *a, const void *b)
@@ -149,7 +152,7 @@ static int by_first(const void *a, const void *b)
 	const Block *x = *(Block *const *)a, *y = *(Block *const *)b;
 	if (x->life.first != y->life.first)
 		return x->life.first < y->life.first ? -1 : 1;
-	return x->buf.i < y->buf.i ? -1 : x->buf.i > y->buf.i;
+	return x->buf < y->buf ? -1 : x->buf > y->buf;
 }
 
 static void placed_init(Placed *p, Arena *arena, Block *block, uint32_t n)
@@ -359,7 +362,7 @@ static int by_end(const void *a, const void *b)
 	const Block *x = *(Block *const *)a, *y = *(Block *const *)b;
 	if (x->life.last != y->life.last)
 		return x->life.last < y->life.last ? -1 : 1;
-	return x->buf.i < y->buf.i ? -1 : x->buf.i > y->buf.i;
+	return x->buf < y->buf ? -1 : x->buf > y->buf;
 }
 
 /* A sweep over the steps: a block takes the best free piece at its first step and gives it back after its last. */
@@ -447,7 +450,7 @@ static void slot_add(Arena *arena, Slot *s, Life life)
 	s->life.data[k] = life;
 }
 
-static uint32_t find_slot(Lowered *l, Slots *all, Sym size, Life life, bool share)
+static uint32_t find_slot(const Lowered *l, Slots *all, Sym size, Life life, bool share)
 {
 	Arena *arena = l->ir->ctx->arena;
 	for (uint32_t i = 0; share && i < all->slot.n; i++) {
@@ -468,34 +471,57 @@ static uint32_t find_slot(Lowered *l, Slots *all, Sym size, Life life, bool shar
 	return all->slot.n - 1;
 }
 
-MemoryPlan plan_memory(Lowered *l, bool share)
+/* Bytes of what the plan gives memory, by number; none: nothing. */
+static Sym *find_sizes(const Planner *p, uint32_t n)
 {
+	const Lowered *l = p->l;
+	Sym *size = ARENA_ARRAY(l->ir->ctx->arena, Sym, n);
+	for (uint32_t i = 1; i < l->buf.n; i++) {
+		const Buffer *b = &l->buf.data[i];
+		if (b->kind == BUF_TEMP && p->life[i].used)
+			size[i] = byte_size(l->ir->syms, layout_numel(l->ir, &b->layout), b->dtype);
+	}
+	for (uint32_t i = 0; i < p->kernels->kernel.n; i++) {
+		const Scheduled *k = &p->kernels->kernel.data[i];
+		for (uint32_t t = 0; t < k->schedule->temp.n; t++) {
+			const SchedTemp *temp = &k->schedule->temp.data[t];
+			size[l->buf.n + k->temp + t] = byte_size(l->ir->syms, temp->numel, temp->dtype);
+		}
+	}
+	return size;
+}
+
+MemoryPlan plan_memory(const DistinctKernels *kernels, bool share)
+{
+	const Lowered *l = kernels->l;
 	Arena *arena = l->ir->ctx->arena;
 	SymTab *syms = l->ir->syms;
-	Planner p = {.l = l, .life = ARENA_ARRAY(arena, Life, l->buf.n)};
+	uint32_t all = l->buf.n + kernels->ntemp, n = 0;
+	Planner p = {.l = l, .kernels = kernels, .life = ARENA_ARRAY(arena, Life, all)};
 	find_lives(&p);
-	MemoryPlan plan = {.offset = ARENA_ARRAY(arena, Sym, l->buf.n)};
-	Block *block = ARENA_ARRAY(arena, Block, l->buf.n);
-	uint32_t *slot_of = ARENA_ARRAY(arena, uint32_t, l->buf.n), n = 0;
+	MemoryPlan plan = {.offset = ARENA_ARRAY(arena, Sym, all)};
+	plan.temp = plan.offset + l->buf.n;
+	Block *block = ARENA_ARRAY(arena, Block, all);
+	uint32_t *slot_of = ARENA_ARRAY(arena, uint32_t, all);
+	const Sym *size = find_sizes(&p, all);
 	Slots slots = {0};
-	for (uint32_t i = 1; i < l->buf.n; i++) {
-		if (l->buf.data[i].kind != BUF_TEMP || !p.life[i].used)
-			continue;
-		Sym size = byte_size(l, (BufId){i});
+	for (uint32_t i = 1; i < all; i++) {
 		int64_t fixed;
-		if (sym_is_const(syms, size, &fixed))
-			block[n++] = (Block){.buf = {i}, .size = fixed, .life = p.life[i]};
+		if (!size[i].i)
+			continue;
+		if (sym_is_const(syms, size[i], &fixed))
+			block[n++] = (Block){.buf = i, .size = fixed, .life = p.life[i]};
 		else
-			slot_of[i] = 1 + find_slot(l, &slots, size, p.life[i], share);
+			slot_of[i] = 1 + find_slot(l, &slots, size[i], p.life[i], share);
 	}
 	plan.total = sym_int(syms, place_blocks(arena, block, n, share));
 	for (uint32_t i = 0; i < n; i++)
-		plan.offset[block[i].buf.i] = sym_int(syms, block[i].offset);
+		plan.offset[block[i].buf] = sym_int(syms, block[i].offset);
 	for (uint32_t i = 0; i < slots.slot.n; i++) {
 		slots.slot.data[i].offset = plan.total;
 		plan.total = sym_add(syms, plan.total, slots.slot.data[i].size);
 	}
-	for (uint32_t i = 1; slots.slot.n && i < l->buf.n; i++)
+	for (uint32_t i = 1; slots.slot.n && i < all; i++)
 		if (slot_of[i])
 			plan.offset[i] = slots.slot.data[slot_of[i] - 1].offset;
 	return plan;

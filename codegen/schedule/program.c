@@ -28,6 +28,7 @@ typedef struct {
 	Arena *arena;
 	SymTab *syms;
 	DistinctKernels kernels;
+	uint32_t next;    /* of kernels.kernel: the next to be launched */
 	MemoryPlan plan;
 	uint32_t ninput, noutput;
 	CarryPlace *place;     /* by buffer: byte offset in its region, when it differs from the plan's; else even is none */
@@ -147,40 +148,65 @@ static void join_carried(Builder *b, const StepList *list)
 	}
 }
 
-static const Layout *layout_of(const Builder *b, const DistinctArg *a)
+static const Layout *layout_of(const Builder *b, const Scheduled *k, const SchedArg *a)
 {
-	return a->packed ? a->packed : &buf_of(b->l, b->kernels.buf.data[a->buf])->layout;
+	return a->packed ? a->packed : &buf_of(b->l, k->buf[a->k])->layout;
 }
 
 /* For the interpreter of loop IR: which buffers the arguments are. */
-static const ProgramArg *describe_args(Builder *b, const Distinct *d)
+static ProgramArg describe_arg(const Builder *b, const Scheduled *k, const SchedArg *a)
 {
-	ProgramArg *arg = ARENA_ARRAY(b->arena, ProgramArg, d->narg);
-	for (uint32_t i = 0; i < d->narg; i++) {
-		BufId id = b->kernels.buf.data[d->arg[i].buf];
-		const Buffer *buf = buf_of(b->l, id);
-		Sym numel = layout_numel(b->l->ir, layout_of(b, &d->arg[i]));
-		arg[i] = (ProgramArg){.name = buf->name, .bytes = sym_muli(b->syms, numel, dtype_size(buf->dtype)),
-		                      .owner = owner_of(b, id.i)};
+	if (a->kind == ARG_TEMP) {
+		const SchedTemp *t = &k->schedule->temp.data[a->k];
+		return (ProgramArg){.name = t->name, .bytes = sym_muli(b->syms, t->numel, dtype_size(t->dtype)),
+		                    .owner = b->l->buf.n + k->temp + a->k};
 	}
-	return arg;
+	BufId id = k->buf[a->k];
+	const Buffer *buf = buf_of(b->l, id);
+	Sym numel = layout_numel(b->l->ir, layout_of(b, k, a));
+	return (ProgramArg){.name = buf->name, .bytes = sym_muli(b->syms, numel, dtype_size(buf->dtype)),
+	                    .owner = owner_of(b, id.i)};
 }
 
-static void launch(Builder *b, Kernel *k)
+static Lx address_of(Builder *b, const Scheduled *k, const SchedArg *a)
 {
-	Distinct d = distinct_kernel(&b->kernels, k);
-	uint32_t narg = 0;
-	Lx *arg = ARENA_ARRAY(b->arena, Lx, d.narg + d.nparam + d.nliteral);
-	for (uint32_t i = 0; i < d.narg; i++)
-		arg[narg++] = address(b, b->kernels.buf.data[d.arg[i].buf], layout_of(b, &d.arg[i]));
-	for (uint32_t i = 0; i < d.nparam; i++)
-		arg[narg++] = sym_lower(&b->sizes, d.param[i]);
-	for (uint32_t i = 0; i < d.nliteral; i++)
-		arg[narg++] = lx_int(b->f, d.literal[i]);
+	if (a->kind == ARG_TEMP)
+		return lx_addr(b->f, b->ninput + b->noutput + 1, sym_lower(&b->sizes, b->plan.temp[k->temp + a->k]));
+	return address(b, k->buf[a->k], layout_of(b, k, a));
+}
+
+static uint32_t add_call(Builder *b, const Scheduled *k, uint32_t phase)
+{
+	const Schedule *s = k->schedule;
+	const SchedPhase *p = &s->phase.data[phase];
+	ProgramArg *arg = ARENA_ARRAY(b->arena, ProgramArg, p->narg);
+	for (uint32_t i = 0; i < p->narg; i++)
+		arg[i] = describe_arg(b, k, &p->arg[i]);
+	const char *algorithm = s->algorithm;
+	if (s->phase.n > 1)
+		algorithm = arena_printf(b->arena, "%s, phase %u of %u", algorithm, phase + 1, s->phase.n);
 	array_push(b->arena, &b->p->call,
-	           (ProgramCall){.fn = d.fn, .name = k->name, .algorithm = d.algorithm, .cost = count(b, d.cost),
-	                         .arg = describe_args(b, &d)});
-	ls_launch(b->f, b->p->call.n - 1, sym_lower(&b->sizes, d.ntasks), arg, d.narg, narg);
+	           (ProgramCall){.fn = k->fn[phase], .name = k->kernel->name, .algorithm = algorithm, .why = s->why,
+	                         .nrefused = s->refused.n, .refused = s->refused.data, .cost = count(b, p->cost),
+	                         .arg = arg});
+	return b->p->call.n - 1;
+}
+
+static void launch(Builder *b, const Scheduled *k)
+{
+	for (uint32_t i = 0; i < k->schedule->phase.n; i++) {
+		const SchedPhase *p = &k->schedule->phase.data[i];
+		uint32_t narg = 0;
+		Lx *arg = ARENA_ARRAY(b->arena, Lx, p->narg + p->nparam + p->nliteral);
+		for (uint32_t j = 0; j < p->narg; j++)
+			arg[narg++] = address_of(b, k, &p->arg[j]);
+		for (uint32_t j = 0; j < p->nparam; j++)
+			arg[narg++] = sym_lower(&b->sizes, p->param[j]);
+		for (uint32_t j = 0; j < p->nliteral; j++)
+			arg[narg++] = lx_int(b->f, p->literal[j]);
+		uint32_t call = add_call(b, k, i);
+		ls_launch(b->f, call, sym_lower(&b->sizes, p->ntasks), arg, p->narg, narg);
+	}
 }
 
 /* ---- steps ---- */
@@ -221,6 +247,16 @@ static void emit_loop(Builder *b, const Step *step)
 	}
 }
 
+/* In the order in which they are launched. */
+static void schedule_steps(Builder *b, const StepList *list)
+{
+	for (uint32_t i = 0; i < list->step.n; i++)
+		if (list->step.data[i].kind == STEP_LOOP)
+			schedule_steps(b, list->step.data[i].body);
+		else
+			distinct_kernel(&b->kernels, list->step.data[i].kernel);
+}
+
 /* ---- parts ---- */
 
 /* A function with values of the symbols and of the loops around. */
@@ -243,7 +279,7 @@ static void emit_step(Builder *b, const Step *s)
 	if (s->kind == STEP_LOOP)
 		emit_loop(b, s);
 	else
-		launch(b, s->kernel);
+		launch(b, &b->kernels.kernel.data[b->next++]);
 }
 
 static void emit_part(Builder *b, const Step *step, uint32_t n)
@@ -272,29 +308,39 @@ static void emit_part(Builder *b, const Step *step, uint32_t n)
 	ls_part(outer, p->run_part.n - 1, 0, arg, narg);
 }
 
-static uint32_t count_launches(const StepList *list)
+/* Of a step whose first kernel is number *kernel, which advances. */
+static uint32_t count_launches(const Builder *b, const Step *s, uint32_t *kernel)
 {
+	if (s->kind != STEP_LOOP)
+		return b->kernels.kernel.data[(*kernel)++].schedule->phase.n;
 	uint32_t n = 0;
-	for (uint32_t i = 0; i < list->step.n; i++)
-		n += list->step.data[i].kind == STEP_LOOP ? count_launches(list->step.data[i].body) : 1;
+	for (uint32_t i = 0; i < s->body->step.n; i++)
+		n += count_launches(b, &s->body->step.data[i], kernel);
 	return n;
 }
 
-/* What a step adds to the function that it is in: long loops have bodies in parts of their own. */
-static uint32_t step_size(const Step *s)
+/* What each step adds to the function that it is in: long loops have bodies in parts of their own. Returns the number of
+ * launches. */
+static uint32_t find_sizes(const Builder *b, const StepList *list, uint32_t *size)
 {
-	uint32_t n = s->kind == STEP_LOOP ? count_launches(s->body) : 1;
-	return n <= PART ? n : n / PART + 1;
+	uint32_t all = 0, kernel = b->next;
+	for (uint32_t i = 0; i < list->step.n; i++) {
+		uint32_t n = count_launches(b, &list->step.data[i], &kernel);
+		size[i] = n <= PART ? n : n / PART + 1;
+		all += n;
+	}
+	return all;
 }
 
 static void emit_steps(Builder *b, const StepList *list)
 {
 	const Step *step = list->step.data;
-	bool cut = count_launches(list) > PART;
+	uint32_t *size = ARENA_ARRAY(b->arena, uint32_t, list->step.n);
+	bool cut = find_sizes(b, list, size) > PART;
 	for (uint32_t i = 0, n; i < list->step.n; i += n) {
-		uint32_t size = step_size(&step[i]);
-		for (n = 1; cut && i + n < list->step.n && size + step_size(&step[i + n]) <= PART; n++)
-			size += step_size(&step[i + n]);
+		uint32_t sum = size[i];
+		for (n = 1; cut && i + n < list->step.n && sum + size[i + n] <= PART; n++)
+			sum += size[i + n];
 		if (cut)
 			emit_part(b, &step[i], n);
 		else
@@ -348,7 +394,8 @@ Program *schedule_program(Lowered *l, const Target *target, const ScheduleOption
 	program_find_symbols(p);
 	if (opt->weights)
 		share_weights(&b, opt->weights);
-	b.plan = plan_memory(l, !opt->no_plan);
+	schedule_steps(&b, &l->steps);
+	b.plan = plan_memory(&b.kernels, !opt->no_plan);
 	b.place = ARENA_ARRAY(b.arena, CarryPlace, l->buf.n);
 	b.owner = ARENA_ARRAY(b.arena, uint32_t, l->buf.n);
 	join_carried(&b, &l->steps);

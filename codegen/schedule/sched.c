@@ -1,6 +1,8 @@
 /* Lowering index arithmetic, loads and bodies at a point; see sched.h. */
 #include "codegen/schedule/sched.h"
 
+#include "codegen/schedule/cost.h"
+
 #include <string.h>
 
 static uint32_t max_u32(uint32_t a, uint32_t b)
@@ -68,7 +70,14 @@ void sched_find_deps(Sched *s)
 	}
 }
 
-void sched_init(Sched *s, Lowered *l, const Kernel *k, const Target *target)
+static void start_function(Sched *s)
+{
+	uint32_t phase = s->out->phase.n;
+	s->f = loop_new(s->ir, phase ? arena_printf(s->arena, "%s_phase_%u", s->k->name, phase + 1) : s->k->name);
+	s->f->comment = s->k->text;
+}
+
+void sched_init(Sched *s, const Lowered *l, Kernel *k, const Target *target)
 {
 	Ir *ir = l->ir;
 	Arena *arena = ir->ctx->arena;
@@ -81,11 +90,11 @@ void sched_init(Sched *s, Lowered *l, const Kernel *k, const Target *target)
 		s->var[i] = k->axis.data[i].var;
 		s->extent[i] = k->axis.data[i].extent;
 	}
-	s->f = loop_new(ir, k->name);
-	s->f->comment = k->text;
+	s->out = ARENA_NEW(arena, Schedule);
+	start_function(s);
 	s->deps = ARENA_ARRAY(arena, uint64_t, k->kx.n);
 	s->offset = ARENA_ARRAY(arena, Sym, k->kx.n);
-	s->buf = ARENA_ARRAY(arena, BufId, k->kx.n);
+	s->packed = ARENA_ARRAY(arena, const Layout *, k->kx.n);
 	s->memo = ARENA_ARRAY(arena, Lx, k->kx.n + k->vvar.n);
 	s->position = ARENA_ARRAY(arena, const Sym *, k->vvar.n);
 	for (uint32_t i = 0; i < k->vvar.n; i++)
@@ -98,7 +107,6 @@ void sched_init(Sched *s, Lowered *l, const Kernel *k, const Target *target)
 		const KxData *x = &k->kx.data[i];
 		if (x->kind != KX_LOAD)
 			continue;
-		s->buf[i] = x->buf;
 		s->offset[i] = layout_offset(ir, &buf_of(l, x->buf)->layout, x->idx);
 	}
 	for (uint32_t i = 0; i < k->stage.n; i++)
@@ -107,6 +115,8 @@ void sched_init(Sched *s, Lowered *l, const Kernel *k, const Target *target)
 			                            k->stage.data[i].idx);
 	sched_find_deps(s);
 	find_last_stages(s);
+	s->shape = kernel_shape(s->syms, k);
+	s->cost = kernel_cost(s, UINT64_MAX);
 }
 
 bool sched_coef(const Sched *s, Sym offset, uint32_t axis, Sym *coef)
@@ -125,53 +135,75 @@ bool sched_coef_is(const Sched *s, Sym offset, uint32_t axis, int64_t value)
 	return sched_coef(s, offset, axis, &coef) && sym_is(s->syms, coef, value);
 }
 
-static bool plain_load(const Sched *s, Kx id)
-{
-	const KxData *x = &s->k->kx.data[id.i];
-	return x->kind == KX_LOAD && !x->guard.i && x->dtype == DT_f32;
-}
-
-bool sched_anchor(const Sched *s, Kx *a, Kx *b)
-{
-	const Kernel *k = s->k;
-	if (k->anchor != 1 || k->vvar.n)
-		return false;
-	const Stage *st = &k->stage.data[0];
-	const KxData *value = &k->kx.data[st->value.i];
-	if (st->acc != DT_f32 || value->kind != KX_OP || value->op != OP_mul)
-		return false;
-	for (uint32_t i = 1; i < k->stage.n; i++)
-		if (k->stage.data[i].kind != STAGE_MAP || k->stage.data[i].nmap ||
-		    k->stage.data[i].place != PLACE_GLOBAL)
-			return false;
-	*a = value->in[0];
-	*b = value->in[1];
-	return plain_load(s, *a) && plain_load(s, *b);
-}
-
 /* ---- arguments ---- */
+
+static LMem argument(Sched *s, SchedArg a, const char *name, DType dtype)
+{
+	uint32_t i = 0;
+	while (i < s->arg.n &&
+	       (s->arg.data[i].kind != a.kind || s->arg.data[i].k != a.k || s->arg.data[i].packed != a.packed))
+		i++;
+	if (i == s->arg.n) {
+		array_push(s->arena, &s->arg, a);
+		loop_buf(s->f, (LArg){.name = name, .dtype = dtype, .restrict_ok = true, .align = dtype_size(dtype)});
+	}
+	return lmem_buf(i, dtype);
+}
 
 LMem sched_memory(Sched *s, BufId b)
 {
 	const Buffer *buf = buf_of(s->l, b);
-	uint32_t i = 0;
-	while (i < s->arg.n && s->arg.data[i].i != b.i)
-		i++;
-	if (i == s->arg.n) {
-		array_push(s->arena, &s->arg, b);
-		loop_buf(s->f, (LArg){.name = buf->name, .dtype = buf->dtype, .restrict_ok = true, .align = dtype_size(buf->dtype)});
-	}
-	return lmem_buf(i, buf->dtype);
+	return argument(s, (SchedArg){ARG_BUF, b.i, NULL}, buf->name, buf->dtype);
+}
+
+LMem sched_load_memory(Sched *s, Kx load)
+{
+	BufId b = s->k->kx.data[load.i].buf;
+	const Buffer *buf = buf_of(s->l, b);
+	return argument(s, (SchedArg){ARG_BUF, b.i, s->packed[load.i]}, buf->name, buf->dtype);
 }
 
 void sched_repack(Sched *s, Kx load, const Layout *layout)
 {
-	BufId from = s->k->kx.data[load.i].buf;
-	Buffer b = *buf_of(s->l, from);
-	b.layout = *layout;
-	b.packed = from;
-	array_push(s->arena, &s->l->buf, b);
-	s->buf[load.i] = (BufId){s->l->buf.n - 1};
+	s->packed[load.i] = arena_dup(s->arena, layout, sizeof *layout);
+}
+
+/* ---- phases ---- */
+
+uint32_t sched_temp(Sched *s, SchedTemp t)
+{
+	array_push(s->arena, &s->out->temp, t);
+	return s->out->temp.n - 1;
+}
+
+static uint32_t statements(const LoopFn *f, Lb b)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; b.i && i < f->block.data[b.i].stmt.n; i++) {
+		const LsData *st = &f->ls.data[f->block.data[b.i].stmt.data[i]];
+		n += 1 + statements(f, st->body) + statements(f, st->other);
+	}
+	return n;
+}
+
+void sched_finish_phase(Sched *s, Sym ntasks, KernelCost cost)
+{
+	SchedPhase p = {.f = s->f, .ntasks = ntasks, .cost = cost, .narg = s->arg.n, .arg = s->arg.data,
+	                .nparam = s->param.n, .param = s->param.data};
+	loop_simplify(p.f);
+	s->out->code += statements(p.f, p.f->body);
+	s->out->flops += cost_at(s->syms, cost.flops, NULL, NULL, 0);
+	s->out->bytes += cost_at(s->syms, cost.bytes, NULL, NULL, 0);
+	array_push(s->arena, &s->out->phase, p);
+	sched_forget(s, 0);
+	s->arg.data = NULL;
+	s->arg.n = s->arg.cap = 0;
+	s->param.data = NULL;
+	s->param.n = s->param.cap = 0;
+	for (uint32_t i = 0; i < s->naxis; i++)
+		s->at[i] = s->start[i] = s->limit[i] = (Lx){0};
+	s->mask = (Lx){0};
+	start_function(s);
 }
 
 Lx sched_let(Sched *s, const char *name, Lx x)
@@ -373,7 +405,7 @@ static Lx load(Sched *s, Kx id, const KxData *x)
 	bool vector = s->vaxis != NO_AXIS && (sched_axes(s, s->offset[id.i]) >> s->vaxis & 1);
 	bool vector_guard = x->guard.i && sched_varies(s, x->guard);
 	Lx mask = access_mask(s, x->guard, vector);
-	LMem mem = sched_memory(s, s->buf[id.i]);
+	LMem mem = sched_load_memory(s, id);
 	const char *name = s->f->buf.data[mem.k].name;
 	Lv v;
 	if (vector) {
@@ -534,6 +566,30 @@ void sched_hoist(Sched *s, Kx x, uint64_t axes)
 	hoist(s, x, axes);
 }
 
+/* ---- temporaries ---- */
+
+static LMem temp_memory(Sched *s, uint32_t temp)
+{
+	const SchedTemp *t = &s->out->temp.data[temp];
+	return argument(s, (SchedArg){ARG_TEMP, temp, NULL}, t->name, t->dtype);
+}
+
+Lx sched_load_temp(Sched *s, uint32_t temp, Sym offset)
+{
+	LMem mem = temp_memory(s, temp);
+	bool vector = s->vaxis != NO_AXIS && (sched_axes(s, offset) >> s->vaxis & 1);
+	LType t = {dtype_compute(mem.dtype), vector ? s->lanes : 1};
+	const char *name = s->out->temp.data[temp].name;
+	return lx_var(s->f, ls_load(s->f, name, mem, sched_sym(s, offset), t, vector ? s->mask : (Lx){0}));
+}
+
+void sched_store_temp(Sched *s, uint32_t temp, Sym offset, Lx value)
+{
+	bool vector = s->vaxis != NO_AXIS && (sched_axes(s, offset) >> s->vaxis & 1);
+	ls_store(s->f, temp_memory(s, temp), sched_sym(s, offset), vector ? sched_splat(s, value) : value,
+	         vector ? s->mask : (Lx){0});
+}
+
 /* ---- results ---- */
 
 SchedAddress sched_address(Sched *s, uint32_t stage)
@@ -623,6 +679,16 @@ Lx sched_accumulate(Sched *s, const Stage *st, Lx acc, Kx value)
 }
 
 /* ---- loops ---- */
+
+Lx sched_start(Sched *s, uint32_t axis)
+{
+	return s->start[axis].i ? s->start[axis] : lx_int(s->f, 0);
+}
+
+Lx sched_limit(Sched *s, uint32_t axis)
+{
+	return s->limit[axis].i ? s->limit[axis] : sched_size(s, s->extent[axis]);
+}
 
 uint32_t sched_for(Sched *s, uint32_t axis, Lx lo, Lx hi, int64_t step)
 {

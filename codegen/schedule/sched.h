@@ -8,6 +8,7 @@
 #define WEFT_CODEGEN_SCHED_H
 
 #include "codegen/schedule/schedule.h"
+#include "ir/kernel/shape.h"
 #include "ir/ops/op.h"
 
 enum { MAX_AXES = 48 };
@@ -24,17 +25,21 @@ typedef struct {
 } StageValue;
 
 typedef struct Sched {
-	Lowered *l;
+	const Lowered *l;
 	Ir *ir;
 	SymTab *syms;
 	Arena *arena;
-	const Kernel *k;
-	LoopFn *f;
+	Kernel *k;      /* the schedule's own copy */
+	KernelShape shape; /* before axes are merged */
+	KernelCost cost;   /* of all stages */
+	Schedule *out;
+	LoopFn *f;      /* of the phase at hand */
 	const Target *target;
 
 	uint32_t naxis;
 	Sym var[MAX_AXES], extent[MAX_AXES]; /* the kernel's axes, then those made by merging */
 	Lx at[MAX_AXES];                     /* current value; of the vector axis: of lane 0 */
+	Lx start[MAX_AXES], limit[MAX_AXES]; /* of axes of which the task has a part; none: all of it */
 	uint64_t outer;                      /* the outer axes, by bit */
 	uint32_t vaxis, lanes;
 	Lx mask; /* active lanes, none: all */
@@ -42,7 +47,7 @@ typedef struct Sched {
 	uint64_t *deps;   /* by Kx: axes it depends on */
 	Sym *offset;      /* by Kx: element offset of a KX_LOAD */
 	Sym *store;       /* by stage: element offset of a PLACE_GLOBAL */
-	BufId *buf;       /* by Kx: buffer actually read (constants may be read through another layout) */
+	const Layout **packed; /* by Kx: the layout of its own in which a constant is read; NULL: as it is */
 	StageValue *stage;
 
 	uint32_t *last_stage;     /* by Kx: number of the last stage it reads + 1, or 0 */
@@ -51,12 +56,12 @@ typedef struct Sched {
 	const Sym **position;     /* by value variable: ValueVar.at, in terms of var[] */
 	Lx lane;                  /* none, or the lane of which index arithmetic is wanted */
 	ARRAY(uint32_t) memo_log; /* to forget at the end of a scope */
-	ARRAY(BufId) arg;         /* buffers of the function, by argument number */
+	ARRAY(SchedArg) arg;      /* buffers of the function, by argument number */
 	ARRAY(Sym) param;         /* what each parameter stands for */
 } Sched;
 
-/* Offsets and dependences of everything; layouts of l are final. */
-void sched_init(Sched *, Lowered *, const Kernel *, const Target *);
+/* Offsets and dependences of everything; layouts of l are final. The kernel is the schedule's own. */
+void sched_init(Sched *, const Lowered *, Kernel *, const Target *);
 /* Recompute deps after axes or offsets were rewritten. */
 void sched_find_deps(Sched *);
 
@@ -67,6 +72,8 @@ bool sched_coef_is(const Sched *, Sym offset, uint32_t axis, int64_t value);
 
 /* A buffer as an argument of the function: a new one when it is not among them yet. */
 LMem sched_memory(Sched *, BufId);
+/* What a load reads. */
+LMem sched_load_memory(Sched *, Kx load);
 /* Let a load read its constant in another layout; the load's offset is then up to the caller. */
 void sched_repack(Sched *, Kx load, const Layout *);
 Lx sched_let(Sched *, const char *name, Lx); /* the value as a variable; a literal is itself */
@@ -92,21 +99,25 @@ typedef struct {
 	bool vector;
 } SchedAddress;
 
+/* One element or consecutive ones of a temporary. */
+Lx sched_load_temp(Sched *, uint32_t temp, Sym offset);
+void sched_store_temp(Sched *, uint32_t temp, Sym offset, Lx value);
+
 /* Where a stage's result goes; the address is computed, and run-time checks are made, once. */
 SchedAddress sched_address(Sched *, uint32_t stage);
 Lx sched_load_at(Sched *, uint32_t stage, SchedAddress); /* what is there, compute dtype */
 void sched_store_at(Sched *, uint32_t stage, SchedAddress, Lx value);
 /* Store a value of the stage's dtype at the current point. */
 void sched_store(Sched *, uint32_t stage, Lx value);
-/* The kernel is an f32 contraction of two unguarded loads, a and b, followed by stores at each point alone:
- * what the contraction schedules take. */
-bool sched_anchor(const Sched *, Kx *a, Kx *b);
 /* Identity and combination of a reduction; a value that is a product joins a sum by fma. */
 Lx sched_identity(Sched *, ReduceKind, LType);
 Lx sched_combine(Sched *, ReduceKind, Lx acc, Lx x);
 Lx sched_fma(Sched *, Lx a, Lx b, Lx c); /* a * b + c, in two roundings without hardware fma */
 Lx sched_accumulate(Sched *, const Stage *, Lx acc, Kx value);
 
+/* Where the task's part of an axis begins and ends. */
+Lx sched_start(Sched *, uint32_t axis);
+Lx sched_limit(Sched *, uint32_t axis);
 /* for at[axis] in [lo, hi) step; sched_end forgets values of the body. Returns the mark for sched_end. */
 uint32_t sched_for(Sched *, uint32_t axis, Lx lo, Lx hi, int64_t step);
 void sched_end(Sched *, uint32_t mark);
@@ -128,10 +139,14 @@ void sched_merge_positions(Sched *, uint32_t a, uint32_t b, uint32_t m);
 void sched_scatter(Sched *, uint32_t stage); /* one update */
 void sched_sort(Sched *, uint32_t stage);    /* a row; the first of the four stages */
 
-/* Schedules: each returns false when the kernel is not of its kind, and has changed nothing then: the next one is asked
- * with the same Sched. The number of tasks goes to *ntasks. */
-bool schedule_contract(Sched *, Sym *ntasks);
-bool schedule_depthwise(Sched *, Sym *ntasks);
-void schedule_generic(Sched *, Sym *ntasks);
+/* Phases: the function at hand is the next phase of the schedule, over that many tasks, and a new one begins. */
+void sched_finish_phase(Sched *, Sym ntasks, KernelCost);
+/* Memory that phases `first` to `last` share. Returns its number. */
+uint32_t sched_temp(Sched *, SchedTemp);
+
+/* Schedules: each returns NULL when it has made all phases, else why not, and has changed nothing then: the next one is
+ * asked with the same Sched. */
+typedef const char *ScheduleFn(Sched *);
+ScheduleFn schedule_depthwise, schedule_contract, schedule_generic;
 
 #endif

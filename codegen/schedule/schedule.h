@@ -5,6 +5,56 @@
 #include "ir/target/target.h"
 #include "ir/loop/program.h"
 
+/* ---- one kernel ---- */
+
+/* Of one launch. Operations: two for each product that joins a sum, one for each element of any other stage that
+ * computes; moves, checks, random bits and sorting have none. Bytes: the elements that are read or written, each
+ * once, however often; of a table the rows that indices select, no more than it has. */
+typedef struct {
+	const Cost *flops, *bytes;
+} KernelCost;
+
+/* What a launch of a phase passes for a buffer. */
+typedef struct {
+	enum { ARG_BUF, ARG_TEMP } kind;
+	uint32_t k;           /* ARG_BUF: which buffer (BufId.i); ARG_TEMP: index into Schedule.temp */
+	const Layout *packed; /* of a constant that is read in a layout of its own; NULL: as it is */
+} SchedArg;
+
+/* One function over tasks; all of them have ended when the next phase begins. */
+typedef struct {
+	LoopFn *f;
+	Sym ntasks;
+	KernelCost cost;
+	uint32_t narg, nparam, nliteral;
+	const SchedArg *arg;    /* by buffer of the function */
+	const Sym *param;       /* parameters: these, then the literals */
+	const int64_t *literal;
+} SchedPhase;
+
+/* Memory that one phase leaves for later ones; it holds nothing before the first of them. */
+typedef struct {
+	const char *name;
+	DType dtype;
+	Sym numel;
+	uint32_t first, last; /* phases that use it */
+} SchedTemp;
+
+typedef struct {
+	const char *algorithm, *why;
+	ARRAY(SchedPhase) phase; /* at least one */
+	ARRAY(SchedTemp) temp;
+	ARRAY(Refusal) refused; /* the schedules asked before, in order */
+	double flops, bytes;    /* of one run at hint sizes, all phases */
+	uint32_t code;          /* statements of all phases */
+} Schedule;
+
+/* How a kernel runs on a target: a function of the kernel, of its buffers' shapes and layouts, and of the target, and
+ * nothing else. The kernel is only read; functions are as simple as they get, and new. */
+Schedule *schedule_kernel(const Lowered *, const Kernel *, const Target *);
+
+/* ---- programs ---- */
+
 typedef struct {
 	bool no_plan; /* every buffer gets memory of its own */
 	const Program *weights; /* the weight section begins with this program's: what both store the same way, they

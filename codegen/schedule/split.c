@@ -20,7 +20,7 @@ static Sym divisor_of(const SymTab *syms, Sym e, Sym var)
 	return (Sym){0};
 }
 
-static Sym split_wanted(Lowered *l, Sym offset, const Axis *a)
+static Sym split_wanted(const Lowered *l, Sym offset, const Axis *a)
 {
 	SymTab *syms = l->ir->syms;
 	Sym coef, rest;
@@ -33,7 +33,7 @@ static Sym split_wanted(Lowered *l, Sym offset, const Axis *a)
 	return sym_eq(syms, whole, a->extent) == YES ? d : (Sym){0};
 }
 
-static const Sym *substitute(Lowered *l, const Sym *idx, uint32_t n, Sym var, Sym by)
+static const Sym *substitute(const Lowered *l, const Sym *idx, uint32_t n, Sym var, Sym by)
 {
 	Sym *out = ARENA_ARRAY(l->ir->ctx->arena, Sym, n);
 	for (uint32_t i = 0; i < n; i++)
@@ -71,7 +71,7 @@ static bool room_to_split(const Kernel *k, uint32_t axis)
 	return k->axis.n < 24;
 }
 
-static void split(Lowered *l, Kernel *k, uint32_t axis, Sym d)
+static void split(const Lowered *l, Kernel *k, uint32_t axis, Sym d)
 {
 	SymTab *syms = l->ir->syms;
 	Arena *arena = l->ir->ctx->arena;
@@ -99,7 +99,7 @@ static void split(Lowered *l, Kernel *k, uint32_t axis, Sym d)
 	}
 }
 
-static bool split_one(Lowered *l, Kernel *k)
+static bool split_one(const Lowered *l, Kernel *k)
 {
 	Ir *ir = l->ir;
 	for (uint32_t a = 0; a < k->axis.n; a++) {
@@ -124,7 +124,7 @@ static bool split_one(Lowered *l, Kernel *k)
 	return false;
 }
 
-void kernel_split_axes(Lowered *l, Kernel *k)
+void kernel_split_axes(const Lowered *l, Kernel *k)
 {
 	while (split_one(l, k))
 		;

@@ -4,7 +4,7 @@
 
 #include "ir/kernel/kernel.h"
 
-/* Edits the kernel; layouts of its buffers are final. */
-void kernel_split_axes(Lowered *, Kernel *);
+/* Edits the kernel, a copy; layouts of its buffers are final. */
+void kernel_split_axes(const Lowered *, Kernel *);
 
 #endif

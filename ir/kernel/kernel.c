@@ -93,6 +93,21 @@ Sym layout_numel(Ir *ir, const Layout *l)
 	return n;
 }
 
+/* ---- kernels ---- */
+
+#define COPY_ARRAY(arena, a)                                                                       \
+	((a)->data = arena_dup((arena), (a)->data, (a)->n * sizeof *(a)->data), (a)->cap = (a)->n)
+
+Kernel *kernel_copy(Arena *arena, const Kernel *k)
+{
+	Kernel *copy = arena_dup(arena, k, sizeof *k);
+	COPY_ARRAY(arena, &copy->kx);
+	COPY_ARRAY(arena, &copy->axis);
+	COPY_ARRAY(arena, &copy->vvar);
+	COPY_ARRAY(arena, &copy->stage);
+	return copy;
+}
+
 /* ---- bodies ---- */
 
 static bool same_list(const void *a, const void *b, size_t n)

@@ -48,7 +48,6 @@ typedef struct {
 	Layout layout;
 	bool layout_fixed; /* user-visible, or an alias depends on it */
 	BufId alias;       /* shares the storage of that buffer, byte for byte (reshape of row-major) */
-	BufId packed;      /* a constant that a schedule made from that one, in a layout of its own */
 	const Sym *inner_lo, *inner_hi; /* 0 where an index is outside [lo, hi) of its dimension; NULL: not known */
 	const char *name;  /* of the graph value, for emitted code */
 } Buffer;
@@ -146,7 +145,6 @@ typedef struct Kernel {
 	ARRAY(ValueVar) vvar;
 	ARRAY(Stage) stage;
 	uint32_t anchor;       /* stage index + 1 of the contraction, 0 none */
-	const char *algorithm; /* chosen by the schedule, with the reason: for show */
 } Kernel;
 
 /* ---- the list that fusion produces ---- */
@@ -183,7 +181,7 @@ typedef struct Lowered {
 
 Lowered *lowered_new(Ir *, const Graph *);
 BufId lowered_buf(Lowered *, BufKind, uint32_t k, DType, uint32_t rank, const Sym *dim, const char *name);
-static inline Buffer *buf_of(Lowered *l, BufId b) { return &l->buf.data[b.i]; }
+static inline Buffer *buf_of(const Lowered *l, BufId b) { return &l->buf.data[b.i]; }
 Layout layout_row_major(Ir *, uint32_t rank, const Sym *dim);
 /* Row-major in the order perm[0] (slowest) ... perm[rank-1] (fastest). */
 Layout layout_permuted(Ir *, uint32_t rank, const Sym *dim, const uint32_t *perm);
@@ -191,6 +189,9 @@ bool layout_is_row_major(const Layout *, uint32_t rank);
 /* Element offset of a logical index in a layout. */
 Sym layout_offset(Ir *, const Layout *, const Sym *idx);
 Sym layout_numel(Ir *, const Layout *); /* allocated elements */
+
+/* A copy whose axes, stages and indices may be rewritten. */
+Kernel *kernel_copy(Arena *, const Kernel *);
 
 Kx kx_const(Kernel *, Arena *, DType, double);
 Kx kx_const_int(Kernel *, Arena *, DType, int64_t);

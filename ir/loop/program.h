@@ -41,11 +41,18 @@ typedef struct {
 	uint32_t owner;   /* which buffer, from 1; those that swap in a loop are one */
 } ProgramArg;
 
-/* One kernel call site, for profiles and `weft show`. */
+/* A schedule that did not take a kernel. */
+typedef struct {
+	const char *schedule, *why;
+} Refusal;
+
+/* One kernel call site, for profiles and `weft show`. A kernel of several phases has one for each. */
 typedef struct {
 	uint32_t fn;        /* index into Program.fn */
 	const char *name;   /* of the kernel instance */
-	const char *algorithm;
+	const char *algorithm, *why;
+	uint32_t nrefused;
+	const Refusal *refused; /* before the one that took it */
 	ProgramCost cost;
 	const ProgramArg *arg; /* by buffer of the kernel; NULL: not known */
 } ProgramCall;

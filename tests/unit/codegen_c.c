@@ -620,7 +620,7 @@ static void program(Bench *b)
 		fn++;
 	Arena *arena = b->ctx->arena;
 	ProgramCost cost = {cost_number(arena, 1e3), cost_number(arena, 8), cost_number(arena, 1)};
-	array_push(arena, &p->call, (ProgramCall){fn, "control \"1\"", "by hand", cost});
+	array_push(arena, &p->call, (ProgramCall){.fn = fn, .name = "control \"1\"", .algorithm = "by hand", .cost = cost});
 	uint32_t message = program_message(p, "input x, dimension 0: expected at least %lld, got %lld");
 	p->sizes = loop_new(b->ir, "sizes");
 	Lx n = lx_param(p->sizes, loop_param(p->sizes, "x_dim_0")), one = lx_int(p->sizes, 1);

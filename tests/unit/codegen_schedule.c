@@ -1,4 +1,5 @@
-/* A schedule that refuses a kernel leaves everything as it was: the next one is asked with the same Sched. */
+/* A schedule that refuses a kernel says why and leaves everything as it was: the next one is asked with the same Sched.
+ * Scheduling a kernel leaves the kernel as it was. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,7 @@
 
 static const struct {
 	const char *name;
-	bool (*run)(Sched *, Sym *);
+	ScheduleFn *take;
 } schedules[] = {{"depthwise", schedule_depthwise}, {"contract", schedule_contract}};
 enum { SCHEDULES = sizeof schedules / sizeof *schedules };
 
@@ -64,12 +65,12 @@ typedef struct {
 	Sched sched;
 	uint64_t *deps;
 	Sym *offset, *store;
-	BufId *buf;
+	const Layout **packed;
 	StageValue *stage;
 	uint32_t *last_stage;
 	Lx *memo;
 	uint32_t nbuf, nlx, nlv, nls, nblock, nparam, narg;
-	const char *algorithm;
+	Schedule out;
 } Snapshot;
 
 static Snapshot snapshot(const Sched *s)
@@ -80,7 +81,7 @@ static Snapshot snapshot(const Sched *s)
 			  .deps = arena_dup(a, s->deps, nkx * sizeof *s->deps),
 			  .offset = arena_dup(a, s->offset, nkx * sizeof *s->offset),
 			  .store = arena_dup(a, s->store, nstage * sizeof *s->store),
-			  .buf = arena_dup(a, s->buf, nkx * sizeof *s->buf),
+			  .packed = arena_dup(a, s->packed, nkx * sizeof *s->packed),
 			  .stage = arena_dup(a, s->stage, nstage * sizeof *s->stage),
 			  .last_stage = arena_dup(a, s->last_stage, nkx * sizeof *s->last_stage),
 			  .memo = arena_dup(a, s->memo, nkx * sizeof *s->memo),
@@ -91,7 +92,7 @@ static Snapshot snapshot(const Sched *s)
 			  .nblock = s->f->block.n,
 			  .nparam = s->f->param.n,
 			  .narg = s->f->buf.n,
-			  .algorithm = s->k->algorithm};
+			  .out = *s->out};
 }
 
 static void assert_unchanged(const Sched *s, const Snapshot *old)
@@ -111,7 +112,7 @@ static void assert_unchanged(const Sched *s, const Snapshot *old)
 	assert_memory_equal(s->deps, old->deps, nkx * sizeof *s->deps);
 	assert_memory_equal(s->offset, old->offset, nkx * sizeof *s->offset);
 	assert_memory_equal(s->store, old->store, nstage * sizeof *s->store);
-	assert_memory_equal(s->buf, old->buf, nkx * sizeof *s->buf);
+	assert_memory_equal(s->packed, old->packed, nkx * sizeof *s->packed);
 	assert_memory_equal(s->stage, old->stage, nstage * sizeof *s->stage);
 	assert_memory_equal(s->last_stage, old->last_stage, nkx * sizeof *s->last_stage);
 	assert_memory_equal(s->memo, old->memo, nkx * sizeof *s->memo);
@@ -122,18 +123,16 @@ static void assert_unchanged(const Sched *s, const Snapshot *old)
 	assert_int_equal(s->f->block.n, old->nblock);
 	assert_int_equal(s->f->param.n, old->nparam);
 	assert_int_equal(s->f->buf.n, old->narg);
-	assert_ptr_equal(s->k->algorithm, old->algorithm);
+	assert_memory_equal(s->out, &old->out, sizeof old->out);
 }
 
 /* ---- every schedule on every kernel ---- */
 
-static void ask(const Case *c, uint32_t target, uint32_t schedule)
+static const char *const names[] = {"x86-64-v3", "generic-c"};
+
+/* A graph of one kernel, lowered. */
+static Lowered *lowered(const Case *c, Ctx *ctx)
 {
-	static const char *const names[] = {"x86-64-v3", "generic-c"};
-	Ctx *ctx = ctx_new();
-	assert_non_null(ctx);
-	if (setjmp(ctx->unwind))
-		fail_msg("%s: an internal error", c->what);
 	Ir *ir = ir_new(ctx);
 	Graph *g = graph_parse(ir, c->graph, c->what);
 	PipelineOptions passes = {0};
@@ -141,16 +140,26 @@ static void ask(const Case *c, uint32_t target, uint32_t schedule)
 	assert_true(g && pipeline_run(g, &passes));
 	Lowered *l = lower_graph(g, &o);
 	assert_true(l && l->steps.step.n == 1);
-	Kernel *k = l->steps.step.data[0].kernel;
+	return l;
+}
+
+static void ask(const Case *c, uint32_t target, uint32_t schedule)
+{
+	Ctx *ctx = ctx_new();
+	assert_non_null(ctx);
+	if (setjmp(ctx->unwind))
+		fail_msg("%s: an internal error", c->what);
+	Lowered *l = lowered(c, ctx);
+	Kernel *k = kernel_copy(ctx->arena, l->steps.step.data[0].kernel);
 	kernel_split_axes(l, k);
 	Sched s;
-	Sym ntasks = {0};
 	sched_init(&s, l, k, target_find(names[target]));
 	Snapshot before = snapshot(&s);
-	bool refused = !schedules[schedule].run(&s, &ntasks);
+	const char *why = schedules[schedule].take(&s);
+	bool refused = why != NULL;
 	if (refused != c->refused[target][schedule])
 		fail_msg("%s, %s, %s: %s", c->what, names[target], schedules[schedule].name,
-			 refused ? "refused" : "taken");
+			 refused ? why : "taken");
 	if (refused)
 		assert_unchanged(&s, &before);
 	ctx_free(ctx);
@@ -165,8 +174,48 @@ static void refusals(void **state)
 				ask(&cases[c], target, schedule);
 }
 
+/* ---- the schedule as a value ---- */
+
+/* The kernel, and what it became. */
+static const char *text_of(const Lowered *l, const Kernel *k, const Schedule *s)
+{
+	Text t;
+	text_init(&t, l->ir->ctx->arena);
+	kernel_print(l, k, &t);
+	text_printf(&t, "%s: %s\n", s->algorithm, s->why);
+	for (uint32_t i = 0; i < s->refused.n; i++)
+		text_printf(&t, "not %s: %s\n", s->refused.data[i].schedule, s->refused.data[i].why);
+	for (uint32_t i = 0; i < s->phase.n; i++)
+		loop_print(s->phase.data[i].f, &t, true);
+	return t.data;
+}
+
+static void is_a_function(void **state)
+{
+	(void)state;
+	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+		for (uint32_t target = 0; target < 2; target++) {
+			Ctx *ctx = ctx_new();
+			assert_non_null(ctx);
+			if (setjmp(ctx->unwind))
+				fail_msg("%s: an internal error", cases[c].what);
+			const Lowered *l = lowered(&cases[c], ctx);
+			const Kernel *k = l->steps.step.data[0].kernel;
+			uint32_t nbuf = l->buf.n;
+			const Schedule *once = schedule_kernel(l, k, target_find(names[target]));
+			const char *first = text_of(l, k, once);
+			const Schedule *again = schedule_kernel(l, k, target_find(names[target]));
+			assert_string_equal(first, text_of(l, k, again));
+			assert_int_equal(l->buf.n, nbuf);
+			assert_true(once->code > 0 && once->bytes > 0);
+			for (uint32_t i = 0; i < SCHEDULES && cases[c].refused[target][i]; i++)
+				assert_string_equal(once->refused.data[i].schedule, schedules[i].name);
+			ctx_free(ctx);
+		}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(refusals)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(refusals), cmocka_unit_test(is_a_function)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

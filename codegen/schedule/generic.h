@@ -1,0 +1,45 @@
+/* Private to schedules: the stages of a kernel at each outer point, over a grid of tasks. */
+#ifndef WEFT_CODEGEN_GENERIC_H
+#define WEFT_CODEGEN_GENERIC_H
+
+#include "codegen/schedule/axes.h"
+
+/* What a phase does with a stage. */
+typedef enum {
+	RUN_WHOLE,
+	RUN_NOT,
+	RUN_PART,      /* reduces the task's part of the axis that is cut, and leaves the result in a temporary */
+	RUN_FROM_PARTS /* combines such results, in order */
+} StageRole;
+
+/* Reductions in parts; see parts.c. */
+typedef struct {
+	const StageRole *role; /* by stage, of the phase at hand */
+	const uint32_t *temp;  /* by stage: its temporary */
+	uint32_t number;       /* axis: which part */
+	Sym slot;              /* element of a temporary: of the part and the outer point */
+	bool store_first;      /* every part meets the stores at outer points: the first does them */
+} Parts;
+
+typedef struct {
+	Sched *s;
+	uint32_t order[MAX_AXES], norder; /* outer axes without the vector axis */
+	uint32_t ntask;                   /* the first ntask of them are the task grid */
+	uint32_t cut;                     /* an axis of which each task has a part, or NO_AXIS */
+	Sym per, npart;                   /* its elements; how many parts */
+	const Parts *parts;               /* NULL: the kernel is one phase, of whole stages */
+} Generic;
+
+/* Whole axes are tasks until there are enough of them; then the next axis is cut. `work` for each outer point. Returns the
+ * number of tasks. */
+Sym generic_choose_tasks(Generic *, double work);
+Sym generic_ntasks(const Generic *);
+/* The body of the function: the task's outer points. */
+void generic_run(Generic *);
+double generic_work_per_point(const Sched *);
+
+/* parts.c: tasks reduce parts of long rows, later phases combine them. `ntasks`: of the kernel as one phase, with `whole` of
+ * its grid; before: the kernel before axes were merged. As a ScheduleFn. */
+const char *schedule_parts(const Generic *whole, Sym ntasks, Kernel *before);
+
+#endif

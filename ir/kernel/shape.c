@@ -1,0 +1,90 @@
+#include "ir/kernel/shape.h"
+
+#include "ir/ops/op.h"
+
+static uint64_t axes_of(const SymTab *syms, const Kernel *k, const KxData *x)
+{
+	uint64_t axes = 0;
+	for (uint32_t d = 0; d < x->nidx; d++)
+		for (uint32_t i = 0; i < k->axis.n; i++)
+			if (sym_uses(syms, x->idx[d], k->axis.data[i].var))
+				axes |= UINT64_C(1) << i;
+	return axes;
+}
+
+static bool plain_load(const Kernel *k, Kx id)
+{
+	const KxData *x = &k->kx.data[id.i];
+	return x->kind == KX_LOAD && !x->guard.i && x->dtype == DT_f32;
+}
+
+static const char *why_no_product(const Kernel *k)
+{
+	if (k->anchor == 0)
+		return "no sum of products of two operands";
+	if (k->anchor != 1)
+		return "the sum of products is not the first step";
+	if (k->vvar.n)
+		return "an index depends on data";
+	const Stage *st = &k->stage.data[0];
+	const KxData *value = &k->kx.data[st->value.i];
+	if (st->acc != DT_f32 || value->kind != KX_OP || value->op != OP_mul)
+		return "its products are not of f32";
+	for (uint32_t i = 1; i < k->stage.n; i++)
+		if (k->stage.data[i].kind != STAGE_MAP || k->stage.data[i].nmap ||
+		    k->stage.data[i].place != PLACE_GLOBAL)
+			return "more than stores at each point follows the sum";
+	if (!plain_load(k, value->in[0]) || !plain_load(k, value->in[1]))
+		return "an operand is no plain load of f32";
+	return NULL;
+}
+
+/* A dimension that is read at a sum of outer and inner axes. */
+static bool has_window(const SymTab *syms, const Kernel *k)
+{
+	uint64_t outer = (UINT64_C(1) << k->nouter) - 1;
+	for (uint32_t i = 1; i < k->kx.n; i++) {
+		const KxData *x = &k->kx.data[i];
+		for (uint32_t d = 0; x->kind == KX_LOAD && d < x->nidx; d++) {
+			KxData one = {.nidx = 1, .idx = &x->idx[d]};
+			uint64_t axes = axes_of(syms, k, &one);
+			if ((axes & outer) && (axes & ~outer))
+				return true;
+		}
+	}
+	return false;
+}
+
+static ShapeKind other_kind(const SymTab *syms, const Kernel *k)
+{
+	bool reduces = false;
+	for (uint32_t i = 0; i < k->stage.n; i++) {
+		StageKind kind = k->stage.data[i].kind;
+		if (kind == STAGE_SCAN || kind == STAGE_SORT || kind == STAGE_SCATTER)
+			return SHAPE_SERIAL;
+		reduces |= kind == STAGE_REDUCE || kind == STAGE_ARGREDUCE;
+	}
+	if (!reduces)
+		return SHAPE_MAP;
+	return has_window(syms, k) ? SHAPE_WINDOW : SHAPE_ROWS;
+}
+
+KernelShape kernel_shape(const SymTab *syms, const Kernel *k)
+{
+	KernelShape s = {.no_product = why_no_product(k)};
+	if (s.no_product) {
+		s.kind = other_kind(syms, k);
+		return s;
+	}
+	const Stage *st = &k->stage.data[0];
+	uint64_t outer = (UINT64_C(1) << k->nouter) - 1;
+	s.kind = SHAPE_CONTRACTION;
+	s.a = k->kx.data[st->value.i].in[0];
+	s.b = k->kx.data[st->value.i].in[1];
+	s.in_a = axes_of(syms, k, &k->kx.data[s.a.i]) & outer;
+	s.in_b = axes_of(syms, k, &k->kx.data[s.b.i]) & outer;
+	for (uint32_t i = 0; i < st->nred; i++)
+		s.summed |= UINT64_C(1) << st->red[i];
+	s.depthwise = s.in_a != s.in_b && (!shape_rows(&s) || !shape_columns(&s)) && s.in_a && s.in_b;
+	return s;
+}

@@ -129,7 +129,7 @@ static const char *hash_source(Compilation *c)
 static bool lower_level(Compilation *c, Level *level, const Program *before, uint32_t errors)
 {
 	LowerOptions lo = {.no_fusion = c->o.op_by_op};
-	Lowered *l = lower_graph(c->level.n == 1 ? c->g : graph_clone(c->g), &lo);
+	Lowered *l = lower_graph(c->g, &lo);
 	TRY(l && c->ctx->nerror == errors); /* a size may have left 64 bits on the way */
 	phase_end(c, "lower");
 	ScheduleOptions so = {.no_plan = c->o.op_by_op, .weights = before};

@@ -1,5 +1,6 @@
 /* The cost of kernels; see group_cost.h. */
 #include "passes/group_cost.h"
+#include "ir/sym/reshape.h"
 #include "passes/lower_priv.h"
 
 /* Far above what models have: kernels are split by these only where they would be slow to compile. Sampling from a
@@ -41,13 +42,13 @@ static uint32_t reduction_axes(const Graph *g, Node n, Node root)
 
 static uint32_t own_axes(const Graph *g, Node n, Node root)
 {
-	Op op = node_op(g, n);
+	const OpLower *l = op_lower(node_op(g, n));
 	uint32_t axes = n.i == root.i ? axes_of(g, n) : 0;
-	if (op == OP_reduce)
+	if (l->role == LOWER_REDUCE)
 		return axes + reduction_axes(g, n, root);
-	if (node_is_anchor(op))
+	if (l->role == LOWER_ANCHOR)
 		return axes + node_rank(g, node_in(g, n, 1));
-	return axes + (op == OP_fold || op == OP_arg_reduce);
+	return axes + l->axes;
 }
 
 static uint32_t longest(const Views *views, const ViewSet *set)
@@ -62,7 +63,7 @@ static uint32_t longest(const Views *views, const ViewSet *set)
 GroupCost group_cost_of(const Graph *g, Node n, Node root, const Views *views, const ViewSet *set)
 {
 	return (GroupCost){.evaluations = set->n,
-	                   .reductions = node_op(g, n) == OP_reduce ? set->n : 0,
+	                   .reductions = op_lower(node_op(g, n))->role == LOWER_REDUCE ? set->n : 0,
 	                   .axes = set->n * own_axes(g, n, root),
 	                   .chain = longest(views, set)};
 }
@@ -86,7 +87,7 @@ bool group_accepts(GroupCost c)
 
 static uint32_t map_weight(const Graph *g, Node n)
 {
-	if (node_op(g, n) != OP_reshape)
+	if (op_lower(node_op(g, n))->keeps != KEEPS_ORDER)
 		return 1;
 	SymTab *syms = g->ir->syms;
 	const Type *to = node_type(g, n), *from = node_type(g, node_in(g, n, 0));
@@ -119,9 +120,10 @@ void views_add(Views *v, ViewSet *set, uint32_t view)
 static uint32_t view_through(Views *v, const Graph *g, Node n, uint32_t k, uint32_t view)
 {
 	Op op = node_op(g, n);
-	if (node_is_elementwise(op) || op == OP_barrier)
+	const OpLower *l = op_lower(op);
+	if (l->keeps == KEEPS_INDEX)
 		return view;
-	bool is_map = node_is_index_map(op) || op == OP_concat;
+	bool is_map = l->role == LOWER_INDEX && !l->reads;
 	/* equal maps between equal types lead to equal indices, whatever they map */
 	uint32_t key[] = {view, op, k, node_data(g, n)->attr.i, node_type_id(g, node_in(g, n, k)).i,
 	                  node_type_id(g, n).i, is_map ? 0 : n.i};
@@ -143,7 +145,7 @@ bool *find_long_maps(const Graph *g, Arena *arena)
 	bool *stored = ARENA_ARRAY(arena, bool, g->node.n);
 	uint32_t *length = ARENA_ARRAY(arena, uint32_t, g->node.n);
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
-		if (!node_is_index_map(node_op(g, n)) || node_op(g, n) == OP_get)
+		if (!lower_is_map(op_lower(node_op(g, n))))
 			continue;
 		length[n.i] = length[node_in(g, n, 0).i] + map_weight(g, n);
 		stored[n.i] = length[n.i] > MAX_MAP_CHAIN;

@@ -1,180 +1,13 @@
 /* Lowering, top level: a graph of primitives -> steps (kernels and loops) over buffers.
  *
- *   explicit padding -> groups -> places -> kernels, in program order -> layouts
+ *   groups -> places -> kernels, in program order -> layouts
  *
  * A kernel that cannot be traced names the node that must be stored first; groups are then assigned again. Each round
  * makes at least one node a root for good, so this ends, and after as many rounds as a group has nodes. */
 #include "passes/lower_stage.h"
-#include "passes/rules.h"
+#include "passes/roots.h"
 
 #include <string.h>
-
-NodePlace lower_new_place(Lower *s, Node n, BufKind kind, uint32_t k)
-{
-	const Type *t = node_type(s->g, n);
-	NodePlace p = {.buf = lowered_buf(s->l, kind, k, t->dtype, t->n, t->dim, graph_name(s->g, n))};
-	return p;
-}
-
-static void add_place(Lower *s, Node n, NodePlace p)
-{
-	array_push(s->arena, &info_of(s, n)->place, p);
-}
-
-/* ---- parents: concatenations and padded buffers ---- */
-
-static bool is_parent(const Lower *s, Node n)
-{
-	Op op = node_op(s->g, n);
-	return info_of((Lower *)s, n)->role == ROLE_ROOT && (op == OP_concat || op == OP_pad);
-}
-
-/* Its results, if it has any, are those of its `get` nodes. */
-static bool has_no_place(Op op)
-{
-	return op == OP_scan || op == OP_sort || op == OP_assert;
-}
-
-/* The operand may be computed straight into the parent's buffer. */
-static bool can_live_in(Lower *s, Node operand)
-{
-	NodeInfo *info = info_of(s, operand);
-	Op op = node_op(s->g, operand);
-	return info->role == ROLE_ROOT && !info->place.n && !has_no_place(op);
-}
-
-static NodePlace slice_of(Lower *s, Node parent, uint32_t rank, const Sym *start)
-{
-	NodePlace p = info_of(s, parent)->place.data[0];
-	for (uint32_t k = 0; k < rank; k++)
-		p.off[k] = p.off[k].i ? sym_add(s->ir->syms, p.off[k], start[k]) : start[k];
-	return p;
-}
-
-/* Of operands in order: *at is where the next one of a concatenation begins, none before the first. */
-static NodePlace operand_place(Lower *s, Node parent, uint32_t operand, Sym *at)
-{
-	Sym start[MAX_RANK];
-	uint32_t rank = node_rank(s->g, parent);
-	for (uint32_t k = 0; k < rank; k++)
-		start[k] = sym_int(s->ir->syms, 0);
-	if (node_op(s->g, parent) == OP_concat) {
-		uint32_t dim = (uint32_t)node_int(s->g, parent, "dim");
-		start[dim] = at->i ? *at : start[dim];
-		*at = sym_add(s->ir->syms, start[dim], node_dim(s->g, node_in(s->g, parent, operand), dim));
-	} else {
-		uint32_t n;
-		memcpy(start, node_ints(s->g, parent, "low", &n), rank * sizeof *start);
-	}
-	return slice_of(s, parent, rank, start);
-}
-
-static uint32_t noperands(const Lower *s, Node parent)
-{
-	return node_op(s->g, parent) == OP_pad ? 1 : node_nin(s->g, parent);
-}
-
-/* A negative pad crops: its operand does not fit into the parent. A border of many dimensions would have
- * too many pieces. */
-static bool pads_only(Lower *s, Node n)
-{
-	if (node_op(s->g, n) != OP_pad)
-		return true;
-	static const char *const side[] = {"low", "high"};
-	uint32_t rank, pieces = 0, padded[MAX_RANK] = {0}, npadded = 0;
-	for (uint32_t i = 0; i < 2; i++) {
-		const Sym *v = node_ints(s->g, n, side[i], &rank);
-		for (uint32_t k = 0; k < rank; k++) {
-			if (sym_le(s->ir->syms, sym_int(s->ir->syms, 0), v[k]) != YES)
-				return false;
-			bool pads = !sym_is(s->ir->syms, v[k], 0);
-			pieces += pads;
-			npadded += pads && !padded[k]++;
-		}
-	}
-	if (pieces * npadded + rank - npadded > MAX_KERNEL_AXES)
-		return false;
-	const Sym *interior = node_ints(s->g, n, "interior", &rank);
-	for (uint32_t k = 0; k < rank; k++)
-		if (!sym_is(s->ir->syms, interior[k], 0))
-			return false;
-	return true;
-}
-
-/* ---- places ---- */
-
-/* A buffer that is all of a tensor padded with zeros has a border that readers may leave out. */
-static void note_border(Lower *s, Node n)
-{
-	const NodePlace *p = &info_of(s, n)->place.data[0];
-	SymTab *syms = s->ir->syms;
-	uint32_t rank = node_rank(s->g, n), nattr;
-	if (node_op(s->g, n) != OP_pad || !is_splat(s->g, node_in(s->g, n, 1), 0))
-		return;
-	for (uint32_t k = 0; k < rank; k++)
-		if (p->off[k].i && !sym_is(syms, p->off[k], 0))
-			return;
-	const Sym *high = node_ints(s->g, n, "high", &nattr);
-	Sym *hi = ARENA_ARRAY(s->arena, Sym, rank);
-	for (uint32_t k = 0; k < rank; k++)
-		hi[k] = sym_sub(syms, node_dim(s->g, n, k), high[k]);
-	buf_of(s->l, p->buf)->inner_lo = node_ints(s->g, n, "low", &nattr);
-	buf_of(s->l, p->buf)->inner_hi = hi;
-}
-
-/* Outputs first, then parents before their operands (so from the end), then everything else. */
-static void choose_places(Lower *s)
-{
-	Graph *g = s->g;
-	for (Node n = g->last; n.i; n = node_prev(g, n)) {
-		NodeInfo *info = info_of(s, n);
-		if (info->role != ROLE_ROOT || has_no_place(node_op(g, n)))
-			continue;
-		if (!info->place.n)
-			add_place(s, n, lower_new_place(s, n, BUF_TEMP, 0));
-		if (!is_parent(s, n) || !pads_only(s, n))
-			continue;
-		note_border(s, n);
-		Sym at = {0};
-		for (uint32_t k = 0; k < noperands(s, n); k++) {
-			NodePlace p = operand_place(s, n, k, &at);
-			if (can_live_in(s, node_in(g, n, k)))
-				add_place(s, node_in(g, n, k), p);
-		}
-	}
-}
-
-static void push_kernel(Lower *s, Kernel *k)
-{
-	array_push(s->arena, &s->steps->step, (Step){.kind = STEP_KERNEL, .kernel = k});
-}
-
-/* ---- steps ---- */
-
-static bool lives_in(Lower *s, Node operand, NodePlace p)
-{
-	NodeInfo *info = info_of(s, operand);
-	if (info->role != ROLE_ROOT || !info->place.n || info->place.data[0].buf.i != p.buf.i)
-		return false;
-	for (uint32_t k = 0; k < node_rank(s->g, operand); k++)
-		if (info->place.data[0].off[k].i != p.off[k].i)
-			return false;
-	return true;
-}
-
-static void lower_parent(Lower *s, Node n)
-{
-	if (node_op(s->g, n) == OP_pad)
-		push_kernel(s, lower_border_kernel(s, n));
-	Sym at = {0};
-	for (uint32_t k = 0; k < noperands(s, n); k++) {
-		NodePlace p = operand_place(s, n, k, &at);
-		if (!lives_in(s, node_in(s->g, n, k), p))
-			push_kernel(s, lower_copy_kernel(s, node_in(s->g, n, k), &p));
-	}
-	for (uint32_t k = 1; k < info_of(s, n)->place.n; k++)
-		push_kernel(s, lower_copy_kernel(s, n, &info_of(s, n)->place.data[k]));
-}
 
 typedef struct {
 	bool seen[OP_COUNT];
@@ -185,9 +18,8 @@ typedef struct {
 /* Complex values pass as pairs of real ones between the caller and the graph. */
 static bool computes_complex(Graph *g, Node n)
 {
-	Op op = node_op(g, n);
 	bool found = dtype_is_complex(node_type(g, n)->dtype);
-	if (op == OP_input || op == OP_view_real || op == OP_view_complex)
+	if (op_lower(node_op(g, n))->complex)
 		return false;
 	for (uint32_t k = 0; k < node_nin(g, n) && !found; k++) {
 		Node x = node_in(g, n, k);
@@ -205,8 +37,11 @@ static void find_unsupported(Graph *g, Unsupported *u)
 			u->complex = op_name(op);
 			u->where = node_where(g, n);
 		}
-		if (op == OP_scan)
-			find_unsupported(node_attr(g, n, "body")->graph, u);
+		for (uint32_t k = 0; k < op_schema(op)->narg; k++) {
+			const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
+			if (a->kind == ATTR_graph)
+				find_unsupported(a->graph, u);
+		}
 		if (u->seen[op] || op_kind(op) != OP_COMPOSITE)
 			continue;
 		u->seen[op] = true;
@@ -248,12 +83,17 @@ static bool check_supported(Lower *s)
 	       ctx_error(ctx, u.where, "%s of complex numbers is not supported", u.complex);
 }
 
+/* Its steps are more than the one kernel of a value at each point. */
+static const RootFn *has_steps(const Lower *s, Node n)
+{
+	const RootFn *fn = root_fn(node_op(s->g, n));
+	return fn && fn->steps ? fn : NULL;
+}
+
 /* Roots with one kernel that is built by tracing their value. */
 static bool is_traced(const Lower *s, Node n)
 {
-	Op op = node_op(s->g, n);
-	bool parent = is_parent(s, n) && pads_only((Lower *)s, n);
-	return info_of((Lower *)s, n)->role == ROLE_ROOT && !parent && !has_no_place(op) && !node_is_update(op);
+	return info_of(s, n)->is.role == ROLE_ROOT && !lower_is_parent(s, n) && !has_steps(s, n);
 }
 
 /* Kernels of all roots are tried first. One that needs another node stored makes that a root and asks for a new round,
@@ -279,10 +119,9 @@ static bool find_blocked(Lower *s, bool *built)
 			s->kernel[n.i] = k;
 	}
 	for (uint32_t i = 0; i < blocked.n; i++) {
-		NodeInfo *info = info_of(s, blocked.data[i]);
-		if (!info->group)
+		if (!info_of(s, blocked.data[i])->is.root)
 			memset(built, 0, s->g->node.n * sizeof *built);
-		info->role = ROLE_ROOT;
+		s->stored[blocked.data[i].i] = true;
 	}
 	return blocked.n != 0;
 }
@@ -292,8 +131,8 @@ static void list_members(Lower *s)
 {
 	for (Node n = s->g->last; n.i; n = node_prev(s->g, n)) {
 		const NodeInfo *info = info_of(s, n);
-		uint32_t root = info->role == ROLE_ROOT ? n.i : info->group;
-		if (!root || (info->role != ROLE_ROOT && info->role != ROLE_INLINE && info->role != ROLE_VIRTUAL))
+		uint32_t root = info->is.root;
+		if (!root || (info->is.role != ROLE_ROOT && info->is.role != ROLE_INLINE && info->is.role != ROLE_VIRTUAL))
 			continue;
 		s->next_member[n.i] = s->member[root];
 		s->member[root] = n;
@@ -344,20 +183,12 @@ static void describe_kernel(Lower *s, Node root, Kernel *k)
 
 static bool lower_node(Lower *s, Node n)
 {
-	if (info_of(s, n)->role != ROLE_ROOT)
+	if (info_of(s, n)->is.role != ROLE_ROOT)
 		return true;
-	Op op = node_op(s->g, n);
-	if (op == OP_scan)
-		return lower_scan(s, n);
-	if (!is_traced(s, n)) {
-		if (op == OP_sort)
-			lower_sort(s, n);
-		else if (op == OP_assert)
-			lower_assert(s, n);
-		else if (node_is_update(op))
-			lower_update(s, n);
-		else
-			lower_parent(s, n);
+	if (has_steps(s, n))
+		return has_steps(s, n)->steps(s, n);
+	if (lower_is_parent(s, n)) {
+		lower_parent(s, n);
 		return true;
 	}
 	Kernel *k = s->kernel[n.i];
@@ -366,17 +197,8 @@ static bool lower_node(Lower *s, Node n)
 		ctx_bug(s->ir->ctx, "kernel of %s needs %s", graph_name(s->g, n),
 		        graph_name(s->g, blocked));
 	describe_kernel(s, n, k);
-	push_kernel(s, k);
+	lower_push_kernel(s, k);
 	return true;
-}
-
-/* Nodes that outputs are computed in place of: roots, and results of a sort. */
-static bool can_be_computed_in(Lower *s, Node n)
-{
-	const Graph *g = s->g;
-	if (node_op(g, n) == OP_get)
-		return node_op(g, node_in(g, n, 0)) == OP_sort;
-	return info_of(s, n)->role == ROLE_ROOT && !has_no_place(node_op(g, n));
 }
 
 /* Outputs that are inputs, constants or second names of a stored value. */
@@ -387,10 +209,19 @@ static void copy_outputs(Lower *s, const NodePlace *out)
 		const NodeInfo *info = info_of(s, n);
 		bool stored = false;
 		for (uint32_t p = 0; p < info->place.n; p++)
-			stored |= can_be_computed_in(s, n) && info->place.data[p].buf.i == out[k].buf.i &&
+			stored |= lower_can_be_computed_in(s, n) && info->place.data[p].buf.i == out[k].buf.i &&
 			          info->place.data[p].t.i == out[k].t.i;
 		if (!stored)
-			push_kernel(s, lower_copy_kernel(s, n, &out[k]));
+			lower_push_kernel(s, lower_copy_kernel(s, n, &out[k]));
+	}
+}
+
+static void assign_groups(Lower *s)
+{
+	const NodeGroup *is = group_nodes(s->g, s->stored, s->opt->no_fusion, s->arena);
+	for (uint32_t k = 0; k < s->g->node.n; k++) {
+		s->info.data[k].is = is[k];
+		s->stored[k] = is[k].role == ROLE_ROOT;
 	}
 }
 
@@ -409,13 +240,13 @@ bool lower_body_to(Lower *s, const NodePlace *out)
 	s->member = ARENA_ARRAY(s->arena, Node, g->node.n);
 	s->next_member = ARENA_ARRAY(s->arena, Node, g->node.n);
 	for (;;) {
-		lower_assign_groups(s);
+		assign_groups(s);
 		uint32_t nbuf = s->l->buf.n, nvv = s->l->check.n;
 		for (uint32_t k = 0; k < g->output.n; k++) {
-			if (can_be_computed_in(s, lower_output(g, k)))
-				add_place(s, lower_output(g, k), out[k]);
+			if (lower_can_be_computed_in(s, lower_output(g, k)))
+				lower_add_place(s, lower_output(g, k), out[k]);
 		}
-		choose_places(s);
+		lower_choose_places(s);
 		s->dry = true;
 		bool found = find_blocked(s, built);
 		s->dry = false;
@@ -442,20 +273,23 @@ void lower_init(Lower *s, Graph *g, Lower *parent, Lowered *l, StepList *steps)
 	             .parent = parent};
 	s->info.data = ARENA_ARRAY(s->arena, NodeInfo, g->node.n);
 	s->info.n = s->info.cap = g->node.n;
+	s->stored = ARENA_ARRAY(s->arena, bool, g->node.n);
 }
 
 void lower_place_constants(Lower *s)
 {
-	for (Node n = s->g->first; n.i; n = node_next(s->g, n))
-		if (node_op(s->g, n) == OP_constant)
-			add_place(s, n, lower_new_place(s, n, BUF_CONST, node_attr(s->g, n, "value")->c.i));
+	for (Node n = s->g->first; n.i; n = node_next(s->g, n)) {
+		ConstId c = node_const(s->g, n);
+		if (c.i)
+			lower_add_place(s, n, lower_new_place(s, n, BUF_CONST, c.i));
+	}
 }
 
-/* The value stored as output k. */
+/* What has no value of its own is a name for its operand. */
 Node lower_output(const Graph *g, uint32_t k)
 {
 	Node n = g->output.data[k].node;
-	return node_op(g, n) == OP_view_complex ? node_in(g, n, 0) : n;
+	return op_lower(node_op(g, n))->role == LOWER_NOTHING ? node_in(g, n, 0) : n;
 }
 
 /* The value read from an input: complex numbers as pairs of real ones. */
@@ -478,7 +312,7 @@ static bool place_inputs(Lower *s)
 		Node n = lower_input(s->g, in->node);
 		NodePlace p = lower_new_place(s, n, BUF_INPUT, k);
 		buf_of(s->l, p.buf)->layout_fixed = true;
-		add_place(s, n, p);
+		lower_add_place(s, n, p);
 	}
 	return true;
 }
@@ -496,7 +330,6 @@ static void check_lowered(Lowered *l)
 Lowered *lower_graph(Graph *g, const LowerOptions *opt)
 {
 	uint32_t errors = g->ir->ctx->nerror;
-	lower_explicit_padding(g);
 	Lowered *l = lowered_new(g->ir, g);
 	Lower s;
 	lower_init(&s, g, NULL, l, &l->steps);

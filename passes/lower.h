@@ -9,7 +9,7 @@ typedef struct {
 } LowerOptions;
 
 /* Partition the graph into kernels and loops, build their stages, choose buffer layouts. The graph holds
- * primitives only; it is edited (padding is made explicit) and must outlive the result. NULL after
+ * primitives only, as the passes leave it, and must outlive the result. NULL after
  * ctx_error, which lists every operator without a schedule. */
 Lowered *lower_graph(Graph *, const LowerOptions *);
 

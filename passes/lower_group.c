@@ -8,88 +8,79 @@
  *   %m = reduce(%x) %d = sub(%x, %m) %v = reduce(mul(%d, %d))    one group with the norm that reads them
  *
  * Terminates: every node is visited once. */
+#include "passes/lower_group.h"
+
 #include "ir/scalar/scalar.h"
 #include "passes/group_cost.h"
-#include "passes/lower_priv.h"
-
-bool node_is_index_map(Op op)
-{
-	return op == OP_broadcast || op == OP_reshape || op == OP_permute || op == OP_slice ||
-	       op == OP_pad || op == OP_reverse || op == OP_window || op == OP_get || op == OP_barrier;
-}
-
-bool node_is_anchor(Op op)
-{
-	return op == OP_contract || op == OP_conv;
-}
-
-bool node_is_elementwise(Op op)
-{
-	return op_is_scalar(op) || op == OP_convert || op == OP_bitcast;
-}
-
-static bool is_leaf(Op op)
-{
-	return op == OP_input || op == OP_constant || op == OP_full || op == OP_iota ||
-	       op == OP_from_size || op == OP_tuple || op == OP_view_real;
-}
 
 /* What a group holds besides element-wise nodes, and what all of it costs. */
 typedef struct {
-	bool anchor, reduce, special;
+	bool anchor, reduce, special; /* special: its root is a LOWER_ROOT */
 	GroupCost cost;
 	ARRAY(uint32_t) loads; /* in order to count each once */
 } Group;
 
+/* What is known of a node when the sweep comes to it. */
 typedef struct {
-	Lower *s;
-	Group *group;       /* by root node */
-	uint32_t *readers;  /* by node: the one group that reads it, MANY, or 0 */
-	bool *bijective;    /* by node: every reader so far reads it one to one */
-	bool *below_reduce; /* by node: an element-wise function of a reduction */
-	bool *below_anchor; /* by node: an epilogue of a contraction that nobody else reads */
-	bool *long_map;     /* by node: see find_long_maps */
-	bool *output;       /* by node: stored as an output */
-	ViewSet *view;      /* by node: how the group that reads it indexes it */
+	NodeGroup is;
+	Group group;       /* of a root */
+	uint32_t readers;  /* the one group that reads it, MANY, or 0 */
+	bool bijective;    /* every reader so far reads it one to one */
+	bool below_reduce; /* an element-wise function of a reduction */
+	bool below_anchor; /* an epilogue of a contraction that nobody else reads */
+	bool long_map;     /* see find_long_maps */
+	bool output;       /* stored as an output */
+	ViewSet view;      /* how the group that reads it indexes it */
+} NodeState;
+
+typedef struct {
+	const Graph *g;
+	Arena *arena;
+	const bool *stored; /* by node: to be a root, whatever the rules say */
+	bool no_fusion;
+	NodeState *node;
 	Views views;
 } Sweep;
 
 static const uint32_t MANY = UINT32_MAX;
 
-static bool is_load(Op op)
+static const OpLower *how(const Sweep *w, Node n)
 {
-	return !is_leaf(op) || op == OP_input || op == OP_constant;
+	return op_lower(node_op(w->g, n));
+}
+
+static bool is_load(const OpLower *l)
+{
+	return l->role != LOWER_LEAF && l->role != LOWER_NOTHING;
 }
 
 /* The group reads one more value, unless it did so before. */
 static void add_load(Sweep *w, Node def, uint32_t group)
 {
-	Group *gr = &w->group[group];
-	if (w->readers[def.i] == group || !is_load(node_op(w->s->g, def)))
+	Group *gr = &w->node[group].group;
+	if (w->node[def.i].readers == group || !is_load(how(w, def)))
 		return;
 	for (uint32_t k = 0; k < gr->loads.n; k++)
 		if (gr->loads.data[k] == def.i)
 			return;
-	array_push(w->s->arena, &gr->loads, def.i);
+	array_push(w->arena, &gr->loads, def.i);
 	gr->cost.loads++;
 }
 
 static void add_reader(Sweep *w, Node def, uint32_t group, bool bijective)
 {
+	NodeState *d = &w->node[def.i];
 	if (!def.i)
 		return;
-	uint32_t *r = &w->readers[def.i];
-	if (*r == 0)
-		w->bijective[def.i] = bijective;
-	else
-		w->bijective[def.i] &= bijective;
-	*r = *r == 0 || *r == group ? group : MANY;
+	d->bijective = bijective && (d->readers == 0 || d->bijective);
+	d->readers = d->readers == 0 || d->readers == group ? group : MANY;
 }
 
 static uint32_t op_cost(const Graph *g, Node n)
 {
+	uint32_t cost = op_lower(node_op(g, n))->cost;
 	if (!op_is_scalar(node_op(g, n)))
-		return node_op(g, n) == OP_gather ? 8 : 1;
+		return cost ? cost : 1;
 	DType in[4];
 	uint32_t nin = node_nin(g, n);
 	for (uint32_t k = 0; k < nin && k < 4; k++)
@@ -102,99 +93,96 @@ static uint32_t op_cost(const Graph *g, Node n)
  * many more points than n has elements. Functions of a reduction are evaluated once per row. */
 static bool recomputed_too_often(const Sweep *w, Node n, uint32_t root)
 {
-	const Graph *g = w->s->g;
+	const Graph *g = w->g;
 	SymTab *syms = g->ir->syms;
-	if (w->below_reduce[n.i])
+	if (w->node[n.i].below_reduce)
 		return false;
 	int64_t mine = sym_hint(syms, type_numel(g->ir, node_type_id(g, n)));
 	int64_t all = sym_hint(syms, type_numel(g->ir, node_type_id(g, (Node){root})));
 	return op_cost(g, n) >= 6 && all >= 8 * mine;
 }
 
-/* Few operands, none of which is a kernel's main work: selecting among them costs less than storing. */
-static bool concat_is_cheap(const Graph *g, Node n)
+/* Selecting among few operands, none of which is a kernel's main work, costs less than storing. */
+static bool chooses_cheaply(const Sweep *w, Node n)
 {
-	for (uint32_t k = 0; k < node_nin(g, n); k++) {
-		Op op = node_op(g, node_in(g, n, k));
-		if (!node_is_elementwise(op) && !node_is_index_map(op) && !is_leaf(op))
+	for (uint32_t k = 0; k < node_nin(w->g, n); k++) {
+		const OpLower *l = how(w, node_in(w->g, n, k));
+		bool cheap = l->role == LOWER_MAP || lower_is_map(l) || l->role == LOWER_LEAF || l->role == LOWER_MEMORY;
+		if (!cheap)
 			return false;
 	}
-	return node_nin(g, n) <= 3;
+	return node_nin(w->g, n) <= 3;
 }
 
 static bool can_join(const Sweep *w, Node n, uint32_t root)
 {
-	const Graph *g = w->s->g;
-	Op op = node_op(g, n);
-	const Group *kind = &w->group[root];
-	if (w->s->opt->no_fusion)
+	const Graph *g = w->g;
+	const Group *group = &w->node[root].group;
+	const NodeState *self = &w->node[n.i];
+	LowerJoin joins = w->no_fusion ? JOIN_NEVER : how(w, n)->joins;
+	switch (joins) {
+	case JOIN_NEVER:
 		return false;
-	if (node_is_anchor(op)) {
+	case JOIN_ONCE: {
 		Sym mine = type_numel(g->ir, node_type_id(g, n));
 		Sym all = type_numel(g->ir, node_type_id(g, (Node){root}));
-		return !kind->anchor && !kind->reduce && !kind->special && w->bijective[n.i] &&
+		return !group->anchor && !group->reduce && !group->special && self->bijective &&
 		       sym_eq(g->ir->syms, mine, all) == YES;
 	}
-	if (op == OP_reduce)
-		return !kind->anchor && !kind->special;
-	if (op == OP_concat)
-		return concat_is_cheap(g, n);
-	/* An epilogue is computed once where it is stored; a reduction may read its operand often. */
-	if (kind->reduce && w->below_anchor[n.i] && !w->below_reduce[n.i])
-		return false;
-	if (op == OP_gather || op == OP_slice_at || node_is_elementwise(op))
-		return !recomputed_too_often(w, n, root);
+	case JOIN_ROW:
+		return !group->anchor && !group->special;
+	case JOIN_FEW:
+		return chooses_cheaply(w, n);
+	case JOIN_CHEAP:
+		/* An epilogue is computed once where it is stored; a reduction may read its operand often. */
+		return !(group->reduce && self->below_anchor && !self->below_reduce) && !recomputed_too_often(w, n, root);
+	case JOIN_ALWAYS:
+		return false; /* whoever reads it inlines it, or it is stored */
+	}
 	return false;
-}
-
-/* Operands of these are read through index maps only: what is computed is stored first. */
-static bool reads_memory(const Sweep *w, Node n)
-{
-	Op op = node_op(w->s->g, n);
-	bool parent = info_of(w->s, n)->role == ROLE_ROOT && (op == OP_concat || op == OP_pad);
-	return parent || node_is_anchor(op) || op == OP_scan || op == OP_sort ||
-	       op == OP_scatter || op == OP_update_slice || op == OP_assert;
 }
 
 static void mark_operands(Sweep *w, Node n, uint32_t group, bool bijective)
 {
-	const Graph *g = w->s->g;
-	Op op = node_op(g, n);
-	bool keeps = node_is_elementwise(op) || op == OP_permute || op == OP_reshape;
+	const Graph *g = w->g;
+	const OpLower *l = how(w, n);
+	bool parent = w->node[n.i].is.role == ROLE_ROOT && l->holds;
 	for (uint32_t k = 0; k < node_nin(g, n); k++) {
 		Node in = node_in(g, n, k);
-		bool indirect = k == 0 && (op == OP_gather || op == OP_slice_at);
 		if (in.i && group != MANY)
 			add_load(w, in, group);
-		add_reader(w, in, indirect || reads_memory(w, n) ? MANY : group, bijective && keeps);
-		if (in.i && w->readers[in.i] != MANY)
-			views_through(&w->views, g, n, k, &w->view[n.i], &w->view[in.i]);
+		bool stored = parent || lower_reads(l, k);
+		add_reader(w, in, stored ? MANY : group, bijective && l->keeps != KEEPS_NOTHING);
+		if (in.i && w->node[in.i].readers != MANY)
+			views_through(&w->views, g, n, k, &w->node[n.i].view, &w->node[in.i].view);
 	}
 }
 
 static void make_root(Sweep *w, Node n)
 {
-	NodeInfo *info = info_of(w->s, n);
-	Op op = node_op(w->s->g, n);
-	info->role = ROLE_ROOT;
-	info->group = n.i;
-	info->bijective = true;
-	w->group[n.i] = (Group){.anchor = node_is_anchor(op),
-	                         .reduce = op == OP_reduce,
-	                         .special = op == OP_cumulative || op == OP_arg_reduce || op == OP_fold};
-	w->view[n.i].n = 0;
-	views_add(&w->views, &w->view[n.i], 0);
-	w->group[n.i].cost = group_cost_of(w->s->g, n, n, &w->views, &w->view[n.i]);
+	NodeState *self = &w->node[n.i];
+	LowerRole role = how(w, n)->role;
+	self->is = (NodeGroup){ROLE_ROOT, n.i};
+	self->group = (Group){.anchor = role == LOWER_ANCHOR, .reduce = role == LOWER_REDUCE, .special = role == LOWER_ROOT};
+	self->view.n = 0;
+	views_add(&w->views, &self->view, 0);
+	self->group.cost = group_cost_of(w->g, n, n, &w->views, &self->view);
 	mark_operands(w, n, n.i, true);
 }
 
-/* Padded inputs of convolutions are buffers with a border, so that the inner loops need no conditions. */
-static bool feeds_conv(const Graph *g, Node n)
+/* Some reader, behind reshapes, wants this operand with its border in memory: its inner loops have no conditions then. */
+static bool gives_border(const Sweep *w, Node n)
 {
+	const Graph *g = w->g;
 	for (Use u = node_data(g, n)->first_use; u.i; u = g->use.data[u.i].next) {
 		Node user = g->use.data[u.i].user;
-		Op op = node_op(g, user);
-		if (op == OP_conv || (op == OP_reshape && feeds_conv(g, user)))
+		if (!user.i)
+			continue;
+		const OpLower *l = how(w, user);
+		for (uint32_t k = 0; k < node_nin(g, user) && l->bordered; k++)
+			if (l->bordered >> k & 1 && node_in(g, user, k).i == n.i)
+				return true;
+		if (l->keeps == KEEPS_ORDER && gives_border(w, user))
 			return true;
 	}
 	return false;
@@ -203,8 +191,8 @@ static bool feeds_conv(const Graph *g, Node n)
 /* The group's cost if n joins it. */
 static GroupCost cost_with(const Sweep *w, Node n, uint32_t root)
 {
-	GroupCost own = group_cost_of(w->s->g, n, (Node){root}, &w->views, &w->view[n.i]);
-	GroupCost all = group_cost_sum(w->group[root].cost, own);
+	GroupCost own = group_cost_of(w->g, n, (Node){root}, &w->views, &w->node[n.i].view);
+	GroupCost all = group_cost_sum(w->node[root].group.cost, own);
 	all.loads--; /* n itself was one */
 	return all;
 }
@@ -212,117 +200,100 @@ static GroupCost cost_with(const Sweep *w, Node n, uint32_t root)
 static bool fits_into(const Sweep *w, Node n, uint32_t root)
 {
 	GroupCost all = cost_with(w, n, root);
-	all.loads += node_nin(w->s->g, n);
+	all.loads += node_nin(w->g, n);
 	return group_accepts(all);
 }
 
 static void join(Sweep *w, Node n, uint32_t root)
 {
-	Group *group = &w->group[root];
-	group->anchor |= node_is_anchor(node_op(w->s->g, n));
-	group->reduce |= node_op(w->s->g, n) == OP_reduce;
+	Group *group = &w->node[root].group;
+	LowerRole role = how(w, n)->role;
+	group->anchor |= role == LOWER_ANCHOR;
+	group->reduce |= role == LOWER_REDUCE;
 	group->cost = cost_with(w, n, root);
+}
+
+/* Nodes that no kernel computes. */
+static bool visit_given(Sweep *w, Node n)
+{
+	NodeState *self = &w->node[n.i];
+	LowerRole role = how(w, n)->role;
+	if (role != LOWER_MEMORY && role != LOWER_NOTHING)
+		return false;
+	self->is.role = role == LOWER_MEMORY ? ROLE_LEAF : ROLE_NONE;
+	mark_operands(w, n, MANY, false);
+	return true;
 }
 
 static void visit(Sweep *w, Node n)
 {
-	const Graph *g = w->s->g;
-	NodeInfo *info = info_of(w->s, n);
-	Op op = node_op(g, n);
-	uint32_t readers = w->readers[n.i];
-	if (op == OP_tuple || op == OP_get) {
-		info->role = op == OP_get ? ROLE_VIRTUAL : ROLE_NONE;
-		mark_operands(w, n, MANY, false);
+	NodeState *self = &w->node[n.i];
+	const OpLower *l = how(w, n);
+	uint32_t readers = self->readers;
+	if (visit_given(w, n))
 		return;
-	}
-	if (op == OP_input || op == OP_constant || op == OP_view_real) {
-		info->role = ROLE_LEAF;
-		return;
-	}
-	if (op == OP_view_complex) /* an output under the name of its operand */
-		return;
-	bool kept = w->output[n.i] || node_has_effect(g, n);
-	/* a root before: a retry */
-	if (info->role == ROLE_ROOT || kept || (op == OP_pad && feeds_conv(g, n))) {
+	bool kept = self->output || w->stored[n.i] || node_has_effect(w->g, n);
+	if (kept || (l->holds == HOLDS_INTERIOR && gives_border(w, n))) {
 		make_root(w, n);
 		return;
 	}
 	if (readers == 0)
 		return;
-	if (is_leaf(op)) {
-		info->role = ROLE_LEAF;
-		info->group = readers == MANY ? 0 : readers;
+	uint32_t root = readers == MANY ? 0 : readers;
+	if (l->role == LOWER_LEAF) {
+		self->is = (NodeGroup){ROLE_LEAF, root};
 		return;
 	}
-	bool fits = readers == MANY || fits_into(w, n, readers);
-	if (node_is_index_map(op) && fits && !w->long_map[n.i]) {
-		info->role = ROLE_VIRTUAL;
-		info->group = readers == MANY ? 0 : readers;
-		if (readers != MANY)
-			join(w, n, readers);
-		mark_operands(w, n, readers, w->bijective[n.i]);
+	bool fits = !root || fits_into(w, n, root);
+	if (lower_is_map(l) && fits && !self->long_map) {
+		self->is = (NodeGroup){ROLE_VIRTUAL, root};
+		if (root)
+			join(w, n, root);
+		mark_operands(w, n, readers, self->bijective);
 		return;
 	}
-	if (readers == MANY || !fits || !can_join(w, n, readers)) {
+	if (!root || !fits || !can_join(w, n, root)) {
 		make_root(w, n);
 		return;
 	}
-	info->role = ROLE_INLINE;
-	info->group = readers;
-	info->bijective = w->bijective[n.i];
-	join(w, n, readers);
-	mark_operands(w, n, readers, info->bijective);
+	self->is = (NodeGroup){ROLE_INLINE, root};
+	join(w, n, root);
+	mark_operands(w, n, readers, self->bijective);
 }
 
-static void mark_below_reduce(Sweep *w)
+/* Program order, so operands are known. */
+static void mark_below(Sweep *w, Node n)
 {
-	const Graph *g = w->s->g;
-	for (Node n = g->first; n.i; n = node_next(g, n)) {
-		Op op = node_op(g, n);
-		bool below = op == OP_reduce;
-		if (node_is_elementwise(op) || node_is_index_map(op))
-			for (uint32_t k = 0; k < node_nin(g, n); k++)
-				below |= w->below_reduce[node_in(g, n, k).i];
-		w->below_reduce[n.i] = below;
+	const Graph *g = w->g;
+	const OpLower *l = how(w, n);
+	NodeState *self = &w->node[n.i];
+	self->below_reduce = l->role == LOWER_REDUCE;
+	self->below_anchor = l->role == LOWER_ANCHOR;
+	for (uint32_t k = 0; k < node_nin(g, n); k++) {
+		Node x = node_in(g, n, k);
+		if (l->role == LOWER_MAP || lower_is_map(l))
+			self->below_reduce |= w->node[x.i].below_reduce;
+		if (l->keeps != KEEPS_NOTHING)
+			self->below_anchor |= w->node[x.i].below_anchor && node_nuses(g, x) == 1;
 	}
 }
 
-static void mark_below_anchor(Sweep *w)
+const NodeGroup *group_nodes(const Graph *g, const bool *stored, bool no_fusion, Arena *arena)
 {
-	const Graph *g = w->s->g;
+	Sweep w = {.g = g, .arena = arena, .stored = stored, .no_fusion = no_fusion,
+	           .node = ARENA_ARRAY(arena, NodeState, g->node.n)};
+	views_init(&w.views, arena);
+	for (uint32_t k = 0; k < g->output.n; k++)
+		w.node[lower_output(g, k).i].output = true;
+	const bool *long_map = find_long_maps(g, arena);
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
-		Op op = node_op(g, n);
-		bool below = node_is_anchor(op);
-		bool passes = node_is_elementwise(op) || op == OP_reshape || op == OP_permute;
-		for (uint32_t k = 0; passes && k < node_nin(g, n); k++) {
-			Node x = node_in(g, n, k);
-			below |= w->below_anchor[x.i] && node_nuses(g, x) == 1;
-		}
-		w->below_anchor[n.i] = below;
+		w.node[n.i].long_map = long_map[n.i];
+		mark_below(&w, n);
 	}
-}
-
-bool lower_assign_groups(Lower *s)
-{
-	uint32_t n = s->g->node.n;
-	Sweep w = {.s = s,
-	           .group = ARENA_ARRAY(s->arena, Group, n),
-	           .readers = ARENA_ARRAY(s->arena, uint32_t, n),
-	           .bijective = ARENA_ARRAY(s->arena, bool, n),
-	           .below_reduce = ARENA_ARRAY(s->arena, bool, n),
-	           .below_anchor = ARENA_ARRAY(s->arena, bool, n),
-	           .output = ARENA_ARRAY(s->arena, bool, n),
-	           .long_map = find_long_maps(s->g, s->arena),
-	           .view = ARENA_ARRAY(s->arena, ViewSet, n)};
-	views_init(&w.views, s->arena);
-	for (uint32_t k = 0; k < s->g->output.n; k++)
-		w.output[lower_output(s->g, k).i] = true;
-	mark_below_reduce(&w);
-	mark_below_anchor(&w);
-	for (uint32_t k = 0; k < n; k++)
-		if (s->info.data[k].role != ROLE_ROOT)
-			s->info.data[k].role = ROLE_NONE;
-	for (Node v = s->g->last; v.i; v = node_prev(s->g, v))
-		visit(&w, v);
-	return true;
+	for (Node n = g->last; n.i; n = node_prev(g, n))
+		visit(&w, n);
+	NodeGroup *found = ARENA_ARRAY(arena, NodeGroup, g->node.n);
+	for (uint32_t k = 0; k < g->node.n; k++)
+		found[k] = w.node[k].is;
+	return found;
 }

@@ -40,12 +40,8 @@ static NodePlace sliced_place(Lower *s, Node n, Sym t)
 /* The `get` node of result k, none when nobody reads it. */
 static Node result_of(const Graph *g, Node scan, uint32_t k)
 {
-	for (Use u = node_data(g, scan)->first_use; u.i; u = g->use.data[u.i].next) {
-		Node user = g->use.data[u.i].user;
-		if (user.i && node_op(g, user) == OP_get && node_int(g, user, "index") == k)
-			return user;
-	}
-	return (Node){0};
+	Use u = node_data(g, scan)->first_use;
+	return node_next_get(g, &u, k);
 }
 
 typedef struct {
@@ -120,7 +116,6 @@ bool lower_scan(Lower *s, Node n)
 	                .reverse = node_bool(g, n, "reverse"),
 	                .body = ARENA_NEW(s->arena, StepList)};
 	c.out = ARENA_ARRAY(s->arena, NodePlace, c.body->output.n);
-	lower_explicit_padding(c.body);
 	lower_init(&c.in, c.body, s, s->l, c.step.body);
 	c.in.opt = s->opt;
 	lower_place_constants(&c.in);

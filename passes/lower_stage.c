@@ -1,15 +1,16 @@
 /* Stages: reductions, contractions and convolutions met while tracing, and the end of a kernel: axes in
  * order, values that several stages need, the stores. */
 #include "passes/lower_stage.h"
+#include "passes/roots.h"
 
 #include <string.h>
 
 /* ---- axes ---- */
 
-static int axis_index(const Kernel *k, Sym var)
+int trace_axis_number(const Trace *t, Sym var)
 {
-	for (uint32_t i = 0; i < k->axis.n; i++)
-		if (k->axis.data[i].var.i == var.i)
+	for (uint32_t i = 0; i < t->k->axis.n; i++)
+		if (t->k->axis.data[i].var.i == var.i)
 			return (int)i;
 	return -1;
 }
@@ -66,7 +67,7 @@ static bool outer_axes(const Trace *t, const Sym *idx, uint32_t rank, bool plain
 		uint64_t m = axes_of(t, idx[k]);
 		if ((m >> t->nroot) != 0 || uses_value_var(t, idx[k]))
 			return false;
-		if (plain && m && (axis_index(t->k, idx[k]) < 0 || (m & *mask)))
+		if (plain && m && (trace_axis_number(t, idx[k]) < 0 || (m & *mask)))
 			return false;
 		*mask |= m;
 	}
@@ -85,9 +86,16 @@ uint32_t trace_push_stage(Trace *t, Stage st)
 	return t->k->stage.n - 1;
 }
 
-static Kx stage_value(Trace *t, uint32_t stage)
+Kx trace_stage_value(Trace *t, uint32_t stage)
 {
 	return kx_stage(t->k, t->s->arena, stage, dtype_compute(t->k->stage.data[stage].dtype), 0, NULL);
+}
+
+void trace_all_outer(Trace *t)
+{
+	t->nroot = t->k->axis.n;
+	t->has_reduce = true;
+	t->outer = (UINT64_C(1) << t->nroot) - 1;
 }
 
 /* ---- reductions ---- */
@@ -163,190 +171,49 @@ static Kx trace_reduce(Trace *t, Node n, const Sym *idx, Kx guard)
 	Sym in[MAX_RANK];
 	reduce_index(t, n, idx, outer, &st, in);
 	st.value = trace_value(t, node_in(g, n, 0), in, guard);
-	return stage_value(t, trace_push_stage(t, st));
+	return trace_stage_value(t, trace_push_stage(t, st));
 }
 
 /* ---- contractions ---- */
 
-static Kx anchor_stage(Trace *t, Node n, const Sym *ix, const Sym *iy, Stage st)
+static Kx trace_anchor(Trace *t, Node n, const Sym *idx)
 {
 	Graph *g = t->s->g;
+	Stage st = {0};
+	TraceMap m = trace_map(t, n, idx, (Kx){0}, &st);
+	trace_ask(&m);
 	t->has_reduce = true;
 	t->outer = (UINT64_C(1) << t->nroot) - 1;
 	DType d = dtype_compute(node_dtype(g, n));
 	t->only_maps = true;
-	Kx in[2] = {trace_value(t, node_in(g, n, 0), ix, (Kx){0}),
-	            trace_value(t, node_in(g, n, 1), iy, (Kx){0})};
+	Kx in[2] = {trace_value(t, node_in(g, n, 0), m.map.in[0], (Kx){0}),
+	            trace_value(t, node_in(g, n, 1), m.map.in[1], (Kx){0})};
 	t->only_maps = false;
-	for (uint32_t k = 0; k < 2; k++) /* narrow integers multiply in the result's width */
-		if (dtype_is_int(d) && t->k->kx.data[in[k].i].dtype != d)
-			in[k] = kx_op(t->k, t->s->arena, OP_convert, d, &in[k], 1);
+	for (uint32_t k = 0; k < 2 && dtype_is_int(d); k++) /* narrow integers multiply in the result's width */
+		in[k] = kx_to(t->k, t->s->arena, d, in[k]);
 	DType acc = node_attr(g, n, "acc")->dtype;
 	st.kind = STAGE_REDUCE;
 	st.combine = reduce_of(REDUCE_SUM, d);
 	st.dtype = node_dtype(g, n);
 	st.acc = acc ? dtype_compute(acc) : d;
 	st.place = PLACE_REGISTER;
-	st.value = kx_op(t->k, t->s->arena, OP_mul, d, in, 2);
+	st.value = kx_product(t->k, t->s->arena, d, in);
 	uint32_t at = trace_push_stage(t, st);
 	t->k->anchor = at + 1;
-	return stage_value(t, at);
-}
-
-static Kx trace_contract(Trace *t, Node n, const Sym *idx)
-{
-	Graph *g = t->s->g;
-	SymTab *syms = g->ir->syms;
-	Node x = node_in(g, n, 0), y = node_in(g, n, 1);
-	uint32_t nbatch, nsum, m;
-	const Sym *bx = node_ints(g, n, "batch_x", &nbatch), *by = node_ints(g, n, "batch_y", &m);
-	const Sym *sx = node_ints(g, n, "sum_x", &nsum), *sy = node_ints(g, n, "sum_y", &m);
-	Sym ix[MAX_RANK] = {{0}}, iy[MAX_RANK] = {{0}};
-	Stage st = {0};
-	uint32_t o = 0;
-	for (uint32_t k = 0; k < nbatch; k++, o++)
-		ix[sym_hint(syms, bx[k])] = iy[sym_hint(syms, by[k])] = idx[o];
-	for (uint32_t k = 0; k < nsum; k++) {
-		int64_t dx = sym_hint(syms, sx[k]);
-		ix[dx] = iy[sym_hint(syms, sy[k])] =
-		        trace_inner_axis(t, "k", node_dim(g, x, (uint32_t)dx), &st);
-	}
-	for (uint32_t k = 0; k < node_rank(g, x); k++)
-		if (!ix[k].i)
-			ix[k] = idx[o++];
-	for (uint32_t k = 0; k < node_rank(g, y); k++)
-		if (!iy[k].i)
-			iy[k] = idx[o++];
-	return anchor_stage(t, n, ix, iy, st);
-}
-
-/* x[n, g, c, i*stride + k*dilation - pad] * w[g, o, c, k], summed over c and k. Padding that can be read is
- * made explicit before (lower_pad.c) except for dilated inputs. */
-static Kx trace_conv(Trace *t, Node n, const Sym *idx)
-{
-	Graph *g = t->s->g;
-	SymTab *syms = g->ir->syms;
-	Node x = node_in(g, n, 0), w = node_in(g, n, 1);
-	uint32_t nsp;
-	const Sym *stride = node_ints(g, n, "stride", &nsp), *dil = node_ints(g, n, "dilation", &nsp);
-	const Sym *pad = node_ints(g, n, "pad", &nsp);
-	Stage st = {0};
-	Sym ix[MAX_RANK], iw[MAX_RANK];
-	ix[0] = idx[0];
-	ix[1] = iw[0] = idx[1];
-	iw[1] = idx[2];
-	for (uint32_t k = 0; k < nsp; k++) {
-		iw[3 + k] = trace_inner_axis(t, "k", node_dim(g, w, 3 + k), &st);
-		ix[3 + k] = sym_sub(syms,
-		                    sym_add(syms, sym_mul(syms, idx[3 + k], stride[k]),
-		                            sym_mul(syms, iw[3 + k], dil[k])),
-		                    pad[k]);
-	}
-	ix[2] = iw[2] = trace_inner_axis(t, "c", node_dim(g, x, 2), &st);
-	return anchor_stage(t, n, ix, iw, st);
+	return trace_stage_value(t, at);
 }
 
 Kx trace_stage(Trace *t, Node n, const Sym *idx, Kx guard)
 {
-	Op op = node_op(t->s->g, n);
 	bool too_many = t->k->axis.n + node_rank(t->s->g, node_in(t->s->g, n, 0)) > MAX_KERNEL_AXES;
 	if (t->only_maps || (too_many && n.i != t->root.i))
 		return trace_block(t, n);
-	if (op == OP_reduce)
+	if (op_lower(node_op(t->s->g, n))->role == LOWER_REDUCE)
 		return trace_reduce(t, n, idx, guard);
 	uint64_t outer;
 	if (t->has_reduce || !outer_axes(t, idx, node_rank(t->s->g, n), false, &outer))
 		return trace_block(t, n);
-	return op == OP_contract ? trace_contract(t, n, idx) : trace_conv(t, n, idx);
-}
-
-/* ---- special roots ---- */
-
-/* One chain of as many roundings as there are elements: sums and products run in f64, as PyTorch's do. */
-static DType running_dtype(ReduceKind c, DType d)
-{
-	return d == DT_f32 && (c == REDUCE_SUM || c == REDUCE_PROD) ? DT_f64 : d;
-}
-
-static Kx root_cumulative(Trace *t, const Sym *idx)
-{
-	Graph *g = t->s->g;
-	Node x = node_in(g, t->root, 0);
-	int64_t dim = node_int(g, t->root, "dim");
-	int axis = axis_index(t->k, idx[dim]);
-	Kx value = trace_value(t, x, idx, (Kx){0});
-	if (axis < 0) /* one element */
-		return value;
-	t->has_reduce = true;
-	t->outer = ((UINT64_C(1) << t->nroot) - 1) & ~(UINT64_C(1) << axis);
-	DType d = node_dtype(g, t->root), c = dtype_compute(d);
-	if (t->k->kx.data[value.i].dtype != c)
-		value = kx_op(t->k, t->s->arena, OP_convert, c, &value, 1);
-	ReduceKind combine = trace_kind(t, t->root, node_str(g, t->root, "kind"), d);
-	Stage st = {.kind = STAGE_SCAN,
-	            .combine = combine,
-	            .nred = 1,
-	            .red = {(uint32_t)axis},
-	            .value = value,
-	            .dtype = d,
-	            .acc = running_dtype(combine, c),
-	            .reverse = node_bool(g, t->root, "reverse"),
-	            .place = PLACE_GLOBAL};
-	trace_push_stage(t, st);
-	return (Kx){0};
-}
-
-static Kx root_arg_reduce(Trace *t, const Sym *idx)
-{
-	Graph *g = t->s->g;
-	Node x = node_in(g, t->root, 0);
-	int64_t dim = node_int(g, t->root, "dim");
-	Stage st = {.kind = STAGE_ARGREDUCE,
-	            .combine = trace_kind(t, t->root, node_str(g, t->root, "kind"), DT_i64),
-	            .dtype = DT_i64,
-	            .acc = DT_i64,
-	            .place = PLACE_REGISTER};
-	Sym in[MAX_RANK];
-	for (uint32_t k = 0, o = 0; k < node_rank(g, x); k++)
-		in[k] = k == (uint32_t)dim ? trace_inner_axis(t, "r", node_dim(g, x, k), &st) : idx[o++];
-	if (!st.nred)
-		return kx_const_int(t->k, t->s->arena, DT_i64, 0);
-	t->has_reduce = true;
-	t->outer = (UINT64_C(1) << t->nroot) - 1;
-	st.value = trace_value(t, x, in, (Kx){0});
-	return stage_value(t, trace_push_stage(t, st));
-}
-
-/* Element i of a fold: the elements (p, k) of the windows with p * stride + k * dilation - low == i, summed
- * over k. */
-static Kx root_fold(Trace *t, const Sym *idx)
-{
-	Graph *g = t->s->g;
-	SymTab *syms = g->ir->syms;
-	Node x = node_in(g, t->root, 0);
-	uint32_t dim = (uint32_t)node_int(g, t->root, "dim"), rank = node_rank(g, t->root);
-	DType c = dtype_compute(node_dtype(g, t->root));
-	Stage st = {.kind = STAGE_REDUCE,
-	            .combine = reduce_of(REDUCE_SUM, c),
-	            .dtype = node_dtype(g, t->root),
-	            .acc = c,
-	            .place = PLACE_REGISTER};
-	Sym in[MAX_RANK], zero = sym_int(syms, 0), stride = node_sym(g, t->root, "stride");
-	memcpy(in, idx, rank * sizeof *in);
-	in[rank] = trace_inner_axis(t, "k", node_dim(g, x, rank), &st);
-	Sym from = sym_sub(syms, sym_add(syms, idx[dim], node_sym(g, t->root, "low")),
-	                   sym_mul(syms, in[rank], node_sym(g, t->root, "dilation")));
-	in[dim] = sym_floordiv(syms, from, stride);
-	Kx cond = trace_in_range(t, in[dim], zero, node_dim(g, x, dim));
-	Kx divides = trace_in_range(t, sym_mod(syms, from, stride), zero, sym_int(syms, 1));
-	if (cond.i && divides.i)
-		cond = kx_op(t->k, t->s->arena, OP_bit_and, DT_bool, (Kx[]){cond, divides}, 2);
-	else if (divides.i)
-		cond = divides;
-	t->has_reduce = true;
-	t->outer = (UINT64_C(1) << t->nroot) - 1;
-	st.value = trace_guarded(t, x, in, (Kx){0}, cond, trace_zero(t, c));
-	return stage_value(t, trace_push_stage(t, st));
+	return trace_anchor(t, n, idx);
 }
 
 /* ---- finishing ---- */
@@ -430,16 +297,8 @@ bool lower_build_kernel(Lower *s, Node root, Kernel **out, Node *blocked)
 {
 	Trace t = {.s = s, .root = root};
 	trace_start_over(&t, root);
-	Op op = node_op(s->g, root);
-	Kx value;
-	if (op == OP_cumulative)
-		value = root_cumulative(&t, t.root_axis);
-	else if (op == OP_arg_reduce)
-		value = root_arg_reduce(&t, t.root_axis);
-	else if (op == OP_fold)
-		value = root_fold(&t, t.root_axis);
-	else
-		value = trace_value(&t, root, t.root_axis, (Kx){0});
+	const RootFn *special = root_fn(node_op(s->g, root));
+	Kx value = special ? special->value(&t, t.root_axis) : trace_value(&t, root, t.root_axis, (Kx){0});
 	*blocked = t.blocked;
 	if (t.blocked.i)
 		return false;

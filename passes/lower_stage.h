@@ -11,10 +11,4 @@ Kernel *lower_border_kernel(Lower *, Node pad);
 /* lower_share.c: expensive values of the row that several stages read get a stage of their own. */
 void kernel_share_values(Lower *, Kernel *);
 
-/* lower_update.c: scatter and update_slice into the node's place, sort into those of its results, assert. */
-bool node_is_update(Op);
-void lower_update(Lower *, Node);
-void lower_sort(Lower *, Node);
-void lower_assert(Lower *, Node);
-
 #endif

@@ -2,6 +2,7 @@
 #ifndef WEFT_PASSES_LOWER_TRACE_H
 #define WEFT_PASSES_LOWER_TRACE_H
 
+#include "ir/kernel/build.h"
 #include "passes/lower_priv.h"
 
 typedef struct {
@@ -28,23 +29,26 @@ Kx trace_guarded(Trace *, Node n, const Sym *idx, Kx guard, Kx cond, Kx other);
 /* The kernel cannot be built unless n is stored: remembers n; returns a placeholder. */
 Kx trace_block(Trace *, Node n);
 
-/* Index into a tensor of shape `to` of the element at idx in shape `from` (equal element counts). */
-void reshape_index(SymTab *, const Sym *from, const Sym *idx, uint32_t nfrom, const Sym *to, Sym *out,
-                   uint32_t nto);
+/* A question to an operator's .index (ir/ops/lower.h): values that it asks for are read where guard holds, axes become
+ * those of the stage. */
+typedef struct {
+	IndexMap map;
+	Trace *t;
+	Kx guard, cond; /* cond: there is such an element; none: always */
+	Stage *stage;
+} TraceMap;
+
+TraceMap trace_map(Trace *, Node, const Sym *at, Kx guard, Stage *);
+void trace_ask(TraceMap *);
 
 /* ---- pieces of expressions ---- */
 
-Kx trace_zero(Trace *, DType);
 /* How node n combines values of that dtype; `name` is what its attribute holds. */
 ReduceKind trace_kind(Trace *, Node n, const char *name, DType);
-Kx trace_as_i64(Trace *, Kx);
 /* lo <= e < hi, none when that is proven. */
 Kx trace_in_range(Trace *, Sym e, Sym lo, Sym hi);
 /* A variable for a value of the data, clamped to [0, extent). */
 Sym trace_value_var(Trace *, Kx value, Sym extent);
-/* in[]: the element of operand 0 that a gather or scatter names by its index at lead[] (the index's axes but
- * the last) and by rest[] (the axes taken whole). Where *cond is false there is none. */
-void trace_places(Trace *, Node, const Sym *lead, const Sym *rest, Kx guard, Sym *in, Kx *cond);
 
 /* ---- kernels: start, axes, stages, end ---- */
 
@@ -57,6 +61,11 @@ void trace_start_over(Trace *, Node value_of);
 Sym trace_root_axis(Trace *, Sym extent);
 Sym trace_inner_axis(Trace *, const char *name, Sym extent, Stage *reduced_by);
 uint32_t trace_push_stage(Trace *, Stage);
+Kx trace_stage_value(Trace *, uint32_t stage);
+/* The number of an axis, -1: none. */
+int trace_axis_number(const Trace *, Sym var);
+/* All root axes are outer: what is reduced has axes of its own. */
+void trace_all_outer(Trace *);
 /* The index of element at[] of a stored value within its buffer. */
 const Sym *trace_place_index(Trace *, const NodePlace *, const Sym *at, uint32_t rank);
 /* The last step: outer axes come first. */

@@ -33,6 +33,8 @@ bool pass_fold(Graph *, PassCtx *);
 /* Constant scales behind convolutions and contractions move into their weights. */
 bool pass_fold_scale(Graph *, PassCtx *);
 bool pass_dce(Graph *, PassCtx *);
+/* Padding of convolutions becomes a node of its own, once the graph is clean. */
+bool pass_pad(Graph *, PassCtx *);
 
 /* Run a pass on the subgraphs of every node too. True if anything changed. */
 bool pass_subgraphs(Graph *, PassCtx *, bool (*run)(Graph *, PassCtx *));

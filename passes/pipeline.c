@@ -1,4 +1,4 @@
-/*   file -> canon -> decompose -> split_complex -> ( simplify -> cse -> fold -> fold_scale -> dce )* -> lowering
+/*   file -> canon -> decompose -> split_complex -> ( simplify -> cse -> fold -> fold_scale -> dce )* -> pad -> lowering
  *
  * canon and decompose find what is wrong with the input; the others cannot fail. The bracket is
  * repeated until a round changes nothing. Each of its passes removes nodes or moves them in one
@@ -20,6 +20,11 @@ static const Pass expanding[] = {
 static const Pass cleaning[] = {
 	{"simplify", pass_simplify},     {"cse", pass_cse}, {"fold", pass_fold},
 	{"fold_scale", pass_fold_scale}, {"dce", pass_dce},
+};
+
+/* Once, on a clean graph: what only lowering wants. */
+static const Pass preparing[] = {
+	{"pad", pass_pad},
 };
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
@@ -159,16 +164,30 @@ bool pipeline_run(Graph *g, const PipelineOptions *o)
 	PassCtx c = context(o);
 	for (size_t k = 0; k < COUNT(expanding) && !c.failed; k++)
 		run(g, o, &expanding[k], &c);
-	return !c.failed && clean(g, o, &c);
+	TRY(!c.failed && clean(g, o, &c));
+	for (size_t k = 0; k < COUNT(preparing); k++)
+		run(g, o, &preparing[k], &c);
+	return true;
+}
+
+/* In the order of pipeline_names; NULL after the last. */
+static const Pass *pass_at(size_t k)
+{
+	if (k < COUNT(expanding))
+		return &expanding[k];
+	k -= COUNT(expanding);
+	if (k < COUNT(cleaning))
+		return &cleaning[k];
+	k -= COUNT(cleaning);
+	return k < COUNT(preparing) ? &preparing[k] : NULL;
 }
 
 bool pipeline_run_one(Graph *g, const char *pass)
 {
 	PassCtx c = {0};
 	const PipelineOptions o = {0};
-	for (size_t k = 0; k < COUNT(expanding) + COUNT(cleaning); k++) {
-		const Pass *p =
-			k < COUNT(expanding) ? &expanding[k] : &cleaning[k - COUNT(expanding)];
+	const Pass *p;
+	for (size_t k = 0; (p = pass_at(k)); k++) {
 		if (strcmp(p->name, pass) == 0) {
 			run(g, &o, p, &c);
 			return !c.failed;
@@ -181,7 +200,7 @@ const char *const *pipeline_names(void)
 {
 	static const char *const names[] = {"canon",    "decompose", "split_complex",
 					    "simplify", "cse",       "fold",
-					    "fold_scale", "dce",     NULL};
-	_Static_assert(COUNT(names) == COUNT(expanding) + COUNT(cleaning) + 1, "one name per pass");
+					    "fold_scale", "dce",     "pad",  NULL};
+	_Static_assert(COUNT(names) == COUNT(expanding) + COUNT(cleaning) + COUNT(preparing) + 1, "one name per pass");
 	return names;
 }

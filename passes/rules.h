@@ -20,8 +20,6 @@ static inline bool is_op(const Graph *g, Node n, Op op)
 {
 	return n.i && node_op(g, n) == op;
 }
-/* Does converting from one dtype to the other keep every value? */
-bool dtype_keeps(DType from, DType to);
 bool same_dim(const Graph *, Sym, Sym); /* provably */
 bool is_one(const Graph *, Sym);
 /* A constant list of ints; false when one is symbolic. */

@@ -112,6 +112,48 @@ DType dtype_compute(DType d)
 	return d == DT_c32 ? DT_c64 : d;
 }
 
+/* ---- which values they have ---- */
+
+static uint32_t mantissa(DType d)
+{
+	switch (d) {
+	case DT_f64:
+		return 53;
+	case DT_f32:
+		return 24;
+	case DT_f16:
+		return 11;
+	case DT_bf16:
+		return 8;
+	default:
+		return 0;
+	}
+}
+
+static uint32_t exponent(DType d)
+{
+	return d == DT_f64 ? 11 : d == DT_f32 || d == DT_bf16 ? 8 : d == DT_f16 ? 5 : 0;
+}
+
+bool dtype_keeps(DType from, DType to)
+{
+	if (from == to)
+		return true;
+	if (from == DT_bool)
+		return !dtype_is_complex(to) && to != DT_f8e4m3 && to != DT_f8e5m2;
+	if (dtype_is_int(from)) {
+		uint32_t bits = 8 * dtype_size(from) - dtype_is_signed(from);
+		if (dtype_is_int(to))
+			return (!dtype_is_signed(from) || dtype_is_signed(to)) &&
+			       bits <= 8 * dtype_size(to) - dtype_is_signed(to);
+		return bits <= mantissa(to) && to != DT_f16;
+	}
+	return mantissa(from) && mantissa(to) && mantissa(from) <= mantissa(to) &&
+	       exponent(from) <= exponent(to);
+}
+
+/* ---- promotion ---- */
+
 /* The smallest signed type that holds both; i64 when there is none. */
 static DType promote_int(DType a, DType b)
 {

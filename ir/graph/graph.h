@@ -227,6 +227,11 @@ static inline Sym node_dim(const Graph *g, Node n, uint32_t k) { return node_typ
 uint32_t node_nuses(const Graph *, Node); /* readers, a graph output counts as one */
 bool node_is_output(const Graph *, Node);
 bool node_has_effect(const Graph *, Node); /* its own or a subgraph's */
+/* The next `get` of result k of a tuple, from the reader *u on, which then is the one after it; none at the end. */
+Node node_next_get(const Graph *, Use *u, uint32_t k);
+
+/* The constant that a node is; 0 for other nodes. */
+ConstId node_const(const Graph *, Node);
 
 /* Attribute by schema argument name; a bug when the schema has none of that name. */
 const Attr *node_attr(const Graph *, Node, const char *name);

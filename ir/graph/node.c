@@ -35,6 +35,22 @@ bool node_has_effect(const Graph *g, Node n)
 	return false;
 }
 
+Node node_next_get(const Graph *g, Use *u, uint32_t k)
+{
+	while (u->i) {
+		Node user = g->use.data[u->i].user;
+		*u = g->use.data[u->i].next;
+		if (user.i && node_op(g, user) == OP_get && node_int(g, user, "index") == k)
+			return user;
+	}
+	return (Node){0};
+}
+
+ConstId node_const(const Graph *g, Node n)
+{
+	return node_op(g, n) == OP_constant ? node_attr(g, n, "value")->c : (ConstId){0};
+}
+
 /* ---- attributes by name ---- */
 
 static uint32_t arg_slot(const Graph *g, Node n, const char *name)

@@ -185,6 +185,29 @@ static bool eval_contract(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor
 	return true;
 }
 
+static void index_contract(IndexMap *m)
+{
+	const Graph *g = m->g;
+	SymTab *syms = g->ir->syms;
+	Node x = node_in(g, m->n, 0), y = node_in(g, m->n, 1);
+	uint32_t nbatch, nsum, n, o = 0;
+	const Sym *bx = node_ints(g, m->n, "batch_x", &nbatch), *by = node_ints(g, m->n, "batch_y", &n);
+	const Sym *sx = node_ints(g, m->n, "sum_x", &nsum), *sy = node_ints(g, m->n, "sum_y", &n);
+	Sym *ix = m->in[0], *iy = m->in[1];
+	for (uint32_t k = 0; k < nbatch; k++, o++)
+		ix[sym_hint(syms, bx[k])] = iy[sym_hint(syms, by[k])] = m->at[o];
+	for (uint32_t k = 0; k < nsum; k++) {
+		int64_t d = sym_hint(syms, sx[k]);
+		ix[d] = iy[sym_hint(syms, sy[k])] = m->axis(m, "k", node_dim(g, x, (uint32_t)d));
+	}
+	for (uint32_t k = 0; k < node_rank(g, x); k++)
+		if (!ix[k].i)
+			ix[k] = m->at[o++];
+	for (uint32_t k = 0; k < node_rank(g, y); k++)
+		if (!iy[k].i)
+			iy[k] = m->at[o++];
+}
+
 OP(contract) {
 	.schema = "contract(Tensor x, Tensor y, *, int[] batch_x, int[] batch_y, int[] sum_x, "
 		  "int[] sum_y, ScalarType acc, ScalarType? out=None) -> Tensor",
@@ -192,6 +215,7 @@ OP(contract) {
 	       "ints give acc, floats out, which is acc or their own dtype",
 	.infer = infer_contract,
 	.eval = eval_contract,
+	.lower = {.role = LOWER_ANCHOR, .joins = JOIN_ONCE, .reads = ALL_OPERANDS, .index = index_contract},
 	.accumulates = true,
 	.sample = "f32[2, 3, 4], f32[5, 4, 2], batch_x=[0], batch_y=[2], sum_x=[2], sum_y=[1], "
 		  "acc=f32; "

@@ -129,6 +129,7 @@ OP(scan) {
 	.doc = "body(carry..., slices of xs..., consts...) -> (carry..., ys...), length times",
 	.infer = infer_scan,
 	.eval = eval_scan,
+	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS, .own_results = true},
 	.sample = "[f32[2, 3]], [f32[4, 2, 3] in -1..1], [f32[3]], body=graph @step(%h: f32[2, 3], %x: f32[2, 3], "
 		  "%w: f32[3]) {\n  %b = broadcast(%w, shape=[2, 3], map=[1])\n  %a = mul(%h, %b)\n  %s = add(%a, "
 		  "%x)\n  return %s, %a\n}, length=4, reverse=true",
@@ -161,6 +162,7 @@ OP(assert) {
 	.effect = true,
 	.infer = infer_assert,
 	.eval = eval_assert,
+	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS},
 	.sample = "bool[] of 1, message=\"must hold\"",
 };
 
@@ -180,10 +182,16 @@ static bool eval_barrier(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor 
 	return true;
 }
 
+static void index_barrier(IndexMap *m)
+{
+	memcpy(m->in[0], m->at, node_rank(m->g, m->n) * sizeof *m->at);
+}
+
 OP(barrier) {
 	.schema = "barrier(Tensor x) -> Tensor",
 	.doc = "x, hidden from simplification: keeps a recomputation from being merged back",
 	.infer = infer_barrier,
 	.eval = eval_barrier,
+	.lower = {.role = LOWER_INDEX, .joins = JOIN_ALWAYS, .keeps = KEEPS_INDEX, .index = index_barrier},
 	.sample = "f32[3, 4]",
 };

@@ -210,6 +210,32 @@ static bool eval_conv(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 	return true;
 }
 
+/* x[n, g, c, i*stride + k*dilation - pad] and w[g, o, c, k], over c and k. Neither is outside nor between elements of
+ * x any more: padding and dilation of the operand are an operator of their own by then (passes/pad.c). */
+static void index_conv(IndexMap *m)
+{
+	const Graph *g = m->g;
+	SymTab *syms = g->ir->syms;
+	Node x = node_in(g, m->n, 0), w = node_in(g, m->n, 1);
+	uint32_t n;
+	const Sym *stride = node_ints(g, m->n, "stride", &n), *dilation = node_ints(g, m->n, "dilation", &n);
+	const Sym *pad = node_ints(g, m->n, "pad", &n);
+	const Sym *dilation_in = node_ints(g, m->n, "dilation_in", &n);
+	Sym *ix = m->in[0], *iw = m->in[1];
+	for (uint32_t k = 0; k < n; k++)
+		if (!sym_is(syms, dilation_in[k], 1) || sym_le(syms, pad[k], sym_int(syms, 0)) == NO)
+			ctx_bug(g->ir->ctx, "the padding of a convolution is not explicit");
+	ix[0] = m->at[0];
+	ix[1] = iw[0] = m->at[1];
+	iw[1] = m->at[2];
+	for (uint32_t k = 0; k < n; k++) {
+		iw[3 + k] = m->axis(m, "k", node_dim(g, w, 3 + k));
+		Sym at = sym_add(syms, sym_mul(syms, m->at[3 + k], stride[k]), sym_mul(syms, iw[3 + k], dilation[k]));
+		ix[3 + k] = sym_sub(syms, at, pad[k]);
+	}
+	ix[2] = iw[2] = m->axis(m, "c", node_dim(g, x, 2));
+}
+
 OP(conv) {
 	.schema = "conv(Tensor x, Tensor w, *, int[] stride, int[] dilation, int[] dilation_in, "
 		  "int[] pad, int[] size, ScalarType acc, ScalarType? out=None) -> Tensor",
@@ -217,11 +243,14 @@ OP(conv) {
 	       "low by pad; out as in contract",
 	.infer = infer_conv,
 	.eval = eval_conv,
+	.lower = {.role = LOWER_ANCHOR, .joins = JOIN_ONCE, .reads = ALL_OPERANDS, .bordered = 1 | 2, .index = index_conv},
 	.accumulates = true,
 	.sample = "f32[2, 1, 3, 5, 6], f32[1, 4, 3, 3, 3], stride=[1, 2], dilation=[1, 1], "
 		  "dilation_in=[1, 1], pad=[1, 1], size=[5, 3], acc=f32; "
 		  "f32[1, 2, 2, 4], f32[2, 3, 2, 3], stride=[1], dilation=[1], dilation_in=[2], "
 		  "pad=[2], size=[9], acc=f32; "
+		  "f32[1, 2, 3, 6], f32[2, 4, 3, 2], stride=[2], dilation=[2], dilation_in=[1], "
+		  "pad=[0], size=[2], acc=f32; "
 		  "f32[1, 3, 1, 7], f32[3, 1, 1, 3], stride=[2], dilation=[2], dilation_in=[1], "
 		  "pad=[-1], size=[2], acc=f32",
 };

@@ -14,6 +14,7 @@ OP(input) {
 	.schema = "input() -> Tensor",
 	.doc = "an argument of the graph",
 	.infer = infer_input,
+	.lower = {.role = LOWER_MEMORY, .complex = true},
 	.no_sample = "stands for what the caller passes",
 };
 
@@ -29,6 +30,7 @@ OP(constant) {
 	.schema = "constant(*, const value) -> Tensor",
 	.doc = "a constant of the model, by reference",
 	.infer = infer_constant,
+	.lower = {.role = LOWER_MEMORY},
 	.no_sample = "names data of a model",
 };
 
@@ -51,6 +53,7 @@ OP(tuple) {
 	.schema = "tuple(Tensor[] xs) -> Tensor[]",
 	.doc = "several values as one",
 	.infer = infer_tuple,
+	.lower = {.role = LOWER_NOTHING},
 	.sample = "[f32[n=3], i64[2, 2]]",
 };
 
@@ -76,5 +79,6 @@ OP(get) {
 	.schema = "get(Tensor x, *, int index) -> Tensor",
 	.doc = "an element of a tuple",
 	.infer = infer_get,
+	.lower = {.role = LOWER_MEMORY},
 	.no_sample = "reads a tuple, which no input is",
 };

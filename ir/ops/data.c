@@ -46,6 +46,7 @@ OP(full) {
 	.doc = "one number everywhere",
 	.infer = infer_full,
 	.eval = eval_full,
+	.lower = {.role = LOWER_LEAF},
 	.sample = "dtype=f32, shape=[2, 3], value=1.5",
 };
 
@@ -71,11 +72,17 @@ static bool eval_iota(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 	return true;
 }
 
+static void index_iota(IndexMap *m)
+{
+	m->in[0][0] = m->at[0];
+}
+
 OP(iota) {
 	.schema = "iota(*, ScalarType dtype, int n) -> Tensor",
 	.doc = "0, 1, ... n - 1",
 	.infer = infer_iota,
 	.eval = eval_iota,
+	.lower = {.role = LOWER_LEAF, .index = index_iota},
 	.sample = "dtype=i64, n=5; dtype=f16, n=3",
 };
 
@@ -98,11 +105,17 @@ static bool eval_from_size(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tenso
 	return true;
 }
 
+static void index_from_size(IndexMap *m)
+{
+	m->in[0][0] = node_sym(m->g, m->n, "value");
+}
+
 OP(from_size) {
 	.schema = "from_size(*, int value) -> Tensor",
 	.doc = "a symbolic integer as a 0-d tensor",
 	.infer = infer_from_size,
 	.eval = eval_from_size,
+	.lower = {.role = LOWER_LEAF, .index = index_from_size},
 	.sample = "value=7",
 };
 
@@ -176,6 +189,7 @@ OP(convert){
 	.doc = "numeric conversion, defined in docs/numerics.md; int to int wraps",
 	.infer = infer_convert,
 	.eval = eval_convert,
+	.lower = {.role = LOWER_MAP, .joins = JOIN_CHEAP, .keeps = KEEPS_INDEX},
 	.sample = "f32[3, 4] in -8..8, dtype=i32; i64[5] in -8..8, dtype=f16; f32[4], dtype=bool",
 };
 
@@ -210,6 +224,7 @@ OP(bitcast) {
 	.doc = "the same bits as another dtype of the same size; as bool, whether a byte is not 0",
 	.infer = infer_bitcast,
 	.eval = eval_bitcast,
+	.lower = {.role = LOWER_MAP, .joins = JOIN_CHEAP, .keeps = KEEPS_INDEX},
 	.sample = "f32[3, 4], dtype=i32; f16[7], dtype=u16; i16[5] in 0..999, dtype=bf16; u8[5], dtype=bool",
 };
 
@@ -269,11 +284,28 @@ static bool eval_slice_at(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor
 	return true;
 }
 
+/* Operands from `first` on say where in x a box of that shape begins: at[] of it is in[0][] of x. */
+static void index_box(IndexMap *m, Node x, const Sym *size, uint32_t first)
+{
+	SymTab *syms = m->g->ir->syms;
+	for (uint32_t k = 0; k < node_rank(m->g, x); k++) {
+		Sym room = sym_sub(syms, node_dim(m->g, x, k), size[k]);
+		Sym start = m->value(m, first + k, NULL, sym_addi(syms, room, 1), INDEX_FITS);
+		m->in[0][k] = sym_add(syms, start, m->at[k]);
+	}
+}
+
+static void index_slice_at(IndexMap *m)
+{
+	index_box(m, node_in(m->g, m->n, 0), node_type(m->g, m->n)->dim, 1);
+}
+
 OP(slice_at) {
 	.schema = "slice_at(Tensor x, Tensor[] start, *, int[] size) -> Tensor",
 	.doc = "a box of fixed size at a run-time place, clamped to fit",
 	.infer = infer_slice_at,
 	.eval = eval_slice_at,
+	.lower = {.role = LOWER_INDEX, .joins = JOIN_CHEAP, .reads = 1, .index = index_slice_at},
 	.sample = "f32[5, 4], [i64[] in -1..6, i64[] in 0..2], size=[2, 3]",
 };
 
@@ -307,10 +339,16 @@ static bool eval_update_slice(EvalCtx *e, Graph *g, Node n, const Tensor *in, Te
 	return true;
 }
 
+static void index_update_slice(IndexMap *m)
+{
+	index_box(m, node_in(m->g, m->n, 0), node_type(m->g, node_in(m->g, m->n, 1))->dim, 2);
+}
+
 OP(update_slice) {
 	.schema = "update_slice(Tensor x, Tensor update, Tensor[] start) -> Tensor",
 	.doc = "x with the box at start (clamped to fit) replaced by update",
 	.infer = infer_update_slice,
 	.eval = eval_update_slice,
+	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS, .index = index_update_slice},
 	.sample = "f32[5, 4], f32[2, 3], [i64[] in -1..6, i64[] in 0..2]",
 };

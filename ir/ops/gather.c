@@ -4,8 +4,7 @@
 
 #include "ir/ops/prim_priv.h"
 
-enum { MODE_CHECK, MODE_FILL, MODE_CLAMP, MODE_PROMISE };
-static const char *const modes[] = {"check", "fill", "clamp", "promise", NULL};
+static const char *const modes[] = {"check", "fill", "clamp", "promise", NULL}; /* as IndexMode */
 enum { COMBINE_SET, COMBINE_ADD, COMBINE_MUL, COMBINE_MIN, COMBINE_MAX };
 static const char *const combines[] = {"set", "add", "mul", "min", "max", NULL};
 
@@ -79,6 +78,35 @@ static bool shape_scatter(Infer *f)
 	return infer_result(f, x.dtype, x.n, x.dim);
 }
 INFER(scatter)
+
+/* ---- index ---- */
+
+/* at[] is [B..., I..., remaining axes of x]: those of the index but its last, then those taken whole. */
+static void index_gather(IndexMap *m)
+{
+	const Graph *g = m->g;
+	SymTab *syms = g->ir->syms;
+	Node x = node_in(g, m->n, 0);
+	uint32_t naxes, batch = (uint32_t)node_int(g, m->n, "batch"), lead = node_rank(g, node_in(g, m->n, 1)) - 1;
+	const Sym *axes = node_ints(g, m->n, "axes", &naxes);
+	IndexMode mode = (IndexMode)name_index(modes, node_str(g, m->n, "mode"));
+	bool indexed[MAX_RANK] = {false};
+	Sym at[MAX_RANK];
+	memcpy(at, m->at, lead * sizeof *at);
+	for (uint32_t k = 0; k < naxes; k++) {
+		int64_t a = 0;
+		sym_is_const(syms, axes[k], &a);
+		indexed[a] = true;
+		at[lead] = sym_int(syms, k);
+		m->in[0][a] = m->value(m, 1, at, node_dim(g, x, (uint32_t)a), mode);
+	}
+	const Sym *rest = m->at + lead;
+	for (uint32_t k = 0; k < node_rank(g, x); k++)
+		if (k < batch)
+			m->in[0][k] = m->at[k];
+		else if (!indexed[k])
+			m->in[0][k] = *rest++;
+}
 
 /* ---- evaluation ---- */
 
@@ -154,15 +182,15 @@ static const char *position_of(const Places *p, int64_t i)
 static bool resolve_index(const Places *p, int64_t i, uint32_t axis, int64_t *v, bool *drop)
 {
 	int64_t extent = p->x->dim[axis], given = *v;
-	if (p->mode == MODE_CHECK && given < 0)
+	if (p->mode == INDEX_CHECK && given < 0)
 		*v += extent;
 	if (*v >= 0 && *v < extent)
 		return true;
-	if (p->mode == MODE_CLAMP && extent > 0) {
+	if (p->mode == INDEX_CLAMP && extent > 0) {
 		*v = given < 0 ? 0 : extent - 1;
 		return true;
 	}
-	if (p->mode == MODE_FILL || p->mode == MODE_CLAMP) {
+	if (p->mode == INDEX_FILL || p->mode == INDEX_CLAMP) {
 		*drop = true;
 		return true;
 	}
@@ -221,6 +249,7 @@ OP(gather) {
 	.doc = "slices of x at index [B..., I..., len(axes)]: result [B..., I..., remaining axes]",
 	.infer = infer_gather,
 	.eval = eval_gather,
+	.lower = {.role = LOWER_INDEX, .joins = JOIN_CHEAP, .reads = 1, .cost = 8, .index = index_gather},
 	.sample = "f32[5, 3], i64[4, 1] in -5..5, batch=0, axes=[0], mode=\"check\"; "
 		  "f32[2, 5, 3], i64[2, 4, 1] in -2..7, batch=1, axes=[2], mode=\"fill\"",
 };
@@ -319,6 +348,7 @@ OP(scatter) {
 	.doc = "x with the slices that gather would read combined with update, in row-major order",
 	.infer = infer_scatter,
 	.eval = eval_scatter,
+	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS, .index = index_gather},
 	.accumulates = true,
 	.sample = "f32[5, 3], i64[4, 1] in -5..5, f32[4, 3], batch=0, axes=[0], combine=\"add\", "
 		  "mode=\"check\", unique=false, sorted=false",

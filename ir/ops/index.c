@@ -2,6 +2,15 @@
 #include <string.h>
 
 #include "ir/ops/prim_priv.h"
+#include "ir/sym/reshape.h"
+
+/* Entry k of a list of dimensions, which are numbers. */
+static uint32_t dim_at(const IndexMap *m, const Sym *list, uint32_t k)
+{
+	int64_t d = 0;
+	sym_is_const(m->g->ir->syms, list[k], &d);
+	return (uint32_t)d;
+}
 
 /* ---- broadcast ---- */
 
@@ -43,11 +52,24 @@ static bool eval_broadcast(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tenso
 	return true;
 }
 
+static void index_broadcast(IndexMap *m)
+{
+	SymTab *syms = m->g->ir->syms;
+	Node x = node_in(m->g, m->n, 0);
+	uint32_t n;
+	const Sym *map = node_ints(m->g, m->n, "map", &n);
+	for (uint32_t k = 0; k < n; k++) {
+		bool one = sym_is(syms, node_dim(m->g, x, k), 1);
+		m->in[0][k] = one ? sym_int(syms, 0) : m->at[dim_at(m, map, k)];
+	}
+}
+
 OP(broadcast) {
 	.schema = "broadcast(Tensor x, *, int[] shape, int[] map) -> Tensor",
 	.doc = "operand dim k is result dim map[k] (increasing); an operand extent of 1 repeats",
 	.infer = infer_broadcast,
 	.eval = eval_broadcast,
+	.lower = {.role = LOWER_INDEX, .joins = JOIN_ALWAYS, .index = index_broadcast},
 	.sample = "f32[3, 1], shape=[2, 3, 4], map=[1, 2]; i64[], shape=[5], map=[]",
 };
 
@@ -78,11 +100,18 @@ static bool eval_reshape(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor 
 	return true;
 }
 
+static void index_reshape(IndexMap *m)
+{
+	const Type *to = node_type(m->g, m->n), *from = node_type(m->g, node_in(m->g, m->n, 0));
+	reshape_index(m->g->ir->syms, to->dim, m->at, to->n, from->dim, m->in[0], from->n);
+}
+
 OP(reshape) {
 	.schema = "reshape(Tensor x, *, int[] shape) -> Tensor",
 	.doc = "the same elements in row-major order under another shape",
 	.infer = infer_reshape,
 	.eval = eval_reshape,
+	.lower = {.role = LOWER_INDEX, .joins = JOIN_ALWAYS, .keeps = KEEPS_ORDER, .index = index_reshape},
 	.sample = "f32[2, 6], shape=[3, 4]; f32[0, 3], shape=[3, 0]",
 };
 
@@ -117,11 +146,20 @@ static bool eval_permute(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor 
 	return true;
 }
 
+static void index_permute(IndexMap *m)
+{
+	uint32_t rank;
+	const Sym *perm = node_ints(m->g, m->n, "perm", &rank);
+	for (uint32_t k = 0; k < rank; k++)
+		m->in[0][dim_at(m, perm, k)] = m->at[k];
+}
+
 OP(permute) {
 	.schema = "permute(Tensor x, *, int[] perm) -> Tensor",
 	.doc = "result dim k is operand dim perm[k]",
 	.infer = infer_permute,
 	.eval = eval_permute,
+	.lower = {.role = LOWER_INDEX, .joins = JOIN_ALWAYS, .keeps = KEEPS_ELEMENTS, .index = index_permute},
 	.sample = "f32[2, 3, 4], perm=[2, 0, 1]",
 };
 
@@ -170,11 +208,21 @@ static bool eval_slice(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *o
 	return true;
 }
 
+static void index_slice(IndexMap *m)
+{
+	SymTab *syms = m->g->ir->syms;
+	uint32_t rank;
+	const Sym *start = node_ints(m->g, m->n, "start", &rank), *step = node_ints(m->g, m->n, "step", &rank);
+	for (uint32_t k = 0; k < rank; k++)
+		m->in[0][k] = sym_add(syms, start[k], sym_mul(syms, m->at[k], step[k]));
+}
+
 OP(slice) {
 	.schema = "slice(Tensor x, *, int[] start, int[] end, int[] step) -> Tensor",
 	.doc = "elements start, start + step, ... below end, for every dim",
 	.infer = infer_slice,
 	.eval = eval_slice,
+	.lower = {.role = LOWER_INDEX, .joins = JOIN_ALWAYS, .index = index_slice},
 	.sample = "f32[5, 6], start=[1, 0], end=[5, 6], step=[2, 1]; f32[4], start=[2], end=[2], "
 		  "step=[1]",
 };
@@ -239,11 +287,30 @@ static bool eval_pad(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out
 	return true;
 }
 
+static void index_pad(IndexMap *m)
+{
+	SymTab *syms = m->g->ir->syms;
+	Node x = node_in(m->g, m->n, 0);
+	uint32_t rank, n;
+	const Sym *low = node_ints(m->g, m->n, "low", &rank), *interior = node_ints(m->g, m->n, "interior", &n);
+	Sym *in = m->in[0], zero = sym_int(syms, 0);
+	for (uint32_t k = 0; k < rank; k++) {
+		in[k] = sym_sub(syms, m->at[k], low[k]);
+		if (!sym_is(syms, interior[k], 0)) {
+			Sym every = sym_addi(syms, interior[k], 1);
+			index_range(m, sym_mod(syms, in[k], every), zero, sym_int(syms, 1));
+			in[k] = sym_floordiv(syms, in[k], every);
+		}
+		index_range(m, in[k], zero, node_dim(m->g, x, k));
+	}
+}
+
 OP(pad) {
 	.schema = "pad(Tensor x, Tensor value, *, int[] low, int[] high, int[] interior) -> Tensor",
 	.doc = "value around (negative: crop) and between the elements",
 	.infer = infer_pad,
 	.eval = eval_pad,
+	.lower = {.role = LOWER_INDEX, .joins = JOIN_ALWAYS, .holds = HOLDS_INTERIOR, .other = 1, .index = index_pad},
 	.sample = "f32[3, 4], f32[], low=[1, -1], high=[0, 2], interior=[1, 0]",
 };
 
@@ -296,11 +363,22 @@ static bool eval_concat(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *
 	return true;
 }
 
+static void index_concat(IndexMap *m)
+{
+	SymTab *syms = m->g->ir->syms;
+	uint32_t dim = (uint32_t)node_int(m->g, m->n, "dim");
+	Sym extent = node_dim(m->g, node_in(m->g, m->n, m->operand), dim);
+	memcpy(m->in[0], m->at, node_rank(m->g, m->n) * sizeof *m->at);
+	m->in[0][dim] = sym_sub(syms, m->at[dim], m->start);
+	index_range(m, m->at[dim], m->start, sym_add(syms, m->start, extent));
+}
+
 OP(concat) {
 	.schema = "concat(Tensor[] xs, *, int dim) -> Tensor",
 	.doc = "the operands one after the other along dim",
 	.infer = infer_concat,
 	.eval = eval_concat,
+	.lower = {.role = LOWER_INDEX, .joins = JOIN_FEW, .holds = HOLDS_OPERANDS, .index = index_concat},
 	.sample = "[f32[2, 3], f32[2, 0], f32[2, 1]], dim=1",
 };
 
@@ -334,10 +412,23 @@ static bool eval_reverse(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor 
 	return true;
 }
 
+static void index_reverse(IndexMap *m)
+{
+	SymTab *syms = m->g->ir->syms;
+	uint32_t n;
+	const Sym *dims = node_ints(m->g, m->n, "dims", &n);
+	memcpy(m->in[0], m->at, node_rank(m->g, m->n) * sizeof *m->at);
+	for (uint32_t k = 0; k < n; k++) {
+		uint32_t d = dim_at(m, dims, k);
+		m->in[0][d] = sym_addi(syms, sym_sub(syms, node_dim(m->g, m->n, d), m->at[d]), -1);
+	}
+}
+
 OP(reverse) {
 	.schema = "reverse(Tensor x, *, int[] dims) -> Tensor",
 	.doc = "the order along dims turned round",
 	.infer = infer_reverse,
 	.eval = eval_reverse,
+	.lower = {.role = LOWER_INDEX, .joins = JOIN_ALWAYS, .index = index_reverse},
 	.sample = "f32[2, 3, 4], dims=[0, 2]",
 };

@@ -86,6 +86,12 @@ OpKind op_kind(Op op)
 	return i->expand || i->build ? OP_COMPOSITE : OP_PRIMITIVE;
 }
 
+const OpLower *op_lower(Op op)
+{
+	static const OpLower scalar = {.role = LOWER_MAP, .joins = JOIN_CHEAP, .keeps = KEEPS_INDEX};
+	return op_is_scalar(op) ? &scalar : &op_info(op)->lower;
+}
+
 const Schema *op_schema(Op op)
 {
 	op_init();

@@ -5,6 +5,7 @@
 
 #include "ir/graph/build.h"
 #include "ir/graph/graph.h"
+#include "ir/ops/lower.h"
 
 /* What kind of definition an op has. */
 typedef enum {
@@ -62,6 +63,7 @@ typedef struct OpInfo {
 	/* Compute out[0..nout) (allocated, row-major, concrete shape) from in[]. False after ctx_error. */
 	bool (*eval)(struct EvalCtx *, Graph *, Node, const struct Tensor *in, struct Tensor *out);
 	bool accumulates;     /* adds or multiplies: rounds to a storage type */
+	OpLower lower;        /* how it becomes part of kernels */
 
 	/* OP_COMPOSITE: one expression over argument names, or a function that builds the replacement
 	 * at b's position and returns it (a tuple node when the op has several results); none after
@@ -116,6 +118,7 @@ const char *op_name(Op); /* the schema's name */
 Op op_find(const char *name); /* by schema name, OP_none when unknown */
 int op_arg_index(Op, const char *name); /* -1 when absent */
 static inline bool op_is_scalar(Op op) { return op_kind(op) == OP_SCALAR; }
+const OpLower *op_lower(Op); /* of composites: LOWER_NONE */
 /* The default of an argument as an attribute; ATTR_none for None or no default. */
 Attr op_default(Ir *, const Arg *);
 /* May the argument hold this attribute? A Tensor[] slot holds its constant count. */

@@ -178,6 +178,7 @@ OP(reduce) {
 	       "acc",
 	.infer = infer_reduce,
 	.eval = eval_reduce,
+	.lower = {.role = LOWER_REDUCE, .joins = JOIN_ROW},
 	.accumulates = true,
 	.sample = "f32[2, 3, 4], kind=\"sum\", dims=[0, 2], acc=f32; "
 		  "f16[3, 4], kind=\"max\", dims=[1], acc=f32; i32[3, 4] in -8..8, kind=\"sum\", "
@@ -257,6 +258,7 @@ OP(arg_reduce) {
 	.doc = "smallest index of the max or min along dim; NaN wins",
 	.infer = infer_arg_reduce,
 	.eval = eval_arg_reduce,
+	.lower = {.role = LOWER_ROOT, .axes = 1},
 	.sample = "f32[3, 4], kind=\"max\", dim=1; i32[3, 4] in -2..2, kind=\"min\", dim=0",
 };
 
@@ -351,6 +353,7 @@ OP(cumulative) {
 	.doc = "running sum, prod, max, min (NaN wins) or logaddexp along dim",
 	.infer = infer_cumulative,
 	.eval = eval_cumulative,
+	.lower = {.role = LOWER_ROOT},
 	.accumulates = true,
 	.sample = "f32[3, 4], kind=\"sum\", dim=1, reverse=false; "
 		  "f32[3, 4], kind=\"logaddexp\", dim=0, reverse=true; "

@@ -97,6 +97,7 @@ OP(sort) {
 	.doc = "sorted along dim; NaN is the largest; ties keep their order when stable",
 	.infer = infer_sort,
 	.eval = eval_sort,
+	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS},
 	.sample = "f32[3, 5], dim=1, descending=false, stable=true; "
 		  "i32[4, 3] in -2..2, dim=0, descending=true, stable=true",
 };

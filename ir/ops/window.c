@@ -85,6 +85,19 @@ static bool eval_window(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *
 	return true;
 }
 
+static void index_window(IndexMap *m)
+{
+	const Graph *g = m->g;
+	SymTab *syms = g->ir->syms;
+	Node x = node_in(g, m->n, 0);
+	uint32_t rank = node_rank(g, x), dim = (uint32_t)node_int(g, m->n, "dim");
+	memcpy(m->in[0], m->at, rank * sizeof *m->at);
+	Sym start = sym_mul(syms, m->at[dim], node_sym(g, m->n, "stride"));
+	Sym place = sym_add(syms, start, sym_mul(syms, m->at[rank], node_sym(g, m->n, "dilation")));
+	m->in[0][dim] = sym_sub(syms, place, node_sym(g, m->n, "low"));
+	index_range(m, m->in[0][dim], sym_int(syms, 0), node_dim(g, x, dim));
+}
+
 OP(window) {
 	.schema = "window(Tensor x, *, int dim, int size, int stride, int dilation, int low, "
 		  "int count) -> Tensor",
@@ -92,6 +105,7 @@ OP(window) {
 	       "or 0",
 	.infer = infer_window,
 	.eval = eval_window,
+	.lower = {.role = LOWER_INDEX, .joins = JOIN_ALWAYS, .index = index_window},
 	.sample = "f32[2, 7], dim=1, size=3, stride=2, dilation=1, low=1, count=4",
 };
 
@@ -166,12 +180,30 @@ static bool eval_fold(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 	return true;
 }
 
+/* The elements (p, k) of the windows with p * stride + k * dilation - low == i, over all k. */
+static void index_fold(IndexMap *m)
+{
+	const Graph *g = m->g;
+	SymTab *syms = g->ir->syms;
+	Node x = node_in(g, m->n, 0);
+	uint32_t rank = node_rank(g, m->n), dim = (uint32_t)node_int(g, m->n, "dim");
+	Sym *in = m->in[0], zero = sym_int(syms, 0), stride = node_sym(g, m->n, "stride");
+	memcpy(in, m->at, rank * sizeof *in);
+	in[rank] = m->axis(m, "k", node_dim(g, x, rank));
+	Sym from = sym_sub(syms, sym_add(syms, m->at[dim], node_sym(g, m->n, "low")),
+	                   sym_mul(syms, in[rank], node_sym(g, m->n, "dilation")));
+	in[dim] = sym_floordiv(syms, from, stride);
+	index_range(m, in[dim], zero, node_dim(g, x, dim));
+	index_range(m, sym_mod(syms, from, stride), zero, sym_int(syms, 1));
+}
+
 OP(fold) {
 	.schema = "fold(Tensor x, *, int dim, int extent, int stride, int dilation, int low) -> "
 		  "Tensor",
 	.doc = "adjoint of window: sums the elements (p, k) that read an index",
 	.infer = infer_fold,
 	.eval = eval_fold,
+	.lower = {.role = LOWER_ROOT, .axes = 1, .index = index_fold},
 	.accumulates = true,
 	.sample = "f32[2, 4, 3], dim=1, extent=7, stride=2, dilation=1, low=1",
 };

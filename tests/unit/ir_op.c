@@ -56,6 +56,56 @@ static void test_table(void **state)
 	assert_int_equal(op_find("inpu"), OP_none);
 }
 
+static bool has_args(Op op, const char *const *name)
+{
+	for (; *name; name++)
+		if (op_arg_index(op, *name) < 0)
+			return false;
+	return true;
+}
+
+/* Is what a block says of its lowering all that lowering will ask for? What is wrong, else NULL. */
+static const char *lowering_fault(Op op)
+{
+	const OpLower *l = op_lower(op);
+	bool is_root = l->role == LOWER_ROOT;
+	if ((op_kind(op) == OP_COMPOSITE) != (l->role == LOWER_NONE))
+		return "a role is for what does not expand";
+	if (op_is_scalar(op) && op_info(op)->lower.role != LOWER_NONE)
+		return "scalar functions are element-wise";
+	if ((l->role == LOWER_INDEX || l->role == LOWER_ANCHOR) && !l->index)
+		return "no .index";
+	if (l->role == LOWER_LEAF && !l->index && !has_args(op, (const char *[]){"value", NULL}))
+		return "a leaf without .index and `value`";
+	if (l->role == LOWER_REDUCE && !has_args(op, (const char *[]){"kind", "dims", "acc", NULL}))
+		return "a reduction without kind, dims and acc";
+	if (l->role == LOWER_ANCHOR && !has_args(op, (const char *[]){"acc", NULL}))
+		return "an anchor without acc";
+	if (l->role == LOWER_ANCHOR && l->reads != ALL_OPERANDS)
+		return "an anchor reads all operands at indices of their own";
+	if (l->holds == HOLDS_OPERANDS && !has_args(op, (const char *[]){"dim", NULL}))
+		return "operands are held along dim";
+	if (l->holds == HOLDS_INTERIOR && (!l->other || !has_args(op, (const char *[]){"low", "high", "interior", NULL})))
+		return "a border without its value, low, high and interior";
+	if ((l->holds || l->other) && l->role != LOWER_INDEX)
+		return "only index maps hold operands";
+	if (l->joins == JOIN_ALWAYS && (l->role != LOWER_INDEX || l->reads))
+		return "what always joins is an index map";
+	if (l->role == LOWER_MAP && l->keeps != KEEPS_INDEX)
+		return "element-wise keeps the index";
+	if ((l->axes || l->own_results) && !is_root)
+		return "axes and results of its own are for roots";
+	return is_root && l->joins ? "a root joins nothing" : NULL;
+}
+
+static void test_lowering(void **state)
+{
+	(void)state;
+	for (Op op = 1; op < OP_COUNT; op++)
+		if (lowering_fault(op))
+			fail_msg("%s: %s", op_name(op), lowering_fault(op));
+}
+
 static Schema parse(const char *text)
 {
 	Schema s;
@@ -216,6 +266,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_table, setup, teardown),
+		cmocka_unit_test(test_lowering),
 		cmocka_unit_test_setup_teardown(test_schema, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_schemas, setup, teardown),
 		cmocka_unit_test(test_promotion),

@@ -5,7 +5,7 @@
  *
  * The producer of %x then stores into the interior of %p's buffer and the inner loops of the convolution have
  * no conditions. Dilation of the operand (transposed convolutions) becomes interior padding. */
-#include "passes/lower_priv.h"
+#include "passes/pass.h"
 
 /* How far the window of the last output reaches past the end of the input. */
 static Sym overhang(Graph *g, Node conv, uint32_t d, Sym low)
@@ -75,7 +75,8 @@ static Node make_pad(Graph *g, Build *b, Node x, const Padding *p, uint32_t nsp)
 	return b_node(&at, OP_pad, operand, 2, attr, 5);
 }
 
-static void pad_operand(Graph *g, Node conv)
+/* True if there was something to pad. */
+static bool pad_operand(Graph *g, Node conv)
 {
 	SymTab *syms = g->ir->syms;
 	uint32_t nsp;
@@ -94,7 +95,7 @@ static void pad_operand(Graph *g, Node conv)
 		       !sym_is(syms, p.interior[d], 0);
 	}
 	if (!any)
-		return;
+		return false;
 	Build b = {.g = g, .before = conv, .loc = node_data(g, conv)->loc, .where = node_where(g, conv)};
 	Node x = node_in(g, conv, 0), base = below_reshape(g, x, nsp);
 	Node padded = make_pad(g, &b, base, &p, nsp);
@@ -110,14 +111,16 @@ static void pad_operand(Graph *g, Node conv)
 	graph_set_name(g, y, graph_name(g, conv));
 	graph_replace(g, conv, y);
 	graph_erase(g, conv);
+	return true;
 }
 
-void lower_explicit_padding(Graph *g)
+bool pass_pad(Graph *g, PassCtx *c)
 {
+	bool changed = false;
 	for (Node n = g->first, next; n.i; n = next) {
 		next = node_next(g, n);
-		if (node_op(g, n) == OP_conv)
-			pad_operand(g, n);
+		changed |= node_op(g, n) == OP_conv && pad_operand(g, n);
 	}
-	graph_dce(g);
+	changed |= graph_dce(g);
+	return pass_subgraphs(g, c, pass_pad) || changed;
 }

@@ -1,30 +1,89 @@
-/* Roots that are more than one kernel or that have no result: sorting, scattering, updates of a slice,
- * assertions. Their operands are stored (lower_group.c), so their kernels can always be built.
+/* Operators whose kernels are more than a value at each point, one function each; see roots.h. Operands of those that are
+ * more than one kernel or have no result are stored (.reads), so their kernels can always be built.
  *
  *   scatter(x, index, u)    copy x to the result; then, for every point of the axes that index does not
  *                           choose, the updates one after the other
  *   update_slice(x, u, at)  copy x to the result; then u over a part of it
  *   sort(x)                 one kernel: a merge sort between the results and two temporary buffers */
-#include "passes/lower_stage.h"
+#include "passes/roots.h"
 
 #include <string.h>
 
-bool node_is_update(Op op)
+#include "passes/lower_stage.h"
+
+/* ---- running, arg_reduce, fold ---- */
+
+/* One chain of as many roundings as there are elements: sums and products run in f64, as PyTorch's do. */
+static DType running_dtype(ReduceKind c, DType d)
 {
-	return op == OP_scatter || op == OP_update_slice;
+	return d == DT_f32 && (c == REDUCE_SUM || c == REDUCE_PROD) ? DT_f64 : d;
 }
 
-static void push(Lower *s, Kernel *k)
+static Kx root_cumulative(Trace *t, const Sym *idx)
 {
-	array_push(s->arena, &s->steps->step, (Step){.kind = STEP_KERNEL, .kernel = k});
+	Graph *g = t->s->g;
+	Node x = node_in(g, t->root, 0);
+	int64_t dim = node_int(g, t->root, "dim");
+	int axis = trace_axis_number(t, idx[dim]);
+	Kx value = trace_value(t, x, idx, (Kx){0});
+	if (axis < 0) /* one element */
+		return value;
+	t->has_reduce = true;
+	t->outer = ((UINT64_C(1) << t->nroot) - 1) & ~(UINT64_C(1) << axis);
+	DType d = node_dtype(g, t->root), c = dtype_compute(d);
+	value = kx_to(t->k, t->s->arena, c, value);
+	ReduceKind combine = trace_kind(t, t->root, node_str(g, t->root, "kind"), d);
+	Stage st = {.kind = STAGE_SCAN,
+	            .combine = combine,
+	            .nred = 1,
+	            .red = {(uint32_t)axis},
+	            .value = value,
+	            .dtype = d,
+	            .acc = running_dtype(combine, c),
+	            .reverse = node_bool(g, t->root, "reverse"),
+	            .place = PLACE_GLOBAL};
+	trace_push_stage(t, st);
+	return (Kx){0};
 }
 
-/* All root axes are outer. */
-static void all_outer(Trace *t)
+static Kx root_arg_reduce(Trace *t, const Sym *idx)
 {
-	t->nroot = t->k->axis.n;
+	Graph *g = t->s->g;
+	Node x = node_in(g, t->root, 0);
+	int64_t dim = node_int(g, t->root, "dim");
+	Stage st = {.kind = STAGE_ARGREDUCE,
+	            .combine = trace_kind(t, t->root, node_str(g, t->root, "kind"), DT_i64),
+	            .dtype = DT_i64,
+	            .acc = DT_i64,
+	            .place = PLACE_REGISTER};
+	Sym in[MAX_RANK];
+	for (uint32_t k = 0, o = 0; k < node_rank(g, x); k++)
+		in[k] = k == (uint32_t)dim ? trace_inner_axis(t, "r", node_dim(g, x, k), &st) : idx[o++];
+	if (!st.nred)
+		return kx_const_int(t->k, t->s->arena, DT_i64, 0);
 	t->has_reduce = true;
 	t->outer = (UINT64_C(1) << t->nroot) - 1;
+	st.value = trace_value(t, x, in, (Kx){0});
+	return trace_stage_value(t, trace_push_stage(t, st));
+}
+
+/* What .index reads, summed over its axes. */
+static Kx root_fold(Trace *t, const Sym *idx)
+{
+	Graph *g = t->s->g;
+	DType c = dtype_compute(node_dtype(g, t->root));
+	Stage st = {.kind = STAGE_REDUCE,
+	            .combine = reduce_of(REDUCE_SUM, c),
+	            .dtype = node_dtype(g, t->root),
+	            .acc = c,
+	            .place = PLACE_REGISTER};
+	TraceMap m = trace_map(t, t->root, idx, (Kx){0}, &st);
+	trace_ask(&m);
+	t->has_reduce = true;
+	t->outer = (UINT64_C(1) << t->nroot) - 1;
+	Kx zero = kx_zero(t->k, t->s->arena, c);
+	st.value = trace_guarded(t, node_in(g, t->root, 0), m.map.in[0], (Kx){0}, m.cond, zero);
+	return trace_stage_value(t, trace_push_stage(t, st));
 }
 
 static Stage global_stage(Trace *t, StageKind kind, const NodePlace *p, const Sym *at, uint32_t rank)
@@ -50,23 +109,23 @@ static Kernel *scatter_kernel(Lower *s, Node n, const NodePlace *to)
 	uint32_t batch = (uint32_t)node_int(g, n, "batch"), rank = node_rank(g, update);
 	uint32_t lead = node_rank(g, index) - 1;
 	Trace t = {.s = s, .root = n};
-	Sym at[MAX_RANK], in[MAX_RANK];
+	Sym at[MAX_RANK];
 	Stage walk = {0};
-	Kx cond = {0};
 	trace_start(&t, lower_name(s, n));
 	for (uint32_t k = 0; k < rank; k++)
 		if (k < batch || k >= lead)
 			at[k] = trace_root_axis(&t, node_dim(g, update, k));
-	all_outer(&t);
+	trace_all_outer(&t);
 	for (uint32_t k = batch; k < lead; k++)
 		at[k] = trace_inner_axis(&t, "u", node_dim(g, index, k), &walk);
-	trace_places(&t, n, at, at + lead, (Kx){0}, in, &cond);
-	Stage st = global_stage(&t, STAGE_SCATTER, to, in, node_rank(g, x));
+	TraceMap m = trace_map(&t, n, at, (Kx){0}, NULL);
+	trace_ask(&m);
+	Stage st = global_stage(&t, STAGE_SCATTER, to, m.map.in[0], node_rank(g, x));
 	st.nred = walk.nred;
 	memcpy(st.red, walk.red, sizeof st.red);
 	st.combine = scatter_combine(&t, n, st.dtype);
 	st.value = trace_value(&t, update, at, (Kx){0});
-	st.guard = cond;
+	st.guard = m.cond;
 	trace_push_stage(&t, st);
 	trace_order_axes(&t);
 	t.k->name = arena_printf(s->arena, "scatter_%s", t.k->name);
@@ -81,46 +140,37 @@ static bool rounds_at_every_step(Lower *s, Node n)
 	return (!strcmp(how, "add") || !strcmp(how, "mul")) && dtype_is_float(d) && dtype_compute(d) != d;
 }
 
-static void lower_scatter(Lower *s, Node n)
+static bool root_scatter(Lower *s, Node n)
 {
-	NodeInfo *info = info_of(s, n);
-	NodePlace to = info->place.data[0], acc = to;
+	NodePlace *place = &info_of(s, n)->place.data[0], to = *place, acc = to;
 	bool wide = rounds_at_every_step(s, n);
 	if (wide) {
 		const Type *t = node_type(s->g, n);
 		acc = (NodePlace){.buf = lowered_buf(s->l, BUF_TEMP, 0, dtype_compute(t->dtype), t->n, t->dim,
 		                                     graph_name(s->g, n))};
 	}
-	push(s, lower_copy_kernel(s, node_in(s->g, n, 0), &acc));
-	push(s, scatter_kernel(s, n, &acc));
+	lower_push_kernel(s, lower_copy_kernel(s, node_in(s->g, n, 0), &acc));
+	lower_push_kernel(s, scatter_kernel(s, n, &acc));
 	if (wide) {
-		info->place.data[0] = acc;
-		push(s, lower_copy_kernel(s, n, &to));
-		info->place.data[0] = to;
+		*place = acc;
+		lower_push_kernel(s, lower_copy_kernel(s, n, &to));
+		*place = to;
 	}
+	lower_publish_result(s, n, 0, &to);
+	return true;
 }
 
 /* ---- update_slice ---- */
 
 static Kernel *update_kernel(Lower *s, Node n, const NodePlace *to)
 {
-	Graph *g = s->g;
-	SymTab *syms = g->ir->syms;
-	Node x = node_in(g, n, 0), update = node_in(g, n, 1);
-	uint32_t rank = node_rank(g, x);
+	Node update = node_in(s->g, n, 1);
 	Trace t = {.s = s, .root = n};
-	Sym in[MAX_RANK];
 	trace_start_over(&t, update);
-	all_outer(&t);
-	for (uint32_t k = 0; k < rank; k++) {
-		Sym room = sym_sub(syms, node_dim(g, x, k), node_dim(g, update, k));
-		in[k] = t.root_axis[k];
-		if (sym_is(syms, room, 0))
-			continue;
-		Kx v = trace_as_i64(&t, trace_value(&t, node_in(g, n, 2 + k), NULL, (Kx){0}));
-		in[k] = sym_add(syms, in[k], trace_value_var(&t, v, sym_addi(syms, room, 1)));
-	}
-	Stage st = global_stage(&t, STAGE_MAP, to, in, rank);
+	trace_all_outer(&t);
+	TraceMap m = trace_map(&t, n, t.root_axis, (Kx){0}, NULL);
+	trace_ask(&m);
+	Stage st = global_stage(&t, STAGE_MAP, to, m.map.in[0], node_rank(s->g, n));
 	st.value = trace_value(&t, update, t.root_axis, (Kx){0});
 	trace_push_stage(&t, st);
 	trace_order_axes(&t);
@@ -128,17 +178,13 @@ static Kernel *update_kernel(Lower *s, Node n, const NodePlace *to)
 	return t.k;
 }
 
-void lower_update(Lower *s, Node n)
+static bool root_update_slice(Lower *s, Node n)
 {
-	const NodePlace *to = &info_of(s, n)->place.data[0];
-	if (node_op(s->g, n) == OP_scatter) {
-		lower_scatter(s, n);
-	} else {
-		push(s, lower_copy_kernel(s, node_in(s->g, n, 0), to));
-		push(s, update_kernel(s, n, to));
-	}
-	for (uint32_t k = 1; k < info_of(s, n)->place.n; k++)
-		push(s, lower_copy_kernel(s, n, &info_of(s, n)->place.data[k]));
+	NodePlace to = lower_result_place(s, n, 0);
+	lower_push_kernel(s, lower_copy_kernel(s, node_in(s->g, n, 0), &to));
+	lower_push_kernel(s, update_kernel(s, n, &to));
+	lower_publish_result(s, n, 0, &to);
+	return true;
 }
 
 /* ---- sort ---- */
@@ -193,85 +239,34 @@ static void copy_stages(Trace *t, Node n, const NodePlace *to)
 	}
 }
 
-/* The next reader of that result after *u. */
-static Node next_get(const Graph *g, Use *u, uint32_t result)
-{
-	for (; u->i; *u = g->use.data[u->i].next) {
-		Node user = g->use.data[u->i].user;
-		if (user.i && node_op(g, user) == OP_get && node_int(g, user, "index") == result) {
-			*u = g->use.data[u->i].next;
-			return user;
-		}
-	}
-	return (Node){0};
-}
-
-/* Where the result is computed: a place that a reader chose (an output), else a buffer of its own. */
-static NodePlace result_place(Lower *s, Node n, uint32_t result)
-{
-	Graph *g = s->g;
-	const Type *t = node_type(g, node_in(g, n, 0));
-	Use u = node_data(g, n)->first_use;
-	for (Node get; (get = next_get(g, &u, result)).i;)
-		if (info_of(s, get)->place.n)
-			return info_of(s, get)->place.data[0];
-	return (NodePlace){.buf = lowered_buf(s->l, BUF_TEMP, 0, result ? DT_i64 : t->dtype, t->n, t->dim,
-	                                      graph_name(g, n))};
-}
-
-static bool same_place(const NodePlace *a, const NodePlace *b)
-{
-	bool same = a->buf.i == b->buf.i && a->t.i == b->t.i;
-	for (uint32_t k = 0; k < MAX_RANK; k++)
-		same = same && a->off[k].i == b->off[k].i;
-	return same;
-}
-
-/* Readers find the result where it is; other places that they want receive copies. */
-static void publish(Lower *s, Node n, uint32_t result, const NodePlace *at)
-{
-	Graph *g = s->g;
-	Use u = node_data(g, n)->first_use;
-	for (Node get; (get = next_get(g, &u, result)).i;) {
-		NodeInfo *info = info_of(s, get);
-		uint32_t wanted = info->place.n;
-		array_push(s->arena, &info->place, *at);
-		NodePlace first = info->place.data[0];
-		info->place.data[0] = *at;
-		info->place.data[wanted] = first;
-		for (uint32_t k = 1; k <= wanted; k++)
-			if (!same_place(&info->place.data[k], at))
-				push(s, lower_copy_kernel(s, get, &info->place.data[k]));
-	}
-}
-
-void lower_sort(Lower *s, Node n)
+static bool root_sort(Lower *s, Node n)
 {
 	Graph *g = s->g;
 	Trace t = {.s = s, .root = n};
 	uint32_t dim = (uint32_t)node_int(g, n, "dim");
-	NodePlace to[2] = {result_place(s, n, 0), result_place(s, n, 1)};
+	NodePlace to[2] = {lower_result_place(s, n, 0), lower_result_place(s, n, 1)};
 	trace_start_over(&t, node_in(g, n, 0));
-	all_outer(&t);
+	trace_all_outer(&t);
 	if (sym_is(g->ir->syms, node_dim(g, node_in(g, n, 0), dim), 1))
 		copy_stages(&t, n, to);
 	else
 		sort_stages(&t, n, dim, to);
 	trace_order_axes(&t);
 	t.k->name = lower_name(s, n);
-	push(s, t.k);
-	publish(s, n, 0, &to[0]);
-	publish(s, n, 1, &to[1]);
+	lower_push_kernel(s, t.k);
+	lower_publish_result(s, n, 0, &to[0]);
+	lower_publish_result(s, n, 1, &to[1]);
+	return true;
 }
 
 /* ---- assert ---- */
 
-void lower_assert(Lower *s, Node n)
+static bool root_assert(Lower *s, Node n)
 {
 	Graph *g = s->g;
 	Trace t = {.s = s, .root = n};
 	trace_start_over(&t, node_in(g, n, 0));
-	all_outer(&t);
+	trace_all_outer(&t);
 	Stage st = {.kind = STAGE_CHECK, .dtype = DT_bool, .acc = DT_bool, .place = PLACE_REGISTER};
 	st.value = trace_value(&t, node_in(g, n, 0), t.root_axis, (Kx){0});
 	st.check = s->l->check.n;
@@ -282,5 +277,24 @@ void lower_assert(Lower *s, Node n)
 	trace_push_stage(&t, st);
 	trace_order_axes(&t);
 	t.k->name = "assert";
-	push(s, t.k);
+	lower_push_kernel(s, t.k);
+	return true;
+}
+
+/* ---- the table ---- */
+
+static const RootFn fns[OP_COUNT] = {
+	[OP_cumulative] = {.value = root_cumulative},
+	[OP_arg_reduce] = {.value = root_arg_reduce},
+	[OP_fold] = {.value = root_fold},
+	[OP_scatter] = {.steps = root_scatter},
+	[OP_update_slice] = {.steps = root_update_slice},
+	[OP_sort] = {.steps = root_sort},
+	[OP_assert] = {.steps = root_assert},
+	[OP_scan] = {.steps = lower_scan},
+};
+
+const RootFn *root_fn(Op op)
+{
+	return op < OP_COUNT && (fns[op].value || fns[op].steps) ? &fns[op] : NULL;
 }

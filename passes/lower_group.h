@@ -1,0 +1,27 @@
+/* Private to lowering: which nodes share a kernel. */
+#ifndef WEFT_PASSES_LOWER_GROUP_H
+#define WEFT_PASSES_LOWER_GROUP_H
+
+#include "ir/ops/op.h"
+
+/* How a node relates to kernels. */
+typedef enum {
+	ROLE_NONE,    /* dead, or without a value */
+	ROLE_LEAF,    /* read or recomputed wherever it is used */
+	ROLE_VIRTUAL, /* an index map: always inlined */
+	ROLE_INLINE,  /* computed inside the kernel of its group */
+	ROLE_ROOT     /* has a kernel and a buffer of its own */
+} Role;
+
+typedef struct {
+	Role role;
+	uint32_t root; /* the node whose kernel it is part of, itself for roots; 0: of several, or of none */
+} NodeGroup;
+
+/* By node. Those in `stored` are roots, whatever the rules say; so are all that compute something without fusion. */
+const NodeGroup *group_nodes(const Graph *, const bool *stored, bool no_fusion, Arena *);
+
+/* The value stored as output k: complex numbers as pairs of real ones. */
+Node lower_output(const Graph *, uint32_t k);
+
+#endif

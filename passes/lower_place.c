@@ -1,0 +1,218 @@
+/* Where stored nodes live: outputs and results that readers want somewhere, operands inside the buffer of what holds
+ * them (concatenations, padded tensors: parents), buffers of their own. */
+#include <string.h>
+
+#include "passes/lower_stage.h"
+#include "passes/rules.h"
+
+NodePlace lower_new_place(Lower *s, Node n, BufKind kind, uint32_t k)
+{
+	const Type *t = node_type(s->g, n);
+	NodePlace p = {.buf = lowered_buf(s->l, kind, k, t->dtype, t->n, t->dim, graph_name(s->g, n))};
+	return p;
+}
+
+void lower_add_place(Lower *s, Node n, NodePlace p)
+{
+	array_push(s->arena, &info_of(s, n)->place, p);
+}
+
+void lower_push_kernel(Lower *s, Kernel *k)
+{
+	array_push(s->arena, &s->steps->step, (Step){.kind = STEP_KERNEL, .kernel = k});
+}
+
+static const OpLower *how(const Lower *s, Node n)
+{
+	return op_lower(node_op(s->g, n));
+}
+
+bool lower_has_place(const Lower *s, Node n)
+{
+	return info_of(s, n)->is.role == ROLE_ROOT && node_dtype(s->g, n) != DT_none;
+}
+
+bool lower_can_be_computed_in(const Lower *s, Node n)
+{
+	const Graph *g = s->g;
+	bool is_result = how(s, n)->role == LOWER_MEMORY && node_nin(g, n) && node_dtype(g, node_in(g, n, 0)) == DT_none;
+	return is_result ? !how(s, node_in(g, n, 0))->own_results : lower_has_place(s, n);
+}
+
+/* ---- parents ---- */
+
+/* A border of many dimensions would have too many pieces; a negative one crops: the operand does not fit in. */
+static bool has_simple_border(const Lower *s, Node n)
+{
+	static const char *const side[] = {"low", "high"};
+	uint32_t rank, pieces = 0, padded[MAX_RANK] = {0}, npadded = 0;
+	for (uint32_t i = 0; i < 2; i++) {
+		const Sym *v = node_ints(s->g, n, side[i], &rank);
+		for (uint32_t k = 0; k < rank; k++) {
+			if (sym_le(s->ir->syms, sym_int(s->ir->syms, 0), v[k]) != YES)
+				return false;
+			bool pads = !sym_is(s->ir->syms, v[k], 0);
+			pieces += pads;
+			npadded += pads && !padded[k]++;
+		}
+	}
+	if (pieces * npadded + rank - npadded > MAX_KERNEL_AXES)
+		return false;
+	const Sym *interior = node_ints(s->g, n, "interior", &rank);
+	for (uint32_t k = 0; k < rank; k++)
+		if (!sym_is(s->ir->syms, interior[k], 0))
+			return false;
+	return true;
+}
+
+bool lower_is_parent(const Lower *s, Node n)
+{
+	LowerHolds holds = how(s, n)->holds;
+	return info_of(s, n)->is.role == ROLE_ROOT && holds && (holds != HOLDS_INTERIOR || has_simple_border(s, n));
+}
+
+/* The operand may be computed straight into the parent's buffer. */
+static bool can_live_in(const Lower *s, Node operand)
+{
+	return lower_has_place(s, operand) && !info_of(s, operand)->place.n;
+}
+
+/* Of operands in order: *at is where the next one of several begins, none before the first. */
+static NodePlace operand_place(Lower *s, Node parent, uint32_t operand, Sym *at)
+{
+	SymTab *syms = s->ir->syms;
+	Sym start[MAX_RANK];
+	uint32_t rank = node_rank(s->g, parent), n;
+	for (uint32_t k = 0; k < rank; k++)
+		start[k] = sym_int(syms, 0);
+	if (how(s, parent)->holds == HOLDS_OPERANDS) {
+		uint32_t dim = (uint32_t)node_int(s->g, parent, "dim");
+		start[dim] = at->i ? *at : start[dim];
+		*at = sym_add(syms, start[dim], node_dim(s->g, node_in(s->g, parent, operand), dim));
+	} else {
+		memcpy(start, node_ints(s->g, parent, "low", &n), rank * sizeof *start);
+	}
+	NodePlace p = info_of(s, parent)->place.data[0];
+	for (uint32_t k = 0; k < rank; k++)
+		p.off[k] = p.off[k].i ? sym_add(syms, p.off[k], start[k]) : start[k];
+	return p;
+}
+
+static uint32_t noperands(const Lower *s, Node parent)
+{
+	return how(s, parent)->holds == HOLDS_INTERIOR ? 1 : node_nin(s->g, parent);
+}
+
+/* A buffer that is all of a tensor padded with zeros has a border that readers may leave out. */
+static void note_border(Lower *s, Node n)
+{
+	const NodePlace *p = &info_of(s, n)->place.data[0];
+	SymTab *syms = s->ir->syms;
+	uint32_t rank = node_rank(s->g, n), nattr;
+	if (how(s, n)->holds != HOLDS_INTERIOR || !is_splat(s->g, node_in(s->g, n, 1), 0))
+		return;
+	for (uint32_t k = 0; k < rank; k++)
+		if (p->off[k].i && !sym_is(syms, p->off[k], 0))
+			return;
+	const Sym *high = node_ints(s->g, n, "high", &nattr);
+	Sym *hi = ARENA_ARRAY(s->arena, Sym, rank);
+	for (uint32_t k = 0; k < rank; k++)
+		hi[k] = sym_sub(syms, node_dim(s->g, n, k), high[k]);
+	buf_of(s->l, p->buf)->inner_lo = node_ints(s->g, n, "low", &nattr);
+	buf_of(s->l, p->buf)->inner_hi = hi;
+}
+
+/* Outputs first, then parents before their operands (so from the end), then everything else. */
+void lower_choose_places(Lower *s)
+{
+	Graph *g = s->g;
+	for (Node n = g->last; n.i; n = node_prev(g, n)) {
+		if (!lower_has_place(s, n))
+			continue;
+		if (!info_of(s, n)->place.n)
+			lower_add_place(s, n, lower_new_place(s, n, BUF_TEMP, 0));
+		if (!lower_is_parent(s, n))
+			continue;
+		note_border(s, n);
+		Sym at = {0};
+		for (uint32_t k = 0; k < noperands(s, n); k++) {
+			NodePlace p = operand_place(s, n, k, &at);
+			if (can_live_in(s, node_in(g, n, k)))
+				lower_add_place(s, node_in(g, n, k), p);
+		}
+	}
+}
+
+static bool lives_in(const Lower *s, Node operand, NodePlace p)
+{
+	NodeInfo *info = info_of(s, operand);
+	if (info->is.role != ROLE_ROOT || !info->place.n || info->place.data[0].buf.i != p.buf.i)
+		return false;
+	for (uint32_t k = 0; k < node_rank(s->g, operand); k++)
+		if (info->place.data[0].off[k].i != p.off[k].i)
+			return false;
+	return true;
+}
+
+/* ---- results ---- */
+
+NodePlace lower_result_place(Lower *s, Node n, uint32_t k)
+{
+	Graph *g = s->g;
+	if (lower_has_place(s, n))
+		return info_of(s, n)->place.data[0];
+	Use u = node_data(g, n)->first_use;
+	for (Node get; (get = node_next_get(g, &u, k)).i;)
+		if (info_of(s, get)->place.n)
+			return info_of(s, get)->place.data[0];
+	const Type *t = ir_type_of(s->ir, node_type(g, n)->elem[k]);
+	return (NodePlace){.buf = lowered_buf(s->l, BUF_TEMP, 0, t->dtype, t->n, t->dim, graph_name(g, n))};
+}
+
+static bool same_place(const NodePlace *a, const NodePlace *b)
+{
+	bool same = a->buf.i == b->buf.i && a->t.i == b->t.i;
+	for (uint32_t k = 0; k < MAX_RANK; k++)
+		same = same && a->off[k].i == b->off[k].i;
+	return same;
+}
+
+/* A value that is at its first place is wanted at all the others. */
+static void copy_to_others(Lower *s, Node n)
+{
+	const NodeInfo *info = info_of(s, n);
+	for (uint32_t k = 1; k < info->place.n; k++)
+		if (!same_place(&info->place.data[k], &info->place.data[0]))
+			lower_push_kernel(s, lower_copy_kernel(s, n, &info->place.data[k]));
+}
+
+void lower_publish_result(Lower *s, Node n, uint32_t k, const NodePlace *at)
+{
+	if (lower_has_place(s, n)) {
+		copy_to_others(s, n);
+		return;
+	}
+	Use u = node_data(s->g, n)->first_use;
+	for (Node get; (get = node_next_get(s->g, &u, k)).i;) {
+		NodeInfo *info = info_of(s, get);
+		uint32_t wanted = info->place.n;
+		lower_add_place(s, get, *at);
+		NodePlace first = info->place.data[0];
+		info->place.data[0] = *at;
+		info->place.data[wanted] = first;
+		copy_to_others(s, get);
+	}
+}
+
+void lower_parent(Lower *s, Node n)
+{
+	if (how(s, n)->holds == HOLDS_INTERIOR)
+		lower_push_kernel(s, lower_border_kernel(s, n));
+	Sym at = {0};
+	for (uint32_t k = 0; k < noperands(s, n); k++) {
+		NodePlace p = operand_place(s, n, k, &at);
+		if (!lives_in(s, node_in(s->g, n, k), p))
+			lower_push_kernel(s, lower_copy_kernel(s, node_in(s->g, n, k), &p));
+	}
+	copy_to_others(s, n);
+}

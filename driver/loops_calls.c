@@ -18,13 +18,12 @@ static int sizes_fn(const int64_t *extent, int64_t *slot, WeftStatus *status)
 	return code == WEFT_OK ? code : weft_fail(status, code, "%s", message);
 }
 
-static void run_fn(WeftRegion *region, void *const *buf, const int64_t *slot)
+static int run_fn(WeftRegion *region, void *const *buf, const int64_t *slot)
 {
 	char message[MESSAGE];
 	const char *entry = (const char *)region->shared->entry;
 	LoopModel *m = (LoopModel *)(void *)(uintptr_t)(entry - offsetof(LoopModel, entry));
-	if (loops_run(m, buf, slot, message) != WEFT_OK)
-		weft_region_fail(region, "%s", message);
+	return loops_run(m, buf, slot, message) == WEFT_OK ? 0 : weft_region_fail(region, "%s", message);
 }
 
 static int sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *inputs, WeftSizes *out, WeftStatus *status)

@@ -149,9 +149,9 @@ typedef struct {
 	uint32_t nslot; /* result slots of sizes_fn: symbols, output extents, workspace bytes */
 	/* extent: all dims of input 0, of input 1, ... Returns WEFT_OK or has called weft_fail. */
 	int (*sizes_fn)(const int64_t *extent, int64_t *slot, WeftStatus *);
-	/* Executed by every thread of the region. buf: inputs, outputs, weights, workspace, state.
-	 */
-	void (*run_fn)(WeftRegion *, void *const *buf, const int64_t *slot);
+	/* Executed by every thread of the region. buf: inputs, outputs, weights, workspace, state. Not 0: a check
+	 * failed, and what comes after it was not executed. */
+	int (*run_fn)(WeftRegion *, void *const *buf, const int64_t *slot);
 	const char *const *message; /* of the checks in kernels, by id, as formats of printf; [0] unused */
 	uint32_t nmessage;
 	/* By symbol: its value while exporting (the least it may have where that is not known), at which the numbers

@@ -13,42 +13,47 @@ static double now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-void weft_barrier(WeftRegion *r)
+/* All threads meet. The last to arrive publishes whether a check has failed, and the value at `from`, if any: the others
+ * see what it saw then, whoever writes there in the next phase. */
+static void meet(WeftRegion *r, const void *from, int code, int bits)
 {
-	if (r->n == 1)
-		return;
 	RegionShared *s = r->shared;
 	uint32_t gen = atomic_load_explicit(&s->generation, memory_order_relaxed);
-	if (atomic_fetch_add(&s->arrived, 1) + 1 == (uint32_t)r->n) {
-		/* Everybody has taken the last task of the phase: the shares start anew. */
-		for (int32_t i = 0; i < r->n; i++)
-			atomic_store_explicit(&s->lane[i].next, 0, memory_order_relaxed);
-		atomic_store_explicit(&s->arrived, 0, memory_order_relaxed);
-		atomic_store(&s->generation, gen + 1);
-		if (atomic_load(&s->sleepers))
-			wait_wake(&s->generation);
+	if (r->n > 1 && atomic_fetch_add(&s->arrived, 1) + 1 != (uint32_t)r->n) {
+		wait_change(&s->generation, gen, s->spin, &s->sleepers);
 		return;
 	}
-	for (int k = 0; k < s->spin; k++) {
-		if (atomic_load_explicit(&s->generation, memory_order_acquire) != gen)
-			return;
-		wait_pause();
-	}
-	atomic_fetch_add(&s->sleepers, 1);
-	while (atomic_load(&s->generation) == gen)
-		wait_sleep(&s->generation, gen);
-	atomic_fetch_sub(&s->sleepers, 1);
+	/* Everybody has taken the last task of the phase: the shares start anew. */
+	for (int32_t i = 0; i < r->n; i++)
+		atomic_store_explicit(&s->lane[i].next, 0, memory_order_relaxed);
+	s->stop = s->failed != 0;
+	s->value = from ? weft_value(from, code, bits) : 0;
+	atomic_store_explicit(&s->arrived, 0, memory_order_relaxed);
+	atomic_store(&s->generation, gen + 1);
+	if (atomic_load(&s->sleepers))
+		wait_wake(&s->generation);
 }
 
-/* Keep the failure that comes first in program order, then in the order of tasks, whatever the timing. */
+void weft_barrier(WeftRegion *r)
+{
+	meet(r, NULL, 0, 0);
+}
+
+int64_t weft_read(WeftRegion *r, const void *from, int code, int bits)
+{
+	meet(r, from, code, bits);
+	return r->shared->value;
+}
+
+/* Keep the failure of the first call, and there of the first task, whatever the timing. */
 static void record(WeftRegion *r, int id)
 {
 	RegionShared *s = r->shared;
 	while (atomic_exchange(&s->recording, 1))
 		wait_pause();
-	if (!s->failed || (s->failed_phase == r->phase && r->failure[0] < s->failure[0])) {
+	if (!s->failed || r->call < s->failed_call || (r->call == s->failed_call && r->failure[0] < s->failure[0])) {
 		s->failed = id;
-		s->failed_phase = r->phase;
+		s->failed_call = r->call;
 		memcpy(s->failure, r->failure, sizeof s->failure);
 	}
 	atomic_store(&s->recording, 0);
@@ -71,16 +76,16 @@ static void drain(WeftRegion *r, int32_t lane, WeftKernel kernel, const WeftFram
 	}
 }
 
-void weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks)
+int weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks)
 {
 	RegionShared *s = r->shared;
 	double start = s->profile && r->i == 0 ? now() : 0;
 	const WeftFrame f = {buf, p, r->failure};
-	r->phase++;
+	r->call = call;
 	if (r->n == 1) {
-		int id = ntasks > 0 ? kernel(&f, 0, ntasks) : 0;
-		if (id)
-			record(r, id);
+		s->stop = ntasks > 0 ? kernel(&f, 0, ntasks) : 0;
+		if (s->stop)
+			record(r, s->stop);
 	} else {
 		/* The own share first: the same thread meets the same data again in the next phase. */
 		for (int32_t k = 0; k < r->n; k++)
@@ -89,12 +94,15 @@ void weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_
 	}
 	if (s->profile && r->i == 0)
 		s->profile(s->profile_user, call, now() - start);
+	return s->stop;
 }
 
-void weft_launches(WeftRegion *r, const WeftLaunches *l, void *const *buf, const int64_t *value, void **b, int64_t *p)
+int weft_launches(WeftRegion *r, const WeftLaunches *l, void *const *buf, const int64_t *value, void **b, int64_t *p)
 {
-	for (const int64_t *w = l->word, *end = w + l->nword; w < end; w = weft_launch(r, l, w, buf, value, b, p))
-		;
+	int stop = 0;
+	for (const int64_t *w = l->word, *end = w + l->nword; w < end && !stop;)
+		w = weft_launch(r, l, w, buf, value, b, p, &stop);
+	return stop;
 }
 
 void weft_copy(WeftRegion *r, void *to, const void *from, int64_t bytes)
@@ -121,17 +129,16 @@ int weft_fail(WeftStatus *status, int code, const char *fmt, ...)
 	return code;
 }
 
-void weft_region_fail(WeftRegion *r, const char *fmt, ...)
+/* All threads come here with the same numbers: one of them writes. */
+int weft_region_fail(WeftRegion *r, const char *fmt, ...)
 {
 	WeftStatus *status = r->shared->status;
 	va_list ap;
 	va_start(ap, fmt);
-	if (!atomic_exchange(&r->shared->asserted, 1)) {
-		r->shared->asserted_phase = r->phase;
-		if (status)
-			vsnprintf(status->message, sizeof status->message, fmt, ap);
-	}
+	if (!atomic_exchange(&r->shared->asserted, 1) && status)
+		vsnprintf(status->message, sizeof status->message, fmt, ap);
 	va_end(ap);
+	return 1;
 }
 
 static void body(void *arg, int32_t i, int32_t n)
@@ -145,14 +152,14 @@ int region_run(RegionShared *s, const WeftThreads *t, int32_t n)
 {
 	n = n < 1 ? 1 : n > WEFT_MAX_THREADS ? WEFT_MAX_THREADS : n;
 	s->arrived = s->generation = s->sleepers = 0;
-	s->asserted = s->recording = s->failed = 0;
+	s->asserted = s->recording = s->failed = s->stop = 0;
 	for (int32_t i = 0; i < n; i++)
 		s->lane[i].next = 0;
 	if (n == 1)
 		body(s, 0, 1);
 	else
 		t->parallel(t->user, n, body, s);
-	if (s->asserted && (!s->failed || s->asserted_phase < s->failed_phase)) {
+	if (s->asserted) {
 		if (s->status)
 			s->status->code = WEFT_ERR_CHECK;
 		return WEFT_ERR_CHECK;

@@ -24,12 +24,14 @@ typedef struct {
 	void *profile_user;
 	WeftStatus *status;      /* of the caller; may be NULL */
 	int spin;                /* times to look before sleeping */
-	_Atomic int asserted;    /* 1: somebody is writing the status and the next */
-	uint32_t asserted_phase;
+	_Atomic int asserted;    /* 1: somebody writes the status */
 	_Atomic int recording;   /* 1: somebody writes the next three */
-	int failed;              /* the check that failed in the first phase and there in the first task; 0: none */
-	uint32_t failed_phase;
+	int failed;              /* the check that failed in the first call of the phase and there in the first task; 0: none */
+	uint32_t failed_call;
 	int64_t failure[WEFT_FAILURE];
+	/* What all threads go on with: written by the last to arrive at a barrier, before it lets the others go. */
+	int stop;
+	int64_t value;
 	_Alignas(64) _Atomic uint32_t arrived;
 	_Alignas(64) _Atomic uint32_t generation;
 	_Atomic uint32_t sleepers;
@@ -40,7 +42,7 @@ typedef struct {
 struct WeftRegion {
 	RegionShared *shared;
 	int32_t i, n;
-	uint32_t phase;
+	uint32_t call; /* being executed */
 	int64_t failure[WEFT_FAILURE]; /* of this thread's last failure */
 };
 
@@ -54,10 +56,18 @@ static inline void status_clear(WeftStatus *s)
 /* Execute the entry's run_fn on n threads of the provider. Returns the status code. */
 int region_run(RegionShared *, const WeftThreads *, int32_t n);
 
-/* Return soon after *p != old, at the latest when woken by wait_wake; may return early. */
-void wait_sleep(_Atomic uint32_t *p, uint32_t old);
+/* Return when *p != old: looks `spin` times, then sleeps, which *sleepers counts, until wait_wake. */
+void wait_change(_Atomic uint32_t *p, uint32_t old, int spin, _Atomic uint32_t *sleepers);
 void wait_wake(_Atomic uint32_t *p);
-void wait_pause(void);
+/* Between two looks: the other thread of this core goes on. */
+static inline void wait_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
 
 /* The default provider; never NULL, needs no freeing. */
 const WeftThreads *threads_default(void);

@@ -2,8 +2,10 @@
  * threads, OpenMP where the compiler has it.
  *
  * A call of `run` is one region: every thread executes the entry's run_fn from beginning to end
- * (same control flow, same arguments) and meets the others in weft_phase, weft_copy and
- * weft_barrier. Code between them must only read what phases wrote, and compute. */
+ * (same control flow, same arguments) and meets the others in weft_phase, weft_read, weft_copy and
+ * weft_barrier. Code between them computes from its arguments and from what weft_read gave, and reads no memory that
+ * phases write: the last thread to arrive at a barrier reads for all, so that all take the same way. A check that
+ * fails ends the call after its phase: weft_phase and weft_launches return 1 to all threads, and run_fn returns. */
 #ifndef WEFT_RUNTIME_H
 #define WEFT_RUNTIME_H
 
@@ -34,8 +36,9 @@ typedef struct {
 typedef int (*WeftKernel)(const WeftFrame *, int64_t begin, int64_t end);
 
 /* Distribute the tasks over the region's threads and wait for all. call: index into WeftEntry.call.
- * buf and p are read by the calling thread only; each thread passes its own, equal ones. */
-void weft_phase(WeftRegion *, WeftKernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks);
+ * buf and p are read by the calling thread only; each thread passes its own, equal ones. Not 0: a check failed, the
+ * message is that of the first task, and the caller returns at once. */
+int weft_phase(WeftRegion *, WeftKernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks);
 /* Phases from a table. Of each: the number of its kernel and of its call, how many buffers and parameters it has, the
  * number of tasks; an argument of `run` and an offset for each buffer; the parameters. Number of tasks, offsets and
  * parameters: twice a constant, or 2 k + 1 for value[k]. b and p: room for the buffers and parameters of any of them. */
@@ -44,10 +47,10 @@ typedef struct {
 	const int64_t *word;
 	int64_t nword;
 } WeftLaunches;
-void weft_launches(WeftRegion *, const WeftLaunches *, void *const *buf, const int64_t *value, void **b, int64_t *p);
+int weft_launches(WeftRegion *, const WeftLaunches *, void *const *buf, const int64_t *value, void **b, int64_t *p);
 /* The one at w; returns where the next one is. */
 static inline const int64_t *weft_launch(WeftRegion *r, const WeftLaunches *l, const int64_t *w, void *const *buf,
-					 const int64_t *value, void **b, int64_t *p)
+					 const int64_t *value, void **b, int64_t *p, int *stop)
 {
 #define WEFT_WORD(w) ((w) & 1 ? value[(w) >> 1] : (w) / 2)
 	WeftKernel kernel = l->kernel[w[0]];
@@ -58,15 +61,32 @@ static inline const int64_t *weft_launch(WeftRegion *r, const WeftLaunches *l, c
 		b[k] = (char *)buf[w[0]] + WEFT_WORD(w[1]);
 	for (int64_t k = 0; k < nparam; k++, w++)
 		p[k] = WEFT_WORD(*w);
-	weft_phase(r, kernel, b, p, call, ntasks);
+	*stop = weft_phase(r, kernel, b, p, call, ntasks);
 	return w;
 #undef WEFT_WORD
 }
 /* memcpy by all threads together; ranges do not overlap (equal pointers are fine). */
 void weft_copy(WeftRegion *, void *to, const void *from, int64_t bytes);
 void weft_barrier(WeftRegion *);
-/* A violated assertion of `run`: the first one becomes the call's status. The call goes on. */
-void weft_region_fail(WeftRegion *, const char *fmt, ...) WEFT_PRINTF(2, 3);
+/* A barrier, and the integer that lies there when the last thread arrives: the only way from memory to control. code and
+ * bits are WeftDType's; a bool is 0 or 1. */
+int64_t weft_read(WeftRegion *, const void *from, int code, int bits);
+static inline int64_t weft_value(const void *from, int code, int bits)
+{
+	if (code == WEFT_BOOL)
+		return *(const uint8_t *)from != 0;
+	switch (code == WEFT_INT ? bits : -bits) {
+	case 8: return *(const int8_t *)from;
+	case -8: return *(const uint8_t *)from;
+	case 16: return *(const int16_t *)from;
+	case -16: return *(const uint16_t *)from;
+	case 32: return *(const int32_t *)from;
+	case -32: return *(const uint32_t *)from;
+	default: return *(const int64_t *)from;
+	}
+}
+/* A violated assertion of `run`, which all threads see: the call's status. Returns 1, as the caller does at once. */
+int weft_region_fail(WeftRegion *, const char *fmt, ...) WEFT_PRINTF(2, 3);
 /* Set the status; returns code. Used by sizes_fn: return weft_fail(status, WEFT_ERR_INPUT, "...",
  * ...). */
 int weft_fail(WeftStatus *, int code, const char *fmt, ...) WEFT_PRINTF(3, 4);

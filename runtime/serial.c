@@ -21,21 +21,24 @@ int weft_serial_run(const WeftEntry *e, void *const *buf, const int64_t *slot, W
 	return status->code;
 }
 
-void weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks)
+int weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks)
 {
 	(void)call;
 	int64_t failure[WEFT_FAILURE] = {0}, *x = failure + 1;
 	const WeftFrame f = {buf, p, failure};
 	int id = ntasks > 0 ? kernel(&f, 0, ntasks) : 0;
-	if (id && r->status->code == WEFT_OK)
+	if (id)
 		weft_fail(r->status, WEFT_ERR_CHECK, r->entry->message[id], x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7],
 			  x[8], x[9], x[10], x[11], x[12]);
+	return id != 0;
 }
 
-void weft_launches(WeftRegion *r, const WeftLaunches *l, void *const *buf, const int64_t *value, void **b, int64_t *p)
+int weft_launches(WeftRegion *r, const WeftLaunches *l, void *const *buf, const int64_t *value, void **b, int64_t *p)
 {
-	for (const int64_t *w = l->word, *end = w + l->nword; w < end;)
-		w = weft_launch(r, l, w, buf, value, b, p);
+	int stop = 0;
+	for (const int64_t *w = l->word, *end = w + l->nword; w < end && !stop;)
+		w = weft_launch(r, l, w, buf, value, b, p, &stop);
+	return stop;
 }
 
 void weft_copy(WeftRegion *r, void *to, const void *from, int64_t bytes)
@@ -50,6 +53,12 @@ void weft_barrier(WeftRegion *r)
 	(void)r;
 }
 
+int64_t weft_read(WeftRegion *r, const void *from, int code, int bits)
+{
+	(void)r;
+	return weft_value(from, code, bits);
+}
+
 int weft_fail(WeftStatus *status, int code, const char *fmt, ...)
 {
 	va_list ap;
@@ -59,13 +68,13 @@ int weft_fail(WeftStatus *status, int code, const char *fmt, ...)
 	return status->code = code;
 }
 
-void weft_region_fail(WeftRegion *r, const char *fmt, ...)
+int weft_region_fail(WeftRegion *r, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	if (r->status->code == WEFT_OK)
-		vsnprintf(r->status->message, sizeof r->status->message, fmt, ap);
+	vsnprintf(r->status->message, sizeof r->status->message, fmt, ap);
 	r->status->code = WEFT_ERR_CHECK;
 	va_end(ap);
+	return 1;
 }
 #endif

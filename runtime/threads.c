@@ -15,7 +15,7 @@
 #include <omp.h>
 #endif
 
-void wait_sleep(_Atomic uint32_t *p, uint32_t old)
+static void wait_sleep(_Atomic uint32_t *p, uint32_t old)
 {
 #ifdef __linux__
 	syscall(SYS_futex, p, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);
@@ -33,13 +33,17 @@ void wait_wake(_Atomic uint32_t *p)
 #endif
 }
 
-void wait_pause(void)
+void wait_change(_Atomic uint32_t *p, uint32_t old, int spin, _Atomic uint32_t *sleepers)
 {
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
+	for (int k = 0; k < spin; k++) {
+		if (atomic_load_explicit(p, memory_order_acquire) != old)
+			return;
+		wait_pause();
+	}
+	atomic_fetch_add(sleepers, 1);
+	while (atomic_load(p) == old)
+		wait_sleep(p, old);
+	atomic_fetch_sub(sleepers, 1);
 }
 
 int32_t threads_ncpu(void)
@@ -75,6 +79,7 @@ typedef struct {
 	_Atomic int busy, stop;
 	_Alignas(64) _Atomic uint32_t job;     /* counts jobs; workers wait for a change */
 	_Alignas(64) _Atomic uint32_t pending; /* workers that have not finished the job */
+	_Atomic uint32_t sleepers;
 	struct Worker {
 		pthread_t thread;
 		void *pool;
@@ -82,24 +87,12 @@ typedef struct {
 	} worker[];
 } Pool;
 
-/* Wait until *p != old. */
-static void wait_change(_Atomic uint32_t *p, uint32_t old, int spin)
-{
-	for (int k = 0; k < spin; k++) {
-		if (atomic_load_explicit(p, memory_order_acquire) != old)
-			return;
-		wait_pause();
-	}
-	while (atomic_load(p) == old)
-		wait_sleep(p, old);
-}
-
 static void *worker_main(void *arg)
 {
 	struct Worker *w = arg;
 	Pool *p = w->pool;
 	for (uint32_t seen = 0;; seen++) {
-		wait_change(&p->job, seen, p->spin);
+		wait_change(&p->job, seen, p->spin, &p->sleepers);
 		if (atomic_load(&p->stop))
 			return NULL;
 		if (w->i < p->n)
@@ -125,7 +118,7 @@ static void pool_parallel(void *user, int32_t n, void (*body)(void *, int32_t, i
 	wait_wake(&p->job);
 	body(arg, 0, p->n);
 	for (uint32_t left; (left = atomic_load(&p->pending)) != 0;)
-		wait_change(&p->pending, left, p->spin);
+		wait_change(&p->pending, left, p->spin, &p->sleepers);
 	atomic_store(&p->busy, 0);
 }
 

@@ -428,6 +428,15 @@ static void print_list(Fn *f, const char *decl, const Lx *arg, uint32_t n)
 	text_add(f->out, "};\n");
 }
 
+/* After the condition under which the call ends. */
+static void print_stop(Fn *f)
+{
+	f->indent++;
+	line(f);
+	f->indent--;
+	text_add(f->out, "return 1;\n");
+}
+
 static void print_launch(Fn *f, const LsData *s)
 {
 	const ProgramCall *call = &f->program->call.data[s->k];
@@ -439,9 +448,11 @@ static void print_launch(Fn *f, const LsData *s)
 		print_list(f, "void *const b[]", s->arg, s->nbuf);
 	if (s->narg > s->nbuf)
 		print_list(f, "const int64_t p[]", s->arg + s->nbuf, s->narg - s->nbuf);
+	const char *text = text_of(f, s->x);
 	line(f);
-	text_printf(f->out, "weft_phase(r, %s, %s, %s, %u, %s);\n", f->kernel_name[call->fn], s->nbuf ? "b" : "NULL",
-	            s->narg > s->nbuf ? "p" : "NULL", s->k, text_of(f, s->x));
+	text_printf(f->out, "if (weft_phase(r, %s, %s, %s, %u, %s))\n", f->kernel_name[call->fn], s->nbuf ? "b" : "NULL",
+	            s->narg > s->nbuf ? "p" : "NULL", s->k, text);
+	print_stop(f);
 	f->indent--;
 	line(f);
 	text_add(f->out, "}\n");
@@ -483,7 +494,8 @@ static uint32_t print_launches(Fn *f, Lb b, uint32_t first)
 	if (t.value.n)
 		print_list(f, "const int64_t value[]", t.value.data, t.value.n);
 	line(f);
-	text_printf(f->out, "weft_launches(r, &launches, buf, %s, b, p);\n", t.value.n ? "value" : "NULL");
+	text_printf(f->out, "if (weft_launches(r, &launches, buf, %s, b, p))\n", t.value.n ? "value" : "NULL");
+	print_stop(f);
 	f->bufs = true;
 	f->indent--;
 	line(f);
@@ -506,7 +518,7 @@ static void print_assert(Fn *f, const LsData *s)
 	if (f->role == FN_SIZES)
 		text_printf(f->out, "return weft_fail(status, WEFT_ERR_INPUT, %s", message);
 	else
-		text_printf(f->out, "weft_region_fail(r, %s", message);
+		text_printf(f->out, "return weft_region_fail(r, %s", message);
 	for (uint32_t k = 0; k < s->narg; k++)
 		text_printf(f->out, ", (long long)%s", c_arg(f->u, c_lx(f, s->arg[k]), PREC_UNARY));
 	text_add(f->out, ");\n");
@@ -529,15 +541,24 @@ static void print_part(Fn *f, const LsData *s)
 		f->indent++;
 		print_list(f, "const int64_t p[]", s->arg, s->narg);
 		line(f);
-		text_printf(f->out, "%s(r, buf, p);\n", name);
+		text_printf(f->out, "if (%s(r, buf, p))\n", name);
+		print_stop(f);
 		f->indent--;
 		line(f);
 		text_add(f->out, "}\n");
 	} else {
-		text_printf(f->out, "%s(r, buf, slot);\n", name);
+		text_printf(f->out, "if (%s(r, buf, slot))\n", name);
+		print_stop(f);
 	}
 	f->bufs = true;
 	f->slots = f->slots || !s->narg;
+}
+
+static void print_read(Fn *f, const LsData *s)
+{
+	const char *code = s->dtype == DT_bool ? "WEFT_BOOL" : dtype_is_signed(s->dtype) ? "WEFT_INT" : "WEFT_UINT";
+	print_define(f, s, true, arena_printf(f->u->arena, "weft_read(r, %s, %s, %u)%s", text_of(f, s->x), code,
+	                                      8 * dtype_size(s->dtype), s->dtype == DT_bool ? " != 0" : ""));
 }
 
 static void print_program(Fn *f, const LsData *s)
@@ -545,6 +566,9 @@ static void print_program(Fn *f, const LsData *s)
 	switch (s->kind) {
 	case LS_LAUNCH:
 		print_launch(f, s);
+		break;
+	case LS_READ:
+		print_read(f, s);
 		break;
 	case LS_COPY:
 		line(f);
@@ -675,12 +699,12 @@ static void print_run(const Fn *f, const char *name, Text *out)
 	Text values;
 	text_init(&values, f->u->arena);
 	bool slots = print_params(f, &values, "slot", 0, f->f->param.n);
-	text_printf(out, "static void %s(WeftRegion *r, void *const *buf, const int64_t *slot)\n{\n", name);
+	text_printf(out, "static int %s(WeftRegion *r, void *const *buf, const int64_t *slot)\n{\n", name);
 	if (!f->bufs)
 		text_add(out, "\t(void)buf;\n");
 	if (!slots && !f->slots)
 		text_add(out, "\t(void)slot;\n");
-	text_printf(out, "%s%s}\n", values.data ? values.data : "", f->out->data ? f->out->data : "");
+	text_printf(out, "%s%s\treturn 0;\n}\n", values.data ? values.data : "", f->out->data ? f->out->data : "");
 }
 
 static void fn_init(Fn *f)

@@ -23,6 +23,7 @@ typedef struct {
 	uint32_t nslot;
 	LLVMValueRef failed;  /* memory of the first failed check; NULL: no checks */
 	LLVMValueRef launch_buf, launch_param; /* arguments of launches; NULL: none yet */
+	LLVMBasicBlockRef stop; /* of `run` and its parts: returns 1; NULL: none yet */
 	LLVMMetadataRef *scope; /* by buffer: its alias scope, NULL: none */
 	LLVMValueRef *apart;    /* by buffer: scopes that it does not overlap */
 } Fn;

@@ -22,6 +22,26 @@ static LLVMValueRef string(Fn *f, const char *s)
 	return g;
 }
 
+static LLVMTypeRef i32_of(Fn *f)
+{
+	return LLVMInt32TypeInContext(f->u->c);
+}
+
+/* Goes on where a call gave 0; else the call of the model ends. */
+static void stop_unless_0(Fn *f, LLVMValueRef code)
+{
+	LUnit *u = f->u;
+	LLVMBasicBlockRef here = LLVMGetInsertBlock(u->b), next = LLVMAppendBasicBlockInContext(u->c, f->fn, "go_on");
+	if (!f->stop) {
+		f->stop = LLVMAppendBasicBlockInContext(u->c, f->fn, "stop");
+		LLVMPositionBuilderAtEnd(u->b, f->stop);
+		LLVMBuildRet(u->b, LLVMConstInt(i32_of(f), 1, 0));
+		LLVMPositionBuilderAtEnd(u->b, here);
+	}
+	LLVMBuildCondBr(u->b, LLVMBuildIsNull(u->b, code, ""), next, f->stop);
+	LLVMPositionBuilderAtEnd(u->b, next);
+}
+
 /* ---- launches ---- */
 
 /* Room for the arguments of any launch: they are read before those of the next one are written. */
@@ -58,12 +78,11 @@ static void launch(Fn *f, const LsData *s)
 	fill(f, f->launch_buf, p, s->arg, s->nbuf);
 	fill(f, f->launch_param, i64, s->arg + s->nbuf, s->narg - s->nbuf);
 	LLVMTypeRef kernel = LLVMFunctionType(i32, (LLVMTypeRef[]){p, i64, i64}, 3, false);
-	LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(u->c), (LLVMTypeRef[]){p, p, p, p, i32, i64}, 6,
-	                                    false);
+	LLVMTypeRef type = LLVMFunctionType(i32, (LLVMTypeRef[]){p, p, p, p, i32, i64}, 6, false);
 	LLVMValueRef fn = l_extern(u, f->kernel_name[f->program->call.data[s->k].fn], kernel);
 	LLVMValueRef in[6] = {LLVMGetParam(f->fn, 0), fn, f->launch_buf, f->launch_param, LLVMConstInt(i32, s->k, 0),
 	                      l_lx(f, s->x)};
-	call(f, "weft_phase", type, in, 6);
+	stop_unless_0(f, call(f, "weft_phase", type, in, 6));
 }
 
 static LLVMValueRef constant(LUnit *u, LLVMValueRef value)
@@ -105,11 +124,23 @@ uint32_t fn_launches(Fn *f, Lb b, uint32_t first)
 		value = fn_alloca(f, LLVMArrayType2(i64, t.value.n), 16);
 		fill(f, value, i64, t.value.data, t.value.n);
 	}
-	LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(u->c), (LLVMTypeRef[]){p, p, p, p, p, p}, 6, false);
+	LLVMTypeRef type = LLVMFunctionType(i32_of(f), (LLVMTypeRef[]){p, p, p, p, p, p}, 6, false);
 	LLVMValueRef in[6] = {LLVMGetParam(f->fn, 0), launches_of(f, &t), LLVMGetParam(f->fn, 1), value,
 	                      fn_alloca(f, LLVMArrayType2(p, t.nbuf + 1), 16), fn_alloca(f, LLVMArrayType2(i64, t.nparam + 1), 16)};
-	call(f, "weft_launches", type, in, 6);
+	stop_unless_0(f, call(f, "weft_launches", type, in, 6));
 	return t.n;
+}
+
+static void read(Fn *f, const LsData *s)
+{
+	LUnit *u = f->u;
+	LLVMTypeRef p = l_pointer(u), i64 = LLVMInt64TypeInContext(u->c), i32 = i32_of(f);
+	LLVMTypeRef type = LLVMFunctionType(i64, (LLVMTypeRef[]){p, p, i32, i32}, 4, false);
+	int code = s->dtype == DT_bool ? WEFT_BOOL : dtype_is_signed(s->dtype) ? WEFT_INT : WEFT_UINT;
+	LLVMValueRef in[4] = {LLVMGetParam(f->fn, 0), l_lx(f, s->x), LLVMConstInt(i32, (unsigned)code, 0),
+	                      LLVMConstInt(i32, 8 * dtype_size(s->dtype), 0)};
+	LLVMValueRef x = call(f, "weft_read", type, in, 4);
+	f->var[s->v.i] = s->dtype == DT_bool ? LLVMBuildIsNotNull(u->b, x, "") : x;
 }
 
 static void copy(Fn *f, const LsData *s)
@@ -134,9 +165,9 @@ static void fail_sizes(Fn *f, LLVMValueRef *in, uint32_t n)
 static void fail_run(Fn *f, LLVMValueRef *in, uint32_t n)
 {
 	LLVMTypeRef p = l_pointer(f->u);
-	LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(f->u->c), (LLVMTypeRef[]){p, p}, 2, true);
+	LLVMTypeRef type = LLVMFunctionType(i32_of(f), (LLVMTypeRef[]){p, p}, 2, true);
 	in[1] = LLVMGetParam(f->fn, 0);
-	call(f, "weft_region_fail", type, in + 1, n + 1);
+	LLVMBuildRet(f->u->b, call(f, "weft_region_fail", type, in + 1, n + 1));
 }
 
 /* in[0], in[1] are for what comes before the message. */
@@ -151,12 +182,10 @@ static void assertion(Fn *f, const LsData *s)
 	LLVMBasicBlockRef next = LLVMAppendBasicBlockInContext(u->c, f->fn, "ok");
 	LLVMBuildCondBr(u->b, ok, next, bad);
 	LLVMPositionBuilderAtEnd(u->b, bad);
-	if (f->role == FN_SIZES) {
+	if (f->role == FN_SIZES)
 		fail_sizes(f, in, s->narg + 1);
-	} else {
+	else
 		fail_run(f, in, s->narg + 1);
-		LLVMBuildBr(u->b, next);
-	}
 	LLVMPositionBuilderAtEnd(u->b, next);
 }
 
@@ -189,7 +218,7 @@ static void run_part(Fn *f, const LsData *s)
 		in[2] = fn_alloca(f, LLVMArrayType2(i64, s->narg), 16);
 		fill(f, in[2], i64, s->arg, s->narg);
 	}
-	LLVMBuildCall2(u->b, LLVMGlobalGetValueType(part), part, in, 3, "");
+	stop_unless_0(f, LLVMBuildCall2(u->b, LLVMGlobalGetValueType(part), part, in, 3, ""));
 }
 
 static void result(Fn *f, const LsData *s)
@@ -203,6 +232,7 @@ void fn_program(Fn *f, const LsData *s)
 {
 	switch (s->kind) {
 	case LS_LAUNCH: launch(f, s); break;
+	case LS_READ: read(f, s); break;
 	case LS_COPY: copy(f, s); break;
 	case LS_ASSERT: assertion(f, s); break;
 	case LS_PART: f->role == FN_SIZES ? sizes_part(f, s) : run_part(f, s); break;

@@ -228,8 +228,7 @@ static LLVMTypeRef signature(LUnit *u, FnRole role)
 	LLVMTypeRef p = l_pointer(u), i64 = LLVMInt64TypeInContext(u->c), i32 = LLVMInt32TypeInContext(u->c);
 	if (role == FN_KERNEL)
 		return LLVMFunctionType(i32, (LLVMTypeRef[]){p, i64, i64}, 3, false);
-	LLVMTypeRef result = role == FN_SIZES ? i32 : LLVMVoidTypeInContext(u->c);
-	return LLVMFunctionType(result, (LLVMTypeRef[]){p, p, p}, 3, false);
+	return LLVMFunctionType(i32, (LLVMTypeRef[]){p, p, p}, 3, false);
 }
 
 /* Where buffers and parameters are: in the frame of a kernel, or arguments. */
@@ -308,10 +307,7 @@ LLVMValueRef l_function(LUnit *u, const LoopFn *l, const char *name, FnRole role
 		build_tasks(&f);
 	} else {
 		build_block(&f, l->body);
-		if (role == FN_SIZES)
-			LLVMBuildRet(u->b, LLVMConstNull(LLVMInt32TypeInContext(u->c)));
-		else
-			LLVMBuildRetVoid(u->b);
+		LLVMBuildRet(u->b, LLVMConstNull(LLVMInt32TypeInContext(u->c)));
 	}
 	LLVMDisposeBuilder(f.entry);
 	return f.fn;

@@ -43,7 +43,7 @@ static void classify_block(LoopIndex *n, Lb b)
 		const LsData *s = &n->f->ls.data[n->f->block.data[b.i].stmt.data[k]];
 		switch (s->kind) {
 		case LS_LET: case LS_FOR: mark_data(n, s->v.i, !loop_is_index(n, s->x)); break;
-		case LS_VAR: case LS_GATHER: mark_data(n, s->v.i, true); break;
+		case LS_VAR: case LS_GATHER: case LS_READ: mark_data(n, s->v.i, true); break;
 		case LS_LOAD: mark_data(n, s->v.i, !s->mem.local || n->data[s->mem.k]); break;
 		case LS_LOCAL: mark_data(n, s->v.i, s->dtype != DT_i64); break;
 		case LS_STORE: case LS_SCATTER:

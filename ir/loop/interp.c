@@ -1,5 +1,6 @@
 /* Programs: regions, launches, and what is true of all of a call. */
 #include "ir/loop/interp_priv.h"
+#include "ir/scalar/priv.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -168,14 +169,15 @@ static bool run_launch(Exec *run, const LsData *s)
 
 /* ---- other statements of programs ---- */
 
-static bool copy_end(Exec *run, Lx address, uint32_t n, bool write, char **out)
+static bool copy_end(Exec *run, Lx address, uint32_t owner, uint32_t n, bool write, char **out)
 {
 	Interp *in = run->at.in;
 	const LxData *d = &run->f->lx.data[address.i];
 	int64_t at;
 	if (d->kind != LX_ADDR || d->u.k >= in->nregion)
 		return loop_finding(&run->at, "copies go between addresses");
-	View all = {.name = in->region[d->u.k].name, .region = &in->region[d->u.k], .bytes = in->region[d->u.k].bytes};
+	Region *r = &in->region[d->u.k];
+	View all = {.name = r->name, .region = r, .bytes = r->bytes, .owner = owner};
 	return exec_int(run, d->in[0], &at) && view_touch(&run->at, &all, at, n, write, out);
 }
 
@@ -188,9 +190,21 @@ static bool run_copy(Exec *run, const LsData *s)
 		return false;
 	if (n < 0 || n > LOOP_INTERP_BYTES)
 		return loop_finding(&run->at, "copies %lld bytes", (long long)n);
-	if (!copy_end(run, s->x, (uint32_t)n, false, &from) || !copy_end(run, s->offset, (uint32_t)n, true, &to))
+	if (!copy_end(run, s->x, 0, (uint32_t)n, false, &from) || !copy_end(run, s->offset, 0, (uint32_t)n, true, &to))
 		return false;
 	memmove(to, from, (size_t)n);
+	return true;
+}
+
+static bool run_read(Exec *run, const LsData *s)
+{
+	char *from;
+	ScVal v;
+	run->at.in->phase++;
+	if (!copy_end(run, s->x, s->k, dtype_size(s->dtype), false, &from))
+		return false;
+	scalar_unpack(s->dtype, &v, from, 1);
+	exec_define(run, s->v, v.i);
 	return true;
 }
 
@@ -237,6 +251,7 @@ static bool run_program(Exec *run, const LsData *s)
 	Interp *in = run->at.in;
 	switch (s->kind) {
 	case LS_LAUNCH: return run_launch(run, s);
+	case LS_READ: return run_read(run, s);
 	case LS_COPY: return run_copy(run, s);
 	case LS_ASSERT: return run_assert(run, s);
 	case LS_PART: return run_part(run, s);

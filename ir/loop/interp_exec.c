@@ -223,6 +223,13 @@ static char *variable(Exec *e, Lv v)
 	return e->var[v.i];
 }
 
+void exec_define(Exec *e, Lv v, int64_t x)
+{
+	uint32_t size = value_bytes(e->f->lv.data[v.i].type);
+	char bit = x != 0;
+	repeat(variable(e, v), size == 1 ? (const void *)&bit : (const void *)&x, size, e->n);
+}
+
 static bool define(Exec *e, const Active *a, const LsData *s)
 {
 	const LvData *v = &e->f->lv.data[s->v.i];

@@ -7,7 +7,7 @@
 
 static const char *const kind_name[] = {
 	"let", "var", "set", "load", "gather", "store", "scatter", "for", "while", "if", "local",
-	"check", "prefetch", "comment", "launch", "copy", "assert", "result", "part",
+	"check", "prefetch", "comment", "launch", "read", "copy", "assert", "result", "part",
 };
 
 /* ---- messages ---- */

@@ -112,6 +112,8 @@ void exec_init(Exec *, Interp *, const LoopFn *, FnPlan *, uint32_t n);
 bool exec_body(Exec *, const Active *);
 /* The value of the expression in all threads, valid until the next statement. NULL after a finding. */
 const void *exec_value(Exec *, const Active *, Lx);
+/* A bool or i64 scalar. */
+void exec_define(Exec *, Lv, int64_t);
 /* Of an i64 scalar, in thread 0. */
 bool exec_int(Exec *, Lx, int64_t *out);
 

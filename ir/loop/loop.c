@@ -238,6 +238,13 @@ void ls_launch(LoopFn *f, uint32_t call, Lx ntasks, const Lx *arg, uint32_t nbuf
 	                   .arg = dup_args(f, arg, narg)});
 }
 
+Lv ls_read(LoopFn *f, const char *name, DType dtype, Lx address, uint32_t owner)
+{
+	Lv v = lv_new(f, (LType){dtype == DT_bool ? DT_bool : DT_i64, 1}, name, false);
+	ls_add(f, (LsData){.kind = LS_READ, .v = v, .x = address, .k = owner, .dtype = dtype});
+	return v;
+}
+
 void ls_copy(LoopFn *f, Lx to, Lx from, Lx bytes)
 {
 	ls_add(f, (LsData){.kind = LS_COPY, .offset = to, .x = from, .y = bytes});

@@ -71,9 +71,13 @@ typedef enum {
 	LS_COMMENT, /* text                                                                  */
 	/* program only */
 	LS_LAUNCH, /* call k (Program.call) over x tasks: frame buffers arg[0..nbuf) (LX_ADDR), parameters
-	             arg[nbuf..narg); a barrier of all threads follows                      */
+	             arg[nbuf..narg); a barrier of all threads follows, and the end of the call where
+	             a check of the kernel has failed                                       */
+	LS_READ,  /* v = the bool or integer of `dtype` that lies at address x, the same for all threads:
+	             a barrier. All that a program knows of the contents of memory. k: the
+	             buffer, for the interpreter                                            */
 	LS_COPY,   /* y bytes from address x to address offset                               */
-	LS_ASSERT, /* if not x: fail the call with message k, whose %lld take arg[]          */
+	LS_ASSERT, /* if not x: end the call with message k, whose %lld take arg[]           */
 	LS_RESULT, /* result slot k of `sizes` = x                                           */
 	LS_PART    /* what part k of this function does; arg[]: its parameters, none: those of this
 	             function; of `sizes`: its extents start at number `count`              */
@@ -218,6 +222,8 @@ uint32_t loop_parametrise(LoopFn *, int64_t keep, const int64_t **value);
 void loop_print(const LoopFn *, Text *, bool anonymous);
 /* Program statements. */
 void ls_launch(LoopFn *, uint32_t call, Lx ntasks, const Lx *arg, uint32_t nbuf, uint32_t narg);
+/* A bool, else an i64. owner: as ProgramArg's, or 0. */
+Lv ls_read(LoopFn *, const char *name, DType, Lx address, uint32_t owner);
 void ls_copy(LoopFn *, Lx to, Lx from, Lx bytes);
 void ls_assert(LoopFn *, Lx ok, uint32_t message, const Lx *arg, uint32_t narg);
 void ls_result(LoopFn *, uint32_t slot, Lx);

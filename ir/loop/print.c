@@ -286,6 +286,12 @@ static void print_program(Printer *p, const LsData *s)
 		print_list(p, s->arg + s->nbuf, s->narg - s->nbuf);
 		text_char(p->t, ')');
 		break;
+	case LS_READ:
+		text_add(p->t, "read ");
+		print_def(p, s->v);
+		text_printf(p->t, "%s at ", dtype_name(s->dtype));
+		print_expr(p, s->x);
+		break;
 	case LS_COPY:
 		text_add(p->t, "copy (");
 		print_list(p, (Lx[]){s->offset, s->x, s->y}, 3);

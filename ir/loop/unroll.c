@@ -105,7 +105,7 @@ static Lb copy_block(Copy *c, Lb b);
 static bool defines(LsKind kind)
 {
 	return kind == LS_LET || kind == LS_VAR || kind == LS_LOAD || kind == LS_GATHER ||
-	       kind == LS_FOR || kind == LS_LOCAL;
+	       kind == LS_FOR || kind == LS_LOCAL || kind == LS_READ;
 }
 
 static uint32_t copy_stmt(Copy *c, uint32_t at)

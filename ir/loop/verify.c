@@ -18,7 +18,7 @@ typedef struct {
 
 static const char *const kind_name[] = {
 	"let", "var", "set", "load", "gather", "store", "scatter", "for", "while", "if", "local",
-	"check", "prefetch", "comment", "launch", "copy", "assert", "result",
+	"fail", "prefetch", "comment", "launch", "read", "copy", "assert", "result", "part",
 };
 
 static const char *type_text(Verify *v, LType t)
@@ -282,6 +282,20 @@ static void check_args(Verify *v, const LsData *s)
 	}
 }
 
+static bool is_address(const Verify *v, Lx x)
+{
+	return x.i && v->f->lx.data[x.i].kind == LX_ADDR;
+}
+
+static void check_read(Verify *v, const LsData *s)
+{
+	DType d = s->dtype == DT_bool ? DT_bool : DT_i64;
+	expect(v, s->dtype == DT_bool || dtype_is_int(s->dtype), "a bool or an integer is read");
+	expect(v, is_address(v, s->x), "reads at an address");
+	expect(v, same(v->f->lv.data[s->v.i].type, (LType){d, 1}), "gives a bool or an i64");
+	define(v, s->v);
+}
+
 static void check_other(Verify *v, const LsData *s)
 {
 	LType bool1 = {DT_bool, 1}, x = type_of(v, s->x);
@@ -301,9 +315,11 @@ static void check_other(Verify *v, const LsData *s)
 		expect(v, is_index(v->f, s->x), "task count must be an i64 scalar");
 		check_args(v, s);
 		break;
+	case LS_READ:
+		check_read(v, s);
+		break;
 	case LS_COPY:
-		expect(v, s->offset.i && v->f->lx.data[s->offset.i].kind == LX_ADDR && s->x.i &&
-		       v->f->lx.data[s->x.i].kind == LX_ADDR, "copies go between addresses");
+		expect(v, is_address(v, s->offset) && is_address(v, s->x), "copies go between addresses");
 		expect(v, is_index(v->f, s->y), "bytes must be an i64 scalar");
 		break;
 	case LS_ASSERT:

@@ -59,8 +59,8 @@ static const char *flags_for(const Target *t)
 /* In place of the runtime: one thread. */
 static const char stub[] =
 	"#include \"runtime.h\"\n#include <stdarg.h>\n#include <stdio.h>\n#include <string.h>\n"
-	"void weft_phase(WeftRegion *r, WeftKernel k, void *const *b, const int64_t *p, uint32_t call, int64_t n)\n"
-	"{\n\t(void)r;\n\t(void)call;\n\tk(&(WeftFrame){b, p, NULL}, 0, n);\n}\n"
+	"int weft_phase(WeftRegion *r, WeftKernel k, void *const *b, const int64_t *p, uint32_t call, int64_t n)\n"
+	"{\n\t(void)r;\n\t(void)call;\n\treturn k(&(WeftFrame){b, p, NULL}, 0, n);\n}\n"
 	"void weft_copy(WeftRegion *r, void *to, const void *from, int64_t n)\n"
 	"{\n\t(void)r;\n\tmemcpy(to, from, (size_t)n);\n}\n"
 	"int weft_fail(WeftStatus *s, int code, const char *fmt, ...)\n"
@@ -659,7 +659,7 @@ static void check_program(Bench *b)
 	int64_t x[30], y[30] = {0}, work[30];
 	slot[0] = 30;
 	void *buf[] = {x, y, NULL, work, NULL};
-	e->run_fn(NULL, buf, slot);
+	assert_int_equal(e->run_fn(NULL, buf, slot), 0);
 	assert_int_equal(y[26], 6 * 111 + 6);
 }
 

@@ -36,11 +36,11 @@ static int sizes_fn(const int64_t *extent, int64_t *slot, WeftStatus *status)
 	return WEFT_OK;
 }
 
-static void run_fn(WeftRegion *r, void *const *buf, const int64_t *slot)
+static int run_fn(WeftRegion *r, void *const *buf, const int64_t *slot)
 {
 	void *b[3] = {buf[0], buf[2], buf[3]};
 	memset(buf[4], 0, 100);
-	weft_phase(r, kernel, b, slot, 0, slot[0]);
+	return weft_phase(r, kernel, b, slot, 0, slot[0]);
 }
 
 #define F32                                                                                        \

@@ -1,5 +1,6 @@
 /* Regions and thread providers: every task once, phases in order, failures that do not depend on
  * timing. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -52,50 +53,90 @@ static int fail_first(const WeftFrame *f, int64_t begin, int64_t end)
 	return begin == 0 ? 2 : 1;
 }
 
-static void run_add(WeftRegion *r, void *const *buf, const int64_t *slot)
+static int run_add(WeftRegion *r, void *const *buf, const int64_t *slot)
 {
 	(void)slot;
-	for (int k = 0; k < PHASES; k++)
-		weft_phase(r, add_one, buf, NULL, 0, TASKS);
+	int stop = 0;
+	for (int k = 0; k < PHASES && !stop; k++)
+		stop = weft_phase(r, add_one, buf, NULL, 0, TASKS);
+	return stop;
 }
 
-static void run_smooth(WeftRegion *r, void *const *buf, const int64_t *slot)
+static int run_smooth(WeftRegion *r, void *const *buf, const int64_t *slot)
 {
 	for (int k = 0; k < PHASES; k++) {
 		void *b[2] = {buf[k % 2], buf[(k + 1) % 2]};
-		weft_phase(r, smooth, b, slot, 0, slot[0]);
+		if (weft_phase(r, smooth, b, slot, 0, slot[0]))
+			return 1;
 	}
 	weft_copy(r, buf[2], buf[PHASES % 2], slot[0] * 8);
+	return 0;
 }
 
-static void run_fail(WeftRegion *r, void *const *buf, const int64_t *slot)
+/* buf[0] gets 1, what fails later gets no turn. */
+static int run_fail(WeftRegion *r, void *const *buf, const int64_t *slot)
 {
 	(void)slot;
 	int64_t two = 2, one = 1;
-	weft_phase(r, add_one, buf, NULL, 0, TASKS);
-	weft_phase(r, fail_some, buf, &two, 1, TASKS);
-	weft_phase(r, fail_some, buf, &one, 2, TASKS);
-	weft_region_fail(r, "after what failed before");
+	if (weft_phase(r, add_one, buf, NULL, 0, TASKS) || weft_phase(r, fail_some, buf, &two, 1, TASKS) ||
+	    weft_phase(r, add_one, buf, NULL, 0, TASKS) || weft_phase(r, fail_some, buf, &one, 2, TASKS))
+		return 1;
+	return weft_region_fail(r, "after what failed before");
 }
 
-static void run_fail_first(WeftRegion *r, void *const *buf, const int64_t *slot)
+static int run_fail_first(WeftRegion *r, void *const *buf, const int64_t *slot)
 {
 	(void)slot;
-	weft_phase(r, fail_first, buf, NULL, 0, TASKS);
+	return weft_phase(r, fail_first, buf, NULL, 0, TASKS);
 }
 
-static void run_assert(WeftRegion *r, void *const *buf, const int64_t *slot)
+static int run_assert(WeftRegion *r, void *const *buf, const int64_t *slot)
 {
 	(void)buf;
-	if (slot[0] != 3)
-		weft_region_fail(r, "slot is %lld, expected 3", (long long)slot[0]);
+	return slot[0] != 3 && weft_region_fail(r, "slot is %lld, expected 3", (long long)slot[0]);
+}
+
+/* The number of rounds is data: x[0] after each, until it is slot[0]. y counts the rounds of every thread. */
+static int run_while(WeftRegion *r, void *const *buf, const int64_t *slot)
+{
+	int64_t rounds = 0;
+	while (weft_read(r, buf[0], WEFT_INT, 64) < slot[0]) {
+		rounds++;
+		if (weft_phase(r, add_one, buf, NULL, 0, TASKS))
+			return 1;
+	}
+	return rounds != slot[0] && weft_region_fail(r, "%lld rounds", (long long)rounds);
+}
+
+/* Fails in the round in which x[0] is 5. */
+static int fail_at_5(const WeftFrame *f, int64_t begin, int64_t end)
+{
+	int64_t *x = f->buf[0];
+	int failed = 0;
+	for (int64_t i = begin; i < end; i++) {
+		failed = failed ? failed : x[i] == 5 && i >= 300;
+		if (x[i] == 5 && i == 300)
+			f->failure[0] = f->failure[1] = i;
+		else if (x[i] == 5 && i > 300 && i == begin)
+			f->failure[0] = f->failure[1] = i;
+		x[i]++;
+	}
+	return failed;
+}
+
+static int run_while_fail(WeftRegion *r, void *const *buf, const int64_t *slot)
+{
+	while (weft_read(r, buf[0], WEFT_INT, 64) < slot[0])
+		if (weft_phase(r, fail_at_5, buf, NULL, 0, TASKS))
+			return 1;
+	return 0;
 }
 
 static const WeftCallInfo calls[] = {
 	{"first", "", 0, 0}, {"second", "", 0, 0}, {"third", "", 0, 0}};
 static const char *const messages[] = {"", "one: task %lld", "task leaves %lld, 100%%"};
 
-static int execute(void (*run)(WeftRegion *, void *const *, const int64_t *), void *const *buf,
+static int execute(int (*run)(WeftRegion *, void *const *, const int64_t *), void *const *buf,
 		   const int64_t *slot, const WeftThreads *t, int32_t n, WeftStatus *status)
 {
 	WeftEntry e = {.size = sizeof e, .name = "main", .ncall = 3, .call = calls};
@@ -112,11 +153,26 @@ static int execute(void (*run)(WeftRegion *, void *const *, const int64_t *), vo
 	return region_run(&s, t, n);
 }
 
-static void check_provider(WeftThreadsKind kind, int32_t n)
+static void check_while(const WeftThreads *t, int32_t n)
+{
+	static int64_t x[TASKS];
+	WeftStatus status = {0};
+	for (int64_t rounds = 0; rounds < 60; rounds += 7) {
+		memset(x, 0, sizeof x);
+		assert_int_equal(execute(run_while, (void *[]){x}, &rounds, t, n, &status), WEFT_OK);
+		assert_int_equal(x[TASKS - 1], rounds);
+		memset(x, 0, sizeof x);
+		int failed = execute(run_while_fail, (void *[]){x}, &rounds, t, n, &status);
+		assert_int_equal(failed, rounds > 5 ? WEFT_ERR_CHECK : WEFT_OK);
+		assert_int_equal(x[0], rounds > 5 ? 6 : rounds);
+		if (failed)
+			assert_string_equal(status.message, "one: task 300");
+	}
+}
+
+static void check_threads(const WeftThreads *t, int32_t n)
 {
 	WeftStatus status = {0};
-	WeftThreads *t = weft_rt_threads_new(kind, n, &status);
-	assert_non_null(t);
 	static int64_t x[TASKS], y[TASKS], out[TASKS], serial[TASKS];
 	memset(x, 0, sizeof x);
 	assert_int_equal(execute(run_add, (void *[]){x}, NULL, t, n, &status), WEFT_OK);
@@ -132,16 +188,66 @@ static void check_provider(WeftThreadsKind kind, int32_t n)
 		assert_memory_equal(out, serial, (size_t)tasks * 8);
 	}
 	for (int k = 0; k < 20; k++) {
+		memset(x, 0, sizeof x);
 		assert_int_equal(execute(run_fail, (void *[]){x}, NULL, t, n, &status),
 				 WEFT_ERR_CHECK);
 		assert_string_equal(status.message, "task leaves 700, 100%");
+		for (int i = 0; i < TASKS; i++)
+			assert_int_equal(x[i], 1);
 		assert_int_equal(execute(run_fail_first, (void *[]){x}, NULL, t, n, &status), WEFT_ERR_CHECK);
 		assert_string_equal(status.message, "task leaves -1, 100%");
 	}
+	check_while(t, n);
 	int64_t slot = 5;
 	assert_int_equal(execute(run_assert, NULL, &slot, t, n, &status), WEFT_ERR_CHECK);
 	assert_string_equal(status.message, "slot is 5, expected 3");
+}
+
+static void check_provider(WeftThreadsKind kind, int32_t n)
+{
+	WeftStatus status = {0};
+	WeftThreads *t = weft_rt_threads_new(kind, n, &status);
+	assert_non_null(t);
+	check_threads(t, n);
 	weft_rt_threads_free(t);
+}
+
+/* ---- the caller's threads: new ones for every call ---- */
+
+typedef struct {
+	pthread_t thread;
+	void (*body)(void *, int32_t, int32_t);
+	void *arg;
+	int32_t i, n;
+} OneThread;
+
+static void *thread_main(void *arg)
+{
+	OneThread *t = arg;
+	t->body(t->arg, t->i, t->n);
+	return NULL;
+}
+
+static void own_parallel(void *user, int32_t n, void (*body)(void *, int32_t, int32_t), void *arg)
+{
+	OneThread t[8];
+	(void)user;
+	for (int32_t i = 0; i < n; i++) {
+		t[i] = (OneThread){.body = body, .arg = arg, .i = i, .n = n};
+		if (i)
+			assert_int_equal(pthread_create(&t[i].thread, NULL, thread_main, &t[i]), 0);
+	}
+	thread_main(&t[0]);
+	for (int32_t i = 1; i < n; i++)
+		pthread_join(t[i].thread, NULL);
+}
+
+static void test_own_threads(void **state)
+{
+	(void)state;
+	const WeftThreads own = {own_parallel, NULL, 3};
+	for (int32_t n = 1; n <= 4; n++)
+		check_threads(&own, n);
 }
 
 static void test_serial(void **state)
@@ -197,7 +303,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_serial),    cmocka_unit_test(test_pool),
 		cmocka_unit_test(test_openmp),    cmocka_unit_test(test_bad_count),
-		cmocka_unit_test(test_busy_pool),
+		cmocka_unit_test(test_busy_pool), cmocka_unit_test(test_own_threads),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

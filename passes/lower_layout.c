@@ -272,10 +272,11 @@ static bool for_each_kernel(Layouts *w, const StepList *list, bool (*visit)(Layo
 	bool changed = false;
 	for (uint32_t i = 0; i < list->step.n; i++) {
 		const Step *step = &list->step.data[i];
-		if (step->kind == STEP_LOOP)
-			changed |= for_each_kernel(w, step->body, visit);
-		else
+		StepList *inner[MAX_STEP_LISTS];
+		if (step->kind == STEP_KERNEL)
 			changed |= visit(w, step->kernel);
+		for (uint32_t k = 0, n = step_lists(step, inner); k < n; k++)
+			changed |= for_each_kernel(w, inner[k], visit);
 	}
 	return changed;
 }
@@ -285,13 +286,13 @@ static void fix_carried(Layouts *w, const StepList *list)
 {
 	for (uint32_t i = 0; i < list->step.n; i++) {
 		const Step *step = &list->step.data[i];
-		if (step->kind != STEP_LOOP)
-			continue;
+		StepList *inner[MAX_STEP_LISTS];
 		for (uint32_t c = 0; c < step->ncarry; c++) {
 			buf_of(w->l, step->carry[c].from)->layout_fixed = true;
 			buf_of(w->l, step->carry[c].to)->layout_fixed = true;
 		}
-		fix_carried(w, step->body);
+		for (uint32_t k = 0, n = step_lists(step, inner); k < n; k++)
+			fix_carried(w, inner[k]);
 	}
 }
 

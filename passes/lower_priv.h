@@ -27,10 +27,10 @@ typedef struct Lower {
 	const LowerOptions *opt;
 	Arena *arena;
 	StepList *steps;
-	struct Lower *parent; /* of a loop body */
+	struct Lower *parent; /* of a body */
 	ARRAY(NodeInfo) info; /* by node */
 	bool *stored; /* by node: has been a root, and stays one */
-	bool dry; /* finding out what must be stored: loops have no results yet */
+	bool dry; /* finding out what must be stored: nodes that hold graphs have no results yet */
 	bool read_loop;  /* a kernel read one of those */
 	Kernel **kernel; /* by root: built while finding that out; NULL: to be built again */
 	Node *member, *next_member; /* by root: the first node of its kernel; by node: the next one, in program order */
@@ -39,8 +39,10 @@ typedef struct Lower {
 /* lower_kernel.c: one kernel for a root; false when `*blocked` must become a root first. */
 bool lower_build_kernel(Lower *, Node root, Kernel **out, Node *blocked);
 
-/* lower_loop.c: a scan node. */
+/* lower_control.c: nodes that hold graphs. */
 bool lower_scan(Lower *, Node);
+bool lower_while(Lower *, Node);
+bool lower_cond(Lower *, Node);
 /* lower.c: groups, places and kernels of a whole graph whose input places are set; out[k]: where output k
  * goes. */
 void lower_init(Lower *, Graph *, Lower *parent, Lowered *, StepList *);

@@ -292,6 +292,8 @@ static const RootFn fns[OP_COUNT] = {
 	[OP_sort] = {.steps = root_sort},
 	[OP_assert] = {.steps = root_assert},
 	[OP_scan] = {.steps = lower_scan},
+	[OP_while] = {.steps = lower_while},
+	[OP_cond] = {.steps = lower_cond},
 };
 
 const RootFn *root_fn(Op op)

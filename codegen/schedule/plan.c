@@ -1,7 +1,8 @@
 /* Lifetimes and offsets of temporaries; see plan.h.
  *
- * Phases are numbered through steps and loops. A buffer lives from its first to its last phase; one that lives across
- * the border of a loop, or is carried, lives for the whole loop. Temporaries between phases are numbered after buffers. */
+ * Phases are numbered through steps, loops and branches, one branch after the other. A buffer lives from its first to its last
+ * phase; one that lives across the border of a loop, or is carried, lives for the whole loop. Temporaries between phases are
+ * numbered after buffers. */
 #include "codegen/schedule/plan.h"
 
 #include <stdlib.h>
@@ -65,35 +66,65 @@ static void stretch(Planner *p, Life *life, uint32_t first, uint32_t last)
 	}
 }
 
+static void walk(Planner *p, const StepList *list);
+
+/* The two halves swap: both live as long as either. */
+static void touch_carry(Planner *p, const struct StepCarry *c, uint32_t first, uint32_t last)
+{
+	Life *from = &p->life[c->from.i], *to = &p->life[c->to.i];
+	touch(p, c->from.i);
+	touch(p, c->to.i);
+	stretch(p, from, first, last);
+	stretch(p, to, first, last);
+	stretch(p, from, to->first, to->last);
+	stretch(p, to, from->first, from->last);
+}
+
+/* The condition is read after the test has written it. */
+static void walk_loop(Planner *p, const Step *s)
+{
+	uint32_t first = ++p->now, begin = p->touched.n;
+	p->depth++;
+	if (s->kind == STEP_WHILE) {
+		walk(p, s->test);
+		p->now++;
+		touch(p, s->pred.i);
+	}
+	walk(p, s->body);
+	uint32_t last = ++p->now;
+	for (uint32_t c = 0; c < s->ncarry; c++)
+		touch_carry(p, &s->carry[c], first, last);
+	for (uint32_t k = begin; k < p->touched.n; k++) {
+		Life *life = &p->life[p->touched.data[k]];
+		if (life->first < first || life->last > last)
+			stretch(p, life, first, last);
+	}
+	if (!--p->depth)
+		p->touched.n = 0;
+}
+
+static void walk_step(Planner *p, const Step *s)
+{
+	switch (s->kind) {
+	case STEP_KERNEL:
+		touch_kernel(p, &p->kernels->kernel.data[p->kernel++]);
+		break;
+	case STEP_IF:
+		p->now++;
+		touch(p, s->pred.i);
+		walk(p, s->body);
+		walk(p, s->other);
+		break;
+	case STEP_LOOP: case STEP_WHILE:
+		walk_loop(p, s);
+		break;
+	}
+}
+
 static void walk(Planner *p, const StepList *list)
 {
 	for (uint32_t i = 0; i < list->step.n; i++) {
-		const Step *s = &list->step.data[i];
-		if (s->kind == STEP_KERNEL) {
-			touch_kernel(p, &p->kernels->kernel.data[p->kernel++]);
-			continue;
-		}
-		uint32_t first = ++p->now, begin = p->touched.n;
-		p->depth++;
-		walk(p, s->body);
-		uint32_t last = ++p->now;
-		for (uint32_t c = 0; c < s->ncarry; c++) {
-			Life *from = &p->life[s->carry[c].from.i], *to = &p->life[s->carry[c].to.i];
-			touch(p, s->carry[c].from.i);
-			touch(p, s->carry[c].to.i);
-			stretch(p, from, first, last);
-			stretch(p, to, first, last);
-			/* the two halves swap: both live as long as either */
-			stretch(p, from, to->first, to->last);
-			stretch(p, to, from->first, from->last);
-		}
-		for (uint32_t k = begin; k < p->touched.n; k++) {
-			Life *life = &p->life[p->touched.data[k]];
-			if (life->first < first || life->last > last)
-				stretch(p, life, first, last);
-		}
-		if (!--p->depth)
-			p->touched.n = 0;
+		walk_step(p, &list->step.data[i]);
 	}
 }
 

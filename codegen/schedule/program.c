@@ -1,5 +1,8 @@
 /* Building the Program: schedule every distinct kernel, lay out the weights, emit the launches.
  *
+ *   if @p { .. } else { .. }         read p; if p { .. } else { .. }
+ *   while @p { test } do { body }    n = 0; go = true; while go { test; read p; go = p; if go { body; n = n + 1 } }
+ *
  * Long step lists are cut into parts: functions of their own. */
 #include "codegen/schedule/program_priv.h"
 #include "codegen/schedule/distinct.h"
@@ -16,11 +19,17 @@ typedef struct {
 	Sym count;
 } CarryPlace;
 
-/* A loop around what is emitted, and its index in the function at hand. */
+/* A loop around what is emitted, and its index in the function at hand; of a WHILE, how many iterations were done. */
 typedef struct {
 	const Step *step;
 	Lx index;
 } Around;
+
+/* A WHILE that ended before, in a list around: how many iterations it did. */
+typedef struct {
+	Sym var;
+	Lx count;
+} Ended;
 
 typedef struct {
 	Lowered *l;
@@ -37,7 +46,9 @@ typedef struct {
 	LoopFn *f;        /* at hand: `run` or a part of it */
 	SymLower sizes;   /* in f */
 	ARRAY(Around) around;
-	const Cost *times; /* that what is emitted now runs: iterations of the loops around it */
+	ARRAY(Ended) ended;
+	bool tight; /* lists are cut however short they are */
+	const Cost *times; /* that what is emitted now runs: iterations of the loops around it; of a WHILE one is counted */
 } Builder;
 
 /* ---- weights ---- */
@@ -137,14 +148,14 @@ static void join_carried(Builder *b, const StepList *list)
 {
 	for (uint32_t i = 0; i < list->step.n; i++) {
 		const Step *s = &list->step.data[i];
-		if (s->kind != STEP_LOOP)
-			continue;
+		StepList *inner[MAX_STEP_LISTS];
 		for (uint32_t c = 0; c < s->ncarry; c++) {
 			uint32_t from = owner_of(b, s->carry[c].from.i), to = owner_of(b, s->carry[c].to.i);
 			if (from != to)
 				b->owner[to] = from;
 		}
-		join_carried(b, s->body);
+		for (uint32_t k = 0, n = step_lists(s, inner); k < n; k++)
+			join_carried(b, inner[k]);
 	}
 }
 
@@ -213,48 +224,115 @@ static void launch(Builder *b, const Scheduled *k)
 
 static void emit_steps(Builder *b, const StepList *list);
 
+/* A list inside a step: what is found out in it is not known after it. */
+static void emit_list(Builder *b, const StepList *list)
+{
+	uint32_t scope = b->sizes.log.n, ended = b->ended.n;
+	for (uint32_t k = 0; list->graph && k < list->graph->guard.n; k++) {
+		const GraphGuard *g = &list->graph->guard.data[k];
+		if (sym_lower_can(&b->sizes, g->a) && sym_lower_can(&b->sizes, g->b))
+			program_guard(b->p, &b->sizes, b->l->graph, g);
+	}
+	emit_steps(b, list);
+	sym_lower_forget(&b->sizes, scope);
+	b->ended.n = ended;
+}
+
 static void enter(Builder *b, const Step *step, Lx index)
 {
 	LoopFn *f = b->f;
 	array_push(b->arena, &b->around, (Around){step, index});
-	Lx last = lx_sub(f, sym_lower(&b->sizes, step->extent), lx_int(f, 1));
-	sym_lower_set(&b->sizes, step->var, step->reverse ? lx_sub(f, last, index) : index);
+	if (step->reverse)
+		index = lx_sub(f, lx_sub(f, sym_lower(&b->sizes, step->extent), lx_int(f, 1)), index);
+	sym_lower_set(&b->sizes, step->var, index);
 }
 
 /* Even iterations read `from` and write `to`, odd ones the other way round. */
+static void swap_inside(Builder *b, const Step *step)
+{
+	for (uint32_t c = 0; c < step->ncarry; c++) {
+		Sym from = b->plan.offset[step->carry[c].from.i], to = b->plan.offset[step->carry[c].to.i];
+		b->place[step->carry[c].from.i] = (CarryPlace){.even = from, .odd = to, .loop = b->around.n};
+		b->place[step->carry[c].to.i] = (CarryPlace){.even = to, .odd = from, .loop = b->around.n};
+	}
+}
+
+static void swap_after(Builder *b, const Step *step, Sym count)
+{
+	for (uint32_t c = 0; c < step->ncarry; c++) {
+		Sym from = b->plan.offset[step->carry[c].from.i], to = b->plan.offset[step->carry[c].to.i];
+		b->place[step->carry[c].from.i] = (CarryPlace){0};
+		b->place[step->carry[c].to.i] = (CarryPlace){.even = from, .odd = to, .count = count};
+	}
+}
+
 static void emit_loop(Builder *b, const Step *step)
 {
 	LoopFn *f = b->f;
 	uint32_t scope = b->sizes.log.n;
 	Lx n = sym_lower(&b->sizes, step->extent);
 	enter(b, step, lx_var(f, ls_for(f, "i", lx_int(f, 0), n, 1, FOR_SERIAL)));
-	for (uint32_t c = 0; c < step->ncarry; c++) {
-		Sym from = b->plan.offset[step->carry[c].from.i], to = b->plan.offset[step->carry[c].to.i];
-		b->place[step->carry[c].from.i] = (CarryPlace){.even = from, .odd = to, .loop = b->around.n};
-		b->place[step->carry[c].to.i] = (CarryPlace){.even = to, .odd = from, .loop = b->around.n};
-	}
+	swap_inside(b, step);
 	const Cost *times = b->times;
 	b->times = cost_mul(b->arena, times, cost_sym(b->arena, step->extent));
-	emit_steps(b, step->body);
+	emit_list(b, step->body);
 	b->times = times;
 	sym_lower_forget(&b->sizes, scope);
 	b->around.n--;
 	ls_end(f);
-	for (uint32_t c = 0; c < step->ncarry; c++) {
-		Sym from = b->plan.offset[step->carry[c].from.i], to = b->plan.offset[step->carry[c].to.i];
-		b->place[step->carry[c].from.i] = (CarryPlace){0};
-		b->place[step->carry[c].to.i] = (CarryPlace){.even = from, .odd = to, .count = step->extent};
-	}
+	swap_after(b, step, step->extent);
+}
+
+static Lx read_pred(Builder *b, BufId pred)
+{
+	const Buffer *buf = buf_of(b->l, pred);
+	Lx at = address(b, pred, &buf->layout);
+	return lx_var(b->f, ls_read(b->f, "holds", DT_bool, at, owner_of(b, pred.i)));
+}
+
+static void emit_if(Builder *b, const Step *step)
+{
+	LoopFn *f = b->f;
+	ls_if(f, read_pred(b, step->pred));
+	emit_list(b, step->body);
+	ls_else(f);
+	emit_list(b, step->other);
+	ls_end(f);
+}
+
+static void emit_while(Builder *b, const Step *step)
+{
+	LoopFn *f = b->f;
+	uint32_t scope = b->sizes.log.n;
+	Lv n = ls_var(f, "n", lx_int(f, 0)), go = ls_var(f, "go", lx_int_of(f, (LType){DT_bool, 1}, 1));
+	ls_while(f, lx_var(f, go));
+	enter(b, step, lx_var(f, n));
+	swap_inside(b, step);
+	emit_list(b, step->test);
+	ls_set(f, go, read_pred(b, step->pred));
+	ls_if(f, lx_var(f, go));
+	emit_list(b, step->body);
+	ls_set(f, n, lx_add(f, lx_var(f, n), lx_int(f, 1)));
+	ls_end(f);
+	sym_lower_forget(&b->sizes, scope);
+	b->around.n--;
+	ls_end(f);
+	swap_after(b, step, step->var);
+	array_push(b->arena, &b->ended, (Ended){step->var, lx_var(f, n)});
+	sym_lower_set(&b->sizes, step->var, lx_var(f, n));
 }
 
 /* In the order in which they are launched. */
 static void schedule_steps(Builder *b, const StepList *list)
 {
-	for (uint32_t i = 0; i < list->step.n; i++)
-		if (list->step.data[i].kind == STEP_LOOP)
-			schedule_steps(b, list->step.data[i].body);
-		else
-			distinct_kernel(&b->kernels, list->step.data[i].kernel);
+	for (uint32_t i = 0; i < list->step.n; i++) {
+		const Step *s = &list->step.data[i];
+		StepList *inner[MAX_STEP_LISTS];
+		if (s->kind == STEP_KERNEL)
+			distinct_kernel(&b->kernels, s->kernel);
+		for (uint32_t k = 0, n = step_lists(s, inner); k < n; k++)
+			schedule_steps(b, inner[k]);
+	}
 }
 
 /* ---- parts ---- */
@@ -272,14 +350,38 @@ static void start_function(Builder *b, LoopFn *f)
 	b->around.n = 0;
 	for (uint32_t i = 0; i < n; i++)
 		enter(b, b->around.data[i].step, lx_param(f, loop_param(f, "i")));
+	for (uint32_t i = 0; i < b->ended.n; i++) {
+		Ended *e = &b->ended.data[i];
+		e->count = lx_param(f, loop_param(f, "n"));
+		sym_lower_set(&b->sizes, e->var, e->count);
+	}
 }
 
 static void emit_step(Builder *b, const Step *s)
 {
-	if (s->kind == STEP_LOOP)
-		emit_loop(b, s);
-	else
-		launch(b, &b->kernels.kernel.data[b->next++]);
+	switch (s->kind) {
+	case STEP_KERNEL: launch(b, &b->kernels.kernel.data[b->next++]); break;
+	case STEP_LOOP: emit_loop(b, s); break;
+	case STEP_IF: emit_if(b, s); break;
+	case STEP_WHILE: emit_while(b, s); break;
+	}
+}
+
+/* What a part is given beside what its caller has, if it is inside a loop or after one that counts. */
+static const Lx *part_args(Builder *b, LoopFn *caller, uint32_t *n)
+{
+	uint32_t nsymbol = b->p->symbol.n;
+	Lx *arg = ARENA_ARRAY(b->arena, Lx, nsymbol + b->around.n + b->ended.n);
+	*n = 0;
+	if (!b->around.n && !b->ended.n)
+		return arg;
+	for (uint32_t k = 0; k < nsymbol; k++)
+		arg[(*n)++] = lx_param(caller, k);
+	for (uint32_t k = 0; k < b->around.n; k++)
+		arg[(*n)++] = b->around.data[k].index;
+	for (uint32_t k = 0; k < b->ended.n; k++)
+		arg[(*n)++] = b->ended.data[k].count;
+	return arg;
 }
 
 static void emit_part(Builder *b, const Step *step, uint32_t n)
@@ -287,22 +389,25 @@ static void emit_part(Builder *b, const Step *step, uint32_t n)
 	Program *p = b->p;
 	LoopFn *outer = b->f, *f = loop_new(p->ir, "");
 	SymLower sizes = b->sizes;
-	uint32_t narg = 0;
-	Lx *arg = ARENA_ARRAY(b->arena, Lx, p->symbol.n + b->around.n);
-	Lx *index = ARENA_ARRAY(b->arena, Lx, b->around.n);
-	for (uint32_t k = 0; b->around.n && k < p->symbol.n; k++)
-		arg[narg++] = lx_param(outer, k);
-	for (uint32_t k = 0; k < b->around.n; k++)
-		arg[narg++] = index[k] = b->around.data[k].index;
+	uint32_t narg, naround = b->around.n, nended = b->ended.n;
+	bool tight = b->tight;
+	const Lx *arg = part_args(b, outer, &narg);
+	Around *around = arena_dup(b->arena, b->around.data, naround * sizeof *around);
+	Ended *ended = arena_dup(b->arena, b->ended.data, nended * sizeof *ended);
 	f->buf.data = p->run->buf.data; /* of the same buffers, read only */
 	f->buf.n = f->buf.cap = p->run->buf.n;
 	start_function(b, f);
+	b->tight = false;
 	for (uint32_t k = 0; k < n; k++)
 		emit_step(b, &step[k]);
+	b->tight = tight;
 	b->f = outer;
 	b->sizes = sizes;
-	for (uint32_t k = 0; k < b->around.n; k++)
-		b->around.data[k].index = index[k];
+	for (uint32_t k = 0; k < naround; k++)
+		b->around.data[k] = around[k];
+	for (uint32_t k = 0; k < nended; k++)
+		b->ended.data[k] = ended[k];
+	b->ended.n = nended;
 	array_push(b->arena, &p->run_part, f);
 	f->name = arena_printf(b->arena, "run_part_%u", p->run_part.n);
 	ls_part(outer, p->run_part.n - 1, 0, arg, narg);
@@ -311,16 +416,18 @@ static void emit_part(Builder *b, const Step *step, uint32_t n)
 /* Of a step whose first kernel is number *kernel, which advances. */
 static uint32_t count_launches(const Builder *b, const Step *s, uint32_t *kernel)
 {
-	if (s->kind != STEP_LOOP)
+	StepList *inner[MAX_STEP_LISTS];
+	uint32_t n = 0, lists = step_lists(s, inner);
+	if (s->kind == STEP_KERNEL)
 		return b->kernels.kernel.data[(*kernel)++].schedule->phase.n;
-	uint32_t n = 0;
-	for (uint32_t i = 0; i < s->body->step.n; i++)
-		n += count_launches(b, &s->body->step.data[i], kernel);
+	for (uint32_t k = 0; k < lists; k++)
+		for (uint32_t i = 0; i < inner[k]->step.n; i++)
+			n += count_launches(b, &inner[k]->step.data[i], kernel);
 	return n;
 }
 
-/* What each step adds to the function that it is in: long loops have bodies in parts of their own. Returns the number of
- * launches. */
+/* What each step adds to the function that it is in: long lists inside it are in parts of their own. Returns the number
+ * of launches. */
 static uint32_t find_sizes(const Builder *b, const StepList *list, uint32_t *size)
 {
 	uint32_t all = 0, kernel = b->next;
@@ -332,19 +439,40 @@ static uint32_t find_sizes(const Builder *b, const StepList *list, uint32_t *siz
 	return all;
 }
 
+/* Of a list that is cut, a WHILE stays in the function at hand: what comes after it needs its count. All that it holds is
+ * in parts. */
+static void emit_whole_while(Builder *b, const Step *s)
+{
+	bool tight = b->tight;
+	b->tight = true;
+	emit_while(b, s);
+	b->tight = tight;
+}
+
+/* How many steps from the first on make a part. */
+static uint32_t part_length(const Step *step, const uint32_t *size, uint32_t n)
+{
+	uint32_t sum = size[0], k = 1;
+	for (; k < n && step[k].kind != STEP_WHILE && sum + size[k] <= PART; k++)
+		sum += size[k];
+	return k;
+}
+
 static void emit_steps(Builder *b, const StepList *list)
 {
 	const Step *step = list->step.data;
 	uint32_t *size = ARENA_ARRAY(b->arena, uint32_t, list->step.n);
-	bool cut = find_sizes(b, list, size) > PART;
+	bool cut = find_sizes(b, list, size) > (b->tight ? 0 : PART);
 	for (uint32_t i = 0, n; i < list->step.n; i += n) {
-		uint32_t sum = size[i];
-		for (n = 1; cut && i + n < list->step.n && sum + size[i + n] <= PART; n++)
-			sum += size[i + n];
-		if (cut)
-			emit_part(b, &step[i], n);
-		else
+		n = 1;
+		if (!cut) {
 			emit_step(b, &step[i]);
+		} else if (step[i].kind == STEP_WHILE) {
+			emit_whole_while(b, &step[i]);
+		} else {
+			n = part_length(&step[i], &size[i], list->step.n - i);
+			emit_part(b, &step[i], n);
+		}
 	}
 }
 

@@ -272,11 +272,13 @@ static bool symbols_solved(Sizes *z)
 	return true;
 }
 
-/* A condition of the model: its two sides, then the symbols in it with the inputs they come from. */
-static void check_guard(Sizes *z, const Graph *g, const GraphGuard *w, const char *sign, ScOp op)
+void program_guard(Program *p, SymLower *s, const Graph *g, const GraphGuard *w)
 {
-	SymTab *syms = z->s.syms;
-	Arena *arena = z->p->ir->ctx->arena;
+	static const ScOp op[] = {[GUARD_EQ] = SC_eq, [GUARD_NE] = SC_ne, [GUARD_LE] = SC_le};
+	static const char *const relation[] = {[GUARD_EQ] = "==", [GUARD_NE] = "!=", [GUARD_LE] = "<="};
+	SymTab *syms = s->syms;
+	Arena *arena = p->ir->ctx->arena;
+	const char *sign = relation[w->kind];
 	Lx *arg = ARENA_ARRAY(arena, Lx, 2 + sym_nvars(syms));
 	uint32_t n = 2;
 	Text text;
@@ -284,18 +286,18 @@ static void check_guard(Sizes *z, const Graph *g, const GraphGuard *w, const cha
 	const char *why = w->why ? escape_percent(arena, w->why) : "required by the model";
 	text_printf(&text, "the inputs violate %s %s ", sym_str(syms, w->a), sign);
 	text_printf(&text, "%s (%s): %%lld %s %%lld", sym_str(syms, w->b), why, sign);
-	arg[0] = sym_lower(&z->s, w->a);
-	arg[1] = sym_lower(&z->s, w->b);
+	arg[0] = sym_lower(s, w->a);
+	arg[1] = sym_lower(s, w->b);
 	for (uint32_t k = 0; k < sym_nvars(syms); k++) {
 		Sym v = sym_var_at(syms, k);
 		if (!sym_uses(syms, w->a, v) && !sym_uses(syms, w->b, v))
 			continue;
 		text_printf(&text, "%s %s = %%lld%s", n == 2 ? " for" : ",", sym_name(syms, v),
 		            escape_percent(arena, graph_symbol_origin(g, v)));
-		arg[n++] = sym_lower(&z->s, v);
+		arg[n++] = sym_lower(s, v);
 	}
-	Lx ok = lx_cmp(z->s.f, op, arg[0], arg[1]);
-	ls_assert(z->s.f, ok, program_message(z->p, text.data), arg, n);
+	Lx ok = lx_cmp(s->f, op[w->kind], arg[0], arg[1]);
+	ls_assert(s->f, ok, program_message(p, text.data), arg, n);
 }
 
 static void check_inputs(Sizes *z, const bool *solved)
@@ -312,14 +314,12 @@ static void check_inputs(Sizes *z, const bool *solved)
 
 static void check_guards(Sizes *z, const Graph *g)
 {
-	static const ScOp op[] = {[GUARD_EQ] = SC_eq, [GUARD_NE] = SC_ne, [GUARD_LE] = SC_le};
-	static const char *const sign[] = {[GUARD_EQ] = "==", [GUARD_NE] = "!=", [GUARD_LE] = "<="};
 	for (uint32_t i = 0; i < g->guard.n; i++) {
 		const struct GraphGuard *w = &g->guard.data[i];
 		if (!sym_lower_can(&z->s, w->a) || !sym_lower_can(&z->s, w->b))
 			continue;
 		next_statement(z, 0);
-		check_guard(z, g, w, sign[w->kind], op[w->kind]);
+		program_guard(z->p, &z->s, g, w);
 	}
 }
 

@@ -214,3 +214,15 @@ Kx kx_stage(Kernel *k, Arena *arena, uint32_t stage, DType dtype, uint32_t nidx,
 	return kx_add(k, arena, (KxData){.kind = KX_STAGE, .dtype = dtype, .stage = stage, .nidx = nidx,
 	                                 .idx = idx});
 }
+
+uint32_t step_lists(const Step *s, StepList *list[MAX_STEP_LISTS])
+{
+	uint32_t n = 0;
+	if (s->kind == STEP_WHILE)
+		list[n++] = s->test;
+	if (s->kind != STEP_KERNEL)
+		list[n++] = s->body;
+	if (s->kind == STEP_IF)
+		list[n++] = s->other;
+	return n;
+}

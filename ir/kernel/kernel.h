@@ -149,17 +149,24 @@ typedef struct Kernel {
 
 /* ---- the list that fusion produces ---- */
 
-typedef enum { STEP_KERNEL, STEP_LOOP } StepKind;
+typedef enum {
+	STEP_KERNEL,
+	STEP_LOOP, /* body for t in [0, extent): its kernels may index buffers with `var`                    */
+	STEP_IF,   /* body where pred holds, else `other`: one of them is executed                            */
+	STEP_WHILE /* test, and as long as it has made pred true body and test again                          */
+} StepKind;
 
-/* A loop over t in [0, extent): its body's kernels may index buffers with `var`. Carried values are pairs
- * of buffers: `from` is read, `to` is written; they swap after each iteration (the plan gives both the
- * storage); init is copied to `from` before the first one, and readers after the loop use `to`. */
+/* What is computed in one branch of a STEP_IF only is not read after it: both write the buffers of its results.
+ * Values carried by loops are pairs of buffers: `from` is read, `to` is written; they swap after each iteration (the plan
+ * gives both the storage); init is copied to `from` before the first one, and readers after the loop use `to`. The test
+ * of a STEP_WHILE reads `from`. Steps are executed in order; a check that fails in one ends the call before the next. */
 typedef struct Step {
 	StepKind kind;
 	Kernel *kernel;
-	Sym var, extent;
-	bool reverse; /* t runs downwards */
-	struct StepList *body;
+	Sym var, extent; /* of WHILE, var counts the iterations that were done: which half of a pair is which */
+	bool reverse;    /* t runs downwards */
+	BufId pred;      /* a bool without dimensions */
+	struct StepList *test, *body, *other;
 	uint32_t ncarry;
 	struct StepCarry {
 		BufId from, to;
@@ -167,8 +174,13 @@ typedef struct Step {
 } Step;
 
 typedef struct StepList {
+	const Graph *graph; /* whose guards hold before its first step, else the call fails; NULL: checked at entry */
 	ARRAY(Step) step;
 } StepList;
+
+enum { MAX_STEP_LISTS = 2 };
+/* The lists inside a step, in the order in which they are executed. Returns how many. */
+uint32_t step_lists(const Step *, StepList *list[MAX_STEP_LISTS]);
 
 /* Everything below the graph: buffers, steps, guards. */
 typedef struct Lowered {

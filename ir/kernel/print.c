@@ -318,27 +318,52 @@ void kernel_print(const Lowered *l, const Kernel *k, Text *t)
 	text_add(t, "}\n");
 }
 
+static void print_steps(const Lowered *l, const StepList *list, Text *t);
+
+/* What is said of a step ahead of its first list. */
+static void print_head(const Lowered *l, const Step *s, Text *t)
+{
+	if (s->kind == STEP_IF)
+		text_add(t, "if ");
+	else if (s->kind == STEP_WHILE)
+		text_add(t, "while ");
+	else
+		text_add(t, s->reverse ? "loop down " : "loop ");
+	if (s->kind != STEP_LOOP) {
+		print_buf_name(l, t, s->pred);
+	} else {
+		sym_print(l->ir->syms, s->var, t);
+		text_add(t, " < ");
+		sym_print(l->ir->syms, s->extent, t);
+	}
+	for (uint32_t c = 0; c < s->ncarry; c++) {
+		text_add(t, c ? ", " : " carry ");
+		print_buf_name(l, t, s->carry[c].from);
+		text_add(t, " -> ");
+		print_buf_name(l, t, s->carry[c].to);
+	}
+}
+
+static void print_nested(const Lowered *l, const Step *s, Text *t)
+{
+	StepList *list[MAX_STEP_LISTS];
+	uint32_t n = step_lists(s, list);
+	print_head(l, s, t);
+	for (uint32_t k = 0; k < n; k++) {
+		text_add(t, k == 0 ? " {\n" : s->kind == STEP_IF ? "} else {\n" : "} do {\n");
+		print_steps(l, list[k], t);
+	}
+	text_add(t, "}\n");
+}
+
 static void print_steps(const Lowered *l, const StepList *list, Text *t)
 {
 	for (uint32_t k = 0; k < list->step.n; k++) {
 		const Step *s = &list->step.data[k];
-		if (s->kind == STEP_KERNEL) {
+		if (s->kind == STEP_KERNEL)
 			kernel_print(l, s->kernel, t);
-			continue;
-		}
-		text_add(t, s->reverse ? "loop down " : "loop ");
-		sym_print(l->ir->syms, s->var, t);
-		text_add(t, " < ");
-		sym_print(l->ir->syms, s->extent, t);
-		for (uint32_t c = 0; c < s->ncarry; c++) {
-			text_add(t, c ? ", " : " carry ");
-			print_buf_name(l, t, s->carry[c].from);
-			text_add(t, " -> ");
-			print_buf_name(l, t, s->carry[c].to);
-		}
-		text_add(t, " {\n");
-		print_steps(l, s->body, t);
-		text_add(t, "}\n");
+		else
+			print_nested(l, s, t);
 	}
 }
 

@@ -299,14 +299,63 @@ static void check_kernel(Verify *v, const Kernel *k)
 
 static void check_steps(Verify *v, const StepList *list);
 
+static const char *name_of(const Verify *v, BufId b)
+{
+	const char *name = buf_of(v->l, b)->name;
+	return name ? name : "?";
+}
+
+static void check_pred(Verify *v, const Step *s)
+{
+	if (!s->pred.i || s->pred.i >= v->l->buf.n) {
+		fail(v, "there is no condition", "");
+		return;
+	}
+	const Buffer *b = buf_of(v->l, s->pred);
+	if (b->dtype != DT_bool || b->rank)
+		fail(v, "a condition is not a bool without dimensions: ", name_of(v, s->pred));
+	if (!v->written[alias_root(v, s->pred).i])
+		fail(v, "a condition is read before it is written: ", name_of(v, s->pred));
+}
+
+/* What one branch writes and the other does not is not there after them. */
+static void check_if(Verify *v, const Step *s)
+{
+	uint32_t n = v->l->buf.n;
+	bool *before = arena_dup(v->arena, v->written, n * sizeof *before);
+	check_pred(v, s);
+	check_steps(v, s->body);
+	bool *then = arena_dup(v->arena, v->written, n * sizeof *then);
+	memcpy(v->written, before, n * sizeof *before);
+	check_steps(v, s->other);
+	for (uint32_t k = 0; k < n; k++)
+		v->written[k] = v->written[k] && then[k];
+}
+
 static void check_loop(Verify *v, const Step *s)
 {
+	uint32_t n = v->l->buf.n;
 	for (uint32_t k = 0; k < s->ncarry; k++)
 		if (!v->written[alias_root(v, s->carry[k].from).i])
-			fail(v, "a carried value has no initial value: ", buf_of(v->l, s->carry[k].from)->name);
-	array_push(v->arena, &v->loop, s->var);
+			fail(v, "a carried value has no initial value: ", name_of(v, s->carry[k].from));
+	if (s->kind == STEP_LOOP)
+		array_push(v->arena, &v->loop, s->var);
+	if (s->kind == STEP_WHILE) {
+		check_steps(v, s->test);
+		check_pred(v, s);
+	}
+	bool *before = s->kind == STEP_WHILE ? arena_dup(v->arena, v->written, n * sizeof *before) : NULL;
 	check_steps(v, s->body);
-	v->loop.n--;
+	for (uint32_t k = 0; k < s->ncarry; k++)
+		if (v->ok && !v->written[alias_root(v, s->carry[k].to).i])
+			fail(v, "a carried value gets no next value: ", name_of(v, s->carry[k].to));
+	if (s->kind == STEP_LOOP)
+		v->loop.n--;
+	if (!before)
+		return;
+	memcpy(v->written, before, n * sizeof *before); /* perhaps there was no iteration */
+	for (uint32_t k = 0; k < s->ncarry; k++)
+		v->written[alias_root(v, s->carry[k].to).i] = true;
 }
 
 static void check_steps(Verify *v, const StepList *list)
@@ -315,6 +364,8 @@ static void check_steps(Verify *v, const StepList *list)
 		const Step *s = &list->step.data[k];
 		if (s->kind == STEP_KERNEL)
 			check_kernel(v, s->kernel);
+		else if (s->kind == STEP_IF)
+			check_if(v, s);
 		else
 			check_loop(v, s);
 	}

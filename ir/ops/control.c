@@ -1,15 +1,15 @@
-/* scan, and the effects and fences of a graph. */
+/* scan, while and cond, and the effects and fences of a graph. */
 #include <string.h>
 
 #include "ir/interp/priv.h"
 #include "ir/ops/prim_priv.h"
 
-/* ---- scan ---- */
+/* ---- bodies ---- */
 
-/* Operand k of scan against input k of its body; a slice of xs has lost its leading axis. */
-static bool check_body_input(Infer *f, const Graph *body, uint32_t k, bool sliced)
+/* Operand k against input `input` of a body; a slice has lost its leading axis. */
+static bool check_body_input(Infer *f, const Graph *body, uint32_t input, uint32_t k, bool sliced)
 {
-	Type t = infer_in(f, k), want = *node_type(body, body->input.data[k].node);
+	Type t = infer_in(f, k), want = *node_type(body, body->input.data[input].node);
 	uint32_t skip = sliced ? 1 : 0;
 	if (t.dtype != want.dtype || t.n != want.n + skip)
 		return infer_fail(f, "operand %u: the body expects %s of rank %u", k,
@@ -18,6 +18,62 @@ static bool check_body_input(Infer *f, const Graph *body, uint32_t k, bool slice
 		TRY(infer_same(f, "extent of a body input", t.dim[d + skip], want.dim[d]));
 	return true;
 }
+
+static bool infer_body(Infer *f, const char *name, const Graph **body)
+{
+	const Attr *a = infer_attr(f, name);
+	if (a->kind != ATTR_graph)
+		return infer_fail(f, "argument %s: expected a graph", name);
+	*body = a->graph;
+	return true;
+}
+
+/* The graph's inputs are the n operands from `first` on. */
+static bool check_whole_inputs(Infer *f, const char *name, const Graph *body, uint32_t first, uint32_t n)
+{
+	if (body->input.n != n)
+		return infer_fail(f, "graph %s has %u inputs, expected %u", name, body->input.n, n);
+	for (uint32_t k = 0; k < n; k++)
+		TRY(check_body_input(f, body, k, first + k, false));
+	return true;
+}
+
+/* Output k of the body is what operand k, which it replaces, was. */
+static bool check_carry(Infer *f, const Graph *body, uint32_t k)
+{
+	Type t = infer_in(f, k), got = *node_type(body, body->output.data[k].node);
+	if (got.dtype != t.dtype || got.n != t.n)
+		return infer_fail(f, "carry %u changes its type in the body", k);
+	for (uint32_t d = 0; d < t.n; d++)
+		TRY(infer_same(f, "extent of a carry", t.dim[d], got.dim[d]));
+	return true;
+}
+
+static bool is_condition(const Type *t)
+{
+	return t->dtype == DT_bool && t->n == 0;
+}
+
+/* The values of a body's inputs; its results are stored in out[]. What it requires of sizes is checked. */
+static bool eval_body(EvalCtx *e, Graph *body, const Tensor *in, const Tensor *out)
+{
+	TRY(interp_guards(e, body, 0));
+	return interp_call(e, body, in, body->input.n, out, body->output.n);
+}
+
+/* Room of their own for the values of operands. */
+static Tensor *copies(EvalCtx *e, const Tensor *in, uint32_t n)
+{
+	Tensor *copy = EVAL_ARRAY(e, Tensor, n);
+	for (uint32_t k = 0; k < n; k++) {
+		copy[k] = in[k];
+		copy[k].data = arena_alloc(e->arena, tensor_bytes(&in[k]));
+		copy_elems(&copy[k], &in[k]);
+	}
+	return copy;
+}
+
+/* ---- scan ---- */
 
 static bool check_body(Infer *f, const Graph *body, uint32_t ninit, uint32_t nxs, Sym length)
 {
@@ -32,28 +88,21 @@ static bool check_body(Infer *f, const Graph *body, uint32_t ninit, uint32_t nxs
 			return infer_fail(f, "operand %u: nothing to scan over", k);
 		if (sliced)
 			TRY(infer_same(f, "leading extent", infer_in(f, k).dim[0], length));
-		TRY(check_body_input(f, body, k, sliced));
+		TRY(check_body_input(f, body, k, k, sliced));
 	}
-	for (uint32_t k = 0; k < ninit; k++) {
-		Type t = infer_in(f, k), got = *node_type(body, body->output.data[k].node);
-		if (got.dtype != t.dtype || got.n != t.n)
-			return infer_fail(f, "carry %u changes its type in the body", k);
-		for (uint32_t d = 0; d < t.n; d++)
-			TRY(infer_same(f, "extent of a carry", t.dim[d], got.dim[d]));
-	}
+	for (uint32_t k = 0; k < ninit; k++)
+		TRY(check_carry(f, body, k));
 	return true;
 }
 
 static bool shape_scan(Infer *f)
 {
 	uint32_t first, ninit = infer_args(f, "init", &first), nxs = infer_args(f, "xs", &first);
-	const Attr *a = infer_attr(f, "body");
+	const Graph *body;
 	Sym length;
-	if (a->kind != ATTR_graph)
-		return infer_fail(f, "argument body: expected a graph");
+	TRY(infer_body(f, "body", &body));
 	TRY(infer_sym(f, "length", &length));
 	TRY(infer_at_least(f, "length", length, 0));
-	const Graph *body = a->graph;
 	TRY(check_body(f, body, ninit, nxs, length));
 	Ir *ir = f->g->ir;
 	TypeId *elem = ARENA_ARRAY(ir->ctx->arena, TypeId, body->output.n);
@@ -98,15 +147,11 @@ static bool eval_scan(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 	}
 	uint32_t nout = body->output.n;
 	Tensor *arg = EVAL_ARRAY(e, Tensor, nin), *result = EVAL_ARRAY(e, Tensor, nout);
-	Tensor *carry =
-		EVAL_ARRAY(e, Tensor, ninit); /* the one being read; out[] is being written */
+	Tensor *carry = copies(e, in, ninit); /* the one being read; out[] is being written */
 	for (uint32_t k = 0; k < nin; k++)
 		arg[k] = in[k];
-	for (uint32_t k = 0; k < ninit; k++) {
-		carry[k] = out[k];
-		carry[k].data = arena_alloc(e->arena, tensor_bytes(&out[k]));
+	for (uint32_t k = 0; k < ninit; k++)
 		copy_elems(&out[k], &in[k]);
-	}
 	for (int64_t i = 0; i < length; i++) {
 		int64_t t = reverse ? length - 1 - i : i;
 		for (uint32_t k = 0; k < ninit; k++) {
@@ -118,7 +163,7 @@ static bool eval_scan(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 			arg[k] = slice_of(&in[k], t);
 		for (uint32_t k = ninit; k < nout; k++)
 			result[k] = slice_of(&out[k], t);
-		TRY(interp_call(e, body, arg, nin, result, nout));
+		TRY(eval_body(e, body, arg, result));
 	}
 	return true;
 }
@@ -133,6 +178,116 @@ OP(scan) {
 	.sample = "[f32[2, 3]], [f32[4, 2, 3] in -1..1], [f32[3]], body=graph @step(%h: f32[2, 3], %x: f32[2, 3], "
 		  "%w: f32[3]) {\n  %b = broadcast(%w, shape=[2, 3], map=[1])\n  %a = mul(%h, %b)\n  %s = add(%a, "
 		  "%x)\n  return %s, %a\n}, length=4, reverse=true",
+};
+
+/* ---- while ---- */
+
+static bool shape_while(Infer *f)
+{
+	uint32_t first, ninit = infer_args(f, "init", &first);
+	const Graph *test, *body;
+	TRY(infer_body(f, "cond", &test) && infer_body(f, "body", &body));
+	TRY(check_whole_inputs(f, "cond", test, 0, f->nin) && check_whole_inputs(f, "body", body, 0, f->nin));
+	if (test->output.n != 1 || !is_condition(node_type(test, test->output.data[0].node)))
+		return infer_fail(f, "graph cond must give a bool without dimensions");
+	if (body->output.n != ninit)
+		return infer_fail(f, "the body has %u outputs, expected %u", body->output.n, ninit);
+	TypeId *elem = ARENA_ARRAY(f->g->ir->ctx->arena, TypeId, ninit);
+	for (uint32_t k = 0; k < ninit; k++) {
+		TRY(check_carry(f, body, k));
+		elem[k] = node_type_id(f->g, f->in[k]);
+	}
+	f->type = ir_tuple(f->g->ir, ninit, elem);
+	return true;
+}
+INFER(while)
+
+/* out[] holds what is carried. */
+static bool eval_while(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	uint32_t first, nin = node_nin(g, n), ninit = node_args(g, n, "init", &first);
+	Graph *test = interp_expand(node_attr(g, n, "cond")->graph), *body = interp_expand(node_attr(g, n, "body")->graph);
+	TRY(test && body);
+	uint8_t more;
+	const Tensor flag = {.dtype = DT_bool, .data = &more};
+	Tensor *carry = copies(e, in, ninit), *arg = EVAL_ARRAY(e, Tensor, nin);
+	for (uint32_t k = 0; k < nin; k++)
+		arg[k] = k < ninit ? carry[k] : in[k];
+	for (uint32_t k = 0; k < ninit; k++)
+		copy_elems(&out[k], &in[k]);
+	for (;;) {
+		TRY(eval_body(e, test, arg, &flag));
+		if (!more)
+			return true;
+		TRY(eval_body(e, body, arg, out));
+		for (uint32_t k = 0; k < ninit; k++)
+			copy_elems(&carry[k], &out[k]);
+	}
+}
+
+OP(while) {
+	.schema = "while(Tensor[] init, Tensor[] consts, *, graph cond, graph body) -> Tensor[]",
+	.doc = "as long as cond(carry..., consts...): carry... = body(carry..., consts...)",
+	.infer = infer_while,
+	.eval = eval_while,
+	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS, .own_results = true},
+	.sample = "[i64[] of 0, f32[2, 3] in -1..1], [f32[2, 3]], cond=graph @more(%i: i64[], %x: f32[2, 3], %w: f32[2, 3]) "
+		  "{\n  %n = full(value=5, shape=[], dtype=i64)\n  %c = lt(%i, %n)\n  return %c\n}, body=graph @step(%i: "
+		  "i64[], %x: f32[2, 3], %w: f32[2, 3]) {\n  %one = full(value=1, shape=[], dtype=i64)\n  %j = add(%i, "
+		  "%one)\n  %p = mul(%x, %w)\n  %s = add(%p, %x)\n  return %j, %s\n}",
+};
+
+/* ---- cond ---- */
+
+/* Both branches give results of the same types. */
+static bool check_branches(Infer *f, const Graph *yes, const Graph *no)
+{
+	if (yes->output.n != no->output.n)
+		return infer_fail(f, "the branches have %u and %u results", yes->output.n, no->output.n);
+	for (uint32_t k = 0; k < yes->output.n; k++) {
+		Type a = *node_type(yes, yes->output.data[k].node), b = *node_type(no, no->output.data[k].node);
+		if (a.dtype != b.dtype || a.n != b.n)
+			return infer_fail(f, "result %u is not of the same type in both branches", k);
+		for (uint32_t d = 0; d < a.n; d++)
+			TRY(infer_same(f, "extent of a result", a.dim[d], b.dim[d]));
+	}
+	return true;
+}
+
+static bool shape_cond(Infer *f)
+{
+	uint32_t first, nxs = infer_args(f, "xs", &first);
+	const Graph *yes, *no;
+	TRY(infer_body(f, "yes", &yes) && infer_body(f, "no", &no));
+	Type pred = infer_in(f, 0);
+	if (!is_condition(&pred))
+		return infer_fail(f, "operand pred: expected a bool without dimensions");
+	TRY(check_whole_inputs(f, "yes", yes, first, nxs) && check_whole_inputs(f, "no", no, first, nxs));
+	TRY(check_branches(f, yes, no));
+	TypeId *elem = ARENA_ARRAY(f->g->ir->ctx->arena, TypeId, yes->output.n);
+	for (uint32_t k = 0; k < yes->output.n; k++)
+		elem[k] = node_type_id(yes, yes->output.data[k].node);
+	f->type = ir_tuple(f->g->ir, yes->output.n, elem);
+	return true;
+}
+INFER(cond)
+
+static bool eval_cond(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	Graph *body = interp_expand(node_attr(g, n, tensor_i64(&in[0], 0) ? "yes" : "no")->graph);
+	return body && eval_body(e, body, in + 1, out);
+}
+
+OP(cond) {
+	.schema = "cond(Tensor pred, Tensor[] xs, *, graph yes, graph no) -> Tensor[]",
+	.doc = "yes(xs...) where pred holds, else no(xs...): the other one is not executed",
+	.infer = infer_cond,
+	.eval = eval_cond,
+	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS},
+	.sample = "bool[] of 1, [f32[2, 3] in -1..1, f32[3]], yes=graph @yes(%x: f32[2, 3], %w: f32[3]) {\n  %b = "
+		  "broadcast(%w, shape=[2, 3], map=[1])\n  %a = mul(%x, %b)\n  return %a\n}, no=graph @no(%x: f32[2, 3], %w: "
+		  "f32[3]) {\n  %e = neg(%x)\n  return %e\n}; bool[] of 0, [f32[2] in -1..1], yes=graph @yes(%x: f32[2]) {\n  "
+		  "%s = sqrt(%x)\n  return %s, %x\n}, no=graph @no(%x: f32[2]) {\n  %e = exp(%x)\n  return %e, %e\n}",
 };
 
 /* ---- assert ---- */

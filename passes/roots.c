@@ -11,7 +11,7 @@
 
 #include "passes/lower_stage.h"
 
-/* ---- running, arg_reduce, fold ---- */
+/* ---- roots of one kernel ---- */
 
 /* One chain of as many roundings as there are elements: sums and products run in f64, as PyTorch's do. */
 static DType running_dtype(ReduceKind c, DType d)
@@ -84,6 +84,89 @@ static Kx root_fold(Trace *t, const Sym *idx)
 	Kx zero = kx_zero(t->k, t->s->arena, c);
 	st.value = trace_guarded(t, node_in(g, t->root, 0), m.map.in[0], (Kx){0}, m.cond, zero);
 	return trace_stage_value(t, trace_push_stage(t, st));
+}
+
+/* ---- searchsorted ---- */
+
+typedef struct {
+	Trace *t;
+	Kx x;
+	Sym at[MAX_RANK]; /* in the sorted rows; the last one is the place */
+	uint32_t last;
+	bool right;
+} Search;
+
+/* The row's element at that place stands after x. */
+static Kx stands_after(Search *w, Sym place)
+{
+	Trace *t = w->t;
+	Graph *g = t->s->g;
+	Node sorted = node_in(g, t->root, 0);
+	w->at[w->last] = place;
+	Sym zero = sym_int(g->ir->syms, 0);
+	Kx some = trace_in_range(t, zero, zero, node_dim(g, sorted, w->last)); /* an empty row has no element */
+	Kx none = kx_zero(t->k, t->s->arena, dtype_compute(node_dtype(g, sorted)));
+	Kx in[2] = {trace_guarded(t, sorted, w->at, (Kx){0}, some, none), w->x};
+	return kx_op(t->k, t->s->arena, w->right ? OP_gt : OP_ge, DT_bool, in, 2);
+}
+
+/* A short row: every place is a number, so elements are loaded once for all of x. */
+static Kx search_tree(Search *w, int64_t low, int64_t high)
+{
+	Trace *t = w->t;
+	if (low == high)
+		return kx_const_int(t->k, t->s->arena, DT_i64, low);
+	int64_t middle = low + (high - low) / 2;
+	Kx after = stands_after(w, sym_int(t->s->ir->syms, middle));
+	return kx_select(t->k, t->s->arena, after, search_tree(w, low, middle), search_tree(w, middle + 1, high));
+}
+
+/* Halvings of a row of up to n elements until none is left; there is no memory for more than 2^46 bytes. */
+static uint32_t halvings(int64_t n, DType d)
+{
+	uint32_t most = 47, steps = 0;
+	for (uint32_t size = dtype_size(d); size > 1; size /= 2)
+		most--;
+	for (; n > 0 && steps < most; n /= 2)
+		steps++;
+	return steps;
+}
+
+static Kx search_steps(Search *w, Sym length, uint32_t steps)
+{
+	Trace *t = w->t;
+	Kernel *k = t->k;
+	Arena *arena = t->s->arena;
+	Kx one = kx_const_int(k, arena, DT_i64, 1), low = kx_const_int(k, arena, DT_i64, 0);
+	Kx high = kx_index(k, arena, length);
+	for (uint32_t i = 0; i < steps; i++) {
+		Kx sum = kx_op(k, arena, OP_add, DT_i64, (Kx[]){low, high}, 2);
+		Kx middle = kx_op(k, arena, OP_shift_right, DT_i64, (Kx[]){sum, one}, 2);
+		Kx after = stands_after(w, trace_value_var(t, middle, length));
+		Kx done = kx_op(k, arena, OP_ge, DT_bool, (Kx[]){low, high}, 2);
+		Kx stays = kx_op(k, arena, OP_bit_or, DT_bool, (Kx[]){after, done}, 2);
+		Kx next = kx_op(k, arena, OP_add, DT_i64, (Kx[]){middle, one}, 2);
+		high = kx_select(k, arena, after, middle, high); /* where it is done, the middle is there already */
+		low = kx_select(k, arena, stays, low, next);
+	}
+	return low;
+}
+
+/* PyTorch's bisection, which is also .eval's. */
+static Kx root_searchsorted(Trace *t, const Sym *idx)
+{
+	enum { SHORT_ROW = 64 };
+	Graph *g = t->s->g;
+	Node sorted = node_in(g, t->root, 0);
+	Search w = {.t = t, .last = node_rank(g, sorted) - 1, .right = node_bool(g, t->root, "right")};
+	Sym length = node_dim(g, sorted, w.last);
+	memcpy(w.at, idx, w.last * sizeof *idx);
+	w.x = trace_value(t, node_in(g, t->root, 1), idx, (Kx){0});
+	int64_t lo, hi;
+	sym_range(g->ir->syms, length, &lo, &hi);
+	if (lo == hi && hi <= SHORT_ROW)
+		return search_tree(&w, 0, hi);
+	return search_steps(&w, length, halvings(hi, node_dtype(g, sorted)));
 }
 
 static Stage global_stage(Trace *t, StageKind kind, const NodePlace *p, const Sym *at, uint32_t rank)
@@ -287,6 +370,7 @@ static const RootFn fns[OP_COUNT] = {
 	[OP_cumulative] = {.value = root_cumulative},
 	[OP_arg_reduce] = {.value = root_arg_reduce},
 	[OP_fold] = {.value = root_fold},
+	[OP_searchsorted] = {.value = root_searchsorted},
 	[OP_scatter] = {.steps = root_scatter},
 	[OP_update_slice] = {.steps = root_update_slice},
 	[OP_sort] = {.steps = root_sort},

@@ -334,25 +334,18 @@ OP(aten_cummin){
 	.sample = "f32[n=3, 4] distinct -4..5, dim=1; f32[5] of 1 1 nan 2 0, dim=0; i32[4, 2] in -2..2, dim=0",
 };
 
-/* ---- searches: by counting ---- */
+/* ---- searches ---- */
 
 /* How many of sequence [.., m] stand before each of x [.., k]. */
-static Node count_before(Build *b, Node n, Node sequence, Node x, bool right)
+static Node search(Build *b, Node n, Node sequence, Node x, bool right)
 {
-	uint32_t rank = aten_rank(b, sequence);
 	if (!sequence.i || !x.i)
 		return (Node){0};
-	DType d = node_bool(b->g, n, "out_int32") ? DT_i32 : DT_i64;
-	if (rank == 1)
-		x = b_unsqueeze(b, x, -1);
-	else {
-		x = b_unsqueeze(b, x, -1);
-		sequence = b_unsqueeze(b, sequence, -2);
-	}
-	/* Not x < s, so that NaN comes last. */
-	Node after = b_bin(b, right ? OP_gt : OP_ge, sequence, x);
-	Node before = b_un(b, OP_bit_not, after);
-	return aten_sum(b, b_convert(b, before, d), 1u << (aten_rank(b, before) - 1), false);
+	DType d = b_promote(b, (Node[]){sequence, x}, 2);
+	Node in[2] = {b_convert(b, sequence, d), b_convert(b, x, d)};
+	Attr attr[3] = {attr_none(), attr_none(), attr_bool(right)};
+	Node at = b_node(b, OP_searchsorted, in, 2, attr, 3);
+	return node_bool(b->g, n, "out_int32") ? b_convert(b, at, DT_i32) : at;
 }
 
 static bool right_side(const Build *b, Node n)
@@ -368,22 +361,22 @@ static Node sorted_by(Build *b, Node n)
 
 static Node build_searchsorted(Build *b, Node n)
 {
-	return count_before(b, n, sorted_by(b, n), arg(b, n, "self"), right_side(b, n));
+	return search(b, n, sorted_by(b, n), arg(b, n, "self"), right_side(b, n));
 }
 static Node build_searchsorted_scalar(Build *b, Node n)
 {
 	Node s = sorted_by(b, n);
-	return count_before(b, n, s, aten_scalar_arg(b, n, "self", s), right_side(b, n));
+	return search(b, n, s, aten_scalar_arg(b, n, "self", s), right_side(b, n));
 }
 static Node build_bucketize(Build *b, Node n)
 {
-	return count_before(b, n, arg(b, n, "boundaries"), arg(b, n, "self"),
+	return search(b, n, arg(b, n, "boundaries"), arg(b, n, "self"),
 			    node_bool(b->g, n, "right"));
 }
 static Node build_bucketize_scalar(Build *b, Node n)
 {
 	Node s = arg(b, n, "boundaries");
-	return count_before(b, n, s, aten_scalar_arg(b, n, "self", s), node_bool(b->g, n, "right"));
+	return search(b, n, s, aten_scalar_arg(b, n, "self", s), node_bool(b->g, n, "right"));
 }
 OP(aten_searchsorted_Tensor){
 	.schema = "aten.searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool "

@@ -1,4 +1,4 @@
-/* sort along one dim: values and where they came from. */
+/* sort along one dim: values and where they came from; and where values stand among sorted ones. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,4 +100,70 @@ OP(sort) {
 	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS},
 	.sample = "f32[3, 5], dim=1, descending=false, stable=true; "
 		  "i32[4, 3] in -2..2, dim=0, descending=true, stable=true",
+};
+
+/* ---- searchsorted ---- */
+
+static bool shape_searchsorted(Infer *f)
+{
+	Type sorted = infer_in(f, 0), x = infer_in(f, 1);
+	TRY(infer_same_dtype(f, 0, 1));
+	if (dtype_is_complex(x.dtype))
+		return infer_fail(f, "%s has no order", dtype_name(x.dtype));
+	if (sorted.n == 0 || sorted.n - 1 > x.n)
+		return infer_fail(f, "rows of rank %u for values of rank %u", sorted.n, x.n);
+	for (uint32_t k = 0; k + 1 < sorted.n; k++)
+		TRY(infer_same(f, "batch extent", sorted.dim[k], x.dim[k]));
+	return infer_result(f, DT_i64, x.n, x.dim);
+}
+INFER(searchsorted)
+
+/* Element i of the rows stands after element j of x. NaN of x stands behind all, as it compares with none. */
+static bool stands_after(const Tensor *sorted, int64_t i, const Tensor *x, int64_t j, bool right)
+{
+	if (eval_as_float(x->dtype)) {
+		double a = tensor_f64(sorted, i), b = tensor_f64(x, j);
+		return right ? a > b : a >= b;
+	}
+	int64_t a = tensor_i64(sorted, i), b = tensor_i64(x, j);
+	if (x->dtype == DT_u64) {
+		a ^= INT64_MIN;
+		b ^= INT64_MIN;
+	}
+	return right ? a > b : a >= b;
+}
+
+/* PyTorch's bisection, step by step: where a row is not sorted it leads to the same place. */
+static bool eval_searchsorted(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	(void)e;
+	bool right = node_bool(g, n, "right");
+	int64_t length = in->dim[in->rank - 1], each = 1;
+	for (uint32_t k = in->rank - 1; k < out->rank; k++)
+		each *= out->dim[k];
+	for (int64_t j = 0; j < tensor_numel(out); j++) {
+		int64_t row = j / each * length, low = 0, high = length;
+		while (low < high) {
+			int64_t middle = low + (high - low) / 2;
+			if (stands_after(&in[0], row + middle, &in[1], j, right))
+				high = middle;
+			else
+				low = middle + 1;
+		}
+		tensor_set_i64(out, j, low);
+	}
+	return true;
+}
+
+OP(searchsorted) {
+	.schema = "searchsorted(Tensor sorted, Tensor x, *, bool right) -> Tensor",
+	.doc = "how many elements of the row of sorted [B..., n] stand before each element of x [B..., ...]; equal ones do if right",
+	.infer = infer_searchsorted,
+	.eval = eval_searchsorted,
+	.lower = {.role = LOWER_ROOT, .reads = 1},
+	.sample = "f32[5] of -2 0 1 1 3.5, f32[n=2, 4] of -3 0 1 2 3.5 4 nan -2, right=false; "
+		  "f32[n=2, 3] of 0 1 2 1 3 5, f32[n=2, 2] of 1 1.5 3 0, right=true; "
+		  "i32[40] of -9 -8 -8 -5 -4 -3 -1 0 0 2 3 4 6 7 8 9 9 9 10 12 13 15 15 15 15 16 17 18 20 21 22 23 24 25 26 27 28 30 31 31, "
+		  "i32[3, 2, 4] in -10..33, right=false; "
+		  "f32[m=7] of 3 1 nan 2 0 nan 5, f32[6] of 1 1.5 3 0 nan 6, right=true; f32[0], f32[3], right=false",
 };

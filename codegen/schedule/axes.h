@@ -10,6 +10,8 @@ bool axes_can_merge(const Sched *, uint32_t a, uint32_t b);
 uint32_t axes_merge(Sched *, uint32_t a, uint32_t b);
 /* Merge outer axes that are contiguous in all accesses. */
 void axes_merge_outer(Sched *);
+/* Reductions and maps over rows of the same shape run over the same axes; of these, contiguous ones are merged. */
+void axes_join_rows(Sched *);
 int64_t axes_hint(const Sched *, uint32_t axis);
 /* The axis with unit stride in most accesses, or NO_AXIS when gathers would outweigh them. */
 uint32_t axes_choose_vector(const Sched *);

@@ -341,12 +341,12 @@ static void outer_loops(Generic *g, uint32_t next)
 	}
 }
 
-double generic_work_per_point(const Sched *s)
+double generic_work_per_point(const Sched *s, uint64_t stages)
 {
 	double work = 0;
 	for (uint32_t i = 0; i < s->k->stage.n; i++) {
 		const Stage *st = &s->k->stage.data[i];
-		double w = 1;
+		double w = i >= 64 || stages >> i & 1;
 		for (uint32_t j = 0; j < st->nred; j++)
 			w *= (double)axes_hint(s, st->red[j]);
 		for (uint32_t j = 0; j < st->nmap; j++)
@@ -449,6 +449,8 @@ static const char *why_generic(const Sched *s)
 
 const char *schedule_generic(Sched *s)
 {
+	Kernel *before = s->k;
+	axes_join_rows(s);
 	axes_merge_outer(s);
 	s->vaxis = axes_choose_vector(s);
 	s->lanes = s->vaxis == NO_AXIS ? 1 : target_lanes(s->target, DT_f32);
@@ -456,7 +458,11 @@ const char *schedule_generic(Sched *s)
 		s->vaxis = NO_AXIS;
 	Generic g = {.s = s};
 	g.norder = axes_outer_order(s, g.order);
-	Sym ntasks = generic_choose_tasks(&g, generic_work_per_point(s));
+	Sym ntasks = generic_choose_tasks(&g, generic_work_per_point(s, UINT64_MAX));
+	const char *why = schedule_parts(&g, ntasks, before);
+	if (!why)
+		return NULL;
+	array_push(s->arena, &s->out->refused, (Refusal){"parts of rows", why});
 	generic_run(&g);
 	s->out->algorithm = "generic";
 	s->out->why = why_generic(s);

@@ -36,7 +36,8 @@ Sym generic_choose_tasks(Generic *, double work);
 Sym generic_ntasks(const Generic *);
 /* The body of the function: the task's outer points. */
 void generic_run(Generic *);
-double generic_work_per_point(const Sched *);
+/* Of some stages, by bit. */
+double generic_work_per_point(const Sched *, uint64_t stages);
 
 /* parts.c: tasks reduce parts of long rows, later phases combine them. `ntasks`: of the kernel as one phase, with `whole` of
  * its grid; before: the kernel before axes were merged. As a ScheduleFn. */

@@ -229,6 +229,29 @@ static bool check_loops(Run *r, const Tensor *in, uint32_t nin, const Tensor *ha
 	return true;
 }
 
+/* "; threads: 1 8": with as many threads as that, the same bits. */
+static bool check_threads(Run *r, const Tensor *in, uint32_t nin, const Tensor *have)
+{
+	Arena *a = r->w->ctx->arena;
+	const char *s = header_find(a, r->test->text, "threads:", NULL);
+	Tensor *out = ARENA_ARRAY(a, Tensor, r->g->output.n);
+	char *end;
+	for (long n; s && (n = strtol(s, &end, 10)) > 0; s = end) {
+		if (model_run(&r->model, in, nin, out, (int32_t)n, a) != WEFT_OK)
+			return false;
+		for (uint32_t k = 0; k < r->model.model->entry[0]->noutput; k++) {
+			int64_t i = values_other_bits(&have[k], &out[k]);
+			if (i < 0)
+				continue;
+			text_printf(r->out, "%ld threads: %s has other bits at element %lld: %.9g and %.9g\n", n,
+			            r->model.model->entry[0]->output[k].name, (long long)i, tensor_f64(&out[k], i),
+			            tensor_f64(&have[k], i));
+			return false;
+		}
+	}
+	return true;
+}
+
 /* One execution; the inputs without state go to the compiled model. */
 static bool execute(Run *r, const char *sizes, bool compiled)
 {
@@ -248,6 +271,8 @@ static bool execute(Run *r, const char *sizes, bool compiled)
 	bool ok = interp(r->w->ctx, g, in, g->input.n, out, g->output.n, a);
 	int code = compiled ? model_run(&r->model, user, nuser, have, 0, a) : WEFT_OK;
 	ok = (!compiled || check_loops(r, user, nuser, have, code)) && ok;
+	if (code == WEFT_OK && compiled)
+		ok = check_threads(r, user, nuser, have) && ok;
 	if (code != WEFT_OK)
 		text_printf(r->out, "compiled: %s\n", r->model.status.message);
 	if (!ok || code != WEFT_OK)

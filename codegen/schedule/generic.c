@@ -261,26 +261,12 @@ static void run_stage(Generic *g, uint32_t stage)
 	finish_stage(s, &r, st);
 }
 
-/* A store that does not depend on the part belongs to the first one. */
-static void run_once(Generic *g, uint32_t stage)
-{
-	Sched *s = g->s;
-	uint32_t mark = sched_mark(s);
-	ls_if(s->f, lx_cmp(s->f, SC_eq, s->at[g->parts->number], lx_int(s->f, 0)));
-	run_stage(g, stage);
-	ls_end(s->f);
-	sched_forget(s, mark);
-}
-
 static void outer_point(Sched *s, void *data)
 {
 	Generic *g = data;
 	for (uint32_t i = 0; i < s->k->stage.n; i++) {
-		const Stage *st = &s->k->stage.data[i];
 		if (role_of(g, i) == RUN_FROM_PARTS)
 			combine_parts(g, i);
-		else if (g->parts && g->parts->store_first && st->kind == STAGE_MAP && !st->nmap)
-			run_once(g, i);
 		else if (role_of(g, i) != RUN_NOT)
 			run_stage(g, i);
 	}

@@ -18,7 +18,6 @@ typedef struct {
 	const uint32_t *temp;  /* by stage: its temporary */
 	uint32_t number;       /* axis: which part */
 	Sym slot;              /* element of a temporary: of the part and the outer point */
-	bool store_first;      /* every part meets the stores at outer points: the first does them */
 } Parts;
 
 typedef struct {

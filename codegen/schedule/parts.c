@@ -257,19 +257,15 @@ static uint64_t find_roles(const Plan *p, uint32_t phase, StageRole *role)
 	return here;
 }
 
-/* Some store of the last phase goes along the axis: each task has a part of it. */
+/* The stores of the last phase go along the axis: each task has a part of it. */
 static bool maps_parts(const Plan *p)
 {
-	bool any = false;
 	for (uint32_t i = 0; i < p->s->k->stage.n; i++) {
 		const Stage *st = &p->s->k->stage.data[i];
-		if (st->kind != STAGE_MAP || !st->nmap)
-			continue;
-		if (!among(st->map, st->nmap, p->cut))
+		if (st->kind == STAGE_MAP && !among(st->map, st->nmap, p->cut))
 			return false;
-		any = true;
 	}
-	return any;
+	return true;
 }
 
 static void make_phase(const Plan *p, uint32_t phase, Parts *parts, const Sched *before)
@@ -278,9 +274,8 @@ static void make_phase(const Plan *p, uint32_t phase, Parts *parts, const Sched 
 	Generic g = *p->whole;
 	StageRole *role = ARENA_ARRAY(s->arena, StageRole, s->k->stage.n);
 	uint64_t here = find_roles(p, phase, role);
-	bool last = phase + 1 == p->nphase, cut = !last || maps_parts(p);
+	bool cut = phase + 1 < p->nphase || maps_parts(p);
 	parts->role = role;
-	parts->store_first = last && cut;
 	g.parts = parts;
 	if (cut) {
 		g.ntask = g.norder;

@@ -31,7 +31,7 @@ bool loops_model(Compilation *c, const WeftModel **out)
 	Target anywhere = *c->target; /* whatever this processor has */
 	anywhere.isa.features = "";
 	anywhere.isa.attribute_features = NULL;
-	TRY(program_verify(c->program)); /* the interpreter expects what emitters do: types and scopes that fit */
+	TRY(program_verify(c->program, NULL)); /* the interpreter expects what emitters do: types and scopes that fit */
 	TRY(section_map(c->program, c->o.jobs, &weights));
 	phase_end(c, "weights");
 	model_image(&im, c->program, &anywhere, &o);

@@ -112,7 +112,7 @@ static bool schedule(Run *r, const Target *t)
 	r->program = schedule_program(r->lowered, t, &o);
 	TRY(r->program);
 	r->printed = true;
-	return program_verify(r->program);
+	return program_verify(r->program, NULL);
 }
 
 static bool run_loops(Run *r)

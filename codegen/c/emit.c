@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "codegen/c/emit_priv.h"
+#include "codegen/legalise.h"
 
 /* ---- files ---- */
 
@@ -94,7 +95,7 @@ static void emit_model(const Emission *e)
 bool emit_c(Program *p, const Target *t, const EmitOptions *o, EmitFiles *out)
 {
 	Emission e = {.p = p, .target = t, .o = o, .suffix = o->suffix ? o->suffix : "", .out = out};
-	program_unroll(p);
+	program_legalise(p, &t->isa);
 	e.kernel = kernel_names(p, o->suffix);
 	e.kernels = file_name(&e, "kernels", "h");
 	e.vector = prelude_of(t)->header ? file_name(&e, "vector", "h") : NULL;
@@ -131,7 +132,7 @@ bool emit_c_kernel(LoopFn *f, const Target *t, Text *out)
 {
 	CUnit u;
 	Text body;
-	loop_unroll(f);
+	legalise(f, &t->isa);
 	unit_init(&u, f->ir->ctx, t);
 	text_init(&body, u.arena);
 	const char *name = c_identifier(u.arena, f->name);

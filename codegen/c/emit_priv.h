@@ -11,8 +11,6 @@ typedef enum { PREC_ATOM, PREC_UNARY, PREC_MUL, PREC_ADD, PREC_LOW } Prec;
 typedef struct {
 	const char *s;
 	Prec prec;
-	bool number; /* a float literal that is not NaN */
-	uint32_t shift; /* of an integer literal that is a power of two: its logarithm, plus 1 */
 } CExpr;
 
 /* A translation unit: types and helper functions are written when first used. */
@@ -37,7 +35,6 @@ void c_export(Text *out, const char *export_name);
 
 const char *c_elem(DType);                /* of a compute dtype in C: "float", "int64_t", "bool" */
 const char *c_storage(DType);             /* as it lies in memory: "uint16_t" for f16 */
-DType storage_raw(DType);                 /* the plain dtype that holds a storage dtype's bits */
 const char *c_type(CUnit *, LType);       /* "f32x16", "b16", "float"; declares it */
 const char *type_label(CUnit *, LType);   /* for names of functions: "f32x16", "b16", "f32" */
 
@@ -49,13 +46,8 @@ CExpr c_int(CUnit *, LType, int64_t);
 CExpr c_float(CUnit *, LType, double);
 CExpr c_infix(CUnit *, CExpr, const char *op, CExpr, Prec);
 CExpr c_call(CUnit *, const char *fn, const CExpr *in, uint32_t nin);
-/* A basic operation; operand: type of the first operand. Types may be storage types, whose values are held
- * as f32. */
+/* A basic operation; operand: type of the first operand. */
 CExpr c_op(CUnit *, ScOp, LType result, LType operand, const CExpr *in, uint32_t nin, unsigned known);
-CExpr c_convert(CUnit *, LType to, LType from, CExpr);
-/* Between what lies in memory (of type storage_raw) and the value. */
-CExpr c_unpack(CUnit *, DType storage, uint32_t lanes, CExpr raw);
-CExpr c_pack(CUnit *, DType storage, uint32_t lanes, CExpr value);
 
 /* ---- helpers (prelude.c) ---- */
 
@@ -116,13 +108,15 @@ const Prelude *prelude_of(const Target *);
 void x86_header(const Target *, Text *);
 void neon_header(const Target *, Text *);
 
-/* ---- scalar functions (scalar_fn.c) ---- */
+/* ---- library functions (library.c) ---- */
 
-CExpr c_scalar_fn(CUnit *, const ScFn *, uint32_t lanes, const CExpr *in, uint32_t nin);
+/* The name of the function, which is written first. */
+const char *c_library(CUnit *, Ir *, const ScFn *, uint32_t lanes);
+CExpr c_look_up(CUnit *, const ScTable *, uint32_t lanes, CExpr index);
 
 /* ---- statements (kernel.c) ---- */
 
-typedef enum { FN_KERNEL, FN_SIZES, FN_RUN } FnRole;
+typedef enum { FN_KERNEL, FN_SIZES, FN_RUN, FN_LIBRARY } FnRole;
 
 /* The definition of a kernel or of a program function. */
 void c_function(CUnit *, const LoopFn *, const char *name, FnRole, const Program *,

@@ -14,10 +14,6 @@ typedef struct {
 	uint32_t indent;
 	Names names;
 	const char **var;   /* C name by variable */
-	LoopIndex index;
-	const bool *is_mutable; /* by Lx */
-	const char **temp;  /* by expression: name of a shared subexpression */
-	LoopShared shared;
 	const char **buf, **param;
 	bool *buf_used, *param_used;
 	bool checks, fails, bufs, slots, extents; /* used */
@@ -43,30 +39,10 @@ static void line(Fn *f)
 
 /* ---- expressions ---- */
 
-static CExpr extract(Fn *f, const LxData *d, CExpr x)
-{
-	CUnit *u = f->u;
-	bool mask = d->type.dtype == DT_bool;
-	const char *s = c_arg(u, x, PREC_ATOM);
-	if (!mask)
-		return c_atom(arena_printf(u->arena, "%s[%u]", s, d->u.k));
-	if (u->target->isa.masks == MASK_BITS)
-		return c_atom(arena_printf(u->arena, "(%s >> %u & 1)", s, d->u.k));
-	return (CExpr){arena_printf(u->arena, "%s[%u] != 0", s, d->u.k), PREC_LOW, false};
-}
-
-static CExpr c_literal(Fn *f, const LxData *d)
-{
-	CExpr x = c_int(f->u, d->type, d->u.i);
-	if (d->u.i > 0 && (d->u.i & (d->u.i - 1)) == 0)
-		x.shift = 1 + (uint32_t)__builtin_ctzll((unsigned long long)d->u.i);
-	return x;
-}
-
 static CExpr c_leaf(Fn *f, const LxData *d)
 {
 	switch (d->kind) {
-	case LX_INT: return c_literal(f, d);
+	case LX_INT: return c_int(f->u, d->type, d->u.i);
 	case LX_FLOAT: return c_float(f->u, d->type, d->u.f);
 	case LX_PARAM:
 		f->param_used[d->u.k] = true;
@@ -79,13 +55,14 @@ static CExpr c_addr(Fn *f, const LxData *d, CExpr bytes)
 {
 	int64_t offset;
 	f->bufs = true;
-	CExpr base = {arena_printf(f->u->arena, "(char *)buf[%u]", d->u.k), PREC_UNARY, false};
+	CExpr base = {arena_printf(f->u->arena, "(char *)buf[%u]", d->u.k), PREC_UNARY};
 	bool at_start = lx_is_int(f->f, d->in[0], &offset) && offset == 0;
 	return at_start ? base : c_infix(f->u, base, "+", bytes, PREC_ADD);
 }
 
-static CExpr c_fresh(Fn *f, Lx x)
+static CExpr c_lx(Fn *f, Lx x)
 {
+	static const char *const shuffle[] = {"lo", "hi", "reverse", "even"};
 	CUnit *u = f->u;
 	const LxData *d = lx_at(f, x);
 	CExpr in[4];
@@ -95,77 +72,26 @@ static CExpr c_fresh(Fn *f, Lx x)
 	LType mask = {DT_bool, d->type.lanes};
 	switch (d->kind) {
 	case LX_SC:
-		return c_op(u, d->sc, d->type, from, in, d->nin, loop_known(&f->index, x));
+		return c_op(u, d->sc, d->type, from, in, d->nin, d->known);
 	case LX_FN:
-		return c_scalar_fn(u, d->fn, d->type.lanes, in, d->nin);
+		return c_call(u, c_library(u, f->f->ir, d->fn, d->type.lanes), in, d->nin);
+	case LX_TABLE:
+		return c_look_up(u, d->table, d->type.lanes, in[0]);
 	case LX_SPLAT:
 		return c_call(u, c_helper(u, "splat", d->type, d->type), in, 1);
 	case LX_RAMP:
 		return c_call(u, c_helper(u, "ramp", d->type, d->type), in, 2);
 	case LX_MASK:
 		return c_call(u, c_helper(u, "mask", mask, mask), in, 1);
-	case LX_HREDUCE:
-		return c_call(u, c_helper(u, arena_printf(u->arena, "reduce_%s", sc_name(d->sc)), from, from),
-		              in, 1);
 	case LX_ANY:
 		return c_call(u, c_helper(u, "any", from, from), in, 1);
-	case LX_EXTRACT:
-		return extract(f, d, in[0]);
+	case LX_SHUFFLE:
+		return c_call(u, c_helper(u, shuffle[d->u.k], from, from), in, d->u.k == SHUFFLE_EVEN ? 2 : 1);
 	case LX_ADDR:
 		return c_addr(f, d, in[0]);
 	default:
 		return c_leaf(f, d);
 	}
-}
-
-static CExpr c_lx(Fn *f, Lx x)
-{
-	return f->temp[x.i] ? c_atom(f->temp[x.i]) : c_fresh(f, x);
-}
-
-/* ---- shared subexpressions ---- */
-
-static uint32_t tree_size(const Fn *f, Lx x, uint32_t limit)
-{
-	const LxData *d = lx_at(f, x);
-	uint32_t n = 1;
-	for (uint32_t k = 0; k < d->nin && n < limit; k++)
-		n += f->temp[d->in[k].i] ? 1 : tree_size(f, d->in[k], limit - n);
-	return n;
-}
-
-/* Index arithmetic is repeated while it is short; everything else is computed once by name. */
-static bool worth_naming(const Fn *f, Lx x)
-{
-	const LxData *d = lx_at(f, x);
-	if (d->kind == LX_SPLAT && lx_at(f, d->in[0])->nin == 0)
-		return false;
-	return d->type.lanes > 1 || d->type.dtype != DT_i64 || tree_size(f, x, 6) > 4;
-}
-
-/* Names stay reserved to the end of the block; returns how many were declared. */
-static uint32_t declare_shared(Fn *f, const LsData *s)
-{
-	uint32_t n = 0;
-	loop_shared(f->f, s, &f->shared);
-	for (uint32_t k = 0; k < f->shared.x.n; k++) {
-		Lx x = f->shared.x.data[k];
-		if (lx_at(f, x)->kind == LX_ADDR || !worth_naming(f, x))
-			continue;
-		const char *value = text_of(f, x), *name = names_add(&f->names, "t");
-		line(f);
-		text_printf(f->out, "const %s %s = %s;\n", c_type(f->u, lx_at(f, x)->type), name, value);
-		f->temp[x.i] = name;
-		n++;
-	}
-	return n;
-}
-
-static void forget_shared(Fn *f, const LsData *s)
-{
-	loop_shared(f->f, s, &f->shared);
-	for (uint32_t k = 0; k < f->shared.x.n; k++)
-		f->temp[f->shared.x.data[k].i] = NULL;
 }
 
 /* ---- memory ---- */
@@ -178,14 +104,14 @@ static const char *c_array(Fn *f, LMem m, bool write)
 	if (m.local) {
 		DType declared = f->f->lv.data[m.k].type.dtype;
 		const char *name = f->var[m.k];
-		bool same = storage_raw(declared) == storage_raw(m.dtype);
+		bool same = dtype_raw(declared) == dtype_raw(m.dtype);
 		return same ? name : arena_printf(arena, "((%s *)%s)", type, name);
 	}
 	f->bufs = true;
 	if (f->role != FN_KERNEL)
 		return arena_printf(arena, "((%s%s *)buf[%u])", write ? "" : "const ", type, m.k);
 	f->buf_used[m.k] = true;
-	if (storage_raw(f->f->buf.data[m.k].dtype) == storage_raw(m.dtype))
+	if (dtype_raw(f->f->buf.data[m.k].dtype) == dtype_raw(m.dtype))
 		return f->buf[m.k];
 	return arena_printf(arena, "((%s%s *)%s)", write ? "" : "const ", type, f->buf[m.k]);
 }
@@ -199,37 +125,27 @@ static CExpr c_pointer(Fn *f, LMem m, Lx offset, bool write)
 	return c_infix(f->u, base, "+", c_lx(f, offset), PREC_ADD);
 }
 
-/* With one lane an index is added to the offset. */
-static CExpr c_element(Fn *f, LMem m, Lx offset, Lx index, bool write)
+static CExpr c_element(Fn *f, const LsData *s, bool write)
 {
-	CUnit *u = f->u;
-	CExpr at = c_lx(f, offset);
-	int64_t v;
-	if (index.i)
-		at = lx_is_int(f->f, offset, &v) && v == 0 ? c_lx(f, index)
-							   : c_infix(u, at, "+", c_lx(f, index), PREC_ADD);
-	return c_atom(arena_printf(u->arena, "%s[%s]", c_array(f, m, write), at.s));
+	return c_atom(arena_printf(f->u->arena, "%s[%s]", c_array(f, s->mem, write), text_of(f, s->offset)));
 }
 
-static CExpr c_load1(Fn *f, const LsData *s, Lx index)
+static CExpr c_load1(Fn *f, const LsData *s)
 {
 	CUnit *u = f->u;
-	CExpr x = c_unpack(u, s->mem.dtype, 1, c_element(f, s->mem, s->offset, index, false));
+	CExpr x = c_element(f, s, false);
 	if (!s->mask.i)
 		return x;
-	const char *text = arena_printf(u->arena, "%s ? %s : 0", c_arg(u, c_lx(f, s->mask), PREC_UNARY),
-	                                c_arg(u, x, PREC_UNARY));
-	return (CExpr){text, PREC_LOW, false};
+	return (CExpr){arena_printf(u->arena, "%s ? %s : 0", c_arg(u, c_lx(f, s->mask), PREC_UNARY), x.s), PREC_LOW};
 }
 
 static CExpr c_load(Fn *f, const LsData *s)
 {
 	CUnit *u = f->u;
-	LType type = f->f->lv.data[s->v.i].type, raw = {storage_raw(s->mem.dtype), type.lanes};
-	int stride = ls_stride(f->f, s);
-	bool gather = s->kind == LS_GATHER && !stride, masked = s->mask.i != 0;
+	LType type = f->f->lv.data[s->v.i].type;
+	bool gather = s->kind == LS_GATHER, masked = s->mask.i != 0;
 	if (type.lanes == 1)
-		return c_load1(f, s, s->kind == LS_GATHER ? s->x : (Lx){0});
+		return c_load1(f, s);
 	CExpr in[3];
 	uint32_t n = 0;
 	in[n++] = c_pointer(f, s->mem, s->offset, false);
@@ -238,15 +154,11 @@ static CExpr c_load(Fn *f, const LsData *s)
 	if (masked)
 		in[n++] = c_lx(f, s->mask);
 	const char *op = gather ? masked ? "gather_masked" : "gather" : masked ? "load_masked" : "load";
-	if (stride)
-		op = stride < 0 ? "load_reversed" : "load_even";
-	LType from = gather ? lx_at(f, s->x)->type : raw;
-	return c_unpack(u, s->mem.dtype, type.lanes, c_call(u, c_helper(u, op, raw, from), in, n));
+	return c_call(u, c_helper(u, op, type, gather ? lx_at(f, s->x)->type : type), in, n);
 }
 
-static void print_store1(Fn *f, const LsData *s, Lx index)
+static void print_store1(Fn *f, const LsData *s)
 {
-	CExpr value = c_pack(f->u, s->mem.dtype, 1, c_lx(f, s->x));
 	line(f);
 	if (s->mask.i) {
 		text_printf(f->out, "if (%s)\n", text_of(f, s->mask));
@@ -254,16 +166,16 @@ static void print_store1(Fn *f, const LsData *s, Lx index)
 		line(f);
 		f->indent--;
 	}
-	text_printf(f->out, "%s = %s;\n", c_element(f, s->mem, s->offset, index, true).s, value.s);
+	text_printf(f->out, "%s = %s;\n", c_element(f, s, true).s, text_of(f, s->x));
 }
 
 static void print_store(Fn *f, const LsData *s)
 {
 	CUnit *u = f->u;
-	LType type = lx_at(f, s->x)->type, raw = {storage_raw(s->mem.dtype), type.lanes};
+	LType type = lx_at(f, s->x)->type;
 	bool scatter = s->kind == LS_SCATTER, masked = s->mask.i != 0;
 	if (type.lanes == 1) {
-		print_store1(f, s, scatter ? s->y : (Lx){0});
+		print_store1(f, s);
 		return;
 	}
 	CExpr in[4];
@@ -271,13 +183,12 @@ static void print_store(Fn *f, const LsData *s)
 	in[n++] = c_pointer(f, s->mem, s->offset, true);
 	if (scatter)
 		in[n++] = c_lx(f, s->y);
-	in[n++] = c_pack(u, s->mem.dtype, type.lanes, c_lx(f, s->x));
+	in[n++] = c_lx(f, s->x);
 	if (masked)
 		in[n++] = c_lx(f, s->mask);
 	const char *op = scatter ? masked ? "scatter_masked" : "scatter" : masked ? "store_masked" : "store";
-	LType from = scatter ? lx_at(f, s->y)->type : raw;
 	line(f);
-	text_printf(f->out, "%s;\n", c_call(u, c_helper(u, op, raw, from), in, n).s);
+	text_printf(f->out, "%s;\n", c_call(u, c_helper(u, op, type, scatter ? lx_at(f, s->y)->type : type), in, n).s);
 }
 
 /* ---- statements ---- */
@@ -314,12 +225,6 @@ static void print_for(Fn *f, const LsData *s)
 	const char *lo = text_of(f, s->x), *hi = c_arg(f->u, c_lx(f, s->y), PREC_ADD);
 	names_push(&f->names);
 	const char *v = name_var(f, s->v);
-	if (f->is_mutable[s->y.i]) { /* the bound is evaluated once */
-		line(f);
-		const char *end = names_add(&f->names, arena_printf(f->u->arena, "%s_end", v));
-		text_printf(f->out, "const int64_t %s = %s;\n", end, hi);
-		hi = end;
-	}
 	line(f);
 	text_printf(f->out, "for (int64_t %s = %s; %s < %s; ", v, lo, v, hi);
 	if (s->step == 1)
@@ -331,33 +236,12 @@ static void print_for(Fn *f, const LsData *s)
 	text_char(f->out, '\n');
 }
 
-/* The condition's shared parts, if any, are computed anew before every test. */
 static void print_while(Fn *f, const LsData *s)
 {
-	loop_shared(f->f, s, &f->shared);
 	line(f);
-	if (f->shared.x.n == 0) {
-		text_printf(f->out, "while (%s)", text_of(f, s->x));
-		print_body(f, s->body);
-		text_char(f->out, '\n');
-		return;
-	}
-	text_add(f->out, "for (;;) {\n");
-	f->indent++;
-	names_push(&f->names);
-	declare_shared(f, s);
-	line(f);
-	text_printf(f->out, "if (!%s)\n", c_arg(f->u, c_lx(f, s->x), PREC_ATOM));
-	forget_shared(f, s);
-	f->indent++;
-	line(f);
-	text_add(f->out, "break;\n");
-	f->indent--;
-	print_block(f, s->body);
-	names_pop(&f->names);
-	f->indent--;
-	line(f);
-	text_add(f->out, "}\n");
+	text_printf(f->out, "while (%s)", text_of(f, s->x));
+	print_body(f, s->body);
+	text_char(f->out, '\n');
 }
 
 /* Where gcc's language is spoken, it is told which branches are hardly ever taken. */
@@ -395,8 +279,6 @@ static void print_fail(Fn *f, const LsData *s)
 
 static void print_prefetch(Fn *f, const LsData *s)
 {
-	if (!f->u->target->isa.vector_bytes)
-		return;
 	line(f);
 	text_printf(f->out, "__builtin_prefetch(%s, 0, %d);\n", c_pointer(f, s->mem, s->offset, false).s,
 	            s->k == 1 ? 3 : s->k == 2 ? 2 : 1);
@@ -607,6 +489,7 @@ static void print_kind(Fn *f, const LsData *s)
 		break;
 	case LS_STORE: case LS_SCATTER: print_store(f, s); break;
 	case LS_FOR: print_for(f, s); break;
+	case LS_WHILE: print_while(f, s); break;
 	case LS_IF: print_if(f, s); break;
 	case LS_LOCAL: print_local(f, s); break;
 	case LS_FAIL: print_fail(f, s); break;
@@ -625,14 +508,7 @@ static void print_block(Fn *f, Lb b)
 			k += launches - 1;
 			continue;
 		}
-		if (s->kind == LS_WHILE) {
-			print_while(f, s);
-			continue;
-		}
-		bool any = declare_shared(f, s) != 0;
 		print_kind(f, s);
-		if (any)
-			forget_shared(f, s);
 	}
 }
 
@@ -709,8 +585,9 @@ static void print_run(const Fn *f, const char *name, Text *out)
 
 static void fn_init(Fn *f)
 {
-	static const char *const own[3][12] = {
+	static const char *const own[4][12] = {
 		[FN_KERNEL] = {"f", "begin", "end", "failed"},
+		[FN_LIBRARY] = {NULL},
 		[FN_SIZES] = {"extent", "slot", "status"},
 		[FN_RUN] = {"buf", "slot", "r", "b", "p", "kernel", "word", "launches", "value"},
 	};
@@ -720,9 +597,6 @@ static void fn_init(Fn *f)
 	for (uint32_t k = 0; own[f->role][k]; k++)
 		names_reserve(&f->names, own[f->role][k]);
 	f->var = ARENA_ARRAY(arena, const char *, l->lv.n);
-	loop_index_init(&f->index, l, arena);
-	f->is_mutable = loop_find_mutable(l, arena);
-	f->temp = ARENA_ARRAY(arena, const char *, l->lx.n);
 	f->buf = ARENA_ARRAY(arena, const char *, l->buf.n);
 	f->param = ARENA_ARRAY(arena, const char *, l->param.n);
 	f->buf_used = ARENA_ARRAY(arena, bool, l->buf.n);
@@ -731,7 +605,32 @@ static void fn_init(Fn *f)
 		f->buf[k] = names_add(&f->names, l->buf.data[k].name);
 	for (uint32_t k = 0; k < l->param.n; k++)
 		f->param[k] = names_add(&f->names, l->param.data[k]);
-	name_var(f, l->task);
+	if (f->role != FN_LIBRARY)
+		name_var(f, l->task);
+	for (uint32_t k = 0; k < l->arg.n; k++)
+		name_var(f, l->arg.data[k]);
+}
+
+static bool is_read(const LoopFn *l, Lv v)
+{
+	for (uint32_t k = 1; k < l->lx.n; k++)
+		if (l->lx.data[k].kind == LX_VAR && l->lx.data[k].u.v.i == v.i)
+			return true;
+	return false;
+}
+
+static void print_library(Fn *f, const char *name, Text *out)
+{
+	const LoopFn *l = f->f;
+	text_printf(out, "static %s%s %s(", l->is_inline ? "inline " : "", c_type(f->u, lx_type(l, l->result)), name);
+	for (uint32_t k = 0; k < l->arg.n; k++)
+		text_printf(out, "%s%s %s", k ? ", " : "", c_type(f->u, l->lv.data[l->arg.data[k].i].type),
+		            f->var[l->arg.data[k].i]);
+	text_printf(out, "%s)\n{\n", l->arg.n ? "" : "void");
+	for (uint32_t k = 0; k < l->arg.n; k++)
+		if (!is_read(l, l->arg.data[k]))
+			text_printf(out, "\t(void)%s;\n", f->var[l->arg.data[k].i]);
+	text_printf(out, "%s\treturn %s;\n}\n\n", f->out->data ? f->out->data : "", text_of(f, l->result));
 }
 
 static void print_head_comment(const LoopFn *l, Text *out)
@@ -759,6 +658,8 @@ void c_function(CUnit *u, const LoopFn *l, const char *name, FnRole role, const 
 	print_head_comment(l, out);
 	if (role == FN_KERNEL)
 		print_kernel(&f, name, out);
+	else if (role == FN_LIBRARY)
+		print_library(&f, name, out);
 	else if (role == FN_SIZES)
 		print_sizes(&f, name, out);
 	else

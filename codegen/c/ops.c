@@ -8,7 +8,7 @@
 
 CExpr c_atom(const char *s)
 {
-	return (CExpr){s, PREC_ATOM, false};
+	return (CExpr){s, PREC_ATOM};
 }
 
 const char *c_arg(CUnit *u, CExpr x, Prec prec)
@@ -21,7 +21,7 @@ CExpr c_infix(CUnit *u, CExpr a, const char *op, CExpr b, Prec prec)
 	/* Left-associative; anything below addition gets parentheses around operators inside. */
 	Prec left = prec == PREC_LOW ? PREC_UNARY : prec, right = prec == PREC_LOW ? PREC_UNARY : prec - 1;
 	const char *s = arena_printf(u->arena, "%s %s %s", c_arg(u, a, left), op, c_arg(u, b, right));
-	return (CExpr){s, prec, false};
+	return (CExpr){s, prec};
 }
 
 CExpr c_call(CUnit *u, const char *fn, const CExpr *in, uint32_t nin)
@@ -60,17 +60,16 @@ static CExpr c_int1(CUnit *u, DType d, int64_t v)
 	default:
 		break;
 	}
-	return (CExpr){arena_printf(u->arena, "%lld", (long long)v), v < 0 ? PREC_UNARY : PREC_ATOM, false};
+	return (CExpr){arena_printf(u->arena, "%lld", (long long)v), v < 0 ? PREC_UNARY : PREC_ATOM};
 }
 
 static CExpr c_float1(CUnit *u, DType d, double v)
 {
 	const char *suffix = d == DT_f64 ? "" : "f", *cast = d == DT_f64 ? "(double)" : "";
 	if (isnan(v))
-		return (CExpr){arena_printf(u->arena, "%sNAN", cast), PREC_UNARY, false};
+		return (CExpr){arena_printf(u->arena, "%sNAN", cast), PREC_UNARY};
 	if (isinf(v))
-		return (CExpr){arena_printf(u->arena, "%s%sINFINITY", v < 0 ? "-" : "", cast), PREC_UNARY,
-		               true};
+		return (CExpr){arena_printf(u->arena, "%s%sINFINITY", v < 0 ? "-" : "", cast), PREC_UNARY};
 	Prec prec = signbit(v) ? PREC_UNARY : PREC_ATOM;
 	/* Short decimals are easier to read; hexadecimal is always exact. */
 	char s[64];
@@ -80,16 +79,14 @@ static CExpr c_float1(CUnit *u, DType d, double v)
 		snprintf(s, sizeof s, "%a", v);
 	else if (!strpbrk(s, ".e"))
 		strcat(s, ".0");
-	return (CExpr){arena_printf(u->arena, "%s%s", s, suffix), prec, true};
+	return (CExpr){arena_printf(u->arena, "%s%s", s, suffix), prec};
 }
 
 static CExpr c_splat(CUnit *u, LType t, CExpr x)
 {
 	if (t.lanes == 1)
 		return x;
-	CExpr r = c_call(u, c_helper(u, "splat", t, t), &x, 1);
-	r.number = x.number;
-	return r;
+	return c_call(u, c_helper(u, "splat", t, t), &x, 1);
 }
 
 CExpr c_int(CUnit *u, LType t, int64_t v)
@@ -111,7 +108,7 @@ CExpr c_float(CUnit *u, LType t, double v)
 static CExpr unary_minus(CUnit *u, const char *op, CExpr x)
 {
 	const char *arg = x.s[0] == '-' ? arena_printf(u->arena, "(%s)", x.s) : c_arg(u, x, PREC_UNARY);
-	return (CExpr){arena_printf(u->arena, "%s%s", op, arg), PREC_UNARY, false};
+	return (CExpr){arena_printf(u->arena, "%s%s", op, arg), PREC_UNARY};
 }
 
 static CExpr c_bool_op(CUnit *u, ScOp op, uint32_t lanes, const CExpr *in)
@@ -133,7 +130,7 @@ static CExpr c_bool_op(CUnit *u, ScOp op, uint32_t lanes, const CExpr *in)
 static CExpr c_cast(CUnit *u, LType t, CExpr x)
 {
 	const char *s = arena_printf(u->arena, "(%s)%s", c_type(u, t), c_arg(u, x, PREC_UNARY));
-	return (CExpr){s, PREC_UNARY, false};
+	return (CExpr){s, PREC_UNARY};
 }
 
 static CExpr helper_call(CUnit *u, const char *op, LType to, LType from, const CExpr *in, uint32_t nin)
@@ -165,13 +162,15 @@ static CExpr c_compare(CUnit *u, ScOp op, LType t, const CExpr *in)
 	return helper_call(u, sc_name(op), (LType){DT_bool, t.lanes}, t, in, 2);
 }
 
+static CExpr conditional(CUnit *u, CExpr c, CExpr yes, CExpr no)
+{
+	return (CExpr){arena_printf(u->arena, "%s ? %s : %s", c_arg(u, c, PREC_UNARY), c_arg(u, yes, PREC_ADD),
+	                            c_arg(u, no, PREC_ADD)), PREC_LOW};
+}
+
 static CExpr c_select(CUnit *u, LType t, const CExpr *in)
 {
-	if (t.lanes > 1)
-		return helper_call(u, "select", t, t, in, 3);
-	const char *s = arena_printf(u->arena, "%s ? %s : %s", c_arg(u, in[0], PREC_UNARY),
-	                             c_arg(u, in[1], PREC_ADD), c_arg(u, in[2], PREC_ADD));
-	return (CExpr){s, PREC_LOW, false};
+	return t.lanes > 1 ? helper_call(u, "select", t, t, in, 3) : conditional(u, in[0], in[1], in[2]);
 }
 
 /* One-lane math has its name in C. */
@@ -183,13 +182,6 @@ static CExpr c_math(CUnit *u, ScOp op, LType t, const CExpr *in, uint32_t nin)
 	return c_call(u, t.dtype == DT_f32 ? arena_printf(u->arena, "%sf", name) : name, in, nin);
 }
 
-/* Cheaper where an operand is a literal number, not NaN. */
-static CExpr c_min_max(CUnit *u, bool min, LType t, const CExpr *in)
-{
-	static const char *const name[2][3] = {{"max", "max_n", "max_k"}, {"min", "min_n", "min_k"}};
-	return helper_call(u, name[min][in[0].number ? 1 : in[1].number ? 2 : 0], t, t, in, 2);
-}
-
 static CExpr c_float_op(CUnit *u, ScOp op, LType t, const CExpr *in, uint32_t nin)
 {
 	switch (op) {
@@ -198,8 +190,11 @@ static CExpr c_float_op(CUnit *u, ScOp op, LType t, const CExpr *in, uint32_t ni
 	case SC_mul: return c_infix(u, in[0], "*", in[1], PREC_MUL);
 	case SC_div: return c_infix(u, in[0], "/", in[1], PREC_MUL);
 	case SC_neg: return unary_minus(u, "-", in[0]);
-	case SC_min:
-	case SC_max: return c_min_max(u, op == SC_min, t, in);
+	case SC_lesser:
+	case SC_greater:
+		if (t.lanes == 1)
+			return conditional(u, c_infix(u, in[0], op == SC_lesser ? "<" : ">", in[1], PREC_LOW), in[0], in[1]);
+		return helper_call(u, sc_name(op), t, t, in, 2);
 	default: return c_math(u, op, t, in, nin);
 	}
 }
@@ -216,9 +211,8 @@ static CExpr c_index_op(CUnit *u, ScOp op, const CExpr *in, unsigned known, bool
 	case SC_floordiv:
 		if (known & KNOWN_NONNEG)
 			return c_infix(u, in[0], "/", in[1], PREC_MUL);
-		if (in[1].shift)
-			return c_infix(u, in[0], ">>", c_atom(arena_printf(u->arena, "%u", in[1].shift - 1)), PREC_LOW);
 		break;
+	case SC_shr: return c_infix(u, in[0], ">>", in[1], PREC_LOW);
 	default:
 		break;
 	}
@@ -247,36 +241,8 @@ static CExpr c_int_op(CUnit *u, ScOp op, LType t, const CExpr *in, uint32_t nin,
 
 /* ---- conversions ---- */
 
-static bool is_small_float(DType d)
+static CExpr c_convert(CUnit *u, LType to, LType from, CExpr x)
 {
-	return dtype_is_float(d) && dtype_size(d) < 4;
-}
-
-CExpr c_unpack(CUnit *u, DType storage, uint32_t lanes, CExpr raw)
-{
-	LType f32 = {DT_f32, lanes}, u8 = {DT_u8, lanes};
-	if (is_small_float(storage))
-		return helper_call(u, arena_printf(u->arena, "from_%s", dtype_name(storage)), f32, f32, &raw, 1);
-	return storage == DT_bool ? c_convert(u, (LType){DT_bool, lanes}, u8, raw) : raw;
-}
-
-CExpr c_pack(CUnit *u, DType storage, uint32_t lanes, CExpr value)
-{
-	LType f32 = {DT_f32, lanes}, u8 = {DT_u8, lanes};
-	if (is_small_float(storage))
-		return helper_call(u, arena_printf(u->arena, "to_%s", dtype_name(storage)), f32, f32, &value, 1);
-	return storage == DT_bool ? c_convert(u, u8, (LType){DT_bool, lanes}, value) : value;
-}
-
-CExpr c_convert(CUnit *u, LType to, LType from, CExpr x)
-{
-	from.dtype = dtype_compute(from.dtype);
-	if (is_small_float(to.dtype)) {
-		x = c_convert(u, (LType){DT_f32, to.lanes}, from, x);
-		return c_unpack(u, to.dtype, to.lanes, c_pack(u, to.dtype, to.lanes, x));
-	}
-	if (to.dtype == from.dtype)
-		return x;
 	if (to.lanes > 1)
 		return helper_call(u, "convert", to, from, &x, 1);
 	if (to.dtype == DT_bool)
@@ -286,27 +252,15 @@ CExpr c_convert(CUnit *u, LType to, LType from, CExpr x)
 	return c_cast(u, to, x);
 }
 
-static CExpr c_bitcast(CUnit *u, LType to, LType from, CExpr x)
-{
-	if (to.dtype == from.dtype)
-		return x;
-	if (is_small_float(from.dtype))
-		x = c_pack(u, from.dtype, from.lanes, x);
-	LType raw_from = {storage_raw(from.dtype), from.lanes}, raw_to = {storage_raw(to.dtype), to.lanes};
-	if (raw_from.dtype != raw_to.dtype)
-		x = to.lanes > 1 ? c_cast(u, raw_to, x) : helper_call(u, "bitcast", raw_to, raw_from, &x, 1);
-	return is_small_float(to.dtype) ? c_unpack(u, to.dtype, to.lanes, x) : x;
-}
-
 CExpr c_op(CUnit *u, ScOp op, LType result, LType operand, const CExpr *in, uint32_t nin,
            unsigned known)
 {
 	if (op == SC_convert)
 		return c_convert(u, result, operand, in[0]);
 	if (op == SC_bitcast)
-		return c_bitcast(u, result, operand, in[0]);
-	result.dtype = dtype_compute(result.dtype);
-	operand.dtype = dtype_compute(operand.dtype);
+		return result.lanes > 1 ? c_cast(u, result, in[0]) : helper_call(u, "bitcast", result, operand, in, 1);
+	if (op == SC_from_f16 || op == SC_to_f16)
+		return helper_call(u, sc_name(op), (LType){DT_f32, result.lanes}, (LType){DT_f32, result.lanes}, in, 1);
 	if (op >= SC_eq && op <= SC_ge)
 		return c_compare(u, op, operand, in);
 	if (op == SC_select)

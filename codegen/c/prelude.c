@@ -39,8 +39,7 @@ static const Signature signatures[] = {
 	{"rem", "$T", "$T a, $T b", 0, 0}, {"and", "$T", "$T a, $T b", 0, 0},
 	{"or", "$T", "$T a, $T b", 0, 0}, {"xor", "$T", "$T a, $T b", 0, 0}, {"shl", "$T", "$T a, $T b", 0, 0},
 	{"shr", "$T", "$T a, $T b", 0, 0}, {"fma", "$T", "$T a, $T b, $T c", 0, 0},
-	{"min_n", "$T", "$T a, $T b", 0, 0}, {"max_n", "$T", "$T a, $T b", 0, 0},
-	{"min_k", "$T", "$T a, $T b", 0, 0}, {"max_k", "$T", "$T a, $T b", 0, 0},
+	{"lesser", "$T", "$T a, $T b", 0, 0}, {"greater", "$T", "$T a, $T b", 0, 0},
 	{"eq", "$M", "$A a, $A b", 1, 0}, {"ne", "$M", "$A a, $A b", 1, 0},
 	{"lt", "$M", "$A a, $A b", 1, 0}, {"le", "$M", "$A a, $A b", 1, 0},
 	{"gt", "$M", "$A a, $A b", 1, 0}, {"ge", "$M", "$A a, $A b", 1, 0},
@@ -48,21 +47,14 @@ static const Signature signatures[] = {
 	{"convert", "$T", "$A a", 0, 1}, {"bitcast", "$T", "$A a", 0, 1},
 	{"splat", "$T", "$S a", 0, 0}, {"ramp", "$T", "$S a, $S b", 0, 0}, {"mask", "$M", "int64_t n", 0, 0},
 	{"any", "bool", "$M m", 0, 0},
-	{"reduce_add", "$S", "$T a", 0, 0}, {"reduce_mul", "$S", "$T a", 0, 0},
-	{"reduce_min", "$S", "$T a", 0, 0}, {"reduce_max", "$S", "$T a", 0, 0},
-	{"reduce_and", "$S", "$T a", 0, 0}, {"reduce_or", "$S", "$T a", 0, 0},
-	{"reduce_xor", "$S", "$T a", 0, 0},
 	{"load", "$T", "const $S *p", 0, 0}, {"load_masked", "$T", "const $S *p, $M m", 0, 0},
 	{"store", "void", "$S *p, $T v", 0, 0}, {"store_masked", "void", "$S *p, $T v, $M m", 0, 0},
-	{"load_reversed", "$T", "const $S *p", 0, 0}, {"load_even", "$T", "const $S *p", 0, 0},
+	{"reverse", "$T", "$T a", 0, 0}, {"even", "$T", "$T a, $T b", 0, 0},
 	{"gather", "$T", "const $S *p, $A i", 0, 1},
 	{"gather_masked", "$T", "const $S *p, $A i, $M m", 0, 1},
 	{"scatter", "void", "$S *p, $A i, $T v", 0, 1},
 	{"scatter_masked", "void", "$S *p, $A i, $T v, $M m", 0, 1},
-	{"from_f16", "$T", "$[u16] a", 0, 0}, {"from_bf16", "$T", "$[u16] a", 0, 0},
-	{"from_f8e4m3", "$T", "$[u8] a", 0, 0}, {"from_f8e5m2", "$T", "$[u8] a", 0, 0},
-	{"to_f16", "$[u16]", "$T a", 0, 0}, {"to_bf16", "$[u16]", "$T a", 0, 0},
-	{"to_f8e4m3", "$[u8]", "$T a", 0, 0}, {"to_f8e5m2", "$[u8]", "$T a", 0, 0},
+	{"from_f16", "$T", "$[u16] a", 0, 0}, {"to_f16", "$[u16]", "$T a", 0, 0},
 	{"lo", "$fn[half:T:T:H]", "$T a", 0, 0}, {"hi", "$fn[half:T:T:H]", "$T a", 0, 0},
 	{"join", "$T", "$fn[half:T:T:H] a, $fn[half:T:T:H] b", 0, 0},
 };
@@ -375,7 +367,7 @@ static const char *split_text(CUnit *u, const char *op, LType to, LType from)
 static bool can_split(const char *op)
 {
 	static const char *const ops[] = {"abs", "sqrt", "floor", "ceil", "trunc", "rint", "min", "max",
-		"min_n", "max_n", "min_k", "max_k", "fma", "eq", "ne", "lt", "le", "gt", "ge", "select", "convert"};
+		"lesser", "greater", "fma", "eq", "ne", "lt", "le", "gt", "ge", "select", "convert"};
 	for (uint32_t k = 0; k < sizeof ops / sizeof *ops; k++)
 		if (strcmp(ops[k], op) == 0)
 			return true;

@@ -1,5 +1,5 @@
-/* What AArch64 does better than generic vector code: the intrinsics of arm_neon.h by operation and type. Minimum
- * and maximum have the compiler's select: the instructions order zeros by sign, we do not. */
+/* What AArch64 does better than generic vector code: the intrinsics of arm_neon.h by operation and type. Its minimum
+ * and maximum order zeros by sign, ours do not: they are comparisons and selections. */
 #include "codegen/c/emit_priv.h"
 
 #define NV (ROW_NATIVE | ROW_VECTOR)
@@ -7,13 +7,6 @@
 #define UNARY(op, name)                                                                            \
 	{op, SET_F32, SET_F32, NV, "($T)" name "q_f32((float32x4_t)a)"},                           \
 	{op, SET_F64, SET_F64, NV, "($T)" name "q_f64((float64x2_t)a)"}
-
-/* The first operand is a number (_n), or the second (_k): one comparison decides. */
-#define PICK(op, when, yes, no)                                                                    \
-	{op, SET_F32, SET_F32, NV,                                                                 \
-	 "($T)vbslq_f32((uint32x4_t)(" when "), (float32x4_t)" yes ", (float32x4_t)" no ")"},      \
-	{op, SET_F64, SET_F64, NV,                                                                 \
-	 "($T)vbslq_f64((uint64x2_t)(" when "), (float64x2_t)" yes ", (float64x2_t)" no ")"}
 
 const HelperRow prelude_neon[] = {
 	{"fma", SET_F32, SET_F32, NV, "($T)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b)"},
@@ -24,12 +17,6 @@ const HelperRow prelude_neon[] = {
 	UNARY("ceil", "vrndp"),
 	UNARY("trunc", "vrnd"),
 	UNARY("rint", "vrndn"),
-	PICK("min", "(a < b) | (a != a)", "a", "b"),
-	PICK("max", "(a > b) | (a != a)", "a", "b"),
-	PICK("min_n", "a < b", "a", "b"),
-	PICK("max_n", "a > b", "a", "b"),
-	PICK("min_k", "a >= b", "b", "a"),
-	PICK("max_k", "a <= b", "b", "a"),
 	{"select", SET_4, SET_4, NV, "($T)vbslq_u32((uint32x4_t)m, (uint32x4_t)a, (uint32x4_t)b)"},
 	{"any", SET_BOOL, SET_BOOL, NV, "vmaxvq_u32((uint32x4_t)m) != 0"},
 

@@ -15,22 +15,9 @@
 	{op, SET_FLOAT, SET_FLOAT, NV | ROW_512, "($T)$P_roundscale_$E($a, " mode ")"},            \
 	{op, SET_FLOAT, SET_FLOAT, NV | ROW_NARROW, "($T)$P_round_$E($a, " mode ")"}
 
-/* The instruction gives its second operand when either is NaN; ours is NaN when either is. That is the same
- * when the first is a number (_n); when the second is (_k), one comparison decides. */
-#define MINMAX(op, k, not_less)                                                                    \
-	{op, SET_FLOAT, SET_FLOAT, NV | ROW_BITS,                                                  \
-	 "($T)$P_mask_mov_$E($P_" op "_$E($a, $b), $P_cmp_$E_mask($a, $a, _CMP_UNORD_Q), $a)"},    \
-	{op, SET_FLOAT, SET_FLOAT, NV | ROW_LANES | ROW_AVX,                                       \
-	 "($T)$P_blendv_$E($P_" op "_$E($a, $b), $a, $P_cmp_$E($a, $a, _CMP_UNORD_Q))"},           \
-	{op, SET_FLOAT, SET_FLOAT, NV | ROW_LANES,                                                 \
-	 "($T)$P_blendv_$E($P_" op "_$E($a, $b), $a, $P_cmpunord_$E($a, $a))"},                    \
-	{op "_n", SET_FLOAT, SET_FLOAT, NV, "($T)$P_" op "_$E($a, $b)"},                           \
-	{op "_k", SET_FLOAT, SET_FLOAT, NV | ROW_BITS,                                             \
-	 "($T)$P_mask_mov_$E($b, $P_cmp_$E_mask($a, $b, _CMP_" k "), $a)"},                        \
-	{op "_k", SET_FLOAT, SET_FLOAT, NV | ROW_LANES | ROW_AVX,                                  \
-	 "($T)$P_blendv_$E($b, $a, $P_cmp_$E($a, $b, _CMP_" k "))"},                               \
-	{op "_k", SET_FLOAT, SET_FLOAT, NV | ROW_LANES,                                            \
-	 "($T)$P_blendv_$E($b, $a, $P_" not_less "_$E($a, $b))"},                                  \
+/* The instruction gives its second operand when either is NaN or both are zero. */
+#define MINMAX(pick, op)                                                                           \
+	{pick, SET_FLOAT, SET_FLOAT, NV, "($T)$P_" op "_$E($a, $b)"},                              \
 	{op, D1(DT_i32) | D1(DT_u32) | D1(DT_i8) | D1(DT_u8) | D1(DT_i16) | D1(DT_u16), SET_INT,   \
 	 NV, "($T)$P_" op "_$E($a, $b)"},                                                          \
 	{op, D1(DT_i64) | D1(DT_u64), SET_INT, NV | ROW_BITS, "($T)$P_" op "_$E($a, $b)"}
@@ -42,8 +29,8 @@ const HelperRow prelude_x86[] = {
 	ROUND("ceil", "0xa"),
 	ROUND("trunc", "0xb"),
 	ROUND("rint", "0x8"),
-	MINMAX("min", "NGE_UQ", "cmpnge"),
-	MINMAX("max", "NLE_UQ", "cmpnle"),
+	MINMAX("lesser", "min"),
+	MINMAX("greater", "max"),
 	COMPARE("eq", "EQ_OQ", "EQ"),
 	COMPARE("ne", "NEQ_UQ", "NE"),
 	COMPARE("lt", "LT_OQ", "LT"),

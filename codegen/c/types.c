@@ -20,24 +20,9 @@ const char *c_elem(DType d)
 	}
 }
 
-DType storage_raw(DType d)
-{
-	switch (d) {
-	case DT_f16:
-	case DT_bf16:
-		return DT_u16;
-	case DT_bool:
-	case DT_f8e4m3:
-	case DT_f8e5m2:
-		return DT_u8;
-	default:
-		return d;
-	}
-}
-
 const char *c_storage(DType d)
 {
-	return c_elem(storage_raw(d));
+	return c_elem(dtype_raw(d));
 }
 
 const char *type_label(CUnit *u, LType t)

@@ -10,13 +10,14 @@
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 
+#include "codegen/legalise.h"
 #include "codegen/llvm/priv.h"
 #include "codegen/names.h"
 
 /* Loop IR arrives tiled, unrolled and vectorised; what is left is to find registers for variables, common
  * subexpressions and invariants. */
 static const char kernel_passes[] =
-	"function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
+	"always-inline,function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
 	"loop-mssa(licm),early-cse<memssa>,instcombine<no-verify-fixpoint>,adce)";
 static const char model_passes[] = "function(sroa,early-cse)";
 
@@ -266,7 +267,7 @@ static bool collect(Ctx *ctx, Units *x, LlvmFiles *out)
 bool emit_llvm(Program *p, const Target *t, const EmitOptions *o, LlvmKind kind, uint32_t jobs, LlvmFiles *out)
 {
 	Ctx *ctx = p->ir->ctx;
-	program_unroll(p);
+	program_legalise(p, &t->isa);
 	uint32_t nunits = o->nunits ? o->nunits : 1;
 	if (nunits > p->fn.n)
 		nunits = p->fn.n;
@@ -298,7 +299,7 @@ bool emit_llvm_kernel(LoopFn *f, const Target *t, Text *out)
 	Ctx *ctx = f->ir->ctx;
 	LlvmFiles files = {0};
 	Units *x = single_unit(ctx);
-	loop_unroll(f);
+	legalise(f, &t->isa);
 	TRY(unit_begin(x->unit, ctx, t, LLVM_TEXT, f->name));
 	l_function(&x->unit->u, f, c_identifier(ctx->arena, f->name), FN_KERNEL, NULL, NULL);
 	compile_unit(x->unit);

@@ -12,12 +12,11 @@ typedef struct {
 	const char *const *kernel_name; /* by index into Program.fn */
 	LLVMValueRef fn;
 	LLVMBuilderRef entry; /* before the end of the entry block: allocas, and loads from the frame */
-	LoopIndex index;
 	LLVMValueRef *var;    /* by variable: its value; memory of mutable ones and local arrays */
 	LLVMValueRef *value;  /* by expression: computed in this block or one around it; NULL */
 	ARRAY(Lx) known;      /* what is in value, innermost block last */
 	ARRAY(Lx) passing;    /* what is in value for this statement only: reads mutable variables */
-	uint8_t *mutable_lx;  /* by expression: 0 not asked, 1 reads mutable variables, 2 not */
+	const bool *is_mutable; /* by expression: reads mutable variables */
 	LLVMValueRef *buf, *param;  /* NULL: not read yet */
 	LLVMValueRef buffers, params, slots; /* the arrays they are in; the first nslot parameters are in slots */
 	uint32_t nslot;

@@ -94,6 +94,20 @@ static LLVMValueRef address(Fn *f, uint32_t buffer, LLVMValueRef bytes)
 	return LLVMBuildInBoundsGEP2(f->u->b, i8, fn_buffer(f, buffer), &bytes, 1, "");
 }
 
+static LLVMValueRef shuffle(Fn *f, const LxData *d, uint32_t from, LLVMValueRef *in)
+{
+	LUnit *u = f->u;
+	LLVMTypeRef i32 = LLVMInt32TypeInContext(u->c);
+	uint32_t lanes = d->type.lanes;
+	LLVMValueRef *at = ARENA_ARRAY(u->arena, LLVMValueRef, lanes);
+	for (uint32_t k = 0; k < lanes; k++)
+		at[k] = LLVMConstInt(i32, shuffle_lane((Shuffle)d->u.k, k, from), false);
+	if (lanes == 1)
+		return LLVMBuildExtractElement(u->b, in[0], at[0], "");
+	bool one = d->u.k != SHUFFLE_EVEN;
+	return LLVMBuildShuffleVector(u->b, in[0], one ? LLVMGetPoison(LLVMTypeOf(in[0])) : in[1], LLVMConstVector(at, lanes), "");
+}
+
 static LLVMValueRef fresh(Fn *f, Lx x)
 {
 	LUnit *u = f->u;
@@ -107,34 +121,21 @@ static LLVMValueRef fresh(Fn *f, Lx x)
 	case LX_FLOAT: return l_float(u, d->type, d->u.f);
 	case LX_PARAM: return parameter(f, d->u.k);
 	case LX_VAR: return variable(f, d->u.v, d->type);
-	case LX_SC: return l_op(u, d->sc, d->type, from, in, d->nin, loop_known(&f->index, x));
-	case LX_FN: return l_scalar_fn(u, d->fn, d->type.lanes, in, d->nin);
+	case LX_SC: return l_op(u, d->sc, d->type, from, in, d->known);
+	case LX_FN: return l_library(u, f->f->ir, d->fn, d->type.lanes, in, d->nin);
+	case LX_TABLE: return l_look_up(u, d->table, d->type.lanes, in[0]);
 	case LX_SPLAT: return l_splat(u, in[0], d->type.lanes);
 	case LX_RAMP: return ramp(f, d, in);
 	case LX_MASK: return mask(f, d->type.lanes, in[0]);
-	case LX_HREDUCE: return l_hreduce(u, d->sc, from, in[0]);
-	case LX_ANY: return l_any(u, from, in[0]);
-	case LX_EXTRACT:
-		return LLVMBuildExtractElement(u->b, in[0], LLVMConstInt(LLVMInt32TypeInContext(u->c), d->u.k, 0), "");
+	case LX_ANY: return from.lanes == 1 ? in[0] : l_math(u, "llvm.vector.reduce.or", in, 1);
+	case LX_SHUFFLE: return shuffle(f, d, from.lanes, in);
 	case LX_ADDR: return address(f, d->u.k, in[0]);
+	case LX_HREDUCE: break;
 	}
 	ctx_bug(u->ctx, "LLVM: expression of unknown kind");
 }
 
 /* ---- each once ---- */
-
-static bool reads_mutable(Fn *f, Lx x)
-{
-	uint8_t *known = &f->mutable_lx[x.i];
-	if (!*known) {
-		const LxData *d = fn_lx(f, x);
-		bool m = d->kind == LX_VAR && f->f->lv.data[d->u.v.i].is_mutable;
-		for (uint32_t k = 0; k < d->nin && !m; k++)
-			m = reads_mutable(f, d->in[k]);
-		*known = m ? 1 : 2;
-	}
-	return *known == 1;
-}
 
 LLVMValueRef l_lx(Fn *f, Lx x)
 {
@@ -142,7 +143,7 @@ LLVMValueRef l_lx(Fn *f, Lx x)
 		return f->value[x.i];
 	LLVMValueRef v = fresh(f, x);
 	f->value[x.i] = v;
-	if (reads_mutable(f, x))
+	if (f->is_mutable[x.i])
 		array_push(f->u->arena, &f->passing, x);
 	else
 		array_push(f->u->arena, &f->known, x);

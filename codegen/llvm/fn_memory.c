@@ -69,7 +69,7 @@ static LLVMValueRef elements(Fn *f, LMem m, Lx offset, Lx index)
 
 static uint32_t element_bytes(LMem m)
 {
-	return dtype_size(llvm_storage(m.dtype));
+	return dtype_size(dtype_raw(m.dtype));
 }
 
 static LLVMValueRef align_of(Fn *f, LMem m)
@@ -132,26 +132,6 @@ static LLVMValueRef load_lanes(Fn *f, const LsData *s, LLVMTypeRef type, LLVMVal
 	return x;
 }
 
-static LLVMValueRef load_from(Fn *f, const LsData *s, LLVMTypeRef type, int64_t ahead)
-{
-	LLVMValueRef at = l_i64(f->u, ahead), base = element(f, s->mem, s->offset);
-	return plain_load(f, s, type, LLVMBuildInBoundsGEP2(f->u->b, l_raw(f->u, s->mem.dtype), base, &at, 1, ""));
-}
-
-/* Reversed, or every second one of two vectors, of which the second starts one early: nothing beyond the last
- * element is touched. */
-static LLVMValueRef load_strided(Fn *f, const LsData *s, LLVMTypeRef type, int stride, uint32_t lanes)
-{
-	LLVMValueRef a = load_from(f, s, type, stride < 0 ? 1 - (int64_t)lanes : 0);
-	LLVMValueRef b = stride < 0 ? a : load_from(f, s, type, (int64_t)lanes - 1);
-	LLVMValueRef *pick = ARENA_ARRAY(f->u->arena, LLVMValueRef, lanes);
-	for (uint32_t k = 0; k < lanes; k++) {
-		uint32_t at = stride < 0 ? lanes - 1 - k : 2 * k < lanes ? 2 * k : 2 * k + 1;
-		pick[k] = LLVMConstInt(LLVMInt32TypeInContext(f->u->c), at, false);
-	}
-	return LLVMBuildShuffleVector(f->u->b, a, b, LLVMConstVector(pick, lanes), "");
-}
-
 static LLVMValueRef load_many(Fn *f, const LsData *s, LLVMTypeRef type, LLVMValueRef p, uint32_t lanes)
 {
 	LUnit *u = f->u;
@@ -168,16 +148,12 @@ static LLVMValueRef load_many(Fn *f, const LsData *s, LLVMTypeRef type, LLVMValu
 
 LLVMValueRef fn_load(Fn *f, const LsData *s)
 {
-	uint32_t lanes = f->f->lv.data[s->v.i].type.lanes;
-	LLVMTypeRef type = l_type(f->u, (LType){llvm_storage(s->mem.dtype), lanes});
-	int stride = ls_stride(f->f, s);
-	if (stride)
-		return l_unpack(f->u, s->mem.dtype, lanes, load_strided(f, s, type, stride, lanes));
-	if (s->kind == LS_GATHER && lanes > 1 && !s->mask.i && !isa_has(&f->u->target->isa, ISA_GATHER))
-		return l_unpack(f->u, s->mem.dtype, lanes, load_lanes(f, s, type, l_lx(f, s->x), lanes));
+	LType t = f->f->lv.data[s->v.i].type;
+	LLVMTypeRef type = l_type(f->u, t);
+	if (s->kind == LS_GATHER && s->k)
+		return load_lanes(f, s, type, l_lx(f, s->x), t.lanes);
 	LLVMValueRef p = s->kind == LS_GATHER ? elements(f, s->mem, s->offset, s->x) : element(f, s->mem, s->offset);
-	LLVMValueRef raw = lanes == 1 ? load_one(f, s, type, p) : load_many(f, s, type, p, lanes);
-	return l_unpack(f->u, s->mem.dtype, lanes, raw);
+	return t.lanes == 1 ? load_one(f, s, type, p) : load_many(f, s, type, p, t.lanes);
 }
 
 /* ---- stores ---- */
@@ -218,7 +194,7 @@ static void store_many(Fn *f, const LsData *s, LLVMValueRef x, LLVMValueRef p, u
 void fn_store(Fn *f, const LsData *s)
 {
 	uint32_t lanes = fn_lx(f, s->x)->type.lanes;
-	LLVMValueRef x = l_pack(f->u, s->mem.dtype, lanes, l_lx(f, s->x));
+	LLVMValueRef x = l_lx(f, s->x);
 	LLVMValueRef p = s->kind == LS_SCATTER ? elements(f, s->mem, s->offset, s->y) : element(f, s->mem, s->offset);
 	if (lanes == 1)
 		store_one(f, s, x, p);

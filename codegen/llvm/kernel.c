@@ -71,40 +71,8 @@ static void loop_close(Fn *f, Loop l)
 	LLVMPositionBuilderAtEnd(u->b, l.exit);
 }
 
-/* A few rounds of a few statements: cheaper without the loop. Returns the number of rounds, 0: a real loop. */
-static int64_t straight_rounds(const Fn *f, const LsData *s)
-{
-	enum { ROUNDS = 4, STATEMENTS = 6 };
-	int64_t lo, hi;
-	if (!lx_is_int(f->f, s->x, &lo) || !lx_is_int(f->f, s->y, &hi) || hi <= lo)
-		return 0;
-	int64_t rounds = (hi - lo + s->step - 1) / s->step;
-	uint32_t n = f->f->block.data[s->body.i].stmt.n;
-	if (rounds > ROUNDS || n > STATEMENTS)
-		return 0;
-	for (uint32_t k = 0; k < n; k++)
-		if (f->f->ls.data[f->f->block.data[s->body.i].stmt.data[k]].body.i)
-			return 0;
-	return rounds;
-}
-
-static void build_straight(Fn *f, const LsData *s, int64_t rounds)
-{
-	int64_t lo = 0;
-	lx_is_int(f->f, s->x, &lo);
-	for (int64_t k = 0; k < rounds; k++) {
-		f->var[s->v.i] = l_i64(f->u, lo + k * s->step);
-		build_body(f, s->body);
-	}
-}
-
 static void build_for(Fn *f, const LsData *s)
 {
-	int64_t rounds = straight_rounds(f, s);
-	if (rounds) {
-		build_straight(f, s, rounds);
-		return;
-	}
 	LLVMValueRef lo = l_lx(f, s->x), hi = l_lx(f, s->y);
 	fn_forget(f);
 	Loop l = loop_open(f, lo, hi, s->step);
@@ -223,8 +191,18 @@ static void build_block(Fn *f, Lb b)
 
 /* ---- functions ---- */
 
-static LLVMTypeRef signature(LUnit *u, FnRole role)
+static LLVMTypeRef library_type(LUnit *u, const LoopFn *l)
 {
+	LLVMTypeRef *arg = ARENA_ARRAY(u->arena, LLVMTypeRef, l->arg.n);
+	for (uint32_t k = 0; k < l->arg.n; k++)
+		arg[k] = l_type(u, l->lv.data[l->arg.data[k].i].type);
+	return LLVMFunctionType(l_type(u, lx_type(l, l->result)), arg, l->arg.n, false);
+}
+
+static LLVMTypeRef signature(LUnit *u, const LoopFn *f, FnRole role)
+{
+	if (role == FN_LIBRARY)
+		return library_type(u, f);
 	LLVMTypeRef p = l_pointer(u), i64 = LLVMInt64TypeInContext(u->c), i32 = LLVMInt32TypeInContext(u->c);
 	if (role == FN_KERNEL)
 		return LLVMFunctionType(i32, (LLVMTypeRef[]){p, i64, i64}, 3, false);
@@ -252,10 +230,9 @@ static void fn_init(Fn *f)
 {
 	Arena *a = f->u->arena;
 	const LoopFn *l = f->f;
-	loop_index_init(&f->index, l, a);
 	f->var = ARENA_ARRAY(a, LLVMValueRef, l->lv.n);
 	f->value = ARENA_ARRAY(a, LLVMValueRef, l->lx.n);
-	f->mutable_lx = ARENA_ARRAY(a, uint8_t, l->lx.n);
+	f->is_mutable = loop_find_mutable(l, a);
 	uint32_t nbuf = l->buf.n;
 	for (uint32_t k = 1; k < l->lx.n; k++) /* of programs, buffers are not declared */
 		if (l->lx.data[k].kind == LX_ADDR && l->lx.data[k].u.k >= nbuf)
@@ -268,13 +245,17 @@ static void fn_init(Fn *f)
 	fn_aliases(f);
 }
 
-static LLVMValueRef declare(LUnit *u, const char *name, FnRole role)
+static LLVMValueRef declare(LUnit *u, const LoopFn *f, const char *name, FnRole role)
 {
-	LLVMValueRef fn = l_extern(u, name, signature(u, role));
+	LLVMValueRef fn = l_extern(u, name, signature(u, f, role));
 	if (role == FN_KERNEL)
 		LLVMSetVisibility(fn, LLVMHiddenVisibility);
 	else
 		LLVMSetLinkage(fn, LLVMInternalLinkage);
+	if (role == FN_LIBRARY)
+		LLVMSetFunctionCallConv(fn, LLVMFastCallConv);
+	if (role == FN_LIBRARY && f->is_inline)
+		l_attribute(u, fn, "alwaysinline");
 	l_attribute(u, fn, "nounwind");
 	return fn;
 }
@@ -295,19 +276,22 @@ LLVMValueRef l_function(LUnit *u, const LoopFn *l, const char *name, FnRole role
                         const char *const *kernel_name)
 {
 	Fn f = {.u = u, .f = l, .role = role, .program = program, .kernel_name = kernel_name};
-	f.fn = declare(u, name, role);
+	f.fn = declare(u, l, name, role);
 	fn_init(&f);
 	LLVMBasicBlockRef entry = new_block(&f, "entry"), start = new_block(&f, "start");
 	f.entry = LLVMCreateBuilderInContext(u->c);
 	LLVMPositionBuilderAtEnd(f.entry, entry);
 	LLVMPositionBuilderBefore(f.entry, LLVMBuildBr(f.entry, start));
-	find_arrays(&f);
+	if (role != FN_LIBRARY)
+		find_arrays(&f);
+	for (uint32_t k = 0; k < l->arg.n; k++)
+		f.var[l->arg.data[k].i] = LLVMGetParam(f.fn, k);
 	LLVMPositionBuilderAtEnd(u->b, start);
 	if (role == FN_KERNEL) {
 		build_tasks(&f);
 	} else {
 		build_block(&f, l->body);
-		LLVMBuildRet(u->b, LLVMConstNull(LLVMInt32TypeInContext(u->c)));
+		LLVMBuildRet(u->b, role == FN_LIBRARY ? l_lx(&f, l->result) : LLVMConstNull(LLVMInt32TypeInContext(u->c)));
 	}
 	LLVMDisposeBuilder(f.entry);
 	return f.fn;

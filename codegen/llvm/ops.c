@@ -23,53 +23,6 @@ static V fcmp(LUnit *u, LLVMRealPredicate p, V a, V b)
 
 /* ---- floats ---- */
 
-/* The product is exact in double; the sum is rounded to odd, so that rounding it to float is rounding once
- * (S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums", 2008). */
-static V emulate_fma(LUnit *u, LType t, V *in)
-{
-	LType f32 = {DT_f32, t.lanes}, f64 = {DT_f64, t.lanes}, i64 = {DT_i64, t.lanes};
-	LLVMBuilderRef b = u->b;
-	V zero = l_float(u, f64, 0);
-	V p = LLVMBuildFMul(b, l_convert(u, f64, f32, in[0]), l_convert(u, f64, f32, in[1]), "");
-	V z = l_convert(u, f64, f32, in[2]), s = LLVMBuildFAdd(b, p, z, "");
-	V v = LLVMBuildFSub(b, s, p, "");
-	V err = LLVMBuildFAdd(b, LLVMBuildFSub(b, p, LLVMBuildFSub(b, s, v, ""), ""),
-	                      LLVMBuildFSub(b, z, v, ""), "");
-	V bits = LLVMBuildBitCast(b, s, l_type(u, i64), "");
-	V even = icmp(u, LLVMIntEQ, LLVMBuildAnd(b, bits, l_int(u, i64, 1), ""), l_int(u, i64, 0));
-	V inexact = LLVMBuildAnd(b, fcmp(u, LLVMRealONE, err, zero), even, "");
-	V outwards = icmp(u, LLVMIntEQ, fcmp(u, LLVMRealOGT, err, zero), fcmp(u, LLVMRealOGT, s, zero));
-	V step = select_of(u, outwards, l_int(u, i64, 1), l_int(u, i64, -1));
-	V odd = LLVMBuildAdd(b, bits, select_of(u, inexact, step, l_int(u, i64, 0)), "");
-	return l_convert(u, f32, f64, LLVMBuildBitCast(b, odd, l_type(u, f64), ""));
-}
-
-/* The number that all lanes of a literal are. False: no literal, or NaN. */
-static bool literal_of(V x, double *v)
-{
-	LLVMBool inexact;
-	V lane = LLVMGetTypeKind(LLVMTypeOf(x)) == LLVMVectorTypeKind && LLVMIsConstant(x)
-	                 ? LLVMGetAggregateElement(x, 0) : x;
-	if (!lane || !LLVMIsAConstantFP(lane))
-		return false;
-	*v = LLVMConstRealGetDouble(lane, &inexact);
-	return *v == *v;
-}
-
-/* NaN wins; of two zeros the second. The instruction of x86 gives its second operand when either is NaN or both
- * are zero: alone it does for a literal first, and the other way round for a literal second that is not 0. */
-static V min_max(LUnit *u, bool min, V a, V b)
-{
-	LLVMRealPredicate before = min ? LLVMRealOLT : LLVMRealOGT, not_after = min ? LLVMRealOGE : LLVMRealOLE;
-	double v;
-	if (literal_of(a, &v))
-		return select_of(u, fcmp(u, before, a, b), a, b);
-	if (literal_of(b, &v))
-		return v != 0 ? select_of(u, fcmp(u, before, b, a), b, a)
-		              : select_of(u, fcmp(u, not_after, a, b), b, a);
-	return select_of(u, fcmp(u, LLVMRealUNO, a, a), a, select_of(u, fcmp(u, before, a, b), a, b));
-}
-
 static V float_op(LUnit *u, ScOp op, LType t, V *in)
 {
 	LLVMBuilderRef b = u->b;
@@ -79,11 +32,9 @@ static V float_op(LUnit *u, ScOp op, LType t, V *in)
 	case SC_mul: return LLVMBuildFMul(b, in[0], in[1], "");
 	case SC_div: return LLVMBuildFDiv(b, in[0], in[1], "");
 	case SC_neg: return LLVMBuildFNeg(b, in[0], "");
-	case SC_min: return min_max(u, true, in[0], in[1]);
-	case SC_max: return min_max(u, false, in[0], in[1]);
+	case SC_lesser: return select_of(u, fcmp(u, LLVMRealOLT, in[0], in[1]), in[0], in[1]);
+	case SC_greater: return select_of(u, fcmp(u, LLVMRealOGT, in[0], in[1]), in[0], in[1]);
 	case SC_fma:
-		if (!isa_has(&u->target->isa, ISA_FMA) && t.lanes > 1 && t.dtype == DT_f32)
-			return emulate_fma(u, t, in);
 		return l_math(u, "llvm.fma", in, 3);
 	case SC_abs: return l_math(u, "llvm.fabs", in, 1);
 	case SC_sqrt: return l_math(u, "llvm.sqrt", in, 1);
@@ -155,6 +106,7 @@ static V index_op(LUnit *u, ScOp op, V *in, unsigned known)
 	case SC_rem:
 		return nonneg ? LLVMBuildURem(b, in[0], in[1], "") : LLVMBuildSRem(b, in[0], in[1], "");
 	case SC_floordiv: return nonneg ? LLVMBuildUDiv(b, in[0], in[1], "") : NULL;
+	case SC_shr: return LLVMBuildAShr(b, in[0], in[1], "");
 	default: return NULL;
 	}
 }
@@ -220,15 +172,14 @@ static V compare(LUnit *u, ScOp op, DType d, V *in)
 	return icmp(u, integer[is_signed][op - SC_eq], in[0], in[1]);
 }
 
-V l_op(LUnit *u, ScOp op, LType result, LType operand, V *in, uint32_t nin, unsigned known)
+V l_op(LUnit *u, ScOp op, LType result, LType operand, V *in, unsigned known)
 {
-	(void)nin;
 	if (op == SC_convert)
 		return l_convert(u, result, operand, in[0]);
 	if (op == SC_bitcast)
-		return l_bitcast(u, result, operand, in[0]);
-	result.dtype = dtype_compute(result.dtype);
-	operand.dtype = dtype_compute(operand.dtype);
+		return LLVMBuildBitCast(u->b, in[0], l_type(u, result), "");
+	if (op == SC_from_f16 || op == SC_to_f16)
+		return l_half(u, op, result, in[0]);
 	if (op >= SC_eq && op <= SC_ge)
 		return compare(u, op, operand.dtype, in);
 	if (op == SC_select)
@@ -238,35 +189,4 @@ V l_op(LUnit *u, ScOp op, LType result, LType operand, V *in, uint32_t nin, unsi
 	if (dtype_is_float(result.dtype))
 		return float_op(u, op, result, in);
 	return int_op(u, op, result, in, known);
-}
-
-/* ---- across lanes ---- */
-
-static V half(LUnit *u, V x, uint32_t lanes, bool high)
-{
-	LLVMValueRef *at = ARENA_ARRAY(u->arena, LLVMValueRef, lanes);
-	for (uint32_t k = 0; k < lanes; k++)
-		at[k] = LLVMConstInt(LLVMInt32TypeInContext(u->c), k + (high ? lanes : 0), false);
-	return LLVMBuildShuffleVector(u->b, x, LLVMGetPoison(LLVMTypeOf(x)), LLVMConstVector(at, lanes), "");
-}
-
-V l_hreduce(LUnit *u, ScOp op, LType t, V x)
-{
-	while (t.lanes > 2) {
-		t.lanes /= 2;
-		V in[3] = {half(u, x, t.lanes, false), half(u, x, t.lanes, true), NULL};
-		x = l_op(u, op, t, t, in, 2, 0);
-	}
-	if (t.lanes == 1)
-		return x;
-	V in[3] = {NULL};
-	for (unsigned k = 0; k < 2; k++)
-		in[k] = LLVMBuildExtractElement(u->b, x, LLVMConstInt(LLVMInt32TypeInContext(u->c), k, 0), "");
-	t.lanes = 1;
-	return l_op(u, op, t, t, in, 2, 0);
-}
-
-V l_any(LUnit *u, LType t, V mask)
-{
-	return t.lanes == 1 ? mask : l_math(u, "llvm.vector.reduce.or", &mask, 1);
 }

@@ -21,8 +21,7 @@ void lunit_free(LUnit *);
 
 /* ---- types and literals (types.c) ---- */
 
-DType llvm_storage(DType);                /* the plain dtype that holds a storage dtype's bits */
-LLVMTypeRef l_type(LUnit *, LType);       /* bool is i1; storage types are their compute type */
+LLVMTypeRef l_type(LUnit *, LType);       /* bool is i1 */
 LLVMTypeRef l_raw(LUnit *, DType);        /* one element in memory */
 LLVMTypeRef l_pointer(LUnit *);
 LLVMValueRef l_int(LUnit *, LType, int64_t);
@@ -42,28 +41,20 @@ void l_attribute(LUnit *, LLVMValueRef fn, const char *name);
 
 /* ---- operations (ops.c) ---- */
 
-/* A basic operation; operand: type of the first operand. Types may be storage types, whose values are held
- * as f32. */
-LLVMValueRef l_op(LUnit *, ScOp, LType result, LType operand, LLVMValueRef *in, uint32_t nin, unsigned known);
-/* Across lanes, in a fixed tree: lane k with lane k + half, then the halves again. */
-LLVMValueRef l_hreduce(LUnit *, ScOp, LType, LLVMValueRef);
-LLVMValueRef l_any(LUnit *, LType, LLVMValueRef mask);
-
-/* ---- conversions (convert.c) ---- */
-
+/* A basic operation; operand: type of the first operand. */
+LLVMValueRef l_op(LUnit *, ScOp, LType result, LType operand, LLVMValueRef *in, unsigned known);
 LLVMValueRef l_convert(LUnit *, LType to, LType from, LLVMValueRef);
-LLVMValueRef l_bitcast(LUnit *, LType to, LType from, LLVMValueRef);
-/* Between what lies in memory (of type llvm_storage) and the value. */
-LLVMValueRef l_unpack(LUnit *, DType storage, uint32_t lanes, LLVMValueRef);
-LLVMValueRef l_pack(LUnit *, DType storage, uint32_t lanes, LLVMValueRef);
+/* SC_from_f16 and SC_to_f16. */
+LLVMValueRef l_half(LUnit *, ScOp, LType result, LLVMValueRef);
 
-/* ---- scalar functions (scalar_fn.c) ---- */
+/* ---- library functions (library.c) ---- */
 
-LLVMValueRef l_scalar_fn(LUnit *, const ScFn *, uint32_t lanes, LLVMValueRef *in, uint32_t nin);
+LLVMValueRef l_library(LUnit *, Ir *, const ScFn *, uint32_t lanes, LLVMValueRef *in, uint32_t nin);
+LLVMValueRef l_look_up(LUnit *, const ScTable *, uint32_t lanes, LLVMValueRef index);
 
 /* ---- kernels and program functions (kernel.c) ---- */
 
-typedef enum { FN_KERNEL, FN_SIZES, FN_RUN } FnRole;
+typedef enum { FN_KERNEL, FN_SIZES, FN_RUN, FN_LIBRARY } FnRole;
 
 LLVMValueRef l_function(LUnit *, const LoopFn *, const char *name, FnRole, const Program *,
                         const char *const *kernel_name);

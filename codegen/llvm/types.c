@@ -17,15 +17,6 @@ void lunit_free(LUnit *u)
 	LLVMContextDispose(u->c);
 }
 
-DType llvm_storage(DType d)
-{
-	switch (d) {
-	case DT_f16: case DT_bf16: return DT_u16;
-	case DT_bool: case DT_f8e4m3: case DT_f8e5m2: return DT_u8;
-	default: return d;
-	}
-}
-
 static LLVMTypeRef element(LUnit *u, DType d)
 {
 	switch (d) {
@@ -44,7 +35,7 @@ LLVMTypeRef l_type(LUnit *u, LType t)
 
 LLVMTypeRef l_raw(LUnit *u, DType d)
 {
-	return element(u, llvm_storage(d));
+	return element(u, dtype_raw(d));
 }
 
 LLVMTypeRef l_pointer(LUnit *u)

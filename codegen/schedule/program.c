@@ -533,7 +533,7 @@ Program *schedule_program(Lowered *l, const Target *target, const ScheduleOption
 		return NULL;
 	p->workspace_hint = (uint64_t)sym_hint(b.syms, b.plan.total);
 #ifndef NDEBUG
-	if (!program_verify(p))
+	if (!program_verify(p, NULL))
 		ctx_bug_verify(l->ir->ctx, "scheduling");
 #endif
 	return p;

@@ -112,6 +112,15 @@ DType dtype_compute(DType d)
 	return d == DT_c32 ? DT_c64 : d;
 }
 
+DType dtype_raw(DType d)
+{
+	switch (d) {
+	case DT_f16: case DT_bf16: return DT_u16;
+	case DT_bool: case DT_f8e4m3: case DT_f8e5m2: return DT_u8;
+	default: return d;
+	}
+}
+
 /* ---- which values they have ---- */
 
 static uint32_t mantissa(DType d)

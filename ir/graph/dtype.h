@@ -28,6 +28,8 @@ DType dtype_real(DType); /* c64 -> f32; others unchanged */
 DType dtype_complex(DType); /* f32 -> c64; DT_none where there is none */
 /* The type arithmetic is done in: f32 for f8/f16/bf16, itself otherwise. */
 DType dtype_compute(DType);
+/* The plain type that holds its bits in memory: u16 for f16 and bf16, u8 for bool and f8. */
+DType dtype_raw(DType);
 /* Does converting from one to the other keep every value? */
 bool dtype_keeps(DType from, DType to);
 /* ATen's promotion of two tensors' dtypes (both of equal category: neither weak). */

@@ -438,15 +438,54 @@ Lx lx_any(LoopFn *f, Lx x)
 	return lx_one(f, LX_ANY, (LType){DT_bool, 1}, x);
 }
 
-Lx lx_extract(LoopFn *f, Lx x, uint32_t lane)
+Lx lx_shuffle(LoopFn *f, Shuffle how, Lx a, Lx b)
 {
-	LType type = lx_type(f, x);
-	if (type.lanes == 1)
-		return x;
 	LxData d;
-	lx_clear(&d, LX_EXTRACT, (LType){type.dtype, 1});
+	LType t = lx_type(f, a);
+	lx_clear(&d, LX_SHUFFLE, (LType){t.dtype, how <= SHUFFLE_HIGH ? t.lanes / 2 : t.lanes});
+	d.nin = 2;
+	d.in[0] = a;
+	d.in[1] = b;
+	d.u.k = how;
+	return lx_intern(f, &d);
+}
+
+uint32_t shuffle_lane(Shuffle how, uint32_t k, uint32_t lanes)
+{
+	switch (how) {
+	case SHUFFLE_LOW: return k;
+	case SHUFFLE_HIGH: return k + lanes / 2;
+	case SHUFFLE_REVERSE: return lanes - 1 - k;
+	default: return 2 * k < lanes ? 2 * k : 2 * k + 1;
+	}
+}
+
+/* ---- legal forms ---- */
+
+Lx lx_table(LoopFn *f, const ScTable *table, Lx index)
+{
+	LxData d;
+	lx_clear(&d, LX_TABLE, (LType){table->dtype, lx_type(f, index).lanes});
+	d.table = table;
 	d.nin = 1;
-	d.in[0] = x;
-	d.u.k = lane;
+	d.in[0] = index;
+	return lx_intern(f, &d);
+}
+
+Lx lx_op(LoopFn *f, ScOp op, LType type, const Lx *in, uint32_t nin, unsigned known)
+{
+	LxData d;
+	lx_clear(&d, LX_SC, type);
+	d.sc = op;
+	d.known = known;
+	d.nin = nin;
+	memcpy(d.in, in, nin * sizeof *in);
+	return lx_intern(f, &d);
+}
+
+Lx lx_with(LoopFn *f, Lx x, const Lx *in)
+{
+	LxData d = *lx_at(f, x);
+	memcpy(d.in, in, d.nin * sizeof *in);
 	return lx_intern(f, &d);
 }

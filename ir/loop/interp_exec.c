@@ -124,6 +124,23 @@ static void pick(const Exec *e, const LxData *d, LType from, uint32_t lane, cons
 		       d->type.lanes);
 }
 
+static void shuffle(const Exec *e, const LxData *d, LType from, const void *const *in, char *out)
+{
+	uint32_t size = dtype_size(from.dtype);
+	for (uint32_t t = 0; t < e->n; t++)
+		for (uint32_t k = 0; k < d->type.lanes; k++, out += size) {
+			uint32_t at = shuffle_lane((Shuffle)d->u.k, k, from.lanes);
+			const char *x = in[at >= from.lanes];
+			memcpy(out, x + ((size_t)t * from.lanes + at % from.lanes) * size, size);
+		}
+}
+
+static void look_up(const Exec *e, const LxData *d, const void *index, void *out)
+{
+	ScIns ins = {.op = SC_table, .dtype = d->type.dtype, .table = d->table};
+	scalar_step(&ins, DT_i32, out, &index, e->n * d->type.lanes);
+}
+
 /* Index arithmetic must neither overflow nor divide by zero: emitted code relies on it. */
 static bool check_index(Exec *e, const Active *a, const LxData *d, const void *const *in)
 {
@@ -161,7 +178,8 @@ static bool compute(Exec *e, const Active *a, Lx x, const LxData *d, const void 
 	case LX_SC: return operation(e, a, x, d, in, out);
 	case LX_FN: scalar_apply(d->fn, in, out, e->n * d->type.lanes); break;
 	case LX_SPLAT: pick(e, d, from, 0, in[0], out); break;
-	case LX_EXTRACT: pick(e, d, from, d->u.k, in[0], out); break;
+	case LX_SHUFFLE: shuffle(e, d, from, in, out); break;
+	case LX_TABLE: look_up(e, d, in[0], out); break;
 	case LX_RAMP: ramp(e, d, in, out); break;
 	case LX_MASK: case LX_ANY: mask_or_any(e, d, from, in[0], out); break;
 	case LX_HREDUCE:

@@ -49,6 +49,13 @@ uint32_t loop_param(LoopFn *f, const char *name)
 	return f->param.n - 1;
 }
 
+Lv loop_arg(LoopFn *f, const char *name, LType type)
+{
+	Lv v = lv_new(f, type, name, false);
+	array_push(arena_of(f), &f->arg, v);
+	return v;
+}
+
 /* ---- statements ---- */
 
 static void ls_add(LoopFn *f, LsData s)
@@ -149,9 +156,10 @@ void ls_scatter(LoopFn *f, LMem mem, Lx offset, Lx index, Lx value, Lx mask)
 
 Lv ls_for(LoopFn *f, const char *name, Lx lo, Lx hi, int64_t step, ForKind kind)
 {
+	(void)kind;
 	Lv v = lv_new(f, (LType){DT_i64, 1}, name, false);
 	f->lv.data[v.i].nonneg = step > 0 && lx_nonneg(f, lo);
-	ls_add(f, (LsData){.kind = LS_FOR, .loop = kind, .v = v, .x = lo, .y = hi, .step = step});
+	ls_add(f, (LsData){.kind = LS_FOR, .v = v, .x = lo, .y = hi, .step = step});
 	uint32_t at = f->ls.n - 1;
 	f->ls.data[at].body = ls_open(f);
 	return v;

@@ -11,6 +11,7 @@
 
 typedef struct { uint32_t i; } Lx; /* interned expression, 0 none */
 typedef struct { uint32_t i; } Lv; /* variable (immutable `let` or mutable `var`), 0 none */
+struct Isa;
 typedef struct { uint32_t i; } Lb; /* block: a statement list, 0 none */
 
 /* Type of a value: dtype and lanes. lanes == 1 is a scalar; DT_bool with lanes > 1 is a mask. Compute
@@ -32,17 +33,28 @@ typedef enum {
 	LX_RAMP,    /* i64 or i32 lanes: in[0] + in[1] * {0, 1, ...} */
 	LX_MASK,    /* mask: lane k is k < in[0] (i64 scalar) */
 	LX_HREDUCE, /* horizontal reduction of in[0] by sc: add, mul, min, max, and, or, xor;
-	               a tree: lane k with lane k + lanes/2, until one is left */
+	               a tree: lane k with lane k + lanes/2, until one is left; legal functions have shuffles */
 	LX_ANY,     /* bool scalar: any lane of mask in[0] */
-	LX_EXTRACT, /* lane k of in[0] */
+	LX_SHUFFLE, /* lanes of in[0], in[1] in the order u.k: a Shuffle */
+	LX_TABLE,   /* table[in[0]], lane-wise; i32 indices in range; legal functions only */
 	LX_ADDR     /* program only: address of byte in[0] of the function's buffer argument u.k */
 } LxKind;
+
+typedef enum {
+	SHUFFLE_LOW, SHUFFLE_HIGH, /* half of in[0]; in[1] is the same */
+	SHUFFLE_REVERSE,           /* of in[0] */
+	SHUFFLE_EVEN               /* every second lane of in[0], then of in[1] from its second one on */
+} Shuffle;
 
 typedef struct {
 	LxKind kind;
 	LType type;
 	ScOp sc;
-	const ScFn *fn;
+	unsigned known; /* LX_SC of legal functions: KNOWN_INDEX, KNOWN_NONNEG (loop_known) */
+	union {
+		const ScFn *fn;
+		const ScTable *table;
+	};
 	uint32_t nin;
 	Lx in[4];
 	union {
@@ -59,7 +71,7 @@ typedef enum {
 	LS_SET,   /* v = x                                                                   */
 	LS_LOAD,  /* v = mem[offset] : lanes consecutive elements, or lanes == 1;
 	             with mask: masked-off lanes are not touched and give 0                  */
-	LS_GATHER,/* v = mem[offset + index lanes x]; with mask as LS_LOAD                   */
+	LS_GATHER,/* v = mem[offset + index lanes x]; with mask as LS_LOAD; k: by a load for each lane  */
 	LS_STORE, /* mem[offset] = x, consecutive; with mask                                 */
 	LS_SCATTER, /* mem[offset + index lanes y] = x, lanes in order; with mask            */
 	LS_FOR,   /* for v in [x, y) step `step`: body; loop `kind`                          */
@@ -83,9 +95,9 @@ typedef enum {
 	             function; of `sizes`: its extents start at number `count`              */
 } LsKind;
 
-enum { MAX_FAIL_ARGS = 1 + MAX_RANK }; /* of an LS_FAIL */
+typedef enum { FOR_SERIAL } ForKind;
 
-typedef enum { FOR_SERIAL, FOR_UNROLLED /* constant bounds; the emitter copies the body */ } ForKind;
+enum { MAX_FAIL_ARGS = 1 + MAX_RANK }; /* of an LS_FAIL */
 
 /* Memory a statement touches: buffer argument k of the kernel, or a local array. */
 typedef struct {
@@ -96,7 +108,6 @@ typedef struct {
 
 typedef struct {
 	LsKind kind;
-	ForKind loop;
 	Lv v;
 	Lx x, y, mask, offset; /* offset in elements */
 	LMem mem;
@@ -131,6 +142,9 @@ typedef struct LoopFn {
 	const char *comment; /* graph lines; may hold line breaks */
 	ARRAY(LArg) buf;
 	ARRAY(const char *) param; /* names of the i64 parameters */
+	ARRAY(Lv) arg;        /* of a library function: its arguments, values of any type */
+	Lx result;            /* and its result, at the end of the body */
+	bool is_inline;       /* worth repeating wherever it is called */
 	ARRAY(LxData) lx;     /* [0] unused */
 	Intern lx_table;
 	ARRAY(LvData) lv;     /* [0] unused */
@@ -144,6 +158,7 @@ typedef struct LoopFn {
 LoopFn *loop_new(Ir *, const char *name);
 uint32_t loop_buf(LoopFn *, LArg);           /* returns the buffer index */
 uint32_t loop_param(LoopFn *, const char *name);
+Lv loop_arg(LoopFn *, const char *name, LType);
 
 /* Expressions: interned, folded when operands are literals (x+0, x*1, constants). Where one operand is a
  * vector and another a scalar, the scalar is splat. */
@@ -170,7 +185,13 @@ Lx lx_ramp(LoopFn *, Lx base, Lx step, uint32_t lanes);
 Lx lx_mask(LoopFn *, Lx n, uint32_t lanes);
 Lx lx_hreduce(LoopFn *, ScOp, Lx);
 Lx lx_any(LoopFn *, Lx);
-Lx lx_extract(LoopFn *, Lx, uint32_t lane);
+Lx lx_shuffle(LoopFn *, Shuffle, Lx a, Lx b);
+/* Which lane of the operands (of so many lanes, in[1]'s after in[0]'s) is lane k of the result. */
+uint32_t shuffle_lane(Shuffle, uint32_t k, uint32_t lanes);
+Lx lx_table(LoopFn *, const ScTable *, Lx index);
+/* Without folding: an operation as it is to be emitted, and the same expression of other operands. */
+Lx lx_op(LoopFn *, ScOp, LType, const Lx *in, uint32_t nin, unsigned known);
+Lx lx_with(LoopFn *, Lx, const Lx *in);
 Lx lx_addr(LoopFn *, uint32_t buf, Lx bytes);
 /* Known to be >= 0: literals, parameters (always non-negative by contract), loop variables, and sums,
  * products, quotients and so on of such. */
@@ -228,7 +249,8 @@ void ls_copy(LoopFn *, Lx to, Lx from, Lx bytes);
 void ls_assert(LoopFn *, Lx ok, uint32_t message, const Lx *arg, uint32_t narg);
 void ls_result(LoopFn *, uint32_t slot, Lx);
 void ls_part(LoopFn *, uint32_t part, uint64_t first_extent, const Lx *arg, uint32_t narg);
-bool loop_verify(LoopFn *);
+/* Scopes, types, memory, structure; with isa also that every operation is one that it takes (codegen/legalise.h). */
+bool loop_verify(LoopFn *, const struct Isa *);
 
 /* Subexpressions with operands that one statement uses more than once, operands first: what printers name
  * ahead of the statement. Zero the struct before the first use; x is overwritten by each call. */

@@ -148,9 +148,13 @@ static void print_fresh(Printer *p, const LxData *d)
 	case LX_ANY:
 		print_call(p, "any", d, false);
 		break;
-	case LX_EXTRACT:
-		text_printf(p->t, "lane%u", d->u.k);
-		print_call(p, "", d, false);
+	case LX_SHUFFLE: {
+		static const char *const name[] = {"low", "high", "reverse", "even"};
+		print_call(p, name[d->u.k], d, false);
+		break;
+	}
+	case LX_TABLE:
+		print_call(p, d->table->name, d, false);
 		break;
 	case LX_ADDR:
 		text_printf(p->t, "&b%u", d->u.k);
@@ -255,7 +259,7 @@ static void print_access(Printer *p, const LsData *s)
 static void print_control(Printer *p, const LsData *s)
 {
 	if (s->kind == LS_FOR) {
-		text_add(p->t, s->loop == FOR_UNROLLED ? "unrolled " : "for ");
+		text_add(p->t, "for ");
 		print_var(p, s->v);
 		text_add(p->t, " in ");
 		print_expr(p, s->x);

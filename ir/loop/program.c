@@ -58,30 +58,14 @@ uint32_t program_nslot_params(const Program *p, const LoopFn *f)
 	return f == p->sizes ? 0 : p->symbol.n;
 }
 
-bool program_verify(const Program *p)
+bool program_verify(const Program *p, const struct Isa *isa)
 {
-	bool ok = loop_verify(p->sizes) && loop_verify(p->run);
+	bool ok = loop_verify(p->sizes, isa) && loop_verify(p->run, isa);
 	for (uint32_t k = 0; ok && k < p->fn.n; k++)
-		ok = loop_verify(p->fn.data[k]);
+		ok = loop_verify(p->fn.data[k], isa);
 	for (uint32_t k = 0; ok && k < p->sizes_part.n; k++)
-		ok = loop_verify(p->sizes_part.data[k]);
+		ok = loop_verify(p->sizes_part.data[k], isa);
 	for (uint32_t k = 0; ok && k < p->run_part.n; k++)
-		ok = loop_verify(p->run_part.data[k]);
+		ok = loop_verify(p->run_part.data[k], isa);
 	return ok;
-}
-
-void program_unroll(Program *p)
-{
-	for (uint32_t k = 0; k < p->fn.n; k++)
-		loop_unroll(p->fn.data[k]);
-	for (uint32_t k = 0; k < p->sizes_part.n; k++)
-		loop_unroll(p->sizes_part.data[k]);
-	for (uint32_t k = 0; k < p->run_part.n; k++)
-		loop_unroll(p->run_part.data[k]);
-	loop_unroll(p->sizes);
-	loop_unroll(p->run);
-#ifndef NDEBUG
-	if (!program_verify(p))
-		ctx_bug_verify(p->ir->ctx, "unrolling");
-#endif
 }

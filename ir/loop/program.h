@@ -91,10 +91,9 @@ uint32_t program_nslot(const Program *);
 ProgramCount program_count(const Program *, uint32_t k, const int64_t *value);
 /* Of all calls. */
 ProgramCount program_total(const Program *, const int64_t *value);
-/* Every function passes loop_verify. Debug builds check it after scheduling and after unrolling. */
-bool program_verify(const Program *);
-/* Unrolls the loops of all functions: emitters call it first. */
-void program_unroll(Program *);
+/* Every function passes loop_verify. Debug builds check it after scheduling, and with the target's instruction set after
+ * legalising. */
+bool program_verify(const Program *, const struct Isa *);
 /* How many of the first parameters of `sizes`, or of one of its parts, are read from result slots. */
 uint32_t program_nslot_params(const Program *, const LoopFn *);
 /* Adds a message; returns its number. Texts of assertions may hold %lld for the statement's arguments. */

@@ -234,10 +234,8 @@ static void param_block(Param *p, Lb b)
 		LsData s = p->f->ls.data[at];
 		if (!s.mem.local) /* local arrays have literal sizes, and their places are part of the tile */
 			s.offset = param_expr(p, s.offset);
-		if (s.kind != LS_FOR || s.loop != FOR_UNROLLED) {
-			s.x = param_expr(p, s.x);
-			s.y = param_expr(p, s.y);
-		}
+		s.x = param_expr(p, s.x);
+		s.y = param_expr(p, s.y);
 		s.mask = param_expr(p, s.mask);
 		p->f->ls.data[at] = s;
 		param_block(p, s.body);

@@ -1,5 +1,5 @@
-/* Replacing variables in expressions: unrolled loops become copies of their bodies, and names for literals
- * and other names go. */
+/* Replacing variables in expressions: small loops become copies of their bodies, and names for literals and other names
+ * go. */
 #include "ir/loop/loop.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ Lx lx_rebuild(LoopFn *f, Lx x, const Lx *in)
 	case LX_MASK: return lx_mask(f, in[0], d.type.lanes);
 	case LX_HREDUCE: return lx_hreduce(f, d.sc, in[0]);
 	case LX_ANY: return lx_any(f, in[0]);
-	case LX_EXTRACT: return lx_extract(f, in[0], d.u.k);
+	case LX_SHUFFLE: case LX_TABLE: return lx_with(f, x, in);
 	case LX_ADDR: return lx_addr(f, d.u.k, in[0]);
 	default: return x;
 	}
@@ -145,11 +145,23 @@ static Lb copy_block(Copy *c, Lb b)
 	return (Lb){f->block.n - 1};
 }
 
-static void unroll_loop(LoopFn *f, const LsData *s, StmtList *out)
+/* A few rounds of a few statements: cheaper without the loop. */
+static bool is_small(const LoopFn *f, const LsData *s, int64_t *lo, int64_t *hi)
 {
-	int64_t lo = 0, hi = 0;
-	if (!lx_is_int(f, s->x, &lo) || !lx_is_int(f, s->y, &hi))
-		ctx_bug(f->ir->ctx, "loop %s: unrolled loop without constant bounds", f->name);
+	enum { ROUNDS = 4, STATEMENTS = 6 };
+	const struct LBlock *body = &f->block.data[s->body.i];
+	if (s->kind != LS_FOR || !lx_is_int(f, s->x, lo) || !lx_is_int(f, s->y, hi) || *hi <= *lo)
+		return false;
+	if ((*hi - *lo + s->step - 1) / s->step > ROUNDS || body->stmt.n > STATEMENTS)
+		return false;
+	for (uint32_t k = 0; k < body->stmt.n; k++)
+		if (f->ls.data[body->stmt.data[k]].body.i)
+			return false;
+	return true;
+}
+
+static void unroll_loop(LoopFn *f, const LsData *s, int64_t lo, int64_t hi, StmtList *out)
+{
 	for (int64_t i = lo; i < hi; i += s->step) {
 		Copy c = {.f = f};
 		copy_reserve(&c);
@@ -161,15 +173,12 @@ static void unroll_loop(LoopFn *f, const LsData *s, StmtList *out)
 
 static void unroll_block(LoopFn *f, Lb b);
 
-/* Outer loops first: bounds of inner ones may depend on the outer variable. */
 static void unroll_stmt(LoopFn *f, uint32_t at, StmtList *out)
 {
 	LsData s = f->ls.data[at];
-	if (s.kind == LS_FOR && s.loop == FOR_UNROLLED) {
-		StmtList copies = {0};
-		unroll_loop(f, &s, &copies);
-		for (uint32_t k = 0; k < copies.n; k++)
-			unroll_stmt(f, copies.data[k], out);
+	int64_t lo, hi;
+	if (is_small(f, &s, &lo, &hi)) {
+		unroll_loop(f, &s, lo, hi, out);
 		return;
 	}
 	unroll_block(f, s.body);

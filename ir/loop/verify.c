@@ -1,5 +1,7 @@
-/* Checks what emitters rely on: scopes, types, memory references, structure. */
+/* Checks what emitters rely on: scopes, types, memory references, structure, and of legal functions that the target has
+ * every operation. */
 #include "ir/loop/loop.h"
+#include "ir/target/target.h"
 
 /* A definition of a variable: later ones have larger numbers. */
 typedef struct {
@@ -8,6 +10,7 @@ typedef struct {
 
 typedef struct {
 	LoopFn *f;
+	const Isa *isa;     /* NULL: any form */
 	uint32_t *defined;  /* by variable: number of the definition that is visible, 0: none; [0] always is */
 	uint32_t ndefined;
 	bool *checked;      /* expression was checked for types */
@@ -64,7 +67,7 @@ static bool sc_types_ok(const LoopFn *f, const LxData *d)
 		[SC_trunc] = 1, [SC_rint] = 1, [SC_floordiv] = 2, [SC_rem] = 2, [SC_and] = 2,
 		[SC_or] = 2, [SC_xor] = 2, [SC_not] = 1, [SC_shl] = 2, [SC_shr] = 2, [SC_eq] = 2,
 		[SC_ne] = 2, [SC_lt] = 2, [SC_le] = 2, [SC_gt] = 2, [SC_ge] = 2, [SC_select] = 3,
-		[SC_convert] = 1, [SC_bitcast] = 1,
+		[SC_convert] = 1, [SC_bitcast] = 1, [SC_lesser] = 2, [SC_greater] = 2, [SC_from_f16] = 1, [SC_to_f16] = 1,
 	};
 	if (d->sc >= SC_COUNT || arity[d->sc] == 0 || arity[d->sc] != d->nin)
 		return false;
@@ -74,6 +77,8 @@ static bool sc_types_ok(const LoopFn *f, const LxData *d)
 			return false;
 	if (d->sc == SC_convert)
 		return true;
+	if (d->sc == SC_from_f16 || d->sc == SC_to_f16)
+		return a.dtype == (d->sc == SC_from_f16 ? DT_u16 : DT_f32) && d->type.dtype == (d->sc == SC_to_f16 ? DT_u16 : DT_f32);
 	if (d->sc == SC_bitcast)
 		return dtype_size(a.dtype) == dtype_size(d->type.dtype);
 	if (d->sc == SC_select)
@@ -111,7 +116,8 @@ static bool lanes_types_ok(const LoopFn *f, const LxData *d)
 	case LX_MASK: return is_index(f, d->in[0]) && d->type.dtype == DT_bool;
 	case LX_HREDUCE: return a.lanes > 1 && a.dtype == d->type.dtype;
 	case LX_ANY: return a.dtype == DT_bool;
-	case LX_EXTRACT: return d->u.k < a.lanes && a.dtype == d->type.dtype;
+	case LX_SHUFFLE: return a.lanes > 1 && same(a, lx_type(f, d->in[1])) && a.dtype == d->type.dtype;
+	case LX_TABLE: return a.dtype == DT_i32 && d->type.dtype == d->table->dtype;
 	case LX_ADDR: return is_index(f, d->in[0]);
 	default: return true;
 	}
@@ -135,7 +141,7 @@ static bool lx_ok(const LoopFn *f, const LxData *d)
 static const char *lx_label(const LxData *d)
 {
 	static const char *const name[] = {"int", "float", "param", "var", "sc", "fn", "splat", "ramp",
-	                                   "mask", "hreduce", "any", "extract", "addr"};
+	                                   "mask", "hreduce", "any", "shuffle", "table", "addr"};
 	return d->kind == LX_SC ? sc_name(d->sc) : d->kind == LX_FN ? d->fn->name : name[d->kind];
 }
 
@@ -155,6 +161,8 @@ static void check_types(Verify *v, Lx x)
 	}
 	if (!lx_ok(v->f, d))
 		fail(v, "operand types do not fit", lx_label(d));
+	else if (v->isa && (d->kind == LX_HREDUCE || (d->kind == LX_SC && !isa_takes(v->isa, d->sc, d->type.dtype, d->type.lanes))))
+		fail(v, arena_printf(v->f->ir->ctx->scratch, "%s has not", v->isa->name), lx_label(d));
 }
 
 /* Scopes nest, so an expression stays valid for as long as the newest definition in it is visible. */
@@ -222,6 +230,11 @@ static void check_access(Verify *v, const LsData *s)
 		fail(v, "value and memory differ in type:", type_text(v, value));
 	if (s->mask.i && !same(type_of(v, s->mask), (LType){DT_bool, value.lanes}))
 		fail(v, "mask must be bool of the value's lanes, not", type_text(v, type_of(v, s->mask)));
+	if (v->isa) {
+		bool scattered = s->kind == LS_GATHER || s->kind == LS_SCATTER;
+		expect(v, value.dtype == s->mem.dtype && value.dtype != DT_bool, "legal memory holds values as they are");
+		expect(v, !ls_stride(v->f, s) && !(scattered && value.lanes == 1), "not a legal access");
+	}
 	LType index = type_of(v, s->kind == LS_GATHER ? s->x : s->y);
 	if (s->kind == LS_GATHER || s->kind == LS_SCATTER)
 		expect(v, (index.dtype == DT_i64 || index.dtype == DT_i32) && index.lanes == value.lanes,
@@ -243,9 +256,6 @@ static void check_control(Verify *v, const LsData *s)
 	if (s->kind == LS_FOR) {
 		expect(v, is_index(v->f, s->x) && is_index(v->f, s->y), "bounds must be i64 scalars");
 		expect(v, s->step > 0, "step must be positive");
-		if (s->loop == FOR_UNROLLED)
-			expect(v, lx_is_int(v->f, s->x, NULL) && lx_is_int(v->f, s->y, NULL),
-			       "an unrolled loop needs constant bounds");
 		define(v, s->v);
 	} else {
 		expect(v, same(type_of(v, s->x), (LType){DT_bool, 1}), "condition must be a bool scalar");
@@ -377,12 +387,12 @@ static void check_block(Verify *v, Lb b)
 	}
 }
 
-bool loop_verify(LoopFn *f)
+bool loop_verify(LoopFn *f, const Isa *isa)
 {
 	Arena *arena = f->ir->ctx->scratch;
 	ArenaMark mark = arena_mark(arena);
 	LsData start = {.kind = LS_COMMENT};
-	Verify v = {.f = f, .s = &start, .ok = true};
+	Verify v = {.f = f, .isa = isa, .s = &start, .ok = true};
 	v.defined = ARENA_ARRAY(arena, uint32_t, f->lv.n);
 	v.checked = ARENA_ARRAY(arena, bool, f->lx.n);
 	v.newest = ARENA_ARRAY(arena, Definition, f->lx.n);
@@ -390,6 +400,8 @@ bool loop_verify(LoopFn *f)
 		fail(&v, "a block was left open", NULL);
 	define(&v, (Lv){0});
 	define(&v, f->task);
+	for (uint32_t k = 0; k < f->arg.n; k++)
+		define(&v, f->arg.data[k]);
 	check_block(&v, f->body);
 	arena_release(arena, mark);
 	return v.ok;

@@ -229,7 +229,7 @@ static bool op_takes(ScOp op, DType t)
 {
 	switch (op) {
 	case SC_div: case SC_fma: case SC_sqrt: case SC_floor: case SC_ceil: case SC_trunc:
-	case SC_rint:
+	case SC_rint: case SC_lesser: case SC_greater:
 		return dtype_is_float(t);
 	case SC_floordiv: case SC_rem: case SC_shl: case SC_shr:
 		return dtype_is_int(t);

@@ -49,6 +49,8 @@ enum { BLOCK = 256, STACK_BYTES = 96 * 1024 };
 		case SC_fma: EACH(T, __builtin_##FMA(a[i], b[i], c[i]));                           \
 		case SC_min: EACH(T, a[i] < b[i] || a[i] != a[i] ? a[i] : b[i]);                   \
 		case SC_max: EACH(T, a[i] > b[i] || a[i] != a[i] ? a[i] : b[i]);                   \
+		case SC_lesser: EACH(T, a[i] < b[i] ? a[i] : b[i]);                                \
+		case SC_greater: EACH(T, a[i] > b[i] ? a[i] : b[i]);                               \
 		case SC_sqrt: EACH(T, sizeof(T) == 4 ? sqrtf((float)a[i]) : sqrt(a[i]));           \
 		case SC_floor: EACH(T, sizeof(T) == 4 ? floorf((float)a[i]) : floor(a[i]));        \
 		case SC_ceil: EACH(T, sizeof(T) == 4 ? ceilf((float)a[i]) : ceil(a[i]));           \
@@ -257,6 +259,11 @@ void scalar_step(const ScIns *ins, DType from, void *out, const void *const *in,
 			memcpy(out, in[0], (size_t)n * dtype_size(from));
 		else
 			bitcast(from, ins->dtype, out, in[0], n);
+		return;
+	}
+	if (ins->op == SC_from_f16 || ins->op == SC_to_f16) {
+		bool unpack = ins->op == SC_from_f16;
+		bitcast(unpack ? DT_u16 : DT_f16, unpack ? DT_f16 : DT_u16, out, in[0], n);
 		return;
 	}
 	if (ins->op == SC_table) {

@@ -44,6 +44,54 @@ static const LibDef generic[] = {
 		"high = and(a + 0x7ffff + and(shr(a, 20), 1), 0xfff00000); "
 		"r = select(lt(a, 0x3c800000), low, select(gt(high, 0x43e00000), 0x43e00000, high)); "
 		"bitcast[f32](or(xor(i, a), select(gt(a, 0x7f800000), 0x7fc00000, r)))"},
+	/* What instruction sets may lack (codegen/library.c). Between small floats and f32: a multiplication moves the
+	 * exponent, of subnormals too; narrowing rounds by integer addition where the result is normal, else by adding the
+	 * number whose last place is that of subnormals. Too large gives infinity, or the largest number where there is
+	 * none. */
+	{"from_bf16", LIB_UINT, "h", 0, "bitcast[f32](shl(convert[u32](h), 16))"},
+	{"to_bf16", LIB_F32, "x", 0,
+		"u = bitcast[u32](x); r = shr(u + 0x7fff + and(shr(u, 16), 1), 16); "
+		"convert[u16](select(ne(x, x), or(shr(u, 16), 0x40), r))"},
+	{"from_f16", LIB_UINT, "h", 0,
+		"u = convert[u32](h); a = and(u, 0x7fff); v = bitcast[u32](bitcast[f32](shl(a, 13)) * 0x1p112); "
+		"t = select(ge(a, 0x7c00), 0x7f800000, v); n = select(gt(a, 0x7c00), 0x7fc00000, t); "
+		"bitcast[f32](or(n, shl(and(u, 0x8000), 16)))"},
+	{"to_f16", LIB_F32, "x", 0,
+		"u = bitcast[u32](x); a = and(u, 0x7fffffff); low = bitcast[u32](bitcast[f32](a) + 0.5) - 0x3f000000; "
+		"high = min(shr(a + 0xfff + and(shr(a, 13), 1), 13) - 0x1c000, 0x7c00); "
+		"r = select(gt(a, 0x7f800000), 0x7e00, select(lt(a, 0x38800000), low, high)); "
+		"convert[u16](or(r, and(shr(u, 16), 0x8000)))"},
+	{"from_f8e5m2", LIB_UINT, "h", 0,
+		"u = convert[u32](h); a = and(u, 0x7f); v = bitcast[u32](bitcast[f32](shl(a, 21)) * 0x1p112); "
+		"t = select(ge(a, 0x7c), 0x7f800000, v); n = select(gt(a, 0x7c), 0x7fc00000, t); "
+		"bitcast[f32](or(n, shl(and(u, 0x80), 24)))"},
+	{"to_f8e5m2", LIB_F32, "x", 0,
+		"u = bitcast[u32](x); a = and(u, 0x7fffffff); low = bitcast[u32](bitcast[f32](a) + 128.0) - 0x43000000; "
+		"high = min(shr(a + 0xfffff + and(shr(a, 21), 1), 21) - 0x1c0, 0x7c); "
+		"r = select(gt(a, 0x7f800000), 0x7e, select(lt(a, 0x38800000), low, high)); "
+		"convert[u8](or(r, and(shr(u, 24), 0x80)))"},
+	{"from_f8e4m3", LIB_UINT, "h", 0,
+		"u = convert[u32](h); a = and(u, 0x7f); v = bitcast[u32](bitcast[f32](shl(a, 20)) * 0x1p120); "
+		"bitcast[f32](or(select(gt(a, 0x7e), 0x7fc00000, v), shl(and(u, 0x80), 24)))"},
+	{"to_f8e4m3", LIB_F32, "x", 0,
+		"u = bitcast[u32](x); a = and(u, 0x7fffffff); low = bitcast[u32](bitcast[f32](a) + 16384.0) - 0x46800000; "
+		"high = min(shr(a + 0x7ffff + and(shr(a, 20), 1), 20) - 0x3c0, 0x7e); "
+		"r = select(gt(a, 0x7f800000), 0x7f, select(lt(a, 0x3c800000), low, high)); "
+		"convert[u8](or(r, and(shr(u, 24), 0x80)))"},
+	/* The product is exact in f64; the sum is rounded to odd, so that rounding it to f32 is rounding once (S. Boldo,
+	 * G. Melquiond, "Emulation of FMA and correctly rounded sums", 2008). */
+	{"fma_exact", LIB_F32, "a, b, c", 0,
+		"p = convert[f64](a) * convert[f64](b); z = convert[f64](c); s = p + z; t = s - p; "
+		"err = (p - (s - t)) + (z - t); bits = bitcast[i64](s); "
+		"inexact = and(or(lt(err, 0.0), gt(err, 0.0)), eq(and(bits, 1), 0)); "
+		"step = select(eq(gt(err, 0.0), gt(s, 0.0)), convert[i64](1), -1); "
+		"convert[f32](bitcast[f64](bits + select(inexact, step, 0)))"},
+	/* NaN wins; of two zeros the second: with an instruction that picks, and without. */
+	{"min_pick", LIB_FLOAT, "a, b", 0, "select(ne(a, a), a, lesser(a, b))"},
+	{"max_pick", LIB_FLOAT, "a, b", 0, "select(ne(a, a), a, greater(a, b))"},
+	{"min_nan", LIB_FLOAT, "a, b", 0, "select(or(lt(a, b), ne(a, a)), a, b)"},
+	{"max_nan", LIB_FLOAT, "a, b", 0, "select(or(gt(a, b), ne(a, a)), a, b)"},
+
 	{"isnan", LIB_FLOAT, "x", 0, "ne(x, x)"},
 	{"isinf", LIB_FLOAT, "x", 0, "eq(abs(x), inf)"},
 	{"isfinite", LIB_FLOAT, "x", 0, "lt(abs(x), inf)"},

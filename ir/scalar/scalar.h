@@ -16,6 +16,7 @@
 #define SC_OPS(X)                                                                                  \
 	X(const) X(param) X(let)                                                                   \
 	X(add) X(sub) X(mul) X(div) X(neg) X(abs) X(fma) X(min) X(max) X(sqrt)                     \
+	X(lesser) X(greater) /* floats: a < b ? a : b and a > b ? a : b, whatever is NaN or zero */ \
 	X(floor) X(ceil) X(trunc) X(rint) /* to nearest even */                                    \
 	X(floordiv) X(rem) /* ints: quotient towards -inf; remainder with the sign of the dividend */ \
 	X(and) X(or) X(xor) X(not) X(shl) X(shr) /* bool or int; shr arithmetic if signed */       \
@@ -23,6 +24,7 @@
 	X(select)  /* (bool, a, b) */                                                              \
 	X(convert) /* numeric; float to i32, i64 only: the smallest for NaN and what does not fit */ \
 	X(bitcast) /* same size */                                                                 \
+	X(from_f16) X(to_f16) /* legal loop IR only: between the bits as u16 and f32 */            \
 	X(call)    /* another function, not inlined: emitted once per module and lane count */     \
 	X(table)   /* table look-up: constant array, i32 index already in range */
 

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "ir/graph/dtype.h"
+#include "ir/scalar/scalar.h"
 #include "ir/target/machine.h"
 
 /* How a vector of bools is held: not at all (one lane only), as an i32 vector of 0 and -1, in a mask
@@ -20,11 +21,12 @@ typedef enum { MASK_NONE, MASK_VECTOR, MASK_BITS } MaskKind;
 typedef enum {
 	ISA_FMA = 1,     /* f32 and f64: a * b + c with one rounding */
 	ISA_F16 = 2,     /* conversion between f16 and f32 */
-	ISA_GATHER = 4   /* one instruction that gathers is faster than a load for each lane */
+	ISA_GATHER = 4,  /* one instruction that gathers is faster than a load for each lane */
+	ISA_LESSER = 8   /* a < b ? a : b and a > b ? a : b of floats in one instruction */
 } IsaOp;
 
 /* Legality: what code may be made of; it goes into the manifest, and processors without it are refused. */
-typedef struct {
+typedef struct Isa {
 	const char *name;      /* "x86-64-v3", "aarch64-linux-gnu" */
 	const char *family;    /* "x86-64", "aarch64", "riscv64", "generic": packed weights are shared within
 	                          a family, and preludes belong to one */
@@ -51,6 +53,9 @@ typedef struct Target {
 } Target;
 
 static inline bool isa_has(const Isa *isa, IsaOp op) { return (isa->ops & op) != 0; }
+/* Legal code may hold this operation with a result of that dtype and lanes; what it may not, codegen/library.c knows how
+ * to write otherwise. */
+bool isa_takes(const Isa *, ScOp, DType, uint32_t lanes);
 
 /* By name or another name of it; NULL when unknown. The machine this runs on is named in codegen/host.h. */
 const Target *target_find(const char *name);

@@ -113,8 +113,8 @@ static LoopOutcome execute(void)
 {
 	Arena *a = arena_new(&it.ctx->unwind);
 	for (uint32_t k = 0; k < it.p->fn.n; k++)
-		assert_true(loop_verify(it.p->fn.data[k]));
-	assert_true(loop_verify(it.p->run));
+		assert_true(loop_verify(it.p->fn.data[k], NULL));
+	assert_true(loop_verify(it.p->run, NULL));
 	int64_t slot[] = {it.s0, N, sizeof it.work};
 	void *buf[] = {it.x, it.y, it.weight, it.work, NULL};
 	LoopOutcome r = loop_interp_run(it.p, a, buf, slot, &it.report);
@@ -180,7 +180,8 @@ static void test_lanes(void **state)
 	Lx b = lx_var(f, ls_gather(f, "b", lmem_buf(x, DT_f32), lx_int(f, 7), back, DT_f32, none));
 	ls_store(f, lmem_buf(y, DT_f32), lx_int(f, 1), b, none);
 	Lx two = lx_int_of(f, i8, 2), at = lx_sc(f, SC_mul, i8, (Lx[]){lx_ramp(f, zero, lx_int(f, 1), 8), two}, 2);
-	Lx two_back = lx_splat(f, lx_extract(f, b, 2), 8);
+	Lx four = lx_shuffle(f, SHUFFLE_LOW, b, b), high = lx_shuffle(f, SHUFFLE_HIGH, four, four);
+	Lx two_back = lx_splat(f, lx_shuffle(f, SHUFFLE_LOW, high, high), 8);
 	ls_scatter(f, lmem_buf(y, DT_f32), lx_int(f, 9), at, two_back, lx_mask(f, lx_int(f, 6), 8));
 	at = lx_add(f, at, lx_int(f, 1));
 	ls_scatter(f, lmem_buf(y, DT_f32), lx_int(f, 9), at, lx_float(f, v8, -1), lx_mask(f, lx_int(f, 5), 8));

@@ -1,0 +1,364 @@
+/* The rewriting of statements and expressions; library.c has operations and functions. */
+#include "codegen/legalise.h"
+
+#include <string.h>
+
+#include "codegen/legal_priv.h"
+
+typedef ARRAY(uint32_t) StmtList;
+
+typedef struct {
+	Library lib;
+	LoopFn *f;
+	Arena *arena;
+	LoopIndex index;       /* of the function as it was */
+	const bool *is_mutable; /* by old expression */
+	uint32_t nold;
+	Lx *legal;             /* by old expression; none: not asked yet */
+	LoopShared shared;
+	Lx *name;              /* by expression of this statement: the variable that has its value, or what it became */
+	uint32_t nname;
+	ARRAY(Lx) named;       /* what is in name */
+	StmtList *out;
+} Legal;
+
+/* ---- expressions ---- */
+
+static Lx legal_expr(Legal *g, Lx x);
+
+/* Lane k with lane k + half, then the halves again. Of masks by questions. */
+static Lx reduce(Legal *g, ScOp op, Lx x)
+{
+	LoopFn *f = g->f;
+	LType t = lx_type(f, x);
+	if (t.dtype == DT_bool && op == SC_or)
+		return lx_any(f, x);
+	if (t.dtype == DT_bool && op == SC_and) {
+		Lx none = lx_any(f, lx_op(f, SC_not, t, &x, 1, 0));
+		return lx_op(f, SC_not, (LType){DT_bool, 1}, &none, 1, 0);
+	}
+	if (t.dtype == DT_bool) {
+		LType bytes = {DT_u8, t.lanes}, byte = {DT_u8, 1};
+		Lx odd[2] = {reduce(g, op, lx_op(f, SC_convert, bytes, &x, 1, 0)), lx_int_of(f, byte, 0)};
+		return lx_op(f, SC_ne, (LType){DT_bool, 1}, odd, 2, 0);
+	}
+	for (t.lanes /= 2; t.lanes; t.lanes /= 2) {
+		Lx half[2] = {lx_shuffle(f, SHUFFLE_LOW, x, x), lx_shuffle(f, SHUFFLE_HIGH, x, x)};
+		x = library_op(&g->lib, op, t, half, 2, 0);
+	}
+	return x;
+}
+
+static Lx legal_kind(Legal *g, Lx x, const Lx *in)
+{
+	const LxData d = g->f->lx.data[x.i];
+	switch (d.kind) {
+	case LX_SC:
+		return library_op(&g->lib, d.sc, d.type, in, d.nin, d.known | loop_known(&g->index, x));
+	case LX_FN:
+		return library_call(&g->lib, d.fn, d.type.lanes, in, d.nin);
+	case LX_HREDUCE:
+		return reduce(g, d.sc, in[0]);
+	default:
+		return lx_with(g->f, x, in);
+	}
+}
+
+static Lx legal_expr(Legal *g, Lx x)
+{
+	if (!x.i || g->legal[x.i].i)
+		return g->legal[x.i];
+	const LxData d = g->f->lx.data[x.i];
+	Lx in[4] = {{0}};
+	for (uint32_t k = 0; k < d.nin; k++)
+		in[k] = legal_expr(g, d.in[k]);
+	return g->legal[x.i] = d.nin ? legal_kind(g, x, in) : x;
+}
+
+/* ---- statements ---- */
+
+static void put(Legal *g, LsData s)
+{
+	array_push(g->arena, &g->f->ls, s);
+	array_push(g->arena, g->out, g->f->ls.n - 1);
+}
+
+static Lx let(Legal *g, const char *name, Lx x)
+{
+	array_push(g->arena, &g->f->lv, (LvData){.type = lx_type(g->f, x), .name = name, .nonneg = lx_nonneg(g->f, x)});
+	Lv v = {g->f->lv.n - 1};
+	put(g, (LsData){.kind = LS_LET, .v = v, .x = x});
+	return lx_var(g->f, v);
+}
+
+static void legal_exprs(Legal *g, LsData *s)
+{
+	s->x = legal_expr(g, s->x);
+	s->y = legal_expr(g, s->y);
+	s->mask = legal_expr(g, s->mask);
+	s->offset = legal_expr(g, s->offset);
+	Lx *arg = s->narg ? ARENA_ARRAY(g->arena, Lx, s->narg) : NULL;
+	for (uint32_t k = 0; k < s->narg; k++)
+		arg[k] = legal_expr(g, s->arg[k]);
+	s->arg = arg;
+}
+
+/* ---- shared subexpressions ---- */
+
+static bool is_named(const Legal *g, Lx x)
+{
+	Lx to = g->name[x.i];
+	return to.i && to.i != x.i && g->f->lx.data[to.i].kind == LX_VAR;
+}
+
+static uint32_t tree_size(const Legal *g, Lx x, uint32_t limit)
+{
+	const LxData *d = &g->f->lx.data[x.i];
+	uint32_t n = 1;
+	for (uint32_t k = 0; k < d->nin && n < limit; k++)
+		n += is_named(g, d->in[k]) ? 1 : tree_size(g, d->in[k], limit - n);
+	return n;
+}
+
+/* Index arithmetic is repeated while it is short; everything else is computed once by name. */
+static bool worth_naming(const Legal *g, Lx x)
+{
+	const LxData *d = &g->f->lx.data[x.i];
+	if (d->kind == LX_ADDR || (d->kind == LX_SPLAT && !g->f->lx.data[d->in[0].i].nin))
+		return false;
+	return d->type.lanes > 1 || d->type.dtype != DT_i64 || tree_size(g, x, 6) > 4;
+}
+
+static void set_name(Legal *g, Lx x, Lx to)
+{
+	g->name[x.i] = to;
+	array_push(g->arena, &g->named, x);
+}
+
+/* With names for what has them. */
+static Lx by_name(Legal *g, Lx x)
+{
+	if (!x.i || g->name[x.i].i)
+		return g->name[x.i];
+	const LxData d = g->f->lx.data[x.i];
+	Lx in[4] = {{0}};
+	bool same = true;
+	for (uint32_t k = 0; k < d.nin; k++) {
+		in[k] = by_name(g, d.in[k]);
+		same = same && in[k].i == d.in[k].i;
+	}
+	Lx to = same ? x : lx_with(g->f, x, in);
+	set_name(g, x, to);
+	return to;
+}
+
+static void name_shared(Legal *g, LsData *s)
+{
+	uint32_t n = g->f->lx.n;
+	if (g->nname < n) {
+		g->nname = 2 * n;
+		g->name = ARENA_ARRAY(g->arena, Lx, g->nname);
+	}
+	loop_shared(g->f, s, &g->shared);
+	uint32_t names = 0;
+	for (uint32_t k = 0; k < g->shared.x.n; k++) {
+		Lx x = g->shared.x.data[k];
+		if (!worth_naming(g, x))
+			continue;
+		Lx value = by_name(g, x); /* remembered as what x became: the name comes in its place */
+		g->name[x.i] = let(g, "t", value);
+		names++;
+	}
+	if (names) {
+		s->x = by_name(g, s->x);
+		s->y = by_name(g, s->y);
+		s->mask = by_name(g, s->mask);
+		s->offset = by_name(g, s->offset);
+		for (uint32_t k = 0; k < s->narg; k++)
+			((Lx *)s->arg)[k] = by_name(g, s->arg[k]);
+	}
+	while (g->named.n)
+		g->name[g->named.data[--g->named.n].i] = (Lx){0};
+}
+
+/* ---- memory ---- */
+
+/* Of one lane: the index is part of the offset. */
+static Lx element_offset(Legal *g, Lx offset, Lx index)
+{
+	LoopFn *f = g->f;
+	LType i64 = {DT_i64, 1};
+	int64_t zero;
+	if (lx_type(f, index).dtype != DT_i64)
+		index = lx_op(f, SC_convert, i64, &index, 1, 0);
+	if (lx_is_int(f, offset, &zero) && zero == 0)
+		return index;
+	return lx_op(f, SC_add, i64, (Lx[]){offset, index}, 2, KNOWN_INDEX);
+}
+
+static Lx further(Legal *g, Lx offset, int64_t by)
+{
+	int64_t c;
+	if (lx_is_int(g->f, offset, &c))
+		return lx_int(g->f, c + by);
+	return lx_op(g->f, SC_add, (LType){DT_i64, 1}, (Lx[]){offset, lx_int(g->f, by)}, 2, KNOWN_INDEX);
+}
+
+/* What lies in memory, as a new variable. */
+static Lx raw_load(Legal *g, LsData s, LType type)
+{
+	const char *name = g->f->lv.data[s.v.i].name;
+	array_push(g->arena, &g->f->lv, (LvData){.type = type, .name = name});
+	s.v = (Lv){g->f->lv.n - 1};
+	put(g, s);
+	return lx_var(g->f, s.v);
+}
+
+/* Reversed, or every second one of two vectors, of which the second starts one early: nothing beyond the last element
+ * is touched. */
+static Lx strided_load(Legal *g, LsData s, LType type, int stride)
+{
+	Lx at = s.offset;
+	s.kind = LS_LOAD;
+	s.x = (Lx){0};
+	if (stride < 0) {
+		s.offset = further(g, at, 1 - (int64_t)type.lanes);
+		Lx a = raw_load(g, s, type);
+		return lx_shuffle(g->f, SHUFFLE_REVERSE, a, a);
+	}
+	Lx a = raw_load(g, s, type);
+	s.offset = further(g, at, (int64_t)type.lanes - 1);
+	return lx_shuffle(g->f, SHUFFLE_EVEN, a, raw_load(g, s, type));
+}
+
+static void legal_load(Legal *g, LsData s)
+{
+	LType type = g->f->lv.data[s.v.i].type;
+	DType storage = s.mem.dtype;
+	LType raw = {dtype_raw(storage), type.lanes};
+	int stride = ls_stride(g->f, &s);
+	s.mem.dtype = raw.dtype;
+	if (s.kind == LS_GATHER && type.lanes == 1) {
+		s.kind = LS_LOAD;
+		s.offset = element_offset(g, s.offset, s.x);
+		s.x = (Lx){0};
+	}
+	if (s.kind == LS_GATHER)
+		s.k = !s.mask.i && !isa_has(g->lib.isa, ISA_GATHER);
+	if (!stride && raw.dtype == type.dtype) {
+		put(g, s);
+		return;
+	}
+	Lx x = stride ? strided_load(g, s, raw, stride) : raw_load(g, s, raw);
+	put(g, (LsData){.kind = LS_LET, .v = s.v, .x = library_unpack(&g->lib, storage, x)});
+}
+
+static void legal_store(Legal *g, LsData s)
+{
+	DType storage = s.mem.dtype;
+	s.mem.dtype = dtype_raw(storage);
+	s.x = library_pack(&g->lib, storage, s.x);
+	if (s.kind == LS_SCATTER && lx_type(g->f, s.x).lanes == 1) {
+		s.kind = LS_STORE;
+		s.offset = element_offset(g, s.offset, s.y);
+		s.y = (Lx){0};
+	}
+	put(g, s);
+}
+
+/* ---- blocks ---- */
+
+static void legal_block(Legal *g, Lb b);
+
+static void legal_for(Legal *g, LsData s, Lx old_end)
+{
+	if (g->is_mutable[old_end.i]) /* it is evaluated once */
+		s.y = let(g, "end", s.y);
+	put(g, s);
+	legal_block(g, s.body);
+}
+
+static void legal_stmt(Legal *g, LsData s)
+{
+	Lx old_end = s.y;
+	legal_exprs(g, &s);
+	if (s.kind != LS_WHILE) /* whose condition is computed anew before each round */
+		name_shared(g, &s);
+	switch (s.kind) {
+	case LS_LOAD: case LS_GATHER: legal_load(g, s); break;
+	case LS_STORE: case LS_SCATTER: legal_store(g, s); break;
+	case LS_FOR: legal_for(g, s, old_end); break;
+	case LS_PREFETCH:
+		if (g->lib.isa->vector_bytes)
+			put(g, s);
+		break;
+	default:
+		put(g, s);
+		legal_block(g, s.body);
+		legal_block(g, s.other);
+	}
+}
+
+/* Launches that follow each other stay so: they may become a table. */
+static uint32_t legal_launches(Legal *g, const uint32_t *at, uint32_t n)
+{
+	uint32_t count = 0;
+	while (count < n && g->f->ls.data[at[count]].kind == LS_LAUNCH)
+		count++;
+	LsData *launch = ARENA_ARRAY(g->arena, LsData, count);
+	for (uint32_t k = 0; k < count; k++) {
+		launch[k] = g->f->ls.data[at[k]];
+		legal_exprs(g, &launch[k]);
+		name_shared(g, &launch[k]);
+	}
+	for (uint32_t k = 0; k < count; k++)
+		put(g, launch[k]);
+	return count;
+}
+
+static void legal_block(Legal *g, Lb b)
+{
+	StmtList *outer = g->out, out = {0};
+	if (!b.i)
+		return;
+	g->out = &out;
+	const uint32_t *at = g->f->block.data[b.i].stmt.data, n = g->f->block.data[b.i].stmt.n;
+	for (uint32_t k = 0; k < n;) {
+		if (g->f->ls.data[at[k]].kind == LS_LAUNCH)
+			k += legal_launches(g, at + k, n - k);
+		else
+			legal_stmt(g, g->f->ls.data[at[k++]]);
+	}
+	struct LBlock *block = &g->f->block.data[b.i];
+	block->stmt.data = out.data;
+	block->stmt.n = out.n;
+	block->stmt.cap = out.cap;
+	g->out = outer;
+}
+
+void legalise(LoopFn *f, const Isa *isa)
+{
+	Arena *arena = f->ir->ctx->arena;
+	loop_unroll(f);
+	Legal g = {.lib = {f, isa}, .f = f, .arena = arena, .nold = f->lx.n};
+	g.is_mutable = loop_find_mutable(f, arena);
+	g.legal = ARENA_ARRAY(arena, Lx, f->lx.n);
+	loop_index_init(&g.index, f, arena);
+	legal_block(&g, f->body);
+}
+
+void program_legalise(Program *p, const Isa *isa)
+{
+	for (uint32_t k = 0; k < p->fn.n; k++)
+		legalise(p->fn.data[k], isa);
+	for (uint32_t k = 0; k < p->sizes_part.n; k++)
+		legalise(p->sizes_part.data[k], isa);
+	for (uint32_t k = 0; k < p->run_part.n; k++)
+		legalise(p->run_part.data[k], isa);
+	legalise(p->sizes, isa);
+	legalise(p->run, isa);
+#ifndef NDEBUG
+	if (!program_verify(p, isa))
+		ctx_bug_verify(p->ir->ctx, "legalising");
+#endif
+}

@@ -31,7 +31,7 @@ T = torch
 # What scalar primitives mean; those whose name is a function of torch are not listed.
 SCALAR = {"select": T.where, "bit_and": T.bitwise_and, "bit_or": T.bitwise_or, "bit_xor": T.bitwise_xor, "bit_not": T.bitwise_not,
           "shift_left": T.bitwise_left_shift, "shift_right": T.bitwise_right_shift, "floordiv": lambda a, b: T.div(a, b, rounding_mode="floor"),
-          "div": T.true_divide, "i0e": T.special.i0e, "i1": T.special.i1, "i1e": T.special.i1e, "trigamma": lambda x: T.polygamma(1, x)}
+          "div": T.true_divide, "i0e": T.special.i0e, "erfcx": T.special.erfcx, "i1": T.special.i1, "i1e": T.special.i1e, "trigamma": lambda x: T.polygamma(1, x)}
 
 
 F = torch.nn.functional

@@ -46,8 +46,10 @@ OP(aten_log_sigmoid){
 };
 OP(aten_special_log_ndtr){
 	.schema = "aten.special_log_ndtr(Tensor self) -> Tensor",
-	.expand = "log(mul(erfc(mul(self, -0.7071067811865476)), 0.5))",
-	.sample = "f32[n=2, 6] in -3..5",
+	.expand = "select(lt(self, -1), "
+		  "sub(log(mul(erfcx(mul(self, -0.7071067811865476)), 0.5)), mul(mul(self, self), 0.5)), "
+		  "log1p(mul(erfc(mul(self, 0.7071067811865476)), -0.5)))",
+	.sample = "f32[n=2, 6] in -3..5; f32[6] of -300 -30 -14 -1 9 inf",
 };
 
 /* A bound of integers is an integer. */

@@ -16,7 +16,7 @@ OP(aten_mse_loss){
 static Node build_l1_loss(Build *b, Node n)
 {
 	Node d = b_bin(b, OP_sub, arg(b, n, "self"), arg(b, n, "target"));
-	return aten_reduce_loss(b, n, b_un(b, OP_abs, d));
+	return aten_reduce_loss(b, n, aten_abs(b, d));
 }
 OP(aten_l1_loss){
 	.schema = "aten.l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",

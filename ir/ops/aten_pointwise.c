@@ -197,6 +197,12 @@ OP(aten_special_erfc){
 	.expand = "erfc(self)",
 	.sample = "f32[n=3, 4] in -3..3; f32[4] of 0.001 -6 9 inf",
 };
+OP(aten_special_erfcx){
+	.schema = "aten.special_erfcx(Tensor self) -> Tensor",
+	.promote = PROMOTE_FLOAT,
+	.expand = "erfcx(self)",
+	.sample = "f32[n=3, 4] in -3..3; f32[4] of 0.7 -6 9 40",
+};
 OP(aten_erfinv){
 	.schema = "aten.erfinv(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
@@ -400,9 +406,8 @@ OP(aten_square){
 	.sample = "f32[n=3, 4]; i32[3] in -9..9; f32[4] of nan -inf 0 -0.0; u8[3] in 0..255",
 };
 
-static Node build_abs(Build *b, Node n)
+Node aten_abs(Build *b, Node x)
 {
-	Node x = arg(b, n, "self");
 	DType d = aten_dtype(b, x);
 	if (dtype_is_complex(d)) {
 		Node pairs = b_node(b, OP_view_real, &x, 1, NULL, 0);
@@ -410,6 +415,11 @@ static Node build_abs(Build *b, Node n)
 			     b_select_dim(b, pairs, -1, b_int(b, 1)));
 	}
 	return d == DT_bool || (dtype_is_int(d) && !dtype_is_signed(d)) ? x : b_un(b, OP_abs, x);
+}
+
+static Node build_abs(Build *b, Node n)
+{
+	return aten_abs(b, arg(b, n, "self"));
 }
 OP(aten_abs){
 	.schema = "aten.abs(Tensor self) -> Tensor",

@@ -541,6 +541,8 @@ Node aten_vector_norm(Build *b, Node x, double p, uint32_t dims, bool keep)
 {
 	if (!x.i)
 		return x;
+	if (dtype_is_complex(aten_dtype(b, x)))
+		x = aten_abs(b, x);
 	if (p == 2) {
 		Node sq = b_bin(b, OP_mul, x, x);
 		return b_un(b, OP_sqrt, aten_sum(b, sq, dims, keep));
@@ -570,8 +572,9 @@ static Node norm(Build *b, Node n, double p, uint32_t dims, bool keep)
 				       : aten_dtype(b, x));
 	if (!x.i)
 		return x;
-	Node y = aten_vector_norm(b, aten_wide(b, b_convert(b, x, d)), p, dims, keep);
-	return y.i ? b_convert(b, y, d) : y;
+	x = b_convert(b, x, d);
+	Node y = aten_vector_norm(b, aten_wide(b, x), p, dims, keep);
+	return y.i ? b_convert(b, y, dtype_real(d)) : y;
 }
 
 static Node build_vector_norm(Build *b, Node n)
@@ -587,7 +590,8 @@ OP(aten_linalg_vector_norm){
 		  "f32[n=3, 4] in 0.5..4, ord=0, dim=[1]; f32[n=3, 4] in 0.5..4, ord=inf, dim=[1]; "
 		  "f32[n=3, 4] in 0.5..4, ord=-inf, dim=[1]; f32[n=3, 4] in 0.5..4, ord=3, dim=[1]; "
 		  "f32[n=3, 4] in 0.5..4, ord=0.5, dim=[1]; f32[n=3, 4] in 0.5..4, ord=-1.5, dim=[1]; "
-		  "f32[3, 4], dim=[0], keepdim=true, dtype=f64; f32[3, 4], ord=0; f32[3, 4], ord=-inf",
+		  "f32[3, 4], dim=[0], keepdim=true, dtype=f64; f32[3, 4], ord=0; f32[3, 4], ord=-inf; "
+		  "c64[3, 4], dim=[0]; c64[3, 4], ord=1",
 };
 
 static Node build_norm(Build *b, Node n)

@@ -416,6 +416,14 @@ OP(erfc) {
 	.deriv = {"-1.1283791670955126 * exp(-x*x)"},
 	.sample = "f32[n=3, 4] in -3..3; f32[4] of 0.001 -6 9 inf",
 };
+OP(erfcx) {
+	.schema = "erfcx(Tensor x) -> Tensor",
+	.doc = "exp(x*x) erfc(x)",
+	.promote = PROMOTE_FLOAT,
+	.scalar = "erfcx(x)",
+	.deriv = {"2.0 * x * y - 1.1283791670955126"},
+	.sample = "f32[n=3, 4] in -3..3; f32[4] of 0.7 -6 9 40; f32[3] of -inf inf -9",
+};
 OP(erfinv) {
 	.schema = "erfinv(Tensor x) -> Tensor",
 	.doc = "inverse of erf",

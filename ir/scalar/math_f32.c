@@ -188,6 +188,7 @@ const LibDef lib_f32[] = {
 	VIA_F64("acosh"),
 	VIA_F64("atanh"),
 	VIA_F64("erfc"),
+	VIA_F64("erfcx"),
 	VIA_F64("erfinv"),
 	VIA_F64("lgamma"),
 	VIA_F64("digamma"),

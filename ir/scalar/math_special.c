@@ -8,25 +8,33 @@ const LibDef lib_special[] = {
 		"0.00012055136545113774, -1.4919965069961144e-05, 1.634941040369962e-06, "
 		"-1.4831116042196808e-07, 6.907243561517994e-10, 7.151978906754382e-09, "
 		"-2.805997157775095e-09, 4.3837918635899574e-10)"},
-	/* erfc(x) for x >= 3/4: exp(-x*x) / x times a polynomial in (x - 2)/(x + 2). The
-	 * rounding error of x*x, known through fma, corrects the exponential. */
-	{"erfc_tail", LIB_F64, "x", EXPAND,
-		"c = min(28.0, x); t = (c - 2.0) / (c + 2.0); z = c * c; low = fma(c, c, -z); "
-		"e = exp(-z); "
-		"w = poly(t, 0.5107913526210115, 0.16721101041410627, -0.20384429592888312, "
+	/* erfc(x) exp(x*x) for 3/4 <= x <= 28: a polynomial in (x - 2)/(x + 2), over x. */
+	{"erfcx_tail", LIB_F64, "x", EXPAND,
+		"t = (x - 2.0) / (x + 2.0); "
+		"poly(t, 0.5107913526210115, 0.16721101041410627, -0.20384429592888312, "
 		"0.1215149305245745, -0.02897644669764703, -0.0075157384104168196, "
 		"0.004784898541824135, 0.0011266580028066258, -0.0007501843434635426, "
 		"-0.0003143514857096805, 8.941618590323043e-05, 8.931855833126368e-05, "
 		"6.255405230033679e-06, -1.8988778190996484e-05, -8.689896960253046e-06, "
 		"1.6398994307491145e-06, 2.668692469380216e-06, 1.7959963673863475e-07, "
 		"8.317446999214109e-07, -2.461868729281446e-07, -1.702822954652285e-06, "
-		"1.39089843671e-06, -3.2299377023973735e-07) / c; "
+		"1.39089843671e-06, -3.2299377023973735e-07) / x"},
+	/* erfc(x) for x >= 3/4. The rounding error of x*x, known through fma, corrects the exponential. */
+	{"erfc_tail", LIB_F64, "x", EXPAND,
+		"c = min(28.0, x); z = c * c; low = fma(c, c, -z); e = exp(-z); w = erfcx_tail(c); "
 		"fma(e, w, -(e * low) * w)"},
 	{"erf", LIB_F64, "x", 0,
 		"a = abs(x); select(lt(a, 1.0), erf_poly(x), copysign(1.0 - erfc_tail(a), x))"},
 	{"erfc", LIB_F64, "x", 0,
 		"a = abs(x); t = erfc_tail(a); "
 		"select(lt(a, 0.75), 1.0 - erf_poly(x), select(lt(x, 0.0), 2.0 - t, t))"},
+	/* Far out the asymptotic series, https://dlmf.nist.gov/7.12.E1. */
+	{"erfcx", LIB_F64, "x", 0,
+		"c = max(x, 28.0); r = 1.0 / (c * c); "
+		"far = 0.5641895835477563 / c * poly(r, 1.0, -0.5, 0.75, -1.875, 6.5625, -29.53125, 162.421875); "
+		"m = max(-26.64, min(x, 0.75)); z = m * m; low = fma(m, m, -z); e = exp(z); f = erfc(m); "
+		"near = fma(e, f, (e * low) * f); "
+		"select(ge(x, 28.0), far, select(ge(x, 0.75), erfcx_tail(x), select(lt(x, -26.64), inf, near)))"},
 	/* A start within 1e-3, then Halley's method twice on erf, or on erfc where x is near 1. */
 	{"erfinv_step", LIB_F64, "a, y", 0,
 		"near = gt(a, 0.5); d = select(near, (1.0 - a) - erfc(y), erf(y) - a); "

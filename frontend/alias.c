@@ -1,79 +1,7 @@
-/* Which operators return views of their operand, and what a write through such a view does to it.
- */
+/* Which results are views, as the op table says, and what a write through such a view does to the operand. */
 #include <string.h>
 
 #include "frontend/pt2_priv.h"
-
-static const struct {
-	const char *name; /* without namespace and overload */
-	AliasKind kind;
-	bool maybe; /* sometimes a copy: sizes and strides decide */
-} views[] = {
-	{"alias", ALIAS_SAME, false},
-	{"detach", ALIAS_SAME, false},
-	{"lift_fresh", ALIAS_SAME, false},
-	{"positive", ALIAS_SAME, false},
-	{"resolve_neg", ALIAS_SAME, false},
-	{"resolve_conj", ALIAS_SAME, false},
-	{"contiguous", ALIAS_SAME, true},
-	{"to", ALIAS_SAME, true},
-	{"type_as", ALIAS_SAME, true},
-	{"dropout", ALIAS_SAME, true},
-	{"feature_dropout", ALIAS_SAME, true},
-	{"alpha_dropout", ALIAS_SAME, true},
-	{"feature_alpha_dropout", ALIAS_SAME, true},
-	{"view", ALIAS_RESHAPE, false},
-	{"view_as", ALIAS_RESHAPE, false},
-	{"_unsafe_view", ALIAS_RESHAPE, false},
-	{"_reshape_alias", ALIAS_RESHAPE, false},
-	{"unflatten", ALIAS_RESHAPE, false},
-	{"unsqueeze", ALIAS_RESHAPE, false},
-	{"squeeze", ALIAS_RESHAPE, false},
-	{"atleast_1d", ALIAS_RESHAPE, false},
-	{"atleast_2d", ALIAS_RESHAPE, false},
-	{"atleast_3d", ALIAS_RESHAPE, false},
-	{"reshape", ALIAS_RESHAPE, true},
-	{"reshape_as", ALIAS_RESHAPE, true},
-	{"flatten", ALIAS_RESHAPE, true},
-	{"ravel", ALIAS_RESHAPE, true},
-	{"permute", ALIAS_PERMUTE, false},
-	{"transpose", ALIAS_PERMUTE, false},
-	{"t", ALIAS_PERMUTE, false},
-	{"slice", ALIAS_SLICE, false},
-	{"narrow", ALIAS_SLICE, false},
-	{"select", ALIAS_SELECT, false},
-	{"split", ALIAS_PIECES, false},
-	{"split_with_sizes", ALIAS_PIECES, false},
-	{"chunk", ALIAS_PIECES, false},
-	{"view_as_real", ALIAS_BITS, false},
-	{"view_as_complex", ALIAS_BITS, false},
-	{"real", ALIAS_BITS, false},
-	{"imag", ALIAS_BITS, false},
-	{"conj", ALIAS_BITS, true},
-	{"_conj", ALIAS_BITS, true},
-	{"adjoint", ALIAS_ADJOINT, false},
-	{"mH", ALIAS_ADJOINT, false},
-	{"matrix_H", ALIAS_ADJOINT, false},
-	{"mT", ALIAS_OTHER, false},
-	{"numpy_T", ALIAS_OTHER, false},
-	{"swapaxes", ALIAS_OTHER, false},
-	{"swapdims", ALIAS_OTHER, false},
-	{"movedim", ALIAS_OTHER, false},
-	{"moveaxis", ALIAS_OTHER, false},
-	{"expand", ALIAS_OTHER, false},
-	{"expand_as", ALIAS_OTHER, false},
-	{"broadcast_to", ALIAS_OTHER, false},
-	{"broadcast_tensors", ALIAS_OTHER, false},
-	{"meshgrid", ALIAS_OTHER, false},
-	{"diagonal", ALIAS_OTHER, false},
-	{"linalg_diagonal", ALIAS_OTHER, false},
-	{"unfold", ALIAS_OTHER, false},
-	{"unbind", ALIAS_OTHER, false},
-	{"tensor_split", ALIAS_OTHER, false},
-	{"hsplit", ALIAS_OTHER, false},
-	{"vsplit", ALIAS_OTHER, false},
-	{"dsplit", ALIAS_OTHER, false},
-};
 
 /* Equal, or equal at the values seen while exporting: the file's own sizes and strides. */
 static bool agrees(SymTab *t, Sym a, Sym b)
@@ -118,46 +46,34 @@ static bool is_viewable(SymTab *t, const Meta *from, const Meta *to)
 	return true;
 }
 
-static size_t base_name(const char *name, const char **base)
+/* The conversions of a tensor that may be itself. */
+static bool asks_for_copy(const Graph *g, Node made)
 {
-	const char *dot = strchr(name, '.');
-	*base = dot ? dot + 1 : name;
-	return strcspn(*base, ".");
+	return op_arg_index(node_op(g, made), "copy") >= 0 && node_bool(g, made, "copy");
 }
 
-/* Whether one of the sometimes-views is one this time. */
-static bool is_view_here(State *st, Node made, const char *name, AliasKind kind, const Meta *in,
-			 const Meta *out)
+ViewKind alias_kind(State *st, Node made, const Meta *in, const Meta *out)
 {
 	const Graph *g = st->g;
 	SymTab *t = st->im->syms;
-	if (kind == ALIAS_RESHAPE)
-		return is_viewable(t, in, out);
-	if (kind == ALIAS_BITS)
-		return true;
-	if (strstr(name, "dropout"))
-		return !node_bool(g, made, "train") || node_float(g, made, "p") == 0;
-	if (op_arg_index(node_op(g, made), "copy") >= 0 && node_bool(g, made, "copy"))
-		return false;
-	return same_strides(t, in, out);
-}
-
-AliasKind alias_kind(State *st, Node made, const char *name, const Meta *in, const Meta *out)
-{
-	const char *base;
-	size_t n = base_name(name, &base);
-	for (size_t k = 0; k < sizeof views / sizeof *views; k++) {
-		if (strlen(views[k].name) != n || strncmp(views[k].name, base, n))
-			continue;
-		if (views[k].kind == ALIAS_BITS && views[k].maybe && !dtype_is_complex(in->dtype))
-			return ALIAS_SAME; /* conj of real numbers */
-		if (views[k].maybe && !is_view_here(st, made, base, views[k].kind, in, out))
-			return ALIAS_NONE;
-		if (views[k].kind == ALIAS_RESHAPE && in->dtype != out->dtype)
-			return ALIAS_BITS; /* view.dtype */
-		return views[k].kind;
+	const OpInfo *info = op_info(node_op(g, made));
+	bool is_view = true;
+	switch (info->view_if) {
+	case VIEW_ALWAYS:
+		break;
+	case VIEW_IF_STRIDES:
+		is_view = is_viewable(t, in, out);
+		break;
+	case VIEW_IF_UNCHANGED:
+		is_view = !asks_for_copy(g, made) && same_strides(t, in, out);
+		break;
+	case VIEW_IF_COMPLEX:
+		return dtype_is_complex(in->dtype) ? info->view : VIEW_SAME;
+	case VIEW_IF_IDLE:
+		is_view = !node_bool(g, made, "train") || node_float(g, made, "p") == 0;
+		break;
 	}
-	return ALIAS_NONE;
+	return is_view ? info->view : VIEW_NONE;
 }
 
 /* ---- writing through a view ---- */
@@ -280,27 +196,18 @@ static Node inverse_scatter(State *st, Build *b, const Value *v, Node parent, No
 	return b_reshape(b, b_node(b, OP_scatter, in, 3, attr, 9), p.rank, p.size);
 }
 
-/* The same bytes under another dtype. */
-static Node inverse_bits(State *st, Build *b, const Value *v, Node parent, Node update)
+/* The same bytes under another dtype, of the same size or by an operator that changes the shape. */
+static Node inverse_bits(State *st, Build *b, const Value *v, Node update)
 {
 	const Meta *p = &st->value.data[v->parent].meta;
-	const char *base, *back = NULL;
-	size_t n = base_name(op_name(node_op(st->g, v->view)), &base);
-	if (!strncmp(base, "view_as_real", n))
-		back = "aten.view_as_complex";
-	else if (!strncmp(base, "view_as_complex", n))
-		back = "aten.view_as_real";
-	else if (n >= 4 && !strncmp(base + n - 4, "conj", 4))
-		back = op_name(node_op(st->g, v->view));
-	else if (!strncmp(base, "view", n) && dtype_size(p->dtype) == dtype_size(v->meta.dtype))
-		back = "bitcast";
-	Op op = back ? op_find(back) : OP_none;
-	(void)parent;
-	if (op == OP_none)
-		return b_error(b, "writing through %s is not supported",
-			       op_name(node_op(st->g, v->view)));
+	Op viewed = node_op(st->g, v->view);
+	const char *undo = op_info(viewed)->view_undo;
+	Op op = undo ? op_find(undo) : OP_none;
+	bool by_size = op_arg_index(op, "dtype") >= 0;
+	if (op == OP_none || (by_size && dtype_size(p->dtype) != dtype_size(v->meta.dtype)))
+		return b_error(b, "writing through %s is not supported", op_name(viewed));
 	Attr attr[2] = {attr_none(), attr_dtype(p->dtype)};
-	if (op_schema(op)->narg > 1)
+	if (by_size)
 		return b_node(b, op, &update, 1, attr, 2);
 	return graph_add(st->g, b->before, op, &update, 1, (AttrId){0}, meta_type(st->im, p),
 			 b->loc);
@@ -314,17 +221,16 @@ Node alias_inverse(State *st, Build *b, const Value *v, Node parent, Node update
 		return update;
 	if (node_op(st->g, v->view) == OP_gather) /* as_strided */
 		return inverse_scatter(st, b, v, parent, update);
-	const char *name = op_name(node_op(st->g, v->view));
 	uint32_t dim = 0;
-	switch (alias_kind(st, v->view, name, p, &v->meta)) {
-	case ALIAS_NONE:
-	case ALIAS_SAME:
+	switch (alias_kind(st, v->view, p, &v->meta)) {
+	case VIEW_NONE:
+	case VIEW_SAME:
 		return update;
-	case ALIAS_RESHAPE:
+	case VIEW_RESHAPE:
 		return b_reshape(b, update, p->rank, p->size);
-	case ALIAS_PERMUTE:
+	case VIEW_PERMUTE:
 		return inverse_permute(st, b, v->view, update);
-	case ALIAS_SLICE:
+	case VIEW_SLICE:
 		if (!view_dim(st, b, v->view, "dim", p->rank, &dim))
 			return (Node){0};
 		if (op_arg_index(node_op(st->g, v->view), "step") >= 0 &&
@@ -332,21 +238,21 @@ Node alias_inverse(State *st, Build *b, const Value *v, Node parent, Node update
 			return inverse_scatter(st, b, v, parent, update);
 		return insert(st, b, parent, update, dim,
 			      attr_start(st, v->view, "start", p->size[dim]));
-	case ALIAS_SELECT:
+	case VIEW_SELECT:
 		if (!view_dim(st, b, v->view, "dim", p->rank, &dim))
 			return (Node){0};
 		return insert(st, b, parent, b_unsqueeze(b, update, (int)dim), dim,
 			      attr_start(st, v->view, "index", p->size[dim]));
-	case ALIAS_PIECES:
+	case VIEW_PIECES:
 		return inverse_pieces(st, b, v, parent, update);
-	case ALIAS_ADJOINT:
+	case VIEW_ADJOINT:
 		if (dtype_is_complex(p->dtype))
 			return b_error(b, "writing through %s of complex numbers is not supported",
-				       name);
+				       op_name(node_op(st->g, v->view)));
 		break;
-	case ALIAS_BITS:
-		return inverse_bits(st, b, v, parent, update);
-	case ALIAS_OTHER:
+	case VIEW_BITS:
+		return inverse_bits(st, b, v, update);
+	case VIEW_OTHER:
 		break;
 	}
 	return inverse_scatter(st, b, v, parent, update);

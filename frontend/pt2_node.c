@@ -209,10 +209,12 @@ static bool bind_result(Scope *s, Node made, const Call *c, const Results *r, ui
 	const Schema *schema = op_schema(c->op);
 	uint32_t self = tuple && schema->narg && schema->arg[0].kind == ARG_tensors ? k : 0;
 	uint32_t parent = self < c->value.n ? c->value.data[self] : 0;
-	AliasKind kind = ALIAS_NONE;
+	ViewKind kind = VIEW_NONE;
+	if (schema->view && op_info(c->op)->view == VIEW_NONE)
+		return ctx_error(st->im->ctx, s->where, "%s returns a view, and the op table does not say which", schema->name);
 	if (parent)
-		kind = alias_kind(st, made, schema->name, &st->value.data[parent].meta, &one->meta);
-	uint32_t v = kind == ALIAS_NONE ? value_new(st, n, &one->meta)
+		kind = alias_kind(st, made, &st->value.data[parent].meta, &one->meta);
+	uint32_t v = kind == VIEW_NONE ? value_new(st, n, &one->meta)
 					: value_view(st, parent, made, self,
 						     tuple ? (int32_t)k : -1, n, &one->meta);
 	return scope_bind(s, one->name, v);
@@ -352,8 +354,6 @@ static bool import_in_place_view(Scope *s, const json_t *node, const Target *t)
 	TRY(read_results(s, node, &r));
 	if (!self)
 		return ctx_error(st->im->ctx, s->where, "no operand to change");
-	if (t->op == OP_none) /* detach without a node of its own */
-		return !r.n || !r.data[0].name || scope_bind(s, r.data[0].name, self);
 	Call c;
 	TRY(call_read(s, node, t->op, &c));
 	AttrId attr = ir_attrs(st->im->ir, op_schema(c.op)->narg, c.attr);

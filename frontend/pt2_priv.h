@@ -160,23 +160,10 @@ Wrapped *wrapped_find(const Import *, const char *name); /* NULL: none */
 /* A node that names one of its tensors. */
 bool import_inner_tensor(Scope *, const json_t *node);
 
-/* ---- alias.c: which operators return views, and how to write through them ---- */
+/* ---- alias.c: which results are views, and how to write through them ---- */
 
-typedef enum {
-	ALIAS_NONE,
-	ALIAS_SAME,    /* the operand itself */
-	ALIAS_RESHAPE, /* the same elements in the same order */
-	ALIAS_PERMUTE,
-	ALIAS_SLICE,
-	ALIAS_SELECT,
-	ALIAS_PIECES,  /* several slices of one dimension */
-	ALIAS_ADJOINT, /* transposed and conjugated */
-	ALIAS_BITS,    /* another dtype over the same bytes */
-	ALIAS_OTHER    /* some of the elements, at most once each */
-} AliasKind;
-
-/* Is result `out` of the operator a view of operand `in`? `name` as in the op table. */
-AliasKind alias_kind(State *, Node made, const char *name, const Meta *in, const Meta *out);
+/* How result `out` of the operator shares the memory of operand `in`. */
+ViewKind alias_kind(State *, Node made, const Meta *in, const Meta *out);
 /* The contents of value v's parent after v became `update`; none after ctx_error. */
 Node alias_inverse(State *, Build *, const Value *v, Node parent, Node update);
 

@@ -25,13 +25,6 @@ static const struct {
 	{"aten._assert_scalar", TARGET_ASSERT_SCALAR},
 	{"aten._assert_tensor_metadata", TARGET_ASSERT_METADATA},
 	{"export.access_subclass_inner_tensor", TARGET_INNER_TENSOR},
-	{"aten.transpose_", TARGET_IN_PLACE_VIEW},
-	{"aten.t_", TARGET_IN_PLACE_VIEW},
-	{"aten.squeeze_", TARGET_IN_PLACE_VIEW},
-	{"aten.unsqueeze_", TARGET_IN_PLACE_VIEW},
-	{"aten.swapaxes_", TARGET_IN_PLACE_VIEW},
-	{"aten.swapdims_", TARGET_IN_PLACE_VIEW},
-	{"aten.detach_", TARGET_IN_PLACE_VIEW},
 	{"higher_order.wrap_with_set_grad_enabled", TARGET_INLINE},
 	{"higher_order.wrap_with_autocast", TARGET_INLINE},
 	{"higher_order.wrap", TARGET_INLINE},
@@ -102,13 +95,10 @@ Target target_of(Import *im, const char *target)
 	const char *op = in_place ? functional_name(im->ctx->scratch, t.name, base) : t.name;
 	t.op = op_find(op);
 	if (t.kind == TARGET_UNKNOWN && t.op != OP_none) {
-		t.kind = in_place ? TARGET_IN_PLACE : TARGET_OP;
+		const OpInfo *info = op_info(t.op);
+		bool view = info->view != VIEW_NONE && info->view_if == VIEW_ALWAYS;
+		t.kind = !in_place ? TARGET_OP : view ? TARGET_IN_PLACE_VIEW : TARGET_IN_PLACE;
 		t.name = op_name(t.op);
-	}
-	if (t.kind == TARGET_IN_PLACE_VIEW) {
-		t.name = arena_strdup(im->ctx->arena, op);
-		if (t.op == OP_none && strcmp(op, "aten.detach"))
-			t.kind = TARGET_UNKNOWN;
 	}
 	if ((t.kind == TARGET_WHILE && op_find("while") == OP_none) ||
 	    ((t.kind == TARGET_SCAN || t.kind == TARGET_MAP) && op_find("scan") == OP_none))

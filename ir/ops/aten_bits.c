@@ -67,7 +67,9 @@ static Node build_view_dtype(Build *b, Node n)
 	return bitcast(b, x, to);
 }
 OP(aten_view_dtype){
-	.schema = "aten.view.dtype(Tensor self, ScalarType dtype) -> Tensor",
+	.schema = "aten.view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
+	.view = VIEW_BITS,
+	.view_undo = "bitcast",
 	.build = build_view_dtype,
 	.sample = "f32[n=3, 4], dtype=i32; i16[n=3, 4] in -99..99, dtype=f16",
 };

@@ -22,7 +22,9 @@ static Node build_view_as_real(Build *b, Node n)
 	return b_node(b, OP_view_real, &x, 1, NULL, 0);
 }
 OP(aten_view_as_real){
-	.schema = "aten.view_as_real(Tensor self) -> Tensor",
+	.schema = "aten.view_as_real(Tensor(a) self) -> Tensor(a)",
+	.view = VIEW_BITS,
+	.view_undo = "aten.view_as_complex",
 	.build = build_view_as_real,
 	.sample = "c64[n=3, 4]",
 };
@@ -38,7 +40,9 @@ static Node build_view_as_complex(Build *b, Node n)
 	return b_node(b, OP_view_complex, &x, 1, NULL, 0);
 }
 OP(aten_view_as_complex){
-	.schema = "aten.view_as_complex(Tensor self) -> Tensor",
+	.schema = "aten.view_as_complex(Tensor(a) self) -> Tensor(a)",
+	.view = VIEW_BITS,
+	.view_undo = "aten.view_as_real",
 	.build = build_view_as_complex,
 	.sample = "f32[n=3, 4, 2]",
 };
@@ -80,7 +84,8 @@ static Node build_real(Build *b, Node n)
 	return dtype_is_complex(aten_dtype(b, x)) ? part(b, x, 0) : x;
 }
 OP(aten_real){
-	.schema = "aten.real(Tensor self) -> Tensor",
+	.schema = "aten.real(Tensor(a) self) -> Tensor(a)",
+	.view = VIEW_BITS,
 	.build = build_real,
 	.sample = "c64[n=3, 4]",
 };
@@ -90,7 +95,8 @@ static Node build_imag(Build *b, Node n)
 	return part(b, arg(b, n, "self"), 1);
 }
 OP(aten_imag){
-	.schema = "aten.imag(Tensor self) -> Tensor",
+	.schema = "aten.imag(Tensor(a) self) -> Tensor(a)",
+	.view = VIEW_BITS,
 	.build = build_imag,
 	.sample = "c64[n=3, 4]",
 };
@@ -105,7 +111,10 @@ static Node build_conj(Build *b, Node n)
 	return pair(b, part(b, x, 0), b_un(b, OP_neg, part(b, x, 1)));
 }
 OP(aten_conj){
-	.schema = "aten.conj(Tensor self) -> Tensor",
+	.schema = "aten.conj(Tensor(a) self) -> Tensor(a)",
+	.view = VIEW_BITS,
+	.view_if = VIEW_IF_COMPLEX,
+	.view_undo = "aten.conj",
 	.build = build_conj,
 	.sample = "c64[n=3, 4]",
 };
@@ -120,7 +129,10 @@ OP(aten__conj_physical){
 	.sample = "c64[n=3, 4]",
 };
 OP(aten__conj){
-	.schema = "aten._conj(Tensor self) -> Tensor",
+	.schema = "aten._conj(Tensor(a) self) -> Tensor(a)",
+	.view = VIEW_BITS,
+	.view_if = VIEW_IF_COMPLEX,
+	.view_undo = "aten._conj",
 	.build = build_conj,
 	.sample = "c64[n=3, 4]",
 };

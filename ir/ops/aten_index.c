@@ -446,7 +446,8 @@ static Node build_diagonal(Build *b, Node n)
 	return diagonal(b, x, aten_int(b, n, "offset"), d0, d1);
 }
 OP(aten_diagonal){
-	.schema = "aten.diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor",
+	.schema = "aten.diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
+	.view = VIEW_OTHER,
 	.build = build_diagonal,
 	.sample = "f32[n=3, 4]; f32[n=3, 4], offset=1; f32[2, 3, 4], offset=-1, dim1=2, dim2=0",
 };
@@ -457,8 +458,9 @@ OP(aten_diagonal_copy){
 	.sample = "f32[n=3, 4]; f32[n=3, 4], offset=1; f32[2, 3, 4], offset=-1, dim1=2, dim2=0",
 };
 OP(aten_linalg_diagonal){
-	.schema = "aten.linalg_diagonal(Tensor A, *, int offset=0, int dim1=-2, int dim2=-1) -> "
-		  "Tensor",
+	.schema = "aten.linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> "
+		  "Tensor(a)",
+	.view = VIEW_OTHER,
 	.build = build_diagonal,
 	.sample = "f32[n=2, 3, 4]; f32[3, 4], offset=-1; f32[2, 3, 4], offset=1, dim1=0, dim2=2",
 };

@@ -38,8 +38,9 @@ static Node build_slice(Build *b, Node n)
 	return slice(b, n, arg(b, n, "self"));
 }
 OP(aten_slice_Tensor){
-	.schema = "aten.slice.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? "
-		  "end=None, SymInt step=1) -> Tensor",
+	.schema = "aten.slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? "
+		  "end=None, SymInt step=1) -> Tensor(a)",
+	.view = VIEW_SLICE,
 	.build = build_slice,
 	.sample = "f32[n=3, 5], dim=1, start=1, end=4; f32[5, n=3], dim=0, start=-4, end=9223372036854775807, step=2; "
 		  "f32[n=3, 4], dim=0, start=1; f32[5], start=3, end=2; f32[5], end=-2",
@@ -69,7 +70,8 @@ static Node build_select(Build *b, Node n)
 	return b_select_dim(b, x, dim, index);
 }
 OP(aten_select_int){
-	.schema = "aten.select.int(Tensor self, int dim, SymInt index) -> Tensor",
+	.schema = "aten.select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
+	.view = VIEW_SELECT,
 	.build = build_select,
 	.sample = "f32[n=3, 4], dim=1, index=2; f32[4, n=3], dim=0, index=-1",
 };
@@ -100,7 +102,8 @@ static Node build_narrow(Build *b, Node n)
 	return narrow(b, x, dim, start, node_sym(b->g, n, "length"));
 }
 OP(aten_narrow){
-	.schema = "aten.narrow(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",
+	.schema = "aten.narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
+	.view = VIEW_SLICE,
 	.build = build_narrow,
 	.sample = "f32[n=3, 5], dim=1, start=1, length=3; f32[5, 2], dim=0, start=-3, length=2",
 };
@@ -246,7 +249,8 @@ static Node build_split(Build *b, Node n)
 	return split_symbolic(b, n, x, dim, size);
 }
 OP(aten_split_Tensor){
-	.schema = "aten.split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
+	.schema = "aten.split.Tensor(Tensor(a) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
+	.view = VIEW_PIECES,
 	.build = build_split,
 	.sample = "f32[n=3, 5], split_size=2, dim=1; f32[4, n=3], split_size=2; f32[3], split_size=4",
 };
@@ -273,8 +277,9 @@ static Node build_split_with_sizes(Build *b, Node n)
 			   len);
 }
 OP(aten_split_with_sizes){
-	.schema = "aten.split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> "
-		  "Tensor[]",
+	.schema = "aten.split_with_sizes(Tensor(a) self, SymInt[] split_sizes, int dim=0) -> "
+		  "Tensor(a)[]",
+	.view = VIEW_PIECES,
 	.build = build_split_with_sizes,
 	.sample = "f32[n=3, 5], split_sizes=[1, 0, 4], dim=1; f32[4], split_sizes=[3, 1]",
 };
@@ -302,7 +307,8 @@ static Node build_split_sizes(Build *b, Node n)
 			   len);
 }
 OP(aten_split_sizes){
-	.schema = "aten.split.sizes(Tensor self, SymInt[] split_size, int dim=0) -> Tensor[]",
+	.schema = "aten.split.sizes(Tensor(a) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]",
+	.view = VIEW_PIECES,
 	.build = build_split_sizes,
 	.sample = "f32[n=3, 5], split_size=[1, 0, 4], dim=1; f32[4], split_size=[3, 1]",
 };
@@ -329,7 +335,8 @@ static Node build_chunk(Build *b, Node n)
 	return split_sizes(b, x, dim, part, (uint32_t)chunks);
 }
 OP(aten_chunk){
-	.schema = "aten.chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
+	.schema = "aten.chunk(Tensor(a) self, int chunks, int dim=0) -> Tensor(a)[]",
+	.view = VIEW_PIECES,
 	.build = build_chunk,
 	.sample = "f32[n=3, 5], chunks=2, dim=1; f32[7], chunks=3; f32[4], chunks=3",
 };
@@ -356,8 +363,9 @@ static Node build_tensor_split(Build *b, Node n)
 	return split_sizes(b, x, dim, part, (uint32_t)sections);
 }
 OP(aten_tensor_split_sections){
-	.schema = "aten.tensor_split.sections(Tensor self, SymInt sections, int dim=0) -> "
-		  "Tensor[]",
+	.schema = "aten.tensor_split.sections(Tensor(a) self, SymInt sections, int dim=0) -> "
+		  "Tensor(a)[]",
+	.view = VIEW_OTHER,
 	.build = build_tensor_split,
 	.sample = "f32[n=3, 5], sections=2, dim=1; f32[7], sections=3",
 };
@@ -380,8 +388,9 @@ static Node build_tensor_split_indices(Build *b, Node n)
 	return b_tuple(b, part, len + 1);
 }
 OP(aten_tensor_split_indices){
-	.schema = "aten.tensor_split.indices(Tensor self, SymInt[] indices, int dim=0) -> "
-		  "Tensor[]",
+	.schema = "aten.tensor_split.indices(Tensor(a) self, SymInt[] indices, int dim=0) -> "
+		  "Tensor(a)[]",
+	.view = VIEW_OTHER,
 	.build = build_tensor_split_indices,
 	.sample = "f32[n=3, 5], indices=[1, 3], dim=1; f32[5], indices=[2, -1]",
 };
@@ -403,7 +412,8 @@ static Node build_unbind(Build *b, Node n)
 	return b_tuple(b, part, (uint32_t)extent);
 }
 OP(aten_unbind_int){
-	.schema = "aten.unbind.int(Tensor self, int dim=0) -> Tensor[]",
+	.schema = "aten.unbind.int(Tensor(a) self, int dim=0) -> Tensor(a)[]",
+	.view = VIEW_OTHER,
 	.build = build_unbind,
 	.sample = "f32[3, n=4]; f32[n=4, 3], dim=-1",
 };

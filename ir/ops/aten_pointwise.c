@@ -453,7 +453,8 @@ static Node build_positive(Build *b, Node n)
 	return arg(b, n, "self");
 }
 OP(aten_positive){
-	.schema = "aten.positive(Tensor self) -> Tensor",
+	.schema = "aten.positive(Tensor(a) self) -> Tensor(a)",
+	.view = VIEW_SAME,
 	.build = build_positive,
 	.sample = "f32[n=3, 4]",
 };

@@ -267,7 +267,8 @@ static Node build_unfold(Build *b, Node n)
 	return b_window(b, x, dim, size, step, 1, 0, count);
 }
 OP(aten_unfold){
-	.schema = "aten.unfold(Tensor self, int dimension, int size, int step) -> Tensor",
+	.schema = "aten.unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
+	.view = VIEW_OTHER,
 	.build = build_unfold,
 	.sample = "f32[n=2, 7], dimension=1, size=3, step=2; f32[5, 2], dimension=0, size=2, step=1",
 };
@@ -509,8 +510,9 @@ static Node build_as_strided(Build *b, Node n)
 	return aten_take_dim(b, x, 0, strided_index(b, n, &s), "check");
 }
 OP(aten_as_strided){
-	.schema = "aten.as_strided(Tensor self, SymInt[] size, SymInt[] stride, SymInt? "
-		  "storage_offset=None) -> Tensor",
+	.schema = "aten.as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? "
+		  "storage_offset=None) -> Tensor(a)",
+	.view = VIEW_OTHER,
 	.build = build_as_strided,
 	.sample = "f32[3, 4], size=[2, 3], stride=[4, 1], storage_offset=1; f32[12], size=[3, 2, 2], stride=[2, 1, 3]",
 };

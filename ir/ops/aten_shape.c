@@ -8,7 +8,8 @@ static Node build_same(Build *b, Node n)
 	return node_in(b->g, n, 0);
 }
 OP(aten_alias){
-	.schema = "aten.alias(Tensor self) -> Tensor",
+	.schema = "aten.alias(Tensor(a) self) -> Tensor(a)",
+	.view = VIEW_SAME,
 	.build = build_same,
 	.sample = "f32[n=3, 4]",
 };
@@ -18,7 +19,9 @@ OP(aten_alias_copy){
 	.sample = "f32[n=3, 4]",
 };
 OP(aten_contiguous){
-	.schema = "aten.contiguous(Tensor self, *, MemoryFormat memory_format=0) -> Tensor",
+	.schema = "aten.contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)",
+	.view = VIEW_SAME,
+	.view_if = VIEW_IF_UNCHANGED,
 	.build = build_same,
 	.sample = "f32[n=3, 4]",
 };
@@ -28,7 +31,8 @@ OP(aten_clone){
 	.sample = "f32[n=3, 4]",
 };
 OP(aten_detach){
-	.schema = "aten.detach(Tensor self) -> Tensor",
+	.schema = "aten.detach(Tensor(a) self) -> Tensor(a)",
+	.view = VIEW_SAME,
 	.build = build_same,
 	.sample = "f32[n=3, 4]",
 };
@@ -43,17 +47,20 @@ OP(aten_lift_fresh_copy){
 	.sample = "f32[n=3, 4]",
 };
 OP(aten_lift_fresh){
-	.schema = "aten.lift_fresh(Tensor self) -> Tensor",
+	.schema = "aten.lift_fresh(Tensor(a) self) -> Tensor(a)",
+	.view = VIEW_SAME,
 	.build = build_same,
 	.sample = "f32[n=3, 4]",
 };
 OP(aten_resolve_conj){
-	.schema = "aten.resolve_conj(Tensor self) -> Tensor",
+	.schema = "aten.resolve_conj(Tensor(a) self) -> Tensor(a)",
+	.view = VIEW_SAME,
 	.build = build_same,
 	.sample = "f32[n=3, 4]",
 };
 OP(aten_resolve_neg){
-	.schema = "aten.resolve_neg(Tensor self) -> Tensor",
+	.schema = "aten.resolve_neg(Tensor(a) self) -> Tensor(a)",
+	.view = VIEW_SAME,
 	.build = build_same,
 	.sample = "f32[n=3, 4]",
 };
@@ -66,23 +73,29 @@ static Node build_to(Build *b, Node n)
 	return x.i ? b_convert(b, x, aten_dtype_or(b, n, "dtype", node_dtype(b->g, x))) : x;
 }
 OP(aten_to_dtype){
-	.schema = "aten.to.dtype(Tensor self, ScalarType dtype, bool non_blocking=False, bool "
-		  "copy=False, MemoryFormat? memory_format=None) -> Tensor",
+	.schema = "aten.to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool "
+		  "copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
+	.view = VIEW_SAME,
+	.view_if = VIEW_IF_UNCHANGED,
 	.build = build_to,
 	.sample = "f32[n=3, 4], dtype=f16; f32[6] of 1.5 -2.75 300 -0.5 7 100, dtype=i32; i32[4] in -9..9, dtype=bool",
 };
 OP(aten_to_device){
-	.schema = "aten.to.device(Tensor self, Device device, ScalarType dtype, bool "
+	.schema = "aten.to.device(Tensor(a) self, Device device, ScalarType dtype, bool "
 		  "non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> "
-		  "Tensor",
+		  "Tensor(a)",
+	.view = VIEW_SAME,
+	.view_if = VIEW_IF_UNCHANGED,
 	.build = build_to,
 	.sample = "f32[n=3, 4], dtype=f16",
 };
 OP(aten_to_dtype_layout){
-	.schema = "aten.to.dtype_layout(Tensor self, *, ScalarType? dtype=None, Layout? "
+	.schema = "aten.to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? "
 		  "layout=None, Device? device=None, bool? pin_memory=None, bool "
 		  "non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> "
-		  "Tensor",
+		  "Tensor(a)",
+	.view = VIEW_SAME,
+	.view_if = VIEW_IF_UNCHANGED,
 	.build = build_to,
 	.sample = "f32[n=3, 4], dtype=f16; f32[6] of 1.5 -2.75 300 -0.5 7 100, dtype=i32; i32[4] in -9..9, dtype=bool; "
 		  "f32[3]",
@@ -102,13 +115,17 @@ static Node build_to_other(Build *b, Node n)
 	return x.i && y.i ? b_convert(b, x, node_dtype(b->g, y)) : (Node){0};
 }
 OP(aten_to_other){
-	.schema = "aten.to.other(Tensor self, Tensor other, bool non_blocking=False, bool "
-		  "copy=False, MemoryFormat? memory_format=None) -> Tensor",
+	.schema = "aten.to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool "
+		  "copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
+	.view = VIEW_SAME,
+	.view_if = VIEW_IF_UNCHANGED,
 	.build = build_to_other,
 	.sample = "f32[n=3, 4], f64[2]; f32[4] of 1.5 -2.75 0 7, i32[2]",
 };
 OP(aten_type_as){
 	.schema = "aten.type_as(Tensor self, Tensor other) -> Tensor",
+	.view = VIEW_SAME,
+	.view_if = VIEW_IF_UNCHANGED,
 	.build = build_to_other,
 	.sample = "f32[n=3, 4], f64[2]; f32[4] of 1.5 -2.75 0 7, i32[2]",
 };
@@ -163,7 +180,8 @@ static Node build_view(Build *b, Node n)
 	return view_as(b, n, arg(b, n, "self"), "size");
 }
 OP(aten_view){
-	.schema = "aten.view(Tensor self, SymInt[] size) -> Tensor",
+	.schema = "aten.view(Tensor(a) self, SymInt[] size) -> Tensor(a)",
+	.view = VIEW_RESHAPE,
 	.build = build_view,
 	.sample = "f32[n=3, 4], size=[n, 2, 2]; f32[3, 4], size=[-1, 6]",
 };
@@ -174,11 +192,13 @@ OP(aten_view_copy){
 };
 OP(aten__unsafe_view){
 	.schema = "aten._unsafe_view(Tensor self, SymInt[] size) -> Tensor",
+	.view = VIEW_RESHAPE,
 	.build = build_view,
 	.sample = "f32[n=3, 4], size=[n, 2, 2]; f32[3, 4], size=[-1, 6]",
 };
 OP(aten__reshape_alias){
-	.schema = "aten._reshape_alias(Tensor self, SymInt[] size, SymInt[] stride) -> Tensor",
+	.schema = "aten._reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)",
+	.view = VIEW_RESHAPE,
 	.build = build_view,
 	.sample = "f32[n=3, 4], size=[n, 2, 2], stride=[4, 2, 1]",
 };
@@ -188,7 +208,9 @@ static Node build_reshape(Build *b, Node n)
 	return view_as(b, n, arg(b, n, "self"), "shape");
 }
 OP(aten_reshape){
-	.schema = "aten.reshape(Tensor self, SymInt[] shape) -> Tensor",
+	.schema = "aten.reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)",
+	.view = VIEW_RESHAPE,
+	.view_if = VIEW_IF_STRIDES,
 	.build = build_reshape,
 	.sample = "f32[n=3, 4], shape=[n, 2, 2]; f32[3, 4], shape=[-1, 6]; f32[2, 0], shape=[0, 5]",
 };
@@ -199,12 +221,15 @@ static Node build_reshape_as(Build *b, Node n)
 	return aten_reshape(b, arg(b, n, "self"), &s);
 }
 OP(aten_reshape_as){
-	.schema = "aten.reshape_as(Tensor self, Tensor other) -> Tensor",
+	.schema = "aten.reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+	.view = VIEW_RESHAPE,
+	.view_if = VIEW_IF_STRIDES,
 	.build = build_reshape_as,
 	.sample = "f32[n=3, 4], f32[n, 2, 2]",
 };
 OP(aten_view_as){
-	.schema = "aten.view_as(Tensor self, Tensor other) -> Tensor",
+	.schema = "aten.view_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+	.view = VIEW_RESHAPE,
 	.build = build_reshape_as,
 	.sample = "f32[n=3, 4], f32[n, 2, 2]",
 };
@@ -222,8 +247,10 @@ static Node build_flatten(Build *b, Node n)
 	return aten_flatten(b, x, first, last);
 }
 OP(aten_flatten_using_ints){
-	.schema = "aten.flatten.using_ints(Tensor self, int start_dim=0, int end_dim=-1) -> "
-		  "Tensor",
+	.schema = "aten.flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> "
+		  "Tensor(a)",
+	.view = VIEW_RESHAPE,
+	.view_if = VIEW_IF_STRIDES,
 	.build = build_flatten,
 	.sample = "f32[n=2, 3, 4]; f32[n=2, 3, 4], start_dim=1; f32[2, 3, 4], start_dim=0, end_dim=1; f32[]",
 };
@@ -234,7 +261,9 @@ static Node build_ravel(Build *b, Node n)
 	return x.i ? b_reshape(b, x, 1, (Sym[]){type_numel(b->g->ir, node_type_id(b->g, x))}) : x;
 }
 OP(aten_ravel){
-	.schema = "aten.ravel(Tensor self) -> Tensor",
+	.schema = "aten.ravel(Tensor(a) self) -> Tensor(a)",
+	.view = VIEW_RESHAPE,
+	.view_if = VIEW_IF_STRIDES,
 	.build = build_ravel,
 	.sample = "f32[n=2, 3]",
 };
@@ -265,7 +294,8 @@ static Node build_unflatten(Build *b, Node n)
 	return aten_reshape(b, x, &r);
 }
 OP(aten_unflatten_int){
-	.schema = "aten.unflatten.int(Tensor self, int dim, SymInt[] sizes) -> Tensor",
+	.schema = "aten.unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)",
+	.view = VIEW_RESHAPE,
 	.build = build_unflatten,
 	.sample = "f32[n=2, 12], dim=1, sizes=[3, 4]; f32[12], dim=0, sizes=[2, -1]",
 };
@@ -277,7 +307,8 @@ static Node build_unsqueeze(Build *b, Node n)
 	return b_unsqueeze(b, x, (int)b_wrap_dim(b, aten_int(b, n, "dim"), rank + 1));
 }
 OP(aten_unsqueeze){
-	.schema = "aten.unsqueeze(Tensor self, int dim) -> Tensor",
+	.schema = "aten.unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",
+	.view = VIEW_RESHAPE,
 	.build = build_unsqueeze,
 	.sample = "f32[n=3, 4], dim=1; f32[3, 4], dim=-1; f32[], dim=0",
 };
@@ -303,7 +334,8 @@ static Node build_squeeze(Build *b, Node n)
 	return squeeze(b, x, ~0u);
 }
 OP(aten_squeeze){
-	.schema = "aten.squeeze(Tensor self) -> Tensor",
+	.schema = "aten.squeeze(Tensor(a) self) -> Tensor(a)",
+	.view = VIEW_RESHAPE,
 	.build = build_squeeze,
 	.sample = "f32[1, n=3, 1]",
 };
@@ -320,7 +352,8 @@ static Node build_squeeze_dim(Build *b, Node n)
 	return squeeze(b, x, 1u << b_wrap_dim(b, aten_int(b, n, "dim"), rank));
 }
 OP(aten_squeeze_dim){
-	.schema = "aten.squeeze.dim(Tensor self, int dim) -> Tensor",
+	.schema = "aten.squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)",
+	.view = VIEW_RESHAPE,
 	.build = build_squeeze_dim,
 	.sample = "f32[1, n=3, 1], dim=0; f32[1, 3], dim=1; f32[1, 3, 1], dim=-1",
 };
@@ -338,7 +371,8 @@ static Node build_squeeze_dims(Build *b, Node n)
 	return len ? squeeze(b, x, aten_dims(b, n, "dim", aten_rank(b, x))) : x;
 }
 OP(aten_squeeze_dims){
-	.schema = "aten.squeeze.dims(Tensor self, int[] dim) -> Tensor",
+	.schema = "aten.squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
+	.view = VIEW_RESHAPE,
 	.build = build_squeeze_dims,
 	.sample = "f32[1, n=3, 1], dim=[0, -1]; f32[1, 3, 1], dim=[0, 1]",
 };
@@ -365,7 +399,8 @@ static Node build_transpose(Build *b, Node n)
 	return transpose(b, x, d0, aten_int(b, n, "dim1"));
 }
 OP(aten_transpose_int){
-	.schema = "aten.transpose.int(Tensor self, int dim0, int dim1) -> Tensor",
+	.schema = "aten.transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+	.view = VIEW_PERMUTE,
 	.build = build_transpose,
 	.sample = "f32[n=2, 3, 4], dim0=0, dim1=-1; f32[n=2, 3], dim0=1, dim1=0",
 };
@@ -375,7 +410,8 @@ OP(aten_transpose_copy_int){
 	.sample = "f32[n=2, 3, 4], dim0=0, dim1=-1; f32[n=2, 3], dim0=1, dim1=0",
 };
 OP(aten_swapdims){
-	.schema = "aten.swapdims(Tensor self, int dim0, int dim1) -> Tensor",
+	.schema = "aten.swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+	.view = VIEW_OTHER,
 	.build = build_transpose,
 	.sample = "f32[n=2, 3, 4], dim0=0, dim1=-1; f32[n=2, 3], dim0=1, dim1=0",
 };
@@ -387,7 +423,8 @@ static Node build_swapaxes(Build *b, Node n)
 	return transpose(b, x, d0, aten_int(b, n, "axis1"));
 }
 OP(aten_swapaxes){
-	.schema = "aten.swapaxes(Tensor self, int axis0, int axis1) -> Tensor",
+	.schema = "aten.swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
+	.view = VIEW_OTHER,
 	.build = build_swapaxes,
 	.sample = "f32[n=2, 3, 4], axis0=0, axis1=-1",
 };
@@ -401,7 +438,8 @@ static Node build_t(Build *b, Node n)
 	return rank == 2 ? transpose(b, x, 0, 1) : x;
 }
 OP(aten_t){
-	.schema = "aten.t(Tensor self) -> Tensor",
+	.schema = "aten.t(Tensor(a) self) -> Tensor(a)",
+	.view = VIEW_PERMUTE,
 	.build = build_t,
 	.sample = "f32[n=3, 4]; f32[3]",
 };
@@ -426,17 +464,20 @@ static Node build_mT(Build *b, Node n)
 	return transpose(b, arg(b, n, "self"), -2, -1);
 }
 OP(aten_mT){
-	.schema = "aten.mT(Tensor self) -> Tensor",
+	.schema = "aten.mT(Tensor(a) self) -> Tensor(a)",
+	.view = VIEW_OTHER,
 	.build = build_mT,
 	.sample = "f32[n=2, 3, 4]",
 };
 OP(aten_mH){
-	.schema = "aten.mH(Tensor self) -> Tensor",
+	.schema = "aten.mH(Tensor(a) self) -> Tensor(a)",
+	.view = VIEW_ADJOINT,
 	.build = build_mH,
 	.sample = "f32[n=2, 3, 4]",
 };
 OP(aten_adjoint){
-	.schema = "aten.adjoint(Tensor self) -> Tensor",
+	.schema = "aten.adjoint(Tensor(a) self) -> Tensor(a)",
+	.view = VIEW_ADJOINT,
 	.build = build_mH,
 	.sample = "f32[n=2, 3, 4]",
 };
@@ -450,12 +491,14 @@ static Node build_numpy_T(Build *b, Node n)
 	return b_permute(b, x, perm);
 }
 OP(aten_numpy_T){
-	.schema = "aten.numpy_T(Tensor self) -> Tensor",
+	.schema = "aten.numpy_T(Tensor(a) self) -> Tensor(a)",
+	.view = VIEW_OTHER,
 	.build = build_numpy_T,
 	.sample = "f32[n=3, 4]",
 };
 OP(aten_matrix_H){
-	.schema = "aten.matrix_H(Tensor self) -> Tensor",
+	.schema = "aten.matrix_H(Tensor(a) self) -> Tensor(a)",
+	.view = VIEW_ADJOINT,
 	.build = build_mH,
 	.sample = "f32[n=3, 4]",
 };
@@ -479,7 +522,8 @@ static Node build_permute(Build *b, Node n)
 	return b_permute(b, x, perm);
 }
 OP(aten_permute){
-	.schema = "aten.permute(Tensor self, int[] dims) -> Tensor",
+	.schema = "aten.permute(Tensor(a) self, int[] dims) -> Tensor(a)",
+	.view = VIEW_PERMUTE,
 	.build = build_permute,
 	.sample = "f32[n=2, 3, 4], dims=[2, 0, 1]; f32[2, 3, 4], dims=[-1, 1, 0]",
 };
@@ -525,12 +569,14 @@ static Node build_movedim(Build *b, Node n)
 	return move_dims(b, arg(b, n, "self"), src, dst, ns);
 }
 OP(aten_movedim_intlist){
-	.schema = "aten.movedim.intlist(Tensor self, int[] source, int[] destination) -> Tensor",
+	.schema = "aten.movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
+	.view = VIEW_OTHER,
 	.build = build_movedim,
 	.sample = "f32[n=2, 3, 4], source=[0, 1], destination=[-1, 0]",
 };
 OP(aten_moveaxis_intlist){
-	.schema = "aten.moveaxis.intlist(Tensor self, int[] source, int[] destination) -> Tensor",
+	.schema = "aten.moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
+	.view = VIEW_OTHER,
 	.build = build_movedim,
 	.sample = "f32[n=2, 3, 4], source=[0, 1], destination=[-1, 0]",
 };
@@ -541,12 +587,14 @@ static Node build_movedim_int(Build *b, Node n)
 	return move_dims(b, arg(b, n, "self"), &src, &dst, 1);
 }
 OP(aten_movedim_int){
-	.schema = "aten.movedim.int(Tensor self, int source, int destination) -> Tensor",
+	.schema = "aten.movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
+	.view = VIEW_OTHER,
 	.build = build_movedim_int,
 	.sample = "f32[n=2, 3, 4], source=0, destination=2; f32[2, 3, 4], source=-1, destination=0",
 };
 OP(aten_moveaxis_int){
-	.schema = "aten.moveaxis.int(Tensor self, int source, int destination) -> Tensor",
+	.schema = "aten.moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
+	.view = VIEW_OTHER,
 	.build = build_movedim_int,
 	.sample = "f32[n=2, 3, 4], source=0, destination=2; f32[2, 3, 4], source=-1, destination=0",
 };
@@ -575,7 +623,8 @@ static Node build_expand(Build *b, Node n)
 	return expand_to(b, arg(b, n, "self"), "size", n);
 }
 OP(aten_expand){
-	.schema = "aten.expand(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor",
+	.schema = "aten.expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
+	.view = VIEW_OTHER,
 	.build = build_expand,
 	.sample = "f32[n=3, 1], size=[2, n, 4]; f32[1, 4], size=[3, -1]",
 };
@@ -585,7 +634,8 @@ OP(aten_expand_copy){
 	.sample = "f32[n=3, 1], size=[2, n, 4]; f32[1, 4], size=[3, -1]",
 };
 OP(aten_broadcast_to){
-	.schema = "aten.broadcast_to(Tensor self, SymInt[] size) -> Tensor",
+	.schema = "aten.broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)",
+	.view = VIEW_OTHER,
 	.build = build_expand,
 	.sample = "f32[n=3, 1], size=[2, n, 4]",
 };
@@ -596,7 +646,8 @@ static Node build_expand_as(Build *b, Node n)
 	return aten_expand_shape(b, arg(b, n, "self"), &s);
 }
 OP(aten_expand_as){
-	.schema = "aten.expand_as(Tensor self, Tensor other) -> Tensor",
+	.schema = "aten.expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+	.view = VIEW_OTHER,
 	.build = build_expand_as,
 	.sample = "f32[n=3, 1], f32[2, n, 4]",
 };
@@ -618,6 +669,7 @@ static Node build_broadcast_tensors(Build *b, Node n)
 }
 OP(aten_broadcast_tensors){
 	.schema = "aten.broadcast_tensors(Tensor[] tensors) -> Tensor[]",
+	.view = VIEW_OTHER,
 	.build = build_broadcast_tensors,
 	.sample = "[f32[n=3, 1], f32[1, 4], f32[]]",
 };
@@ -718,11 +770,13 @@ static Node build_meshgrid(Build *b, Node n)
 }
 OP(aten_meshgrid){
 	.schema = "aten.meshgrid(Tensor[] tensors) -> Tensor[]",
+	.view = VIEW_OTHER,
 	.build = build_meshgrid,
 	.sample = "[f32[n=3], f32[4]]",
 };
 OP(aten_meshgrid_indexing){
 	.schema = "aten.meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",
+	.view = VIEW_OTHER,
 	.build = build_meshgrid,
 	.sample = "[f32[n=3], f32[4]], indexing=\"xy\"; [f32[2], f32[3], f32[2]], indexing=\"xy\"; "
 		  "[f32[n=3], f32[4]], indexing=\"ij\"",
@@ -816,16 +870,19 @@ static Node build_atleast_3d(Build *b, Node n)
 }
 OP(aten_atleast_1d){
 	.schema = "aten.atleast_1d(Tensor self) -> Tensor",
+	.view = VIEW_RESHAPE,
 	.build = build_atleast_1d,
 	.sample = "f32[]; f32[n=3]; f32[n=3, 4]; f32[2, 2, 2, 2]",
 };
 OP(aten_atleast_2d){
 	.schema = "aten.atleast_2d(Tensor self) -> Tensor",
+	.view = VIEW_RESHAPE,
 	.build = build_atleast_2d,
 	.sample = "f32[]; f32[n=3]; f32[n=3, 4]; f32[2, 2, 2, 2]",
 };
 OP(aten_atleast_3d){
 	.schema = "aten.atleast_3d(Tensor self) -> Tensor",
+	.view = VIEW_RESHAPE,
 	.build = build_atleast_3d,
 	.sample = "f32[]; f32[n=3]; f32[n=3, 4]; f32[2, 2, 2, 2]",
 };

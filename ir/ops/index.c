@@ -108,6 +108,7 @@ static void index_reshape(IndexMap *m)
 
 OP(reshape) {
 	.schema = "reshape(Tensor x, *, int[] shape) -> Tensor",
+	.view = VIEW_RESHAPE,
 	.doc = "the same elements in row-major order under another shape",
 	.infer = infer_reshape,
 	.eval = eval_reshape,
@@ -156,6 +157,7 @@ static void index_permute(IndexMap *m)
 
 OP(permute) {
 	.schema = "permute(Tensor x, *, int[] perm) -> Tensor",
+	.view = VIEW_PERMUTE,
 	.doc = "result dim k is operand dim perm[k]",
 	.infer = infer_permute,
 	.eval = eval_permute,

@@ -27,6 +27,30 @@ typedef enum {
  * an own rule or schedule, kept until then). */
 typedef enum { LEVEL_CANON, LEVEL_DECOMPOSE } Level;
 
+/* How results share memory with an operand: the schema's Tensor(a), and some of which ATen's schemas do not say so. The
+ * importer gives them a value that a write through either changes (frontend/alias.c). */
+typedef enum {
+	VIEW_NONE,
+	VIEW_SAME,    /* the operand itself */
+	VIEW_RESHAPE, /* the same elements in the same order */
+	VIEW_PERMUTE,
+	VIEW_SLICE,
+	VIEW_SELECT,
+	VIEW_PIECES,  /* several slices of one dimension */
+	VIEW_ADJOINT, /* transposed and conjugated */
+	VIEW_BITS,    /* another dtype over the same bytes; .view_undo goes back */
+	VIEW_OTHER    /* some of the elements, at most once each */
+} ViewKind;
+
+/* When it is one, and not a copy. */
+typedef enum {
+	VIEW_ALWAYS,
+	VIEW_IF_STRIDES,   /* the operand's strides allow it */
+	VIEW_IF_UNCHANGED, /* dtype and strides stay, and no `copy` is asked for */
+	VIEW_IF_COMPLEX,   /* real numbers are the operand itself */
+	VIEW_IF_IDLE       /* dropout that drops nothing */
+} ViewIf;
+
 struct Tensor;     /* ir/interp/tensor.h */
 struct EvalCtx;    /* ir/interp/interp.h */
 
@@ -50,6 +74,9 @@ typedef struct OpInfo {
 	Promote promote;
 	Level level;
 	bool effect;        /* never removed, kept in order */
+	ViewKind view;
+	ViewIf view_if;
+	const char *view_undo; /* VIEW_BITS: the operator that goes back; NULL: nothing can be written through it */
 
 	/* OP_SCALAR */
 	const char *scalar;   /* body over the operand names, see ir/scalar/scalar.h */
@@ -90,6 +117,7 @@ typedef struct {
 	bool optional;    /* "?" in the schema */
 	bool has_default;
 	bool kw_only;
+	bool shares;      /* (a): results may share its memory */
 	bool writes;      /* (a!) */
 	uint32_t size;    /* int[2]: a lone int is repeated that often; 0 none */
 	const char *text; /* the default as written, "" none */
@@ -100,6 +128,7 @@ typedef struct {
 	uint32_t narg;
 	const Arg *arg;
 	uint32_t nresult; /* 0: none; UINT32_MAX: Tensor[] */
+	bool view;        /* a result shares memory with an argument: Tensor(a) */
 } Schema;
 
 #define OP(name) const OpInfo op_##name =

@@ -74,10 +74,12 @@ static const struct {
 	{"QScheme", ARG_ignored, ARG_ignored},
 };
 
+/* (a), (a!), (a -> *) */
 static bool alias(Reader *r, Arg *a)
 {
 	if (!accept(r, "("))
 		return true;
+	a->shares = true;
 	while (*r->p && *r->p != ')')
 		a->writes |= *r->p++ == '!';
 	return accept(r, ")") || fail(r, "\")\"");
@@ -171,6 +173,7 @@ static bool one_result(Reader *r, Schema *s)
 	skip(r);
 	TRY(type(r, &a));
 	word(r); /* its name has no meaning here */
+	s->view |= a.shares && !a.writes;
 	s->nresult = a.kind == ARG_tensors ? UINT32_MAX : s->nresult + 1;
 	return true;
 }

@@ -106,6 +106,24 @@ static void test_lowering(void **state)
 			fail_msg("%s: %s", op_name(op), lowering_fault(op));
 }
 
+static void test_views(void **state)
+{
+	(void)state;
+	for (Op op = 1; op < OP_COUNT; op++) {
+		const OpInfo *info = op_info(op);
+		if (op_schema(op)->view && !info->view)
+			fail_msg("%s: returns Tensor(a), and no .view says which", op_name(op));
+		if (info->view && !(op_schema(op)->narg && op_schema(op)->arg[0].kind <= ARG_tensors))
+			fail_msg("%s: a view of what is not its first argument", op_name(op));
+		if (!info->view && info->view_if)
+			fail_msg("%s: .view_if of no view", op_name(op));
+		if (info->view_undo && (info->view != VIEW_BITS || op_find(info->view_undo) == OP_none))
+			fail_msg("%s: .view_undo is not the way back from other bits", op_name(op));
+		if (info->view_if == VIEW_IF_IDLE && !has_args(op, (const char *[]){"p", "train", NULL}))
+			fail_msg("%s: dropout without p and train", op_name(op));
+	}
+}
+
 static Schema parse(const char *text)
 {
 	Schema s;
@@ -267,6 +285,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_table, setup, teardown),
 		cmocka_unit_test(test_lowering),
+		cmocka_unit_test(test_views),
 		cmocka_unit_test_setup_teardown(test_schema, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_schemas, setup, teardown),
 		cmocka_unit_test(test_promotion),

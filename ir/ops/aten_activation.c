@@ -265,11 +265,7 @@ static Node build_logit(Build *b, Node n)
 }
 OP(aten_logit){
 	.schema = "aten.logit(Tensor self, float? eps=None) -> Tensor",
-	.build = build_logit,
-	.sample = "f32[n=3, 4] in 0.1..0.9; f32[n=2, 4] of 0 0.05 0.1 0.5 0.75 0.9 0.95 1, eps=0.1",
-};
-OP(aten_special_logit){
-	.schema = "aten.special_logit(Tensor self, float? eps=None) -> Tensor",
+	.aliases = "aten.special_logit",
 	.build = build_logit,
 	.sample = "f32[n=3, 4] in 0.1..0.9; f32[n=2, 4] of 0 0.05 0.1 0.5 0.75 0.9 0.95 1, eps=0.1",
 };

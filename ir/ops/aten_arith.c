@@ -80,12 +80,7 @@ static Node build_sub(Build *b, Node n)
 }
 OP(aten_sub_Tensor){
 	.schema = "aten.sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-	.build = build_sub,
-	.sample = "f32[n=3, 4], f32[4]; f32[n=3, 4], f32[4], alpha=2.5; i32[n=3, 4] in -9..9, i32[4] in -9..9, alpha=3; "
-		  "i64[3], f32[]",
-};
-OP(aten_subtract_Tensor){
-	.schema = "aten.subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+	.aliases = "aten.subtract.Tensor",
 	.build = build_sub,
 	.sample = "f32[n=3, 4], f32[4]; f32[n=3, 4], f32[4], alpha=2.5; i32[n=3, 4] in -9..9, i32[4] in -9..9, alpha=3; "
 		  "i64[3], f32[]",
@@ -98,12 +93,7 @@ static Node build_sub_scalar(Build *b, Node n)
 }
 OP(aten_sub_Scalar){
 	.schema = "aten.sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-	.build = build_sub_scalar,
-	.narrow_scalars = true,
-	.sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; i64[3] in -9..9, other=0.5",
-};
-OP(aten_subtract_Scalar){
-	.schema = "aten.subtract.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+	.aliases = "aten.subtract.Scalar",
 	.build = build_sub_scalar,
 	.narrow_scalars = true,
 	.sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; i64[3] in -9..9, other=0.5",
@@ -139,12 +129,7 @@ static Node build_mul(Build *b, Node n)
 }
 OP(aten_mul_Tensor){
 	.schema = "aten.mul.Tensor(Tensor self, Tensor other) -> Tensor",
-	.build = build_mul,
-	.sample = "f32[n=3, 4], f32[4]; i32[n=3, 4] in -9..9, i32[4] in -9..9; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1; "
-		  "u8[4] in 0..255, i8[4] in -128..127",
-};
-OP(aten_multiply_Tensor){
-	.schema = "aten.multiply.Tensor(Tensor self, Tensor other) -> Tensor",
+	.aliases = "aten.multiply.Tensor",
 	.build = build_mul,
 	.sample = "f32[n=3, 4], f32[4]; i32[n=3, 4] in -9..9, i32[4] in -9..9; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1; "
 		  "u8[4] in 0..255, i8[4] in -128..127",
@@ -157,11 +142,7 @@ static Node build_mul_scalar(Build *b, Node n)
 }
 OP(aten_mul_Scalar){
 	.schema = "aten.mul.Scalar(Tensor self, Scalar other) -> Tensor",
-	.build = build_mul_scalar,
-	.sample = "f32[n=3, 4], other=-1.75; i32[3] in -9..9, other=7; i64[3] in -9..9, other=0.5",
-};
-OP(aten_multiply_Scalar){
-	.schema = "aten.multiply.Scalar(Tensor self, Scalar other) -> Tensor",
+	.aliases = "aten.multiply.Scalar",
 	.build = build_mul_scalar,
 	.sample = "f32[n=3, 4], other=-1.75; i32[3] in -9..9, other=7; i64[3] in -9..9, other=0.5",
 };
@@ -256,16 +237,7 @@ static Node build_div_mode(Build *b, Node n)
 OP(aten_div_Tensor_mode){
 	.schema = "aten.div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> "
 		  "Tensor",
-	.build = build_div_mode,
-	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25, rounding_mode=\"floor\"; "
-		  "i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1, rounding_mode=\"trunc\"; "
-		  "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25, rounding_mode=\"trunc\"; "
-		  "i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1, rounding_mode=\"floor\"; "
-		  "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25, rounding_mode=none",
-};
-OP(aten_divide_Tensor_mode){
-	.schema = "aten.divide.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> "
-		  "Tensor",
+	.aliases = "aten.divide.Tensor_mode",
 	.build = build_div_mode,
 	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25, rounding_mode=\"floor\"; "
 		  "i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1, rounding_mode=\"trunc\"; "
@@ -282,14 +254,7 @@ static Node build_div_scalar_mode(Build *b, Node n)
 OP(aten_div_Scalar_mode){
 	.schema = "aten.div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> "
 		  "Tensor",
-	.build = build_div_scalar_mode,
-	.sample = "f32[n=3, 4], other=-0.75, rounding_mode=\"floor\"; "
-		  "i32[4] in -9..9, other=4, rounding_mode=\"trunc\"; "
-		  "i32[4] in -9..9, other=-4, rounding_mode=\"floor\"",
-};
-OP(aten_divide_Scalar_mode){
-	.schema = "aten.divide.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> "
-		  "Tensor",
+	.aliases = "aten.divide.Scalar_mode",
 	.build = build_div_scalar_mode,
 	.sample = "f32[n=3, 4], other=-0.75, rounding_mode=\"floor\"; "
 		  "i32[4] in -9..9, other=4, rounding_mode=\"trunc\"; "
@@ -485,31 +450,19 @@ static Node build_xlog1py(Build *b, Node n)
 }
 OP(aten_xlogy_Tensor){
 	.schema = "aten.xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
+	.aliases = "aten.special_xlogy",
 	.build = build_xlogy,
 	.sample = "f32[n=2, 4] of 0 -2 1.5 -0.5 0 3 0.25 0, f32[4] of 0 1 0.75 4; f32[2] of 0 1, f32[2] of nan 2",
 };
 OP(aten_xlogy_Scalar_Other){
 	.schema = "aten.xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor",
+	.aliases = "aten.special_xlogy.other_scalar",
 	.build = build_xlogy,
 	.sample = "f32[n=3, 4], other=2.5; f32[n=3, 4], other=0",
 };
 OP(aten_xlogy_Scalar_Self){
 	.schema = "aten.xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor",
-	.build = build_xlogy,
-	.sample = "self=1.5, f32[n=2, 3] in 0.5..4; self=0, f32[3] of 0 nan 2",
-};
-OP(aten_special_xlogy){
-	.schema = "aten.special_xlogy(Tensor self, Tensor other) -> Tensor",
-	.build = build_xlogy,
-	.sample = "f32[n=2, 4] of 0 -2 1.5 -0.5 0 3 0.25 0, f32[4] of 0 1 0.75 4; f32[2] of 0 1, f32[2] of nan 2",
-};
-OP(aten_special_xlogy_other_scalar){
-	.schema = "aten.special_xlogy.other_scalar(Tensor self, Scalar other) -> Tensor",
-	.build = build_xlogy,
-	.sample = "f32[n=3, 4], other=2.5; f32[n=3, 4], other=0",
-};
-OP(aten_special_xlogy_self_scalar){
-	.schema = "aten.special_xlogy.self_scalar(Scalar self, Tensor other) -> Tensor",
+	.aliases = "aten.special_xlogy.self_scalar",
 	.build = build_xlogy,
 	.sample = "self=1.5, f32[n=2, 3] in 0.5..4; self=0, f32[3] of 0 nan 2",
 };

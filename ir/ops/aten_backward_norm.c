@@ -298,15 +298,10 @@ static Node build_weight_norm_backward(Build *b, Node n)
 OP(aten__weight_norm_interface_backward){
 	.schema = "aten._weight_norm_interface_backward(Tensor grad_w, Tensor saved_v, Tensor "
 		  "saved_g, Tensor saved_norms, int dim) -> (Tensor, Tensor)",
+	.aliases = "aten._weight_norm_differentiable_backward",
 	.build = build_weight_norm_backward,
 	.sample = "f32[n=3, 4], f32[n, 4] in 1..3, f32[n, 1] in 0.5..2, f32[n, 1] in 1..2, dim=0; "
 		  "f32[3, n=4], f32[3, n] in 1..3, f32[1, n] in 0.5..2, f32[1, n] in 1..2, dim=1",
-};
-OP(aten__weight_norm_differentiable_backward){
-	.schema = "aten._weight_norm_differentiable_backward(Tensor grad_w, Tensor saved_v, "
-		  "Tensor saved_g, Tensor saved_norms, int dim) -> (Tensor, Tensor)",
-	.build = build_weight_norm_backward,
-	.sample = "f32[n=3, 4], f32[n, 4] in 1..3, f32[n, 1] in 0.5..2, f32[n, 1] in 1..2, dim=0",
 };
 
 /* ---- operators that pick elements: the gradient goes where they came from ---- */

@@ -166,16 +166,7 @@ OP(aten__embedding_bag){
 		  "scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? "
 		  "per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) "
 		  "-> (Tensor, Tensor, Tensor, Tensor)",
-	.build = build_embedding_bag,
-	.sample = "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=0 -> 0; "
-		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=1, padding_idx=1; "
-		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=2, padding_idx=2",
-};
-OP(aten__embedding_bag_forward_only){
-	.schema = "aten._embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor "
-		  "offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? "
-		  "per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) "
-		  "-> (Tensor, Tensor, Tensor, Tensor)",
+	.aliases = "aten._embedding_bag_forward_only",
 	.build = build_embedding_bag,
 	.sample = "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=0 -> 0; "
 		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=1, padding_idx=1; "

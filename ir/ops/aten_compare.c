@@ -519,12 +519,7 @@ static Node build_clamp(Build *b, Node n)
 }
 OP(aten_clamp){
 	.schema = "aten.clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
-	.build = build_clamp,
-	.sample = "f32[n=3, 4], min=-1.25, max=2.5; f32[n=3, 4], min=0.5; i32[n=6] in -9..9, max=3; "
-		  "i32[4] in -9..9, min=-1.5, max=2; f32[4], min=2, max=-1; f32[3] of nan 1 -1, min=-0.5, max=0.5",
-};
-OP(aten_clip){
-	.schema = "aten.clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+	.aliases = "aten.clip",
 	.build = build_clamp,
 	.sample = "f32[n=3, 4], min=-1.25, max=2.5; f32[n=3, 4], min=0.5; i32[n=6] in -9..9, max=3; "
 		  "i32[4] in -9..9, min=-1.5, max=2; f32[4], min=2, max=-1; f32[3] of nan 1 -1, min=-0.5, max=0.5",
@@ -536,12 +531,7 @@ static Node build_clamp_tensor(Build *b, Node n)
 }
 OP(aten_clamp_Tensor){
 	.schema = "aten.clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
-	.build = build_clamp_tensor,
-	.sample = "f32[n=3, 4], f32[4] in -3..0, f32[n, 1] in 0..3; f32[n=3, 4], none, f32[4]; f32[n=3, 4], f32[4]; "
-		  "f32[3] of nan 1 -1, f32[3] of 0 2 nan, f32[3] of 1 1 1",
-};
-OP(aten_clip_Tensor){
-	.schema = "aten.clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+	.aliases = "aten.clip.Tensor",
 	.build = build_clamp_tensor,
 	.sample = "f32[n=3, 4], f32[4] in -3..0, f32[n, 1] in 0..3; f32[n=3, 4], none, f32[4]; f32[n=3, 4], f32[4]; "
 		  "f32[3] of nan 1 -1, f32[3] of 0 2 nan, f32[3] of 1 1 1",

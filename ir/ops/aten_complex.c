@@ -120,11 +120,7 @@ OP(aten_conj){
 };
 OP(aten_conj_physical){
 	.schema = "aten.conj_physical(Tensor self) -> Tensor",
-	.build = build_conj,
-	.sample = "c64[n=3, 4]",
-};
-OP(aten__conj_physical){
-	.schema = "aten._conj_physical(Tensor self) -> Tensor",
+	.aliases = "aten._conj_physical",
 	.build = build_conj,
 	.sample = "c64[n=3, 4]",
 };

@@ -54,6 +54,7 @@ static Node build_new_ones(Build *b, Node n)
 OP(aten_new_zeros){
 	.schema = "aten.new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? "
 		  "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+	.aliases = "aten.new_empty",
 	.build = build_new_zeros,
 	.sample = "f32[n=3, 4], size=[2, n]; f32[2], size=[3], dtype=i32",
 };
@@ -61,12 +62,6 @@ OP(aten_new_ones){
 	.schema = "aten.new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? "
 		  "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_new_ones,
-	.sample = "f32[n=3, 4], size=[2, n]; f32[2], size=[3], dtype=i32",
-};
-OP(aten_new_empty){
-	.schema = "aten.new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? "
-		  "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-	.build = build_new_zeros,
 	.sample = "f32[n=3, 4], size=[2, n]; f32[2], size=[3], dtype=i32",
 };
 OP(aten_new_empty_strided){
@@ -103,6 +98,7 @@ OP(aten_zeros_like){
 	.schema = "aten.zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, "
 		  "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) "
 		  "-> Tensor",
+	.aliases = "aten.empty_like",
 	.build = build_zeros_like,
 	.sample = "f32[n=3, 4]; i32[n=3], dtype=f16",
 };
@@ -111,13 +107,6 @@ OP(aten_ones_like){
 		  "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) "
 		  "-> Tensor",
 	.build = build_ones_like,
-	.sample = "f32[n=3, 4]; i32[n=3], dtype=f16",
-};
-OP(aten_empty_like){
-	.schema = "aten.empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, "
-		  "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) "
-		  "-> Tensor",
-	.build = build_zeros_like,
 	.sample = "f32[n=3, 4]; i32[n=3], dtype=f16",
 };
 

@@ -182,22 +182,7 @@ static Node build_grid_sampler(Build *b, Node n)
 OP(aten_grid_sampler){
 	.schema = "aten.grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int "
 		  "padding_mode, bool align_corners) -> Tensor",
-	.build = build_grid_sampler,
-	.sample = "f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=0, padding_mode=0, "
-		  "align_corners=false; f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=0, "
-		  "padding_mode=1, align_corners=true; f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, "
-		  "interpolation_mode=0, padding_mode=2, align_corners=false; "
-		  "f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=1, padding_mode=0, "
-		  "align_corners=true; f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=1, "
-		  "padding_mode=2, align_corners=true; f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, "
-		  "interpolation_mode=2, padding_mode=0, align_corners=false; "
-		  "f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=2, padding_mode=1, "
-		  "align_corners=true; f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=2, "
-		  "padding_mode=2, align_corners=false",
-};
-OP(aten_grid_sampler_2d){
-	.schema = "aten.grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int "
-		  "padding_mode, bool align_corners) -> Tensor",
+	.aliases = "aten.grid_sampler_2d",
 	.build = build_grid_sampler,
 	.sample = "f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=0, padding_mode=0, "
 		  "align_corners=false; f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=0, "

@@ -157,12 +157,7 @@ static Node build_index(Build *b, Node n)
 }
 OP(aten_index_Tensor){
 	.schema = "aten.index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
-	.build = build_index,
-	.sample = "f32[n=3, 4], [i64[2, 2] of 0 2 1 0, i64[2] of 3 1]; f32[2, n=3, 4], [none, i64[3] of 0 2 2]; "
-		  "f32[2, 3, 4], [i64[2] of 1 0, none, i64[2] of 3 -1]; f32[4, 3], [i32[3] of -1 0 2]",
-};
-OP(aten__unsafe_index_Tensor){
-	.schema = "aten._unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+	.aliases = "aten._unsafe_index.Tensor",
 	.build = build_index,
 	.sample = "f32[n=3, 4], [i64[2, 2] of 0 2 1 0, i64[2] of 3 1]; f32[2, n=3, 4], [none, i64[3] of 0 2 2]; "
 		  "f32[2, 3, 4], [i64[2] of 1 0, none, i64[2] of 3 -1]; f32[4, 3], [i32[3] of -1 0 2]",
@@ -218,15 +213,7 @@ static Node build_index_put(Build *b, Node n)
 OP(aten_index_put){
 	.schema = "aten.index_put(Tensor self, Tensor?[] indices, Tensor values, bool "
 		  "accumulate=False) -> Tensor",
-	.build = build_index_put,
-	.sample = "f32[n=3, 4], [i64[3] of 0 2 1, i64[3] of 3 1 -4], f32[3]; "
-		  "f32[n=3, 4], [i64[2] of 2 0], f32[2, 4], accumulate=true; "
-		  "f32[3, 4], [none, i64[4] of 1 1 3 1], f32[3, 4], accumulate=true; "
-		  "f32[3, 4], [bool[3, 4] of 1 0 0 1 0], f32[]",
-};
-OP(aten__unsafe_index_put){
-	.schema = "aten._unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool "
-		  "accumulate=False) -> Tensor",
+	.aliases = "aten._unsafe_index_put",
 	.build = build_index_put,
 	.sample = "f32[n=3, 4], [i64[3] of 0 2 1, i64[3] of 3 1 -4], f32[3]; "
 		  "f32[n=3, 4], [i64[2] of 2 0], f32[2, 4], accumulate=true; "

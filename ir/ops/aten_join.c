@@ -256,12 +256,7 @@ OP(aten_split_Tensor){
 };
 OP(aten_split_copy_Tensor){
 	.schema = "aten.split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
-	.build = build_split,
-	.sample = "f32[n=3, 5], split_size=2, dim=1; f32[4, n=3], split_size=2; f32[3], split_size=4",
-};
-OP(aten_unsafe_split_Tensor){
-	.schema = "aten.unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> "
-		  "Tensor[]",
+	.aliases = "aten.unsafe_split.Tensor",
 	.build = build_split,
 	.sample = "f32[n=3, 5], split_size=2, dim=1; f32[4, n=3], split_size=2; f32[3], split_size=4",
 };
@@ -286,12 +281,7 @@ OP(aten_split_with_sizes){
 OP(aten_split_with_sizes_copy){
 	.schema = "aten.split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> "
 		  "Tensor[]",
-	.build = build_split_with_sizes,
-	.sample = "f32[n=3, 5], split_sizes=[1, 0, 4], dim=1; f32[4], split_sizes=[3, 1]",
-};
-OP(aten_unsafe_split_with_sizes){
-	.schema = "aten.unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> "
-		  "Tensor[]",
+	.aliases = "aten.unsafe_split_with_sizes",
 	.build = build_split_with_sizes,
 	.sample = "f32[n=3, 5], split_sizes=[1, 0, 4], dim=1; f32[4], split_sizes=[3, 1]",
 };
@@ -461,16 +451,7 @@ static Node build_cat(Build *b, Node n)
 }
 OP(aten_cat){
 	.schema = "aten.cat(Tensor[] tensors, int dim=0) -> Tensor",
-	.build = build_cat,
-	.sample = "[f32[n=2, 3], f32[n, 1], f32[n, 2]], dim=1; [f32[2], f32[3], f32[0]]; [i32[2] in -9..9, f32[2]]",
-};
-OP(aten_concat){
-	.schema = "aten.concat(Tensor[] tensors, int dim=0) -> Tensor",
-	.build = build_cat,
-	.sample = "[f32[n=2, 3], f32[n, 1], f32[n, 2]], dim=1; [f32[2], f32[3], f32[0]]; [i32[2] in -9..9, f32[2]]",
-};
-OP(aten_concatenate){
-	.schema = "aten.concatenate(Tensor[] tensors, int dim=0) -> Tensor",
+	.aliases = "aten.concat aten.concatenate",
 	.build = build_cat,
 	.sample = "[f32[n=2, 3], f32[n, 1], f32[n, 2]], dim=1; [f32[2], f32[3], f32[0]]; [i32[2] in -9..9, f32[2]]",
 };
@@ -516,11 +497,7 @@ static Node build_vstack(Build *b, Node n)
 }
 OP(aten_vstack){
 	.schema = "aten.vstack(Tensor[] tensors) -> Tensor",
-	.build = build_vstack,
-	.sample = "[f32[2, n=3], f32[1, n]]; [f32[3], f32[3]]",
-};
-OP(aten_row_stack){
-	.schema = "aten.row_stack(Tensor[] tensors) -> Tensor",
+	.aliases = "aten.row_stack",
 	.build = build_vstack,
 	.sample = "[f32[2, n=3], f32[1, n]]; [f32[3], f32[3]]",
 };

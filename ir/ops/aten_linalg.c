@@ -327,11 +327,7 @@ static Node build_pdist(Build *b, Node n)
 }
 OP(aten_pdist){
 	.schema = "aten.pdist(Tensor self, float p=2.0) -> Tensor",
-	.build = build_pdist,
-	.sample = "f32[4, 3]; f32[4, 3], p=1.0; f32[4, 3], p=inf; f32[4, 3], p=3.0",
-};
-OP(aten__pdist_forward){
-	.schema = "aten._pdist_forward(Tensor self, float p=2.0) -> Tensor",
+	.aliases = "aten._pdist_forward",
 	.build = build_pdist,
 	.sample = "f32[4, 3]; f32[4, 3], p=1.0; f32[4, 3], p=inf; f32[4, 3], p=3.0",
 };
@@ -455,6 +451,7 @@ static Node build_trapezoid(Build *b, Node n)
 }
 OP(aten_trapezoid_x){
 	.schema = "aten.trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
+	.aliases = "aten.trapz.x",
 	.build = build_trapezoid,
 	.sample = "f32[n=3, 4], f32[4] of 0 1 1.5 4; f32[3, 2], f32[3, 2], dim=0",
 };
@@ -462,11 +459,6 @@ OP(aten_trapezoid_dx){
 	.schema = "aten.trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
 	.build = build_trapezoid,
 	.sample = "f32[n=3, 4]; f32[3, 2], dx=0.25, dim=0",
-};
-OP(aten_trapz_x){
-	.schema = "aten.trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
-	.build = build_trapezoid,
-	.sample = "f32[n=3, 4], f32[4] of 0 1 1.5 4; f32[3, 2], f32[3, 2], dim=0",
 };
 OP(aten_trapz_dx){
 	.schema = "aten.trapz.dx(Tensor y, *, float dx=1.0, int dim=-1) -> Tensor",

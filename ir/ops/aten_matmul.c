@@ -19,12 +19,7 @@ static Node build_matmul(Build *b, Node n)
 }
 OP(aten_matmul){
 	.schema = "aten.matmul(Tensor self, Tensor other) -> Tensor",
-	.build = build_matmul,
-	.sample = "f32[n=2, 3, 4], f32[n, 4, 2]; f32[4], f32[4]; f32[n=3, 4], f32[4]; f32[4], f32[2, 4, 3]; "
-		  "f32[2, 1, 3, 4], f32[3, 4, 2]; i64[2, 3] in -9..9, i64[3, 2] in -9..9",
-};
-OP(aten_linalg_matmul){
-	.schema = "aten.linalg_matmul(Tensor self, Tensor other) -> Tensor",
+	.aliases = "aten.linalg_matmul",
 	.build = build_matmul,
 	.sample = "f32[n=2, 3, 4], f32[n, 4, 2]; f32[4], f32[4]; f32[n=3, 4], f32[4]; f32[4], f32[2, 4, 3]; "
 		  "f32[2, 1, 3, 4], f32[3, 4, 2]; i64[2, 3] in -9..9, i64[3, 2] in -9..9",
@@ -185,11 +180,7 @@ static Node build_outer(Build *b, Node n)
 }
 OP(aten_outer){
 	.schema = "aten.outer(Tensor self, Tensor vec2) -> Tensor",
-	.build = build_outer,
-	.sample = "f32[n=3], f32[m=4]",
-};
-OP(aten_ger){
-	.schema = "aten.ger(Tensor self, Tensor vec2) -> Tensor",
+	.aliases = "aten.ger",
 	.build = build_outer,
 	.sample = "f32[n=3], f32[m=4]",
 };

@@ -422,27 +422,7 @@ static Node build_dropout(Build *b, Node n)
 }
 OP(aten_dropout){
 	.schema = "aten.dropout(Tensor input, float p, bool train) -> Tensor",
-	.view = VIEW_SAME,
-	.view_if = VIEW_IF_IDLE,
-	.build = build_dropout,
-	.sample = "f32[n=3, 4, 2], p=0.5, train=false; f32[n=3, 4], p=0.0, train=true",
-};
-OP(aten_feature_dropout){
-	.schema = "aten.feature_dropout(Tensor input, float p, bool train) -> Tensor",
-	.view = VIEW_SAME,
-	.view_if = VIEW_IF_IDLE,
-	.build = build_dropout,
-	.sample = "f32[n=3, 4, 2], p=0.5, train=false; f32[n=3, 4], p=0.0, train=true",
-};
-OP(aten_alpha_dropout){
-	.schema = "aten.alpha_dropout(Tensor input, float p, bool train) -> Tensor",
-	.view = VIEW_SAME,
-	.view_if = VIEW_IF_IDLE,
-	.build = build_dropout,
-	.sample = "f32[n=3, 4, 2], p=0.5, train=false; f32[n=3, 4], p=0.0, train=true",
-};
-OP(aten_feature_alpha_dropout){
-	.schema = "aten.feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor",
+	.aliases = "aten.feature_dropout aten.alpha_dropout aten.feature_alpha_dropout",
 	.view = VIEW_SAME,
 	.view_if = VIEW_IF_IDLE,
 	.build = build_dropout,

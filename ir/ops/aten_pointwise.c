@@ -423,11 +423,7 @@ static Node build_abs(Build *b, Node n)
 }
 OP(aten_abs){
 	.schema = "aten.abs(Tensor self) -> Tensor",
-	.build = build_abs,
-	.sample = "f32[n=3, 4]; i32[3] in -9..9; f32[4] of nan -inf 0 -0.0; u8[3] in 0..255",
-};
-OP(aten_absolute){
-	.schema = "aten.absolute(Tensor self) -> Tensor",
+	.aliases = "aten.absolute",
 	.build = build_abs,
 	.sample = "f32[n=3, 4]; i32[3] in -9..9; f32[4] of nan -inf 0 -0.0; u8[3] in 0..255",
 };

@@ -423,23 +423,14 @@ OP(aten_adaptive_avg_pool1d){
 };
 OP(aten_adaptive_avg_pool2d){
 	.schema = "aten.adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
-	.build = build_adaptive_avg2,
-	.sample = "f32[n=2, 1, 5, 7], output_size=[2, 3]; f32[1, 4, 6], output_size=[2, 3]; "
-		  "f32[1, 1, 3, 3], output_size=[1, 1]",
-};
-OP(aten__adaptive_avg_pool2d){
-	.schema = "aten._adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
+	.aliases = "aten._adaptive_avg_pool2d",
 	.build = build_adaptive_avg2,
 	.sample = "f32[n=2, 1, 5, 7], output_size=[2, 3]; f32[1, 4, 6], output_size=[2, 3]; "
 		  "f32[1, 1, 3, 3], output_size=[1, 1]",
 };
 OP(aten_adaptive_avg_pool3d){
 	.schema = "aten.adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor",
-	.build = build_adaptive_avg3,
-	.sample = "f32[n=2, 1, 3, 5, 4], output_size=[2, 3, 2]",
-};
-OP(aten__adaptive_avg_pool3d){
-	.schema = "aten._adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor",
+	.aliases = "aten._adaptive_avg_pool3d",
 	.build = build_adaptive_avg3,
 	.sample = "f32[n=2, 1, 3, 5, 4], output_size=[2, 3, 2]",
 };

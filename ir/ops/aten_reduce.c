@@ -704,12 +704,7 @@ static Node build_log_softmax(Build *b, Node n)
 }
 OP(aten_softmax_int){
 	.schema = "aten.softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-	.build = build_softmax,
-	.sample = "f32[n=3, 4], dim=1; f32[n=3, 4], dim=0; f32[3], dim=-1, dtype=f64; "
-		  "f32[2, 2] of -inf -inf 1 -inf, dim=1",
-};
-OP(aten_special_softmax){
-	.schema = "aten.special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+	.aliases = "aten.special_softmax",
 	.build = build_softmax,
 	.sample = "f32[n=3, 4], dim=1; f32[n=3, 4], dim=0; f32[3], dim=-1, dtype=f64; "
 		  "f32[2, 2] of -inf -inf 1 -inf, dim=1",
@@ -773,11 +768,7 @@ static Node build_logsumexp(Build *b, Node n)
 }
 OP(aten_logsumexp){
 	.schema = "aten.logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
-	.build = build_logsumexp,
-	.sample = "f32[n=3, 4], dim=[1]; f32[3, 4], dim=[0, 1], keepdim=true; f32[2, 2] of -inf -inf 1 inf, dim=[1]",
-};
-OP(aten_special_logsumexp){
-	.schema = "aten.special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+	.aliases = "aten.special_logsumexp",
 	.build = build_logsumexp,
 	.sample = "f32[n=3, 4], dim=[1]; f32[3, 4], dim=[0, 1], keepdim=true; f32[2, 2] of -inf -inf 1 inf, dim=[1]",
 };

@@ -676,11 +676,7 @@ static Node build_channel_shuffle(Build *b, Node n)
 }
 OP(aten_channel_shuffle){
 	.schema = "aten.channel_shuffle(Tensor self, SymInt groups) -> Tensor",
-	.build = build_channel_shuffle,
-	.sample = "f32[n=2, 6, 2, 1], groups=3",
-};
-OP(aten_native_channel_shuffle){
-	.schema = "aten.native_channel_shuffle(Tensor self, SymInt groups) -> Tensor",
+	.aliases = "aten.native_channel_shuffle",
 	.build = build_channel_shuffle,
 	.sample = "f32[n=2, 6, 2, 1], groups=3",
 };

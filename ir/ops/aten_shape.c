@@ -9,12 +9,14 @@ static Node build_same(Build *b, Node n)
 }
 OP(aten_alias){
 	.schema = "aten.alias(Tensor(a) self) -> Tensor(a)",
+	.aliases = "aten.detach aten.lift_fresh aten.resolve_conj aten.resolve_neg",
 	.view = VIEW_SAME,
 	.build = build_same,
 	.sample = "f32[n=3, 4]",
 };
 OP(aten_alias_copy){
 	.schema = "aten.alias_copy(Tensor self) -> Tensor",
+	.aliases = "aten.detach_copy aten.lift_fresh_copy",
 	.build = build_same,
 	.sample = "f32[n=3, 4]",
 };
@@ -27,40 +29,6 @@ OP(aten_contiguous){
 };
 OP(aten_clone){
 	.schema = "aten.clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
-	.build = build_same,
-	.sample = "f32[n=3, 4]",
-};
-OP(aten_detach){
-	.schema = "aten.detach(Tensor(a) self) -> Tensor(a)",
-	.view = VIEW_SAME,
-	.build = build_same,
-	.sample = "f32[n=3, 4]",
-};
-OP(aten_detach_copy){
-	.schema = "aten.detach_copy(Tensor self) -> Tensor",
-	.build = build_same,
-	.sample = "f32[n=3, 4]",
-};
-OP(aten_lift_fresh_copy){
-	.schema = "aten.lift_fresh_copy(Tensor self) -> Tensor",
-	.build = build_same,
-	.sample = "f32[n=3, 4]",
-};
-OP(aten_lift_fresh){
-	.schema = "aten.lift_fresh(Tensor(a) self) -> Tensor(a)",
-	.view = VIEW_SAME,
-	.build = build_same,
-	.sample = "f32[n=3, 4]",
-};
-OP(aten_resolve_conj){
-	.schema = "aten.resolve_conj(Tensor(a) self) -> Tensor(a)",
-	.view = VIEW_SAME,
-	.build = build_same,
-	.sample = "f32[n=3, 4]",
-};
-OP(aten_resolve_neg){
-	.schema = "aten.resolve_neg(Tensor(a) self) -> Tensor(a)",
-	.view = VIEW_SAME,
 	.build = build_same,
 	.sample = "f32[n=3, 4]",
 };
@@ -400,18 +368,13 @@ static Node build_transpose(Build *b, Node n)
 }
 OP(aten_transpose_int){
 	.schema = "aten.transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+	.aliases = "aten.swapdims aten.transpose",
 	.view = VIEW_PERMUTE,
 	.build = build_transpose,
 	.sample = "f32[n=2, 3, 4], dim0=0, dim1=-1; f32[n=2, 3], dim0=1, dim1=0",
 };
 OP(aten_transpose_copy_int){
 	.schema = "aten.transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor",
-	.build = build_transpose,
-	.sample = "f32[n=2, 3, 4], dim0=0, dim1=-1; f32[n=2, 3], dim0=1, dim1=0",
-};
-OP(aten_swapdims){
-	.schema = "aten.swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
-	.view = VIEW_OTHER,
 	.build = build_transpose,
 	.sample = "f32[n=2, 3, 4], dim0=0, dim1=-1; f32[n=2, 3], dim0=1, dim1=0",
 };
@@ -471,12 +434,7 @@ OP(aten_mT){
 };
 OP(aten_mH){
 	.schema = "aten.mH(Tensor(a) self) -> Tensor(a)",
-	.view = VIEW_ADJOINT,
-	.build = build_mH,
-	.sample = "f32[n=2, 3, 4]",
-};
-OP(aten_adjoint){
-	.schema = "aten.adjoint(Tensor(a) self) -> Tensor(a)",
+	.aliases = "aten.adjoint aten.matrix_H",
 	.view = VIEW_ADJOINT,
 	.build = build_mH,
 	.sample = "f32[n=2, 3, 4]",
@@ -494,12 +452,6 @@ OP(aten_numpy_T){
 	.schema = "aten.numpy_T(Tensor(a) self) -> Tensor(a)",
 	.view = VIEW_OTHER,
 	.build = build_numpy_T,
-	.sample = "f32[n=3, 4]",
-};
-OP(aten_matrix_H){
-	.schema = "aten.matrix_H(Tensor(a) self) -> Tensor(a)",
-	.view = VIEW_ADJOINT,
-	.build = build_mH,
 	.sample = "f32[n=3, 4]",
 };
 
@@ -570,12 +522,7 @@ static Node build_movedim(Build *b, Node n)
 }
 OP(aten_movedim_intlist){
 	.schema = "aten.movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
-	.view = VIEW_OTHER,
-	.build = build_movedim,
-	.sample = "f32[n=2, 3, 4], source=[0, 1], destination=[-1, 0]",
-};
-OP(aten_moveaxis_intlist){
-	.schema = "aten.moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
+	.aliases = "aten.moveaxis.intlist",
 	.view = VIEW_OTHER,
 	.build = build_movedim,
 	.sample = "f32[n=2, 3, 4], source=[0, 1], destination=[-1, 0]",
@@ -588,12 +535,7 @@ static Node build_movedim_int(Build *b, Node n)
 }
 OP(aten_movedim_int){
 	.schema = "aten.movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
-	.view = VIEW_OTHER,
-	.build = build_movedim_int,
-	.sample = "f32[n=2, 3, 4], source=0, destination=2; f32[2, 3, 4], source=-1, destination=0",
-};
-OP(aten_moveaxis_int){
-	.schema = "aten.moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
+	.aliases = "aten.moveaxis.int",
 	.view = VIEW_OTHER,
 	.build = build_movedim_int,
 	.sample = "f32[n=2, 3, 4], source=0, destination=2; f32[2, 3, 4], source=-1, destination=0",

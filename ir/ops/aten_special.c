@@ -124,11 +124,7 @@ static Node build_mvlgamma(Build *b, Node n)
 }
 OP(aten_mvlgamma){
 	.schema = "aten.mvlgamma(Tensor self, int p) -> Tensor",
-	.build = build_mvlgamma,
-	.sample = "f32[n=2, 3] in 2..8, p=3",
-};
-OP(aten_special_multigammaln){
-	.schema = "aten.special_multigammaln(Tensor self, int p) -> Tensor",
+	.aliases = "aten.special_multigammaln",
 	.build = build_mvlgamma,
 	.sample = "f32[n=2, 3] in 2..8, p=3",
 };
@@ -229,12 +225,7 @@ static Node build_polygamma(Build *b, Node n)
 }
 OP(aten_polygamma){
 	.schema = "aten.polygamma(int n, Tensor self) -> Tensor",
-	.build = build_polygamma,
-	.sample = "n=0, f32[2, 3] in 0.25..6; n=1, f32[2, 3] in 0.25..6; n=2, f32[2, 3] in 0.25..6; "
-		  "n=3, f32[2, 3] in 0.25..6",
-};
-OP(aten_special_polygamma){
-	.schema = "aten.special_polygamma(int n, Tensor self) -> Tensor",
+	.aliases = "aten.special_polygamma",
 	.build = build_polygamma,
 	.sample = "n=0, f32[2, 3] in 0.25..6; n=1, f32[2, 3] in 0.25..6; n=2, f32[2, 3] in 0.25..6; "
 		  "n=3, f32[2, 3] in 0.25..6",

@@ -16,8 +16,9 @@ static const OpInfo *const table[OP_COUNT] = {[OP_none] = &op_none,
 
 /* Built once by op_init, then read only. */
 static Schema schema[OP_COUNT];
-static Intern by_name;            /* schema name to an id */
-static Op op_of_id[OP_COUNT + 1]; /* the op of that id */
+enum { MAX_NAMES = 2 * OP_COUNT };
+static Intern by_name;          /* name to an id */
+static Op op_of_id[MAX_NAMES];  /* the op of that id */
 static atomic_bool ready;
 static pthread_mutex_t building = PTHREAD_MUTEX_INITIALIZER;
 
@@ -26,6 +27,17 @@ _Noreturn static void table_bug(Op op, const char *text)
 {
 	fprintf(stderr, "op table: op %u: %s\n", op, text);
 	abort();
+}
+
+static void add_name(Op op, const char *name, size_t n)
+{
+	bool fresh;
+	uint32_t id = intern(&by_name, name, (uint32_t)n, &fresh);
+	if (!fresh)
+		table_bug(op, "a name is used twice");
+	if (id >= MAX_NAMES)
+		table_bug(op, "too many names");
+	op_of_id[id] = op;
 }
 
 static void table_build(Arena *arena)
@@ -38,12 +50,12 @@ static void table_build(Arena *arena)
 			table_bug(op, "no schema");
 		if (!schema_parse(arena, table[op]->schema, &schema[op], &err))
 			table_bug(op, err);
-		bool fresh;
-		const char *name = schema[op].name;
-		uint32_t id = intern(&by_name, name, (uint32_t)strlen(name), &fresh);
-		if (!fresh)
-			table_bug(op, "a schema name is used twice");
-		op_of_id[id] = op;
+		add_name(op, schema[op].name, strlen(schema[op].name));
+		const char *alias = table[op]->aliases ? table[op]->aliases : "";
+		for (size_t n; *alias; alias += n + (alias[n] == ' ')) {
+			n = strcspn(alias, " ");
+			add_name(op, alias, n);
+		}
 	}
 }
 

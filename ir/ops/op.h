@@ -70,6 +70,7 @@ struct EvalCtx;    /* ir/interp/interp.h */
  * that the op accepts there. tests/sample.c reads it, tests/make_samples.py asks PyTorch for the results. */
 typedef struct OpInfo {
 	const char *schema; /* "aten.add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor" */
+	const char *aliases; /* other names for it, with the same arguments, blanks between; NULL: none */
 	const char *doc;    /* one line, for docs and `weft show` */
 	Promote promote;
 	Level level;
@@ -144,7 +145,7 @@ const OpInfo *op_info(Op);
 OpKind op_kind(Op);
 const Schema *op_schema(Op);
 const char *op_name(Op); /* the schema's name */
-Op op_find(const char *name); /* by schema name, OP_none when unknown */
+Op op_find(const char *name); /* by schema name or alias, OP_none when unknown */
 int op_arg_index(Op, const char *name); /* -1 when absent */
 static inline bool op_is_scalar(Op op) { return op_kind(op) == OP_SCALAR; }
 const OpLower *op_lower(Op); /* of composites: LOWER_NONE */

@@ -417,12 +417,7 @@ static Node build_choose_qparams_per_token_asymmetric(Build *b, Node n)
 OP(quantized_decomposed_choose_qparams_per_token_asymmetric){
 	.schema = "quantized_decomposed.choose_qparams_per_token_asymmetric(Tensor input, "
 		  "ScalarType dtype) -> (Tensor, Tensor)",
-	.build = build_choose_qparams_per_token_asymmetric,
-	.sample = "f32[n=2, 8] in -2..2, dtype=i8; f32[2, 3] of 0.5 1.25 3 2 -0.25 -7, dtype=i8",
-};
-OP(quantized_decomposed__choose_qparams_per_token_asymmetric_impl){
-	.schema = "quantized_decomposed._choose_qparams_per_token_asymmetric_impl(Tensor input, "
-		  "ScalarType dtype) -> (Tensor, Tensor)",
+	.aliases = "quantized_decomposed._choose_qparams_per_token_asymmetric_impl",
 	.build = build_choose_qparams_per_token_asymmetric,
 	.sample = "f32[n=2, 8] in -2..2, dtype=i8; f32[2, 3] of 0.5 1.25 3 2 -0.25 -7, dtype=i8",
 };

@@ -13,6 +13,8 @@
 #include "ir/scalar/scalar.h"
 #include "passes/group_cost.h"
 
+enum { REPEAT_COST = 6 /* of an operation that is evaluated again without much thought */ };
+
 /* What a group holds besides element-wise nodes, and what all of it costs. */
 typedef struct {
 	bool anchor, reduce, special; /* special: its root is a LOWER_ROOT */
@@ -30,6 +32,7 @@ typedef struct {
 	bool below_anchor; /* an epilogue of a contraction that nobody else reads */
 	bool long_map;     /* see find_long_maps */
 	bool output;       /* stored as an output */
+	bool loaded;       /* some reader wants it in memory */
 	ViewSet view;      /* how the group that reads it indexes it */
 } NodeState;
 
@@ -99,7 +102,7 @@ static bool recomputed_too_often(const Sweep *w, Node n, uint32_t root)
 		return false;
 	int64_t mine = sym_hint(syms, type_numel(g->ir, node_type_id(g, n)));
 	int64_t all = sym_hint(syms, type_numel(g->ir, node_type_id(g, (Node){root})));
-	return op_cost(g, n) >= 6 && all >= 8 * mine;
+	return op_cost(g, n) >= REPEAT_COST && all >= 8 * mine;
 }
 
 /* Selecting among few operands, none of which is a kernel's main work, costs less than storing. */
@@ -152,6 +155,7 @@ static void mark_operands(Sweep *w, Node n, uint32_t group, bool bijective)
 		if (in.i && group != MANY)
 			add_load(w, in, group);
 		bool stored = parent || lower_reads(l, k);
+		w->node[in.i].loaded |= stored;
 		add_reader(w, in, stored ? MANY : group, bijective && l->keeps != KEEPS_NOTHING);
 		if (in.i && w->node[in.i].readers != MANY)
 			views_through(&w->views, g, n, k, &w->node[n.i].view, &w->node[in.i].view);
@@ -186,6 +190,49 @@ static bool gives_border(const Sweep *w, Node n)
 			return true;
 	}
 	return false;
+}
+
+/* Behind index maps. */
+static Node source_of(const Sweep *w, Node n)
+{
+	while (lower_is_map(how(w, n)) && node_in(w->g, n, 0).i)
+		n = node_in(w->g, n, 0);
+	return n;
+}
+
+/* In memory, whether its reader is or not; others might be computed where the reader is. */
+static bool is_stored_anyway(const Sweep *w, Node n)
+{
+	LowerRole role = how(w, n)->role;
+	bool kernel = role == LOWER_ANCHOR || role == LOWER_ROOT;
+	return role == LOWER_MEMORY || role == LOWER_LEAF || w->node[n.i].output || w->stored[n.i] ||
+	       (kernel && node_nuses(w->g, n) > 1);
+}
+
+/* Of a node that several groups read: each of them computes it again, since that reads no more than loading it would, one
+ * operand that is in memory anyway beside small ones, and takes hardly longer: x - mean of a norm, of which mean, variance
+ * and result are kernels of their own. */
+static bool cheaper_repeated(const Sweep *w, Node n)
+{
+	const Graph *g = w->g;
+	int64_t mine = sym_hint(g->ir->syms, type_numel(g->ir, node_type_id(g, n)));
+	uint32_t large = 0;
+	if (w->no_fusion || how(w, n)->role != LOWER_MAP || w->node[n.i].loaded || op_cost(g, n) >= REPEAT_COST)
+		return false;
+	for (uint32_t k = 0; k < node_nin(g, n); k++) {
+		Node x = source_of(w, node_in(g, n, k));
+		if (!x.i)
+			continue;
+		if (sym_hint(g->ir->syms, type_numel(g->ir, node_type_id(g, x))) <= mine / 8) {
+			if (!is_stored_anyway(w, x) && node_nuses(g, x) == 1)
+				return false;
+			continue;
+		}
+		bool direct = x.i == node_in(g, n, k).i && dtype_size(node_dtype(g, x)) <= dtype_size(node_dtype(g, n));
+		if (!direct || large++ || !is_stored_anyway(w, x))
+			return false;
+	}
+	return large == 1;
 }
 
 /* The group's cost if n joins it. */
@@ -250,6 +297,11 @@ static void visit(Sweep *w, Node n)
 		if (root)
 			join(w, n, root);
 		mark_operands(w, n, readers, self->bijective);
+		return;
+	}
+	if (!root && cheaper_repeated(w, n)) {
+		self->is = (NodeGroup){ROLE_VIRTUAL, 0};
+		mark_operands(w, n, MANY, false);
 		return;
 	}
 	if (!root || !fits || !can_join(w, n, root)) {

@@ -8,7 +8,7 @@
 typedef enum {
 	ROLE_NONE,    /* dead, or without a value */
 	ROLE_LEAF,    /* read or recomputed wherever it is used */
-	ROLE_VIRTUAL, /* an index map: always inlined */
+	ROLE_VIRTUAL, /* an index map, or as cheap: always inlined */
 	ROLE_INLINE,  /* computed inside the kernel of its group */
 	ROLE_ROOT     /* has a kernel and a buffer of its own */
 } Role;

@@ -12,6 +12,7 @@
 #include "driver/embed.h"
 #include "driver/prepare.h"
 #include "driver/target_file.h"
+#include "ir/loop/predict.h"
 #include "passes/pipeline.h"
 
 void phase_end(Compilation *c, const char *name)
@@ -223,8 +224,10 @@ bool compile_print(Compilation *c, const char *weights_file)
 }
 
 /* The counts of a report, at the symbols' values; NULL: at those seen while exporting. */
-static void report_counts(Arena *a, const Program *p, const int64_t *value, WeftReport *r)
+static void report_counts(Arena *a, const Program *p, const Machine *m, const int64_t *value, WeftReport *r)
 {
+	double *cycles = ARENA_ARRAY(a, double, p->call.n);
+	program_predict(p, m, value, cycles);
 	ProgramCount total = program_total(p, value);
 	WeftKernelInfo *k = ARENA_ARRAY(a, WeftKernelInfo, p->call.n);
 	for (uint32_t i = 0; i < p->call.n; i++) {
@@ -234,7 +237,8 @@ static void report_counts(Arena *a, const Program *p, const int64_t *value, Weft
 		for (uint32_t j = 0; j < pc->nrefused; j++)
 			refused[j] = (WeftRefusal){pc->refused[j].schedule, pc->refused[j].why};
 		k[i] = (WeftKernelInfo){pc->name, pc->algorithm, p->fn.data[pc->fn]->name,
-					n.flops, n.bytes, n.launches, pc->why, pc->nrefused, refused};
+					n.flops, n.bytes, n.launches, pc->why, pc->nrefused, refused,
+					1e-9 * cycles[i] / (double)m->ghz};
 	}
 	r->flops = total.flops;
 	r->bytes = total.bytes;
@@ -251,12 +255,13 @@ void compile_report(Compilation *c)
 		r->operators += node_nin(c->from->g, n) > 0;
 	r->kernels = p->call.n;
 	r->distinct = p->fn.n;
-	report_counts(weft_arena(c->w), p, NULL, r);
+	report_counts(weft_arena(c->w), p, &c->target->machine, NULL, r);
 	r->weight_bytes = p->weight_bytes;
 	r->workspace_bytes = p->workspace_hint;
 	r->nphase = c->w->phase.n;
 	r->phase = c->w->phase.data;
 	c->w->program = p;
+	c->w->machine = &c->target->machine;
 	c->w->have_report = true;
 }
 
@@ -290,7 +295,7 @@ static bool report_at(void *arg)
 	}
 	x->out = ARENA_NEW(weft_arena(x->w), WeftReport);
 	*x->out = x->w->report;
-	report_counts(weft_arena(x->w), p, x->value, x->out);
+	report_counts(weft_arena(x->w), p, x->w->machine, x->value, x->out);
 	return true;
 }
 

@@ -5,6 +5,7 @@
 #include "frontend/out_file.h"
 #include "ir/graph/graph.h"
 #include "ir/interp/tensor.h"
+#include "ir/target/machine.h"
 #include "weft.h"
 
 struct Weft {
@@ -16,6 +17,7 @@ struct Weft {
 	bool have_report;
 	WeftReport report;
 	const struct Program *program; /* that the report is about */
+	const Machine *machine;        /* that it is tuned for */
 	ARRAY(WeftPhaseTime) phase;
 	double phase_start;
 };

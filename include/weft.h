@@ -211,6 +211,7 @@ typedef struct {
 	const char *why; /* of the algorithm; NULL: not known, as of a shared object */
 	uint32_t nrefused;
 	const WeftRefusal *refused;
+	double seconds; /* predicted, of all launches, by one core of the machine it is tuned for; 0: not known */
 } WeftKernelInfo;
 
 typedef struct {

@@ -121,11 +121,14 @@ static double least_time(const WeftKernelInfo *c, double launches, const Peak *p
 
 static void print_call(const WeftKernelInfo *c, double launches, double t, const Peak *peak)
 {
-	char f[32], b[32], rate[32], share[32] = "-";
+	char f[32], b[32], rate[32], share[32] = "-", predicted[32] = "-";
 	bool cached;
 	double least = least_time(c, launches, peak, &cached);
 	if (t > 0 && least > 0)
 		snprintf(share, sizeof share, "%.1f%%%s", 100 * least / t, cached ? " c" : "");
+	if (c->seconds > 0)
+		snprintf(predicted, sizeof predicted, "%.1f", 1e6 * c->seconds);
+	printf(" %9s", predicted);
 	printf(" %9s %9s %11s %9s", human(c->flops, f), human(c->bytes, b), human(t > 0 ? c->flops / t : 0, rate), share);
 }
 
@@ -141,7 +144,7 @@ static void print_profile(Profile *p, const WeftReport *count, const Peak *peak)
 	qsort(p->order, p->e->ncall, sizeof *p->order, by_time);
 	printf("%-36s %9s %6s %6s", "kernel", "us", "%", "sum %");
 	if (count)
-		printf(" %9s %9s %11s %9s", "FLOP", "B", "FLOP/s", "roofline");
+		printf(" %9s %9s %9s %11s %9s", "predicted", "FLOP", "B", "FLOP/s", "roofline");
 	puts("  algorithm");
 	for (uint32_t i = 0; i < p->e->ncall; i++) {
 		uint32_t k = p->order[i];

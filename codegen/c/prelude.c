@@ -108,7 +108,7 @@ static bool row_fits(const CUnit *u, const HelperRow *r, LType to, LType from)
 {
 	const Target *t = u->target;
 	uint32_t w = r->when, bits = bits_of(from);
-	if (!(r->to & D1(to.dtype)) || !(r->from & D1(from.dtype)))
+	if (r == t->isa.without || !(r->to & D1(to.dtype)) || !(r->from & D1(from.dtype)))
 		return false;
 	LType i32 = {DT_i32, from.lanes};
 	return (!(w & ROW_SCALAR) || from.lanes == 1) && (!(w & ROW_VECTOR) || from.lanes > 1) &&

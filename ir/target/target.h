@@ -45,6 +45,7 @@ typedef struct Isa {
 	const char *attribute_features; /* beside features, of code by LLVM: what attributes add; NULL: nothing */
 	const char *flags;     /* of the C compiler, beside the common ones */
 	const char *machine;   /* the machine that is assumed where none is named */
+	const void *without;   /* tests: a row of a prelude that is struck out */
 } Isa;
 
 typedef struct Target {

@@ -1,0 +1,309 @@
+#include "ir/loop/predict.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What a block keeps busy, in cycles. */
+typedef enum { BUSY_UNITS, BUSY_LOADS, BUSY_STORES, BUSY_SCALAR, BUSY_COUNT } Busy;
+
+enum { UNKNOWN_ROUNDS = 4, MOST_ROUNDS = 1 << 28 };
+
+typedef struct {
+	const LoopFn *f;
+	const Machine *m;
+	const int64_t *param;
+	int64_t *value;   /* by variable */
+	bool *known;      /* by variable: it has a value */
+	uint32_t *met;    /* by expression: the block that counted it */
+	double *chain;    /* by variable: latency of what it waits for in a round of the block at hand */
+	uint32_t block;   /* number of the block at hand */
+} Predict;
+
+/* ---- values ---- */
+
+static bool operate(ScOp op, const int64_t *x, int64_t *out)
+{
+	int64_t a = x[0], b = x[1];
+	switch (op) {
+	case SC_add: return !__builtin_add_overflow(a, b, out);
+	case SC_sub: return !__builtin_sub_overflow(a, b, out);
+	case SC_mul: return !__builtin_mul_overflow(a, b, out);
+	case SC_min: return *out = a < b ? a : b, true;
+	case SC_max: return *out = a > b ? a : b, true;
+	case SC_floordiv: return b > 0 ? (*out = a / b - (a % b < 0), true) : false;
+	case SC_rem: return b > 0 ? (*out = a % b, true) : false;
+	case SC_and: return *out = a & b, true;
+	case SC_or: return *out = a | b, true;
+	case SC_eq: return *out = a == b, true;
+	case SC_ne: return *out = a != b, true;
+	case SC_lt: return *out = a < b, true;
+	case SC_le: return *out = a <= b, true;
+	case SC_gt: return *out = a > b, true;
+	case SC_ge: return *out = a >= b, true;
+	case SC_select: return *out = a ? b : x[2], true;
+	default: return false;
+	}
+}
+
+/* Of an integer or bool scalar, where it follows from the parameters. */
+static bool value_of(const Predict *p, Lx x, int64_t *out)
+{
+	const LxData *d = &p->f->lx.data[x.i];
+	int64_t in[3] = {0};
+	if (d->type.lanes != 1)
+		return false;
+	switch (d->kind) {
+	case LX_INT: return *out = d->u.i, true;
+	case LX_PARAM: return *out = p->param[d->u.k], true;
+	case LX_VAR: return *out = p->value[d->u.v.i], p->known[d->u.v.i];
+	case LX_SC:
+		for (uint32_t k = 0; k < d->nin; k++)
+			if (!value_of(p, d->in[k], &in[k]))
+				return false;
+		return operate(d->sc, in, out);
+	default: return false;
+	}
+}
+
+static void set_value(Predict *p, Lv v, Lx x)
+{
+	p->known[v.i] = value_of(p, x, &p->value[v.i]);
+}
+
+/* ---- expressions ---- */
+
+static MachineOp class_of(ScOp op, LType t)
+{
+	bool is_float = dtype_is_float(t.dtype);
+	switch (op) {
+	case SC_add: case SC_sub: return is_float ? MOP_add : MOP_simple;
+	case SC_mul: return is_float ? MOP_mul : MOP_int_mul;
+	case SC_fma: return MOP_fma;
+	case SC_div: case SC_floordiv: case SC_rem: return MOP_div;
+	case SC_sqrt: return MOP_sqrt;
+	case SC_convert: case SC_floor: case SC_ceil: case SC_trunc: case SC_rint: case SC_from_f16: case SC_to_f16:
+		return MOP_convert;
+	default: return MOP_simple;
+	}
+}
+
+static bool is_index(LType t)
+{
+	return t.lanes == 1 && (t.dtype == DT_i64 || t.dtype == DT_bool);
+}
+
+static void count_node(const Predict *p, const LxData *d, double *busy)
+{
+	const Machine *m = p->m;
+	LType t = d->type;
+	uint32_t lanes = d->nin ? p->f->lx.data[d->in[0].i].type.lanes : 1;
+	switch (d->kind) {
+	case LX_SC:
+		if (is_index(t) && class_of(d->sc, t) != MOP_div)
+			busy[BUSY_SCALAR] += machine_cycles(m, MOP_scalar, t.dtype, 1);
+		else
+			busy[BUSY_UNITS] += machine_cycles(m, class_of(d->sc, t), t.dtype, t.lanes);
+		break;
+	case LX_FN: busy[BUSY_UNITS] += d->fn->cost * machine_cycles(m, MOP_fma, t.dtype, t.lanes); break;
+	case LX_SPLAT: case LX_RAMP: case LX_MASK: case LX_ANY:
+		busy[BUSY_UNITS] += machine_cycles(m, MOP_simple, t.dtype, t.lanes);
+		break;
+	case LX_HREDUCE: busy[BUSY_UNITS] += 2 * log2(lanes) * machine_latency(m, MOP_shuffle, t.dtype); break;
+	case LX_SHUFFLE: busy[BUSY_UNITS] += machine_cycles(m, MOP_shuffle, t.dtype, lanes); break;
+	case LX_TABLE: busy[BUSY_LOADS] += machine_cycles(m, MOP_gather, t.dtype, t.lanes); break;
+	default: break;
+	}
+}
+
+/* Each expression once in a block: what it repeats is computed once. */
+static void count_expr(Predict *p, Lx x, double *busy)
+{
+	if (!x.i || p->met[x.i] == p->block)
+		return;
+	const LxData *d = &p->f->lx.data[x.i];
+	p->met[x.i] = p->block;
+	for (uint32_t k = 0; k < d->nin; k++)
+		count_expr(p, d->in[k], busy);
+	count_node(p, d, busy);
+}
+
+/* ---- statements ---- */
+
+/* A variable that becomes an operation on itself waits for its last value. */
+static double carried(const Predict *p, Lv v, Lx x)
+{
+	const LxData *d = &p->f->lx.data[x.i];
+	for (uint32_t k = 0; k < d->nin; k++) {
+		const LxData *in = &p->f->lx.data[d->in[k].i];
+		if (in->kind == LX_VAR && in->u.v.i == v.i)
+			return machine_latency(p->m, d->kind == LX_SC ? class_of(d->sc, d->type) : MOP_fma, d->type.dtype);
+	}
+	return 0;
+}
+
+static void count_access(Predict *p, const LsData *s, double *busy)
+{
+	bool store = s->kind == LS_STORE || s->kind == LS_SCATTER;
+	LType t = store ? lx_type(p->f, s->x) : p->f->lv.data[s->v.i].type;
+	t.dtype = dtype_raw(s->mem.dtype);
+	if (s->kind == LS_GATHER || s->kind == LS_SCATTER)
+		busy[store ? BUSY_STORES : BUSY_LOADS] += machine_cycles(p->m, MOP_gather, t.dtype, t.lanes);
+	else
+		busy[store ? BUSY_STORES : BUSY_LOADS] += machine_cycles(p->m, store ? MOP_store : MOP_load, t.dtype, t.lanes);
+	if (t.dtype != dtype_compute(s->mem.dtype))
+		busy[BUSY_UNITS] += machine_cycles(p->m, MOP_convert, DT_f32, t.lanes);
+}
+
+static double block_cycles(Predict *p, Lb b);
+
+static double rounds_of(Predict *p, const LsData *s)
+{
+	int64_t lo = 0, hi = 0;
+	bool known = value_of(p, s->x, &lo);
+	p->value[s->v.i] = lo;
+	p->known[s->v.i] = known;
+	if (!known || !value_of(p, s->y, &hi))
+		return UNKNOWN_ROUNDS;
+	int64_t rounds = hi > lo ? (hi - lo + s->step - 1) / s->step : 0;
+	p->value[s->v.i] = lo + rounds / 2 * s->step; /* one in the middle stands for all */
+	return rounds < MOST_ROUNDS ? (double)rounds : (double)MOST_ROUNDS;
+}
+
+static double branch_cycles(Predict *p, const LsData *s)
+{
+	int64_t c;
+	if (value_of(p, s->x, &c))
+		return block_cycles(p, c ? s->body : s->other);
+	if (ls_is_rare(p->f, s))
+		return 0;
+	return (block_cycles(p, s->body) + block_cycles(p, s->other)) / 2;
+}
+
+static double statement_cycles(Predict *p, const LsData *s, double *busy)
+{
+	const Lx x[] = {s->offset, s->x, s->y, s->mask};
+	for (uint32_t k = 0; k < 4; k++)
+		count_expr(p, x[k], busy);
+	switch (s->kind) {
+	case LS_LET: case LS_VAR: set_value(p, s->v, s->x); return 0;
+	case LS_SET:
+		p->chain[s->v.i] += carried(p, s->v, s->x);
+		p->known[s->v.i] = false;
+		return 0;
+	case LS_LOAD: case LS_GATHER: case LS_STORE: case LS_SCATTER: count_access(p, s, busy); return 0;
+	case LS_PREFETCH: busy[BUSY_LOADS] += machine_cycles(p->m, MOP_load, DT_f32, 1); return 0;
+	case LS_FOR: {
+		double rounds = rounds_of(p, s);
+		return rounds ? rounds * block_cycles(p, s->body) : 0;
+	}
+	case LS_WHILE: return UNKNOWN_ROUNDS * block_cycles(p, s->body);
+	case LS_IF: return branch_cycles(p, s);
+	default: return 0;
+	}
+}
+
+static double block_cycles(Predict *p, Lb b)
+{
+	double busy[BUSY_COUNT] = {0}, inner = 0, most = 0;
+	if (!b.i)
+		return 0;
+	uint32_t outer = p->block, n = p->f->block.data[b.i].stmt.n;
+	const uint32_t *at = p->f->block.data[b.i].stmt.data;
+	for (uint32_t k = 0; k < n; k++)
+		if (p->f->ls.data[at[k]].kind == LS_SET)
+			p->chain[p->f->ls.data[at[k]].v.i] = 0;
+	for (uint32_t k = 0; k < n; k++) {
+		p->block = b.i;
+		inner += statement_cycles(p, &p->f->ls.data[at[k]], busy);
+	}
+	for (uint32_t k = 0; k < n; k++)
+		if (p->f->ls.data[at[k]].kind == LS_SET)
+			most = fmax(most, p->chain[p->f->ls.data[at[k]].v.i]);
+	for (uint32_t k = 0; k < BUSY_COUNT; k++)
+		most = fmax(most, busy[k]);
+	p->block = outer;
+	return inner + most;
+}
+
+static void predict_init(Predict *p, const LoopFn *f, const Machine *m, const int64_t *param, Arena *arena)
+{
+	*p = (Predict){.f = f, .m = m, .param = param};
+	p->value = ARENA_ARRAY(arena, int64_t, f->lv.n);
+	p->known = ARENA_ARRAY(arena, bool, f->lv.n);
+	p->met = ARENA_ARRAY(arena, uint32_t, f->lx.n);
+	p->chain = ARENA_ARRAY(arena, double, f->lv.n);
+}
+
+double loop_predict(const LoopFn *f, const Machine *m, const int64_t *param, int64_t ntasks, double bytes)
+{
+	Arena *arena = f->ir->ctx->scratch;
+	ArenaMark mark = arena_mark(arena);
+	Predict p;
+	predict_init(&p, f, m, param, arena);
+	p.value[f->task.i] = ntasks / 2; /* one in the middle stands for all */
+	p.known[f->task.i] = true;
+	double compute = ntasks > 0 ? (double)ntasks * block_cycles(&p, f->body) : 0;
+	arena_release(arena, mark);
+	double memory = machine_memory_cycles(m, bytes, bytes);
+	return m->phase / 8.0 + fmax(compute, memory) + fmin(compute, memory) / 4;
+}
+
+/* ---- programs ---- */
+
+typedef struct {
+	const Program *program;
+	const int64_t *value; /* of the symbols */
+	Predict p;            /* of the function at hand */
+	double *cycles;
+} Run;
+
+static void predict_launch(Run *r, const LsData *s)
+{
+	Arena *arena = r->program->ir->ctx->scratch;
+	ArenaMark mark = arena_mark(arena);
+	ProgramCount n = program_count(r->program, s->k, r->value);
+	int64_t ntasks = 1, *param = ARENA_ARRAY(arena, int64_t, s->narg - s->nbuf);
+	value_of(&r->p, s->x, &ntasks);
+	for (uint32_t k = s->nbuf; k < s->narg; k++)
+		value_of(&r->p, s->arg[k], &param[k - s->nbuf]);
+	const LoopFn *f = r->program->fn.data[r->program->call.data[s->k].fn];
+	double one = loop_predict(f, r->p.m, param, ntasks, n.launches > 0 ? n.bytes / n.launches : 0);
+	r->cycles[s->k] = n.launches * one;
+	arena_release(arena, mark);
+}
+
+/* Loops by their first round, branches both. */
+static void predict_steps(Run *r, Lb b)
+{
+	const LoopFn *f = r->p.f;
+	for (uint32_t k = 0; b.i && k < f->block.data[b.i].stmt.n; k++) {
+		const LsData *s = &f->ls.data[f->block.data[b.i].stmt.data[k]];
+		if (s->kind == LS_LET || s->kind == LS_VAR || s->kind == LS_FOR)
+			set_value(&r->p, s->v, s->x);
+		if (s->kind == LS_LAUNCH)
+			predict_launch(r, s);
+		predict_steps(r, s->body);
+		predict_steps(r, s->other);
+	}
+}
+
+static void predict_function(Run *r, const LoopFn *f, const Machine *m)
+{
+	const Program *p = r->program;
+	Arena *arena = p->ir->ctx->scratch;
+	ArenaMark mark = arena_mark(arena);
+	int64_t *param = ARENA_ARRAY(arena, int64_t, f->param.n);
+	for (uint32_t k = 0; k < p->symbol.n && k < f->param.n; k++)
+		param[k] = r->value ? r->value[k] : sym_hint(p->ir->syms, p->symbol.data[k]);
+	predict_init(&r->p, f, m, param, arena);
+	predict_steps(r, f->body);
+	arena_release(arena, mark);
+}
+
+void program_predict(const Program *p, const Machine *m, const int64_t *value, double *cycles)
+{
+	Run r = {.program = p, .value = value, .cycles = cycles};
+	predict_function(&r, p->run, m);
+	for (uint32_t k = 0; k < p->run_part.n; k++)
+		predict_function(&r, p->run_part.data[k], m);
+}

@@ -1,0 +1,354 @@
+/* Legal loop IR computes the bits of what it was made from, whatever an instruction set lacks: each thing that one may
+ * have is struck out, and each row of the C prelude. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <dlfcn.h>
+
+#include "codegen/c/emit_priv.h"
+#include "codegen/host.h"
+#include "codegen/legalise.h"
+#include "ir/loop/interp.h"
+
+enum { N = 96 * 16, MOST_LANES = 16 };
+
+typedef struct {
+	float x[2 * MOST_LANES];
+	uint16_t h[2 * MOST_LANES];
+	_Alignas(64) float y[N];
+	_Alignas(64) uint16_t z[4 * MOST_LANES];
+} Data;
+
+typedef struct {
+	Ctx *ctx;
+	Ir *ir;
+	LoopFn *f;
+	uint32_t lanes, at; /* where the next vector of y goes */
+	uint32_t x, h, y, z;
+} Kernel1;
+
+static const Lx none = {0};
+
+/* ---- a kernel of every kind of operation ---- */
+
+static void put(Kernel1 *k, Lx value)
+{
+	LoopFn *f = k->f;
+	LType f32 = {DT_f32, k->lanes};
+	if (lx_type(f, value).dtype != DT_f32)
+		value = lx_sc(f, SC_convert, f32, &value, 1);
+	ls_store(f, lmem_buf(k->y, DT_f32), lx_int(f, k->at), lx_splat(f, value, k->lanes), none);
+	k->at += k->lanes;
+}
+
+static void put_op(Kernel1 *k, ScOp op, DType d, Lx a, Lx b, Lx c, uint32_t nin)
+{
+	bool compare = op >= SC_eq && op <= SC_ge;
+	LoopFn *f = k->f;
+	Lx x = lx_sc(f, op, (LType){compare ? DT_bool : d, k->lanes}, (Lx[]){a, b, c}, nin);
+	put(k, compare ? lx_select(f, x, a, b) : x);
+}
+
+static void put_float(Kernel1 *k, DType d, Lx a, Lx b)
+{
+	static const ScOp one[] = {SC_abs, SC_floor, SC_ceil, SC_trunc, SC_rint, SC_neg};
+	static const ScOp two[] = {SC_add, SC_mul, SC_div, SC_min, SC_max, SC_eq, SC_ne, SC_lt, SC_le, SC_gt, SC_ge};
+	LoopFn *f = k->f;
+	LType t = {d, k->lanes};
+	for (uint32_t i = 0; i < sizeof one / sizeof *one; i++)
+		put_op(k, one[i], d, a, none, none, 1);
+	for (uint32_t i = 0; i < sizeof two / sizeof *two; i++)
+		put_op(k, two[i], d, a, b, none, 2);
+	Lx positive = lx_sc(f, SC_abs, t, &a, 1);
+	put_op(k, SC_sqrt, d, positive, none, none, 1);
+	put_op(k, SC_fma, d, a, b, b, 3);
+	put_op(k, SC_min, d, a, lx_float(f, t, 0), none, 2);
+	put_op(k, SC_max, d, a, lx_float(f, t, 1.5), none, 2);
+	put_op(k, SC_max, d, lx_float(f, t, -1), a, none, 2);
+	put(k, lx_sc(f, SC_convert, (LType){DT_i32, k->lanes}, &a, 1));
+	Lx wide = lx_sc(f, SC_convert, (LType){DT_i64, k->lanes}, &a, 1);
+	put_op(k, SC_min, DT_i64, wide, lx_int_of(f, (LType){DT_i64, k->lanes}, 3), none, 2);
+	Lx sum = lx_hreduce(f, SC_add, a), least = lx_hreduce(f, SC_min, b);
+	put(k, lx_sc(f, SC_convert, (LType){DT_f32, 1}, &sum, 1));
+	put(k, lx_sc(f, SC_convert, (LType){DT_f32, 1}, &least, 1));
+}
+
+static void put_memory(Kernel1 *k, Lx a, Lx b)
+{
+	LoopFn *f = k->f;
+	LMem x = lmem_buf(k->x, DT_f32), h = lmem_buf(k->h, DT_f16), y = lmem_buf(k->y, DT_f32);
+	int64_t lanes = k->lanes;
+	Lx tail = lx_mask(f, lx_int(f, 3), k->lanes), zero = lx_int(f, 0);
+	LType f32 = {DT_f32, k->lanes};
+	Lx back = lx_ramp(f, zero, lx_int(f, -1), k->lanes), even = lx_ramp(f, zero, lx_int(f, 2), k->lanes);
+	put(k, lx_var(f, ls_gather(f, "r", x, lx_int(f, lanes - 1), back, DT_f32, none)));
+	put(k, lx_var(f, ls_gather(f, "e", x, zero, even, DT_f32, none)));
+	put(k, lx_var(f, ls_gather(f, "g", x, zero, lx_ramp(f, zero, lx_int(f, 1), k->lanes), DT_f32, tail)));
+	put(k, lx_var(f, ls_load(f, "m", x, zero, f32, tail)));
+	put(k, lx_var(f, ls_load(f, "h", h, zero, f32, none)));
+	put(k, lx_splat(f, lx_var(f, ls_load(f, "one", h, lx_int(f, 1), (LType){DT_f32, 1}, none)), k->lanes));
+	ls_store(f, y, lx_int(f, k->at), b, none);
+	ls_store(f, y, lx_int(f, k->at), a, tail);
+	k->at += k->lanes;
+	static const DType storage[] = {DT_f16, DT_bf16, DT_f8e4m3, DT_f8e5m2};
+	for (int64_t i = 0; i < 4; i++) {
+		LMem z = lmem_buf(k->z, storage[i]);
+		ls_store(f, z, lx_int(f, i * lanes * 2 / dtype_size(storage[i])), a, none);
+		put(k, lx_var(f, ls_load(f, "z", z, lx_int(f, i * lanes * 2 / dtype_size(storage[i])), f32, none)));
+	}
+}
+
+/* Bytes of z that f8 leaves are 0. */
+static LoopFn *build(Kernel1 *k)
+{
+	LoopFn *f = k->f = loop_new(k->ir, "every");
+	k->x = loop_buf(f, (LArg){.name = "x", .dtype = DT_f32, .align = 4, .restrict_ok = true});
+	k->h = loop_buf(f, (LArg){.name = "h", .dtype = DT_f16, .align = 2, .restrict_ok = true});
+	k->y = loop_buf(f, (LArg){.name = "y", .dtype = DT_f32, .align = 4, .restrict_ok = true});
+	k->z = loop_buf(f, (LArg){.name = "z", .dtype = DT_u16, .align = 2, .restrict_ok = true});
+	k->at = 0;
+	LType f32 = {DT_f32, k->lanes}, f64 = {DT_f64, k->lanes}, i32 = {DT_i32, k->lanes};
+	LMem x = lmem_buf(k->x, DT_f32);
+	Lx a = lx_var(f, ls_load(f, "a", x, lx_int(f, 0), f32, none));
+	Lx b = lx_var(f, ls_load(f, "b", x, lx_int(f, k->lanes), f32, none));
+	put_float(k, DT_f32, a, b);
+	Lx wa = lx_var(f, ls_let(f, "wa", lx_sc(f, SC_convert, f64, &a, 1)));
+	Lx wb = lx_var(f, ls_let(f, "wb", lx_sc(f, SC_convert, f64, &b, 1)));
+	put_float(k, DT_f64, wa, wb);
+	put_memory(k, a, b);
+	put(k, lx_fn(f, scalar_lib("exp", DT_f32), k->lanes, &a, 1));
+	put(k, lx_fn(f, scalar_lib("sin", DT_f32), k->lanes, &b, 1)); /* with a slow path */
+	Lx ia = lx_sc(f, SC_bitcast, i32, &a, 1), ib = lx_sc(f, SC_bitcast, i32, &b, 1);
+	put_op(k, SC_max, DT_i32, ia, ib, none, 2);
+	put_op(k, SC_lt, DT_i32, ia, ib, none, 2);
+	Lx less = lx_cmp(f, SC_lt, a, b);
+	put(k, lx_select(f, lx_splat(f, lx_any(f, less), k->lanes), a, b));
+	assert_true(k->at <= N);
+	assert_true(loop_verify(f, NULL));
+	return f;
+}
+
+static void fill(Data *d)
+{
+	static const float some[] = {0, -0.0f, 1.5f, -2.5f, 1e30f, -3e9f, 1e-40f, 0.1f, 65519, 7e-6f, -448, 1e5f, 100, 0.5f};
+	memset(d, 0, sizeof *d);
+	for (uint32_t i = 0; i < 2 * MOST_LANES; i++) {
+		d->x[i] = some[i * 5 % 14] * (i % 3 ? 1 : -1);
+		d->h[i] = (uint16_t)(i * 2311);
+		if ((d->h[i] & 0x7c00) == 0x7c00)
+			d->h[i] ^= 0x4000;
+	}
+	d->x[3] = __builtin_nanf("");
+	d->x[MOST_LANES + 1] = __builtin_nanf("");
+}
+
+/* ---- running it ---- */
+
+static void interpret(Kernel1 *k, LoopFn *f, Data *d)
+{
+	Arena *a = k->ctx->arena;
+	Program *p = program_new(k->ir, "test");
+	Sym *nx = ARENA_NEW(a, Sym), *ny = ARENA_NEW(a, Sym), *nz = ARENA_NEW(a, Sym);
+	*nx = sym_int(k->ir->syms, 2 * MOST_LANES);
+	*ny = sym_int(k->ir->syms, k->at);
+	*nz = sym_int(k->ir->syms, 4 * MOST_LANES);
+	array_push(a, &p->input, (ProgramTensor){.name = "x", .dtype = DT_f32, .rank = 1, .dim = nx});
+	array_push(a, &p->input, (ProgramTensor){.name = "h", .dtype = DT_f16, .rank = 1, .dim = nx});
+	array_push(a, &p->output, (ProgramTensor){.name = "y", .dtype = DT_f32, .rank = 1, .dim = ny});
+	array_push(a, &p->input, (ProgramTensor){.name = "unused", .dtype = DT_f32, .rank = 1, .dim = nz});
+	array_push(a, &p->fn, f);
+	p->sizes = loop_new(k->ir, "sizes");
+	p->run = loop_new(k->ir, "run");
+	LoopFn *r = p->run;
+	Lx arg[4] = {lx_addr(r, 0, lx_int(r, 0)), lx_addr(r, 1, lx_int(r, 0)), lx_addr(r, 3, lx_int(r, 0)),
+	             lx_addr(r, 5, lx_int(r, 0))};
+	array_push(a, &p->call, (ProgramCall){.fn = 0, .name = "call"});
+	ls_launch(r, 0, lx_int(r, 1), arg, 4, 4);
+	int64_t slot[] = {k->at, sizeof d->z};
+	float unused[4 * MOST_LANES];
+	void *buf[] = {d->x, d->h, unused, d->y, NULL, d->z, NULL};
+	LoopReport report = {0};
+	Arena *mine = arena_new(&k->ctx->unwind);
+	LoopOutcome got = loop_interp_run(p, mine, buf, slot, &report);
+	if (got != LOOP_DONE)
+		fail_msg("%s", report.message);
+	arena_free(mine);
+}
+
+static bool same_bits(const Data *a, const Data *b, uint32_t n, uint32_t *at)
+{
+	for (*at = 0; *at < n; ++*at) {
+		float x = a->y[*at], y = b->y[*at];
+		if (memcmp(&x, &y, sizeof x) && (x == x || y == y))
+			return false;
+	}
+	return !memcmp(a->z, b->z, sizeof a->z);
+}
+
+static void begin(Kernel1 *k, uint32_t lanes)
+{
+	*k = (Kernel1){.ctx = ctx_new(), .lanes = lanes};
+	assert_non_null(k->ctx);
+	if (setjmp(k->ctx->unwind)) {
+		Text t;
+		text_init(&t, k->ctx->arena);
+		ctx_print(k->ctx, &t);
+		fail_msg("%s", t.data);
+	}
+	k->ir = ir_new(k->ctx);
+}
+
+/* With each bit struck out, and all. */
+static void test_lacking(void **state)
+{
+	(void)state;
+	static Data plain, legal;
+	for (uint32_t t = 0; target_at(t); t++) {
+		uint32_t lanes = target_width(target_at(t)), all = ISA_FMA | ISA_F16 | ISA_GATHER | ISA_LESSER;
+		for (uint32_t strike = 0; lanes > 1 && strike <= all; strike = strike == 8 ? all : strike ? 2 * strike : 1) {
+			Kernel1 k;
+			begin(&k, lanes);
+			Isa isa = target_at(t)->isa;
+			isa.ops &= ~strike;
+			fill(&plain);
+			interpret(&k, build(&k), &plain);
+			LoopFn *f = build(&k);
+			assert_false(loop_verify(f, &isa)); /* it says why, often */
+			legalise(f, &isa);
+			assert_true(loop_verify(f, &isa));
+			fill(&legal);
+			interpret(&k, f, &legal);
+			uint32_t at;
+			if (!same_bits(&plain, &legal, k.at, &at))
+				fail_msg("%s without %x: vector %u, %a instead of %a", isa.name, strike, at / lanes,
+				         (double)legal.y[at], (double)plain.y[at]);
+			ctx_free(k.ctx);
+			if (strike == all)
+				break;
+		}
+	}
+}
+
+/* ---- rows of the C prelude ---- */
+
+typedef struct {
+	void *const *buf;
+	const int64_t *p;
+	int64_t *failure;
+} Frame;
+
+static const char *emit_without(Kernel1 *k, const Target *t, const HelperRow *row)
+{
+	static const struct {
+		const char *op;
+		IsaOp bit;
+	} legality[] = {{"fma", ISA_FMA}, {"from_f16", ISA_F16}, {"to_f16", ISA_F16}, {"lesser", ISA_LESSER}, {"greater", ISA_LESSER}};
+	Target other = *t;
+	other.isa.without = row;
+	for (uint32_t i = 0; row && i < 5; i++)
+		if (!strcmp(legality[i].op, row->op))
+			other.isa.ops &= ~legality[i].bit;
+	Text out;
+	text_init(&out, k->ctx->arena);
+	LoopFn *f = build(k);
+	assert_true(emit_c_kernel(f, &other, &out));
+	return out.data;
+}
+
+/* Compile these texts, two at a time, to one library each. */
+static void compile_all(const Target *t, const char *dir, uint32_t n)
+{
+	char cmd[2048];
+	snprintf(cmd, sizeof cmd, "cd %s && seq 0 %u | xargs -P 2 -I K cc %s -std=gnu11 -O0 -w -Wno-psabi -fPIC -shared -ffp-contract=off "
+	         "-fno-math-errno -o K.so K.c -lm", dir, n - 1, t->isa.flags);
+	if (system(cmd) != 0)
+		fail_msg("failed: %s", cmd);
+}
+
+static void write_text(const char *dir, uint32_t k, const char *text)
+{
+	char path[512];
+	snprintf(path, sizeof path, "%s/%u.c", dir, k);
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void run_library(const char *dir, uint32_t k, Data *d)
+{
+	char path[512];
+	snprintf(path, sizeof path, "%s/%u.so", dir, k);
+	void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!lib)
+		fail_msg("%s", dlerror());
+	int (*fn)(const Frame *, int64_t, int64_t);
+	*(void **)&fn = dlsym(lib, "every");
+	assert_non_null(fn);
+	void *buf[] = {d->x, d->h, d->y, d->z};
+	assert_int_equal(fn(&(Frame){buf, NULL, NULL}, 0, 1), 0);
+	dlclose(lib);
+}
+
+/* Every text that striking a row changes is compiled and run. */
+static void test_rows(void **state)
+{
+	(void)state;
+	enum { MOST = 128 };
+	const Target *t = target_native();
+	const HelperRow *rows = prelude_of(t)->rows, *struck[MOST] = {NULL};
+	const char *text[MOST];
+	static Data plain, got;
+	Kernel1 k;
+	uint32_t n = 1;
+	if (target_width(t) == 1)
+		skip();
+	begin(&k, target_width(t));
+	fill(&plain);
+	interpret(&k, build(&k), &plain);
+	text[0] = emit_without(&k, t, NULL);
+	for (const HelperRow *r = rows; r->op; r++) {
+		const char *other = emit_without(&k, t, r);
+		bool seen = false;
+		for (uint32_t i = 0; i < n; i++)
+			seen |= strcmp(text[i], other) == 0;
+		if (seen || n == MOST)
+			continue;
+		struck[n] = r;
+		text[n++] = other;
+	}
+	const char *tmp = getenv("TMPDIR");
+	char dir[256];
+	snprintf(dir, sizeof dir, "%s/weft-legal-XXXXXX", tmp ? tmp : "/tmp");
+	assert_non_null(mkdtemp(dir));
+	for (uint32_t i = 0; i < n; i++)
+		write_text(dir, i, text[i]);
+	compile_all(t, dir, n);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t at;
+		fill(&got);
+		run_library(dir, i, &got);
+		if (!same_bits(&plain, &got, k.at, &at))
+			fail_msg("%s without row %s: vector %u, %a instead of %a", t->isa.name, i ? struck[i]->op : "-",
+			         at / k.lanes, (double)got.y[at], (double)plain.y[at]);
+	}
+	print_message("%u rows struck out\n", n - 1);
+	assert_true(n > 20);
+	char cmd[512];
+	snprintf(cmd, sizeof cmd, "rm -r %s", dir);
+	assert_int_equal(system(cmd), 0);
+	ctx_free(k.ctx);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_lacking), cmocka_unit_test(test_rows)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

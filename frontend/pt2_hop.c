@@ -23,10 +23,18 @@ static json_t *graph_arg(Scope *s, const json_t *node, size_t k)
 	return json_is_object(graph) ? graph : NULL;
 }
 
+/* A symbolic integer has the same name and value in every graph of the file: it is none of a body's inputs. */
+static bool is_symbolic(const Scope *s, const char *name)
+{
+	return name && json_object_get(json_object_get(s->graph, "sym_int_values"), name);
+}
+
 static bool push_tensor(Scope *s, const json_t *tensor, Values *out)
 {
 	const char *name = json_str(tensor, "name");
 	uint32_t v = name ? scope_find(s, name) : 0;
+	if (!v && is_symbolic(s, name))
+		return true;
 	if (!v)
 		return ctx_error(s->st->im->ctx, s->where,
 				 "operand %s is not a tensor of this graph", name ? name : "?");
@@ -50,7 +58,8 @@ static bool tensor_args(Scope *s, const json_t *node, size_t k, Values *out)
 		return true;
 	}
 	bool nothing = !tag || !strcmp(tag, "as_none") || !strcmp(tag, "as_string") ||
-		       !strcmp(tag, "as_bool") || (json_is_array(v) && json_array_size(v) == 0);
+		       !strcmp(tag, "as_bool") || !strcmp(tag, "as_sym_ints") ||
+		       (json_is_array(v) && json_array_size(v) == 0);
 	return nothing ||
 	       ctx_error(s->st->im->ctx, s->where, "operand %zu: %s is not supported", k, tag);
 }
@@ -62,20 +71,37 @@ static const char *tensor_name(const json_t *arg)
 	return tag && !strcmp(tag, "as_tensor") ? json_str(v, "name") : NULL;
 }
 
+/* The names of a graph's inputs that are tensors, n of them. NULL after ctx_error. */
+static const char **input_names(Scope *outer, const json_t *graph, uint32_t n)
+{
+	Ctx *ctx = outer->st->im->ctx;
+	json_t *input, *v, *inputs = json_object_get(graph, "inputs");
+	const char **name = ARENA_ARRAY(ctx->scratch, const char *, json_array_size(inputs));
+	uint32_t found = 0;
+	size_t i;
+	json_array_foreach(inputs, i, input)
+	{
+		const char *tag = json_tag(input, &v);
+		if (tag && !strcmp(tag, "as_sym_int"))
+			continue;
+		name[found] = tensor_name(input);
+		if (!name[found++]) {
+			ctx_error(ctx, outer->where, "graph input %zu is not a tensor", i);
+			return NULL;
+		}
+	}
+	if (found == n)
+		return name;
+	ctx_error(ctx, outer->where, "the graph takes %u tensors, %u are given", found, n);
+	return NULL;
+}
+
 static bool bind_inputs(Scope *outer, Scope *s, const uint32_t *value, uint32_t n)
 {
-	json_t *inputs = json_object_get(s->graph, "inputs");
-	if (json_array_size(inputs) != n)
-		return ctx_error(outer->st->im->ctx, outer->where,
-				 "the graph takes %zu tensors, %u are given",
-				 json_array_size(inputs), n);
-	for (uint32_t k = 0; k < n; k++) {
-		const char *name = tensor_name(json_array_get(inputs, k));
-		if (!name)
-			return ctx_error(outer->st->im->ctx, outer->where,
-					 "graph input %u is not a tensor", k);
-		TRY(scope_bind(s, name, value[k]));
-	}
+	const char **name = input_names(outer, s->graph, n);
+	TRY(name);
+	for (uint32_t k = 0; k < n; k++)
+		TRY(scope_bind(s, name[k], value[k]));
 	return true;
 }
 
@@ -170,6 +196,15 @@ static bool import_inline(Scope *outer, const json_t *node, const Target *t)
 
 /* ---- subgraphs ---- */
 
+/* An input that the body writes would have to change outside it. */
+static bool check_unwritten(Scope *outer, const State *st)
+{
+	for (uint32_t k = 1; k < st->storage.n; k++)
+		if (st->storage.data[k].spec >= 0 && st->storage.data[k].version > 0)
+			return ctx_error(outer->st->im->ctx, outer->where, "its graph writes one of its inputs");
+	return true;
+}
+
 /* A graph of its own whose inputs have the given types. NULL after ctx_error. */
 static Graph *subgraph(Scope *outer, json_t *json, const Meta *in, uint32_t n)
 {
@@ -177,25 +212,22 @@ static Graph *subgraph(Scope *outer, json_t *json, const Meta *in, uint32_t n)
 	State st;
 	Scope s;
 	Graph *g = graph_new(im->ir, "body");
+	const char **name = input_names(outer, json, n);
+	if (!name)
+		return NULL;
 	state_init(&st, im, g);
+	st.is_body = true;
 	scope_init(&s, &st, json);
-	uint32_t *value = ARENA_ARRAY(im->ctx->scratch, uint32_t, n);
 	for (uint32_t k = 0; k < n; k++) {
-		const char *name = tensor_name(json_array_get(json_object_get(json, "inputs"), k));
-		Node node =
-			graph_add_input(g, name ? name : "x", INPUT_USER, meta_type(im, &in[k]));
-		value[k] = value_new(&st, node, &in[k]);
-		st.storage.data[st.value.data[value[k]].storage].spec = (int32_t)k;
+		Node node = graph_add_input(g, name[k], INPUT_USER, meta_type(im, &in[k]));
+		uint32_t value = value_new(&st, node, &in[k]);
+		st.storage.data[st.value.data[value].storage].spec = (int32_t)k;
+		if (!scope_bind(&s, name[k], value))
+			return NULL;
 	}
 	Values out = {0};
-	if (!bind_inputs(outer, &s, value, n) || !scope_nodes(&s) ||
-	    !graph_results(outer, &s, &out))
+	if (!scope_nodes(&s) || !graph_results(outer, &s, &out) || !check_unwritten(outer, &st))
 		return NULL;
-	for (uint32_t k = 1; k < st.storage.n; k++)
-		if (st.storage.data[k].spec >= 0 && st.storage.data[k].version > 0) {
-			ctx_error(im->ctx, outer->where, "its graph writes one of its inputs");
-			return NULL;
-		}
 	for (uint32_t k = 0; k < out.n; k++)
 		graph_add_output(g,
 				 tensor_name(json_array_get(json_object_get(json, "outputs"), k)),
@@ -209,19 +241,16 @@ static void metas(const State *st, const uint32_t *value, uint32_t n, Meta *out)
 		out[k] = st->value.data[value[k]].meta;
 }
 
-static Node *read_all(Scope *s, const uint32_t *value, uint32_t n)
-{
-	Node *in = ARENA_ARRAY(s->st->im->ctx->scratch, Node, n);
-	for (uint32_t k = 0; k < n; k++)
-		in[k] = value_read(s->st, &s->b, value[k]);
-	return in;
-}
-
-/* Add the node with the types the file states, and bind its results. */
-static bool finish(Scope *s, const json_t *node, Op op, const uint32_t *value, uint32_t n,
+/* Add the node with the types the file states, and bind its results. `first`: an operand ahead of the values, or none. */
+static bool finish(Scope *s, const json_t *node, Op op, Node first, const uint32_t *value, uint32_t n,
 		   const Attr *attr)
 {
 	Import *im = s->st->im;
+	Node *in = ARENA_ARRAY(im->ctx->scratch, Node, n + 1), *next = in;
+	if (first.i)
+		*next++ = first;
+	for (uint32_t k = 0; k < n; k++)
+		*next++ = value_read(s->st, &s->b, value[k]);
 	const char **name;
 	Meta *meta;
 	uint32_t count;
@@ -230,7 +259,7 @@ static bool finish(Scope *s, const json_t *node, Op op, const uint32_t *value, u
 	for (uint32_t k = 0; k < count; k++)
 		elem[k] = meta_type(im, &meta[k]);
 	TypeId type = ir_tuple(im->ir, count, elem);
-	Node made = graph_add(s->st->g, (Node){0}, op, read_all(s, value, n), n,
+	Node made = graph_add(s->st->g, (Node){0}, op, in, (uint32_t)(next - in),
 			      ir_attrs(im->ir, op_schema(op)->narg, attr), type, s->b.loc);
 	for (uint32_t k = 0; k < count; k++) {
 		Node x = b_get(&s->b, made, k);
@@ -282,7 +311,7 @@ static bool import_scan(Scope *s, const json_t *node, bool has_init)
 			attr_graph(body),
 			attr_sym(length),
 			attr_bool(false)};
-	return finish(s, node, OP_scan, in.data, in.n, attr);
+	return finish(s, node, OP_scan, (Node){0}, in.data, in.n, attr);
 }
 
 static bool set_attr(Scope *s, Op op, Attr *attr, const char *name, Attr value)
@@ -295,90 +324,95 @@ static bool set_attr(Scope *s, Op op, Attr *attr, const char *name, Attr value)
 	return true;
 }
 
-/* The results of one branch, computed where the node stands. */
-static bool inline_branch(Scope *s, json_t *graph, const uint32_t *in, uint32_t n, Node **out,
-			  uint32_t *nout)
+/* ---- conditions ---- */
+
+/* A bool without dimensions. */
+static Node as_condition(Build *b, Node x)
 {
-	State *st = s->st;
-	uint32_t *version = ARENA_ARRAY(st->im->ctx->scratch, uint32_t, n);
-	for (uint32_t k = 0; k < n; k++)
-		version[k] = st->storage.data[st->value.data[in[k]].storage].version;
-	Scope inner;
-	Values v = {0};
-	scope_init(&inner, st, graph);
-	TRY(bind_inputs(s, &inner, in, n));
-	TRY(scope_nodes(&inner));
-	TRY(graph_results(s, &inner, &v));
-	for (uint32_t k = 0; k < n; k++)
-		if (version[k] != st->storage.data[st->value.data[in[k]].storage].version)
-			return ctx_error(st->im->ctx, s->where,
-					 "a branch writes one of its inputs");
-	*out = read_all(s, v.data, v.n);
-	*nout = v.n;
-	return true;
+	if (!x.i || type_numel(b->g->ir, node_type_id(b->g, x)).i != b_int(b, 1).i)
+		return (Node){0};
+	return b_convert(b, b_reshape(b, x, 0, NULL), DT_bool);
 }
 
-/* Without a cond primitive both branches are computed and one result is taken. Their values are the
- * same; but a run-time check in the branch not taken can fail. */
-static bool import_select(Scope *s, const json_t *node)
+static Node size_condition(Build *b, const SymTab *t, const Cond *c)
 {
-	Build *b = &s->b;
-	json_t *graph[2] = {graph_arg(s, node, 1), graph_arg(s, node, 2)};
-	TRY(graph[0] && graph[1]);
-	Values in = {0};
-	TRY(tensor_args(s, node, 0, &in) && in.n == 1 && tensor_args(s, node, 3, &in));
-	Node pred = value_read(s->st, b, in.data[0]), *result[2];
-	pred = b_convert(b, b_reshape(b, pred, 0, NULL), DT_bool);
-	uint32_t n[2], count;
-	const char **name;
-	Meta *meta;
-	TRY(pred.i && result_names(s, node, &name, &meta, &count));
-	for (int k = 0; k < 2; k++)
-		TRY(inline_branch(s, graph[k], in.data + 1, in.n - 1, &result[k], &n[k]));
-	if (n[0] != count || n[1] != count)
-		return ctx_error(s->st->im->ctx, s->where,
-				 "%u results, its branches have %u and %u", count, n[0], n[1]);
-	for (uint32_t k = 0; k < count; k++) {
-		Node x = b_select(b, pred, result[0][k], result[1][k]);
-		TRY(x.i);
-		if (node_type_id(s->st->g, x).i != meta_type(s->st->im, &meta[k]).i)
-			return ctx_error(s->st->im->ctx, s->where, "result %u has another type", k);
-		TRY(scope_bind(s, name[k], value_new(s->st, x, &meta[k])));
-	}
-	return true;
+	static const Op op[] = {[GUARD_EQ] = OP_eq, [GUARD_NE] = OP_ne, [GUARD_LE] = OP_le};
+	Truth known = cond_truth(t, c);
+	if (known != MAYBE)
+		return b_full_attr(b, DT_bool, attr_bool(known == YES), 0, NULL);
+	return b_bin(b, op[c->kind], b_from_size(b, c->a), b_from_size(b, c->b));
 }
+
+/* A condition on sizes, as a value. */
+static Node symbolic_condition(Scope *s, const json_t *arg)
+{
+	json_t *v;
+	const char *kind = json_tag(arg, &v);
+	const char *name = kind && !strcmp(kind, "as_name") ? json_string_value(v) : NULL;
+	json_t *value = json_object_get(json_object_get(s->graph, "sym_bool_values"), name ? name : "");
+	const char *text = json_str(json_object_get(value, "as_expr"), "expr_str");
+	ExprEnv env = {.ctx = s->st->im->ctx, .syms = s->st->im->syms};
+	const Cond *c;
+	uint32_t n;
+	if (!text || !expr_cond(&env, text, &c, &n)) {
+		ctx_error(env.ctx, s->where, "symbolic bool %s is not understood: %s", name ? name : "?",
+			  text ? env.error : "not defined");
+		return (Node){0};
+	}
+	Node all = b_full_attr(&s->b, DT_bool, attr_bool(true), 0, NULL);
+	for (uint32_t k = 0; k < n; k++)
+		all = k ? b_bin(&s->b, OP_bit_and, all, size_condition(&s->b, env.syms, &c[k]))
+			: size_condition(&s->b, env.syms, &c[k]);
+	return all;
+}
+
+/* What chooses between the branches: a tensor, a condition on sizes, a constant. None after ctx_error. */
+static Node condition(Scope *s, const json_t *node)
+{
+	const char *tag;
+	json_t *v = input_arg(node, 0, &tag);
+	Node n = {0};
+	if (tag && !strcmp(tag, "as_bool"))
+		return b_full_attr(&s->b, DT_bool, attr_bool(json_is_true(v)), 0, NULL);
+	if (tag && !strcmp(tag, "as_sym_bool"))
+		return symbolic_condition(s, v);
+	const char *name = tag && !strcmp(tag, "as_tensor") ? json_str(v, "name") : NULL;
+	uint32_t value = name ? scope_find(s, name) : 0;
+	if (value)
+		n = as_condition(&s->b, value_read(s->st, &s->b, value));
+	if (!n.i)
+		ctx_error(s->st->im->ctx, s->where, "expected one bool as the condition");
+	return n;
+}
+
+/* ---- cond and while ---- */
 
 /* cond(pred, yes, no, xs) */
 static bool import_cond(Scope *s, const json_t *node)
 {
 	Import *im = s->st->im;
-	Op op = op_find("cond");
-	if (op == OP_none)
-		return import_select(s, node);
 	json_t *yes = graph_arg(s, node, 1), *no = graph_arg(s, node, 2);
 	TRY(yes && no);
+	Node pred = condition(s, node);
+	TRY(pred.i);
 	Values in = {0};
-	TRY(tensor_args(s, node, 0, &in));
-	if (in.n != 1)
-		return ctx_error(im->ctx, s->where, "expected a tensor as the condition");
 	TRY(tensor_args(s, node, 3, &in));
 	Meta *meta = ARENA_ARRAY(im->ctx->arena, Meta, in.n);
 	metas(s->st, in.data, in.n, meta);
-	Graph *g[2] = {subgraph(s, yes, meta + 1, in.n - 1), NULL};
-	g[1] = g[0] ? subgraph(s, no, meta + 1, in.n - 1) : NULL;
+	Graph *g[2] = {subgraph(s, yes, meta, in.n), NULL};
+	g[1] = g[0] ? subgraph(s, no, meta, in.n) : NULL;
 	TRY(g[0] && g[1]);
 	Attr attr[MAX_ARGS] = {0};
-	TRY(set_attr(s, op, attr, "xs", attr_int(im->ir, in.n - 1)));
-	TRY(set_attr(s, op, attr, "yes", attr_graph(g[0])) &&
-	    set_attr(s, op, attr, "no", attr_graph(g[1])));
-	return finish(s, node, op, in.data, in.n, attr);
+	TRY(set_attr(s, OP_cond, attr, "xs", attr_int(im->ir, in.n)));
+	TRY(set_attr(s, OP_cond, attr, "yes", attr_graph(g[0])) &&
+	    set_attr(s, OP_cond, attr, "no", attr_graph(g[1])));
+	return finish(s, node, OP_cond, pred, in.data, in.n, attr);
 }
 
 /* while_loop(cond, body, init, consts) */
 static bool import_while(Scope *s, const json_t *node)
 {
 	Import *im = s->st->im;
-	Op op = op_find("while");
 	json_t *test = graph_arg(s, node, 0), *body = graph_arg(s, node, 1);
 	TRY(test && body);
 	Values in = {0};
@@ -390,12 +424,17 @@ static bool import_while(Scope *s, const json_t *node)
 	Graph *g[2] = {subgraph(s, test, meta, in.n), NULL};
 	g[1] = g[0] ? subgraph(s, body, meta, in.n) : NULL;
 	TRY(g[0] && g[1]);
+	Build b = {.g = g[0]};
+	Node more = g[0]->output.n == 1 ? as_condition(&b, g[0]->output.data[0].node) : (Node){0};
+	if (!more.i)
+		return ctx_error(im->ctx, s->where, "expected one bool as the condition");
+	graph_set_output(g[0], 0, more);
 	Attr attr[MAX_ARGS] = {0};
-	TRY(set_attr(s, op, attr, "init", attr_int(im->ir, ninit)));
-	TRY(set_attr(s, op, attr, "consts", attr_int(im->ir, in.n - ninit)));
-	TRY(set_attr(s, op, attr, "cond", attr_graph(g[0])) &&
-	    set_attr(s, op, attr, "body", attr_graph(g[1])));
-	return finish(s, node, op, in.data, in.n, attr);
+	TRY(set_attr(s, OP_while, attr, "init", attr_int(im->ir, ninit)));
+	TRY(set_attr(s, OP_while, attr, "consts", attr_int(im->ir, in.n - ninit)));
+	TRY(set_attr(s, OP_while, attr, "cond", attr_graph(g[0])) &&
+	    set_attr(s, OP_while, attr, "body", attr_graph(g[1])));
+	return finish(s, node, OP_while, (Node){0}, in.data, in.n, attr);
 }
 
 bool import_hop(Scope *s, const json_t *node, Target t)

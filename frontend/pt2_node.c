@@ -406,6 +406,18 @@ static bool import_overwrite(Scope *s, const json_t *node, const Target *t)
 
 /* ---- assertions ---- */
 
+/* What cannot hold is an error of the file, but in a body, which may never run: there it fails when it does. */
+static bool never_holds(Scope *s, const char *message)
+{
+	Build *b = &s->b;
+	if (!s->st->is_body)
+		return ctx_error(s->st->im->ctx, s->where, "assertion fails: %s", message);
+	Node no = b_full_attr(b, DT_bool, attr_bool(false), 0, NULL);
+	Attr attr[2] = {[1] = attr_str(s->st->im->ir, message)};
+	b_node(b, OP_assert, &no, 1, attr, 2);
+	return true;
+}
+
 static bool import_assert(Scope *s, const json_t *node)
 {
 	Import *im = s->st->im;
@@ -416,8 +428,7 @@ static bool import_assert(Scope *s, const json_t *node)
 	const char *kind = tag && !strcmp(tag, "as_sym_bool") ? json_tag(v, &inner) : NULL;
 	if (!kind || strcmp(kind, "as_name")) {
 		v = kind ? inner : v;
-		return json_is_true(v) ||
-		       ctx_error(im->ctx, s->where, "assertion fails: %s", message);
+		return json_is_true(v) || never_holds(s, message);
 	}
 	json_t *value = json_object_get(json_object_get(s->graph, "sym_bool_values"),
 					json_string_value(inner));
@@ -433,7 +444,10 @@ static bool import_assert(Scope *s, const json_t *node)
 		return true;
 	}
 	for (uint32_t k = 0; k < n; k++)
-		TRY(meta_require(im, s->st->g, &c[k], s->where, message));
+		if (s->st->is_body && cond_truth(im->syms, &c[k]) == NO)
+			return never_holds(s, message);
+		else
+			TRY(meta_require(im, s->st->g, &c[k], s->where, message));
 	return true;
 }
 

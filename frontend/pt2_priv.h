@@ -92,6 +92,7 @@ typedef struct {
 	ARRAY(Value) value;     /* [0] unused */
 	ARRAY(Storage) storage; /* [0] unused */
 	bool rewrote;           /* views were written through: there may be dead nodes */
+	bool is_body;           /* of an operator: what it requires is checked when it runs */
 } State;
 
 /* A graph of the file being read into a State. Graphs that are inlined have a scope of their own.

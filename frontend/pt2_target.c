@@ -100,9 +100,6 @@ Target target_of(Import *im, const char *target)
 		t.kind = !in_place ? TARGET_OP : view ? TARGET_IN_PLACE_VIEW : TARGET_IN_PLACE;
 		t.name = op_name(t.op);
 	}
-	if ((t.kind == TARGET_WHILE && op_find("while") == OP_none) ||
-	    ((t.kind == TARGET_SCAN || t.kind == TARGET_MAP) && op_find("scan") == OP_none))
-		t.kind = TARGET_UNKNOWN;
 	return t;
 }
 

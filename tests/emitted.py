@@ -27,7 +27,7 @@ GRAPHS = ("antialias", "assert", "attention", "convolution_dead_taps", "cumulati
 def corpus(root):
     """(model, target) of what is compiled."""
     data = root / "tests/data"
-    models = [*data.glob("*.pt2"), *data.glob("*.ir"), *data.glob("ops/*.pt2"), *root.glob("examples/digits/*.pt2")]
+    models = [*data.glob("*.pt2"), *data.glob("*.ir"), *data.glob("ops/*.pt2"), *data.glob("control/*.pt2"), *root.glob("examples/digits/*.pt2")]
     graphs = [root / "tests/run" / f"{name}.txt" for name in GRAPHS]
     return [(m, t) for m in sorted(models) for t in TARGETS] + [(g, t) for g in graphs for t in GRAPH_TARGETS]
 

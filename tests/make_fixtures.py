@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 import re
+import shutil
 import sys
 import zipfile
 from pathlib import Path
@@ -14,6 +15,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 from torch.export import Dim, export
+from torch._higher_order_ops import while_loop
 from torch._higher_order_ops.scan import scan
 from torch.utils._pytree import tree_leaves
 
@@ -73,6 +75,23 @@ def make(name, model, args, dynamic=None, decompose=False, compress=False):
     save_file(tensors, dest / f"{name}.safetensors")
 
 
+def make_control(name, model, calls, dynamic=None):
+    """control/NAME.pt2, and for every call NAME.<k>.safetensors; what fails has the text of the error instead of results."""
+    (dest / "control").mkdir(exist_ok=True)
+    name = f"control/{name}"
+    program = export(model, tuple(calls[0]), dynamic_shapes=dynamic)
+    save(name, program, True)
+    for k, args in enumerate(calls):
+        tensors = {f"x.{i}": x.clone() for i, x in enumerate(args)}
+        error = {}
+        try:
+            for i, y in enumerate(tree_leaves(program.module()(*[x.clone() for x in args]))):
+                tensors[f"y.{i}"] = y.detach().clone().contiguous()
+        except (RuntimeError, IndexError) as e:
+            error = {"error": str(e).splitlines()[0]}
+        save_file(tensors, dest / f"{name}.{k}.safetensors", error or None)
+
+
 def make_nested(name, model, args, kwargs, dynamic, strict=False):
     """The same for inputs and outputs that are nested. x.<i> and y.<i> are the flat ones."""
     program = export(model, args, kwargs, dynamic_shapes=dynamic, strict=strict)
@@ -85,11 +104,10 @@ def make_nested(name, model, args, kwargs, dynamic, strict=False):
 
 def save(name, program, compress):
     tmp = dest / "tmp" / f"{name}.pt2"
-    tmp.parent.mkdir(exist_ok=True)
+    tmp.parent.mkdir(parents=True, exist_ok=True)
     torch.export.save(program, tmp)
     rewrite(tmp, dest / f"{name}.pt2", compress)
-    tmp.unlink()
-    tmp.parent.rmdir()
+    shutil.rmtree(dest / "tmp")
     print(name, (dest / f"{name}.pt2").stat().st_size)
 
 
@@ -209,6 +227,105 @@ class Scan(nn.Module):
             return h, h * 2
         h, ys = scan(step, h, xs)
         return h, ys
+
+
+class Branch(nn.Module):
+    """A branch with checks: an assertion, and an index that may be out of range. Neither fires in the branch not taken."""
+
+    def __init__(s):
+        super().__init__()
+        s.w, s.t = nn.Parameter(torch.randn(3, 3)), nn.Parameter(torch.randn(5, 3))
+
+    def forward(s, x, i, p):
+        def yes(x, i):
+            torch._assert_async(x.min() >= 0, "x is negative")
+            return torch.relu(x @ s.w) + s.t[i], x.sum()
+
+        def no(x, i):
+            return torch.softmax(x @ s.w.t(), -1), x.max()
+        return torch.cond(p.any(), yes, no, (x, i))
+
+
+class SizeBranch(nn.Module):
+    """The condition, and what the branches compute, are sizes."""
+
+    def forward(s, x):
+        def few(x):
+            return x.cumsum(0) * x.shape[0], x.sum()
+
+        def many(x):
+            return x - x.mean(0) / x.shape[0], x.prod()
+        return torch.cond(x.shape[0] <= 4, few, many, (x,))
+
+
+class Newton(nn.Module):
+    """Until nothing changes much, or n rounds: captured operands, a check in the body, a size that is a symbol."""
+
+    def __init__(s):
+        super().__init__()
+        s.w = nn.Parameter(torch.tensor([1.0, 2.0, 3.0]))
+
+    def forward(s, x, n):
+        def more(i, y, d):
+            return torch.logical_and(i < n, d > 1e-3)
+
+        def step(i, y, d):
+            torch._assert_async((y > 0).all(), "y is not positive")
+            z = 0.5 * (y + x * s.w / y)
+            return i + 1, z, (z - y).abs().max()
+        start = torch.zeros((), dtype=torch.int64), torch.ones_like(x), torch.full((), 9.0)
+        return while_loop(more, step, start)
+
+
+class CondInWhile(nn.Module):
+    """A table is read beyond its end in a branch that is taken in some rounds only."""
+
+    def __init__(s):
+        super().__init__()
+        s.t = nn.Parameter(torch.randn(4, 3))
+
+    def forward(s, x, n):
+        def some(i, y):
+            return i > 0
+
+        def step(i, y):
+            def odd(i, y):
+                return y + s.t[i.reshape(1)]
+
+            def even(i, y):
+                return torch.tanh(y @ y.t()) @ y
+            return i - 1, torch.cond(i % 2 == 1, odd, even, (i, y))
+        return while_loop(some, step, (n.clone(), x.clone()))
+
+
+class WhileInCond(nn.Module):
+    def forward(s, x, last):
+        def rise(y):
+            def low(i, z):
+                return z.max() < last
+
+            def double(i, z):
+                return i + 1, z * 2 + 1
+            return while_loop(low, double, (torch.zeros((), dtype=torch.int64), y.clone()))[1]
+
+        def stay(y):
+            return -y
+        return torch.cond(x.sum() < last, rise, stay, (x,))
+
+
+class WhileInWhile(nn.Module):
+    def forward(s, x, n):
+        def more(j, y):
+            return j < 3
+
+        def rounds(j, y):
+            def some(i, y):
+                return i > 0
+
+            def step(i, y):
+                return i - 1, y * 0.5 + y.softmax(-1)
+            return j + 1, while_loop(some, step, (n + j, y.clone()))[1]
+        return while_loop(more, rounds, (torch.zeros((), dtype=torch.int64), x.clone()))[1]
 
 
 class Promote(nn.Module):
@@ -337,6 +454,18 @@ if __name__ == "__main__":
     n, m = Dim("n", min=1, max=32), Dim("m", min=1, max=50)
     make("dynamic", Dynamic(), (r(3, 10), r(3, 10)), dynamic=({0: n, 1: 2 * m}, {0: n, 1: 2 * m}))
     make("scan", Scan(), (r(2, 3), r(4, 2, 3)))
+    i, yes, no = torch.tensor([0, 4]), torch.tensor([True]), torch.tensor([False])
+    x, far = r(2, 3).abs(), torch.tensor([0, 5])
+    make_control("branch", Branch(), [(x, i, yes), (-x, i, no), (x, far, no), (x, far, yes), (-x, i, yes), (-x, far, yes)])
+    make_control("size_branch", SizeBranch(), [(r(n, 3),) for n in (3, 4, 5, 9)], ({0: Dim.DYNAMIC},))
+    make_control("newton", Newton(), [(r(b, 3).abs() + (0 if k < 4 else -3), torch.tensor(n))
+                                      for k, (b, n) in enumerate([(2, 50), (5, 3), (4, 0), (3, 2), (2, 30)])],
+                 ({0: Dim.DYNAMIC}, None))
+    dyn = ({0: Dim.DYNAMIC}, None)
+    make_control("cond_in_while", CondInWhile(), [(r(b, 3), torch.tensor(n)) for b, n in [(2, 3), (5, 2), (3, 0), (2, 4), (3, 7)]],
+                 dyn)
+    make_control("while_in_cond", WhileInCond(), [(r(b, 3), torch.tensor(float(x))) for b, x in [(2, 50), (5, -50), (3, 1e6)]], dyn)
+    make_control("while_in_while", WhileInWhile(), [(r(b, 3), torch.tensor(n)) for b, n in [(2, 2), (4, -1), (3, 5)]], dyn)
     make("promote", Promote(), (r(3), torch.tensor([1, 2, 3])))
     dyn = Dim.DYNAMIC
     shapes = {"x": None, "xs": [None, {0: dyn}], "d": {"q": {0: dyn}}, "p": [None, [{0: dyn}]], "k": {0: dyn}}

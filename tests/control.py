@@ -1,0 +1,147 @@
+"""Branches and loops on data against PyTorch: control.py WEFT SOURCE_ROOT. Every model of tests/data/control (make_fixtures.py) with all
+its references, in every back end and with 1, 2 and 8 threads. Where PyTorch failed the model fails, with one and the same
+message for all of them. A check that fails ends the call before what comes after it."""
+import array
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+weft, root = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2])
+BACKENDS = [["interp"], ["loops"]] + [[name, "--threads", "1,2,8"] + pool for name in ("jit", "llvm", "c")
+                                      for pool in ([], ["--pool"])]
+CHECKED = "is out of range"  # an index, in the words of Weft
+bad = 0
+
+
+def wrong(what, text):
+    global bad
+    bad += 1
+    print(f"FAIL: {what}\n{text}")
+
+
+def check(model, refs, backend):
+    done = subprocess.run([weft, "check", str(model), *map(str, refs), "--backend", *backend], capture_output=True, text=True,
+                          timeout=120)
+    return done.returncode, done.stdout + done.stderr
+
+
+def backends():
+    """Those that this Weft has."""
+    model = root / "tests/data/control/while_in_cond.pt2"
+    return [b for b in BACKENDS if "LLVM" not in check(model, [model.with_suffix(".0.safetensors")], b)[1]]
+
+
+def expected_error(path):
+    data = path.read_bytes()
+    header = json.loads(data[8:8 + int.from_bytes(data[:8], "little")])
+    return header.get("__metadata__", {}).get("error")
+
+
+def compiled(backend):
+    return backend[0] not in ("interp",)
+
+
+def run_fixtures(backend, said):
+    for model in sorted((root / "tests/data/control").glob("*.pt2")):
+        refs = sorted(model.parent.glob(model.stem + ".[0-9]*.safetensors"))
+        good = [r for r in refs if not expected_error(r)]
+        code, text = check(model, good, backend)
+        if code or f"{len(good)} passed, 0 failed" not in text:
+            wrong(f"{model.name} {backend}", text)
+        for ref in refs:
+            error = expected_error(ref)
+            if not error:
+                continue
+            code, text = check(model, [ref], backend)
+            want = CHECKED if error.startswith("index") else error
+            if code != 1 or want not in text:
+                wrong(f"{ref.name} {backend}: expected {want}", text)
+            lines = [x for x in text.splitlines() if x.startswith("weft: ")]
+            if compiled(backend) and said.setdefault(ref.name, lines) != lines:
+                wrong(f"{ref.name} {backend}: expected {said[ref.name]}", text)
+
+
+# ---- what comes after a failure ----
+
+# a loop that never ends where the assertion before it fails, and an index that is out of range in the step after that
+STOPS = """graph @f(%x: f32[B], %k: i64[1], %t: f32[7]) where 1 <= B {
+  %zero = full(value=0.0, shape=[B], dtype=f32)
+  %p = ge(%x, %zero)
+  assert(%p, message="x is negative")
+  %w = while([%x], [], cond=graph @c(%y: f32[B]) {
+    %m = reduce(%y, kind="min", dims=[0], acc=f32)
+    %z = full(value=0.0, shape=[], dtype=f32)
+    %c = lt(%m, %z)
+    return %c
+  }, body=graph @b(%y: f32[B]) {
+    %n = mul(%y, %y)
+    %m = neg(%n)
+    return %m
+  })
+  %y = get(%w, index=0)
+  %g = gather(%t, %k, batch=0, axes=[0], mode="check")
+  return %y, %g
+}
+"""
+# what a branch requires of sizes is checked when it runs
+GUARDS = """graph @f(%p: bool[], %x: f32[A], %y: f32[B]) where 1 <= A, 1 <= B {
+  %c = cond(%p, [%x, %y], yes=graph @yes(%x: f32[A], %y: f32[B]) where require A == B "equal sizes" {
+    %z = reshape(%y, shape=[A])
+    %s = add(%x, %z)
+    return %s
+  }, no=graph @no(%x: f32[A], %y: f32[B]) {
+    %s = neg(%x)
+    return %s
+  })
+  %s = get(%c, index=0)
+  return %s
+}
+"""
+TYPES = {"f": "F32", "q": "I64", "b": "BOOL"}
+
+
+def write_tensors(path, tensors):
+    """tensors: {name: (code, shape, values)}."""
+    header, body = {}, b""
+    for name, (code, shape, values) in tensors.items():
+        data = array.array(code, values).tobytes()
+        header[name] = {"dtype": TYPES[code], "shape": shape, "data_offsets": [len(body), len(body) + len(data)]}
+        body += data
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + body)
+
+
+def run_text(folder, backend, name, text, tensors, want):
+    """want: the message, None where it is to pass with the given results."""
+    model, ref = folder / f"{name}.ir", folder / f"{name}.safetensors"
+    model.write_text(text)
+    write_tensors(ref, tensors)
+    code, said = check(model, [ref], backend)
+    if code != (want is not None) or (want or "1 passed") not in said:
+        wrong(f"{name} {backend}: expected {want}", said)
+
+
+def run_texts(folder, backend):
+    table = ("f", [7], range(7))
+    for n in (3, 100000):
+        x = [1.0] * n
+        x[n - 2] = -1.0
+        stops = {"x.0": ("f", [n], x), "x.1": ("q", [1], [9]), "x.2": table}
+        run_text(folder, backend, "stops", STOPS, stops, "x is negative")
+        stops["x.0"] = ("f", [n], [1.0] * n)
+        run_text(folder, backend, "goes_on", STOPS, stops, "index 9")
+    two, three = ("f", [2], [1, 2]), ("f", [3], [1, 2, 3])
+    run_text(folder, backend, "guard_off", GUARDS, {"x.0": ("b", [], [0]), "x.1": two, "x.2": three, "y.0": ("f", [2], [-1, -2])},
+             None)
+    run_text(folder, backend, "guard_on", GUARDS, {"x.0": ("b", [], [1]), "x.1": two, "x.2": two, "y.0": ("f", [2], [2, 4])}, None)
+    run_text(folder, backend, "guard_fails", GUARDS, {"x.0": ("b", [], [1]), "x.1": two, "x.2": three}, "equal sizes")
+
+
+said = {}
+for b in backends():
+    run_fixtures(b, said)
+    with tempfile.TemporaryDirectory() as temp:
+        run_texts(pathlib.Path(temp), b)
+sys.exit(bad != 0)

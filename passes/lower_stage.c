@@ -100,11 +100,11 @@ void trace_all_outer(Trace *t)
 
 /* ---- reductions ---- */
 
-ReduceKind trace_kind(Trace *t, Node n, const char *name, DType d)
+ReduceKind lower_combiner(Lower *s, Node n, const char *attr, DType d)
 {
 	ReduceKind k;
-	if (!reduce_parse(name, &k))
-		ctx_bug(t->s->ir->ctx, "%s combines by \"%s\"", graph_name(t->s->g, n), name);
+	if (!reduce_parse(node_str(s->g, n, attr), &k))
+		ctx_bug(s->ir->ctx, "%s combines by \"%s\"", graph_name(s->g, n), node_str(s->g, n, attr));
 	return reduce_of(k, d);
 }
 
@@ -164,7 +164,7 @@ static Kx trace_reduce(Trace *t, Node n, const Sym *idx, Kx guard)
 	t->outer = outer;
 	DType acc = node_attr(g, n, "acc")->dtype;
 	Stage st = {.kind = STAGE_REDUCE,
-	            .combine = trace_kind(t, n, node_str(g, n, "kind"), node_dtype(g, n)),
+	            .combine = lower_combiner(t->s, n, "kind", node_dtype(g, n)),
 	            .dtype = node_dtype(g, n),
 	            .acc = acc ? dtype_compute(acc) : dtype_compute(node_dtype(g, n)),
 	            .place = PLACE_REGISTER};

@@ -43,8 +43,8 @@ void trace_ask(TraceMap *);
 
 /* ---- pieces of expressions ---- */
 
-/* How node n combines values of that dtype; `name` is what its attribute holds. */
-ReduceKind trace_kind(Trace *, Node n, const char *name, DType);
+/* How node n combines values of that dtype, by the attribute that says it. */
+ReduceKind lower_combiner(Lower *, Node n, const char *attr, DType);
 /* lo <= e < hi, none when that is proven. */
 Kx trace_in_range(Trace *, Sym e, Sym lo, Sym hi);
 /* A variable for a value of the data, clamped to [0, extent). */

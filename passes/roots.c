@@ -13,12 +13,6 @@
 
 /* ---- roots of one kernel ---- */
 
-/* One chain of as many roundings as there are elements: sums and products run in f64, as PyTorch's do. */
-static DType running_dtype(ReduceKind c, DType d)
-{
-	return d == DT_f32 && (c == REDUCE_SUM || c == REDUCE_PROD) ? DT_f64 : d;
-}
-
 static Kx root_cumulative(Trace *t, const Sym *idx)
 {
 	Graph *g = t->s->g;
@@ -32,14 +26,15 @@ static Kx root_cumulative(Trace *t, const Sym *idx)
 	t->outer = ((UINT64_C(1) << t->nroot) - 1) & ~(UINT64_C(1) << axis);
 	DType d = node_dtype(g, t->root), c = dtype_compute(d);
 	value = kx_to(t->k, t->s->arena, c, value);
-	ReduceKind combine = trace_kind(t, t->root, node_str(g, t->root, "kind"), d);
+	ReduceKind combine = lower_combiner(t->s, t->root, "kind", d);
+	/* One chain of as many roundings as there are elements runs in f64, as PyTorch's do. */
 	Stage st = {.kind = STAGE_SCAN,
 	            .combine = combine,
 	            .nred = 1,
 	            .red = {(uint32_t)axis},
 	            .value = value,
 	            .dtype = d,
-	            .acc = running_dtype(combine, c),
+	            .acc = c == DT_f32 && reduce_rounds(combine) ? DT_f64 : c,
 	            .reverse = node_bool(g, t->root, "reverse"),
 	            .place = PLACE_GLOBAL};
 	trace_push_stage(t, st);
@@ -52,7 +47,7 @@ static Kx root_arg_reduce(Trace *t, const Sym *idx)
 	Node x = node_in(g, t->root, 0);
 	int64_t dim = node_int(g, t->root, "dim");
 	Stage st = {.kind = STAGE_ARGREDUCE,
-	            .combine = trace_kind(t, t->root, node_str(g, t->root, "kind"), DT_i64),
+	            .combine = lower_combiner(t->s, t->root, "kind", DT_i64),
 	            .dtype = DT_i64,
 	            .acc = DT_i64,
 	            .place = PLACE_REGISTER};
@@ -178,13 +173,6 @@ static Stage global_stage(Trace *t, StageKind kind, const NodePlace *p, const Sy
 
 /* ---- scatter ---- */
 
-/* ATen calls two of the kinds otherwise. */
-static ReduceKind scatter_combine(Trace *t, Node n, DType d)
-{
-	const char *how = node_str(t->s->g, n, "combine");
-	return trace_kind(t, n, !strcmp(how, "add") ? "sum" : !strcmp(how, "mul") ? "prod" : how, d);
-}
-
 static Kernel *scatter_kernel(Lower *s, Node n, const NodePlace *to)
 {
 	Graph *g = s->g;
@@ -206,7 +194,7 @@ static Kernel *scatter_kernel(Lower *s, Node n, const NodePlace *to)
 	Stage st = global_stage(&t, STAGE_SCATTER, to, m.map.in[0], node_rank(g, x));
 	st.nred = walk.nred;
 	memcpy(st.red, walk.red, sizeof st.red);
-	st.combine = scatter_combine(&t, n, st.dtype);
+	st.combine = lower_combiner(s, n, "combine", st.dtype);
 	st.value = trace_value(&t, update, at, (Kx){0});
 	st.guard = m.cond;
 	trace_push_stage(&t, st);
@@ -215,18 +203,13 @@ static Kernel *scatter_kernel(Lower *s, Node n, const NodePlace *to)
 	return t.k;
 }
 
-/* Sums of short floats would round at every step: they are built in f32. */
-static bool rounds_at_every_step(Lower *s, Node n)
-{
-	const char *how = node_str(s->g, n, "combine");
-	DType d = node_dtype(s->g, n);
-	return (!strcmp(how, "add") || !strcmp(how, "mul")) && dtype_is_float(d) && dtype_compute(d) != d;
-}
-
 static bool root_scatter(Lower *s, Node n)
 {
 	NodePlace *place = &info_of(s, n)->place.data[0], to = *place, acc = to;
-	bool wide = rounds_at_every_step(s, n);
+	DType d = node_dtype(s->g, n);
+	ReduceKind how = lower_combiner(s, n, "combine", d);
+	/* sums of short floats would round at every step: they are built in f32 */
+	bool wide = reduce_rounds(how) && dtype_is_float(d) && dtype_compute(d) != d;
 	if (wide) {
 		const Type *t = node_type(s->g, n);
 		acc = (NodePlace){.buf = lowered_buf(s->l, BUF_TEMP, 0, dtype_compute(t->dtype), t->n, t->dim,

@@ -5,8 +5,6 @@
 #include "ir/ops/prim_priv.h"
 
 static const char *const modes[] = {"check", "fill", "clamp", "promise", NULL}; /* as IndexMode */
-enum { COMBINE_SET, COMBINE_ADD, COMBINE_MUL, COMBINE_MIN, COMBINE_MAX };
-static const char *const combines[] = {"set", "add", "mul", "min", "max", NULL};
 
 static int name_index(const char *const *names, const char *s)
 {
@@ -67,9 +65,10 @@ static bool shape_scatter(Infer *f)
 {
 	Type x = infer_in(f, 0), u = infer_in(f, 2);
 	Sym dim[MAX_RANK];
-	uint32_t rank, combine;
+	uint32_t rank;
+	ReduceKind combine;
 	TRY(gathered_shape(f, dim, &rank));
-	TRY(infer_choice(f, "combine", combines, &combine));
+	TRY(infer_combiner(f, "combine", COMBINES_WRITES, x.dtype, &combine));
 	TRY(infer_same_dtype(f, 0, 2));
 	if (u.n != rank)
 		return infer_fail(f, "operand update: expected rank %u, got %u", rank, u.n);
@@ -254,33 +253,10 @@ OP(gather) {
 		  "f32[2, 5, 3], i64[2, 4, 1] in -2..7, batch=1, axes=[2], mode=\"fill\"",
 };
 
-static double combine_f64(int how, double a, double b)
-{
-	switch (how) {
-	case COMBINE_ADD: return a + b;
-	case COMBINE_MUL: return a * b;
-	case COMBINE_MIN: return isnan(a) || a < b ? a : b;
-	case COMBINE_MAX: return isnan(a) || a > b ? a : b;
-	default: return b;
-	}
-}
-
-static int64_t combine_i64(int how, bool is_unsigned, int64_t a, int64_t b)
-{
-	bool less = is_unsigned ? (uint64_t)a < (uint64_t)b : a < b;
-	switch (how) {
-	case COMBINE_ADD: return (int64_t)((uint64_t)a + (uint64_t)b);
-	case COMBINE_MUL: return (int64_t)((uint64_t)a * (uint64_t)b);
-	case COMBINE_MIN: return less ? a : b;
-	case COMBINE_MAX: return less ? b : a;
-	default: return b;
-	}
-}
-
 /* Sums of floats are rounded to the dtype once, at the end. */
-static bool scatter_combine(const Places *p, int how, const Tensor *update, Tensor *out)
+static bool scatter_combine(const Places *p, ReduceKind how, const Tensor *update, Tensor *out)
 {
-	bool floats = eval_as_float(out->dtype), is_unsigned = out->dtype == DT_u64;
+	bool floats = eval_as_float(out->dtype);
 	int64_t n = tensor_numel(out), m = p->rest_numel;
 	double *acc = EVAL_ARRAY(p->e, double, floats ? n : 0);
 	int64_t *iacc = EVAL_ARRAY(p->e, int64_t, floats ? 0 : n);
@@ -301,10 +277,9 @@ static bool scatter_combine(const Places *p, int how, const Tensor *update, Tens
 		for (int64_t j = 0; j < m && !drop; j++) {
 			int64_t to = base + at[j], from = i * m + j;
 			if (floats)
-				acc[to] = combine_f64(how, acc[to], tensor_f64(update, from));
+				acc[to] = reduce_f64(how, acc[to], tensor_f64(update, from));
 			else
-				iacc[to] = combine_i64(how, is_unsigned, iacc[to],
-				                       tensor_i64(update, from));
+				iacc[to] = reduce_i64(how, out->dtype, iacc[to], tensor_i64(update, from));
 		}
 	}
 	if (floats)
@@ -333,9 +308,11 @@ static bool scatter_set(const Places *p, const Tensor *update, Tensor *out)
 static bool eval_scatter(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
 {
 	Places p;
-	int how = name_index(combines, node_str(g, n, "combine"));
+	ReduceKind how;
+	if (!reduce_parse(node_str(g, n, "combine"), &how))
+		return eval_error(e, g, n, "unknown combine");
 	TRY(places_init(&p, e, g, n, in, &in[2]));
-	if (how == COMBINE_SET)
+	if (how == REDUCE_SET)
 		return scatter_set(&p, &in[2], out);
 	if (dtype_is_complex(out->dtype))
 		return eval_error(e, g, n, "complex operands can only be set");

@@ -172,6 +172,16 @@ bool infer_choice(Infer *f, const char *name, const char *const *allowed, uint32
 	return infer_fail(f, "argument %s: unknown value \"%s\"", name, a->str);
 }
 
+bool infer_combiner(Infer *f, const char *name, ReduceUse use, DType d, ReduceKind *kind)
+{
+	const Attr *a = infer_attr(f, name);
+	if (a->kind != ATTR_str)
+		return infer_fail(f, "argument %s: expected a string", name);
+	if (!reduce_parse(a->str, kind) || !reduce_serves(*kind, use) || strcmp(reduce_name_for(*kind, use), a->str) != 0)
+		return infer_fail(f, "argument %s: unknown value \"%s\"", name, a->str);
+	return reduce_takes(*kind, d) || infer_fail(f, "%s of %s", a->str, dtype_name(d));
+}
+
 bool infer_dtype(Infer *f, const char *name, DType *d)
 {
 	const Attr *a = infer_attr(f, name);

@@ -4,11 +4,6 @@
 
 #include "ir/ops/prim_priv.h"
 
-static const char *const reduce_kinds[] = {"sum", "prod", "max", "min", "and", "or", "xor", NULL}; /* as ReduceKind */
-static const char *const arg_kinds[] = {"max", "min", NULL};
-enum { RUN_SUM, RUN_PROD, RUN_MAX, RUN_MIN, RUN_LOGADDEXP };
-static const char *const run_kinds[] = {"sum", "prod", "max", "min", "logaddexp", NULL};
-
 enum { BLOCK = 1024 };
 
 static bool less_i64(DType d, int64_t a, int64_t b)
@@ -16,30 +11,18 @@ static bool less_i64(DType d, int64_t a, int64_t b)
 	return d == DT_u64 ? (uint64_t)a < (uint64_t)b : a < b;
 }
 
-static double max_f64(double a, double b)
-{
-	return isnan(a) || a > b ? a : b;
-}
-
-static double min_f64(double a, double b)
-{
-	return isnan(a) || a < b ? a : b;
-}
-
 /* ---- reduce ---- */
 
 static bool shape_reduce(Infer *f)
 {
 	Type x = infer_in(f, 0);
-	uint32_t dim[MAX_RANK], n, kind, gone = 0, rank = 0;
+	uint32_t dim[MAX_RANK], n, gone = 0, rank = 0;
+	ReduceKind kind;
 	Sym left[MAX_RANK];
 	DType result;
-	TRY(infer_choice(f, "kind", reduce_kinds, &kind));
+	TRY(infer_combiner(f, "kind", COMBINES_DIMS, x.dtype, &kind));
 	TRY(infer_dims(f, "dims", x.n, dim, &n));
 	TRY(infer_acc(f, x.dtype, &result));
-	bool bits = kind >= REDUCE_AND, complex = dtype_is_complex(x.dtype);
-	if ((bits && (complex || dtype_is_float(x.dtype))) || (complex && kind > REDUCE_PROD))
-		return infer_fail(f, "%s of %s", reduce_kinds[kind], dtype_name(x.dtype));
 	for (uint32_t k = 0; k < n; k++)
 		gone |= 1u << dim[k];
 	for (uint32_t k = 0; k < x.n; k++) {
@@ -49,37 +32,6 @@ static bool shape_reduce(Infer *f)
 	return infer_result(f, result, rank, left);
 }
 INFER(reduce)
-
-static double reduce_f64(ReduceKind kind, double acc, const double *x, int64_t n)
-{
-	for (int64_t i = 0; i < n; i++) {
-		switch (kind) {
-		case REDUCE_SUM: acc += x[i]; break;
-		case REDUCE_PROD: acc *= x[i]; break;
-		case REDUCE_MAX: acc = max_f64(acc, x[i]); break;
-		case REDUCE_MIN: acc = min_f64(acc, x[i]); break;
-		default: break;
-		}
-	}
-	return acc;
-}
-
-static int64_t reduce_i64(ReduceKind kind, DType d, int64_t acc, const int64_t *x, int64_t n)
-{
-	for (int64_t i = 0; i < n; i++) {
-		switch (kind) {
-		case REDUCE_SUM: acc = (int64_t)((uint64_t)acc + (uint64_t)x[i]); break;
-		case REDUCE_PROD: acc = (int64_t)((uint64_t)acc * (uint64_t)x[i]); break;
-		case REDUCE_MAX: acc = less_i64(d, acc, x[i]) ? x[i] : acc; break;
-		case REDUCE_MIN: acc = less_i64(d, x[i], acc) ? x[i] : acc; break;
-		case REDUCE_AND: acc &= x[i]; break;
-		case REDUCE_OR: acc |= x[i]; break;
-		case REDUCE_XOR: acc ^= x[i]; break;
-		default: break;
-		}
-	}
-	return acc;
-}
 
 /* The operand with the reduced dims last; *n is the product of their extents. */
 static Tensor reduced_last(EvalCtx *e, const Tensor *x, const int64_t *dim, uint32_t count,
@@ -112,7 +64,8 @@ static void reduce_rows_f64(ReduceKind kind, const Tensor *x, int64_t n, Tensor 
 		for (int64_t i = 0; i < n; i += BLOCK) {
 			int64_t count = n - i < BLOCK ? n - i : BLOCK;
 			tensor_read_f64(x, r * n + i, count, block);
-			acc = reduce_f64(kind, acc, block, count);
+			for (int64_t j = 0; j < count; j++)
+				acc = reduce_f64(kind, acc, block[j]);
 		}
 		tensor_set_f64(out, r, acc);
 	}
@@ -126,7 +79,8 @@ static void reduce_rows_i64(ReduceKind kind, const Tensor *x, int64_t n, Tensor 
 		for (int64_t i = 0; i < n; i += BLOCK) {
 			int64_t count = n - i < BLOCK ? n - i : BLOCK;
 			tensor_read_i64(x, r * n + i, count, block);
-			acc = reduce_i64(kind, x->dtype, acc, block, count);
+			for (int64_t j = 0; j < count; j++)
+				acc = reduce_i64(kind, x->dtype, acc, block[j]);
 		}
 		tensor_set_i64(out, r, acc);
 	}
@@ -191,13 +145,12 @@ OP(reduce) {
 static bool shape_arg_reduce(Infer *f)
 {
 	Type x = infer_in(f, 0);
-	uint32_t at, kind, rank = 0;
+	uint32_t at, rank = 0;
+	ReduceKind kind;
 	Sym dim[MAX_RANK];
-	TRY(infer_choice(f, "kind", arg_kinds, &kind));
+	TRY(infer_combiner(f, "kind", COMBINES_PLACES, x.dtype, &kind));
 	TRY(infer_dim(f, "dim", x.n, &at));
 	TRY(infer_at_least(f, "the reduced extent", x.dim[at], 1));
-	if (dtype_is_complex(x.dtype))
-		return infer_fail(f, "%s has no order", dtype_name(x.dtype));
 	for (uint32_t k = 0; k < x.n; k++) {
 		if (k != at)
 			dim[rank++] = x.dim[k];
@@ -267,64 +220,36 @@ OP(arg_reduce) {
 static bool shape_cumulative(Infer *f)
 {
 	Type x = infer_in(f, 0);
-	uint32_t at, kind;
-	TRY(infer_choice(f, "kind", run_kinds, &kind));
+	uint32_t at;
+	ReduceKind kind;
+	TRY(infer_combiner(f, "kind", COMBINES_RUNS, x.dtype, &kind));
 	TRY(infer_dim(f, "dim", x.n, &at));
-	if (dtype_is_complex(x.dtype) || (kind == RUN_LOGADDEXP && !dtype_is_float(x.dtype)))
-		return infer_fail(f, "%s of %s", run_kinds[kind], dtype_name(x.dtype));
+	if (dtype_is_complex(x.dtype))
+		return infer_fail(f, "%s of %s", reduce_name(kind), dtype_name(x.dtype));
 	return infer_result(f, x.dtype, x.n, x.dim);
 }
 INFER(cumulative)
 
-static double logaddexp(double a, double b)
-{
-	if (isnan(a) || isnan(b))
-		return NAN;
-	double high = a > b ? a : b;
-	return isinf(high) ? high : high + log1p(exp(-fabs(a - b)));
-}
-
-static double run_f64(uint32_t kind, double a, double b)
-{
-	switch (kind) {
-	case RUN_SUM: return a + b;
-	case RUN_PROD: return a * b;
-	case RUN_MAX: return max_f64(a, b);
-	case RUN_MIN: return min_f64(a, b);
-	default: return logaddexp(a, b);
-	}
-}
-
-static int64_t run_i64(uint32_t kind, DType d, int64_t a, int64_t b)
-{
-	switch (kind) {
-	case RUN_SUM: return (int64_t)((uint64_t)a + (uint64_t)b);
-	case RUN_PROD: return (int64_t)((uint64_t)a * (uint64_t)b);
-	case RUN_MAX: return less_i64(d, a, b) ? b : a;
-	default: return less_i64(d, b, a) ? b : a;
-	}
-}
-
 /* One lane, front to back or back to front, in place. */
-static void run_lane(uint32_t kind, DType d, bool reverse, double *f, int64_t *v, int64_t n)
+static void run_lane(ReduceKind kind, DType d, bool reverse, double *f, int64_t *v, int64_t n)
 {
 	int64_t step = reverse ? -1 : 1;
 	for (int64_t i = reverse ? n - 2 : 1; i >= 0 && i < n; i += step) {
 		if (f)
-			f[i] = run_f64(kind, f[i - step], f[i]);
+			f[i] = reduce_f64(kind, f[i - step], f[i]);
 		else if (v)
-			v[i] = run_i64(kind, d, v[i - step], v[i]);
+			v[i] = reduce_i64(kind, d, v[i - step], v[i]);
 	}
 }
 
 static bool eval_cumulative(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
 {
-	const char *name = node_str(g, n, "kind");
 	bool reverse = node_bool(g, n, "reverse"), floats = eval_as_float(in->dtype);
 	int64_t dim, count;
-	uint32_t kind = 0, perm[MAX_RANK], inverse[MAX_RANK];
-	while (strcmp(run_kinds[kind], name) != 0)
-		kind++;
+	uint32_t perm[MAX_RANK], inverse[MAX_RANK];
+	ReduceKind kind;
+	if (!reduce_parse(node_str(g, n, "kind"), &kind))
+		return eval_error(e, g, n, "unknown kind");
 	TRY(eval_int(e, g, n, "dim", &dim));
 	Tensor x = reduced_last(e, in, &dim, 1, &count), y = x;
 	y.data = arena_alloc(e->arena, tensor_bytes(&x));

@@ -12,6 +12,39 @@ typedef struct {
 	const Program *p;
 } Build;
 
+/* ---- what structures hold ---- */
+
+#define F(type, name, kind) {#name, IMAGE_##kind, offsetof(type, name)}
+#define TYPE(id, type, ...)                                                                                            \
+	static const ImageField id##_fields[] = {__VA_ARGS__};                                                         \
+	static const ImageType id##_type = {#type, sizeof(type), sizeof id##_fields / sizeof *id##_fields, id##_fields}
+
+TYPE(i64, int64_t, {NULL, IMAGE_I64, 0});
+TYPE(text, char *const, {NULL, IMAGE_POINTER, 0});
+TYPE(entries, WeftEntry *const, {NULL, IMAGE_POINTER, 0});
+TYPE(dim, WeftDim, F(WeftDim, value, I64), F(WeftDim, symbol, I32), F(WeftDim, text, POINTER));
+TYPE(tensor, WeftTensorInfo, F(WeftTensorInfo, name, POINTER), F(WeftTensorInfo, dtype, DTYPE), F(WeftTensorInfo, rank, U32),
+     F(WeftTensorInfo, dim, POINTER), F(WeftTensorInfo, offset, U64));
+TYPE(symbol, WeftSymbolInfo, F(WeftSymbolInfo, name, POINTER), F(WeftSymbolInfo, lo, I64), F(WeftSymbolInfo, hi, I64));
+TYPE(call, WeftCallInfo, F(WeftCallInfo, name, POINTER), F(WeftCallInfo, algorithm, POINTER), F(WeftCallInfo, flops, F64),
+     F(WeftCallInfo, bytes, F64));
+TYPE(layout, WeftLayoutDim, F(WeftLayoutDim, axis, U32), F(WeftLayoutDim, divisor, I64), F(WeftLayoutDim, extent, I64),
+     F(WeftLayoutDim, padded, I64));
+TYPE(param, WeftParamInfo, F(WeftParamInfo, name, POINTER), F(WeftParamInfo, dtype, DTYPE), F(WeftParamInfo, rank, U32),
+     F(WeftParamInfo, dim, POINTER), F(WeftParamInfo, nlayout, U32), F(WeftParamInfo, layout, POINTER),
+     F(WeftParamInfo, offset, U64), F(WeftParamInfo, bytes, U64));
+#define E(name, kind) F(WeftEntry, name, kind)
+TYPE(entry, WeftEntry, E(size, U32), E(name, POINTER), E(flags, U32), E(ninput, U32), E(noutput, U32), E(nsymbol, U32), E(ncall, U32),
+     E(input, POINTER), E(output, POINTER), E(symbol, POINTER), E(call, POINTER), E(flops, F64), E(sizes_bytes, U64), E(nslot, U32),
+     E(sizes_fn, POINTER), E(run_fn, POINTER), E(message, POINTER), E(nmessage, U32), E(seen, POINTER));
+#define A(name) F(WeftManifest, name, POINTER)
+TYPE(manifest, WeftManifest, A(name), A(weft_version), A(target), A(features), A(source_hash), A(compiler));
+#define M(name, kind) F(WeftModel, name, kind)
+TYPE(model, WeftModel, M(size, U32), M(abi, U32), M(manifest, POINTER), M(nentry, U32), M(nparam, U32), M(entry, POINTER), M(param, POINTER),
+     M(replaceable, U32), M(weights, POINTER), M(weights_file, POINTER), M(weights_hash, POINTER), M(weights_bytes, U64), M(state_bytes, U64),
+     M(state_init, U64), M(nstate, U32), M(state, POINTER), M(open, POINTER), M(close, POINTER), M(sizes, POINTER), M(run, POINTER),
+     M(step, POINTER), M(set_weights, POINTER), M(threads_new, POINTER), M(threads_free, POINTER));
+
 /* ---- bytes ---- */
 
 static uint64_t reserve(ModelImage *im, uint64_t bytes, uint64_t align)
@@ -37,6 +70,27 @@ static uint64_t add(ModelImage *im, const void *data, uint64_t bytes, uint64_t a
 	return at;
 }
 
+/* Zeros, to be filled in. */
+static uint64_t object(ModelImage *im, const ImageType *type, const char *name, uint32_t n, bool array)
+{
+	uint64_t at = reserve(im, (uint64_t)n * type->size, 16);
+	if (n)
+		array_push(im->arena, &im->object, (ImageObject){type, name, at, n, array});
+	return at;
+}
+
+static uint64_t one(ModelImage *im, const ImageType *type, const char *name, const void *data)
+{
+	uint64_t at = object(im, type, name, 1, false);
+	memcpy(im->data + at, data, type->size);
+	return at;
+}
+
+static void number(ModelImage *im, uint64_t at, const char *c)
+{
+	array_push(im->arena, &im->number, (ImageNumber){at, c});
+}
+
 static void point(ModelImage *im, uint64_t at, uint64_t to)
 {
 	array_push(im->arena, &im->pointer, (ImagePointer){.at = at, .to = to});
@@ -51,7 +105,7 @@ static void point_text(ModelImage *im, uint64_t at, const char *s)
 {
 	if (!s)
 		s = "";
-	point(im, at, add(im, s, strlen(s) + 1, 1));
+	array_push(im->arena, &im->pointer, (ImagePointer){.at = at, .to = add(im, s, strlen(s) + 1, 1), .text = s});
 }
 
 /* ---- tensors ---- */
@@ -79,10 +133,10 @@ static int32_t symbol_index(const Program *p, Sym s)
 	return -1;
 }
 
-static uint64_t add_dims(Build *b, const ProgramTensor *t)
+static uint64_t add_dims(Build *b, const ProgramTensor *t, const char *name)
 {
 	ModelImage *im = b->im;
-	uint64_t at = reserve(im, t->rank * sizeof(WeftDim), 16);
+	uint64_t at = object(im, &dim_type, name, t->rank, true);
 	for (uint32_t k = 0; k < t->rank; k++) {
 		int64_t value = -1;
 		if (!sym_is_const(b->p->ir->syms, t->dim[k], &value))
@@ -95,13 +149,13 @@ static uint64_t add_dims(Build *b, const ProgramTensor *t)
 }
 
 /* Tensors of one kind, one after the other; how many is left in *count. */
-static uint64_t add_tensors(Build *b, const ProgramTensor *t, uint32_t n, bool state, uint32_t *count)
+static uint64_t add_tensors(Build *b, const char *name, const ProgramTensor *t, uint32_t n, bool state, uint32_t *count)
 {
 	ModelImage *im = b->im;
 	*count = 0;
 	for (uint32_t k = 0; k < n; k++)
 		*count += t[k].is_state == state;
-	uint64_t at = reserve(im, *count * sizeof(WeftTensorInfo), 16), next = at;
+	uint64_t at = object(im, &tensor_type, name, *count, true), next = at;
 	for (uint32_t k = 0; k < n; k++) {
 		if (t[k].is_state != state)
 			continue;
@@ -109,7 +163,7 @@ static uint64_t add_tensors(Build *b, const ProgramTensor *t, uint32_t n, bool s
 		memcpy(im->data + next, &info, sizeof info);
 		point_text(im, next + FIELD(WeftTensorInfo, name), t[k].name);
 		if (t[k].rank)
-			point(im, next + FIELD(WeftTensorInfo, dim), add_dims(b, &t[k]));
+			point(im, next + FIELD(WeftTensorInfo, dim), add_dims(b, &t[k], arena_printf(im->arena, "%s_dim_%u", name, k)));
 		next += sizeof info;
 	}
 	return at;
@@ -120,7 +174,7 @@ static uint64_t add_tensors(Build *b, const ProgramTensor *t, uint32_t n, bool s
 static uint64_t add_symbols(Build *b)
 {
 	const Program *p = b->p;
-	uint64_t at = reserve(b->im, p->symbol.n * sizeof(WeftSymbolInfo), 16);
+	uint64_t at = object(b->im, &symbol_type, "symbols", p->symbol.n, true);
 	for (uint32_t k = 0; k < p->symbol.n; k++) {
 		WeftSymbolInfo s = {0};
 		sym_range(p->ir->syms, p->symbol.data[k], &s.lo, &s.hi);
@@ -136,7 +190,7 @@ static uint64_t add_symbols(Build *b)
 static uint64_t add_seen(Build *b)
 {
 	const Program *p = b->p;
-	uint64_t at = reserve(b->im, p->symbol.n * sizeof(int64_t), 16);
+	uint64_t at = object(b->im, &i64_type, "seen", p->symbol.n, true);
 	for (uint32_t k = 0; k < p->symbol.n; k++) {
 		int64_t seen = sym_hint(p->ir->syms, p->symbol.data[k]);
 		memcpy(b->im->data + at + k * sizeof seen, &seen, sizeof seen);
@@ -147,7 +201,7 @@ static uint64_t add_seen(Build *b)
 static uint64_t add_calls(Build *b)
 {
 	const Program *p = b->p;
-	uint64_t at = reserve(b->im, p->call.n * sizeof(WeftCallInfo), 16);
+	uint64_t at = object(b->im, &call_type, "calls", p->call.n, true);
 	for (uint32_t k = 0; k < p->call.n; k++) {
 		const ProgramCall *c = &p->call.data[k];
 		ProgramCount n = program_count(p, k, NULL);
@@ -163,7 +217,7 @@ static uint64_t add_calls(Build *b)
 static uint64_t add_messages(Build *b)
 {
 	uint32_t n = b->p->message.n;
-	uint64_t at = reserve(b->im, n * sizeof(char *), 16);
+	uint64_t at = object(b->im, &text_type, "messages", n, true);
 	for (uint32_t k = 0; k < n; k++)
 		point_text(b->im, at + k * sizeof(char *), b->p->message.data[k]);
 	return at;
@@ -181,14 +235,16 @@ static uint64_t add_entry(Build *b, uint32_t nstate)
 	const Program *p = b->p;
 	ModelImage *im = b->im;
 	uint32_t nextent = program_nextent(p), nslot = program_nslot(p), nin, nout;
-	uint64_t in = add_tensors(b, p->input.data, p->input.n, false, &nin);
-	uint64_t out = add_tensors(b, p->output.data, p->output.n, false, &nout);
+	uint64_t in = add_tensors(b, "inputs", p->input.data, p->input.n, false, &nin);
+	uint64_t out = add_tensors(b, "outputs", p->output.data, p->output.n, false, &nout);
 	uint64_t symbols = add_symbols(b), seen = add_seen(b), calls = add_calls(b), messages = add_messages(b);
 	WeftEntry e = {.size = sizeof e, .flags = nstate ? WEFT_ENTRY_MUTATES : 0, .ninput = nin, .noutput = nout,
 	               .nsymbol = p->symbol.n, .ncall = p->call.n, .flops = program_total(p, NULL).flops, .nslot = nslot,
 	               .sizes_bytes = sizeof(WeftSizes) + ((uint64_t)nslot + nextent) * sizeof(int64_t),
 	               .nmessage = p->message.n};
-	uint64_t at = add(im, &e, sizeof e, 16);
+	uint64_t at = one(im, &entry_type, "entry", &e);
+	number(im, at + FIELD(WeftEntry, size), "sizeof(WeftEntry)");
+	number(im, at + FIELD(WeftEntry, sizes_bytes), arena_printf(im->arena, "WEFT_SIZES_BYTES(%u, %u)", nslot, nextent));
 	point_text(im, at + FIELD(WeftEntry, name), p->name);
 	point_some(im, at + FIELD(WeftEntry, input), in, nin);
 	point_some(im, at + FIELD(WeftEntry, output), out, nout);
@@ -203,9 +259,9 @@ static uint64_t add_entry(Build *b, uint32_t nstate)
 
 /* ---- parameters ---- */
 
-static uint64_t add_layout(Build *b, const Layout *l)
+static uint64_t add_layout(Build *b, const Layout *l, const char *name)
 {
-	uint64_t at = reserve(b->im, l->n * sizeof(WeftLayoutDim), 16);
+	uint64_t at = object(b->im, &layout_type, name, l->n, true);
 	for (uint32_t d = 0; d < l->n; d++) {
 		WeftLayoutDim w = {.axis = l->dim[d].axis, .divisor = l->dim[d].divisor};
 		sym_is_const(b->p->ir->syms, l->dim[d].extent, &w.extent);
@@ -215,11 +271,18 @@ static uint64_t add_layout(Build *b, const Layout *l)
 	return at;
 }
 
+static uint64_t add_extents(Build *b, const Const *c, uint32_t k)
+{
+	uint64_t at = object(b->im, &i64_type, arena_printf(b->im->arena, "param_dim_%u", k), c->rank, true);
+	memcpy(b->im->data + at, c->dim, c->rank * sizeof *c->dim);
+	return at;
+}
+
 static uint64_t add_params(Build *b)
 {
 	const Program *p = b->p;
 	ModelImage *im = b->im;
-	uint64_t at = reserve(im, p->constant.n * sizeof(WeftParamInfo), 16);
+	uint64_t at = object(im, &param_type, "params", p->constant.n, true);
 	for (uint32_t k = 0; k < p->constant.n; k++) {
 		const ProgramConst *pc = &p->constant.data[k];
 		const Const *c = ir_const_of(p->ir, pc->source);
@@ -230,29 +293,23 @@ static uint64_t add_params(Build *b)
 		memcpy(im->data + here, &info, sizeof info);
 		point_text(im, here + FIELD(WeftParamInfo, name), c->is_param ? c->name : "");
 		if (c->rank)
-			point(im, here + FIELD(WeftParamInfo, dim), add(im, c->dim, c->rank * sizeof *c->dim, 16));
+			point(im, here + FIELD(WeftParamInfo, dim), add_extents(b, c, k));
 		if (!plain)
-			point(im, here + FIELD(WeftParamInfo, layout), add_layout(b, &pc->layout));
+			point(im, here + FIELD(WeftParamInfo, layout), add_layout(b, &pc->layout, arena_printf(im->arena, "param_layout_%u", k)));
 	}
 	return at;
 }
 
 /* ---- the model ---- */
 
-static const char *features(const ModelImage *im, const Target *t)
-{
-	const char *more = t->isa.attribute_features;
-	return more && *more ? arena_printf(im->arena, "%s %s", t->isa.features, more) : t->isa.features;
-}
-
-static uint64_t add_manifest(Build *b, const Target *t, const EmitOptions *o)
+static uint64_t add_manifest(Build *b, const Target *t, const char *features, const EmitOptions *o)
 {
 	ModelImage *im = b->im;
-	uint64_t at = reserve(im, sizeof(WeftManifest), 16);
+	uint64_t at = object(im, &manifest_type, "manifest", 1, false);
 	point_text(im, at + FIELD(WeftManifest, name), b->p->name);
 	point_text(im, at + FIELD(WeftManifest, weft_version), o->version);
 	point_text(im, at + FIELD(WeftManifest, target), t->isa.name);
-	point_text(im, at + FIELD(WeftManifest, features), features(im, t));
+	point_text(im, at + FIELD(WeftManifest, features), features);
 	point_text(im, at + FIELD(WeftManifest, source_hash), o->source_hash);
 	point_text(im, at + FIELD(WeftManifest, compiler), o->compiler);
 	return at;
@@ -280,19 +337,20 @@ static int by_place(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-void model_image(ModelImage *im, const Program *p, const Target *t, const EmitOptions *o)
+void model_image(ModelImage *im, const Program *p, const Target *t, const char *features, const EmitOptions *o)
 {
 	*im = (ModelImage){.arena = p->ir->ctx->arena};
 	Build b = {im, p};
 	uint32_t nstate;
-	uint64_t states = add_tensors(&b, p->input.data, p->input.n, true, &nstate);
-	uint64_t entry = add_entry(&b, nstate), params = add_params(&b), manifest = add_manifest(&b, t, o);
-	uint64_t entries = reserve(im, sizeof(void *), 16);
+	uint64_t states = add_tensors(&b, "states", p->input.data, p->input.n, true, &nstate);
+	uint64_t entry = add_entry(&b, nstate), params = add_params(&b), manifest = add_manifest(&b, t, features, o);
+	uint64_t entries = object(im, &entries_type, "entries", 1, true);
 	point(im, entries, entry);
 	WeftModel m = {.size = sizeof m, .abi = WEFT_ABI_VERSION, .nentry = 1, .nparam = p->constant.n,
 	               .replaceable = o->replaceable, .weights_bytes = p->weight_bytes, .state_bytes = p->state_bytes,
 	               .state_init = p->state_init, .nstate = nstate};
-	im->model = add(im, &m, sizeof m, 16);
+	im->model = one(im, &model_type, "model", &m);
+	number(im, im->model + FIELD(WeftModel, size), "sizeof(WeftModel)");
 	point(im, im->model + FIELD(WeftModel, manifest), manifest);
 	point(im, im->model + FIELD(WeftModel, entry), entries);
 	point_some(im, im->model + FIELD(WeftModel, param), params, p->constant.n);
@@ -305,4 +363,22 @@ void model_image(ModelImage *im, const Program *p, const Target *t, const EmitOp
 		point_text(im, im->model + FIELD(WeftModel, weights_hash), o->weights_hash);
 	point_runtime(im, im->model);
 	qsort(im->pointer.data, im->pointer.n, sizeof *im->pointer.data, by_place);
+}
+
+const ImagePointer *image_pointer(const ModelImage *im, uint64_t at)
+{
+	const ImagePointer key = {.at = at};
+	return im->pointer.n ? bsearch(&key, im->pointer.data, im->pointer.n, sizeof key, by_place) : NULL;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const ImageObject *x = a, *y = b;
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+const ImageObject *image_object(const ModelImage *im, uint64_t at)
+{
+	const ImageObject key = {.at = at};
+	return im->object.n ? bsearch(&key, im->object.data, im->object.n, sizeof key, by_start) : NULL;
 }

@@ -64,6 +64,13 @@ static void fill_table(Tables *t)
 	LLVMSetInitializer(t->table, LLVMConstStructInContext(u->c, field, n, true));
 }
 
+static const char *features(const LUnit *u)
+{
+	const Isa *isa = &u->target->isa;
+	const char *more = isa->attribute_features;
+	return more && *more ? arena_printf(u->arena, "%s %s", isa->features, more) : isa->features;
+}
+
 /* The artifact's function, which returns a table; the builder is left in its body. */
 static LLVMValueRef table_function(LUnit *u, const char *export_name, bool hidden)
 {
@@ -85,7 +92,7 @@ void l_model(LUnit *u, const Program *p, const EmitOptions *o, const char *const
 		l_function(u, p->run_part.data[k], p->run_part.data[k]->name, FN_RUN, p, kernel_name);
 	l_function(u, p->sizes, IMAGE_SIZES, FN_SIZES, p, kernel_name);
 	l_function(u, p->run, IMAGE_RUN, FN_RUN, p, kernel_name);
-	model_image(&im, p, u->target, o);
+	model_image(&im, p, u->target, features(u), o);
 	Tables t = {.u = u, .im = &im, .type = table_type(u, &im)};
 	t.table = LLVMAddGlobal(u->m, t.type, "tables");
 	LLVMSetLinkage(t.table, LLVMInternalLinkage);

@@ -83,9 +83,8 @@ static void add_digit(Layout *out, const Digit *d, Sym extent)
 }
 
 /* Dimensions in the order: batch, N panels, K by decreasing stride of a, columns of a panel. */
-static bool pack_layout(Contract *c, const KxData *b, int64_t width, Layout *out)
+static bool pack_layout(const Sched *s, const ContractAxes *x, const KxData *b, int64_t width, Layout *out)
 {
-	Sched *s = c->s;
 	Digit digit[MAX_AXES];
 	for (uint32_t a = 0; a < s->naxis; a++)
 		digit[a].dim = NO_AXIS;
@@ -93,88 +92,113 @@ static bool pack_layout(Contract *c, const KxData *b, int64_t width, Layout *out
 		if (!find_digits(s, b->idx[d], d, digit))
 			return false;
 	*out = (Layout){0};
-	if (digit[c->n].dim == NO_AXIS || c->nbatch + c->nk + 2 > 2 * MAX_RANK)
+	if (digit[x->n].dim == NO_AXIS || x->nbatch + x->nk + 2 > 2 * MAX_RANK)
 		return false;
-	for (uint32_t i = 0; i < c->nk; i++)
-		if (digit[c->k[i]].dim == NO_AXIS)
+	for (uint32_t i = 0; i < x->nk; i++)
+		if (digit[x->k[i]].dim == NO_AXIS)
 			return false;
 	/* a partial last panel would run into the next digit of the same dimension */
 	for (uint32_t a = 0; a < s->naxis; a++)
-		if (a != c->n && digit[a].dim == digit[c->n].dim && digit[a].divisor > digit[c->n].divisor &&
-		    !sym_divides(s->syms, width, s->extent[c->n]))
+		if (a != x->n && digit[a].dim == digit[x->n].dim && digit[a].divisor > digit[x->n].divisor &&
+		    !sym_divides(s->syms, width, s->extent[x->n]))
 			return false;
-	for (uint32_t i = 0; i < c->nbatch; i++)
-		if (digit[c->batch[i]].dim != NO_AXIS)
-			add_digit(out, &digit[c->batch[i]], s->extent[c->batch[i]]);
-	Digit panel = {digit[c->n].dim, digit[c->n].divisor * width};
-	add_digit(out, &panel, sym_ceildiv(s->syms, s->extent[c->n], sym_int(s->syms, width)));
-	for (uint32_t i = 0; i < c->nk; i++)
-		add_digit(out, &digit[c->k[i]], s->extent[c->k[i]]);
-	add_digit(out, &digit[c->n], sym_int(s->syms, width));
+	for (uint32_t i = 0; i < x->nbatch; i++)
+		if (digit[x->batch[i]].dim != NO_AXIS)
+			add_digit(out, &digit[x->batch[i]], s->extent[x->batch[i]]);
+	Digit panel = {digit[x->n].dim, digit[x->n].divisor * width};
+	add_digit(out, &panel, sym_ceildiv(s->syms, s->extent[x->n], sym_int(s->syms, width)));
+	for (uint32_t i = 0; i < x->nk; i++)
+		add_digit(out, &digit[x->k[i]], s->extent[x->k[i]]);
+	add_digit(out, &digit[x->n], sym_int(s->syms, width));
 	return true;
 }
 
-/* The layout of a constant b in the widest panels that are possible, at least one vector; nothing for others. */
-static void choose_panels(Contract *c, Layout *out)
+/* A constant in the widest panels that are possible, at least one vector; 0 for others. Returns vectors side by side. */
+static uint32_t choose_panels(const Sched *s, Kx load, const ContractAxes *x, Layout *out)
 {
-	const KxData *b = &c->s->k->kx.data[c->b.i];
-	uint32_t width = target_panel(c->s->target), lanes = target_width(c->s->target);
-	if (buf_of(c->s->l, b->buf)->kind != BUF_CONST)
-		return;
-	while (width >= lanes && !pack_layout(c, b, width, out))
+	const KxData *b = &s->k->kx.data[load.i];
+	uint32_t width = target_panel(s->target), lanes = target_width(s->target);
+	if (buf_of(s->l, b->buf)->kind != BUF_CONST)
+		return 0;
+	while (width >= lanes && !pack_layout(s, x, b, width, out))
 		width /= 2;
-	c->panel_vectors = width / lanes;
-	c->packed = c->panel_vectors > 0;
+	return width / lanes;
 }
 
-static void pack_constant(Contract *c, Layout layout)
+/* Strides of everything but the columns of a panel, in elements. */
+static void place_panels(const Sched *s, Kx load, const ContractAxes *x, OperandB *b)
 {
-	Sched *s = c->s;
-	sched_repack(s, c->b, &layout);
-	/* strides of everything but the columns of a panel, in elements */
-	Sym stride = sym_int(s->syms, (int64_t)c->panel_vectors * s->lanes);
-	c->offset_b = sym_int(s->syms, 0);
-	for (uint32_t i = c->nk; i-- > 0;) {
-		c->offset_b = sym_add(s->syms, c->offset_b, sym_mul(s->syms, s->var[c->k[i]], stride));
-		stride = sym_mul(s->syms, stride, s->extent[c->k[i]]);
+	Sym stride = sym_int(s->syms, (int64_t)b->vectors * target_width(s->target));
+	uint64_t axes = sched_axes(s, s->offset[load.i]);
+	b->offset = sym_int(s->syms, 0);
+	for (uint32_t i = x->nk; i-- > 0;) {
+		b->offset = sym_add(s->syms, b->offset, sym_mul(s->syms, s->var[x->k[i]], stride));
+		stride = sym_mul(s->syms, stride, s->extent[x->k[i]]);
 	}
-	c->panel = stride;
-	stride = sym_mul(s->syms, stride, layout.dim[layout.n - 2 - c->nk].extent);
-	for (uint32_t i = c->nbatch; i-- > 0;) {
-		if (!sched_axes(s, s->offset[c->b.i]) || !(sched_axes(s, s->offset[c->b.i]) & bit(c->batch[i])))
+	b->panel = stride;
+	stride = sym_mul(s->syms, stride, b->layout.dim[b->layout.n - 2 - x->nk].extent);
+	for (uint32_t i = x->nbatch; i-- > 0;) {
+		if (!(axes & bit(x->batch[i])))
 			continue;
-		c->offset_b = sym_add(s->syms, c->offset_b, sym_mul(s->syms, s->var[c->batch[i]], stride));
-		stride = sym_mul(s->syms, stride, s->extent[c->batch[i]]);
+		b->offset = sym_add(s->syms, b->offset, sym_mul(s->syms, s->var[x->batch[i]], stride));
+		stride = sym_mul(s->syms, stride, s->extent[x->batch[i]]);
 	}
-	s->offset[c->b.i] = c->offset_b;
+}
+
+int64_t contract_k_bound(const Sched *s, const ContractAxes *x)
+{
+	int64_t total = 1;
+	for (uint32_t i = 0; i < x->nk; i++) {
+		int64_t lo, hi;
+		sym_range(s->syms, s->extent[x->k[i]], &lo, &hi);
+		if (hi > MAX_PANEL || total * hi > MAX_PANEL)
+			return 0;
+		total *= hi;
+	}
+	return total;
+}
+
+/* NULL, or why b cannot be read. Where it is: with unit stride along n, or through a local panel of bounded size. */
+static const char *choose_b(const Sched *s, Kx load, const ContractAxes *x, OperandB *b)
+{
+	*b = (OperandB){.access = B_PACKED, .offset = s->offset[load.i]};
+	b->vectors = choose_panels(s, load, x, &b->layout);
+	if (b->vectors) {
+		place_panels(s, load, x, b);
+		return NULL;
+	}
+	if (!linear(s, b->offset))
+		return "operand b is read at an index that is not linear";
+	int64_t k = contract_k_bound(s, x);
+	b->access = sched_coef_is(s, b->offset, x->n, 1) ? B_IN_PLACE : B_GATHERED;
+	if (b->access == B_GATHERED && (!k || k * 4 * target_width(s->target) > MAX_PANEL))
+		return "the columns of operand b are apart, and its panels may be larger than a local array";
+	return NULL;
 }
 
 /* ---- axes ---- */
 
-static void sort_k(Contract *c)
+/* Largest stride in this offset first. */
+static void sort_axes(const Sched *s, Sym offset, uint32_t *axis, uint32_t n)
 {
-	Sched *s = c->s;
-	for (uint32_t i = 1; i < c->nk; i++)
-		for (uint32_t j = i; j > 0; j--) {
-			int64_t x = sym_hint(s->syms, coef_of(s, s->offset[c->a.i], c->k[j]));
-			int64_t y = sym_hint(s->syms, coef_of(s, s->offset[c->a.i], c->k[j - 1]));
-			if (x <= y)
-				break;
-			uint32_t t = c->k[j];
-			c->k[j] = c->k[j - 1];
-			c->k[j - 1] = t;
+	for (uint32_t i = 1; i < n; i++)
+		for (uint32_t j = i; j > 0 && sym_hint(s->syms, coef_of(s, offset, axis[j])) >
+		                                      sym_hint(s->syms, coef_of(s, offset, axis[j - 1]));
+		     j--) {
+			uint32_t t = axis[j];
+			axis[j] = axis[j - 1];
+			axis[j - 1] = t;
 		}
 }
 
-static void merge_k(Contract *c)
+static void merge_k(Sched *s, ContractAxes *x)
 {
-	Sched *s = c->s;
-	for (uint32_t i = 0; i + 1 < c->nk;) {
-		if (s->naxis < MAX_AXES && axes_can_merge(s, c->k[i], c->k[i + 1])) {
-			c->k[i] = axes_merge(s, c->k[i], c->k[i + 1]);
-			for (uint32_t j = i + 1; j + 1 < c->nk; j++)
-				c->k[j] = c->k[j + 1];
-			c->nk--;
+	for (uint32_t i = 0; i + 1 < x->nk;) {
+		if (s->naxis < MAX_AXES && axes_can_merge(s, x->k[i], x->k[i + 1])) {
+			x->k[i] = axes_merge(s, x->k[i], x->k[i + 1]);
+			for (uint32_t j = i + 1; j + 1 < x->nk; j++)
+				x->k[j] = x->k[j + 1];
+			x->nk--;
 		} else {
 			i++;
 		}
@@ -197,54 +221,61 @@ static uint32_t vector_axis(const Sched *s, uint64_t candidates)
 	return best;
 }
 
-/* NULL, or why there are none. */
-static const char *find_roles(Contract *c)
+/* Rows of a and batch axes, but for the column n. */
+static void divide_axes(const Sched *s, uint64_t in_a, uint64_t in_b, ContractAxes *x)
 {
-	Sched *s = c->s;
-	const Stage *st = &s->k->stage.data[0];
-	if (!linear(s, s->offset[c->a.i]))
-		return "operand a is read at an index that is not linear";
-	uint64_t ma = s->shape.in_a, mb = s->shape.in_b;
-	c->n = vector_axis(s, mb & ~ma & s->outer);
-	if (c->n == NO_AXIS) {
-		Kx t = c->a;
-		c->a = c->b;
-		c->b = t;
-		uint64_t m = ma;
-		ma = mb;
-		mb = m;
-		c->n = vector_axis(s, mb & ~ma & s->outer);
+	x->nm = x->nbatch = 0;
+	for (uint32_t a = 0; a < s->naxis; a++) {
+		if (!s->var[a].i || !(s->outer >> a & 1) || a == x->n)
+			continue;
+		if ((in_a & ~in_b) >> a & 1)
+			x->m[x->nm++] = a;
+		else
+			x->batch[x->nbatch++] = a;
 	}
-	if (c->n == NO_AXIS)
+}
+
+/* The operands, b the one with columns, and their axes. NULL, or why there are none. */
+static const char *find_axes(const Sched *s, Kx *a, Kx *b, ContractAxes *x)
+{
+	const Stage *st = &s->k->stage.data[0];
+	uint64_t in_a = s->shape.in_a, in_b = s->shape.in_b;
+	*x = (ContractAxes){.n = vector_axis(s, shape_columns(&s->shape))};
+	*a = s->shape.a;
+	*b = s->shape.b;
+	if (!linear(s, s->offset[a->i]))
+		return "operand a is read at an index that is not linear";
+	if (x->n == NO_AXIS) {
+		*a = s->shape.b;
+		*b = s->shape.a;
+		in_a = s->shape.in_b;
+		in_b = s->shape.in_a;
+		x->n = vector_axis(s, shape_rows(&s->shape));
+	}
+	if (x->n == NO_AXIS)
 		return "no operand has a column of its own";
 	if (!st->nred)
 		return "one product each, and no sum";
 	for (uint32_t i = 0; i < st->nred; i++)
-		c->k[c->nk++] = st->red[i];
-	for (uint32_t a = 0; a < s->naxis; a++) {
-		if (!s->var[a].i || !(s->outer >> a & 1) || a == c->n)
-			continue;
-		if ((ma & ~mb) >> a & 1)
-			c->m[c->nm++] = a;
-		else
-			c->batch[c->nbatch++] = a;
-	}
+		x->k[x->nk++] = st->red[i];
+	divide_axes(s, in_a, in_b, x);
+	sort_axes(s, s->offset[a->i], x->k, x->nk);
 	return NULL;
 }
 
-/* Row axes that are not contiguous stay apart; the order is that of their stride. */
-static void sort_rows(Contract *c)
+/* The same after contiguous axes have been merged: outer ones, and summed ones that are neighbours. Row axes that are not
+ * contiguous stay apart; the order is that of their stride. */
+static ContractAxes merge_axes(Sched *s, Kx a, Kx b, const ContractAxes *before)
 {
-	Sched *s = c->s;
-	Sym store = s->store[s->k->stage.n - 1];
-	for (uint32_t i = 1; i < c->nm; i++)
-		for (uint32_t j = i; j > 0 && sym_hint(s->syms, coef_of(s, store, c->m[j])) >
-		                                      sym_hint(s->syms, coef_of(s, store, c->m[j - 1]));
-		     j--) {
-			uint32_t t = c->m[j];
-			c->m[j] = c->m[j - 1];
-			c->m[j - 1] = t;
-		}
+	ContractAxes x = *before;
+	merge_k(s, &x);
+	axes_merge_outer(s);
+	uint64_t in_a = sched_axes(s, s->offset[a.i]), in_b = sched_axes(s, s->offset[b.i]);
+	if (!s->var[x.n].i)
+		x.n = vector_axis(s, in_b & ~in_a & s->outer);
+	divide_axes(s, in_a, in_b, &x);
+	sort_axes(s, s->store[s->k->stage.n - 1], x.m, x.nm);
+	return x;
 }
 
 static Sym product(const Sched *s, const uint32_t *axis, uint32_t n)
@@ -268,27 +299,28 @@ static double tile_cycles(uint32_t mr, uint32_t nv)
 	return (most < 4 ? 4 : most) + nv * 0.5;
 }
 
-static uint32_t max_rows(const Contract *c, uint32_t nv)
+static uint32_t max_rows(const Sched *s, uint32_t nv)
 {
-	uint32_t regs = c->s->target->isa.nvreg;
+	uint32_t regs = s->target->isa.nvreg;
 	uint32_t room = regs > nv + 2 ? (regs - nv - 2) / nv : 1;
 	uint32_t limit = regs > 16 ? 14 : 6;
 	return room > limit ? limit : room ? room : 1;
 }
 
-static void choose_tile(Contract *c)
+static TileSize choose_tile(const Sched *s, const ContractAxes *x, const OperandB *b)
 {
-	Sched *s = c->s;
-	int64_t rows = sym_hint(s->syms, c->rows), cols = axes_hint(s, c->n);
+	Sym m = product(s, x->m, x->nm);
+	int64_t rows = sym_hint(s->syms, m), cols = axes_hint(s, x->n);
 	int64_t vectors = (cols + s->lanes - 1) / s->lanes;
-	bool fixed = sym_is_const(s->syms, c->rows, NULL);
+	bool fixed = sym_is_const(s->syms, m, NULL);
 	double best = 0;
+	TileSize tile = {0};
 	for (uint32_t nv = 1; nv <= 4; nv++) {
 		if (nv > 1 && nv > vectors)
 			break;
-		if (c->packed && nv % c->panel_vectors && nv < vectors)
+		if (b->access == B_PACKED && nv % b->vectors && nv < vectors)
 			continue;
-		for (uint32_t mr = max_rows(c, nv); mr > 0; mr--) {
+		for (uint32_t mr = max_rows(s, nv); mr > 0; mr--) {
 			if (fixed && (int64_t)mr > rows)
 				continue;
 			int64_t tiles = (rows + mr - 1) / mr, whole = vectors / nv, rest = vectors % nv;
@@ -298,11 +330,11 @@ static void choose_tile(Contract *c)
 			cost *= (double)tiles;
 			if (best == 0 || cost < best * 0.995) {
 				best = cost;
-				c->mr = mr;
-				c->nv = nv;
+				tile = (TileSize){mr, nv};
 			}
 		}
 	}
+	return tile;
 }
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -312,66 +344,70 @@ static int64_t ceil_div(int64_t a, int64_t b)
 
 /* Elements of a that a row brings along: windows of neighbouring rows overlap, so that the taps of a
  * convolution count half as much again, not nine times. Before axes are merged. */
-static int64_t elements_per_row(const Contract *c)
+static int64_t elements_per_row(const Sched *s, Kx load, const ContractAxes *x)
 {
-	const Sched *s = c->s;
-	const KxData *a = &s->k->kx.data[c->a.i];
+	const KxData *a = &s->k->kx.data[load.i];
 	int64_t n = 1;
 	bool windows = false;
-	for (uint32_t i = 0; i < c->nk; i++) {
+	for (uint32_t i = 0; i < x->nk; i++) {
 		bool window = false;
 		for (uint32_t d = 0; d < a->nidx; d++)
-			for (uint32_t m = 0; m < c->nm; m++)
-				window |= sym_uses(s->syms, a->idx[d], s->var[c->k[i]]) &&
-				          sym_uses(s->syms, a->idx[d], s->var[c->m[m]]);
+			for (uint32_t m = 0; m < x->nm; m++)
+				window |= sym_uses(s->syms, a->idx[d], s->var[x->k[i]]) &&
+				          sym_uses(s->syms, a->idx[d], s->var[x->m[m]]);
 		windows |= window;
-		n *= window ? 1 : axes_hint(s, c->k[i]);
+		n *= window ? 1 : axes_hint(s, x->k[i]);
 	}
 	return windows ? n + n / 2 : n;
 }
 
 /* A task's block of a stays in 5/8 of L2 while the panels of b pass by. Too few tasks: first columns are
  * cut, which reads a again, then rows, which reads b again. */
-static void choose_blocks(Contract *c)
+static BlockSize choose_block(const Sched *s, const ContractAxes *x, TileSize tile, int64_t row_elements)
 {
-	Sched *s = c->s;
-	int64_t cols = axes_hint(s, c->n), k = 1, batch = 1, width = (int64_t)c->nv * s->lanes;
-	for (uint32_t i = 0; i < c->nk; i++)
-		k *= axes_hint(s, c->k[i]);
-	for (uint32_t i = 0; i < c->nbatch; i++)
-		batch *= axes_hint(s, c->batch[i]);
-	int64_t most = s->target->machine.l2 / 8 * 5 / 4 / (c->row_elements ? c->row_elements : 1);
+	int64_t cols = axes_hint(s, x->n), k = 1, batch = 1, width = (int64_t)tile.nv * s->lanes;
+	for (uint32_t i = 0; i < x->nk; i++)
+		k *= axes_hint(s, x->k[i]);
+	for (uint32_t i = 0; i < x->nbatch; i++)
+		batch *= axes_hint(s, x->batch[i]);
+	int64_t most = s->target->machine.l2 / 8 * 5 / 4 / (row_elements ? row_elements : 1);
 	most = most > MAX_BLOCK_ROWS ? MAX_BLOCK_ROWS : most;
-	int64_t need = ceil_div(sym_hint(s->syms, c->rows), c->mr);
+	int64_t need = ceil_div(sym_hint(s->syms, product(s, x->m, x->nm)), tile.mr);
 	need = need > 1 ? need : 1; /* nothing to do still takes a block of some size */
-	int64_t tiles = most / c->mr < 1 ? 1 : most / c->mr;
+	int64_t tiles = most / tile.mr < 1 ? 1 : most / tile.mr;
 	tiles = tiles > need ? need : ceil_div(need, ceil_div(need, tiles)); /* even blocks */
-	int64_t col_tiles = sym_is_const(s->syms, s->extent[c->n], NULL) ? ceil_div(cols, width) : 1;
+	int64_t col_tiles = sym_is_const(s->syms, s->extent[x->n], NULL) ? ceil_div(cols, width) : 1;
 	col_tiles = col_tiles > 1 ? col_tiles : 1;
-	int64_t per = col_tiles, tile_work = c->mr * k * width;
+	int64_t per = col_tiles, tile_work = tile.mr * k * width;
 	while (per > 1 && batch * ceil_div(need, tiles) * ceil_div(col_tiles, per) < ENOUGH_BLOCKS &&
 	       tiles * per * tile_work > SMALL_BLOCK)
 		per = ceil_div(per, 2);
 	while (tiles > 1 && batch * ceil_div(need, tiles) * ceil_div(col_tiles, per) < ENOUGH_BLOCKS &&
 	       tiles * per * tile_work > SMALL_BLOCK)
 		tiles = ceil_div(tiles, 2);
-	c->block_rows = tiles * c->mr;
-	c->block_cols = per < col_tiles ? per * width : 0;
+	return (BlockSize){.rows = tiles * tile.mr, .cols = per < col_tiles ? per * width : 0};
 }
 
 /* ---- tasks ---- */
 
-static Sym column_blocks(const Contract *c)
+static Sym column_blocks(const Sched *s, const Contract *c)
 {
-	SymTab *syms = c->s->syms;
-	if (!c->block_cols)
-		return sym_int(syms, 1);
-	return sym_ceildiv(syms, c->s->extent[c->n], sym_int(syms, c->block_cols));
+	if (!c->block.cols)
+		return sym_int(s->syms, 1);
+	return sym_ceildiv(s->syms, s->extent[c->axes.n], sym_int(s->syms, c->block.cols));
 }
 
-static Sym row_blocks(const Contract *c)
+static Sym row_blocks(const Sched *s, const Contract *c)
 {
-	return sym_ceildiv(c->s->syms, c->rows, sym_int(c->s->syms, c->block_rows));
+	return sym_ceildiv(s->syms, c->rows, sym_int(s->syms, c->block.rows));
+}
+
+static Sym count_tasks(const Sched *s, const Contract *c)
+{
+	Sym blocks = sym_mul(s->syms, row_blocks(s, c), column_blocks(s, c));
+	for (uint32_t i = 0; i < c->axes.nbatch; i++)
+		blocks = sym_mul(s->syms, blocks, s->extent[c->axes.batch[i]]);
+	return blocks;
 }
 
 static Lx take(Sched *s, Lx *task, Sym count)
@@ -383,47 +419,30 @@ static Lx take(Sched *s, Lx *task, Sym count)
 	return v;
 }
 
-static void decode_task(Contract *c)
+/* The block of the task. */
+static ContractCode decode_task(Sched *s, const Contract *p)
 {
-	Sched *s = c->s;
+	ContractCode c = {.s = s, .p = p};
 	Lx task = lx_var(s->f, s->f->task);
-	Lx row_block = take(s, &task, row_blocks(c));
-	Lx col_block = take(s, &task, column_blocks(c));
-	for (uint32_t i = c->nbatch; i-- > 0;)
-		s->at[c->batch[i]] = sched_let(s, "batch", take(s, &task, s->extent[c->batch[i]]));
-	c->row_lo = sched_let(s, "row_lo", lx_mul(s->f, row_block, lx_int(s->f, c->block_rows)));
-	Lx hi = lx_add(s->f, c->row_lo, lx_int(s->f, c->block_rows));
-	c->row_hi = sched_let(s, "row_hi", lx_min(s->f, hi, sched_size(s, c->rows)));
-	Lx cols = sched_size(s, s->extent[c->n]);
-	c->col_lo = lx_int(s->f, 0);
-	c->col_hi = cols;
-	if (c->block_cols) {
-		c->col_lo = sched_let(s, "col_lo", lx_mul(s->f, col_block, lx_int(s->f, c->block_cols)));
-		hi = lx_add(s->f, c->col_lo, lx_int(s->f, c->block_cols));
-		c->col_hi = sched_let(s, "col_hi", lx_min(s->f, hi, cols));
+	Lx row_block = take(s, &task, row_blocks(s, p));
+	Lx col_block = take(s, &task, column_blocks(s, p));
+	for (uint32_t i = p->axes.nbatch; i-- > 0;)
+		s->at[p->axes.batch[i]] = sched_let(s, "batch", take(s, &task, s->extent[p->axes.batch[i]]));
+	c.row_lo = sched_let(s, "row_lo", lx_mul(s->f, row_block, lx_int(s->f, p->block.rows)));
+	Lx hi = lx_add(s->f, c.row_lo, lx_int(s->f, p->block.rows));
+	c.row_hi = sched_let(s, "row_hi", lx_min(s->f, hi, sched_size(s, p->rows)));
+	Lx cols = sched_size(s, s->extent[p->axes.n]);
+	c.col_lo = lx_int(s->f, 0);
+	c.col_hi = cols;
+	if (p->block.cols) {
+		c.col_lo = sched_let(s, "col_lo", lx_mul(s->f, col_block, lx_int(s->f, p->block.cols)));
+		hi = lx_add(s->f, c.col_lo, lx_int(s->f, p->block.cols));
+		c.col_hi = sched_let(s, "col_hi", lx_min(s->f, hi, cols));
 	}
+	return c;
 }
 
-int64_t contract_k_bound(const Contract *c)
-{
-	int64_t total = 1;
-	for (uint32_t i = 0; i < c->nk; i++) {
-		int64_t lo, hi;
-		sym_range(c->s->syms, c->s->extent[c->k[i]], &lo, &hi);
-		if (hi > MAX_PANEL || total * hi > MAX_PANEL)
-			return 0;
-		total *= hi;
-	}
-	return total;
-}
-
-/* b is read where it is: with unit stride along n, or through a local panel of bounded size. */
-static bool usable_in_place(const Contract *c)
-{
-	const Sched *s = c->s;
-	int64_t k = contract_k_bound(c);
-	return sched_coef_is(s, s->offset[c->b.i], c->n, 1) || (k && k * 4 * target_width(s->target) <= MAX_PANEL);
-}
+/* ---- the schedule ---- */
 
 static bool is_empty(const Sched *s)
 {
@@ -433,68 +452,59 @@ static bool is_empty(const Sched *s)
 	return false;
 }
 
-const char *schedule_contract(Sched *s)
+/* What can be told of the kernel as it is. NULL, or why it is not taken. */
+static const char *recognise(const Sched *s, Contract *c)
 {
-	Contract c = {.s = s, .a = s->shape.a, .b = s->shape.b};
-	Layout panels = {0};
 	if (s->shape.no_product)
 		return s->shape.no_product;
 	if (is_empty(s))
 		return "it is empty";
-	const char *why = find_roles(&c);
-	if (why)
-		return why;
-	sort_k(&c);
-	choose_panels(&c, &panels);
-	if (!c.packed && !linear(s, s->offset[c.b.i]))
-		return "operand b is read at an index that is not linear";
-	if (!c.packed && !usable_in_place(&c))
-		return "the columns of operand b are apart, and its panels may be larger than a local array";
-	s->lanes = target_width(s->target);
-	s->vaxis = c.n;
-	if (c.packed)
-		pack_constant(&c, panels);
-	c.row_elements = elements_per_row(&c);
-	contract_find_windows(&c);
-	merge_k(&c);
-	axes_merge_outer(s);
-	contract_after_merge(&c);
-	c.offset_b = s->offset[c.b.i];
-	c.transpose = !c.packed && !sched_coef_is(s, c.offset_b, c.n, 1);
-	sort_rows(&c);
-	c.rows = product(s, c.m, c.nm);
-	choose_tile(&c);
-	contract_keep_windows(&c);
-	choose_blocks(&c);
-	Sym ntasks = sym_mul(s->syms, row_blocks(&c), column_blocks(&c));
-	for (uint32_t i = 0; i < c.nbatch; i++)
-		ntasks = sym_mul(s->syms, ntasks, s->extent[c.batch[i]]);
-	decode_task(&c);
-	contract_block(&c);
-	s->out->algorithm = arena_printf(
-	        s->arena, "%s %ux%u tile, %lld-row blocks%s%s", c.packed ? "gemm, packed b," : "gemm, b in place,",
-	        c.mr, c.nv * s->lanes, (long long)c.block_rows, c.block_cols ? ", column blocks" : "",
-	        c.nwindow ? ", borders left out" : "");
-	s->out->why = c.packed      ? "b is a constant: its panels are packed before"
-	              : c.transpose ? "the columns of b are apart: each panel is gathered"
-	                            : "the columns of b are neighbours";
-	sched_finish_phase(s, ntasks, s->cost);
-	return NULL;
+	const char *why = find_axes(s, &c->a, &c->b, &c->axes);
+	return why ? why : choose_b(s, c->b, &c->axes, &c->operand);
 }
 
-void contract_after_merge(Contract *c)
+/* Axes are merged; tiles and blocks follow from those that are left. */
+static void decide(Sched *s, Contract *c)
 {
-	Sched *s = c->s;
-	uint64_t ma = sched_axes(s, s->offset[c->a.i]), mb = sched_axes(s, s->offset[c->b.i]);
-	if (!s->var[c->n].i)
-		c->n = s->vaxis = vector_axis(s, mb & ~ma & s->outer);
-	c->nm = c->nbatch = 0;
-	for (uint32_t a = 0; a < s->naxis; a++) {
-		if (!s->var[a].i || !(s->outer >> a & 1) || a == c->n)
-			continue;
-		if ((ma & ~mb) >> a & 1)
-			c->m[c->nm++] = a;
-		else
-			c->batch[c->nbatch++] = a;
+	const ContractAxes before = c->axes;
+	int64_t row_elements = elements_per_row(s, c->a, &before);
+	Windows windows = contract_find_windows(s, c->a, &before);
+	s->lanes = target_width(s->target);
+	s->vaxis = before.n;
+	if (c->operand.access == B_PACKED) {
+		sched_repack(s, c->b, &c->operand.layout);
+		s->offset[c->b.i] = c->operand.offset;
 	}
+	c->axes = merge_axes(s, c->a, c->b, &before);
+	s->vaxis = c->axes.n;
+	c->operand.offset = s->offset[c->b.i];
+	if (c->operand.access != B_PACKED)
+		c->operand.access = sched_coef_is(s, c->operand.offset, c->axes.n, 1) ? B_IN_PLACE : B_GATHERED;
+	c->rows = product(s, c->axes.m, c->axes.nm);
+	c->tile = choose_tile(s, &c->axes, &c->operand);
+	c->windows = contract_useful_windows(s, &c->axes, c->tile, &windows);
+	c->block = choose_block(s, &c->axes, c->tile, row_elements);
+}
+
+const char *schedule_contract(Sched *s)
+{
+	static const char *const why_so[] = {
+		[B_IN_PLACE] = "the columns of b are neighbours",
+		[B_GATHERED] = "the columns of b are apart: each panel is gathered",
+		[B_PACKED] = "b is a constant: its panels are packed before",
+	};
+	Contract c = {0};
+	const char *why = recognise(s, &c);
+	if (why)
+		return why;
+	decide(s, &c);
+	ContractCode code = decode_task(s, &c);
+	contract_block(&code);
+	s->out->algorithm = arena_printf(
+	        s->arena, "%s %ux%u tile, %lld-row blocks%s%s",
+	        c.operand.access == B_PACKED ? "gemm, packed b," : "gemm, b in place,", c.tile.mr, c.tile.nv * s->lanes,
+	        (long long)c.block.rows, c.block.cols ? ", column blocks" : "", c.windows.n ? ", borders left out" : "");
+	s->out->why = why_so[c.operand.access];
+	sched_finish_phase(s, count_tasks(s, &c), s->cost);
+	return NULL;
 }

@@ -8,52 +8,77 @@ enum { MAX_BLOCK_ROWS = 240, ENOUGH_BLOCKS = 16, SMALL_BLOCK = 1 << 20, MAX_PANE
 
 enum { MAX_WINDOWS = 8 };
 
+/* What axes do: rows are those of a only, columns those of b only, batch axes of both, k are summed. */
+typedef struct {
+	uint32_t n; /* the column axis that runs over lanes */
+	uint32_t m[MAX_AXES], nm, batch[MAX_AXES], nbatch, k[MAX_AXES], nk;
+} ContractAxes;
+
+/* How b is read. */
+typedef struct {
+	enum { B_IN_PLACE, B_GATHERED /* its columns are apart: panels are gathered into a local array */, B_PACKED } access;
+	Layout layout;    /* of these, packed: the constant in panels */
+	uint32_t vectors; /*                   side by side in a panel */
+	Sym panel;        /*                   elements from one panel to the next */
+	Sym offset;       /* packed: without n */
+} OperandB;
+
 /* A dimension of a that has a border of zeros (contract_border.c). */
 typedef struct {
 	uint32_t k, row; /* axes: summed, of the rows */
 	int64_t step, coef;
 	Sym start, lo, hi;
-	Lx first_tap, end_tap; /* of the current tile */
 } Window;
 
 typedef struct {
+	uint32_t n;
+	Window at[MAX_WINDOWS];
+} Windows;
+
+typedef struct {
+	uint32_t mr, nv; /* rows, vectors */
+} TileSize;
+
+typedef struct {
+	int64_t rows, cols; /* cols 0: all */
+} BlockSize;
+
+/* What is decided before any code is written. */
+typedef struct {
+	Kx a, b; /* the loads */
+	ContractAxes axes;
+	OperandB operand;
+	Sym rows;        /* product of the row axes */
+	TileSize tile;   /* in registers */
+	BlockSize block; /* of a task */
+	Windows windows;
+} Contract;
+
+/* The code of a task, as far as it is written. */
+typedef struct {
 	Sched *s;
-	Kx a, b;        /* the loads */
-	uint32_t n;     /* the vector axis */
-	uint32_t m[MAX_AXES], nm, batch[MAX_AXES], nbatch, k[MAX_AXES], nk;
-	bool packed;    /* b is a constant in panels */
-	uint32_t panel_vectors; /* packed: vectors side by side in one */
-	bool transpose; /* b has no unit stride along n: panels are gathered into a local array */
-	Sym offset_b;   /* packed: without n */
-	Sym panel;      /* packed: elements from one panel to the next */
-	Sym rows;       /* product of the row axes */
-	int64_t row_elements; /* of a, at hint sizes */
-	uint32_t mr, nv; /* register tile: rows, vectors */
-	int64_t block_rows, block_cols; /* per task; block_cols 0: all */
+	const Contract *p;
 	Lx row_lo, row_hi, col_lo, col_hi;
 	/* several row axes: their values and the offset in a, by row of the block */
 	LMem row_table[MAX_RANK], a_table;
-	LMem local_b; /* transpose: [k...][nv * lanes] */
+	LMem local_b; /* gathered: [k...][nv * lanes] */
 	Lx row, col;  /* first ones of the current tile */
-	Window window[MAX_WINDOWS];
-	uint32_t nwindow;
-} Contract;
+	Lx first_tap[MAX_WINDOWS], end_tap[MAX_WINDOWS]; /* of the current tile */
+} ContractCode;
 
 /* contract_tile.c: the loops of one task. */
-void contract_block(Contract *);
+void contract_block(ContractCode *);
 /* Values of all row axes at row i of the tile. */
-void contract_row_axes(Contract *, Lx i, Lx *value);
+void contract_row_axes(ContractCode *, Lx i, Lx *value);
 
-/* contract_border.c, in this order: before axes are merged; when the tile is chosen; at the begin of a tile; where a
- * summed axis starts and ends. */
-void contract_find_windows(Contract *);
-void contract_keep_windows(Contract *);
-void contract_bound_taps(Contract *);
-void contract_taps(const Contract *, uint32_t axis, Lx *start, Lx *end);
+/* contract_border.c: windows that a has, before axes are merged; those that are worth their code. */
+Windows contract_find_windows(const Sched *, Kx a, const ContractAxes *);
+Windows contract_useful_windows(const Sched *, const ContractAxes *, TileSize, const Windows *);
+/* At the begin of a tile; then, where a summed axis starts and ends. */
+void contract_bound_taps(ContractCode *);
+void contract_taps(const ContractCode *, uint32_t axis, Lx *start, Lx *end);
 
-/* Merging replaced axes: find the roles of the new ones. */
-void contract_after_merge(Contract *);
 /* Largest number of summed elements, or 0 when unbounded. */
-int64_t contract_k_bound(const Contract *);
+int64_t contract_k_bound(const Sched *, const ContractAxes *);
 
 #endif

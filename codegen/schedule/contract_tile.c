@@ -14,20 +14,20 @@ static Lx int_of(Sched *s, int64_t v)
 
 /* ---- rows ---- */
 
-static bool rows_are_whole(const Contract *c)
+static bool rows_are_whole(const ContractCode *c)
 {
-	return sym_divides(c->s->syms, c->mr, c->rows) && c->block_rows % c->mr == 0;
+	return sym_divides(c->s->syms, c->p->tile.mr, c->p->rows) && c->p->block.rows % c->p->tile.mr == 0;
 }
 
 /* Not negative even where there are no rows: dividing it takes no care of signs. */
-static Lx last_row(const Contract *c)
+static Lx last_row(const ContractCode *c)
 {
 	Sched *s = c->s;
-	return lx_max(s->f, lx_sub(s->f, sched_size(s, c->rows), int_of(s, 1)), int_of(s, 0));
+	return lx_max(s->f, lx_sub(s->f, sched_size(s, c->p->rows), int_of(s, 1)), int_of(s, 0));
 }
 
 /* Row number `row` or the last one. */
-static Lx clamp_row(Contract *c, Lx row)
+static Lx clamp_row(ContractCode *c, Lx row)
 {
 	Sched *s = c->s;
 	if (rows_are_whole(c))
@@ -36,31 +36,31 @@ static Lx clamp_row(Contract *c, Lx row)
 }
 
 /* The offset in a without its summed part. */
-static Sym row_offset(const Contract *c)
+static Sym row_offset(const ContractCode *c)
 {
 	Sched *s = c->s;
 	Sym var[MAX_AXES], zero[MAX_AXES];
-	for (uint32_t i = 0; i < c->nk; i++) {
-		var[i] = s->var[c->k[i]];
+	for (uint32_t i = 0; i < c->p->axes.nk; i++) {
+		var[i] = s->var[c->p->axes.k[i]];
 		zero[i] = sym_int(s->syms, 0);
 	}
-	return sym_subst(s->syms, s->offset[c->a.i], var, zero, c->nk);
+	return sym_subst(s->syms, s->offset[c->p->a.i], var, zero, c->p->axes.nk);
 }
 
 /* Several row axes: decode every row of the block once. */
-static void fill_tables(Contract *c)
+static void fill_tables(ContractCode *c)
 {
 	Sched *s = c->s;
-	if (c->nm < 2)
+	if (c->p->axes.nm < 2)
 		return;
-	for (uint32_t i = 0; i < c->nm; i++)
-		c->row_table[i] = ls_local(s->f, "row_index", DT_i64, (uint64_t)c->block_rows);
-	c->a_table = ls_local(s->f, "row_offset", DT_i64, (uint64_t)c->block_rows);
-	Lx r = lx_var(s->f, ls_for(s->f, "r", int_of(s, 0), int_of(s, c->block_rows), 1, FOR_SERIAL));
+	for (uint32_t i = 0; i < c->p->axes.nm; i++)
+		c->row_table[i] = ls_local(s->f, "row_index", DT_i64, (uint64_t)c->p->block.rows);
+	c->a_table = ls_local(s->f, "row_offset", DT_i64, (uint64_t)c->p->block.rows);
+	Lx r = lx_var(s->f, ls_for(s->f, "r", int_of(s, 0), int_of(s, c->p->block.rows), 1, FOR_SERIAL));
 	Lx rest = lx_add(s->f, c->row_lo, r);
 	rest = sched_let(s, "row", lx_min(s->f, rest, last_row(c)));
-	for (uint32_t i = c->nm; i-- > 0;) {
-		uint32_t a = c->m[i];
+	for (uint32_t i = c->p->axes.nm; i-- > 0;) {
+		uint32_t a = c->p->axes.m[i];
 		Lx v = rest;
 		if (i) {
 			Lx n = sched_size(s, s->extent[a]);
@@ -72,47 +72,47 @@ static void fill_tables(Contract *c)
 	}
 	ls_store(s->f, c->a_table, r, sched_sym(s, row_offset(c)), (Lx){0});
 	ls_end(s->f);
-	for (uint32_t i = 0; i < c->nm; i++)
-		s->at[c->m[i]] = (Lx){0};
+	for (uint32_t i = 0; i < c->p->axes.nm; i++)
+		s->at[c->p->axes.m[i]] = (Lx){0};
 }
 
-static Lx table_at(Contract *c, LMem table, Lx row)
+static Lx table_at(ContractCode *c, LMem table, Lx row)
 {
 	Sched *s = c->s;
 	return lx_var(s->f, ls_load(s->f, "i", table, row, (LType){DT_i64, 1}, (Lx){0}));
 }
 
 /* Set the row axes to row `i` of the tile. */
-static void go_to_row(Contract *c, Lx i)
+static void go_to_row(ContractCode *c, Lx i)
 {
 	Sched *s = c->s;
-	if (c->nm == 0)
+	if (c->p->axes.nm == 0)
 		return;
-	if (c->nm == 1) {
-		s->at[c->m[0]] = sched_let(s, "m", clamp_row(c, lx_add(s->f, c->row, i)));
+	if (c->p->axes.nm == 1) {
+		s->at[c->p->axes.m[0]] = sched_let(s, "m", clamp_row(c, lx_add(s->f, c->row, i)));
 		return;
 	}
 	Lx at = lx_add(s->f, lx_sub(s->f, c->row, c->row_lo), i);
-	for (uint32_t k = 0; k < c->nm; k++)
-		s->at[c->m[k]] = table_at(c, c->row_table[k], at);
+	for (uint32_t k = 0; k < c->p->axes.nm; k++)
+		s->at[c->p->axes.m[k]] = table_at(c, c->row_table[k], at);
 }
 
-void contract_row_axes(Contract *c, Lx i, Lx *value)
+void contract_row_axes(ContractCode *c, Lx i, Lx *value)
 {
 	Sched *s = c->s;
 	uint32_t mark = sched_mark(s);
 	go_to_row(c, i);
-	for (uint32_t k = 0; k < c->nm; k++) {
-		value[k] = s->at[c->m[k]];
-		s->at[c->m[k]] = (Lx){0};
+	for (uint32_t k = 0; k < c->p->axes.nm; k++) {
+		value[k] = s->at[c->p->axes.m[k]];
+		s->at[c->p->axes.m[k]] = (Lx){0};
 	}
 	sched_forget(s, mark);
 }
 
-static Lx a_row(Contract *c, uint32_t i)
+static Lx a_row(ContractCode *c, uint32_t i)
 {
 	Sched *s = c->s;
-	if (c->nm >= 2)
+	if (c->p->axes.nm >= 2)
 		return table_at(c, c->a_table,
 		                lx_add(s->f, lx_sub(s->f, c->row, c->row_lo), int_of(s, i)));
 	go_to_row(c, int_of(s, i));
@@ -122,51 +122,51 @@ static Lx a_row(Contract *c, uint32_t i)
 /* ---- operand b ---- */
 
 /* Element offset of vector j at the current k. */
-static Lx b_offset(Contract *c, uint32_t j, Lx panel_base)
+static Lx b_offset(ContractCode *c, uint32_t j, Lx panel_base)
 {
 	Sched *s = c->s;
-	if (c->transpose) {
+	if (c->p->operand.access == B_GATHERED) {
 		Lx at = int_of(s, 0);
-		for (uint32_t i = 0; i < c->nk; i++)
-			at = lx_add(s->f, lx_mul(s->f, at, sched_size(s, s->extent[c->k[i]])), s->at[c->k[i]]);
-		at = lx_mul(s->f, at, int_of(s, (int64_t)c->nv * s->lanes));
+		for (uint32_t i = 0; i < c->p->axes.nk; i++)
+			at = lx_add(s->f, lx_mul(s->f, at, sched_size(s, s->extent[c->p->axes.k[i]])), s->at[c->p->axes.k[i]]);
+		at = lx_mul(s->f, at, int_of(s, (int64_t)c->p->tile.nv * s->lanes));
 		return lx_add(s->f, at, int_of(s, (int64_t)j * s->lanes));
 	}
-	if (c->packed) {
-		Lx at = lx_add(s->f, panel_base, sched_sym(s, c->offset_b));
-		at = lx_add(s->f, at, lx_mul(s->f, sched_size(s, c->panel), int_of(s, j / c->panel_vectors)));
-		return lx_add(s->f, at, int_of(s, (int64_t)(j % c->panel_vectors) * s->lanes));
+	if (c->p->operand.access == B_PACKED) {
+		Lx at = lx_add(s->f, panel_base, sched_sym(s, c->p->operand.offset));
+		at = lx_add(s->f, at, lx_mul(s->f, sched_size(s, c->p->operand.panel), int_of(s, j / c->p->operand.vectors)));
+		return lx_add(s->f, at, int_of(s, (int64_t)(j % c->p->operand.vectors) * s->lanes));
 	}
-	s->at[c->n] = lx_add(s->f, c->col, int_of(s, (int64_t)j * s->lanes));
-	return sched_sym(s, c->offset_b);
+	s->at[c->p->axes.n] = lx_add(s->f, c->col, int_of(s, (int64_t)j * s->lanes));
+	return sched_sym(s, c->p->operand.offset);
 }
 
-static LMem b_memory(Contract *c)
+static LMem b_memory(ContractCode *c)
 {
 	Sched *s = c->s;
-	if (c->transpose)
+	if (c->p->operand.access == B_GATHERED)
 		return c->local_b;
-	return sched_load_memory(s, c->b);
+	return sched_load_memory(s, c->p->b);
 }
 
 /* Gather the panel of the current columns: local[k][j * lanes + lane] = b[k, col + j * lanes + lane]. */
-static void gather_panel(Contract *c, uint32_t nv, Lx mask)
+static void gather_panel(ContractCode *c, uint32_t nv, Lx mask)
 {
 	Sched *s = c->s;
 	uint32_t mark[MAX_AXES];
-	LMem from = sched_load_memory(s, c->b);
+	LMem from = sched_load_memory(s, c->p->b);
 	Sym coef;
-	sched_coef(s, c->offset_b, c->n, &coef);
-	for (uint32_t i = 0; i < c->nk; i++)
-		mark[i] = sched_for(s, c->k[i], int_of(s, 0), sched_size(s, s->extent[c->k[i]]), 1);
+	sched_coef(s, c->p->operand.offset, c->p->axes.n, &coef);
+	for (uint32_t i = 0; i < c->p->axes.nk; i++)
+		mark[i] = sched_for(s, c->p->axes.k[i], int_of(s, 0), sched_size(s, s->extent[c->p->axes.k[i]]), 1);
 	for (uint32_t j = 0; j < nv; j++) {
-		s->at[c->n] = lx_add(s->f, c->col, int_of(s, (int64_t)j * s->lanes));
+		s->at[c->p->axes.n] = lx_add(s->f, c->col, int_of(s, (int64_t)j * s->lanes));
 		Lx m = j + 1 == nv ? mask : (Lx){0};
 		Lx lanes = lx_ramp(s->f, int_of(s, 0), sched_size(s, coef), s->lanes);
-		Lv v = ls_gather(s->f, "b", from, sched_sym(s, c->offset_b), lanes, DT_f32, m);
+		Lv v = ls_gather(s->f, "b", from, sched_sym(s, c->p->operand.offset), lanes, DT_f32, m);
 		ls_store(s->f, c->local_b, b_offset(c, j, (Lx){0}), lx_var(s->f, v), (Lx){0});
 	}
-	for (uint32_t i = c->nk; i-- > 0;)
+	for (uint32_t i = c->p->axes.nk; i-- > 0;)
 		sched_end(s, mark[i]);
 }
 
@@ -185,50 +185,50 @@ typedef struct {
 	Lx next;          /* packed: what to prefetch */
 } Tile;
 
-static int64_t panel_width(const Contract *c)
+static int64_t panel_width(const ContractCode *c)
 {
-	return (int64_t)c->panel_vectors * c->s->lanes;
+	return (int64_t)c->p->operand.vectors * c->s->lanes;
 }
 
-static int64_t panels_of_tile(const Contract *c, const Tile *t)
+static int64_t panels_of_tile(const ContractCode *c, const Tile *t)
 {
-	return (t->nv + c->panel_vectors - 1) / c->panel_vectors;
+	return (t->nv + c->p->operand.vectors - 1) / c->p->operand.vectors;
 }
 
 /* Rows of the next panels that one unrolled step fetches, so that the tiles of a block together fetch all. */
-static int64_t lines_per_step(const Contract *c, const Tile *t)
+static int64_t lines_per_step(const ContractCode *c, const Tile *t)
 {
-	int64_t tiles = c->block_rows / c->mr;
+	int64_t tiles = c->p->block.rows / c->p->tile.mr;
 	return (panels_of_tile(c, t) * UNROLL_K + tiles - 1) / tiles;
 }
 
 /* Only an unrolled innermost loop fetches ahead, and only where there are vectors to feed. */
-static bool fetches_ahead(const Contract *c)
+static bool fetches_ahead(const ContractCode *c)
 {
 	const Sched *s = c->s;
-	return c->packed && s->lanes > 1 && c->nk > 0 &&
-	       sym_divides(s->syms, UNROLL_K, s->extent[c->k[c->nk - 1]]);
+	return c->p->operand.access == B_PACKED && s->lanes > 1 && c->p->axes.nk > 0 &&
+	       sym_divides(s->syms, UNROLL_K, s->extent[c->p->axes.k[c->p->axes.nk - 1]]);
 }
 
 /* Where this tile's part of the next panels of a packed b begins. */
-static Lx next_panels(Contract *c, const Tile *t)
+static Lx next_panels(ContractCode *c, const Tile *t)
 {
 	Sched *s = c->s;
-	Lx tile = lx_div(s->f, lx_sub(s->f, c->row, c->row_lo), int_of(s, c->mr));
-	Lx part = lx_mul(s->f, sched_size(s, sym_divi(s->syms, c->panel, UNROLL_K)),
+	Lx tile = lx_div(s->f, lx_sub(s->f, c->row, c->row_lo), int_of(s, c->p->tile.mr));
+	Lx part = lx_mul(s->f, sched_size(s, sym_divi(s->syms, c->p->operand.panel, UNROLL_K)),
 	                 int_of(s, lines_per_step(c, t)));
-	Lx next = lx_mul(s->f, sched_size(s, c->panel), int_of(s, panels_of_tile(c, t)));
+	Lx next = lx_mul(s->f, sched_size(s, c->p->operand.panel), int_of(s, panels_of_tile(c, t)));
 	return lx_add(s->f, lx_add(s->f, t->panel, next), lx_mul(s->f, tile, part));
 }
 
 /* While the tiles of a block use these panels, fetch the next ones into L2: the first tile would otherwise
  * wait for memory. Prefetching past the end is harmless. */
-static void prefetch(Contract *c, const Tile *t)
+static void prefetch(ContractCode *c, const Tile *t)
 {
 	Sched *s = c->s;
 	Lx k = int_of(s, 0);
-	for (uint32_t i = 0; i < c->nk; i++)
-		k = lx_add(s->f, lx_mul(s->f, k, sched_size(s, s->extent[c->k[i]])), s->at[c->k[i]]);
+	for (uint32_t i = 0; i < c->p->axes.nk; i++)
+		k = lx_add(s->f, lx_mul(s->f, k, sched_size(s, s->extent[c->p->axes.k[i]])), s->at[c->p->axes.k[i]]);
 	int64_t lines = lines_per_step(c, t);
 	Lx at = lx_add(s->f, t->next, lx_mul(s->f, k, int_of(s, lines * panel_width(c) / UNROLL_K)));
 	for (int64_t i = 0; i < lines; i++)
@@ -238,48 +238,48 @@ static void prefetch(Contract *c, const Tile *t)
 /* Also into L1 where a line of a panel takes two loads (AVX2): measured there, the processor's own prefetching of long
  * panels comes too late in some kernels (a third of their time), and this costs 1 % in others. With one load a line or
  * four it gains nothing. */
-static bool fetches_into_l1(const Contract *c)
+static bool fetches_into_l1(const ContractCode *c)
 {
 	int64_t terms = 1;
-	for (uint32_t i = 0; i < c->nk; i++)
-		terms *= axes_hint(c->s, c->k[i]);
-	return c->panel_vectors == 2 && terms >= LONG_PANEL;
+	for (uint32_t i = 0; i < c->p->axes.nk; i++)
+		terms *= axes_hint(c->s, c->p->axes.k[i]);
+	return c->p->operand.vectors == 2 && terms >= LONG_PANEL;
 }
 
-static void prefetch_panels(Contract *c, const Tile *t)
+static void prefetch_panels(ContractCode *c, const Tile *t)
 {
 	Sched *s = c->s;
 	if (!fetches_into_l1(c))
 		return;
-	Lx at = lx_add(s->f, t->panel, sched_sym(s, c->offset_b));
+	Lx at = lx_add(s->f, t->panel, sched_sym(s, c->p->operand.offset));
 	for (int64_t p = 0; p < panels_of_tile(c, t); p++)
 		for (int64_t u = 0; u < UNROLL_K; u++) {
-			Lx line = lx_add(s->f, lx_mul(s->f, sched_size(s, c->panel), int_of(s, p)),
+			Lx line = lx_add(s->f, lx_mul(s->f, sched_size(s, c->p->operand.panel), int_of(s, p)),
 			                 int_of(s, (STEPS_AHEAD + u) * panel_width(c)));
 			ls_prefetch(s->f, b_memory(c), lx_add(s->f, at, line), 1);
 		}
 }
 
-static void multiply_add(Contract *c, Tile *t)
+static void multiply_add(ContractCode *c, Tile *t)
 {
 	Sched *s = c->s;
 	Sym zero = sym_int(s->syms, 0), k_part = zero;
-	for (uint32_t i = 0; i < c->nk; i++) {
+	for (uint32_t i = 0; i < c->p->axes.nk; i++) {
 		Sym coef;
-		sched_coef(s, s->offset[c->a.i], c->k[i], &coef);
-		k_part = sym_add(s->syms, k_part, sym_mul(s->syms, coef, s->var[c->k[i]]));
+		sched_coef(s, s->offset[c->p->a.i], c->p->axes.k[i], &coef);
+		k_part = sym_add(s->syms, k_part, sym_mul(s->syms, coef, s->var[c->p->axes.k[i]]));
 	}
 	Lx b[4];
 	LMem mb = b_memory(c);
 	for (uint32_t j = 0; j < t->nv; j++) {
-		bool edge = !c->packed && !c->transpose && j + 1 == t->nv;
+		bool edge = c->p->operand.access == B_IN_PLACE && j + 1 == t->nv;
 		Lv v = ls_load(s->f, "b", mb, b_offset(c, j, t->panel), (LType){DT_f32, s->lanes},
 		               edge ? t->mask : (Lx){0});
 		b[j] = lx_var(s->f, v);
 	}
-	LMem ma = sched_load_memory(s, c->a);
+	LMem ma = sched_load_memory(s, c->p->a);
 	Lx k_offset = sched_sym(s, k_part);
-	for (uint32_t i = 0; i < c->mr; i++) {
+	for (uint32_t i = 0; i < c->p->tile.mr; i++) {
 		Lv v = ls_load(s->f, "a", ma, lx_add(s->f, t->a[i], k_offset), (LType){DT_f32, 1}, (Lx){0});
 		Lx x = lx_splat(s->f, lx_var(s->f, v), s->lanes);
 		for (uint32_t j = 0; j < t->nv; j++)
@@ -288,7 +288,7 @@ static void multiply_add(Contract *c, Tile *t)
 	}
 }
 
-static Lx sum_offset(const Contract *c, const Tile *t, uint32_t i, uint32_t j)
+static Lx sum_offset(const ContractCode *c, const Tile *t, uint32_t i, uint32_t j)
 {
 	return int_of(c->s, ((int64_t)i * t->nv + j) * c->s->lanes);
 }
@@ -306,17 +306,17 @@ static Lx chains(Sched *s, const Tile *t, uint32_t first, uint32_t n, uint32_t i
 	return lx_add(s->f, chains(s, t, first, n / 2, i, j), chains(s, t, first + n / 2, n / 2, i, j));
 }
 
-static Lx sum_so_far(Contract *c, const Tile *t, uint32_t i, uint32_t j)
+static Lx sum_so_far(ContractCode *c, const Tile *t, uint32_t i, uint32_t j)
 {
 	Sched *s = c->s;
 	LType v = {DT_f32, s->lanes};
 	return lx_var(s->f, ls_load(s->f, "sum", t->sum, sum_offset(c, t, i, j), v, (Lx){0}));
 }
 
-static void end_chunk(Contract *c, const Tile *t)
+static void end_chunk(ContractCode *c, const Tile *t)
 {
 	Sched *s = c->s;
-	for (uint32_t i = 0; i < c->mr; i++)
+	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		for (uint32_t j = 0; j < t->nv; j++) {
 			Lx sum = lx_add(s->f, sum_so_far(c, t, i, j), chains(s, t, 0, t->ways, i, j));
 			ls_store(s->f, t->sum, sum_offset(c, t, i, j), sum, (Lx){0});
@@ -325,21 +325,21 @@ static void end_chunk(Contract *c, const Tile *t)
 		}
 }
 
-static int64_t chunk_length(const Contract *c, const Tile *t)
+static int64_t chunk_length(const ContractCode *c, const Tile *t)
 {
 	const Sched *s = c->s;
 	Sym width = sym_int(s->syms, (int64_t)t->nv * s->lanes);
-	bool narrow = c->nk == 1 && sym_le(s->syms, s->extent[c->n], width) == YES;
+	bool narrow = c->p->axes.nk == 1 && sym_le(s->syms, s->extent[c->p->axes.n], width) == YES;
 	return narrow ? NARROW_CHAIN * t->ways : CHUNK;
 }
 
 /* Where to cut: the innermost axis at which a chunk is more than full. Unknown extents are not cut. */
-static void choose_chunk(const Contract *c, Tile *t)
+static void choose_chunk(const ContractCode *c, Tile *t)
 {
 	int64_t inner = 1, extent, length = chunk_length(c, t);
 	t->split = NO_AXIS;
-	for (uint32_t k = c->nk; k-- > 0; inner *= extent) {
-		if (!sym_is_const(c->s->syms, c->s->extent[c->k[k]], &extent) || extent < 1)
+	for (uint32_t k = c->p->axes.nk; k-- > 0; inner *= extent) {
+		if (!sym_is_const(c->s->syms, c->s->extent[c->p->axes.k[k]], &extent) || extent < 1)
 			return;
 		if (inner * extent <= length + length / 2)
 			continue;
@@ -349,12 +349,12 @@ static void choose_chunk(const Contract *c, Tile *t)
 	}
 }
 
-static void k_loops(Contract *c, Tile *t, uint32_t next)
+static void k_loops(ContractCode *c, Tile *t, uint32_t next)
 {
 	Sched *s = c->s;
-	uint32_t axis = c->k[next];
+	uint32_t axis = c->p->axes.k[next];
 	Lx start = int_of(s, 0), end = sched_size(s, s->extent[axis]);
-	bool innermost = next + 1 == c->nk;
+	bool innermost = next + 1 == c->p->axes.nk;
 	contract_taps(c, axis, &start, &end);
 	uint32_t unroll = innermost && sym_divides(s->syms, UNROLL_K, s->extent[axis]) ? UNROLL_K : 1;
 	if (next == t->split) {
@@ -383,16 +383,16 @@ static void k_loops(Contract *c, Tile *t, uint32_t next)
 }
 
 /* Zero for all sums, and for the chunks'. */
-static void start_sums(Contract *c, Tile *t)
+static void start_sums(ContractCode *c, Tile *t)
 {
 	Sched *s = c->s;
 	t->ways = 1;
-	while (t->ways < UNROLL_K && t->ways * c->mr * t->nv * 4 <= s->target->isa.nvreg)
+	while (t->ways < UNROLL_K && t->ways * c->p->tile.mr * t->nv * 4 <= s->target->isa.nvreg)
 		t->ways *= 2;
 	choose_chunk(c, t);
 	if (t->split != NO_AXIS)
-		t->sum = ls_local(s->f, "sums", DT_f32, (uint64_t)c->mr * t->nv * s->lanes);
-	for (uint32_t i = 0; i < c->mr; i++)
+		t->sum = ls_local(s->f, "sums", DT_f32, (uint64_t)c->p->tile.mr * t->nv * s->lanes);
+	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		for (uint32_t j = 0; j < t->nv; j++) {
 			for (uint32_t w = 0; w < t->ways; w++)
 				t->acc[w][i][j] = ls_var(s->f, arena_printf(s->arena, "acc_%u_%u", i, j),
@@ -403,10 +403,10 @@ static void start_sums(Contract *c, Tile *t)
 }
 
 /* All sums into the first chain. */
-static void finish_sums(Contract *c, Tile *t)
+static void finish_sums(ContractCode *c, Tile *t)
 {
 	Sched *s = c->s;
-	for (uint32_t i = 0; i < c->mr; i++)
+	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		for (uint32_t j = 0; j < t->nv; j++)
 			if (t->split != NO_AXIS)
 				ls_set(s->f, t->acc[0][i][j], sum_so_far(c, t, i, j));
@@ -433,19 +433,19 @@ static uint32_t epilogue_cost(const Sched *s)
 	return cost;
 }
 
-static uint64_t without_rows(const Contract *c)
+static uint64_t without_rows(const ContractCode *c)
 {
 	uint64_t known = 0;
 	for (uint32_t a = 0; a < c->s->naxis; a++)
 		known |= UINT64_C(1) << a;
-	for (uint32_t i = 0; i < c->nm; i++)
-		known &= ~(UINT64_C(1) << c->m[i]);
-	for (uint32_t i = 0; i < c->nk; i++)
-		known &= ~(UINT64_C(1) << c->k[i]);
+	for (uint32_t i = 0; i < c->p->axes.nm; i++)
+		known &= ~(UINT64_C(1) << c->p->axes.m[i]);
+	for (uint32_t i = 0; i < c->p->axes.nk; i++)
+		known &= ~(UINT64_C(1) << c->p->axes.k[i]);
 	return known;
 }
 
-static void store_vector(Contract *c, Lx acc)
+static void store_vector(ContractCode *c, Lx acc)
 {
 	Sched *s = c->s;
 	s->stage[0].done = true;
@@ -455,22 +455,22 @@ static void store_vector(Contract *c, Lx acc)
 	s->stage[0].done = false;
 }
 
-static void start_column(Contract *c, const Tile *t, uint32_t j)
+static void start_column(ContractCode *c, const Tile *t, uint32_t j)
 {
 	Sched *s = c->s;
-	s->at[c->n] = lx_add(s->f, c->col, int_of(s, (int64_t)j * s->lanes));
+	s->at[c->p->axes.n] = lx_add(s->f, c->col, int_of(s, (int64_t)j * s->lanes));
 	s->mask = j + 1 == t->nv ? t->mask : (Lx){0};
 	for (uint32_t i = 1; i < s->k->stage.n; i++)
 		sched_hoist(s, s->k->stage.data[i].value, without_rows(c));
 }
 
-static void inline_epilogue(Contract *c, const Tile *t)
+static void inline_epilogue(ContractCode *c, const Tile *t)
 {
 	Sched *s = c->s;
 	for (uint32_t j = 0; j < t->nv; j++) {
 		uint32_t column = sched_mark(s);
 		start_column(c, t, j);
-		for (uint32_t i = 0; i < c->mr; i++) {
+		for (uint32_t i = 0; i < c->p->tile.mr; i++) {
 			uint32_t row = sched_mark(s);
 			go_to_row(c, int_of(s, i));
 			store_vector(c, lx_var(s->f, t->acc[0][i][j]));
@@ -482,19 +482,19 @@ static void inline_epilogue(Contract *c, const Tile *t)
 }
 
 /* Long epilogues run as loops over a copy of the tile, to keep the code small. */
-static void looped_epilogue(Contract *c, const Tile *t)
+static void looped_epilogue(ContractCode *c, const Tile *t)
 {
 	Sched *s = c->s;
 	uint32_t width = t->nv * s->lanes;
-	LMem tile = ls_local(s->f, "tile", DT_f32, (uint64_t)c->mr * width);
-	for (uint32_t i = 0; i < c->mr; i++)
+	LMem tile = ls_local(s->f, "tile", DT_f32, (uint64_t)c->p->tile.mr * width);
+	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		for (uint32_t j = 0; j < t->nv; j++)
 			ls_store(s->f, tile, int_of(s, (int64_t)i * width + (int64_t)j * s->lanes),
 			         lx_var(s->f, t->acc[0][i][j]), (Lx){0});
 	for (uint32_t j = 0; j < t->nv; j++) {
 		uint32_t column = sched_mark(s);
 		start_column(c, t, j);
-		Lx i = lx_var(s->f, ls_for(s->f, "i", int_of(s, 0), int_of(s, c->mr), 1, FOR_SERIAL));
+		Lx i = lx_var(s->f, ls_for(s->f, "i", int_of(s, 0), int_of(s, c->p->tile.mr), 1, FOR_SERIAL));
 		uint32_t row = sched_mark(s);
 		go_to_row(c, i);
 		Lx at = lx_add(s->f, lx_mul(s->f, i, int_of(s, width)), int_of(s, (int64_t)j * s->lanes));
@@ -507,16 +507,16 @@ static void looped_epilogue(Contract *c, const Tile *t)
 	}
 }
 
-static void run_tile(Contract *c, Tile *t)
+static void run_tile(ContractCode *c, Tile *t)
 {
 	Sched *s = c->s;
-	if (c->mr == 0)
+	if (c->p->tile.mr == 0)
 		ctx_bug(s->f->ir->ctx, "a contraction whose tile has no rows");
-	for (uint32_t i = 0; i < c->mr; i++)
+	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		t->a[i] = a_row(c, i);
-	if (c->packed) {
+	if (c->p->operand.access == B_PACKED) {
 		Lx panel = lx_div(s->f, c->col, int_of(s, panel_width(c)));
-		t->panel = sched_let(s, "panel", lx_mul(s->f, panel, sched_size(s, c->panel)));
+		t->panel = sched_let(s, "panel", lx_mul(s->f, panel, sched_size(s, c->p->operand.panel)));
 		if (fetches_ahead(c))
 			t->next = sched_let(s, "next", next_panels(c, t));
 	}
@@ -524,36 +524,36 @@ static void run_tile(Contract *c, Tile *t)
 	start_sums(c, t);
 	k_loops(c, t, 0);
 	finish_sums(c, t);
-	if (epilogue_cost(s) * c->mr * t->nv > INLINE_EPILOGUE)
+	if (epilogue_cost(s) * c->p->tile.mr * t->nv > INLINE_EPILOGUE)
 		looped_epilogue(c, t);
 	else
 		inline_epilogue(c, t);
 }
 
-static void row_loop(Contract *c, uint32_t nv, Lx mask)
+static void row_loop(ContractCode *c, uint32_t nv, Lx mask)
 {
 	Sched *s = c->s;
 	Tile t = {.nv = nv, .mask = mask};
-	if (c->transpose)
+	if (c->p->operand.access == B_GATHERED)
 		gather_panel(c, nv, mask);
-	c->row = lx_var(s->f, ls_for(s->f, "row", c->row_lo, c->row_hi, c->mr, FOR_SERIAL));
+	c->row = lx_var(s->f, ls_for(s->f, "row", c->row_lo, c->row_hi, c->p->tile.mr, FOR_SERIAL));
 	run_tile(c, &t);
 	ls_end(s->f);
 }
 
 /* ---- columns ---- */
 
-static void whole_columns(Contract *c, Lx end)
+static void whole_columns(ContractCode *c, Lx end)
 {
 	Sched *s = c->s;
-	int64_t width = (int64_t)c->nv * s->lanes;
+	int64_t width = (int64_t)c->p->tile.nv * s->lanes;
 	c->col = lx_var(s->f, ls_for(s->f, "col", c->col_lo, end, width, FOR_SERIAL));
-	row_loop(c, c->nv, (Lx){0});
+	row_loop(c, c->p->tile.nv, (Lx){0});
 	ls_end(s->f);
 }
 
 /* A constant number of columns leaves a constant rest. */
-static void rest_of_columns(Contract *c, Lx start, int64_t rest)
+static void rest_of_columns(ContractCode *c, Lx start, int64_t rest)
 {
 	Sched *s = c->s;
 	if (!rest)
@@ -567,7 +567,7 @@ static void rest_of_columns(Contract *c, Lx start, int64_t rest)
 	ls_end(s->f);
 }
 
-static void symbolic_rest(Contract *c, Lx start)
+static void symbolic_rest(ContractCode *c, Lx start)
 {
 	Sched *s = c->s;
 	c->col = lx_var(s->f, ls_for(s->f, "col", start, c->col_hi, s->lanes, FOR_SERIAL));
@@ -576,17 +576,17 @@ static void symbolic_rest(Contract *c, Lx start)
 	ls_end(s->f);
 }
 
-void contract_block(Contract *c)
+void contract_block(ContractCode *c)
 {
 	Sched *s = c->s;
-	if (c->transpose)
+	if (c->p->operand.access == B_GATHERED)
 		c->local_b = ls_local(s->f, "panel", DT_f32,
-		                      (uint64_t)(contract_k_bound(c) * c->nv * s->lanes));
+		                      (uint64_t)(contract_k_bound(s, &c->p->axes) * c->p->tile.nv * s->lanes));
 	fill_tables(c);
-	int64_t width = (int64_t)c->nv * s->lanes, cols;
+	int64_t width = (int64_t)c->p->tile.nv * s->lanes, cols;
 	if (width <= 0)
 		ctx_bug(s->f->ir->ctx, "a contraction whose tile has no columns");
-	bool fixed = sym_is_const(s->syms, s->extent[c->n], &cols);
+	bool fixed = sym_is_const(s->syms, s->extent[c->p->axes.n], &cols);
 	Lx n = lx_sub(s->f, c->col_hi, c->col_lo);
 	Lx end = lx_add(s->f, c->col_lo, lx_sub(s->f, n, lx_mod(s->f, n, int_of(s, width))));
 	end = sched_let(s, "whole", end);

@@ -101,7 +101,8 @@ typedef struct {
 	uint32_t weight;
 } FuzzChoice;
 /* Each ends with NULL. */
-extern const FuzzChoice fuzz_scalar_steps[], fuzz_map_steps[], fuzz_sum_steps[], fuzz_order_steps[];
+extern const FuzzChoice fuzz_scalar_steps[], fuzz_map_steps[], fuzz_sum_steps[], fuzz_order_steps[],
+	fuzz_control_steps[];
 /* y broadcast to the shape of x by a random route; a fresh input when nothing fits. */
 Value fuzz_operand(Fuzz *, Value x);
 

@@ -235,6 +235,8 @@ static bool random_step(Fuzz *f)
 	const FuzzChoice *list = lists[fuzz_below(f, 3)];
 	if (fuzz_chance(f, 10))
 		list = fuzz_order_steps;
+	else if (fuzz_chance(f, 6))
+		list = fuzz_control_steps;
 	uint32_t total = 0;
 	for (const FuzzChoice *c = list; c->step; c++)
 		total += c->weight;

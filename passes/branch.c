@@ -1,0 +1,151 @@
+/* Branches that need not be: those whose condition is known, and those that cost less than deciding.
+ *
+ *   %c = cond(%p, [%x], yes=graph(%x) { %a = neg(%x)  return %a }, no=graph(%x) { return %x })
+ *   %r = get(%c, index=0)
+ * becomes
+ *   %a = neg(%x)
+ *   %r = select(%p, %a, %x)
+ *
+ * A condition becomes selects where both bodies are element-wise and without checks, effects and requirements of sizes, so that
+ * nothing can go wrong in the one not taken, and where computing both takes less time than a phase on any machine: a branch is
+ * a phase or more, and what reads the results cannot join the kernels that compute them. The values are the same. Ends
+ * because every step removes a branch. */
+#include "ir/scalar/scalar.h"
+#include "passes/pass.h"
+#include "passes/rules.h"
+
+enum { PHASE = 4000 }; /* operations, one after the other: as long as a phase takes (ir/target/machine.c) or less */
+
+/* ---- what a branch costs ---- */
+
+/* The most elements that it may have; less than 0: no bound is known. */
+static int64_t most_elements(const Graph *g, Node n)
+{
+	int64_t lo, hi;
+	sym_range(g->ir->syms, type_numel(g->ir, node_type_id(g, n)), &lo, &hi);
+	return hi == SYM_INF ? -1 : hi;
+}
+
+static bool is_pointwise(Op op)
+{
+	const OpLower *l = op_lower(op);
+	return op_is_scalar(op) || l->role == LOWER_MAP || l->role == LOWER_LEAF || l->role == LOWER_MEMORY ||
+	       (l->role == LOWER_INDEX && l->joins == JOIN_ALWAYS);
+}
+
+static uint32_t op_cost(const Graph *g, Node n)
+{
+	DType in[4];
+	uint32_t nin = node_nin(g, n);
+	const OpLower *l = op_lower(node_op(g, n));
+	if (!op_is_scalar(node_op(g, n)))
+		return l->role == LOWER_MAP ? 1 : 0;
+	for (uint32_t k = 0; k < nin && k < 4; k++)
+		in[k] = dtype_compute(node_dtype(g, node_in(g, n, k)));
+	const ScFn *fn = scalar_fn(node_op(g, n), in, nin);
+	return fn ? fn->cost : 1;
+}
+
+/* Adds the operations of a body to *cost. False where it is more than element-wise, or they are too many. */
+static bool count_body(const Graph *body, int64_t *cost)
+{
+	if (body->guard.n)
+		return false;
+	for (Node n = body->first; n.i; n = node_next(body, n)) {
+		int64_t elements = is_pointwise(node_op(body, n)) && !node_has_effect(body, n) ? most_elements(body, n) : -1;
+		if (elements < 0 || elements > PHASE)
+			return false;
+		*cost += elements * op_cost(body, n);
+	}
+	return *cost <= PHASE;
+}
+
+static bool worth_selecting(const Graph *yes, const Graph *no)
+{
+	int64_t cost = 0;
+	TRY(count_body(yes, &cost) && count_body(no, &cost));
+	for (uint32_t k = 0; k < yes->output.n; k++) {
+		int64_t elements = most_elements(yes, yes->output.data[k].node);
+		if (elements < 0 || elements > PHASE)
+			return false;
+		cost += elements;
+	}
+	return cost <= PHASE;
+}
+
+/* ---- rewriting ---- */
+
+static void inline_body(Graph *g, Node n, const char *name, Node *out)
+{
+	uint32_t first, nxs = node_args(g, n, "xs", &first);
+	Node *arg = ARENA_ARRAY(g->ir->ctx->scratch, Node, nxs);
+	for (uint32_t k = 0; k < nxs; k++)
+		arg[k] = node_in(g, n, first + k);
+	graph_inline(g, n, node_attr(g, n, name)->graph, arg, out);
+}
+
+/* Readers of result k read out[k]; the branch goes. */
+static void replace_results(Graph *g, Node n, const Node *out, uint32_t nout)
+{
+	for (uint32_t k = 0; k < nout; k++) {
+		Use u = node_data(g, n)->first_use;
+		for (Node get; (get = node_next_get(g, &u, k)).i; u = node_data(g, n)->first_use) {
+			graph_replace(g, get, out[k]);
+			graph_erase(g, get);
+		}
+	}
+	graph_erase(g, n);
+}
+
+/* YES: pred holds. Parameters that may be replaced are not looked at. */
+static Truth known(const Graph *g, const PassCtx *c, Node pred)
+{
+	if (is_splat(g, pred, 1) || is_splat(g, pred, 0))
+		return is_splat(g, pred, 1) ? YES : NO;
+	if (!is_op(g, pred, OP_constant))
+		return MAYBE;
+	const Const *value = ir_const_of(g->ir, node_attr(g, pred, "value")->c);
+	if ((c->keep_params && value->is_param) || !value->bytes)
+		return MAYBE;
+	return *(const uint8_t *)value->data ? YES : NO;
+}
+
+static bool rewrite(Graph *g, const PassCtx *c, Node n)
+{
+	Node pred = node_in(g, n, 0);
+	Truth holds = known(g, c, pred);
+	const Graph *yes = node_attr(g, n, "yes")->graph, *no = node_attr(g, n, "no")->graph;
+	uint32_t nout = yes->output.n;
+	Node *out = ARENA_ARRAY(g->ir->ctx->scratch, Node, nout), *other = ARENA_ARRAY(g->ir->ctx->scratch, Node, nout);
+	if (holds != MAYBE) {
+		inline_body(g, n, holds == YES ? "yes" : "no", out);
+		replace_results(g, n, out, nout);
+		return true;
+	}
+	if (!worth_selecting(yes, no))
+		return false;
+	inline_body(g, n, "yes", out);
+	inline_body(g, n, "no", other);
+	Build b = pass_build(g, n);
+	for (uint32_t k = 0; k < nout; k++)
+		out[k] = b_select(&b, pred, out[k], other[k]);
+	replace_results(g, n, out, nout);
+	return true;
+}
+
+/* What stands inside comes first: without branches it may be element-wise. */
+bool pass_branch(Graph *g, PassCtx *c)
+{
+	bool changed = pass_subgraphs(g, c, pass_branch);
+	for (Node n = g->first, next; n.i; n = next) {
+		next = node_next(g, n);
+		if (node_op(g, n) != OP_cond)
+			continue;
+		Node before = node_prev(g, n);
+		if (!rewrite(g, c, n))
+			continue;
+		changed = true;
+		next = before.i ? node_next(g, before) : g->first; /* what was inlined may hold branches */
+	}
+	return changed;
+}

@@ -174,7 +174,7 @@ static bool vote_kernel(Layouts *w, const Kernel *k)
 static bool free_to_choose(const Layouts *w, BufId b)
 {
 	const Buffer *buf = buf_of(w->l, b);
-	return buf->kind == BUF_TEMP && !buf->layout_fixed && !buf->alias.i;
+	return buf->kind == BUF_TEMP && !buf->layout_fixed;
 }
 
 static void set_layout(Layouts *w, BufId b, const uint32_t *perm)

@@ -232,18 +232,18 @@ const Sym *trace_place_index(Trace *t, const NodePlace *p, const Sym *at, uint32
 static void add_stores(Trace *t, Node value_of, const NodePlace *place, uint32_t nplace, Kx value)
 {
 	uint32_t rank = node_rank(t->s->g, value_of);
-	Stage scan = {0};
-	bool is_scan = !value.i;
-	if (is_scan)
-		scan = t->k->stage.data[--t->k->stage.n];
+	Stage running = {0};
+	bool is_running = !value.i;
+	if (is_running)
+		running = t->k->stage.data[--t->k->stage.n];
 	for (uint32_t p = 0; p < nplace; p++) {
 		DType d = buf_of(t->s->l, place[p].buf)->dtype;
-		Stage st = is_scan ? scan
+		Stage st = is_running ? running
 		                   : (Stage){.kind = STAGE_MAP, .value = value, .dtype = d,
 		                             .acc = dtype_compute(d), .place = PLACE_GLOBAL};
 		st.buf = place[p].buf;
 		st.idx = trace_place_index(t, &place[p], t->root_axis, rank);
-		for (uint32_t i = 0; !is_scan && i < t->nroot; i++)
+		for (uint32_t i = 0; !is_running && i < t->nroot; i++)
 			if (t->has_reduce && !(t->outer >> i & 1))
 				st.map[st.nmap++] = i;
 		trace_push_stage(t, st);

@@ -23,7 +23,7 @@ static const Pass cleaning[] = {
 };
 
 /* Once, on a clean graph: what only lowering wants. */
-static const Pass preparing[] = {
+static const Pass closing[] = {
 	{"pad", pass_pad},
 };
 
@@ -165,8 +165,8 @@ bool pipeline_run(Graph *g, const PipelineOptions *o)
 	for (size_t k = 0; k < COUNT(expanding) && !c.failed; k++)
 		run(g, o, &expanding[k], &c);
 	TRY(!c.failed && clean(g, o, &c));
-	for (size_t k = 0; k < COUNT(preparing); k++)
-		run(g, o, &preparing[k], &c);
+	for (size_t k = 0; k < COUNT(closing); k++)
+		run(g, o, &closing[k], &c);
 	return true;
 }
 
@@ -179,7 +179,7 @@ static const Pass *pass_at(size_t k)
 	if (k < COUNT(cleaning))
 		return &cleaning[k];
 	k -= COUNT(cleaning);
-	return k < COUNT(preparing) ? &preparing[k] : NULL;
+	return k < COUNT(closing) ? &closing[k] : NULL;
 }
 
 bool pipeline_run_one(Graph *g, const char *pass)
@@ -201,6 +201,6 @@ const char *const *pipeline_names(void)
 	static const char *const names[] = {"canon",    "decompose", "split_complex",
 					    "branch",   "simplify",  "cse",           "fold",
 					    "fold_scale", "dce",     "pad",  NULL};
-	_Static_assert(COUNT(names) == COUNT(expanding) + COUNT(cleaning) + COUNT(preparing) + 1, "one name per pass");
+	_Static_assert(COUNT(names) == COUNT(expanding) + COUNT(cleaning) + COUNT(closing) + 1, "one name per pass");
 	return names;
 }

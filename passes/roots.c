@@ -28,7 +28,7 @@ static Kx root_cumulative(Trace *t, const Sym *idx)
 	value = kx_to(t->k, t->s->arena, c, value);
 	ReduceKind combine = lower_combiner(t->s, t->root, "kind", d);
 	/* One chain of as many roundings as there are elements runs in f64, as PyTorch's do. */
-	Stage st = {.kind = STAGE_SCAN,
+	Stage st = {.kind = STAGE_RUNNING,
 	            .combine = combine,
 	            .nred = 1,
 	            .red = {(uint32_t)axis},

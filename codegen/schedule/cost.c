@@ -48,7 +48,7 @@ static double per_point(const Kernel *k, uint32_t stage)
 	case STAGE_REDUCE:
 		return stage + 1 == k->anchor || (st->combine == REDUCE_SUM && multiplies(k, st->value)) ? 2 : 1;
 	case STAGE_ARGREDUCE:
-	case STAGE_SCAN:
+	case STAGE_RUNNING:
 		return 1;
 	case STAGE_SCATTER:
 		return st->combine != REDUCE_SET || computes(k, st->value);
@@ -176,8 +176,6 @@ static void add_access(Counter *c, BufId id, const Sym *idx, uint32_t n)
 	const Buffer *b = buf_of(c->s->l, id);
 	uint64_t axes;
 	Access a = {.root = id, .n = n, .bytes = touched(c, b, idx, n, &axes)};
-	while (buf_of(c->s->l, a.root)->alias.i)
-		a.root = buf_of(c->s->l, a.root)->alias;
 	a.naxes = (uint32_t)__builtin_popcountll(axes);
 	Sym *common = ARENA_ARRAY(c->arena, Sym, n);
 	for (uint32_t d = 0; d < n; d++)

@@ -80,7 +80,6 @@ static void put_buffer(DistinctKernels *d, const Buffer *b)
 {
 	put(d, b->kind == BUF_CONST);
 	put(d, b->dtype);
-	put(d, b->alias.i);
 	put_syms(d, b->dim, b->rank);
 	put_syms(d, b->inner_lo, b->inner_lo ? b->rank : 0);
 	put_syms(d, b->inner_hi, b->inner_hi ? b->rank : 0);

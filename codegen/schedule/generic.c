@@ -41,7 +41,7 @@ static void stage_loops(StageRun *r)
 				free_axes |= UINT64_C(1) << a;
 		sched_hoist(s, st->value, free_axes);
 		uint32_t mark = sched_for(s, axis, start, end, 1);
-		if (st->kind == STAGE_SCAN && st->reverse) {
+		if (st->kind == STAGE_RUNNING && st->reverse) {
 			Lx last = lx_sub(s->f, end, lx_int(s->f, 1));
 			s->at[axis] = lx_sub(s->f, last, s->at[axis]);
 		}
@@ -123,7 +123,7 @@ static void stage_body(Sched *s, void *data)
 	case STAGE_ARGREDUCE:
 		arg_step(s, r, st);
 		break;
-	case STAGE_SCAN:
+	case STAGE_RUNNING:
 		scan_step(s, r, st);
 		break;
 	case STAGE_SCATTER:
@@ -177,7 +177,7 @@ static uint32_t lanes_of_stage(const Sched *s, const Stage *st)
 static void start_accumulators(Sched *s, StageRun *r, const Stage *st)
 {
 	uint32_t lanes = lanes_of_stage(s, st);
-	if (st->kind == STAGE_REDUCE || st->kind == STAGE_SCAN)
+	if (st->kind == STAGE_REDUCE || st->kind == STAGE_RUNNING)
 		r->acc = ls_var(s->f, "acc", sched_identity(s, st->combine, (LType){st->acc, lanes}));
 	if (st->kind == STAGE_ARGREDUCE) {
 		DType d = s->k->kx.data[st->value.i].dtype;

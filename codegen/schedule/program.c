@@ -119,8 +119,6 @@ static Lx address(Builder *b, BufId id, const Layout *layout)
 		return lx_addr(f, b->ninput + b->noutput,
 		               lx_int(f, (int64_t)b->p->constant.data[w].offset));
 	}
-	case BUF_STATE:
-		ctx_bug(b->l->ir->ctx, "state is not supported here");
 	default: {
 		Lx at = b->place[id.i].even.i ? place_offset(b, &b->place[id.i]) : sym_lower(&b->sizes, b->plan.offset[id.i]);
 		return lx_addr(f, b->ninput + b->noutput + 1, at);

@@ -33,21 +33,19 @@ typedef enum {
 	BUF_TEMP,   /* in the workspace, offset chosen by the plan */
 	BUF_INPUT,  /* user input k */
 	BUF_OUTPUT, /* user output k */
-	BUF_CONST,  /* constant k, prepared into its layout at compile time */
-	BUF_STATE   /* instance-owned, mutable (parameters and buffers that the graph replaces) */
+	BUF_CONST   /* constant k, prepared into its layout at compile time */
 } BufKind;
 
 typedef struct { uint32_t i; } BufId; /* 0 means none */
 
 typedef struct {
 	BufKind kind;
-	uint32_t k; /* which input, output, constant (ConstId), state */
+	uint32_t k; /* which input, output, constant (ConstId) */
 	DType dtype;
 	uint32_t rank;
 	const Sym *dim; /* logical shape */
 	Layout layout;
-	bool layout_fixed; /* user-visible, or an alias depends on it */
-	BufId alias;       /* shares the storage of that buffer, byte for byte (reshape of row-major) */
+	bool layout_fixed; /* user-visible, or carried */
 	const Sym *inner_lo, *inner_hi; /* 0 where an index is outside [lo, hi) of its dimension; NULL: not known */
 	const char *name;  /* of the graph value, for emitted code */
 } Buffer;
@@ -101,13 +99,12 @@ typedef enum {
 	STAGE_MAP,       /* one value per point of its inner axes */
 	STAGE_REDUCE,    /* combine `value` over its reduce axes */
 	STAGE_ARGREDUCE, /* smallest index of the maximum / minimum over one reduce axis; NaN wins */
-	STAGE_SCAN,      /* cumulative along one inner axis, serial */
+	STAGE_RUNNING,   /* cumulative along one inner axis, serial */
 	STAGE_SORT,      /* stable, along one inner axis: four stages that out2 links, for values (the only one
 	                    with a `value`), i64 indices, and room for both of the same shape */
 	STAGE_SCATTER,   /* store of `value` at a data-dependent index where `guard` holds, combining with what
 	                    is there; serial along its reduce axes, in order */
-	STAGE_CHECK,     /* run-time check that `value` is true, no result */
-	STAGE_RANDOM     /* Philox bits at a logical index */
+	STAGE_CHECK      /* run-time check that `value` is true, no result */
 } StageKind;
 
 typedef enum { PLACE_REGISTER, PLACE_LOCAL, PLACE_GLOBAL } Place;

@@ -16,9 +16,9 @@ typedef struct {
 	Sym *var, *alias; /* ... and variables whose names differ */
 } Printer;
 
-static const char *const buf_kind[] = {"temp", "input", "output", "const", "state"};
-static const char *const stage_kind[] = {"map", "reduce", "argreduce", "scan", "sort", "scatter",
-                                         "check", "random"};
+static const char *const buf_kind[] = {"temp", "input", "output", "const"};
+static const char *const stage_kind[] = {"map", "reduce", "argreduce", "running", "sort", "scatter",
+                                         "check"};
 static const char *const place_name[] = {"register", "local", "global"};
 
 static void print_syms(const Lowered *l, Text *t, const Sym *s, uint32_t n)
@@ -67,10 +67,6 @@ static void print_buf(const Lowered *l, Text *t, BufId id)
 		text_printf(t, " %u", b->k);
 	if (!layout_is_row_major(&b->layout, b->rank))
 		print_layout(l, t, &b->layout);
-	if (b->alias.i) {
-		text_add(t, " alias ");
-		print_buf_name(l, t, b->alias);
-	}
 	text_char(t, '\n');
 }
 
@@ -223,7 +219,7 @@ static void print_axes(Printer *p, const uint32_t *axis, uint32_t n)
 
 static void print_flags(Printer *p, const Stage *s)
 {
-	bool combines = s->kind == STAGE_REDUCE || s->kind == STAGE_ARGREDUCE || s->kind == STAGE_SCAN ||
+	bool combines = s->kind == STAGE_REDUCE || s->kind == STAGE_ARGREDUCE || s->kind == STAGE_RUNNING ||
 	                s->kind == STAGE_SCATTER;
 	if (combines)
 		text_printf(p->t, " %s", reduce_name(s->combine));

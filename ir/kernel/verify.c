@@ -12,7 +12,6 @@ typedef struct {
 	Arena *arena;
 	const Kernel *k;
 	uint32_t stage;  /* being checked */
-	BufId *root;     /* by buffer: whose storage it has, after alias_root */
 	bool *written;   /* by buffer, aliases resolved */
 	SymList loop;    /* variables of enclosing loops */
 	SymList scope;   /* axes visible in the expression being checked */
@@ -28,19 +27,6 @@ static void fail(Verify *v, const char *fmt, const char *detail)
 	v->ok = false;
 	char *text = arena_printf(v->arena, "%s%s", fmt, detail);
 	ctx_error(v->l->ir->ctx, v->k ? v->k->name : "program", "kernel IR: stage %u: %s", v->stage, text);
-}
-
-/* Later calls pass by what this one walked. */
-static BufId alias_root(const Verify *v, BufId b)
-{
-	BufId *root = v->root, end = b;
-	while (root[end.i].i != end.i)
-		end = root[end.i];
-	for (BufId next; root[b.i].i != end.i; b = next) {
-		next = root[b.i];
-		root[b.i] = end;
-	}
-	return end;
 }
 
 static bool in_list(const SymList *list, Sym s)
@@ -125,7 +111,7 @@ static void check_load(Verify *v, const KxData *d)
 	const Buffer *b = buf_of(v->l, d->buf);
 	if (d->dtype != dtype_compute(b->dtype))
 		fail(v, "load and buffer differ in dtype: ", b->name ? b->name : "?");
-	if (!v->written[alias_root(v, d->buf).i])
+	if (!v->written[d->buf.i])
 		fail(v, "buffer is read before it is written: ", b->name ? b->name : "?");
 	if (d->guard.i && kx_dtype(v, d->guard) != DT_bool)
 		fail(v, "guard is not bool", "");
@@ -140,7 +126,7 @@ static void check_stage_ref(Verify *v, const KxData *d)
 		return;
 	}
 	const Stage *s = &v->k->stage.data[d->stage];
-	bool keeps = s->kind == STAGE_SCAN || s->kind == STAGE_SORT;
+	bool keeps = s->kind == STAGE_RUNNING || s->kind == STAGE_SORT;
 	if (d->nidx != s->nmap + (keeps ? s->nred : 0) && d->nidx != s->nmap)
 		fail(v, "number of indices differs from the stage's axes", "");
 	if (d->dtype != dtype_compute(s->dtype))
@@ -224,7 +210,7 @@ static void check_place(Verify *v, const Stage *s)
 		fail(v, "stage and its buffer differ in dtype: ", b->name ? b->name : "?");
 	if (b->kind == BUF_INPUT || b->kind == BUF_CONST)
 		fail(v, "writes a buffer that is only readable: ", b->name ? b->name : "?");
-	v->written[alias_root(v, s->buf).i] = true;
+	v->written[s->buf.i] = true;
 }
 
 static bool same_place(const Verify *v, const Stage *a, const Stage *b)
@@ -314,7 +300,7 @@ static void check_pred(Verify *v, const Step *s)
 	const Buffer *b = buf_of(v->l, s->pred);
 	if (b->dtype != DT_bool || b->rank)
 		fail(v, "a condition is not a bool without dimensions: ", name_of(v, s->pred));
-	if (!v->written[alias_root(v, s->pred).i])
+	if (!v->written[s->pred.i])
 		fail(v, "a condition is read before it is written: ", name_of(v, s->pred));
 }
 
@@ -336,7 +322,7 @@ static void check_loop(Verify *v, const Step *s)
 {
 	uint32_t n = v->l->buf.n;
 	for (uint32_t k = 0; k < s->ncarry; k++)
-		if (!v->written[alias_root(v, s->carry[k].from).i])
+		if (!v->written[s->carry[k].from.i])
 			fail(v, "a carried value has no initial value: ", name_of(v, s->carry[k].from));
 	if (s->kind == STEP_LOOP)
 		array_push(v->arena, &v->loop, s->var);
@@ -347,7 +333,7 @@ static void check_loop(Verify *v, const Step *s)
 	bool *before = s->kind == STEP_WHILE ? arena_dup(v->arena, v->written, n * sizeof *before) : NULL;
 	check_steps(v, s->body);
 	for (uint32_t k = 0; k < s->ncarry; k++)
-		if (v->ok && !v->written[alias_root(v, s->carry[k].to).i])
+		if (v->ok && !v->written[s->carry[k].to.i])
 			fail(v, "a carried value gets no next value: ", name_of(v, s->carry[k].to));
 	if (s->kind == STEP_LOOP)
 		v->loop.n--;
@@ -355,7 +341,7 @@ static void check_loop(Verify *v, const Step *s)
 		return;
 	memcpy(v->written, before, n * sizeof *before); /* perhaps there was no iteration */
 	for (uint32_t k = 0; k < s->ncarry; k++)
-		v->written[alias_root(v, s->carry[k].to).i] = true;
+		v->written[s->carry[k].to.i] = true;
 }
 
 static void check_steps(Verify *v, const StepList *list)
@@ -376,14 +362,11 @@ bool lowered_verify(Lowered *l)
 	Arena *arena = l->ir->ctx->scratch;
 	ArenaMark mark = arena_mark(arena);
 	Verify v = {.l = l, .arena = arena, .ok = true};
-	v.root = ARENA_ARRAY(arena, BufId, l->buf.n);
-	for (uint32_t k = 1; k < l->buf.n; k++)
-		v.root[k] = l->buf.data[k].alias.i ? l->buf.data[k].alias : (BufId){k};
 	v.written = ARENA_ARRAY(arena, bool, l->buf.n);
 	for (uint32_t k = 1; k < l->buf.n; k++) {
 		BufKind kind = l->buf.data[k].kind;
 		if (kind != BUF_TEMP && kind != BUF_OUTPUT)
-			v.written[alias_root(&v, (BufId){k}).i] = true;
+			v.written[k] = true;
 	}
 	check_steps(&v, &l->steps);
 	arena_release(arena, mark);

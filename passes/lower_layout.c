@@ -165,7 +165,7 @@ static bool vote_kernel(Layouts *w, const Kernel *k)
 	vote_operand_b(w, k, b, &r, elements(w->l, b->buf));
 	for (uint32_t s = 0; s < k->stage.n; s++) {
 		const Stage *st = &k->stage.data[s];
-		if (st->place == PLACE_GLOBAL)
+		if (st->result == RESULT_GLOBAL)
 			vote_result(w, k, st, &r, 3 * elements(w->l, st->buf));
 	}
 	return false;
@@ -232,7 +232,7 @@ static bool follow_result(Layouts *w, const Kernel *k)
 	bool changed = false;
 	for (uint32_t s = 0; s < k->stage.n; s++) {
 		const Stage *st = &k->stage.data[s];
-		if (st->place != PLACE_GLOBAL || buf_of(w->l, st->buf)->kind != BUF_OUTPUT)
+		if (st->result != RESULT_GLOBAL || buf_of(w->l, st->buf)->kind != BUF_OUTPUT)
 			continue;
 		for (uint32_t i = 1; i < k->kx.n; i++) {
 			const KxData *x = &k->kx.data[i];
@@ -249,7 +249,7 @@ static bool spread(Layouts *w, const Kernel *k)
 	bool changed = false;
 	for (uint32_t s = 0; s < k->stage.n; s++) {
 		const Stage *st = &k->stage.data[s];
-		if (st->place != PLACE_GLOBAL)
+		if (st->result != RESULT_GLOBAL)
 			continue;
 		BufId best = {0};
 		for (uint32_t i = 1; i < k->kx.n; i++) {

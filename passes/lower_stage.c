@@ -77,7 +77,7 @@ static bool outer_axes(const Trace *t, const Sym *idx, uint32_t rank, bool plain
 uint32_t trace_push_stage(Trace *t, Stage st)
 {
 	bool copies = st.kind == STAGE_MAP || (st.kind == STAGE_SCATTER && st.combine == REDUCE_SET);
-	if (copies && st.place == PLACE_GLOBAL) {
+	if (copies && st.result == RESULT_GLOBAL) {
 		const KxData *x = &t->k->kx.data[st.value.i];
 		if (x->round == st.dtype) /* the store rounds */
 			st.value = x->in[0];
@@ -167,7 +167,7 @@ static Kx trace_reduce(Trace *t, Node n, const Sym *idx, Kx guard)
 	            .combine = lower_combiner(t->s, n, "kind", node_dtype(g, n)),
 	            .dtype = node_dtype(g, n),
 	            .acc = acc ? dtype_compute(acc) : dtype_compute(node_dtype(g, n)),
-	            .place = PLACE_REGISTER};
+	            .result = RESULT_REGISTER};
 	Sym in[MAX_RANK];
 	reduce_index(t, n, idx, outer, &st, in);
 	st.value = trace_value(t, node_in(g, n, 0), in, guard);
@@ -196,7 +196,7 @@ static Kx trace_anchor(Trace *t, Node n, const Sym *idx)
 	st.combine = reduce_of(REDUCE_SUM, d);
 	st.dtype = node_dtype(g, n);
 	st.acc = acc ? dtype_compute(acc) : d;
-	st.place = PLACE_REGISTER;
+	st.result = RESULT_REGISTER;
 	st.value = kx_product(t->k, t->s->arena, d, in);
 	uint32_t at = trace_push_stage(t, st);
 	t->k->anchor = at + 1;
@@ -240,7 +240,7 @@ static void add_stores(Trace *t, Node value_of, const NodePlace *place, uint32_t
 		DType d = buf_of(t->s->l, place[p].buf)->dtype;
 		Stage st = is_running ? running
 		                   : (Stage){.kind = STAGE_MAP, .value = value, .dtype = d,
-		                             .acc = dtype_compute(d), .place = PLACE_GLOBAL};
+		                             .acc = dtype_compute(d), .result = RESULT_GLOBAL};
 		st.buf = place[p].buf;
 		st.idx = trace_place_index(t, &place[p], t->root_axis, rank);
 		for (uint32_t i = 0; !is_running && i < t->nroot; i++)
@@ -335,7 +335,7 @@ static void border_stage(Trace *t, Node pad, uint32_t d, uint32_t side, const Sy
 	NodePlace place = info_of(t->s, pad)->place.data[0];
 	DType dtype = buf_of(t->s->l, place.buf)->dtype;
 	Stage st = {.kind = STAGE_MAP, .value = value, .dtype = dtype, .acc = dtype_compute(dtype),
-	            .place = PLACE_GLOBAL, .buf = place.buf};
+	            .result = RESULT_GLOBAL, .buf = place.buf};
 	Sym *idx = ARENA_ARRAY(t->s->arena, Sym, rank + 1);
 	if (place.t.i)
 		idx[m++] = place.t;

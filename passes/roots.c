@@ -36,7 +36,7 @@ static Kx root_cumulative(Trace *t, const Sym *idx)
 	            .dtype = d,
 	            .acc = c == DT_f32 && reduce_rounds(combine) ? DT_f64 : c,
 	            .reverse = node_bool(g, t->root, "reverse"),
-	            .place = PLACE_GLOBAL};
+	            .result = RESULT_GLOBAL};
 	trace_push_stage(t, st);
 	return (Kx){0};
 }
@@ -50,7 +50,7 @@ static Kx root_arg_reduce(Trace *t, const Sym *idx)
 	            .combine = lower_combiner(t->s, t->root, "kind", DT_i64),
 	            .dtype = DT_i64,
 	            .acc = DT_i64,
-	            .place = PLACE_REGISTER};
+	            .result = RESULT_REGISTER};
 	Sym in[MAX_RANK];
 	for (uint32_t k = 0, o = 0; k < node_rank(g, x); k++)
 		in[k] = k == (uint32_t)dim ? trace_inner_axis(t, "r", node_dim(g, x, k), &st) : idx[o++];
@@ -71,7 +71,7 @@ static Kx root_fold(Trace *t, const Sym *idx)
 	            .combine = reduce_of(REDUCE_SUM, c),
 	            .dtype = node_dtype(g, t->root),
 	            .acc = c,
-	            .place = PLACE_REGISTER};
+	            .result = RESULT_REGISTER};
 	TraceMap m = trace_map(t, t->root, idx, (Kx){0}, &st);
 	trace_ask(&m);
 	t->has_reduce = true;
@@ -167,7 +167,7 @@ static Kx root_searchsorted(Trace *t, const Sym *idx)
 static Stage global_stage(Trace *t, StageKind kind, const NodePlace *p, const Sym *at, uint32_t rank)
 {
 	DType d = buf_of(t->s->l, p->buf)->dtype;
-	return (Stage){.kind = kind, .dtype = d, .acc = dtype_compute(d), .place = PLACE_GLOBAL,
+	return (Stage){.kind = kind, .dtype = d, .acc = dtype_compute(d), .result = RESULT_GLOBAL,
 	               .buf = p->buf, .idx = trace_place_index(t, p, at, rank)};
 }
 
@@ -333,7 +333,7 @@ static bool root_assert(Lower *s, Node n)
 	Trace t = {.s = s, .root = n};
 	trace_start_over(&t, node_in(g, n, 0));
 	trace_all_outer(&t);
-	Stage st = {.kind = STAGE_CHECK, .dtype = DT_bool, .acc = DT_bool, .place = PLACE_REGISTER};
+	Stage st = {.kind = STAGE_CHECK, .dtype = DT_bool, .acc = DT_bool, .result = RESULT_REGISTER};
 	st.value = trace_value(&t, node_in(g, n, 0), t.root_axis, (Kx){0});
 	st.check = s->l->check.n;
 	Text message;

@@ -129,7 +129,7 @@ static bool can_be_vector(const Sched *s, uint32_t axis)
 		if (st->kind == STAGE_SORT)
 			return false;
 		/* values of a row live in a local array that is not spread over lanes */
-		if (st->place == PLACE_LOCAL && (s->outer >> axis & 1))
+		if (st->result == RESULT_LOCAL && (s->outer >> axis & 1))
 			return false;
 	}
 	return true;

@@ -220,7 +220,7 @@ static void visit_stages(Counter *c)
 			continue;
 		visit(c, st->value);
 		visit(c, st->guard);
-		if (st->place != PLACE_GLOBAL || !st->buf.i)
+		if (st->result != RESULT_GLOBAL || !st->buf.i)
 			continue;
 		uint32_t rank = buf_of(c->s->l, st->buf)->rank;
 		visit_indices(c, st->idx, rank);

@@ -148,9 +148,9 @@ static void put_stage(DistinctKernels *d, const Stage *st)
 	put(d, st->dtype);
 	put(d, st->acc);
 	put(d, (uint32_t)(st->reverse | st->descending << 1 | st->stable << 2));
-	put(d, st->place);
+	put(d, st->result);
 	put(d, st->out2);
-	bool stored = st->place == PLACE_GLOBAL && st->buf.i;
+	bool stored = st->result == RESULT_GLOBAL && st->buf.i;
 	put_buf(d, stored ? st->buf : (BufId){0});
 	put_syms(d, st->idx, stored ? buf_of(d->l, st->buf)->rank : 0);
 }

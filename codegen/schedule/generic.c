@@ -97,7 +97,7 @@ static void scan_step(Sched *s, StageRun *r, const Stage *st)
 static void map_step(Sched *s, StageRun *r, const Stage *st)
 {
 	Lx v = sched_value(s, st->value);
-	if (st->place == PLACE_GLOBAL) {
+	if (st->result == RESULT_GLOBAL) {
 		sched_store(s, r->stage, v);
 		return;
 	}
@@ -202,7 +202,7 @@ static void finish_stage(Sched *s, StageRun *r, const Stage *st)
 {
 	const Parts *parts = r->g->parts;
 	s->stage[r->stage].done = true;
-	if (st->place != PLACE_REGISTER)
+	if (st->result != RESULT_REGISTER)
 		return;
 	Lx v = lx_var(s->f, st->kind == STAGE_ARGREDUCE ? r->arg : r->acc);
 	bool across = lx_type(s->f, v).lanes > 1 && !(s->outer >> s->vaxis & 1);
@@ -244,7 +244,7 @@ static void run_stage(Generic *g, uint32_t stage)
 	}
 	StageRun r = {.g = g, .stage = stage};
 	stage_axes(s, &r, st);
-	if (st->place == PLACE_LOCAL) {
+	if (st->result == RESULT_LOCAL) {
 		StageValue *out = &s->stage[stage];
 		out->nmap = st->nmap;
 		for (uint32_t i = 0; i < st->nmap; i++)

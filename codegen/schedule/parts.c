@@ -55,7 +55,7 @@ static const uint64_t *find_reads(const Sched *s)
 static uint64_t index_reads(const Sched *s, const Stage *st, const uint64_t *reads)
 {
 	uint64_t m = 0;
-	uint32_t rank = st->place == PLACE_GLOBAL ? buf_of(s->l, st->buf)->rank : 0;
+	uint32_t rank = st->result == RESULT_GLOBAL ? buf_of(s->l, st->buf)->rank : 0;
 	for (uint32_t d = 0; d < rank; d++)
 		for (uint32_t v = 0; v < s->k->vvar.n; v++)
 			if (sym_uses(s->syms, st->idx[d], s->k->vvar.data[v].var))
@@ -105,8 +105,8 @@ static const char *unsuitable(const Sched *s)
 		return "too many steps";
 	for (uint32_t i = 0; i < s->k->stage.n; i++) {
 		const Stage *st = &s->k->stage.data[i];
-		bool reduces = st->kind == STAGE_REDUCE && st->place == PLACE_REGISTER && !st->nmap;
-		if (!reduces && (st->kind != STAGE_MAP || st->place != PLACE_GLOBAL))
+		bool reduces = st->kind == STAGE_REDUCE && st->result == RESULT_REGISTER && !st->nmap;
+		if (!reduces && (st->kind != STAGE_MAP || st->result != RESULT_GLOBAL))
 			return "more than reductions and stores";
 		if (!reduces)
 			continue;

@@ -6,7 +6,7 @@
 
 static bool runs_over_rows(const Stage *st)
 {
-	return (st->kind == STAGE_REDUCE || st->kind == STAGE_MAP) && st->place != PLACE_LOCAL;
+	return (st->kind == STAGE_REDUCE || st->kind == STAGE_MAP) && st->result != RESULT_LOCAL;
 }
 
 static uint64_t bits(const uint32_t *axis, uint32_t n)

@@ -110,7 +110,7 @@ void sched_init(Sched *s, const Lowered *l, Kernel *k, const Target *target)
 		s->offset[i] = layout_offset(ir, &buf_of(l, x->buf)->layout, x->idx);
 	}
 	for (uint32_t i = 0; i < k->stage.n; i++)
-		if (k->stage.data[i].place == PLACE_GLOBAL)
+		if (k->stage.data[i].result == RESULT_GLOBAL)
 			s->store[i] = layout_offset(ir, &buf_of(l, k->stage.data[i].buf)->layout,
 			                            k->stage.data[i].idx);
 	sched_find_deps(s);
@@ -443,7 +443,7 @@ static Lx read_stage(Sched *s, const KxData *x)
 	const StageValue *v = &s->stage[x->stage];
 	if (!v->done)
 		ctx_bug(s->ir->ctx, "kernel %s: stage %u is read before it ran", s->k->name, x->stage);
-	if (s->k->stage.data[x->stage].place == PLACE_REGISTER)
+	if (s->k->stage.data[x->stage].result == RESULT_REGISTER)
 		return v->value;
 	Sym offset = sym_int(s->syms, 0);
 	for (uint32_t i = 0; i < v->nmap; i++)

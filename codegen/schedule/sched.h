@@ -18,8 +18,8 @@ enum { MAX_AXES = 48 };
 /* Where a stage's result can be read. */
 typedef struct {
 	bool done;
-	Lx value;   /* PLACE_REGISTER: scalar or vector */
-	LMem local; /* PLACE_LOCAL */
+	Lx value;   /* RESULT_REGISTER: scalar or vector */
+	LMem local; /* RESULT_LOCAL */
 	uint32_t nmap;
 	uint32_t map[MAX_RANK];
 } StageValue;
@@ -46,7 +46,7 @@ typedef struct Sched {
 
 	uint64_t *deps;   /* by Kx: axes it depends on */
 	Sym *offset;      /* by Kx: element offset of a KX_LOAD */
-	Sym *store;       /* by stage: element offset of a PLACE_GLOBAL */
+	Sym *store;       /* by stage: element offset of a RESULT_GLOBAL */
 	const Layout **packed; /* by Kx: the layout of its own in which a constant is read; NULL: as it is */
 	StageValue *stage;
 

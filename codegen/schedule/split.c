@@ -65,7 +65,7 @@ static bool room_to_split(const Kernel *k, uint32_t axis)
 			if (st->red[j] == axis && st->kind != STAGE_REDUCE)
 				return false;
 		for (uint32_t j = 0; j < st->nmap; j++)
-			if (st->map[j] == axis && st->place == PLACE_LOCAL)
+			if (st->map[j] == axis && st->result == RESULT_LOCAL)
 				return false;
 	}
 	return k->axis.n < 24;
@@ -94,7 +94,7 @@ static void split(const Lowered *l, Kernel *k, uint32_t axis, Sym d)
 		Stage *st = &k->stage.data[i];
 		st->nmap = renumber(st->map, st->nmap, axis);
 		st->nred = renumber(st->red, st->nred, axis);
-		if (st->place == PLACE_GLOBAL)
+		if (st->result == RESULT_GLOBAL)
 			st->idx = substitute(l, st->idx, buf_of(l, st->buf)->rank, old.var, by);
 	}
 }
@@ -111,7 +111,7 @@ static bool split_one(const Lowered *l, Kernel *k)
 				                               k->kx.data[i].idx),
 				                 &k->axis.data[a]);
 		for (uint32_t i = 0; i < k->stage.n && !d.i; i++)
-			if (k->stage.data[i].place == PLACE_GLOBAL)
+			if (k->stage.data[i].result == RESULT_GLOBAL)
 				d = split_wanted(l,
 				                 layout_offset(ir, &buf_of(l, k->stage.data[i].buf)->layout,
 				                               k->stage.data[i].idx),

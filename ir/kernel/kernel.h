@@ -107,7 +107,7 @@ typedef enum {
 	STAGE_CHECK      /* run-time check that `value` is true, no result */
 } StageKind;
 
-typedef enum { PLACE_REGISTER, PLACE_LOCAL, PLACE_GLOBAL } Place;
+typedef enum { RESULT_REGISTER, RESULT_LOCAL, RESULT_GLOBAL } StageResult; /* where it lies */
 
 typedef struct {
 	StageKind kind;
@@ -122,8 +122,8 @@ typedef struct {
 	DType dtype;      /* of the result in its place */
 	DType acc;        /* accumulation dtype */
 	bool reverse, descending, stable;
-	Place place;
-	BufId buf;        /* PLACE_GLOBAL: stored at idx (one per logical dimension of the buffer) */
+	StageResult result;
+	BufId buf;        /* RESULT_GLOBAL: stored at idx (one per logical dimension of the buffer) */
 	const Sym *idx;
 	uint32_t out2;    /* SORT: the next stage of the same sort, or 0 */
 } Stage;

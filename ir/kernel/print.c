@@ -19,7 +19,7 @@ typedef struct {
 static const char *const buf_kind[] = {"temp", "input", "output", "const"};
 static const char *const stage_kind[] = {"map", "reduce", "argreduce", "running", "sort", "scatter",
                                          "check"};
-static const char *const place_name[] = {"register", "local", "global"};
+static const char *const result_name[] = {"register", "local", "global"};
 
 static void print_syms(const Lowered *l, Text *t, const Sym *s, uint32_t n)
 {
@@ -248,8 +248,8 @@ static void print_stage(Printer *p, uint32_t n)
 	}
 	text_printf(p->t, ") %s", dtype_name(s->dtype));
 	print_flags(p, s);
-	text_printf(p->t, " -> %s", place_name[s->place]);
-	if (s->place == PLACE_GLOBAL) {
+	text_printf(p->t, " -> %s", result_name[s->result]);
+	if (s->result == RESULT_GLOBAL) {
 		text_char(p->t, ' ');
 		print_buf_name(p->l, p->t, s->buf);
 		uint32_t rank = s->buf.i && s->buf.i < p->l->buf.n ? p->l->buf.data[s->buf.i].rank : 0;

@@ -32,7 +32,7 @@ static const char *why_no_product(const Kernel *k)
 		return "its products are not of f32";
 	for (uint32_t i = 1; i < k->stage.n; i++)
 		if (k->stage.data[i].kind != STAGE_MAP || k->stage.data[i].nmap ||
-		    k->stage.data[i].place != PLACE_GLOBAL)
+		    k->stage.data[i].result != RESULT_GLOBAL)
 			return "more than stores at each point follows the sum";
 	if (!plain_load(k, value->in[0]) || !plain_load(k, value->in[1]))
 		return "an operand is no plain load of f32";

@@ -200,7 +200,7 @@ static void push_value_vars(Verify *v)
 
 static void check_place(Verify *v, const Stage *s)
 {
-	if (s->place != PLACE_GLOBAL)
+	if (s->result != RESULT_GLOBAL)
 		return;
 	check_index(v, s->buf, s->idx, s->buf.i < v->l->buf.n ? buf_of(v->l, s->buf)->rank : 0, false);
 	if (!s->buf.i || s->buf.i >= v->l->buf.n)
@@ -216,13 +216,13 @@ static void check_place(Verify *v, const Stage *s)
 static bool same_place(const Verify *v, const Stage *a, const Stage *b)
 {
 	uint32_t rank = buf_of(v->l, a->buf)->rank;
-	return a->place == PLACE_GLOBAL && b->place == PLACE_GLOBAL && a->buf.i == b->buf.i &&
+	return a->result == RESULT_GLOBAL && b->result == RESULT_GLOBAL && a->buf.i == b->buf.i &&
 	       memcmp(a->idx, b->idx, rank * sizeof *a->idx) == 0;
 }
 
 static void check_written_once(Verify *v, const Stage *s)
 {
-	if (s->place != PLACE_GLOBAL || s->kind == STAGE_SCATTER || !v->ok)
+	if (s->result != RESULT_GLOBAL || s->kind == STAGE_SCATTER || !v->ok)
 		return;
 	for (uint32_t k = 0; k < v->stage; k++)
 		if (same_place(v, s, &v->k->stage.data[k]) && v->k->stage.data[k].kind != STAGE_SCATTER)

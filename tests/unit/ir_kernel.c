@@ -47,7 +47,7 @@ static int setup(void **state)
 	Kx x = kx_load(it.k, arena, it.x, DT_f32, 2, (Sym[]){it.i, it.r}, (Kx){0}, (Kx){0});
 	Stage s = {.kind = STAGE_REDUCE, .nred = 1, .red = {1}, .dtype = DT_f32, .acc = DT_f32};
 	s.value = kx_op(it.k, arena, op_find("mul"), DT_f32, (Kx[]){x, x}, 2);
-	s.place = PLACE_GLOBAL;
+	s.result = RESULT_GLOBAL;
 	s.buf = it.y;
 	s.idx = arena_dup(arena, &it.i, sizeof it.i);
 	array_push(arena, &it.k->stage, s);

@@ -5,8 +5,7 @@
  * vector lanes. If that is an outer axis, lanes are different outer points; if it is an inner one, lanes
  * belong to one row and reductions end with a horizontal step. */
 #include "codegen/schedule/generic.h"
-
-enum { ENOUGH_TASKS = 32, TASK_WORK = 16384 };
+#include "codegen/schedule/tuning.h"
 
 /* ---- stages at one outer point ---- */
 
@@ -368,25 +367,26 @@ Sym generic_choose_tasks(Generic *g, double work)
 		rest *= (double)axes_hint(s, g->order[i]);
 	if (outer_vector)
 		rest *= (double)axes_hint(s, s->vaxis);
-	double tasks = 1;
+	const Machine *m = &s->target->machine;
+	double tasks = 1, enough = (double)tuning_tasks(m), least = (double)tuning_task_work(m);
 	g->ntask = 0;
 	g->cut = NO_AXIS;
-	while (g->ntask < g->norder && tasks < ENOUGH_TASKS) {
+	while (g->ntask < g->norder && tasks < enough) {
 		uint32_t a = g->order[g->ntask];
-		if (rest / (double)axes_hint(s, a) < TASK_WORK)
+		if (rest / (double)axes_hint(s, a) < least)
 			break;
 		tasks *= (double)axes_hint(s, a);
 		rest /= (double)axes_hint(s, a);
 		g->ntask++;
 	}
-	if (tasks >= ENOUGH_TASKS || rest < 2 * TASK_WORK)
+	if (tasks >= enough || rest < 2 * least)
 		return generic_ntasks(g);
 	uint32_t axis = g->ntask < g->norder ? g->order[g->ntask] : outer_vector ? s->vaxis : NO_AXIS;
 	if (axis == NO_AXIS)
 		return generic_ntasks(g);
 	double per = rest / (double)axes_hint(s, axis);
 	int64_t unit = axis == s->vaxis ? 4 * (int64_t)s->lanes : 1;
-	int64_t want = (int64_t)(TASK_WORK / per);
+	int64_t want = (int64_t)(least / per);
 	cut(g, axis, want < unit ? unit : want - want % unit);
 	return generic_ntasks(g);
 }

@@ -10,10 +10,9 @@
 
 #include "codegen/schedule/cost.h"
 #include "codegen/schedule/generic.h"
+#include "codegen/schedule/tuning.h"
 
 enum {
-	ENOUGH_TASKS = 32,  /* of the kernel in one phase */
-	PART_WORK = 32768,  /* elements that pay for a barrier and for combining their part */
 	MAX_PARTS = 256,    /* of all rows; every later task combines those of its row */
 	MAX_STAGES = 64
 };
@@ -152,7 +151,7 @@ static int64_t outer_tasks(const Generic *g)
 static int64_t least_part(const Sched *s, uint32_t cut)
 {
 	int64_t unit = cut == s->vaxis ? 4 * (int64_t)s->lanes : 1;
-	return ceil_div(ceil_div(PART_WORK, (int64_t)work_along(s, cut)), unit) * unit;
+	return ceil_div(ceil_div(tuning_part_work(&s->target->machine), (int64_t)work_along(s, cut)), unit) * unit;
 }
 
 static int64_t nparts_at_hint(const Plan *p, uint32_t cut)
@@ -192,11 +191,12 @@ static const char *refuse(Plan *p, Sym ntasks)
 	int64_t tasks = sym_hint(s->syms, ntasks);
 	if (why)
 		return why;
-	if (tasks >= ENOUGH_TASKS)
+	if (tasks >= tuning_tasks(&s->target->machine))
 		return arena_printf(s->arena, "whole rows are %lld tasks, enough", (long long)tasks);
 	choose_cut(p);
 	if (nparts_at_hint(p, p->cut) < 2)
-		return arena_printf(s->arena, "rows are short: parts would have less than %u elements", PART_WORK);
+		return arena_printf(s->arena, "rows are short: parts would have less than %lld elements",
+		                    (long long)tuning_part_work(&s->target->machine));
 	if (s->naxis == MAX_AXES)
 		return "too many axes";
 	return NULL;

@@ -19,7 +19,7 @@ static const Machine table[] = {
 			[MOP_gather] = SAME(1, 4), [MOP_scalar] = SAME(2, 1),
 		},
 		.l1 = 32 << 10, .l2 = 256 << 10, .l1_bytes = 8, .l2_bytes = 8, .l3_bytes = 4, .memory_bytes = 2, .ghz = 2,
-		.phase = 4000, .call = 10, .code = 0.5f,
+		.phase = 5120, .call = 10, .code = 0.5f,
 	}, {
 		.name = "nehalem", .family = "x86-64", .unit_bytes = 16,
 		.rate = {
@@ -60,7 +60,7 @@ static const Machine table[] = {
 			[MOP_store] = SAME(1, 1), [MOP_gather] = SAME(1, 12), [MOP_scalar] = SAME(4, 1),
 		},
 		.l1 = 48 << 10, .l2 = 2 << 20, .l3 = 2 << 20, .l1_bytes = 128, .l2_bytes = 48, .l3_bytes = 10, .memory_bytes = 4,
-		.ghz = 3, .phase = 5000, .call = 12, .code = 0.5f,
+		.ghz = 3, .phase = 5120, .call = 12, .code = 0.5f,
 	}, {
 		.name = "zen3", .family = "x86-64", .unit_bytes = 32,
 		.rate = {
@@ -111,7 +111,7 @@ static const Machine table[] = {
 			[MOP_store] = SAME(0.5f, 1), [MOP_gather] = SAME(0.5f, 8), [MOP_scalar] = SAME(2, 1),
 		},
 		.l1 = 32 << 10, .l2 = 512 << 10, .l1_bytes = 16, .l2_bytes = 12, .l3_bytes = 4, .memory_bytes = 4, .ghz = 1.8f,
-		.phase = 5000, .call = 12, .code = 0.5f,
+		.phase = 5120, .call = 12, .code = 0.5f,
 	}, {
 		.name = "neoverse-n1", .family = "aarch64", .unit_bytes = 16,
 		.rate = {
@@ -132,7 +132,7 @@ static const Machine table[] = {
 			[MOP_store] = SAME(1, 1), [MOP_gather] = SAME(0.25f, 10), [MOP_scalar] = SAME(2, 1),
 		},
 		.l1 = 32 << 10, .l2 = 512 << 10, .l1_bytes = 16, .l2_bytes = 8, .l3_bytes = 3, .memory_bytes = 3, .ghz = 1.6f,
-		.phase = 6000, .call = 15, .code = 1,
+		.phase = 5120, .call = 15, .code = 1,
 	},
 };
 enum { NMACHINE = sizeof table / sizeof *table };

@@ -1,0 +1,54 @@
+#include "codegen/schedule/tuning.h"
+
+enum { SOME_THREADS = 16 /* of a machine that does not say how many */ };
+
+int64_t tuning_tasks(const Machine *m)
+{
+	return 2 * (int64_t)(m->threads ? m->threads : SOME_THREADS);
+}
+
+/* A phase's cycles at 3.2 elements a cycle. */
+int64_t tuning_task_work(const Machine *m)
+{
+	return (int64_t)m->phase * 16 / 5;
+}
+
+int64_t tuning_part_work(const Machine *m)
+{
+	return 2 * tuning_task_work(m);
+}
+
+/* The busiest of multiply-adds and loads, or the latency of an accumulator; the vectors of b come from L2 for every tile
+ * again. More than ten row pointers or three quarters of the registers in use cost spills. */
+double tuning_tile_cycles(const Target *t, uint32_t mr, uint32_t nv)
+{
+	const Machine *m = &t->machine;
+	uint32_t lanes = target_width(t);
+	bool fused = isa_has(&t->isa, ISA_FMA);
+	double latency = machine_latency(m, fused ? MOP_fma : MOP_add, DT_f32);
+	double one_fma = machine_cycles(m, fused ? MOP_fma : MOP_add, DT_f32, lanes);
+	double fma = mr * nv * (fused ? one_fma : one_fma + machine_cycles(m, MOP_mul, DT_f32, lanes));
+	double vector = machine_cycles(m, MOP_load, DT_f32, lanes), one = machine_cycles(m, MOP_load, DT_f32, 1);
+	double load = mr * one + nv * vector + 1;
+	if (mr > 10 || mr * nv > 24)
+		fma *= 1.1;
+	double most = fma > load ? fma : load;
+	return (most < latency ? latency : most) + nv * vector;
+}
+
+uint32_t tuning_tile_rows(const Isa *isa, uint32_t nv)
+{
+	uint32_t room = isa->nvreg > nv + 2 ? (isa->nvreg - nv - 2) / nv : 1, limit = isa->nvreg > 16 ? 14 : 6;
+	return room > limit ? limit : room ? room : 1;
+}
+
+int64_t tuning_block_work(const Machine *m)
+{
+	return 64 * tuning_task_work(m);
+}
+
+/* In 5/8 of L2, while the other operand passes by. */
+int64_t tuning_block_elements(const Machine *m)
+{
+	return m->l2 / 8 * 5 / 4;
+}

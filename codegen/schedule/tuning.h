@@ -1,0 +1,26 @@
+/* What schedules choose by: a machine's costs in the terms of a schedule. No other number of a schedule is about
+ * machines. */
+#ifndef WEFT_CODEGEN_TUNING_H
+#define WEFT_CODEGEN_TUNING_H
+
+#include "ir/target/target.h"
+
+/* Tasks that keep the machine's processors busy to the end of a phase. */
+int64_t tuning_tasks(const Machine *);
+/* Elements of which something simple is computed: what pays for a task of its own, and for a barrier and for combining a
+ * part. */
+int64_t tuning_task_work(const Machine *);
+int64_t tuning_part_work(const Machine *);
+
+/* ---- contractions ---- */
+
+/* Cycles of one step of k of a register tile of mr rows and nv vectors of f32. */
+double tuning_tile_cycles(const Target *, uint32_t mr, uint32_t nv);
+/* The most rows of a tile of nv vectors that registers hold. */
+uint32_t tuning_tile_rows(const Isa *, uint32_t nv);
+/* Multiply-adds that pay for a task of their own. */
+int64_t tuning_block_work(const Machine *);
+/* Elements (f32) of the operand that stays, of one task. */
+int64_t tuning_block_elements(const Machine *);
+
+#endif

@@ -13,6 +13,7 @@
  * of the target's family, so that all levels of a family read the same memory; tiles begin where panels do. Rows
  * past the end repeat the last one, so that every tile is whole; they store the same values again. */
 #include "codegen/schedule/contract.h"
+#include "codegen/schedule/tuning.h"
 
 #include "ir/scalar/scalar.h"
 
@@ -288,25 +289,6 @@ static Sym product(const Sched *s, const uint32_t *axis, uint32_t n)
 
 /* ---- tile and block sizes ---- */
 
-/* Cycles per step of k of one tile: two fused multiply-adds and two loads a cycle, latency of four; part of the time that b
- * takes from L2. More than ten row pointers or all registers in use cost spills. */
-static double tile_cycles(uint32_t mr, uint32_t nv)
-{
-	double fma = mr * nv / 2.0, load = (mr + nv) / 2.0 + 1;
-	if (mr > 10 || mr * nv > 24)
-		fma *= 1.1;
-	double most = fma > load ? fma : load;
-	return (most < 4 ? 4 : most) + nv * 0.5;
-}
-
-static uint32_t max_rows(const Sched *s, uint32_t nv)
-{
-	uint32_t regs = s->target->isa.nvreg;
-	uint32_t room = regs > nv + 2 ? (regs - nv - 2) / nv : 1;
-	uint32_t limit = regs > 16 ? 14 : 6;
-	return room > limit ? limit : room ? room : 1;
-}
-
 static TileSize choose_tile(const Sched *s, const ContractAxes *x, const OperandB *b)
 {
 	Sym m = product(s, x->m, x->nm);
@@ -320,13 +302,13 @@ static TileSize choose_tile(const Sched *s, const ContractAxes *x, const Operand
 			break;
 		if (b->access == B_PACKED && nv % b->vectors && nv < vectors)
 			continue;
-		for (uint32_t mr = max_rows(s, nv); mr > 0; mr--) {
+		for (uint32_t mr = tuning_tile_rows(&s->target->isa, nv); mr > 0; mr--) {
 			if (fixed && (int64_t)mr > rows)
 				continue;
 			int64_t tiles = (rows + mr - 1) / mr, whole = vectors / nv, rest = vectors % nv;
-			double cost = (double)whole * tile_cycles(mr, nv);
+			double cost = (double)whole * tuning_tile_cycles(s->target, mr, nv);
 			if (rest)
-				cost += tile_cycles(mr, (uint32_t)rest);
+				cost += tuning_tile_cycles(s->target, mr, (uint32_t)rest);
 			cost *= (double)tiles;
 			if (best == 0 || cost < best * 0.995) {
 				best = cost;
@@ -361,7 +343,7 @@ static int64_t elements_per_row(const Sched *s, Kx load, const ContractAxes *x)
 	return windows ? n + n / 2 : n;
 }
 
-/* A task's block of a stays in 5/8 of L2 while the panels of b pass by. Too few tasks: first columns are
+/* A task's block of a stays in L2 while the panels of b pass by. Too few tasks: first columns are
  * cut, which reads a again, then rows, which reads b again. */
 static BlockSize choose_block(const Sched *s, const ContractAxes *x, TileSize tile, int64_t row_elements)
 {
@@ -370,7 +352,9 @@ static BlockSize choose_block(const Sched *s, const ContractAxes *x, TileSize ti
 		k *= axes_hint(s, x->k[i]);
 	for (uint32_t i = 0; i < x->nbatch; i++)
 		batch *= axes_hint(s, x->batch[i]);
-	int64_t most = s->target->machine.l2 / 8 * 5 / 4 / (row_elements ? row_elements : 1);
+	const Machine *machine = &s->target->machine;
+	int64_t enough = tuning_tasks(machine) / 2, small = tuning_block_work(machine);
+	int64_t most = tuning_block_elements(machine) / (row_elements ? row_elements : 1);
 	most = most > MAX_BLOCK_ROWS ? MAX_BLOCK_ROWS : most;
 	int64_t need = ceil_div(sym_hint(s->syms, product(s, x->m, x->nm)), tile.mr);
 	need = need > 1 ? need : 1; /* nothing to do still takes a block of some size */
@@ -379,11 +363,11 @@ static BlockSize choose_block(const Sched *s, const ContractAxes *x, TileSize ti
 	int64_t col_tiles = sym_is_const(s->syms, s->extent[x->n], NULL) ? ceil_div(cols, width) : 1;
 	col_tiles = col_tiles > 1 ? col_tiles : 1;
 	int64_t per = col_tiles, tile_work = tile.mr * k * width;
-	while (per > 1 && batch * ceil_div(need, tiles) * ceil_div(col_tiles, per) < ENOUGH_BLOCKS &&
-	       tiles * per * tile_work > SMALL_BLOCK)
+	while (per > 1 && batch * ceil_div(need, tiles) * ceil_div(col_tiles, per) < enough &&
+	       tiles * per * tile_work > small)
 		per = ceil_div(per, 2);
-	while (tiles > 1 && batch * ceil_div(need, tiles) * ceil_div(col_tiles, per) < ENOUGH_BLOCKS &&
-	       tiles * per * tile_work > SMALL_BLOCK)
+	while (tiles > 1 && batch * ceil_div(need, tiles) * ceil_div(col_tiles, per) < enough &&
+	       tiles * per * tile_work > small)
 		tiles = ceil_div(tiles, 2);
 	return (BlockSize){.rows = tiles * tile.mr, .cols = per < col_tiles ? per * width : 0};
 }

@@ -26,8 +26,8 @@ double tuning_tile_cycles(const Target *t, uint32_t mr, uint32_t nv)
 	uint32_t lanes = target_width(t);
 	bool fused = isa_has(&t->isa, ISA_FMA);
 	double latency = machine_latency(m, fused ? MOP_fma : MOP_add, DT_f32);
-	double one_fma = machine_cycles(m, fused ? MOP_fma : MOP_add, DT_f32, lanes);
-	double fma = mr * nv * (fused ? one_fma : one_fma + machine_cycles(m, MOP_mul, DT_f32, lanes));
+	double add = machine_cycles(m, fused ? MOP_fma : MOP_add, DT_f32, lanes), mul = machine_cycles(m, MOP_mul, DT_f32, lanes);
+	double fma = mr * nv * (!fused && mul > add ? mul : add); /* sums and products have units of their own */
 	double vector = machine_cycles(m, MOP_load, DT_f32, lanes), one = machine_cycles(m, MOP_load, DT_f32, 1);
 	double load = mr * one + nv * vector + 1;
 	if (mr > 10 || mr * nv > 24)

@@ -13,9 +13,9 @@ static const Machine table[] = {
 		/* Nothing in particular: scalar code for whatever a C compiler compiles for. */
 		.name = "generic", .family = "generic", .unit_bytes = 8,
 		.rate = {
-			[MOP_add] = SAME(1, 3), [MOP_mul] = SAME(1, 4), [MOP_fma] = SAME(1, 5), [MOP_div] = R(0.1f, 12, 0.06f, 18),
+			[MOP_add] = SAME(2, 4), [MOP_mul] = SAME(2, 4), [MOP_fma] = SAME(2, 4), [MOP_div] = R(0.1f, 12, 0.06f, 18),
 			[MOP_sqrt] = R(0.1f, 15, 0.05f, 20), [MOP_simple] = SAME(2, 1), [MOP_int_mul] = SAME(1, 3),
-			[MOP_convert] = SAME(1, 4), [MOP_shuffle] = SAME(1, 1), [MOP_load] = SAME(1, 4), [MOP_store] = SAME(1, 1),
+			[MOP_convert] = SAME(1, 4), [MOP_shuffle] = SAME(1, 1), [MOP_load] = SAME(2, 4), [MOP_store] = SAME(1, 1),
 			[MOP_gather] = SAME(1, 4), [MOP_scalar] = SAME(2, 1),
 		},
 		.l1 = 32 << 10, .l2 = 256 << 10, .l1_bytes = 8, .l2_bytes = 8, .l3_bytes = 4, .memory_bytes = 2, .ghz = 2,

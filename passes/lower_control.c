@@ -161,7 +161,7 @@ bool lower_while(Lower *s, Node n)
 {
 	Graph *g = s->g, *body = node_attr(g, n, "body")->graph;
 	uint32_t init, consts, ninit = node_args(g, n, "init", &init), nconsts = node_args(g, n, "consts", &consts);
-	Step step = {.kind = STEP_WHILE, .var = sym_var(s->ir->syms, "n", SYMVAR_AXIS, 0, SYM_INF)};
+	Step step = {.kind = STEP_WHILE};
 	NodePlace *out = ARENA_ARRAY(s->arena, NodePlace, body->output.n);
 	Lower in;
 	step.body = start_body(s, &in, body);

@@ -99,6 +99,50 @@ GUARDS = """graph @f(%p: bool[], %x: f32[A], %y: f32[B]) where 1 <= A, 1 <= B {
   return %s
 }
 """
+
+
+def long_graph(n, fails):
+    """n whiles and branches in turn between n kernels that cannot join: `run` is cut into parts, some inside of loops and after
+    them."""
+    lines, last = [], "%x"
+    for k in range(n):
+        lines.append(f"  %s{k} = reduce({last}, kind=\"max\", dims=[0], acc=f32)\n  %b{k} = broadcast(%s{k}, shape=[B], map=[])\n"
+                     f"  %h{k} = full(value=0.5, shape=[B], dtype=f32)\n  %m{k} = mul(%b{k}, %h{k})\n"
+                     f"  %y{k} = sub({last}, %m{k})")
+        last = f"%y{k}"
+        if k % 40 == 7:
+            body = "\n".join(f"    %p{j} = reduce(%{'c' if j == 0 else f'q{j - 1}'}, kind=\"sum\", dims=[0], acc=f32)\n"
+                             f"    %o{j} = broadcast(%p{j}, shape=[B], map=[])\n    %q{j} = maximum(%o{j}, %c)"
+                             for j in range(300 if k == 47 else 3))
+            lines.append(f"""  %w{k} = while([%n, {last}], [], cond=graph @c(%i: i64[], %c: f32[B]) {{
+    %z = full(value=0, shape=[], dtype=i64)
+    %p = gt(%i, %z)
+    return %p
+  }}, body=graph @b(%i: i64[], %c: f32[B]) {{
+    %one = full(value=1, shape=[], dtype=i64)
+    %j = sub(%i, %one)
+{body}
+    %t = tanh(%q{299 if k == 47 else 2})
+    return %j, %t
+  }})
+  %v{k} = get(%w{k}, index=1)""")
+            last = f"%v{k}"
+        if k % 40 == 27:
+            lines.append(f"""  %c{k} = cond(%p, [{last}], yes=graph @yes(%c: f32[B]) {{
+    %s = reduce(%c, kind="prod", dims=[0], acc=f32)
+    %b = broadcast(%s, shape=[B], map=[])
+    return %b
+  }}, no=graph @no(%c: f32[B]) {{
+    %z = full(value={0 if fails else -1000}.0, shape=[B], dtype=f32)
+    %g = ge(%c, %z)
+    assert(%g, message="failed in step {k}")
+    return %c
+  }})
+  %u{k} = get(%c{k}, index=0)""")
+            last = f"%u{k}"
+    return "graph @f(%x: f32[B], %n: i64[], %p: bool[]) where 1 <= B {\n" + "\n".join(lines) + f"\n  return {last}, %v7, %v{7 + (n - 8) // 40 * 40}\n}}\n"
+
+
 TYPES = {"f": "F32", "q": "I64", "b": "BOOL"}
 
 
@@ -123,6 +167,27 @@ def run_text(folder, backend, name, text, tensors, want):
         wrong(f"{name} {backend}: expected {want}", said)
 
 
+def run_long(folder, backend):
+    """The other back ends against the interpreter."""
+    for rounds in (0, 1, 2):
+        for holds in (0, 1):
+            x = {"x.0": ("f", [5], [1, 5, 2, 4, 3]), "x.1": ("q", [], [rounds]), "x.2": ("b", [], [holds])}
+            model, ref = folder / "long.ir", folder / "long.safetensors"
+            model.write_text(long_graph(400, False))
+            write_tensors(ref, x)
+            if backend[0] == "interp":
+                continue
+            code, said = check(model, [ref], [*backend, "--sizes", "B=5,1"])
+            if code or " 0 failed" not in said:
+                wrong(f"long {rounds} {holds} {backend}", said)
+    model.write_text(long_graph(400, True))
+    x["x.2"] = ("b", [], [0])
+    write_tensors(ref, x)
+    code, said = check(model, [ref], backend)
+    if code != 1 or "failed in step 27" not in said:
+        wrong(f"long fails {backend}", said)
+
+
 def run_texts(folder, backend):
     table = ("f", [7], range(7))
     for n in (3, 100000):
@@ -144,4 +209,5 @@ for b in backends():
     run_fixtures(b, said)
     with tempfile.TemporaryDirectory() as temp:
         run_texts(pathlib.Path(temp), b)
+        run_long(pathlib.Path(temp), b)
 sys.exit(bad != 0)

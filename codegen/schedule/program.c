@@ -15,7 +15,8 @@ enum { WEIGHT_ALIGN = 64 };
 /* Where a carried buffer is: at `odd` after an odd number of iterations, else at `even`. */
 typedef struct {
 	Sym even, odd;
-	uint32_t loop; /* the number is the index of this loop of those around (1: the outermost); 0: it is `count` */
+	uint32_t loop;  /* the number is the index of this loop of those around (1: the outermost); 0: it is the next */
+	uint32_t ended; /* that of this while (index into Builder.ended + 1); 0: it is `count` */
 	Sym count;
 } CarryPlace;
 
@@ -25,11 +26,17 @@ typedef struct {
 	Lx index;
 } Around;
 
-/* A WHILE that ended before, in a list around: how many iterations it did. */
+/* A WHILE that ended before, in a list around: how many iterations it did, in a function that knows it. */
 typedef struct {
-	Sym var;
+	const LoopFn *f;
 	Lx count;
 } Ended;
+
+/* What another function knew of it, before the function at hand got a parameter. */
+typedef struct {
+	uint32_t ended;
+	Ended before;
+} Asked;
 
 typedef struct {
 	Lowered *l;
@@ -47,6 +54,7 @@ typedef struct {
 	SymLower sizes;   /* in f */
 	ARRAY(Around) around;
 	ARRAY(Ended) ended;
+	ARRAY(Asked) asked; /* by parts that are being emitted */
 	bool tight; /* lists are cut however short they are */
 	const Cost *times; /* that what is emitted now runs: iterations of the loops around it; of a WHILE one is counted */
 } Builder;
@@ -96,10 +104,23 @@ static uint32_t weight_of(Builder *b, const Buffer *w, const Layout *layout)
 
 /* ---- addresses ---- */
 
+/* Of a while: a part gets it as a parameter, when it first needs it. */
+static Lx count_of(Builder *b, uint32_t ended)
+{
+	Ended *e = &b->ended.data[ended];
+	if (e->f != b->f) {
+		array_push(b->arena, &b->asked, (Asked){ended, *e});
+		*e = (Ended){b->f, lx_param(b->f, loop_param(b->f, "n"))};
+	}
+	return e->count;
+}
+
 static Lx place_offset(Builder *b, const CarryPlace *p)
 {
 	LoopFn *f = b->f;
-	Lx n = p->loop ? b->around.data[p->loop - 1].index : sym_lower(&b->sizes, p->count);
+	Lx n = p->loop    ? b->around.data[p->loop - 1].index
+	       : p->ended ? count_of(b, p->ended - 1)
+			  : sym_lower(&b->sizes, p->count);
 	Lx odd = lx_cmp(f, SC_eq, lx_mod(f, n, lx_int(f, 2)), lx_int(f, 1));
 	return lx_select(f, odd, sym_lower(&b->sizes, p->odd), sym_lower(&b->sizes, p->even));
 }
@@ -240,6 +261,8 @@ static void enter(Builder *b, const Step *step, Lx index)
 {
 	LoopFn *f = b->f;
 	array_push(b->arena, &b->around, (Around){step, index});
+	if (step->kind == STEP_WHILE)
+		return;
 	if (step->reverse)
 		index = lx_sub(f, lx_sub(f, sym_lower(&b->sizes, step->extent), lx_int(f, 1)), index);
 	sym_lower_set(&b->sizes, step->var, index);
@@ -255,12 +278,12 @@ static void swap_inside(Builder *b, const Step *step)
 	}
 }
 
-static void swap_after(Builder *b, const Step *step, Sym count)
+static void swap_after(Builder *b, const Step *step, Sym count, uint32_t ended)
 {
 	for (uint32_t c = 0; c < step->ncarry; c++) {
 		Sym from = b->plan.offset[step->carry[c].from.i], to = b->plan.offset[step->carry[c].to.i];
 		b->place[step->carry[c].from.i] = (CarryPlace){0};
-		b->place[step->carry[c].to.i] = (CarryPlace){.even = from, .odd = to, .count = count};
+		b->place[step->carry[c].to.i] = (CarryPlace){.even = from, .odd = to, .count = count, .ended = ended};
 	}
 }
 
@@ -278,7 +301,7 @@ static void emit_loop(Builder *b, const Step *step)
 	sym_lower_forget(&b->sizes, scope);
 	b->around.n--;
 	ls_end(f);
-	swap_after(b, step, step->extent);
+	swap_after(b, step, step->extent, 0);
 }
 
 static Lx read_pred(Builder *b, BufId pred)
@@ -315,9 +338,8 @@ static void emit_while(Builder *b, const Step *step)
 	sym_lower_forget(&b->sizes, scope);
 	b->around.n--;
 	ls_end(f);
-	swap_after(b, step, step->var);
-	array_push(b->arena, &b->ended, (Ended){step->var, lx_var(f, n)});
-	sym_lower_set(&b->sizes, step->var, lx_var(f, n));
+	array_push(b->arena, &b->ended, (Ended){f, lx_var(f, n)});
+	swap_after(b, step, (Sym){0}, b->ended.n);
 }
 
 /* In the order in which they are launched. */
@@ -348,11 +370,6 @@ static void start_function(Builder *b, LoopFn *f)
 	b->around.n = 0;
 	for (uint32_t i = 0; i < n; i++)
 		enter(b, b->around.data[i].step, lx_param(f, loop_param(f, "i")));
-	for (uint32_t i = 0; i < b->ended.n; i++) {
-		Ended *e = &b->ended.data[i];
-		e->count = lx_param(f, loop_param(f, "n"));
-		sym_lower_set(&b->sizes, e->var, e->count);
-	}
 }
 
 static void emit_step(Builder *b, const Step *s)
@@ -365,21 +382,22 @@ static void emit_step(Builder *b, const Step *s)
 	}
 }
 
-/* What a part is given beside what its caller has, if it is inside a loop or after one that counts. */
-static const Lx *part_args(Builder *b, LoopFn *caller, uint32_t *n)
+/* What a part is given where it needs more than its caller has: the symbols, the indices around, the counts it asked for. */
+static void call_part(Builder *b, uint32_t part, uint32_t first_asked)
 {
-	uint32_t nsymbol = b->p->symbol.n;
-	Lx *arg = ARENA_ARRAY(b->arena, Lx, nsymbol + b->around.n + b->ended.n);
-	*n = 0;
-	if (!b->around.n && !b->ended.n)
-		return arg;
-	for (uint32_t k = 0; k < nsymbol; k++)
-		arg[(*n)++] = lx_param(caller, k);
+	uint32_t n = 0, nasked = b->asked.n - first_asked, nsymbol = b->p->symbol.n;
+	Asked *asked = arena_dup(b->arena, b->asked.data + first_asked, nasked * sizeof *asked);
+	Lx *arg = ARENA_ARRAY(b->arena, Lx, nsymbol + b->around.n + nasked);
+	b->asked.n = first_asked;
+	for (uint32_t k = 0; k < nasked; k++)
+		b->ended.data[asked[k].ended] = asked[k].before;
+	for (uint32_t k = 0; (nasked || b->around.n) && k < nsymbol; k++)
+		arg[n++] = lx_param(b->f, k);
 	for (uint32_t k = 0; k < b->around.n; k++)
-		arg[(*n)++] = b->around.data[k].index;
-	for (uint32_t k = 0; k < b->ended.n; k++)
-		arg[(*n)++] = b->ended.data[k].count;
-	return arg;
+		arg[n++] = b->around.data[k].index;
+	for (uint32_t k = 0; k < nasked; k++)
+		arg[n++] = count_of(b, asked[k].ended);
+	ls_part(b->f, part, 0, arg, n);
 }
 
 static void emit_part(Builder *b, const Step *step, uint32_t n)
@@ -387,11 +405,9 @@ static void emit_part(Builder *b, const Step *step, uint32_t n)
 	Program *p = b->p;
 	LoopFn *outer = b->f, *f = loop_new(p->ir, "");
 	SymLower sizes = b->sizes;
-	uint32_t narg, naround = b->around.n, nended = b->ended.n;
-	bool tight = b->tight;
-	const Lx *arg = part_args(b, outer, &narg);
+	uint32_t naround = b->around.n, nended = b->ended.n, first_asked = b->asked.n;
 	Around *around = arena_dup(b->arena, b->around.data, naround * sizeof *around);
-	Ended *ended = arena_dup(b->arena, b->ended.data, nended * sizeof *ended);
+	bool tight = b->tight;
 	f->buf.data = p->run->buf.data; /* of the same buffers, read only */
 	f->buf.n = f->buf.cap = p->run->buf.n;
 	start_function(b, f);
@@ -401,14 +417,12 @@ static void emit_part(Builder *b, const Step *step, uint32_t n)
 	b->tight = tight;
 	b->f = outer;
 	b->sizes = sizes;
+	b->ended.n = nended;
 	for (uint32_t k = 0; k < naround; k++)
 		b->around.data[k] = around[k];
-	for (uint32_t k = 0; k < nended; k++)
-		b->ended.data[k] = ended[k];
-	b->ended.n = nended;
 	array_push(b->arena, &p->run_part, f);
 	f->name = arena_printf(b->arena, "run_part_%u", p->run_part.n);
-	ls_part(outer, p->run_part.n - 1, 0, arg, narg);
+	call_part(b, p->run_part.n - 1, first_asked);
 }
 
 /* Of a step whose first kernel is number *kernel, which advances. */

@@ -160,7 +160,7 @@ typedef enum {
 typedef struct Step {
 	StepKind kind;
 	Kernel *kernel;
-	Sym var, extent; /* of WHILE, var counts the iterations that were done: which half of a pair is which */
+	Sym var, extent;
 	bool reverse;    /* t runs downwards */
 	BufId pred;      /* a bool without dimensions */
 	struct StepList *test, *body, *other;

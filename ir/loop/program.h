@@ -74,8 +74,8 @@ typedef struct Program {
 	LoopFn *run;
 	/* Long functions are cut into parts that LS_PART statements call, parts of parts first. Parameters of a part of
 	 * `sizes`: the symbols, whose result slots have their values by then, then as many extents as it uses; of a part of
-	 * `run`: the symbols, then the indices of the loops around its call, outermost first, then the numbers of iterations
-	 * of loops that ended before it. Buffers are those of `run`. */
+	 * `run`: the symbols, then the indices of the loops around its call, outermost first, then the counts of whiles that ended
+	 * before it, as far as it needs them. Buffers are those of `run`. */
 	ARRAY(LoopFn *) sizes_part, run_part;
 	uint64_t weight_bytes;
 	uint64_t state_bytes, state_init; /* size of the state; where its first contents are in the weights */

@@ -4,7 +4,7 @@
 
 /* ---- symbolic integers over variables that have values here ---- */
 
-static Lx fold(SymLower *s, Sym e, Lx (*op)(LoopFn *, Lx, Lx))
+static Lx lower_args(SymLower *s, Sym e, Lx (*op)(LoopFn *, Lx, Lx))
 {
 	Lx x = sym_lower(s, sym_arg(s->syms, e, 0));
 	for (uint32_t i = 1; i < sym_nargs(s->syms, e); i++)
@@ -48,17 +48,17 @@ static Lx lower(SymLower *s, Sym e)
 {
 	switch (sym_kind(s->syms, e)) {
 	case SYM_SUM:
-		return fold(s, e, lx_add);
+		return lower_args(s, e, lx_add);
 	case SYM_PRODUCT:
-		return fold(s, e, lx_mul);
+		return lower_args(s, e, lx_mul);
 	case SYM_FLOORDIV:
-		return fold(s, e, lx_div);
+		return lower_args(s, e, lx_div);
 	case SYM_MOD:
-		return fold(s, e, lx_mod);
+		return lower_args(s, e, lx_mod);
 	case SYM_MIN:
-		return fold(s, e, lx_min);
+		return lower_args(s, e, lx_min);
 	case SYM_MAX:
-		return fold(s, e, lx_max);
+		return lower_args(s, e, lx_max);
 	case SYM_VAR:
 		return variable(s, e);
 	default:

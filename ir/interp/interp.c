@@ -232,7 +232,7 @@ static bool run_node(Run *r, Node n)
 }
 
 /* Count readers, and the most operands of a node. */
-static void prepare(Run *r)
+static void count_readers(Run *r)
 {
 	const Graph *g = r->g;
 	uint32_t most = 0;
@@ -251,7 +251,7 @@ static void prepare(Run *r)
 static bool run_nodes(Run *r)
 {
 	Graph *g = r->g;
-	prepare(r);
+	count_readers(r);
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
 		TRY(run_node(r, n));
 		if (r->value[n.i].uses == 0)

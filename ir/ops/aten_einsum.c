@@ -147,7 +147,7 @@ static void squeeze_repeated(Einsum *e, Labelled *v)
 	}
 }
 
-static void prepare(Einsum *e)
+static void take_extents(Einsum *e)
 {
 	Build *b = e->b;
 	for (uint32_t k = 0; k < e->n; k++) {
@@ -243,7 +243,7 @@ static Node build_einsum(Build *b, Node n)
 		e.operand[k].x = x[k];
 	if (!read_equation(&e, node_str(b->g, n, "equation")))
 		return (Node){0};
-	prepare(&e);
+	take_extents(&e);
 	Labelled r = e.operand[0];
 	sum_private(&e, &r);
 	for (uint32_t k = 1; k < e.n && r.x.i; k++) {

@@ -189,7 +189,7 @@ static double fold_double(Op op, double a, double c, bool *known)
 }
 
 /* Arithmetic of weak scalars happens here, in double as in Python. */
-static bool fold(Eval *e, Op op, const Val *x, uint32_t n, Val *out)
+static bool weak_result(Eval *e, Op op, const Val *x, uint32_t n, Val *out)
 {
 	bool known = true;
 	for (uint32_t k = 0; k < n; k++)
@@ -240,7 +240,7 @@ static Val scalar_call(Eval *e, Op op, const Val *x, uint32_t n)
 		return fail(e, "wrong number of operands");
 	if (!e->b)
 		return val_any();
-	if (fold(e, op, x, n, &folded))
+	if (weak_result(e, op, x, n, &folded))
 		return folded;
 	uint32_t first = op == OP_select;
 	DType d = promote_apply(op_info(op)->promote, call_dtype(e, x + first, n - first));

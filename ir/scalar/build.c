@@ -95,7 +95,7 @@ static ScVal const_val(const ScIns *ins)
 	return dtype_is_float(ins->dtype) ? (ScVal){.f = ins->f} : (ScVal){.i = ins->i};
 }
 
-static uint32_t fold(FnBuild *b, const ScIns *ins)
+static uint32_t known_result(FnBuild *b, const ScIns *ins)
 {
 	uint64_t store[3] = {0}, out = 0;
 	const void *in[3] = {&store[0], &store[1], &store[2]};
@@ -149,7 +149,7 @@ static uint32_t emit(FnBuild *b, ScOp op, DType t, const uint32_t *in, uint32_t 
 		all_const = all_const && is_const(b, in[k]);
 	}
 	if (all_const)
-		return fold(b, &ins);
+		return known_result(b, &ins);
 	uint32_t same = identity(b, &ins);
 	return same != NO_INS ? same : intern_ins(b, ins);
 }

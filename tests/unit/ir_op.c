@@ -106,6 +106,24 @@ static void test_lowering(void **state)
 			fail_msg("%s: %s", op_name(op), lowering_fault(op));
 }
 
+static void test_aliases(void **state)
+{
+	(void)state;
+	assert_int_equal(op_find("aten.concat"), op_find("aten.cat"));
+	assert_int_equal(op_find("aten.concatenate"), OP_aten_cat);
+	assert_int_equal(op_find("aten.transpose"), OP_aten_transpose_int);
+	assert_int_equal(op_find("aten.concat aten.concatenate"), OP_none);
+	for (Op op = 1; op < OP_COUNT; op++) {
+		const char *alias = op_info(op)->aliases ? op_info(op)->aliases : "";
+		for (size_t n; *alias; alias += n + (alias[n] == ' ')) {
+			n = strcspn(alias, " ");
+			const char *name = arena_strndup(ctx->arena, alias, n);
+			if (!n || op_find(name) != op)
+				fail_msg("%s: alias \"%s\"", op_name(op), name);
+		}
+	}
+}
+
 static void test_views(void **state)
 {
 	(void)state;
@@ -286,6 +304,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_table, setup, teardown),
 		cmocka_unit_test(test_lowering),
 		cmocka_unit_test(test_views),
+		cmocka_unit_test_setup_teardown(test_aliases, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_schema, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_schemas, setup, teardown),
 		cmocka_unit_test(test_promotion),

@@ -55,27 +55,15 @@ static void put_launch(Writer *w, const Program *p, const LsData *s)
 	t->n++;
 }
 
-static const LsData *launch_at(const LoopFn *f, Lb b, uint32_t k)
-{
-	if (k >= f->block.data[b.i].stmt.n)
-		return NULL;
-	const LsData *s = &f->ls.data[f->block.data[b.i].stmt.data[k]];
-	return s->kind == LS_LAUNCH ? s : NULL;
-}
-
-bool launch_table(LaunchTable *t, const Program *p, const LoopFn *f, Lb b, uint32_t first)
+LaunchTable *launch_table(const Program *p, const LoopFn *f, const LsData *launch, uint32_t n)
 {
 	Arena *arena = p->ir->ctx->arena;
-	const LsData *s = NULL;
-	uint32_t end = first;
-	while (p->run_part.n && end < first + FEW && launch_at(f, b, end))
-		end++;
-	if (end < first + FEW)
-		return false;
-	*t = (LaunchTable){0};
+	if (!p->run_part.n || n < FEW)
+		return NULL;
+	LaunchTable *t = ARENA_NEW(arena, LaunchTable);
 	Writer w = {.t = t, .f = f, .arena = arena, .fn = ARENA_ARRAY(arena, uint32_t, p->fn.n)};
 	intern_init(&w.value, arena);
-	for (uint32_t k = first; (s = launch_at(f, b, k)); k++)
-		put_launch(&w, p, s);
-	return true;
+	for (uint32_t k = 0; k < n; k++)
+		put_launch(&w, p, &launch[k]);
+	return t;
 }

@@ -3,12 +3,14 @@
 
 #include <string.h>
 
+#include "codegen/launches.h"
 #include "codegen/legal_priv.h"
 
 typedef ARRAY(uint32_t) StmtList;
 
 typedef struct {
 	Library lib;
+	const Program *program; /* NULL: of a kernel by itself */
 	LoopFn *f;
 	Arena *arena;
 	LoopIndex index;       /* of the function as it was */
@@ -292,6 +294,7 @@ static void legal_stmt(Legal *g, LsData s)
 		if (g->lib.isa->vector_bytes)
 			put(g, s);
 		break;
+	case LS_TABLE: put(g, s); break; /* legal from before */
 	default:
 		put(g, s);
 		legal_block(g, s.body);
@@ -299,7 +302,13 @@ static void legal_stmt(Legal *g, LsData s)
 	}
 }
 
-/* Launches that follow each other stay so: they may become a table. */
+static Lb block_of(Legal *g, StmtList list)
+{
+	array_push(g->arena, &g->f->block, (struct LBlock){{list.data, list.n, list.cap}});
+	return (Lb){g->f->block.n - 1};
+}
+
+/* Many that follow each other become a table. */
 static uint32_t legal_launches(Legal *g, const uint32_t *at, uint32_t n)
 {
 	uint32_t count = 0;
@@ -311,8 +320,15 @@ static uint32_t legal_launches(Legal *g, const uint32_t *at, uint32_t n)
 		legal_exprs(g, &launch[k]);
 		name_shared(g, &launch[k]);
 	}
+	StmtList *outer = g->out, body = {0};
+	const LaunchTable *table = g->program ? launch_table(g->program, g->f, launch, count) : NULL;
+	g->out = table ? &body : outer;
 	for (uint32_t k = 0; k < count; k++)
 		put(g, launch[k]);
+	g->out = outer;
+	if (table)
+		put(g, (LsData){.kind = LS_TABLE, .table = table, .body = block_of(g, body), .arg = table->value.data,
+		                .narg = table->value.n});
 	return count;
 }
 
@@ -336,27 +352,32 @@ static void legal_block(Legal *g, Lb b)
 	g->out = outer;
 }
 
-void legalise(LoopFn *f, const Isa *isa)
+static void legalise_in(const Program *p, LoopFn *f, const Isa *isa)
 {
 	Arena *arena = f->ir->ctx->arena;
 	loop_unroll(f);
-	Legal g = {.lib = {f, isa}, .f = f, .arena = arena, .nold = f->lx.n};
+	Legal g = {.lib = {f, isa}, .program = p, .f = f, .arena = arena, .nold = f->lx.n};
 	g.is_mutable = loop_find_mutable(f, arena);
 	g.legal = ARENA_ARRAY(arena, Lx, f->lx.n);
 	loop_index_init(&g.index, f, arena);
 	legal_block(&g, f->body);
 }
 
+void legalise(LoopFn *f, const Isa *isa)
+{
+	legalise_in(NULL, f, isa);
+}
+
 void program_legalise(Program *p, const Isa *isa)
 {
 	for (uint32_t k = 0; k < p->fn.n; k++)
-		legalise(p->fn.data[k], isa);
+		legalise_in(p, p->fn.data[k], isa);
 	for (uint32_t k = 0; k < p->sizes_part.n; k++)
-		legalise(p->sizes_part.data[k], isa);
+		legalise_in(p, p->sizes_part.data[k], isa);
 	for (uint32_t k = 0; k < p->run_part.n; k++)
-		legalise(p->run_part.data[k], isa);
-	legalise(p->sizes, isa);
-	legalise(p->run, isa);
+		legalise_in(p, p->run_part.data[k], isa);
+	legalise_in(p, p->sizes, isa);
+	legalise_in(p, p->run, isa);
 #ifndef NDEBUG
 	if (!program_verify(p, isa))
 		ctx_bug_verify(p->ir->ctx, "legalising");

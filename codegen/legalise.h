@@ -9,6 +9,7 @@
  * - loads and stores move what lies in memory; conversions of storage types are operations;
  * - reversed and every second element: loads and a shuffle; gathers: one instruction, or a load for each lane;
  * - horizontal reductions: shuffles and operations, in the documented tree;
+ * - many launches that follow each other become a table;
  * - shared subexpressions are named, and what is known of index arithmetic is noted in the expressions. */
 #ifndef WEFT_CODEGEN_LEGALISE_H
 #define WEFT_CODEGEN_LEGALISE_H

@@ -340,49 +340,45 @@ static void print_launch(Fn *f, const LsData *s)
 	text_add(f->out, "}\n");
 }
 
-/* Many launches in a row: a table. How many there are, or 0. */
-static uint32_t print_launches(Fn *f, Lb b, uint32_t first)
+static void print_table(Fn *f, const LsData *s)
 {
 	enum { LINE = 16 };
-	LaunchTable t;
-	if (!launch_table(&t, f->program, f->f, b, first))
-		return 0;
+	const LaunchTable *t = s->table;
 	line(f);
 	text_add(f->out, "{\n");
 	f->indent++;
 	line(f);
 	text_add(f->out, "static const WeftKernel kernel[] = {");
-	for (uint32_t k = 0; k < t.fn.n; k++)
-		text_printf(f->out, "%s%s", k ? ", " : "", f->kernel_name[t.fn.data[k]]);
+	for (uint32_t k = 0; k < t->fn.n; k++)
+		text_printf(f->out, "%s%s", k ? ", " : "", f->kernel_name[t->fn.data[k]]);
 	text_add(f->out, "};\n");
 	line(f);
 	text_add(f->out, "static const int64_t word[] = {");
-	for (uint32_t k = 0; k < t.word.n; k++) {
+	for (uint32_t k = 0; k < t->word.n; k++) {
 		if (k % LINE == 0) {
 			text_char(f->out, '\n');
 			line(f);
 		}
-		text_printf(f->out, k % LINE ? " %lld," : "\t%lld,", (long long)t.word.data[k]);
+		text_printf(f->out, k % LINE ? " %lld," : "\t%lld,", (long long)t->word.data[k]);
 	}
 	text_char(f->out, '\n');
 	line(f);
 	text_add(f->out, "};\n");
 	line(f);
-	text_printf(f->out, "static const WeftLaunches launches = {kernel, word, %u};\n", t.word.n);
+	text_printf(f->out, "static const WeftLaunches launches = {kernel, word, %u};\n", t->word.n);
 	line(f);
-	text_printf(f->out, "void *b[%u];\n", t.nbuf ? t.nbuf : 1);
+	text_printf(f->out, "void *b[%u];\n", t->nbuf ? t->nbuf : 1);
 	line(f);
-	text_printf(f->out, "int64_t p[%u];\n", t.nparam ? t.nparam : 1);
-	if (t.value.n)
-		print_list(f, "const int64_t value[]", t.value.data, t.value.n);
+	text_printf(f->out, "int64_t p[%u];\n", t->nparam ? t->nparam : 1);
+	if (t->value.n)
+		print_list(f, "const int64_t value[]", s->arg, s->narg);
 	line(f);
-	text_printf(f->out, "if (weft_launches(r, &launches, buf, %s, b, p))\n", t.value.n ? "value" : "NULL");
+	text_printf(f->out, "if (weft_launches(r, &launches, buf, %s, b, p))\n", t->value.n ? "value" : "NULL");
 	print_stop(f);
 	f->bufs = true;
 	f->indent--;
 	line(f);
 	text_add(f->out, "}\n");
-	return t.n;
 }
 
 /* Messages are formats for long long. */
@@ -457,6 +453,9 @@ static void print_program(Fn *f, const LsData *s)
 		text_printf(f->out, "weft_copy(r, %s, %s, %s);\n", text_of(f, s->offset), text_of(f, s->x),
 		            text_of(f, s->y));
 		break;
+	case LS_TABLE:
+		print_table(f, s);
+		break;
 	case LS_ASSERT:
 		print_assert(f, s);
 		break;
@@ -503,11 +502,6 @@ static void print_block(Fn *f, Lb b)
 {
 	for (uint32_t k = 0; b.i && k < f->f->block.data[b.i].stmt.n; k++) {
 		const LsData *s = &f->f->ls.data[f->f->block.data[b.i].stmt.data[k]];
-		uint32_t launches = s->kind == LS_LAUNCH ? print_launches(f, b, k) : 0;
-		if (launches) {
-			k += launches - 1;
-			continue;
-		}
 		print_kind(f, s);
 	}
 }

@@ -49,7 +49,5 @@ void fn_prefetch(Fn *, const LsData *);
 /* ---- fn_program.c ---- */
 
 void fn_program(Fn *, const LsData *);
-/* Launches from statement `first` of a block on, where a table is worth it: how many, or 0. */
-uint32_t fn_launches(Fn *, Lb, uint32_t first);
 
 #endif

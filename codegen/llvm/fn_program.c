@@ -112,23 +112,20 @@ static LLVMValueRef launches_of(Fn *f, const LaunchTable *t)
 	return constant(u, LLVMConstStructInContext(u->c, field, 3, false));
 }
 
-uint32_t fn_launches(Fn *f, Lb b, uint32_t first)
+static void table(Fn *f, const LsData *s)
 {
-	LaunchTable t;
+	const LaunchTable *t = s->table;
 	LUnit *u = f->u;
 	LLVMTypeRef p = l_pointer(u), i64 = LLVMInt64TypeInContext(u->c);
-	if (!launch_table(&t, f->program, f->f, b, first))
-		return 0;
 	LLVMValueRef value = LLVMConstNull(p);
-	if (t.value.n) {
-		value = fn_alloca(f, LLVMArrayType2(i64, t.value.n), 16);
-		fill(f, value, i64, t.value.data, t.value.n);
+	if (t->value.n) {
+		value = fn_alloca(f, LLVMArrayType2(i64, t->value.n), 16);
+		fill(f, value, i64, s->arg, s->narg);
 	}
 	LLVMTypeRef type = LLVMFunctionType(i32_of(f), (LLVMTypeRef[]){p, p, p, p, p, p}, 6, false);
-	LLVMValueRef in[6] = {LLVMGetParam(f->fn, 0), launches_of(f, &t), LLVMGetParam(f->fn, 1), value,
-	                      fn_alloca(f, LLVMArrayType2(p, t.nbuf + 1), 16), fn_alloca(f, LLVMArrayType2(i64, t.nparam + 1), 16)};
+	LLVMValueRef in[6] = {LLVMGetParam(f->fn, 0), launches_of(f, t), LLVMGetParam(f->fn, 1), value,
+	                      fn_alloca(f, LLVMArrayType2(p, t->nbuf + 1), 16), fn_alloca(f, LLVMArrayType2(i64, t->nparam + 1), 16)};
 	stop_unless_0(f, call(f, "weft_launches", type, in, 6));
-	return t.n;
 }
 
 static void read(Fn *f, const LsData *s)
@@ -233,6 +230,7 @@ void fn_program(Fn *f, const LsData *s)
 	switch (s->kind) {
 	case LS_LAUNCH: launch(f, s); break;
 	case LS_READ: read(f, s); break;
+	case LS_TABLE: table(f, s); break;
 	case LS_COPY: copy(f, s); break;
 	case LS_ASSERT: assertion(f, s); break;
 	case LS_PART: f->role == FN_SIZES ? sizes_part(f, s) : run_part(f, s); break;

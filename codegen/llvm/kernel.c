@@ -180,11 +180,7 @@ static void build_block(Fn *f, Lb b)
 {
 	for (uint32_t k = 0; b.i && k < f->f->block.data[b.i].stmt.n; k++) {
 		const LsData *s = &f->f->ls.data[f->f->block.data[b.i].stmt.data[k]];
-		uint32_t launches = s->kind == LS_LAUNCH ? fn_launches(f, b, k) : 0;
-		if (launches)
-			k += launches - 1;
-		else
-			build_statement(f, s);
+		build_statement(f, s);
 		fn_forget(f);
 	}
 }

@@ -56,7 +56,7 @@ static void fill_tables(ContractCode *c)
 	for (uint32_t i = 0; i < c->p->axes.nm; i++)
 		c->row_table[i] = ls_local(s->f, "row_index", DT_i64, (uint64_t)c->p->block.rows);
 	c->a_table = ls_local(s->f, "row_offset", DT_i64, (uint64_t)c->p->block.rows);
-	Lx r = lx_var(s->f, ls_for(s->f, "r", int_of(s, 0), int_of(s, c->p->block.rows), 1, FOR_SERIAL));
+	Lx r = lx_var(s->f, ls_for(s->f, "r", int_of(s, 0), int_of(s, c->p->block.rows), 1));
 	Lx rest = lx_add(s->f, c->row_lo, r);
 	rest = sched_let(s, "row", lx_min(s->f, rest, last_row(c)));
 	for (uint32_t i = c->p->axes.nm; i-- > 0;) {
@@ -358,7 +358,7 @@ static void k_loops(ContractCode *c, Tile *t, uint32_t next)
 	contract_taps(c, axis, &start, &end);
 	uint32_t unroll = innermost && sym_divides(s->syms, UNROLL_K, s->extent[axis]) ? UNROLL_K : 1;
 	if (next == t->split) {
-		start = lx_var(s->f, ls_for(s->f, "chunk", start, end, t->chunk, FOR_SERIAL));
+		start = lx_var(s->f, ls_for(s->f, "chunk", start, end, t->chunk));
 		end = sched_let(s, "end", lx_min(s->f, lx_add(s->f, start, int_of(s, t->chunk)), end));
 	}
 	uint32_t mark = sched_for(s, axis, start, end, unroll);
@@ -494,7 +494,7 @@ static void looped_epilogue(ContractCode *c, const Tile *t)
 	for (uint32_t j = 0; j < t->nv; j++) {
 		uint32_t column = sched_mark(s);
 		start_column(c, t, j);
-		Lx i = lx_var(s->f, ls_for(s->f, "i", int_of(s, 0), int_of(s, c->p->tile.mr), 1, FOR_SERIAL));
+		Lx i = lx_var(s->f, ls_for(s->f, "i", int_of(s, 0), int_of(s, c->p->tile.mr), 1));
 		uint32_t row = sched_mark(s);
 		go_to_row(c, i);
 		Lx at = lx_add(s->f, lx_mul(s->f, i, int_of(s, width)), int_of(s, (int64_t)j * s->lanes));
@@ -536,7 +536,7 @@ static void row_loop(ContractCode *c, uint32_t nv, Lx mask)
 	Tile t = {.nv = nv, .mask = mask};
 	if (c->p->operand.access == B_GATHERED)
 		gather_panel(c, nv, mask);
-	c->row = lx_var(s->f, ls_for(s->f, "row", c->row_lo, c->row_hi, c->p->tile.mr, FOR_SERIAL));
+	c->row = lx_var(s->f, ls_for(s->f, "row", c->row_lo, c->row_hi, c->p->tile.mr));
 	run_tile(c, &t);
 	ls_end(s->f);
 }
@@ -547,7 +547,7 @@ static void whole_columns(ContractCode *c, Lx end)
 {
 	Sched *s = c->s;
 	int64_t width = (int64_t)c->p->tile.nv * s->lanes;
-	c->col = lx_var(s->f, ls_for(s->f, "col", c->col_lo, end, width, FOR_SERIAL));
+	c->col = lx_var(s->f, ls_for(s->f, "col", c->col_lo, end, width));
 	row_loop(c, c->p->tile.nv, (Lx){0});
 	ls_end(s->f);
 }
@@ -570,7 +570,7 @@ static void rest_of_columns(ContractCode *c, Lx start, int64_t rest)
 static void symbolic_rest(ContractCode *c, Lx start)
 {
 	Sched *s = c->s;
-	c->col = lx_var(s->f, ls_for(s->f, "col", start, c->col_hi, s->lanes, FOR_SERIAL));
+	c->col = lx_var(s->f, ls_for(s->f, "col", start, c->col_hi, s->lanes));
 	Lx mask = lx_mask(s->f, lx_sub(s->f, c->col_hi, c->col), s->lanes);
 	row_loop(c, 1, lx_var(s->f, ls_let(s->f, "edge", mask)));
 	ls_end(s->f);

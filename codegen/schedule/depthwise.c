@@ -136,7 +136,7 @@ static void channels(Sched *s, void *data)
 	for (uint32_t i = 1; i < s->k->stage.n; i++)
 		sched_hoist(s, s->k->stage.data[i].value, known);
 	Lx end = sched_size(s, s->extent[d->pixel]);
-	d->start = lx_var(s->f, ls_for(s->f, "pixel", lx_int(s->f, 0), end, d->tile, FOR_SERIAL));
+	d->start = lx_var(s->f, ls_for(s->f, "pixel", lx_int(s->f, 0), end, d->tile));
 	pixel_tile(d);
 	ls_end(s->f);
 	sched_forget(s, mark);

@@ -292,7 +292,7 @@ static void emit_loop(Builder *b, const Step *step)
 	LoopFn *f = b->f;
 	uint32_t scope = b->sizes.log.n;
 	Lx n = sym_lower(&b->sizes, step->extent);
-	enter(b, step, lx_var(f, ls_for(f, "i", lx_int(f, 0), n, 1, FOR_SERIAL)));
+	enter(b, step, lx_var(f, ls_for(f, "i", lx_int(f, 0), n, 1)));
 	swap_inside(b, step);
 	const Cost *times = b->times;
 	b->times = cost_mul(b->arena, times, cost_sym(b->arena, step->extent));

@@ -693,7 +693,7 @@ Lx sched_limit(Sched *s, uint32_t axis)
 uint32_t sched_for(Sched *s, uint32_t axis, Lx lo, Lx hi, int64_t step)
 {
 	uint32_t mark = sched_mark(s);
-	s->at[axis] = lx_var(s->f, ls_for(s->f, sym_name(s->syms, s->var[axis]), lo, hi, step, FOR_SERIAL));
+	s->at[axis] = lx_var(s->f, ls_for(s->f, sym_name(s->syms, s->var[axis]), lo, hi, step));
 	return mark;
 }
 

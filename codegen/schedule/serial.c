@@ -106,12 +106,12 @@ static void merge_runs(Sort *r, Pairs from, Pairs to, Lx width)
 	LoopFn *f = r->s->f;
 	Lx span = lx_var(f, ls_let(f, "span", lx_mul(f, width, lx_int(f, 2))));
 	Lx count = lx_div(f, lx_sub(f, lx_add(f, r->n, span), lx_int(f, 1)), span);
-	Lx run = lx_var(f, ls_for(f, "run", lx_int(f, 0), count, 1, FOR_SERIAL));
+	Lx run = lx_var(f, ls_for(f, "run", lx_int(f, 0), count, 1));
 	Lx lo = lx_var(f, ls_let(f, "lo", lx_mul(f, run, span)));
 	Lx mid = lx_var(f, ls_let(f, "mid", lx_min(f, lx_add(f, lo, width), r->n)));
 	Lx hi = lx_var(f, ls_let(f, "hi", lx_min(f, lx_add(f, lo, span), r->n)));
 	Lv i = ls_var(f, "i", lo), j = ls_var(f, "j", mid);
-	Lx k = lx_var(f, ls_for(f, "k", lo, hi, 1, FOR_SERIAL));
+	Lx k = lx_var(f, ls_for(f, "k", lo, hi, 1));
 	merge_step(r, from, to, i, j, mid, hi, k);
 	ls_end(f);
 	ls_end(f);

@@ -154,9 +154,8 @@ void ls_scatter(LoopFn *f, LMem mem, Lx offset, Lx index, Lx value, Lx mask)
 	                   .mask = clean_mask(f, mask)});
 }
 
-Lv ls_for(LoopFn *f, const char *name, Lx lo, Lx hi, int64_t step, ForKind kind)
+Lv ls_for(LoopFn *f, const char *name, Lx lo, Lx hi, int64_t step)
 {
-	(void)kind;
 	Lv v = lv_new(f, (LType){DT_i64, 1}, name, false);
 	f->lv.data[v.i].nonneg = step > 0 && lx_nonneg(f, lo);
 	ls_add(f, (LsData){.kind = LS_FOR, .v = v, .x = lo, .y = hi, .step = step});

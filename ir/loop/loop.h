@@ -74,7 +74,7 @@ typedef enum {
 	LS_GATHER,/* v = mem[offset + index lanes x]; with mask as LS_LOAD; k: by a load for each lane  */
 	LS_STORE, /* mem[offset] = x, consecutive; with mask                                 */
 	LS_SCATTER, /* mem[offset + index lanes y] = x, lanes in order; with mask            */
-	LS_FOR,   /* for v in [x, y) step `step`: body; loop `kind`                          */
+	LS_FOR,   /* for v in [x, y) step `step`: body                                       */
 	LS_WHILE, /* while x: body                                                           */
 	LS_IF,    /* if x: body else other                                                   */
 	LS_LOCAL, /* task-local array of `count` elements of `dtype`, name as memory         */
@@ -91,11 +91,11 @@ typedef enum {
 	LS_COPY,   /* y bytes from address x to address offset                               */
 	LS_ASSERT, /* if not x: end the call with message k, whose %lld take arg[]           */
 	LS_RESULT, /* result slot k of `sizes` = x                                           */
-	LS_PART    /* what part k of this function does; arg[]: its parameters, none: those of this
+	LS_PART,   /* what part k of this function does; arg[]: its parameters, none: those of this
 	             function; of `sizes`: its extents start at number `count`              */
+	LS_TABLE   /* legal functions: the launches of body, which a table describes; arg[]: what is
+	             computed for it before                                                 */
 } LsKind;
-
-typedef enum { FOR_SERIAL } ForKind;
 
 enum { MAX_FAIL_ARGS = 1 + MAX_RANK }; /* of an LS_FAIL */
 
@@ -118,6 +118,7 @@ typedef struct {
 	DType dtype;
 	Lb body, other;
 	const char *text;
+	const struct LaunchTable *table; /* LS_TABLE: codegen/launches.h */
 } LsData;
 
 typedef struct {
@@ -212,7 +213,7 @@ Lv ls_load(LoopFn *, const char *name, LMem, Lx offset, LType, Lx mask); /* type
 Lv ls_gather(LoopFn *, const char *name, LMem, Lx offset, Lx index, DType, Lx mask);
 void ls_store(LoopFn *, LMem, Lx offset, Lx value, Lx mask);
 void ls_scatter(LoopFn *, LMem, Lx offset, Lx index, Lx value, Lx mask);
-Lv ls_for(LoopFn *, const char *name, Lx lo, Lx hi, int64_t step, ForKind); /* opens the body */
+Lv ls_for(LoopFn *, const char *name, Lx lo, Lx hi, int64_t step); /* opens the body */
 void ls_while(LoopFn *, Lx);
 void ls_if(LoopFn *, Lx);
 void ls_else(LoopFn *);

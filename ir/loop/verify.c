@@ -21,7 +21,7 @@ typedef struct {
 
 static const char *const kind_name[] = {
 	"let", "var", "set", "load", "gather", "store", "scatter", "for", "while", "if", "local",
-	"fail", "prefetch", "comment", "launch", "read", "copy", "assert", "result", "part",
+	"fail", "prefetch", "comment", "launch", "read", "copy", "assert", "result", "part", "table",
 };
 
 static const char *type_text(Verify *v, LType t)
@@ -336,7 +336,7 @@ static void check_other(Verify *v, const LsData *s)
 		expect(v, same(x, bool1), "condition must be a bool scalar");
 		check_args(v, s);
 		break;
-	case LS_PART:
+	case LS_PART: case LS_TABLE:
 		check_args(v, s);
 		break;
 	case LS_RESULT:

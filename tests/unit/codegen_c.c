@@ -204,7 +204,7 @@ static void point_kernel(Bench *b, const Point *p)
 	int64_t step = b->lanes;
 	Lx whole = lx_mul(f, lx_div(f, n, lx_int(f, step)), lx_int(f, step));
 	Lv end = ls_let(f, "end", whole);
-	Lv i = ls_for(f, "i", lx_int(f, 0), lx_var(f, end), step, FOR_SERIAL);
+	Lv i = ls_for(f, "i", lx_int(f, 0), lx_var(f, end), step);
 	point_body(f, p, lx_var(f, i), b->lanes, none);
 	ls_end(f);
 	Lx rest = lx_sub(f, n, lx_var(f, end));
@@ -548,12 +548,12 @@ static void control_kernel(Bench *b)
 	ls_end(f);
 	ls_set(f, steps, lx_add(f, lx_var(f, steps), one));
 	ls_end(f);
-	Lv k = ls_for(f, "k", lx_int(f, 0), lx_int(f, 4), 1, FOR_SERIAL);
+	Lv k = ls_for(f, "k", lx_int(f, 0), lx_int(f, 4), 1);
 	Lv t = ls_let(f, "t", lx_mul(f, lx_var(f, k), lx_var(f, steps)));
 	ls_store(f, tile, lx_var(f, k), lx_add(f, lx_var(f, t), lx_var(f, k)), (Lx){0});
 	ls_end(f);
 	Lv sum = ls_var(f, "sum", lx_int(f, 0));
-	k = ls_for(f, "k", lx_int(f, 0), lx_int(f, 4), 1, FOR_SERIAL);
+	k = ls_for(f, "k", lx_int(f, 0), lx_int(f, 4), 1);
 	Lv e = ls_load(f, "e", tile, lx_var(f, k), (LType){DT_i64, 1}, (Lx){0});
 	ls_set(f, sum, lx_add(f, lx_var(f, sum), lx_var(f, e)));
 	ls_end(f);

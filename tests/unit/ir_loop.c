@@ -108,10 +108,10 @@ static void test_signs(void **state)
 	assert_false(lx_nonneg(f, i));
 	assert_true(lx_nonneg(f, lx_max(f, i, lx_int(f, 0))));
 	assert_true(lx_nonneg(f, lx_mod(f, i, lx_int(f, 4)))); /* a mask of the low bits */
-	Lv v = ls_for(f, "i", lx_int(f, 0), n, 1, FOR_SERIAL);
+	Lv v = ls_for(f, "i", lx_int(f, 0), n, 1);
 	assert_true(lx_nonneg(f, lx_var(f, v)));
 	ls_end(f);
-	v = ls_for(f, "i", lx_int(f, -1), n, 1, FOR_SERIAL);
+	v = ls_for(f, "i", lx_int(f, -1), n, 1);
 	assert_false(lx_nonneg(f, lx_var(f, v)));
 	ls_end(f);
 }
@@ -122,7 +122,7 @@ static LoopFn *copy_loop(const char *name, const char *x, int64_t extent)
 	LoopFn *f = loop_new(it.ir, name);
 	uint32_t in = buffer(f, x), out = buffer(f, "out");
 	ls_comment(f, name);
-	Lv i = ls_for(f, x, lx_int(f, 0), lx_int(f, extent), 8, FOR_SERIAL);
+	Lv i = ls_for(f, x, lx_int(f, 0), lx_int(f, extent), 8);
 	Lx at = lx_add(f, lx_var(f, i), lx_mul(f, lx_var(f, f->task), lx_int(f, extent)));
 	Lv v = ls_load(f, x, lmem_buf(in, DT_f32), at, f32x8, none);
 	ls_store(f, lmem_buf(out, DT_f32), at, lx_add(f, lx_var(f, v), lx_var(f, v)), none);
@@ -190,7 +190,7 @@ static void test_simplify(void **state)
 	uint32_t out = buffer(f, "out");
 	Lx zero = lx_int(f, 0), one = lx_int(f, 1);
 	Lv dead = ls_var(f, "dead", zero);
-	Lv i = ls_for(f, "i", zero, lx_int(f, 9), 1, FOR_SERIAL);
+	Lv i = ls_for(f, "i", zero, lx_int(f, 9), 1);
 	ls_set(f, dead, lx_add(f, lx_var(f, dead), lx_var(f, i)));
 	ls_end(f);
 	LMem local = ls_local(f, "unused", DT_f32, 8);
@@ -198,7 +198,7 @@ static void test_simplify(void **state)
 	ls_if(f, lx_cmp(f, SC_eq, zero, one));
 	ls_store(f, lmem_buf(out, DT_f32), one, lx_float(f, (LType){DT_f32, 1}, 2.0), none);
 	ls_else(f);
-	i = ls_for(f, "once", lx_int(f, 4), lx_int(f, 5), 1, FOR_SERIAL);
+	i = ls_for(f, "once", lx_int(f, 4), lx_int(f, 5), 1);
 	ls_store(f, lmem_buf(out, DT_f32), lx_var(f, i), lx_float(f, (LType){DT_f32, 1}, 3.0), none);
 	ls_end(f);
 	ls_end(f);
@@ -219,11 +219,11 @@ static void test_unroll(void **state)
 	LoopFn *f = it.f;
 	uint32_t x = buffer(f, "x"), out = buffer(f, "out");
 	Lv acc = ls_var(f, "acc", lx_float(f, f32x8, 0.0));
-	Lv i = ls_for(f, "i", lx_int(f, 0), lx_int(f, 8), 2, FOR_SERIAL);
+	Lv i = ls_for(f, "i", lx_int(f, 0), lx_int(f, 8), 2);
 	Lv v = ls_load(f, "v", lmem_buf(x, DT_f32), lx_mul(f, lx_var(f, i), lx_int(f, 8)), f32x8, none);
 	ls_set(f, acc, lx_add(f, lx_var(f, acc), lx_var(f, v)));
 	ls_end(f);
-	ls_for(f, "five", lx_int(f, 0), lx_int(f, 5), 1, FOR_SERIAL); /* too many */
+	ls_for(f, "five", lx_int(f, 0), lx_int(f, 5), 1); /* too many */
 	ls_set(f, acc, lx_add(f, lx_var(f, acc), lx_var(f, acc)));
 	ls_end(f);
 	ls_store(f, lmem_buf(out, DT_f32), lx_int(f, 0), lx_var(f, acc), none);
@@ -254,7 +254,7 @@ static void test_verify_scope(void **state)
 {
 	(void)state;
 	LoopFn *f = it.f;
-	Lv i = ls_for(f, "i", lx_int(f, 0), lx_int(f, 8), 1, FOR_SERIAL);
+	Lv i = ls_for(f, "i", lx_int(f, 0), lx_int(f, 8), 1);
 	ls_end(f);
 	ls_let(f, "late", lx_var(f, i));
 	expect_error(f, "variable out of scope: i");
@@ -294,7 +294,7 @@ static void test_verify_structure(void **state)
 {
 	(void)state;
 	LoopFn *f = it.f;
-	ls_for(f, "i", lx_int(f, 0), lx_param(f, loop_param(f, "n")), 1, FOR_SERIAL);
+	ls_for(f, "i", lx_int(f, 0), lx_param(f, loop_param(f, "n")), 1);
 	expect_error(f, "a block was left open");
 	ls_end(f);
 	Lx n = lx_param(f, 0);

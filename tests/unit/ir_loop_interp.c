@@ -146,7 +146,7 @@ static void test_lockstep(void **state)
 	store(f, y, t, lx_sc(f, SC_neg, f32, &v, 1));
 	ls_else(f);
 	Lv sum = ls_var(f, "sum", lx_float(f, f32, 0));
-	Lx i = lx_var(f, ls_for(f, "i", lx_int(f, 0), lx_add(f, t, lx_int(f, 1)), 1, FOR_SERIAL));
+	Lx i = lx_var(f, ls_for(f, "i", lx_int(f, 0), lx_add(f, t, lx_int(f, 1)), 1));
 	ls_set(f, sum, lx_add(f, lx_var(f, sum), load(f, x, i)));
 	ls_end(f);
 	store(f, y, t, lx_var(f, sum));
@@ -471,7 +471,7 @@ static void test_local_again(void **state)
 {
 	(void)state;
 	LoopFn *f = kernel("k");
-	Lx i = lx_var(f, ls_for(f, "i", lx_int(f, 0), lx_int(f, 2), 1, FOR_SERIAL));
+	Lx i = lx_var(f, ls_for(f, "i", lx_int(f, 0), lx_int(f, 2), 1));
 	LMem t = ls_local(f, "t", DT_f32, 4);
 	ls_if(f, lx_cmp(f, SC_eq, i, lx_int(f, 0)));
 	ls_store(f, t, lx_int(f, 0), lx_float(f, f32, 1), none);

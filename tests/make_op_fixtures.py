@@ -178,6 +178,48 @@ class Spaced(nn.Module):
         return tuple(y)
 
 
+class Views(nn.Module):
+    """Writes through views of every kind, views in place, and what only looks like a view."""
+
+    def forward(s, x, z):
+        a = x.clone()
+        flat, rows = a.view(-1), a.unbind(0)
+        a.transpose_(0, 1)
+        a.add_(1)
+        a.swapdims(0, 1)[0] = 5
+        rows[1].multiply_(2)
+        b = x.clone()
+        b.unsqueeze_(0).squeeze_().t_()
+        b.moveaxis(0, 1).clip_(max=1)
+        b.diagonal().zero_()
+        c = x.clone()
+        parts = c.split([2, 1, 3], 1)
+        parts[2].copy_(torch.concat([parts[1], parts[1], parts[0][:, :1]], 1))
+        torch.narrow(c, 0, 1, 2).select(1, 4).fill_(-1)
+        d = x.clone()
+        d.view(torch.int32).bitwise_and_(-65536)
+        d.unfold(0, 2, 2)[1] += 3
+        w = z.clone()
+        torch.view_as_real(w)[..., 1].neg_()
+        w.mT.conj()[0] *= 2
+        e = x.clone()
+        e.detach_()
+        e.expand_as(e).absolute_()
+        kept = [e.reshape(4, 3, 2).transpose(0, 1).reshape(-1), e.contiguous(), e.to(torch.float64), torch.view_copy(e, [24])]
+        kept[0].zero_(), kept[2].zero_(), kept[3].zero_()
+        kept[1].hsplit(2)[0].sub_(0.5)
+        return a, flat, b, c, d, w, e, *kept
+
+
+class Searched(nn.Module):
+    def forward(s, x, short, long, ints, order):
+        rows = torch.stack([short, short * 2]).double()
+        y = [torch.searchsorted(short, x), torch.searchsorted(long, x, right=True), torch.bucketize(x, long, out_int32=True),
+             torch.searchsorted(rows, x.double(), side="right"), torch.bucketize(0.25, long), torch.searchsorted(ints, ints[::3] + 1),
+             torch.searchsorted(short.flip(0), x, sorter=order), torch.searchsorted(long.half(), x.half())]
+        return tuple(y)
+
+
 def main():
     torch.manual_seed(0)
     dest.mkdir(exist_ok=True)
@@ -199,6 +241,10 @@ def main():
         make("convolved", Convolved(), (r(2, 4, 6, 7), r(4, 2, 3, 2), r(4, 2, 3, 2), r(2, 4, 3, 9), r(2, 4, 14, 20)), compress=True)
         make("linear", Linear(), (r(2, 3, 6, 7), r(800)), compress=True)
         make("choices", Choices(), (r(8, 32) * 3,), compress=True)
+        make("views", Views(), (r(4, 6), torch.randn(3, 3, dtype=torch.complex64)), compress=True)
+        short, x = torch.tensor([-1.5, -0.25, 0, 0, 0.5, 2]), r(2, 50)
+        x[0, :4] = torch.tensor([0, 2, float("nan"), -float("inf")])
+        make("searched", Searched(), (x, short, r(300).sort()[0], torch.randint(-50, 50, (70,)).sort()[0], torch.arange(5, -1, -1)), compress=True)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@
 
 #include "ir/loop/program.h"
 
+enum { LAUNCH_JOINED = 1 << 30 }; /* with the number of a call: WEFT_JOINED of runtime.h */
+
 typedef struct LaunchTable {
 	uint32_t n, nbuf, nparam; /* launches; the most buffers and parameters of one */
 	ARRAY(int64_t) word;      /* of all launches, as weft_launches reads them (runtime.h) */

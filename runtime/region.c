@@ -49,8 +49,10 @@ int64_t weft_read(WeftRegion *r, const void *from, int code, int bits)
 static void record(WeftRegion *r, int id)
 {
 	RegionShared *s = r->shared;
-	while (atomic_exchange(&s->recording, 1))
+	while (id && atomic_exchange(&s->recording, 1))
 		wait_pause();
+	if (!id)
+		return; /* none */
 	if (!s->failed || r->call < s->failed_call || (r->call == s->failed_call && r->failure[0] < s->failure[0])) {
 		s->failed = id;
 		s->failed_call = r->call;
@@ -59,21 +61,19 @@ static void record(WeftRegion *r, int id)
 	atomic_store(&s->recording, 0);
 }
 
-/* Take tasks from share `lane` until it is empty. */
+/* Take tasks from share `lane` until it is empty, as those of the launches before in this phase were found to be. */
 static void drain(WeftRegion *r, int32_t lane, WeftKernel kernel, const WeftFrame *f, int64_t ntasks)
 {
 	int64_t first = ntasks / r->n * lane + ntasks % r->n * lane / r->n;
 	int64_t last = ntasks / r->n * (lane + 1) + ntasks % r->n * (lane + 1) / r->n;
-	int64_t chunk = (last - first) / 8 + 1;
+	int64_t chunk = (last - first) / 8 + 1, before = r->base[lane], all = before + last - first;
 	_Atomic int64_t *next = &r->shared->lane[lane].next;
-	while (first + atomic_load_explicit(next, memory_order_relaxed) < last) {
-		int64_t a = first + atomic_fetch_add_explicit(next, chunk, memory_order_relaxed);
-		if (a >= last)
-			return;
-		int id = kernel(f, a, last - a < chunk ? last : a + chunk);
-		if (id)
-			record(r, id);
+	for (int64_t a = atomic_load_explicit(next, memory_order_relaxed), end = 0; a < all; a = a > end ? a : end) {
+		end = all - a < chunk ? all : a + chunk;
+		if (atomic_compare_exchange_strong_explicit(next, &a, end, memory_order_relaxed, memory_order_relaxed))
+			record(r, kernel(f, first + a - before, first + end - before));
 	}
+	r->base[lane] = all;
 }
 
 int weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks)
@@ -81,20 +81,21 @@ int weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t
 	RegionShared *s = r->shared;
 	double start = s->profile && r->i == 0 ? now() : 0;
 	const WeftFrame f = {buf, p, r->failure};
-	r->call = call;
+	const bool joined = call & WEFT_JOINED;
+	r->call = call & ~(uint32_t)WEFT_JOINED;
 	if (r->n == 1) {
-		s->stop = ntasks > 0 ? kernel(&f, 0, ntasks) : 0;
-		if (s->stop)
-			record(r, s->stop);
+		record(r, ntasks > 0 ? kernel(&f, 0, ntasks) : 0);
+		s->stop = s->failed && !joined;
 	} else {
 		/* The own share first: the same thread meets the same data again in the next phase. */
 		for (int32_t k = 0; k < r->n; k++)
 			drain(r, (r->i + k) % r->n, kernel, &f, ntasks);
-		weft_barrier(r);
+		if (!joined)
+			weft_barrier(r), memset(r->base, 0, (size_t)r->n * sizeof *r->base);
 	}
 	if (s->profile && r->i == 0)
-		s->profile(s->profile_user, call, now() - start);
-	return s->stop;
+		s->profile(s->profile_user, r->call, now() - start);
+	return !joined && s->stop;
 }
 
 int weft_launches(WeftRegion *r, const WeftLaunches *l, void *const *buf, const int64_t *value, void **b, int64_t *p)
@@ -151,8 +152,7 @@ static void body(void *arg, int32_t i, int32_t n)
 int region_run(RegionShared *s, const WeftThreads *t, int32_t n)
 {
 	n = n < 1 ? 1 : n > WEFT_MAX_THREADS ? WEFT_MAX_THREADS : n;
-	s->arrived = s->generation = s->sleepers = 0;
-	s->asserted = s->recording = s->failed = s->stop = 0;
+	s->arrived = s->generation = s->sleepers = s->asserted = s->recording = s->failed = s->stop = 0;
 	for (int32_t i = 0; i < n; i++)
 		s->lane[i].next = 0;
 	if (n == 1)

@@ -43,6 +43,7 @@ struct WeftRegion {
 	RegionShared *shared;
 	int32_t i, n;
 	uint32_t call; /* being executed */
+	int64_t base[WEFT_MAX_THREADS]; /* by lane: tasks of the launches before in this phase */
 	int64_t failure[WEFT_FAILURE]; /* of this thread's last failure */
 };
 

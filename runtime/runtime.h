@@ -23,6 +23,7 @@
 #define WEFT_PRINTF(text, first)
 #endif
 
+enum { WEFT_JOINED = 1 << 30 };
 enum { WEFT_FAILURE = 14 }; /* numbers that a failed check leaves: its task, what the %lld of its message stand for */
 
 typedef struct {
@@ -35,11 +36,12 @@ typedef struct {
  * frame's failure. */
 typedef int (*WeftKernel)(const WeftFrame *, int64_t begin, int64_t end);
 
-/* Distribute the tasks over the region's threads and wait for all. call: index into WeftEntry.call.
+/* Distribute the tasks over the region's threads and wait for all. call: index into WeftEntry.call; with WEFT_JOINED the
+ * phase goes on with the next launch: nobody waits, and the result is 0.
  * buf and p are read by the calling thread only; each thread passes its own, equal ones. Not 0: a check failed, the
  * message is that of the first task, and the caller returns at once. */
 int weft_phase(WeftRegion *, WeftKernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks);
-/* Phases from a table. Of each: the number of its kernel and of its call, how many buffers and parameters it has, the
+/* Phases from a table. Of each launch: the number of its kernel, of its call (with WEFT_JOINED or not), how many buffers and parameters it has, the
  * number of tasks; an argument of `run` and an offset for each buffer; the parameters. Number of tasks, offsets and
  * parameters: twice a constant, or 2 k + 1 for value[k]. b and p: room for the buffers and parameters of any of them. */
 typedef struct {

@@ -332,9 +332,10 @@ static void print_launch(Fn *f, const LsData *s)
 		print_list(f, "const int64_t p[]", s->arg + s->nbuf, s->narg - s->nbuf);
 	const char *text = text_of(f, s->x);
 	line(f);
-	text_printf(f->out, "if (weft_phase(r, %s, %s, %s, %u, %s))\n", f->kernel_name[call->fn], s->nbuf ? "b" : "NULL",
-	            s->narg > s->nbuf ? "p" : "NULL", s->k, text);
-	print_stop(f);
+	text_printf(f->out, s->joined ? "weft_phase(r, %s, %s, %s, %u | WEFT_JOINED, %s);\n" : "if (weft_phase(r, %s, %s, %s, %u, %s))\n",
+	            f->kernel_name[call->fn], s->nbuf ? "b" : "NULL", s->narg > s->nbuf ? "p" : "NULL", s->k, text);
+	if (!s->joined)
+		print_stop(f);
 	f->indent--;
 	line(f);
 	text_add(f->out, "}\n");

@@ -14,6 +14,7 @@ typedef struct {
 	const uint32_t *fn;       /* by phase: index into Program.fn */
 	const BufId *buf;         /* in order of appearance */
 	uint32_t temp;            /* number of its first temporary among those of all kernels */
+	const bool *joins;        /* by phase: shares a phase of the program with the launch before it; after share_phases */
 } Scheduled;
 
 typedef struct {
@@ -35,5 +36,9 @@ typedef struct {
 void distinct_init(DistinctKernels *, const Lowered *, Program *, const Target *);
 /* Schedules a kernel, unless an equal one was, and appends it to d->kernel. */
 void distinct_kernel(DistinctKernels *, const Kernel *);
+
+/* share.c: which launches share a phase, when all kernels of the steps are there. owner: by buffer, the one with which it
+ * swaps, or 0. */
+void share_phases(DistinctKernels *, const StepList *, const uint32_t *owner);
 
 #endif

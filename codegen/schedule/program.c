@@ -227,6 +227,8 @@ static void launch(Builder *b, const Scheduled *k)
 	for (uint32_t i = 0; i < k->schedule->phase.n; i++) {
 		const SchedPhase *p = &k->schedule->phase.data[i];
 		uint32_t narg = 0;
+		if (k->joins[i])
+			ls_join(b->f);
 		Lx *arg = ARENA_ARRAY(b->arena, Lx, p->narg + p->nparam + p->nliteral);
 		for (uint32_t j = 0; j < p->narg; j++)
 			arg[narg++] = address_of(b, k, &p->arg[j]);
@@ -535,10 +537,11 @@ Program *schedule_program(Lowered *l, const Target *target, const ScheduleOption
 	if (opt->weights)
 		share_weights(&b, opt->weights);
 	schedule_steps(&b, &l->steps);
-	b.plan = plan_memory(&b.kernels, !opt->no_plan);
-	b.place = ARENA_ARRAY(b.arena, CarryPlace, l->buf.n);
 	b.owner = ARENA_ARRAY(b.arena, uint32_t, l->buf.n);
 	join_carried(&b, &l->steps);
+	share_phases(&b.kernels, &l->steps, b.owner);
+	b.plan = plan_memory(&b.kernels, !opt->no_plan);
+	b.place = ARENA_ARRAY(b.arena, CarryPlace, l->buf.n);
 	start_run(&b);
 	emit_steps(&b, &l->steps);
 	if (!program_sizes(p, l->graph, b.plan.total) || l->ir->ctx->nerror != errors)

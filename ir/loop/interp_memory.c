@@ -76,28 +76,28 @@ static bool race(const Access *a, const View *v, uint64_t at, const char *how, u
 
 static bool read_byte(const Access *a, const View *v, uint64_t at, Shadow *s)
 {
-	uint32_t phase = a->in->phase;
+	uint32_t phase = a->in->phase, task = a->in->first_task + a->task;
 	if (!s->write.phase)
 		return loop_finding(a, "reads byte %llu of buffer %s, which was never written", (unsigned long long)at,
 		                    v->name);
 	if (s->owner != v->owner && s->owner && v->owner)
 		return loop_finding(a, "reads byte %llu of buffer %s, whose place in the workspace %s has taken",
 		                    (unsigned long long)at, v->name, owner_name(a->in->program, s->owner));
-	if (s->write.phase == phase && s->write.task != a->task)
+	if (s->write.phase == phase && s->write.task != task)
 		return race(a, v, at, "reads", s->write.task);
-	bool again = s->read.phase == phase && s->read.task != a->task;
-	s->read = (Touch){phase, again ? SEVERAL_TASKS : a->task};
+	bool again = s->read.phase == phase && s->read.task != task;
+	s->read = (Touch){phase, again ? SEVERAL_TASKS : task};
 	return true;
 }
 
 static bool write_byte(const Access *a, const View *v, uint64_t at, Shadow *s)
 {
-	uint32_t phase = a->in->phase;
-	if (s->write.phase == phase && s->write.task != a->task)
+	uint32_t phase = a->in->phase, task = a->in->first_task + a->task;
+	if (s->write.phase == phase && s->write.task != task)
 		return race(a, v, at, "writes", s->write.task);
-	if (s->read.phase == phase && s->read.task != a->task)
+	if (s->read.phase == phase && s->read.task != task)
 		return race(a, v, at, "writes", s->read.task);
-	s->write = (Touch){phase, a->task};
+	s->write = (Touch){phase, task};
 	s->owner = v->owner;
 	return true;
 }

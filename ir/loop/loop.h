@@ -84,7 +84,8 @@ typedef enum {
 	/* program only */
 	LS_LAUNCH, /* call k (Program.call) over x tasks: frame buffers arg[0..nbuf) (LX_ADDR), parameters
 	             arg[nbuf..narg); a barrier of all threads follows, and the end of the call where
-	             a check of the kernel has failed                                       */
+	             a check of the phase has failed; `joined`: not yet, the next statement is a launch of
+	             the same phase                                                         */
 	LS_READ,  /* v = the bool or integer of `dtype` that lies at address x, the same for all threads:
 	             a barrier. All that a program knows of the contents of memory. k: the
 	             buffer, for the interpreter                                            */
@@ -115,6 +116,7 @@ typedef struct {
 	uint32_t k, nbuf, narg;
 	const Lx *arg;
 	uint64_t count;
+	bool joined; /* LS_LAUNCH */
 	DType dtype;
 	Lb body, other;
 	const char *text;
@@ -244,6 +246,8 @@ uint32_t loop_parametrise(LoopFn *, int64_t keep, const int64_t **value);
 void loop_print(const LoopFn *, Text *, bool anonymous);
 /* Program statements. */
 void ls_launch(LoopFn *, uint32_t call, Lx ntasks, const Lx *arg, uint32_t nbuf, uint32_t narg);
+/* The next launch belongs to the phase of the launch before, if that is the last statement of the open block. */
+void ls_join(LoopFn *);
 /* A bool, else an i64. owner: as ProgramArg's, or 0. */
 Lv ls_read(LoopFn *, const char *name, DType, Lx address, uint32_t owner);
 void ls_copy(LoopFn *, Lx to, Lx from, Lx bytes);

@@ -288,7 +288,7 @@ static void print_program(Printer *p, const LsData *s)
 		print_list(p, s->arg, s->nbuf);
 		text_add(p->t, "; ");
 		print_list(p, s->arg + s->nbuf, s->narg - s->nbuf);
-		text_char(p->t, ')');
+		text_add(p->t, s->joined ? ") joined" : ")");
 		break;
 	case LS_READ:
 		text_add(p->t, "read ");

@@ -132,6 +132,30 @@ static int run_while_fail(WeftRegion *r, void *const *buf, const int64_t *slot)
 	return 0;
 }
 
+/* Three launches share each phase, of as many tasks as slot says; only the last waits. */
+static int run_joined(WeftRegion *r, void *const *buf, const int64_t *slot)
+{
+	int stop = 0;
+	for (int k = 0; k < PHASES && !stop; k++) {
+		assert_false(weft_phase(r, add_one, buf, NULL, 0 | WEFT_JOINED, slot[0]));
+		assert_false(weft_phase(r, add_one, buf + 1, NULL, 1 | WEFT_JOINED, slot[1]));
+		stop = weft_phase(r, add_one, buf + 2, NULL, 2, slot[2]);
+	}
+	return stop;
+}
+
+/* The second and the third launch of the phase fail: it ends, with the message of the second. */
+static int run_joined_fail(WeftRegion *r, void *const *buf, const int64_t *slot)
+{
+	(void)slot;
+	int64_t two = 2;
+	assert_false(weft_phase(r, add_one, buf, NULL, 0 | WEFT_JOINED, TASKS));
+	assert_false(weft_phase(r, fail_some, buf, &two, 1 | WEFT_JOINED, TASKS));
+	if (weft_phase(r, fail_first, buf + 1, NULL, 2, TASKS))
+		return 1;
+	return weft_phase(r, add_one, buf, NULL, 0, TASKS);
+}
+
 static const WeftCallInfo calls[] = {
 	{"first", "", 0, 0}, {"second", "", 0, 0}, {"third", "", 0, 0}};
 static const char *const messages[] = {"", "one: task %lld", "task leaves %lld, 100%%"};
@@ -170,6 +194,27 @@ static void check_while(const WeftThreads *t, int32_t n)
 	}
 }
 
+static void check_joined(const WeftThreads *t, int32_t n)
+{
+	static int64_t x[3][TASKS];
+	static const int64_t tasks[][3] = {{TASKS, TASKS, TASKS}, {1, 1, 1}, {0, 5, 0}, {TASKS, 1, 0}, {3, TASKS, 17}};
+	WeftStatus status = {0};
+	for (size_t c = 0; c < sizeof tasks / sizeof *tasks; c++) {
+		memset(x, 0, sizeof x);
+		void *buf[] = {x[0], x[1], x[2]};
+		assert_int_equal(execute(run_joined, buf, tasks[c], t, n, &status), WEFT_OK);
+		for (int b = 0; b < 3; b++)
+			for (int64_t i = 0; i < TASKS; i++)
+				assert_int_equal(x[b][i], i < tasks[c][b] ? PHASES : 0);
+	}
+	memset(x, 0, sizeof x);
+	void *buf[] = {x[0], x[1]};
+	assert_int_equal(execute(run_joined_fail, buf, NULL, t, n, &status), WEFT_ERR_CHECK);
+	assert_string_equal(status.message, "task leaves 700, 100%");
+	for (int i = 0; i < TASKS; i++)
+		assert_int_equal(x[0][i], 1);
+}
+
 static void check_threads(const WeftThreads *t, int32_t n)
 {
 	WeftStatus status = {0};
@@ -198,6 +243,7 @@ static void check_threads(const WeftThreads *t, int32_t n)
 		assert_string_equal(status.message, "task leaves -1, 100%");
 	}
 	check_while(t, n);
+	check_joined(t, n);
 	int64_t slot = 5;
 	assert_int_equal(execute(run_assert, NULL, &slot, t, n, &status), WEFT_ERR_CHECK);
 	assert_string_equal(status.message, "slot is 5, expected 3");

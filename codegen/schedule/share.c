@@ -1,0 +1,79 @@
+/* Launches that do not depend on each other share a phase: between them nobody waits.
+ *
+ * A launch joins those before it when no buffer is written by one of them and touched by another. A phase lies within a
+ * list of steps, between steps that are no kernels. */
+#include "codegen/schedule/distinct.h"
+
+typedef struct {
+	DistinctKernels *d;
+	const uint32_t *owner; /* by buffer: the one with which it swaps memory, or 0 */
+	uint32_t *read, *written; /* by buffer, then temporary: the last phase that did */
+	uint32_t phase, kernel;
+	bool open; /* the launch before is in this phase, and may be joined */
+} Share;
+
+static uint32_t memory_of(const Share *h, const Scheduled *k, const SchedArg *a)
+{
+	const Lowered *l = h->d->l;
+	if (a->kind == ARG_TEMP)
+		return l->buf.n + k->temp + a->k;
+	uint32_t b = k->buf[a->k].i;
+	while (h->owner[b])
+		b = h->owner[b];
+	return b;
+}
+
+static bool may_share(const Share *h, const Scheduled *k, const SchedPhase *p)
+{
+	for (uint32_t a = 0; a < p->narg; a++) {
+		const LArg *arg = &p->f->buf.data[a];
+		uint32_t m = memory_of(h, k, &p->arg[a]);
+		if (h->written[m] == h->phase || (arg->written && h->read[m] == h->phase))
+			return false;
+	}
+	return true;
+}
+
+static void share_launch(Share *h, const Scheduled *k, uint32_t phase, bool *joins)
+{
+	const SchedPhase *p = &k->schedule->phase.data[phase];
+	joins[phase] = h->open && may_share(h, k, p);
+	h->phase += !joins[phase];
+	h->open = true;
+	for (uint32_t a = 0; a < p->narg; a++) {
+		uint32_t m = memory_of(h, k, &p->arg[a]);
+		if (p->f->buf.data[a].written)
+			h->written[m] = h->phase;
+		if (p->f->buf.data[a].read)
+			h->read[m] = h->phase;
+	}
+}
+
+static void share_steps(Share *h, const StepList *list)
+{
+	h->open = false;
+	for (uint32_t i = 0; i < list->step.n; i++) {
+		const Step *s = &list->step.data[i];
+		StepList *inner[MAX_STEP_LISTS];
+		if (s->kind == STEP_KERNEL) {
+			Scheduled *k = &h->d->kernel.data[h->kernel++];
+			bool *joins = ARENA_ARRAY(h->d->l->ir->ctx->arena, bool, k->schedule->phase.n);
+			for (uint32_t p = 0; p < k->schedule->phase.n; p++)
+				share_launch(h, k, p, joins);
+			k->joins = joins;
+			continue;
+		}
+		for (uint32_t k = 0, n = step_lists(s, inner); k < n; k++)
+			share_steps(h, inner[k]);
+		h->open = false;
+	}
+}
+
+void share_phases(DistinctKernels *d, const StepList *steps, const uint32_t *owner)
+{
+	Arena *arena = d->l->ir->ctx->arena;
+	uint32_t n = d->l->buf.n + d->ntemp;
+	Share h = {.d = d, .owner = owner, .read = ARENA_ARRAY(arena, uint32_t, n),
+	           .written = ARENA_ARRAY(arena, uint32_t, n)};
+	share_steps(&h, steps);
+}

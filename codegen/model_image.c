@@ -148,18 +148,13 @@ static uint64_t add_dims(Build *b, const ProgramTensor *t, const char *name)
 	return at;
 }
 
-/* Tensors of one kind, one after the other; how many is left in *count. */
-static uint64_t add_tensors(Build *b, const char *name, const ProgramTensor *t, uint32_t n, bool state, uint32_t *count)
+/* One after the other. */
+static uint64_t add_tensors(Build *b, const char *name, const ProgramTensor *t, uint32_t n)
 {
 	ModelImage *im = b->im;
-	*count = 0;
-	for (uint32_t k = 0; k < n; k++)
-		*count += t[k].is_state == state;
-	uint64_t at = object(im, &tensor_type, name, *count, true), next = at;
+	uint64_t at = object(im, &tensor_type, name, n, true), next = at;
 	for (uint32_t k = 0; k < n; k++) {
-		if (t[k].is_state != state)
-			continue;
-		WeftTensorInfo info = {.dtype = dtype_code(t[k].dtype), .rank = t[k].rank, .offset = t[k].offset};
+		WeftTensorInfo info = {.dtype = dtype_code(t[k].dtype), .rank = t[k].rank};
 		memcpy(im->data + next, &info, sizeof info);
 		point_text(im, next + FIELD(WeftTensorInfo, name), t[k].name);
 		if (t[k].rank)
@@ -230,15 +225,14 @@ static void point_some(ModelImage *im, uint64_t at, uint64_t to, uint32_t n)
 		point(im, at, to);
 }
 
-static uint64_t add_entry(Build *b, uint32_t nstate)
+static uint64_t add_entry(Build *b)
 {
 	const Program *p = b->p;
 	ModelImage *im = b->im;
-	uint32_t nextent = program_nextent(p), nslot = program_nslot(p), nin, nout;
-	uint64_t in = add_tensors(b, "inputs", p->input.data, p->input.n, false, &nin);
-	uint64_t out = add_tensors(b, "outputs", p->output.data, p->output.n, false, &nout);
+	uint32_t nextent = program_nextent(p), nslot = program_nslot(p), nin = p->input.n, nout = p->output.n;
+	uint64_t in = add_tensors(b, "inputs", p->input.data, nin), out = add_tensors(b, "outputs", p->output.data, nout);
 	uint64_t symbols = add_symbols(b), seen = add_seen(b), calls = add_calls(b), messages = add_messages(b);
-	WeftEntry e = {.size = sizeof e, .flags = nstate ? WEFT_ENTRY_MUTATES : 0, .ninput = nin, .noutput = nout,
+	WeftEntry e = {.size = sizeof e, .ninput = nin, .noutput = nout,
 	               .nsymbol = p->symbol.n, .ncall = p->call.n, .flops = program_total(p, NULL).flops, .nslot = nslot,
 	               .sizes_bytes = sizeof(WeftSizes) + ((uint64_t)nslot + nextent) * sizeof(int64_t),
 	               .nmessage = p->message.n};
@@ -341,20 +335,17 @@ void model_image(ModelImage *im, const Program *p, const Target *t, const char *
 {
 	*im = (ModelImage){.arena = p->ir->ctx->arena};
 	Build b = {im, p};
-	uint32_t nstate;
-	uint64_t states = add_tensors(&b, "states", p->input.data, p->input.n, true, &nstate);
-	uint64_t entry = add_entry(&b, nstate), params = add_params(&b), manifest = add_manifest(&b, t, features, o);
+	uint64_t entry = add_entry(&b), params = add_params(&b), manifest = add_manifest(&b, t, features, o);
 	uint64_t entries = object(im, &entries_type, "entries", 1, true);
 	point(im, entries, entry);
 	WeftModel m = {.size = sizeof m, .abi = WEFT_ABI_VERSION, .nentry = 1, .nparam = p->constant.n,
 	               .replaceable = o->replaceable, .weights_bytes = p->weight_bytes, .state_bytes = p->state_bytes,
-	               .state_init = p->state_init, .nstate = nstate};
+	               .state_init = p->state_init};
 	im->model = one(im, &model_type, "model", &m);
 	number(im, im->model + FIELD(WeftModel, size), "sizeof(WeftModel)");
 	point(im, im->model + FIELD(WeftModel, manifest), manifest);
 	point(im, im->model + FIELD(WeftModel, entry), entries);
 	point_some(im, im->model + FIELD(WeftModel, param), params, p->constant.n);
-	point_some(im, im->model + FIELD(WeftModel, state), states, nstate);
 	if (o->weights_symbol)
 		point_symbol(im, im->model + FIELD(WeftModel, weights), o->weights_symbol);
 	if (o->weights_file)

@@ -19,7 +19,7 @@ static uint32_t count_dims(const ProgramTensor *t, uint32_t n)
 {
 	uint32_t dims = 0;
 	for (uint32_t k = 0; k < n; k++)
-		dims += t[k].is_state ? 0 : t[k].rank;
+		dims += t[k].rank;
 	return dims;
 }
 

@@ -21,8 +21,6 @@ typedef struct {
 	DType dtype;
 	uint32_t rank;
 	const Sym *dim;
-	bool is_state; /* not passed by the user: owned by the instance */
-	uint64_t offset; /* of state: within the state section */
 } ProgramTensor;
 
 /* All launches of a call in one run: of a loop, every iteration. */

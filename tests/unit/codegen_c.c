@@ -620,8 +620,8 @@ static void program(Bench *b)
 	Sym s0 = sym_var(st, "s0", SYMVAR_SIZE, 1, 64);
 	Sym *dim = arena_dup(b->ctx->arena, &s0, sizeof s0);
 	array_push(b->ctx->arena, &p->symbol, s0);
-	array_push(b->ctx->arena, &p->input, (ProgramTensor){"x", DT_f32, 1, dim, false, 0});
-	array_push(b->ctx->arena, &p->output, (ProgramTensor){"y", DT_i64, 1, dim, false, 0});
+	array_push(b->ctx->arena, &p->input, (ProgramTensor){"x", DT_f32, 1, dim});
+	array_push(b->ctx->arena, &p->output, (ProgramTensor){"y", DT_i64, 1, dim});
 	uint32_t fn = 0;
 	while (strcmp(p->fn.data[fn]->name, "control") != 0)
 		fn++;

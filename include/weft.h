@@ -204,7 +204,8 @@ typedef struct {
 
 typedef struct {
 	const char *name, *algorithm, *function; /* of the call; the distinct kernel it runs */
-	/* Of one run, all launches together (a kernel in a loop has one in each iteration). Operations: two for each
+	/* Of one run, all launches together (a kernel in a loop has one in each iteration; of a
+	 * loop on data one iteration is counted, and both branches). Operations: two for each
 	 * product that joins a sum, one for each element of other steps that compute. Bytes: what a launch reads and
 	 * writes, each element once; of a table, the rows that the indices select. */
 	double flops, bytes, launches;

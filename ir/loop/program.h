@@ -23,7 +23,7 @@ typedef struct {
 	const Sym *dim;
 } ProgramTensor;
 
-/* All launches of a call in one run: of a loop, every iteration. */
+/* All launches of a call in one run: of a loop, every iteration; of a while one, and of a branch as if it were taken. */
 typedef struct {
 	const Cost *flops, *bytes, *launches;
 } ProgramCost;

@@ -24,6 +24,8 @@ bool pass_canon(Graph *, PassCtx *);
 bool pass_decompose(Graph *, PassCtx *);
 /* Complex values become pairs of real ones, but for inputs and outputs and what no rule splits. */
 bool pass_split_complex(Graph *, PassCtx *);
+/* Constants and splats that bodies read are made in them. */
+bool pass_sink(Graph *, PassCtx *);
 /* Branches whose condition is known, or that cost less than deciding. */
 bool pass_branch(Graph *, PassCtx *);
 /* Identities; the result has no more nodes and costs no more. */

@@ -1,4 +1,4 @@
-/*   file -> canon -> decompose -> split_complex -> ( branch -> simplify -> cse -> fold -> fold_scale -> dce )* -> pad -> lowering
+/*   file -> canon -> decompose -> split_complex -> ( sink -> branch -> simplify -> cse -> fold -> fold_scale -> dce )* -> pad -> lowering
  *
  * canon and decompose find what is wrong with the input; the others cannot fail. The bracket is
  * repeated until a round changes nothing. Each of its passes removes nodes or moves them in one
@@ -18,7 +18,7 @@ static const Pass expanding[] = {
 };
 
 static const Pass cleaning[] = {
-	{"branch", pass_branch}, {"simplify", pass_simplify}, {"cse", pass_cse}, {"fold", pass_fold},
+	{"sink", pass_sink}, {"branch", pass_branch}, {"simplify", pass_simplify}, {"cse", pass_cse}, {"fold", pass_fold},
 	{"fold_scale", pass_fold_scale}, {"dce", pass_dce},
 };
 
@@ -199,7 +199,7 @@ bool pipeline_run_one(Graph *g, const char *pass)
 const char *const *pipeline_names(void)
 {
 	static const char *const names[] = {"canon",    "decompose", "split_complex",
-					    "branch",   "simplify",  "cse",           "fold",
+					    "sink",     "branch",    "simplify",      "cse",  "fold",
 					    "fold_scale", "dce",     "pad",  NULL};
 	_Static_assert(COUNT(names) == COUNT(expanding) + COUNT(cleaning) + COUNT(closing) + 1, "one name per pass");
 	return names;

@@ -214,8 +214,76 @@ static void is_a_function(void **state)
 		}
 }
 
+/* ---- phases ---- */
+
+typedef struct {
+	const char *what, *graph;
+	uint32_t nphase, ntemp;
+	SchedTemp temp[2];
+	const char *ntasks[3];
+} Phases;
+
+static const Phases parts[] = {
+	{"a sum", "graph @f(%x: f32[300000]) {\n  %1 = reduce(%x, kind=\"sum\", dims=[0], acc=f32)\n  return %1\n}\n",
+	 2, 1, {{.dtype = DT_f32, .first = 0, .last = 1}}, {"10", "1"}},
+	{"a sum that is read along the row",
+	 "graph @f(%x: f16[2, n]) where 1 <= n ~ 100000 {\n  %1 = reduce(%x, kind=\"max\", dims=[1], acc=f16)\n"
+	 "  %2 = broadcast(%1, shape=[2, n], map=[0])\n  %3 = sub(%x, %2)\n  return %3\n}\n",
+	 2, 1, {{.dtype = DT_f32, .first = 0, .last = 1}}, {NULL}},
+	{"sums that read each other",
+	 "graph @f(%x: f64[200000]) {\n  %1 = reduce(%x, kind=\"sum\", dims=[0], acc=f64)\n"
+	 "  %2 = broadcast(%1, shape=[200000], map=[])\n  %3 = sub(%x, %2)\n"
+	 "  %4 = reduce(%3, kind=\"sum\", dims=[0], acc=f64)\n  return %4\n}\n",
+	 3, 2, {{.dtype = DT_f64, .first = 0, .last = 1}, {.dtype = DT_f64, .first = 1, .last = 2}}, {"7", "7", "1"}},
+	{"short rows", "graph @f(%x: f32[300]) {\n  %1 = reduce(%x, kind=\"sum\", dims=[0], acc=f32)\n  return %1\n}\n", 1, 0, {{0}}, {"1"}},
+	{"many rows",
+	 "graph @f(%x: f32[400, 3000]) {\n  %1 = reduce(%x, kind=\"sum\", dims=[1], acc=f32)\n  return %1\n}\n", 1, 0, {{0}}, {NULL}},
+};
+
+/* Temporaries live from the phase that leaves them to the last one that reads them, and are arguments of these. */
+static void check_phase(const Schedule *s, uint32_t i)
+{
+	const SchedPhase *phase = &s->phase.data[i];
+	for (uint32_t a = 0; a < phase->narg; a++) {
+		if (phase->arg[a].kind != ARG_TEMP)
+			continue;
+		const SchedTemp *t = &s->temp.data[phase->arg[a].k];
+		assert_true(t->first <= i && i <= t->last);
+		assert_int_equal(phase->f->buf.data[a].written, i == t->first);
+	}
+}
+
+static void check_phases(const Phases *p)
+{
+	Ctx *ctx = ctx_new();
+	assert_non_null(ctx);
+	if (setjmp(ctx->unwind))
+		fail_msg("%s: an internal error", p->what);
+	const Lowered *l = lowered(&(Case){.what = p->what, .graph = p->graph}, ctx);
+	const Schedule *s = schedule_kernel(l, l->steps.step.data[0].kernel, target_find("x86-64-v3"));
+	if (s->phase.n != p->nphase || s->temp.n != p->ntemp)
+		fail_msg("%s: %u phases, %u temporaries", p->what, s->phase.n, s->temp.n);
+	for (uint32_t t = 0; t < p->ntemp; t++) {
+		const SchedTemp *have = &s->temp.data[t], *want = &p->temp[t];
+		assert_true(have->dtype == want->dtype && have->first == want->first && have->last == want->last);
+	}
+	for (uint32_t i = 0; i < s->phase.n; i++) {
+		if (p->ntasks[i])
+			assert_string_equal(sym_str(l->ir->syms, s->phase.data[i].ntasks), p->ntasks[i]);
+		check_phase(s, i);
+	}
+	ctx_free(ctx);
+}
+
+static void has_phases(void **state)
+{
+	(void)state;
+	for (size_t c = 0; c < sizeof parts / sizeof *parts; c++)
+		check_phases(&parts[c]);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(refusals), cmocka_unit_test(is_a_function)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(refusals), cmocka_unit_test(is_a_function), cmocka_unit_test(has_phases)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

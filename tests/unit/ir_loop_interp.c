@@ -322,6 +322,30 @@ static void test_two_writers(void **state)
 	finds(FN, "of the same phase touches too");
 }
 
+/* A launch that shares the phase of the one before has tasks of its own, whatever their numbers. */
+static void test_joined_writers(void **state)
+{
+	(void)state;
+	LoopFn *f = kernel("k");
+	store(f, buffer(f, "y"), task(f), lx_float(f, f32, 1));
+	launch(0, N, (uint32_t[]){Y});
+	ls_join(it.p->run);
+	launch(0, N, (uint32_t[]){Y});
+	finds(FN, "of the same phase touches too");
+}
+
+static void test_joined_apart(void **state)
+{
+	(void)state;
+	LoopFn *f = kernel("k");
+	store(f, buffer(f, "y"), task(f), lx_float(f, f32, 1));
+	launch(0, N, (uint32_t[]){WORK});
+	ls_join(it.p->run);
+	launch(0, N, (uint32_t[]){Y});
+	launch(0, N, (uint32_t[]){WORK});
+	assert_int_equal(execute(), LOOP_DONE);
+}
+
 /* Also with one of many readers in between, and whoever comes first. */
 static void test_reader_and_writer(void **state)
 {
@@ -514,7 +538,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_lockstep), T(test_lanes), T(test_sizes), T(test_check), T(test_out_of_bounds),
 		T(test_out_of_buffer), T(test_before_buffer), T(test_beyond_workspace), T(test_never_written),
-		T(test_output_left_out), T(test_input_written), T(test_weight_written), T(test_two_writers),
+		T(test_output_left_out), T(test_input_written), T(test_weight_written), T(test_two_writers), T(test_joined_writers), T(test_joined_apart),
 		T(test_reader_and_writer), T(test_negative_parameter), T(test_negative_tasks),
 		T(test_negative_variable), T(test_life), T(test_misaligned), T(test_misaligned_input), T(test_restrict),
 		T(test_index_overflow), T(test_index_division), T(test_local), T(test_local_bounds),

@@ -109,7 +109,7 @@ static void share_rows(Sched *s, uint32_t from, uint32_t to)
 	const Stage *x = &s->k->stage.data[from], *y = &s->k->stage.data[to];
 	uint32_t a[2 * MAX_RANK], b[2 * MAX_RANK], n = list_axes(x, a);
 	bool one_kind = !(x->nmap && x->nred) && !(y->nmap && y->nred);
-	if (!one_kind || n != list_axes(y, b) || met(s, inner_axes(x), inner_axes(y)) ||
+	if (!n || !one_kind || n != list_axes(y, b) || met(s, inner_axes(x), inner_axes(y)) ||
 	    !same_rows(s, a, b, n, free_axes(s)))
 		return;
 	for (uint32_t i = 0; i < n; i++)

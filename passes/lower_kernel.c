@@ -163,17 +163,54 @@ void trace_ask(TraceMap *m)
 	}
 }
 
+/* Does it read an element that var chooses? seen: by expression. */
+static bool uses_var(const Trace *t, Kx x, Sym var, bool *seen)
+{
+	const KxData *d = &t->k->kx.data[x.i];
+	if (!x.i || seen[x.i])
+		return false;
+	seen[x.i] = true;
+	for (uint32_t k = 0; k < d->nidx; k++)
+		if (sym_uses(t->s->ir->syms, d->idx[k], var))
+			return true;
+	for (uint32_t k = 0; k < d->nin; k++)
+		if (uses_var(t, d->in[k], var, seen))
+			return true;
+	return uses_var(t, d->guard, var, seen) || uses_var(t, d->other, var, seen);
+}
+
+/* Checks are made where an index is used. One that makes no difference, where all elements are the same, is checked all
+ * the same: x is chosen by it. */
+static Kx keep_checks(Trace *t, Kx x, uint32_t first, uint32_t end)
+{
+	Arena *a = t->s->arena;
+	for (uint32_t k = first; k < end; k++) {
+		const ValueVar v = t->k->vvar.data[k];
+		bool *seen = ARENA_ARRAY(t->s->ir->ctx->scratch, bool, t->k->kx.n), used = uses_var(t, x, v.var, seen);
+		for (uint32_t j = k + 1; j < end; j++) /* an index that is found by this one */
+			used = used || uses_var(t, t->k->vvar.data[j].value, v.var, seen);
+		if (!v.check || used)
+			continue;
+		Kx in[2] = {kx_index(t->k, a, v.var), kx_const_int(t->k, a, DT_i64, 0)};
+		Kx is_there = kx_op(t->k, a, OP_ge, DT_bool, in, 2);
+		x = kx_op(t->k, a, OP_select, t->k->kx.data[x.i].dtype, (Kx[]){is_there, x, x}, 3);
+	}
+	return x;
+}
+
 static Kx trace_index(Trace *t, Node n, const Sym *idx, Kx guard)
 {
-	uint32_t other = op_lower(node_op(t->s->g, n))->other;
+	uint32_t other = op_lower(node_op(t->s->g, n))->other, nvar = t->k->vvar.n;
 	TraceMap m = trace_map(t, n, idx, guard, NULL);
 	trace_ask(&m);
+	uint32_t nasked = t->k->vvar.n;
 	Kx outside = {0};
 	if (other)
 		outside = trace_value(t, node_in(t->s->g, n, other), NULL, (Kx){0});
 	else if (m.cond.i)
 		outside = kx_zero(t->k, t->s->arena, dtype_compute(node_dtype(t->s->g, n)));
-	return trace_guarded(t, node_in(t->s->g, n, 0), m.map.in[0], guard, m.cond, outside);
+	Kx x = trace_guarded(t, node_in(t->s->g, n, 0), m.map.in[0], guard, m.cond, outside);
+	return nasked == nvar || reads_stored(t, node_in(t->s->g, n, 0)) ? x : keep_checks(t, x, nvar, nasked);
 }
 
 /* The operand whose part of the result holds the index, by a chain of selects. */

@@ -103,12 +103,16 @@ OP(aten_imag){
 
 /* ---- conjugates ---- */
 
-static Node build_conj(Build *b, Node n)
+Node aten_conj(Build *b, Node x)
 {
-	Node x = arg(b, n, "self");
 	if (!dtype_is_complex(aten_dtype(b, x)))
 		return x;
 	return pair(b, part(b, x, 0), b_un(b, OP_neg, part(b, x, 1)));
+}
+
+static Node build_conj(Build *b, Node n)
+{
+	return aten_conj(b, arg(b, n, "self"));
 }
 OP(aten_conj){
 	.schema = "aten.conj(Tensor(a) self) -> Tensor(a)",

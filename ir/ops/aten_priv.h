@@ -72,6 +72,7 @@ Node aten_like(Build *, Node x, double v);         /* 0-d splat of x's dtype */
 bool aten_scalar_is(const Build *, Node n, const char *name, double v);
 Node aten_truth(Build *, Node x);                       /* bool: x != 0 */
 Node aten_wide(Build *, Node x);                        /* f16, bf16, f8 to f32 */
+Node aten_conj(Build *, Node x);                        /* of real numbers: x */
 Node aten_abs(Build *, Node x);                         /* complex: how long; unsigned and bool: x */
 Node aten_to_float(Build *, Node x);                    /* bool and ints to f32 */
 Node aten_expand_shape(Build *, Node x, const Shape *); /* aligned at the right */

@@ -412,14 +412,9 @@ OP(aten_t_copy){
 	.sample = "f32[n=3, 4]; f32[3]",
 };
 
-/* The adjoint: of real tensors, the transpose. */
 static Node build_mH(Build *b, Node n)
 {
-	Node x = arg(b, n, "self");
-	if (dtype_is_complex(aten_dtype(b, x)))
-		return b_error(b, "%s of a complex tensor is not supported yet",
-			       op_name(node_op(b->g, n)));
-	return transpose(b, x, -2, -1);
+	return transpose(b, aten_conj(b, arg(b, n, "self")), -2, -1);
 }
 
 static Node build_mT(Build *b, Node n)
@@ -437,7 +432,7 @@ OP(aten_mH){
 	.aliases = "aten.adjoint aten.matrix_H",
 	.view = VIEW_ADJOINT,
 	.build = build_mH,
-	.sample = "f32[n=2, 3, 4]",
+	.sample = "f32[n=2, 3, 4]; c64[2, 3]",
 };
 
 static Node build_numpy_T(Build *b, Node n)

@@ -152,7 +152,8 @@ static void body(void *arg, int32_t i, int32_t n)
 int region_run(RegionShared *s, const WeftThreads *t, int32_t n)
 {
 	n = n < 1 ? 1 : n > WEFT_MAX_THREADS ? WEFT_MAX_THREADS : n;
-	s->arrived = s->generation = s->sleepers = s->asserted = s->recording = s->failed = s->stop = 0;
+	s->arrived = s->generation = s->sleepers = 0;
+	s->asserted = s->recording = s->failed = s->stop = 0;
 	for (int32_t i = 0; i < n; i++)
 		s->lane[i].next = 0;
 	if (n == 1)

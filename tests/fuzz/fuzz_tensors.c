@@ -1,5 +1,6 @@
 /* libFuzzer: the bytes are a .safetensors file. What is read is read to its last value, written,
  * and read again. Seeds: tests/data. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,14 +93,29 @@ static size_t change_dtype(uint8_t *data, size_t size, size_t max, size_t header
 	return size;
 }
 
-/* Two digits of the header change places, or a letter of a name changes. */
+/* Is byte i of the header within a tensor's name: a key whose value is an object? */
+static bool in_name(const uint8_t *data, size_t end, size_t i)
+{
+	while (i < end && data[i] != '"')
+		i++;
+	return i + 2 < end && data[i + 1] == ':' && data[i + 2] == '{';
+}
+
+/* A letter of a name; now and then a digit of a shape or an offset, which is mostly refused. */
 static size_t change_text(uint8_t *data, size_t size, size_t header, unsigned *state)
 {
-	size_t i = 8 + fuzz_below(state, (uint32_t)header);
-	if (data[i] >= 'a' && data[i] <= 'z')
-		data[i] = (uint8_t)('a' + fuzz_below(state, 26));
-	else if (data[i] >= '0' && data[i] <= '9')
-		data[i] = (uint8_t)('0' + fuzz_below(state, 10));
+	bool digit = fuzz_below(state, 4) == 0;
+	for (int tries = 0; tries < 64; tries++) {
+		size_t i = 8 + fuzz_below(state, (uint32_t)header);
+		if (digit && isdigit(data[i])) {
+			data[i] = (uint8_t)('0' + fuzz_below(state, 10));
+			break;
+		}
+		if (!digit && islower(data[i]) && in_name(data, 8 + header, i)) {
+			data[i] = (uint8_t)('a' + fuzz_below(state, 26));
+			break;
+		}
+	}
 	return size;
 }
 

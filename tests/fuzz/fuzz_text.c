@@ -228,5 +228,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned 
 	if (fuzz_below(&state, 8) == 0)
 		return LLVMFuzzerMutate(data, size, max);
 	change[fuzz_below(&state, sizeof change / sizeof *change)](&m);
+	if (fuzz_below(&state, 4) != 0)
+		drop_types(&m);
 	return m.size;
 }

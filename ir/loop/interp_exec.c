@@ -4,10 +4,8 @@
 
 #include <string.h>
 
-enum {
-	FIXED = UINT32_MAX, /* the stamp of what stays as it is */
-	MOST_LANES = 128    /* of what is reduced */
-};
+#define FIXED UINT32_MAX /* the stamp of what stays as it is */
+enum { MOST_LANES = 128 /* of what is reduced */ };
 
 static const LxData *lx_at(const Exec *e, Lx x)
 {

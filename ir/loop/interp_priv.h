@@ -17,7 +17,7 @@ typedef struct {
 	uint32_t owner; /* ProgramArg.owner of the buffer through which it was written; 0: not known */
 } Shadow;
 
-enum { SEVERAL_TASKS = UINT32_MAX };
+#define SEVERAL_TASKS UINT32_MAX
 
 /* What LX_ADDR counts: an input, an output, the weights, the workspace, the state. */
 typedef struct {

@@ -194,7 +194,7 @@ static double statement_cycles(Predict *p, const LsData *s, double *busy)
 	case LS_PREFETCH: busy[BUSY_LOADS] += machine_cycles(p->m, MOP_load, DT_f32, 1); return 0;
 	case LS_FOR: {
 		double rounds = rounds_of(p, s);
-		return rounds ? rounds * block_cycles(p, s->body) : 0;
+		return rounds > 0 ? rounds * block_cycles(p, s->body) : 0;
 	}
 	case LS_WHILE: return UNKNOWN_ROUNDS * block_cycles(p, s->body);
 	case LS_IF: return branch_cycles(p, s);

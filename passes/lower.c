@@ -75,6 +75,9 @@ static bool check_supported(Lower *s)
 {
 	Ctx *ctx = s->ir->ctx;
 	Unsupported u = {0};
+	for (uint32_t k = 0; k < s->g->output.n; k++)
+		if (!s->g->output.data[k].node.i)
+			return ctx_error(ctx, NULL, "output %u is none: a compiled model's outputs are tensors", k);
 	text_init(&u.ops, ctx->arena);
 	find_unsupported(s->g, &u);
 	if (u.ops.n)

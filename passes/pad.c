@@ -76,7 +76,7 @@ static Node make_pad(Graph *g, Build *b, Node x, const Padding *p, uint32_t nsp)
 }
 
 /* True if there was something to pad. */
-static bool pad_operand(Graph *g, Node conv)
+static bool pad_operand(Graph *g, Node conv, PassCtx *c)
 {
 	SymTab *syms = g->ir->syms;
 	uint32_t nsp;
@@ -99,6 +99,11 @@ static bool pad_operand(Graph *g, Node conv)
 	Build b = {.g = g, .before = conv, .loc = node_data(g, conv)->loc, .where = node_where(g, conv)};
 	Node x = node_in(g, conv, 0), base = below_reshape(g, x, nsp);
 	Node padded = make_pad(g, &b, base, &p, nsp);
+	if (!node_fits(g, padded)) {
+		c->failed = true;
+		return ctx_error(g->ir->ctx, node_where(g, conv), "with its padding the operand is %s: expected fewer than 2^48 bytes",
+		                 type_str(g->ir, node_type_id(g, padded)));
+	}
 	Sym shape[MAX_RANK];
 	uint32_t rank = node_rank(g, x), pr = node_rank(g, padded);
 	for (uint32_t k = 0; k < rank; k++)
@@ -117,9 +122,9 @@ static bool pad_operand(Graph *g, Node conv)
 bool pass_pad(Graph *g, PassCtx *c)
 {
 	bool changed = false;
-	for (Node n = g->first, next; n.i; n = next) {
+	for (Node n = g->first, next; n.i && !c->failed; n = next) {
 		next = node_next(g, n);
-		changed |= node_op(g, n) == OP_conv && pad_operand(g, n);
+		changed |= node_op(g, n) == OP_conv && pad_operand(g, n, c);
 	}
 	changed |= graph_dce(g);
 	return pass_subgraphs(g, c, pass_pad) || changed;

@@ -7,7 +7,7 @@
 #include "ir/ops/op.h"
 
 typedef struct PassCtx {
-	bool failed; /* set by the passes that find bad input (canon, decompose); reported in ctx */
+	bool failed; /* set by the passes that find bad input (canon, decompose, pad); reported in ctx */
 	bool keep_params; /* parameters are replaceable: nothing is computed from their values */
 	const Op *keep;   /* composites that decompose leaves alone */
 	uint32_t nkeep;

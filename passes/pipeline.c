@@ -165,9 +165,9 @@ bool pipeline_run(Graph *g, const PipelineOptions *o)
 	for (size_t k = 0; k < COUNT(expanding) && !c.failed; k++)
 		run(g, o, &expanding[k], &c);
 	TRY(!c.failed && clean(g, o, &c));
-	for (size_t k = 0; k < COUNT(closing); k++)
+	for (size_t k = 0; k < COUNT(closing) && !c.failed; k++)
 		run(g, o, &closing[k], &c);
-	return true;
+	return !c.failed;
 }
 
 /* In the order of pipeline_names; NULL after the last. */

@@ -14,7 +14,7 @@ for target in ${*:-archive json text tensors}; do
 	work=$build/fuzz_$target.work
 	python3 scripts/fuzz_seeds.py "$target" tests "$work"
 	mkdir -p "$work/corpus"
-	nice "$build/fuzz_$target" -max_total_time="$seconds" -timeout=120 -rss_limit_mb=3000 -max_len=65536 \
+	nice "$build/fuzz_$target" -max_total_time="$seconds" -timeout=120 -mutate_depth=1 -cross_over=0 -rss_limit_mb=3000 -max_len=65536 \
 		-dict="$work/dict" -artifact_prefix="$work/" -print_final_stats=1 \
 		"$work/corpus" "$work/seeds" >"$work/log" 2>&1 || bad=1
 	echo "$target: $(sed -n 's/^stat::number_of_executed_units: */executed /p' "$work/log") " \

@@ -379,7 +379,7 @@ Sym generic_choose_tasks(Generic *g, double work)
 		rest /= (double)axes_hint(s, a);
 		g->ntask++;
 	}
-	if (tasks >= enough || rest < 2 * least)
+	if (tasks >= enough || !(rest >= 2 * least)) /* not a number: an axis without extent */
 		return generic_ntasks(g);
 	uint32_t axis = g->ntask < g->norder ? g->order[g->ntask] : outer_vector ? s->vaxis : NO_AXIS;
 	if (axis == NO_AXIS)

@@ -388,7 +388,7 @@ static void emit_step(Builder *b, const Step *s)
 static void call_part(Builder *b, uint32_t part, uint32_t first_asked)
 {
 	uint32_t n = 0, nasked = b->asked.n - first_asked, nsymbol = b->p->symbol.n;
-	Asked *asked = arena_dup(b->arena, b->asked.data + first_asked, nasked * sizeof *asked);
+	Asked *asked = nasked ? arena_dup(b->arena, b->asked.data + first_asked, nasked * sizeof *asked) : NULL;
 	Lx *arg = ARENA_ARRAY(b->arena, Lx, nsymbol + b->around.n + nasked);
 	b->asked.n = first_asked;
 	for (uint32_t k = 0; k < nasked; k++)

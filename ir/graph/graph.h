@@ -264,5 +264,8 @@ const char *type_str(const Ir *, TypeId);    /* in the scratch arena */
 Graph *graph_parse(Ir *, const char *text, const char *name);
 /* Structure, types, order, use lists. False with diagnostics. */
 bool graph_verify(Graph *);
+/* Less than 2^48 bytes: sizes then fit 64 bits with room for sums. Symbols count with the least they can be; at run time the
+ * program checks. A map that only views a value, however large, is counted too. */
+bool node_fits(const Graph *, Node);
 
 #endif

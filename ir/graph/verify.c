@@ -194,23 +194,25 @@ static bool types_agree(const Ir *ir, TypeId a, TypeId b)
 	return true;
 }
 
-/* Sizes in bytes then fit 64 bits with room for sums. Symbols count with the least they can be; at run
- * time the program checks. A map that only views a value, however large, is counted too. */
-static bool check_size(Verifier *v, Node n)
+bool node_fits(const Graph *g, Node n)
 {
-	const Type *t = node_type(v->g, n);
+	const Type *t = node_type(g, n);
 	uint64_t bytes = t->dtype == DT_none ? 0 : dtype_size(t->dtype);
 	bool empty = false;
 	for (uint32_t k = 0; t->dtype != DT_none && k < t->n; k++) {
 		int64_t lo, hi;
-		sym_range(v->g->ir->syms, t->dim[k], &lo, &hi);
+		sym_range(g->ir->syms, t->dim[k], &lo, &hi);
 		empty |= lo <= 0;
 		if (lo > 0 && __builtin_mul_overflow(bytes, (uint64_t)lo, &bytes))
 			bytes = UINT64_MAX;
 	}
-	if (empty || bytes < (uint64_t)1 << 48)
-		return true;
-	return fail(v, n, arena_printf(v->ctx->scratch, "%s is too large: expected fewer than 2^48 bytes",
+	return empty || bytes < (uint64_t)1 << 48;
+}
+
+static bool check_size(Verifier *v, Node n)
+{
+	return node_fits(v->g, n) ||
+	       fail(v, n, arena_printf(v->ctx->scratch, "%s is too large: expected fewer than 2^48 bytes",
 	                               type_str(v->g->ir, node_type_id(v->g, n))));
 }
 

@@ -349,6 +349,8 @@ Node aten_per_dim(Build *b, Node v, Node like, uint32_t dim)
 	Shape s = aten_shape(b, like);
 	if (!v.i || !like.i)
 		return (Node){0};
+	if (aten_rank(b, v) > 1)
+		return b_error(b, "values along a dimension of rank %u, expected 1", aten_rank(b, v));
 	return b_broadcast_in_dim(b, v, s.rank, s.dim, &dim);
 }
 

@@ -225,10 +225,10 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned 
 						   change_op,     change_operand, drop_types};
 	unsigned state = seed;
 	Mutant m = {data, size, max, &state};
-	if (fuzz_below(&state, 8) == 0)
+	if (fuzz_below(&state, 16) == 0)
 		return LLVMFuzzerMutate(data, size, max);
 	change[fuzz_below(&state, sizeof change / sizeof *change)](&m);
-	if (fuzz_below(&state, 4) != 0)
+	if (fuzz_below(&state, 8) != 0)
 		drop_types(&m);
 	return m.size;
 }

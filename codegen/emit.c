@@ -7,19 +7,10 @@
 
 /* ---- cost ---- */
 
-static double block_cost(const LoopFn *f, Lb b)
+/* Rough cost of compiling a kernel. */
+static double loop_cost(const LoopFn *f)
 {
-	double cost = 0;
-	for (uint32_t k = 0; b.i && k < f->block.data[b.i].stmt.n; k++) {
-		const LsData *s = &f->ls.data[f->block.data[b.i].stmt.data[k]];
-		cost += 1 + block_cost(f, s->body) + block_cost(f, s->other);
-	}
-	return cost;
-}
-
-double loop_cost(const LoopFn *f)
-{
-	double cost = 20 + block_cost(f, f->body);
+	double cost = 20 + loop_statements(f, f->body);
 	for (uint32_t k = 1; k < f->lx.n; k++)
 		if (f->lx.data[k].kind == LX_FN)
 			cost += 0.5 * f->lx.data[k].fn->cost;

@@ -27,8 +27,6 @@ typedef struct {
 	uint32_t n;
 } EmitSelect;
 
-/* Rough cost of compiling a kernel. */
-double loop_cost(const LoopFn *);
 /* Names of the distinct kernels, by index into Program.fn: identifiers, unique. */
 const char *const *kernel_names(const Program *, const char *suffix);
 /* Kernels in at most nunits units of about equal cost: the unit of every kernel, and their costs in load.

@@ -176,22 +176,12 @@ uint32_t sched_temp(Sched *s, SchedTemp t)
 	return s->out->temp.n - 1;
 }
 
-static uint32_t statements(const LoopFn *f, Lb b)
-{
-	uint32_t n = 0;
-	for (uint32_t i = 0; b.i && i < f->block.data[b.i].stmt.n; i++) {
-		const LsData *st = &f->ls.data[f->block.data[b.i].stmt.data[i]];
-		n += 1 + statements(f, st->body) + statements(f, st->other);
-	}
-	return n;
-}
-
 void sched_finish_phase(Sched *s, Sym ntasks, KernelCost cost)
 {
 	SchedPhase p = {.f = s->f, .ntasks = ntasks, .cost = cost, .narg = s->arg.n, .arg = s->arg.data,
 	                .nparam = s->param.n, .param = s->param.data};
 	loop_simplify(p.f);
-	s->out->code += statements(p.f, p.f->body);
+	s->out->code += loop_statements(p.f, p.f->body);
 	s->out->flops += cost_at(s->syms, cost.flops, NULL, NULL, 0);
 	s->out->bytes += cost_at(s->syms, cost.bytes, NULL, NULL, 0);
 	array_push(s->arena, &s->out->phase, p);

@@ -211,6 +211,16 @@ Lx lx_fails(LoopFn *f, Lx ok, Lx mask)
 	return mask.i ? lx_and(f, bad, mask) : bad;
 }
 
+uint32_t loop_statements(const LoopFn *f, Lb b)
+{
+	uint32_t n = 0;
+	for (uint32_t k = 0; b.i && k < f->block.data[b.i].stmt.n; k++) {
+		const LsData *s = &f->ls.data[f->block.data[b.i].stmt.data[k]];
+		n += 1 + loop_statements(f, s->body) + loop_statements(f, s->other);
+	}
+	return n;
+}
+
 bool ls_is_rare(const LoopFn *f, const LsData *s)
 {
 	const struct LBlock *b = &f->block.data[s->body.i];

@@ -226,6 +226,8 @@ void ls_fail(LoopFn *, uint32_t message, const Lx *arg, uint32_t narg);
 Lx lx_fails(LoopFn *, Lx ok, Lx mask);
 /* A branch that ends in a failure: hardly ever taken, so it belongs out of the way. */
 bool ls_is_rare(const LoopFn *, const LsData *);
+/* Statements of a block, those inside of others included. */
+uint32_t loop_statements(const LoopFn *, Lb);
 void ls_prefetch(LoopFn *, LMem, Lx offset, uint32_t level);
 void ls_comment(LoopFn *, const char *);
 static inline LMem lmem_buf(uint32_t k, DType d) { return (LMem){false, k, d}; }

@@ -93,16 +93,9 @@ static Lx let(Legal *g, const char *name, Lx x)
 	return lx_var(g->f, v);
 }
 
-static void legal_exprs(Legal *g, LsData *s)
+static Lx legal_of(void *legal, Lx x)
 {
-	s->x = legal_expr(g, s->x);
-	s->y = legal_expr(g, s->y);
-	s->mask = legal_expr(g, s->mask);
-	s->offset = legal_expr(g, s->offset);
-	Lx *arg = s->narg ? ARENA_ARRAY(g->arena, Lx, s->narg) : NULL;
-	for (uint32_t k = 0; k < s->narg; k++)
-		arg[k] = legal_expr(g, s->arg[k]);
-	s->arg = arg;
+	return legal_expr(legal, x);
 }
 
 /* ---- shared subexpressions ---- */
@@ -154,6 +147,11 @@ static Lx by_name(Legal *g, Lx x)
 	return to;
 }
 
+static Lx named_of(void *legal, Lx x)
+{
+	return by_name(legal, x);
+}
+
 static void name_shared(Legal *g, LsData *s)
 {
 	uint32_t n = g->f->lx.n;
@@ -171,14 +169,8 @@ static void name_shared(Legal *g, LsData *s)
 		g->name[x.i] = let(g, "t", value);
 		names++;
 	}
-	if (names) {
-		s->x = by_name(g, s->x);
-		s->y = by_name(g, s->y);
-		s->mask = by_name(g, s->mask);
-		s->offset = by_name(g, s->offset);
-		for (uint32_t k = 0; k < s->narg; k++)
-			((Lx *)s->arg)[k] = by_name(g, s->arg[k]);
-	}
+	if (names)
+		ls_map(g->f, s, named_of, g);
 	while (g->named.n)
 		g->name[g->named.data[--g->named.n].i] = (Lx){0};
 }
@@ -283,7 +275,7 @@ static void legal_for(Legal *g, LsData s, Lx old_end)
 static void legal_stmt(Legal *g, LsData s)
 {
 	Lx old_end = s.y;
-	legal_exprs(g, &s);
+	ls_map(g->f, &s, legal_of, g);
 	if (s.kind != LS_WHILE) /* whose condition is computed anew before each round */
 		name_shared(g, &s);
 	switch (s.kind) {
@@ -317,7 +309,7 @@ static uint32_t legal_launches(Legal *g, const uint32_t *at, uint32_t n)
 	LsData *launch = ARENA_ARRAY(g->arena, LsData, count);
 	for (uint32_t k = 0; k < count; k++) {
 		launch[k] = g->f->ls.data[at[k]];
-		legal_exprs(g, &launch[k]);
+		ls_map(g->f, &launch[k], legal_of, g);
 		name_shared(g, &launch[k]);
 	}
 	StmtList *outer = g->out, body = {0};

@@ -306,6 +306,19 @@ void ls_visit(const LoopFn *f, const LsData *s, void (*visit)(void *, Lx), void 
 			visit(data, s->arg[k]);
 }
 
+void ls_map(LoopFn *f, LsData *s, Lx (*map)(void *, Lx), void *data)
+{
+	Lx *fixed[] = {&s->x, &s->y, &s->mask, &s->offset};
+	Lx *arg = s->narg ? ARENA_ARRAY(f->ir->ctx->arena, Lx, s->narg) : NULL;
+	for (uint32_t k = 0; k < 4; k++)
+		if (fixed[k]->i)
+			*fixed[k] = map(data, *fixed[k]);
+	for (uint32_t k = 0; k < s->narg; k++)
+		if (s->arg[k].i)
+			arg[k] = map(data, s->arg[k]);
+	s->arg = arg;
+}
+
 /* ---- shared subexpressions ---- */
 
 typedef struct {

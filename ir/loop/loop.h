@@ -201,6 +201,8 @@ Lx lx_addr(LoopFn *, uint32_t buf, Lx bytes);
 bool lx_nonneg(const LoopFn *, Lx);
 /* Every expression of a statement: calls visit for x, y, mask, offset and arg[], absent ones skipped. */
 void ls_visit(const LoopFn *, const LsData *, void (*visit)(void *, Lx), void *data);
+/* Each of them becomes what map gives; arg[] is a new array. */
+void ls_map(LoopFn *, LsData *, Lx (*map)(void *, Lx), void *data);
 bool lx_is_int(const LoopFn *, Lx, int64_t *value);
 /* Distance of the elements that an unmasked gather of several lanes reads, where it is -1 or 2: what loads and a
  * shuffle do instead. Else 0. */

@@ -86,18 +86,9 @@ static Lx copy_expr(Copy *c, Lx x)
 	return r;
 }
 
-static void copy_exprs(Copy *c, LsData *s)
+static Lx copy_of(void *copy, Lx x)
 {
-	s->x = copy_expr(c, s->x);
-	s->y = copy_expr(c, s->y);
-	s->mask = copy_expr(c, s->mask);
-	s->offset = copy_expr(c, s->offset);
-	if (!s->narg)
-		return;
-	Lx *arg = ARENA_ARRAY(arena_of(c->f), Lx, s->narg);
-	for (uint32_t k = 0; k < s->narg; k++)
-		arg[k] = copy_expr(c, s->arg[k]);
-	s->arg = arg;
+	return copy_expr(copy, x);
 }
 
 static Lb copy_block(Copy *c, Lb b);
@@ -113,7 +104,7 @@ static uint32_t copy_stmt(Copy *c, uint32_t at)
 	LoopFn *f = c->f;
 	LsData s = f->ls.data[at];
 	copy_reserve(c);
-	copy_exprs(c, &s);
+	ls_map(c->f, &s, copy_of, c);
 	bool local = s.mem.local && (s.kind == LS_LOAD || s.kind == LS_GATHER || s.kind == LS_STORE ||
 	                             s.kind == LS_SCATTER || s.kind == LS_PREFETCH);
 	if (local && c->by[s.mem.k].i)
@@ -222,7 +213,7 @@ static void propagate_block(Copy *c, Lb b)
 		uint32_t at = f->block.data[b.i].stmt.data[k];
 		copy_reserve(c);
 		LsData s = f->ls.data[at];
-		copy_exprs(c, &s);
+		ls_map(c->f, &s, copy_of, c);
 		f->ls.data[at] = s;
 		if (s.kind == LS_LET && is_trivial(f, s.x)) {
 			c->by[s.v.i] = s.x;

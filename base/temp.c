@@ -142,6 +142,12 @@ void temp_remove(const char *path)
 	remove_at(AT_FDCWD, path, 0);
 }
 
+void temp_remove_all(const char *path)
+{
+	temp_remove(path);
+	remove_siblings(path);
+}
+
 /* A compiler removes its own temporary files when it is asked to end. One that does not end is killed. */
 static void end_programs(pid_t self)
 {
@@ -168,10 +174,8 @@ void temp_abandon(void)
 	end_programs(self);
 	for (int k = 0; k < PATHS; k++) {
 		const char *path = atomic_load(&paths[k].path);
-		if (path && atomic_load(&paths[k].owner) == self) {
-			temp_remove(path);
-			remove_siblings(path);
-		}
+		if (path && atomic_load(&paths[k].owner) == self)
+			temp_remove_all(path);
 	}
 	errno = saved;
 }

@@ -16,6 +16,8 @@ void temp_end_program(pid_t);
 
 /* rm -rf, async-signal-safe. */
 void temp_remove(const char *path);
+/* The same, and what a linker that was ended, or crashed, left beside it. */
+void temp_remove_all(const char *path);
 /* End the programs and remove the files of this process (not of the one it was forked from). Async-signal-safe; the
  * process must end next: a thread that would make another temporary file stops. */
 void temp_abandon(void);

@@ -206,7 +206,7 @@ void out_drop(OutFile *o)
 	if (o->f)
 		fclose(o->f);
 	if (o->tmp)
-		unlink(o->tmp);
+		temp_remove_all(o->tmp);
 	if (o->folder)
 		rmdir(o->folder);
 	temp_end(o->tmp);

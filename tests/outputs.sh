@@ -106,6 +106,24 @@ for backend in $backends; do
 	only "$out/l"
 done
 
+# A linker that crashes beside its output.
+mkdir "$out/crash"
+cat >"$out/crash/cc" <<END
+#!/bin/sh
+case " \$* " in *' -shared '*) ;; *) PATH='$PATH' exec ${CC:-cc} "\$@" ;; esac
+while [ "\$1" != -o ]; do shift; done
+: >"\$2.tmp5ebc17f"
+kill -BUS \$\$
+END
+chmod +x "$out/crash/cc"
+for tool in ld.lld ld.lld-19 ld; do
+	ln -s cc "$out/crash/$tool"
+done
+for backend in $backends; do
+	expect 1 'was killed by signal 7' env PATH="$out/crash:$PATH" CC="$out/crash/cc" "$weft" compile "$model" --backend $backend -o "$out/l/a.so"
+	only "$out/l"
+done
+
 # ---- links ----
 for backend in $backends; do
 	mkdir "$out/link" "$out/link/far"

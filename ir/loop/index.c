@@ -37,21 +37,25 @@ static void mark_data(LoopIndex *n, uint32_t v, bool data)
 		n->data[v] = n->changed = true;
 }
 
+static void classify(LoopIndex *n, const LsData *s)
+{
+	const LsRow *row = ls_row(s->kind);
+	if (row->mem == MEM_WRITE && s->mem.local)
+		mark_data(n, s->mem.k, !loop_is_index(n, s->x));
+	switch (row->v) {
+	case V_LET: case V_LOOP: mark_data(n, s->v.i, !loop_is_index(n, s->x)); break;
+	case V_VAR: case V_DATA: mark_data(n, s->v.i, true); break;
+	case V_LOADED: mark_data(n, s->v.i, !s->mem.local || n->data[s->mem.k]); break;
+	case V_ARRAY: mark_data(n, s->v.i, s->dtype != DT_i64); break;
+	case V_NONE: case V_SET: break;
+	}
+}
+
 static void classify_block(LoopIndex *n, Lb b)
 {
 	for (uint32_t k = 0; b.i && k < n->f->block.data[b.i].stmt.n; k++) {
 		const LsData *s = &n->f->ls.data[n->f->block.data[b.i].stmt.data[k]];
-		switch (s->kind) {
-		case LS_LET: case LS_FOR: mark_data(n, s->v.i, !loop_is_index(n, s->x)); break;
-		case LS_VAR: case LS_GATHER: case LS_READ: mark_data(n, s->v.i, true); break;
-		case LS_LOAD: mark_data(n, s->v.i, !s->mem.local || n->data[s->mem.k]); break;
-		case LS_LOCAL: mark_data(n, s->v.i, s->dtype != DT_i64); break;
-		case LS_STORE: case LS_SCATTER:
-			if (s->mem.local)
-				mark_data(n, s->mem.k, !loop_is_index(n, s->x));
-			break;
-		default: break;
-		}
+		classify(n, s);
 		classify_block(n, s->body);
 		classify_block(n, s->other);
 	}

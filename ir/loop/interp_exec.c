@@ -397,8 +397,9 @@ static bool move_lanes(const Move *m, int64_t offset, DType index_type, const vo
 
 static bool access(Exec *e, const Active *a, const LsData *s)
 {
-	bool store = s->kind == LS_STORE || s->kind == LS_SCATTER;
-	Lx at = s->kind == LS_GATHER ? s->x : s->kind == LS_SCATTER ? s->y : (Lx){0};
+	const LsRow *row = ls_row(s->kind);
+	bool store = row->mem == MEM_WRITE;
+	Lx at = row->x == FIELD_LANES ? s->x : row->y == FIELD_LANES ? s->y : (Lx){0};
 	LType type = store ? lx_type(e->f, s->x) : e->f->lv.data[s->v.i].type;
 	Move m = {e, s, 0, type.lanes, dtype_size(s->mem.dtype), store, local_bytes(e->f, s->mem)};
 	const int64_t *offset = exec_value(e, a, s->offset);
@@ -519,9 +520,11 @@ static bool run_fail(Exec *e, const Active *a, const LsData *s)
 
 static bool statement(Exec *e, const Active *a, const LsData *s)
 {
+	const LsRow *row = ls_row(s->kind);
+	if (row->mem == MEM_READ || row->mem == MEM_WRITE)
+		return access(e, a, s);
 	switch (s->kind) {
 	case LS_LET: case LS_VAR: case LS_SET: return define(e, a, s);
-	case LS_LOAD: case LS_GATHER: case LS_STORE: case LS_SCATTER: return access(e, a, s);
 	case LS_FOR: return run_for(e, a, s);
 	case LS_WHILE: return run_while(e, a, s);
 	case LS_IF: return run_if(e, a, s);

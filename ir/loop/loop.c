@@ -2,6 +2,41 @@
 
 #include <string.h>
 
+/* ---- kinds ---- */
+
+static const LsRow row[] = {
+	[LS_LET] = {"let", "let $v = $x", .v = V_LET, .x = FIELD_VALUE},
+	[LS_VAR] = {"var", "var $v = $x", .v = V_VAR, .x = FIELD_VALUE},
+	[LS_SET] = {"set", "$n := $x", .v = V_SET, .x = FIELD_VALUE},
+	[LS_LOAD] = {"load", "$v = $m[$o]$w", .v = V_LOADED, .mem = MEM_READ, .offset = FIELD_INDEX, .masked = true},
+	[LS_GATHER] = {"gather", "$v = $m[$o + $x]$l$w", .v = V_DATA, .mem = MEM_READ, .offset = FIELD_INDEX,
+	               .x = FIELD_LANES, .masked = true},
+	[LS_STORE] = {"store", "$m[$o] = $x$w", .mem = MEM_WRITE, .offset = FIELD_INDEX, .x = FIELD_VALUE, .masked = true},
+	[LS_SCATTER] = {"scatter", "$m[$o + $y] = $x$w", .mem = MEM_WRITE, .offset = FIELD_INDEX, .x = FIELD_VALUE,
+	                .y = FIELD_LANES, .masked = true},
+	[LS_FOR] = {"for", "for $n in $x .. $y$s$b", .v = V_LOOP, .x = FIELD_INDEX, .y = FIELD_INDEX, .body = true},
+	[LS_WHILE] = {"while", "while $x$b", .x = FIELD_BOOL, .body = true},
+	[LS_IF] = {"if", "if $x$b$e", .x = FIELD_BOOL, .body = true, .other = true},
+	[LS_LOCAL] = {"local", "local $n: $d[$c]", .v = V_ARRAY},
+	[LS_FAIL] = {"fail", "fail message $k ($a)", .arg = FIELD_INDEX, .most = MAX_FAIL_ARGS, .effect = true},
+	[LS_PREFETCH] = {"prefetch", "prefetch$k $m[$o]", .mem = MEM_HINT, .offset = FIELD_INDEX},
+	[LS_COMMENT] = {"comment", "; $t"},
+	[LS_LAUNCH] = {"launch", "launch $k [$x] ($u; $p)$j", .x = FIELD_INDEX, .arg = FIELD_BUFFERS, .effect = true},
+	[LS_READ] = {"read", "read $v = $d at $x", .v = V_DATA, .x = FIELD_ADDRESS, .effect = true},
+	[LS_COPY] = {"copy", "copy ($o, $x, $y)", .offset = FIELD_ADDRESS, .x = FIELD_ADDRESS, .y = FIELD_INDEX,
+	             .effect = true},
+	[LS_ASSERT] = {"assert", "assert $x message $k ($a)", .x = FIELD_BOOL, .arg = FIELD_INDEX, .effect = true},
+	[LS_RESULT] = {"result", "result $k = $x", .x = FIELD_INDEX, .effect = true},
+	[LS_PART] = {"part", "part $k from $c ($a)", .arg = FIELD_INDEX, .effect = true},
+	[LS_TABLE] = {"table", "table ($a)$b", .arg = FIELD_INDEX, .body = true, .effect = true, .legal = true},
+};
+_Static_assert(sizeof row / sizeof *row == LS_COUNT, "every kind of statement has its row");
+
+const LsRow *ls_row(LsKind kind)
+{
+	return &row[kind];
+}
+
 static Arena *arena_of(const LoopFn *f)
 {
 	return f->ir->ctx->arena;
@@ -308,7 +343,7 @@ void ls_visit(const LoopFn *f, const LsData *s, void (*visit)(void *, Lx), void 
 
 void ls_map(LoopFn *f, LsData *s, Lx (*map)(void *, Lx), void *data)
 {
-	Lx *fixed[] = {&s->x, &s->y, &s->mask, &s->offset};
+	Lx *fixed[] = {&s->offset, &s->x, &s->y, &s->mask};
 	Lx *arg = s->narg ? ARENA_ARRAY(f->ir->ctx->arena, Lx, s->narg) : NULL;
 	for (uint32_t k = 0; k < 4; k++)
 		if (fixed[k]->i)

@@ -94,8 +94,9 @@ typedef enum {
 	LS_RESULT, /* result slot k of `sizes` = x                                           */
 	LS_PART,   /* what part k of this function does; arg[]: its parameters, none: those of this
 	             function; of `sizes`: its extents start at number `count`              */
-	LS_TABLE   /* legal functions: the launches of body, which a table describes; arg[]: what is
+	LS_TABLE,  /* legal functions: the launches of body, which a table describes; arg[]: what is
 	             computed for it before                                                 */
+	LS_COUNT
 } LsKind;
 
 enum { MAX_FAIL_ARGS = 1 + MAX_RANK }; /* of an LS_FAIL */
@@ -137,6 +138,48 @@ typedef struct {
 	bool restrict_ok; /* no other argument overlaps it while the kernel runs */
 	uint32_t align;   /* known alignment in bytes, at least the element's */
 } LArg;
+
+/* What a field of a statement holds. */
+typedef enum {
+	FIELD_NONE,    /* not used */
+	FIELD_VALUE,   /* the value that v gets, or memory does */
+	FIELD_INDEX,   /* an i64 scalar */
+	FIELD_BOOL,    /* a bool scalar */
+	FIELD_LANES,   /* i32 or i64 of the lanes of the value that is moved */
+	FIELD_ADDRESS, /* LX_ADDR */
+	FIELD_BUFFERS  /* arg: nbuf addresses, then i64 scalars */
+} LsField;
+
+/* What becomes of v. */
+typedef enum {
+	V_NONE,
+	V_LET,    /* new: x */
+	V_LOADED, /* new: what lies in mem */
+	V_DATA,   /* new: not index arithmetic, whatever lies where it comes from */
+	V_VAR,    /* new and mutable: x at first */
+	V_ARRAY,  /* a new array */
+	V_LOOP,   /* new, in body only: x and more */
+	V_SET     /* gets x */
+} LsVariable;
+
+typedef enum { MEM_NONE, MEM_READ, MEM_WRITE, MEM_HINT } LsMemory;
+
+/* What there is to know of a kind of statement: walks over statements (visit, map, verify, print, parse, liveness,
+ * copies, costs) ask its row and list no kinds. */
+typedef struct {
+	const char *name; /* in messages */
+	const char *form; /* its text, see print.c */
+	LsField x, y, offset, arg;
+	LsVariable v;
+	LsMemory mem;     /* with offset */
+	bool masked;      /* may have a mask */
+	bool body, other; /* may have these blocks */
+	bool effect;      /* is kept although nothing reads what it gives */
+	bool legal;       /* in legal functions only */
+	uint32_t most;    /* arguments; 0: any number */
+} LsRow;
+
+const LsRow *ls_row(LsKind);
 
 /* One kernel: int name(const Frame *, int64_t begin, int64_t end) over tasks. */
 typedef struct LoopFn {

@@ -17,6 +17,7 @@ typedef struct {
 	uint32_t *met;    /* by expression: the block that counted it */
 	double *chain;    /* by variable: latency of what it waits for in a round of the block at hand */
 	uint32_t block;   /* number of the block at hand */
+	double *busy;     /* by its statements */
 } Predict;
 
 /* ---- values ---- */
@@ -143,10 +144,11 @@ static double carried(const Predict *p, Lv v, Lx x)
 
 static void count_access(Predict *p, const LsData *s, double *busy)
 {
-	bool store = s->kind == LS_STORE || s->kind == LS_SCATTER;
+	const LsRow *row = ls_row(s->kind);
+	bool store = row->mem == MEM_WRITE;
 	LType t = store ? lx_type(p->f, s->x) : p->f->lv.data[s->v.i].type;
 	t.dtype = dtype_raw(s->mem.dtype);
-	if (s->kind == LS_GATHER || s->kind == LS_SCATTER)
+	if (row->x == FIELD_LANES || row->y == FIELD_LANES)
 		busy[store ? BUSY_STORES : BUSY_LOADS] += machine_cycles(p->m, MOP_gather, t.dtype, t.lanes);
 	else
 		busy[store ? BUSY_STORES : BUSY_LOADS] += machine_cycles(p->m, store ? MOP_store : MOP_load, t.dtype, t.lanes);
@@ -179,27 +181,36 @@ static double branch_cycles(Predict *p, const LsData *s)
 	return (block_cycles(p, s->body) + block_cycles(p, s->other)) / 2;
 }
 
+static void count_operand(void *predict, Lx x)
+{
+	Predict *p = predict;
+	count_expr(p, x, p->busy);
+}
+
+static double loop_cycles(Predict *p, const LsData *s)
+{
+	if (s->kind == LS_IF)
+		return branch_cycles(p, s);
+	double rounds = s->kind == LS_FOR ? rounds_of(p, s) : UNKNOWN_ROUNDS;
+	return rounds > 0 ? rounds * block_cycles(p, s->body) : 0;
+}
+
 static double statement_cycles(Predict *p, const LsData *s, double *busy)
 {
-	const Lx x[] = {s->offset, s->x, s->y, s->mask};
-	for (uint32_t k = 0; k < 4; k++)
-		count_expr(p, x[k], busy);
-	switch (s->kind) {
-	case LS_LET: case LS_VAR: set_value(p, s->v, s->x); return 0;
-	case LS_SET:
+	const LsRow *row = ls_row(s->kind);
+	p->busy = busy;
+	ls_visit(p->f, s, count_operand, p);
+	if (row->mem == MEM_HINT)
+		busy[BUSY_LOADS] += machine_cycles(p->m, MOP_load, DT_f32, 1);
+	else if (row->mem != MEM_NONE)
+		count_access(p, s, busy);
+	if (row->v == V_LET || row->v == V_VAR)
+		set_value(p, s->v, s->x);
+	if (row->v == V_SET) {
 		p->chain[s->v.i] += carried(p, s->v, s->x);
 		p->known[s->v.i] = false;
-		return 0;
-	case LS_LOAD: case LS_GATHER: case LS_STORE: case LS_SCATTER: count_access(p, s, busy); return 0;
-	case LS_PREFETCH: busy[BUSY_LOADS] += machine_cycles(p->m, MOP_load, DT_f32, 1); return 0;
-	case LS_FOR: {
-		double rounds = rounds_of(p, s);
-		return rounds > 0 ? rounds * block_cycles(p, s->body) : 0;
 	}
-	case LS_WHILE: return UNKNOWN_ROUNDS * block_cycles(p, s->body);
-	case LS_IF: return branch_cycles(p, s);
-	default: return 0;
-	}
+	return row->body ? loop_cycles(p, s) : 0;
 }
 
 static double block_cycles(Predict *p, Lb b)
@@ -278,7 +289,8 @@ static void predict_steps(Run *r, Lb b)
 	const LoopFn *f = r->p.f;
 	for (uint32_t k = 0; b.i && k < f->block.data[b.i].stmt.n; k++) {
 		const LsData *s = &f->ls.data[f->block.data[b.i].stmt.data[k]];
-		if (s->kind == LS_LET || s->kind == LS_VAR || s->kind == LS_FOR)
+		const LsVariable v = ls_row(s->kind)->v;
+		if (v == V_LET || v == V_VAR || v == V_LOOP)
 			set_value(&r->p, s->v, s->x);
 		if (s->kind == LS_LAUNCH)
 			predict_launch(r, s);

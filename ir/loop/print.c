@@ -1,5 +1,12 @@
 /* Text of a loop function. Anonymous text numbers everything in order of first appearance and leaves
- * comments out, so that equal code has equal text whatever it was named after. */
+ * comments out, so that equal code has equal text whatever it was named after.
+ *
+ * The form of a statement (LsRow) is its text, in which stand for:
+ *   $v  the new variable and its type   $n  the variable         $m  memory and the dtype that lies there
+ *   $x $y $o  expressions, offset       $w  the mask, if any     $l  a gather by a load for each lane
+ *   $a  the arguments                   $u  buffers among them   $p  parameters among them
+ *   $k $c  k, count                     $d  dtype                $s  the step, unless 1
+ *   $b  the body                        $e  the other block      $j  whether joined   $t  the text */
 #include "ir/loop/loop.h"
 
 #include <string.h>
@@ -196,7 +203,7 @@ static void forget_shared(Printer *p, const LsData *s)
 		p->temp[p->shared.x.data[k].i] = 0;
 }
 
-static void print_mem(Printer *p, LMem m, Lx offset)
+static void print_mem(Printer *p, LMem m)
 {
 	if (m.local)
 		print_var(p, (Lv){m.k});
@@ -204,8 +211,7 @@ static void print_mem(Printer *p, LMem m, Lx offset)
 		text_printf(p->t, "b%u", m.k);
 	else
 		text_printf(p->t, "@%s", p->f->buf.data[m.k].name);
-	text_printf(p->t, ".%s[", dtype_name(m.dtype));
-	print_expr(p, offset);
+	text_printf(p->t, ".%s", dtype_name(m.dtype));
 }
 
 static void print_mask(Printer *p, Lx mask)
@@ -221,7 +227,6 @@ static void print_def(Printer *p, Lv v)
 	print_var(p, v);
 	text_add(p->t, ": ");
 	print_type(p, p->f->lv.data[v.i].type);
-	text_add(p->t, " = ");
 }
 
 static void print_stmt(Printer *p, const LsData *s);
@@ -237,133 +242,47 @@ static void print_block(Printer *p, Lb b)
 	text_char(p->t, '}');
 }
 
-static void print_access(Printer *p, const LsData *s)
+/* A letter of a form. */
+static void print_field(Printer *p, const LsData *s, char letter)
 {
-	bool store = s->kind == LS_STORE || s->kind == LS_SCATTER;
-	Lx index = s->kind == LS_SCATTER ? s->y : s->kind == LS_GATHER ? s->x : (Lx){0};
-	if (!store)
-		print_def(p, s->v);
-	print_mem(p, s->mem, s->offset);
-	if (index.i) {
-		text_add(p->t, " + ");
-		print_expr(p, index);
-	}
-	text_char(p->t, ']');
-	if (store) {
-		text_add(p->t, " = ");
-		print_expr(p, s->x);
-	}
-	print_mask(p, s->mask);
-}
-
-static void print_control(Printer *p, const LsData *s)
-{
-	if (s->kind == LS_FOR) {
-		text_add(p->t, "for ");
-		print_var(p, s->v);
-		text_add(p->t, " in ");
-		print_expr(p, s->x);
-		text_add(p->t, " .. ");
-		print_expr(p, s->y);
+	switch (letter) {
+	case 'v': print_def(p, s->v); break;
+	case 'n': print_var(p, s->v); break;
+	case 'x': print_expr(p, s->x); break;
+	case 'y': print_expr(p, s->y); break;
+	case 'o': print_expr(p, s->offset); break;
+	case 'm': print_mem(p, s->mem); break;
+	case 'w': print_mask(p, s->mask); break;
+	case 'l': text_add(p->t, s->k ? " by lanes" : ""); break;
+	case 's':
 		if (s->step != 1)
 			text_printf(p->t, " step %lld", (long long)s->step);
-	} else {
-		text_add(p->t, s->kind == LS_WHILE ? "while " : "if ");
-		print_expr(p, s->x);
-	}
-	print_block(p, s->body);
-	if (s->kind == LS_IF && s->other.i) {
-		text_add(p->t, " else");
-		print_block(p, s->other);
-	}
-}
-
-static void print_program(Printer *p, const LsData *s)
-{
-	switch (s->kind) {
-	case LS_LAUNCH:
-		text_printf(p->t, "launch %u [", s->k);
-		print_expr(p, s->x);
-		text_add(p->t, "] (");
-		print_list(p, s->arg, s->nbuf);
-		text_add(p->t, "; ");
-		print_list(p, s->arg + s->nbuf, s->narg - s->nbuf);
-		text_add(p->t, s->joined ? ") joined" : ")");
 		break;
-	case LS_READ:
-		text_add(p->t, "read ");
-		print_def(p, s->v);
-		text_printf(p->t, "%s at ", dtype_name(s->dtype));
-		print_expr(p, s->x);
+	case 'b': print_block(p, s->body); break;
+	case 'e':
+		if (s->other.i) {
+			text_add(p->t, " else");
+			print_block(p, s->other);
+		}
 		break;
-	case LS_COPY:
-		text_add(p->t, "copy (");
-		print_list(p, (Lx[]){s->offset, s->x, s->y}, 3);
-		text_char(p->t, ')');
-		break;
-	case LS_ASSERT:
-		text_add(p->t, "assert ");
-		print_expr(p, s->x);
-		text_printf(p->t, " message %u (", s->k);
-		print_list(p, s->arg, s->narg);
-		text_char(p->t, ')');
-		break;
-	case LS_PART:
-		text_printf(p->t, "part %u from %llu (", s->k, (unsigned long long)s->count);
-		print_list(p, s->arg, s->narg);
-		text_char(p->t, ')');
-		break;
-	case LS_RESULT:
-		text_printf(p->t, "result %u = ", s->k);
-		print_expr(p, s->x);
-		break;
-	default:
-		break;
+	case 'k': text_printf(p->t, "%u", s->k); break;
+	case 'c': text_printf(p->t, "%llu", (unsigned long long)s->count); break;
+	case 'd': text_add(p->t, dtype_name(s->dtype)); break;
+	case 'a': print_list(p, s->arg, s->narg); break;
+	case 'u': print_list(p, s->arg, s->nbuf); break;
+	case 'p': print_list(p, s->arg + s->nbuf, s->narg - s->nbuf); break;
+	case 'j': text_add(p->t, s->joined ? " joined" : ""); break;
+	default: text_add(p->t, s->text); break;
 	}
 }
 
-static void print_other(Printer *p, const LsData *s)
+static void print_form(Printer *p, const LsData *s)
 {
-	switch (s->kind) {
-	case LS_LET:
-	case LS_VAR:
-		text_add(p->t, s->kind == LS_LET ? "let " : "var ");
-		print_def(p, s->v);
-		print_expr(p, s->x);
-		break;
-	case LS_SET:
-		print_var(p, s->v);
-		text_add(p->t, " := ");
-		print_expr(p, s->x);
-		break;
-	case LS_LOAD: case LS_GATHER: case LS_STORE: case LS_SCATTER:
-		print_access(p, s);
-		break;
-	case LS_FOR: case LS_WHILE: case LS_IF:
-		print_control(p, s);
-		break;
-	case LS_LOCAL:
-		text_add(p->t, "local ");
-		print_var(p, s->v);
-		text_printf(p->t, ": %s[%llu]", dtype_name(s->dtype), (unsigned long long)s->count);
-		break;
-	case LS_FAIL:
-		text_printf(p->t, "fail message %u (", s->k);
-		print_list(p, s->arg, s->narg);
-		text_char(p->t, ')');
-		break;
-	case LS_PREFETCH:
-		text_printf(p->t, "prefetch%u ", s->k);
-		print_mem(p, s->mem, s->offset);
-		text_char(p->t, ']');
-		break;
-	case LS_COMMENT:
-		text_printf(p->t, "; %s", s->text);
-		break;
-	default:
-		print_program(p, s);
-		break;
-	}
+	for (const char *c = ls_row(s->kind)->form; *c; c++)
+		if (*c == '$')
+			print_field(p, s, *++c);
+		else
+			text_char(p->t, *c);
 }
 
 static void print_stmt(Printer *p, const LsData *s)
@@ -372,7 +291,7 @@ static void print_stmt(Printer *p, const LsData *s)
 		return;
 	print_shared(p, s);
 	line(p);
-	print_other(p, s);
+	print_form(p, s);
 	text_char(p->t, '\n');
 	forget_shared(p, s);
 }

@@ -91,24 +91,19 @@ static void mark_expr(void *data, Lx x)
 
 static bool block_live(Live *l, Lb b);
 
+/* What has no effect lives by what it holds, gives or writes. */
 static bool stmt_live(Live *l, const LsData *s)
 {
-	switch (s->kind) {
-	case LS_LET: case LS_VAR: case LS_SET: case LS_LOAD: case LS_GATHER: case LS_LOCAL:
-		return l->live[s->v.i];
-	case LS_STORE: case LS_SCATTER:
-		return !s->mem.local || l->live[s->mem.k];
-	case LS_PREFETCH:
-		return !s->mem.local || l->live[s->mem.k];
-	case LS_FOR: case LS_WHILE: case LS_IF: {
+	const LsRow *row = ls_row(s->kind);
+	if (row->effect)
+		return true;
+	if (row->body) {
 		bool body = block_live(l, s->body);
 		return block_live(l, s->other) || body;
 	}
-	case LS_COMMENT:
-		return false;
-	default:
-		return true;
-	}
+	if (row->v != V_NONE)
+		return l->live[s->v.i];
+	return row->mem != MEM_NONE && (!s->mem.local || l->live[s->mem.k]);
 }
 
 static bool block_live(Live *l, Lb b)
@@ -120,8 +115,7 @@ static bool block_live(Live *l, Lb b)
 			continue;
 		any = true;
 		ls_visit(l->f, s, mark_expr, l);
-		bool reads = s->kind == LS_LOAD || s->kind == LS_GATHER;
-		if (reads && s->mem.local)
+		if (ls_row(s->kind)->mem == MEM_READ && s->mem.local)
 			mark_var(l, (Lv){s->mem.k});
 	}
 	return any;
@@ -227,16 +221,20 @@ static Lx param_expr(Param *p, Lx x)
 	return r;
 }
 
+static Lx param_of(void *param, Lx x)
+{
+	return param_expr(param, x);
+}
+
 static void param_block(Param *p, Lb b)
 {
 	for (uint32_t k = 0; b.i && k < p->f->block.data[b.i].stmt.n; k++) {
 		uint32_t at = p->f->block.data[b.i].stmt.data[k];
 		LsData s = p->f->ls.data[at];
-		if (!s.mem.local) /* local arrays have literal sizes, and their places are part of the tile */
-			s.offset = param_expr(p, s.offset);
-		s.x = param_expr(p, s.x);
-		s.y = param_expr(p, s.y);
-		s.mask = param_expr(p, s.mask);
+		Lx offset = s.offset;
+		s.offset = s.mem.local ? (Lx){0} : offset; /* local arrays have literal sizes, and their places are part of the tile */
+		ls_map(p->f, &s, param_of, p);
+		s.offset = s.mem.local ? offset : s.offset;
 		p->f->ls.data[at] = s;
 		param_block(p, s.body);
 		param_block(p, s.other);

@@ -93,25 +93,19 @@ static Lx copy_of(void *copy, Lx x)
 
 static Lb copy_block(Copy *c, Lb b);
 
-static bool defines(LsKind kind)
-{
-	return kind == LS_LET || kind == LS_VAR || kind == LS_LOAD || kind == LS_GATHER ||
-	       kind == LS_FOR || kind == LS_LOCAL || kind == LS_READ;
-}
-
 static uint32_t copy_stmt(Copy *c, uint32_t at)
 {
 	LoopFn *f = c->f;
 	LsData s = f->ls.data[at];
 	copy_reserve(c);
 	ls_map(c->f, &s, copy_of, c);
-	bool local = s.mem.local && (s.kind == LS_LOAD || s.kind == LS_GATHER || s.kind == LS_STORE ||
-	                             s.kind == LS_SCATTER || s.kind == LS_PREFETCH);
-	if (local && c->by[s.mem.k].i)
+	const LsRow *row = ls_row(s.kind);
+	if (row->mem != MEM_NONE && s.mem.local && c->by[s.mem.k].i)
 		s.mem.k = f->lx.data[c->by[s.mem.k].i].u.v.i;
-	if (s.kind == LS_SET && c->by[s.v.i].i)
-		s.v = f->lx.data[c->by[s.v.i].i].u.v;
-	if (defines(s.kind)) {
+	if (row->v == V_SET) {
+		if (c->by[s.v.i].i)
+			s.v = f->lx.data[c->by[s.v.i].i].u.v;
+	} else if (row->v != V_NONE) {
 		LvData d = f->lv.data[s.v.i];
 		array_push(arena_of(f), &f->lv, d);
 		Lv v = {f->lv.n - 1};

@@ -19,11 +19,6 @@ typedef struct {
 	bool ok;
 } Verify;
 
-static const char *const kind_name[] = {
-	"let", "var", "set", "load", "gather", "store", "scatter", "for", "while", "if", "local",
-	"fail", "prefetch", "comment", "launch", "read", "copy", "assert", "result", "part", "table",
-};
-
 static const char *type_text(Verify *v, LType t)
 {
 	return arena_printf(v->f->ir->ctx->scratch, "%sx%u", dtype_name(t.dtype), t.lanes);
@@ -32,7 +27,7 @@ static const char *type_text(Verify *v, LType t)
 static void fail(Verify *v, const char *what, const char *detail)
 {
 	v->ok = false;
-	ctx_error(v->f->ir->ctx, v->f->name, "loop IR: %s: %s%s%s", kind_name[v->s->kind], what,
+	ctx_error(v->f->ir->ctx, v->f->name, "loop IR: %s: %s%s%s", ls_row(v->s->kind)->name, what,
 	          detail ? " " : "", detail ? detail : "");
 }
 
@@ -209,38 +204,57 @@ static LType type_of(const Verify *v, Lx x)
 	return x.i ? lx_type(v->f, x) : (LType){DT_none, 0};
 }
 
-static void check_mem(Verify *v, const LsData *s)
+static bool is_address(const Verify *v, Lx x)
+{
+	return x.i && v->f->lx.data[x.i].kind == LX_ADDR;
+}
+
+static void check_field(Verify *v, LsField field, Lx x, LType value, const char *which)
+{
+	LType t = type_of(v, x);
+	bool ok = false;
+	switch (field) {
+	case FIELD_NONE: ok = !x.i; break;
+	case FIELD_VALUE: ok = same(t, value); break;
+	case FIELD_INDEX: case FIELD_BUFFERS: ok = is_index(v->f, x) && !is_address(v, x); break;
+	case FIELD_BOOL: ok = same(t, (LType){DT_bool, 1}); break;
+	case FIELD_LANES: ok = (t.dtype == DT_i64 || t.dtype == DT_i32) && t.lanes == value.lanes; break;
+	case FIELD_ADDRESS: ok = is_address(v, x); break;
+	}
+	static const char *const what[] = {"is not used", "must have the type of the value", "must be an i64 scalar",
+	                                   "must be a bool scalar", "must be i32 or i64 of the value's lanes",
+	                                   "must be an address", "must be i64 scalars"};
+	if (!ok)
+		fail(v, arena_printf(v->f->ir->ctx->scratch, "%s %s, not", which, what[field]), type_text(v, t));
+}
+
+static void check_args(Verify *v, const LsRow *row, const LsData *s)
+{
+	bool buffers = row->arg == FIELD_BUFFERS;
+	expect(v, !row->most || s->narg <= row->most, "too many arguments");
+	expect(v, s->nbuf <= s->narg && (buffers || !s->nbuf), "more buffers than arguments");
+	for (uint32_t k = 0; k < s->narg; k++)
+		check_field(v, buffers && k < s->nbuf ? FIELD_ADDRESS : row->arg, s->arg[k], (LType){DT_none, 0}, "argument");
+}
+
+static void check_mem(Verify *v, const LsRow *row, const LsData *s, LType value)
 {
 	const LoopFn *f = v->f;
-	expect(v, is_index(f, s->offset), "offset must be an i64 scalar");
 	if (s->mem.local)
 		expect(v, s->mem.k < f->lv.n && v->defined[s->mem.k], "local array out of scope");
 	else
 		expect(v, s->mem.k < f->buf.n, "no such buffer");
 	expect(v, s->mem.dtype > DT_none && s->mem.dtype < DT_COUNT && !dtype_is_complex(s->mem.dtype),
 	       "memory has no element type");
-}
-
-static void check_access(Verify *v, const LsData *s)
-{
-	bool store = s->kind == LS_STORE || s->kind == LS_SCATTER;
-	LType value = store ? type_of(v, s->x) : v->f->lv.data[s->v.i].type;
-	check_mem(v, s);
+	if (row->mem == MEM_HINT)
+		return;
 	if (value.dtype != dtype_compute(s->mem.dtype))
 		fail(v, "value and memory differ in type:", type_text(v, value));
-	if (s->mask.i && !same(type_of(v, s->mask), (LType){DT_bool, value.lanes}))
-		fail(v, "mask must be bool of the value's lanes, not", type_text(v, type_of(v, s->mask)));
 	if (v->isa) {
-		bool scattered = s->kind == LS_GATHER || s->kind == LS_SCATTER;
+		bool scattered = row->x == FIELD_LANES || row->y == FIELD_LANES;
 		expect(v, value.dtype == s->mem.dtype && value.dtype != DT_bool, "legal memory holds values as they are");
 		expect(v, !ls_stride(v->f, s) && !(scattered && value.lanes == 1), "not a legal access");
 	}
-	LType index = type_of(v, s->kind == LS_GATHER ? s->x : s->y);
-	if (s->kind == LS_GATHER || s->kind == LS_SCATTER)
-		expect(v, (index.dtype == DT_i64 || index.dtype == DT_i32) && index.lanes == value.lanes,
-		       "index must be i32 or i64 of the value's lanes");
-	if (!store)
-		define(v, s->v);
 }
 
 static void check_block(Verify *v, Lb b);
@@ -251,124 +265,58 @@ static void check_nested(Verify *v, const LsData *s, Lb b)
 	v->s = s;
 }
 
-static void check_control(Verify *v, const LsData *s)
-{
-	if (s->kind == LS_FOR) {
-		expect(v, is_index(v->f, s->x) && is_index(v->f, s->y), "bounds must be i64 scalars");
-		expect(v, s->step > 0, "step must be positive");
-		define(v, s->v);
-	} else {
-		expect(v, same(type_of(v, s->x), (LType){DT_bool, 1}), "condition must be a bool scalar");
-	}
-	check_nested(v, s, s->body);
-	if (s->kind == LS_FOR)
-		v->defined[s->v.i] = 0;
-	if (s->other.i)
-		check_nested(v, s, s->other);
-}
-
-static void check_define(Verify *v, const LsData *s)
+/* What v becomes; before the body, where that sees it. */
+static void check_variable(Verify *v, const LsRow *row, const LsData *s)
 {
 	const LvData *d = &v->f->lv.data[s->v.i];
-	if (!same(d->type, type_of(v, s->x)))
-		fail(v, "value does not have the variable's type:", d->name);
-	if (s->kind == LS_SET) {
+	if (row->v == V_NONE)
+		return;
+	if (row->v == V_SET) {
 		expect(v, v->defined[s->v.i], "variable out of scope");
 		expect(v, d->is_mutable, "variable is not mutable");
-	} else {
+		return;
+	}
+	if (row->v == V_LET || row->v == V_VAR)
 		expect(v, !v->defined[s->v.i], "variable defined twice");
-		define(v, s->v);
-	}
-}
-
-static void check_args(Verify *v, const LsData *s)
-{
-	for (uint32_t k = 0; k < s->narg; k++) {
-		bool addr = s->arg[k].i && v->f->lx.data[s->arg[k].i].kind == LX_ADDR;
-		if (s->kind == LS_LAUNCH && k < s->nbuf)
-			expect(v, addr, "buffer arguments must be addresses");
-		else
-			expect(v, is_index(v->f, s->arg[k]) && !addr, "arguments must be i64 scalars");
-	}
-}
-
-static bool is_address(const Verify *v, Lx x)
-{
-	return x.i && v->f->lx.data[x.i].kind == LX_ADDR;
-}
-
-static void check_read(Verify *v, const LsData *s)
-{
-	DType d = s->dtype == DT_bool ? DT_bool : DT_i64;
-	expect(v, s->dtype == DT_bool || dtype_is_int(s->dtype), "a bool or an integer is read");
-	expect(v, is_address(v, s->x), "reads at an address");
-	expect(v, same(v->f->lv.data[s->v.i].type, (LType){d, 1}), "gives a bool or an i64");
-	define(v, s->v);
-}
-
-static void check_other(Verify *v, const LsData *s)
-{
-	LType bool1 = {DT_bool, 1}, x = type_of(v, s->x);
-	switch (s->kind) {
-	case LS_LOCAL:
-		define(v, s->v);
+	if (row->v == V_LOOP)
+		expect(v, s->step > 0, "step must be positive");
+	if (row->v == V_ARRAY)
 		expect(v, s->count > 0, "local array without elements");
-		break;
-	case LS_FAIL:
-		expect(v, s->narg <= MAX_FAIL_ARGS, "too many arguments");
-		check_args(v, s);
-		break;
-	case LS_PREFETCH:
-		check_mem(v, s);
-		break;
-	case LS_LAUNCH:
-		expect(v, is_index(v->f, s->x), "task count must be an i64 scalar");
-		check_args(v, s);
-		break;
-	case LS_READ:
-		check_read(v, s);
-		break;
-	case LS_COPY:
-		expect(v, is_address(v, s->offset) && is_address(v, s->x), "copies go between addresses");
-		expect(v, is_index(v->f, s->y), "bytes must be an i64 scalar");
-		break;
-	case LS_ASSERT:
-		expect(v, same(x, bool1), "condition must be a bool scalar");
-		check_args(v, s);
-		break;
-	case LS_PART: case LS_TABLE:
-		check_args(v, s);
-		break;
-	case LS_RESULT:
-		expect(v, is_index(v->f, s->x), "a result must be an i64 scalar");
-		break;
-	default:
-		break;
+	if (row->v == V_DATA && row->mem == MEM_NONE) {
+		expect(v, s->dtype == DT_bool || dtype_is_int(s->dtype), "a bool or an integer is read");
+		expect(v, same(d->type, (LType){s->dtype == DT_bool ? DT_bool : DT_i64, 1}), "gives a bool or an i64");
 	}
+	define(v, s->v);
 }
 
 static void check_stmt(Verify *v, const LsData *s)
 {
+	const LsRow *row = ls_row(s->kind);
 	v->s = s;
 	ls_visit(v->f, s, check_expr, v);
 	if (s->v.i >= v->f->lv.n) {
 		fail(v, "variable does not exist", NULL);
 		return;
 	}
-	switch (s->kind) {
-	case LS_LET: case LS_VAR: case LS_SET:
-		check_define(v, s);
-		break;
-	case LS_LOAD: case LS_GATHER: case LS_STORE: case LS_SCATTER:
-		check_access(v, s);
-		break;
-	case LS_FOR: case LS_WHILE: case LS_IF:
-		check_control(v, s);
-		break;
-	default:
-		check_other(v, s);
-		break;
-	}
+	LType value = row->v == V_NONE ? type_of(v, s->x) : v->f->lv.data[s->v.i].type;
+	expect(v, !row->legal || v->isa, "in legal functions only");
+	check_field(v, row->x, s->x, value, "operand");
+	check_field(v, row->y, s->y, value, "operand");
+	check_field(v, row->offset, s->offset, value, "offset");
+	if (s->mask.i)
+		check_field(v, row->masked ? FIELD_VALUE : FIELD_NONE, s->mask, (LType){DT_bool, value.lanes}, "mask");
+	check_args(v, row, s);
+	if (row->mem != MEM_NONE)
+		check_mem(v, row, s, value);
+	check_variable(v, row, s);
+	expect(v, row->body ? s->body.i : !s->body.i, "its body");
+	expect(v, row->other || !s->other.i, "another body");
+	if (s->body.i)
+		check_nested(v, s, s->body);
+	if (row->v == V_LOOP)
+		v->defined[s->v.i] = 0;
+	if (s->other.i)
+		check_nested(v, s, s->other);
 }
 
 /* A launch that is joined is followed by one. */
@@ -395,7 +343,8 @@ static void check_block(Verify *v, Lb b)
 	check_joined(v, b);
 	for (uint32_t k = 0; k < v->f->block.data[b.i].stmt.n; k++) {
 		const LsData *s = &v->f->ls.data[v->f->block.data[b.i].stmt.data[k]];
-		if (s->kind != LS_SET && s->kind != LS_FOR && s->v.i && s->v.i < v->f->lv.n)
+		LsVariable made = ls_row(s->kind)->v;
+		if (made != V_SET && made != V_LOOP && s->v.i && s->v.i < v->f->lv.n)
 			v->defined[s->v.i] = 0;
 	}
 }

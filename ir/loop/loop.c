@@ -388,9 +388,9 @@ static void collect_shared(void *data, Lx x)
 
 void loop_shared(const LoopFn *f, const LsData *s, LoopShared *shared)
 {
-	if (shared->n < f->lx.n) {
-		shared->uses = ARENA_ARRAY(arena_of(f), uint32_t, f->lx.n);
-		shared->n = f->lx.n;
+	if (shared->n < f->lx.n) { /* callers add expressions from one statement to the next */
+		shared->n = 2 * f->lx.n;
+		shared->uses = ARENA_ARRAY(arena_of(f), uint32_t, shared->n);
 	}
 	shared->x.n = 0;
 	Sharing c = {f, shared};

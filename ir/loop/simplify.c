@@ -106,10 +106,11 @@ static bool stmt_live(Live *l, const LsData *s)
 	return row->mem != MEM_NONE && (!s->mem.local || l->live[s->mem.k]);
 }
 
+/* From the last statement to the first: what reads a value comes after what sets it, but for loops. */
 static bool block_live(Live *l, Lb b)
 {
 	bool any = false;
-	for (uint32_t k = 0; b.i && k < l->f->block.data[b.i].stmt.n; k++) {
+	for (uint32_t k = b.i ? l->f->block.data[b.i].stmt.n : 0; k--;) {
 		const LsData *s = &l->f->ls.data[l->f->block.data[b.i].stmt.data[k]];
 		if (!stmt_live(l, s))
 			continue;

@@ -1,4 +1,5 @@
-/* Expressions that read each other twice are lowered and looked at once for each part, not once for each path. */
+/* Expressions that read each other twice are lowered and looked at once for each part, not once for each path; statements once,
+ * not once for each that comes after them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -91,12 +92,66 @@ static void finds_what_reads_mutable_variables(void **state)
 	assert_false(reads[y.i]);
 }
 
+/* A function of n loads, each where the one before says, of which the last is stored. */
+static LoopFn *chase(uint32_t n)
+{
+	LoopFn *f = loop_new(it.ir, "chase");
+	LType i64 = {DT_i64, 1};
+	LMem from = lmem_buf(loop_buf(f, (LArg){.name = "x", .dtype = DT_i64, .read = true, .align = 8}), DT_i64);
+	LMem to = lmem_buf(loop_buf(f, (LArg){.name = "y", .dtype = DT_i64, .written = true, .align = 8}), DT_i64);
+	Lx at = lx_int(f, 0);
+	for (uint32_t k = 0; k < n; k++)
+		at = lx_var(f, ls_load(f, "v", from, at, i64, (Lx){0}));
+	ls_store(f, to, lx_int(f, 0), at, (Lx){0});
+	return f;
+}
+
+static size_t simplified(uint32_t n)
+{
+	LoopFn *f = chase(n);
+	size_t before = arena_used(it.ctx->arena);
+	loop_simplify(f);
+	assert_int_equal(loop_statements(f, f->body), n + 1);
+	return arena_used(it.ctx->arena) - before;
+}
+
+static void finds_what_is_used_in_one_walk(void **state)
+{
+	(void)state;
+	size_t few = simplified(200);
+	assert_true(simplified(2000) <= 20 * few);
+}
+
+/* What statements share is asked for one by one, and each answer adds expressions. */
+static size_t shared(uint32_t n)
+{
+	LoopFn *f = chase(n);
+	LoopShared s = {0};
+	size_t all = 0;
+	for (uint32_t k = 0; k < n; k++) {
+		lx_int(f, 1000 + k);
+		size_t before = arena_used(it.ctx->arena);
+		loop_shared(f, &f->ls.data[k], &s);
+		all += arena_used(it.ctx->arena) - before;
+	}
+	return all;
+}
+
+static void counts_uses_in_the_same_memory(void **state)
+{
+	(void)state;
+	size_t few = shared(200);
+	assert_true(shared(2000) <= 20 * few);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(lowers_each_part_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(forgets_what_was_set, setup, teardown),
 		cmocka_unit_test_setup_teardown(finds_what_reads_mutable_variables, setup, teardown),
+		cmocka_unit_test_setup_teardown(finds_what_is_used_in_one_walk, setup, teardown),
+		cmocka_unit_test_setup_teardown(counts_uses_in_the_same_memory, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,22 +126,35 @@ static const char *hash_source(Compilation *c)
 			    (unsigned long long)b);
 }
 
-/* The weight section continues the one of the level before. */
-static bool lower_level(Compilation *c, Level *level, const Program *before, uint32_t errors)
+static bool lower_levels(Compilation *c, ScheduleLevel *out)
 {
+	uint32_t errors = c->ctx->nerror;
 	LowerOptions lo = {.no_fusion = c->o.op_by_op};
-	Lowered *l = lower_graph(c->g, &lo);
-	TRY(l && c->ctx->nerror == errors); /* a size may have left 64 bits on the way */
+	for (uint32_t k = 0; k < c->level.n; k++) {
+		out[k] = (ScheduleLevel){lower_graph(c->g, &lo), c->level.data[k].target};
+		TRY(out[k].lowered && c->ctx->nerror == errors); /* a size may have left 64 bits on the way */
+	}
 	phase_end(c, "lower");
-	ScheduleOptions so = {.no_plan = c->o.op_by_op, .weights = before};
-	level->program = schedule_program(l, level->target, &so);
+	return true;
+}
+
+/* The weight section of each level continues the one of the level before. */
+static bool schedule_levels(Compilation *c, const ScheduleLevel *level)
+{
+	if (!c->o.duplicate_weights)
+		choose_const_layouts(level, c->level.n);
+	for (uint32_t k = 0; k < c->level.n; k++) {
+		ScheduleOptions so = {.no_plan = c->o.op_by_op, .weights = c->program};
+		TRY(c->program = schedule_program(level[k].lowered, level[k].target, &so));
+		c->level.data[k].program = c->program;
+	}
 	phase_end(c, "schedule");
-	return level->program;
+	return true;
 }
 
 bool compile_lower(Compilation *c)
 {
-	uint32_t errors = c->ctx->nerror;
+	ScheduleLevel *level = ARENA_ARRAY(c->ctx->arena, ScheduleLevel, c->level.n);
 	Text dump;
 	text_init(&dump, c->ctx->arena);
 	c->source_hash = hash_source(c);
@@ -152,12 +165,7 @@ bool compile_lower(Compilation *c)
 	TRY(pipeline_run(c->g, &po));
 	c->w->dump = dump.data;
 	phase_end(c, "passes");
-	Program *before = NULL;
-	for (uint32_t k = 0; k < c->level.n; k++) {
-		TRY(lower_level(c, &c->level.data[k], before, errors));
-		before = c->level.data[k].program;
-	}
-	c->program = before;
+	TRY(lower_levels(c, level) && schedule_levels(c, level));
 	for (uint32_t k = 0; k < c->level.n; k++)
 		c->level.data[k].program->weight_bytes = c->program->weight_bytes;
 	c->weights_hash = c->o.weights == WEFT_WEIGHTS_FILE ? section_hash(c->program) : NULL;
@@ -246,6 +254,22 @@ static void report_counts(Arena *a, const Program *p, const Machine *m, const in
 	r->kernel = k;
 }
 
+/* Constants that are stored before in another layout. */
+static uint64_t count_copies(Compilation *c)
+{
+	const Program *p = c->program;
+	ArenaMark mark = arena_mark(c->ctx->scratch);
+	bool *met = ARENA_ARRAY(c->ctx->scratch, bool, p->ir->constant.n);
+	uint64_t bytes = 0;
+	for (uint32_t k = 0; k < p->constant.n; k++) {
+		const ProgramConst *x = &p->constant.data[k];
+		bytes += met[x->source.i] ? x->bytes : 0;
+		met[x->source.i] = true;
+	}
+	arena_release(c->ctx->scratch, mark);
+	return bytes;
+}
+
 void compile_report(Compilation *c)
 {
 	WeftReport *r = &c->w->report;
@@ -257,6 +281,7 @@ void compile_report(Compilation *c)
 	r->distinct = p->fn.n;
 	report_counts(weft_arena(c->w), p, &c->target->machine, NULL, r);
 	r->weight_bytes = p->weight_bytes;
+	r->copied_bytes = count_copies(c);
 	r->workspace_bytes = p->workspace_hint;
 	r->nphase = c->w->phase.n;
 	r->phase = c->w->phase.data;

@@ -163,6 +163,8 @@ typedef struct {
 	const char *llvm_folder; /* where weft_llvm.so lies; NULL: see weft_has_llvm */
 	const char *tune;    /* the machine whose costs decide: "zen4", "skylake-x", "machine.json"; NULL: the one that the
 			       target assumes (docs/targets.md) */
+	bool duplicate_weights; /* each kernel has its large constants in the layout that is best for it, though the file
+				   holds one several times then */
 } WeftOptions;
 
 typedef enum {
@@ -231,6 +233,7 @@ typedef struct {
 	uint32_t nkernel;
 	const WeftKernelInfo *kernel;
 	double bytes; /* of all kernels, as `flops` */
+	uint64_t copied_bytes; /* of weight_bytes: constants in a second layout */
 } WeftReport;
 /* Counts are those at the sizes seen while exporting. NULL: none yet. */
 const WeftReport *weft_report(Weft *);

@@ -109,6 +109,7 @@ static bool schedule(Run *r, const Target *t)
 {
 	ScheduleOptions o = {.no_plan = r->op_by_op};
 	TRY(lower(r) && lowered_verify(r->lowered));
+	choose_const_layouts(&(ScheduleLevel){r->lowered, t}, 1);
 	r->program = schedule_program(r->lowered, t, &o);
 	TRY(r->program);
 	r->printed = true;

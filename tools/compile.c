@@ -32,6 +32,8 @@ const Command command_compile = {
 	"without\n"
 	"                         .so, and .weights\n"
 	"  --replaceable-weights  parameters can be replaced at run time\n"
+	"  --duplicate-weights    a constant in each layout that some kernel reads best; else a large one is\n"
+	"                         stored once\n"
 	"  --op-by-op             no fusion, no planning: the baseline of `weft bench`\n"
 	"  --name NAME            of the model (default: the file's)\n"
 	"  --symbol NAME          the exported function (default weft_model)\n"
@@ -213,6 +215,7 @@ static void summary_json(const WeftReport *r, double seconds)
 	json_number(&j, "distinct", r->distinct);
 	json_number(&j, "flops", r->flops);
 	json_number(&j, "weight_bytes", (double)r->weight_bytes);
+	json_number(&j, "copied_bytes", (double)r->copied_bytes);
 	json_number(&j, "workspace_bytes", (double)r->workspace_bytes);
 	json_number(&j, "code_bytes", (double)r->code_bytes);
 	json_number(&j, "units", r->objects);
@@ -231,8 +234,10 @@ static void summary(const WeftReport *r, const char *out, double seconds)
 	char a[32], b[32], c[32];
 	printf("%s: %u operators in %u kernels (%u distinct), %sFLOP\n", out, r->operators,
 	       r->kernels, r->distinct, human(r->flops, a));
-	printf("  weights %sB, workspace %sB, code %sB\n", human((double)r->weight_bytes, a),
-	       human((double)r->workspace_bytes, b), human((double)r->code_bytes, c));
+	printf("  weights %sB", human((double)r->weight_bytes, a));
+	if (r->copied_bytes)
+		printf(" (%sB of them in a second layout)", human((double)r->copied_bytes, a));
+	printf(", workspace %sB, code %sB\n", human((double)r->workspace_bytes, b), human((double)r->code_bytes, c));
 	printf("  %.2f s:", seconds);
 	for (uint32_t k = 0; k < r->nphase; k++)
 		printf("%s %s %.2f", k ? "," : "", r->phase[k].name, r->phase[k].seconds);
@@ -249,6 +254,7 @@ static bool parse(Args *a, int *argc, char **argv)
 			   {"--backend", OPT_STRING, &a->backend},
 			   {"--weights", OPT_STRING, &a->weights},
 			   {"--replaceable-weights", OPT_FLAG, &a->o.replaceable},
+			   {"--duplicate-weights", OPT_FLAG, &a->o.duplicate_weights},
 			   {"--op-by-op", OPT_FLAG, &a->o.op_by_op},
 			   {"--name", OPT_STRING, &a->o.name},
 			   {"--symbol", OPT_STRING, &a->o.symbol},

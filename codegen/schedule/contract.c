@@ -114,14 +114,14 @@ static bool pack_layout(const Sched *s, const ContractAxes *x, const KxData *b, 
 	return true;
 }
 
-/* A constant in the widest panels that are possible, at least one vector; 0 for others. Returns vectors side by side. */
+/* A constant in the widest panels that are possible, at least one vector; 0 for others, and where it is stored otherwise. Returns vectors side by side. */
 static uint32_t choose_panels(const Sched *s, Kx load, const ContractAxes *x, Layout *out)
 {
 	const KxData *b = &s->k->kx.data[load.i];
 	uint32_t width = target_panel(s->target), lanes = target_width(s->target);
 	if (buf_of(s->l, b->buf)->kind != BUF_CONST)
 		return 0;
-	while (width >= lanes && !pack_layout(s, x, b, width, out))
+	while (width >= lanes && !(pack_layout(s, x, b, width, out) && sched_may_repack(s, load, out)))
 		width /= 2;
 	return width / lanes;
 }
@@ -445,6 +445,15 @@ static const char *recognise(const Sched *s, Contract *c)
 		return "it is empty";
 	const char *why = find_axes(s, &c->a, &c->b, &c->axes);
 	return why ? why : choose_b(s, c->b, &c->axes, &c->operand);
+}
+
+const char *contract_wants(const Sched *s, LayoutWant *want)
+{
+	Contract c = {0};
+	const char *why = recognise(s, &c);
+	if (!why && c.operand.access == B_PACKED)
+		*want = (LayoutWant){c.b, c.operand.layout};
+	return why;
 }
 
 /* Axes are merged; tiles and blocks follow from those that are left. */

@@ -18,32 +18,36 @@ typedef struct {
 } Depthwise;
 
 /* The channel axis: in both operands, unit stride in x and the result; nothing else is in w but taps. */
-static uint32_t channel_axis(const Depthwise *d)
+static uint32_t channel_axis(const Sched *s)
 {
-	const Sched *s = d->s;
 	Sym store = s->store[s->k->stage.n - 1];
-	uint64_t w = sched_axes(s, s->offset[d->w.i]) & s->outer;
+	uint64_t w = sched_axes(s, s->offset[s->shape.b.i]) & s->outer;
 	for (uint32_t a = 0; a < s->naxis; a++)
-		if (s->var[a].i && w == UINT64_C(1) << a && sched_coef_is(s, s->offset[d->x.i], a, 1) &&
+		if (s->var[a].i && w == UINT64_C(1) << a && sched_coef_is(s, s->offset[s->shape.a.i], a, 1) &&
 		    sched_coef_is(s, store, a, 1))
 			return a;
 	return NO_AXIS;
 }
 
-/* Store constant weights with the channel fastest. */
-static void transpose_weights(Depthwise *d, uint32_t channel)
+/* Weights with the channel fastest. */
+static Layout weights_layout(const Sched *s, const KxData *w, uint32_t channel)
 {
-	Sched *s = d->s;
-	const KxData *w = &s->k->kx.data[d->w.i];
 	const Buffer *buf = buf_of(s->l, w->buf);
 	uint32_t perm[MAX_RANK], n = 0;
-	if (buf->kind != BUF_CONST || buf->layout.n != buf->rank)
-		return;
 	for (uint32_t pass = 0; pass < 2; pass++)
 		for (uint32_t i = 0; i < buf->rank; i++)
 			if (sym_uses(s->syms, w->idx[i], s->var[channel]) == (pass == 1))
 				perm[n++] = i;
-	Layout layout = layout_permuted(s->ir, buf->rank, buf->dim, perm);
+	return layout_permuted(s->ir, buf->rank, buf->dim, perm);
+}
+
+static void transpose_weights(Depthwise *d, uint32_t channel)
+{
+	Sched *s = d->s;
+	const KxData *w = &s->k->kx.data[d->w.i];
+	Layout layout = weights_layout(s, w, channel);
+	if (!sched_may_repack(s, d->w, &layout))
+		return;
 	sched_repack(s, d->w, &layout);
 	s->offset[d->w.i] = layout_offset(s->ir, &layout, w->idx);
 }
@@ -160,22 +164,39 @@ static Sym decode_rows(Depthwise *d)
 	return ntasks;
 }
 
-const char *schedule_depthwise(Sched *s)
+/* The channel axis, or why there is none. */
+static const char *recognise(const Sched *s, uint32_t *channel)
 {
-	Depthwise d = {.s = s, .x = s->shape.a, .w = s->shape.b, .pixel = NO_AXIS};
-	uint32_t lanes = target_width(s->target);
 	if (s->shape.no_product)
 		return s->shape.no_product;
 	if (ntaps(s) > MAX_TAPS)
 		return arena_printf(s->arena, "more than %u terms", MAX_TAPS);
-	if (lanes == 1)
+	if (target_width(s->target) == 1)
 		return "the target has no vectors";
-	uint32_t channel = channel_axis(&d);
-	if (channel == NO_AXIS)
+	*channel = channel_axis(s);
+	if (*channel == NO_AXIS)
 		return "weights are not a vector of channels that are neighbours in operand and result";
-	if (!has_rows(s, channel))
-		return "there is one pixel";
-	s->lanes = lanes;
+	return has_rows(s, *channel) ? NULL : "there is one pixel";
+}
+
+const char *depthwise_wants(const Sched *s, LayoutWant *want)
+{
+	uint32_t channel;
+	const char *why = recognise(s, &channel);
+	const KxData *w = &s->k->kx.data[s->shape.b.i];
+	if (!why && buf_of(s->l, w->buf)->kind == BUF_CONST)
+		*want = (LayoutWant){s->shape.b, weights_layout(s, w, channel)};
+	return why;
+}
+
+const char *schedule_depthwise(Sched *s)
+{
+	Depthwise d = {.s = s, .x = s->shape.a, .w = s->shape.b, .pixel = NO_AXIS};
+	uint32_t channel;
+	const char *why = recognise(s, &channel);
+	if (why)
+		return why;
+	s->lanes = target_width(s->target);
 	s->vaxis = channel;
 	uint32_t n = axes_outer_order(s, d.row);
 	d.pixel = d.row[n - 1];

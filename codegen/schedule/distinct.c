@@ -78,7 +78,7 @@ static void put_syms(DistinctKernels *d, const Sym *e, uint32_t n)
 
 static void put_buffer(DistinctKernels *d, const Buffer *b)
 {
-	put(d, b->kind == BUF_CONST);
+	put(d, b->kind == BUF_CONST ? 1 + b->layout_fixed : 0);
 	put(d, b->dtype);
 	put_syms(d, b->dim, b->rank);
 	put_syms(d, b->inner_lo, b->inner_lo ? b->rank : 0);
@@ -216,12 +216,17 @@ static Scheduled schedule(DistinctKernels *d, const Kernel *k)
 	return (Scheduled){.schedule = s, .fn = fn};
 }
 
+uint32_t distinct_key(DistinctKernels *d, const Kernel *k, bool *fresh)
+{
+	write_key(d, k);
+	return intern(&d->key, d->word.data, d->word.n * sizeof *d->word.data, fresh);
+}
+
 void distinct_kernel(DistinctKernels *d, const Kernel *k)
 {
 	bool fresh;
 	Arena *arena = d->l->ir->ctx->arena;
-	write_key(d, k);
-	uint32_t id = intern(&d->key, d->word.data, d->word.n * sizeof *d->word.data, &fresh);
+	uint32_t id = distinct_key(d, k, &fresh);
 	if (fresh)
 		array_push(arena, &d->distinct, schedule(d, k));
 	Scheduled here = d->distinct.data[id - 1];

@@ -34,6 +34,8 @@ typedef struct {
 } DistinctKernels;
 
 void distinct_init(DistinctKernels *, const Lowered *, Program *, const Target *);
+/* The key of a kernel: an id from 1, and its buffers in d->buf. */
+uint32_t distinct_key(DistinctKernels *, const Kernel *, bool *fresh);
 /* Schedules a kernel, unless an equal one was, and appends it to d->kernel. */
 void distinct_kernel(DistinctKernels *, const Kernel *);
 

@@ -2,6 +2,7 @@
 #include "codegen/schedule/sched.h"
 
 #include "codegen/schedule/cost.h"
+#include "ir/loop/predict.h"
 
 #include <string.h>
 
@@ -163,6 +164,12 @@ LMem sched_load_memory(Sched *s, Kx load)
 	return argument(s, (SchedArg){ARG_BUF, b.i, s->packed[load.i]}, buf->name, buf->dtype);
 }
 
+bool sched_may_repack(const Sched *s, Kx load, const Layout *layout)
+{
+	const Buffer *buf = buf_of(s->l, s->k->kx.data[load.i].buf);
+	return buf->kind == BUF_CONST && (!buf->layout_fixed || layout_equal(&buf->layout, layout));
+}
+
 void sched_repack(Sched *s, Kx load, const Layout *layout)
 {
 	s->packed[load.i] = arena_dup(s->arena, layout, sizeof *layout);
@@ -176,6 +183,15 @@ uint32_t sched_temp(Sched *s, SchedTemp t)
 	return s->out->temp.n - 1;
 }
 
+static double predicted(const Sched *s, const SchedPhase *p)
+{
+	int64_t *param = ARENA_ARRAY(s->arena, int64_t, p->nparam);
+	for (uint32_t i = 0; i < p->nparam; i++)
+		param[i] = sym_hint(s->syms, p->param[i]);
+	return loop_predict(p->f, &s->target->machine, param, sym_hint(s->syms, p->ntasks),
+	                    cost_at(s->syms, p->cost.bytes, NULL, NULL, 0));
+}
+
 void sched_finish_phase(Sched *s, Sym ntasks, KernelCost cost)
 {
 	SchedPhase p = {.f = s->f, .ntasks = ntasks, .cost = cost, .narg = s->arg.n, .arg = s->arg.data,
@@ -184,6 +200,7 @@ void sched_finish_phase(Sched *s, Sym ntasks, KernelCost cost)
 	s->out->code += loop_statements(p.f, p.f->body);
 	s->out->flops += cost_at(s->syms, cost.flops, NULL, NULL, 0);
 	s->out->bytes += cost_at(s->syms, cost.bytes, NULL, NULL, 0);
+	s->out->cycles += predicted(s, &p);
 	array_push(s->arena, &s->out->phase, p);
 	sched_forget(s, 0);
 	s->arg.data = NULL;

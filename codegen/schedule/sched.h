@@ -74,6 +74,8 @@ bool sched_coef_is(const Sched *, Sym offset, uint32_t axis, int64_t value);
 LMem sched_memory(Sched *, BufId);
 /* What a load reads. */
 LMem sched_load_memory(Sched *, Kx load);
+/* A load may read its constant in that layout: nobody has chosen another one for all kernels. */
+bool sched_may_repack(const Sched *, Kx load, const Layout *);
 /* Let a load read its constant in another layout; the load's offset is then up to the caller. */
 void sched_repack(Sched *, Kx load, const Layout *);
 Lx sched_let(Sched *, const char *name, Lx); /* the value as a variable; a literal is itself */
@@ -148,5 +150,10 @@ uint32_t sched_temp(Sched *, SchedTemp);
  * asked with the same Sched. */
 typedef const char *ScheduleFn(Sched *);
 ScheduleFn schedule_depthwise, schedule_contract, schedule_generic;
+
+/* Of a kernel that the schedule would take: the constant that it would pack, if it could choose. NULL, or why it does not
+ * take the kernel. Changes nothing. */
+typedef const char *WantsFn(const Sched *, LayoutWant *);
+WantsFn depthwise_wants, contract_wants;
 
 #endif

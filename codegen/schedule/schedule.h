@@ -46,12 +46,34 @@ typedef struct {
 	ARRAY(SchedTemp) temp;
 	ARRAY(Refusal) refused; /* the schedules asked before, in order */
 	double flops, bytes;    /* of one run at hint sizes, all phases */
+	double cycles;          /* predicted, by one core of the target's machine; at hint sizes, all phases */
 	uint32_t code;          /* statements of all phases */
 } Schedule;
 
 /* How a kernel runs on a target: a function of the kernel, of its buffers' shapes and layouts, and of the target, and
  * nothing else. The kernel is only read; functions are as simple as they get, and new. */
 Schedule *schedule_kernel(const Lowered *, const Kernel *, const Target *);
+
+/* ---- constants ---- */
+
+/* A load of a constant that a kernel would read in another layout than the constant is given in; load 0: none. */
+typedef struct {
+	Kx load;
+	Layout layout;
+} LayoutWant;
+
+/* What the schedule that takes the kernel packs where nothing is chosen yet. */
+LayoutWant schedule_wants(const Lowered *, const Kernel *, const Target *);
+
+/* A graph lowered for one target of several of a family. */
+typedef struct {
+	Lowered *lowered;
+	const Target *target;
+} ScheduleLevel;
+
+/* Gives large constants that kernels want in different layouts the one in which all kernels of all levels together take
+ * least time: a file holds each of them once. Others stay as they are. Before any of the levels is scheduled. */
+void choose_const_layouts(const ScheduleLevel *, uint32_t n);
 
 /* ---- programs ---- */
 

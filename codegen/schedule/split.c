@@ -99,23 +99,25 @@ static void split(const Lowered *l, Kernel *k, uint32_t axis, Sym d)
 	}
 }
 
-static bool split_one(const Lowered *l, Kernel *k)
+static Sym offset_in(const Lowered *l, BufId id, const Sym *idx, bool packs)
 {
-	Ir *ir = l->ir;
+	const Buffer *b = buf_of(l, id);
+	if (!packs || b->kind != BUF_CONST)
+		return layout_offset(l->ir, &b->layout, idx);
+	Layout plain = layout_row_major(l->ir, b->rank, b->dim);
+	return layout_offset(l->ir, &plain, idx);
+}
+
+static bool split_one(const Lowered *l, Kernel *k, bool packs)
+{
 	for (uint32_t a = 0; a < k->axis.n; a++) {
 		Sym d = {0};
 		for (uint32_t i = 1; i < k->kx.n && !d.i; i++)
 			if (k->kx.data[i].kind == KX_LOAD)
-				d = split_wanted(l,
-				                 layout_offset(ir, &buf_of(l, k->kx.data[i].buf)->layout,
-				                               k->kx.data[i].idx),
-				                 &k->axis.data[a]);
+				d = split_wanted(l, offset_in(l, k->kx.data[i].buf, k->kx.data[i].idx, packs), &k->axis.data[a]);
 		for (uint32_t i = 0; i < k->stage.n && !d.i; i++)
 			if (k->stage.data[i].result == RESULT_GLOBAL)
-				d = split_wanted(l,
-				                 layout_offset(ir, &buf_of(l, k->stage.data[i].buf)->layout,
-				                               k->stage.data[i].idx),
-				                 &k->axis.data[a]);
+				d = split_wanted(l, offset_in(l, k->stage.data[i].buf, k->stage.data[i].idx, packs), &k->axis.data[a]);
 		if (d.i && room_to_split(k, a)) {
 			split(l, k, a, d);
 			return true;
@@ -124,8 +126,8 @@ static bool split_one(const Lowered *l, Kernel *k)
 	return false;
 }
 
-void kernel_split_axes(const Lowered *l, Kernel *k)
+void kernel_split_axes(const Lowered *l, Kernel *k, bool packs)
 {
-	while (split_one(l, k))
+	while (split_one(l, k, packs))
 		;
 }

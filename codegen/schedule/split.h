@@ -4,7 +4,8 @@
 
 #include "ir/kernel/kernel.h"
 
-/* Edits the kernel, a copy; layouts of its buffers are final. */
-void kernel_split_axes(const Lowered *, Kernel *);
+/* Edits the kernel, a copy; layouts of its buffers are final. packs: constants are about to be read in panels, whose pieces
+ * of an axis are no reason to split it. */
+void kernel_split_axes(const Lowered *, Kernel *, bool packs);
 
 #endif

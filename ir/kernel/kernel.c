@@ -59,11 +59,23 @@ bool layout_is_row_major(const Layout *l, uint32_t rank)
 	return true;
 }
 
-/* The piece with an axis's largest divisor holds all that is left of the index: no modulo. */
+bool layout_equal(const Layout *a, const Layout *b)
+{
+	bool same = a->n == b->n;
+	for (uint32_t k = 0; same && k < a->n; k++) {
+		const LayoutDim *x = &a->dim[k], *y = &b->dim[k];
+		same = x->axis == y->axis && x->divisor == y->divisor && x->extent.i == y->extent.i && x->padded.i == y->padded.i;
+	}
+	return same;
+}
+
+/* The piece with an axis's largest divisor holds all that is left of the index: no modulo. Of equal ones (panels of one
+ * column) the first. */
 static bool is_outermost_piece(const Layout *l, uint32_t k)
 {
 	for (uint32_t j = 0; j < l->n; j++)
-		if (l->dim[j].axis == l->dim[k].axis && l->dim[j].divisor > l->dim[k].divisor)
+		if (l->dim[j].axis == l->dim[k].axis &&
+		    (l->dim[j].divisor > l->dim[k].divisor || (l->dim[j].divisor == l->dim[k].divisor && j < k)))
 			return false;
 	return true;
 }

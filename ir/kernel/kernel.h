@@ -45,7 +45,7 @@ typedef struct {
 	uint32_t rank;
 	const Sym *dim; /* logical shape */
 	Layout layout;
-	bool layout_fixed; /* user-visible, or carried */
+	bool layout_fixed; /* user-visible, or carried; a constant: all kernels read it in this layout */
 	const Sym *inner_lo, *inner_hi; /* 0 where an index is outside [lo, hi) of its dimension; NULL: not known */
 	const char *name;  /* of the graph value, for emitted code */
 } Buffer;
@@ -195,6 +195,7 @@ Layout layout_row_major(Ir *, uint32_t rank, const Sym *dim);
 /* Row-major in the order perm[0] (slowest) ... perm[rank-1] (fastest). */
 Layout layout_permuted(Ir *, uint32_t rank, const Sym *dim, const uint32_t *perm);
 bool layout_is_row_major(const Layout *, uint32_t rank);
+bool layout_equal(const Layout *, const Layout *);
 /* Element offset of a logical index in a layout. */
 Sym layout_offset(Ir *, const Layout *, const Sym *idx);
 Sym layout_numel(Ir *, const Layout *); /* allocated elements */

@@ -32,10 +32,12 @@ static void compile(Ctx *ctx, Graph *g)
 	if (ctx->nerror != errors)
 		return;
 	Lowered *l = lower_graph(g, &lower);
-	if (l && ctx->nerror == errors)
+	if (l && ctx->nerror == errors) {
+		choose_const_layouts(&(ScheduleLevel){l, target}, 1);
 		schedule_program(l, target, &schedule);
-	else if (ctx->nerror == errors)
+	} else if (ctx->nerror == errors) {
 		abort();
+	}
 }
 
 static void read_all(Ctx *ctx, const char *text)

@@ -151,7 +151,7 @@ static void ask(const Case *c, uint32_t target, uint32_t schedule)
 		fail_msg("%s: an internal error", c->what);
 	Lowered *l = lowered(c, ctx);
 	Kernel *k = kernel_copy(ctx->arena, l->steps.step.data[0].kernel);
-	kernel_split_axes(l, k);
+	kernel_split_axes(l, k, false);
 	Sched s;
 	sched_init(&s, l, k, target_find(names[target]));
 	Snapshot before = snapshot(&s);
@@ -282,8 +282,88 @@ static void has_phases(void **state)
 		check_phases(&parts[c]);
 }
 
+/* ---- constants ---- */
+
+/* Graphs that read constant 1, of `dim`; how many copies there are in a file for several levels, and after a choice. */
+typedef struct {
+	const char *what, *graph, *levels[3];
+	int64_t dim[4];
+	uint32_t rank, copies, chosen;
+} Reads;
+
+static const Reads reads[] = {
+	{"rows, and a product",
+	 "graph @f(%i: i64[B], %x: f32[B, 40]) where 1 <= B ~ 8 {\n  %t = const #1 f32[1000, 40]\n"
+	 "  %1 = aten.embedding(%t, %i) : f32[B, 40]\n"
+	 "  %2 = contract(%x, %t, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32)\n  return %1, %2\n}\n",
+	 {"x86-64-v4"}, {1000, 40}, 2, 2, 1},
+	{"rows of a small table, and a product",
+	 "graph @f(%i: i64[B], %x: f32[B, 40]) where 1 <= B ~ 8 {\n  %t = const #1 f32[100, 40]\n"
+	 "  %1 = aten.embedding(%t, %i) : f32[B, 40]\n"
+	 "  %2 = contract(%x, %t, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32)\n  return %1, %2\n}\n",
+	 {"x86-64-v4"}, {100, 40}, 2, 2, 2},
+	{"products from both sides",
+	 "graph @f(%x: f32[64, 160], %z: f32[64, 192]) {\n  %t = const #1 f32[192, 160]\n"
+	 "  %1 = contract(%x, %t, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32)\n"
+	 "  %2 = contract(%z, %t, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return %1, %2\n}\n",
+	 {"x86-64-v3"}, {192, 160}, 2, 2, 1},
+	{"groups of 24 columns: panels of 8 for some levels, none for another",
+	 "graph @f(%x: f32[1, 192, 9, 9]) {\n  %t = const #1 f32[192, 24, 3, 3]\n"
+	 "  %1 = aten.conv2d(%x, %t, groups=8) : f32[1, 192, 7, 7]\n  return %1\n}\n",
+	 {"x86-64-v2", "x86-64-v3", "x86-64-v4"}, {192, 24, 3, 3}, 4, 2, 1},
+};
+
+static Graph *read_graph(const Reads *r, Ctx *ctx)
+{
+	Ir *ir = ir_new(ctx);
+	uint64_t bytes = 4;
+	for (uint32_t k = 0; k < r->rank; k++)
+		bytes *= (uint64_t)r->dim[k];
+	ir_const(ir, (Const){.name = "t", .dtype = DT_f32, .rank = r->rank, .dim = r->dim,
+			     .data = ARENA_ARRAY(ctx->arena, char, bytes), .bytes = bytes, .is_param = true});
+	Graph *g = graph_parse(ir, r->graph, r->what);
+	PipelineOptions passes = {.keep_params = true};
+	assert_true(g && pipeline_run(g, &passes));
+	return g;
+}
+
+/* In how many layouts the last level's program holds the constant. */
+static uint32_t stored(const Reads *r, Graph *g, bool choose)
+{
+	ScheduleLevel level[3];
+	LowerOptions o = {0};
+	Program *p = NULL;
+	uint32_t n = 0, copies = 0;
+	for (; n < 3 && r->levels[n]; n++)
+		level[n] = (ScheduleLevel){lower_graph(g, &o), target_find(r->levels[n])};
+	if (choose)
+		choose_const_layouts(level, n);
+	for (uint32_t k = 0; k < n; k++)
+		p = schedule_program(level[k].lowered, level[k].target, &(ScheduleOptions){.weights = p});
+	for (uint32_t k = 0; k < p->constant.n; k++)
+		copies += p->constant.data[k].source.i == 1;
+	return copies;
+}
+
+static void chooses(void **state)
+{
+	(void)state;
+	for (size_t c = 0; c < sizeof reads / sizeof *reads; c++) {
+		Ctx *ctx = ctx_new();
+		assert_non_null(ctx);
+		if (setjmp(ctx->unwind))
+			fail_msg("%s: an internal error", reads[c].what);
+		uint32_t copies = stored(&reads[c], read_graph(&reads[c], ctx), false);
+		uint32_t chosen = stored(&reads[c], read_graph(&reads[c], ctx), true);
+		if (copies != reads[c].copies || chosen != reads[c].chosen)
+			fail_msg("%s: %u layouts, %u when one is chosen", reads[c].what, copies, chosen);
+		ctx_free(ctx);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(refusals), cmocka_unit_test(is_a_function), cmocka_unit_test(has_phases)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(refusals), cmocka_unit_test(is_a_function), cmocka_unit_test(has_phases),
+					   cmocka_unit_test(chooses)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -425,6 +425,32 @@ static void test_status(void **state)
 	fix_free(f);
 }
 
+/* A provider that says how many threads it was asked for. */
+static void record_team(void *user, int32_t n, void (*body)(void *, int32_t, int32_t), void *arg)
+{
+	*(int32_t *)user = n;
+	body(arg, 0, 1);
+}
+
+/* The context's number, else the provider's, else the processors'. */
+static void test_how_many_threads(void **state)
+{
+	(void)state;
+	static const int32_t of_context[] = {0, 2, 5, -1}, of_provider[] = {0, 3};
+	Fix *f = fix_new(64);
+	assert_int_equal(fix_sizes(f), WEFT_OK);
+	for (size_t c = 0; c < 4; c++)
+		for (size_t p = 0; p < 2; p++) {
+			int32_t asked = 1; /* of one thread no provider is asked */
+			const WeftThreads t = {record_team, &asked, of_provider[p]};
+			const WeftContext ctx = {.size = sizeof ctx, .threads = &t, .nthreads = of_context[c]};
+			int32_t want = of_context[c] > 0 ? of_context[c] : of_provider[p] ? of_provider[p] : threads_ncpu();
+			assert_int_equal(fix_run(f, &ctx), WEFT_OK);
+			assert_int_equal(asked, want);
+		}
+	fix_free(f);
+}
+
 /* In the child of a fork threads are gone: run there, for one provider (NULL: the default), is right and ends. */
 static void run_in_child(const WeftThreads *threads)
 {
@@ -504,7 +530,7 @@ int main(void)
 		cmocka_unit_test(test_open_refuses), cmocka_unit_test(test_weight_file),
 		cmocka_unit_test(test_relayout),     cmocka_unit_test(test_checksum),
 		cmocka_unit_test(test_status),       cmocka_unit_test(test_input_in_workspace),
-		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_fork),         cmocka_unit_test(test_how_many_threads),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -158,7 +158,8 @@ static int run_joined_fail(WeftRegion *r, void *const *buf, const int64_t *slot)
 
 static const WeftCallInfo calls[] = {
 	{"first", "", 0, 0}, {"second", "", 0, 0}, {"third", "", 0, 0}};
-static const char *const messages[] = {"", "one: task %lld", "task leaves %lld, 100%%"};
+static const char *const messages[] = {"", "one: task %lld", "task leaves %lld, 100%%",
+				       "%lld %lld %lld %lld %lld %lld %lld %lld %lld %lld %lld %lld %lld"};
 
 static int execute(int (*run)(WeftRegion *, void *const *, const int64_t *), void *const *buf,
 		   const int64_t *slot, const WeftThreads *t, int32_t n, WeftStatus *status)
@@ -166,7 +167,7 @@ static int execute(int (*run)(WeftRegion *, void *const *, const int64_t *), voi
 	WeftEntry e = {.size = sizeof e, .name = "main", .ncall = 3, .call = calls};
 	e.run_fn = run;
 	e.message = messages;
-	e.nmessage = 3;
+	e.nmessage = sizeof messages / sizeof *messages;
 	RegionShared s;
 	memset(&s, 0, sizeof s);
 	s.entry = &e;
@@ -315,6 +316,90 @@ static void test_openmp(void **state)
 		check_provider(WEFT_THREADS_OPENMP, n);
 }
 
+typedef struct {
+	_Atomic int32_t bodies, threads; /* that ran, and what each was told of how many there are */
+} Team;
+
+static void count_team(void *arg, int32_t i, int32_t n)
+{
+	Team *t = arg;
+	t->bodies += i >= 0 && i < n;
+	t->threads = n;
+}
+
+static int32_t team_of(const WeftThreads *t, int32_t n)
+{
+	Team team = {0};
+	t->parallel(t->user, n, count_team, &team);
+	assert_int_equal(team.bodies, team.threads);
+	return team.threads;
+}
+
+/* As many as are asked for and there are, in the second call as in the first. */
+static void test_team(void **state)
+{
+	(void)state;
+	WeftThreads *pool = weft_rt_threads_new(WEFT_THREADS_POOL, 3, NULL);
+	WeftThreads *serial = weft_rt_threads_new(WEFT_THREADS_SERIAL, 3, NULL);
+	assert_int_equal(pool->nthreads, 3);
+	assert_int_equal(serial->nthreads, 1);
+	for (int k = 0; k < 3; k++)
+		for (int32_t n = 1; n <= 5; n++) {
+			assert_int_equal(team_of(pool, n), n < 3 ? n : 3);
+			assert_int_equal(team_of(serial, n), 1);
+		}
+	weft_rt_threads_free(pool);
+	weft_rt_threads_free(serial);
+}
+
+/* 0 threads are as many as there are processors; 256 are the most. */
+static void test_count(void **state)
+{
+	(void)state;
+	for (int kind = WEFT_THREADS_SERIAL; kind <= WEFT_THREADS_OPENMP; kind++) {
+		WeftStatus status = {.code = WEFT_ERR_ABI};
+		WeftThreads *t = weft_rt_threads_new((WeftThreadsKind)kind, 0, &status);
+		assert_non_null(t);
+		assert_int_equal(status.code, WEFT_OK);
+		assert_true(t->nthreads >= 1);
+		if (kind == WEFT_THREADS_POOL)
+			assert_int_equal(t->nthreads, threads_ncpu());
+		weft_rt_threads_free(t);
+	}
+	WeftThreads *most = weft_rt_threads_new(WEFT_THREADS_POOL, WEFT_MAX_THREADS, NULL);
+	assert_int_equal(most->nthreads, WEFT_MAX_THREADS);
+	assert_int_equal(team_of(most, WEFT_MAX_THREADS), WEFT_MAX_THREADS);
+	weft_rt_threads_free(most);
+	assert_null(weft_rt_threads_new(WEFT_THREADS_POOL, WEFT_MAX_THREADS + 1, NULL));
+}
+
+static int fail_with_all(const WeftFrame *f, int64_t begin, int64_t end)
+{
+	if (begin == end)
+		return 0;
+	for (int64_t k = 0; k < WEFT_FAILURE; k++)
+		f->failure[k] = k ? 10 * k : begin;
+	return 3;
+}
+
+static int run_fail_with_all(WeftRegion *r, void *const *buf, const int64_t *slot)
+{
+	(void)slot;
+	return weft_phase(r, fail_with_all, buf, NULL, 0, TASKS);
+}
+
+/* A message has all numbers that a failure leaves, in their order. */
+static void test_message(void **state)
+{
+	(void)state;
+	WeftStatus status = {0};
+	const WeftThreads own = {own_parallel, NULL, 3};
+	for (int32_t n = 1; n <= 3; n++) {
+		assert_int_equal(execute(run_fail_with_all, NULL, NULL, &own, n, &status), WEFT_ERR_CHECK);
+		assert_string_equal(status.message, "10 20 30 40 50 60 70 80 90 100 110 120 130");
+	}
+}
+
 static void test_bad_count(void **state)
 {
 	(void)state;
@@ -349,6 +434,8 @@ int main(void)
 		cmocka_unit_test(test_serial),    cmocka_unit_test(test_pool),
 		cmocka_unit_test(test_openmp),    cmocka_unit_test(test_bad_count),
 		cmocka_unit_test(test_busy_pool), cmocka_unit_test(test_own_threads),
+		cmocka_unit_test(test_team),      cmocka_unit_test(test_count),
+		cmocka_unit_test(test_message),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
  * The producer of %x then stores into the interior of %p's buffer and the inner loops of the convolution have
  * no conditions. Dilation of the operand (transposed convolutions) becomes interior padding. */
 #include "passes/pass.h"
+#include "passes/rules.h"
 
 /* How far the window of the last output reaches past the end of the input. */
 static Sym overhang(Graph *g, Node conv, uint32_t d, Sym low)
@@ -38,11 +39,21 @@ static Node below_reshape(Graph *g, Node x, uint32_t nsp)
 	return x;
 }
 
-static Node existing_pad(Graph *g, Node x, AttrId attr)
+/* One walk over a graph in program order. */
+typedef struct {
+	Graph *g;
+	uint32_t first_new; /* nodes from here on are made by the walk, in front of where it is */
+	bool *reached;      /* of the nodes before */
+} Walk;
+
+/* A padding of x with zeros, of these widths, that the walk has come past: what is to come cannot be read yet. */
+static Node existing_pad(const Walk *w, Node x, AttrId attr)
 {
+	const Graph *g = w->g;
 	for (Use u = node_data(g, x)->first_use; u.i; u = g->use.data[u.i].next) {
 		Node user = g->use.data[u.i].user;
-		if (user.i && node_op(g, user) == OP_pad && node_data(g, user)->attr.i == attr.i)
+		if (user.i && node_op(g, user) == OP_pad && node_data(g, user)->attr.i == attr.i && is_splat(g, node_in(g, user, 1), 0) &&
+		    (user.i >= w->first_new || w->reached[user.i]))
 			return user;
 	}
 	return (Node){0};
@@ -53,8 +64,9 @@ typedef struct {
 	Sym low[MAX_RANK], high[MAX_RANK], interior[MAX_RANK];
 } Padding;
 
-static Node make_pad(Graph *g, Build *b, Node x, const Padding *p, uint32_t nsp)
+static Node make_pad(const Walk *w, Build *b, Node x, const Padding *p, uint32_t nsp)
 {
+	Graph *g = w->g;
 	uint32_t rank = node_rank(g, x);
 	Sym zero = sym_int(g->ir->syms, 0), lo[MAX_RANK], hi[MAX_RANK], in[MAX_RANK];
 	for (uint32_t k = 0; k < rank; k++) {
@@ -65,7 +77,7 @@ static Node make_pad(Graph *g, Build *b, Node x, const Padding *p, uint32_t nsp)
 	}
 	Attr attr[5] = {attr_none(), attr_none(), attr_ints(lo, rank), attr_ints(hi, rank),
 	                attr_ints(in, rank)};
-	Node old = existing_pad(g, x, ir_attrs(g->ir, 5, attr));
+	Node old = existing_pad(w, x, ir_attrs(g->ir, 5, attr));
 	if (old.i)
 		return old;
 	/* right after x, so that later readers of an equal padding find it in front of them */
@@ -76,8 +88,9 @@ static Node make_pad(Graph *g, Build *b, Node x, const Padding *p, uint32_t nsp)
 }
 
 /* True if there was something to pad. */
-static bool pad_operand(Graph *g, Node conv, PassCtx *c)
+static bool pad_operand(const Walk *w, Node conv, PassCtx *c)
 {
+	Graph *g = w->g;
 	SymTab *syms = g->ir->syms;
 	uint32_t nsp;
 	const Sym *pad = node_ints(g, conv, "pad", &nsp);
@@ -98,7 +111,7 @@ static bool pad_operand(Graph *g, Node conv, PassCtx *c)
 		return false;
 	Build b = {.g = g, .before = conv, .loc = node_data(g, conv)->loc, .where = node_where(g, conv)};
 	Node x = node_in(g, conv, 0), base = below_reshape(g, x, nsp);
-	Node padded = make_pad(g, &b, base, &p, nsp);
+	Node padded = make_pad(w, &b, base, &p, nsp);
 	if (!node_fits(g, padded)) {
 		c->failed = true;
 		return ctx_error(g->ir->ctx, node_where(g, conv), "with its padding the operand is %s: expected fewer than 2^48 bytes",
@@ -122,9 +135,12 @@ static bool pad_operand(Graph *g, Node conv, PassCtx *c)
 bool pass_pad(Graph *g, PassCtx *c)
 {
 	bool changed = false;
+	const uint32_t before = g->node.n;
+	const Walk w = {g, before, ARENA_ARRAY(g->ir->ctx->scratch, bool, before)};
 	for (Node n = g->first, next; n.i && !c->failed; n = next) {
 		next = node_next(g, n);
-		changed |= node_op(g, n) == OP_conv && pad_operand(g, n, c);
+		w.reached[n.i] = true;
+		changed |= node_op(g, n) == OP_conv && pad_operand(&w, n, c);
 	}
 	changed |= graph_dce(g);
 	return pass_subgraphs(g, c, pass_pad) || changed;

@@ -7,12 +7,14 @@
  *   lower                print kernels
  *   loops [TARGET]       print the loop IR of the kernels
  *   program [TARGET]     print the loop IR around the kernels
+ *   decide [TARGET]      print what was decided: groups, schedules with reasons, costs, layouts of constants, workspace
  *   emit-c [TARGET]      print the C of the kernels
  *   emit-model [TARGET]  print the C around them
  *   interp               run the interpreter, print its results
  *   compiled [TARGET]    compile, run, compare with the interpreter, and to the bit with the interpreted loop IR
  *
  * The graph is printed when no word printed anything. Messages stand at the end. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +23,7 @@
 #include "codegen/schedule/schedule.h"
 #include "file_test.h"
 #include "ir/interp/interp.h"
+#include "ir/loop/predict.h"
 #include "ir/ops/op.h"
 #include "model.h"
 #include "passes/lower.h"
@@ -129,6 +132,43 @@ static bool run_program(Run *r)
 	TRY(schedule(r, target(r)));
 	loop_print(r->program->sizes, r->out, false);
 	loop_print(r->program->run, r->out, false);
+	return true;
+}
+
+/* One phase of the program each, or part of one. */
+static void print_call(const Program *p, uint32_t k, double cycles, Text *out)
+{
+	const ProgramCall *c = &p->call.data[k];
+	ProgramCount n = program_count(p, k, NULL);
+	text_printf(out, "  %s: %s: %s\n", c->name, c->algorithm, c->why);
+	text_printf(out, "    %.0f flop, %.0f bytes, %.0f launches, %.2g cycles\n", n.flops, n.bytes, n.launches, cycles);
+	for (uint32_t i = 0; i < c->nrefused; i++)
+		text_printf(out, "    not %s: %s\n", c->refused[i].schedule, c->refused[i].why);
+}
+
+static void print_constant(const SymTab *syms, const ProgramConst *c, Text *out)
+{
+	text_printf(out, "  const %s: %" PRIu64 " bytes, layout", c->name, c->bytes);
+	for (uint32_t k = 0; k < c->layout.n; k++) {
+		const LayoutDim *d = &c->layout.dim[k];
+		text_printf(out, " %u/%" PRId64 "%%%s<%s", d->axis, d->divisor, sym_str(syms, d->extent), sym_str(syms, d->padded));
+	}
+	text_char(out, '\n');
+}
+
+static bool run_decide(Run *r)
+{
+	const Target *t = target(r);
+	r->lowered = NULL; /* a schedule may choose layouts for its target */
+	TRY(schedule(r, t));
+	const Program *p = r->program;
+	double *cycles = ARENA_ARRAY(r->w->ctx->arena, double, p->call.n);
+	program_predict(p, &t->machine, NULL, cycles);
+	text_printf(r->out, "%s: %u calls of %u functions, workspace %" PRIu64 " bytes\n", t->isa.name, p->call.n, p->fn.n, p->workspace_hint);
+	for (uint32_t k = 0; k < p->call.n; k++)
+		print_call(p, k, cycles[k], r->out);
+	for (uint32_t k = 0; k < p->constant.n; k++)
+		print_constant(p->ir->syms, &p->constant.data[k], r->out);
 	return true;
 }
 
@@ -334,8 +374,9 @@ typedef struct {
 static const StepWord steps[] = {
 	{"roundtrip", round_trip},      {"verify", run_verify},   {"pipeline", run_pipeline},
 	{"clean", run_clean},           {"lower", run_lower},     {"op-by-op", set_op_by_op},
-	{"loops", run_loops},           {"program", run_program}, {"emit-c", run_emit_c},
-	{"emit-model", run_emit_model}, {"interp", run_interp},   {"compiled", run_compiled},
+	{"loops", run_loops},           {"program", run_program}, {"decide", run_decide},
+	{"emit-c", run_emit_c},         {"emit-model", run_emit_model}, {"interp", run_interp},
+	{"compiled", run_compiled},
 };
 
 static bool step(Run *r, const char *word)

@@ -362,16 +362,10 @@ void legalise(LoopFn *f, const Isa *isa)
 
 void program_legalise(Program *p, const Isa *isa)
 {
-	for (uint32_t k = 0; k < p->fn.n; k++)
-		legalise_in(p, p->fn.data[k], isa);
 	for (uint32_t k = 0; k < p->sizes_part.n; k++)
 		legalise_in(p, p->sizes_part.data[k], isa);
 	for (uint32_t k = 0; k < p->run_part.n; k++)
 		legalise_in(p, p->run_part.data[k], isa);
 	legalise_in(p, p->sizes, isa);
 	legalise_in(p, p->run, isa);
-#ifndef NDEBUG
-	if (!program_verify(p, isa))
-		ctx_bug_verify(p->ir->ctx, "legalising");
-#endif
 }

@@ -1,5 +1,5 @@
-/* Between schedules and emitters: loop functions are rewritten until every operation is one that the target has, so
- * that emitters print and decide nothing. What is decided here, once for all back ends:
+/* After scheduling, before equal functions are found by their text: loop functions are rewritten until every operation is
+ * one that the target has, so that emitters print and decide nothing. What is decided here, once for all back ends:
  *
  * - small loops of constant bounds are unrolled; bounds that change are evaluated once;
  * - scalar functions of one operation become that operation; others stay calls of library functions, whose bodies
@@ -19,7 +19,7 @@
 
 /* In place; a legal function stays as it is. Results have the same bits. */
 void legalise(LoopFn *, const Isa *);
-/* All functions of a program. */
+/* `sizes`, `run` and their parts; kernels were legalised one by one, when they were scheduled. */
 void program_legalise(Program *, const Isa *);
 /* A library function on that many lanes, legal: parameters are LoopFn.arg, the result LoopFn.result. */
 LoopFn *library_function(Ir *, const ScFn *, uint32_t lanes, const Isa *);

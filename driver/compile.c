@@ -144,7 +144,7 @@ static bool schedule_levels(Compilation *c, const ScheduleLevel *level)
 	if (!c->o.duplicate_weights)
 		choose_const_layouts(level, c->level.n);
 	for (uint32_t k = 0; k < c->level.n; k++) {
-		ScheduleOptions so = {.no_plan = c->o.op_by_op, .weights = c->program};
+		ScheduleOptions so = {.no_plan = c->o.op_by_op, .weights = c->program, .plain = c->plain};
 		TRY(c->program = schedule_program(level[k].lowered, level[k].target, &so));
 		c->level.data[k].program = c->program;
 	}

@@ -25,6 +25,7 @@ typedef struct {
 	const char *out_path; /* the file that is written, as the caller named it; NULL: several, or none */
 	const char *weights_hash; /* where the weights are a file of their own: section_hash */
 	bool llvm; /* which back end */
+	bool plain; /* programs are not legalised: for their text only */
 	bool fallback; /* the C compiler is used because the LLVM back end of this build is not found */
 	Graph *g; /* after the passes */
 	ARRAY(Level) level; /* by increasing capability; one triple, one weight section */

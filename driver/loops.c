@@ -28,7 +28,7 @@ bool loops_model(Compilation *c, const WeftModel **out)
 	const void *weights;
 	LoopModel *m = ARENA_NEW(c->ctx->arena, LoopModel);
 	EmitOptions o = compile_emit_options(c, &c->level.data[0], NULL);
-	TRY(program_verify(c->program, NULL)); /* the interpreter expects what emitters do: types and scopes that fit */
+	TRY(program_verify(c->program, &c->target->isa)); /* the interpreter expects what emitters do: types and scopes that fit */
 	TRY(section_map(c->program, c->o.jobs, &weights));
 	phase_end(c, "weights");
 	model_image(&im, c->program, c->target, "" /* whatever this processor has */, &o);

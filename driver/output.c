@@ -236,7 +236,7 @@ static void level_text(const Output *x, const Level *level, Text *t)
 			loop_print(p->run_part.data[k], t, false);
 		loop_print(p->run, t, false);
 	}
-	for (uint32_t k = 0; x->emit == WEFT_EMIT_LOOPS && k < p->fn.n; k++)
+	for (uint32_t k = 0; (x->emit == WEFT_EMIT_LOOPS || x->emit == WEFT_EMIT_SCHEDULES) && k < p->fn.n; k++)
 		loop_print(p->fn.data[k], t, false);
 }
 
@@ -249,7 +249,7 @@ static bool emit_text(Output *x, OutFile *out)
 		header_text(x, &t);
 	if (x->emit == WEFT_EMIT_IR)
 		graph_print(c->g, &t);
-	bool of_level = x->emit == WEFT_EMIT_PROGRAM || x->emit == WEFT_EMIT_LOOPS;
+	bool of_level = x->emit == WEFT_EMIT_PROGRAM || x->emit == WEFT_EMIT_SCHEDULES || x->emit == WEFT_EMIT_LOOPS;
 	for (uint32_t k = 0; of_level && k < c->level.n; k++)
 		level_text(x, &c->level.data[k], &t);
 	TRY(out_open(c->ctx, out));
@@ -276,6 +276,7 @@ static bool emit_to(Output *x, Places *p)
 		return ctx_error(x->w->ctx, NULL,
 				 "the runtime in an archive uses OpenMP: without it use --emit c");
 	x->c.llvm = x->emit >= WEFT_EMIT_OBJECT;
+	x->c.plain = x->emit == WEFT_EMIT_SCHEDULES;
 	TRY(!x->c.llvm || llvm_backend(x->w->ctx, x->c.o.llvm_folder));
 	TRY(folder || (p->so = out_begin(x->w->ctx, x->path)));
 	x->c.out_path = folder ? NULL : p->so->path;

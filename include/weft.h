@@ -172,7 +172,8 @@ typedef enum {
 	WEFT_EMIT_HEADER,
 	WEFT_EMIT_IR,
 	WEFT_EMIT_PROGRAM,
-	WEFT_EMIT_LOOPS,
+	WEFT_EMIT_LOOPS,     /* of the kernels, as emitters get them */
+	WEFT_EMIT_SCHEDULES, /* the same before they were made of what the target has */
 	WEFT_EMIT_OBJECT,  /* by LLVM: kernels, tables and weights as one relocatable object, without runtime */
 	WEFT_EMIT_ARCHIVE, /* that and the runtime as a static library */
 	WEFT_EMIT_LLVM,    /* IR text, before optimisation */

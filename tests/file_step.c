@@ -108,20 +108,21 @@ static const Target *target(Run *r)
 	return t ? t : target_find("generic-c");
 }
 
-static bool schedule(Run *r, const Target *t)
+/* plain: functions as schedules made them, not as emitters get them. */
+static bool schedule(Run *r, const Target *t, bool plain)
 {
-	ScheduleOptions o = {.no_plan = r->op_by_op};
+	ScheduleOptions o = {.no_plan = r->op_by_op, .plain = plain};
 	TRY(lower(r) && lowered_verify(r->lowered));
 	choose_const_layouts(&(ScheduleLevel){r->lowered, t}, 1);
 	r->program = schedule_program(r->lowered, t, &o);
 	TRY(r->program);
 	r->printed = true;
-	return program_verify(r->program, NULL);
+	return program_verify(r->program, plain ? NULL : &t->isa);
 }
 
 static bool run_loops(Run *r)
 {
-	TRY(schedule(r, target(r)));
+	TRY(schedule(r, target(r), true));
 	for (uint32_t k = 0; k < r->program->fn.n; k++)
 		loop_print(r->program->fn.data[k], r->out, false);
 	return true;
@@ -129,7 +130,7 @@ static bool run_loops(Run *r)
 
 static bool run_program(Run *r)
 {
-	TRY(schedule(r, target(r)));
+	TRY(schedule(r, target(r), true));
 	loop_print(r->program->sizes, r->out, false);
 	loop_print(r->program->run, r->out, false);
 	return true;
@@ -160,7 +161,7 @@ static bool run_decide(Run *r)
 {
 	const Target *t = target(r);
 	r->lowered = NULL; /* a schedule may choose layouts for its target */
-	TRY(schedule(r, t));
+	TRY(schedule(r, t, true));
 	const Program *p = r->program;
 	double *cycles = ARENA_ARRAY(r->w->ctx->arena, double, p->call.n);
 	program_predict(p, &t->machine, NULL, cycles);
@@ -177,7 +178,7 @@ static bool emit(Run *r, bool model)
 	const Target *t = target(r);
 	EmitOptions o = {.version = "", .source_hash = "", .compiler = ""};
 	EmitFiles files = {0};
-	TRY(schedule(r, t));
+	TRY(schedule(r, t, false));
 	TRY(emit_c(r->program, t, &o, &files));
 	for (uint32_t k = 0; k < files.file.n; k++) {
 		const EmitFile *f = &files.file.data[k];

@@ -95,7 +95,6 @@ static void emit_model(const Emission *e)
 bool emit_c(Program *p, const Target *t, const EmitOptions *o, EmitFiles *out)
 {
 	Emission e = {.p = p, .target = t, .o = o, .suffix = o->suffix ? o->suffix : "", .out = out};
-	program_legalise(p, &t->isa);
 	e.kernel = kernel_names(p, o->suffix);
 	e.kernels = file_name(&e, "kernels", "h");
 	e.vector = prelude_of(t)->header ? file_name(&e, "vector", "h") : NULL;

@@ -267,7 +267,6 @@ static bool collect(Ctx *ctx, Units *x, LlvmFiles *out)
 bool emit_llvm(Program *p, const Target *t, const EmitOptions *o, LlvmKind kind, uint32_t jobs, LlvmFiles *out)
 {
 	Ctx *ctx = p->ir->ctx;
-	program_legalise(p, &t->isa);
 	uint32_t nunits = o->nunits ? o->nunits : 1;
 	if (nunits > p->fn.n)
 		nunits = p->fn.n;

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "codegen/legalise.h"
+
 enum { KEEP_LITERALS = 16 };
 
 /* How an expression over axes begins in the key; others are themselves. */
@@ -211,6 +213,8 @@ static Scheduled schedule(DistinctKernels *d, const Kernel *k)
 				arg[a].k = find_buf(d, (BufId){arg[a].k});
 		p->arg = arg;
 		p->nliteral = loop_parametrise(p->f, KEEP_LITERALS, &p->literal);
+		if (!d->plain)
+			legalise(p->f, &d->target->isa);
 		fn[i] = add_function(d, p->f);
 	}
 	return (Scheduled){.schedule = s, .fn = fn};

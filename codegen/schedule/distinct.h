@@ -21,6 +21,7 @@ typedef struct {
 	const Lowered *l;
 	Program *p;
 	const Target *target;
+	bool plain; /* functions are not legalised */
 	Intern key, fn_text;
 	ARRAY(Scheduled) distinct; /* by id of key - 1 */
 	ARRAY(Scheduled) kernel;   /* in order of distinct_kernel */

@@ -4,6 +4,7 @@
  *   while @p { test } do { body }    n = 0; go = true; while go { test; read p; go = p; if go { body; n = n + 1 } }
  *
  * Long step lists are cut into parts: functions of their own. */
+#include "codegen/legalise.h"
 #include "codegen/schedule/program_priv.h"
 #include "codegen/schedule/distinct.h"
 #include "codegen/schedule/plan.h"
@@ -529,6 +530,7 @@ Program *schedule_program(Lowered *l, const Target *target, const ScheduleOption
 	Builder b = {.l = l, .p = p, .arena = l->ir->ctx->arena, .syms = l->ir->syms,
 	             .times = cost_number(l->ir->ctx->arena, 1), .ninput = l->graph->input.n, .noutput = l->graph->output.n};
 	distinct_init(&b.kernels, l, p, target);
+	b.kernels.plain = opt->plain;
 	intern_init(&b.weight, b.arena);
 	describe(&b, l->graph);
 	for (uint32_t i = 1; i < l->check.n; i++)
@@ -547,8 +549,10 @@ Program *schedule_program(Lowered *l, const Target *target, const ScheduleOption
 	if (!program_sizes(p, l->graph, b.plan.total) || l->ir->ctx->nerror != errors)
 		return NULL;
 	p->workspace_hint = (uint64_t)sym_hint(b.syms, b.plan.total);
+	if (!opt->plain)
+		program_legalise(p, &target->isa);
 #ifndef NDEBUG
-	if (!program_verify(p, NULL))
+	if (!program_verify(p, opt->plain ? NULL : &target->isa))
 		ctx_bug_verify(l->ir->ctx, "scheduling");
 #endif
 	return p;

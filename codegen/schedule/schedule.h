@@ -81,9 +81,10 @@ typedef struct {
 	bool no_plan; /* every buffer gets memory of its own */
 	const Program *weights; /* the weight section begins with this program's: what both store the same way, they
 	                           share. NULL: it is this program's own */
+	bool plain; /* functions stay as schedules made them: nothing is legalised */
 } ScheduleOptions;
 
-/* The program of a lowered graph for a target. NULL after ctx_error. */
+/* The program of a lowered graph for a target, legal unless `plain`. NULL after ctx_error. */
 Program *schedule_program(Lowered *, const Target *, const ScheduleOptions *);
 
 #endif

@@ -149,7 +149,11 @@ static bool check_index(Exec *e, const Active *a, const LxData *d, const void *c
 		           : d->sc == SC_sub ? __builtin_sub_overflow(x[t], y[t], &r)
 		           : d->sc == SC_mul ? __builtin_mul_overflow(x[t], y[t], &r)
 		                             : (d->sc == SC_floordiv || d->sc == SC_rem) && y[t] == 0;
+		bool negative = d->known & KNOWN_NONNEG && (x[t] < 0 || y[t] < 0);
 		e->at.task = e->task[t];
+		if (negative && a->on[t])
+			return loop_finding(&e->at, "index arithmetic: %s of %lld and %lld, taken not to be negative", sc_name(d->sc),
+			                    (long long)x[t], (long long)y[t]);
 		if (bad && a->on[t])
 			return loop_finding(&e->at, "index arithmetic: %s of %lld and %lld %s", sc_name(d->sc), (long long)x[t],
 			                    (long long)y[t], y[t] ? "overflows" : "is not defined");
@@ -161,7 +165,8 @@ static bool operation(Exec *e, const Active *a, Lx x, const LxData *d, const voi
 {
 	ScIns ins = {.op = d->sc, .dtype = d->type.dtype};
 	DType from = lx_type(e->f, d->in[d->sc == SC_select]).dtype;
-	if (d->nin == 2 && d->type.lanes == 1 && loop_is_index(&e->plan->index, x) && !check_index(e, a, d, in))
+	bool index = d->known & KNOWN_INDEX || (d->type.lanes == 1 && loop_is_index(&e->plan->index, x));
+	if (d->nin == 2 && index && !check_index(e, a, d, in))
 		return false;
 	scalar_step(&ins, from, out, in, e->n * d->type.lanes);
 	return true;
@@ -530,6 +535,7 @@ static bool statement(Exec *e, const Active *a, const LsData *s)
 	case LS_IF: return run_if(e, a, s);
 	case LS_LOCAL: return local(e, a, s);
 	case LS_FAIL: return run_fail(e, a, s);
+	case LS_TABLE: return exec_block(e, a, s->body);
 	case LS_PREFETCH: case LS_COMMENT: return true;
 	default: return e->program ? e->program(e, s) : loop_finding(&e->at, "belongs to programs, not to kernels");
 	}

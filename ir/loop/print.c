@@ -1,4 +1,5 @@
-/* Text of a loop function. Anonymous text numbers everything in order of first appearance and leaves
+/* Text of a loop function. In legal functions +.i is an addition that does not overflow, +.n one of what is not negative
+ * either (loop_known). Anonymous text numbers everything in order of first appearance and leaves
  * comments out, so that equal code has equal text whatever it was named after.
  *
  * The form of a statement (LsRow) is its text, in which stand for:
@@ -91,9 +92,17 @@ static void print_literal(Printer *p, const LxData *d)
 	print_type(p, d->type);
 }
 
+/* What legal functions know of an operation. */
+static void print_known(Printer *p, const LxData *d)
+{
+	if (d->kind == LX_SC && d->known)
+		text_add(p->t, d->known & KNOWN_NONNEG ? ".n" : ".i");
+}
+
 static void print_call(Printer *p, const char *name, const LxData *d, bool typed)
 {
 	text_add(p->t, name);
+	print_known(p, d);
 	if (typed) {
 		text_char(p->t, ':');
 		print_type(p, d->type);
@@ -112,7 +121,9 @@ static void print_sc(Printer *p, const LxData *d)
 	}
 	text_char(p->t, '(');
 	print_expr(p, d->in[0]);
-	text_printf(p->t, " %s ", op);
+	text_printf(p->t, " %s", op);
+	print_known(p, d);
+	text_char(p->t, ' ');
 	print_expr(p, d->in[1]);
 	text_char(p->t, ')');
 }

@@ -43,23 +43,114 @@ static Lx min_max(Library *l, bool min, LType t, const Lx *in)
 	return lx_op(f, SC_select, t, (Lx[]){not_after, in[1], in[0]}, 3, 0);
 }
 
-Lx library_op(Library *l, ScOp op, LType t, const Lx *in, uint32_t nin, unsigned known)
+/* Equal and ordered bools of several lanes: false before true. */
+static Lx compare_masks(Library *l, ScOp op, LType t, const Lx *in)
 {
 	LoopFn *f = l->f;
-	if (op == SC_convert && t.dtype == lx_type(f, in[0]).dtype)
-		return in[0];
-	if ((op == SC_min || op == SC_max) && dtype_is_float(t.dtype))
-		return min_max(l, op == SC_min, t, in);
+	bool same = op == SC_eq || op == SC_ne, swap = op == SC_gt || op == SC_le;
+	Lx a = in[swap], b = in[!swap], not_a = lx_op(f, SC_not, t, &a, 1, 0);
+	Lx x = same ? lx_op(f, SC_xor, t, in, 2, 0) : lx_op(f, SC_and, t, (Lx[]){not_a, b}, 2, 0);
+	return op == SC_eq || op == SC_le || op == SC_ge ? lx_op(f, SC_not, t, &x, 1, 0) : x;
+}
+
+/* A literal, or the same in all lanes. */
+static bool is_literal(const LoopFn *f, Lx x, int64_t *v)
+{
+	const LxData *d = &f->lx.data[x.i];
+	return lx_is_int(f, d->kind == LX_SPLAT ? d->in[0] : x, v);
+}
+
+/* The same bits without a sign. */
+static Lx as_unsigned(Library *l, Lx x)
+{
+	static const DType of_size[9] = {[1] = DT_u8, [2] = DT_u16, [4] = DT_u32, [8] = DT_u64};
+	LType t = lx_type(l->f, x), u = {of_size[dtype_size(t.dtype)], t.lanes};
+	return dtype_is_signed(t.dtype) ? lx_op(l->f, t.lanes > 1 ? SC_bitcast : SC_convert, u, &x, 1, 0) : x;
+}
+
+/* Counts of the width and more shift everything out. */
+static Lx shift(Library *l, ScOp op, LType t, const Lx *in)
+{
+	LoopFn *f = l->f;
+	int64_t bits = 8 * (int64_t)dtype_size(t.dtype), c;
+	bool sign = op == SC_shr && dtype_is_signed(t.dtype);
+	ScOp legal = op == SC_shl ? SC_left : SC_right;
+	Lx last = lx_int_of(f, t, bits - 1), zero = lx_int_of(f, t, 0);
+	if (is_literal(f, in[1], &c)) {
+		bool inside = c >= 0 && c < bits;
+		return inside || sign ? lx_op(f, legal, t, (Lx[]){in[0], inside ? in[1] : last}, 2, 0) : zero;
+	}
+	Lx n = as_unsigned(l, in[1]), width = lx_int_of(f, lx_type(f, n), bits);
+	Lx inside = lx_op(f, SC_lt, (LType){DT_bool, t.lanes}, (Lx[]){n, width}, 2, 0);
+	Lx count = lx_op(f, SC_select, t, (Lx[]){inside, in[1], sign ? last : zero}, 3, 0);
+	Lx r = lx_op(f, legal, t, (Lx[]){in[0], count}, 2, 0);
+	return sign ? r : lx_op(f, SC_select, t, (Lx[]){inside, r, zero}, 3, 0);
+}
+
+/* Sizes and indices are divided by what is not 0; a literal may be seen not to be. */
+static Lx divide(Library *l, ScOp op, LType t, const Lx *in, unsigned known)
+{
+	LoopFn *f = l->f;
+	bool quotient = op == SC_floordiv, index = known & KNOWN_INDEX, nonneg = known & KNOWN_NONNEG;
 	int64_t c;
-	bool index = known & KNOWN_INDEX && !(known & KNOWN_NONNEG);
-	if (op == SC_floordiv && index && lx_is_int(f, in[1], &c) && c > 0 && !(c & (c - 1)))
-		return lx_op(f, SC_shr, t, (Lx[]){in[0], lx_int(f, __builtin_ctzll((unsigned long long)c))}, 2, known);
-	if (isa_takes(l->isa, op, t.dtype, t.lanes))
-		return lx_op(f, op, t, in, nin, known);
-	if (op == SC_fma)
-		return call_named(l, "fma_exact", t.dtype, t.lanes, in, 3);
-	Lx before = lx_op(f, op == SC_lesser ? SC_lt : SC_gt, (LType){DT_bool, t.lanes}, in, 2, 0);
-	return lx_op(f, SC_select, t, (Lx[]){before, in[0], in[1]}, 3, 0);
+	bool safe = is_literal(f, in[1], &c) && c != 0 && (c != -1 || !dtype_is_signed(t.dtype));
+	if (quotient && index && !nonneg && safe && c > 0 && !(c & (c - 1)))
+		return lx_op(f, SC_right, t, (Lx[]){in[0], lx_int(f, __builtin_ctzll((unsigned long long)c))}, 2, known);
+	bool exact = !quotient || nonneg || !dtype_is_signed(t.dtype); /* towards zero is down */
+	if ((index || safe) && exact)
+		return lx_op(f, quotient ? SC_quot : SC_mod, t, in, 2, known);
+	return call_named(l, quotient ? "divide" : "remainder", t.dtype, t.lanes, in, 2);
+}
+
+/* The smallest value where x is NaN or does not fit. */
+static Lx float_to_int(Library *l, LType t, Lx x)
+{
+	LoopFn *f = l->f;
+	LType from = lx_type(f, x);
+	bool wide = t.dtype == DT_i64;
+	Lx size = lx_op(f, SC_abs, from, &x, 1, 0), limit = lx_float(f, from, wide ? 0x1p63 : 0x1p31);
+	Lx fits = lx_op(f, SC_lt, (LType){DT_bool, t.lanes}, (Lx[]){size, limit}, 2, 0);
+	Lx least = lx_int_of(f, t, wide ? INT64_MIN : INT32_MIN);
+	return lx_op(f, SC_select, t, (Lx[]){fits, lx_op(f, SC_fit, t, &x, 1, 0), least}, 3, 0);
+}
+
+static Lx not_zero(Library *l, LType t, Lx x)
+{
+	LType from = lx_type(l->f, x);
+	Lx zero = dtype_is_float(from.dtype) ? lx_float(l->f, from, 0) : lx_int_of(l->f, from, 0);
+	return lx_op(l->f, SC_ne, t, (Lx[]){x, zero}, 2, 0);
+}
+
+/* What no instruction set has as it is defined here. */
+static Lx rewrite(Library *l, ScOp op, LType t, const Lx *in, unsigned known)
+{
+	LoopFn *f = l->f;
+	switch (op) {
+	case SC_min: case SC_max:
+		if (t.dtype == DT_bool)
+			return lx_op(f, op == SC_min ? SC_and : SC_or, t, in, 2, 0);
+		return min_max(l, op == SC_min, t, in);
+	case SC_fma: return call_named(l, "fma_exact", t.dtype, t.lanes, in, 3);
+	case SC_floordiv: case SC_rem: return divide(l, op, t, in, known);
+	case SC_shl: case SC_shr: return shift(l, op, t, in);
+	case SC_eq: case SC_ne: case SC_lt: case SC_le: case SC_gt: case SC_ge: return compare_masks(l, op, t, in);
+	case SC_convert: return t.dtype == DT_bool ? not_zero(l, t, in[0]) : float_to_int(l, t, in[0]);
+	case SC_abs: return in[0];
+	default: { /* lesser, greater */
+		Lx before = lx_op(f, op == SC_lesser ? SC_lt : SC_gt, (LType){DT_bool, t.lanes}, in, 2, 0);
+		return lx_op(f, SC_select, t, (Lx[]){before, in[0], in[1]}, 3, 0);
+	}
+	}
+}
+
+Lx library_op(Library *l, ScOp op, LType t, const Lx *in, uint32_t nin, unsigned known)
+{
+	DType from = lx_type(l->f, in[0]).dtype;
+	if (op == SC_convert && t.dtype == from)
+		return in[0];
+	if (isa_takes(l->isa, op, t.dtype, from, t.lanes))
+		return lx_op(l->f, op, t, in, nin, known);
+	return rewrite(l, op, t, in, known);
 }
 
 /* ---- storage types ---- */
@@ -85,7 +176,7 @@ Lx library_unpack(Library *l, DType storage, Lx raw)
 		return lx_op(f, SC_ne, (LType){DT_bool, lanes}, (Lx[]){raw, lx_int_of(f, u8, 0)}, 2, 0);
 	if (!is_small_float(storage))
 		return raw;
-	if (storage == DT_f16 && isa_takes(l->isa, SC_from_f16, DT_f32, lanes))
+	if (storage == DT_f16 && isa_takes(l->isa, SC_from_f16, DT_f32, DT_u16, lanes))
 		return lx_op(f, SC_from_f16, f32, &raw, 1, 0);
 	return small_float(l, "from", storage, dtype_raw(storage), raw);
 }
@@ -99,7 +190,7 @@ Lx library_pack(Library *l, DType storage, Lx value)
 		return lx_op(f, SC_convert, raw, &value, 1, 0);
 	if (!is_small_float(storage))
 		return value;
-	if (storage == DT_f16 && isa_takes(l->isa, SC_to_f16, DT_u16, lanes))
+	if (storage == DT_f16 && isa_takes(l->isa, SC_to_f16, DT_u16, DT_f32, lanes))
 		return lx_op(f, SC_to_f16, raw, &value, 1, 0);
 	return small_float(l, "to", storage, DT_f32, value);
 }

@@ -138,27 +138,11 @@ static CExpr helper_call(CUnit *u, const char *op, LType to, LType from, const C
 	return c_call(u, c_helper(u, op, to, from), in, nin);
 }
 
-/* false < true */
-static CExpr c_compare_masks(CUnit *u, ScOp op, uint32_t lanes, CExpr a, CExpr b)
-{
-	CExpr x = c_infix(u, a, "^", b, PREC_LOW);
-	switch (op) {
-	case SC_ne: return x;
-	case SC_eq: return c_bool_op(u, SC_not, lanes, &x);
-	case SC_lt:
-	case SC_ge: x = c_infix(u, c_bool_op(u, SC_not, lanes, &a), "&", b, PREC_LOW); break;
-	default: x = c_infix(u, a, "&", c_bool_op(u, SC_not, lanes, &b), PREC_LOW); break;
-	}
-	return op == SC_lt || op == SC_gt ? x : c_bool_op(u, SC_not, lanes, &x);
-}
-
 static CExpr c_compare(CUnit *u, ScOp op, LType t, const CExpr *in)
 {
 	static const char *const infix[] = {"==", "!=", "<", "<=", ">", ">="};
 	if (t.lanes == 1)
 		return c_infix(u, in[0], infix[op - SC_eq], in[1], PREC_LOW);
-	if (t.dtype == DT_bool)
-		return c_compare_masks(u, op, t.lanes, in[0], in[1]);
 	return helper_call(u, sc_name(op), (LType){DT_bool, t.lanes}, t, in, 2);
 }
 
@@ -199,7 +183,7 @@ static CExpr c_float_op(CUnit *u, ScOp op, LType t, const CExpr *in, uint32_t ni
 	}
 }
 
-static CExpr c_index_op(CUnit *u, ScOp op, const CExpr *in, unsigned known, bool *done)
+static CExpr c_index_op(CUnit *u, ScOp op, const CExpr *in, bool *done)
 {
 	*done = true;
 	switch (op) {
@@ -207,12 +191,9 @@ static CExpr c_index_op(CUnit *u, ScOp op, const CExpr *in, unsigned known, bool
 	case SC_sub: return c_infix(u, in[0], "-", in[1], PREC_ADD);
 	case SC_mul: return c_infix(u, in[0], "*", in[1], PREC_MUL);
 	case SC_neg: return unary_minus(u, "-", in[0]);
-	case SC_rem: return c_infix(u, in[0], "%", in[1], PREC_MUL);
-	case SC_floordiv:
-		if (known & KNOWN_NONNEG)
-			return c_infix(u, in[0], "/", in[1], PREC_MUL);
-		break;
-	case SC_shr: return c_infix(u, in[0], ">>", in[1], PREC_LOW);
+	case SC_mod: return c_infix(u, in[0], "%", in[1], PREC_MUL);
+	case SC_quot: return c_infix(u, in[0], "/", in[1], PREC_MUL);
+	case SC_right: return c_infix(u, in[0], ">>", in[1], PREC_LOW);
 	default:
 		break;
 	}
@@ -223,7 +204,7 @@ static CExpr c_index_op(CUnit *u, ScOp op, const CExpr *in, unsigned known, bool
 static CExpr c_int_op(CUnit *u, ScOp op, LType t, const CExpr *in, uint32_t nin, unsigned known)
 {
 	bool done = false;
-	CExpr r = known & KNOWN_INDEX ? c_index_op(u, op, in, known, &done) : in[0];
+	CExpr r = known & KNOWN_INDEX ? c_index_op(u, op, in, &done) : in[0];
 	if (done)
 		return r;
 	switch (op) {
@@ -241,22 +222,18 @@ static CExpr c_int_op(CUnit *u, ScOp op, LType t, const CExpr *in, uint32_t nin,
 
 /* ---- conversions ---- */
 
-static CExpr c_convert(CUnit *u, LType to, LType from, CExpr x)
+static CExpr c_convert(CUnit *u, ScOp op, LType to, LType from, CExpr x)
 {
-	if (to.lanes > 1)
-		return helper_call(u, "convert", to, from, &x, 1);
-	if (to.dtype == DT_bool)
-		return c_infix(u, x, "!=", c_atom("0"), PREC_LOW);
-	if (dtype_is_float(from.dtype) && dtype_is_int(to.dtype))
-		return helper_call(u, "convert", to, from, &x, 1);
+	if (to.lanes > 1 || (op == SC_convert && dtype_is_float(from.dtype) && dtype_is_int(to.dtype)))
+		return helper_call(u, sc_name(op), to, from, &x, 1);
 	return c_cast(u, to, x);
 }
 
 CExpr c_op(CUnit *u, ScOp op, LType result, LType operand, const CExpr *in, uint32_t nin,
            unsigned known)
 {
-	if (op == SC_convert)
-		return c_convert(u, result, operand, in[0]);
+	if (op == SC_convert || op == SC_fit)
+		return c_convert(u, op, result, operand, in[0]);
 	if (op == SC_bitcast)
 		return result.lanes > 1 ? c_cast(u, result, in[0]) : helper_call(u, "bitcast", result, operand, in, 1);
 	if (op == SC_from_f16 || op == SC_to_f16)

@@ -35,10 +35,10 @@ static const Signature signatures[] = {
 	{"rint", "$T", "$T a", 0, 0}, {"not", "$T", "$T a", 0, 0},
 	{"add", "$T", "$T a, $T b", 0, 0}, {"sub", "$T", "$T a, $T b", 0, 0},
 	{"mul", "$T", "$T a, $T b", 0, 0}, {"min", "$T", "$T a, $T b", 0, 0},
-	{"max", "$T", "$T a, $T b", 0, 0}, {"floordiv", "$T", "$T a, $T b", 0, 0},
-	{"rem", "$T", "$T a, $T b", 0, 0}, {"and", "$T", "$T a, $T b", 0, 0},
-	{"or", "$T", "$T a, $T b", 0, 0}, {"xor", "$T", "$T a, $T b", 0, 0}, {"shl", "$T", "$T a, $T b", 0, 0},
-	{"shr", "$T", "$T a, $T b", 0, 0}, {"fma", "$T", "$T a, $T b, $T c", 0, 0},
+	{"max", "$T", "$T a, $T b", 0, 0}, {"quot", "$T", "$T a, $T b", 0, 0},
+	{"mod", "$T", "$T a, $T b", 0, 0}, {"and", "$T", "$T a, $T b", 0, 0},
+	{"or", "$T", "$T a, $T b", 0, 0}, {"xor", "$T", "$T a, $T b", 0, 0}, {"left", "$T", "$T a, $T b", 0, 0},
+	{"right", "$T", "$T a, $T b", 0, 0}, {"fit", "$T", "$A a", 0, 1}, {"fma", "$T", "$T a, $T b, $T c", 0, 0},
 	{"lesser", "$T", "$T a, $T b", 0, 0}, {"greater", "$T", "$T a, $T b", 0, 0},
 	{"eq", "$M", "$A a, $A b", 1, 0}, {"ne", "$M", "$A a, $A b", 1, 0},
 	{"lt", "$M", "$A a, $A b", 1, 0}, {"le", "$M", "$A a, $A b", 1, 0},
@@ -367,7 +367,7 @@ static const char *split_text(CUnit *u, const char *op, LType to, LType from)
 static bool can_split(const char *op)
 {
 	static const char *const ops[] = {"abs", "sqrt", "floor", "ceil", "trunc", "rint", "min", "max",
-		"lesser", "greater", "fma", "eq", "ne", "lt", "le", "gt", "ge", "select", "convert"};
+		"lesser", "greater", "fma", "eq", "ne", "lt", "le", "gt", "ge", "select", "convert", "fit"};
 	for (uint32_t k = 0; k < sizeof ops / sizeof *ops; k++)
 		if (strcmp(ops[k], op) == 0)
 			return true;

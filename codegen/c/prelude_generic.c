@@ -54,29 +54,11 @@ const HelperRow prelude_generic[] = {
 	                             "\treturn ($T)((($I)a & m) | (($I)b & ~m));}"},
 	{"lesser", SET_FLOAT, SET_FLOAT, V, "{const $I m = ($I)(a < b);\n\treturn ($T)((($I)a & m) | (($I)b & ~m));}"},
 	{"greater", SET_FLOAT, SET_FLOAT, V, "{const $I m = ($I)(a > b);\n\treturn ($T)((($I)a & m) | (($I)b & ~m));}"},
-	/* towards minus infinity; by zero 0, and the remainder is the dividend */
-	{"floordiv", SET_UINT, SET_UINT, S, "b ? ($T)(a / b) : 0"},
-	{"floordiv", SET_SINT, SET_SINT, S,
-	 "{if (b == 0)\n\t\treturn 0;\n\tif (b == -1)\n\t\treturn ($T)(0 - (uint64_t)a);\n"
-	 "\treturn ($T)(a / b - (a % b != 0 && (a < 0) != (b < 0)));}"},
-	{"floordiv", SET_INT, SET_INT, V, "($T){$each($fn[floordiv:T:T:1](a[@], b[@]))}"},
-	{"rem", SET_UINT, SET_UINT, S, "b ? ($T)(a % b) : a"},
-	{"rem", SET_SINT, SET_SINT, S, "b == 0 ? a : b == -1 ? 0 : ($T)(a % b)"},
-	{"rem", SET_INT, SET_INT, V, "($T){$each($fn[rem:T:T:1](a[@], b[@]))}"},
-	/* counts of the width and more shift everything out */
-	{"shl", SET_INT, SET_INT, S,
-	 "(uint64_t)b < sizeof a * 8 ? ($T)((uint64_t)a << b) : 0"},
-	{"shr", SET_UINT, SET_UINT, S, "(uint64_t)b < sizeof a * 8 ? ($T)(a >> b) : 0"},
-	{"shr", SET_SINT, SET_SINT, S, "($T)((uint64_t)b < sizeof a * 8 ? a >> b : a >> (sizeof a * 8 - 1))"},
-	{"shl", SET_INT, SET_INT, V,
-	 "{const $U n = ($U)b & (sizeof a[0] * 8 - 1), in = ($U)(($U)b < sizeof a[0] * 8);\n"
-	 "\treturn ($T)((($U)a << n) & in);}"},
-	{"shr", SET_UINT, SET_UINT, V,
-	 "{const $U n = b & (sizeof a[0] * 8 - 1), in = ($U)(b < sizeof a[0] * 8);\n"
-	 "\treturn (a >> n) & in;}"},
-	{"shr", SET_SINT, SET_SINT, V,
-	 "{const $T in = ($T)(($U)b < sizeof a[0] * 8);\n"
-	 "\treturn a >> ((b & in) | (~in & ($S)(sizeof a[0] * 8 - 1)));}"},
+	{"quot", SET_INT, SET_INT, 0, "($T)(a / b)"},
+	{"mod", SET_INT, SET_INT, 0, "($T)(a % b)"},
+	{"left", SET_INT, SET_INT, S, "($T)((uint64_t)a << b)"},
+	{"left", SET_INT, SET_INT, V, "($T)(($U)a << ($U)b)"},
+	{"right", SET_INT, SET_INT, 0, "($T)(a >> b)"},
 
 	/* comparison and selection */
 	COMPARE("eq", "=="),
@@ -92,7 +74,6 @@ const HelperRow prelude_generic[] = {
 	{"select", SET_NUMBER, SET_NUMBER, VB, "($T){$each($m(@) ? a[@] : b[@])}"},
 
 	/* conversions */
-	{"convert", SET_BOOL, SET_NUMBER, VL, "$fn[ne:bool:A:L](a, ($A){0})"},
 	{"convert", SET_NUMBER, SET_BOOL, VL, "__builtin_convertvector(-a, $T)"},
 	{"convert", SET_NUMBER, SET_BOOL, VB, "$fn[select:T:T:L](a, ($T){$each(1)}, ($T){0})"},
 	/* the smallest value where a is NaN or does not fit */
@@ -102,6 +83,7 @@ const HelperRow prelude_generic[] = {
 	 "\tconst $T r = __builtin_convertvector(($A)(($i)a & fits), $T);\n"
 	 "\treturn r | (__builtin_convertvector(~fits, $T) & $Z);}"},
 	{"convert", D1(DT_i64), SET_FLOAT, V, "($T){$each($fn[convert:T:A:1](a[@]))}"},
+	{"fit", D1(DT_i32) | D1(DT_i64), SET_FLOAT, V, "__builtin_convertvector(a, $T)"},
 	{"convert", SET_NUMBER, SET_NUMBER, V, "__builtin_convertvector(a, $T)"},
 	{"bitcast", SET_NUMBER, SET_NUMBER, S, "{$T r;\n\tmemcpy(&r, &a, sizeof r);\n\treturn r;}"},
 

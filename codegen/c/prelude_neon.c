@@ -20,13 +20,8 @@ const HelperRow prelude_neon[] = {
 	{"select", SET_4, SET_4, NV, "($T)vbslq_u32((uint32x4_t)m, (uint32x4_t)a, (uint32x4_t)b)"},
 	{"any", SET_BOOL, SET_BOOL, NV, "vmaxvq_u32((uint32x4_t)m) != 0"},
 
-	/* the instructions saturate, and NaN gives 0 */
-	{"convert", D1(DT_i32), SET_F32, NV,
-	 "{const $T fits = ($T)((a > -$Y) & (a < $Y));\n"
-	 "\treturn (($T)vcvtq_s32_f32((float32x4_t)a) & fits) | (~fits & $Z);}"},
-	{"convert", D1(DT_i64), SET_F64, NV,
-	 "{const $T fits = ($T)((a > -$Y) & (a < $Y));\n"
-	 "\treturn (($T)vcvtq_s64_f64((float64x2_t)a) & fits) | (~fits & $Z);}"},
+	{"fit", D1(DT_i32), SET_F32, NV, "($T)vcvtq_s32_f32((float32x4_t)a)"},
+	{"fit", D1(DT_i64), SET_F64, NV, "($T)vcvtq_s64_f64((float64x2_t)a)"},
 	{"from_f16", SET_F32, SET_F32, NV, "($T)vcvt_f32_f16((float16x4_t)a)"},
 	{"to_f16", SET_F32, SET_F32, NV, "($[u16])vcvt_f16_f32((float32x4_t)a)"},
 	{0},

@@ -69,8 +69,5 @@ const HelperRow prelude_x86[] = {
 	{"convert", D1(DT_i64), SET_F64, NV | ROW_BITS, "($T)$P_cvttpd_epi64($a)"},
 	{"convert", D1(DT_i64), SET_F32, ROW_VECTOR | ROW_BITS,
 	 "$fn[convert:T:f64:L](__builtin_convertvector(a, $[f64]))"},
-
-	/* mask registers */
-	{"convert", SET_BOOL, SET_NUMBER, ROW_VECTOR | ROW_BITS, "$fn[ne:bool:A:L](a, ($A){0})"},
 	{0},
 };

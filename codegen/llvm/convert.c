@@ -3,7 +3,7 @@
 
 typedef LLVMValueRef V;
 
-/* To i32 or i64: the smallest value where x is NaN or does not fit. */
+/* To i32 or i64, with instructions that give the smallest value where x is NaN or does not fit: LLVM has no name for it. */
 static V float_to_int(LUnit *u, LType to, LType from, V x)
 {
 	bool wide = to.dtype == DT_i64;
@@ -23,8 +23,6 @@ static V from_int(LUnit *u, LType to, LType from, V x)
 
 V l_convert(LUnit *u, LType to, LType from, V x)
 {
-	if (to.dtype == DT_bool)
-		return l_op(u, SC_ne, to, from, (V[]){x, LLVMConstNull(l_type(u, from))}, 0);
 	if (!dtype_is_float(from.dtype))
 		return from_int(u, to, from, x);
 	if (dtype_is_float(to.dtype))

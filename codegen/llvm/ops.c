@@ -1,5 +1,4 @@
-/* Basic operations as LLVM instructions, with the definitions of docs/numerics.md: what LLVM leaves undefined
- * (shifts by the width, division by zero, conversion out of range) is decided by selects. */
+/* Basic operations of legal loop IR as LLVM instructions. */
 #include <string.h>
 
 #include "codegen/llvm/priv.h"
@@ -48,43 +47,6 @@ static V float_op(LUnit *u, ScOp op, LType t, V *in)
 
 /* ---- integers ---- */
 
-/* By zero 0, and the remainder is the dividend; the smallest value by -1 wraps. */
-static V unsigned_divide(LUnit *u, bool quotient, LType t, V a, V b)
-{
-	V zero = l_int(u, t, 0), none = icmp(u, LLVMIntEQ, b, zero);
-	V d = select_of(u, none, l_int(u, t, 1), b);
-	V r = quotient ? LLVMBuildUDiv(u->b, a, d, "") : LLVMBuildURem(u->b, a, d, "");
-	return select_of(u, none, quotient ? zero : a, r);
-}
-
-static V signed_divide(LUnit *u, bool quotient, LType t, V a, V b)
-{
-	LLVMBuilderRef l = u->b;
-	V zero = l_int(u, t, 0), none = icmp(u, LLVMIntEQ, b, zero);
-	V minus = icmp(u, LLVMIntEQ, b, l_int(u, t, -1));
-	V d = select_of(u, LLVMBuildOr(l, none, minus, ""), l_int(u, t, 1), b);
-	V rem = LLVMBuildSRem(l, a, d, "");
-	if (!quotient)
-		return select_of(u, none, a, rem);
-	V away = LLVMBuildAnd(l, icmp(u, LLVMIntNE, rem, zero),
-	                      icmp(u, LLVMIntSLT, LLVMBuildXor(l, a, d, ""), zero), "");
-	V q = LLVMBuildSub(l, LLVMBuildSDiv(l, a, d, ""), LLVMBuildZExt(l, away, l_type(u, t), ""), "");
-	return select_of(u, none, zero, select_of(u, minus, LLVMBuildNeg(l, a, ""), q));
-}
-
-/* Counts of the width and more shift everything out. */
-static V shift(LUnit *u, ScOp op, LType t, V a, V n)
-{
-	uint32_t bits = dtype_size(t.dtype) * 8;
-	V last = l_int(u, t, bits - 1), zero = l_int(u, t, 0);
-	V in = icmp(u, LLVMIntULE, n, last);
-	if (op == SC_shr && dtype_is_signed(t.dtype))
-		return LLVMBuildAShr(u->b, a, select_of(u, in, n, last), "");
-	V safe = select_of(u, in, n, zero);
-	V r = op == SC_shl ? LLVMBuildShl(u->b, a, safe, "") : LLVMBuildLShr(u->b, a, safe, "");
-	return select_of(u, in, r, zero);
-}
-
 static V flagged(V x, unsigned known)
 {
 	if (LLVMIsAInstruction(x)) {
@@ -103,10 +65,8 @@ static V index_op(LUnit *u, ScOp op, V *in, unsigned known)
 	case SC_add: return flagged(LLVMBuildAdd(b, in[0], in[1], ""), known);
 	case SC_sub: return flagged(LLVMBuildSub(b, in[0], in[1], ""), 0);
 	case SC_mul: return flagged(LLVMBuildMul(b, in[0], in[1], ""), known);
-	case SC_rem:
-		return nonneg ? LLVMBuildURem(b, in[0], in[1], "") : LLVMBuildSRem(b, in[0], in[1], "");
-	case SC_floordiv: return nonneg ? LLVMBuildUDiv(b, in[0], in[1], "") : NULL;
-	case SC_shr: return LLVMBuildAShr(b, in[0], in[1], "");
+	case SC_mod: return nonneg ? LLVMBuildURem(b, in[0], in[1], "") : NULL;
+	case SC_quot: return nonneg ? LLVMBuildUDiv(b, in[0], in[1], "") : NULL;
 	default: return NULL;
 	}
 }
@@ -134,13 +94,11 @@ static V int_op(LUnit *u, ScOp op, LType t, V *in, unsigned known)
 	case SC_xor: return LLVMBuildXor(b, in[0], in[1], "");
 	case SC_not: return LLVMBuildNot(b, in[0], "");
 	case SC_min: case SC_max: return int_min_max(u, op, t, in);
-	case SC_shl: case SC_shr: return shift(u, op, t, in[0], in[1]);
-	case SC_floordiv: case SC_rem:
-		return (is_signed ? signed_divide : unsigned_divide)(u, op == SC_floordiv, t, in[0], in[1]);
-	case SC_abs:
-		if (!is_signed)
-			return in[0];
-		return l_math(u, "llvm.abs", (V[]){in[0], LLVMConstInt(LLVMInt1TypeInContext(u->c), 0, 0)}, 2);
+	case SC_left: return LLVMBuildShl(b, in[0], in[1], "");
+	case SC_right: return is_signed ? LLVMBuildAShr(b, in[0], in[1], "") : LLVMBuildLShr(b, in[0], in[1], "");
+	case SC_quot: return is_signed ? LLVMBuildSDiv(b, in[0], in[1], "") : LLVMBuildUDiv(b, in[0], in[1], "");
+	case SC_mod: return is_signed ? LLVMBuildSRem(b, in[0], in[1], "") : LLVMBuildURem(b, in[0], in[1], "");
+	case SC_abs: return l_math(u, "llvm.abs", (V[]){in[0], LLVMConstInt(LLVMInt1TypeInContext(u->c), 0, 0)}, 2);
 	default: ctx_bug(u->ctx, "LLVM: no %s of %s", sc_name(op), dtype_name(t.dtype));
 	}
 }
@@ -148,8 +106,8 @@ static V int_op(LUnit *u, ScOp op, LType t, V *in, unsigned known)
 static V bool_op(LUnit *u, ScOp op, V *in)
 {
 	switch (op) {
-	case SC_and: case SC_mul: case SC_min: return LLVMBuildAnd(u->b, in[0], in[1], "");
-	case SC_or: case SC_add: case SC_max: return LLVMBuildOr(u->b, in[0], in[1], "");
+	case SC_and: return LLVMBuildAnd(u->b, in[0], in[1], "");
+	case SC_or: return LLVMBuildOr(u->b, in[0], in[1], "");
 	case SC_xor: return LLVMBuildXor(u->b, in[0], in[1], "");
 	case SC_not: return LLVMBuildNot(u->b, in[0], "");
 	default: ctx_bug(u->ctx, "LLVM: no %s of bool", sc_name(op));
@@ -174,6 +132,8 @@ static V compare(LUnit *u, ScOp op, DType d, V *in)
 
 V l_op(LUnit *u, ScOp op, LType result, LType operand, V *in, unsigned known)
 {
+	if (op == SC_fit)
+		return LLVMBuildFPToSI(u->b, in[0], l_type(u, result), "");
 	if (op == SC_convert)
 		return l_convert(u, result, operand, in[0]);
 	if (op == SC_bitcast)

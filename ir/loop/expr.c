@@ -109,8 +109,11 @@ static bool sc_nonneg(const LoopFn *f, const LxData *d)
 	case SC_floordiv:
 	case SC_min:
 	case SC_shr:
+	case SC_quot:
+	case SC_right:
 		return lx_nonneg(f, d->in[0]) && lx_nonneg(f, d->in[1]);
 	case SC_rem:
+	case SC_mod:
 		return lx_nonneg(f, d->in[0]);
 	case SC_max:
 	case SC_and:

@@ -31,8 +31,9 @@ static bool operate(ScOp op, const int64_t *x, int64_t *out)
 	case SC_mul: return !__builtin_mul_overflow(a, b, out);
 	case SC_min: return *out = a < b ? a : b, true;
 	case SC_max: return *out = a > b ? a : b, true;
-	case SC_floordiv: return b > 0 ? (*out = a / b - (a % b < 0), true) : false;
-	case SC_rem: return b > 0 ? (*out = a % b, true) : false;
+	case SC_floordiv: case SC_quot: return b > 0 ? (*out = a / b - (a % b < 0), true) : false;
+	case SC_rem: case SC_mod: return b > 0 ? (*out = a % b, true) : false;
+	case SC_right: return b >= 0 && b < 64 ? (*out = a >> b, true) : false;
 	case SC_and: return *out = a & b, true;
 	case SC_or: return *out = a | b, true;
 	case SC_eq: return *out = a == b, true;
@@ -80,9 +81,9 @@ static MachineOp class_of(ScOp op, LType t)
 	case SC_add: case SC_sub: return is_float ? MOP_add : MOP_simple;
 	case SC_mul: return is_float ? MOP_mul : MOP_int_mul;
 	case SC_fma: return MOP_fma;
-	case SC_div: case SC_floordiv: case SC_rem: return MOP_div;
+	case SC_div: case SC_floordiv: case SC_rem: case SC_quot: case SC_mod: return MOP_div;
 	case SC_sqrt: return MOP_sqrt;
-	case SC_convert: case SC_floor: case SC_ceil: case SC_trunc: case SC_rint: case SC_from_f16: case SC_to_f16:
+	case SC_convert: case SC_fit: case SC_floor: case SC_ceil: case SC_trunc: case SC_rint: case SC_from_f16: case SC_to_f16:
 		return MOP_convert;
 	default: return MOP_simple;
 	}

@@ -116,7 +116,7 @@ static void print_sc(Printer *p, const LxData *d)
 {
 	const char *op = infix(d);
 	if (!op) {
-		print_call(p, sc_name(d->sc), d, d->sc == SC_convert || d->sc == SC_bitcast);
+		print_call(p, sc_name(d->sc), d, d->sc == SC_convert || d->sc == SC_fit || d->sc == SC_bitcast);
 		return;
 	}
 	text_char(p->t, '(');

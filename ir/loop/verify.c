@@ -62,7 +62,7 @@ static bool sc_types_ok(const LoopFn *f, const LxData *d)
 		[SC_trunc] = 1, [SC_rint] = 1, [SC_floordiv] = 2, [SC_rem] = 2, [SC_and] = 2,
 		[SC_or] = 2, [SC_xor] = 2, [SC_not] = 1, [SC_shl] = 2, [SC_shr] = 2, [SC_eq] = 2,
 		[SC_ne] = 2, [SC_lt] = 2, [SC_le] = 2, [SC_gt] = 2, [SC_ge] = 2, [SC_select] = 3,
-		[SC_convert] = 1, [SC_bitcast] = 1, [SC_lesser] = 2, [SC_greater] = 2, [SC_from_f16] = 1, [SC_to_f16] = 1,
+		[SC_quot] = 2, [SC_mod] = 2, [SC_left] = 2, [SC_right] = 2, [SC_fit] = 1, [SC_convert] = 1, [SC_bitcast] = 1, [SC_lesser] = 2, [SC_greater] = 2, [SC_from_f16] = 1, [SC_to_f16] = 1,
 	};
 	if (d->sc >= SC_COUNT || arity[d->sc] == 0 || arity[d->sc] != d->nin)
 		return false;
@@ -72,6 +72,8 @@ static bool sc_types_ok(const LoopFn *f, const LxData *d)
 			return false;
 	if (d->sc == SC_convert)
 		return true;
+	if (d->sc == SC_fit)
+		return dtype_is_float(a.dtype) && (d->type.dtype == DT_i32 || d->type.dtype == DT_i64);
 	if (d->sc == SC_from_f16 || d->sc == SC_to_f16)
 		return a.dtype == (d->sc == SC_from_f16 ? DT_u16 : DT_f32) && d->type.dtype == (d->sc == SC_to_f16 ? DT_u16 : DT_f32);
 	if (d->sc == SC_bitcast)
@@ -156,7 +158,7 @@ static void check_types(Verify *v, Lx x)
 	}
 	if (!lx_ok(v->f, d))
 		fail(v, "operand types do not fit", lx_label(d));
-	else if (v->isa && (d->kind == LX_HREDUCE || (d->kind == LX_SC && !isa_takes(v->isa, d->sc, d->type.dtype, d->type.lanes))))
+	else if (v->isa && (d->kind == LX_HREDUCE || (d->kind == LX_SC && !isa_takes(v->isa, d->sc, d->type.dtype, lx_type(v->f, d->in[0]).dtype, d->type.lanes))))
 		fail(v, arena_printf(v->f->ir->ctx->scratch, "%s has not", v->isa->name), lx_label(d));
 }
 

@@ -428,7 +428,7 @@ static uint32_t ins_cost(const ScIns *ins, const ScIns *first)
 		return 0;
 	case SC_div: case SC_sqrt:
 		return 5;
-	case SC_floordiv: case SC_rem:
+	case SC_floordiv: case SC_rem: case SC_quot: case SC_mod:
 		return 20;
 	case SC_table:
 		return 8;

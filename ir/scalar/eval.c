@@ -72,6 +72,10 @@ FLOATS(FLOAT_STEP)
 		T q = (T)(a / b), r = (T)(a % b);                                                  \
 		return (T)(q - (r != 0 && ((r < 0) != (b < 0))));                                  \
 	}                                                                                          \
+	INLINE T quot_##T(T a, T b)                                                                \
+	{                                                                                          \
+		return (T)(b == 0 ? 0 : (T)-1 < 0 && b == (T)-1 ? 0 - (W)a : (W)(a / b));          \
+	}                                                                                          \
 	INLINE T rem_##T(T a, T b)                                                                 \
 	{                                                                                          \
 		if (b == 0)                                                                        \
@@ -99,13 +103,14 @@ FLOATS(FLOAT_STEP)
 		case SC_min: EACH(T, a[i] < b[i] ? a[i] : b[i]);                                   \
 		case SC_max: EACH(T, a[i] > b[i] ? a[i] : b[i]);                                   \
 		case SC_floordiv: EACH(T, floordiv_##T(a[i], b[i]));                               \
-		case SC_rem: EACH(T, rem_##T(a[i], b[i]));                                         \
+		case SC_rem: case SC_mod: EACH(T, rem_##T(a[i], b[i]));                                         \
 		case SC_and: EACH(T, a[i] & b[i]);                                                 \
 		case SC_or: EACH(T, a[i] | b[i]);                                                  \
 		case SC_xor: EACH(T, a[i] ^ b[i]);                                                 \
 		case SC_not: EACH(T, ~(W)a[i]);                                                    \
-		case SC_shl: EACH(T, shl_##T(a[i], b[i]));                                         \
-		case SC_shr: EACH(T, shr_##T(a[i], b[i]));                                         \
+		case SC_shl: case SC_left: EACH(T, shl_##T(a[i], b[i]));                                         \
+		case SC_shr: case SC_right: EACH(T, shr_##T(a[i], b[i]));                          \
+		case SC_quot: EACH(T, quot_##T(a[i], b[i]));                                       \
 		default: return;                                                                   \
 		}                                                                                  \
 	}

@@ -85,7 +85,7 @@ APART void VERSION(step)(const ScIns *ins, DType from, void *out, const void *co
 {
 	switch (ins->op) {
 	case SC_select: select_bytes(repr_size(ins->dtype), out, in, n); return;
-	case SC_convert: VERSION(convert)(from, ins->dtype, out, in[0], n); return;
+	case SC_convert: case SC_fit: VERSION(convert)(from, ins->dtype, out, in[0], n); return;
 	default: break;
 	}
 	/* Comparisons have the dtype of their operands. */

@@ -86,6 +86,15 @@ static const LibDef generic[] = {
 		"inexact = and(or(lt(err, 0.0), gt(err, 0.0)), eq(and(bits, 1), 0)); "
 		"step = select(eq(gt(err, 0.0), gt(s, 0.0)), convert[i64](1), -1); "
 		"convert[f32](bitcast[f64](bits + select(inexact, step, 0)))"},
+	/* By zero 0, and the remainder is the dividend; the smallest value by -1 wraps. */
+	{"divide", LIB_UINT, "a, b", 0, "none = eq(b, 0); q = quot(a, select(none, 1, b)); select(none, 0, q)"},
+	{"divide", LIB_SINT, "a, b", 0,
+		"none = eq(b, 0); minus = eq(b, -1); d = select(or(none, minus), 1, b); "
+		"away = and(ne(mod(a, d), 0), lt(xor(a, d), 0)); q = quot(a, d) - convert[T](away); "
+		"select(none, 0, select(minus, -a, q))"},
+	{"remainder", LIB_UINT, "a, b", 0, "none = eq(b, 0); r = mod(a, select(none, 1, b)); select(none, a, r)"},
+	{"remainder", LIB_SINT, "a, b", 0,
+		"none = eq(b, 0); r = mod(a, select(or(none, eq(b, -1)), 1, b)); select(none, a, r)"},
 	/* NaN wins; of two zeros the second: with an instruction that picks, and without. */
 	{"min_pick", LIB_FLOAT, "a, b", 0, "select(ne(a, a), a, lesser(a, b))"},
 	{"max_pick", LIB_FLOAT, "a, b", 0, "select(ne(a, a), a, greater(a, b))"},

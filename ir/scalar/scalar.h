@@ -20,6 +20,9 @@
 	X(floor) X(ceil) X(trunc) X(rint) /* to nearest even */                                    \
 	X(floordiv) X(rem) /* ints: quotient towards -inf; remainder with the sign of the dividend */ \
 	X(and) X(or) X(xor) X(not) X(shl) X(shr) /* bool or int; shr arithmetic if signed */       \
+	/* what instructions do, legal loop IR only: quotient towards zero and remainder by neither 0 nor -1; shifts  \
+	 * by less than the width; i32 or i64 from a float that fits */                            \
+	X(quot) X(mod) X(left) X(right) X(fit)                                                     \
 	X(eq) X(ne) X(lt) X(le) X(gt) X(ge)                                                        \
 	X(select)  /* (bool, a, b) */                                                              \
 	X(convert) /* numeric; float to i32, i64 only: the smallest for NaN and what does not fit */ \

@@ -9,18 +9,18 @@ static const Isa isas[] = {
 		.features = "", .flags = "", .machine = "generic",
 	}, {
 		.name = "x86-64-v2", .family = "x86-64", .triple = "x86_64-linux-gnu", .cpu = "x86-64-v2",
-		.vector_bytes = 16, .nvreg = 16, .ops = ISA_LESSER, .masks = MASK_VECTOR, .page = 4096,
+		.vector_bytes = 16, .nvreg = 16, .ops = ISA_LESSER | ISA_CONVERT, .masks = MASK_VECTOR, .page = 4096,
 		.features = "sse3 ssse3 sse4.1 sse4.2 popcnt", .flags = "-march=x86-64-v2", .machine = "sapphire-rapids",
 	}, {
 		.name = "x86-64-v3", .family = "x86-64", .triple = "x86_64-linux-gnu", .cpu = "x86-64-v3",
-		.vector_bytes = 32, .nvreg = 16, .ops = ISA_FMA | ISA_F16 | ISA_LESSER, .masks = MASK_VECTOR,
+		.vector_bytes = 32, .nvreg = 16, .ops = ISA_FMA | ISA_F16 | ISA_LESSER | ISA_CONVERT, .masks = MASK_VECTOR,
 		.masked_memory = true, .page = 4096,
 		.features = "avx avx2 fma bmi bmi2 f16c lzcnt movbe", .flags = "-march=x86-64-v3",
 		.machine = "sapphire-rapids",
 	}, {
 		.name = "x86-64-v4", .family = "x86-64", .triple = "x86_64-linux-gnu", .cpu = "x86-64-v4",
 		.attributes = "-prefer-256-bit",
-		.vector_bytes = 64, .nvreg = 32, .ops = ISA_FMA | ISA_F16 | ISA_LESSER, .masks = MASK_BITS,
+		.vector_bytes = 64, .nvreg = 32, .ops = ISA_FMA | ISA_F16 | ISA_LESSER | ISA_CONVERT, .masks = MASK_BITS,
 		.masked_memory = true, .page = 4096,
 		.features = "avx2 fma bmi bmi2 f16c lzcnt movbe avx512f avx512bw avx512cd avx512dq avx512vl",
 		.flags = "-march=x86-64-v4 -mprefer-vector-width=512", .machine = "sapphire-rapids",
@@ -85,13 +85,18 @@ const char *target_list(Arena *a)
 	return list;
 }
 
-bool isa_takes(const Isa *isa, ScOp op, DType d, uint32_t lanes)
+bool isa_takes(const Isa *isa, ScOp op, DType to, DType from, uint32_t lanes)
 {
 	switch (op) {
-	case SC_min: case SC_max: return !dtype_is_float(d);
+	case SC_min: case SC_max: return dtype_is_int(to);
+	case SC_abs: return dtype_is_float(to) || dtype_is_signed(to);
 	case SC_lesser: case SC_greater: return isa_has(isa, ISA_LESSER);
-	case SC_fma: return isa_has(isa, ISA_FMA) || lanes == 1 || d != DT_f32;
+	case SC_fma: return isa_has(isa, ISA_FMA) || lanes == 1 || to != DT_f32;
 	case SC_from_f16: case SC_to_f16: return isa_has(isa, ISA_F16) && lanes > 1;
+	case SC_floordiv: case SC_rem: case SC_shl: case SC_shr: return false;
+	case SC_eq: case SC_ne: case SC_lt: case SC_le: case SC_gt: case SC_ge: return from != DT_bool || lanes == 1;
+	case SC_convert:
+		return to != DT_bool && (!dtype_is_float(from) || !dtype_is_int(to) || isa_has(isa, ISA_CONVERT));
 	default: return true;
 	}
 }

@@ -22,7 +22,8 @@ typedef enum {
 	ISA_FMA = 1,     /* f32 and f64: a * b + c with one rounding */
 	ISA_F16 = 2,     /* conversion between f16 and f32 */
 	ISA_GATHER = 4,  /* one instruction that gathers is faster than a load for each lane */
-	ISA_LESSER = 8   /* a < b ? a : b and a > b ? a : b of floats in one instruction */
+	ISA_LESSER = 8,  /* a < b ? a : b and a > b ? a : b of floats in one instruction */
+	ISA_CONVERT = 16 /* floats to i32 and i64 give the smallest value where they do not fit */
 } IsaOp;
 
 /* Legality: what code may be made of; it goes into the manifest, and processors without it are refused. */
@@ -54,9 +55,9 @@ typedef struct Target {
 } Target;
 
 static inline bool isa_has(const Isa *isa, IsaOp op) { return (isa->ops & op) != 0; }
-/* Legal code may hold this operation with a result of that dtype and lanes; what it may not, codegen/library.c knows how
- * to write otherwise. */
-bool isa_takes(const Isa *, ScOp, DType, uint32_t lanes);
+/* Legal code may hold this operation with a result of that dtype from operands of the other, of that many lanes; what it
+ * may not, codegen/library.c knows how to write otherwise. */
+bool isa_takes(const Isa *, ScOp, DType to, DType from, uint32_t lanes);
 
 /* By name or another name of it; NULL when unknown. The machine this runs on is named in codegen/host.h. */
 const Target *target_find(const char *name);

@@ -2,8 +2,7 @@
 #ifndef WEFT_CODEGEN_LEGAL_PRIV_H
 #define WEFT_CODEGEN_LEGAL_PRIV_H
 
-#include "ir/loop/loop.h"
-#include "ir/target/target.h"
+#include "ir/loop/prelude.h"
 
 typedef struct {
 	LoopFn *f; /* that expressions are made for */

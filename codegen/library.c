@@ -35,7 +35,7 @@ static Lx min_max(Library *l, bool min, LType t, const Lx *in)
 	if (is_number(f, in[0], &v))
 		return library_op(l, pick, t, in, 2, 0);
 	if (!is_number(f, in[1], &v))
-		return call_named(l, isa_has(l->isa, ISA_LESSER) ? min ? "min_pick" : "max_pick" : min ? "min_nan" : "max_nan",
+		return call_named(l, isa_takes(l->isa, pick, t, t, 0) ? min ? "min_pick" : "max_pick" : min ? "min_nan" : "max_nan",
 		                  t.dtype, t.lanes, in, 2);
 	if (v != 0)
 		return library_op(l, pick, t, (Lx[]){in[1], in[0]}, 2, 0);
@@ -145,10 +145,10 @@ static Lx rewrite(Library *l, ScOp op, LType t, const Lx *in, unsigned known)
 
 Lx library_op(Library *l, ScOp op, LType t, const Lx *in, uint32_t nin, unsigned known)
 {
-	DType from = lx_type(l->f, in[0]).dtype;
-	if (op == SC_convert && t.dtype == from)
+	LType from = lx_type(l->f, in[0]);
+	if (op == SC_convert && t.dtype == from.dtype)
 		return in[0];
-	if (isa_takes(l->isa, op, t.dtype, from, t.lanes))
+	if (isa_takes(l->isa, op, t, from, known))
 		return lx_op(l->f, op, t, in, nin, known);
 	return rewrite(l, op, t, in, known);
 }
@@ -176,7 +176,7 @@ Lx library_unpack(Library *l, DType storage, Lx raw)
 		return lx_op(f, SC_ne, (LType){DT_bool, lanes}, (Lx[]){raw, lx_int_of(f, u8, 0)}, 2, 0);
 	if (!is_small_float(storage))
 		return raw;
-	if (storage == DT_f16 && isa_takes(l->isa, SC_from_f16, DT_f32, DT_u16, lanes))
+	if (storage == DT_f16 && isa_takes(l->isa, SC_from_f16, f32, lx_type(f, raw), 0))
 		return lx_op(f, SC_from_f16, f32, &raw, 1, 0);
 	return small_float(l, "from", storage, dtype_raw(storage), raw);
 }
@@ -190,7 +190,7 @@ Lx library_pack(Library *l, DType storage, Lx value)
 		return lx_op(f, SC_convert, raw, &value, 1, 0);
 	if (!is_small_float(storage))
 		return value;
-	if (storage == DT_f16 && isa_takes(l->isa, SC_to_f16, DT_u16, DT_f32, lanes))
+	if (storage == DT_f16 && isa_takes(l->isa, SC_to_f16, raw, lx_type(f, value), 0))
 		return lx_op(f, SC_to_f16, raw, &value, 1, 0);
 	return small_float(l, "to", storage, DT_f32, value);
 }

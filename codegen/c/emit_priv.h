@@ -4,6 +4,7 @@
 
 #include "codegen/c/emit.h"
 #include "codegen/names.h"
+#include "ir/loop/prelude.h"
 
 /* How tightly an expression's outermost operator binds. */
 typedef enum { PREC_ATOM, PREC_UNARY, PREC_MUL, PREC_ADD, PREC_LOW } Prec;
@@ -56,54 +57,14 @@ CExpr c_op(CUnit *, ScOp, LType result, LType operand, const CExpr *in, uint32_t
 const char *c_helper(CUnit *, const char *op, LType to, LType from);
 bool is_helper_op(const char *name, size_t n);
 
-typedef struct {
-	const char *op;
-	uint32_t to, from; /* sets of dtypes */
-	uint32_t when;     /* ROW_* */
-	const char *text;  /* an expression, or statements in braces */
-} HelperRow;
-
-enum {
-	ROW_SCALAR = 1, /* one lane */
-	ROW_VECTOR = 2, /* more */
-	ROW_NATIVE = 4, /* operands fill a whole register of the target */
-	ROW_BITS = 8,   /* masks in mask registers */
-	ROW_LANES = 16, /* masks as vectors */
-	ROW_AVX = 32,   /* registers of 32 bytes and more: x86-64-v3 */
-	ROW_512 = 64,   /* operands of 64 bytes */
-	ROW_NARROW = 128, /* operands of 16 or 32 bytes */
-	ROW_FMA = 256,
-	ROW_WIDE = 512, /* the i32 vector of as many lanes is native */
-	ROW_TONATIVE = 1024 /* the result fills a whole register */
-};
-
-#define D1(d) (1u << (d))
-enum {
-	SET_SINT = D1(DT_i8) | D1(DT_i16) | D1(DT_i32) | D1(DT_i64),
-	SET_UINT = D1(DT_u8) | D1(DT_u16) | D1(DT_u32) | D1(DT_u64),
-	SET_INT = SET_SINT | SET_UINT,
-	SET_F32 = D1(DT_f32), SET_F64 = D1(DT_f64),
-	SET_FLOAT = SET_F32 | SET_F64,
-	SET_BOOL = D1(DT_bool),
-	SET_NUMBER = SET_INT | SET_FLOAT,
-	SET_ANY = SET_NUMBER | SET_BOOL,
-	SET_4 = D1(DT_f32) | D1(DT_i32) | D1(DT_u32),
-	SET_8 = D1(DT_f64) | D1(DT_i64) | D1(DT_u64),
-	SET_SMALL = D1(DT_i8) | D1(DT_u8) | D1(DT_i16) | D1(DT_u16),
-};
-
-/* Tables end with op NULL. */
-extern const HelperRow prelude_generic[], prelude_x86[], prelude_neon[], prelude_riscv[];
-
-/* What a family of targets does better than generic code. */
+/* How C reaches the instructions of a family of targets. */
 typedef struct {
 	const char *family;
-	const HelperRow *rows;
 	void (*header)(const Target *, Text *); /* writes what declares the intrinsics; NULL: there are none */
 	const char *include; /* the same where only one file is wanted */
 } Prelude;
 
-/* Of the target's family; one without rows for scalar targets. */
+/* Of the target's family; an empty one for scalar targets. */
 const Prelude *prelude_of(const Target *);
 void x86_header(const Target *, Text *);
 void neon_header(const Target *, Text *);

@@ -1,4 +1,4 @@
-/* Basic operations as C expressions: infix where C means the same, helper functions elsewhere. */
+/* Expressions of C: literals, and operations in place or by helper functions, as their rows say. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,140 +111,39 @@ static CExpr unary_minus(CUnit *u, const char *op, CExpr x)
 	return (CExpr){arena_printf(u->arena, "%s%s", op, arg), PREC_UNARY};
 }
 
-static CExpr c_bool_op(CUnit *u, ScOp op, uint32_t lanes, const CExpr *in)
-{
-	bool mask = lanes > 1;
-	switch (op) {
-	case SC_and: return c_infix(u, in[0], mask ? "&" : "&&", in[1], PREC_LOW);
-	case SC_or: return c_infix(u, in[0], mask ? "|" : "||", in[1], PREC_LOW);
-	case SC_xor: return c_infix(u, in[0], mask ? "^" : "!=", in[1], PREC_LOW);
-	default: break;
-	}
-	if (!mask)
-		return unary_minus(u, "!", in[0]);
-	if (u->target->isa.masks != MASK_BITS)
-		return unary_minus(u, "~", in[0]);
-	return c_infix(u, in[0], "^", c_int(u, (LType){DT_bool, lanes}, 1), PREC_LOW);
-}
-
-static CExpr c_cast(CUnit *u, LType t, CExpr x)
-{
-	const char *s = arena_printf(u->arena, "(%s)%s", c_type(u, t), c_arg(u, x, PREC_UNARY));
-	return (CExpr){s, PREC_UNARY};
-}
-
-static CExpr helper_call(CUnit *u, const char *op, LType to, LType from, const CExpr *in, uint32_t nin)
-{
-	return c_call(u, c_helper(u, op, to, from), in, nin);
-}
-
-static CExpr c_compare(CUnit *u, ScOp op, LType t, const CExpr *in)
-{
-	static const char *const infix[] = {"==", "!=", "<", "<=", ">", ">="};
-	if (t.lanes == 1)
-		return c_infix(u, in[0], infix[op - SC_eq], in[1], PREC_LOW);
-	return helper_call(u, sc_name(op), (LType){DT_bool, t.lanes}, t, in, 2);
-}
-
 static CExpr conditional(CUnit *u, CExpr c, CExpr yes, CExpr no)
 {
 	return (CExpr){arena_printf(u->arena, "%s ? %s : %s", c_arg(u, c, PREC_UNARY), c_arg(u, yes, PREC_ADD),
 	                            c_arg(u, no, PREC_ADD)), PREC_LOW};
 }
 
-static CExpr c_select(CUnit *u, LType t, const CExpr *in)
+static Prec prec_of(const char *op)
 {
-	return t.lanes > 1 ? helper_call(u, "select", t, t, in, 3) : conditional(u, in[0], in[1], in[2]);
+	return *op == '+' || *op == '-' ? PREC_ADD : *op == '*' || *op == '/' || *op == '%' ? PREC_MUL : PREC_LOW;
 }
 
-/* One-lane math has its name in C. */
-static CExpr c_math(CUnit *u, ScOp op, LType t, const CExpr *in, uint32_t nin)
+/* Texts in place: "-a", "($T)a", "f(a, b)", "a < b", "a ^ $N", "a < b ? a : b", "m ? a : b". */
+static CExpr in_place(CUnit *u, const char *s, LType t, const CExpr *in, uint32_t nin)
 {
-	const char *name = op == SC_abs ? "fabs" : sc_name(op);
-	if (t.lanes > 1)
-		return helper_call(u, sc_name(op), t, t, in, nin);
-	return c_call(u, t.dtype == DT_f32 ? arena_printf(u->arena, "%sf", name) : name, in, nin);
+	char op[4] = "";
+	if (strchr("-~!", *s))
+		return unary_minus(u, arena_strndup(u->arena, s, 1), in[0]);
+	if (*s == '(')
+		return (CExpr){arena_printf(u->arena, "(%s)%s", c_type(u, t), c_arg(u, in[0], PREC_UNARY)), PREC_UNARY};
+	if (*s == 'm')
+		return conditional(u, in[0], in[1], in[2]);
+	if (s[1] != ' ')
+		return c_call(u, arena_strndup(u->arena, s, strcspn(s, "(")), in, nin);
+	memcpy(op, s + 2, strcspn(s + 2, " "));
+	CExpr x = c_infix(u, in[0], op, nin == 1 ? c_int(u, t, 1) : in[1], prec_of(op));
+	return strchr(s, '?') ? conditional(u, x, in[0], in[1]) : x;
 }
 
-static CExpr c_float_op(CUnit *u, ScOp op, LType t, const CExpr *in, uint32_t nin)
+CExpr c_op(CUnit *u, ScOp op, LType result, LType operand, const CExpr *in, uint32_t nin, unsigned known)
 {
-	switch (op) {
-	case SC_add: return c_infix(u, in[0], "+", in[1], PREC_ADD);
-	case SC_sub: return c_infix(u, in[0], "-", in[1], PREC_ADD);
-	case SC_mul: return c_infix(u, in[0], "*", in[1], PREC_MUL);
-	case SC_div: return c_infix(u, in[0], "/", in[1], PREC_MUL);
-	case SC_neg: return unary_minus(u, "-", in[0]);
-	case SC_lesser:
-	case SC_greater:
-		if (t.lanes == 1)
-			return conditional(u, c_infix(u, in[0], op == SC_lesser ? "<" : ">", in[1], PREC_LOW), in[0], in[1]);
-		return helper_call(u, sc_name(op), t, t, in, 2);
-	default: return c_math(u, op, t, in, nin);
-	}
-}
-
-static CExpr c_index_op(CUnit *u, ScOp op, const CExpr *in, bool *done)
-{
-	*done = true;
-	switch (op) {
-	case SC_add: return c_infix(u, in[0], "+", in[1], PREC_ADD);
-	case SC_sub: return c_infix(u, in[0], "-", in[1], PREC_ADD);
-	case SC_mul: return c_infix(u, in[0], "*", in[1], PREC_MUL);
-	case SC_neg: return unary_minus(u, "-", in[0]);
-	case SC_mod: return c_infix(u, in[0], "%", in[1], PREC_MUL);
-	case SC_quot: return c_infix(u, in[0], "/", in[1], PREC_MUL);
-	case SC_right: return c_infix(u, in[0], ">>", in[1], PREC_LOW);
-	default:
-		break;
-	}
-	*done = false;
-	return in[0];
-}
-
-static CExpr c_int_op(CUnit *u, ScOp op, LType t, const CExpr *in, uint32_t nin, unsigned known)
-{
-	bool done = false;
-	CExpr r = known & KNOWN_INDEX ? c_index_op(u, op, in, &done) : in[0];
-	if (done)
-		return r;
-	switch (op) {
-	case SC_and: return c_infix(u, in[0], "&", in[1], PREC_LOW);
-	case SC_or: return c_infix(u, in[0], "|", in[1], PREC_LOW);
-	case SC_xor: return c_infix(u, in[0], "^", in[1], PREC_LOW);
-	case SC_not:
-		if (t.lanes > 1)
-			return unary_minus(u, "~", in[0]);
-		break;
-	default: break;
-	}
-	return helper_call(u, sc_name(op), t, t, in, nin);
-}
-
-/* ---- conversions ---- */
-
-static CExpr c_convert(CUnit *u, ScOp op, LType to, LType from, CExpr x)
-{
-	if (to.lanes > 1 || (op == SC_convert && dtype_is_float(from.dtype) && dtype_is_int(to.dtype)))
-		return helper_call(u, sc_name(op), to, from, &x, 1);
-	return c_cast(u, to, x);
-}
-
-CExpr c_op(CUnit *u, ScOp op, LType result, LType operand, const CExpr *in, uint32_t nin,
-           unsigned known)
-{
-	if (op == SC_convert || op == SC_fit)
-		return c_convert(u, op, result, operand, in[0]);
-	if (op == SC_bitcast)
-		return result.lanes > 1 ? c_cast(u, result, in[0]) : helper_call(u, "bitcast", result, operand, in, 1);
-	if (op == SC_from_f16 || op == SC_to_f16)
-		return helper_call(u, sc_name(op), (LType){DT_f32, result.lanes}, (LType){DT_f32, result.lanes}, in, 1);
-	if (op >= SC_eq && op <= SC_ge)
-		return c_compare(u, op, operand, in);
-	if (op == SC_select)
-		return c_select(u, result, in);
-	if (result.dtype == DT_bool)
-		return c_bool_op(u, op, result.lanes, in);
-	if (dtype_is_float(result.dtype))
-		return c_float_op(u, op, result, in, nin);
-	return c_int_op(u, op, result, in, nin, known);
+	const PreludeRow *row = prelude_of_op(&u->target->isa, op, result, operand, known, false);
+	if (row && *row->c == '=')
+		return in_place(u, row->c + 1, result, in, nin);
+	prelude_types(op, &result, &operand);
+	return c_call(u, c_helper(u, sc_name(op), result, operand), in, nin);
 }

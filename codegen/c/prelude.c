@@ -1,4 +1,4 @@
-/* Helper functions from template rows. In a row's text:
+/* Helper functions from the texts of rows (ir/loop/prelude.h). In a text:
  *   $T result type      $S its element     $I $U int vectors of its element size, signed and unsigned
  *   $A operand type     $s its element     $i $u the same for the operand
  *   $M mask type        $L lanes           $N all lanes of a mask register
@@ -77,12 +77,10 @@ bool is_helper_op(const char *name, size_t n)
 
 /* ---- which row ---- */
 
-static const HelperRow no_rows[] = {{0}};
 static const Prelude preludes[] = {
-	{"x86-64", prelude_x86, x86_header, "immintrin.h"},
-	{"aarch64", prelude_neon, neon_header, "arm_neon.h"},
-	{"riscv64", prelude_riscv, NULL, NULL},
-	{"", no_rows, NULL, NULL},
+	{"x86-64", x86_header, "immintrin.h"},
+	{"aarch64", neon_header, "arm_neon.h"},
+	{"", NULL, NULL},
 };
 
 const Prelude *prelude_of(const Target *t)
@@ -93,52 +91,9 @@ const Prelude *prelude_of(const Target *t)
 	return p;
 }
 
-static uint32_t bits_of(LType t)
+static const PreludeRow *find_row(const CUnit *u, const PreludeRow *rows, const char *op, LType to, LType from)
 {
-	uint32_t size = t.dtype == DT_bool ? 4 : dtype_size(dtype_compute(t.dtype));
-	return size * 8 * t.lanes;
-}
-
-static bool is_native(const CUnit *u, LType t)
-{
-	return bits_of(t) >= 128 && bits_of(t) <= u->target->isa.vector_bytes * 8;
-}
-
-static bool row_fits(const CUnit *u, const HelperRow *r, LType to, LType from)
-{
-	const Target *t = u->target;
-	uint32_t w = r->when, bits = bits_of(from);
-	if (r == t->isa.without || !(r->to & D1(to.dtype)) || !(r->from & D1(from.dtype)))
-		return false;
-	LType i32 = {DT_i32, from.lanes};
-	return (!(w & ROW_SCALAR) || from.lanes == 1) && (!(w & ROW_VECTOR) || from.lanes > 1) &&
-	       (!(w & ROW_NATIVE) || is_native(u, from)) &&
-	       (!(w & ROW_TONATIVE) || is_native(u, to)) &&
-	       (!(w & ROW_WIDE) || is_native(u, i32)) &&
-	       (!(w & ROW_BITS) || t->isa.masks == MASK_BITS) &&
-	       (!(w & ROW_LANES) || t->isa.masks == MASK_VECTOR) &&
-	       (!(w & ROW_AVX) || t->isa.vector_bytes >= 32) && (!(w & ROW_FMA) || isa_has(&t->isa, ISA_FMA)) &&
-	       (!(w & ROW_512) || bits == 512) && (!(w & ROW_NARROW) || bits < 512);
-}
-
-static const HelperRow *find_row(const CUnit *u, const HelperRow *rows, const char *op, LType to,
-                                 LType from)
-{
-	for (const HelperRow *r = rows; r->op; r++)
-		if (strcmp(r->op, op) == 0 && row_fits(u, r, to, from))
-			return r;
-	return NULL;
-}
-
-/* Wider than a register, and the target has something better than the generic row for a part. */
-static bool should_split(const CUnit *u, const char *op, LType to, LType from)
-{
-	LType wide = bits_of(to) > bits_of(from) ? to : from;
-	if (bits_of(wide) <= u->target->isa.vector_bytes * 8 || from.lanes < 4)
-		return false;
-	LType to_half = {to.dtype, to.lanes / 2}, from_half = {from.dtype, from.lanes / 2};
-	return find_row(u, prelude_of(u->target)->rows, op, to_half, from_half) ||
-	       should_split(u, op, to_half, from_half);
+	return prelude_find(&u->target->isa, rows, op, to, from, 0, false);
 }
 
 /* ---- expansion ---- */
@@ -166,7 +121,7 @@ static const char *int_type(Expand *e, LType t, bool sign)
 
 static const char *register_prefix(LType t)
 {
-	return bits_of(t) == 512 ? "_mm512" : bits_of(t) == 256 ? "_mm256" : "_mm";
+	return prelude_bits(t) == 512 ? "_mm512" : prelude_bits(t) == 256 ? "_mm256" : "_mm";
 }
 
 static const char *suffix(Expand *e, LType t, bool keep_sign)
@@ -182,7 +137,7 @@ static const char *suffix(Expand *e, LType t, bool keep_sign)
 
 static void intrinsic_cast(Expand *e, LType t, char how)
 {
-	uint32_t bits = bits_of(t);
+	uint32_t bits = prelude_bits(t);
 	const char *kind = how == 'f' || (how == 'v' && t.dtype == DT_f32)   ? ""
 	                   : how == 'v' && t.dtype == DT_f64 ? "d" : "i";
 	text_printf(e->out, "(__m%u%s)", bits, kind);
@@ -364,28 +319,18 @@ static const char *split_text(CUnit *u, const char *op, LType to, LType from)
 	return t.data;
 }
 
-static bool can_split(const char *op)
-{
-	static const char *const ops[] = {"abs", "sqrt", "floor", "ceil", "trunc", "rint", "min", "max",
-		"lesser", "greater", "fma", "eq", "ne", "lt", "le", "gt", "ge", "select", "convert", "fit"};
-	for (uint32_t k = 0; k < sizeof ops / sizeof *ops; k++)
-		if (strcmp(ops[k], op) == 0)
-			return true;
-	return false;
-}
-
 static const char *body_text(CUnit *u, const char *op, LType to, LType from)
 {
-	const HelperRow *r = find_row(u, prelude_of(u->target)->rows, op, to, from);
+	const PreludeRow *r = find_row(u, prelude_rows(&u->target->isa), op, to, from);
 	u->intrinsics |= r != NULL;
-	if (!r && from.lanes > 1 && can_split(op) && should_split(u, op, to, from))
+	if (!r && prelude_splits(&u->target->isa, op, to, from))
 		return split_text(u, op, to, from);
 	if (!r)
 		r = find_row(u, prelude_generic, op, to, from);
 	if (!r)
 		ctx_bug(u->ctx, "C prelude: no %s of %s from %s on %s", op, type_label(u, to),
 		        type_label(u, from), u->target->isa.name);
-	return expand_text(u, to, from, r->text);
+	return expand_text(u, to, from, r->c + (*r->c == '='));
 }
 
 static const char *helper_name(CUnit *u, const Signature *s, LType to, LType from)

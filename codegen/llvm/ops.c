@@ -1,152 +1,169 @@
-/* Basic operations of legal loop IR as LLVM instructions. */
+/* Basic operations: the expressions of their rows (ir/loop/prelude.h), built.
+ *
+ * An expression is an operand (a, b, c; of select m, a, b), a constant ($Y and $Z as in codegen/c/prelude.c, false), or
+ * a function of such: an instruction by its name, with its flags or its predicate, or an intrinsic. */
 #include <string.h>
 
 #include "codegen/llvm/priv.h"
+#include "ir/loop/prelude.h"
 
 typedef LLVMValueRef V;
 
-static V select_of(LUnit *u, V c, V a, V b)
-{
-	return LLVMBuildSelect(u->b, c, a, b, "");
-}
+typedef struct {
+	LUnit *u;
+	const char *s; /* what is left of the text */
+	LType to, from;
+	const V *in;
+	bool mask_first; /* m, a, b */
+} Expr;
 
-static V icmp(LUnit *u, LLVMIntPredicate p, V a, V b)
-{
-	return LLVMBuildICmp(u->b, p, a, b, "");
-}
+/* ---- instructions ---- */
 
-static V fcmp(LUnit *u, LLVMRealPredicate p, V a, V b)
-{
-	return LLVMBuildFCmp(u->b, p, a, b, "");
-}
+static const struct {
+	const char *name;
+	V (*build)(LLVMBuilderRef, V, V, const char *);
+} binary[] = {
+	{"add", LLVMBuildAdd}, {"sub", LLVMBuildSub}, {"mul", LLVMBuildMul}, {"fadd", LLVMBuildFAdd},
+	{"fsub", LLVMBuildFSub}, {"fmul", LLVMBuildFMul}, {"fdiv", LLVMBuildFDiv}, {"sdiv", LLVMBuildSDiv},
+	{"udiv", LLVMBuildUDiv}, {"srem", LLVMBuildSRem}, {"urem", LLVMBuildURem}, {"and", LLVMBuildAnd},
+	{"or", LLVMBuildOr}, {"xor", LLVMBuildXor}, {"shl", LLVMBuildShl}, {"ashr", LLVMBuildAShr}, {"lshr", LLVMBuildLShr},
+};
 
-/* ---- floats ---- */
+static const struct {
+	const char *name;
+	V (*build)(LLVMBuilderRef, V, const char *);
+} unary[] = {{"neg", LLVMBuildNeg}, {"fneg", LLVMBuildFNeg}, {"not", LLVMBuildNot}};
 
-static V float_op(LUnit *u, ScOp op, LType t, V *in)
+/* To the type of the result. */
+static const struct {
+	const char *name;
+	V (*build)(LLVMBuilderRef, V, LLVMTypeRef, const char *);
+} casts[] = {
+	{"sitofp", LLVMBuildSIToFP}, {"uitofp", LLVMBuildUIToFP}, {"fptosi", LLVMBuildFPToSI}, {"fpcast", LLVMBuildFPCast},
+	{"fpext", LLVMBuildFPExt}, {"bitcast", LLVMBuildBitCast},
+};
+
+static const struct {
+	const char *name;
+	LLVMIntPredicate predicate;
+} integer[] = {
+	{"eq", LLVMIntEQ}, {"ne", LLVMIntNE}, {"slt", LLVMIntSLT}, {"sle", LLVMIntSLE}, {"sgt", LLVMIntSGT},
+	{"sge", LLVMIntSGE}, {"ult", LLVMIntULT}, {"ule", LLVMIntULE}, {"ugt", LLVMIntUGT}, {"uge", LLVMIntUGE},
+};
+
+static const struct {
+	const char *name;
+	LLVMRealPredicate predicate;
+} real[] = {
+	{"oeq", LLVMRealOEQ}, {"une", LLVMRealUNE}, {"olt", LLVMRealOLT}, {"ole", LLVMRealOLE}, {"ogt", LLVMRealOGT},
+	{"oge", LLVMRealOGE},
+};
+
+#define FIND(table, what)                                                                          \
+	size_t k = 0;                                                                              \
+	while (k < sizeof table / sizeof *table && strcmp(table[k].name, what))                    \
+		k++;                                                                               \
+	if (k == sizeof table / sizeof *table)                                                     \
+		return NULL
+
+static V compare(LUnit *u, const char *name, V *in)
 {
-	LLVMBuilderRef b = u->b;
-	switch (op) {
-	case SC_add: return LLVMBuildFAdd(b, in[0], in[1], "");
-	case SC_sub: return LLVMBuildFSub(b, in[0], in[1], "");
-	case SC_mul: return LLVMBuildFMul(b, in[0], in[1], "");
-	case SC_div: return LLVMBuildFDiv(b, in[0], in[1], "");
-	case SC_neg: return LLVMBuildFNeg(b, in[0], "");
-	case SC_lesser: return select_of(u, fcmp(u, LLVMRealOLT, in[0], in[1]), in[0], in[1]);
-	case SC_greater: return select_of(u, fcmp(u, LLVMRealOGT, in[0], in[1]), in[0], in[1]);
-	case SC_fma:
-		return l_math(u, "llvm.fma", in, 3);
-	case SC_abs: return l_math(u, "llvm.fabs", in, 1);
-	case SC_sqrt: return l_math(u, "llvm.sqrt", in, 1);
-	case SC_floor: return l_math(u, "llvm.floor", in, 1);
-	case SC_ceil: return l_math(u, "llvm.ceil", in, 1);
-	case SC_trunc: return l_math(u, "llvm.trunc", in, 1);
-	case SC_rint: return l_math(u, "llvm.rint", in, 1);
-	default: ctx_bug(u->ctx, "LLVM: no %s of %s", sc_name(op), dtype_name(t.dtype));
+	if (*name == 'i') {
+		FIND(integer, name + 5);
+		return LLVMBuildICmp(u->b, integer[k].predicate, in[0], in[1], "");
 	}
+	FIND(real, name + 5);
+	return LLVMBuildFCmp(u->b, real[k].predicate, in[0], in[1], "");
 }
 
-/* ---- integers ---- */
-
-static V flagged(V x, unsigned known)
+/* With the flags that follow the name. */
+static V build_binary(LUnit *u, char *name, V *in)
 {
-	if (LLVMIsAInstruction(x)) {
+	char *flags = strchr(name, '.');
+	if (flags)
+		*flags++ = 0;
+	FIND(binary, name);
+	V x = binary[k].build(u->b, in[0], in[1], "");
+	if (flags && LLVMIsAInstruction(x)) {
 		LLVMSetNSW(x, true);
-		LLVMSetNUW(x, (known & KNOWN_NONNEG) != 0);
+		LLVMSetNUW(x, strstr(flags, "nuw") != NULL);
 	}
 	return x;
 }
 
-/* NULL: as other integers. */
-static V index_op(LUnit *u, ScOp op, V *in, unsigned known)
+static V build_unary(LUnit *u, const char *name, V x)
 {
-	LLVMBuilderRef b = u->b;
-	bool nonneg = known & KNOWN_NONNEG;
-	switch (op) {
-	case SC_add: return flagged(LLVMBuildAdd(b, in[0], in[1], ""), known);
-	case SC_sub: return flagged(LLVMBuildSub(b, in[0], in[1], ""), 0);
-	case SC_mul: return flagged(LLVMBuildMul(b, in[0], in[1], ""), known);
-	case SC_mod: return nonneg ? LLVMBuildURem(b, in[0], in[1], "") : NULL;
-	case SC_quot: return nonneg ? LLVMBuildUDiv(b, in[0], in[1], "") : NULL;
-	default: return NULL;
+	FIND(unary, name);
+	return unary[k].build(u->b, x, "");
+}
+
+static V build_cast(Expr *e, const char *name, V x)
+{
+	LUnit *u = e->u;
+	LLVMTypeRef to = l_type(u, e->to), half = LLVMVectorType(LLVMHalfTypeInContext(u->c), e->to.lanes);
+	if (!strncmp(name, "intcast", 7))
+		return LLVMBuildIntCast2(u->b, x, to, name[8] == 's', "");
+	if (!strcmp(name, "half"))
+		return LLVMBuildBitCast(u->b, x, half, "");
+	if (!strcmp(name, "to.half"))
+		return LLVMBuildFPTrunc(u->b, x, half, "");
+	FIND(casts, name);
+	return casts[k].build(u->b, x, to, "");
+}
+
+static V apply(Expr *e, char *name, V *in, uint32_t nin)
+{
+	LUnit *u = e->u;
+	if (!strncmp(name, "llvm.", 5))
+		return l_math(u, name, in, nin);
+	if (!strcmp(name, "select"))
+		return LLVMBuildSelect(u->b, in[0], in[1], in[2], "");
+	if (nin == 1) {
+		V x = build_unary(u, name, in[0]);
+		return x ? x : build_cast(e, name, in[0]);
 	}
+	return !strncmp(name + 1, "cmp.", 4) ? compare(u, name, in) : build_binary(u, name, in);
 }
 
-static V int_min_max(LUnit *u, ScOp op, LType t, V *in)
+/* ---- expressions ---- */
+
+static V constant(Expr *e, const char *name)
 {
-	static const char *const name[2][2] = {{"llvm.umin", "llvm.umax"}, {"llvm.smin", "llvm.smax"}};
-	return l_math(u, name[dtype_is_signed(t.dtype)][op == SC_max], in, 2);
+	bool wide = e->to.dtype == DT_i64;
+	if (!strcmp(name, "$Y"))
+		return l_float(e->u, e->from, wide ? 0x1p63 : 0x1p31);
+	if (!strcmp(name, "$Z"))
+		return l_int(e->u, e->to, wide ? INT64_MIN : INT32_MIN);
+	return LLVMConstNull(LLVMInt1TypeInContext(e->u->c));
 }
 
-static V int_op(LUnit *u, ScOp op, LType t, V *in, unsigned known)
+static V build(Expr *e)
 {
-	LLVMBuilderRef b = u->b;
-	bool is_signed = dtype_is_signed(t.dtype);
-	V r = known & KNOWN_INDEX ? index_op(u, op, in, known) : NULL;
-	if (r)
-		return r;
-	switch (op) {
-	case SC_add: return LLVMBuildAdd(b, in[0], in[1], "");
-	case SC_sub: return LLVMBuildSub(b, in[0], in[1], "");
-	case SC_mul: return LLVMBuildMul(b, in[0], in[1], "");
-	case SC_neg: return LLVMBuildNeg(b, in[0], "");
-	case SC_and: return LLVMBuildAnd(b, in[0], in[1], "");
-	case SC_or: return LLVMBuildOr(b, in[0], in[1], "");
-	case SC_xor: return LLVMBuildXor(b, in[0], in[1], "");
-	case SC_not: return LLVMBuildNot(b, in[0], "");
-	case SC_min: case SC_max: return int_min_max(u, op, t, in);
-	case SC_left: return LLVMBuildShl(b, in[0], in[1], "");
-	case SC_right: return is_signed ? LLVMBuildAShr(b, in[0], in[1], "") : LLVMBuildLShr(b, in[0], in[1], "");
-	case SC_quot: return is_signed ? LLVMBuildSDiv(b, in[0], in[1], "") : LLVMBuildUDiv(b, in[0], in[1], "");
-	case SC_mod: return is_signed ? LLVMBuildSRem(b, in[0], in[1], "") : LLVMBuildURem(b, in[0], in[1], "");
-	case SC_abs: return l_math(u, "llvm.abs", (V[]){in[0], LLVMConstInt(LLVMInt1TypeInContext(u->c), 0, 0)}, 2);
-	default: ctx_bug(u->ctx, "LLVM: no %s of %s", sc_name(op), dtype_name(t.dtype));
-	}
-}
-
-static V bool_op(LUnit *u, ScOp op, V *in)
-{
-	switch (op) {
-	case SC_and: return LLVMBuildAnd(u->b, in[0], in[1], "");
-	case SC_or: return LLVMBuildOr(u->b, in[0], in[1], "");
-	case SC_xor: return LLVMBuildXor(u->b, in[0], in[1], "");
-	case SC_not: return LLVMBuildNot(u->b, in[0], "");
-	default: ctx_bug(u->ctx, "LLVM: no %s of bool", sc_name(op));
-	}
-}
-
-/* ---- all ---- */
-
-static V compare(LUnit *u, ScOp op, DType d, V *in)
-{
-	static const LLVMRealPredicate real[] = {LLVMRealOEQ, LLVMRealUNE, LLVMRealOLT,
-	                                         LLVMRealOLE, LLVMRealOGT, LLVMRealOGE};
-	static const LLVMIntPredicate integer[2][6] = {
-		{LLVMIntEQ, LLVMIntNE, LLVMIntULT, LLVMIntULE, LLVMIntUGT, LLVMIntUGE},
-		{LLVMIntEQ, LLVMIntNE, LLVMIntSLT, LLVMIntSLE, LLVMIntSGT, LLVMIntSGE},
-	};
-	if (dtype_is_float(d))
-		return fcmp(u, real[op - SC_eq], in[0], in[1]);
-	bool is_signed = d != DT_bool && dtype_is_signed(d);
-	return icmp(u, integer[is_signed][op - SC_eq], in[0], in[1]);
+	enum { MOST = 16 };
+	char name[MOST] = "";
+	V in[4] = {NULL};
+	uint32_t nin = 0;
+	size_t n = strcspn(e->s, "(), ");
+	memcpy(name, e->s, n < MOST ? n : MOST - 1);
+	e->s += n;
+	if (*e->s != '(')
+		return n > 1 ? constant(e, name) : e->in[*name == 'm' ? 0 : *name - 'a' + e->mask_first];
+	do {
+		e->s += 1 + (nin > 0); /* "(" or ", " */
+		in[nin++] = build(e);
+	} while (*e->s == ',');
+	e->s++;
+	V x = apply(e, name, in, nin);
+	if (!x)
+		ctx_bug(e->u->ctx, "LLVM: no instruction %s", name);
+	return x;
 }
 
 V l_op(LUnit *u, ScOp op, LType result, LType operand, V *in, unsigned known)
 {
-	if (op == SC_fit)
-		return LLVMBuildFPToSI(u->b, in[0], l_type(u, result), "");
-	if (op == SC_convert)
-		return l_convert(u, result, operand, in[0]);
-	if (op == SC_bitcast)
-		return LLVMBuildBitCast(u->b, in[0], l_type(u, result), "");
-	if (op == SC_from_f16 || op == SC_to_f16)
-		return l_half(u, op, result, in[0]);
-	if (op >= SC_eq && op <= SC_ge)
-		return compare(u, op, operand.dtype, in);
-	if (op == SC_select)
-		return select_of(u, in[0], in[1], in[2]);
-	if (result.dtype == DT_bool)
-		return bool_op(u, op, in);
-	if (dtype_is_float(result.dtype))
-		return float_op(u, op, result, in);
-	return int_op(u, op, result, in, known);
+	const PreludeRow *row = prelude_of_op(&u->target->isa, op, result, operand, known, true);
+	if (!row)
+		ctx_bug(u->ctx, "LLVM: no %s of %s", sc_name(op), dtype_name(result.dtype));
+	Expr e = {.u = u, .s = row->llvm, .to = result, .from = operand, .in = in, .mask_first = op == SC_select};
+	return build(&e);
 }

@@ -43,9 +43,6 @@ void l_attribute(LUnit *, LLVMValueRef fn, const char *name);
 
 /* A basic operation; operand: type of the first operand. */
 LLVMValueRef l_op(LUnit *, ScOp, LType result, LType operand, LLVMValueRef *in, unsigned known);
-LLVMValueRef l_convert(LUnit *, LType to, LType from, LLVMValueRef);
-/* SC_from_f16 and SC_to_f16. */
-LLVMValueRef l_half(LUnit *, ScOp, LType result, LLVMValueRef);
 
 /* ---- library functions (library.c) ---- */
 

@@ -1,7 +1,6 @@
 /* Checks what emitters rely on: scopes, types, memory references, structure, and of legal functions that the target has
  * every operation. */
-#include "ir/loop/loop.h"
-#include "ir/target/target.h"
+#include "ir/loop/prelude.h"
 
 /* A definition of a variable: later ones have larger numbers. */
 typedef struct {
@@ -158,7 +157,7 @@ static void check_types(Verify *v, Lx x)
 	}
 	if (!lx_ok(v->f, d))
 		fail(v, "operand types do not fit", lx_label(d));
-	else if (v->isa && (d->kind == LX_HREDUCE || (d->kind == LX_SC && !isa_takes(v->isa, d->sc, d->type.dtype, lx_type(v->f, d->in[0]).dtype, d->type.lanes))))
+	else if (v->isa && (d->kind == LX_HREDUCE || (d->kind == LX_SC && !isa_takes(v->isa, d->sc, d->type, lx_type(v->f, d->in[0]), d->known))))
 		fail(v, arena_printf(v->f->ir->ctx->scratch, "%s has not", v->isa->name), lx_label(d));
 }
 

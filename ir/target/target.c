@@ -85,22 +85,6 @@ const char *target_list(Arena *a)
 	return list;
 }
 
-bool isa_takes(const Isa *isa, ScOp op, DType to, DType from, uint32_t lanes)
-{
-	switch (op) {
-	case SC_min: case SC_max: return dtype_is_int(to);
-	case SC_abs: return dtype_is_float(to) || dtype_is_signed(to);
-	case SC_lesser: case SC_greater: return isa_has(isa, ISA_LESSER);
-	case SC_fma: return isa_has(isa, ISA_FMA) || lanes == 1 || to != DT_f32;
-	case SC_from_f16: case SC_to_f16: return isa_has(isa, ISA_F16) && lanes > 1;
-	case SC_floordiv: case SC_rem: case SC_shl: case SC_shr: return false;
-	case SC_eq: case SC_ne: case SC_lt: case SC_le: case SC_gt: case SC_ge: return from != DT_bool || lanes == 1;
-	case SC_convert:
-		return to != DT_bool && (!dtype_is_float(from) || !dtype_is_int(to) || isa_has(isa, ISA_CONVERT));
-	default: return true;
-	}
-}
-
 uint32_t target_lanes(const Target *t, DType d)
 {
 	uint32_t size = dtype_size(d == DT_bool ? DT_f32 : dtype_compute(d));

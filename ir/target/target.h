@@ -16,8 +16,8 @@
  * register. */
 typedef enum { MASK_NONE, MASK_VECTOR, MASK_BITS } MaskKind;
 
-/* What an instruction set may have beyond plain arithmetic, comparison, selection and memory: where it is missing,
- * `legalise` writes what is there instead. */
+/* What an instruction set may have beyond plain arithmetic, comparison, selection and memory: rows of preludes
+ * that need it (ir/loop/prelude.h) count only then. */
 typedef enum {
 	ISA_FMA = 1,     /* f32 and f64: a * b + c with one rounding */
 	ISA_F16 = 2,     /* conversion between f16 and f32 */
@@ -55,9 +55,6 @@ typedef struct Target {
 } Target;
 
 static inline bool isa_has(const Isa *isa, IsaOp op) { return (isa->ops & op) != 0; }
-/* Legal code may hold this operation with a result of that dtype from operands of the other, of that many lanes; what it
- * may not, codegen/library.c knows how to write otherwise. */
-bool isa_takes(const Isa *, ScOp, DType to, DType from, uint32_t lanes);
 
 /* By name or another name of it; NULL when unknown. The machine this runs on is named in codegen/host.h. */
 const Target *target_find(const char *name);

@@ -1,5 +1,5 @@
 /* Legal loop IR computes the bits of what it was made from, whatever an instruction set lacks: each thing that one may
- * have is struck out, and each row of the C prelude. */
+ * have is struck out, and each row of this machine's prelude, for both emitters. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,9 +15,10 @@
 #include "codegen/c/emit_priv.h"
 #include "codegen/host.h"
 #include "codegen/legalise.h"
+#include "driver/backend.h"
 #include "ir/loop/interp.h"
 
-enum { N = 96 * 16, MOST_LANES = 16 };
+enum { N = 192 * 16, MOST_LANES = 16 };
 
 typedef struct {
 	float x[2 * MOST_LANES];
@@ -80,6 +81,26 @@ static void put_float(Kernel1 *k, DType d, Lx a, Lx b)
 	put(k, lx_sc(f, SC_convert, (LType){DT_f32, 1}, &least, 1));
 }
 
+/* Divisors and counts of all kinds: 0, -1, the width and beyond. */
+static void put_int(Kernel1 *k, DType d, Lx a, Lx b)
+{
+	static const int64_t some[] = {0, -1, 3, 40};
+	LoopFn *f = k->f;
+	LType t = {d, k->lanes};
+	Lx few = lx_sc(f, SC_rem, t, (Lx[]){b, lx_int_of(f, t, 41)}, 2);
+	put(k, lx_sc(f, SC_rem, t, (Lx[]){lx_sc(f, SC_floordiv, t, (Lx[]){a, few}, 2), lx_int_of(f, t, 100)}, 2));
+	put_op(k, SC_rem, d, few, lx_sc(f, SC_rem, t, (Lx[]){a, lx_int_of(f, t, 7)}, 2), none, 2);
+	put_op(k, SC_shl, d, lx_int_of(f, t, 1), few, none, 2);
+	put_op(k, SC_shr, d, a, few, none, 2);
+	for (uint32_t i = 0; i < 4; i++) {
+		Lx c = lx_int_of(f, t, some[i]);
+		put_op(k, SC_floordiv, d, few, c, none, 2);
+		put_op(k, SC_rem, d, few, c, none, 2);
+		put_op(k, SC_shl, d, few, c, none, 2);
+		put_op(k, SC_shr, d, few, c, none, 2);
+	}
+}
+
 static void put_memory(Kernel1 *k, Lx a, Lx b)
 {
 	LoopFn *f = k->f;
@@ -128,7 +149,13 @@ static LoopFn *build(Kernel1 *k)
 	Lx ia = lx_sc(f, SC_bitcast, i32, &a, 1), ib = lx_sc(f, SC_bitcast, i32, &b, 1);
 	put_op(k, SC_max, DT_i32, ia, ib, none, 2);
 	put_op(k, SC_lt, DT_i32, ia, ib, none, 2);
-	Lx less = lx_cmp(f, SC_lt, a, b);
+	put_int(k, DT_i32, ia, ib);
+	put_int(k, DT_u32, lx_sc(f, SC_bitcast, (LType){DT_u32, k->lanes}, &ia, 1), lx_sc(f, SC_bitcast, (LType){DT_u32, k->lanes}, &ib, 1));
+	put_int(k, DT_i64, lx_sc(f, SC_convert, (LType){DT_i64, k->lanes}, &ia, 1), lx_sc(f, SC_convert, (LType){DT_i64, k->lanes}, &ib, 1));
+	Lx less = lx_cmp(f, SC_lt, a, b), more = lx_cmp(f, SC_lt, b, lx_float(f, f32, 1));
+	for (ScOp op = SC_eq; op <= SC_ge; op++) /* of masks */
+		put(k, lx_select(f, lx_cmp(f, op, less, more), a, b));
+	put(k, lx_select(f, lx_sc(f, SC_convert, (LType){DT_bool, k->lanes}, &ia, 1), a, b));
 	put(k, lx_select(f, lx_splat(f, lx_any(f, less), k->lanes), a, b));
 	assert_true(k->at <= N);
 	assert_true(loop_verify(f, NULL));
@@ -151,7 +178,7 @@ static void fill(Data *d)
 
 /* ---- running it ---- */
 
-static void interpret(Kernel1 *k, LoopFn *f, Data *d)
+static Program *program_of(Kernel1 *k, LoopFn *f)
 {
 	Arena *a = k->ctx->arena;
 	Program *p = program_new(k->ir, "test");
@@ -167,10 +194,17 @@ static void interpret(Kernel1 *k, LoopFn *f, Data *d)
 	p->sizes = loop_new(k->ir, "sizes");
 	p->run = loop_new(k->ir, "run");
 	LoopFn *r = p->run;
+	const Cost *one = cost_number(a, 1);
 	Lx arg[4] = {lx_addr(r, 0, lx_int(r, 0)), lx_addr(r, 1, lx_int(r, 0)), lx_addr(r, 3, lx_int(r, 0)),
 	             lx_addr(r, 5, lx_int(r, 0))};
-	array_push(a, &p->call, (ProgramCall){.fn = 0, .name = "call"});
+	array_push(a, &p->call, (ProgramCall){.fn = 0, .name = "call", .algorithm = "", .cost = {one, one, one}});
 	ls_launch(r, 0, lx_int(r, 1), arg, 4, 4);
+	return p;
+}
+
+static void interpret(Kernel1 *k, LoopFn *f, Data *d)
+{
+	Program *p = program_of(k, f);
 	int64_t slot[] = {k->at, sizeof d->z};
 	float unused[4 * MOST_LANES];
 	void *buf[] = {d->x, d->h, unused, d->y, NULL, d->z, NULL};
@@ -211,8 +245,8 @@ static void test_lacking(void **state)
 	(void)state;
 	static Data plain, legal;
 	for (uint32_t t = 0; target_at(t); t++) {
-		uint32_t lanes = target_width(target_at(t)), all = ISA_FMA | ISA_F16 | ISA_GATHER | ISA_LESSER;
-		for (uint32_t strike = 0; lanes > 1 && strike <= all; strike = strike == 8 ? all : strike ? 2 * strike : 1) {
+		uint32_t lanes = target_width(target_at(t)), all = ISA_FMA | ISA_F16 | ISA_GATHER | ISA_LESSER | ISA_CONVERT;
+		for (uint32_t strike = 0; lanes > 1 && strike <= all; strike = strike == ISA_CONVERT ? all : strike ? 2 * strike : 1) {
 			Kernel1 k;
 			begin(&k, lanes);
 			Isa isa = target_at(t)->isa;
@@ -236,7 +270,7 @@ static void test_lacking(void **state)
 	}
 }
 
-/* ---- rows of the C prelude ---- */
+/* ---- rows of the prelude ---- */
 
 typedef struct {
 	void *const *buf;
@@ -244,17 +278,16 @@ typedef struct {
 	int64_t *failure;
 } Frame;
 
-static const char *emit_without(Kernel1 *k, const Target *t, const HelperRow *row)
+static Target without(const Target *t, const PreludeRow *row)
 {
-	static const struct {
-		const char *op;
-		IsaOp bit;
-	} legality[] = {{"fma", ISA_FMA}, {"from_f16", ISA_F16}, {"to_f16", ISA_F16}, {"lesser", ISA_LESSER}, {"greater", ISA_LESSER}};
 	Target other = *t;
 	other.isa.without = row;
-	for (uint32_t i = 0; row && i < 5; i++)
-		if (!strcmp(legality[i].op, row->op))
-			other.isa.ops &= ~legality[i].bit;
+	return other;
+}
+
+static const char *emit_without(Kernel1 *k, const Target *t, const PreludeRow *row)
+{
+	Target other = without(t, row);
 	Text out;
 	text_init(&out, k->ctx->arena);
 	LoopFn *f = build(k);
@@ -262,27 +295,62 @@ static const char *emit_without(Kernel1 *k, const Target *t, const HelperRow *ro
 	return out.data;
 }
 
+/* By LLVM: IR or assembly, of the kernel only. */
+static const char *llvm_without(Kernel1 *k, const LlvmBackend *llvm, const Target *t, const PreludeRow *row, LlvmKind kind)
+{
+	Target other = without(t, row);
+	EmitOptions o = {.version = "", .source_hash = "", .compiler = ""};
+	LlvmFiles files = {0};
+	LoopFn *f = build(k);
+	legalise(f, &other.isa);
+	assert_true(loop_verify(f, &other.isa));
+	assert_true(llvm->emit(program_of(k, f), &other, &o, kind, 1, &files));
+	for (uint32_t i = 0; i < files.file.n; i++)
+		if (!strncmp(files.file.data[i].name, "kernels_0", 9))
+			return arena_strndup(k->ctx->arena, files.file.data[i].data, files.file.data[i].n);
+	fail_msg("no kernel");
+	return NULL;
+}
+
+/* Texts that striking rows changes, and the row. */
+enum { MOST = 128 };
+typedef struct {
+	const char *text[MOST];
+	const PreludeRow *row[MOST];
+	uint32_t n;
+} Struck;
+
+static void add(Struck *s, const char *text, const PreludeRow *row)
+{
+	for (uint32_t i = 0; i < s->n; i++)
+		if (strcmp(s->text[i], text) == 0)
+			return;
+	assert_true(s->n < MOST);
+	s->row[s->n] = row;
+	s->text[s->n++] = text;
+}
+
 /* Compile these texts, two at a time, to one library each. */
-static void compile_all(const Target *t, const char *dir, uint32_t n)
+static void compile_all(const Target *t, const char *dir, const char *ext, uint32_t n)
 {
 	char cmd[2048];
-	snprintf(cmd, sizeof cmd, "cd %s && seq 0 %u | xargs -P 2 -I K cc %s -std=gnu11 -O0 -w -Wno-psabi -fPIC -shared -ffp-contract=off "
-	         "-fno-math-errno -o K.so K.c -lm", dir, n - 1, t->isa.flags);
+	snprintf(cmd, sizeof cmd, "cd %s && seq 0 %u | xargs -P 2 -I K cc %s %s -w -fPIC -shared -o K.so K.%s -lm", dir, n - 1,
+	         *ext == 'c' ? t->isa.flags : "", *ext == 'c' ? "-std=gnu11 -O0 -Wno-psabi -ffp-contract=off -fno-math-errno" : "", ext);
 	if (system(cmd) != 0)
 		fail_msg("failed: %s", cmd);
 }
 
-static void write_text(const char *dir, uint32_t k, const char *text)
+static void write_text(const char *dir, uint32_t k, const char *ext, const char *text)
 {
 	char path[512];
-	snprintf(path, sizeof path, "%s/%u.c", dir, k);
+	snprintf(path, sizeof path, "%s/%u.%s", dir, k, ext);
 	FILE *f = fopen(path, "w");
 	assert_non_null(f);
 	fputs(text, f);
 	assert_int_equal(fclose(f), 0);
 }
 
-static void run_library(const char *dir, uint32_t k, Data *d)
+static void run_library(const char *dir, uint32_t k, const char *name, Data *d)
 {
 	char path[512];
 	snprintf(path, sizeof path, "%s/%u.so", dir, k);
@@ -290,65 +358,82 @@ static void run_library(const char *dir, uint32_t k, Data *d)
 	if (!lib)
 		fail_msg("%s", dlerror());
 	int (*fn)(const Frame *, int64_t, int64_t);
-	*(void **)&fn = dlsym(lib, "every");
+	*(void **)&fn = dlsym(lib, name);
 	assert_non_null(fn);
 	void *buf[] = {d->x, d->h, d->y, d->z};
 	assert_int_equal(fn(&(Frame){buf, NULL, NULL}, 0, 1), 0);
 	dlclose(lib);
 }
 
-/* Every text that striking a row changes is compiled and run. */
-static void test_rows(void **state)
+/* Each is compiled and run, and has the bits of the interpreter. */
+static void compare_all(Kernel1 *k, const Target *t, const Struck *s, const char *ext, const char *name)
+{
+	static Data plain, got;
+	const char *tmp = getenv("TMPDIR");
+	char dir[256], cmd[512];
+	fill(&plain);
+	interpret(k, build(k), &plain);
+	snprintf(dir, sizeof dir, "%s/weft-legal-XXXXXX", tmp ? tmp : "/tmp");
+	assert_non_null(mkdtemp(dir));
+	for (uint32_t i = 0; i < s->n; i++)
+		write_text(dir, i, ext, s->text[i]);
+	compile_all(t, dir, ext, s->n);
+	for (uint32_t i = 0; i < s->n; i++) {
+		uint32_t at;
+		fill(&got);
+		run_library(dir, i, name, &got);
+		if (!same_bits(&plain, &got, k->at, &at))
+			fail_msg("%s, %s without row %s: vector %u, %a instead of %a", t->isa.name, ext, s->row[i] ? s->row[i]->op : "-",
+			         at / k->lanes, (double)got.y[at], (double)plain.y[at]);
+	}
+	print_message("%u rows struck out\n", s->n - 1);
+	snprintf(cmd, sizeof cmd, "rm -r %s", dir);
+	assert_int_equal(system(cmd), 0);
+}
+
+static void test_rows_c(void **state)
 {
 	(void)state;
-	enum { MOST = 128 };
 	const Target *t = target_native();
-	const HelperRow *rows = prelude_of(t)->rows, *struck[MOST] = {NULL};
-	const char *text[MOST];
-	static Data plain, got;
+	static Struck s;
 	Kernel1 k;
-	uint32_t n = 1;
 	if (target_width(t) == 1)
 		skip();
 	begin(&k, target_width(t));
-	fill(&plain);
-	interpret(&k, build(&k), &plain);
-	text[0] = emit_without(&k, t, NULL);
-	for (const HelperRow *r = rows; r->op; r++) {
-		const char *other = emit_without(&k, t, r);
-		bool seen = false;
-		for (uint32_t i = 0; i < n; i++)
-			seen |= strcmp(text[i], other) == 0;
-		if (seen || n == MOST)
-			continue;
-		struck[n] = r;
-		text[n++] = other;
+	add(&s, emit_without(&k, t, NULL), NULL);
+	for (const PreludeRow *r = prelude_rows(&t->isa); r->op; r++)
+		add(&s, emit_without(&k, t, r), r);
+	compare_all(&k, t, &s, "c", "every");
+	assert_true(s.n > 20);
+	ctx_free(k.ctx);
+}
+
+/* LLVM chooses instructions itself: only what is missing altogether changes its text. */
+static void test_rows_llvm(void **state)
+{
+	(void)state;
+	const Target *t = target_native();
+	static Struck ir, code;
+	Kernel1 k;
+	begin(&k, target_width(t));
+	const LlvmBackend *llvm = target_width(t) > 1 ? llvm_backend(k.ctx, NULL) : NULL;
+	if (!llvm)
+		skip();
+	add(&ir, llvm_without(&k, llvm, t, NULL, LLVM_TEXT), NULL);
+	for (const PreludeRow *r = prelude_rows(&t->isa); r->op; r++)
+		add(&ir, llvm_without(&k, llvm, t, r, LLVM_TEXT), r);
+	for (uint32_t i = 0; i < ir.n; i++) {
+		char *text = (char *)(uintptr_t)llvm_without(&k, llvm, t, ir.row[i], LLVM_ASM);
+		for (char *p = text; (p = strstr(p, "\t.hidden\t"));)
+			memcpy(p, "\t.globl\t ", 9);
+		add(&code, text, ir.row[i]);
 	}
-	const char *tmp = getenv("TMPDIR");
-	char dir[256];
-	snprintf(dir, sizeof dir, "%s/weft-legal-XXXXXX", tmp ? tmp : "/tmp");
-	assert_non_null(mkdtemp(dir));
-	for (uint32_t i = 0; i < n; i++)
-		write_text(dir, i, text[i]);
-	compile_all(t, dir, n);
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t at;
-		fill(&got);
-		run_library(dir, i, &got);
-		if (!same_bits(&plain, &got, k.at, &at))
-			fail_msg("%s without row %s: vector %u, %a instead of %a", t->isa.name, i ? struck[i]->op : "-",
-			         at / k.lanes, (double)got.y[at], (double)plain.y[at]);
-	}
-	print_message("%u rows struck out\n", n - 1);
-	assert_true(n > 20);
-	char cmd[512];
-	snprintf(cmd, sizeof cmd, "rm -r %s", dir);
-	assert_int_equal(system(cmd), 0);
+	compare_all(&k, t, &code, "s", "k_every");
 	ctx_free(k.ctx);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_lacking), cmocka_unit_test(test_rows)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_lacking), cmocka_unit_test(test_rows_c), cmocka_unit_test(test_rows_llvm)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,73 @@
+/* What x86-64 does better than generic vector code: intrinsics by operation and type. */
+#include "ir/loop/prelude.h"
+
+#define N ROW_NATIVE
+#define NV (ROW_NATIVE | ROW_VECTOR)
+
+/* Comparison of every kind into mask registers. */
+#define COMPARE(op, f, i)                                                                          \
+	{op, SET_BOOL, SET_FLOAT, NV | ROW_BITS, "$P_cmp_$E_mask($a, $b, _CMP_" f ")", NULL},            \
+	{op, SET_BOOL, SET_INT, NV | ROW_BITS, "$P_cmp_$E_mask($a, $b, _MM_CMPINT_" i ")", NULL},        \
+	{op, SET_BOOL, SET_SMALL, ROW_VECTOR | ROW_BITS | ROW_WIDE,                                \
+	 "$fn[" op ":bool:i32:L](__builtin_convertvector(a, $[i32]), __builtin_convertvector(b, $[i32]))", NULL}
+
+#define ROUND(op, mode)                                                                            \
+	{op, SET_FLOAT, SET_FLOAT, NV | ROW_512, "($T)$P_roundscale_$E($a, " mode ")", NULL},            \
+	{op, SET_FLOAT, SET_FLOAT, NV | ROW_NARROW, "($T)$P_round_$E($a, " mode ")", NULL}
+
+/* The instruction gives its second operand when either is NaN or both are zero. */
+#define MINMAX(pick, op)                                                                           \
+	{pick, SET_FLOAT, SET_FLOAT, NV | ROW_LESSER, "($T)$P_" op "_$E($a, $b)", NULL},                 \
+	{op, D1(DT_i32) | D1(DT_u32) | D1(DT_i8) | D1(DT_u8) | D1(DT_i16) | D1(DT_u16), SET_INT,   \
+	 NV, "($T)$P_" op "_$E($a, $b)", NULL},                                                          \
+	{op, D1(DT_i64) | D1(DT_u64), SET_INT, NV | ROW_BITS, "($T)$P_" op "_$E($a, $b)", NULL}
+
+const PreludeRow prelude_x86[] = {
+	{"fma", SET_FLOAT, SET_FLOAT, NV | ROW_FMA, "($T)$P_fmadd_$E($a, $b, $c)", "llvm.fma(a, b, c)"},
+	{"sqrt", SET_FLOAT, SET_FLOAT, NV, "($T)$P_sqrt_$E($a)", NULL},
+	ROUND("floor", "0x9"),
+	ROUND("ceil", "0xa"),
+	ROUND("trunc", "0xb"),
+	ROUND("rint", "0x8"),
+	MINMAX("lesser", "min"),
+	MINMAX("greater", "max"),
+	COMPARE("eq", "EQ_OQ", "EQ"),
+	COMPARE("ne", "NEQ_UQ", "NE"),
+	COMPARE("lt", "LT_OQ", "LT"),
+	COMPARE("le", "LE_OQ", "LE"),
+	COMPARE("gt", "GT_OQ", "NLE"),
+	COMPARE("ge", "GE_OQ", "NLT"),
+	{"select", SET_NUMBER, SET_NUMBER, NV | ROW_BITS, "($T)$P_mask_mov_$e($b, m, $a)", NULL},
+	{"select", SET_4, SET_4, NV | ROW_LANES,
+	 "($T)$P_blendv_ps($f(b), $f(a), $f(m))", NULL},
+	{"any", SET_BOOL, SET_BOOL, ROW_VECTOR | ROW_LANES | N, "$P_movemask_epi8($v(m)) != 0", NULL},
+
+	/* memory */
+	{"load_masked", SET_NUMBER, SET_NUMBER, NV | ROW_BITS, "($T)$P_maskz_loadu_$e(m, p)", NULL},
+	{"store_masked", SET_NUMBER, SET_NUMBER, NV | ROW_BITS, "{$P_mask_storeu_$e(p, m, $v(v));}", NULL},
+	{"load_masked", SET_4, SET_4, NV | ROW_LANES | ROW_AVX,
+	 "($T)$P_maskload_ps((const float *)p, $q(m))", NULL},
+	{"store_masked", SET_4, SET_4, NV | ROW_LANES | ROW_AVX,
+	 "{$P_maskstore_ps((float *)p, $q(m), $f(v));}", NULL},
+
+	/* conversions */
+	{"from_f16", SET_F32, SET_F32, NV | ROW_F16 | ROW_512, "($T)_mm512_cvtph_ps((__m256i)a)", "fpext(half(a))"},
+	{"from_f16", SET_F32, SET_F32, NV | ROW_F16 | ROW_NARROW,
+	 "{__m128i h = _mm_setzero_si128();\n\tmemcpy(&h, &a, sizeof a);\n\treturn ($T)$P_cvtph_ps(h);}", "fpext(half(a))"},
+	{"to_f16", SET_F32, SET_F32, NV | ROW_F16 | ROW_512, "($[u16])_mm512_cvtps_ph((__m512)a, 8)", "bitcast(to.half(a))"},
+	{"to_f16", SET_F32, SET_F32, NV | ROW_F16 | ROW_NARROW,
+	 "{const __m128i h = $P_cvtps_ph($a, 8);\n\t$[u16] r;\n\tmemcpy(&r, &h, sizeof r);\n\treturn r;}", "bitcast(to.half(a))"},
+	/* the instructions give the smallest value where a is NaN or does not fit, as we do */
+	{"convert", D1(DT_i32), SET_F32, ROW_SCALAR | ROW_CONVERT, "_mm_cvttss_si32(_mm_set_ss(a))", NULL},
+	{"convert", D1(DT_i32), SET_F64, ROW_SCALAR | ROW_CONVERT, "_mm_cvttsd_si32(_mm_set_sd(a))", NULL},
+	{"convert", D1(DT_i64), SET_F32, ROW_SCALAR | ROW_CONVERT, "_mm_cvttss_si64(_mm_set_ss(a))", NULL},
+	{"convert", D1(DT_i64), SET_F64, ROW_SCALAR | ROW_CONVERT, "_mm_cvttsd_si64(_mm_set_sd(a))", NULL},
+	{"convert", D1(DT_i32), SET_F32, NV | ROW_CONVERT, "($T)$P_cvttps_epi32($a)", NULL},
+	{"convert", D1(DT_i32), SET_F64, NV | ROW_512 | ROW_CONVERT, "($T)_mm512_cvttpd_epi32($a)", NULL},
+	{"convert", D1(DT_i32), SET_F64, NV | ROW_NARROW | ROW_CONVERT,
+	 "{const __m128i i = $P_cvttpd_epi32($a);\n\t$T r;\n\tmemcpy(&r, &i, sizeof r);\n\treturn r;}", NULL},
+	{"convert", D1(DT_i64), SET_F64, NV | ROW_BITS | ROW_CONVERT, "($T)$P_cvttpd_epi64($a)", NULL},
+	{"convert", D1(DT_i64), SET_F32, ROW_VECTOR | ROW_BITS | ROW_CONVERT,
+	 "$fn[convert:T:f64:L](__builtin_convertvector(a, $[f64]))", NULL},
+	{0},
+};

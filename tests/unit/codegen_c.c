@@ -15,6 +15,7 @@
 #include <math.h>
 
 #include "codegen/c/emit.h"
+#include "codegen/legalise.h"
 #include "codegen/host.h"
 #include "ir/ops/op.h"
 #include "ir/scalar/priv.h"
@@ -91,6 +92,10 @@ static void compile(Bench *b)
 	EmitFiles files = {0};
 	EmitOptions o = {.nunits = 3};
 	Arena *arena = b->ctx->arena;
+	for (uint32_t k = 0; k < b->p->fn.n; k++)
+		legalise(b->p->fn.data[k], &b->target->isa);
+	program_legalise(b->p, &b->target->isa);
+	assert_true(program_verify(b->p, &b->target->isa));
 	assert_true(emit_c(b->p, b->target, &o, &files));
 	Text stub_text, cmd;
 	text_init(&stub_text, arena);

@@ -41,7 +41,7 @@ static void put_launch(Writer *w, const Program *p, const LsData *s)
 	t->nbuf = s->nbuf > t->nbuf ? s->nbuf : t->nbuf;
 	t->nparam = nparam > t->nparam ? nparam : t->nparam;
 	put(w, w->fn[fn] - 1);
-	put(w, s->k | (s->joined ? LAUNCH_JOINED : 0));
+	put(w, launch_word(p, s));
 	put(w, s->nbuf);
 	put(w, nparam);
 	put_value(w, s->x);

@@ -5,7 +5,11 @@
 
 #include "ir/loop/program.h"
 
-enum { LAUNCH_JOINED = 1 << 30 }; /* with the number of a call: WEFT_JOINED of runtime.h */
+enum { LAUNCH_JOINED = 1 << 30, LAUNCH_ALONE = 1 << 29 }; /* with the number of a call: WEFT_JOINED, WEFT_ALONE of runtime.h */
+static inline uint32_t launch_word(const Program *p, const LsData *s)
+{
+	return s->k | (s->joined ? LAUNCH_JOINED : 0) | (p->call.data[s->k].alone ? LAUNCH_ALONE : 0);
+}
 
 typedef struct LaunchTable {
 	uint32_t n, nbuf, nparam; /* launches; the most buffers and parameters of one */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "weft_model.h"
+#include "ir/graph/dtype_api.h"
 
 #define FIELD(type, name) offsetof(type, name)
 
@@ -110,21 +110,6 @@ static void point_text(ModelImage *im, uint64_t at, const char *s)
 
 /* ---- tensors ---- */
 
-/* The code of DLPack. */
-static WeftDType dtype_code(DType d)
-{
-	int code = dtype_is_complex(d) ? WEFT_COMPLEX : dtype_is_float(d) ? WEFT_FLOAT : dtype_is_signed(d) ? WEFT_INT : WEFT_UINT;
-	if (d == DT_bf16)
-		code = WEFT_BFLOAT;
-	else if (d == DT_bool)
-		code = WEFT_BOOL;
-	else if (d == DT_f8e4m3)
-		code = WEFT_F8_E4M3FN;
-	else if (d == DT_f8e5m2)
-		code = WEFT_F8_E5M2;
-	return (WeftDType){(uint8_t)code, (uint8_t)(dtype_size(d) * 8), 1};
-}
-
 static int32_t symbol_index(const Program *p, Sym s)
 {
 	for (uint32_t k = 0; k < p->symbol.n; k++)
@@ -154,7 +139,7 @@ static uint64_t add_tensors(Build *b, const char *name, const ProgramTensor *t, 
 	ModelImage *im = b->im;
 	uint64_t at = object(im, &tensor_type, name, n, true), next = at;
 	for (uint32_t k = 0; k < n; k++) {
-		WeftTensorInfo info = {.dtype = dtype_code(t[k].dtype), .rank = t[k].rank};
+		WeftTensorInfo info = {.dtype = dtype_to_api(t[k].dtype), .rank = t[k].rank};
 		memcpy(im->data + next, &info, sizeof info);
 		point_text(im, next + FIELD(WeftTensorInfo, name), t[k].name);
 		if (t[k].rank)
@@ -281,7 +266,7 @@ static uint64_t add_params(Build *b)
 		const ProgramConst *pc = &p->constant.data[k];
 		const Const *c = ir_const_of(p->ir, pc->source);
 		bool plain = pc->layout.n == 0 || layout_is_row_major(&pc->layout, c->rank);
-		WeftParamInfo info = {.dtype = dtype_code(pc->dtype), .rank = c->rank,
+		WeftParamInfo info = {.dtype = dtype_to_api(pc->dtype), .rank = c->rank,
 		                      .nlayout = plain ? 0 : pc->layout.n, .offset = pc->offset, .bytes = pc->bytes};
 		uint64_t here = at + k * sizeof info;
 		memcpy(im->data + here, &info, sizeof info);

@@ -8,6 +8,7 @@
 #include "driver/compile.h"
 #include "driver/embed.h"
 #include "driver/jobs.h"
+#include "driver/user_ops.h"
 
 #ifndef WEFT_OPENMP_LINK
 #define WEFT_OPENMP_LINK "" /* the embedded runtime object was built without OpenMP */
@@ -174,12 +175,17 @@ static bool link_all(Builder *b, const char *weights_object, const char *out)
 		words_add(b->a, &w, b->link.word.data[k]);
 	if (weights_object)
 		words_add(b->a, &w, weights_object);
+	user_links(b->c, &w);
 	if (!b->c->o.no_openmp)
 		words_split(b->a, &w, b->openmp);
 	words_split(b->a, &w, "-pthread -lm");
 	Jobs one = {.limit = 1, .folder = b->folder};
+	uint32_t nmissing;
+	const JobMissing *missing = user_missing(b->c, &nmissing);
 	array_push(b->a, &one.job,
 		   (Job){.argv = words_argv(b->a, &w),
+			 .missing = missing,
+			 .nmissing = nmissing,
 			 .what = "linking",
 			 .makes = out,
 			 .output = b->c->out_path,
@@ -243,6 +249,23 @@ static void makefile_flags(const Compilation *c, const Target *least, Text *t)
 	}
 }
 
+/* Libraries of the user's operators. */
+static void makefile_link(const Compilation *c, Text *t)
+{
+	Words w = {0};
+	user_links(c, &w);
+	text_add(t, "LINK =");
+	for (uint32_t k = 0; k < w.word.n; k++)
+		text_printf(t, " %s", w.word.data[k]);
+	text_char(t, '\n');
+}
+
+/* A model without user operators goes without this. */
+static bool is_needed(const Compilation *c, const EmbeddedFile *f)
+{
+	return strcmp(f->name, "op_call.c") != 0 || user_ops(c).n;
+}
+
 static bool write_makefile(Compilation *c, const char *folder)
 {
 	Text t;
@@ -251,13 +274,17 @@ static bool write_makefile(Compilation *c, const char *folder)
 	bool weights = c->program->weight_bytes > 0;
 	text_init(&t, ctx->arena);
 	makefile_head(c, least, &t);
+	if (user_ops(c).n)
+		makefile_link(c, &t);
 	text_add(&t, "OBJECTS =");
 	for (uint32_t k = 0; k < c->files.file.n; k++)
 		makefile_object(c->files.file.data[k].name, &t);
 	for (const EmbeddedFile *f = runtime_files; f->name; f++)
-		makefile_object(f->name, &t);
+		if (is_needed(c, f))
+			makefile_object(f->name, &t);
 	text_printf(&t, "%s\n\n", weights ? " weights.o" : "");
-	text_printf(&t, "%s.so: $(OBJECTS)\n\t$(CC) -shared -o $@ $(OBJECTS) $(OPENMP) -pthread -lm\n\n", c->name);
+	text_printf(&t, "%s.so: $(OBJECTS)\n\t$(CC) -shared -o $@ $(OBJECTS)%s $(OPENMP) -pthread -lm\n\n", c->name,
+		    user_ops(c).n ? " $(LINK)" : "");
 	text_add(&t, "%.o: %.c\n\t$(CC) $(CFLAGS) $(FLAGS) $(OPENMP) -c -o $@ $<\n\n");
 	if (weights)
 		text_add(&t, "weights.o: weights.S weights.bin\n\t$(CC) -c -o $@ $<\n\n");
@@ -307,7 +334,8 @@ static bool write_readme(Compilation *c, const char *folder)
 		text_printf(&t, "    %s\n", c->files.file.data[k].name);
 	text_add(&t, "        the kernels, and the table that describes the model\n");
 	for (const EmbeddedFile *f = runtime_files; f->name; f++)
-		text_printf(&t, "    %s\n", f->name);
+		if (is_needed(c, f))
+			text_printf(&t, "    %s\n", f->name);
 	text_add(&t, "        the runtime: threads, checks of inputs, weights; the same for every "
 		     "model\n");
 	if (c->program->weight_bytes)
@@ -326,7 +354,7 @@ bool write_sources(Compilation *c, const char *folder)
 			       e->text.data, e->text.n));
 	}
 	for (const EmbeddedFile *f = runtime_files; f->name; f++)
-		TRY(write_embedded(ctx, folder, f));
+		TRY(!is_needed(c, f) || write_embedded(ctx, folder, f));
 	if (c->program->weight_bytes)
 		TRY(write_weights_stub(c, folder));
 	return write_readme(c, folder) && write_makefile(c, folder);

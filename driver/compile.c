@@ -12,6 +12,7 @@
 #include "driver/embed.h"
 #include "driver/prepare.h"
 #include "driver/target_file.h"
+#include "driver/user_ops.h"
 #include "ir/loop/predict.h"
 #include "passes/pipeline.h"
 
@@ -33,7 +34,7 @@ static bool begin_levels(Compilation *c, const char *names)
 	for (uint32_t k = 0; k < list.n; k++) {
 		const Target *t = list.data[k];
 		const char *suffix = list.n == 1 ? "" : arena_printf(a, "_%s", c_identifier(a, t->isa.name));
-		array_push(a, &c->level, (Level){.target = t, .suffix = suffix});
+		array_push(a, &c->level, (TargetLevel){.target = t, .suffix = suffix});
 	}
 	c->target = list.data[list.n - 1];
 	return true;
@@ -94,7 +95,7 @@ bool compile_begin(Compilation *c, Weft *w, const WeftGraph *g, const WeftOption
 	c->name = c->o.name ? path_stem(ctx->arena, c->o.name) : path_stem(ctx->arena, g->path);
 	c->weights_symbol = arena_printf(ctx->arena, "%s_weights", c->name);
 	TRY(check_texts(c) && choose_backend(c));
-	return true;
+	return user_links_check(c);
 }
 
 bool compile_for_here(Compilation *c)
@@ -102,8 +103,8 @@ bool compile_for_here(Compilation *c)
 	uint32_t best = c->level.n - 1;
 	while (best && !target_runs_here(c->level.data[best].target))
 		best--;
-	Level *level = c->level.data;
-	level[0] = (Level){.target = level[best].target, .suffix = ""};
+	TargetLevel *level = c->level.data;
+	level[0] = (TargetLevel){.target = level[best].target, .suffix = ""};
 	c->level.n = 1;
 	c->target = level[0].target;
 	return target_runs_here(c->target) ||
@@ -184,7 +185,7 @@ static uint32_t unit_count(uint32_t kernels, bool llvm)
 }
 
 /* Of the function that returns its table. */
-static const char *level_export(const Compilation *c, const Level *level)
+static const char *level_export(const Compilation *c, const TargetLevel *level)
 {
 	const char *name = c->o.symbol ? c->o.symbol : "weft_model";
 	return arena_printf(c->ctx->arena, "%s%s", name, level->suffix);
@@ -199,7 +200,7 @@ EmitSelect compile_select(const Compilation *c)
 	return (EmitSelect){.export_name = c->o.symbol, .level_export = name, .n = n};
 }
 
-EmitOptions compile_emit_options(const Compilation *c, const Level *level, const char *weights_file)
+EmitOptions compile_emit_options(const Compilation *c, const TargetLevel *level, const char *weights_file)
 {
 	return (EmitOptions){
 		.nunits = unit_count(level->program->fn.n, c->llvm),
@@ -220,7 +221,7 @@ EmitOptions compile_emit_options(const Compilation *c, const Level *level, const
 bool compile_print(Compilation *c, const char *weights_file)
 {
 	for (uint32_t k = 0; k < c->level.n; k++) {
-		const Level *level = &c->level.data[k];
+		const TargetLevel *level = &c->level.data[k];
 		EmitOptions o = compile_emit_options(c, level, weights_file);
 		TRY(emit_c(level->program, level->target, &o, &c->files));
 	}

@@ -12,7 +12,7 @@ typedef struct {
 	const Target *target;
 	Program *program;
 	const char *suffix; /* of its names: "" when there is only one */
-} Level;
+} TargetLevel;
 
 typedef struct {
 	Weft *w;
@@ -28,7 +28,7 @@ typedef struct {
 	bool plain; /* programs are not legalised: for their text only */
 	bool fallback; /* the C compiler is used because the LLVM back end of this build is not found */
 	Graph *g; /* after the passes */
-	ARRAY(Level) level; /* by increasing capability; one triple, one weight section */
+	ARRAY(TargetLevel) level; /* by increasing capability; one triple, one weight section */
 	const Target *target; /* of the last level */
 	Program *program;
 	EmitFiles files;
@@ -41,7 +41,7 @@ bool compile_for_here(Compilation *);
 /* Passes, lowering, schedules: up to the programs. */
 bool compile_lower(Compilation *);
 /* For either emitter, with weights embedded or in the file of that name. */
-EmitOptions compile_emit_options(const Compilation *, const Level *, const char *weights_file);
+EmitOptions compile_emit_options(const Compilation *, const TargetLevel *, const char *weights_file);
 /* What chooses between several levels. */
 EmitSelect compile_select(const Compilation *);
 /* The C files, for weights embedded or in the file of that name. */

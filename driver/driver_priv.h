@@ -3,6 +3,7 @@
 #define WEFT_DRIVER_PRIV_H
 
 #include "frontend/out_file.h"
+#include "ir/graph/dtype_api.h"
 #include "ir/graph/graph.h"
 #include "ir/interp/tensor.h"
 #include "ir/target/machine.h"
@@ -18,6 +19,7 @@ struct Weft {
 	WeftReport report;
 	const struct Program *program; /* that the report is about */
 	const Machine *machine;        /* that it is tuned for */
+	ARRAY(const struct UserOp *) userop; /* registered */
 	ARRAY(WeftPhaseTime) phase;
 	double phase_start;
 };
@@ -40,8 +42,6 @@ static inline Arena *weft_arena(Weft *w)
 
 /* ---- tensors between the API and the IR ---- */
 
-WeftDType dtype_to_api(DType);
-DType dtype_from_api(WeftDType); /* DT_none: not supported */
 /* A tensor that shares t's data; shape and strides from the arena. */
 WeftTensor tensor_to_api(Arena *, const Tensor *t);
 /* The other way; copies when t is not row-major. False after ctx_error naming `what`. */

@@ -5,7 +5,9 @@
 
 #include "driver/backend.h"
 #include "driver/prepare.h"
+#include "driver/user_ops.h"
 #include "ir/loop/loop.h"
+#include "ir/ops/userop.h"
 #include "runtime/runtime.h"
 
 _Static_assert(1 + MAX_FAIL_ARGS == WEFT_FAILURE, "a task and the arguments of a failure");
@@ -29,15 +31,25 @@ static void release(void *arg)
 static bool link_here(Compilation *c, Resident *r, const LlvmFiles *files)
 {
 #define F(name) {#name, (const void *)(uintptr_t)name}
-	const JitSymbol symbol[] = {
+	const JitSymbol runtime[] = {
 		F(weft_phase), F(weft_launches), F(weft_copy), F(weft_barrier), F(weft_read), F(weft_region_fail), F(weft_fail),
 		F(weft_rt_open), F(weft_rt_close), F(weft_rt_sizes), F(weft_rt_run), F(weft_rt_step),
 		F(weft_rt_set_weights), F(weft_rt_threads_new), F(weft_rt_threads_free),
+		F(weft_op_call),
 		{c->weights_symbol, r->weights},
 	};
 #undef F
-	uint32_t n = sizeof symbol / sizeof *symbol - (r->weights == NULL);
-	r->jit = r->llvm->link(c->ctx, files, symbol, n);
+	uint32_t n = sizeof runtime / sizeof *runtime - (r->weights == NULL);
+	const UserOps ops = user_ops(c);
+	JitSymbol *symbol = ARENA_ARRAY(c->ctx->arena, JitSymbol, n + ops.n);
+	memcpy(symbol, runtime, n * sizeof *symbol);
+	for (uint32_t k = 0; k < ops.n; k++) {
+		const WeftOpDef *def = &ops.data[k]->def;
+		if (!def->fn)
+			return ctx_error(c->ctx, NULL, "%s has no function in this process: its definition's fn is NULL", ops.data[k]->name);
+		symbol[n + k] = (JitSymbol){def->symbol, (const void *)(uintptr_t)def->fn};
+	}
+	r->jit = r->llvm->link(c->ctx, files, symbol, n + ops.n);
 	return r->jit;
 }
 

@@ -133,6 +133,9 @@ static bool report(Ctx *ctx, const Job *j, int status)
 	if (why)
 		return ctx_error(ctx, j->output ? j->output : j->makes, "cannot write: %s",
 				 strerror(why));
+	for (uint32_t k = 0; k < j->nmissing; k++)
+		if (strstr(text, j->missing[k].word))
+			return ctx_error(ctx, j->what, "%s", j->missing[k].text);
 	if (WIFSIGNALED(status))
 		return ctx_error(ctx, j->what, "%s was killed by signal %d: %s", j->argv[0],
 				 WTERMSIG(status), text);

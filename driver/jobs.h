@@ -6,12 +6,19 @@
 #include "base/ctx.h"
 #include "weft.h"
 
+/* A word that the program's output has when it misses something; what to say then. */
+typedef struct {
+	const char *word, *text;
+} JobMissing;
+
 typedef struct {
 	const char *const *argv; /* NULL-terminated; argv[0] is looked up in PATH */
 	const char *log;         /* file that receives its output */
 	const char *what;        /* for messages */
 	const char *makes;       /* file that is there afterwards; NULL: none */
 	const char *output;      /* what the user calls that file; NULL: it is a temporary one */
+	const JobMissing *missing;
+	uint32_t nmissing;
 	int pid;
 	bool started, finished;
 } Job;

@@ -11,6 +11,7 @@
 #include "driver/ar.h"
 #include "driver/embed.h"
 #include "driver/jobs.h"
+#include "driver/user_ops.h"
 #include "frontend/file.h"
 
 /* What linkers, and Debian, call a machine. */
@@ -138,8 +139,12 @@ static bool run(Compilation *c, const char *folder, const char *out, Words *w)
 {
 	Arena *a = weft_arena(c->w);
 	Jobs one = {.limit = 1, .folder = folder};
+	uint32_t nmissing;
+	const JobMissing *missing = user_missing(c, &nmissing);
 	array_push(a, &one.job,
 		   (Job){.argv = words_argv(a, w),
+			 .missing = missing,
+			 .nmissing = nmissing,
 			 .what = "linking",
 			 .makes = out,
 			 .output = c->out_path,
@@ -199,6 +204,26 @@ static bool add_libraries(Compilation *c, Words *w)
 	return true;
 }
 
+/* The linker knows no folders of the system by itself. */
+static bool add_user_libraries(Compilation *c, Words *w)
+{
+	Arena *a = c->ctx->arena;
+	const Linking *m = machine_for(c->ctx, c->target);
+	TRY(m);
+	const char *path = c->o.nlink ? getenv("LIBRARY_PATH") : NULL;
+	for (const char *p = path ? path : ""; *p; p += strcspn(p, ":"), p += *p == ':')
+		if (*p != ':')
+			words_add(a, w, arena_printf(a, "-L%.*s", (int)strcspn(p, ":"), p));
+	for (size_t k = 0; c->o.nlink && k < sizeof folders / sizeof *folders - 2; k++) {
+		const char *slash = strchr(folders[k], '%');
+		words_add(a, w, arena_printf(a, "-L%.*s%s%s", (int)(slash - folders[k]), folders[k], m->triple, slash + 2));
+	}
+	for (size_t k = 0; c->o.nlink && m == &machines[HOST] && k < sizeof host_folders / sizeof *host_folders; k++)
+		words_add(a, w, arena_printf(a, "-L%s", host_folders[k]));
+	user_links(c, w);
+	return true;
+}
+
 bool link_shared(Compilation *c, const char *folder, const LinkInput *in, const char *out)
 {
 	Words w = {0};
@@ -213,6 +238,7 @@ bool link_shared(Compilation *c, const char *folder, const LinkInput *in, const 
 	TRY(file_write(c->ctx, object, runtime->data, runtime->size));
 	add_objects(c, &w, in);
 	words_add(a, &w, object);
+	TRY(add_user_libraries(c, &w));
 	TRY(add_libraries(c, &w));
 	return run(c, folder, out, &w);
 }

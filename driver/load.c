@@ -1,5 +1,5 @@
 /* Model files become graphs. */
-#include "driver/driver_priv.h"
+#include "driver/user_ops.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static WeftGraph *wrap(Weft *w, Graph *g, const char *path)
 static bool parse(void *arg)
 {
 	Load *l = arg;
-	Graph *g = graph_parse(ir_new(l->w->ctx), l->text, l->path);
+	Graph *g = graph_parse(user_ir(l->w), l->text, l->path);
 	TRY(g && graph_verify(g));
 	l->out = wrap(l->w, g, l->path);
 	return true;
@@ -61,7 +61,7 @@ static bool load(void *arg)
 	}
 	Pt2Options options = {.ignore_guard = l->options.ignore_guard,
 			      .nignore = l->options.nignore_guard};
-	Graph *g = pt2_load(ir_new(ctx), l->path, &options);
+	Graph *g = pt2_load(user_ir(l->w), l->path, &options);
 	TRY(g);
 	l->out = wrap(l->w, g, l->path);
 	return true;

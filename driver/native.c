@@ -10,7 +10,7 @@ static bool emit_files(Compilation *c, LlvmKind kind, const char *weights_file, 
 	const LlvmBackend *llvm = llvm_backend(c->ctx, c->o.llvm_folder);
 	TRY(llvm);
 	for (uint32_t k = 0; k < c->level.n; k++) {
-		const Level *level = &c->level.data[k];
+		const TargetLevel *level = &c->level.data[k];
 		EmitOptions o = compile_emit_options(c, level, weights_file);
 		TRY(llvm->emit(level->program, level->target, &o, kind, c->o.jobs, out));
 	}

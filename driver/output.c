@@ -223,7 +223,7 @@ static void header_text(Output *x, Text *t)
 		    symbol);
 }
 
-static void level_text(const Output *x, const Level *level, Text *t)
+static void level_text(const Output *x, const TargetLevel *level, Text *t)
 {
 	const Program *p = level->program;
 	if (x->c.level.n > 1)

@@ -117,7 +117,7 @@ static const char *try_load(const char *so, const char *symbol, const char *sour
 
 /* The child ends without handlers of this process and leaves no core. A lock that another thread
  * held when this process was copied may block it: then the alarm ends it, and nothing is known. */
-static _Noreturn void child(int to, const char *so, const char *symbol, const char *source_hash)
+static _Noreturn void child(int to, const Compilation *c, const char *so, const char *symbol)
 {
 	enum { SECONDS = 30 };
 	static const int deadly[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGALRM};
@@ -125,7 +125,9 @@ static _Noreturn void child(int to, const char *so, const char *symbol, const ch
 		signal(deadly[k], SIG_DFL);
 	setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
 	alarm(SECONDS);
-	const char *text = try_load(so, symbol, source_hash);
+	for (uint32_t k = 0; k < c->o.nlink; k++) /* may lie where nobody looks yet */
+		dlopen(c->o.link[k], RTLD_NOW | RTLD_GLOBAL);
+	const char *text = try_load(so, symbol, c->source_hash);
 	size_t n = text ? strlen(text) : 0;
 	_exit(write(to, text, n) != (ssize_t)n);
 }
@@ -150,7 +152,7 @@ static bool load_check(Compilation *c, const char *so, const char *symbol)
 		return true;
 	pid_t pid = fork();
 	if (pid == 0)
-		child(fd[1], path, symbol, c->source_hash);
+		child(fd[1], c, path, symbol);
 	close(fd[1]);
 	if (pid > 0)
 		read_answer(fd[0], answer, sizeof answer);

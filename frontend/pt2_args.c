@@ -402,7 +402,7 @@ static bool read_arg(Scope *s, const Arg *a, Call *c, const char *tag, const jso
 	return read_attr(s, a, tag, v, out);
 }
 
-static bool absent_arg(Scope *s, const Arg *a, Call *c, Attr *out)
+static bool absent_arg(Scope *s, const Schema *schema, const Arg *a, Call *c, Attr *out)
 {
 	Import *im = s->st->im;
 	*out = a->has_default ? op_default(im->ir, a) : attr_none();
@@ -413,7 +413,7 @@ static bool absent_arg(Scope *s, const Arg *a, Call *c, Attr *out)
 	if (a->has_default || a->optional || a->kind == ARG_ignored)
 		return true;
 	return ctx_error(im->ctx, s->where, "argument %s of %s is missing", a->name,
-			 op_name(c->op));
+			 schema->name);
 }
 
 /* Arguments about where and how memory is allocated, which later versions of a schema may add. */
@@ -428,7 +428,15 @@ static bool is_first(const char *name)
 	return is(name, "self") || is(name, "input");
 }
 
-static bool check_names(Scope *s, const json_t *node, Op op)
+static bool has_argument(const Schema *schema, const char *name)
+{
+	for (uint32_t k = 0; k < schema->narg; k++)
+		if (is(schema->arg[k].name, name))
+			return true;
+	return false;
+}
+
+static bool check_names(Scope *s, const json_t *node, const Schema *schema)
 {
 	size_t i;
 	json_t *input, *v;
@@ -438,12 +446,11 @@ static bool check_names(Scope *s, const json_t *node, Op op)
 		const char *tag = json_tag(json_object_get(input, "arg"), &v);
 		if (!name || !tag)
 			return ctx_error(s->st->im->ctx, s->where, "argument %zu is malformed", i);
-		bool known = i == 0 ? op_schema(op)->narg > 0 && is_first(name) : false;
-		known = known || (*name ? op_arg_index(op, name) >= 0 || is_neutral(tag)
-					: i < op_schema(op)->narg);
+		bool known = i == 0 ? schema->narg > 0 && is_first(name) : false;
+		known = known || (*name ? has_argument(schema, name) || is_neutral(tag) : i < schema->narg);
 		if (!known)
 			return ctx_error(s->st->im->ctx, s->where, "%s has no argument %s",
-					 op_name(op), *name ? name : "at this position");
+					 schema->name, *name ? name : "at this position");
 	}
 	return true;
 }
@@ -483,15 +490,19 @@ static json_t *schema_arg(const json_t *node, const Schema *schema, uint32_t k, 
 bool call_read(Scope *s, const json_t *node, Op op, Call *c)
 {
 	*c = (Call){.op = scalar_overload(s, node, op)};
-	const Schema *schema = op_schema(c->op);
-	TRY(check_names(s, node, c->op));
+	return call_read_as(s, node, op_schema(c->op), c);
+}
+
+bool call_read_as(Scope *s, const json_t *node, const Schema *schema, Call *c)
+{
+	TRY(check_names(s, node, schema));
 	for (uint32_t k = 0; k < schema->narg; k++) {
 		const char *tag;
 		json_t *v = schema_arg(node, schema, k, &tag);
 		if (tag)
 			TRY(read_arg(s, &schema->arg[k], c, tag, v, &c->attr[k]));
 		else
-			TRY(absent_arg(s, &schema->arg[k], c, &c->attr[k]));
+			TRY(absent_arg(s, schema, &schema->arg[k], c, &c->attr[k]));
 	}
 	return c->in.n <= UINT16_MAX ||
 	       ctx_error(s->st->im->ctx, s->where, "too many operands: %u", c->in.n);

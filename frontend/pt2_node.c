@@ -139,13 +139,6 @@ const char *node_position(Import *im, const json_t *node)
 
 /* ---- results ---- */
 
-typedef struct {
-	const char *name; /* NULL: not a tensor */
-	Meta meta;
-} Result;
-
-typedef ARRAY(Result) Results;
-
 static bool add_result(Scope *s, const json_t *tensor, Results *r)
 {
 	Result one = {.name = json_str(tensor, "name")};
@@ -156,7 +149,7 @@ static bool add_result(Scope *s, const json_t *tensor, Results *r)
 	return true;
 }
 
-static bool read_results(Scope *s, const json_t *node, Results *r)
+bool read_results(Scope *s, const json_t *node, Results *r)
 {
 	size_t i, k;
 	json_t *output, *v, *x;
@@ -615,6 +608,8 @@ static bool import_node(Scope *s, const json_t *node)
 		return import_assert_metadata(s, node);
 	case TARGET_INNER_TENSOR:
 		return import_inner_tensor(s, node);
+	case TARGET_USER:
+		return import_user(s, node, t.user);
 	default:
 		return import_hop(s, node, t);
 	}

@@ -194,6 +194,8 @@ typedef struct {
 
 /* Read the arguments of a file's node for `op`. False after ctx_error. */
 bool call_read(Scope *, const json_t *node, Op op, Call *);
+/* The same in the order of a schema that is none of the op table's; c->op is left as it is. */
+bool call_read_as(Scope *, const json_t *node, const Schema *, Call *c);
 /* A list of symbolic integers (as_ints, as_sym_ints). False after ctx_error. */
 bool arg_syms(Scope *, const char *tag, const json_t *arg, const Sym **out, uint32_t *n);
 /* The argument of that name, or the k-th positional one; its tag in *tag, NULL when absent. */
@@ -208,6 +210,16 @@ bool arg_sym(Scope *, const char *tag, const json_t *arg, Sym *);
 
 /* ---- pt2_node.c ---- */
 
+/* A result of a file's node. */
+typedef struct {
+	const char *name; /* NULL: not a tensor */
+	Meta meta;
+} Result;
+
+typedef ARRAY(Result) Results;
+
+/* False after ctx_error. */
+bool read_results(Scope *, const json_t *node, Results *);
 uint32_t scope_find(const Scope *, const char *name);
 bool scope_bind(Scope *, const char *name,
 		uint32_t value); /* false after ctx_error: defined twice */
@@ -238,6 +250,7 @@ typedef enum {
 	TARGET_ASSERT_SCALAR,
 	TARGET_ASSERT_METADATA,
 	TARGET_INNER_TENSOR, /* of a weight that wraps tensors */
+	TARGET_USER,         /* an operator of the user */
 	TARGET_INLINE,
 	TARGET_COND,
 	TARGET_WHILE,
@@ -248,6 +261,7 @@ typedef enum {
 typedef struct {
 	TargetKind kind;
 	Op op;
+	const struct UserOp *user;
 	const char *name; /* "aten.add.Tensor", ".default" dropped */
 } Target;
 
@@ -258,6 +272,11 @@ bool targets_check(Import *, const json_t *graph);
 /* ---- pt2_hop.c: operators with graphs as arguments ---- */
 
 bool import_hop(Scope *, const json_t *node, Target);
+
+/* ---- pt2_user.c ---- */
+
+/* A call of an operator of the user. */
+bool import_user(Scope *, const json_t *node, const struct UserOp *);
 
 /* ---- pt2_norm.c ---- */
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "frontend/pt2_priv.h"
+#include "ir/ops/userop.h"
 
 static const struct {
 	const char *name; /* without overload */
@@ -100,6 +101,9 @@ Target target_of(Import *im, const char *target)
 		t.kind = !in_place ? TARGET_OP : view ? TARGET_IN_PLACE_VIEW : TARGET_IN_PLACE;
 		t.name = op_name(t.op);
 	}
+	t.user = t.kind == TARGET_UNKNOWN ? userop_find(im->ir, t.name) : NULL;
+	if (t.user)
+		t.kind = TARGET_USER;
 	return t;
 }
 
@@ -158,6 +162,18 @@ static void report_one(Import *im, const Missing *m, uint32_t k, Text *t)
 		    frame ? ", " : "", frame ? frame : "");
 }
 
+/* Not of PyTorch's namespaces. */
+static bool is_foreign(const char *target)
+{
+	static const char *const own[] = {"aten.", "prims.", "prim.", "higher_order.", "export.", "quantized", "torchvision.", "torchao.", "_c10d"};
+	if (!starts(target, "torch.ops."))
+		return false;
+	for (size_t k = 0; k < sizeof own / sizeof *own; k++)
+		if (starts(target + strlen("torch.ops."), own[k]))
+			return false;
+	return true;
+}
+
 bool targets_check(Import *im, const json_t *graph)
 {
 	Report r = {.im = im};
@@ -167,11 +183,15 @@ bool targets_check(Import *im, const json_t *graph)
 		return true;
 	qsort(r.missing.data, r.missing.n, sizeof *r.missing.data, by_target);
 	Text t;
+	bool foreign = false;
 	text_init(&t, im->ctx->scratch);
-	for (uint32_t k = 0; k < r.missing.n; k++)
+	for (uint32_t k = 0; k < r.missing.n; k++) {
 		report_one(im, &r.missing.data[k], k, &t);
+		foreign |= is_foreign(r.missing.data[k].target);
+	}
 	return ctx_error(im->ctx, NULL,
 			 "%u unsupported operator%s: %s. Export with .run_decompositions(), which may write %s with "
-			 "others, or compute the same with other operators",
-			 r.missing.n, r.missing.n > 1 ? "s" : "", t.data, r.missing.n > 1 ? "them" : "it");
+			 "others, or compute the same with other operators%s",
+			 r.missing.n, r.missing.n > 1 ? "s" : "", t.data, r.missing.n > 1 ? "them" : "it",
+			 foreign ? "; operators of yours come with a library: --ops LIBRARY" : "");
 }

@@ -68,6 +68,9 @@ typedef struct {
 WeftGraph *weft_load_with(Weft *, const char *path, const WeftLoadOptions *);
 /* The same from memory: text form; name is used in messages. */
 WeftGraph *weft_parse(Weft *, const char *text, const char *name);
+/* The operators of a library that exports weft_ops (weft_op.h), for all graphs that this Weft loads afterwards. The library
+ * stays loaded until weft_free. */
+bool weft_op_load(Weft *, const char *path);
 /* A transform or pass by name ("canon", "cse", ...), in place; false: unknown, or refused with a
  * message. */
 bool weft_transform(Weft *, WeftGraph *, const char *name);
@@ -165,6 +168,8 @@ typedef struct {
 			       target assumes (docs/targets.md) */
 	bool duplicate_weights; /* each kernel has its large constants in the layout that is best for it, though the file
 				   holds one several times then */
+	uint32_t nlink;          /* of the functions of user operators (weft_op.h), which a shared object is linked with: */
+	const char *const *link; /* files ("ops/libmylib.so", "mylib.a"), or names as a linker's -l takes them ("mylib") */
 } WeftOptions;
 
 typedef enum {

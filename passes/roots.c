@@ -361,6 +361,7 @@ static const RootFn fns[OP_COUNT] = {
 	[OP_scan] = {.steps = lower_scan},
 	[OP_while] = {.steps = lower_while},
 	[OP_cond] = {.steps = lower_cond},
+	[OP_call] = {.steps = lower_call},
 };
 
 const RootFn *root_fn(Op op)

@@ -57,6 +57,8 @@ static void record(WeftRegion *r, int id)
 		s->failed = id;
 		s->failed_call = r->call;
 		memcpy(s->failure, r->failure, sizeof s->failure);
+		if (id == WEFT_TOLD && s->status)
+			*s->status = r->told;
 	}
 	atomic_store(&s->recording, 0);
 }
@@ -80,15 +82,15 @@ int weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t
 {
 	RegionShared *s = r->shared;
 	double start = s->profile && r->i == 0 ? now() : 0;
-	const WeftFrame f = {buf, p, r->failure};
-	const bool joined = call & WEFT_JOINED;
-	r->call = call & ~(uint32_t)WEFT_JOINED;
+	const WeftFrame f = {buf, p, r->failure, &r->told};
+	const bool joined = call & WEFT_JOINED, idle = call & WEFT_ALONE && r->i;
+	r->call = call & ~(uint32_t)(WEFT_JOINED | WEFT_ALONE);
 	if (r->n == 1) {
 		record(r, ntasks > 0 ? kernel(&f, 0, ntasks) : 0);
 		s->stop = s->failed && !joined;
 	} else {
 		/* The own share first: the same thread meets the same data again in the next phase. */
-		for (int32_t k = 0; k < r->n; k++)
+		for (int32_t k = 0; k < r->n && !idle; k++)
 			drain(r, (r->i + k) % r->n, kernel, &f, ntasks);
 		if (!joined)
 			weft_barrier(r), memset(r->base, 0, (size_t)r->n * sizeof *r->base);
@@ -130,15 +132,15 @@ int weft_fail(WeftStatus *status, int code, const char *fmt, ...)
 	return code;
 }
 
-/* All threads come here with the same numbers: one of them writes. */
+/* All threads come here with the same numbers: the first one's stay. */
 int weft_region_fail(WeftRegion *r, const char *fmt, ...)
 {
-	WeftStatus *status = r->shared->status;
 	va_list ap;
 	va_start(ap, fmt);
-	if (!atomic_exchange(&r->shared->asserted, 1) && status)
-		vsnprintf(status->message, sizeof status->message, fmt, ap);
+	vsnprintf(r->told.message, sizeof r->told.message, fmt, ap);
 	va_end(ap);
+	r->failure[1] = r->told.code = WEFT_ERR_CHECK;
+	record(r, WEFT_TOLD);
 	return 1;
 }
 
@@ -153,21 +155,16 @@ int region_run(RegionShared *s, const WeftThreads *t, int32_t n)
 {
 	n = n < 1 ? 1 : n > WEFT_MAX_THREADS ? WEFT_MAX_THREADS : n;
 	s->arrived = s->generation = s->sleepers = 0;
-	s->asserted = s->recording = s->failed = s->stop = 0;
+	s->recording = s->failed = s->stop = 0;
 	for (int32_t i = 0; i < n; i++)
 		s->lane[i].next = 0;
 	if (n == 1)
 		body(s, 0, 1);
 	else
 		t->parallel(t->user, n, body, s);
-	if (s->asserted) {
-		if (s->status)
-			s->status->code = WEFT_ERR_CHECK;
-		return WEFT_ERR_CHECK;
-	}
-	if (!s->failed)
-		return WEFT_OK;
 	const int64_t *x = s->failure + 1;
+	if (!s->failed || s->failed == WEFT_TOLD)
+		return s->failed ? (int)x[0] : WEFT_OK;
 	return weft_fail(s->status, WEFT_ERR_CHECK, s->entry->message[s->failed], x[0], x[1], x[2], x[3], x[4], x[5], x[6],
 			 x[7], x[8], x[9], x[10], x[11], x[12]);
 }

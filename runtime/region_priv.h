@@ -24,9 +24,9 @@ typedef struct {
 	void *profile_user;
 	WeftStatus *status;      /* of the caller; may be NULL */
 	int spin;                /* times to look before sleeping */
-	_Atomic int asserted;    /* 1: somebody writes the status */
-	_Atomic int recording;   /* 1: somebody writes the next three */
-	int failed;              /* the check that failed in the first call of the phase and there in the first task; 0: none */
+	_Atomic int recording;   /* 1: somebody writes the next three, or the status */
+	int failed;              /* the check that failed in the first call of the phase and there in the first task; 0: none;
+	                            WEFT_TOLD: its code is failure[1], and status has been written */
 	uint32_t failed_call;
 	int64_t failure[WEFT_FAILURE];
 	/* What all threads go on with: written by the last to arrive at a barrier, before it lets the others go. */
@@ -45,6 +45,7 @@ struct WeftRegion {
 	uint32_t call; /* being executed */
 	int64_t base[WEFT_MAX_THREADS]; /* by lane: tasks of the launches before in this phase */
 	int64_t failure[WEFT_FAILURE]; /* of this thread's last failure */
+	WeftStatus told; /* the same, where it is WEFT_TOLD */
 };
 
 /* Every function of the table begins with this: a status tells of the last call only. */

@@ -23,21 +23,40 @@
 #define WEFT_PRINTF(text, first)
 #endif
 
-enum { WEFT_JOINED = 1 << 30 };
+enum { WEFT_JOINED = 1 << 30, WEFT_ALONE = 1 << 29 };
+enum { WEFT_TOLD = -1 }; /* id of a failure whose message stands in the frame's status */
 enum { WEFT_FAILURE = 14 }; /* numbers that a failed check leaves: its task, what the %lld of its message stand for */
 
 typedef struct {
 	void *const *buf;
 	const int64_t *p;
 	int64_t *failure;
+	WeftStatus *status; /* of operators of the user that fail */
 } WeftFrame;
 
 /* Tasks begin .. end-1. Returns 0 or the id of the first check that failed (WeftEntry.message), which has filled in the
- * frame's failure. */
+ * frame's failure; of an operator of the user WEFT_TOLD. */
 typedef int (*WeftKernel)(const WeftFrame *, int64_t begin, int64_t end);
 
+/* An operator of the user (weft_op.h) and its tensors: arguments, then results. buf: of the frame; -1: among the values. */
+typedef struct {
+	WeftDType dtype;
+	int32_t rank, buf;
+} WeftOpTensor;
+typedef struct {
+	const char *name;
+	int (*fn)(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *);
+	const WeftOpTensor *tensor;
+	uint32_t nin, nout;
+	int32_t work; /* buffer */
+} WeftOpCall;
+/* value: of each tensor its extents, and what it holds if it lies in no buffer; then the bytes of work. Within a kernel; the
+ * result is 0 or the id of its failure. */
+int weft_op_call(const WeftFrame *, const WeftOpCall *, int64_t *value);
+
 /* Distribute the tasks over the region's threads and wait for all. call: index into WeftEntry.call; with WEFT_JOINED the
- * phase goes on with the next launch: nobody waits, and the result is 0.
+ * phase goes on with the next launch: nobody waits, and the result is 0; with WEFT_ALONE the thread that called `run` executes
+ * all tasks.
  * buf and p are read by the calling thread only; each thread passes its own, equal ones. Not 0: a check failed, the
  * message is that of the first task, and the caller returns at once. */
 int weft_phase(WeftRegion *, WeftKernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks);

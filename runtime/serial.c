@@ -24,9 +24,12 @@ int weft_serial_run(const WeftEntry *e, void *const *buf, const int64_t *slot, W
 int weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks)
 {
 	int64_t failure[WEFT_FAILURE] = {0}, *x = failure + 1;
-	const WeftFrame f = {buf, p, failure};
+	WeftStatus told;
+	const WeftFrame f = {buf, p, failure, &told};
 	int id = ntasks > 0 ? kernel(&f, 0, ntasks) : 0;
-	if (id && r->status->code == WEFT_OK)
+	if (id == WEFT_TOLD && r->status->code == WEFT_OK)
+		*r->status = told;
+	else if (id && r->status->code == WEFT_OK)
 		weft_fail(r->status, WEFT_ERR_CHECK, r->entry->message[id], x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7],
 			  x[8], x[9], x[10], x[11], x[12]);
 	return r->status->code != WEFT_OK && !(call & WEFT_JOINED);

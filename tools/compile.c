@@ -42,6 +42,8 @@ const Command command_compile = {
 	"  --no-cache             neither use nor fill the cache of objects ($WEFT_CACHE, "
 	"~/.cache/weft)\n"
 	LOAD_HELP
+	"  --link FILE|NAME     a library of the functions that operators of --ops call: a file, or mylib\n"
+	"                       for libmylib.so (may be repeated)\n"
 	"  --dump PASS            print the graph after that pass, or after \"all\"\n"
 	"  -j N                   C compilers, or threads of LLVM, at once (default: one per "
 	"processor)\n"
@@ -60,6 +62,7 @@ typedef struct {
 	const char *out, *emit, *weights, *dump, *backend;
 	WeftOptions o;
 	LoadArgs load;
+	StringList link;
 	Item item[NKIND];
 	int nitem, jobs;
 	bool json, quiet;
@@ -266,6 +269,7 @@ static bool parse(Args *a, int *argc, char **argv)
 			   {"-j", OPT_INT, &a->jobs},
 			   {"--json", OPT_FLAG, &a->json},
 			   LOAD_OPTIONS(&a->load),
+			   {"--link", OPT_LIST, &a->link},
 			   {0}};
 	if (!options_parse(&command_compile, opt, argc, argv))
 		return false;
@@ -282,6 +286,8 @@ static bool parse(Args *a, int *argc, char **argv)
 					      : WEFT_BACKEND_LLVM;
 	a->o.weights = a->weights[0] == 'f' ? WEFT_WEIGHTS_FILE : WEFT_WEIGHTS_EMBED;
 	a->o.jobs = (uint32_t)a->jobs;
+	a->o.nlink = a->link.n;
+	a->o.link = a->link.item;
 	a->o.dump = a->dump;
 	return parse_emit(a) && to_stdout(a) && place(a);
 }

@@ -6,7 +6,7 @@
 
 bool load_args_given(const LoadArgs *a)
 {
-	return a && (a->ignore_guard.n || a->output_names);
+	return a && (a->ignore_guard.n || a->output_names || a->ops.n);
 }
 
 /* Split a copy of "a,b" in place; the number of items. */
@@ -27,6 +27,9 @@ WeftGraph *load_model(Weft *w, const char *path, const LoadArgs *a)
 	WeftLoadOptions o = {.size = sizeof o};
 	if (!load_args_given(a))
 		return weft_load(w, path);
+	for (uint32_t k = 0; k < a->ops.n; k++)
+		if (!weft_op_load(w, a->ops.item[k]))
+			return NULL;
 	size_t length = a->output_names ? strlen(a->output_names) : 0;
 	char *text = malloc(length + 1);
 	const char **item = malloc((length + 1) * sizeof *item);

@@ -173,7 +173,7 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 		if (o->backend != RUN_DEFAULT)
 			return fail("%s is compiled: --backend is for model files", path), false;
 		if (load_args_given(o->load))
-			return fail("%s is compiled: --ignore-guard and --output-names are for model files", path), false;
+			return fail("%s is compiled: --ignore-guard, --output-names and --ops are for model files", path), false;
 		return open_object(r, path, o->verify);
 	}
 	if (!o->remote)
@@ -185,6 +185,10 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 	if (o->compile)
 		c = *o->compile;
 	c.backend = compiler_of(backend);
+	if (!c.nlink && o->load) { /* what has the operators here has their functions */
+		c.nlink = o->load->ops.n;
+		c.link = o->load->ops.item;
+	}
 	if (!r->interp)
 		return in_process ? open_in_process(r, path, &c, backend == RUN_LOOPS) : open_compiled(r, &c);
 	return open_graph(r);

@@ -42,15 +42,18 @@ bool same_file(const char *, const char *);
 bool keep_input(const char *output, const char *input);
 /* What the commands that read a model file have in common. */
 typedef struct {
-	StringList ignore_guard;
+	StringList ignore_guard, ops;
 	const char *output_names; /* "a,b" */
 } LoadArgs;
 #define LOAD_OPTIONS(a)                                                                            \
 	{"--ignore-guard", OPT_LIST, &(a)->ignore_guard},                                              \
+	{"--ops", OPT_LIST, &(a)->ops},                                                                \
 	{                                                                                              \
 		"--output-names", OPT_STRING, &(a)->output_names                                           \
 	}
 #define LOAD_HELP                                                                                  \
+	"  --ops LIBRARY        operators of the user, of a shared library that exports weft_ops\n"      \
+	"                       (may be repeated; weft_op.h)\n"                                          \
 	"  --ignore-guard TEXT  do not check this condition on the inputs, which weft cannot\n"        \
 	"                       express (may be repeated)\n"                                           \
 	"  --output-names A,B   call the outputs so\n"

@@ -84,6 +84,13 @@ void c_function(CUnit *, const LoopFn *, const char *name, FnRole, const Program
                 const char *const *kernel_name, Text *out);
 const char *c_string(Arena *, const char *); /* with quotes and escapes */
 
+/* ---- call.c: user operators ---- */
+
+/* The name of the table of a call in the kernel of that name. */
+const char *c_user_call(CUnit *, const char *kernel, const LoopFn *, const LsData *);
+/* The tables of all its calls, and what they call. */
+void c_user_tables(CUnit *, const LoopFn *, const char *kernel, Text *out);
+
 /* ---- model.c ---- */
 
 void c_model(CUnit *, const Program *, const EmitOptions *, const char *const *kernel_name, Text *out);

@@ -10,6 +10,7 @@ typedef struct {
 	FnRole role;
 	const Program *program;
 	const char *const *kernel_name; /* by index into Program.fn */
+	const char *name;
 	Text *out;
 	uint32_t indent;
 	Names names;
@@ -258,6 +259,15 @@ static void print_if(Fn *f, const LsData *s)
 	text_char(f->out, '\n');
 }
 
+static void print_list(Fn *f, const char *decl, const Lx *arg, uint32_t n)
+{
+	line(f);
+	text_printf(f->out, "%s = {", decl);
+	for (uint32_t k = 0; k < n; k++)
+		text_printf(f->out, "%s%s", k ? ", " : "", text_of(f, arg[k]));
+	text_add(f->out, "};\n");
+}
+
 static void print_fail(Fn *f, const LsData *s)
 {
 	f->checks = true;
@@ -273,6 +283,27 @@ static void print_fail(Fn *f, const LsData *s)
 		text_printf(f->out, "f->failure[%u] = %s;\n", k + 1, text_of(f, s->arg[k]));
 	}
 	f->indent--;
+	line(f);
+	text_add(f->out, "}\n");
+}
+
+/* The table of the call stands ahead of the function. */
+static void print_user_call(Fn *f, const LsData *s)
+{
+	f->checks = true;
+	line(f);
+	text_add(f->out, "{\n");
+	f->indent++;
+	names_push(&f->names);
+	const char *value = names_add(&f->names, "value");
+	print_list(f, arena_printf(f->u->arena, "int64_t %s[]", value), s->arg, s->narg);
+	line(f);
+	text_add(f->out, "if (!failed)\n");
+	f->indent++;
+	line(f);
+	text_printf(f->out, "failed = weft_op_call(f, &%s, %s);\n", c_user_call(f->u, f->name, f->f, s), value);
+	f->indent -= 2;
+	names_pop(&f->names);
 	line(f);
 	text_add(f->out, "}\n");
 }
@@ -301,15 +332,6 @@ static void print_local(Fn *f, const LsData *s)
 
 /* ---- program statements ---- */
 
-static void print_list(Fn *f, const char *decl, const Lx *arg, uint32_t n)
-{
-	line(f);
-	text_printf(f->out, "%s = {", decl);
-	for (uint32_t k = 0; k < n; k++)
-		text_printf(f->out, "%s%s", k ? ", " : "", text_of(f, arg[k]));
-	text_add(f->out, "};\n");
-}
-
 /* After the condition under which the call ends. */
 static void print_stop(Fn *f)
 {
@@ -332,8 +354,9 @@ static void print_launch(Fn *f, const LsData *s)
 		print_list(f, "const int64_t p[]", s->arg + s->nbuf, s->narg - s->nbuf);
 	const char *text = text_of(f, s->x);
 	line(f);
-	text_printf(f->out, s->joined ? "weft_phase(r, %s, %s, %s, %u | WEFT_JOINED, %s);\n" : "if (weft_phase(r, %s, %s, %s, %u, %s))\n",
-	            f->kernel_name[call->fn], s->nbuf ? "b" : "NULL", s->narg > s->nbuf ? "p" : "NULL", s->k, text);
+	text_printf(f->out, "%sweft_phase(r, %s, %s, %s, %u%s%s, %s)%s\n", s->joined ? "" : "if (", f->kernel_name[call->fn], s->nbuf ? "b" : "NULL",
+	            s->narg > s->nbuf ? "p" : "NULL", s->k, s->joined ? " | WEFT_JOINED" : "", call->alone ? " | WEFT_ALONE" : "", text,
+	            s->joined ? ";" : ")");
 	if (!s->joined)
 		print_stop(f);
 	f->indent--;
@@ -493,6 +516,7 @@ static void print_kind(Fn *f, const LsData *s)
 	case LS_IF: print_if(f, s); break;
 	case LS_LOCAL: print_local(f, s); break;
 	case LS_FAIL: print_fail(f, s); break;
+	case LS_CALL: print_user_call(f, s); break;
 	case LS_PREFETCH: print_prefetch(f, s); break;
 	case LS_COMMENT: print_comment(f, s->text); break;
 	default: print_program(f, s); break;
@@ -645,11 +669,12 @@ void c_function(CUnit *u, const LoopFn *l, const char *name, FnRole role, const 
 {
 	Text body;
 	text_init(&body, u->arena);
-	Fn f = {.u = u, .f = l, .role = role, .program = program, .kernel_name = kernel_name, .out = &body};
+	Fn f = {.u = u, .f = l, .role = role, .program = program, .kernel_name = kernel_name, .name = name, .out = &body};
 	f.indent = role == FN_KERNEL ? 2 : 1;
 	fn_init(&f);
 	names_push(&f.names);
 	print_block(&f, l->body);
+	c_user_tables(u, l, name, out);
 	print_head_comment(l, out);
 	if (role == FN_KERNEL)
 		print_kernel(&f, name, out);

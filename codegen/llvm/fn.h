@@ -46,6 +46,11 @@ LLVMValueRef fn_load(Fn *, const LsData *); /* and gather */
 void fn_store(Fn *, const LsData *);        /* and scatter */
 void fn_prefetch(Fn *, const LsData *);
 
+/* ---- fn_call.c: user operators ---- */
+
+/* 0, or the id of the failure. value: an array of what the statement computes. */
+LLVMValueRef fn_user_call(Fn *, const LoopCall *, LLVMValueRef value);
+
 /* ---- fn_program.c ---- */
 
 void fn_program(Fn *, const LsData *);

@@ -80,7 +80,7 @@ static void launch(Fn *f, const LsData *s)
 	LLVMTypeRef kernel = LLVMFunctionType(i32, (LLVMTypeRef[]){p, i64, i64}, 3, false);
 	LLVMTypeRef type = LLVMFunctionType(i32, (LLVMTypeRef[]){p, p, p, p, i32, i64}, 6, false);
 	LLVMValueRef fn = l_extern(u, f->kernel_name[f->program->call.data[s->k].fn], kernel);
-	LLVMValueRef in[6] = {LLVMGetParam(f->fn, 0), fn, f->launch_buf, f->launch_param, LLVMConstInt(i32, s->k | (s->joined ? LAUNCH_JOINED : 0), 0), l_lx(f, s->x)};
+	LLVMValueRef in[6] = {LLVMGetParam(f->fn, 0), fn, f->launch_buf, f->launch_param, LLVMConstInt(i32, launch_word(f->program, s), 0), l_lx(f, s->x)};
 	LLVMValueRef stop = call(f, "weft_phase", type, in, 6);
 	if (!s->joined)
 		stop_unless_0(f, stop);

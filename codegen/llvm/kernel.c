@@ -129,11 +129,11 @@ static void build_if(Fn *f, const LsData *s)
 	LLVMPositionBuilderAtEnd(u->b, end);
 }
 
-/* The first failure of this call stays. */
-static void build_fail(Fn *f, const LsData *s)
+/* What follows is for the first failure of this call of the kernel, up to `end`. */
+static LLVMBasicBlockRef unless_failed(Fn *f)
 {
 	LUnit *u = f->u;
-	LLVMTypeRef i32 = LLVMInt32TypeInContext(u->c), i64 = LLVMInt64TypeInContext(u->c), p = l_pointer(u);
+	LLVMTypeRef i32 = LLVMInt32TypeInContext(u->c);
 	if (!f->failed) {
 		f->failed = fn_alloca(f, i32, 0);
 		LLVMBuildStore(f->entry, LLVMConstNull(i32), f->failed);
@@ -142,6 +142,14 @@ static void build_fail(Fn *f, const LsData *s)
 	LLVMValueRef none = LLVMBuildIsNull(u->b, LLVMBuildLoad2(u->b, i32, f->failed, ""), "");
 	LLVMBuildCondBr(u->b, none, first, end);
 	LLVMPositionBuilderAtEnd(u->b, first);
+	return end;
+}
+
+static void build_fail(Fn *f, const LsData *s)
+{
+	LUnit *u = f->u;
+	LLVMTypeRef i32 = LLVMInt32TypeInContext(u->c), i64 = LLVMInt64TypeInContext(u->c), p = l_pointer(u);
+	LLVMBasicBlockRef end = unless_failed(f);
 	uint32_t mark = fn_push(f);
 	LLVMBuildStore(u->b, LLVMConstInt(i32, s->k, 0), f->failed);
 	LLVMValueRef at = l_i64(u, 2), to = LLVMBuildInBoundsGEP2(u->b, p, LLVMGetParam(f->fn, 0), &at, 1, "");
@@ -151,6 +159,25 @@ static void build_fail(Fn *f, const LsData *s)
 		at = l_i64(u, k + 1);
 		LLVMBuildStore(u->b, l_lx(f, s->arg[k]), LLVMBuildInBoundsGEP2(u->b, i64, to, &at, 1, ""));
 	}
+	fn_forget(f);
+	fn_pop(f, mark);
+	LLVMBuildBr(u->b, end);
+	LLVMPositionBuilderAtEnd(u->b, end);
+}
+
+/* A user's operator. */
+static void build_call(Fn *f, const LsData *s)
+{
+	LUnit *u = f->u;
+	LLVMTypeRef i64 = LLVMInt64TypeInContext(u->c);
+	LLVMValueRef value = fn_alloca(f, LLVMArrayType2(i64, s->narg), 16);
+	LLVMBasicBlockRef end = unless_failed(f);
+	uint32_t mark = fn_push(f);
+	for (uint32_t k = 0; k < s->narg; k++) {
+		LLVMValueRef at = l_i64(u, k);
+		LLVMBuildStore(u->b, l_lx(f, s->arg[k]), LLVMBuildInBoundsGEP2(u->b, i64, value, &at, 1, ""));
+	}
+	LLVMBuildStore(u->b, fn_user_call(f, s->call, value), f->failed);
 	fn_forget(f);
 	fn_pop(f, mark);
 	LLVMBuildBr(u->b, end);
@@ -170,6 +197,7 @@ static void build_statement(Fn *f, const LsData *s)
 	case LS_IF: build_if(f, s); break;
 	case LS_LOCAL: build_local(f, s); break;
 	case LS_FAIL: build_fail(f, s); break;
+	case LS_CALL: build_call(f, s); break;
 	case LS_PREFETCH: fn_prefetch(f, s); break;
 	case LS_COMMENT: break;
 	default: fn_program(f, s); break;

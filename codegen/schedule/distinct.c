@@ -3,6 +3,8 @@
  * After scheduling, integer literals in index arithmetic become parameters, and functions are compared by their text:
  * kernels that differ in such literals only (where they read from) share one function, too. */
 #include "codegen/schedule/distinct.h"
+#include "codegen/schedule/call.h"
+#include "ir/ops/userop.h"
 
 #include <string.h>
 
@@ -226,6 +228,13 @@ uint32_t distinct_key(DistinctKernels *d, const Kernel *k, bool *fresh)
 	return intern(&d->key, d->word.data, d->word.n * sizeof *d->word.data, fresh);
 }
 
+static void add_kernel(DistinctKernels *d, Scheduled k)
+{
+	k.temp = d->ntemp;
+	d->ntemp += k.schedule->temp.n;
+	array_push(d->l->ir->ctx->arena, &d->kernel, k);
+}
+
 void distinct_kernel(DistinctKernels *d, const Kernel *k)
 {
 	bool fresh;
@@ -234,9 +243,17 @@ void distinct_kernel(DistinctKernels *d, const Kernel *k)
 	if (fresh)
 		array_push(arena, &d->distinct, schedule(d, k));
 	Scheduled here = d->distinct.data[id - 1];
-	here.kernel = k;
+	here.name = k->name;
 	here.buf = arena_dup(arena, d->buf.data, d->buf.n * sizeof *d->buf.data);
-	here.temp = d->ntemp;
-	d->ntemp += here.schedule->temp.n;
-	array_push(arena, &d->kernel, here);
+	add_kernel(d, here);
+}
+
+void distinct_call(DistinctKernels *d, const StepCall *c)
+{
+	Arena *arena = d->l->ir->ctx->arena;
+	uint32_t nbuf, *fn = ARENA_NEW(arena, uint32_t);
+	BufId *buf = ARENA_ARRAY(arena, BufId, c->op->nin + c->op->nout);
+	const Schedule *s = schedule_call(d->l, c, buf, &nbuf);
+	*fn = add_function(d, s->phase.data[0].f);
+	add_kernel(d, (Scheduled){.name = c->name, .schedule = s, .fn = fn, .buf = buf});
 }

@@ -9,7 +9,7 @@
 
 /* A kernel of the program. */
 typedef struct {
-	const Kernel *kernel;
+	const char *name; /* of the kernel or call */
 	const Schedule *schedule; /* shared by equal kernels; an ARG_BUF counts buffers in order of appearance */
 	const uint32_t *fn;       /* by phase: index into Program.fn */
 	const BufId *buf;         /* in order of appearance */
@@ -39,6 +39,8 @@ void distinct_init(DistinctKernels *, const Lowered *, Program *, const Target *
 uint32_t distinct_key(DistinctKernels *, const Kernel *, bool *fresh);
 /* Schedules a kernel, unless an equal one was, and appends it to d->kernel. */
 void distinct_kernel(DistinctKernels *, const Kernel *);
+/* The same for a call of a user's operator, which is scheduled each time. */
+void distinct_call(DistinctKernels *, const StepCall *);
 
 /* share.c: which launches share a phase, when all kernels of the steps are there. owner: by buffer, the one with which it
  * swaps, or 0. */

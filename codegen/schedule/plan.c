@@ -106,7 +106,7 @@ static void walk_loop(Planner *p, const Step *s)
 static void walk_step(Planner *p, const Step *s)
 {
 	switch (s->kind) {
-	case STEP_KERNEL:
+	case STEP_KERNEL: case STEP_CALL:
 		touch_kernel(p, &p->kernels->kernel.data[p->kernel++]);
 		break;
 	case STEP_IF:

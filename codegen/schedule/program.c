@@ -217,9 +217,9 @@ static uint32_t add_call(Builder *b, const Scheduled *k, uint32_t phase)
 	if (s->phase.n > 1)
 		algorithm = arena_printf(b->arena, "%s, phase %u of %u", algorithm, phase + 1, s->phase.n);
 	array_push(b->arena, &b->p->call,
-	           (ProgramCall){.fn = k->fn[phase], .name = k->kernel->name, .algorithm = algorithm, .why = s->why,
+	           (ProgramCall){.fn = k->fn[phase], .name = k->name, .algorithm = algorithm, .why = s->why,
 	                         .nrefused = s->refused.n, .refused = s->refused.data, .cost = count(b, p->cost),
-	                         .arg = arg});
+	                         .arg = arg, .alone = p->alone});
 	return b->p->call.n - 1;
 }
 
@@ -353,6 +353,8 @@ static void schedule_steps(Builder *b, const StepList *list)
 		StepList *inner[MAX_STEP_LISTS];
 		if (s->kind == STEP_KERNEL)
 			distinct_kernel(&b->kernels, s->kernel);
+		if (s->kind == STEP_CALL)
+			distinct_call(&b->kernels, s->call);
 		for (uint32_t k = 0, n = step_lists(s, inner); k < n; k++)
 			schedule_steps(b, inner[k]);
 	}
@@ -378,7 +380,7 @@ static void start_function(Builder *b, LoopFn *f)
 static void emit_step(Builder *b, const Step *s)
 {
 	switch (s->kind) {
-	case STEP_KERNEL: launch(b, &b->kernels.kernel.data[b->next++]); break;
+	case STEP_KERNEL: case STEP_CALL: launch(b, &b->kernels.kernel.data[b->next++]); break;
 	case STEP_LOOP: emit_loop(b, s); break;
 	case STEP_IF: emit_if(b, s); break;
 	case STEP_WHILE: emit_while(b, s); break;
@@ -433,7 +435,7 @@ static uint32_t count_launches(const Builder *b, const Step *s, uint32_t *kernel
 {
 	StepList *inner[MAX_STEP_LISTS];
 	uint32_t n = 0, lists = step_lists(s, inner);
-	if (s->kind == STEP_KERNEL)
+	if (step_is_launch(s))
 		return b->kernels.kernel.data[(*kernel)++].schedule->phase.n;
 	for (uint32_t k = 0; k < lists; k++)
 		for (uint32_t i = 0; i < inner[k]->step.n; i++)

@@ -30,6 +30,8 @@ typedef struct {
 	const SchedArg *arg;    /* by buffer of the function */
 	const Sym *param;       /* parameters: these, then the literals */
 	const int64_t *literal;
+	bool opens; /* not in one phase of the program with launches before it: what fails in them keeps it from happening */
+	bool alone; /* opens, nothing shares its phase, and its task is executed by the thread that called `run` */
 } SchedPhase;
 
 /* Memory that one phase leaves for later ones; it holds nothing before the first of them. */

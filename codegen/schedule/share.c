@@ -1,7 +1,7 @@
 /* Launches that do not depend on each other share a phase: between them nobody waits.
  *
  * A launch joins those before it when no buffer is written by one of them and touched by another. A phase lies within a
- * list of steps, between steps that are no kernels. */
+ * list of steps, between steps that are no launches. */
 #include "codegen/schedule/distinct.h"
 
 typedef struct {
@@ -37,9 +37,9 @@ static bool may_share(const Share *h, const Scheduled *k, const SchedPhase *p)
 static void share_launch(Share *h, const Scheduled *k, uint32_t phase, bool *joins)
 {
 	const SchedPhase *p = &k->schedule->phase.data[phase];
-	joins[phase] = h->open && may_share(h, k, p);
+	joins[phase] = h->open && !p->opens && may_share(h, k, p);
 	h->phase += !joins[phase];
-	h->open = true;
+	h->open = !p->alone;
 	for (uint32_t a = 0; a < p->narg; a++) {
 		uint32_t m = memory_of(h, k, &p->arg[a]);
 		if (p->f->buf.data[a].written)
@@ -55,7 +55,7 @@ static void share_steps(Share *h, const StepList *list)
 	for (uint32_t i = 0; i < list->step.n; i++) {
 		const Step *s = &list->step.data[i];
 		StepList *inner[MAX_STEP_LISTS];
-		if (s->kind == STEP_KERNEL) {
+		if (step_is_launch(s)) {
 			Scheduled *k = &h->d->kernel.data[h->kernel++];
 			bool *joins = ARENA_ARRAY(h->d->l->ir->ctx->arena, bool, k->schedule->phase.n);
 			for (uint32_t p = 0; p < k->schedule->phase.n; p++)

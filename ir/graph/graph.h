@@ -80,6 +80,7 @@ typedef struct Ir {
 	ARRAY(Type) type;         /* by TypeId */
 	ARRAY(const Attr *) attr; /* by AttrId */
 	ARRAY(Const) constant;    /* by ConstId */
+	ARRAY(const struct UserOp *) userop; /* that nodes may call: ir/ops/userop.h */
 } Ir;
 
 Ir *ir_new(Ctx *);

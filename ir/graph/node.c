@@ -25,7 +25,8 @@ static bool graph_has_effect(const Graph *g)
 bool node_has_effect(const Graph *g, Node n)
 {
 	const NodeData *d = node_data(g, n);
-	if (op_info(d->op)->effect)
+	const OpInfo *info = op_info(d->op);
+	if (info->effect || (info->has_effect && info->has_effect(g, n)))
 		return true;
 	for (uint32_t k = 0; d->attr.i && k < op_schema(d->op)->narg; k++) {
 		const Attr *a = ir_attr(g->ir, d->attr, k);

@@ -148,10 +148,22 @@ typedef struct Kernel {
 
 typedef enum {
 	STEP_KERNEL,
+	STEP_CALL, /* of a user's operator                                                                    */
 	STEP_LOOP, /* body for t in [0, extent): its kernels may index buffers with `var`                    */
 	STEP_IF,   /* body where pred holds, else `other`: one of them is executed                            */
 	STEP_WHILE /* test, and as long as it has made pred true body and test again                          */
 } StepKind;
+
+/* Operands and results are whole buffers, row-major, of the extents that the operator's types say. */
+typedef struct StepCall {
+	const struct UserOp *op; /* ir/ops/userop.h */
+	const char *name, *text; /* as a kernel's */
+	const BufId *buf;        /* tensors: operands, then results */
+	const Sym *ints;         /* UserScalars */
+	const double *floats;
+	uint32_t nint, nfloat;
+	Sym work;                /* bytes of the workspace; none: it has none */
+} StepCall;
 
 /* What is computed in one branch of a STEP_IF only is not read after it: both write the buffers of its results.
  * Values carried by loops are pairs of buffers: `from` is read, `to` is written; they swap after each iteration (the plan
@@ -160,6 +172,7 @@ typedef enum {
 typedef struct Step {
 	StepKind kind;
 	Kernel *kernel;
+	const struct StepCall *call;
 	Sym var, extent;
 	bool reverse;    /* t runs downwards */
 	BufId pred;      /* a bool without dimensions */
@@ -174,6 +187,12 @@ typedef struct StepList {
 	const Graph *graph; /* whose guards hold before its first step, else the call fails; NULL: checked at entry */
 	ARRAY(Step) step;
 } StepList;
+
+/* It becomes launches; the others are made of steps. */
+static inline bool step_is_launch(const Step *s)
+{
+	return s->kind == STEP_KERNEL || s->kind == STEP_CALL;
+}
 
 enum { MAX_STEP_LISTS = 2 };
 /* The lists inside a step, in the order in which they are executed. Returns how many. */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "ir/ops/op.h"
+#include "ir/ops/userop.h"
 
 typedef struct {
 	const Lowered *l;
@@ -352,12 +352,43 @@ static void print_nested(const Lowered *l, const Step *s, Text *t)
 	text_add(t, "}\n");
 }
 
+static void print_call(const Lowered *l, const StepCall *c, Text *t)
+{
+	uint32_t nin = c->op->nin, n = nin + c->op->nout;
+	text_printf(t, "call %s: %s(", c->name, c->op->name);
+	for (uint32_t k = 0; k < nin; k++) {
+		text_add(t, k ? ", " : "");
+		print_buf_name(l, t, c->buf[k]);
+	}
+	for (uint32_t k = 0; k < c->nint; k++) {
+		text_add(t, k ? ", " : "; ints ");
+		sym_print(l->ir->syms, c->ints[k], t);
+	}
+	for (uint32_t k = 0; k < c->nfloat; k++) {
+		text_add(t, k ? ", " : "; floats ");
+		text_double(t, c->floats[k]);
+	}
+	text_add(t, ") -> (");
+	for (uint32_t k = nin; k < n; k++) {
+		text_add(t, k > nin ? ", " : "");
+		print_buf_name(l, t, c->buf[k]);
+	}
+	text_char(t, ')');
+	if (c->work.i) {
+		text_add(t, " work ");
+		sym_print(l->ir->syms, c->work, t);
+	}
+	text_char(t, '\n');
+}
+
 static void print_steps(const Lowered *l, const StepList *list, Text *t)
 {
 	for (uint32_t k = 0; k < list->step.n; k++) {
 		const Step *s = &list->step.data[k];
 		if (s->kind == STEP_KERNEL)
 			kernel_print(l, s->kernel, t);
+		else if (s->kind == STEP_CALL)
+			print_call(l, s->call, t);
 		else
 			print_nested(l, s, t);
 	}

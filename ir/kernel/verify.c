@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "ir/ops/op.h"
+#include "ir/ops/userop.h"
 
 typedef ARRAY(Sym) SymList;
 
@@ -344,12 +344,33 @@ static void check_loop(Verify *v, const Step *s)
 		v->written[s->carry[k].to.i] = true;
 }
 
+/* Extents of buffers are those of the types, or were required to be (passes/lower_call.c). */
+static void check_call(Verify *v, const StepCall *c)
+{
+	for (uint32_t k = 0; k < c->op->nin + c->op->nout; k++) {
+		const Buffer *b = buf_of(v->l, c->buf[k]);
+		const UserType *t = &c->op->type[k];
+		if (t->dtype != DT_none && b->dtype != t->dtype)
+			fail(v, "a call has an operand or result of another dtype: ", name_of(v, c->buf[k]));
+		if (b->rank < t->rank || (b->rank > t->rank && !t->leading))
+			fail(v, "a call has an operand or result of another rank: ", name_of(v, c->buf[k]));
+		if (!layout_is_row_major(&b->layout, b->rank))
+			fail(v, "an operand or result of a call is not row-major: ", name_of(v, c->buf[k]));
+		if (k < c->op->nin && !v->written[c->buf[k].i])
+			fail(v, "a call reads a buffer before it is written: ", name_of(v, c->buf[k]));
+	}
+	for (uint32_t k = c->op->nin; k < c->op->nin + c->op->nout; k++)
+		v->written[c->buf[k].i] = true;
+}
+
 static void check_steps(Verify *v, const StepList *list)
 {
 	for (uint32_t k = 0; v->ok && k < list->step.n; k++) {
 		const Step *s = &list->step.data[k];
 		if (s->kind == STEP_KERNEL)
 			check_kernel(v, s->kernel);
+		else if (s->kind == STEP_CALL)
+			check_call(v, s->call);
 		else if (s->kind == STEP_IF)
 			check_if(v, s);
 		else

@@ -167,7 +167,9 @@ static bool run_launch(Exec *run, const LsData *s)
 		in->failure = before;
 	in->first_task += (uint32_t)ntasks;
 	in->joined = s->joined;
-	if (ok && in->failure.id && !s->joined)
+	if (ok && in->failure.id == FAILED_CALL && !s->joined)
+		ok = loop_stop(in, LOOP_FAILED, "%s", in->failure.told);
+	else if (ok && in->failure.id && !s->joined)
 		ok = stop_with_message(in, in->failure.id, in->failure.arg);
 	run->at.f = run->f;
 	in->call = NULL;

@@ -18,6 +18,7 @@ typedef struct {
 } Shadow;
 
 #define SEVERAL_TASKS UINT32_MAX
+#define FAILED_CALL   UINT32_MAX /* Failure.id: of an LS_CALL */
 
 /* What LX_ADDR counts: an input, an output, the weights, the workspace, the state. */
 typedef struct {
@@ -54,6 +55,7 @@ typedef struct {
 	struct Failure {
 		uint32_t task, id; /* the first check that failed; id 0: none */
 		int64_t arg[MAX_FAIL_ARGS];
+		char told[480]; /* FAILED_CALL: the message */
 	} failure;
 	struct FnPlan **plan; /* by index into Program.fn; of run */
 } Interp;
@@ -114,6 +116,8 @@ void exec_init(Exec *, Interp *, const LoopFn *, FnPlan *, uint32_t n);
 bool exec_body(Exec *, const Active *);
 /* The value of the expression in all threads, valid until the next statement. NULL after a finding. */
 const void *exec_value(Exec *, const Active *, Lx);
+/* LS_CALL (interp_call.c). */
+bool exec_call(Exec *, const Active *, const LsData *);
 /* A bool or i64 scalar. */
 void exec_define(Exec *, Lv, int64_t);
 /* Of an i64 scalar, in thread 0. */

@@ -19,6 +19,7 @@ static const LsRow row[] = {
 	[LS_IF] = {"if", "if $x$b$e", .x = FIELD_BOOL, .body = true, .other = true},
 	[LS_LOCAL] = {"local", "local $n: $d[$c]", .v = V_ARRAY},
 	[LS_FAIL] = {"fail", "fail message $k ($a)", .arg = FIELD_INDEX, .most = MAX_FAIL_ARGS, .effect = true},
+	[LS_CALL] = {"call", "call $f", .arg = FIELD_INDEX, .effect = true},
 	[LS_PREFETCH] = {"prefetch", "prefetch$k $m[$o]", .mem = MEM_HINT, .offset = FIELD_INDEX},
 	[LS_COMMENT] = {"comment", "; $t"},
 	[LS_LAUNCH] = {"launch", "launch $k [$x] ($u; $p)$j", .x = FIELD_INDEX, .arg = FIELD_BUFFERS, .effect = true},
@@ -282,6 +283,11 @@ static const Lx *dup_args(LoopFn *f, const Lx *arg, uint32_t n)
 void ls_fail(LoopFn *f, uint32_t message, const Lx *arg, uint32_t narg)
 {
 	ls_add(f, (LsData){.kind = LS_FAIL, .k = message, .narg = narg, .arg = dup_args(f, arg, narg)});
+}
+
+void ls_call(LoopFn *f, const LoopCall *call, const Lx *arg, uint32_t narg)
+{
+	ls_add(f, (LsData){.kind = LS_CALL, .call = call, .narg = narg, .arg = dup_args(f, arg, narg)});
 }
 
 void ls_launch(LoopFn *f, uint32_t call, Lx ntasks, const Lx *arg, uint32_t nbuf, uint32_t narg)

@@ -79,6 +79,8 @@ typedef enum {
 	LS_IF,    /* if x: body else other                                                   */
 	LS_LOCAL, /* task-local array of `count` elements of `dtype`, name as memory         */
 	LS_FAIL,  /* record message k, whose %lld take arg[], unless this call of the kernel has recorded one; go on */
+	LS_CALL,  /* a user's operator: `call`; arg[]: of its operands and results in turn the extents, and the values of what lies in
+	             no buffer; then the bytes of its workspace. If it fails, as LS_FAIL        */
 	LS_PREFETCH, /* mem[offset], level k                                                 */
 	LS_COMMENT, /* text                                                                  */
 	/* program only */
@@ -108,6 +110,18 @@ typedef struct {
 	DType dtype;  /* of the stored elements (storage dtype) */
 } LMem;
 
+/* What a call of a user's operator is given: its arguments, then its results. */
+typedef struct LoopCall {
+	const struct UserOp *op; /* ir/ops/userop.h */
+	uint32_t nin, nout;
+	const struct LoopCallTensor {
+		DType dtype;
+		uint32_t rank, nvalue;
+		int32_t buf; /* of the kernel; -1: nvalue integers in arg[], of an f64 its bits */
+	} *tensor;
+	int32_t work; /* buffer; -1: none */
+} LoopCall;
+
 typedef struct {
 	LsKind kind;
 	Lv v;
@@ -122,6 +136,7 @@ typedef struct {
 	Lb body, other;
 	const char *text;
 	const struct LaunchTable *table; /* LS_TABLE: codegen/launches.h */
+	const LoopCall *call;
 } LsData;
 
 typedef struct {
@@ -273,6 +288,7 @@ Lx lx_fails(LoopFn *, Lx ok, Lx mask);
 bool ls_is_rare(const LoopFn *, const LsData *);
 /* Statements of a block, those inside of others included. */
 uint32_t loop_statements(const LoopFn *, Lb);
+void ls_call(LoopFn *, const LoopCall *, const Lx *arg, uint32_t narg);
 void ls_prefetch(LoopFn *, LMem, Lx offset, uint32_t level);
 void ls_comment(LoopFn *, const char *);
 static inline LMem lmem_buf(uint32_t k, DType d) { return (LMem){false, k, d}; }

@@ -7,8 +7,10 @@
  *   $x $y $o  expressions, offset       $w  the mask, if any     $l  a gather by a load for each lane
  *   $a  the arguments                   $u  buffers among them   $p  parameters among them
  *   $k $c  k, count                     $d  dtype                $s  the step, unless 1
- *   $b  the body                        $e  the other block      $j  whether joined   $t  the text */
+ *   $b  the body                        $e  the other block      $j  whether joined   $t  the text
+ *   $f  a call of a user's operator */
 #include "ir/loop/loop.h"
+#include "ir/ops/userop.h"
 
 #include <string.h>
 
@@ -253,6 +255,35 @@ static void print_block(Printer *p, Lb b)
 	text_char(p->t, '}');
 }
 
+static void print_arg_name(Printer *p, int32_t buf)
+{
+	if (buf >= 0 && p->anonymous)
+		text_printf(p->t, "b%d ", (int)buf);
+	else if (buf >= 0)
+		text_printf(p->t, "@%s ", p->f->buf.data[buf].name);
+}
+
+/* "lib::op(@x f32[n, 3], i64[] 5) -> (@y f32[n]) work @w n" */
+static void print_user_call(Printer *p, const LsData *s)
+{
+	const LoopCall *c = s->call;
+	const Lx *arg = s->arg;
+	text_printf(p->t, "%s(", c->op->name);
+	for (uint32_t k = 0; k < c->nin + c->nout; k++) {
+		const struct LoopCallTensor *t = &c->tensor[k];
+		text_add(p->t, k == c->nin ? ") -> (" : k ? ", " : "");
+		print_arg_name(p, t->buf);
+		text_printf(p->t, "%s[", dtype_name(t->dtype));
+		print_list(p, arg, t->rank);
+		text_add(p->t, t->nvalue ? "] " : "]");
+		print_list(p, arg + t->rank, t->nvalue);
+		arg += t->rank + t->nvalue;
+	}
+	text_printf(p->t, "%s) work ", c->nout ? "" : ") -> (");
+	print_arg_name(p, c->work);
+	print_expr(p, *arg);
+}
+
 /* A letter of a form. */
 static void print_field(Printer *p, const LsData *s, char letter)
 {
@@ -282,6 +313,7 @@ static void print_field(Printer *p, const LsData *s, char letter)
 	case 'a': print_list(p, s->arg, s->narg); break;
 	case 'u': print_list(p, s->arg, s->nbuf); break;
 	case 'p': print_list(p, s->arg + s->nbuf, s->narg - s->nbuf); break;
+	case 'f': print_user_call(p, s); break;
 	case 'j': text_add(p->t, s->joined ? " joined" : ""); break;
 	default: text_add(p->t, s->text); break;
 	}

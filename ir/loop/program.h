@@ -53,6 +53,7 @@ typedef struct {
 	const Refusal *refused; /* before the one that took it */
 	ProgramCost cost;
 	const ProgramArg *arg; /* by buffer of the kernel; NULL: not known */
+	bool alone;         /* its task belongs to the thread that called `run` */
 } ProgramCall;
 
 typedef struct Program {

@@ -258,6 +258,22 @@ static void check_mem(Verify *v, const LsRow *row, const LsData *s, LType value)
 	}
 }
 
+/* Buffers are what the call makes of them, and arguments as many as it has. */
+static void check_call(Verify *v, const LsData *s)
+{
+	const LoopCall *c = s->call;
+	uint32_t narg = 1;
+	for (uint32_t k = 0; k < c->nin + c->nout; k++) {
+		const struct LoopCallTensor *t = &c->tensor[k];
+		const LArg *b = t->buf >= 0 && (uint32_t)t->buf < v->f->buf.n ? &v->f->buf.data[t->buf] : NULL;
+		narg += t->rank + t->nvalue;
+		expect(v, b || (t->buf < 0 && k < c->nin), "a result lies in no buffer");
+		expect(v, !b || (b->dtype == t->dtype && (k < c->nin ? b->read : b->written)), "a buffer is not what the call makes of it");
+	}
+	expect(v, c->work < (int32_t)v->f->buf.n, "no such buffer");
+	expect(v, s->narg == narg, "another number of arguments");
+}
+
 static void check_block(Verify *v, Lb b);
 
 static void check_nested(Verify *v, const LsData *s, Lb b)
@@ -307,6 +323,9 @@ static void check_stmt(Verify *v, const LsData *s)
 	if (s->mask.i)
 		check_field(v, row->masked ? FIELD_VALUE : FIELD_NONE, s->mask, (LType){DT_bool, value.lanes}, "mask");
 	check_args(v, row, s);
+	expect(v, !s->call == (s->kind != LS_CALL), "the operator that is called");
+	if (s->call)
+		check_call(v, s);
 	if (row->mem != MEM_NONE)
 		check_mem(v, row, s, value);
 	check_variable(v, row, s);

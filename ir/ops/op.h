@@ -75,6 +75,7 @@ typedef struct OpInfo {
 	Promote promote;
 	Level level;
 	bool effect;        /* never removed, kept in order */
+	bool (*has_effect)(const Graph *, Node); /* of some nodes only; NULL: as `effect` says */
 	ViewKind view;
 	ViewIf view_if;
 	const char *view_undo; /* VIEW_BITS: the operator that goes back; NULL: nothing can be written through it */
@@ -130,6 +131,7 @@ typedef struct {
 	const Arg *arg;
 	uint32_t nresult; /* 0: none; UINT32_MAX: Tensor[] */
 	bool view;        /* a result shares memory with an argument: Tensor(a) */
+	bool tensor_results; /* each result is one */
 } Schema;
 
 #define OP(name) const OpInfo op_##name =

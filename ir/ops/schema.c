@@ -174,6 +174,7 @@ static bool one_result(Reader *r, Schema *s)
 	TRY(type(r, &a));
 	word(r); /* its name has no meaning here */
 	s->view |= a.shares && !a.writes;
+	s->tensor_results &= a.kind == ARG_tensor && !a.optional;
 	s->nresult = a.kind == ARG_tensors ? UINT32_MAX : s->nresult + 1;
 	return true;
 }
@@ -195,7 +196,7 @@ static bool results(Reader *r, Schema *s)
 bool schema_parse(Arena *arena, const char *text, Schema *s, const char **err)
 {
 	Reader r = {arena, text, text, NULL};
-	*s = (Schema){0};
+	*s = (Schema){.tensor_results = true};
 	size_t n = strcspn(text, "(");
 	s->name = arena_strndup(arena, text, n);
 	r.p = text + n;

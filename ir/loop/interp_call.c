@@ -1,0 +1,68 @@
+/* Calls of user operators in the interpreter of loop IR: in this process, on the memory that it follows. */
+#include <stdio.h>
+
+#include "ir/graph/dtype_api.h"
+#include "ir/loop/interp_priv.h"
+#include "ir/ops/userop.h"
+
+/* All of a buffer that a call is given. */
+static bool call_buffer(Exec *e, int32_t buf, uint64_t bytes, bool write, void **data)
+{
+	char *p;
+	if (bytes > UINT32_MAX)
+		return loop_finding(&e->at, "passes %llu bytes", (unsigned long long)bytes);
+	if (!view_touch(&e->at, &e->view[buf], 0, (uint32_t)bytes, write, &p))
+		return false;
+	*data = p;
+	return true;
+}
+
+/* One tensor of a call from arg[], which goes on after it. */
+static bool call_tensor(Exec *e, const Active *a, const struct LoopCallTensor *c, const Lx **arg, uint32_t thread, bool write,
+                        WeftTensor *t)
+{
+	uint64_t bytes = dtype_size(c->dtype);
+	int64_t *v = ARENA_ARRAY(e->at.in->arena, int64_t, c->rank + c->nvalue);
+	for (uint32_t k = 0; k < c->rank + c->nvalue; k++) {
+		const int64_t *x = exec_value(e, a, *(*arg)++);
+		if (!x)
+			return false;
+		v[k] = x[thread];
+		if (k < c->rank && (v[k] < 0 || __builtin_mul_overflow(bytes, (uint64_t)v[k], &bytes)))
+			return loop_finding(&e->at, "passes a tensor with an extent of %lld", (long long)v[k]);
+	}
+	*t = (WeftTensor){.data = v + c->rank, .device = {WEFT_CPU, 0}, .ndim = (int32_t)c->rank, .dtype = dtype_to_api(c->dtype),
+	                  .shape = v};
+	return c->buf < 0 || call_buffer(e, c->buf, bytes, write, &t->data);
+}
+
+static bool call_op(Exec *e, const Active *a, const LsData *s, uint32_t thread)
+{
+	const LoopCall *c = s->call;
+	const Lx *arg = s->arg;
+	struct Failure *f = &e->at.in->failure;
+	WeftTensor *t = ARENA_ARRAY(e->at.in->arena, WeftTensor, c->nin + c->nout);
+	void *work = NULL;
+	for (uint32_t k = 0; k < c->nin + c->nout; k++)
+		if (!call_tensor(e, a, &c->tensor[k], &arg, thread, k >= c->nin, &t[k]))
+			return false;
+	const int64_t *bytes = exec_value(e, a, *arg);
+	if (!bytes || (bytes[thread] && !call_buffer(e, c->work, (uint64_t)bytes[thread], true, &work)))
+		return false;
+	WeftStatus status = {0};
+	if (userop_call(c->op, t, t + c->nin, work, (uint64_t)bytes[thread], &status) || (f->id && e->task[thread] >= f->task))
+		return true;
+	*f = (struct Failure){.task = e->task[thread], .id = FAILED_CALL};
+	snprintf(f->told, sizeof f->told, "%.*s", (int)sizeof f->told - 1, status.message);
+	return true;
+}
+
+bool exec_call(Exec *e, const Active *a, const LsData *s)
+{
+	for (uint32_t t = 0; t < e->n; t++) {
+		e->at.task = e->task[t];
+		if (a->on[t] && !call_op(e, a, s, t))
+			return false;
+	}
+	return true;
+}

@@ -63,7 +63,15 @@ def tensors():
     words.update(['"F32"', '"BF16"', '"I64"', '"shape"', '"dtype"', '"data_offsets"', '"__metadata__"'])
 
 
-{"archive": archives, "json": json, "text": text, "tensors": tensors}[target]()
+def userop():
+    seed(b"t::a(Tensor x, Tensor y, int n, int[2] l=[1, 2], float f=1.5, bool b=True) -> (Tensor, Tensor)\n"
+         b"f32[a, b], T[..., b] -> f32[a + n, min(b, 2*a)], T[..., b / 2]\nmax(4*a, 1)")
+    seed(b"lib::op.over(Tensor x) -> Tensor\nT[..., a] -> T[..., (a - 1) % 3]\n")
+    seed(b"lib::log(Tensor x) -> ()\nf32[] ->\n8")
+    words.update(["Tensor", "int", "int[]", "float", "bool", "::", "->", "...", "min(", "max(", "f32", "i64", "T[", "9223372036854775807"])
+
+
+{"archive": archives, "json": json, "text": text, "tensors": tensors, "userop": userop}[target]()
 with open(out + "/dict", "w", encoding="utf-8") as f:
     for word in sorted(words):
         quoted = word if "\\x" in word else word.replace("\\", "\\\\")

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The two-thread example under the thread sanitizer, and branches, loops on data and failing checks, 10,000 times: pool provider,
+# The two-thread example under the thread sanitizer, and branches, loops on data, failing checks and operators of the user, 10,000 times: pool provider,
 # tsan.sh WEFT SOURCE_ROOT. Everything is built from the emitted C, so that the sanitizer sees all of it.
 set -e
 weft=$1
@@ -10,10 +10,10 @@ flags="-O1 -g -fsanitize=thread"
 echo 'int main(void){return 0;}' >"$out/probe.c"
 ${CC:-cc} $flags "$out/probe.c" -o "$out/probe" 2>/dev/null && "$out/probe" || exit 77
 
-# run MODEL DRIVER.c
+# run MODEL DRIVER.c [OPS.so [as the sanitizer has it]]
 run() {
-	"$weft" compile "$1" --emit c -o "$out/model" >/dev/null
-	make -s -C "$out/model" CC="${CC:-cc}" CFLAGS="$flags" OPENMP=-Wno-unknown-pragmas
+	"$weft" compile "$1" --emit c -o "$out/model" ${3:+--ops "$3"} >/dev/null
+	make -s -C "$out/model" CC="${CC:-cc}" CFLAGS="$flags" OPENMP=-Wno-unknown-pragmas LINK="$4"
 	${CC:-cc} $flags -I"$root/include" "$2" -o "$out/driver" -pthread -ldl
 	name=$(basename "$1")
 	TSAN_OPTIONS=halt_on_error=1 "$out/driver" "$out/model/${name%.*}.so"
@@ -21,3 +21,6 @@ run() {
 }
 run "$root/examples/digits/digits_cnn.pt2" "$root/examples/run_model.c"
 run "$root/tests/data/control/threads.ir" "$root/tests/tsan_control.c"
+${CC:-cc} -shared -fPIC -I"$root/include" "$root/tests/user_ops.c" -o "$out/ops.so" -pthread
+${CC:-cc} $flags -shared -fPIC -I"$root/include" "$root/tests/user_ops.c" -o "$out/watched.so" -pthread
+run "$root/tests/data/userop/threads.ir" "$root/tests/tsan_userop.c" "$out/ops.so" "$out/watched.so"

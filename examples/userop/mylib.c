@@ -2,9 +2,9 @@
  * library is what models are compiled with and what they run with:
  *
  *     cc -O2 -shared -fPIC -I../../include mylib.c -Wl,-soname,libmylib.so -o libmylib.so
- *     weft check model.pt2 model.safetensors --ops ./libmylib.so
+ *     weft check model.pt2 model.0.safetensors --ops ./libmylib.so
  *     weft compile model.pt2 --ops ./libmylib.so --link ./libmylib.so -o model.so
- *     LD_LIBRARY_PATH=. weft check model.so model.safetensors
+ *     LD_LIBRARY_PATH=. weft check model.so model.0.safetensors
  */
 #include <math.h>
 

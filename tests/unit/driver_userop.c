@@ -1,0 +1,366 @@
+/* Operators of the user: what definitions are refused and why, what a call must fit, how it is executed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "weft.h"
+#include "weft_op.h"
+
+/* y = x + n * the sum of list, by way of the workspace; fails below 0. */
+static int shift(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *status)
+{
+	const float *x = in[0].data;
+	const int64_t *n = in[1].data, *list = in[2].data;
+	const bool *off = in[3].data;
+	const double *scale = in[4].data;
+	float *y = out[0].data, *kept = work, add = 0;
+	int64_t count = in[0].shape[0];
+	if (in[0].ndim != 1 || in[1].ndim || in[2].ndim != 1 || in[3].dtype.code != WEFT_BOOL || in[4].dtype.bits != 64)
+		return weft_op_fail(status, "other arguments");
+	if (work_bytes != (uint64_t)count * 4 || (count && (uintptr_t)work % 64))
+		return weft_op_fail(status, "other workspace");
+	for (int64_t k = 0; k < in[2].shape[0]; k++)
+		add += (float)list[k];
+	for (int64_t k = 0; k < count; k++) {
+		if (x[k] < 0)
+			return weft_op_fail(status, "x[%lld] is %g", (long long)k, (double)x[k]);
+		kept[k] = x[k] + (*off ? 0 : (float)*scale * (float)*n * add);
+	}
+	memcpy(y, kept, (size_t)count * 4);
+	return 0;
+}
+
+static const WeftOpDef good = {
+	.size = sizeof good,
+	.flags = WEFT_OP_THREAD_SAFE,
+	.schema = "test::shift(Tensor x, int n, int[] list, bool off=False, float scale=1.0) -> Tensor",
+	.types = "f32[a] -> f32[a]",
+	.work_bytes = "4*a",
+	.symbol = "test_shift",
+	.fn = shift,
+};
+
+/* ---- definitions ---- */
+
+static void refused(WeftOpDef def, const char *why)
+{
+	Weft *w = weft_new();
+	if (weft_op_register(w, &def))
+		fail_msg("%s, %s: registered", def.schema, def.types);
+	if (weft_nmessages(w) != 1 || !strstr(weft_message(w, 0).text, why))
+		fail_msg("%s, %s: expected \"%s\", got %s", def.schema, def.types, why, weft_messages(w));
+	weft_free(w);
+}
+
+static void refused_schema(const char *schema, const char *why)
+{
+	WeftOpDef def = good;
+	def.schema = schema;
+	def.types = "f32[a] -> f32[a]";
+	def.work_bytes = NULL;
+	refused(def, why);
+}
+
+static void refused_types(const char *types, const char *why)
+{
+	WeftOpDef def = good;
+	def.types = types;
+	refused(def, why);
+}
+
+static void test_definitions(void **state)
+{
+	(void)state;
+	WeftOpDef def = good;
+	def.size--;
+	refused(def, "it was compiled with another weft_op.h");
+	def = good;
+	def.types = NULL;
+	refused(def, "has no types");
+	def = good;
+	def.symbol = "test shift";
+	refused(def, "the symbol cannot be");
+	def.symbol = "weft_phase";
+	refused(def, "the symbol cannot be weft_phase");
+	def = good;
+	def.flags = 64;
+	refused(def, "flags of a later version");
+	def = good;
+	def.work_bytes = "4*b";
+	refused(def, "work_bytes: b is neither");
+	def.work_bytes = "4*";
+	refused(def, "expected a number or a name");
+	def.work_bytes = "4 a";
+	refused(def, "expected the end");
+	refused_schema("shift(Tensor x) -> Tensor", "expected a name as mylib::decay");
+	refused_schema("a::b::c(Tensor x) -> Tensor", "expected a name as mylib::decay");
+	refused_schema("a::b(Tensor? x) -> Tensor", "argument x is no Tensor");
+	refused_schema("a::b(Tensor[] x) -> Tensor", "argument x is no Tensor");
+	refused_schema("a::b(str x) -> Tensor", "argument x is no Tensor");
+	refused_schema("a::b(Tensor(a!) x) -> Tensor", "argument x is written");
+	refused_schema("a::b(Tensor(a) x) -> Tensor(a)", "argument x is a view");
+	refused_schema("a::b(Tensor x, int x) -> Tensor", "two arguments are called x");
+	refused_schema("a::b(Tensor x) -> int", "results are Tensors");
+	refused_schema("a::b(Tensor x) -> Tensor[]", "results are Tensors");
+	refused_schema("a::b(Tensor x) -> ()", "without WEFT_OP_EFFECT it would never be called");
+	refused_schema("a::b(Tensor x) Tensor", "expected \"->\"");
+	refused_schema("a::b(Tensor x, Tensor y) -> Tensor", "1 operands, the schema has 2");
+	refused_schema("a::b() -> Tensor", "more operands than the schema has");
+	refused_schema("a::b(Tensor x) -> (Tensor, Tensor)", "1 results, the schema has 2");
+	refused_types("f32[a]", "expected \",\" or \"->\"");
+	refused_types("f33[a] -> f32[a]", "no dtype f33");
+	refused_types("c64[a] -> f32[a]", "complex numbers");
+	refused_types("f32[a] -> T[a]", "the dtype T is no operand's");
+	refused_types("f32[a -> f32[a]", "expected \",\" or \"]\"");
+	refused_types("f32[2*a] -> f32[a]", "a is neither a dimension of its own");
+	refused_types("f32[a] -> f32[a / n]", "expected a positive number to divide by");
+	refused_types("f32[a] -> f32[..., a]", "the dimensions \"...\" of a result are no operand's");
+	refused_types("f32[a] -> f32[99999999999999999999]", "a number of 63 bits");
+	refused_types("f32[a,a,a,a,a,a,a,a,a,a,a,a,a] -> f32[a]", "more than 12 dimensions");
+	refused_types("f32[((((((((((((((((((((((((((((((((((a))))))))))))))))))))))))))))))))))] -> f32[a]", "brackets in each other");
+}
+
+static void test_twice(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftOpDef other = good;
+	assert_true(weft_op_register(w, &good));
+	assert_false(weft_op_register(w, &good));
+	assert_non_null(strstr(weft_messages(w), "test::shift: there is one of that name already"));
+	other.schema = "test::other(Tensor x, int n, int[] list, bool off=False, float scale=1.0) -> Tensor";
+	other.fn = NULL;
+	assert_false(weft_op_register(w, &other));
+	assert_non_null(strstr(weft_messages(w), "test::shift has the symbol test_shift, too"));
+	assert_false(weft_op_load(w, "/nonexistent/lib.so"));
+	assert_non_null(strstr(weft_messages(w), "cannot load a library of operators"));
+	weft_free(w);
+}
+
+/* ---- calls ---- */
+
+static void misfit(const char *call, const char *why)
+{
+	char text[1000];
+	Weft *w = weft_new();
+	assert_true(weft_op_register(w, &good));
+	snprintf(text, sizeof text, "graph @f(%%x: f32[B], %%y: f32[2, 3], %%z: i64[4]) where 1 <= B {\n  %%c = %s\n  %%r = get(%%c, index=0)\n"
+	         "  return %%r\n}\n", call);
+	if (weft_parse(w, text, "f"))
+		fail_msg("%s: accepted", call);
+	if (weft_nmessages(w) != 1 || !strstr(weft_message(w, 0).text, why))
+		fail_msg("%s: expected \"%s\", got %s", call, why, weft_messages(w));
+	weft_free(w);
+}
+
+static void test_misfits(void **state)
+{
+	(void)state;
+	misfit("call([%x], op=\"test::shft\", ints=[1, 0, 0], floats=[1.0])", "no user operator test::shft is registered");
+	misfit("call([%x, %x], op=\"test::shift\", ints=[1, 0, 0], floats=[1.0])", "2 operands, expected 1");
+	misfit("call([%y], op=\"test::shift\", ints=[1, 0, 0], floats=[1.0])", "x has 2 dimensions, expected 1 by");
+	misfit("call([%z], op=\"test::shift\", ints=[1, 0, 0], floats=[1.0])", "x is i64, expected f32 by");
+	misfit("call([%x], op=\"test::shift\", ints=[1], floats=[1.0])", "argument list has no value");
+	misfit("call([%x], op=\"test::shift\", ints=[1, 3, 0], floats=[1.0])", "argument list has no length");
+	misfit("call([%x], op=\"test::shift\", ints=[1, 0, 2], floats=[1.0])", "argument off is 2, expected 0 or 1");
+	misfit("call([%x], op=\"test::shift\", ints=[1, 0, 0], floats=[])", "expected 3 and 1");
+	misfit("call([%x], op=\"test::shift\", ints=[1, 0, 0, 5], floats=[1.0])", "4 integers and 1 floats, expected 3 and 1");
+}
+
+static const char text[] = "graph @f(%x: f32[B]) where 1 <= B {\n"
+			   "  %c = call([%x], op=\"test::shift\", ints=[B - 5, 2, 10, -3, 0], floats=[-0.5])\n"
+			   "  %y = get(%c, index=0)\n"
+			   "  %d = call([%y], op=\"test::shift\", ints=[3, 0, 1], floats=[nan])\n"
+			   "  %z = get(%d, index=0)\n"
+			   "  return %y, %z\n}\n";
+
+static int run(const WeftModel *m, const float *x, float *y, float *z, int64_t n, WeftStatus *status)
+{
+	WeftInstance *in;
+	const WeftDType f32 = {WEFT_FLOAT, 32, 1};
+	WeftTensor input = {(void *)(uintptr_t)x, {WEFT_CPU, 0}, 1, f32, &n, NULL, 0}, output[2] = {input, input};
+	WeftSizes *sizes = malloc(m->entry[0]->sizes_bytes);
+	output[0].data = y;
+	output[1].data = z;
+	assert_int_equal(m->open(m, NULL, &in, status), WEFT_OK);
+	assert_int_equal(m->sizes(in, 0, &input, sizes, status), WEFT_OK);
+	void *work = malloc(sizes->workspace_bytes);
+	int code = m->run(in, sizes, &input, output, work, NULL, status);
+	free(work);
+	free(sizes);
+	m->close(in);
+	return code;
+}
+
+/* Symbolic and negative scalars, a list, workspace; failure. */
+static void check_model(const WeftModel *m)
+{
+	float x[] = {0, 1, 2}, y[3], z[3];
+	WeftStatus status;
+	assert_non_null(m);
+	assert_int_equal(run(m, x, y, z, 3, &status), WEFT_OK);
+	for (int k = 0; k < 3; k++) {
+		assert_float_equal(y[k], x[k] + 7, 0); /* -0.5 * (3 - 5) * (10 - 3) */
+		assert_float_equal(z[k], y[k], 0);
+	}
+	x[1] = -4;
+	assert_int_equal(run(m, x, y, z, 3, &status), WEFT_ERR_CHECK);
+	assert_string_equal(status.message, "test::shift: x[1] is -4");
+}
+
+static void test_run(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	assert_true(weft_op_register(w, &good));
+	WeftGraph *g = weft_parse(w, text, "f");
+	if (!g)
+		fail_msg("%s", weft_messages(w));
+	assert_non_null(strstr(weft_graph_text(w, g, NULL), "ints=[B - 5, 2, 10, -3, 0], floats=[-0.5]) : (f32[B])"));
+	WeftOptions o = {.size = sizeof o};
+	check_model(weft_loops(w, g, &o));
+	if (weft_has_llvm())
+		check_model(weft_jit(w, g, &o));
+	int64_t n = 3;
+	float x[] = {0, 1, 2};
+	WeftTensor in = {x, {WEFT_CPU, 0}, 1, {WEFT_FLOAT, 32, 1}, &n, NULL, 0}, out[2];
+	assert_true(weft_interpret(w, g, &in, 1, out));
+	assert_float_equal(((float *)out[0].data)[2], 9, 0);
+	weft_free(w);
+}
+
+/* Without a function a model can be compiled, and that it cannot be run here is said. */
+static void test_no_function(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftOpDef def = good;
+	def.fn = NULL;
+	assert_true(weft_op_register(w, &def));
+	WeftGraph *g = weft_parse(w, text, "f");
+	assert_non_null(g);
+	WeftOptions o = {.size = sizeof o};
+	assert_true(weft_plan(w, g, &o));
+	int64_t n = 3;
+	float x[] = {0, 1, 2};
+	WeftTensor in = {x, {WEFT_CPU, 0}, 1, {WEFT_FLOAT, 32, 1}, &n, NULL, 0}, out[2];
+	assert_false(weft_interpret(w, g, &in, 1, out));
+	assert_non_null(strstr(weft_messages(w), "test::shift: it has no function in this process"));
+	if (weft_has_llvm()) {
+		assert_null(weft_jit(w, g, &o));
+		assert_non_null(strstr(weft_messages(w), "its definition's fn is NULL"));
+	}
+	weft_free(w);
+}
+
+/* Extents that are not known to fit are checked when the model is run. */
+static void test_sizes(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftOpDef def = good;
+	def.schema = "test::cut(Tensor x, Tensor y, int n) -> Tensor";
+	def.types = "f32[a], f32[a] -> f32[a - n]";
+	assert_true(weft_op_register(w, &def));
+	WeftGraph *g = weft_parse(w, "graph @f(%x: f32[A], %y: f32[B]) where 1 <= A, 1 <= B {\n  %c = call([%x, %y], op=\"test::cut\", ints=[4], "
+	                             "floats=[])\n  %z = get(%c, index=0)\n  return %z\n}\n", "f");
+	assert_non_null(g);
+	WeftOptions o = {.size = sizeof o};
+	const WeftModel *m = weft_loops(w, g, &o);
+	assert_non_null(m);
+	WeftInstance *in;
+	WeftStatus status;
+	WeftSizes *sizes = malloc(m->entry[0]->sizes_bytes);
+	int64_t n[2] = {5, 6};
+	WeftTensor x[2] = {{NULL, {WEFT_CPU, 0}, 1, {WEFT_FLOAT, 32, 1}, &n[0], NULL, 0}, {NULL, {WEFT_CPU, 0}, 1, {WEFT_FLOAT, 32, 1}, &n[1], NULL, 0}};
+	assert_int_equal(m->open(m, NULL, &in, &status), WEFT_OK);
+	assert_int_equal(m->sizes(in, 0, x, sizes, &status), WEFT_ERR_INPUT);
+	assert_non_null(strstr(status.message, "test::cut: dimension 0 of y"));
+	n[0] = n[1] = 3;
+	assert_int_equal(m->sizes(in, 0, x, sizes, &status), WEFT_ERR_INPUT);
+	assert_non_null(strstr(status.message, "test::cut: dimension 0 of result 0"));
+	n[0] = n[1] = 9;
+	assert_int_equal(m->sizes(in, 0, x, sizes, &status), WEFT_OK);
+	assert_int_equal(weft_output_shape(m->entry[0], sizes, 0)[0], 5);
+	free(sizes);
+	m->close(in);
+	weft_free(w);
+}
+
+/* ---- mutants of texts: accepted or refused with one message ---- */
+
+static uint32_t next(uint32_t *state)
+{
+	*state = *state * 1664525u + 1013904223u;
+	return *state >> 8;
+}
+
+static void mutate(char *s, size_t max, uint32_t *state)
+{
+	static const char alphabet[] = "abT01239[](),->.*/%+-: f32i64minmaxTensorint?!=";
+	size_t n = strlen(s), at = n ? next(state) % n : 0, from = n ? next(state) % n : 0, len = next(state) % 12;
+	len = len > n - from ? n - from : len;
+	switch (next(state) % 4) {
+	case 0:
+		if (n)
+			s[at] = alphabet[next(state) % (sizeof alphabet - 1)];
+		break;
+	case 1: memmove(s + at, s + (n - at > len ? at + len : n), n - (n - at > len ? at + len : n) + 1); break;
+	default:
+		if (n + len + 1 < max) {
+			char piece[16];
+			memcpy(piece, s + from, len);
+			memmove(s + at + len, s + at, n - at + 1);
+			memcpy(s + at, piece, len);
+		}
+	}
+}
+
+static void test_mutants(void **state)
+{
+	(void)state;
+	enum { COUNT = 3000, MAX = 400 };
+	static const char *const schema[] = {"t::a(Tensor x, Tensor y, int n, int[2] l=[1, 2], float f=1.5, bool b=True) -> (Tensor, Tensor)",
+	                                     "lib::op.over(Tensor x, Tensor y) -> (Tensor out, Tensor)"};
+	static const char *const types[] = {"f32[a, b], T[..., b] -> f32[a + n, min(b, 2*a)], T[..., b / 2]",
+	                                    "T[a], i64[] -> bool[(a - 1) % 3], T[..., a]", "f32[..., a], f32[...] -> f32[...], f32[a]"};
+	uint32_t seed = 1, accepted = 0;
+	for (uint32_t k = 0; k < COUNT; k++) {
+		char s[MAX], t[MAX], b[MAX] = "max(4*a, 1)";
+		snprintf(s, sizeof s, "%s", schema[k % 2]);
+		snprintf(t, sizeof t, "%s", types[k % 3]);
+		for (uint32_t i = next(&seed) % 3; i > 0; i--)
+			mutate(s, sizeof s, &seed);
+		for (uint32_t i = next(&seed) % 4; i > 0; i--)
+			mutate(t, sizeof t, &seed);
+		mutate(b, sizeof b, &seed);
+		WeftOpDef def = good;
+		def.schema = s;
+		def.types = t;
+		def.work_bytes = k % 2 ? b : NULL;
+		Weft *w = weft_new();
+		bool ok = weft_op_register(w, &def);
+		accepted += ok;
+		if (weft_nmessages(w) != !ok)
+			fail_msg("%s; %s: %u messages", s, t, weft_nmessages(w));
+		weft_free(w);
+	}
+	assert_in_range(accepted, COUNT / 100, COUNT - COUNT / 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_definitions), cmocka_unit_test(test_twice), cmocka_unit_test(test_misfits),
+		cmocka_unit_test(test_run),         cmocka_unit_test(test_no_function), cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_mutants),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -4,13 +4,14 @@
 #include <string.h>
 
 #include "ir/graph/dtype_api.h"
+#include "ir/ops/userop.h"
 
 #define FIELD(type, name) offsetof(type, name)
 
 typedef struct {
 	ModelImage *im;
 	const Program *p;
-} Build;
+} Builder;
 
 /* ---- what structures hold ---- */
 
@@ -40,10 +41,15 @@ TYPE(entry, WeftEntry, E(size, U32), E(name, POINTER), E(flags, U32), E(ninput, 
 #define A(name) F(WeftManifest, name, POINTER)
 TYPE(manifest, WeftManifest, A(name), A(weft_version), A(target), A(features), A(source_hash), A(compiler));
 #define M(name, kind) F(WeftModel, name, kind)
-TYPE(model, WeftModel, M(size, U32), M(abi, U32), M(manifest, POINTER), M(nentry, U32), M(nparam, U32), M(entry, POINTER), M(param, POINTER),
-     M(replaceable, U32), M(weights, POINTER), M(weights_file, POINTER), M(weights_hash, POINTER), M(weights_bytes, U64), M(state_bytes, U64),
-     M(state_init, U64), M(nstate, U32), M(state, POINTER), M(open, POINTER), M(close, POINTER), M(sizes, POINTER), M(run, POINTER),
-     M(step, POINTER), M(set_weights, POINTER), M(threads_new, POINTER), M(threads_free, POINTER));
+#define MODEL \
+	M(size, U32), M(abi, U32), M(manifest, POINTER), M(nentry, U32), M(nparam, U32), M(entry, POINTER), M(param, POINTER), \
+	M(replaceable, U32), M(weights, POINTER), M(weights_file, POINTER), M(weights_hash, POINTER), M(weights_bytes, U64), M(state_bytes, U64), \
+	M(state_init, U64), M(nstate, U32), M(state, POINTER), M(open, POINTER), M(close, POINTER), M(sizes, POINTER), M(run, POINTER), \
+	M(step, POINTER), M(set_weights, POINTER), M(threads_new, POINTER), M(threads_free, POINTER)
+/* Of a model without user operators the last field is not there. */
+static const ImageField model_fields[] = {MODEL}, calling_fields[] = {MODEL, M(user_ops, POINTER)};
+static const ImageType model_type = {"WeftModel", offsetof(WeftModel, user_ops), sizeof model_fields / sizeof *model_fields, model_fields};
+static const ImageType calling_type = {"WeftModel", sizeof(WeftModel), sizeof calling_fields / sizeof *calling_fields, calling_fields};
 
 /* ---- bytes ---- */
 
@@ -118,7 +124,7 @@ static int32_t symbol_index(const Program *p, Sym s)
 	return -1;
 }
 
-static uint64_t add_dims(Build *b, const ProgramTensor *t, const char *name)
+static uint64_t add_dims(Builder *b, const ProgramTensor *t, const char *name)
 {
 	ModelImage *im = b->im;
 	uint64_t at = object(im, &dim_type, name, t->rank, true);
@@ -134,7 +140,7 @@ static uint64_t add_dims(Build *b, const ProgramTensor *t, const char *name)
 }
 
 /* One after the other. */
-static uint64_t add_tensors(Build *b, const char *name, const ProgramTensor *t, uint32_t n)
+static uint64_t add_tensors(Builder *b, const char *name, const ProgramTensor *t, uint32_t n)
 {
 	ModelImage *im = b->im;
 	uint64_t at = object(im, &tensor_type, name, n, true), next = at;
@@ -151,7 +157,7 @@ static uint64_t add_tensors(Build *b, const char *name, const ProgramTensor *t, 
 
 /* ---- the entry's tables ---- */
 
-static uint64_t add_symbols(Build *b)
+static uint64_t add_symbols(Builder *b)
 {
 	const Program *p = b->p;
 	uint64_t at = object(b->im, &symbol_type, "symbols", p->symbol.n, true);
@@ -167,7 +173,7 @@ static uint64_t add_symbols(Build *b)
 	return at;
 }
 
-static uint64_t add_seen(Build *b)
+static uint64_t add_seen(Builder *b)
 {
 	const Program *p = b->p;
 	uint64_t at = object(b->im, &i64_type, "seen", p->symbol.n, true);
@@ -178,7 +184,7 @@ static uint64_t add_seen(Build *b)
 	return at;
 }
 
-static uint64_t add_calls(Build *b)
+static uint64_t add_calls(Builder *b)
 {
 	const Program *p = b->p;
 	uint64_t at = object(b->im, &call_type, "calls", p->call.n, true);
@@ -194,7 +200,7 @@ static uint64_t add_calls(Build *b)
 	return at;
 }
 
-static uint64_t add_messages(Build *b)
+static uint64_t add_messages(Builder *b)
 {
 	uint32_t n = b->p->message.n;
 	uint64_t at = object(b->im, &text_type, "messages", n, true);
@@ -210,7 +216,7 @@ static void point_some(ModelImage *im, uint64_t at, uint64_t to, uint32_t n)
 		point(im, at, to);
 }
 
-static uint64_t add_entry(Build *b)
+static uint64_t add_entry(Builder *b)
 {
 	const Program *p = b->p;
 	ModelImage *im = b->im;
@@ -238,7 +244,7 @@ static uint64_t add_entry(Build *b)
 
 /* ---- parameters ---- */
 
-static uint64_t add_layout(Build *b, const Layout *l, const char *name)
+static uint64_t add_layout(Builder *b, const Layout *l, const char *name)
 {
 	uint64_t at = object(b->im, &layout_type, name, l->n, true);
 	for (uint32_t d = 0; d < l->n; d++) {
@@ -250,14 +256,14 @@ static uint64_t add_layout(Build *b, const Layout *l, const char *name)
 	return at;
 }
 
-static uint64_t add_extents(Build *b, const Const *c, uint32_t k)
+static uint64_t add_extents(Builder *b, const Const *c, uint32_t k)
 {
 	uint64_t at = object(b->im, &i64_type, arena_printf(b->im->arena, "param_dim_%u", k), c->rank, true);
 	memcpy(b->im->data + at, c->dim, c->rank * sizeof *c->dim);
 	return at;
 }
 
-static uint64_t add_params(Build *b)
+static uint64_t add_params(Builder *b)
 {
 	const Program *p = b->p;
 	ModelImage *im = b->im;
@@ -281,7 +287,7 @@ static uint64_t add_params(Build *b)
 
 /* ---- the model ---- */
 
-static uint64_t add_manifest(Build *b, const Target *t, const char *features, const EmitOptions *o)
+static uint64_t add_manifest(Builder *b, const Target *t, const char *features, const EmitOptions *o)
 {
 	ModelImage *im = b->im;
 	uint64_t at = object(im, &manifest_type, "manifest", 1, false);
@@ -316,17 +322,31 @@ static int by_place(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
+/* "mylib::decay mylib_decay, mylib::smooth mylib_smooth"; NULL: none. */
+static const char *name_user_ops(const Program *p)
+{
+	const UserOp **op;
+	uint32_t n = program_user_ops(p, &op);
+	Text t;
+	text_init(&t, p->ir->ctx->arena);
+	for (uint32_t k = 0; k < n; k++)
+		text_printf(&t, "%s%s %s", k ? ", " : "", op[k]->name, op[k]->def.symbol);
+	return n ? t.data : NULL;
+}
+
 void model_image(ModelImage *im, const Program *p, const Target *t, const char *features, const EmitOptions *o)
 {
 	*im = (ModelImage){.arena = p->ir->ctx->arena};
-	Build b = {im, p};
+	Builder b = {im, p};
 	uint64_t entry = add_entry(&b), params = add_params(&b), manifest = add_manifest(&b, t, features, o);
 	uint64_t entries = object(im, &entries_type, "entries", 1, true);
 	point(im, entries, entry);
-	WeftModel m = {.size = sizeof m, .abi = WEFT_ABI_VERSION, .nentry = 1, .nparam = p->constant.n,
+	const char *user_ops = name_user_ops(p);
+	const ImageType *type = user_ops ? &calling_type : &model_type;
+	WeftModel m = {.size = (uint32_t)type->size, .abi = WEFT_ABI_VERSION, .nentry = 1, .nparam = p->constant.n,
 	               .replaceable = o->replaceable, .weights_bytes = p->weight_bytes, .state_bytes = p->state_bytes,
 	               .state_init = p->state_init};
-	im->model = one(im, &model_type, "model", &m);
+	im->model = one(im, type, "model", &m);
 	number(im, im->model + FIELD(WeftModel, size), "sizeof(WeftModel)");
 	point(im, im->model + FIELD(WeftModel, manifest), manifest);
 	point(im, im->model + FIELD(WeftModel, entry), entries);
@@ -337,6 +357,8 @@ void model_image(ModelImage *im, const Program *p, const Target *t, const char *
 		point_text(im, im->model + FIELD(WeftModel, weights_file), o->weights_file);
 	if (o->weights_hash)
 		point_text(im, im->model + FIELD(WeftModel, weights_hash), o->weights_hash);
+	if (user_ops)
+		point_text(im, im->model + FIELD(WeftModel, user_ops), user_ops);
 	point_runtime(im, im->model);
 	qsort(im->pointer.data, im->pointer.n, sizeof *im->pointer.data, by_place);
 }

@@ -102,16 +102,15 @@ UserOps user_ops(const Compilation *c)
 {
 	UserOps ops = {0};
 	for (uint32_t l = 0; l < c->level.n; l++) {
-		const Program *p = c->level.data[l].program;
-		for (uint32_t k = 0; k < p->fn.n; k++)
-			for (uint32_t i = 0; i < p->fn.data[k]->ls.n; i++) {
-				const LsData *s = &p->fn.data[k]->ls.data[i];
-				uint32_t j = s->kind == LS_CALL ? 0 : ops.n;
-				while (j < ops.n && strcmp(ops.data[j]->def.symbol, s->call->op->def.symbol) != 0)
-					j++;
-				if (s->kind == LS_CALL && j == ops.n)
-					array_push(c->ctx->arena, &ops, s->call->op);
-			}
+		const UserOp **op;
+		uint32_t n = program_user_ops(c->level.data[l].program, &op);
+		for (uint32_t k = 0; k < n; k++) {
+			uint32_t j = 0;
+			while (j < ops.n && strcmp(ops.data[j]->def.symbol, op[k]->def.symbol) != 0)
+				j++;
+			if (j == ops.n)
+				array_push(c->ctx->arena, &ops, op[k]);
+		}
 	}
 	return ops;
 }

@@ -260,6 +260,9 @@ typedef struct WeftModel {
 	WeftThreads *(*threads_new)(WeftThreadsKind, int32_t n, WeftStatus *);
 	void (*threads_free)(WeftThreads *);
 	const char *weights_hash; /* of what stands where in the weight section; NULL where no file holds it */
+	/* Operators of the user (weft_op.h) that it calls and their functions: "mylib::decay mylib_decay, ...". NULL, or not
+	 * there where `size` says so: none. */
+	const char *user_ops;
 } WeftModel;
 
 /* The extents of output k in sizes; the entry is the one sizes was called with. */

@@ -202,6 +202,7 @@ def links(folder):
         write_tensors(folder / "e.safetensors", {"x.0": ("f", [3], [1, 2, 3]), "y.0": ("q", [], [1225])})
         expect("no soname", ["compile", text, "-o", out, "--ops", user_ops, "--backend", backend, "--link", user_ops], 0, "")
         expect("run", ["run", out, "--inputs", folder / "e.safetensors", "--outputs", folder / "y.safetensors"], 0, "")
+    expect("manifest", ["show", out], 0, "calls    test::begin test_begin, test::trace test_trace, test::traced test_traced")
     c = folder / "c"
     expect("C", ["compile", model, "-o", c, "--emit", "c", "--ops", mylib, "--link", mylib], 0, "")
     made = subprocess.run(["make", "-s", "-C", c, "CC=" + os.environ.get("CC", "cc")], capture_output=True, text=True)

@@ -60,6 +60,7 @@ static bool compile_apart(const BenchOptions *o, bool op_by_op, const char *so)
 		die_with_parent();
 		WeftOptions c = o->compile;
 		c.op_by_op = op_by_op;
+		link_with_ops(&c, &o->load);
 		Weft *w = weft_new();
 		WeftGraph *g = w ? load_model(w, o->model, &o->load) : NULL;
 		int code = g && weft_compile(w, g, &c, so) ? 0 : fail_messages(w);

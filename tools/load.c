@@ -48,3 +48,11 @@ WeftGraph *load_model(Weft *w, const char *path, const LoadArgs *a)
 	free(text);
 	return g;
 }
+
+void link_with_ops(WeftOptions *o, const LoadArgs *a)
+{
+	if (o->nlink || !a)
+		return;
+	o->nlink = a->ops.n;
+	o->link = a->ops.item;
+}

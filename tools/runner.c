@@ -185,10 +185,7 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 	if (o->compile)
 		c = *o->compile;
 	c.backend = compiler_of(backend);
-	if (!c.nlink && o->load) { /* what has the operators here has their functions */
-		c.nlink = o->load->ops.n;
-		c.link = o->load->ops.item;
-	}
+	link_with_ops(&c, o->load);
 	if (!r->interp)
 		return in_process ? open_in_process(r, path, &c, backend == RUN_LOOPS) : open_compiled(r, &c);
 	return open_graph(r);

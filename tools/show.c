@@ -188,6 +188,11 @@ static void print_manifest(Json *j, const WeftModel *m)
 			json_string(j, pair[k][0], pair[k][1]);
 		else if (*pair[k][1])
 			printf("%-8s %s\n", pair[k][0], pair[k][1]);
+	const char *calls = m->size > offsetof(WeftModel, user_ops) ? m->user_ops : NULL;
+	if (calls && j->f)
+		json_string(j, "calls", calls);
+	else if (calls)
+		printf("%-8s %s\n", "calls", calls);
 	if (j->f) {
 		json_number(j, "weight_bytes", (double)m->weights_bytes);
 		json_bool(j, "replaceable", m->replaceable);

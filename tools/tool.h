@@ -60,6 +60,8 @@ typedef struct {
 /* NULL after a message of the Weft. The arguments may be NULL. */
 WeftGraph *load_model(Weft *, const char *path, const LoadArgs *);
 bool load_args_given(const LoadArgs *);
+/* What has the operators here has their functions: shared objects for this process are linked with it. */
+void link_with_ops(WeftOptions *, const LoadArgs *);
 
 /* "1,2" -> numbers from 1 to MOST_THREADS; their count, 0 after a message. */
 int parse_list(const char *what, const char *text, int *out, int max);

@@ -5,11 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const kind_name[] = {
-	"let", "var", "set", "load", "gather", "store", "scatter", "for", "while", "if", "local",
-	"check", "prefetch", "comment", "launch", "read", "copy", "assert", "result", "part",
-};
-
 /* ---- messages ---- */
 
 bool loop_stop(Interp *in, LoopOutcome outcome, const char *fmt, ...)
@@ -44,7 +39,7 @@ bool loop_finding(const Access *a, const char *fmt, ...)
 	va_end(ap);
 	if (a->s) {
 		const char *name = subject(a->f, a->s);
-		snprintf(where, sizeof where, "%s%s%s: ", kind_name[a->s->kind], *name ? " " : "", name);
+		snprintf(where, sizeof where, "%s%s%s: ", ls_row(a->s->kind)->name, *name ? " " : "", name);
 	}
 	if (!a->in->call)
 		return loop_stop(a->in, LOOP_FINDING, "loop IR of %s: %s%s", a->f->name, where, what);

@@ -1,4 +1,5 @@
 #include "ir/loop/program.h"
+#include "ir/ops/userop.h"
 
 Program *program_new(Ir *ir, const char *name)
 {
@@ -68,4 +69,20 @@ bool program_verify(const Program *p, const struct Isa *isa)
 	for (uint32_t k = 0; ok && k < p->run_part.n; k++)
 		ok = loop_verify(p->run_part.data[k], isa);
 	return ok;
+}
+
+uint32_t program_user_ops(const Program *p, const UserOp ***op)
+{
+	ARRAY(const UserOp *) found = {0};
+	for (uint32_t k = 0; k < p->fn.n; k++)
+		for (uint32_t i = 0; i < p->fn.data[k]->ls.n; i++) {
+			const LoopCall *c = p->fn.data[k]->ls.data[i].call;
+			uint32_t j = 0;
+			while (c && j < found.n && found.data[j] != c->op)
+				j++;
+			if (c && j == found.n)
+				array_push(p->ir->ctx->arena, &found, c->op);
+		}
+	*op = found.data;
+	return found.n;
 }

@@ -95,6 +95,8 @@ ProgramCount program_total(const Program *, const int64_t *value);
 bool program_verify(const Program *, const struct Isa *);
 /* How many of the first parameters of `sizes`, or of one of its parts, are read from result slots. */
 uint32_t program_nslot_params(const Program *, const LoopFn *);
+/* Operators of the user that kernels call, each once, in order of appearance; returns how many. */
+uint32_t program_user_ops(const Program *, const struct UserOp ***op);
 /* Adds a message; returns its number. Texts of assertions may hold %lld for the statement's arguments. */
 uint32_t program_message(Program *, const char *text);
 

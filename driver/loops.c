@@ -32,7 +32,8 @@ bool loops_model(Compilation *c, const WeftModel **out)
 	TRY(section_map(c->program, c->o.jobs, &weights));
 	phase_end(c, "weights");
 	model_image(&im, c->program, c->target, "" /* whatever this processor has */, &o);
-	m->model = *load_image(&im, weights, c->weights_symbol);
+	const WeftModel *image = load_image(&im, weights, c->weights_symbol);
+	memcpy(&m->model, image, image->size);
 	m->entry = *m->model.entry[0];
 	m->w = c->w;
 	m->program = c->program;

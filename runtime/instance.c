@@ -119,7 +119,7 @@ int weft_rt_open(const WeftModel *m, const WeftOpen *o, WeftInstance **out, Weft
 	if (!m || !out)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "open: no model or no place for the result");
 	*out = NULL;
-	if (m->abi != WEFT_ABI_VERSION || m->size < sizeof(WeftModel) || (o && o->size < offsetof(WeftOpen, flags)))
+	if (m->abi != WEFT_ABI_VERSION || m->size < offsetof(WeftModel, user_ops) || (o && o->size < offsetof(WeftOpen, flags)))
 		return weft_fail(status, WEFT_ERR_ABI, "the model has ABI version %u, expected %u", (unsigned)m->abi,
 				 (unsigned)WEFT_ABI_VERSION);
 	if (weft_cpu_lacks(m->manifest->features, missing))

@@ -201,6 +201,15 @@ static uint32_t add_function(DistinctKernels *d, LoopFn *f)
 	return id - 1;
 }
 
+/* Its function as others may share it. */
+static uint32_t add_phase(DistinctKernels *d, SchedPhase *p)
+{
+	p->nliteral = loop_parametrise(p->f, KEEP_LITERALS, &p->literal);
+	if (!d->plain)
+		legalise(p->f, &d->target->isa);
+	return add_function(d, p->f);
+}
+
 /* Buffers by order of appearance: the schedule belongs to equal kernels, too. */
 static Scheduled schedule(DistinctKernels *d, const Kernel *k)
 {
@@ -214,10 +223,7 @@ static Scheduled schedule(DistinctKernels *d, const Kernel *k)
 			if (arg[a].kind == ARG_BUF)
 				arg[a].k = find_buf(d, (BufId){arg[a].k});
 		p->arg = arg;
-		p->nliteral = loop_parametrise(p->f, KEEP_LITERALS, &p->literal);
-		if (!d->plain)
-			legalise(p->f, &d->target->isa);
-		fn[i] = add_function(d, p->f);
+		fn[i] = add_phase(d, p);
 	}
 	return (Scheduled){.schedule = s, .fn = fn};
 }
@@ -253,7 +259,7 @@ void distinct_call(DistinctKernels *d, const StepCall *c)
 	Arena *arena = d->l->ir->ctx->arena;
 	uint32_t nbuf, *fn = ARENA_NEW(arena, uint32_t);
 	BufId *buf = ARENA_ARRAY(arena, BufId, c->op->nin + c->op->nout);
-	const Schedule *s = schedule_call(d->l, c, buf, &nbuf);
-	*fn = add_function(d, s->phase.data[0].f);
+	Schedule *s = schedule_call(d->l, c, buf, &nbuf);
+	*fn = add_phase(d, &s->phase.data[0]);
 	add_kernel(d, (Scheduled){.name = c->name, .schedule = s, .fn = fn, .buf = buf});
 }

@@ -181,12 +181,33 @@ static bool conv_operand(Fuzz *f, Value *x, uint32_t nsp)
 	return n == rank && x->n.i;
 }
 
-static bool conv_node(Fuzz *f, Value x, uint32_t nsp)
+/* A value's own padding by the widths of a convolution that reads it, but not always with zeros: rank dims, the last
+ * nsp of them [low, high] wider. */
+static bool pad_like_conv(Fuzz *f, Value x, uint32_t nsp, const Sym *low, const Sym *high)
+{
+	Sym lo[MAX_RANK], hi[MAX_RANK], zero = sym_int(f->ir->syms, 0);
+	uint32_t rank = fuzz_rank(f, x);
+	for (uint32_t k = 0; k < rank; k++) {
+		lo[k] = k + nsp < rank ? zero : low[k + nsp - rank];
+		hi[k] = k + nsp < rank ? zero : high[k + nsp - rank];
+	}
+	Node value = b_full(&f->b, fuzz_dtype(f, x), fuzz_chance(f, 30) ? 0 : 1, 0, NULL);
+	Attr a[] = {attr_none(), attr_none(), attr_ints(lo, rank), attr_ints(hi, rank), fuzz_ints(f, (int64_t[MAX_RANK]){0}, rank)};
+	x.n = fuzz_node(f, OP_pad, (Node[]){x.n, value}, 2, a, 5);
+	x.gran = x.gran < 0 ? x.gran : 0;
+	x.mag = x.mag > 0 ? x.mag : 0;
+	return x.n.i && fuzz_small(f, rank, node_type(f->g, x.n)->dim) && fuzz_push(f, x);
+}
+
+/* x and below are one value; the dims of x are those of a convolution's operand. */
+static bool conv_node(Fuzz *f, Value x, uint32_t nsp, Value below)
 {
 	SymTab *t = f->ir->syms;
+	Sym high[3];
 	int64_t dilation[3], dilation_in[3], kernel;
 	Sym wdim[6] = {fuzz_dim(f, x, 1), sym_int(t, 1 + fuzz_below(f, 9)), fuzz_dim(f, x, 2)},
 	    size[3], stride[3], pad[3];
+	bool padded = fuzz_rank(f, below) >= nsp && fuzz_chance(f, 50), first = fuzz_chance(f, 50);
 	double count = (double)fuzz_max(f, wdim[2]);
 	for (uint32_t k = 0; k < nsp; k++) {
 		Sym d = fuzz_dim(f, x, 3 + k);
@@ -203,6 +224,10 @@ static bool conv_node(Fuzz *f, Value x, uint32_t nsp)
 						   : sym_addi(t, d, fuzz_below(f, 2));
 		wdim[3 + k] = sym_int(t, kernel);
 		count *= (double)kernel;
+		Sym reach = sym_addi(t, sym_mul(t, sym_addi(t, size[k], -1), stride[k]), (kernel - 1) * dilation[k]);
+		high[k] = sym_sub(t, sym_sub(t, reach, pad[k]), sym_addi(t, d, -1));
+		padded &= dilation_in[k] == 1 && fuzz_min(f, pad[k]) >= 0 && fuzz_min(f, high[k]) >= 0 &&
+			  fuzz_dim(f, below, fuzz_rank(f, below) - nsp + k).i == d.i;
 	}
 	if (!fuzz_small(f, 3 + nsp, wdim))
 		return false;
@@ -215,16 +240,21 @@ static bool conv_node(Fuzz *f, Value x, uint32_t nsp)
 		    attr_ints(pad, nsp),
 		    attr_ints(size, nsp),
 		    attr_dtype(accumulator(f, fuzz_dtype(f, x)))};
+	if (padded && first && !pad_like_conv(f, below, nsp, pad, high))
+		return false;
 	Node y = fuzz_node(f, OP_conv, (Node[]){x.n, w.n}, 2, a, 8);
-	return y.i && fuzz_small(f, node_rank(f->g, y), node_type(f->g, y)->dim) &&
-	       fuzz_push(f, dot(f, y, x, w, count));
+	return y.i && fuzz_small(f, node_rank(f->g, y), node_type(f->g, y)->dim) && fuzz_push(f, dot(f, y, x, w, count)) &&
+	       (!padded || first || pad_like_conv(f, below, nsp, pad, high));
 }
 
 static bool step_conv(Fuzz *f)
 {
-	Value x;
+	Value x, below;
 	uint32_t nsp = 1 + fuzz_below(f, 2);
-	return fuzz_pick(f, fits_contract, &x) && conv_operand(f, &x, nsp) && conv_node(f, x, nsp);
+	if (!fuzz_pick(f, fits_contract, &x))
+		return false;
+	below = x;
+	return conv_operand(f, &x, nsp) && conv_node(f, x, nsp, below);
 }
 
 /* ---- look-ups ---- */

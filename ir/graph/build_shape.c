@@ -339,7 +339,7 @@ Node b_reduce(Build *b, ReduceKind kind, Node x, uint32_t dims, DType acc)
 		return x;
 	uint32_t r = node_rank(b->g, x);
 	if (dims >> r)
-		ctx_bug(b->g->ir->ctx, "reduction over dims %#x of %u", dims, r);
+		return b_error(b, "a reduction over more dimensions than the %u there are", r);
 	for (uint32_t k = 0; k < r; k++)
 		if (dims >> k & 1)
 			d[n++] = b_int(b, k);

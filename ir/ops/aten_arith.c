@@ -189,7 +189,8 @@ static bool divides_by_zero(Build *b, Node x, Node y)
 {
 	Attr v;
 	int64_t i;
-	if (!x.i || !b_splat(b, y, &v) || dtype_is_float(b_promote(b, (Node[]){x, y}, 2)))
+	DType d = x.i && y.i ? b_promote(b, (Node[]){x, y}, 2) : DT_none;
+	if (d == DT_none || dtype_is_float(d) || dtype_is_complex(d) || !b_splat(b, y, &v))
 		return false;
 	bool zero = v.kind == ATTR_bool ? !v.b : sym_is_const(b_syms(b), v.s, &i) && i == 0;
 	if (zero)

@@ -120,6 +120,8 @@ static Node replace_part(Build *b, Node x, Node src, uint32_t dim, Sym start, Sy
 	Shape s = aten_shape(b, x);
 	if (!x.i || !src.i)
 		return (Node){0};
+	if (aten_rank(b, src) != s.rank)
+		return b_error(b, "a part of rank %u for a tensor of rank %u", aten_rank(b, src), s.rank);
 	src = b_convert(b, src, node_dtype(b->g, x));
 	Node at = aten_iota_dim(b, &s, dim, DT_i64);
 	Node off = b_bin(b, OP_sub, at, aten_size(b, start, DT_i64));

@@ -362,8 +362,10 @@ static Node build_round_decimals(Build *b, Node n)
 	if (!dtype_is_float(aten_dtype(b, x)))
 		return x;
 	int64_t decimals = aten_int(b, n, "decimals");
+	const int64_t infinite = 400; /* that power of ten is */
+	int64_t power = decimals < -infinite || decimals > infinite ? infinite : decimals < 0 ? -decimals : decimals;
 	double scale = 1;
-	for (int64_t k = decimals < 0 ? -decimals : decimals; k > 0; k--)
+	for (int64_t k = 0; k < power; k++)
 		scale *= 10;
 	if (decimals < 0)
 		return b_bin_scalar(b, OP_mul, b_un(b, OP_round, b_bin_scalar(b, OP_div, x, scale)),

@@ -176,6 +176,8 @@ static Node max_pool_indices(Build *b, Node n, uint32_t ns)
 	Node w = windows(b, x, &p, lowest(b, x));
 	Node value = aten_reduce(b, REDUCE_MAX, w, window_dims(&p, rank), false);
 	Node inner = b_arg_reduce(b, true, aten_flatten(b, w, rank, rank + ns - 1), rank);
+	if (!inner.i)
+		return inner;
 	Node flat = window_position(b, inner, &p, 0);
 	for (uint32_t k = 1; k < ns; k++) {
 		flat = b_bin(b, OP_mul, flat, aten_size(b, p.in[k], DT_i64));

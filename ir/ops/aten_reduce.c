@@ -822,6 +822,8 @@ static Node build_diff(Build *b, Node n)
 	int64_t times = aten_int(b, n, "n");
 	if (aten_rank(b, x) == 0)
 		return b_error(b, "diff of a tensor without dims");
+	if (times < 0)
+		return b_error(b, "differences of order %lld: expected at least 0", (long long)times);
 	if (times == 0)
 		return x;
 	int dim = (int)b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));

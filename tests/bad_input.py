@@ -90,7 +90,7 @@ ARCHIVES = [
      "m.pt2: weight a.weight (data/weights/weight_0): error: not a zip archive"),
     (dict(edits=[(MODEL, "aten.linear.default", "aten.frob.default"),
                  (MODEL, "aten.relu.default", "my.act.default")]),
-     "m.pt2: error: 2 unsupported operators: torch.ops.aten.frob.default x2 (first at linear, linear.py:134); torch.ops.my.act.default x1 (first at relu, make_fixtures.py:81). Export with .run_decompositions(), which may write them with others, or compute the same with other operators"),
+     "m.pt2: error: 2 unsupported operators: torch.ops.aten.frob.default x2 (first at linear, linear.py:134); torch.ops.my.act.default x1 (first at relu, make_fixtures.py:81). Export with .run_decompositions(), which may write them with others, or compute the same with other operators; operators of yours come with a library: --ops LIBRARY"),
     (dict(edits=[(MODEL, '"dtype":7', '"dtype":33'), (CONFIG, '"dtype":7', '"dtype":33')]),
      "m.pt2: weight a.weight: error: tensor a.weight has unsupported dtype f8e8m0fnu (code 33)"),
     (dict(edits=[(MODEL, '"dtype":7', '"dtype":99'), (CONFIG, '"dtype":7', '"dtype":99')]),

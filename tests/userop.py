@@ -108,6 +108,34 @@ EFFECTS = """graph @f(%x: f32[B]) where 1 <= B {
   return %n
 }
 """
+# slices of stacked tensors, a stacked result, none of either
+SCAN = """graph @f(%h: f32[2, 3], %xs: f32[T, 2, 3]) where 0 <= T {
+  %s = scan([%h], [%xs], [], body=graph @b(%c: f32[2, 3], %x: f32[2, 3]) {
+    %k = call([%x], op="test::kept", ints=[1, 5, 1], floats=[])
+    %v = get(%k, index=0)
+    %p = call([%v], op="test::split", ints=[1], floats=[])
+    %l = get(%p, index=0)
+    %r = get(%p, index=1)
+    %n = concat([%r, %l], dim=1)
+    %a = add(%n, %c)
+    return %a, %v, %r
+  }, length=T, reverse=false)
+  %a = get(%s, index=0)
+  %b = get(%s, index=1)
+  %d = get(%s, index=2)
+  return %a, %b, %d
+}
+"""
+# tensors without elements
+EMPTY = """graph @f(%x: f32[A, B]) {
+  %s = call([%x], op="test::split", ints=[2], floats=[])
+  %l = get(%s, index=0)
+  %r = get(%s, index=1)
+  %k = call([%r], op="test::kept", ints=[0, 1], floats=[])
+  %u = get(%k, index=0)
+  return %u, %l
+}
+"""
 # what may run at once fails at once: the first is told of; nothing with an effect after it; a check of the model ahead of both
 FAILS = """graph @f(%x: f32[B], %y: f32[C], %k: i64[1], %t: f32[7]) where 1 <= B, 1 <= C {
   %g = gather(%t, %k, batch=0, axes=[0], mode="check")
@@ -150,6 +178,20 @@ def shapes(folder, backend):
         given = {"x.0": ("f", [a, b], flat(x)), "y.1": ("f", [a, b - 2], flat(row[2:] for row in x))}
         run_text(folder, backend, "shapes", SHAPES, {**given, "x.1": ("b", [], [1]), "y.0": ("f", [a, b], flat(r[-1:] + r[:-1] for r in c))})
         run_text(folder, backend, "shapes", SHAPES, {**given, "x.1": ("b", [], [0]), "y.0": ("f", [a, b], flat(c))})
+
+
+    for n in (0, 1, 3):
+        h = [float(k) for k in range(6)]
+        xs = [[float(6 * i + k) for k in range(6)] for i in range(n)]
+        kept = [[v + 5 for v in x] for x in xs]
+        total = h
+        for x in kept:
+            total = [a + b for a, b in zip(total, x[1:3] + x[:1] + x[4:6] + x[3:4])]
+        run_text(folder, backend, "scan", SCAN, {"x.0": ("f", [2, 3], h), "x.1": ("f", [n, 2, 3], [v for x in xs for v in x]), "y.0": ("f", [2, 3], total),
+                                                 "y.1": ("f", [n, 2, 3], [v for x in kept for v in x]),
+                                                 "y.2": ("f", [n, 2, 2], [v for x in kept for v in x[1:3] + x[4:6]])})
+    for a, b in ((0, 4), (3, 2), (0, 2)):
+        run_text(folder, backend, "empty", EMPTY, {"x.0": ("f", [a, b], range(a * b)), "y.0": ("f", [a, b - 2], []), "y.1": ("f", [a, 2], range(2 * a))})
 
 
 def effects(folder, backend):

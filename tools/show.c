@@ -124,6 +124,8 @@ static void print_reasons(Json *j, const WeftKernelInfo *k)
 	if (!j->f) {
 		if (k->why)
 			printf("%8s%s: %s\n", "", "chosen", k->why);
+		if (k->seconds > 0)
+			printf("%8spredicted: %.3g us by one core\n", "", 1e6 * k->seconds);
 		for (uint32_t i = 0; i < k->nrefused; i++)
 			printf("%8snot %s: %s\n", "", k->refused[i].schedule, k->refused[i].why);
 		return;
@@ -161,6 +163,8 @@ static void print_kernels(Json *j, const WeftReport *r)
 		json_string(j, "algorithm", i->algorithm);
 		json_number(j, "flops", i->flops);
 		json_number(j, "bytes", i->bytes);
+		if (i->seconds > 0)
+			json_number(j, "seconds", i->seconds);
 		print_reasons(j, i);
 		json_close(j, '}');
 	}

@@ -130,8 +130,8 @@ static const char *hash_source(Compilation *c)
 static bool lower_levels(Compilation *c, ScheduleLevel *out)
 {
 	uint32_t errors = c->ctx->nerror;
-	LowerOptions lo = {.no_fusion = c->o.op_by_op};
 	for (uint32_t k = 0; k < c->level.n; k++) {
+		LowerOptions lo = {.target = c->level.data[k].target, .no_fusion = c->o.op_by_op};
 		out[k] = (ScheduleLevel){lower_graph(c->g, &lo), c->level.data[k].target};
 		TRY(out[k].lowered && c->ctx->nerror == errors); /* a size may have left 64 bits on the way */
 	}
@@ -162,7 +162,8 @@ bool compile_lower(Compilation *c)
 	phase_end(c, "hash");
 	c->g = graph_clone(c->from->g);
 	c->g->name = c->name;
-	PipelineOptions po = {.dump = c->o.dump, .dump_to = &dump, .keep_params = c->o.replaceable};
+	PipelineOptions po = {.dump = c->o.dump, .dump_to = &dump, .keep_params = c->o.replaceable,
+			      .target = c->level.data[0].target};
 	TRY(pipeline_run(c->g, &po));
 	c->w->dump = dump.data;
 	phase_end(c, "passes");

@@ -7,14 +7,13 @@
  *   %r = select(%p, %a, %x)
  *
  * A condition becomes selects where both bodies are element-wise and without checks, effects and requirements of sizes, so that
- * nothing can go wrong in the one not taken, and where computing both takes less time than a phase on any machine: a branch is
+ * nothing can go wrong in the one not taken, and where computing both takes less time than a phase: a branch is
  * a phase or more, and what reads the results cannot join the kernels that compute them. The values are the same. Ends
  * because every step removes a branch. */
 #include "ir/scalar/scalar.h"
+#include "ir/target/work.h"
 #include "passes/pass.h"
 #include "passes/rules.h"
-
-enum { PHASE = 4000 }; /* operations, one after the other: as long as a phase takes (ir/target/machine.c) or less */
 
 /* ---- what a branch costs ---- */
 
@@ -46,31 +45,31 @@ static uint32_t op_cost(const Graph *g, Node n)
 	return fn ? fn->cost : 1;
 }
 
-/* Adds the operations of a body to *cost. False where it is more than element-wise, or they are too many. */
-static bool count_body(const Graph *body, int64_t *cost)
+/* Adds the operations of a body to *work. False where it is more than element-wise, or may be of any size. */
+static bool count_body(const Graph *body, Work *work)
 {
 	if (body->guard.n)
 		return false;
 	for (Node n = body->first; n.i; n = node_next(body, n)) {
 		int64_t elements = is_pointwise(node_op(body, n)) && !node_has_effect(body, n) ? most_elements(body, n) : -1;
-		if (elements < 0 || elements > PHASE)
+		if (elements < 0)
 			return false;
-		*cost += elements * op_cost(body, n);
+		work->operations += (double)elements * op_cost(body, n);
 	}
-	return *cost <= PHASE;
+	return true;
 }
 
-static bool worth_selecting(const Graph *yes, const Graph *no)
+/* Computing both and selecting takes no longer than a phase. */
+static bool worth_selecting(const PassCtx *c, const Graph *yes, const Graph *no)
 {
-	int64_t cost = 0;
-	TRY(count_body(yes, &cost) && count_body(no, &cost));
+	Work work = {0};
+	TRY(count_body(yes, &work) && count_body(no, &work));
 	for (uint32_t k = 0; k < yes->output.n; k++) {
 		int64_t elements = most_elements(yes, yes->output.data[k].node);
-		if (elements < 0 || elements > PHASE)
-			return false;
-		cost += elements;
+		TRY(elements >= 0);
+		work.operations += (double)elements;
 	}
-	return cost <= PHASE;
+	return target_cycles(c->target, work) <= target_cycles(c->target, (Work){.phases = 1});
 }
 
 /* ---- rewriting ---- */
@@ -122,7 +121,7 @@ static bool rewrite(Graph *g, const PassCtx *c, Node n)
 		replace_results(g, n, out, nout);
 		return true;
 	}
-	if (!worth_selecting(yes, no))
+	if (!worth_selecting(c, yes, no))
 		return false;
 	inline_body(g, n, "yes", out);
 	inline_body(g, n, "no", other);

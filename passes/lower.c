@@ -221,7 +221,7 @@ static void copy_outputs(Lower *s, const NodePlace *out)
 
 static void assign_groups(Lower *s)
 {
-	const NodeGroup *is = group_nodes(s->g, s->stored, s->opt->no_fusion, s->arena);
+	const NodeGroup *is = group_nodes(s->g, s->target, s->stored, s->opt->no_fusion, s->arena);
 	for (uint32_t k = 0; k < s->g->node.n; k++) {
 		s->info.data[k].is = is[k];
 		s->stored[k] = is[k].role == ROLE_ROOT;
@@ -337,6 +337,7 @@ Lowered *lower_graph(Graph *g, const LowerOptions *opt)
 	Lower s;
 	lower_init(&s, g, NULL, l, &l->steps);
 	s.opt = opt;
+	s.target = opt->target ? opt->target : target_find("generic-c");
 	if (!check_supported(&s) || !check_symbols(&s) || !place_inputs(&s))
 		return NULL;
 	lower_place_constants(&s);

@@ -5,6 +5,7 @@
 #include "ir/kernel/kernel.h"
 
 typedef struct {
+	const struct Target *target; /* whose costs decide; NULL: portable C */
 	bool no_fusion; /* one kernel per structural node: the baseline `op by op` */
 } LowerOptions;
 

@@ -56,6 +56,7 @@ static StepList *start_body(Lower *s, Lower *in, Graph *body)
 	list->graph = body;
 	lower_init(in, body, s, s->l, list);
 	in->opt = s->opt;
+	in->target = s->target;
 	lower_place_constants(in);
 	return list;
 }

@@ -11,9 +11,8 @@
 #include "passes/lower_group.h"
 
 #include "ir/scalar/scalar.h"
+#include "ir/target/work.h"
 #include "passes/group_cost.h"
-
-enum { REPEAT_COST = 6 /* of an operation that is evaluated again without much thought */ };
 
 /* What a group holds besides element-wise nodes, and what all of it costs. */
 typedef struct {
@@ -38,6 +37,7 @@ typedef struct {
 
 typedef struct {
 	const Graph *g;
+	const Target *target;
 	Arena *arena;
 	const bool *stored; /* by node: to be a root, whatever the rules say */
 	bool no_fusion;
@@ -92,17 +92,23 @@ static uint32_t op_cost(const Graph *g, Node n)
 	return fn ? fn->cost : 1;
 }
 
-/* Evaluating n inside the kernel of `root` costs more than storing it: it is expensive and the kernel has
- * many more points than n has elements. Functions of a reduction are evaluated once per row. */
+static double elements(const Graph *g, Node n)
+{
+	return (double)sym_hint(g->ir->syms, type_numel(g->ir, node_type_id(g, n)));
+}
+
+/* Evaluating n wherever the kernel of `root` reads it takes longer than storing it, in a phase more: none where it is an
+ * epilogue, since the contraction below is stored anyway. Functions of a reduction are evaluated once per row. */
 static bool recomputed_too_often(const Sweep *w, Node n, uint32_t root)
 {
 	const Graph *g = w->g;
-	SymTab *syms = g->ir->syms;
 	if (w->node[n.i].below_reduce)
 		return false;
-	int64_t mine = sym_hint(syms, type_numel(g->ir, node_type_id(g, n)));
-	int64_t all = sym_hint(syms, type_numel(g->ir, node_type_id(g, (Node){root})));
-	return op_cost(g, n) >= REPEAT_COST && all >= 8 * mine;
+	double mine = elements(g, n), all = elements(g, (Node){root}), cost = op_cost(g, n);
+	Work joined = {.operations = all * cost};
+	Work apart = {.operations = mine * cost, .bytes = 2 * mine * dtype_size(node_dtype(g, n)),
+	              .phases = !w->node[n.i].below_anchor};
+	return target_cycles(w->target, joined) > target_cycles(w->target, apart);
 }
 
 /* Selecting among few operands, none of which is a kernel's main work, costs less than storing. */
@@ -209,15 +215,25 @@ static bool is_stored_anyway(const Sweep *w, Node n)
 	       (kernel && node_nuses(w->g, n) > 1);
 }
 
+/* All readers evaluate it, or it is stored in a phase more; what they read is as much. */
+static bool takes_longer_repeated(const Sweep *w, Node n)
+{
+	const Graph *g = w->g;
+	double mine = elements(g, n), cost = op_cost(g, n);
+	Work repeated = {.operations = node_nuses(g, n) * mine * cost};
+	Work apart = {.operations = mine * cost, .bytes = mine * dtype_size(node_dtype(g, n)), .phases = 1};
+	return target_cycles(w->target, repeated) > target_cycles(w->target, apart);
+}
+
 /* Of a node that several groups read: each of them computes it again, since that reads no more than loading it would, one
- * operand that is in memory anyway beside small ones, and takes hardly longer: x - mean of a norm, of which mean, variance
+ * operand that is in memory anyway beside small ones, and takes no longer: x - mean of a norm, of which mean, variance
  * and result are kernels of their own. */
 static bool cheaper_repeated(const Sweep *w, Node n)
 {
 	const Graph *g = w->g;
 	int64_t mine = sym_hint(g->ir->syms, type_numel(g->ir, node_type_id(g, n)));
 	uint32_t large = 0;
-	if (w->no_fusion || how(w, n)->role != LOWER_MAP || w->node[n.i].loaded || op_cost(g, n) >= REPEAT_COST)
+	if (w->no_fusion || how(w, n)->role != LOWER_MAP || w->node[n.i].loaded || takes_longer_repeated(w, n))
 		return false;
 	for (uint32_t k = 0; k < node_nin(g, n); k++) {
 		Node x = source_of(w, node_in(g, n, k));
@@ -330,9 +346,9 @@ static void mark_below(Sweep *w, Node n)
 	}
 }
 
-const NodeGroup *group_nodes(const Graph *g, const bool *stored, bool no_fusion, Arena *arena)
+const NodeGroup *group_nodes(const Graph *g, const Target *target, const bool *stored, bool no_fusion, Arena *arena)
 {
-	Sweep w = {.g = g, .arena = arena, .stored = stored, .no_fusion = no_fusion,
+	Sweep w = {.g = g, .target = target, .arena = arena, .stored = stored, .no_fusion = no_fusion,
 	           .node = ARENA_ARRAY(arena, NodeState, g->node.n)};
 	views_init(&w.views, arena);
 	for (uint32_t k = 0; k < g->output.n; k++)

@@ -3,6 +3,7 @@
 #define WEFT_PASSES_LOWER_GROUP_H
 
 #include "ir/ops/op.h"
+#include "ir/target/target.h"
 
 /* How a node relates to kernels. */
 typedef enum {
@@ -19,7 +20,7 @@ typedef struct {
 } NodeGroup;
 
 /* By node. Those in `stored` are roots, whatever the rules say; so are all that compute something without fusion. */
-const NodeGroup *group_nodes(const Graph *, const bool *stored, bool no_fusion, Arena *);
+const NodeGroup *group_nodes(const Graph *, const Target *, const bool *stored, bool no_fusion, Arena *);
 
 /* The value stored as output k: complex numbers as pairs of real ones. */
 Node lower_output(const Graph *, uint32_t k);

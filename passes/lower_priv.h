@@ -3,6 +3,7 @@
 #define WEFT_PASSES_LOWER_PRIV_H
 
 #include "ir/ops/op.h"
+#include "ir/target/target.h"
 #include "passes/lower.h"
 #include "passes/lower_group.h"
 
@@ -25,6 +26,7 @@ typedef struct Lower {
 	Ir *ir;
 	Lowered *l;
 	const LowerOptions *opt;
+	const Target *target;
 	Arena *arena;
 	StepList *steps;
 	struct Lower *parent; /* of a body */

@@ -3,7 +3,7 @@
 #include "ir/scalar/scalar.h"
 #include "passes/lower_stage.h"
 
-enum { SHARE_COST = 10, SHARE_ELEMENTS = 16384 };
+enum { SHARE_ELEMENTS = 16384 /* of a local array: what a task may have on its stack */ };
 
 typedef struct {
 	Lower *s;
@@ -55,6 +55,17 @@ static void mark(Share *h, Kx x, uint64_t stage)
 				mark(h, h->k->vvar.data[v].value, stage);
 }
 
+/* Storing and reading it takes less than evaluating it for every stage. */
+static bool pays(const Share *h, const ScFn *fn, DType d, uint64_t readers)
+{
+	const Machine *m = &h->s->target->machine;
+	uint32_t lanes = target_width(h->s->target), n = 0;
+	for (; readers; readers &= readers - 1)
+		n++;
+	double again = fn->cost * machine_cycles(m, MOP_add, d, lanes);
+	return (n - 1) * again > machine_cycles(m, MOP_store, d, lanes) + n * machine_cycles(m, MOP_load, d, lanes);
+}
+
 static bool worth_sharing(const Share *h, uint32_t i)
 {
 	const KxData *x = &h->k->kx.data[i];
@@ -66,7 +77,7 @@ static bool worth_sharing(const Share *h, uint32_t i)
 	for (uint32_t j = 0; j < x->nin; j++)
 		in[j] = h->k->kx.data[x->in[j].i].dtype;
 	const ScFn *fn = scalar_fn(x->op, in, x->nin);
-	if (!fn || fn->cost < SHARE_COST)
+	if (!fn || !pays(h, fn, x->dtype, r))
 		return false;
 	int64_t total = 1;
 	for (uint32_t a = h->k->nouter; a < h->k->axis.n; a++) {

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "ir/target/target.h"
 #include "passes/pass.h"
 
 enum { MAX_ROUNDS = 16 };
@@ -126,7 +127,8 @@ static bool run(Graph *g, const PipelineOptions *o, const Pass *p, PassCtx *c)
 
 static PassCtx context(const PipelineOptions *o)
 {
-	return (PassCtx){.keep_params = o->keep_params, .keep = o->keep, .nkeep = o->nkeep};
+	return (PassCtx){.keep_params = o->keep_params, .target = o->target ? o->target : target_find("generic-c"),
+			 .keep = o->keep, .nkeep = o->nkeep};
 }
 
 static bool clean(Graph *g, const PipelineOptions *o, PassCtx *c)
@@ -184,8 +186,8 @@ static const Pass *pass_at(size_t k)
 
 bool pipeline_run_one(Graph *g, const char *pass)
 {
-	PassCtx c = {0};
 	const PipelineOptions o = {0};
+	PassCtx c = context(&o);
 	const Pass *p;
 	for (size_t k = 0; (p = pass_at(k)); k++) {
 		if (strcmp(p->name, pass) == 0) {

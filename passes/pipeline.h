@@ -9,6 +9,7 @@ typedef struct {
 	Text *dump_to;
 	const char *skip; /* leave out the pass of this name; NULL: none */
 	bool keep_params; /* weights are replaceable: nothing is computed from their values */
+	const struct Target *target; /* whose costs decide; NULL: portable C */
 	const Op *keep;   /* composites to keep as nodes */
 	uint32_t nkeep;
 	/* Called after every pass that ran; may be NULL. */

@@ -14,6 +14,7 @@
 #include "frontend/archive.h"
 #include "frontend/file.h"
 #include "frontend/pt2.h"
+#include "tests/golden.h"
 
 /* ---- zip files in memory ---- */
 
@@ -159,7 +160,8 @@ static void edit(Entry *e, const char *from, const char *to)
 
 static size_t fail_at; /* the allocation that fails while loading; 0: none */
 
-/* Load from a copy of exactly this size. False when it is refused; the errors go to *text. */
+/* Load from a copy of exactly this size. False when it is refused; the errors, or the types of what the graph gives, go
+ * to *text. */
 static bool loads(const uint8_t *data, size_t size, const char *model, char *text, size_t cap)
 {
 	uint8_t *copy = malloc(size ? size : 1);
@@ -176,6 +178,9 @@ static bool loads(const uint8_t *data, size_t size, const char *model, char *tex
 		Text t;
 		text_init(&t, ctx->arena);
 		ctx_print(ctx, &t);
+		for (uint32_t k = 0; g && k < g->output.n; k++)
+			text_printf(&t, "%s %s%s", k ? "," : "loads, gives", type_str(g->ir, node_type_id(g, g->output.data[k].node)),
+				    k + 1 == g->output.n ? "\n" : "");
 		snprintf(text, cap, "%s", t.data ? t.data : "");
 		ok = g != NULL;
 		if (!g && !ctx->nerror)
@@ -398,9 +403,11 @@ static bool replace_kth(json_t *v, uint32_t *k, json_t *by)
 	return false;
 }
 
-static void mangle(const char *name, const char *file, uint32_t step)
+/* Every step-th value of a member, in the order of the text, gives way to another one; what is said of it goes to out,
+ * once for neighbours. */
+static void mangle(const char *name, const char *file, uint32_t step, Text *out)
 {
-	char text[4000];
+	char text[4000], last[4000] = "";
 	Zip z = unpack(name);
 	Entry *e = member(&z, file);
 	uint8_t *original = e->data;
@@ -421,6 +428,9 @@ static void mangle(const char *name, const char *file, uint32_t step)
 		e->size = strlen((char *)e->data);
 		Buffer b = pack(&z);
 		loads(b.data, b.size, NULL, text, sizeof text);
+		if (!done && strcmp(text, last) != 0)
+			text_printf(out, "%s %s %u: %s", name, file, k, text);
+		memcpy(last, text, sizeof text);
 		free(b.data);
 		free(e->data);
 		json_decref(root);
@@ -436,14 +446,21 @@ static void mangle(const char *name, const char *file, uint32_t step)
 static void test_mangled_json(void **state)
 {
 	(void)state;
-	mangle("mlp", "models/model.json", 1);
-	mangle("mlp", "weights_config.json", 1);
-	mangle("tied", "constants_config.json", 1);
-	mangle("state", "models/model.json", 3);
-	mangle("scan", "models/model.json", 3);
-	mangle("dynamic", "models/model.json", 3);
-	mangle("views", "models/model.json", 5);
-	mangle("batch_norm", "models/model.json", 3);
+	Ctx *ctx = ctx_new();
+	Text said;
+	assert_non_null(ctx);
+	assert_int_equal(setjmp(ctx->unwind), 0);
+	text_init(&said, ctx->arena);
+	mangle("mlp", "models/model.json", 1, &said);
+	mangle("mlp", "weights_config.json", 1, &said);
+	mangle("tied", "constants_config.json", 1, &said);
+	mangle("state", "models/model.json", 3, &said);
+	mangle("scan", "models/model.json", 3, &said);
+	mangle("dynamic", "models/model.json", 3, &said);
+	mangle("views", "models/model.json", 5, &said);
+	mangle("batch_norm", "models/model.json", 3, &said);
+	golden_check(TEST_DATA "/mangled.txt", said.data);
+	ctx_free(ctx);
 }
 
 /* Every allocation of memory from the system fails once: the load unwinds and leaks nothing. */

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/golden.h"
 #include "tests/sample.h"
 
 enum { MAX_LEVEL = 12, MAX_NODES = 5000, MAX_ATTR = 40 };
@@ -268,7 +269,7 @@ static void add_changes(Arena *a, Op op, Text *out)
 static void bad_samples(void **state)
 {
 	(void)state;
-	const char *path = TEST_DATA "/bad_samples.txt", *only = getenv("OP");
+	const char *only = getenv("OP");
 	Ctx *ctx = ctx_new();
 	assert_non_null(ctx);
 	assert_int_equal(setjmp(ctx->unwind), 0);
@@ -282,25 +283,7 @@ static void bad_samples(void **state)
 		ctx_free(ctx);
 		return;
 	}
-	if (getenv("BLESS")) {
-		FILE *f = fopen(path, "wb");
-		assert_non_null(f);
-		assert_int_equal(fwrite(out.data, 1, out.n, f), out.n);
-		assert_int_equal(fclose(f), 0);
-	}
-	FILE *f = fopen(path, "rb");
-	assert_non_null(f);
-	char expected[600];
-	uint32_t differ = 0;
-	const char *p = out.data;
-	for (; fgets(expected, sizeof expected, f); p += strcspn(p, "\n") + (*p != 0)) {
-		size_t n = strcspn(p, "\n");
-		if ((strncmp(p, expected, n) != 0 || expected[n] != '\n') && differ++ < 20)
-			print_error("expected %sgot      %.*s\n", expected, (int)n, p);
-	}
-	fclose(f);
-	assert_int_equal(differ, 0);
-	assert_string_equal(p, "");
+	golden_check(TEST_DATA "/bad_samples.txt", out.data);
 	assert_null(strstr(out.data, "INTERNAL"));
 	assert_null(strstr(out.data, "without a word"));
 	ctx_free(ctx);

@@ -21,7 +21,7 @@ def member(z, tail):
 
 
 def archives():
-    for path in sorted(glob.glob(tests + "/data/*")):
+    for path in sorted(filter(os.path.isfile, glob.glob(tests + "/data/*"))):
         with open(path, "rb") as f:
             data = f.read()
         if len(data) < 100000:

@@ -27,8 +27,9 @@ extern "C" {
 #endif
 
 enum {
-	WEFT_OP_EFFECT = 1,        /* it does more than fill its results: never removed, in the order of the graph's effects, not
-	                              before a check ahead of it has passed. Others are functions of their arguments: a call whose
+	WEFT_OP_EFFECT = 1,        /* it does more than fill its results: never removed, in the order of the graph's effects, and
+	                              of these assertions ahead of it have passed (an index that is out of range is found when what it
+	                              selects is computed, perhaps later). Others are functions of their arguments: a call whose
 	                              results nobody reads goes, two equal ones become one */
 	WEFT_OP_BATCH_LEADING = 2, /* a leading dimension of all operands is one of all results: vmap may call it once */
 	WEFT_OP_THREAD_SAFE = 4    /* several calls of it may run at once: it is a task among others of its phase. Else one call of a

@@ -18,6 +18,7 @@
 typedef struct {
 	bool anchor, reduce, special; /* special: its root is a LOWER_ROOT */
 	GroupCost cost;
+	double again; /* operations on elements that are computed already: those of its nodes that have fewer than the root */
 	ARRAY(uint32_t) loads; /* in order to count each once */
 } Group;
 
@@ -97,18 +98,22 @@ static double elements(const Graph *g, Node n)
 	return (double)sym_hint(g->ir->syms, type_numel(g->ir, node_type_id(g, n)));
 }
 
-/* Evaluating n wherever the kernel of `root` reads it takes longer than storing it, in a phase more: none where it is an
- * epilogue, since the contraction below is stored anyway. Functions of a reduction are evaluated once per row. */
+/* Operations that repeat what is known when the kernel of `root` evaluates n wherever it reads it. Functions of a reduction are
+ * evaluated once per row. */
+static double repeats(const Sweep *w, Node n, uint32_t root)
+{
+	double more = elements(w->g, (Node){root}) - elements(w->g, n);
+	return w->node[n.i].below_reduce || more < 0 ? 0 : more * op_cost(w->g, n);
+}
+
+/* That takes longer, with what the kernel repeats already, than storing n in a phase more: none where n is an epilogue, since
+ * the contraction below is stored anyway. So no kernel repeats much more than a phase's worth. */
 static bool recomputed_too_often(const Sweep *w, Node n, uint32_t root)
 {
-	const Graph *g = w->g;
-	if (w->node[n.i].below_reduce)
-		return false;
-	double mine = elements(g, n), all = elements(g, (Node){root}), cost = op_cost(g, n);
-	Work joined = {.operations = all * cost};
-	Work apart = {.operations = mine * cost, .bytes = 2 * mine * dtype_size(node_dtype(g, n)),
-	              .phases = !w->node[n.i].below_anchor};
-	return target_cycles(w->target, joined) > target_cycles(w->target, apart);
+	double again = repeats(w, n, root), bytes = 2 * elements(w->g, n) * dtype_size(node_dtype(w->g, n));
+	Work joined = {.operations = w->node[root].group.again + again};
+	Work apart = {.bytes = bytes, .phases = !w->node[n.i].below_anchor};
+	return again > 0 && target_cycles(w->target, joined) > target_cycles(w->target, apart);
 }
 
 /* Selecting among few operands, none of which is a kernel's main work, costs less than storing. */
@@ -274,6 +279,7 @@ static void join(Sweep *w, Node n, uint32_t root)
 	group->anchor |= role == LOWER_ANCHOR;
 	group->reduce |= role == LOWER_REDUCE;
 	group->cost = cost_with(w, n, root);
+	group->again += how(w, n)->joins == JOIN_CHEAP ? repeats(w, n, root) : 0;
 }
 
 /* Nodes that no kernel computes. */

@@ -29,6 +29,10 @@ typedef struct {
 #define READ_TWICE                                                                                                      \
 	"graph @f(%x: f32[256, 64]) {\n  %e = exp(%x)\n  %s = reduce(%e, kind=\"sum\", dims=[1], acc=f32)\n"             \
 	"  %b = broadcast(%s, shape=[256, 64], map=[0])\n  %r = mul(%e, %b)\n  return %r\n}\n"
+/* Each exponential repeats half a phase's worth. */
+#define CHAIN                                                                                                           \
+	"graph @f(%y: f32[64], %x: f32[256, 64]) {\n  %a = exp(%y)\n  %b = exp(%a)\n  %c = exp(%b)\n  %e = exp(%c)\n"   \
+	"  %s = broadcast(%e, shape=[256, 64], map=[1])\n  %r = add(%x, %s)\n  return %r\n}\n"
 #define BRANCH                                                                                                          \
 	"graph @f(%p: bool[], %x: f32[1000]) {\n  %c = cond(%p, [%x], yes=graph @yes(%x: f32[1000]) {\n    %n = neg(%x)\n" \
 	"    return %n\n  }, no=graph @no(%x: f32[1000]) {\n    return %x\n  })\n  %r = get(%c, index=0)\n  return %r\n}\n"
@@ -36,6 +40,7 @@ typedef struct {
 static const Case cases[] = {
 	{"an exponential that many rows read, phases cost nothing", REPEATED, 0, 1, 2, 1},
 	{"an exponential that many rows read, phases cost much", REPEATED, 100000000, 1, 1, 1},
+	{"exponentials of exponentials that many rows read, one phase pays for one of them", CHAIN, 20000, 1, 2, 1},
 	{"an epilogue is stored with its contraction, whatever a phase costs", EPILOGUE, 0, 1, 2, 1},
 	{"an epilogue is stored with its contraction, however much a phase costs", EPILOGUE, 100000000, 1, 2, 1},
 	{"two stages read an exponential, stores are cheap", READ_TWICE, 5120, 1, 1, 3},

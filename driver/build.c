@@ -35,10 +35,10 @@ static bool write_embedded(Ctx *ctx, const char *folder, const EmbeddedFile *f)
 static void compile_words(Builder *b, Words *w, const char *flags, const char *opt)
 {
 	words_split(b->a, w, b->cc);
-	words_split(b->a, w, target_common_flags());
-	words_split(b->a, w, flags);
-	words_split(b->a, w, "-std=c11 -fPIC -fvisibility=hidden");
 	words_split(b->a, w, opt);
+	words_split(b->a, w, target_common_flags());
+	words_split(b->a, w, flags); /* a unit's own come after what is meant for all */
+	words_split(b->a, w, "-std=c11 -fPIC -fvisibility=hidden");
 }
 
 static bool is_header(const char *name)

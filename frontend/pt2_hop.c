@@ -114,6 +114,10 @@ static bool graph_results(Scope *outer, Scope *s, Values *out)
 	{
 		const char *name = tensor_name(output);
 		uint32_t v = name ? scope_find(s, name) : 0;
+		if (json_object_get(output, "as_sym_int"))
+			return ctx_error(outer->st->im->ctx, outer->where,
+					 "result %zu of its graph is an integer that depends on data: not supported, where "
+					 "a tensor without dimensions is", i);
 		if (!v)
 			return ctx_error(outer->st->im->ctx, outer->where,
 					 "output %zu of the graph is no tensor", i);
@@ -387,6 +391,32 @@ static Node condition(Scope *s, const json_t *node)
 
 /* ---- cond and while ---- */
 
+/* Sizes that the file holds for equal, where that is not seen from how they are written: those of a result that has
+ * neither branch's size depend on which was taken. */
+static bool require_same_sizes(Scope *s, const json_t *node, const Graph *yes, Graph *no)
+{
+	SymTab *syms = s->st->im->syms;
+	const char **name;
+	Meta *meta;
+	uint32_t n;
+	TRY(result_names(s, node, &name, &meta, &n));
+	for (uint32_t k = 0; k < n && k < yes->output.n && k < no->output.n; k++) {
+		Node x = yes->output.data[k].node, y = no->output.data[k].node;
+		for (uint32_t d = 0; d < meta[k].rank && d < node_rank(yes, x) && d < node_rank(no, y); d++) {
+			Sym a = node_dim(yes, x, d), b = node_dim(no, y, d), got = meta[k].size[d];
+			if (sym_eq(syms, a, b) != MAYBE)
+				continue;
+			if (sym_eq(syms, got, a) != YES && sym_eq(syms, got, b) != YES)
+				return ctx_error(s->st->im->ctx, s->where,
+						 "dimension %u of result %u has size %s in one branch and %s in the other: a "
+						 "size that depends on data is not supported",
+						 d, k, sym_str(syms, a), sym_str(syms, b));
+			graph_guard(no, GUARD_EQ, a, b, "branches have results of the same size");
+		}
+	}
+	return true;
+}
+
 /* cond(pred, yes, no, xs) */
 static bool import_cond(Scope *s, const json_t *node)
 {
@@ -402,6 +432,7 @@ static bool import_cond(Scope *s, const json_t *node)
 	Graph *g[2] = {subgraph(s, yes, meta, in.n), NULL};
 	g[1] = g[0] ? subgraph(s, no, meta, in.n) : NULL;
 	TRY(g[0] && g[1]);
+	TRY(require_same_sizes(s, node, g[0], g[1]));
 	Attr attr[MAX_ARGS] = {0};
 	TRY(set_attr(s, OP_cond, attr, "xs", attr_int(im->ir, in.n)));
 	TRY(set_attr(s, OP_cond, attr, "yes", attr_graph(g[0])) &&

@@ -6,7 +6,8 @@
  *   %3 = view_real(%2) : f32[4, 2]               %3 = concat(re * c - im * d, re * d + im * c)
  *
  * Complex inputs and outputs stay what they are to the caller: they are read through view_real and
- * made by view_complex, the same memory. A complex operator without a rule stays too, between these
+ * made by view_complex, the same memory. What scan, while and cond pass to their graphs and get from them are pairs too, a
+ * last dimension of two. A complex operator without a rule stays too, between these
  * two, for the interpreter; lowering refuses it by name. One sweep, so it ends. */
 #include <string.h>
 
@@ -270,11 +271,108 @@ static void join_outputs(Split *s)
 	}
 }
 
+/* ---- graphs of nodes ---- */
+
+static TypeId pairs_type(Ir *ir, TypeId type)
+{
+	const Type t = *ir_type_of(ir, type);
+	Sym dim[MAX_RANK + 1];
+	if (!dtype_is_complex(t.dtype))
+		return type;
+	if (t.n)
+		memcpy(dim, t.dim, t.n * sizeof *dim);
+	dim[t.n] = sym_int(ir->syms, 2);
+	return ir_type(ir, dtype_real(t.dtype), t.n + 1, dim);
+}
+
+/* x becomes pairs; its readers read view_complex of it, ahead of `before`. */
+static void become_pairs(Graph *g, Node x, Node before)
+{
+	Build b = {.g = g, .before = before, .loc = node_data(g, x)->loc};
+	Use first = node_data(g, x)->first_use;
+	graph_set_type(g, x, pairs_type(g->ir, node_type_id(g, x)));
+	Node whole = b_node(&b, OP_view_complex, &x, 1, NULL, 0);
+	for (Use u = first, next; u.i; u = next) {
+		Node user = g->use.data[u.i].user;
+		next = g->use.data[u.i].next;
+		for (uint32_t k = 0; k < node_nin(g, user); k++)
+			if (user.i != whole.i && node_in(g, user, k).i == x.i)
+				graph_set_operand(g, user, k, whole);
+	}
+	for (uint32_t k = 0; k < g->output.n; k++)
+		if (g->output.data[k].node.i == x.i)
+			graph_set_output(g, k, whole);
+}
+
+static void pairs_in_body(Graph *body)
+{
+	Node first = body->first;
+	while (first.i && node_op(body, first) == OP_input)
+		first = node_next(body, first);
+	for (uint32_t k = 0; k < body->input.n; k++)
+		if (is_complex(body, body->input.data[k].node))
+			become_pairs(body, body->input.data[k].node, first);
+	for (uint32_t k = 0; k < body->output.n; k++) {
+		Node x = body->output.data[k].node;
+		Build b = {.g = body, .loc = node_data(body, x)->loc};
+		if (is_complex(body, x))
+			graph_set_output(body, k, b_node(&b, OP_view_real, &x, 1, NULL, 0));
+	}
+}
+
+/* Results of n, a tuple. */
+static bool pairs_of_results(Graph *g, Node n)
+{
+	const Type t = *node_type(g, n);
+	TypeId *elem = ARENA_ARRAY(g->ir->ctx->scratch, TypeId, t.n);
+	bool changed = false;
+	for (uint32_t k = 0; k < t.n; k++) {
+		elem[k] = pairs_type(g->ir, t.elem[k]);
+		if (elem[k].i == t.elem[k].i)
+			continue;
+		changed = true;
+		Use u = node_data(g, n)->first_use;
+		for (Node r; (r = node_next_get(g, &u, k)).i;)
+			become_pairs(g, r, node_next(g, r));
+	}
+	if (changed)
+		graph_set_type(g, n, ir_tuple(g->ir, t.n, elem));
+	return changed;
+}
+
+/* What a node with graphs passes to them and gets from them. */
+static bool pairs_of_control(Graph *g, Node n)
+{
+	const Schema *schema = op_schema(node_op(g, n));
+	bool has_graph = false;
+	for (uint32_t k = 0; k < schema->narg; k++) {
+		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
+		if (schema->arg[k].kind != ARG_graph || a->kind != ATTR_graph)
+			continue;
+		has_graph = true;
+		pairs_in_body(a->graph);
+	}
+	if (!has_graph)
+		return false;
+	Build b = pass_build(g, n);
+	bool changed = false;
+	for (uint32_t k = 0; k < node_nin(g, n); k++) {
+		Node x = node_in(g, n, k);
+		if (!is_complex(g, x))
+			continue;
+		graph_set_operand(g, n, k, b_node(&b, OP_view_real, &x, 1, NULL, 0));
+		changed = true;
+	}
+	return pairs_of_results(g, n) || changed;
+}
+
 bool pass_split_complex(Graph *g, PassCtx *c)
 {
+	bool changed = false;
+	for (Node n = g->first; n.i; n = node_next(g, n))
+		changed |= pairs_of_control(g, n);
 	Split s = {.b = {.g = g}, .n = g->node.n};
 	s.part = ARENA_ARRAY(g->ir->ctx->scratch, Parts, s.n);
-	bool changed = false;
 	for (Node n = g->first; n.i;) {
 		Node next = node_next(g, n);
 		changed |= visit(&s, n);

@@ -63,6 +63,21 @@ def run_fixtures(backend, said):
                 wrong(f"{ref.name} {backend}: expected {said[ref.name]}", text)
 
 
+# what is said of tests/data/control/refused, node included
+REFUSED = {
+    "branch_sizes": "cond: dimension 0 of result 0 has size 3 in one branch and 4 in the other: a size that depends on data",
+    "branch_symbols": "dimension 0 of result 0 has size s77 in one branch and s17 in the other: a size that depends on data",
+    "loop_integer": "result 0 of its graph is an integer that depends on data: not supported",
+}
+
+
+def run_refused():
+    for name, want in REFUSED.items():
+        done = subprocess.run([weft, "show", str(root / f"tests/data/control/refused/{name}.pt2")], capture_output=True, text=True)
+        if done.returncode != 1 or want not in done.stderr or ": node " not in done.stderr:
+            wrong(f"{name}: expected {want}", done.stderr)
+
+
 # ---- what comes after a failure ----
 
 # a loop that never ends where the assertion before it fails, and an index that is out of range in the step after that
@@ -205,6 +220,7 @@ def run_texts(folder, backend):
 
 
 said = {}
+run_refused()
 for b in backends():
     run_fixtures(b, said)
     with tempfile.TemporaryDirectory() as temp:

@@ -92,6 +92,12 @@ def make_control(name, model, calls, dynamic=None):
         save_file(tensors, dest / f"{name}.{k}.safetensors", error or None)
 
 
+def make_refused(name, model, args, dynamic=None):
+    """control/refused/NAME.pt2: sizes and integers that depend on data."""
+    (dest / "control/refused").mkdir(parents=True, exist_ok=True)
+    save(f"control/refused/{name}", export(model, args, dynamic_shapes=dynamic, strict=False), True)
+
+
 def make_nested(name, model, args, kwargs, dynamic, strict=False):
     """The same for inputs and outputs that are nested. x.<i> and y.<i> are the flat ones."""
     program = export(model, args, kwargs, dynamic_shapes=dynamic, strict=strict)
@@ -313,6 +319,65 @@ class WhileInCond(nn.Module):
         return torch.cond(x.sum() < last, rise, stay, (x,))
 
 
+class ComplexBranch(nn.Module):
+    """A branch of complex numbers."""
+
+    def forward(s, z, c, x):
+        def square(z, c):
+            return z * z + c, torch.view_as_real(z).sum(), c - z
+
+        def halve(z, c):
+            return z * 0.5, torch.view_as_real(c).sum(), z - c
+        return torch.cond(x.sum() > 0, square, halve, (z, c))
+
+
+class ComplexLoop(nn.Module):
+    """z = z * z + c, and branches of the same in each round."""
+
+    def forward(s, z, c, n):
+        def some(z, n):
+            return n > 0
+
+        def step(z, n):
+            def near(z):
+                return z * z + c
+
+            def far(z):
+                return z.conj() * 0.25
+            return torch.cond(torch.view_as_real(z).abs().max() < 2, near, far, (z,)), n - 1
+        return while_loop(some, step, (z, n))
+
+
+class SizeClosure(nn.Module):
+    """Bodies that read a size of what is outside."""
+
+    def forward(s, x, y, n):
+        b = x.shape[0]
+
+        def mean(y):
+            return y * b
+
+        def less(y):
+            return y - x.sum() / b
+
+        def some(n, y):
+            return n < b
+
+        def step(n, y):
+            return n + 1, y * b + n
+        return torch.cond(y.sum() > 0, mean, less, (y,)), while_loop(some, step, (n, y))
+
+
+class BranchSizes(nn.Module):
+    def forward(s, x, y):
+        return torch.cond(x.sum() > 0, lambda x, y: x * 2, lambda x, y: y - 1, (x, y))
+
+
+class LoopInteger(nn.Module):
+    def forward(s, x):
+        return while_loop(lambda i, x: x.sum() < 100, lambda i, x: (i + 1, x * 2 + i), (x.shape[0], x))
+
+
 class WhileInWhile(nn.Module):
     def forward(s, x, n):
         def more(j, y):
@@ -466,6 +531,15 @@ if __name__ == "__main__":
                  dyn)
     make_control("while_in_cond", WhileInCond(), [(r(b, 3), torch.tensor(float(x))) for b, x in [(2, 50), (5, -50), (3, 1e6)]], dyn)
     make_control("while_in_while", WhileInWhile(), [(r(b, 3), torch.tensor(n)) for b, n in [(2, 2), (4, -1), (3, 5)]], dyn)
+    z, c = r(3, dtype=torch.complex64) * 0.5, r(3, dtype=torch.complex64) * 0.3
+    make_control("complex_branch", ComplexBranch(), [(z, c, torch.ones(2)), (z, c, -torch.ones(2))])
+    make_control("complex_loop", ComplexLoop(), [(z, c, torch.tensor(k)) for k in (3, 0, 7)])
+    make_control("size_closure", SizeClosure(), [(r(b, 2), r(3) + o, torch.tensor(n)) for b, o, n in [(4, 9, 1), (3, -9, 5)]],
+                 ({0: Dim.DYNAMIC}, None, None))
+    d = {0: Dim.DYNAMIC}
+    make_refused("branch_sizes", BranchSizes(), (r(3), r(4)))
+    make_refused("branch_symbols", BranchSizes(), (r(3), r(4)), (d, d))
+    make_refused("loop_integer", LoopInteger(), (r(3),), (d,))
     make("promote", Promote(), (r(3), torch.tensor([1, 2, 3])))
     dyn = Dim.DYNAMIC
     shapes = {"x": None, "xs": [None, {0: dyn}], "d": {"q": {0: dyn}}, "p": [None, [{0: dyn}]], "k": {0: dyn}}

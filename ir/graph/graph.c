@@ -168,6 +168,11 @@ void graph_replace(Graph *g, Node old, Node new)
 		name_move(g, old, new);
 }
 
+void graph_set_type(Graph *g, Node n, TypeId type)
+{
+	g->node.data[n.i].type = type;
+}
+
 void graph_erase(Graph *g, Node n)
 {
 	NodeData *d = &g->node.data[n.i];

@@ -189,6 +189,8 @@ void graph_replace(Graph *, Node old, Node new);
 /* The node must have no readers. */
 void graph_erase(Graph *, Node);
 void graph_set_operand(Graph *, Node user, uint32_t k, Node def);
+/* Readers are to take the new type. */
+void graph_set_type(Graph *, Node, TypeId);
 /* Characters other than [A-Za-z0-9_.$] become "_"; a name that is taken gets a number appended. */
 void graph_set_name(Graph *, Node, const char *);
 const char *graph_name(Graph *, Node); /* "conv2d_3" or "17"; never NULL */

@@ -240,6 +240,27 @@ OP(while) {
 /* ---- cond ---- */
 
 /* Both branches give results of the same types. */
+/* The graph requires that two sizes are equal when it runs. */
+static bool requires_equal(const Graph *g, Sym a, Sym b)
+{
+	for (uint32_t k = 0; k < g->guard.n; k++) {
+		const GraphGuard *q = &g->guard.data[k];
+		if (q->kind == GUARD_EQ && ((q->a.i == a.i && q->b.i == b.i) || (q->a.i == b.i && q->b.i == a.i)))
+			return true;
+	}
+	return false;
+}
+
+/* Either branch writes the same memory, so sizes that are not known to be equal have to be required by one of them. */
+static bool check_branch_size(Infer *f, const Graph *yes, const Graph *no, uint32_t k, uint32_t d)
+{
+	Sym a = node_dim(yes, yes->output.data[k].node, d), b = node_dim(no, no->output.data[k].node, d);
+	if (sym_eq(f->syms, a, b) == YES || requires_equal(yes, a, b) || requires_equal(no, a, b))
+		return true;
+	return infer_fail(f, "dimension %u of result %u has size %s in one branch and %s in the other: a size that depends on data "
+	                  "is not supported", d, k, sym_str(f->syms, a), sym_str(f->syms, b));
+}
+
 static bool check_branches(Infer *f, const Graph *yes, const Graph *no)
 {
 	if (yes->output.n != no->output.n)
@@ -249,7 +270,7 @@ static bool check_branches(Infer *f, const Graph *yes, const Graph *no)
 		if (a.dtype != b.dtype || a.n != b.n)
 			return infer_fail(f, "result %u is not of the same type in both branches", k);
 		for (uint32_t d = 0; d < a.n; d++)
-			TRY(infer_same(f, "extent of a result", a.dim[d], b.dim[d]));
+			TRY(check_branch_size(f, yes, no, k, d));
 	}
 	return true;
 }

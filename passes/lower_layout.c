@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { MAX_VOTES = 6 };
+enum { MAX_VOTES = 6 /* orders that are compared for one buffer */ };
 
 typedef struct {
 	uint32_t perm[MAX_RANK];

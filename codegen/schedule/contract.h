@@ -4,7 +4,7 @@
 
 #include "codegen/schedule/axes.h"
 
-enum { MAX_BLOCK_ROWS = 240 /* of a table in local memory */, MAX_PANEL = 1 << 16 /* bytes of local memory */ };
+enum { MAX_BLOCK_ROWS = 240 /* bounds the tables of rows in local memory; the machine chooses below */, MAX_PANEL = 1 << 16 /* bytes of local memory */ };
 
 enum { MAX_WINDOWS = 8 };
 

@@ -5,7 +5,12 @@
 
 /* Sums longer than CHUNK are added up from partial ones: the rounding error of one long chain grows with its
  * length. A matrix product of which one tile has all columns waits for loads: shorter chains cost it nothing. */
-enum { UNROLL_K = 4, INLINE_EPILOGUE = 160, CHUNK = 256, NARROW_CHAIN = 64, STEPS_AHEAD = 16, LONG_PANEL = 256 };
+enum {
+	UNROLL_K = 4,          /* steps of k in a round, and chains at most: bounds the code of a tile */
+	INLINE_EPILOGUE = 160, /* operations that are written out for all of a tile: bounds its code, too */
+	CHUNK = 256, NARROW_CHAIN = 64, /* terms of a chain: bound the error of a sum */
+	STEPS_AHEAD = 16, LONG_PANEL = 256 /* measured on one machine: fetches_into_l1 */
+};
 
 static Lx int_of(Sched *s, int64_t v)
 {

@@ -136,10 +136,11 @@ static Lx rewrite(Library *l, ScOp op, LType t, const Lx *in, unsigned known)
 	case SC_eq: case SC_ne: case SC_lt: case SC_le: case SC_gt: case SC_ge: return compare_masks(l, op, t, in);
 	case SC_convert: return t.dtype == DT_bool ? not_zero(l, t, in[0]) : float_to_int(l, t, in[0]);
 	case SC_abs: return in[0];
-	default: { /* lesser, greater */
+	case SC_lesser: case SC_greater: {
 		Lx before = lx_op(f, op == SC_lesser ? SC_lt : SC_gt, (LType){DT_bool, t.lanes}, in, 2, 0);
 		return lx_op(f, SC_select, t, (Lx[]){before, in[0], in[1]}, 3, 0);
 	}
+	default: return call_named(l, sc_name(op), t.dtype, t.lanes, in, sc_arity(op)); /* the text of that name */
 	}
 }
 

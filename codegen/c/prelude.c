@@ -29,17 +29,12 @@ typedef struct {
 	bool by_operand, by_both; /* named after the operand's type, or both */
 } Signature;
 
+/* Of operations that are none of these, by the number of operands. */
+static const Signature lane_wise[] = {{"", "", "", 0, 0}, {"", "$T", "$T a", 0, 0}, {"", "$T", "$T a, $T b", 0, 0},
+                                      {"", "$T", "$T a, $T b, $T c", 0, 0}};
+
 static const Signature signatures[] = {
-	{"neg", "$T", "$T a", 0, 0}, {"abs", "$T", "$T a", 0, 0}, {"sqrt", "$T", "$T a", 0, 0},
-	{"floor", "$T", "$T a", 0, 0}, {"ceil", "$T", "$T a", 0, 0}, {"trunc", "$T", "$T a", 0, 0},
-	{"rint", "$T", "$T a", 0, 0}, {"not", "$T", "$T a", 0, 0},
-	{"add", "$T", "$T a, $T b", 0, 0}, {"sub", "$T", "$T a, $T b", 0, 0},
-	{"mul", "$T", "$T a, $T b", 0, 0}, {"min", "$T", "$T a, $T b", 0, 0},
-	{"max", "$T", "$T a, $T b", 0, 0}, {"quot", "$T", "$T a, $T b", 0, 0},
-	{"mod", "$T", "$T a, $T b", 0, 0}, {"and", "$T", "$T a, $T b", 0, 0},
-	{"or", "$T", "$T a, $T b", 0, 0}, {"xor", "$T", "$T a, $T b", 0, 0}, {"left", "$T", "$T a, $T b", 0, 0},
-	{"right", "$T", "$T a, $T b", 0, 0}, {"fit", "$T", "$A a", 0, 1}, {"fma", "$T", "$T a, $T b, $T c", 0, 0},
-	{"lesser", "$T", "$T a, $T b", 0, 0}, {"greater", "$T", "$T a, $T b", 0, 0},
+	{"fit", "$T", "$A a", 0, 1},
 	{"eq", "$M", "$A a, $A b", 1, 0}, {"ne", "$M", "$A a, $A b", 1, 0},
 	{"lt", "$M", "$A a, $A b", 1, 0}, {"le", "$M", "$A a, $A b", 1, 0},
 	{"gt", "$M", "$A a, $A b", 1, 0}, {"ge", "$M", "$A a, $A b", 1, 0},
@@ -59,11 +54,14 @@ static const Signature signatures[] = {
 	{"join", "$T", "$fn[half:T:T:H] a, $fn[half:T:T:H] b", 0, 0},
 };
 
-static const Signature *signature_of(const char *op)
+static const Signature *signature_of(const char *name)
 {
 	for (uint32_t k = 0; k < sizeof signatures / sizeof *signatures; k++)
-		if (strcmp(signatures[k].op, op) == 0)
+		if (strcmp(signatures[k].op, name) == 0)
 			return &signatures[k];
+	for (ScOp op = SC_add; op < SC_COUNT; op++)
+		if (strcmp(sc_name(op), name) == 0)
+			return &lane_wise[sc_arity(op)];
 	return NULL;
 }
 
@@ -71,6 +69,9 @@ bool is_helper_op(const char *name, size_t n)
 {
 	for (uint32_t k = 0; k < sizeof signatures / sizeof *signatures; k++)
 		if (strlen(signatures[k].op) == n && memcmp(signatures[k].op, name, n) == 0)
+			return true;
+	for (ScOp op = SC_add; op < SC_call; op++)
+		if (op != SC_div && strlen(sc_name(op)) == n && memcmp(sc_name(op), name, n) == 0)
 			return true;
 	return false;
 }
@@ -304,7 +305,9 @@ static const char *split_text(CUnit *u, const char *op, LType to, LType from)
 	LType mask = {DT_bool, from.lanes};
 	const char *half = c_helper(u, op, th, fh), *half_name[2] = {"lo", "hi"};
 	bool cmp = signature_of(op)->by_operand, select = strcmp(op, "select") == 0;
-	uint32_t nin = strcmp(op, "fma") == 0 ? 3 : strchr(signature_of(op)->params, ',') ? 2 : 1;
+	uint32_t nin = 1 - (uint32_t)select; /* the mask has another type */
+	for (const char *c = signature_of(op)->params; *c; c++)
+		nin += *c == ',';
 	text_printf(&t, "%s(", c_helper(u, "join", cmp ? mask : to, cmp ? mask : to));
 	for (int k = 0; k < 2; k++) {
 		const char *part = c_helper(u, half_name[k], from, from);
@@ -333,14 +336,14 @@ static const char *body_text(CUnit *u, const char *op, LType to, LType from)
 	return expand_text(u, to, from, r->c + (*r->c == '='));
 }
 
-static const char *helper_name(CUnit *u, const Signature *s, LType to, LType from)
+static const char *helper_name(CUnit *u, const char *op, const Signature *s, LType to, LType from)
 {
 	const char *t = type_label(u, to), *f = type_label(u, from);
 	if (s->by_operand)
-		return arena_printf(u->arena, "%s_%s", s->op, f);
+		return arena_printf(u->arena, "%s_%s", op, f);
 	if (s->by_both)
-		return arena_printf(u->arena, "%s_%s_%s", s->op, t, f);
-	return arena_printf(u->arena, "%s_%s", s->op, t);
+		return arena_printf(u->arena, "%s_%s_%s", op, t, f);
+	return arena_printf(u->arena, "%s_%s", op, t);
 }
 
 const char *c_helper(CUnit *u, const char *op, LType to, LType from)
@@ -348,7 +351,7 @@ const char *c_helper(CUnit *u, const char *op, LType to, LType from)
 	const Signature *s = signature_of(op);
 	if (!s)
 		ctx_bug(u->ctx, "C prelude: unknown helper %s", op);
-	const char *name = helper_name(u, s, to, from);
+	const char *name = helper_name(u, op, s, to, from);
 	bool fresh;
 	intern(&u->known, name, strlen(name), &fresh);
 	if (!fresh)

@@ -1,7 +1,9 @@
 /* Basic operations: the expressions of their rows (ir/loop/prelude.h), built.
  *
- * An expression is an operand (a, b, c; of select m, a, b), a constant ($Y and $Z as in codegen/c/prelude.c, false), or
- * a function of such: an instruction by its name, with its flags or its predicate, or an intrinsic. */
+ * An expression is an operand (a, b, c; of select m, a, b), a constant ($Y and $Z as in codegen/c/prelude.c, false, an
+ * integer as i16:-1, a number of the operand's type), or a function of such: an instruction by its name, with its flags
+ * or its predicate, or an intrinsic. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "codegen/llvm/priv.h"
@@ -134,14 +136,20 @@ static V constant(Expr *e, const char *name)
 		return l_float(e->u, e->from, wide ? 0x1p63 : 0x1p31);
 	if (!strcmp(name, "$Z"))
 		return l_int(e->u, e->to, wide ? INT64_MIN : INT32_MIN);
-	return LLVMConstNull(LLVMInt1TypeInContext(e->u->c));
+	char *end;
+	if (*name == 'i') {
+		LLVMTypeRef type = LLVMIntTypeInContext(e->u->c, (unsigned)strtoul(name + 1, &end, 10));
+		return LLVMConstInt(type, (unsigned long long)strtoll(end + 1, NULL, 10), true);
+	}
+	double x = strtod(name, &end);
+	return end > name ? l_float(e->u, e->from, x) : LLVMConstNull(LLVMInt1TypeInContext(e->u->c));
 }
 
 static V build(Expr *e)
 {
-	enum { MOST = 16 };
+	enum { MOST = 48 };
 	char name[MOST] = "";
-	V in[4] = {NULL};
+	V in[6] = {NULL};
 	uint32_t nin = 0;
 	size_t n = strcspn(e->s, "(), ");
 	memcpy(name, e->s, n < MOST ? n : MOST - 1);

@@ -95,7 +95,8 @@ LLVMValueRef l_intrinsic(LUnit *u, const char *name, LLVMTypeRef *type, uint32_t
 LLVMValueRef l_math(LUnit *u, const char *name, LLVMValueRef *in, uint32_t nin)
 {
 	LLVMTypeRef type = LLVMTypeOf(in[0]);
-	return l_intrinsic(u, name, &type, 1, in, nin);
+	bool overloaded = LLVMIntrinsicIsOverloaded(LLVMLookupIntrinsicID(name, strlen(name)));
+	return l_intrinsic(u, name, &type, overloaded, in, nin);
 }
 
 LLVMValueRef l_extern(LUnit *u, const char *name, LLVMTypeRef type)

@@ -59,20 +59,24 @@ const PreludeRow *prelude_find(const Isa *isa, const PreludeRow *table, const ch
 	return NULL;
 }
 
-static bool can_split(const char *op)
+/* Lane by lane, from and to values of as many bits in halves. */
+static bool can_split(const char *name)
 {
-	static const char *const ops[] = {"abs", "sqrt", "floor", "ceil", "trunc", "rint", "min", "max", "lesser", "greater",
-	                                  "fma", "eq", "ne", "lt", "le", "gt", "ge", "select", "convert", "fit"};
-	for (uint32_t k = 0; k < sizeof ops / sizeof *ops; k++)
-		if (strcmp(ops[k], op) == 0)
-			return true;
+	for (ScOp op = SC_add; op < SC_call; op++)
+		if (strcmp(sc_name(op), name) == 0)
+			return op != SC_bitcast && op != SC_from_f16 && op != SC_to_f16;
 	return false;
+}
+
+static bool is_wide(const Isa *isa, LType to, LType from)
+{
+	uint32_t a = prelude_bits(to), b = prelude_bits(from);
+	return (a > b ? a : b) > isa->vector_bytes * 8 && from.lanes >= 4;
 }
 
 static bool splits(const Isa *isa, const PreludeRow *rows, const char *op, LType to, LType from)
 {
-	LType wide = prelude_bits(to) > prelude_bits(from) ? to : from;
-	if (prelude_bits(wide) <= isa->vector_bytes * 8 || from.lanes < 4)
+	if (!is_wide(isa, to, from))
 		return false;
 	LType to_half = {to.dtype, to.lanes / 2}, from_half = {from.dtype, from.lanes / 2};
 	return prelude_find(isa, rows, op, to_half, from_half, 0, false) || splits(isa, rows, op, to_half, from_half);
@@ -80,7 +84,7 @@ static bool splits(const Isa *isa, const PreludeRow *rows, const char *op, LType
 
 bool prelude_splits(const Isa *isa, const char *op, LType to, LType from)
 {
-	return from.lanes > 1 && can_split(op) && splits(isa, prelude_rows(isa), op, to, from);
+	return is_wide(isa, to, from) && can_split(op) && splits(isa, prelude_rows(isa), op, to, from);
 }
 
 /* ---- operations ---- */

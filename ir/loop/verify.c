@@ -55,15 +55,7 @@ static bool is_compare(ScOp op)
 
 static bool sc_types_ok(const LoopFn *f, const LxData *d)
 {
-	static const uint8_t arity[SC_COUNT] = {
-		[SC_add] = 2, [SC_sub] = 2, [SC_mul] = 2, [SC_div] = 2, [SC_neg] = 1, [SC_abs] = 1,
-		[SC_fma] = 3, [SC_min] = 2, [SC_max] = 2, [SC_sqrt] = 1, [SC_floor] = 1, [SC_ceil] = 1,
-		[SC_trunc] = 1, [SC_rint] = 1, [SC_floordiv] = 2, [SC_rem] = 2, [SC_and] = 2,
-		[SC_or] = 2, [SC_xor] = 2, [SC_not] = 1, [SC_shl] = 2, [SC_shr] = 2, [SC_eq] = 2,
-		[SC_ne] = 2, [SC_lt] = 2, [SC_le] = 2, [SC_gt] = 2, [SC_ge] = 2, [SC_select] = 3,
-		[SC_quot] = 2, [SC_mod] = 2, [SC_left] = 2, [SC_right] = 2, [SC_fit] = 1, [SC_convert] = 1, [SC_bitcast] = 1, [SC_lesser] = 2, [SC_greater] = 2, [SC_from_f16] = 1, [SC_to_f16] = 1,
-	};
-	if (d->sc >= SC_COUNT || arity[d->sc] == 0 || arity[d->sc] != d->nin)
+	if (sc_arity(d->sc) == 0 || sc_arity(d->sc) != d->nin)
 		return false;
 	LType a = lx_type(f, d->in[0]);
 	for (uint32_t k = 0; k < d->nin; k++)

@@ -179,19 +179,6 @@ static ScOp basic_op(const char *name)
 	return SC_COUNT;
 }
 
-static uint32_t op_arity(ScOp op)
-{
-	switch (op) {
-	case SC_neg: case SC_abs: case SC_sqrt: case SC_floor: case SC_ceil: case SC_trunc:
-	case SC_rint: case SC_not:
-		return 1;
-	case SC_fma: case SC_select:
-		return 3;
-	default:
-		return 2;
-	}
-}
-
 static bool is_compare(ScOp op)
 {
 	return op >= SC_eq && op <= SC_ge;
@@ -259,7 +246,7 @@ static DType unify(FnBuild *b, const Val *v, uint32_t n, uint32_t *in)
 
 static Val build_basic(FnBuild *b, ScOp op, const Val *v, uint32_t n)
 {
-	if (n != op_arity(op))
+	if (n != sc_arity(op))
 		return fail(b, "wrong number of operands");
 	uint32_t in[3];
 	uint32_t first = op == SC_select;

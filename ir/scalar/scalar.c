@@ -24,11 +24,21 @@ static struct {
 const char *sc_name(ScOp op)
 {
 	static const char *const name[] = {
-#define X(n) #n,
+#define X(n, operands) #n,
 		SC_OPS(X)
 #undef X
 	};
 	return op < SC_COUNT ? name[op] : "?";
+}
+
+uint32_t sc_arity(ScOp op)
+{
+	static const uint8_t arity[] = {
+#define X(n, operands) operands,
+		SC_OPS(X)
+#undef X
+	};
+	return op < SC_COUNT ? arity[op] : 0;
 }
 
 Arena *scalar_arena(void)

@@ -13,31 +13,34 @@
 
 /* Basic operations: what a target must provide, with one definition each (docs/numerics.md). Integer
  * arithmetic wraps. Comparisons give bool. min/max propagate NaN. */
-#define SC_OPS(X)                                                                                  \
-	X(const) X(param) X(let)                                                                   \
-	X(add) X(sub) X(mul) X(div) X(neg) X(abs) X(fma) X(min) X(max) X(sqrt)                     \
-	X(lesser) X(greater) /* floats: a < b ? a : b and a > b ? a : b, whatever is NaN or zero */ \
-	X(floor) X(ceil) X(trunc) X(rint) /* to nearest even */                                    \
-	X(floordiv) X(rem) /* ints: quotient towards -inf; remainder with the sign of the dividend */ \
-	X(and) X(or) X(xor) X(not) X(shl) X(shr) /* bool or int; shr arithmetic if signed */       \
+#define SC_OPS(X) /* name, operands */                                                              \
+	X(const, 0) X(param, 0) X(let, 1)                                                          \
+	X(add, 2) X(sub, 2) X(mul, 2) X(div, 2) X(neg, 1) X(abs, 1) X(fma, 3) X(min, 2) X(max, 2)  \
+	X(sqrt, 1)                                                                                 \
+	X(lesser, 2) X(greater, 2) /* floats: a < b ? a : b and a > b ? a : b, whatever is NaN or zero */ \
+	X(floor, 1) X(ceil, 1) X(trunc, 1) X(rint, 1) /* to nearest even */                        \
+	X(floordiv, 2) X(rem, 2) /* ints: quotient towards -inf; remainder with the sign of the dividend */ \
+	X(and, 2) X(or, 2) X(xor, 2) X(not, 1) X(shl, 2) X(shr, 2) /* bool or int; shr arithmetic if signed */ \
 	/* what instructions do, legal loop IR only: quotient towards zero and remainder by neither 0 nor -1; shifts  \
 	 * by less than the width; i32 or i64 from a float that fits */                            \
-	X(quot) X(mod) X(left) X(right) X(fit)                                                     \
-	X(eq) X(ne) X(lt) X(le) X(gt) X(ge)                                                        \
-	X(select)  /* (bool, a, b) */                                                              \
-	X(convert) /* numeric; float to i32, i64 only: the smallest for NaN and what does not fit */ \
-	X(bitcast) /* same size */                                                                 \
-	X(from_f16) X(to_f16) /* legal loop IR only: between the bits as u16 and f32 */            \
-	X(call)    /* another function, not inlined: emitted once per module and lane count */     \
-	X(table)   /* table look-up: constant array, i32 index already in range */
+	X(quot, 2) X(mod, 2) X(left, 2) X(right, 2) X(fit, 1)                                      \
+	X(eq, 2) X(ne, 2) X(lt, 2) X(le, 2) X(gt, 2) X(ge, 2)                                      \
+	X(select, 3)  /* (bool, a, b) */                                                           \
+	X(convert, 1) /* numeric; float to i32, i64 only: the smallest for NaN and what does not fit */ \
+	X(bitcast, 1) /* same size */                                                              \
+	X(from_f16, 1) X(to_f16, 1) /* legal loop IR only: between the bits as u16 and f32 */      \
+	X(call, 0)    /* another function, not inlined: emitted once per module and lane count */  \
+	X(table, 1)   /* table look-up: constant array, i32 index already in range */
 
 typedef enum {
-#define X(n) SC_##n,
+#define X(n, operands) SC_##n,
 	SC_OPS(X)
 #undef X
 	SC_COUNT
 } ScOp;
 
+/* Of a basic operation; 0 of what takes no fixed number. */
+uint32_t sc_arity(ScOp);
 const char *sc_name(ScOp);
 
 /* One instruction of an SSA function; operands are indices of earlier instructions. */

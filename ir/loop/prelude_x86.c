@@ -24,6 +24,10 @@
 
 const PreludeRow prelude_x86[] = {
 	{"fma", SET_FLOAT, SET_FLOAT, NV | ROW_FMA, "($T)$P_fmadd_$E($a, $b, $c)", "llvm.fma(a, b, c)"},
+	{"scale", SET_F32, SET_F32, NV | ROW_BITS | ROW_512, "($T)_mm512_scalef_ps($a, (__m512)(b - 0x1.8p23f))",
+	 "llvm.x86.avx512.mask.scalef.ps.512(a, fsub(b, 0x1.8p23), a, i16:-1, i32:4)"},
+	{"scale", SET_F64, SET_F64, NV | ROW_BITS | ROW_512, "($T)_mm512_scalef_pd($a, (__m512d)(b - 0x1.8p52))",
+	 "llvm.x86.avx512.mask.scalef.pd.512(a, fsub(b, 0x1.8p52), a, i8:-1, i32:4)"},
 	{"sqrt", SET_FLOAT, SET_FLOAT, NV, "($T)$P_sqrt_$E($a)", NULL},
 	ROUND("floor", "0x9"),
 	ROUND("ceil", "0xa"),

@@ -35,6 +35,29 @@ enum { BLOCK = 256, STACK_BYTES = 96 * 1024 };
 
 /* ---- one operation on one dtype ---- */
 
+/* By two powers of two, of which the first leaves a normal number. */
+INLINE float scale_float(float a, float b)
+{
+	uint32_t i;
+	memcpy(&i, &b, sizeof i);
+	i += 254 - 0x4b400000u;
+	uint32_t half[2] = {(i >> 1) << 23, (i - (i >> 1)) << 23};
+	float by[2];
+	memcpy(by, half, sizeof by);
+	return a * by[0] * by[1];
+}
+
+INLINE double scale_double(double a, double b)
+{
+	uint64_t i;
+	memcpy(&i, &b, sizeof i);
+	i += 2046 - 0x4338000000000000u;
+	uint64_t half[2] = {(i >> 1) << 52, (i - (i >> 1)) << 52};
+	double by[2];
+	memcpy(by, half, sizeof by);
+	return a * by[0] * by[1];
+}
+
 #define FLOAT_STEP(D, T, FMA)                                                                      \
 	INLINE void step_##T(ScOp op, void *out, const void *const *in, uint32_t n)                \
 	{                                                                                          \
@@ -51,6 +74,7 @@ enum { BLOCK = 256, STACK_BYTES = 96 * 1024 };
 		case SC_max: EACH(T, a[i] > b[i] || a[i] != a[i] ? a[i] : b[i]);                   \
 		case SC_lesser: EACH(T, a[i] < b[i] ? a[i] : b[i]);                                \
 		case SC_greater: EACH(T, a[i] > b[i] ? a[i] : b[i]);                               \
+		case SC_scale: EACH(T, scale_##T(a[i], b[i]));                                     \
 		case SC_sqrt: EACH(T, sizeof(T) == 4 ? sqrtf((float)a[i]) : sqrt(a[i]));           \
 		case SC_floor: EACH(T, sizeof(T) == 4 ? floorf((float)a[i]) : floor(a[i]));        \
 		case SC_ceil: EACH(T, sizeof(T) == 4 ? ceilf((float)a[i]) : ceil(a[i]));           \

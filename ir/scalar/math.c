@@ -86,6 +86,8 @@ static const LibDef generic[] = {
 		"inexact = and(or(lt(err, 0.0), gt(err, 0.0)), eq(and(bits, 1), 0)); "
 		"step = select(eq(gt(err, 0.0), gt(s, 0.0)), convert[i64](1), -1); "
 		"convert[f32](bitcast[f64](bits + select(inexact, step, 0)))"},
+	{"scale", LIB_F32, "a, b", 0, "exp_scale(a, b, 254.0)"},
+	{"scale", LIB_F64, "a, b", 0, "exp_scale(a, b, 2046.0)"},
 	/* By zero 0, and the remainder is the dividend; the smallest value by -1 wraps. */
 	{"divide", LIB_UINT, "a, b", 0, "none = eq(b, 0); q = quot(a, select(none, 1, b)); select(none, 0, q)"},
 	{"divide", LIB_SINT, "a, b", 0,

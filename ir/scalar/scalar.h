@@ -18,6 +18,7 @@
 	X(add, 2) X(sub, 2) X(mul, 2) X(div, 2) X(neg, 1) X(abs, 1) X(fma, 3) X(min, 2) X(max, 2)  \
 	X(sqrt, 1)                                                                                 \
 	X(lesser, 2) X(greater, 2) /* floats: a < b ? a : b and a > b ? a : b, whatever is NaN or zero */ \
+	X(scale, 2) /* floats: a * 2**n, rounded once; b is n + 1.5 * 2**23 (f64: 2**52), n small enough to halve */ \
 	X(floor, 1) X(ceil, 1) X(trunc, 1) X(rint, 1) /* to nearest even */                        \
 	X(floordiv, 2) X(rem, 2) /* ints: quotient towards -inf; remainder with the sign of the dividend */ \
 	X(and, 2) X(or, 2) X(xor, 2) X(not, 1) X(shl, 2) X(shr, 2) /* bool or int; shr arithmetic if signed */ \

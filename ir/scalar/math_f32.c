@@ -7,6 +7,14 @@
 #define VIA_F64_2(name)                                                                            \
 	{name, LIB_F32, "a, b", 0, "convert[f32](" name "(convert[f64](a), convert[f64](b)))"}
 
+/* exp(x) = p * 2**n, t = n + 1.5 * 2**23, but 0 where `none`. */
+#define EXP_PARTS                                                                                  \
+	"none = lt(x, -104.0); c = min(90.0, select(none, 0.0, x)); "                              \
+	"t = fma(c, 1.44269502, 0x1.8p23); n = t - 0x1.8p23; "                                     \
+	"r = fma(n, -1.42860677e-06, fma(n, -0x1.62e4p-1, c)); "                                   \
+	"p = fma(r * r, poly(r, 0.49999994, 0.16666517, 0.041668106, 0.008369095, "                \
+	"0.0013835239), r) + 1.0; "
+
 const LibDef lib_f32[] = {
 	/* As in f64 (math_f64.c): 2**n in two halves, n in the low bits of t. */
 	{"exp_scale", LIB_F32, "p, t, bias", EXPAND,
@@ -14,18 +22,12 @@ const LibDef lib_f32[] = {
 		"p * bitcast[f32](shl(j, 23)) * bitcast[f32](shl(i - j, 23))"},
 	/* Below -104 the result is 0. Those lanes compute something harmless instead: results
 	 * that underflow cost a hundred cycles, and masked scores are -inf. */
-	{"exp_biased", LIB_F32, "x, bias", EXPAND,
-		"none = lt(x, -104.0); c = min(90.0, select(none, 0.0, x)); "
-		"t = fma(c, 1.44269502, 0x1.8p23); n = t - 0x1.8p23; "
-		"r = fma(n, -1.42860677e-06, fma(n, -0x1.62e4p-1, c)); "
-		"p = fma(r * r, poly(r, 0.49999994, 0.16666517, 0.041668106, 0.008369095, "
-		"0.0013835239), r) + 1.0; select(none, 0.0, exp_scale(p, t, bias))"},
-	{"exp", LIB_F32, "x", 0, "exp_biased(x, 254.0)"},
-	{"exp_half", LIB_F32, "x", 0, "exp_biased(x, 253.0)"},
+	{"exp", LIB_F32, "x", 0, EXP_PARTS "select(none, 0.0, scale(p, t))"},
+	{"exp_half", LIB_F32, "x", 0, EXP_PARTS "select(none, 0.0, exp_scale(p, t, 253.0))"},
 	{"exp2", LIB_F32, "x", 0,
 		"c = max(-151.0, min(129.0, x)); t = c + 0x1.8p23; r = c - (t - 0x1.8p23); "
-		"exp_scale(fma(r, poly(r, 0.6931472, 0.24022594, 0.055503663, 0.00962546, "
-		"0.0013387777, 0.00013319663), 1.0), t, 254.0)"},
+		"scale(fma(r, poly(r, 0.6931472, 0.24022594, 0.055503663, 0.00962546, "
+		"0.0013387777, 0.00013319663), 1.0), t)"},
 	{"expm1", LIB_F32, "x", 0,
 		"c = max(-20.0, min(88.9, x)); t = fma(c, 1.44269502, 0x1.8p23); "
 		"n = t - 0x1.8p23; r = fma(n, -1.42860677e-06, fma(n, -0x1.62e4p-1, c)); "

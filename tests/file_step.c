@@ -108,6 +108,35 @@ static const Target *target(Run *r)
 	return t ? t : target_find("generic-c");
 }
 
+/* The text of a function is all there is to it. */
+static bool round_trips(Run *r, const LoopFn *f)
+{
+	Text first, second;
+	Arena *a = r->w->ctx->arena;
+	text_init(&first, a);
+	text_init(&second, a);
+	loop_print(f, &first, true);
+	LoopFn *again = loop_parse(r->program->ir, first.data);
+	TRY(again);
+	loop_print(again, &second, true);
+	size_t n = 0;
+	while (n < first.n && first.data[n] == second.data[n])
+		n++;
+	return n == first.n || ctx_error(r->w->ctx, f->name, "its text becomes another one at \"%.60s\"", second.data + n);
+}
+
+static bool all_round_trip(Run *r)
+{
+	const Program *p = r->program;
+	for (uint32_t k = 0; k < p->fn.n; k++)
+		TRY(round_trips(r, p->fn.data[k]));
+	for (uint32_t k = 0; k < p->sizes_part.n; k++)
+		TRY(round_trips(r, p->sizes_part.data[k]));
+	for (uint32_t k = 0; k < p->run_part.n; k++)
+		TRY(round_trips(r, p->run_part.data[k]));
+	return round_trips(r, p->sizes) && round_trips(r, p->run);
+}
+
 /* plain: functions as schedules made them, not as emitters get them. */
 static bool schedule(Run *r, const Target *t, bool plain)
 {
@@ -117,7 +146,7 @@ static bool schedule(Run *r, const Target *t, bool plain)
 	r->program = schedule_program(r->lowered, t, &o);
 	TRY(r->program);
 	r->printed = true;
-	return program_verify(r->program, plain ? NULL : &t->isa);
+	return program_verify(r->program, plain ? NULL : &t->isa) && all_round_trip(r);
 }
 
 static bool run_loops(Run *r)

@@ -129,6 +129,17 @@ static void slot_fill(uint32_t k, const ScFn *f)
 	cache.slot.data[k] = (Slot){SLOT_DONE, f};
 }
 
+const ScFn *scalar_by_name(const char *name)
+{
+	const ScFn *found = NULL;
+	lock_cache();
+	for (uint32_t k = 0; !found && k < cache.slot.n; k++)
+		if (cache.slot.data[k].fn && !strcmp(cache.slot.data[k].fn->name, name))
+			found = cache.slot.data[k].fn;
+	unlock_cache();
+	return found;
+}
+
 static LibClass class_of(DType t)
 {
 	if (t == DT_f32)

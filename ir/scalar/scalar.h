@@ -90,6 +90,8 @@ const ScFn *scalar_round(DType d);
 /* d result / d operand k as a function of the operands and, last, the result: the op's .deriv text. NULL
  * when it has none. For tests and for derivatives inside kernels; transforms read the text. */
 const ScFn *scalar_deriv(Op op, uint32_t k, const DType *in, uint32_t nin);
+/* An instance that exists, by its name ("exp_f32"); NULL: none. */
+const ScFn *scalar_by_name(const char *);
 /* A library function by name and dtype ("exp", DT_f32). NULL when unknown. */
 const ScFn *scalar_lib(const char *name, DType);
 

@@ -106,9 +106,11 @@ static void index_rows(void)
 
 static const PreludeRow *first_of(const Isa *isa, const PreludeRow *const *r, LType to, LType from, unsigned known, bool llvm)
 {
-	while (*r && !((llvm ? (*r)->llvm : (*r)->c) && row_fits(isa, *r, to, from, known)))
-		r++;
-	return *r;
+	uint32_t d = D1(to.dtype), s = D1(from.dtype);
+	for (; *r; r++) /* most rows are of other dtypes */
+		if ((*r)->to & d && (*r)->from & s && (llvm ? (*r)->llvm : (*r)->c) && row_fits(isa, *r, to, from, known))
+			return *r;
+	return NULL;
 }
 
 void prelude_types(ScOp op, LType *to, LType *from)

@@ -84,7 +84,7 @@ static bool expr(Parser *p, Lx *out);
 static bool exprs(Parser *p, char end, Lx *x, uint32_t most, uint32_t *n)
 {
 	for (*n = 0; *p->s != end; ++*n)
-		if (*n == most || (*n && !skip(p, ", ")) || !expr(p, &x[*n]))
+		if (*n == most || (*n && !skip(p, ", ")) || !expr(p, &x[*n]) || !x[*n].i)
 			return false;
 	return true;
 }
@@ -171,11 +171,11 @@ static bool infix(Parser *p, Lx *out)
 	static const char *const name[] = {"+", "-", "*", "/", "%", "<", "<=", ">", ">="};
 	static const ScOp op[] = {SC_add, SC_sub, SC_mul, SC_floordiv, SC_rem, SC_lt, SC_le, SC_gt, SC_ge};
 	Lx in[2];
-	if (!expr(p, &in[0]) || !skip(p, " "))
+	if (!expr(p, &in[0]) || !in[0].i || !skip(p, " "))
 		return false;
 	char *w = arena_strndup(p->arena, p->s, strcspn(p->s, " "));
 	p->s += strlen(w);
-	if (!skip(p, " ") || !expr(p, &in[1]) || !skip(p, ")"))
+	if (!skip(p, " ") || !expr(p, &in[1]) || !in[1].i || !skip(p, ")"))
 		return false;
 	unsigned known = known_of(w);
 	for (uint32_t k = 0; k < sizeof op / sizeof *op; k++)
@@ -224,7 +224,7 @@ static bool expr(Parser *p, Lx *out)
 	if (skip(p, "("))
 		return infix(p, out);
 	if (skip(p, "&b"))
-		return number(p, &k) && skip(p, "(") && expr(p, out) && skip(p, ")") && (*out = lx_addr(p->f, (uint32_t)k, *out), true);
+		return number(p, &k) && skip(p, "(") && expr(p, out) && out->i && skip(p, ")") && (*out = lx_addr(p->f, (uint32_t)k, *out), true);
 	bool value = isdigit((unsigned char)*p->s) || *p->s == '-' || !strncmp(p->s, "inf:", 4) || !strncmp(p->s, "nan:", 4);
 	return value ? literal(p, out) : named(p, out);
 }
@@ -324,9 +324,8 @@ static bool field(Parser *p, char letter, LsData *s)
 static bool form(Parser *p, LsData *s)
 {
 	for (const char *c = ls_row(s->kind)->form; *c; c++) {
-		bool ok = *c == '$' ? field(p, *++c, s) : *c == *p->s && p->s++;
 		p->furthest = p->s > p->furthest ? p->s : p->furthest;
-		if (!ok)
+		if (!(*c == '$' ? field(p, *++c, s) : *c == *p->s && p->s++))
 			return false;
 	}
 	return *p->s == '\n';

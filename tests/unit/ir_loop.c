@@ -303,6 +303,62 @@ static void test_verify_structure(void **state)
 	expect_error(f, "variable is not mutable");
 }
 
+/* Every kind of statement and of expression, as printed. */
+static const char all_kinds[] =
+	"loop kinds($n, $m)\n"
+	"  @x: f32 read restrict align 4\n"
+	"  @y: f32 read written align 64\n"
+	"task task.1 {\n"
+	"  let lo.2: i64 = ((task.1 *.n $n) -.i 3)\n"
+	"  local a.3: f32[64]\n"
+	"  var acc.4: f32x8 = 0.0:f32x8\n"
+	"  for i.5 in lo.2 .. min.n($n, $m) step 8 {\n"
+	"    v.6: f32x8 = @x.f32[i.5] where mask:boolx8(($n - i.5))\n"
+	"    w.7: f32x8 = @x.f32[0 + ramp:i64x8(i.5, 2)] by lanes\n"
+	"    t1 = (v.6 + w.7)\n"
+	"    acc.4 := fma(t1, t1, acc.4)\n"
+	"    prefetch2 @x.f32[(i.5 + 64)]\n"
+	"    a.3.f32[0] = select((v.6 < splat:f32x8(1.5:f32)), acc.4, w.7)\n"
+	"    @y.f32[0 + convert:i32x8(v.6)] = reverse(v.6, v.6) where (v.6 >= w.7)\n"
+	"  }\n"
+	"  while (reduce_add(acc.4) < inf:f32) {\n"
+	"    acc.4 := (acc.4 * acc.4)\n"
+	"  }\n"
+	"  if any(eq(acc.4, nan:f32x8)) {\n"
+	"    fail message 2 (lo.2, -7)\n"
+	"  } else {\n"
+	"    ; nothing\n"
+	"  }\n"
+	"}\n";
+
+static void test_parse(void **state)
+{
+	(void)state;
+	LoopFn *f = loop_parse(it.ir, all_kinds);
+	assert_non_null(f);
+	LoopFn *again = loop_parse(it.ir, text(f, false));
+	assert_non_null(again);
+	assert_string_equal(text(f, false), text(again, false));
+	assert_string_equal(text(f, true), text(again, true));
+	again = loop_parse(it.ir, text(f, true)); /* by number */
+	assert_non_null(again);
+	assert_string_equal(text(f, true), text(again, true));
+	assert_true(loop_verify(f, NULL));
+}
+
+/* Cut off anywhere: an error that says where, or what is there is whole. */
+static void test_parse_errors(void **state)
+{
+	(void)state;
+	for (size_t n = 0; n + 1 < strlen(all_kinds); n++)
+		assert_null(loop_parse(it.ir, arena_strndup(it.ctx->arena, all_kinds, n)));
+	assert_null(loop_parse(it.ir, "loop f()\ntask task.1 {\n  let a.2: i64 = (b.3 + 1)\n}\n"));
+	Text t;
+	text_init(&t, it.ctx->arena);
+	ctx_print(it.ctx, &t);
+	assert_non_null(strstr(t.data, "loop IR, line 3: unexpected \"(b.3 + 1)"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -310,6 +366,7 @@ int main(void)
 		T(test_fold_literals), T(test_fold_identities), T(test_signs), T(test_print),
 		T(test_anonymous), T(test_parametrise), T(test_parametrise_negative), T(test_simplify),
 		T(test_unroll), T(test_verify_scope), T(test_verify_scope_again), T(test_verify_types), T(test_verify_structure),
+		T(test_parse), T(test_parse_errors),
 #undef T
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -308,7 +308,7 @@ uint32_t loop_parametrise(LoopFn *, int64_t keep, const int64_t **value);
 /* Text, deterministic, independent of name and comment when `anonymous`: the key for interning. */
 void loop_print(const LoopFn *, Text *, bool anonymous);
 /* From such text, whose buffers and parameters have names of their own; NULL after ctx_error. Scalar functions are those that
- * exist already. Tables of launches stay without their words. */
+ * exist already. Tables of launches stay without their words, and calls of users' operators are refused. */
 LoopFn *loop_parse(Ir *, const char *text);
 /* Program statements. */
 void ls_launch(LoopFn *, uint32_t call, Lx ntasks, const Lx *arg, uint32_t nbuf, uint32_t narg);

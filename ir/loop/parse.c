@@ -317,7 +317,8 @@ static bool field(Parser *p, char letter, LsData *s)
 	case 'd': return dtype_field(p, s);
 	case 'a': case 'u': case 'p': return arguments(p, letter, s);
 	case 'j': s->joined = skip(p, " joined"); return true;
-	default: s->text = word(p, "\n"); return true;
+	case 't': s->text = word(p, "\n"); return true;
+	default: return false; /* what text does not tell: a user's operator */
 	}
 }
 

@@ -417,6 +417,8 @@ static uint32_t ins_cost(const ScIns *ins, const ScIns *first)
 		return 5;
 	case SC_floordiv: case SC_rem: case SC_quot: case SC_mod:
 		return 20;
+	case SC_scale: /* where there is no instruction */
+		return 7;
 	case SC_table:
 		return 8;
 	case SC_call:

@@ -1,12 +1,13 @@
 """Branches and loops on data against PyTorch: control.py WEFT SOURCE_ROOT. Every model of tests/data/control (make_fixtures.py) with all
 its references, in every back end and with 1, 2 and 8 threads. Where PyTorch failed the model fails, with one and the same
 message for all of them. A check that fails ends the call before what comes after it."""
-import array
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
+
+from tensor_file import write_tensors
 
 weft, root = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2])
 BACKENDS = [["interp"], ["loops"]] + [[name, "--threads", "1,2,8"] + pool for name in ("jit", "llvm", "c")
@@ -156,20 +157,6 @@ def long_graph(n, fails):
   %u{k} = get(%c{k}, index=0)""")
             last = f"%u{k}"
     return "graph @f(%x: f32[B], %n: i64[], %p: bool[]) where 1 <= B {\n" + "\n".join(lines) + f"\n  return {last}, %v7, %v{7 + (n - 8) // 40 * 40}\n}}\n"
-
-
-TYPES = {"f": "F32", "q": "I64", "b": "BOOL"}
-
-
-def write_tensors(path, tensors):
-    """tensors: {name: (code, shape, values)}."""
-    header, body = {}, b""
-    for name, (code, shape, values) in tensors.items():
-        data = array.array(code, values).tobytes()
-        header[name] = {"dtype": TYPES[code], "shape": shape, "data_offsets": [len(body), len(body) + len(data)]}
-        body += data
-    text = json.dumps(header).encode()
-    path.write_bytes(len(text).to_bytes(8, "little") + text + body)
 
 
 def run_text(folder, backend, name, text, tensors, want):

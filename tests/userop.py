@@ -2,19 +2,18 @@
 in every back end and with 1, 2 and 8 threads, from PyTorch and as text: symbolic sizes, several results, scalars, workspace, branches and
 loops; effects in their order, by the thread that called run; failures, with one and the same message; what is linked, and what is said where
 something is missing."""
-import array
-import json
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 
+from tensor_file import write_tensors
+
 weft, root = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2])
 mylib, user_ops = (str(pathlib.Path(p).resolve()) for p in sys.argv[3:5])
 example = root / "examples/userop"
 BACKENDS = [["interp"], ["loops"]] + [[name, "--threads", "1,2,8"] + pool for name in ("jit", "llvm", "c") for pool in ([], ["--pool"])]
-TYPES = {"f": "F32", "q": "I64", "b": "BOOL"}
 bad = 0
 
 
@@ -33,17 +32,6 @@ def expect(what, args, code, text, **env):
     got, said = tool(*args, **env)
     if got != code or text not in said or (code and len([x for x in said.splitlines() if "error:" in x or x.startswith("weft:")]) > 1):
         wrong(f"{what}: expected {code} and {text!r}, got {got}", said)
-
-
-def write_tensors(path, tensors):
-    """tensors: {name: (code, shape, values)}."""
-    header, body = {}, b""
-    for name, (code, shape, values) in tensors.items():
-        data = array.array(code, values).tobytes()
-        header[name] = {"dtype": TYPES[code], "shape": shape, "data_offsets": [len(body), len(body) + len(data)]}
-        body += data
-    text = json.dumps(header).encode()
-    path.write_bytes(len(text).to_bytes(8, "little") + text + body)
 
 
 # ---- graphs ----

@@ -10,16 +10,6 @@ static LLVMValueRef i32(LUnit *u, int64_t v)
 	return LLVMConstInt(LLVMInt32TypeInContext(u->c), (unsigned long long)v, true);
 }
 
-static LLVMValueRef constant(LUnit *u, LLVMValueRef value)
-{
-	LLVMValueRef g = LLVMAddGlobal(u->m, LLVMTypeOf(value), "");
-	LLVMSetInitializer(g, value);
-	LLVMSetGlobalConstant(g, true);
-	LLVMSetLinkage(g, LLVMPrivateLinkage);
-	LLVMSetAlignment(g, 8);
-	return g;
-}
-
 /* The bytes of a WeftDType as one number: the lowest comes first, as on all targets. */
 static LLVMValueRef tensor(LUnit *u, const struct LoopCallTensor *t)
 {
@@ -40,9 +30,9 @@ static LLVMValueRef table(LUnit *u, const LoopCall *c)
 	LLVMValueRef name = LLVMConstStringInContext2(u->c, c->op->name, strlen(c->op->name), false);
 	/* \1: the symbol of exactly this name, whatever functions of the module are called */
 	LLVMValueRef fn = l_extern(u, arena_printf(u->arena, "\1%s", c->op->def.symbol), type);
-	LLVMValueRef field[7] = {constant(u, name), fn, constant(u, LLVMConstArray2(of_tensor, one, n)), i32(u, c->nin), i32(u, c->nout),
+	LLVMValueRef field[7] = {l_constant(u, name), fn, l_constant(u, LLVMConstArray2(of_tensor, one, n)), i32(u, c->nin), i32(u, c->nout),
 	                         i32(u, c->work), i32(u, 0)};
-	return constant(u, LLVMConstStructInContext(u->c, field, 7, false));
+	return l_constant(u, LLVMConstStructInContext(u->c, field, 7, false));
 }
 
 LLVMValueRef fn_user_call(Fn *f, const LoopCall *c, LLVMValueRef value)

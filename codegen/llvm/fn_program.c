@@ -86,16 +86,6 @@ static void launch(Fn *f, const LsData *s)
 		stop_unless_0(f, stop);
 }
 
-static LLVMValueRef constant(LUnit *u, LLVMValueRef value)
-{
-	LLVMValueRef g = LLVMAddGlobal(u->m, LLVMTypeOf(value), "");
-	LLVMSetInitializer(g, value);
-	LLVMSetGlobalConstant(g, true);
-	LLVMSetLinkage(g, LLVMPrivateLinkage);
-	LLVMSetAlignment(g, 8);
-	return g;
-}
-
 /* WeftLaunches: kernels, words (as all targets are, the lowest byte first), how many words. */
 static LLVMValueRef launches_of(Fn *f, const LaunchTable *t)
 {
@@ -109,8 +99,8 @@ static LLVMValueRef launches_of(Fn *f, const LaunchTable *t)
 	for (size_t k = 0; k < 8 * (size_t)t->word.n; k++)
 		byte[k] = (uint8_t)((uint64_t)t->word.data[k / 8] >> k % 8 * 8);
 	LLVMValueRef words = LLVMConstStringInContext2(u->c, (const char *)byte, 8 * (size_t)t->word.n, true);
-	LLVMValueRef field[3] = {constant(u, LLVMConstArray2(p, kernel, t->fn.n)), constant(u, words), l_i64(u, t->word.n)};
-	return constant(u, LLVMConstStructInContext(u->c, field, 3, false));
+	LLVMValueRef field[3] = {l_constant(u, LLVMConstArray2(p, kernel, t->fn.n)), l_constant(u, words), l_i64(u, t->word.n)};
+	return l_constant(u, LLVMConstStructInContext(u->c, field, 3, false));
 }
 
 static void table(Fn *f, const LsData *s)

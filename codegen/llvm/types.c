@@ -105,6 +105,16 @@ LLVMValueRef l_extern(LUnit *u, const char *name, LLVMTypeRef type)
 	return fn ? fn : LLVMAddFunction(u->m, name, type);
 }
 
+LLVMValueRef l_constant(LUnit *u, LLVMValueRef value)
+{
+	LLVMValueRef g = LLVMAddGlobal(u->m, LLVMTypeOf(value), "");
+	LLVMSetInitializer(g, value);
+	LLVMSetGlobalConstant(g, true);
+	LLVMSetLinkage(g, LLVMPrivateLinkage);
+	LLVMSetAlignment(g, 8);
+	return g;
+}
+
 void l_attribute(LUnit *u, LLVMValueRef fn, const char *name)
 {
 	unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));

@@ -232,12 +232,13 @@ static void test_profile(void **state)
 {
 	(void)state;
 	Fix *f = fix_new(5);
-	int count = 0;
-	WeftContext c = {
-		.size = sizeof c, .nthreads = 2, .profile = count_call, .profile_user = &count};
 	fix_sizes(f);
-	assert_int_equal(fix_run(f, &c), WEFT_OK);
-	assert_int_equal(count, 1);
+	for (int32_t n = 1; n <= 3; n++) {
+		int count = 0;
+		WeftContext c = {.size = sizeof c, .nthreads = n, .profile = count_call, .profile_user = &count};
+		assert_int_equal(fix_run(f, &c), WEFT_OK);
+		assert_int_equal(count, 1);
+	}
 	fix_free(f);
 }
 

@@ -289,15 +289,13 @@ static TypeId pairs_type(Ir *ir, TypeId type)
 static void become_pairs(Graph *g, Node x, Node before)
 {
 	Build b = {.g = g, .before = before, .loc = node_data(g, x)->loc};
-	Use first = node_data(g, x)->first_use;
 	graph_set_type(g, x, pairs_type(g->ir, node_type_id(g, x)));
 	Node whole = b_node(&b, OP_view_complex, &x, 1, NULL, 0);
-	for (Use u = first, next; u.i; u = next) {
+	for (Use u = node_data(g, x)->first_use, next; u.i; u = next) {
 		Node user = g->use.data[u.i].user;
-		next = g->use.data[u.i].next;
-		for (uint32_t k = 0; k < node_nin(g, user); k++)
-			if (user.i != whole.i && node_in(g, user, k).i == x.i)
-				graph_set_operand(g, user, k, whole);
+		next = g->use.data[u.i].next; /* a node that reads x twice has two uses */
+		if (user.i != whole.i)
+			graph_set_operand(g, user, u.i - node_data(g, user)->in, whole);
 	}
 	for (uint32_t k = 0; k < g->output.n; k++)
 		if (g->output.data[k].node.i == x.i)

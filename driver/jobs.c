@@ -110,7 +110,7 @@ static int no_room(const Job *j, int status, const char *said)
 		return EFBIG;
 	if (!j->makes)
 		return 0;
-	unlink(j->makes); /* what there is of it takes room */
+	temp_remove_all(j->makes); /* what there is of it takes room */
 	const char *slash = strrchr(j->makes, '/');
 	char folder[4096];
 	int n = snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - j->makes) : 1,

@@ -260,6 +260,10 @@ bool out_commit(Ctx *ctx, OutFile *o)
 		o->why = pour(o);
 	else if (!o->why && rename(o->tmp, o->to))
 		o->why = errno;
+	else if (!o->why) { /* nothing is left to remove */
+		temp_end(o->tmp);
+		o->tmp = NULL;
+	}
 	out_drop(o); /* first the file: the message may find no memory */
 	return !o->why || ctx_error(ctx, o->path, "cannot write: %s", strerror(o->why));
 }

@@ -84,9 +84,10 @@ static bool set_op_by_op(Run *r)
 	return r->op_by_op = true;
 }
 
-static bool lower(Run *r)
+/* For the costs of a target; NULL: portable C. */
+static bool lower(Run *r, const Target *t)
 {
-	LowerOptions o = {.no_fusion = r->op_by_op};
+	LowerOptions o = {.target = t, .no_fusion = r->op_by_op};
 	if (!r->lowered)
 		r->lowered = lower_graph(r->g, &o);
 	return r->lowered != NULL;
@@ -94,7 +95,7 @@ static bool lower(Run *r)
 
 static bool run_lower(Run *r)
 {
-	TRY(lower(r));
+	TRY(lower(r, NULL));
 	lowered_print(r->lowered, r->out);
 	r->printed = true;
 	return lowered_verify(r->lowered);
@@ -141,7 +142,7 @@ static bool all_round_trip(Run *r)
 static bool schedule(Run *r, const Target *t, bool plain)
 {
 	ScheduleOptions o = {.no_plan = r->op_by_op, .plain = plain};
-	TRY(lower(r) && lowered_verify(r->lowered));
+	TRY(lower(r, NULL) && lowered_verify(r->lowered));
 	choose_const_layouts(&(ScheduleLevel){r->lowered, t}, 1);
 	r->program = schedule_program(r->lowered, t, &o);
 	TRY(r->program);
@@ -189,8 +190,8 @@ static void print_constant(const SymTab *syms, const ProgramConst *c, Text *out)
 static bool run_decide(Run *r)
 {
 	const Target *t = target(r);
-	r->lowered = NULL; /* a schedule may choose layouts for its target */
-	TRY(schedule(r, t, true));
+	r->lowered = NULL; /* groups and layouts are a target's */
+	TRY(lower(r, t) && schedule(r, t, true));
 	const Program *p = r->program;
 	double *cycles = ARENA_ARRAY(r->w->ctx->arena, double, p->call.n);
 	program_predict(p, &t->machine, NULL, cycles);

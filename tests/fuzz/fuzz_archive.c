@@ -6,8 +6,7 @@
 
 #include "frontend/npy.h"
 #include "frontend/pt2_priv.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/mutate.h"
 
 static void read_all(Ctx *ctx, uint8_t *data, size_t size)
 {
@@ -24,15 +23,5 @@ static void read_all(Ctx *ctx, uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	uint8_t *copy = malloc(size ? size : 1);
-	memcpy(copy, data, size);
-	Ctx *ctx = ctx_new();
-	int unwound = setjmp(ctx->unwind);
-	if (!unwound)
-		read_all(ctx, copy, size);
-	if (unwound == UNWIND_BUG)
-		abort();
-	ctx_free(ctx);
-	free(copy);
-	return 0;
+	return fuzz_run(data, size, 0, read_all);
 }

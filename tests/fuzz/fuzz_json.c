@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "frontend/pt2_priv.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/mutate.h"
 
 static void add_member(Ctx *ctx, Archive *a, const char *name, const void *data, size_t size)
 {
@@ -29,8 +28,9 @@ static void expressions(Ctx *ctx, const char *text)
 	}
 }
 
-static void read_all(Ctx *ctx, const char *text, size_t size)
+static void read_all(Ctx *ctx, uint8_t *data, size_t size)
 {
+	const char *text = (const char *)data;
 	static const uint8_t zeros[1 << 12];
 	size_t n = strlen(text);
 	if (*text != '{') {
@@ -50,16 +50,5 @@ static void read_all(Ctx *ctx, const char *text, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *copy = malloc(size + 1);
-	memcpy(copy, data, size);
-	copy[size] = 0;
-	Ctx *ctx = ctx_new();
-	int unwound = setjmp(ctx->unwind);
-	if (!unwound)
-		read_all(ctx, copy, size);
-	if (unwound == UNWIND_BUG)
-		abort();
-	ctx_free(ctx);
-	free(copy);
-	return 0;
+	return fuzz_run(data, size, 1, read_all);
 }

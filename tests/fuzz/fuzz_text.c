@@ -40,8 +40,10 @@ static void compile(Ctx *ctx, Graph *g)
 	}
 }
 
-static void read_all(Ctx *ctx, const char *text)
+static void read_all(Ctx *ctx, uint8_t *data, size_t size)
 {
+	const char *text = (const char *)data;
+	(void)size;
 	Ir *ir = ir_new(ctx);
 	Graph *g = graph_parse(ir, text, "fuzz");
 	bool loaded = g && graph_verify(g) && !ctx->nerror;
@@ -60,18 +62,7 @@ static void read_all(Ctx *ctx, const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *copy = malloc(size + 1);
-	memcpy(copy, data, size);
-	copy[size] = 0;
-	Ctx *ctx = ctx_new();
-	int unwound = setjmp(ctx->unwind);
-	if (!unwound)
-		read_all(ctx, copy);
-	if (unwound == UNWIND_BUG)
-		abort();
-	ctx_free(ctx);
-	free(copy);
-	return 0;
+	return fuzz_run(data, size, 1, read_all);
 }
 
 /* ---- mutants that keep to the language ---- */

@@ -47,8 +47,10 @@ static void solve(Ctx *ctx, const UserOp *op, uint32_t variant)
 	userop_work(ir, op, &s);
 }
 
-static void read_all(Ctx *ctx, char *text)
+static void read_all(Ctx *ctx, uint8_t *data, size_t size)
 {
+	char *text = (char *)data;
+	(void)size;
 	WeftOpDef def = {.size = sizeof def, .symbol = "fuzz", .flags = WEFT_OP_EFFECT};
 	def.schema = strsep(&text, "\n");
 	def.types = text ? strsep(&text, "\n") : "";
@@ -63,16 +65,5 @@ static void read_all(Ctx *ctx, char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *copy = malloc(size + 1);
-	memcpy(copy, data, size);
-	copy[size] = 0;
-	Ctx *ctx = ctx_new();
-	int unwound = setjmp(ctx->unwind);
-	if (!unwound)
-		read_all(ctx, copy);
-	if (unwound == UNWIND_BUG)
-		abort();
-	ctx_free(ctx);
-	free(copy);
-	return 0;
+	return fuzz_run(data, size, 1, read_all);
 }

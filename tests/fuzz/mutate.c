@@ -20,6 +20,22 @@ void fuzz_count(bool loaded)
 	count[loaded]++;
 }
 
+int fuzz_run(const uint8_t *data, size_t size, size_t nul, void (*read)(Ctx *, uint8_t *copy, size_t size))
+{
+	uint8_t *copy = calloc(size + nul ? size + nul : 1, 1);
+	if (size)
+		memcpy(copy, data, size);
+	Ctx *ctx = ctx_new();
+	int unwound = setjmp(ctx->unwind);
+	if (!unwound)
+		read(ctx, copy, size);
+	if (unwound == UNWIND_BUG)
+		abort();
+	ctx_free(ctx);
+	free(copy);
+	return 0;
+}
+
 uint32_t fuzz_below(unsigned *state, uint32_t n)
 {
 	*state = *state * 1664525u + 1013904223u;

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/ctx.h"
+
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed);
@@ -16,6 +18,9 @@ uint32_t fuzz_below(unsigned *state, uint32_t n);
 /* Replace data[at .. at + drop) by text; the new size, or `size` when that does not fit. */
 size_t fuzz_splice(uint8_t *data, size_t size, size_t max, size_t at, size_t drop, const char *text,
 		   size_t n);
+/* One input: read(ctx, copy, size) in a context of its own, on a copy of exactly size bytes, and `nul` bytes of 0 behind them.
+ * An internal error aborts; returns 0. */
+int fuzz_run(const uint8_t *data, size_t size, size_t nul, void (*read)(Ctx *, uint8_t *copy, size_t size));
 /* Count one input; the first call arranges for the share to be printed at exit. */
 void fuzz_count(bool loaded);
 

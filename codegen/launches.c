@@ -30,10 +30,10 @@ static void put_value(Writer *w, Lx x)
 	put(w, 2 * (int64_t)(id - 1) + 1);
 }
 
-static void put_launch(Writer *w, const Program *p, const LsData *s)
+static void put_launch(Writer *w, const ProgramEntry *e, const LsData *s)
 {
 	LaunchTable *t = w->t;
-	uint32_t fn = p->call.data[s->k].fn, nparam = s->narg - s->nbuf;
+	uint32_t fn = program_call(e, s->k)->fn, nparam = s->narg - s->nbuf;
 	if (!w->fn[fn]) {
 		array_push(w->arena, &t->fn, fn);
 		w->fn[fn] = t->fn.n;
@@ -41,7 +41,7 @@ static void put_launch(Writer *w, const Program *p, const LsData *s)
 	t->nbuf = s->nbuf > t->nbuf ? s->nbuf : t->nbuf;
 	t->nparam = nparam > t->nparam ? nparam : t->nparam;
 	put(w, w->fn[fn] - 1);
-	put(w, launch_word(p, s));
+	put(w, launch_word(e, s));
 	put(w, s->nbuf);
 	put(w, nparam);
 	put_value(w, s->x);
@@ -55,15 +55,15 @@ static void put_launch(Writer *w, const Program *p, const LsData *s)
 	t->n++;
 }
 
-LaunchTable *launch_table(const Program *p, const LoopFn *f, const LsData *launch, uint32_t n)
+LaunchTable *launch_table(const ProgramEntry *e, const LoopFn *f, const LsData *launch, uint32_t n)
 {
-	Arena *arena = p->ir->ctx->arena;
-	if (!p->run_part.n || n < FEW)
+	Arena *arena = f->ir->ctx->arena;
+	if (!e->run_part.n || n < FEW)
 		return NULL;
 	LaunchTable *t = ARENA_NEW(arena, LaunchTable);
-	Writer w = {.t = t, .f = f, .arena = arena, .fn = ARENA_ARRAY(arena, uint32_t, p->fn.n)};
+	Writer w = {.t = t, .f = f, .arena = arena, .fn = ARENA_ARRAY(arena, uint32_t, e->program->fn.n)};
 	intern_init(&w.value, arena);
 	for (uint32_t k = 0; k < n; k++)
-		put_launch(&w, p, &launch[k]);
+		put_launch(&w, e, &launch[k]);
 	return t;
 }

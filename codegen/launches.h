@@ -6,9 +6,9 @@
 #include "ir/loop/program.h"
 
 enum { LAUNCH_JOINED = 1 << 30, LAUNCH_ALONE = 1 << 29 }; /* with the number of a call: WEFT_JOINED, WEFT_ALONE of runtime.h */
-static inline uint32_t launch_word(const Program *p, const LsData *s)
+static inline uint32_t launch_word(const ProgramEntry *e, const LsData *s)
 {
-	return s->k | (s->joined ? LAUNCH_JOINED : 0) | (p->call.data[s->k].alone ? LAUNCH_ALONE : 0);
+	return s->k | (s->joined ? LAUNCH_JOINED : 0) | (program_call(e, s->k)->alone ? LAUNCH_ALONE : 0);
 }
 
 typedef struct LaunchTable {
@@ -19,6 +19,6 @@ typedef struct LaunchTable {
 } LaunchTable;
 
 /* Of these launches of the function, which follow each other. NULL: not worth a table. */
-LaunchTable *launch_table(const Program *, const LoopFn *, const LsData *launch, uint32_t n);
+LaunchTable *launch_table(const ProgramEntry *, const LoopFn *, const LsData *launch, uint32_t n);
 
 #endif

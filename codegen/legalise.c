@@ -10,7 +10,7 @@ typedef ARRAY(uint32_t) StmtList;
 
 typedef struct {
 	Library lib;
-	const Program *program; /* NULL: of a kernel by itself */
+	const ProgramEntry *entry; /* NULL: of a kernel */
 	LoopFn *f;
 	Arena *arena;
 	LoopIndex index;       /* of the function as it was */
@@ -313,7 +313,7 @@ static uint32_t legal_launches(Legal *g, const uint32_t *at, uint32_t n)
 		name_shared(g, &launch[k]);
 	}
 	StmtList *outer = g->out, body = {0};
-	const LaunchTable *table = g->program ? launch_table(g->program, g->f, launch, count) : NULL;
+	const LaunchTable *table = g->entry ? launch_table(g->entry, g->f, launch, count) : NULL;
 	g->out = table ? &body : outer;
 	for (uint32_t k = 0; k < count; k++)
 		put(g, launch[k]);
@@ -344,11 +344,11 @@ static void legal_block(Legal *g, Lb b)
 	g->out = outer;
 }
 
-static void legalise_in(const Program *p, LoopFn *f, const Isa *isa)
+static void legalise_in(const ProgramEntry *e, LoopFn *f, const Isa *isa)
 {
 	Arena *arena = f->ir->ctx->arena;
 	loop_unroll(f);
-	Legal g = {.lib = {f, isa}, .program = p, .f = f, .arena = arena, .nold = f->lx.n};
+	Legal g = {.lib = {f, isa}, .entry = e, .f = f, .arena = arena, .nold = f->lx.n};
 	g.is_mutable = loop_find_mutable(f, arena);
 	g.legal = ARENA_ARRAY(arena, Lx, f->lx.n);
 	loop_index_init(&g.index, f, arena);
@@ -360,12 +360,12 @@ void legalise(LoopFn *f, const Isa *isa)
 	legalise_in(NULL, f, isa);
 }
 
-void program_legalise(Program *p, const Isa *isa)
+void entry_legalise(ProgramEntry *e, const Isa *isa)
 {
-	for (uint32_t k = 0; k < p->sizes_part.n; k++)
-		legalise_in(p, p->sizes_part.data[k], isa);
-	for (uint32_t k = 0; k < p->run_part.n; k++)
-		legalise_in(p, p->run_part.data[k], isa);
-	legalise_in(p, p->sizes, isa);
-	legalise_in(p, p->run, isa);
+	for (uint32_t k = 0; k < e->sizes_part.n; k++)
+		legalise_in(e, e->sizes_part.data[k], isa);
+	for (uint32_t k = 0; k < e->run_part.n; k++)
+		legalise_in(e, e->run_part.data[k], isa);
+	legalise_in(e, e->sizes, isa);
+	legalise_in(e, e->run, isa);
 }

@@ -20,7 +20,7 @@
 /* In place; a legal function stays as it is. Results have the same bits. */
 void legalise(LoopFn *, const Isa *);
 /* `sizes`, `run` and their parts; kernels were legalised one by one, when they were scheduled. */
-void program_legalise(Program *, const Isa *);
+void entry_legalise(ProgramEntry *, const Isa *);
 /* A library function on that many lanes, legal: parameters are LoopFn.arg, the result LoopFn.result. */
 LoopFn *library_function(Ir *, const ScFn *, uint32_t lanes, const Isa *);
 

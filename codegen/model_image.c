@@ -11,6 +11,8 @@
 typedef struct {
 	ModelImage *im;
 	const Program *p;
+	const ProgramEntry *e; /* at hand */
+	uint64_t messages;     /* where they are; the entries share them */
 } Builder;
 
 /* ---- what structures hold ---- */
@@ -116,10 +118,17 @@ static void point_text(ModelImage *im, uint64_t at, const char *s)
 
 /* ---- tensors ---- */
 
-static int32_t symbol_index(const Program *p, Sym s)
+/* Of a table of the entry at hand. */
+static const char *table_name(const Builder *b, const char *name)
 {
-	for (uint32_t k = 0; k < p->symbol.n; k++)
-		if (p->symbol.data[k].i == s.i)
+	uint32_t k = (uint32_t)(b->e - b->p->entry.data);
+	return k ? arena_printf(b->im->arena, "%s_%u", name, k) : name;
+}
+
+static int32_t symbol_index(const ProgramEntry *e, Sym s)
+{
+	for (uint32_t k = 0; k < e->symbol.n; k++)
+		if (e->symbol.data[k].i == s.i)
 			return (int32_t)k;
 	return -1;
 }
@@ -132,7 +141,7 @@ static uint64_t add_dims(Builder *b, const ProgramTensor *t, const char *name)
 		int64_t value = -1;
 		if (!sym_is_const(b->p->ir->syms, t->dim[k], &value))
 			value = -1;
-		WeftDim d = {.value = value, .symbol = symbol_index(b->p, t->dim[k])};
+		WeftDim d = {.value = value, .symbol = symbol_index(b->e, t->dim[k])};
 		memcpy(im->data + at + k * sizeof d, &d, sizeof d);
 		point_text(im, at + k * sizeof d + FIELD(WeftDim, text), sym_str(b->p->ir->syms, t->dim[k]));
 	}
@@ -143,6 +152,7 @@ static uint64_t add_dims(Builder *b, const ProgramTensor *t, const char *name)
 static uint64_t add_tensors(Builder *b, const char *name, const ProgramTensor *t, uint32_t n)
 {
 	ModelImage *im = b->im;
+	name = table_name(b, name);
 	uint64_t at = object(im, &tensor_type, name, n, true), next = at;
 	for (uint32_t k = 0; k < n; k++) {
 		WeftTensorInfo info = {.dtype = dtype_to_api(t[k].dtype), .rank = t[k].rank};
@@ -159,26 +169,26 @@ static uint64_t add_tensors(Builder *b, const char *name, const ProgramTensor *t
 
 static uint64_t add_symbols(Builder *b)
 {
-	const Program *p = b->p;
-	uint64_t at = object(b->im, &symbol_type, "symbols", p->symbol.n, true);
-	for (uint32_t k = 0; k < p->symbol.n; k++) {
+	const ProgramEntry *e = b->e;
+	uint64_t at = object(b->im, &symbol_type, table_name(b, "symbols"), e->symbol.n, true);
+	for (uint32_t k = 0; k < e->symbol.n; k++) {
 		WeftSymbolInfo s = {0};
-		sym_range(p->ir->syms, p->symbol.data[k], &s.lo, &s.hi);
+		sym_range(b->p->ir->syms, e->symbol.data[k], &s.lo, &s.hi);
 		if (s.hi == SYM_INF)
 			s.hi = INT64_MAX;
 		memcpy(b->im->data + at + k * sizeof s, &s, sizeof s);
 		point_text(b->im, at + k * sizeof s + FIELD(WeftSymbolInfo, name),
-		           sym_str(p->ir->syms, p->symbol.data[k]));
+		           sym_str(b->p->ir->syms, e->symbol.data[k]));
 	}
 	return at;
 }
 
 static uint64_t add_seen(Builder *b)
 {
-	const Program *p = b->p;
-	uint64_t at = object(b->im, &i64_type, "seen", p->symbol.n, true);
-	for (uint32_t k = 0; k < p->symbol.n; k++) {
-		int64_t seen = sym_hint(p->ir->syms, p->symbol.data[k]);
+	const ProgramEntry *e = b->e;
+	uint64_t at = object(b->im, &i64_type, table_name(b, "seen"), e->symbol.n, true);
+	for (uint32_t k = 0; k < e->symbol.n; k++) {
+		int64_t seen = sym_hint(b->p->ir->syms, e->symbol.data[k]);
 		memcpy(b->im->data + at + k * sizeof seen, &seen, sizeof seen);
 	}
 	return at;
@@ -186,11 +196,11 @@ static uint64_t add_seen(Builder *b)
 
 static uint64_t add_calls(Builder *b)
 {
-	const Program *p = b->p;
-	uint64_t at = object(b->im, &call_type, "calls", p->call.n, true);
-	for (uint32_t k = 0; k < p->call.n; k++) {
-		const ProgramCall *c = &p->call.data[k];
-		ProgramCount n = program_count(p, k, NULL);
+	const ProgramEntry *e = b->e;
+	uint64_t at = object(b->im, &call_type, table_name(b, "calls"), e->ncall, true);
+	for (uint32_t k = 0; k < e->ncall; k++) {
+		const ProgramCall *c = program_call(e, k);
+		ProgramCount n = program_count(e, k, NULL);
 		WeftCallInfo info = {.flops = n.flops, .bytes = n.bytes};
 		uint64_t here = at + k * sizeof info;
 		memcpy(b->im->data + here, &info, sizeof info);
@@ -216,29 +226,31 @@ static void point_some(ModelImage *im, uint64_t at, uint64_t to, uint32_t n)
 		point(im, at, to);
 }
 
-static uint64_t add_entry(Builder *b)
+static uint64_t add_entry(Builder *b, const ProgramEntry *e)
 {
-	const Program *p = b->p;
+	b->e = e;
 	ModelImage *im = b->im;
-	uint32_t nextent = program_nextent(p), nslot = program_nslot(p), nin = p->input.n, nout = p->output.n;
-	uint64_t in = add_tensors(b, "inputs", p->input.data, nin), out = add_tensors(b, "outputs", p->output.data, nout);
-	uint64_t symbols = add_symbols(b), seen = add_seen(b), calls = add_calls(b), messages = add_messages(b);
-	WeftEntry e = {.size = sizeof e, .ninput = nin, .noutput = nout,
-	               .nsymbol = p->symbol.n, .ncall = p->call.n, .flops = program_total(p, NULL).flops, .nslot = nslot,
+	uint32_t nextent = program_nextent(e), nslot = program_nslot(e), nin = e->input.n, nout = e->output.n;
+	uint64_t in = add_tensors(b, "inputs", e->input.data, nin), out = add_tensors(b, "outputs", e->output.data, nout);
+	uint64_t symbols = add_symbols(b), seen = add_seen(b), calls = add_calls(b);
+	if (!b->messages)
+		b->messages = add_messages(b);
+	WeftEntry w = {.size = sizeof w, .ninput = nin, .noutput = nout,
+	               .nsymbol = e->symbol.n, .ncall = e->ncall, .flops = program_total(e, NULL).flops, .nslot = nslot,
 	               .sizes_bytes = sizeof(WeftSizes) + ((uint64_t)nslot + nextent) * sizeof(int64_t),
-	               .nmessage = p->message.n};
-	uint64_t at = one(im, &entry_type, "entry", &e);
+	               .nmessage = b->p->message.n};
+	uint64_t at = one(im, &entry_type, table_name(b, "entry"), &w);
 	number(im, at + FIELD(WeftEntry, size), "sizeof(WeftEntry)");
 	number(im, at + FIELD(WeftEntry, sizes_bytes), arena_printf(im->arena, "WEFT_SIZES_BYTES(%u, %u)", nslot, nextent));
-	point_text(im, at + FIELD(WeftEntry, name), p->name);
+	point_text(im, at + FIELD(WeftEntry, name), e->name);
 	point_some(im, at + FIELD(WeftEntry, input), in, nin);
 	point_some(im, at + FIELD(WeftEntry, output), out, nout);
-	point_some(im, at + FIELD(WeftEntry, symbol), symbols, p->symbol.n);
-	point_some(im, at + FIELD(WeftEntry, seen), seen, p->symbol.n);
-	point_some(im, at + FIELD(WeftEntry, call), calls, p->call.n);
-	point_symbol(im, at + FIELD(WeftEntry, sizes_fn), IMAGE_SIZES);
-	point_symbol(im, at + FIELD(WeftEntry, run_fn), IMAGE_RUN);
-	point(im, at + FIELD(WeftEntry, message), messages);
+	point_some(im, at + FIELD(WeftEntry, symbol), symbols, e->symbol.n);
+	point_some(im, at + FIELD(WeftEntry, seen), seen, e->symbol.n);
+	point_some(im, at + FIELD(WeftEntry, call), calls, e->ncall);
+	point_symbol(im, at + FIELD(WeftEntry, sizes_fn), e->sizes->name);
+	point_symbol(im, at + FIELD(WeftEntry, run_fn), e->run->name);
+	point(im, at + FIELD(WeftEntry, message), b->messages);
 	return at;
 }
 
@@ -337,13 +349,17 @@ static const char *name_user_ops(const Program *p)
 void model_image(ModelImage *im, const Program *p, const Target *t, const char *features, const EmitOptions *o)
 {
 	*im = (ModelImage){.arena = p->ir->ctx->arena};
-	Builder b = {im, p};
-	uint64_t entry = add_entry(&b), params = add_params(&b), manifest = add_manifest(&b, t, features, o);
-	uint64_t entries = object(im, &entries_type, "entries", 1, true);
-	point(im, entries, entry);
+	Builder b = {.im = im, .p = p};
+	uint64_t *entry = ARENA_ARRAY(im->arena, uint64_t, p->entry.n);
+	for (uint32_t k = 0; k < p->entry.n; k++)
+		entry[k] = add_entry(&b, &p->entry.data[k]);
+	uint64_t params = add_params(&b), manifest = add_manifest(&b, t, features, o);
+	uint64_t entries = object(im, &entries_type, "entries", p->entry.n, true);
+	for (uint32_t k = 0; k < p->entry.n; k++)
+		point(im, entries + k * sizeof(char *), entry[k]);
 	const char *user_ops = name_user_ops(p);
 	const ImageType *type = user_ops ? &calling_type : &model_type;
-	WeftModel m = {.size = (uint32_t)type->size, .abi = WEFT_ABI_VERSION, .nentry = 1, .nparam = p->constant.n,
+	WeftModel m = {.size = (uint32_t)type->size, .abi = WEFT_ABI_VERSION, .nentry = p->entry.n, .nparam = p->constant.n,
 	               .replaceable = o->replaceable, .weights_bytes = p->weight_bytes, .state_bytes = p->state_bytes,
 	               .state_init = p->state_init};
 	im->model = one(im, type, "model", &m);

@@ -51,11 +51,7 @@ typedef struct {
 	uint64_t model;              /* where the WeftModel is */
 } ModelImage;
 
-/* Names of the entry's functions in the pointers' symbols. */
-#define IMAGE_SIZES "sizes"
-#define IMAGE_RUN "run"
-
-/* features: what the processor must have. */
+/* features: what the processor must have. The functions of entries are named as their loop functions are. */
 void model_image(ModelImage *, const Program *, const Target *, const char *features, const EmitOptions *);
 /* NULL: none there. */
 const ImagePointer *image_pointer(const ModelImage *, uint64_t at);

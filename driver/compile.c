@@ -234,15 +234,16 @@ bool compile_print(Compilation *c, const char *weights_file)
 }
 
 /* The counts of a report, at the symbols' values; NULL: at those seen while exporting. */
-static void report_counts(Arena *a, const Program *p, const Machine *m, const int64_t *value, WeftReport *r)
+static void report_counts(Arena *a, const ProgramEntry *e, const Machine *m, const int64_t *value, WeftReport *r)
 {
-	double *cycles = ARENA_ARRAY(a, double, p->call.n);
-	program_predict(p, m, value, cycles);
-	ProgramCount total = program_total(p, value);
-	WeftKernelInfo *k = ARENA_ARRAY(a, WeftKernelInfo, p->call.n);
-	for (uint32_t i = 0; i < p->call.n; i++) {
-		const ProgramCall *pc = &p->call.data[i];
-		ProgramCount n = program_count(p, i, value);
+	const Program *p = e->program;
+	double *cycles = ARENA_ARRAY(a, double, e->ncall);
+	program_predict(e, m, value, cycles);
+	ProgramCount total = program_total(e, value);
+	WeftKernelInfo *k = ARENA_ARRAY(a, WeftKernelInfo, e->ncall);
+	for (uint32_t i = 0; i < e->ncall; i++) {
+		const ProgramCall *pc = program_call(e, i);
+		ProgramCount n = program_count(e, i, value);
 		WeftRefusal *refused = ARENA_ARRAY(a, WeftRefusal, pc->nrefused);
 		for (uint32_t j = 0; j < pc->nrefused; j++)
 			refused[j] = (WeftRefusal){pc->refused[j].schedule, pc->refused[j].why};
@@ -252,7 +253,7 @@ static void report_counts(Arena *a, const Program *p, const Machine *m, const in
 	}
 	r->flops = total.flops;
 	r->bytes = total.bytes;
-	r->nkernel = p->call.n;
+	r->nkernel = e->ncall;
 	r->kernel = k;
 }
 
@@ -281,10 +282,10 @@ void compile_report(Compilation *c)
 		r->operators += node_nin(c->from->g, n) > 0;
 	r->kernels = p->call.n;
 	r->distinct = p->fn.n;
-	report_counts(weft_arena(c->w), p, &c->target->machine, NULL, r);
+	report_counts(weft_arena(c->w), &p->entry.data[0], &c->target->machine, NULL, r);
 	r->weight_bytes = p->weight_bytes;
 	r->copied_bytes = count_copies(c);
-	r->workspace_bytes = p->workspace_hint;
+	r->workspace_bytes = p->entry.data[0].workspace_hint;
 	r->nphase = c->w->phase.n;
 	r->phase = c->w->phase.data;
 	c->w->program = p;
@@ -311,18 +312,19 @@ static bool report_at(void *arg)
 	const Program *p = x->w->program;
 	if (!x->w->have_report)
 		return ctx_error(ctx, NULL, "nothing was compiled that could be counted");
-	if (x->n != p->symbol.n)
-		return ctx_error(ctx, NULL, "values of %u symbols to count with, expected %u", x->n, p->symbol.n);
+	const ProgramEntry *e = &p->entry.data[0];
+	if (x->n != e->symbol.n)
+		return ctx_error(ctx, NULL, "values of %u symbols to count with, expected %u", x->n, e->symbol.n);
 	for (uint32_t k = 0; k < x->n; k++) {
 		int64_t lo, hi;
-		sym_range(p->ir->syms, p->symbol.data[k], &lo, &hi);
+		sym_range(p->ir->syms, e->symbol.data[k], &lo, &hi);
 		if (x->value[k] < lo || x->value[k] > hi)
-			return ctx_error(ctx, NULL, "%s cannot be %lld", sym_name(p->ir->syms, p->symbol.data[k]),
+			return ctx_error(ctx, NULL, "%s cannot be %lld", sym_name(p->ir->syms, e->symbol.data[k]),
 					 (long long)x->value[k]);
 	}
 	x->out = ARENA_NEW(weft_arena(x->w), WeftReport);
 	*x->out = x->w->report;
-	report_counts(weft_arena(x->w), p, x->w->machine, x->value, x->out);
+	report_counts(weft_arena(x->w), e, x->w->machine, x->value, x->out);
 	return true;
 }
 

@@ -57,9 +57,9 @@ typedef struct {
 static bool interpret(void *arg)
 {
 	Call *c = arg;
-	const Program *p = c->m->program;
-	c->outcome = c->buf ? loop_interp_run(p, c->arena, c->buf, c->in, &c->report)
-			    : loop_interp_sizes(p, c->arena, c->in, c->out, &c->report);
+	const ProgramEntry *e = &c->m->program->entry.data[0];
+	c->outcome = c->buf ? loop_interp_run(e, c->arena, c->buf, c->in, &c->report)
+			    : loop_interp_sizes(e, c->arena, c->in, c->out, &c->report);
 	return true;
 }
 

@@ -223,19 +223,23 @@ static void header_text(Output *x, Text *t)
 		    symbol);
 }
 
+static void entry_text(const ProgramEntry *e, Text *t)
+{
+	for (uint32_t k = 0; k < e->sizes_part.n; k++)
+		loop_print(e->sizes_part.data[k], t, false);
+	loop_print(e->sizes, t, false);
+	for (uint32_t k = 0; k < e->run_part.n; k++)
+		loop_print(e->run_part.data[k], t, false);
+	loop_print(e->run, t, false);
+}
+
 static void level_text(const Output *x, const TargetLevel *level, Text *t)
 {
 	const Program *p = level->program;
 	if (x->c.level.n > 1)
 		text_printf(t, "# %s\n", level->target->isa.name);
-	if (x->emit == WEFT_EMIT_PROGRAM) {
-		for (uint32_t k = 0; k < p->sizes_part.n; k++)
-			loop_print(p->sizes_part.data[k], t, false);
-		loop_print(p->sizes, t, false);
-		for (uint32_t k = 0; k < p->run_part.n; k++)
-			loop_print(p->run_part.data[k], t, false);
-		loop_print(p->run, t, false);
-	}
+	for (uint32_t k = 0; x->emit == WEFT_EMIT_PROGRAM && k < p->entry.n; k++)
+		entry_text(&p->entry.data[k], t);
 	for (uint32_t k = 0; (x->emit == WEFT_EMIT_LOOPS || x->emit == WEFT_EMIT_SCHEDULES) && k < p->fn.n; k++)
 		loop_print(p->fn.data[k], t, false);
 }

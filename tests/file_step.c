@@ -131,11 +131,12 @@ static bool all_round_trip(Run *r)
 	const Program *p = r->program;
 	for (uint32_t k = 0; k < p->fn.n; k++)
 		TRY(round_trips(r, p->fn.data[k]));
-	for (uint32_t k = 0; k < p->sizes_part.n; k++)
-		TRY(round_trips(r, p->sizes_part.data[k]));
-	for (uint32_t k = 0; k < p->run_part.n; k++)
-		TRY(round_trips(r, p->run_part.data[k]));
-	return round_trips(r, p->sizes) && round_trips(r, p->run);
+	const ProgramEntry *e = p->entry.data;
+	for (uint32_t k = 0; k < e->sizes_part.n; k++)
+		TRY(round_trips(r, e->sizes_part.data[k]));
+	for (uint32_t k = 0; k < e->run_part.n; k++)
+		TRY(round_trips(r, e->run_part.data[k]));
+	return round_trips(r, e->sizes) && round_trips(r, e->run);
 }
 
 /* plain: functions as schedules made them, not as emitters get them. */
@@ -161,16 +162,16 @@ static bool run_loops(Run *r)
 static bool run_program(Run *r)
 {
 	TRY(schedule(r, target(r), true));
-	loop_print(r->program->sizes, r->out, false);
-	loop_print(r->program->run, r->out, false);
+	loop_print(r->program->entry.data->sizes, r->out, false);
+	loop_print(r->program->entry.data->run, r->out, false);
 	return true;
 }
 
 /* One phase of the program each, or part of one. */
-static void print_call(const Program *p, uint32_t k, double cycles, Text *out)
+static void print_call(const ProgramEntry *e, uint32_t k, double cycles, Text *out)
 {
-	const ProgramCall *c = &p->call.data[k];
-	ProgramCount n = program_count(p, k, NULL);
+	const ProgramCall *c = program_call(e, k);
+	ProgramCount n = program_count(e, k, NULL);
 	text_printf(out, "  %s: %s: %s\n", c->name, c->algorithm, c->why);
 	text_printf(out, "    %.0f flop, %.0f bytes, %.0f launches, %.2g cycles\n", n.flops, n.bytes, n.launches, cycles);
 	for (uint32_t i = 0; i < c->nrefused; i++)
@@ -193,11 +194,12 @@ static bool run_decide(Run *r)
 	r->lowered = NULL; /* groups and layouts are a target's */
 	TRY(lower(r, t) && schedule(r, t, true));
 	const Program *p = r->program;
+	const ProgramEntry *e = p->entry.data;
 	double *cycles = ARENA_ARRAY(r->w->ctx->arena, double, p->call.n);
-	program_predict(p, &t->machine, NULL, cycles);
-	text_printf(r->out, "%s: %u calls of %u functions, workspace %" PRIu64 " bytes\n", t->isa.name, p->call.n, p->fn.n, p->workspace_hint);
+	program_predict(e, &t->machine, NULL, cycles);
+	text_printf(r->out, "%s: %u calls of %u functions, workspace %" PRIu64 " bytes\n", t->isa.name, p->call.n, p->fn.n, e->workspace_hint);
 	for (uint32_t k = 0; k < p->call.n; k++)
-		print_call(p, k, cycles[k], r->out);
+		print_call(e, k, cycles[k], r->out);
 	for (uint32_t k = 0; k < p->constant.n; k++)
 		print_constant(p->ir->syms, &p->constant.data[k], r->out);
 	return true;

@@ -71,7 +71,7 @@ static void emit_unit(const Emission *e, const uint32_t *unit, uint32_t which, d
 			continue;
 		if (body.n)
 			text_char(&body, '\n');
-		c_function(&u, p->fn.data[k], e->kernel[k], FN_KERNEL, p, e->kernel, &body);
+		c_function(&u, p->fn.data[k], e->kernel[k], FN_KERNEL, NULL, NULL, &body);
 	}
 	unit_head(&u, &file->text, e->kernels, e->vector);
 	text_printf(&file->text, "\n%s", body.data ? body.data : "");

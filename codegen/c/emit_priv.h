@@ -80,7 +80,7 @@ CExpr c_look_up(CUnit *, const ScTable *, uint32_t lanes, CExpr index);
 typedef enum { FN_KERNEL, FN_SIZES, FN_RUN, FN_LIBRARY } FnRole;
 
 /* The definition of a kernel or of a program function. */
-void c_function(CUnit *, const LoopFn *, const char *name, FnRole, const Program *,
+void c_function(CUnit *, const LoopFn *, const char *name, FnRole, const ProgramEntry *,
                 const char *const *kernel_name, Text *out);
 const char *c_string(Arena *, const char *); /* with quotes and escapes */
 

@@ -8,7 +8,7 @@ typedef struct {
 	CUnit *u;
 	const LoopFn *f;
 	FnRole role;
-	const Program *program;
+	const ProgramEntry *entry; /* NULL: a kernel or a library function */
 	const char *const *kernel_name; /* by index into Program.fn */
 	const char *name;
 	Text *out;
@@ -343,7 +343,7 @@ static void print_stop(Fn *f)
 
 static void print_launch(Fn *f, const LsData *s)
 {
-	const ProgramCall *call = &f->program->call.data[s->k];
+	const ProgramCall *call = program_call(f->entry, s->k);
 	print_comment(f, call->name);
 	line(f);
 	text_add(f->out, "{\n");
@@ -410,7 +410,7 @@ static void print_assert(Fn *f, const LsData *s)
 {
 	CExpr ok = c_lx(f, s->x);
 	LType bool1 = {DT_bool, 1};
-	const char *message = c_string(f->u->arena, f->program->message.data[s->k]);
+	const char *message = c_string(f->u->arena, f->entry->program->message.data[s->k]);
 	f->fails = true;
 	line(f);
 	text_printf(f->out, "if (%s)\n", c_op(f->u, SC_not, bool1, bool1, &ok, 1, 0).s);
@@ -429,7 +429,7 @@ static void print_assert(Fn *f, const LsData *s)
 static void print_part(Fn *f, const LsData *s)
 {
 	bool sizes = f->role == FN_SIZES;
-	const char *name = (sizes ? f->program->sizes_part.data : f->program->run_part.data)[s->k]->name;
+	const char *name = (sizes ? f->entry->sizes_part.data : f->entry->run_part.data)[s->k]->name;
 	line(f);
 	if (sizes) {
 		f->extents = f->fails = true;
@@ -576,7 +576,7 @@ static void print_sizes(const Fn *f, const char *name, Text *out)
 {
 	Text values;
 	text_init(&values, f->u->arena);
-	uint32_t nslot = program_nslot_params(f->program, f->f);
+	uint32_t nslot = program_nslot_params(f->entry, f->f);
 	bool slots = print_params(f, &values, "slot", 0, nslot);
 	bool extents = print_params(f, &values, "extent", nslot, f->f->param.n);
 	text_printf(out, "static int %s(const int64_t *extent, int64_t *slot, WeftStatus *status)\n{\n", name);
@@ -664,12 +664,12 @@ static void print_head_comment(const LoopFn *l, Text *out)
 	text_add(out, " */\n");
 }
 
-void c_function(CUnit *u, const LoopFn *l, const char *name, FnRole role, const Program *program,
+void c_function(CUnit *u, const LoopFn *l, const char *name, FnRole role, const ProgramEntry *entry,
                 const char *const *kernel_name, Text *out)
 {
 	Text body;
 	text_init(&body, u->arena);
-	Fn f = {.u = u, .f = l, .role = role, .program = program, .kernel_name = kernel_name, .name = name, .out = &body};
+	Fn f = {.u = u, .f = l, .role = role, .entry = entry, .kernel_name = kernel_name, .name = name, .out = &body};
 	f.indent = role == FN_KERNEL ? 2 : 1;
 	fn_init(&f);
 	names_push(&f.names);

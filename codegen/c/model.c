@@ -155,13 +155,23 @@ void c_export(Text *out, const char *export_name)
 /* ---- the file ---- */
 
 /* Inlined, they would make the long function again that they were cut from. */
-static void print_parts(Printer *m, LoopFn *const *part, uint32_t n, FnRole role, const char *const *kernel_name)
+static void print_parts(Printer *m, const ProgramEntry *e, LoopFn *const *part, uint32_t n, FnRole role, const char *const *kernel_name)
 {
 	for (uint32_t k = 0; k < n; k++) {
 		text_add(m->out, "#if defined(__GNUC__)\n__attribute__((noinline))\n#endif\n");
-		c_function(m->u, part[k], part[k]->name, role, m->p, kernel_name, m->out);
+		c_function(m->u, part[k], part[k]->name, role, e, kernel_name, m->out);
 		text_char(m->out, '\n');
 	}
+}
+
+static void print_entry(Printer *m, const ProgramEntry *e, const char *const *kernel_name)
+{
+	print_parts(m, e, e->sizes_part.data, e->sizes_part.n, FN_SIZES, kernel_name);
+	print_parts(m, e, e->run_part.data, e->run_part.n, FN_RUN, kernel_name);
+	c_function(m->u, e->sizes, e->sizes->name, FN_SIZES, e, kernel_name, m->out);
+	text_char(m->out, '\n');
+	c_function(m->u, e->run, e->run->name, FN_RUN, e, kernel_name, m->out);
+	text_char(m->out, '\n');
 }
 
 void c_model(CUnit *u, const Program *p, const EmitOptions *o, const char *const *kernel_name, Text *out)
@@ -169,12 +179,8 @@ void c_model(CUnit *u, const Program *p, const EmitOptions *o, const char *const
 	ModelImage im;
 	model_image(&im, p, u->target, u->target->isa.features, o);
 	Printer m = {u, p, o, &im, out, ARENA_ARRAY(u->arena, bool, im.object.n)};
-	print_parts(&m, p->sizes_part.data, p->sizes_part.n, FN_SIZES, kernel_name);
-	print_parts(&m, p->run_part.data, p->run_part.n, FN_RUN, kernel_name);
-	c_function(u, p->sizes, "sizes", FN_SIZES, p, kernel_name, out);
-	text_char(out, '\n');
-	c_function(u, p->run, "run", FN_RUN, p, kernel_name, out);
-	text_char(out, '\n');
+	for (uint32_t k = 0; k < p->entry.n; k++)
+		print_entry(&m, &p->entry.data[k], kernel_name);
 	if (o->weights_symbol)
 		text_printf(out, "extern const unsigned char %s[];\n\n", o->weights_symbol);
 	print_object(&m, image_object(&im, im.model));

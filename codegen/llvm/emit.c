@@ -231,7 +231,7 @@ static bool build_units(Program *p, const Target *t, const EmitOptions *o, LlvmK
 		x->unit[k].cost = load[k];
 	}
 	for (uint32_t k = 0; unit && k < p->fn.n; k++)
-		l_function(&x->unit[unit[k]].u, p->fn.data[k], name[k], FN_KERNEL, p, name);
+		l_function(&x->unit[unit[k]].u, p->fn.data[k], name[k], FN_KERNEL, NULL, NULL);
 	Unit *model = &x->unit[nunits];
 	TRY(unit_begin(model, ctx, t, kind, arena_printf(ctx->arena, "model%s", suffix)));
 	model->passes = model_passes;

@@ -8,7 +8,7 @@ typedef struct {
 	LUnit *u;
 	const LoopFn *f;
 	FnRole role;
-	const Program *program;
+	const ProgramEntry *of; /* NULL: a kernel or a library function */
 	const char *const *kernel_name; /* by index into Program.fn */
 	LLVMValueRef fn;
 	LLVMBuilderRef entry; /* before the end of the entry block: allocas, and loads from the frame */

@@ -79,8 +79,8 @@ static void launch(Fn *f, const LsData *s)
 	fill(f, f->launch_param, i64, s->arg + s->nbuf, s->narg - s->nbuf);
 	LLVMTypeRef kernel = LLVMFunctionType(i32, (LLVMTypeRef[]){p, i64, i64}, 3, false);
 	LLVMTypeRef type = LLVMFunctionType(i32, (LLVMTypeRef[]){p, p, p, p, i32, i64}, 6, false);
-	LLVMValueRef fn = l_extern(u, f->kernel_name[f->program->call.data[s->k].fn], kernel);
-	LLVMValueRef in[6] = {LLVMGetParam(f->fn, 0), fn, f->launch_buf, f->launch_param, LLVMConstInt(i32, launch_word(f->program, s), 0), l_lx(f, s->x)};
+	LLVMValueRef fn = l_extern(u, f->kernel_name[program_call(f->of, s->k)->fn], kernel);
+	LLVMValueRef in[6] = {LLVMGetParam(f->fn, 0), fn, f->launch_buf, f->launch_param, LLVMConstInt(i32, launch_word(f->of, s), 0), l_lx(f, s->x)};
 	LLVMValueRef stop = call(f, "weft_phase", type, in, 6);
 	if (!s->joined)
 		stop_unless_0(f, stop);
@@ -163,7 +163,7 @@ static void assertion(Fn *f, const LsData *s)
 {
 	LUnit *u = f->u;
 	LLVMValueRef ok = l_lx(f, s->x), *in = ARENA_ARRAY(u->arena, LLVMValueRef, s->narg + 3);
-	in[2] = string(f, f->program->message.data[s->k]);
+	in[2] = string(f, f->of->program->message.data[s->k]);
 	for (uint32_t k = 0; k < s->narg; k++)
 		in[k + 3] = l_lx(f, s->arg[k]);
 	LLVMBasicBlockRef bad = LLVMAppendBasicBlockInContext(u->c, f->fn, "fail");
@@ -183,7 +183,7 @@ static void sizes_part(Fn *f, const LsData *s)
 	LUnit *u = f->u;
 	LLVMTypeRef i64 = LLVMInt64TypeInContext(u->c);
 	LLVMValueRef first = l_i64(u, (int64_t)s->count);
-	LLVMValueRef part = LLVMGetNamedFunction(u->m, f->program->sizes_part.data[s->k]->name);
+	LLVMValueRef part = LLVMGetNamedFunction(u->m, f->of->sizes_part.data[s->k]->name);
 	LLVMValueRef in[3] = {LLVMBuildInBoundsGEP2(u->b, i64, LLVMGetParam(f->fn, 0), &first, 1, ""),
 	                      LLVMGetParam(f->fn, 1), LLVMGetParam(f->fn, 2)};
 	LLVMValueRef code = LLVMBuildCall2(u->b, LLVMGlobalGetValueType(part), part, in, 3, "");
@@ -200,7 +200,7 @@ static void run_part(Fn *f, const LsData *s)
 {
 	LUnit *u = f->u;
 	LLVMTypeRef i64 = LLVMInt64TypeInContext(u->c);
-	LLVMValueRef part = LLVMGetNamedFunction(u->m, f->program->run_part.data[s->k]->name);
+	LLVMValueRef part = LLVMGetNamedFunction(u->m, f->of->run_part.data[s->k]->name);
 	LLVMValueRef in[3] = {LLVMGetParam(f->fn, 0), LLVMGetParam(f->fn, 1), LLVMGetParam(f->fn, 2)};
 	if (s->narg) {
 		in[2] = fn_alloca(f, LLVMArrayType2(i64, s->narg), 16);

@@ -247,7 +247,7 @@ static void find_arrays(Fn *f)
 	f->buffers = LLVMGetParam(f->fn, 1);
 	f->params = LLVMGetParam(f->fn, f->role == FN_SIZES ? 0 : 2);
 	f->slots = f->buffers;
-	f->nslot = f->role == FN_SIZES ? program_nslot_params(f->program, f->f) : 0;
+	f->nslot = f->role == FN_SIZES ? program_nslot_params(f->of, f->f) : 0;
 }
 
 static void fn_init(Fn *f)
@@ -296,10 +296,10 @@ static void build_tasks(Fn *f)
 	LLVMBuildRet(u->b, f->failed ? LLVMBuildLoad2(u->b, i32, f->failed, "") : LLVMConstNull(i32));
 }
 
-LLVMValueRef l_function(LUnit *u, const LoopFn *l, const char *name, FnRole role, const Program *program,
+LLVMValueRef l_function(LUnit *u, const LoopFn *l, const char *name, FnRole role, const ProgramEntry *of,
                         const char *const *kernel_name)
 {
-	Fn f = {.u = u, .f = l, .role = role, .program = program, .kernel_name = kernel_name};
+	Fn f = {.u = u, .f = l, .role = role, .of = of, .kernel_name = kernel_name};
 	f.fn = declare(u, l, name, role);
 	fn_init(&f);
 	LLVMBasicBlockRef entry = new_block(&f, "entry"), start = new_block(&f, "start");

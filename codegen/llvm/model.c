@@ -83,15 +83,21 @@ static LLVMValueRef table_function(LUnit *u, const char *export_name, bool hidde
 	return fn;
 }
 
+static void build_entry(LUnit *u, const ProgramEntry *e, const char *const *kernel_name)
+{
+	for (uint32_t k = 0; k < e->sizes_part.n; k++)
+		l_function(u, e->sizes_part.data[k], e->sizes_part.data[k]->name, FN_SIZES, e, kernel_name);
+	for (uint32_t k = 0; k < e->run_part.n; k++)
+		l_function(u, e->run_part.data[k], e->run_part.data[k]->name, FN_RUN, e, kernel_name);
+	l_function(u, e->sizes, e->sizes->name, FN_SIZES, e, kernel_name);
+	l_function(u, e->run, e->run->name, FN_RUN, e, kernel_name);
+}
+
 void l_model(LUnit *u, const Program *p, const EmitOptions *o, const char *const *kernel_name)
 {
 	ModelImage im;
-	for (uint32_t k = 0; k < p->sizes_part.n; k++)
-		l_function(u, p->sizes_part.data[k], p->sizes_part.data[k]->name, FN_SIZES, p, kernel_name);
-	for (uint32_t k = 0; k < p->run_part.n; k++)
-		l_function(u, p->run_part.data[k], p->run_part.data[k]->name, FN_RUN, p, kernel_name);
-	l_function(u, p->sizes, IMAGE_SIZES, FN_SIZES, p, kernel_name);
-	l_function(u, p->run, IMAGE_RUN, FN_RUN, p, kernel_name);
+	for (uint32_t k = 0; k < p->entry.n; k++)
+		build_entry(u, &p->entry.data[k], kernel_name);
 	model_image(&im, p, u->target, features(u), o);
 	Tables t = {.u = u, .im = &im, .type = table_type(u, &im)};
 	t.table = LLVMAddGlobal(u->m, t.type, "tables");

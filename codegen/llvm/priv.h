@@ -54,7 +54,7 @@ LLVMValueRef l_look_up(LUnit *, const ScTable *, uint32_t lanes, LLVMValueRef in
 
 typedef enum { FN_KERNEL, FN_SIZES, FN_RUN, FN_LIBRARY } FnRole;
 
-LLVMValueRef l_function(LUnit *, const LoopFn *, const char *name, FnRole, const Program *,
+LLVMValueRef l_function(LUnit *, const LoopFn *, const char *name, FnRole, const ProgramEntry *,
                         const char *const *kernel_name);
 
 /* ---- tables (model.c) ---- */

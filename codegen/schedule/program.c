@@ -42,6 +42,7 @@ typedef struct {
 typedef struct {
 	Lowered *l;
 	Program *p;
+	ProgramEntry *e;  /* the last one of p */
 	Arena *arena;
 	SymTab *syms;
 	DistinctKernels kernels;
@@ -216,11 +217,9 @@ static uint32_t add_call(Builder *b, const Scheduled *k, uint32_t phase)
 	const char *algorithm = s->algorithm;
 	if (s->phase.n > 1)
 		algorithm = arena_printf(b->arena, "%s, phase %u of %u", algorithm, phase + 1, s->phase.n);
-	array_push(b->arena, &b->p->call,
-	           (ProgramCall){.fn = k->fn[phase], .name = k->name, .algorithm = algorithm, .why = s->why,
-	                         .nrefused = s->refused.n, .refused = s->refused.data, .cost = count(b, p->cost),
-	                         .arg = arg, .alone = p->alone});
-	return b->p->call.n - 1;
+	return program_add_call(b->e, &(ProgramCall){.fn = k->fn[phase], .name = k->name, .algorithm = algorithm, .why = s->why,
+	                                             .nrefused = s->refused.n, .refused = s->refused.data,
+	                                             .cost = count(b, p->cost), .arg = arg, .alone = p->alone});
 }
 
 static void launch(Builder *b, const Scheduled *k)
@@ -367,9 +366,9 @@ static void start_function(Builder *b, LoopFn *f)
 {
 	b->f = f;
 	sym_lower_init(&b->sizes, b->l->ir->ctx, b->syms, f);
-	for (uint32_t i = 0; i < b->p->symbol.n; i++) {
-		uint32_t k = loop_param(f, sym_name(b->syms, b->p->symbol.data[i]));
-		sym_lower_set(&b->sizes, b->p->symbol.data[i], lx_param(f, k));
+	for (uint32_t i = 0; i < b->e->symbol.n; i++) {
+		uint32_t k = loop_param(f, sym_name(b->syms, b->e->symbol.data[i]));
+		sym_lower_set(&b->sizes, b->e->symbol.data[i], lx_param(f, k));
 	}
 	uint32_t n = b->around.n;
 	b->around.n = 0;
@@ -390,7 +389,7 @@ static void emit_step(Builder *b, const Step *s)
 /* What a part is given where it needs more than its caller has: the symbols, the indices around, the counts it asked for. */
 static void call_part(Builder *b, uint32_t part, uint32_t first_asked)
 {
-	uint32_t n = 0, nasked = b->asked.n - first_asked, nsymbol = b->p->symbol.n;
+	uint32_t n = 0, nasked = b->asked.n - first_asked, nsymbol = b->e->symbol.n;
 	Asked *asked = nasked ? arena_dup(b->arena, b->asked.data + first_asked, nasked * sizeof *asked) : NULL;
 	Lx *arg = ARENA_ARRAY(b->arena, Lx, nsymbol + b->around.n + nasked);
 	b->asked.n = first_asked;
@@ -407,14 +406,14 @@ static void call_part(Builder *b, uint32_t part, uint32_t first_asked)
 
 static void emit_part(Builder *b, const Step *step, uint32_t n)
 {
-	Program *p = b->p;
-	LoopFn *outer = b->f, *f = loop_new(p->ir, "");
+	ProgramEntry *e = b->e;
+	LoopFn *outer = b->f, *f = loop_new(b->p->ir, "");
 	SymLower sizes = b->sizes;
 	uint32_t naround = b->around.n, nended = b->ended.n, first_asked = b->asked.n;
 	Around *around = arena_dup(b->arena, b->around.data, naround * sizeof *around);
 	bool tight = b->tight;
-	f->buf.data = p->run->buf.data; /* of the same buffers, read only */
-	f->buf.n = f->buf.cap = p->run->buf.n;
+	f->buf.data = e->run->buf.data; /* of the same buffers, read only */
+	f->buf.n = f->buf.cap = e->run->buf.n;
 	start_function(b, f);
 	b->tight = false;
 	for (uint32_t k = 0; k < n; k++)
@@ -425,9 +424,9 @@ static void emit_part(Builder *b, const Step *step, uint32_t n)
 	b->ended.n = nended;
 	for (uint32_t k = 0; k < naround; k++)
 		b->around.data[k] = around[k];
-	array_push(b->arena, &p->run_part, f);
-	f->name = arena_printf(b->arena, "run_part_%u", p->run_part.n);
-	call_part(b, p->run_part.n - 1, first_asked);
+	array_push(b->arena, &e->run_part, f);
+	f->name = arena_printf(b->arena, "run_part_%u", e->run_part.n);
+	call_part(b, e->run_part.n - 1, first_asked);
 }
 
 /* Of a step whose first kernel is number *kernel, which advances. */
@@ -499,13 +498,13 @@ static void describe(Builder *b, const Graph *g)
 {
 	for (uint32_t i = 0; i < g->input.n; i++) {
 		const Type *t = node_type(g, g->input.data[i].node);
-		array_push(b->arena, &b->p->input,
+		array_push(b->arena, &b->e->input,
 		           (ProgramTensor){.name = g->input.data[i].name, .dtype = t->dtype, .rank = t->n,
 		                           .dim = t->dim});
 	}
 	for (uint32_t i = 0; i < g->output.n; i++) {
 		const Type *t = node_type(g, g->output.data[i].node);
-		array_push(b->arena, &b->p->output,
+		array_push(b->arena, &b->e->output,
 		           (ProgramTensor){.name = g->output.data[i].name, .dtype = t->dtype, .rank = t->n,
 		                           .dim = t->dim});
 	}
@@ -513,23 +512,23 @@ static void describe(Builder *b, const Graph *g)
 
 static void start_run(Builder *b)
 {
-	Program *p = b->p;
-	p->run = loop_new(p->ir, "run");
-	for (uint32_t i = 0; i < p->input.n; i++)
-		loop_buf(p->run, (LArg){.name = p->input.data[i].name, .dtype = DT_u8, .read = true, .align = 1});
-	for (uint32_t i = 0; i < p->output.n; i++)
-		loop_buf(p->run, (LArg){.name = p->output.data[i].name, .dtype = DT_u8, .written = true, .align = 1});
-	loop_buf(p->run, (LArg){.name = "weights", .dtype = DT_u8, .read = true, .align = 64});
-	loop_buf(p->run, (LArg){.name = "workspace", .dtype = DT_u8, .read = true, .written = true, .align = 64});
-	loop_buf(p->run, (LArg){.name = "state", .dtype = DT_u8, .read = true, .written = true, .align = 64});
-	start_function(b, p->run);
+	ProgramEntry *e = b->e;
+	e->run = loop_new(b->p->ir, "run");
+	for (uint32_t i = 0; i < e->input.n; i++)
+		loop_buf(e->run, (LArg){.name = e->input.data[i].name, .dtype = DT_u8, .read = true, .align = 1});
+	for (uint32_t i = 0; i < e->output.n; i++)
+		loop_buf(e->run, (LArg){.name = e->output.data[i].name, .dtype = DT_u8, .written = true, .align = 1});
+	loop_buf(e->run, (LArg){.name = "weights", .dtype = DT_u8, .read = true, .align = 64});
+	loop_buf(e->run, (LArg){.name = "workspace", .dtype = DT_u8, .read = true, .written = true, .align = 64});
+	loop_buf(e->run, (LArg){.name = "state", .dtype = DT_u8, .read = true, .written = true, .align = 64});
+	start_function(b, e->run);
 }
 
 Program *schedule_program(Lowered *l, const Target *target, const ScheduleOptions *opt)
 {
 	uint32_t errors = l->ir->ctx->nerror;
 	Program *p = program_new(l->ir, l->graph->name);
-	Builder b = {.l = l, .p = p, .arena = l->ir->ctx->arena, .syms = l->ir->syms,
+	Builder b = {.l = l, .p = p, .e = program_entry(p, l->graph->name), .arena = l->ir->ctx->arena, .syms = l->ir->syms,
 	             .times = cost_number(l->ir->ctx->arena, 1), .ninput = l->graph->input.n, .noutput = l->graph->output.n};
 	distinct_init(&b.kernels, l, p, target);
 	b.kernels.plain = opt->plain;
@@ -537,7 +536,7 @@ Program *schedule_program(Lowered *l, const Target *target, const ScheduleOption
 	describe(&b, l->graph);
 	for (uint32_t i = 1; i < l->check.n; i++)
 		program_message(p, l->check.data[i]);
-	program_find_symbols(p);
+	program_find_symbols(b.e);
 	if (opt->weights)
 		share_weights(&b, opt->weights);
 	schedule_steps(&b, &l->steps);
@@ -548,11 +547,11 @@ Program *schedule_program(Lowered *l, const Target *target, const ScheduleOption
 	b.place = ARENA_ARRAY(b.arena, CarryPlace, l->buf.n);
 	start_run(&b);
 	emit_steps(&b, &l->steps);
-	if (!program_sizes(p, l->graph, b.plan.total) || l->ir->ctx->nerror != errors)
+	if (!program_sizes(b.e, l->graph, b.plan.total) || l->ir->ctx->nerror != errors)
 		return NULL;
-	p->workspace_hint = (uint64_t)sym_hint(b.syms, b.plan.total);
+	b.e->workspace_hint = (uint64_t)sym_hint(b.syms, b.plan.total);
 	if (!opt->plain)
-		program_legalise(p, &target->isa);
+		entry_legalise(b.e, &target->isa);
 #ifndef NDEBUG
 	if (!program_verify(p, opt->plain ? NULL : &target->isa))
 		ctx_bug_verify(l->ir->ctx, "scheduling");

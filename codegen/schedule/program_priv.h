@@ -27,8 +27,8 @@ bool sym_lower_can(SymLower *, Sym);
 void sym_lower_forget(SymLower *, uint32_t n);
 
 /* sizes.c */
-void program_find_symbols(Program *);
-bool program_sizes(Program *, const Graph *, Sym workspace);
+void program_find_symbols(ProgramEntry *);
+bool program_sizes(ProgramEntry *, const Graph *, Sym workspace);
 /* Assert a condition of the model in the function at hand: its message has its two sides, and the symbols in it with the
  * inputs of the graph they come from. All of its symbols have values. */
 void program_guard(Program *, SymLower *, const Graph *, const GraphGuard *);

@@ -124,6 +124,7 @@ bool sym_lower_can(SymLower *s, Sym e)
 
 typedef struct {
 	Program *p;
+	ProgramEntry *e;
 	SymLower s;
 	uint32_t n;     /* checks and results in the function at hand */
 	uint32_t first; /* in a part: the number of its first extent, whose parameter follows the symbols */
@@ -133,25 +134,26 @@ typedef struct {
 static void next_statement(Sizes *z, uint32_t extent)
 {
 	Program *p = z->p;
+	ProgramEntry *e = z->e;
 	if (z->n++ < PART)
 		return;
-	LoopFn *f = loop_new(p->ir, arena_printf(p->ir->ctx->arena, "sizes_part_%u", p->sizes_part.n + 1));
+	LoopFn *f = loop_new(p->ir, arena_printf(p->ir->ctx->arena, "sizes_part_%u", e->sizes_part.n + 1));
 	sym_lower_init(&z->s, p->ir->ctx, z->s.syms, f);
-	for (uint32_t k = 0; k < p->symbol.n; k++)
-		sym_lower_set(&z->s, p->symbol.data[k], lx_param(f, loop_param(f, sym_name(z->s.syms, p->symbol.data[k]))));
+	for (uint32_t k = 0; k < e->symbol.n; k++)
+		sym_lower_set(&z->s, e->symbol.data[k], lx_param(f, loop_param(f, sym_name(z->s.syms, e->symbol.data[k]))));
 	z->n = 1;
 	z->first = extent;
-	array_push(p->ir->ctx->arena, &p->sizes_part, f);
-	ls_part(p->sizes, p->sizes_part.n - 1, extent, NULL, 0);
+	array_push(p->ir->ctx->arena, &e->sizes_part, f);
+	ls_part(e->sizes, e->sizes_part.n - 1, extent, NULL, 0);
 }
 
 /* Extent `at` of all inputs: dimension d of t. In a part they are asked for in order. */
 static Lx extent_of(Sizes *z, const ProgramTensor *t, uint32_t d, uint32_t at)
 {
 	LoopFn *f = z->s.f;
-	if (f == z->p->sizes)
+	if (f == z->e->sizes)
 		return lx_param(f, at);
-	uint32_t k = z->p->symbol.n + at - z->first;
+	uint32_t k = z->e->symbol.n + at - z->first;
 	while (f->param.n < k)
 		loop_param(f, "unused");
 	if (f->param.n == k)
@@ -251,24 +253,24 @@ static void results(Sizes *z, uint32_t *slot, const Sym *x, uint32_t n)
 /* Dimensions are solved as soon as all but one of their variables are known; the others are checked. */
 static void solve_inputs(Sizes *z, bool *solved)
 {
-	Program *p = z->p;
+	const ProgramEntry *e = z->e;
 	for (bool progress = true; progress;) {
 		progress = false;
-		for (uint32_t i = 0, at = 0; i < p->input.n; i++)
-			for (uint32_t d = 0; d < p->input.data[i].rank; d++, at++)
-				if (!solved[at] && solve(z, &p->input.data[i], d, lx_param(z->s.f, at)))
+		for (uint32_t i = 0, at = 0; i < e->input.n; i++)
+			for (uint32_t d = 0; d < e->input.data[i].rank; d++, at++)
+				if (!solved[at] && solve(z, &e->input.data[i], d, lx_param(z->s.f, at)))
 					progress = solved[at] = true;
 	}
 }
 
 static bool symbols_solved(Sizes *z)
 {
-	Program *p = z->p;
-	for (uint32_t i = 0; i < p->input.n; i++)
-		for (uint32_t d = 0; d < p->input.data[i].rank; d++)
-			if (!sym_lower_can(&z->s, p->input.data[i].dim[d]))
-				return ctx_error(p->ir->ctx, NULL, "input \"%s\" dimension %u: cannot solve %s for its symbols",
-				                 p->input.data[i].name, d, sym_str(z->s.syms, p->input.data[i].dim[d]));
+	const ProgramEntry *e = z->e;
+	for (uint32_t i = 0; i < e->input.n; i++)
+		for (uint32_t d = 0; d < e->input.data[i].rank; d++)
+			if (!sym_lower_can(&z->s, e->input.data[i].dim[d]))
+				return ctx_error(z->p->ir->ctx, NULL, "input \"%s\" dimension %u: cannot solve %s for its symbols",
+				                 e->input.data[i].name, d, sym_str(z->s.syms, e->input.data[i].dim[d]));
 	return true;
 }
 
@@ -302,8 +304,8 @@ void program_guard(Program *p, SymLower *s, const Graph *g, const GraphGuard *w)
 
 static void check_inputs(Sizes *z, const bool *solved)
 {
-	const ProgramTensor *t = z->p->input.data;
-	for (uint32_t i = 0, at = 0; i < z->p->input.n; i++)
+	const ProgramTensor *t = z->e->input.data;
+	for (uint32_t i = 0, at = 0; i < z->e->input.n; i++)
 		for (uint32_t d = 0; d < t[i].rank; d++, at++) {
 			if (solved[at])
 				continue;
@@ -323,39 +325,40 @@ static void check_guards(Sizes *z, const Graph *g)
 	}
 }
 
-bool program_sizes(Program *p, const Graph *g, Sym workspace)
+bool program_sizes(ProgramEntry *e, const Graph *g, Sym workspace)
 {
-	Sizes z = {.p = p};
+	Program *p = e->program;
+	Sizes z = {.p = p, .e = e};
 	SymTab *syms = p->ir->syms;
-	p->sizes = loop_new(p->ir, "sizes");
-	sym_lower_init(&z.s, p->ir->ctx, syms, p->sizes);
-	for (uint32_t i = 0; i < p->input.n; i++)
-		for (uint32_t d = 0; d < p->input.data[i].rank; d++)
-			loop_param(p->sizes, arena_printf(p->ir->ctx->arena, "%s_%u", p->input.data[i].name, d));
-	bool *solved = ARENA_ARRAY(p->ir->ctx->arena, bool, program_nextent(p));
+	e->sizes = loop_new(p->ir, "sizes");
+	sym_lower_init(&z.s, p->ir->ctx, syms, e->sizes);
+	for (uint32_t i = 0; i < e->input.n; i++)
+		for (uint32_t d = 0; d < e->input.data[i].rank; d++)
+			loop_param(e->sizes, arena_printf(p->ir->ctx->arena, "%s_%u", e->input.data[i].name, d));
+	bool *solved = ARENA_ARRAY(p->ir->ctx->arena, bool, program_nextent(e));
 	uint32_t slot = 0;
 	solve_inputs(&z, solved);
 	TRY(symbols_solved(&z));
-	for (uint32_t i = 0; i < p->symbol.n; i++) /* before parts, which read them */
-		ls_result(p->sizes, slot++, sym_lower(&z.s, p->symbol.data[i]));
+	for (uint32_t i = 0; i < e->symbol.n; i++) /* before parts, which read them */
+		ls_result(e->sizes, slot++, sym_lower(&z.s, e->symbol.data[i]));
 	check_inputs(&z, solved);
 	check_guards(&z, g);
-	for (uint32_t i = 0; i < p->output.n; i++)
-		results(&z, &slot, p->output.data[i].dim, p->output.data[i].rank);
+	for (uint32_t i = 0; i < e->output.n; i++)
+		results(&z, &slot, e->output.data[i].dim, e->output.data[i].rank);
 	results(&z, &slot, &workspace, 1);
 	return true;
 }
 
-void program_find_symbols(Program *p)
+void program_find_symbols(ProgramEntry *e)
 {
-	SymTab *syms = p->ir->syms;
+	SymTab *syms = e->program->ir->syms;
 	for (uint32_t k = 0; k < sym_nvars(syms); k++) {
 		Sym v = sym_var_at(syms, k);
 		bool used = false;
-		for (uint32_t i = 0; i < p->input.n; i++)
-			for (uint32_t d = 0; d < p->input.data[i].rank; d++)
-				used |= sym_uses(syms, p->input.data[i].dim[d], v);
+		for (uint32_t i = 0; i < e->input.n; i++)
+			for (uint32_t d = 0; d < e->input.data[i].rank; d++)
+				used |= sym_uses(syms, e->input.data[i].dim[d], v);
 		if (used)
-			array_push(p->ir->ctx->arena, &p->symbol, v);
+			array_push(e->program->ir->ctx->arena, &e->symbol, v);
 	}
 }

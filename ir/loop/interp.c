@@ -23,9 +23,9 @@ static uint32_t *permute(Arena *a, uint32_t n, uint64_t seed)
 
 static bool eval_size(const Interp *in, Sym e, const int64_t *slot, uint64_t *out)
 {
-	const Program *p = in->program;
+	const ProgramEntry *p = in->entry;
 	int64_t v;
-	bool ok = sym_eval(p->ir->syms, e, p->symbol.data, slot, p->symbol.n, &v) && v >= 0;
+	bool ok = sym_eval(in->program->ir->syms, e, p->symbol.data, slot, p->symbol.n, &v) && v >= 0;
 	*out = ok ? (uint64_t)v : 0;
 	return ok;
 }
@@ -40,7 +40,7 @@ static uint64_t alignment(const View *v)
 static bool make_view(Exec *run, const LsData *s, const LoopFn *f, uint32_t k, View *v)
 {
 	Interp *in = run->at.in;
-	const ProgramArg *known = in->program->call.data[s->k].arg;
+	const ProgramArg *known = program_call(in->entry, s->k)->arg;
 	const LxData *d = &run->f->lx.data[s->arg[k].i];
 	int64_t at;
 	if (d->kind != LX_ADDR || d->u.k >= in->nregion)
@@ -144,7 +144,7 @@ static bool stop_with_message(Interp *in, uint32_t k, const int64_t *arg)
 static bool run_launch(Exec *run, const LsData *s)
 {
 	Interp *in = run->at.in;
-	const ProgramCall *call = &in->program->call.data[s->k];
+	const ProgramCall *call = program_call(in->entry, s->k);
 	const LoopFn *f = in->program->fn.data[call->fn];
 	if (s->nbuf != f->buf.n || s->narg - s->nbuf != f->param.n)
 		return loop_finding(&run->at, "passes %u buffers and %u parameters, expected %u and %u", s->nbuf,
@@ -237,10 +237,10 @@ static bool run_function(Interp *in, const LoopFn *f, const int64_t *param);
 static bool run_part(Exec *run, const LsData *s)
 {
 	Interp *in = run->at.in;
-	const Program *p = in->program;
-	const LoopFn *f = in->extent ? p->sizes_part.data[s->k] : p->run_part.data[s->k];
+	const ProgramEntry *e = in->entry;
+	const LoopFn *f = in->extent ? e->sizes_part.data[s->k] : e->run_part.data[s->k];
 	int64_t *param = ARENA_ARRAY(in->arena, int64_t, f->param.n);
-	uint32_t nslot = in->extent ? program_nslot_params(p, f) : 0;
+	uint32_t nslot = in->extent ? program_nslot_params(e, f) : 0;
 	bool ok = true;
 	for (uint32_t k = 0; k < f->param.n && ok; k++)
 		if (in->extent)
@@ -264,7 +264,7 @@ static bool run_program(Exec *run, const LsData *s)
 	case LS_COPY: return run_copy(run, s);
 	case LS_ASSERT: return run_assert(run, s);
 	case LS_PART: return run_part(run, s);
-	default: return s->k < program_nslot(in->program) && exec_int(run, s->x, &in->slot[s->k]);
+	default: return s->k < program_nslot(in->entry) && exec_int(run, s->x, &in->slot[s->k]);
 	}
 }
 
@@ -294,11 +294,11 @@ uint64_t statement_limit(const Interp *in)
 	return in->report->limit ? in->report->limit : LOOP_INTERP_STATEMENTS;
 }
 
-static void begin(Interp *in, const Program *p, Arena *a, LoopReport *r)
+static void begin(Interp *in, const ProgramEntry *e, Arena *a, LoopReport *r)
 {
-	*in = (Interp){.program = p, .arena = a, .report = r};
+	*in = (Interp){.program = e->program, .entry = e, .arena = a, .report = r};
 	in->left = statement_limit(in);
-	in->plan = ARENA_ARRAY(a, FnPlan *, p->fn.n);
+	in->plan = ARENA_ARRAY(a, FnPlan *, e->program->fn.n);
 	r->message[0] = 0;
 }
 
@@ -308,13 +308,13 @@ static LoopOutcome finish(Interp *in)
 	return in->outcome;
 }
 
-LoopOutcome loop_interp_sizes(const Program *p, Arena *a, const int64_t *extent, int64_t *slot, LoopReport *r)
+LoopOutcome loop_interp_sizes(const ProgramEntry *e, Arena *a, const int64_t *extent, int64_t *slot, LoopReport *r)
 {
 	Interp in;
-	begin(&in, p, a, r);
+	begin(&in, e, a, r);
 	in.slot = slot;
 	in.extent = extent;
-	run_function(&in, p->sizes, extent);
+	run_function(&in, e->sizes, extent);
 	return finish(&in);
 }
 
@@ -344,34 +344,34 @@ static bool follow(Interp *in, Region *r)
 /* In the order of the buffers that `run` has. */
 static bool make_regions(Interp *in, void *const *buf, const int64_t *slot)
 {
-	const Program *p = in->program;
-	uint32_t nin = p->input.n, nout = p->output.n;
+	const ProgramEntry *e = in->entry;
+	uint32_t nin = e->input.n, nout = e->output.n;
 	in->nregion = nin + nout + 3;
 	in->region = ARENA_ARRAY(in->arena, Region, in->nregion);
 	for (uint32_t k = 0; k < nin; k++)
-		if (!tensor_region(in, "input", &p->input.data[k], buf[k], slot, &in->region[k]))
+		if (!tensor_region(in, "input", &e->input.data[k], buf[k], slot, &in->region[k]))
 			return false;
 	for (uint32_t k = 0; k < nout; k++)
-		if (!tensor_region(in, "output", &p->output.data[k], buf[nin + k], slot, &in->region[nin + k]) ||
+		if (!tensor_region(in, "output", &e->output.data[k], buf[nin + k], slot, &in->region[nin + k]) ||
 		    !follow(in, &in->region[nin + k]))
 			return false;
 	Region *last = &in->region[nin + nout];
-	last[0] = (Region){.name = "weights", .data = buf[nin + nout], .bytes = p->weight_bytes, .align = 64};
+	last[0] = (Region){.name = "weights", .data = buf[nin + nout], .bytes = in->program->weight_bytes, .align = 64};
 	last[1] = (Region){.name = "workspace", .data = buf[nin + nout + 1],
-	                   .bytes = (uint64_t)slot[program_nslot(p) - 1], .align = 64};
-	last[2] = (Region){.name = "state", .data = buf[nin + nout + 2], .bytes = p->state_bytes, .align = 64};
+	                   .bytes = (uint64_t)slot[program_nslot(e) - 1], .align = 64};
+	last[2] = (Region){.name = "state", .data = buf[nin + nout + 2], .bytes = in->program->state_bytes, .align = 64};
 	return follow(in, &last[1]);
 }
 
-LoopOutcome loop_interp_run(const Program *p, Arena *a, void *const *buf, const int64_t *slot, LoopReport *r)
+LoopOutcome loop_interp_run(const ProgramEntry *e, Arena *a, void *const *buf, const int64_t *slot, LoopReport *r)
 {
 	Interp in;
-	begin(&in, p, a, r);
+	begin(&in, e, a, r);
 	in.slot = (int64_t *)(uintptr_t)slot; /* `run` has no results */
-	for (uint32_t k = 0; k < p->fn.n; k++)
-		in.plan[k] = loop_plan(p->fn.data[k], a);
-	bool ok = make_regions(&in, buf, slot) && run_function(&in, p->run, slot);
-	for (uint32_t k = 0; k < p->output.n && ok; k++)
-		ok = region_complete(&(Access){.in = &in, .f = p->run}, &in.region[p->input.n + k]);
+	for (uint32_t k = 0; k < e->program->fn.n; k++)
+		in.plan[k] = loop_plan(e->program->fn.data[k], a);
+	bool ok = make_regions(&in, buf, slot) && run_function(&in, e->run, slot);
+	for (uint32_t k = 0; k < e->output.n && ok; k++)
+		ok = region_complete(&(Access){.in = &in, .f = e->run}, &in.region[e->input.n + k]);
 	return finish(&in);
 }

@@ -41,7 +41,7 @@ typedef struct {
 /* As WeftEntry.sizes_fn and run_fn: extent, slot and buf are theirs. Inputs and outputs have the sizes that the slots
  * say, and are aligned to their elements at least; weights and workspace are aligned to 64 bytes. Memory comes from the
  * arena, which the caller frees; the program is not changed, and the context is used to unwind only. */
-LoopOutcome loop_interp_sizes(const Program *, Arena *, const int64_t *extent, int64_t *slot, LoopReport *);
-LoopOutcome loop_interp_run(const Program *, Arena *, void *const *buf, const int64_t *slot, LoopReport *);
+LoopOutcome loop_interp_sizes(const ProgramEntry *, Arena *, const int64_t *extent, int64_t *slot, LoopReport *);
+LoopOutcome loop_interp_run(const ProgramEntry *, Arena *, void *const *buf, const int64_t *slot, LoopReport *);
 
 #endif

@@ -47,11 +47,11 @@ bool loop_finding(const Access *a, const char *fmt, ...)
 	                 a->task, where, what);
 }
 
-static const char *owner_name(const Program *p, uint32_t owner)
+static const char *owner_name(const ProgramEntry *e, uint32_t owner)
 {
-	for (uint32_t c = 0; c < p->call.n; c++) {
-		const ProgramCall *call = &p->call.data[c];
-		for (uint32_t k = 0; call->arg && k < p->fn.data[call->fn]->buf.n; k++)
+	for (uint32_t c = 0; c < e->ncall; c++) {
+		const ProgramCall *call = program_call(e, c);
+		for (uint32_t k = 0; call->arg && k < e->program->fn.data[call->fn]->buf.n; k++)
 			if (call->arg[k].owner == owner)
 				return call->arg[k].name;
 	}
@@ -77,7 +77,7 @@ static bool read_byte(const Access *a, const View *v, uint64_t at, Shadow *s)
 		                    v->name);
 	if (s->owner != v->owner && s->owner && v->owner)
 		return loop_finding(a, "reads byte %llu of buffer %s, whose place in the workspace %s has taken",
-		                    (unsigned long long)at, v->name, owner_name(a->in->program, s->owner));
+		                    (unsigned long long)at, v->name, owner_name(a->in->entry, s->owner));
 	if (s->write.phase == phase && s->write.task != task)
 		return race(a, v, at, "reads", s->write.task);
 	bool again = s->read.phase == phase && s->read.task != task;

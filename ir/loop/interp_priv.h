@@ -40,6 +40,7 @@ typedef struct {
 /* One call of `sizes` or `run`. */
 typedef struct {
 	const Program *program;
+	const ProgramEntry *entry; /* of it */
 	Arena *arena;
 	LoopReport *report;
 	LoopOutcome outcome;

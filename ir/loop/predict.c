@@ -263,7 +263,7 @@ double loop_predict(const LoopFn *f, const Machine *m, const int64_t *param, int
 /* ---- programs ---- */
 
 typedef struct {
-	const Program *program;
+	const ProgramEntry *entry;
 	const int64_t *value; /* of the symbols */
 	Predict p;            /* of the function at hand */
 	double *cycles;
@@ -271,14 +271,14 @@ typedef struct {
 
 static void predict_launch(Run *r, const LsData *s)
 {
-	Arena *arena = r->program->ir->ctx->scratch;
+	Arena *arena = r->p.f->ir->ctx->scratch;
 	ArenaMark mark = arena_mark(arena);
-	ProgramCount n = program_count(r->program, s->k, r->value);
+	ProgramCount n = program_count(r->entry, s->k, r->value);
 	int64_t ntasks = 1, *param = ARENA_ARRAY(arena, int64_t, s->narg - s->nbuf);
 	value_of(&r->p, s->x, &ntasks);
 	for (uint32_t k = s->nbuf; k < s->narg; k++)
 		value_of(&r->p, s->arg[k], &param[k - s->nbuf]);
-	const LoopFn *f = r->program->fn.data[r->program->call.data[s->k].fn];
+	const LoopFn *f = r->entry->program->fn.data[program_call(r->entry, s->k)->fn];
 	double one = loop_predict(f, r->p.m, param, ntasks, n.launches > 0 ? n.bytes / n.launches : 0);
 	r->cycles[s->k] = n.launches * one;
 	arena_release(arena, mark);
@@ -302,21 +302,21 @@ static void predict_steps(Run *r, Lb b)
 
 static void predict_function(Run *r, const LoopFn *f, const Machine *m)
 {
-	const Program *p = r->program;
-	Arena *arena = p->ir->ctx->scratch;
+	const ProgramEntry *e = r->entry;
+	Arena *arena = f->ir->ctx->scratch;
 	ArenaMark mark = arena_mark(arena);
 	int64_t *param = ARENA_ARRAY(arena, int64_t, f->param.n);
-	for (uint32_t k = 0; k < p->symbol.n && k < f->param.n; k++)
-		param[k] = r->value ? r->value[k] : sym_hint(p->ir->syms, p->symbol.data[k]);
+	for (uint32_t k = 0; k < e->symbol.n && k < f->param.n; k++)
+		param[k] = r->value ? r->value[k] : sym_hint(f->ir->syms, e->symbol.data[k]);
 	predict_init(&r->p, f, m, param, arena);
 	predict_steps(r, f->body);
 	arena_release(arena, mark);
 }
 
-void program_predict(const Program *p, const Machine *m, const int64_t *value, double *cycles)
+void program_predict(const ProgramEntry *e, const Machine *m, const int64_t *value, double *cycles)
 {
-	Run r = {.program = p, .value = value, .cycles = cycles};
-	predict_function(&r, p->run, m);
-	for (uint32_t k = 0; k < p->run_part.n; k++)
-		predict_function(&r, p->run_part.data[k], m);
+	Run r = {.entry = e, .value = value, .cycles = cycles};
+	predict_function(&r, e->run, m);
+	for (uint32_t k = 0; k < e->run_part.n; k++)
+		predict_function(&r, e->run_part.data[k], m);
 }

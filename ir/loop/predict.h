@@ -11,7 +11,7 @@
 /* Cycles of one core for all tasks of a launch. param: values of the function's parameters; bytes: that the launch
  * reads and writes, each once. */
 double loop_predict(const LoopFn *, const Machine *, const int64_t *param, int64_t ntasks, double bytes);
-/* By call: cycles of all its launches in one run. value: of Program.symbol; NULL: those seen while exporting. */
-void program_predict(const Program *, const Machine *, const int64_t *value, double *cycles);
+/* By call: cycles of all its launches in one run. value: of the entry's symbols; NULL: those seen while exporting. */
+void program_predict(const ProgramEntry *, const Machine *, const int64_t *value, double *cycles);
 
 #endif

@@ -10,6 +10,23 @@ Program *program_new(Ir *ir, const char *name)
 	return p;
 }
 
+ProgramEntry *program_entry(Program *p, const char *name)
+{
+	array_push(p->ir->ctx->arena, &p->entry, (ProgramEntry){.program = p, .name = name, .first_call = p->call.n});
+	return &p->entry.data[p->entry.n - 1];
+}
+
+uint32_t program_add_call(ProgramEntry *e, const ProgramCall *call)
+{
+	array_push(e->program->ir->ctx->arena, &e->program->call, *call);
+	return e->ncall++;
+}
+
+const ProgramCall *program_call(const ProgramEntry *e, uint32_t k)
+{
+	return &e->program->call.data[e->first_call + k];
+}
+
 uint32_t program_message(Program *p, const char *text)
 {
 	array_push(p->ir->ctx->arena, &p->message, text);
@@ -24,51 +41,57 @@ static uint32_t count_dims(const ProgramTensor *t, uint32_t n)
 	return dims;
 }
 
-uint32_t program_nextent(const Program *p)
+uint32_t program_nextent(const ProgramEntry *e)
 {
-	return count_dims(p->input.data, p->input.n);
+	return count_dims(e->input.data, e->input.n);
 }
 
-uint32_t program_nslot(const Program *p)
+uint32_t program_nslot(const ProgramEntry *e)
 {
-	return p->symbol.n + count_dims(p->output.data, p->output.n) + 1;
+	return e->symbol.n + count_dims(e->output.data, e->output.n) + 1;
 }
 
-ProgramCount program_count(const Program *p, uint32_t k, const int64_t *value)
+ProgramCount program_count(const ProgramEntry *e, uint32_t k, const int64_t *value)
 {
-	const ProgramCost *c = &p->call.data[k].cost;
-	const SymTab *syms = p->ir->syms;
-	uint32_t n = value ? p->symbol.n : 0;
-	return (ProgramCount){cost_at(syms, c->flops, p->symbol.data, value, n),
-	                      cost_at(syms, c->bytes, p->symbol.data, value, n),
-	                      cost_at(syms, c->launches, p->symbol.data, value, n)};
+	const ProgramCost *c = &program_call(e, k)->cost;
+	const SymTab *syms = e->program->ir->syms;
+	uint32_t n = value ? e->symbol.n : 0;
+	return (ProgramCount){cost_at(syms, c->flops, e->symbol.data, value, n),
+	                      cost_at(syms, c->bytes, e->symbol.data, value, n),
+	                      cost_at(syms, c->launches, e->symbol.data, value, n)};
 }
 
-ProgramCount program_total(const Program *p, const int64_t *value)
+ProgramCount program_total(const ProgramEntry *e, const int64_t *value)
 {
 	ProgramCount sum = {0};
-	for (uint32_t k = 0; k < p->call.n; k++) {
-		ProgramCount c = program_count(p, k, value);
+	for (uint32_t k = 0; k < e->ncall; k++) {
+		ProgramCount c = program_count(e, k, value);
 		sum = (ProgramCount){sum.flops + c.flops, sum.bytes + c.bytes, sum.launches + c.launches};
 	}
 	return sum;
 }
 
-uint32_t program_nslot_params(const Program *p, const LoopFn *f)
+uint32_t program_nslot_params(const ProgramEntry *e, const LoopFn *f)
 {
-	return f == p->sizes ? 0 : p->symbol.n;
+	return f == e->sizes ? 0 : e->symbol.n;
+}
+
+static bool verify_all(LoopFn *const *f, uint32_t n, const struct Isa *isa)
+{
+	for (uint32_t k = 0; k < n; k++)
+		TRY(loop_verify(f[k], isa));
+	return true;
 }
 
 bool program_verify(const Program *p, const struct Isa *isa)
 {
-	bool ok = loop_verify(p->sizes, isa) && loop_verify(p->run, isa);
-	for (uint32_t k = 0; ok && k < p->fn.n; k++)
-		ok = loop_verify(p->fn.data[k], isa);
-	for (uint32_t k = 0; ok && k < p->sizes_part.n; k++)
-		ok = loop_verify(p->sizes_part.data[k], isa);
-	for (uint32_t k = 0; ok && k < p->run_part.n; k++)
-		ok = loop_verify(p->run_part.data[k], isa);
-	return ok;
+	for (uint32_t k = 0; k < p->entry.n; k++) {
+		const ProgramEntry *e = &p->entry.data[k];
+		TRY(loop_verify(e->sizes, isa) && loop_verify(e->run, isa));
+		TRY(verify_all(e->sizes_part.data, e->sizes_part.n, isa));
+		TRY(verify_all(e->run_part.data, e->run_part.n, isa));
+	}
+	return verify_all(p->fn.data, p->fn.n, isa);
 }
 
 uint32_t program_user_ops(const Program *p, const UserOp ***op)

@@ -1,5 +1,6 @@
-/* A Program: everything an emitter needs for one compiled model. Kernels are interned loop functions;
- * `sizes` and `run` are loop IR that checks guards, solves symbols, and launches kernels in phases. */
+/* A Program: everything an emitter needs for one compiled model. Kernels are interned loop functions, which its entries
+ * share like constants and messages; `sizes` and `run` of an entry are loop IR that checks guards, solves symbols, and
+ * launches kernels in phases. */
 #ifndef WEFT_IR_PROGRAM_H
 #define WEFT_IR_PROGRAM_H
 
@@ -56,15 +57,12 @@ typedef struct {
 	bool alone;         /* its task belongs to the thread that called `run` */
 } ProgramCall;
 
-typedef struct Program {
-	Ir *ir;
+/* What a caller can run. */
+typedef struct {
+	struct Program *program; /* that it belongs to */
 	const char *name;
-	ARRAY(LoopFn *) fn;          /* distinct kernels */
-	ARRAY(ProgramCall) call;     /* LS_LAUNCH statements refer to calls by k */
-	ARRAY(ProgramConst) constant;
 	ARRAY(ProgramTensor) input, output;
 	ARRAY(Sym) symbol;           /* the size symbols, in slot order of the sizes block */
-	ARRAY(const char *) message; /* of checks and assertions; [0] unused */
 	/* sizes: parameters are the input extents in order (all dims of input 0, of input 1, ...).
 	 * LS_RESULT slots: the symbols, then all output extents in order, then the workspace bytes. */
 	LoopFn *sizes;
@@ -76,25 +74,42 @@ typedef struct Program {
 	 * `run`: the symbols, then the indices of the loops around its call, outermost first, then the counts of whiles that ended
 	 * before it, as far as it needs them. Buffers are those of `run`. */
 	ARRAY(LoopFn *) sizes_part, run_part;
+	uint32_t first_call, ncall; /* its calls in Program.call; LS_LAUNCH statements count from first_call */
+	uint64_t workspace_hint;    /* bytes at hint sizes */
+} ProgramEntry;
+
+typedef struct Program {
+	Ir *ir;
+	const char *name;
+	ARRAY(LoopFn *) fn;          /* distinct kernels */
+	ARRAY(ProgramCall) call;     /* of all entries, one after the other */
+	ARRAY(ProgramConst) constant;
+	ARRAY(const char *) message; /* of checks and assertions; [0] unused */
+	ARRAY(ProgramEntry) entry;   /* at least one, when it is complete */
 	uint64_t weight_bytes;
 	uint64_t state_bytes, state_init; /* size of the state; where its first contents are in the weights */
-	uint64_t workspace_hint; /* bytes at hint sizes */
 } Program;
 
 /* An empty program: message[0] exists. */
 Program *program_new(Ir *, const char *name);
+/* A new entry, whose calls are those added from now on. Pointers to other entries are invalid after it. */
+ProgramEntry *program_entry(Program *, const char *name);
+/* Adds a call to the last entry; returns its number in the entry. */
+uint32_t program_add_call(ProgramEntry *, const ProgramCall *);
+/* Call k of the entry. */
+const ProgramCall *program_call(const ProgramEntry *, uint32_t k);
 /* Parameters and results of `sizes`. */
-uint32_t program_nextent(const Program *);
-uint32_t program_nslot(const Program *);
-/* Counts of call k, value[] belonging to Program.symbol; NULL: at the sizes seen while exporting (sym_hint). */
-ProgramCount program_count(const Program *, uint32_t k, const int64_t *value);
-/* Of all calls. */
-ProgramCount program_total(const Program *, const int64_t *value);
+uint32_t program_nextent(const ProgramEntry *);
+uint32_t program_nslot(const ProgramEntry *);
+/* Counts of the entry's call k, value[] belonging to its symbols; NULL: at the sizes seen while exporting (sym_hint). */
+ProgramCount program_count(const ProgramEntry *, uint32_t k, const int64_t *value);
+/* Of all its calls. */
+ProgramCount program_total(const ProgramEntry *, const int64_t *value);
 /* Every function passes loop_verify. Debug builds check it after scheduling, and with the target's instruction set after
  * legalising. */
 bool program_verify(const Program *, const struct Isa *);
 /* How many of the first parameters of `sizes`, or of one of its parts, are read from result slots. */
-uint32_t program_nslot_params(const Program *, const LoopFn *);
+uint32_t program_nslot_params(const ProgramEntry *, const LoopFn *);
 /* Operators of the user that kernels call, each once, in order of appearance; returns how many. */
 uint32_t program_user_ops(const Program *, const struct UserOp ***op);
 /* Adds a message; returns its number. Texts of assertions may hold %lld for the statement's arguments. */

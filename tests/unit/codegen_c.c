@@ -94,7 +94,7 @@ static void compile(Bench *b)
 	Arena *arena = b->ctx->arena;
 	for (uint32_t k = 0; k < b->p->fn.n; k++)
 		legalise(b->p->fn.data[k], &b->target->isa);
-	program_legalise(b->p, &b->target->isa);
+	entry_legalise(&b->p->entry.data[0], &b->target->isa);
 	assert_true(program_verify(b->p, &b->target->isa));
 	assert_true(emit_c(b->p, b->target, &o, &files));
 	Text stub_text, cmd;
@@ -621,32 +621,33 @@ static void check_index(Bench *b)
 static void program(Bench *b)
 {
 	Program *p = b->p;
+	ProgramEntry *e = program_entry(p, "test");
 	SymTab *st = b->ir->syms;
 	Sym s0 = sym_var(st, "s0", SYMVAR_SIZE, 1, 64);
 	Sym *dim = arena_dup(b->ctx->arena, &s0, sizeof s0);
-	array_push(b->ctx->arena, &p->symbol, s0);
-	array_push(b->ctx->arena, &p->input, (ProgramTensor){"x", DT_f32, 1, dim});
-	array_push(b->ctx->arena, &p->output, (ProgramTensor){"y", DT_i64, 1, dim});
+	array_push(b->ctx->arena, &e->symbol, s0);
+	array_push(b->ctx->arena, &e->input, (ProgramTensor){"x", DT_f32, 1, dim});
+	array_push(b->ctx->arena, &e->output, (ProgramTensor){"y", DT_i64, 1, dim});
 	uint32_t fn = 0;
 	while (strcmp(p->fn.data[fn]->name, "control") != 0)
 		fn++;
 	Arena *arena = b->ctx->arena;
 	ProgramCost cost = {cost_number(arena, 1e3), cost_number(arena, 8), cost_number(arena, 1)};
-	array_push(arena, &p->call, (ProgramCall){.fn = fn, .name = "control \"1\"", .algorithm = "by hand", .cost = cost});
+	program_add_call(e, &(ProgramCall){.fn = fn, .name = "control \"1\"", .algorithm = "by hand", .cost = cost});
 	uint32_t message = program_message(p, "input x, dimension 0: expected at least %lld, got %lld");
-	p->sizes = loop_new(b->ir, "sizes");
-	Lx n = lx_param(p->sizes, loop_param(p->sizes, "x_dim_0")), one = lx_int(p->sizes, 1);
-	ls_assert(p->sizes, lx_cmp(p->sizes, SC_ge, n, one), message, (Lx[]){one, n}, 2);
-	ls_result(p->sizes, 0, n);
-	ls_result(p->sizes, 1, n);
-	ls_result(p->sizes, 2, lx_mul(p->sizes, n, lx_int(p->sizes, 8)));
-	p->run = loop_new(b->ir, "run");
-	LoopFn *r = p->run;
+	e->sizes = loop_new(b->ir, "sizes");
+	Lx n = lx_param(e->sizes, loop_param(e->sizes, "x_dim_0")), one = lx_int(e->sizes, 1);
+	ls_assert(e->sizes, lx_cmp(e->sizes, SC_ge, n, one), message, (Lx[]){one, n}, 2);
+	ls_result(e->sizes, 0, n);
+	ls_result(e->sizes, 1, n);
+	ls_result(e->sizes, 2, lx_mul(e->sizes, n, lx_int(e->sizes, 8)));
+	e->run = loop_new(b->ir, "run");
+	LoopFn *r = e->run;
 	Lx size = lx_param(r, loop_param(r, "s0"));
 	Lx work = lx_addr(r, 3, lx_int(r, 0)), y = lx_addr(r, 1, lx_int(r, 0));
 	ls_launch(r, 0, size, (Lx[]){work}, 1, 1);
 	ls_copy(r, y, work, lx_mul(r, size, lx_int(r, 8)));
-	assert_true(loop_verify(p->sizes, NULL) && loop_verify(p->run, NULL));
+	assert_true(loop_verify(e->sizes, NULL) && loop_verify(e->run, NULL));
 }
 
 static void check_program(Bench *b)

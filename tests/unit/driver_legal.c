@@ -178,39 +178,40 @@ static void fill(Data *d)
 
 /* ---- running it ---- */
 
-static Program *program_of(Kernel1 *k, LoopFn *f)
+static ProgramEntry *program_of(Kernel1 *k, LoopFn *f)
 {
 	Arena *a = k->ctx->arena;
 	Program *p = program_new(k->ir, "test");
+	ProgramEntry *e = program_entry(p, "run");
 	Sym *nx = ARENA_NEW(a, Sym), *ny = ARENA_NEW(a, Sym), *nz = ARENA_NEW(a, Sym);
 	*nx = sym_int(k->ir->syms, 2 * MOST_LANES);
 	*ny = sym_int(k->ir->syms, k->at);
 	*nz = sym_int(k->ir->syms, 4 * MOST_LANES);
-	array_push(a, &p->input, (ProgramTensor){.name = "x", .dtype = DT_f32, .rank = 1, .dim = nx});
-	array_push(a, &p->input, (ProgramTensor){.name = "h", .dtype = DT_f16, .rank = 1, .dim = nx});
-	array_push(a, &p->output, (ProgramTensor){.name = "y", .dtype = DT_f32, .rank = 1, .dim = ny});
-	array_push(a, &p->input, (ProgramTensor){.name = "unused", .dtype = DT_f32, .rank = 1, .dim = nz});
+	array_push(a, &e->input, (ProgramTensor){.name = "x", .dtype = DT_f32, .rank = 1, .dim = nx});
+	array_push(a, &e->input, (ProgramTensor){.name = "h", .dtype = DT_f16, .rank = 1, .dim = nx});
+	array_push(a, &e->output, (ProgramTensor){.name = "y", .dtype = DT_f32, .rank = 1, .dim = ny});
+	array_push(a, &e->input, (ProgramTensor){.name = "unused", .dtype = DT_f32, .rank = 1, .dim = nz});
 	array_push(a, &p->fn, f);
-	p->sizes = loop_new(k->ir, "sizes");
-	p->run = loop_new(k->ir, "run");
-	LoopFn *r = p->run;
+	e->sizes = loop_new(k->ir, "sizes");
+	e->run = loop_new(k->ir, "run");
+	LoopFn *r = e->run;
 	const Cost *one = cost_number(a, 1);
 	Lx arg[4] = {lx_addr(r, 0, lx_int(r, 0)), lx_addr(r, 1, lx_int(r, 0)), lx_addr(r, 3, lx_int(r, 0)),
 	             lx_addr(r, 5, lx_int(r, 0))};
-	array_push(a, &p->call, (ProgramCall){.fn = 0, .name = "call", .algorithm = "", .cost = {one, one, one}});
+	program_add_call(e, &(ProgramCall){.fn = 0, .name = "call", .algorithm = "", .cost = {one, one, one}});
 	ls_launch(r, 0, lx_int(r, 1), arg, 4, 4);
-	return p;
+	return e;
 }
 
 static void interpret(Kernel1 *k, LoopFn *f, Data *d)
 {
-	Program *p = program_of(k, f);
+	ProgramEntry *e = program_of(k, f);
 	int64_t slot[] = {k->at, sizeof d->z};
 	float unused[4 * MOST_LANES];
 	void *buf[] = {d->x, d->h, unused, d->y, NULL, d->z, NULL};
 	LoopReport report = {0};
 	Arena *mine = arena_new(&k->ctx->unwind);
-	LoopOutcome got = loop_interp_run(p, mine, buf, slot, &report);
+	LoopOutcome got = loop_interp_run(e, mine, buf, slot, &report);
 	if (got != LOOP_DONE)
 		fail_msg("%s", report.message);
 	arena_free(mine);
@@ -304,7 +305,7 @@ static const char *llvm_without(Kernel1 *k, const LlvmBackend *llvm, const Targe
 	LoopFn *f = build(k);
 	legalise(f, &other.isa);
 	assert_true(loop_verify(f, &other.isa));
-	assert_true(llvm->emit(program_of(k, f), &other, &o, kind, 1, &files));
+	assert_true(llvm->emit(program_of(k, f)->program, &other, &o, kind, 1, &files));
 	for (uint32_t i = 0; i < files.file.n; i++)
 		if (!strncmp(files.file.data[i].name, "kernels_0", 9))
 			return arena_strndup(k->ctx->arena, files.file.data[i].data, files.file.data[i].n);

@@ -16,6 +16,7 @@ enum { X, Y, WEIGHTS, WORK, STATE };
 typedef struct {
 	Ctx *ctx;
 	Program *p;
+	ProgramEntry *e; /* of p */
 	LoopReport report;
 	float x[N], y[N], work[N], weight[16];
 	int64_t s0;
@@ -35,16 +36,17 @@ static int setup(void **state)
 	Ir *ir = ir_new(it.ctx);
 	Arena *a = it.ctx->arena;
 	Program *p = it.p = program_new(ir, "test");
+	ProgramEntry *e = it.e = program_entry(p, "run");
 	Sym *dim = ARENA_NEW(a, Sym), s0 = sym_var(ir->syms, "s0", SYMVAR_SIZE, 0, 1000);
 	*dim = sym_int(ir->syms, N);
-	array_push(a, &p->symbol, s0);
-	array_push(a, &p->input, (ProgramTensor){.name = "x", .dtype = DT_f32, .rank = 1, .dim = dim});
-	array_push(a, &p->output, (ProgramTensor){.name = "y", .dtype = DT_f32, .rank = 1, .dim = dim});
+	array_push(a, &e->symbol, s0);
+	array_push(a, &e->input, (ProgramTensor){.name = "x", .dtype = DT_f32, .rank = 1, .dim = dim});
+	array_push(a, &e->output, (ProgramTensor){.name = "y", .dtype = DT_f32, .rank = 1, .dim = dim});
 	p->weight_bytes = 64;
-	p->run = loop_new(ir, "run");
-	loop_param(p->run, "s0");
-	p->sizes = loop_new(ir, "sizes");
-	loop_param(p->sizes, "x_0");
+	e->run = loop_new(ir, "run");
+	loop_param(e->run, "s0");
+	e->sizes = loop_new(ir, "sizes");
+	loop_param(e->sizes, "x_0");
 	for (int k = 0; k < N; k++)
 		it.x[k] = (float)k + 0.5f;
 	return 0;
@@ -89,7 +91,7 @@ static void store(LoopFn *f, uint32_t buf, Lx at, Lx value)
  * buffer owner[k]. */
 static void launch_sized(uint32_t fn, Lx tasks, const uint32_t *region, const int64_t *bytes, const uint32_t *owner)
 {
-	LoopFn *r = it.p->run, *f = it.p->fn.data[fn];
+	LoopFn *r = it.e->run, *f = it.p->fn.data[fn];
 	Lx arg[8];
 	uint32_t n = 0;
 	ProgramArg *known = bytes ? ARENA_ARRAY(it.ctx->arena, ProgramArg, f->buf.n) : NULL;
@@ -100,13 +102,13 @@ static void launch_sized(uint32_t fn, Lx tasks, const uint32_t *region, const in
 	}
 	for (uint32_t k = 0; k < f->param.n; k++)
 		arg[n++] = lx_param(r, 0);
-	array_push(it.ctx->arena, &it.p->call, (ProgramCall){.fn = fn, .name = "the call", .arg = known});
-	ls_launch(r, it.p->call.n - 1, tasks, arg, f->buf.n, n);
+	uint32_t call = program_add_call(it.e, &(ProgramCall){.fn = fn, .name = "the call", .arg = known});
+	ls_launch(r, call, tasks, arg, f->buf.n, n);
 }
 
 static void launch(uint32_t fn, int64_t tasks, const uint32_t *region)
 {
-	launch_sized(fn, lx_int(it.p->run, tasks), region, NULL, NULL);
+	launch_sized(fn, lx_int(it.e->run, tasks), region, NULL, NULL);
 }
 
 static LoopOutcome execute(void)
@@ -114,10 +116,10 @@ static LoopOutcome execute(void)
 	Arena *a = arena_new(&it.ctx->unwind);
 	for (uint32_t k = 0; k < it.p->fn.n; k++)
 		assert_true(loop_verify(it.p->fn.data[k], NULL));
-	assert_true(loop_verify(it.p->run, NULL));
+	assert_true(loop_verify(it.e->run, NULL));
 	int64_t slot[] = {it.s0, N, sizeof it.work};
 	void *buf[] = {it.x, it.y, it.weight, it.work, NULL};
-	LoopOutcome r = loop_interp_run(it.p, a, buf, slot, &it.report);
+	LoopOutcome r = loop_interp_run(it.e, a, buf, slot, &it.report);
 	arena_free(a);
 	return r;
 }
@@ -199,7 +201,7 @@ static void test_lanes(void **state)
 static void test_sizes(void **state)
 {
 	(void)state;
-	LoopFn *s = it.p->sizes;
+	LoopFn *s = it.e->sizes;
 	Lx n = lx_param(s, 0), one = lx_int(s, 1);
 	uint32_t message = program_message(it.p, "100%% of %lld, got %lld");
 	ls_assert(s, lx_cmp(s, SC_ge, n, one), message, (Lx[]){one, n}, 2);
@@ -207,10 +209,10 @@ static void test_sizes(void **state)
 	ls_result(s, 1, lx_mul(s, n, lx_int(s, 2)));
 	ls_result(s, 2, lx_int(s, 64));
 	int64_t extent = 7, slot[3] = {0};
-	assert_int_equal(loop_interp_sizes(it.p, it.ctx->arena, &extent, slot, &it.report), LOOP_DONE);
+	assert_int_equal(loop_interp_sizes(it.e, it.ctx->arena, &extent, slot, &it.report), LOOP_DONE);
 	assert_true(slot[0] == 7 && slot[1] == 14 && slot[2] == 64);
 	extent = 0;
-	assert_int_equal(loop_interp_sizes(it.p, it.ctx->arena, &extent, slot, &it.report), LOOP_FAILED);
+	assert_int_equal(loop_interp_sizes(it.e, it.ctx->arena, &extent, slot, &it.report), LOOP_FAILED);
 	assert_string_equal(it.report.message, "100% of 1, got 0");
 }
 
@@ -253,7 +255,7 @@ static void test_out_of_buffer(void **state)
 	LoopFn *f = kernel("k");
 	uint32_t x = buffer(f, "x"), t = buffer(f, "t");
 	store(f, t, task(f), load(f, x, task(f)));
-	launch_sized(0, lx_int(it.p->run, N), (uint32_t[]){X, WORK}, (int64_t[]){80, 76}, NULL);
+	launch_sized(0, lx_int(it.e->run, N), (uint32_t[]){X, WORK}, (int64_t[]){80, 76}, NULL);
 	finds(FN "19: store t: ", "writes 4 bytes at byte 76 of buffer t, which has 76");
 }
 
@@ -272,7 +274,7 @@ static void test_beyond_workspace(void **state)
 	(void)state;
 	LoopFn *f = kernel("k");
 	store(f, buffer(f, "t"), task(f), lx_float(f, f32, 1));
-	launch_sized(0, lx_int(it.p->run, N), (uint32_t[]){WORK}, (int64_t[]){81}, NULL);
+	launch_sized(0, lx_int(it.e->run, N), (uint32_t[]){WORK}, (int64_t[]){81}, NULL);
 	finds(FN "0: launch: ", "buffer t has 81 bytes at byte 0 of the workspace, which has 80");
 }
 
@@ -329,7 +331,7 @@ static void test_joined_writers(void **state)
 	LoopFn *f = kernel("k");
 	store(f, buffer(f, "y"), task(f), lx_float(f, f32, 1));
 	launch(0, N, (uint32_t[]){Y});
-	ls_join(it.p->run);
+	ls_join(it.e->run);
 	launch(0, N, (uint32_t[]){Y});
 	finds(FN, "of the same phase touches too");
 }
@@ -340,7 +342,7 @@ static void test_joined_apart(void **state)
 	LoopFn *f = kernel("k");
 	store(f, buffer(f, "y"), task(f), lx_float(f, f32, 1));
 	launch(0, N, (uint32_t[]){WORK});
-	ls_join(it.p->run);
+	ls_join(it.e->run);
 	launch(0, N, (uint32_t[]){Y});
 	launch(0, N, (uint32_t[]){WORK});
 	assert_int_equal(execute(), LOOP_DONE);
@@ -373,7 +375,7 @@ static void test_negative_parameter(void **state)
 	assert_int_equal(execute(), LOOP_FINDING);
 	assert_non_null(strstr(it.report.message, "parameter s0 is -3"));
 	it.s0 = 3;
-	LoopFn *r = it.p->run;
+	LoopFn *r = it.e->run;
 	Lx arg = lx_sub(r, lx_param(r, 0), lx_int(r, 5));
 	ls_launch(r, 0, lx_int(r, 1), &arg, 0, 1);
 	finds(FN "0: launch: ", "parameter pad is -2, and taken not to be negative");
@@ -383,7 +385,7 @@ static void test_negative_tasks(void **state)
 {
 	(void)state;
 	kernel("k");
-	launch_sized(0, lx_sub(it.p->run, lx_param(it.p->run, 0), lx_int(it.p->run, N + 1)), NULL, NULL, NULL);
+	launch_sized(0, lx_sub(it.e->run, lx_param(it.e->run, 0), lx_int(it.e->run, N + 1)), NULL, NULL, NULL);
 	finds(FN "0: launch: ", "the number of tasks is -1");
 }
 
@@ -406,7 +408,7 @@ static void test_life(void **state)
 	store(a, buffer(a, "a"), task(a), lx_float(a, f32, 1));
 	uint32_t from = buffer(f, "a"), y = buffer(f, "y");
 	store(f, y, task(f), load(f, from, task(f)));
-	Lx n = lx_int(it.p->run, N), some = lx_int(it.p->run, 3);
+	Lx n = lx_int(it.e->run, N), some = lx_int(it.e->run, 3);
 	launch_sized(0, n, (uint32_t[]){WORK}, (int64_t[]){80}, (uint32_t[]){7});
 	launch_sized(1, some, (uint32_t[]){WORK, Y}, (int64_t[]){80, 80}, (uint32_t[]){7, 9});
 	LoopFn *b = kernel("b");
@@ -419,9 +421,9 @@ static void test_life(void **state)
 static void test_misaligned(void **state)
 {
 	(void)state;
-	LoopFn *f = kernel("k"), *r = it.p->run;
+	LoopFn *f = kernel("k"), *r = it.e->run;
 	loop_buf(f, (LArg){.name = "t", .dtype = DT_f32, .align = 16});
-	array_push(it.ctx->arena, &it.p->call, (ProgramCall){.name = "the call"});
+	program_add_call(it.e, &(ProgramCall){.name = "the call"});
 	Lx arg = lx_addr(r, WORK, lx_int(r, 16));
 	ls_launch(r, 0, lx_int(r, 1), &arg, 1, 1);
 	arg = lx_addr(r, WORK, lx_int(r, 24));
@@ -522,7 +524,7 @@ static void test_limit(void **state)
 static void test_copy(void **state)
 {
 	(void)state;
-	LoopFn *r = it.p->run;
+	LoopFn *r = it.e->run;
 	Lx zero = lx_int(r, 0), all = lx_int(r, sizeof it.x);
 	ls_copy(r, lx_addr(r, Y, zero), lx_addr(r, X, zero), all);
 	assert_int_equal(execute(), LOOP_DONE);

@@ -13,21 +13,16 @@ typedef struct {
 	WeftTensor *outputs;
 } Interpret;
 
-/* State keeps its initial value: parameters and buffers that the graph would replace. */
+/* State has its first contents: parameters and buffers that the graph would replace. */
 static bool state_value(WeftGraph *wg, const GraphInput *in, Tensor *out)
 {
-	const Ir *ir = wg->g->ir;
-	for (uint32_t k = 1; k < ir->constant.n; k++) {
-		const Const *c = &ir->constant.data[k];
-		if (!c->name || strcmp(c->name, in->name))
-			continue;
-		*out = (Tensor){
-			.dtype = c->dtype, .rank = c->rank, .data = (void *)(uintptr_t)c->data};
-		for (uint32_t d = 0; d < c->rank; d++)
-			out->dim[d] = c->dim[d];
-		return true;
-	}
-	return ctx_error(wg->w->ctx, wg->path, "no value for %s", in->name);
+	if (!in->init.i)
+		return ctx_error(wg->w->ctx, wg->path, "%s has no first contents", in->name);
+	const Const *c = ir_const_of(wg->g->ir, in->init);
+	*out = (Tensor){.dtype = c->dtype, .rank = c->rank, .data = (void *)(uintptr_t)c->data};
+	for (uint32_t d = 0; d < c->rank; d++)
+		out->dim[d] = c->dim[d];
+	return true;
 }
 
 static bool interpret(void *arg)

@@ -282,6 +282,7 @@ static bool add_input(Pass *p, size_t i)
 		n = graph_add_input(p->state.g, spec->name ? spec->name : name, spec->kind,
 				    meta_type(im, &m));
 		p->input_of[i] = (int32_t)p->state.g->input.n - 1;
+		p->state.g->input.data[p->input_of[i]].init = spec->name ? spec->constant : (ConstId){0};
 	} else {
 		n = b_const(&p->scope.b, spec->constant);
 		graph_set_name(p->state.g, n, name);

@@ -123,19 +123,15 @@ bool values_constants(const FileTest *test, Ir *ir)
 	return true;
 }
 
-/* State starts with the constant of its name. */
-static bool state_value(const Ir *ir, const char *name, Tensor *out)
+/* State starts with a constant. */
+static bool state_value(const Ir *ir, const GraphInput *in, Tensor *out)
 {
-	for (uint32_t k = 1; k < ir->constant.n; k++) {
-		const Const *c = &ir->constant.data[k];
-		if (strcmp(c->name, name))
-			continue;
-		*out = (Tensor){
-			.dtype = c->dtype, .rank = c->rank, .data = (void *)(uintptr_t)c->data};
-		memcpy(out->dim, c->dim, c->rank * sizeof *c->dim);
-		return true;
-	}
-	return ctx_error(ir->ctx, NULL, "expected a constant \"%s\"", name);
+	if (!in->init.i)
+		return ctx_error(ir->ctx, NULL, "%s has no first contents", in->name);
+	const Const *c = ir_const_of(ir, in->init);
+	*out = (Tensor){.dtype = c->dtype, .rank = c->rank, .data = (void *)(uintptr_t)c->data};
+	memcpy(out->dim, c->dim, c->rank * sizeof *c->dim);
+	return true;
 }
 
 bool values_input(const FileTest *test, EvalCtx *e, Graph *g, uint32_t k, Tensor *out)
@@ -143,7 +139,7 @@ bool values_input(const FileTest *test, EvalCtx *e, Graph *g, uint32_t k, Tensor
 	const GraphInput *in = &g->input.data[k];
 	const char *at = NULL, *s;
 	if (in->kind != INPUT_USER)
-		return state_value(g->ir, in->name, out);
+		return state_value(g->ir, in, out);
 	while ((s = header_find(e->ctx->arena, test->text, "input", &at)))
 		if (!strcmp(parse_name_text(e->ctx, &s), in->name))
 			break;

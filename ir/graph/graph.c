@@ -122,7 +122,7 @@ static Node after_inputs(const Graph *g)
 Node graph_add_input(Graph *g, const char *name, InputKind kind, TypeId type)
 {
 	Node n = graph_add(g, after_inputs(g), OP_input, NULL, 0, (AttrId){0}, type, (LocId){0});
-	GraphInput in = {n, kind, intern_str(&g->ir->strings, name ? name : "")};
+	GraphInput in = {n, kind, intern_str(&g->ir->strings, name ? name : ""), {0}};
 	array_push(graph_arena(g), &g->input, in);
 	if (name && *name)
 		graph_set_name(g, n, name);

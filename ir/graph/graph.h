@@ -135,17 +135,19 @@ typedef struct {
 typedef enum { INPUT_USER, INPUT_PARAM, INPUT_BUFFER } InputKind;
 
 /* Inputs are nodes with OP_input; parameters and buffers that are never written become OP_constant
- * nodes on import, so INPUT_PARAM/INPUT_BUFFER stand only for state that the graph replaces. */
+ * nodes on import, so INPUT_PARAM/INPUT_BUFFER stand only for state that the graph replaces. Printed
+ * as `%m: f32[4] buffer #3 "bn.mean"`: constant 3 is the first contents. */
 typedef struct {
 	Node node;
 	InputKind kind;
 	const char *name; /* user-visible */
+	ConstId init;     /* of state: its first contents; 0 of users' inputs */
 } GraphInput;
 
 typedef struct {
 	Node node;
 	const char *name;
-	int32_t writes; /* index of the input whose value this replaces after the call, or -1 */
+	int32_t writes; /* index of the input whose value this replaces after the call, or -1; of each input at most one */
 } GraphOutput;
 
 struct Graph {

@@ -264,6 +264,7 @@ static bool input(Scope *s)
 	Parser *r = s->r;
 	const char *name = value_name(s), *label = name;
 	InputKind kind = INPUT_USER;
+	Attr init = attr_none();
 	TypeId type;
 	TRY(name && parse_expect(r, ":") && parse_type(r, &type));
 	if (ir_type_of(r->ir, type)->dtype == DT_none)
@@ -272,10 +273,13 @@ static bool input(Scope *s)
 		kind = INPUT_PARAM;
 	else if (parse_accept(r, "buffer"))
 		kind = INPUT_BUFFER;
+	if (kind != INPUT_USER && parse_at(r, "#"))
+		TRY(parse_attr(r, &(Arg){.name = "init", .kind = ARG_const}, &init));
 	if (parse_at(r, "\""))
 		TRY(parse_string(r, &label));
 	Node n = graph_add_input(s->g, "", kind, type);
 	s->g->input.data[s->g->input.n - 1].name = intern_str(&r->ir->strings, label);
+	s->g->input.data[s->g->input.n - 1].init = init.kind == ATTR_const ? init.c : (ConstId){0};
 	return define(s, name, n);
 }
 

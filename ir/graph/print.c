@@ -237,6 +237,8 @@ static void print_input(Printer p, const GraphInput *in)
 	type_print(p.ir, node_type_id(p.g, in->node), p.out);
 	if (in->kind != INPUT_USER)
 		text_add(p.out, in->kind == INPUT_PARAM ? " param" : " buffer");
+	if (in->init.i)
+		text_printf(p.out, " #%u", in->init.i);
 	if (strcmp(name, in->name) != 0) {
 		text_char(p.out, ' ');
 		print_string(p.out, in->name);

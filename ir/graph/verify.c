@@ -94,6 +94,19 @@ static bool check_structure(Verifier *v)
 
 /* ---- inputs and outputs ---- */
 
+/* The first contents are state's, and of its type. */
+static bool check_init(Verifier *v, const GraphInput *in)
+{
+	Ir *ir = v->g->ir;
+	if (!in->init.i)
+		return true;
+	if (in->kind == INPUT_USER || in->init.i >= ir->constant.n)
+		return fail(v, in->node, "expected no first contents, or a constant that exists");
+	const Const *c = ir_const_of(ir, in->init);
+	return ir_type_ints(ir, c->dtype, c->rank, c->dim).i == node_type_id(v->g, in->node).i ||
+	       fail(v, in->node, "differs in type from its first contents");
+}
+
 static bool check_inputs(Verifier *v)
 {
 	Graph *g = v->g;
@@ -108,6 +121,7 @@ static bool check_inputs(Verifier *v)
 					 g->name, k);
 		if (node_dtype(g, n) == DT_none)
 			return fail(v, n, "expected a tensor type");
+		TRY(check_init(v, &g->input.data[k]));
 		seen[n.i] = true;
 	}
 	return count == g->input.n ||
@@ -119,6 +133,7 @@ static bool types_agree(const Ir *, TypeId, TypeId);
 static bool check_outputs(Verifier *v)
 {
 	Graph *g = v->g;
+	bool *written = ARENA_ARRAY(v->ctx->scratch, bool, g->input.n);
 	for (uint32_t k = 0; k < g->output.n; k++) {
 		const GraphOutput *o = &g->output.data[k];
 		if (o->node.i && (!alive(v, o->node) || !node_type_id(g, o->node).i))
@@ -135,6 +150,9 @@ static bool check_outputs(Verifier *v)
 		TypeId in = node_type_id(g, g->input.data[o->writes].node);
 		if (!types_agree(g->ir, in, node_type_id(g, o->node)))
 			return fail(v, o->node, "differs in type from the input it replaces");
+		if (written[o->writes])
+			return ctx_error(v->ctx, NULL, "graph %s: output %u replaces what another one does", g->name, k);
+		written[o->writes] = true;
 	}
 	return true;
 }
@@ -299,7 +317,7 @@ static bool inputs_equal(const Graph *a, const Graph *b, Node *map)
 		return false;
 	for (uint32_t k = 0; k < a->input.n; k++) {
 		const GraphInput *x = &a->input.data[k], *y = &b->input.data[k];
-		if (x->kind != y->kind || strcmp(x->name, y->name) != 0 ||
+		if (x->kind != y->kind || x->init.i != y->init.i || strcmp(x->name, y->name) != 0 ||
 		    !nodes_equal(a, x->node, b, y->node, map))
 			return false;
 		map[x->node.i] = y->node;

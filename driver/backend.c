@@ -1,6 +1,8 @@
 #include "driver/backend.h"
 
 #include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,32 +25,42 @@ static struct {
 	const LlvmBackend *table;
 } loaded = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static bool library_in(const char *folder, size_t n, char path[4096])
+static bool library_in(const char *folder, size_t n, const char *below, char path[4096])
 {
-	int len = snprintf(path, 4096, "%.*s/" LIBRARY, (int)n, folder);
+	int len = snprintf(path, 4096, "%.*s/%s" LIBRARY, (int)n, folder, below);
 	return len < 4096 && access(path, R_OK) == 0;
 }
 
-/* Beside the program or library that holds this code. */
-static bool library_beside(char path[4096])
+/* The file that holds this code, links followed: libweft.so, or a program that the compiler is linked into. */
+static bool own_file(char self[PATH_MAX])
 {
 	Dl_info info;
-	char self[4096];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-	if (dladdr((const void *)&loaded, &info) && info.dli_fname && info.dli_fname[0] == '/' && n < 0)
-		n = snprintf(self, sizeof self, "%s", info.dli_fname);
-	self[n > 0 && n < (ssize_t)sizeof self ? n : 0] = 0;
-	char *slash = strrchr(self, '/');
-	return slash && library_in(self, (size_t)(slash - self), path);
+	struct link_map *map = NULL;
+	if (!dladdr1((const void *)&loaded, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
+		return false;
+	/* The loader has no name for the program itself. */
+	return realpath(*map->l_name ? map->l_name : "/proc/self/exe", self);
 }
 
-/* A folder that is named is the only one; else beside, then where it is installed. */
+/* Beside that file; where an installation has it, seen from the library or from the command: prefixes may be moved. */
+static bool library_near(char path[4096])
+{
+	static const char *const below[] = {"", "weft/", WEFT_LLVM_FROM_COMMAND};
+	char self[PATH_MAX];
+	char *slash = own_file(self) ? strrchr(self, '/') : NULL;
+	for (size_t k = 0; slash && k < sizeof below / sizeof *below; k++)
+		if (library_in(self, (size_t)(slash - self), below[k], path))
+			return true;
+	return false;
+}
+
+/* A folder that is named is the only one; else nearby, then where it is installed. */
 static bool library_path(const char *folder, char path[4096])
 {
 	const char *set = folder ? folder : getenv(FOLDER);
 	if (set && *set)
-		return library_in(set, strlen(set), path);
-	return library_beside(path) || library_in(WEFT_LLVM, strlen(WEFT_LLVM), path);
+		return library_in(set, strlen(set), "", path);
+	return library_near(path) || library_in(WEFT_LLVM, strlen(WEFT_LLVM), "", path);
 }
 
 static bool of_this_build(const char *path)
@@ -76,7 +88,7 @@ static const LlvmBackend *load(const char *folder, char *why, size_t size)
 		else
 			snprintf(why, size, "%s",
 				 "the LLVM back end (" LIBRARY
-				 ") lies neither beside this program nor in " WEFT_LLVM "; $" FOLDER
+				 ") lies neither beside this program or library nor in " WEFT_LLVM "; $" FOLDER
 				 " may name its folder");
 		return NULL;
 	}

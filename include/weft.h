@@ -141,8 +141,8 @@ typedef enum {
 	WEFT_BACKEND_C,       /* C text, and a C compiler */
 	WEFT_BACKEND_LLVM     /* objects by LLVM, and a linker */
 } WeftBackend;
-/* The LLVM back end of this build (weft_llvm.so) is there: in $WEFT_LLVM_FOLDER where that is set, else beside the
- * program, else where weft was installed. WeftOptions.llvm_folder names another place for one compilation. The first one
+/* The LLVM back end of this build (weft_llvm.so) is there: in $WEFT_LLVM_FOLDER where that is set, else beside libweft.so or
+ * the program that this code is linked into, or in the folder weft beside libweft.so, else where weft was installed. WeftOptions.llvm_folder names another place for one compilation. The first one
  * that is needed stays for the life of the process. */
 bool weft_has_llvm(void);
 

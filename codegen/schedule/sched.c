@@ -311,6 +311,51 @@ static Lx lower_var(Sched *s, Sym e, bool lanes)
 	return sched_size(s, e);
 }
 
+/* Terms of a sum that differ only in sizes. */
+typedef struct {
+	Sym axes, sizes; /* their factors: those that use axes, and the sum of the others */
+} SumPart;
+
+static SumPart split_term(Sched *s, Sym term)
+{
+	Sym one = sym_int(s->syms, 1);
+	bool product = sym_kind(s->syms, term) == SYM_PRODUCT;
+	SumPart p = {one, one};
+	for (uint32_t i = 0, n = product ? sym_nargs(s->syms, term) : 1; i < n; i++) {
+		Sym factor = product ? sym_arg(s->syms, term, i) : term;
+		Sym *part = sym_uses_kind(s->syms, factor, SYMVAR_AXIS) ? &p.axes : &p.sizes;
+		*part = sym_mul(s->syms, *part, factor);
+	}
+	return p;
+}
+
+/* (n + 2) * c * i is a sum of two products of sizes and i: what sizes make of it is one parameter, and one product with i
+ * is left to the kernel. */
+static Lx lower_sum(Sched *s, Sym e, bool lanes)
+{
+	uint32_t n = sym_nargs(s->syms, e), nparts = 0;
+	SumPart *part = ARENA_ARRAY(s->arena, SumPart, n);
+	for (uint32_t i = 0; i < n; i++) {
+		SumPart p = split_term(s, sym_arg(s->syms, e, i));
+		uint32_t k = 0;
+		while (k < nparts && part[k].axes.i != p.axes.i)
+			k++;
+		part[k].sizes = k < nparts ? sym_add(s->syms, part[k].sizes, p.sizes) : p.sizes;
+		part[k].axes = p.axes;
+		nparts += k == nparts;
+	}
+	if (nparts == n)
+		return fold_args(s, e, lanes, lx_add);
+	Lx x = {0};
+	for (uint32_t k = 0; k < nparts; k++) {
+		Lx sizes = sched_size(s, part[k].sizes);
+		bool plain = sym_is(s->syms, part[k].axes, 1);
+		Lx term = plain ? sizes : lx_mul(s->f, lower_sym(s, part[k].axes, lanes), sizes);
+		x = x.i ? lx_add(s->f, x, term) : term;
+	}
+	return x;
+}
+
 static Lx lower_sym(Sched *s, Sym e, bool lanes)
 {
 	if (!sym_uses_kind(s->syms, e, SYMVAR_AXIS))
@@ -319,7 +364,7 @@ static Lx lower_sym(Sched *s, Sym e, bool lanes)
 	case SYM_VAR:
 		return lower_var(s, e, lanes);
 	case SYM_SUM:
-		return fold_args(s, e, lanes, lx_add);
+		return lower_sum(s, e, lanes);
 	case SYM_PRODUCT:
 		return fold_args(s, e, lanes, lx_mul);
 	case SYM_FLOORDIV:

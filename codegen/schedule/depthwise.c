@@ -3,10 +3,14 @@
  *   task = one row of pixels (all row axes but the fastest);  for each vector of channels:
  *     for each tile of neighbouring pixels:  acc_t += x[pixel_t + tap] * w[tap], over the taps; epilogue
  *
- * Weights are stored with channels fastest. Pixels past the end repeat the last one. */
+ * Where taps and pixels step along the same line, neighbouring pixels read the same elements: of the innermost taps, which
+ * are unrolled, each element is loaded once and multiplied for all of them.
+ *
+ * Weights are stored with channels fastest. What is left of a row is a tile of its own, in which pixels past the end repeat
+ * the last one. */
 #include "codegen/schedule/axes.h"
 
-enum { MAX_TILE = 8, MAX_TAPS = 64 };
+enum { MAX_TILE = 8, MAX_TAPS = 64, MAX_LINE = 8 };
 
 typedef struct {
 	Sched *s;
@@ -14,7 +18,9 @@ typedef struct {
 	uint32_t pixel;              /* the axis tiled in registers */
 	uint32_t row[MAX_AXES], nrow; /* other row axes */
 	uint32_t tile;
-	Lx start; /* first pixel of the tile */
+	Lx start;    /* first pixel of the tile */
+	bool beyond; /* the tile may reach beyond the row */
+	uint32_t line, stride; /* innermost taps that are unrolled, and how many of them a pixel is from the next; 0: none */
 } Depthwise;
 
 /* The channel axis: in both operands, unit stride in x and the result; nothing else is in w but taps. */
@@ -85,15 +91,65 @@ static Lx pixel_at(Depthwise *d, uint32_t t)
 {
 	Sched *s = d->s;
 	Lx p = lx_add(s->f, d->start, lx_int(s->f, t));
-	if (sym_divides(s->syms, d->tile, s->extent[d->pixel]))
+	if (!d->beyond)
 		return p;
 	return lx_min(s->f, p, lx_sub(s->f, sched_size(s, s->extent[d->pixel]), lx_int(s->f, 1)));
+}
+
+/* Its innermost taps, when they are few and lie in line with the pixels. */
+static void choose_line(Depthwise *d)
+{
+	Sched *s = d->s;
+	const Stage *st = &s->k->stage.data[0];
+	uint32_t tap = st->red[st->nred - 1];
+	Sym offset = s->offset[d->x.i], of_tap, of_pixel;
+	int64_t n;
+	if (!sym_is_const(s->syms, s->extent[tap], &n) || n < 2 || n > MAX_LINE || s->k->kx.data[d->x.i].guard.i ||
+	    d->tile + n + 1 > s->target->isa.nvreg)
+		return;
+	if (!sched_coef(s, offset, tap, &of_tap) || !sched_coef(s, offset, d->pixel, &of_pixel) || sym_is(s->syms, of_tap, 0))
+		return;
+	for (uint32_t k = 1; k < n && !d->stride; k++)
+		if (sym_muli(s->syms, of_tap, k).i == of_pixel.i)
+			d->stride = k;
+	d->line = d->stride ? (uint32_t)n : 0;
+}
+
+/* acc_t += x[t * stride + k] * w[k], in the order of the elements of x: by ascending k for each t. */
+static void line_of_taps(Depthwise *d, Lv *acc, uint32_t tap)
+{
+	Sched *s = d->s;
+	Lx w[MAX_LINE];
+	for (uint32_t k = 0; k < d->line; k++) {
+		uint32_t mark = sched_mark(s);
+		s->at[tap] = lx_int(s->f, k);
+		w[k] = sched_vector(s, d->w);
+		sched_forget(s, mark);
+	}
+	for (uint32_t i = 0; i < (d->tile - 1) * d->stride + d->line; i++) {
+		uint32_t mark = sched_mark(s);
+		uint32_t last = i / d->stride < d->tile ? i / d->stride : d->tile - 1;
+		s->at[d->pixel] = pixel_at(d, last);
+		s->at[tap] = lx_int(s->f, i - last * d->stride);
+		Lx x = sched_vector(s, d->x);
+		for (uint32_t t = 0; t <= last; t++) {
+			uint32_t k = i - t * d->stride;
+			if (k < d->line)
+				ls_set(s->f, acc[t], sched_fma(s, x, w[k], lx_var(s->f, acc[t])));
+		}
+		sched_forget(s, mark);
+	}
+	s->at[tap] = (Lx){0};
 }
 
 static void taps(Depthwise *d, Lv *acc, uint32_t next)
 {
 	Sched *s = d->s;
 	const Stage *st = &s->k->stage.data[0];
+	if (next + 1 == st->nred && d->line && !d->beyond) {
+		line_of_taps(d, acc, st->red[next]);
+		return;
+	}
 	if (next < st->nred) {
 		uint32_t a = st->red[next];
 		uint32_t mark = sched_for(s, a, lx_int(s->f, 0), sched_size(s, s->extent[a]), 1);
@@ -130,6 +186,31 @@ static void pixel_tile(Depthwise *d)
 	s->stage[0].done = false;
 }
 
+static void tiles(Depthwise *d, Sym begin, Sym end)
+{
+	Sched *s = d->s;
+	d->start = lx_var(s->f, ls_for(s->f, "pixel", sched_size(s, begin), sched_size(s, end), d->tile));
+	pixel_tile(d);
+	ls_end(s->f);
+}
+
+static void row(Depthwise *d)
+{
+	Sched *s = d->s;
+	Sym n = s->extent[d->pixel], left = sym_modi(s->syms, n, d->tile), whole = sym_sub(s->syms, n, left);
+	int64_t nleft;
+	if (!sym_is(s->syms, whole, 0))
+		tiles(d, sym_int(s->syms, 0), whole);
+	if (sym_is(s->syms, left, 0))
+		return;
+	uint32_t tile = d->tile;
+	d->beyond = !sym_is_const(s->syms, left, &nleft);
+	d->tile = d->beyond ? tile : (uint32_t)nleft;
+	tiles(d, whole, n);
+	d->tile = tile;
+	d->beyond = false;
+}
+
 static void channels(Sched *s, void *data)
 {
 	Depthwise *d = data;
@@ -139,10 +220,7 @@ static void channels(Sched *s, void *data)
 	uint32_t mark = sched_mark(s);
 	for (uint32_t i = 1; i < s->k->stage.n; i++)
 		sched_hoist(s, s->k->stage.data[i].value, known);
-	Lx end = sched_size(s, s->extent[d->pixel]);
-	d->start = lx_var(s->f, ls_for(s->f, "pixel", lx_int(s->f, 0), end, d->tile));
-	pixel_tile(d);
-	ls_end(s->f);
+	row(d);
 	sched_forget(s, mark);
 }
 
@@ -203,6 +281,7 @@ const char *schedule_depthwise(Sched *s)
 	d.nrow = n - 1;
 	transpose_weights(&d, channel);
 	choose_tile(&d);
+	choose_line(&d);
 	Sym ntasks = decode_rows(&d);
 	Lx end = sched_size(s, s->extent[channel]);
 	sched_vector_loop(s, channel, lx_int(s->f, 0), end, sym_divides(s->syms, s->lanes, s->extent[channel]),

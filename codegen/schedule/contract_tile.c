@@ -52,30 +52,55 @@ static Sym row_offset(const ContractCode *c)
 	return sym_subst(s->syms, s->offset[c->p->a.i], var, zero, c->p->axes.nk);
 }
 
-/* Several row axes: decode every row of the block once. */
+/* The row axes of the block's first row, as variables. */
+static void decode_row(ContractCode *c, Lv *at)
+{
+	Sched *s = c->s;
+	Lx rest = sched_let(s, "row", lx_min(s->f, c->row_lo, last_row(c)));
+	for (uint32_t i = c->p->axes.nm; i-- > 0;) {
+		Lx v = rest;
+		if (i) {
+			Lx n = sched_size(s, s->extent[c->p->axes.m[i]]);
+			v = lx_mod(s->f, rest, n);
+			rest = sched_let(s, "rest", lx_div(s->f, rest, n));
+		}
+		at[i] = ls_var(s->f, "i", v);
+	}
+}
+
+/* Those of the next row, if `more`: the fastest counts up, the others when the one after them begins anew. */
+static void count_row(ContractCode *c, const Lv *at, Lx more)
+{
+	Sched *s = c->s;
+	for (uint32_t i = c->p->axes.nm; i-- > 0;) {
+		Lx next = lx_add(s->f, lx_var(s->f, at[i]), lx_select(s->f, more, int_of(s, 1), int_of(s, 0)));
+		if (i) {
+			next = sched_let(s, "next", next);
+			more = sched_let(s, "wraps", lx_cmp(s->f, SC_eq, next, sched_size(s, s->extent[c->p->axes.m[i]])));
+			next = lx_select(s->f, more, int_of(s, 0), next);
+		}
+		ls_set(s->f, at[i], next);
+	}
+}
+
+/* Several row axes: those of every row of the block are found once. Past the last row they stay. */
 static void fill_tables(ContractCode *c)
 {
 	Sched *s = c->s;
+	Lv at[MAX_AXES];
 	if (c->p->axes.nm < 2)
 		return;
 	for (uint32_t i = 0; i < c->p->axes.nm; i++)
 		c->row_table[i] = ls_local(s->f, "row_index", DT_i64, (uint64_t)c->p->block.rows);
 	c->a_table = ls_local(s->f, "row_offset", DT_i64, (uint64_t)c->p->block.rows);
+	decode_row(c, at);
 	Lx r = lx_var(s->f, ls_for(s->f, "r", int_of(s, 0), int_of(s, c->p->block.rows), 1));
-	Lx rest = lx_add(s->f, c->row_lo, r);
-	rest = sched_let(s, "row", lx_min(s->f, rest, last_row(c)));
-	for (uint32_t i = c->p->axes.nm; i-- > 0;) {
-		uint32_t a = c->p->axes.m[i];
-		Lx v = rest;
-		if (i) {
-			Lx n = sched_size(s, s->extent[a]);
-			v = lx_mod(s->f, rest, n);
-			rest = sched_let(s, "rest", lx_div(s->f, rest, n));
-		}
-		s->at[a] = sched_let(s, "i", v);
-		ls_store(s->f, c->row_table[i], r, s->at[a], (Lx){0});
+	for (uint32_t i = 0; i < c->p->axes.nm; i++) {
+		s->at[c->p->axes.m[i]] = lx_var(s->f, at[i]);
+		ls_store(s->f, c->row_table[i], r, lx_var(s->f, at[i]), (Lx){0});
 	}
 	ls_store(s->f, c->a_table, r, sched_sym(s, row_offset(c)), (Lx){0});
+	count_row(c, at, lx_cmp(s->f, SC_lt, lx_add(s->f, c->row_lo, r), last_row(c)));
 	ls_end(s->f);
 	for (uint32_t i = 0; i < c->p->axes.nm; i++)
 		s->at[c->p->axes.m[i]] = (Lx){0};

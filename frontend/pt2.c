@@ -179,14 +179,14 @@ static bool read_state(Import *im)
 			if (!name)
 				return ctx_error(im->ctx, NULL, "input %zu: %s without a name", i,
 						 tag);
-			im->state[i] = (StateSpec){
-				arena_strdup(im->ctx->arena, name), spec_kinds[k].kind, false, {0}, NULL};
+			im->state[i] = (StateSpec){.name = arena_strdup(im->ctx->arena, name), .kind = spec_kinds[k].kind};
 			TRY(weight_load(im, name, spec_kinds[k].is_param, &im->state[i]));
 		}
 		if (!im->state[i].name)
 			return ctx_error(im->ctx, NULL, "input %zu: %s inputs are not supported", i,
 					 tag ? tag : "malformed");
 	}
+	share_find(im, (uint32_t)i);
 	return true;
 }
 
@@ -262,8 +262,9 @@ static bool check_weight(Import *im, const StateSpec *spec, const Meta *m)
 static bool add_input(Pass *p, size_t i)
 {
 	Import *im = p->state.im;
-	const StateSpec *spec = &im->state[i];
+	StateSpec *spec = &im->state[i];
 	const char *name = input_name(im, p->scope.graph, i);
+	const StateSpec *owner = &im->state[spec->owner];
 	Meta m;
 	if (!name)
 		return ctx_error(im->ctx, NULL,
@@ -278,6 +279,12 @@ static bool add_input(Pass *p, size_t i)
 	Node n;
 	if (spec->name)
 		TRY(check_weight(im, spec, &m));
+	if (owner != spec && owner->written) {
+		uint32_t view = share_view(&p->scope, (uint32_t)i, owner->value, name);
+		return view && scope_bind(&p->scope, name, view);
+	}
+	if (spec->member && spec->written)
+		m = spec->meta; /* as its views count */
 	if (!spec->name || spec->written) {
 		n = graph_add_input(p->state.g, spec->name ? spec->name : name, spec->kind,
 				    meta_type(im, &m));
@@ -289,6 +296,7 @@ static bool add_input(Pass *p, size_t i)
 	}
 	uint32_t v = value_new(&p->state, n, &m);
 	p->state.storage.data[p->state.value.data[v].storage].spec = (int32_t)i;
+	spec->value = v;
 	return scope_bind(&p->scope, name, v);
 }
 
@@ -309,13 +317,11 @@ static bool add_inputs(Pass *p)
 	if (json_array_size(json_object_get(p->scope.graph, "inputs")) != n)
 		return ctx_error(im->ctx, NULL, "the signature lists %zu inputs, the graph %zu", n,
 				 json_array_size(json_object_get(p->scope.graph, "inputs")));
-	for (int round = 0; round < 3; round++) /* users', written state, constants */
+	for (int round = 0; round < 3; round++) /* users', written state, constants and views of state */
 		for (size_t i = 0; i < n; i++) {
 			const StateSpec *s = &im->state[i];
-			if ((!s->name     ? 0
-			     : s->written ? 1
-					  : 2) == round &&
-			    !is_baked(im, i, p->scope.graph))
+			int when = !s->name ? 0 : s->written && s->owner == i ? 1 : 2;
+			if (when == round && !is_baked(im, i, p->scope.graph))
 				TRY(add_input(p, i));
 		}
 	return true;
@@ -418,6 +424,9 @@ static bool add_writes(Pass *p)
 		if (spec < 0 || !v)
 			return ctx_error(im->ctx, NULL,
 					 "output %zu writes an unknown input or value", i);
+		if (im->state[spec].owner != (uint32_t)spec)
+			return ctx_error(im->ctx, NULL, "output %zu replaces %s, which is part of the memory of %s: expected in-place operators",
+					 i, im->state[spec].name, im->state[im->state[spec].owner].name);
 		value[spec] = v;
 	}
 	for (i = 0; i < n; i++) {
@@ -433,7 +442,7 @@ static bool add_writes(Pass *p)
 			graph_add_output(p->state.g, spec_label(p, (int32_t)i), node,
 					 p->input_of[i]);
 		}
-		im->state[i].written = true;
+		share_written(im, (uint32_t)i);
 	}
 	return true;
 }
@@ -450,6 +459,7 @@ static bool run_pass(Import *im, Graph **out, bool *again)
 	p.input_of = ARENA_ARRAY(im->ctx->arena, int32_t, n);
 	memset(p.input_of, -1, n * sizeof *p.input_of);
 	im->warning.n = 0;
+	TRY(share_check(im, (uint32_t)n));
 	TRY(add_inputs(&p));
 	TRY(scope_nodes(&p.scope));
 	TRY(add_outputs(&p));
@@ -458,7 +468,7 @@ static bool run_pass(Import *im, Graph **out, bool *again)
 		graph_dce(*out);
 	*again = false;
 	for (size_t i = 0; i < n; i++)
-		*again |= im->state[i].written && p.input_of[i] < 0;
+		*again |= im->state[i].written && im->state[i].owner == i && p.input_of[i] < 0;
 	return true;
 }
 
@@ -482,7 +492,7 @@ static bool import_graph(Import *im, Graph **out)
 		const char *value;
 		int32_t spec = mutation_of(im, graph, output, &value);
 		if (spec >= 0)
-			im->state[spec].written = true;
+			share_written(im, (uint32_t)spec);
 	}
 	bool again;
 	TRY(run_pass(im, out, &again));

@@ -436,6 +436,14 @@ static bool has_argument(const Schema *schema, const char *name)
 	return false;
 }
 
+/* "aten.add.out" writes its argument `out`; the functional form has none. */
+static bool is_destination(const json_t *node, const char *name)
+{
+	const char *target = json_str(node, "target");
+	size_t n = target ? strlen(target) : 0;
+	return is(name, "out") && n > 3 && is(target + n - 3, "out");
+}
+
 static bool check_names(Scope *s, const json_t *node, const Schema *schema)
 {
 	size_t i;
@@ -447,7 +455,7 @@ static bool check_names(Scope *s, const json_t *node, const Schema *schema)
 		if (!name || !tag)
 			return ctx_error(s->st->im->ctx, s->where, "argument %zu is malformed", i);
 		bool known = i == 0 ? schema->narg > 0 && is_first(name) : false;
-		known = known || (*name ? has_argument(schema, name) || is_neutral(tag) : i < schema->narg);
+		known = known || is_destination(node, name) || (*name ? has_argument(schema, name) || is_neutral(tag) : i < schema->narg);
 		if (!known)
 			return ctx_error(s->st->im->ctx, s->where, "%s has no argument %s",
 					 schema->name, *name ? name : "at this position");

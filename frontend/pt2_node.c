@@ -35,7 +35,7 @@ bool scope_bind(Scope *s, const char *name, uint32_t value)
 	return true;
 }
 
-static void scope_rebind(Scope *s, uint32_t old, uint32_t new)
+void scope_rebind(Scope *s, uint32_t old, uint32_t new)
 {
 	for (uint32_t k = 0; k < s->value.n; k++)
 		if (s->value.data[k] == old)
@@ -295,7 +295,7 @@ static bool finish_write(Scope *s, const json_t *node, uint32_t self, Node n)
 	return !r.n || !r.data[0].name || scope_bind(s, r.data[0].name, self);
 }
 
-static bool shapes_agree(const Meta *a, const Meta *b)
+bool meta_shapes_agree(const Meta *a, const Meta *b)
 {
 	bool same = a->rank == b->rank;
 	for (uint32_t k = 0; k < a->rank && same; k++)
@@ -312,19 +312,21 @@ static bool finish_resize(Scope *s, uint32_t self, Node n, const Result *r)
 	return scope_bind(s, r->name, v);
 }
 
-static bool import_in_place(Scope *s, const json_t *node, Op op)
+static bool import_in_place(Scope *s, const json_t *node, const Target *t)
 {
 	State *st = s->st;
 	Call c;
 	Results r;
-	TRY(call_read(s, node, op, &c));
+	TRY(call_read(s, node, t->op, &c));
 	TRY(read_results(s, node, &r));
 	uint32_t self = c.in.n ? c.value.data[0] : 0;
+	if (t->kind == TARGET_OUT)
+		self = arg_value(s, node, "out", SIZE_MAX);
 	if (!self || op_schema(c.op)->nresult != 1)
 		return ctx_error(st->im->ctx, s->where, "no operand to write");
 	Meta m = st->value.data[self].meta;
 	DType stored = m.dtype;
-	bool resized = r.n == 1 && r.data[0].name && !shapes_agree(&m, &r.data[0].meta);
+	bool resized = r.n == 1 && r.data[0].name && !meta_shapes_agree(&m, &r.data[0].meta);
 	if (resized)
 		m = r.data[0].meta;
 	m.dtype = functional_dtype(s, &c, stored);
@@ -457,111 +459,6 @@ static bool import_assert_metadata(Scope *s, const json_t *node)
 			 dtype_name(is), dtype_name(want));
 }
 
-/* ---- as_strided ---- */
-
-/* Where element (i, k, ...) of a strided view lies in memory: offset + i * stride[0] + ... */
-static Node strided_index(Scope *s, uint32_t rank, const Sym *size, const Sym *stride, Sym offset)
-{
-	Build *b = &s->b;
-	Node at = b_from_size(b, offset);
-	for (uint32_t k = 0; k < rank; k++) {
-		uint32_t map = k;
-		Node step = b_bin(b, OP_mul, b_iota(b, DT_i64, size[k]), b_from_size(b, stride[k]));
-		step = b_broadcast_in_dim(b, step, rank, size, &map);
-		at = b_bin(b, OP_add, at, step);
-	}
-	return b_unsqueeze(b, at, -1);
-}
-
-/* A view of the memory of `self`, whatever view of it that is, as the file describes it: *m but for
- * the offset. 0 after an error. */
-static uint32_t strided_view(Scope *s, uint32_t self, const Meta *m, Sym offset, const char *name)
-{
-	State *st = s->st;
-	Import *im = st->im;
-	uint32_t base = st->storage.data[st->value.data[self].storage].base;
-	uint32_t flat = value_flat(st, &s->b, self);
-	if (!flat)
-		return 0;
-	offset = sym_sub(im->syms, offset, st->value.data[base].meta.offset);
-	Node in[2] = {value_read(st, &s->b, flat),
-		      strided_index(s, m->rank, m->size, m->stride, offset)};
-	Sym zero = sym_int(im->syms, 0);
-	Attr attr[5] = {[2] = attr_sym(zero), attr_ints(&zero, 1), attr_str(im->ir, "check")};
-	Node n = in[1].i ? b_node(&s->b, OP_gather, in, 2, attr, 5) : in[1];
-	if (!n.i)
-		return 0;
-	if (meta_type(im, m).i != node_type_id(st->g, n).i)
-		return ctx_error(im->ctx, s->where, "the result has another shape");
-	graph_set_name(st->g, n, name);
-	return value_view(st, flat, n, 0, -1, n, m);
-}
-
-static bool import_as_strided(Scope *s, const json_t *node)
-{
-	State *st = s->st;
-	Import *im = st->im;
-	const char *tag;
-	Results r;
-	uint32_t nstride, self = arg_value(s, node, "self", 0);
-	TRY(self && read_results(s, node, &r));
-	if (r.n != 1 || !r.data[0].name)
-		return ctx_error(im->ctx, s->where, "expected one result");
-	Meta m = r.data[0].meta;
-	json_t *v = arg_find(node, "size", 1, &tag);
-	TRY(tag && arg_syms(s, tag, v, &m.size, &m.rank));
-	v = arg_find(node, "stride", 2, &tag);
-	TRY(tag && arg_syms(s, tag, v, &m.stride, &nstride));
-	if (m.rank != nstride || m.rank > MAX_RANK)
-		return ctx_error(im->ctx, s->where, "%u sizes, %u strides", m.rank, nstride);
-	Sym offset = st->value.data[self].meta.offset;
-	v = arg_find(node, "storage_offset", 3, &tag);
-	if (tag && strcmp(tag, "as_none"))
-		TRY(arg_sym(s, tag, v, &offset));
-	if (!shapes_agree(&m, &r.data[0].meta))
-		return ctx_error(im->ctx, s->where, "the result has another shape");
-	uint32_t view = strided_view(s, self, &m, offset, r.data[0].name);
-	return view && scope_bind(s, r.data[0].name, view);
-}
-
-/* resize_ and resize_as_ lay the shape of the result over the memory of the operand, resize over a
- * copy. What lies beyond that memory has no value in PyTorch. */
-static bool import_resize(Scope *s, const json_t *node, const Target *target)
-{
-	State *st = s->st;
-	SymTab *t = st->im->syms;
-	Results r;
-	uint32_t self = arg_value(s, node, "self", 0);
-	TRY(self && read_results(s, node, &r));
-	if (r.n != 1 || !r.data[0].name)
-		return ctx_error(st->im->ctx, s->where, "expected one result");
-	const Result *out = &r.data[0];
-	Sym offset = st->value.data[self].meta.offset;
-	const Meta *base =
-		&st->value.data[st->storage.data[st->value.data[self].storage].base].meta;
-	Sym have = sym_int(t, 1), last = sym_sub(t, offset, base->offset), none = sym_int(t, 0);
-	for (uint32_t k = 0; k < base->rank; k++)
-		have = sym_mul(t, have, base->size[k]);
-	bool empty = false;
-	for (uint32_t k = 0; k < out->meta.rank; k++) {
-		last = sym_add(t, last,
-			       sym_mul(t, sym_addi(t, out->meta.size[k], -1), out->meta.stride[k]));
-		empty |= sym_eq(t, out->meta.size[k], none) == YES;
-	}
-	if (!empty && sym_le(t, have, last) == YES)
-		return ctx_error(
-			st->im->ctx, s->where,
-			"resize to more elements than the %s in memory: the others have no value",
-			sym_str(t, have));
-	uint32_t view = strided_view(s, self, &out->meta, offset, out->name);
-	TRY(view);
-	if (strcmp(target->name, "aten.resize") != 0)
-		scope_rebind(s, self, view);
-	else
-		view = value_new(st, value_read(st, &s->b, view), &out->meta);
-	return scope_bind(s, out->name, view);
-}
-
 /* ---- dispatch ---- */
 
 static bool import_op(Scope *s, const json_t *node, const Target *t)
@@ -588,7 +485,8 @@ static bool import_node(Scope *s, const json_t *node)
 	case TARGET_OP:
 		return import_op(s, node, &t);
 	case TARGET_IN_PLACE:
-		return import_in_place(s, node, t.op);
+	case TARGET_OUT:
+		return import_in_place(s, node, &t);
 	case TARGET_IN_PLACE_VIEW:
 		return import_in_place_view(s, node, &t);
 	case TARGET_COPY:

@@ -35,6 +35,11 @@ typedef struct {
 	bool written; /* by the graph: becomes an input of the result */
 	ConstId constant;
 	Wrapped *wrapped; /* instead of a constant */
+	const Member *member; /* of the archive, where the contents lie; NULL: not known to share memory */
+	Meta meta;            /* how they lie there */
+	uint32_t owner;       /* the state spec that holds this one's memory: itself, or one that it is a view of */
+	int32_t tangled;      /* of an owner: another that is in its memory and is no view of it, or -1 */
+	uint32_t value;       /* of this pass */
 } StateSpec;
 
 typedef struct {
@@ -151,6 +156,17 @@ bool weight_load(Import *, const char *name, bool is_param, StateSpec *);
 /* A tensor in the bytes of a member. False after ctx_error. */
 bool weight_contents(Import *, const char *name, const Meta *, const char *member, const Bytes *, bool is_param, ConstId *);
 
+/* ---- pt2_share.c: weights that lie in the same memory ---- */
+
+/* Fill in `owner` and `tangled` of all n specs, whose contents are read. */
+void share_find(Import *, uint32_t n);
+/* The graph writes it, and with it the memory of others. */
+void share_written(Import *, uint32_t spec);
+/* No memory that is written has tensors that are not views of one. False after ctx_error. */
+bool share_check(Import *, uint32_t n);
+/* The value of a spec that lies in the memory of another's value; 0 after ctx_error. */
+uint32_t share_view(Scope *, uint32_t spec, uint32_t owner, const char *name);
+
 /* ---- subclass.c: weights that wrap tensors ---- */
 
 /* What torch.save wrote, the bytes of a member. False after ctx_error. */
@@ -223,7 +239,9 @@ bool read_results(Scope *, const json_t *node, Results *);
 uint32_t scope_find(const Scope *, const char *name);
 bool scope_bind(Scope *, const char *name,
 		uint32_t value); /* false after ctx_error: defined twice */
+void scope_rebind(Scope *, uint32_t old, uint32_t new); /* the names of one value are another's */
 bool scope_meta(Scope *, const char *name, Meta *);
+bool meta_shapes_agree(const Meta *, const Meta *);
 const char *node_label(const json_t *node);              /* its name; never NULL */
 /* "net.py:12 in encoder.layer.0", the user's line and the module; NULL when the file does not say. */
 const char *node_frame(Import *, const json_t *node);
@@ -233,12 +251,22 @@ void state_init(State *, Import *, Graph *);
 /* All nodes of scope->graph. False after ctx_error. */
 bool scope_nodes(Scope *);
 
+/* ---- pt2_strided.c ---- */
+
+/* A view of the memory of value `self`, whatever view of it that is: sizes and strides of *m from `offset`, in elements
+ * of the file's storage. 0 after ctx_error. */
+uint32_t strided_view(Scope *, uint32_t self, const Meta *m, Sym offset, const char *name);
+bool import_as_strided(Scope *, const json_t *node);
+struct Target;
+bool import_resize(Scope *, const json_t *node, const struct Target *);
+
 /* ---- pt2_target.c ---- */
 
 typedef enum {
 	TARGET_UNKNOWN,
 	TARGET_OP,
 	TARGET_IN_PLACE,      /* op: its functional form */
+	TARGET_OUT,           /* op: its functional form; the result replaces argument `out` */
 	TARGET_IN_PLACE_VIEW, /* transpose_ and the like: op is the view */
 	TARGET_COPY,
 	TARGET_FILL,
@@ -258,7 +286,7 @@ typedef enum {
 	TARGET_MAP
 } TargetKind;
 
-typedef struct {
+typedef struct Target {
 	TargetKind kind;
 	Op op;
 	const struct UserOp *user;

@@ -68,6 +68,22 @@ static size_t base_length(const char *name)
 	return end ? (size_t)(end - name) : strlen(name);
 }
 
+/* "aten.add.out" is "aten.add.Tensor" whose result goes to an operand, "aten.pow.Scalar_out" is "aten.pow.Scalar". None
+ * for other overloads. */
+static Op out_operator(Import *im, const char *name, size_t base)
+{
+	static const char *const overload[] = {"", ".Tensor", ".dim"};
+	size_t n = strlen(name);
+	Op op = OP_none;
+	if (n - base > strlen("._out") && !strcmp(name + n - strlen("_out"), "_out"))
+		return op_find(arena_strndup(im->ctx->scratch, name, n - strlen("_out")));
+	if (strcmp(name + base, ".out") != 0)
+		return op;
+	for (size_t k = 0; k < sizeof overload / sizeof *overload && op == OP_none; k++)
+		op = op_find(arena_printf(im->ctx->scratch, "%.*s%s", (int)base, name, overload[k]));
+	return op;
+}
+
 static const char *strip(Import *im, const char *target)
 {
 	const char *name = starts(target, "torch.ops.") ? target + strlen("torch.ops.") : target;
@@ -100,6 +116,10 @@ Target target_of(Import *im, const char *target)
 		bool view = info->view != VIEW_NONE && info->view_if == VIEW_ALWAYS;
 		t.kind = !in_place ? TARGET_OP : view ? TARGET_IN_PLACE_VIEW : TARGET_IN_PLACE;
 		t.name = op_name(t.op);
+	}
+	if (t.kind == TARGET_UNKNOWN) {
+		t.op = out_operator(im, t.name, base);
+		t.kind = t.op != OP_none ? TARGET_OUT : TARGET_UNKNOWN;
 	}
 	t.user = t.kind == TARGET_UNKNOWN ? userop_find(im->ir, t.name) : NULL;
 	if (t.user)

@@ -171,5 +171,7 @@ bool weight_load(Import *im, const char *name, bool is_param, StateSpec *out)
 	Meta meta;
 	const char *where = arena_printf(im->ctx->scratch, "%s: weight %s", im->ctx->file, name);
 	TRY(meta_read(im, json_object_get(payload, "tensor_meta"), name, where, &meta));
+	out->member = m;
+	out->meta = meta;
 	return weight_contents(im, name, &meta, member, &raw, is_param, &out->constant);
 }

@@ -19,6 +19,9 @@ from torch._higher_order_ops import while_loop
 from torch._higher_order_ops.scan import scan
 from torch.utils._pytree import tree_leaves
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "examples/decoder"))
+from decoder import make as make_decoder, programs as decoder_programs  # noqa: E402
+
 dest = Path(sys.argv[1] if len(sys.argv) > 1 else "tests/data")
 
 
@@ -90,6 +93,26 @@ def make_control(name, model, calls, dynamic=None):
         except (RuntimeError, IndexError) as e:
             error = {"error": str(e).splitlines()[0]}
         save_file(tensors, dest / f"{name}.{k}.safetensors", error or None)
+
+
+def make_calls(name, model, calls, dynamic=None, strict=False, decompose=False, program=None):
+    """state/NAME.pt2, and in state/NAME.calls.safetensors what eager PyTorch gives for calls of one module, one after the other:
+    <k>.x.<i> inputs, <k>.y.<i> outputs and <k>.b.<name> buffers and parameters that call k changed."""
+    (dest / "state").mkdir(exist_ok=True)
+    with torch.no_grad():
+        program = program or export(copy.deepcopy(model), tuple(calls[0]), dynamic_shapes=dynamic, strict=strict)
+        if decompose:
+            program = program.run_decompositions()
+        save(f"state/{name}", program, True)
+        tensors, ref = {}, copy.deepcopy(model)
+        for k, args in enumerate(calls):
+            named = dict(ref.named_buffers()) | dict(ref.named_parameters())
+            before = {key: x.clone() for key, x in named.items()}
+            tensors |= {f"{k}.x.{i}": x.clone() for i, x in enumerate(args)}
+            tensors |= {f"{k}.y.{i}": y.clone().contiguous() for i, y in enumerate(tree_leaves(ref(*args)))}
+            now = dict(ref.named_buffers()) | dict(ref.named_parameters())
+            tensors |= {f"{k}.b.{key}": x.clone().contiguous() for key, x in now.items() if not torch.equal(x, before[key])}
+    save_file(tensors, dest / f"state/{name}.calls.safetensors")
 
 
 def make_refused(name, model, args, dynamic=None):
@@ -197,6 +220,127 @@ class State(nn.Module):
         with torch.no_grad():
             s.ema.mul_(0.5).add_(x.mean(0))
         return s.cache.sum(1) + x * s.scale + s.ema, s.count * 2
+
+
+class Caches(nn.Module):
+    """Caches in the forms that people write them in, a running mean, and a counter."""
+
+    def __init__(s):
+        super().__init__()
+        for name in "copied", "put", "narrow", "assigned":
+            s.register_buffer(name, torch.zeros(1, 2, 6, 3))
+        s.register_buffer("rounded", torch.zeros(6, 3, dtype=torch.bfloat16), persistent=False)
+        s.register_buffer("window", torch.zeros(1, 2, 4, 3))
+        s.register_buffer("mean", torch.zeros(3))
+        s.register_buffer("count", torch.tensor(0))
+        s.register_buffer("odd", torch.tensor(False))
+
+    def forward(s, x, position):
+        s.copied.index_copy_(2, position, x)
+        s.put[:, :, position] = x * 2
+        s.narrow.narrow(2, 3, 1).copy_(x)
+        s.narrow[:, 1, 0] = x[:, 0, 0]
+        s.rounded.index_add_(0, position, x[0, 0].bfloat16())
+        s.window.copy_(torch.roll(s.window, -1, 2))
+        s.window[:, :, -1:] = x
+        s.mean.lerp_(x.mean((0, 1, 2)), 0.25)
+        s.assigned.copy_(torch.slice_scatter(s.assigned + s.mean, x, 2, 1, 2))
+        s.count += 1
+        s.odd.logical_not_()
+        y = torch.where(s.odd, s.copied + s.put, s.narrow - s.assigned)
+        return y, s.window.sum(2) + s.rounded.float().sum(0), s.count * 2
+
+
+class Shared(nn.Module):
+    """Buffers that lie in the memory of one of them: the same tensor, rows, a transposed view, one element."""
+
+    def __init__(s):
+        super().__init__()
+        store = torch.zeros(5, 4)
+        for name, x in {"all": store, "again": store, "rows": store[1:3], "turned": store.t(), "one": store[4, 1]}.items():
+            s.register_buffer(name, x)
+
+    def forward(s, x):
+        s.all.add_(x)
+        y = s.again * 2
+        s.rows.mul_(0.5)
+        s.turned[0].sub_(1)
+        s.one.fill_(7)
+        return s.all + 0, y, s.rows * 1, s.turned * 1, s.one * 1
+
+
+class Tangled(nn.Module):
+    """Two buffers that have a row in common; neither holds the other."""
+
+    def __init__(s):
+        super().__init__()
+        store = torch.zeros(5, 2)
+        s.register_buffer("first", store[:3])
+        s.register_buffer("second", store[2:])
+
+    def forward(s, x):
+        s.first.add_(x)
+        return s.second * 2
+
+
+class Holder:
+    pass
+
+
+class Lifted(nn.Module):
+    """A cache object, as those of transformers: one of its tensors is a buffer, too, the other is not."""
+
+    def __init__(s):
+        super().__init__()
+        s.cache = Holder()
+        s.cache.keys, s.cache.values = torch.zeros(4, 3), torch.ones(4, 3)
+        s.register_buffer("key_cache", s.cache.keys, persistent=False)
+
+    def forward(s, x, position):
+        s.cache.keys.index_copy_(0, position, x)
+        s.cache.values[position] += x
+        return s.cache.keys @ s.cache.values.t()
+
+
+class Persistent(nn.Module):
+    """A recurrent network that goes on where it stopped."""
+
+    def __init__(s):
+        super().__init__()
+        s.net = nn.LSTM(3, 4, batch_first=True)
+        s.register_buffer("h", torch.zeros(1, 2, 4))
+        s.register_buffer("c", torch.zeros(1, 2, 4))
+
+    def forward(s, x):
+        y, (s.h, s.c) = s.net(x, (s.h, s.c))
+        return y
+
+
+class Statistics(nn.Module):
+    """Normalisation in training: running statistics and counters of calls."""
+
+    def __init__(s):
+        super().__init__()
+        s.a, s.b = nn.BatchNorm1d(3), nn.InstanceNorm1d(3, track_running_stats=True)
+
+    def forward(s, x):
+        return s.b(s.a(x)) + s.a.running_mean[:, None]
+
+
+class WrittenParameters(nn.Module):
+    """Evaluation that writes parameters: rows of a table are scaled when they are read; weights decay. A result goes to `out`."""
+
+    def __init__(s):
+        super().__init__()
+        s.table, s.decays = nn.Embedding(6, 3, max_norm=0.5), nn.Parameter(torch.ones(3, 3))
+        s.register_buffer("last", torch.zeros(2, 3))
+
+    def forward(s, i):
+        with torch.no_grad():
+            s.decays.mul_(0.5).diagonal().add_(1)
+        y = s.table(i) @ s.decays
+        torch.sub(y, s.last, out=s.last)
+        return s.last + y
 
 
 class InputWrite(nn.Module):
@@ -549,3 +693,17 @@ if __name__ == "__main__":
     make_nested("guard_log", Log(), (r(9),), {}, {"xs": ({0: dyn},)}, strict=True)
     make("wrapped", Wrapped().eval(), (r(2, 6),))
     make("torchao", Quantized().eval(), (r(3, 16),))
+    calls = [(r(1, 2, 1, 3), torch.tensor([k])) for k in (0, 1, 2, 5, 5)]
+    make_calls("caches", Caches(), calls)
+    make_calls("caches_strict", Caches(), calls, strict=True)
+    make_calls("caches_decomposed", Caches(), calls, decompose=True)
+    make_calls("shared", Shared(), [(r(5, 4),) for _ in range(3)])
+    save("state/tangled", export(Tangled(), (r(3, 2),)), True)
+    make_calls("lifted", Lifted(), [(r(1, 3), torch.tensor([k])) for k in (0, 1, 3)])
+    make_calls("persistent", Persistent().eval(), [(r(2, 3, 3),) for _ in range(10)])
+    make_calls("statistics", Statistics().train(), [(r(n, 3, 4),) for n in (4, 3, 2, 2, 3, 5, 2, 4, 2, 2)], ({0: Dim("n", min=2, max=8)},))
+    make_calls("written_parameters", WrittenParameters().eval(), [(torch.tensor(i),) for i in ([1, 1], [0, 5], [1, 4])])
+    decoder = make_decoder("tiny")
+    prompts = torch.randint(16, (1, 9))
+    for name, program, parts in zip(("prefill", "decode"), decoder_programs(decoder), ((0, 3, 7, 9), range(6))):
+        make_calls(name, decoder, [(prompts[:, a:b], torch.tensor([a])) for a, b in zip(parts, parts[1:])], program=program)

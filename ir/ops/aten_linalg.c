@@ -255,16 +255,11 @@ OP(aten_linalg_norm){
 		  "f32[5], ord=0.5",
 };
 
-/* Slices along dim whose p-norm is above maxnorm are scaled down to it. */
-static Node build_renorm(Build *b, Node n)
+/* x with its slices along dim whose p-norm is above max scaled down to it. */
+static Node scaled_down(Build *b, Node x, uint32_t dim, double p, double max)
 {
-	Node x = arg(b, n, "self");
-	uint32_t rank = aten_rank(b, x), dim = b_wrap_dim(b, aten_int(b, n, "dim"), rank);
-	double max = node_float(b->g, n, "maxnorm");
-	if (rank < 2)
-		return b_error(b, "renorm of an operand of rank %u", rank);
-	Node len = norm_of(b, aten_wide(b, x), node_float(b->g, n, "p"),
-			   ((1u << rank) - 1) & ~(1u << dim), true);
+	uint32_t rank = aten_rank(b, x);
+	Node len = norm_of(b, aten_wide(b, x), p, ((1u << rank) - 1) & ~(1u << dim), true);
 	Node ratio = b_bin_scalar(b, OP_add, len, 1e-7);
 	ratio = b_bin(b, OP_div, aten_like(b, len, max), ratio);
 	Node over = b_bin_scalar(b, OP_gt, len, max);
@@ -272,10 +267,42 @@ static Node build_renorm(Build *b, Node n)
 	Node y = b_bin(b, OP_mul, x, ratio);
 	return y.i ? b_convert(b, y, aten_dtype(b, x)) : y;
 }
+
+static Node build_renorm(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	uint32_t rank = aten_rank(b, x), dim = b_wrap_dim(b, aten_int(b, n, "dim"), rank);
+	if (rank < 2)
+		return b_error(b, "renorm of an operand of rank %u", rank);
+	return scaled_down(b, x, dim, node_float(b->g, n, "p"), node_float(b->g, n, "maxnorm"));
+}
 OP(aten_renorm){
 	.schema = "aten.renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
 	.build = build_renorm,
 	.sample = "f32[n=3, 4], p=2, dim=0, maxnorm=4; f32[3, 4], p=1, dim=1, maxnorm=3.5",
+};
+
+/* The rows of a table that are about to be read. One that is named twice is scaled once: all are computed from the old
+ * table. */
+static Node build_embedding_renorm(Build *b, Node n)
+{
+	Node w = arg(b, n, "self"), index = arg(b, n, "indices");
+	if (aten_rank(b, w) != 2)
+		return b_error(b, "a table of rank %u, expected 2", aten_rank(b, w));
+	Shape s = aten_shape(b, index);
+	Sym count = shape_numel(b, &s);
+	index = b_reshape(b, index, 1, &count);
+	Node rows = aten_take_dim(b, w, 0, index, "check");
+	rows = scaled_down(b, rows, 0, node_float(b->g, n, "norm_type"), node_float(b->g, n, "max_norm"));
+	Node in[] = {w, index, rows};
+	Attr attr[] = {attr_none(), attr_int(b->g->ir, 0)};
+	return rows.i ? b_node(b, OP_aten_index_copy, in, 3, attr, 2) : rows;
+}
+OP(aten_embedding_renorm){
+	.schema = "aten.embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
+	.build = build_embedding_renorm,
+	.sample = "f32[5, 3], i64[n=2, 4] of 0 4 1 1 3 2 0 4, max_norm=2, norm_type=2; "
+		  "f32[5, 3], i64[4] of 0 4 1 1, max_norm=1.5, norm_type=1",
 };
 
 /* ---- distances ---- */

@@ -134,6 +134,127 @@ static uint32_t check(const char *name)
 	return writes;
 }
 
+/* Outputs of call k, and the state it changed; state goes on to the next call. */
+static void check_call(const char *name, const Graph *g, const StFile *st, uint32_t k, Tensor *in, const Tensor *out)
+{
+	uint32_t user = 0, changed = 0, found = 0;
+	for (uint32_t i = 0; i < g->output.n; i++) {
+		const GraphOutput *o = &g->output.data[i];
+		if (o->writes < 0) {
+			const char *key = arena_printf(f.ctx->arena, "%u.y.%u", k, user++);
+			assert_close(arena_printf(f.ctx->arena, "%s %s", name, key), &out[i], st_find(st, key));
+			continue;
+		}
+		const char *key = arena_printf(f.ctx->arena, "%u.b.%s", k, g->input.data[o->writes].name);
+		const Tensor *want = st_find(st, key);
+		if (want)
+			assert_close(arena_printf(f.ctx->arena, "%s %s", name, key), &out[i], want);
+		in[o->writes] = out[i];
+		found += want != NULL;
+	}
+	assert_null(st_find(st, arena_printf(f.ctx->arena, "%u.y.%u", k, user)));
+	const char *prefix = arena_printf(f.ctx->arena, "%u.b.", k);
+	for (uint32_t i = 0; i < st->n; i++)
+		changed += !strncmp(st->tensor[i].name, prefix, strlen(prefix));
+	assert_true(found > 0 && found <= changed); /* of several names for the same memory one is state */
+}
+
+/* All calls of tests/data/state/NAME, one after the other. Returns the number of state tensors. */
+static uint32_t check_calls(const char *name)
+{
+	Graph *g = load(arena_printf(f.ctx->arena, "state/%s", name));
+	StFile st;
+	assert_true(st_open(f.ctx, arena_printf(f.ctx->arena, "%s/state/%s.calls.safetensors", TEST_DATA, name), &st));
+	Tensor *in = ARENA_ARRAY(f.ctx->arena, Tensor, g->input.n);
+	Tensor *out = ARENA_ARRAY(f.ctx->arena, Tensor, g->output.n);
+	uint32_t nstate = 0;
+	for (uint32_t i = 0; i < g->input.n; i++)
+		if (g->input.data[i].kind != INPUT_USER) {
+			in[i] = first_contents(&g->input.data[i]);
+			nstate++;
+		}
+	for (uint32_t k = 0; st_find(&st, arena_printf(f.ctx->arena, "%u.y.0", k)); k++) {
+		for (uint32_t i = 0, user = 0; i < g->input.n; i++)
+			if (g->input.data[i].kind == INPUT_USER)
+				in[i] = *st_find(&st, arena_printf(f.ctx->arena, "%u.x.%u", k, user++));
+		if (!interp(f.ctx, g, in, g->input.n, out, g->output.n, f.ctx->arena)) {
+			show_diagnostics();
+			fail_msg("%s does not run", name);
+		}
+		check_call(name, g, &st, k, in, out);
+	}
+	return nstate;
+}
+
+static bool has_state(const char *model, const char *name)
+{
+	const Graph *g = load(arena_printf(f.ctx->arena, "state/%s", model));
+	for (uint32_t i = 0; i < g->input.n; i++)
+		if (g->input.data[i].kind != INPUT_USER && !strcmp(g->input.data[i].name, name))
+			return true;
+	return false;
+}
+
+static void test_caches(void **state)
+{
+	(void)state;
+	assert_int_equal(check_calls("caches"), 9);
+	assert_int_equal(check_calls("caches_strict"), 9);
+	assert_int_equal(check_calls("caches_decomposed"), 9);
+}
+
+/* One state, by the name of the tensor that holds all of the memory. */
+static void test_shared_state(void **state)
+{
+	(void)state;
+	assert_int_equal(check_calls("shared"), 1);
+	assert_true(has_state("shared", "all") || has_state("shared", "again"));
+}
+
+static void test_tangled_state(void **state)
+{
+	(void)state;
+	assert_null(pt2_load(f.ir, TEST_DATA "/state/tangled.pt2", NULL));
+	Text t;
+	text_init(&t, f.ctx->arena);
+	ctx_print(f.ctx, &t);
+	assert_non_null(strstr(t.data, "error: first and second share memory that the graph writes: expected one that holds all of it"));
+}
+
+/* The graph reads the cache object's tensor, which is a constant of the file; the buffer's name is the state's. */
+static void test_lifted_state(void **state)
+{
+	(void)state;
+	assert_int_equal(check_calls("lifted"), 2);
+	assert_true(has_state("lifted", "key_cache"));
+}
+
+static void test_persistent(void **state)
+{
+	(void)state;
+	assert_int_equal(check_calls("persistent"), 2);
+}
+
+static void test_statistics(void **state)
+{
+	(void)state;
+	assert_int_equal(check_calls("statistics"), 5);
+}
+
+static void test_written_parameters(void **state)
+{
+	(void)state;
+	assert_int_equal(check_calls("written_parameters"), 3);
+}
+
+static void test_decoder(void **state)
+{
+	(void)state;
+	assert_int_equal(check_calls("prefill"), 2);
+	assert_int_equal(check_calls("decode"), 2);
+	assert_true(has_state("prefill", "layers.0.key_cache") && has_state("decode", "layers.0.key_cache"));
+}
+
 static void test_mlp(void **state)
 {
 	(void)state;
@@ -259,6 +380,14 @@ int main(void)
 		TEST(resize),
 		TEST(state),
 		TEST(state_decomposed),
+		TEST(caches),
+		TEST(shared_state),
+		TEST(tangled_state),
+		TEST(lifted_state),
+		TEST(persistent),
+		TEST(statistics),
+		TEST(written_parameters),
+		TEST(decoder),
 		TEST(input_write),
 		TEST(batch_norm),
 		TEST(batch_norm_decomposed),

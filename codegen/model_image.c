@@ -27,7 +27,8 @@ TYPE(text, char *const, {NULL, IMAGE_POINTER, 0});
 TYPE(entries, WeftEntry *const, {NULL, IMAGE_POINTER, 0});
 TYPE(dim, WeftDim, F(WeftDim, value, I64), F(WeftDim, symbol, I32), F(WeftDim, text, POINTER));
 TYPE(tensor, WeftTensorInfo, F(WeftTensorInfo, name, POINTER), F(WeftTensorInfo, dtype, DTYPE), F(WeftTensorInfo, rank, U32),
-     F(WeftTensorInfo, dim, POINTER), F(WeftTensorInfo, offset, U64));
+     F(WeftTensorInfo, dim, POINTER), F(WeftTensorInfo, donates, I32), F(WeftTensorInfo, offset, U64), F(WeftTensorInfo, bytes, U64),
+     F(WeftTensorInfo, init, U64));
 TYPE(symbol, WeftSymbolInfo, F(WeftSymbolInfo, name, POINTER), F(WeftSymbolInfo, lo, I64), F(WeftSymbolInfo, hi, I64));
 TYPE(call, WeftCallInfo, F(WeftCallInfo, name, POINTER), F(WeftCallInfo, algorithm, POINTER), F(WeftCallInfo, flops, F64),
      F(WeftCallInfo, bytes, F64));
@@ -37,21 +38,29 @@ TYPE(param, WeftParamInfo, F(WeftParamInfo, name, POINTER), F(WeftParamInfo, dty
      F(WeftParamInfo, dim, POINTER), F(WeftParamInfo, nlayout, U32), F(WeftParamInfo, layout, POINTER),
      F(WeftParamInfo, offset, U64), F(WeftParamInfo, bytes, U64));
 #define E(name, kind) F(WeftEntry, name, kind)
-TYPE(entry, WeftEntry, E(size, U32), E(name, POINTER), E(flags, U32), E(ninput, U32), E(noutput, U32), E(nsymbol, U32), E(ncall, U32),
-     E(input, POINTER), E(output, POINTER), E(symbol, POINTER), E(call, POINTER), E(flops, F64), E(sizes_bytes, U64), E(nslot, U32),
-     E(sizes_fn, POINTER), E(run_fn, POINTER), E(message, POINTER), E(nmessage, U32), E(seen, POINTER));
+TYPE(entry, WeftEntry, E(size, U32), E(flags, U32), E(name, POINTER), E(ninput, U32), E(noutput, U32), E(nsymbol, U32), E(ncall, U32),
+     E(input, POINTER), E(output, POINTER), E(symbol, POINTER), E(call, POINTER), E(seen, POINTER), E(state_use, POINTER), E(flops, F64),
+     E(sizes_bytes, U64), E(sizes_fn, POINTER), E(run_fn, POINTER), E(nslot, U32), E(nmessage, U32), E(message, POINTER));
 #define A(name) F(WeftManifest, name, POINTER)
 TYPE(manifest, WeftManifest, A(name), A(weft_version), A(target), A(features), A(source_hash), A(compiler));
 #define M(name, kind) F(WeftModel, name, kind)
-#define MODEL \
-	M(size, U32), M(abi, U32), M(manifest, POINTER), M(nentry, U32), M(nparam, U32), M(entry, POINTER), M(param, POINTER), \
-	M(replaceable, U32), M(weights, POINTER), M(weights_file, POINTER), M(weights_hash, POINTER), M(weights_bytes, U64), M(state_bytes, U64), \
-	M(state_init, U64), M(nstate, U32), M(state, POINTER), M(open, POINTER), M(close, POINTER), M(sizes, POINTER), M(run, POINTER), \
-	M(step, POINTER), M(set_weights, POINTER), M(threads_new, POINTER), M(threads_free, POINTER)
-/* Of a model without user operators the last field is not there. */
-static const ImageField model_fields[] = {MODEL}, calling_fields[] = {MODEL, M(user_ops, POINTER)};
-static const ImageType model_type = {"WeftModel", offsetof(WeftModel, user_ops), sizeof model_fields / sizeof *model_fields, model_fields};
-static const ImageType calling_type = {"WeftModel", sizeof(WeftModel), sizeof calling_fields / sizeof *calling_fields, calling_fields};
+#define STRIDE(kind) {"stride[" #kind "]", IMAGE_U32, offsetof(WeftModel, stride) + kind * sizeof(uint32_t)}
+TYPE(model, WeftModel, M(size, U32), M(abi, U32), STRIDE(WEFT_DIM), STRIDE(WEFT_TENSOR_INFO), STRIDE(WEFT_SYMBOL_INFO),
+     STRIDE(WEFT_CALL_INFO), STRIDE(WEFT_LAYOUT_DIM), STRIDE(WEFT_PARAM_INFO), STRIDE(WEFT_MANIFEST), M(manifest, POINTER), M(nentry, U32),
+     M(nparam, U32), M(entry, POINTER), M(param, POINTER), M(replaceable, U32), M(nstate, U32), M(state, POINTER), M(state_bytes, U64),
+     M(weights, POINTER), M(weights_file, POINTER), M(weights_hash, POINTER), M(weights_bytes, U64), M(user_ops, POINTER), M(open, POINTER),
+     M(close, POINTER), M(sizes, POINTER), M(run, POINTER), M(threads_new, POINTER), M(threads_free, POINTER), M(set_weights, POINTER),
+     M(state_get, POINTER), M(state_set, POINTER), M(state_reset, POINTER), M(clone, POINTER));
+/* By WeftStruct: which it is, and its size in C. */
+static const struct {
+	const ImageType *type;
+	const char *c_size;
+} strides[] = {
+#define SIZED(kind, id, type) [kind] = {&id##_type, "sizeof(" #type ")"}
+	SIZED(WEFT_DIM, dim, WeftDim), SIZED(WEFT_TENSOR_INFO, tensor, WeftTensorInfo), SIZED(WEFT_SYMBOL_INFO, symbol, WeftSymbolInfo),
+	SIZED(WEFT_CALL_INFO, call, WeftCallInfo), SIZED(WEFT_LAYOUT_DIM, layout, WeftLayoutDim),
+	SIZED(WEFT_PARAM_INFO, param, WeftParamInfo), SIZED(WEFT_MANIFEST, manifest, WeftManifest),
+};
 
 /* ---- bytes ---- */
 
@@ -155,7 +164,7 @@ static uint64_t add_tensors(Builder *b, const char *name, const ProgramTensor *t
 	name = table_name(b, name);
 	uint64_t at = object(im, &tensor_type, name, n, true), next = at;
 	for (uint32_t k = 0; k < n; k++) {
-		WeftTensorInfo info = {.dtype = dtype_to_api(t[k].dtype), .rank = t[k].rank};
+		WeftTensorInfo info = {.dtype = dtype_to_api(t[k].dtype), .rank = t[k].rank, .donates = -1};
 		memcpy(im->data + next, &info, sizeof info);
 		point_text(im, next + FIELD(WeftTensorInfo, name), t[k].name);
 		if (t[k].rank)
@@ -312,17 +321,22 @@ static uint64_t add_manifest(Builder *b, const Target *t, const char *features, 
 	return at;
 }
 
-static void point_runtime(ModelImage *im, uint64_t model)
+/* variable: has state, or weights that may be replaced. */
+static void point_runtime(ModelImage *im, uint64_t model, bool variable)
 {
-	static const struct {
+	const struct {
 		size_t at;
 		const char *name;
 	} fn[] = {
 		{FIELD(WeftModel, open), "weft_rt_open"}, {FIELD(WeftModel, close), "weft_rt_close"},
 		{FIELD(WeftModel, sizes), "weft_rt_sizes"}, {FIELD(WeftModel, run), "weft_rt_run"},
-		{FIELD(WeftModel, step), "weft_rt_step"}, {FIELD(WeftModel, set_weights), "weft_rt_set_weights"},
 		{FIELD(WeftModel, threads_new), "weft_rt_threads_new"},
 		{FIELD(WeftModel, threads_free), "weft_rt_threads_free"},
+		{FIELD(WeftModel, set_weights), variable ? "weft_rt_set_weights" : "weft_rt_no_weights"},
+		{FIELD(WeftModel, state_get), variable ? "weft_rt_state_get" : "weft_rt_no_state"},
+		{FIELD(WeftModel, state_set), variable ? "weft_rt_state_set" : "weft_rt_no_state"},
+		{FIELD(WeftModel, state_reset), variable ? "weft_rt_state_reset" : "weft_rt_no_reset"},
+		{FIELD(WeftModel, clone), "weft_rt_clone"},
 	};
 	for (uint32_t k = 0; k < sizeof fn / sizeof *fn; k++)
 		point_symbol(im, model + fn[k].at, fn[k].name);
@@ -358,12 +372,14 @@ void model_image(ModelImage *im, const Program *p, const Target *t, const char *
 	for (uint32_t k = 0; k < p->entry.n; k++)
 		point(im, entries + k * sizeof(char *), entry[k]);
 	const char *user_ops = name_user_ops(p);
-	const ImageType *type = user_ops ? &calling_type : &model_type;
-	WeftModel m = {.size = (uint32_t)type->size, .abi = WEFT_ABI_VERSION, .nentry = p->entry.n, .nparam = p->constant.n,
-	               .replaceable = o->replaceable, .weights_bytes = p->weight_bytes, .state_bytes = p->state_bytes,
-	               .state_init = p->state_init};
-	im->model = one(im, type, "model", &m);
+	WeftModel m = {.size = sizeof m, .abi = WEFT_ABI_VERSION, .nentry = p->entry.n, .nparam = p->constant.n,
+	               .replaceable = o->replaceable, .weights_bytes = p->weight_bytes, .state_bytes = p->state_bytes};
+	for (uint32_t k = 0; k < sizeof strides / sizeof *strides; k++)
+		m.stride[k] = strides[k].type->size;
+	im->model = one(im, &model_type, "model", &m);
 	number(im, im->model + FIELD(WeftModel, size), "sizeof(WeftModel)");
+	for (uint32_t k = 0; k < sizeof strides / sizeof *strides; k++)
+		number(im, im->model + FIELD(WeftModel, stride) + k * sizeof *m.stride, strides[k].c_size);
 	point(im, im->model + FIELD(WeftModel, manifest), manifest);
 	point(im, im->model + FIELD(WeftModel, entry), entries);
 	point_some(im, im->model + FIELD(WeftModel, param), params, p->constant.n);
@@ -375,7 +391,7 @@ void model_image(ModelImage *im, const Program *p, const Target *t, const char *
 		point_text(im, im->model + FIELD(WeftModel, weights_hash), o->weights_hash);
 	if (user_ops)
 		point_text(im, im->model + FIELD(WeftModel, user_ops), user_ops);
-	point_runtime(im, im->model);
+	point_runtime(im, im->model, m.replaceable || m.nstate);
 	qsort(im->pointer.data, im->pointer.n, sizeof *im->pointer.data, by_place);
 }
 

@@ -260,10 +260,14 @@ static void makefile_link(const Compilation *c, Text *t)
 	text_char(t, '\n');
 }
 
-/* A model without user operators goes without this. */
+/* Models without user operators, state, or replaceable weights go without some files. */
 static bool is_needed(const Compilation *c, const EmbeddedFile *f)
 {
-	return strcmp(f->name, "op_call.c") != 0 || user_ops(c).n;
+	if (strcmp(f->name, "op_call.c") == 0)
+		return user_ops(c).n;
+	if (strcmp(f->name, "state.c") == 0 || strcmp(f->name, "relayout.c") == 0)
+		return c->program->state_bytes || c->o.replaceable;
+	return true;
 }
 
 static bool write_makefile(Compilation *c, const char *folder)

@@ -33,7 +33,7 @@ bool loops_model(Compilation *c, const WeftModel **out)
 	phase_end(c, "weights");
 	model_image(&im, c->program, c->target, "" /* whatever this processor has */, &o);
 	const WeftModel *image = load_image(&im, weights, c->weights_symbol);
-	memcpy(&m->model, image, image->size);
+	m->model = *image;
 	m->entry = *m->model.entry[0];
 	m->w = c->w;
 	m->program = c->program;

@@ -36,23 +36,22 @@ static int sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *input
 	return code;
 }
 
-static int step(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inputs, const WeftTensor *outputs,
-		void *workspace, const WeftContext *ctx, WeftStatus *status)
+static int run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inputs, WeftTensor *outputs, void *workspace,
+	       const WeftContext *given, WeftStatus *status)
 {
-	WeftContext one = {.size = sizeof one, .nthreads = 1};
-	if (ctx && ctx->size >= sizeof *ctx)
-		one.flags = ctx->flags;
-	return weft_rt_step(in, sizes, inputs, outputs, workspace, &one, status);
-}
-
-static int run(const WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inputs, const WeftTensor *outputs,
-	       void *workspace, const WeftContext *ctx, WeftStatus *status)
-{
-	return step((WeftInstance *)(uintptr_t)in, sizes, inputs, outputs, workspace, ctx, status);
+	WeftContext one;
+	if (!take_struct(&one, sizeof one, given, given ? given->size : 0))
+		return weft_rt_run(in, sizes, inputs, outputs, workspace, given, status); /* which says so */
+	one.size = sizeof one;
+	one.nthreads = 1;
+	one.threads = NULL;
+	one.profile = NULL;
+	return weft_rt_run(in, sizes, inputs, outputs, workspace, &one, status);
 }
 
 void loops_functions(LoopModel *m)
 {
+	const bool variable = m->model.nstate || m->model.replaceable;
 	m->entry.sizes_fn = sizes_fn;
 	m->entry.run_fn = run_fn;
 	m->entries[0] = &m->entry;
@@ -61,8 +60,11 @@ void loops_functions(LoopModel *m)
 	m->model.close = weft_rt_close;
 	m->model.sizes = sizes;
 	m->model.run = run;
-	m->model.step = step;
-	m->model.set_weights = weft_rt_set_weights;
 	m->model.threads_new = weft_rt_threads_new;
 	m->model.threads_free = weft_rt_threads_free;
+	m->model.clone = weft_rt_clone;
+	m->model.set_weights = variable ? weft_rt_set_weights : weft_rt_no_weights;
+	m->model.state_get = variable ? weft_rt_state_get : weft_rt_no_state;
+	m->model.state_set = variable ? weft_rt_state_set : weft_rt_no_state;
+	m->model.state_reset = variable ? weft_rt_state_reset : weft_rt_no_reset;
 }

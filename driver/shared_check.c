@@ -110,7 +110,7 @@ static const char *try_load(const char *so, const char *symbol, const char *sour
 		return dlerror();
 	*(void **)&get = dlsym(handle, symbol);
 	const WeftModel *m = get ? get() : NULL;
-	if (!m || m->abi != WEFT_ABI_VERSION || m->size < offsetof(WeftModel, user_ops))
+	if (weft_model_check(m))
 		return "it has no table of a model";
 	return strcmp(m->manifest->source_hash, source_hash) ? "it holds another model" : loaded;
 }

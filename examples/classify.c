@@ -38,7 +38,7 @@ static double accuracy(const float *y, const int64_t *label, int64_t rows, int64
 
 /* The fastest of 200 runs, in seconds. */
 static int run(const WeftModel *m, WeftInstance *instance, const WeftSizes *sizes,
-	       const WeftTensor *x, const WeftTensor *y, double *best, WeftStatus *status)
+	       const WeftTensor *x, WeftTensor *y, double *best, WeftStatus *status)
 {
 	void *work = malloc(sizes->workspace_bytes);
 	WeftContext context = {.size = sizeof context, .nthreads = 1};
@@ -58,15 +58,15 @@ static int measure(const char *path, const WeftModel *m, WeftInstance *instance,
 		   const WeftTensor *x, const int64_t *label, double *best)
 {
 	WeftStatus status = {0};
-	const WeftEntry *e = m->entry[0];
+	const WeftEntry *e = weft_entry(m, 0);
 	WeftSizes *sizes = malloc(e->sizes_bytes);
 	float *data = NULL;
 	int64_t shape[2];
 	int bad = m->sizes(instance, 0, x, sizes, &status);
 	if (!bad) {
-		memcpy(shape, weft_output_shape(e, sizes, 0), sizeof shape);
+		memcpy(shape, weft_output_shape(m, e, sizes, 0), sizeof shape);
 		data = malloc((size_t)(shape[0] * shape[1]) * sizeof *data);
-		WeftTensor y = {data, {WEFT_CPU, 0}, 2, e->output[0].dtype, shape, NULL, 0};
+		WeftTensor y = {data, {WEFT_CPU, 0}, 2, weft_output(m, e, 0)->dtype, shape, NULL, 0};
 		bad = run(m, instance, sizes, x, &y, best, &status);
 	}
 	const char *slash = strrchr(path, '/');
@@ -93,6 +93,9 @@ static int classify(const char *path, const WeftTensor *x, const int64_t *label,
 	if (!get)
 		return fail(path, "not a compiled model");
 	const WeftModel *m = get();
+	const char *wrong = weft_model_check(m);
+	if (wrong)
+		return fail(path, wrong);
 	int bad = m->open(m, NULL, &instance, &status);
 	if (bad)
 		return fail(path, status.message);

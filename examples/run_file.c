@@ -70,15 +70,16 @@ static WeftTensor *read_inputs(const char *path, uint32_t n)
 	return t;
 }
 
-static WeftTensor *new_outputs(const WeftEntry *e, const WeftSizes *sizes)
+static WeftTensor *new_outputs(const WeftModel *m, const WeftEntry *e, const WeftSizes *sizes)
 {
 	WeftTensor *t = new_bytes(e->noutput * sizeof *t);
 	for (uint32_t k = 0; k < e->noutput; k++) {
+		const WeftTensorInfo *info = weft_output(m, e, k);
 		t[k].device.type = WEFT_CPU;
-		t[k].dtype = e->output[k].dtype;
-		t[k].ndim = (int32_t)e->output[k].rank;
-		t[k].shape = new_bytes(e->output[k].rank * sizeof *t->shape);
-		memcpy(t[k].shape, weft_output_shape(e, sizes, k), e->output[k].rank * sizeof *t->shape);
+		t[k].dtype = info->dtype;
+		t[k].ndim = (int32_t)info->rank;
+		t[k].shape = new_bytes(info->rank * sizeof *t->shape);
+		memcpy(t[k].shape, weft_output_shape(m, e, sizes, k), info->rank * sizeof *t->shape);
 		t[k].data = new_bytes(bytes_of(&t[k]));
 	}
 	return t;
@@ -119,6 +120,9 @@ static const WeftModel *load(const char *path)
 	*(void **)&model = dlsym(so, "weft_model");
 	if (!model)
 		die(path, "not a compiled model");
+	const char *wrong = weft_model_check(model());
+	if (wrong)
+		die(path, wrong);
 	return model();
 }
 
@@ -129,17 +133,17 @@ int main(int argc, char **argv)
 	if (argc != 5)
 		die("usage", "run_file MODEL.so INPUTS OUTPUTS THREADS");
 	const WeftModel *m = load(argv[1]);
-	const WeftEntry *e = m->entry[0];
+	const WeftEntry *e = weft_entry(m, 0);
 	if (m->open(m, NULL, &instance, &status))
 		die(argv[1], status.message);
 	WeftTensor *in = read_inputs(argv[2], e->ninput);
 	WeftSizes *sizes = new_bytes(e->sizes_bytes);
 	if (m->sizes(instance, 0, in, sizes, &status))
 		die(argv[1], status.message);
-	WeftTensor *out = new_outputs(e, sizes);
+	WeftTensor *out = new_outputs(m, e, sizes);
 	WeftContext context = {.size = sizeof context, .nthreads = atoi(argv[4])};
 	void *work = new_bytes(sizes->workspace_bytes);
-	if (m->step(instance, sizes, in, out, work, &context, &status))
+	if (m->run(instance, sizes, in, out, work, &context, &status))
 		die(argv[1], status.message);
 	write_outputs(argv[3], out, e->noutput);
 	m->close(instance);

@@ -16,7 +16,7 @@
 /* Everything one thread needs; nothing of it is shared but the instance and the sizes. */
 typedef struct {
 	const WeftModel *model;
-	const WeftInstance *instance;
+	WeftInstance *instance;
 	const WeftSizes *sizes;
 	const WeftTensor *inputs;
 	WeftTensor *outputs;
@@ -52,13 +52,14 @@ static size_t fill(WeftTensor *t, const WeftTensorInfo *info, const int64_t *sha
 	return n;
 }
 
-static void make_input(WeftTensor *t, const WeftEntry *e, const WeftTensorInfo *info)
+static void make_input(WeftTensor *t, const WeftModel *m, const WeftEntry *e, const WeftTensorInfo *info)
 {
 	int64_t shape[16];
 	for (uint32_t d = 0; d < info->rank; d++) {
 		/* A symbolic extent: the smallest one allowed, but at least 2. */
-		int64_t lo = info->dim[d].symbol < 0 ? 1 : e->symbol[info->dim[d].symbol].lo;
-		shape[d] = info->dim[d].value >= 0 ? info->dim[d].value : lo < 2 ? 2 : lo;
+		const WeftDim *dim = weft_dim(m, info, d);
+		int64_t lo = dim->symbol < 0 ? 1 : weft_symbol(m, e, (uint32_t)dim->symbol)->lo;
+		shape[d] = dim->value >= 0 ? dim->value : lo < 2 ? 2 : lo;
 	}
 	size_t n = fill(t, info, shape);
 	for (size_t i = 0; i < n; i++) {
@@ -97,10 +98,10 @@ static void free_tensors(WeftTensor *t, uint32_t n)
 	free(t);
 }
 
-static void print_outputs(const WeftEntry *e, const WeftTensor *t)
+static void print_outputs(const WeftModel *m, const WeftEntry *e, const WeftTensor *t)
 {
 	for (uint32_t k = 0; k < e->noutput; k++) {
-		printf("%s:", e->output[k].name);
+		printf("%s:", weft_output(m, e, k)->name);
 		size_t n = 1;
 		for (int32_t d = 0; d < t[k].ndim; d++)
 			n *= (size_t)t[k].shape[d];
@@ -124,12 +125,15 @@ static void use(const WeftModel *m, int print)
 {
 	WeftStatus status = {0};
 	WeftInstance *instance;
-	const WeftEntry *e = m->entry[0];
+	const WeftEntry *e = weft_entry(m, 0);
+	const char *wrong = weft_model_check(m);
+	if (wrong)
+		exit((fprintf(stderr, "%s\n", wrong), 1));
 	if (m->open(m, NULL, &instance, &status))
 		die("open", &status);
 	WeftTensor *inputs = xmalloc(e->ninput * sizeof *inputs);
 	for (uint32_t k = 0; k < e->ninput; k++)
-		make_input(&inputs[k], e, &e->input[k]);
+		make_input(&inputs[k], m, e, weft_input(m, e, k));
 	WeftSizes *sizes = xmalloc(e->sizes_bytes);
 	if (m->sizes(instance, 0, inputs, sizes, &status))
 		die("sizes", &status);
@@ -140,7 +144,7 @@ static void use(const WeftModel *m, int print)
 		c[i].model = m, c[i].instance = instance, c[i].sizes = sizes, c[i].inputs = inputs;
 		c[i].outputs = xmalloc(e->noutput * sizeof *inputs);
 		for (uint32_t k = 0; k < e->noutput; k++)
-			fill(&c[i].outputs[k], &e->output[k], weft_output_shape(e, sizes, k));
+			fill(&c[i].outputs[k], weft_output(m, e, k), weft_output_shape(m, e, sizes, k));
 		if (pthread_create(&thread[i], NULL, call, &c[i]))
 			exit((fputs("cannot start a thread\n", stderr), 1));
 	}
@@ -150,7 +154,7 @@ static void use(const WeftModel *m, int print)
 			die("run", &c[i].status);
 	}
 	if (print)
-		print_outputs(e, c[0].outputs);
+		print_outputs(m, e, c[0].outputs);
 	for (uint32_t k = 0; k < e->noutput; k++)
 		if (memcmp(c[0].outputs[k].data, c[1].outputs[k].data, bytes_of(&c[0].outputs[k])))
 			exit((fputs("the threads disagree\n", stderr), 1));

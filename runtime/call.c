@@ -109,7 +109,7 @@ int weft_rt_sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *inpu
 
 /* A call being prepared. */
 typedef struct {
-	const WeftInstance *in;
+	WeftInstance *in;
 	const WeftEntry *e;
 	const WeftSizes *sizes;
 	char *work; /* aligned; what is left of the workspace */
@@ -171,7 +171,14 @@ static int check_shape(const Call *c, const char *role, const WeftTensorInfo *in
 	return WEFT_OK;
 }
 
-/* Outputs must overlap neither inputs nor each other nor the workspace, and inputs not the workspace. */
+/* The output stands exactly where the input does that it may replace in place. */
+static bool donated(const WeftTensorInfo *output, Range out, const Range *in, const Range *t)
+{
+	return output->donates >= 0 && t == in + output->donates && t->first == out.first && t->end == out.end;
+}
+
+/* Outputs must overlap neither inputs, but for those they replace, nor each other nor the workspace, and inputs not the
+ * workspace. */
 static int check_overlap(const Call *c, const WeftTensor *x, const WeftTensor *y, const void *work)
 {
 	const uint32_t nx = c->e->ninput;
@@ -188,7 +195,7 @@ static int check_overlap(const Call *c, const WeftTensor *x, const WeftTensor *y
 	for (uint32_t k = 0; k < c->e->noutput; k++) {
 		out[k] = range_of(&y[k]);
 		for (const Range *t = r; t < &out[k]; t++)
-			if (overlap(out[k], *t))
+			if (overlap(out[k], *t) && !donated(&c->e->output[k], out[k], in, t))
 				return weft_fail(c->status, WEFT_ERR_ARGUMENT,
 						 "output %s overlaps another tensor or the workspace",
 						 c->e->output[k].name);
@@ -196,9 +203,17 @@ static int check_overlap(const Call *c, const WeftTensor *x, const WeftTensor *y
 	return WEFT_OK;
 }
 
-static int call(Call *c, const WeftTensor *x, const WeftTensor *y, void *workspace, const WeftContext *ctx)
+int32_t threads_wanted(const WeftInstance *in, const WeftContext *ctx, const WeftThreads **t)
+{
+	*t = ctx->threads ? ctx->threads : threads_default();
+	int32_t n = ctx->nthreads > 0 ? ctx->nthreads : (*t)->nthreads;
+	return n > 0 ? n : in->ncpu;
+}
+
+static int call(Call *c, const WeftTensor *x, WeftTensor *y, void *workspace, const WeftContext *ctx)
 {
 	const WeftEntry *e = c->e;
+	const WeftThreads *t;
 	void *buf[e->ninput + e->noutput + 3], **b = buf;
 	char *base = (char *)(((uintptr_t)workspace + ALIGN - 1) / ALIGN * ALIGN);
 	c->work = base + (c->sizes->slot[e->nslot - 1] + ALIGN - 1) / ALIGN * ALIGN;
@@ -214,46 +229,42 @@ static int call(Call *c, const WeftTensor *x, const WeftTensor *y, void *workspa
 		TRY(bind_data(c, "input", &e->input[i], &x[i], b++));
 	for (uint32_t i = 0; i < e->noutput; i++)
 		TRY(bind_data(c, "output", &e->output[i], &y[i], b++));
-	b[0] = (void *)(uintptr_t)c->in->weights;
+	b[0] = (void *)(uintptr_t)c->in->constants->weights;
 	b[1] = base;
 	b[2] = c->in->state;
-	const WeftThreads *t = ctx && ctx->threads ? ctx->threads : threads_default();
-	int32_t n = ctx && ctx->nthreads > 0 ? ctx->nthreads : t->nthreads;
+	int32_t n = threads_wanted(c->in, ctx, &t);
 	RegionShared s;
 	s.entry = e;
 	s.buf = buf;
 	s.slot = c->sizes->slot;
-	s.profile = ctx ? ctx->profile : NULL;
-	s.profile_user = ctx ? ctx->profile_user : NULL;
+	s.profile = ctx->profile;
+	s.profile_user = ctx->profile_user;
 	s.status = c->status;
-	n = n > 0 ? n : c->in->ncpu;
 	s.spin = n <= c->in->ncpu ? 2000 : 0;
 	return region_run(&s, t, n);
 }
 
-int weft_rt_step(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inputs, const WeftTensor *outputs,
-		 void *workspace, const WeftContext *ctx, WeftStatus *status)
+int weft_rt_run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inputs, WeftTensor *outputs, void *workspace,
+		const WeftContext *given, WeftStatus *status)
 {
+	WeftContext ctx;
 	status_clear(status);
 	if (!in || !sizes || sizes->entry >= in->model->nentry || !workspace)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: a null pointer or no such entry");
 	const WeftEntry *e = in->model->entry[sizes->entry];
-	if (sizes->nslot != e->nslot || (ctx && ctx->size < sizeof *ctx))
-		return weft_fail(status, WEFT_ERR_ABI, "run: sizes or context of another version");
+	if (sizes->nslot != e->nslot)
+		return weft_fail(status, WEFT_ERR_ABI, "run: sizes of another model");
+	if (!take_struct(&ctx, sizeof ctx, given, given ? given->size : 0))
+		return weft_fail(status, WEFT_ERR_ABI, "run: WeftContext.size is not set");
 	if ((!inputs && e->ninput) || (!outputs && e->noutput))
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: no inputs or no outputs given");
-	Call c = {.in = in, .e = e, .sizes = sizes, .status = status};
-	c.strict = ctx && ctx->flags & WEFT_STRICT;
-	return call(&c, inputs, outputs, workspace, ctx);
-}
-
-int weft_rt_run(const WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inputs, const WeftTensor *outputs,
-		void *workspace, const WeftContext *ctx, WeftStatus *status)
-{
-	if (in && sizes && sizes->entry < in->model->nentry &&
-	    in->model->entry[sizes->entry]->flags & WEFT_ENTRY_MUTATES)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "entry %s replaces state: call step",
-				 in->model->entry[sizes->entry]->name);
-	/* An entry without that flag writes nothing of the instance. */
-	return weft_rt_step((WeftInstance *)(uintptr_t)in, sizes, inputs, outputs, workspace, ctx, status);
+	Call c = {.in = in, .e = e, .sizes = sizes, .strict = ctx.flags & WEFT_STRICT, .status = status};
+	const bool alone = e->flags & WEFT_ENTRY_WRITES_STATE;
+	const bool shared = alone || e->flags & WEFT_ENTRY_READS_STATE || in->model->replaceable;
+	if (shared)
+		TRY(instance_enter(in, alone, status));
+	int code = call(&c, inputs, outputs, workspace, &ctx);
+	if (shared)
+		instance_leave(in, alone);
+	return code;
 }

@@ -1,4 +1,4 @@
-/* Instances: the weights, embedded or mapped, and the state. */
+/* Instances: the weights, embedded or mapped, which clones share, and the state. */
 #include "instance_priv.h"
 
 #include <dlfcn.h>
@@ -10,6 +10,25 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+uint64_t weft_checksum(const void *data, uint64_t bytes)
+{
+	const char *p = data;
+	const uint64_t m = 0x9e3779b97f4a7c15u;
+	uint64_t h[4] = {bytes, 1, 2, 3}, x[4]; /* four chains: a multiplication takes some time */
+	for (uint64_t left = bytes; left;) {
+		size_t n = left < sizeof x ? (size_t)left : sizeof x;
+		memset(x, 0, sizeof x);
+		memcpy(x, p, n);
+		for (int k = 0; k < 4; k++) {
+			h[k] = (h[k] ^ x[k]) * m;
+			h[k] ^= h[k] >> 32;
+		}
+		p += n;
+		left -= n;
+	}
+	return ((h[0] * m ^ h[1]) * m ^ h[2]) * m ^ h[3];
+}
 
 static int check_header(const WeftModel *m, const WeftWeightHeader *h, uint64_t size, const char *path,
 			WeftStatus *status)
@@ -24,7 +43,7 @@ static int check_header(const WeftModel *m, const WeftWeightHeader *h, uint64_t 
 	return WEFT_OK;
 }
 
-static int map_weights(WeftInstance *in, const char *path, bool verify, WeftStatus *status)
+static int map_weights(const WeftModel *m, Constants *c, const char *path, bool verify, WeftStatus *status)
 {
 	struct stat st;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would wait for a writer */
@@ -39,12 +58,12 @@ static int map_weights(WeftInstance *in, const char *path, bool verify, WeftStat
 				 !regular ? "not a regular file"
 				 : size   ? "cannot map the weights"
 					  : "truncated");
-	in->map = p;
-	in->map_bytes = size;
-	in->weights = (const char *)p + WEFT_WEIGHT_HEADER;
-	TRY(check_header(in->model, p, size, path, status));
+	c->map = p;
+	c->map_bytes = size;
+	c->weights = (const char *)p + WEFT_WEIGHT_HEADER;
+	TRY(check_header(m, p, size, path, status));
 	const WeftWeightHeader *h = p;
-	if (verify && weft_checksum(in->weights, h->bytes) != h->checksum)
+	if (verify && weft_checksum(c->weights, h->bytes) != h->checksum)
 		return weft_fail(status, WEFT_ERR_FILE, "%s: damaged: its checksum differs", path);
 	return WEFT_OK;
 }
@@ -60,80 +79,109 @@ static int beside(char path[4096], const char *object, const char *name)
 
 /* The weight file lies beside the object that holds the table; of one that was opened through a
  * symbolic link beside the file that this leads to, or else beside the link. */
-static int map_beside(WeftInstance *in, bool verify, WeftStatus *status)
+static int map_beside(const WeftModel *m, Constants *c, bool verify, WeftStatus *status)
 {
 	Dl_info info;
 	char path[4096];
-	const char *name = in->model->weights_file, *object = NULL;
+	const char *name = m->weights_file, *object = NULL;
 	if (!name)
 		return weft_fail(status, WEFT_ERR_FILE, "the model has no weights; name a file");
-	if (name[0] != '/' && dladdr((const void *)in->model, &info))
+	if (name[0] != '/' && dladdr((const void *)m, &info))
 		object = info.dli_fname;
 	char *real = object ? realpath(object, NULL) : NULL;
 	int fits = real && beside(path, real, name) && access(path, F_OK) == 0;
 	free(real);
 	if (!fits && !beside(path, object, name))
 		return weft_fail(status, WEFT_ERR_FILE, "the path of the weights is too long");
-	return map_weights(in, path, verify, status);
+	return map_weights(m, c, path, verify, status);
 }
 
-static int find_weights(WeftInstance *in, const WeftOpen *o, WeftStatus *status)
+static int find_weights(const WeftModel *m, Constants *c, const WeftOpen *o, WeftStatus *status)
 {
-	const WeftModel *m = in->model;
-	const bool verify = o && o->size > offsetof(WeftOpen, flags) && o->flags & WEFT_OPEN_VERIFY;
-	if (o && o->weights) {
+	const bool verify = o->flags & WEFT_OPEN_VERIFY;
+	if (o->weights) {
 		if (o->weights_bytes != m->weights_bytes || (uintptr_t)o->weights % 64)
 			return weft_fail(status, WEFT_ERR_ARGUMENT, "weights of another size, or not 64-byte aligned");
-		in->weights = o->weights;
+		c->weights = o->weights;
 		return WEFT_OK;
 	}
-	if (o && o->weights_path)
-		return map_weights(in, o->weights_path, verify, status);
-	in->weights = m->weights;
-	return m->weights || m->weights_bytes == 0 ? WEFT_OK : map_beside(in, verify, status);
+	if (o->weights_path)
+		return map_weights(m, c, o->weights_path, verify, status);
+	c->weights = m->weights;
+	return m->weights || m->weights_bytes == 0 ? WEFT_OK : map_beside(m, c, verify, status);
 }
 
-static void *alloc_section(uint64_t bytes)
+static void constants_release(Constants *c)
+{
+	if (!c || atomic_fetch_sub(&c->instances, 1) != 1)
+		return;
+	if (c->map)
+		munmap(c->map, c->map_bytes);
+	free(c->built);
+	free(c);
+}
+
+void *section_alloc(uint64_t bytes)
 {
 	return bytes > SIZE_MAX - 64 ? NULL : aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);
 }
 
-static int make_state(WeftInstance *in, WeftStatus *status)
+void state_begin(const WeftInstance *in)
 {
 	const WeftModel *m = in->model;
-	if (m->state_bytes == 0)
-		return WEFT_OK;
-	if (!in->weights)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "no weights for the state to begin with");
-	in->state = alloc_section(m->state_bytes);
-	if (!in->state)
-		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for the state");
-	memcpy(in->state, (const char *)in->weights + m->state_init, (size_t)m->state_bytes);
+	memset(in->state, 0, (size_t)m->state_bytes);
+	for (uint32_t k = 0; k < m->nstate; k++)
+		if (m->state[k].init != WEFT_ZEROS)
+			memcpy(in->state + m->state[k].offset, (const char *)in->constants->weights + m->state[k].init,
+			       (size_t)m->state[k].bytes);
+}
+
+/* An instance without weights, its state's contents unknown. Closes like any other; NULL: no memory. */
+static WeftInstance *instance_new(const WeftModel *m)
+{
+	WeftInstance *in = calloc(1, sizeof *in);
+	if (!in)
+		return NULL;
+	in->model = m;
+	in->ncpu = threads_ncpu();
+	in->state = m->state_bytes ? section_alloc(m->state_bytes) : NULL;
+	if (in->state || !m->state_bytes)
+		return in;
+	free(in);
+	return NULL;
+}
+
+static int fill(WeftInstance *in, const WeftOpen *o, WeftStatus *status)
+{
+	Constants *c = in->constants = calloc(1, sizeof *c);
+	if (!c)
+		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for an instance");
+	c->instances = 1;
+	TRY(find_weights(in->model, c, o, status));
+	if (in->state)
+		state_begin(in);
 	return WEFT_OK;
 }
 
-int weft_rt_open(const WeftModel *m, const WeftOpen *o, WeftInstance **out, WeftStatus *status)
+int weft_rt_open(const WeftModel *m, const WeftOpen *given, WeftInstance **out, WeftStatus *status)
 {
 	char missing[32];
+	WeftOpen o;
 	status_clear(status);
 	if (!m || !out)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "open: no model or no place for the result");
 	*out = NULL;
-	if (m->abi != WEFT_ABI_VERSION || m->size < offsetof(WeftModel, user_ops) || (o && o->size < offsetof(WeftOpen, flags)))
-		return weft_fail(status, WEFT_ERR_ABI, "the model has ABI version %u, expected %u", (unsigned)m->abi,
-				 (unsigned)WEFT_ABI_VERSION);
+	if (!take_struct(&o, sizeof o, given, given ? given->size : 0))
+		return weft_fail(status, WEFT_ERR_ABI, "open: WeftOpen.size is not set");
 	if (weft_cpu_lacks(m->manifest->features, missing))
 		return weft_fail(status, WEFT_ERR_CPU,
 				 "%s was compiled for %s, but this processor has no "
 				 "%s; compile it with a lower --target",
 				 m->manifest->name, m->manifest->target, missing);
-	WeftInstance *in = calloc(1, sizeof *in);
+	WeftInstance *in = instance_new(m);
 	if (!in)
 		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for an instance");
-	in->model = m;
-	in->ncpu = threads_ncpu();
-	int code = find_weights(in, o, status);
-	code = code == WEFT_OK ? make_state(in, status) : code;
+	int code = fill(in, &o, status);
 	if (code != WEFT_OK)
 		weft_rt_close(in);
 	else
@@ -145,61 +193,69 @@ void weft_rt_close(WeftInstance *in)
 {
 	if (!in)
 		return;
-	if (in->map)
-		munmap(in->map, in->map_bytes);
-	free(in->replaced);
+	constants_release(in->constants);
 	free(in->state);
 	free(in);
 }
 
-static int same_shape(const WeftTensor *t, const WeftParamInfo *p)
-{
-	int same = t->ndim == (int32_t)p->rank && t->dtype.code == p->dtype.code && t->dtype.bits == p->dtype.bits &&
-		   t->device.type == WEFT_CPU && t->data;
-	for (uint32_t k = 0; same && k < p->rank; k++)
-		same = t->shape[k] == p->dim[k];
-	return same && tensor_row_major(t);
-}
-
-/* Store the tensor wherever the parameter is kept. */
-static int replace(const WeftModel *m, char *section, const char *name, const WeftTensor *t, WeftStatus *status)
-{
-	int found = 0;
-	for (uint32_t k = 0; k < m->nparam; k++) {
-		const WeftParamInfo *p = &m->param[k];
-		if (strcmp(p->name, name))
-			continue;
-		found = 1;
-		if (!same_shape(t, p))
-			return weft_fail(status, WEFT_ERR_INPUT,
-					 "weight %s: other dtype, shape or layout than the model's", name);
-		weft_relayout(section + p->offset, (char *)t->data + t->byte_offset, dtype_bytes(p->dtype), p->rank,
-			      p->dim, p->nlayout, p->layout);
-	}
-	return found ? WEFT_OK : weft_fail(status, WEFT_ERR_ARGUMENT, "the model has no weight %s", name);
-}
-
-int weft_rt_set_weights(WeftInstance *in, uint32_t n, const char *const *names, const WeftTensor *values,
-			WeftStatus *status)
+int weft_rt_clone(WeftInstance *in, WeftInstance **out, WeftStatus *status)
 {
 	status_clear(status);
-	if (!in || (n && (!names || !values)))
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "set_weights: a null pointer");
-	const WeftModel *m = in->model;
-	if (!m->replaceable)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "the model was not compiled with --replaceable-weights");
-	char *section = alloc_section(m->weights_bytes);
-	if (!section)
-		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for other weights");
-	memcpy(section, in->weights, (size_t)m->weights_bytes);
-	for (uint32_t k = 0; k < n; k++) {
-		int code = replace(m, section, names[k], &values[k], status);
-		if (code != WEFT_OK) {
-			free(section);
-			return code;
-		}
+	if (!in || !out)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "clone: no instance or no place for the result");
+	*out = NULL;
+	TRY(instance_enter(in, false, status));
+	WeftInstance *copy = instance_new(in->model);
+	if (copy) {
+		atomic_fetch_add(&in->constants->instances, 1);
+		copy->constants = in->constants;
+		if (in->state)
+			memcpy(copy->state, in->state, (size_t)in->model->state_bytes);
 	}
-	free(in->replaced);
-	in->weights = in->replaced = section;
+	instance_leave(in, false);
+	*out = copy;
+	return copy ? WEFT_OK : weft_fail(status, WEFT_ERR_MEMORY, "no memory for an instance");
+}
+
+int instance_enter(WeftInstance *in, bool alone, WeftStatus *status)
+{
+	int32_t users = atomic_load_explicit(&in->users, memory_order_relaxed);
+	do {
+		if (alone ? users != 0 : users < 0)
+			return weft_fail(status, WEFT_ERR_BUSY, "another call uses the instance");
+	} while (!atomic_compare_exchange_weak_explicit(&in->users, &users, alone ? -1 : users + 1, memory_order_acquire,
+							memory_order_relaxed));
 	return WEFT_OK;
+}
+
+void instance_leave(WeftInstance *in, bool alone)
+{
+	atomic_fetch_add_explicit(&in->users, alone ? 1 : -1, memory_order_release);
+}
+
+void constants_replace(WeftInstance *in, Constants *with)
+{
+	constants_release(in->constants);
+	in->constants = with;
+}
+
+/* ---- models without state.c ---- */
+
+int weft_rt_no_state(WeftInstance *in, uint32_t k, const WeftTensor *t, WeftStatus *status)
+{
+	(void)in, (void)k, (void)t;
+	return weft_fail(status, WEFT_ERR_ARGUMENT, "the model has no state");
+}
+
+int weft_rt_no_reset(WeftInstance *in, WeftStatus *status)
+{
+	status_clear(status);
+	return in ? WEFT_OK : weft_fail(status, WEFT_ERR_ARGUMENT, "state_reset: a null pointer");
+}
+
+int weft_rt_no_weights(WeftInstance *in, uint32_t n, const char *const *names, const WeftTensor *values, const WeftContext *c,
+		       WeftStatus *status)
+{
+	(void)in, (void)n, (void)names, (void)values, (void)c;
+	return weft_fail(status, WEFT_ERR_ARGUMENT, "the model was not compiled with --replaceable-weights");
 }

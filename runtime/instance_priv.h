@@ -2,7 +2,9 @@
 #ifndef WEFT_RUNTIME_INSTANCE_PRIV_H
 #define WEFT_RUNTIME_INSTANCE_PRIV_H
 
-#include "region_priv.h"
+#include "region_priv.h" /* first: it says which functions headers declare */
+
+#include <string.h>
 
 #define TRY(x)                                                                                     \
 	do {                                                                                       \
@@ -11,15 +13,44 @@
 			return try_code;                                                           \
 	} while (0)
 
-struct WeftInstance {
-	const WeftModel *model;
+/* What an instance and its clones share. */
+typedef struct {
+	_Atomic int32_t instances;
 	const void *weights;
 	void *map; /* of the weight file, or NULL */
 	size_t map_bytes;
-	void *replaced; /* weights built by set_weights, or NULL */
-	void *state;
+	void *built; /* weights built by set_weights, or NULL */
+} Constants;
+
+struct WeftInstance {
+	const WeftModel *model;
+	Constants *constants;
+	char *state;
+	_Atomic int32_t users; /* calls that read what others may replace: state, replaceable weights; -1: one replaces */
 	int32_t ncpu;
 };
+
+/* Become one of the calls that share the instance, or the one that has it alone; WEFT_ERR_BUSY. */
+int instance_enter(WeftInstance *, bool alone, WeftStatus *);
+void instance_leave(WeftInstance *, bool alone);
+/* Alone: the instance lets go of its constants and gets others. */
+void constants_replace(WeftInstance *, Constants *);
+/* How many threads a call gets, and of which provider. */
+int32_t threads_wanted(const WeftInstance *, const WeftContext *, const WeftThreads **);
+/* NULL: no memory. */
+void *section_alloc(uint64_t bytes);
+/* The first contents of the state, which there is. */
+void state_begin(const WeftInstance *);
+
+/* A structure of the caller's (NULL: none), which may be older or newer than this one of n bytes: what it does not have
+ * is 0. False: it does not even have its first two fields, size and flags. */
+static inline bool take_struct(void *to, size_t n, const void *from, uint32_t size)
+{
+	memset(to, 0, n);
+	if (from)
+		memcpy(to, from, size < n ? size : n);
+	return !from || size >= 2 * sizeof(uint32_t);
+}
 
 static inline size_t dtype_bytes(WeftDType t)
 {

@@ -112,31 +112,47 @@ int weft_region_fail(WeftRegion *, const char *fmt, ...) WEFT_PRINTF(2, 3);
  * ...). */
 int weft_fail(WeftStatus *, int code, const char *fmt, ...) WEFT_PRINTF(3, 4);
 
-/* Entries of WeftModel, in the order of its fields: emitted tables end with WEFT_RUNTIME_FUNCTIONS.
- */
+/* Functions of WeftModel: emitted tables end with WEFT_RUNTIME_FUNCTIONS, and WEFT_STATE_FUNCTIONS or
+ * WEFT_NO_STATE_FUNCTIONS. */
 int weft_rt_open(const WeftModel *, const WeftOpen *, WeftInstance **, WeftStatus *);
 void weft_rt_close(WeftInstance *);
 int weft_rt_sizes(const WeftInstance *, uint32_t entry, const WeftTensor *inputs, WeftSizes *,
 		  WeftStatus *);
-int weft_rt_run(const WeftInstance *, const WeftSizes *, const WeftTensor *inputs,
-		const WeftTensor *outputs, void *workspace, const WeftContext *, WeftStatus *);
-int weft_rt_step(WeftInstance *, const WeftSizes *, const WeftTensor *inputs,
-		 const WeftTensor *outputs, void *workspace, const WeftContext *, WeftStatus *);
-int weft_rt_set_weights(WeftInstance *, uint32_t n, const char *const *names,
-			const WeftTensor *values, WeftStatus *);
+int weft_rt_run(WeftInstance *, const WeftSizes *, const WeftTensor *inputs,
+		WeftTensor *outputs, void *workspace, const WeftContext *, WeftStatus *);
 WeftThreads *weft_rt_threads_new(WeftThreadsKind, int32_t n, WeftStatus *);
 void weft_rt_threads_free(WeftThreads *);
+int weft_rt_clone(WeftInstance *, WeftInstance **, WeftStatus *);
+/* Of models that have state or replaceable weights (state.c). */
+int weft_rt_set_weights(WeftInstance *, uint32_t n, const char *const *names,
+			const WeftTensor *values, const WeftContext *, WeftStatus *);
+int weft_rt_state_get(WeftInstance *, uint32_t k, const WeftTensor *to, WeftStatus *);
+int weft_rt_state_set(WeftInstance *, uint32_t k, const WeftTensor *from, WeftStatus *);
+int weft_rt_state_reset(WeftInstance *, WeftStatus *);
+/* The same of other models: they say that there is nothing. */
+int weft_rt_no_weights(WeftInstance *, uint32_t n, const char *const *names, const WeftTensor *values, const WeftContext *,
+		       WeftStatus *);
+int weft_rt_no_state(WeftInstance *, uint32_t k, const WeftTensor *, WeftStatus *);
+int weft_rt_no_reset(WeftInstance *, WeftStatus *);
 
 #ifdef WEFT_SERIAL
 /* Without instances (serial.c): the caller has the memory. buf: inputs, outputs, weights, workspace. slot: from
  * sizes_fn. Returns the status code. */
 int weft_serial_run(const WeftEntry *, void *const *buf, const int64_t *slot, WeftStatus *);
-#define WEFT_RUNTIME_FUNCTIONS .open = NULL
+#define WEFT_RUNTIME_FUNCTIONS  .open = NULL
+#define WEFT_STATE_FUNCTIONS    .set_weights = NULL
+#define WEFT_NO_STATE_FUNCTIONS .set_weights = NULL
 #else
 #define WEFT_RUNTIME_FUNCTIONS                                                                     \
 	.open = weft_rt_open, .close = weft_rt_close, .sizes = weft_rt_sizes, .run = weft_rt_run,  \
-	.step = weft_rt_step, .set_weights = weft_rt_set_weights,                                  \
-	.threads_new = weft_rt_threads_new, .threads_free = weft_rt_threads_free
+	.threads_new = weft_rt_threads_new, .threads_free = weft_rt_threads_free,                  \
+	.clone = weft_rt_clone
+#define WEFT_STATE_FUNCTIONS                                                                       \
+	.set_weights = weft_rt_set_weights, .state_get = weft_rt_state_get,                        \
+	.state_set = weft_rt_state_set, .state_reset = weft_rt_state_reset
+#define WEFT_NO_STATE_FUNCTIONS                                                                    \
+	.set_weights = weft_rt_no_weights, .state_get = weft_rt_no_state,                          \
+	.state_set = weft_rt_no_state, .state_reset = weft_rt_no_reset
 #endif
 
 /* Of the n tables of one file, best first: the first whose instructions this processor has, else the last (its open

@@ -291,12 +291,12 @@ static bool check_loops(Run *r, const Tensor *in, uint32_t nin, const Tensor *ha
 		text_printf(r->out, "loop IR: %s\n", again == WEFT_OK ? "no failure" : r->loops.status.message);
 		return false;
 	}
-	const WeftEntry *e = r->loops.model->entry[0];
+	const WeftEntry *e = weft_entry(r->loops.model, 0);
 	for (uint32_t k = 0; k < e->noutput && code == WEFT_OK; k++) {
 		int64_t i = values_other_bits(&have[k], &out[k]);
 		if (i < 0)
 			continue;
-		text_printf(r->out, "loop IR: %s has other bits at element %lld: %.9g, compiled %.9g\n", e->output[k].name,
+		text_printf(r->out, "loop IR: %s has other bits at element %lld: %.9g, compiled %.9g\n", weft_output(r->loops.model, e, k)->name,
 			    (long long)i, tensor_f64(&out[k], i), tensor_f64(&have[k], i));
 		return false;
 	}
@@ -313,12 +313,12 @@ static bool check_threads(Run *r, const Tensor *in, uint32_t nin, const Tensor *
 	for (long n; s && (n = strtol(s, &end, 10)) > 0; s = end) {
 		if (model_run(&r->model, in, nin, out, (int32_t)n, a) != WEFT_OK)
 			return false;
-		for (uint32_t k = 0; k < r->model.model->entry[0]->noutput; k++) {
+		for (uint32_t k = 0; k < weft_entry(r->model.model, 0)->noutput; k++) {
 			int64_t i = values_other_bits(&have[k], &out[k]);
 			if (i < 0)
 				continue;
 			text_printf(r->out, "%ld threads: %s has other bits at element %lld: %.9g and %.9g\n", n,
-			            r->model.model->entry[0]->output[k].name, (long long)i, tensor_f64(&out[k], i),
+			            weft_output(r->model.model, weft_entry(r->model.model, 0), k)->name, (long long)i, tensor_f64(&out[k], i),
 			            tensor_f64(&have[k], i));
 			return false;
 		}

@@ -79,15 +79,12 @@ static int damaged(Model *m, const char *what)
 
 /* ---- calls ---- */
 
-static int call(Model *m, const WeftSizes *s, const WeftTensor *in, const WeftTensor *out,
+static int call(Model *m, const WeftSizes *s, const WeftTensor *in, WeftTensor *out,
 		int32_t nthreads, Arena *a)
 {
-	const WeftEntry *e = m->model->entry[0];
 	WeftContext c = {.size = sizeof c, .nthreads = nthreads};
 	char *work = guarded(a, s->workspace_bytes);
-	int code = e->flags & WEFT_ENTRY_MUTATES
-			   ? m->model->step(m->instance, s, in, out, work, &c, &m->status)
-			   : m->model->run(m->instance, s, in, out, work, &c, &m->status);
+	int code = m->model->run(m->instance, s, in, out, work, &c, &m->status);
 	if (code == WEFT_OK && !guards_hold(work, s->workspace_bytes))
 		return damaged(m, "workspace");
 	return code;
@@ -95,7 +92,7 @@ static int call(Model *m, const WeftSizes *s, const WeftTensor *in, const WeftTe
 
 int model_run(Model *m, const Tensor *in, uint32_t nin, Tensor *out, int32_t nthreads, Arena *a)
 {
-	const WeftEntry *e = m->model->entry[0];
+	const WeftEntry *e = weft_entry(m->model, 0);
 	WeftTensor *x = ARENA_ARRAY(a, WeftTensor, nin),
 		   *y = ARENA_ARRAY(a, WeftTensor, e->noutput);
 	WeftSizes *s = arena_alloc(a, e->sizes_bytes);
@@ -104,9 +101,9 @@ int model_run(Model *m, const Tensor *in, uint32_t nin, Tensor *out, int32_t nth
 	if (m->model->sizes(m->instance, 0, x, s, &m->status) != WEFT_OK)
 		return m->status.code;
 	for (uint32_t k = 0; k < e->noutput; k++) {
-		const int64_t *dim = weft_output_shape(e, s, k);
-		out[k] = (Tensor){.dtype = dtype_from_api(e->output[k].dtype),
-				  .rank = e->output[k].rank};
+		const int64_t *dim = weft_output_shape(m->model, e, s, k);
+		const WeftTensorInfo *info = weft_output(m->model, e, k);
+		out[k] = (Tensor){.dtype = dtype_from_api(info->dtype), .rank = info->rank};
 		memcpy(out[k].dim, dim, out[k].rank * sizeof *dim);
 		out[k].data = guarded(a, tensor_bytes(&out[k]));
 		y[k] = tensor_to_api(a, &out[k]);

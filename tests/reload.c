@@ -33,11 +33,11 @@ static int mappings(const char *object)
 	return n;
 }
 
-static void *input_data(const WeftTensorInfo *info, int64_t *shape)
+static void *input_data(const WeftModel *m, const WeftTensorInfo *info, int64_t *shape)
 {
 	size_t n = info->dtype.bits / 8;
 	for (uint32_t d = 0; d < info->rank; d++) {
-		shape[d] = info->dim[d].value >= 0 ? info->dim[d].value : 2;
+		shape[d] = weft_dim(m, info, d)->value >= 0 ? weft_dim(m, info, d)->value : 2;
 		n *= (size_t)shape[d];
 	}
 	return calloc(n + 1, 1);
@@ -54,31 +54,31 @@ static int cycle(const char *path, WeftThreadsKind kind)
 		return fprintf(stderr, "%s\n", dlerror()), 1;
 	*(void **)&get = dlsym(so, "weft_model");
 	const WeftModel *m = get();
-	const WeftEntry *e = m->entry[0];
+	const WeftEntry *e = weft_entry(m, 0);
 	WeftTensor x[MOST] = {{0}}, y[MOST] = {{0}};
 	int64_t shape[2 * MOST][16];
 	if (m->open(m, NULL, &in, &status) || e->ninput > MOST || e->noutput > MOST)
 		return fprintf(stderr, "%s\n", status.message), 1;
 	for (uint32_t k = 0; k < e->ninput; k++)
-		x[k] = (WeftTensor){input_data(&e->input[k], shape[k]),
+		x[k] = (WeftTensor){input_data(m, weft_input(m, e, k), shape[k]),
 				    {WEFT_CPU, 0},
-				    (int32_t)e->input[k].rank,
-				    e->input[k].dtype,
+				    (int32_t)weft_input(m, e, k)->rank,
+				    weft_input(m, e, k)->dtype,
 				    shape[k],
 				    NULL,
 				    0};
 	WeftSizes *s = malloc(e->sizes_bytes);
 	int code = m->sizes(in, 0, x, s, &status);
 	for (uint32_t k = 0; !code && k < e->noutput; k++) {
-		size_t n = e->output[k].dtype.bits / 8;
-		memcpy(shape[MOST + k], weft_output_shape(e, s, k),
-		       e->output[k].rank * sizeof(int64_t));
-		for (uint32_t d = 0; d < e->output[k].rank; d++)
+		size_t n = weft_output(m, e, k)->dtype.bits / 8;
+		memcpy(shape[MOST + k], weft_output_shape(m, e, s, k),
+		       weft_output(m, e, k)->rank * sizeof(int64_t));
+		for (uint32_t d = 0; d < weft_output(m, e, k)->rank; d++)
 			n *= (size_t)shape[MOST + k][d];
 		y[k] = (WeftTensor){calloc(n + 1, 1),
 				    {WEFT_CPU, 0},
-				    (int32_t)e->output[k].rank,
-				    e->output[k].dtype,
+				    (int32_t)weft_output(m, e, k)->rank,
+				    weft_output(m, e, k)->dtype,
 				    shape[MOST + k],
 				    NULL,
 				    0};

@@ -34,7 +34,7 @@ static int run(Model *t)
 	int64_t in[4] = {BATCH, 1, 8, 8}, out[2] = {BATCH, CLASSES};
 	WeftTensor x = tensor(t->x, in, 4), y = tensor(t->y, out, 2);
 	if (!t->sizes) {
-		t->sizes = malloc(t->m->entry[0]->sizes_bytes);
+		t->sizes = malloc(weft_entry(t->m, 0)->sizes_bytes);
 		if (!t->sizes || t->m->sizes(t->in, 0, &x, t->sizes, &t->status))
 			return 0;
 		t->work = malloc(t->sizes->workspace_bytes + 1);
@@ -45,7 +45,7 @@ static int run(Model *t)
 static const WeftParamInfo *param(const Model *t, uint32_t rank, int64_t first, int64_t last)
 {
 	for (uint32_t k = 0; k < t->m->nparam; k++) {
-		const WeftParamInfo *p = &t->m->param[k];
+		const WeftParamInfo *p = weft_param(t->m, k);
 		if (*p->name && p->rank == rank && p->dim[0] == first && p->dim[rank - 1] == last)
 			return p;
 	}
@@ -55,7 +55,7 @@ static const WeftParamInfo *param(const Model *t, uint32_t rank, int64_t first, 
 static int set(Model *t, const WeftParamInfo *p, float *data)
 {
 	WeftTensor v = tensor(data, (int64_t *)(uintptr_t)p->dim, (int32_t)p->rank);
-	return t->m->set_weights(t->in, 1, &p->name, &v, &t->status) == WEFT_OK;
+	return t->m->set_weights(t->in, 1, &p->name, &v, NULL, &t->status) == WEFT_OK;
 }
 
 static int column_shows(Model *t, const WeftParamInfo *weight, int column, float *sum)
@@ -102,6 +102,8 @@ int main(int argc, char **argv)
 	t.m = get();
 	for (int k = 0; k < BATCH * PIXELS; k++)
 		t.x[k] = (float)(k * 7 % 17) / 16;
+	if (weft_model_check(t.m))
+		return fprintf(stderr, "%s\n", weft_model_check(t.m)), 1;
 	if (t.m->open(t.m, NULL, &t.in, &t.status))
 		return fprintf(stderr, "%s\n", t.status.message), 1;
 	int ok = check(&t);

@@ -13,7 +13,7 @@ static int64_t slot[16];
 /* Returns the status code. */
 static int classify(const WeftModel *m, int64_t rows, WeftStatus *status)
 {
-	const WeftEntry *e = m->entry[0];
+	const WeftEntry *e = weft_entry(m, 0);
 	const int64_t extent[] = {rows, 1, 8, 8};
 	void *const buf[] = {input, output, (void *)(uintptr_t)m->weights, workspace};
 	if (e->sizes_fn(extent, slot, status))
@@ -28,7 +28,7 @@ int main(int argc, char **argv)
 	const WeftModel *m = weft_model();
 	static WeftStatus status;
 	FILE *in = argc == 3 ? fopen(argv[1], "rb") : NULL, *out = in ? fopen(argv[2], "wb") : NULL;
-	if (!out || m->entry[0]->nslot > sizeof slot / sizeof *slot)
+	if (!out || weft_entry(m, 0)->nslot > sizeof slot / sizeof *slot)
 		return 2;
 	for (size_t rows; (rows = fread(input, sizeof input[0], ROWS, in)) > 0;) {
 		if (classify(m, (int64_t)rows, &status))

@@ -55,7 +55,7 @@ static int call(const Case *c, const WeftThreads *t, int32_t n, float *y, int64_
 	WeftTensor out[2] = {{y, cpu, 1, f32, xs, NULL, 0}, {done, cpu, 0, i64, NULL, NULL, 0}};
 	WeftContext ctx = {.size = sizeof ctx, .threads = t, .nthreads = n};
 	if (!sizes) {
-		sizes = malloc(model->entry[0]->sizes_bytes);
+		sizes = malloc(weft_entry(model, 0)->sizes_bytes);
 		if (!sizes || model->sizes(instance, 0, in, sizes, status))
 			die("sizes", status->message);
 		work = malloc(sizes->workspace_bytes);

@@ -56,7 +56,7 @@ static void check(Case *c, const WeftThreads *t, int32_t n, int first)
 	x[0] = c->x;
 	y[0] = c->y;
 	if (!sizes) {
-		sizes = malloc(model->entry[0]->sizes_bytes);
+		sizes = malloc(weft_entry(model, 0)->sizes_bytes);
 		if (!sizes || model->sizes(instance, 0, in, sizes, &status))
 			die("sizes", status.message);
 		work = malloc(sizes->workspace_bytes);

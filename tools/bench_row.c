@@ -38,7 +38,7 @@ void bench_statistics(double *s, int n, BenchRow *r)
 static bool make_inputs(const Runner *r, WeftTensor *in)
 {
 	for (uint32_t k = 0; k < r->ninput; k++) {
-		const WeftTensorInfo *info = &r->input[k];
+		const WeftTensorInfo *info = runner_input(r, k);
 		WeftTensor *t = &in[k];
 		*t = (WeftTensor){
 			.device = {WEFT_CPU, 0}, .ndim = (int32_t)info->rank, .dtype = info->dtype};
@@ -46,12 +46,12 @@ static bool make_inputs(const Runner *r, WeftTensor *in)
 		if (!t->shape)
 			return fail("out of memory"), false;
 		for (uint32_t d = 0; d < info->rank; d++) {
-			const WeftDim *dim = &info->dim[d];
+			const WeftDim *dim = tensor_dim(r->model, info, d);
 			if (dim->value < 0 && dim->symbol < 0)
 				return fail("input %s: give --inputs, its shape is %s", info->name,
 					    dim->text),
 				       false;
-			int64_t lo = dim->symbol < 0 ? 0 : r->entry->symbol[dim->symbol].lo;
+			int64_t lo = dim->symbol < 0 ? 0 : weft_symbol(r->model, r->entry, (uint32_t)dim->symbol)->lo;
 			t->shape[d] = dim->value >= 0 ? dim->value : lo < 2 ? 2 : lo;
 		}
 		t->data = calloc(bytes_of(t) + 64, 1);
@@ -91,6 +91,7 @@ typedef struct {
 	double *seconds; /* by call, the smallest of the runs */
 	double *run, *launches; /* of the last run */
 	uint32_t *order;
+	const WeftModel *m;
 	const WeftEntry *e;
 } Profile;
 
@@ -150,11 +151,12 @@ static void print_profile(Profile *p, const WeftReport *count, const Peak *peak)
 		uint32_t k = p->order[i];
 		double t = p->seconds[k];
 		before += t;
-		printf("%-36.36s %9.1f %5.1f%% %5.1f%%", p->e->call[k].name, 1e6 * t, 100 * t / total,
+		const WeftCallInfo *c = weft_call(p->m, p->e, k);
+		printf("%-36.36s %9.1f %5.1f%% %5.1f%%", c->name, 1e6 * t, 100 * t / total,
 		       100 * before / total);
 		if (count)
 			print_call(&count->kernel[k], p->launches[k], t, peak);
-		printf("  %s\n", p->e->call[k].algorithm);
+		printf("  %s\n", c->algorithm);
 	}
 	printf("%-36s %9.1f\n", "all calls", 1e6 * total);
 	if (count)
@@ -168,9 +170,8 @@ static void print_profile(Profile *p, const WeftReport *count, const Peak *peak)
 static const WeftReport *table_counts(const Runner *r)
 {
 	const WeftEntry *e = r->entry;
-	bool has_seen = e->size > offsetof(WeftEntry, seen);
 	for (uint32_t k = 0; k < e->nsymbol; k++)
-		if (!has_seen || e->seen[k] != r->sizes->slot[k])
+		if (e->seen[k] != r->sizes->slot[k])
 			return NULL;
 	WeftReport *report = calloc(1, sizeof *report);
 	WeftKernelInfo *kernel = calloc(e->ncall + 1, sizeof *kernel);
@@ -178,8 +179,9 @@ static const WeftReport *table_counts(const Runner *r)
 		return free(report), free(kernel), NULL;
 	*report = (WeftReport){.flops = e->flops, .nkernel = e->ncall, .kernel = kernel};
 	for (uint32_t k = 0; k < e->ncall; k++) {
-		kernel[k] = (WeftKernelInfo){.flops = e->call[k].flops, .bytes = e->call[k].bytes};
-		report->bytes += e->call[k].bytes;
+		const WeftCallInfo *c = weft_call(r->model, e, k);
+		kernel[k] = (WeftKernelInfo){.flops = c->flops, .bytes = c->bytes};
+		report->bytes += c->bytes;
 	}
 	return report;
 }
@@ -213,7 +215,7 @@ static void fill_counts(Runner *r, const BenchOptions *o, BenchRow *row)
 		row->bytes = report->bytes;
 	}
 	for (uint32_t k = 0; k < r->entry->nsymbol && row->nsize < MOST_SIZES; k++) {
-		snprintf(row->size[row->nsize].name, sizeof row->size->name, "%s", r->entry->symbol[k].name);
+		snprintf(row->size[row->nsize].name, sizeof row->size->name, "%s", weft_symbol(r->model, r->entry, k)->name);
 		row->size[row->nsize++].value = r->sizes->slot[k];
 	}
 }
@@ -222,7 +224,7 @@ static bool profile_runs(Runner *r, const WeftTensor *in, const BenchOptions *o,
 {
 	uint32_t n = r->entry->ncall + 1;
 	Profile p = {calloc(n, sizeof(double)), calloc(n, sizeof(double)), calloc(n, sizeof(double)),
-		     calloc(n, sizeof(uint32_t)), r->entry};
+		     calloc(n, sizeof(uint32_t)), r->model, r->entry};
 	bool ok = p.seconds && p.run && p.launches && p.order;
 	for (int k = 0; ok && k < 20; k++) {
 		memset(p.run, 0, n * sizeof *p.run);

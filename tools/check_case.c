@@ -132,7 +132,7 @@ static bool execute(Case *c)
 static bool is_written_input(const Runner *r, uint32_t output)
 {
 	for (uint32_t k = 0; k < r->ninput; k++)
-		if (!strcmp(r->input[k].name, r->output[output].name))
+		if (!strcmp(runner_input(r, k)->name, runner_output(r, output)->name))
 			return true;
 	return false;
 }

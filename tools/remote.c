@@ -44,7 +44,7 @@ static bool read_outputs(const char *path, Runner *r)
 		return fail("%s: %s", path, strerror(errno)), false;
 	bool ok = fread(&n, sizeof n, 1, f) == 1 && n == r->noutput;
 	for (uint32_t k = 0; ok && k < n; k++)
-		ok = read_output(f, &r->result[k], &r->output[k]);
+		ok = read_output(f, &r->result[k], runner_output(r, k));
 	fclose(f);
 	return ok || (fail("%s: not the outputs of this model", r->remote), false);
 }

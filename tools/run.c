@@ -59,7 +59,7 @@ static void describe(const Runner *r, double seconds)
 	for (uint32_t k = 0; k < r->noutput; k++) {
 		const WeftTensor *t = &r->result[k];
 		json_open(&j, NULL, '{');
-		json_string(&j, "name", r->output[k].name);
+		json_string(&j, "name", runner_output(r, k)->name);
 		json_string(&j, "dtype", dtype_text(t->dtype, type));
 		json_open(&j, "shape", '[');
 		for (int32_t d = 0; d < t->ndim; d++)

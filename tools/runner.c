@@ -45,17 +45,36 @@ void backend_note(RunBackend b)
 	said |= b == RUN_DEFAULT;
 }
 
+const WeftTensorInfo *tensor_info(const WeftModel *m, const WeftTensorInfo *first, uint32_t k)
+{
+	return m ? weft_element(m, WEFT_TENSOR_INFO, first, k) : &first[k];
+}
+
+const WeftDim *tensor_dim(const WeftModel *m, const WeftTensorInfo *t, uint32_t d)
+{
+	return m ? weft_dim(m, t, d) : &t->dim[d];
+}
+
+const WeftTensorInfo *runner_input(const Runner *r, uint32_t k)
+{
+	return tensor_info(r->model, r->input, k);
+}
+
+const WeftTensorInfo *runner_output(const Runner *r, uint32_t k)
+{
+	return tensor_info(r->model, r->output, k);
+}
+
 static bool open_model(Runner *r, const char *path, bool verify)
 {
 	WeftStatus status = {0};
 	WeftOpen how = {.size = sizeof how, .flags = verify ? WEFT_OPEN_VERIFY : 0};
-	if (r->model->abi != WEFT_ABI_VERSION)
-		return fail("%s: ABI version %u, expected %d", path, r->model->abi,
-			    WEFT_ABI_VERSION),
-		       false;
+	const char *wrong = weft_model_check(r->model);
+	if (wrong)
+		return fail("%s: %s", path, wrong), r->model = NULL, false;
 	if (r->model->open(r->model, &how, &r->instance, &status) != WEFT_OK)
 		return fail("%s: %s", path, status.message), false;
-	r->entry = r->model->entry[0];
+	r->entry = weft_entry(r->model, 0);
 	r->input = r->entry->input;
 	r->output = r->entry->output;
 	r->ninput = r->entry->ninput;
@@ -221,14 +240,14 @@ static void free_results(Runner *r)
 
 static bool alloc_result(Runner *r, uint32_t k)
 {
-	const WeftTensorInfo *info = &r->output[k];
+	const WeftTensorInfo *info = runner_output(r, k);
 	WeftTensor *t = &r->result[k];
 	*t = (WeftTensor){
 		.device = {WEFT_CPU, 0}, .ndim = (int32_t)info->rank, .dtype = info->dtype};
 	t->shape = malloc((info->rank + 1) * sizeof(int64_t));
 	if (!t->shape)
 		return false;
-	memcpy(t->shape, weft_output_shape(r->entry, r->sizes, k), info->rank * sizeof(int64_t));
+	memcpy(t->shape, weft_output_shape(r->model, r->entry, r->sizes, k), info->rank * sizeof(int64_t));
 	t->data = aligned_alloc(64, (bytes_of(t) + 127) / 64 * 64);
 	return t->data;
 }
@@ -269,9 +288,7 @@ bool runner_call(Runner *r, const WeftTensor *inputs, int threads, WeftProfile p
 			 .threads = r->pool,
 			 .profile = profile,
 			 .profile_user = user};
-	int (*step)(WeftInstance *, const WeftSizes *, const WeftTensor *, const WeftTensor *,
-		    void *, const WeftContext *, WeftStatus *) = r->model->step;
-	if (step(r->instance, r->sizes, inputs, r->result, r->work, &c, &status) != WEFT_OK)
+	if (r->model->run(r->instance, r->sizes, inputs, r->result, r->work, &c, &status) != WEFT_OK)
 		return fail("%s", status.message), false;
 	return true;
 }
@@ -300,7 +317,7 @@ bool runner_inputs(const Runner *r, const WeftTensors *t, const char *file, Weft
 		snprintf(key, sizeof key, "x.%u", (unsigned)k);
 		const WeftTensor *v = weft_tensors_find(t, key);
 		if (!v)
-			v = weft_tensors_find(t, r->input[k].name);
+			v = weft_tensors_find(t, runner_input(r, k)->name);
 		size_t n = strlen(file);
 		if (!v && r->ninput == 1 && n > 4 && !strcmp(file + n - 4, ".npy"))
 			v = weft_tensors_at(t, 0);
@@ -312,7 +329,7 @@ bool runner_inputs(const Runner *r, const WeftTensors *t, const char *file, Weft
 			       false;
 		if (!v)
 			return fail("%s: no tensor %s or %s for input %u", file, key,
-				    r->input[k].name, (unsigned)k),
+				    runner_input(r, k)->name, (unsigned)k),
 			       false;
 		out[k] = *v;
 	}

@@ -38,7 +38,8 @@ typedef struct {
 	LoadArgs load;
 } Args;
 
-static void print_tensors(Json *j, const char *what, const WeftTensorInfo *t, uint32_t n)
+/* m: as tensor_info's */
+static void print_tensors(Json *j, const char *what, const WeftModel *m, const WeftTensorInfo *first, uint32_t n)
 {
 	char type[16];
 	if (j->f)
@@ -46,20 +47,21 @@ static void print_tensors(Json *j, const char *what, const WeftTensorInfo *t, ui
 	for (uint32_t k = 0; k < n; k++) {
 		char shape[1024];
 		size_t len = 0;
-		for (uint32_t d = 0; d < t[k].rank && len < sizeof shape - 1; d++) {
+		const WeftTensorInfo *t = tensor_info(m, first, k);
+		for (uint32_t d = 0; d < t->rank && len < sizeof shape - 1; d++) {
 			len += (size_t)snprintf(shape + len, sizeof shape - len, "%s%s",
-						d ? ", " : "", t[k].dim[d].text);
+						d ? ", " : "", tensor_dim(m, t, d)->text);
 		}
 		shape[len < sizeof shape ? len : sizeof shape - 1] = 0;
 		if (!j->f) {
 			printf("%-8s ", k ? "" : what);
-			print_escaped(stdout, t[k].name);
-			printf(": %s[%s]\n", dtype_text(t[k].dtype, type), shape);
+			print_escaped(stdout, t->name);
+			printf(": %s[%s]\n", dtype_text(t->dtype, type), shape);
 			continue;
 		}
 		json_open(j, NULL, '{');
-		json_string(j, "name", t[k].name);
-		json_string(j, "dtype", dtype_text(t[k].dtype, type));
+		json_string(j, "name", t->name);
+		json_string(j, "dtype", dtype_text(t->dtype, type));
 		json_string(j, "shape", shape);
 		json_close(j, '}');
 	}
@@ -67,24 +69,25 @@ static void print_tensors(Json *j, const char *what, const WeftTensorInfo *t, ui
 		json_close(j, ']');
 }
 
-static void print_symbols(Json *j, const WeftSymbolInfo *s, uint32_t n)
+static void print_symbols(Json *j, const WeftModel *m, const WeftSymbolInfo *first, uint32_t n)
 {
 	if (j->f)
 		json_open(j, "symbols", '[');
 	for (uint32_t k = 0; k < n; k++) {
+		const WeftSymbolInfo *s = m ? weft_element(m, WEFT_SYMBOL_INFO, first, k) : &first[k];
 		if (j->f) {
 			json_open(j, NULL, '{');
-			json_string(j, "name", s[k].name);
-			json_number(j, "lo", (double)s[k].lo);
+			json_string(j, "name", s->name);
+			json_number(j, "lo", (double)s->lo);
 			json_number(j, "hi",
-				    s[k].hi == INT64_MAX ? (double)1 / 0.0 : (double)s[k].hi);
+				    s->hi == INT64_MAX ? (double)1 / 0.0 : (double)s->hi);
 			json_close(j, '}');
-		} else if (s[k].hi == INT64_MAX) {
-			printf("%-8s %s >= %lld\n", k ? "" : "symbols", s[k].name,
-			       (long long)s[k].lo);
+		} else if (s->hi == INT64_MAX) {
+			printf("%-8s %s >= %lld\n", k ? "" : "symbols", s->name,
+			       (long long)s->lo);
 		} else {
-			printf("%-8s %lld <= %s <= %lld\n", k ? "" : "symbols", (long long)s[k].lo,
-			       s[k].name, (long long)s[k].hi);
+			printf("%-8s %lld <= %s <= %lld\n", k ? "" : "symbols", (long long)s->lo,
+			       s->name, (long long)s->hi);
 		}
 	}
 	if (j->f)
@@ -192,7 +195,7 @@ static void print_manifest(Json *j, const WeftModel *m)
 			json_string(j, pair[k][0], pair[k][1]);
 		else if (*pair[k][1])
 			printf("%-8s %s\n", pair[k][0], pair[k][1]);
-	const char *calls = m->size > offsetof(WeftModel, user_ops) ? m->user_ops : NULL;
+	const char *calls = m->user_ops;
 	if (calls && j->f)
 		json_string(j, "calls", calls);
 	else if (calls)
@@ -218,7 +221,7 @@ static void print_calls(Json *j, const Runner *r)
 	const WeftEntry *e = r->entry;
 	WeftKernelInfo *k = calloc(e->ncall + 1, sizeof *k);
 	for (uint32_t i = 0; k && i < e->ncall; i++) {
-		const WeftCallInfo *c = &e->call[i];
+		const WeftCallInfo *c = weft_call(r->model, e, i);
 		k[i] = (WeftKernelInfo){.name = c->name, .algorithm = c->algorithm, .flops = c->flops, .bytes = c->bytes,
 		                        .launches = 1};
 	}
@@ -240,9 +243,9 @@ static int show_object(const char *path, const Args *a)
 		json_open(&j, NULL, '{');
 	if (!a->kernels) {
 		print_manifest(&j, r.model);
-		print_tensors(&j, "inputs", r.input, r.ninput);
-		print_tensors(&j, "outputs", r.output, r.noutput);
-		print_symbols(&j, r.entry->symbol, r.entry->nsymbol);
+		print_tensors(&j, "inputs", r.model, r.input, r.ninput);
+		print_tensors(&j, "outputs", r.model, r.output, r.noutput);
+		print_symbols(&j, r.model, r.entry->symbol, r.entry->nsymbol);
 	}
 	print_calls(&j, &r);
 	if (j.f)
@@ -303,11 +306,11 @@ static void print_interface(Json *j, Weft *w, const WeftGraph *g)
 {
 	uint32_t n;
 	const WeftTensorInfo *t = weft_inputs(w, g, &n);
-	print_tensors(j, "inputs", t, n);
+	print_tensors(j, "inputs", NULL, t, n);
 	t = weft_outputs(w, g, &n);
-	print_tensors(j, "outputs", t, n);
+	print_tensors(j, "outputs", NULL, t, n);
 	const WeftSymbolInfo *s = weft_symbols(w, g, &n);
-	print_symbols(j, s, n);
+	print_symbols(j, NULL, s, n);
 	const char *const *guards = weft_guards(w, g, &n);
 	print_guards(j, guards, n);
 	const WeftOpCount *ops = weft_operators(w, g, &n);

@@ -148,6 +148,12 @@ bool runner_prepare(Runner *, const WeftTensor *inputs);
 /* Execute; r->result holds the outputs until the next prepare. */
 bool runner_call(Runner *, const WeftTensor *inputs, int threads, WeftProfile, void *user);
 void runner_close(Runner *);
+/* Elements of tables; m: the model that they are of, which another weft may have made; NULL: this one's own, as of graphs. */
+const WeftTensorInfo *tensor_info(const WeftModel *m, const WeftTensorInfo *first, uint32_t k);
+const WeftDim *tensor_dim(const WeftModel *m, const WeftTensorInfo *, uint32_t d);
+/* Of a runner. */
+const WeftTensorInfo *runner_input(const Runner *, uint32_t k);
+const WeftTensorInfo *runner_output(const Runner *, uint32_t k);
 /* Of runner_call, for r->remote: write the inputs, run the command, read r->result. */
 bool remote_call(Runner *, const WeftTensor *inputs, int threads);
 /* The inputs x.0, x.1, ... or by name. False after a message naming the missing one. */

@@ -82,24 +82,32 @@ static const char *value_text(const Printer *m, const ImageField *f, uint64_t at
 	}
 }
 
-static bool is_runtime(const char *function)
+/* Functions of the runtime, some at once: a header names them, and there may be none. Of the others of such a group "". NULL:
+ * no function of the runtime. */
+static const char *runtime_functions(const char *v)
 {
-	return strncmp(function, "weft_rt_", 8) == 0;
+	static const char *const first[][2] = {{"weft_rt_open", "WEFT_RUNTIME_FUNCTIONS"},
+	                                       {"weft_rt_state_get", "WEFT_STATE_FUNCTIONS"},
+	                                       {"weft_rt_no_reset", "WEFT_NO_STATE_FUNCTIONS"}};
+	if (strncmp(v, "weft_rt_", 8) != 0)
+		return NULL;
+	for (uint32_t k = 0; k < sizeof first / sizeof *first; k++)
+		if (strcmp(v, first[k][0]) == 0)
+			return first[k][1];
+	return "";
 }
 
 static void print_fields(const Printer *m, const ImageType *t, uint64_t at, const char *separator)
 {
-	bool any = false, runtime = false; /* whose functions a header names: there may be none */
+	bool any = false;
 	text_add(m->out, separator[1] == '\n' ? "{\n\t" : "{");
 	for (uint32_t k = 0; k < t->nfield; k++) {
 		const char *v = value_text(m, &t->field[k], at + t->field[k].at);
-		if (!v || (runtime && is_runtime(v)))
+		const char *group = v ? runtime_functions(v) : "";
+		if (group && *group)
+			text_printf(m->out, "%s%s", separator, group);
+		if (group)
 			continue;
-		if (is_runtime(v)) {
-			runtime = true;
-			text_printf(m->out, "%sWEFT_RUNTIME_FUNCTIONS", separator);
-			continue;
-		}
 		text_printf(m->out, "%s.%s = %s", any ? separator : "", t->field[k].name, v);
 		any = true;
 	}

@@ -73,15 +73,17 @@ static const char stub[] =
 	"int weft_rt_sizes(const WeftInstance *i, uint32_t e, const WeftTensor *t, WeftSizes *z,\n"
 	"                  WeftStatus *s)\n"
 	"{\n\t(void)i;\n\t(void)e;\n\t(void)t;\n\t(void)z;\n\t(void)s;\n\treturn 1;\n}\n"
-	"int weft_rt_run(const WeftInstance *i, const WeftSizes *z, const WeftTensor *x,\n"
-	"                const WeftTensor *y, void *w, const WeftContext *c, WeftStatus *s)\n"
+	"int weft_rt_run(WeftInstance *i, const WeftSizes *z, const WeftTensor *x,\n"
+	"                WeftTensor *y, void *w, const WeftContext *c, WeftStatus *s)\n"
 	"{\n\t(void)i;\n\t(void)z;\n\t(void)x;\n\t(void)y;\n\t(void)w;\n\t(void)c;\n\t(void)s;\n\treturn 1;\n}\n"
-	"int weft_rt_step(WeftInstance *i, const WeftSizes *z, const WeftTensor *x, const WeftTensor *y,\n"
-	"                 void *w, const WeftContext *c, WeftStatus *s)\n"
-	"{\n\treturn weft_rt_run(i, z, x, y, w, c, s);\n}\n"
-	"int weft_rt_set_weights(WeftInstance *i, uint32_t n, const char *const *m, const WeftTensor *t,\n"
-	"                        WeftStatus *s)\n"
-	"{\n\t(void)i;\n\t(void)n;\n\t(void)m;\n\t(void)t;\n\t(void)s;\n\treturn 1;\n}\n"
+	"int weft_rt_clone(WeftInstance *i, WeftInstance **o, WeftStatus *s)\n"
+	"{\n\t(void)i;\n\t(void)o;\n\t(void)s;\n\treturn 1;\n}\n"
+	"int weft_rt_no_weights(WeftInstance *i, uint32_t n, const char *const *m, const WeftTensor *t,\n"
+	"                       const WeftContext *c, WeftStatus *s)\n"
+	"{\n\t(void)i;\n\t(void)n;\n\t(void)m;\n\t(void)t;\n\t(void)c;\n\t(void)s;\n\treturn 1;\n}\n"
+	"int weft_rt_no_state(WeftInstance *i, uint32_t k, const WeftTensor *t, WeftStatus *s)\n"
+	"{\n\t(void)i;\n\t(void)k;\n\t(void)t;\n\t(void)s;\n\treturn 1;\n}\n"
+	"int weft_rt_no_reset(WeftInstance *i, WeftStatus *s)\n{\n\t(void)i;\n\t(void)s;\n\treturn 1;\n}\n"
 	"WeftThreads *weft_rt_threads_new(WeftThreadsKind k, int32_t n, WeftStatus *s)\n"
 	"{\n\t(void)k;\n\t(void)n;\n\t(void)s;\n\treturn NULL;\n}\n"
 	"void weft_rt_threads_free(WeftThreads *t)\n{\n\t(void)t;\n}\n";
@@ -656,7 +658,7 @@ static void check_program(Bench *b)
 	void *sym = dlsym(b->lib, "weft_model");
 	assert_non_null(sym);
 	memcpy(&get, &sym, sizeof get);
-	const WeftEntry *e = get()->entry[0];
+	const WeftEntry *e = weft_entry(get(), 0);
 	assert_string_equal(get()->manifest->target, b->target->isa.name);
 	assert_string_equal(e->input[0].dim[0].text, "s0");
 	assert_int_equal(e->output[0].dim[0].symbol, 0);

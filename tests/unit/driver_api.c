@@ -224,11 +224,11 @@ static const WeftModel *open_model(const char *path, void **so, WeftInstance **i
 	return m;
 }
 
-static int run_once(const WeftModel *m, const WeftInstance *in, const WeftTensor *x,
-		    const WeftTensor *y)
+static int run_once(const WeftModel *m, WeftInstance *in, const WeftTensor *x,
+		    WeftTensor *y)
 {
 	WeftStatus status = {0};
-	WeftSizes *s = malloc(m->entry[0]->sizes_bytes);
+	WeftSizes *s = malloc(weft_entry(m, 0)->sizes_bytes);
 	int code = m->sizes(in, 0, x, s, &status);
 	void *work = malloc(code ? 1 : s->workspace_bytes);
 	code = code ? code : m->run(in, s, x, y, work, NULL, &status);

@@ -186,7 +186,7 @@ static int run(const WeftModel *m, const float *x, float *y, float *z, int64_t n
 	WeftInstance *in;
 	const WeftDType f32 = {WEFT_FLOAT, 32, 1};
 	WeftTensor input = {(void *)(uintptr_t)x, {WEFT_CPU, 0}, 1, f32, &n, NULL, 0}, output[2] = {input, input};
-	WeftSizes *sizes = malloc(m->entry[0]->sizes_bytes);
+	WeftSizes *sizes = malloc(weft_entry(m, 0)->sizes_bytes);
 	output[0].data = y;
 	output[1].data = z;
 	assert_int_equal(m->open(m, NULL, &in, status), WEFT_OK);
@@ -277,7 +277,7 @@ static void test_sizes(void **state)
 	assert_non_null(m);
 	WeftInstance *in;
 	WeftStatus status;
-	WeftSizes *sizes = malloc(m->entry[0]->sizes_bytes);
+	WeftSizes *sizes = malloc(weft_entry(m, 0)->sizes_bytes);
 	int64_t n[2] = {5, 6};
 	WeftTensor x[2] = {{NULL, {WEFT_CPU, 0}, 1, {WEFT_FLOAT, 32, 1}, &n[0], NULL, 0}, {NULL, {WEFT_CPU, 0}, 1, {WEFT_FLOAT, 32, 1}, &n[1], NULL, 0}};
 	assert_int_equal(m->open(m, NULL, &in, &status), WEFT_OK);
@@ -288,7 +288,7 @@ static void test_sizes(void **state)
 	assert_non_null(strstr(status.message, "test::cut: dimension 0 of result 0"));
 	n[0] = n[1] = 9;
 	assert_int_equal(m->sizes(in, 0, x, sizes, &status), WEFT_OK);
-	assert_int_equal(weft_output_shape(m->entry[0], sizes, 0)[0], 5);
+	assert_int_equal(weft_output_shape(m, weft_entry(m, 0), sizes, 0)[0], 5);
 	free(sizes);
 	m->close(in);
 	weft_free(w);

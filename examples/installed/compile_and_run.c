@@ -33,16 +33,17 @@ static uint64_t bytes_of(const WeftTensor *t)
 /* Room for what the entry returns on these inputs. */
 static int prepare(const WeftModel *m, WeftInstance *in, const WeftTensor *x, Outputs *y, WeftStatus *status)
 {
-	const WeftEntry *e = m->entry[0];
+	const WeftEntry *e = weft_entry(m, 0);
 	y->n = e->noutput;
 	y->tensor = calloc(y->n, sizeof *y->tensor);
 	y->sizes = malloc(e->sizes_bytes);
 	int bad = m->sizes(in, 0, x, y->sizes, status);
 	for (uint32_t k = 0; !bad && k < y->n; k++) {
+		const WeftTensorInfo *info = weft_output(m, e, k);
 		y->tensor[k] = (WeftTensor){.device = {WEFT_CPU, 0},
-					    .ndim = (int32_t)e->output[k].rank,
-					    .dtype = e->output[k].dtype,
-					    .shape = (int64_t *)weft_output_shape(e, y->sizes, k)};
+					    .ndim = (int32_t)info->rank,
+					    .dtype = info->dtype,
+					    .shape = (int64_t *)weft_output_shape(m, e, y->sizes, k)};
 		y->tensor[k].data = malloc(bytes_of(&y->tensor[k]) + 1);
 	}
 	return bad;
@@ -52,6 +53,9 @@ static int run(const char *what, const WeftModel *m, const WeftTensor *x, Output
 {
 	WeftStatus status = {0};
 	WeftInstance *in;
+	const char *wrong = weft_model_check(m);
+	if (wrong)
+		return fail(what, wrong);
 	if (m->open(m, NULL, &in, &status))
 		return fail(what, status.message);
 	int bad = prepare(m, in, x, y, &status);

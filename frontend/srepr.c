@@ -19,13 +19,17 @@ static bool parse_unary(Parser *, Val *);
 
 /* ---- symbols ---- */
 
+/* u0, u1, ...: a number that is data. */
+static bool is_unbacked(const char *name)
+{
+	return name[0] == 'u' && isdigit((unsigned char)name[1]);
+}
+
 Sym expr_symbol(ExprEnv *env, const char *name, int64_t lo, int64_t hi)
 {
 	Sym s = sym_find(env->syms, name, (uint32_t)strlen(name));
-	if (!s.i) {
-		bool unbacked = name[0] == 'u' && isdigit((unsigned char)name[1]);
-		return sym_var(env->syms, name, unbacked ? SYMVAR_UNBACKED : SYMVAR_SIZE, lo, hi);
-	}
+	if (!s.i)
+		return sym_var(env->syms, name, is_unbacked(name) ? SYMVAR_UNBACKED : SYMVAR_SIZE, lo, hi);
 	if (!sym_bound(env->syms, s, lo, hi)) {
 		env->error = arena_printf(env->ctx->scratch, "the range of %s is empty", name);
 		return (Sym){0};
@@ -139,7 +143,7 @@ static bool symbol_call(Parser *p, Val *out)
 			lo = positive_kw ? 1 : 0;
 	}
 	TRY(expect(p, ")"));
-	if (lo < 0 && name[0] != 'u')
+	if (lo < 0 && !is_unbacked(name))
 		lo = 0;
 	Sym s = expr_symbol(p->env, name, lo, SYM_INF);
 	*out = val_num(s);

@@ -3,12 +3,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "frontend/srepr.h"
+#include "tests/golden.h"
 
 static Ctx *ctx;
 static SymTab *syms;
@@ -22,16 +24,21 @@ static Sym two_dims(void *arg, const PathKey *path, uint32_t n, int64_t dim)
 	return sym_find(syms, dim ? "s1" : "s0", 2);
 }
 
+static void fresh(void)
+{
+	syms = symtab_new(ctx);
+	env = (ExprEnv){.ctx = ctx, .syms = syms, .input_dim = two_dims};
+	sym_var(syms, "s0", SYMVAR_SIZE, 1, 64);
+	sym_var(syms, "s1", SYMVAR_SIZE, 2, 32);
+}
+
 static int setup(void **state)
 {
 	(void)state;
 	ctx = ctx_new();
 	if (!ctx)
 		return -1;
-	syms = symtab_new(ctx);
-	env = (ExprEnv){.ctx = ctx, .syms = syms, .input_dim = two_dims};
-	sym_var(syms, "s0", SYMVAR_SIZE, 1, 64);
-	sym_var(syms, "s1", SYMVAR_SIZE, 2, 32);
+	fresh();
 	return 0;
 }
 
@@ -317,6 +324,72 @@ static void test_errors(void **state)
 	assert_int_equal(expr_int(&env, sums.data).i, 0);
 }
 
+/* ---- tests/data/expressions.txt ---- */
+
+static void say_conditions(Text *out, const Cond *c, uint32_t n)
+{
+	static const char *const sign[] = {[GUARD_EQ] = "==", [GUARD_NE] = "!=", [GUARD_LE] = "<="};
+	for (uint32_t k = 0; k < n; k++) {
+		text_add(out, k ? " and " : "");
+		if (c[k].fixed)
+			text_add(out, c[k].truth ? "true" : "false");
+		else
+			text_printf(out, "%s %s %s", sym_str(syms, c[k].a), sign[c[k].kind], sym_str(syms, c[k].b));
+	}
+}
+
+/* What a text becomes, read as an integer, a condition or a constant; and the symbols that it made. */
+static void say(Text *out, const char *kind, const char *text)
+{
+	uint32_t before = sym_nvars(syms), n = 0;
+	const Cond *c = NULL;
+	double number = 0;
+	Sym s = {0};
+	bool ok = *kind == 'c'   ? expr_cond(&env, text, &c, &n)
+		  : *kind == 'f' ? expr_float(&env, text, &number)
+				 : (s = expr_int(&env, text)).i != 0;
+	if (!ok)
+		text_add(out, env.error);
+	else if (*kind == 'c')
+		say_conditions(out, c, n);
+	else if (*kind == 'f')
+		text_printf(out, "%.17g", number);
+	else
+		text_add(out, sym_str(syms, s));
+	for (uint32_t k = before; k < sym_nvars(syms); k++) {
+		Sym v = sym_var_at(syms, k);
+		int64_t lo, hi;
+		sym_range(syms, v, &lo, &hi);
+		text_printf(out, ", %s %s from %lld%s", sym_var_kind(syms, v) == SYMVAR_UNBACKED ? "unbacked" : "size",
+			    sym_name(syms, v), (long long)lo, hi == SYM_INF ? "" : " to a bound");
+	}
+	text_char(out, '\n');
+}
+
+/* Each line: how it is read, the text, and behind " => " what it becomes or why not. With BLESS=1 that is written. */
+static void test_recorded(void **state)
+{
+	(void)state;
+	char *line = NULL;
+	size_t room = 0;
+	Text all;
+	FILE *f = fopen(TEST_DATA "/expressions.txt", "rb");
+	assert_non_null(f);
+	text_init(&all, ctx->arena);
+	while (getline(&line, &room, f) > 0) {
+		char *end = strstr(line, " =>"), *text = strchr(line, ' ');
+		if (!end || !text)
+			fail_msg("no \" =>\" in %s", line);
+		*end = 0;
+		text_printf(&all, "%s => ", line);
+		fresh();
+		say(&all, line, text + 1);
+	}
+	free(line);
+	fclose(f);
+	golden_check(TEST_DATA "/expressions.txt", all.data);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
 
 int main(void)
@@ -324,6 +397,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(integers),   TEST(canonical), TEST(new_symbols),
 		TEST(conditions), TEST(values),    TEST(floats), TEST(errors),
+		TEST(recorded),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static uint64_t mix(uint64_t x)
+static inline uint64_t mix(uint64_t x)
 {
 	x ^= x >> 32;
 	x *= 0xd6e8feb86659fd93u;
@@ -11,22 +11,53 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 32;
 }
 
-uint64_t hash_combine(uint64_t a, uint64_t b)
+static inline uint64_t combine(uint64_t a, uint64_t b)
 {
 	return mix(a * 0x9e3779b97f4a7c15u + b + 0x632be59bd9b4e019u);
+}
+
+uint64_t hash_combine(uint64_t a, uint64_t b)
+{
+	return combine(a, b);
 }
 
 uint64_t hash_bytes(const void *p, size_t n, uint64_t seed)
 {
 	const unsigned char *s = p;
-	uint64_t h = hash_combine(seed, n);
+	uint64_t h = combine(seed, n);
 	for (; n >= 8; s += 8, n -= 8) {
 		uint64_t word;
 		memcpy(&word, s, 8);
-		h = hash_combine(h, word);
+		h = combine(h, word);
 	}
 	uint64_t tail = 0;
 	if (n)
 		memcpy(&tail, s, n);
-	return hash_combine(h, tail);
+	return combine(h, tail);
+}
+
+/* The hashes of four blocks, seed 0, side by side: of one alone each step waits for the three multiplications before it. */
+static void hash_four(const unsigned char *p, uint64_t h[4])
+{
+	for (int k = 0; k < 4; k++)
+		h[k] = combine(0, HASH_BLOCK);
+	for (size_t i = 0; i < HASH_BLOCK; i += 8)
+		for (size_t k = 0; k < 4; k++) {
+			uint64_t word;
+			memcpy(&word, p + k * HASH_BLOCK + i, 8);
+			h[k] = combine(h[k], word);
+		}
+	for (int k = 0; k < 4; k++)
+		h[k] = combine(h[k], 0);
+}
+
+void hash_blocks(const void *p, size_t n, uint64_t *out)
+{
+	const unsigned char *s = p;
+	for (; n >= 4 * HASH_BLOCK; n -= 4 * HASH_BLOCK, s += 4 * HASH_BLOCK, out += 4)
+		hash_four(s, out);
+	for (size_t k; n; n -= k, s += k) {
+		k = n < HASH_BLOCK ? n : HASH_BLOCK;
+		*out++ = hash_bytes(s, k, 0);
+	}
 }

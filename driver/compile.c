@@ -10,6 +10,7 @@
 #include "codegen/schedule/schedule.h"
 #include "driver/backend.h"
 #include "driver/embed.h"
+#include "driver/jobs.h"
 #include "driver/prepare.h"
 #include "driver/target_file.h"
 #include "driver/user_ops.h"
@@ -118,8 +119,7 @@ static const char *hash_source(Compilation *c)
 	Text t;
 	ArenaMark mark = arena_mark(c->ctx->scratch);
 	text_init(&t, c->ctx->scratch);
-	for (uint32_t k = 1; k < c->from->g->ir->constant.n; k++)
-		const_hash(c->from->g->ir, (ConstId){k});
+	const_hash_all(c->from->g->ir, c->o.jobs ? c->o.jobs : jobs_default());
 	graph_print(c->from->g, &t);
 	uint64_t a = hash_bytes(t.data, t.n, 11), b = hash_bytes(t.data, t.n, 12);
 	arena_release(c->ctx->scratch, mark);

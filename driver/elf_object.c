@@ -66,11 +66,12 @@ static const Machine *machine_of(const char *triple)
 	return m;
 }
 
-void elf_object_write(char *file, uint64_t start, uint64_t bytes, const char *symbol,
+void elf_object_write(char *head, char *tail, uint64_t start, uint64_t bytes, const char *symbol,
 		      const char *triple)
 {
 	Places p = places(start, bytes, symbol);
-	Elf64_Ehdr *h = (Elf64_Ehdr *)file;
+	const uint64_t from = start + bytes; /* of the tail */
+	Elf64_Ehdr *h = (Elf64_Ehdr *)head;
 	memset(h, 0, sizeof *h);
 	memcpy(h->e_ident, ELFMAG, SELFMAG);
 	h->e_ident[EI_CLASS] = ELFCLASS64;
@@ -92,10 +93,10 @@ void elf_object_write(char *file, uint64_t start, uint64_t bytes, const char *sy
 	sym[1].st_other = STV_HIDDEN;
 	sym[1].st_shndx = SEC_DATA;
 	sym[1].st_size = bytes;
-	memcpy(file + p.symtab, sym, sizeof sym);
-	memcpy(file + p.strtab, "", 1);
-	memcpy(file + p.strtab + 1, symbol, strlen(symbol) + 1);
-	memcpy(file + p.shstrtab, section_names, sizeof section_names);
+	memcpy(tail + (p.symtab - from), sym, sizeof sym);
+	memcpy(tail + (p.strtab - from), "", 1);
+	memcpy(tail + (p.strtab - from) + 1, symbol, strlen(symbol) + 1);
+	memcpy(tail + (p.shstrtab - from), section_names, sizeof section_names);
 
 	const Elf64_Shdr header[SEC_COUNT] = {
 		[SEC_DATA] = {.sh_name = NAME_DATA,
@@ -127,5 +128,5 @@ void elf_object_write(char *file, uint64_t start, uint64_t bytes, const char *sy
 			       .sh_offset = p.headers,
 			       .sh_addralign = 1},
 	};
-	memcpy(file + p.headers, header, sizeof header);
+	memcpy(tail + (p.headers - from), header, sizeof header);
 }

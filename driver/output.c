@@ -92,16 +92,16 @@ static bool write_weights_object(Compilation *c, const char *folder, const char 
 				 "%llu bytes of weights are too many to embed; use --weights file",
 				 (unsigned long long)c->program->weight_bytes);
 	*object = arena_printf(c->ctx->arena, "%s/weights.o", folder);
-	int why = section_write(c->program, SECTION_OBJECT, c->weights_symbol, c->target->isa.triple,
-				"", *object);
+	const SectionNames names = {.symbol = c->weights_symbol, .triple = c->target->isa.triple};
+	int why = section_write(c->program, SECTION_OBJECT, &names, c->o.jobs, *object);
 	return !why || ctx_error(c->ctx, *object, "cannot write: %s", strerror(why));
 }
 
 /* Into the temporary file of w. */
 static bool write_weights(Compilation *c, SectionKind kind, OutFile *w)
 {
-	w->why = section_write(c->program, kind, NULL, NULL,
-			       kind == SECTION_FILE ? c->weights_hash : "", w->tmp);
+	const SectionNames names = {.hash = c->weights_hash};
+	w->why = section_write(c->program, kind, &names, c->o.jobs, w->tmp);
 	return !w->why || ctx_error(c->ctx, w->path, "cannot write: %s", strerror(w->why));
 }
 

@@ -4,13 +4,16 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/parallel.h"
 #include "driver/elf_object.h"
 #include "driver/jobs.h"
+#include "driver/pack.h"
 #include "ir/interp/tensor.h"
 #include "runtime/runtime.h"
 
@@ -29,93 +32,126 @@ static bool layout_numbers(Program *p, const ProgramConst *c, WeftLayoutDim *out
 	return true;
 }
 
-/* One constant on its way into the section; arranged without a context, by any thread. */
+/* ---- parts of the section ---- */
+
+/* A constant in its place. */
 typedef struct {
-	const Const *source;
-	DType dtype;
-	void *converted; /* room for the elements where dtype is not the source's */
-	char *to;
-	uint32_t nlayout;
-	WeftLayoutDim layout[2 * MAX_RANK];
+	Packing packing;
+	DType source, stored; /* converted on the way where they differ */
+	uint64_t at, bytes;
 } Piece;
 
-/* The constant's elements in the dtype they are stored in. */
-static const void *stored_data(const Piece *c)
-{
-	const Const *s = c->source;
-	if (!c->converted)
-		return s->data;
-	Tensor from = {.dtype = s->dtype, .rank = 1, .data = (void *)(uintptr_t)s->data};
-	from.dim[0] = (int64_t)(s->bytes / dtype_size(s->dtype));
-	Tensor to = from;
-	to.dtype = c->dtype;
-	to.data = c->converted;
-	enum { CHUNK = 1024 };
-	double wide[CHUNK];
-	for (int64_t i = 0; i < from.dim[0]; i += CHUNK) {
-		int64_t n = from.dim[0] - i < CHUNK ? from.dim[0] - i : CHUNK;
-		tensor_read_f64(&from, i, n, wide);
-		tensor_write_f64(&to, i, n, wide);
-	}
-	return to.data;
-}
-
-/* Where c goes and how, checked. */
-static Piece piece_of(Program *p, const ProgramConst *c, char *section)
-{
-	Ctx *ctx = p->ir->ctx;
-	const Const *s = ir_const_of(p->ir, c->source);
-	Piece q = {.source = s, .dtype = c->dtype, .to = section + c->offset, .nlayout = c->layout.n};
-	if (!layout_numbers(p, c, q.layout))
-		ctx_bug(ctx, "constant %s has a symbolic layout", c->name);
-	uint64_t bytes = dtype_size(c->dtype), plain = s->bytes / dtype_size(s->dtype) * bytes;
-	for (uint32_t k = 0; k < c->layout.n; k++)
-		bytes *= (uint64_t)q.layout[k].padded;
-	if (c->layout.n == 0)
-		bytes = plain;
-	if (bytes > c->bytes || c->offset > p->weight_bytes ||
-	    c->bytes > p->weight_bytes - c->offset)
-		ctx_bug(ctx, "constant %s does not fit its place: %llu bytes", c->name,
-			(unsigned long long)bytes);
-	if (s->dtype != c->dtype)
-		q.converted = arena_alloc(ctx->scratch, plain);
-	return q;
-}
-
+/* By offset. What lies between pieces is zero. */
 typedef struct {
 	const Piece *piece;
 	uint32_t n;
-	atomic_uint next;
+	uint64_t bytes;
+} Section;
+
+/* What a thread takes at once: it stays in a cache on its way to the file. */
+enum { PART = 1 << 20 };
+
+static Piece piece_of(Program *p, const ProgramConst *c)
+{
+	Ctx *ctx = p->ir->ctx;
+	const Const *s = ir_const_of(p->ir, c->source);
+	WeftLayoutDim layout[MAX_LAYOUT];
+	size_t item = dtype_size(c->dtype);
+	if (!layout_numbers(p, c, layout))
+		ctx_bug(ctx, "constant %s has a symbolic layout", c->name);
+	Piece q = {.source = s->dtype, .stored = c->dtype, .at = c->offset};
+	q.packing = packing_of(s->data, dtype_size(s->dtype), s->rank, s->dim, c->layout.n, layout);
+	q.bytes = q.packing.count * item;
+	if (q.bytes > c->bytes || c->offset % item || c->offset > p->weight_bytes ||
+	    c->bytes > p->weight_bytes - c->offset)
+		ctx_bug(ctx, "constant %s does not fit its place: %llu bytes", c->name,
+			(unsigned long long)q.bytes);
+	return q;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+	const Piece *x = a, *y = b;
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static Section section_of(Program *p, Arena *a)
+{
+	Piece *piece = ARENA_ARRAY(a, Piece, p->constant.n);
+	for (uint32_t k = 0; k < p->constant.n; k++)
+		piece[k] = piece_of(p, &p->constant.data[k]);
+	qsort(piece, p->constant.n, sizeof *piece, by_offset);
+	return (Section){piece, p->constant.n, p->weight_bytes};
+}
+
+/* Elements first to first + n in the dtype they are stored in. */
+static void piece_part(const Piece *c, uint64_t first, uint64_t n, char *to)
+{
+	enum { CHUNK = 1024 };
+	double wide[CHUNK], packed[2 * CHUNK];
+	if (c->source == c->stored) {
+		pack_part(&c->packing, first, n, to);
+		return;
+	}
+	Tensor from = {.dtype = c->source, .rank = 1, .data = packed};
+	Tensor stored = {.dtype = c->stored, .rank = 1, .data = to};
+	for (uint64_t i = 0; i < n; i += CHUNK) {
+		int64_t k = n - i < CHUNK ? (int64_t)(n - i) : CHUNK;
+		from.dim[0] = stored.dim[0] = k;
+		pack_part(&c->packing, first + i, (uint64_t)k, packed);
+		tensor_read_f64(&from, 0, k, wide);
+		tensor_write_f64(&stored, 0, k, wide);
+		stored.data = (char *)stored.data + (uint64_t)k * dtype_size(c->stored);
+	}
+}
+
+/* Bytes lo to hi of the section; both are multiples of 64, or the end. */
+static void section_part(const Section *s, uint64_t lo, uint64_t hi, char *to)
+{
+	uint64_t done = lo;
+	for (uint32_t k = 0; k < s->n && s->piece[k].at < hi; k++) {
+		const Piece *c = &s->piece[k];
+		uint64_t end = c->at + c->bytes < hi ? c->at + c->bytes : hi, begin = c->at > lo ? c->at : lo;
+		if (end <= begin)
+			continue;
+		if (begin > done)
+			memset(to + (done - lo), 0, begin - done);
+		size_t item = dtype_size(c->stored);
+		piece_part(c, (begin - c->at) / item, (end - begin) / item, to + (begin - lo));
+		done = end > done ? end : done;
+	}
+	memset(to + (done - lo), 0, hi - done);
+}
+
+static uint64_t part_end(const Section *s, uint64_t lo)
+{
+	return s->bytes - lo < PART ? s->bytes : lo + PART;
+}
+
+/* ---- in memory ---- */
+
+typedef struct {
+	const Section *section;
+	char *to;
+	atomic_uint_least64_t next;
 } Filling;
 
 static void *fill(void *arg)
 {
 	Filling *f = arg;
-	for (uint32_t k; (k = atomic_fetch_add(&f->next, 1)) < f->n;) {
-		const Piece *c = &f->piece[k];
-		weft_relayout(c->to, stored_data(c), dtype_size(c->dtype), c->source->rank, c->source->dim,
-			      c->nlayout, c->layout);
-	}
+	for (uint64_t lo; (lo = atomic_fetch_add(&f->next, PART)) < f->section->bytes;)
+		section_part(f->section, lo, part_end(f->section, lo), f->to + lo);
 	return NULL;
 }
 
-void section_fill(Program *p, char *section, uint32_t jobs)
+static void section_fill(Program *p, char *to, uint32_t jobs)
 {
-	enum { MOST = 16 };
 	Arena *scratch = p->ir->ctx->scratch;
 	ArenaMark mark = arena_mark(scratch);
-	Piece *piece = ARENA_ARRAY(scratch, Piece, p->constant.n);
-	for (uint32_t k = 0; k < p->constant.n; k++)
-		piece[k] = piece_of(p, &p->constant.data[k], section);
-	Filling f = {.piece = piece, .n = p->constant.n};
-	pthread_t thread[MOST];
-	uint32_t n = 0, want = jobs > MOST ? MOST : jobs;
-	/* Starting a thread costs about what copying this much does. */
-	while (n + 1 < want && p->weight_bytes > 1 << 20 && pthread_create(&thread[n], NULL, fill, &f) == 0)
-		n++;
-	fill(&f);
-	while (n)
-		pthread_join(thread[--n], NULL);
+	const Section s = section_of(p, scratch);
+	Filling f = {.section = &s, .to = to};
+	/* Starting a thread costs about what copying a part does. */
+	parallel_run(s.bytes > PART ? jobs : 1, fill, &f);
 	arena_release(scratch, mark);
 }
 
@@ -176,42 +212,117 @@ const char *section_hash(Program *p)
 	return arena_printf(ctx->arena, "%016llx%016llx", (unsigned long long)h[0], (unsigned long long)h[1]);
 }
 
-/* Everything of the file but the section itself. */
-static void decorate(Program *p, SectionKind kind, const char *symbol, const char *triple,
-		     const char *hash, char *file)
+/* ---- in a file ---- */
+
+typedef struct {
+	const Section *section;
+	int fd;
+	uint64_t start; /* of the section in the file */
+	char *buffer;   /* of PART bytes, of the first thread */
+	atomic_bool taken;
+	atomic_uint_least64_t next;
+	atomic_int why; /* errno of the first failure; the others stop then */
+	/* The checksum goes through the section from front to back, a thread after the other. */
+	bool checked;
+	pthread_mutex_t lock;
+	pthread_cond_t turn;
+	uint64_t summed, checksum[4];
+} Writing;
+
+/* All of it, at that place of the file. Returns 0 or errno. */
+static int write_at(int fd, const char *data, uint64_t n, uint64_t at)
 {
-	if (kind == SECTION_FILE) {
-		WeftWeightHeader *h = (WeftWeightHeader *)file;
-		memcpy(h->magic, WEFT_WEIGHT_MAGIC, sizeof h->magic);
-		strncpy(h->hash, hash, sizeof h->hash - 1);
-		h->bytes = p->weight_bytes;
-		h->checksum = weft_checksum(file + PAGE, p->weight_bytes);
+	while (n) {
+		ssize_t k = pwrite(fd, data, n, (off_t)at);
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return k ? errno : EIO;
+		data += k, n -= (uint64_t)k, at += (uint64_t)k;
 	}
-	if (kind == SECTION_OBJECT)
-		elf_object_write(file, PAGE, p->weight_bytes, symbol, triple);
+	return 0;
 }
 
-int section_write(Program *p, SectionKind kind, const char *symbol, const char *triple,
-		  const char *hash, const char *path)
+static void add_to_checksum(Writing *w, const char *part, uint64_t lo, uint64_t hi)
 {
-	uint64_t start = kind == SECTION_RAW ? 0 : PAGE;
-	uint64_t size = start + p->weight_bytes;
-	if (kind == SECTION_OBJECT)
-		size = elf_object_bytes(PAGE, p->weight_bytes, symbol);
-	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	pthread_mutex_lock(&w->lock);
+	while (w->summed != lo)
+		pthread_cond_wait(&w->turn, &w->lock);
+	pthread_mutex_unlock(&w->lock);
+	if (part)
+		weft_checksum_add(w->checksum, part, hi - lo);
+	pthread_mutex_lock(&w->lock);
+	w->summed = hi;
+	pthread_cond_broadcast(&w->turn);
+	pthread_mutex_unlock(&w->lock);
+}
+
+static void *write_parts(void *arg)
+{
+	Writing *w = arg;
+	bool first = !atomic_exchange(&w->taken, true);
+	char *part = first ? w->buffer : malloc(PART);
+	for (uint64_t lo; part && (lo = atomic_fetch_add(&w->next, PART)) < w->section->bytes;) {
+		uint64_t hi = part_end(w->section, lo);
+		bool go = !atomic_load(&w->why);
+		if (go)
+			section_part(w->section, lo, hi, part);
+		int why = go ? write_at(w->fd, part, hi - lo, w->start + lo) : 0, none = 0;
+		if (why)
+			atomic_compare_exchange_strong(&w->why, &none, why);
+		if (w->checked) /* the others wait for it in any case */
+			add_to_checksum(w, go ? part : NULL, lo, hi);
+	}
+	if (!first)
+		free(part);
+	return NULL;
+}
+
+/* What stands before and behind the section. */
+static int write_rest(Program *p, const Writing *w, SectionKind kind, const SectionNames *names)
+{
+	Arena *scratch = p->ir->ctx->scratch;
+	if (kind == SECTION_RAW)
+		return 0;
+	char *head = arena_alloc(scratch, PAGE);
+	uint64_t tail_bytes = 0;
+	char *tail = NULL;
+	memset(head, 0, PAGE);
+	if (kind == SECTION_OBJECT) {
+		tail_bytes = elf_object_bytes(PAGE, p->weight_bytes, names->symbol) - PAGE - p->weight_bytes;
+		tail = arena_alloc(scratch, tail_bytes);
+		elf_object_write(head, tail, PAGE, p->weight_bytes, names->symbol, names->triple);
+	} else {
+		WeftWeightHeader *h = (WeftWeightHeader *)head;
+		memcpy(h->magic, WEFT_WEIGHT_MAGIC, sizeof h->magic);
+		strncpy(h->hash, names->hash, sizeof h->hash - 1);
+		h->bytes = p->weight_bytes;
+		h->checksum = weft_checksum_end(w->checksum);
+	}
+	int why = write_at(w->fd, head, PAGE, 0);
+	return why ? why : write_at(w->fd, tail, tail_bytes, PAGE + p->weight_bytes);
+}
+
+static int write_all(Program *p, int fd, SectionKind kind, const SectionNames *names, uint32_t jobs)
+{
+	Arena *scratch = p->ir->ctx->scratch;
+	const Section s = section_of(p, scratch);
+	Writing w = {.section = &s, .fd = fd, .start = kind == SECTION_RAW ? 0 : PAGE, .checked = kind == SECTION_FILE,
+		     .buffer = arena_alloc(scratch, PART), .lock = PTHREAD_MUTEX_INITIALIZER, .turn = PTHREAD_COND_INITIALIZER};
+	weft_checksum_begin(w.checksum, s.bytes);
+	parallel_run(s.bytes > PART ? jobs : 1, write_parts, &w);
+	int why = atomic_load(&w.why);
+	return why ? why : write_rest(p, &w, kind, names);
+}
+
+int section_write(Program *p, SectionKind kind, const SectionNames *names, uint32_t jobs, const char *path)
+{
+	Arena *scratch = p->ir->ctx->scratch;
+	ArenaMark mark = arena_mark(scratch);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return errno;
-	if (size == 0)
-		return close(fd) ? errno : 0;
-	/* Reserve the space first: a full disk must not end in a signal when the mapping is
-	 * written. */
-	int err = posix_fallocate(fd, 0, (off_t)size);
-	char *file = err ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	err = err ? err : errno;
-	close(fd);
-	if (file == MAP_FAILED)
-		return err;
-	section_fill(p, file + start, jobs_default());
-	decorate(p, kind, symbol, triple, hash, file);
-	return munmap(file, size) ? errno : 0;
+	int why = write_all(p, fd, kind, names, jobs ? jobs : jobs_default());
+	arena_release(scratch, mark);
+	return close(fd) && !why ? errno : why;
 }

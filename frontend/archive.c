@@ -2,10 +2,10 @@
  * stored member lie; compressed members, which PyTorch does not write, go through libzip. */
 #include "frontend/archive.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <zip.h>
 
+#include "base/crc32.h"
 #include "frontend/file.h"
 
 enum { EOCD_SIZE = 22, CENTRAL_SIZE = 46, LOCAL_SIZE = 30, ZIP64_EOCD = 56, ZIP64_LOCATOR = 20 };
@@ -16,41 +16,6 @@ static uint64_t le(const uint8_t *p, uint32_t n)
 	for (uint32_t k = n; k-- > 0;)
 		v = v << 8 | p[k];
 	return v;
-}
-
-/* ---- checksum ---- */
-
-static uint32_t crc_table[8][256];
-
-static void crc_init(void)
-{
-	for (uint32_t i = 0; i < 256; i++) {
-		uint32_t c = i;
-		for (int k = 0; k < 8; k++)
-			c = c & 1 ? 0xedb88320u ^ c >> 1 : c >> 1;
-		crc_table[0][i] = c;
-	}
-	for (uint32_t k = 1; k < 8; k++)
-		for (uint32_t i = 0; i < 256; i++)
-			crc_table[k][i] =
-				crc_table[0][crc_table[k - 1][i] & 255] ^ crc_table[k - 1][i] >> 8;
-}
-
-/* CRC-32 of zip, eight bytes at a time. */
-static uint32_t crc32_of(const uint8_t *p, size_t n)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	pthread_once(&once, crc_init);
-	uint32_t c = ~0u;
-	for (; n >= 8; n -= 8, p += 8) {
-		uint64_t v = le(p, 8) ^ c;
-		c = 0;
-		for (uint32_t k = 0; k < 8; k++)
-			c ^= crc_table[7 - k][v >> 8 * k & 255];
-	}
-	for (; n > 0; n--, p++)
-		c = crc_table[0][(c ^ *p) & 255] ^ c >> 8;
-	return ~c;
 }
 
 /* ---- directory ---- */

@@ -13,21 +13,10 @@
 
 uint64_t weft_checksum(const void *data, uint64_t bytes)
 {
-	const char *p = data;
-	const uint64_t m = 0x9e3779b97f4a7c15u;
-	uint64_t h[4] = {bytes, 1, 2, 3}, x[4]; /* four chains: a multiplication takes some time */
-	for (uint64_t left = bytes; left;) {
-		size_t n = left < sizeof x ? (size_t)left : sizeof x;
-		memset(x, 0, sizeof x);
-		memcpy(x, p, n);
-		for (int k = 0; k < 4; k++) {
-			h[k] = (h[k] ^ x[k]) * m;
-			h[k] ^= h[k] >> 32;
-		}
-		p += n;
-		left -= n;
-	}
-	return ((h[0] * m ^ h[1]) * m ^ h[2]) * m ^ h[3];
+	uint64_t h[4];
+	weft_checksum_begin(h, bytes);
+	weft_checksum_add(h, data, bytes);
+	return weft_checksum_end(h);
 }
 
 static int check_header(const WeftModel *m, const WeftWeightHeader *h, uint64_t size, const char *path,

@@ -1,5 +1,5 @@
 /* Rearranging a row-major tensor into a stored layout: the physical dimensions are walked from
- * slowest to fastest, so the result is written once, in order. For replaceable weights, and the compiler. */
+ * slowest to fastest, so the result is written once, in order. For replaceable weights; the compiler has parts of the same (driver/pack.h). */
 #include "runtime.h"
 
 #include <string.h>

@@ -10,6 +10,7 @@
 #define WEFT_RUNTIME_H
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "weft_model.h"
 
@@ -176,6 +177,36 @@ typedef struct {
 #define WEFT_WEIGHT_HEADER 4096
 /* Changes with every changed word; not meant against intent. */
 uint64_t weft_checksum(const void *, uint64_t bytes);
+/* The same in parts; all but the last one of a multiple of 32 bytes. */
+static inline void weft_checksum_begin(uint64_t h[4], uint64_t bytes)
+{
+	h[0] = bytes, h[1] = 1, h[2] = 2, h[3] = 3; /* four chains: a multiplication takes some time */
+}
+
+#define WEFT_CHECKSUM_FACTOR 0x9e3779b97f4a7c15u
+
+static inline void weft_checksum_add(uint64_t h[4], const void *data, uint64_t bytes)
+{
+	const char *p = (const char *)data;
+	uint64_t x[4];
+	for (uint64_t left = bytes; left;) {
+		size_t n = left < sizeof x ? (size_t)left : sizeof x;
+		memset(x, 0, sizeof x);
+		memcpy(x, p, n);
+		for (int k = 0; k < 4; k++) {
+			h[k] = (h[k] ^ x[k]) * WEFT_CHECKSUM_FACTOR;
+			h[k] ^= h[k] >> 32;
+		}
+		p += n;
+		left -= n;
+	}
+}
+
+static inline uint64_t weft_checksum_end(const uint64_t h[4])
+{
+	const uint64_t m = WEFT_CHECKSUM_FACTOR;
+	return ((h[0] * m ^ h[1]) * m ^ h[2]) * m ^ h[3];
+}
 
 /* Copy a row-major tensor of `elem`-byte elements into a layout; to holds the product of the padded
  * extents. Padding becomes zero. */

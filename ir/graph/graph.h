@@ -101,6 +101,7 @@ const char *ir_loc_text(const Ir *, LocId); /* "" when unknown */
 ConstId ir_const(Ir *, Const);
 const Const *ir_const_of(const Ir *, ConstId); /* valid until the next ir_const */
 uint64_t const_hash(Ir *, ConstId);
+void const_hash_all(Ir *, uint32_t jobs); /* that are not known yet, by so many threads */
 
 static inline Attr attr_none(void) { return (Attr){ATTR_none, 0, {0}}; }
 static inline Attr attr_bool(bool b) { return (Attr){ATTR_bool, 0, {.b = b}}; }

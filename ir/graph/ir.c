@@ -288,15 +288,3 @@ const Const *ir_const_of(const Ir *ir, ConstId id)
 {
 	return &ir->constant.data[id.i];
 }
-
-uint64_t const_hash(Ir *ir, ConstId id)
-{
-	Const *c = &ir->constant.data[id.i];
-	if (!c->hash) {
-		uint64_t h = hash_combine((uint64_t)c->dtype, c->rank);
-		h = hash_bytes(c->dim, c->rank * sizeof *c->dim, h);
-		h = hash_bytes(c->data, c->bytes, h);
-		c->hash = h ? h : 1;
-	}
-	return c->hash;
-}

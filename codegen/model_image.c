@@ -23,6 +23,7 @@ typedef struct {
 	static const ImageType id##_type = {#type, sizeof(type), sizeof id##_fields / sizeof *id##_fields, id##_fields}
 
 TYPE(i64, int64_t, {NULL, IMAGE_I64, 0});
+TYPE(byte, uint8_t, {NULL, IMAGE_U8, 0});
 TYPE(text, char *const, {NULL, IMAGE_POINTER, 0});
 TYPE(entries, WeftEntry *const, {NULL, IMAGE_POINTER, 0});
 TYPE(dim, WeftDim, F(WeftDim, value, I64), F(WeftDim, symbol, I32), F(WeftDim, text, POINTER));
@@ -136,7 +137,7 @@ static const char *table_name(const Builder *b, const char *name)
 
 static int32_t symbol_index(const ProgramEntry *e, Sym s)
 {
-	for (uint32_t k = 0; k < e->symbol.n; k++)
+	for (uint32_t k = 0; e && k < e->symbol.n; k++)
 		if (e->symbol.data[k].i == s.i)
 			return (int32_t)k;
 	return -1;
@@ -235,6 +236,51 @@ static void point_some(ModelImage *im, uint64_t at, uint64_t to, uint32_t n)
 		point(im, at, to);
 }
 
+/* ---- state ---- */
+
+static uint64_t add_state(Builder *b)
+{
+	const Program *p = b->p;
+	ModelImage *im = b->im;
+	uint64_t at = object(im, &tensor_type, "state", p->state.n, true);
+	b->e = NULL;
+	for (uint32_t k = 0; k < p->state.n; k++) {
+		const ProgramState *s = &p->state.data[k];
+		Sym dim[MAX_RANK];
+		for (uint32_t d = 0; d < s->rank; d++)
+			dim[d] = sym_int(p->ir->syms, s->dim[d]);
+		ProgramTensor t = {.rank = s->rank, .dim = dim};
+		WeftTensorInfo info = {.dtype = dtype_to_api(s->dtype), .rank = s->rank, .donates = -1, .offset = s->offset,
+				       .bytes = s->bytes, .init = s->first == PROGRAM_ZEROS ? WEFT_ZEROS : s->first};
+		uint64_t here = at + k * sizeof info;
+		memcpy(im->data + here, &info, sizeof info);
+		if (s->first == PROGRAM_ZEROS)
+			number(im, here + FIELD(WeftTensorInfo, init), "WEFT_ZEROS");
+		point_text(im, here + FIELD(WeftTensorInfo, name), s->name);
+		if (s->rank)
+			point(im, here + FIELD(WeftTensorInfo, dim), add_dims(b, &t, arena_printf(im->arena, "state_dim_%u", k)));
+	}
+	return at;
+}
+
+/* How an entry uses state: its flags, and a byte for each; *at: where they are. */
+static uint32_t add_state_use(Builder *b, uint64_t *at)
+{
+	const ProgramEntry *e = b->e;
+	uint32_t flags = 0;
+	*at = object(b->im, &byte_type, table_name(b, "state_use"), e->state_use.n, true);
+	for (uint32_t k = 0; k < e->state_use.n; k++) {
+		uint8_t use = 0;
+		use |= e->state_use.data[k] & PROGRAM_READS ? WEFT_ENTRY_READS_STATE : 0;
+		use |= e->state_use.data[k] & PROGRAM_WRITES ? WEFT_ENTRY_WRITES_STATE : 0;
+		b->im->data[*at + k] = (char)use;
+		flags |= use;
+	}
+	return flags;
+}
+
+/* ---- entries ---- */
+
 static uint64_t add_entry(Builder *b, const ProgramEntry *e)
 {
 	b->e = e;
@@ -244,7 +290,9 @@ static uint64_t add_entry(Builder *b, const ProgramEntry *e)
 	uint64_t symbols = add_symbols(b), seen = add_seen(b), calls = add_calls(b);
 	if (!b->messages)
 		b->messages = add_messages(b);
-	WeftEntry w = {.size = sizeof w, .ninput = nin, .noutput = nout,
+	uint64_t use;
+	uint32_t flags = add_state_use(b, &use);
+	WeftEntry w = {.size = sizeof w, .flags = flags, .ninput = nin, .noutput = nout,
 	               .nsymbol = e->symbol.n, .ncall = e->ncall, .flops = program_total(e, NULL).flops, .nslot = nslot,
 	               .sizes_bytes = sizeof(WeftSizes) + ((uint64_t)nslot + nextent) * sizeof(int64_t),
 	               .nmessage = b->p->message.n};
@@ -257,6 +305,7 @@ static uint64_t add_entry(Builder *b, const ProgramEntry *e)
 	point_some(im, at + FIELD(WeftEntry, symbol), symbols, e->symbol.n);
 	point_some(im, at + FIELD(WeftEntry, seen), seen, e->symbol.n);
 	point_some(im, at + FIELD(WeftEntry, call), calls, e->ncall);
+	point_some(im, at + FIELD(WeftEntry, state_use), use, e->state_use.n);
 	point_symbol(im, at + FIELD(WeftEntry, sizes_fn), e->sizes->name);
 	point_symbol(im, at + FIELD(WeftEntry, run_fn), e->run->name);
 	point(im, at + FIELD(WeftEntry, message), b->messages);
@@ -367,12 +416,12 @@ void model_image(ModelImage *im, const Program *p, const Target *t, const char *
 	uint64_t *entry = ARENA_ARRAY(im->arena, uint64_t, p->entry.n);
 	for (uint32_t k = 0; k < p->entry.n; k++)
 		entry[k] = add_entry(&b, &p->entry.data[k]);
-	uint64_t params = add_params(&b), manifest = add_manifest(&b, t, features, o);
+	uint64_t state = add_state(&b), params = add_params(&b), manifest = add_manifest(&b, t, features, o);
 	uint64_t entries = object(im, &entries_type, "entries", p->entry.n, true);
 	for (uint32_t k = 0; k < p->entry.n; k++)
 		point(im, entries + k * sizeof(char *), entry[k]);
 	const char *user_ops = name_user_ops(p);
-	WeftModel m = {.size = sizeof m, .abi = WEFT_ABI_VERSION, .nentry = p->entry.n, .nparam = p->constant.n,
+	WeftModel m = {.size = sizeof m, .abi = WEFT_ABI_VERSION, .nentry = p->entry.n, .nparam = p->constant.n, .nstate = p->state.n,
 	               .replaceable = o->replaceable, .weights_bytes = p->weight_bytes, .state_bytes = p->state_bytes};
 	for (uint32_t k = 0; k < sizeof strides / sizeof *strides; k++)
 		m.stride[k] = strides[k].type->size;
@@ -383,6 +432,7 @@ void model_image(ModelImage *im, const Program *p, const Target *t, const char *
 	point(im, im->model + FIELD(WeftModel, manifest), manifest);
 	point(im, im->model + FIELD(WeftModel, entry), entries);
 	point_some(im, im->model + FIELD(WeftModel, param), params, p->constant.n);
+	point_some(im, im->model + FIELD(WeftModel, state), state, p->state.n);
 	if (o->weights_symbol)
 		point_symbol(im, im->model + FIELD(WeftModel, weights), o->weights_symbol);
 	if (o->weights_file)

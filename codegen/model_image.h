@@ -12,7 +12,7 @@ typedef struct {
 	const char *symbol, *text;
 } ImagePointer;
 
-typedef enum { IMAGE_I32, IMAGE_U32, IMAGE_I64, IMAGE_U64, IMAGE_F64, IMAGE_DTYPE, IMAGE_POINTER } ImageKind;
+typedef enum { IMAGE_U8, IMAGE_I32, IMAGE_U32, IMAGE_I64, IMAGE_U64, IMAGE_F64, IMAGE_DTYPE, IMAGE_POINTER } ImageKind;
 
 typedef struct {
 	const char *name; /* NULL: the object's elements are such a value */

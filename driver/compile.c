@@ -286,6 +286,8 @@ void compile_report(Compilation *c)
 	r->weight_bytes = p->weight_bytes;
 	r->copied_bytes = count_copies(c);
 	r->workspace_bytes = p->entry.data[0].workspace_hint;
+	r->state_bytes = p->state_bytes;
+	r->saved_bytes = p->entry.data[0].saved_hint;
 	r->nphase = c->w->phase.n;
 	r->phase = c->w->phase.data;
 	c->w->program = p;

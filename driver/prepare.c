@@ -192,7 +192,7 @@ bool section_map(Program *p, uint32_t jobs, const void **out)
 const char *section_hash(Program *p)
 {
 	Ctx *ctx = p->ir->ctx;
-	uint64_t h[2] = {hash_combine(1, p->weight_bytes), hash_combine(2, p->state_init)};
+	uint64_t h[2] = {hash_combine(1, p->weight_bytes), hash_combine(2, 0)};
 	for (uint32_t k = 0; k < p->constant.n; k++) {
 		const ProgramConst *c = &p->constant.data[k];
 		WeftLayoutDim layout[2 * MAX_RANK] = {0};

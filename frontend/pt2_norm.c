@@ -8,10 +8,11 @@
 typedef struct {
 	const char *name, *flag; /* argument that says whether statistics are taken; NULL: always */
 	bool instance;           /* statistics of each sample, averaged over the batch */
+	bool some;               /* where there is no element, they stay */
 } Norm;
 
 static const Norm norms[] = {
-	{"aten.batch_norm", "training", false},
+	{"aten.batch_norm", "training", false, true},
 	{"aten.native_batch_norm", "training", false},
 	{"aten.cudnn_batch_norm", "training", false},
 	{"aten._native_batch_norm_legit", "training", false},
@@ -26,15 +27,18 @@ static Node mean_over(Build *b, Node x, uint32_t dims, Sym n, bool keep)
 	return b_bin(b, OP_div, sum, b_convert(b, b_from_size(b, n), node_dtype(b->g, x)));
 }
 
-/* running * (1 - momentum) + stat * momentum, written to the running tensor. */
-static bool blend(Scope *s, uint32_t running, Node stat, double momentum)
+/* running * (1 - momentum) + stat * momentum, written to the running tensor where `some` holds (none: always). */
+static bool blend(Scope *s, uint32_t running, Node stat, double momentum, Node some)
 {
 	Build *b = &s->b;
 	Node old = value_read(s->st, b, running);
 	DType d = node_dtype(s->st->g, old);
 	Node kept = b_bin_scalar(b, OP_mul, old, 1 - momentum);
 	Node added = b_bin_scalar(b, OP_mul, b_convert(b, stat, d), momentum);
-	return value_write(s->st, b, running, b_bin(b, OP_add, kept, added));
+	Node blended = b_bin(b, OP_add, kept, added);
+	if (some.i)
+		blended = b_select(b, some, blended, old);
+	return value_write(s->st, b, running, blended);
 }
 
 static bool update(Scope *s, const json_t *node, const Norm *norm)
@@ -48,7 +52,12 @@ static bool update(Scope *s, const json_t *node, const Norm *norm)
 	if (!input || (!mean_to && !var_to))
 		return true;
 	double momentum = arg_double(node, "momentum", 6, 0.1);
-	Node x = value_read(st, b, input);
+	Node x = value_read(st, b, input), some = {0};
+	Sym all = type_numel(st->im->ir, node_type_id(st->g, x)), zero = sym_int(t, 0);
+	if (norm->some && sym_is(t, all, 0))
+		return true;
+	if (norm->some && sym_lt(t, zero, all) != YES)
+		some = b_bin(b, OP_gt, b_from_size(b, all), b_from_size(b, zero));
 	uint32_t rank = node_rank(st->g, x), dims = 0;
 	Sym n = sym_int(t, 1), batch = node_dim(st->g, x, 0);
 	for (uint32_t k = norm->instance ? 2 : 0; k < rank; k++)
@@ -65,8 +74,8 @@ static bool update(Scope *s, const json_t *node, const Norm *norm)
 		mean = mean_over(b, mean, 1, batch, false);
 		var = mean_over(b, var, 1, batch, false);
 	}
-	TRY(!mean_to || blend(s, mean_to, mean, momentum));
-	return !var_to || blend(s, var_to, var, momentum);
+	TRY(!mean_to || blend(s, mean_to, mean, momentum, some));
+	return !var_to || blend(s, var_to, var, momentum, some);
 }
 
 bool import_running_stats(Scope *s, const json_t *node, const char *name)

@@ -240,6 +240,8 @@ typedef struct {
 	const WeftKernelInfo *kernel;
 	double bytes; /* of all kernels, as `flops` */
 	uint64_t copied_bytes; /* of weight_bytes: constants in a second layout */
+	uint64_t state_bytes;
+	uint64_t saved_bytes; /* of workspace_bytes: state as it was, for calls that fail after they replaced some */
 } WeftReport;
 /* Counts are those at the sizes seen while exporting. NULL: none yet. */
 const WeftReport *weft_report(Weft *);

@@ -5,6 +5,7 @@
  * A kernel that cannot be traced names the node that must be stored first; groups are then assigned again. Each round
  * makes at least one node a root for good, so this ends, and after as many rounds as a group has nodes. */
 #include "passes/lower_stage.h"
+#include "passes/lower_state.h"
 #include "passes/roots.h"
 
 #include <string.h>
@@ -204,19 +205,26 @@ static bool lower_node(Lower *s, Node n)
 	return true;
 }
 
+static bool replaces_state(const Lower *s, uint32_t output)
+{
+	return s->state && graph_output_is_state(s->g, output);
+}
+
 /* Outputs that are inputs, constants or second names of a stored value. */
 static void copy_outputs(Lower *s, const NodePlace *out)
 {
 	for (uint32_t k = 0; k < s->g->output.n; k++) {
 		Node n = lower_output(s->g, k);
 		const NodeInfo *info = info_of(s, n);
-		bool stored = false;
+		bool stored = replaces_state(s, k);
 		for (uint32_t p = 0; p < info->place.n; p++)
 			stored |= lower_can_be_computed_in(s, n) && info->place.data[p].buf.i == out[k].buf.i &&
 			          info->place.data[p].t.i == out[k].t.i;
 		if (!stored)
 			lower_push_kernel(s, lower_copy_kernel(s, n, &out[k]));
 	}
+	if (s->state)
+		lower_state_copy(s, out);
 }
 
 static void assign_groups(Lower *s)
@@ -228,7 +236,31 @@ static void assign_groups(Lower *s)
 	}
 }
 
-bool lower_body_to(Lower *s, const NodePlace *out)
+/* Outputs that are computed where they go. What a kernel stores into state comes after what else it stores: it may read
+ * what it replaces. Of several steps the first place is read: that in state, where the rest of the value is. */
+static void place_outputs(Lower *s, NodePlace *out)
+{
+	const Graph *g = s->g;
+	for (uint32_t round = 0; round < 2; round++)
+		for (uint32_t k = 0; k < g->output.n; k++) {
+			Node n = lower_output(g, k);
+			bool state = replaces_state(s, k);
+			if (state != (round == 1))
+				continue;
+			if (state)
+				out[k] = lower_state_output(s, k);
+			if (!lower_can_be_computed_in(s, n) || (state && s->state->apart[n.i]))
+				continue;
+			lower_add_place(s, n, out[k]);
+			NodePlace *place = info_of(s, n)->place.data;
+			if (state && !is_traced(s, n)) {
+				place[info_of(s, n)->place.n - 1] = place[0];
+				place[0] = out[k];
+			}
+		}
+}
+
+bool lower_body_to(Lower *s, NodePlace *out)
 {
 	Graph *g = s->g;
 	NodePlace *saved = ARENA_ARRAY(s->arena, NodePlace, g->node.n);
@@ -245,10 +277,7 @@ bool lower_body_to(Lower *s, const NodePlace *out)
 	for (;;) {
 		assign_groups(s);
 		uint32_t nbuf = s->l->buf.n, nvv = s->l->check.n;
-		for (uint32_t k = 0; k < g->output.n; k++) {
-			if (lower_can_be_computed_in(s, lower_output(g, k)))
-				lower_add_place(s, lower_output(g, k), out[k]);
-		}
+		place_outputs(s, out);
 		lower_choose_places(s);
 		s->dry = true;
 		bool found = find_blocked(s, built);
@@ -262,6 +291,8 @@ bool lower_body_to(Lower *s, const NodePlace *out)
 				s->info.data[i].place.data[0] = saved[i];
 		}
 		s->l->buf.n = nbuf;
+		if (s->state)
+			s->state->version.n = s->l->state.n;
 	}
 	list_members(s);
 	for (Node n = g->first; n.i; n = node_next(g, n))
@@ -295,29 +326,35 @@ Node lower_output(const Graph *g, uint32_t k)
 	return op_lower(node_op(g, n))->role == LOWER_NOTHING ? node_in(g, n, 0) : n;
 }
 
-/* The value read from an input: complex numbers as pairs of real ones. */
-static Node lower_input(const Graph *g, Node n)
+Node lower_input(const Graph *g, Node n)
 {
 	Use u = node_data(g, n)->first_use;
 	bool paired = u.i && dtype_is_complex(node_type(g, n)->dtype);
 	return paired ? g->use.data[u.i].user : n;
 }
 
-static bool place_inputs(Lower *s)
+/* State is created with its first contents, so its shape is constant. */
+static bool check_state(const Lower *s)
 {
 	for (uint32_t k = 0; k < s->g->input.n; k++) {
 		const GraphInput *in = &s->g->input.data[k];
-		if (in->kind != INPUT_USER)
-			return ctx_error(s->ir->ctx, NULL,
-			                 "\"%s\" is written by the graph: compiled models cannot yet own "
-			                 "mutable state",
-			                 in->name);
-		Node n = lower_input(s->g, in->node);
-		NodePlace p = lower_new_place(s, n, BUF_INPUT, k);
+		if (in->kind != INPUT_USER && !in->init.i)
+			return ctx_error(s->ir->ctx, NULL, "\"%s\" has no first contents", in->name);
+	}
+	return true;
+}
+
+static void place_inputs(Lower *s)
+{
+	uint32_t user = 0;
+	for (uint32_t k = 0; k < s->g->input.n; k++) {
+		if (s->g->input.data[k].kind != INPUT_USER)
+			continue;
+		Node n = lower_input(s->g, s->g->input.data[k].node);
+		NodePlace p = lower_new_place(s, n, BUF_INPUT, user++);
 		buf_of(s->l, p.buf)->layout_fixed = true;
 		lower_add_place(s, n, p);
 	}
-	return true;
 }
 
 static void check_lowered(Lowered *l)
@@ -330,23 +367,50 @@ static void check_lowered(Lowered *l)
 #endif
 }
 
-Lowered *lower_graph(Graph *g, const LowerOptions *opt)
+/* One attempt; what is known of state stays from one to the next. NULL after ctx_error. */
+static Lowered *lower_once(Graph *g, const LowerOptions *opt, LowerState *state)
 {
-	uint32_t errors = g->ir->ctx->nerror;
 	Lowered *l = lowered_new(g->ir, g);
 	Lower s;
+	uint32_t user = 0;
 	lower_init(&s, g, NULL, l, &l->steps);
 	s.opt = opt;
 	s.target = opt->target ? opt->target : target_find("generic-c");
-	if (!check_supported(&s) || !check_symbols(&s) || !place_inputs(&s))
+	s.state = state;
+	if (!check_supported(&s) || !check_symbols(&s) || !check_state(&s))
 		return NULL;
+	place_inputs(&s);
+	if (state) {
+		memcpy(s.stored, state->stored, g->node.n * sizeof *s.stored);
+		lower_state_begin(&s);
+	}
 	lower_place_constants(&s);
 	NodePlace *out = ARENA_ARRAY(s.arena, NodePlace, g->output.n);
 	for (uint32_t k = 0; k < g->output.n; k++) {
-		out[k] = lower_new_place(&s, lower_output(g, k), BUF_OUTPUT, k);
+		if (replaces_state(&s, k))
+			continue;
+		out[k] = lower_new_place(&s, lower_output(g, k), BUF_OUTPUT, user++);
 		buf_of(l, out[k].buf)->layout_fixed = true;
 	}
-	if (!lower_body_to(&s, out))
+	return lower_body_to(&s, out) && (!state || lower_order_steps(&s)) ? l : NULL;
+}
+
+static bool has_state(const Graph *g)
+{
+	for (uint32_t k = 0; k < g->input.n; k++)
+		if (g->input.data[k].kind != INPUT_USER)
+			return true;
+	return false;
+}
+
+Lowered *lower_graph(Graph *g, const LowerOptions *opt)
+{
+	uint32_t errors = g->ir->ctx->nerror;
+	LowerState *state = has_state(g) ? lower_state_new(g, g->ir->ctx->arena) : NULL;
+	Lowered *l = lower_once(g, opt, state);
+	while (!l && state && state->again)
+		l = lower_once(g, opt, state);
+	if (!l)
 		return NULL;
 	lower_choose_layouts(l);
 	if (g->ir->ctx->nerror == errors)

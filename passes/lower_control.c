@@ -177,7 +177,7 @@ bool lower_while(Lower *s, Node n)
 
 /* ---- cond ---- */
 
-static bool lower_branch(Lower *s, Node n, const char *name, const NodePlace *operand, const NodePlace *out,
+static bool lower_branch(Lower *s, Node n, const char *name, const NodePlace *operand, NodePlace *out,
                          StepList **list)
 {
 	Lower in;

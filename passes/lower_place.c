@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "passes/lower_stage.h"
+#include "passes/lower_state.h"
 #include "passes/rules.h"
 
 NodePlace lower_new_place(Lower *s, Node n, BufKind kind, uint32_t k)
@@ -19,6 +20,8 @@ void lower_add_place(Lower *s, Node n, NodePlace p)
 
 void lower_push_kernel(Lower *s, Kernel *k)
 {
+	if (s->state && lower_state_keeps(s, k))
+		return;
 	array_push(s->arena, &s->steps->step, (Step){.kind = STEP_KERNEL, .kernel = k});
 }
 
@@ -131,6 +134,8 @@ void lower_choose_places(Lower *s)
 			continue;
 		if (!info_of(s, n)->place.n)
 			lower_add_place(s, n, lower_new_place(s, n, BUF_TEMP, 0));
+		if (s->state)
+			lower_state_extend(s, n);
 		if (!lower_is_parent(s, n))
 			continue;
 		note_border(s, n);
@@ -143,7 +148,7 @@ void lower_choose_places(Lower *s)
 	}
 }
 
-static bool lives_in(const Lower *s, Node operand, NodePlace p)
+bool lower_lives_in(const Lower *s, Node operand, NodePlace p)
 {
 	NodeInfo *info = info_of(s, operand);
 	if (info->is.role != ROLE_ROOT || !info->place.n || info->place.data[0].buf.i != p.buf.i)
@@ -151,6 +156,33 @@ static bool lives_in(const Lower *s, Node operand, NodePlace p)
 	for (uint32_t k = 0; k < node_rank(s->g, operand); k++)
 		if (info->place.data[0].off[k].i != p.off[k].i)
 			return false;
+	return true;
+}
+
+/* The integer that a leaf is. */
+static Sym known_integer(const Lower *s, Node n)
+{
+	const Attr *a = how(s, n)->role == LOWER_LEAF && !node_rank(s->g, n) ? node_attr(s->g, n, "value") : NULL;
+	return a && a->kind == ATTR_int ? a->s : (Sym){0};
+}
+
+bool lower_update_place(Lower *s, Node n, NodePlace *p)
+{
+	SymTab *syms = s->ir->syms;
+	Node update = node_in(s->g, n, 1);
+	uint32_t first;
+	*p = info_of(s, n)->place.data[0];
+	if (node_op(s->g, n) != OP_update_slice)
+		return false;
+	node_args(s->g, n, "start", &first);
+	for (uint32_t k = 0; k < node_rank(s->g, n); k++) {
+		Sym at = known_integer(s, node_in(s->g, n, first + k)), zero = sym_int(syms, 0);
+		Sym room = sym_sub(syms, node_dim(s->g, n, k), node_dim(s->g, update, k));
+		if (!at.i || sym_le(syms, zero, at) != YES || sym_le(syms, at, room) != YES)
+			return false;
+		if (!sym_is(syms, at, 0))
+			p->off[k] = p->off[k].i ? sym_add(syms, p->off[k], at) : at;
+	}
 	return true;
 }
 
@@ -211,7 +243,7 @@ void lower_parent(Lower *s, Node n)
 	Sym at = {0};
 	for (uint32_t k = 0; k < noperands(s, n); k++) {
 		NodePlace p = operand_place(s, n, k, &at);
-		if (!lives_in(s, node_in(s->g, n, k), p))
+		if (!lower_lives_in(s, node_in(s->g, n, k), p))
 			lower_push_kernel(s, lower_copy_kernel(s, node_in(s->g, n, k), &p));
 	}
 	copy_to_others(s, n);

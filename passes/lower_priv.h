@@ -35,6 +35,7 @@ typedef struct Lower {
 	bool dry; /* finding out what must be stored: nodes that hold graphs have no results yet */
 	bool read_loop;  /* a kernel read one of those */
 	Kernel **kernel; /* by root: built while finding that out; NULL: to be built again */
+	struct LowerState *state; /* lower_state.h; NULL: a body, or a graph that replaces none */
 	Node *member, *next_member; /* by root: the first node of its kernel; by node: the next one, in program order */
 } Lower;
 
@@ -51,7 +52,9 @@ bool lower_call(Lower *, Node);
  * goes. */
 void lower_init(Lower *, Graph *, Lower *parent, Lowered *, StepList *);
 void lower_place_constants(Lower *);
-bool lower_body_to(Lower *, const NodePlace *out);
+bool lower_body_to(Lower *, NodePlace *out);
+/* The value read from an input: complex numbers as pairs of real ones. */
+Node lower_input(const Graph *, Node);
 void lower_push_kernel(Lower *, Kernel *);
 
 /* lower_place.c: places of nodes. A new buffer, by which others know the node. */
@@ -63,6 +66,10 @@ bool lower_has_place(const Lower *, Node); /* stored by a kernel; results of sev
 /* A root that operands are computed into; the steps that are left then. */
 bool lower_is_parent(const Lower *, Node);
 void lower_parent(Lower *, Node);
+/* Where in the place of n, which replaces parts of operand 0, operand 1 lies. False where data says it. */
+bool lower_update_place(Lower *, Node n, NodePlace *);
+/* The first place of an operand is this one. */
+bool lower_lives_in(const Lower *, Node operand, NodePlace);
 /* An output may be computed in its place, which it is given before. */
 bool lower_can_be_computed_in(const Lower *, Node);
 /* Where result k of a root is computed: a place that a reader chose, else a buffer of its own. */

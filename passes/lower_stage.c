@@ -323,6 +323,20 @@ Kernel *lower_copy_kernel(Lower *s, Node n, const NodePlace *to)
 	return t.k;
 }
 
+Kernel *lower_copy_place(Lower *s, Node n, const NodePlace *from, const NodePlace *to)
+{
+	Trace t = {.s = s};
+	uint32_t rank = node_rank(s->g, n);
+	trace_start_over(&t, n);
+	const Buffer *b = buf_of(s->l, from->buf);
+	Kx value = kx_load(t.k, s->arena, from->buf, dtype_compute(b->dtype), rank, trace_place_index(&t, from, t.root_axis, rank),
+			   (Kx){0}, (Kx){0});
+	add_stores(&t, n, to, 1, value);
+	trace_order_axes(&t);
+	t.k->name = arena_printf(s->arena, "copy_%s", t.k->name);
+	return t.k;
+}
+
 /* The store of the low or high border of dimension d: over the interior of the padded dimensions before it
  * and all of those after it. */
 static void border_stage(Trace *t, Node pad, uint32_t d, uint32_t side, const Sym *outer, Kx value)

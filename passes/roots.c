@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "passes/lower_stage.h"
+#include "passes/lower_state.h"
 
 /* ---- roots of one kernel ---- */
 
@@ -216,7 +217,10 @@ static bool root_scatter(Lower *s, Node n)
 		                                     graph_name(s->g, n))};
 	}
 	lower_push_kernel(s, lower_copy_kernel(s, node_in(s->g, n, 0), &acc));
-	lower_push_kernel(s, scatter_kernel(s, n, &acc));
+	Kernel *k = scatter_kernel(s, n, &acc);
+	if (s->state && buf_of(s->l, acc.buf)->kind == BUF_STATE)
+		lower_state_check(s, k, node_in(s->g, n, 1));
+	lower_push_kernel(s, k);
 	if (wide) {
 		*place = acc;
 		lower_push_kernel(s, lower_copy_kernel(s, n, &to));
@@ -247,8 +251,10 @@ static Kernel *update_kernel(Lower *s, Node n, const NodePlace *to)
 static bool root_update_slice(Lower *s, Node n)
 {
 	NodePlace to = lower_result_place(s, n, 0);
+	NodePlace part;
 	lower_push_kernel(s, lower_copy_kernel(s, node_in(s->g, n, 0), &to));
-	lower_push_kernel(s, update_kernel(s, n, &to));
+	if (!lower_has_place(s, n) || !lower_update_place(s, n, &part) || !lower_lives_in(s, node_in(s->g, n, 1), part))
+		lower_push_kernel(s, update_kernel(s, n, &to));
 	lower_publish_result(s, n, 0, &to);
 	return true;
 }

@@ -120,6 +120,22 @@ void weft_copy(WeftRegion *r, void *to, const void *from, int64_t bytes)
 	weft_barrier(r);
 }
 
+void weft_save(WeftRegion *r, void *record, void *state, const void *values, const int64_t *at, int64_t n, int64_t bytes)
+{
+	WeftSaved *s = record;
+	if (r->i)
+		return;
+	*s = (WeftSaved){state, values, at, n, bytes, r->shared->saved};
+	r->shared->saved = s;
+}
+
+static void put_back(const WeftSaved *s)
+{
+	for (; s; s = s->before)
+		for (int64_t k = 0; k < s->n; k++)
+			memcpy(s->state + (s->at ? s->at[k] : k) * s->bytes, s->values + k * s->bytes, (size_t)s->bytes);
+}
+
 int weft_fail(WeftStatus *status, int code, const char *fmt, ...)
 {
 	va_list ap;
@@ -156,12 +172,15 @@ int region_run(RegionShared *s, const WeftThreads *t, int32_t n)
 	n = n < 1 ? 1 : n > WEFT_MAX_THREADS ? WEFT_MAX_THREADS : n;
 	s->arrived = s->generation = s->sleepers = 0;
 	s->recording = s->failed = s->stop = 0;
+	s->saved = NULL;
 	for (int32_t i = 0; i < n; i++)
 		s->lane[i].next = 0;
 	if (n == 1)
 		body(s, 0, 1);
 	else
 		t->parallel(t->user, n, body, s);
+	if (s->failed)
+		put_back(s->saved);
 	const int64_t *x = s->failure + 1;
 	if (!s->failed || s->failed == WEFT_TOLD)
 		return s->failed ? (int)x[0] : WEFT_OK;

@@ -29,6 +29,7 @@ typedef struct {
 	                            WEFT_TOLD: its code is failure[1], and status has been written */
 	uint32_t failed_call;
 	int64_t failure[WEFT_FAILURE];
+	const WeftSaved *saved; /* the last one; only the first thread adds to them */
 	/* What all threads go on with: written by the last to arrive at a barrier, before it lets the others go. */
 	int stop;
 	int64_t value;

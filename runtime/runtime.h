@@ -90,6 +90,17 @@ static inline const int64_t *weft_launch(WeftRegion *r, const WeftLaunches *l, c
 /* memcpy by all threads together; ranges do not overlap (equal pointers are fine). */
 void weft_copy(WeftRegion *, void *to, const void *from, int64_t bytes);
 void weft_barrier(WeftRegion *);
+/* State that a later phase overwrites, and that a call which fails gets back: n items of so many bytes lie at `values`, as far
+ * behind `state` as at[] says, in items (NULL: one after the other). They and the record stay as they are until the call
+ * ends. Last saved, first put back. */
+typedef struct WeftSaved {
+	char *state;
+	const char *values;
+	const int64_t *at;
+	int64_t n, bytes;
+	const struct WeftSaved *before;
+} WeftSaved;
+void weft_save(WeftRegion *, void *record, void *state, const void *values, const int64_t *at, int64_t n, int64_t bytes);
 /* A barrier, and the integer that lies there when the last thread arrives: the only way from memory to control. code and
  * bits are WeftDType's; a bool is 0 or 1. */
 int64_t weft_read(WeftRegion *, const void *from, int code, int bits);
@@ -137,7 +148,7 @@ int weft_rt_no_state(WeftInstance *, uint32_t k, const WeftTensor *, WeftStatus 
 int weft_rt_no_reset(WeftInstance *, WeftStatus *);
 
 #ifdef WEFT_SERIAL
-/* Without instances (serial.c): the caller has the memory. buf: inputs, outputs, weights, workspace. slot: from
+/* Without instances (serial.c): the caller has the memory. buf: inputs, outputs, weights, workspace, state. slot: from
  * sizes_fn. Returns the status code. */
 int weft_serial_run(const WeftEntry *, void *const *buf, const int64_t *slot, WeftStatus *);
 #define WEFT_RUNTIME_FUNCTIONS  .open = NULL

@@ -11,13 +11,17 @@
 struct WeftRegion {
 	const WeftEntry *entry;
 	WeftStatus *status;
+	const WeftSaved *saved;
 };
 
 int weft_serial_run(const WeftEntry *e, void *const *buf, const int64_t *slot, WeftStatus *status)
 {
-	WeftRegion r = {e, status};
+	WeftRegion r = {e, status, NULL};
 	status->code = WEFT_OK;
 	e->run_fn(&r, buf, slot);
+	for (const WeftSaved *s = status->code != WEFT_OK ? r.saved : NULL; s; s = s->before)
+		for (int64_t k = 0; k < s->n; k++)
+			memcpy(s->state + (s->at ? s->at[k] : k) * s->bytes, s->values + k * s->bytes, (size_t)s->bytes);
 	return status->code;
 }
 
@@ -48,6 +52,13 @@ void weft_copy(WeftRegion *r, void *to, const void *from, int64_t bytes)
 	(void)r;
 	if (to != from && bytes > 0)
 		memcpy(to, from, (size_t)bytes);
+}
+
+void weft_save(WeftRegion *r, void *record, void *state, const void *values, const int64_t *at, int64_t n, int64_t bytes)
+{
+	WeftSaved *s = record;
+	*s = (WeftSaved){state, values, at, n, bytes, r->saved};
+	r->saved = s;
 }
 
 void weft_barrier(WeftRegion *r)

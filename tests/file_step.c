@@ -7,6 +7,7 @@
  *   lower                print kernels
  *   loops [TARGET]       print the loop IR of the kernels
  *   program [TARGET]     print the loop IR around the kernels
+ *   calls [TARGET]      several calls of a graph that replaces state, see file_calls.h
  *   decide [TARGET]      print what was decided: groups, schedules with reasons, costs, layouts of constants, workspace
  *   emit-c [TARGET]      print the C of the kernels
  *   emit-model [TARGET]  print the C around them
@@ -21,7 +22,7 @@
 #include "codegen/c/emit.h"
 #include "codegen/host.h"
 #include "codegen/schedule/schedule.h"
-#include "file_test.h"
+#include "file_calls.h"
 #include "ir/interp/interp.h"
 #include "ir/loop/predict.h"
 #include "ir/ops/op.h"
@@ -383,18 +384,32 @@ static bool run_interp(Run *r)
 	return execute_all(r, false);
 }
 
-/* On a machine that cannot run the target's code, portable C stands for it. */
-static bool run_compiled(Run *r)
+/* The target's options; on a machine that cannot run its code, portable C stands for it. */
+static WeftOptions options(Run *r)
 {
 	const Target *t = r->at < r->nword ? target_named(r->word[r->at]) : NULL;
 	r->at += t != NULL;
 	WeftOptions o = {.size = sizeof o, .no_cache = true, .op_by_op = r->op_by_op};
 	o.target = !t ? "native" : target_runs_here(t) ? t->isa.name : "generic-c";
+	return o;
+}
+
+static bool run_compiled(Run *r)
+{
+	WeftOptions o = options(r);
 	WeftGraph g = {r->w, r->g, r->test->name};
 	bool ok = model_open(&r->model, r->w, &g, &o) && model_open_loops(&r->loops, r->w, &g, &o) && execute_all(r, true);
 	model_close(&r->model);
 	model_close(&r->loops);
 	return ok;
+}
+
+static bool run_calls(Run *r)
+{
+	EvalCtx e;
+	WeftOptions o = options(r);
+	r->printed = true;
+	return bind(r, &e, "") && file_calls(r->test, r->w, r->g, &e, &o, false, r->out);
 }
 
 /* ---- a test ---- */
@@ -409,7 +424,7 @@ static const StepWord steps[] = {
 	{"clean", run_clean},           {"lower", run_lower},     {"op-by-op", set_op_by_op},
 	{"loops", run_loops},           {"program", run_program}, {"decide", run_decide},
 	{"emit-c", run_emit_c},         {"emit-model", run_emit_model}, {"interp", run_interp},
-	{"compiled", run_compiled},
+	{"compiled", run_compiled},     {"calls", run_calls},
 };
 
 static bool step(Run *r, const char *word)

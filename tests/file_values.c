@@ -134,15 +134,28 @@ static bool state_value(const Ir *ir, const GraphInput *in, Tensor *out)
 	return true;
 }
 
+/* What the header says of that name, behind it; NULL: nothing. */
+static const char *find_input(const FileTest *test, Ctx *ctx, const char *name)
+{
+	const char *at = NULL, *s;
+	while ((s = header_find(ctx->arena, test->text, "input", &at)))
+		if (!strcmp(parse_name_text(ctx, &s), name))
+			break;
+	return s;
+}
+
 bool values_input(const FileTest *test, EvalCtx *e, Graph *g, uint32_t k, Tensor *out)
 {
+	return values_input_of(test, e, g, k, 0, out);
+}
+
+bool values_input_of(const FileTest *test, EvalCtx *e, Graph *g, uint32_t k, uint32_t call, Tensor *out)
+{
 	const GraphInput *in = &g->input.data[k];
-	const char *at = NULL, *s;
 	if (in->kind != INPUT_USER)
 		return state_value(g->ir, in, out);
-	while ((s = header_find(e->ctx->arena, test->text, "input", &at)))
-		if (!strcmp(parse_name_text(e->ctx, &s), in->name))
-			break;
+	const char *s = find_input(test, e->ctx, arena_printf(e->ctx->arena, "%s@%u", in->name, call + 1));
+	s = s ? s : find_input(test, e->ctx, in->name);
 	if (s && *s == ':') {
 		s++;
 		TRY(parse_type_text(e->ctx, &s, out));
@@ -150,9 +163,9 @@ bool values_input(const FileTest *test, EvalCtx *e, Graph *g, uint32_t k, Tensor
 		TRY(eval_alloc(e, node_type_id(g, in->node), g, out));
 	}
 	if (s)
-		return fill(e->ctx, in->name, s + strspn(s, " ="), k, out);
+		return fill(e->ctx, in->name, s + strspn(s, " ="), k + 100 * call, out);
 	bool real = dtype_is_float(out->dtype) || dtype_is_complex(out->dtype);
-	values_random(out, real ? -2 : 0, real ? 2 : 4, k);
+	values_random(out, real ? -2 : 0, real ? 2 : 4, k + 100 * call);
 	return true;
 }
 

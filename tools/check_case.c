@@ -37,8 +37,8 @@ static bool put_reason(Case *c, const char *text)
 	return false;
 }
 
-/* Compare output k; keeps the worst of the outputs in c->whole. */
-static void judge(Case *c, uint32_t k, const WeftTensor *got, const WeftTensor *want)
+/* Compare output k, or state of that name ("state x"); keeps the worst of them in c->whole. */
+static void judge_as(Case *c, uint32_t k, const char *what, const WeftTensor *got, const WeftTensor *want)
 {
 	const char *op = weft_tensors_meta(c->ref, "op");
 	WeftTensor a, b;
@@ -51,14 +51,13 @@ static void judge(Case *c, uint32_t k, const WeftTensor *got, const WeftTensor *
 		free(b.data);
 	}
 	if (*r.c.why)
-		snprintf(r.text, sizeof r.text, "output %u (%s): %s", (unsigned)k,
-			 c->r.output[k].name, r.c.why);
+		snprintf(r.text, sizeof r.text, "%s: %s", what, r.c.why);
 	else
 		snprintf(r.text, sizeof r.text,
-			 "output %u (%s): error %.4g at element %lld, allowed %.4g; %lld of %lld "
+			 "%s: error %.4g at element %lld, allowed %.4g; %lld of %lld "
 			 "wrong: %.9g, "
 			 "expected %.9g",
-			 (unsigned)k, c->r.output[k].name, r.c.error, (long long)r.c.at,
+			 what, r.c.error, (long long)r.c.at,
 			 r.c.allowed, (long long)r.c.wrong, (long long)values_of(want),
 			 values_of(want) ? value_at(got, r.c.at) : 0,
 			 values_of(want) ? value_at(want, r.c.at) : 0);
@@ -71,6 +70,13 @@ static void judge(Case *c, uint32_t k, const WeftTensor *got, const WeftTensor *
 	}
 	if (r.c.ratio > c->whole.c.ratio)
 		c->whole.c.ratio = r.c.ratio;
+}
+
+static void judge(Case *c, uint32_t k, const WeftTensor *got, const WeftTensor *want)
+{
+	char what[200];
+	snprintf(what, sizeof what, "output %u (%s)", (unsigned)k, runner_output(&c->r, k)->name);
+	judge_as(c, k, what, got, want);
 }
 
 static bool keep_first(Case *c)
@@ -106,14 +112,14 @@ static bool execute(Case *c)
 	if (!runner_prepare(&c->r, c->in))
 		return put_reason(c, "refused");
 	double start = now();
-	if (!runner_call(&c->r, c->in, c->o->threads[0], NULL, NULL))
+	if (!runner_reset(&c->r) || !runner_call(&c->r, c->in, c->o->threads[0], NULL, NULL))
 		return put_reason(c, "failed");
 	c->whole.seconds = now() - start;
 	if (c->o->nthreads < 2 || c->r.interp)
 		return true;
 	bool ok = keep_first(c);
 	for (int t = 1; ok && t < c->o->nthreads; t++) {
-		if (!runner_call(&c->r, c->in, c->o->threads[t], NULL, NULL))
+		if (!runner_reset(&c->r) || !runner_call(&c->r, c->in, c->o->threads[t], NULL, NULL))
 			ok = put_reason(c, "failed");
 		for (uint32_t k = 0; ok && k < c->r.noutput; k++)
 			if (!same_as_first(c, k)) {
@@ -137,19 +143,86 @@ static bool is_written_input(const Runner *r, uint32_t output)
 	return false;
 }
 
+/* ---- references ---- */
+
+/* Of the first call "y.0", of the second one "2/y.0". NULL: the reference has none. */
+static const WeftTensor *find(const Case *c, uint32_t call, const char *kind, const char *name, uint32_t k)
+{
+	char key[300], number[12];
+	snprintf(number, sizeof number, "%u", (unsigned)k);
+	int n = call > 1 ? snprintf(key, sizeof key, "%u/", (unsigned)call) : 0;
+	snprintf(key + n, sizeof key - (size_t)n, "%s.%s", kind, name ? name : number);
+	return weft_tensors_find(c->ref, key);
+}
+
+/* State "b.NAME" after that call. */
+static void against_state(Case *c, uint32_t call)
+{
+	const WeftModel *m = c->r.model;
+	for (uint32_t k = 0; m && k < m->nstate; k++) {
+		const char *name = weft_state_info(m, k)->name;
+		const WeftTensor *want = find(c, call, "b", name, 0);
+		WeftStatus status = {0};
+		char what[200];
+		WeftTensor got = want ? *want : (WeftTensor){0};
+		if (!want)
+			continue;
+		snprintf(what, sizeof what, "state %s after call %u", name, (unsigned)call);
+		got.data = malloc(bytes_of(want) + 1);
+		got.byte_offset = 0;
+		got.strides = NULL;
+		if (!got.data || m->state_get(c->r.instance, k, &got, &status) != WEFT_OK)
+			put_reason(c, got.data ? status.message : "out of memory");
+		else
+			judge_as(c, UINT32_MAX, what, &got, want);
+		free(got.data);
+	}
+}
+
+static bool against_outputs(Case *c, uint32_t call)
+{
+	bool any = false;
+	for (uint32_t k = 0; k < c->r.noutput; k++) {
+		const WeftTensor *want = find(c, call, "y", NULL, k);
+		any |= want != NULL;
+		if (want)
+			judge(c, k, &c->r.result[k], want);
+		else if (call == 1 && !is_written_input(&c->r, k))
+			put_reason(c, "the reference has fewer results than the model");
+	}
+	return any;
+}
+
+/* The reference has more calls; inputs that it has none of stay as they were. State goes from one to the next. */
+static void later_calls(Case *c, int threads)
+{
+	for (uint32_t call = 1; c->whole.c.ok; call++) {
+		bool any = call == 1;
+		for (uint32_t k = 0; call > 1 && k < c->r.noutput; k++)
+			any |= find(c, call, "y", NULL, k) != NULL;
+		if (!any)
+			return;
+		for (uint32_t k = 0; k < c->r.ninput; k++) {
+			const WeftTensor *x = find(c, call, "x", NULL, k);
+			c->in[k] = x ? *x : c->in[k];
+		}
+		if (call == 1 && !runner_reset(&c->r))
+			put_reason(c, "failed");
+		else if (!runner_prepare(&c->r, c->in) || !runner_call(&c->r, c->in, threads, NULL, NULL))
+			put_reason(c, "a later call failed");
+		else if (against_outputs(c, call))
+			against_state(c, call);
+	}
+}
+
 static void against_reference(Case *c)
 {
 	if (!execute(c))
 		return;
-	for (uint32_t k = 0; k < c->r.noutput; k++) {
-		char key[32];
-		snprintf(key, sizeof key, "y.%u", (unsigned)k);
-		const WeftTensor *want = weft_tensors_find(c->ref, key);
-		if (want)
-			judge(c, k, &c->r.result[k], want);
-		else if (!is_written_input(&c->r, k))
-			put_reason(c, "the reference has fewer results than the model");
-	}
+	against_outputs(c, 1);
+	against_state(c, 1);
+	for (int t = 0; c->r.model && c->r.model->nstate && find(c, 2, "y", NULL, 0) && t < c->o->nthreads; t++)
+		later_calls(c, c->o->threads[t]);
 }
 
 /* ---- other sizes ---- */

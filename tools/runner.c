@@ -293,6 +293,14 @@ bool runner_call(Runner *r, const WeftTensor *inputs, int threads, WeftProfile p
 	return true;
 }
 
+bool runner_reset(Runner *r)
+{
+	WeftStatus status = {0};
+	if (!r->model || !r->model->nstate || r->model->state_reset(r->instance, &status) == WEFT_OK)
+		return true;
+	return fail("%s", status.message), false;
+}
+
 void runner_close(Runner *r)
 {
 	free_results(r);

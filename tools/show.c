@@ -181,6 +181,9 @@ static void print_totals(const WeftReport *r)
 	printf("%u kernels, %u distinct, %sFLOP, weights %sB, workspace %sB\n", r->kernels,
 	       r->distinct, human(r->flops, a), human((double)r->weight_bytes, b),
 	       human((double)r->workspace_bytes, c));
+	if (r->state_bytes)
+		printf("state %sB; a call saves %sB of it, for a check that fails after it is replaced\n",
+		       human((double)r->state_bytes, a), human((double)r->saved_bytes, b));
 }
 
 static void print_manifest(Json *j, const WeftModel *m)

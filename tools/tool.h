@@ -147,6 +147,8 @@ bool runner_open(Runner *, const char *path, const RunnerOptions *);
 bool runner_prepare(Runner *, const WeftTensor *inputs);
 /* Execute; r->result holds the outputs until the next prepare. */
 bool runner_call(Runner *, const WeftTensor *inputs, int threads, WeftProfile, void *user);
+/* State as it was at first; of models that have some. */
+bool runner_reset(Runner *);
 void runner_close(Runner *);
 /* Elements of tables; m: the model that they are of, which another weft may have made; NULL: this one's own, as of graphs. */
 const WeftTensorInfo *tensor_info(const WeftModel *m, const WeftTensorInfo *first, uint32_t k);

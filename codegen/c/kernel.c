@@ -463,6 +463,15 @@ static void print_read(Fn *f, const LsData *s)
 	                                      8 * dtype_size(s->dtype), s->dtype == DT_bool ? " != 0" : ""));
 }
 
+static void print_save(Fn *f, const LsData *s)
+{
+	line(f);
+	text_add(f->out, "weft_save(r");
+	for (uint32_t k = 0; k < s->narg; k++)
+		text_printf(f->out, "%s, %s", k == 3 && s->nbuf == 3 ? ", NULL" : "", text_of(f, s->arg[k]));
+	text_add(f->out, ");\n");
+}
+
 static void print_program(Fn *f, const LsData *s)
 {
 	switch (s->kind) {
@@ -476,6 +485,9 @@ static void print_program(Fn *f, const LsData *s)
 		line(f);
 		text_printf(f->out, "weft_copy(r, %s, %s, %s);\n", text_of(f, s->offset), text_of(f, s->x),
 		            text_of(f, s->y));
+		break;
+	case LS_SAVE:
+		print_save(f, s);
 		break;
 	case LS_TABLE:
 		print_table(f, s);

@@ -63,6 +63,7 @@ static const char *value_text(const Printer *m, const ImageField *f, uint64_t at
 		uint64_t u64;
 		int32_t i32;
 		uint32_t u32;
+		uint8_t u8;
 		double f64;
 		WeftDType dtype;
 	} v = {0};
@@ -71,8 +72,9 @@ static const char *value_text(const Printer *m, const ImageField *f, uint64_t at
 	if (c || f->kind == IMAGE_POINTER)
 		return c ? c : p ? pointer_text(m, p) : NULL;
 	bool wide = f->kind == IMAGE_I64 || f->kind == IMAGE_U64 || f->kind == IMAGE_F64;
-	memcpy(&v, m->im->data + at, wide ? 8 : 4);
+	memcpy(&v, m->im->data + at, wide ? 8 : f->kind == IMAGE_U8 ? 1 : 4);
 	switch (f->kind) {
+	case IMAGE_U8: return v.u8 ? arena_printf(a, "%u", v.u8) : NULL;
 	case IMAGE_I32: return v.i32 ? arena_printf(a, "%ld", (long)v.i32) : NULL;
 	case IMAGE_U32: return v.u32 ? arena_printf(a, "%lu", (unsigned long)v.u32) : NULL;
 	case IMAGE_I64: return v.i64 ? arena_printf(a, "%lld", (long long)v.i64) : NULL;

@@ -139,6 +139,15 @@ static void copy(Fn *f, const LsData *s)
 	call(f, "weft_copy", type, in, 4);
 }
 
+static void save(Fn *f, const LsData *s)
+{
+	LLVMTypeRef p = l_pointer(f->u), i64 = LLVMInt64TypeInContext(f->u->c);
+	LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(f->u->c), (LLVMTypeRef[]){p, p, p, p, p, i64, i64}, 7, false);
+	LLVMValueRef in[7] = {LLVMGetParam(f->fn, 0), l_lx(f, s->arg[0]), l_lx(f, s->arg[1]), l_lx(f, s->arg[2]),
+	                      s->nbuf > 3 ? l_lx(f, s->arg[3]) : LLVMConstNull(p), l_lx(f, s->arg[s->nbuf]), l_lx(f, s->arg[s->nbuf + 1])};
+	call(f, "weft_save", type, in, 7);
+}
+
 /* ---- failures ---- */
 
 static void fail_sizes(Fn *f, LLVMValueRef *in, uint32_t n)
@@ -223,6 +232,7 @@ void fn_program(Fn *f, const LsData *s)
 	case LS_READ: read(f, s); break;
 	case LS_TABLE: table(f, s); break;
 	case LS_COPY: copy(f, s); break;
+	case LS_SAVE: save(f, s); break;
 	case LS_ASSERT: assertion(f, s); break;
 	case LS_PART: f->role == FN_SIZES ? sizes_part(f, s) : run_part(f, s); break;
 	default: result(f, s); break;

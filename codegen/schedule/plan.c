@@ -26,6 +26,7 @@ typedef struct {
 	uint32_t now, depth; /* of loops around */
 	bool extended;
 	ARRAY(uint32_t) touched; /* in the loops around */
+	ARRAY(const StepSave *) saved; /* what they hold is there until the end */
 } Planner;
 
 static void touch(Planner *p, uint32_t buf)
@@ -103,11 +104,24 @@ static void walk_loop(Planner *p, const Step *s)
 		p->touched.n = 0;
 }
 
+static void touch_saved(Planner *p, const StepSave *s)
+{
+	touch(p, s->values.i);
+	touch(p, s->record.i);
+	if (s->at.i)
+		touch(p, s->at.i);
+}
+
 static void walk_step(Planner *p, const Step *s)
 {
 	switch (s->kind) {
 	case STEP_KERNEL: case STEP_CALL:
 		touch_kernel(p, &p->kernels->kernel.data[p->kernel++]);
+		break;
+	case STEP_SAVE:
+		p->now++;
+		touch_saved(p, s->save);
+		array_push(p->l->ir->ctx->arena, &p->saved, s->save);
 		break;
 	case STEP_IF:
 		p->now++;
@@ -134,8 +148,10 @@ static void find_lives(Planner *p)
 	do {
 		p->extended = false;
 		p->now = 0;
-		p->kernel = 0;
+		p->kernel = p->saved.n = 0;
 		walk(p, &p->l->steps);
+		for (uint32_t k = 0; k < p->saved.n; k++)
+			touch_saved(p, p->saved.data[k]);
 	} while (p->extended);
 }
 

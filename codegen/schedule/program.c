@@ -63,6 +63,11 @@ typedef struct {
 
 /* ---- weights ---- */
 
+static uint64_t round_up(uint64_t bytes)
+{
+	return (bytes + WEIGHT_ALIGN - 1) / WEIGHT_ALIGN * WEIGHT_ALIGN;
+}
+
 /* The number of a constant in a layout. */
 static uint32_t find_weight(Builder *b, ConstId source, DType dtype, const Layout *layout, bool *fresh)
 {
@@ -76,9 +81,48 @@ static uint32_t find_weight(Builder *b, ConstId source, DType dtype, const Layou
 	return intern(&b->weight, key, n * sizeof *key, fresh) - 1;
 }
 
+static bool is_zero(const Const *c)
+{
+	const char *data = c->data;
+	return !c->bytes || (!*data && !memcmp(data, data + 1, c->bytes - 1));
+}
+
+/* A constant of its own: set_weights does not change what others read from there. */
+static void add_first_contents(Builder *b, ProgramState *s, uint32_t number)
+{
+	Sym dim[MAX_RANK];
+	bool fresh;
+	const uint64_t key[] = {UINT64_MAX, number};
+	s->first = b->p->weight_bytes;
+	for (uint32_t k = 0; k < s->rank; k++)
+		dim[k] = sym_int(b->syms, s->dim[k]);
+	intern(&b->weight, key, sizeof key, &fresh);
+	array_push(b->arena, &b->p->constant,
+	           (ProgramConst){.source = s->init, .layout = layout_row_major(b->l->ir, s->rank, dim), .dtype = s->dtype,
+	                          .offset = s->first, .bytes = s->bytes, .name = s->name});
+	b->p->weight_bytes += round_up(s->bytes);
+}
+
+static void add_state(Builder *b)
+{
+	Program *p = b->p;
+	for (uint32_t k = 0; k < b->l->state.n; k++) {
+		const LoweredState *s = &b->l->state.data[k];
+		ProgramState state = {.name = s->name, .dtype = s->dtype, .rank = s->rank, .dim = s->dim, .init = s->init,
+				      .offset = p->state_bytes, .bytes = dtype_size(s->dtype), .first = PROGRAM_ZEROS};
+		for (uint32_t d = 0; d < s->rank; d++)
+			state.bytes *= (uint64_t)s->dim[d];
+		if (!is_zero(ir_const_of(b->l->ir, s->init)))
+			add_first_contents(b, &state, k);
+		array_push(b->arena, &p->state, state);
+		array_push(b->arena, &b->e->state_use, (uint8_t)(PROGRAM_READS | (s->written ? PROGRAM_WRITES : 0)));
+		p->state_bytes += round_up(state.bytes);
+	}
+}
+
 static void share_weights(Builder *b, const Program *with)
 {
-	for (uint32_t i = 0; i < with->constant.n; i++) {
+	for (uint32_t i = b->p->constant.n; i < with->constant.n; i++) { /* those of state are there */
 		const ProgramConst *c = &with->constant.data[i];
 		bool fresh;
 		find_weight(b, c->source, c->dtype, &c->layout, &fresh);
@@ -100,7 +144,7 @@ static uint32_t weight_of(Builder *b, const Buffer *w, const Layout *layout)
 	array_push(b->arena, &p->constant,
 	           (ProgramConst){.source = {w->k}, .layout = *layout, .dtype = w->dtype,
 	                          .offset = p->weight_bytes, .bytes = bytes, .name = w->name});
-	p->weight_bytes += (bytes + WEIGHT_ALIGN - 1) / WEIGHT_ALIGN * WEIGHT_ALIGN;
+	p->weight_bytes += round_up(bytes);
 	return k;
 }
 
@@ -142,6 +186,8 @@ static Lx address(Builder *b, BufId id, const Layout *layout)
 		return lx_addr(f, b->ninput + b->noutput,
 		               lx_int(f, (int64_t)b->p->constant.data[w].offset));
 	}
+	case BUF_STATE:
+		return lx_addr(f, b->ninput + b->noutput + 2, lx_int(f, (int64_t)b->p->state.data[buf->k].offset));
 	default: {
 		Lx at = b->place[id.i].even.i ? place_offset(b, &b->place[id.i]) : sym_lower(&b->sizes, b->plan.offset[id.i]);
 		return lx_addr(f, b->ninput + b->noutput + 1, at);
@@ -376,10 +422,32 @@ static void start_function(Builder *b, LoopFn *f)
 		enter(b, b->around.data[i].step, lx_param(f, loop_param(f, "i")));
 }
 
+/* Values that a step before has read are noted; others are copied here. */
+static void emit_save(Builder *b, const StepSave *s)
+{
+	LoopFn *f = b->f;
+	const Buffer *state = buf_of(b->l, s->state), *at = buf_of(b->l, s->at);
+	uint32_t size = dtype_size(state->dtype), n = 0;
+	Lx items = sym_lower(&b->sizes, s->n), arg[6];
+	arg[n++] = address(b, s->record, &buf_of(b->l, s->record)->layout);
+	arg[n++] = address(b, s->state, &state->layout);
+	arg[n++] = address(b, s->values, &buf_of(b->l, s->values)->layout);
+	if (s->at.i)
+		arg[n++] = address(b, s->at, &at->layout);
+	else
+		ls_copy(f, arg[2], arg[1], lx_mul(f, items, lx_int(f, size)));
+	arg[n] = items;
+	arg[n + 1] = lx_int(f, size);
+	ls_save(f, arg, n, n + 2, owner_of(b, s->values.i), s->at.i ? owner_of(b, s->at.i) : 0);
+	uint64_t each = size + (s->at.i ? sizeof(int64_t) : 0);
+	b->e->saved_hint += SAVE_RECORD + (uint64_t)sym_hint(b->syms, s->n) * each;
+}
+
 static void emit_step(Builder *b, const Step *s)
 {
 	switch (s->kind) {
 	case STEP_KERNEL: case STEP_CALL: launch(b, &b->kernels.kernel.data[b->next++]); break;
+	case STEP_SAVE: emit_save(b, s->save); break;
 	case STEP_LOOP: emit_loop(b, s); break;
 	case STEP_IF: emit_if(b, s); break;
 	case STEP_WHILE: emit_while(b, s); break;
@@ -498,12 +566,16 @@ static void describe(Builder *b, const Graph *g)
 {
 	for (uint32_t i = 0; i < g->input.n; i++) {
 		const Type *t = node_type(g, g->input.data[i].node);
+		if (g->input.data[i].kind != INPUT_USER)
+			continue;
 		array_push(b->arena, &b->e->input,
 		           (ProgramTensor){.name = g->input.data[i].name, .dtype = t->dtype, .rank = t->n,
 		                           .dim = t->dim});
 	}
 	for (uint32_t i = 0; i < g->output.n; i++) {
 		const Type *t = node_type(g, g->output.data[i].node);
+		if (graph_output_is_state(g, i))
+			continue;
 		array_push(b->arena, &b->e->output,
 		           (ProgramTensor){.name = g->output.data[i].name, .dtype = t->dtype, .rank = t->n,
 		                           .dim = t->dim});
@@ -529,11 +601,14 @@ Program *schedule_program(Lowered *l, const Target *target, const ScheduleOption
 	uint32_t errors = l->ir->ctx->nerror;
 	Program *p = program_new(l->ir, l->graph->name);
 	Builder b = {.l = l, .p = p, .e = program_entry(p, l->graph->name), .arena = l->ir->ctx->arena, .syms = l->ir->syms,
-	             .times = cost_number(l->ir->ctx->arena, 1), .ninput = l->graph->input.n, .noutput = l->graph->output.n};
+	             .times = cost_number(l->ir->ctx->arena, 1)};
 	distinct_init(&b.kernels, l, p, target);
 	b.kernels.plain = opt->plain;
 	intern_init(&b.weight, b.arena);
 	describe(&b, l->graph);
+	b.ninput = b.e->input.n;
+	b.noutput = b.e->output.n;
+	add_state(&b);
 	for (uint32_t i = 1; i < l->check.n; i++)
 		program_message(p, l->check.data[i]);
 	program_find_symbols(b.e);

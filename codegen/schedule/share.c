@@ -9,6 +9,7 @@ typedef struct {
 	const uint32_t *owner; /* by buffer: the one with which it swaps memory, or 0 */
 	uint32_t *read, *written; /* by buffer, then temporary: the last phase that did */
 	uint32_t phase, kernel;
+	bool fails; /* a launch in this phase may */
 	bool open; /* the launch before is in this phase, and may be joined */
 } Share;
 
@@ -21,6 +22,23 @@ static uint32_t memory_of(const Share *h, const Scheduled *k, const SchedArg *a)
 	while (h->owner[b])
 		b = h->owner[b];
 	return b;
+}
+
+/* A phase is completed when a check in it fails: state is not replaced in it, then. */
+static bool fails(const SchedPhase *p)
+{
+	for (uint32_t k = 0; k < p->f->ls.n; k++)
+		if (p->f->ls.data[k].kind == LS_FAIL || p->f->ls.data[k].kind == LS_CALL)
+			return true;
+	return false;
+}
+
+static bool replaces_state(const Share *h, const Scheduled *k, const SchedPhase *p)
+{
+	bool found = false;
+	for (uint32_t a = 0; a < p->narg; a++)
+		found |= p->f->buf.data[a].written && p->arg[a].kind == ARG_BUF && buf_of(h->d->l, k->buf[p->arg[a].k])->kind == BUF_STATE;
+	return found;
 }
 
 static bool may_share(const Share *h, const Scheduled *k, const SchedPhase *p)
@@ -37,8 +55,10 @@ static bool may_share(const Share *h, const Scheduled *k, const SchedPhase *p)
 static void share_launch(Share *h, const Scheduled *k, uint32_t phase, bool *joins)
 {
 	const SchedPhase *p = &k->schedule->phase.data[phase];
-	joins[phase] = h->open && !p->opens && may_share(h, k, p);
+	bool state = h->d->l->state.n;
+	joins[phase] = h->open && !p->opens && may_share(h, k, p) && !(state && h->fails && replaces_state(h, k, p));
 	h->phase += !joins[phase];
+	h->fails = state && ((joins[phase] && h->fails) || fails(p));
 	h->open = !p->alone;
 	for (uint32_t a = 0; a < p->narg; a++) {
 		uint32_t m = memory_of(h, k, &p->arg[a]);

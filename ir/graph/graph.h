@@ -236,6 +236,13 @@ bool node_has_effect(const Graph *, Node); /* its own or a subgraph's */
 /* The next `get` of result k of a tuple, from the reader *u on, which then is the one after it; none at the end. */
 Node node_next_get(const Graph *, Use *u, uint32_t k);
 
+/* Output k replaces state, which no caller passes: it is none of a compiled model's outputs. */
+static inline bool graph_output_is_state(const Graph *g, uint32_t k)
+{
+	int32_t in = g->output.data[k].writes;
+	return in >= 0 && g->input.data[in].kind != INPUT_USER;
+}
+
 /* The constant that a node is; 0 for other nodes. */
 ConstId node_const(const Graph *, Node);
 

@@ -232,7 +232,7 @@ uint32_t step_lists(const Step *s, StepList *list[MAX_STEP_LISTS])
 	uint32_t n = 0;
 	if (s->kind == STEP_WHILE)
 		list[n++] = s->test;
-	if (!step_is_launch(s))
+	if (step_is_nested(s))
 		list[n++] = s->body;
 	if (s->kind == STEP_IF)
 		list[n++] = s->other;

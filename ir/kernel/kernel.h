@@ -33,14 +33,15 @@ typedef enum {
 	BUF_TEMP,   /* in the workspace, offset chosen by the plan */
 	BUF_INPUT,  /* user input k */
 	BUF_OUTPUT, /* user output k */
-	BUF_CONST   /* constant k, prepared into its layout at compile time */
+	BUF_CONST,  /* constant k, prepared into its layout at compile time */
+	BUF_STATE   /* state k (Lowered.state): row-major, the same in all entries; it holds a value before the first step */
 } BufKind;
 
 typedef struct { uint32_t i; } BufId; /* 0 means none */
 
 typedef struct {
 	BufKind kind;
-	uint32_t k; /* which input, output, constant (ConstId) */
+	uint32_t k; /* which input, output, constant (ConstId), state */
 	DType dtype;
 	uint32_t rank;
 	const Sym *dim; /* logical shape */
@@ -149,6 +150,7 @@ typedef struct Kernel {
 typedef enum {
 	STEP_KERNEL,
 	STEP_CALL, /* of a user's operator                                                                    */
+	STEP_SAVE, /* what a call that fails later puts back into state                                       */
 	STEP_LOOP, /* body for t in [0, extent): its kernels may index buffers with `var`                    */
 	STEP_IF,   /* body where pred holds, else `other`: one of them is executed                            */
 	STEP_WHILE /* test, and as long as it has made pred true body and test again                          */
@@ -165,6 +167,16 @@ typedef struct StepCall {
 	Sym work;                /* bytes of the workspace; none: it has none */
 } StepCall;
 
+/* Items of state that the next step may overwrite: values[i] lay at[i] items behind its beginning (a step before has read
+ * them), or, where `at` is none, all of it is copied to `values` now. `values`, `at` and `record` hold what they do until
+ * the call ends. */
+typedef struct StepSave {
+	BufId state, values, at, record;
+	Sym n; /* items */
+} StepSave;
+
+enum { SAVE_RECORD = 64 }; /* bytes of a record, see weft_save in runtime.h */
+
 /* What is computed in one branch of a STEP_IF only is not read after it: both write the buffers of its results.
  * Values carried by loops are pairs of buffers: `from` is read, `to` is written; they swap after each iteration (the plan
  * gives both the storage); init is copied to `from` before the first one, and readers after the loop use `to`. The test
@@ -173,6 +185,7 @@ typedef struct Step {
 	StepKind kind;
 	Kernel *kernel;
 	const struct StepCall *call;
+	const StepSave *save;
 	Sym var, extent;
 	bool reverse;    /* t runs downwards */
 	BufId pred;      /* a bool without dimensions */
@@ -194,15 +207,31 @@ static inline bool step_is_launch(const Step *s)
 	return s->kind == STEP_KERNEL || s->kind == STEP_CALL;
 }
 
+static inline bool step_is_nested(const Step *s)
+{
+	return s->kind == STEP_LOOP || s->kind == STEP_IF || s->kind == STEP_WHILE;
+}
+
 enum { MAX_STEP_LISTS = 2 };
 /* The lists inside a step, in the order in which they are executed. Returns how many. */
 uint32_t step_lists(const Step *, StepList *list[MAX_STEP_LISTS]);
+
+/* What lives from call to call. Its shape is constant; complex numbers lie as pairs. */
+typedef struct {
+	const char *name;
+	DType dtype;
+	uint32_t rank;
+	const int64_t *dim;
+	ConstId init;  /* its first contents */
+	bool written;  /* some step stores into it */
+} LoweredState;
 
 /* Everything below the graph: buffers, steps, guards. */
 typedef struct Lowered {
 	Ir *ir;
 	const Graph *graph; /* for names, guards, input and output descriptions */
 	ARRAY(Buffer) buf;  /* [0] unused */
+	ARRAY(LoweredState) state; /* each has one buffer at most: that is the only form of aliasing */
 	StepList steps;
 	ARRAY(const char *) check; /* messages of run-time checks, [0] unused: formats, see LS_FAIL */
 } Lowered;
@@ -235,6 +264,15 @@ Kx kx_load(Kernel *, Arena *, BufId, DType, uint32_t nidx, const Sym *idx, Kx gu
 Kx kx_index(Kernel *, Arena *, Sym);
 Kx kx_inrange(Kernel *, Arena *, Sym e, Sym lo, Sym hi);
 Kx kx_stage(Kernel *, Arena *, uint32_t stage, DType, uint32_t nidx, const Sym *idx);
+
+/* How kernels touch buffers: */
+/* Marks what stages and value variables are made of, from stage `first` to before stage `end`: mark[kx]. */
+void kernel_reached(const Kernel *, uint32_t first, uint32_t end, bool *mark);
+/* What is stored into `to` may lie where `from` does, although the kernel reads that: each element is read where it is
+ * stored, before it is, and no schedule stores it twice. */
+bool kernel_replaces(const Kernel *, BufId to, BufId from, Arena *scratch);
+/* Every buffer that a step, or one inside it, reads or writes; in order, some more than once. A STAGE_SCATTER writes. */
+void step_buffers(const Step *, Arena *scratch, void (*visit)(void *, BufId, bool write), void *data);
 
 void kernel_print(const Lowered *, const Kernel *, Text *);
 void lowered_print(const Lowered *, Text *);

@@ -16,7 +16,7 @@ typedef struct {
 	Sym *var, *alias; /* ... and variables whose names differ */
 } Printer;
 
-static const char *const buf_kind[] = {"temp", "input", "output", "const"};
+static const char *const buf_kind[] = {"temp", "input", "output", "const", "state"};
 static const char *const stage_kind[] = {"map", "reduce", "argreduce", "running", "sort", "scatter",
                                          "check"};
 static const char *const result_name[] = {"register", "local", "global"};
@@ -381,6 +381,22 @@ static void print_call(const Lowered *l, const StepCall *c, Text *t)
 	text_char(t, '\n');
 }
 
+static void print_save(const Lowered *l, const StepSave *s, Text *t)
+{
+	text_add(t, "save ");
+	print_buf_name(l, t, s->state);
+	if (s->at.i) {
+		text_add(t, "[");
+		print_buf_name(l, t, s->at);
+		text_add(t, "]");
+	}
+	text_add(t, " -> ");
+	print_buf_name(l, t, s->values);
+	text_add(t, " items ");
+	sym_print(l->ir->syms, s->n, t);
+	text_char(t, '\n');
+}
+
 static void print_steps(const Lowered *l, const StepList *list, Text *t)
 {
 	for (uint32_t k = 0; k < list->step.n; k++) {
@@ -389,6 +405,8 @@ static void print_steps(const Lowered *l, const StepList *list, Text *t)
 			kernel_print(l, s->kernel, t);
 		else if (s->kind == STEP_CALL)
 			print_call(l, s->call, t);
+		else if (s->kind == STEP_SAVE)
+			print_save(l, s->save, t);
 		else
 			print_nested(l, s, t);
 	}

@@ -213,6 +213,16 @@ static void check_place(Verify *v, const Stage *s)
 	v->written[s->buf.i] = true;
 }
 
+/* State that a kernel reads and replaces. */
+static void check_replaces(Verify *v, const Stage *s)
+{
+	const Kernel *k = v->k;
+	if (s->result != RESULT_GLOBAL || !v->ok || buf_of(v->l, s->buf)->kind != BUF_STATE)
+		return;
+	if (!kernel_replaces(k, s->buf, s->buf, v->arena))
+		fail(v, "reads state elsewhere than it replaces it: ", buf_of(v->l, s->buf)->name);
+}
+
 static bool same_place(const Verify *v, const Stage *a, const Stage *b)
 {
 	uint32_t rank = buf_of(v->l, a->buf)->rank;
@@ -265,6 +275,7 @@ static void check_stage(Verify *v, const Stage *s)
 		fail(v, "needs exactly one axis to work along", "");
 	check_written_once(v, s);
 	check_place(v, s);
+	check_replaces(v, s);
 }
 
 static void check_kernel(Verify *v, const Kernel *k)
@@ -363,6 +374,16 @@ static void check_call(Verify *v, const StepCall *c)
 		v->written[c->buf[k].i] = true;
 }
 
+static void check_save(Verify *v, const StepSave *s)
+{
+	const Buffer *state = buf_of(v->l, s->state), *values = buf_of(v->l, s->values);
+	if (state->kind != BUF_STATE || values->dtype != state->dtype)
+		fail(v, "saves what is no state, or as another dtype: ", name_of(v, s->state));
+	if (s->at.i && (!v->written[s->at.i] || !v->written[s->values.i]))
+		fail(v, "saves what was not read before: ", name_of(v, s->state));
+	v->written[s->values.i] = v->written[s->record.i] = true;
+}
+
 static void check_steps(Verify *v, const StepList *list)
 {
 	for (uint32_t k = 0; v->ok && k < list->step.n; k++) {
@@ -371,10 +392,27 @@ static void check_steps(Verify *v, const StepList *list)
 			check_kernel(v, s->kernel);
 		else if (s->kind == STEP_CALL)
 			check_call(v, s->call);
+		else if (s->kind == STEP_SAVE)
+			check_save(v, s->save);
 		else if (s->kind == STEP_IF)
 			check_if(v, s);
 		else
 			check_loop(v, s);
+	}
+}
+
+/* Of each one buffer at most, row-major. */
+static void check_states(Verify *v)
+{
+	bool *seen = ARENA_ARRAY(v->arena, bool, v->l->state.n);
+	for (uint32_t k = 1; k < v->l->buf.n && v->ok; k++) {
+		const Buffer *b = &v->l->buf.data[k];
+		if (b->kind != BUF_STATE)
+			continue;
+		if (b->k >= v->l->state.n || seen[b->k] || !layout_is_row_major(&b->layout, b->rank))
+			fail(v, "state has two buffers, or is not row-major: ", b->name);
+		else
+			seen[b->k] = true;
 	}
 }
 
@@ -384,6 +422,7 @@ bool lowered_verify(Lowered *l)
 	ArenaMark mark = arena_mark(arena);
 	Verify v = {.l = l, .arena = arena, .ok = true};
 	v.written = ARENA_ARRAY(arena, bool, l->buf.n);
+	check_states(&v);
 	for (uint32_t k = 1; k < l->buf.n; k++) {
 		BufKind kind = l->buf.data[k].kind;
 		if (kind != BUF_TEMP && kind != BUF_OUTPUT)

@@ -205,6 +205,70 @@ static bool run_copy(Exec *run, const LsData *s)
 	return true;
 }
 
+/* ---- state that is put back ---- */
+
+typedef struct Saved {
+	View state, values, at; /* at.region NULL: one after the other */
+	uint64_t n;
+	uint32_t bytes;
+	struct Saved *before;
+} Saved;
+
+static bool saved_view(Exec *run, Lx address, uint64_t bytes, uint32_t owner, View *v)
+{
+	Interp *in = run->at.in;
+	const LxData *d = &run->f->lx.data[address.i];
+	int64_t at;
+	if (d->kind != LX_ADDR || d->u.k >= in->nregion || !exec_int(run, d->in[0], &at))
+		return loop_finding(&run->at, "saves what has no address");
+	Region *r = &in->region[d->u.k];
+	if (at < 0 || (uint64_t)at > r->bytes || bytes > r->bytes - (uint64_t)at)
+		return loop_finding(&run->at, "saves %llu bytes at byte %lld of the %s, which has %llu", (unsigned long long)bytes,
+		                    (long long)at, r->name, (unsigned long long)r->bytes);
+	*v = (View){.name = r->name, .region = r, .first = (uint64_t)at, .bytes = bytes, .owner = owner};
+	return true;
+}
+
+static bool run_save(Exec *run, const LsData *s)
+{
+	Interp *in = run->at.in;
+	Saved *x = ARENA_NEW(in->arena, Saved);
+	int64_t n, bytes;
+	if (!exec_int(run, s->arg[s->nbuf], &n) || !exec_int(run, s->arg[s->nbuf + 1], &bytes))
+		return false;
+	*x = (Saved){.n = (uint64_t)n, .bytes = (uint32_t)bytes, .before = in->saved};
+	in->saved = x;
+	View record;
+	uint64_t all = x->n * x->bytes;
+	if (!saved_view(run, s->arg[0], SAVE_RECORD, 0, &record) || !saved_view(run, s->arg[1], 0, 0, &x->state) ||
+	    !saved_view(run, s->arg[2], all, s->k, &x->values))
+		return false;
+	x->state.bytes = x->state.region->bytes - x->state.first;
+	return s->nbuf == 3 || saved_view(run, s->arg[3], x->n * sizeof(int64_t), (uint32_t)s->count, &x->at);
+}
+
+/* Newest first. What was saved is read like any buffer: nobody may have taken its place. */
+static bool put_back(Interp *in, const LoopFn *f)
+{
+	Access a = {.in = in, .f = f};
+	for (const Saved *s = in->saved; s; s = s->before) {
+		in->phase++;
+		for (uint64_t k = 0; k < s->n; k++) {
+			char *to, *from, *at = NULL;
+			int64_t place = (int64_t)k;
+			if (s->at.region && !view_touch(&a, &s->at, (int64_t)(k * sizeof place), sizeof place, false, &at))
+				return false;
+			if (at)
+				memcpy(&place, at, sizeof place);
+			if (!view_touch(&a, &s->values, (int64_t)(k * s->bytes), s->bytes, false, &from) ||
+			    !view_touch(&a, &s->state, place * s->bytes, s->bytes, true, &to))
+				return false;
+			memcpy(to, from, s->bytes);
+		}
+	}
+	return true;
+}
+
 static bool run_read(Exec *run, const LsData *s)
 {
 	char *from;
@@ -262,6 +326,7 @@ static bool run_program(Exec *run, const LsData *s)
 	case LS_LAUNCH: return run_launch(run, s);
 	case LS_READ: return run_read(run, s);
 	case LS_COPY: return run_copy(run, s);
+	case LS_SAVE: return run_save(run, s);
 	case LS_ASSERT: return run_assert(run, s);
 	case LS_PART: return run_part(run, s);
 	default: return s->k < program_nslot(in->entry) && exec_int(run, s->x, &in->slot[s->k]);
@@ -360,7 +425,11 @@ static bool make_regions(Interp *in, void *const *buf, const int64_t *slot)
 	last[1] = (Region){.name = "workspace", .data = buf[nin + nout + 1],
 	                   .bytes = (uint64_t)slot[program_nslot(e) - 1], .align = 64};
 	last[2] = (Region){.name = "state", .data = buf[nin + nout + 2], .bytes = in->program->state_bytes, .align = 64};
-	return follow(in, &last[1]);
+	if (!follow(in, &last[1]) || !follow(in, &last[2]))
+		return false;
+	for (uint64_t k = 0; k < last[2].bytes; k++)
+		last[2].shadow[k].write.phase = BEFORE_THE_CALL;
+	return true;
 }
 
 LoopOutcome loop_interp_run(const ProgramEntry *e, Arena *a, void *const *buf, const int64_t *slot, LoopReport *r)
@@ -371,6 +440,8 @@ LoopOutcome loop_interp_run(const ProgramEntry *e, Arena *a, void *const *buf, c
 	for (uint32_t k = 0; k < e->program->fn.n; k++)
 		in.plan[k] = loop_plan(e->program->fn.data[k], a);
 	bool ok = make_regions(&in, buf, slot) && run_function(&in, e->run, slot);
+	if (!ok && in.outcome == LOOP_FAILED)
+		put_back(&in, e->run);
 	for (uint32_t k = 0; k < e->output.n && ok; k++)
 		ok = region_complete(&(Access){.in = &in, .f = e->run}, &in.region[e->input.n + k]);
 	return finish(&in);

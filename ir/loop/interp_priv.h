@@ -18,6 +18,7 @@ typedef struct {
 } Shadow;
 
 #define SEVERAL_TASKS UINT32_MAX
+#define BEFORE_THE_CALL UINT32_MAX /* Touch.phase: state has values */
 #define FAILED_CALL   UINT32_MAX /* Failure.id: of an LS_CALL */
 
 /* What LX_ADDR counts: an input, an output, the weights, the workspace, the state. */
@@ -58,6 +59,7 @@ typedef struct {
 		int64_t arg[MAX_FAIL_ARGS];
 		char told[480]; /* FAILED_CALL: the message */
 	} failure;
+	struct Saved *saved; /* the last one; put back if the call fails */
 	struct FnPlan **plan; /* by index into Program.fn; of run */
 } Interp;
 

@@ -26,6 +26,7 @@ static const LsRow row[] = {
 	[LS_READ] = {"read", "read $v = $d at $x", .v = V_DATA, .x = FIELD_ADDRESS, .effect = true},
 	[LS_COPY] = {"copy", "copy ($o, $x, $y)", .offset = FIELD_ADDRESS, .x = FIELD_ADDRESS, .y = FIELD_INDEX,
 	             .effect = true},
+	[LS_SAVE] = {"save", "save ($u; $p)", .arg = FIELD_BUFFERS, .effect = true},
 	[LS_ASSERT] = {"assert", "assert $x message $k ($a)", .x = FIELD_BOOL, .arg = FIELD_INDEX, .effect = true},
 	[LS_RESULT] = {"result", "result $k = $x", .x = FIELD_INDEX, .effect = true},
 	[LS_PART] = {"part", "part $k from $c ($a)", .arg = FIELD_INDEX, .effect = true},
@@ -314,6 +315,11 @@ Lv ls_read(LoopFn *f, const char *name, DType dtype, Lx address, uint32_t owner)
 void ls_copy(LoopFn *f, Lx to, Lx from, Lx bytes)
 {
 	ls_add(f, (LsData){.kind = LS_COPY, .offset = to, .x = from, .y = bytes});
+}
+
+void ls_save(LoopFn *f, const Lx *arg, uint32_t nbuf, uint32_t narg, uint32_t values, uint32_t at)
+{
+	ls_add(f, (LsData){.kind = LS_SAVE, .k = values, .count = at, .nbuf = nbuf, .narg = narg, .arg = dup_args(f, arg, narg)});
 }
 
 void ls_assert(LoopFn *f, Lx ok, uint32_t message, const Lx *arg, uint32_t narg)

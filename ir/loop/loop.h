@@ -92,6 +92,10 @@ typedef enum {
 	             a barrier. All that a program knows of the contents of memory. k: the
 	             buffer, for the interpreter                                            */
 	LS_COPY,   /* y bytes from address x to address offset                               */
+	LS_SAVE,   /* n items of so many bytes (arg[nbuf], arg[nbuf + 1]) of the state at arg[1] lie at arg[2], as many items behind
+	             its beginning as the integers at arg[3] say, or one after the other (nbuf = 3): if the call fails,
+	             they are put back. arg[0]: SAVE_RECORD bytes; k, count: the buffers arg[2] and arg[3], for the
+	             interpreter                                                            */
 	LS_ASSERT, /* if not x: end the call with message k, whose %lld take arg[]           */
 	LS_RESULT, /* result slot k of `sizes` = x                                           */
 	LS_PART,   /* what part k of this function does; arg[]: its parameters, none: those of this
@@ -316,6 +320,7 @@ void ls_launch(LoopFn *, uint32_t call, Lx ntasks, const Lx *arg, uint32_t nbuf,
 void ls_join(LoopFn *);
 /* A bool, else an i64. owner: as ProgramArg's, or 0. */
 Lv ls_read(LoopFn *, const char *name, DType, Lx address, uint32_t owner);
+void ls_save(LoopFn *, const Lx *arg, uint32_t nbuf, uint32_t narg, uint32_t values, uint32_t at);
 void ls_copy(LoopFn *, Lx to, Lx from, Lx bytes);
 void ls_assert(LoopFn *, Lx ok, uint32_t message, const Lx *arg, uint32_t narg);
 void ls_result(LoopFn *, uint32_t slot, Lx);

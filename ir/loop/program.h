@@ -24,6 +24,21 @@ typedef struct {
 	const Sym *dim;
 } ProgramTensor;
 
+/* What lives from call to call, row-major. `first`: where its first contents are in the weight section, or PROGRAM_ZEROS. */
+typedef struct {
+	const char *name;
+	DType dtype;
+	uint32_t rank;
+	const int64_t *dim;
+	uint64_t offset, bytes; /* within the state section, 64-byte aligned */
+	ConstId init;
+	uint64_t first;
+} ProgramState;
+
+#define PROGRAM_ZEROS UINT64_MAX
+
+enum { PROGRAM_READS = 1, PROGRAM_WRITES = 2 }; /* ProgramEntry.state_use */
+
 /* All launches of a call in one run: of a loop, every iteration; of a while one, and of a branch as if it were taken. */
 typedef struct {
 	const Cost *flops, *bytes, *launches;
@@ -76,6 +91,8 @@ typedef struct {
 	ARRAY(LoopFn *) sizes_part, run_part;
 	uint32_t first_call, ncall; /* its calls in Program.call; LS_LAUNCH statements count from first_call */
 	uint64_t workspace_hint;    /* bytes at hint sizes */
+	uint64_t saved_hint;        /* of these, what a call that fails puts back into state */
+	ARRAY(uint8_t) state_use;   /* by state: PROGRAM_READS, PROGRAM_WRITES */
 } ProgramEntry;
 
 typedef struct Program {
@@ -83,11 +100,12 @@ typedef struct Program {
 	const char *name;
 	ARRAY(LoopFn *) fn;          /* distinct kernels */
 	ARRAY(ProgramCall) call;     /* of all entries, one after the other */
-	ARRAY(ProgramConst) constant;
+	ARRAY(ProgramConst) constant; /* the first ones are the first contents of state, where not zeros */
+	ARRAY(ProgramState) state;
 	ARRAY(const char *) message; /* of checks and assertions; [0] unused */
 	ARRAY(ProgramEntry) entry;   /* at least one, when it is complete */
 	uint64_t weight_bytes;
-	uint64_t state_bytes, state_init; /* size of the state; where its first contents are in the weights */
+	uint64_t state_bytes;
 } Program;
 
 /* An empty program: message[0] exists. */

@@ -349,6 +349,6 @@ OP(update_slice) {
 	.doc = "x with the box at start (clamped to fit) replaced by update",
 	.infer = infer_update_slice,
 	.eval = eval_update_slice,
-	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS, .index = index_update_slice},
+	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS, .updates = true, .index = index_update_slice},
 	.sample = "f32[5, 4], f32[2, 3], [i64[] in -1..6, i64[] in 0..2]",
 };

@@ -325,7 +325,7 @@ OP(scatter) {
 	.doc = "x with the slices that gather would read combined with update, in row-major order",
 	.infer = infer_scatter,
 	.eval = eval_scatter,
-	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS, .index = index_gather},
+	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS, .updates = true, .index = index_gather},
 	.accumulates = true,
 	.sample = "f32[5, 3], i64[4, 1] in -5..5, f32[4, 3], batch=0, axes=[0], combine=\"add\", "
 		  "mode=\"check\", unique=false, sorted=false",

@@ -88,6 +88,7 @@ typedef struct {
 	uint32_t other;   /* INDEX: the 0-d operand for where there is no element; 0: zero stands there */
 	uint32_t cost;    /* operations per element, if not 1 */
 	uint32_t axes;    /* ROOT: that its kernel has besides those of the result */
+	bool updates;     /* ROOT: operand 0 with parts replaced by what operand 1 says */
 	bool own_results; /* ROOT: decides itself where its results lie: no reader gives them a place */
 	bool complex;     /* may have complex operands or results: it computes nothing of them */
 	void (*index)(IndexMap *);

@@ -1,0 +1,129 @@
+/* How kernels and steps touch buffers. */
+#include "ir/kernel/kernel.h"
+
+#include "ir/ops/userop.h"
+
+typedef struct {
+	const Kernel *k;
+	bool *mark;
+} Reach;
+
+static void reach(Reach *r, Kx x)
+{
+	const KxData *d = &r->k->kx.data[x.i];
+	if (!x.i || r->mark[x.i])
+		return;
+	r->mark[x.i] = true;
+	for (uint32_t k = 0; k < d->nin; k++)
+		reach(r, d->in[k]);
+	reach(r, d->guard);
+	reach(r, d->other);
+}
+
+void kernel_reached(const Kernel *k, uint32_t first, uint32_t end, bool *mark)
+{
+	Reach r = {k, mark};
+	for (uint32_t i = first; i < end; i++) {
+		reach(&r, k->stage.data[i].value);
+		reach(&r, k->stage.data[i].guard);
+	}
+	for (uint32_t i = 0; i < k->vvar.n; i++)
+		reach(&r, k->vvar.data[i].value);
+}
+
+static bool same_index(const KxData *x, const Stage *st, uint32_t rank)
+{
+	bool same = x->nidx == rank;
+	for (uint32_t k = 0; k < rank && same; k++)
+		same = x->idx[k].i == st->idx[k].i;
+	return same;
+}
+
+static bool loads(const Kernel *k, const bool *mark, BufId b)
+{
+	for (uint32_t i = 1; i < k->kx.n; i++)
+		if (mark[i] && k->kx.data[i].kind == KX_LOAD && k->kx.data[i].buf.i == b.i)
+			return true;
+	return false;
+}
+
+static bool loads_at(const Kernel *k, const bool *mark, BufId b, const Stage *st)
+{
+	for (uint32_t i = 1; i < k->kx.n; i++) {
+		const KxData *x = &k->kx.data[i];
+		if (mark[i] && x->kind == KX_LOAD && x->buf.i == b.i && !same_index(x, st, x->nidx))
+			return false;
+	}
+	return true;
+}
+
+/* Contractions store some elements twice: rows past the end repeat the last one. */
+bool kernel_replaces(const Kernel *k, BufId to, BufId from, Arena *scratch)
+{
+	uint32_t at = k->stage.n;
+	bool *mark = ARENA_ARRAY(scratch, bool, k->kx.n), ok = true;
+	kernel_reached(k, 0, k->stage.n, mark);
+	if (!loads(k, mark, from))
+		return true;
+	for (uint32_t i = 0; i < k->stage.n; i++)
+		if (k->stage.data[i].result == RESULT_GLOBAL && k->stage.data[i].buf.i == to.i) {
+			ok = ok && at == k->stage.n && k->stage.data[i].kind == STAGE_MAP;
+			at = i;
+		}
+	if (at == k->stage.n)
+		return true;
+	bool *later = ARENA_ARRAY(scratch, bool, k->kx.n);
+	Reach r = {k, later};
+	for (uint32_t i = at + 1; i < k->stage.n; i++) {
+		reach(&r, k->stage.data[i].value);
+		reach(&r, k->stage.data[i].guard);
+	}
+	return ok && !k->anchor && !loads(k, later, from) && loads_at(k, mark, from, &k->stage.data[at]);
+}
+
+static void kernel_buffers(const Kernel *k, Arena *scratch, void (*visit)(void *, BufId, bool write),
+			   void *data)
+{
+	bool *mark = ARENA_ARRAY(scratch, bool, k->kx.n);
+	kernel_reached(k, 0, k->stage.n, mark);
+	for (uint32_t i = 1; i < k->kx.n; i++)
+		if (mark[i] && k->kx.data[i].kind == KX_LOAD)
+			visit(data, k->kx.data[i].buf, false);
+	for (uint32_t i = 0; i < k->stage.n; i++)
+		if (k->stage.data[i].result == RESULT_GLOBAL && k->stage.data[i].buf.i)
+			visit(data, k->stage.data[i].buf, true);
+}
+
+static void save_buffers(const StepSave *s, void (*visit)(void *, BufId, bool write), void *data)
+{
+	visit(data, s->state, false);
+	if (s->at.i) {
+		visit(data, s->at, false);
+		visit(data, s->values, false);
+	} else {
+		visit(data, s->values, true);
+	}
+	visit(data, s->record, true);
+}
+
+void step_buffers(const Step *s, Arena *scratch, void (*visit)(void *, BufId, bool write), void *data)
+{
+	StepList *inner[MAX_STEP_LISTS];
+	if (s->kind == STEP_KERNEL)
+		kernel_buffers(s->kernel, scratch, visit, data);
+	if (s->kind == STEP_SAVE)
+		save_buffers(s->save, visit, data);
+	if (s->kind == STEP_CALL)
+		for (uint32_t k = 0; k < s->call->op->nin + s->call->op->nout; k++)
+			visit(data, s->call->buf[k], k >= s->call->op->nin);
+	if (s->pred.i)
+		visit(data, s->pred, false);
+	for (uint32_t k = 0; k < s->ncarry; k++) {
+		visit(data, s->carry[k].from, false);
+		visit(data, s->carry[k].from, true);
+		visit(data, s->carry[k].to, true);
+	}
+	for (uint32_t k = 0, n = step_lists(s, inner); k < n; k++)
+		for (uint32_t i = 0; i < inner[k]->step.n; i++)
+			step_buffers(&inner[k]->step.data[i], scratch, visit, data);
+}

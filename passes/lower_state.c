@@ -1,0 +1,491 @@
+/* Versions of state and the order of steps; see lower_state.h.
+ *
+ * A step comes after those that write what it reads, and a version is written after every read of the one before:
+ *
+ *   %new = update_slice(%cache, %row, ..)      copy_cache -> old; update_row -> cache; attention(cache)
+ *   %y = attention(%new), %cache (old value)
+ *
+ * Where checks may fail, they come before what replaces state, unless they depend on it. */
+#include "passes/lower_state.h"
+
+#include <string.h>
+
+#include "ir/ops/userop.h"
+#include "passes/lower_stage.h"
+
+LowerState *lower_state_new(Graph *g, Arena *arena)
+{
+	LowerState *st = ARENA_NEW(arena, LowerState);
+	uint32_t n = 0;
+	st->of_input = ARENA_ARRAY(arena, uint32_t, g->input.n);
+	st->apart = ARENA_ARRAY(arena, bool, g->node.n);
+	st->apart_output = ARENA_ARRAY(arena, bool, g->output.n);
+	st->stored = ARENA_ARRAY(arena, bool, g->node.n);
+	for (uint32_t k = 0; k < g->input.n; k++)
+		st->of_input[k] = g->input.data[k].kind == INPUT_USER ? 0 : ++n;
+	return st;
+}
+
+/* ---- versions ---- */
+
+static StateVersion *version_of(const Lower *s, BufId b)
+{
+	if (!s->state || buf_of(s->l, b)->kind != BUF_STATE)
+		return NULL;
+	for (uint32_t k = 0; k < s->state->version.n; k++)
+		if (s->state->version.data[k].buf.i == b.i)
+			return &s->state->version.data[k];
+	return NULL;
+}
+
+static BufId new_version(Lower *s, uint32_t state, Node of, Node computed, uint32_t output)
+{
+	BufId b = lower_new_place(s, of, BUF_STATE, state).buf;
+	buf_of(s->l, b)->layout_fixed = true;
+	array_push(s->arena, &s->state->version, (StateVersion){.buf = b, .node = computed, .output = output});
+	return b;
+}
+
+void lower_state_begin(Lower *s)
+{
+	LowerState *st = s->state;
+	st->again = false;
+	st->version.n = st->checked.n = 0;
+	for (uint32_t k = 0; k < s->g->input.n; k++) {
+		const GraphInput *in = &s->g->input.data[k];
+		if (!st->of_input[k])
+			continue;
+		const Const *c = ir_const_of(s->ir, in->init);
+		array_push(s->arena, &s->l->state,
+		           (LoweredState){.name = in->name, .dtype = c->dtype, .rank = c->rank, .dim = c->dim, .init = in->init});
+		Node n = lower_input(s->g, in->node);
+		lower_add_place(s, n, (NodePlace){.buf = new_version(s, st->of_input[k] - 1, n, (Node){0}, 0)});
+	}
+}
+
+NodePlace lower_state_output(Lower *s, uint32_t k)
+{
+	const GraphOutput *o = &s->g->output.data[k];
+	uint32_t state = s->state->of_input[o->writes] - 1;
+	Node n = lower_output(s->g, k);
+	bool computed = lower_can_be_computed_in(s, n) && !s->state->apart[n.i];
+	BufId b = new_version(s, state, n, computed ? n : (Node){0}, k);
+	version_of(s, b)->before = s->state->version.data[state].buf;
+	s->l->state.data[state].written = true;
+	return (NodePlace){.buf = b};
+}
+
+static bool same_type(const Lower *s, Node a, Node b)
+{
+	return node_type_id(s->g, a).i == node_type_id(s->g, b).i;
+}
+
+/* What n is with parts of it replaced; none. */
+static Node updated_operand(const Lower *s, Node n)
+{
+	const Graph *g = s->g;
+	const OpLower *l = op_lower(node_op(g, n));
+	if (l->updates)
+		return node_in(g, n, 0);
+	for (uint32_t k = 0; l->holds == HOLDS_OPERANDS && k < node_nin(g, n); k++) {
+		Node x = node_in(g, n, k);
+		Node from = lower_is_map(op_lower(node_op(g, x))) ? node_in(g, x, 0) : x;
+		if (same_type(s, from, n))
+			return from;
+	}
+	return (Node){0};
+}
+
+static bool can_take_place(const Lower *s, Node n)
+{
+	return lower_has_place(s, n) && !info_of(s, n)->place.n && !s->state->apart[n.i];
+}
+
+static bool at_origin(const NodePlace *p)
+{
+	bool origin = !p->t.i;
+	for (uint32_t k = 0; k < MAX_RANK; k++)
+		origin = origin && !p->off[k].i;
+	return origin;
+}
+
+void lower_state_extend(Lower *s, Node n)
+{
+	NodePlace at = info_of(s, n)->place.data[0], part;
+	StateVersion *v = version_of(s, at.buf);
+	Node x = v ? updated_operand(s, n) : (Node){0};
+	if (!x.i)
+		return;
+	if (at_origin(&at) && same_type(s, x, n) && can_take_place(s, x)) {
+		uint32_t k = (uint32_t)(v - s->state->version.data);
+		BufId read = v->before, b = new_version(s, buf_of(s->l, at.buf)->k, x, x, v->output);
+		s->state->version.data[k].before = b;
+		version_of(s, b)->before = read;
+		lower_add_place(s, x, (NodePlace){.buf = b});
+	}
+	/* What is put there may be computed there only if nothing is copied over it. */
+	const NodeInfo *from = info_of(s, x);
+	bool there = op_lower(node_op(s->g, x))->role != LOWER_INDEX && from->place.n && at_origin(&from->place.data[0]) &&
+		     at_origin(&at) && version_of(s, from->place.data[0].buf) &&
+		     buf_of(s->l, from->place.data[0].buf)->k == buf_of(s->l, at.buf)->k;
+	Node update = op_lower(node_op(s->g, n))->updates ? node_in(s->g, n, 1) : (Node){0};
+	if (there && update.i && can_take_place(s, update) && lower_update_place(s, n, &part))
+		lower_add_place(s, update, part);
+}
+
+/* ---- what stays ---- */
+
+bool lower_state_keeps(const Lower *s, const Kernel *k)
+{
+	const Stage *st = &k->stage.data[0];
+	if (k->stage.n != 1 || st->kind != STAGE_MAP || st->result != RESULT_GLOBAL)
+		return false;
+	const StateVersion *v = version_of(s, st->buf);
+	const KxData *x = &k->kx.data[st->value.i];
+	bool keeps = v && x->kind == KX_LOAD && !x->guard.i && (x->buf.i == st->buf.i || x->buf.i == v->before.i);
+	for (uint32_t d = 0; keeps && d < x->nidx; d++)
+		keeps = x->idx[d].i == st->idx[d].i;
+	return keeps;
+}
+
+void lower_state_copy(Lower *s, const NodePlace *out)
+{
+	Graph *g = s->g;
+	NodePlace *from = ARENA_ARRAY(s->arena, NodePlace, g->output.n);
+	for (uint32_t k = 0; k < g->output.n; k++) {
+		Node n = lower_output(g, k);
+		if (!version_of(s, out[k].buf) || !s->state->apart_output[k])
+			continue;
+		from[k] = lower_new_place(s, n, BUF_TEMP, 0);
+		lower_push_kernel(s, lower_copy_kernel(s, n, &from[k]));
+	}
+	for (uint32_t k = 0; k < g->output.n; k++) {
+		Node n = lower_output(g, k);
+		const StateVersion *v = version_of(s, out[k].buf);
+		if (!v || v->node.i)
+			continue;
+		lower_push_kernel(s, from[k].buf.i ? lower_copy_place(s, n, &from[k], &out[k]) : lower_copy_kernel(s, n, &out[k]));
+	}
+}
+
+/* ---- dependences ---- */
+
+typedef ARRAY(uint32_t) Numbers;
+
+typedef struct {
+	Lower *s;
+	Step *step;
+	uint32_t n, now;  /* now: the step that is visited */
+	Numbers *next;    /* by step: those that come after it */
+	uint32_t *before; /* by step: how many come before it */
+	uint32_t *writer; /* by buffer: 1 + the last step that writes it */
+	Numbers *reader;  /* by buffer: since then */
+	Numbers *reads, *writes; /* by version: steps */
+	bool *fails, *replaces;  /* by step: a check in it may fail; it writes state */
+	bool *needed;            /* by step: checks depend on it */
+	bool late;               /* what replaces state comes after checks */
+	Numbers heap, order;
+} Order;
+
+static void add_edge(Order *o, uint32_t from, uint32_t to)
+{
+	if (from == to)
+		return;
+	array_push(o->s->arena, &o->next[from], to);
+	o->before[to]++;
+}
+
+static void visit_buffer(void *data, BufId b, bool write)
+{
+	Order *o = data;
+	Arena *arena = o->s->arena;
+	const StateVersion *v = version_of(o->s, b);
+	if (v)
+		array_push(arena, write ? &o->writes[v - o->s->state->version.data] : &o->reads[v - o->s->state->version.data], o->now);
+	o->replaces[o->now] |= v && write;
+	if (o->writer[b.i])
+		add_edge(o, o->writer[b.i] - 1, o->now);
+	if (!write) {
+		array_push(arena, &o->reader[b.i], o->now);
+		return;
+	}
+	for (uint32_t k = 0; k < o->reader[b.i].n; k++)
+		add_edge(o, o->reader[b.i].data[k], o->now);
+	o->reader[b.i].n = 0;
+	o->writer[b.i] = o->now + 1;
+}
+
+/* The kernel of a step reads what its own result replaces, and may not. */
+static void separate(Lower *s, const StateVersion *v)
+{
+	Graph *g = s->g;
+	bool stored = false;
+	s->state->again = true;
+	for (uint32_t k = 1; v->node.i && op_lower(node_op(g, v->node))->updates && k < node_nin(g, v->node); k++) {
+		Node x = node_in(g, v->node, k);
+		LowerRole role = op_lower(node_op(g, x))->role;
+		if (role == LOWER_MEMORY || role == LOWER_LEAF || s->state->stored[x.i] || info_of(s, x)->is.role == ROLE_ROOT)
+			continue;
+		s->state->stored[x.i] = stored = true;
+	}
+	if (stored)
+		return;
+	if (v->node.i)
+		s->state->apart[v->node.i] = true;
+	else
+		s->state->apart_output[v->output] = true;
+}
+
+static bool includes(const Numbers *list, uint32_t step)
+{
+	for (uint32_t k = 0; k < list->n; k++)
+		if (list->data[k] == step)
+			return true;
+	return false;
+}
+
+/* Everything that reads or writes `from`, which `v` replaces, comes before what writes v. */
+static void replace_after(Order *o, const StateVersion *v, const StateVersion *from)
+{
+	const StateVersion *all = o->s->state->version.data;
+	const Numbers *w = &o->writes[v - all], *r = &o->reads[from - all], *old = &o->writes[from - all];
+	for (uint32_t i = 0; i < w->n; i++) {
+		const Step *step = &o->step[w->data[i]];
+		if (includes(r, w->data[i]) &&
+		    !(step->kind == STEP_KERNEL && kernel_replaces(step->kernel, v->buf, from->buf, o->s->arena)))
+			separate(o->s, v);
+		for (uint32_t k = 0; k < r->n; k++)
+			add_edge(o, r->data[k], w->data[i]);
+		for (uint32_t k = 0; k < old->n; k++)
+			add_edge(o, old->data[k], w->data[i]);
+	}
+}
+
+static void find_edges(Order *o)
+{
+	const LowerState *st = o->s->state;
+	for (o->now = 0; o->now < o->n; o->now++) {
+		step_buffers(&o->step[o->now], o->s->arena, visit_buffer, o);
+		o->fails[o->now] = lower_step_fails(&o->step[o->now]);
+	}
+	for (uint32_t k = 0; k < st->version.n; k++)
+		for (const StateVersion *v = &st->version.data[k], *u = v; u->before.i;) {
+			u = version_of(o->s, u->before);
+			replace_after(o, v, u);
+		}
+	/* effects keep their order */
+	for (uint32_t k = 0, last = o->n; k < o->n; k++)
+		if (lower_step_has_effect(&o->step[k])) {
+			if (last < o->n)
+				add_edge(o, last, k);
+			last = k;
+		}
+}
+
+/* ---- an order ---- */
+
+/* What is next: in the order of the list; late, first what checks need, of that first what does not replace state. */
+static uint64_t key(const Order *o, uint32_t step)
+{
+	uint64_t class = !o->late ? 0 : !o->needed[step] ? 2 : o->replaces[step];
+	return class << 32 | step;
+}
+
+static void heap_push(Order *o, uint32_t step)
+{
+	array_push(o->s->arena, &o->heap, step);
+	uint32_t *h = o->heap.data;
+	for (uint32_t k = o->heap.n - 1, up; k && key(o, h[k]) < key(o, h[up = (k - 1) / 2]); k = up) {
+		uint32_t swap = h[k];
+		h[k] = h[up];
+		h[up] = swap;
+	}
+}
+
+static uint32_t heap_pop(Order *o)
+{
+	uint32_t *h = o->heap.data, first = h[0], n = --o->heap.n;
+	h[0] = h[n];
+	for (uint32_t k = 0, down; (down = 2 * k + 1) < n; k = down) {
+		down += down + 1 < n && key(o, h[down + 1]) < key(o, h[down]);
+		if (key(o, h[k]) <= key(o, h[down]))
+			break;
+		uint32_t swap = h[k];
+		h[k] = h[down];
+		h[down] = swap;
+	}
+	return first;
+}
+
+static void become_late(Order *o)
+{
+	Numbers ready = o->heap;
+	o->heap = (Numbers){0};
+	o->late = true;
+	for (uint32_t k = 0; k < ready.n; k++)
+		heap_push(o, ready.data[k]);
+}
+
+/* checks: some come after what replaces state, and are to come before it. */
+static void sort_steps(Order *o, bool checks)
+{
+	uint32_t *before = arena_dup(o->s->arena, o->before, o->n * sizeof *before);
+	o->heap.n = o->order.n = 0;
+	o->late = false;
+	for (uint32_t k = 0; k < o->n; k++)
+		if (!before[k])
+			heap_push(o, k);
+	while (o->heap.n) {
+		uint32_t k = heap_pop(o);
+		if (checks && !o->late && o->replaces[k]) {
+			heap_push(o, k);
+			become_late(o);
+			continue;
+		}
+		array_push(o->s->arena, &o->order, k);
+		for (uint32_t i = 0; i < o->next[k].n; i++)
+			if (!--before[o->next[k].data[i]])
+				heap_push(o, o->next[k].data[i]);
+	}
+}
+
+/* A circle: something reads a version of which another one depends on what replaces it. The first one is computed apart. */
+static void break_circle(Order *o)
+{
+	const LowerState *st = o->s->state;
+	bool *done = ARENA_ARRAY(o->s->arena, bool, o->n);
+	for (uint32_t k = 0; k < o->order.n; k++)
+		done[o->order.data[k]] = true;
+	for (uint32_t step = 0; step < o->n; step++)
+		for (uint32_t k = 0; k < st->version.n && !done[step]; k++) {
+			StateVersion *v = &st->version.data[k];
+			const StateVersion *u = v->before.i ? version_of(o->s, v->before) : NULL;
+			bool blocked = false;
+			if (!u || !includes(&o->writes[k], step))
+				continue;
+			for (; u && !blocked; u = u->before.i ? version_of(o->s, u->before) : NULL)
+				for (uint32_t i = 0; i < o->reads[u - st->version.data].n; i++) {
+					uint32_t reader = o->reads[u - st->version.data].data[i];
+					blocked |= reader != step && !done[reader];
+				}
+			if (!blocked || (v->node.i ? st->apart[v->node.i] : st->apart_output[v->output]))
+				continue;
+			if (v->node.i)
+				st->apart[v->node.i] = true;
+			else
+				st->apart_output[v->output] = true;
+			o->s->state->again = true;
+			return;
+		}
+	ctx_bug(o->s->ir->ctx, "steps that replace state have no order");
+}
+
+static bool fails_after_replacing(const Order *o)
+{
+	bool replaced = false;
+	for (uint32_t k = 0; k < o->n; k++) {
+		replaced |= o->replaces[o->order.data[k]];
+		if (replaced && o->fails[o->order.data[k]])
+			return true;
+	}
+	return false;
+}
+
+/* Backwards: what a check or another needed step comes after. */
+static void find_needed(Order *o)
+{
+	for (uint32_t k = o->n; k-- > 0;) {
+		uint32_t step = o->order.data[k];
+		o->needed[step] = o->fails[step];
+		for (uint32_t i = 0; i < o->next[step].n; i++)
+			o->needed[step] |= o->needed[o->next[step].data[i]];
+	}
+}
+
+/* ---- one buffer ---- */
+
+static void rename_list(Lower *s, StepList *list, const BufId *to)
+{
+	for (uint32_t i = 0; i < list->step.n; i++) {
+		Step *step = &list->step.data[i];
+		StepList *inner[MAX_STEP_LISTS];
+		Kernel *k = step->kernel;
+		for (uint32_t x = 1; k && x < k->kx.n; x++)
+			k->kx.data[x].buf = to[k->kx.data[x].buf.i];
+		for (uint32_t x = 0; k && x < k->stage.n; x++)
+			k->stage.data[x].buf = to[k->stage.data[x].buf.i];
+		if (step->kind == STEP_CALL) {
+			StepCall *call = arena_dup(s->arena, step->call, sizeof *call);
+			uint32_t n = call->op->nin + call->op->nout;
+			BufId *buf = arena_dup(s->arena, call->buf, n * sizeof *buf);
+			for (uint32_t x = 0; x < n; x++)
+				buf[x] = to[buf[x].i];
+			call->buf = buf;
+			step->call = call;
+		}
+		if (step->kind == STEP_SAVE) {
+			StepSave *save = arena_dup(s->arena, step->save, sizeof *save);
+			*save = (StepSave){to[save->state.i], to[save->values.i], to[save->at.i], to[save->record.i], save->n};
+			step->save = save;
+		}
+		step->pred = to[step->pred.i];
+		for (uint32_t c = 0; c < step->ncarry; c++)
+			step->carry[c] = (struct StepCarry){to[step->carry[c].from.i], to[step->carry[c].to.i]};
+		for (uint32_t x = 0, n = step_lists(step, inner); x < n; x++)
+			rename_list(s, inner[x], to);
+	}
+}
+
+static void join_versions(Lower *s)
+{
+	Lowered *l = s->l;
+	BufId *to = ARENA_ARRAY(s->arena, BufId, l->buf.n), *of_state = ARENA_ARRAY(s->arena, BufId, l->state.n);
+	uint32_t n = 1;
+	for (uint32_t k = 1; k < l->buf.n; k++) {
+		Buffer b = l->buf.data[k];
+		if (b.kind == BUF_STATE && of_state[b.k].i) {
+			to[k] = of_state[b.k];
+			continue;
+		}
+		to[k] = (BufId){n};
+		if (b.kind == BUF_STATE) {
+			b.name = l->state.data[b.k].name;
+			of_state[b.k] = to[k];
+		}
+		l->buf.data[n++] = b;
+	}
+	l->buf.n = n;
+	rename_list(s, &l->steps, to);
+}
+
+/* ---- all of it ---- */
+
+bool lower_order_steps(Lower *s)
+{
+	StepList *list = &s->l->steps;
+	uint32_t n = list->step.n, nversion = s->state->version.n;
+	Arena *a = s->arena;
+	Order o = {.s = s, .step = list->step.data, .n = n, .next = ARENA_ARRAY(a, Numbers, n),
+		   .before = ARENA_ARRAY(a, uint32_t, n), .writer = ARENA_ARRAY(a, uint32_t, s->l->buf.n),
+		   .reader = ARENA_ARRAY(a, Numbers, s->l->buf.n), .reads = ARENA_ARRAY(a, Numbers, nversion),
+		   .writes = ARENA_ARRAY(a, Numbers, nversion), .fails = ARENA_ARRAY(a, bool, n),
+		   .replaces = ARENA_ARRAY(a, bool, n), .needed = ARENA_ARRAY(a, bool, n)};
+	find_edges(&o);
+	if (s->state->again)
+		return false;
+	sort_steps(&o, false);
+	if (o.order.n < n) {
+		break_circle(&o);
+		return false;
+	}
+	if (fails_after_replacing(&o)) {
+		find_needed(&o);
+		sort_steps(&o, true);
+	}
+	Step *step = arena_dup(a, list->step.data, n * sizeof *step);
+	for (uint32_t k = 0; k < n; k++)
+		list->step.data[k] = step[o.order.data[k]];
+	lower_save_state(s);
+	join_versions(s);
+	return true;
+}

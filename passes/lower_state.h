@@ -1,0 +1,59 @@
+/* Private to lowering: state that a graph replaces.
+ *
+ * A value that is to lie where state lies is a *version* of it. While steps are made each version has a buffer of its own,
+ * so that it is seen which one a step reads. lower_order_steps puts the steps into an order in which every version is read
+ * before the next one is written, and makes one buffer of all of them. Where there is no such order, a value is computed
+ * apart and copied, in another attempt. */
+#ifndef WEFT_PASSES_LOWER_STATE_H
+#define WEFT_PASSES_LOWER_STATE_H
+
+#include "passes/lower_priv.h"
+
+/* A version: the value of `node`, computed in its place, or that of an output, copied there at the end (node none). */
+typedef struct {
+	BufId buf, before; /* before: the version that it replaces; none: what a call finds */
+	Node node;
+	uint32_t output;
+} StateVersion;
+
+/* Indices that are checked already: of operand `index`, below the extents of these variables. */
+typedef struct {
+	uint32_t index;
+	const ValueVar *var;
+	uint32_t n;
+} StateChecked;
+
+typedef struct LowerState {
+	uint32_t *of_input;   /* by input of the graph: 1 + which state; 0: a user's */
+	bool *apart;          /* by node: not computed in the place of state */
+	bool *apart_output;   /* by output: not copied from where it is at the end, but from a buffer of its own */
+	bool *stored;         /* by node: kept from one attempt to the next */
+	bool again;           /* the attempt failed: one of these grew */
+	ARRAY(StateVersion) version; /* of this attempt; first what a call finds, by state */
+	ARRAY(StateChecked) checked;
+} LowerState;
+
+/* What is kept over attempts, and the start of one: buffers of inputs that are state. */
+LowerState *lower_state_new(Graph *, Arena *);
+void lower_state_begin(Lower *);
+/* A place for the value of output k, which replaces state. */
+NodePlace lower_state_output(Lower *, uint32_t k);
+/* Node n, which has a place, is computed in one of state: what it replaces parts of is, too, and what it puts there. */
+void lower_state_extend(Lower *, Node n);
+/* State stays as it is: every element that the kernel stores is there. */
+bool lower_state_keeps(const Lower *, const Kernel *);
+/* Checks of a kernel that replaces state become a step of their own, which may come before others replace any; those of
+ * equal indices are made once. index: where they come from. */
+void lower_state_check(Lower *, Kernel *, Node index);
+/* Copies of outputs at the end: what replaces state, after everything that is read for it. */
+void lower_state_copy(Lower *, const NodePlace *out);
+/* All steps are there: orders them, saves what a failure has to put back, joins versions. False: another attempt. */
+bool lower_order_steps(Lower *);
+/* lower_undo.c: adds steps that save state before it is replaced, where a later step may fail. */
+void lower_save_state(Lower *);
+/* A check in it may end the call. */
+bool lower_step_fails(const Step *);
+/* It keeps its place among others that do. */
+bool lower_step_has_effect(const Step *);
+
+#endif

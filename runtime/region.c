@@ -120,7 +120,7 @@ void weft_copy(WeftRegion *r, void *to, const void *from, int64_t bytes)
 	weft_barrier(r);
 }
 
-void weft_save(WeftRegion *r, void *record, void *state, const void *values, const int64_t *at, int64_t n, int64_t bytes)
+void weft_save(WeftRegion *r, void *record, void *state, const void *values, const void *at, int64_t n, int64_t bytes)
 {
 	WeftSaved *s = record;
 	if (r->i)

@@ -100,7 +100,7 @@ typedef struct WeftSaved {
 	int64_t n, bytes;
 	const struct WeftSaved *before;
 } WeftSaved;
-void weft_save(WeftRegion *, void *record, void *state, const void *values, const int64_t *at, int64_t n, int64_t bytes);
+void weft_save(WeftRegion *, void *record, void *state, const void *values, const void *at, int64_t n, int64_t bytes);
 /* A barrier, and the integer that lies there when the last thread arrives: the only way from memory to control. code and
  * bits are WeftDType's; a bool is 0 or 1. */
 int64_t weft_read(WeftRegion *, const void *from, int code, int bits);

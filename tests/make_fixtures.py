@@ -512,6 +512,25 @@ class SizeClosure(nn.Module):
         return torch.cond(y.sum() > 0, mean, less, (y,)), while_loop(some, step, (n, y))
 
 
+class Checked(nn.Module):
+    """Checks that need what was written before them; the count is written where none comes after."""
+
+    def __init__(s):
+        super().__init__()
+        s.register_buffer("rows", torch.zeros(64, 32))
+        s.register_buffer("mean", torch.ones(32))
+        s.register_buffer("count", torch.zeros((), dtype=torch.long))
+
+    def forward(s, x, limit):
+        s.rows.index_copy_(0, s.count.remainder(64).reshape(1), x)
+        y = s.rows.sum(0)
+        torch._assert_async(y.abs().max() < limit[0], "rows")
+        s.mean.mul_(0.75).add_(y * 0.25)
+        torch._assert_async(s.mean.abs().max() < limit[1], "mean")
+        s.count += 1
+        return y + s.mean
+
+
 class BranchSizes(nn.Module):
     def forward(s, x, y):
         return torch.cond(x.sum() > 0, lambda x, y: x * 2, lambda x, y: y - 1, (x, y))
@@ -703,6 +722,7 @@ if __name__ == "__main__":
     make_calls("persistent", Persistent().eval(), [(r(2, 3, 3),) for _ in range(10)])
     make_calls("statistics", Statistics().train(), [(r(n, 3, 4),) for n in (4, 3, 2, 2, 3, 5, 2, 4, 2, 2)], ({0: Dim("n", min=2, max=8)},))
     make_calls("written_parameters", WrittenParameters().eval(), [(torch.tensor(i),) for i in ([1, 1], [0, 5], [1, 4])])
+    make_calls("checked", Checked(), [(r(1, 32), torch.tensor([99., 99.])) for _ in range(4)])
     decoder = make_decoder("tiny")
     prompts = torch.randint(16, (1, 9))
     for name, program, parts in zip(("prefill", "decode"), decoder_programs(decoder), ((0, 3, 7, 9), range(6))):

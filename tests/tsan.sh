@@ -1,5 +1,5 @@
 #!/bin/sh
-# The two-thread example under the thread sanitizer, and branches, loops on data, failing checks and operators of the user, 10,000 times: pool provider,
+# The two-thread example under the thread sanitizer, state that is put back, and branches, loops on data, failing checks and operators of the user, 10,000 times: pool provider,
 # tsan.sh WEFT SOURCE_ROOT. Everything is built from the emitted C, so that the sanitizer sees all of it.
 set -e
 weft=$1
@@ -21,6 +21,7 @@ run() {
 }
 run "$root/examples/digits/digits_cnn.pt2" "$root/examples/run_model.c"
 run "$root/tests/data/control/threads.ir" "$root/tests/tsan_control.c"
+run "$root/tests/data/state/checked.pt2" "$root/tests/tsan_state.c"
 ${CC:-cc} -shared -fPIC -I"$root/include" "$root/tests/user_ops.c" -o "$out/ops.so" -pthread
 ${CC:-cc} $flags -shared -fPIC -I"$root/include" "$root/tests/user_ops.c" -o "$out/watched.so" -pthread
 run "$root/tests/data/userop/threads.ir" "$root/tests/tsan_userop.c" "$out/ops.so" "$out/watched.so"

@@ -16,7 +16,7 @@ const Command command_check = {
 	"MODEL|MODEL.so REF.safetensors... | DIR... [options]",
 	"Run a model on the inputs x.0, x.1, ... of each reference file and compare with its "
 	"results y.0,\n"
-	"y.1, ...; of a folder: every model in it or below with a reference of the same name. Each "
+	"y.1, ...; of a folder: every model in it or below with a reference of the same name (or NAME.calls). Each "
 	"model\n"
 	"runs in a process of its own. With eager_err.<i> in the metadata a result passes if its "
 	"error is\n"
@@ -25,8 +25,8 @@ const Command command_check = {
 	"of torch.testing.assert_close apply, times ten for f32 and f64. Vectors of eig, eigh, svd "
 	"and qr are\n"
 	"fixed up to phase only: each is turned so that its largest component is positive.\n"
-	"State of a compiled model is compared with b.NAME, as it is after the call; a reference may have more calls,\n"
-	"which begin with the state that the one before left: 2/x.<i>, 2/y.<i>, 2/b.NAME, 3/x.<i>, ...\n\n"
+	"State of a compiled model is compared with b.NAME, as it is after the call; a reference may have several calls,\n"
+	"which begin with the state that the one before left: 0.x.<i>, 0.y.<i>, 0.b.NAME, 1.x.<i>, ...\n\n"
 	"  --backend jit|c|llvm|loops|interp   compiled in this process (the default where weft has LLVM), to an\n"
 	"                       object by a C compiler or by LLVM and a linker; its loop IR interpreted, with\n"
 	"                       every access to memory checked (slow, needs no compiler); or the graph interpreted\n"
@@ -91,6 +91,8 @@ static bool add_folder(Cases *c, const char *path)
 			add_folder(c, sub);
 		} else if (has_suffix(sub, ".pt2")) {
 			snprintf(ref, sizeof ref, "%.*s.safetensors", len - 4, sub);
+			if (access(ref, R_OK))
+				snprintf(ref, sizeof ref, "%.*s.calls.safetensors", len - 4, sub);
 			if (!access(ref, R_OK)) {
 				CheckCase *one = cases_add(c, sub);
 				one->ref = malloc(sizeof *one->ref);

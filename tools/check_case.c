@@ -20,6 +20,7 @@ typedef struct {
 	Weft *files;
 	WeftTensors *ref;
 	int k; /* which reference */
+	bool calls; /* it has several calls: 0.x.0, 1.x.0, ... */
 	WeftTensor *in;
 	Bytes *first; /* results with the first number of threads; those of the runner go with its next call */
 	CheckRecord whole;
@@ -145,14 +146,26 @@ static bool is_written_input(const Runner *r, uint32_t output)
 
 /* ---- references ---- */
 
-/* Of the first call "y.0", of the second one "2/y.0". NULL: the reference has none. */
+/* "y.0", or of a reference with several calls "0.y.0", "1.y.0", ... NULL: it has none. */
 static const WeftTensor *find(const Case *c, uint32_t call, const char *kind, const char *name, uint32_t k)
 {
 	char key[300], number[12];
 	snprintf(number, sizeof number, "%u", (unsigned)k);
-	int n = call > 1 ? snprintf(key, sizeof key, "%u/", (unsigned)call) : 0;
+	int n = c->calls ? snprintf(key, sizeof key, "%u.", (unsigned)call) : 0;
 	snprintf(key + n, sizeof key - (size_t)n, "%s.%s", kind, name ? name : number);
 	return weft_tensors_find(c->ref, key);
+}
+
+/* Those that a call has none of stay as they were. */
+static bool take_inputs(Case *c, uint32_t call)
+{
+	for (uint32_t k = 0; k < c->r.ninput; k++) {
+		const WeftTensor *x = find(c, call, "x", NULL, k);
+		if (!x && !call)
+			return fail("%s: no tensor 0.x.%u", c->cs->ref[c->k], (unsigned)k), false;
+		c->in[k] = x ? *x : c->in[k];
+	}
+	return true;
 }
 
 /* State "b.NAME" after that call. */
@@ -167,7 +180,7 @@ static void against_state(Case *c, uint32_t call)
 		WeftTensor got = want ? *want : (WeftTensor){0};
 		if (!want)
 			continue;
-		snprintf(what, sizeof what, "state %s after call %u", name, (unsigned)call);
+		snprintf(what, sizeof what, "state %s after call %u", name, (unsigned)call + 1);
 		got.data = malloc(bytes_of(want) + 1);
 		got.byte_offset = 0;
 		got.strides = NULL;
@@ -179,50 +192,39 @@ static void against_state(Case *c, uint32_t call)
 	}
 }
 
-static bool against_outputs(Case *c, uint32_t call)
+static void against_outputs(Case *c, uint32_t call)
 {
-	bool any = false;
 	for (uint32_t k = 0; k < c->r.noutput; k++) {
 		const WeftTensor *want = find(c, call, "y", NULL, k);
-		any |= want != NULL;
 		if (want)
 			judge(c, k, &c->r.result[k], want);
-		else if (call == 1 && !is_written_input(&c->r, k))
+		else if (!is_written_input(&c->r, k))
 			put_reason(c, "the reference has fewer results than the model");
 	}
-	return any;
 }
 
-/* The reference has more calls; inputs that it has none of stay as they were. State goes from one to the next. */
-static void later_calls(Case *c, int threads)
+/* State goes from one call to the next. */
+static void all_calls(Case *c, int threads)
 {
-	for (uint32_t call = 1; c->whole.c.ok; call++) {
-		bool any = call == 1;
-		for (uint32_t k = 0; call > 1 && k < c->r.noutput; k++)
-			any |= find(c, call, "y", NULL, k) != NULL;
-		if (!any)
-			return;
-		for (uint32_t k = 0; k < c->r.ninput; k++) {
-			const WeftTensor *x = find(c, call, "x", NULL, k);
-			c->in[k] = x ? *x : c->in[k];
-		}
-		if (call == 1 && !runner_reset(&c->r))
-			put_reason(c, "failed");
-		else if (!runner_prepare(&c->r, c->in) || !runner_call(&c->r, c->in, threads, NULL, NULL))
-			put_reason(c, "a later call failed");
-		else if (against_outputs(c, call))
+	if (!runner_reset(&c->r))
+		put_reason(c, "failed");
+	for (uint32_t call = 0; c->whole.c.ok && find(c, call, "x", NULL, 0); call++)
+		if (!take_inputs(c, call) || !runner_prepare(&c->r, c->in) || !runner_call(&c->r, c->in, threads, NULL, NULL)) {
+			put_reason(c, "a call failed");
+		} else {
+			against_outputs(c, call);
 			against_state(c, call);
-	}
+		}
 }
 
 static void against_reference(Case *c)
 {
 	if (!execute(c))
 		return;
-	against_outputs(c, 1);
-	against_state(c, 1);
-	for (int t = 0; c->r.model && c->r.model->nstate && find(c, 2, "y", NULL, 0) && t < c->o->nthreads; t++)
-		later_calls(c, c->o->threads[t]);
+	against_outputs(c, 0);
+	against_state(c, 0);
+	for (int t = 0; c->calls && c->r.model && t < c->o->nthreads; t++)
+		all_calls(c, c->o->threads[t]);
 }
 
 /* ---- other sizes ---- */
@@ -376,7 +378,7 @@ static void one_reference(Case *c)
 	if (!c->ref) {
 		fail_messages(c->files);
 		put_reason(c, "unreadable reference");
-	} else if (!runner_inputs(&c->r, c->ref, path, c->in)) {
+	} else if (c->calls = weft_tensors_find(c->ref, "0.x.0"), !(c->calls ? take_inputs(c, 0) : runner_inputs(&c->r, c->ref, path, c->in))) {
 		put_reason(c, "inputs missing");
 	} else if (c->o->sizes) {
 		all_sizes(c);

@@ -343,6 +343,14 @@ static int64_t elements_per_row(const Sched *s, Kx load, const ContractAxes *x)
 	return windows ? n + n / 2 : n;
 }
 
+/* Of a block of so many tiles: of rows, and of columns. Where all rows are one tile b is read once, and that may take longer
+ * than the products with it. */
+static double block_work(const Sched *s, TileSize tile, int64_t k, int64_t tiles, int64_t per, double stream)
+{
+	double products = (double)(tiles * per * tile.mr * k) * tile.nv * s->lanes, reading = stream * (double)per;
+	return products > reading ? products : reading;
+}
+
 /* A task's block of a stays in L2 while the panels of b pass by. Too few tasks: first columns are
  * cut, which reads a again, then rows, which reads b again. */
 static BlockSize choose_block(const Sched *s, const ContractAxes *x, TileSize tile, int64_t row_elements)
@@ -353,7 +361,8 @@ static BlockSize choose_block(const Sched *s, const ContractAxes *x, TileSize ti
 	for (uint32_t i = 0; i < x->nbatch; i++)
 		batch *= axes_hint(s, x->batch[i]);
 	const Machine *machine = &s->target->machine;
-	int64_t enough = tuning_tasks(machine) / 2, small = tuning_block_work(machine);
+	int64_t enough = tuning_tasks(machine) / 2;
+	double small = (double)tuning_block_work(machine), panel = (double)(k * width * 4);
 	int64_t most = tuning_block_elements(machine) / (row_elements ? row_elements : 1);
 	most = most > MAX_BLOCK_ROWS ? MAX_BLOCK_ROWS : most;
 	int64_t need = ceil_div(sym_hint(s->syms, product(s, x->m, x->nm)), tile.mr);
@@ -362,12 +371,13 @@ static BlockSize choose_block(const Sched *s, const ContractAxes *x, TileSize ti
 	tiles = tiles > need ? need : ceil_div(need, ceil_div(need, tiles)); /* even blocks */
 	int64_t col_tiles = sym_is_const(s->syms, s->extent[x->n], NULL) ? ceil_div(cols, width) : 1;
 	col_tiles = col_tiles > 1 ? col_tiles : 1;
-	int64_t per = col_tiles, tile_work = tile.mr * k * width;
+	int64_t per = col_tiles;
+	double stream = need == 1 ? tuning_stream_work(s->target, panel, panel * (double)(col_tiles * batch)) : 0;
 	while (per > 1 && batch * ceil_div(need, tiles) * ceil_div(col_tiles, per) < enough &&
-	       tiles * per * tile_work > small)
+	       block_work(s, tile, k, tiles, per, stream) > small)
 		per = ceil_div(per, 2);
 	while (tiles > 1 && batch * ceil_div(need, tiles) * ceil_div(col_tiles, per) < enough &&
-	       tiles * per * tile_work > small)
+	       block_work(s, tile, k, tiles, per, stream) > small)
 		tiles = ceil_div(tiles, 2);
 	return (BlockSize){.rows = tiles * tile.mr, .cols = per < col_tiles ? per * width : 0};
 }

@@ -47,6 +47,14 @@ int64_t tuning_block_work(const Machine *m)
 	return 64 * tuning_task_work(m);
 }
 
+double tuning_stream_work(const Target *t, double bytes, double set)
+{
+	const Machine *m = &t->machine;
+	uint32_t lanes = target_width(t);
+	double products = lanes / machine_cycles(m, isa_has(&t->isa, ISA_FMA) ? MOP_fma : MOP_mul, DT_f32, lanes);
+	return machine_memory_cycles(m, bytes, set) * products;
+}
+
 /* In 5/8 of L2, while the other operand passes by. */
 int64_t tuning_block_elements(const Machine *m)
 {

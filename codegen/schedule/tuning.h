@@ -20,6 +20,8 @@ double tuning_tile_cycles(const Target *, uint32_t mr, uint32_t nv);
 uint32_t tuning_tile_rows(const Isa *, uint32_t nv);
 /* Multiply-adds that pay for a task of their own. */
 int64_t tuning_block_work(const Machine *);
+/* Multiply-adds that take as long as reading `bytes` once, of `set` bytes that are read again by the next run. */
+double tuning_stream_work(const Target *, double bytes, double set);
 /* Elements (f32) of the operand that stays, of one task. */
 int64_t tuning_block_elements(const Machine *);
 

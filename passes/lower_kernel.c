@@ -179,6 +179,22 @@ static bool uses_var(const Trace *t, Kx x, Sym var, bool *seen)
 	return uses_var(t, d->guard, var, seen) || uses_var(t, d->other, var, seen);
 }
 
+static bool uses(const Trace *t, Kx x, Sym var)
+{
+	return uses_var(t, x, var, ARENA_ARRAY(t->s->ir->ctx->scratch, bool, t->k->kx.n));
+}
+
+bool trace_needs_more(const Trace *t, Kx x, uint64_t axes)
+{
+	for (uint32_t i = 0; i < t->k->axis.n; i++)
+		if (!(axes >> i & 1) && uses(t, x, t->k->axis.data[i].var))
+			return true;
+	for (uint32_t i = 0; i < t->k->vvar.n; i++)
+		if (uses(t, x, t->k->vvar.data[i].var))
+			return true;
+	return false;
+}
+
 /* Checks are made where an index is used. One that makes no difference, where all elements are the same, is checked all
  * the same: x is chosen by it. */
 static Kx keep_checks(Trace *t, Kx x, uint32_t first, uint32_t end)

@@ -153,6 +153,17 @@ static void reduce_index(Trace *t, Node n, const Sym *idx, uint64_t outer, Stage
 	}
 }
 
+/* Where there is such an element: for a reduction, which runs once for all inner points, in place of a guard that differs
+ * among them. One that shares its row with the kernel would leave out what the guard leaves out. */
+static Kx in_bounds(Trace *t, Node n, const Sym *idx)
+{
+	Kx all = {0};
+	Sym zero = sym_int(t->s->ir->syms, 0);
+	for (uint32_t k = 0; k < node_rank(t->s->g, n); k++)
+		all = kx_and(t->k, t->s->arena, all, trace_in_range(t, idx[k], zero, node_dim(t->s->g, n, k)));
+	return all;
+}
+
 static Kx trace_reduce(Trace *t, Node n, const Sym *idx, Kx guard)
 {
 	Graph *g = t->s->g;
@@ -160,6 +171,8 @@ static Kx trace_reduce(Trace *t, Node n, const Sym *idx, Kx guard)
 	if (!outer_axes(t, idx, node_rank(g, n), n.i != t->root.i, &outer) ||
 	    (t->has_reduce && outer != t->outer))
 		return trace_block(t, n);
+	if (guard.i && trace_needs_more(t, guard, outer))
+		return trace_value(t, n, idx, in_bounds(t, n, idx));
 	t->has_reduce = true;
 	t->outer = outer;
 	DType acc = node_attr(g, n, "acc")->dtype;

@@ -47,6 +47,8 @@ void trace_ask(TraceMap *);
 ReduceKind lower_combiner(Lower *, Node n, const char *attr, DType);
 /* lo <= e < hi, none when that is proven. */
 Kx trace_in_range(Trace *, Sym e, Sym lo, Sym hi);
+/* Does x depend on other axes than these (bits), or on values of the data? */
+bool trace_needs_more(const Trace *, Kx x, uint64_t axes);
 /* A variable for a value of the data, clamped to [0, extent). */
 Sym trace_value_var(Trace *, Kx value, Sym extent);
 

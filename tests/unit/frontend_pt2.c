@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -15,6 +16,7 @@
 #include "frontend/safetensors.h"
 #include "ir/interp/interp.h"
 #include "ir/ops/op.h"
+#include "tests/golden.h"
 
 typedef struct {
 	Ctx *ctx;
@@ -368,6 +370,34 @@ static void test_same_twice(void **state)
 	ctx_free(other);
 }
 
+/* Every model of tests/data: the graph that it becomes, and what is said of it. */
+static void test_imported(void **state)
+{
+	static const char *const names[] = {
+		"batch_norm", "batch_norm_decomposed", "dynamic", "guard_log", "input_write", "mlp", "nested", "nested_strict", "promote", "resize",
+		"scan", "state", "state_decomposed", "tied", "torchao", "views", "wrapped", "control/branch", "control/complex_branch",
+		"control/complex_loop", "control/cond_in_while", "control/newton", "control/size_branch", "control/size_closure",
+		"control/while_in_cond", "control/while_in_while", "control/refused/branch_sizes", "control/refused/branch_symbols",
+		"control/refused/loop_integer"};
+	Ctx *all = ctx_new();
+	Text t;
+	assert_int_equal(chdir(TEST_DATA), 0); /* messages begin with the path */
+	text_init(&t, all->arena);
+	for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+		teardown(state);
+		assert_int_equal(setup(state), 0);
+		text_printf(&t, "; ---- %s\n", names[k]);
+		Graph *g = pt2_load(f.ir, arena_printf(f.ctx->arena, "%s.pt2", names[k]), NULL);
+		ctx_print(f.ctx, &t);
+		if (!g)
+			continue;
+		assert_true(graph_verify(g));
+		graph_print(g, &t);
+	}
+	golden_check(TEST_DATA "/imported.txt", t.data);
+	ctx_free(all);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
 
 int main(void)
@@ -396,6 +426,7 @@ int main(void)
 		TEST(promote),
 		TEST(names_and_positions),
 		TEST(same_twice),
+		TEST(imported),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,12 +19,17 @@ static const char *dtype_text(WeftDType t, char buf[16])
 static int check_kind(const char *role, const WeftTensorInfo *info, const WeftTensor *t, WeftStatus *status)
 {
 	char want[16], got[16];
-	if (t->dtype.code != info->dtype.code || t->dtype.bits != info->dtype.bits || t->dtype.lanes != 1)
+	if (t->dtype.code != info->dtype.code || t->dtype.bits != info->dtype.bits)
 		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has dtype %s, expected %s", role, info->name,
 				 dtype_text(t->dtype, got), dtype_text(info->dtype, want));
-	if (t->ndim != (int32_t)info->rank || (info->rank && !t->shape))
+	if (t->dtype.lanes != 1)
+		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has vectors of %u for elements, expected 1", role, info->name,
+				 (unsigned)t->dtype.lanes);
+	if (t->ndim != (int32_t)info->rank)
 		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has %d dimensions, expected %u", role, info->name,
 				 (int)t->ndim, (unsigned)info->rank);
+	if (info->rank && !t->shape)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "%s %s has no shape", role, info->name);
 	if (t->device.type != WEFT_CPU)
 		return weft_fail(status, WEFT_ERR_INPUT, "%s %s is not in the processor's memory", role, info->name);
 	return WEFT_OK;

@@ -1,0 +1,261 @@
+/* The parts of the runtime that stand alone: stored layouts, what a processor has, tensors for operators of the user. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "runtime/region_priv.h"
+
+/* ---- layouts ---- */
+
+/* The element at this position of the stored tensor, by the definition of WeftLayoutDim; -1: padding. */
+static int64_t source(int64_t at, uint32_t rank, const int64_t *dim, uint32_t n, const WeftLayoutDim *l)
+{
+	int64_t index[4] = {0}, from = 0;
+	for (uint32_t d = n; d-- > 0; at /= l[d].padded) {
+		int64_t c = at % l[d].padded;
+		if (c >= l[d].extent)
+			return -1;
+		index[l[d].axis] += c * l[d].divisor;
+	}
+	for (uint32_t k = 0; k < rank; k++) {
+		if (index[k] >= dim[k])
+			return -1;
+		from = from * dim[k] + index[k];
+	}
+	return from;
+}
+
+static void check_layout(uint32_t rank, const int64_t *dim, uint32_t n, const WeftLayoutDim *l)
+{
+	int64_t numel = 1, stored = 1;
+	for (uint32_t k = 0; k < rank; k++)
+		numel *= dim[k];
+	for (uint32_t d = 0; d < n; d++)
+		stored *= l[d].padded;
+	static const size_t sizes[] = {1, 2, 3, 4, 6, 8, 16};
+	for (size_t s = 0; s < 7; s++) {
+		const size_t elem = sizes[s];
+		unsigned char *x = malloc((size_t)numel * elem), *y = malloc((size_t)stored * elem), zero[16] = {0};
+		for (size_t k = 0; k < (size_t)numel * elem; k++)
+			x[k] = (unsigned char)(k * 7 + k / 251 + 1);
+		memset(y, 0xa5, (size_t)stored * elem);
+		weft_relayout(y, x, elem, rank, dim, n, l);
+		for (int64_t at = 0; at < stored; at++) {
+			int64_t from = source(at, rank, dim, n, l);
+			assert_memory_equal(y + (size_t)at * elem, from < 0 ? zero : x + (size_t)from * elem, elem);
+		}
+		free(x);
+		free(y);
+	}
+}
+
+static void test_layouts(void **state)
+{
+	(void)state;
+	const int64_t matrix[] = {5, 7}, cube[] = {3, 4, 5}, row[] = {10}, filter[] = {6, 5, 3, 3};
+	const WeftLayoutDim same[] = {{0, 1, 5, 5}, {1, 1, 7, 7}}, turned[] = {{1, 1, 7, 7}, {0, 1, 5, 5}};
+	const WeftLayoutDim padded[] = {{0, 1, 5, 6}, {1, 1, 7, 8}}, first[] = {{1, 1, 7, 9}, {0, 1, 5, 8}};
+	const WeftLayoutDim panels[] = {{1, 4, 2, 2}, {0, 1, 5, 5}, {1, 1, 4, 4}}, rows[] = {{0, 2, 3, 3}, {1, 1, 7, 8}, {0, 1, 2, 2}};
+	const WeftLayoutDim both[] = {{0, 4, 2, 2}, {1, 2, 4, 5}, {1, 1, 2, 2}, {0, 1, 4, 4}};
+	const WeftLayoutDim thrice[] = {{0, 6, 2, 2}, {0, 2, 3, 3}, {0, 1, 2, 3}};
+	const WeftLayoutDim mixed[] = {{2, 2, 3, 3}, {0, 1, 3, 4}, {1, 1, 4, 4}, {2, 1, 2, 2}};
+	const WeftLayoutDim conv[] = {{0, 4, 2, 2}, {2, 1, 3, 3}, {3, 1, 3, 3}, {1, 1, 5, 5}, {0, 1, 4, 4}};
+	check_layout(2, matrix, 2, same);
+	check_layout(2, matrix, 2, turned);
+	check_layout(2, matrix, 2, padded);
+	check_layout(2, matrix, 2, first);
+	check_layout(2, matrix, 3, panels);
+	check_layout(2, matrix, 3, rows);
+	check_layout(2, matrix, 4, both);
+	check_layout(1, row, 3, thrice);
+	check_layout(3, cube, 4, mixed);
+	check_layout(4, filter, 5, conv);
+	char x[3] = "abc", y[3];
+	const int64_t three = 3;
+	weft_relayout(y, x, 1, 1, &three, 0, NULL);
+	assert_memory_equal(x, y, 3);
+	weft_relayout(y, x + 1, 1, 0, NULL, 0, NULL); /* a number */
+	assert_memory_equal(y, "bbc", 3);
+}
+
+/* Every length counts, and so does where a word stands. */
+static void test_checksum(void **state)
+{
+	(void)state;
+	char data[70];
+	for (int k = 0; k < 70; k++)
+		data[k] = (char)k;
+	uint64_t seen[71];
+	for (uint64_t n = 0; n <= 70; n++) {
+		seen[n] = weft_checksum(data, n);
+		for (uint64_t k = 0; k < n; k++)
+			assert_true(seen[k] != seen[n]);
+	}
+	/* words that change places */
+	char other[70];
+	memcpy(other, data, 70);
+	for (int k = 0; k < 8; k++)
+		for (int j = 0; j < k; j++) {
+			memcpy(other + 8 * j, data + 8 * k, 8);
+			memcpy(other + 8 * k, data + 8 * j, 8);
+			assert_true(weft_checksum(other, 70) != seen[70]);
+			memcpy(other + 8 * j, data + 8 * j, 8);
+			memcpy(other + 8 * k, data + 8 * k, 8);
+		}
+}
+
+/* ---- processors ---- */
+
+/* Names that the system has for what is asked for here. */
+static const struct {
+	const char *name, *flag;
+} flags[] = {{"sse3", "pni"},         {"ssse3", "ssse3"},       {"fma", "fma"},           {"sse4.1", "sse4_1"},     {"sse4.2", "sse4_2"},
+	     {"movbe", "movbe"},      {"popcnt", "popcnt"},     {"avx", "avx"},           {"f16c", "f16c"},         {"bmi", "bmi1"},
+	     {"avx2", "avx2"},        {"bmi2", "bmi2"},         {"avx512f", "avx512f"},   {"avx512dq", "avx512dq"}, {"avx512cd", "avx512cd"},
+	     {"avx512bw", "avx512bw"}, {"avx512vl", "avx512vl"}, {"avx512vnni", "avx512_vnni"}, {"lzcnt", "abm"}};
+
+static void test_features(void **state)
+{
+	(void)state;
+	char *line = NULL, missing[32], list[64];
+	size_t room = 0;
+	FILE *f = fopen("/proc/cpuinfo", "r");
+	bool found = false;
+	while (f && !found && getline(&line, &room, f) > 0)
+		found = !strncmp(line, "flags", 5);
+	if (f)
+		fclose(f);
+	if (found)
+		line[strcspn(line, "\n")] = ' ';
+	for (size_t k = 0; found && k < sizeof flags / sizeof *flags; k++) {
+		snprintf(list, sizeof list, " %s ", flags[k].flag);
+		bool has = strstr(line, list) != NULL;
+		snprintf(list, sizeof list, "%s", flags[k].name);
+		assert_int_equal(weft_cpu_lacks(list, missing), !has);
+		if (!has)
+			assert_string_equal(missing, flags[k].name);
+		snprintf(list, sizeof list, "  cx8  %s  more ", flags[k].name);
+		assert_int_equal(weft_cpu_lacks(list, missing), !has);
+		if (!has)
+			assert_string_equal(missing, flags[k].name);
+	}
+	free(line);
+	assert_int_equal(weft_cpu_lacks(NULL, missing), 0);
+	assert_int_equal(weft_cpu_lacks("", missing), 0);
+	assert_int_equal(weft_cpu_lacks("nobody has heard of this", missing), 0); /* implied by others */
+	memset(missing, 0x55, sizeof missing);
+	assert_int_equal(weft_cpu_lacks("a.name.of.thirty-two.letters.123", missing), 0); /* no room */
+	assert_int_equal((unsigned char)missing[0], 0x55);
+	assert_int_equal(weft_cpu_lacks("a.name.of.thirty-one.letters.12", missing), 0);
+	assert_string_equal(missing, "a.name.of.thirty-one.letters.12");
+}
+
+/* ---- operators of the user ---- */
+
+typedef struct {
+	WeftTensor t[4];
+	void *work;
+	uint64_t work_bytes;
+	int result, code;
+	const char *message;
+} Call;
+
+static Call last;
+
+static int fn(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *status)
+{
+	memcpy(last.t, in, 3 * sizeof *in);
+	last.t[3] = *out;
+	last.work = work;
+	last.work_bytes = work_bytes;
+	assert_ptr_equal(out, in + 3);
+	assert_int_equal(status->code, 0);
+	assert_string_equal(status->message, "");
+	status->code = last.code;
+	snprintf(status->message, sizeof status->message, "%s", last.message);
+	return last.result;
+}
+
+static void test_operator(void **state)
+{
+	(void)state;
+	static const WeftOpTensor tensor[] = {{{WEFT_FLOAT, 32, 1}, 2, 1}, {{WEFT_INT, 64, 1}, 0, -1}, {{WEFT_INT, 64, 1}, 1, -1}, {{WEFT_FLOAT, 64, 1}, 1, 0}};
+	static const WeftOpCall call = {"lib::f", fn, tensor, 3, 1, 2};
+	char buffer[3];
+	void *buf[] = {buffer, buffer + 1, buffer + 2};
+	int64_t value[] = {7, 8, 42, 2, 100, 200, 9, 64}, failure[WEFT_FAILURE] = {55, 66};
+	WeftStatus status = {0};
+	const WeftFrame f = {buf, NULL, failure, &status};
+	last = (Call){.message = ""};
+	assert_int_equal(weft_op_call(&f, &call, value), 0);
+	assert_ptr_equal(last.t[0].data, buffer + 1);
+	assert_int_equal(last.t[0].ndim, 2);
+	assert_int_equal(last.t[0].dtype.bits, 32);
+	assert_ptr_equal(last.t[0].shape, value);
+	assert_null(last.t[0].strides);
+	assert_int_equal(last.t[0].device.type, WEFT_CPU);
+	assert_int_equal(last.t[1].ndim, 0);
+	assert_ptr_equal(last.t[1].data, value + 2); /* a number among the values */
+	assert_ptr_equal(last.t[2].shape, value + 3);
+	assert_ptr_equal(last.t[2].data, value + 4); /* a list of two */
+	assert_ptr_equal(last.t[3].shape, value + 6);
+	assert_ptr_equal(last.t[3].data, buffer);
+	assert_ptr_equal(last.work, buffer + 2);
+	assert_int_equal(last.work_bytes, 64);
+	assert_int_equal(failure[0], 55); /* nothing failed */
+	value[7] = 0;
+	assert_int_equal(weft_op_call(&f, &call, value), 0);
+	assert_null(last.work);
+	assert_int_equal(last.work_bytes, 0);
+	last = (Call){.result = -3, .message = ""};
+	assert_int_equal(weft_op_call(&f, &call, value), WEFT_TOLD);
+	assert_string_equal(status.message, "lib::f: failed with -3");
+	assert_int_equal(status.code, WEFT_ERR_CHECK);
+	assert_int_equal(failure[0], 0);
+	assert_int_equal(failure[1], WEFT_ERR_CHECK);
+	last = (Call){.result = 1, .code = WEFT_ERR_MEMORY, .message = "no room"};
+	assert_int_equal(weft_op_call(&f, &call, value), WEFT_TOLD);
+	assert_string_equal(status.message, "lib::f: no room");
+	assert_int_equal(status.code, WEFT_ERR_MEMORY);
+	assert_int_equal(failure[1], WEFT_ERR_MEMORY);
+	char wordy[508];
+	memset(wordy, 'w', sizeof wordy - 1);
+	wordy[sizeof wordy - 1] = 0;
+	last = (Call){.result = 1, .message = wordy};
+	assert_int_equal(weft_op_call(&f, &call, value), WEFT_TOLD);
+	assert_int_equal(strlen(status.message), strlen("lib::f: ") + 440);
+	last = (Call){.code = WEFT_ERR_MEMORY, .message = "but it went well"};
+	status.code = 0;
+	assert_int_equal(weft_op_call(&f, &call, value), 0);
+	assert_int_equal(status.code, 0);
+}
+
+/* ---- numbers that the control of a program reads ---- */
+
+static void test_values(void **state)
+{
+	(void)state;
+	static const struct {
+		int code, bits;
+		int64_t want;
+	} cases[] = {{WEFT_INT, 8, -2},  {WEFT_UINT, 8, 254}, {WEFT_INT, 16, -2}, {WEFT_UINT, 16, 65534}, {WEFT_INT, 32, -2}, {WEFT_UINT, 32, 4294967294},
+		     {WEFT_INT, 64, -2}, {WEFT_UINT, 64, -2}, {WEFT_BOOL, 8, 1}};
+	const int64_t all = -2;
+	const uint8_t no = 0;
+	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+		assert_true(weft_value(&all, cases[k].code, cases[k].bits) == cases[k].want);
+	assert_int_equal(weft_value(&no, WEFT_BOOL, 8), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_layouts), cmocka_unit_test(test_checksum), cmocka_unit_test(test_features),
+					   cmocka_unit_test(test_operator), cmocka_unit_test(test_values)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

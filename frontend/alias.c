@@ -175,12 +175,37 @@ static Node inverse_pieces(State *st, Build *b, const Value *v, Node parent, Nod
 	return insert(st, b, parent, update, dim, start);
 }
 
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+	while (b) {
+		int64_t rest = a % b;
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+/* Do two elements of the view lie in the same place, those of one dimension or of two? */
+static bool overlaps_itself(SymTab *t, const Meta *m)
+{
+	for (uint32_t i = 0; i < m->rank; i++)
+		for (uint32_t k = 0; k <= i; k++) {
+			int64_t a = sym_hint(t, m->stride[i]), b = sym_hint(t, m->stride[k]), d = common_divisor(a, b);
+			int64_t na = sym_hint(t, m->size[i]), nb = sym_hint(t, m->size[k]);
+			if (i == k ? a == 0 && na > 1 : d > 0 && b / d < na && a / d < nb)
+				return true;
+		}
+	return false;
+}
+
 /* The view of an array of indices says where in the parent each element lies. */
 static Node inverse_scatter(State *st, Build *b, const Value *v, Node parent, Node update)
 {
 	SymTab *t = st->im->syms;
 	Ir *ir = st->im->ir;
 	Meta p = st->value.data[v->parent].meta;
+	if (overlaps_itself(t, &v->meta))
+		return b_error(b, "writing to a part of a view whose elements share memory is not supported");
 	Sym n = sym_int(t, 1), m = n;
 	for (uint32_t k = 0; k < p.rank; k++)
 		n = sym_mul(t, n, p.size[k]);

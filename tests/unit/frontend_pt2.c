@@ -344,6 +344,19 @@ static void test_promote(void **state)
 	assert_int_equal(check("promote"), 0);
 }
 
+/* What torch.export writes seldom: tests/make_import_fixtures.py. */
+static void test_seldom(void **state)
+{
+	static const char *const names[] = {"in_place_views", "writes", "copies", "memory", "outputs", "numbers",
+					    "derived", "weights", "complex", "bodies"};
+	for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+		assert_int_equal(check(arena_printf(f.ctx->arena, "import/%s", names[k])), 0);
+		teardown(state);
+		setup(state);
+	}
+	assert_int_equal(check("import/norms"), 8);
+}
+
 static void test_names_and_positions(void **state)
 {
 	(void)state;
@@ -378,7 +391,9 @@ static void test_imported(void **state)
 		"scan", "state", "state_decomposed", "tied", "torchao", "views", "wrapped", "control/branch", "control/complex_branch",
 		"control/complex_loop", "control/cond_in_while", "control/newton", "control/size_branch", "control/size_closure",
 		"control/while_in_cond", "control/while_in_while", "control/refused/branch_sizes", "control/refused/branch_symbols",
-		"control/refused/loop_integer"};
+		"control/refused/loop_integer", "import/in_place_views", "import/writes", "import/copies", "import/memory", "import/outputs",
+		"import/numbers", "import/derived", "import/norms", "import/weights", "import/complex", "import/bodies",
+		"import/overlaps_expand", "import/overlaps_unfold", "import/overlaps_as_strided"};
 	Ctx *all = ctx_new();
 	Text t;
 	assert_int_equal(chdir(TEST_DATA), 0); /* messages begin with the path */
@@ -424,6 +439,7 @@ int main(void)
 		TEST(dynamic),
 		TEST(scan),
 		TEST(promote),
+		TEST(seldom),
 		TEST(names_and_positions),
 		TEST(same_twice),
 		TEST(imported),

@@ -1,0 +1,258 @@
+"""Archives of tests/data/import, with what torch.export writes seldom: make_import_fixtures.py DEST. Each NAME.pt2 comes with
+NAME.safetensors as those of make_fixtures.py; tests/unit/frontend_pt2.c runs them in the interpreter."""
+import sys
+
+import torch
+from torch import nn
+from torch.export import Dim, export
+
+sys.argv[1:] = sys.argv[1:] or ["tests/data"]
+import make_fixtures  # noqa: E402
+from make_fixtures import dest, save, save_file, tree_leaves  # noqa: E402
+
+r = torch.randn
+
+
+class InPlaceViews(nn.Module):
+    """The name of a tensor stands for a view of it from now on; writes through both."""
+
+    def forward(s, x, u):
+        x = x + 0
+        y = x.view(-1)
+        x.t_()
+        x[0].add_(1)
+        x.transpose_(0, 1)
+        x.mul_(u)
+        x.unsqueeze_(1)
+        x[:, 0, 1].neg_()
+        x.squeeze_(1)
+        x.swapaxes_(0, -1)
+        x[-1].sub_(3)
+        return x, y, x + 1
+
+
+class Writes(nn.Module):
+    """Writes through each kind of view; the base is read after each."""
+
+    def forward(s, x, u):
+        x = x + 0
+        x.narrow(1, 2, 2).mul_(2)
+        a = x.sum()
+        x[-2].add_(u)
+        x[:, -3:-1].sub_(a)
+        b = x.sum(0)
+        x[1:, ::2].fill_(0.5)
+        x.movedim(0, 1)[2].add_(1)
+        x.mT[3].neg_()
+        for k, piece in enumerate(x.unbind(0)):
+            piece.add_(k)
+        for k, piece in enumerate(x.chunk(3, 1)):
+            piece.mul_(k + 1)
+        c = x.mean(1)
+        for k, piece in enumerate(x.tensor_split(3, -1)):
+            piece.sub_(k)
+        for k, piece in enumerate(x.split(2, 0)):
+            piece.add_(b)
+        x.unfold(1, 2, 2)[..., 1].mul_(-1)
+        x.diagonal(1).add_(5)
+        x.diagonal(-1, 1, 0).add_(7)
+        x.unflatten(1, (2, 3))[:, 1].add_(c[:, None])
+        x.flatten()[4:9].zero_()
+        x.expand(1, -1, -1)[0, 0].add_(1)
+        x.reshape(-1)[0].add_(9)
+        x.view(2, 2, 6)[1, 0].relu_()
+        x.ravel()[-1:].copy_(u[:1])
+        x.detach().add_(0.25)
+        return x, b, c
+
+
+class Overlaps(nn.Module):
+    """A write through a part of a view whose elements share memory."""
+
+    def __init__(s, how):
+        super().__init__()
+        s.how = how
+
+    def forward(s, x):
+        x = x + 0
+        s.how(x).add_(1)
+        return x
+
+
+class Copies(nn.Module):
+    """What looks like a view and is none: writes do not reach the base."""
+
+    def forward(s, x, u):
+        x = x + 0
+        x.t().reshape(-1).add_(1)
+        x.to(torch.float64).add_(1)
+        x.contiguous().add_(1)
+        x.t().contiguous().add_(1)
+        x.to(torch.float32, copy=True).add_(1)
+        x.clone().add_(1)
+        x.flip(0).add_(1)
+        x[torch.tensor([0, 1])].add_(u)
+        y = nn.functional.dropout(x, 0.5, False)
+        z = nn.functional.dropout(x, 0.0, True)
+        return x, y + z
+
+
+class Memory(nn.Module):
+    """as_strided of memory in another order than the dimensions'; sizes, steps and starts of all kinds."""
+
+    def forward(s, x, u):
+        y = x.clone(memory_format=torch.channels_last)
+        z = y.as_strided((3, 4), (2, 6), 1)
+        z.add_(1)
+        w = y.as_strided((2, 5), (0, 3), 2)
+        y.as_strided((24,), (1,), 0).mul_(2)
+        y.as_strided((2, 3), (12, 4), 1).copy_(u)
+        flat = y.as_strided((48,), (1,)) + 0
+        t = (x + 1).permute(2, 0, 3, 1).clone(memory_format=torch.preserve_format)
+        t.as_strided((4,), (5,), 3).zero_()
+        one = x[:1, :, :1].clone()
+        one.as_strided((2, 2), (1, 2), 1).fill_(8)
+        return y, z + w[0, 0], flat, t, one
+
+
+class Outputs(nn.Module):
+    """Numbers and nothing among the results."""
+
+    def forward(s, x):
+        n = x.shape[0]
+        return x * 2, None, 3, n, 2.5, True, (n * 2 + 1, False), {"a": x + n, "b": None}
+
+
+class Numbers(nn.Module):
+    """Arithmetic on sizes."""
+
+    def forward(s, x, y):
+        n, m = x.shape[0], y.shape[0]
+        a = x * (n * 4) + n // 3 - n % 4
+        b = x.sum() * (n // 3) + (-(-n // 3)) * 2
+        c = x[: n - 2].sum() + max(n, m) - min(n, 3) * 2
+        d = torch.full((n * m,), 2.5).view(n, m) + (n + m) * (n - m)
+        e = torch.zeros(m + 1, n // 2 + 1).add(n + m, alpha=2)
+        return a, b, c, d, y - m, e, torch.arange(n + m), x.view(-1, 1).expand(n, m) / m
+
+
+class Derived(nn.Module):
+    """Sizes that are expressions of others."""
+
+    def forward(s, x, y, z):
+        return x[: y.shape[0]] + y, torch.cat([x, z]), z.view(-1, 3) * x.shape[0]
+
+
+class Norms(nn.Module):
+    """Statistics: kept, not kept, with a weight and without, per sample."""
+
+    def __init__(s):
+        super().__init__()
+        s.kept = nn.BatchNorm1d(3, momentum=0.25)
+        s.loose = nn.BatchNorm1d(3, track_running_stats=False)
+        s.plain = nn.BatchNorm2d(3, affine=False)
+        s.each = nn.InstanceNorm1d(3, track_running_stats=True, momentum=0.5)
+        s.bare = nn.InstanceNorm2d(3, affine=True)
+        s.asleep = nn.BatchNorm1d(3).eval()
+
+    def train(s, mode=True):
+        super().train(mode)
+        s.asleep.eval()
+        return s
+
+    def forward(s, x, z):
+        return s.kept(x) + s.loose(x) * 2, s.plain(z), s.each(x) - s.asleep(x), s.bare(z)
+
+
+class Weights(nn.Module):
+    """Weights that are views of one memory: turned, cut, spread out, empty, with a start."""
+
+    def __init__(s):
+        super().__init__()
+        base = r(6, 8)
+        s.turned = nn.Parameter(base.t())
+        s.cut = nn.Parameter(base[1:4, 2:5])
+        s.stepped = nn.Parameter(base[::2, 1::3])
+        s.row = nn.Parameter(base[3])
+        s.number = nn.Parameter(base[2, 2])
+        s.empty = nn.Parameter(base[6:])
+        s.register_buffer("spread", base[0, :3].expand(4, 3))
+        s.register_buffer("short", base[:2].half().t())
+        s.register_buffer("flags", torch.tensor([[True, False], [False, True], [True, True]]).t())
+        s.register_buffer("whole", torch.arange(10, dtype=torch.int64)[3:9:2], persistent=False)
+        s.constant = r(5, 2)[1:, 1]
+
+    def forward(s, x):
+        y = x @ s.cut + s.spread.sum(0) + s.number + s.empty.sum()
+        return y, s.turned * s.flags[0].sum(), s.stepped.sum(1), s.short.float() * 2, s.whole + s.flags.sum(), s.row + s.constant.sum()
+
+
+class Complex(nn.Module):
+    """Writes through the parts of complex numbers and through the same bytes of another type."""
+
+    def forward(s, x, z):
+        z = z + 0
+        torch.view_as_real(z)[0].mul_(2)
+        v = x + 0
+        c = torch.view_as_complex(v)
+        c.mul_(c)
+        w = x + 0
+        i = w.view(torch.int32)
+        i[0].bitwise_and_(0x7fffffff)
+        return torch.view_as_real(z + c), v, w, z.real * 2, z.imag - 1
+
+
+class Bodies(nn.Module):
+    """Branches that write to copies of their own, check sizes and read what is outside; nested results."""
+
+    def forward(s, x, y):
+        n = x.shape[0]
+
+        def left(x, y):
+            z = x + 0
+            z[0].add_(y)
+            z.t()[1].mul_(n)
+            return z, (y * n).sum()
+
+        def right(x, y):
+            torch._check(n < 100)
+            z = torch.cond(y.sum() > 1, lambda z: z * 2, lambda z: z - n, (x,))
+            return z.clone(), y.max()
+        a, b = torch.cond(x.sum() > 0, left, right, (x, y))
+        return a, b + a.sum()
+
+
+def make(name, model, args, dynamic=None, train=False):
+    model.train(train)
+    program = export(model, tuple(x.clone() for x in args), dynamic_shapes=dynamic)
+    (dest / "import").mkdir(exist_ok=True)
+    save(f"import/{name}", program, True)
+    tensors = {f"x.{i}": x.clone().contiguous() for i, x in enumerate(args)}
+    for i, y in enumerate(y for y in tree_leaves(model(*args)) if y is not None):
+        y = y if isinstance(y, torch.Tensor) else torch.tensor(y)
+        tensors[f"y.{i}"] = y.detach().clone().contiguous()
+    tensors |= {f"b.{key}": b.detach().clone().contiguous() for key, b in model.named_buffers()}
+    save_file(tensors, dest / f"import/{name}.safetensors")
+
+
+def main():
+    torch.manual_seed(7)
+    dyn = Dim.DYNAMIC
+    make("in_place_views", InPlaceViews(), (r(3, 4), r(4)))
+    make("writes", Writes(), (r(4, 6), r(6)))
+    make("copies", Copies(), (r(3, 4), r(4)))
+    make("memory", Memory(), (r(2, 3, 4, 2), r(2, 3)))
+    make("outputs", Outputs(), (r(3),), ({0: Dim("n", min=2, max=9)},))
+    make("numbers", Numbers(), (r(7), r(5)), ({0: Dim("n", min=4, max=20)}, {0: Dim("m", min=2, max=9)}))
+    d = Dim("d", min=2, max=30)
+    make("derived", Derived(), (r(9), r(4), r(12)), ({0: 2 * d + 1}, {0: d}, {0: 3 * d}))
+    make("norms", Norms(), (r(4, 3, 5), r(4, 3, 2, 2)), train=True)
+    make("weights", Weights(), (r(2, 3),))
+    make("complex", Complex(), (r(3, 2), r(3, dtype=torch.complex64)))
+    for name, how in [("expand", lambda x: x.expand(2, -1)[0]), ("unfold", lambda x: x.unfold(0, 3, 2)[..., 1]),
+                      ("as_strided", lambda x: x.as_strided((3, 2), (1, 2))[1])]:
+        save(f"import/overlaps_{name}", export(Overlaps(how), (r(7),)), True)
+    make("bodies", Bodies(), (r(3, 4), r(4)), ({0: dyn}, None))
+
+
+main()

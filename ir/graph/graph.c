@@ -14,6 +14,7 @@ Graph *graph_new(Ir *ir, const char *name)
 {
 	Graph *g = ARENA_NEW(ir->ctx->arena, Graph);
 	g->ir = ir;
+	g->scope = sym_scope(ir->syms);
 	g->name = intern_str(&ir->strings, name ? name : "");
 	intern_init(&g->names, ir->ctx->arena);
 	array_push(ir->ctx->arena, &g->node, (NodeData){0});
@@ -171,6 +172,11 @@ void graph_replace(Graph *g, Node old, Node new)
 void graph_set_type(Graph *g, Node n, TypeId type)
 {
 	g->node.data[n.i].type = type;
+}
+
+void graph_set_attrs(Graph *g, Node n, AttrId attr)
+{
+	g->node.data[n.i].attr = attr;
 }
 
 void graph_erase(Graph *g, Node n)
@@ -357,6 +363,7 @@ static Node node_copy(Graph *dst, Node before, const Graph *src, Node n, const N
 Graph *graph_clone(const Graph *src)
 {
 	Graph *g = graph_new(src->ir, src->name);
+	g->scope = src->scope;
 	Node *map = ARENA_ARRAY(src->ir->ctx->scratch, Node, src->node.n);
 	for (Node n = src->first; n.i; n = node_next(src, n)) {
 		map[n.i] = node_copy(g, (Node){0}, src, n, map);

@@ -154,6 +154,7 @@ typedef struct {
 struct Graph {
 	Ir *ir;
 	const char *name;
+	uint32_t scope;       /* of its symbols' names (sym.h) */
 	ARRAY(NodeData) node; /* [0] unused */
 	ARRAY(UseData) use;   /* [0] unused */
 	ARRAY(const char *) node_name; /* printed name by node, NULL: its number */
@@ -180,7 +181,10 @@ struct GraphGuard {
 
 typedef struct GraphGuard GraphGuard;
 
+/* Its symbols are those of the current scope. */
 Graph *graph_new(Ir *, const char *name);
+/* Where an Ir holds graphs of several files: symbols are those of this one from now on. */
+static inline void graph_enter(const Graph *g) { sym_set_scope(g->ir->syms, g->scope); }
 /* Insert before `before` (none: at the end). Operands may be none for absent optional tensors. */
 Node graph_add(Graph *, Node before, Op, const Node *in, uint32_t nin, AttrId, TypeId, LocId);
 Node graph_add_input(Graph *, const char *name, InputKind, TypeId);
@@ -194,6 +198,7 @@ void graph_erase(Graph *, Node);
 void graph_set_operand(Graph *, Node user, uint32_t k, Node def);
 /* Readers are to take the new type. */
 void graph_set_type(Graph *, Node, TypeId);
+void graph_set_attrs(Graph *, Node, AttrId);
 /* Characters other than [A-Za-z0-9_.$] become "_"; a name that is taken gets a number appended. */
 void graph_set_name(Graph *, Node, const char *);
 const char *graph_name(Graph *, Node); /* "conv2d_3" or "17"; never NULL */
@@ -208,6 +213,9 @@ const char *graph_symbol_origin(const Graph *, Sym var);
 bool graph_dce(Graph *);
 /* Subgraphs are cloned too: no two nodes share one. */
 Graph *graph_clone(const Graph *);
+/* A copy in another Ir, in a new scope, which becomes the current one; data of constants is shared, so both live as long as
+ * one context. */
+Graph *graph_import(Ir *, const Graph *);
 /* Append the body of `src` with inputs replaced by arg[k]; out[k] receives the outputs. */
 void graph_inline(Graph *dst, Node before, const Graph *src, const Node *arg, Node *out);
 /* Same nodes in the same order, names, types, attributes, inputs, outputs, guards. One Ir only. */

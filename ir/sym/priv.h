@@ -37,6 +37,12 @@ typedef struct {
 	Sym sym, extent;
 } SymVar;
 
+/* SIZE and UNBACKED variables by name. */
+typedef struct {
+	Intern names;
+	ARRAY(Sym) named; /* named.data[k] has name id k + 1 */
+} SymScope;
+
 enum { SYM_SMALL = 256 };
 
 struct SymTab {
@@ -44,8 +50,8 @@ struct SymTab {
 	Intern table; /* key: kind, arguments; id: Sym */
 	ARRAY(SymNode) node;
 	ARRAY(SymVar) var;
-	ARRAY(Sym) named; /* SIZE and UNBACKED variables */
-	Intern names;
+	ARRAY(SymScope) scope;
+	uint32_t current; /* index into scope */
 	uint32_t generation; /* of the variables' bounds */
 	uint32_t visit;
 	Sym zero, one;

@@ -9,11 +9,30 @@ SymTab *symtab_new(Ctx *ctx)
 	SymTab *t = ARENA_NEW(ctx->arena, SymTab);
 	t->ctx = ctx;
 	intern_init(&t->table, ctx->arena);
-	intern_init(&t->names, ctx->arena);
+	sym_scope_new(t);
 	t->generation = 1;
 	t->zero = sym_int(t, 0);
 	t->one = sym_int(t, 1);
 	return t;
+}
+
+uint32_t sym_scope_new(SymTab *t)
+{
+	SymScope s = {.named = {0}};
+	intern_init(&s.names, t->ctx->arena);
+	array_push(t->ctx->arena, &t->scope, s);
+	return t->current = t->scope.n - 1;
+}
+
+uint32_t sym_scope(const SymTab *t)
+{
+	return t->current;
+}
+
+void sym_set_scope(SymTab *t, uint32_t scope)
+{
+	assert(scope < t->scope.n);
+	t->current = scope;
 }
 
 void sym_check(const SymTab *t, Sym e)
@@ -167,18 +186,20 @@ Sym sym_var(SymTab *t, const char *name, SymVarKind kind, int64_t lo, int64_t hi
 	if (kind == SYMVAR_AXIS)
 		return new_var(t, v);
 	bool fresh;
-	intern(&t->names, name, strlen(name), &fresh);
+	SymScope *s = &t->scope.data[t->current];
+	intern(&s->names, name, strlen(name), &fresh);
 	if (!fresh)
 		ctx_bug(t->ctx, "sym: a second variable %s", name);
 	Sym e = new_var(t, v);
-	array_push(t->ctx->arena, &t->named, e); /* named.data[k] has name id k + 1 */
+	array_push(t->ctx->arena, &s->named, e);
 	return e;
 }
 
 Sym sym_find(const SymTab *t, const char *name, uint32_t len)
 {
-	uint32_t id = intern_find(&t->names, name, len);
-	return id ? t->named.data[id - 1] : (Sym){0};
+	const SymScope *s = &t->scope.data[t->current];
+	uint32_t id = intern_find(&s->names, name, len);
+	return id ? s->named.data[id - 1] : (Sym){0};
 }
 
 Sym sym_axis(SymTab *t, const char *name, Sym extent)
@@ -305,10 +326,11 @@ Sym sym_arg(const SymTab *t, Sym e, uint32_t k)
 
 uint32_t sym_nvars(const SymTab *t)
 {
-	return t->named.n;
+	return t->scope.data[t->current].named.n;
 }
 
 Sym sym_var_at(const SymTab *t, uint32_t k)
 {
-	return k < t->named.n ? t->named.data[k] : (Sym){0};
+	const SymScope *s = &t->scope.data[t->current];
+	return k < s->named.n ? s->named.data[k] : (Sym){0};
 }

@@ -38,6 +38,13 @@ typedef struct SymTab SymTab;
 
 SymTab *symtab_new(Ctx *);
 
+/* Names of SIZE and UNBACKED variables belong to a scope: files whose graphs live in one table have one each, so that s0 of
+ * one is not s0 of another. Whatever makes, finds or counts variables means those of the current scope; number 0 is there
+ * from the start. Expressions know no scopes. */
+uint32_t sym_scope_new(SymTab *); /* empty; it is the current one from now on */
+uint32_t sym_scope(const SymTab *);
+void sym_set_scope(SymTab *, uint32_t scope);
+
 Sym sym_int(SymTab *, int64_t);
 /* A new variable; the name must be new for SIZE and UNBACKED (AXIS names may repeat, each is distinct). */
 Sym sym_var(SymTab *, const char *name, SymVarKind, int64_t lo, int64_t hi);
@@ -97,9 +104,14 @@ Sym sym_subst(SymTab *, Sym e, const Sym *var, const Sym *by, uint32_t n);
 
 /* Evaluate; value[k] belongs to var[k]. False when a variable is missing, on overflow or division by 0. */
 bool sym_eval(const SymTab *, Sym e, const Sym *var, const int64_t *value, uint32_t n, int64_t *out);
-/* All SIZE and UNBACKED variables, in order of creation. */
+/* All SIZE and UNBACKED variables of the scope, in order of creation. */
 uint32_t sym_nvars(const SymTab *);
 Sym sym_var_at(const SymTab *, uint32_t k);
+
+/* Expressions of one table, made again in another: a new scope there gets variables like those of from's current one. */
+typedef struct SymImport SymImport;
+SymImport *sym_import_new(SymTab *to, const SymTab *from);
+Sym sym_import(SymImport *, Sym of_from);
 
 /* "2*s0 + s1*s2 - 3", "floordiv(s0, 2)", "mod(s0, 3)", "min(a, b)". Parsed back by sym_parse. */
 void sym_print(const SymTab *, Sym, Text *);

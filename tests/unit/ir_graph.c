@@ -197,6 +197,38 @@ static void expect_broken(const char *text)
 		fail_msg("expected \"%s\" in \"%s\"", text, ctx->last->text);
 }
 
+/* Two files have a symbol s0 each: in one Ir, too. */
+static void test_import(void **state)
+{
+	(void)state;
+	static const char *const text[] = {"graph @a(%x: f32[2*s0 + 1, 3]) -> f32[2*s0 + 1, 3] where 2 <= s0 <= 9 ~ 5 {\n"
+	                                   "  %y = aten.relu(%x) : f32[2*s0 + 1, 3]\n  return %y\n}\n",
+	                                   "graph @b(%x: f32[s0]) -> f32[s0] where 0 <= s0 {\n"
+	                                   "  %y = aten.neg(%x) : f32[s0]\n  return %y\n}\n"};
+	Ir *to = ir_new(ctx);
+	Graph *copy[2];
+	Sym s0[2];
+	for (int k = 0; k < 2; k++) {
+		Graph *one = graph_parse(ir_new(ctx), text[k], "file");
+		assert_non_null(one);
+		copy[k] = graph_import(to, one);
+		assert_true(graph_verify(copy[k]));
+		s0[k] = sym_find(to->syms, "s0", 2);
+		assert_int_equal(sym_nvars(to->syms), 1);
+	}
+	assert_int_not_equal(s0[0].i, s0[1].i);
+	for (int k = 1; k >= 0; k--) {
+		Text t;
+		text_init(&t, ctx->arena);
+		graph_enter(copy[k]);
+		graph_print(copy[k], &t);
+		assert_string_equal(t.data, text[k]);
+		assert_int_equal(sym_find(to->syms, "s0", 2).i, s0[k].i);
+		Graph *again = graph_parse(to, t.data, "again");
+		assert_true(again && graph_equal(again, copy[k]));
+	}
+}
+
 static void test_verifier(void **state)
 {
 	(void)state;
@@ -248,6 +280,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_guards, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_clone_inline, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_import, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_verifier, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

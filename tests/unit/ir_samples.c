@@ -247,6 +247,29 @@ static bool reads_back(const Case *c, Graph *g)
 	return strcmp(t.data, again.data) == 0 || bad(c, "its text prints differently");
 }
 
+/* Without the numbers of constants: an Ir counts those of all its graphs. */
+static const char *numberless(const Case *c, const Graph *g)
+{
+	Text t;
+	text_init(&t, c->ctx->arena);
+	graph_print(g, &t);
+	for (char *p = t.data; (p = strstr(p, "const #"));) {
+		size_t n = strspn(p += 7, "0123456789");
+		memmove(p, p + n, strlen(p + n) + 1);
+	}
+	return t.data;
+}
+
+/* In an Ir with another graph that has symbols of the same names. */
+static bool imports(const Case *c, const Graph *g)
+{
+	Ir *ir = ir_new(c->ctx);
+	graph_import(ir, g);
+	Graph *copy = graph_import(ir, g);
+	bool same = graph_verify(copy) && strcmp(numberless(c, g), numberless(c, copy)) == 0;
+	return same || bad(c, "a copy in another Ir prints differently");
+}
+
 /* Do the results of a primitive element-wise function come from its scalar function? */
 static bool check_scalar(const Case *c, const Sample *s, const Tensor *out)
 {
@@ -293,11 +316,11 @@ static bool check_case(const Case *c, Sample *s)
 	uint32_t n = s->g->output.n;
 	if (!graph_verify(s->g))
 		return bad(c, "is not valid");
-	TRY(reads_back(c, s->g));
+	TRY(reads_back(c, s->g) && imports(c, s->g));
 	if (n > MAX_RESULTS || !interp(c->ctx, s->g, s->in, s->nin, out, n, c->ctx->arena))
 		return bad(c, "does not run");
 	Graph *g = graph_clone(s->g);
-	TRY(expand_all(c, g));
+	TRY(expand_all(c, g) && imports(c, g));
 	if (!interp(c->ctx, g, s->in, s->nin, full, n, c->ctx->arena))
 		return bad(c, "its expansion does not run");
 	for (uint32_t k = 0; k < n; k++)

@@ -1,0 +1,112 @@
+/* A graph of one Ir, made again in another: what is interned there or numbered is translated, data is shared. */
+#include "ir/graph/graph.h"
+#include "ir/ops/op.h"
+
+typedef struct {
+	Ir *to;
+	const Ir *from;
+	SymImport *syms;
+	TypeId *type;      /* by TypeId of `from`; none: not yet */
+	ConstId *constant; /* the same */
+} Import;
+
+static const Sym *import_syms(Import *m, const Sym *e, uint32_t n)
+{
+	Sym *made = ARENA_ARRAY(m->to->ctx->arena, Sym, n);
+	for (uint32_t k = 0; k < n; k++)
+		made[k] = sym_import(m->syms, e[k]);
+	return made;
+}
+
+static TypeId import_type(Import *m, TypeId id)
+{
+	const Type *t = ir_type_of(m->from, id);
+	if (!id.i || m->type[id.i].i)
+		return m->type[id.i];
+	TypeId *elem = ARENA_ARRAY(m->to->ctx->scratch, TypeId, t->n);
+	for (uint32_t k = 0; t->dtype == DT_none && k < t->n; k++)
+		elem[k] = import_type(m, t->elem[k]);
+	return m->type[id.i] = t->dtype == DT_none ? ir_tuple(m->to, t->n, elem)
+	                                           : ir_type(m->to, t->dtype, t->n, import_syms(m, t->dim, t->n));
+}
+
+static ConstId import_const(Import *m, ConstId id)
+{
+	if (id.i && !m->constant[id.i].i)
+		m->constant[id.i] = ir_const(m->to, *ir_const_of(m->from, id));
+	return m->constant[id.i];
+}
+
+static Graph *import(Import *m, const Graph *src);
+
+static AttrId import_attrs(Import *m, Op op, AttrId id)
+{
+	const Schema *s = op_schema(op);
+	Attr copy[MAX_ARGS];
+	for (uint32_t k = 0; k < s->narg && id.i; k++) {
+		Attr *a = &copy[k];
+		*a = *ir_attr(m->from, id, k);
+		if (a->kind == ATTR_int)
+			a->s = sym_import(m->syms, a->s);
+		else if (a->kind == ATTR_ints)
+			a->ints = import_syms(m, a->ints, a->n);
+		else if (a->kind == ATTR_const)
+			a->c = import_const(m, a->c);
+		else if (a->kind == ATTR_graph && a->graph)
+			a->graph = import(m, a->graph);
+	}
+	return id.i ? ir_attrs(m->to, s->narg, copy) : id;
+}
+
+static Node import_node(Import *m, Graph *g, const Graph *src, Node n, const Node *map)
+{
+	const NodeData *d = node_data(src, n);
+	Node *in = ARENA_ARRAY(m->to->ctx->scratch, Node, d->nin);
+	for (uint32_t k = 0; k < d->nin; k++)
+		in[k] = map[node_in(src, n, k).i];
+	LocId loc = ir_loc(m->to, ir_loc_text(m->from, d->loc));
+	AttrId attr = import_attrs(m, d->op, d->attr);
+	Node made = graph_add(g, (Node){0}, d->op, in, d->nin, attr, import_type(m, d->type), loc);
+	if (src->node_name.data[n.i])
+		graph_set_name(g, made, src->node_name.data[n.i]);
+	return made;
+}
+
+static Graph *import(Import *m, const Graph *src)
+{
+	Arena *arena = m->to->ctx->arena;
+	Graph *g = graph_new(m->to, src->name);
+	Node *map = ARENA_ARRAY(arena, Node, src->node.n);
+	for (Node n = src->first; n.i; n = node_next(src, n))
+		map[n.i] = import_node(m, g, src, n, map);
+	for (uint32_t k = 0; k < src->input.n; k++) {
+		GraphInput in = src->input.data[k];
+		in.node = map[in.node.i];
+		in.name = intern_str(&m->to->strings, in.name);
+		in.init = import_const(m, in.init);
+		array_push(arena, &g->input, in);
+	}
+	for (uint32_t k = 0; k < src->output.n; k++) {
+		const GraphOutput *o = &src->output.data[k];
+		graph_add_output(g, o->name, map[o->node.i], o->writes);
+	}
+	for (uint32_t k = 0; k < src->guard.n; k++) {
+		GraphGuard guard = src->guard.data[k];
+		guard.a = sym_import(m->syms, guard.a);
+		guard.b = sym_import(m->syms, guard.b);
+		guard.why = intern_str(&m->to->strings, guard.why);
+		array_push(arena, &g->guard, guard);
+	}
+	return g;
+}
+
+Graph *graph_import(Ir *to, const Graph *src)
+{
+	const Ir *from = src->ir;
+	Import m = {.to = to, .from = from};
+	graph_enter(src);
+	m.syms = sym_import_new(to->syms, from->syms);
+	m.type = ARENA_ARRAY(to->ctx->arena, TypeId, from->type.n);
+	m.constant = ARENA_ARRAY(to->ctx->arena, ConstId, from->constant.n);
+	return import(&m, src);
+}

@@ -78,6 +78,15 @@ static bool choose_backend(Compilation *c)
 	return true;
 }
 
+/* What a model is called after its files. */
+static const char *graph_file_name(Arena *a, const WeftGraph *g)
+{
+	const char *name = g->g ? path_stem(a, g->path) : g->entry[0].name;
+	for (uint32_t k = 1; k < g->nentry; k++)
+		name = arena_printf(a, "%s_%s", name, g->entry[k].name);
+	return name;
+}
+
 bool compile_begin(Compilation *c, Weft *w, const WeftGraph *g, const WeftOptions *o)
 {
 	Ctx *ctx = w->ctx;
@@ -93,7 +102,7 @@ bool compile_begin(Compilation *c, Weft *w, const WeftGraph *g, const WeftOption
 	w->phase_start = seconds_now();
 	ctx->file = g->path;
 	TRY(begin_levels(c, c->o.target ? c->o.target : "native"));
-	c->name = c->o.name ? path_stem(ctx->arena, c->o.name) : path_stem(ctx->arena, g->path);
+	c->name = c->o.name ? path_stem(ctx->arena, c->o.name) : graph_file_name(ctx->arena, g);
 	c->weights_symbol = arena_printf(ctx->arena, "%s_weights", c->name);
 	TRY(check_texts(c) && choose_backend(c));
 	return user_links_check(c);
@@ -113,26 +122,37 @@ bool compile_for_here(Compilation *c)
 			 c->target->isa.name);
 }
 
-/* Of the printed graph, which names every constant by its hash. */
+/* Of the printed graphs, which name every constant by its hash. */
 static const char *hash_source(Compilation *c)
 {
 	Text t;
 	ArenaMark mark = arena_mark(c->ctx->scratch);
+	Ir *ir = c->from->entry[0].g->ir;
 	text_init(&t, c->ctx->scratch);
-	const_hash_all(c->from->g->ir, c->o.jobs ? c->o.jobs : jobs_default());
-	graph_print(c->from->g, &t);
+	const_hash_all(ir, c->o.jobs ? c->o.jobs : jobs_default());
+	for (uint32_t k = 0; k < c->from->nentry; k++) {
+		const Graph *g = c->from->entry[k].g;
+		graph_enter(g);
+		graph_print(g, &t);
+		for (uint32_t i = 0; i < g->input.n; i++)
+			if (g->input.data[i].init.i)
+				text_printf(&t, "%016llx\n", (unsigned long long)const_hash(ir, g->input.data[i].init));
+	}
 	uint64_t a = hash_bytes(t.data, t.n, 11), b = hash_bytes(t.data, t.n, 12);
 	arena_release(c->ctx->scratch, mark);
 	return arena_printf(c->ctx->arena, "%016llx%016llx", (unsigned long long)a,
 			    (unsigned long long)b);
 }
 
+/* Every graph for every level: of a level one after the other. */
 static bool lower_levels(Compilation *c, ScheduleLevel *out)
 {
-	uint32_t errors = c->ctx->nerror;
-	for (uint32_t k = 0; k < c->level.n; k++) {
-		LowerOptions lo = {.target = c->level.data[k].target, .no_fusion = c->o.op_by_op};
-		out[k] = (ScheduleLevel){lower_graph(c->g, &lo), c->level.data[k].target};
+	uint32_t errors = c->ctx->nerror, n = c->from->nentry;
+	for (uint32_t k = 0; k < c->level.n * n; k++) {
+		const Target *target = c->level.data[k / n].target;
+		LowerOptions lo = {.target = target, .no_fusion = c->o.op_by_op, .after = k % n ? out[k - 1].lowered : NULL};
+		c->ctx->file = c->from->entry[k % n].path;
+		out[k] = (ScheduleLevel){lower_graph(c->g[k % n], &lo), target};
 		TRY(out[k].lowered && c->ctx->nerror == errors); /* a size may have left 64 bits on the way */
 	}
 	phase_end(c, "lower");
@@ -140,34 +160,52 @@ static bool lower_levels(Compilation *c, ScheduleLevel *out)
 }
 
 /* The weight section of each level continues the one of the level before. */
-static bool schedule_levels(Compilation *c, const ScheduleLevel *level)
+static bool schedule_levels(Compilation *c, const ScheduleLevel *lowered)
 {
+	uint32_t n = c->from->nentry;
+	ScheduleEntry *entry = ARENA_ARRAY(c->ctx->arena, ScheduleEntry, n);
 	if (!c->o.duplicate_weights)
-		choose_const_layouts(level, c->level.n);
+		choose_const_layouts(lowered, c->level.n * n);
 	for (uint32_t k = 0; k < c->level.n; k++) {
-		ScheduleOptions so = {.no_plan = c->o.op_by_op, .weights = c->program, .plain = c->plain};
-		TRY(c->program = schedule_program(level[k].lowered, level[k].target, &so));
+		ScheduleOptions so = {.no_plan = c->o.op_by_op, .weights = c->program, .plain = c->plain, .name = c->name};
+		for (uint32_t e = 0; e < n; e++)
+			entry[e] = (ScheduleEntry){c->from->entry[e].name, lowered[k * n + e].lowered};
+		TRY(c->program = schedule_program(entry, n, c->level.data[k].target, &so));
 		c->level.data[k].program = c->program;
 	}
 	phase_end(c, "schedule");
 	return true;
 }
 
-bool compile_lower(Compilation *c)
+static bool run_passes(Compilation *c)
 {
-	ScheduleLevel *level = ARENA_ARRAY(c->ctx->arena, ScheduleLevel, c->level.n);
 	Text dump;
 	text_init(&dump, c->ctx->arena);
-	c->source_hash = hash_source(c);
-	phase_end(c, "hash");
-	c->g = graph_clone(c->from->g);
-	c->g->name = c->name;
 	PipelineOptions po = {.dump = c->o.dump, .dump_to = &dump, .keep_params = c->o.replaceable,
 			      .target = c->level.data[0].target};
-	TRY(pipeline_run(c->g, &po));
+	c->g = ARENA_ARRAY(c->ctx->arena, Graph *, c->from->nentry);
+	for (uint32_t k = 0; k < c->from->nentry; k++) {
+		const GraphEntry *e = &c->from->entry[k];
+		c->ctx->file = e->path;
+		c->g[k] = graph_clone(e->g);
+		if (c->from->g)
+			c->g[k]->name = c->name;
+		else if (c->o.dump)
+			text_printf(&dump, "; entry %s\n", e->name);
+		TRY(pipeline_run(c->g[k], &po));
+	}
+	TRY(c->from->g || join_constants(c->w, c->from, c->g, c->o.replaceable));
 	c->w->dump = dump.data;
 	phase_end(c, "passes");
-	TRY(lower_levels(c, level) && schedule_levels(c, level));
+	return true;
+}
+
+bool compile_lower(Compilation *c)
+{
+	ScheduleLevel *lowered = ARENA_ARRAY(c->ctx->arena, ScheduleLevel, c->level.n * c->from->nentry);
+	c->source_hash = hash_source(c);
+	phase_end(c, "hash");
+	TRY(run_passes(c) && lower_levels(c, lowered) && schedule_levels(c, lowered));
 	for (uint32_t k = 0; k < c->level.n; k++)
 		c->level.data[k].program->weight_bytes = c->program->weight_bytes;
 	c->weights_hash = c->o.weights == WEFT_WEIGHTS_FILE ? section_hash(c->program) : NULL;
@@ -233,28 +271,49 @@ bool compile_print(Compilation *c, const char *weights_file)
 	return true;
 }
 
-/* The counts of a report, at the symbols' values; NULL: at those seen while exporting. */
-static void report_counts(Arena *a, const ProgramEntry *e, const Machine *m, const int64_t *value, WeftReport *r)
+/* The kernels of an entry; returns their number. */
+static uint32_t report_kernels(Arena *a, const ProgramEntry *e, const Machine *m, const int64_t *value, WeftKernelInfo *k)
 {
-	const Program *p = e->program;
 	double *cycles = ARENA_ARRAY(a, double, e->ncall);
 	program_predict(e, m, value, cycles);
-	ProgramCount total = program_total(e, value);
-	WeftKernelInfo *k = ARENA_ARRAY(a, WeftKernelInfo, e->ncall);
 	for (uint32_t i = 0; i < e->ncall; i++) {
 		const ProgramCall *pc = program_call(e, i);
 		ProgramCount n = program_count(e, i, value);
 		WeftRefusal *refused = ARENA_ARRAY(a, WeftRefusal, pc->nrefused);
 		for (uint32_t j = 0; j < pc->nrefused; j++)
 			refused[j] = (WeftRefusal){pc->refused[j].schedule, pc->refused[j].why};
-		k[i] = (WeftKernelInfo){pc->name, pc->algorithm, p->fn.data[pc->fn]->name,
+		k[i] = (WeftKernelInfo){pc->name, pc->algorithm, e->program->fn.data[pc->fn]->name,
 					n.flops, n.bytes, n.launches, pc->why, pc->nrefused, refused,
 					1e-9 * cycles[i] / (double)m->ghz};
 	}
-	r->flops = total.flops;
-	r->bytes = total.bytes;
-	r->nkernel = e->ncall;
+	return e->ncall;
+}
+
+/* The counts of a report, at the values of the entries' symbols, one entry after the other; NULL: at those seen while
+ * exporting. */
+static void report_counts(Arena *a, const Program *p, const Machine *m, const int64_t *value, WeftReport *r)
+{
+	WeftKernelInfo *k = ARENA_ARRAY(a, WeftKernelInfo, p->call.n);
+	WeftEntryReport *entry = ARENA_ARRAY(a, WeftEntryReport, p->entry.n);
+	r->flops = r->bytes = 0;
 	r->kernel = k;
+	r->nkernel = p->call.n;
+	for (uint32_t i = 0; i < p->entry.n; i++) {
+		const ProgramEntry *e = &p->entry.data[i];
+		ProgramCount total = program_total(e, value);
+		if (r->entry)
+			entry[i] = r->entry[i];
+		entry[i].flops = total.flops;
+		entry[i].bytes = total.bytes;
+		entry[i].kernel = k;
+		entry[i].nkernel = report_kernels(a, e, m, value, k);
+		k += entry[i].nkernel;
+		value = value ? value + e->symbol.n : NULL;
+		r->flops += total.flops;
+		r->bytes += total.bytes;
+	}
+	r->entry = entry;
+	r->nentry = p->entry.n;
 }
 
 /* Constants that are stored before in another layout. */
@@ -273,21 +332,37 @@ static uint64_t count_copies(Compilation *c)
 	return bytes;
 }
 
+static void report_entries(Compilation *c)
+{
+	WeftReport *r = &c->w->report;
+	WeftEntryReport *entry = ARENA_ARRAY(weft_arena(c->w), WeftEntryReport, c->from->nentry);
+	r->operators = 0;
+	r->workspace_bytes = r->saved_bytes = 0;
+	for (uint32_t k = 0; k < c->from->nentry; k++) {
+		const GraphEntry *from = &c->from->entry[k];
+		const ProgramEntry *e = &c->program->entry.data[k];
+		uint64_t workspace = e->workspace_hint, saved = e->saved_hint;
+		entry[k] = (WeftEntryReport){.name = from->name, .workspace_bytes = workspace, .saved_bytes = saved};
+		for (Node n = from->g->first; n.i; n = node_next(from->g, n))
+			entry[k].operators += node_nin(from->g, n) > 0;
+		r->operators += entry[k].operators;
+		r->workspace_bytes = workspace > r->workspace_bytes ? workspace : r->workspace_bytes;
+		r->saved_bytes = saved > r->saved_bytes ? saved : r->saved_bytes;
+	}
+	r->entry = entry;
+}
+
 void compile_report(Compilation *c)
 {
 	WeftReport *r = &c->w->report;
 	const Program *p = c->program;
-	r->operators = 0;
-	for (Node n = c->from->g->first; n.i; n = node_next(c->from->g, n))
-		r->operators += node_nin(c->from->g, n) > 0;
+	report_entries(c);
 	r->kernels = p->call.n;
 	r->distinct = p->fn.n;
-	report_counts(weft_arena(c->w), &p->entry.data[0], &c->target->machine, NULL, r);
+	report_counts(weft_arena(c->w), p, &c->target->machine, NULL, r);
 	r->weight_bytes = p->weight_bytes;
 	r->copied_bytes = count_copies(c);
-	r->workspace_bytes = p->entry.data[0].workspace_hint;
 	r->state_bytes = p->state_bytes;
-	r->saved_bytes = p->entry.data[0].saved_hint;
 	r->nphase = c->w->phase.n;
 	r->phase = c->w->phase.data;
 	c->w->program = p;
@@ -307,26 +382,36 @@ typedef struct {
 	WeftReport *out;
 } Counting;
 
+static bool check_values(Ctx *ctx, const ProgramEntry *e, const int64_t *value)
+{
+	const SymTab *syms = e->program->ir->syms;
+	for (uint32_t k = 0; k < e->symbol.n; k++) {
+		int64_t lo, hi;
+		sym_range(syms, e->symbol.data[k], &lo, &hi);
+		if (value[k] < lo || value[k] > hi)
+			return ctx_error(ctx, NULL, "%s cannot be %lld", sym_name(syms, e->symbol.data[k]), (long long)value[k]);
+	}
+	return true;
+}
+
 static bool report_at(void *arg)
 {
 	Counting *x = arg;
 	Ctx *ctx = x->w->ctx;
 	const Program *p = x->w->program;
+	uint32_t n = 0;
 	if (!x->w->have_report)
 		return ctx_error(ctx, NULL, "nothing was compiled that could be counted");
-	const ProgramEntry *e = &p->entry.data[0];
-	if (x->n != e->symbol.n)
-		return ctx_error(ctx, NULL, "values of %u symbols to count with, expected %u", x->n, e->symbol.n);
-	for (uint32_t k = 0; k < x->n; k++) {
-		int64_t lo, hi;
-		sym_range(p->ir->syms, e->symbol.data[k], &lo, &hi);
-		if (x->value[k] < lo || x->value[k] > hi)
-			return ctx_error(ctx, NULL, "%s cannot be %lld", sym_name(p->ir->syms, e->symbol.data[k]),
-					 (long long)x->value[k]);
-	}
+	for (uint32_t k = 0; k < p->entry.n; k++)
+		n += p->entry.data[k].symbol.n;
+	if (x->n != n)
+		return ctx_error(ctx, NULL, "values of %u symbols to count with, expected %u", x->n, n);
+	n = 0;
+	for (uint32_t k = 0; k < p->entry.n; n += p->entry.data[k++].symbol.n)
+		TRY(check_values(ctx, &p->entry.data[k], x->value + n));
 	x->out = ARENA_NEW(weft_arena(x->w), WeftReport);
 	*x->out = x->w->report;
-	report_counts(weft_arena(x->w), e, x->w->machine, x->value, x->out);
+	report_counts(weft_arena(x->w), p, x->w->machine, x->value, x->out);
 	return true;
 }
 

@@ -18,6 +18,7 @@ typedef struct {
 	Weft *w;
 	Ctx *ctx;
 	const WeftGraph *from;
+	Graph **g; /* by entry: after the passes */
 	WeftOptions o;
 	const char *name;        /* of the model, an identifier */
 	const char *source_hash; /* of graph and weights */
@@ -27,7 +28,6 @@ typedef struct {
 	bool llvm; /* which back end */
 	bool plain; /* programs are not legalised: for their text only */
 	bool fallback; /* the C compiler is used because the LLVM back end of this build is not found */
-	Graph *g; /* after the passes */
 	ARRAY(TargetLevel) level; /* by increasing capability; one triple, one weight section */
 	const Target *target; /* of the last level */
 	Program *program;

@@ -24,12 +24,29 @@ struct Weft {
 	double phase_start;
 };
 
-/* Graphs of a Weft share its memory and diagnostics, not their types and symbols. */
-struct WeftGraph {
-	Weft *w;
+/* What becomes an entry of a compiled model. */
+typedef struct {
+	const char *name;
 	Graph *g;
 	const char *path; /* of the model file */
+} GraphEntry;
+
+/* Graphs of a Weft share its memory and diagnostics, not their types and symbols; those of joined ones live in one Ir. */
+struct WeftGraph {
+	Weft *w;
+	Graph *g;         /* the only one; NULL: several were joined */
+	const char *path; /* of the model file; of several the first */
+	uint32_t nentry;  /* at least 1; the only one of a file is "run" */
+	GraphEntry *entry;
 };
+
+/* A graph of a file. */
+WeftGraph *graph_wrap(Weft *, Graph *, const char *path);
+/* Constants that the graphs, of one Ir, have in common become one; `keep_names`: only those of one name. False after
+ * ctx_error: then their contents differ in two graphs. The files in messages are those of `from`. */
+bool join_constants(Weft *, const WeftGraph *from, Graph *const *g, bool keep_names);
+/* For what is asked of one graph. False after ctx_error: these are several. */
+bool graph_is_one(Weft *, const WeftGraph *);
 
 /* Call f(arg) so that unwinding ends here. False when f says so or unwound. */
 bool boundary(Weft *, bool (*f)(void *arg), void *arg);

@@ -9,14 +9,26 @@
 typedef struct {
 	Weft *w;
 	const WeftGraph *g;
+	bool (*answer)(void *ask);
 	uint32_t n;
 	const void *out;
 } Ask;
 
+static bool answer(void *arg)
+{
+	Ask *a = arg;
+	return graph_is_one(a->w, a->g) && a->answer(a);
+}
+
+bool graph_is_one(Weft *w, const WeftGraph *g)
+{
+	return g->g || ctx_error(w->ctx, NULL, "several graphs were joined: ask each of them");
+}
+
 static const void *ask(Weft *w, const WeftGraph *g, bool (*f)(void *), uint32_t *n)
 {
-	Ask a = {.w = w, .g = g};
-	bool ok = boundary(w, f, &a);
+	Ask a = {.w = w, .g = g, .answer = f};
+	bool ok = boundary(w, answer, &a);
 	*n = ok ? a.n : 0;
 	return ok ? a.out : NULL;
 }
@@ -168,7 +180,7 @@ const WeftOpCount *weft_operators(Weft *w, const WeftGraph *g, uint32_t *n)
 
 typedef struct {
 	Weft *w;
-	const Graph *g;
+	const WeftGraph *from;
 	uint32_t k;
 	const int64_t *symbol;
 	int64_t *shape;
@@ -177,7 +189,8 @@ typedef struct {
 static bool input_shape(void *arg)
 {
 	Shape *s = arg;
-	const Graph *g = s->g;
+	TRY(graph_is_one(s->w, s->from));
+	const Graph *g = s->from->g;
 	uint32_t nsym, user = 0;
 	const Sym *symbol = size_symbols(s->w, g, &nsym);
 	for (uint32_t i = 0; i < g->input.n; i++) {
@@ -198,13 +211,13 @@ static bool input_shape(void *arg)
 bool weft_input_shape(Weft *w, const WeftGraph *g, uint32_t k, const int64_t *symbol,
 		      int64_t *shape)
 {
-	Shape s = {w, g->g, k, symbol, shape};
+	Shape s = {w, g, k, symbol, shape};
 	return boundary(w, input_shape, &s);
 }
 
 uint64_t weft_weight_bytes(const WeftGraph *wg)
 {
-	const Ir *ir = wg->g->ir;
+	const Ir *ir = wg->entry[0].g->ir;
 	uint64_t bytes = 0;
 	for (uint32_t k = 0; k < ir->constant.n; k++)
 		if (ir->constant.data[k].is_param)

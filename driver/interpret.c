@@ -29,6 +29,7 @@ static bool interpret(void *arg)
 {
 	Interpret *a = arg;
 	Ctx *ctx = a->w->ctx;
+	TRY(graph_is_one(a->w, a->g));
 	Graph *g = a->g->g;
 	Arena *arena = a->w->results;
 	Tensor *in = ARENA_ARRAY(arena, Tensor, g->input.n);

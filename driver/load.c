@@ -17,10 +17,12 @@ typedef struct {
 	WeftGraph *out;
 } Load;
 
-static WeftGraph *wrap(Weft *w, Graph *g, const char *path)
+WeftGraph *graph_wrap(Weft *w, Graph *g, const char *path)
 {
 	WeftGraph *out = ARENA_NEW(weft_arena(w), WeftGraph);
-	*out = (WeftGraph){w, g, arena_strdup(weft_arena(w), path)};
+	GraphEntry *entry = ARENA_NEW(weft_arena(w), GraphEntry);
+	*entry = (GraphEntry){"run", g, arena_strdup(weft_arena(w), path)};
+	*out = (WeftGraph){w, g, entry->path, 1, entry};
 	return out;
 }
 
@@ -29,7 +31,7 @@ static bool parse(void *arg)
 	Load *l = arg;
 	Graph *g = graph_parse(user_ir(l->w), l->text, l->path);
 	TRY(g && graph_verify(g));
-	l->out = wrap(l->w, g, l->path);
+	l->out = graph_wrap(l->w, g, l->path);
 	return true;
 }
 
@@ -63,7 +65,7 @@ static bool load(void *arg)
 			      .nignore = l->options.nignore_guard};
 	Graph *g = pt2_load(user_ir(l->w), l->path, &options);
 	TRY(g);
-	l->out = wrap(l->w, g, l->path);
+	l->out = graph_wrap(l->w, g, l->path);
 	return true;
 }
 
@@ -132,7 +134,8 @@ typedef struct {
 static bool copy(void *arg)
 {
 	Copy *c = arg;
-	c->out = wrap(c->w, graph_clone(c->from->g), c->from->path);
+	TRY(graph_is_one(c->w, c->from));
+	c->out = graph_wrap(c->w, graph_clone(c->from->g), c->from->path);
 	return true;
 }
 

@@ -22,6 +22,17 @@ static const WeftModel *load_image(ModelImage *im, const void *weights, const ch
 	return (const WeftModel *)(const void *)(im->data + im->model);
 }
 
+static void copy_entries(LoopModel *m, const Program *p)
+{
+	const WeftEntry **entry = ARENA_ARRAY(weft_arena(m->w), const WeftEntry *, p->entry.n);
+	m->entry = ARENA_ARRAY(weft_arena(m->w), LoopEntry, p->entry.n);
+	for (uint32_t k = 0; k < p->entry.n; k++) {
+		m->entry[k] = (LoopEntry){*m->model.entry[k], m, &p->entry.data[k]};
+		entry[k] = &m->entry[k].table;
+	}
+	m->model.entry = entry;
+}
+
 bool loops_model(Compilation *c, const WeftModel **out)
 {
 	ModelImage im;
@@ -34,9 +45,8 @@ bool loops_model(Compilation *c, const WeftModel **out)
 	model_image(&im, c->program, c->target, "" /* whatever this processor has */, &o);
 	const WeftModel *image = load_image(&im, weights, c->weights_symbol);
 	m->model = *image;
-	m->entry = *m->model.entry[0];
 	m->w = c->w;
-	m->program = c->program;
+	copy_entries(m, c->program);
 	loops_functions(m);
 	*out = &m->model;
 	return true;
@@ -45,7 +55,7 @@ bool loops_model(Compilation *c, const WeftModel **out)
 /* ---- calls ---- */
 
 typedef struct {
-	LoopModel *m;
+	LoopEntry *e;
 	Arena *arena;
 	const int64_t *in;
 	int64_t *out;       /* of sizes */
@@ -57,7 +67,7 @@ typedef struct {
 static bool interpret(void *arg)
 {
 	Call *c = arg;
-	const ProgramEntry *e = &c->m->program->entry.data[0];
+	const ProgramEntry *e = c->e->program;
 	c->outcome = c->buf ? loop_interp_run(e, c->arena, c->buf, c->in, &c->report)
 			    : loop_interp_sizes(e, c->arena, c->in, c->out, &c->report);
 	return true;
@@ -66,25 +76,25 @@ static bool interpret(void *arg)
 /* In an arena of its own: a call leaves nothing behind. */
 static bool call(Call *c, char message[MESSAGE])
 {
-	Weft *w = c->m->w;
+	Weft *w = c->e->model->w;
 	c->arena = w->dead ? NULL : arena_new(&w->ctx->unwind);
-	c->report.seed = c->m->ncall++;
+	c->report.seed = c->e->model->ncall++;
 	bool ok = c->arena && boundary(w, interpret, c);
 	arena_free(c->arena);
 	snprintf(message, MESSAGE, "%.*s", MESSAGE - 1, ok ? c->report.message : w->dead ? w->fatal : "out of memory");
 	return ok;
 }
 
-int loops_sizes(LoopModel *m, const int64_t *extent, int64_t *slot, char message[MESSAGE])
+int loops_sizes(LoopEntry *e, const int64_t *extent, int64_t *slot, char message[MESSAGE])
 {
-	Call c = {.m = m, .in = extent, .out = slot};
+	Call c = {.e = e, .in = extent, .out = slot};
 	if (!call(&c, message))
 		return WEFT_ERR_MEMORY;
 	return c.outcome == LOOP_DONE ? WEFT_OK : c.outcome == LOOP_FAILED ? WEFT_ERR_INPUT : WEFT_ERR_CHECK;
 }
 
-int loops_run(LoopModel *m, void *const *buf, const int64_t *slot, char message[MESSAGE])
+int loops_run(LoopEntry *e, void *const *buf, const int64_t *slot, char message[MESSAGE])
 {
-	Call c = {.m = m, .in = slot, .buf = buf};
+	Call c = {.e = e, .in = slot, .buf = buf};
 	return call(&c, message) && c.outcome == LOOP_DONE ? WEFT_OK : WEFT_ERR_CHECK;
 }

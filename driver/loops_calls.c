@@ -4,32 +4,33 @@
 #include "driver/loops_priv.h"
 #include "runtime/instance_priv.h"
 
-/* What sizes_fn finds its model by: the status is all that it is given. */
+/* What sizes_fn finds its entry by: the status is all that it is given. */
 typedef struct {
 	WeftStatus status;
-	LoopModel *model;
+	LoopEntry *entry;
 } SizesCall;
 
 static int sizes_fn(const int64_t *extent, int64_t *slot, WeftStatus *status)
 {
 	char message[MESSAGE];
 	SizesCall *call = (SizesCall *)(void *)status;
-	int code = loops_sizes(call->model, extent, slot, message);
+	int code = loops_sizes(call->entry, extent, slot, message);
 	return code == WEFT_OK ? code : weft_fail(status, code, "%s", message);
 }
 
 static int run_fn(WeftRegion *region, void *const *buf, const int64_t *slot)
 {
 	char message[MESSAGE];
-	const char *entry = (const char *)region->shared->entry;
-	LoopModel *m = (LoopModel *)(void *)(uintptr_t)(entry - offsetof(LoopModel, entry));
-	return loops_run(m, buf, slot, message) == WEFT_OK ? 0 : weft_region_fail(region, "%s", message);
+	/* the table is the first member of a LoopEntry */
+	LoopEntry *entry = (LoopEntry *)(void *)(uintptr_t)region->shared->entry;
+	return loops_run(entry, buf, slot, message) == WEFT_OK ? 0 : weft_region_fail(region, "%s", message);
 }
 
 static int sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *inputs, WeftSizes *out, WeftStatus *status)
 {
 	/* the model is the first member of a LoopModel */
-	SizesCall call = {.model = in ? (LoopModel *)(void *)(uintptr_t)in->model : NULL};
+	const LoopModel *m = in ? (const LoopModel *)(const void *)in->model : NULL;
+	SizesCall call = {.entry = m && entry < m->model.nentry ? &m->entry[entry] : NULL};
 	int code = weft_rt_sizes(in, entry, inputs, out, &call.status);
 	if (status)
 		*status = call.status;
@@ -52,10 +53,10 @@ static int run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *input
 void loops_functions(LoopModel *m)
 {
 	const bool variable = m->model.nstate || m->model.replaceable;
-	m->entry.sizes_fn = sizes_fn;
-	m->entry.run_fn = run_fn;
-	m->entries[0] = &m->entry;
-	m->model.entry = m->entries;
+	for (uint32_t k = 0; k < m->model.nentry; k++) {
+		m->entry[k].table.sizes_fn = sizes_fn;
+		m->entry[k].table.run_fn = run_fn;
+	}
 	m->model.open = weft_rt_open;
 	m->model.close = weft_rt_close;
 	m->model.sizes = sizes;

@@ -8,19 +8,23 @@ enum { MESSAGE = 480 }; /* bytes */
 
 /* The table's structures are copies, so that they lead back here. */
 typedef struct {
+	WeftEntry table;
+	struct LoopModel *model;
+	const struct ProgramEntry *program;
+} LoopEntry;
+
+typedef struct LoopModel {
 	WeftModel model;
-	WeftEntry entry;
-	const WeftEntry *entries[1];
+	LoopEntry *entry;
 	Weft *w;
-	const struct Program *program;
 	uint64_t ncall; /* each call has another order of tasks */
 } LoopModel;
 
-/* Replaces the functions of model and entry. */
+/* Replaces the functions of model and entries. */
 void loops_functions(LoopModel *);
 
 /* The interpreter; not WEFT_OK: message is an error's. */
-int loops_sizes(LoopModel *, const int64_t *extent, int64_t *slot, char message[MESSAGE]);
-int loops_run(LoopModel *, void *const *buf, const int64_t *slot, char message[MESSAGE]);
+int loops_sizes(LoopEntry *, const int64_t *extent, int64_t *slot, char message[MESSAGE]);
+int loops_run(LoopEntry *, void *const *buf, const int64_t *slot, char message[MESSAGE]);
 
 #endif

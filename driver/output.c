@@ -195,27 +195,36 @@ static bool emit_folder(Output *x)
 	return ok;
 }
 
-static void list_type(Output *x, Text *t, uint32_t k, const char *name, Node n)
+static void list_type(const Graph *g, Text *t, uint32_t k, const char *name, Node n)
 {
 	text_printf(t, " *   %u %s: ", k, strstr(name, "*/") ? "" : name);
-	type_print(x->g->g->ir, node_type_id(x->g->g, n), t);
+	type_print(g->ir, node_type_id(g, n), t);
 	text_char(t, '\n');
+}
+
+static void list_interface(const Graph *g, Text *t)
+{
+	text_add(t, " *\n * Inputs:\n");
+	for (uint32_t k = 0; k < g->input.n; k++)
+		if (g->input.data[k].kind == INPUT_USER)
+			list_type(g, t, k, g->input.data[k].name, g->input.data[k].node);
+	text_add(t, " * Outputs:\n");
+	for (uint32_t k = 0; k < g->output.n; k++)
+		if (g->output.data[k].node.i && g->output.data[k].writes < 0)
+			list_type(g, t, k, g->output.data[k].name, g->output.data[k].node);
 }
 
 /* For whoever links the model: what goes in, what comes out, how to reach it. */
 static void header_text(Output *x, Text *t)
 {
 	const Compilation *c = &x->c;
-	const Graph *g = x->g->g;
 	const char *symbol = c->o.symbol ? c->o.symbol : "weft_model";
-	text_printf(t, "/* The compiled model %s.\n *\n * Inputs:\n", c->name);
-	for (uint32_t k = 0; k < g->input.n; k++)
-		if (g->input.data[k].kind == INPUT_USER)
-			list_type(x, t, k, g->input.data[k].name, g->input.data[k].node);
-	text_add(t, " * Outputs:\n");
-	for (uint32_t k = 0; k < g->output.n; k++)
-		if (g->output.data[k].node.i && g->output.data[k].writes < 0)
-			list_type(x, t, k, g->output.data[k].name, g->output.data[k].node);
+	text_printf(t, "/* The compiled model %s.\n", c->name);
+	for (uint32_t k = 0; k < x->g->nentry; k++) {
+		if (!x->g->g)
+			text_printf(t, " *\n * Entry %u, %s.\n", k, x->g->entry[k].name);
+		list_interface(x->g->entry[k].g, t);
+	}
 	text_printf(t, " */\n#ifndef WEFT_HEADER_%s\n#define WEFT_HEADER_%s\n\n", c->name, c->name);
 	text_printf(t,
 		    "#include \"weft_model.h\"\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
@@ -244,6 +253,14 @@ static void level_text(const Output *x, const TargetLevel *level, Text *t)
 		loop_print(p->fn.data[k], t, false);
 }
 
+static void print_graphs(const Compilation *c, Text *t)
+{
+	for (uint32_t k = 0; k < c->from->nentry; k++) {
+		graph_enter(c->g[k]);
+		graph_print(c->g[k], t);
+	}
+}
+
 static bool emit_text(Output *x, OutFile *out)
 {
 	Compilation *c = &x->c;
@@ -252,7 +269,7 @@ static bool emit_text(Output *x, OutFile *out)
 	if (x->emit == WEFT_EMIT_HEADER)
 		header_text(x, &t);
 	if (x->emit == WEFT_EMIT_IR)
-		graph_print(c->g, &t);
+		print_graphs(c, &t);
 	bool of_level = x->emit == WEFT_EMIT_PROGRAM || x->emit == WEFT_EMIT_SCHEDULES || x->emit == WEFT_EMIT_LOOPS;
 	for (uint32_t k = 0; of_level && k < c->level.n; k++)
 		level_text(x, &c->level.data[k], &t);

@@ -11,6 +11,7 @@ typedef struct {
 	const char *after;
 	bool dot, found;
 	Text out;
+	size_t before; /* its length when the entry at hand began */
 } View;
 
 /* Labels hold no quotes: names are identifiers, types have none. */
@@ -48,7 +49,7 @@ static void draw(View *v, const Graph *g)
 
 static void render(View *v, const Graph *g)
 {
-	text_init(&v->out, weft_arena(v->w));
+	v->out.n = v->before;
 	if (v->dot)
 		draw(v, g);
 	else
@@ -64,18 +65,30 @@ static void after_pass(void *user, const char *pass, const Graph *g, bool change
 		render(v, g);
 }
 
-static bool view(void *arg)
+static bool view_entry(View *v, const GraphEntry *e)
 {
-	View *v = arg;
-	v->w->ctx->file = v->g->path;
+	v->w->ctx->file = e->path;
+	v->before = v->out.n;
+	v->found = false;
+	graph_enter(e->g);
 	if (!v->after) {
-		render(v, v->g->g);
+		render(v, e->g);
 		return true;
 	}
 	PipelineOptions po = {.after = after_pass, .user = v};
-	TRY(pipeline_run(graph_clone(v->g->g), &po) || v->found);
+	TRY(pipeline_run(graph_clone(e->g), &po) || v->found);
 	return v->found ||
 	       ctx_error(v->w->ctx, NULL, "no pass %s; see weft show --after list", v->after);
+}
+
+static bool view(void *arg)
+{
+	View *v = arg;
+	TRY(!v->dot || graph_is_one(v->w, v->g));
+	text_init(&v->out, weft_arena(v->w));
+	for (uint32_t k = 0; k < v->g->nentry; k++)
+		TRY(view_entry(v, &v->g->entry[k]));
+	return true;
 }
 
 const char *weft_graph_text(Weft *w, const WeftGraph *g, const char *after)
@@ -104,8 +117,11 @@ typedef struct {
 static bool transform(void *arg)
 {
 	Transform *t = arg;
-	t->w->ctx->file = t->g->path;
-	return pipeline_run_one(t->g->g, t->name);
+	for (uint32_t k = 0; k < t->g->nentry; k++) {
+		t->w->ctx->file = t->g->entry[k].path;
+		TRY(pipeline_run_one(t->g->entry[k].g, t->name));
+	}
+	return true;
 }
 
 bool weft_transform(Weft *w, WeftGraph *g, const char *name)

@@ -1,7 +1,7 @@
 /* Run a compiled model on tensors in a file; needs nothing but libc, so that it is easily built for another machine:
  *
  *     aarch64-linux-gnu-gcc -Iinclude examples/run_file.c -o run_file -ldl
- *     qemu-aarch64 -L /usr/aarch64-linux-gnu ./run_file model.so inputs outputs THREADS
+ *     qemu-aarch64 -L /usr/aarch64-linux-gnu ./run_file model.so inputs outputs THREADS [ENTRY]
  *
  * `weft check --runner` uses it that way. A file is, in this machine's byte order: the number of tensors (u32); of
  * each the dtype (WeftDType), the rank (i32), the extents (i64) and the row-major elements. */
@@ -126,19 +126,29 @@ static const WeftModel *load(const char *path)
 	return model();
 }
 
+static uint32_t find_entry(const WeftModel *m, const char *name)
+{
+	for (uint32_t k = 0; k < m->nentry; k++)
+		if (!strcmp(weft_entry(m, k)->name, name))
+			return k;
+	die(name, "the model has no entry of this name");
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	WeftStatus status = {0};
 	WeftInstance *instance;
-	if (argc != 5)
-		die("usage", "run_file MODEL.so INPUTS OUTPUTS THREADS");
+	if (argc != 5 && argc != 6)
+		die("usage", "run_file MODEL.so INPUTS OUTPUTS THREADS [ENTRY]");
 	const WeftModel *m = load(argv[1]);
-	const WeftEntry *e = weft_entry(m, 0);
+	const uint32_t which = argc == 6 ? find_entry(m, argv[5]) : 0;
+	const WeftEntry *e = weft_entry(m, which);
 	if (m->open(m, NULL, &instance, &status))
 		die(argv[1], status.message);
 	WeftTensor *in = read_inputs(argv[2], e->ninput);
 	WeftSizes *sizes = new_bytes(e->sizes_bytes);
-	if (m->sizes(instance, 0, in, sizes, &status))
+	if (m->sizes(instance, which, in, sizes, &status))
 		die(argv[1], status.message);
 	WeftTensor *out = new_outputs(m, e, sizes);
 	WeftContext context = {.size = sizeof context, .nthreads = atoi(argv[4])};

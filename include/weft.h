@@ -77,6 +77,17 @@ bool weft_transform(Weft *, WeftGraph *, const char *name);
 /* An independent copy. */
 WeftGraph *weft_copy_graph(Weft *, const WeftGraph *);
 
+/* ---- several entries ---- */
+
+/* Graphs that become one model with several entries, such as `prefill` and `decode`: for weft_compile, weft_emit, weft_jit,
+ * weft_loops, weft_plan, weft_transform and weft_graph_text (which gives all of them). What is asked of one graph is asked of
+ * those that were joined; the model's entries are in the order given here. A name is a C identifier ([A-Za-z_][A-Za-z0-9_]*),
+ * each once; the entry of a graph that was not joined is "run". The graphs are of this Weft, not joined themselves; they are
+ * copied, and what is done with them afterwards changes nothing here. Constants with equal contents are stored once,
+ * whichever files they come from; where weights are replaceable, only those of one name are, and it is an error if a name's
+ * contents differ. Sizes called s0 in two files are different ones. NULL after a message. */
+WeftGraph *weft_join(Weft *, uint32_t n, const char *const *name, WeftGraph *const *graph);
+
 /* ---- inspect ---- */
 
 /* The graph's text form; after: the pass to stop after (the graph itself is not changed), NULL: as
@@ -228,6 +239,15 @@ typedef struct {
 	double seconds;
 } WeftPhaseTime;
 
+/* Of one entry; see WeftReport. */
+typedef struct {
+	const char *name;
+	uint32_t operators, nkernel;
+	const WeftKernelInfo *kernel;
+	double flops, bytes;
+	uint64_t workspace_bytes, saved_bytes;
+} WeftEntryReport;
+
 /* What the last compilation of this Weft did. */
 typedef struct {
 	uint32_t operators, kernels, distinct, objects,
@@ -242,11 +262,14 @@ typedef struct {
 	uint64_t copied_bytes; /* of weight_bytes: constants in a second layout */
 	uint64_t state_bytes;
 	uint64_t saved_bytes; /* of workspace_bytes: state as it was, for calls that fail after they replaced some */
+	uint32_t nentry;
+	const WeftEntryReport *entry; /* each for itself: the counts above are of all entries, each run once; of workspace
+					 and saved state they are the most */
 } WeftReport;
 /* Counts are those at the sizes seen while exporting. NULL: none yet. */
 const WeftReport *weft_report(Weft *);
 /* The same with the counts at other sizes: symbol[k] is the value of the k-th of weft_symbols (and of WeftEntry.symbol,
- * the first slots of a WeftSizes), n their number. It lives until weft_free. NULL after a message: nothing was
+ * the first slots of a WeftSizes), n their number; of several entries one after the other. It lives until weft_free. NULL after a message: nothing was
  * compiled, another number of symbols, or a value out of a symbol's range. */
 const WeftReport *weft_report_at(Weft *, const int64_t *symbol, uint32_t n);
 /* Kernels with algorithm and reason, without running a C compiler; see weft_report. */

@@ -374,6 +374,8 @@ static Lowered *lower_once(Graph *g, const LowerOptions *opt, LowerState *state)
 	Lower s;
 	uint32_t user = 0;
 	lower_init(&s, g, NULL, l, &l->steps);
+	for (uint32_t k = 1; opt->after && k < opt->after->check.n; k++)
+		array_push(s.arena, &l->check, opt->after->check.data[k]);
 	s.opt = opt;
 	s.target = opt->target ? opt->target : target_find("generic-c");
 	s.state = state;
@@ -406,6 +408,7 @@ static bool has_state(const Graph *g)
 Lowered *lower_graph(Graph *g, const LowerOptions *opt)
 {
 	uint32_t errors = g->ir->ctx->nerror;
+	graph_enter(g);
 	LowerState *state = has_state(g) ? lower_state_new(g, g->ir->ctx->arena) : NULL;
 	Lowered *l = lower_once(g, opt, state);
 	while (!l && state && state->again)

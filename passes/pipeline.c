@@ -157,12 +157,14 @@ static bool clean(Graph *g, const PipelineOptions *o, PassCtx *c)
 
 bool pipeline_clean(Graph *g, const PipelineOptions *o)
 {
+	graph_enter(g);
 	PassCtx c = context(o);
 	return clean(g, o, &c);
 }
 
 bool pipeline_run(Graph *g, const PipelineOptions *o)
 {
+	graph_enter(g);
 	PassCtx c = context(o);
 	for (size_t k = 0; k < COUNT(expanding) && !c.failed; k++)
 		run(g, o, &expanding[k], &c);
@@ -186,6 +188,7 @@ static const Pass *pass_at(size_t k)
 
 bool pipeline_run_one(Graph *g, const char *pass)
 {
+	graph_enter(g);
 	const PipelineOptions o = {0};
 	PassCtx c = context(&o);
 	const Pass *p;

@@ -124,14 +124,14 @@ static bool run_all(Calls *c, const WeftOptions *options, bool quick)
 		int32_t nthreads[3];
 	} way[] = {{"loops", 0, false, model_open_loops, {1}}, {"jit", 0, false, model_open_jit, {1, 2, 8}},
 		   {"c", WEFT_BACKEND_C, true, model_open, {1, 3}}, {"llvm", WEFT_BACKEND_LLVM, true, model_open, {2}}};
-	WeftGraph g = {c->w, c->g, c->test->name};
+	WeftGraph *g = graph_wrap(c->w, c->g, c->test->name);
 	for (uint32_t k = 0; k < sizeof way / sizeof *way; k++) {
 		Model m;
 		WeftOptions o = *options;
 		o.backend = way[k].backend;
 		if (quick && way[k].slow)
 			continue;
-		bool ok = way[k].open(&m, c->w, &g, &o);
+		bool ok = way[k].open(&m, c->w, g, &o);
 		for (uint32_t i = 0; ok && i < 3 && way[k].nthreads[i]; i++) {
 			char what[40];
 			snprintf(what, sizeof what, "%s, %d threads", way[k].name, (int)way[k].nthreads[i]);

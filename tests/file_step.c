@@ -146,7 +146,7 @@ static bool schedule(Run *r, const Target *t, bool plain)
 	ScheduleOptions o = {.no_plan = r->op_by_op, .plain = plain};
 	TRY(lower(r, NULL) && lowered_verify(r->lowered));
 	choose_const_layouts(&(ScheduleLevel){r->lowered, t}, 1);
-	r->program = schedule_program(r->lowered, t, &o);
+	r->program = schedule_program(&(ScheduleEntry){"run", r->lowered}, 1, t, &o);
 	TRY(r->program);
 	r->printed = true;
 	return program_verify(r->program, plain ? NULL : &t->isa) && all_round_trip(r);
@@ -397,8 +397,8 @@ static WeftOptions options(Run *r)
 static bool run_compiled(Run *r)
 {
 	WeftOptions o = options(r);
-	WeftGraph g = {r->w, r->g, r->test->name};
-	bool ok = model_open(&r->model, r->w, &g, &o) && model_open_loops(&r->loops, r->w, &g, &o) && execute_all(r, true);
+	WeftGraph *g = graph_wrap(r->w, r->g, r->test->name);
+	bool ok = model_open(&r->model, r->w, g, &o) && model_open_loops(&r->loops, r->w, g, &o) && execute_all(r, true);
 	model_close(&r->model);
 	model_close(&r->loops);
 	return ok;

@@ -215,7 +215,7 @@ static const char *target_of(const Batch *b)
 /* By each emitter that is wanted and has the target. */
 static bool open_models(Batch *b, Candidate *c, bool fused)
 {
-	WeftGraph wg = {b->w, b->g, "fuzz"};
+	WeftGraph *wg = graph_wrap(b->w, b->g, "fuzz");
 	WeftOptions o = {.size = sizeof o, .no_cache = true, .op_by_op = !fused, .target = target_of(b)};
 	const char *only = b->o->backend;
 	bool generic = !strcmp(o.target, "generic-c");
@@ -225,11 +225,11 @@ static bool open_models(Batch *b, Candidate *c, bool fused)
 	bool wanted[EMITTERS] = {weft_has_llvm() && !generic && (!only || both || !strcmp(only, "llvm")),
 				 only ? both || !strcmp(only, "c") : takes_turn};
 	if (wanted[0])
-		TRY(model_open_jit(&c->model[0], b->w, &wg, &o));
+		TRY(model_open_jit(&c->model[0], b->w, wg, &o));
 	o.backend = WEFT_BACKEND_C;
 	if (wanted[1])
-		TRY(model_open(&c->model[1], b->w, &wg, &o));
-	return model_open_loops(&c->loops, b->w, &wg, &o);
+		TRY(model_open(&c->model[1], b->w, wg, &o));
+	return model_open_loops(&c->loops, b->w, wg, &o);
 }
 
 static bool compare_compiled(Batch *b)

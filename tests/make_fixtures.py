@@ -665,6 +665,28 @@ class Quantized(nn.Module):
         return s.a(x).relu()
 
 
+class Decoder(nn.Module):
+    """The two entries of a language model in small: they share weights, and each calls a size of its own by the same name."""
+    def __init__(s):
+        super().__init__()
+        s.embed = nn.Embedding(1100, 16)
+        s.inner = nn.Linear(16, 16)
+
+    def step(s, x):
+        return x + s.inner(x).relu()
+
+
+class Prefill(Decoder):
+    def forward(s, ids):
+        x = s.step(s.embed(ids))
+        return s.step(x.sum(1) / x.shape[1]) @ s.embed.weight.T, x
+
+
+class Decode(Decoder):
+    def forward(s, ids):
+        return s.step(s.embed(ids)) @ s.embed.weight.T
+
+
 if __name__ == "__main__":
     torch.manual_seed(0)
     dest.mkdir(exist_ok=True)
@@ -727,3 +749,11 @@ if __name__ == "__main__":
     prompts = torch.randint(16, (1, 9))
     for name, program, parts in zip(("prefill", "decode"), decoder_programs(decoder), ((0, 3, 7, 9), range(6))):
         make_calls(name, decoder, [(prompts[:, a:b], torch.tensor([a])) for a, b in zip(parts, parts[1:])], program=program)
+    (dest / "join").mkdir(exist_ok=True)
+    whole, one = Prefill().eval(), Decode().eval()
+    one.load_state_dict(whole.state_dict())
+    b, long, many = Dim("b", min=1, max=8), Dim("t", min=2, max=64), Dim("b", min=1, max=100)
+    make("join/prefill", whole, (torch.randint(1100, (3, 7)),), dynamic=({0: b, 1: long},))
+    make("join/decode", one, (torch.randint(1100, (9,)),), dynamic=({0: many},))
+    other = Decode().eval()
+    make("join/other", other, (torch.randint(1100, (4,)),), dynamic=({0: many},))

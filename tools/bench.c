@@ -11,7 +11,7 @@ static int run(int argc, char **argv);
 
 const Command command_bench = {
 	"bench", "time a model, beside operator by operator and other systems",
-	"MODEL|MODEL.so [options]",
+	"MODEL|MODEL.so|NAME=MODEL... [options]",
 	"Time a model after warm-up: minimum, median and 99th percentile over repeated runs, "
 	"FLOP/s and the\n"
 	"share of the peak this machine reaches in a loop of multiply-adds, counted at the sizes run "
@@ -19,6 +19,7 @@ const Command command_bench = {
 	"are printed), and the largest memory of the process. Rows: `op by op` (the same graph operator by operator with our own kernels: no "
 	"fusion, no\n"
 	"planning), `compiled`, and the named peers.\n\n"
+	"  --entry NAME         which one to time where there are several\n"
 	"  --threads LIST       numbers of threads, such as 1,2 (default 1)\n"
 	"  --inputs FILE        tensors x.0, x.1, ... (default MODEL.safetensors, else made up)\n"
 	"  --backend jit|c|llvm  compiled in this process (the default where weft has LLVM; memory "
@@ -62,7 +63,7 @@ static bool compile_apart(const BenchOptions *o, bool op_by_op, const char *so)
 		c.op_by_op = op_by_op;
 		link_with_ops(&c, &o->load);
 		Weft *w = weft_new();
-		WeftGraph *g = w ? load_model(w, o->model, &o->load) : NULL;
+		WeftGraph *g = w ? load_model(w, o->model, &o->load, NULL) : NULL;
 		int code = g && weft_compile(w, g, &c, so) ? 0 : fail_messages(w);
 		fflush(NULL);
 		_exit(code);
@@ -325,7 +326,8 @@ static bool check_peers(const BenchOptions *o)
 static bool parse(BenchOptions *o, int *argc, char **argv)
 {
 	const char *threads = "1", *seconds = "2", *backend = NULL;
-	const Opt opt[] = {{"--threads", OPT_STRING, &threads},
+	const Opt opt[] = {{"--entry", OPT_STRING, &o->entry},
+			   {"--threads", OPT_STRING, &threads},
 			   {"--inputs", OPT_STRING, &o->inputs},
 			   {"--backend", OPT_STRING, &backend},
 			   {"--seconds", OPT_STRING, &seconds},
@@ -344,12 +346,16 @@ static bool parse(BenchOptions *o, int *argc, char **argv)
 			   {0}};
 	if (!options_parse(&command_bench, opt, argc, argv))
 		return false;
-	if (*argc != 2)
+	if (!take_entries(&o->load, argc, argv))
+		return false;
+	if (*argc != (o->load.entry.n ? 1 : 2))
 		return fail("bench takes one model; see weft bench --help"), false;
+	o->model = o->load.entry.n ? entry_file(&o->load, o->entry) : argv[1];
+	if (!o->model)
+		return false;
 	o->nthreads = parse_list("--threads", threads, o->threads, 8);
 	char *end;
 	o->seconds = strtod(seconds, &end);
-	o->model = argv[1];
 	if (!(o->seconds > 0 && o->seconds < 1e6) || *end)
 		return fail("--seconds takes a positive number of seconds, not %s", seconds), false;
 	if (!check_peers(o))

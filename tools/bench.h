@@ -14,6 +14,7 @@ typedef struct {
 	RunBackend backend; /* RUN_JIT, RUN_C or RUN_LLVM; RUN_DEFAULT for a shared object */
 	WeftOptions compile;
 	LoadArgs load;
+	const char *entry; /* NULL: the only one */
 } BenchOptions;
 
 enum { MOST_SIZES = 16 };

@@ -186,24 +186,48 @@ static const WeftReport *table_counts(const Runner *r)
 	return report;
 }
 
+/* The entry's part of the last compilation of w, at the sizes that run; of other entries at their least. */
+static const WeftReport *planned_counts(Weft *w, const Runner *r)
+{
+	uint32_t n = 0;
+	for (uint32_t e = 0; e < r->model->nentry; e++)
+		n += weft_entry(r->model, e)->nsymbol;
+	int64_t *value = calloc(n + 1, sizeof *value);
+	WeftReport *part = calloc(1, sizeof *part);
+	if (!value || !part)
+		return free(value), free(part), NULL;
+	n = 0;
+	for (uint32_t e = 0; e < r->model->nentry; e++) {
+		const WeftEntry *entry = weft_entry(r->model, e);
+		for (uint32_t k = 0; k < entry->nsymbol; k++)
+			value[n++] = e == r->which ? r->sizes->slot[k] : weft_symbol(r->model, entry, k)->lo;
+	}
+	const WeftReport *all = weft_report_at(w, value, n);
+	free(value);
+	if (!all || r->which >= all->nentry || all->entry[r->which].nkernel != r->entry->ncall) {
+		if (!all)
+			fail_messages(w);
+		return free(part), NULL;
+	}
+	const WeftEntryReport *e = &all->entry[r->which];
+	*part = (WeftReport){.flops = e->flops, .bytes = e->bytes, .nkernel = e->nkernel, .kernel = e->kernel};
+	return part;
+}
+
 /* Counts at the sizes that run, once all is timed: planning takes memory. NULL: not known. */
 static const WeftReport *counts(Runner *r, const BenchOptions *o)
 {
-	const WeftReport *report = NULL;
 	WeftOptions c = o->compile;
 	Weft *w = r->w;
 	if (is_shared_object(o->model))
 		return table_counts(r);
 	if (!w) { /* the file comes from another process */
 		w = weft_new();
-		WeftGraph *g = w ? weft_load(w, o->model) : NULL;
+		WeftGraph *g = w ? load_model(w, o->model, &o->load, NULL) : NULL;
 		if (!g || !weft_plan(w, g, &c))
 			return fail_messages(w), NULL;
 	}
-	report = weft_report_at(w, r->sizes->slot, r->entry->nsymbol);
-	if (!report)
-		fail_messages(w);
-	return report && report->nkernel == r->entry->ncall ? report : NULL;
+	return planned_counts(w, r);
 }
 
 static void fill_counts(Runner *r, const BenchOptions *o, BenchRow *row)
@@ -247,7 +271,7 @@ static bool profile_runs(Runner *r, const WeftTensor *in, const BenchOptions *o,
 static bool open_own(Runner *r, const char *path, const BenchOptions *o, bool op_by_op, BenchRow *row)
 {
 	WeftOptions c = o->compile;
-	RunnerOptions ro = {.pool = o->pool, .compile = &c, .load = &o->load};
+	RunnerOptions ro = {.pool = o->pool, .compile = &c, .load = &o->load, .entry = o->entry};
 	bool jit = !is_shared_object(path);
 	double start = now();
 	c.op_by_op = op_by_op;

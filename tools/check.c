@@ -13,7 +13,7 @@ static int run(int argc, char **argv);
 
 const Command command_check = {
 	"check", "compare results with references",
-	"MODEL|MODEL.so REF.safetensors... | DIR... [options]",
+	"MODEL|MODEL.so|NAME=MODEL REF.safetensors... | DIR... [options]",
 	"Run a model on the inputs x.0, x.1, ... of each reference file and compare with its "
 	"results y.0,\n"
 	"y.1, ...; of a folder: every model in it or below with a reference of the same name (or NAME.calls). Each "
@@ -26,7 +26,10 @@ const Command command_check = {
 	"and qr are\n"
 	"fixed up to phase only: each is turned so that its largest component is positive.\n"
 	"State of a compiled model is compared with b.NAME, as it is after the call; a reference may have several calls,\n"
-	"which begin with the state that the one before left: 0.x.<i>, 0.y.<i>, 0.b.NAME, 1.x.<i>, ...\n\n"
+	"which begin with the state that the one before left: 0.x.<i>, 0.y.<i>, 0.b.NAME, 1.x.<i>, ...\n"
+	"Models that are named, each before its references, are compiled as one with several entries, and\n"
+	"checked one by one.\n\n"
+	"  --entry NAME         of a shared object that has several\n"
 	"  --backend jit|c|llvm|loops|interp   compiled in this process (the default where weft has LLVM), to an\n"
 	"                       object by a C compiler or by LLVM and a linker; its loop IR interpreted, with\n"
 	"                       every access to memory checked (slow, needs no compiler); or the graph interpreted\n"
@@ -107,10 +110,33 @@ static bool add_folder(Cases *c, const char *path)
 	return true;
 }
 
-static bool collect(Cases *c, const CheckOptions *o, int argc, char **argv)
+/* NAME=FILE: one of several models that are compiled together. */
+static bool add_joined(Cases *c, CheckOptions *o, char *arg)
+{
+	if (!add_entry(&o->load, arg))
+		return false;
+	cases_add(c, o->load.file.item[o->load.file.n - 1])->entry = arg;
+	return true;
+}
+
+/* Entries are of one model, and beside it is no other. */
+static bool check_entries(const Cases *c, const CheckOptions *o)
+{
+	for (int k = 0; k < c->n && o->load.entry.n; k++)
+		if (!c->item[k].entry)
+			return fail("%s: among several models each is named, as in NAME=%s", c->item[k].model, c->item[k].model), false;
+	return !o->load.entry.n || !o->entry || (fail("--entry is for a model that is compiled: each NAME=FILE is checked"), false);
+}
+
+static bool collect(Cases *c, CheckOptions *o, int argc, char **argv)
 {
 	struct stat st;
 	for (int k = 1; k < argc; k++) {
+		if (is_entry(argv[k])) {
+			if (!add_joined(c, o, argv[k]))
+				return false;
+			continue;
+		}
 		if (stat(argv[k], &st))
 			return fail("%s: %s", argv[k], strerror(errno)), false;
 		if (S_ISDIR(st.st_mode)) {
@@ -127,6 +153,10 @@ static bool collect(Cases *c, const CheckOptions *o, int argc, char **argv)
 			one->ref[one->nref++] = strdup(argv[k]);
 		}
 	}
+	if (!check_entries(c, o))
+		return false;
+	for (int k = 0; k < c->n && !o->load.entry.n; k++)
+		c->item[k].entry = o->entry;
 	for (int k = 0; k < c->n && !o->weights; k++)
 		if (c->item[k].nref == 0)
 			return fail("%s: no reference given", c->item[k].model), false;
@@ -317,6 +347,7 @@ static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc
 			   {"--no-cache", OPT_FLAG, &o->compile.no_cache},
 			   {"--cc", OPT_STRING, &o->compile.cc},
 			   {"--op-by-op", OPT_FLAG, &o->compile.op_by_op},
+			   {"--entry", OPT_STRING, &o->entry},
 			   {"-q", OPT_FLAG, quiet},
 			   {"--json", OPT_FLAG, json},
 			   LOAD_OPTIONS(&o->load),

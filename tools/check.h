@@ -13,11 +13,13 @@ typedef struct {
 	const char *sizes, *runner;
 	WeftOptions compile;
 	LoadArgs load;
+	const char *entry; /* of models that are compiled */
 } CheckOptions;
 
 /* One model with its references; a process. */
 typedef struct {
 	char *model, **ref;
+	const char *entry; /* NULL: the model's only one */
 	int nref;
 	FILE *records, *errors;
 	pid_t pid;

@@ -269,7 +269,7 @@ static bool bad_sizes(Case *c, const char *why, const char *item, size_t n)
 /* "s0=1,2 s1=17": every symbol of the model must be given, once, and nothing else. */
 static bool parse_sizes(Case *c, Sizes *s)
 {
-	const WeftSymbolInfo *symbol = weft_symbols(c->oracle.w, c->oracle.g, &s->n);
+	const WeftSymbolInfo *symbol = weft_symbols(c->oracle.w, c->oracle.one, &s->n);
 	if (s->n > MAX_SYMBOLS)
 		return put_reason(c, "too many symbols");
 	for (const char *p = c->o->sizes; *(p += strspn(p, " ")); p += strcspn(p, " ")) {
@@ -313,7 +313,7 @@ static void one_size(Case *c, const int64_t *symbol)
 	bool ok = own;
 	for (uint32_t k = 0; ok && k < c->r.ninput; k++) {
 		int64_t shape[16];
-		ok = weft_input_shape(c->oracle.w, c->oracle.g, k, symbol, shape) &&
+		ok = weft_input_shape(c->oracle.w, c->oracle.one, k, symbol, shape) &&
 		     refill(&own[k], &saved[k], shape);
 	}
 	c->in = own;
@@ -339,7 +339,7 @@ static void all_sizes(Case *c)
 		add_record(c, &c->whole);
 		return;
 	}
-	const WeftSymbolInfo *symbol = weft_symbols(c->oracle.w, c->oracle.g, &s.n);
+	const WeftSymbolInfo *symbol = weft_symbols(c->oracle.w, c->oracle.one, &s.n);
 	for (uint32_t carry = 0; carry < s.n || s.n == 0;) {
 		int64_t value[MAX_SYMBOLS] = {0};
 		size_t n = 0;
@@ -392,7 +392,7 @@ static void one_reference(Case *c)
 static bool open_case(Case *c)
 {
 	RunnerOptions ro = {.load = &c->o->load, .backend = c->o->backend, .remote = c->o->runner, .pool = c->o->pool,
-			    .compile = &c->o->compile, .verify = c->o->weights};
+			    .compile = &c->o->compile, .entry = c->cs->entry, .verify = c->o->weights};
 	if (!runner_open(&c->r, c->cs->model, &ro))
 		return false;
 	ro.backend = RUN_INTERP;

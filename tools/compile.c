@@ -9,8 +9,9 @@ static int run(int argc, char **argv);
 
 const Command command_compile = {
 	"compile", "compile a model file to a shared object, C, or a look inside",
-	"MODEL -o OUT [options]",
-	"Compile MODEL (.pt2, or the text form of a graph).\n\n"
+	"MODEL | NAME=MODEL... -o OUT [options]",
+	"Compile MODEL (.pt2, or the text form of a graph); of several, each with a name, one model with\n"
+	"several entries, which share the weights that are equal.\n\n"
 	"  -o OUT                 the file to write; - is standard output. Links are followed, "
 	"devices and\n"
 	"                         FIFOs written into; never over an input\n"
@@ -230,14 +231,39 @@ static void summary_json(const WeftReport *r, double seconds)
 	for (uint32_t k = 0; k < r->nphase; k++)
 		json_number(&j, r->phase[k].name, r->phase[k].seconds);
 	json_close(&j, '}');
+	json_open(&j, "entries", '[');
+	for (uint32_t k = 0; k < r->nentry; k++) {
+		const WeftEntryReport *e = &r->entry[k];
+		json_open(&j, NULL, '{');
+		json_string(&j, "name", e->name);
+		json_number(&j, "operators", e->operators);
+		json_number(&j, "kernels", e->nkernel);
+		json_number(&j, "flops", e->flops);
+		json_number(&j, "workspace_bytes", (double)e->workspace_bytes);
+		json_close(&j, '}');
+	}
+	json_close(&j, ']');
 	json_close(&j, '}');
+}
+
+static void summary_entries(const WeftReport *r)
+{
+	char a[32], b[32];
+	for (uint32_t k = 0; r->nentry > 1 && k < r->nentry; k++) {
+		const WeftEntryReport *e = &r->entry[k];
+		printf("  %s: %u operators in %u kernels, %sFLOP, workspace %sB\n", e->name, e->operators, e->nkernel,
+		       human(e->flops, a), human((double)e->workspace_bytes, b));
+	}
 }
 
 static void summary(const WeftReport *r, const char *out, double seconds)
 {
 	char a[32], b[32], c[32];
-	printf("%s: %u operators in %u kernels (%u distinct), %sFLOP\n", out, r->operators,
-	       r->kernels, r->distinct, human(r->flops, a));
+	printf("%s: ", out);
+	if (r->nentry > 1)
+		printf("%u entries, ", r->nentry);
+	printf("%u operators in %u kernels (%u distinct), %sFLOP\n", r->operators, r->kernels, r->distinct, human(r->flops, a));
+	summary_entries(r);
 	printf("  weights %sB", human((double)r->weight_bytes, a));
 	if (r->copied_bytes)
 		printf(" (%sB of them in a second layout)", human((double)r->copied_bytes, a));
@@ -273,8 +299,10 @@ static bool parse(Args *a, int *argc, char **argv)
 			   {0}};
 	if (!options_parse(&command_compile, opt, argc, argv))
 		return false;
-	if (*argc != 2)
-		return fail("compile takes one model file; see weft compile --help"), false;
+	if (!take_entries(&a->load, argc, argv))
+		return false;
+	if (*argc != (a->load.entry.n ? 1 : 2))
+		return fail("compile takes one model file, or several as NAME=FILE; see weft compile --help"), false;
 	if (!a->out)
 		return fail("compile: name the result with -o"), false;
 	if (strcmp(a->weights, "embed") && strcmp(a->weights, "file"))
@@ -295,10 +323,14 @@ static bool parse(Args *a, int *argc, char **argv)
 /* Before anything is written. */
 static bool keep_inputs(const Args *a, const char *model)
 {
-	for (int k = 0; k < a->nitem; k++)
-		if (!keep_input(a->item[k].path, model) ||
-		    !keep_input(a->item[k].path, a->o.target) || !keep_input(a->item[k].path, a->o.tune))
+	for (int k = 0; k < a->nitem; k++) {
+		const char *out = a->item[k].path;
+		if (!keep_input(out, model) || !keep_input(out, a->o.target) || !keep_input(out, a->o.tune))
 			return false;
+		for (uint32_t e = 0; e < a->load.entry.n; e++)
+			if (!keep_input(out, a->load.file.item[e]))
+				return false;
+	}
 	return true;
 }
 
@@ -308,12 +340,13 @@ static int run(int argc, char **argv)
 	Progress p = {.start = now()};
 	if (!parse(&a, &argc, argv))
 		return argc == -1 ? 0 : 1;
-	if (!keep_inputs(&a, argv[1]))
+	const char *model = argc > 1 ? argv[1] : NULL; /* NULL: several */
+	if (!keep_inputs(&a, model))
 		return 1;
 	a.o.progress = progress;
 	a.o.progress_user = &p;
 	Weft *w = weft_new();
-	WeftGraph *g = w ? load_model(w, argv[1], &a.load) : NULL;
+	WeftGraph *g = w ? load_model(w, model, &a.load, NULL) : NULL;
 	double start = p.start;
 	bool ok = g ? emit_all(w, g, &a) : (fail_messages(w), false);
 	if (p.shown)

@@ -1,12 +1,88 @@
-/* Loading a model file the way the command line says. */
+/* Loading model files the way the command line says. */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tool.h"
 
 bool load_args_given(const LoadArgs *a)
 {
-	return a && (a->ignore_guard.n || a->output_names || a->ops.n);
+	return a && (a->ignore_guard.n || a->output_names.n || a->ops.n);
+}
+
+/* ---- NAME=FILE ---- */
+
+/* The length of NAME; 0: there is none. */
+static size_t name_length(const char *text)
+{
+	size_t n = 0;
+	while (isalnum((unsigned char)text[n]) || text[n] == '_')
+		n++;
+	return text[n] == '=' && !isdigit((unsigned char)*text) ? n : 0;
+}
+
+bool is_entry(const char *arg)
+{
+	return name_length(arg) && access(arg, F_OK) != 0;
+}
+
+bool add_entry(LoadArgs *a, char *arg)
+{
+	size_t n = name_length(arg);
+	if (a->entry.n == MAX_LIST)
+		return fail("more than %d entries", MAX_LIST), false;
+	arg[n] = 0;
+	a->entry.item[a->entry.n++] = arg;
+	a->file.item[a->file.n++] = arg + n + 1;
+	return true;
+}
+
+bool take_entries(LoadArgs *a, int *argc, char **argv)
+{
+	int n = 1;
+	for (int k = 1; k < *argc; k++)
+		if (!is_entry(argv[k]))
+			argv[n++] = argv[k];
+		else if (!add_entry(a, argv[k]))
+			return false;
+	*argc = n;
+	return !a->entry.n || n == 1 || (fail("%s: among several models each is named, as in NAME=%s", argv[1], argv[1]), false);
+}
+
+const char *entry_file(const LoadArgs *a, const char *entry)
+{
+	char all[1000] = "";
+	for (uint32_t k = 0; k < a->entry.n; k++) {
+		size_t n = strlen(all);
+		if (entry ? !strcmp(a->entry.item[k], entry) : a->entry.n == 1)
+			return a->file.item[k];
+		snprintf(all + n, sizeof all - n, "%s%s", k ? ", " : "", a->entry.item[k]);
+	}
+	if (entry)
+		return fail("no entry %s: there are %s", entry, all), NULL;
+	return fail("choose one of the entries with --entry: %s", all), NULL;
+}
+
+/* TEXT of "NAME=TEXT"; NULL: it is of another one. */
+static const char *of_entry(const char *text, const char *name)
+{
+	size_t n = strlen(name);
+	return name_length(text) == n && !strncmp(text, name, n) ? text + n + 1 : NULL;
+}
+
+/* ---- one file ---- */
+
+/* What is said of one of the entries; NULL: of the only file. */
+static uint32_t pick(const StringList *from, const char *entry, const char **out)
+{
+	uint32_t found = 0;
+	for (uint32_t k = 0; k < from->n; k++) {
+		const char *text = entry ? of_entry(from->item[k], entry) : from->item[k];
+		if (text)
+			out[found++] = text;
+	}
+	return found;
 }
 
 /* Split a copy of "a,b" in place; the number of items. */
@@ -22,23 +98,19 @@ static uint32_t split(char *list, const char **item)
 	}
 }
 
-WeftGraph *load_model(Weft *w, const char *path, const LoadArgs *a)
+static WeftGraph *load_file(Weft *w, const char *path, const LoadArgs *a, const char *entry)
 {
-	WeftLoadOptions o = {.size = sizeof o};
-	if (!load_args_given(a))
-		return weft_load(w, path);
-	for (uint32_t k = 0; k < a->ops.n; k++)
-		if (!weft_op_load(w, a->ops.item[k]))
-			return NULL;
-	size_t length = a->output_names ? strlen(a->output_names) : 0;
+	const char *guard[MAX_LIST], *names[MAX_LIST];
+	WeftLoadOptions o = {.size = sizeof o, .ignore_guard = guard};
+	o.nignore_guard = pick(&a->ignore_guard, entry, guard);
+	uint32_t n = pick(&a->output_names, entry, names);
+	size_t length = n ? strlen(names[n - 1]) : 0;
 	char *text = malloc(length + 1);
 	const char **item = malloc((length + 1) * sizeof *item);
 	WeftGraph *g = NULL;
 	if (text && item) {
-		o.nignore_guard = a->ignore_guard.n;
-		o.ignore_guard = a->ignore_guard.item;
-		if (a->output_names) {
-			memcpy(text, a->output_names, length + 1);
+		if (n) {
+			memcpy(text, names[n - 1], length + 1);
 			o.output_name = item;
 			o.noutput_name = split(text, item);
 		}
@@ -47,6 +119,48 @@ WeftGraph *load_model(Weft *w, const char *path, const LoadArgs *a)
 	free(item);
 	free(text);
 	return g;
+}
+
+/* ---- all of them ---- */
+
+/* Every text is of an entry that is there. */
+static bool check_texts(const char *option, const StringList *text, const StringList *entry)
+{
+	for (uint32_t k = 0; entry->n && k < text->n; k++) {
+		uint32_t e = 0;
+		while (e < entry->n && !of_entry(text->item[k], entry->item[e]))
+			e++;
+		if (e == entry->n)
+			return fail("%s %s: of several models say of which, as in %s=%s", option, text->item[k], entry->item[0],
+				    text->item[k]),
+			       false;
+	}
+	return true;
+}
+
+static bool load_ops(Weft *w, const LoadArgs *a)
+{
+	for (uint32_t k = 0; k < a->ops.n; k++)
+		if (!weft_op_load(w, a->ops.item[k]))
+			return false;
+	return true;
+}
+
+WeftGraph *load_model(Weft *w, const char *path, const LoadArgs *a, WeftGraph **one)
+{
+	static const LoadArgs none;
+	WeftGraph *graph[MAX_LIST];
+	a = a ? a : &none;
+	one = one ? one : graph;
+	if (!check_texts("--ignore-guard", &a->ignore_guard, &a->entry) ||
+	    !check_texts("--output-names", &a->output_names, &a->entry) || !load_ops(w, a))
+		return NULL;
+	if (!a->entry.n)
+		return *one = load_file(w, path, a, NULL);
+	for (uint32_t k = 0; k < a->entry.n; k++)
+		if (!(one[k] = load_file(w, a->file.item[k], a, a->entry.item[k])))
+			return NULL;
+	return weft_join(w, a->entry.n, a->entry.item, one);
 }
 
 void link_with_ops(WeftOptions *o, const LoadArgs *a)

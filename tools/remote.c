@@ -49,21 +49,21 @@ static bool read_outputs(const char *path, Runner *r)
 	return ok || (fail("%s: not the outputs of this model", r->remote), false);
 }
 
-/* The words of the command, then the model, inputs, outputs and the number of threads. */
-static void execute(const char *command, char *const last[5])
+/* The words of the command, then the model, inputs, outputs, the number of threads, and the entry where there are several. */
+static void execute(const char *command, char *const last[6])
 {
 	char *argv[64], *text = strdup(command);
 	int n = 0;
-	for (char *p = text ? strtok(text, " ") : NULL; p && n < 58; p = strtok(NULL, " "))
+	for (char *p = text ? strtok(text, " ") : NULL; p && n < 57; p = strtok(NULL, " "))
 		argv[n++] = p;
-	memcpy(&argv[n], last, 5 * sizeof *last);
+	memcpy(&argv[n], last, 6 * sizeof *last);
 	die_with_parent();
 	execvp(argv[0], argv);
 	fail("cannot run %s: %s", argv[0], strerror(errno));
 	_exit(127);
 }
 
-static bool start(const Runner *r, char *const last[5])
+static bool start(const Runner *r, char *const last[6])
 {
 	int status;
 	fflush(NULL);
@@ -86,7 +86,7 @@ bool remote_call(Runner *r, const WeftTensor *inputs, int threads)
 	snprintf(in, sizeof in, "%s/inputs", r->folder);
 	snprintf(out, sizeof out, "%s/outputs", r->folder);
 	snprintf(n, sizeof n, "%d", threads);
-	char *const last[5] = {so, in, out, n, NULL};
+	char *const last[6] = {so, in, out, n, r->one == r->g ? NULL : (char *)(uintptr_t)r->want, NULL};
 	bool ok = write_inputs(in, inputs, r->ninput) && start(r, last) && read_outputs(out, r);
 	unlink(in);
 	unlink(out);

@@ -8,12 +8,13 @@ static int run(int argc, char **argv);
 
 const Command command_run = {
 	"run", "run a model on tensors from a file",
-	"MODEL|MODEL.so --inputs FILE --outputs FILE [options]",
+	"MODEL|MODEL.so|NAME=MODEL... --inputs FILE --outputs FILE [options]",
 	"Run a model. Inputs are the tensors x.0, x.1, ... of a .safetensors or .npz file, or "
 	"those named\n"
 	"like the model's inputs; outputs are y.0, y.1, ... A single input or output may be a .npy "
 	"file.\n"
 	"Complex tensors are stored as real pairs listed in the metadata of the file.\n\n"
+	"  --entry NAME         which one to run where there are several\n"
 	"  --inputs FILE        \n"
 	"  --outputs FILE       .safetensors, .npz or .npy; written whole or not at all, never "
 	"over an input\n"
@@ -29,7 +30,7 @@ const Command command_run = {
 	run};
 
 typedef struct {
-	const char *inputs, *outputs, *backend;
+	const char *inputs, *outputs, *backend, *entry;
 	int threads;
 	bool json;
 	WeftOptions o;
@@ -106,7 +107,8 @@ static bool execute(Weft *w, Runner *r, const Args *a)
 static int run(int argc, char **argv)
 {
 	Args a = {.o = {.size = sizeof a.o}};
-	const Opt opt[] = {{"--inputs", OPT_STRING, &a.inputs},
+	const Opt opt[] = {{"--entry", OPT_STRING, &a.entry},
+			   {"--inputs", OPT_STRING, &a.inputs},
 			   {"--outputs", OPT_STRING, &a.outputs},
 			   {"--backend", OPT_STRING, &a.backend},
 			   {"--threads", OPT_INT, &a.threads},
@@ -118,16 +120,18 @@ static int run(int argc, char **argv)
 			   {0}};
 	if (!options_parse(&command_run, opt, &argc, argv))
 		return argc == -1 ? 0 : 1;
-	if (argc != 2 || !a.inputs || !a.outputs)
+	if (!take_entries(&a.load, &argc, argv))
+		return 1;
+	if (argc != (a.load.entry.n ? 1 : 2) || !a.inputs || !a.outputs)
 		return fail("run takes a model, --inputs and --outputs; see weft run --help");
-	if (!is_tensor_file(a.outputs) || !keep_input(a.outputs, argv[1]) ||
-	    !keep_input(a.outputs, a.inputs))
+	const char *model = a.load.entry.n ? entry_file(&a.load, a.entry) : argv[1];
+	if (!model || !is_tensor_file(a.outputs) || !keep_input(a.outputs, model) || !keep_input(a.outputs, a.inputs))
 		return 1;
 	Runner r;
-	RunnerOptions ro = {.compile = &a.o, .load = &a.load};
+	RunnerOptions ro = {.compile = &a.o, .load = &a.load, .entry = a.entry};
 	if (!parse_backend(a.backend, &ro.backend))
 		return 1;
-	if (!runner_open(&r, argv[1], &ro))
+	if (!runner_open(&r, model, &ro))
 		return 1;
 	Weft *w = weft_new();
 	if (r.w && weft_nmessages(r.w)) /* warnings */

@@ -65,6 +65,23 @@ const WeftTensorInfo *runner_output(const Runner *r, uint32_t k)
 	return tensor_info(r->model, r->output, k);
 }
 
+static bool find_entry(Runner *r, const char *path)
+{
+	char all[1000] = "";
+	uint32_t n = r->model->nentry;
+	for (uint32_t k = 0; k < n; k++) {
+		const char *name = weft_entry(r->model, k)->name;
+		size_t length = strlen(all);
+		r->which = k;
+		if (r->want ? !strcmp(name, r->want) : r->any || n == 1)
+			return true;
+		snprintf(all + length, sizeof all - length, "%s%s", k ? ", " : "", name);
+	}
+	if (r->want)
+		return fail("%s: no entry %s: there %s %s", path, r->want, n == 1 ? "is" : "are", all), false;
+	return fail("%s: choose one of its entries with --entry: %s", path, all), false;
+}
+
 static bool open_model(Runner *r, const char *path, bool verify)
 {
 	WeftStatus status = {0};
@@ -74,7 +91,9 @@ static bool open_model(Runner *r, const char *path, bool verify)
 		return fail("%s: %s", path, wrong), r->model = NULL, false;
 	if (r->model->open(r->model, &how, &r->instance, &status) != WEFT_OK)
 		return fail("%s: %s", path, status.message), false;
-	r->entry = weft_entry(r->model, 0);
+	if (!find_entry(r, path))
+		return false;
+	r->entry = weft_entry(r->model, r->which);
 	r->input = r->entry->input;
 	r->output = r->entry->output;
 	r->ninput = r->entry->ninput;
@@ -134,8 +153,8 @@ static void remove_folder(Runner *r)
 /* The graph knows what the model takes and gives. */
 static bool open_graph(Runner *r)
 {
-	r->input = weft_inputs(r->w, r->g, &r->ninput);
-	r->output = weft_outputs(r->w, r->g, &r->noutput);
+	r->input = weft_inputs(r->w, r->one, &r->ninput);
+	r->output = weft_outputs(r->w, r->one, &r->noutput);
 	return r->output || r->noutput == 0 || (fail_messages(r->w), false);
 }
 
@@ -164,6 +183,23 @@ static bool open_in_process(Runner *r, const char *path, const WeftOptions *o, b
 {
 	r->model = (loops ? weft_loops : weft_jit)(r->w, r->g, o);
 	return r->model ? open_model(r, path, false) : (fail_messages(r->w), false);
+}
+
+/* The file, or those that are joined, and what is the entry. */
+static bool load_graph(Runner *r, const char *path, const LoadArgs *a)
+{
+	WeftGraph *one[MAX_LIST];
+	uint32_t n = a ? a->entry.n : 0;
+	r->g = r->w ? load_model(r->w, path, a, one) : NULL;
+	if (!r->g)
+		return fail_messages(r->w), false;
+	if (!n && r->want && strcmp(r->want, "run") != 0)
+		return fail("%s: no entry %s: there is run", path, r->want), false;
+	r->one = n ? NULL : one[0];
+	for (uint32_t k = 0; k < n; k++)
+		if (!r->want ? n == 1 : !strcmp(a->entry.item[k], r->want))
+			r->one = one[k];
+	return r->one || entry_file(a, r->want);
 }
 
 /* Another program needs a file, made as weft compile would. */
@@ -198,9 +234,8 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 	if (!o->remote)
 		backend_note(o->backend);
 	r->w = weft_new();
-	r->g = r->w ? load_model(r->w, path, o->load) : NULL;
-	if (!r->g)
-		return fail_messages(r->w), false;
+	if (!load_graph(r, path, o->load))
+		return false;
 	if (o->compile)
 		c = *o->compile;
 	c.backend = compiler_of(backend);
@@ -213,7 +248,7 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 bool runner_open(Runner *r, const char *path, const RunnerOptions *o)
 {
 	WeftStatus status = {0};
-	*r = (Runner){0};
+	*r = (Runner){.want = o->entry, .any = o->any_entry};
 	bool ok = open_runner(r, path, o);
 	if (ok)
 		r->result = calloc(r->noutput + 1, sizeof *r->result);
@@ -262,7 +297,7 @@ bool runner_prepare(Runner *r, const WeftTensor *inputs)
 		weft_release(r->w);
 		return true;
 	}
-	if (r->model->sizes(r->instance, 0, inputs, r->sizes, &status) != WEFT_OK)
+	if (r->model->sizes(r->instance, r->which, inputs, r->sizes, &status) != WEFT_OK)
 		return fail("%s", status.message), false;
 	for (uint32_t k = 0; k < r->noutput; k++)
 		if (!alloc_result(r, k))
@@ -278,7 +313,7 @@ bool runner_prepare(Runner *r, const WeftTensor *inputs)
 bool runner_call(Runner *r, const WeftTensor *inputs, int threads, WeftProfile profile, void *user)
 {
 	if (r->interp)
-		return weft_interpret(r->w, r->g, inputs, r->ninput, r->result) ||
+		return weft_interpret(r->w, r->one, inputs, r->ninput, r->result) ||
 		       (fail_messages(r->w), false);
 	if (r->remote)
 		return free_results(r), remote_call(r, inputs, threads);

@@ -12,11 +12,12 @@ extern char **environ;
 static int run(int argc, char **argv);
 
 const Command command_show = {
-	"show", "look into a model", "MODEL|MODEL.so [options]",
+	"show", "look into a model", "MODEL|MODEL.so|NAME=MODEL... [options]",
 	"Print a model's graph as text, its inputs, outputs, symbols with ranges, guards and "
 	"operators, and\n"
 	"the kernels with the algorithm chosen for each and why; of a shared object its "
 	"manifest.\n\n"
+	"  --entry NAME         of several entries only that one\n"
 	"  --graph              the graph only\n"
 	"  --after PASS         the graph after that pass only; --after list names the passes\n"
 	"  --kernels            the kernels only\n"
@@ -32,7 +33,7 @@ const Command command_show = {
 	run};
 
 typedef struct {
-	const char *after, *svg;
+	const char *after, *svg, *entry;
 	bool graph, kernels, targets, json;
 	WeftOptions o;
 	LoadArgs load;
@@ -146,13 +147,13 @@ static void print_reasons(Json *j, const WeftKernelInfo *k)
 	json_close(j, ']');
 }
 
-static void print_kernels(Json *j, const WeftReport *r)
+static void print_kernels(Json *j, const WeftKernelInfo *kernel, uint32_t n)
 {
 	char a[32], d[32];
 	if (j->f)
 		json_open(j, "kernels", '[');
-	for (uint32_t k = 0; k < r->nkernel; k++) {
-		const WeftKernelInfo *i = &r->kernel[k];
+	for (uint32_t k = 0; k < n; k++) {
+		const WeftKernelInfo *i = &kernel[k];
 		if (!j->f) {
 			printf("%-40s %8sFLOP %8sB  %s\n", i->name, human(i->flops, a),
 			       human(i->bytes, d), i->algorithm);
@@ -218,39 +219,67 @@ static void print_manifest(Json *j, const WeftModel *m)
 
 /* The table holds the calls; how many functions they share and what they need beside weights it
  * does not say. */
-static void print_calls(Json *j, const Runner *r)
+static void print_calls(Json *j, const WeftModel *m, const WeftEntry *e)
 {
 	char a[32], b[32];
-	const WeftEntry *e = r->entry;
 	WeftKernelInfo *k = calloc(e->ncall + 1, sizeof *k);
 	for (uint32_t i = 0; k && i < e->ncall; i++) {
-		const WeftCallInfo *c = weft_call(r->model, e, i);
+		const WeftCallInfo *c = weft_call(m, e, i);
 		k[i] = (WeftKernelInfo){.name = c->name, .algorithm = c->algorithm, .flops = c->flops, .bytes = c->bytes,
 		                        .launches = 1};
 	}
 	if (!j->f)
-		printf("%u kernels, %sFLOP, weights %sB\n", e->ncall, human(e->flops, a),
-		       human((double)r->model->weights_bytes, b));
-	print_kernels(j, &(WeftReport){.kernel = k, .nkernel = k ? e->ncall : 0});
+		printf("%u kernels, %sFLOP, weights %sB\n", e->ncall, human(e->flops, a), human((double)m->weights_bytes, b));
+	print_kernels(j, k, k ? e->ncall : 0);
 	free(k);
+}
+
+static void print_entry(Json *j, const WeftModel *m, const WeftEntry *e, const Args *a)
+{
+	if (!a->kernels) {
+		print_tensors(j, "inputs", m, e->input, e->ninput);
+		print_tensors(j, "outputs", m, e->output, e->noutput);
+		print_symbols(j, m, e->symbol, e->nsymbol);
+	}
+	print_calls(j, m, e);
+}
+
+/* What follows is of one of several entries. */
+static void open_entry(Json *j, const char *name)
+{
+	if (!j->f) {
+		printf("\nentry    %s\n", name);
+		return;
+	}
+	json_open(j, NULL, '{');
+	json_string(j, "name", name);
 }
 
 static int show_object(const char *path, const Args *a)
 {
 	Runner r;
-	RunnerOptions ro = {0};
+	RunnerOptions ro = {.entry = a->entry, .any_entry = true};
 	Json j = {.f = a->json ? stdout : NULL};
 	if (!runner_open(&r, path, &ro))
 		return 1;
+	bool one = a->entry || r.model->nentry == 1;
 	if (j.f)
 		json_open(&j, NULL, '{');
-	if (!a->kernels) {
+	if (!a->kernels)
 		print_manifest(&j, r.model);
-		print_tensors(&j, "inputs", r.model, r.input, r.ninput);
-		print_tensors(&j, "outputs", r.model, r.output, r.noutput);
-		print_symbols(&j, r.model, r.entry->symbol, r.entry->nsymbol);
+	if (one)
+		print_entry(&j, r.model, r.entry, a);
+	if (!one && j.f)
+		json_open(&j, "entries", '[');
+	for (uint32_t k = 0; !one && k < r.model->nentry; k++) {
+		const WeftEntry *e = weft_entry(r.model, k);
+		open_entry(&j, e->name);
+		print_entry(&j, r.model, e, a);
+		if (j.f)
+			json_close(&j, '}');
 	}
-	print_calls(&j, &r);
+	if (!one && j.f)
+		json_close(&j, ']');
 	if (j.f)
 		json_close(&j, '}');
 	runner_close(&r);
@@ -320,29 +349,56 @@ static void print_interface(Json *j, Weft *w, const WeftGraph *g)
 	print_operators(j, ops, n);
 }
 
-static bool show_graph(Weft *w, WeftGraph *g, const Args *a)
+/* Of the graphs that became entries, all or the chosen one, what is asked for beside the text. */
+static void print_graphs(Json *j, Weft *w, WeftGraph *const *one, const Args *a, bool interface, const WeftReport *r)
+{
+	uint32_t n = a->load.entry.n;
+	bool several = n && !a->entry;
+	if (several && j->f)
+		json_open(j, "entries", '[');
+	for (uint32_t k = 0; k < (n ? n : 1); k++) {
+		if (a->entry && n && strcmp(a->load.entry.item[k], a->entry) != 0)
+			continue;
+		if (several)
+			open_entry(j, a->load.entry.item[k]);
+		if (interface)
+			print_interface(j, w, one[k]);
+		if (r && !j->f && !n)
+			print_totals(r);
+		if (r)
+			print_kernels(j, r->entry[k].kernel, r->entry[k].nkernel);
+		if (several && j->f)
+			json_close(j, '}');
+	}
+	if (several && j->f)
+		json_close(j, ']');
+}
+
+static bool show_graph(Weft *w, WeftGraph *g, WeftGraph *const *one, const Args *a)
 {
 	bool all = !a->graph && !a->kernels && !a->after;
 	Json j = {.f = a->json ? stdout : NULL};
+	const WeftGraph *drawn = g;
+	for (uint32_t k = 0; a->entry && k < a->load.entry.n; k++)
+		if (!strcmp(a->load.entry.item[k], a->entry))
+			drawn = one[k];
 	if (a->svg) {
-		const char *dot = weft_graph_dot(w, g, a->after);
+		const char *dot = weft_graph_dot(w, drawn, a->after);
 		return dot ? draw(w, dot, a->svg) : (fail_messages(w), false);
 	}
 	if ((all || a->graph || a->after) && !j.f) {
-		const char *text = weft_graph_text(w, g, a->after);
+		const char *text = weft_graph_text(w, drawn, a->after);
 		if (!text)
 			return fail_messages(w), false;
 		fputs(text, stdout);
 	}
 	bool planned = !all && !a->kernels ? true : weft_plan(w, g, &a->o);
+	const WeftReport *r = (all || a->kernels) && planned ? weft_report(w) : NULL;
 	if (j.f)
 		json_open(&j, NULL, '{');
-	if (all)
-		print_interface(&j, w, g);
-	if ((all || a->kernels) && planned && !j.f)
-		print_totals(weft_report(w));
-	if ((all || a->kernels) && planned)
-		print_kernels(&j, weft_report(w));
+	if (r && !j.f && a->load.entry.n)
+		print_totals(r);
+	print_graphs(&j, w, one, a, all, r);
 	if (j.f)
 		json_close(&j, '}');
 	return planned || (fail_messages(w), false);
@@ -351,7 +407,8 @@ static bool show_graph(Weft *w, WeftGraph *g, const Args *a)
 static int run(int argc, char **argv)
 {
 	Args a = {.o = {.size = sizeof a.o}};
-	const Opt opt[] = {{"--after", OPT_STRING, &a.after},
+	const Opt opt[] = {{"--entry", OPT_STRING, &a.entry},
+			   {"--after", OPT_STRING, &a.after},
 			   {"--graph", OPT_FLAG, &a.graph},
 			   {"--kernels", OPT_FLAG, &a.kernels},
 			   {"--svg", OPT_STRING, &a.svg},
@@ -368,21 +425,29 @@ static int run(int argc, char **argv)
 			puts(*p);
 		return 0;
 	}
-	if (argc == 1 && (a.targets || a.o.target))
-		return show_targets(a.o.target, a.json);
-	if (argc != 2 || a.targets)
-		return fail("show takes one model, or --targets; see weft show --help");
-	if (a.svg && !keep_input(a.svg, argv[1]))
+	if (!take_entries(&a.load, &argc, argv))
 		return 1;
-	bool compiled = is_shared_object(argv[1]);
+	uint32_t n = a.load.entry.n;
+	if (argc == 1 && !n && (a.targets || a.o.target))
+		return show_targets(a.o.target, a.json);
+	if (argc != (n ? 1 : 2) || a.targets)
+		return fail("show takes one model, or --targets; see weft show --help");
+	if (n && a.entry && !entry_file(&a.load, a.entry))
+		return 1;
+	if (a.svg && n && !a.entry)
+		return fail("--svg draws one graph: choose it with --entry");
+	for (uint32_t k = 0; a.svg && k < (n ? n : 1); k++)
+		if (!keep_input(a.svg, n ? a.load.file.item[k] : argv[1]))
+			return 1;
+	bool compiled = !n && is_shared_object(argv[1]);
 	if (compiled && (a.svg || a.graph || a.after))
 		return fail("%s is compiled: --graph, --after and --svg are for model files",
 			    argv[1]);
 	if (compiled)
 		return show_object(argv[1], &a);
 	Weft *w = weft_new();
-	WeftGraph *g = w ? load_model(w, argv[1], &a.load) : NULL;
-	bool ok = g ? show_graph(w, g, &a) : (fail_messages(w), false);
+	WeftGraph *one[MAX_LIST], *g = w ? load_model(w, argv[1], &a.load, one) : NULL;
+	bool ok = g ? show_graph(w, g, one, &a) : (fail_messages(w), false);
 	if (ok && weft_nmessages(w)) /* warnings */
 		fputs(weft_messages(w), stderr);
 	weft_free(w);

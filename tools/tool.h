@@ -40,25 +40,36 @@ bool options_parse(const Command *, const Opt *, int *argc, char **argv);
 bool same_file(const char *, const char *);
 /* False after a message: the output is the input (NULL: there is none), and would be overwritten. */
 bool keep_input(const char *output, const char *input);
-/* What the commands that read a model file have in common. */
+/* What the commands that read model files have in common. */
 typedef struct {
+	StringList entry, file; /* NAME=FILE of those that are joined; none: there is one file */
 	StringList ignore_guard, ops;
-	const char *output_names; /* "a,b" */
+	StringList output_names; /* "a,b"; these two of several are NAME=TEXT */
 } LoadArgs;
 #define LOAD_OPTIONS(a)                                                                            \
 	{"--ignore-guard", OPT_LIST, &(a)->ignore_guard},                                              \
 	{"--ops", OPT_LIST, &(a)->ops},                                                                \
 	{                                                                                              \
-		"--output-names", OPT_STRING, &(a)->output_names                                           \
+		"--output-names", OPT_LIST, &(a)->output_names                                             \
 	}
 #define LOAD_HELP                                                                                  \
 	"  --ops LIBRARY        operators of the user, of a shared library that exports weft_ops\n"      \
 	"                       (may be repeated; weft_op.h)\n"                                          \
 	"  --ignore-guard TEXT  do not check this condition on the inputs, which weft cannot\n"        \
 	"                       express (may be repeated)\n"                                           \
-	"  --output-names A,B   call the outputs so\n"
-/* NULL after a message of the Weft. The arguments may be NULL. */
-WeftGraph *load_model(Weft *, const char *path, const LoadArgs *);
+	"  --output-names A,B   call the outputs so (of several models NAME=A,B; of --ignore-guard\n"        \
+	"                       NAME=TEXT)\n"
+/* It is NAME=FILE, NAME an identifier; not, if there is a file of that whole name. */
+bool is_entry(const char *arg);
+/* Cuts the argument in two, which must live on. False after a message. */
+bool add_entry(LoadArgs *, char *arg);
+/* Those of argv are taken out of it. False after a message: there are others beside them. */
+bool take_entries(LoadArgs *, int *argc, char **argv);
+/* The file of the entry that was chosen; NULL: the only one. NULL after a message: no such entry, or several. */
+const char *entry_file(const LoadArgs *, const char *entry);
+/* The file, or those of a->entry joined; in one[], which may be NULL, the graph of each. NULL after a message, of the Weft or
+ * printed. The arguments may be NULL. */
+WeftGraph *load_model(Weft *, const char *path, const LoadArgs *, WeftGraph **one);
 bool load_args_given(const LoadArgs *);
 /* What has the operators here has their functions: shared objects for this process are linked with it. */
 void link_with_ops(WeftOptions *, const LoadArgs *);
@@ -119,12 +130,18 @@ typedef struct {
 	bool pool;                  /* POSIX threads instead of OpenMP */
 	const WeftOptions *compile; /* for model files; NULL: defaults */
 	const LoadArgs *load;       /* the same */
+	const char *entry;          /* NULL: the only one */
+	bool any_entry;             /* the first, where there are several */
 	bool verify;                /* compare the checksum of weights in a file */
 } RunnerOptions;
 
 typedef struct {
 	Weft *w;
-	WeftGraph *g; /* NULL for a shared object */
+	WeftGraph *g;   /* NULL for a shared object */
+	WeftGraph *one; /* that is the entry */
+	const char *want; /* its name; NULL: the only one */
+	bool any;         /* or the first of several */
+	uint32_t which;   /* entry of the model */
 	bool interp;
 	const char *remote;
 	char folder[4000]; /* of model.so for the remote program; "": none */

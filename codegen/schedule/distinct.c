@@ -22,6 +22,12 @@ void distinct_init(DistinctKernels *d, const Lowered *l, Program *p, const Targe
 	intern_init(&d->fn_text, l->ir->ctx->arena);
 }
 
+void distinct_enter(DistinctKernels *d, const Lowered *l)
+{
+	d->l = l;
+	d->kernel.n = d->ntemp = 0;
+}
+
 /* ---- the key ---- */
 
 static void put(DistinctKernels *d, uint32_t word)

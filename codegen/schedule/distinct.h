@@ -18,14 +18,14 @@ typedef struct {
 } Scheduled;
 
 typedef struct {
-	const Lowered *l;
+	const Lowered *l; /* of the entry at hand */
 	Program *p;
 	const Target *target;
 	bool plain; /* functions are not legalised */
 	Intern key, fn_text;
 	ARRAY(Scheduled) distinct; /* by id of key - 1 */
-	ARRAY(Scheduled) kernel;   /* in order of distinct_kernel */
-	uint32_t ntemp;
+	ARRAY(Scheduled) kernel;   /* of the entry, in order of distinct_kernel */
+	uint32_t ntemp;            /* of the entry */
 	/* the kernel at hand */
 	ARRAY(uint32_t) word;
 	ARRAY(BufId) buf;       /* in order of appearance */
@@ -35,6 +35,8 @@ typedef struct {
 } DistinctKernels;
 
 void distinct_init(DistinctKernels *, const Lowered *, Program *, const Target *);
+/* What comes is of the next entry, which shares schedules and functions with those before. */
+void distinct_enter(DistinctKernels *, const Lowered *);
 /* The key of a kernel: an id from 1, and its buffers in d->buf. */
 uint32_t distinct_key(DistinctKernels *, const Kernel *, bool *fresh);
 /* Schedules a kernel, unless an equal one was, and appends it to d->kernel. */

@@ -50,6 +50,7 @@ typedef struct {
 	MemoryPlan plan;
 	uint32_t ninput, noutput;
 	CarryPlace *place;     /* by buffer: byte offset in its region, when it differs from the plan's; else even is none */
+	uint32_t *state; /* by state of the entry: which of the program */
 	Intern weight; /* source, dtype and layout; by id - 1: Program.constant */
 	uint32_t *owner;  /* by buffer: itself, or the one that it swaps with in a loop; 0: itself */
 	LoopFn *f;        /* at hand: `run` or a part of it */
@@ -98,25 +99,53 @@ static void add_first_contents(Builder *b, ProgramState *s, uint32_t number)
 		dim[k] = sym_int(b->syms, s->dim[k]);
 	intern(&b->weight, key, sizeof key, &fresh);
 	array_push(b->arena, &b->p->constant,
-	           (ProgramConst){.source = s->init, .layout = layout_row_major(b->l->ir, s->rank, dim), .dtype = s->dtype,
+	           (ProgramConst){.source = s->init, .layout = layout_row_major(b->p->ir, s->rank, dim), .dtype = s->dtype,
 	                          .offset = s->first, .bytes = s->bytes, .name = s->name});
 	b->p->weight_bytes += round_up(s->bytes);
 }
 
-static void add_state(Builder *b)
+static void add_state(Builder *b, const LoweredState *s)
 {
 	Program *p = b->p;
-	for (uint32_t k = 0; k < b->l->state.n; k++) {
-		const LoweredState *s = &b->l->state.data[k];
-		ProgramState state = {.name = s->name, .dtype = s->dtype, .rank = s->rank, .dim = s->dim, .init = s->init,
-				      .offset = p->state_bytes, .bytes = dtype_size(s->dtype), .first = PROGRAM_ZEROS};
-		for (uint32_t d = 0; d < s->rank; d++)
-			state.bytes *= (uint64_t)s->dim[d];
-		if (!is_zero(ir_const_of(b->l->ir, s->init)))
-			add_first_contents(b, &state, k);
-		array_push(b->arena, &p->state, state);
-		array_push(b->arena, &b->e->state_use, (uint8_t)(PROGRAM_READS | (s->written ? PROGRAM_WRITES : 0)));
-		p->state_bytes += round_up(state.bytes);
+	ProgramState state = {.name = s->name, .dtype = s->dtype, .rank = s->rank, .dim = s->dim, .init = s->init,
+			      .offset = p->state_bytes, .bytes = dtype_size(s->dtype), .first = PROGRAM_ZEROS};
+	for (uint32_t d = 0; d < s->rank; d++)
+		state.bytes *= (uint64_t)s->dim[d];
+	if (!is_zero(ir_const_of(p->ir, s->init)))
+		add_first_contents(b, &state, p->state.n);
+	array_push(b->arena, &p->state, state);
+	p->state_bytes += round_up(state.bytes);
+}
+
+/* Entries share state by its name. */
+static uint32_t find_state(Builder *b, const LoweredState *s)
+{
+	uint32_t k = 0;
+	while (k < b->p->state.n && strcmp(b->p->state.data[k].name, s->name) != 0)
+		k++;
+	if (k == b->p->state.n)
+		add_state(b, s);
+	return k;
+}
+
+/* Of all entries: state comes first in the weight section. */
+static void add_states(Builder *b, const ScheduleEntry *entry, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++)
+		for (uint32_t i = 0; i < entry[k].lowered->state.n; i++)
+			find_state(b, &entry[k].lowered->state.data[i]);
+}
+
+/* Which state of the program the entry's are, and how it uses them. */
+static void use_state(Builder *b)
+{
+	const Lowered *l = b->l;
+	b->state = ARENA_ARRAY(b->arena, uint32_t, l->state.n);
+	for (uint32_t k = 0; k < b->p->state.n; k++)
+		array_push(b->arena, &b->e->state_use, 0);
+	for (uint32_t k = 0; k < l->state.n; k++) {
+		b->state[k] = find_state(b, &l->state.data[k]);
+		b->e->state_use.data[b->state[k]] |= PROGRAM_READS | (l->state.data[k].written ? PROGRAM_WRITES : 0);
 	}
 }
 
@@ -187,7 +216,7 @@ static Lx address(Builder *b, BufId id, const Layout *layout)
 		               lx_int(f, (int64_t)b->p->constant.data[w].offset));
 	}
 	case BUF_STATE:
-		return lx_addr(f, b->ninput + b->noutput + 2, lx_int(f, (int64_t)b->p->state.data[buf->k].offset));
+		return lx_addr(f, b->ninput + b->noutput + 2, lx_int(f, (int64_t)b->p->state.data[b->state[buf->k]].offset));
 	default: {
 		Lx at = b->place[id.i].even.i ? place_offset(b, &b->place[id.i]) : sym_lower(&b->sizes, b->plan.offset[id.i]);
 		return lx_addr(f, b->ninput + b->noutput + 1, at);
@@ -493,7 +522,7 @@ static void emit_part(Builder *b, const Step *step, uint32_t n)
 	for (uint32_t k = 0; k < naround; k++)
 		b->around.data[k] = around[k];
 	array_push(b->arena, &e->run_part, f);
-	f->name = arena_printf(b->arena, "run_part_%u", e->run_part.n);
+	f->name = program_part_name(e, "run", e->run_part.n);
 	call_part(b, e->run_part.n - 1, first_asked);
 }
 
@@ -585,7 +614,7 @@ static void describe(Builder *b, const Graph *g)
 static void start_run(Builder *b)
 {
 	ProgramEntry *e = b->e;
-	e->run = loop_new(b->p->ir, "run");
+	e->run = loop_new(b->p->ir, program_fn_name(e, "run"));
 	for (uint32_t i = 0; i < e->input.n; i++)
 		loop_buf(e->run, (LArg){.name = e->input.data[i].name, .dtype = DT_u8, .read = true, .align = 1});
 	for (uint32_t i = 0; i < e->output.n; i++)
@@ -596,40 +625,67 @@ static void start_run(Builder *b)
 	start_function(b, e->run);
 }
 
-Program *schedule_program(Lowered *l, const Target *target, const ScheduleOptions *opt)
+/* No two functions of entries and parts have the same. */
+const char *program_fn_name(const ProgramEntry *e, const char *role)
 {
-	uint32_t errors = l->ir->ctx->nerror;
-	Program *p = program_new(l->ir, l->graph->name);
-	Builder b = {.l = l, .p = p, .e = program_entry(p, l->graph->name), .arena = l->ir->ctx->arena, .syms = l->ir->syms,
-	             .times = cost_number(l->ir->ctx->arena, 1)};
-	distinct_init(&b.kernels, l, p, target);
+	bool plain = strcmp(e->name, "run") == 0;
+	return plain ? role : arena_printf(e->program->ir->ctx->arena, "entry_%s_%s", e->name, role);
+}
+
+const char *program_part_name(const ProgramEntry *e, const char *role, uint32_t part)
+{
+	return arena_printf(e->program->ir->ctx->arena, "%s_part_%u", program_fn_name(e, role), part);
+}
+
+static bool build_entry(Builder *b, const ScheduleEntry *entry, const Target *target, const ScheduleOptions *opt)
+{
+	Lowered *l = entry->lowered;
+	b->l = l;
+	b->e = program_entry(b->p, entry->name);
+	b->next = 0;
+	graph_enter(l->graph);
+	distinct_enter(&b->kernels, l);
+	describe(b, l->graph);
+	b->ninput = b->e->input.n;
+	b->noutput = b->e->output.n;
+	use_state(b);
+	program_find_symbols(b->e);
+	schedule_steps(b, &l->steps);
+	b->owner = ARENA_ARRAY(b->arena, uint32_t, l->buf.n);
+	join_carried(b, &l->steps);
+	share_phases(&b->kernels, &l->steps, b->owner);
+	b->plan = plan_memory(&b->kernels, !opt->no_plan);
+	b->place = ARENA_ARRAY(b->arena, CarryPlace, l->buf.n);
+	start_run(b);
+	emit_steps(b, &l->steps);
+	TRY(program_sizes(b->e, l->graph, b->plan.total));
+	b->e->workspace_hint = (uint64_t)sym_hint(b->syms, b->plan.total);
+	if (!opt->plain)
+		entry_legalise(b->e, &target->isa);
+	return true;
+}
+
+Program *schedule_program(const ScheduleEntry *entry, uint32_t n, const Target *target, const ScheduleOptions *opt)
+{
+	const Lowered *first = entry[0].lowered, *last = entry[n - 1].lowered;
+	Ctx *ctx = first->ir->ctx;
+	uint32_t errors = ctx->nerror;
+	Program *p = program_new(first->ir, opt->name ? opt->name : first->graph->name);
+	Builder b = {.p = p, .arena = ctx->arena, .syms = p->ir->syms, .times = cost_number(ctx->arena, 1)};
+	distinct_init(&b.kernels, first, p, target);
 	b.kernels.plain = opt->plain;
 	intern_init(&b.weight, b.arena);
-	describe(&b, l->graph);
-	b.ninput = b.e->input.n;
-	b.noutput = b.e->output.n;
-	add_state(&b);
-	for (uint32_t i = 1; i < l->check.n; i++)
-		program_message(p, l->check.data[i]);
-	program_find_symbols(b.e);
+	for (uint32_t i = 1; i < last->check.n; i++)
+		program_message(p, last->check.data[i]);
+	add_states(&b, entry, n);
 	if (opt->weights)
 		share_weights(&b, opt->weights);
-	schedule_steps(&b, &l->steps);
-	b.owner = ARENA_ARRAY(b.arena, uint32_t, l->buf.n);
-	join_carried(&b, &l->steps);
-	share_phases(&b.kernels, &l->steps, b.owner);
-	b.plan = plan_memory(&b.kernels, !opt->no_plan);
-	b.place = ARENA_ARRAY(b.arena, CarryPlace, l->buf.n);
-	start_run(&b);
-	emit_steps(&b, &l->steps);
-	if (!program_sizes(b.e, l->graph, b.plan.total) || l->ir->ctx->nerror != errors)
-		return NULL;
-	b.e->workspace_hint = (uint64_t)sym_hint(b.syms, b.plan.total);
-	if (!opt->plain)
-		entry_legalise(b.e, &target->isa);
+	for (uint32_t k = 0; k < n; k++)
+		if (!build_entry(&b, &entry[k], target, opt) || ctx->nerror != errors)
+			return NULL;
 #ifndef NDEBUG
 	if (!program_verify(p, opt->plain ? NULL : &target->isa))
-		ctx_bug_verify(l->ir->ctx, "scheduling");
+		ctx_bug_verify(ctx, "scheduling");
 #endif
 	return p;
 }

@@ -26,6 +26,10 @@ bool sym_lower_can(SymLower *, Sym);
 /* Forget what was set and lowered since log.n was n. */
 void sym_lower_forget(SymLower *, uint32_t n);
 
+/* Of a function of an entry, "sizes" or "run", and of its parts, from 1. */
+const char *program_fn_name(const ProgramEntry *, const char *role);
+const char *program_part_name(const ProgramEntry *, const char *role, uint32_t part);
+
 /* sizes.c */
 void program_find_symbols(ProgramEntry *);
 bool program_sizes(ProgramEntry *, const Graph *, Sym workspace);

@@ -84,9 +84,16 @@ typedef struct {
 	const Program *weights; /* the weight section begins with this program's: what both store the same way, they
 	                           share. NULL: it is this program's own */
 	bool plain; /* functions stay as schedules made them: nothing is legalised */
+	const char *name; /* of the program; NULL: the first graph's */
 } ScheduleOptions;
 
-/* The program of a lowered graph for a target, legal unless `plain`. NULL after ctx_error. */
-Program *schedule_program(Lowered *, const Target *, const ScheduleOptions *);
+/* What an entry executes. Lowered for the program's target, each after the one before (LowerOptions.after). */
+typedef struct {
+	const char *name; /* an identifier; the functions of "run" are `run` and `sizes`, those of others `entry_NAME_run`, .. */
+	Lowered *lowered;
+} ScheduleEntry;
+
+/* The program of lowered graphs for a target, legal unless `plain`. NULL after ctx_error. */
+Program *schedule_program(const ScheduleEntry *, uint32_t n, const Target *, const ScheduleOptions *);
 
 #endif

@@ -137,7 +137,7 @@ static void next_statement(Sizes *z, uint32_t extent)
 	ProgramEntry *e = z->e;
 	if (z->n++ < PART)
 		return;
-	LoopFn *f = loop_new(p->ir, arena_printf(p->ir->ctx->arena, "sizes_part_%u", e->sizes_part.n + 1));
+	LoopFn *f = loop_new(p->ir, program_part_name(e, "sizes", e->sizes_part.n + 1));
 	sym_lower_init(&z->s, p->ir->ctx, z->s.syms, f);
 	for (uint32_t k = 0; k < e->symbol.n; k++)
 		sym_lower_set(&z->s, e->symbol.data[k], lx_param(f, loop_param(f, sym_name(z->s.syms, e->symbol.data[k]))));
@@ -330,7 +330,7 @@ bool program_sizes(ProgramEntry *e, const Graph *g, Sym workspace)
 	Program *p = e->program;
 	Sizes z = {.p = p, .e = e};
 	SymTab *syms = p->ir->syms;
-	e->sizes = loop_new(p->ir, "sizes");
+	e->sizes = loop_new(p->ir, program_fn_name(e, "sizes"));
 	sym_lower_init(&z.s, p->ir->ctx, syms, e->sizes);
 	for (uint32_t i = 0; i < e->input.n; i++)
 		for (uint32_t d = 0; d < e->input.data[i].rank; d++)

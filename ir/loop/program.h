@@ -73,7 +73,7 @@ typedef struct {
 } ProgramCall;
 
 /* What a caller can run. */
-typedef struct {
+typedef struct ProgramEntry {
 	struct Program *program; /* that it belongs to */
 	const char *name;
 	ARRAY(ProgramTensor) input, output;

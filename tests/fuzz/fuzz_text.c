@@ -34,7 +34,7 @@ static void compile(Ctx *ctx, Graph *g)
 	Lowered *l = lower_graph(g, &lower);
 	if (l && ctx->nerror == errors) {
 		choose_const_layouts(&(ScheduleLevel){l, target}, 1);
-		schedule_program(l, target, &schedule);
+		schedule_program(&(ScheduleEntry){"run", l}, 1, target, &schedule);
 	} else if (ctx->nerror == errors) {
 		abort();
 	}

@@ -339,7 +339,7 @@ static uint32_t stored(const Reads *r, Graph *g, bool choose)
 	if (choose)
 		choose_const_layouts(level, n);
 	for (uint32_t k = 0; k < n; k++)
-		p = schedule_program(level[k].lowered, level[k].target, &(ScheduleOptions){.weights = p});
+		p = schedule_program(&(ScheduleEntry){"run", level[k].lowered}, 1, level[k].target, &(ScheduleOptions){.weights = p});
 	for (uint32_t k = 0; k < p->constant.n; k++)
 		copies += p->constant.data[k].source.i == 1;
 	return copies;

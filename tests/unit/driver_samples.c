@@ -96,8 +96,8 @@ static bool runs(Case *c, Sample *s, const Tensor *want)
 	Model m = {0};
 	Tensor got[MAX_RESULTS];
 	WeftOptions o = {.size = sizeof o, .no_cache = true, .target = "x86-64-v3"};
-	WeftGraph g = {c->w, s->g, "sample"};
-	if (!model_open_loops(&m, c->w, &g, &o))
+	WeftGraph *g = graph_wrap(c->w, s->g, "sample");
+	if (!model_open_loops(&m, c->w, g, &o))
 		return bad(c, "does not compile");
 	bool ok = model_run(&m, s->in, s->nin, got, 1, c->w->ctx->arena) == WEFT_OK || bad(c, m.status.message);
 	for (uint32_t k = 0; ok && k < s->g->output.n; k++)

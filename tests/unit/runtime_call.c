@@ -432,10 +432,10 @@ static void record_team(void *user, int32_t n, void (*body)(void *, int32_t, int
 static void test_how_many_threads(void **state)
 {
 	(void)state;
-	static const int32_t of_context[] = {0, 2, 5, -1}, of_provider[] = {0, 3};
+	static const int32_t of_context[] = {0, 1, 2, 5, -1}, of_provider[] = {0, 3};
 	Fix *f = fix_new(64);
 	assert_int_equal(fix_sizes(f), WEFT_OK);
-	for (size_t c = 0; c < 4; c++)
+	for (size_t c = 0; c < 5; c++)
 		for (size_t p = 0; p < 2; p++) {
 			int32_t asked = 1; /* of one thread no provider is asked */
 			const WeftThreads t = {record_team, &asked, of_provider[p]};

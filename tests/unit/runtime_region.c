@@ -1,6 +1,7 @@
 /* Regions and thread providers: every task once, phases in order, failures that do not depend on
  * timing. */
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -352,6 +353,22 @@ static void test_team(void **state)
 	weft_rt_threads_free(serial);
 }
 
+/* As many processors as the process may use. */
+static void test_processors(void **state)
+{
+	(void)state;
+	cpu_set_t all, one;
+	assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+	assert_int_equal(threads_ncpu(), CPU_COUNT(&all));
+	CPU_ZERO(&one);
+	for (size_t k = 0; k < CPU_SETSIZE && !CPU_COUNT(&one); k++)
+		if (CPU_ISSET(k, &all))
+			CPU_SET(k, &one);
+	assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+	assert_int_equal(threads_ncpu(), 1);
+	assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+}
+
 /* 0 threads are as many as there are processors; 256 are the most. */
 static void test_count(void **state)
 {
@@ -435,7 +452,7 @@ int main(void)
 		cmocka_unit_test(test_openmp),    cmocka_unit_test(test_bad_count),
 		cmocka_unit_test(test_busy_pool), cmocka_unit_test(test_own_threads),
 		cmocka_unit_test(test_team),      cmocka_unit_test(test_count),
-		cmocka_unit_test(test_message),
+		cmocka_unit_test(test_message),   cmocka_unit_test(test_processors),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -398,6 +398,42 @@ static void test_overlap(void **state)
 	fix_free(f);
 }
 
+/* An output that replaces an input may be its memory, all of it, and no other's. */
+static void test_donated(void **state)
+{
+	(void)state;
+	WeftTensorInfo out[2] = {outputs[0], outputs[1]};
+	out[0].donates = 0;
+	WeftEntry e = entry;
+	e.output = out;
+	const WeftEntry *const list[] = {&e};
+	WeftModel m = model;
+	m.entry = list;
+	Fix *f = fix_new(4, 4);
+	WeftInstance *inst;
+	assert_int_equal(model.open(&m, NULL, &inst, &f->status), WEFT_OK);
+	IS(model.sizes(inst, 0, f->in, f->sizes, &f->status), WEFT_OK, "");
+	const struct {
+		void *data;
+		bool fine;
+	} cases[] = {{f->a, true}, {f->a + 3, false}, {f->b, false}, {f->c, false}, {f->y, true}};
+	for (size_t k = 0; k < 5; k++) {
+		f->out[0].data = cases[k].data;
+		if (cases[k].fine)
+			IS(model.run(inst, f->sizes, f->in, f->out, f->work, NULL, &f->status), WEFT_OK, "");
+		else
+			IS(model.run(inst, f->sizes, f->in, f->out, f->work, NULL, &f->status), WEFT_ERR_ARGUMENT,
+			   "output y overlaps another tensor or the workspace");
+	}
+	f->out[0].data = f->y;
+	f->in[0].data = f->b; /* z may not take it */
+	f->out[1].data = f->b;
+	IS(model.run(inst, f->sizes, f->in, f->out, f->work, NULL, &f->status), WEFT_ERR_ARGUMENT,
+	   "output z overlaps another tensor or the workspace");
+	model.close(inst);
+	fix_free(f);
+}
+
 /* Nothing to read: any pointer does. */
 static void test_empty(void **state)
 {
@@ -457,7 +493,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sizes), cmocka_unit_test(test_extents), cmocka_unit_test(test_kinds),
 		cmocka_unit_test(test_arguments), cmocka_unit_test(test_views), cmocka_unit_test(test_offsets),
-		cmocka_unit_test(test_overlap), cmocka_unit_test(test_empty), cmocka_unit_test(test_profile),
+		cmocka_unit_test(test_overlap), cmocka_unit_test(test_empty), cmocka_unit_test(test_donated), cmocka_unit_test(test_profile),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

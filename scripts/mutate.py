@@ -17,7 +17,8 @@ also inside the texts of the op table (.scalar, .deriv, .expand), which are code
 which the object file is the same, is not counted; the seed then makes another one. Nor are changes that cannot show:
 
     - in a statement that only mixes the bits of a hash: `h ^= h >> 29`, or one with a constant of 8 hexadecimal digits or more
-    - of the bound in the declaration of an array, to a larger one
+    - of the bound in the declaration of an array or in ARENA_ARRAY, to a larger one
+    - of `.exact = true` in the op table: it spares a rounding where that changes nothing
     - of the value behind `return (Node){0};`: the builder has failed, and nobody looks at what its functions return then
       (dropping the test before it, or the message, does count)
 
@@ -84,10 +85,11 @@ DECLARED = re.compile(r"^\s*(?:static )?(?:const )?(?!return|else|case)\w+ [^;()
 def shows(code, kind, begin, end):
     """Could the change be seen at all? (The rules are at the top.)"""
     line = code[code.rfind("\n", 0, begin) + 1:code.find("\n", begin)]
-    if MIXES.search(line) or (kind == "constant" and line.strip().startswith("return (Node){0}")):
+    if MIXES.search(line) or ".exact = true" in line or (kind == "constant" and line.strip().startswith("return (Node){0}")):
         return False
     before = code[code.rfind("\n", 0, begin) + 1:begin]
-    return kind != "constant" or code[begin:end] in ("1", "true", "false") or not DECLARED.match(before)
+    grows = kind == "constant" and code[begin:end] not in ("1", "true", "false")
+    return not grows or not (DECLARED.match(before) or re.search(r"ARENA_ARRAY\([^()]*, $", before))
 
 
 def number(s):
@@ -376,10 +378,10 @@ class Tree:
 
 def choose(folders, seeds, compiler, state, jobs):
     """One change for each folder and seed; state["attempt"] keeps which."""
-    def chosen(job):
+    def chosen(job, first=0):
         folder, files, seed = job
         key = f"{folder}.{seed}"
-        for attempt in range(state["attempt"].get(key, 0), 50):
+        for attempt in range(state["attempt"].get(key, first), 50):
             m = Mutant(folder, files, seed, attempt)
             if key in state["attempt"] or compiler.accepts(m):
                 state["attempt"][key] = attempt
@@ -387,7 +389,14 @@ def choose(folders, seeds, compiler, state, jobs):
         return None
     todo = [(folder, sorted(pathlib.Path(folder).glob("*.c")), seed) for seed in seeds for folder in folders]
     with ThreadPoolExecutor(jobs) as pool:
-        return [m for m in pool.map(chosen, todo) if m]
+        made = list(pool.map(chosen, todo))
+    out = {}
+    for job, m in zip(todo, made):
+        while m and (m.path, m.begin, m.new) in out:
+            m = chosen(job, state["attempt"].pop(f"{m.folder}.{m.seed}") + 1)
+        if m:
+            out[m.path, m.begin, m.new] = m
+    return list(out.values())
 
 
 def together(mutants, compiler):

@@ -34,7 +34,7 @@ static void add_record(Case *c, const CheckRecord *r)
 static bool put_reason(Case *c, const char *text)
 {
 	c->whole.c.ok = false;
-	snprintf(c->whole.text, sizeof c->whole.text, "%s", text);
+	snprintf(c->whole.text, sizeof c->whole.text, "%.*s", (int)sizeof c->whole.text - 1, text);
 	return false;
 }
 

@@ -438,6 +438,21 @@ static ContractCode decode_task(Sched *s, const Contract *p)
 
 /* ---- the schedule ---- */
 
+/* Columns of b are apart, but the steps of k are neighbours in both operands, and rows are so few that panels of b do not
+ * pay. */
+static bool sums_are_cheaper(const Sched *s, const Contract *c)
+{
+	const ContractAxes *x = &c->axes;
+	double rows = (double)sym_hint(s->syms, product(s, x->m, x->nm));
+	for (uint32_t i = 0; i < x->nk && c->operand.access == B_GATHERED; i++) {
+		double k = (double)axes_hint(s, x->k[i]);
+		if (sched_coef_is(s, s->offset[c->a.i], x->k[i], 1) && sched_coef_is(s, s->offset[c->b.i], x->k[i], 1) &&
+		    tuning_summed_cycles(s->target, rows, k) < tuning_gathered_cycles(s->target, rows))
+			return true;
+	}
+	return false;
+}
+
 static bool is_empty(const Sched *s)
 {
 	for (uint32_t a = 0; a < s->naxis; a++)
@@ -454,7 +469,10 @@ static const char *recognise(const Sched *s, Contract *c)
 	if (is_empty(s))
 		return "it is empty";
 	const char *why = find_axes(s, &c->a, &c->b, &c->axes);
-	return why ? why : choose_b(s, c->b, &c->axes, &c->operand);
+	why = why ? why : choose_b(s, c->b, &c->axes, &c->operand);
+	if (!why && sums_are_cheaper(s, c))
+		return "columns of b are apart and rows are few: sums along k take less time than gathering panels";
+	return why;
 }
 
 const char *contract_wants(const Sched *s, LayoutWant *want)

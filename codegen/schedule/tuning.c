@@ -36,6 +36,26 @@ double tuning_tile_cycles(const Target *t, uint32_t mr, uint32_t nv)
 	return (most < latency ? latency : most) + nv * vector;
 }
 
+static double fma_cycles(const Target *t)
+{
+	return machine_cycles(&t->machine, isa_has(&t->isa, ISA_FMA) ? MOP_fma : MOP_mul, DT_f32, target_width(t));
+}
+
+double tuning_gathered_cycles(const Target *t, double rows)
+{
+	return machine_cycles(&t->machine, MOP_gather, DT_f32, target_width(t)) + rows * fma_cycles(t);
+}
+
+double tuning_summed_cycles(const Target *t, double rows, double k)
+{
+	const Machine *m = &t->machine;
+	double lanes = target_width(t), sum = 0, one = fma_cycles(t);
+	double load = machine_cycles(m, MOP_load, DT_f32, target_width(t));
+	for (uint32_t width = target_width(t) / 2; width; width /= 2)
+		sum += machine_cycles(m, MOP_shuffle, DT_f32, width) + machine_cycles(m, MOP_add, DT_f32, width);
+	return rows * ((one > load ? one : load) + lanes * sum / k);
+}
+
 uint32_t tuning_tile_rows(const Isa *isa, uint32_t nv)
 {
 	uint32_t room = isa->nvreg > nv + 2 ? (isa->nvreg - nv - 2) / nv : 1, limit = isa->nvreg > 16 ? 14 : 6;
@@ -49,10 +69,7 @@ int64_t tuning_block_work(const Machine *m)
 
 double tuning_stream_work(const Target *t, double bytes, double set)
 {
-	const Machine *m = &t->machine;
-	uint32_t lanes = target_width(t);
-	double products = lanes / machine_cycles(m, isa_has(&t->isa, ISA_FMA) ? MOP_fma : MOP_mul, DT_f32, lanes);
-	return machine_memory_cycles(m, bytes, set) * products;
+	return machine_memory_cycles(&t->machine, bytes, set) * target_width(t) / fma_cycles(t);
 }
 
 /* In 5/8 of L2, while the other operand passes by. */

@@ -18,6 +18,10 @@ int64_t tuning_part_work(const Machine *);
 double tuning_tile_cycles(const Target *, uint32_t mr, uint32_t nv);
 /* The most rows of a tile of nv vectors that registers hold. */
 uint32_t tuning_tile_rows(const Isa *, uint32_t nv);
+/* Cycles that each step of k takes for one vector of columns, when a vector of b is gathered for all `rows`; and when the k
+ * steps of a column run over lanes, which are added up at the end. */
+double tuning_gathered_cycles(const Target *, double rows);
+double tuning_summed_cycles(const Target *, double rows, double k);
 /* Multiply-adds that pay for a task of their own. */
 int64_t tuning_block_work(const Machine *);
 /* Multiply-adds that take as long as reading `bytes` once, of `set` bytes that are read again by the next run. */

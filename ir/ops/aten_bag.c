@@ -170,5 +170,6 @@ OP(aten__embedding_bag){
 	.build = build_embedding_bag,
 	.sample = "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=0 -> 0; "
 		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=1, padding_idx=1; "
+		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=0, padding_idx=0 -> 0; "
 		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=2, padding_idx=2",
 };

@@ -404,7 +404,7 @@ OP(aten_upsample_nearest1d){
 		  "scales=None) -> Tensor",
 	.build = build_nearest1,
 	.sample = "f32[n=2, 1, 5], output_size=[7]; f32[n=2, 1, 5], output_size=[8], scales=1.7; "
-		  "f32[n=2, 1, 5], output_size=[4]",
+		  "f32[n=2, 1, 5], output_size=[4]; f32[n=2, 1, 5], output_size=[5], scales=1.19; f32[2, 1, 5], output_size=[5]",
 };
 OP(aten_upsample_nearest1d_vec){
 	.schema = "aten.upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? "

@@ -114,7 +114,10 @@ OP(aten_scatter_reduce_two){
 		  "f32[3, 2], dim=0, i64[4, 2] of 2 0 2 1, f32[4, 2], reduce=\"prod\", include_self=false; "
 		  "f32[3, 2], dim=0, i64[4, 2] of 2 0 2 1, f32[4, 2], reduce=\"mean\", include_self=false; "
 		  "f32[3, 2], dim=0, i64[4, 2] of 2 0 2 1, f32[4, 2], reduce=\"amax\", include_self=false; "
-		  "f32[3, 2], dim=0, i64[4, 2] of 2 0 2 1, f32[4, 2], reduce=\"amin\", include_self=false",
+		  "f32[3, 2], dim=0, i64[4, 2] of 2 0 2 1, f32[4, 2], reduce=\"amin\", include_self=false; "
+		  "i32[3], dim=0, i64[3] of 0 2 0, i32[3] in -99..-70, reduce=\"amax\", include_self=false; "
+		  "i8[3], dim=0, i64[3] of 0 2 0, i8[3] in -128..-100, reduce=\"amax\", include_self=false; "
+		  "i8[3], dim=0, i64[3] of 0 2 0, i8[3] in 100..127, reduce=\"amin\", include_self=false",
 };
 
 static Node build_index_reduce(Build *b, Node n)

@@ -68,8 +68,8 @@ static WeftTensorInfo describe(Ask *a, const char *name, Node node)
 			if (symbol[i].i == s.i)
 				dim[k].symbol = (int32_t)i;
 	}
-	return (WeftTensorInfo){arena_strdup(arena, name), dtype_to_api(node_dtype(g, node)), rank,
-				dim, 0};
+	return (WeftTensorInfo){.name = arena_strdup(arena, name), .dtype = dtype_to_api(node_dtype(g, node)), .rank = rank,
+				.dim = dim, .donates = -1};
 }
 
 static bool ask_inputs(void *arg)
@@ -79,6 +79,18 @@ static bool ask_inputs(void *arg)
 	WeftTensorInfo *list = ARENA_ARRAY(weft_arena(a->w), WeftTensorInfo, g->input.n);
 	for (uint32_t k = 0; k < g->input.n; k++)
 		if (g->input.data[k].kind == INPUT_USER)
+			list[a->n++] = describe(a, g->input.data[k].name, g->input.data[k].node);
+	a->out = list;
+	return true;
+}
+
+static bool ask_states(void *arg)
+{
+	Ask *a = arg;
+	const Graph *g = a->g->g;
+	WeftTensorInfo *list = ARENA_ARRAY(weft_arena(a->w), WeftTensorInfo, g->input.n);
+	for (uint32_t k = 0; k < g->input.n; k++)
+		if (g->input.data[k].kind != INPUT_USER)
 			list[a->n++] = describe(a, g->input.data[k].name, g->input.data[k].node);
 	a->out = list;
 	return true;
@@ -156,6 +168,11 @@ static bool ask_operators(void *arg)
 const WeftTensorInfo *weft_inputs(Weft *w, const WeftGraph *g, uint32_t *n)
 {
 	return ask(w, g, ask_inputs, n);
+}
+
+const WeftTensorInfo *weft_states(Weft *w, const WeftGraph *g, uint32_t *n)
+{
+	return ask(w, g, ask_states, n);
 }
 
 const WeftTensorInfo *weft_outputs(Weft *w, const WeftGraph *g, uint32_t *n)

@@ -8,6 +8,7 @@
 typedef struct {
 	Weft *w;
 	WeftGraph *g;
+	const WeftTensor *state; /* the caller's; NULL: first contents */
 	const WeftTensor *inputs;
 	uint32_t n;
 	WeftTensor *outputs;
@@ -25,6 +26,41 @@ static bool state_value(WeftGraph *wg, const GraphInput *in, Tensor *out)
 	return true;
 }
 
+static uint32_t state_index(const Graph *g, uint32_t input)
+{
+	uint32_t n = 0;
+	for (uint32_t k = 0; k < input; k++)
+		n += g->input.data[k].kind != INPUT_USER;
+	return n;
+}
+
+/* A copy: results may be views of operands, and are stored where these came from. */
+static bool given_state(Interpret *a, const GraphInput *in, uint32_t k, Tensor *out)
+{
+	Tensor want;
+	TRY(state_value(a->g, in, &want));
+	TRY(tensor_from_api(a->w->ctx, a->w->results, in->name, &a->state[k], out));
+	bool same = out->dtype == want.dtype && out->rank == want.rank;
+	for (uint32_t d = 0; same && d < want.rank; d++)
+		same = out->dim[d] == want.dim[d];
+	if (!same)
+		return ctx_error(a->w->ctx, NULL, "state %s: other dtype or shape than the model's", in->name);
+	out->data = arena_dup(a->w->results, out->data, tensor_bytes(out));
+	return true;
+}
+
+static void keep_state(const Interpret *a, const Graph *g, const Tensor *out)
+{
+	for (uint32_t k = 0; a->state && k < g->output.n; k++) {
+		int32_t writes = g->output.data[k].writes;
+		if (writes < 0 || g->input.data[writes].kind == INPUT_USER)
+			continue;
+		const WeftTensor *to = &a->state[state_index(g, (uint32_t)writes)];
+		if (tensor_bytes(&out[k]))
+			memcpy((char *)to->data + to->byte_offset, out[k].data, tensor_bytes(&out[k]));
+	}
+}
+
 static bool interpret(void *arg)
 {
 	Interpret *a = arg;
@@ -39,7 +75,7 @@ static bool interpret(void *arg)
 	for (uint32_t k = 0; k < g->input.n; k++) {
 		const GraphInput *gi = &g->input.data[k];
 		if (gi->kind != INPUT_USER) {
-			TRY(state_value(a->g, gi, &in[k]));
+			TRY(a->state ? given_state(a, gi, state_index(g, k), &in[k]) : state_value(a->g, gi, &in[k]));
 			continue;
 		}
 		if (used == a->n)
@@ -53,14 +89,42 @@ static bool interpret(void *arg)
 	for (uint32_t k = 0; k < g->output.n; k++)
 		if (g->output.data[k].writes < 0)
 			a->outputs[nout++] = tensor_to_api(arena, &out[k]);
+	keep_state(a, g, out);
 	return true;
 }
 
 bool weft_interpret(Weft *w, WeftGraph *g, const WeftTensor *inputs, uint32_t n,
 		    WeftTensor *outputs)
 {
-	Interpret a = {w, g, inputs, n, outputs};
+	return weft_interpret_on(w, g, NULL, inputs, n, outputs);
+}
+
+bool weft_interpret_on(Weft *w, WeftGraph *g, const WeftTensor *state, const WeftTensor *inputs, uint32_t n, WeftTensor *outputs)
+{
+	Interpret a = {w, g, state, inputs, n, outputs};
 	return boundary(w, interpret, &a);
+}
+
+static bool first_state(void *arg)
+{
+	Interpret *a = arg;
+	uint32_t n = 0;
+	const Graph *g = a->g->g;
+	for (uint32_t k = 0; k < g->input.n; k++) {
+		Tensor t;
+		if (g->input.data[k].kind == INPUT_USER)
+			continue;
+		TRY(state_value(a->g, &g->input.data[k], &t));
+		const WeftTensor *to = &a->state[n++];
+		memcpy((char *)to->data + to->byte_offset, t.data, tensor_bytes(&t));
+	}
+	return true;
+}
+
+bool weft_first_state(Weft *w, const WeftGraph *g, const WeftTensor *state)
+{
+	Interpret a = {.w = w, .g = (WeftGraph *)(uintptr_t)g, .state = state};
+	return boundary(w, first_state, &a);
 }
 
 void weft_release(Weft *w)

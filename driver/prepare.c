@@ -13,8 +13,8 @@
 #include "base/parallel.h"
 #include "driver/elf_object.h"
 #include "driver/jobs.h"
-#include "driver/pack.h"
 #include "ir/interp/tensor.h"
+#include "runtime/relayout.h"
 #include "runtime/runtime.h"
 
 enum { PAGE = WEFT_WEIGHT_HEADER };
@@ -36,7 +36,7 @@ static bool layout_numbers(Program *p, const ProgramConst *c, WeftLayoutDim *out
 
 /* A constant in its place. */
 typedef struct {
-	Packing packing;
+	WeftPacking packing;
 	DType source, stored; /* converted on the way where they differ */
 	uint64_t at, bytes;
 } Piece;
@@ -55,12 +55,12 @@ static Piece piece_of(Program *p, const ProgramConst *c)
 {
 	Ctx *ctx = p->ir->ctx;
 	const Const *s = ir_const_of(p->ir, c->source);
-	WeftLayoutDim layout[MAX_LAYOUT];
+	WeftLayoutDim layout[WEFT_MAX_LAYOUT];
 	size_t item = dtype_size(c->dtype);
 	if (!layout_numbers(p, c, layout))
 		ctx_bug(ctx, "constant %s has a symbolic layout", c->name);
 	Piece q = {.source = s->dtype, .stored = c->dtype, .at = c->offset};
-	q.packing = packing_of(s->data, dtype_size(s->dtype), s->rank, s->dim, c->layout.n, layout);
+	q.packing = weft_packing(s->data, dtype_size(s->dtype), s->rank, s->dim, c->layout.n, layout);
 	q.bytes = q.packing.count * item;
 	if (q.bytes > c->bytes || c->offset % item || c->offset > p->weight_bytes ||
 	    c->bytes > p->weight_bytes - c->offset)
@@ -90,7 +90,7 @@ static void piece_part(const Piece *c, uint64_t first, uint64_t n, char *to)
 	enum { CHUNK = 1024 };
 	double wide[CHUNK], packed[2 * CHUNK];
 	if (c->source == c->stored) {
-		pack_part(&c->packing, first, n, to);
+		weft_pack_part(&c->packing, first, n, to);
 		return;
 	}
 	Tensor from = {.dtype = c->source, .rank = 1, .data = packed};
@@ -98,7 +98,7 @@ static void piece_part(const Piece *c, uint64_t first, uint64_t n, char *to)
 	for (uint64_t i = 0; i < n; i += CHUNK) {
 		int64_t k = n - i < CHUNK ? (int64_t)(n - i) : CHUNK;
 		from.dim[0] = stored.dim[0] = k;
-		pack_part(&c->packing, first + i, (uint64_t)k, packed);
+		weft_pack_part(&c->packing, first + i, (uint64_t)k, packed);
 		tensor_read_f64(&from, 0, k, wide);
 		tensor_write_f64(&stored, 0, k, wide);
 		stored.data = (char *)stored.data + (uint64_t)k * dtype_size(c->stored);

@@ -99,6 +99,8 @@ const char *weft_graph_dot(Weft *, const WeftGraph *, const char *after);
 const char *const *weft_passes(void);
 const WeftTensorInfo *weft_inputs(Weft *, const WeftGraph *, uint32_t *n);
 const WeftTensorInfo *weft_outputs(Weft *, const WeftGraph *, uint32_t *n);
+/* Parameters and buffers that the graph replaces: what an instance of the compiled model owns. */
+const WeftTensorInfo *weft_states(Weft *, const WeftGraph *, uint32_t *n);
 const WeftSymbolInfo *weft_symbols(Weft *, const WeftGraph *, uint32_t *n);
 /* Conditions on symbols that are checked at entry, as text. */
 const char *const *weft_guards(Weft *, const WeftGraph *, uint32_t *n);
@@ -115,8 +117,13 @@ bool weft_input_shape(Weft *, const WeftGraph *, uint32_t k, const int64_t *symb
 /* ---- interpret ---- */
 
 /* Run the reference interpreter. Inputs are row-major. The outputs (weft_outputs gives their
- * number) are row-major and belong to the Weft until weft_release. */
+ * number) are row-major and belong to the Weft until weft_release. State has its first contents. */
 bool weft_interpret(Weft *, WeftGraph *, const WeftTensor *inputs, uint32_t n, WeftTensor *outputs);
+/* The same with state that lasts: the caller's row-major tensors, as weft_states lists them. They are read, and hold the new
+ * values if it succeeds. */
+bool weft_interpret_on(Weft *, WeftGraph *, const WeftTensor *state, const WeftTensor *inputs, uint32_t n, WeftTensor *outputs);
+/* Fill such tensors with the first contents. */
+bool weft_first_state(Weft *, const WeftGraph *, const WeftTensor *state);
 /* Free the outputs of all interpretations so far. */
 void weft_release(Weft *);
 

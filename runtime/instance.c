@@ -112,7 +112,15 @@ static void constants_release(Constants *c)
 
 void *section_alloc(uint64_t bytes)
 {
-	return bytes > SIZE_MAX - 64 ? NULL : aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);
+	enum { HUGE_PAGE = 2 << 20 };
+	const size_t align = bytes < 4 * HUGE_PAGE ? 64 : HUGE_PAGE;
+	if (bytes > SIZE_MAX - HUGE_PAGE)
+		return NULL;
+	const size_t n = ((size_t)bytes + align - 1) / align * align;
+	void *p = aligned_alloc(align, n);
+	if (p && align == HUGE_PAGE)
+		madvise(p, n, MADV_HUGEPAGE); /* an optimisation only */
+	return p;
 }
 
 void state_begin(const WeftInstance *in)

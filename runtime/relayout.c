@@ -1,28 +1,37 @@
-/* Rearranging a row-major tensor into a stored layout: the physical dimensions are walked from
- * slowest to fastest, so the result is written once, in order. For replaceable weights; the compiler has parts of the same (driver/pack.h). */
-#include "runtime.h"
+/* Rearranging a row-major tensor into a stored layout: the physical dimensions are walked from slowest to fastest, so that the
+ * result is written once, in order, in parts where several threads write. For replaceable weights, and the compiler. */
+#include "relayout.h"
 
+#include <stdbool.h>
 #include <string.h>
 
-enum { MAX_DIMS = 64 };
+WeftPacking weft_packing(const void *from, size_t elem, uint32_t rank, const int64_t *dim, uint32_t nlayout, const WeftLayoutDim *layout)
+{
+	WeftPacking p = {.from = from, .elem = elem, .rank = rank, .n = nlayout};
+	int64_t stride[WEFT_MAX_RANK], numel = 1, block = 1;
+	for (uint32_t k = rank; k-- > 0; numel *= dim[k]) {
+		stride[k] = numel;
+		p.dim[k] = dim[k];
+	}
+	for (uint32_t d = nlayout; d-- > 0; block *= layout[d].padded) {
+		p.layout[d] = layout[d];
+		p.stride[d] = layout[d].divisor * stride[layout[d].axis];
+		p.block[d] = block;
+	}
+	p.count = (uint64_t)(nlayout ? block : numel);
+	return p;
+}
 
-typedef struct {
-	size_t elem;
-	uint32_t n;
-	const WeftLayoutDim *layout;
-	const int64_t *dim;
-	int64_t stride[MAX_DIMS]; /* source elements per coordinate of physical dimension d */
-	size_t block[MAX_DIMS];   /* bytes of one coordinate of physical dimension d */
-	int64_t index[MAX_DIMS];  /* logical index so far */
-} Plan;
+/* ---- copying ---- */
 
-#define GATHER(T)                                                                                  \
-	for (int64_t i = 0; i < n; i++)                                                            \
+/* to[i] = from[i * stride]; a row of few elements is not worth a call of memcpy. */
+#define GATHER(T)                                                                                                      \
+	for (int64_t i = 0; i < n; i++)                                                                                \
 	((T *)to)[i] = ((const T *)from)[i * stride]
 
-static void gather_row(char *to, const char *from, size_t elem, int64_t n, int64_t stride)
+static void gather(char *to, const char *from, size_t elem, int64_t n, int64_t stride)
 {
-	if (stride == 1)
+	if (stride == 1 && n > 16)
 		memcpy(to, from, (size_t)n * elem);
 	else if (elem == 4)
 		GATHER(uint32_t);
@@ -37,49 +46,155 @@ static void gather_row(char *to, const char *from, size_t elem, int64_t n, int64
 			memcpy(to + (size_t)i * elem, from + (size_t)(i * stride) * elem, elem);
 }
 
-/* Coordinates of physical dimension d that lie inside the tensor. */
-static int64_t valid(const Plan *p, uint32_t d)
+/* to[c * pitch + i] = from[c * near + i * far], i < n: what lies near is read together, else each element of a column costs a
+ * cache line, and columns that are a power of two apart share a few. */
+#define TRANSPOSE(T)                                                                                                   \
+	for (int64_t i = 0; i < n; i++)                                                                                \
+		for (int64_t c = 0; c < rows; c++)                                                                     \
+	((T *)to)[c * pitch + i] = ((const T *)from)[c * near + i * far]
+
+typedef struct {
+	int64_t rows, n, pitch, near, far;
+} Tile;
+
+static void transpose_tile(char *to, const char *from, size_t elem, Tile t)
 {
-	const WeftLayoutDim *l = &p->layout[d];
-	int64_t left = p->dim[l->axis] - p->index[l->axis];
+	const int64_t rows = t.rows, n = t.n, pitch = t.pitch, near = t.near, far = t.far;
+	if (elem == 4)
+		TRANSPOSE(uint32_t);
+	else if (elem == 2)
+		TRANSPOSE(uint16_t);
+	else if (elem == 1)
+		TRANSPOSE(uint8_t);
+	else if (elem == 8)
+		TRANSPOSE(uint64_t);
+	else
+		for (int64_t c = 0; c < rows; c++)
+			gather(to + (size_t)(c * pitch) * elem, from + (size_t)(c * near) * elem, elem, n, far);
+}
+
+/* ---- walking ---- */
+
+/* Where the walk is: from points at the element at the coordinates so far, index[axis] is the logical index of it. */
+typedef struct {
+	const WeftPacking *p;
+	int64_t index[WEFT_MAX_RANK];
+} Walk;
+
+/* Coordinates of physical dimension d that lie inside the tensor. */
+static int64_t valid(const Walk *w, uint32_t d)
+{
+	const WeftLayoutDim *l = &w->p->layout[d];
+	int64_t left = w->p->dim[l->axis] - w->index[l->axis];
 	int64_t n = left <= 0 ? 0 : (left + l->divisor - 1) / l->divisor;
 	return n < l->extent ? n : l->extent;
 }
 
-static void place(Plan *p, uint32_t d, char *to, const char *from)
+static void clear(const WeftPacking *p, char *to, int64_t n)
 {
-	const WeftLayoutDim *l = &p->layout[d];
-	int64_t n = valid(p, d);
-	if (d + 1 == p->n) {
-		gather_row(to, from, p->elem, n, p->stride[d]);
-	} else {
-		for (int64_t c = 0; c < n; c++) {
-			place(p, d + 1, to + (size_t)c * p->block[d],
-			      from + (size_t)(c * p->stride[d]) * p->elem);
-			p->index[l->axis] += l->divisor;
-		}
-		p->index[l->axis] -= n * l->divisor;
-	}
-	memset(to + (size_t)n * p->block[d], 0, (size_t)(l->padded - n) * p->block[d]);
+	memset(to, 0, (size_t)n * p->elem);
 }
 
-void weft_relayout(void *to, const void *from, size_t elem, uint32_t rank, const int64_t *dim,
-		   uint32_t nlayout, const WeftLayoutDim *layout)
+static void rows(Walk *, uint32_t d, char *to, const char *from, int64_t begin, int64_t end);
+
+/* Physical dimensions d and below, whole. */
+static void place(Walk *w, uint32_t d, char *to, const char *from)
 {
-	Plan p = {.elem = elem, .n = nlayout, .layout = layout, .dim = dim};
-	int64_t stride[MAX_DIMS], numel = 1;
-	if (rank > MAX_DIMS || nlayout > MAX_DIMS)
-		return;
-	for (uint32_t k = rank; k-- > 0; numel *= dim[k])
-		stride[k] = numel;
-	if (nlayout == 0) {
-		memcpy(to, from, (size_t)numel * elem);
+	const WeftPacking *p = w->p;
+	int64_t n = valid(w, d);
+	if (d + 1 == p->n)
+		gather(to, from, p->elem, n, p->stride[d]);
+	else
+		rows(w, d, to, from, 0, n);
+	clear(p, to + (size_t)(n * p->block[d]) * p->elem, (p->layout[d].padded - n) * p->block[d]);
+}
+
+/* The last but one dimension is near in memory, the last one far, and neither decides how much there is of the other. */
+static bool is_transposed(const WeftPacking *p, uint32_t d)
+{
+	return d + 2 == p->n && p->stride[d] < p->stride[d + 1] && p->layout[d].axis != p->layout[d + 1].axis;
+}
+
+static void transpose(Walk *w, uint32_t d, char *to, const char *from, int64_t n)
+{
+	enum { ROWS = 32 };
+	const WeftPacking *p = w->p;
+	Tile t = {.n = valid(w, d + 1), .pitch = p->block[d], .near = p->stride[d], .far = p->stride[d + 1]};
+	for (int64_t c = 0; c < n; c += ROWS) {
+		char *row = to + (size_t)(c * t.pitch) * p->elem;
+		t.rows = n - c < ROWS ? n - c : ROWS;
+		transpose_tile(row, from + (size_t)(c * t.near) * p->elem, p->elem, t);
+		for (int64_t k = 0; t.n < t.pitch && k < t.rows; k++)
+			clear(p, row + (size_t)(k * t.pitch + t.n) * p->elem, t.pitch - t.n);
+	}
+}
+
+/* Coordinates begin to end of dimension d, all of them valid; from and to are those of coordinate begin. */
+static void rows(Walk *w, uint32_t d, char *to, const char *from, int64_t begin, int64_t end)
+{
+	const WeftPacking *p = w->p;
+	const WeftLayoutDim *l = &p->layout[d];
+	if (is_transposed(p, d)) {
+		transpose(w, d, to, from, end - begin);
 		return;
 	}
-	size_t block = elem;
-	for (uint32_t d = nlayout; d-- > 0; block *= (size_t)layout[d].padded) {
-		p.stride[d] = layout[d].divisor * stride[layout[d].axis];
-		p.block[d] = block;
+	w->index[l->axis] += begin * l->divisor;
+	for (int64_t c = begin; c < end; c++) {
+		place(w, d + 1, to, from);
+		w->index[l->axis] += l->divisor;
+		from += (size_t)p->stride[d] * p->elem;
+		to += (size_t)p->block[d] * p->elem;
 	}
-	place(&p, 0, to, from);
+	w->index[l->axis] -= end * l->divisor;
+}
+
+static void place_part(Walk *w, uint32_t d, char *to, const char *from, int64_t first, int64_t n);
+
+/* Elements first to first + n of coordinate c of dimension d. */
+static void within_row(Walk *w, uint32_t d, char *to, const char *from, int64_t c, int64_t first, int64_t n)
+{
+	const WeftLayoutDim *l = &w->p->layout[d];
+	if (c >= valid(w, d)) {
+		clear(w->p, to, n);
+		return;
+	}
+	w->index[l->axis] += c * l->divisor;
+	place_part(w, d + 1, to, from + (size_t)(c * w->p->stride[d]) * w->p->elem, first, n);
+	w->index[l->axis] -= c * l->divisor;
+}
+
+/* Elements first to first + n, n > 0, of what place writes: the end of a row, whole rows, the beginning of one. */
+static void place_part(Walk *w, uint32_t d, char *to, const char *from, int64_t first, int64_t n)
+{
+	const WeftPacking *p = w->p;
+	int64_t block = p->block[d], there = valid(w, d), c = first / block;
+	if (first % block) {
+		int64_t k = block - first % block < n ? block - first % block : n;
+		within_row(w, d, to, from, c, first % block, k);
+		to += (size_t)k * p->elem;
+		n -= k;
+		c++;
+	}
+	int64_t whole = n / block, inside = there - c < whole ? there - c : whole;
+	inside = inside < 0 ? 0 : inside;
+	const char *row = from + (size_t)(inside ? c * p->stride[d] : 0) * p->elem;
+	if (d + 1 == p->n)
+		gather(to, row, p->elem, inside, p->stride[d]);
+	else
+		rows(w, d, to, row, c, c + inside);
+	clear(p, to + (size_t)(inside * block) * p->elem, (whole - inside) * block);
+	to += (size_t)(whole * block) * p->elem;
+	if (n % block)
+		within_row(w, d, to, from, c + whole, 0, n % block);
+}
+
+void weft_pack_part(const WeftPacking *p, uint64_t first, uint64_t n, void *to)
+{
+	Walk w = {.p = p};
+	if (!n)
+		return;
+	if (p->n)
+		place_part(&w, 0, to, p->from, (int64_t)first, (int64_t)n);
+	else
+		memcpy(to, p->from + first * p->elem, n * p->elem);
 }

@@ -219,9 +219,4 @@ static inline uint64_t weft_checksum_end(const uint64_t h[4])
 	return ((h[0] * m ^ h[1]) * m ^ h[2]) * m ^ h[3];
 }
 
-/* Copy a row-major tensor of `elem`-byte elements into a layout; to holds the product of the padded
- * extents. Padding becomes zero. */
-void weft_relayout(void *to, const void *from, size_t elem, uint32_t rank, const int64_t *dim,
-		   uint32_t nlayout, const WeftLayoutDim *layout);
-
 #endif

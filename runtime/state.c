@@ -1,5 +1,6 @@
 /* What changes an instance: its state and its weights. Only models that have state or replaceable weights carry this. */
 #include "instance_priv.h"
+#include "relayout.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -69,12 +70,15 @@ int weft_rt_state_reset(WeftInstance *in, WeftStatus *status)
 
 /* ---- weights ---- */
 
+/* What a thread takes at once: a part of a parameter, which stays in a cache on its way. */
+enum { PART = 1 << 20 };
+
 typedef struct {
 	const WeftModel *m;
 	const char *from; /* the section in use */
 	char *to;
 	const WeftTensor **value; /* by parameter; NULL: as it was */
-	_Atomic uint32_t next;    /* parameter nobody has taken */
+	_Atomic uint64_t next;    /* part nobody has taken, of all parameters */
 } Build;
 
 /* By parameter its new value. */
@@ -98,19 +102,40 @@ static int match(Build *b, uint32_t n, const char *const *names, const WeftTenso
 	return WEFT_OK;
 }
 
-static void build_part(void *arg, int32_t thread, int32_t n)
+static uint64_t parts_of(const WeftParamInfo *p)
+{
+	return (p->bytes + PART - 1) / PART;
+}
+
+static void build_part(const Build *b, uint32_t k, uint64_t part)
+{
+	const WeftParamInfo *p = &b->m->param[k];
+	const WeftTensor *v = b->value[k];
+	uint64_t begin = part * PART, n = p->bytes - begin < PART ? p->bytes - begin : PART;
+	char *to = b->to + p->offset + begin;
+	if (v) {
+		const size_t elem = dtype_bytes(p->dtype);
+		const WeftPacking q = weft_packing(data_of(v), elem, p->rank, p->dim, p->nlayout, p->layout);
+		const uint64_t first = begin / elem, most = q.count > first ? q.count - first : 0, take = n / elem;
+		weft_pack_part(&q, first, take < most ? take : most, to);
+	} else {
+		memcpy(to, b->from + p->offset + begin, (size_t)n);
+	}
+	if (begin + n == p->bytes)
+		memset(to + n, 0, (size_t)(-p->bytes % 64)); /* up to the next one */
+}
+
+static void build_parts(void *arg, int32_t thread, int32_t nthreads)
 {
 	Build *b = arg;
-	(void)thread, (void)n;
-	for (uint32_t k; (k = atomic_fetch_add(&b->next, 1)) < b->m->nparam;) {
-		const WeftParamInfo *p = &b->m->param[k];
-		const WeftTensor *v = b->value[k];
-		if (v)
-			weft_relayout(b->to + p->offset, data_of(v), dtype_bytes(p->dtype), p->rank, p->dim, p->nlayout,
-				      p->layout);
-		else
-			memcpy(b->to + p->offset, b->from + p->offset, (size_t)p->bytes);
-		memset(b->to + p->offset + p->bytes, 0, (size_t)(-p->bytes % 64)); /* up to the next one */
+	uint64_t before = 0; /* parts of the parameters before k */
+	(void)thread, (void)nthreads;
+	for (uint32_t k = 0; k < b->m->nparam;) {
+		uint64_t part = atomic_fetch_add(&b->next, 1);
+		for (; k < b->m->nparam && part - before >= parts_of(&b->m->param[k]); k++)
+			before += parts_of(&b->m->param[k]);
+		if (k < b->m->nparam)
+			build_part(b, k, part - before);
 	}
 }
 
@@ -132,9 +157,9 @@ static int build(WeftInstance *in, Build *b, const WeftContext *ctx, WeftStatus 
 			memcpy(section + b->m->state[k].init, b->from + b->m->state[k].init, (size_t)b->m->state[k].bytes);
 	int32_t n = threads_wanted(in, ctx, &t);
 	if (n > 1)
-		t->parallel(t->user, n, build_part, b);
+		t->parallel(t->user, n, build_parts, b);
 	else
-		build_part(b, 0, 1);
+		build_parts(b, 0, 1);
 	constants_replace(in, c);
 	return WEFT_OK;
 }

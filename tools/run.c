@@ -15,9 +15,13 @@ const Command command_run = {
 	"file.\n"
 	"Complex tensors are stored as real pairs listed in the metadata of the file.\n\n"
 	"  --entry NAME         which one to run where there are several\n"
-	"  --inputs FILE        \n"
+	"  --inputs FILE        may be repeated: one call after the other, on the state that the one before left. A\n"
+	"                       file with inputs for several calls numbers them: 0.x.0, 0.x.1, 1.x.0, ...; what a call\n"
+	"                       has none of is as before. Outputs of several calls are 0.y.0, 1.y.0, ...\n"
 	"  --outputs FILE       .safetensors, .npz or .npy; written whole or not at all, never "
 	"over an input\n"
+	"  --load-state FILE    begin with this state: a tensor for each one of the model's, named like it\n"
+	"  --save-state FILE    write the state after the last call; may be the file it was loaded from\n"
 	"  --backend jit|c|llvm|loops|interp   compiled in this process (the default where weft has "
 	"LLVM), to an\n"
 	"                       object by a C compiler or by LLVM and a linker; its loop IR interpreted, with\n"
@@ -30,37 +34,56 @@ const Command command_run = {
 	run};
 
 typedef struct {
-	const char *inputs, *outputs, *backend, *entry;
+	StringList inputs;
+	const char *outputs, *backend, *entry, *load_state, *save_state;
 	int threads;
 	bool json;
 	WeftOptions o;
 	LoadArgs load;
 } Args;
 
-static bool is_tensor_file(const char *path)
+/* What a call gave, while the next one runs. */
+typedef struct {
+	WeftTensor *tensor;
+	uint32_t n;
+} Outputs;
+
+typedef struct {
+	Weft *w; /* of the files */
+	Runner *r;
+	const Args *a;
+	Outputs *call;
+	uint32_t ncall, capacity;
+	bool numbered;
+	double seconds;
+} Session;
+
+static bool is_tensor_file(const char *option, const char *path)
 {
 	static const char *const known[] = {".safetensors", ".npz", ".npy"};
 	size_t n = strlen(path);
 	for (size_t k = 0; k < sizeof known / sizeof *known; k++)
 		if (n > strlen(known[k]) && !strcmp(path + n - strlen(known[k]), known[k]))
 			return true;
-	return fail("--outputs %s: the name ends with .safetensors, .npz or .npy, which says what "
+	return fail("%s %s: the name ends with .safetensors, .npz or .npy, which says what "
 		    "is written",
-		    path),
+		    option, path),
 	       false;
 }
 
-static void describe(const Runner *r, double seconds)
+/* Of the last call. */
+static void describe(const Session *s)
 {
 	Json j = {.f = stdout};
 	char type[16];
 	json_open(&j, NULL, '{');
-	json_number(&j, "seconds", seconds);
+	json_number(&j, "seconds", s->seconds);
+	json_number(&j, "calls", s->ncall);
 	json_open(&j, "outputs", '[');
-	for (uint32_t k = 0; k < r->noutput; k++) {
-		const WeftTensor *t = &r->result[k];
+	for (uint32_t k = 0; s->ncall && k < s->r->noutput; k++) {
+		const WeftTensor *t = &s->call[s->ncall - 1].tensor[k];
 		json_open(&j, NULL, '{');
-		json_string(&j, "name", runner_output(r, k)->name);
+		json_string(&j, "name", runner_output(s->r, k)->name);
 		json_string(&j, "dtype", dtype_text(t->dtype, type));
 		json_open(&j, "shape", '[');
 		for (int32_t d = 0; d < t->ndim; d++)
@@ -72,44 +95,138 @@ static void describe(const Runner *r, double seconds)
 	json_close(&j, '}');
 }
 
-static bool write_results(Weft *w, const Runner *r, const char *path)
+/* ---- outputs ---- */
+
+static void free_outputs(Outputs *o)
 {
-	WeftTensors *t = weft_tensors_new(w);
-	bool ok = t;
-	for (uint32_t k = 0; ok && k < r->noutput; k++) {
-		char key[32];
-		snprintf(key, sizeof key, "y.%u", (unsigned)k);
-		ok = weft_tensors_add(w, t, key, &r->result[k]);
+	for (uint32_t k = 0; o->tensor && k < o->n; k++) {
+		free(o->tensor[k].data);
+		free(o->tensor[k].shape);
 	}
-	ok = ok && weft_tensors_write(w, t, path);
-	return ok || (fail_messages(w), false);
+	free(o->tensor);
+}
+
+static bool copy_tensor(const WeftTensor *from, WeftTensor *to)
+{
+	size_t rank = (size_t)from->ndim, n = bytes_of(from);
+	*to = (WeftTensor){.device = from->device, .ndim = from->ndim, .dtype = from->dtype};
+	to->data = malloc(n + 1);
+	to->shape = malloc((rank + 1) * sizeof *to->shape);
+	if (!to->data || !to->shape)
+		return false;
+	memcpy(to->data, (char *)from->data + from->byte_offset, n);
+	memcpy(to->shape, from->shape, rank * sizeof *to->shape);
+	return true;
+}
+
+/* The results of the runner live until its next call. */
+static bool keep_outputs(Session *s)
+{
+	if (s->ncall == s->capacity) {
+		uint32_t capacity = 2 * s->capacity + 4;
+		Outputs *more = realloc(s->call, capacity * sizeof *more);
+		if (!more)
+			return fail("out of memory"), false;
+		s->call = more;
+		s->capacity = capacity;
+	}
+	Outputs *o = &s->call[s->ncall++];
+	*o = (Outputs){calloc(s->r->noutput + 1, sizeof *o->tensor), s->r->noutput};
+	bool ok = o->tensor;
+	for (uint32_t k = 0; ok && k < o->n; k++)
+		ok = copy_tensor(&s->r->result[k], &o->tensor[k]);
+	return ok || (fail("out of memory"), false);
+}
+
+static bool write_outputs(const Session *s)
+{
+	WeftTensors *t = weft_tensors_new(s->w);
+	bool ok = t;
+	for (uint32_t c = 0; c < s->ncall; c++)
+		for (uint32_t k = 0; ok && k < s->r->noutput; k++) {
+			char key[32];
+			int n = s->numbered || s->ncall > 1 ? snprintf(key, sizeof key, "%u.", (unsigned)c) : 0;
+			snprintf(key + n, sizeof key - (size_t)n, "y.%u", (unsigned)k);
+			ok = weft_tensors_add(s->w, t, key, &s->call[c].tensor[k]);
+		}
+	ok = ok && weft_tensors_write(s->w, t, s->a->outputs);
+	return ok || (fail_messages(s->w), false);
+}
+
+/* ---- calls ---- */
+
+static bool call(Session *s, const WeftTensor *in)
+{
+	Runner *r = s->r;
+	if (!runner_prepare(r, in))
+		return false;
+	double start = now();
+	bool ok = runner_call(r, in, s->a->threads, NULL, NULL);
+	s->seconds += now() - start;
+	return ok && keep_outputs(s);
+}
+
+static bool call_with(Session *s, const char *file)
+{
+	WeftTensors *t = weft_tensors_read(s->w, file);
+	if (!t)
+		return fail_messages(s->w), false;
+	WeftTensor *in = calloc(s->r->ninput + 1, sizeof *in);
+	bool ok = in || (fail("out of memory"), false);
+	int n = runner_calls(t);
+	s->numbered |= n > 0;
+	if (ok && !n)
+		ok = runner_inputs(s->r, t, file, in) && call(s, in);
+	for (int k = 0; ok && k < n; k++)
+		ok = runner_call_inputs(s->r, t, file, k, in) && call(s, in);
+	free(in);
+	return ok;
 }
 
 static bool execute(Weft *w, Runner *r, const Args *a)
 {
-	WeftTensors *t = weft_tensors_read(w, a->inputs);
-	if (!t)
-		return fail_messages(w), false;
-	WeftTensor *in = calloc(r->ninput + 1, sizeof *in);
-	if (!in)
-		return fail("out of memory"), false;
-	bool ok = runner_inputs(r, t, a->inputs, in) && runner_prepare(r, in);
-	double start = now();
-	ok = ok && runner_call(r, in, a->threads, NULL, NULL);
-	double seconds = now() - start;
-	ok = ok && write_results(w, r, a->outputs);
+	Session s = {.w = w, .r = r, .a = a};
+	if ((a->load_state || a->save_state) && !runner_nstate(r))
+		return fail("the model has no state"), false;
+	bool ok = !a->load_state || runner_load_state(r, w, a->load_state);
+	for (uint32_t k = 0; ok && k < a->inputs.n; k++)
+		ok = call_with(&s, a->inputs.item[k]);
+	ok = ok && write_outputs(&s) && (!a->save_state || runner_save_state(r, w, a->save_state));
 	if (ok && a->json)
-		describe(r, seconds);
-	free(in);
+		describe(&s);
+	for (uint32_t k = 0; k < s.ncall; k++)
+		free_outputs(&s.call[k]);
+	free(s.call);
 	return ok;
+}
+
+/* Neither output is written over what is read. */
+static bool check_paths(const Args *a, const char *model)
+{
+	const char *out[] = {a->outputs, a->save_state};
+	if (!is_tensor_file("--outputs", a->outputs) || (a->save_state && !is_tensor_file("--save-state", a->save_state)))
+		return false;
+	for (size_t o = 0; o < 2; o++) {
+		if (!out[o])
+			continue;
+		if (!keep_input(out[o], model) || !keep_input(a->outputs, a->load_state))
+			return false;
+		for (uint32_t k = 0; k < a->inputs.n; k++)
+			if (!keep_input(out[o], a->inputs.item[k]))
+				return false;
+	}
+	bool same = a->save_state && (!strcmp(a->outputs, a->save_state) || !keep_input(a->save_state, a->outputs));
+	return !same || (fail("--outputs and --save-state are one file"), false);
 }
 
 static int run(int argc, char **argv)
 {
 	Args a = {.o = {.size = sizeof a.o}};
 	const Opt opt[] = {{"--entry", OPT_STRING, &a.entry},
-			   {"--inputs", OPT_STRING, &a.inputs},
+			   {"--inputs", OPT_LIST, &a.inputs},
 			   {"--outputs", OPT_STRING, &a.outputs},
+			   {"--load-state", OPT_STRING, &a.load_state},
+			   {"--save-state", OPT_STRING, &a.save_state},
 			   {"--backend", OPT_STRING, &a.backend},
 			   {"--threads", OPT_INT, &a.threads},
 			   {"--target", OPT_STRING, &a.o.target},
@@ -122,10 +239,10 @@ static int run(int argc, char **argv)
 		return argc == -1 ? 0 : 1;
 	if (!take_entries(&a.load, &argc, argv))
 		return 1;
-	if (argc != (a.load.entry.n ? 1 : 2) || !a.inputs || !a.outputs)
+	if (argc != (a.load.entry.n ? 1 : 2) || !a.inputs.n || !a.outputs)
 		return fail("run takes a model, --inputs and --outputs; see weft run --help");
 	const char *model = a.load.entry.n ? entry_file(&a.load, a.entry) : argv[1];
-	if (!model || !is_tensor_file(a.outputs) || !keep_input(a.outputs, model) || !keep_input(a.outputs, a.inputs))
+	if (!model || !check_paths(&a, model))
 		return 1;
 	Runner r;
 	RunnerOptions ro = {.compile = &a.o, .load = &a.load, .entry = a.entry};

@@ -242,7 +242,7 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 	link_with_ops(&c, o->load);
 	if (!r->interp)
 		return in_process ? open_in_process(r, path, &c, backend == RUN_LOOPS) : open_compiled(r, &c);
-	return open_graph(r);
+	return open_graph(r) && runner_begin_state(r);
 }
 
 bool runner_open(Runner *r, const char *path, const RunnerOptions *o)
@@ -313,7 +313,7 @@ bool runner_prepare(Runner *r, const WeftTensor *inputs)
 bool runner_call(Runner *r, const WeftTensor *inputs, int threads, WeftProfile profile, void *user)
 {
 	if (r->interp)
-		return weft_interpret(r->w, r->one, inputs, r->ninput, r->result) ||
+		return weft_interpret_on(r->w, r->one, r->state, inputs, r->ninput, r->result) ||
 		       (fail_messages(r->w), false);
 	if (r->remote)
 		return free_results(r), remote_call(r, inputs, threads);
@@ -339,6 +339,7 @@ bool runner_reset(Runner *r)
 void runner_close(Runner *r)
 {
 	free_results(r);
+	runner_end_state(r);
 	free(r->result);
 	free(r->sizes);
 	free(r->work);
@@ -353,15 +354,56 @@ void runner_close(Runner *r)
 	*r = (Runner){0};
 }
 
+/* "x.0" or the input's name; of a file with several calls "0.x.0", "1.x.0", ... or "0.NAME". */
+static const WeftTensor *find_input(const Runner *r, const WeftTensors *t, int call, uint32_t k)
+{
+	char key[512];
+	const char *name = runner_input(r, k)->name;
+	int n = call >= 0 ? snprintf(key, sizeof key, "%d.", call) : 0;
+	snprintf(key + n, sizeof key - (size_t)n, "x.%u", (unsigned)k);
+	const WeftTensor *v = weft_tensors_find(t, key);
+	if (v || call < 0)
+		return v ? v : weft_tensors_find(t, name);
+	snprintf(key + n, sizeof key - (size_t)n, "%s", name);
+	return weft_tensors_find(t, key);
+}
+
+static bool has_call(const WeftTensors *t, int call)
+{
+	char start[16];
+	size_t n = (size_t)snprintf(start, sizeof start, "%d.", call);
+	for (uint32_t k = 0; k < weft_tensors_count(t); k++)
+		if (!strncmp(weft_tensors_name(t, k), start, n))
+			return true;
+	return false;
+}
+
+int runner_calls(const WeftTensors *t)
+{
+	int n = 0;
+	while (has_call(t, n))
+		n++;
+	return n;
+}
+
+bool runner_call_inputs(const Runner *r, const WeftTensors *t, const char *file, int call, WeftTensor *in)
+{
+	for (uint32_t k = 0; k < r->ninput; k++) {
+		const WeftTensor *v = find_input(r, t, call, k);
+		if (!v && call == 0)
+			return fail("%s: no tensor 0.x.%u or 0.%s", file, (unsigned)k, runner_input(r, k)->name), false;
+		in[k] = v ? *v : in[k];
+	}
+	return true;
+}
+
 bool runner_inputs(const Runner *r, const WeftTensors *t, const char *file, WeftTensor *out)
 {
 	for (uint32_t k = 0; k < r->ninput; k++) {
 		char key[32];
-		snprintf(key, sizeof key, "x.%u", (unsigned)k);
-		const WeftTensor *v = weft_tensors_find(t, key);
-		if (!v)
-			v = weft_tensors_find(t, runner_input(r, k)->name);
+		const WeftTensor *v = find_input(r, t, -1, k);
 		size_t n = strlen(file);
+		snprintf(key, sizeof key, "x.%u", (unsigned)k);
 		if (!v && r->ninput == 1 && n > 4 && !strcmp(file + n - 4, ".npy"))
 			v = weft_tensors_at(t, 0);
 		if (!v && r->ninput > 1 && n > 4 && !strcmp(file + n - 4, ".npy"))

@@ -234,9 +234,38 @@ static void print_calls(Json *j, const WeftModel *m, const WeftEntry *e)
 	free(k);
 }
 
+/* Which state the entry uses, and how. */
+static void print_uses(Json *j, const WeftModel *m, const WeftEntry *e)
+{
+	bool first = true;
+	if (j->f)
+		json_open(j, "uses", '[');
+	for (uint32_t k = 0; e->state_use && k < m->nstate; k++) {
+		const bool reads = e->state_use[k] & WEFT_ENTRY_READS_STATE, writes = e->state_use[k] & WEFT_ENTRY_WRITES_STATE;
+		if (!reads && !writes)
+			continue;
+		if (j->f) {
+			json_open(j, NULL, '{');
+			json_string(j, "state", weft_state_info(m, k)->name);
+			json_bool(j, "reads", reads);
+			json_bool(j, "writes", writes);
+			json_close(j, '}');
+			continue;
+		}
+		printf("%-8s ", first ? "uses" : "");
+		print_escaped(stdout, weft_state_info(m, k)->name);
+		printf(": %s\n", !writes ? "read" : reads ? "read, written" : "written");
+		first = false;
+	}
+	if (j->f)
+		json_close(j, ']');
+}
+
 static void print_entry(Json *j, const WeftModel *m, const WeftEntry *e, const Args *a)
 {
 	if (!a->kernels) {
+		if (m->nstate)
+			print_uses(j, m, e);
 		print_tensors(j, "inputs", m, e->input, e->ninput);
 		print_tensors(j, "outputs", m, e->output, e->noutput);
 		print_symbols(j, m, e->symbol, e->nsymbol);
@@ -267,6 +296,8 @@ static int show_object(const char *path, const Args *a)
 		json_open(&j, NULL, '{');
 	if (!a->kernels)
 		print_manifest(&j, r.model);
+	if (!a->kernels && r.model->nstate)
+		print_tensors(&j, "state", r.model, r.model->state, r.model->nstate);
 	if (one)
 		print_entry(&j, r.model, r.entry, a);
 	if (!one && j.f)
@@ -341,6 +372,9 @@ static void print_interface(Json *j, Weft *w, const WeftGraph *g)
 	print_tensors(j, "inputs", NULL, t, n);
 	t = weft_outputs(w, g, &n);
 	print_tensors(j, "outputs", NULL, t, n);
+	t = weft_states(w, g, &n);
+	if (n)
+		print_tensors(j, "state", NULL, t, n);
 	const WeftSymbolInfo *s = weft_symbols(w, g, &n);
 	print_symbols(j, NULL, s, n);
 	const char *const *guards = weft_guards(w, g, &n);

@@ -156,6 +156,9 @@ typedef struct {
 	const WeftTensorInfo *input, *output;
 	uint32_t ninput, noutput;
 	WeftTensor *result; /* of the last call */
+	const WeftTensorInfo *state_info; /* of the interpreter */
+	WeftTensor *state;
+	uint32_t nstate;
 } Runner;
 
 /* A model file or a shared object. Each false after messages on stderr. */
@@ -177,7 +180,21 @@ const WeftTensorInfo *runner_output(const Runner *, uint32_t k);
 bool remote_call(Runner *, const WeftTensor *inputs, int threads);
 /* The inputs x.0, x.1, ... or by name. False after a message naming the missing one. */
 bool runner_inputs(const Runner *, const WeftTensors *, const char *file, WeftTensor *out);
+/* How many calls, one after the other, a file has tensors for: 0.x.0, 1.x.0, ...; 0: they are not numbered. */
+int runner_calls(const WeftTensors *);
+/* Inputs of one of them; what a later one does not have stays. False after a message. */
+bool runner_call_inputs(const Runner *, const WeftTensors *, const char *file, int call, WeftTensor *in);
 bool is_shared_object(const char *path);
+
+/* State (state.c): of a compiled model, or of the interpreter between its calls. */
+uint32_t runner_nstate(const Runner *);
+const WeftTensorInfo *runner_state(const Runner *, uint32_t k);
+/* From a file with a tensor for each, named like it, and into one. False after a message. */
+bool runner_load_state(Runner *, Weft *, const char *path);
+bool runner_save_state(Runner *, Weft *, const char *path);
+/* Of the interpreter: the first contents; free it. */
+bool runner_begin_state(Runner *);
+void runner_end_state(Runner *);
 
 /* ---- numbers ---- */
 

@@ -1,5 +1,4 @@
-/* Constants packed in parts: what the runtime's own relayout makes of them at once, and sections that do not depend on how
- * many threads write them. */
+/* Sections of constants do not depend on how many threads write them. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,87 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "driver/pack.h"
 #include "driver/prepare.h"
 #include "ir/loop/program.h"
 #include "runtime/runtime.h"
-
-static uint64_t seed = 1;
-
-static int64_t draw(int64_t lo, int64_t hi)
-{
-	seed = seed * 6364136223846793005u + 1442695040888963407u;
-	return lo + (int64_t)((seed >> 33) % (uint64_t)(hi - lo + 1));
-}
-
-typedef struct {
-	uint32_t rank, n;
-	int64_t dim[4];
-	WeftLayoutDim layout[8];
-} Case;
-
-/* Every axis in one or two pieces, in any order, some padded. */
-static Case random_case(void)
-{
-	Case c = {.rank = (uint32_t)draw(1, 4)};
-	for (uint32_t a = 0; a < c.rank; a++) {
-		c.dim[a] = draw(1, 40);
-		int64_t inner = draw(0, 1) ? draw(1, 9) : 0;
-		if (inner) {
-			int64_t outer = (c.dim[a] + inner - 1) / inner;
-			c.layout[c.n++] = (WeftLayoutDim){a, inner, outer, outer + draw(0, 1)};
-			c.layout[c.n++] = (WeftLayoutDim){a, 1, inner, inner + draw(0, 2)};
-		} else {
-			c.layout[c.n++] = (WeftLayoutDim){a, 1, c.dim[a], c.dim[a] + draw(0, 3)};
-		}
-	}
-	for (uint32_t k = c.n; k > 1; k--) {
-		uint32_t j = (uint32_t)draw(0, k - 1);
-		WeftLayoutDim t = c.layout[j];
-		c.layout[j] = c.layout[k - 1];
-		c.layout[k - 1] = t;
-	}
-	if (draw(0, 9) == 0)
-		c.n = 0;
-	return c;
-}
-
-static void compare(const Case *c, size_t elem)
-{
-	size_t numel = 1, count = 1;
-	for (uint32_t k = 0; k < c->rank; k++)
-		numel *= (size_t)c->dim[k];
-	for (uint32_t k = 0; k < c->n; k++)
-		count *= (size_t)c->layout[k].padded;
-	count = c->n ? count : numel;
-	if (count > 1 << 20)
-		return;
-	char *from = malloc(numel * elem), *want = malloc(count * elem), *got = malloc(count * elem);
-	for (size_t i = 0; i < numel * elem; i++)
-		from[i] = (char)draw(1, 255);
-	memset(want, 0x55, count * elem);
-	memset(got, 0xaa, count * elem);
-	weft_relayout(want, from, elem, c->rank, c->dim, c->n, c->layout);
-	Packing p = packing_of(from, elem, c->rank, c->dim, c->n, c->layout);
-	assert_int_equal(p.count, count);
-	int64_t step = draw(0, 2) ? draw(1, (int64_t)count) : (int64_t)count;
-	for (size_t i = 0; i < count; i += (size_t)step)
-		pack_part(&p, i, count - i < (size_t)step ? count - i : (size_t)step, got + i * elem);
-	assert_memory_equal(want, got, count * elem);
-	free(from);
-	free(want);
-	free(got);
-}
-
-static void test_parts(void **state)
-{
-	(void)state;
-	const size_t elem[] = {1, 2, 4, 8, 16};
-	for (int k = 0; k < 3000; k++) {
-		Case c = random_case();
-		compare(&c, elem[k % 5]);
-	}
-}
 
 static char *contents(const char *path, long *n)
 {
@@ -178,6 +99,6 @@ static void test_jobs(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts), cmocka_unit_test(test_jobs)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_jobs)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -495,28 +495,6 @@ static void test_fork(void **state)
 	}
 }
 
-/* y[K/4][N][4] from x[N][K], K = 6 padded to 8. */
-static void test_relayout(void **state)
-{
-	(void)state;
-	float x[3 * 6], y[2 * 3 * 4];
-	const int64_t dim[] = {3, 6};
-	const WeftLayoutDim l[] = {{1, 4, 2, 2}, {0, 1, 3, 3}, {1, 1, 4, 4}};
-	for (int i = 0; i < 18; i++)
-		x[i] = (float)(i + 1);
-	memset(y, 0xff, sizeof y);
-	weft_relayout(y, x, 4, 2, dim, 3, l);
-	for (int b = 0; b < 2; b++)
-		for (int n = 0; n < 3; n++)
-			for (int k = 0; k < 4; k++) {
-				float want = b * 4 + k < 6 ? (float)(n * 6 + b * 4 + k + 1) : 0;
-				assert_true(y[(b * 3 + n) * 4 + k] == want);
-			}
-	float z[18];
-	weft_relayout(z, x, 4, 2, dim, 0, NULL);
-	assert_memory_equal(x, z, sizeof z);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -524,7 +502,7 @@ int main(void)
 		cmocka_unit_test(test_bad_run),      cmocka_unit_test(test_strided),
 		cmocka_unit_test(test_profile),      cmocka_unit_test(test_set_weights),
 		cmocka_unit_test(test_open_refuses), cmocka_unit_test(test_weight_file),
-		cmocka_unit_test(test_relayout),     cmocka_unit_test(test_checksum),
+		cmocka_unit_test(test_checksum),
 		cmocka_unit_test(test_status),       cmocka_unit_test(test_input_in_workspace),
 		cmocka_unit_test(test_fork),         cmocka_unit_test(test_how_many_threads),
 	};

@@ -1,11 +1,14 @@
-#include "driver/pack.h"
+/* Rearranging a row-major tensor into a stored layout: the physical dimensions are walked from slowest to fastest, so that the
+ * result is written once, in order, in parts where several threads write. For replaceable weights, and the compiler. */
+#include "relayout.h"
 
+#include <stdbool.h>
 #include <string.h>
 
-Packing packing_of(const void *from, size_t elem, uint32_t rank, const int64_t *dim, uint32_t nlayout, const WeftLayoutDim *layout)
+WeftPacking weft_packing(const void *from, size_t elem, uint32_t rank, const int64_t *dim, uint32_t nlayout, const WeftLayoutDim *layout)
 {
-	Packing p = {.from = from, .elem = elem, .rank = rank, .n = nlayout};
-	int64_t stride[MAX_RANK], numel = 1, block = 1;
+	WeftPacking p = {.from = from, .elem = elem, .rank = rank, .n = nlayout};
+	int64_t stride[WEFT_MAX_RANK], numel = 1, block = 1;
 	for (uint32_t k = rank; k-- > 0; numel *= dim[k]) {
 		stride[k] = numel;
 		p.dim[k] = dim[k];
@@ -74,8 +77,8 @@ static void transpose_tile(char *to, const char *from, size_t elem, Tile t)
 
 /* Where the walk is: from points at the element at the coordinates so far, index[axis] is the logical index of it. */
 typedef struct {
-	const Packing *p;
-	int64_t index[MAX_RANK];
+	const WeftPacking *p;
+	int64_t index[WEFT_MAX_RANK];
 } Walk;
 
 /* Coordinates of physical dimension d that lie inside the tensor. */
@@ -87,7 +90,7 @@ static int64_t valid(const Walk *w, uint32_t d)
 	return n < l->extent ? n : l->extent;
 }
 
-static void clear(const Packing *p, char *to, int64_t n)
+static void clear(const WeftPacking *p, char *to, int64_t n)
 {
 	memset(to, 0, (size_t)n * p->elem);
 }
@@ -97,7 +100,7 @@ static void rows(Walk *, uint32_t d, char *to, const char *from, int64_t begin, 
 /* Physical dimensions d and below, whole. */
 static void place(Walk *w, uint32_t d, char *to, const char *from)
 {
-	const Packing *p = w->p;
+	const WeftPacking *p = w->p;
 	int64_t n = valid(w, d);
 	if (d + 1 == p->n)
 		gather(to, from, p->elem, n, p->stride[d]);
@@ -107,7 +110,7 @@ static void place(Walk *w, uint32_t d, char *to, const char *from)
 }
 
 /* The last but one dimension is near in memory, the last one far, and neither decides how much there is of the other. */
-static bool is_transposed(const Packing *p, uint32_t d)
+static bool is_transposed(const WeftPacking *p, uint32_t d)
 {
 	return d + 2 == p->n && p->stride[d] < p->stride[d + 1] && p->layout[d].axis != p->layout[d + 1].axis;
 }
@@ -115,7 +118,7 @@ static bool is_transposed(const Packing *p, uint32_t d)
 static void transpose(Walk *w, uint32_t d, char *to, const char *from, int64_t n)
 {
 	enum { ROWS = 32 };
-	const Packing *p = w->p;
+	const WeftPacking *p = w->p;
 	Tile t = {.n = valid(w, d + 1), .pitch = p->block[d], .near = p->stride[d], .far = p->stride[d + 1]};
 	for (int64_t c = 0; c < n; c += ROWS) {
 		char *row = to + (size_t)(c * t.pitch) * p->elem;
@@ -129,7 +132,7 @@ static void transpose(Walk *w, uint32_t d, char *to, const char *from, int64_t n
 /* Coordinates begin to end of dimension d, all of them valid; from and to are those of coordinate begin. */
 static void rows(Walk *w, uint32_t d, char *to, const char *from, int64_t begin, int64_t end)
 {
-	const Packing *p = w->p;
+	const WeftPacking *p = w->p;
 	const WeftLayoutDim *l = &p->layout[d];
 	if (is_transposed(p, d)) {
 		transpose(w, d, to, from, end - begin);
@@ -163,7 +166,7 @@ static void within_row(Walk *w, uint32_t d, char *to, const char *from, int64_t 
 /* Elements first to first + n, n > 0, of what place writes: the end of a row, whole rows, the beginning of one. */
 static void place_part(Walk *w, uint32_t d, char *to, const char *from, int64_t first, int64_t n)
 {
-	const Packing *p = w->p;
+	const WeftPacking *p = w->p;
 	int64_t block = p->block[d], there = valid(w, d), c = first / block;
 	if (first % block) {
 		int64_t k = block - first % block < n ? block - first % block : n;
@@ -185,7 +188,7 @@ static void place_part(Walk *w, uint32_t d, char *to, const char *from, int64_t 
 		within_row(w, d, to, from, c + whole, 0, n % block);
 }
 
-void pack_part(const Packing *p, uint64_t first, uint64_t n, void *to)
+void weft_pack_part(const WeftPacking *p, uint64_t first, uint64_t n, void *to)
 {
 	Walk w = {.p = p};
 	if (!n)

@@ -1,0 +1,275 @@
+/* The two calls of a model: sizes and run. What arrives is checked here, not in emitted code. */
+#include "instance_priv.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { ALIGN = 64 };
+
+static const char *dtype_text(WeftDType t, char buf[16])
+{
+	static const char *const letter[] = {"i", "u", "f", "opaque", "bf", "c", "bool"};
+	if (t.code == WEFT_BOOL)
+		return "bool";
+	snprintf(buf, 16, "%s%u", t.code < 6 ? letter[t.code] : "f8 kind ", (unsigned)t.bits);
+	return buf;
+}
+
+/* What does not depend on extents. role: "input" or "output". */
+static int check_kind(const char *role, const WeftTensorInfo *info, const WeftTensor *t, WeftStatus *status)
+{
+	char want[16], got[16];
+	if (t->dtype.code != info->dtype.code || t->dtype.bits != info->dtype.bits)
+		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has dtype %s, expected %s", role, info->name,
+				 dtype_text(t->dtype, got), dtype_text(info->dtype, want));
+	if (t->dtype.lanes != 1)
+		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has vectors of %u for elements, expected 1", role, info->name,
+				 (unsigned)t->dtype.lanes);
+	if (t->ndim != (int32_t)info->rank)
+		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has %d dimensions, expected %u", role, info->name,
+				 (int)t->ndim, (unsigned)info->rank);
+	if (info->rank && !t->shape)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "%s %s has no shape", role, info->name);
+	if (t->device.type != WEFT_CPU)
+		return weft_fail(status, WEFT_ERR_INPUT, "%s %s is not in the processor's memory", role, info->name);
+	return WEFT_OK;
+}
+
+/* Where a symbol got its value. */
+typedef struct {
+	const WeftTensorInfo *info;
+	uint32_t dim;
+	int64_t value;
+} Origin;
+
+static int check_dim(const WeftEntry *e, const WeftTensorInfo *info, uint32_t k, int64_t n, Origin *origin,
+		     WeftStatus *status)
+{
+	const WeftDim *d = &info->dim[k];
+	if (n < 0 || (d->value >= 0 && n != d->value))
+		return weft_fail(status, WEFT_ERR_INPUT, "input %s: dimension %u is %lld, expected %s", info->name,
+				 (unsigned)k, (long long)n, d->text);
+	if (d->symbol < 0)
+		return WEFT_OK;
+	const WeftSymbolInfo *s = &e->symbol[d->symbol];
+	Origin *o = &origin[d->symbol];
+	if (!o->info) {
+		char most[32] = "";
+		*o = (Origin){info, k, n};
+		if (n >= s->lo && n <= s->hi)
+			return WEFT_OK;
+		if (s->hi != INT64_MAX)
+			snprintf(most, sizeof most, " to %lld", (long long)s->hi);
+		return weft_fail(status, WEFT_ERR_INPUT, "input %s: dimension %u (%s) is %lld, expected %s%lld%s",
+				 info->name, (unsigned)k, s->name, (long long)n, *most ? "" : "at least ",
+				 (long long)s->lo, most);
+	}
+	if (o->value != n)
+		return weft_fail(status, WEFT_ERR_INPUT,
+				 "input %s: dimension %u (%s) is %lld, "
+				 "expected %lld as dimension %u of input %s",
+				 info->name, k, s->name, (long long)n, (long long)o->value, o->dim, o->info->name);
+	return WEFT_OK;
+}
+
+/* Bytes of the workspace that a row-major copy of the tensor takes; 0 when none is needed. */
+static uint64_t copy_bytes(const WeftTensor *t)
+{
+	return tensor_row_major(t) ? 0 : (tensor_bytes(t) + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+int weft_rt_sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *inputs, WeftSizes *sizes,
+		  WeftStatus *status)
+{
+	status_clear(status);
+	if (!in || !sizes || entry >= in->model->nentry)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "sizes: a null pointer or no such entry");
+	const WeftEntry *e = in->model->entry[entry];
+	const uint32_t ninput = e->ninput;
+	if (!inputs && ninput)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "sizes: no inputs given");
+	int64_t *extent = sizes->slot + e->nslot, *x = extent;
+	Origin origin[e->nsymbol + 1];
+	uint64_t copies = 2 * ALIGN; /* for aligning the workspace, and what follows it */
+	memset(origin, 0, sizeof origin);
+	for (uint32_t i = 0; i < ninput; i++) {
+		const WeftTensor *t = &inputs[i];
+		TRY(check_kind("input", &e->input[i], t, status));
+		for (uint32_t k = 0; k < e->input[i].rank; k++) {
+			TRY(check_dim(e, &e->input[i], k, t->shape[k], origin, status));
+			*x++ = t->shape[k];
+		}
+		if (__builtin_add_overflow(copies, copy_bytes(t), &copies))
+			return weft_fail(status, WEFT_ERR_INPUT, "the inputs are too large to copy");
+	}
+	TRY(e->sizes_fn(extent, sizes->slot, status));
+	sizes->entry = entry;
+	sizes->nslot = e->nslot;
+	if (__builtin_add_overflow((uint64_t)sizes->slot[e->nslot - 1], copies, &sizes->workspace_bytes))
+		return weft_fail(status, WEFT_ERR_INPUT, "the workspace would be too large");
+	return WEFT_OK;
+}
+
+/* ---- run ---- */
+
+/* A call being prepared. */
+typedef struct {
+	WeftInstance *in;
+	const WeftEntry *e;
+	const WeftSizes *sizes;
+	char *work; /* aligned; what is left of the workspace */
+	char *work_end;
+	int strict;
+	WeftStatus *status;
+} Call;
+
+static void copy_strided(char *to, const char *from, const WeftTensor *t, int32_t d, size_t elem)
+{
+	size_t inner = elem;
+	if (d == t->ndim) {
+		memcpy(to, from, elem);
+		return;
+	}
+	for (int32_t k = d + 1; k < t->ndim; k++)
+		inner *= (size_t)t->shape[k];
+	for (int64_t i = 0; i < t->shape[d]; i++)
+		copy_strided(to + (size_t)i * inner, from + i * t->strides[d] * (int64_t)elem, t, d + 1, elem);
+}
+
+static int bind_data(Call *c, const char *role, const WeftTensorInfo *info, const WeftTensor *t, void **data)
+{
+	size_t elem = dtype_bytes(t->dtype);
+	size_t align = t->dtype.code == WEFT_COMPLEX ? elem / 2 : elem;
+	char *p = (char *)t->data + t->byte_offset;
+	*data = p;
+	if (tensor_bytes(t) == 0)
+		return *data = c->work, WEFT_OK;
+	if (!t->data)
+		return weft_fail(c->status, WEFT_ERR_ARGUMENT, "%s %s has no data", role, info->name);
+	if ((uintptr_t)p % align)
+		return weft_fail(c->status, WEFT_ERR_INPUT, "%s %s is not aligned to %u bytes", role, info->name,
+				 (unsigned)align);
+	uint64_t bytes = copy_bytes(t);
+	if (bytes == 0)
+		return WEFT_OK;
+	if (c->strict || role[0] == 'o')
+		return weft_fail(c->status, WEFT_ERR_INPUT, "%s %s is not row-major", role, info->name);
+	if (bytes > (uint64_t)(c->work_end - c->work))
+		return weft_fail(c->status, WEFT_ERR_INPUT, "input %s has other strides than when sizes were computed",
+				 info->name);
+	copy_strided(c->work, p, t, 0, elem);
+	*data = c->work;
+	c->work += bytes;
+	return WEFT_OK;
+}
+
+/* role: "input" or "output", of the given shape. */
+static int check_shape(const Call *c, const char *role, const WeftTensorInfo *info, const int64_t *shape,
+		       const WeftTensor *t)
+{
+	TRY(check_kind(role, info, t, c->status));
+	for (uint32_t k = 0; k < info->rank; k++)
+		if (t->shape[k] != shape[k])
+			return weft_fail(c->status, WEFT_ERR_INPUT,
+					 "%s %s: dimension %u is %lld, expected %lld as found by sizes", role,
+					 info->name, k, (long long)t->shape[k], (long long)shape[k]);
+	return WEFT_OK;
+}
+
+/* The output stands exactly where the input does that it may replace in place. */
+static bool donated(const WeftTensorInfo *output, Range out, const Range *in, const Range *t)
+{
+	return output->donates >= 0 && t == in + output->donates && t->first == out.first && t->end == out.end;
+}
+
+/* Outputs must overlap neither inputs, but for those they replace, nor each other nor the workspace, and inputs not the
+ * workspace. */
+static int check_overlap(const Call *c, const WeftTensor *x, const WeftTensor *y, const void *work)
+{
+	const uint32_t nx = c->e->ninput;
+	Range r[1 + nx + c->e->noutput], *in = r + 1, *out = in + nx;
+	r[0] = (Range){(uintptr_t)work, (uintptr_t)work + c->sizes->workspace_bytes};
+	for (uint32_t k = 0; k < nx; k++) {
+		in[k] = range_of(&x[k]);
+		if (overlap(in[k], r[0]))
+			return weft_fail(c->status, WEFT_ERR_ARGUMENT, "input %s overlaps the workspace",
+					 c->e->input[k].name);
+		if (!tensor_row_major(&x[k])) /* copied before an output is written */
+			in[k].end = in[k].first;
+	}
+	for (uint32_t k = 0; k < c->e->noutput; k++) {
+		out[k] = range_of(&y[k]);
+		for (const Range *t = r; t < &out[k]; t++)
+			if (overlap(out[k], *t) && !donated(&c->e->output[k], out[k], in, t))
+				return weft_fail(c->status, WEFT_ERR_ARGUMENT,
+						 "output %s overlaps another tensor or the workspace",
+						 c->e->output[k].name);
+	}
+	return WEFT_OK;
+}
+
+int32_t threads_wanted(const WeftInstance *in, const WeftContext *ctx, const WeftThreads **t)
+{
+	*t = ctx->threads ? ctx->threads : threads_default();
+	int32_t n = ctx->nthreads > 0 ? ctx->nthreads : (*t)->nthreads;
+	return n > 0 ? n : in->ncpu;
+}
+
+static int call(Call *c, const WeftTensor *x, WeftTensor *y, void *workspace, const WeftContext *ctx)
+{
+	const WeftEntry *e = c->e;
+	const WeftThreads *t;
+	void *buf[e->ninput + e->noutput + 3], **b = buf;
+	char *base = (char *)(((uintptr_t)workspace + ALIGN - 1) / ALIGN * ALIGN);
+	c->work = base + (c->sizes->slot[e->nslot - 1] + ALIGN - 1) / ALIGN * ALIGN;
+	c->work_end = c->work + (c->sizes->workspace_bytes - (uint64_t)c->sizes->slot[e->nslot - 1] - 2 * ALIGN);
+	const int64_t *shape = c->sizes->slot + e->nslot;
+	for (uint32_t i = 0; i < e->ninput; shape += e->input[i++].rank)
+		TRY(check_shape(c, "input", &e->input[i], shape, &x[i]));
+	shape = c->sizes->slot + e->nsymbol;
+	for (uint32_t i = 0; i < e->noutput; shape += e->output[i++].rank)
+		TRY(check_shape(c, "output", &e->output[i], shape, &y[i]));
+	TRY(check_overlap(c, x, y, workspace)); /* before inputs are copied into the workspace */
+	for (uint32_t i = 0; i < e->ninput; i++)
+		TRY(bind_data(c, "input", &e->input[i], &x[i], b++));
+	for (uint32_t i = 0; i < e->noutput; i++)
+		TRY(bind_data(c, "output", &e->output[i], &y[i], b++));
+	b[0] = (void *)(uintptr_t)c->in->constants->weights;
+	b[1] = base;
+	b[2] = c->in->state;
+	int32_t n = threads_wanted(c->in, ctx, &t);
+	RegionShared s;
+	s.entry = e;
+	s.buf = buf;
+	s.slot = c->sizes->slot;
+	s.profile = ctx->profile;
+	s.profile_user = ctx->profile_user;
+	s.status = c->status;
+	s.spin = n <= c->in->ncpu ? 2000 : 0;
+	return region_run(&s, t, n);
+}
+
+int weft_rt_run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inputs, WeftTensor *outputs, void *workspace,
+		const WeftContext *given, WeftStatus *status)
+{
+	WeftContext ctx;
+	status_clear(status);
+	if (!in || !sizes || sizes->entry >= in->model->nentry || !workspace)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: a null pointer or no such entry");
+	const WeftEntry *e = in->model->entry[sizes->entry];
+	if (sizes->nslot != e->nslot)
+		return weft_fail(status, WEFT_ERR_ABI, "run: sizes of another model");
+	if (!take_struct(&ctx, sizeof ctx, given, given ? given->size : 0))
+		return weft_fail(status, WEFT_ERR_ABI, "run: WeftContext.size is not set");
+	if ((!inputs && e->ninput) || (!outputs && e->noutput))
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: no inputs or no outputs given");
+	Call c = {.in = in, .e = e, .sizes = sizes, .strict = ctx.flags & WEFT_STRICT, .status = status};
+	const bool alone = e->flags & WEFT_ENTRY_WRITES_STATE;
+	const bool shared = alone || e->flags & WEFT_ENTRY_READS_STATE || in->model->replaceable;
+	if (shared)
+		TRY(instance_enter(in, alone, status));
+	int code = call(&c, inputs, outputs, workspace, &ctx);
+	if (shared)
+		instance_leave(in, alone);
+	return code;
+}

@@ -1,0 +1,258 @@
+/* Instances: the weights, embedded or mapped, which clones share, and the state. */
+#include "instance_priv.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+uint64_t weft_checksum(const void *data, uint64_t bytes)
+{
+	uint64_t h[4];
+	weft_checksum_begin(h, bytes);
+	weft_checksum_add(h, data, bytes);
+	return weft_checksum_end(h);
+}
+
+static int check_header(const WeftModel *m, const WeftWeightHeader *h, uint64_t size, const char *path,
+			WeftStatus *status)
+{
+	if (size < WEFT_WEIGHT_HEADER || memcmp(h->magic, WEFT_WEIGHT_MAGIC, sizeof h->magic))
+		return weft_fail(status, WEFT_ERR_FILE, "%s: not a file of weights", path);
+	if (!m->weights_hash || strncmp(h->hash, m->weights_hash, sizeof h->hash) || h->bytes != m->weights_bytes)
+		return weft_fail(status, WEFT_ERR_FILE, "%s: weights of another model, or arranged for another target",
+				 path);
+	if (size - WEFT_WEIGHT_HEADER < h->bytes)
+		return weft_fail(status, WEFT_ERR_FILE, "%s: truncated", path);
+	return WEFT_OK;
+}
+
+static int map_weights(const WeftModel *m, Constants *c, const char *path, bool verify, WeftStatus *status)
+{
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would wait for a writer */
+	if (fd < 0)
+		return weft_fail(status, WEFT_ERR_FILE, "%s: cannot read the weights: %s", path, strerror(errno));
+	bool regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+	size_t size = regular ? (size_t)st.st_size : 0;
+	void *p = size ? mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+	close(fd);
+	if (p == MAP_FAILED)
+		return weft_fail(status, WEFT_ERR_FILE, "%s: %s", path,
+				 !regular ? "not a regular file"
+				 : size   ? "cannot map the weights"
+					  : "truncated");
+	c->map = p;
+	c->map_bytes = size;
+	c->weights = (const char *)p + WEFT_WEIGHT_HEADER;
+	TRY(check_header(m, p, size, path, status));
+	const WeftWeightHeader *h = p;
+	if (verify && weft_checksum(c->weights, h->bytes) != h->checksum)
+		return weft_fail(status, WEFT_ERR_FILE, "%s: damaged: its checksum differs", path);
+	return WEFT_OK;
+}
+
+/* name in the folder of object (NULL: as it is); 0 where there is not enough room. */
+static int beside(char path[4096], const char *object, const char *name)
+{
+	const char *slash = object ? strrchr(object, '/') : NULL;
+	int n = snprintf(path, 4096, "%.*s%s", slash ? (int)(slash + 1 - object) : 0,
+			 slash ? object : "", name);
+	return n >= 0 && n < 4096;
+}
+
+/* The weight file lies beside the object that holds the table; of one that was opened through a
+ * symbolic link beside the file that this leads to, or else beside the link. */
+static int map_beside(const WeftModel *m, Constants *c, bool verify, WeftStatus *status)
+{
+	Dl_info info;
+	char path[4096];
+	const char *name = m->weights_file, *object = NULL;
+	if (!name)
+		return weft_fail(status, WEFT_ERR_FILE, "the model has no weights; name a file");
+	if (name[0] != '/' && dladdr((const void *)m, &info))
+		object = info.dli_fname;
+	char *real = object ? realpath(object, NULL) : NULL;
+	int fits = real && beside(path, real, name) && access(path, F_OK) == 0;
+	free(real);
+	if (!fits && !beside(path, object, name))
+		return weft_fail(status, WEFT_ERR_FILE, "the path of the weights is too long");
+	return map_weights(m, c, path, verify, status);
+}
+
+static int find_weights(const WeftModel *m, Constants *c, const WeftOpen *o, WeftStatus *status)
+{
+	const bool verify = o->flags & WEFT_OPEN_VERIFY;
+	if (o->weights) {
+		if (o->weights_bytes != m->weights_bytes || (uintptr_t)o->weights % 64)
+			return weft_fail(status, WEFT_ERR_ARGUMENT, "weights of another size, or not 64-byte aligned");
+		c->weights = o->weights;
+		return WEFT_OK;
+	}
+	if (o->weights_path)
+		return map_weights(m, c, o->weights_path, verify, status);
+	c->weights = m->weights;
+	return m->weights || m->weights_bytes == 0 ? WEFT_OK : map_beside(m, c, verify, status);
+}
+
+static void constants_release(Constants *c)
+{
+	if (!c || atomic_fetch_sub(&c->instances, 1) != 1)
+		return;
+	if (c->map)
+		munmap(c->map, c->map_bytes);
+	free(c->built);
+	free(c);
+}
+
+void *section_alloc(uint64_t bytes)
+{
+	enum { HUGE_PAGE = 2 << 20 };
+	const size_t align = bytes < 4 * HUGE_PAGE ? 64 : HUGE_PAGE;
+	if (bytes > SIZE_MAX - HUGE_PAGE)
+		return NULL;
+	const size_t n = ((size_t)bytes + align - 1) / align * align;
+	void *p = aligned_alloc(align, n);
+	if (p && align == HUGE_PAGE)
+		madvise(p, n, MADV_HUGEPAGE); /* an optimisation only */
+	return p;
+}
+
+void state_begin(const WeftInstance *in)
+{
+	const WeftModel *m = in->model;
+	memset(in->state, 0, (size_t)m->state_bytes);
+	for (uint32_t k = 0; k < m->nstate; k++)
+		if (m->state[k].init != WEFT_ZEROS)
+			memcpy(in->state + m->state[k].offset, (const char *)in->constants->weights + m->state[k].init,
+			       (size_t)m->state[k].bytes);
+}
+
+/* An instance without weights, its state's contents unknown. Closes like any other; NULL: no memory. */
+static WeftInstance *instance_new(const WeftModel *m)
+{
+	WeftInstance *in = calloc(1, sizeof *in);
+	if (!in)
+		return NULL;
+	in->model = m;
+	in->ncpu = threads_ncpu();
+	in->state = m->state_bytes ? section_alloc(m->state_bytes) : NULL;
+	if (in->state || !m->state_bytes)
+		return in;
+	free(in);
+	return NULL;
+}
+
+static int fill(WeftInstance *in, const WeftOpen *o, WeftStatus *status)
+{
+	Constants *c = in->constants = calloc(1, sizeof *c);
+	if (!c)
+		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for an instance");
+	c->instances = 1;
+	TRY(find_weights(in->model, c, o, status));
+	if (in->state)
+		state_begin(in);
+	return WEFT_OK;
+}
+
+int weft_rt_open(const WeftModel *m, const WeftOpen *given, WeftInstance **out, WeftStatus *status)
+{
+	char missing[32];
+	WeftOpen o;
+	status_clear(status);
+	if (!m || !out)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "open: no model or no place for the result");
+	*out = NULL;
+	if (!take_struct(&o, sizeof o, given, given ? given->size : 0))
+		return weft_fail(status, WEFT_ERR_ABI, "open: WeftOpen.size is not set");
+	if (weft_cpu_lacks(m->manifest->features, missing))
+		return weft_fail(status, WEFT_ERR_CPU,
+				 "%s was compiled for %s, but this processor has no "
+				 "%s; compile it with a lower --target",
+				 m->manifest->name, m->manifest->target, missing);
+	WeftInstance *in = instance_new(m);
+	if (!in)
+		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for an instance");
+	int code = fill(in, &o, status);
+	if (code != WEFT_OK)
+		weft_rt_close(in);
+	else
+		threads_opened(), *out = in;
+	return code;
+}
+
+void weft_rt_close(WeftInstance *in)
+{
+	if (!in)
+		return;
+	constants_release(in->constants);
+	free(in->state);
+	free(in);
+}
+
+int weft_rt_clone(WeftInstance *in, WeftInstance **out, WeftStatus *status)
+{
+	status_clear(status);
+	if (!in || !out)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "clone: no instance or no place for the result");
+	*out = NULL;
+	TRY(instance_enter(in, false, status));
+	WeftInstance *copy = instance_new(in->model);
+	if (copy) {
+		atomic_fetch_add(&in->constants->instances, 1);
+		copy->constants = in->constants;
+		if (in->state)
+			memcpy(copy->state, in->state, (size_t)in->model->state_bytes);
+	}
+	instance_leave(in, false);
+	*out = copy;
+	return copy ? WEFT_OK : weft_fail(status, WEFT_ERR_MEMORY, "no memory for an instance");
+}
+
+int instance_enter(WeftInstance *in, bool alone, WeftStatus *status)
+{
+	int32_t users = atomic_load_explicit(&in->users, memory_order_relaxed);
+	do {
+		if (alone ? users != 0 : users < 0)
+			return weft_fail(status, WEFT_ERR_BUSY, "another call uses the instance");
+	} while (!atomic_compare_exchange_weak_explicit(&in->users, &users, alone ? -1 : users + 1, memory_order_acquire,
+							memory_order_relaxed));
+	return WEFT_OK;
+}
+
+void instance_leave(WeftInstance *in, bool alone)
+{
+	atomic_fetch_add_explicit(&in->users, alone ? 1 : -1, memory_order_release);
+}
+
+void constants_replace(WeftInstance *in, Constants *with)
+{
+	constants_release(in->constants);
+	in->constants = with;
+}
+
+/* ---- models without state.c ---- */
+
+int weft_rt_no_state(WeftInstance *in, uint32_t k, const WeftTensor *t, WeftStatus *status)
+{
+	(void)in, (void)k, (void)t;
+	return weft_fail(status, WEFT_ERR_ARGUMENT, "the model has no state");
+}
+
+int weft_rt_no_reset(WeftInstance *in, WeftStatus *status)
+{
+	status_clear(status);
+	return in ? WEFT_OK : weft_fail(status, WEFT_ERR_ARGUMENT, "state_reset: a null pointer");
+}
+
+int weft_rt_no_weights(WeftInstance *in, uint32_t n, const char *const *names, const WeftTensor *values, const WeftContext *c,
+		       WeftStatus *status)
+{
+	(void)in, (void)n, (void)names, (void)values, (void)c;
+	return weft_fail(status, WEFT_ERR_ARGUMENT, "the model was not compiled with --replaceable-weights");
+}

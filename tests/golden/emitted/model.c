@@ -1,0 +1,188 @@
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "kernels.h"
+
+static int sizes(const int64_t *extent, int64_t *slot, WeftStatus *status)
+{
+	const int64_t x_0 = extent[0];
+	const int64_t x_1 = extent[1];
+	if (!((x_0 >= 1) && (x_0 <= 64)))
+		return weft_fail(status, WEFT_ERR_INPUT, "input \"x\" dimension 0: expected s77 with 1 <= s77 <= 64, got %lld", (long long)x_0);
+	slot[0] = x_0;
+	if (!(x_1 == 3))
+		return weft_fail(status, WEFT_ERR_INPUT, "input \"x\" dimension 1: expected %lld, got %lld", (long long)3, (long long)x_1);
+	slot[1] = x_0;
+	slot[2] = 3;
+	slot[3] = 0;
+	return WEFT_OK;
+}
+
+static int run(WeftRegion *r, void *const *buf, const int64_t *slot)
+{
+	const int64_t s77 = slot[0];
+	const int64_t t = (s77 + 3) / 4;
+	/* add_ */
+	{
+		void *const b[] = {(char *)buf[0], (char *)buf[5]};
+		const int64_t p[] = {s77};
+		weft_phase(r, k_add_, b, p, 0 | WEFT_JOINED, 1);
+	}
+	/* add__1 */
+	{
+		void *const b[] = {(char *)buf[5] + 64};
+		if (weft_phase(r, k_add__1, b, NULL, 1, 1))
+			return 1;
+	}
+	/* add */
+	{
+		void *const b[] = {(char *)buf[3] + 64, (char *)buf[0], (char *)buf[5], (char *)buf[1]};
+		const int64_t p[] = {t, s77};
+		weft_phase(r, k_add, b, p, 2 | WEFT_JOINED, t);
+	}
+	/* mul */
+	{
+		void *const b[] = {(char *)buf[5] + 64, (char *)buf[2]};
+		if (weft_phase(r, k_mul, b, NULL, 3, 1))
+			return 1;
+	}
+	return 0;
+}
+
+extern const unsigned char running_weights[];
+
+static const WeftManifest manifest = {
+	.name = "running",
+	.weft_version = "0.1.0",
+	.target = "generic-c",
+	.features = "",
+	.source_hash = "cafef1b7eceb864af7432a8a53b53fde",
+	.compiler = ""
+};
+
+static const WeftDim inputs_dim_0[] = {
+	{.value = -1, .text = "s77"},
+	{.value = 3, .symbol = -1, .text = "3"},
+};
+
+static const WeftTensorInfo inputs[] = {
+	{.name = "x", .dtype = {2, 32, 1}, .rank = 2, .dim = inputs_dim_0, .donates = -1},
+};
+
+static const WeftDim outputs_dim_0[] = {
+	{.value = -1, .text = "s77"},
+	{.value = 3, .symbol = -1, .text = "3"},
+};
+
+static const WeftTensorInfo outputs[] = {
+	{.name = "add", .dtype = {2, 32, 1}, .rank = 2, .dim = outputs_dim_0, .donates = -1},
+	{.name = "mul", .dtype = {0, 64, 1}, .donates = -1},
+};
+
+static const WeftSymbolInfo symbols[] = {
+	{.name = "s77", .lo = 1, .hi = 64},
+};
+
+static const WeftCallInfo calls[] = {
+	{.name = "add_", .algorithm = "generic", .flops = 15, .bytes = 60},
+	{.name = "add__1", .algorithm = "generic", .flops = 1, .bytes = 8},
+	{.name = "add", .algorithm = "gemm, packed b, 4x2 tile, 4-row blocks", .flops = 84, .bytes = 144},
+	{.name = "mul", .algorithm = "generic", .flops = 1, .bytes = 16},
+};
+
+static const int64_t seen[] = {4};
+
+static const uint8_t state_use[] = {3, 3};
+
+static const char *const messages[] = {
+	"",
+	"input \"x\" dimension 0: expected s77 with 1 <= s77 <= 64, got %lld",
+	"input \"x\" dimension 1: expected %lld, got %lld",
+};
+
+static const WeftEntry entry = {
+	.size = sizeof(WeftEntry),
+	.flags = 3,
+	.name = "run",
+	.ninput = 1,
+	.noutput = 2,
+	.nsymbol = 1,
+	.ncall = 4,
+	.input = inputs,
+	.output = outputs,
+	.symbol = symbols,
+	.call = calls,
+	.seen = seen,
+	.state_use = state_use,
+	.flops = 101,
+	.sizes_bytes = WEFT_SIZES_BYTES(4, 2),
+	.sizes_fn = sizes,
+	.run_fn = run,
+	.nslot = 4,
+	.nmessage = 3,
+	.message = messages
+};
+
+static const WeftEntry *const entries[] = {
+	&entry,
+};
+
+static const int64_t param_dim_0[] = {3};
+
+static const int64_t param_dim_1[] = {3, 3};
+
+static const WeftLayoutDim param_layout_1[] = {
+	{.axis = 1, .divisor = 1, .extent = 3, .padded = 3},
+	{.divisor = 1, .extent = 3, .padded = 3},
+	{.axis = 1, .divisor = 1, .extent = 1, .padded = 1},
+};
+
+static const WeftParamInfo params[] = {
+	{.name = "total", .dtype = {2, 32, 1}, .rank = 1, .dim = param_dim_0, .bytes = 12},
+	{.name = "w", .dtype = {2, 32, 1}, .rank = 2, .dim = param_dim_1, .nlayout = 3, .layout = param_layout_1, .offset = 64, .bytes = 36},
+};
+
+static const WeftDim state_dim_0[] = {
+	{.value = 3, .symbol = -1, .text = "3"},
+};
+
+static const WeftTensorInfo state[] = {
+	{.name = "total", .dtype = {2, 32, 1}, .rank = 1, .dim = state_dim_0, .donates = -1, .bytes = 12},
+	{.name = "calls", .dtype = {0, 64, 1}, .donates = -1, .offset = 64, .bytes = 8, .init = WEFT_ZEROS},
+};
+
+static const WeftModel model = {
+	.size = sizeof(WeftModel),
+	.abi = 2,
+	.stride[WEFT_DIM] = sizeof(WeftDim),
+	.stride[WEFT_TENSOR_INFO] = sizeof(WeftTensorInfo),
+	.stride[WEFT_SYMBOL_INFO] = sizeof(WeftSymbolInfo),
+	.stride[WEFT_CALL_INFO] = sizeof(WeftCallInfo),
+	.stride[WEFT_LAYOUT_DIM] = sizeof(WeftLayoutDim),
+	.stride[WEFT_PARAM_INFO] = sizeof(WeftParamInfo),
+	.stride[WEFT_MANIFEST] = sizeof(WeftManifest),
+	.manifest = &manifest,
+	.nentry = 1,
+	.nparam = 2,
+	.entry = entries,
+	.param = params,
+	.nstate = 2,
+	.state = state,
+	.state_bytes = 128,
+	.weights = running_weights,
+	.weights_bytes = 128,
+	WEFT_RUNTIME_FUNCTIONS,
+	WEFT_STATE_FUNCTIONS
+};
+
+#if defined(__GNUC__)
+__attribute__((visibility("default")))
+#endif
+const WeftModel *weft_model(void);
+
+const WeftModel *weft_model(void)
+{
+	return &model;
+}

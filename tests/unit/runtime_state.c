@@ -1,0 +1,415 @@
+/* State and replaceable weights: what instances share, who may use them at the same time. The model is made by hand: entry 0,
+ * "add", adds its input to the state and returns it; entry 1, "peek", returns state times weight. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "runtime/instance_priv.h"
+
+#define F32 {WEFT_FLOAT, 32, 1}
+enum { ADD, PEEK };
+
+static int add(const WeftFrame *f, int64_t begin, int64_t end)
+{
+	const float *x = f->buf[0];
+	float *y = f->buf[1], *state = f->buf[2];
+	(void)begin, (void)end;
+	for (int k = 0; k < 3; k++)
+		y[k] = state[k] += x[k];
+	return 0;
+}
+
+static int peek(const WeftFrame *f, int64_t begin, int64_t end)
+{
+	const float *w = f->buf[1], *state = f->buf[2];
+	float *y = f->buf[0];
+	(void)begin, (void)end;
+	for (int k = 0; k < 3; k++)
+		y[k] = state[k] * w[k];
+	return 0;
+}
+
+static int run_add(WeftRegion *r, void *const *buf, const int64_t *slot)
+{
+	void *b[3] = {buf[0], buf[1], buf[4]};
+	return weft_phase(r, add, b, slot, 0, 1);
+}
+
+static int run_peek(WeftRegion *r, void *const *buf, const int64_t *slot)
+{
+	void *b[3] = {buf[0], buf[1], buf[3]};
+	return weft_phase(r, peek, b, slot, 0, 1);
+}
+
+static int sizes_fn(const int64_t *extent, int64_t *slot, WeftStatus *status)
+{
+	(void)extent, (void)status;
+	slot[0] = 3;
+	slot[1] = 64;
+	return WEFT_OK;
+}
+
+static const WeftDim dims[] = {{3, -1, "3"}};
+static const WeftTensorInfo inputs[] = {{.name = "x", .dtype = F32, .rank = 1, .dim = dims, .donates = -1}};
+static const WeftTensorInfo replacing[] = {{.name = "y", .dtype = F32, .rank = 1, .dim = dims, .donates = 0}};
+static const WeftTensorInfo outputs[] = {{.name = "y", .dtype = F32, .rank = 1, .dim = dims, .donates = -1}};
+static const WeftTensorInfo states[] = {
+	{.name = "sum", .dtype = F32, .rank = 1, .dim = dims, .donates = -1, .offset = 0, .bytes = 12, .init = 64},
+	{.name = "rest", .dtype = F32, .rank = 1, .dim = dims, .donates = -1, .offset = 64, .bytes = 12, .init = WEFT_ZEROS}};
+static const uint8_t writes[] = {WEFT_ENTRY_READS_STATE | WEFT_ENTRY_WRITES_STATE, 0}, reads[] = {WEFT_ENTRY_READS_STATE, 0};
+static const WeftCallInfo calls[] = {{"k", "map", 3, 36}};
+#define ENTRY(text, nin, out, use, f)                                                                                    \
+	{                                                                                                                \
+		.size = sizeof(WeftEntry), .flags = (use)[0], .name = text, .ninput = nin, .noutput = 1, .ncall = 1,     \
+		.input = inputs, .output = out, .call = calls, .state_use = use, .sizes_bytes = WEFT_SIZES_BYTES(2, 1),  \
+		.nslot = 2, .sizes_fn = sizes_fn, .run_fn = f                                                            \
+	}
+static const WeftEntry entry_add = ENTRY("add", 1, replacing, writes, run_add);
+static const WeftEntry entry_peek = ENTRY("peek", 0, outputs, reads, run_peek);
+static const WeftEntry *const entries[] = {&entry_add, &entry_peek};
+static const WeftManifest manifest = {"m", "0", "generic-c", "", "abc", "cc"};
+static const int64_t wdim[] = {3};
+static const WeftParamInfo params[] = {{"w", F32, 1, wdim, 0, NULL, 0, 12}, {"", F32, 1, wdim, 0, NULL, 64, 12}};
+_Alignas(64) static const float weights[32] = {1, 10, 100, [16] = 5, 6, 7};
+static const WeftModel model = {.size = sizeof model,
+				.abi = WEFT_ABI_VERSION,
+				.stride = {[WEFT_TENSOR_INFO] = sizeof(WeftTensorInfo)},
+				.manifest = &manifest,
+				.nentry = 2,
+				.nparam = 2,
+				.entry = entries,
+				.param = params,
+				.nstate = 2,
+				.state = states,
+				.state_bytes = 128,
+				.weights = weights,
+				.weights_bytes = 128,
+				WEFT_RUNTIME_FUNCTIONS,
+				WEFT_STATE_FUNCTIONS};
+static WeftModel replaceable;
+
+/* ---- calls ---- */
+
+static WeftTensor tensor(float *data)
+{
+	return (WeftTensor){data, {WEFT_CPU, 0}, 1, F32, (int64_t *)(uintptr_t)wdim, NULL, 0};
+}
+
+static WeftInstance *opened(const WeftModel *m)
+{
+	WeftInstance *in;
+	assert_int_equal(m->open(m, NULL, &in, NULL), WEFT_OK);
+	return in;
+}
+
+static int run(WeftInstance *in, uint32_t entry, float *x, float *y, const WeftContext *c)
+{
+	char work[512];
+	union {
+		WeftSizes s;
+		char room[256];
+	} sizes;
+	WeftTensor a = tensor(x), b = tensor(y);
+	assert_int_equal(model.sizes(in, entry, &a, &sizes.s, NULL), WEFT_OK);
+	return model.run(in, &sizes.s, &a, &b, work, c, NULL);
+}
+
+static float *get(WeftInstance *in, uint32_t k)
+{
+	static float value[3];
+	WeftTensor t = tensor(value);
+	assert_int_equal(model.state_get(in, k, &t, NULL), WEFT_OK);
+	return value;
+}
+
+static void expect(WeftInstance *in, float a, float b, float c)
+{
+	const float *x = get(in, 0);
+	assert_true(x[0] == a && x[1] == b && x[2] == c);
+}
+
+/* ---- tests ---- */
+
+static void test_state(void **unused)
+{
+	(void)unused;
+	float x[3] = {1, 2, 3}, y[3], v[3] = {9, 8, 7};
+	WeftInstance *in = opened(&model);
+	WeftTensor t = tensor(v);
+	expect(in, 5, 6, 7);
+	assert_true(get(in, 1)[0] == 0);
+	assert_int_equal(run(in, ADD, x, y, NULL), WEFT_OK);
+	assert_true(y[0] == 6 && y[2] == 10);
+	assert_int_equal(run(in, ADD, x, y, NULL), WEFT_OK);
+	expect(in, 7, 10, 13);
+	assert_int_equal(run(in, PEEK, x, y, NULL), WEFT_OK);
+	assert_true(y[0] == 7 && y[1] == 100 && y[2] == 1300);
+	assert_int_equal(model.state_set(in, 0, &t, NULL), WEFT_OK);
+	expect(in, 9, 8, 7);
+	assert_int_equal(model.state_set(in, 1, &t, NULL), WEFT_OK);
+	expect(in, 9, 8, 7);
+	assert_true(get(in, 1)[2] == 7);
+	assert_int_equal(model.state_reset(in, NULL), WEFT_OK);
+	expect(in, 5, 6, 7);
+	assert_true(get(in, 1)[2] == 0);
+	model.close(in);
+}
+
+static void test_wrong_tensors(void **unused)
+{
+	(void)unused;
+	float v[4] = {0};
+	int64_t four = 4, two = 2;
+	WeftStatus status;
+	WeftInstance *in = opened(&model);
+	WeftTensor t = tensor(v);
+	assert_int_equal(model.state_get(in, 2, &t, &status), WEFT_ERR_ARGUMENT);
+	assert_int_equal(model.state_get(in, 0, NULL, &status), WEFT_ERR_ARGUMENT);
+	assert_int_equal(model.state_set(NULL, 0, &t, &status), WEFT_ERR_ARGUMENT);
+	assert_int_equal(model.state_reset(NULL, &status), WEFT_ERR_ARGUMENT);
+	t.shape = &four;
+	assert_int_equal(model.state_set(in, 0, &t, &status), WEFT_ERR_INPUT);
+	assert_string_equal(status.message, "state sum: other dtype, shape or layout than the model's");
+	t = tensor(v);
+	t.strides = &two;
+	assert_int_equal(model.state_get(in, 0, &t, &status), WEFT_ERR_INPUT);
+	t = tensor(NULL);
+	assert_int_equal(model.state_get(in, 0, &t, &status), WEFT_ERR_INPUT);
+	t = tensor(v);
+	t.dtype.bits = 64;
+	assert_int_equal(model.state_get(in, 0, &t, &status), WEFT_ERR_INPUT);
+	t = tensor(v);
+	assert_int_equal(model.state_get(in, 0, &t, &status), WEFT_OK);
+	assert_string_equal(status.message, "");
+	model.close(in);
+}
+
+static void test_clone(void **unused)
+{
+	(void)unused;
+	float x[3] = {1, 1, 1}, y[3];
+	WeftInstance *a = opened(&model), *b, *c;
+	assert_int_equal(run(a, ADD, x, y, NULL), WEFT_OK);
+	assert_int_equal(model.clone(a, &b, NULL), WEFT_OK);
+	assert_int_equal(run(a, ADD, x, y, NULL), WEFT_OK);
+	expect(a, 7, 8, 9);
+	expect(b, 6, 7, 8);
+	model.close(a); /* the weights stay */
+	assert_int_equal(model.clone(b, &c, NULL), WEFT_OK);
+	model.close(b);
+	assert_int_equal(model.state_reset(c, NULL), WEFT_OK);
+	expect(c, 5, 6, 7);
+	assert_int_equal(run(c, PEEK, x, y, NULL), WEFT_OK);
+	assert_true(y[2] == 700);
+	assert_int_equal(model.clone(c, NULL, NULL), WEFT_ERR_ARGUMENT);
+	assert_int_equal(model.clone(NULL, &b, NULL), WEFT_ERR_ARGUMENT);
+	model.close(c);
+}
+
+/* What other calls on the instance answer while one runs. */
+typedef struct {
+	WeftInstance *in;
+	int add, peek, get, set, reset, clone, weights;
+} Meanwhile;
+
+static void ask(void *user, uint32_t call, double seconds)
+{
+	Meanwhile *m = user;
+	float x[3] = {0}, y[3];
+	const char *name = "w";
+	WeftTensor t = tensor(y), w = tensor(x);
+	WeftInstance *copy;
+	(void)call, (void)seconds;
+	m->add = run(m->in, ADD, x, y, NULL);
+	m->peek = run(m->in, PEEK, x, y, NULL);
+	m->get = model.state_get(m->in, 0, &t, NULL);
+	m->set = model.state_set(m->in, 1, &t, NULL);
+	m->reset = model.state_reset(m->in, NULL);
+	m->clone = model.clone(m->in, &copy, NULL);
+	m->weights = model.set_weights(m->in, 1, &name, &w, NULL, NULL);
+	model.close(copy);
+}
+
+static void test_busy(void **unused)
+{
+	(void)unused;
+	float x[3] = {1, 1, 1}, y[3];
+	WeftInstance *in = opened(&model);
+	Meanwhile m = {.in = in};
+	WeftContext c = {.size = sizeof c, .profile = ask, .profile_user = &m};
+	assert_int_equal(run(in, ADD, x, y, &c), WEFT_OK);
+	assert_true(m.add == WEFT_ERR_BUSY && m.peek == WEFT_ERR_BUSY && m.get == WEFT_ERR_BUSY && m.set == WEFT_ERR_BUSY);
+	assert_true(m.reset == WEFT_ERR_BUSY && m.clone == WEFT_ERR_BUSY);
+	assert_int_equal(m.weights, WEFT_ERR_ARGUMENT); /* not replaceable */
+	expect(in, 6, 7, 8);
+	assert_int_equal(run(in, PEEK, x, y, &c), WEFT_OK);
+	assert_true(m.add == WEFT_ERR_BUSY && m.peek == WEFT_OK && m.get == WEFT_OK && m.set == WEFT_ERR_BUSY);
+	assert_true(m.reset == WEFT_ERR_BUSY && m.clone == WEFT_OK);
+	WeftTensor t = tensor(y);
+	assert_int_equal(model.state_set(in, 0, &t, NULL), WEFT_OK); /* nobody was forgotten */
+	model.close(in);
+}
+
+/* A call that is refused after it has begun leaves the instance free. */
+static void test_failed_call(void **unused)
+{
+	(void)unused;
+	float x[3] = {1, 1, 1};
+	WeftInstance *in = opened(&model);
+	for (int k = 0; k < 3; k++)
+		assert_int_equal(run(in, ADD, x, NULL, NULL), WEFT_ERR_ARGUMENT);
+	assert_int_equal(run(in, ADD, x, x, NULL), WEFT_OK);
+	expect(in, 6, 7, 8);
+	model.close(in);
+}
+
+static void test_donation(void **unused)
+{
+	(void)unused;
+	float x[4] = {1, 2, 3, 4};
+	WeftInstance *in = opened(&model);
+	assert_int_equal(run(in, ADD, x, x, NULL), WEFT_OK);
+	assert_true(x[0] == 6 && x[1] == 8 && x[2] == 10);
+	assert_int_equal(run(in, ADD, x, x + 1, NULL), WEFT_ERR_ARGUMENT); /* not just the same */
+	model.close(in);
+}
+
+static void test_weights(void **unused)
+{
+	(void)unused;
+	float x[3] = {0}, y[3], w[3] = {2, 2, 2};
+	const char *name = "w", *empty = "";
+	WeftTensor t = tensor(w);
+	WeftInstance *in = opened(&replaceable), *other;
+	Meanwhile m = {.in = in};
+	WeftContext c = {.size = sizeof c, .profile = ask, .profile_user = &m};
+	assert_int_equal(model.clone(in, &other, NULL), WEFT_OK);
+	assert_int_equal(model.set_weights(in, 1, &empty, &t, NULL, NULL), WEFT_ERR_ARGUMENT);
+	for (int32_t n = 0; n < 4; n++) {
+		WeftContext team = {.size = sizeof team, .nthreads = n};
+		w[0] = (float)(n + 2);
+		assert_int_equal(model.set_weights(in, 1, &name, &t, &team, NULL), WEFT_OK);
+		assert_int_equal(run(in, PEEK, x, y, NULL), WEFT_OK);
+		assert_true(y[0] == 5 * w[0] && y[1] == 12);
+		assert_int_equal(model.state_reset(in, NULL), WEFT_OK); /* to what was beside the weights */
+		expect(in, 5, 6, 7);
+	}
+	assert_int_equal(run(other, PEEK, x, y, NULL), WEFT_OK);
+	assert_true(y[2] == 700); /* a clone keeps what it had */
+	assert_int_equal(run(in, PEEK, x, y, &c), WEFT_OK);
+	assert_int_equal(m.weights, WEFT_ERR_BUSY);
+	model.close(in);
+	assert_int_equal(run(other, PEEK, x, y, NULL), WEFT_OK);
+	model.close(other);
+}
+
+static void test_nothing_to_change(void **unused)
+{
+	(void)unused;
+	const WeftModel plain = {.size = sizeof plain, .abi = WEFT_ABI_VERSION, .manifest = &manifest, WEFT_RUNTIME_FUNCTIONS,
+				 WEFT_NO_STATE_FUNCTIONS};
+	float v[3];
+	WeftStatus status;
+	WeftTensor t = tensor(v);
+	WeftInstance *in = opened(&plain), *copy;
+	assert_int_equal(plain.state_get(in, 0, &t, &status), WEFT_ERR_ARGUMENT);
+	assert_string_equal(status.message, "the model has no state");
+	assert_int_equal(plain.set_weights(in, 0, NULL, NULL, NULL, &status), WEFT_ERR_ARGUMENT);
+	assert_int_equal(plain.state_reset(in, &status), WEFT_OK);
+	assert_int_equal(plain.clone(in, &copy, &status), WEFT_OK);
+	plain.close(in);
+	plain.close(copy);
+}
+
+/* ---- many threads ---- */
+
+enum { THREADS = 4, ROUNDS = 2000 };
+
+typedef struct {
+	WeftInstance *in;
+	int32_t done, busy;
+} Stepper;
+
+static void *step_on(void *arg)
+{
+	Stepper *s = arg;
+	float x[3] = {1, 1, 1}, y[3];
+	const WeftContext c = {.size = sizeof c, .nthreads = 1};
+	for (int k = 0; k < ROUNDS; k++) {
+		int code = run(s->in, ADD, x, y, &c);
+		s->done += code == WEFT_OK;
+		s->busy += code == WEFT_ERR_BUSY;
+	}
+	return NULL;
+}
+
+static void test_threads(void **unused)
+{
+	(void)unused;
+	pthread_t thread[THREADS];
+	WeftInstance *in = opened(&model);
+	Stepper s[THREADS];
+	int32_t done = 0;
+	for (int k = 0; k < THREADS; k++) {
+		s[k] = (Stepper){.in = in};
+		assert_int_equal(pthread_create(&thread[k], NULL, step_on, &s[k]), 0);
+	}
+	for (int k = 0; k < THREADS; k++) {
+		pthread_join(thread[k], NULL);
+		assert_int_equal(s[k].done + s[k].busy, ROUNDS);
+		done += s[k].done;
+	}
+	expect(in, 5 + (float)done, 6 + (float)done, 7 + (float)done); /* each that was served counts once */
+	model.close(in);
+}
+
+/* ---- callers of another version ---- */
+
+static void test_other_sizes(void **unused)
+{
+	(void)unused;
+	float x[3] = {1, 1, 1}, y[3];
+	struct {
+		WeftContext c;
+		int64_t later[4];
+	} newer = {.c = {.size = sizeof newer, .nthreads = 1}, .later = {-1, -1, -1, -1}};
+	struct {
+		uint32_t size, flags;
+		int64_t not_its[16];
+	} older = {.size = 8, .not_its = {-1, -1, -1, -1, -1, -1, -1, -1, -1}};
+	WeftInstance *in = opened(&model);
+	assert_int_equal(run(in, ADD, x, y, &newer.c), WEFT_OK);
+	assert_int_equal(run(in, ADD, x, y, (const WeftContext *)(const void *)&older), WEFT_OK);
+	expect(in, 7, 8, 9);
+	older.size = 0;
+	assert_int_equal(run(in, ADD, x, y, (const WeftContext *)(const void *)&older), WEFT_ERR_ABI);
+	WeftModel other = model;
+	assert_null(weft_model_check(&model));
+	assert_non_null(weft_model_check(NULL));
+	other.abi = WEFT_ABI_VERSION - 1;
+	assert_non_null(strstr(weft_model_check(&other), "too old"));
+	other.abi = WEFT_ABI_VERSION + 1;
+	assert_non_null(strstr(weft_model_check(&other), "too new"));
+	other = model;
+	other.size = offsetof(WeftModel, clone);
+	assert_non_null(weft_model_check(&other));
+	model.close(in);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_state),       cmocka_unit_test(test_wrong_tensors),   cmocka_unit_test(test_clone),
+		cmocka_unit_test(test_busy),        cmocka_unit_test(test_failed_call),     cmocka_unit_test(test_donation),
+		cmocka_unit_test(test_weights),     cmocka_unit_test(test_nothing_to_change), cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_other_sizes),
+	};
+	replaceable = model;
+	replaceable.replaceable = 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

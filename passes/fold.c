@@ -13,7 +13,7 @@
 #include "ir/interp/interp.h"
 #include "passes/pass.h"
 
-enum { SMALL = 1 << 16, LARGEST_STEP = 1 << 26 };
+enum { SMALL = 1 << 16, LARGEST_STEP = 1 << 26, AT_ONCE = 1 << 25 };
 
 typedef struct {
 	Graph *g;
@@ -176,8 +176,10 @@ static void free_values(void *arg)
 /* Replace the roots by constants. Values that fail to evaluate (an index out of range) stay. */
 static bool evaluate(Fold *f, const Node *root, uint32_t nroot)
 {
-	Graph *g = f->g, *part = extract(f, root, nroot);
+	Graph *g = f->g;
 	Ctx *ctx = g->ir->ctx;
+	ArenaMark mark = arena_mark(ctx->scratch);
+	Graph *part = extract(f, root, nroot);
 	Tensor *out = ARENA_ARRAY(ctx->scratch, Tensor, nroot);
 	Arena **values = ARENA_NEW(ctx->arena, Arena *);
 	ctx_defer(ctx, free_values, values); /* also when memory runs out below */
@@ -192,6 +194,7 @@ static bool evaluate(Fold *f, const Node *root, uint32_t nroot)
 		pass_replace(g, root[k], b_const(&b, constant_of(g->ir, &out[k])));
 	}
 	free_values(values);
+	arena_release(ctx->scratch, mark);
 	if (!ok) {
 		/* It will fail again at run time, where the message belongs. */
 		ctx->nerror = errors;
@@ -202,6 +205,19 @@ static bool evaluate(Fold *f, const Node *root, uint32_t nroot)
 			ctx->first = NULL;
 	}
 	return ok;
+}
+
+/* How many of the next roots are computed together: what they need on the way is there until all are done, beside the
+ * constants made so far. */
+static uint32_t group(const Graph *g, const Node *root, uint32_t nroot)
+{
+	uint64_t sum = 0, bytes;
+	uint32_t n = 0;
+	while (n < nroot && sum < AT_ONCE) {
+		value_bytes(g, node_type_id(g, root[n++]), &bytes);
+		sum += bytes;
+	}
+	return n;
 }
 
 /* ---- reshaped constants ---- */
@@ -247,7 +263,9 @@ bool pass_fold(Graph *g, PassCtx *c)
 	for (Node n = g->first; n.i; n = node_next(g, n))
 		if (want[n.i] && frontier(&f, want, n))
 			array_push(scratch, &root, n);
-	if (root.n)
-		changed |= evaluate(&f, root.data, root.n);
+	for (uint32_t k = 0, n; k < root.n; k += n) {
+		n = group(g, root.data + k, root.n - k);
+		changed |= evaluate(&f, root.data + k, n);
+	}
 	return pass_subgraphs(g, c, pass_fold) || changed;
 }

@@ -122,6 +122,12 @@ bool compile_for_here(Compilation *c)
 			 c->target->isa.name);
 }
 
+/* Those that are new. */
+static void hash_constants(const Compilation *c)
+{
+	const_hash_all(c->from->entry[0].g->ir, c->o.jobs ? c->o.jobs : jobs_default());
+}
+
 /* Of the printed graphs, which name every constant by its hash. */
 static const char *hash_source(Compilation *c)
 {
@@ -129,7 +135,7 @@ static const char *hash_source(Compilation *c)
 	ArenaMark mark = arena_mark(c->ctx->scratch);
 	Ir *ir = c->from->entry[0].g->ir;
 	text_init(&t, c->ctx->scratch);
-	const_hash_all(ir, c->o.jobs ? c->o.jobs : jobs_default());
+	hash_constants(c);
 	for (uint32_t k = 0; k < c->from->nentry; k++) {
 		const Graph *g = c->from->entry[k].g;
 		graph_enter(g);
@@ -194,6 +200,8 @@ static bool run_passes(Compilation *c)
 			text_printf(&dump, "; entry %s\n", e->name);
 		TRY(pipeline_run(c->g[k], &po));
 	}
+	if (!c->from->g || c->o.weights == WEFT_WEIGHTS_FILE)
+		hash_constants(c); /* that folding made */
 	TRY(c->from->g || join_constants(c->w, c->from, c->g, c->o.replaceable));
 	c->w->dump = dump.data;
 	phase_end(c, "passes");

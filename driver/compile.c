@@ -360,6 +360,45 @@ static void report_entries(Compilation *c)
 	r->entry = entry;
 }
 
+static bool was_constant(const WeftGraph *from, uint32_t entry, const char *name)
+{
+	for (uint32_t k = 0; k < from->joined.n; k++)
+		if (from->joined.data[k].entry == entry && !strcmp(from->joined.data[k].name, name))
+			return true;
+	return false;
+}
+
+static void add_word(Text *t, const char *word)
+{
+	text_printf(t, "%s%s", t->n ? ", " : "", word);
+}
+
+static void report_state(Compilation *c)
+{
+	WeftReport *r = &c->w->report;
+	Arena *a = weft_arena(c->w);
+	const Program *p = c->program;
+	WeftStateReport *list = ARENA_ARRAY(a, WeftStateReport, p->state.n);
+	for (uint32_t k = 0; k < p->state.n; k++) {
+		const ProgramState *s = &p->state.data[k];
+		Text written, read, constant;
+		text_init(&written, a);
+		text_init(&read, a);
+		text_init(&constant, a);
+		for (uint32_t e = 0; e < p->entry.n; e++) {
+			uint8_t use = p->entry.data[e].state_use.data[k];
+			if (use)
+				add_word(use & PROGRAM_WRITES ? &written : &read, p->entry.data[e].name);
+			if (use && was_constant(c->from, e, s->name))
+				add_word(&constant, p->entry.data[e].name);
+		}
+		list[k] = (WeftStateReport){arena_strdup(a, s->name), s->bytes, written.n ? written.data : "", read.n ? read.data : "",
+					    constant.n ? constant.data : ""};
+	}
+	r->nstate = p->state.n;
+	r->state = list;
+}
+
 void compile_report(Compilation *c)
 {
 	WeftReport *r = &c->w->report;
@@ -371,6 +410,7 @@ void compile_report(Compilation *c)
 	r->weight_bytes = p->weight_bytes;
 	r->copied_bytes = count_copies(c);
 	r->state_bytes = p->state_bytes;
+	report_state(c);
 	r->nphase = c->w->phase.n;
 	r->phase = c->w->phase.data;
 	c->w->program = p;

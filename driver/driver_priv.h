@@ -31,6 +31,12 @@ typedef struct {
 	const char *path; /* of the model file */
 } GraphEntry;
 
+/* A constant of a graph that another one writes: state in both. */
+typedef struct {
+	const char *name;
+	uint32_t entry;
+} JoinedConstant;
+
 /* Graphs of a Weft share its memory and diagnostics, not their types and symbols; those of joined ones live in one Ir. */
 struct WeftGraph {
 	Weft *w;
@@ -38,6 +44,7 @@ struct WeftGraph {
 	const char *path; /* of the model file; of several the first */
 	uint32_t nentry;  /* at least 1; the only one of a file is "run" */
 	GraphEntry *entry;
+	ARRAY(JoinedConstant) joined;
 };
 
 /* A graph of a file. */

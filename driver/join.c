@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "driver/join.h"
 #include "driver/user_ops.h"
 #include "ir/ops/op.h"
 
@@ -127,6 +128,7 @@ typedef struct {
 	uint32_t n;
 	const char *const *name;
 	WeftGraph *const *graph;
+	WeftJoinOptions options;
 	WeftGraph *out;
 } Join;
 
@@ -154,29 +156,50 @@ static bool check_entry(const Join *j, uint32_t k)
 	return true;
 }
 
+/* Copies of the graphs in one Ir. */
+static Joining import_all(const Join *j)
+{
+	Arena *arena = weft_arena(j->w);
+	Ir *ir = user_ir(j->w);
+	GraphEntry *entry = ARENA_ARRAY(arena, GraphEntry, j->n);
+	const Graph **from = ARENA_ARRAY(arena, const Graph *, j->n);
+	uint32_t *first = ARENA_ARRAY(arena, uint32_t, j->n + 1);
+	first[0] = ir->constant.n;
+	for (uint32_t k = 0; k < j->n; k++) {
+		from[k] = j->graph[k]->g;
+		entry[k] = (GraphEntry){arena_strdup(arena, j->name[k]), graph_import(ir, from[k]), j->graph[k]->path};
+		entry[k].g->name = entry[k].name;
+		first[k + 1] = ir->constant.n;
+	}
+	WeftGraph *out = ARENA_NEW(arena, WeftGraph);
+	*out = (WeftGraph){.w = j->w, .path = entry[0].path, .nentry = j->n, .entry = entry};
+	return (Joining){j->w, j->n, entry, from, first, out};
+}
+
 static bool join(void *arg)
 {
 	Join *j = arg;
-	Arena *arena = weft_arena(j->w);
+	if (j->options.size > sizeof j->options)
+		return ctx_error(j->w->ctx, NULL, "options of a newer version of the library");
 	if (!j->n)
 		return ctx_error(j->w->ctx, NULL, "no graphs to join");
 	for (uint32_t k = 0; k < j->n; k++)
 		TRY(check_entry(j, k));
-	Ir *ir = user_ir(j->w);
-	GraphEntry *entry = ARENA_ARRAY(arena, GraphEntry, j->n);
-	for (uint32_t k = 0; k < j->n; k++) {
-		const char *name = arena_strdup(arena, j->name[k]);
-		Graph *g = graph_import(ir, j->graph[k]->g);
-		g->name = name;
-		entry[k] = (GraphEntry){name, g, j->graph[k]->path};
-	}
-	j->out = ARENA_NEW(arena, WeftGraph);
-	*j->out = (WeftGraph){.w = j->w, .path = entry[0].path, .nentry = j->n, .entry = entry};
+	const Joining all = import_all(j);
+	TRY(join_state(&all, &j->options));
+	j->out = all.out;
 	return true;
+}
+
+WeftGraph *weft_join_with(Weft *w, uint32_t n, const char *const *name, WeftGraph *const *graph, const WeftJoinOptions *options)
+{
+	Join j = {.w = w, .n = n, .name = name, .graph = graph};
+	memcpy(&j.options, options, options->size < sizeof j.options ? options->size : sizeof j.options);
+	return boundary(w, join, &j) ? j.out : NULL;
 }
 
 WeftGraph *weft_join(Weft *w, uint32_t n, const char *const *name, WeftGraph *const *graph)
 {
-	Join j = {.w = w, .n = n, .name = name, .graph = graph};
-	return boundary(w, join, &j) ? j.out : NULL;
+	WeftJoinOptions none = {.size = sizeof none};
+	return weft_join_with(w, n, name, graph, &none);
 }

@@ -22,7 +22,7 @@ WeftGraph *graph_wrap(Weft *w, Graph *g, const char *path)
 	WeftGraph *out = ARENA_NEW(weft_arena(w), WeftGraph);
 	GraphEntry *entry = ARENA_NEW(weft_arena(w), GraphEntry);
 	*entry = (GraphEntry){"run", g, arena_strdup(weft_arena(w), path)};
-	*out = (WeftGraph){w, g, entry->path, 1, entry};
+	*out = (WeftGraph){.w = w, .g = g, .path = entry->path, .nentry = 1, .entry = entry};
 	return out;
 }
 

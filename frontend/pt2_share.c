@@ -73,6 +73,9 @@ void share_find(Import *im, uint32_t n)
 			im->state[in->spec].tangled = (int32_t)r->spec;
 			room.data[at].end = r->end > in->end ? r->end : in->end;
 		}
+		ConstId c = im->state[r->spec].constant;
+		if (c.i)
+			im->ir->constant.data[c.i].holder = im->state[in->spec].constant;
 	}
 }
 

@@ -85,8 +85,22 @@ WeftGraph *weft_copy_graph(Weft *, const WeftGraph *);
  * each once; the entry of a graph that was not joined is "run". The graphs are of this Weft, not joined themselves; they are
  * copied, and what is done with them afterwards changes nothing here. Constants with equal contents are stored once,
  * whichever files they come from; where weights are replaceable, only those of one name are, and it is an error if a name's
- * contents differ. Sizes called s0 in two files are different ones. NULL after a message. */
+ * contents differ. Sizes called s0 in two files are different ones. NULL after a message.
+ *
+ * State is shared by its name: a parameter or buffer that one of the graphs writes is state in all that have one of that
+ * name, even where it was a constant, and they see what was written. It is an error if type or first contents differ. */
 WeftGraph *weft_join(Weft *, uint32_t n, const char *const *name, WeftGraph *const *graph);
+typedef struct {
+	uint32_t size; /* of this structure */
+	/* Names of state that is not shared: each entry that writes it has one of its own, called ENTRY.NAME; in others it stays
+	 * a constant. */
+	uint32_t nprivate;
+	const char *const *private_state;
+	/* State that is shared under two names, "a.x=b.y": y of entry b is x of entry a, and called so. */
+	uint32_t nsame;
+	const char *const *same_state;
+} WeftJoinOptions;
+WeftGraph *weft_join_with(Weft *, uint32_t n, const char *const *name, WeftGraph *const *graph, const WeftJoinOptions *);
 
 /* ---- inspect ---- */
 
@@ -255,6 +269,15 @@ typedef struct {
 	uint64_t workspace_bytes, saved_bytes;
 } WeftEntryReport;
 
+/* Of state. The texts name entries, "prefill, decode"; "" where there are none. */
+typedef struct {
+	const char *name;
+	uint64_t bytes;
+	const char *written_by, *read_by; /* read_by: those that do not write it */
+	const char *constant_in; /* of those: where it would be a constant, if another entry did not write it. There it is
+				    read as it is, not packed for the kernels that read it */
+} WeftStateReport;
+
 /* What the last compilation of this Weft did. */
 typedef struct {
 	uint32_t operators, kernels, distinct, objects,
@@ -272,6 +295,8 @@ typedef struct {
 	uint32_t nentry;
 	const WeftEntryReport *entry; /* each for itself: the counts above are of all entries, each run once; of workspace
 					 and saved state they are the most */
+	uint32_t nstate;
+	const WeftStateReport *state;
 } WeftReport;
 /* Counts are those at the sizes seen while exporting. NULL: none yet. */
 const WeftReport *weft_report(Weft *);

@@ -687,6 +687,66 @@ class Decode(Decoder):
         return s.step(s.embed(ids)) @ s.embed.weight.T
 
 
+class Store(nn.Module):
+    """State that one entry writes and others read, under names of the same memory too."""
+
+    def __init__(s):
+        super().__init__()
+        store = torch.arange(20.).reshape(5, 4) / 8
+        for name, x in {"all": store, "again": store, "rows": store[1:3]}.items():
+            s.register_buffer(name, x)
+        s.scale, s.bias = nn.Parameter(torch.linspace(1, 2, 4)), nn.Parameter(torch.linspace(-1, 1, 4))
+
+
+class Writer(Store):
+    def forward(s, x):
+        s.all.add_(x)
+        with torch.no_grad():
+            s.scale.mul_(1.5)
+        return s.all * s.scale + s.bias
+
+
+class Reader(Store):
+    def forward(s, x):
+        return x @ (s.all * s.scale + s.bias).T
+
+
+class AgainReader(Store):
+    def forward(s, x):
+        return x + s.again
+
+
+class RowsReader(Store):
+    def forward(s, x):
+        return x + s.rows
+
+
+class Stranger(nn.Module):
+    """Another tensor of that name."""
+
+    def __init__(s):
+        super().__init__()
+        s.register_buffer("all", torch.ones(5, 4))
+
+    def forward(s, x):
+        return x + s.all
+
+
+def make_store():
+    """join/NAME.pt2 of each, and in join/store.safetensors calls on one store: <k>.x and <k>.y, of entry <k>.e."""
+    store, tensors = Store(), {}
+    kinds = {"writer": (Writer, (5, 4)), "reader": (Reader, (3, 4)), "again": (AgainReader, (5, 4)), "rows": (RowsReader, (2, 4))}
+    for name, (kind, shape) in kinds.items():
+        save(f"join/{name}", export(kind(), (torch.randn(shape),), strict=False), True)
+    save("join/stranger", export(Stranger(), (torch.randn(5, 4),)), True)
+    with torch.no_grad():
+        for k, e in enumerate([1, 0, 1, 2, 0, 0, 2, 1]):
+            kind, shape = list(kinds.values())[e]
+            x = torch.randn(shape)
+            tensors |= {f"{k}.e": torch.tensor([e]), f"{k}.x": x, f"{k}.y": kind.forward(store, x).clone().contiguous()}
+    save_file(tensors, dest / "join/store.safetensors")
+
+
 if __name__ == "__main__":
     torch.manual_seed(0)
     dest.mkdir(exist_ok=True)
@@ -757,3 +817,4 @@ if __name__ == "__main__":
     make("join/decode", one, (torch.randint(1100, (9,)),), dynamic=({0: many},))
     other = Decode().eval()
     make("join/other", other, (torch.randint(1100, (4,)),), dynamic=({0: many},))
+    make_store()

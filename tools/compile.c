@@ -243,7 +243,39 @@ static void summary_json(const WeftReport *r, double seconds)
 		json_close(&j, '}');
 	}
 	json_close(&j, ']');
+	json_open(&j, "state", '[');
+	for (uint32_t k = 0; k < r->nstate; k++) {
+		const WeftStateReport *s = &r->state[k];
+		json_open(&j, NULL, '{');
+		json_string(&j, "name", s->name);
+		json_number(&j, "bytes", (double)s->bytes);
+		json_string(&j, "written_by", s->written_by);
+		json_string(&j, "read_by", s->read_by);
+		json_string(&j, "constant_in", s->constant_in);
+		json_close(&j, '}');
+	}
+	json_close(&j, ']');
 	json_close(&j, '}');
+}
+
+/* What entries share by writing it. */
+static void summary_state(const WeftReport *r)
+{
+	enum { LINES = 8 };
+	char a[32];
+	for (uint32_t k = 0; r->nentry > 1 && k < r->nstate; k++) {
+		const WeftStateReport *s = &r->state[k];
+		if (k == LINES && r->nstate > LINES + 1) {
+			printf("  and %u more; --json lists them\n", r->nstate - k);
+			return;
+		}
+		printf("  state %s, %sB: written by %s", s->name, human((double)s->bytes, a), *s->written_by ? s->written_by : "none");
+		if (*s->read_by)
+			printf(", read by %s", s->read_by);
+		if (*s->constant_in)
+			printf(" (no constant in %s, so not packed there)", s->constant_in);
+		putchar('\n');
+	}
 }
 
 static void summary_entries(const WeftReport *r)
@@ -264,6 +296,7 @@ static void summary(const WeftReport *r, const char *out, double seconds)
 		printf("%u entries, ", r->nentry);
 	printf("%u operators in %u kernels (%u distinct), %sFLOP\n", r->operators, r->kernels, r->distinct, human(r->flops, a));
 	summary_entries(r);
+	summary_state(r);
 	printf("  weights %sB", human((double)r->weight_bytes, a));
 	if (r->copied_bytes)
 		printf(" (%sB of them in a second layout)", human((double)r->copied_bytes, a));

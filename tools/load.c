@@ -155,12 +155,16 @@ WeftGraph *load_model(Weft *w, const char *path, const LoadArgs *a, WeftGraph **
 	if (!check_texts("--ignore-guard", &a->ignore_guard, &a->entry) ||
 	    !check_texts("--output-names", &a->output_names, &a->entry) || !load_ops(w, a))
 		return NULL;
+	if (!a->entry.n && (a->private_state.n || a->same_state.n))
+		return fail("--private and --state are for several models, NAME=FILE"), NULL;
 	if (!a->entry.n)
 		return *one = load_file(w, path, a, NULL);
 	for (uint32_t k = 0; k < a->entry.n; k++)
 		if (!(one[k] = load_file(w, a->file.item[k], a, a->entry.item[k])))
 			return NULL;
-	return weft_join(w, a->entry.n, a->entry.item, one);
+	const WeftJoinOptions o = {.size = sizeof o, .nprivate = a->private_state.n, .private_state = a->private_state.item,
+				   .nsame = a->same_state.n, .same_state = a->same_state.item};
+	return weft_join_with(w, a->entry.n, a->entry.item, one, &o);
 }
 
 void link_with_ops(WeftOptions *o, const LoadArgs *a)

@@ -43,12 +43,15 @@ bool keep_input(const char *output, const char *input);
 /* What the commands that read model files have in common. */
 typedef struct {
 	StringList entry, file; /* NAME=FILE of those that are joined; none: there is one file */
+	StringList private_state, same_state; /* of those that are joined */
 	StringList ignore_guard, ops;
 	StringList output_names; /* "a,b"; these two of several are NAME=TEXT */
 } LoadArgs;
 #define LOAD_OPTIONS(a)                                                                            \
 	{"--ignore-guard", OPT_LIST, &(a)->ignore_guard},                                              \
 	{"--ops", OPT_LIST, &(a)->ops},                                                                \
+	{"--private", OPT_LIST, &(a)->private_state},                                                  \
+	{"--state", OPT_LIST, &(a)->same_state},                                                       \
 	{                                                                                              \
 		"--output-names", OPT_LIST, &(a)->output_names                                             \
 	}
@@ -58,7 +61,9 @@ typedef struct {
 	"  --ignore-guard TEXT  do not check this condition on the inputs, which weft cannot\n"        \
 	"                       express (may be repeated)\n"                                           \
 	"  --output-names A,B   call the outputs so (of several models NAME=A,B; of --ignore-guard\n"        \
-	"                       NAME=TEXT)\n"
+	"                       NAME=TEXT)\n"                                                           \
+	"  --private TENSOR     of several models: state of that name is not shared (may be repeated)\n"   \
+	"  --state A.X=B.Y      of several models: state Y of B is X of A (may be repeated)\n"
 /* It is NAME=FILE, NAME an identifier; not, if there is a file of that whole name. */
 bool is_entry(const char *arg);
 /* Cuts the argument in two, which must live on. False after a message. */

@@ -32,8 +32,11 @@ static TypeId import_type(Import *m, TypeId id)
 
 static ConstId import_const(Import *m, ConstId id)
 {
-	if (id.i && !m->constant[id.i].i)
-		m->constant[id.i] = ir_const(m->to, *ir_const_of(m->from, id));
+	if (id.i && !m->constant[id.i].i) {
+		Const c = *ir_const_of(m->from, id);
+		c.holder = (ConstId){0}; /* which may not come along */
+		m->constant[id.i] = ir_const(m->to, c);
+	}
 	return m->constant[id.i];
 }
 

@@ -332,12 +332,211 @@ static void test_replaced(void **state)
 	weft_free(p.w);
 }
 
+/* ---- state ---- */
+
+static WeftTensor *find_tensor(const WeftTensors *t, int k, const char *what)
+{
+	char key[32];
+	snprintf(key, sizeof key, "%d.%s", k, what);
+	return (WeftTensor *)(uintptr_t)weft_tensors_find(t, key);
+}
+
+static int call(const WeftModel *m, WeftInstance *in, uint32_t entry, const WeftTensor *x, WeftTensor *y, WeftStatus *status)
+{
+	WeftSizes *s = malloc(weft_entry(m, entry)->sizes_bytes);
+	int code = m->sizes(in, entry, x, s, status);
+	void *work = aligned_alloc(64, code ? 64 : (s->workspace_bytes + 127) / 64 * 64);
+	code = code ? code : m->run(in, s, x, y, work, NULL, status);
+	free(work);
+	free(s);
+	return code;
+}
+
+static void expect_values(const float *got, const WeftTensor *want, int k)
+{
+	int64_t n = 1;
+	for (int32_t d = 0; d < want->ndim; d++)
+		n *= want->shape[d];
+	for (int64_t i = 0; i < n; i++) {
+		float d = got[i] - ((float *)want->data)[i];
+		if (!(d < 1e-4f && d > -1e-4f))
+			fail_msg("call %d: element %lld is %g, expected %g", k, (long long)i, (double)got[i],
+				 (double)((float *)want->data)[i]);
+	}
+}
+
+static const char *const store_names[] = {"writer", "reader", "again"};
+
+static WeftGraph *join_store(Weft *w, const WeftJoinOptions *o)
+{
+	WeftGraph *g[3];
+	for (int k = 0; k < 3; k++)
+		g[k] = load(w, store_names[k]);
+	WeftGraph *all = weft_join_with(w, 3, store_names, g, o);
+	if (!all)
+		fail_msg("%s", weft_messages(w));
+	return all;
+}
+
+/* The calls that PyTorch made on one store: each entry sees what another wrote. */
+static void check_store(Weft *w, const WeftModel *m)
+{
+	WeftTensors *t = weft_tensors_read(w, FOLDER "store.safetensors");
+	WeftInstance *in;
+	WeftStatus status = {0};
+	assert_true(t && m->open(m, NULL, &in, &status) == WEFT_OK);
+	assert_int_equal(m->nstate, 2);
+	for (int round = 0; round < 2; round++) {
+		int k = 0;
+		for (WeftTensor *e; (e = find_tensor(t, k, "e")); k++) {
+			float y[20];
+			WeftTensor *want = find_tensor(t, k, "y"), out = *want;
+			out.data = y;
+			if (call(m, in, (uint32_t) * (int64_t *)e->data, find_tensor(t, k, "x"), &out, &status))
+				fail_msg("%s", status.message);
+			expect_values(y, want, k);
+		}
+		assert_int_equal(k, 8);
+		assert_int_equal(m->state_reset(in, &status), WEFT_OK);
+	}
+	m->close(in);
+}
+
+static void check_store_file(Weft *w, const WeftGraph *all, const WeftOptions *o)
+{
+	const WeftModel *(*get)(void);
+	char path[64], full[80];
+	snprintf(path, sizeof path, "store-%ld.so", (long)getpid());
+	snprintf(full, sizeof full, "./%s", path);
+	if (!weft_compile(w, all, o, path))
+		fail_msg("%s", weft_messages(w));
+	void *so = dlopen(full, RTLD_NOW | RTLD_LOCAL);
+	assert_non_null(so);
+	*(void **)&get = dlsym(so, "weft_model");
+	check_store(w, get());
+	dlclose(so);
+	unlink(path);
+}
+
+static void test_state(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftJoinOptions none = {.size = sizeof none};
+	WeftGraph *all = join_store(w, &none);
+	WeftOptions o = {.size = sizeof o, .no_cache = true, .backend = WEFT_BACKEND_C};
+	const WeftModel *m = weft_loops(w, all, NULL);
+	assert_non_null(m);
+	check_store(w, m);
+	check_store_file(w, all, &o);
+	if (weft_has_llvm()) {
+		m = weft_jit(w, all, NULL);
+		assert_non_null(m);
+		check_store(w, m);
+		o.backend = WEFT_BACKEND_LLVM;
+		check_store_file(w, all, &o);
+#ifdef __x86_64__
+		o.target = "x86-64-v2,v3";
+		check_store_file(w, all, &o);
+#endif
+	}
+	const WeftReport *r = weft_report(w);
+	assert_int_equal(r->nstate, 2);
+	for (uint32_t k = 0; k < 2; k++) {
+		bool scale = !strcmp(r->state[k].name, "scale");
+		assert_string_equal(r->state[k].written_by, "writer");
+		assert_string_equal(r->state[k].read_by, scale ? "reader" : "reader, again");
+		assert_string_equal(r->state[k].constant_in, scale ? "reader" : "reader, again");
+	}
+	weft_free(w);
+}
+
+/* A prompt by one entry, the next words by the other, in the caches of one decoder. */
+static void test_caches(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftGraph *g[2] = {weft_load(w, TEST_DATA "/state/prefill.pt2"), weft_load(w, TEST_DATA "/state/decode.pt2")};
+	WeftGraph *all = weft_join(w, 2, names, g);
+	WeftTensors *t[2] = {weft_tensors_read(w, TEST_DATA "/state/prefill.calls.safetensors"),
+			     weft_tensors_read(w, TEST_DATA "/state/decode.calls.safetensors")};
+	const WeftModel *m = all && t[0] && t[1] ? weft_loops(w, all, NULL) : NULL;
+	if (!m)
+		fail_msg("%s", weft_messages(w));
+	WeftInstance *in;
+	WeftStatus status = {0};
+	assert_int_equal(m->open(m, NULL, &in, &status), WEFT_OK);
+	for (int k = 2; k < 5; k++) { /* three words by prefill, then one at a time */
+		uint32_t e = k > 2;
+		int from = e ? k : 0;
+		WeftTensor x[2] = {*find_tensor(t[e], from, "x.0"), *find_tensor(t[e], from, "x.1")};
+		float y[16];
+		WeftTensor *want = find_tensor(t[1], k, "y.0"), out = *want;
+		out.data = y;
+		if (call(m, in, e, x, &out, &status))
+			fail_msg("%s", status.message);
+		expect_values(y, want, k);
+	}
+	m->close(in);
+	weft_free(w);
+}
+
+static void test_private_state(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftGraph *two[2] = {load(w, "writer"), load(w, "writer")}, *other[2] = {two[0], load(w, "stranger")};
+	const char *const pair_names[] = {"a", "b"};
+	WeftJoinOptions o = {.size = sizeof o, .nprivate = 1, .private_state = (const char *const[]){"all"}};
+	WeftGraph *all = weft_join_with(w, 2, pair_names, two, &o);
+	assert_true(all && weft_plan(w, all, NULL));
+	const WeftReport *r = weft_report(w);
+	assert_int_equal(r->nstate, 3);
+	assert_string_equal(r->state[0].name, "scale");
+	assert_string_equal(r->state[0].written_by, "a, b");
+	assert_string_equal(r->state[1].name, "a.all");
+	assert_string_equal(r->state[2].name, "b.all");
+	assert_null(weft_join(w, 2, pair_names, other));
+	expect_error(w, FOLDER "stranger.pt2: error: all has another first contents than all, which " FOLDER "writer.pt2 writes");
+	assert_non_null(weft_join_with(w, 2, pair_names, other, &o));
+	o.private_state = (const char *const[]){"nothing"};
+	assert_null(weft_join_with(w, 2, pair_names, other, &o));
+	expect_error(w, "no entry has state called \"nothing\"");
+	weft_free(w);
+}
+
+static void test_same_state(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftGraph *two[2] = {load(w, "writer"), load(w, "decode")};
+	const char *const pair_names[] = {"a", "b"};
+	static const char *const wrong[][2] = {
+		{"a.scale=b", "expected ENTRY.NAME=ENTRY.NAME"}, {"a.scale", "expected ENTRY.NAME=ENTRY.NAME"},
+		{"a.=b.x", "expected ENTRY.NAME=ENTRY.NAME"}, {"", "expected ENTRY.NAME=ENTRY.NAME"},
+		{"c.scale=b.x", "there is no entry c"}, {"a.scale=b.x", "the graph has no parameter or buffer x"},
+		{"a.x=b.inner.bias", "the graph has no parameter or buffer x"},
+		{"a.scale=a.bias", "the graph has a tensor scale of its own"},
+		{"a.scale=b.inner.bias", "scale has another type than scale"}};
+	for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+		WeftJoinOptions o = {.size = sizeof o, .nsame = 1, .same_state = &wrong[k][0]};
+		assert_null(weft_join_with(w, 2, pair_names, two, &o));
+		expect_error(w, wrong[k][1]);
+	}
+	WeftGraph *part[2] = {two[0], load(w, "rows")};
+	assert_null(weft_join(w, 2, pair_names, part));
+	expect_error(w, FOLDER "rows.pt2: error: rows is part of the memory of all, which " FOLDER "writer.pt2 writes");
+	weft_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_looks), cmocka_unit_test(test_shares_kernels),
 		cmocka_unit_test(test_in_process), cmocka_unit_test(test_c), cmocka_unit_test(test_llvm),
 		cmocka_unit_test(test_other_weights), cmocka_unit_test(test_replaced),
+		cmocka_unit_test(test_state), cmocka_unit_test(test_caches), cmocka_unit_test(test_private_state),
+		cmocka_unit_test(test_same_state),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

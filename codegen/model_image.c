@@ -165,7 +165,7 @@ static uint64_t add_tensors(Builder *b, const char *name, const ProgramTensor *t
 	name = table_name(b, name);
 	uint64_t at = object(im, &tensor_type, name, n, true), next = at;
 	for (uint32_t k = 0; k < n; k++) {
-		WeftTensorInfo info = {.dtype = dtype_to_api(t[k].dtype), .rank = t[k].rank, .donates = -1};
+		WeftTensorInfo info = {.dtype = dtype_to_api(t[k].dtype), .rank = t[k].rank, .donates = t[k].donates};
 		memcpy(im->data + next, &info, sizeof info);
 		point_text(im, next + FIELD(WeftTensorInfo, name), t[k].name);
 		if (t[k].rank)

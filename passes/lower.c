@@ -205,18 +205,13 @@ static bool lower_node(Lower *s, Node n)
 	return true;
 }
 
-static bool replaces_state(const Lower *s, uint32_t output)
-{
-	return s->state && graph_output_is_state(s->g, output);
-}
-
 /* Outputs that are inputs, constants or second names of a stored value. */
 static void copy_outputs(Lower *s, const NodePlace *out)
 {
 	for (uint32_t k = 0; k < s->g->output.n; k++) {
 		Node n = lower_output(s->g, k);
 		const NodeInfo *info = info_of(s, n);
-		bool stored = replaces_state(s, k);
+		bool stored = lower_replaces(s, k);
 		for (uint32_t p = 0; p < info->place.n; p++)
 			stored |= lower_can_be_computed_in(s, n) && info->place.data[p].buf.i == out[k].buf.i &&
 			          info->place.data[p].t.i == out[k].t.i;
@@ -244,11 +239,11 @@ static void place_outputs(Lower *s, NodePlace *out)
 	for (uint32_t round = 0; round < 2; round++)
 		for (uint32_t k = 0; k < g->output.n; k++) {
 			Node n = lower_output(g, k);
-			bool state = replaces_state(s, k);
+			bool state = lower_replaces(s, k);
 			if (state != (round == 1))
 				continue;
 			if (state)
-				out[k] = lower_state_output(s, k);
+				out[k] = lower_state_output(s, k, out[k]);
 			if (!lower_can_be_computed_in(s, n) || (state && s->state->apart[n.i]))
 				continue;
 			lower_add_place(s, n, out[k]);
@@ -292,7 +287,7 @@ bool lower_body_to(Lower *s, NodePlace *out)
 		}
 		s->l->buf.n = nbuf;
 		if (s->state)
-			s->state->version.n = s->l->state.n;
+			s->state->version.n = s->state->nroot;
 	}
 	list_members(s);
 	for (Node n = g->first; n.i; n = node_next(g, n))
@@ -382,14 +377,12 @@ static Lowered *lower_once(Graph *g, const LowerOptions *opt, LowerState *state)
 	if (!check_supported(&s) || !check_symbols(&s) || !check_state(&s))
 		return NULL;
 	place_inputs(&s);
-	if (state) {
-		memcpy(s.stored, state->stored, g->node.n * sizeof *s.stored);
+	if (state)
 		lower_state_begin(&s);
-	}
 	lower_place_constants(&s);
 	NodePlace *out = ARENA_ARRAY(s.arena, NodePlace, g->output.n);
 	for (uint32_t k = 0; k < g->output.n; k++) {
-		if (replaces_state(&s, k))
+		if (graph_output_is_state(g, k))
 			continue;
 		out[k] = lower_new_place(&s, lower_output(g, k), BUF_OUTPUT, user++);
 		buf_of(l, out[k].buf)->layout_fixed = true;
@@ -397,8 +390,11 @@ static Lowered *lower_once(Graph *g, const LowerOptions *opt, LowerState *state)
 	return lower_body_to(&s, out) && (!state || lower_order_steps(&s)) ? l : NULL;
 }
 
-static bool has_state(const Graph *g)
+static bool replaces_inputs(const Graph *g)
 {
+	for (uint32_t k = 0; k < g->output.n; k++)
+		if (g->output.data[k].writes >= 0)
+			return true;
 	for (uint32_t k = 0; k < g->input.n; k++)
 		if (g->input.data[k].kind != INPUT_USER)
 			return true;
@@ -409,7 +405,7 @@ Lowered *lower_graph(Graph *g, const LowerOptions *opt)
 {
 	uint32_t errors = g->ir->ctx->nerror;
 	graph_enter(g);
-	LowerState *state = has_state(g) ? lower_state_new(g, g->ir->ctx->arena) : NULL;
+	LowerState *state = replaces_inputs(g) ? lower_state_new(g, g->ir->ctx->arena) : NULL;
 	Lowered *l = lower_once(g, opt, state);
 	while (!l && state && state->again)
 		l = lower_once(g, opt, state);

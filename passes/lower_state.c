@@ -21,6 +21,10 @@ LowerState *lower_state_new(Graph *g, Arena *arena)
 	st->apart = ARENA_ARRAY(arena, bool, g->node.n);
 	st->apart_output = ARENA_ARRAY(arena, bool, g->output.n);
 	st->stored = ARENA_ARRAY(arena, bool, g->node.n);
+	st->donates = ARENA_ARRAY(arena, bool, g->output.n);
+	st->copied = ARENA_ARRAY(arena, bool, g->input.n);
+	for (uint32_t k = 0; k < g->output.n; k++)
+		st->donates[k] = g->output.data[k].writes >= 0 && !graph_output_is_state(g, k);
 	for (uint32_t k = 0; k < g->input.n; k++)
 		st->of_input[k] = g->input.data[k].kind == INPUT_USER ? 0 : ++n;
 	return st;
@@ -30,7 +34,8 @@ LowerState *lower_state_new(Graph *g, Arena *arena)
 
 static StateVersion *version_of(const Lower *s, BufId b)
 {
-	if (!s->state || buf_of(s->l, b)->kind != BUF_STATE)
+	BufKind kind = buf_of(s->l, b)->kind;
+	if (!s->state || kind == BUF_TEMP || kind == BUF_CONST)
 		return NULL;
 	for (uint32_t k = 0; k < s->state->version.n; k++)
 		if (s->state->version.data[k].buf.i == b.i)
@@ -38,12 +43,26 @@ static StateVersion *version_of(const Lower *s, BufId b)
 	return NULL;
 }
 
-static BufId new_version(Lower *s, uint32_t state, Node of, Node computed, uint32_t output)
+static BufId new_buffer(Lower *s, BufKind kind, uint32_t k, Node of)
 {
-	BufId b = lower_new_place(s, of, BUF_STATE, state).buf;
+	BufId b = lower_new_place(s, of, kind, k).buf;
 	buf_of(s->l, b)->layout_fixed = true;
-	array_push(s->arena, &s->state->version, (StateVersion){.buf = b, .node = computed, .output = output});
 	return b;
+}
+
+static void push_version(Lower *s, StateVersion v)
+{
+	array_push(s->arena, &s->state->version, v);
+}
+
+bool lower_replaces(const Lower *s, uint32_t k)
+{
+	return s->state && (graph_output_is_state(s->g, k) || s->state->donates[k]);
+}
+
+static bool is_donated(const Lower *s, uint32_t root)
+{
+	return root >= s->l->state.n;
 }
 
 void lower_state_begin(Lower *s)
@@ -51,28 +70,53 @@ void lower_state_begin(Lower *s)
 	LowerState *st = s->state;
 	st->again = false;
 	st->version.n = st->checked.n = 0;
+	memcpy(s->stored, st->stored, s->g->node.n * sizeof *s->stored);
+	memset(st->copied, 0, s->g->input.n);
 	for (uint32_t k = 0; k < s->g->input.n; k++) {
 		const GraphInput *in = &s->g->input.data[k];
-		if (!st->of_input[k])
+		if (in->kind == INPUT_USER)
 			continue;
 		const Const *c = ir_const_of(s->ir, in->init);
 		array_push(s->arena, &s->l->state,
 		           (LoweredState){.name = in->name, .dtype = c->dtype, .rank = c->rank, .dim = c->dim, .init = in->init});
 		Node n = lower_input(s->g, in->node);
-		lower_add_place(s, n, (NodePlace){.buf = new_version(s, st->of_input[k] - 1, n, (Node){0}, 0)});
+		BufId b = new_buffer(s, BUF_STATE, st->version.n, n);
+		push_version(s, (StateVersion){.buf = b, .root = st->version.n});
+		lower_add_place(s, n, (NodePlace){.buf = b});
 	}
+	for (uint32_t k = 0; k < s->g->output.n; k++) {
+		if (!st->donates[k])
+			continue;
+		Node n = lower_input(s->g, s->g->input.data[s->g->output.data[k].writes].node);
+		push_version(s, (StateVersion){.buf = info_of(s, n)->place.data[0].buf, .root = st->version.n, .output = k});
+	}
+	st->nroot = st->version.n;
 }
 
-NodePlace lower_state_output(Lower *s, uint32_t k)
+/* What a call finds where output k goes. */
+static uint32_t root_of(const Lower *s, uint32_t k)
 {
-	const GraphOutput *o = &s->g->output.data[k];
-	uint32_t state = s->state->of_input[o->writes] - 1;
+	const LowerState *st = s->state;
+	uint32_t root = st->of_input[s->g->output.data[k].writes];
+	if (root)
+		return root - 1;
+	for (root = s->l->state.n; st->version.data[root].output != k;)
+		root++;
+	return root;
+}
+
+NodePlace lower_state_output(Lower *s, uint32_t k, NodePlace out)
+{
 	Node n = lower_output(s->g, k);
+	uint32_t root = root_of(s, k);
 	bool computed = lower_can_be_computed_in(s, n) && !s->state->apart[n.i];
-	BufId b = new_version(s, state, n, computed ? n : (Node){0}, k);
-	version_of(s, b)->before = s->state->version.data[state].buf;
-	s->l->state.data[state].written = true;
-	return (NodePlace){.buf = b};
+	if (!is_donated(s, root)) {
+		out = (NodePlace){.buf = new_buffer(s, BUF_STATE, root, n)};
+		s->l->state.data[root].written = true;
+	}
+	push_version(s, (StateVersion){.buf = out.buf, .before = s->state->version.data[root].buf, .node = computed ? n : (Node){0},
+				       .output = k, .root = root});
+	return out;
 }
 
 static bool same_type(const Lower *s, Node a, Node b)
@@ -118,16 +162,19 @@ void lower_state_extend(Lower *s, Node n)
 		return;
 	if (at_origin(&at) && same_type(s, x, n) && can_take_place(s, x)) {
 		uint32_t k = (uint32_t)(v - s->state->version.data);
-		BufId read = v->before, b = new_version(s, buf_of(s->l, at.buf)->k, x, x, v->output);
-		s->state->version.data[k].before = b;
-		version_of(s, b)->before = read;
-		lower_add_place(s, x, (NodePlace){.buf = b});
+		StateVersion new = *v;
+		new.buf = new_buffer(s, buf_of(s->l, at.buf)->kind, buf_of(s->l, at.buf)->k, x);
+		new.node = x;
+		push_version(s, new);
+		v = &s->state->version.data[k];
+		v->before = new.buf;
+		lower_add_place(s, x, (NodePlace){.buf = new.buf});
 	}
 	/* What is put there may be computed there only if nothing is copied over it. */
 	const NodeInfo *from = info_of(s, x);
-	bool there = op_lower(node_op(s->g, x))->role != LOWER_INDEX && from->place.n && at_origin(&from->place.data[0]) &&
-		     at_origin(&at) && version_of(s, from->place.data[0].buf) &&
-		     buf_of(s->l, from->place.data[0].buf)->k == buf_of(s->l, at.buf)->k;
+	const StateVersion *old = from->place.n ? version_of(s, from->place.data[0].buf) : NULL;
+	bool there = op_lower(node_op(s->g, x))->role != LOWER_INDEX && old && at_origin(&from->place.data[0]) && at_origin(&at) &&
+		     old->root == v->root;
 	Node update = op_lower(node_op(s->g, n))->updates ? node_in(s->g, n, 1) : (Node){0};
 	if (there && update.i && can_take_place(s, update) && lower_update_place(s, n, &part))
 		lower_add_place(s, update, part);
@@ -145,6 +192,8 @@ bool lower_state_keeps(const Lower *s, const Kernel *k)
 	bool keeps = v && x->kind == KX_LOAD && !x->guard.i && (x->buf.i == st->buf.i || x->buf.i == v->before.i);
 	for (uint32_t d = 0; keeps && d < x->nidx; d++)
 		keeps = x->idx[d].i == st->idx[d].i;
+	if (keeps && is_donated(s, v->root) && x->buf.i == s->state->version.data[v->root].buf.i)
+		s->state->copied[v->root - s->l->state.n] = true; /* once, before all else */
 	return keeps;
 }
 
@@ -154,15 +203,14 @@ void lower_state_copy(Lower *s, const NodePlace *out)
 	NodePlace *from = ARENA_ARRAY(s->arena, NodePlace, g->output.n);
 	for (uint32_t k = 0; k < g->output.n; k++) {
 		Node n = lower_output(g, k);
-		if (!version_of(s, out[k].buf) || !s->state->apart_output[k])
+		if (!lower_replaces(s, k) || !s->state->apart_output[k])
 			continue;
 		from[k] = lower_new_place(s, n, BUF_TEMP, 0);
 		lower_push_kernel(s, lower_copy_kernel(s, n, &from[k]));
 	}
 	for (uint32_t k = 0; k < g->output.n; k++) {
 		Node n = lower_output(g, k);
-		const StateVersion *v = version_of(s, out[k].buf);
-		if (!v || v->node.i)
+		if (!lower_replaces(s, k) || version_of(s, out[k].buf)->node.i)
 			continue;
 		lower_push_kernel(s, from[k].buf.i ? lower_copy_place(s, n, &from[k], &out[k]) : lower_copy_kernel(s, n, &out[k]));
 	}
@@ -221,6 +269,10 @@ static void separate(Lower *s, const StateVersion *v)
 	Graph *g = s->g;
 	bool stored = false;
 	s->state->again = true;
+	if (is_donated(s, v->root)) {
+		s->state->donates[v->output] = false;
+		return;
+	}
 	for (uint32_t k = 1; v->node.i && op_lower(node_op(g, v->node))->updates && k < node_nin(g, v->node); k++) {
 		Node x = node_in(g, v->node, k);
 		LowerRole role = op_lower(node_op(g, x))->role;
@@ -251,6 +303,8 @@ static void replace_after(Order *o, const StateVersion *v, const StateVersion *f
 	const Numbers *w = &o->writes[v - all], *r = &o->reads[from - all], *old = &o->writes[from - all];
 	for (uint32_t i = 0; i < w->n; i++) {
 		const Step *step = &o->step[w->data[i]];
+		if (step->kind == STEP_COPY)
+			continue; /* nothing is lost */
 		if (includes(r, w->data[i]) &&
 		    !(step->kind == STEP_KERNEL && kernel_replaces(step->kernel, v->buf, from->buf, o->s->arena)))
 			separate(o->s, v);
@@ -370,7 +424,9 @@ static void break_circle(Order *o)
 				}
 			if (!blocked || (v->node.i ? st->apart[v->node.i] : st->apart_output[v->output]))
 				continue;
-			if (v->node.i)
+			if (is_donated(o->s, v->root))
+				st->donates[v->output] = false;
+			else if (v->node.i)
 				st->apart[v->node.i] = true;
 			else
 				st->apart_output[v->output] = true;
@@ -428,6 +484,8 @@ static void rename_list(Lower *s, StepList *list, const BufId *to)
 			*save = (StepSave){to[save->state.i], to[save->values.i], to[save->at.i], to[save->record.i], save->n};
 			step->save = save;
 		}
+		step->from = to[step->from.i];
+		step->to = to[step->to.i];
 		step->pred = to[step->pred.i];
 		for (uint32_t c = 0; c < step->ncarry; c++)
 			step->carry[c] = (struct StepCarry){to[step->carry[c].from.i], to[step->carry[c].to.i]};
@@ -440,18 +498,20 @@ static void join_versions(Lower *s)
 {
 	Lowered *l = s->l;
 	BufId *to = ARENA_ARRAY(s->arena, BufId, l->buf.n), *of_state = ARENA_ARRAY(s->arena, BufId, l->state.n);
+	BufId *of_output = ARENA_ARRAY(s->arena, BufId, s->g->output.n);
 	uint32_t n = 1;
 	for (uint32_t k = 1; k < l->buf.n; k++) {
 		Buffer b = l->buf.data[k];
-		if (b.kind == BUF_STATE && of_state[b.k].i) {
-			to[k] = of_state[b.k];
+		BufId *known = b.kind == BUF_STATE ? &of_state[b.k] : b.kind == BUF_OUTPUT ? &of_output[b.k] : NULL;
+		if (known && known->i) {
+			to[k] = *known;
 			continue;
 		}
 		to[k] = (BufId){n};
-		if (b.kind == BUF_STATE) {
+		if (known)
+			*known = to[k];
+		if (b.kind == BUF_STATE)
 			b.name = l->state.data[b.k].name;
-			of_state[b.k] = to[k];
-		}
 		l->buf.data[n++] = b;
 	}
 	l->buf.n = n;
@@ -460,8 +520,41 @@ static void join_versions(Lower *s)
 
 /* ---- all of it ---- */
 
+/* What an output has of an input is copied there first, unless it is there. */
+static void copy_donated(Lower *s)
+{
+	StepList *list = &s->l->steps, all = *list;
+	memset(&list->step, 0, sizeof list->step);
+	for (uint32_t k = s->l->state.n; k < s->state->nroot; k++) {
+		const StateVersion *all_versions = s->state->version.data, *v = all_versions + s->state->nroot;
+		while (v->before.i != all_versions[k].buf.i)
+			v++;
+		if (s->state->copied[k - s->l->state.n])
+			array_push(s->arena, &list->step, (Step){.kind = STEP_COPY, .from = v->before, .to = v->buf});
+	}
+	for (uint32_t k = 0; k < all.step.n; k++)
+		array_push(s->arena, &list->step, all.step.data[k]);
+}
+
+/* For what comes after: which outputs may have the memory of which inputs. */
+static void note_donated(Lower *s)
+{
+	const Graph *g = s->g;
+	for (uint32_t k = 0; k < g->output.n; k++) {
+		int32_t in = -1;
+		for (int32_t i = 0; s->state->donates[k] && i <= g->output.data[k].writes; i++)
+			in += g->input.data[i].kind == INPUT_USER;
+		if (!graph_output_is_state(g, k))
+			array_push(s->arena, &s->l->donates, in);
+	}
+	for (uint32_t k = s->l->state.n; k < s->state->version.n; k++)
+		if (is_donated(s, s->state->version.data[k].root))
+			buf_of(s->l, s->state->version.data[k].buf)->donated = true;
+}
+
 bool lower_order_steps(Lower *s)
 {
+	copy_donated(s);
 	StepList *list = &s->l->steps;
 	uint32_t n = list->step.n, nversion = s->state->version.n;
 	Arena *a = s->arena;
@@ -486,6 +579,7 @@ bool lower_order_steps(Lower *s)
 	for (uint32_t k = 0; k < n; k++)
 		list->step.data[k] = step[o.order.data[k]];
 	lower_save_state(s);
+	note_donated(s);
 	join_versions(s);
 	return true;
 }

@@ -25,7 +25,7 @@ static bool has_checks(const Kernel *k)
 bool lower_step_fails(const Step *s)
 {
 	StepList *inner[MAX_STEP_LISTS];
-	bool fails = s->kind == STEP_KERNEL ? has_checks(s->kernel) : !step_is_nested(s);
+	bool fails = s->kind == STEP_KERNEL ? has_checks(s->kernel) : s->kind == STEP_CALL;
 	for (uint32_t k = 0, n = step_lists(s, inner); k < n; k++) {
 		fails |= inner[k]->graph && inner[k]->graph->guard.n;
 		for (uint32_t i = 0; i < inner[k]->step.n; i++)
@@ -37,7 +37,7 @@ bool lower_step_fails(const Step *s)
 bool lower_step_has_effect(const Step *s)
 {
 	StepList *inner[MAX_STEP_LISTS];
-	bool effect = !step_is_nested(s) && s->kind != STEP_KERNEL;
+	bool effect = s->kind == STEP_CALL;
 	for (uint32_t k = 0; s->kind == STEP_KERNEL && k < s->kernel->stage.n; k++)
 		effect |= s->kernel->stage.data[k].kind == STAGE_CHECK && s->kernel->stage.data[k].check;
 	for (uint32_t k = 0, n = step_lists(s, inner); k < n; k++)

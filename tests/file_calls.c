@@ -93,13 +93,22 @@ static bool compare_state(Calls *c, Model *m, const char *what, uint32_t call)
 	return true;
 }
 
-static bool run(Calls *c, Model *m, const char *what, int32_t nthreads)
+static bool donates(const Model *m)
+{
+	const WeftEntry *e = weft_entry(m->model, 0);
+	bool any = false;
+	for (uint32_t k = 0; k < e->noutput; k++)
+		any |= weft_output(m->model, e, k)->donates >= 0;
+	return any;
+}
+
+static bool run(Calls *c, Model *m, const char *what, int32_t nthreads, bool in_place)
 {
 	Arena *a = c->w->ctx->arena;
 	Tensor *have = ARENA_ARRAY(a, Tensor, c->nout);
-	TRY(m->model->state_reset(m->instance, &m->status) == WEFT_OK);
+	TRY(!m->model->nstate || m->model->state_reset(m->instance, &m->status) == WEFT_OK);
 	for (uint32_t call = 0; call < c->ncall; call++) {
-		int code = model_run(m, &c->in[call * c->nuser], c->nuser, have, nthreads, a);
+		int code = (in_place ? model_run_in_place : model_run)(m, &c->in[call * c->nuser], c->nuser, have, nthreads, a);
 		if ((code != WEFT_OK) != c->fails[call]) {
 			text_printf(c->out, "%s: call %u: %s\n", what, call + 1, code ? m->status.message : "does not fail");
 			return false;
@@ -135,7 +144,9 @@ static bool run_all(Calls *c, const WeftOptions *options, bool quick)
 		for (uint32_t i = 0; ok && i < 3 && way[k].nthreads[i]; i++) {
 			char what[40];
 			snprintf(what, sizeof what, "%s, %d threads", way[k].name, (int)way[k].nthreads[i]);
-			ok = run(c, &m, what, way[k].nthreads[i]);
+			ok = run(c, &m, what, way[k].nthreads[i], false);
+			snprintf(what, sizeof what, "%s, %d threads, in place", way[k].name, (int)way[k].nthreads[i]);
+			ok = ok && (!donates(&m) || run(c, &m, what, way[k].nthreads[i], true));
 		}
 		model_close(&m);
 		TRY(ok);

@@ -186,6 +186,10 @@ static void graph_text(Gen *g, uint32_t steps)
 			check(g, to[k]);
 	}
 	text_printf(g->t, "  return %%%s \"y\", %%%s \"z\"", any(g, TABLE), any(g, ROW));
+	if (!below(g, 3)) /* the caller's, which may be replaced in place */
+		text_printf(g->t, ", %%%s -> \"x\"", any(g, TABLE));
+	if (!below(g, 3))
+		text_printf(g->t, ", %%%s -> \"r\"", any(g, ROW));
 	for (uint32_t k = 0; k < 4; k++)
 		if (to[k])
 			text_printf(g->t, ", %%%s -> \"%s\"", to[k], state[k].name);

@@ -90,7 +90,7 @@ static int call(Model *m, const WeftSizes *s, const WeftTensor *in, WeftTensor *
 	return code;
 }
 
-int model_run(Model *m, const Tensor *in, uint32_t nin, Tensor *out, int32_t nthreads, Arena *a)
+static int run(Model *m, const Tensor *in, uint32_t nin, Tensor *out, int32_t nthreads, bool in_place, Arena *a)
 {
 	const WeftEntry *e = weft_entry(m->model, 0);
 	WeftTensor *x = ARENA_ARRAY(a, WeftTensor, nin),
@@ -106,6 +106,11 @@ int model_run(Model *m, const Tensor *in, uint32_t nin, Tensor *out, int32_t nth
 		out[k] = (Tensor){.dtype = dtype_from_api(info->dtype), .rank = info->rank};
 		memcpy(out[k].dim, dim, out[k].rank * sizeof *dim);
 		out[k].data = guarded(a, tensor_bytes(&out[k]));
+		int32_t donates = in_place ? weft_output(m->model, e, k)->donates : -1;
+		if (donates >= 0) { /* the same memory */
+			memcpy(out[k].data, in[donates].data, tensor_bytes(&out[k]));
+			x[donates].data = out[k].data;
+		}
 		y[k] = tensor_to_api(a, &out[k]);
 	}
 	int code = call(m, s, x, y, nthreads, a);
@@ -113,6 +118,16 @@ int model_run(Model *m, const Tensor *in, uint32_t nin, Tensor *out, int32_t nth
 		if (!guards_hold(out[k].data, tensor_bytes(&out[k])))
 			code = damaged(m, "outputs");
 	return code;
+}
+
+int model_run(Model *m, const Tensor *in, uint32_t nin, Tensor *out, int32_t nthreads, Arena *a)
+{
+	return run(m, in, nin, out, nthreads, false, a);
+}
+
+int model_run_in_place(Model *m, const Tensor *in, uint32_t nin, Tensor *out, int32_t nthreads, Arena *a)
+{
+	return run(m, in, nin, out, nthreads, true, a);
 }
 
 void model_close(Model *m)

@@ -20,6 +20,8 @@ bool model_open_loops(Model *, Weft *, const WeftGraph *, const WeftOptions *);
 /* One call with that many threads; outputs are allocated in the arena. Not WEFT_OK: see status.
  * Memory around outputs and workspace is checked: writing there gives WEFT_ERR_MEMORY. */
 int model_run(Model *, const Tensor *in, uint32_t nin, Tensor *out, int32_t nthreads, Arena *);
+/* The same where outputs take the memory of the inputs that they replace, if they may. */
+int model_run_in_place(Model *, const Tensor *in, uint32_t nin, Tensor *out, int32_t nthreads, Arena *);
 void model_close(Model *);
 
 #endif

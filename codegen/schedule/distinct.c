@@ -88,7 +88,7 @@ static void put_syms(DistinctKernels *d, const Sym *e, uint32_t n)
 
 static void put_buffer(DistinctKernels *d, const Buffer *b)
 {
-	put(d, b->kind == BUF_CONST ? 1 + b->layout_fixed : 0);
+	put(d, b->kind == BUF_CONST ? 1 + b->layout_fixed : b->donated ? 3 : 0);
 	put(d, b->dtype);
 	put_syms(d, b->dim, b->rank);
 	put_syms(d, b->inner_lo, b->inner_lo ? b->rank : 0);

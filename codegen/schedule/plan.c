@@ -118,6 +118,9 @@ static void walk_step(Planner *p, const Step *s)
 	case STEP_KERNEL: case STEP_CALL:
 		touch_kernel(p, &p->kernels->kernel.data[p->kernel++]);
 		break;
+	case STEP_COPY:
+		p->now++;
+		break;
 	case STEP_SAVE:
 		p->now++;
 		touch_saved(p, s->save);

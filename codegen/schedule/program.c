@@ -240,6 +240,18 @@ static uint32_t owner_of(const Builder *b, uint32_t buf)
 	return buf;
 }
 
+/* An output that may be an input's memory: for those that share phases they are one. */
+static void join_donated(Builder *b)
+{
+	const Lowered *l = b->l;
+	for (uint32_t i = 1; i < l->buf.n; i++)
+		for (uint32_t k = 1; l->buf.data[i].donated && l->buf.data[i].kind == BUF_OUTPUT && k < l->buf.n; k++) {
+			const Buffer *in = &l->buf.data[k];
+			if (in->donated && in->kind == BUF_INPUT && (int32_t)in->k == l->donates.data[l->buf.data[i].k])
+				b->owner[i] = k;
+		}
+}
+
 static void join_carried(Builder *b, const StepList *list)
 {
 	for (uint32_t i = 0; i < list->step.n; i++) {
@@ -451,6 +463,14 @@ static void start_function(Builder *b, LoopFn *f)
 		enter(b, b->around.data[i].step, lx_param(f, loop_param(f, "i")));
 }
 
+static void emit_copy(Builder *b, const Step *s)
+{
+	const Buffer *from = buf_of(b->l, s->from), *to = buf_of(b->l, s->to);
+	Sym bytes = sym_muli(b->syms, layout_numel(b->l->ir, &from->layout), dtype_size(from->dtype));
+	Lx source = address(b, s->from, &from->layout);
+	ls_copy(b->f, address(b, s->to, &to->layout), source, sym_lower(&b->sizes, bytes));
+}
+
 /* Values that a step before has read are noted; others are copied here. */
 static void emit_save(Builder *b, const StepSave *s)
 {
@@ -476,6 +496,7 @@ static void emit_step(Builder *b, const Step *s)
 {
 	switch (s->kind) {
 	case STEP_KERNEL: case STEP_CALL: launch(b, &b->kernels.kernel.data[b->next++]); break;
+	case STEP_COPY: emit_copy(b, s); break;
 	case STEP_SAVE: emit_save(b, s->save); break;
 	case STEP_LOOP: emit_loop(b, s); break;
 	case STEP_IF: emit_if(b, s); break;
@@ -599,15 +620,16 @@ static void describe(Builder *b, const Graph *g)
 			continue;
 		array_push(b->arena, &b->e->input,
 		           (ProgramTensor){.name = g->input.data[i].name, .dtype = t->dtype, .rank = t->n,
-		                           .dim = t->dim});
+		                           .dim = t->dim, .donates = -1});
 	}
 	for (uint32_t i = 0; i < g->output.n; i++) {
 		const Type *t = node_type(g, g->output.data[i].node);
 		if (graph_output_is_state(g, i))
 			continue;
+		int32_t donates = b->l->donates.n ? b->l->donates.data[b->e->output.n] : -1;
 		array_push(b->arena, &b->e->output,
 		           (ProgramTensor){.name = g->output.data[i].name, .dtype = t->dtype, .rank = t->n,
-		                           .dim = t->dim});
+		                           .dim = t->dim, .donates = donates});
 	}
 }
 
@@ -653,6 +675,7 @@ static bool build_entry(Builder *b, const ScheduleEntry *entry, const Target *ta
 	schedule_steps(b, &l->steps);
 	b->owner = ARENA_ARRAY(b->arena, uint32_t, l->buf.n);
 	join_carried(b, &l->steps);
+	join_donated(b);
 	share_phases(&b->kernels, &l->steps, b->owner);
 	b->plan = plan_memory(&b->kernels, !opt->no_plan);
 	b->place = ARENA_ARRAY(b->arena, CarryPlace, l->buf.n);

@@ -138,7 +138,7 @@ bool sched_coef_is(const Sched *s, Sym offset, uint32_t axis, int64_t value)
 
 /* ---- arguments ---- */
 
-static LMem argument(Sched *s, SchedArg a, const char *name, DType dtype)
+static LMem argument(Sched *s, SchedArg a, const char *name, DType dtype, bool donated)
 {
 	uint32_t i = 0;
 	while (i < s->arg.n &&
@@ -146,7 +146,7 @@ static LMem argument(Sched *s, SchedArg a, const char *name, DType dtype)
 		i++;
 	if (i == s->arg.n) {
 		array_push(s->arena, &s->arg, a);
-		loop_buf(s->f, (LArg){.name = name, .dtype = dtype, .restrict_ok = true, .align = dtype_size(dtype)});
+		loop_buf(s->f, (LArg){.name = name, .dtype = dtype, .restrict_ok = !donated, .align = dtype_size(dtype)});
 	}
 	return lmem_buf(i, dtype);
 }
@@ -154,14 +154,14 @@ static LMem argument(Sched *s, SchedArg a, const char *name, DType dtype)
 LMem sched_memory(Sched *s, BufId b)
 {
 	const Buffer *buf = buf_of(s->l, b);
-	return argument(s, (SchedArg){ARG_BUF, b.i, NULL}, buf->name, buf->dtype);
+	return argument(s, (SchedArg){ARG_BUF, b.i, NULL}, buf->name, buf->dtype, buf->donated);
 }
 
 LMem sched_load_memory(Sched *s, Kx load)
 {
 	BufId b = s->k->kx.data[load.i].buf;
 	const Buffer *buf = buf_of(s->l, b);
-	return argument(s, (SchedArg){ARG_BUF, b.i, s->packed[load.i]}, buf->name, buf->dtype);
+	return argument(s, (SchedArg){ARG_BUF, b.i, s->packed[load.i]}, buf->name, buf->dtype, buf->donated);
 }
 
 bool sched_may_repack(const Sched *s, Kx load, const Layout *layout)
@@ -623,7 +623,7 @@ void sched_hoist(Sched *s, Kx x, uint64_t axes)
 static LMem temp_memory(Sched *s, uint32_t temp)
 {
 	const SchedTemp *t = &s->out->temp.data[temp];
-	return argument(s, (SchedArg){ARG_TEMP, temp, NULL}, t->name, t->dtype);
+	return argument(s, (SchedArg){ARG_TEMP, temp, NULL}, t->name, t->dtype, false);
 }
 
 Lx sched_load_temp(Sched *s, uint32_t temp, Sym offset)

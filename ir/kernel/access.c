@@ -113,6 +113,10 @@ void step_buffers(const Step *s, Arena *scratch, void (*visit)(void *, BufId, bo
 		kernel_buffers(s->kernel, scratch, visit, data);
 	if (s->kind == STEP_SAVE)
 		save_buffers(s->save, visit, data);
+	if (s->kind == STEP_COPY) {
+		visit(data, s->from, false);
+		visit(data, s->to, true);
+	}
 	if (s->kind == STEP_CALL)
 		for (uint32_t k = 0; k < s->call->op->nin + s->call->op->nout; k++)
 			visit(data, s->call->buf[k], k >= s->call->op->nin);

@@ -46,6 +46,7 @@ typedef struct {
 	uint32_t rank;
 	const Sym *dim; /* logical shape */
 	Layout layout;
+	bool donated; /* of an input and the output that replaces it: both may be the same memory, where the caller wants it */
 	bool layout_fixed; /* user-visible, or carried; a constant: all kernels read it in this layout */
 	const Sym *inner_lo, *inner_hi; /* 0 where an index is outside [lo, hi) of its dimension; NULL: not known */
 	const char *name;  /* of the graph value, for emitted code */
@@ -150,6 +151,7 @@ typedef struct Kernel {
 typedef enum {
 	STEP_KERNEL,
 	STEP_CALL, /* of a user's operator                                                                    */
+	STEP_COPY, /* all of buffer `from` to `to`, row-major, unless they are the same memory                 */
 	STEP_SAVE, /* what a call that fails later puts back into state                                       */
 	STEP_LOOP, /* body for t in [0, extent): its kernels may index buffers with `var`                    */
 	STEP_IF,   /* body where pred holds, else `other`: one of them is executed                            */
@@ -186,6 +188,7 @@ typedef struct Step {
 	Kernel *kernel;
 	const struct StepCall *call;
 	const StepSave *save;
+	BufId from, to;
 	Sym var, extent;
 	bool reverse;    /* t runs downwards */
 	BufId pred;      /* a bool without dimensions */
@@ -232,6 +235,7 @@ typedef struct Lowered {
 	const Graph *graph; /* for names, guards, input and output descriptions */
 	ARRAY(Buffer) buf;  /* [0] unused */
 	ARRAY(LoweredState) state; /* each has one buffer at most: that is the only form of aliasing */
+	ARRAY(int32_t) donates;    /* by output: the input whose memory it may have, or -1 */
 	StepList steps;
 	ARRAY(const char *) check; /* messages of run-time checks, [0] unused: formats, see LS_FAIL */
 } Lowered;

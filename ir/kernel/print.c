@@ -65,6 +65,8 @@ static void print_buf(const Lowered *l, Text *t, BufId id)
 	text_printf(t, " %s", buf_kind[b->kind]);
 	if (b->kind != BUF_TEMP)
 		text_printf(t, " %u", b->k);
+	if (b->donated)
+		text_add(t, " donated");
 	if (!layout_is_row_major(&b->layout, b->rank))
 		print_layout(l, t, &b->layout);
 	text_char(t, '\n');
@@ -397,6 +399,15 @@ static void print_save(const Lowered *l, const StepSave *s, Text *t)
 	text_char(t, '\n');
 }
 
+static void print_copy(const Lowered *l, const Step *s, Text *t)
+{
+	text_add(t, "copy ");
+	print_buf_name(l, t, s->from);
+	text_add(t, " -> ");
+	print_buf_name(l, t, s->to);
+	text_char(t, '\n');
+}
+
 static void print_steps(const Lowered *l, const StepList *list, Text *t)
 {
 	for (uint32_t k = 0; k < list->step.n; k++) {
@@ -407,6 +418,8 @@ static void print_steps(const Lowered *l, const StepList *list, Text *t)
 			print_call(l, s->call, t);
 		else if (s->kind == STEP_SAVE)
 			print_save(l, s->save, t);
+		else if (s->kind == STEP_COPY)
+			print_copy(l, s, t);
 		else
 			print_nested(l, s, t);
 	}

@@ -216,11 +216,17 @@ static void check_place(Verify *v, const Stage *s)
 /* State that a kernel reads and replaces. */
 static void check_replaces(Verify *v, const Stage *s)
 {
-	const Kernel *k = v->k;
-	if (s->result != RESULT_GLOBAL || !v->ok || buf_of(v->l, s->buf)->kind != BUF_STATE)
+	if (s->result != RESULT_GLOBAL || !v->ok)
 		return;
-	if (!kernel_replaces(k, s->buf, s->buf, v->arena))
-		fail(v, "reads state elsewhere than it replaces it: ", buf_of(v->l, s->buf)->name);
+	const Buffer *b = buf_of(v->l, s->buf);
+	bool ok = b->kind != BUF_STATE || kernel_replaces(v->k, s->buf, s->buf, v->arena);
+	for (uint32_t i = 1; b->donated && ok && i < v->l->buf.n; i++) {
+		const Buffer *in = &v->l->buf.data[i];
+		if (in->donated && in->kind == BUF_INPUT && (int32_t)in->k == v->l->donates.data[b->k])
+			ok = kernel_replaces(v->k, s->buf, (BufId){i}, v->arena);
+	}
+	if (!ok)
+		fail(v, "reads state elsewhere than it replaces it: ", b->name);
 }
 
 static bool same_place(const Verify *v, const Stage *a, const Stage *b)
@@ -392,6 +398,8 @@ static void check_steps(Verify *v, const StepList *list)
 			check_kernel(v, s->kernel);
 		else if (s->kind == STEP_CALL)
 			check_call(v, s->call);
+		else if (s->kind == STEP_COPY)
+			v->written[s->to.i] = true;
 		else if (s->kind == STEP_SAVE)
 			check_save(v, s->save);
 		else if (s->kind == STEP_IF)

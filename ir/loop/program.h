@@ -22,6 +22,7 @@ typedef struct {
 	DType dtype;
 	uint32_t rank;
 	const Sym *dim;
+	int32_t donates; /* of an output: the input whose memory it may have, or -1 */
 } ProgramTensor;
 
 /* What lives from call to call, row-major. `first`: where its first contents are in the weight section, or PROGRAM_ZEROS. */

@@ -19,7 +19,7 @@ typedef struct {
 	Tensor *want;  /* by call and user's output */
 	Tensor *state; /* by call and state: after it */
 	bool *fails;   /* by call */
-	char message[512]; /* of the first one that failed, compiled */
+	char (*message)[512]; /* by call: of the first compiled one that failed */
 	double tolerance;
 } Calls;
 
@@ -113,8 +113,8 @@ static bool run(Calls *c, Model *m, const char *what, int32_t nthreads, bool in_
 			text_printf(c->out, "%s: call %u: %s\n", what, call + 1, code ? m->status.message : "does not fail");
 			return false;
 		}
-		if (code && !*c->message)
-			snprintf(c->message, sizeof c->message, "%s", m->status.message);
+		if (code && !*c->message[call])
+			snprintf(c->message[call], sizeof *c->message, "%s", m->status.message);
 		for (uint32_t k = 0; !code && k < c->nout; k++)
 			if (differs(c, what, call, weft_output(m->model, weft_entry(m->model, 0), k)->name, &have[k],
 				    &c->want[call * c->nout + k]))
@@ -161,7 +161,7 @@ static void print_calls(Calls *c)
 	uint32_t nstate = c->g->input.n - c->nuser, s = 0;
 	for (uint32_t call = 0; call < c->ncall; call++) {
 		if (c->fails[call])
-			text_printf(c->out, "call %u fails: %s\n", call + 1, c->message);
+			text_printf(c->out, "call %u fails: %s\n", call + 1, c->message[call]);
 		for (uint32_t k = 0, i = 0; !c->fails[call] && k < c->g->output.n; k++) {
 			if (graph_output_is_state(c->g, k))
 				continue;
@@ -192,6 +192,7 @@ bool file_calls(const FileTest *test, Weft *w, Graph *g, EvalCtx *e, const WeftO
 	c.want = ARENA_ARRAY(a, Tensor, c.ncall * c.nout);
 	c.state = ARENA_ARRAY(a, Tensor, c.ncall * g->input.n);
 	c.fails = ARENA_ARRAY(a, bool, c.ncall);
+	c.message = arena_calloc(a, c.ncall, sizeof *c.message);
 	for (uint32_t call = 0; call < c.ncall; call++)
 		TRY(interpret(&c, e, call));
 	bool ok = run_all(&c, o, quick);

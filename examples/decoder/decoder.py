@@ -74,7 +74,7 @@ class Decoder(nn.Module):
         angle = torch.arange(positions)[:, None] * 10000.0 ** (-torch.arange(0, dim, 2) / dim)
         self.register_buffer("cos", angle.cos())
         self.register_buffer("sin", angle.sin())
-        nn.init.normal_(self.table.weight, std=0.5)
+        nn.init.normal_(self.table.weight, std=0.02)
 
     def forward(self, tokens, start):
         position = start + torch.arange(tokens.shape[1])

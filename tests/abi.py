@@ -31,6 +31,11 @@ def later_header(text):
     return text
 
 
+def emit(folder, *more):
+    must([weft, "compile", f"{root}/tests/golden/graphs/step.pt2", "--name", "running", "--emit", "c", "-o", folder, "--target", "generic-c", "--no-openmp",
+          *more])
+
+
 def caller(folder, later):
     to = f"caller_{int(later)}"
     must([*CC, "-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", *(["-DLATER"] if later else []), f"-I{folder}", f"{root}/tests/abi_call.c",
@@ -75,7 +80,8 @@ def allocations(program, model):
 with tempfile.TemporaryDirectory() as tmp:
     os.chdir(tmp)
     golden = pathlib.Path(f"{root}/tests/golden")
-    must([weft, "compile", f"{golden}/graphs/step.pt2", "--name", "running", "--emit", "c", "-o", "now", "--target", "generic-c", "--no-openmp"])
+    emit("now")
+    emit("replaceable", "--replaceable-weights")
     shutil.copytree("now", "later")
     header = pathlib.Path("later/weft_model.h")
     header.write_text(later_header(header.read_text()))
@@ -88,4 +94,7 @@ with tempfile.TemporaryDirectory() as tmp:
     for folder in "now", "later":
         for program, its in zip(callers, ("now", "later")):
             same(f"a model of {folder} and a caller of {its}", must([program, build(folder)]), expected)
-    allocations(callers[0], build("now"))
+    model = build("replaceable")
+    same("replaced weights", must([callers[1], model]), must([callers[0], model]))
+    for folder in "now", "replaceable":
+        allocations(callers[0], build(folder))

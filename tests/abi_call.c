@@ -188,6 +188,26 @@ static void set_state(WeftInstance *in)
 	}
 }
 
+/* All parameters by name, as a state dict. */
+static void set_weights(WeftInstance *in)
+{
+	const char **name = need(m->nparam * sizeof *name);
+	WeftTensor *value = need(m->nparam * sizeof *value);
+	uint32_t n = 0;
+	for (uint32_t k = 0; k < m->nparam; k++) {
+		const WeftParamInfo *p = weft_param(m, k);
+		const WeftTensorInfo info = {.dtype = p->dtype, .rank = p->rank};
+		if (!*p->name)
+			continue;
+		name[n] = p->name;
+		fill((value[n] = new_tensor(&info, p->dim), &value[n]), k);
+		n++;
+	}
+	must(m->set_weights(in, n, name, value, NULL, &status), "set_weights");
+	drop(value, n);
+	free(name);
+}
+
 static void use(void)
 {
 	WeftInstance *in, *copy;
@@ -207,6 +227,11 @@ static void use(void)
 	print_state(in, "reset");
 	set_state(in);
 	print_state(in, "set");
+	if (m->replaceable) {
+		set_weights(in);
+		for (uint32_t k = 0; k < m->nentry; k++)
+			call(in, k, 0);
+	}
 	m->close(in);
 	print_state(copy, "clone");
 	for (uint32_t k = 0; k < m->nentry; k++)

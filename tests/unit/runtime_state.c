@@ -368,6 +368,48 @@ static void test_threads(void **unused)
 	model.close(in);
 }
 
+static void *replace_on(void *arg)
+{
+	Stepper *s = arg;
+	const char *name = "w";
+	const WeftContext c = {.size = sizeof c, .nthreads = 1};
+	for (int k = 0; k < ROUNDS; k++) {
+		float w[3] = {(float)k, (float)k, (float)k};
+		WeftTensor t = tensor(w);
+		int code = replaceable.set_weights(s->in, 1, &name, &t, &c, NULL);
+		s->done += code == WEFT_OK;
+		s->busy += code == WEFT_ERR_BUSY;
+	}
+	return NULL;
+}
+
+/* A run sees the old weights or the new ones, never some of each. */
+static void test_weights_while_running(void **unused)
+{
+	(void)unused;
+	pthread_t thread;
+	float x[3], y[3], w[3] = {1, 1, 1};
+	const char *name = "w";
+	WeftTensor t = tensor(w);
+	const WeftContext c = {.size = sizeof c, .nthreads = 1};
+	Stepper s = {.in = opened(&replaceable)};
+	int32_t served = 0, refused = 0;
+	assert_int_equal(replaceable.set_weights(s.in, 1, &name, &t, &c, NULL), WEFT_OK);
+	assert_int_equal(pthread_create(&thread, NULL, replace_on, &s), 0);
+	for (int k = 0; k < ROUNDS; k++) {
+		int code = run(s.in, PEEK, x, y, &c);
+		served += code == WEFT_OK;
+		refused += code == WEFT_ERR_BUSY;
+		if (code == WEFT_OK)
+			assert_true(y[0] / 5 == y[1] / 6 && y[1] / 6 == y[2] / 7);
+	}
+	pthread_join(thread, NULL);
+	assert_int_equal(served + refused, ROUNDS);
+	assert_int_equal(s.done + s.busy, ROUNDS);
+	assert_int_equal(run(s.in, PEEK, x, y, &c), WEFT_OK);
+	replaceable.close(s.in);
+}
+
 /* ---- callers of another version ---- */
 
 static void test_other_sizes(void **unused)
@@ -407,7 +449,7 @@ int main(void)
 		cmocka_unit_test(test_state),       cmocka_unit_test(test_wrong_tensors),   cmocka_unit_test(test_clone),
 		cmocka_unit_test(test_busy),        cmocka_unit_test(test_failed_call),     cmocka_unit_test(test_donation),
 		cmocka_unit_test(test_weights),     cmocka_unit_test(test_nothing_to_change), cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_other_sizes),
+		cmocka_unit_test(test_other_sizes), cmocka_unit_test(test_weights_while_running),
 	};
 	replaceable = model;
 	replaceable.replaceable = 1;

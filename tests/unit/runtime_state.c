@@ -412,6 +412,20 @@ static void test_weights_while_running(void **unused)
 
 /* ---- callers of another version ---- */
 
+/* What grows ends where its last field does: the next one must not lie in what an older size covers. */
+#define ENDS_WITH(type, field) _Static_assert(offsetof(type, field) + sizeof(((type *)0)->field) == sizeof(type), #type)
+ENDS_WITH(WeftDim, text);
+ENDS_WITH(WeftTensorInfo, init);
+ENDS_WITH(WeftSymbolInfo, hi);
+ENDS_WITH(WeftCallInfo, bytes);
+ENDS_WITH(WeftLayoutDim, padded);
+ENDS_WITH(WeftParamInfo, bytes);
+ENDS_WITH(WeftManifest, compiler);
+ENDS_WITH(WeftEntry, message);
+ENDS_WITH(WeftOpen, weights_bytes);
+ENDS_WITH(WeftContext, alloc_user);
+ENDS_WITH(WeftModel, clone);
+
 static void test_other_sizes(void **unused)
 {
 	(void)unused;

@@ -8,5 +8,7 @@ int k_add_(const WeftFrame *f, int64_t begin, int64_t end);
 int k_add__1(const WeftFrame *f, int64_t begin, int64_t end);
 int k_add(const WeftFrame *f, int64_t begin, int64_t end);
 int k_mul(const WeftFrame *f, int64_t begin, int64_t end);
+int k_mul_1(const WeftFrame *f, int64_t begin, int64_t end);
+int k_matmul(const WeftFrame *f, int64_t begin, int64_t end);
 
 #endif

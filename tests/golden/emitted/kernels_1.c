@@ -63,3 +63,58 @@ int k_mul(const WeftFrame *f, int64_t begin, int64_t end)
 	}
 	return 0;
 }
+
+/* %mul = mul(%total, %scale) : f32[3]  ; make_golden.py:25 */
+int k_mul_1(const WeftFrame *f, int64_t begin, int64_t end)
+{
+	const float *restrict total = f->buf[0];
+	const float *restrict scale = f->buf[1];
+	float *restrict mul = f->buf[2];
+	for (int64_t task = begin; task < end; task++) {
+		const float total_1 = total[0];
+		const float scale_1 = scale[0];
+		const float t = total_1 * scale_1;
+		mul[0] = t;
+		const float total_2 = total[1];
+		const float scale_2 = scale[1];
+		const float t_1 = total_2 * scale_2;
+		mul[1] = t_1;
+		const float total_3 = total[2];
+		const float scale_3 = scale[2];
+		const float t_2 = total_3 * scale_3;
+		mul[2] = t_2;
+	}
+	return 0;
+}
+
+/* %matmul = contract(%total, %p_w, batch_x=[], batch_y=[], sum_x=[0], sum_y=[0], acc=f32) : f32[3]  ; make_golden.py:25 */
+int k_matmul(const WeftFrame *f, int64_t begin, int64_t end)
+{
+	const float *restrict p_w = f->buf[0];
+	const float *restrict total = f->buf[1];
+	float *restrict matmul = f->buf[2];
+	for (int64_t task = begin; task < end; task++) {
+		float acc_0_0 = 0.0f;
+		float acc_0_0_1 = 0.0f;
+		float acc_0_1 = 0.0f;
+		float acc_0_1_1 = 0.0f;
+		float acc_0_2 = 0.0f;
+		float acc_0_2_1 = 0.0f;
+		for (int64_t k = 0; k < 3; k++) {
+			const float b = p_w[k];
+			const float b_1 = p_w[k + 3];
+			const float b_2 = p_w[k + 6];
+			const float a = total[k];
+			acc_0_0 = acc_0_0 + a * b;
+			acc_0_1 = acc_0_1 + a * b_1;
+			acc_0_2 = acc_0_2 + a * b_2;
+		}
+		acc_0_0 = acc_0_0 + acc_0_0_1;
+		acc_0_1 = acc_0_1 + acc_0_1_1;
+		acc_0_2 = acc_0_2 + acc_0_2_1;
+		matmul[0] = acc_0_0;
+		matmul[1] = acc_0_1;
+		matmul[2] = acc_0_2;
+	}
+	return 0;
+}

@@ -5,7 +5,7 @@
 
 #include "kernels.h"
 
-static int sizes(const int64_t *extent, int64_t *slot, WeftStatus *status)
+static int entry_step_sizes(const int64_t *extent, int64_t *slot, WeftStatus *status)
 {
 	const int64_t x_0 = extent[0];
 	const int64_t x_1 = extent[1];
@@ -20,7 +20,7 @@ static int sizes(const int64_t *extent, int64_t *slot, WeftStatus *status)
 	return WEFT_OK;
 }
 
-static int run(WeftRegion *r, void *const *buf, const int64_t *slot)
+static int entry_step_run(WeftRegion *r, void *const *buf, const int64_t *slot)
 {
 	const int64_t s77 = slot[0];
 	const int64_t t = (s77 + 3) / 4;
@@ -51,6 +51,34 @@ static int run(WeftRegion *r, void *const *buf, const int64_t *slot)
 	return 0;
 }
 
+static int entry_peek_sizes(const int64_t *extent, int64_t *slot, WeftStatus *status)
+{
+	const int64_t scale_0 = extent[0];
+	if (!(scale_0 == 3))
+		return weft_fail(status, WEFT_ERR_INPUT, "input \"scale\" dimension 0: expected %lld, got %lld", (long long)3, (long long)scale_0);
+	slot[0] = 3;
+	slot[1] = 3;
+	slot[2] = 0;
+	return WEFT_OK;
+}
+
+static int entry_peek_run(WeftRegion *r, void *const *buf, const int64_t *slot)
+{
+	(void)slot;
+	/* mul */
+	{
+		void *const b[] = {(char *)buf[5], (char *)buf[0], (char *)buf[1]};
+		weft_phase(r, k_mul_1, b, NULL, 0 | WEFT_JOINED, 1);
+	}
+	/* matmul */
+	{
+		void *const b[] = {(char *)buf[3] + 64, (char *)buf[5], (char *)buf[2]};
+		if (weft_phase(r, k_matmul, b, NULL, 1, 1))
+			return 1;
+	}
+	return 0;
+}
+
 extern const unsigned char running_weights[];
 
 static const WeftManifest manifest = {
@@ -58,7 +86,7 @@ static const WeftManifest manifest = {
 	.weft_version = "0.1.0",
 	.target = "generic-c",
 	.features = "",
-	.source_hash = "cafef1b7eceb864af7432a8a53b53fde",
+	.source_hash = "ba1ef6264bca2603acc8d984a48f47b9",
 	.compiler = ""
 };
 
@@ -100,12 +128,13 @@ static const char *const messages[] = {
 	"",
 	"input \"x\" dimension 0: expected s77 with 1 <= s77 <= 64, got %lld",
 	"input \"x\" dimension 1: expected %lld, got %lld",
+	"input \"scale\" dimension 0: expected %lld, got %lld",
 };
 
 static const WeftEntry entry = {
 	.size = sizeof(WeftEntry),
 	.flags = 3,
-	.name = "run",
+	.name = "step",
 	.ninput = 1,
 	.noutput = 2,
 	.nsymbol = 1,
@@ -118,15 +147,64 @@ static const WeftEntry entry = {
 	.state_use = state_use,
 	.flops = 101,
 	.sizes_bytes = WEFT_SIZES_BYTES(4, 2),
-	.sizes_fn = sizes,
-	.run_fn = run,
+	.sizes_fn = entry_step_sizes,
+	.run_fn = entry_step_run,
 	.nslot = 4,
-	.nmessage = 3,
+	.nmessage = 4,
+	.message = messages
+};
+
+static const WeftDim inputs_1_dim_0[] = {
+	{.value = 3, .symbol = -1, .text = "3"},
+};
+
+static const WeftTensorInfo inputs_1[] = {
+	{.name = "scale", .dtype = {2, 32, 1}, .rank = 1, .dim = inputs_1_dim_0, .donates = -1},
+};
+
+static const WeftDim outputs_1_dim_0[] = {
+	{.value = 3, .symbol = -1, .text = "3"},
+};
+
+static const WeftDim outputs_1_dim_1[] = {
+	{.value = 3, .symbol = -1, .text = "3"},
+};
+
+static const WeftTensorInfo outputs_1[] = {
+	{.name = "mul", .dtype = {2, 32, 1}, .rank = 1, .dim = outputs_1_dim_0, .donates = -1},
+	{.name = "matmul", .dtype = {2, 32, 1}, .rank = 1, .dim = outputs_1_dim_1, .donates = -1},
+};
+
+static const WeftCallInfo calls_1[] = {
+	{.name = "mul", .algorithm = "generic", .flops = 3, .bytes = 36},
+	{.name = "matmul", .algorithm = "gemm, packed b, 1x3 tile, 1-row blocks", .flops = 18, .bytes = 60},
+};
+
+static const uint8_t state_use_1[] = {1, 0};
+
+static const WeftEntry entry_1 = {
+	.size = sizeof(WeftEntry),
+	.flags = 1,
+	.name = "peek",
+	.ninput = 1,
+	.noutput = 2,
+	.ncall = 2,
+	.input = inputs_1,
+	.output = outputs_1,
+	.call = calls_1,
+	.state_use = state_use_1,
+	.flops = 21,
+	.sizes_bytes = WEFT_SIZES_BYTES(3, 1),
+	.sizes_fn = entry_peek_sizes,
+	.run_fn = entry_peek_run,
+	.nslot = 3,
+	.nmessage = 4,
 	.message = messages
 };
 
 static const WeftEntry *const entries[] = {
 	&entry,
+	&entry_1,
 };
 
 static const int64_t param_dim_0[] = {3};
@@ -164,7 +242,7 @@ static const WeftModel model = {
 	.stride[WEFT_PARAM_INFO] = sizeof(WeftParamInfo),
 	.stride[WEFT_MANIFEST] = sizeof(WeftManifest),
 	.manifest = &manifest,
-	.nentry = 1,
+	.nentry = 2,
 	.nparam = 2,
 	.entry = entries,
 	.param = params,

@@ -199,11 +199,13 @@ static inline void weft_checksum_begin(uint64_t h[4], uint64_t bytes)
 static inline void weft_checksum_add(uint64_t h[4], const void *data, uint64_t bytes)
 {
 	const char *p = (const char *)data;
-	uint64_t x[4];
 	for (uint64_t left = bytes; left;) {
-		size_t n = left < sizeof x ? (size_t)left : sizeof x;
-		memset(x, 0, sizeof x);
-		memcpy(x, p, n);
+		uint64_t x[4] = {0, 0, 0, 0};
+		size_t n = sizeof x;
+		if (left >= sizeof x)
+			memcpy(x, p, sizeof x); /* of a known size it is four loads */
+		else
+			memcpy(x, p, n = (size_t)left);
 		for (int k = 0; k < 4; k++) {
 			h[k] = (h[k] ^ x[k]) * WEFT_CHECKSUM_FACTOR;
 			h[k] ^= h[k] >> 32;

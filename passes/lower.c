@@ -369,8 +369,8 @@ static Lowered *lower_once(Graph *g, const LowerOptions *opt, LowerState *state)
 	Lower s;
 	uint32_t user = 0;
 	lower_init(&s, g, NULL, l, &l->steps);
-	for (uint32_t k = 1; opt->after && k < opt->after->check.n; k++)
-		array_push(s.arena, &l->check, opt->after->check.data[k]);
+	if (opt->after)
+		lowered_check_after(l, opt->after);
 	s.opt = opt;
 	s.target = opt->target ? opt->target : target_find("generic-c");
 	s.state = state;

@@ -102,8 +102,7 @@ static uint32_t index_check(Trace *t, Node n, Sym extent, uint32_t nat, const ch
 		text_format(&m, loc);
 		text_char(&m, ')');
 	}
-	array_push(t->s->arena, &t->s->l->check, m.data);
-	return t->s->l->check.n - 1;
+	return lowered_check(t->s->l, m.data);
 }
 
 /* A checked index, at at[] of all; where it is an element of an input, messages name that. */

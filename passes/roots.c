@@ -341,11 +341,10 @@ static bool root_assert(Lower *s, Node n)
 	trace_all_outer(&t);
 	Stage st = {.kind = STAGE_CHECK, .dtype = DT_bool, .acc = DT_bool, .result = RESULT_REGISTER};
 	st.value = trace_value(&t, node_in(g, n, 0), t.root_axis, (Kx){0});
-	st.check = s->l->check.n;
 	Text message;
 	text_init(&message, s->arena);
 	text_format(&message, node_str(g, n, "message"));
-	array_push(s->arena, &s->l->check, message.data);
+	st.check = lowered_check(s->l, message.data ? message.data : "");
 	trace_push_stage(&t, st);
 	trace_order_axes(&t);
 	t.k->name = "assert";

@@ -15,6 +15,29 @@ Lowered *lowered_new(Ir *ir, const Graph *graph)
 	return l;
 }
 
+void lowered_check_after(Lowered *l, const Lowered *before)
+{
+	Arena *arena = l->ir->ctx->arena;
+	intern_init(&l->others, arena);
+	for (uint32_t k = 1; k < before->check.n; k++) {
+		const char *text = before->check.data[k];
+		bool fresh;
+		intern(&l->others, text, strlen(text), &fresh);
+		if (fresh)
+			array_push(arena, &l->other, k);
+		array_push(arena, &l->check, text);
+	}
+}
+
+uint32_t lowered_check(Lowered *l, const char *message)
+{
+	uint32_t id = l->other.n ? intern_find(&l->others, message, strlen(message)) : 0;
+	if (id)
+		return l->other.data[id - 1];
+	array_push(l->ir->ctx->arena, &l->check, message);
+	return l->check.n - 1;
+}
+
 BufId lowered_buf(Lowered *l, BufKind kind, uint32_t k, DType dtype, uint32_t rank, const Sym *dim,
                   const char *name)
 {

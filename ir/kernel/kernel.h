@@ -238,9 +238,15 @@ typedef struct Lowered {
 	ARRAY(int32_t) donates;    /* by output: the input whose memory it may have, or -1 */
 	StepList steps;
 	ARRAY(const char *) check; /* messages of run-time checks, [0] unused: formats, see LS_FAIL */
+	Intern others;             /* those of them that are of graphs before, and by id - 1 their numbers: */
+	ARRAY(uint32_t) other;
 } Lowered;
 
 Lowered *lowered_new(Ir *, const Graph *);
+/* The numbers of another graph's messages mean the same here; before there are any. */
+void lowered_check_after(Lowered *, const Lowered *before);
+/* The number of a message: that of another graph's, if that has it, so that kernels can be equal. */
+uint32_t lowered_check(Lowered *, const char *message);
 BufId lowered_buf(Lowered *, BufKind, uint32_t k, DType, uint32_t rank, const Sym *dim, const char *name);
 static inline Buffer *buf_of(const Lowered *l, BufId b) { return &l->buf.data[b.i]; }
 Layout layout_row_major(Ir *, uint32_t rank, const Sym *dim);

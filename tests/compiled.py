@@ -2,8 +2,8 @@
 Every model with a reference of the same name beside it is run on that reference's inputs, interpreted and by each
 back end, and the results are compared: integers and bool exactly, floats to a few roundings. The interpreter's
 results are compared with the reference by `weft check`; of a reference whose metadata has "exact", every back
-end's results must have the same bits. Back ends that this weft was built without are left out, and models with
-state that is written, which only the interpreter runs, count as refused."""
+end's results must have the same bits. Back ends that this weft was built without are left out; models
+that no back end takes count as refused."""
 import argparse
 import array
 import concurrent.futures

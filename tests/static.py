@@ -1,8 +1,9 @@
-"""generic-c output of digits_cnn is plain C11 without OpenMP, GNU extensions or malloc: static.py WEFT SOURCE_ROOT"""
+"""generic-c output of digits_cnn, and of a model with state, is plain C11 without OpenMP, GNU extensions or malloc: static.py WEFT SOURCE_ROOT"""
 import array
 import glob
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -20,8 +21,9 @@ def tensors(path):
     return {k: data[8 + n + v["data_offsets"][0]:8 + n + v["data_offsets"][1]] for k, v in info.items() if k != "__metadata__"}
 
 
-with tempfile.TemporaryDirectory() as out:
-    subprocess.run([weft, "compile", digits + ".pt2", "--emit", "c", "--target", "generic-c", "-o", out + "/c"], check=True, stdout=subprocess.DEVNULL)
+def build(out, model, driver):
+    """out/run: the model in plain C11 with a driver of its own."""
+    subprocess.run([weft, "compile", model, "--emit", "c", "--target", "generic-c", "-o", out + "/c"], check=True, stdout=subprocess.DEVNULL)
     sources = [out + "/c/model.c", *sorted(glob.glob(out + "/c/kernels_*.c")), out + "/c/serial.c"]
     strict = [*cc, "-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1", "-DWEFT_SERIAL", "-I" + out + "/c", "-c"]
     objects = [s[:-2] + ".o" for s in sources]
@@ -29,12 +31,19 @@ with tempfile.TemporaryDirectory() as out:
         subprocess.run([*strict, s, "-o", o], check=True)
     needs = subprocess.run(["nm", "-u", *objects], check=True, capture_output=True, text=True).stdout.split()
     for s in sources[1:-1]:
-        assert "__" not in open(s).read(), f"{s}: extensions"
+        assert not re.search(r"\b__", open(s).read()), f"{s}: extensions"
     bad = [s for s in needs if "alloc" in s or s.startswith(("GOMP", "omp_", "pthread", "dl"))]
     assert not bad, f"the model needs {bad}"
     subprocess.run([*cc, "-c", "weights.S", "-o", "weights.o"], cwd=out + "/c", check=True)
-    subprocess.run([*cc, "-std=c11", "-DWEFT_SERIAL", "-I" + out + "/c", os.path.join(root, "tests/static.c"), *objects,
+    subprocess.run([*cc, "-std=c11", "-DWEFT_SERIAL", "-I" + out + "/c", os.path.join(root, driver), *objects,
                     out + "/c/weights.o", "-lm", "-o", out + "/run"], check=True)
+
+
+with tempfile.TemporaryDirectory() as out:
+    build(out, os.path.join(root, "tests/data/state/checked.pt2"), "tests/static_state.c")
+    subprocess.run([out + "/run"], check=True)
+with tempfile.TemporaryDirectory() as out:
+    build(out, digits + ".pt2", "tests/static.c")
     ref = tensors(digits + ".safetensors")
     open(out + "/x", "wb").write(ref["x.0"])
     subprocess.run([out + "/run", out + "/x", out + "/y"], check=True)

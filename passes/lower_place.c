@@ -151,7 +151,7 @@ void lower_choose_places(Lower *s)
 bool lower_lives_in(const Lower *s, Node operand, NodePlace p)
 {
 	NodeInfo *info = info_of(s, operand);
-	if (info->is.role != ROLE_ROOT || !info->place.n || info->place.data[0].buf.i != p.buf.i)
+	if (info->is.role != ROLE_ROOT || !info->place.n || info->place.data[0].buf.i != p.buf.i || info->place.data[0].t.i != p.t.i)
 		return false;
 	for (uint32_t k = 0; k < node_rank(s->g, operand); k++)
 		if (info->place.data[0].off[k].i != p.off[k].i)
@@ -164,6 +164,24 @@ static Sym known_integer(const Lower *s, Node n)
 {
 	const Attr *a = how(s, n)->role == LOWER_LEAF && !node_rank(s->g, n) ? node_attr(s->g, n, "value") : NULL;
 	return a && a->kind == ATTR_int ? a->s : (Sym){0};
+}
+
+Node lower_one_of(const Lower *s, Node n)
+{
+	const Graph *g = s->g;
+	Node x = node_op(g, n) == OP_reshape ? node_in(g, n, 0) : (Node){0};
+	uint32_t rank = x.i ? node_rank(g, x) : 0;
+	bool one = x.i && node_rank(g, n) == rank + 1 && sym_is(s->ir->syms, node_dim(g, n, 0), 1);
+	for (uint32_t k = 0; one && k < rank; k++)
+		one = node_dim(g, n, k + 1).i == node_dim(g, x, k).i;
+	return one ? x : (Node){0};
+}
+
+NodePlace lower_place_of_one(const Lower *s, NodePlace p)
+{
+	NodePlace one = {.buf = p.buf, .t = p.off[0].i ? p.off[0] : sym_int(s->ir->syms, 0)};
+	memcpy(one.off, p.off + 1, (MAX_RANK - 1) * sizeof *p.off);
+	return one;
 }
 
 bool lower_update_place(Lower *s, Node n, NodePlace *p)

@@ -68,6 +68,9 @@ bool lower_is_parent(const Lower *, Node);
 void lower_parent(Lower *, Node);
 /* Where in the place of n, which replaces parts of operand 0, operand 1 lies. False where data says it. */
 bool lower_update_place(Lower *, Node n, NodePlace *);
+/* n is it with a dimension of 1 before the others; none. Its place, from that of n, which is not within a loop. */
+Node lower_one_of(const Lower *, Node n);
+NodePlace lower_place_of_one(const Lower *, NodePlace);
 /* The first place of an operand is this one. */
 bool lower_lives_in(const Lower *, Node operand, NodePlace);
 /* An output may be computed in its place, which it is given before. */

@@ -157,7 +157,9 @@ void lower_state_extend(Lower *s, Node n)
 {
 	NodePlace at = info_of(s, n)->place.data[0], part;
 	StateVersion *v = version_of(s, at.buf);
-	Node x = v ? updated_operand(s, n) : (Node){0};
+	Node x = v ? updated_operand(s, n) : (Node){0}, only = v && at_origin(&at) ? lower_one_of(s, n) : (Node){0};
+	if (only.i && can_take_place(s, only))
+		lower_add_place(s, only, lower_place_of_one(s, at));
 	if (!x.i)
 		return;
 	if (at_origin(&at) && same_type(s, x, n) && can_take_place(s, x)) {
@@ -176,8 +178,13 @@ void lower_state_extend(Lower *s, Node n)
 	bool there = op_lower(node_op(s->g, x))->role != LOWER_INDEX && old && at_origin(&from->place.data[0]) && at_origin(&at) &&
 		     old->root == v->root;
 	Node update = op_lower(node_op(s->g, n))->updates ? node_in(s->g, n, 1) : (Node){0};
-	if (there && update.i && can_take_place(s, update) && lower_update_place(s, n, &part))
+	if (!there || !update.i || !lower_update_place(s, n, &part))
+		return;
+	Node one = lower_one_of(s, update);
+	if (can_take_place(s, update))
 		lower_add_place(s, update, part);
+	else if (one.i && can_take_place(s, one))
+		lower_add_place(s, one, lower_place_of_one(s, part));
 }
 
 /* ---- what stays ---- */

@@ -253,7 +253,10 @@ static bool root_update_slice(Lower *s, Node n)
 	NodePlace to = lower_result_place(s, n, 0);
 	NodePlace part;
 	lower_push_kernel(s, lower_copy_kernel(s, node_in(s->g, n, 0), &to));
-	if (!lower_has_place(s, n) || !lower_update_place(s, n, &part) || !lower_lives_in(s, node_in(s->g, n, 1), part))
+	Node update = node_in(s->g, n, 1), one = lower_one_of(s, update);
+	bool there = lower_has_place(s, n) && lower_update_place(s, n, &part) &&
+		     (lower_lives_in(s, update, part) || (one.i && lower_lives_in(s, one, lower_place_of_one(s, part))));
+	if (!there)
 		lower_push_kernel(s, update_kernel(s, n, &to));
 	lower_publish_result(s, n, 0, &to);
 	return true;

@@ -53,7 +53,7 @@ static void table_step(Gen *g)
 {
 	char v[8], a[8], b[8];
 	static const char *const binary[] = {"add", "sub", "minimum", "maximum"};
-	uint32_t row = below(g, 6), kind = below(g, 9);
+	uint32_t row = below(g, 6), kind = below(g, 10);
 	const char *x = any(g, TABLE), *y = any(g, TABLE), *r = any(g, ROW), *p = any(g, PLACE), *s = any(g, NUMBER);
 	switch (kind) {
 	case 0: case 1:
@@ -89,7 +89,18 @@ static void table_step(Gen *g)
 		begin(g, v);
 		text_printf(g->t, "reverse(%%%s, dims=[%u])\n", x, below(g, 2));
 		break;
-	case 7:
+	case 7: /* a part of what a selection gives, put back */
+		begin(g, a);
+		text_printf(g->t, "slice(%%%s, start=[%u, 0], end=[%u, 4], step=[1, 1])\n", x, row, row + 1);
+		begin(g, b);
+		text_printf(g->t, "reshape(%%%s, shape=[4])\n  %%%s_u = slice(%%%s, start=[0, 0], end=[1, 2], step=[1, 1])\n"
+				  "  %%%s_f = reshape(%%%s_u, shape=[2])\n  %%%s_n = update_slice(%%%s, %%%s_f, [%%%s])\n"
+				  "  %%%s_o = reshape(%%%s_n, shape=[1, 4])\n  %%%s_i = full(dtype=i64, shape=[], value=%u)\n",
+			    a, b, r, b, b, b, b, b, p, b, b, b, row);
+		begin(g, v);
+		text_printf(g->t, "update_slice(%%%s, %%%s_o, [%%%s_i, %%zero])\n", x, b, b);
+		break;
+	case 8:
 		begin(g, a);
 		text_printf(g->t, "broadcast(%%%s, shape=[6, 4], map=[])\n", s);
 		begin(g, v);

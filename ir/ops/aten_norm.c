@@ -134,10 +134,9 @@ static Node with_statistics(Build *b, Node n, BatchNorm r)
 	result[2] = r.invstd.i ? b_convert(b, r.invstd, invstd) : empty(b, invstd);
 	if (nresult == 4 || nresult == 6)
 		result[at++] = empty(b, DT_u8);
-	if (nresult > 4) {
-		result[at++] = r.new_mean;
-		result[at++] = r.new_var;
-	}
+	Node renewed[2] = {r.new_mean, r.new_var};
+	for (uint32_t k = 0; k < 2 && nresult > 4; k++, at++) /* of bf16 some exporters say f32 and round later */
+		result[at] = b_convert(b, renewed[k], aten_result_dtype(b, n, at, aten_dtype(b, renewed[k])));
 	return b_tuple(b, result, at);
 }
 

@@ -41,7 +41,7 @@ TYPE(param, WeftParamInfo, F(WeftParamInfo, name, POINTER), F(WeftParamInfo, dty
 #define E(name, kind) F(WeftEntry, name, kind)
 TYPE(entry, WeftEntry, E(size, U32), E(flags, U32), E(name, POINTER), E(ninput, U32), E(noutput, U32), E(nsymbol, U32), E(ncall, U32),
      E(input, POINTER), E(output, POINTER), E(symbol, POINTER), E(call, POINTER), E(seen, POINTER), E(state_use, POINTER), E(flops, F64),
-     E(sizes_bytes, U64), E(sizes_fn, POINTER), E(run_fn, POINTER), E(nslot, U32), E(nmessage, U32), E(message, POINTER));
+     E(sizes_bytes, U64), E(sizes_fn, POINTER), E(run_fn, POINTER), E(nslot, U32), E(nmessage, U32), E(message, POINTER), E(nroom, U32));
 #define A(name) F(WeftManifest, name, POINTER)
 TYPE(manifest, WeftManifest, A(name), A(weft_version), A(target), A(features), A(source_hash), A(compiler));
 #define M(name, kind) F(WeftModel, name, kind)
@@ -281,6 +281,14 @@ static uint32_t add_state_use(Builder *b, uint64_t *at)
 
 /* ---- entries ---- */
 
+static bool has_data_sizes(const ProgramEntry *e)
+{
+	for (uint32_t k = 0; k < e->output.n; k++)
+		if (program_is_found(e, k))
+			return true;
+	return false;
+}
+
 static uint64_t add_entry(Builder *b, const ProgramEntry *e)
 {
 	b->e = e;
@@ -292,7 +300,8 @@ static uint64_t add_entry(Builder *b, const ProgramEntry *e)
 		b->messages = add_messages(b);
 	uint64_t use;
 	uint32_t flags = add_state_use(b, &use);
-	WeftEntry w = {.size = sizeof w, .flags = flags, .ninput = nin, .noutput = nout,
+	WeftEntry w = {.size = sizeof w, .flags = flags | (has_data_sizes(e) ? WEFT_ENTRY_DATA_SIZES : 0), .nroom = e->nroom,
+	               .ninput = nin, .noutput = nout,
 	               .nsymbol = e->symbol.n, .ncall = e->ncall, .flops = program_total(e, NULL).flops, .nslot = nslot,
 	               .sizes_bytes = sizeof(WeftSizes) + ((uint64_t)nslot + nextent) * sizeof(int64_t),
 	               .nmessage = b->p->message.n};

@@ -93,8 +93,10 @@ int loops_sizes(LoopEntry *e, const int64_t *extent, int64_t *slot, char message
 	return c.outcome == LOOP_DONE ? WEFT_OK : c.outcome == LOOP_FAILED ? WEFT_ERR_INPUT : WEFT_ERR_CHECK;
 }
 
-int loops_run(LoopEntry *e, void *const *buf, const int64_t *slot, char message[MESSAGE])
+int loops_run(LoopEntry *e, void *const *buf, const int64_t *slot, bool (*room)(void *, uint32_t, const int64_t *), void *user,
+              char message[MESSAGE])
 {
-	Call c = {.e = e, .in = slot, .buf = buf};
-	return call(&c, message) && c.outcome == LOOP_DONE ? WEFT_OK : WEFT_ERR_CHECK;
+	Call c = {.e = e, .in = slot, .buf = buf, .report = {.room = room, .user = user}};
+	bool ok = call(&c, message);
+	return ok && c.outcome == LOOP_NO_ROOM ? LOOPS_NO_ROOM : ok && c.outcome == LOOP_DONE ? WEFT_OK : WEFT_ERR_CHECK;
 }

@@ -18,12 +18,18 @@ static int sizes_fn(const int64_t *extent, int64_t *slot, WeftStatus *status)
 	return code == WEFT_OK ? code : weft_fail(status, code, "%s", message);
 }
 
+static bool room(void *region, uint32_t k, const int64_t *p)
+{
+	return !weft_room(region, k, p);
+}
+
 static int run_fn(WeftRegion *region, void *const *buf, const int64_t *slot)
 {
 	char message[MESSAGE];
 	/* the table is the first member of a LoopEntry */
 	LoopEntry *entry = (LoopEntry *)(void *)(uintptr_t)region->shared->entry;
-	return loops_run(entry, buf, slot, message) == WEFT_OK ? 0 : weft_region_fail(region, "%s", message);
+	int code = loops_run(entry, buf, slot, room, region, message);
+	return code == WEFT_OK ? 0 : code == LOOPS_NO_ROOM ? 1 : weft_region_fail(region, "%s", message);
 }
 
 static int sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *inputs, WeftSizes *out, WeftStatus *status)

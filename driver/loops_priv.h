@@ -2,6 +2,8 @@
 #ifndef WEFT_DRIVER_LOOPS_PRIV_H
 #define WEFT_DRIVER_LOOPS_PRIV_H
 
+#include <stdbool.h>
+
 #include "weft.h"
 
 enum { MESSAGE = 480 }; /* bytes */
@@ -25,6 +27,9 @@ void loops_functions(LoopModel *);
 
 /* The interpreter; not WEFT_OK: message is an error's. */
 int loops_sizes(LoopEntry *, const int64_t *extent, int64_t *slot, char message[MESSAGE]);
-int loops_run(LoopEntry *, void *const *buf, const int64_t *slot, char message[MESSAGE]);
+/* room: as LoopReport's. Returns LOOPS_NO_ROOM where it failed. */
+enum { LOOPS_NO_ROOM = -1 };
+int loops_run(LoopEntry *, void *const *buf, const int64_t *slot, bool (*room)(void *, uint32_t, const int64_t *), void *user,
+              char message[MESSAGE]);
 
 #endif

@@ -342,6 +342,14 @@ static bool add_user_output(Pass *p, const json_t *arg, size_t i, const char *na
 		graph_add_output(p->state.g, label, b_from_size(&s->b, sym), -1);
 		return true;
 	}
+	uint32_t number = 0;
+	if (tag && !strcmp(tag, "as_sym_float") && json_str(v, "as_name"))
+		number = scope_find(s, json_str(v, "as_name"));
+	if (number) {
+		Node x = b_convert(&s->b, value_read(&p->state, &s->b, number), DT_f32);
+		graph_add_output(p->state.g, label, x, -1);
+		return true;
+	}
 	if (tag && (!strcmp(tag, "as_float") || !strcmp(tag, "as_bool")) && !json_is_string(v)) {
 		Attr x = json_is_boolean(v) ? attr_bool(json_is_true(v))
 					    : attr_float(json_number_value(v));

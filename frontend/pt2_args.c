@@ -280,10 +280,50 @@ static DType weak_dtype(DType d, AttrKind kind)
 	return d;
 }
 
+/* The value of a fraction that depends on data, 0 for others. */
+static uint32_t data_float(Scope *s, const char *tag, const json_t *arg)
+{
+	json_t *v;
+	const char *kind = is(tag, "as_sym_float") ? json_tag(arg, &v) : NULL;
+	const char *name = kind && is(kind, "as_name") ? json_string_value(v) : NULL;
+	return name ? scope_find(s, name) : 0;
+}
+
+/* A number that depends on data, as a value without dimensions; none: it is known from the file. */
+static Node data_number(Scope *s, const char *tag, const json_t *arg)
+{
+	uint32_t value = data_float(s, tag, arg);
+	json_t *v;
+	const char *kind = is(tag, "as_sym_bool") ? json_tag(arg, &v) : NULL;
+	if (value)
+		return value_read(s->st, &s->b, value);
+	Node x = kind && is(kind, "as_name") ? symbolic_condition(s, arg) : (Node){0};
+	return x.i && node_op(s->st->g, x) != OP_full ? x : (Node){0};
+}
+
+Node arg_float_value(Scope *s, const char *tag, const json_t *arg)
+{
+	Attr x;
+	uint32_t value = data_float(s, tag, arg);
+	if (value)
+		return value_read(s->st, &s->b, value);
+	return read_scalar(s, "number", tag, arg, &x) ? b_full_attr(&s->b, DT_f64, x, 0, NULL) : (Node){0};
+}
+
 /* A Python number where the schema wants a tensor. */
 static bool number_operand(Scope *s, const Arg *a, Call *c, const char *tag, const json_t *v)
 {
 	Attr x;
+	Node data = data_number(s, tag, v);
+	if (data.i) {
+		AttrKind kind = is(tag, "as_sym_float") ? ATTR_float : ATTR_bool;
+		DType d = kind == ATTR_float ? DT_f32 : DT_bool;
+		if (c->in.n && c->value.data[0])
+			d = weak_dtype(s->st->value.data[c->value.data[0]].meta.dtype, kind);
+		push_operand(s, c, 0);
+		c->in.data[c->in.n - 1] = b_convert(&s->b, data, d);
+		return c->in.data[c->in.n - 1].i;
+	}
 	TRY(read_scalar(s, a->name, tag, v, &x));
 	DType like = x.kind == ATTR_float ? DT_f32 : x.kind == ATTR_int ? DT_i64 : DT_bool;
 	if (c->in.n && c->value.data[0])
@@ -473,8 +513,8 @@ static Op scalar_overload(Scope *s, const json_t *node, Op op)
 		return op;
 	for (uint32_t k = 1; k < schema->narg; k++) {
 		const char *tag;
-		arg_find(node, schema->arg[k].name, k, &tag);
-		if (schema->arg[k].kind != ARG_tensor || !tag ||
+		json_t *v = arg_find(node, schema->arg[k].name, k, &tag);
+		if (schema->arg[k].kind != ARG_tensor || !tag || data_float(s, tag, v) ||
 		    (!is(tag, "as_int") && !is(tag, "as_float") && !is(tag, "as_bool") &&
 		     !is(tag, "as_sym_int") && !is(tag, "as_sym_float")))
 			continue;
@@ -482,6 +522,25 @@ static Op scalar_overload(Scope *s, const json_t *node, Op op)
 						(int)(n - tail), schema->name));
 		int slot = other != OP_none ? op_arg_index(other, schema->arg[k].name) : -1;
 		if (slot >= 0 && op_schema(other)->arg[slot].kind == ARG_scalar)
+			return other;
+	}
+	return op;
+}
+
+/* x > item is gt.Tensor, as the number is a tensor here: the file says gt.Scalar, or clamp where there is clamp.Tensor. */
+static Op tensor_overload(Scope *s, const json_t *node, Op op)
+{
+	const Schema *schema = op_schema(op);
+	size_t n = strlen(schema->name), tail = strlen(".Scalar");
+	n -= n > tail && !strcmp(schema->name + n - tail, ".Scalar") ? tail : 0;
+	for (uint32_t k = 1; k < schema->narg; k++) {
+		const char *tag;
+		json_t *v = arg_find(node, schema->arg[k].name, k, &tag);
+		if (!tag || schema->arg[k].kind != ARG_scalar || !data_float(s, tag, v))
+			continue;
+		Op other = op_find(arena_printf(s->st->im->ctx->scratch, "%.*s.Tensor", (int)n, schema->name));
+		int slot = other != OP_none ? op_arg_index(other, schema->arg[k].name) : -1;
+		if (slot >= 0 && op_schema(other)->arg[slot].kind == ARG_tensor)
 			return other;
 	}
 	return op;
@@ -497,7 +556,7 @@ static json_t *schema_arg(const json_t *node, const Schema *schema, uint32_t k, 
 
 bool call_read(Scope *s, const json_t *node, Op op, Call *c)
 {
-	*c = (Call){.op = scalar_overload(s, node, op)};
+	*c = (Call){.op = tensor_overload(s, node, scalar_overload(s, node, op))};
 	return call_read_as(s, node, op_schema(c->op), c);
 }
 

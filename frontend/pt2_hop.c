@@ -347,8 +347,7 @@ static Node size_condition(Build *b, const SymTab *t, const Cond *c)
 	return b_bin(b, op[c->kind], b_from_size(b, c->a), b_from_size(b, c->b));
 }
 
-/* A condition on sizes, as a value. */
-static Node symbolic_condition(Scope *s, const json_t *arg)
+Node symbolic_condition(Scope *s, const json_t *arg)
 {
 	json_t *v;
 	const char *kind = json_tag(arg, &v);

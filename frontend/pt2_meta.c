@@ -242,12 +242,53 @@ static void read_hint(Import *im, const json_t *size)
 	}
 }
 
+/* torchvision says of the result of nms that it has an unknown size, and PyTorch takes such sizes for 2 at least, "which are
+ * not 0 or 1": an assumption of export, which the model does not make. */
+static void find_loose(Import *im, const json_t *graph, uint32_t depth)
+{
+	size_t i, k;
+	json_t *node, *input, *out;
+	json_array_foreach(json_object_get(graph, "nodes"), i, node)
+	{
+		const char *target = json_str(node, "target");
+		json_array_foreach(json_object_get(node, "inputs"), k, input)
+		{
+			json_t *sub = json_object_get(json_object_get(json_object_get(input, "arg"), "as_graph"), "graph");
+			if (sub && depth < 32)
+				find_loose(im, sub, depth + 1);
+		}
+		if (!target || strcmp(target, "torch.ops.torchvision.nms.default"))
+			continue;
+		const char *tag = json_tag(json_array_get(json_object_get(node, "outputs"), 0), &out), *name = json_str(out, "name");
+		json_t *tensor = tag && name ? json_object_get(json_object_get(graph, "tensor_values"), name) : NULL;
+		json_t *size = json_array_get(json_object_get(tensor, "sizes"), 0);
+		const char *text = json_str(json_object_get(size, "as_expr"), "expr_str");
+		if (!text || strncmp(text, "Symbol('", strlen("Symbol('")))
+			continue;
+		text += strlen("Symbol('");
+		intern(&im->loose, text, (uint32_t)strcspn(text, "'"), NULL);
+	}
+}
+
+static bool is_loose(const Import *im, const char *name)
+{
+	return intern_find(&im->loose, name, (uint32_t)strlen(name)) != 0;
+}
+
+bool meta_is_loose(const Import *im, const Cond *c)
+{
+	return !c->fixed && c->kind == GUARD_LE && sym_is(im->syms, c->a, 2) && sym_kind(im->syms, c->b) == SYM_VAR &&
+	       is_loose(im, sym_name(im->syms, c->b));
+}
+
 bool meta_symbols(Import *im)
 {
 	const char *key;
 	json_t *range, *tensor, *size;
 	size_t k;
 	ExprEnv env = expr_env(im);
+	intern_init(&im->loose, im->ctx->arena);
+	find_loose(im, json_object_get(json_object_get(im->root, "graph_module"), "graph"), 0);
 	json_t *ranges = json_object_get(im->root, "range_constraints");
 	json_object_foreach(ranges, key, range)
 	{
@@ -259,7 +300,7 @@ bool meta_symbols(Import *im)
 			return ctx_error(im->ctx, NULL,
 					 "range constraint of %s: %lld to %lld is empty", key,
 					 (long long)lo, (long long)hi);
-		if (lo < 0 && key[0] != 'u')
+		if ((lo < 0 && key[0] != 'u') || (lo == 2 && is_loose(im, key)))
 			lo = 0;
 		if (!expr_symbol(&env, key, lo, hi).i)
 			return ctx_error(im->ctx, NULL, "range constraint of %s: %s", key,
@@ -322,11 +363,7 @@ bool meta_require(Import *im, Graph *g, const Cond *c, const char *where, const 
 		return true;
 	if (t == NO)
 		return ctx_error(im->ctx, where, "this can never hold: %s", text);
-	if (sym_uses_kind(im->syms, c->a, SYMVAR_UNBACKED) ||
-	    sym_uses_kind(im->syms, c->b, SYMVAR_UNBACKED))
-		import_warn(im, where, "not checked at run time: %s", text);
-	else
-		graph_guard(g, c->kind, c->a, c->b, arena_strdup(im->ctx->arena, text));
+	graph_guard(g, c->kind, c->a, c->b, arena_strdup(im->ctx->arena, text));
 	return true;
 }
 

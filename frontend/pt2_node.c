@@ -439,7 +439,9 @@ static bool import_assert(Scope *s, const json_t *node)
 		return true;
 	}
 	for (uint32_t k = 0; k < n; k++)
-		if (s->st->is_body && cond_truth(im->syms, &c[k]) == NO)
+		if (meta_is_loose(im, &c[k]))
+			continue;
+		else if (s->st->is_body && cond_truth(im->syms, &c[k]) == NO)
 			return never_holds(s, message);
 		else
 			TRY(meta_require(im, s->st->g, &c[k], s->where, message));
@@ -498,8 +500,11 @@ static bool import_node(Scope *s, const json_t *node)
 	case TARGET_RESIZE:
 		return import_resize(s, node, &t);
 	case TARGET_NOTHING:
-	case TARGET_SYMBOLIC:
 		return true;
+	case TARGET_SYMBOLIC:
+		return import_symbolic(s, node, t.name);
+	case TARGET_ITEM:
+		return import_item(s, node);
 	case TARGET_ASSERT_SCALAR:
 		return import_assert(s, node);
 	case TARGET_ASSERT_METADATA:

@@ -71,6 +71,7 @@ typedef struct {
 	ARRAY(Warning) warning;      /* of the last pass over the nodes */
 	Intern wrapped_name;         /* the graph's names of weights that wrap tensors */
 	ARRAY(Wrapped *) wrapped;    /* by name id - 1 */
+	Intern loose;                /* names of symbols that the file holds for 2 at least where 0 is meant: meta_symbols */
 } Import;
 
 /* What a file's name of a tensor stands for. Values that share memory share a Storage. */
@@ -131,6 +132,8 @@ TypeId meta_type(Import *, const Meta *);
 bool meta_is_contiguous(Import *, const Meta *);
 /* Create the symbols with their ranges and hints. False after ctx_error. */
 bool meta_symbols(Import *);
+/* The condition is none of the model's: that a result which the exporter knows nothing of has 2 elements. */
+bool meta_is_loose(const Import *, const Cond *);
 /* Ranges of expressions and the guards of the file become guards of the graph. */
 bool meta_guards(Import *, Graph *);
 /* Add a condition to the graph: as a guard when it is about sizes; a warning otherwise. */
@@ -221,6 +224,8 @@ bool arg_bool(const json_t *node, const char *name, size_t k, bool fallback);
 double arg_double(const json_t *node, const char *name, size_t k, double fallback);
 /* A tensor argument's value; 0 when absent or unknown. */
 uint32_t arg_value(Scope *, const json_t *node, const char *name, size_t k);
+/* A fraction as an f64 without dimensions, where it or a part of it depends on data too. None after ctx_error. */
+Node arg_float_value(Scope *, const char *tag, const json_t *arg);
 /* A symbolic integer argument (as_int, as_sym_int). False after ctx_error. */
 bool arg_sym(Scope *, const char *tag, const json_t *arg, Sym *);
 
@@ -275,6 +280,7 @@ typedef enum {
 	TARGET_RESIZE,   /* resize_: the name of the operand changes its shape, too */
 	TARGET_NOTHING,  /* no results, no meaning here */
 	TARGET_SYMBOLIC, /* scalars, known from their expressions */
+	TARGET_ITEM, /* the one element of a tensor as a number */
 	TARGET_ASSERT_SCALAR,
 	TARGET_ASSERT_METADATA,
 	TARGET_INNER_TENSOR, /* of a weight that wraps tensors */
@@ -299,7 +305,17 @@ bool targets_check(Import *, const json_t *graph);
 
 /* ---- pt2_hop.c: operators with graphs as arguments ---- */
 
+/* A condition on sizes, as a value: an argument {as_sym_bool}. None after ctx_error. */
+Node symbolic_condition(Scope *, const json_t *arg);
+
 bool import_hop(Scope *, const json_t *node, Target);
+
+/* ---- pt2_number.c ---- */
+
+/* x.item(): an integer or a bool is a symbol from here on, a fraction a value without dimensions. */
+bool import_item(Scope *, const json_t *node);
+/* Arithmetic of fractions that depend on data; all other numbers are known from their expressions. */
+bool import_symbolic(Scope *, const json_t *node, const char *target);
 
 /* ---- pt2_user.c ---- */
 

@@ -23,6 +23,8 @@ static const struct {
 	{"aten.sym_storage_offset", TARGET_SYMBOLIC},
 	{"aten.sym_constrain_range", TARGET_NOTHING},
 	{"aten.sym_constrain_range_for_size", TARGET_NOTHING},
+	{"aten.item", TARGET_ITEM},
+	{"aten._local_scalar_dense", TARGET_ITEM},
 	{"aten._assert_scalar", TARGET_ASSERT_SCALAR},
 	{"aten._assert_tensor_metadata", TARGET_ASSERT_METADATA},
 	{"export.access_subclass_inner_tensor", TARGET_INNER_TENSOR},

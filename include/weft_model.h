@@ -175,6 +175,8 @@ typedef struct {
 	uint32_t nslot; /* result slots of sizes_fn: symbols, output extents, workspace bytes */
 	uint32_t nmessage;
 	const char *const *message; /* of the checks in kernels, by id, as formats of printf; [0] unused */
+	uint32_t nroom;             /* buffers of run_fn after the state: memory that it asks for when its size is known */
+	uint32_t reserved;
 } WeftEntry;
 
 /* What `sizes` found out; plain data that may be kept and shared by threads. */
@@ -220,8 +222,9 @@ typedef struct {
 	void *profile_user;
 	int32_t nthreads; /* 0: as the provider says */
 	uint32_t reserved;
-	/* Where the memory of outputs comes from that the caller leaves to `run` (WEFT_ENTRY_DATA_SIZES): bytes > 0; NULL: no
-	 * memory. Called by one thread at a time. NULL: malloc and free. */
+	/* Where the memory of outputs comes from that the caller leaves to `run` (WEFT_ENTRY_DATA_SIZES), and what `run` needs
+	 * besides the workspace where sizes depend on data: bytes > 0, align a power of two; NULL: no memory. Called by one
+	 * thread at a time. NULL: aligned_alloc and free, so that outputs are freed by free. */
 	void *(*alloc)(void *user, uint64_t bytes, uint64_t align);
 	void (*free)(void *user, void *p, uint64_t bytes);
 	void *alloc_user;
@@ -286,7 +289,9 @@ typedef struct WeftModel {
 		     WeftStatus *);
 	/* Inputs must have the shapes `sizes` saw. Outputs are the caller's memory, row-major, of the shapes found by
 	 * `sizes`, and overlap nothing, except that one with WeftTensorInfo.donates may be that input; inputs do not
-	 * overlap the workspace. An entry that uses state changes it as WeftEntry.state_use says, if the call succeeds. */
+	 * overlap the workspace. Where `sizes` gives -1 for an extent of an output, `run` finds out the shape and writes it to
+	 * the tensor's `shape`: with data NULL memory comes from the context's allocator (none where there are no elements), and
+	 * belongs to the caller; else the shape given says how much room there is. An entry that uses state changes it as WeftEntry.state_use says, if the call succeeds. */
 	int (*run)(WeftInstance *, const WeftSizes *, const WeftTensor *inputs, WeftTensor *outputs,
 		   void *workspace, const WeftContext *, WeftStatus *);
 	/* n == 0: as many as there are processors, or as OpenMP says. NULL: see status. */

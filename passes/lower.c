@@ -51,15 +51,32 @@ static void find_unsupported(Graph *g, Unsupported *u)
 	}
 }
 
-/* The sizes of inputs are what others are computed from. */
+/* Of a graph and its bodies: symbols that get their values from data. */
+static void find_born(const Graph *g, bool *born)
+{
+	const SymTab *syms = g->ir->syms;
+	for (Node n = g->first; n.i; n = node_next(g, n)) {
+		for (uint32_t k = 0; k < op_schema(node_op(g, n))->narg; k++) {
+			const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
+			if (a->kind == ATTR_graph)
+				find_born(a->graph, born);
+		}
+		for (uint32_t v = 0; node_op(g, n) == OP_to_size && v < sym_nvars(syms); v++)
+			born[v] |= node_sym(g, n, "size").i == sym_var_at(syms, v).i;
+	}
+}
+
+/* The sizes of inputs are what others are computed from, and what data says. */
 static bool check_symbols(Lower *s)
 {
 	SymTab *syms = s->ir->syms;
 	uint32_t n = sym_nvars(syms);
 	bool *used = ARENA_ARRAY(s->arena, bool, n);
+	bool *born = ARENA_ARRAY(s->arena, bool, n);
 	graph_used_symbols(s->g, used);
+	find_born(s->g, born);
 	for (uint32_t v = 0; v < n; v++) {
-		bool known = !used[v];
+		bool known = !used[v] || born[v];
 		for (uint32_t i = 0; !known && i < s->g->input.n; i++) {
 			const Type *t = node_type(s->g, s->g->input.data[i].node);
 			for (uint32_t d = 0; d < t->n; d++)

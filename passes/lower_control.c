@@ -205,3 +205,13 @@ bool lower_cond(Lower *s, Node n)
 		lower_publish_result(s, n, k, &out[k]);
 	return true;
 }
+
+/* ---- sizes ---- */
+
+bool lower_to_size(Lower *s, Node n)
+{
+	Step step = {.kind = STEP_SIZE, .pred = whole_buffer(s, node_in(s->g, n, 0)), .size = node_sym(s->g, n, "size"),
+	             .message = node_size_message(s->g, n)};
+	array_push(s->arena, &s->steps->step, step);
+	return true;
+}

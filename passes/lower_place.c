@@ -74,10 +74,29 @@ bool lower_is_parent(const Lower *s, Node n)
 	return info_of(s, n)->is.role == ROLE_ROOT && holds && (holds != HOLDS_INTERIOR || has_simple_border(s, n));
 }
 
-/* The operand may be computed straight into the parent's buffer. */
-static bool can_live_in(const Lower *s, Node operand)
+/* All sizes of the parent that depend on data are known where the operand is computed. */
+static bool has_sizes_of(const Lower *s, Node operand, Node parent)
 {
-	return lower_has_place(s, operand) && !info_of(s, operand)->place.n;
+	const SymTab *syms = s->ir->syms;
+	bool all = true;
+	if (!node_has_data_size(s->g, parent))
+		return true;
+	for (uint32_t v = 0; v < sym_nvars(syms) && all; v++) {
+		Sym var = sym_var_at(syms, v);
+		bool needs = false, has = sym_var_kind(syms, var) != SYMVAR_UNBACKED;
+		for (uint32_t k = 0; k < node_rank(s->g, parent); k++)
+			needs |= sym_uses(syms, node_dim(s->g, parent, k), var);
+		for (uint32_t k = 0; k < node_rank(s->g, operand); k++)
+			has |= sym_uses(syms, node_dim(s->g, operand, k), var);
+		all = has || !needs;
+	}
+	return all;
+}
+
+/* The operand may be computed straight into the parent's buffer. */
+static bool can_live_in(const Lower *s, Node operand, Node parent)
+{
+	return lower_has_place(s, operand) && !info_of(s, operand)->place.n && has_sizes_of(s, operand, parent);
 }
 
 /* Of operands in order: *at is where the next one of several begins, none before the first. */
@@ -142,7 +161,7 @@ void lower_choose_places(Lower *s)
 		Sym at = {0};
 		for (uint32_t k = 0; k < noperands(s, n); k++) {
 			NodePlace p = operand_place(s, n, k, &at);
-			if (can_live_in(s, node_in(g, n, k)))
+			if (can_live_in(s, node_in(g, n, k), n))
 				lower_add_place(s, node_in(g, n, k), p);
 		}
 	}

@@ -46,6 +46,8 @@ bool lower_build_kernel(Lower *, Node root, Kernel **out, Node *blocked);
 bool lower_scan(Lower *, Node);
 bool lower_while(Lower *, Node);
 bool lower_cond(Lower *, Node);
+/* A size that depends on data gets its value. */
+bool lower_to_size(Lower *, Node);
 /* lower_call.c: user operators. */
 bool lower_call(Lower *, Node);
 /* lower.c: groups, places and kernels of a whole graph whose input places are set; out[k]: where output k

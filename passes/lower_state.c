@@ -334,6 +334,13 @@ static void find_edges(Order *o)
 			u = version_of(o->s, u->before);
 			replace_after(o, v, u);
 		}
+	/* what reads a size comes after it */
+	for (uint32_t k = 0, last = o->n; k < o->n; k++) {
+		if (last < o->n)
+			add_edge(o, last, k);
+		if (o->step[k].kind == STEP_SIZE)
+			last = k;
+	}
 	/* effects keep their order */
 	for (uint32_t k = 0, last = o->n; k < o->n; k++)
 		if (lower_step_has_effect(&o->step[k])) {

@@ -25,7 +25,7 @@ static bool has_checks(const Kernel *k)
 bool lower_step_fails(const Step *s)
 {
 	StepList *inner[MAX_STEP_LISTS];
-	bool fails = s->kind == STEP_KERNEL ? has_checks(s->kernel) : s->kind == STEP_CALL;
+	bool fails = s->kind == STEP_KERNEL ? has_checks(s->kernel) : s->kind == STEP_CALL || s->kind == STEP_SIZE;
 	for (uint32_t k = 0, n = step_lists(s, inner); k < n; k++) {
 		fails |= inner[k]->graph && inner[k]->graph->guard.n;
 		for (uint32_t i = 0; i < inner[k]->step.n; i++)

@@ -370,6 +370,7 @@ static const RootFn fns[OP_COUNT] = {
 	[OP_while] = {.steps = lower_while},
 	[OP_cond] = {.steps = lower_cond},
 	[OP_call] = {.steps = lower_call},
+	[OP_to_size] = {.steps = lower_to_size},
 };
 
 const RootFn *root_fn(Op op)

@@ -176,6 +176,20 @@ static int check_shape(const Call *c, const char *role, const WeftTensorInfo *in
 	return WEFT_OK;
 }
 
+/* `run` finds out the shape. */
+static int is_found(const WeftTensorInfo *info, const int64_t *shape)
+{
+	uint32_t k = 0;
+	while (k < info->rank && shape[k] >= 0)
+		k++;
+	return k < info->rank;
+}
+
+static int check_output(const Call *c, const WeftTensorInfo *info, const int64_t *shape, const WeftTensor *t)
+{
+	return is_found(info, shape) ? check_kind("output", info, t, c->status) : check_shape(c, "output", info, shape, t);
+}
+
 /* The output stands exactly where the input does that it may replace in place. */
 static bool donated(const WeftTensorInfo *output, Range out, const Range *in, const Range *t)
 {
@@ -198,7 +212,7 @@ static int check_overlap(const Call *c, const WeftTensor *x, const WeftTensor *y
 			in[k].end = in[k].first;
 	}
 	for (uint32_t k = 0; k < c->e->noutput; k++) {
-		out[k] = range_of(&y[k]);
+		out[k] = y[k].data ? range_of(&y[k]) : (Range){0, 0};
 		for (const Range *t = r; t < &out[k]; t++)
 			if (overlap(out[k], *t) && !donated(&c->e->output[k], out[k], in, t))
 				return weft_fail(c->status, WEFT_ERR_ARGUMENT,
@@ -219,7 +233,8 @@ static int call(Call *c, const WeftTensor *x, WeftTensor *y, void *workspace, co
 {
 	const WeftEntry *e = c->e;
 	const WeftThreads *t;
-	void *buf[e->ninput + e->noutput + 3], **b = buf;
+	void *buf[e->ninput + e->noutput + 3 + e->nroom], **b = buf;
+	uint64_t held[e->noutput + e->nroom + 1];
 	char *base = (char *)(((uintptr_t)workspace + ALIGN - 1) / ALIGN * ALIGN);
 	c->work = base + (c->sizes->slot[e->nslot - 1] + ALIGN - 1) / ALIGN * ALIGN;
 	c->work_end = c->work + (c->sizes->workspace_bytes - (uint64_t)c->sizes->slot[e->nslot - 1] - 2 * ALIGN);
@@ -228,25 +243,34 @@ static int call(Call *c, const WeftTensor *x, WeftTensor *y, void *workspace, co
 		TRY(check_shape(c, "input", &e->input[i], shape, &x[i]));
 	shape = c->sizes->slot + e->nsymbol;
 	for (uint32_t i = 0; i < e->noutput; shape += e->output[i++].rank)
-		TRY(check_shape(c, "output", &e->output[i], shape, &y[i]));
+		TRY(check_output(c, &e->output[i], shape, &y[i]));
 	TRY(check_overlap(c, x, y, workspace)); /* before inputs are copied into the workspace */
 	for (uint32_t i = 0; i < e->ninput; i++)
 		TRY(bind_data(c, "input", &e->input[i], &x[i], b++));
-	for (uint32_t i = 0; i < e->noutput; i++)
-		TRY(bind_data(c, "output", &e->output[i], &y[i], b++));
+	shape = c->sizes->slot + e->nsymbol;
+	for (uint32_t i = 0; i < e->noutput; shape += e->output[i++].rank, b++)
+		if (y[i].data || !is_found(&e->output[i], shape))
+			TRY(bind_data(c, "output", &e->output[i], &y[i], b));
 	b[0] = (void *)(uintptr_t)c->in->constants->weights;
 	b[1] = base;
 	b[2] = c->in->state;
 	int32_t n = threads_wanted(c->in, ctx, &t);
 	RegionShared s;
 	s.entry = e;
-	s.buf = buf;
+	s.buf = s.room = buf;
+	s.held = memset(held, 0, sizeof held);
+	s.output = y;
+	s.context = ctx;
+	s.leave = NULL;
 	s.slot = c->sizes->slot;
 	s.profile = ctx->profile;
 	s.profile_user = ctx->profile_user;
 	s.status = c->status;
 	s.spin = n <= c->in->ncpu ? 2000 : 0;
-	return region_run(&s, t, n);
+	int code = region_run(&s, t, n);
+	if (s.leave)
+		s.leave(&s, code);
+	return code;
 }
 
 int weft_rt_run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inputs, WeftTensor *outputs, void *workspace,

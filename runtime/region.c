@@ -46,7 +46,7 @@ int64_t weft_read(WeftRegion *r, const void *from, int code, int bits)
 }
 
 /* Keep the failure of the first call, and there of the first task, whatever the timing. */
-static void record(WeftRegion *r, int id)
+void region_record(WeftRegion *r, int id)
 {
 	RegionShared *s = r->shared;
 	while (id && atomic_exchange(&s->recording, 1))
@@ -73,7 +73,7 @@ static void drain(WeftRegion *r, int32_t lane, WeftKernel kernel, const WeftFram
 	for (int64_t a = atomic_load_explicit(next, memory_order_relaxed), end = 0; a < all; a = a > end ? a : end) {
 		end = all - a < chunk ? all : a + chunk;
 		if (atomic_compare_exchange_strong_explicit(next, &a, end, memory_order_relaxed, memory_order_relaxed))
-			record(r, kernel(f, first + a - before, first + end - before));
+			region_record(r, kernel(f, first + a - before, first + end - before));
 	}
 	r->base[lane] = all;
 }
@@ -86,7 +86,7 @@ int weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t
 	const bool joined = call & WEFT_JOINED, idle = call & WEFT_ALONE && r->i;
 	r->call = call & ~(uint32_t)(WEFT_JOINED | WEFT_ALONE);
 	if (r->n == 1) {
-		record(r, ntasks > 0 ? kernel(&f, 0, ntasks) : 0);
+		region_record(r, ntasks > 0 ? kernel(&f, 0, ntasks) : 0);
 		s->stop = s->failed && !joined;
 	} else {
 		/* The own share first: the same thread meets the same data again in the next phase. */
@@ -156,7 +156,7 @@ int weft_region_fail(WeftRegion *r, const char *fmt, ...)
 	vsnprintf(r->told.message, sizeof r->told.message, fmt, ap);
 	va_end(ap);
 	r->failure[1] = r->told.code = WEFT_ERR_CHECK;
-	record(r, WEFT_TOLD);
+	region_record(r, WEFT_TOLD);
 	return 1;
 }
 

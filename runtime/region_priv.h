@@ -16,9 +16,15 @@ typedef struct {
 } RegionLane;
 
 /* Shared by the threads of a call; lives on the caller's stack. */
-typedef struct {
+typedef struct RegionShared {
 	const WeftEntry *entry;
 	void *const *buf;
+	/* Memory that `run` asks for (rooms.c). */
+	void **room;             /* buf, to be written */
+	uint64_t *held;          /* by output, then room: bytes of the context's allocator */
+	WeftTensor *output;
+	const WeftContext *context;
+	void (*leave)(const struct RegionShared *, int code); /* after the call; NULL: nothing was asked for */
 	const int64_t *slot;
 	WeftProfile profile;
 	void *profile_user;
@@ -56,6 +62,8 @@ static inline void status_clear(WeftStatus *s)
 		s->code = WEFT_OK, s->message[0] = 0;
 }
 
+/* This thread's failure, told in `told`. */
+void region_record(WeftRegion *, int id);
 /* Execute the entry's run_fn on n threads of the provider. Returns the status code. */
 int region_run(RegionShared *, const WeftThreads *, int32_t n);
 

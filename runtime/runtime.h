@@ -118,6 +118,9 @@ static inline int64_t weft_value(const void *from, int code, int bits)
 	default: return *(const int64_t *)from;
 	}
 }
+/* Buffer k of `run` gets memory for as many bytes as p[0] says, or if it is an output, for an output of extents p[]; NULL: it
+ * is given back. A barrier unless p is NULL. Not 0: there is none, and the caller returns at once. */
+int weft_room(WeftRegion *, uint32_t k, const int64_t *p);
 /* A violated assertion of `run`, which all threads see: the call's status. Returns 1, as the caller does at once. */
 int weft_region_fail(WeftRegion *, const char *fmt, ...) WEFT_PRINTF(2, 3);
 /* Set the status; returns code. Used by sizes_fn: return weft_fail(status, WEFT_ERR_INPUT, "...",

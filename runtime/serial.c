@@ -66,6 +66,12 @@ void weft_barrier(WeftRegion *r)
 	(void)r;
 }
 
+int weft_room(WeftRegion *r, uint32_t k, const int64_t *p)
+{
+	(void)k;
+	return p ? weft_region_fail(r, "sizes that depend on data need an allocator, which this runtime has not") : 0;
+}
+
 int64_t weft_read(WeftRegion *r, const void *from, int code, int bits)
 {
 	(void)r;

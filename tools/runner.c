@@ -273,6 +273,16 @@ static void free_results(Runner *r)
 		memset(r->result, 0, r->noutput * sizeof *r->result);
 }
 
+/* `run` finds out the shape of the result, and gives it memory. */
+static bool is_found(const Runner *r, uint32_t k)
+{
+	const int64_t *shape = weft_output_shape(r->model, r->entry, r->sizes, k);
+	bool found = false;
+	for (uint32_t d = 0; d < runner_output(r, k)->rank; d++)
+		found |= shape[d] < 0;
+	return found;
+}
+
 static bool alloc_result(Runner *r, uint32_t k)
 {
 	const WeftTensorInfo *info = runner_output(r, k);
@@ -283,6 +293,8 @@ static bool alloc_result(Runner *r, uint32_t k)
 	if (!t->shape)
 		return false;
 	memcpy(t->shape, weft_output_shape(r->model, r->entry, r->sizes, k), info->rank * sizeof(int64_t));
+	if (is_found(r, k))
+		return true;
 	t->data = aligned_alloc(64, (bytes_of(t) + 127) / 64 * 64);
 	return t->data;
 }
@@ -317,6 +329,11 @@ bool runner_call(Runner *r, const WeftTensor *inputs, int threads, WeftProfile p
 		       (fail_messages(r->w), false);
 	if (r->remote)
 		return free_results(r), remote_call(r, inputs, threads);
+	for (uint32_t k = 0; k < r->noutput; k++)
+		if (is_found(r, k)) { /* of the call before */
+			free(r->result[k].data);
+			r->result[k].data = NULL;
+		}
 	WeftStatus status = {0};
 	WeftContext c = {.size = sizeof c,
 			 .nthreads = threads,

@@ -472,6 +472,25 @@ static void print_save(Fn *f, const LsData *s)
 	text_add(f->out, ");\n");
 }
 
+static void print_room(Fn *f, const LsData *s)
+{
+	if (!s->narg) {
+		line(f);
+		text_printf(f->out, "weft_room(r, %u, 0);\n", s->k);
+		return;
+	}
+	line(f);
+	text_add(f->out, "{\n");
+	f->indent++;
+	print_list(f, "const int64_t p[]", s->arg, s->narg);
+	line(f);
+	text_printf(f->out, "if (weft_room(r, %u, p))\n", s->k);
+	print_stop(f);
+	f->indent--;
+	line(f);
+	text_add(f->out, "}\n");
+}
+
 static void print_program(Fn *f, const LsData *s)
 {
 	switch (s->kind) {
@@ -480,6 +499,9 @@ static void print_program(Fn *f, const LsData *s)
 		break;
 	case LS_READ:
 		print_read(f, s);
+		break;
+	case LS_ROOM:
+		print_room(f, s);
 		break;
 	case LS_COPY:
 		line(f);

@@ -17,13 +17,14 @@ static bool loads_at_entry(const Fn *f)
 	return f->role == FN_KERNEL;
 }
 
-static LLVMValueRef slot_of(Fn *f, LLVMTypeRef type, LLVMValueRef array, uint32_t k)
+/* fixed: what lies there does not change while the function runs. */
+static LLVMValueRef slot_of(Fn *f, LLVMTypeRef type, LLVMValueRef array, uint32_t k, bool fixed)
 {
 	LLVMValueRef at = l_i64(f->u, k);
 	LLVMBuilderRef b = loads_at_entry(f) ? f->entry : f->u->b;
 	LLVMValueRef p = LLVMBuildInBoundsGEP2(b, type, array, &at, 1, "");
 	LLVMValueRef x = LLVMBuildLoad2(b, type, p, "");
-	if (f->role != FN_SIZES || array != f->slots) /* slots are results too */
+	if (fixed)
 		set_metadata(f->u, x, "invariant.load", NULL, 0);
 	return x;
 }
@@ -31,7 +32,7 @@ static LLVMValueRef slot_of(Fn *f, LLVMTypeRef type, LLVMValueRef array, uint32_
 LLVMValueRef fn_buffer(Fn *f, uint32_t k)
 {
 	if (!f->buf[k] || !loads_at_entry(f)) {
-		f->buf[k] = slot_of(f, l_pointer(f->u), f->buffers, k);
+		f->buf[k] = slot_of(f, l_pointer(f->u), f->buffers, k, f->role == FN_KERNEL || !program_is_room(f->of, k));
 		if (f->role == FN_KERNEL) {
 			LLVMMetadataRef align = LLVMValueAsMetadata(l_i64(f->u, f->f->buf.data[k].align));
 			set_metadata(f->u, f->buf[k], "align", &align, 1);
@@ -45,7 +46,8 @@ static LLVMValueRef parameter(Fn *f, uint32_t k)
 {
 	if (!f->param[k] || !loads_at_entry(f)) {
 		bool slot = k < f->nslot;
-		f->param[k] = slot_of(f, LLVMInt64TypeInContext(f->u->c), slot ? f->slots : f->params, slot ? k : k - f->nslot);
+		f->param[k] = slot_of(f, LLVMInt64TypeInContext(f->u->c), slot ? f->slots : f->params, slot ? k : k - f->nslot,
+		                     f->role != FN_SIZES || !slot); /* slots are results too */
 		LLVMMetadataRef range[2] = {LLVMValueAsMetadata(l_i64(f->u, 0)),
 		                            LLVMValueAsMetadata(l_i64(f->u, INT64_MAX))};
 		set_metadata(f->u, f->param[k], "range", range, 2);

@@ -148,6 +148,20 @@ static void save(Fn *f, const LsData *s)
 	call(f, "weft_save", type, in, 7);
 }
 
+static void room(Fn *f, const LsData *s)
+{
+	LLVMTypeRef p = l_pointer(f->u), i64 = LLVMInt64TypeInContext(f->u->c);
+	LLVMTypeRef type = LLVMFunctionType(i32_of(f), (LLVMTypeRef[]){p, i32_of(f), p}, 3, false);
+	LLVMValueRef in[3] = {LLVMGetParam(f->fn, 0), LLVMConstInt(i32_of(f), s->k, 0), LLVMConstNull(p)};
+	if (s->narg) {
+		in[2] = fn_alloca(f, LLVMArrayType2(i64, s->narg), 16);
+		fill(f, in[2], i64, s->arg, s->narg);
+	}
+	LLVMValueRef stop = call(f, "weft_room", type, in, 3);
+	if (s->narg)
+		stop_unless_0(f, stop);
+}
+
 /* ---- failures ---- */
 
 static void fail_sizes(Fn *f, LLVMValueRef *in, uint32_t n)
@@ -231,6 +245,7 @@ void fn_program(Fn *f, const LsData *s)
 	case LS_LAUNCH: launch(f, s); break;
 	case LS_READ: read(f, s); break;
 	case LS_TABLE: table(f, s); break;
+	case LS_ROOM: room(f, s); break;
 	case LS_COPY: copy(f, s); break;
 	case LS_SAVE: save(f, s); break;
 	case LS_ASSERT: assertion(f, s); break;

@@ -27,6 +27,7 @@ typedef struct {
 	bool extended;
 	ARRAY(uint32_t) touched; /* in the loops around */
 	ARRAY(const StepSave *) saved; /* what they hold is there until the end */
+	ARRAY(Sym) born;         /* sizes that depend on data, in order; none: known before */
 } Planner;
 
 static void touch(Planner *p, uint32_t buf)
@@ -135,6 +136,11 @@ static void walk_step(Planner *p, const Step *s)
 	case STEP_LOOP: case STEP_WHILE:
 		walk_loop(p, s);
 		break;
+	case STEP_SIZE:
+		p->now++;
+		touch(p, s->pred.i);
+		array_push(p->l->ir->ctx->arena, &p->born, s->size);
+		break;
 	}
 }
 
@@ -151,7 +157,7 @@ static void find_lives(Planner *p)
 	do {
 		p->extended = false;
 		p->now = 0;
-		p->kernel = p->saved.n = 0;
+		p->kernel = p->saved.n = p->born.n = 0;
 		walk(p, &p->l->steps);
 		for (uint32_t k = 0; k < p->saved.n; k++)
 			touch_saved(p, p->saved.data[k]);
@@ -541,6 +547,52 @@ static Sym *find_sizes(const Planner *p, uint32_t n)
 	return size;
 }
 
+/* ---- rooms ---- */
+
+/* The last STEP_SIZE, from 1, that a number of bytes waits for; 0: it has a bound that is near. */
+static uint32_t waits_for(const Planner *p, Sym bytes)
+{
+	SymTab *syms = p->l->ir->syms;
+	uint32_t last = 0;
+	if (sym_most_is_near(syms, bytes) && sym_most(syms, bytes).i)
+		return 0;
+	for (uint32_t k = 0; k < p->born.n; k++)
+		if (sym_kind(syms, p->born.data[k]) == SYM_VAR && sym_uses(syms, bytes, p->born.data[k]))
+			last = k + 1;
+	return last;
+}
+
+/* Gives what waits for a size a room of its own; sizes of the others become their bounds. */
+static void find_rooms(const Planner *p, Sym *size, uint32_t n, MemoryPlan *plan)
+{
+	Arena *arena = p->l->ir->ctx->arena;
+	uint32_t *room = ARENA_ARRAY(arena, uint32_t, n), *room_of = ARENA_ARRAY(arena, uint32_t, p->born.n + 1);
+	for (uint32_t i = 1; i < n; i++) {
+		if (!size[i].i || !sym_uses_kind(p->l->ir->syms, size[i], SYMVAR_UNBACKED))
+			continue;
+		uint32_t after = waits_for(p, size[i]);
+		if (!after) {
+			size[i] = sym_most(p->l->ir->syms, size[i]);
+			continue;
+		}
+		if (!room_of[after - 1])
+			room_of[after - 1] = ++plan->nroom;
+		room[i] = room_of[after - 1];
+	}
+	plan->room = room;
+	plan->room_of = room_of;
+}
+
+/* Offsets in slots that follow each other from byte `at` on. Returns where they end. */
+static Sym place_slots(SymTab *syms, Slots *slots, Sym at)
+{
+	for (uint32_t i = 0; i < slots->slot.n; i++) {
+		slots->slot.data[i].offset = at;
+		at = sym_add(syms, at, slots->slot.data[i].size);
+	}
+	return at;
+}
+
 MemoryPlan plan_memory(const DistinctKernels *kernels, bool share)
 {
 	const Lowered *l = kernels->l;
@@ -553,8 +605,10 @@ MemoryPlan plan_memory(const DistinctKernels *kernels, bool share)
 	plan.temp = plan.offset + l->buf.n;
 	Block *block = ARENA_ARRAY(arena, Block, all);
 	uint32_t *slot_of = ARENA_ARRAY(arena, uint32_t, all);
-	const Sym *size = find_sizes(&p, all);
-	Slots slots = {0};
+	Sym *size = find_sizes(&p, all);
+	find_rooms(&p, size, all, &plan);
+	Slots *slots = ARENA_ARRAY(arena, Slots, plan.nroom + 1);
+	Sym *total = ARENA_ARRAY(arena, Sym, plan.nroom + 1);
 	for (uint32_t i = 1; i < all; i++) {
 		int64_t fixed;
 		if (!size[i].i)
@@ -562,17 +616,17 @@ MemoryPlan plan_memory(const DistinctKernels *kernels, bool share)
 		if (sym_is_const(syms, size[i], &fixed))
 			block[n++] = (Block){.buf = i, .size = fixed, .life = p.life[i]};
 		else
-			slot_of[i] = 1 + find_slot(l, &slots, size[i], p.life[i], share);
+			slot_of[i] = 1 + find_slot(l, &slots[plan.room[i]], size[i], p.life[i], share);
 	}
 	plan.total = sym_int(syms, place_blocks(arena, block, n, share));
 	for (uint32_t i = 0; i < n; i++)
 		plan.offset[block[i].buf] = sym_int(syms, block[i].offset);
-	for (uint32_t i = 0; i < slots.slot.n; i++) {
-		slots.slot.data[i].offset = plan.total;
-		plan.total = sym_add(syms, plan.total, slots.slot.data[i].size);
-	}
-	for (uint32_t i = 1; slots.slot.n && i < all; i++)
+	for (uint32_t r = 0; r <= plan.nroom; r++)
+		total[r] = place_slots(syms, &slots[r], r ? sym_int(syms, 0) : plan.total);
+	plan.total = total[0];
+	plan.room_bytes = total;
+	for (uint32_t i = 1; i < all; i++)
 		if (slot_of[i])
-			plan.offset[i] = slots.slot.data[slot_of[i] - 1].offset;
+			plan.offset[i] = slots[plan.room[i]].slot.data[slot_of[i] - 1].offset;
 	return plan;
 }

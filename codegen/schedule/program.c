@@ -33,6 +33,12 @@ typedef struct {
 	Lx count;
 } Ended;
 
+/* A size that depends on data, where it is known: of its own function a variable, of a part of it a parameter. */
+typedef struct {
+	Sym var;
+	uint32_t room; /* that was made when it was found out, or 0 */
+} BornSize;
+
 /* What another function knew of it, before the function at hand got a parameter. */
 typedef struct {
 	uint32_t ended;
@@ -58,6 +64,10 @@ typedef struct {
 	ARRAY(Around) around;
 	ARRAY(Ended) ended;
 	ARRAY(Asked) asked; /* by parts that are being emitted */
+	ARRAY(BornSize) born; /* in the lists around */
+	uint32_t nsize;       /* STEP_SIZEs so far */
+	const Graph *guarded; /* whose guards are checked when their sizes are known */
+	bool *has_room;       /* by output: its memory is there, or the caller's */
 	bool tight; /* lists are cut however short they are */
 	const Cost *times; /* that what is emitted now runs: iterations of the loops around it; of a WHILE one is counted */
 } Builder;
@@ -200,6 +210,12 @@ static Lx place_offset(Builder *b, const CarryPlace *p)
 	return lx_select(f, odd, sym_lower(&b->sizes, p->odd), sym_lower(&b->sizes, p->even));
 }
 
+/* Byte `at` of a room, or of the workspace. */
+static Lx room_address(Builder *b, uint32_t room, Lx at)
+{
+	return lx_addr(b->f, b->ninput + b->noutput + (room ? 2 + room : 1), at);
+}
+
 /* Of a buffer; `layout`: in which a constant is read. */
 static Lx address(Builder *b, BufId id, const Layout *layout)
 {
@@ -219,7 +235,7 @@ static Lx address(Builder *b, BufId id, const Layout *layout)
 		return lx_addr(f, b->ninput + b->noutput + 2, lx_int(f, (int64_t)b->p->state.data[b->state[buf->k]].offset));
 	default: {
 		Lx at = b->place[id.i].even.i ? place_offset(b, &b->place[id.i]) : sym_lower(&b->sizes, b->plan.offset[id.i]);
-		return lx_addr(f, b->ninput + b->noutput + 1, at);
+		return room_address(b, b->plan.room[id.i], at);
 	}
 	}
 }
@@ -290,7 +306,7 @@ static ProgramArg describe_arg(const Builder *b, const Scheduled *k, const Sched
 static Lx address_of(Builder *b, const Scheduled *k, const SchedArg *a)
 {
 	if (a->kind == ARG_TEMP)
-		return lx_addr(b->f, b->ninput + b->noutput + 1, sym_lower(&b->sizes, b->plan.temp[k->temp + a->k]));
+		return room_address(b, b->plan.room[b->l->buf.n + k->temp + a->k], sym_lower(&b->sizes, b->plan.temp[k->temp + a->k]));
 	return address(b, k->buf[a->k], layout_of(b, k, a));
 }
 
@@ -332,16 +348,105 @@ static void launch(Builder *b, const Scheduled *k)
 
 static void emit_steps(Builder *b, const StepList *list);
 
+/* ---- sizes that depend on data ---- */
+
+/* What a size was waited for: conditions of the model, memory of outputs. */
+static void after_size(Builder *b, Sym var)
+{
+	for (uint32_t k = 0; k < b->guarded->guard.n; k++) {
+		const GraphGuard *g = &b->guarded->guard.data[k];
+		bool uses = sym_uses(b->syms, g->a, var) || sym_uses(b->syms, g->b, var);
+		if (uses && sym_lower_can(&b->sizes, g->a) && sym_lower_can(&b->sizes, g->b))
+			program_guard(b->p, &b->sizes, b->l->graph, g);
+	}
+	for (uint32_t k = 0; k < b->noutput; k++) {
+		const ProgramTensor *t = &b->e->output.data[k];
+		bool known = true;
+		for (uint32_t d = 0; d < t->rank && known; d++)
+			known = sym_lower_can(&b->sizes, t->dim[d]);
+		if (!known || b->has_room[k])
+			continue;
+		Lx dim[MAX_RANK];
+		for (uint32_t d = 0; d < t->rank; d++)
+			dim[d] = sym_lower(&b->sizes, t->dim[d]);
+		ls_room(b->f, b->ninput + k, dim, t->rank);
+		b->has_room[k] = true;
+	}
+}
+
+/* Memory for what has no bound. */
+static uint32_t make_room(Builder *b)
+{
+	uint32_t room = b->plan.room_of[b->nsize++];
+	Lx bytes = room ? sym_lower(&b->sizes, b->plan.room_bytes[room]) : (Lx){0};
+	if (room)
+		ls_room(b->f, b->ninput + b->noutput + 2 + room, &bytes, 1);
+	return room;
+}
+
+/* The value at hand is that of a symbol from now on: its range was checked. */
+static void give_size(Builder *b, const Step *s, Lx value, int64_t lo)
+{
+	LoopFn *f = b->f;
+	value = lo >= 0 ? lx_max(f, value, lx_int(f, 0)) : value; /* so that all see that it is not negative */
+	sym_lower_set(&b->sizes, s->size, lx_var(f, ls_let(f, sym_name(b->syms, s->size), value)));
+	array_push(b->arena, &b->born, (BornSize){.var = s->size});
+	uint32_t at = b->born.n - 1;
+	b->born.data[at].room = make_room(b);
+	after_size(b, s->size);
+}
+
+static void emit_size(Builder *b, const Step *s)
+{
+	LoopFn *f = b->f;
+	const Buffer *buf = buf_of(b->l, s->pred);
+	int64_t lo, hi;
+	Lx value = lx_var(f, ls_read(f, "size", DT_i64, address(b, s->pred, &buf->layout), owner_of(b, s->pred.i)));
+	sym_range(b->syms, s->size, &lo, &hi);
+	uint32_t message = program_message(b->p, s->message);
+	if (sym_lower_can(&b->sizes, s->size)) {
+		ls_assert(f, lx_cmp(f, SC_eq, value, sym_lower(&b->sizes, s->size)), message, &value, 1);
+		b->nsize++;
+		return;
+	}
+	if (sym_kind(b->syms, s->size) != SYM_VAR) {
+		ctx_error(b->l->ir->ctx, NULL, "the size %s depends on data, and its symbols have no values", sym_str(b->syms, s->size));
+		return;
+	}
+	ls_reads_size(f, s->size);
+	Lx ok = lo > -SYM_INF ? lx_cmp(f, SC_ge, value, lx_int(f, lo)) : (Lx){0};
+	if (hi < SYM_INF) {
+		Lx less = lx_cmp(f, SC_le, value, lx_int(f, hi));
+		ok = ok.i ? lx_and(f, ok, less) : less;
+	}
+	if (ok.i)
+		ls_assert(f, ok, message, &value, 1);
+	give_size(b, s, value, lo);
+}
+
+/* Those of a list that ends: their rooms are given back. */
+static void forget_sizes(Builder *b, uint32_t n)
+{
+	for (uint32_t k = b->born.n; k-- > n;)
+		if (b->born.data[k].room)
+			ls_room(b->f, b->ninput + b->noutput + 2 + b->born.data[k].room, NULL, 0);
+	b->born.n = n;
+}
+
 /* A list inside a step: what is found out in it is not known after it. */
 static void emit_list(Builder *b, const StepList *list)
 {
-	uint32_t scope = b->sizes.log.n, ended = b->ended.n;
+	uint32_t scope = b->sizes.log.n, ended = b->ended.n, born = b->born.n;
+	const Graph *guarded = b->guarded;
+	b->guarded = list->graph ? list->graph : guarded;
 	for (uint32_t k = 0; list->graph && k < list->graph->guard.n; k++) {
 		const GraphGuard *g = &list->graph->guard.data[k];
 		if (sym_lower_can(&b->sizes, g->a) && sym_lower_can(&b->sizes, g->b))
 			program_guard(b->p, &b->sizes, b->l->graph, g);
 	}
 	emit_steps(b, list);
+	forget_sizes(b, born);
+	b->guarded = guarded;
 	sym_lower_forget(&b->sizes, scope);
 	b->ended.n = ended;
 }
@@ -461,6 +566,8 @@ static void start_function(Builder *b, LoopFn *f)
 	b->around.n = 0;
 	for (uint32_t i = 0; i < n; i++)
 		enter(b, b->around.data[i].step, lx_param(f, loop_param(f, "i")));
+	for (uint32_t i = 0; i < b->born.n; i++)
+		sym_lower_set(&b->sizes, b->born.data[i].var, lx_param(f, loop_param(f, sym_name(b->syms, b->born.data[i].var))));
 }
 
 static void emit_copy(Builder *b, const Step *s)
@@ -501,6 +608,7 @@ static void emit_step(Builder *b, const Step *s)
 	case STEP_LOOP: emit_loop(b, s); break;
 	case STEP_IF: emit_if(b, s); break;
 	case STEP_WHILE: emit_while(b, s); break;
+	case STEP_SIZE: emit_size(b, s); break;
 	}
 }
 
@@ -509,14 +617,16 @@ static void call_part(Builder *b, uint32_t part, uint32_t first_asked)
 {
 	uint32_t n = 0, nasked = b->asked.n - first_asked, nsymbol = b->e->symbol.n;
 	Asked *asked = nasked ? arena_dup(b->arena, b->asked.data + first_asked, nasked * sizeof *asked) : NULL;
-	Lx *arg = ARENA_ARRAY(b->arena, Lx, nsymbol + b->around.n + nasked);
+	Lx *arg = ARENA_ARRAY(b->arena, Lx, nsymbol + b->around.n + b->born.n + nasked);
 	b->asked.n = first_asked;
 	for (uint32_t k = 0; k < nasked; k++)
 		b->ended.data[asked[k].ended] = asked[k].before;
-	for (uint32_t k = 0; (nasked || b->around.n) && k < nsymbol; k++)
+	for (uint32_t k = 0; (nasked || b->around.n || b->born.n) && k < nsymbol; k++)
 		arg[n++] = lx_param(b->f, k);
 	for (uint32_t k = 0; k < b->around.n; k++)
 		arg[n++] = b->around.data[k].index;
+	for (uint32_t k = 0; k < b->born.n; k++)
+		arg[n++] = sym_lower(&b->sizes, b->born.data[k].var);
 	for (uint32_t k = 0; k < nasked; k++)
 		arg[n++] = count_of(b, asked[k].ended);
 	ls_part(b->f, part, 0, arg, n);
@@ -587,7 +697,7 @@ static void emit_whole_while(Builder *b, const Step *s)
 static uint32_t part_length(const Step *step, const uint32_t *size, uint32_t n)
 {
 	uint32_t sum = size[0], k = 1;
-	for (; k < n && step[k].kind != STEP_WHILE && sum + size[k] <= PART; k++)
+	for (; k < n && step[k].kind != STEP_WHILE && step[k].kind != STEP_SIZE && sum + size[k] <= PART; k++)
 		sum += size[k];
 	return k;
 }
@@ -603,6 +713,8 @@ static void emit_steps(Builder *b, const StepList *list)
 			emit_step(b, &step[i]);
 		} else if (step[i].kind == STEP_WHILE) {
 			emit_whole_while(b, &step[i]);
+		} else if (step[i].kind == STEP_SIZE) { /* what comes after it needs its value */
+			emit_step(b, &step[i]);
 		} else {
 			n = part_length(&step[i], &size[i], list->step.n - i);
 			emit_part(b, &step[i], n);
@@ -644,7 +756,20 @@ static void start_run(Builder *b)
 	loop_buf(e->run, (LArg){.name = "weights", .dtype = DT_u8, .read = true, .align = 64});
 	loop_buf(e->run, (LArg){.name = "workspace", .dtype = DT_u8, .read = true, .written = true, .align = 64});
 	loop_buf(e->run, (LArg){.name = "state", .dtype = DT_u8, .read = true, .written = true, .align = 64});
+	e->nroom = b->plan.nroom;
+	for (uint32_t i = 0; i < e->nroom; i++)
+		loop_buf(e->run, (LArg){.name = "room", .dtype = DT_u8, .read = true, .written = true, .align = 64});
 	start_function(b, e->run);
+}
+
+/* Memory of an output is asked for when its sizes are known. False after ctx_error: they never are. */
+static bool outputs_have_rooms(const Builder *b)
+{
+	for (uint32_t k = 0; k < b->noutput; k++)
+		if (!b->has_room[k])
+			return ctx_error(b->l->ir->ctx, NULL, "the size of output \"%s\" is known within a branch or a loop only",
+			                 b->e->output.data[k].name);
+	return true;
 }
 
 /* No two functions of entries and parts have the same. */
@@ -679,8 +804,14 @@ static bool build_entry(Builder *b, const ScheduleEntry *entry, const Target *ta
 	share_phases(&b->kernels, &l->steps, b->owner);
 	b->plan = plan_memory(&b->kernels, !opt->no_plan);
 	b->place = ARENA_ARRAY(b->arena, CarryPlace, l->buf.n);
+	b->nsize = 0;
+	b->guarded = l->graph;
+	b->has_room = ARENA_ARRAY(b->arena, bool, b->noutput);
+	for (uint32_t k = 0; k < b->noutput; k++)
+		b->has_room[k] = !program_is_found(b->e, k);
 	start_run(b);
 	emit_steps(b, &l->steps);
+	TRY(outputs_have_rooms(b));
 	TRY(program_sizes(b->e, l->graph, b->plan.total));
 	b->e->workspace_hint = (uint64_t)sym_hint(b->syms, b->plan.total);
 	if (!opt->plain)

@@ -246,7 +246,8 @@ static void results(Sizes *z, uint32_t *slot, const Sym *x, uint32_t n)
 {
 	for (uint32_t k = 0; k < n; k++) {
 		next_statement(z, 0);
-		ls_result(z->s.f, (*slot)++, sym_lower(&z->s, x[k]));
+		bool later = sym_uses_kind(z->s.syms, x[k], SYMVAR_UNBACKED); /* `run` finds out */
+		ls_result(z->s.f, (*slot)++, later ? lx_int(z->s.f, -1) : sym_lower(&z->s, x[k]));
 	}
 }
 

@@ -290,6 +290,13 @@ Node b_from_size(Build *b, Sym s)
 	return b_node(b, OP_from_size, NULL, 0, &attr, 1);
 }
 
+void b_to_size(Build *b, Node x, Sym size, Sym most, const char *what)
+{
+	Attr attr[] = {attr_none(), attr_sym(size), most.i ? attr_sym(most) : attr_none(), attr_str(b->g->ir, what)};
+	if (x.i)
+		b_node(b, OP_to_size, &x, 1, attr, 4);
+}
+
 bool b_splat(const Build *b, Node x, Attr *v)
 {
 	if (!x.i || node_op(b->g, x) != OP_full)

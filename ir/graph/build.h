@@ -40,6 +40,8 @@ Node b_scalar(Build *, DType, double v); /* 0-d */
 Node b_iota(Build *, DType, Sym n);      /* [n]: 0, 1, ... */
 Node b_const(Build *, ConstId);
 Node b_from_size(Build *, Sym);          /* 0-d i64 */
+/* From here on `size` is the value of x (0-d i64), at most `most` (none: not known): see OP_to_size. */
+void b_to_size(Build *, Node x, Sym size, Sym most, const char *what);
 
 /* Element-wise scalar primitive: broadcasts operands to one shape and converts them to their promoted
  * dtype (0-d operands weakly, as ATen). */

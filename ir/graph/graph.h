@@ -242,6 +242,8 @@ static inline Sym node_dim(const Graph *g, Node n, uint32_t k) { return node_typ
 uint32_t node_nuses(const Graph *, Node); /* readers, a graph output counts as one */
 bool node_is_output(const Graph *, Node);
 bool node_has_effect(const Graph *, Node); /* its own or a subgraph's */
+/* Its type has a size that depends on data, which it may be the one to find out. */
+bool node_has_data_size(const Graph *, Node);
 /* The next `get` of result k of a tuple, from the reader *u on, which then is the one after it; none at the end. */
 Node node_next_get(const Graph *, Use *u, uint32_t k);
 
@@ -268,6 +270,8 @@ const Sym *node_ints(const Graph *, Node, const char *name, uint32_t *n);
 Node node_arg(const Graph *, Node, const char *name);
 uint32_t node_args(const Graph *, Node, const char *name, uint32_t *first);
 
+/* Of a `to_size` node: what is wrong with a value that its size cannot have, a format for that value (%lld). */
+const char *node_size_message(const Graph *, Node);
 /* "model.pt2: node conv2d_3 (net.py:12)" for diagnostics, in the scratch arena. */
 const char *node_where(Graph *, Node);
 /* The same with graph_last_name: for what is made for every node and rarely read. */

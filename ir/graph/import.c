@@ -72,6 +72,8 @@ static Node import_node(Import *m, Graph *g, const Graph *src, Node n, const Nod
 	Node made = graph_add(g, (Node){0}, d->op, in, d->nin, attr, import_type(m, d->type), loc);
 	if (src->node_name.data[n.i])
 		graph_set_name(g, made, src->node_name.data[n.i]);
+	if (d->op == OP_to_size && node_attr(g, made, "most")->kind == ATTR_int && sym_kind(m->to->syms, node_sym(g, made, "size")) == SYM_VAR)
+		sym_set_most(m->to->syms, node_sym(g, made, "size"), node_sym(g, made, "most"));
 	return made;
 }
 

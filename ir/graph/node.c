@@ -36,6 +36,48 @@ bool node_has_effect(const Graph *g, Node n)
 	return false;
 }
 
+static bool has_data_size(const Ir *ir, TypeId id)
+{
+	const Type *t = ir_type_of(ir, id);
+	bool found = false;
+	for (uint32_t k = 0; k < t->n && !found; k++)
+		found = t->dtype == DT_none ? has_data_size(ir, t->elem[k])
+		                            : sym_uses_kind(ir->syms, t->dim[k], SYMVAR_UNBACKED);
+	return found;
+}
+
+bool node_has_data_size(const Graph *g, Node n)
+{
+	return node_type_id(g, n).i && has_data_size(g->ir, node_type_id(g, n));
+}
+
+const char *node_size_message(const Graph *g, Node n)
+{
+	const SymTab *syms = g->ir->syms;
+	Sym size = node_sym(g, n, "size");
+	const char *line = ir_loc_text(g->ir, node_data(g, n)->loc);
+	int64_t lo, hi;
+	Text text;
+	text_init(&text, g->ir->ctx->arena);
+	sym_range(syms, size, &lo, &hi);
+	text_format(&text, node_str(g, n, "what"));
+	if (*line) {
+		text_add(&text, " (");
+		text_format(&text, line);
+		text_add(&text, ")");
+	}
+	text_printf(&text, ": the size%s%s is %%lld, expected ", lo == hi ? "" : " ", lo == hi ? "" : sym_str(syms, size));
+	if (lo == hi)
+		text_printf(&text, "%lld", (long long)lo);
+	else if (hi == SYM_INF)
+		text_printf(&text, "at least %lld", (long long)lo);
+	else if (lo == -SYM_INF)
+		text_printf(&text, "at most %lld", (long long)hi);
+	else
+		text_printf(&text, "%lld to %lld", (long long)lo, (long long)hi);
+	return text.data;
+}
+
 Node node_next_get(const Graph *g, Use *u, uint32_t k)
 {
 	while (u->i) {

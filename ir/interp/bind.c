@@ -174,37 +174,64 @@ static bool holds(GuardKind kind, int64_t x, int64_t y)
 	return false;
 }
 
-bool interp_guards(EvalCtx *e, const Graph *g, uint32_t first)
+static bool check_guard(EvalCtx *e, const Graph *g, const GraphGuard *u)
 {
 	static const char *const spelling[] = {
 		[GUARD_EQ] = "=", [GUARD_NE] = "!=", [GUARD_LE] = "<="};
+	int64_t x, y;
+	TRY(eval_sym(e, u->a, &x) && eval_sym(e, u->b, &y));
+	return holds(u->kind, x, y) ||
+	       ctx_error(e->ctx, NULL, "expected %s %s %s, got %" PRId64 " and %" PRId64 " for %s%s%s", sym_str(e->syms, u->a),
+	                 spelling[u->kind], sym_str(e->syms, u->b), x, y, print_values(e, g, u->a, u->b),
+	                 u->why ? ": " : "", u->why ? u->why : "");
+}
+
+/* A size in it depends on data, and has no value yet. */
+static bool waits(const EvalCtx *e, const GraphGuard *u)
+{
+	int64_t v;
+	if (!sym_uses_kind(e->syms, u->a, SYMVAR_UNBACKED) && !sym_uses_kind(e->syms, u->b, SYMVAR_UNBACKED))
+		return false;
+	return !sym_eval(e->syms, u->a, e->sym, e->value, e->nsym, &v) ||
+	       !sym_eval(e->syms, u->b, e->sym, e->value, e->nsym, &v);
+}
+
+bool interp_guards(EvalCtx *e, const Graph *g, uint32_t first)
+{
 	e->syms = g->ir->syms;
-	for (uint32_t k = first; k < g->guard.n; k++) {
-		const struct GraphGuard *u = &g->guard.data[k];
-		int64_t x, y;
-		TRY(eval_sym(e, u->a, &x) && eval_sym(e, u->b, &y));
-		if (holds(u->kind, x, y))
-			continue;
-		return ctx_error(e->ctx, NULL,
-		                 "expected %s %s %s, got %" PRId64 " and %" PRId64 " for %s%s%s",
-		                 sym_str(e->syms, u->a), spelling[u->kind], sym_str(e->syms, u->b),
-		                 x, y, print_values(e, g, u->a, u->b), u->why ? ": " : "",
-		                 u->why ? u->why : "");
+	for (uint32_t k = first; k < g->guard.n; k++)
+		if (!waits(e, &g->guard.data[k]))
+			TRY(check_guard(e, g, &g->guard.data[k]));
+	return true;
+}
+
+bool interp_born(EvalCtx *e, Graph *g, Node n, Sym var, int64_t value)
+{
+	if (sym_kind(e->syms, var) != SYM_VAR || e->nsym == e->room)
+		return ctx_error(e->ctx, node_where(g, n), "the size %s cannot be given a value here", sym_str(e->syms, var));
+	e->sym[e->nsym] = var;
+	e->value[e->nsym++] = value;
+	for (uint32_t k = 0; k < g->guard.n; k++) {
+		const GraphGuard *u = &g->guard.data[k];
+		if ((sym_uses(e->syms, u->a, var) || sym_uses(e->syms, u->b, var)) && !waits(e, u))
+			TRY(check_guard(e, g, u));
 	}
 	return true;
 }
 
-/* Room for every symbol, keeping what the caller bound. */
-static void grow_bindings(EvalCtx *e, uint32_t nvars)
+/* What the caller bound is kept. */
+void interp_grow_symbols(EvalCtx *e)
 {
-	Sym *sym = ARENA_ARRAY(e->arena, Sym, e->nsym + nvars);
-	int64_t *value = ARENA_ARRAY(e->arena, int64_t, e->nsym + nvars);
+	uint32_t room = e->nsym + sym_nvars(e->syms);
+	Sym *sym = ARENA_ARRAY(e->arena, Sym, room);
+	int64_t *value = ARENA_ARRAY(e->arena, int64_t, room);
 	for (uint32_t k = 0; k < e->nsym; k++) {
 		sym[k] = e->sym[k];
 		value[k] = e->value[k];
 	}
 	e->sym = sym;
 	e->value = value;
+	e->room = room;
 }
 
 bool interp_bind(EvalCtx *e, Graph *g, const Tensor *input, uint32_t n)
@@ -213,7 +240,7 @@ bool interp_bind(EvalCtx *e, Graph *g, const Tensor *input, uint32_t n)
 	e->syms = g->ir->syms;
 	if (n != g->input.n)
 		return ctx_error(e->ctx, NULL, "expected %u inputs, got %u", g->input.n, n);
-	grow_bindings(e, sym_nvars(e->syms));
+	interp_grow_symbols(e);
 	for (uint32_t k = 0; k < n; k++)
 		TRY(check_kind(&b, k));
 	TRY(solve_all(&b));

@@ -69,8 +69,9 @@ typedef struct {
 	Graph *g;
 	const Tensor *in;
 	uint32_t nin;
-	const Tensor *out;
+	Tensor *out;
 	uint32_t nout;
+	Arena *results;  /* for outputs whose sizes depend on data */
 	Value *value;    /* by node */
 	Tensor *operand; /* scratch: operands of the node that runs */
 } Run;
@@ -248,10 +249,20 @@ static void count_readers(Run *r)
 	r->operand = ARENA_ARRAY(r->e.arena, Tensor, most);
 }
 
+/* An output that the caller could not allocate: its sizes are known now. */
+static void size_output(Run *r, uint32_t k, const Tensor *v)
+{
+	if (r->out[k].data || !r->results)
+		return;
+	r->out[k] = *v;
+	r->out[k].data = arena_alloc(r->results, tensor_bytes(v));
+}
+
 static bool run_nodes(Run *r)
 {
 	Graph *g = r->g;
 	count_readers(r);
+	interp_grow_symbols(&r->e);
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
 		TRY(run_node(r, n));
 		if (r->value[n.i].uses == 0)
@@ -264,6 +275,8 @@ static bool run_nodes(Run *r)
 	}
 	for (uint32_t k = 0; k < r->nout; k++) {
 		const Value *v = &r->value[g->output.data[k].node.i];
+		if (v->n == 1)
+			size_output(r, k, &v->t[0]);
 		if (v->n != 1 || !same_shape(&v->t[0], &r->out[k]))
 			return ctx_error(r->e.ctx, NULL,
 			                 "output %u does not have the shape of its type", k);
@@ -294,8 +307,7 @@ static bool run_guarded(Run *r)
 	return ok;
 }
 
-bool interp_call(EvalCtx *e, Graph *g, const Tensor *in, uint32_t nin, const Tensor *out,
-                 uint32_t nout)
+static bool call(EvalCtx *e, Graph *g, const Tensor *in, uint32_t nin, Tensor *out, uint32_t nout, Arena *results)
 {
 	Graph *full = interp_expand(g);
 	TRY(full);
@@ -303,8 +315,13 @@ bool interp_call(EvalCtx *e, Graph *g, const Tensor *in, uint32_t nin, const Ten
 	if (nin != full->input.n || nout != full->output.n)
 		return ctx_error(e->ctx, NULL, "expected %u inputs and %u outputs, got %u and %u",
 		                 full->input.n, full->output.n, nin, nout);
-	Run r = {.e = *e, .g = full, .in = in, .nin = nin, .out = out, .nout = nout};
+	Run r = {.e = *e, .g = full, .in = in, .nin = nin, .out = out, .nout = nout, .results = results};
 	return run_guarded(&r);
+}
+
+bool interp_call(EvalCtx *e, Graph *g, const Tensor *in, uint32_t nin, Tensor *out, uint32_t nout)
+{
+	return call(e, g, in, nin, out, nout, NULL);
 }
 
 bool interp_run(EvalCtx *e, Graph *g, const Tensor *input, uint32_t nin, Tensor *out, uint32_t nout)
@@ -312,9 +329,12 @@ bool interp_run(EvalCtx *e, Graph *g, const Tensor *input, uint32_t nin, Tensor 
 	e->syms = g->ir->syms;
 	if (nout != g->output.n)
 		return ctx_error(e->ctx, NULL, "expected %u outputs, got %u", g->output.n, nout);
-	for (uint32_t k = 0; k < nout; k++)
-		TRY(eval_alloc(e, node_type_id(g, g->output.data[k].node), g, &out[k]));
-	return interp_call(e, g, input, nin, out, nout);
+	for (uint32_t k = 0; k < nout; k++) {
+		out[k] = (Tensor){0};
+		if (!node_has_data_size(g, g->output.data[k].node))
+			TRY(eval_alloc(e, node_type_id(g, g->output.data[k].node), g, &out[k]));
+	}
+	return call(e, g, input, nin, out, nout, e->arena);
 }
 
 bool interp(Ctx *ctx, Graph *g, const Tensor *input, uint32_t nin, Tensor *out, uint32_t nout,

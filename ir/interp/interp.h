@@ -10,7 +10,7 @@
 typedef struct EvalCtx {
 	Ctx *ctx;
 	Arena *arena; /* results live here, and temporaries of an op's .eval */
-	uint32_t nsym;
+	uint32_t nsym, room; /* room: of the two arrays, where a graph may give symbols values */
 	Sym *sym;
 	int64_t *value;
 	const SymTab *syms; /* set by interp_bind and interp_run; whoever calls eval_* alone sets it */

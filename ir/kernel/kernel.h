@@ -155,7 +155,8 @@ typedef enum {
 	STEP_SAVE, /* what a call that fails later puts back into state                                       */
 	STEP_LOOP, /* body for t in [0, extent): its kernels may index buffers with `var`                    */
 	STEP_IF,   /* body where pred holds, else `other`: one of them is executed                            */
-	STEP_WHILE /* test, and as long as it has made pred true body and test again                          */
+	STEP_WHILE, /* test, and as long as it has made pred true body and test again                         */
+	STEP_SIZE  /* size, a symbol that depends on data, is what pred holds; known already: it is the same   */
 } StepKind;
 
 /* Operands and results are whole buffers, row-major, of the extents that the operator's types say. */
@@ -191,7 +192,9 @@ typedef struct Step {
 	BufId from, to;
 	Sym var, extent;
 	bool reverse;    /* t runs downwards */
-	BufId pred;      /* a bool without dimensions */
+	BufId pred;      /* a bool without dimensions; of a STEP_SIZE an i64 */
+	Sym size;        /* known in the steps after it, and in lists inside those */
+	const char *message; /* of a STEP_SIZE whose value is out of range: a format for that value */
 	struct StepList *test, *body, *other;
 	uint32_t ncarry;
 	struct StepCarry {

@@ -408,6 +408,15 @@ static void print_copy(const Lowered *l, const Step *s, Text *t)
 	text_char(t, '\n');
 }
 
+static void print_size(const Lowered *l, const Step *s, Text *t)
+{
+	text_add(t, "size ");
+	sym_print(l->ir->syms, s->size, t);
+	text_add(t, " = ");
+	print_buf_name(l, t, s->pred);
+	text_char(t, '\n');
+}
+
 static void print_steps(const Lowered *l, const StepList *list, Text *t)
 {
 	for (uint32_t k = 0; k < list->step.n; k++) {
@@ -420,6 +429,8 @@ static void print_steps(const Lowered *l, const StepList *list, Text *t)
 			print_save(l, s->save, t);
 		else if (s->kind == STEP_COPY)
 			print_copy(l, s, t);
+		else if (s->kind == STEP_SIZE)
+			print_size(l, s, t);
 		else
 			print_nested(l, s, t);
 	}

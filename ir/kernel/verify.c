@@ -72,7 +72,9 @@ static void check_sym(Verify *v, Sym e)
 static void check_in_range(Verify *v, Sym idx, Sym extent)
 {
 	SymTab *st = v->l->ir->syms;
-	if (v->empty || sym_is(st, extent, 0))
+	int64_t least, most;
+	sym_range(st, extent, &least, &most);
+	if (v->empty || most <= 0)
 		return;
 	bool below = sym_lt(st, idx, sym_int(st, 0)) == YES;
 	bool above = sym_le(st, extent, idx) == YES;
@@ -390,6 +392,15 @@ static void check_save(Verify *v, const StepSave *s)
 	v->written[s->values.i] = v->written[s->record.i] = true;
 }
 
+static void check_size(Verify *v, const Step *s)
+{
+	const Buffer *b = buf_of(v->l, s->pred);
+	if (b->dtype != DT_i64 || b->rank)
+		fail(v, "a size is not an i64 without dimensions: ", name_of(v, s->pred));
+	if (!v->written[s->pred.i])
+		fail(v, "a size is read before it is written: ", name_of(v, s->pred));
+}
+
 static void check_steps(Verify *v, const StepList *list)
 {
 	for (uint32_t k = 0; v->ok && k < list->step.n; k++) {
@@ -404,6 +415,8 @@ static void check_steps(Verify *v, const StepList *list)
 			check_save(v, s->save);
 		else if (s->kind == STEP_IF)
 			check_if(v, s);
+		else if (s->kind == STEP_SIZE)
+			check_size(v, s);
 		else
 			check_loop(v, s);
 	}

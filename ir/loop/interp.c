@@ -21,11 +21,10 @@ static uint32_t *permute(Arena *a, uint32_t n, uint64_t seed)
 	return order;
 }
 
-static bool eval_size(const Interp *in, Sym e, const int64_t *slot, uint64_t *out)
+static bool eval_size(const Interp *in, Sym e, uint64_t *out)
 {
-	const ProgramEntry *p = in->entry;
 	int64_t v;
-	bool ok = sym_eval(in->program->ir->syms, e, p->symbol.data, slot, p->symbol.n, &v) && v >= 0;
+	bool ok = sym_eval(in->program->ir->syms, e, in->size, in->size_value, in->nsize, &v) && v >= 0;
 	*out = ok ? (uint64_t)v : 0;
 	return ok;
 }
@@ -54,7 +53,7 @@ static bool make_view(Exec *run, const LsData *s, const LoopFn *f, uint32_t k, V
 		return loop_finding(&run->at, "buffer %s begins at byte %lld of the %s, which has %llu", v->name,
 		                    (long long)at, r->name, (unsigned long long)r->bytes);
 	v->bytes = r->bytes - v->first;
-	if (known && !eval_size(in, known[k].bytes, in->slot, &v->bytes))
+	if (known && !eval_size(in, known[k].bytes, &v->bytes))
 		return loop_finding(&run->at, "buffer %s has no size", v->name);
 	if (v->bytes > r->bytes - v->first)
 		return loop_finding(&run->at, "buffer %s has %llu bytes at byte %lld of the %s, which has %llu", v->name,
@@ -178,6 +177,15 @@ static bool run_launch(Exec *run, const LsData *s)
 
 /* ---- other statements of programs ---- */
 
+static bool follow(Interp *in, Region *r)
+{
+	if (r->bytes > LOOP_INTERP_BYTES)
+		return loop_stop(in, LOOP_LIMIT, "the %s of %llu bytes: too large for the interpreter of loop IR", r->name,
+		                 (unsigned long long)r->bytes);
+	r->shadow = ARENA_ARRAY(in->arena, Shadow, r->bytes);
+	return true;
+}
+
 static bool copy_end(Exec *run, Lx address, uint32_t owner, uint32_t n, bool write, char **out)
 {
 	Interp *in = run->at.in;
@@ -269,6 +277,17 @@ static bool put_back(Interp *in, const LoopFn *f)
 	return true;
 }
 
+/* The symbol's value, in place of the one that it had in the iteration before. */
+static void remember_size(Interp *in, Sym size, int64_t value)
+{
+	uint32_t k = 0;
+	while (k < in->nsize && in->size[k].i != size.i)
+		k++;
+	in->size[k] = size;
+	in->size_value[k] = value;
+	in->nsize += k == in->nsize;
+}
+
 static bool run_read(Exec *run, const LsData *s)
 {
 	char *from;
@@ -278,7 +297,30 @@ static bool run_read(Exec *run, const LsData *s)
 		return false;
 	scalar_unpack(s->dtype, &v, from, 1);
 	exec_define(run, s->v, v.i);
+	if (s->count)
+		remember_size(run->at.in, (Sym){(uint32_t)s->count}, v.i);
 	return true;
+}
+
+/* Memory that nobody has written. */
+static bool run_room(Exec *run, const LsData *s)
+{
+	Interp *in = run->at.in;
+	Region *r = &in->region[s->k];
+	int64_t *p = ARENA_ARRAY(in->arena, int64_t, s->narg);
+	uint32_t out = s->k - in->entry->input.n;
+	bool output = out < in->entry->output.n;
+	in->phase++;
+	for (uint32_t k = 0; k < s->narg; k++)
+		if (!exec_int(run, s->arg[k], &p[k]))
+			return false;
+	if (!in->report->room || !in->report->room(in->report->user, s->k, s->narg ? p : NULL))
+		return loop_stop(in, LOOP_NO_ROOM, "no room");
+	r->data = in->buf[s->k];
+	r->bytes = !s->narg ? 0 : output ? dtype_size(in->entry->output.data[out].dtype) : (uint64_t)p[0];
+	for (uint32_t k = 0; k < s->narg && output; k++)
+		r->bytes *= (uint64_t)p[k];
+	return follow(in, r);
 }
 
 /* The text of an assertion. */
@@ -325,6 +367,7 @@ static bool run_program(Exec *run, const LsData *s)
 	switch (s->kind) {
 	case LS_LAUNCH: return run_launch(run, s);
 	case LS_READ: return run_read(run, s);
+	case LS_ROOM: return run_room(run, s);
 	case LS_COPY: return run_copy(run, s);
 	case LS_SAVE: return run_save(run, s);
 	case LS_ASSERT: return run_assert(run, s);
@@ -383,7 +426,7 @@ LoopOutcome loop_interp_sizes(const ProgramEntry *e, Arena *a, const int64_t *ex
 	return finish(&in);
 }
 
-static bool tensor_region(Interp *in, const char *role, const ProgramTensor *t, void *data, const int64_t *slot,
+static bool tensor_region(Interp *in, const char *role, const ProgramTensor *t, void *data,
                           Region *r)
 {
 	uint32_t size = dtype_size(t->dtype);
@@ -391,19 +434,16 @@ static bool tensor_region(Interp *in, const char *role, const ProgramTensor *t, 
 	r->name = arena_printf(in->arena, "%s %s", role, t->name);
 	for (uint32_t k = 0; k < t->rank; k++) {
 		uint64_t n;
-		if (!eval_size(in, t->dim[k], slot, &n) || __builtin_mul_overflow(r->bytes, n, &r->bytes))
+		if (!eval_size(in, t->dim[k], &n) || __builtin_mul_overflow(r->bytes, n, &r->bytes))
 			return loop_stop(in, LOOP_FINDING, "loop IR of run: the %s has no size", r->name);
 	}
 	return true;
 }
 
-static bool follow(Interp *in, Region *r)
+/* There is no byte of it until LS_ROOM. */
+static void later_region(Interp *in, uint32_t k, const char *name)
 {
-	if (r->bytes > LOOP_INTERP_BYTES)
-		return loop_stop(in, LOOP_LIMIT, "the %s of %llu bytes: too large for the interpreter of loop IR", r->name,
-		                 (unsigned long long)r->bytes);
-	r->shadow = ARENA_ARRAY(in->arena, Shadow, r->bytes);
-	return true;
+	in->region[k] = (Region){.name = name, .align = 64};
 }
 
 /* In the order of the buffers that `run` has. */
@@ -411,15 +451,19 @@ static bool make_regions(Interp *in, void *const *buf, const int64_t *slot)
 {
 	const ProgramEntry *e = in->entry;
 	uint32_t nin = e->input.n, nout = e->output.n;
-	in->nregion = nin + nout + 3;
+	in->nregion = nin + nout + 3 + e->nroom;
 	in->region = ARENA_ARRAY(in->arena, Region, in->nregion);
 	for (uint32_t k = 0; k < nin; k++)
-		if (!tensor_region(in, "input", &e->input.data[k], buf[k], slot, &in->region[k]))
+		if (!tensor_region(in, "input", &e->input.data[k], buf[k], &in->region[k]))
 			return false;
 	for (uint32_t k = 0; k < nout; k++)
-		if (!tensor_region(in, "output", &e->output.data[k], buf[nin + k], slot, &in->region[nin + k]) ||
-		    !follow(in, &in->region[nin + k]))
+		if (program_is_found(e, k))
+			later_region(in, nin + k, arena_printf(in->arena, "output %s", e->output.data[k].name));
+		else if (!tensor_region(in, "output", &e->output.data[k], buf[nin + k], &in->region[nin + k]) ||
+		         !follow(in, &in->region[nin + k]))
 			return false;
+	for (uint32_t k = 0; k < e->nroom; k++)
+		later_region(in, nin + nout + 3 + k, "room");
 	Region *last = &in->region[nin + nout];
 	last[0] = (Region){.name = "weights", .data = buf[nin + nout], .bytes = in->program->weight_bytes, .align = 64};
 	last[1] = (Region){.name = "workspace", .data = buf[nin + nout + 1],
@@ -432,11 +476,33 @@ static bool make_regions(Interp *in, void *const *buf, const int64_t *slot)
 	return true;
 }
 
+static uint32_t count_sizes(const LoopFn *f)
+{
+	uint32_t n = 0;
+	for (uint32_t k = 0; k < f->ls.n; k++)
+		n += f->ls.data[k].kind == LS_READ && f->ls.data[k].count;
+	return n;
+}
+
+static void start_sizes(Interp *in)
+{
+	const ProgramEntry *e = in->entry;
+	uint32_t room = e->symbol.n + count_sizes(e->run);
+	for (uint32_t k = 0; k < e->run_part.n; k++)
+		room += count_sizes(e->run_part.data[k]);
+	in->size = ARENA_ARRAY(in->arena, Sym, room);
+	in->size_value = ARENA_ARRAY(in->arena, int64_t, room);
+	for (uint32_t k = 0; k < e->symbol.n; k++)
+		remember_size(in, e->symbol.data[k], in->slot[k]);
+}
+
 LoopOutcome loop_interp_run(const ProgramEntry *e, Arena *a, void *const *buf, const int64_t *slot, LoopReport *r)
 {
 	Interp in;
 	begin(&in, e, a, r);
 	in.slot = (int64_t *)(uintptr_t)slot; /* `run` has no results */
+	in.buf = buf;
+	start_sizes(&in);
 	for (uint32_t k = 0; k < e->program->fn.n; k++)
 		in.plan[k] = loop_plan(e->program->fn.data[k], a);
 	bool ok = make_regions(&in, buf, slot) && run_function(&in, e->run, slot);

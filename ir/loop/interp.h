@@ -28,6 +28,7 @@ typedef enum {
 	LOOP_DONE,
 	LOOP_FAILED,  /* a check or an assertion of the model: the message is the compiled model's */
 	LOOP_FINDING, /* the program is wrong */
+	LOOP_NO_ROOM, /* LoopReport.room said so */
 	LOOP_LIMIT    /* too much work */
 } LoopOutcome;
 
@@ -36,6 +37,9 @@ typedef struct {
 	uint64_t limit;      /* of statements; 0: LOOP_INTERP_STATEMENTS */
 	uint64_t statements; /* result: how many were executed */
 	char message[480];   /* result: "" when done */
+	/* LS_ROOM: gives buffer k memory, of which buf[k] is the address then; false: it has failed, and says so itself. */
+	bool (*room)(void *user, uint32_t k, const int64_t *p);
+	void *user;
 } LoopReport;
 
 /* As WeftEntry.sizes_fn and run_fn: extent, slot and buf are theirs. Inputs and outputs have the sizes that the slots

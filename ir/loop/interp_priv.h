@@ -52,6 +52,10 @@ typedef struct {
 	Region *region;
 	uint32_t nregion;
 	int64_t *slot;         /* of sizes, where results go */
+	void *const *buf;      /* of run */
+	uint32_t nsize;        /* symbols with values, and their values: the entry's, then those that LS_READ gave */
+	Sym *size;
+	int64_t *size_value;
 	const int64_t *extent; /* of sizes; NULL: `run` is executed */
 	const char *call; /* the kernel instance being executed; NULL: none */
 	struct Failure {

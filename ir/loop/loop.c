@@ -24,6 +24,7 @@ static const LsRow row[] = {
 	[LS_COMMENT] = {"comment", "; $t"},
 	[LS_LAUNCH] = {"launch", "launch $k [$x] ($u; $p)$j", .x = FIELD_INDEX, .arg = FIELD_BUFFERS, .effect = true},
 	[LS_READ] = {"read", "read $v = $d at $x", .v = V_DATA, .x = FIELD_ADDRESS, .effect = true},
+	[LS_ROOM] = {"room", "room $k ($a)", .arg = FIELD_INDEX, .effect = true},
 	[LS_COPY] = {"copy", "copy ($o, $x, $y)", .offset = FIELD_ADDRESS, .x = FIELD_ADDRESS, .y = FIELD_INDEX,
 	             .effect = true},
 	[LS_SAVE] = {"save", "save ($u; $p)", .arg = FIELD_BUFFERS, .effect = true},
@@ -310,6 +311,16 @@ Lv ls_read(LoopFn *f, const char *name, DType dtype, Lx address, uint32_t owner)
 	Lv v = lv_new(f, (LType){dtype == DT_bool ? DT_bool : DT_i64, 1}, name, false);
 	ls_add(f, (LsData){.kind = LS_READ, .v = v, .x = address, .k = owner, .dtype = dtype});
 	return v;
+}
+
+void ls_reads_size(LoopFn *f, Sym size)
+{
+	f->ls.data[f->ls.n - 1].count = size.i;
+}
+
+void ls_room(LoopFn *f, uint32_t buf, const Lx *arg, uint32_t narg)
+{
+	ls_add(f, (LsData){.kind = LS_ROOM, .k = buf, .arg = dup_args(f, arg, narg), .narg = narg});
 }
 
 void ls_copy(LoopFn *f, Lx to, Lx from, Lx bytes)

@@ -90,7 +90,9 @@ typedef enum {
 	             the same phase                                                         */
 	LS_READ,  /* v = the bool or integer of `dtype` that lies at address x, the same for all threads:
 	             a barrier. All that a program knows of the contents of memory. k: the
-	             buffer, for the interpreter                                            */
+	             buffer, count: the size symbol that it is, or 0, for the interpreter            */
+	LS_ROOM,   /* buffer argument k gets memory: of an output arg[] are its extents, else the bytes; no arg: it is
+	             given back. A barrier, and the end of the call where there is none            */
 	LS_COPY,   /* y bytes from address x to address offset                               */
 	LS_SAVE,   /* n items of so many bytes (arg[nbuf], arg[nbuf + 1]) of the state at arg[1] lie at arg[2], as many items behind
 	             its beginning as the integers at arg[3] say, or one after the other (nbuf = 3): if the call fails,
@@ -321,6 +323,9 @@ void ls_join(LoopFn *);
 /* A bool, else an i64. owner: as ProgramArg's, or 0. */
 Lv ls_read(LoopFn *, const char *name, DType, Lx address, uint32_t owner);
 void ls_save(LoopFn *, const Lx *arg, uint32_t nbuf, uint32_t narg, uint32_t values, uint32_t at);
+/* The value read is that of a size symbol, which the interpreter remembers. */
+void ls_reads_size(LoopFn *, Sym);
+void ls_room(LoopFn *, uint32_t buf, const Lx *arg, uint32_t narg);
 void ls_copy(LoopFn *, Lx to, Lx from, Lx bytes);
 void ls_assert(LoopFn *, Lx ok, uint32_t message, const Lx *arg, uint32_t narg);
 void ls_result(LoopFn *, uint32_t slot, Lx);

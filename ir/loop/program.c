@@ -71,6 +71,21 @@ ProgramCount program_total(const ProgramEntry *e, const int64_t *value)
 	return sum;
 }
 
+bool program_is_found(const ProgramEntry *e, uint32_t k)
+{
+	const ProgramTensor *t = &e->output.data[k];
+	bool found = false;
+	for (uint32_t d = 0; d < t->rank; d++)
+		found |= sym_uses_kind(e->program->ir->syms, t->dim[d], SYMVAR_UNBACKED);
+	return found;
+}
+
+bool program_is_room(const ProgramEntry *e, uint32_t buf)
+{
+	uint32_t first = e->input.n, end = first + e->output.n;
+	return buf >= end + 3 || (buf >= first && buf < end && program_is_found(e, buf - first));
+}
+
 uint32_t program_nslot_params(const ProgramEntry *e, const LoopFn *f)
 {
 	return f == e->sizes ? 0 : e->symbol.n;

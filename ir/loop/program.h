@@ -83,17 +83,18 @@ typedef struct ProgramEntry {
 	 * LS_RESULT slots: the symbols, then all output extents in order, then the workspace bytes. */
 	LoopFn *sizes;
 	/* run: parameters are the sizes' result slots. Buffers (LX_VAR of pointer type are not used): argument
-	 * buffers 0.. are the inputs, then the outputs, then one weight section, one workspace, one state. */
+	 * buffers 0.. are the inputs, then the outputs, then one weight section, one workspace, one state, then rooms. */
 	LoopFn *run;
 	/* Long functions are cut into parts that LS_PART statements call, parts of parts first. Parameters of a part of
 	 * `sizes`: the symbols, whose result slots have their values by then, then as many extents as it uses; of a part of
-	 * `run`: the symbols, then the indices of the loops around its call, outermost first, then the counts of whiles that ended
-	 * before it, as far as it needs them. Buffers are those of `run`. */
+	 * `run`: the symbols, then the indices of the loops around its call, outermost first, then the sizes that data has
+	 * given by then, then the counts of whiles that ended before it, as far as it needs them. Buffers are those of `run`. */
 	ARRAY(LoopFn *) sizes_part, run_part;
 	uint32_t first_call, ncall; /* its calls in Program.call; LS_LAUNCH statements count from first_call */
 	uint64_t workspace_hint;    /* bytes at hint sizes */
 	uint64_t saved_hint;        /* of these, what a call that fails puts back into state */
 	ARRAY(uint8_t) state_use;   /* by state: PROGRAM_READS, PROGRAM_WRITES */
+	uint32_t nroom;             /* buffers of `run` after the state: memory that LS_ROOM statements ask for */
 } ProgramEntry;
 
 typedef struct Program {
@@ -124,6 +125,10 @@ uint32_t program_nslot(const ProgramEntry *);
 ProgramCount program_count(const ProgramEntry *, uint32_t k, const int64_t *value);
 /* Of all its calls. */
 ProgramCount program_total(const ProgramEntry *, const int64_t *value);
+/* Sizes of output k depend on data. */
+bool program_is_found(const ProgramEntry *, uint32_t k);
+/* Buffer k of `run` gets its memory while it runs. */
+bool program_is_room(const ProgramEntry *, uint32_t buf);
 /* Every function passes loop_verify. Debug builds check it after scheduling, and with the target's instruction set after
  * legalising. */
 bool program_verify(const Program *, const struct Isa *);

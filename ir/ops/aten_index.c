@@ -1,5 +1,5 @@
 /* ATen indexing: gather and scatter. */
-#include "ir/ops/aten_priv.h"
+#include "ir/ops/data_size.h"
 
 static Node build_embedding(Build *b, Node n)
 {
@@ -94,32 +94,67 @@ typedef struct {
 	uint32_t at;                /* where I stands in the result */
 } Indexed;
 
-/* Read Tensor?[] indices: integers broadcast together. False after b_error. */
-static bool read_indices(Build *b, Node n, Node x, Indexed *out)
+static bool is_mask(const Graph *g, Node i)
 {
-	uint32_t first, count = node_args(b->g, n, "indices", &first);
-	Node part[MAX_RANK];
-	Shape common = {0};
+	return i.i && (node_dtype(g, i) == DT_bool || node_dtype(g, i) == DT_u8);
+}
+
+/* The dims of x that indices stand for: a mask covers as many as it has. False after b_error. */
+static bool find_axes(Build *b, Node n, Node x, Indexed *out)
+{
+	uint32_t first, count = node_args(b->g, n, "indices", &first), dim = 0, rank = aten_rank(b, x);
 	*out = (Indexed){0};
-	if (!x.i || count > aten_rank(b, x)) {
-		b_error(b, "%u indices for an operand of rank %u", count, aten_rank(b, x));
-		return false;
-	}
 	for (uint32_t k = 0; k < count; k++) {
 		Node i = node_in(b->g, n, first + k);
-		if (!i.i)
-			continue;
-		DType d = node_dtype(b->g, i);
-		if (d == DT_bool || d == DT_u8) {
-			b_error(b, "an index of dtype %s makes a shape that depends on values",
-				dtype_name(d));
+		uint32_t covers = is_mask(b->g, i) ? node_rank(b->g, i) : 1;
+		if (!covers || dim + covers > rank) {
+			b_error(b, "%u indices for an operand of rank %u", count, rank);
 			return false;
 		}
-		Shape s = aten_shape(b, i), u = common;
-		if (!aten_broadcast_shape(b, &u, &s, &common))
+		for (uint32_t d = 0; d < covers; d++, dim++)
+			if (i.i)
+				out->axes[out->n++] = dim;
+	}
+	bool adjacent = out->n && out->axes[out->n - 1] - out->axes[0] + 1 == out->n;
+	out->at = adjacent ? out->axes[0] : 0;
+	return x.i;
+}
+
+/* The places of a mask's true elements as indices of the dims of x from there on. */
+static void expand_mask(Build *b, Node x, uint32_t dim, Node mask, Sym size, Node *index)
+{
+	Shape s = aten_shape(b, mask);
+	for (uint32_t d = 0; d < s.rank; d++)
+		aten_require_equal(b, s.dim[d], b_dim(b, x, (int)(dim + d)), "a mask is as large as what it selects from");
+	Node place = true_elements(b, aten_truth(b, mask), size, "aten.index").place;
+	for (uint32_t d = 0; d < s.rank; d++)
+		index[d] = place_along(b, place, &s, d);
+}
+
+/* Read Tensor?[] indices: integers broadcast together. reads: the result of n is what they read. False after b_error. */
+static bool read_indices(Build *b, Node n, Node x, bool reads, Indexed *out)
+{
+	uint32_t first, count = node_args(b->g, n, "indices", &first), at = 0;
+	Node part[MAX_RANK];
+	Shape common = {0};
+	Sym size = {0};
+	if (!find_axes(b, n, x, out))
+		return false;
+	for (uint32_t k = 0; k < count; k++) {
+		Node i = node_in(b->g, n, first + k);
+		if (is_mask(b->g, i)) {
+			if (!size.i) /* all of them select equally many */
+				size = reads ? data_size(b, n, 0, out->at) : data_size_new(b);
+			expand_mask(b, x, out->axes[at], i, size, part + at);
+			at += node_rank(b->g, i);
+		} else if (i.i) {
+			part[at++] = b_convert(b, i, DT_i64);
+		}
+	}
+	for (uint32_t k = 0; k < out->n; k++) {
+		Shape s = aten_shape(b, part[k]), u = common;
+		if (!part[k].i || !aten_broadcast_shape(b, &u, &s, &common))
 			return false;
-		part[out->n] = b_convert(b, i, DT_i64);
-		out->axes[out->n++] = k;
 	}
 	if (out->n == 0) {
 		b_error(b, "no index tensor given");
@@ -129,8 +164,6 @@ static bool read_indices(Build *b, Node n, Node x, Indexed *out)
 		part[k] = aten_expand_shape(b, part[k], &common);
 	out->rank = common.rank;
 	out->index = aten_stack(b, part, out->n, common.rank);
-	bool adjacent = out->axes[out->n - 1] - out->axes[0] + 1 == out->n;
-	out->at = adjacent ? out->axes[0] : 0;
 	return true;
 }
 
@@ -147,22 +180,6 @@ static Node place_indices(Build *b, Node x, const Indexed *i, bool back)
 	return b_permute(b, x, back ? inverse : perm);
 }
 
-static Node build_index(Build *b, Node n)
-{
-	Node x = arg(b, n, "self");
-	Indexed i;
-	if (!read_indices(b, n, x, &i))
-		return (Node){0};
-	return place_indices(b, b_gather(b, x, i.index, 0, i.axes, i.n, "check"), &i, false);
-}
-OP(aten_index_Tensor){
-	.schema = "aten.index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
-	.aliases = "aten._unsafe_index.Tensor",
-	.build = build_index,
-	.sample = "f32[n=3, 4], [i64[2, 2] of 0 2 1 0, i64[2] of 3 1]; f32[2, n=3, 4], [none, i64[3] of 0 2 2]; "
-		  "f32[2, 3, 4], [i64[2] of 1 0, none, i64[2] of 3 -1]; f32[4, 3], [i32[3] of -1 0 2]",
-};
-
 /* The only index given, when it is a mask; *at is the dim it starts at. */
 static Node lone_mask(Build *b, Node n, uint32_t *at)
 {
@@ -172,13 +189,56 @@ static Node lone_mask(Build *b, Node n, uint32_t *at)
 		Node i = node_in(b->g, n, first + k);
 		if (!i.i)
 			continue;
-		if (mask.i || (node_dtype(b->g, i) != DT_bool && node_dtype(b->g, i) != DT_u8))
+		if (mask.i || !is_mask(b->g, i))
 			return (Node){0};
 		mask = i;
 		*at = k;
 	}
 	return mask;
 }
+
+/* The dims that it covers are as one. A mask without dims selects all or nothing. */
+static Node select_by_mask(Build *b, Node n, Node x, uint32_t dim, Node mask)
+{
+	Shape s = aten_shape(b, mask), sx = aten_shape(b, x);
+	if (dim + s.rank > sx.rank)
+		return b_error(b, "a mask of rank %u for an operand of rank %u", s.rank, sx.rank);
+	for (uint32_t d = 0; d < s.rank; d++)
+		aten_require_equal(b, s.dim[d], sx.dim[dim + d], "a mask is as large as what it selects from");
+	x = s.rank ? aten_flatten(b, x, dim, dim + s.rank - 1) : b_unsqueeze(b, x, (int)dim);
+	Node place = true_elements(b, aten_truth(b, mask), data_size(b, n, 0, dim), "aten.index").place;
+	return aten_take_dim(b, x, dim, place, "promise");
+}
+
+static Node build_index(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	Indexed i;
+	uint32_t dim;
+	Node mask = lone_mask(b, n, &dim);
+	if (mask.i && x.i)
+		return select_by_mask(b, n, x, dim, mask);
+	if (!read_indices(b, n, x, true, &i))
+		return (Node){0};
+	return place_indices(b, b_gather(b, x, i.index, 0, i.axes, i.n, "check"), &i, false);
+}
+static bool selects(const Graph *g, Node n)
+{
+	bool any = false;
+	for (uint32_t k = 1; k < node_nin(g, n); k++)
+		any |= is_mask(g, node_in(g, n, k));
+	return any;
+}
+OP(aten_index_Tensor){
+	.schema = "aten.index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+	.aliases = "aten._unsafe_index.Tensor",
+	.build = build_index,
+	.has_effect = selects,
+	.sample = "f32[n=3, 4], [i64[2, 2] of 0 2 1 0, i64[2] of 3 1]; f32[2, n=3, 4], [none, i64[3] of 0 2 2]; "
+		  "f32[2, 3, 4], [i64[2] of 1 0, none, i64[2] of 3 -1]; f32[4, 3], [i32[3] of -1 0 2]; "
+		  "f32[n=3, 4], [bool[n] of 1 0 1]; f32[2, 3, 4], [none, bool[3, 4] of 0 1 0 0 1]; f32[2, 3], [bool[2, 3] of 0]; "
+		  "f32[3, 4], [bool[3] of 1 0 1, i64[2] of 3 0]",
+};
 
 static Node build_index_put(Build *b, Node n)
 {
@@ -189,7 +249,7 @@ static Node build_index_put(Build *b, Node n)
 	if (mask.i)
 		return aten_mask_put(b, x, aten_truth(b, mask), dim, v,
 				     node_bool(b->g, n, "accumulate"));
-	if (!read_indices(b, n, x, &i))
+	if (!read_indices(b, n, x, false, &i))
 		return (Node){0};
 	/* The values broadcast to what the same index would read. */
 	Shape si = aten_shape(b, i.index), sx = aten_shape(b, x), r = {0};
@@ -563,7 +623,7 @@ static Node build_masked_index(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), m = aten_truth(b, arg(b, n, "mask"));
 	Indexed i;
-	if (!read_indices(b, n, x, &i))
+	if (!read_indices(b, n, x, false, &i))
 		return (Node){0};
 	Node y = place_indices(b, b_gather(b, x, i.index, 0, i.axes, i.n, "clamp"), &i, false);
 	return b_select(b, m, y, aten_scalar_as(b, node_attr(b->g, n, "fill"), aten_dtype(b, x)));
@@ -580,7 +640,7 @@ static Node build_masked_index_put(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), m = aten_truth(b, arg(b, n, "mask")), v = arg(b, n, "values");
 	Indexed i;
-	if (!read_indices(b, n, x, &i) || !v.i)
+	if (!read_indices(b, n, x, false, &i) || !v.i)
 		return (Node){0};
 	Shape sx = aten_shape(b, x);
 	Node read = place_indices(b, b_gather(b, x, i.index, 0, i.axes, i.n, "clamp"), &i, false);

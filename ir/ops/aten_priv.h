@@ -53,6 +53,7 @@ DType dtype_to_float(DType);
 bool aten_const(Build *, Sym, int64_t *out);
 /* Entry guard a <= b unless proven. */
 void aten_require_le(Build *, Sym a, Sym b, const char *why);
+void aten_require_equal(Build *, Sym a, Sym b, const char *why);
 
 /* ---- nodes ---- */
 

@@ -485,25 +485,3 @@ OP(aten_histc){
 	.build = build_histc,
 	.sample = "f32[n=3, 4], bins=5; f32[3, 4], bins=4, min=-2, max=3; f32[3] of 2, bins=3",
 };
-
-/* The length depends on the values, unless a check in the model makes it known. */
-static Node build_bincount(Build *b, Node n)
-{
-	Node x = arg(b, n, "self"), w = arg(b, n, "weights");
-	Type t = *node_type(b->g, n);
-	uint32_t axis = 0;
-	if (!x.i || t.dtype == DT_none || t.n != 1 || !sym_is_const(b_syms(b), t.dim[0], NULL))
-		return b_error(b, "the length of bincount depends on data: "
-				  "torch._check(y.shape[0] == length) in the model makes it known");
-	Node at = b_convert(b, b_unsqueeze(b, x, -1), DT_i64);
-	DType d = w.i ? (node_dtype(b->g, w) == DT_f32 ? DT_f32 : DT_f64) : DT_i64;
-	Shape s = aten_shape(b, x);
-	Node add = w.i ? b_convert(b, w, d) : b_full_int(b, d, 1, s.rank, s.dim);
-	return b_scatter(b, b_full(b, d, 0, 1, t.dim), at, add, 0, &axis, 1, "add");
-}
-OP(aten_bincount){
-	.schema = "aten.bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> "
-		  "Tensor",
-	.build = build_bincount,
-	.no_sample = "the length of the result depends on data",
-};

@@ -198,6 +198,15 @@ void aten_require_le(Build *b, Sym x, Sym y, const char *why)
 		graph_guard(b->g, GUARD_LE, x, y, why);
 }
 
+void aten_require_equal(Build *b, Sym x, Sym y, const char *why)
+{
+	Truth t = sym_eq(b_syms(b), x, y);
+	if (t == NO)
+		b_error(b, "%s: %s == %s does not hold", why, sym_str(b_syms(b), x), sym_str(b_syms(b), y));
+	else if (t == MAYBE)
+		graph_guard(b->g, GUARD_EQ, x, y, why);
+}
+
 /* ---- nodes ---- */
 
 Node aten_size(Build *b, Sym s, DType d)

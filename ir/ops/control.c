@@ -55,7 +55,7 @@ static bool is_condition(const Type *t)
 }
 
 /* The values of a body's inputs; its results are stored in out[]. What it requires of sizes is checked. */
-static bool eval_body(EvalCtx *e, Graph *body, const Tensor *in, const Tensor *out)
+static bool eval_body(EvalCtx *e, Graph *body, const Tensor *in, Tensor *out)
 {
 	TRY(interp_guards(e, body, 0));
 	return interp_call(e, body, in, body->input.n, out, body->output.n);
@@ -209,7 +209,7 @@ static bool eval_while(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *o
 	Graph *test = interp_expand(node_attr(g, n, "cond")->graph), *body = interp_expand(node_attr(g, n, "body")->graph);
 	TRY(test && body);
 	uint8_t more;
-	const Tensor flag = {.dtype = DT_bool, .data = &more};
+	Tensor flag = {.dtype = DT_bool, .data = &more};
 	Tensor *carry = copies(e, in, ninit), *arg = EVAL_ARRAY(e, Tensor, nin);
 	for (uint32_t k = 0; k < nin; k++)
 		arg[k] = k < ninit ? carry[k] : in[k];

@@ -35,6 +35,7 @@ typedef struct {
 	SymVarKind kind;
 	int64_t lo, hi, hint;
 	Sym sym, extent;
+	Sym most; /* UNBACKED: not above it, an expression of sizes of inputs; none: not known */
 } SymVar;
 
 /* SIZE and UNBACKED variables by name. */

@@ -182,7 +182,7 @@ Sym sym_var(SymTab *t, const char *name, SymVarKind kind, int64_t lo, int64_t hi
 {
 	if (lo > hi)
 		ctx_bug(t->ctx, "sym: the range of %s is empty", name);
-	SymVar v = {arena_strdup(t->ctx->arena, name), kind, lo, hi, 0, {0}, {0}};
+	SymVar v = {.name = arena_strdup(t->ctx->arena, name), .kind = kind, .lo = lo, .hi = hi};
 	if (kind == SYMVAR_AXIS)
 		return new_var(t, v);
 	bool fresh;
@@ -244,7 +244,7 @@ Sym sym_give_up(SymTab *t, const char *op, Sym a, Sym b)
 {
 	if (t->unknown.i)
 		return t->unknown;
-	t->unknown = new_var(t, (SymVar){"unknown", SYMVAR_UNBACKED, -SYM_INF, SYM_INF, 0, {0}, {0}});
+	t->unknown = new_var(t, (SymVar){.name = "unknown", .kind = SYMVAR_UNBACKED, .lo = -SYM_INF, .hi = SYM_INF});
 	ctx_error(t->ctx, NULL, "the size %s(%s, %s) leaves 64-bit integers", op, sym_str(t, a),
 	        sym_str(t, b));
 	return t->unknown;

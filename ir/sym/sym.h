@@ -54,6 +54,12 @@ Sym sym_find(const SymTab *, const char *name, uint32_t len);
 bool sym_bound(SymTab *, Sym var, int64_t lo, int64_t hi);
 /* An axis bound that is symbolic: var < extent. Questions and simplification use it. */
 Sym sym_axis(SymTab *, const char *name, Sym extent);
+/* An UNBACKED variable is at most that, which may be symbolic; the first one given stays. Its hint too, where it has none. */
+void sym_set_most(SymTab *, Sym var, Sym most);
+/* An expression without UNBACKED variables that is never less; none where there is no bound. */
+Sym sym_most(SymTab *, Sym);
+/* Its bound is the product of one such variable's with sizes, or a sum of those: not the square of what is mostly small. */
+bool sym_most_is_near(const SymTab *, Sym);
 /* The value seen while exporting; used for sampling and cost, never for correctness. 0 if unknown. */
 void sym_set_hint(SymTab *, Sym var, int64_t hint);
 int64_t sym_hint(const SymTab *, Sym); /* evaluates with hints; variables without one use their lo */

@@ -1,0 +1,51 @@
+/* Sizes that depend on data: where a value becomes a symbol. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "ir/interp/priv.h"
+#include "ir/ops/prim_priv.h"
+
+static bool shape_to_size(Infer *f)
+{
+	Type x = infer_in(f, 0);
+	Sym size;
+	const Attr *most = infer_attr(f, "most");
+	TRY(infer_sym(f, "size", &size));
+	if (x.dtype != DT_i64 || x.n != 0)
+		return infer_fail(f, "expected a 0-d i64, got %s of rank %u", dtype_name(x.dtype), x.n);
+	if (most->kind == ATTR_int && sym_kind(f->syms, size) == SYM_VAR)
+		sym_set_most(f->syms, size, most->s);
+	return true; /* no value */
+}
+INFER(to_size)
+
+static bool eval_to_size(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	(void)out;
+	int64_t v = tensor_i64(in, 0), lo, hi, before;
+	Sym size = node_sym(g, n, "size");
+	if (sym_eval(e->syms, size, e->sym, e->value, e->nsym, &before)) {
+		if (v == before)
+			return true;
+		return ctx_error(e->ctx, node_where(g, n), "%s: the size %s is %" PRId64 ", expected %" PRId64, node_str(g, n, "what"),
+		                 sym_str(e->syms, size), v, before);
+	}
+	sym_range(e->syms, size, &lo, &hi);
+	if (v < lo || v > hi) {
+		char text[512];
+		snprintf(text, sizeof text, node_size_message(g, n), (long long)v);
+		return ctx_error(e->ctx, node_where(g, n), "%s", text);
+	}
+	return interp_born(e, g, n, size, v);
+}
+
+OP(to_size) {
+	.schema = "to_size(Tensor x, *, int size, int? most=None, str what) -> ()",
+	.doc = "size, a symbol that gets its value here, is x; where it has one it is the same. `what` is counted, and is "
+	       "at most `most`",
+	.effect = true,
+	.infer = infer_to_size,
+	.eval = eval_to_size,
+	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS},
+	.sample = "i64[] of 7, size=7, what=\"a number\"",
+};

@@ -1,0 +1,146 @@
+"""Make the archives of tests/data/sizes with PyTorch and torchvision: make_size_fixtures.py tests/data/sizes. Results whose sizes depend on
+data: for every model one archive and several calls, NAME.<k>.safetensors, with nothing selected, everything, and some; tests/sizes.py runs
+them with every back end."""
+import torch
+from safetensors.torch import save_file
+from torch import nn
+from torch.export import Dim, export
+from torch.utils._pytree import tree_leaves
+from torchvision.ops import nms
+
+from make_fixtures import dest, save
+
+A = torch.ops.aten
+torch.manual_seed(12)
+
+
+def make(name, model, calls, dynamic=None, errors=()):
+    """errors: calls that fail, with the words that tell so."""
+    program = export(model, tuple(x.clone() for x in calls[0]), dynamic_shapes=dynamic, strict=False)
+    save(name, program, True)
+    for k, args in enumerate([*calls, *(e[0] for e in errors)]):
+        tensors = {f"x.{i}": x.clone() for i, x in enumerate(args)}
+        if k < len(calls):
+            for i, y in enumerate(tree_leaves(model(*(x.clone() for x in args)))):
+                tensors[f"y.{i}"] = y.detach().clone().contiguous() if isinstance(y, torch.Tensor) else torch.tensor(y)
+        save_file(tensors, dest / f"{name}.{k}.safetensors", {"error": errors[k - len(calls)][1]} if k >= len(calls) else None)
+
+
+class Nonzero(nn.Module):
+    def forward(s, x):
+        where = torch.where(x > 1)
+        return x.nonzero(), torch.argwhere(x > 1), *where, x[where] * 2
+
+
+class Masked(nn.Module):
+    def forward(s, x, m):
+        y = torch.masked_select(x, m)
+        rows = x[m[:, 0]]
+        z = x.index_put((m,), y * 2)
+        return y, rows @ torch.ones(5, 3), rows.sum(0), x[:, m[0]].softmax(0), z, y.mean(), torch.cat([rows, x[~m[:, 0]]])
+
+
+class Unique(nn.Module):
+    def forward(s, x, i):
+        return (*torch.unique(x, return_inverse=True, return_counts=True), torch.unique(i), *torch.unique(i, dim=0, return_inverse=True, return_counts=True),
+                *torch.unique_consecutive(x, return_inverse=True, return_counts=True), *torch.unique_consecutive(i, dim=1, return_counts=True))
+
+
+class Repeat(nn.Module):
+    def forward(s, x, n):
+        y = torch.repeat_interleave(x, n, dim=0)
+        return y, torch.repeat_interleave(n), y.sum(1), torch.repeat_interleave(x[:, :1], n, dim=0).cumsum(0)
+
+
+class Bincount(nn.Module):
+    def forward(s, i, w):
+        n = torch.bincount(i)
+        return n, torch.bincount(i, w), torch.bincount(i, minlength=5), n.cumsum(0), torch.arange(n.shape[0]) * n
+
+
+class Item(nn.Module):
+    def forward(s, x, i, f):
+        n = i[0].item()
+        torch._check(n >= 0)
+        torch._check(n <= x.shape[0])
+        on = f[0].item()
+        return x[:n] * 2 + n, torch.zeros(n) + 1, torch.arange(n + 2), x * on, x.sum() * x[0, 0].item(), x.narrow(0, 0, n).sum(0)
+
+
+class Even(nn.Module):
+    """A condition of the model on a size that is found out."""
+
+    def forward(s, x):
+        y = x[x > 0]
+        torch._check(y.shape[0] % 2 == 0)
+        return y.reshape(-1, 2).sum(1)
+
+
+class Nms(nn.Module):
+    def forward(s, boxes, scores):
+        keep = nms(boxes, scores, 0.5)
+        return keep, boxes[keep], scores[keep].sqrt()
+
+
+class Head(nn.Module):
+    """Scores of classes and boxes to detections: a threshold, suppression per class, the best ones."""
+
+    def __init__(s):
+        super().__init__()
+        s.score, s.box = nn.Linear(6, 4), nn.Linear(6, 4)
+
+    def forward(s, x):
+        scores, delta = s.score(x).softmax(1), s.box(x)
+        centre, size = delta[:, :2] * 4, delta[:, 2:].exp()
+        boxes = torch.cat([centre - size, centre + size], 1)
+        scores, labels = scores[:, 1:].max(1)
+        keep = torch.where(scores > 0.3)[0]
+        boxes, scores, labels = boxes[keep], scores[keep], labels[keep]
+        small = torch.where(((boxes[:, 2:] - boxes[:, :2]) >= 0.5).all(1))[0]
+        boxes, scores, labels = boxes[small], scores[small], labels[small]
+        keep = nms(boxes + 1000 * labels[:, None], scores, 0.4)[:7]  # per class: batched_nms compares sizes that export does not know
+        return boxes[keep], scores[keep], labels[keep] + 1
+
+
+class Branch(nn.Module):
+    """A size that is born in a branch, and one that both branches read."""
+
+    def forward(s, x, y):
+        kept = y[y > 0]
+        a = torch.cond(x.sum() > 0, lambda x: x[x > 0].sum(), lambda x: x.sum(), (x,))
+        b = torch.cond(x.sum() > 0, lambda k: (k * 2).sum(), lambda k: (k + 1).sum(), (kept,))
+        return a, b, kept + 1
+
+
+def boxes(n, spread=4.0):
+    corner = torch.rand(n, 2) * spread
+    return torch.cat([corner, corner + 0.2 + torch.rand(n, 2) * 2], 1)
+
+
+if __name__ == "__main__":
+    n = Dim("n", min=2, max=4096)
+    x = torch.randn(6, 5)
+    make("nonzero", Nonzero(), [(x,), (torch.zeros(6, 5),), (torch.full((6, 5), 2.0),), (torch.randn(2, 5),), (torch.randn(300, 5),)], ({0: n},))
+    masks = [torch.rand(6, 5) > 0.5, torch.zeros(6, 5, dtype=torch.bool), torch.ones(6, 5, dtype=torch.bool), torch.rand(6, 5) > 0.9]
+    make("masked", Masked(), [(x, m) for m in masks] + [(torch.randn(200, 5), torch.rand(200, 5) > 0.5)], ({0: n}, {0: n}))
+    i = torch.randint(0, 2, (6, 4))
+    make("unique", Unique(), [(torch.randint(0, 5, (12,)).float(), i), (torch.zeros(12), torch.zeros(6, 4, dtype=torch.int64)),
+                              (torch.arange(12.0).flip(0), torch.arange(24).view(6, 4)), (torch.tensor([float("nan"), 1, 1, 2] * 3), i)])
+    make("repeat", Repeat(), [(x, torch.tensor([1, 0, 3, 2, 0, 1])), (x, torch.zeros(6, dtype=torch.int64)), (x, torch.full((6,), 40))],
+         errors=[((x, torch.tensor([1, 0, 3, -2, 0, 1])), "repeats cannot be negative")])
+    make("bincount", Bincount(), [(torch.randint(0, 9, (20,)), torch.rand(20)), (torch.zeros(20, dtype=torch.int64), torch.rand(20)),
+                                  (torch.randint(0, 2000, (20,)), torch.rand(20))],
+         errors=[((torch.tensor([3, -1] * 10), torch.rand(20)), "values cannot be negative")])
+    on, off = torch.tensor([True]), torch.tensor([False])
+    make("item", Item(), [(x, torch.tensor([3]), on), (x, torch.tensor([0]), off), (x, torch.tensor([6]), on)],
+         errors=[((x, torch.tensor([7]), on), "item"), ((x, torch.tensor([-1]), on), "item")])
+    make("even", Even(), [(torch.tensor([1.0, -1, 2, 3, 4, -5]),), (-torch.ones(6),), (torch.ones(6),)],
+         errors=[((torch.tensor([1.0, -1, 2, 3, -4, -5]),), "u0")])
+    make("nms", Nms(), [(boxes(k, spread), torch.rand(k)) for k, spread in ((8, 4.0), (2, 4.0), (40, 4.0), (200, 30.0), (33, 0.01))] +
+         [(boxes(1).repeat(9, 1), torch.ones(9)), (boxes(9) * torch.tensor([1, 1, 0, 0]), torch.rand(9))], ({0: n}, {0: n}))
+    head, calls = Head(), []
+    with torch.no_grad():
+        for k in range(20):
+            calls.append((torch.randn(64 if k % 2 else 5 + k, 6) * (0.0 if k == 18 else 0.3 * k),))
+        make("head", head.eval(), calls, ({0: n},))
+        make("branch", Branch(), [(x, x[0]), (-x.abs(), x[1]), (x.abs(), x[2].abs()), (x, -x[3].abs())])

@@ -102,6 +102,16 @@ class Head(nn.Module):
         return boxes[keep], scores[keep], labels[keep] + 1
 
 
+class Long(nn.Module):
+    """More launches than one function holds: parts are told the sizes; one of them is negative."""
+
+    def forward(s, x, i, r):
+        n, y, z = i[0].item(), x[x > 0], torch.repeat_interleave(x, r)
+        for _ in range(140):
+            y, z = torch.cumsum(y, 0) * 0.25, torch.cumsum(z, 0) * 0.25
+        return y + n, z * n, y.shape[0] + z.shape[0]
+
+
 class Branch(nn.Module):
     """A size that is born in a branch, and one that both branches read."""
 
@@ -144,3 +154,6 @@ if __name__ == "__main__":
             calls.append((torch.randn(64 if k % 2 else 5 + k, 6) * (0.0 if k == 18 else 0.3 * k),))
         make("head", head.eval(), calls, ({0: n},))
         make("branch", Branch(), [(x, x[0]), (-x.abs(), x[1]), (x.abs(), x[2].abs()), (x, -x[3].abs())])
+    x = torch.randn(9)
+    make("long", Long(), [(x, torch.tensor([-3]), torch.tensor([1, 0, 2, 1, 1, 0, 0, 3, 1])), (-x.abs(), torch.tensor([4]), torch.zeros(9, dtype=torch.int64)),
+                          (x.abs(), torch.tensor([0]), torch.full((9,), 5))])

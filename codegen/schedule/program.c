@@ -553,6 +553,13 @@ static void schedule_steps(Builder *b, const StepList *list)
 
 /* ---- parts ---- */
 
+static bool may_be_negative(const Builder *b, uint32_t born)
+{
+	int64_t lo, hi;
+	sym_range(b->syms, b->born.data[born].var, &lo, &hi);
+	return lo < 0;
+}
+
 /* A function with values of the symbols and of the loops around. */
 static void start_function(Builder *b, LoopFn *f)
 {
@@ -566,8 +573,13 @@ static void start_function(Builder *b, LoopFn *f)
 	b->around.n = 0;
 	for (uint32_t i = 0; i < n; i++)
 		enter(b, b->around.data[i].step, lx_param(f, loop_param(f, "i")));
-	for (uint32_t i = 0; i < b->born.n; i++)
-		sym_lower_set(&b->sizes, b->born.data[i].var, lx_param(f, loop_param(f, sym_name(b->syms, b->born.data[i].var))));
+	for (uint32_t i = 0; i < b->born.n; i++) {
+		const char *name = sym_name(b->syms, b->born.data[i].var);
+		Lx value = lx_param(f, loop_param(f, name));
+		if (may_be_negative(b, i)) /* the difference of two that are not */
+			value = lx_sub(f, value, lx_param(f, loop_param(f, name)));
+		sym_lower_set(&b->sizes, b->born.data[i].var, value);
+	}
 }
 
 static void emit_copy(Builder *b, const Step *s)
@@ -617,7 +629,7 @@ static void call_part(Builder *b, uint32_t part, uint32_t first_asked)
 {
 	uint32_t n = 0, nasked = b->asked.n - first_asked, nsymbol = b->e->symbol.n;
 	Asked *asked = nasked ? arena_dup(b->arena, b->asked.data + first_asked, nasked * sizeof *asked) : NULL;
-	Lx *arg = ARENA_ARRAY(b->arena, Lx, nsymbol + b->around.n + b->born.n + nasked);
+	Lx *arg = ARENA_ARRAY(b->arena, Lx, nsymbol + b->around.n + 2 * b->born.n + nasked);
 	b->asked.n = first_asked;
 	for (uint32_t k = 0; k < nasked; k++)
 		b->ended.data[asked[k].ended] = asked[k].before;
@@ -625,8 +637,12 @@ static void call_part(Builder *b, uint32_t part, uint32_t first_asked)
 		arg[n++] = lx_param(b->f, k);
 	for (uint32_t k = 0; k < b->around.n; k++)
 		arg[n++] = b->around.data[k].index;
-	for (uint32_t k = 0; k < b->born.n; k++)
-		arg[n++] = sym_lower(&b->sizes, b->born.data[k].var);
+	for (uint32_t k = 0; k < b->born.n; k++) {
+		Lx value = sym_lower(&b->sizes, b->born.data[k].var), zero = lx_int(b->f, 0);
+		arg[n++] = may_be_negative(b, k) ? lx_max(b->f, value, zero) : value;
+		if (may_be_negative(b, k))
+			arg[n++] = lx_max(b->f, lx_sub(b->f, zero, value), zero);
+	}
 	for (uint32_t k = 0; k < nasked; k++)
 		arg[n++] = count_of(b, asked[k].ended);
 	ls_part(b->f, part, 0, arg, n);

@@ -88,7 +88,7 @@ typedef struct ProgramEntry {
 	/* Long functions are cut into parts that LS_PART statements call, parts of parts first. Parameters of a part of
 	 * `sizes`: the symbols, whose result slots have their values by then, then as many extents as it uses; of a part of
 	 * `run`: the symbols, then the indices of the loops around its call, outermost first, then the sizes that data has
-	 * given by then, then the counts of whiles that ended before it, as far as it needs them. Buffers are those of `run`. */
+	 * given by then, one that may be negative as the difference of two, then the counts of whiles that ended before it, as far as it needs them. Buffers are those of `run`. */
 	ARRAY(LoopFn *) sizes_part, run_part;
 	uint32_t first_call, ncall; /* its calls in Program.call; LS_LAUNCH statements count from first_call */
 	uint64_t workspace_hint;    /* bytes at hint sizes */

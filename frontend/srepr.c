@@ -12,7 +12,7 @@
 
 #include "frontend/srepr_priv.h"
 
-enum { MAX_DEPTH = 100, MAX_CALL_ARGS = 64, MAX_PATH = 32, MAX_TEXT = 1 << 16 };
+enum { MAX_DEPTH = 100, MAX_PATH = 32, MAX_TEXT = 1 << 16 };
 
 static bool parse_choice(Parser *, Val *);
 static bool parse_unary(Parser *, Val *);
@@ -238,15 +238,17 @@ static const struct {
 	{"StrictLessThan", NULL, NULL, false, "<"},
 };
 
-static bool call_args(Parser *p, Val *arg, uint32_t *n)
+typedef ARRAY(Val) ValList;
+
+/* In the scratch arena: a size may be the sum of one number for each of many classes. */
+static bool call_args(Parser *p, ValList *arg)
 {
-	*n = 0;
 	if (accept(p, ")"))
 		return true;
 	do {
-		if (*n == MAX_CALL_ARGS)
-			return expr_fail(p, "too many arguments");
-		TRY(parse_choice(p, &arg[(*n)++]));
+		Val x;
+		TRY(parse_choice(p, &x));
+		array_push(p->env->ctx->scratch, arg, x);
 	} while (accept(p, ","));
 	return expect(p, ")");
 }
@@ -265,9 +267,10 @@ static bool call(Parser *p, const char *name, Val *out)
 		return symbol_call(p, out);
 	if (!strcmp(name, "Float"))
 		return float_call(p, out);
-	Val arg[MAX_CALL_ARGS];
-	uint32_t n;
-	TRY(call_args(p, arg, &n));
+	ValList list = {0};
+	TRY(call_args(p, &list));
+	const Val *arg = list.data;
+	uint32_t n = list.n;
 	if (!strcmp(name, "ModularIndexing"))
 		return modular_indexing(p, arg, n, out);
 	for (size_t k = 0; k < sizeof calls / sizeof *calls; k++) {

@@ -1,5 +1,6 @@
 #include "base/text.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <float.h>
@@ -160,4 +161,13 @@ bool text_write_file(const Text *t, const char *path)
 	temp_end(temp);
 	errno = why;
 	return ok;
+}
+
+bool text_is_identifier(const char *s)
+{
+	if (!isalpha((unsigned char)*s) && *s != '_')
+		return false;
+	while (isalnum((unsigned char)*s) || *s == '_')
+		s++;
+	return !*s;
 }

@@ -26,5 +26,7 @@ void text_format(Text *, const char *s);
 void text_double(Text *, double v);
 /* Write the file whole or not at all (temporary file and rename). False with errno on failure. */
 bool text_write_file(const Text *, const char *path);
+/* Letters, digits and _, not beginning with a digit: a name of C and of Python. */
+bool text_is_identifier(const char *);
 
 #endif

@@ -49,11 +49,8 @@ static bool in_c_library(const char *name)
 
 const char *c_export_refused(const char *s)
 {
-	if (!isalpha((unsigned char)*s) && *s != '_')
+	if (!text_is_identifier(s))
 		return "it is no identifier of C";
-	for (const char *p = s; *p; p++)
-		if (!isalnum((unsigned char)*p) && *p != '_')
-			return "it is no identifier of C";
 	if (is_listed(s, reserved, sizeof reserved / sizeof *reserved) ||
 	    is_listed(s, other_keywords, sizeof other_keywords / sizeof *other_keywords))
 		return "it has a meaning in C or C++";

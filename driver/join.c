@@ -1,5 +1,4 @@
 /* Several graphs become the entries of one model: in one Ir, with the constants they have in common. */
-#include <ctype.h>
 #include <string.h>
 
 #include "driver/join.h"
@@ -132,15 +131,6 @@ typedef struct {
 	WeftGraph *out;
 } Join;
 
-static bool is_identifier(const char *s)
-{
-	if (!isalpha((unsigned char)*s) && *s != '_')
-		return false;
-	while (isalnum((unsigned char)*s) || *s == '_')
-		s++;
-	return !*s;
-}
-
 static bool check_entry(const Join *j, uint32_t k)
 {
 	Ctx *ctx = j->w->ctx;
@@ -148,7 +138,7 @@ static bool check_entry(const Join *j, uint32_t k)
 	if (j->graph[k]->w != j->w)
 		return ctx_error(ctx, path, "the graph for the entry %s belongs to another Weft", j->name[k]);
 	TRY(graph_is_one(j->w, j->graph[k]));
-	if (!is_identifier(j->name[k]))
+	if (!text_is_identifier(j->name[k]))
 		return ctx_error(ctx, path, "an entry cannot be called \"%s\": it must be an identifier of C", j->name[k]);
 	for (uint32_t i = 0; i < k; i++)
 		if (!strcmp(j->name[i], j->name[k]))

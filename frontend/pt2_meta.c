@@ -1,4 +1,3 @@
-#include <ctype.h>
 #include <string.h>
 
 #include "frontend/pt2_priv.h"
@@ -177,15 +176,6 @@ bool meta_is_contiguous(Import *im, const Meta *m)
 
 /* ---- symbols ---- */
 
-static bool is_name(const char *s)
-{
-	if (!isalpha((unsigned char)*s) && *s != '_')
-		return false;
-	while (isalnum((unsigned char)*s) || *s == '_')
-		s++;
-	return !*s;
-}
-
 /* PyTorch writes its infinity as null, or as an integer next to the largest. */
 static void read_range(const json_t *range, int64_t *lo, int64_t *hi)
 {
@@ -294,7 +284,7 @@ bool meta_symbols(Import *im)
 	{
 		int64_t lo, hi;
 		read_range(range, &lo, &hi);
-		if (!is_name(key))
+		if (!text_is_identifier(key))
 			continue;
 		if (lo > hi)
 			return ctx_error(im->ctx, NULL,
@@ -416,7 +406,7 @@ bool meta_guards(Import *im, Graph *g)
 	size_t i;
 	json_object_foreach(json_object_get(im->root, "range_constraints"), key, range)
 	{
-		if (!is_name(key))
+		if (!text_is_identifier(key))
 			TRY(range_guard(im, g, key, range));
 	}
 	ExprEnv env = {.ctx = im->ctx, .syms = im->syms, .input_dim = input_dim, .arg = im};

@@ -113,23 +113,13 @@ static bool number(Parser *p, Val *out)
 
 /* ---- calls ---- */
 
-/* The names of symbols are printed and parsed, in messages and in code. */
-static bool is_identifier(const char *s)
-{
-	if (!isalpha((unsigned char)*s) && *s != '_')
-		return false;
-	while (isalnum((unsigned char)*s) || *s == '_')
-		s++;
-	return !*s;
-}
-
 /* Symbol('s77', positive=True, integer=True) */
 static bool symbol_call(Parser *p, Val *out)
 {
 	const char *name;
 	int64_t lo = -SYM_INF;
 	TRY(quoted(p, &name));
-	if (!is_identifier(name))
+	if (!text_is_identifier(name)) /* it is printed and parsed, in messages and in code */
 		return expr_fail(p, "expected the name of a symbol");
 	while (accept(p, ",")) {
 		bool positive_kw = accept(p, "positive"), nonnegative = accept(p, "nonnegative");

@@ -176,8 +176,13 @@ static bool replace(Graph *g, Node n, PassCtx *c)
 	return true;
 }
 
-static bool kept(const PassCtx *c, Op op)
+static bool kept(const Graph *g, Node n, const PassCtx *c, Level level)
 {
+	Op op = node_op(g, n);
+	if (c->stays)
+		return c->stays(g, n, c->stays_user);
+	if (level == LEVEL_CANON && op_is_kept(op))
+		return true;
 	for (uint32_t k = 0; k < c->nkeep; k++)
 		if (c->keep[k] == op)
 			return true;
@@ -190,7 +195,7 @@ static bool expand_level(Graph *g, PassCtx *c, Level level)
 	for (Node n = g->first; n.i && !c->failed;) {
 		Op op = node_op(g, n);
 		Node before = node_prev(g, n), next = node_next(g, n);
-		if (op_kind(op) == OP_COMPOSITE && op_info(op)->level <= level && !kept(c, op)) {
+		if (op_kind(op) == OP_COMPOSITE && !kept(g, n, c, level)) {
 			changed |= replace(g, n, c);
 			/* What it was built from may hold composites again. */
 			next = before.i ? node_next(g, before) : g->first;

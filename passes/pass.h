@@ -12,6 +12,10 @@ typedef struct PassCtx {
 	const struct Target *target; /* whose costs decide */
 	const Op *keep;   /* composites that decompose leaves alone */
 	uint32_t nkeep;
+	/* In a transform: the composites that canon and decompose leave alone; NULL: decompose asks `keep`, and canon leaves those
+	 * that have rules (op_is_kept). */
+	bool (*stays)(const Graph *, Node, void *user);
+	void *stays_user;
 } PassCtx;
 
 typedef struct {

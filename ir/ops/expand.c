@@ -12,33 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/ops/expand_priv.h"
 #include "ir/ops/expand_wide.h"
-
-/* An operand, a list of them, or an attribute (of which bool, int, float are weak scalars). */
-typedef enum { VAL_none, VAL_node, VAL_nodes, VAL_attr, VAL_any } ValKind;
-
-typedef struct {
-	ValKind kind; /* VAL_any: only checking */
-	Node node;
-	uint32_t n;
-	const Node *nodes;
-	Attr attr;
-} Val;
-
-typedef struct {
-	const char *name;
-	uint32_t len;
-	Val val;
-} Binding;
-
-enum { MAX_LETS = 32, MAX_CALL = 32, MAX_DEPTH = 64 };
-
-typedef struct {
-	Build *b; /* NULL: only checking */
-	const char *p, *err, *errp;
-	uint32_t depth, nlet;
-	Binding let[MAX_ARGS + MAX_LETS];
-} Eval;
 
 static Val expression(Eval *);
 
@@ -203,7 +178,7 @@ static bool weak_result(Eval *e, Op op, const Val *x, uint32_t n, Val *out)
 }
 
 /* A tensor operand: a weak scalar takes the dtype d. */
-static Node operand(Eval *e, const Val *v, DType d)
+Node expand_operand(Eval *e, const Val *v, DType d)
 {
 	if (v->kind == VAL_node)
 		return v->node;
@@ -246,7 +221,7 @@ static Val scalar_call(Eval *e, Op op, const Val *x, uint32_t n)
 	DType d = promote_apply(op_info(op)->promote, call_dtype(e, x + first, n - first));
 	Node in[4] = {{0}};
 	for (uint32_t k = 0; k < n && k < 4; k++) {
-		in[k] = operand(e, &x[k], k < first ? DT_bool : d);
+		in[k] = expand_operand(e, &x[k], k < first ? DT_bool : d);
 		if (!in[k].i)
 			return val_node((Node){0});
 		in[k] = b_convert(e->b, in[k], k < first ? DT_bool : d);
@@ -274,7 +249,7 @@ static Val node_call(Eval *e, Op op, const Val *slot)
 				in[nin++] = v->nodes[j];
 		} else if (s->arg[k].kind == ARG_tensor) {
 			bool absent = v->kind == VAL_none && s->arg[k].optional;
-			in[nin++] = absent ? (Node){0} : operand(e, v, d);
+			in[nin++] = absent ? (Node){0} : expand_operand(e, v, d);
 			if (!absent && !in[nin - 1].i)
 				return val_node((Node){0});
 		} else if (v->kind == VAL_attr) {
@@ -383,6 +358,7 @@ static Val name(Eval *e)
 	return constant_name(e, s, n);
 }
 
+/* Tensors (or none, beside tensors) or integers. */
 static Val list(Eval *e)
 {
 	Arena *a = e->b ? e->b->g->ir->ctx->scratch : NULL;
@@ -395,7 +371,7 @@ static Val list(Eval *e)
 		if (n == MAX_CALL)
 			return fail(e, "list too long");
 		Val v = expression(e);
-		if (v.kind == VAL_node)
+		if (v.kind == VAL_node || v.kind == VAL_none)
 			nodes[nnode++] = v.node;
 		else if (v.kind == VAL_attr && v.attr.kind == ATTR_int)
 			ints[n] = v.attr.s;
@@ -503,21 +479,80 @@ static Val expression(Eval *e)
 	return x[0];
 }
 
-static Val program(Eval *e)
+static void bindings(Eval *e)
 {
 	const char *key;
 	uint32_t len, first = e->nlet;
 	while (!e->err && name_and_equals(e, &key, &len)) {
 		Val v = expression(e);
-		if (e->nlet == first + MAX_LETS)
-			return fail(e, "too many bindings");
+		if (e->nlet == first + MAX_LETS) {
+			fail(e, "too many bindings");
+			return;
+		}
 		e->let[e->nlet++] = (Binding){key, len, v};
 		if (!accept(e, ";"))
-			return fail(e, "expected \";\"");
+			fail(e, "expected \";\"");
 	}
-	Val v = expression(e);
+}
+
+static Val ended(Eval *e, Val v)
+{
 	skip(e);
 	return *e->p ? fail(e, "expected the end") : v;
+}
+
+Val expand_program(Eval *e)
+{
+	bindings(e);
+	return ended(e, expression(e));
+}
+
+/* Does the expression at e->p end with the call that begins there? */
+static bool only_call(Eval *e, const char *callee)
+{
+	const char *p = e->p;
+	bool found = accept(e, callee) && accept(e, "(");
+	const char *args = e->p, *q = args;
+	for (uint32_t open = 1; found && open && *q; q++)
+		open += *q == '(' ? 1u : *q == ')' ? -1u : 0;
+	q += strspn(q, " \t\n");
+	bool only = found && (!*q || *q == ')' || *q == ',');
+	e->p = only ? args : p;
+	return only;
+}
+
+static Val scaled(Eval *e, Val by)
+{
+	double factor = 0;
+	bool known = true;
+	if (only_call(e, "select")) {
+		Val x[3] = {expression(e)};
+		for (uint32_t k = 1; k < 3 && !e->err; k++)
+			x[k] = accept(e, ",") ? scaled(e, by) : fail(e, "expected \",\"");
+		if (!e->err && !accept(e, ")"))
+			return fail(e, "expected \")\"");
+		if (e->err || (x[1].kind == VAL_none && x[2].kind == VAL_none))
+			return x[1];
+		for (uint32_t k = 1; k < 3; k++)
+			x[k] = x[k].kind == VAL_none ? val_attr(attr_float(0)) : x[k];
+		return scalar_call(e, OP_select, x, 3);
+	}
+	Val x[2] = {expression(e), by};
+	if (e->err || !e->b)
+		return x[0];
+	if (is_weak(&x[0]))
+		factor = weak_value(e, &x[0], &known);
+	if (is_weak(&x[0]) && known && factor == 0)
+		return (Val){VAL_none};
+	if (is_weak(&x[0]) && known && (factor == 1 || factor == -1))
+		return factor == 1 ? by : scalar_call(e, OP_neg, &by, 1);
+	return scalar_call(e, OP_mul, x, 2);
+}
+
+Val expand_scaled(Eval *e, Val by)
+{
+	bindings(e);
+	return e->err ? (Val){VAL_none} : ended(e, scaled(e, by));
 }
 
 /* ---- arguments ---- */
@@ -528,7 +563,12 @@ static bool scalar_promotes(const Arg *a)
 	return a->kind == ARG_scalar && (!a->has_default || strcmp(a->text, "None") == 0);
 }
 
-static void bind(Eval *e, Op op, const Node *in, uint32_t nin, AttrId id)
+void expand_let(Eval *e, const char *key, Val v)
+{
+	e->let[e->nlet++] = (Binding){key, (uint32_t)strlen(key), v};
+}
+
+void expand_bind(Eval *e, Op op, const Node *in, uint32_t nin, AttrId id)
 {
 	const Schema *s = op_schema(op);
 	uint32_t at = 0;
@@ -548,7 +588,7 @@ static void bind(Eval *e, Op op, const Node *in, uint32_t nin, AttrId id)
 		} else if (e->b && a->kind != ATTR_none) {
 			v = val_attr(*a);
 		}
-		e->let[e->nlet++] = (Binding){arg->name, (uint32_t)strlen(arg->name), v};
+		expand_let(e, arg->name, v);
 	}
 }
 
@@ -573,9 +613,9 @@ static Node expand_text(Build *b, Op op, const Node *in, uint32_t nin, AttrId id
 {
 	Eval e = {.b = b, .p = op_info(op)->expand};
 	uint32_t errors = b->g->ir->ctx->nerror;
-	bind(&e, op, in, nin, id);
+	expand_bind(&e, op, in, nin, id);
 	promote_arguments(&e, op);
-	Val v = program(&e);
+	Val v = expand_program(&e);
 	if (e.err && errors == b->g->ir->ctx->nerror)
 		ctx_bug(b->g->ir->ctx, "expansion of %s: %s at \"%.32s\"", op_name(op), e.err,
 			e.errp);
@@ -583,7 +623,7 @@ static Node expand_text(Build *b, Op op, const Node *in, uint32_t nin, AttrId id
 		return (Node){0};
 	if (v.kind == VAL_nodes)
 		return b_tuple(b, v.nodes, v.n);
-	Node y = operand(&e, &v, is_weak(&v) ? weak_dtype(&v) : DT_none);
+	Node y = expand_operand(&e, &v, is_weak(&v) ? weak_dtype(&v) : DT_none);
 	return op_info(op)->promote == PROMOTE_BOOL ? b_convert(b, y, DT_bool) : y;
 }
 
@@ -642,7 +682,7 @@ const char *op_expand_check(Op op)
 	if (!op_info(op)->expand)
 		return NULL;
 	Eval e = {.p = op_info(op)->expand};
-	bind(&e, op, NULL, 0, (AttrId){0});
-	program(&e);
+	expand_bind(&e, op, NULL, 0, (AttrId){0});
+	expand_program(&e);
 	return e.err;
 }

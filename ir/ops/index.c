@@ -64,7 +64,28 @@ static void index_broadcast(IndexMap *m)
 	}
 }
 
+/* Sums over what is repeated; its one element stays where the operand has an extent of 1. */
+static bool adjoint_broadcast(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	Graph *graph = b->g;
+	Node x = node_in(graph, n, 0);
+	uint32_t rank, dims = (1u << node_rank(graph, n)) - 1;
+	const Sym *map = node_ints(graph, n, "map", &rank);
+	const Type t = *node_type(graph, x);
+	(void)want;
+	for (uint32_t k = 0; k < rank; k++) {
+		int64_t to = 0;
+		sym_is_const(b_syms(b), map[k], &to);
+		if (!sym_is(b_syms(b), t.dim[k], 1) || sym_is(b_syms(b), node_dim(graph, n, (uint32_t)to), 1))
+			dims &= ~(1u << to);
+	}
+	g[0] = b_reshape(b, b_reduce(b, REDUCE_SUM, ct[0], dims, DT_none), t.n, t.dim);
+	return g[0].i;
+}
+
 OP(broadcast) {
+	.linear = LINEAR_TOGETHER,
+	.adjoint = adjoint_broadcast,
 	.schema = "broadcast(Tensor x, *, int[] shape, int[] map) -> Tensor",
 	.doc = "operand dim k is result dim map[k] (increasing); an operand extent of 1 repeats",
 	.infer = infer_broadcast,
@@ -106,7 +127,17 @@ static void index_reshape(IndexMap *m)
 	reshape_index(m->g->ir->syms, to->dim, m->at, to->n, from->dim, m->in[0], from->n);
 }
 
+static bool adjoint_reshape(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	const Type t = *node_type(b->g, node_in(b->g, n, 0));
+	(void)want;
+	g[0] = b_reshape(b, ct[0], t.n, t.dim);
+	return g[0].i;
+}
+
 OP(reshape) {
+	.linear = LINEAR_TOGETHER,
+	.adjoint = adjoint_reshape,
 	.schema = "reshape(Tensor x, *, int[] shape) -> Tensor",
 	.view = VIEW_RESHAPE,
 	.doc = "the same elements in row-major order under another shape",

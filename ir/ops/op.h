@@ -51,6 +51,13 @@ typedef enum {
 	VIEW_IF_IDLE       /* dropout that drops nothing */
 } ViewIf;
 
+/* In which operands (.linear_in, a bit each) a primitive is linear: its tangent and what it does to cotangents follow. */
+typedef enum {
+	LINEAR_NOT,
+	LINEAR_ALONE,   /* in each of them while the others stay: x and y of contract */
+	LINEAR_TOGETHER /* in all of them at once: the operands of concat; x and value of pad */
+} Linear;
+
 struct Tensor;     /* ir/interp/tensor.h */
 struct EvalCtx;    /* ir/interp/interp.h */
 
@@ -80,7 +87,32 @@ typedef struct OpInfo {
 	ViewIf view_if;
 	const char *view_undo; /* VIEW_BITS: the operator that goes back; NULL: nothing can be written through it */
 
-	/* OP_SCALAR */
+	/* Function transforms (docs/transforms.md). A composite that has one of these, or .deriv, is kept by canon, so that it
+	 * is derived and batched as a whole; where it has none for a transform its expansion is transformed.
+	 *
+	 * .vjp: the cotangents of the operands as a list, "lets; [gx, none]", in terms of the arguments, the results (y, or y0,
+	 * y1, ...) and their cotangents (g, or g0, g1, ...; zeros where there is none). The language of .expand. Those of a
+	 * broadcast or promoted operand are summed and converted to its type by the caller. Must be linear in g.
+	 * .adjoint: the same as a function: g[k] for operand k where want[k]; none is zero. ct[r]: of result r; none is zero, and at
+	 * least one is not. False after b_error. Of a primitive that is linear nothing but attributes and the other operands is
+	 * read, so it may be called where those operands have no value.
+	 * .jvp: the tangent of the result, in terms of the arguments, y and t_NAME for every tensor argument. Without
+	 * one the transposed .vjp or .adjoint is taken.
+	 * .tangent: the same as a function: t[k] of operand k, none is zero; ty[r] of result r.
+	 * .batch: n for a batch of `size`: in[k] is operand k, with the batch as a new first dimension where batched[k] (of one at
+	 * least); n keeps its operands, whose types and attributes a rule may read. All results have the batch. None after
+	 * b_error. Of scalar functions it is known. .batch_leading: n itself, where leading dimensions are independent of each
+	 * other and no attribute counts them. */
+	Linear linear;
+	uint32_t linear_in; /* 0, of those that are linear: every operand */
+	bool (*linear_if)(const Graph *, Node); /* of some nodes only; NULL: of all */
+	const char *vjp, *jvp;
+	bool (*adjoint)(Build *b, Node n, const Node *ct, const bool *want, Node *g);
+	bool (*tangent)(Build *b, Node n, const Node *t, Node *ty);
+	Node (*batch)(Build *b, Node n, const Node *in, const bool *batched, Sym size);
+	bool batch_leading;
+
+	/* OP_SCALAR; .deriv also of composites that are element-wise up to broadcasting */
 	const char *scalar;   /* body over the operand names, see ir/scalar/scalar.h */
 	const char *deriv[4]; /* d result / d operand k, in terms of the operands and the result y */
 	const char *no_deriv; /* why an operand of a function of real numbers has none */
@@ -165,6 +197,24 @@ TypeId op_infer(Build *, Op, const Node *in, uint32_t nin, AttrId);
 Node op_expand(Build *, Op, const Node *in, uint32_t nin, AttrId);
 /* The same for a node that exists; the node itself stays. b->before must be the node or before it. */
 Node op_expand_node(Build *, Node);
+/* ---- rules of transforms (ir/ops/derive.c); n is a node of b->g, before b->before ---- */
+
+/* Is there one: for cotangents (.deriv, .vjp, .adjoint), for tangents, for batches? A composite without expands. Where a node has
+ * none for tangents of its own (.deriv, .linear, .jvp, .tangent), the one for cotangents is transposed. */
+bool op_has_vjp(Op);
+bool op_has_jvp(Op);
+bool op_has_batch(Op);
+bool node_has_jvp(const Graph *, Node);
+/* A composite that canon leaves to decompose: it has a rule, or a schedule (.level). */
+bool op_is_kept(Op);
+/* The cotangents g[k] of n's operands, of their types, from those of its results (none: zero), for the operands with want[k];
+ * g[k] is none where it is zero. False after ctx_error, which says so when no derivative is known. */
+bool op_vjp(Build *, Node n, const Node *ct, const bool *want, Node *g);
+/* The tangents ty[r] of n's results from those of its operands (none: zero), for a node with node_has_jvp. */
+bool op_jvp(Build *, Node n, const Node *t, Node *ty);
+/* x summed over what broadcasting to x's shape from `like` repeats, in the dtype of `like`. */
+Node b_sum_to(Build *, Node x, Node like);
+
 /* Is the text of .expand well formed: names and calls known, arities right? NULL or what is wrong. */
 const char *op_expand_check(Op);
 

@@ -1,0 +1,44 @@
+/* The language of .expand and of the rules of transforms: what ir/ops/expand.c evaluates and ir/ops/derive.c asks of it. */
+#ifndef WEFT_IR_EXPAND_PRIV_H
+#define WEFT_IR_EXPAND_PRIV_H
+
+#include "ir/ops/op.h"
+
+/* An operand, a list of them, or an attribute (of which bool, int, float are weak scalars). */
+typedef enum { VAL_none, VAL_node, VAL_nodes, VAL_attr, VAL_any } ValKind;
+
+typedef struct {
+	ValKind kind; /* VAL_any: only checking */
+	Node node;
+	uint32_t n;
+	const Node *nodes;
+	Attr attr;
+} Val;
+
+typedef struct {
+	const char *name;
+	uint32_t len;
+	Val val;
+} Binding;
+
+enum { MAX_LETS = 32, MAX_CALL = 32, MAX_DEPTH = 64 };
+
+typedef struct {
+	Build *b; /* NULL: only checking */
+	const char *p, *err, *errp;
+	uint32_t depth, nlet;
+	Binding let[2 * MAX_ARGS + MAX_LETS]; /* arguments, those of a rule, and lets */
+} Eval;
+
+/* The arguments of the op, by name. With no graph (e->b NULL), all that is known of them is that they are there. */
+void expand_bind(Eval *, Op, const Node *in, uint32_t nin, AttrId);
+void expand_let(Eval *, const char *name, Val);
+/* The text at e->p up to its end. */
+Val expand_program(Eval *);
+/* The same times `by`, without multiplying by 0 or 1, and within the arms of `select`: which takes one of two products, so that
+ * one that is not a number does not spoil the other. None of both: zero. */
+Val expand_scaled(Eval *, Val by);
+/* A tensor, of dtype d if it is a number; none after an error, which is recorded. */
+Node expand_operand(Eval *, const Val *, DType d);
+
+#endif

@@ -1,0 +1,376 @@
+/* Cotangents flow against the order of nodes, tangents along it. The rule of a node is its block's (op_vjp, op_jvp).
+ *
+ *   graph @main(%x: f32[4]) {                        graph @main_vjp(%x: f32[4], %ct.y: f32[4]) {
+ *     %1 = sin(%x) : f32[4]                            %1 = sin(%x) : f32[4]
+ *     %y = mul(%1, %x) : f32[4]                ->      %y = mul(%1, %x) : f32[4]
+ *     return %y                                        %3 = mul(%ct.y, %x)
+ *   }                                                  %4 = mul(%ct.y, %1)
+ *                                                      %6 = add(%4, mul(%3, cos(%x)))
+ *                                                      return %y, %6
+ *
+ * The last reader of a value is visited first and contributions are added in that order, as PyTorch adds them: so sums have the
+ * bits of a left fold. One rule is enough for both directions: the tangent of a node that states only what becomes of
+ * cotangents is that linear function transposed, by the same walk over the nodes that it added.
+ *
+ * Linear in the number of nodes: a node is visited once, and its rule adds a bounded number of nodes. */
+#include "passes/derive_priv.h"
+
+bool is_differentiable(DType d)
+{
+	return dtype_is_float(d) || dtype_is_complex(d);
+}
+
+/* ---- cotangents ---- */
+
+Reverse reverse_new(Graph *g, Build b, uint32_t first, uint32_t n)
+{
+	Arena *scratch = g->ir->ctx->scratch;
+	return (Reverse){.g = g, .b = b, .first = first, .n = n,
+			 .active = arena_calloc(scratch, n, sizeof(bool)),
+			 .ct = arena_calloc(scratch, n, sizeof(Node)),
+			 .element = arena_calloc(scratch, n, sizeof(Node *))};
+}
+
+static bool within(const Reverse *r, Node n)
+{
+	return n.i >= r->first && n.i < r->first + r->n;
+}
+
+bool reverse_active(const Reverse *r, Node n)
+{
+	return n.i && within(r, n) && r->active[n.i - r->first];
+}
+
+void reverse_mark(Reverse *r, Node n)
+{
+	if (within(r, n))
+		r->active[n.i - r->first] = true;
+}
+
+static bool reads_active(const Reverse *r, Node n)
+{
+	for (uint32_t k = 0; k < node_nin(r->g, n); k++)
+		if (reverse_active(r, node_in(r->g, n, k)))
+			return true;
+	return false;
+}
+
+void reverse_spread(Reverse *r, Node from)
+{
+	for (Node n = from; n.i; n = node_next(r->g, n)) {
+		const Type *t = node_type_id(r->g, n).i ? node_type(r->g, n) : NULL;
+		if (t && within(r, n) && (t->dtype == DT_none || is_differentiable(t->dtype)) && reads_active(r, n))
+			reverse_mark(r, n);
+	}
+}
+
+static Node sum(Reverse *r, Node x, Node y)
+{
+	return x.i && y.i ? b_bin(&r->b, OP_add, x, y) : x.i ? x : y;
+}
+
+void reverse_add(Reverse *r, Node value, Node ct)
+{
+	if (!ct.i || !reverse_active(r, value))
+		return;
+	Node *at = &r->ct[value.i - r->first];
+	*at = sum(r, *at, ct);
+}
+
+Node reverse_cotangent(const Reverse *r, Node value)
+{
+	return within(r, value) ? r->ct[value.i - r->first] : (Node){0};
+}
+
+static void add_element(Reverse *r, Node tuple, uint32_t k, Node ct)
+{
+	if (!ct.i || !reverse_active(r, tuple))
+		return;
+	Node **e = &r->element[tuple.i - r->first];
+	if (!*e)
+		*e = arena_calloc(r->g->ir->ctx->scratch, node_type(r->g, tuple)->n, sizeof **e);
+	(*e)[k] = sum(r, (*e)[k], ct);
+}
+
+static bool has_graph(Op op)
+{
+	const Schema *s = op_schema(op);
+	for (uint32_t k = 0; k < s->narg; k++)
+		if (s->arg[k].kind == ARG_graph)
+			return true;
+	return false;
+}
+
+static bool visit(Reverse *r, Node n)
+{
+	Graph *g = r->g;
+	Op op = node_op(g, n);
+	uint32_t at = n.i - r->first, nin = node_nin(g, n);
+	const Node *ct = node_type(g, n)->dtype == DT_none ? r->element[at] : &r->ct[at];
+	if (!ct || (node_type(g, n)->dtype != DT_none && !ct->i) || !reads_active(r, n))
+		return true;
+	if (op == OP_get) {
+		add_element(r, node_in(g, n, 0), (uint32_t)node_int(g, n, "index"), *ct);
+		return true;
+	}
+	Node *part = ARENA_ARRAY(g->ir->ctx->scratch, Node, nin);
+	bool *want = ARENA_ARRAY(g->ir->ctx->scratch, bool, nin);
+	for (uint32_t k = 0; k < nin; k++)
+		want[k] = reverse_active(r, node_in(g, n, k));
+	if (op == OP_tuple) {
+		for (uint32_t k = 0; k < nin; k++)
+			reverse_add(r, node_in(g, n, k), ct[k]);
+		return true;
+	}
+	TRY((has_graph(op) ? control_vjp : op_vjp)(&r->b, n, ct, want, part));
+	for (uint32_t k = 0; k < nin; k++)
+		reverse_add(r, node_in(g, n, k), part[k]);
+	return true;
+}
+
+bool reverse_run(Reverse *r, Node last)
+{
+	for (Node n = last; n.i; n = node_prev(r->g, n))
+		if (reverse_active(r, n))
+			TRY(visit(r, n));
+	return true;
+}
+
+/* ---- tangents ---- */
+
+typedef struct {
+	Graph *g;
+	uint32_t n;
+	Node *t;        /* by node; none: zero */
+	Node **element; /* of tuples */
+} Forward;
+
+static uint32_t results(const Graph *g, Node n)
+{
+	const Type *t = node_type(g, n);
+	return t->dtype == DT_none ? t->n : 1;
+}
+
+/* Unknown values for the cotangents of n's results, which no simplification of builders sees through. */
+static void unknowns(Build *b, Node n, Node *ct)
+{
+	const Type t = *node_type(b->g, n);
+	for (uint32_t k = 0; k < results(b->g, n); k++) {
+		const Type part = t.dtype == DT_none ? *ir_type_of(b->g->ir, t.elem[k]) : t;
+		Node zero = is_differentiable(part.dtype) ? b_full(b, part.dtype, 0, part.n, part.dim) : (Node){0};
+		ct[k] = zero.i ? b_node(b, OP_barrier, &zero, 1, NULL, 0) : zero;
+	}
+}
+
+/* The rule for cotangents, transposed: <g, t> = <ct, ty> for all ct. */
+static bool transposed(Build *b, Node n, const Node *t, Node *ty)
+{
+	Graph *g = b->g;
+	uint32_t nin = node_nin(g, n), nresult = results(g, n), first = g->node.n;
+	Arena *scratch = g->ir->ctx->scratch;
+	Node *ct = ARENA_ARRAY(scratch, Node, nresult), *part = ARENA_ARRAY(scratch, Node, nin);
+	bool *want = ARENA_ARRAY(scratch, bool, nin);
+	Node before = b->before.i ? node_prev(g, b->before) : g->last;
+	for (uint32_t k = 0; k < nin; k++)
+		want[k] = t[k].i;
+	unknowns(b, n, ct);
+	TRY(op_vjp(b, n, ct, want, part));
+	Reverse r = reverse_new(g, *b, first, g->node.n - first);
+	for (uint32_t k = 0; k < nresult; k++)
+		if (ct[k].i)
+			reverse_mark(&r, ct[k]);
+	Node last = b->before.i ? node_prev(g, b->before) : g->last;
+	reverse_spread(&r, node_next(g, before));
+	for (uint32_t k = 0; k < nin; k++)
+		if (part[k].i)
+			reverse_add(&r, part[k], t[k]);
+	for (Node m = last; m.i != before.i; m = node_prev(g, m))
+		if (reverse_active(&r, m))
+			TRY(visit(&r, m));
+	for (uint32_t k = 0; k < nresult; k++)
+		ty[k] = ct[k].i ? reverse_cotangent(&r, ct[k]) : ct[k];
+	return true;
+}
+
+static bool push(Forward *f, Node n)
+{
+	Graph *g = f->g;
+	Op op = node_op(g, n);
+	uint32_t nin = node_nin(g, n);
+	bool any = false;
+	Node *t = ARENA_ARRAY(g->ir->ctx->scratch, Node, nin);
+	if (!node_type_id(g, n).i)
+		return true;
+	bool tuple = node_type(g, n)->dtype == DT_none;
+	if (op == OP_get) {
+		const Node *e = f->element[node_in(g, n, 0).i];
+		f->t[n.i] = e ? e[node_int(g, n, "index")] : (Node){0};
+		return true;
+	}
+	for (uint32_t k = 0; k < nin; k++) {
+		t[k] = f->t[node_in(g, n, k).i];
+		any |= t[k].i != 0 || f->element[node_in(g, n, k).i];
+	}
+	if (!any || (!tuple && !is_differentiable(node_dtype(g, n))))
+		return true;
+	if (tuple)
+		f->element[n.i] = arena_calloc(g->ir->ctx->scratch, node_type(g, n)->n, sizeof(Node));
+	Node *ty = tuple ? f->element[n.i] : &f->t[n.i];
+	Build b = {.g = g, .before = node_next(g, n), .loc = node_data(g, n)->loc, .where = node_near(g, n)};
+	if (op == OP_tuple) {
+		for (uint32_t k = 0; k < nin; k++)
+			ty[k] = t[k];
+		return true;
+	}
+	if (has_graph(op))
+		return control_jvp(&b, n, t, ty);
+	return node_has_jvp(g, n) ? op_jvp(&b, n, t, ty) : transposed(&b, n, t, ty);
+}
+
+/* ---- the transforms ---- */
+
+static bool wanted_input(const Graph *g, const Wrt *w, uint32_t k)
+{
+	const GraphInput *in = &g->input.data[k];
+	return w->input ? w->input[k] : in->kind == INPUT_USER && is_differentiable(node_dtype(g, in->node));
+}
+
+/* Is it a result that has derivatives? */
+static bool has_derivative(const Graph *g, uint32_t k)
+{
+	return !graph_output_is_state(g, k) && is_differentiable(node_dtype(g, g->output.data[k].node));
+}
+
+static bool check_wrt(Graph *g, const Wrt *w)
+{
+	for (uint32_t k = 0; k < g->input.n; k++) {
+		DType d = node_dtype(g, g->input.data[k].node);
+		if (wanted_input(g, w, k) && !is_differentiable(d))
+			return ctx_error(g->ir->ctx, node_where(g, g->input.data[k].node),
+					 "there is no derivative by a value of dtype %s: leave this input out", dtype_name(d));
+	}
+	return true;
+}
+
+static Node zeros(Build *b, TypeId type)
+{
+	const Type t = *ir_type_of(b->g->ir, type);
+	return b_full(b, t.dtype, 0, t.n, t.dim);
+}
+
+static const char *prefixed(Graph *g, const char *prefix, const char *name)
+{
+	return arena_printf(g->ir->ctx->arena, "%s.%s", prefix, name);
+}
+
+/* Nodes of a constant that is differentiated by become readers of one, so that it has one cotangent; none: it is not read. */
+static Node one_constant(Graph *g, ConstId c)
+{
+	Node one = {0};
+	for (Node n = g->first, next; n.i; n = next) {
+		next = node_next(g, n);
+		if (node_const(g, n).i != c.i || !c.i)
+			continue;
+		if (one.i)
+			pass_replace(g, n, one);
+		else
+			one = n;
+	}
+	return one;
+}
+
+typedef struct {
+	uint32_t n;     /* inputs, then constants */
+	Node *node;     /* none: a constant that is not read */
+	TypeId *type;
+	const char **name;
+} Roots;
+
+static Roots roots_of(Graph *g, const Wrt *w)
+{
+	Arena *scratch = g->ir->ctx->scratch;
+	uint32_t most = g->input.n + w->nparam;
+	Roots r = {0, ARENA_ARRAY(scratch, Node, most), ARENA_ARRAY(scratch, TypeId, most), ARENA_ARRAY(scratch, const char *, most)};
+	for (uint32_t k = 0; k < g->input.n; k++)
+		if (wanted_input(g, w, k)) {
+			r.name[r.n] = g->input.data[k].name;
+			r.node[r.n++] = g->input.data[k].node;
+		}
+	for (uint32_t k = 0; k < w->nparam; k++) {
+		r.name[r.n] = ir_const_of(g->ir, w->param[k])->name;
+		r.node[r.n++] = one_constant(g, w->param[k]);
+	}
+	for (uint32_t k = 0; k < r.n; k++) {
+		const Const *c = r.node[k].i ? NULL : ir_const_of(g->ir, w->param[k - (r.n - w->nparam)]);
+		r.type[k] = c ? ir_type_ints(g->ir, c->dtype, c->rank, c->dim) : node_type_id(g, r.node[k]);
+	}
+	return r;
+}
+
+/* What only helped to make the rest goes. */
+static Graph *finished(Graph *g)
+{
+	graph_dce(g);
+	if (!graph_verify(g))
+		ctx_bug_verify(g->ir->ctx, "a transform");
+	return g;
+}
+
+Graph *transform_vjp(const Graph *src, const Wrt *w)
+{
+	Graph *g = transform_begin(src, op_has_vjp);
+	if (!g || !check_wrt(g, w))
+		return NULL;
+	Roots roots = roots_of(g, w);
+	uint32_t nresult = g->output.n;
+	Node last = g->last;
+	Reverse r = reverse_new(g, (Build){.g = g}, 1, g->node.n - 1);
+	for (uint32_t k = 0; k < roots.n; k++)
+		if (roots.node[k].i)
+			reverse_mark(&r, roots.node[k]);
+	reverse_spread(&r, g->first);
+	for (uint32_t k = 0; k < nresult; k++) {
+		GraphOutput o = g->output.data[k];
+		if (has_derivative(g, k))
+			reverse_add(&r, o.node, graph_add_input(g, prefixed(g, "ct", o.name), INPUT_USER, node_type_id(g, o.node)));
+	}
+	if (!reverse_run(&r, last))
+		return NULL;
+	for (uint32_t k = 0; k < roots.n; k++) {
+		Node ct = roots.node[k].i ? reverse_cotangent(&r, roots.node[k]) : (Node){0};
+		graph_add_output(g, prefixed(g, "g", roots.name[k]), ct.i ? ct : zeros(&r.b, roots.type[k]), -1);
+	}
+	return finished(g);
+}
+
+Graph *transform_jvp(const Graph *src, const Wrt *w)
+{
+	Graph *g = transform_begin(src, op_has_jvp);
+	if (!g || !check_wrt(g, w))
+		return NULL;
+	Roots roots = roots_of(g, w);
+	Arena *scratch = g->ir->ctx->scratch;
+	uint32_t nresult = g->output.n;
+	Node *input = ARENA_ARRAY(scratch, Node, roots.n);
+	for (uint32_t k = 0; k < roots.n; k++)
+		input[k] = graph_add_input(g, prefixed(g, "t", roots.name[k]), INPUT_USER, roots.type[k]);
+	Forward f = {.g = g, .n = g->node.n, .t = arena_calloc(scratch, g->node.n, sizeof(Node)),
+		     .element = arena_calloc(scratch, g->node.n, sizeof(Node *))};
+	for (uint32_t k = 0; k < roots.n; k++)
+		if (roots.node[k].i)
+			f.t[roots.node[k].i] = input[k];
+	for (Node n = g->first, next; n.i; n = next) {
+		next = node_next(g, n); /* the tangent comes between */
+		if (!push(&f, n))
+			return NULL;
+	}
+	Build b = {.g = g};
+	for (uint32_t k = 0; k < nresult; k++) {
+		GraphOutput o = g->output.data[k];
+		if (!has_derivative(g, k))
+			continue;
+		Node t = f.t[o.node.i];
+		graph_add_output(g, prefixed(g, "jy", o.name), t.i ? t : zeros(&b, node_type_id(g, o.node)), -1);
+	}
+	return finished(g);
+}

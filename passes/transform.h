@@ -1,0 +1,37 @@
+/* Function transforms: graphs made of graphs, in any order and depth (docs/transforms.md). Each returns a new, verified graph of
+ * the same Ir whose operators are primitives and composites that have rules of their own, and leaves the old one as it is; NULL
+ * after ctx_error, which names a node and what to do. Constants, symbols and guards are shared. What an op contributes stands in
+ * its block (ir/ops/op.h: .deriv, .vjp, .adjoint, .jvp, .tangent, .linear, .batch).
+ *
+ * State that a graph replaces is computed once and passes through: its new values are results without derivative, and no
+ * tangent flows into or out of it. */
+#ifndef WEFT_PASSES_TRANSFORM_H
+#define WEFT_PASSES_TRANSFORM_H
+
+#include "passes/pass.h"
+
+/* What is differentiated by. */
+typedef struct {
+	const bool *input;    /* by graph input; NULL: all that callers pass that are of a float or complex dtype */
+	uint32_t nparam;      /* and constants: */
+	const ConstId *param;
+} Wrt;
+
+/* Results and, from cotangents of them, the gradients: of sum over k of Re sum(conj(ct_k) * y_k), as PyTorch defines it for
+ * complex numbers too (dL/d re + i dL/d im).
+ * Inputs: those of g, then "ct.NAME", with the type of the result, for each result NAME of a float or complex dtype that is
+ * no state. Outputs: those of g, then "g.NAME" for each input in `wrt` in order, then one for each of its constants; zeros
+ * where nothing depends on it. Error: an input of another dtype. */
+Graph *transform_vjp(const Graph *g, const Wrt *);
+
+/* Results and, from tangents of the inputs in `wrt`, their tangents. Inputs: those of g, then "t.NAME" for each input in
+ * `wrt`, then for its constants. Outputs: those of g, then "jy.NAME" for each result NAME of a float or complex dtype that is
+ * no state. */
+Graph *transform_jvp(const Graph *g, const Wrt *);
+
+/* g for each of `size` sets of inputs: where batched[k], input k has a new first dimension of that extent, others are shared.
+ * Every result that callers get has it (one that depends on no batched input is repeated). Error: state whose new value would
+ * differ between them. */
+Graph *transform_vmap(const Graph *g, const bool *batched, Sym size);
+
+#endif

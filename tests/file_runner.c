@@ -1,7 +1,8 @@
-/* file_runner [--bless | --show] FILE-OR-FOLDER...
+/* file_runner [--bless | --show] [--loops TARGET] FILE-OR-FOLDER...
  *
  * Runs file tests, each in a process of its own, and compares what they print with what the files
- * expect. --bless makes the files expect what was printed; --show only prints it. */
+ * expect. --bless makes the files expect what was printed; --show only prints it. With --loops nothing is compiled: the
+ * interpreter of loop IR does what the target would, and what is printed is to be the same. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -106,10 +107,10 @@ static void limit(void)
 	alarm(250); /* that much only where it waits for ever */
 }
 
-static _Noreturn void child(Arena *a, const Job *j, int to)
+static _Noreturn void child(Arena *a, const Job *j, const char *loops, int to)
 {
 	limit();
-	FileTest t = {test_name(a, j->path), j->text};
+	FileTest t = {test_name(a, j->path), j->text, loops};
 	Text out;
 	text_init(&out, a);
 	file_test_run(&t, &out);
@@ -118,7 +119,7 @@ static _Noreturn void child(Arena *a, const Job *j, int to)
 	_exit(!ok);
 }
 
-static void start(Arena *a, Job *j)
+static void start(Arena *a, Job *j, const char *loops)
 {
 	int fd[2];
 	fflush(NULL);
@@ -128,7 +129,7 @@ static void start(Arena *a, Job *j)
 	}
 	if (!j->child) {
 		close(fd[0]);
-		child(a, j, fd[1]);
+		child(a, j, loops, fd[1]);
 	}
 	close(fd[1]);
 	j->from = fdopen(fd[0], "r");
@@ -206,6 +207,7 @@ int main(int argc, char **argv)
 	Arena *a = arena_new(NULL);
 	Jobs jobs = {0};
 	Mode mode = COMPARE;
+	const char *loops = NULL;
 	long width = sysconf(_SC_NPROCESSORS_ONLN);
 	unsigned failed = 0, started = 0;
 	for (int k = 1; k < argc; k++)
@@ -213,11 +215,13 @@ int main(int argc, char **argv)
 			mode = BLESS;
 		else if (!strcmp(argv[k], "--show"))
 			mode = SHOW;
+		else if (!strcmp(argv[k], "--loops") && k + 1 < argc)
+			loops = argv[++k];
 		else
 			add_path(a, &jobs, argv[k]);
 	for (uint32_t k = 0; k < jobs.n; k++) {
 		for (; started < jobs.n && started < k + width; started++)
-			start(a, &jobs.data[started]);
+			start(a, &jobs.data[started], loops);
 		failed += !judge(a, &jobs.data[k], finish(a, &jobs.data[k]), mode);
 	}
 	printf("%u passed, %u failed\n", jobs.n - failed, failed);

@@ -8,11 +8,13 @@
  *   loops [TARGET]       print the loop IR of the kernels
  *   program [TARGET]     print the loop IR around the kernels
  *   calls [TARGET]      several calls of a graph that replaces state, see file_calls.h
+ *   kernels              a family of kernels at awkward sizes, see file_kernels.h; stands alone
  *   decide [TARGET]      print what was decided: groups, schedules with reasons, costs, layouts of constants, workspace
  *   emit-c [TARGET]      print the C of the kernels
  *   emit-model [TARGET]  print the C around them
  *   interp               run the interpreter, print its results
- *   compiled [TARGET]    compile, run, compare with the interpreter, and to the bit with the interpreted loop IR
+ *   compiled [TARGET]    compile, run, compare with the interpreter, and to the bit with the interpreted loop IR (file_runner
+ *                        --loops: that alone)
  *
  * The graph is printed when no word printed anything. Messages stand at the end. */
 #include <inttypes.h>
@@ -23,6 +25,7 @@
 #include "codegen/host.h"
 #include "codegen/schedule/schedule.h"
 #include "file_calls.h"
+#include "file_kernels.h"
 #include "ir/interp/interp.h"
 #include "ir/loop/predict.h"
 #include "ir/ops/op.h"
@@ -345,8 +348,9 @@ static bool execute(Run *r, const char *sizes, bool compiled)
 	}
 	bool ok = interp(r->w->ctx, g, in, g->input.n, out, g->output.n, a);
 	int code = compiled ? model_run(&r->model, user, nuser, have, 0, a) : WEFT_OK;
-	ok = (!compiled || check_loops(r, user, nuser, have, code)) && ok;
-	if (code == WEFT_OK && compiled)
+	bool machine = compiled && !r->test->loops;
+	ok = (!machine || check_loops(r, user, nuser, have, code)) && ok;
+	if (code == WEFT_OK && machine)
 		ok = check_threads(r, user, nuser, have) && ok;
 	if (code != WEFT_OK)
 		text_printf(r->out, "compiled: %s\n", r->model.status.message);
@@ -391,6 +395,7 @@ static WeftOptions options(Run *r)
 	r->at += t != NULL;
 	WeftOptions o = {.size = sizeof o, .no_cache = true, .op_by_op = r->op_by_op};
 	o.target = !t ? "native" : target_runs_here(t) ? t->isa.name : "generic-c";
+	o.target = r->test->loops ? r->test->loops : o.target;
 	return o;
 }
 
@@ -398,7 +403,8 @@ static bool run_compiled(Run *r)
 {
 	WeftOptions o = options(r);
 	WeftGraph *g = graph_wrap(r->w, r->g, r->test->name);
-	bool ok = model_open(&r->model, r->w, g, &o) && model_open_loops(&r->loops, r->w, g, &o) && execute_all(r, true);
+	bool only = r->test->loops, ok = only || model_open(&r->model, r->w, g, &o);
+	ok = ok && model_open_loops(only ? &r->model : &r->loops, r->w, g, &o) && execute_all(r, true);
 	model_close(&r->model);
 	model_close(&r->loops);
 	return ok;
@@ -461,6 +467,11 @@ static bool run_words(void *arg)
 void file_test_run(const FileTest *test, Text *out)
 {
 	Run r = {.test = test, .w = weft_new(), .out = out};
+	if (strstr(test->text, "; run: kernels\n") == test->text) {
+		file_kernels(test, out);
+		weft_free(r.w);
+		return;
+	}
 	if (!r.w) {
 		text_add(out, "out of memory\n");
 		return;

@@ -1,0 +1,18 @@
+/* File tests of families of kernels. */
+#ifndef WEFT_TESTS_FILE_KERNELS_H
+#define WEFT_TESTS_FILE_KERNELS_H
+
+#include "file_test.h"
+
+/* The graph of the test, whose sizes are symbols, on targets of different widths: with the symbols, with numbers in their place,
+ * and with numbers and constants for the inputs whose names begin with w. Its loop IR is interpreted, which finds what is out of
+ * bounds, never written or written twice, and gives what the graph's interpreter gives.
+ *
+ *     ; sizes: M=1,N=w+1 M=r,N=3w-1     one execution each; w: lanes of the target, r: rows of its register tile
+ *     ; targets: x86-64-v4 generic-c    instead of all
+ *     ; forms: numbers constants         where a size cannot be a symbol
+ *
+ * Prints what differs; or how many executions agree. */
+void file_kernels(const FileTest *, Text *out);
+
+#endif

@@ -103,6 +103,8 @@ typedef struct {
 /* Each ends with NULL. */
 extern const FuzzChoice fuzz_scalar_steps[], fuzz_map_steps[], fuzz_sum_steps[], fuzz_order_steps[],
 	fuzz_control_steps[];
+/* A row with its own reduction in it (fuzz_row.c). */
+bool fuzz_own_row(Fuzz *);
 /* y broadcast to the shape of x by a random route; a fresh input when nothing fits. */
 Value fuzz_operand(Fuzz *, Value x);
 

@@ -378,5 +378,5 @@ static bool step_scan(Fuzz *f)
 const FuzzChoice fuzz_sum_steps[] = {
 	{step_reduce, 5},   {step_arg_reduce, 1}, {step_cumulative, 1},
 	{step_contract, 4}, {step_conv, 4},       {step_gather, 2},
-	{step_slice_at, 1}, {step_scan, 1},       {NULL, 0},
+	{step_slice_at, 1}, {step_scan, 1},       {fuzz_own_row, 3}, {NULL, 0},
 };

@@ -166,6 +166,23 @@ static bool compare(Family *f, const Sizes *sizes, const Graph *g, const Tensor 
 	return true;
 }
 
+/* Each input must be as large as it is: where its sizes are numbers. */
+static bool refuses_others(Family *f, const Sizes *sizes, Graph *g, Model *m, Tensor *in)
+{
+	Tensor *none = ARENA_ARRAY(f->w->ctx->arena, Tensor, g->output.n);
+	for (uint32_t k = 0; k < g->input.n && f->form != SYMBOLS; k++) {
+		for (uint32_t d = 0; d < in[k].rank; d++) {
+			in[k].dim[d]++;
+			int code = model_run(m, in, g->input.n, none, 1, f->w->ctx->arena);
+			in[k].dim[d]--;
+			const char *name = g->input.data[k].name;
+			if (code == WEFT_OK || !strstr(m->status.message, name))
+				return differs(f, sizes, arena_printf(f->w->ctx->arena, "dimension %u of %s may be another", d, name));
+		}
+	}
+	return true;
+}
+
 static bool execute(Family *f, Graph *g, Model *m, const Sizes *sizes)
 {
 	EvalCtx e;
@@ -183,7 +200,7 @@ static bool execute(Family *f, Graph *g, Model *m, const Sizes *sizes)
 	}
 	if (model_run(m, in, g->input.n, have, 1, a) != WEFT_OK)
 		return differs(f, sizes, m->status.message);
-	return compare(f, sizes, g, have, want);
+	return compare(f, sizes, g, have, want) && refuses_others(f, sizes, g, m, in);
 }
 
 /* One graph, at the sizes of f->run. */

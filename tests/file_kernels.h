@@ -6,7 +6,7 @@
 
 /* The graph of the test, whose sizes are symbols, on targets of different widths: with the symbols, with numbers in their place,
  * and with numbers and constants for the inputs whose names begin with w. Its loop IR is interpreted, which finds what is out of
- * bounds, never written or written twice, and gives what the graph's interpreter gives.
+ * bounds, never written or written twice, and gives what the graph's interpreter gives. Inputs of other sizes are refused.
  *
  *     ; sizes: M=1,N=w+1 M=r,N=3w-1     one execution each; w: lanes of the target, r: rows of its register tile
  *     ; targets: x86-64-v4 generic-c    instead of all

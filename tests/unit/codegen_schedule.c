@@ -282,6 +282,56 @@ static void has_phases(void **state)
 		check_phases(&parts[c]);
 }
 
+/* ---- amounts ---- */
+
+/* The same kernel of fixed sizes, and of symbols that are expected to be as large. */
+typedef struct {
+	const char *what, *fixed, *symbolic;
+	double flops, bytes;
+} Amount;
+
+#define SUM_OF "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return %1\n}\n"
+#define ROWS "  %1 = reduce(%x, kind=\"sum\", dims=[1], acc=f32)\n  return %1\n}\n"
+
+static const Amount amounts[] = {
+	{"a product", "graph @f(%x: f32[40, 64], %y: f32[64, 48]) {\n" SUM_OF,
+	 "graph @f(%x: f32[m, 64], %y: f32[64, 48]) where 1 <= m ~ 40 {\n" SUM_OF, 2 * 40 * 64 * 48, 4 * (40 * 64 + 64 * 48 + 40 * 48)},
+	{"many rows", "graph @f(%x: f32[5000, 30]) {\n" ROWS, "graph @f(%x: f32[m, 30]) where 1 <= m ~ 5000 {\n" ROWS, 5000 * 30, 4 * 5000 * 31},
+	{"one function of each", "graph @f(%x: f32[70000]) {\n  %1 = tanh(%x)\n  return %1\n}\n",
+	 "graph @f(%x: f32[n]) where 1 <= n ~ 70000 {\n  %1 = tanh(%x)\n  return %1\n}\n", 0, 8 * 70000},
+	{"parts of rows", "graph @f(%x: f32[300000]) {\n  %1 = reduce(%x, kind=\"sum\", dims=[0], acc=f32)\n  return %1\n}\n",
+	 "graph @f(%x: f32[n]) where 1 <= n ~ 300000 {\n  %1 = reduce(%x, kind=\"sum\", dims=[0], acc=f32)\n  return %1\n}\n", 300000, 4 * 300000},
+};
+
+static void amount(const Amount *a, const char *graph, const char *target, double *cycles)
+{
+	Ctx *ctx = ctx_new();
+	assert_non_null(ctx);
+	if (setjmp(ctx->unwind))
+		fail_msg("%s: an internal error", a->what);
+	const Lowered *l = lowered(&(Case){.what = a->what, .graph = graph}, ctx);
+	const Schedule *s = schedule_kernel(l, l->steps.step.data[0].kernel, target_find(target));
+	*cycles = s->cycles;
+	bool few = a->flops == 0 || (s->flops >= a->flops && s->flops <= 1.01 * a->flops);
+	if (!few || s->bytes < a->bytes || s->bytes > 1.01 * a->bytes)
+		fail_msg("%s, %s: %.0f operations, %.0f bytes", a->what, target, s->flops, s->bytes);
+	ctx_free(ctx);
+}
+
+/* Predictions for symbols are those for the sizes that are expected. */
+static void has_amounts(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < sizeof amounts / sizeof *amounts; k++)
+		for (uint32_t target = 0; target < 2; target++) {
+			double fixed, symbolic;
+			amount(&amounts[k], amounts[k].fixed, names[target], &fixed);
+			amount(&amounts[k], amounts[k].symbolic, names[target], &symbolic);
+			if (!(symbolic > 0.7 * fixed && symbolic < 1.5 * fixed))
+				fail_msg("%s, %s: %g and %g cycles", amounts[k].what, names[target], fixed, symbolic);
+		}
+}
+
 /* ---- constants ---- */
 
 /* Graphs that read constant 1, of `dim`; how many copies there are in a file for several levels, and after a choice. */
@@ -363,7 +413,7 @@ static void chooses(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(refusals), cmocka_unit_test(is_a_function), cmocka_unit_test(has_phases),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(refusals), cmocka_unit_test(is_a_function), cmocka_unit_test(has_phases), cmocka_unit_test(has_amounts),
 					   cmocka_unit_test(chooses)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

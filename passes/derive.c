@@ -55,9 +55,9 @@ static bool reads_active(const Reverse *r, Node n)
 	return false;
 }
 
-void reverse_spread(Reverse *r, Node from)
+void reverse_spread(Reverse *r, Node from, Node last)
 {
-	for (Node n = from; n.i; n = node_next(r->g, n)) {
+	for (Node n = from; n.i; n = n.i == last.i ? (Node){0} : node_next(r->g, n)) {
 		const Type *t = node_type_id(r->g, n).i ? node_type(r->g, n) : NULL;
 		if (t && within(r, n) && (t->dtype == DT_none || is_differentiable(t->dtype)) && reads_active(r, n))
 			reverse_mark(r, n);
@@ -180,7 +180,8 @@ static bool transposed(Build *b, Node n, const Node *t, Node *ty)
 		if (ct[k].i)
 			reverse_mark(&r, ct[k]);
 	Node last = b->before.i ? node_prev(g, b->before) : g->last;
-	reverse_spread(&r, node_next(g, before));
+	if (last.i != before.i)
+		reverse_spread(&r, before.i ? node_next(g, before) : g->first, last);
 	for (uint32_t k = 0; k < nin; k++)
 		if (part[k].i)
 			reverse_add(&r, part[k], t[k]);
@@ -328,7 +329,7 @@ Graph *transform_vjp(const Graph *src, const Wrt *w)
 	for (uint32_t k = 0; k < roots.n; k++)
 		if (roots.node[k].i)
 			reverse_mark(&r, roots.node[k]);
-	reverse_spread(&r, g->first);
+	reverse_spread(&r, g->first, last);
 	for (uint32_t k = 0; k < nresult; k++) {
 		GraphOutput o = g->output.data[k];
 		if (has_derivative(g, k))

@@ -25,8 +25,8 @@ Reverse reverse_new(Graph *, Build, uint32_t first, uint32_t n);
 /* Is the value within, of a dtype that has derivatives (tuples: always), and marked? */
 bool reverse_active(const Reverse *, Node);
 void reverse_mark(Reverse *, Node); /* nodes that depend on it, and are walked by reverse_spread, are active too */
-/* From `from` on in program order: what reads an active value and can have a derivative is active. */
-void reverse_spread(Reverse *, Node from);
+/* From `from` to `last` in program order: what reads an active value and can have a derivative is active. */
+void reverse_spread(Reverse *, Node from, Node last);
 /* Adds to the cotangent of a value; none adds nothing, what is not active takes nothing. */
 void reverse_add(Reverse *, Node value, Node ct);
 Node reverse_cotangent(const Reverse *, Node value); /* none: zero */

@@ -29,7 +29,16 @@ static bool eval_view(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 	return true;
 }
 
+static bool adjoint_view_real(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	(void)n, (void)want;
+	g[0] = b_node(b, OP_view_complex, ct, 1, NULL, 0);
+	return g[0].i;
+}
+
 OP(view_real) {
+	.linear = LINEAR_TOGETHER,
+	.adjoint = adjoint_view_real,
 	.schema = "view_real(Tensor x) -> Tensor",
 	.doc = "complex numbers as pairs along a new last dimension",
 	.infer = infer_view_real,
@@ -53,7 +62,16 @@ static bool shape_view_complex(Infer *f)
 }
 INFER(view_complex)
 
+static bool adjoint_view_complex(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	(void)n, (void)want;
+	g[0] = b_node(b, OP_view_real, ct, 1, NULL, 0);
+	return g[0].i;
+}
+
 OP(view_complex) {
+	.linear = LINEAR_TOGETHER,
+	.adjoint = adjoint_view_complex,
 	.schema = "view_complex(Tensor x) -> Tensor",
 	.doc = "pairs along the last dimension as complex numbers",
 	.infer = infer_view_complex,

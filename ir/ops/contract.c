@@ -208,7 +208,78 @@ static void index_contract(IndexMap *m)
 			iy[k] = m->at[o++];
 }
 
+/* ---- derivatives ---- */
+
+/* The axes of one operand: those that the node pairs, and the others in order. */
+typedef struct {
+	uint32_t nbatch, nsum, nfree, batch[MAX_RANK], sum[MAX_RANK], free[MAX_RANK];
+} Axes;
+
+static uint32_t read_axes(const Graph *g, Node n, const char *name, uint32_t *dim, uint32_t *taken)
+{
+	uint32_t count;
+	const Sym *list = node_ints(g, n, name, &count);
+	for (uint32_t k = 0; k < count; k++) {
+		dim[k] = (uint32_t)sym_hint(g->ir->syms, list[k]);
+		*taken |= 1u << dim[k];
+	}
+	return count;
+}
+
+static Axes axes_of(const Graph *g, Node n, uint32_t side)
+{
+	Axes a = {0};
+	uint32_t taken = 0;
+	a.nbatch = read_axes(g, n, side ? "batch_y" : "batch_x", a.batch, &taken);
+	a.nsum = read_axes(g, n, side ? "sum_y" : "sum_x", a.sum, &taken);
+	for (uint32_t k = 0; k < node_rank(g, node_in(g, n, side)); k++)
+		if (!(taken >> k & 1))
+			a.free[a.nfree++] = k;
+	return a;
+}
+
+/* The cotangent of one operand: of the result, [batch, free x, free y], and the other operand the sum over what only that
+ * one has; [batch, free, what was summed in the order of the other's axes], so permuted. */
+static Node cotangent(Build *b, Node n, Node ct, uint32_t side)
+{
+	Axes own = axes_of(b->g, n, side), other = axes_of(b->g, n, !side);
+	uint32_t batch[MAX_RANK][2], sum[MAX_RANK][2], perm[MAX_RANK] = {0};
+	uint32_t first = own.nbatch + (side ? 0 : own.nfree);
+	for (uint32_t k = 0; k < own.nbatch; k++) {
+		batch[k][0] = k;
+		batch[k][1] = other.batch[k];
+		perm[own.batch[k]] = k;
+	}
+	for (uint32_t k = 0; k < other.nfree; k++) {
+		sum[k][0] = first + k;
+		sum[k][1] = other.free[k];
+	}
+	for (uint32_t k = 0; k < own.nfree; k++)
+		perm[own.free[k]] = own.nbatch + k;
+	for (uint32_t k = 0; k < own.nsum; k++) {
+		uint32_t before = 0;
+		for (uint32_t j = 0; j < own.nsum; j++)
+			before += other.sum[j] < other.sum[k];
+		perm[own.sum[k]] = own.nbatch + own.nfree + before;
+	}
+	/* of storage types the sums that an epilogue was to read are rounded, as if there had been none */
+	Node narrow = b_convert(b, ct, node_dtype(b->g, node_in(b->g, n, side)));
+	Node z = b_contract(b, narrow, node_in(b->g, n, !side), (const uint32_t(*)[2])batch, own.nbatch, (const uint32_t(*)[2])sum,
+			    other.nfree);
+	return z.i ? b_permute(b, z, perm) : z;
+}
+
+static bool adjoint_contract(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	for (uint32_t side = 0; side < 2; side++)
+		if (want[side])
+			TRY((g[side] = cotangent(b, n, ct[0], side)).i);
+	return true;
+}
+
 OP(contract) {
+	.linear = LINEAR_ALONE,
+	.adjoint = adjoint_contract,
 	.schema = "contract(Tensor x, Tensor y, *, int[] batch_x, int[] batch_y, int[] sum_x, "
 		  "int[] sum_y, ScalarType acc, ScalarType? out=None) -> Tensor",
 	.doc = "sum of products over paired axes: result [batch, free x axes, free y axes]; "

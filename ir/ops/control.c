@@ -363,7 +363,24 @@ static void index_barrier(IndexMap *m)
 	memcpy(m->in[0], m->at, node_rank(m->g, m->n) * sizeof *m->at);
 }
 
+/* It keeps a recomputation of x from being merged back, which tangents have no part in. */
+static bool tangent_barrier(Build *b, Node n, const Node *t, Node *ty)
+{
+	(void)b, (void)n;
+	ty[0] = t[0];
+	return true;
+}
+
+static bool adjoint_barrier(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	(void)b, (void)n, (void)want;
+	g[0] = ct[0];
+	return true;
+}
+
 OP(barrier) {
+	.adjoint = adjoint_barrier,
+	.tangent = tangent_barrier,
 	.schema = "barrier(Tensor x) -> Tensor",
 	.doc = "x, hidden from simplification: keeps a recomputation from being merged back",
 	.infer = infer_barrier,

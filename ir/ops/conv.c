@@ -236,7 +236,76 @@ static void index_conv(IndexMap *m)
 	ix[2] = iw[2] = m->axis(m, "c", node_dim(g, x, 2));
 }
 
+/* ---- derivatives ----
+ *
+ * y[n, g, o, q] = sum over c, k of x[n, g, c, i] w[g, o, c, k] with i e = q s + k d - p: stride s, dilation d, of the input e,
+ * pad p. The cotangents are convolutions of the same kind, so all orders of derivatives are. */
+
+static Node convolve(Build *b, Node x, Node w, const Sym *stride, const Sym *dilation, const Sym *dilation_in, const Sym *pad,
+		     const Sym *size)
+{
+	uint32_t n = node_rank(b->g, x) - 3;
+	Attr attr[] = {attr_none(), attr_none(), attr_ints(stride, n), attr_ints(dilation, n), attr_ints(dilation_in, n),
+		       attr_ints(pad, n), attr_ints(size, n), attr_dtype(dtype_compute(node_dtype(b->g, x))), attr_none()};
+	return b_node(b, OP_conv, (Node[]){x, w}, 2, attr, 9);
+}
+
+/* x with its first three dimensions in another order. */
+static Node permute_head(Build *b, Node x, uint32_t d0, uint32_t d1, uint32_t d2)
+{
+	uint32_t perm[MAX_RANK] = {d0, d1, d2};
+	for (uint32_t k = 3; k < MAX_RANK; k++)
+		perm[k] = k;
+	return x.i ? b_permute(b, x, perm) : x;
+}
+
+/* gx[n, g, c, i] = sum over o, k of gy[n, g, o, q] w[g, o, c, K - 1 - k] with q s = i e + k d - ((K - 1) d - p) */
+static Node cotangent_x(Build *b, Node n, Node ct)
+{
+	SymTab *syms = b_syms(b);
+	Node x = node_in(b->g, n, 0), w = node_in(b->g, n, 1);
+	uint32_t rank, dims[MAX_RANK];
+	const Sym *stride = node_ints(b->g, n, "stride", &rank), *dilation = node_ints(b->g, n, "dilation", &rank);
+	const Sym *dilation_in = node_ints(b->g, n, "dilation_in", &rank), *pad = node_ints(b->g, n, "pad", &rank);
+	Sym low[MAX_RANK];
+	for (uint32_t k = 0; k < rank; k++) {
+		Sym last = sym_addi(syms, node_dim(b->g, w, 3 + k), -1);
+		low[k] = sym_sub(syms, sym_mul(syms, last, dilation[k]), pad[k]);
+		dims[k] = 3 + k;
+	}
+	Node turned = permute_head(b, w, 0, 2, 1);
+	for (uint32_t k = 0; k < rank && turned.i; k++)
+		turned = b_reverse(b, turned, (int)dims[k]);
+	return turned.i ? convolve(b, ct, turned, dilation_in, dilation, stride, low, node_type(b->g, x)->dim + 3) : turned;
+}
+
+/* gw[g, o, c, k] = sum over n, q of x[n, g, c, i] gy[n, g, o, q] with i e = k d + q s - p */
+static Node cotangent_w(Build *b, Node n, Node ct)
+{
+	Node x = permute_head(b, node_in(b->g, n, 0), 2, 1, 0), w = node_in(b->g, n, 1);
+	uint32_t rank;
+	const Sym *stride = node_ints(b->g, n, "stride", &rank), *dilation = node_ints(b->g, n, "dilation", &rank);
+	const Sym *dilation_in = node_ints(b->g, n, "dilation_in", &rank), *pad = node_ints(b->g, n, "pad", &rank);
+	Node y = permute_head(b, ct, 1, 2, 0);
+	if (!x.i || !y.i)
+		return (Node){0};
+	Node z = convolve(b, x, y, dilation, stride, dilation_in, pad, node_type(b->g, w)->dim + 3);
+	return permute_head(b, z, 1, 2, 0);
+}
+
+static bool adjoint_conv(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	Node narrow = b_convert(b, ct[0], node_dtype(b->g, node_in(b->g, n, 0))); /* as in contract */
+	if (want[0])
+		TRY((g[0] = cotangent_x(b, n, narrow)).i);
+	if (want[1])
+		TRY((g[1] = cotangent_w(b, n, narrow)).i);
+	return true;
+}
+
 OP(conv) {
+	.linear = LINEAR_ALONE,
+	.adjoint = adjoint_conv,
 	.schema = "conv(Tensor x, Tensor w, *, int[] stride, int[] dilation, int[] dilation_in, "
 		  "int[] pad, int[] size, ScalarType acc, ScalarType? out=None) -> Tensor",
 	.doc = "x[N, G, C, ...], w[G, O, C, ...] -> [N, G, O, size...]; x is dilated, then padded "

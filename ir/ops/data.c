@@ -184,7 +184,23 @@ static bool eval_convert(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor 
 	return true;
 }
 
+static bool keeps_fractions(const Graph *g, Node n)
+{
+	DType to = node_dtype(g, n), from = node_dtype(g, node_in(g, n, 0));
+	return (dtype_is_float(to) || dtype_is_complex(to)) && (dtype_is_float(from) || dtype_is_complex(from));
+}
+
+static bool adjoint_convert(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	(void)want;
+	g[0] = b_convert(b, ct[0], node_dtype(b->g, node_in(b->g, n, 0)));
+	return g[0].i;
+}
+
 OP(convert){
+	.linear = LINEAR_TOGETHER,
+	.linear_if = keeps_fractions,
+	.adjoint = adjoint_convert,
 	.schema = "convert(Tensor x, *, ScalarType dtype) -> Tensor",
 	.doc = "numeric conversion, defined in docs/numerics.md; int to int wraps",
 	.infer = infer_convert,
@@ -219,7 +235,15 @@ static bool eval_bitcast(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor 
 	return true;
 }
 
+/* Nothing flows through bits, as in PyTorch's view of another dtype. */
+static bool adjoint_bitcast(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	(void)b, (void)n, (void)ct, (void)want, (void)g;
+	return true;
+}
+
 OP(bitcast) {
+	.adjoint = adjoint_bitcast,
 	.schema = "bitcast(Tensor x, *, ScalarType dtype) -> Tensor",
 	.doc = "the same bits as another dtype of the same size; as bool, whether a byte is not 0",
 	.infer = infer_bitcast,
@@ -300,7 +324,23 @@ static void index_slice_at(IndexMap *m)
 	index_box(m, node_in(m->g, m->n, 0), node_type(m->g, m->n)->dim, 1);
 }
 
+static bool adjoint_slice_at(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	uint32_t nin = node_nin(b->g, n);
+	Node *in = ARENA_ARRAY(b->g->ir->ctx->scratch, Node, nin + 1);
+	(void)want;
+	in[0] = b_zeros_like(b, node_in(b->g, n, 0));
+	in[1] = ct[0];
+	for (uint32_t k = 1; k < nin; k++)
+		in[k + 1] = node_in(b->g, n, k);
+	g[0] = b_node(b, OP_update_slice, in, nin + 1, (Attr[]){attr_none(), attr_none(), attr_int(b->g->ir, nin - 1)}, 3);
+	return g[0].i;
+}
+
 OP(slice_at) {
+	.linear = LINEAR_TOGETHER,
+	.linear_in = 1,
+	.adjoint = adjoint_slice_at,
 	.schema = "slice_at(Tensor x, Tensor[] start, *, int[] size) -> Tensor",
 	.doc = "a box of fixed size at a run-time place, clamped to fit",
 	.infer = infer_slice_at,
@@ -344,7 +384,31 @@ static void index_update_slice(IndexMap *m)
 	index_box(m, node_in(m->g, m->n, 0), node_type(m->g, node_in(m->g, m->n, 1))->dim, 2);
 }
 
+static bool adjoint_update_slice(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	Graph *graph = b->g;
+	uint32_t nin = node_nin(graph, n);
+	Node *in = ARENA_ARRAY(graph->ir->ctx->scratch, Node, nin), update = node_in(graph, n, 1);
+	in[0] = ct[0];
+	for (uint32_t k = 1; k < nin; k++)
+		in[k] = node_in(graph, n, k);
+	if (want[0]) {
+		in[1] = b_zeros_like(b, update);
+		TRY((g[0] = b_again(b, n, in)).i);
+	}
+	if (want[1]) {
+		const Type t = *node_type(graph, update);
+		in[1] = ct[0];
+		Attr attr[] = {attr_none(), attr_int(graph->ir, nin - 2), attr_ints(t.dim, t.n)};
+		TRY((g[1] = b_node(b, OP_slice_at, in + 1, nin - 1, attr, 3)).i);
+	}
+	return true;
+}
+
 OP(update_slice) {
+	.linear = LINEAR_TOGETHER,
+	.linear_in = 1 | 2,
+	.adjoint = adjoint_update_slice,
 	.schema = "update_slice(Tensor x, Tensor update, Tensor[] start) -> Tensor",
 	.doc = "x with the box at start (clamped to fit) replaced by update",
 	.infer = infer_update_slice,

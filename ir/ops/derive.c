@@ -40,10 +40,18 @@ bool op_is_kept(Op op)
 
 /* ---- zeros, sums ---- */
 
-static Node zeros_like(Build *b, Node x)
+Node b_zeros_like(Build *b, Node x)
 {
 	const Type t = *node_type(b->g, x);
 	return b_full(b, t.dtype, 0, t.n, t.dim);
+}
+
+Node b_again(Build *b, Node n, const Node *in)
+{
+	Graph *g = b->g;
+	const NodeData d = *node_data(g, n);
+	TypeId type = op_infer(b, d.op, in, d.nin, d.attr);
+	return type.i ? graph_add(g, b->before, d.op, in, d.nin, d.attr, type, b->loc) : (Node){0};
 }
 
 Node b_sum_to(Build *b, Node x, Node like)
@@ -138,7 +146,7 @@ static Node result_zeros(Build *b, Node n, uint32_t r)
 {
 	const Type t = *node_type(b->g, n);
 	if (t.dtype != DT_none)
-		return zeros_like(b, n);
+		return b_zeros_like(b, n);
 	const Type part = *ir_type_of(b->g->ir, t.elem[r]);
 	return b_full(b, part.dtype, 0, part.n, part.dim);
 }
@@ -203,14 +211,6 @@ bool op_vjp(Build *outer, Node n, const Node *ct, const bool *want, Node *g)
 
 /* ---- tangents ---- */
 
-/* n with other operands; its attributes stay. */
-static Node again(Build *b, Node n, const Node *in)
-{
-	Graph *g = b->g;
-	const NodeData d = *node_data(g, n);
-	return graph_add(g, b->before, d.op, in, d.nin, d.attr, d.type, b->loc);
-}
-
 static bool is_linear_in(const OpInfo *info, uint32_t k)
 {
 	return !info->linear_in || info->linear_in >> (k < 31 ? k : 31) & 1;
@@ -226,8 +226,8 @@ static void jvp_linear(Build *b, Node n, const Node *t, Node *ty)
 	if (info->linear == LINEAR_TOGETHER) {
 		for (uint32_t k = 0; k < nin; k++)
 			if (is_linear_in(info, k) && in[k].i)
-				in[k] = t[k].i ? t[k] : zeros_like(b, in[k]);
-		ty[0] = again(b, n, in);
+				in[k] = t[k].i ? t[k] : b_zeros_like(b, in[k]);
+		ty[0] = b_again(b, n, in);
 		return;
 	}
 	for (uint32_t k = 0; k < nin; k++) {
@@ -235,7 +235,7 @@ static void jvp_linear(Build *b, Node n, const Node *t, Node *ty)
 			continue;
 		Node own = in[k];
 		in[k] = t[k];
-		ty[0] = add(b, ty[0], again(b, n, in));
+		ty[0] = add(b, ty[0], b_again(b, n, in));
 		in[k] = own;
 	}
 }
@@ -249,7 +249,7 @@ static bool jvp_text(Build *b, Node n, const Node *t, Node *ty)
 		Node x = node_in(g, n, k);
 		if (x.i && dtype_is_float(node_dtype(g, x)))
 			expand_let(&e, arena_printf(g->ir->ctx->scratch, "t_%s", operand_arg(g, n, k)->name),
-				   (Val){.kind = VAL_node, .node = t[k].i ? t[k] : zeros_like(b, x)});
+				   (Val){.kind = VAL_node, .node = t[k].i ? t[k] : b_zeros_like(b, x)});
 	}
 	Val v = expand_program(&e);
 	if (text_failed(&e, b, n, ".jvp"))

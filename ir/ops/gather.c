@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ir/ops/prim_priv.h"
+#include "ir/ops/rules_priv.h"
 
 static const char *const modes[] = {"check", "fill", "clamp", "promise", NULL}; /* as IndexMode */
 
@@ -243,7 +244,53 @@ static bool eval_gather(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *
 	return true;
 }
 
+/* ---- derivatives ---- */
+
+/* The places of n, a gather or a scatter, combined with update. */
+static Node write_places(Build *b, Node n, Node x, Node update, const char *combine, bool unique)
+{
+	Ir *ir = b->g->ir;
+	Attr attr[] = {attr_none(), attr_none(), attr_none(), *node_attr(b->g, n, "batch"), *node_attr(b->g, n, "axes"),
+		       attr_str(ir, combine), *node_attr(b->g, n, "mode"), attr_bool(unique), attr_bool(false)};
+	Node in[] = {x, node_in(b->g, n, 1), update};
+	return x.i && update.i ? b_node(b, OP_scatter, in, 3, attr, 9) : (Node){0};
+}
+
+/* What n, a scatter, combines with of x. */
+static Node read_places(Build *b, Node n, Node x)
+{
+	Attr attr[] = {attr_none(), attr_none(), *node_attr(b->g, n, "batch"), *node_attr(b->g, n, "axes"),
+		       *node_attr(b->g, n, "mode")};
+	Node in[] = {x, node_in(b->g, n, 1)};
+	return x.i ? b_node(b, OP_gather, in, 2, attr, 5) : x;
+}
+
+Node rule_scatter_along(Build *b, Node x, Node index, Node update, uint32_t dim, const char *combine, bool unique)
+{
+	Graph *g = b->g;
+	Ir *ir = g->ir;
+	uint32_t rank = node_rank(g, x), last = rank - 1;
+	if (!x.i || !index.i || !update.i)
+		return (Node){0};
+	Sym axis = b_int(b, last);
+	Attr attr[] = {attr_none(), attr_none(), attr_none(), attr_int(ir, last), attr_ints(&axis, 1),
+		       attr_str(ir, combine), attr_str(ir, "promise"), attr_bool(unique), attr_bool(false)};
+	Node in[] = {b_transpose(b, x, (int)dim, (int)last), b_unsqueeze(b, b_transpose(b, index, (int)dim, (int)last), -1),
+		     b_transpose(b, update, (int)dim, (int)last)};
+	return b_transpose(b, b_node(b, OP_scatter, in, 3, attr, 9), (int)dim, (int)last);
+}
+
+static bool adjoint_gather(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	(void)want;
+	g[0] = write_places(b, n, b_zeros_like(b, node_in(b->g, n, 0)), ct[0], "add", false);
+	return g[0].i;
+}
+
 OP(gather) {
+	.linear = LINEAR_TOGETHER,
+	.linear_in = 1,
+	.adjoint = adjoint_gather,
 	.schema = "gather(Tensor x, Tensor index, *, int batch, int[] axes, str mode) -> Tensor",
 	.doc = "slices of x at index [B..., I..., len(axes)]: result [B..., I..., remaining axes]",
 	.infer = infer_gather,
@@ -319,7 +366,98 @@ static bool eval_scatter(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor 
 	return scatter_combine(&p, how, &in[2], out);
 }
 
+/* ---- derivatives ---- */
+
+static ReduceKind combine_of(const Graph *g, Node n)
+{
+	ReduceKind how = REDUCE_SET;
+	reduce_parse(node_str(g, n, "combine"), &how);
+	return how;
+}
+
+static bool adds_or_sets(const Graph *g, Node n)
+{
+	ReduceKind how = combine_of(g, n);
+	return how == REDUCE_SUM || how == REDUCE_SET;
+}
+
+static Node is_number(Build *b, Node x, double v)
+{
+	return b_bin_scalar(b, OP_eq, x, v);
+}
+
+/* As PyTorch does it: an element takes 0 where it is overwritten, and each update its cotangent, also one that a later one
+ * overwrites. */
+static void adjoint_set(Build *b, Node n, Node ct, const bool *want, Node *g)
+{
+	if (want[0])
+		g[0] = write_places(b, n, ct, b_zeros_like(b, node_in(b->g, n, 2)), "set", node_bool(b->g, n, "unique"));
+	if (want[2])
+		g[2] = read_places(b, n, ct);
+}
+
+/* Of several factors at a place each gets the product of the others: with one 0 among them that is 0 but for that one, with
+ * more it is 0. */
+static void adjoint_mul(Build *b, Node n, Node ct, const bool *want, Node *g)
+{
+	Node x = node_in(b->g, n, 0), u = node_in(b->g, n, 2);
+	const Type t = *node_type(b->g, x);
+	Node zero = b_scalar(b, t.dtype, 0), one = b_scalar(b, t.dtype, 1), is_zero = is_number(b, u, 0);
+	Node zeros = write_places(b, n, b_zeros_like(b, x), b_convert(b, is_zero, t.dtype), "add", false);
+	Node product = write_places(b, n, b_full(b, t.dtype, 1, t.n, t.dim), b_select(b, is_zero, one, u), "mul", false);
+	if (want[0])
+		g[0] = b_select(b, is_number(b, zeros, 0), b_bin(b, OP_mul, ct, product), zero);
+	if (!want[2])
+		return;
+	Node all = b_bin(b, OP_mul, x, product), own = read_places(b, n, ct), factor = b_select(b, is_zero, one, u);
+	Node if_zero = read_places(b, n, b_select(b, is_number(b, zeros, 1), all, zero));
+	Node else_all = read_places(b, n, b_select(b, is_number(b, zeros, 0), all, zero));
+	g[2] = b_bin(b, OP_mul, own, b_select(b, is_zero, if_zero, b_bin(b, OP_div, else_all, factor)));
+}
+
+/* Shared evenly by all that are the extremum, x included, as PyTorch's scatter_reduce does. */
+static void adjoint_extremum(Build *b, Node n, Node ct, const bool *want, Node *g)
+{
+	Node x = node_in(b->g, n, 0), u = node_in(b->g, n, 2);
+	DType d = node_dtype(b->g, x);
+	Node zero = b_scalar(b, d, 0), is_x = b_bin(b, OP_eq, x, n), is_u = b_bin(b, OP_eq, u, read_places(b, n, n));
+	Node count = write_places(b, n, b_convert(b, is_x, d), b_convert(b, is_u, d), "add", false);
+	Node share = b_bin(b, OP_div, ct, count);
+	if (want[0])
+		g[0] = b_select(b, is_x, share, zero);
+	if (want[2])
+		g[2] = b_select(b, is_u, read_places(b, n, share), zero);
+}
+
+static bool adjoint_scatter(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	switch (combine_of(b->g, n)) {
+	case REDUCE_SUM:
+		g[0] = ct[0];
+		if (want[2])
+			g[2] = read_places(b, n, ct[0]);
+		break;
+	case REDUCE_SET:
+		adjoint_set(b, n, ct[0], want, g);
+		break;
+	case REDUCE_PROD:
+		adjoint_mul(b, n, ct[0], want, g);
+		break;
+	case REDUCE_MAX:
+	case REDUCE_MIN:
+		adjoint_extremum(b, n, ct[0], want, g);
+		break;
+	default:
+		return b_error(b, "scatter of kind %s has no derivative", node_str(b->g, n, "combine")).i;
+	}
+	return (g[0].i || !want[0]) && (g[2].i || !want[2]);
+}
+
 OP(scatter) {
+	.linear = LINEAR_TOGETHER,
+	.linear_in = 1 | 4,
+	.linear_if = adds_or_sets,
+	.adjoint = adjoint_scatter,
 	.schema = "scatter(Tensor x, Tensor index, Tensor update, *, int batch, int[] axes, "
 		  "str combine, str mode, bool unique, bool sorted) -> Tensor",
 	.doc = "x with the slices that gather would read combined with update, in row-major order",

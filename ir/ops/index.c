@@ -5,11 +5,16 @@
 #include "ir/sym/reshape.h"
 
 /* Entry k of a list of dimensions, which are numbers. */
-static uint32_t dim_at(const IndexMap *m, const Sym *list, uint32_t k)
+static uint32_t node_dim_at(const Graph *g, const Sym *list, uint32_t k)
 {
 	int64_t d = 0;
-	sym_is_const(m->g->ir->syms, list[k], &d);
+	sym_is_const(g->ir->syms, list[k], &d);
 	return (uint32_t)d;
+}
+
+static uint32_t dim_at(const IndexMap *m, const Sym *list, uint32_t k)
+{
+	return node_dim_at(m->g, list, k);
 }
 
 /* ---- broadcast ---- */
@@ -74,9 +79,8 @@ static bool adjoint_broadcast(Build *b, Node n, const Node *ct, const bool *want
 	const Type t = *node_type(graph, x);
 	(void)want;
 	for (uint32_t k = 0; k < rank; k++) {
-		int64_t to = 0;
-		sym_is_const(b_syms(b), map[k], &to);
-		if (!sym_is(b_syms(b), t.dim[k], 1) || sym_is(b_syms(b), node_dim(graph, n, (uint32_t)to), 1))
+		uint32_t to = node_dim_at(graph, map, k);
+		if (!sym_is(b_syms(b), t.dim[k], 1) || sym_is(b_syms(b), node_dim(graph, n, to), 1))
 			dims &= ~(1u << to);
 	}
 	g[0] = b_reshape(b, b_reduce(b, REDUCE_SUM, ct[0], dims, DT_none), t.n, t.dim);
@@ -186,7 +190,20 @@ static void index_permute(IndexMap *m)
 		m->in[0][dim_at(m, perm, k)] = m->at[k];
 }
 
+static bool adjoint_permute(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	uint32_t rank, inverse[MAX_RANK] = {0};
+	const Sym *perm = node_ints(b->g, n, "perm", &rank);
+	(void)want;
+	for (uint32_t k = 0; k < rank; k++)
+		inverse[node_dim_at(b->g, perm, k)] = k;
+	g[0] = b_permute(b, ct[0], inverse);
+	return g[0].i;
+}
+
 OP(permute) {
+	.linear = LINEAR_TOGETHER,
+	.adjoint = adjoint_permute,
 	.schema = "permute(Tensor x, *, int[] perm) -> Tensor",
 	.view = VIEW_PERMUTE,
 	.doc = "result dim k is operand dim perm[k]",
@@ -197,6 +214,28 @@ OP(permute) {
 };
 
 /* ---- slice ---- */
+
+/* So many elements with as many gaps between each two. */
+static Sym dilated(SymTab *syms, Sym extent, Sym gaps)
+{
+	if (sym_is(syms, gaps, 0))
+		return extent;
+	Sym wide = sym_add(syms, extent, sym_mul(syms, sym_addi(syms, extent, -1), gaps)), zero = sym_int(syms, 0);
+	return sym_le(syms, zero, wide) == YES ? wide : sym_max(syms, wide, zero);
+}
+
+/* x with `value` around and between; x itself where that is nothing. */
+static Node padded(Build *b, Node x, Node value, const Sym *low, const Sym *high, const Sym *interior)
+{
+	uint32_t rank = node_rank(b->g, x);
+	bool same = true;
+	for (uint32_t k = 0; k < rank; k++)
+		same = same && sym_is(b_syms(b), low[k], 0) && sym_is(b_syms(b), high[k], 0) && sym_is(b_syms(b), interior[k], 0);
+	if (same)
+		return x;
+	Attr attr[] = {attr_none(), attr_none(), attr_ints(low, rank), attr_ints(high, rank), attr_ints(interior, rank)};
+	return b_node(b, OP_pad, (Node[]){x, value}, 2, attr, 5);
+}
 
 static bool shape_slice(Infer *f)
 {
@@ -250,7 +289,27 @@ static void index_slice(IndexMap *m)
 		m->in[0][k] = sym_add(syms, start[k], sym_mul(syms, m->at[k], step[k]));
 }
 
+/* Back to where they were, among zeros. */
+static bool adjoint_slice(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	SymTab *syms = b_syms(b);
+	Node x = node_in(b->g, n, 0);
+	uint32_t rank;
+	const Sym *start = node_ints(b->g, n, "start", &rank), *step = node_ints(b->g, n, "step", &rank);
+	Sym high[MAX_RANK], interior[MAX_RANK];
+	(void)want;
+	for (uint32_t k = 0; k < rank; k++) {
+		interior[k] = sym_addi(syms, step[k], -1);
+		Sym used = sym_add(syms, start[k], dilated(syms, node_dim(b->g, n, k), interior[k]));
+		high[k] = sym_sub(syms, node_dim(b->g, x, k), used);
+	}
+	g[0] = padded(b, ct[0], b_scalar(b, node_dtype(b->g, n), 0), start, high, interior);
+	return g[0].i;
+}
+
 OP(slice) {
+	.linear = LINEAR_TOGETHER,
+	.adjoint = adjoint_slice,
 	.schema = "slice(Tensor x, *, int[] start, int[] end, int[] step) -> Tensor",
 	.doc = "elements start, start + step, ... below end, for every dim",
 	.infer = infer_slice,
@@ -266,7 +325,7 @@ static bool shape_pad(Infer *f)
 {
 	Type x = infer_in(f, 0);
 	const Sym *low, *high, *interior;
-	Sym dim[MAX_RANK], zero = sym_int(f->syms, 0);
+	Sym dim[MAX_RANK];
 	if (infer_in(f, 1).n != 0)
 		return infer_fail(f, "operand value: expected a 0-d tensor");
 	TRY(infer_same_dtype(f, 0, 1));
@@ -275,13 +334,7 @@ static bool shape_pad(Infer *f)
 	TRY(infer_ints_n(f, "interior", x.n, &interior));
 	for (uint32_t k = 0; k < x.n; k++) {
 		TRY(infer_at_least(f, "interior", interior[k], 0));
-		Sym extent = x.dim[k];
-		if (!sym_is(f->syms, interior[k], 0)) {
-			Sym gaps = sym_mul(f->syms, sym_addi(f->syms, extent, -1), interior[k]);
-			extent = sym_add(f->syms, extent, gaps);
-			if (sym_le(f->syms, zero, extent) != YES)
-				extent = sym_max(f->syms, extent, zero);
-		}
+		Sym extent = dilated(f->syms, x.dim[k], interior[k]);
 		dim[k] = sym_add(f->syms, extent, sym_add(f->syms, low[k], high[k]));
 	}
 	return infer_result(f, x.dtype, x.n, dim);
@@ -338,7 +391,57 @@ static void index_pad(IndexMap *m)
 	}
 }
 
+/* Every stride-th element of dim from `first` on, count of them; zeros outside. */
+static Node every(Build *b, Node x, uint32_t dim, Sym stride, Sym first, Sym count)
+{
+	Sym one = b_int(b, 1);
+	Attr attr[] = {attr_none(), attr_int(b->g->ir, dim), attr_sym(one), attr_sym(stride), attr_sym(one),
+		       attr_sym(sym_muli(b_syms(b), first, -1)), attr_sym(count)};
+	return b_squeeze(b, b_node(b, OP_window, &x, 1, attr, 7), -1);
+}
+
+/* What was put between and around is dropped again, and what was cropped gets zeros. */
+static Node unpadded(Build *b, Node n, Node ct)
+{
+	SymTab *syms = b_syms(b);
+	Node x = node_in(b->g, n, 0);
+	uint32_t rank;
+	const Sym *low = node_ints(b->g, n, "low", &rank), *high = node_ints(b->g, n, "high", &rank);
+	const Sym *interior = node_ints(b->g, n, "interior", &rank);
+	Sym less_low[MAX_RANK], less_high[MAX_RANK], none[MAX_RANK];
+	for (uint32_t k = 0; k < rank; k++) {
+		bool gaps = !sym_is(syms, interior[k], 0);
+		none[k] = sym_int(syms, 0);
+		less_low[k] = gaps ? none[k] : sym_muli(syms, low[k], -1);
+		less_high[k] = gaps ? none[k] : sym_muli(syms, high[k], -1);
+	}
+	Node y = padded(b, ct, b_scalar(b, node_dtype(b->g, n), 0), less_low, less_high, none);
+	for (uint32_t k = 0; k < rank; k++)
+		if (y.i && !sym_is(syms, interior[k], 0))
+			y = every(b, y, k, sym_addi(syms, interior[k], 1), low[k], node_dim(b->g, x, k));
+	return y;
+}
+
+static bool adjoint_pad(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	const Type t = *node_type(b->g, node_in(b->g, n, 0));
+	DType d = t.dtype;
+	if (want[0])
+		g[0] = unpadded(b, n, ct[0]);
+	if (want[1]) {
+		uint32_t rank;
+		Node is_x = padded(b, b_full_int(b, DT_bool, 1, t.n, t.dim), b_full_int(b, DT_bool, 0, 0, NULL),
+				   node_ints(b->g, n, "low", &rank), node_ints(b->g, n, "high", &rank),
+				   node_ints(b->g, n, "interior", &rank));
+		Node of_value = b_select(b, is_x, b_scalar(b, d, 0), ct[0]);
+		g[1] = b_reduce(b, REDUCE_SUM, of_value, (1u << rank) - 1, DT_none);
+	}
+	return (g[0].i || !want[0]) && (g[1].i || !want[1]);
+}
+
 OP(pad) {
+	.linear = LINEAR_TOGETHER,
+	.adjoint = adjoint_pad,
 	.schema = "pad(Tensor x, Tensor value, *, int[] low, int[] high, int[] interior) -> Tensor",
 	.doc = "value around (negative: crop) and between the elements",
 	.infer = infer_pad,
@@ -406,7 +509,22 @@ static void index_concat(IndexMap *m)
 	index_range(m, m->at[dim], m->start, sym_add(syms, m->start, extent));
 }
 
+static bool adjoint_concat(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	uint32_t dim = (uint32_t)node_int(b->g, n, "dim");
+	Sym from = b_int(b, 0), one = b_int(b, 1);
+	for (uint32_t k = 0; k < node_nin(b->g, n); k++) {
+		Sym to = sym_add(b_syms(b), from, node_dim(b->g, node_in(b->g, n, k), dim));
+		if (want[k])
+			TRY((g[k] = b_slice(b, ct[0], (int)dim, from, to, one)).i);
+		from = to;
+	}
+	return true;
+}
+
 OP(concat) {
+	.linear = LINEAR_TOGETHER,
+	.adjoint = adjoint_concat,
 	.schema = "concat(Tensor[] xs, *, int dim) -> Tensor",
 	.doc = "the operands one after the other along dim",
 	.infer = infer_concat,
@@ -457,7 +575,16 @@ static void index_reverse(IndexMap *m)
 	}
 }
 
+static bool adjoint_reverse(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	(void)want;
+	g[0] = b_again(b, n, ct);
+	return g[0].i;
+}
+
 OP(reverse) {
+	.linear = LINEAR_TOGETHER,
+	.adjoint = adjoint_reverse,
 	.schema = "reverse(Tensor x, *, int[] dims) -> Tensor",
 	.doc = "the order along dims turned round",
 	.infer = infer_reverse,

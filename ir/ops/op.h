@@ -212,6 +212,9 @@ bool op_is_kept(Op);
 bool op_vjp(Build *, Node n, const Node *ct, const bool *want, Node *g);
 /* The tangents ty[r] of n's results from those of its operands (none: zero), for a node with node_has_jvp. */
 bool op_jvp(Build *, Node n, const Node *t, Node *ty);
+/* For rules: zeros of the type of a value; n with other operands, whose types may differ. */
+Node b_zeros_like(Build *, Node);
+Node b_again(Build *, Node n, const Node *in);
 /* x summed over what broadcasting to x's shape from `like` repeats, in the dtype of `like`. */
 Node b_sum_to(Build *, Node x, Node like);
 

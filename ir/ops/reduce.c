@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ir/ops/prim_priv.h"
+#include "ir/ops/rules_priv.h"
 
 enum { BLOCK = 1024 };
 
@@ -124,46 +125,6 @@ static bool eval_reduce(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *
 	else
 		reduce_rows_i64(kind, &x, count, out);
 	return true;
-}
-
-/* ---- derivatives ---- */
-
-static ReduceKind kind_of(const Graph *g, Node n)
-{
-	ReduceKind kind = REDUCE_SUM;
-	reduce_parse(node_str(g, n, "kind"), &kind);
-	return kind;
-}
-
-static bool is_sum(const Graph *g, Node n)
-{
-	return kind_of(g, n) == REDUCE_SUM;
-}
-
-/* A value of the result's shape, repeated over the dimensions that were reduced. */
-static Node over_dims(Build *b, Node n, Node y)
-{
-	const Type t = *node_type(b->g, node_in(b->g, n, 0));
-	uint32_t ndim, map[MAX_RANK], rank = 0, reduced = 0;
-	const Sym *dims = node_ints(b->g, n, "dims", &ndim);
-	for (uint32_t k = 0; k < ndim; k++) {
-		int64_t d = 0;
-		sym_is_const(b_syms(b), dims[k], &d);
-		reduced |= 1u << d;
-	}
-	for (uint32_t k = 0; k < t.n; k++)
-		if (!(reduced >> k & 1))
-			map[rank++] = k;
-	return b_broadcast_in_dim(b, y, t.n, t.dim, map);
-}
-
-static bool adjoint_reduce(Build *b, Node n, const Node *ct, const bool *want, Node *g)
-{
-	(void)want;
-	if (!is_sum(b->g, n))
-		return b_error(b, "reduce of kind %s has no derivative", node_str(b->g, n, "kind")).i;
-	g[0] = over_dims(b, n, ct[0]);
-	return g[0].i;
 }
 
 OP(reduce) {
@@ -317,6 +278,9 @@ static bool eval_cumulative(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tens
 }
 
 OP(cumulative) {
+	.linear = LINEAR_TOGETHER,
+	.linear_if = is_sum,
+	.adjoint = adjoint_cumulative,
 	.schema = "cumulative(Tensor x, *, str kind, int dim, bool reverse) -> Tensor",
 	.doc = "running sum, prod, max, min (NaN wins) or logaddexp along dim",
 	.infer = infer_cumulative,

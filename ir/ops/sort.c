@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ir/ops/prim_priv.h"
+#include "ir/ops/rules_priv.h"
 
 static bool shape_sort(Infer *f)
 {
@@ -91,7 +92,18 @@ static bool eval_sort(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 	return true;
 }
 
+/* Back to where each value came from. */
+static bool adjoint_sort(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	Node x = node_in(b->g, n, 0);
+	(void)want;
+	if (ct[0].i)
+		g[0] = rule_scatter_along(b, b_zeros_like(b, x), b_get(b, n, 1), ct[0], (uint32_t)node_int(b->g, n, "dim"), "set", true);
+	return g[0].i || !ct[0].i;
+}
+
 OP(sort) {
+	.adjoint = adjoint_sort,
 	.schema = "sort(Tensor x, *, int dim, bool descending, bool stable) -> (Tensor values, "
 		  "Tensor index)",
 	.doc = "sorted along dim; NaN is the largest; ties keep their order when stable",

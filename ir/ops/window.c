@@ -98,7 +98,25 @@ static void index_window(IndexMap *m)
 	index_range(m, m->in[0][dim], sym_int(syms, 0), node_dim(g, x, dim));
 }
 
+static Attr attr_of(const Graph *g, Node n, const char *name)
+{
+	return *node_attr(g, n, name);
+}
+
+static bool adjoint_window(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	const Graph *graph = b->g;
+	Sym extent = node_dim(graph, node_in(graph, n, 0), (uint32_t)node_int(graph, n, "dim"));
+	Attr attr[] = {attr_none(), attr_of(graph, n, "dim"), attr_sym(extent), attr_of(graph, n, "stride"),
+		       attr_of(graph, n, "dilation"), attr_of(graph, n, "low")};
+	(void)want;
+	g[0] = b_node(b, OP_fold, ct, 1, attr, 6);
+	return g[0].i;
+}
+
 OP(window) {
+	.linear = LINEAR_TOGETHER,
+	.adjoint = adjoint_window,
 	.schema = "window(Tensor x, *, int dim, int size, int stride, int dilation, int low, "
 		  "int count) -> Tensor",
 	.doc = "element (p, k) of dim and a new last axis reads index p*stride + k*dilation - low, "
@@ -197,7 +215,21 @@ static void index_fold(IndexMap *m)
 	index_range(m, sym_mod(syms, from, stride), zero, sym_int(syms, 1));
 }
 
+static bool adjoint_fold(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	const Graph *graph = b->g;
+	Node x = node_in(graph, n, 0);
+	Sym count = node_dim(graph, x, (uint32_t)node_int(graph, n, "dim")), size = node_dim(graph, x, node_rank(graph, n));
+	Attr attr[] = {attr_none(), attr_of(graph, n, "dim"), attr_sym(size), attr_of(graph, n, "stride"),
+		       attr_of(graph, n, "dilation"), attr_of(graph, n, "low"), attr_sym(count)};
+	(void)want;
+	g[0] = b_node(b, OP_window, ct, 1, attr, 7);
+	return g[0].i;
+}
+
 OP(fold) {
+	.linear = LINEAR_TOGETHER,
+	.adjoint = adjoint_fold,
 	.schema = "fold(Tensor x, *, int dim, int extent, int stride, int dilation, int low) -> "
 		  "Tensor",
 	.doc = "adjoint of window: sums the elements (p, k) that read an index",

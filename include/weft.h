@@ -77,6 +77,45 @@ bool weft_transform(Weft *, WeftGraph *, const char *name);
 /* An independent copy. */
 WeftGraph *weft_copy_graph(Weft *, const WeftGraph *);
 
+/* ---- function transforms (docs/transforms.md) ---- */
+
+/* Each returns a new graph, which is compiled, interpreted and transformed again like any other, in any order and depth; the
+ * old one stays as it is. NULL after a message that names the node and what to do, where something cannot be derived. State
+ * that the model replaces passes through: it is computed once, and nothing is derived by it unless it is named. */
+typedef struct {
+	uint32_t size; /* of this structure */
+	/* What is differentiated by, in any order: "inputs", all of a float or complex dtype; "params", all parameters of such a
+	 * dtype (no buffers); or the name of an input, a parameter or a buffer. */
+	uint32_t nwrt;
+	const char *const *wrt;
+	/* More inputs, by their place among weft_inputs. Neither names nor places: "inputs". */
+	uint32_t ninput;
+	const uint32_t *input;
+	/* weft_vjp: the outputs that have cotangents, by their place among weft_outputs; 0: all of a float or complex dtype. */
+	uint32_t noutput;
+	const uint32_t *output;
+} WeftGradOptions;
+/* Gradients. Inputs: the model's, then a cotangent "ct.NAME" for each output NAME that has one, of its type. Outputs: the
+ * model's, then "g.NAME" for each input in order, then for each parameter in the file's order: the gradient of the sum over
+ * outputs of ct * y; of complex numbers as PyTorch has it, dL/d re + i dL/d im of the real part of conj(ct) * y. Options NULL:
+ * all are 0. */
+WeftGraph *weft_vjp(Weft *, const WeftGraph *, const WeftGradOptions *);
+/* Directional derivatives. Inputs: the model's, then a tangent "t.NAME" for each input and then each parameter that is
+ * differentiated by. Outputs: the model's, then "jy.NAME" for each output of a float or complex dtype. */
+WeftGraph *weft_jvp(Weft *, const WeftGraph *, const WeftGradOptions *);
+typedef struct {
+	uint32_t size; /* of this structure */
+	/* The inputs that have a batch, by name and by place among weft_inputs; neither: all of them. The others are shared. */
+	uint32_t nbatched;
+	const char *const *batched;
+	uint32_t ninput;
+	const uint32_t *input;
+	int64_t extent;     /* of the new first dimension; 0: a new symbol */
+	const char *symbol; /* its name; NULL: "batch". A number is appended where the model has one of that name */
+} WeftVmapOptions;
+/* The model for a batch of inputs: each that was chosen has a new first dimension, and so has every output. */
+WeftGraph *weft_vmap(Weft *, const WeftGraph *, const WeftVmapOptions *);
+
 /* ---- several entries ---- */
 
 /* Graphs that become one model with several entries, such as `prefill` and `decode`: for weft_compile, weft_emit, weft_jit,

@@ -332,7 +332,7 @@ Graph *transform_vjp(const Graph *src, const Wrt *w)
 	reverse_spread(&r, g->first, last);
 	for (uint32_t k = 0; k < nresult; k++) {
 		GraphOutput o = g->output.data[k];
-		if (has_derivative(g, k))
+		if (has_derivative(g, k) && (!w->output || w->output[k]))
 			reverse_add(&r, o.node, graph_add_input(g, prefixed(g, "ct", o.name), INPUT_USER, node_type_id(g, o.node)));
 	}
 	if (!reverse_run(&r, last))

@@ -15,12 +15,14 @@ typedef struct {
 	const bool *input;    /* by graph input; NULL: all that callers pass that are of a float or complex dtype */
 	uint32_t nparam;      /* and constants: */
 	const ConstId *param;
+	const bool *output;   /* vjp: by graph output, which have cotangents; others are taken as not there, which zeros are not
+	                         where a derivative is infinite. NULL: all of a float or complex dtype that are no state */
 } Wrt;
 
 /* Results and, from cotangents of them, the gradients: of sum over k of Re sum(conj(ct_k) * y_k), as PyTorch defines it for
  * complex numbers too (dL/d re + i dL/d im).
  * Inputs: those of g, then "ct.NAME", with the type of the result, for each result NAME of a float or complex dtype that is
- * no state. Outputs: those of g, then "g.NAME" for each input in `wrt` in order, then one for each of its constants; zeros
+ * no state (and chosen by `output`). Outputs: those of g, then "g.NAME" for each input in `wrt` in order, then one for each of its constants; zeros
  * where nothing depends on it. Error: an input of another dtype. */
 Graph *transform_vjp(const Graph *g, const Wrt *);
 

@@ -24,10 +24,15 @@ def cause_of(text):
     return re.sub(r" x\d+ \(first at .*", "", text)
 
 
-def run(weft, folder, backend, jobs):
-    """{case: None if it passed, else the cause}."""
-    p = subprocess.run([weft, "check", folder, "--backend", backend, "--json", "--jobs", str(jobs)],
-                       capture_output=True, text=True, errors="replace")
+def case_of(model, folder):
+    """OPERATOR/CASE of FOLDER/OPERATOR/CASE.pt2."""
+    return str(pathlib.Path(model.removesuffix(".pt2")).relative_to(folder))
+
+
+def run(weft, folder, backend, jobs, parts=(), options=()):
+    """{case: None if it passed, else the cause}, of the whole folder or of parts of it."""
+    p = subprocess.run([weft, "check", *(folder / p for p in parts or ["."]), "--backend", backend, "--json", "--jobs", str(jobs),
+                        *options], capture_output=True, text=True, errors="replace")
     try:
         results = json.loads(p.stdout)["results"]
     except ValueError:
@@ -36,12 +41,12 @@ def run(weft, folder, backend, jobs):
     for line in p.stderr.splitlines():
         model, colon, text = line.partition(".pt2: ")
         if colon:
-            said.setdefault(f"{model}.pt2", cause_of(text))
+            said.setdefault(case_of(model, folder), cause_of(text))
     found = {}
     for r in results:
-        name = str(pathlib.Path(r["model"]).relative_to(folder).with_suffix(""))
+        name = case_of(r["model"], folder)
         crashed = r["text"].startswith(("crashed", "the process"))
-        why = r["text"] if crashed else said.get(r["model"], VALUES if r["error"] else r["text"])
+        why = r["text"] if crashed else said.get(name, VALUES if r["error"] else r["text"])
         found[name] = None if r["passed"] else why
     return found
 

@@ -14,3 +14,17 @@ def write_tensors(path, tensors):
         body += data
     text = json.dumps(header).encode()
     path.write_bytes(len(text).to_bytes(8, "little") + text + body)
+
+
+def read_tensors(path):
+    """{name: list of values} of what write_tensors can write."""
+    data = path.read_bytes()
+    n = int.from_bytes(data[:8], "little")
+    codes = {name: code for code, name in TYPES.items()}
+    result = {}
+    for name, t in json.loads(data[8:8 + n]).items():
+        if name != "__metadata__":
+            values = array.array(codes[t["dtype"]])
+            values.frombytes(data[8 + n + t["data_offsets"][0]:8 + n + t["data_offsets"][1]])
+            result[name] = list(values)
+    return result

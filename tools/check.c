@@ -33,6 +33,9 @@ const Command command_check = {
 	"  --backend jit|c|llvm|loops|interp   compiled in this process (the default where weft has LLVM), to an\n"
 	"                       object by a C compiler or by LLVM and a linker; its loop IR interpreted, with\n"
 	"                       every access to memory checked (slow, needs no compiler); or the graph interpreted\n"
+	MODE_HELP
+	"                       (default: what the reference has gradients or tangents of). A reference without any for\n"
+	"                       the mode is skipped\n"
 	"  --threads LIST       numbers of threads, such as 1,2; all results must be bit-equal\n"
 	"  --sizes SPEC         such as \"s0=1,2,5 s1=17\": instead of the reference's sizes take "
 	"every\n"
@@ -199,7 +202,7 @@ static bool start(CheckCase *c, const CheckOptions *o)
 }
 
 typedef struct {
-	int passed, failed;
+	int passed, failed, skipped;
 	double *ratio;
 	int nratio;
 	Json json;
@@ -251,7 +254,10 @@ static void finish(Summary *s, CheckCase *c)
 	int seen = 0;
 	rewind(c->records);
 	while (fread(&r, sizeof r, 1, c->records) == 1) {
-		if (r.is_ref) {
+		if (r.skipped) {
+			s->skipped++;
+			seen = r.ref + 1;
+		} else if (r.is_ref) {
 			if (s->json.f && !*r.text)
 				memcpy(r.text, first, sizeof first);
 			*first = 0;
@@ -321,6 +327,7 @@ static void print_summary(Summary *s)
 		json_close(&s->json, ']');
 		json_number(&s->json, "passed", s->passed);
 		json_number(&s->json, "failed", s->failed);
+		json_number(&s->json, "skipped", s->skipped);
 		if (s->nratio)
 			json_number(&s->json, "median_ratio", s->ratio[s->nratio / 2]);
 		json_close(&s->json, '}');
@@ -328,13 +335,17 @@ static void print_summary(Summary *s)
 	}
 	if (s->nratio)
 		printf("median error / PyTorch's error: %.2f\n", s->ratio[s->nratio / 2]);
+	if (s->skipped)
+		printf("%d references without anything for --mode\n", s->skipped);
 	printf("%d passed, %d failed\n", s->passed, s->failed);
 }
 
 static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc, char **argv)
 {
-	const char *backend = NULL, *threads = NULL;
+	const char *backend = NULL, *threads = NULL, *mode = NULL, *wrt = NULL;
 	const Opt opt[] = {{"--backend", OPT_STRING, &backend},
+			   {"--mode", OPT_STRING, &mode},
+			   {"--wrt", OPT_STRING, &wrt},
 			   {"--threads", OPT_STRING, &threads},
 			   {"--sizes", OPT_STRING, &o->sizes},
 			   {"--jobs", OPT_INT, jobs},
@@ -354,7 +365,7 @@ static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc
 			   {0}};
 	if (!options_parse(&command_check, opt, argc, argv))
 		return false;
-	if (!parse_backend(backend, &o->backend))
+	if (!parse_backend(backend, &o->backend) || !parse_mode(mode, wrt, &o->mode))
 		return false;
 	o->nthreads = 1;
 	if (threads && !(o->nthreads = parse_list("--threads", threads, o->threads, 8)))
@@ -382,6 +393,8 @@ static int run(int argc, char **argv)
 	ok = ok && run_cases(&cases, &o, &s, jobs < 1 ? 1 : jobs);
 	if (ok)
 		print_summary(&s);
+	if (ok && !s.passed && !s.failed)
+		ok = (fail("no reference has anything for --mode"), false);
 	free(s.ratio);
 	cases_free(&cases);
 	return ok && s.failed == 0 ? 0 : 1;

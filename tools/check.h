@@ -14,6 +14,7 @@ typedef struct {
 	WeftOptions compile;
 	LoadArgs load;
 	const char *entry; /* of models that are compiled */
+	ModeArgs mode;     /* its file is each case's own */
 } CheckOptions;
 
 /* One model with its references; a process. */
@@ -30,6 +31,7 @@ typedef struct {
 /* What the process reports: outputs that failed or have a ratio, and each reference as a whole. */
 typedef struct {
 	bool is_ref;
+	bool skipped; /* it has nothing for --mode */
 	int ref;
 	double seconds;
 	Comparison c;

@@ -21,6 +21,7 @@ typedef struct {
 	WeftTensors *ref;
 	int k; /* which reference */
 	bool calls; /* it has several calls: 0.x.0, 1.x.0, ... */
+	bool nothing; /* no reference has anything for --mode */
 	WeftTensor *in;
 	Bytes *first; /* results with the first number of threads; those of the runner go with its next call */
 	CheckRecord whole;
@@ -38,13 +39,14 @@ static bool put_reason(Case *c, const char *text)
 	return false;
 }
 
-/* Compare output k, or state of that name ("state x"); keeps the worst of them in c->whole. */
-static void judge_as(Case *c, uint32_t k, const char *what, const WeftTensor *got, const WeftTensor *want)
+/* Compare an output, or state of that name ("state x"; no key); keeps the worst of them in c->whole. */
+static void judge_as(Case *c, const TensorKey *key, const char *what, const WeftTensor *got, const WeftTensor *want)
 {
 	const char *op = weft_tensors_meta(c->ref, "op");
 	WeftTensor a, b;
 	CheckRecord r = {.ref = c->k};
-	Tolerance t = tolerance_of(c->ref, k);
+	Tolerance t = key ? tolerance_of(c->ref, key) : (Tolerance){.eager_err = -1};
+	uint32_t k = key && !strcmp(key->kind, "y") ? key->k : UINT32_MAX;
 	bool phase = op && normalise_phase(op, k, got, &a) && normalise_phase(op, k, want, &b);
 	r.c = phase ? compare(&a, &b, want->dtype, &t) : compare(got, want, want->dtype, &t);
 	if (phase) {
@@ -73,11 +75,11 @@ static void judge_as(Case *c, uint32_t k, const char *what, const WeftTensor *go
 		c->whole.c.ratio = r.c.ratio;
 }
 
-static void judge(Case *c, uint32_t k, const WeftTensor *got, const WeftTensor *want)
+static void judge(Case *c, uint32_t k, const TensorKey *key, const WeftTensor *got, const WeftTensor *want)
 {
 	char what[200];
 	snprintf(what, sizeof what, "output %u (%s)", (unsigned)k, runner_output(&c->r, k)->name);
-	judge_as(c, k, what, got, want);
+	judge_as(c, key, what, got, want);
 }
 
 static bool keep_first(Case *c)
@@ -147,35 +149,28 @@ static bool is_written_input(const Runner *r, uint32_t output)
 /* ---- references ---- */
 
 /* "y.0", or of a reference with several calls "0.y.0", "1.y.0", ... NULL: it has none. */
-static const WeftTensor *find(const Case *c, uint32_t call, const char *kind, const char *name, uint32_t k)
+static const WeftTensor *find(const Case *c, uint32_t call, TensorKey key)
 {
-	char key[300], number[12];
-	snprintf(number, sizeof number, "%u", (unsigned)k);
-	int n = c->calls ? snprintf(key, sizeof key, "%u.", (unsigned)call) : 0;
-	snprintf(key + n, sizeof key - (size_t)n, "%s.%s", kind, name ? name : number);
-	return weft_tensors_find(c->ref, key);
+	char text[512];
+	key_text(&key, c->calls ? (int)call : -1, text, sizeof text);
+	return weft_tensors_find(c->ref, text);
 }
 
-/* Those that a call has none of stay as they were. */
-static bool take_inputs(Case *c, uint32_t call)
+/* Gradients of parameters are called gp.NAME or g.NAME. */
+static const WeftTensor *find_output(const Case *c, uint32_t call, TensorKey key)
 {
-	for (uint32_t k = 0; k < c->r.ninput; k++) {
-		const WeftTensor *x = find(c, call, "x", NULL, k);
-		if (!x && !call)
-			return fail("%s: no tensor 0.x.%u", c->cs->ref[c->k], (unsigned)k), false;
-		c->in[k] = x ? *x : c->in[k];
-	}
-	return true;
+	const WeftTensor *t = find(c, call, key);
+	if (!t && !strcmp(key.kind, "gp"))
+		t = find(c, call, (TensorKey){"g", 0, key.name});
+	return t;
 }
 
 /* State "b.NAME" after that call. */
 static void against_state(Case *c, uint32_t call)
 {
-	const WeftModel *m = c->r.model;
-	for (uint32_t k = 0; m && k < m->nstate; k++) {
-		const char *name = weft_state_info(m, k)->name;
-		const WeftTensor *want = find(c, call, "b", name, 0);
-		WeftStatus status = {0};
+	for (uint32_t k = 0; k < runner_nstate(&c->r); k++) {
+		const char *name = runner_state(&c->r, k)->name;
+		const WeftTensor *want = find(c, call, (TensorKey){"b", 0, name});
 		char what[200];
 		WeftTensor got = want ? *want : (WeftTensor){0};
 		if (!want)
@@ -184,23 +179,31 @@ static void against_state(Case *c, uint32_t call)
 		got.data = malloc(bytes_of(want) + 1);
 		got.byte_offset = 0;
 		got.strides = NULL;
-		if (!got.data || m->state_get(c->r.instance, k, &got, &status) != WEFT_OK)
-			put_reason(c, got.data ? status.message : "out of memory");
+		if (!got.data || !runner_get_state(&c->r, k, &got))
+			put_reason(c, got.data ? "state cannot be read" : "out of memory");
 		else
-			judge_as(c, UINT32_MAX, what, &got, want);
+			judge_as(c, NULL, what, &got, want);
 		free(got.data);
 	}
 }
 
+/* What a reference does not have is not compared, but for a model's own results where it is not transformed. */
 static void against_outputs(Case *c, uint32_t call)
 {
+	TensorKey key;
 	for (uint32_t k = 0; k < c->r.noutput; k++) {
-		const WeftTensor *want = find(c, call, "y", NULL, k);
+		const WeftTensor *want = runner_output_key(&c->r, k, &key) ? find_output(c, call, key) : NULL;
 		if (want)
-			judge(c, k, &c->r.result[k], want);
-		else if (!is_written_input(&c->r, k))
+			judge(c, k, &key, &c->r.result[k], want);
+		else if (!c->o->mode.mode && !is_written_input(&c->r, k))
 			put_reason(c, "the reference has fewer results than the model");
 	}
+}
+
+/* Those that a call has none of stay as they were. */
+static bool take_inputs(Case *c, int call)
+{
+	return runner_call_inputs(&c->r, c->ref, c->cs->ref[c->k], call, c->in);
 }
 
 /* State goes from one call to the next. */
@@ -208,8 +211,8 @@ static void all_calls(Case *c, int threads)
 {
 	if (!runner_reset(&c->r))
 		put_reason(c, "failed");
-	for (uint32_t call = 0; c->whole.c.ok && find(c, call, "x", NULL, 0); call++)
-		if (!take_inputs(c, call) || !runner_prepare(&c->r, c->in) || !runner_call(&c->r, c->in, threads, NULL, NULL)) {
+	for (uint32_t call = 0; c->whole.c.ok && find(c, call, (TensorKey){"x", 0, NULL}); call++)
+		if (!take_inputs(c, (int)call) || !runner_prepare(&c->r, c->in) || !runner_call(&c->r, c->in, threads, NULL, NULL)) {
 			put_reason(c, "a call failed");
 		} else {
 			against_outputs(c, call);
@@ -310,6 +313,7 @@ static bool refill(WeftTensor *t, const WeftTensor *from, const int64_t *shape)
 static void one_size(Case *c, const int64_t *symbol)
 {
 	WeftTensor *own = calloc(c->r.ninput + 1, sizeof *own), *saved = c->in;
+	TensorKey key;
 	bool ok = own;
 	for (uint32_t k = 0; ok && k < c->r.ninput; k++) {
 		int64_t shape[16];
@@ -322,7 +326,8 @@ static void one_size(Case *c, const int64_t *symbol)
 	    (!runner_prepare(&c->oracle, own) || !runner_call(&c->oracle, own, 1, NULL, NULL)))
 		ok = put_reason(c, "the interpreter failed");
 	for (uint32_t k = 0; ok && k < c->r.noutput; k++)
-		judge(c, k, &c->r.result[k], &c->oracle.result[k]);
+		if (runner_output_key(&c->r, k, &key))
+			judge(c, k, &key, &c->r.result[k], &c->oracle.result[k]);
 	for (uint32_t k = 0; own && k < c->r.ninput; k++) {
 		free(own[k].data);
 		free(own[k].shape);
@@ -378,6 +383,8 @@ static void one_reference(Case *c)
 	if (!c->ref) {
 		fail_messages(c->files);
 		put_reason(c, "unreadable reference");
+	} else if (!mode_has_reference(c->o->mode.mode, c->ref)) {
+		c->whole.skipped = true;
 	} else if (c->calls = weft_tensors_find(c->ref, "0.x.0"), !(c->calls ? take_inputs(c, 0) : runner_inputs(&c->r, c->ref, path, c->in))) {
 		put_reason(c, "inputs missing");
 	} else if (c->o->sizes) {
@@ -389,19 +396,37 @@ static void one_reference(Case *c)
 	add_record(c, &c->whole);
 }
 
+/* What is asked for with --mode is what the first reference that has something for it says. False: none has, or after a
+ * message. */
+static bool ask(Case *c, ModeArgs *mode)
+{
+	*mode = c->o->mode;
+	mode->compares = true;
+	for (int k = 0; k < c->cs->nref && mode->mode && !mode->file; k++) {
+		mode->path = c->cs->ref[k];
+		const WeftTensors *file = weft_tensors_read(c->files, mode->path);
+		if (!file)
+			return fail_messages(c->files), false;
+		mode->file = mode_has_reference(mode->mode, file) ? file : NULL;
+	}
+	c->nothing = mode->mode && !mode->file;
+	return !c->nothing;
+}
+
 static bool open_case(Case *c)
 {
-	RunnerOptions ro = {.load = &c->o->load, .backend = c->o->backend, .remote = c->o->runner, .pool = c->o->pool,
+	ModeArgs mode;
+	RunnerOptions ro = {.load = &c->o->load, .backend = c->o->backend, .remote = c->o->runner, .pool = c->o->pool, .mode = &mode,
 			    .compile = &c->o->compile, .entry = c->cs->entry, .verify = c->o->weights};
-	if (!runner_open(&c->r, c->cs->model, &ro))
+	c->files = weft_new();
+	if (!c->files || !ask(c, &mode) || !runner_open(&c->r, c->cs->model, &ro))
 		return false;
 	ro.backend = RUN_INTERP;
 	if (c->o->sizes && !runner_open(&c->oracle, c->cs->model, &ro))
 		return false;
-	c->files = weft_new();
 	c->in = calloc(c->r.ninput + 1, sizeof *c->in);
 	c->first = calloc(c->r.noutput + 1, sizeof *c->first);
-	return c->files && c->in && c->first;
+	return c->in && c->first;
 }
 
 void check_case(CheckCase *cs, const CheckOptions *o)
@@ -414,6 +439,9 @@ void check_case(CheckCase *cs, const CheckOptions *o)
 			add_record(&c, &c.whole);
 		} else if (ok) {
 			one_reference(&c);
+		} else if (c.nothing) {
+			c.whole.skipped = true;
+			add_record(&c, &c.whole);
 		} else {
 			put_reason(&c,
 				   o->backend == RUN_INTERP ? "cannot be loaded" : "cannot be compiled or loaded");

@@ -22,8 +22,8 @@ typedef struct {
 	double ulps; /* units in the last place of the reference's dtype, at its value */
 } Tolerance;
 
-/* What the file's metadata says of y.<k>: `eager_err.<k>` "E", or `allow.<k>` "RTOL ATOL ULPS". */
-Tolerance tolerance_of(const WeftTensors *, uint32_t k);
+/* What the file's metadata says: of y.<k> `eager_err.<k>` "E" or `allow.<k>` "RTOL ATOL ULPS", of gradients `eager_grad_err`. */
+Tolerance tolerance_of(const WeftTensors *, const TensorKey *);
 
 /* Values of dtype `as` (the reference's may be wider). Where nothing is known of the tolerance,
  * torch.testing.assert_close's applies. Integers are compared exactly, beyond 2^53 too. */

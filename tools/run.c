@@ -27,6 +27,7 @@ const Command command_run = {
 	"                       object by a C compiler or by LLVM and a linker; its loop IR interpreted, with\n"
 	"                       every access to memory checked (slow, needs no compiler); or the graph "
 	"interpreted\n"
+	MODE_HELP
 	"  --threads N          default: as OpenMP says\n"
 	"  --target NAME, --tune NAME, --cc COMMAND   for a model file: see weft compile\n"
 	LOAD_HELP
@@ -35,7 +36,8 @@ const Command command_run = {
 
 typedef struct {
 	StringList inputs;
-	const char *outputs, *backend, *entry, *load_state, *save_state;
+	const char *outputs, *backend, *entry, *load_state, *save_state, *mode, *wrt;
+	ModeArgs transform;
 	int threads;
 	bool json;
 	WeftOptions o;
@@ -144,10 +146,12 @@ static bool write_outputs(const Session *s)
 	bool ok = t;
 	for (uint32_t c = 0; c < s->ncall; c++)
 		for (uint32_t k = 0; ok && k < s->r->noutput; k++) {
-			char key[32];
-			int n = s->numbered || s->ncall > 1 ? snprintf(key, sizeof key, "%u.", (unsigned)c) : 0;
-			snprintf(key + n, sizeof key - (size_t)n, "y.%u", (unsigned)k);
-			ok = weft_tensors_add(s->w, t, key, &s->call[c].tensor[k]);
+			char text[512];
+			TensorKey key;
+			if (!runner_output_key(s->r, k, &key))
+				continue;
+			key_text(&key, s->numbered || s->ncall > 1 ? (int)c : -1, text, sizeof text);
+			ok = weft_tensors_add(s->w, t, text, &s->call[c].tensor[k]);
 		}
 	ok = ok && weft_tensors_write(s->w, t, s->a->outputs);
 	return ok || (fail_messages(s->w), false);
@@ -219,6 +223,34 @@ static bool check_paths(const Args *a, const char *model)
 	return !same || (fail("--outputs and --save-state are one file"), false);
 }
 
+/* What is asked for with --mode is what the first file has. */
+static bool ask(Weft *w, Args *a)
+{
+	a->transform.path = a->inputs.item[0];
+	a->transform.file = a->transform.mode ? weft_tensors_read(w, a->transform.path) : NULL;
+	return !a->transform.mode || a->transform.file || (fail_messages(w), false);
+}
+
+static bool run_model(Args *a, const char *model)
+{
+	Runner r;
+	RunnerOptions ro = {.compile = &a->o, .load = &a->load, .entry = a->entry, .mode = &a->transform};
+	if (!parse_backend(a->backend, &ro.backend) || !parse_mode(a->mode, a->wrt, &a->transform))
+		return false;
+	Weft *w = weft_new();
+	bool ok = w ? ask(w, a) : (fail("out of memory"), false);
+	if (ok && runner_open(&r, model, &ro)) {
+		if (r.w && weft_nmessages(r.w)) /* warnings */
+			fputs(weft_messages(r.w), stderr);
+		ok = execute(w, &r, a);
+		runner_close(&r);
+	} else {
+		ok = false;
+	}
+	weft_free(w);
+	return ok;
+}
+
 static int run(int argc, char **argv)
 {
 	Args a = {.o = {.size = sizeof a.o}};
@@ -228,6 +260,8 @@ static int run(int argc, char **argv)
 			   {"--load-state", OPT_STRING, &a.load_state},
 			   {"--save-state", OPT_STRING, &a.save_state},
 			   {"--backend", OPT_STRING, &a.backend},
+			   {"--mode", OPT_STRING, &a.mode},
+			   {"--wrt", OPT_STRING, &a.wrt},
 			   {"--threads", OPT_INT, &a.threads},
 			   {"--target", OPT_STRING, &a.o.target},
 			   {"--tune", OPT_STRING, &a.o.tune},
@@ -244,17 +278,5 @@ static int run(int argc, char **argv)
 	const char *model = a.load.entry.n ? entry_file(&a.load, a.entry) : argv[1];
 	if (!model || !check_paths(&a, model))
 		return 1;
-	Runner r;
-	RunnerOptions ro = {.compile = &a.o, .load = &a.load, .entry = a.entry};
-	if (!parse_backend(a.backend, &ro.backend))
-		return 1;
-	if (!runner_open(&r, model, &ro))
-		return 1;
-	Weft *w = weft_new();
-	if (r.w && weft_nmessages(r.w)) /* warnings */
-		fputs(weft_messages(r.w), stderr);
-	bool ok = w ? execute(w, &r, &a) : (fail("out of memory"), false);
-	weft_free(w);
-	runner_close(&r);
-	return ok ? 0 : 1;
+	return run_model(&a, model) ? 0 : 1;
 }

@@ -1,4 +1,5 @@
 /* Executing a model, compiled or by the interpreter, through one interface. */
+#include <ctype.h>
 #include <dlfcn.h>
 #include <elf.h>
 #include <stdio.h>
@@ -227,6 +228,8 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 			return fail("%s: with a runner name the model file", path), false;
 		if (o->backend != RUN_DEFAULT)
 			return fail("%s is compiled: --backend is for model files", path), false;
+		if (o->mode && o->mode->mode)
+			return fail("%s is compiled: --mode is for model files", path), false;
 		if (load_args_given(o->load))
 			return fail("%s is compiled: --ignore-guard, --output-names and --ops are for model files", path), false;
 		return open_object(r, path, o->verify);
@@ -234,7 +237,7 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 	if (!o->remote)
 		backend_note(o->backend);
 	r->w = weft_new();
-	if (!load_graph(r, path, o->load))
+	if (!load_graph(r, path, o->load) || (o->mode && o->mode->mode && !mode_apply(r, o->mode)))
 		return false;
 	if (o->compile)
 		c = *o->compile;
@@ -348,6 +351,8 @@ bool runner_call(Runner *r, const WeftTensor *inputs, int threads, WeftProfile p
 bool runner_reset(Runner *r)
 {
 	WeftStatus status = {0};
+	if (r->interp)
+		return !r->nstate || weft_first_state(r->w, r->one, r->state) || (fail_messages(r->w), false);
 	if (!r->model || !r->model->nstate || r->model->state_reset(r->instance, &status) == WEFT_OK)
 		return true;
 	return fail("%s", status.message), false;
@@ -357,6 +362,7 @@ void runner_close(Runner *r)
 {
 	free_results(r);
 	runner_end_state(r);
+	mode_close(r);
 	free(r->result);
 	free(r->sizes);
 	free(r->work);
@@ -372,17 +378,20 @@ void runner_close(Runner *r)
 }
 
 /* "x.0" or the input's name; of a file with several calls "0.x.0", "1.x.0", ... or "0.NAME". */
-static const WeftTensor *find_input(const Runner *r, const WeftTensors *t, int call, uint32_t k)
+const WeftTensor *runner_find_input(const Runner *r, const WeftTensors *t, int call, uint32_t k)
 {
-	char key[512];
+	char text[512];
 	const char *name = runner_input(r, k)->name;
-	int n = call >= 0 ? snprintf(key, sizeof key, "%d.", call) : 0;
-	snprintf(key + n, sizeof key - (size_t)n, "x.%u", (unsigned)k);
-	const WeftTensor *v = weft_tensors_find(t, key);
-	if (v || call < 0)
-		return v ? v : weft_tensors_find(t, name);
-	snprintf(key + n, sizeof key - (size_t)n, "%s", name);
-	return weft_tensors_find(t, key);
+	const TensorKey key = runner_input_key(r, k);
+	key_text(&key, call, text, sizeof text);
+	const WeftTensor *v = weft_tensors_find(t, text);
+	const char *own = strchr(name, '.');
+	if (v || (key.kind[0] != 'x' && own && isdigit((unsigned char)own[1]))) /* "ct.1" of an output called 1 is that of output 1 */
+		return v;
+	if (call < 0)
+		return weft_tensors_find(t, name);
+	snprintf(text, sizeof text, "%d.%s", call, name);
+	return weft_tensors_find(t, text);
 }
 
 static bool has_call(const WeftTensors *t, int call)
@@ -403,36 +412,37 @@ int runner_calls(const WeftTensors *t)
 	return n;
 }
 
-bool runner_call_inputs(const Runner *r, const WeftTensors *t, const char *file, int call, WeftTensor *in)
+bool runner_call_inputs(Runner *r, const WeftTensors *t, const char *file, int call, WeftTensor *in)
 {
 	for (uint32_t k = 0; k < r->ninput; k++) {
-		const WeftTensor *v = find_input(r, t, call, k);
-		if (!v && call == 0)
-			return fail("%s: no tensor 0.x.%u or 0.%s", file, (unsigned)k, runner_input(r, k)->name), false;
+		const WeftTensor *v = runner_find_input(r, t, call, k);
+		if (!v && call == 0 && !(v = runner_absent(r, k, t, file, call)))
+			return false;
 		in[k] = v ? *v : in[k];
 	}
 	return true;
 }
 
-bool runner_inputs(const Runner *r, const WeftTensors *t, const char *file, WeftTensor *out)
+static bool ends_with(const char *text, const char *end)
 {
+	size_t n = strlen(text), e = strlen(end);
+	return n > e && !strcmp(text + n - e, end);
+}
+
+bool runner_inputs(Runner *r, const WeftTensors *t, const char *file, WeftTensor *out)
+{
+	bool npy = ends_with(file, ".npy");
 	for (uint32_t k = 0; k < r->ninput; k++) {
-		char key[32];
-		const WeftTensor *v = find_input(r, t, -1, k);
-		size_t n = strlen(file);
-		snprintf(key, sizeof key, "x.%u", (unsigned)k);
-		if (!v && r->ninput == 1 && n > 4 && !strcmp(file + n - 4, ".npy"))
+		const WeftTensor *v = runner_find_input(r, t, -1, k);
+		if (!v && r->ninput == 1 && npy)
 			v = weft_tensors_at(t, 0);
-		if (!v && r->ninput > 1 && n > 4 && !strcmp(file + n - 4, ".npy"))
-			return fail("%s: a .npy file holds one tensor, and the model takes %u: put "
-				    "them into a .npz "
-				    "or .safetensors file as x.0, x.1, ...",
+		if (!v && r->ninput > 1 && npy)
+			return fail("%s: a .npy file holds one tensor, and the model takes %u: put them into a .npz or .safetensors "
+				    "file as x.0, x.1, ...",
 				    file, (unsigned)r->ninput),
 			       false;
-		if (!v)
-			return fail("%s: no tensor %s or %s for input %u", file, key,
-				    runner_input(r, k)->name, (unsigned)k),
-			       false;
+		if (!v && !(v = runner_absent(r, k, t, file, -1)))
+			return false;
 		out[k] = *v;
 	}
 	return true;

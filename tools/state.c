@@ -93,6 +93,11 @@ static bool load_one(const Runner *r, const WeftTensors *file, const char *path,
 	return ok && move(r, k, t, true);
 }
 
+bool runner_get_state(const Runner *r, uint32_t k, const WeftTensor *t)
+{
+	return move(r, k, t, false);
+}
+
 bool runner_load_state(Runner *r, Weft *w, const char *path)
 {
 	WeftTensors *file = weft_tensors_read(w, path);

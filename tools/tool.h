@@ -129,8 +129,39 @@ RunBackend backend_resolve(RunBackend);
 /* One line, once in a process and its children, where the default is a C compiler because LLVM is not found. */
 void backend_note(RunBackend);
 
+/* A function transform of the model, and the names that files have for what it takes and gives (mode.c). */
+typedef enum { MODE_NONE, MODE_VJP, MODE_JVP, MODE_VMAP } Mode;
+typedef struct {
+	Mode mode;
+	const char *wrt; /* "inputs,params,NAME"; NULL: what the file says */
+	bool compares;   /* with a file of references, whose gradients say what is differentiated by */
+	const WeftTensors *file; /* what it holds is what is asked for */
+	const char *path;        /* of it */
+} ModeArgs;
+#define MODE_HELP                                                                                  \
+	"  --mode vjp|jvp|vmap  of the model transformed: gradients g.<i> of the inputs from cotangents ct.<i> of the\n" \
+	"                       outputs; tangents jy.<i> of the outputs from tangents t.<i> of the inputs; results vy.<i>\n" \
+	"                       of a batch of inputs vx.<i>, where others are x.<i>. Cotangents and tangents that are not\n" \
+	"                       there are zero; of a model whose output 0 is one number, a loss, without any its is 1\n" \
+	"  --wrt LIST           what is differentiated by: inputs, params (gradients gp.NAME, tangents tp.NAME), or names,\n" \
+	"                       with commas between\n"
+/* The values of --mode and --wrt; NULL: none. False after a message. */
+bool parse_mode(const char *mode, const char *wrt, ModeArgs *);
+/* A file of references has some for it. */
+bool mode_has_reference(Mode, const WeftTensors *);
+
+/* What files call a tensor: KIND.<k>, or KIND.NAME where there is a name. */
+typedef struct {
+	const char *kind;
+	uint32_t k;
+	const char *name;
+} TensorKey;
+/* Of a file with several calls "CALL.KIND.<k>"; call -1: it has none. */
+void key_text(const TensorKey *, int call, char *out, size_t n);
+
 typedef struct {
 	RunBackend backend;
+	const ModeArgs *mode;       /* for model files; NULL: as it is */
 	const char *remote;         /* command that runs a shared object elsewhere; NULL: in this process */
 	bool pool;                  /* POSIX threads instead of OpenMP */
 	const WeftOptions *compile; /* for model files; NULL: defaults */
@@ -164,6 +195,10 @@ typedef struct {
 	const WeftTensorInfo *state_info; /* of the interpreter */
 	WeftTensor *state;
 	uint32_t nstate;
+	/* Of --mode; NULL: inputs are x.<i> and outputs y.<i>. */
+	TensorKey *in_key, *out_key;
+	WeftTensor *fill; /* by input: what stands for one that a file has not */
+	bool ct_is_one;   /* the cotangent of output 0 that files do not have */
 } Runner;
 
 /* A model file or a shared object. Each false after messages on stderr. */
@@ -184,16 +219,29 @@ const WeftTensorInfo *runner_output(const Runner *, uint32_t k);
 /* Of runner_call, for r->remote: write the inputs, run the command, read r->result. */
 bool remote_call(Runner *, const WeftTensor *inputs, int threads);
 /* The inputs x.0, x.1, ... or by name. False after a message naming the missing one. */
-bool runner_inputs(const Runner *, const WeftTensors *, const char *file, WeftTensor *out);
+bool runner_inputs(Runner *, const WeftTensors *, const char *file, WeftTensor *out);
 /* How many calls, one after the other, a file has tensors for: 0.x.0, 1.x.0, ...; 0: they are not numbered. */
 int runner_calls(const WeftTensors *);
 /* Inputs of one of them; what a later one does not have stays. False after a message. */
-bool runner_call_inputs(const Runner *, const WeftTensors *, const char *file, int call, WeftTensor *in);
+bool runner_call_inputs(Runner *, const WeftTensors *, const char *file, int call, WeftTensor *in);
 bool is_shared_object(const char *path);
+/* Input k by the name that files have for it, or its own. NULL: there is none. */
+const WeftTensor *runner_find_input(const Runner *, const WeftTensors *, int call, uint32_t k);
+
+/* Transform r->one, of which nothing is known to the runner yet. False after a message. */
+bool mode_apply(Runner *, const ModeArgs *);
+void mode_close(Runner *);
+TensorKey runner_input_key(const Runner *, uint32_t k);
+/* False: it is an input that the model writes, for which files have no name. */
+bool runner_output_key(const Runner *, uint32_t k, TensorKey *);
+/* For an input that the file has not: zeros, if it is a cotangent or tangent. NULL after a message. */
+const WeftTensor *runner_absent(Runner *, uint32_t k, const WeftTensors *, const char *path, int call);
 
 /* State (state.c): of a compiled model, or of the interpreter between its calls. */
 uint32_t runner_nstate(const Runner *);
 const WeftTensorInfo *runner_state(const Runner *, uint32_t k);
+/* Copied into memory for it. False after a message. */
+bool runner_get_state(const Runner *, uint32_t k, const WeftTensor *);
 /* From a file with a tensor for each, named like it, and into one. False after a message. */
 bool runner_load_state(Runner *, Weft *, const char *path);
 bool runner_save_state(Runner *, Weft *, const char *path);

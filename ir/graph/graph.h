@@ -68,6 +68,7 @@ typedef struct {
 	uint64_t bytes;
 	uint64_t hash;      /* of dtype, shape and contents; 0 until const_hash asks for it */
 	bool is_param;      /* from the model's weights, so replaceable */
+	bool is_buffer;     /* of these, no parameter: not what a model learns */
 	ConstId holder;     /* in whose memory the file has it; 0: in its own */
 } Const;
 

@@ -1,0 +1,258 @@
+/* Function transforms behind the API: names and places become what passes/transform.h takes. */
+#include <string.h>
+
+#include "driver/driver_priv.h"
+#include "passes/derive_priv.h"
+
+typedef struct {
+	Weft *w;
+	const WeftGraph *from;
+	WeftGradOptions grad;
+	WeftVmapOptions vmap;
+	bool vjp;
+	/* What was chosen. */
+	bool *input, *output; /* by input and output of the graph */
+	ARRAY(ConstId) param;
+	WeftGraph *out;
+} Transforming;
+
+static bool is_user(const Graph *g, uint32_t input)
+{
+	return g->input.data[input].kind == INPUT_USER;
+}
+
+static bool has_gradient(const Graph *g, Node n)
+{
+	return is_differentiable(node_dtype(g, n));
+}
+
+/* ---- inputs ---- */
+
+/* The k-th of weft_inputs. */
+static bool choose_place(Transforming *t, uint32_t place)
+{
+	const Graph *g = t->from->g;
+	uint32_t n = 0;
+	for (uint32_t k = 0; k < g->input.n; k++)
+		if (is_user(g, k) && n++ == place)
+			return t->input[k] = true;
+	return ctx_error(t->w->ctx, t->from->path, "there is no input %u: the model has %u", place, n);
+}
+
+static bool choose_input(Transforming *t, const char *name)
+{
+	const Graph *g = t->from->g;
+	bool found = false;
+	for (uint32_t k = 0; k < g->input.n; k++)
+		if (!strcmp(g->input.data[k].name, name))
+			found = t->input[k] = true;
+	return found;
+}
+
+static const char *input_names(const Transforming *t)
+{
+	const Graph *g = t->from->g;
+	Text all;
+	text_init(&all, weft_arena(t->w));
+	for (uint32_t k = 0, n = 0; k < g->input.n; k++)
+		if (is_user(g, k))
+			text_printf(&all, "%s%s", n++ ? ", " : "", g->input.data[k].name);
+	return all.n ? all.data : "none";
+}
+
+/* ---- parameters ---- */
+
+static void add_param(Transforming *t, ConstId c)
+{
+	for (uint32_t k = 0; k < t->param.n; k++)
+		if (t->param.data[k].i == c.i)
+			return;
+	array_push(weft_arena(t->w), &t->param, c);
+}
+
+/* Of weights, by the order of the file; those that the graph replaces are inputs. */
+static bool choose_params(Transforming *t)
+{
+	const Graph *g = t->from->g;
+	for (uint32_t k = 0; k < g->input.n; k++)
+		if (g->input.data[k].kind == INPUT_PARAM && has_gradient(g, g->input.data[k].node))
+			t->input[k] = true;
+	for (uint32_t k = 1; k < g->ir->constant.n; k++) {
+		const Const *c = &g->ir->constant.data[k];
+		if (c->is_param && !c->is_buffer && is_differentiable(c->dtype))
+			add_param(t, (ConstId){k});
+	}
+	return true;
+}
+
+static bool choose_param(Transforming *t, const char *name)
+{
+	const Ir *ir = t->from->g->ir;
+	for (uint32_t k = 1; k < ir->constant.n; k++) {
+		const Const *c = &ir->constant.data[k];
+		if (strcmp(c->name, name))
+			continue;
+		if (!is_differentiable(c->dtype))
+			return ctx_error(t->w->ctx, t->from->path, "there is no derivative by %s, which is %s", name,
+					 dtype_name(c->dtype));
+		add_param(t, (ConstId){k});
+		return true;
+	}
+	return ctx_error(t->w->ctx, t->from->path, "no input or parameter is called %s; the inputs are %s", name, input_names(t));
+}
+
+/* ---- derivatives ---- */
+
+static void choose_all_inputs(Transforming *t)
+{
+	const Graph *g = t->from->g;
+	for (uint32_t k = 0; k < g->input.n; k++)
+		if (is_user(g, k) && has_gradient(g, g->input.data[k].node))
+			t->input[k] = true;
+}
+
+static bool choose_wrt(Transforming *t)
+{
+	const WeftGradOptions *o = &t->grad;
+	if (!o->nwrt && !o->ninput)
+		choose_all_inputs(t);
+	for (uint32_t k = 0; k < o->ninput; k++)
+		TRY(choose_place(t, o->input[k]));
+	for (uint32_t k = 0; k < o->nwrt; k++) {
+		const char *name = o->wrt[k];
+		if (!strcmp(name, "inputs"))
+			choose_all_inputs(t);
+		else
+			TRY(!strcmp(name, "params") ? choose_params(t) : choose_input(t, name) || choose_param(t, name));
+	}
+	return true;
+}
+
+/* The k-th of weft_outputs, or all. */
+static bool choose_outputs(Transforming *t)
+{
+	const Graph *g = t->from->g;
+	const WeftGradOptions *o = &t->grad;
+	uint32_t n = 0;
+	for (uint32_t k = 0; k < g->output.n; k++) {
+		if (g->output.data[k].writes >= 0)
+			continue;
+		Node out = g->output.data[k].node;
+		bool named = false;
+		for (uint32_t i = 0; i < o->noutput; i++)
+			named |= o->output[i] == n;
+		n++;
+		if (named && !has_gradient(g, out))
+			return ctx_error(t->w->ctx, t->from->path, "output %s is %s and takes no cotangent", g->output.data[k].name,
+					 dtype_name(node_dtype(g, out)));
+		t->output[k] = (named || !o->noutput) && has_gradient(g, out);
+	}
+	for (uint32_t i = 0; i < o->noutput; i++)
+		if (o->output[i] >= n)
+			return ctx_error(t->w->ctx, t->from->path, "there is no output %u: the model has %u", o->output[i], n);
+	return true;
+}
+
+static bool begin(Transforming *t, uint32_t size, size_t known)
+{
+	Ctx *ctx = t->w->ctx;
+	if (size > known)
+		return ctx_error(ctx, NULL, "options of a newer version of the library");
+	TRY(graph_is_one(t->w, t->from));
+	ctx->file = t->from->path;
+	graph_enter(t->from->g);
+	t->input = arena_calloc(ctx->arena, t->from->g->input.n, sizeof(bool));
+	t->output = arena_calloc(ctx->arena, t->from->g->output.n, sizeof(bool));
+	return true;
+}
+
+static bool done(Transforming *t, Graph *g)
+{
+	TRY(g);
+	t->out = graph_wrap(t->w, g, t->from->path);
+	return true;
+}
+
+static bool derive(void *arg)
+{
+	Transforming *t = arg;
+	TRY(begin(t, t->grad.size, sizeof t->grad));
+	TRY(choose_wrt(t) && choose_outputs(t));
+	const Wrt wrt = {.input = t->input, .nparam = t->param.n, .param = t->param.data, .output = t->output};
+	return done(t, (t->vjp ? transform_vjp : transform_jvp)(t->from->g, &wrt));
+}
+
+static WeftGraph *derived(Weft *w, const WeftGraph *g, const WeftGradOptions *o, bool vjp)
+{
+	Transforming t = {.w = w, .from = g, .vjp = vjp};
+	if (o)
+		memcpy(&t.grad, o, o->size < sizeof t.grad ? o->size : sizeof t.grad);
+	return boundary(w, derive, &t) ? t.out : NULL;
+}
+
+WeftGraph *weft_vjp(Weft *w, const WeftGraph *g, const WeftGradOptions *o)
+{
+	return derived(w, g, o, true);
+}
+
+WeftGraph *weft_jvp(Weft *w, const WeftGraph *g, const WeftGradOptions *o)
+{
+	return derived(w, g, o, false);
+}
+
+/* ---- batches ---- */
+
+/* A size of the graph's that is not there yet. */
+static Sym new_symbol(Transforming *t)
+{
+	SymTab *s = t->from->g->ir->syms;
+	const char *base = t->vmap.symbol ? t->vmap.symbol : "batch", *name = base;
+	for (uint32_t k = 1; sym_find(s, name, (uint32_t)strlen(name)).i; k++)
+		name = arena_printf(t->w->ctx->arena, "%s%u", base, k);
+	Sym v = sym_var(s, name, SYMVAR_SIZE, 1, SYM_INF);
+	sym_set_hint(s, v, 8);
+	return v;
+}
+
+static bool choose_batched(Transforming *t)
+{
+	const Graph *g = t->from->g;
+	const WeftVmapOptions *o = &t->vmap;
+	for (uint32_t k = 0; k < g->input.n && !o->nbatched && !o->ninput; k++)
+		t->input[k] = is_user(g, k);
+	for (uint32_t k = 0; k < o->ninput; k++)
+		TRY(choose_place(t, o->input[k]));
+	for (uint32_t k = 0; k < o->nbatched; k++)
+		if (!choose_input(t, o->batched[k]))
+			return ctx_error(t->w->ctx, t->from->path, "no input is called %s; there are %s", o->batched[k], input_names(t));
+	bool any = false;
+	for (uint32_t k = 0; k < g->input.n; k++) {
+		if (t->input[k] && !is_user(g, k))
+			return ctx_error(t->w->ctx, t->from->path, "%s is state, of which a batch shares one", g->input.data[k].name);
+		any |= t->input[k];
+	}
+	return any || ctx_error(t->w->ctx, t->from->path, "the model has no input that could be batched");
+}
+
+static bool batch(void *arg)
+{
+	Transforming *t = arg;
+	TRY(begin(t, t->vmap.size, sizeof t->vmap));
+	TRY(choose_batched(t));
+	if (t->vmap.extent < 0)
+		return ctx_error(t->w->ctx, t->from->path, "a batch of %lld", (long long)t->vmap.extent);
+	if (t->vmap.symbol && !text_is_identifier(t->vmap.symbol))
+		return ctx_error(t->w->ctx, t->from->path, "\"%s\" cannot be the name of a size: it must be an identifier of C",
+				 t->vmap.symbol);
+	Sym size = t->vmap.extent ? sym_int(t->from->g->ir->syms, t->vmap.extent) : new_symbol(t);
+	(void)size; /* until transform_vmap is there (passes/batch.c) */
+	return ctx_error(t->w->ctx, t->from->path, "vmap is not implemented yet");
+}
+
+WeftGraph *weft_vmap(Weft *w, const WeftGraph *g, const WeftVmapOptions *o)
+{
+	Transforming t = {.w = w, .from = g};
+	if (o)
+		memcpy(&t.vmap, o, o->size < sizeof t.vmap ? o->size : sizeof t.vmap);
+	return boundary(w, batch, &t) ? t.out : NULL;
+}

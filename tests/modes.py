@@ -1,0 +1,115 @@
+"""weft run and weft check with --mode: names of tensors in files, what files leave out, what is refused. modes.py WEFT [MORE BACK ENDS]
+Derivatives themselves are tests/transforms.py's and the unit tests'."""
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from tensor_file import read_tensors, write_tensors
+
+weft = sys.argv[1]
+bad = 0
+BACKENDS = ["interp", "loops", "c"] + sys.argv[2:]
+PRODUCT = """graph @product(%x: f32[3], %k: i64[3], %y: f32[3]) {
+  %1 = mul(%x, %y) : f32[3]
+  %2 = sin(%x) : f32[3]
+  return %1, %2, %k
+}
+"""
+LOSS = """graph @loss(%x: f32[3]) {
+  %1 = mul(%x, %x) : f32[3]
+  %2 = aten.sum(%1) : f32[]
+  return %2
+}
+"""
+X, Y, K = [0.5, 1.0, 2.0], [3.0, -1.0, 4.0], [7, 8, 9]
+
+
+def say(text):
+    global bad
+    bad += 1
+    print("FAIL", text)
+
+
+def floats(values, shape=None):
+    return "f", [len(values)] if shape is None else shape, values
+
+
+def command(*args):
+    return subprocess.run([weft, *map(str, args)], capture_output=True, text=True)
+
+
+def gives(what, model, inputs, wanted, *args):
+    """weft run writes exactly these tensors."""
+    write_tensors(here / "in.safetensors", inputs)
+    p = command("run", model, "--inputs", here / "in.safetensors", "--outputs", here / "out.safetensors", *args)
+    if p.returncode:
+        return say(f"{what}: {p.stderr}")
+    got = read_tensors(here / "out.safetensors")
+    if set(got) != set(wanted):
+        return say(f"{what}: {sorted(got)}, expected {sorted(wanted)}")
+    for name, values in wanted.items():
+        if any(abs(a - b) > 1e-5 for a, b in zip(got[name], values, strict=True)):
+            say(f"{what}: {name} is {got[name]}, expected {values}")
+
+
+def refused(what, *args, inputs=None):
+    write_tensors(here / "in.safetensors", inputs or {"x.0": floats(X), "x.1": ("q", [3], K), "x.2": floats(Y)})
+    p = command("run", *args, "--inputs", here / "in.safetensors", "--outputs", here / "no.safetensors")
+    if p.returncode != 1 or what not in p.stderr or p.stderr.count("\n") != 1:
+        say(f"{what!r} expected: {p.returncode} {p.stderr}")
+
+
+def checked(what, expected, reference, *args):
+    write_tensors(here / "ref.safetensors", reference)
+    p = command("check", product, here / "ref.safetensors", "--json", *args)
+    try:
+        result = json.loads(p.stdout)
+    except ValueError:
+        return say(f"{what}: {p.stdout}{p.stderr}")
+    got = tuple(result[k] for k in ("passed", "failed", "skipped"))
+    if got != expected:
+        say(f"{what}: {got}, expected {expected}: {p.stdout}{p.stderr}")
+
+
+with tempfile.TemporaryDirectory() as folder:
+    here = pathlib.Path(folder)
+    product, loss = here / "product.txt", here / "loss.txt"
+    product.write_text(PRODUCT)
+    loss.write_text(LOSS)
+    inputs = {"x.0": floats(X), "x.1": ("q", [3], K), "x.2": floats(Y)}
+    results = {"y.0": [x * y for x, y in zip(X, Y)], "y.1": [math.sin(x) for x in X], "y.2": K}
+    cosines = [math.cos(x) for x in X]
+    for backend in BACKENDS:
+        b = ["--backend", backend]
+        both = {"ct.0": floats([1, 2, 3]), "ct.1": floats([1, 1, 1])}
+        gx = [c * y + d for c, y, d in zip([1, 2, 3], Y, cosines)]
+        gy = [c * x for c, x in zip([1, 2, 3], X)]
+        gives("both cotangents", product, inputs | both, results | {"g.0": gx, "g.2": gy}, "--mode", "vjp", *b)
+        gives("one", product, inputs | {"ct.1": floats([1, 1, 1])}, results | {"g.0": cosines, "g.2": [0, 0, 0]}, "--mode", "vjp", *b)
+        gives("by name", product, inputs | both, results | {"g.2": gy}, "--mode", "vjp", "--wrt", "y", *b)
+        gives("loss", loss, {"x.0": floats(X)}, {"y.0": [5.25], "g.0": [2 * x for x in X]}, "--mode", "vjp", *b)
+        gives("one tangent", product, inputs | {"t.2": floats([1, 1, 0])},
+              results | {"jy.0": [0.5, 1, 0], "jy.1": [0, 0, 0]}, "--mode", "jvp", *b)
+        gives("tangent by wrt", product, inputs, results | {"jy.0": [0, 0, 0], "jy.1": [0, 0, 0]}, "--mode", "jvp", "--wrt", "x", *b)
+        gives("two calls", product, {f"{c}.{n}": t for c in (0, 1) for n, t in (inputs | both).items()},
+              {f"{c}.{n}": t for c in (0, 1) for n, t in (results | {"g.0": gx, "g.2": gy}).items()}, "--mode", "vjp", *b)
+        reference = inputs | both | {n: floats(v) for n, v in (results | {"g.0": gx, "g.2": gy}).items() if n != "y.2"}
+        reference["y.2"] = ("q", [3], K)
+        checked("right", (1, 0, 0), reference, "--mode", "vjp", *b)
+        checked("wrong", (0, 1, 0), reference | {"g.0": floats(gy)}, "--mode", "vjp", *b)
+    checked("gradient of one", (1, 0, 0), {n: t for n, t in reference.items() if n != "g.2"}, "--mode", "vjp")
+    p = command("check", product, here / "ref.safetensors", "--mode", "jvp")
+    if p.returncode != 1 or "no reference has anything for --mode" not in p.stderr:
+        say(f"nothing to check: {p.stdout} {p.stderr}")
+    refused("--mode is vjp, jvp or vmap, not grad", product, "--mode", "grad")
+    refused("--wrt is for --mode vjp and jvp", product, "--wrt", "x")
+    refused("no input or parameter is called z; the inputs are x, k, y", product, "--mode", "vjp", "--wrt", "z")
+    refused("there is no derivative by a value of dtype i64", product, "--mode", "vjp", "--wrt", "k")
+    refused("no tensor ct.0: only where output 0 is one number", product, "--mode", "vjp")
+    refused("it has no vx.<i>", product, "--mode", "vmap")
+    refused("not for several as NAME=FILE", f"a={product}", "--mode", "vjp")
+    refused("no tensor x.2 or y for input 2", product, "--mode", "jvp", inputs={"x.0": floats(X), "x.1": ("q", [3], K), "t.0": floats(X)})
+sys.exit(1 if bad else 0)

@@ -1,0 +1,344 @@
+/* --mode: the model is transformed after loading, and files call what it takes and gives by other names than x.0 and y.0:
+ *
+ *   vjp    x.<i>, ct.<i>      ->  y.<i>, g.<i>, gp.PARAMETER
+ *   jvp    x.<i>, t.<i>       ->  y.<i>, jy.<i>
+ *   vmap   vx.<i>, x.<i>      ->  vy.<i>
+ *
+ * A file decides what is asked for by what it holds: a tangent or a cotangent that it has none of is zero, and nothing is
+ * computed from it. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+bool parse_mode(const char *text, const char *wrt, ModeArgs *out)
+{
+	static const char *const name[] = {"", "vjp", "jvp", "vmap"};
+	for (int k = MODE_VJP; text && k <= MODE_VMAP; k++)
+		if (!strcmp(text, name[k]))
+			out->mode = (Mode)k;
+	out->wrt = wrt;
+	if (text && !out->mode)
+		return fail("--mode is vjp, jvp or vmap, not %s", text), false;
+	if (wrt && out->mode != MODE_VJP && out->mode != MODE_JVP)
+		return fail("--wrt is for --mode vjp and jvp"), false;
+	return true;
+}
+
+/* ---- names of tensors in files ---- */
+
+void key_text(const TensorKey *key, int call, char *out, size_t n)
+{
+	char number[12], before[16] = "";
+	snprintf(number, sizeof number, "%u", (unsigned)key->k);
+	if (call >= 0)
+		snprintf(before, sizeof before, "%d.", call);
+	snprintf(out, n, "%s%s.%s", before, key->kind, key->name ? key->name : number);
+}
+
+static TensorKey numbered(const char *kind, uint32_t k)
+{
+	return (TensorKey){kind, k, NULL};
+}
+
+/* Also of a file with several calls: the first has it, and others may. */
+static bool has(const WeftTensors *file, TensorKey key, const char *name)
+{
+	char text[512];
+	for (int call = -1; call <= 0; call++) {
+		key_text(&key, call, text, sizeof text);
+		if (weft_tensors_find(file, text))
+			return true;
+	}
+	snprintf(text, sizeof text, "%s.%s", key.kind, name);
+	return !isdigit((unsigned char)*name) && weft_tensors_find(file, text);
+}
+
+/* What begins with "KIND." and goes on with a number, or with something else. */
+static bool has_kind(const WeftTensors *file, const char *kind, bool number, const char **rest)
+{
+	size_t n = strlen(kind);
+	for (uint32_t k = 0; k < weft_tensors_count(file); k++) {
+		const char *name = weft_tensors_name(file, k);
+		if (!strncmp(name, kind, n) && name[n] == '.' && (isdigit((unsigned char)name[n + 1]) != 0) == number) {
+			if (rest)
+				*rest = name + n + 1;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool mode_has_reference(Mode mode, const WeftTensors *file)
+{
+	if (mode == MODE_VJP)
+		return has_kind(file, "g", true, NULL) || has_kind(file, "g", false, NULL) || has_kind(file, "gp", false, NULL) ||
+		       has_kind(file, "gp", true, NULL);
+	return !mode || has_kind(file, mode == MODE_JVP ? "jy" : "vy", true, NULL);
+}
+
+/* ---- what is asked for ---- */
+
+typedef struct {
+	Weft *w;
+	WeftGraph *g;
+	const ModeArgs *a;
+	const WeftTensorInfo *input, *output;
+	uint32_t ninput, noutput;
+	uint32_t *place; /* of inputs or outputs */
+	const char **wrt;
+	char *text; /* of wrt */
+	uint32_t nplace, nwrt;
+} Asked;
+
+static bool is_continuous(const WeftTensorInfo *t)
+{
+	uint8_t c = t->dtype.code;
+	return c != WEFT_INT && c != WEFT_UINT && c != WEFT_BOOL;
+}
+
+/* "inputs,params,NAME" */
+static void split_wrt(Asked *q)
+{
+	strcpy(q->text, q->a->wrt);
+	for (char *p = strtok(q->text, ","); p; p = strtok(NULL, ","))
+		q->wrt[q->nwrt++] = p;
+}
+
+/* Those of which the file has a gradient. */
+static void wrt_of_reference(Asked *q)
+{
+	const WeftTensors *file = q->a->file;
+	if (has_kind(file, "g", true, NULL))
+		q->wrt[q->nwrt++] = "inputs";
+	for (uint32_t k = 0; k < weft_tensors_count(file); k++) {
+		const char *name = weft_tensors_name(file, k);
+		if (!strncmp(name, "gp.", 3))
+			q->wrt[q->nwrt++] = name + 3;
+		else if (!strncmp(name, "g.", 2) && !isdigit((unsigned char)name[2]))
+			q->wrt[q->nwrt++] = name + 2;
+	}
+}
+
+static WeftGraph *ask_vjp(Asked *q, Runner *r)
+{
+	for (uint32_t k = 0; k < q->noutput; k++)
+		if (is_continuous(&q->output[k]) && has(q->a->file, numbered("ct", k), q->output[k].name))
+			q->place[q->nplace++] = k;
+	if (!q->nplace && q->noutput) { /* of a loss */
+		q->place[q->nplace++] = 0;
+		r->ct_is_one = true;
+	}
+	if (q->a->compares && !q->a->wrt)
+		wrt_of_reference(q);
+	const WeftGradOptions o = {.size = sizeof o, .nwrt = q->nwrt, .wrt = q->wrt, .noutput = q->nplace, .output = q->place};
+	return weft_vjp(q->w, q->g, &o);
+}
+
+static WeftGraph *ask_jvp(Asked *q)
+{
+	for (uint32_t k = 0; k < q->ninput && !q->a->wrt; k++)
+		if (has(q->a->file, numbered("t", k), q->input[k].name))
+			q->place[q->nplace++] = k;
+	const WeftGradOptions o = {.size = sizeof o, .nwrt = q->nwrt, .wrt = q->wrt, .ninput = q->nplace, .input = q->place};
+	return weft_jvp(q->w, q->g, &o);
+}
+
+static const WeftTensor *batched_input(const Asked *q, uint32_t k)
+{
+	char text[32];
+	for (int call = -1; call <= 0; call++) {
+		const TensorKey key = numbered("vx", k);
+		key_text(&key, call, text, sizeof text);
+		const WeftTensor *t = weft_tensors_find(q->a->file, text);
+		if (t)
+			return t;
+	}
+	return NULL;
+}
+
+static WeftGraph *ask_vmap(Asked *q)
+{
+	WeftVmapOptions o = {.size = sizeof o, .input = q->place};
+	for (uint32_t k = 0; k < q->ninput; k++) {
+		const WeftTensor *t = batched_input(q, k);
+		if (!t)
+			continue;
+		q->place[q->nplace++] = k;
+		if (t->ndim > 0)
+			o.extent = t->shape[0];
+	}
+	o.ninput = q->nplace;
+	if (!q->nplace)
+		return fail("%s: it has no vx.<i>, an input with a batch", q->a->path), NULL;
+	return weft_vmap(q->w, q->g, &o);
+}
+
+/* ---- what it takes and gives ---- */
+
+/* The next of the tensors, from *at on, that has this name: those of a transformed model are in the order of the model's. */
+static bool follow(const WeftTensorInfo *t, uint32_t n, uint32_t *at, const char *name, uint32_t *found)
+{
+	for (uint32_t k = *at; k < n; k++)
+		if (!strcmp(t[k].name, name)) {
+			*found = k;
+			*at = k + 1;
+			return true;
+		}
+	return false;
+}
+
+/* KIND.PLACE for what is called PREFIX.NAME after the model's own; PARAM.NAME where NAME is none of these. */
+static void name_rest(TensorKey *key, const WeftTensorInfo *t, uint32_t from, uint32_t n, const WeftTensorInfo *own, uint32_t nown,
+		      const char *kind, const char *param)
+{
+	uint32_t at = 0, found;
+	for (uint32_t k = from; k < n; k++) {
+		const char *name = strchr(t[k].name, '.') + 1;
+		key[k] = follow(own, nown, &at, name, &found) ? numbered(kind, found) : (TensorKey){param, 0, name};
+	}
+}
+
+static bool name_tensors(Runner *r, const Asked *q)
+{
+	uint32_t nin, nout;
+	const WeftTensorInfo *in = weft_inputs(r->w, r->one, &nin), *out = weft_outputs(r->w, r->one, &nout);
+	r->in_key = calloc(nin + 1, sizeof *r->in_key);
+	r->out_key = calloc(nout + 1, sizeof *r->out_key);
+	r->fill = calloc(nin + 1, sizeof *r->fill);
+	if (!r->in_key || !r->out_key || !r->fill)
+		return fail("out of memory"), false;
+	bool vmap = q->a->mode == MODE_VMAP, vjp = q->a->mode == MODE_VJP;
+	for (uint32_t k = 0; k < q->ninput; k++)
+		r->in_key[k] = numbered("x", k);
+	for (uint32_t k = 0; k < q->nplace && vmap; k++)
+		r->in_key[q->place[k]].kind = "vx";
+	for (uint32_t k = 0; k < q->noutput; k++)
+		r->out_key[k] = numbered(vmap ? "vy" : "y", k);
+	if (vjp) {
+		name_rest(r->in_key, in, q->ninput, nin, q->output, q->noutput, "ct", "ct");
+		name_rest(r->out_key, out, q->noutput, nout, q->input, q->ninput, "g", "gp");
+	} else if (!vmap) {
+		name_rest(r->in_key, in, q->ninput, nin, q->input, q->ninput, "t", "tp");
+		name_rest(r->out_key, out, q->noutput, nout, q->output, q->noutput, "jy", "jy");
+	}
+	return true;
+}
+
+static bool transform(Runner *r, Asked *q)
+{
+	size_t most = weft_tensors_count(q->a->file) + 2, length = q->a->wrt ? strlen(q->a->wrt) : 0;
+	q->input = weft_inputs(r->w, r->one, &q->ninput);
+	q->output = weft_outputs(r->w, r->one, &q->noutput);
+	q->place = calloc(q->ninput + q->noutput + 1, sizeof *q->place);
+	q->wrt = calloc(most + length, sizeof *q->wrt);
+	q->text = malloc(length + 1);
+	if (!q->place || !q->wrt || !q->text)
+		return fail("out of memory"), false;
+	if (q->a->wrt)
+		split_wrt(q);
+	WeftGraph *g = q->a->mode == MODE_VJP ? ask_vjp(q, r) : q->a->mode == MODE_JVP ? ask_jvp(q) : ask_vmap(q);
+	if (!g)
+		return fail_messages(r->w), false;
+	r->g = r->one = g;
+	return name_tensors(r, q);
+}
+
+bool mode_apply(Runner *r, const ModeArgs *a)
+{
+	Asked q = {.w = r->w, .g = r->one, .a = a};
+	if (r->one != r->g)
+		return fail("--mode is for one model file, not for several as NAME=FILE"), false;
+	bool ok = transform(r, &q);
+	free(q.place);
+	free(q.wrt);
+	free(q.text);
+	return ok;
+}
+
+TensorKey runner_input_key(const Runner *r, uint32_t k)
+{
+	return r->in_key ? r->in_key[k] : numbered("x", k);
+}
+
+/* Inputs that the model writes stand among a compiled model's outputs, and nowhere else. */
+bool runner_output_key(const Runner *r, uint32_t k, TensorKey *key)
+{
+	*key = numbered("y", k);
+	if (!r->out_key)
+		return true;
+	uint32_t n = 0;
+	for (uint32_t j = 0; j < k; j++)
+		n += !r->model || runner_output(r, j)->donates < 0;
+	*key = r->out_key[n];
+	return !r->model || runner_output(r, k)->donates < 0;
+}
+
+/* ---- cotangents and tangents that are not there ---- */
+
+static void set_one(WeftTensor *t)
+{
+	static const float one = 1;
+	static const double wide = 1;
+	uint16_t half = t->dtype.code == WEFT_BFLOAT ? 0x3f80 : 0x3c00;
+	int bits = t->dtype.code == WEFT_COMPLEX ? t->dtype.bits / 2 : t->dtype.bits;
+	const void *from = bits == 64 ? (const void *)&wide : bits == 32 ? (const void *)&one : &half;
+	memcpy(t->data, from, (size_t)bits / 8);
+}
+
+/* The shape of the tensor that it belongs to, or the type's where that is constant. */
+static bool shape_of(const Runner *r, uint32_t k, const WeftTensor *like, int64_t *shape)
+{
+	const WeftTensorInfo *info = runner_input(r, k);
+	for (uint32_t d = 0; d < info->rank; d++) {
+		shape[d] = like && like->ndim == (int32_t)info->rank ? like->shape[d] : tensor_dim(r->model, info, d)->value;
+		if (shape[d] < 0)
+			return false;
+	}
+	return true;
+}
+
+static const WeftTensor *fill(Runner *r, uint32_t k, const WeftTensor *like, const char *path, const char *name, bool one)
+{
+	const WeftTensorInfo *info = runner_input(r, k);
+	WeftTensor *t = &r->fill[k];
+	free(t->data);
+	free(t->shape);
+	*t = (WeftTensor){.device = {WEFT_CPU, 0}, .ndim = (int32_t)info->rank, .dtype = info->dtype};
+	t->shape = calloc(info->rank + 1, sizeof *t->shape);
+	if (!t->shape || !shape_of(r, k, like, t->shape))
+		return fail("%s: no tensor %s, whose shape is not known either", path, name), NULL;
+	t->data = calloc(bytes_of(t) + 16, 1);
+	if (!t->data)
+		return fail("out of memory"), NULL;
+	if (one && numel_of(t) != 1)
+		return fail("%s: no tensor %s: only where output 0 is one number, a loss, its cotangent is 1 by itself", path, name), NULL;
+	if (one)
+		set_one(t);
+	return t;
+}
+
+const WeftTensor *runner_absent(Runner *r, uint32_t k, const WeftTensors *file, const char *path, int call)
+{
+	TensorKey key = runner_input_key(r, k), of = key;
+	char name[512], text[512];
+	key_text(&key, call, name, sizeof name);
+	bool tangent = !strcmp(key.kind, "t"), cotangent = !strcmp(key.kind, "ct");
+	if ((!tangent && !cotangent) || key.name)
+		return fail("%s: no tensor %s or %s for input %u", path, name, runner_input(r, k)->name, (unsigned)k), NULL;
+	of.kind = tangent ? "x" : "y";
+	key_text(&of, call, text, sizeof text);
+	return fill(r, k, weft_tensors_find(file, text), path, name, cotangent && r->ct_is_one);
+}
+
+void mode_close(Runner *r)
+{
+	for (uint32_t k = 0; r->fill && k < r->ninput; k++) {
+		free(r->fill[k].data);
+		free(r->fill[k].shape);
+	}
+	free(r->fill);
+	free(r->in_key);
+	free(r->out_key);
+}

@@ -81,6 +81,60 @@ bool kernel_replaces(const Kernel *k, BufId to, BufId from, Arena *scratch)
 	return ok && !k->anchor && !loads(k, later, from) && loads_at(k, mark, from, &k->stage.data[at]);
 }
 
+/* ---- stores that do not meet ---- */
+
+/* The largest (or smallest) value of an index over the variables of a kernel. None: it is not linear in one of them. */
+static Sym bound_of(SymTab *syms, const Kernel *k, Sym e, bool most)
+{
+	for (uint32_t i = 0; i < k->axis.n + k->vvar.n && e.i; i++) {
+		bool is_axis = i < k->axis.n;
+		Sym var = is_axis ? k->axis.data[i].var : k->vvar.data[i - k->axis.n].var, coef, rest;
+		Sym extent = is_axis ? k->axis.data[i].extent : k->vvar.data[i - k->axis.n].extent, zero = sym_int(syms, 0);
+		if (!sym_uses(syms, e, var))
+			continue;
+		if (!sym_linear(syms, e, var, &coef, &rest))
+			return (Sym){0};
+		bool rises = sym_le(syms, zero, coef) == YES;
+		if (!rises && sym_le(syms, coef, zero) != YES)
+			return (Sym){0};
+		Sym last = sym_mul(syms, coef, sym_sub(syms, extent, sym_int(syms, 1)));
+		e = rises == most ? sym_add(syms, rest, last) : rest;
+	}
+	return e;
+}
+
+/* All indices of the one stage in dimension d are less than those of the other. */
+static bool ends_before(SymTab *syms, const Kernel *a, const Stage *x, const Kernel *b, const Stage *y, uint32_t d)
+{
+	Sym end = bound_of(syms, a, x->idx[d], true), begin = bound_of(syms, b, y->idx[d], false);
+	return end.i && begin.i && sym_le(syms, sym_add(syms, end, sym_int(syms, 1)), begin) == YES;
+}
+
+static bool stages_apart(SymTab *syms, const Kernel *a, const Stage *x, const Kernel *b, const Stage *y, uint32_t rank)
+{
+	for (uint32_t d = 0; d < rank; d++)
+		if (ends_before(syms, a, x, b, y, d) || ends_before(syms, b, y, a, x, d))
+			return true;
+	return false;
+}
+
+static bool stores_into(const Stage *st, BufId b)
+{
+	return st->result == RESULT_GLOBAL && st->buf.i == b.i;
+}
+
+bool kernel_stores_apart(const Lowered *l, const Kernel *a, const Kernel *b, BufId buf)
+{
+	uint32_t rank = buf_of(l, buf)->rank;
+	for (uint32_t i = 0; i < a->stage.n; i++)
+		for (uint32_t j = 0; j < b->stage.n; j++) {
+			const Stage *x = &a->stage.data[i], *y = &b->stage.data[j];
+			if (stores_into(x, buf) && stores_into(y, buf) && !stages_apart(l->ir->syms, a, x, b, y, rank))
+				return false;
+		}
+	return true;
+}
+
 static void kernel_buffers(const Kernel *k, Arena *scratch, void (*visit)(void *, BufId, bool write),
 			   void *data)
 {

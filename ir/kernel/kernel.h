@@ -284,6 +284,8 @@ void kernel_reached(const Kernel *, uint32_t first, uint32_t end, bool *mark);
 /* What is stored into `to` may lie where `from` does, although the kernel reads that: each element is read where it is
  * stored, before it is, and no schedule stores it twice. */
 bool kernel_replaces(const Kernel *, BufId to, BufId from, Arena *scratch);
+/* No element of the buffer is stored by both: one ends in some dimension before the other begins. False: it may be. */
+bool kernel_stores_apart(const Lowered *, const Kernel *, const Kernel *, BufId);
 /* Every buffer that a step, or one inside it, reads or writes; in order, some more than once. A STAGE_SCATTER writes. */
 void step_buffers(const Step *, Arena *scratch, void (*visit)(void *, BufId, bool write), void *data);
 

@@ -6,11 +6,13 @@
 #include <string.h>
 #include <time.h>
 
-static double now(void)
+/* Seconds since *before, which becomes now. */
+static double lap(double *before)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+	double start = *before;
+	return (*before = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec) - start;
 }
 
 /* All threads meet. The last to arrive publishes whether a check has failed, and the value at `from`, if any: the others
@@ -81,7 +83,6 @@ static void drain(WeftRegion *r, int32_t lane, WeftKernel kernel, const WeftFram
 int weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks)
 {
 	RegionShared *s = r->shared;
-	double start = s->profile && r->i == 0 ? now() : 0;
 	const WeftFrame f = {buf, p, r->failure, &r->told};
 	const bool joined = call & WEFT_JOINED, idle = call & WEFT_ALONE && r->i;
 	r->call = call & ~(uint32_t)(WEFT_JOINED | WEFT_ALONE);
@@ -96,7 +97,7 @@ int weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t
 			weft_barrier(r), memset(r->base, 0, (size_t)r->n * sizeof *r->base);
 	}
 	if (s->profile && r->i == 0)
-		s->profile(s->profile_user, r->call, now() - start);
+		s->profile(s->profile_user, r->call, lap(&r->before));
 	return !joined && s->stop;
 }
 
@@ -164,6 +165,8 @@ static void body(void *arg, int32_t i, int32_t n)
 {
 	RegionShared *s = arg;
 	WeftRegion r = {.shared = s, .i = i, .n = n};
+	if (s->profile)
+		lap(&r.before);
 	s->entry->run_fn(&r, s->buf, s->slot);
 }
 
@@ -175,10 +178,7 @@ int region_run(RegionShared *s, const WeftThreads *t, int32_t n)
 	s->saved = NULL;
 	for (int32_t i = 0; i < n; i++)
 		s->lane[i].next = 0;
-	if (n == 1)
-		body(s, 0, 1);
-	else
-		t->parallel(t->user, n, body, s);
+	n == 1 ? body(s, 0, 1) : t->parallel(t->user, n, body, s);
 	if (s->failed)
 		put_back(s->saved);
 	const int64_t *x = s->failure + 1;

@@ -53,6 +53,7 @@ struct WeftRegion {
 	int64_t base[WEFT_MAX_THREADS]; /* by lane: tasks of the launches before in this phase */
 	int64_t failure[WEFT_FAILURE]; /* of this thread's last failure */
 	WeftStatus told; /* the same, where it is WEFT_TOLD */
+	double before; /* of the first thread, profiled: when the launch before ended, which others may have done alone */
 };
 
 /* Every function of the table begins with this: a status tells of the last call only. */

@@ -343,43 +343,72 @@ static int64_t elements_per_row(const Sched *s, Kx load, const ContractAxes *x)
 	return windows ? n + n / 2 : n;
 }
 
-/* Of a block of so many tiles: of rows, and of columns. Where all rows are one tile b is read once, and that may take longer
- * than the products with it. */
-static double block_work(const Sched *s, TileSize tile, int64_t k, int64_t tiles, int64_t per, double stream)
-{
-	double products = (double)(tiles * per * tile.mr * k) * tile.nv * s->lanes, reading = stream * (double)per;
-	return products > reading ? products : reading;
-}
+/* What cutting a contraction into tasks goes by; work is counted in multiply-adds. */
+typedef struct {
+	int64_t row_tiles, col_tiles, batch;
+	double tile;   /* work of one */
+	double stream; /* work as long as reading b for one tile of columns takes, where that is done once; else 0 */
+	double again;  /* work as long as reading all of b once more takes */
+} Cut;
 
-/* A task's block of a stays in L2 while the panels of b pass by. Too few tasks: first columns are
- * cut, which reads a again, then rows, which reads b again. */
-static BlockSize choose_block(const Sched *s, const ContractAxes *x, TileSize tile, int64_t row_elements)
+static Cut find_cut(const Sched *s, const ContractAxes *x, TileSize tile, const OperandB *b)
 {
-	int64_t cols = axes_hint(s, x->n), k = 1, batch = 1, width = (int64_t)tile.nv * s->lanes;
+	int64_t k = 1, cols = axes_hint(s, x->n), width = (int64_t)tile.nv * s->lanes;
+	Cut c = {.batch = 1};
 	for (uint32_t i = 0; i < x->nk; i++)
 		k *= axes_hint(s, x->k[i]);
 	for (uint32_t i = 0; i < x->nbatch; i++)
-		batch *= axes_hint(s, x->batch[i]);
+		c.batch *= axes_hint(s, x->batch[i]);
+	c.row_tiles = ceil_div(sym_hint(s->syms, product(s, x->m, x->nm)), tile.mr);
+	c.row_tiles = c.row_tiles > 1 ? c.row_tiles : 1; /* nothing to do still takes a block of some size */
+	c.col_tiles = sym_is_const(s->syms, s->extent[x->n], NULL) ? ceil_div(cols, width) : 1;
+	c.col_tiles = c.col_tiles > 1 ? c.col_tiles : 1;
+	c.tile = (double)(tile.mr * k * width);
+	double panel = (double)(k * width * 4), all = panel * (double)(c.col_tiles * c.batch), l2 = s->target->machine.l2;
+	/* Until a constant is read again, by the next run, all others are. */
+	double passed = b->access == B_PACKED && all <= l2 ? l2 + 1 : all;
+	c.stream = c.row_tiles == 1 ? tuning_stream_work(s->target, panel, passed) : 0;
+	if (b->access == B_GATHERED)
+		c.again = tuning_gather_work(s->target, (double)(k * cols));
+	else
+		c.again = tuning_stream_work(s->target, (double)(k * cols * 4), (double)(2 * k * cols * 4)); /* a and results pass */
+	return c;
+}
+
+/* Of a block of so many tiles of rows, and of columns. Where all rows are one tile b is read once, and that may take longer
+ * than the products with it. */
+static double block_work(const Cut *c, int64_t tiles, int64_t per)
+{
+	double products = c->tile * (double)(tiles * per), reading = c->stream * (double)per;
+	return products > reading ? products : reading;
+}
+
+/* Rows, as long as reading b again for each block costs little beside its products: what another phase reads by rows lies in
+ * the cache of the processor that wrote it, then, and no two processors write parts of one line. */
+static bool cuts_rows(const Cut *c, int64_t tiles, int64_t per)
+{
+	return tiles > 1 && (per <= 1 || 4 * c->again <= c->tile * (double)(ceil_div(tiles, 2) * c->col_tiles));
+}
+
+/* A task's block of a stays in L2 while the panels of b pass by. Too few tasks: rows are cut, which reads b again, or columns,
+ * which reads a again. */
+static BlockSize choose_block(const Sched *s, const ContractAxes *x, TileSize tile, const OperandB *b, int64_t row_elements)
+{
 	const Machine *machine = &s->target->machine;
-	int64_t enough = tuning_tasks(machine) / 2;
-	double small = (double)tuning_block_work(machine), panel = (double)(k * width * 4);
+	const Cut c = find_cut(s, x, tile, b);
+	int64_t enough = tuning_tasks(machine) / 2, width = (int64_t)tile.nv * s->lanes;
+	double small = tuning_block_work(s->target);
 	int64_t most = tuning_block_elements(machine) / (row_elements ? row_elements : 1);
 	most = most > MAX_BLOCK_ROWS ? MAX_BLOCK_ROWS : most;
-	int64_t need = ceil_div(sym_hint(s->syms, product(s, x->m, x->nm)), tile.mr);
-	need = need > 1 ? need : 1; /* nothing to do still takes a block of some size */
-	int64_t tiles = most / tile.mr < 1 ? 1 : most / tile.mr;
-	tiles = tiles > need ? need : ceil_div(need, ceil_div(need, tiles)); /* even blocks */
-	int64_t col_tiles = sym_is_const(s->syms, s->extent[x->n], NULL) ? ceil_div(cols, width) : 1;
-	col_tiles = col_tiles > 1 ? col_tiles : 1;
-	int64_t per = col_tiles;
-	double stream = need == 1 ? tuning_stream_work(s->target, panel, panel * (double)(col_tiles * batch)) : 0;
-	while (per > 1 && batch * ceil_div(need, tiles) * ceil_div(col_tiles, per) < enough &&
-	       block_work(s, tile, k, tiles, per, stream) > small)
-		per = ceil_div(per, 2);
-	while (tiles > 1 && batch * ceil_div(need, tiles) * ceil_div(col_tiles, per) < enough &&
-	       block_work(s, tile, k, tiles, per, stream) > small)
-		tiles = ceil_div(tiles, 2);
-	return (BlockSize){.rows = tiles * tile.mr, .cols = per < col_tiles ? per * width : 0};
+	int64_t tiles = most / tile.mr < 1 ? 1 : most / tile.mr, per = c.col_tiles;
+	tiles = tiles > c.row_tiles ? c.row_tiles : ceil_div(c.row_tiles, ceil_div(c.row_tiles, tiles)); /* even blocks */
+	while ((tiles > 1 || per > 1) && block_work(&c, tiles, per) > small &&
+	       c.batch * ceil_div(c.row_tiles, tiles) * ceil_div(c.col_tiles, per) < enough)
+		if (cuts_rows(&c, tiles, per))
+			tiles = ceil_div(tiles, 2);
+		else
+			per = ceil_div(per, 2);
+	return (BlockSize){.rows = tiles * tile.mr, .cols = per < c.col_tiles ? per * width : 0};
 }
 
 /* ---- tasks ---- */
@@ -504,7 +533,7 @@ static void decide(Sched *s, Contract *c)
 	c->rows = product(s, c->axes.m, c->axes.nm);
 	c->tile = choose_tile(s, &c->axes, &c->operand);
 	c->windows = contract_useful_windows(s, &c->axes, c->tile, &windows);
-	c->block = choose_block(s, &c->axes, c->tile, row_elements);
+	c->block = choose_block(s, &c->axes, c->tile, &c->operand, row_elements);
 }
 
 const char *schedule_contract(Sched *s)

@@ -1,6 +1,9 @@
 #include "codegen/schedule/tuning.h"
 
-enum { SOME_THREADS = 16 /* of a machine that does not say how many */ };
+enum {
+	SOME_THREADS = 16, /* of a machine that does not say how many */
+	TASK_PHASES = 5    /* taking a task, its tables and its first misses cost a fraction of a phase: a twentieth of so many */
+};
 
 int64_t tuning_tasks(const Machine *m)
 {
@@ -62,14 +65,25 @@ uint32_t tuning_tile_rows(const Isa *isa, uint32_t nv)
 	return room > limit ? limit : room ? room : 1;
 }
 
-int64_t tuning_block_work(const Machine *m)
+/* Multiply-adds of so many cycles. */
+static double work_of(const Target *t, double cycles)
 {
-	return 64 * tuning_task_work(m);
+	return cycles * target_width(t) / fma_cycles(t);
+}
+
+double tuning_block_work(const Target *t)
+{
+	return work_of(t, TASK_PHASES * (double)t->machine.phase);
 }
 
 double tuning_stream_work(const Target *t, double bytes, double set)
 {
-	return machine_memory_cycles(&t->machine, bytes, set) * target_width(t) / fma_cycles(t);
+	return work_of(t, machine_memory_cycles(&t->machine, bytes, set));
+}
+
+double tuning_gather_work(const Target *t, double elements)
+{
+	return work_of(t, elements * machine_cycles(&t->machine, MOP_gather, DT_f32, 1));
 }
 
 /* In 5/8 of L2, while the other operand passes by. */

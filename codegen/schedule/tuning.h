@@ -23,9 +23,11 @@ uint32_t tuning_tile_rows(const Isa *, uint32_t nv);
 double tuning_gathered_cycles(const Target *, double rows);
 double tuning_summed_cycles(const Target *, double rows, double k);
 /* Multiply-adds that pay for a task of their own. */
-int64_t tuning_block_work(const Machine *);
-/* Multiply-adds that take as long as reading `bytes` once, of `set` bytes that are read again by the next run. */
+double tuning_block_work(const Target *);
+/* Multiply-adds that take as long as reading `bytes` once, of `set` bytes that are read before they are again; as gathering
+ * so many elements. */
 double tuning_stream_work(const Target *, double bytes, double set);
+double tuning_gather_work(const Target *, double elements);
 /* Elements (f32) of the operand that stays, of one task. */
 int64_t tuning_block_elements(const Machine *);
 

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -445,6 +446,35 @@ static void test_busy_pool(void **state)
 	weft_rt_threads_free(t);
 }
 
+/* The second launch is done by thread 1 alone while thread 0 is late. */
+static int run_late(WeftRegion *r, void *const *buf, const int64_t *slot)
+{
+	(void)slot;
+	weft_phase(r, add_one, buf, NULL, 0, 2);
+	if (r->i == 0)
+		nanosleep(&(struct timespec){.tv_nsec = 30000000}, NULL);
+	return weft_phase(r, add_one, buf, NULL, 1, 1);
+}
+
+static void hear(void *user, uint32_t call, double seconds)
+{
+	((double *)user)[call] = seconds;
+}
+
+/* A launch takes from the end of the one before to its own, whoever works. */
+static void test_profile(void **state)
+{
+	(void)state;
+	WeftThreads *t = weft_rt_threads_new(WEFT_THREADS_POOL, 2, NULL);
+	int64_t x[2] = {0};
+	double seconds[2] = {0};
+	const WeftEntry e = {.run_fn = run_late};
+	RegionShared s = {.entry = &e, .buf = (void *[]){x}, .profile = hear, .profile_user = seconds};
+	assert_int_equal(region_run(&s, t, 2), WEFT_OK);
+	assert_true(seconds[1] >= 0.03);
+	weft_rt_threads_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -453,6 +483,7 @@ int main(void)
 		cmocka_unit_test(test_busy_pool), cmocka_unit_test(test_own_threads),
 		cmocka_unit_test(test_team),      cmocka_unit_test(test_count),
 		cmocka_unit_test(test_message),   cmocka_unit_test(test_processors),
+		cmocka_unit_test(test_profile),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

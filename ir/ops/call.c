@@ -3,6 +3,7 @@
 
 #include "ir/graph/dtype_api.h"
 #include "ir/interp/priv.h"
+#include "ir/ops/batch.h"
 #include "ir/ops/prim_priv.h"
 #include "ir/ops/userop.h"
 
@@ -37,6 +38,15 @@ static bool shape_call(Infer *f)
 	return true;
 }
 INFER(call)
+
+/* As the definition says of itself, or one call for each member. */
+static Node batch_call(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+{
+	const UserOp *op = userop_of(b->g, n);
+	if (!op || !userop_is(op, WEFT_OP_BATCH_LEADING))
+		return batch_by_scan(b, n, in, batched, size);
+	return batch_again(b, n, batch_all_wide(b, n, in, batched, size), batch_attrs(b, n));
+}
 
 static bool has_effect(const Graph *g, Node n)
 {
@@ -132,6 +142,7 @@ OP(call) {
 	.has_effect = has_effect,
 	.infer = infer_call,
 	.eval = eval_call,
+	.batch = batch_call,
 	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS},
 	.no_sample = "its operators belong to the user",
 };

@@ -43,6 +43,7 @@ OP(view_real) {
 	.doc = "complex numbers as pairs along a new last dimension",
 	.infer = infer_view_real,
 	.eval = eval_view,
+	.batch_leading = true,
 	.lower = {.role = LOWER_MEMORY, .complex = true},
 	.sample = "c64[n=3, 4]",
 };
@@ -76,6 +77,7 @@ OP(view_complex) {
 	.doc = "pairs along the last dimension as complex numbers",
 	.infer = infer_view_complex,
 	.eval = eval_view,
+	.batch_leading = true,
 	.lower = {.role = LOWER_NOTHING, .complex = true},
 	.sample = "f32[n=3, 4, 2]",
 };

@@ -1,6 +1,7 @@
 /* General dot product over pairs of axes. */
 #include <string.h>
 
+#include "ir/ops/batch.h"
 #include "ir/ops/prim_priv.h"
 
 /* ---- inference ---- */
@@ -55,6 +56,29 @@ static bool shape_contract(Infer *f)
 	return infer_result(f, result, rank, dim);
 }
 INFER(contract)
+
+/* Of two batches one more pair of axes. That of one operand is the first of its free axes, so of x it stands behind those of
+ * pairs in the result, and of y behind x's as well. */
+static Node batch_contract(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+{
+	static const char *const axes[2][2] = {{"batch_x", "sum_x"}, {"batch_y", "sum_y"}};
+	Attr *attr = batch_attrs(b, n);
+	uint32_t npair, nsum, at;
+	(void)size;
+	node_ints(b->g, n, "batch_x", &npair);
+	node_ints(b->g, n, "sum_x", &nsum);
+	for (uint32_t side = 0; side < 2; side++) {
+		if (!batched[side])
+			continue;
+		batch_next(b, n, attr, axes[side][0]);
+		batch_next(b, n, attr, axes[side][1]);
+		if (batched[!side])
+			batch_first_int(b, n, attr, axes[side][0], 0);
+	}
+	Node y = batch_again(b, n, in, attr);
+	at = batched[0] ? npair : node_rank(b->g, in[0]) - nsum;
+	return batched[0] && batched[1] ? y : batch_from(b, y, at);
+}
 
 /* ---- evaluation ---- */
 
@@ -286,6 +310,7 @@ OP(contract) {
 	       "ints give acc, floats out, which is acc or their own dtype",
 	.infer = infer_contract,
 	.eval = eval_contract,
+	.batch = batch_contract,
 	.lower = {.role = LOWER_ANCHOR, .joins = JOIN_ONCE, .reads = ALL_OPERANDS, .index = index_contract},
 	.accumulates = true,
 	.sample = "f32[2, 3, 4], f32[5, 4, 2], batch_x=[0], batch_y=[2], sum_x=[2], sum_y=[1], "

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ir/interp/priv.h"
+#include "ir/ops/batch.h"
 #include "ir/ops/prim_priv.h"
 
 /* ---- bodies ---- */
@@ -322,6 +323,13 @@ static bool shape_assert(Infer *f)
 }
 INFER(assert)
 
+static Node batch_assert(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+{
+	(void)batched, (void)size;
+	Node all = b_reduce(b, REDUCE_AND, in[0], (1u << node_rank(b->g, in[0])) - 1, DT_bool);
+	return batch_again(b, n, &all, batch_attrs(b, n));
+}
+
 static bool eval_assert(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
 {
 	(void)out;
@@ -338,6 +346,7 @@ OP(assert) {
 	.effect = true,
 	.infer = infer_assert,
 	.eval = eval_assert,
+	.batch = batch_assert,
 	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS},
 	.sample = "bool[] of 1, message=\"must hold\"",
 };
@@ -385,6 +394,7 @@ OP(barrier) {
 	.doc = "x, hidden from simplification: keeps a recomputation from being merged back",
 	.infer = infer_barrier,
 	.eval = eval_barrier,
+	.batch_leading = true,
 	.lower = {.role = LOWER_INDEX, .joins = JOIN_ALWAYS, .keeps = KEEPS_INDEX, .index = index_barrier},
 	.sample = "f32[3, 4]",
 };

@@ -1,6 +1,7 @@
 /* Convolution with explicit group axis, dilations of both operands, and result size. */
 #include <string.h>
 
+#include "ir/ops/batch.h"
 #include "ir/ops/prim_priv.h"
 
 /* ---- inference ---- */
@@ -40,6 +41,27 @@ static bool shape_conv(Infer *f)
 	return infer_result(f, result, x.n, dim);
 }
 INFER(conv)
+
+/* Batches of x are more images, those of w more channels of the result, those of both more groups. */
+static Node batch_conv(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+{
+	Graph *g = b->g;
+	Sym batch = node_dim(g, n, 0), groups = node_dim(g, n, 1), channels = node_dim(g, n, 2);
+	const Attr *attr = batch_attrs(b, n);
+	Node x = in[0], w = in[1];
+	if (batched[0] && batched[1]) {
+		x = batch_merge(b, batch_to(b, x, 1), 2);
+		Node y = batch_again(b, n, (Node[]){x, batch_merge(b, w, 1)}, attr);
+		return batch_from(b, batch_split(b, y, 1, size, groups), 1);
+	}
+	if (batched[0]) {
+		Node y = batch_again(b, n, (Node[]){batch_merge(b, x, 1), w}, attr);
+		return batch_split(b, y, 0, size, batch);
+	}
+	w = batch_merge(b, batch_to(b, w, 1), 2);
+	Node y = batch_again(b, n, (Node[]){x, w}, attr);
+	return batch_from(b, batch_split(b, y, 2, size, channels), 2);
+}
 
 /* ---- evaluation ---- */
 
@@ -312,6 +334,7 @@ OP(conv) {
 	       "low by pad; out as in contract",
 	.infer = infer_conv,
 	.eval = eval_conv,
+	.batch = batch_conv,
 	.lower = {.role = LOWER_ANCHOR, .joins = JOIN_ONCE, .reads = ALL_OPERANDS, .bordered = 1 | 2, .index = index_conv},
 	.accumulates = true,
 	.sample = "f32[2, 1, 3, 5, 6], f32[1, 4, 3, 3, 3], stride=[1, 2], dilation=[1, 1], "

@@ -1,6 +1,7 @@
 /* Values from nothing, conversions, and slices at run-time places. */
 #include <string.h>
 
+#include "ir/ops/batch.h"
 #include "ir/ops/prim_priv.h"
 #include "ir/scalar/scalar.h"
 
@@ -205,6 +206,7 @@ OP(convert){
 	.doc = "numeric conversion, defined in docs/numerics.md; int to int wraps",
 	.infer = infer_convert,
 	.eval = eval_convert,
+	.batch_leading = true,
 	.lower = {.role = LOWER_MAP, .joins = JOIN_CHEAP, .keeps = KEEPS_INDEX},
 	.sample = "f32[3, 4] in -8..8, dtype=i32; i64[5] in -8..8, dtype=f16; f32[4], dtype=bool",
 };
@@ -248,9 +250,130 @@ OP(bitcast) {
 	.doc = "the same bits as another dtype of the same size; as bool, whether a byte is not 0",
 	.infer = infer_bitcast,
 	.eval = eval_bitcast,
+	.batch_leading = true,
 	.lower = {.role = LOWER_MAP, .joins = JOIN_CHEAP, .keeps = KEEPS_INDEX},
 	.sample = "f32[3, 4], dtype=i32; f16[7], dtype=u16; i16[5] in 0..999, dtype=bf16; u8[5], dtype=bool",
 };
+
+/* ---- batches of slice_at, update_slice ---- */
+
+/* The axes along which a box is smaller than x: where it begins along others is 0. */
+static uint32_t partial_axes(Build *b, Node x, const Sym *size, uint32_t *axis)
+{
+	uint32_t count = 0;
+	for (uint32_t k = 0; k < node_rank(b->g, x); k++)
+		if (sym_eq(b_syms(b), size[k], node_dim(b->g, x, k)) != YES)
+			axis[count++] = k;
+	return count;
+}
+
+/* The places in x, one for each member of the batch and element of its box along those axes: [B, extents..., axes]. */
+static Node box_index(Build *b, Node x, const Node *start, Sym batch, const Sym *size, const uint32_t *axis,
+                      uint32_t count)
+{
+	Sym dim[MAX_RANK + 1] = {batch};
+	Node part[MAX_RANK];
+	for (uint32_t k = 0; k < count; k++)
+		dim[k + 1] = size[axis[k]];
+	dim[count + 1] = b_int(b, 1);
+	for (uint32_t k = 0; k < count; k++) {
+		uint32_t a = axis[k];
+		Sym room = sym_sub(b_syms(b), node_dim(b->g, x, a), size[a]);
+		Node at = b_bin(b, OP_minimum, start[a], b_from_size(b, room));
+		at = b_bin(b, OP_maximum, at, b_full_int(b, DT_i64, 0, 0, NULL));
+		at = b_broadcast_in_dim(b, at, count + 2, dim, (uint32_t[]){0});
+		Node within = b_broadcast_in_dim(b, b_iota(b, DT_i64, size[a]), count + 2, dim, &(uint32_t){k + 1});
+		part[k] = b_bin(b, OP_add, at, within);
+	}
+	return b_concat(b, part, count, (int)count + 1);
+}
+
+/* Where axis k of x's box stands among [those axes..., the others...]. */
+static void box_order(uint32_t rank, const uint32_t *axis, uint32_t count, uint32_t *to)
+{
+	uint32_t partial = 0, at = 0;
+	for (uint32_t k = 0; k < count; k++) {
+		partial |= 1u << axis[k];
+		to[axis[k]] = at++;
+	}
+	for (uint32_t k = 0; k < rank; k++)
+		if (!(partial >> k & 1))
+			to[k] = at++;
+}
+
+/* Boxes that begin at the same place have the batch as one more axis. */
+static Node shared_box(Build *b, Node n, const Node *in, const Node *x, uint32_t nx, Attr *attr)
+{
+	uint32_t nin = node_nin(b->g, n);
+	Node *all = ARENA_ARRAY(b->g->ir->ctx->scratch, Node, nin + 1);
+	memcpy(all, x, nx * sizeof *x);
+	all[nx] = b_full_int(b, DT_i64, 0, 0, NULL);
+	memcpy(all + nx + 1, in + nx, (nin - nx) * sizeof *in);
+	attr[op_arg_index(node_op(b->g, n), "start")] = attr_int(b->g->ir, nin - nx + 1);
+	return b_node(b, node_op(b->g, n), all, nin + 1, attr, op_schema(node_op(b->g, n))->narg);
+}
+
+static bool any_batched(const bool *batched, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++)
+		if (batched[k])
+			return true;
+	return false;
+}
+
+static Node batch_slice_at(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+{
+	Graph *g = b->g;
+	Node x = node_in(g, n, 0);
+	const Type t = *node_type(g, n);
+	uint32_t axis[MAX_RANK], to[MAX_RANK], perm[MAX_RANK] = {0};
+	if (!any_batched(batched + 1, t.n)) {
+		Attr *attr = batch_attrs(b, n);
+		batch_first(b, n, attr, "size", size);
+		return shared_box(b, n, in, in, 1, attr);
+	}
+	uint32_t count = partial_axes(b, x, t.dim, axis);
+	if (count + 2 > MAX_RANK)
+		return batch_by_scan(b, n, in, batched, size);
+	if (!count)
+		return batch_wide(b, in[0], batched[0], size);
+	Sym axes[MAX_RANK];
+	for (uint32_t k = 0; k < count; k++)
+		axes[k] = b_int(b, axis[k] + batched[0]);
+	Node index = box_index(b, x, in + 1, size, t.dim, axis, count);
+	Attr attr[] = {attr_none(), attr_none(), attr_int(g->ir, batched[0]), attr_ints(axes, count), attr_str(g->ir, "promise")};
+	Node y = b_node(b, OP_gather, (Node[]){in[0], index}, 2, attr, 5);
+	box_order(t.n, axis, count, to);
+	for (uint32_t k = 0; k < t.n; k++)
+		perm[k + 1] = to[k] + 1;
+	return b_permute(b, y, perm);
+}
+
+static Node batch_update_slice(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+{
+	Graph *g = b->g;
+	Node x = node_in(g, n, 0), update = node_in(g, n, 1);
+	Node wide[] = {batch_wide(b, in[0], batched[0], size), batch_wide(b, in[1], batched[1], size)};
+	const Type t = *node_type(g, update);
+	uint32_t axis[MAX_RANK], to[MAX_RANK], perm[MAX_RANK] = {0};
+	if (!any_batched(batched + 2, t.n))
+		return shared_box(b, n, in, wide, 2, batch_attrs(b, n));
+	uint32_t count = partial_axes(b, x, t.dim, axis);
+	if (count + 2 > MAX_RANK)
+		return batch_by_scan(b, n, in, batched, size);
+	if (!count)
+		return wide[1];
+	Sym axes[MAX_RANK];
+	for (uint32_t k = 0; k < count; k++)
+		axes[k] = b_int(b, axis[k] + 1);
+	Node index = box_index(b, x, in + 2, size, t.dim, axis, count);
+	box_order(t.n, axis, count, to);
+	for (uint32_t k = 0; k < t.n; k++)
+		perm[to[k] + 1] = k + 1;
+	Attr attr[] = {attr_none(), attr_none(), attr_none(), attr_int(g->ir, 1), attr_ints(axes, count), attr_str(g->ir, "set"),
+	               attr_str(g->ir, "promise"), attr_bool(true), attr_bool(false)};
+	return b_node(b, OP_scatter, (Node[]){wide[0], index, b_permute(b, wide[1], perm)}, 3, attr, 9);
+}
 
 /* ---- slice_at, update_slice ---- */
 
@@ -345,6 +468,7 @@ OP(slice_at) {
 	.doc = "a box of fixed size at a run-time place, clamped to fit",
 	.infer = infer_slice_at,
 	.eval = eval_slice_at,
+	.batch = batch_slice_at,
 	.lower = {.role = LOWER_INDEX, .joins = JOIN_CHEAP, .reads = 1, .index = index_slice_at},
 	.sample = "f32[5, 4], [i64[] in -1..6, i64[] in 0..2], size=[2, 3]",
 };
@@ -413,6 +537,7 @@ OP(update_slice) {
 	.doc = "x with the box at start (clamped to fit) replaced by update",
 	.infer = infer_update_slice,
 	.eval = eval_update_slice,
+	.batch = batch_update_slice,
 	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS, .updates = true, .index = index_update_slice},
 	.sample = "f32[5, 4], f32[2, 3], [i64[] in -1..6, i64[] in 0..2]",
 };

@@ -28,11 +28,6 @@ bool node_has_jvp(const Graph *g, Node n)
 	return info->deriv[0] || info->deriv[1] || info->deriv[2] || is_linear(g, n) || info->jvp || info->tangent;
 }
 
-bool op_has_batch(Op op)
-{
-	return op_is_scalar(op) || op_info(op)->batch || op_info(op)->batch_leading;
-}
-
 bool op_is_kept(Op op)
 {
 	return op_info(op)->level == LEVEL_DECOMPOSE || op_has_vjp(op) || op_has_jvp(op) || op_has_batch(op);

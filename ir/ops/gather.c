@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/ops/batch.h"
 #include "ir/ops/prim_priv.h"
 #include "ir/ops/rules_priv.h"
 
@@ -78,6 +79,41 @@ static bool shape_scatter(Infer *f)
 	return infer_result(f, x.dtype, x.n, x.dim);
 }
 INFER(scatter)
+
+/* ---- batches ---- */
+
+/* Batches of x and index are one more batch axis. Those of x alone become the first axis that is taken whole, those of index
+ * alone the first one of places; both stand behind the batch axes, and in the result behind what comes before them. */
+static Node batch_gather(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+{
+	Attr *attr = batch_attrs(b, n);
+	uint32_t nbatch = (uint32_t)node_int(b->g, n, "batch"), lead = node_rank(b->g, node_in(b->g, n, 1)) - 1;
+	(void)size;
+	if (batched[0])
+		batch_next(b, n, attr, "axes");
+	if (batched[0] && batched[1]) {
+		attr[op_arg_index(OP_gather, "batch")] = attr_int(b->g->ir, nbatch + 1);
+		return batch_again(b, n, in, attr);
+	}
+	Node x = batched[0] ? batch_to(b, in[0], nbatch) : in[0], index = batched[1] ? batch_to(b, in[1], nbatch) : in[1];
+	Node y = batch_again(b, n, (Node[]){x, index}, attr);
+	return batch_from(b, y, batched[0] ? lead : nbatch);
+}
+
+/* The same, where every member of the batch has an x of its own. */
+static Node batch_scatter(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+{
+	Attr *attr = batch_attrs(b, n);
+	uint32_t nbatch = (uint32_t)node_int(b->g, n, "batch"), lead = node_rank(b->g, node_in(b->g, n, 1)) - 1;
+	Node x = batch_wide(b, in[0], batched[0], size), update = batch_wide(b, in[2], batched[2], size);
+	batch_next(b, n, attr, "axes");
+	if (batched[1]) {
+		attr[op_arg_index(OP_scatter, "batch")] = attr_int(b->g->ir, nbatch + 1);
+		return batch_again(b, n, (Node[]){x, in[1], update}, attr);
+	}
+	Node y = batch_again(b, n, (Node[]){batch_to(b, x, nbatch), in[1], batch_to(b, update, lead)}, attr);
+	return batch_from(b, y, nbatch);
+}
 
 /* ---- index ---- */
 
@@ -295,6 +331,7 @@ OP(gather) {
 	.doc = "slices of x at index [B..., I..., len(axes)]: result [B..., I..., remaining axes]",
 	.infer = infer_gather,
 	.eval = eval_gather,
+	.batch = batch_gather,
 	.lower = {.role = LOWER_INDEX, .joins = JOIN_CHEAP, .reads = 1, .cost = 8, .index = index_gather},
 	.sample = "f32[5, 3], i64[4, 1] in -5..5, batch=0, axes=[0], mode=\"check\"; "
 		  "f32[2, 5, 3], i64[2, 4, 1] in -2..7, batch=1, axes=[2], mode=\"fill\"",
@@ -463,6 +500,7 @@ OP(scatter) {
 	.doc = "x with the slices that gather would read combined with update, in row-major order",
 	.infer = infer_scatter,
 	.eval = eval_scatter,
+	.batch = batch_scatter,
 	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS, .updates = true, .index = index_gather},
 	.accumulates = true,
 	.sample = "f32[5, 3], i64[4, 1] in -5..5, f32[4, 3], batch=0, axes=[0], combine=\"add\", "

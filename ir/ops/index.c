@@ -1,6 +1,7 @@
 /* Index maps: results whose elements are elements of the operands. */
 #include <string.h>
 
+#include "ir/ops/batch.h"
 #include "ir/ops/prim_priv.h"
 #include "ir/sym/reshape.h"
 
@@ -36,6 +37,16 @@ static bool shape_broadcast(Infer *f)
 	return infer_result(f, x.dtype, rank, shape);
 }
 INFER(broadcast)
+
+static Node batch_broadcast(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+{
+	Attr *attr = batch_attrs(b, n);
+	(void)batched;
+	batch_first(b, n, attr, "shape", size);
+	batch_next(b, n, attr, "map");
+	batch_first_int(b, n, attr, "map", 0);
+	return batch_again(b, n, in, attr);
+}
 
 static bool eval_broadcast(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
 {
@@ -94,6 +105,7 @@ OP(broadcast) {
 	.doc = "operand dim k is result dim map[k] (increasing); an operand extent of 1 repeats",
 	.infer = infer_broadcast,
 	.eval = eval_broadcast,
+	.batch = batch_broadcast,
 	.lower = {.role = LOWER_INDEX, .joins = JOIN_ALWAYS, .index = index_broadcast},
 	.sample = "f32[3, 1], shape=[2, 3, 4], map=[1, 2]; i64[], shape=[5], map=[]",
 };
@@ -115,6 +127,14 @@ static bool shape_reshape(Infer *f)
 	return infer_result(f, x.dtype, rank, shape);
 }
 INFER(reshape)
+
+static Node batch_reshape(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+{
+	Attr *attr = batch_attrs(b, n);
+	(void)batched;
+	batch_first(b, n, attr, "shape", size);
+	return batch_again(b, n, in, attr);
+}
 
 static bool eval_reshape(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
 {
@@ -147,6 +167,7 @@ OP(reshape) {
 	.doc = "the same elements in row-major order under another shape",
 	.infer = infer_reshape,
 	.eval = eval_reshape,
+	.batch = batch_reshape,
 	.lower = {.role = LOWER_INDEX, .joins = JOIN_ALWAYS, .keeps = KEEPS_ORDER, .index = index_reshape},
 	.sample = "f32[2, 6], shape=[3, 4]; f32[0, 3], shape=[3, 0]",
 };
@@ -166,6 +187,15 @@ static bool shape_permute(Infer *f)
 	return infer_result(f, x.dtype, n, dim);
 }
 INFER(permute)
+
+static Node batch_permute(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+{
+	Attr *attr = batch_attrs(b, n);
+	(void)batched, (void)size;
+	batch_next(b, n, attr, "perm");
+	batch_first_int(b, n, attr, "perm", 0);
+	return batch_again(b, n, in, attr);
+}
 
 static bool eval_permute(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
 {
@@ -209,6 +239,7 @@ OP(permute) {
 	.doc = "result dim k is operand dim perm[k]",
 	.infer = infer_permute,
 	.eval = eval_permute,
+	.batch = batch_permute,
 	.lower = {.role = LOWER_INDEX, .joins = JOIN_ALWAYS, .keeps = KEEPS_ELEMENTS, .index = index_permute},
 	.sample = "f32[2, 3, 4], perm=[2, 0, 1]",
 };
@@ -255,6 +286,16 @@ static bool shape_slice(Infer *f)
 	return infer_result(f, x.dtype, x.n, dim);
 }
 INFER(slice)
+
+static Node batch_slice(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+{
+	Attr *attr = batch_attrs(b, n);
+	(void)batched;
+	batch_first_int(b, n, attr, "start", 0);
+	batch_first(b, n, attr, "end", size);
+	batch_first_int(b, n, attr, "step", 1);
+	return batch_again(b, n, in, attr);
+}
 
 static bool eval_slice(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
 {
@@ -314,6 +355,7 @@ OP(slice) {
 	.doc = "elements start, start + step, ... below end, for every dim",
 	.infer = infer_slice,
 	.eval = eval_slice,
+	.batch = batch_slice,
 	.lower = {.role = LOWER_INDEX, .joins = JOIN_ALWAYS, .index = index_slice},
 	.sample = "f32[5, 6], start=[1, 0], end=[5, 6], step=[2, 1]; f32[4], start=[2], end=[2], "
 		  "step=[1]",
@@ -340,6 +382,30 @@ static bool shape_pad(Infer *f)
 	return infer_result(f, x.dtype, x.n, dim);
 }
 INFER(pad)
+
+/* Values that differ are selected where none of the elements is. */
+static Node batch_pad(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+{
+	Attr *attr = batch_attrs(b, n);
+	const Type t = *node_type(b->g, n), from = *node_type(b->g, node_in(b->g, n, 0));
+	Node mask = {0}, x = in[0];
+	if (batched[1]) {
+		Node part[] = {b_full_int(b, DT_bool, 1, from.n, from.dim), b_full_int(b, DT_bool, 0, 0, NULL)};
+		mask = batch_again(b, n, part, attr);
+	}
+	if (batched[0]) {
+		batch_first_int(b, n, attr, "low", 0);
+		batch_first_int(b, n, attr, "high", 0);
+		batch_first_int(b, n, attr, "interior", 0);
+	}
+	x = batch_again(b, n, (Node[]){x, batched[1] ? b_full(b, t.dtype, 0, 0, NULL) : in[1]}, attr);
+	if (!batched[1] || !x.i)
+		return x;
+	Sym dim[MAX_RANK] = {size};
+	memcpy(dim + 1, t.dim, t.n * sizeof *dim);
+	Node value = b_broadcast_in_dim(b, in[1], t.n + 1, dim, (uint32_t[]){0});
+	return b_select(b, batch_wide(b, mask, false, size), batch_wide(b, x, batched[0], size), value);
+}
 
 static void fill_elems(Tensor *t, const void *value)
 {
@@ -446,6 +512,7 @@ OP(pad) {
 	.doc = "value around (negative: crop) and between the elements",
 	.infer = infer_pad,
 	.eval = eval_pad,
+	.batch = batch_pad,
 	.lower = {.role = LOWER_INDEX, .joins = JOIN_ALWAYS, .holds = HOLDS_INTERIOR, .other = 1, .index = index_pad},
 	.sample = "f32[3, 4], f32[], low=[1, -1], high=[0, 2], interior=[1, 0]",
 };
@@ -529,6 +596,7 @@ OP(concat) {
 	.doc = "the operands one after the other along dim",
 	.infer = infer_concat,
 	.eval = eval_concat,
+	.batch = batch_dim,
 	.lower = {.role = LOWER_INDEX, .joins = JOIN_FEW, .holds = HOLDS_OPERANDS, .index = index_concat},
 	.sample = "[f32[2, 3], f32[2, 0], f32[2, 1]], dim=1",
 };
@@ -543,6 +611,7 @@ static bool shape_reverse(Infer *f)
 	return infer_result(f, x.dtype, x.n, x.dim);
 }
 INFER(reverse)
+
 
 static bool eval_reverse(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
 {
@@ -589,6 +658,7 @@ OP(reverse) {
 	.doc = "the order along dims turned round",
 	.infer = infer_reverse,
 	.eval = eval_reverse,
+	.batch = batch_dims,
 	.lower = {.role = LOWER_INDEX, .joins = JOIN_ALWAYS, .index = index_reverse},
 	.sample = "f32[2, 3, 4], dims=[0, 2]",
 };

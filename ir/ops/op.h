@@ -215,6 +215,9 @@ bool op_jvp(Build *, Node n, const Node *t, Node *ty);
 /* For rules: zeros of the type of a value; n with other operands, whose types may differ. */
 Node b_zeros_like(Build *, Node);
 Node b_again(Build *, Node n, const Node *in);
+/* n for a batch of that size: in[k] is operand k, with the batch as a new first dimension where batched[k], of one at least. All results
+ * have the batch. Without a rule, n for one member of it after the other. None after ctx_error, and for a node without result. */
+Node op_batch(Build *, Node n, const Node *in, const bool *batched, Sym size);
 /* x summed over what broadcasting to x's shape from `like` repeats, in the dtype of `like`. */
 Node b_sum_to(Build *, Node x, Node like);
 

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/ops/batch.h"
 #include "ir/ops/prim_priv.h"
 #include "ir/ops/rules_priv.h"
 
@@ -136,6 +137,7 @@ OP(reduce) {
 	       "acc",
 	.infer = infer_reduce,
 	.eval = eval_reduce,
+	.batch = batch_dims,
 	.lower = {.role = LOWER_REDUCE, .joins = JOIN_ROW},
 	.accumulates = true,
 	.sample = "f32[2, 3, 4], kind=\"sum\", dims=[0, 2], acc=f32; "
@@ -215,6 +217,7 @@ OP(arg_reduce) {
 	.doc = "smallest index of the max or min along dim; NaN wins",
 	.infer = infer_arg_reduce,
 	.eval = eval_arg_reduce,
+	.batch = batch_dim,
 	.lower = {.role = LOWER_ROOT, .axes = 1},
 	.sample = "f32[3, 4], kind=\"max\", dim=1; i32[3, 4] in -2..2, kind=\"min\", dim=0",
 };
@@ -285,6 +288,7 @@ OP(cumulative) {
 	.doc = "running sum, prod, max, min (NaN wins) or logaddexp along dim",
 	.infer = infer_cumulative,
 	.eval = eval_cumulative,
+	.batch = batch_dim,
 	.lower = {.role = LOWER_ROOT},
 	.accumulates = true,
 	.sample = "f32[3, 4], kind=\"sum\", dim=1, reverse=false; "

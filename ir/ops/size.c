@@ -19,6 +19,13 @@ static bool shape_to_size(Infer *f)
 }
 INFER(to_size)
 
+static Node batch_to_size(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+{
+	(void)in, (void)batched, (void)size;
+	return b_error(b, "the size %s, %s, differs between the members of a batch: a tensor has one size", sym_str(b_syms(b), node_sym(b->g, n, "size")),
+	               node_str(b->g, n, "what"));
+}
+
 static bool eval_to_size(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
 {
 	(void)out;
@@ -46,6 +53,7 @@ OP(to_size) {
 	.effect = true,
 	.infer = infer_to_size,
 	.eval = eval_to_size,
+	.batch = batch_to_size,
 	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS},
 	.sample = "i64[] of 7, size=7, what=\"a number\"",
 };

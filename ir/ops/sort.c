@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/ops/batch.h"
 #include "ir/ops/prim_priv.h"
 #include "ir/ops/rules_priv.h"
 
@@ -109,6 +110,7 @@ OP(sort) {
 	.doc = "sorted along dim; NaN is the largest; ties keep their order when stable",
 	.infer = infer_sort,
 	.eval = eval_sort,
+	.batch = batch_dim,
 	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS},
 	.sample = "f32[3, 5], dim=1, descending=false, stable=true; "
 		  "i32[4, 3] in -2..2, dim=0, descending=true, stable=true",
@@ -129,6 +131,14 @@ static bool shape_searchsorted(Infer *f)
 	return infer_result(f, DT_i64, x.n, x.dim);
 }
 INFER(searchsorted)
+
+/* One row for all values stays one. */
+static Node batch_searchsorted(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+{
+	bool one = !batched[0] && node_rank(b->g, in[0]) == 1;
+	Node wide[] = {one ? in[0] : batch_wide(b, in[0], batched[0], size), batch_wide(b, in[1], batched[1], size)};
+	return batch_again(b, n, wide, batch_attrs(b, n));
+}
 
 /* Element i of the rows stands after element j of x. NaN of x stands behind all, as it compares with none. */
 static bool stands_after(const Tensor *sorted, int64_t i, const Tensor *x, int64_t j, bool right)
@@ -172,6 +182,7 @@ OP(searchsorted) {
 	.doc = "how many elements of the row of sorted [B..., n] stand before each element of x [B..., ...]; equal ones do if right",
 	.infer = infer_searchsorted,
 	.eval = eval_searchsorted,
+	.batch = batch_searchsorted,
 	.lower = {.role = LOWER_ROOT, .reads = 1},
 	.sample = "f32[5] of -2 0 1 1 3.5, f32[n=2, 4] of -3 0 1 2 3.5 4 nan -2, right=false; "
 		  "f32[n=2, 3] of 0 1 2 1 3 5, f32[n=2, 2] of 1 1.5 3 0, right=true; "

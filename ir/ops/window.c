@@ -1,6 +1,7 @@
 /* Overlapping windows of one dim, and the sum that is their adjoint. */
 #include <string.h>
 
+#include "ir/ops/batch.h"
 #include "ir/ops/prim_priv.h"
 
 typedef struct {
@@ -123,6 +124,7 @@ OP(window) {
 	       "or 0",
 	.infer = infer_window,
 	.eval = eval_window,
+	.batch = batch_dim,
 	.lower = {.role = LOWER_INDEX, .joins = JOIN_ALWAYS, .index = index_window},
 	.sample = "f32[2, 7], dim=1, size=3, stride=2, dilation=1, low=1, count=4",
 };
@@ -235,6 +237,7 @@ OP(fold) {
 	.doc = "adjoint of window: sums the elements (p, k) that read an index",
 	.infer = infer_fold,
 	.eval = eval_fold,
+	.batch = batch_dim,
 	.lower = {.role = LOWER_ROOT, .axes = 1, .index = index_fold},
 	.accumulates = true,
 	.sample = "f32[2, 4, 3], dim=1, extent=7, stride=2, dilation=1, low=1",

@@ -1,0 +1,381 @@
+/* A graph for many sets of inputs. Nodes that depend on none of those that differ stay as they are, the others get a batch as
+ * their first dimension, by the rules of their blocks (op_batch).
+ *
+ *   graph @main(%x: f32[4], %w: f32[3, 4]) {           graph @main(%x: f32[s, 4], %w: f32[3, 4]) {
+ *     %t = tanh(%w) : f32[3, 4]                          %t = tanh(%w) : f32[3, 4]
+ *     %y = contract(%t, %x, ...) : f32[3]        ->      %1 = contract(%t, %x, ...) : f32[3, s]
+ *     return %y                                          %y = permute(%1, perm=[1, 0]) : f32[s, 3]
+ *   }                                                    return %y
+ *
+ * Linear in the number of nodes: each is visited once, and its rule adds a bounded number. */
+#include "passes/batch_priv.h"
+#include "passes/transform.h"
+
+#include <string.h>
+
+/* ---- which values differ ---- */
+
+typedef struct {
+	const Graph *g;
+	bool *differs;  /* by node; a tuple: one of its elements does */
+	bool **element; /* by tuple */
+} Spread;
+
+static uint32_t results(const Graph *g, Node n)
+{
+	const Type *t = node_type_id(g, n).i ? node_type(g, n) : NULL;
+	return !t ? 0 : t->dtype == DT_none ? t->n : 1;
+}
+
+static void spread_tuple(Spread *s, Node n, const bool *in)
+{
+	const Graph *g = s->g;
+	uint32_t nout = results(g, n);
+	bool *out = ARENA_ARRAY(g->ir->ctx->scratch, bool, nout + 1);
+	if (node_op(g, n) == OP_tuple)
+		memcpy(out, in, nout * sizeof *in);
+	else
+		control_spread(g, n, in, out);
+	s->element[n.i] = out;
+	for (uint32_t k = 0; k < nout; k++)
+		s->differs[n.i] |= out[k];
+}
+
+static void spread(Spread *s, Node n)
+{
+	const Graph *g = s->g;
+	uint32_t nin = node_nin(g, n);
+	bool *in = ARENA_ARRAY(g->ir->ctx->scratch, bool, nin + 1), any = false;
+	for (uint32_t k = 0; k < nin; k++) {
+		in[k] = s->differs[node_in(g, n, k).i];
+		any |= in[k];
+	}
+	if (!any)
+		return;
+	Node from = node_nin(g, n) ? node_in(g, n, 0) : (Node){0};
+	if (node_op(g, n) == OP_tuple || node_has_graph(g, n))
+		spread_tuple(s, n, in);
+	else if (node_op(g, n) == OP_get && s->element[from.i])
+		s->differs[n.i] = s->element[from.i][node_int(g, n, "index")];
+	else
+		s->differs[n.i] = true;
+}
+
+void batch_spread(const Graph *g, const bool *in, bool *out)
+{
+	Arena *scratch = g->ir->ctx->scratch;
+	Spread s = {g, ARENA_ARRAY(scratch, bool, g->node.n), ARENA_ARRAY(scratch, bool *, g->node.n)};
+	for (uint32_t k = 0; k < g->input.n; k++)
+		s.differs[g->input.data[k].node.i] = in[k];
+	for (Node n = g->first; n.i; n = node_next(g, n))
+		spread(&s, n);
+	for (uint32_t k = 0; k < g->output.n; k++)
+		out[k] = s.differs[g->output.data[k].node.i];
+}
+
+/* ---- nodes ---- */
+
+static TypeId wide_type(Ir *ir, TypeId type, Sym size)
+{
+	Sym dim[MAX_RANK + 1] = {size};
+	const Type t = *ir_type_of(ir, type);
+	if (t.dtype == DT_none) {
+		TypeId *elem = ARENA_ARRAY(ir->ctx->scratch, TypeId, t.n + 1);
+		for (uint32_t k = 0; k < t.n; k++)
+			elem[k] = wide_type(ir, t.elem[k], size);
+		return ir_tuple(ir, t.n, elem);
+	}
+	if (t.n)
+		memcpy(dim + 1, t.dim, t.n * sizeof *dim);
+	return ir_type(ir, t.dtype, t.n + 1, dim);
+}
+
+static Node wide(Build *b, Node x, Sym size)
+{
+	const Type t = *ir_type_of(b->g->ir, wide_type(b->g->ir, node_type_id(b->g, x), size));
+	return b_broadcast(b, x, t.n, t.dim);
+}
+
+/* A new node in the place of input k. */
+static bool batch_input(Batch *v, uint32_t k)
+{
+	Graph *g = v->g;
+	GraphInput *in = &g->input.data[k];
+	Node old = in->node;
+	if (node_rank(g, old) == MAX_RANK)
+		return ctx_error(g->ir->ctx, NULL, "input \"%s\" has %d dimensions: there is none left for a batch", in->name, MAX_RANK);
+	Node new = graph_add(g, old, OP_input, NULL, 0, (AttrId){0}, wide_type(g->ir, node_type_id(g, old), v->size), (LocId){0});
+	g->node_name.data[new.i] = g->node_name.data[old.i];
+	g->node_name.data[old.i] = NULL;
+	in->node = new;
+	v->to[old.i] = new;
+	return true;
+}
+
+static void get(Batch *v, Node n)
+{
+	Graph *g = v->g;
+	Node tuple = node_in(g, n, 0);
+	uint32_t k = (uint32_t)node_int(g, n, "index");
+	Build b = pass_build(g, node_next(g, n));
+	if (v->element[tuple.i])
+		v->to[n.i] = v->element[tuple.i][k];
+	else if (v->to[tuple.i].i)
+		v->to[n.i] = b_get(&b, v->to[tuple.i], k);
+	if (v->element[tuple.i] && !v->to[n.i].i && node_op(g, tuple) == OP_tuple) {
+		graph_replace(g, n, node_in(g, tuple, k));
+		v->gone[n.i] = true;
+	}
+}
+
+/* ---- checks of those that are not active ---- */
+
+static bool checks_index(const Graph *g, Node n)
+{
+	Op op = node_op(g, n);
+	return (op == OP_gather || op == OP_scatter) && strcmp(node_str(g, n, "mode"), "check") == 0;
+}
+
+bool node_needs_mask(const Graph *g, Node n)
+{
+	return node_op(g, n) == OP_assert || checks_index(g, n) || (node_has_graph(g, n) && control_needs_mask(g, n));
+}
+
+/* Who is active, for a value with or without the batch. */
+static Node mask_of(const Batch *v, Build *b, Node x, bool batched)
+{
+	const Type t = *node_type(b->g, x);
+	return b_broadcast_in_dim(b, batched ? v->active : v->any, t.n, t.dim, (uint32_t[]){0});
+}
+
+/* Instead of the check of an index, which may have no value that passes: an assertion, and a value that does no harm. */
+static Node checked(const Batch *v, Build *b, Node n, Node index, bool batched, Node extents)
+{
+	Graph *g = b->g;
+	Attr *attr = ARENA_ARRAY(g->ir->ctx->scratch, Attr, MAX_ARGS);
+	uint32_t nattr = op_schema(node_op(g, n))->narg;
+	Node zero = b_full_int(b, DT_i64, 0, 0, NULL);
+	index = b_select(b, b_bin(b, OP_lt, index, zero), b_bin(b, OP_add, index, extents), index);
+	Node inside = b_bin(b, OP_bit_and, b_bin(b, OP_ge, index, zero), b_bin(b, OP_lt, index, extents));
+	Node ok = b_bin(b, OP_bit_or, inside, b_un(b, OP_bit_not, mask_of(v, b, index, batched)));
+	Node all = b_reduce(b, REDUCE_AND, ok, (1u << node_rank(g, ok)) - 1, DT_bool);
+	b_node(b, OP_assert, &all, 1, (Attr[]){attr_none(), attr_str(g->ir, "an index is out of range")}, 2);
+	for (uint32_t k = 0; k < nattr; k++)
+		attr[k] = *ir_attr(g->ir, node_data(g, n)->attr, k);
+	attr[op_arg_index(node_op(g, n), "mode")] = attr_str(g->ir, "clamp");
+	graph_set_attrs(g, n, ir_attrs(g->ir, nattr, attr));
+	return index;
+}
+
+static Node masked_index(const Batch *v, Build *b, Node n, Node index, bool batched)
+{
+	Graph *g = b->g;
+	Node x = node_in(g, n, 0);
+	uint32_t naxes;
+	const Sym *axes = node_ints(g, n, "axes", &naxes);
+	bool exists = true;
+	Node *extent = ARENA_ARRAY(g->ir->ctx->scratch, Node, naxes + 1);
+	for (uint32_t k = 0; k < naxes; k++) {
+		int64_t a = 0;
+		sym_is_const(b_syms(b), axes[k], &a);
+		Sym size = node_dim(g, x, (uint32_t)a);
+		exists &= sym_le(b_syms(b), b_int(b, 1), size) == YES;
+		extent[k] = b_unsqueeze(b, b_from_size(b, size), 0);
+	}
+	if (!naxes)
+		return index;
+	if (!exists)
+		return checked(v, b, n, index, batched, b_concat(b, extent, naxes, 0));
+	return b_select(b, mask_of(v, b, index, batched), index, b_full_int(b, DT_i64, 0, 0, NULL));
+}
+
+/* The operand of n that is checked passes where its member is not active. */
+static Node masked(const Batch *v, Build *b, Node n, Node x, bool batched)
+{
+	if (node_op(b->g, n) == OP_assert)
+		return b_bin(b, OP_bit_or, x, b_un(b, OP_bit_not, mask_of(v, b, x, batched)));
+	return masked_index(v, b, n, x, batched);
+}
+
+/* ---- the walk ---- */
+
+/* The type of what stands for n: its own, one dimension more. */
+static void set_type(Batch *v, Node n, Node new)
+{
+	Graph *g = v->g;
+	TypeId want = node_type_id(g, n).i ? wide_type(g->ir, node_type_id(g, n), v->size) : (TypeId){0};
+	if (!want.i)
+		return;
+	const Type *a = ir_type_of(g->ir, want), *b = node_type(g, new);
+	if (a->dtype != b->dtype || a->n != b->n)
+		ctx_bug(g->ir->ctx, "the batch of %s is %s, expected %s", op_name(node_op(g, n)), type_str(g->ir, node_type_id(g, new)),
+			type_str(g->ir, want));
+	if (a->dtype != DT_none)
+		graph_set_type(g, new, want);
+}
+
+static bool visit(Batch *v, Node n)
+{
+	Graph *g = v->g;
+	Op op = node_op(g, n);
+	uint32_t nin = node_nin(g, n), errors = g->ir->ctx->nerror;
+	Node *in = ARENA_ARRAY(g->ir->ctx->scratch, Node, nin + 1);
+	bool *batched = ARENA_ARRAY(g->ir->ctx->scratch, bool, nin + 1), any = false;
+	if (op == OP_input || op == OP_get) {
+		if (op == OP_get && !v->gone[n.i])
+			get(v, n);
+		return true;
+	}
+	for (uint32_t k = 0; k < nin; k++) {
+		in[k] = v->to[node_in(g, n, k).i];
+		batched[k] = in[k].i;
+		any |= batched[k];
+		in[k] = in[k].i ? in[k] : node_in(g, n, k);
+	}
+	bool mask = v->active.i && node_needs_mask(g, n);
+	if (op == OP_tuple && any)
+		v->element[n.i] = ARENA_ARRAY(g->ir->ctx->scratch, Node, nin);
+	for (uint32_t k = 0; op == OP_tuple && any && k < nin; k++)
+		v->element[n.i][k] = batched[k] ? in[k] : (Node){0};
+	if (op == OP_tuple || (!any && !mask))
+		return true;
+	Build b = pass_build(g, node_next(g, n));
+	if (node_has_graph(g, n))
+		return control_batch(v, &b, n, in, batched);
+	if (mask) {
+		uint32_t k = op == OP_assert ? 0 : 1;
+		b.before = any ? b.before : n;
+		in[k] = masked(v, &b, n, in[k], batched[k]);
+		if (!any && in[k].i)
+			graph_set_operand(g, n, k, in[k]);
+	}
+	if (any) {
+		Node new = op_batch(&b, n, in, batched, v->size);
+		v->to[n.i] = new;
+		v->gone[n.i] = true;
+		if (new.i)
+			set_type(v, n, new);
+	}
+	return g->ir->ctx->nerror == errors;
+}
+
+static Batch batch_new(Graph *g, Sym size)
+{
+	Arena *scratch = g->ir->ctx->scratch;
+	return (Batch){.g = g, .size = size, .n = g->node.n, .to = arena_calloc(scratch, g->node.n, sizeof(Node)),
+		       .element = arena_calloc(scratch, g->node.n, sizeof(Node *)), .gone = arena_calloc(scratch, g->node.n, sizeof(bool))};
+}
+
+static bool batch_run(Batch *v)
+{
+	Graph *g = v->g;
+	for (Node n = g->first, next; n.i; n = next) {
+		next = node_next(g, n); /* what stands for it comes between */
+		while (next.i && next.i >= v->n)
+			next = node_next(g, next);
+		if (n.i < v->n && !visit(v, n))
+			return false;
+	}
+	return true;
+}
+
+/* What something stands for goes; readers are those that went before, and outputs. */
+static void batch_end(Batch *v)
+{
+	Graph *g = v->g;
+	for (Node n = g->last, prev; n.i; n = prev) {
+		prev = node_prev(g, n);
+		if (n.i >= v->n || (!v->to[n.i].i && !v->element[n.i] && !v->gone[n.i]))
+			continue;
+		if (v->to[n.i].i)
+			graph_replace(g, n, v->to[n.i]);
+		graph_erase(g, n);
+	}
+}
+
+bool batch_body(Graph *g, Sym size, const bool *in, const bool *want, bool mask)
+{
+	Batch v = batch_new(g, size);
+	Build b = {.g = g};
+	if (mask) {
+		v.active = graph_add_input(g, "active", INPUT_USER, ir_type(g->ir, DT_bool, 1, &size));
+		b.before = node_next(g, v.active);
+		while (b.before.i && node_op(g, b.before) == OP_input)
+			b.before = node_next(g, b.before);
+		v.any = b_reduce(&b, REDUCE_OR, v.active, 1, DT_bool);
+	}
+	for (uint32_t k = 0; k < g->input.n - mask; k++)
+		if (in[k])
+			TRY(batch_input(&v, k));
+	TRY(batch_run(&v));
+	b.before = (Node){0};
+	for (uint32_t k = 0; k < g->output.n; k++) {
+		Node y = g->output.data[k].node, new = v.to[y.i];
+		if (new.i && !want[k])
+			ctx_bug(g->ir->ctx, "output %u of a body has a batch", k);
+		if (want[k])
+			graph_set_output(g, k, new.i ? new : wide(&b, y, size));
+	}
+	batch_end(&v);
+	graph_dce(g);
+	return true;
+}
+
+/* ---- the transform ---- */
+
+static bool check_state(const Batch *v, uint32_t k)
+{
+	Graph *g = v->g;
+	GraphOutput o = g->output.data[k];
+	if (o.writes < 0)
+		return true;
+	const GraphInput *in = &g->input.data[o.writes];
+	bool has = v->to[in->node.i].i || in->node.i >= v->n;
+	if (!v->to[o.node.i].i || has)
+		return true;
+	return ctx_error(g->ir->ctx, node_where(g, o.node), "the value that is written to \"%s\" differs between the members of the batch, and there "
+			 "is one of it: make it an input with a batch of its own", in->name);
+}
+
+/* Output k: what callers get has the batch, and state has none. */
+static bool set_output(Batch *v, uint32_t k)
+{
+	Graph *g = v->g;
+	GraphOutput o = g->output.data[k];
+	Build b = {.g = g};
+	TRY(check_state(v, k));
+	bool shared = o.writes >= 0 && g->input.data[o.writes].node.i < v->n;
+	if (v->to[o.node.i].i || shared)
+		return true; /* batch_end sets it */
+	if (node_rank(g, o.node) == MAX_RANK)
+		return ctx_error(g->ir->ctx, node_where(g, o.node), "a result of %d dimensions: there is none left for a batch", MAX_RANK);
+	graph_set_output(g, k, wide(&b, o.node, v->size));
+	return true;
+}
+
+Graph *transform_vmap(const Graph *src, const bool *batched, Sym size)
+{
+	Graph *g = transform_begin(src, op_has_batch);
+	if (!g)
+		return NULL;
+	Batch v = batch_new(g, size);
+	for (uint32_t k = 0; k < g->input.n; k++) {
+		const GraphInput *in = &g->input.data[k];
+		if (batched[k] && in->kind != INPUT_USER) {
+			ctx_error(g->ir->ctx, NULL, "\"%s\" is state, of which there is one for the whole batch", in->name);
+			return NULL;
+		}
+		if (batched[k] && !batch_input(&v, k))
+			return NULL;
+	}
+	if (!batch_run(&v))
+		return NULL;
+	for (uint32_t k = 0; k < g->output.n; k++)
+		if (!set_output(&v, k))
+			return NULL;
+	batch_end(&v);
+	graph_dce(g);
+	if (!graph_verify(g))
+		ctx_bug_verify(g->ir->ctx, "vmap");
+	return g;
+}

@@ -113,37 +113,53 @@ static bool visit(Reverse *r, Node n)
 		add_element(r, node_in(g, n, 0), (uint32_t)node_int(g, n, "index"), *ct);
 		return true;
 	}
-	Node *part = ARENA_ARRAY(g->ir->ctx->scratch, Node, nin);
-	bool *want = ARENA_ARRAY(g->ir->ctx->scratch, bool, nin);
-	for (uint32_t k = 0; k < nin; k++)
-		want[k] = reverse_active(r, node_in(g, n, k));
+	Arena *scratch = g->ir->ctx->scratch;
+	Node *part = ARENA_ARRAY(scratch, Node, nin), *in = ARENA_ARRAY(scratch, Node, nin);
+	bool *want = ARENA_ARRAY(scratch, bool, nin);
+	for (uint32_t k = 0; k < nin; k++) {
+		in[k] = node_in(g, n, k);
+		want[k] = reverse_active(r, in[k]);
+	}
 	if (op == OP_tuple) {
 		for (uint32_t k = 0; k < nin; k++)
-			reverse_add(r, node_in(g, n, k), ct[k]);
+			reverse_add(r, in[k], ct[k]);
 		return true;
 	}
+	/* a node with graphs may be replaced by one that keeps more */
 	TRY((has_graph(op) ? control_vjp : op_vjp)(&r->b, n, ct, want, part));
 	for (uint32_t k = 0; k < nin; k++)
-		reverse_add(r, node_in(g, n, k), part[k]);
+		reverse_add(r, in[k], part[k]);
 	return true;
 }
 
 bool reverse_run(Reverse *r, Node last)
 {
-	for (Node n = last; n.i; n = node_prev(r->g, n))
+	for (Node n = last, prev; n.i; n = prev) {
+		prev = node_prev(r->g, n);
 		if (reverse_active(r, n))
 			TRY(visit(r, n));
+	}
 	return true;
 }
 
 /* ---- tangents ---- */
 
-typedef struct {
-	Graph *g;
-	uint32_t n;
-	Node *t;        /* by node; none: zero */
-	Node **element; /* of tuples */
-} Forward;
+Forward forward_new(Graph *g)
+{
+	Arena *scratch = g->ir->ctx->scratch;
+	return (Forward){.g = g, .n = g->node.n, .t = arena_calloc(scratch, g->node.n, sizeof(Node)),
+			 .element = arena_calloc(scratch, g->node.n, sizeof(Node *))};
+}
+
+void forward_set(Forward *f, Node value, Node tangent)
+{
+	f->t[value.i] = tangent;
+}
+
+Node forward_tangent(const Forward *f, Node value)
+{
+	return f->t[value.i];
+}
 
 static uint32_t results(const Graph *g, Node n)
 {
@@ -185,9 +201,11 @@ static bool transposed(Build *b, Node n, const Node *t, Node *ty)
 	for (uint32_t k = 0; k < nin; k++)
 		if (part[k].i)
 			reverse_add(&r, part[k], t[k]);
-	for (Node m = last; m.i != before.i; m = node_prev(g, m))
+	for (Node m = last, prev; m.i != before.i; m = prev) {
+		prev = node_prev(g, m);
 		if (reverse_active(&r, m))
 			TRY(visit(&r, m));
+	}
 	for (uint32_t k = 0; k < nresult; k++)
 		ty[k] = ct[k].i ? reverse_cotangent(&r, ct[k]) : ct[k];
 	return true;
@@ -224,8 +242,38 @@ static bool push(Forward *f, Node n)
 		return true;
 	}
 	if (has_graph(op))
-		return control_jvp(&b, n, t, ty);
+		return control_jvp(f, &b, n, t, ty);
 	return node_has_jvp(g, n) ? op_jvp(&b, n, t, ty) : transposed(&b, n, t, ty);
+}
+
+bool forward_run(Forward *f, Node first)
+{
+	for (Node n = first, next; n.i; n = next) {
+		next = node_next(f->g, n); /* the tangent comes between */
+		TRY(push(f, n));
+	}
+	return true;
+}
+
+void replace_tuple(Graph *g, Node old, Node by)
+{
+	graph_replace(g, old, by);
+	graph_erase(g, old);
+}
+
+void forward_end(Forward *f)
+{
+	Graph *g = f->g;
+	for (uint32_t k = 0; k < f->replaced.n; k++) {
+		const Replaced *r = &f->replaced.data[k];
+		for (Use u = node_data(g, r->old)->first_use; u.i && r->shift; u = g->use.data[u.i].next) {
+			Node get = g->use.data[u.i].user;
+			int64_t index = node_int(g, get, "index");
+			if (index >= r->first)
+				graph_set_attrs(g, get, ir_attrs(g->ir, 2, (Attr[]){attr_none(), attr_int(g->ir, index + r->shift)}));
+		}
+		replace_tuple(g, r->old, r->by);
+	}
 }
 
 /* ---- the transforms ---- */
@@ -253,7 +301,7 @@ static bool check_wrt(Graph *g, const Wrt *w)
 	return true;
 }
 
-static Node zeros(Build *b, TypeId type)
+Node zeros_of(Build *b, TypeId type)
 {
 	const Type t = *ir_type_of(b->g->ir, type);
 	return b_full(b, t.dtype, 0, t.n, t.dim);
@@ -339,7 +387,7 @@ Graph *transform_vjp(const Graph *src, const Wrt *w)
 		return NULL;
 	for (uint32_t k = 0; k < roots.n; k++) {
 		Node ct = roots.node[k].i ? reverse_cotangent(&r, roots.node[k]) : (Node){0};
-		graph_add_output(g, prefixed(g, "g", roots.name[k]), ct.i ? ct : zeros(&r.b, roots.type[k]), -1);
+		graph_add_output(g, prefixed(g, "g", roots.name[k]), ct.i ? ct : zeros_of(&r.b, roots.type[k]), -1);
 	}
 	return finished(g);
 }
@@ -355,23 +403,20 @@ Graph *transform_jvp(const Graph *src, const Wrt *w)
 	Node *input = ARENA_ARRAY(scratch, Node, roots.n);
 	for (uint32_t k = 0; k < roots.n; k++)
 		input[k] = graph_add_input(g, prefixed(g, "t", roots.name[k]), INPUT_USER, roots.type[k]);
-	Forward f = {.g = g, .n = g->node.n, .t = arena_calloc(scratch, g->node.n, sizeof(Node)),
-		     .element = arena_calloc(scratch, g->node.n, sizeof(Node *))};
+	Forward f = forward_new(g);
 	for (uint32_t k = 0; k < roots.n; k++)
 		if (roots.node[k].i)
-			f.t[roots.node[k].i] = input[k];
-	for (Node n = g->first, next; n.i; n = next) {
-		next = node_next(g, n); /* the tangent comes between */
-		if (!push(&f, n))
-			return NULL;
-	}
+			forward_set(&f, roots.node[k], input[k]);
+	if (!forward_run(&f, g->first))
+		return NULL;
 	Build b = {.g = g};
 	for (uint32_t k = 0; k < nresult; k++) {
 		GraphOutput o = g->output.data[k];
 		if (!has_derivative(g, k))
 			continue;
-		Node t = f.t[o.node.i];
-		graph_add_output(g, prefixed(g, "jy", o.name), t.i ? t : zeros(&b, node_type_id(g, o.node)), -1);
+		Node t = forward_tangent(&f, o.node);
+		graph_add_output(g, prefixed(g, "jy", o.name), t.i ? t : zeros_of(&b, node_type_id(g, o.node)), -1);
 	}
+	forward_end(&f);
 	return finished(g);
 }

@@ -36,9 +36,72 @@ bool reverse_run(Reverse *, Node last);
 /* Is it float or complex? */
 bool is_differentiable(DType);
 
-/* ---- nodes with graphs (scan, while, cond): derive_control.c ---- */
+/* ---- tangents ---- */
+
+/* A node whose results the first results of another are: to be replaced when no tangent is asked for any more. */
+typedef struct {
+	Node old, by;
+	uint32_t first, shift; /* results from `first` on are `shift` further on */
+} Replaced;
+
+typedef struct {
+	Graph *g;
+	uint32_t n;     /* nodes with handles below it may have one */
+	Node *t;        /* none: zero */
+	Node **element; /* of tuples: by result */
+	ARRAY(Replaced) replaced;
+} Forward;
+
+/* All tangents are zero. Arrays live in the scratch arena. */
+Forward forward_new(Graph *);
+void forward_set(Forward *, Node value, Node tangent);
+Node forward_tangent(const Forward *, Node value); /* none: zero */
+/* From `first` to the node that is the last one now. False after ctx_error. */
+bool forward_run(Forward *, Node first);
+/* The loops that compute tangents too take the place of those that did not. */
+void forward_end(Forward *);
+
+/* ---- bodies (derive_body.c) ---- */
+
+/* Which results depend on which inputs: out[k] becomes true where result k has derivatives by an input with in[k]. */
+void body_activity(const Graph *, const bool *in, bool *out);
+/* in[k]: a result with out[k] may read input k. */
+void body_readers(const Graph *, const bool *out, bool *in);
+
+/* A body with the cotangents of its inputs behind it. */
+typedef struct {
+	Graph *g;           /* inputs: the body's, then the cotangents of results */
+	uint32_t nin, nout; /* of the body */
+	Node *in, *out;     /* its inputs and results */
+	Node *ct;           /* by result; none: zero */
+	Node *grad;         /* by input; none: zero */
+	bool *reads;        /* by input: what computes `grad` reads it */
+	uint32_t nkept;     /* and what was computed forwards that it reads: not what is cheap to compute again */
+	Node *kept;
+	uint32_t *kept_at; /* which result of body_forward it is */
+} Linearized;
+
+/* active[k]: input k has a cotangent; has_ct[k]: result k does; step[k]: input k differs from one execution of the body that is
+ * differentiated to the next. False after ctx_error. */
+bool body_linearize(const Graph *body, const Build *at, const bool *active, const bool *has_ct, const bool *step, Linearized *);
+/* The body with further results for what is kept, unless that is a result already, of those from `shared` on. */
+Graph *body_forward(Linearized *, uint32_t shared);
+/* What computes the cotangents of inputs, at b's position, from inputs (by input, none where `reads` is not set), cotangents (by
+ * result) and what was kept. Once, and after body_forward. */
+void body_backward(Linearized *, Build *b, const Node *in, const Node *ct, const Node *kept, Node *grad);
+/* The body at b's position, with tangents t[] of its inputs (none: zero). False after ctx_error. */
+bool body_tangents(const Graph *body, Build *b, const Node *in, const Node *t, Node *out, Node *ty);
+
+/* ---- nodes with graphs: scan, cond (derive_control.c), while (derive_while.c) ---- */
 
 bool control_vjp(Build *, Node n, const Node *ct, const bool *want, Node *g);
-bool control_jvp(Build *, Node n, const Node *t, Node *ty);
+bool control_jvp(Forward *, Build *, Node n, const Node *t, Node *ty);
+bool while_vjp(Build *, Node n, const Node *ct, const bool *want, Node *g);
+bool while_jvp(Forward *, Build *, Node n, const Node *t, Node *ty);
+
+/* What they share. Zeros of a type; n in the place of old, whose results are its first ones. */
+Node zeros_of(Build *, TypeId);
+TypeId result_type(const Graph *, Node tuple, uint32_t k);
+void replace_tuple(Graph *, Node old, Node by);
 
 #endif

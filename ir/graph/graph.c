@@ -137,6 +137,13 @@ void graph_add_output(Graph *g, const char *name, Node n, int32_t writes)
 	g->nout.data[n.i]++;
 }
 
+void graph_clear_outputs(Graph *g)
+{
+	for (uint32_t k = 0; k < g->output.n; k++)
+		g->nout.data[g->output.data[k].node.i]--;
+	g->output.n = 0;
+}
+
 void graph_set_output(Graph *g, uint32_t k, Node n)
 {
 	g->nout.data[g->output.data[k].node.i]--;

@@ -193,6 +193,8 @@ Node graph_add_input(Graph *, const char *name, InputKind, TypeId);
 void graph_add_output(Graph *, const char *name, Node, int32_t writes);
 /* Another value for output k. */
 void graph_set_output(Graph *, uint32_t k, Node);
+/* No results; their nodes stay. */
+void graph_clear_outputs(Graph *);
 /* Every reader of `old`, graph outputs included, reads `new` from now on. O(readers). */
 void graph_replace(Graph *, Node old, Node new);
 /* The node must have no readers. */

@@ -189,8 +189,7 @@ static bool read_back(Case *c, Graph *g)
 static bool has_loop(const Graph *g)
 {
 	for (Node n = g->first; n.i; n = node_next(g, n))
-		if (node_op(g, n) == OP_scan || node_op(g, n) == OP_cumulative || node_op(g, n) == OP_while || node_op(g, n) == OP_cond ||
-		    (node_op(g, n) == OP_reduce && strcmp(node_str(g, n, "kind"), "prod") == 0))
+		if (node_op(g, n) == OP_while)
 			return true;
 	return false;
 }

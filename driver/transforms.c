@@ -3,6 +3,7 @@
 
 #include "driver/driver_priv.h"
 #include "passes/derive_priv.h"
+#include "passes/pipeline.h"
 
 typedef struct {
 	Weft *w;
@@ -13,7 +14,7 @@ typedef struct {
 	/* What was chosen. */
 	bool *input, *output; /* by input and output of the graph */
 	ARRAY(ConstId) param;
-	WeftGraph *out;
+	WeftGraph *out, *backward;
 } Transforming;
 
 static bool is_user(const Graph *g, uint32_t input)
@@ -198,6 +199,34 @@ WeftGraph *weft_vjp(Weft *w, const WeftGraph *g, const WeftGradOptions *o)
 WeftGraph *weft_jvp(Weft *w, const WeftGraph *g, const WeftGradOptions *o)
 {
 	return derived(w, g, o, false);
+}
+
+/* ---- two entries ---- */
+
+static bool split(void *arg)
+{
+	static const char *const tidy[] = {"simplify", "cse", "dce"};
+	Transforming *t = arg;
+	Graph *part[2];
+	t->vjp = true;
+	TRY(derive(t));
+	for (size_t k = 0; k < sizeof tidy / sizeof *tidy; k++)
+		TRY(pipeline_run_one(t->out->g, tidy[k]));
+	TRY(transform_partition(t->out->g, t->from->g->input.n, t->from->g->output.n, part));
+	t->out = graph_wrap(t->w, part[0], t->from->path);
+	t->backward = graph_wrap(t->w, part[1], t->from->path);
+	return true;
+}
+
+bool weft_vjp_split(Weft *w, const WeftGraph *g, const WeftGradOptions *o, WeftGraph **forward, WeftGraph **backward)
+{
+	Transforming t = {.w = w, .from = g};
+	if (o)
+		memcpy(&t.grad, o, o->size < sizeof t.grad ? o->size : sizeof t.grad);
+	bool ok = boundary(w, split, &t);
+	*forward = ok ? t.out : NULL;
+	*backward = ok ? t.backward : NULL;
+	return ok;
 }
 
 /* ---- batches ---- */

@@ -100,6 +100,12 @@ typedef struct {
  * outputs of ct * y; of complex numbers as PyTorch has it, dL/d re + i dL/d im of the real part of conj(ct) * y. Options NULL:
  * all are 0. */
 WeftGraph *weft_vjp(Weft *, const WeftGraph *, const WeftGradOptions *);
+/* The same in two graphs, for training: *forward gives the model's outputs and further ones saved.0, saved.1, ..., which hold what
+ * the gradients need of its values; *backward takes the model's inputs, these, and the cotangents, and gives the gradients. What
+ * element-wise functions make of inputs, parameters and saved values is computed again. State that the model replaces is
+ * the forward's. saved.0 is a number by which values that another model saved are refused, as are those of other sizes. Neither
+ * is changed by the call; both are compiled as entries of one model (weft_join), which then has its weights once. */
+bool weft_vjp_split(Weft *, const WeftGraph *, const WeftGradOptions *, WeftGraph **forward, WeftGraph **backward);
 /* Directional derivatives. Inputs: the model's, then a tangent "t.NAME" for each input and then each parameter that is
  * differentiated by. Outputs: the model's, then "jy.NAME" for each output of a float or complex dtype. */
 WeftGraph *weft_jvp(Weft *, const WeftGraph *, const WeftGradOptions *);

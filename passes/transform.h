@@ -31,6 +31,11 @@ Graph *transform_vjp(const Graph *g, const Wrt *);
  * no state. */
 Graph *transform_jvp(const Graph *g, const Wrt *);
 
+/* The graph of transform_vjp in two, of which `joint` is used up: part[0] has the first `ninput` inputs and `noutput` outputs of
+ * it, those of the model, and further outputs saved.0, saved.1, ...; part[1] takes the model's inputs that callers pass, all that
+ * was saved, and the cotangents, and gives the gradients. False after ctx_error. */
+bool transform_partition(Graph *joint, uint32_t ninput, uint32_t noutput, Graph *part[2]);
+
 /* g for each of `size` sets of inputs: where batched[k], input k has a new first dimension of that extent, others are shared.
  * Every result that callers get has it (one that depends on no batched input is repeated). Error: state whose new value would
  * differ between them. */

@@ -24,6 +24,9 @@ const Command command_compile = {
 	"  --backend c|llvm       of a shared object: a C compiler, or LLVM and a linker (default "
 	"where\n"
 	"                         weft has LLVM)\n"
+	"  --grad[=LIST]          three entries: run; forward_saving, which also gives saved.0, saved.1, ...; and backward,\n"
+	"                         which takes the inputs, those, and cotangents of the outputs, and gives gradients.\n"
+	"                         LIST is what is differentiated by: inputs, params (default: both), names\n"
 	"  --target NAME|FILE     native (default), one that weft show --targets lists, or a .json "
 	"file;\n"
 	"                         x86-64-v2,v3,v4: several levels of one family in one file\n"
@@ -60,7 +63,7 @@ typedef struct {
 } Item;
 
 typedef struct {
-	const char *out, *emit, *weights, *dump, *backend;
+	const char *out, *emit, *weights, *dump, *backend, *grad;
 	WeftOptions o;
 	LoadArgs load;
 	StringList link;
@@ -312,6 +315,7 @@ static bool parse(Args *a, int *argc, char **argv)
 {
 	const Opt opt[] = {{"-o", OPT_STRING, &a->out},
 			   {"--emit", OPT_STRING, &a->emit},
+			   {"--grad", OPT_MAYBE, &a->grad},
 			   {"--target", OPT_STRING, &a->o.target},
 			   {"--tune", OPT_STRING, &a->o.tune},
 			   {"--backend", OPT_STRING, &a->backend},
@@ -338,6 +342,8 @@ static bool parse(Args *a, int *argc, char **argv)
 		return fail("compile takes one model file, or several as NAME=FILE; see weft compile --help"), false;
 	if (!a->out)
 		return fail("compile: name the result with -o"), false;
+	if (a->grad && a->load.entry.n)
+		return fail("--grad makes entries of one model file, not of several as NAME=FILE"), false;
 	if (strcmp(a->weights, "embed") && strcmp(a->weights, "file"))
 		return fail("--weights is embed or file, not %s", a->weights), false;
 	if (a->backend && strcmp(a->backend, "c") && strcmp(a->backend, "llvm"))
@@ -380,6 +386,8 @@ static int run(int argc, char **argv)
 	a.o.progress_user = &p;
 	Weft *w = weft_new();
 	WeftGraph *g = w ? load_model(w, model, &a.load, NULL) : NULL;
+	if (g && a.grad)
+		g = with_gradients(w, g, a.grad);
 	double start = p.start;
 	bool ok = g ? emit_all(w, g, &a) : (fail_messages(w), false);
 	if (p.shown)

@@ -98,12 +98,30 @@ static bool is_continuous(const WeftTensorInfo *t)
 	return c != WEFT_INT && c != WEFT_UINT && c != WEFT_BOOL;
 }
 
-/* "inputs,params,NAME" */
-static void split_wrt(Asked *q)
+/* "inputs,params,NAME", in place; the number of items. */
+static uint32_t split_wrt(char *text, const char **item)
 {
-	strcpy(q->text, q->a->wrt);
-	for (char *p = strtok(q->text, ","); p; p = strtok(NULL, ","))
-		q->wrt[q->nwrt++] = p;
+	uint32_t n = 0;
+	for (char *p = strtok(text, ","); p; p = strtok(NULL, ","))
+		item[n++] = p;
+	return n;
+}
+
+WeftGraph *with_gradients(Weft *w, WeftGraph *g, const char *wrt)
+{
+	static const char *const name[] = {"run", "forward_saving", "backward"};
+	WeftGraph *entry[3] = {g}, *all = NULL;
+	char *text = strdup(*wrt ? wrt : "inputs,params");
+	const char **item = calloc(strlen(wrt) + 16, sizeof *item);
+	if (text && item) {
+		const WeftGradOptions o = {.size = sizeof o, .nwrt = split_wrt(text, item), .wrt = item};
+		all = weft_vjp_split(w, g, &o, &entry[1], &entry[2]) ? weft_join(w, 3, name, entry) : NULL;
+	} else {
+		fail("out of memory");
+	}
+	free(text);
+	free(item);
+	return all;
 }
 
 /* Those of which the file has a gradient. */
@@ -237,7 +255,7 @@ static bool transform(Runner *r, Asked *q)
 	if (!q->place || !q->wrt || !q->text)
 		return fail("out of memory"), false;
 	if (q->a->wrt)
-		split_wrt(q);
+		q->nwrt = split_wrt(strcpy(q->text, q->a->wrt), q->wrt);
 	WeftGraph *g = q->a->mode == MODE_VJP ? ask_vjp(q, r) : q->a->mode == MODE_JVP ? ask_jvp(q) : ask_vmap(q);
 	if (!g)
 		return fail_messages(r->w), false;

@@ -84,7 +84,7 @@ static bool store(const Opt *opt, const char *value)
 	StringList *list = opt->to;
 	if (!value[strspn(value, " ")])
 		return fail("%s: the value is empty", opt->name), false;
-	if (opt->kind == OPT_STRING)
+	if (opt->kind == OPT_STRING || opt->kind == OPT_MAYBE)
 		*(const char **)opt->to = value;
 	else if (opt->kind == OPT_LIST && list->n == MAX_LIST)
 		return fail("%s is given more than %d times", opt->name, MAX_LIST), false;
@@ -127,6 +127,10 @@ bool options_parse(const Command *c, const Opt *opt, int *argc, char **argv)
 		}
 		if (o->kind == OPT_FLAG) {
 			*(bool *)o->to = true;
+			continue;
+		}
+		if (o->kind == OPT_MAYBE && !value) {
+			*(const char **)o->to = "";
 			continue;
 		}
 		if (!value && k + 1 == *argc) {

@@ -19,7 +19,13 @@ extern const Command command_compile, command_run, command_check, command_bench,
 
 enum { MOST_THREADS = 4096 };
 
-typedef enum { OPT_FLAG, OPT_STRING, OPT_INT, OPT_LIST /* may be given several times */ } OptKind;
+typedef enum {
+	OPT_FLAG,
+	OPT_STRING,
+	OPT_MAYBE, /* --name or --name=VALUE; "" without */
+	OPT_INT,
+	OPT_LIST /* may be given several times */
+} OptKind;
 
 enum { MAX_LIST = 64 };
 typedef struct {
@@ -30,7 +36,7 @@ typedef struct {
 typedef struct {
 	const char *name; /* "--threads" or "-j" */
 	OptKind kind;
-	void *to; /* bool *, const char **, int * (1 to MOST_THREADS), StringList * */
+	void *to; /* bool *, const char **, the same, int * (1 to MOST_THREADS), StringList * */
 } Opt;
 
 /* Take options out of argv (the command's name is argv[0]); positional arguments stay, their number
@@ -149,6 +155,10 @@ typedef struct {
 bool parse_mode(const char *mode, const char *wrt, ModeArgs *);
 /* A file of references has some for it. */
 bool mode_has_reference(Mode, const WeftTensors *);
+
+/* The model, and entries forward_saving and backward for it; wrt: as ModeArgs.wrt, "" for inputs and parameters. NULL after a
+ * message, of the Weft or printed. */
+WeftGraph *with_gradients(Weft *, WeftGraph *, const char *wrt);
 
 /* What files call a tensor: KIND.<k>, or KIND.NAME where there is a name. */
 typedef struct {

@@ -96,6 +96,8 @@ with tempfile.TemporaryDirectory() as folder:
         gives("tangent by wrt", product, inputs, results | {"jy.0": [0, 0, 0], "jy.1": [0, 0, 0]}, "--mode", "jvp", "--wrt", "x", *b)
         gives("two calls", product, {f"{c}.{n}": t for c in (0, 1) for n, t in (inputs | both).items()},
               {f"{c}.{n}": t for c in (0, 1) for n, t in (results | {"g.0": gx, "g.2": gy}).items()}, "--mode", "vjp", *b)
+        gives("batch", product, {"vx.0": floats(X + Y, [2, 3]), "x.1": ("q", [3], K), "x.2": floats(Y)},
+              {"vy.0": [x * y for x, y in zip(X + Y, Y + Y)], "vy.1": [math.sin(x) for x in X + Y], "vy.2": K + K}, "--mode", "vmap", *b)
         reference = inputs | both | {n: floats(v) for n, v in (results | {"g.0": gx, "g.2": gy}).items() if n != "y.2"}
         reference["y.2"] = ("q", [3], K)
         checked("right", (1, 0, 0), reference, "--mode", "vjp", *b)

@@ -1,6 +1,7 @@
 """Safetensors files for tests that run where there is no PyTorch."""
 import array
 import json
+import re
 
 TYPES = {"f": "F32", "q": "I64", "b": "BOOL"}
 
@@ -18,6 +19,11 @@ def write_tensors(path, tensors):
 
 def read_tensors(path):
     """{name: list of values} of what write_tensors can write."""
+    return {name: values for name, (_, _, values) in read_types(path).items()}
+
+
+def read_types(path):
+    """{name: (code, shape, values)}, as write_tensors takes it, numbers in names in their order."""
     data = path.read_bytes()
     n = int.from_bytes(data[:8], "little")
     codes = {name: code for code, name in TYPES.items()}
@@ -26,5 +32,5 @@ def read_tensors(path):
         if name != "__metadata__":
             values = array.array(codes[t["dtype"]])
             values.frombytes(data[8 + n + t["data_offsets"][0]:8 + n + t["data_offsets"][1]])
-            result[name] = list(values)
-    return result
+            result[name] = codes[t["dtype"]], t["shape"], list(values)
+    return dict(sorted(result.items(), key=lambda item: [int(s) if s.isdigit() else s for s in re.split(r"(\d+)", item[0])]))

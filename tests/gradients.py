@@ -1,0 +1,100 @@
+"""weft compile --grad: what forward_saving and backward give together is what weft run --mode vjp gives, and what another forward saved
+is refused. gradients.py WEFT SOURCE [BACKEND...] (c)"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from tensor_file import read_tensors, read_types, write_tensors
+
+weft, data = sys.argv[1], pathlib.Path(sys.argv[2]) / "tests/data"
+bad = 0
+CHAIN = """graph @chain(%x: f32[B, 4], %y: f32[B, 4]) where 1 <= B <= 64 {
+  %1 = mul(%x, %y) : f32[B, 4]
+  %2 = sin(%1) : f32[B, 4]
+  %3 = exp(%2) : f32[B, 4]
+  %4 = aten.softmax.int(%3, dim=1) : f32[B, 4]
+  %out = mul(%4, %x) : f32[B, 4]
+  return %out, %1
+}
+"""
+
+
+def say(text):
+    global bad
+    bad += 1
+    print("FAIL", text)
+
+
+def command(*args):
+    p = subprocess.run([weft, *map(str, args)], capture_output=True, text=True)
+    if p.returncode:
+        say(f"{' '.join(map(str, args))}: {p.stderr}")
+    return p
+
+
+def run(here, model, tensors, *args):
+    write_tensors(here / "in.safetensors", tensors)
+    command("run", model, "--inputs", here / "in.safetensors", "--outputs", here / "out.safetensors", *args)
+    return read_types(here / "out.safetensors")
+
+
+def close(what, got, want):
+    scale = max((abs(v) for v in want), default=0) + 1e-30
+    if any(abs(a - b) > 1e-5 * scale for a, b in zip(got, want, strict=True)):
+        say(f"{what}: {got[:8]}, expected {want[:8]}")
+
+
+def one(here, what, model, inputs, cotangents, backend):
+    """inputs: of the model; cotangents: by output."""
+    so = here / "m.so"
+    command("compile", model, "--grad", "--backend", backend, "-o", so)
+    whole = run(here, model, inputs | {f"ct.{k}": t for k, t in enumerate(cotangents)}, "--mode", "vjp", "--wrt", "inputs,params")
+    first = run(here, so, inputs, "--entry", "forward_saving")
+    results = len(cotangents)
+    for k in range(results):
+        close(f"{what}: y.{k}", first[f"y.{k}"][2], whole[f"y.{k}"][2])
+    # the model's inputs, what was saved, cotangents
+    entries = {e["name"]: e for e in json.loads(command("show", so, "--json").stdout)["entries"]}
+    nsaved = sum(o["name"].startswith("saved.") for o in entries["forward_saving"]["outputs"])
+    passed = [*inputs.values(), *(first[f"y.{k}"] for k in range(results, results + nsaved)), *cotangents]
+    second = run(here, so, {f"x.{k}": t for k, t in enumerate(passed)}, "--entry", "backward")
+    names = [i["name"] for i in entries["run"]["inputs"]]
+    gradients = [o["name"].removeprefix("g.") for o in entries["backward"]["outputs"]]
+    gradients = [f"g.{names.index(n)}" if n in names else f"gp.{n}" for n in gradients]
+    if {name for name in whole if name.startswith("g")} != set(gradients):
+        say(f"{what}: {gradients}, expected {list(whole)}")
+    for k, name in enumerate(gradients):
+        close(f"{what}: {name}", second[f"y.{k}"][2], whole[name][2])
+    return so, passed
+
+
+def refused(here, so, passed, what, text):
+    write_tensors(here / "in.safetensors", {f"x.{k}": t for k, t in enumerate(passed)})
+    p = subprocess.run([weft, "run", so, "--entry", "backward", "--inputs", here / "in.safetensors", "--outputs", here / "no.npz"],
+                       capture_output=True, text=True)
+    if p.returncode != 1 or text not in p.stderr:
+        say(f"{what}: {p.returncode} {p.stderr}")
+
+
+def floats(shape, start):
+    n = 1
+    for d in shape:
+        n *= d
+    return "f", list(shape), [((start + 7 * k) % 23 - 11) / 8 for k in range(n)]
+
+
+with tempfile.TemporaryDirectory() as folder:
+    here = pathlib.Path(folder)
+    (here / "chain.txt").write_text(CHAIN)
+    for backend in sys.argv[3:] or ["c"]:
+        for rows in (2, 5):
+            inputs = {"x.0": floats([rows, 4], 1), "x.1": floats([rows, 4], 3)}
+            so, passed = one(here, f"chain {backend}", here / "chain.txt", inputs, [floats([rows, 4], 2), floats([rows, 4], 5)], backend)
+        refused(here, so, [*passed[:2], ("q", [], [1]), *passed[3:]], "another mark", "not what this model's forward_saving gave")
+        refused(here, so, [*passed[:2], passed[2], floats([rows + 1], 1), *passed[4:]], "another size", "dimension 0")
+        tensors = read_types(data / "mlp.safetensors")
+        results = [t for name, t in tensors.items() if name.startswith("y.")]
+        one(here, f"mlp {backend}", data / "mlp.pt2", {n: t for n, t in tensors.items() if n.startswith("x.")}, results, backend)
+sys.exit(1 if bad else 0)

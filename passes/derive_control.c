@@ -484,11 +484,6 @@ static bool cond_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g
 
 /* ---- all of them ---- */
 
-static bool no_rule(Build *b, Node n)
-{
-	return ctx_error(b->g->ir->ctx, node_near(b->g, n), "derivatives through %s are not supported", op_name(node_op(b->g, n)));
-}
-
 bool control_vjp(Build *outer, Node n, const Node *ct, const bool *want, Node *g)
 {
 	Build *b = &(Build){outer->g, outer->before, node_data(outer->g, n)->loc, node_near(outer->g, n)};
@@ -497,8 +492,10 @@ bool control_vjp(Build *outer, Node n, const Node *ct, const bool *want, Node *g
 		return scan_vjp(b, n, ct, want, g);
 	case OP_cond:
 		return cond_vjp(b, n, ct, want, g);
+	case OP_while:
+		return while_vjp(b, n, ct, want, g);
 	default:
-		return no_rule(b, n);
+		return ctx_error(b->g->ir->ctx, b->where, "%s has no derivative", op_name(node_op(b->g, n)));
 	}
 }
 
@@ -509,7 +506,9 @@ bool control_jvp(Forward *f, Build *b, Node n, const Node *t, Node *ty)
 		return scan_jvp(f, b, n, t, ty);
 	case OP_cond:
 		return cond_jvp(f, b, n, t, ty);
+	case OP_while:
+		return while_jvp(f, b, n, t, ty);
 	default:
-		return no_rule(b, n);
+		return ctx_error(b->g->ir->ctx, b->where, "%s has no derivative", op_name(node_op(b->g, n)));
 	}
 }

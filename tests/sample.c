@@ -155,14 +155,24 @@ static bool read_tensor(Reader *r, size_t n)
 	return true;
 }
 
+/* A string or a graph up to `end`, whose values have the dtypes of the operands. */
+static void copy_nested(Reader *r, const char *end)
+{
+	bool graph = *r->p == 'g' && r->varies;
+	while (r->p < end) {
+		bool real = graph && strncmp(r->p, "f32", 3) == 0;
+		text_printf(&r->call, "%.*s", real ? (int)strlen(dtype_name(r->form.real)) : 1, real ? dtype_name(r->form.real) : r->p);
+		r->p += real ? 3 : 1;
+	}
+}
+
 static bool read_call(Reader *r)
 {
 	while (*r->p && strncmp(r->p, "->", 2) != 0) {
 		size_t n = word_length(r->p);
 		const char *next = skip_nested(r->p);
 		if (next != r->p) {
-			text_printf(&r->call, "%.*s", (int)(next - r->p), r->p);
-			r->p = next;
+			copy_nested(r, next);
 		} else if (n && r->p[n] == '[' && dtype_parse(r->p, (uint32_t)n) != DT_none) {
 			TRY(read_tensor(r, n));
 		} else if (n) {

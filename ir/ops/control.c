@@ -227,15 +227,15 @@ static bool eval_while(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *o
 }
 
 OP(while) {
-	.schema = "while(Tensor[] init, Tensor[] consts, *, graph cond, graph body) -> Tensor[]",
-	.doc = "as long as cond(carry..., consts...): carry... = body(carry..., consts...)",
+	.schema = "while(Tensor[] init, Tensor[] consts, *, graph cond, graph body, int? most=None) -> Tensor[]",
+	.doc = "as long as cond(carry..., consts...): carry... = body(carry..., consts...); derivatives may rely on `most` rounds at most",
 	.infer = infer_while,
 	.eval = eval_while,
 	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS, .own_results = true},
 	.sample = "[i64[] of 0, f32[2, 3] in -1..1], [f32[2, 3]], cond=graph @more(%i: i64[], %x: f32[2, 3], %w: f32[2, 3]) "
 		  "{\n  %n = full(value=5, shape=[], dtype=i64)\n  %c = lt(%i, %n)\n  return %c\n}, body=graph @step(%i: "
 		  "i64[], %x: f32[2, 3], %w: f32[2, 3]) {\n  %one = full(value=1, shape=[], dtype=i64)\n  %j = add(%i, "
-		  "%one)\n  %p = mul(%x, %w)\n  %s = add(%p, %x)\n  return %j, %s\n}",
+		  "%one)\n  %p = mul(%x, %w)\n  %s = add(%p, %x)\n  return %j, %s\n}, most=8",
 };
 
 /* ---- cond ---- */

@@ -1,67 +1,30 @@
 """Branches and loops on data against PyTorch: control.py WEFT SOURCE_ROOT. Every model of tests/data/control (make_fixtures.py) with all
 its references, in every back end and with 1, 2 and 8 threads. Where PyTorch failed the model fails, with one and the same
 message for all of them. A check that fails ends the call before what comes after it."""
-import json
 import pathlib
 import subprocess
 import sys
 import tempfile
 
+from model_refs import Checker
 from tensor_file import write_tensors
 
 weft, root = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2])
 BACKENDS = [["interp"], ["loops"]] + [[name, "--threads", "1,2,8"] + pool for name in ("jit", "llvm", "c")
                                       for pool in ([], ["--pool"])]
 CHECKED = "is out of range"  # an index, in the words of Weft
-bad = 0
-
-
-def wrong(what, text):
-    global bad
-    bad += 1
-    print(f"FAIL: {what}\n{text}")
-
-
-def check(model, refs, backend):
-    done = subprocess.run([weft, "check", str(model), *map(str, refs), "--backend", *backend], capture_output=True, text=True,
-                          timeout=120)
-    return done.returncode, done.stdout + done.stderr
+checker = Checker(weft, 120)
+wrong, check = checker.wrong, checker.check
 
 
 def backends():
     """Those that this Weft has."""
-    model = root / "tests/data/control/while_in_cond.pt2"
-    return [b for b in BACKENDS if "LLVM" not in check(model, [model.with_suffix(".0.safetensors")], b)[1]]
+    return [b for b in BACKENDS if checker.has(root / "tests/data/control/while_in_cond.pt2", b)]
 
 
-def expected_error(path):
-    data = path.read_bytes()
-    header = json.loads(data[8:8 + int.from_bytes(data[:8], "little")])
-    return header.get("__metadata__", {}).get("error")
-
-
-def compiled(backend):
-    return backend[0] not in ("interp",)
-
-
-def run_fixtures(backend, said):
+def run_fixtures(backend):
     for model in sorted((root / "tests/data/control").glob("*.pt2")):
-        refs = sorted(model.parent.glob(model.stem + ".[0-9]*.safetensors"))
-        good = [r for r in refs if not expected_error(r)]
-        code, text = check(model, good, backend)
-        if code or f"{len(good)} passed, 0 failed" not in text:
-            wrong(f"{model.name} {backend}", text)
-        for ref in refs:
-            error = expected_error(ref)
-            if not error:
-                continue
-            code, text = check(model, [ref], backend)
-            want = CHECKED if error.startswith("index") else error
-            if code != 1 or want not in text:
-                wrong(f"{ref.name} {backend}: expected {want}", text)
-            lines = [x for x in text.splitlines() if x.startswith("weft: ")]
-            if compiled(backend) and said.setdefault(ref.name, lines) != lines:
-                wrong(f"{ref.name} {backend}: expected {said[ref.name]}", text)
+        checker.run_model(model, backend, lambda error: CHECKED if error.startswith("index") else error)
 
 
 # what is said of tests/data/control/refused, node included
@@ -206,11 +169,10 @@ def run_texts(folder, backend):
     run_text(folder, backend, "guard_fails", GUARDS, {"x.0": ("b", [], [1]), "x.1": two, "x.2": three}, "equal sizes")
 
 
-said = {}
 run_refused()
 for b in backends():
-    run_fixtures(b, said)
+    run_fixtures(b)
     with tempfile.TemporaryDirectory() as temp:
         run_texts(pathlib.Path(temp), b)
         run_long(pathlib.Path(temp), b)
-sys.exit(bad != 0)
+sys.exit(checker.bad != 0)

@@ -1,5 +1,6 @@
 /* Preloaded into the command: one of its allocations fails. Counted are those by the program itself and by the libraries
- * named in FAIL_IN ("weft libjansson libzip weft_llvm"), not those within libc. FAIL_AT: which one, from 1; FAIL_MARK: a
+ * named in FAIL_IN ("weft libjansson libzip weft_llvm"), not those within libc; by one with a ~ before its name not while a library is
+ * loaded. FAIL_AT: which one, from 1; FAIL_MARK: a
  * file that is made when it has failed. */
 #include <dlfcn.h>
 #include <errno.h>
@@ -17,6 +18,7 @@ void *__libc_memalign(size_t, size_t);
 
 static atomic_long left;
 static const char *libraries, *mark;
+static _Thread_local int loading;
 
 __attribute__((constructor)) static void start(void)
 {
@@ -35,9 +37,12 @@ static bool counts(const void *caller)
 		return false;
 	const char *slash = strrchr(info.dli_fname, '/'), *name = slash ? slash + 1 : info.dli_fname;
 	size_t n = strcspn(name, ".");
-	for (const char *p = libraries; *p; p += strcspn(p, " "), p += strspn(p, " "))
+	for (const char *p = libraries; *p; p += strcspn(p, " "), p += strspn(p, " ")) {
+		bool later = *p == '~';
+		p += later;
 		if (strcspn(p, " ") == n && !strncmp(p, name, n))
-			return true;
+			return !later || !loading;
+	}
 	return false;
 }
 
@@ -50,6 +55,16 @@ static bool fails(const void *caller)
 		close(fd);
 	errno = ENOMEM;
 	return true;
+}
+
+void *dlopen(const char *file, int mode)
+{
+	void *(*real)(const char *, int), *library;
+	*(void **)&real = dlsym(RTLD_NEXT, "dlopen");
+	loading++;
+	library = real(file, mode);
+	loading--;
+	return library;
 }
 
 #define CALLER __builtin_extract_return_addr(__builtin_return_address(0))

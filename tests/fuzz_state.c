@@ -47,6 +47,13 @@ static const char *begin(Gen *g, char name[8])
 	return name;
 }
 
+/* Rows from .. to - 1 of a table: a line. */
+static void rows_of(Gen *g, char name[8], const char *table, uint32_t from, uint32_t to)
+{
+	begin(g, name);
+	text_printf(g->t, "slice(%%%s, start=[%u, 0], end=[%u, 4], step=[1, 1])\n", table, from, to);
+}
+
 /* ---- steps ---- */
 
 static void table_step(Gen *g)
@@ -72,16 +79,13 @@ static void table_step(Gen *g)
 			    r, below(g, 3) ? "set" : "add", below(g, 2) ? "check" : "clamp");
 		break;
 	case 4:
-		begin(g, a);
-		text_printf(g->t, "slice(%%%s, start=[0, 0], end=[%u, 4], step=[1, 1])\n", x, row);
-		begin(g, b);
-		text_printf(g->t, "slice(%%%s, start=[%u, 0], end=[6, 4], step=[1, 1])\n", below(g, 3) ? x : y, row + 1);
+		rows_of(g, a, x, 0, row);
+		rows_of(g, b, below(g, 3) ? x : y, row + 1, 6);
 		begin(g, v);
 		text_printf(g->t, "concat([%%%s, %%%s, %%%s], dim=0)\n", a, r, b);
 		break;
 	case 5:
-		begin(g, a);
-		text_printf(g->t, "slice(%%%s, start=[1, 0], end=[6, 4], step=[1, 1])\n", x);
+		rows_of(g, a, x, 1, 6);
 		begin(g, v);
 		text_printf(g->t, "concat([%%%s, %%%s], dim=0)\n", a, r);
 		break;
@@ -90,8 +94,7 @@ static void table_step(Gen *g)
 		text_printf(g->t, "reverse(%%%s, dims=[%u])\n", x, below(g, 2));
 		break;
 	case 7: /* a part of what a selection gives, put back */
-		begin(g, a);
-		text_printf(g->t, "slice(%%%s, start=[%u, 0], end=[%u, 4], step=[1, 1])\n", x, row, row + 1);
+		rows_of(g, a, x, row, row + 1);
 		begin(g, b);
 		text_printf(g->t, "reshape(%%%s, shape=[4])\n  %%%s_u = slice(%%%s, start=[0, 0], end=[1, 2], step=[1, 1])\n"
 				  "  %%%s_f = reshape(%%%s_u, shape=[2])\n  %%%s_n = update_slice(%%%s, %%%s_f, [%%%s])\n"
@@ -121,15 +124,16 @@ static void row_step(Gen *g)
 	char v[8];
 	uint32_t row = below(g, 6);
 	const char *x = any(g, TABLE), *r = any(g, ROW), *q = any(g, ROW), *p = any(g, PLACE);
-	begin(g, v);
 	switch (below(g, 3)) {
 	case 0:
-		text_printf(g->t, "slice(%%%s, start=[%u, 0], end=[%u, 4], step=[1, 1])\n", x, row, row + 1);
+		rows_of(g, v, x, row, row + 1);
 		break;
 	case 1:
+		begin(g, v);
 		text_printf(g->t, "slice_at(%%%s, [%%%s, %%zero], size=[1, 4])\n", x, p);
 		break;
 	default:
+		begin(g, v);
 		text_printf(g->t, "sub(%%%s, %%%s)\n", r, q);
 		break;
 	}

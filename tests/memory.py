@@ -10,9 +10,19 @@ every = "--all" in sys.argv
 args = [a for a in sys.argv[1:] if a != "--all"]
 weft, preload, root = (str(pathlib.Path(a).resolve()) for a in args[:3])
 models = [str(pathlib.Path(a).resolve()) for a in args[3:]] or [f"{root}/examples/digits/digits_cnn.pt2"]
-OURS, LLVMS = "weft libjansson libzip", "weft_llvm"
+OURS = "weft libjansson libzip"
+
+
+def needed():
+    """The library that LLVM is, where it is not part of the back end's own: its name up to the dot, or nothing. While it is
+    loaded nobody can be asked what to do: its constructors end the process (the back end's own come before LLVM's in it)."""
+    said = subprocess.run(["ldd", pathlib.Path(weft).parent / "weft_llvm.so"], capture_output=True, text=True).stdout
+    return " ".join("~" + line.split(".")[0].strip() for line in said.splitlines() if line.strip().startswith("libLLVM"))
+
+
 has_llvm = "llvm" in subprocess.run([weft, "compile", "--help"], capture_output=True, text=True).stdout and \
     (pathlib.Path(weft).parent / "weft_llvm.so").exists()
+LLVMS = "weft_llvm" + (" " + needed() if has_llvm else "")
 bad = 0
 
 

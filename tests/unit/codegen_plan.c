@@ -9,24 +9,9 @@
 #include <cmocka.h>
 
 #include "codegen/schedule/plan.h"
+#include "ctx_fixture.h"
 
 enum { MAX_BUFS = 600, UNIT = 64, ROUNDS = 3 /* of a loop */, WORDS = 1 << 16 /* of the simulated memory */ };
-
-static Ctx *ctx;
-
-static int setup(void **state)
-{
-	(void)state;
-	ctx = ctx_new();
-	return ctx && !setjmp(ctx->unwind) ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	ctx_free(ctx);
-	return 0;
-}
 
 /* ---- programs ---- */
 

@@ -17,23 +17,9 @@
 #include "frontend/file_kind.h"
 #include "frontend/npy.h"
 #include "frontend/out_file.h"
+#include "ctx_fixture.h"
 
-static Ctx *ctx;
 static char dir[] = "/tmp/weft-files-XXXXXX";
-
-static int setup(void **state)
-{
-	(void)state;
-	ctx = ctx_new();
-	return ctx ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	ctx_free(ctx);
-	return 0;
-}
 
 /* ---- kinds ---- */
 

@@ -9,22 +9,7 @@
 #include <cmocka.h>
 
 #include "frontend/pickle.h"
-
-static Ctx *ctx;
-
-static int setup(void **state)
-{
-	(void)state;
-	ctx = ctx_new();
-	return ctx ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	ctx_free(ctx);
-	return 0;
-}
+#include "ctx_fixture.h"
 
 static void say(Text *t, const PickleValue *v);
 

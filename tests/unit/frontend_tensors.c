@@ -11,23 +11,9 @@
 #include <cmocka.h>
 
 #include "frontend/npy.h"
+#include "ctx_fixture.h"
 
-static Ctx *ctx;
 static char dir[] = "/tmp/weft-XXXXXX";
-
-static int setup(void **state)
-{
-	(void)state;
-	ctx = ctx_new();
-	return ctx ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	ctx_free(ctx);
-	return 0;
-}
 
 static const char *path(const char *name)
 {

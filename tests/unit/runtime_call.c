@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/instance_priv.h"
+#include "runtime_model.h"
 
 static int kernel(const WeftFrame *f, int64_t begin, int64_t end)
 {
@@ -43,48 +43,20 @@ static int run_fn(WeftRegion *r, void *const *buf, const int64_t *slot)
 	return weft_phase(r, kernel, b, slot, 0, slot[0]);
 }
 
-#define F32                                                                                        \
-	{                                                                                          \
-		WEFT_FLOAT, 32, 1                                                                  \
-	}
 static const WeftDim dims[] = {{-1, 0, "n"}, {2, -1, "2"}};
-static const WeftTensorInfo inputs[] = {{.name = "x", .dtype = F32, .rank = 2, .dim = dims, .donates = -1},
-					{.name = "other", .dtype = F32, .rank = 1, .dim = dims, .donates = -1}};
-static const WeftTensorInfo outputs[] = {{.name = "y", .dtype = F32, .rank = 2, .dim = dims, .donates = -1}};
+static const WeftTensorInfo inputs[] = {TENSOR("x", F32, 2, dims), TENSOR("other", F32, 1, dims)};
+static const WeftTensorInfo outputs[] = {TENSOR("y", F32, 2, dims)};
 static const WeftSymbolInfo symbols[] = {{"n", 1, 64}};
 static const WeftCallInfo calls[] = {{"double", "map", 4, 16}};
-static const WeftEntry entry = {.size = sizeof entry,
-				.name = "main",
-				.ninput = 2,
-				.noutput = 1,
-				.nsymbol = 1,
-				.ncall = 1,
-				.input = inputs,
-				.output = outputs,
-				.symbol = symbols,
-				.call = calls,
-				.flops = 4,
-				.sizes_bytes = WEFT_SIZES_BYTES(4, 3),
-				.nslot = 4,
-				.sizes_fn = sizes_fn,
-				.run_fn = run_fn};
+static const WeftEntry entry = {ENTRY("main", 4, 3, sizes_fn, run_fn), IN(inputs), OUT(outputs), COUNTED(nsymbol, symbol, symbols),
+				COUNTED(ncall, call, calls), .flops = 4};
 static const WeftEntry *const entries[] = {&entry};
-static const WeftManifest manifest = {"m", "0", "generic-c", "", "abc", "cc"};
+static const WeftManifest manifest = MANIFEST("m");
 static const int64_t wdim[] = {2};
 static const WeftParamInfo params[] = {{"w", F32, 1, wdim, 0, NULL, 0, 8}};
 _Alignas(64) static const float weights[16] = {10, 20};
-static const WeftModel model = {.size = sizeof model,
-				.abi = WEFT_ABI_VERSION,
-				.manifest = &manifest,
-				.nentry = 1,
-				.nparam = 1,
-				.entry = entries,
-				.param = params,
-				.replaceable = 1,
-				.weights = weights,
-				.weights_bytes = 64,
-				WEFT_RUNTIME_FUNCTIONS,
-				WEFT_STATE_FUNCTIONS};
+static const WeftModel model = {MODEL(manifest), COUNTED(nentry, entry, entries), COUNTED(nparam, param, params), .replaceable = 1,
+				.weights = weights, .weights_bytes = 64, WEFT_STATE_FUNCTIONS};
 
 typedef struct {
 	float x[200], y[200];

@@ -10,10 +10,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/instance_priv.h"
-
-#define F32 {WEFT_FLOAT, 32, 1}
-#define I16 {WEFT_INT, 16, 1}
+#include "runtime_model.h"
 
 /* A section of 64-byte rows: "w" f32[2, 3] at 64, "v" i16[5] stored as [2][3] at 128, "w" again (tied) transposed at 192,
  * a folded value without a name at 0, the first contents of state "s" at 256. */
@@ -30,20 +27,9 @@ static const WeftDim three[] = {{3, -1, "3"}};
 static const WeftTensorInfo state_info[] = {{.name = "s", .dtype = F32, .rank = 1, .dim = three, .donates = -1, .offset = 64, .bytes = 12, .init = 4 * ROW},
 					    {.name = "zero", .dtype = F32, .rank = 1, .dim = three, .donates = -1, .offset = 0, .bytes = 12, .init = WEFT_ZEROS}};
 static _Alignas(64) char section[SECTION];
-static WeftManifest manifest = {"model", "0", "generic-c", "", "abc", "cc"};
-static WeftModel model = {.size = sizeof model,
-			  .abi = WEFT_ABI_VERSION,
-			  .manifest = &manifest,
-			  .nparam = 4,
-			  .param = params,
-			  .replaceable = 1,
-			  .weights = section,
-			  .weights_bytes = SECTION,
-			  .nstate = 2,
-			  .state = state_info,
-			  .state_bytes = 128,
-			  WEFT_RUNTIME_FUNCTIONS,
-			  WEFT_STATE_FUNCTIONS};
+static WeftManifest manifest = MANIFEST("model");
+static WeftModel model = {MODEL(manifest), COUNTED(nparam, param, params), .replaceable = 1, .weights = section, .weights_bytes = SECTION,
+			  COUNTED(nstate, state, state_info), .state_bytes = 128, WEFT_STATE_FUNCTIONS};
 static WeftModel fresh;
 static WeftStatus status;
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/instance_priv.h"
+#include "runtime_model.h"
 
 enum { X, Y, Z, WEIGHTS, WORK, STATE, ROOM, NBUF };
 
@@ -53,21 +53,17 @@ static int sizes_fn(const int64_t *extent, int64_t *slot, WeftStatus *status)
 	return WEFT_OK;
 }
 
-#define I64 {WEFT_INT, 64, 1}
 static const WeftDim dims[] = {{-1, 0, "n"}, {-1, -1, "u0"}, {3, -1, "3"}};
-static const WeftTensorInfo inputs[] = {{.name = "x", .dtype = I64, .rank = 1, .dim = dims, .donates = -1}};
-static const WeftTensorInfo outputs[] = {{.name = "y", .dtype = I64, .rank = 1, .dim = dims + 1, .donates = -1},
-					 {.name = "z", .dtype = I64, .rank = 2, .dim = dims + 1, .donates = -1}};
+static const WeftTensorInfo inputs[] = {TENSOR("x", I64, 1, dims)};
+static const WeftTensorInfo outputs[] = {TENSOR("y", I64, 1, dims + 1), TENSOR("z", I64, 2, dims + 1)};
 static const WeftSymbolInfo symbols[] = {{"n", 1, 64}};
 static const char *const messages[] = {NULL, "it is 99"};
-static const WeftEntry entry = {.size = sizeof entry, .name = "main", .flags = WEFT_ENTRY_DATA_SIZES, .ninput = 1, .noutput = 2, .nsymbol = 1,
-				.input = inputs, .output = outputs, .symbol = symbols, .sizes_bytes = WEFT_SIZES_BYTES(5, 1), .nslot = 5,
-				.nroom = 1, .sizes_fn = sizes_fn, .run_fn = run_fn, .message = messages, .nmessage = 2};
+static const WeftEntry entry = {ENTRY("main", 5, 1, sizes_fn, run_fn), .flags = WEFT_ENTRY_DATA_SIZES, IN(inputs), OUT(outputs),
+				COUNTED(nsymbol, symbol, symbols), .nroom = 1, COUNTED(nmessage, message, messages)};
 static const WeftEntry *const entries[] = {&entry};
-static const WeftManifest manifest = {"m", "0", "generic-c", "", "abc", "cc"};
+static const WeftManifest manifest = MANIFEST("m");
 _Alignas(64) static const float weights[16];
-static const WeftModel model = {.size = sizeof model, .abi = WEFT_ABI_VERSION, .manifest = &manifest, .nentry = 1, .entry = entries,
-				.weights = weights, .weights_bytes = 64, WEFT_RUNTIME_FUNCTIONS};
+static const WeftModel model = {MODEL(manifest), COUNTED(nentry, entry, entries), .weights = weights, .weights_bytes = 64};
 
 /* ---- an allocator that counts, and fails when it is told to ---- */
 

@@ -9,9 +9,8 @@
 
 #include <cmocka.h>
 
-#include "runtime/instance_priv.h"
+#include "runtime_model.h"
 
-#define F32 {WEFT_FLOAT, 32, 1}
 enum { ADD, PEEK };
 
 static int add(const WeftFrame *f, int64_t begin, int64_t end)
@@ -55,42 +54,25 @@ static int sizes_fn(const int64_t *extent, int64_t *slot, WeftStatus *status)
 }
 
 static const WeftDim dims[] = {{3, -1, "3"}};
-static const WeftTensorInfo inputs[] = {{.name = "x", .dtype = F32, .rank = 1, .dim = dims, .donates = -1}};
+static const WeftTensorInfo inputs[] = {TENSOR("x", F32, 1, dims)};
 static const WeftTensorInfo replacing[] = {{.name = "y", .dtype = F32, .rank = 1, .dim = dims, .donates = 0}};
-static const WeftTensorInfo outputs[] = {{.name = "y", .dtype = F32, .rank = 1, .dim = dims, .donates = -1}};
+static const WeftTensorInfo outputs[] = {TENSOR("y", F32, 1, dims)};
 static const WeftTensorInfo states[] = {
 	{.name = "sum", .dtype = F32, .rank = 1, .dim = dims, .donates = -1, .offset = 0, .bytes = 12, .init = 64},
 	{.name = "rest", .dtype = F32, .rank = 1, .dim = dims, .donates = -1, .offset = 64, .bytes = 12, .init = WEFT_ZEROS}};
 static const uint8_t writes[] = {WEFT_ENTRY_READS_STATE | WEFT_ENTRY_WRITES_STATE, 0}, reads[] = {WEFT_ENTRY_READS_STATE, 0};
 static const WeftCallInfo calls[] = {{"k", "map", 3, 36}};
-#define ENTRY(text, nin, out, use, f)                                                                                    \
-	{                                                                                                                \
-		.size = sizeof(WeftEntry), .flags = (use)[0], .name = text, .ninput = nin, .noutput = 1, .ncall = 1,     \
-		.input = inputs, .output = out, .call = calls, .state_use = use, .sizes_bytes = WEFT_SIZES_BYTES(2, 1),  \
-		.nslot = 2, .sizes_fn = sizes_fn, .run_fn = f                                                            \
-	}
-static const WeftEntry entry_add = ENTRY("add", 1, replacing, writes, run_add);
-static const WeftEntry entry_peek = ENTRY("peek", 0, outputs, reads, run_peek);
+#define USES(use) .flags = (use)[0], .state_use = use, COUNTED(ncall, call, calls)
+static const WeftEntry entry_add = {ENTRY("add", 2, 1, sizes_fn, run_add), IN(inputs), OUT(replacing), USES(writes)};
+static const WeftEntry entry_peek = {ENTRY("peek", 2, 1, sizes_fn, run_peek), OUT(outputs), USES(reads)};
 static const WeftEntry *const entries[] = {&entry_add, &entry_peek};
-static const WeftManifest manifest = {"m", "0", "generic-c", "", "abc", "cc"};
+static const WeftManifest manifest = MANIFEST("m");
 static const int64_t wdim[] = {3};
 static const WeftParamInfo params[] = {{"w", F32, 1, wdim, 0, NULL, 0, 12}, {"", F32, 1, wdim, 0, NULL, 64, 12}};
 _Alignas(64) static const float weights[32] = {1, 10, 100, [16] = 5, 6, 7};
-static const WeftModel model = {.size = sizeof model,
-				.abi = WEFT_ABI_VERSION,
-				.stride = {[WEFT_TENSOR_INFO] = sizeof(WeftTensorInfo)},
-				.manifest = &manifest,
-				.nentry = 2,
-				.nparam = 2,
-				.entry = entries,
-				.param = params,
-				.nstate = 2,
-				.state = states,
-				.state_bytes = 128,
-				.weights = weights,
-				.weights_bytes = 128,
-				WEFT_RUNTIME_FUNCTIONS,
-				WEFT_STATE_FUNCTIONS};
+static const WeftModel model = {MODEL(manifest), .stride = {[WEFT_TENSOR_INFO] = sizeof(WeftTensorInfo)}, COUNTED(nentry, entry, entries),
+				COUNTED(nparam, param, params), COUNTED(nstate, state, states), .state_bytes = 128, .weights = weights,
+				.weights_bytes = 128, WEFT_STATE_FUNCTIONS};
 static WeftModel replaceable;
 
 /* ---- calls ---- */

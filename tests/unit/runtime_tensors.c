@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/instance_priv.h"
+#include "runtime_model.h"
 
 static int copy_rows(const WeftFrame *f, int64_t begin, int64_t end)
 {
@@ -42,40 +42,17 @@ static int run_fn(WeftRegion *r, void *const *buf, const int64_t *slot)
 	return weft_phase(r, copy_rows, buf, NULL, 0, slot[0]) || weft_phase(r, add_up, buf, NULL, 1, slot[1]);
 }
 
-#define F32 {WEFT_FLOAT, 32, 1}
-#define F64 {WEFT_FLOAT, 64, 1}
-#define I64 {WEFT_INT, 64, 1}
-#define C128 {WEFT_COMPLEX, 128, 1}
-#define TENSOR(n, d, r, dims) {.name = n, .dtype = d, .rank = r, .dim = dims, .donates = -1}
-
 static const WeftDim dim_a[] = {{-1, 0, "n"}, {3, -1, "3"}}, dim_b[] = {{2, -1, "2"}, {-1, 1, "m"}}, dim_m[] = {{-1, 1, "m"}};
 static const WeftTensorInfo inputs[] = {TENSOR("a", F32, 2, dim_a), TENSOR("b", I64, 2, dim_b), TENSOR("c", C128, 1, dim_m)};
 static const WeftTensorInfo outputs[] = {TENSOR("y", F32, 2, dim_a), TENSOR("z", F64, 1, dim_m)};
 static const WeftSymbolInfo symbols[] = {{"n", 2, 5}, {"m", 1, INT64_MAX}};
 static const WeftCallInfo calls[] = {{"rows", "map", 0, 0}, {"sums", "map", 0, 0}};
-static const WeftEntry entry = {.size = sizeof entry,
-				.name = "main",
-				.ninput = 3,
-				.noutput = 2,
-				.nsymbol = 2,
-				.ncall = 2,
-				.input = inputs,
-				.output = outputs,
-				.symbol = symbols,
-				.call = calls,
-				.nslot = 6,
-				.sizes_bytes = WEFT_SIZES_BYTES(6, 5),
-				.sizes_fn = sizes_fn,
-				.run_fn = run_fn};
+static const WeftEntry entry = {ENTRY("main", 6, 5, sizes_fn, run_fn), IN(inputs), OUT(outputs), COUNTED(nsymbol, symbol, symbols),
+				COUNTED(ncall, call, calls)};
 static const WeftEntry *const entries[] = {&entry};
-static const WeftManifest manifest = {"m", "0", "generic-c", "", "abc", "cc"};
-static const WeftModel model = {.size = sizeof model,
-				.abi = WEFT_ABI_VERSION,
-				.manifest = &manifest,
-				.nentry = 1,
-				.entry = entries,
-				.stride = {[WEFT_DIM] = sizeof(WeftDim), [WEFT_TENSOR_INFO] = sizeof(WeftTensorInfo)},
-				WEFT_RUNTIME_FUNCTIONS};
+static const WeftManifest manifest = MANIFEST("m");
+static const WeftModel model = {MODEL(manifest), COUNTED(nentry, entry, entries),
+				.stride = {[WEFT_DIM] = sizeof(WeftDim), [WEFT_TENSOR_INFO] = sizeof(WeftTensorInfo)}};
 
 typedef struct {
 	_Alignas(64) float a[64];

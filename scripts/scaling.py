@@ -1,8 +1,9 @@
-"""What a compilation costs as graphs grow: scaling.py [--backend llvm|c] [--emit KIND] WEFT [NAME...]
+"""What a compilation costs as graphs grow: scaling.py [--backend llvm|c] [--emit KIND] [--check] WEFT [NAME...]
 
 Each graph is compiled at several lengths. Printed: processor time in user mode, C compilers and linker included, peak memory
 of the compiler, and for three lengths a < b < c the growth (t(c) - t(a)) / (t(b) - t(a)) beside (c - a) / (b - a), which is
-linear; 5/4 of that is the limit. tests/chains.py is the test; this shows where time goes. Use a build of --buildtype=release: others verify the
+linear; 5/4 of that is the limit, and some graphs have one of time and memory (MOST); --check fails where they are passed.
+That is the benchmark `lengths` of meson. tests/chains.py is the test; this shows where time goes. Use a build of --buildtype=release: others verify the
 graph after every pass."""
 import argparse
 import array
@@ -171,6 +172,9 @@ GRAPHS = {
     "parameters": ((1, 125, 2000), text_transformer),
     "transformer": ((1, 125, 2000), archive_transformer),
 }
+# seconds and megabytes that the longest may take
+MOST = {"mm": (3, 300), "softmax": (2, 300), "transformer": (4, 1000)}
+GROWTH, SLACK = 1.25, 0.5
 
 
 def write(data):
@@ -195,15 +199,22 @@ def compile_seconds(weft, file, options):
     return after.ru_utime - before.ru_utime, json.loads(run.stdout)
 
 
+def within(name, t, linear, megabytes):
+    seconds, most = MOST.get(name, (LIMIT, float("inf")))
+    return t[2] <= seconds and megabytes <= most and (t[2] - t[0]) <= GROWTH * linear * (t[1] - t[0]) + SLACK
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("weft")
     p.add_argument("name", nargs="*")
     p.add_argument("--backend", default="llvm,c", help="one or more of llvm, c")
     p.add_argument("--emit", default="so")
+    p.add_argument("--check", action="store_true")
     p.add_argument("--keep", help="write the graphs of the longest length to this folder, compile nothing")
     o = p.parse_args()
     weft = str(pathlib.Path(o.weft).resolve())
+    passed = []
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(o.keep or folder)
         for name in o.name or GRAPHS:
@@ -221,9 +232,13 @@ def main():
                     t.append(seconds)
                     row.append(f"{n}: {seconds:.2f} s, {summary['peak_bytes'] / 1e6:.0f} MB, {summary['kernels']} kernels")
                 linear = (lengths[2] - lengths[0]) / (lengths[1] - lengths[0])
+                if len(t) < 3 or not within(name, t, linear, summary["peak_bytes"] / 1e6):
+                    passed.append(f"{name} {backend}")
                 grew = f"{(t[2] - t[0]) / max(t[1] - t[0], 0.01):.1f} of {linear:.1f}" if len(t) == 3 else ""
                 print(f"{name:14} {backend:5} {'; '.join(row)}; {grew}", flush=True)
         os.chdir("/")
+    if o.check and passed:
+        sys.exit("over a limit: " + ", ".join(passed))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@
 #include "codegen/schedule/generic.h"
 #include "codegen/schedule/tuning.h"
 
+enum { MISSED_BRANCH = 2 /* calls that one which is guessed wrong costs */ };
+
 /* ---- stages at one outer point ---- */
 
 typedef struct {
@@ -18,6 +20,16 @@ typedef struct {
 } StageRun;
 
 static void stage_body(Sched *s, void *data);
+
+/* Those that have a value at the point at hand. */
+static uint64_t known_axes(const Sched *s)
+{
+	uint64_t known = 0;
+	for (uint32_t a = 0; a < s->naxis; a++)
+		if (s->at[a].i)
+			known |= UINT64_C(1) << a;
+	return known;
+}
 
 static void stage_loops(StageRun *r)
 {
@@ -34,11 +46,7 @@ static void stage_loops(StageRun *r)
 		/* the vector axis is the innermost loop */
 		sched_vector_loop(s, axis, start, end, whole, stage_body, r);
 	} else {
-		uint64_t free_axes = 0;
-		for (uint32_t a = 0; a < s->naxis; a++)
-			if (s->at[a].i)
-				free_axes |= UINT64_C(1) << a;
-		sched_hoist(s, st->value, free_axes);
+		sched_hoist(s, st->value, known_axes(s));
 		uint32_t mark = sched_for(s, axis, start, end, 1);
 		if (st->kind == STAGE_RUNNING && st->reverse) {
 			Lx last = lx_sub(s->f, end, lx_int(s->f, 1));
@@ -185,6 +193,44 @@ static void start_accumulators(Sched *s, StageRun *r, const Stage *st)
 	}
 }
 
+/* ---- stages that are not always needed ---- */
+
+/* Cycles to reduce one row: what it reads, from where all that is read of it fits, and an operation for each. */
+static double row_cycles(const Sched *s, const Stage *st)
+{
+	double n = 1, cycles = 0;
+	uint64_t axes = 0;
+	bool *part = ARENA_ARRAY(s->arena, bool, s->k->kx.n);
+	for (uint32_t i = 0; i < st->nred; i++) {
+		n *= (double)axes_hint(s, st->red[i]);
+		axes |= UINT64_C(1) << st->red[i];
+	}
+	part[st->value.i] = true;
+	for (uint32_t i = st->value.i; i > 0; i--) {
+		const KxData *x = &s->k->kx.data[i];
+		for (uint32_t j = 0; part[i] && j < x->nin; j++)
+			part[x->in[j].i] = true;
+		if (!part[i] || x->kind != KX_LOAD || !(s->deps[i] & axes))
+			continue;
+		const Buffer *b = buf_of(s->l, x->buf);
+		double size = dtype_size(b->dtype), all = size * (double)sym_hint(s->syms, layout_numel(s->ir, &b->layout));
+		cycles += machine_memory_cycles(&s->target->machine, n * size, all);
+	}
+	return cycles + n / (double)s->lanes;
+}
+
+/* The condition under which this stage runs, if a branch costs less: of the point, without a check inside. */
+static Kx runs_where(const Generic *g, const Stage *st, uint32_t stage)
+{
+	const Sched *s = g->s;
+	bool simple = st->kind == STAGE_REDUCE && st->result == RESULT_REGISTER && !st->nmap && !g->parts;
+	for (uint32_t i = 0; i < s->k->vvar.n; i++)
+		simple = simple && !s->k->vvar.data[i].check;
+	Kx where = simple ? kernel_needed_where(s->k, stage, s->arena) : (Kx){0};
+	bool known = where.i && s->last_stage[where.i] <= stage && !sched_varies(s, where) && !(s->deps[where.i] & ~known_axes(s));
+	return known && row_cycles(s, st) > MISSED_BRANCH * s->target->machine.call ? where : (Kx){0};
+}
+
 static StageRole role_of(const Generic *g, uint32_t stage)
 {
 	return g->parts ? g->parts->role[stage] : RUN_WHOLE;
@@ -230,6 +276,25 @@ static void combine_parts(Generic *g, uint32_t stage)
 	set_result(s, stage, lx_var(s->f, acc));
 }
 
+/* The result is some value elsewhere. */
+static void run_where(StageRun *r, const Stage *st, Kx where)
+{
+	Sched *s = r->g->s;
+	LType t = {dtype_compute(st->dtype), s->vaxis != NO_AXIS && (s->outer >> s->vaxis & 1) ? s->lanes : 1};
+	Lx condition = sched_value(s, where);
+	Lv result = ls_var(s->f, "r", sched_identity(s, st->combine, t));
+	ls_if(s->f, condition);
+	uint32_t mark = sched_mark(s);
+	start_accumulators(s, r, st);
+	sched_hoist(s, st->value, known_axes(s));
+	stage_loops(r);
+	finish_stage(s, r, st);
+	ls_set(s->f, result, s->stage[r->stage].value);
+	sched_forget(s, mark);
+	ls_end(s->f);
+	s->stage[r->stage].value = lx_var(s->f, result);
+}
+
 static void run_stage(Generic *g, uint32_t stage)
 {
 	Sched *s = g->s;
@@ -250,12 +315,13 @@ static void run_stage(Generic *g, uint32_t stage)
 			out->map[i] = st->map[i];
 		out->local = ls_local(s->f, "row", st->dtype, local_bound(s, st));
 	}
+	Kx where = runs_where(g, st, stage);
+	if (where.i) {
+		run_where(&r, st, where);
+		return;
+	}
 	start_accumulators(s, &r, st);
-	uint64_t known = 0;
-	for (uint32_t a = 0; a < s->naxis; a++)
-		if (s->at[a].i)
-			known |= UINT64_C(1) << a;
-	sched_hoist(s, st->value, known);
+	sched_hoist(s, st->value, known_axes(s));
 	stage_loops(&r);
 	finish_stage(s, &r, st);
 }
@@ -293,10 +359,7 @@ static void hoist_out_of(Generic *g, uint32_t axis)
 	sym_range(s->syms, s->extent[axis], &lo, &hi);
 	if (lo < 1 || reads_own_result(s))
 		return;
-	uint64_t known = 0;
-	for (uint32_t a = 0; a < s->naxis; a++)
-		if (s->at[a].i)
-			known |= UINT64_C(1) << a;
+	uint64_t known = known_axes(s);
 	for (uint32_t i = 0; known && i < s->k->stage.n; i++)
 		if (role_of(g, i) == RUN_WHOLE || role_of(g, i) == RUN_PART)
 			sched_hoist(s, s->k->stage.data[i].value, known);

@@ -286,6 +286,8 @@ void kernel_reached(const Kernel *, uint32_t first, uint32_t end, bool *mark);
 bool kernel_replaces(const Kernel *, BufId to, BufId from, Arena *scratch);
 /* No element of the buffer is stored by both: one ends in some dimension before the other begins. False: it may be. */
 bool kernel_stores_apart(const Lowered *, const Kernel *, const Kernel *, BufId);
+/* The condition without which no other stage needs this one's result; none: it is needed always. */
+Kx kernel_needed_where(const Kernel *, uint32_t stage, Arena *scratch);
 /* Every buffer that a step, or one inside it, reads or writes; in order, some more than once. A STAGE_SCATTER writes. */
 void step_buffers(const Step *, Arena *scratch, void (*visit)(void *, BufId, bool write), void *data);
 

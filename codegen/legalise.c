@@ -51,6 +51,17 @@ static Lx reduce(Legal *g, ScOp op, Lx x)
 	return x;
 }
 
+/* n, at least 0 and at most all lanes. */
+static Lx lane_count(Legal *g, Lx n, uint32_t lanes)
+{
+	const LType i64 = {DT_i64, 1};
+	int64_t c;
+	if (lx_is_int(g->f, n, &c))
+		return lx_int(g->f, c < 0 ? 0 : c > lanes ? lanes : c);
+	n = library_op(&g->lib, SC_min, i64, (Lx[]){n, lx_int(g->f, lanes)}, 2, KNOWN_INDEX);
+	return lx_nonneg(g->f, n) ? n : library_op(&g->lib, SC_max, i64, (Lx[]){n, lx_int(g->f, 0)}, 2, KNOWN_INDEX);
+}
+
 static Lx legal_kind(Legal *g, Lx x, const Lx *in)
 {
 	const LxData d = g->f->lx.data[x.i];
@@ -61,6 +72,8 @@ static Lx legal_kind(Legal *g, Lx x, const Lx *in)
 		return library_call(&g->lib, d.fn, d.type.lanes, in, d.nin);
 	case LX_HREDUCE:
 		return reduce(g, d.sc, in[0]);
+	case LX_MASK:
+		return lx_mask(g->f, lane_count(g, in[0], d.type.lanes), d.type.lanes);
 	default:
 		return lx_with(g->f, x, in);
 	}
@@ -198,13 +211,53 @@ static Lx further(Legal *g, Lx offset, int64_t by)
 	return lx_op(g->f, SC_add, (LType){DT_i64, 1}, (Lx[]){offset, lx_int(g->f, by)}, 2, KNOWN_INDEX);
 }
 
+static Lb block_of(Legal *g, StmtList list)
+{
+	array_push(g->arena, &g->f->block, (struct LBlock){{list.data, list.n, list.cap}});
+	return (Lb){g->f->block.n - 1};
+}
+
+static Lv new_variable(Legal *g, const char *name, LType type)
+{
+	array_push(g->arena, &g->f->lv, (LvData){.type = type, .name = name});
+	return (Lv){g->f->lv.n - 1};
+}
+
+/* A load or store of one element, where its mask holds. A load gives 0 elsewhere. */
+static void put_one(Legal *g, LsData s)
+{
+	StmtList *outer = g->out, body = {0};
+	Lx where = s.mask;
+	Lv to = s.v;
+	s.mask = (Lx){0};
+	if (s.kind == LS_LOAD) {
+		LvData *v = &g->f->lv.data[to.i];
+		LType t = v->type;
+		v->is_mutable = true;
+		s.v = new_variable(g, v->name, t);
+		put(g, (LsData){.kind = LS_VAR, .v = to, .x = dtype_is_float(t.dtype) ? lx_float(g->f, t, 0) : lx_int_of(g->f, t, 0)});
+	}
+	g->out = &body;
+	put(g, s);
+	if (s.kind == LS_LOAD)
+		put(g, (LsData){.kind = LS_SET, .v = to, .x = lx_var(g->f, s.v)});
+	g->out = outer;
+	put(g, (LsData){.kind = LS_IF, .x = where, .body = block_of(g, body)});
+}
+
+static void put_access(Legal *g, LsData s, LType type)
+{
+	if (type.lanes == 1 && s.mask.i)
+		put_one(g, s);
+	else
+		put(g, s);
+}
+
 /* What lies in memory, as a new variable. */
 static Lx raw_load(Legal *g, LsData s, LType type)
 {
-	const char *name = g->f->lv.data[s.v.i].name;
-	array_push(g->arena, &g->f->lv, (LvData){.type = type, .name = name});
-	s.v = (Lv){g->f->lv.n - 1};
-	put(g, s);
+	s.v = new_variable(g, g->f->lv.data[s.v.i].name, type);
+	put_access(g, s, type);
 	return lx_var(g->f, s.v);
 }
 
@@ -240,7 +293,7 @@ static void legal_load(Legal *g, LsData s)
 	if (s.kind == LS_GATHER)
 		s.k = !s.mask.i && !isa_has(g->lib.isa, ISA_GATHER);
 	if (!stride && raw.dtype == type.dtype) {
-		put(g, s);
+		put_access(g, s, type);
 		return;
 	}
 	Lx x = stride ? strided_load(g, s, raw, stride) : raw_load(g, s, raw);
@@ -257,7 +310,7 @@ static void legal_store(Legal *g, LsData s)
 		s.offset = element_offset(g, s.offset, s.y);
 		s.y = (Lx){0};
 	}
-	put(g, s);
+	put_access(g, s, lx_type(g->f, s.x));
 }
 
 /* ---- blocks ---- */
@@ -287,17 +340,12 @@ static void legal_stmt(Legal *g, LsData s)
 			put(g, s);
 		break;
 	case LS_TABLE: put(g, s); break; /* legal from before */
+	case LS_IF: s.rare = g->lib.isa->vector_bytes && ls_is_rare(g->f, &s); /* fall through */
 	default:
 		put(g, s);
 		legal_block(g, s.body);
 		legal_block(g, s.other);
 	}
-}
-
-static Lb block_of(Legal *g, StmtList list)
-{
-	array_push(g->arena, &g->f->block, (struct LBlock){{list.data, list.n, list.cap}});
-	return (Lb){g->f->block.n - 1};
 }
 
 /* Many that follow each other become a table. */

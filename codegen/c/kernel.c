@@ -131,22 +131,13 @@ static CExpr c_element(Fn *f, const LsData *s, bool write)
 	return c_atom(arena_printf(f->u->arena, "%s[%s]", c_array(f, s->mem, write), text_of(f, s->offset)));
 }
 
-static CExpr c_load1(Fn *f, const LsData *s)
-{
-	CUnit *u = f->u;
-	CExpr x = c_element(f, s, false);
-	if (!s->mask.i)
-		return x;
-	return (CExpr){arena_printf(u->arena, "%s ? %s : 0", c_arg(u, c_lx(f, s->mask), PREC_UNARY), x.s), PREC_LOW};
-}
-
 static CExpr c_load(Fn *f, const LsData *s)
 {
 	CUnit *u = f->u;
 	LType type = f->f->lv.data[s->v.i].type;
 	bool gather = s->kind == LS_GATHER, masked = s->mask.i != 0;
 	if (type.lanes == 1)
-		return c_load1(f, s);
+		return c_element(f, s, false);
 	CExpr in[3];
 	uint32_t n = 0;
 	in[n++] = c_pointer(f, s->mem, s->offset, false);
@@ -158,25 +149,14 @@ static CExpr c_load(Fn *f, const LsData *s)
 	return c_call(u, c_helper(u, op, type, gather ? lx_at(f, s->x)->type : type), in, n);
 }
 
-static void print_store1(Fn *f, const LsData *s)
-{
-	line(f);
-	if (s->mask.i) {
-		text_printf(f->out, "if (%s)\n", text_of(f, s->mask));
-		f->indent++;
-		line(f);
-		f->indent--;
-	}
-	text_printf(f->out, "%s = %s;\n", c_element(f, s, true).s, text_of(f, s->x));
-}
-
 static void print_store(Fn *f, const LsData *s)
 {
 	CUnit *u = f->u;
 	LType type = lx_at(f, s->x)->type;
 	bool scatter = s->kind == LS_SCATTER, masked = s->mask.i != 0;
 	if (type.lanes == 1) {
-		print_store1(f, s);
+		line(f);
+		text_printf(f->out, "%s = %s;\n", c_element(f, s, true).s, text_of(f, s->x));
 		return;
 	}
 	CExpr in[4];
@@ -245,12 +225,10 @@ static void print_while(Fn *f, const LsData *s)
 	text_char(f->out, '\n');
 }
 
-/* Where gcc's language is spoken, it is told which branches are hardly ever taken. */
 static void print_if(Fn *f, const LsData *s)
 {
 	line(f);
-	text_printf(f->out, f->u->target->isa.vector_bytes && ls_is_rare(f->f, s) ? "if (__builtin_expect(%s, 0))" : "if (%s)",
-	            text_of(f, s->x));
+	text_printf(f->out, s->rare ? "if (__builtin_expect(%s, 0))" : "if (%s)", text_of(f, s->x));
 	print_body(f, s->body);
 	if (s->other.i && f->f->block.data[s->other.i].stmt.n) {
 		text_add(f->out, " else");

@@ -79,13 +79,11 @@ static LLVMValueRef ramp(Fn *f, const LxData *d, LLVMValueRef *in)
 	return LLVMBuildAdd(u->b, l_splat(u, in[0], d->type.lanes), k, "");
 }
 
-/* Lane k is k < n. The count is clamped so that it fits 32 bits. */
+/* Lane k is k < n. */
 static LLVMValueRef mask(Fn *f, uint32_t lanes, LLVMValueRef n)
 {
 	LUnit *u = f->u;
 	LLVMTypeRef i32 = LLVMInt32TypeInContext(u->c);
-	n = l_math(u, "llvm.smin", (LLVMValueRef[]){n, l_i64(u, lanes)}, 2);
-	n = l_math(u, "llvm.smax", (LLVMValueRef[]){n, l_i64(u, 0)}, 2);
 	n = l_splat(u, LLVMBuildTrunc(u->b, n, i32, ""), lanes);
 	return LLVMBuildICmp(u->b, LLVMIntSLT, l_iota(u, DT_i32, lanes), n, "");
 }

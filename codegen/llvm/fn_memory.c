@@ -92,32 +92,6 @@ static LLVMValueRef plain_load(Fn *f, const LsData *s, LLVMTypeRef type, LLVMVal
 	return x;
 }
 
-/* Branches around the access where the lane's condition is false; returns where to go on. */
-static LLVMBasicBlockRef guard(Fn *f, LLVMValueRef condition, LLVMBasicBlockRef *from)
-{
-	LUnit *u = f->u;
-	*from = LLVMGetInsertBlock(u->b);
-	LLVMBasicBlockRef then = LLVMAppendBasicBlockInContext(u->c, f->fn, "then");
-	LLVMBasicBlockRef join = LLVMAppendBasicBlockInContext(u->c, f->fn, "join");
-	LLVMBuildCondBr(u->b, condition, then, join);
-	LLVMPositionBuilderAtEnd(u->b, then);
-	return join;
-}
-
-static LLVMValueRef load_one(Fn *f, const LsData *s, LLVMTypeRef type, LLVMValueRef p)
-{
-	LUnit *u = f->u;
-	if (!s->mask.i)
-		return plain_load(f, s, type, p);
-	LLVMBasicBlockRef from, join = guard(f, l_lx(f, s->mask), &from), then = LLVMGetInsertBlock(u->b);
-	LLVMValueRef x = plain_load(f, s, type, p);
-	LLVMBuildBr(u->b, join);
-	LLVMPositionBuilderAtEnd(u->b, join);
-	LLVMValueRef phi = LLVMBuildPhi(u->b, type, "");
-	LLVMAddIncoming(phi, (LLVMValueRef[]){x, LLVMConstNull(type)}, (LLVMBasicBlockRef[]){then, from}, 2);
-	return phi;
-}
-
 /* What each lane reads by a load of its own: faster than the gathers of processors where those are many loads too. */
 static LLVMValueRef load_lanes(Fn *f, const LsData *s, LLVMTypeRef type, LLVMValueRef index, uint32_t lanes)
 {
@@ -153,7 +127,7 @@ LLVMValueRef fn_load(Fn *f, const LsData *s)
 	if (s->kind == LS_GATHER && s->k)
 		return load_lanes(f, s, type, l_lx(f, s->x), t.lanes);
 	LLVMValueRef p = s->kind == LS_GATHER ? elements(f, s->mem, s->offset, s->x) : element(f, s->mem, s->offset);
-	return t.lanes == 1 ? load_one(f, s, type, p) : load_many(f, s, type, p, t.lanes);
+	return load_many(f, s, type, p, t.lanes);
 }
 
 /* ---- stores ---- */
@@ -163,18 +137,6 @@ static void plain_store(Fn *f, const LsData *s, LLVMValueRef x, LLVMValueRef p)
 	LLVMValueRef store = LLVMBuildStore(f->u->b, x, p);
 	LLVMSetAlignment(store, element_bytes(s->mem));
 	mark_access(f, s->mem, store);
-}
-
-static void store_one(Fn *f, const LsData *s, LLVMValueRef x, LLVMValueRef p)
-{
-	if (!s->mask.i) {
-		plain_store(f, s, x, p);
-		return;
-	}
-	LLVMBasicBlockRef from, join = guard(f, l_lx(f, s->mask), &from);
-	plain_store(f, s, x, p);
-	LLVMBuildBr(f->u->b, join);
-	LLVMPositionBuilderAtEnd(f->u->b, join);
 }
 
 static void store_many(Fn *f, const LsData *s, LLVMValueRef x, LLVMValueRef p, uint32_t lanes)
@@ -196,10 +158,7 @@ void fn_store(Fn *f, const LsData *s)
 	uint32_t lanes = fn_lx(f, s->x)->type.lanes;
 	LLVMValueRef x = l_lx(f, s->x);
 	LLVMValueRef p = s->kind == LS_SCATTER ? elements(f, s->mem, s->offset, s->y) : element(f, s->mem, s->offset);
-	if (lanes == 1)
-		store_one(f, s, x, p);
-	else
-		store_many(f, s, x, p, lanes);
+	store_many(f, s, x, p, lanes);
 }
 
 void fn_prefetch(Fn *f, const LsData *s)

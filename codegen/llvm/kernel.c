@@ -116,7 +116,7 @@ static void build_if(Fn *f, const LsData *s)
 	LLVMBasicBlockRef then = new_block(f, "then"), end = new_block(f, "end");
 	LLVMBasicBlockRef otherwise = other ? new_block(f, "else") : end;
 	LLVMValueRef branch = LLVMBuildCondBr(u->b, c, then, otherwise);
-	if (ls_is_rare(f->f, s))
+	if (s->rare)
 		mark_rare(u, branch);
 	LLVMPositionBuilderAtEnd(u->b, then);
 	build_body(f, s->body);

@@ -31,7 +31,7 @@ typedef enum {
 	LX_FN,      /* call of scalar function fn, lane-wise */
 	LX_SPLAT,   /* in[0] (scalar) to all lanes */
 	LX_RAMP,    /* i64 or i32 lanes: in[0] + in[1] * {0, 1, ...} */
-	LX_MASK,    /* mask: lane k is k < in[0] (i64 scalar) */
+	LX_MASK,    /* mask: lane k is k < in[0] (i64 scalar); in legal functions that is 0 to all lanes */
 	LX_HREDUCE, /* horizontal reduction of in[0] by sc: add, mul, min, max, and, or, xor;
 	               a tree: lane k with lane k + lanes/2, until one is left; legal functions have shuffles */
 	LX_ANY,     /* bool scalar: any lane of mask in[0] */
@@ -70,7 +70,8 @@ typedef enum {
 	LS_VAR,   /* declare mutable v with initial value x                                  */
 	LS_SET,   /* v = x                                                                   */
 	LS_LOAD,  /* v = mem[offset] : lanes consecutive elements, or lanes == 1;
-	             with mask: masked-off lanes are not touched and give 0                  */
+	             with mask: masked-off lanes are not touched and give 0; in legal functions
+	             one lane has no mask (as stores): an LS_IF is around it                 */
 	LS_GATHER,/* v = mem[offset + index lanes x]; with mask as LS_LOAD; k: by a load for each lane  */
 	LS_STORE, /* mem[offset] = x, consecutive; with mask                                 */
 	LS_SCATTER, /* mem[offset + index lanes y] = x, lanes in order; with mask            */
@@ -138,6 +139,7 @@ typedef struct {
 	const Lx *arg;
 	uint64_t count;
 	bool joined; /* LS_LAUNCH */
+	bool rare;   /* LS_IF of legal functions: its body is hardly ever executed, which the back end's language can say */
 	DType dtype;
 	Lb body, other;
 	const char *text;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "ir/interp/priv.h"
+#include "ir/ops/batch.h"
 #include "ir/ops/prim_priv.h"
 
 static bool shape_to_size(Infer *f)
@@ -19,11 +20,30 @@ static bool shape_to_size(Infer *f)
 }
 INFER(to_size)
 
-static Node batch_to_size(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+/* What the size is where there are no members to say so. */
+static Node size_of_none(Build *b, Sym size)
 {
-	(void)in, (void)batched, (void)size;
-	return b_error(b, "the size %s, %s, differs between the members of a batch: a tensor has one size", sym_str(b_syms(b), node_sym(b->g, n, "size")),
-	               node_str(b->g, n, "what"));
+	int64_t lo, hi;
+	if (!sym_uses_kind(b_syms(b), size, SYMVAR_UNBACKED))
+		return b_from_size(b, size);
+	sym_range(b_syms(b), size, &lo, &hi);
+	return b_from_size(b, b_int(b, lo > 0 ? lo : 0));
+}
+
+/* A tensor has one size: that of all members, which are compared when it runs. */
+static Node batch_to_size(Build *b, Node n, const Node *in, const bool *batched, Sym batch)
+{
+	(void)batched;
+	Node one = b_reduce(b, REDUCE_MAX, in[0], 1, DT_i64);
+	Node same = b_reduce(b, REDUCE_AND, b_bin(b, OP_eq, in[0], one), 1, DT_bool);
+	const char *message = arena_printf(b->g->ir->ctx->arena, "%s: results of different sizes for the members of a batch",
+	                                   node_str(b->g, n, "what"));
+	b_node(b, OP_assert, &same, 1, (Attr[]){attr_none(), attr_str(b->g->ir, message)}, 2);
+	if (sym_le(b_syms(b), b_int(b, 1), batch) != YES) {
+		Node none = b_bin(b, OP_eq, b_from_size(b, batch), b_full_int(b, DT_i64, 0, 0, NULL));
+		one = b_select(b, none, size_of_none(b, node_sym(b->g, n, "size")), one);
+	}
+	return batch_again(b, n, &one, batch_attrs(b, n));
 }
 
 static bool eval_to_size(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)

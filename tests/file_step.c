@@ -3,6 +3,7 @@
  *   roundtrip            print; check that what is printed parses back to the same
  *   verify               check types and structure
  *   canon, simplify, ... one pass; `pipeline`: all of them; `clean`: those after decompose
+ *   vmap                 the batch that "; vmap: SIZE INPUT..." describes: SIZE is a number, or a symbol's name
  *   op-by-op             no fusion, for the words that follow
  *   lower                print kernels
  *   loops [TARGET]       print the loop IR of the kernels
@@ -32,6 +33,7 @@
 #include "model.h"
 #include "passes/lower.h"
 #include "passes/pipeline.h"
+#include "passes/transform.h"
 
 enum { MAX_WORDS = 16 };
 
@@ -74,6 +76,31 @@ static bool run_clean(Run *r)
 {
 	PipelineOptions o = {0};
 	return pipeline_clean(r->g, &o);
+}
+
+static bool run_vmap(Run *r)
+{
+	Arena *a = r->w->ctx->arena;
+	const char *line = header_find(a, r->test->text, "vmap:", NULL);
+	SymTab *syms = r->g->ir->syms;
+	char *save = NULL, *size = line ? strtok_r(arena_strdup(a, line), " ", &save) : NULL;
+	bool *batched = arena_calloc(a, r->g->input.n, sizeof *batched);
+	if (!size)
+		return ctx_error(r->w->ctx, NULL, "expected a line \"; vmap: SIZE INPUT...\"");
+	for (char *name; (name = strtok_r(NULL, " ", &save));) {
+		uint32_t k = 0;
+		while (k < r->g->input.n && strcmp(r->g->input.data[k].name, name) != 0)
+			k++;
+		if (k == r->g->input.n)
+			return ctx_error(r->w->ctx, NULL, "no input is called %s", name);
+		batched[k] = true;
+	}
+	bool number = *size >= '0' && *size <= '9';
+	Sym n = number ? sym_int(syms, atoll(size)) : sym_var(syms, size, SYMVAR_SIZE, 0, SYM_INF);
+	if (!number)
+		sym_set_hint(syms, n, 3);
+	r->g = transform_vmap(r->g, batched, n);
+	return r->g != NULL;
 }
 
 static bool run_verify(Run *r)
@@ -430,7 +457,7 @@ static const StepWord steps[] = {
 	{"clean", run_clean},           {"lower", run_lower},     {"op-by-op", set_op_by_op},
 	{"loops", run_loops},           {"program", run_program}, {"decide", run_decide},
 	{"emit-c", run_emit_c},         {"emit-model", run_emit_model}, {"interp", run_interp},
-	{"compiled", run_compiled},     {"calls", run_calls},
+	{"compiled", run_compiled},     {"calls", run_calls},     {"vmap", run_vmap},
 };
 
 static bool step(Run *r, const char *word)

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "ir/interp/interp.h"
+#include "ir/ops/userop.h"
 #include "passes/transform.h"
 #include "tests/sample.h"
 
@@ -21,12 +22,13 @@ enum { MAX_RESULTS = 16 };
 
 /* ---- failures: all of them are told before the test fails ---- */
 
-typedef struct {
+typedef struct Case {
 	Op op;
 	uint32_t k; /* which sample */
 	SampleForm form;
 	uint32_t choice;      /* of operands, a bit each */
 	int64_t outer, inner; /* extents of the batches; outer < 0: one batch */
+	bool (*check)(struct Case *, const Sample *);
 	Ctx *ctx;
 	uint32_t *failures;
 } Case;
@@ -184,10 +186,13 @@ static void run(Case c)
 	Ir *ir = ir_new(c.ctx);
 	Sample s;
 	const char *text = sample_text(c.ctx->arena, c.op, c.k);
-	if (!sample_build(ir, c.op, text, c.form, &s))
+	bool built = sample_build(ir, c.op, text, c.form, &s);
+	if (!built && c.form.real) /* it says f32 elsewhere, too */
+		built = sample_build(ir, c.op, text, (SampleForm){0}, &s);
+	if (!built)
 		bad(&c, "does not build");
 	else
-		check(&c, &s);
+		c.check(&c, &s);
 	ctx_free(c.ctx);
 }
 
@@ -215,6 +220,12 @@ static uint32_t count_samples(Op op)
 	return n;
 }
 
+static bool chosen(Op op)
+{
+	const char *only = getenv("OP");
+	return !only || strcmp(only, op_name(op)) == 0;
+}
+
 static void run_sample(Op op, uint32_t k, uint32_t *failures)
 {
 	uint32_t nin = count_inputs(op, k), all = (UINT32_C(1) << nin) - 1;
@@ -222,7 +233,7 @@ static void run_sample(Op op, uint32_t k, uint32_t *failures)
 		bool single = !(choice & (choice - 1));
 		if (nin > 4 && !single && choice != all)
 			continue;
-		Case c = {.op = op, .k = k, .choice = choice, .outer = -1, .inner = 3, .failures = failures};
+		Case c = {.op = op, .k = k, .choice = choice, .outer = -1, .inner = 3, .failures = failures, .check = check};
 		run(c);
 		c.form.symbolic = true;
 		c.inner = 2;
@@ -244,17 +255,185 @@ static void every_op(void **state)
 {
 	(void)state;
 	uint32_t failures = 0;
-	const char *only = getenv("OP");
 	for (Op op = 1; op < OP_COUNT; op++)
-		for (uint32_t k = 0, n = only && strcmp(only, op_name(op)) != 0 ? 0 : count_samples(op); k < n; k++)
+		for (uint32_t k = 0, n = chosen(op) ? count_samples(op) : 0; k < n; k++)
 			run_sample(op, k, &failures);
 	assert_int_equal(failures, 0);
+}
+
+/* ---- derivatives of batches, batches of derivatives ---- */
+
+/* Both have the same inputs and outputs. */
+static bool commutes(Case *c, const Sample *s)
+{
+	bool all[2 * SAMPLE_INPUTS];
+	Tensor in[2 * SAMPLE_INPUTS], a[MAX_RESULTS], b[MAX_RESULTS];
+	Graph *plain = transform_vjp(s->g, &(Wrt){0});
+	if (!plain) /* no derivative */
+		return true;
+	Sym size = sym_int(s->g->ir->syms, c->inner);
+	memset(all, true, sizeof all);
+	Graph *first = transform_vmap(s->g, all, size);
+	Graph *vjp_of = first ? transform_vjp(first, &(Wrt){0}) : NULL, *vmap_of = transform_vmap(plain, all, size);
+	if (!vjp_of || !vmap_of)
+		return strstr(c->ctx->last->text, "has no derivative") || bad(c, vmap_of ? "a batch has no derivative" : "a derivative has no batch");
+	for (uint32_t k = 0; k < plain->input.n; k++) {
+		const Type *t = node_type(plain, plain->input.data[k].node);
+		Tensor ct = {.dtype = t->dtype, .rank = t->n};
+		for (uint32_t d = 0; d < t->n; d++)
+			ct.dim[d] = sym_hint(plain->ir->syms, t->dim[d]);
+		ct.data = arena_alloc(c->ctx->arena, tensor_bytes(&ct) + 64);
+		Tensor flat = tensor_flat_real(&ct);
+		for (int64_t i = 0; k >= s->nin && i < tensor_numel(&flat); i++)
+			tensor_set_f64(&flat, i, 1 + (double)(i % 5) / 4);
+		in[k] = batch_of(c, k < s->nin ? &s->in[k] : &ct, c->inner, 0);
+	}
+	if (!interp(c->ctx, vmap_of, in, plain->input.n, a, plain->output.n, c->ctx->arena))
+		return true;
+	if (!interp(c->ctx, vjp_of, in, plain->input.n, b, plain->output.n, c->ctx->arena))
+		return bad(c, "the derivative of a batch does not run");
+	for (uint32_t k = 0; k < plain->output.n; k++)
+		if (!near(&a[k], &b[k]))
+			return bad(c, arena_printf(c->ctx->arena, "%s: the derivative of a batch is not the batch of derivatives", plain->output.data[k].name));
+	return true;
+}
+
+static void derivatives(void **state)
+{
+	(void)state;
+	uint32_t failures = 0;
+	for (Op op = 1; op < OP_COUNT; op++)
+		for (uint32_t k = 0, n = chosen(op) ? count_samples(op) : 0; k < n; k++)
+			run((Case){.op = op, .k = k, .form = {.real = DT_f64}, .inner = 2, .failures = &failures, .check = commutes});
+	assert_int_equal(failures, 0);
+}
+
+/* ---- branches and loops ---- */
+
+typedef struct {
+	const char *text;
+	uint32_t choice; /* of inputs with a batch of 3, one value each */
+	double value[3][3];
+} Flow;
+
+/* A call fails where x is below 0, and there are such members. */
+static int root(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *status)
+{
+	const float *x = in[0].data;
+	float *y = out[0].data;
+	(void)work, (void)work_bytes;
+	for (int64_t k = 0; k < in[0].shape[0]; k++) {
+		if (x[k] < 0)
+			return weft_op_fail(status, "below 0");
+		y[k] = sqrtf(x[k]) + (float)in[0].shape[0];
+	}
+	return 0;
+}
+
+static const WeftOpDef root_op = {
+	.size = sizeof root_op, .schema = "test::root(Tensor x) -> Tensor", .types = "f32[a] -> f32[a]", .symbol = "test_root", .fn = root};
+
+static const Flow flows[] = {
+	{"graph @f(%x: f32[1]) {\n  %c = call([%x], op=\"test::root\", ints=[], floats=[])\n  %y = get(%c, index=0)\n  return %y\n}", 1, {{1, 4, 9}}},
+	{"graph @f(%p: bool[], %x: f32[1]) {\n  %c = cond(%p, [%x], yes=graph @yes(%x: f32[1]) {\n    %c = call([%x], op=\"test::root\", "
+	 "ints=[], floats=[])\n    %y = get(%c, index=0)\n    return %y\n  }, no=graph @no(%x: f32[1]) {\n    return %x\n  })\n"
+	 "  %y = get(%c, index=0)\n  return %y\n}", 3, {{0, 1, 0}, {-1, 4, -9}}},
+	{"graph @f(%n: i64[], %x: f32[1]) {\n  %zero = full(value=0, shape=[], dtype=i64)\n  %w = while([%zero, %x], [%n], cond=graph @m(%k: i64[], "
+	 "%x: f32[1], %n: i64[]) {\n    %c = lt(%k, %n)\n    return %c\n  }, body=graph @b(%k: i64[], %x: f32[1], %n: i64[]) {\n"
+	 "    %c = call([%x], op=\"test::root\", ints=[], floats=[])\n    %y = get(%c, index=0)\n    %one = full(value=1, shape=[], dtype=i64)\n"
+	 "    %j = add(%k, %one)\n    return %j, %y\n  })\n  %y = get(%w, index=1)\n  return %y\n}", 3, {{0, 1, 3}, {-1, 4, 9}}},
+	/* who is done with the loop is not in the branch any more */
+	{"graph @f(%n: i64[], %t: i64[3]) {\n  %zero = full(value=0, shape=[], dtype=i64)\n  %w = while([%zero, %n], [%t], cond=graph @m(%k: i64[], "
+	 "%n: i64[], %t: i64[3]) {\n    %c = lt(%k, %n)\n    return %c\n  }, body=graph @b(%k: i64[], %n: i64[], %t: i64[3]) {\n"
+	 "    %two = full(value=2, shape=[], dtype=i64)\n    %p = le(%k, %two)\n    %c = cond(%p, [%k, %t], yes=graph @yes(%k: i64[], %t: i64[3]) {\n"
+	 "      %i = reshape(%k, shape=[1])\n      %g = gather(%t, %i, batch=0, axes=[0], mode=\"check\")\n      return %g\n"
+	 "    }, no=graph @no(%k: i64[], %t: i64[3]) {\n      return %k\n    })\n    %g = get(%c, index=0)\n    %j = add(%k, %g)\n    return %j, %n\n  })\n"
+	 "  %y = get(%w, index=0)\n  return %y\n}", 1, {{1, 40, 7}, {1, 2, 1}}},
+};
+
+static void run_flow(const Flow *f, uint32_t *failures)
+{
+	Case c = {.op = OP_while, .choice = f->choice, .inner = 3, .failures = failures, .ctx = ctx_new()};
+	if (setjmp(c.ctx->unwind)) {
+		bad(&c, c.ctx->bug_text);
+		return;
+	}
+	Ir *ir = ir_new(c.ctx);
+	array_push(c.ctx->arena, &ir->userop, userop_new(c.ctx, &root_op));
+	Graph *g = graph_parse(ir, f->text, "flow");
+	if (!g) {
+		bad(&c, "does not parse");
+		return;
+	}
+	Sample s = {.g = g, .nin = g->input.n};
+	Tensor in[3];
+	for (uint32_t k = 0; k < s.nin; k++) {
+		const Type *t = node_type(g, g->input.data[k].node);
+		bool has = f->choice >> k & 1;
+		in[k] = (Tensor){.dtype = t->dtype, .rank = t->n + has, .dim = {3, 1}};
+		in[k].data = arena_alloc(c.ctx->arena, 64);
+		for (int64_t i = 0; i < 3; i++)
+			if (dtype_is_float(t->dtype))
+				tensor_set_f64(&in[k], i, f->value[k][i]);
+			else
+				tensor_set_i64(&in[k], i, (int64_t)f->value[k][i]);
+	}
+	Graph *y = batched(&c, g, &s, 3, "n");
+	uint32_t errors = c.ctx->nerror;
+	if (!y || loop_over(&c, g, in, s.nin, 3) != EQUAL_SIZES || c.ctx->nerror != errors)
+		bad(&c, "is refused");
+	else
+		equals_loop(&c, g, y, in, s.nin, 3);
+	ctx_free(c.ctx);
+}
+
+static void control_flow(void **state)
+{
+	(void)state;
+	uint32_t failures = 0;
+	for (size_t k = 0; k < sizeof flows / sizeof *flows; k++)
+		run_flow(&flows[k], &failures);
+	assert_int_equal(failures, 0);
+}
+
+/* ---- what is refused ---- */
+
+static void refused(const char *text, uint32_t choice, const char *why)
+{
+	Ctx *ctx = ctx_new();
+	assert_non_null(ctx);
+	Ir *ir = ir_new(ctx);
+	ir_const(ir, (Const){.name = "m", .dtype = DT_f32, .rank = 1, .dim = (const int64_t[]){2}, .data = "\0\0\0\0\0\0\0", .bytes = 8});
+	Graph *g = graph_parse(ir, text, "test");
+	if (!g)
+		fail_msg("%s", ctx->last->text);
+	bool in[8];
+	for (uint32_t k = 0; k < 8; k++)
+		in[k] = choice >> k & 1;
+	assert_null(transform_vmap(g, in, sym_int(ir->syms, 3)));
+	if (ctx->nerror != 1 || !strstr(ctx->last->text, why))
+		fail_msg("%u errors, expected \"%s\", got %s", ctx->nerror, why, ctx->last->text);
+	ctx_free(ctx);
+}
+
+static void refusals(void **state)
+{
+	(void)state;
+	refused("graph @f(%x: f32[2], %m: f32[2] buffer #1 \"m\") {\n  %s = add(%x, %m)\n  return %s, %s -> \"m\"\n}", 1,
+		"the value that is written to \"m\" differs between the members of the batch");
+	refused("graph @f(%x: f32[2], %m: f32[2] buffer #1 \"m\") {\n  %s = add(%x, %m)\n  return %s\n}", 2, "\"m\" is state");
+	refused("graph @f(%x: f32[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]) {\n  %s = neg(%x)\n  return %s\n}", 1, "input \"x\" has 12 dimensions");
+	refused("graph @f(%x: f32[]) {\n  %s = reshape(%x, shape=[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1])\n  return %s\n}", 1,
+		"reshape has operands or results of 12 dimensions, which with that of a batch are more than 12");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_op),
+		cmocka_unit_test(derivatives),
+		cmocka_unit_test(control_flow),
+		cmocka_unit_test(refusals),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

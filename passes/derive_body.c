@@ -10,11 +10,6 @@
  * where it is read, in the kernels that read it, and so is what depends on nothing that changes. */
 #include "passes/derive_priv.h"
 
-static Arena *scratch_of(const Graph *g)
-{
-	return g->ir->ctx->scratch;
-}
-
 /* ---- what depends on what ---- */
 
 void body_activity(const Graph *body, const bool *in, bool *out)
@@ -31,7 +26,7 @@ void body_activity(const Graph *body, const bool *in, bool *out)
 
 void body_readers(const Graph *body, const bool *out, bool *in)
 {
-	bool *read = arena_calloc(scratch_of(body), body->node.n, sizeof *read);
+	bool *read = ZEROED(body, bool, body->node.n);
 	for (uint32_t k = 0; k < body->output.n; k++)
 		read[body->output.data[k].node.i] |= out[k];
 	for (Node n = body->last; n.i; n = node_prev(body, n))
@@ -43,18 +38,13 @@ void body_readers(const Graph *body, const bool *out, bool *in)
 
 /* ---- both directions in one graph ---- */
 
-static Node *node_array(const Graph *g, uint32_t n)
-{
-	return arena_calloc(scratch_of(g), n + 1, sizeof(Node));
-}
-
 static void start(Linearized *l, const Graph *body)
 {
 	Graph *g = graph_new(body->ir, body->name);
-	*l = (Linearized){.g = g, .nin = body->input.n, .nout = body->output.n, .in = node_array(g, body->input.n),
-			  .out = node_array(g, body->output.n), .ct = node_array(g, body->output.n),
-			  .grad = node_array(g, body->input.n),
-			  .reads = arena_calloc(scratch_of(g), body->input.n + 1, sizeof(bool))};
+	*l = (Linearized){.g = g, .nin = body->input.n, .nout = body->output.n, .in = ZEROED(g, Node, body->input.n),
+			  .out = ZEROED(g, Node, body->output.n), .ct = ZEROED(g, Node, body->output.n),
+			  .grad = ZEROED(g, Node, body->input.n),
+			  .reads = ZEROED(g, bool, body->input.n)};
 	for (uint32_t k = 0; k < l->nin; k++) {
 		GraphInput in = body->input.data[k];
 		l->in[k] = graph_add_input(g, in.name, INPUT_USER, node_type_id(body, in.node));
@@ -83,11 +73,10 @@ static bool reads_any(const Graph *g, Node n, const bool *of)
 static bool find_kept(Linearized *l, const bool *step)
 {
 	Graph *g = l->g;
-	Arena *scratch = scratch_of(g);
-	bool *backward = arena_calloc(scratch, g->node.n, sizeof(bool)), *varies = arena_calloc(scratch, g->node.n, sizeof(bool));
-	bool *needed = arena_calloc(scratch, g->node.n, sizeof(bool));
-	l->kept = node_array(g, g->node.n);
-	l->kept_at = arena_calloc(scratch, g->node.n, sizeof(uint32_t));
+	bool *backward = ZEROED(g, bool, g->node.n), *varies = ZEROED(g, bool, g->node.n);
+	bool *needed = ZEROED(g, bool, g->node.n);
+	l->kept = ZEROED(g, Node, g->node.n);
+	l->kept_at = ZEROED(g, uint32_t, g->node.n);
 	for (uint32_t k = 0; k < l->nout; k++)
 		backward[l->ct[k].i] = l->ct[k].i != 0;
 	for (uint32_t k = 0; k < l->nin; k++) {
@@ -143,7 +132,7 @@ Graph *body_forward(Linearized *l, uint32_t shared)
 {
 	Graph *g = l->g, *to = graph_new(g->ir, g->name);
 	Build b = {.g = to};
-	Node *arg = node_array(g, g->input.n), *out = node_array(g, l->nout + l->nkept);
+	Node *arg = ZEROED(g, Node, g->input.n), *out = ZEROED(g, Node, l->nout + l->nkept);
 	for (uint32_t k = 0; k < l->nout; k++)
 		graph_add_output(g, "y", l->out[k], -1);
 	for (uint32_t k = 0; k < l->nkept; k++) {
@@ -179,7 +168,7 @@ void body_backward(Linearized *l, Build *b, const Node *in, const Node *ct, cons
 {
 	Graph *g = l->g;
 	uint32_t nout = 0;
-	Node *out = node_array(g, l->nin), *arg = node_array(g, l->nin + l->nout + l->nkept);
+	Node *out = ZEROED(g, Node, l->nin), *arg = ZEROED(g, Node, l->nin + l->nout + l->nkept);
 	uint32_t narg = 0;
 	graph_clear_outputs(g);
 	for (uint32_t k = 0; k < l->nkept; k++) {

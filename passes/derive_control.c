@@ -24,12 +24,6 @@ static uint32_t results(const Graph *g, Node n)
 	return node_type(g, n)->n;
 }
 
-static void *scratch_array(const Graph *g, uint32_t n, size_t size)
-{
-	return arena_calloc(g->ir->ctx->scratch, n + 1, size);
-}
-#define ZEROED(g, T, n) ((T *)scratch_array(g, n, sizeof(T)))
-
 /* ---- scan ---- */
 
 typedef struct {

@@ -4,6 +4,9 @@
 
 #include "passes/transform.h"
 
+/* n of T in the scratch arena, and room for one more. */
+#define ZEROED(g, T, n) ((T *)arena_calloc((g)->ir->ctx->scratch, (size_t)(n) + 1, sizeof(T)))
+
 /* Copy and canonicalise: composites for which `has_rule` is false, or with complex operands, expand; complex values become pairs
  * but for inputs, outputs and constants. NULL after ctx_error. */
 Graph *transform_begin(const Graph *, bool (*has_rule)(Op));

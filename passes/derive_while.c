@@ -12,12 +12,6 @@
 #include "ir/interp/tensor.h"
 #include "passes/derive_priv.h"
 
-static void *scratch_array(const Graph *g, uint32_t n, size_t size)
-{
-	return arena_calloc(g->ir->ctx->scratch, n + 1, size);
-}
-#define ZEROED(g, T, n) ((T *)scratch_array(g, n, sizeof(T)))
-
 typedef struct {
 	Graph *g;
 	Node n;
@@ -42,8 +36,7 @@ static While while_of(Graph *g, Node n)
 
 /* ---- how many rounds ---- */
 
-/* An integer that is known before anything runs, maybe as a size. `outer` has the loop's operands, for inputs of a body from
- * `first` on; NULL: there is none. */
+/* An integer that is known before anything runs, maybe as a size. w: the loop whose condition or body g is; NULL: none. */
 static bool known(const Graph *g, Node x, const While *w, Sym *v)
 {
 	SymTab *syms = g->ir->syms;
@@ -153,18 +146,22 @@ static bool rounds_until(const While *w, Node more, Sym *rounds, bool *exact)
 	return false;
 }
 
-/* At most so many; *exact: so many. */
-static bool known_rounds(const While *w, Sym *rounds, bool *exact)
+/* What is known of the number of rounds. */
+typedef enum { ROUNDS_UNKNOWN, ROUNDS_EXACT, ROUNDS_MOST, ROUNDS_GIVEN } RoundsKind; /* GIVEN: by `most`, so to be checked */
+
+static Sym most_of(const While *w)
 {
-	*exact = false;
-	if (rounds_until(w, w->test->output.data[0].node, rounds, exact))
-		return true;
 	const Attr *most = node_attr(w->g, w->n, "most");
-	*exact = false;
-	if (most->kind != ATTR_int)
-		return false;
-	*rounds = most->s;
-	return true;
+	return most->kind == ATTR_int ? most->s : (Sym){0};
+}
+
+static RoundsKind known_rounds(const While *w, Sym *rounds)
+{
+	bool exact = false;
+	if (rounds_until(w, w->test->output.data[0].node, rounds, &exact))
+		return exact ? ROUNDS_EXACT : ROUNDS_MOST;
+	*rounds = most_of(w);
+	return rounds->i ? ROUNDS_GIVEN : ROUNDS_UNKNOWN;
 }
 
 /* ---- a loop in the making: operands, and the inputs of both graphs, in step ---- */
@@ -233,12 +230,6 @@ static void spread_carries(const While *w, bool *in)
 			if (out[k] && !in[k])
 				in[k] = more = true;
 	}
-}
-
-static Sym most_of(const While *w)
-{
-	const Attr *most = node_attr(w->g, w->n, "most");
-	return most->kind == ATTR_int ? most->s : (Sym){0};
 }
 
 bool while_jvp(Forward *f, Build *b, Node n, const Node *t, Node *ty)
@@ -421,13 +412,14 @@ bool while_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	While w = while_of(b->g, n);
 	Sym rounds;
-	bool exact, *active = ZEROED(b->g, bool, w.nin), *has_ct = ZEROED(b->g, bool, w.ninit), *read = ZEROED(b->g, bool, w.nin);
+	RoundsKind kind = known_rounds(&w, &rounds);
+	bool *active = ZEROED(b->g, bool, w.nin), *has_ct = ZEROED(b->g, bool, w.ninit), *read = ZEROED(b->g, bool, w.nin);
 	memset(g, 0, w.nin * sizeof *g);
-	if (!known_rounds(&w, &rounds, &exact))
+	if (kind == ROUNDS_UNKNOWN)
 		return ctx_error(b->g->ir->ctx, node_near(b->g, n), "the number of rounds of this loop is not known before it runs, so what "
 				 "they keep for derivatives has no place: let it end at a known limit too (a counter that starts at "
 				 "a known number), or give it `most`");
-	if (exact)
+	if (kind == ROUNDS_EXACT)
 		return counted(b, &w, rounds, ct, want, g);
 	bool *step = ZEROED(b->g, bool, w.nin);
 	for (uint32_t k = 0; k < w.nin; k++) {
@@ -450,9 +442,8 @@ bool while_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 		if (l.reads[k])
 			l.kept[l.nkept++] = l.in[k];
 	Node count, *kept = ZEROED(b->g, Node, l.nkept);
-	bool given = sym_eq(b_syms(b), rounds, most_of(&w)) == YES;
 	TRY(keep_rounds(&w, &l, rounds, &count, kept));
-	if (given)
+	if (kind == ROUNDS_GIVEN)
 		check_count(b, count, rounds);
 	return rounds_backwards(b, &w, &l, has_ct, ct, count, kept, rounds, g);
 }

@@ -5,6 +5,7 @@
  *   canon, simplify, ... one pass; `pipeline`: all of them; `clean`: those after decompose
  *   vmap                 the batch that "; vmap: SIZE INPUT..." describes: SIZE is a number, or a symbol's name
  *   op-by-op             no fusion, for the words that follow
+ *   vjp, jvp             the derivatives by all inputs
  *   lower                print kernels
  *   loops [TARGET]       print the loop IR of the kernels
  *   program [TARGET]     print the loop IR around the kernels
@@ -106,6 +107,16 @@ static bool run_vmap(Run *r)
 static bool run_verify(Run *r)
 {
 	return graph_verify(r->g);
+}
+
+static bool run_vjp(Run *r)
+{
+	return (r->g = transform_vjp(r->g, &(Wrt){0})) != NULL;
+}
+
+static bool run_jvp(Run *r)
+{
+	return (r->g = transform_jvp(r->g, &(Wrt){0})) != NULL;
 }
 
 /* ---- kernels ---- */
@@ -458,6 +469,7 @@ static const StepWord steps[] = {
 	{"loops", run_loops},           {"program", run_program}, {"decide", run_decide},
 	{"emit-c", run_emit_c},         {"emit-model", run_emit_model}, {"interp", run_interp},
 	{"compiled", run_compiled},     {"calls", run_calls},     {"vmap", run_vmap},
+	{"vjp", run_vjp},               {"jvp", run_jvp},
 };
 
 static bool step(Run *r, const char *word)

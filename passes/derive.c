@@ -278,27 +278,10 @@ void forward_end(Forward *f)
 
 /* ---- the transforms ---- */
 
-static bool wanted_input(const Graph *g, const Wrt *w, uint32_t k)
-{
-	const GraphInput *in = &g->input.data[k];
-	return w->input ? w->input[k] : in->kind == INPUT_USER && is_differentiable(node_dtype(g, in->node));
-}
-
 /* Is it a result that has derivatives? */
 static bool has_derivative(const Graph *g, uint32_t k)
 {
 	return !graph_output_is_state(g, k) && is_differentiable(node_dtype(g, g->output.data[k].node));
-}
-
-static bool check_wrt(Graph *g, const Wrt *w)
-{
-	for (uint32_t k = 0; k < g->input.n; k++) {
-		DType d = node_dtype(g, g->input.data[k].node);
-		if (wanted_input(g, w, k) && !is_differentiable(d))
-			return ctx_error(g->ir->ctx, node_where(g, g->input.data[k].node),
-					 "there is no derivative by a value of dtype %s: leave this input out", dtype_name(d));
-	}
-	return true;
 }
 
 Node zeros_of(Build *b, TypeId type)
@@ -310,50 +293,6 @@ Node zeros_of(Build *b, TypeId type)
 static const char *prefixed(Graph *g, const char *prefix, const char *name)
 {
 	return arena_printf(g->ir->ctx->arena, "%s.%s", prefix, name);
-}
-
-/* Nodes of a constant that is differentiated by become readers of one, so that it has one cotangent; none: it is not read. */
-static Node one_constant(Graph *g, ConstId c)
-{
-	Node one = {0};
-	for (Node n = g->first, next; n.i; n = next) {
-		next = node_next(g, n);
-		if (node_const(g, n).i != c.i || !c.i)
-			continue;
-		if (one.i)
-			pass_replace(g, n, one);
-		else
-			one = n;
-	}
-	return one;
-}
-
-typedef struct {
-	uint32_t n;     /* inputs, then constants */
-	Node *node;     /* none: a constant that is not read */
-	TypeId *type;
-	const char **name;
-} Roots;
-
-static Roots roots_of(Graph *g, const Wrt *w)
-{
-	Arena *scratch = g->ir->ctx->scratch;
-	uint32_t most = g->input.n + w->nparam;
-	Roots r = {0, ARENA_ARRAY(scratch, Node, most), ARENA_ARRAY(scratch, TypeId, most), ARENA_ARRAY(scratch, const char *, most)};
-	for (uint32_t k = 0; k < g->input.n; k++)
-		if (wanted_input(g, w, k)) {
-			r.name[r.n] = g->input.data[k].name;
-			r.node[r.n++] = g->input.data[k].node;
-		}
-	for (uint32_t k = 0; k < w->nparam; k++) {
-		r.name[r.n] = ir_const_of(g->ir, w->param[k])->name;
-		r.node[r.n++] = one_constant(g, w->param[k]);
-	}
-	for (uint32_t k = 0; k < r.n; k++) {
-		const Const *c = r.node[k].i ? NULL : ir_const_of(g->ir, w->param[k - (r.n - w->nparam)]);
-		r.type[k] = c ? ir_type_ints(g->ir, c->dtype, c->rank, c->dim) : node_type_id(g, r.node[k]);
-	}
-	return r;
 }
 
 /* What only helped to make the rest goes. */
@@ -368,9 +307,9 @@ static Graph *finished(Graph *g)
 Graph *transform_vjp(const Graph *src, const Wrt *w)
 {
 	Graph *g = transform_begin(src, op_has_vjp);
-	if (!g || !check_wrt(g, w))
+	Roots roots;
+	if (!g || !roots_of(g, w, &roots))
 		return NULL;
-	Roots roots = roots_of(g, w);
 	uint32_t nresult = g->output.n;
 	Node last = g->last;
 	Reverse r = reverse_new(g, (Build){.g = g}, 1, g->node.n - 1);
@@ -395,9 +334,9 @@ Graph *transform_vjp(const Graph *src, const Wrt *w)
 Graph *transform_jvp(const Graph *src, const Wrt *w)
 {
 	Graph *g = transform_begin(src, op_has_jvp);
-	if (!g || !check_wrt(g, w))
+	Roots roots;
+	if (!g || !roots_of(g, w, &roots))
 		return NULL;
-	Roots roots = roots_of(g, w);
 	Arena *scratch = g->ir->ctx->scratch;
 	uint32_t nresult = g->output.n;
 	Node *input = ARENA_ARRAY(scratch, Node, roots.n);

@@ -11,6 +11,18 @@
  * but for inputs, outputs and constants. NULL after ctx_error. */
 Graph *transform_begin(const Graph *, bool (*has_rule)(Op));
 
+/* ---- what is differentiated by (derive_roots.c) ---- */
+
+typedef struct {
+	uint32_t n;     /* inputs, then constants */
+	Node *node;     /* none: a constant that is not read */
+	TypeId *type;
+	const char **name;
+} Roots;
+
+/* False after ctx_error. */
+bool roots_of(Graph *, const Wrt *, Roots *);
+
 /* ---- cotangents ---- */
 
 /* Of the nodes with handles first, first + 1, ... first + n - 1: what is active depends on a value that is differentiated by. */

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <string.h>
 
 #include "ir/interp/interp.h"
@@ -201,6 +202,38 @@ static void test_refused(void **state)
 	assert_non_null(strstr(ctx->last->text, "more rounds than `most` says"));
 }
 
+/* A parameter that only bodies read, one of them within another, and one that the graph reads too. */
+static void test_constants(void **state)
+{
+	(void)state;
+	static const double value[2] = {0.75, -0.5};
+	static const int64_t dim[] = {2};
+	ConstId c[2];
+	for (uint32_t k = 0; k < 2; k++)
+		c[k] = ir_const(ir, (Const){.name = k ? "v" : "w", .dtype = DT_f64, .rank = 1, .dim = dim, .data = value, .bytes = 16, .is_param = true});
+	Graph *g = parse("graph @main(%p: bool[], %h: f64[2]) {\n"
+			 "  %r = scan([%h], [], [], body=graph @step(%h: f64[2]) {\n"
+			 "    %t = full(value=true, shape=[], dtype=bool)\n"
+			 "    %c = cond(%t, [%h], yes=graph @yes(%h: f64[2]) {\n"
+			 "      %w = constant(value=#1) : f64[2]\n      %a = mul(%h, %w)\n      return %a\n"
+			 "    }, no=graph @no(%h: f64[2]) {\n      return %h\n    })\n"
+			 "    %y = get(%c, index=0)\n    return %y\n  }, length=3, reverse=false)\n"
+			 "  %y = get(%r, index=0)\n  %v = constant(value=#2) : f64[2]\n  %w = constant(value=#1) : f64[2]\n"
+			 "  %z = mul(%y, %v)\n  %s = mul(%z, %w)\n  return %s\n}\n");
+	Graph *vjp = transform_vjp(g, &(Wrt){.nparam = 2, .param = c});
+	assert_non_null(vjp);
+	uint8_t yes = 1;
+	double h[2] = {2, 3}, ct[2] = {1, 1};
+	Tensor in[] = {{.dtype = DT_bool, .data = &yes}, {.dtype = DT_f64, .rank = 1, .dim = {2}, .data = h},
+		       {.dtype = DT_f64, .rank = 1, .dim = {2}, .data = ct}}, out[4];
+	assert_true(interp(ctx, vjp, in, 3, out, 4, ctx->arena));
+	for (uint32_t k = 0; k < 2; k++) { /* h w^3 v w: by w and by v */
+		double w = value[k];
+		assert_true(fabs(tensor_f64(&out[2], k) - 4 * h[k] * w * w * w * w) < 1e-12);
+		assert_true(fabs(tensor_f64(&out[3], k) - h[k] * w * w * w * w) < 1e-12);
+	}
+}
+
 int main(void)
 {
 	op_init();
@@ -212,6 +245,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_counted, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bounded, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_constants, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,141 @@
+/* What a graph is differentiated by: inputs, and constants, each of which becomes one node that all read, in loops and branches too.
+ *
+ *   %r = scan([%h], [], [], body=graph(%h) {          %w = constant(#1)
+ *     %w = constant(#1) ...                    ->     %r = scan([%h], [], [%w], body=graph(%h, %w) { ... }) */
+#include <string.h>
+
+#include "passes/derive_priv.h"
+
+static bool wanted_input(const Graph *g, const Wrt *w, uint32_t k)
+{
+	const GraphInput *in = &g->input.data[k];
+	return w->input ? w->input[k] : in->kind == INPUT_USER && is_differentiable(node_dtype(g, in->node));
+}
+
+/* ---- constants ---- */
+
+/* The graphs of a node; how many. */
+static uint32_t bodies_of(const Graph *g, Node n, Graph **body)
+{
+	const Schema *s = op_schema(node_op(g, n));
+	uint32_t count = 0;
+	for (uint32_t k = 0; k < s->narg; k++) {
+		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
+		if (s->arg[k].kind == ARG_graph && a->kind == ATTR_graph && count < 2)
+			body[count++] = a->graph;
+	}
+	return count;
+}
+
+/* n with more operands in its last list, which are the last inputs of its bodies. */
+static Node with_operands(Graph *g, Node n, const Node *more, uint32_t count)
+{
+	const NodeData d = *node_data(g, n);
+	const Schema *s = op_schema(d.op);
+	Attr attr[MAX_ARGS];
+	Node *in = ZEROED(g, Node, d.nin + count);
+	uint32_t last = 0;
+	for (uint32_t k = 0; k < s->narg; k++) {
+		attr[k] = *ir_attr(g->ir, d.attr, k);
+		last = s->arg[k].kind == ARG_tensors ? k : last;
+	}
+	attr[last].s = sym_addi(g->ir->syms, attr[last].s, count);
+	for (uint32_t k = 0; k < d.nin; k++)
+		in[k] = node_in(g, n, k);
+	memcpy(in + d.nin, more, count * sizeof *more);
+	Node by = graph_add(g, n, d.op, in, d.nin + count, ir_attrs(g->ir, s->narg, attr), d.type, d.loc);
+	pass_replace(g, n, by);
+	return by;
+}
+
+/* One node for each of the constants that count, before all that read it: node[c]. */
+static void collect(Graph *g, const bool *wanted, Node *node);
+
+/* Those that bodies of n read become operands. */
+static void lift(Graph *g, Node n, const bool *wanted, Node *node)
+{
+	uint32_t nconst = g->ir->constant.n, count = 0;
+	Graph *body[2];
+	Node *of[2], *more;
+	uint32_t nbody = bodies_of(g, n, body);
+	if (!nbody)
+		return;
+	more = ZEROED(g, Node, nconst);
+	for (uint32_t k = 0; k < nbody; k++) {
+		of[k] = ZEROED(g, Node, nconst);
+		collect(body[k], wanted, of[k]);
+	}
+	for (uint32_t c = 1; c < nconst; c++) {
+		Node some = of[0][c].i ? of[0][c] : nbody > 1 ? of[1][c] : (Node){0};
+		if (!some.i)
+			continue;
+		TypeId type = node_type_id(of[0][c].i ? body[0] : body[1], some);
+		if (!node[c].i) {
+			Attr value[] = {attr_const((ConstId){c})};
+			node[c] = graph_add(g, n, OP_constant, NULL, 0, ir_attrs(g->ir, 1, value), type, (LocId){0});
+		}
+		more[count++] = node[c];
+		for (uint32_t k = 0; k < nbody; k++) {
+			Node input = graph_add_input(body[k], ir_const_of(g->ir, (ConstId){c})->name, INPUT_USER, type);
+			if (of[k][c].i)
+				pass_replace(body[k], of[k][c], input);
+		}
+	}
+	if (count)
+		with_operands(g, n, more, count);
+}
+
+static void collect(Graph *g, const bool *wanted, Node *node)
+{
+	for (Node n = g->first, next; n.i; n = next) {
+		next = node_next(g, n);
+		uint32_t c = node_const(g, n).i;
+		if (c && wanted[c] && node[c].i)
+			pass_replace(g, n, node[c]);
+		else if (c && wanted[c])
+			node[c] = n;
+		else
+			lift(g, n, wanted, node);
+	}
+}
+
+/* ---- roots ---- */
+
+static bool check_wrt(Graph *g, const Wrt *w)
+{
+	for (uint32_t k = 0; k < g->input.n; k++) {
+		DType d = node_dtype(g, g->input.data[k].node);
+		if (wanted_input(g, w, k) && !is_differentiable(d))
+			return ctx_error(g->ir->ctx, node_where(g, g->input.data[k].node),
+					 "there is no derivative by a value of dtype %s: leave this input out", dtype_name(d));
+	}
+	return true;
+}
+
+bool roots_of(Graph *g, const Wrt *w, Roots *out)
+{
+	Arena *scratch = g->ir->ctx->scratch;
+	uint32_t most = g->input.n + w->nparam;
+	Roots r = {0, ZEROED(g, Node, most), ZEROED(g, TypeId, most), ARENA_ARRAY(scratch, const char *, most)};
+	bool *wanted = ZEROED(g, bool, g->ir->constant.n);
+	Node *node = ZEROED(g, Node, g->ir->constant.n);
+	TRY(check_wrt(g, w));
+	for (uint32_t k = 0; k < g->input.n; k++)
+		if (wanted_input(g, w, k)) {
+			r.name[r.n] = g->input.data[k].name;
+			r.type[r.n] = node_type_id(g, g->input.data[k].node);
+			r.node[r.n++] = g->input.data[k].node;
+		}
+	for (uint32_t k = 0; k < w->nparam; k++)
+		wanted[w->param[k].i] = true;
+	if (w->nparam)
+		collect(g, wanted, node);
+	for (uint32_t k = 0; k < w->nparam; k++) {
+		const Const *c = ir_const_of(g->ir, w->param[k]);
+		r.name[r.n] = c->name;
+		r.type[r.n] = ir_type_ints(g->ir, c->dtype, c->rank, c->dim);
+		r.node[r.n++] = node[w->param[k].i];
+	}
+	*out = r;
+	return true;
+}

@@ -317,33 +317,24 @@ static void legal_store(Legal *g, LsData s)
 
 static void legal_block(Legal *g, Lb b);
 
-static void legal_for(Legal *g, LsData s, Lx old_end)
-{
-	if (g->is_mutable[old_end.i]) /* it is evaluated once */
-		s.y = let(g, "end", s.y);
-	put(g, s);
-	legal_block(g, s.body);
-}
-
+/* What the row of its kind says decides what becomes of a statement. */
 static void legal_stmt(Legal *g, LsData s)
 {
+	const LsRow *row = ls_row(s.kind);
 	Lx old_end = s.y;
 	ls_map(g->f, &s, legal_of, g);
-	if (s.kind != LS_WHILE) /* whose condition is computed anew before each round */
+	if (!row->anew)
 		name_shared(g, &s);
-	switch (s.kind) {
-	case LS_LOAD: case LS_GATHER: legal_load(g, s); break;
-	case LS_STORE: case LS_SCATTER: legal_store(g, s); break;
-	case LS_FOR: legal_for(g, s, old_end); break;
-	case LS_PREFETCH:
-		if (g->lib.isa->vector_bytes)
-			put(g, s);
-		break;
-	case LS_TABLE: put(g, s); break; /* legal from before */
-	case LS_IF: s.rare = g->lib.isa->vector_bytes && ls_is_rare(g->f, &s); /* fall through */
-	default:
+	if (row->mem == MEM_READ) {
+		legal_load(g, s);
+	} else if (row->mem == MEM_WRITE) {
+		legal_store(g, s);
+	} else if (row->mem != MEM_HINT || g->lib.isa->vector_bytes) {
+		if (row->v == V_LOOP && g->is_mutable[old_end.i]) /* it is evaluated once */
+			s.y = let(g, "end", s.y);
+		s.rare = g->lib.isa->vector_bytes && ls_is_rare(g->f, &s);
 		put(g, s);
-		legal_block(g, s.body);
+		legal_block(g, row->legal ? (Lb){0} : s.body); /* legal from before */
 		legal_block(g, s.other);
 	}
 }

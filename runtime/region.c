@@ -65,15 +65,15 @@ void region_record(WeftRegion *r, int id)
 	atomic_store(&s->recording, 0);
 }
 
-/* Take tasks from share `lane` until it is empty, as those of the launches before in this phase were found to be. */
+/* Take tasks from share `lane`, an eighth of the rest each time, until it is empty, as those of the launches before are. */
 static void drain(WeftRegion *r, int32_t lane, WeftKernel kernel, const WeftFrame *f, int64_t ntasks)
 {
 	int64_t first = ntasks / r->n * lane + ntasks % r->n * lane / r->n;
 	int64_t last = ntasks / r->n * (lane + 1) + ntasks % r->n * (lane + 1) / r->n;
-	int64_t chunk = (last - first) / 8 + 1, before = r->base[lane], all = before + last - first;
+	int64_t before = r->base[lane], all = before + last - first;
 	_Atomic int64_t *next = &r->shared->lane[lane].next;
 	for (int64_t a = atomic_load_explicit(next, memory_order_relaxed), end = 0; a < all; a = a > end ? a : end) {
-		end = all - a < chunk ? all : a + chunk;
+		end = a + (all - a + 7) / 8;
 		if (atomic_compare_exchange_strong_explicit(next, &a, end, memory_order_relaxed, memory_order_relaxed))
 			region_record(r, kernel(f, first + a - before, first + end - before));
 	}

@@ -15,7 +15,7 @@ static const LsRow row[] = {
 	[LS_SCATTER] = {"scatter", "$m[$o + $y] = $x$w", .mem = MEM_WRITE, .offset = FIELD_INDEX, .x = FIELD_VALUE,
 	                .y = FIELD_LANES, .masked = true},
 	[LS_FOR] = {"for", "for $n in $x .. $y$s$b", .v = V_LOOP, .x = FIELD_INDEX, .y = FIELD_INDEX, .body = true},
-	[LS_WHILE] = {"while", "while $x$b", .x = FIELD_BOOL, .body = true},
+	[LS_WHILE] = {"while", "while $x$b", .x = FIELD_BOOL, .body = true, .anew = true},
 	[LS_IF] = {"if", "if $x$b$e", .x = FIELD_BOOL, .body = true, .other = true},
 	[LS_LOCAL] = {"local", "local $n: $d[$c]", .v = V_ARRAY},
 	[LS_FAIL] = {"fail", "fail message $k ($a)", .arg = FIELD_INDEX, .most = MAX_FAIL_ARGS, .effect = true},

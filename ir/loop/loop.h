@@ -197,6 +197,7 @@ typedef struct {
 	LsMemory mem;     /* with offset */
 	bool masked;      /* may have a mask */
 	bool body, other; /* may have these blocks */
+	bool anew;        /* x is computed before each round, not once */
 	bool effect;      /* is kept although nothing reads what it gives */
 	bool legal;       /* in legal functions only */
 	uint32_t most;    /* arguments; 0: any number */

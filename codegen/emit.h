@@ -16,7 +16,7 @@ typedef struct {
 	const char *weights_file;    /* its name, beside the artifact */
 	const char *weights_hash;    /* of what stands where in it; NULL: no such file */
 	const char *version, *source_hash, *compiler; /* for the manifest; NULL: "" */
-	bool replaceable;            /* weights may be replaced by set_weights */
+	const char *prepare_export;  /* where weights may be replaced by set_weights: the function of Program.prepare's program */
 } EmitOptions;
 
 /* Programs of one model, each for another level of one family of processors, in one artifact: each was emitted with a

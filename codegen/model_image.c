@@ -5,6 +5,7 @@
 
 #include "ir/graph/dtype_api.h"
 #include "ir/ops/userop.h"
+#include "runtime/runtime.h"
 
 #define FIELD(type, name) offsetof(type, name)
 
@@ -51,7 +52,14 @@ TYPE(model, WeftModel, M(size, U32), M(abi, U32), STRIDE(WEFT_DIM), STRIDE(WEFT_
      M(nparam, U32), M(entry, POINTER), M(param, POINTER), M(replaceable, U32), M(nstate, U32), M(state, POINTER), M(state_bytes, U64),
      M(weights, POINTER), M(weights_file, POINTER), M(weights_hash, POINTER), M(weights_bytes, U64), M(user_ops, POINTER), M(open, POINTER),
      M(close, POINTER), M(sizes, POINTER), M(run, POINTER), M(threads_new, POINTER), M(threads_free, POINTER), M(set_weights, POINTER),
-     M(state_get, POINTER), M(state_set, POINTER), M(state_reset, POINTER), M(clone, POINTER));
+     M(state_get, POINTER), M(state_set, POINTER), M(state_reset, POINTER), M(clone, POINTER), M(nsource, U32), M(source, POINTER),
+     M(prepare, POINTER));
+TYPE(i32, int32_t, {NULL, IMAGE_I32, 0});
+TYPE(from, WeftFrom, F(WeftFrom, source, I32), F(WeftFrom, group, I32), F(WeftFrom, output, I32));
+TYPE(group, WeftGroup, F(WeftGroup, entry, U32), F(WeftGroup, ninput, U32), F(WeftGroup, source, POINTER),
+     F(WeftGroup, stored, POINTER));
+TYPE(prepare, WeftPrepare, F(WeftPrepare, model, POINTER), F(WeftPrepare, get, POINTER), F(WeftPrepare, ngroup, U32),
+     F(WeftPrepare, from, POINTER), F(WeftPrepare, group, POINTER));
 /* By WeftStruct: which it is, and its size in C. */
 static const struct {
 	const ImageType *type;
@@ -335,9 +343,9 @@ static uint64_t add_layout(Builder *b, const Layout *l, const char *name)
 	return at;
 }
 
-static uint64_t add_extents(Builder *b, const Const *c, uint32_t k)
+static uint64_t add_extents(Builder *b, const Const *c, const char *name)
 {
-	uint64_t at = object(b->im, &i64_type, arena_printf(b->im->arena, "param_dim_%u", k), c->rank, true);
+	uint64_t at = object(b->im, &i64_type, name, c->rank, true);
 	memcpy(b->im->data + at, c->dim, c->rank * sizeof *c->dim);
 	return at;
 }
@@ -357,11 +365,112 @@ static uint64_t add_params(Builder *b)
 		memcpy(im->data + here, &info, sizeof info);
 		point_text(im, here + FIELD(WeftParamInfo, name), c->is_param ? c->name : "");
 		if (c->rank)
-			point(im, here + FIELD(WeftParamInfo, dim), add_extents(b, c, k));
+			point(im, here + FIELD(WeftParamInfo, dim), add_extents(b, c, arena_printf(im->arena, "param_dim_%u", k)));
 		if (!plain)
 			point(im, here + FIELD(WeftParamInfo, layout), add_layout(b, &pc->layout, arena_printf(im->arena, "param_layout_%u", k)));
 	}
 	return at;
+}
+
+/* ---- replaceable weights ---- */
+
+/* By constant: where weights that are set come in. */
+typedef struct {
+	int32_t source, group, output, stored; /* -1: none; stored: which of Program.constant has its bytes as they are */
+} Role;
+
+static Role *find_roles(const Builder *b)
+{
+	const Program *p = b->p;
+	const ProgramPrepare *w = p->prepare;
+	Role *role = ARENA_ARRAY(b->im->arena, Role, p->ir->constant.n);
+	for (uint32_t k = 0; k < p->ir->constant.n; k++)
+		role[k] = (Role){-1, -1, -1, -1};
+	for (uint32_t k = 0; k < w->source.n; k++)
+		role[w->source.data[k].i].source = (int32_t)k;
+	for (uint32_t k = 0; k < w->group.n; k++)
+		for (uint32_t i = 0; i < w->group.data[k].output.n; i++) {
+			Role *r = &role[w->group.data[k].output.data[i].i];
+			r->group = (int32_t)k;
+			r->output = (int32_t)i;
+		}
+	for (uint32_t k = 0; k < p->constant.n; k++) {
+		const ProgramConst *c = &p->constant.data[k];
+		if (layout_is_row_major(&c->layout, ir_const_of(p->ir, c->source)->rank))
+			role[const_root(p->ir, c->source).i].stored = (int32_t)k;
+	}
+	return role;
+}
+
+/* Parameters as the file has them. */
+static uint64_t add_sources(Builder *b)
+{
+	const ProgramPrepare *w = b->p->prepare;
+	ModelImage *im = b->im;
+	uint64_t at = object(im, &param_type, "sources", w->source.n, true);
+	for (uint32_t k = 0; k < w->source.n; k++) {
+		const Const *c = ir_const_of(b->p->ir, w->source.data[k]);
+		WeftParamInfo info = {.dtype = dtype_to_api(c->dtype), .rank = c->rank, .bytes = dtype_size(c->dtype)};
+		for (uint32_t d = 0; d < c->rank; d++)
+			info.bytes *= (uint64_t)c->dim[d];
+		uint64_t here = at + k * sizeof info;
+		memcpy(im->data + here, &info, sizeof info);
+		point_text(im, here + FIELD(WeftParamInfo, name), c->name);
+		if (c->rank)
+			point(im, here + FIELD(WeftParamInfo, dim), add_extents(b, c, arena_printf(im->arena, "source_dim_%u", k)));
+	}
+	return at;
+}
+
+static uint64_t add_from(Builder *b, const Role *role)
+{
+	const Program *p = b->p;
+	uint64_t at = object(b->im, &from_type, "from", p->constant.n, true);
+	for (uint32_t k = 0; k < p->constant.n; k++) {
+		const Role *r = &role[const_root(p->ir, p->constant.data[k].source).i];
+		WeftFrom from = {r->source, r->group, r->output};
+		memcpy(b->im->data + at + k * sizeof from, &from, sizeof from);
+	}
+	return at;
+}
+
+static uint64_t add_groups(Builder *b, const Role *role)
+{
+	const ProgramPrepare *w = b->p->prepare;
+	ModelImage *im = b->im;
+	uint64_t at = object(im, &group_type, "groups", w->group.n, true);
+	for (uint32_t k = 0; k < w->group.n; k++) {
+		const ProgramGroup *g = &w->group.data[k];
+		WeftGroup info = {.entry = g->entry, .ninput = g->input.n};
+		uint64_t here = at + k * sizeof info;
+		uint64_t source = object(im, &i32_type, arena_printf(im->arena, "group_source_%u", k), g->input.n, true);
+		uint64_t stored = object(im, &i32_type, arena_printf(im->arena, "group_stored_%u", k), g->input.n, true);
+		memcpy(im->data + here, &info, sizeof info);
+		for (uint32_t i = 0; i < g->input.n; i++) {
+			const Role *r = &role[const_root(b->p->ir, g->input.data[i]).i];
+			memcpy(im->data + source + i * sizeof r->source, &r->source, sizeof r->source);
+			memcpy(im->data + stored + i * sizeof r->stored, &r->stored, sizeof r->stored);
+		}
+		point(im, here + FIELD(WeftGroup, source), source);
+		point(im, here + FIELD(WeftGroup, stored), stored);
+	}
+	return at;
+}
+
+static void point_prepare(Builder *b, uint64_t model, const EmitOptions *o)
+{
+	const ProgramPrepare *w = b->p->prepare;
+	ModelImage *im = b->im;
+	const Role *role = find_roles(b);
+	uint64_t sources = add_sources(b), from = add_from(b, role), groups = add_groups(b, role);
+	WeftPrepare info = {.ngroup = w->group.n};
+	uint64_t at = one(im, &prepare_type, "prepare", &info);
+	if (w->group.n)
+		point_symbol(im, at + FIELD(WeftPrepare, get), o->prepare_export);
+	point_some(im, at + FIELD(WeftPrepare, from), from, b->p->constant.n);
+	point_some(im, at + FIELD(WeftPrepare, group), groups, w->group.n);
+	point_some(im, model + FIELD(WeftModel, source), sources, w->source.n);
+	point(im, model + FIELD(WeftModel, prepare), at);
 }
 
 /* ---- the model ---- */
@@ -431,7 +540,7 @@ void model_image(ModelImage *im, const Program *p, const Target *t, const char *
 		point(im, entries + k * sizeof(char *), entry[k]);
 	const char *user_ops = name_user_ops(p);
 	WeftModel m = {.size = sizeof m, .abi = WEFT_ABI_VERSION, .nentry = p->entry.n, .nparam = p->constant.n, .nstate = p->state.n,
-	               .replaceable = o->replaceable, .weights_bytes = p->weight_bytes, .state_bytes = p->state_bytes};
+	               .replaceable = p->prepare != NULL, .nsource = p->prepare ? p->prepare->source.n : 0, .weights_bytes = p->weight_bytes, .state_bytes = p->state_bytes};
 	for (uint32_t k = 0; k < sizeof strides / sizeof *strides; k++)
 		m.stride[k] = strides[k].type->size;
 	im->model = one(im, &model_type, "model", &m);
@@ -451,6 +560,8 @@ void model_image(ModelImage *im, const Program *p, const Target *t, const char *
 	if (user_ops)
 		point_text(im, im->model + FIELD(WeftModel, user_ops), user_ops);
 	point_runtime(im, im->model, m.replaceable || m.nstate);
+	if (p->prepare)
+		point_prepare(&b, im->model, o);
 	qsort(im->pointer.data, im->pointer.n, sizeof *im->pointer.data, by_place);
 }
 

@@ -12,6 +12,7 @@
 #include "driver/embed.h"
 #include "driver/jobs.h"
 #include "driver/prepare.h"
+#include "driver/recipes.h"
 #include "driver/target_file.h"
 #include "driver/user_ops.h"
 #include "ir/loop/predict.h"
@@ -213,7 +214,7 @@ bool compile_lower(Compilation *c)
 	ScheduleLevel *lowered = ARENA_ARRAY(c->ctx->arena, ScheduleLevel, c->level.n * c->from->nentry);
 	c->source_hash = hash_source(c);
 	phase_end(c, "hash");
-	TRY(run_passes(c) && lower_levels(c, lowered) && schedule_levels(c, lowered));
+	TRY(run_passes(c) && lower_levels(c, lowered) && schedule_levels(c, lowered) && recipes_lower(c));
 	for (uint32_t k = 0; k < c->level.n; k++)
 		c->level.data[k].program->weight_bytes = c->program->weight_bytes;
 	c->weights_hash = c->o.weights == WEFT_WEIGHTS_FILE ? section_hash(c->program) : NULL;
@@ -253,24 +254,33 @@ EmitOptions compile_emit_options(const Compilation *c, const TargetLevel *level,
 		.nunits = unit_count(level->program->fn.n, c->llvm),
 		.export_name = level_export(c, level),
 		.suffix = level->suffix,
-		.hidden = c->level.n > 1,
+		.hidden = c->level.n > 1 || level == &c->prepare,
 		.weights_symbol =
-			weights_file || !c->program->weight_bytes ? NULL : c->weights_symbol,
+			weights_file || !level->program->weight_bytes ? NULL : c->weights_symbol,
 		.weights_file = weights_file,
 		.version = WEFT_VERSION,
 		.weights_hash = c->weights_hash,
 		.source_hash = c->source_hash,
 		.compiler = "",
-		.replaceable = c->o.replaceable,
+		.prepare_export = c->prepare.program ? level_export(c, &c->prepare) : NULL,
 	};
+}
+
+uint32_t compile_programs(const Compilation *c, const TargetLevel **out)
+{
+	for (uint32_t k = 0; k < c->level.n; k++)
+		out[k] = &c->level.data[k];
+	if (c->prepare.program)
+		out[c->level.n] = &c->prepare;
+	return c->level.n + (c->prepare.program != NULL);
 }
 
 bool compile_print(Compilation *c, const char *weights_file)
 {
-	for (uint32_t k = 0; k < c->level.n; k++) {
-		const TargetLevel *level = &c->level.data[k];
-		EmitOptions o = compile_emit_options(c, level, weights_file);
-		TRY(emit_c(level->program, level->target, &o, &c->files));
+	const TargetLevel **level = ARENA_ARRAY(c->ctx->arena, const TargetLevel *, c->level.n + 1);
+	for (uint32_t k = 0, n = compile_programs(c, level); k < n; k++) {
+		EmitOptions o = compile_emit_options(c, level[k], level[k] == &c->prepare ? NULL : weights_file);
+		TRY(emit_c(level[k]->program, level[k]->target, &o, &c->files));
 	}
 	EmitSelect select = compile_select(c);
 	if (select.n > 1)

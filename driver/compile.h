@@ -29,6 +29,8 @@ typedef struct {
 	bool plain; /* programs are not legalised: for their text only */
 	bool fallback; /* the C compiler is used because the LLVM back end of this build is not found */
 	ARRAY(TargetLevel) level; /* by increasing capability; one triple, one weight section */
+	TargetLevel prepare;      /* what computes weights that are replaceable (recipes.h), for the least level; no program: nothing does */
+	bool computed;            /* the constants with recipes have contents */
 	const Target *target; /* of the last level */
 	Program *program;
 	EmitFiles files;
@@ -40,6 +42,8 @@ bool compile_begin(Compilation *, Weft *, const WeftGraph *, const WeftOptions *
 bool compile_for_here(Compilation *);
 /* Passes, lowering, schedules: up to the programs. */
 bool compile_lower(Compilation *);
+/* What is emitted: the levels, and what computes weights; `out` has room for one more than there are levels. Returns how many. */
+uint32_t compile_programs(const Compilation *, const TargetLevel **out);
 /* For either emitter, with weights embedded or in the file of that name. */
 EmitOptions compile_emit_options(const Compilation *, const TargetLevel *, const char *weights_file);
 /* What chooses between several levels. */

@@ -5,6 +5,7 @@
 
 #include "driver/backend.h"
 #include "driver/prepare.h"
+#include "driver/recipes.h"
 #include "driver/user_ops.h"
 #include "ir/loop/loop.h"
 #include "ir/ops/userop.h"
@@ -65,10 +66,13 @@ bool jit_model(Compilation *c, const WeftModel **out)
 	TRY(r->llvm);
 	ctx_defer(c->ctx, release, r);
 	phase_end(c, "load LLVM");
-	TRY(section_map(c->program, c->o.jobs, &r->weights));
+	TRY(recipes_compute(c) && section_map(c->program, c->o.jobs, &r->weights));
 	phase_end(c, "weights");
-	EmitOptions o = compile_emit_options(c, &c->level.data[0], NULL);
-	TRY(r->llvm->emit(c->program, c->target, &o, LLVM_OBJECT, c->o.jobs, &files));
+	const TargetLevel *level[2];
+	for (uint32_t k = 0, n = compile_programs(c, level); k < n; k++) {
+		EmitOptions o = compile_emit_options(c, level[k], NULL);
+		TRY(r->llvm->emit(level[k]->program, level[k]->target, &o, LLVM_OBJECT, c->o.jobs, &files));
+	}
 	c->w->report.objects = files.file.n;
 	phase_end(c, "llvm");
 	TRY(link_here(c, r, &files));

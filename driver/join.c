@@ -26,18 +26,26 @@ typedef struct {
 	ConstId *one;      /* by constant: what it became; none: not met yet */
 } Constants;
 
+/* Of recipes, those that compute the same from the same constants, which were joined before. */
 static bool same_contents(const Const *a, const Const *b)
 {
 	return a->dtype == b->dtype && a->rank == b->rank && a->bytes == b->bytes && a->is_param == b->is_param &&
-	       memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0 && memcmp(a->data, b->data, a->bytes) == 0;
+	       memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0 && !a->recipe == !b->recipe &&
+	       (a->recipe ? graph_equal(a->recipe, b->recipe) : memcmp(a->data, b->data, a->bytes) == 0);
+}
+
+/* NULL: it has none that matters. Interned. */
+static const char *kept_name(const Constants *x, ConstId c)
+{
+	const Const *k = ir_const_of(x->ir, const_root(x->ir, c));
+	return x->keep_names && k->is_param ? k->name : NULL;
 }
 
 /* The one that stands for this one. */
 static ConstId find_equal(Constants *x, ConstId c)
 {
 	const Const *k = ir_const_of(x->ir, c);
-	const char *name = x->keep_names && k->is_param ? k->name : NULL; /* interned */
-	uint64_t key[2] = {const_hash(x->ir, c), (uintptr_t)name};
+	uint64_t key[2] = {const_hash(x->ir, c), (uintptr_t)kept_name(x, c)};
 	bool fresh;
 	uint32_t id = intern(&x->key, key, sizeof key, &fresh), at = fresh ? 0 : x->first.data[id - 1];
 	if (fresh)
@@ -69,13 +77,18 @@ static bool check_name(Constants *x, ConstId c)
 
 static bool replace_in(Constants *x, Graph *g);
 
+/* What it is a view of, and what it is computed from, come first. */
 static bool replace_const(Constants *x, ConstId *c)
 {
-	ConstId *one = &x->one[c->i];
+	const ConstId root = const_root(x->ir, *c);
+	ConstId *one = &x->one[c->i], whole = root;
+	TRY(root.i == c->i || replace_const(x, &whole));
+	Graph *recipe = ir_const_of(x->ir, *c)->recipe;
+	TRY(one->i || !recipe || replace_in(x, recipe));
 	if (!one->i)
 		*one = find_equal(x, *c);
 	*c = *one;
-	return check_name(x, *c);
+	return root.i != c->i || check_name(x, *c);
 }
 
 static bool replace_attrs(Constants *x, Op op, AttrId *id)

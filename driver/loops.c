@@ -7,7 +7,9 @@
 #include "codegen/model_image.h"
 #include "driver/loops_priv.h"
 #include "driver/prepare.h"
+#include "driver/recipes.h"
 #include "ir/loop/interp.h"
+#include "runtime/runtime.h"
 
 /* ---- the table ---- */
 
@@ -33,21 +35,43 @@ static void copy_entries(LoopModel *m, const Program *p)
 	m->model.entry = entry;
 }
 
-bool loops_model(Compilation *c, const WeftModel **out)
+/* Instead of a function that returns it. */
+static void point_to_prepare(LoopModel *m, const WeftModel *prepare)
+{
+	WeftPrepare *p = ARENA_NEW(weft_arena(m->w), WeftPrepare);
+	*p = *m->model.prepare;
+	p->model = prepare;
+	m->model.prepare = p;
+}
+
+/* level: c->program's, or c->prepare. */
+static LoopModel *model_of(Compilation *c, const TargetLevel *level, const void *weights)
 {
 	ModelImage im;
-	const void *weights;
 	LoopModel *m = ARENA_NEW(c->ctx->arena, LoopModel);
-	EmitOptions o = compile_emit_options(c, &c->level.data[0], NULL);
-	TRY(program_verify(c->program, &c->target->isa)); /* the interpreter expects what emitters do: types and scopes that fit */
-	TRY(section_map(c->program, c->o.jobs, &weights));
-	phase_end(c, "weights");
-	model_image(&im, c->program, c->target, "" /* whatever this processor has */, &o);
-	const WeftModel *image = load_image(&im, weights, c->weights_symbol);
-	m->model = *image;
+	EmitOptions o = compile_emit_options(c, level, NULL);
+	/* the interpreter expects what emitters do: types and scopes that fit */
+	if (!program_verify(level->program, &level->target->isa))
+		return NULL;
+	model_image(&im, level->program, level->target, "" /* whatever this processor has */, &o);
+	m->model = *load_image(&im, weights, c->weights_symbol);
 	m->w = c->w;
-	copy_entries(m, c->program);
+	copy_entries(m, level->program);
 	loops_functions(m);
+	return m;
+}
+
+bool loops_model(Compilation *c, const WeftModel **out)
+{
+	const void *weights;
+	LoopModel *prepare = NULL;
+	TRY(!c->prepare.program || (prepare = model_of(c, &c->prepare, NULL)));
+	TRY(recipes_compute(c) && section_map(c->program, c->o.jobs, &weights));
+	phase_end(c, "weights");
+	LoopModel *m = model_of(c, &c->level.data[0], weights);
+	TRY(m);
+	if (prepare)
+		point_to_prepare(m, &prepare->model);
 	*out = &m->model;
 	return true;
 }

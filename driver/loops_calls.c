@@ -56,6 +56,19 @@ static int run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *input
 	return weft_rt_run(in, sizes, inputs, outputs, workspace, &one, status);
 }
 
+/* The interpreter belongs to one thread at a time. */
+static int set_weights(WeftInstance *in, uint32_t n, const char *const *names, const WeftTensor *values, const WeftContext *given,
+		       WeftStatus *status)
+{
+	WeftContext one;
+	if (!take_struct(&one, sizeof one, given, given ? given->size : 0))
+		return weft_rt_set_weights(in, n, names, values, given, status); /* which says so */
+	one.size = sizeof one;
+	one.nthreads = 1;
+	one.threads = NULL;
+	return weft_rt_set_weights(in, n, names, values, &one, status);
+}
+
 void loops_functions(LoopModel *m)
 {
 	const bool variable = m->model.nstate || m->model.replaceable;
@@ -70,7 +83,7 @@ void loops_functions(LoopModel *m)
 	m->model.threads_new = weft_rt_threads_new;
 	m->model.threads_free = weft_rt_threads_free;
 	m->model.clone = weft_rt_clone;
-	m->model.set_weights = variable ? weft_rt_set_weights : weft_rt_no_weights;
+	m->model.set_weights = variable ? set_weights : weft_rt_no_weights;
 	m->model.state_get = variable ? weft_rt_state_get : weft_rt_no_state;
 	m->model.state_set = variable ? weft_rt_state_set : weft_rt_no_state;
 	m->model.state_reset = variable ? weft_rt_state_reset : weft_rt_no_reset;

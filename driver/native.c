@@ -9,10 +9,10 @@ static bool emit_files(Compilation *c, LlvmKind kind, const char *weights_file, 
 {
 	const LlvmBackend *llvm = llvm_backend(c->ctx, c->o.llvm_folder);
 	TRY(llvm);
-	for (uint32_t k = 0; k < c->level.n; k++) {
-		const TargetLevel *level = &c->level.data[k];
-		EmitOptions o = compile_emit_options(c, level, weights_file);
-		TRY(llvm->emit(level->program, level->target, &o, kind, c->o.jobs, out));
+	const TargetLevel **level = ARENA_ARRAY(c->ctx->arena, const TargetLevel *, c->level.n + 1);
+	for (uint32_t k = 0, n = compile_programs(c, level); k < n; k++) {
+		EmitOptions o = compile_emit_options(c, level[k], level[k] == &c->prepare ? NULL : weights_file);
+		TRY(llvm->emit(level[k]->program, level[k]->target, &o, kind, c->o.jobs, out));
 	}
 	EmitSelect select = compile_select(c);
 	TRY(select.n == 1 || llvm->select(c->ctx, &select, c->level.data[0].target, kind, out));

@@ -12,6 +12,7 @@
 #include "driver/loops.h"
 #include "driver/native.h"
 #include "driver/prepare.h"
+#include "driver/recipes.h"
 #include "driver/shared_check.h"
 
 typedef struct {
@@ -87,6 +88,7 @@ static bool write_weights_object(Compilation *c, const char *folder, const char 
 	*object = NULL;
 	if (!c->program->weight_bytes)
 		return true;
+	TRY(recipes_compute(c));
 	if (c->program->weight_bytes > 1900u << 20)
 		return ctx_error(c->ctx, NULL,
 				 "%llu bytes of weights are too many to embed; use --weights file",
@@ -101,6 +103,7 @@ static bool write_weights_object(Compilation *c, const char *folder, const char 
 static bool write_weights(Compilation *c, SectionKind kind, OutFile *w)
 {
 	const SectionNames names = {.hash = c->weights_hash};
+	TRY(recipes_compute(c));
 	w->why = section_write(c->program, kind, &names, c->o.jobs, w->tmp);
 	return !w->why || ctx_error(c->ctx, w->path, "cannot write: %s", strerror(w->why));
 }

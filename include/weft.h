@@ -228,7 +228,7 @@ typedef struct {
 	const char *target; /* "native" (NULL), "x86-64-v3", "generic-c", "target.json"; "x86-64-v2,v3,v4": one file with
 			       code for several levels, chosen when it is loaded (docs/targets.md) */
 	WeftWeights weights;
-	bool replaceable; /* keep parameters replaceable at run time: nothing is folded into them */
+	bool replaceable; /* parameters can be replaced at run time, by set_weights; costs a model that does not nothing but code */
 	bool op_by_op;    /* no fusion: each operator is a kernel of its own */
 	bool no_cache;    /* C: do not look into or add to the cache of objects */
 	bool no_openmp;   /* C: the runtime's default threads are its own */

@@ -300,8 +300,9 @@ typedef struct WeftModel {
 	/* The functions below, and runs of entries that use state, and in a model with replaceable weights all runs, share the
 	 * instance as readers or use it alone. One that would have to wait does nothing and returns WEFT_ERR_BUSY.
 	 *
-	 * New values for the named parameters, row-major; others keep theirs. Builds the new section aside, by the context's
-	 * threads (NULL: as `run`); afterwards it is in use, of this instance, not of its clones. Alone. */
+	 * New values for the named parameters (`source`), row-major; others keep theirs. Builds the new section aside, by the
+	 * context's threads (NULL: as `run`); afterwards it is in use, of this instance, not of its clones: what a fresh compilation
+	 * with these values would hold, bit for bit. After an error the old one is. Alone. */
 	int (*set_weights)(WeftInstance *, uint32_t n, const char *const *names,
 			   const WeftTensor *values, const WeftContext *, WeftStatus *);
 	/* Copy state k out of the instance, and into it (alone): row-major tensors of its dtype and shape. */
@@ -311,6 +312,12 @@ typedef struct WeftModel {
 	int (*state_reset)(WeftInstance *, WeftStatus *);
 	/* Another instance with the same weights, which both share, and a copy of the state; closed like any other. */
 	int (*clone)(WeftInstance *, WeftInstance **, WeftStatus *);
+	/* What set_weights takes: the parameters as the model's file has them, row-major (offset and layout say nothing). What
+	 * something stored is computed from together, as a convolution's weight and the batch norm behind it, is set together,
+	 * except that the small ones may be left as they are. */
+	uint32_t nsource, reserved;
+	const WeftParamInfo *source; /* weft_source */
+	const struct WeftPrepare *prepare; /* the runtime's: how they become what is stored */
 } WeftModel;
 
 /* ---- using the table ---- */
@@ -374,6 +381,12 @@ static inline const WeftCallInfo *weft_call(const WeftModel *m, const WeftEntry 
 static inline const WeftParamInfo *weft_param(const WeftModel *m, uint32_t k)
 {
 	return (const WeftParamInfo *)weft_element(m, WEFT_PARAM_INFO, m->param, k);
+}
+
+/* k < m->nsource, of a model that WEFT_HAS(m->size, WeftModel, prepare) */
+static inline const WeftParamInfo *weft_source(const WeftModel *m, uint32_t k)
+{
+	return (const WeftParamInfo *)weft_element(m, WEFT_PARAM_INFO, m->source, k);
 }
 
 static inline const WeftLayoutDim *weft_layout_dim(const WeftModel *m, const WeftParamInfo *p, uint32_t d)

@@ -104,7 +104,7 @@ static Truth known(const Graph *g, const PassCtx *c, Node pred)
 	if (!is_op(g, pred, OP_constant))
 		return MAYBE;
 	const Const *value = ir_const_of(g->ir, node_attr(g, pred, "value")->c);
-	if ((c->keep_params && value->is_param) || !value->bytes)
+	if ((c->keep_params && const_is_replaceable(g->ir, node_const(g, pred))) || !value->bytes)
 		return MAYBE;
 	return *(const uint8_t *)value->data ? YES : NO;
 }

@@ -7,11 +7,14 @@
  * The reference interpreter computes it, so folding rounds as the interpreter does. A value is
  * folded only if it is no larger than the constants it comes from (or SMALL bytes): broadcasts and
  * iotas stay symbolic. A reshaped constant shares its bytes. Ends because every step removes a
- * computation. */
+ * computation.
+ *
+ * Where parameters are replaceable, what depends on them is not computed: the constant gets a recipe (fold_recipe.c), and
+ * code of the target computes it, when the model is compiled and whenever weights are set. What is folded is the same. */
 #include <string.h>
 
 #include "ir/interp/interp.h"
-#include "passes/pass.h"
+#include "passes/fold_recipe.h"
 
 enum { SMALL = 1 << 16, LARGEST_STEP = 1 << 26, AT_ONCE = 1 << 25 };
 
@@ -19,6 +22,7 @@ typedef struct {
 	Graph *g;
 	uint64_t *source; /* by node: bytes of the constants it comes from */
 	bool *constant;   /* by node: computable now */
+	bool *kept;       /* by node: of these, depends on what is replaceable */
 	bool keep_params;
 } Fold;
 
@@ -75,10 +79,11 @@ static bool cheap(Op op)
 	}
 }
 
-static bool parameter(const Graph *g, Node n)
+/* Weights for which a recipe cannot be followed are refused when they are set; those of the model stay in the graph, which will
+ * say so when it is run: indices must be in range. */
+static bool recipe_may_fail(const Fold *f, Node n)
 {
-	return node_op(g, n) == OP_constant &&
-	       ir_const_of(g->ir, node_attr(g, n, "value")->c)->is_param;
+	return f->kept[n.i] && node_op(f->g, n) == OP_gather && !gather_is_in_range(f->g, n);
 }
 
 /* Can n be computed now, and is what it needs on the way not much larger than where it starts? */
@@ -86,17 +91,21 @@ static void visit(Fold *f, Node n)
 {
 	const Graph *g = f->g;
 	uint64_t bytes, source = 0;
-	if (!cheap(node_op(g, n)) || node_has_effect(g, n) || has_symbols(g, n) ||
-	    (f->keep_params && parameter(g, n)) || !value_bytes(g, node_type_id(g, n), &bytes))
+	if (!cheap(node_op(g, n)) || node_has_effect(g, n) || has_symbols(g, n) || !value_bytes(g, node_type_id(g, n), &bytes))
 		return;
 	for (uint32_t k = 0; k < node_nin(g, n); k++) {
 		Node x = node_in(g, n, k);
 		if (!x.i || !f->constant[x.i])
 			return;
 		source += f->source[x.i];
+		f->kept[n.i] |= f->kept[x.i];
 	}
-	if (node_op(g, n) == OP_constant)
+	if (node_op(g, n) == OP_constant) {
 		source = bytes;
+		f->kept[n.i] = f->keep_params && const_is_replaceable(g->ir, node_const(g, n));
+	}
+	if (recipe_may_fail(f, n))
+		return;
 	f->source[n.i] = source;
 	/* A broadcast on the way to a constant (a scale for every weight) is interpreted once. */
 	f->constant[n.i] = bytes <= 8 * source || bytes <= LARGEST_STEP;
@@ -222,23 +231,25 @@ static uint32_t group(const Graph *g, const Node *root, uint32_t nroot)
 
 /* ---- reshaped constants ---- */
 
-static bool share_reshaped(Graph *g, bool keep_params)
+static bool share_reshaped(Graph *g)
 {
 	bool changed = false;
 	for (Node n = g->first, next; n.i; n = next) {
 		next = node_next(g, n);
 		uint64_t bytes;
 		Node x = node_op(g, n) == OP_reshape ? node_in(g, n, 0) : (Node){0};
-		if (!x.i || node_op(g, x) != OP_constant || (keep_params && parameter(g, x)) ||
-		    !value_bytes(g, node_type_id(g, n), &bytes))
+		if (!x.i || node_op(g, x) != OP_constant || !value_bytes(g, node_type_id(g, n), &bytes))
 			continue;
-		Const c = *ir_const_of(g->ir, node_attr(g, x, "value")->c);
+		Const c = *ir_const_of(g->ir, node_const(g, x));
+		if (c.recipe) /* it has no bytes yet: a recipe of its own */
+			continue;
 		const Type *t = node_type(g, n);
 		int64_t *dim = ARENA_ARRAY(g->ir->ctx->arena, int64_t, t->n);
 		for (uint32_t k = 0; k < t->n; k++)
 			sym_is_const(g->ir->syms, t->dim[k], &dim[k]);
 		c.rank = t->n;
 		c.dim = dim;
+		c.view_of = node_const(g, x);
 		c.hash = 0;
 		Build b = pass_build(g, n);
 		pass_replace(g, n, b_const(&b, ir_const(g->ir, c)));
@@ -250,22 +261,26 @@ static bool share_reshaped(Graph *g, bool keep_params)
 bool pass_fold(Graph *g, PassCtx *c)
 {
 	Arena *scratch = g->ir->ctx->scratch;
-	bool changed = share_reshaped(g, c->keep_params);
-	Fold f = {.g = g, .keep_params = c->keep_params};
+	bool changed = share_reshaped(g);
+	Fold f = {.g = g, .keep_params = c->keep_params, .kept = ARENA_ARRAY(scratch, bool, g->node.n)};
 	f.source = ARENA_ARRAY(scratch, uint64_t, g->node.n);
 	f.constant = ARENA_ARRAY(scratch, bool, g->node.n);
 	bool *want = ARENA_ARRAY(scratch, bool, g->node.n);
-	ARRAY(Node) root = {0};
+	ARRAY(Node) root = {0}, kept = {0};
 	for (Node n = g->first; n.i; n = node_next(g, n))
 		visit(&f, n);
 	for (Node n = g->first; n.i; n = node_next(g, n))
 		want[n.i] = wanted(&f, n);
 	for (Node n = g->first; n.i; n = node_next(g, n))
-		if (want[n.i] && frontier(&f, want, n))
+		if (want[n.i] && frontier(&f, want, n) && f.kept[n.i])
+			array_push(scratch, &kept, n);
+		else if (want[n.i] && frontier(&f, want, n))
 			array_push(scratch, &root, n);
 	for (uint32_t k = 0, n; k < root.n; k += n) {
 		n = group(g, root.data + k, root.n - k);
 		changed |= evaluate(&f, root.data + k, n);
 	}
+	fold_recipes(g, kept.data, kept.n);
+	changed |= kept.n > 0;
 	return pass_subgraphs(g, c, pass_fold) || changed;
 }

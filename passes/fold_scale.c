@@ -11,8 +11,7 @@
  *
  * (y + b) * s becomes y * s + b * s on the way, and (y + b) + t becomes y + (b + t). This rounds
  * differently, as every batch-norm folding does. Each step moves one scale or bias towards the
- * weights, so it ends. Values with other readers stay as they are, and so do replaceable
- * parameters. */
+ * weights, so it ends. Values with other readers stay as they are. */
 #include <string.h>
 
 #include "passes/pass.h"
@@ -252,7 +251,7 @@ static void undo(Graph *g, Node after, Node n)
 bool pass_fold_scale(Graph *g, PassCtx *c)
 {
 	bool changed = false;
-	for (Node n = g->first, next; n.i && !c->keep_params; n = next) {
+	for (Node n = g->first, next; n.i; n = next) {
 		next = node_next(g, n);
 		Op op = node_op(g, n);
 		if ((op != OP_mul && op != OP_add) || !node_nuses(g, n))

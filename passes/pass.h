@@ -8,7 +8,7 @@
 
 typedef struct PassCtx {
 	bool failed; /* set by the passes that find bad input (canon, decompose, pad); reported in ctx */
-	bool keep_params; /* parameters are replaceable: nothing is computed from their values */
+	bool keep_params; /* parameters are replaceable: what depends on them becomes a recipe, no value is looked at */
 	const struct Target *target; /* whose costs decide */
 	const Op *keep;   /* composites that decompose leaves alone */
 	uint32_t nkeep;

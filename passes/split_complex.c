@@ -121,12 +121,12 @@ static Parts split_full(Split *s, Node n)
 	return (Parts){re, zeros(&s->b, re), {0}};
 }
 
-/* The file holds pairs: a constant of them. It is no parameter that could be replaced, since the
- * caller knows it under another type. */
+/* The file holds pairs: a constant of them, which the caller knows under another type. */
 static Parts split_constant(Split *s, Node n)
 {
 	Ir *ir = s->b.g->ir;
-	Const c = *ir_const_of(ir, node_attr(s->b.g, n, "value")->c);
+	const ConstId pairs = node_const(s->b.g, n);
+	Const c = *ir_const_of(ir, pairs);
 	int64_t *dim = ARENA_ARRAY(ir->ctx->arena, int64_t, c.rank + 1);
 	if (c.rank)
 		memcpy(dim, c.dim, c.rank * sizeof *dim);
@@ -134,6 +134,7 @@ static Parts split_constant(Split *s, Node n)
 	c.dim = dim;
 	c.dtype = dtype_real(c.dtype);
 	c.is_param = false;
+	c.view_of = pairs;
 	c.hash = 0;
 	return parts_of_pairs(&s->b, b_const(&s->b, ir_const(ir, c)));
 }

@@ -39,6 +39,8 @@ void constants_replace(WeftInstance *, Constants *);
 int32_t threads_wanted(const WeftInstance *, const WeftContext *, const WeftThreads **);
 /* NULL: no memory. */
 void *section_alloc(uint64_t bytes);
+/* A tensor of that dtype and shape, row-major (state.c). */
+int same_shape(const WeftTensor *, WeftDType, uint32_t rank, const int64_t *dim);
 /* The first contents of the state, which there is. */
 void state_begin(const WeftInstance *);
 

@@ -127,6 +127,25 @@ int weft_region_fail(WeftRegion *, const char *fmt, ...) WEFT_PRINTF(2, 3);
  * ...). */
 int weft_fail(WeftStatus *, int code, const char *fmt, ...) WEFT_PRINTF(3, 4);
 
+/* How weights that set_weights is given become those stored: a parameter of the section is one of WeftModel.source, rearranged,
+ * or an output of a group, rearranged, or neither: then it stays as it is. */
+typedef struct {
+	int32_t source, group, output; /* -1: none */
+} WeftFrom;
+/* Computes: an entry of WeftPrepare's model. Each of its inputs is a source or -1, and where it has no value the parameter in
+ * which the same is stored, row-major, or -1. */
+typedef struct {
+	uint32_t entry, ninput;
+	const int32_t *source, *stored;
+} WeftGroup;
+typedef struct WeftPrepare {
+	const WeftModel *model; /* whose entries compute; NULL: `get` returns it, and where that is NULL, too, there are no groups */
+	const WeftModel *(*get)(void);
+	uint32_t ngroup, reserved;
+	const WeftFrom *from; /* by parameter */
+	const WeftGroup *group;
+} WeftPrepare;
+
 /* Functions of WeftModel: emitted tables end with WEFT_RUNTIME_FUNCTIONS, and WEFT_STATE_FUNCTIONS or
  * WEFT_NO_STATE_FUNCTIONS. */
 int weft_rt_open(const WeftModel *, const WeftOpen *, WeftInstance **, WeftStatus *);

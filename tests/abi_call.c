@@ -191,11 +191,11 @@ static void set_state(WeftInstance *in)
 /* All parameters by name, as a state dict. */
 static void set_weights(WeftInstance *in)
 {
-	const char **name = need(m->nparam * sizeof *name);
-	WeftTensor *value = need(m->nparam * sizeof *value);
+	const char **name = need(m->nsource * sizeof *name);
+	WeftTensor *value = need(m->nsource * sizeof *value);
 	uint32_t n = 0;
-	for (uint32_t k = 0; k < m->nparam; k++) {
-		const WeftParamInfo *p = weft_param(m, k);
+	for (uint32_t k = 0; k < m->nsource; k++) {
+		const WeftParamInfo *p = weft_source(m, k);
 		const WeftTensorInfo info = {.dtype = p->dtype, .rank = p->rank};
 		if (!*p->name)
 			continue;
@@ -227,7 +227,7 @@ static void use(void)
 	print_state(in, "reset");
 	set_state(in);
 	print_state(in, "set");
-	if (m->replaceable) {
+	if (m->replaceable && WEFT_HAS(m->size, WeftModel, prepare)) {
 		set_weights(in);
 		for (uint32_t k = 0; k < m->nentry; k++)
 			call(in, k, 0);

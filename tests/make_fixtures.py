@@ -131,6 +131,21 @@ def make_nested(name, model, args, kwargs, dynamic, strict=False):
     save_file(tensors, dest / f"{name}.safetensors")
 
 
+def make_replaceable():
+    """replace/NAME.pt2, for set_weights: much is computed from their weights."""
+    (dest / "replace").mkdir(exist_ok=True)
+    x = torch.rand(1, 48, 6, 6)
+    folded = Folded().eval()
+    for m in folded.modules():
+        if isinstance(m, nn.BatchNorm2d):
+            m.running_mean.copy_(torch.rand(m.num_features))
+            m.running_var.copy_(torch.rand(m.num_features) + 0.5)
+    with torch.no_grad():
+        save("replace/folded", export(folded, (x,)), False)
+        save("replace/shared", export(SharedWeights().eval(), (torch.tensor([[1, 4, 0]]),)), False)
+        save("replace/trained", export(Trained().train(), (torch.rand(4, 8),)), False)
+
+
 def save(name, program, compress):
     tmp = dest / "tmp" / f"{name}.pt2"
     tmp.parent.mkdir(parents=True, exist_ok=True)
@@ -138,6 +153,54 @@ def save(name, program, compress):
     rewrite(tmp, dest / f"{name}.pt2", compress)
     shutil.rmtree(dest / "tmp")
     print(name, (dest / f"{name}.pt2").stat().st_size)
+
+
+class Folded(nn.Module):
+    """Batch norms behind convolutions, two of one shape, one whose weight is not small; weight norm; int8 weights."""
+
+    def __init__(s):
+        super().__init__()
+        s.conv = nn.ModuleList(nn.Conv2d(48, 48, k, bias=False) for k in (3, 1, 1))
+        s.norm = nn.ModuleList(nn.BatchNorm2d(48) for _ in range(3))
+        s.linear = nn.utils.parametrizations.weight_norm(nn.Linear(48, 20))
+        s.register_buffer("q", torch.randint(-128, 128, (16, 20), dtype=torch.int8))
+        s.scale = nn.Parameter(torch.rand(16, 1) / 100)
+        s.bias = nn.Parameter(torch.rand(16).bfloat16())
+
+    def forward(s, x):
+        for conv, norm in zip(s.conv, s.norm):
+            x = torch.relu(norm(conv(x)))
+        x = s.linear(x.mean((2, 3)))
+        return nn.functional.linear(x, s.q.float() * s.scale, s.bias.float().exp())
+
+
+class SharedWeights(nn.Module):
+    """An embedding that is also the last layer; entries of a table by index; complex numbers."""
+
+    def __init__(s):
+        super().__init__()
+        s.embedding = nn.Embedding(600, 32)
+        s.out = nn.Linear(32, 600, bias=False)
+        s.out.weight = s.embedding.weight
+        s.table = nn.Parameter(torch.rand(5, 4))
+        s.register_buffer("index", torch.randint(5, (9,)))
+        s.z = nn.Parameter(torch.rand(32, dtype=torch.complex64))
+
+    def forward(s, i):
+        x = s.embedding(i) * ((s.z * s.z).real + 1)
+        return s.out(x), s.table[s.index].view(3, 3, 4).permute(2, 0, 1) * x.mean()
+
+
+class Trained(nn.Module):
+    """Statistics that the graph writes, and weights that it does not."""
+
+    def __init__(s):
+        super().__init__()
+        s.linear = nn.Linear(8, 8)
+        s.norm = nn.BatchNorm1d(8)
+
+    def forward(s, x):
+        return s.norm(s.linear(x) * s.linear.bias.exp())
 
 
 class Mlp(nn.Module):
@@ -818,3 +881,4 @@ if __name__ == "__main__":
     other = Decode().eval()
     make("join/other", other, (torch.randint(1100, (4,)),), dynamic=({0: many},))
     make_store()
+    make_replaceable()

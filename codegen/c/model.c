@@ -193,6 +193,8 @@ void c_model(CUnit *u, const Program *p, const EmitOptions *o, const char *const
 		print_entry(&m, &p->entry.data[k], kernel_name);
 	if (o->weights_symbol)
 		text_printf(out, "extern const unsigned char %s[];\n\n", o->weights_symbol);
+	if (p->prepare && p->prepare->program)
+		text_printf(out, "const WeftModel *%s(void);\n\n", o->prepare_export);
 	print_object(&m, image_object(&im, im.model));
 	if (o->hidden)
 		text_printf(out, "const WeftModel *%s(void);\n\nconst WeftModel *%s(void)\n", o->export_name, o->export_name);

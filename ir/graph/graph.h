@@ -64,12 +64,16 @@ typedef struct {
 	DType dtype;
 	uint32_t rank;
 	const int64_t *dim;
-	const void *data;   /* row-major, dtype_size each; a mapped file or the arena; complex as pairs */
+	const void *data;   /* row-major, dtype_size each; a mapped file or the arena; complex as pairs. NULL: see recipe */
 	uint64_t bytes;
 	uint64_t hash;      /* of dtype, shape and contents; 0 until const_hash asks for it */
 	bool is_param;      /* from the model's weights, so replaceable */
 	bool is_buffer;     /* of these, no parameter: not what a model learns */
 	ConstId holder;     /* in whose memory the file has it; 0: in its own */
+	ConstId view_of;    /* the same bytes under this one's shape and dtype; 0: of no other */
+	/* What is computed from parameters that are replaceable: how, a graph without inputs and with one output, the value.
+	 * No pass looks at the data, which is NULL until the artifact's own code has made it (driver/recipes.h). */
+	Graph *recipe;
 } Const;
 
 /* ---- what the graphs of one compilation share ---- */
@@ -102,7 +106,11 @@ LocId ir_loc(Ir *, const char *text); /* "net.py:12" */
 const char *ir_loc_text(const Ir *, LocId); /* "" when unknown */
 ConstId ir_const(Ir *, Const);
 const Const *ir_const_of(const Ir *, ConstId); /* valid until the next ir_const */
-uint64_t const_hash(Ir *, ConstId);
+/* The constant whose bytes it has: itself, or at the end of view_of. */
+ConstId const_root(const Ir *, ConstId);
+/* Its value changes when weights are replaced. */
+bool const_is_replaceable(const Ir *, ConstId);
+uint64_t const_hash(Ir *, ConstId); /* of a recipe its text's */
 void const_hash_all(Ir *, uint32_t jobs); /* that are not known yet, by so many threads */
 
 static inline Attr attr_none(void) { return (Attr){ATTR_none, 0, {0}}; }

@@ -34,7 +34,7 @@ static ConstId import_const(Import *m, ConstId id)
 {
 	if (id.i && !m->constant[id.i].i) {
 		Const c = *ir_const_of(m->from, id);
-		c.holder = (ConstId){0}; /* which may not come along */
+		c.holder = c.view_of = (ConstId){0}; /* which may not come along */
 		m->constant[id.i] = ir_const(m->to, c);
 	}
 	return m->constant[id.i];

@@ -288,3 +288,16 @@ const Const *ir_const_of(const Ir *ir, ConstId id)
 {
 	return &ir->constant.data[id.i];
 }
+
+ConstId const_root(const Ir *ir, ConstId id)
+{
+	while (ir->constant.data[id.i].view_of.i)
+		id = ir->constant.data[id.i].view_of;
+	return id;
+}
+
+bool const_is_replaceable(const Ir *ir, ConstId id)
+{
+	const Const *c = ir_const_of(ir, const_root(ir, id));
+	return c->is_param || c->recipe;
+}

@@ -153,10 +153,22 @@ static bool run_input(Run *r, Node n, Value *v)
 	return true;
 }
 
+/* A constant that no code has computed yet. */
+static bool run_recipe(Run *r, const Const *c, Value *v)
+{
+	Tensor out;
+	TRY(interp(r->e.ctx, c->recipe, NULL, 0, &out, 1, r->e.arena));
+	value_shape(r, v, 1);
+	v->t[0] = out;
+	return true;
+}
+
 /* Files need not align their tensors; such a constant is copied. */
 static bool run_constant(Run *r, Node n, Value *v)
 {
 	const Const *c = ir_const_of(r->g->ir, node_attr(r->g, n, "value")->c);
+	if (c->recipe && !c->data)
+		return run_recipe(r, c, v);
 	Tensor t = {.dtype = c->dtype, .rank = c->rank, .data = (void *)(uintptr_t)c->data};
 	memcpy(t.dim, c->dim, c->rank * sizeof *c->dim);
 	uint64_t bytes = tensor_bytes(&t);

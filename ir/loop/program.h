@@ -97,6 +97,21 @@ typedef struct ProgramEntry {
 	uint32_t nroom;             /* buffers of `run` after the state: memory that LS_ROOM statements ask for */
 } ProgramEntry;
 
+/* Constants that are computed together from replaceable parameters, and which entry of ProgramPrepare.program does it. Other
+ * groups have none of these parameters. */
+typedef struct {
+	uint32_t entry;
+	ARRAY(ConstId) input;  /* by input of the entry: parameters, or what no weights change */
+	ARRAY(ConstId) output; /* by output: constants with recipes */
+} ProgramGroup;
+
+/* What becomes of weights that replace others: they are rearranged, or go into groups. Groups that do the same share an entry. */
+typedef struct {
+	struct Program *program; /* without weights of its own; NULL: there are no groups */
+	ARRAY(ConstId) source;   /* what can be set: parameters as the file has them */
+	ARRAY(ProgramGroup) group;
+} ProgramPrepare;
+
 typedef struct Program {
 	Ir *ir;
 	const char *name;
@@ -108,6 +123,7 @@ typedef struct Program {
 	ARRAY(ProgramEntry) entry;   /* at least one, when it is complete */
 	uint64_t weight_bytes;
 	uint64_t state_bytes;
+	const ProgramPrepare *prepare; /* NULL: weights are not replaceable */
 } Program;
 
 /* An empty program: message[0] exists. */

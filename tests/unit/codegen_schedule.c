@@ -372,7 +372,7 @@ static Graph *read_graph(const Reads *r, Ctx *ctx)
 	ir_const(ir, (Const){.name = "t", .dtype = DT_f32, .rank = r->rank, .dim = r->dim,
 			     .data = ARENA_ARRAY(ctx->arena, char, bytes), .bytes = bytes, .is_param = true});
 	Graph *g = graph_parse(ir, r->graph, r->what);
-	PipelineOptions passes = {.keep_params = true};
+	PipelineOptions passes = {.skip = "fold"}; /* the constant stays as it is read */
 	assert_true(g && pipeline_run(g, &passes));
 	return g;
 }

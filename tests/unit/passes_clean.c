@@ -323,13 +323,43 @@ static void test_fold(void **state)
 	const float *v = ir_const_of(ir, (ConstId){2})->data;
 	assert_true(v[0] == sqrtf(2) && v[3] == sqrtf(5));
 	assert_computes(g, h, 0);
-	/* Replaceable parameters are not looked at. */
+	/* Replaceable parameters are not looked at: what to compute is kept. */
 	ir->constant.data[1].is_param = true;
 	Graph *kept = graph_clone(g);
 	PipelineOptions o = {.keep_params = true};
 	assert_true(pipeline_clean(kept, &o));
-	assert_int_equal(ir->constant.n, 3);
-	assert_computes(g, kept, 0);
+	assert_int_equal(ir->constant.n, 4);
+	assert_true(!ir_const_of(ir, (ConstId){3})->data && const_is_replaceable(ir, (ConstId){3}));
+	assert_false(const_is_replaceable(ir, (ConstId){2}));
+	assert_computes(h, kept, 0);
+}
+
+/* What a gather of a replaceable table finds is folded where no table and no weights can make it fail. */
+static void test_recipe_of_gather(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *index, *mode;
+		bool folded;
+	} cases[] = {{"3", "check", true}, {"-4", "check", true}, {"4", "check", false}, {"-5", "check", false}, {"9", "clamp", true}};
+	constant(1, (int64_t[]){4});
+	ir->constant.data[1].is_param = true;
+	for (size_t k = 0; k < COUNT(cases); k++) {
+		uint32_t first = ir->constant.n;
+		char text[600];
+		snprintf(text, sizeof text, "graph @f(%%x: f32[1]) -> f32[1] {\n  %%c = const #1 f32[4]\n"
+			 "  %%i = full(dtype=i64, shape=[1, 1], value=%s) : i64[1, 1]\n  %%o = iota(dtype=i64, n=1) : i64[1]\n"
+			 "  %%p = reshape(%%o, shape=[1, 1]) : i64[1, 1]\n  %%j = add(%%i, %%p) : i64[1, 1]\n"
+			 "  %%y = gather(%%c, %%j, batch=0, axes=[0], mode=\"%s\") : f32[1]\n"
+			 "  %%z = mul(%%x, %%y) : f32[1]\n  return %%z\n}\n", cases[k].index, cases[k].mode);
+		Graph *g = parse(text);
+		PipelineOptions o = {.keep_params = true};
+		assert_true(pipeline_clean(g, &o));
+		bool found = false;
+		for (uint32_t i = first; i < ir->constant.n; i++)
+			found |= ir->constant.data[i].recipe != NULL;
+		assert_int_equal(found, cases[k].folded);
+	}
 }
 
 static void test_fold_stays_small(void **state)
@@ -433,6 +463,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_cse, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fold, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fold_stays_small, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_recipe_of_gather, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fold_keeps_errors, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fold_scale_conv, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fold_scale_refuses, setup, teardown),

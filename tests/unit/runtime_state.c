@@ -406,7 +406,7 @@ ENDS_WITH(WeftManifest, compiler);
 ENDS_WITH(WeftEntry, reserved);
 ENDS_WITH(WeftOpen, weights_bytes);
 ENDS_WITH(WeftContext, alloc_user);
-ENDS_WITH(WeftModel, clone);
+ENDS_WITH(WeftModel, prepare);
 
 static void test_other_sizes(void **unused)
 {

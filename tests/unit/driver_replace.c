@@ -1,0 +1,174 @@
+/* Replaceable weights of models in this process: interpreted and compiled, they compute the same from the same weights, and
+ * several entries share what is computed. Artifacts: tests/replace.py. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "weft.h"
+
+enum { CHANNELS = 48, SIDE = 6, OUTPUTS = 16, MOST_SOURCES = 64 };
+
+static WeftGraph *load(Weft *w, const char *name)
+{
+	char path[500];
+	snprintf(path, sizeof path, TEST_DATA "/replace/%s.pt2", name);
+	WeftGraph *g = weft_load(w, path);
+	if (!g)
+		fail_msg("%s", weft_messages(w));
+	return g;
+}
+
+static WeftTensor tensor(const WeftParamInfo *p, void *data)
+{
+	return (WeftTensor){.data = data, .device = {WEFT_CPU, 0}, .ndim = (int32_t)p->rank, .dtype = p->dtype, .shape = (int64_t *)(uintptr_t)p->dim};
+}
+
+/* Floats from 0.5 to 1.5, other bytes as they come. */
+static void *values(const WeftParamInfo *p, uint32_t seed)
+{
+	unsigned char *data = malloc(p->bytes + 1);
+	assert_non_null(data);
+	for (uint64_t i = 0; i < p->bytes; i++)
+		data[i] = (unsigned char)(i * 13 + seed * 7);
+	for (uint64_t i = 0; p->dtype.code == WEFT_FLOAT && i < p->bytes / 4; i++)
+		((float *)(void *)data)[i] = 0.5f + (float)((i * 37 + seed * 11) % 1000) / 1000;
+	for (uint64_t i = 0; p->dtype.code == WEFT_BFLOAT && i < p->bytes / 2; i++)
+		((uint16_t *)(void *)data)[i] = (uint16_t)(0x3f00 + (i + seed) % 128); /* likewise */
+	return data;
+}
+
+/* All weights at once. */
+static int set(const WeftModel *m, WeftInstance *in, uint32_t seed, WeftStatus *status)
+{
+	WeftTensor t[MOST_SOURCES];
+	const char *name[MOST_SOURCES];
+	assert_in_range(m->nsource, 1, MOST_SOURCES);
+	for (uint32_t k = 0; k < m->nsource; k++) {
+		const WeftParamInfo *p = weft_source(m, k);
+		name[k] = p->name;
+		t[k] = tensor(p, values(p, seed + k));
+	}
+	int code = m->set_weights(in, m->nsource, name, t, NULL, status);
+	for (uint32_t k = 0; k < m->nsource; k++)
+		free(t[k].data);
+	return code;
+}
+
+static void run(const WeftModel *m, WeftInstance *in, uint32_t entry, float *y)
+{
+	static float x[CHANNELS * SIDE * SIDE];
+	int64_t dim[4] = {1, CHANNELS, SIDE, SIDE}, out[2] = {1, OUTPUTS};
+	WeftStatus status = {0};
+	WeftTensor in_x = {.data = x, .device = {WEFT_CPU, 0}, .ndim = 4, .dtype = {WEFT_FLOAT, 32, 1}, .shape = dim};
+	WeftTensor out_y = {.data = y, .device = {WEFT_CPU, 0}, .ndim = 2, .dtype = {WEFT_FLOAT, 32, 1}, .shape = out};
+	WeftSizes *sizes = malloc(weft_entry(m, entry)->sizes_bytes);
+	for (int k = 0; k < CHANNELS * SIDE * SIDE; k++)
+		x[k] = (float)(k * 31 % 101) / 50 - 1;
+	if (!sizes || m->sizes(in, entry, &in_x, sizes, &status))
+		fail_msg("%s", status.message);
+	void *work = malloc(sizes->workspace_bytes + 1);
+	if (!work || m->run(in, sizes, &in_x, &out_y, work, NULL, &status))
+		fail_msg("%s", status.message);
+	free(work);
+	free(sizes);
+}
+
+static WeftInstance *opened(const WeftModel *m, Weft *w)
+{
+	WeftInstance *in;
+	if (!m)
+		fail_msg("%s", weft_messages(w));
+	assert_int_equal(m->open(m, NULL, &in, NULL), WEFT_OK);
+	return in;
+}
+
+static void test_in_process(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftGraph *g = load(w, "folded");
+	WeftOptions o = {.size = sizeof o, .replaceable = true}, plain = {.size = sizeof plain};
+	const WeftModel *(*make[])(Weft *, const WeftGraph *, const WeftOptions *) = {weft_loops, weft_jit};
+	float first[2][OUTPUTS], then[2][OUTPUTS], as_it_was[OUTPUTS];
+	WeftStatus status;
+	for (uint32_t k = 0, n = weft_has_llvm() ? 2 : 1; k < n; k++) {
+		const WeftModel *m = make[k](w, g, &o), *without = make[k](w, g, &plain);
+		WeftInstance *in = opened(m, w), *other = opened(without, w);
+		run(m, in, 0, first[k]);
+		run(without, other, 0, as_it_was);
+		for (int i = 0; i < OUTPUTS; i++) /* a sum for weight norm is made in another order */
+			assert_true(first[k][i] - as_it_was[i] < 1e-4f && as_it_was[i] - first[k][i] < 1e-4f);
+		if (set(m, in, 5, &status))
+			fail_msg("%s", status.message);
+		run(m, in, 0, then[k]);
+		assert_memory_not_equal(first[k], then[k], sizeof then[k]);
+		m->close(in);
+		without->close(other);
+	}
+	if (weft_has_llvm()) {
+		assert_memory_equal(first[0], first[1], sizeof first[0]);
+		assert_memory_equal(then[0], then[1], sizeof then[0]);
+	}
+	weft_free(w);
+}
+
+/* Two entries of one module: what is computed from its weights is there once. */
+static void test_entries(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftGraph *g[2] = {load(w, "folded"), load(w, "folded")}, *both = weft_join(w, 2, (const char *const[]){"a", "b"}, g);
+	WeftOptions o = {.size = sizeof o, .replaceable = true};
+	float a[OUTPUTS], b[OUTPUTS];
+	assert_non_null(both);
+	assert_true(weft_plan(w, g[0], &o));
+	uint64_t one = weft_report(w)->weight_bytes;
+	const WeftModel *m = weft_loops(w, both, &o);
+	WeftInstance *in = opened(m, w);
+	assert_int_equal(weft_report(w)->weight_bytes, one);
+	assert_int_equal(set(m, in, 3, NULL), WEFT_OK);
+	run(m, in, 0, a);
+	run(m, in, 1, b);
+	assert_memory_equal(a, b, sizeof a);
+	m->close(in);
+	weft_free(w);
+}
+
+/* An index that no table has is found by the code that computes: the old weights stay. */
+static void test_index(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftOptions o = {.size = sizeof o, .replaceable = true};
+	const WeftModel *m = weft_loops(w, load(w, "shared"), &o);
+	WeftInstance *in = opened(m, w);
+	WeftStatus status;
+	int64_t index[9] = {0, 1, 2, 3, 4, 0, 1, 2, 3};
+	for (uint32_t k = 0; k < m->nsource; k++) {
+		const WeftParamInfo *p = weft_source(m, k);
+		WeftTensor t = tensor(p, index);
+		if (strcmp(p->name, "index") != 0)
+			continue;
+		assert_int_equal(m->set_weights(in, 1, &p->name, &t, NULL, &status), WEFT_OK);
+		index[4] = 5;
+		assert_int_equal(m->set_weights(in, 1, &p->name, &t, NULL, &status), WEFT_ERR_CHECK);
+		assert_non_null(strstr(status.message, "index 5"));
+		m->close(in);
+		weft_free(w);
+		return;
+	}
+	fail_msg("the index cannot be set");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_in_process), cmocka_unit_test(test_entries), cmocka_unit_test(test_index)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -22,6 +22,7 @@ struct Weft {
 	ARRAY(const struct UserOp *) userop; /* registered */
 	ARRAY(WeftPhaseTime) phase;
 	double phase_start;
+	uint32_t ntrace; /* so far */
 };
 
 /* What becomes an entry of a compiled model. */

@@ -166,7 +166,21 @@ TypeId op_infer(Build *b, Op op, const Node *in, uint32_t nin, AttrId attr)
 	return info->infer ? info->infer(b->g, op, in, nin, attr, where) : (TypeId){0};
 }
 
-Node b_node(Build *b, Op op, const Node *in, uint32_t nin, const Attr *attr, uint32_t nattr)
+/* The type is that of the expansion, which goes. */
+static Node composite_as_is(Build *b, Op op, const Node *in, uint32_t nin, AttrId attr)
+{
+	Graph *g = b->g;
+	Node before = b->before.i ? node_prev(g, b->before) : g->last, previous;
+	Node y = op_expand(b, op, in, nin, attr);
+	TypeId type = y.i ? node_type_id(g, y) : (TypeId){0};
+	for (Node n = b->before.i ? node_prev(g, b->before) : g->last; n.i != before.i; n = previous) {
+		previous = node_prev(g, n);
+		graph_erase(g, n);
+	}
+	return y.i ? graph_add(g, b->before, op, in, nin, attr, type, b->loc) : y;
+}
+
+static Node node_of(Build *b, Op op, const Node *in, uint32_t nin, const Attr *attr, uint32_t nattr, bool as_is)
 {
 	Ir *ir = b->g->ir;
 	const Schema *s = op_schema(op);
@@ -178,7 +192,7 @@ Node b_node(Build *b, Op op, const Node *in, uint32_t nin, const Attr *attr, uin
 		return (Node){0};
 	AttrId id = ir_attrs(ir, s->narg, full);
 	if (op_kind(op) == OP_COMPOSITE && !op_info(op)->infer)
-		return op_expand(b, op, operand, n, id);
+		return (as_is ? composite_as_is : op_expand)(b, op, operand, n, id);
 	TypeId type = op_infer(b, op, operand, n, id);
 	if (!type.i && (s->nresult || ir->ctx->nerror != before)) {
 		if (ir->ctx->nerror == before)
@@ -186,6 +200,16 @@ Node b_node(Build *b, Op op, const Node *in, uint32_t nin, const Attr *attr, uin
 		return (Node){0};
 	}
 	return graph_add(b->g, b->before, op, operand, n, id, type, b->loc);
+}
+
+Node b_node(Build *b, Op op, const Node *in, uint32_t nin, const Attr *attr, uint32_t nattr)
+{
+	return node_of(b, op, in, nin, attr, nattr, false);
+}
+
+Node b_call(Build *b, Op op, const Node *in, uint32_t nin, const Attr *attr, uint32_t nattr)
+{
+	return node_of(b, op, in, nin, attr, nattr, true);
 }
 
 /* ---- constants ---- */

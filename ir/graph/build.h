@@ -29,6 +29,9 @@ DType b_promote(const Build *, const Node *x, uint32_t n); /* of nodes, none ski
  * when they have no .infer. */
 Node b_node(Build *, Op, const Node *in, uint32_t nin, const Attr *attr, uint32_t nattr);
 
+/* The same, but that a composite stays, for canon to expand: its type is what its expansion has. */
+Node b_call(Build *, Op, const Node *in, uint32_t nin, const Attr *attr, uint32_t nattr);
+
 /* Constants. */
 Node b_full(Build *, DType, double v, uint32_t rank, const Sym *dim); /* a splat */
 Node b_full_int(Build *, DType, int64_t v, uint32_t rank, const Sym *dim);

@@ -299,6 +299,8 @@ const char *type_str(const Ir *, TypeId);    /* in the scratch arena */
 /* NULL with diagnostics ("name:line:col") on bad text. Parsing what was printed gives an equal graph;
  * constants are looked up by id in the Ir. Symbols that do not exist yet are created. */
 Graph *graph_parse(Ir *, const char *text, const char *name);
+/* "f32[B, 3]". Symbols that do not exist yet are created. 0 with diagnostics, in which `name` is where it stands. */
+TypeId type_parse(Ir *, const char *text, const char *name);
 /* Structure, types, order, use lists. False with diagnostics. */
 bool graph_verify(Graph *);
 /* Less than 2^48 bytes: sizes then fit 64 bits with room for sums. Symbols count with the least they can be; at run time the

@@ -414,6 +414,18 @@ static bool parse_graph(Parser *r, Graph **out)
 	return true;
 }
 
+TypeId type_parse(Ir *ir, const char *text, const char *name)
+{
+	Parser r = {.ir = ir, .text = text, .p = text, .name = name};
+	TypeId type;
+	if (!parse_type(&r, &type))
+		return (TypeId){0};
+	parse_skip(&r);
+	if (*r.p)
+		return parse_fail(&r, "expected the end"), (TypeId){0};
+	return type;
+}
+
 Graph *graph_parse(Ir *ir, const char *text, const char *name)
 {
 	Parser r = {.ir = ir, .text = text, .p = text, .name = name};

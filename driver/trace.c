@@ -1,0 +1,394 @@
+/* The tracing API: weft_trace.h's calls become nodes. */
+#include "weft_trace.h"
+
+#include <string.h>
+
+#include "driver/user_ops.h"
+#include "frontend/trace.h"
+#include "ir/ops/op.h"
+
+struct WeftTrace {
+	Weft *w;
+	Graph *g;
+	const char *name;
+	uint32_t id; /* in its values */
+	uint32_t ncall;
+	bool failed, ended;
+};
+
+/* One call of the API, and what it gives. */
+typedef struct {
+	WeftTrace *t;
+	const char *name, *type;
+	const void *data;
+	int64_t lo, hi;
+	InputKind kind;
+	WeftValue value, to;
+	const WeftArg *arg;
+	uint32_t n;
+	int64_t *shape;
+	int32_t rank;
+	WeftGraph *graph;
+} TraceStep;
+
+static bool error(const TraceStep *s, const char *what)
+{
+	return ctx_error(s->t->w->ctx, s->t->name, "%s: %s", s->name, what);
+}
+
+static bool perform(TraceStep *s, bool (*f)(void *))
+{
+	WeftTrace *t = s->t;
+	if (t->failed)
+		return false;
+	t->w->ctx->file = t->name;
+	t->failed = !boundary(t->w, f, s);
+	return !t->failed;
+}
+
+static bool ready(const TraceStep *s)
+{
+	graph_enter(s->t->g);
+	return !s->t->ended || error(s, "the trace has ended");
+}
+
+/* ---- beginning and end ---- */
+
+typedef struct {
+	Weft *w;
+	const char *name;
+	WeftTrace *out;
+} Begin;
+
+static bool begin(void *arg)
+{
+	Begin *b = arg;
+	Arena *arena = weft_arena(b->w);
+	WeftTrace *t = ARENA_NEW(arena, WeftTrace);
+	*t = (WeftTrace){.w = b->w, .name = arena_strdup(arena, b->name), .id = ++b->w->ntrace};
+	t->g = graph_new(user_ir(b->w), "main");
+	b->out = t;
+	return true;
+}
+
+WeftTrace *weft_trace_new(Weft *w, const char *name)
+{
+	Begin b = {.w = w, .name = name};
+	return boundary(w, begin, &b) ? b.out : NULL;
+}
+
+static bool end(void *arg)
+{
+	TraceStep *s = arg;
+	TRY(ready(s));
+	s->t->ended = true;
+	if (!s->t->g->output.n)
+		return ctx_error(s->t->w->ctx, s->t->name, "the model has no output");
+	TRY(graph_verify(s->t->g));
+	s->graph = graph_wrap(s->t->w, s->t->g, s->t->name);
+	return true;
+}
+
+WeftGraph *weft_trace_end(WeftTrace *t)
+{
+	TraceStep s = {.t = t, .name = "weft_trace_end"};
+	return t && perform(&s, end) ? s.graph : NULL;
+}
+
+/* ---- inputs ---- */
+
+static WeftValue value_of(const WeftTrace *t, Node n)
+{
+	return (WeftValue){n.i, t->id};
+}
+
+static bool node_of(const TraceStep *s, WeftValue v, Node *out)
+{
+	const WeftTrace *t = s->t;
+	*out = (Node){v.node};
+	if (!v.node)
+		return error(s, "no value");
+	return (v.trace == t->id && v.node < t->g->node.n) || error(s, "a value of another trace");
+}
+
+static bool add_symbol(void *arg)
+{
+	TraceStep *s = arg;
+	SymTab *syms = s->t->g->ir->syms;
+	TRY(ready(s));
+	if (!text_is_identifier(s->name))
+		return error(s, "a size's name must be an identifier");
+	if (sym_find(syms, s->name, (uint32_t)strlen(s->name)).i)
+		return error(s, "there is a size of that name already");
+	if (s->lo < 0 || s->hi < s->lo)
+		return error(s, "a size's range begins at 0 or more and is not empty");
+	sym_var(syms, arena_strdup(weft_arena(s->t->w), s->name), SYMVAR_SIZE, s->lo, s->hi);
+	return true;
+}
+
+void weft_trace_symbol(WeftTrace *t, const char *name, int64_t lo, int64_t hi)
+{
+	TraceStep s = {.t = t, .name = name, .lo = lo, .hi = hi};
+	if (t)
+		perform(&s, add_symbol);
+}
+
+static bool is_taken(const Graph *g, const char *name)
+{
+	for (uint32_t k = 0; k < g->input.n; k++)
+		if (!strcmp(g->input.data[k].name, name))
+			return true;
+	return false;
+}
+
+static bool read_type(const TraceStep *s, TypeId *out)
+{
+	Ir *ir = s->t->g->ir;
+	*out = type_parse(ir, s->type, arena_printf(ir->ctx->scratch, "%s: type of %s", s->t->name, s->name));
+	return out->i && (ir_type_of(ir, *out)->dtype != DT_none || error(s, "its type is several"));
+}
+
+static bool add_input(void *arg)
+{
+	TraceStep *s = arg;
+	Graph *g = s->t->g;
+	TypeId type;
+	TRY(ready(s) && read_type(s, &type));
+	if (is_taken(g, s->name))
+		return error(s, "there is an input of that name already");
+	Node n = graph_add_input(g, arena_strdup(weft_arena(s->t->w), s->name), INPUT_USER, type);
+	s->value = value_of(s->t, n);
+	return true;
+}
+
+WeftValue weft_trace_input(WeftTrace *t, const char *name, const char *type)
+{
+	TraceStep s = {.t = t, .name = name, .type = type};
+	return t && perform(&s, add_input) ? s.value : (WeftValue){0};
+}
+
+static bool make_constant(const TraceStep *s, ConstId *out)
+{
+	Ir *ir = s->t->g->ir;
+	Arena *arena = weft_arena(s->t->w);
+	TypeId id;
+	TRY(read_type(s, &id));
+	const Type t = *ir_type_of(ir, id);
+	int64_t *dim = ARENA_ARRAY(arena, int64_t, t.n), numel;
+	for (uint32_t k = 0; k < t.n; k++)
+		if (!sym_is_const(ir->syms, t.dim[k], &dim[k]))
+			return error(s, "its extents must be numbers");
+	if (!sym_is_const(ir->syms, type_numel(ir, id), &numel) || numel > INT64_MAX / 16)
+		return error(s, "it is too large");
+	uint64_t bytes = (uint64_t)numel * dtype_size(t.dtype);
+	*out = ir_const(ir, (Const){.name = arena_strdup(arena, s->name), .dtype = t.dtype, .rank = t.n, .dim = dim, .bytes = bytes,
+				    .data = s->data ? s->data : arena_calloc(arena, bytes + 1, 1), .is_param = true,
+				    .is_buffer = s->kind == INPUT_BUFFER});
+	return true;
+}
+
+static bool add_constant(void *arg)
+{
+	TraceStep *s = arg;
+	Graph *g = s->t->g;
+	ConstId c = {0};
+	TRY(ready(s) && make_constant(s, &c));
+	for (uint32_t k = 1; k < c.i; k++)
+		if (!strcmp(g->ir->constant.data[k].name, s->name))
+			return error(s, "there is a parameter of that name already");
+	if (s->kind == INPUT_USER) {
+		s->value = value_of(s->t, b_const(&(Build){.g = g}, c));
+		return true;
+	}
+	const Const *k = ir_const_of(g->ir, c);
+	Node n = graph_add_input(g, k->name, s->kind, ir_type_ints(g->ir, k->dtype, k->rank, k->dim));
+	g->input.data[g->input.n - 1].init = c;
+	s->value = value_of(s->t, n);
+	return true;
+}
+
+static WeftValue constant(WeftTrace *t, const char *name, const char *type, const void *data, InputKind kind)
+{
+	TraceStep s = {.t = t, .name = name, .type = type, .data = data, .kind = kind};
+	return t && perform(&s, add_constant) ? s.value : (WeftValue){0};
+}
+
+WeftValue weft_trace_param(WeftTrace *t, const char *name, const char *type, const void *data)
+{
+	return constant(t, name, type, data, INPUT_USER);
+}
+
+WeftValue weft_trace_variable(WeftTrace *t, const char *name, const char *type, const void *data)
+{
+	return constant(t, name, type, data, INPUT_PARAM);
+}
+
+WeftValue weft_trace_buffer(WeftTrace *t, const char *name, const char *type, const void *data)
+{
+	return constant(t, name, type, data, INPUT_BUFFER);
+}
+
+/* ---- outputs ---- */
+
+static bool is_tensor(const TraceStep *s, Node n)
+{
+	TypeId t = node_type_id(s->t->g, n);
+	return (t.i && ir_type_of(s->t->g->ir, t)->dtype != DT_none) || error(s, "it is no tensor, but several or none");
+}
+
+static bool add_output(void *arg)
+{
+	TraceStep *s = arg;
+	Graph *g = s->t->g;
+	Node n;
+	TRY(ready(s) && node_of(s, s->value, &n) && is_tensor(s, n));
+	for (uint32_t k = 0; k < g->output.n; k++)
+		if (!strcmp(g->output.data[k].name, s->name))
+			return error(s, "there is an output of that name already");
+	graph_add_output(g, arena_strdup(weft_arena(s->t->w), s->name), n, -1);
+	return true;
+}
+
+void weft_trace_output(WeftTrace *t, const char *name, WeftValue v)
+{
+	TraceStep s = {.t = t, .name = name, .value = v};
+	if (t)
+		perform(&s, add_output);
+}
+
+static bool add_assign(void *arg)
+{
+	TraceStep *s = arg;
+	Graph *g = s->t->g;
+	Node state, to;
+	TRY(ready(s) && node_of(s, s->value, &state) && node_of(s, s->to, &to));
+	for (uint32_t k = 0; k < g->input.n; k++) {
+		const GraphInput *in = &g->input.data[k];
+		if (in->node.i != state.i || in->kind == INPUT_USER)
+			continue;
+		s->name = in->name;
+		for (uint32_t o = 0; o < g->output.n; o++)
+			if (g->output.data[o].writes == (int32_t)k)
+				return error(s, "it is assigned a second time");
+		if (node_type_id(g, to).i != node_type_id(g, state).i)
+			return ctx_error(s->t->w->ctx, s->t->name, "%s is %s and is assigned %s", in->name,
+					 arena_strdup(g->ir->ctx->scratch, type_str(g->ir, node_type_id(g, state))),
+					 node_type_id(g, to).i ? type_str(g->ir, node_type_id(g, to)) : "nothing");
+		graph_add_output(g, in->name, to, (int32_t)k);
+		return true;
+	}
+	return error(s, "it takes a variable or a buffer");
+}
+
+void weft_trace_assign(WeftTrace *t, WeftValue state, WeftValue to)
+{
+	TraceStep s = {.t = t, .name = "weft_trace_assign", .value = state, .to = to};
+	if (t)
+		perform(&s, add_assign);
+}
+
+/* ---- calls ---- */
+
+static bool take_values(const TraceStep *s, const WeftArg *a, TraceArg *out)
+{
+	uint32_t n = a->kind == WEFT_ARG_VALUES ? a->n : 1;
+	Node *value = ARENA_ARRAY(s->t->w->ctx->scratch, Node, n);
+	for (uint32_t k = 0; k < n; k++)
+		TRY(node_of(s, a->kind == WEFT_ARG_VALUES ? a->u.values[k] : a->u.value, &value[k]));
+	out->is_values = true;
+	out->is_list = a->kind == WEFT_ARG_VALUES;
+	out->value = value;
+	out->n = n;
+	return true;
+}
+
+static Attr attr_of(Ir *ir, const WeftArg *a)
+{
+	Sym *v;
+	switch (a->kind) {
+	case WEFT_ARG_BOOL:
+		return attr_bool(a->u.b);
+	case WEFT_ARG_INT:
+		return attr_int(ir, a->u.i);
+	case WEFT_ARG_FLOAT:
+		return attr_float(a->u.f);
+	case WEFT_ARG_TEXT:
+		return attr_str(ir, a->u.text);
+	case WEFT_ARG_INTS:
+		v = ARENA_ARRAY(ir->ctx->scratch, Sym, a->n);
+		for (uint32_t k = 0; k < a->n; k++)
+			v[k] = sym_int(ir->syms, a->u.ints[k]);
+		return attr_ints(v, a->n);
+	case WEFT_ARG_FLOATS:
+		return (Attr){ATTR_floats, a->n, {.floats = a->u.floats}};
+	case WEFT_ARG_BOOLS:
+		return (Attr){ATTR_bools, a->n, {.bools = a->u.bools}};
+	default:
+		return attr_none();
+	}
+}
+
+static bool add_call(void *arg)
+{
+	TraceStep *s = arg;
+	WeftTrace *t = s->t;
+	Arena *scratch = t->w->ctx->scratch;
+	TraceArg *a = arena_calloc(scratch, s->n, sizeof *a);
+	TRY(ready(s));
+	Build b = {.g = t->g, .where = arena_printf(scratch, "%s: call %u (%s)", t->name, ++t->ncall, s->name)};
+	for (uint32_t k = 0; k < s->n; k++) {
+		const WeftArg *from = &s->arg[k];
+		a[k].name = from->name;
+		if (from->kind == WEFT_ARG_VALUE || from->kind == WEFT_ARG_VALUES)
+			TRY(take_values(s, from, &a[k]));
+		else
+			a[k].attr = attr_of(t->g->ir, from);
+	}
+	Node n = trace_call(&b, s->name, a, s->n);
+	s->value = value_of(t, n);
+	return n.i != 0;
+}
+
+WeftValue weft_trace_call(WeftTrace *t, const char *op, const WeftArg *arg, uint32_t n)
+{
+	TraceStep s = {.t = t, .name = op, .arg = arg, .n = n};
+	return t && perform(&s, add_call) ? s.value : (WeftValue){0};
+}
+
+static bool get_result(void *arg)
+{
+	TraceStep *s = arg;
+	Node n;
+	TRY(ready(s) && node_of(s, s->value, &n));
+	TypeId id = node_type_id(s->t->g, n);
+	const Type *type = id.i ? ir_type_of(s->t->g->ir, id) : NULL;
+	if (!type || type->dtype != DT_none || s->n >= type->n)
+		return error(s, "there is no such result");
+	s->value = value_of(s->t, b_get(&(Build){.g = s->t->g}, n, s->n));
+	return true;
+}
+
+WeftValue weft_trace_result(WeftTrace *t, WeftValue several, uint32_t k)
+{
+	TraceStep s = {.t = t, .name = "weft_trace_result", .value = several, .n = k};
+	return t && perform(&s, get_result) ? s.value : (WeftValue){0};
+}
+
+static bool get_shape(void *arg)
+{
+	TraceStep *s = arg;
+	const Graph *g = s->t->g;
+	Node n;
+	TRY(ready(s) && node_of(s, s->value, &n) && is_tensor(s, n));
+	s->rank = (int32_t)node_rank(g, n);
+	for (uint32_t k = 0; k < node_rank(g, n); k++)
+		if (!sym_is_const(g->ir->syms, node_dim(g, n, k), &s->shape[k]))
+			s->shape[k] = -1;
+	return true;
+}
+
+int32_t weft_trace_shape(WeftTrace *t, WeftValue v, int64_t shape[12])
+{
+	TraceStep s = {.t = t, .name = "weft_trace_shape", .value = v, .shape = shape};
+	return t && perform(&s, get_shape) ? s.rank : -1;
+}

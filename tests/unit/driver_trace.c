@@ -1,0 +1,246 @@
+/* Models traced in C: every layer of weft_trace.h once, state, generic calls, and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "weft_trace.h"
+
+static const WeftValue none = {0, 0};
+
+static WeftGraph *ended(Weft *w, WeftTrace *t)
+{
+	WeftGraph *g = weft_trace_end(t);
+	if (!g)
+		fail_msg("%s", weft_messages(w));
+	return g;
+}
+
+/* Its rank and extents. */
+static void has_shape(WeftTrace *t, WeftValue v, int32_t rank, int64_t a, int64_t b, int64_t c, int64_t d)
+{
+	const int64_t want[4] = {a, b, c, d};
+	int64_t shape[12];
+	assert_int_equal(weft_trace_shape(t, v, shape), rank);
+	for (int32_t k = 0; k < rank; k++)
+		assert_int_equal(shape[k], want[k]);
+}
+
+/* ---- layers ---- */
+
+static WeftValue images(WeftTrace *t, WeftValue x)
+{
+	const WeftConv2d how = {.stride = {2, 2}, .padding = {1, 1}};
+	WeftValue scale = weft_trace_param(t, "bn.weight", "f32[8]", NULL), mean = weft_trace_buffer(t, "bn.mean", "f32[8]", NULL),
+		  variance = weft_trace_param(t, "bn.var", "f32[8]", NULL);
+	WeftValue y = weft_conv2d(t, x, weft_trace_param(t, "conv", "f32[8, 3, 3, 3]", NULL), none, &how);
+	has_shape(t, y, 4, -1, 8, 16, 16);
+	y = weft_relu(t, weft_batch_norm(t, y, scale, none, mean, variance, 1e-5));
+	y = weft_max_pool2d(t, y, 2, 0, 0);
+	has_shape(t, y, 4, -1, 8, 8, 8);
+	y = weft_avg_pool2d(t, weft_gelu(t, y), 2, 2, 0);
+	return weft_flatten(t, y, 1, -1);
+}
+
+static void test_layers(void **state)
+{
+	(void)state;
+	const int64_t heads[4] = {-1, 2, 4, 16}, back[4] = {0, 2, 1, 3}, all[1] = {1};
+	Weft *w = weft_new();
+	WeftTrace *t = weft_trace_new(w, "layers");
+	weft_trace_symbol(t, "B", 1, 64);
+	WeftValue x = images(t, weft_trace_input(t, "x", "f32[B, 3, 32, 32]"));
+	has_shape(t, x, 2, -1, 128, 0, 0);
+	WeftValue token = weft_embedding(t, weft_trace_param(t, "table", "f32[10, 128]", NULL), weft_trace_input(t, "i", "i64[B]"));
+	x = weft_add(t, x, weft_scale(t, token, 0.5));
+	x = weft_layer_norm(t, x, weft_trace_param(t, "ln", "f32[128]", NULL), none, 1e-5);
+	WeftValue q = weft_permute(t, weft_reshape(t, x, heads, 4), back, 4);
+	has_shape(t, q, 4, -1, 4, 2, 16);
+	x = weft_flatten(t, weft_attention(t, q, q, q, none, true), 1, 3);
+	const WeftValue both[2] = {x, weft_mean_over(t, x, all, 1, true)};
+	x = weft_concat(t, both, 2, 1);
+	has_shape(t, x, 2, -1, 129, 0, 0);
+	WeftValue logits = weft_linear(t, x, weft_trace_param(t, "fc", "f32[10, 129]", NULL), weft_trace_param(t, "fc.bias", "f32[10]", NULL));
+	weft_trace_output(t, "loss", weft_cross_entropy(t, logits, weft_trace_input(t, "target", "i64[B]")));
+	weft_trace_output(t, "p", weft_softmax(t, logits, -1));
+	WeftGraph *g = ended(w, t);
+	/* operators stay as they are called */
+	assert_non_null(strstr(weft_graph_text(w, g, NULL), "aten.scaled_dot_product_attention"));
+	const char *const by[] = {"params"};
+	const WeftGradOptions o = {.size = sizeof o, .nwrt = 1, .wrt = by};
+	uint32_t n;
+	WeftGraph *grad = weft_vjp(w, g, &o);
+	if (!grad)
+		fail_msg("%s", weft_messages(w));
+	weft_outputs(w, grad, &n);
+	assert_int_equal(n, 2 + 7); /* bn.mean is a buffer */
+	weft_free(w);
+}
+
+/* ---- state ---- */
+
+static void interpret(Weft *w, WeftGraph *g, const WeftTensor *state, float x, float *y)
+{
+	int64_t shape[1] = {1};
+	const WeftTensor in = {&x, {WEFT_CPU, 0}, 1, {WEFT_FLOAT, 32, 1}, shape, NULL, 0};
+	WeftTensor out;
+	if (!weft_interpret_on(w, g, state, &in, 1, &out))
+		fail_msg("%s", weft_messages(w));
+	*y = *(const float *)out.data;
+}
+
+static void test_state(void **state)
+{
+	(void)state;
+	static const float first[1] = {2};
+	float held[1] = {2}, y;
+	int64_t shape[1] = {1};
+	const WeftTensor s = {held, {WEFT_CPU, 0}, 1, {WEFT_FLOAT, 32, 1}, shape, NULL, 0};
+	Weft *w = weft_new();
+	WeftTrace *t = weft_trace_new(w, "state");
+	WeftValue x = weft_trace_input(t, "x", "f32[1]"), v = weft_trace_variable(t, "v", "f32[1]", first);
+	weft_trace_output(t, "y", weft_mul(t, x, v));
+	weft_trace_assign(t, v, weft_add(t, v, x));
+	WeftGraph *g = ended(w, t);
+	interpret(w, g, &s, 3, &y);
+	assert_true(y == 6 && held[0] == 5);
+	interpret(w, g, &s, 1, &y);
+	assert_true(y == 5 && held[0] == 6);
+	weft_free(w);
+}
+
+/* ---- calls ---- */
+
+static void test_calls(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftTrace *t = weft_trace_new(w, "calls");
+	WeftValue x = weft_trace_input(t, "x", "f32[4, 6]");
+	const WeftArg max[] = {weft_arg(x), weft_arg_named("keepdim", weft_arg_bool(true)), weft_arg_named("dim", weft_arg_int(1))};
+	WeftValue both = weft_trace_call(t, "aten.max.dim", max, 3);
+	has_shape(t, weft_trace_result(t, both, 0), 2, 4, 1, 0, 0);
+	const WeftArg to[] = {weft_arg(x), weft_arg_named("dtype", weft_arg_text("f64"))};
+	WeftValue wide = weft_trace_call(t, "aten._to_copy", to, 2);
+	/* a number where the schema has a tensor, and a name of an input of its own */
+	weft_trace_output(t, "y", weft_with_number(t, "aten.add.Tensor", wide, 1));
+	weft_trace_output(t, "i", weft_trace_result(t, both, 1));
+	uint32_t n;
+	WeftGraph *g = ended(w, t);
+	const WeftTensorInfo *out = weft_outputs(w, g, &n);
+	assert_true(n == 2 && out[0].dtype.bits == 64 && out[1].dtype.code == WEFT_INT);
+	assert_non_null(strstr(weft_graph_text(w, g, NULL), "aten.add.Scalar"));
+	weft_free(w);
+}
+
+/* ---- what is refused ---- */
+
+static void refused(void (*build)(WeftTrace *, WeftValue x), const char *text)
+{
+	Weft *w = weft_new();
+	WeftTrace *t = weft_trace_new(w, "model");
+	WeftValue x = weft_trace_input(t, "x", "f32[4, 6]");
+	build(t, x);
+	weft_trace_output(t, "y", weft_relu(t, x)); /* nothing more is said */
+	assert_null(weft_trace_end(t));
+	assert_int_equal(weft_nmessages(w), 1);
+	const char *all = weft_messages(w);
+	if (!strstr(all, text))
+		fail_msg("expected \"%s\", got: %s", text, all);
+	weft_free(w);
+}
+
+static void unknown_operator(WeftTrace *t, WeftValue x)
+{
+	weft_unary(t, "aten.nonsense", x);
+}
+
+static void unknown_argument(WeftTrace *t, WeftValue x)
+{
+	const WeftArg a[] = {weft_arg(x), weft_arg_named("axis", weft_arg_int(0))};
+	weft_trace_call(t, "aten.softmax.int", a, 2);
+}
+
+static void missing_argument(WeftTrace *t, WeftValue x)
+{
+	weft_unary(t, "aten.softmax.int", x);
+}
+
+static void wrong_shape(WeftTrace *t, WeftValue x)
+{
+	weft_linear(t, x, weft_trace_param(t, "w", "f32[3, 5]", NULL), none);
+}
+
+static void in_place(WeftTrace *t, WeftValue x)
+{
+	weft_binary(t, "aten.add_.Tensor", x, x);
+}
+
+static void other_trace(WeftTrace *t, WeftValue x)
+{
+	x.trace++;
+	weft_relu(t, x);
+}
+
+static void bad_type(WeftTrace *t, WeftValue x)
+{
+	(void)x;
+	weft_trace_input(t, "z", "float[3]");
+}
+
+static void symbol_in_param(WeftTrace *t, WeftValue x)
+{
+	(void)x;
+	weft_trace_param(t, "p", "f32[B]", NULL);
+}
+
+static void same_name(WeftTrace *t, WeftValue x)
+{
+	(void)x;
+	weft_trace_input(t, "x", "f32[3]");
+}
+
+static void assigned_twice(WeftTrace *t, WeftValue x)
+{
+	WeftValue v = weft_trace_variable(t, "v", "f32[4, 6]", NULL);
+	weft_trace_assign(t, v, x);
+	weft_trace_assign(t, v, x);
+}
+
+static void assigned_input(WeftTrace *t, WeftValue x)
+{
+	weft_trace_assign(t, x, x);
+}
+
+static void test_refused(void **state)
+{
+	(void)state;
+	refused(unknown_operator, "model: call 1 (aten.nonsense): error: there is no operator aten.nonsense");
+	refused(unknown_argument, "aten.softmax.int has no argument axis");
+	refused(missing_argument, "dim");
+	refused(wrong_shape, "model: call 1 (aten.linear)");
+	refused(in_place, "aten.add_.Tensor");
+	refused(other_trace, "a value of another trace");
+	refused(bad_type, "type of z");
+	refused(symbol_in_param, "p: its extents must be numbers");
+	refused(same_name, "x: there is an input of that name already");
+	refused(assigned_twice, "v: it is assigned a second time");
+	refused(assigned_input, "it takes a variable or a buffer");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_layers),
+		cmocka_unit_test(test_state),
+		cmocka_unit_test(test_calls),
+		cmocka_unit_test(test_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -17,6 +17,7 @@ typedef struct {
 	Ctx *ctx;
 	uint64_t rng;
 	bool no_differences; /* the graph has kinks where its values are */
+	bool no_products;    /* its cotangents are not those of its tangents: places that are written twice */
 	bool print;
 	const char *what;  /* "derivative of vjp" */
 	uint32_t checked;  /* elements that were compared with differences */

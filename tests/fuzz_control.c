@@ -111,8 +111,9 @@ static bool step_while(Fuzz *f)
 	x[0] = fuzz_index(f, 0, NULL, -1, 4);
 	x[1] = x[2];
 	x[1].n = b_un(&f->b, OP_tanh, x[2].n);
-	Attr a[] = {attr_int(f->ir, 2), attr_int(f->ir, 1), attr_graph(test(f, x)), attr_graph(round_of(f, x))};
-	Node w = fuzz_node(f, OP_while, (Node[]){x[0].n, x[1].n, x[2].n}, 3, a, 4);
+	Attr a[] = {attr_int(f->ir, 2), attr_int(f->ir, 1), attr_graph(test(f, x)), attr_graph(round_of(f, x)),
+		    attr_int(f->ir, 4)};
+	Node w = fuzz_node(f, OP_while, (Node[]){x[0].n, x[1].n, x[2].n}, 3, a, 5);
 	if (!w.i)
 		return false;
 	bool count = fuzz_push(f, (Value){b_get(&f->b, w, 0), 0, 3, 0});

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -109,11 +110,64 @@ static void test_second_order(void **state)
 	assert_true(fabs(interpret(reverse, (double[]){0.5, 0.75, 1, 0, 0, 1}, 6, 3) - second) < 1e-13);
 }
 
+/* ---- cost ---- */
+
+/* Element-wise, contractions with a parameter each, rows with their maximum, sorted rows. */
+static Graph *chain_of(uint32_t n, ConstId *param)
+{
+	static const float value[64];
+	static const int64_t dim[] = {8, 8};
+	Graph *g = graph_new(ir, "chain");
+	Build b = {.g = g};
+	Sym rows[] = {sym_var(ir->syms, "B", SYMVAR_SIZE, 1, 1000), b_int(&b, 8)};
+	Node first = graph_add_input(g, "x", INPUT_USER, ir_type(ir, DT_f32, 2, rows)), x = first;
+	Attr sort[] = {attr_none(), attr_int(ir, 1), attr_bool(false), attr_bool(true)};
+	for (uint32_t k = 0; k < n; k++) {
+		param[k] = ir_const(ir, (Const){.name = "w", .dtype = DT_f32, .rank = 2, .dim = dim, .data = value, .bytes = sizeof value, .is_param = true});
+		x = k % 4 == 0   ? b_matmul(&b, b_un(&b, OP_tanh, x), b_const(&b, param[k]))
+		    : k % 4 == 1 ? b_bin(&b, OP_mul, x, b_un(&b, OP_sin, first))
+		    : k % 4 == 2 ? b_bin(&b, OP_sub, x, b_reduce_keep(&b, REDUCE_MAX, x, 2, DT_none))
+				 : b_get(&b, b_node(&b, OP_sort, &x, 1, sort, 4), 0);
+	}
+	graph_add_output(g, "y", x, -1);
+	return g;
+}
+
+/* Processor time of both derivatives, and of the derivative of one, of a chain. */
+static double time_of_chain(uint32_t n)
+{
+	ctx = ctx_new();
+	assert_non_null(ctx);
+	ir = ir_new(ctx);
+	ConstId *param = ARENA_ARRAY(ctx->arena, ConstId, n);
+	Graph *g = chain_of(n, param);
+	Wrt by = {.nparam = n, .param = param};
+	clock_t start = clock();
+	Graph *vjp = transform_vjp(g, &by);
+	assert_non_null(vjp);
+	assert_non_null(transform_jvp(g, &by));
+	assert_non_null(transform_vjp(vjp, &(Wrt){0}));
+	double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+	ctx_free(ctx);
+	return seconds;
+}
+
+/* 16 times as long takes about 16 times as long. */
+static void test_linear(void **state)
+{
+	(void)state;
+	double few = time_of_chain(400), many = time_of_chain(6400);
+	print_message("%.3f s and %.3f s\n", few, many);
+	assert_true(many < 32 * few + 0.5);
+}
+
 int main(void)
 {
+	op_init();
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_vjp, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_second_order, setup, teardown),
+		cmocka_unit_test(test_linear),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

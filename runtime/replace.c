@@ -17,6 +17,7 @@ typedef struct {
 	char *to;
 	const WeftTensor **value; /* by source; NULL: as it was */
 	bool *touched;            /* by group: its sources have values */
+	uint64_t most;            /* bytes of the results of one of these */
 	_Atomic uint32_t group;   /* that nobody has taken */
 	_Atomic uint64_t next;    /* part nobody has taken, of all parameters that no group computes */
 	_Atomic int failed;
@@ -145,18 +146,19 @@ static void build_part(const Build *b, uint32_t k, uint64_t part)
 
 /* ---- computing ---- */
 
-/* A thread's, for one group after the other. */
+/* A thread's, for one group after the other: its pages are new once only. */
 typedef struct {
 	char *at;
 	uint64_t bytes;
 } Memory;
 
-static char *memory_of(Memory *m, uint64_t bytes)
+static char *memory_of(Memory *m, uint64_t bytes, uint64_t most)
 {
 	if (bytes > m->bytes) {
 		free(m->at);
-		m->at = section_alloc(bytes);
-		m->bytes = m->at ? bytes : 0;
+		m->bytes = bytes > most ? bytes : most;
+		m->at = section_alloc(m->bytes);
+		m->bytes = m->at ? m->bytes : 0;
 	}
 	return m->at;
 }
@@ -168,9 +170,21 @@ static WeftTensor tensor_of(const WeftTensorInfo *t, void *data, int64_t *shape)
 	return (WeftTensor){.data = data, .device = {WEFT_CPU, 0}, .ndim = (int32_t)t->rank, .dtype = t->dtype, .shape = shape};
 }
 
-static uint64_t round_up(uint64_t bytes)
+/* For a result, so that none is without a place of its own. */
+static uint64_t room_of(const WeftTensorInfo *t)
 {
-	return (bytes + 63) / 64 * 64;
+	uint64_t bytes = dtype_bytes(t->dtype);
+	for (uint32_t d = 0; d < t->rank; d++)
+		bytes *= (uint64_t)t->dim[d].value;
+	return bytes / 64 * 64 + 64;
+}
+
+static uint64_t result_bytes(const WeftEntry *e)
+{
+	uint64_t bytes = 64;
+	for (uint32_t i = 0; i < e->noutput; i++)
+		bytes += room_of(&e->output[i]);
+	return bytes;
 }
 
 /* Where what the group computes is stored. */
@@ -193,7 +207,7 @@ static int compute(Build *b, uint32_t group, WeftTensor *x, WeftTensor *y, int64
 	const WeftGroup *g = &b->m->prepare->group[group];
 	const WeftEntry *e = b->code->entry[g->entry];
 	const WeftContext alone = {.size = sizeof alone, .nthreads = 1};
-	uint64_t bytes = 0;
+	uint64_t bytes = result_bytes(e);
 	for (uint32_t i = 0; i < e->ninput; shape += e->input[i++].rank) {
 		const WeftTensor *v = has_value(b, g->source[i]) ? b->value[g->source[i]] : NULL;
 		const void *data = v ? (const char *)v->data + v->byte_offset : b->from + b->m->param[g->stored[i]].offset;
@@ -201,15 +215,13 @@ static int compute(Build *b, uint32_t group, WeftTensor *x, WeftTensor *y, int64
 	}
 	sizes->entry = g->entry;
 	TRY(b->code->sizes(b->coder, g->entry, x, sizes, status));
-	for (uint32_t i = 0; i < e->noutput; shape += e->output[i++].rank) {
-		y[i] = tensor_of(&e->output[i], NULL, shape);
-		bytes += round_up(tensor_bytes(&y[i])) + 64;
-	}
-	char *at = memory_of(memory, bytes + sizes->workspace_bytes + 64);
+	char *at = memory_of(memory, bytes + sizes->workspace_bytes, b->most);
 	if (!at)
 		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for other weights");
-	for (uint32_t i = 0; i < e->noutput; at += round_up(tensor_bytes(&y[i++])) + 64)
-		y[i].data = at;
+	for (uint32_t i = 0; i < e->noutput; shape += e->output[i++].rank) {
+		y[i] = tensor_of(&e->output[i], at, shape);
+		at += room_of(&e->output[i]);
+	}
 	TRY(b->code->run(b->coder, sizes, x, y, at, &alone, status));
 	store(b, group, y);
 	return WEFT_OK;
@@ -304,6 +316,10 @@ static int open_code(Build *b, WeftStatus *status)
 	if (!any)
 		return WEFT_OK;
 	b->code = p->model ? p->model : p->get();
+	for (uint32_t k = 0; k < group_count(b->m); k++) {
+		uint64_t bytes = b->touched[k] ? result_bytes(b->code->entry[p->group[k].entry]) : 0;
+		b->most = bytes > b->most ? bytes : b->most;
+	}
 	return b->code->open(b->code, NULL, &b->coder, status);
 }
 

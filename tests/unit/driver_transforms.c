@@ -162,7 +162,9 @@ static void test_what_is_saved(void **state)
 	split(w, weft_trace_end(t), "x -> y saved.0", "x saved.0 ct.y -> g.x", &out);
 	t = weft_trace_new(w, "network");
 	x = weft_trace_input(t, "x", "f32[8, 64]");
-	weft_trace_output(t, "y", weft_relu(t, weft_linear(t, x, weft_trace_param(t, "w", "f32[32, 64]", NULL), none)));
+	WeftValue h = weft_linear(t, x, weft_trace_param(t, "w", "f32[32, 64]", NULL), none);
+	const WeftArg leaky[] = {weft_arg(weft_with_number(t, "aten.gt.Scalar", h, 0)), weft_arg(h), weft_arg(weft_scale(t, h, 0.5))};
+	weft_trace_output(t, "y", weft_trace_call(t, "aten.where.self", leaky, 3));
 	split(w, weft_trace_end(t), "x -> y saved.0 saved.1", "x saved.0 saved.1 ct.y -> g.x", &out);
 	assert_true(out[2].dtype.code == WEFT_BOOL);
 	weft_free(w);

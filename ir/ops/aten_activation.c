@@ -6,42 +6,50 @@
 OP(aten_relu){
 	.schema = "aten.relu(Tensor self) -> Tensor",
 	.expand = "maximum(self, 0)",
+	.deriv = {"select(le(self, 0), 0, 1)"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5",
 };
 OP(aten_relu6){
 	.schema = "aten.relu6(Tensor self) -> Tensor",
 	.expand = "minimum(maximum(self, 0), 6)",
+	.deriv = {"select(le(self, 0), 0, select(ge(self, 6), 0, 1))"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5",
 };
 OP(aten_silu){
 	.schema = "aten.silu(Tensor self) -> Tensor",
 	.expand = "mul(self, sigmoid(self))",
+	.deriv = {"s = sigmoid(self); s * (1 + self * (1 - s))"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; f32[4] of -90 90 -0.125 2.25",
 };
 OP(aten_mish){
 	.schema = "aten.mish(Tensor self) -> Tensor",
 	.expand = "mul(self, tanh(select(gt(self, 20), self, log1p(exp(self)))))",
+	.deriv = {"t = tanh(select(gt(self, 20), self, log1p(exp(self)))); t + self * sigmoid(self) * (1 - t * t)"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; f32[3] of 19.5 20.5 -19",
 };
 OP(aten_hardsigmoid){
 	.schema = "aten.hardsigmoid(Tensor self) -> Tensor",
 	.expand = "mul(minimum(maximum(add(self, 3), 0), 6), 0.16666666666666666)",
+	.deriv = {"select(gt(self, -3), select(lt(self, 3), 0.1666666716337204, 0), 0)"}, /* a sixth in f32, as PyTorch has it */
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5",
 };
 OP(aten_hardswish){
 	.schema = "aten.hardswish(Tensor self) -> Tensor",
 	.expand = "mul(mul(self, minimum(maximum(add(self, 3), 0), 6)), 0.16666666666666666)",
+	.deriv = {"select(le(self, -3), 0, select(lt(self, 3), self / 3 + 0.5, 1))"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5",
 };
 OP(aten_selu){
 	.schema = "aten.selu(Tensor self) -> Tensor",
 	.expand = "mul(select(gt(self, 0), self, mul(expm1(self), 1.6732632423543772)), "
 		  "1.0507009873554805)",
+	.deriv = {"select(gt(self, 0), 1.0507009873554805, 1.7580993408473766 * exp(self))"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5",
 };
 OP(aten_log_sigmoid){
 	.schema = "aten.log_sigmoid(Tensor self) -> Tensor",
 	.expand = "sub(minimum(self, 0), log1p(exp(neg(abs(self)))))",
+	.deriv = {"sigmoid(-self)"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5",
 };
 OP(aten_special_log_ndtr){
@@ -49,6 +57,7 @@ OP(aten_special_log_ndtr){
 	.expand = "select(lt(self, -1), "
 		  "sub(log(mul(erfcx(mul(self, -0.7071067811865476)), 0.5)), mul(mul(self, self), 0.5)), "
 		  "log1p(mul(erfc(mul(self, 0.7071067811865476)), -0.5)))",
+	.deriv = {"0.3989422804014327 * exp(-(y + self * self * 0.5))"},
 	.sample = "f32[n=2, 6] in -3..5; f32[6] of -300 -30 -14 -1 9 inf",
 };
 
@@ -71,6 +80,7 @@ static Node build_hardtanh(Build *b, Node n)
 OP(aten_hardtanh){
 	.schema = "aten.hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
 	.build = build_hardtanh,
+	.deriv = {"select(le(self, min_val), 0, select(ge(self, max_val), 0, 1))"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
 		  "f32[n=2, 6] of -3 -2.5 -2 -1 0 1 1.5 2 3 4 5 0.25, min_val=-2.5, max_val=1.5",
 };
@@ -85,6 +95,7 @@ static Node build_leaky_relu(Build *b, Node n)
 OP(aten_leaky_relu){
 	.schema = "aten.leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
 	.build = build_leaky_relu,
+	.deriv = {"select(gt(self, 0), 1, negative_slope)"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
 		  "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, negative_slope=0.25",
 };
@@ -112,6 +123,7 @@ OP(aten_prelu){
 OP(aten__prelu_kernel){
 	.schema = "aten._prelu_kernel(Tensor self, Tensor weight) -> Tensor",
 	.expand = "select(gt(self, 0), self, mul(self, weight))",
+	.deriv = {"select(gt(self, 0), 1, weight)", "select(gt(self, 0), 0, self)"},
 	.sample = "f32[n=2, 6] in -4..4, f32[n, 6] in 0..1",
 };
 
@@ -127,6 +139,7 @@ OP(aten_elu){
 	.schema = "aten.elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) "
 		  "-> Tensor",
 	.build = build_elu,
+	.deriv = {"select(gt(self, 0), scale, alpha * scale * input_scale * exp(self * input_scale))"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
 		  "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, alpha=1.5, scale=1.25, "
 		  "input_scale=0.75",
@@ -144,6 +157,7 @@ static Node build_celu(Build *b, Node n)
 OP(aten_celu){
 	.schema = "aten.celu(Tensor self, Scalar alpha=1.0) -> Tensor",
 	.build = build_celu,
+	.deriv = {"select(gt(self, 0), 1, exp(self / alpha))"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
 		  "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, alpha=1.75",
 };
@@ -167,6 +181,7 @@ static Node build_gelu(Build *b, Node n)
 OP(aten_gelu){
 	.schema = "aten.gelu(Tensor self, *, str approximate=\"none\") -> Tensor",
 	.build = build_gelu,
+	.vjp = "[gelu_backward(g, self, approximate=approximate)]",
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
 		  "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, approximate=\"tanh\"",
 };
@@ -184,6 +199,7 @@ static Node build_softplus(Build *b, Node n)
 OP(aten_softplus){
 	.schema = "aten.softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
 	.build = build_softplus,
+	.deriv = {"select(gt(self * beta, threshold), 1, sigmoid(self * beta))"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
 		  "f32[n=2, 4] of -9 -1 0 1 9.5 10 10.5 4, beta=2, threshold=20",
 };
@@ -198,6 +214,7 @@ static Node build_hardshrink(Build *b, Node n)
 OP(aten_hardshrink){
 	.schema = "aten.hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
 	.build = build_hardshrink,
+	.deriv = {"select(le(abs(self), lambd), 0, 1)"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
 		  "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, lambd=1.5",
 };
@@ -214,6 +231,7 @@ static Node build_softshrink(Build *b, Node n)
 OP(aten_softshrink){
 	.schema = "aten.softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
 	.build = build_softshrink,
+	.deriv = {"select(le(abs(self), lambd), 0, 1)"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
 		  "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, lambd=1.5",
 };
@@ -228,6 +246,7 @@ static Node build_threshold(Build *b, Node n)
 OP(aten_threshold){
 	.schema = "aten.threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
 	.build = build_threshold,
+	.deriv = {"select(le(self, threshold), 0, 1)"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, threshold=0.5, value=-7.25",
 };
 
@@ -267,5 +286,6 @@ OP(aten_logit){
 	.schema = "aten.logit(Tensor self, float? eps=None) -> Tensor",
 	.aliases = "aten.special_logit",
 	.build = build_logit,
+	.vjp = "[logit_backward(g, self, eps)]",
 	.sample = "f32[n=3, 4] in 0.1..0.9; f32[n=2, 4] of 0 0.05 0.1 0.5 0.75 0.9 0.95 1, eps=0.1",
 };

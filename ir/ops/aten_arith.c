@@ -407,6 +407,7 @@ static Node build_logaddexp(Build *b, Node n)
 OP(aten_logaddexp){
 	.schema = "aten.logaddexp(Tensor self, Tensor other) -> Tensor",
 	.build = build_logaddexp,
+	.deriv = {"1 / (1 + exp(other - self))", "1 / (1 + exp(self - other))"},
 	.sample = "f32[n=2, 4] of 1 -2 3 -0.5 300 -inf -inf 5, f32[4] of -1 1 -inf 4",
 };
 
@@ -417,6 +418,7 @@ static Node build_logaddexp2(Build *b, Node n)
 OP(aten_logaddexp2){
 	.schema = "aten.logaddexp2(Tensor self, Tensor other) -> Tensor",
 	.build = build_logaddexp2,
+	.deriv = {"1 / (1 + exp2(other - self))", "1 / (1 + exp2(self - other))"},
 	.sample = "f32[n=2, 4] of 1 -2 3 -0.5 300 -inf -inf 5, f32[4] of -1 1 -inf 4",
 };
 
@@ -453,33 +455,39 @@ OP(aten_xlogy_Tensor){
 	.schema = "aten.xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
 	.aliases = "aten.special_xlogy",
 	.build = build_xlogy,
+	.deriv = {"select(bit_and(eq(self, 0), le(other, 0)), 0, log(other))", "self / other"},
 	.sample = "f32[n=2, 4] of 0 -2 1.5 -0.5 0 3 0.25 0, f32[4] of 0 1 0.75 4; f32[2] of 0 1, f32[2] of nan 2",
 };
 OP(aten_xlogy_Scalar_Other){
 	.schema = "aten.xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor",
 	.aliases = "aten.special_xlogy.other_scalar",
 	.build = build_xlogy,
+	.deriv = {"select(bit_and(eq(self, 0), le(other, 0)), 0, log(other))"},
 	.sample = "f32[n=3, 4], other=2.5; f32[n=3, 4], other=0",
 };
 OP(aten_xlogy_Scalar_Self){
 	.schema = "aten.xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor",
 	.aliases = "aten.special_xlogy.self_scalar",
 	.build = build_xlogy,
+	.deriv = {"self / other"},
 	.sample = "self=1.5, f32[n=2, 3] in 0.5..4; self=0, f32[3] of 0 nan 2",
 };
 OP(aten_special_xlog1py){
 	.schema = "aten.special_xlog1py(Tensor self, Tensor other) -> Tensor",
 	.build = build_xlog1py,
+	.deriv = {"select(bit_and(eq(self, 0), le(other, -1)), 0, log1p(other))", "self / (other + 1)"},
 	.sample = "f32[n=2, 4] of 0 -2 1.5 -0.5 0 3 0.25 0, f32[4] of 0 1 0.75 4; f32[3] of 0 1 0, f32[3] of nan 2 -1",
 };
 OP(aten_special_xlog1py_other_scalar){
 	.schema = "aten.special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor",
 	.build = build_xlog1py,
+	.deriv = {"select(bit_and(eq(self, 0), le(other, -1)), 0, log1p(other))"},
 	.sample = "f32[n=3, 4], other=2.5",
 };
 OP(aten_special_xlog1py_self_scalar){
 	.schema = "aten.special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor",
 	.build = build_xlog1py,
+	.deriv = {"self / (other + 1)"},
 	.sample = "self=1.5, f32[n=2, 3] in -0.5..4",
 };
 

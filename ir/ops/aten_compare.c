@@ -521,6 +521,7 @@ OP(aten_clamp){
 	.schema = "aten.clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
 	.aliases = "aten.clip",
 	.build = build_clamp,
+	.adjoint = aten_adjoint_clamp,
 	.sample = "f32[n=3, 4], min=-1.25, max=2.5; f32[n=3, 4], min=0.5; i32[n=6] in -9..9, max=3; "
 		  "i32[4] in -9..9, min=-1.5, max=2; f32[4], min=2, max=-1; f32[3] of nan 1 -1, min=-0.5, max=0.5",
 };
@@ -533,6 +534,7 @@ OP(aten_clamp_Tensor){
 	.schema = "aten.clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
 	.aliases = "aten.clip.Tensor",
 	.build = build_clamp_tensor,
+	.adjoint = aten_adjoint_clamp_tensor,
 	.sample = "f32[n=3, 4], f32[4] in -3..0, f32[n, 1] in 0..3; f32[n=3, 4], none, f32[4]; f32[n=3, 4], f32[4]; "
 		  "f32[3] of nan 1 -1, f32[3] of 0 2 nan, f32[3] of 1 1 1",
 };
@@ -540,12 +542,14 @@ OP(aten_clamp_Tensor){
 OP(aten_clamp_min){
 	.schema = "aten.clamp_min(Tensor self, Scalar min) -> Tensor",
 	.build = build_clamp,
+	.deriv = {"select(gt(self, min), 1, 0)"},
 	.sample = "f32[n=3, 4], min=0.75; i32[4] in -9..9, min=2",
 };
 
 OP(aten_clamp_max){
 	.schema = "aten.clamp_max(Tensor self, Scalar max) -> Tensor",
 	.build = build_clamp,
+	.deriv = {"select(lt(self, max), 1, 0)"},
 	.sample = "f32[n=3, 4], max=0.75; i32[4] in -9..9, max=2",
 };
 

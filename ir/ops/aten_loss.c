@@ -80,10 +80,27 @@ static Node build_bce(Build *b, Node n)
 	rest = b_bin(b, OP_mul, rest, l1);
 	return weighted(b, n, b_bin(b, OP_sub, rest, b_bin(b, OP_mul, y, lx)));
 }
+
+/* By the input the slope is bounded, by the target it is not. */
+static bool adjoint_bce(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	Node x = arg(b, n, "self"), y = arg(b, n, "target"), w = arg(b, n, "weight");
+	Attr attr[] = {attr_none(), attr_none(), attr_none(), attr_none(), *node_attr(b->g, n, "reduction")};
+	g[0] = b_node(b, OP_aten_binary_cross_entropy_backward, (Node[]){ct[0], x, y, w}, 4, attr, 5);
+	if (!want[1])
+		return g[0].i;
+	Node wide = aten_wide(b, x), slope = b_bin(b, OP_sub, b_un(b, OP_log1p, b_un(b, OP_neg, wide)), b_un(b, OP_log, wide));
+	slope = b_bin(b, OP_mul, w.i ? b_bin(b, OP_mul, slope, aten_wide(b, w)) : slope, ct[0]);
+	if (aten_int(b, n, "reduction") == 1)
+		slope = b_bin(b, OP_div, slope, aten_size(b, type_numel(b->g->ir, node_type_id(b->g, y)), aten_dtype(b, slope)));
+	g[1] = slope;
+	return g[0].i && g[1].i;
+}
 OP(aten_binary_cross_entropy){
 	.schema = "aten.binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, "
 		  "int reduction=1) -> Tensor",
 	.build = build_bce,
+	.adjoint = adjoint_bce,
 	.sample = "f32[n=3, 4] in 0.1..0.9, f32[n, 4] in 0..1, reduction=0; "
 		  "f32[n=3, 4] in 0.1..0.9, f32[n, 4] in 0..1, reduction=1; "
 		  "f32[n=3, 4] in 0.1..0.9, f32[n, 4] in 0..1, reduction=2; "
@@ -153,7 +170,7 @@ static Node build_hinge_embedding_loss(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), y = arg(b, n, "target");
 	Node gap = b_bin(b, OP_sub, aten_like(b, x, node_float(b->g, n, "margin")), x);
-	gap = b_bin_scalar(b, OP_maximum, gap, 0);
+	gap = aten_hinge(b, gap);
 	Node zero = aten_like(b, x, 0);
 	Node is_plus = b_bin_scalar(b, OP_eq, y, 1), is_minus = b_bin_scalar(b, OP_eq, y, -1);
 	/* ATen adds the margin branch where the target is not 1, and x where it is not -1. */
@@ -176,7 +193,7 @@ static Node build_margin_ranking_loss(Build *b, Node n)
 	Node y = b_un(b, OP_neg, arg(b, n, "target"));
 	Node l = aten_to_float(b, b_bin(b, OP_mul, y, d));
 	l = b_bin_scalar(b, OP_add, l, node_float(b->g, n, "margin"));
-	return aten_reduce_loss(b, n, b_bin_scalar(b, OP_maximum, l, 0));
+	return aten_reduce_loss(b, n, aten_hinge(b, l));
 }
 OP(aten_margin_ranking_loss){
 	.schema = "aten.margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float "

@@ -14,7 +14,7 @@ static Node build_triplet(Build *b, Node n)
 		far = b_bin(b, OP_minimum, far, distance(b, n, p, q));
 	Node l =
 		b_bin_scalar(b, OP_add, b_bin(b, OP_sub, near, far), node_float(b->g, n, "margin"));
-	return aten_reduce_loss(b, n, b_bin_scalar(b, OP_maximum, l, 0));
+	return aten_reduce_loss(b, n, aten_hinge(b, l));
 }
 OP(aten_triplet_margin_loss){
 	.schema = "aten.triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, "
@@ -39,7 +39,7 @@ static Node build_cosine_embedding(Build *b, Node n)
 	Node yy = b_bin_scalar(b, OP_add, aten_sum(b, b_bin(b, OP_mul, y, y), dims, false), eps);
 	Node cos = b_bin(b, OP_div, xy, b_un(b, OP_sqrt, b_bin(b, OP_mul, xx, yy)));
 	Node pos = b_bin(b, OP_sub, aten_like(b, cos, 1), cos);
-	Node neg = b_bin_scalar(b, OP_maximum, b_bin_scalar(b, OP_sub, cos, margin), 0);
+	Node neg = aten_hinge(b, b_bin_scalar(b, OP_sub, cos, margin));
 	Node zero = aten_like(b, cos, 0);
 	Node l = b_select(b, b_bin_scalar(b, OP_eq, target, -1), neg, zero);
 	return aten_reduce_loss(b, n, b_select(b, b_bin_scalar(b, OP_eq, target, 1), pos, l));
@@ -69,7 +69,7 @@ static Node build_multi_margin(Build *b, Node n)
 	Node at = b_unsqueeze(b, y, -1), score = aten_gather_dim(b, x, dim, at);
 	Node margin = aten_scalar_as(b, node_attr(b->g, n, "margin"), node_dtype(b->g, x));
 	Node l = b_bin(b, OP_add, b_bin(b, OP_sub, x, score), margin);
-	l = b_bin_scalar(b, OP_maximum, l, 0);
+	l = aten_hinge(b, l);
 	if (aten_scalar_is(b, n, "p", 2))
 		l = b_bin(b, OP_mul, l, l);
 	if (w.i)
@@ -112,7 +112,7 @@ static Node build_multilabel_margin(Build *b, Node n)
 	hit = b_bin(b, OP_bit_and, hit, b_unsqueeze(b, label, -1)); /* [.., j, i] */
 	Node taken = aten_reduce(b, REDUCE_OR, hit, 1u << dim, false);
 	Node l = b_bin(b, OP_sub, b_unsqueeze(b, x, (int)dim), score);
-	l = b_bin_scalar(b, OP_maximum, b_bin_scalar(b, OP_add, l, 1), 0);
+	l = aten_hinge(b, b_bin_scalar(b, OP_add, l, 1));
 	Node free = b_unsqueeze(b, b_un(b, OP_bit_not, taken), (int)dim);
 	free = b_bin(b, OP_bit_and, free, b_unsqueeze(b, label, -1));
 	l = b_select(b, free, l, aten_like(b, l, 0));

@@ -292,6 +292,9 @@ OP(aten_sinc){
 	.promote = PROMOTE_FLOAT,
 	.expand = "select(eq(self, 0), 1, div(sin(mul(self, 3.141592653589793)), mul(self, "
 		  "3.141592653589793)))",
+	.deriv = {"p = self * 3.141592653589793; q = p * p; select(lt(abs(p), 0.5), "
+		  "p * 3.141592653589793 * (q * (q * (q * (q / 3991680 - 1 / 45360) + 1 / 840) - 1 / 30) * -1 - 1 / 3), "
+		  "(cos(p) * p - sin(p)) / (p * self))"},
 	.sample = "f32[n=3, 4] in -3..3",
 };
 OP(aten_special_sinc){
@@ -299,12 +302,16 @@ OP(aten_special_sinc){
 	.promote = PROMOTE_FLOAT,
 	.expand = "select(eq(self, 0), 1, div(sin(mul(self, 3.141592653589793)), mul(self, "
 		  "3.141592653589793)))",
+	.deriv = {"p = self * 3.141592653589793; q = p * p; select(lt(abs(p), 0.5), "
+		  "p * 3.141592653589793 * (q * (q * (q * (q / 3991680 - 1 / 45360) + 1 / 840) - 1 / 30) * -1 - 1 / 3), "
+		  "(cos(p) * p - sin(p)) / (p * self))"},
 	.sample = "f32[n=3, 4] in -3..3",
 };
 OP(aten_special_entr){
 	.schema = "aten.special_entr(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "select(eq(self, 0), 0, select(lt(self, 0), -inf, neg(mul(self, log(self)))))",
+	.deriv = {"-(1 + log(self))"},
 	.sample = "f32[n=3, 4] in -1..4; f32[4] of 0 -1 nan 0.5",
 };
 
@@ -382,6 +389,7 @@ OP(aten_round_decimals){
 OP(aten_frac){
 	.schema = "aten.frac(Tensor self) -> Tensor",
 	.expand = "sub(self, trunc(self))",
+	.deriv = {"1"},
 	.sample = "f32[n=2, 6] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5",
 };
 OP(aten_neg){
@@ -535,6 +543,7 @@ OP(aten_nan_to_num){
 	.schema = "aten.nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? "
 		  "neginf=None) -> Tensor",
 	.build = build_nan_to_num,
+	.deriv = {"select(isfinite(self), 1, 0)"},
 	.sample = "f32[n=2, 4] of nan inf -inf 0 1 -1 -0 1e38; "
 		  "f32[n=2, 4] of nan inf -inf 0 1 -1 -0 1e38, nan=0.5, posinf=2.25, neginf=-7; i32[3] of -1 0 1",
 };

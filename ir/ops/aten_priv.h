@@ -132,5 +132,19 @@ Node aten_softmax(Build *, Node x, uint32_t dim);
 Node aten_log_softmax(Build *, Node x, uint32_t dim);
 Node aten_reduce_loss(Build *, Node n, Node x); /* reduction: 0 none, 1 mean, 2 sum */
 Node aten_linear(Build *, Node x, Node w, Node bias);
+Node aten_hinge(Build *, Node x); /* max(x, 0), in the derivative 0 at 0 */
+
+/* ---- rules for cotangents (.adjoint), aten_rule.c ---- */
+
+/* Result 0 are the elements along dim that result 1 names. */
+bool aten_adjoint_picked(Build *, Node n, const Node *ct, const bool *want, Node *g);
+/* The result is an element of the operand: all that are equal to it share the cotangent. */
+bool aten_adjoint_shared(Build *, Node n, const Node *ct, const bool *want, Node *g);
+bool aten_adjoint_clamp(Build *, Node n, const Node *ct, const bool *want, Node *g);
+bool aten_adjoint_clamp_tensor(Build *, Node n, const Node *ct, const bool *want, Node *g);
+/* Variance or deviation, and the mean as result 1 if there is one. */
+bool aten_adjoint_var(Build *, Node n, const Node *ct, const bool *want, Node *g);
+bool aten_adjoint_std(Build *, Node n, const Node *ct, const bool *want, Node *g);
+bool aten_adjoint_logsumexp(Build *, Node n, const Node *ct, const bool *want, Node *g);
 
 #endif

@@ -269,11 +269,13 @@ OP(aten_amin){
 OP(aten_max){
 	.schema = "aten.max(Tensor self) -> Tensor",
 	.build = build_max,
+	.adjoint = aten_adjoint_shared,
 	.sample = "f32[n=3, 4] distinct -4..5; i32[5] in -9..9; f32[3] of 1 nan 2; bool[2] of 0 1",
 };
 OP(aten_min){
 	.schema = "aten.min(Tensor self) -> Tensor",
 	.build = build_min,
+	.adjoint = aten_adjoint_shared,
 	.sample = "f32[n=3, 4] distinct -4..5; i32[5] in -9..9; f32[3] of 1 nan 2; bool[2] of 0 1",
 };
 OP(aten_aminmax){
@@ -315,6 +317,7 @@ OP(aten_max_dim){
 	.schema = "aten.max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, "
 		  "Tensor indices)",
 	.build = build_max_dim,
+	.adjoint = aten_adjoint_picked,
 	.sample = "f32[n=3, 4] distinct -4..5, dim=1; i32[3, 4] in -2..2, dim=0, keepdim=true; "
 		  "f32[2, 3] of 1 nan 2 nan nan 0, dim=1",
 };
@@ -322,6 +325,7 @@ OP(aten_min_dim){
 	.schema = "aten.min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, "
 		  "Tensor indices)",
 	.build = build_min_dim,
+	.adjoint = aten_adjoint_picked,
 	.sample = "f32[n=3, 4] distinct -4..5, dim=1; i32[3, 4] in -2..2, dim=0, keepdim=true; "
 		  "f32[2, 3] of 1 nan 2 nan nan 0, dim=1",
 };
@@ -467,29 +471,34 @@ static Node build_std_mean_c(Build *b, Node n)
 OP(aten_var){
 	.schema = "aten.var(Tensor self, bool unbiased=True) -> Tensor",
 	.build = build_var,
+	.adjoint = aten_adjoint_var,
 	.sample = "f32[n=3, 4]; f32[n=3, 4], unbiased=false",
 };
 OP(aten_std){
 	.schema = "aten.std(Tensor self, bool unbiased=True) -> Tensor",
 	.build = build_std,
+	.adjoint = aten_adjoint_std,
 	.sample = "f32[n=3, 4]; f32[n=3, 4], unbiased=false",
 };
 OP(aten_var_dim){
 	.schema = "aten.var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
 		  "keepdim=False) -> Tensor",
 	.build = build_var_dim,
+	.adjoint = aten_adjoint_var,
 	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, keepdim=true",
 };
 OP(aten_std_dim){
 	.schema = "aten.std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
 		  "keepdim=False) -> Tensor",
 	.build = build_std_dim,
+	.adjoint = aten_adjoint_std,
 	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, keepdim=true",
 };
 OP(aten_var_correction){
 	.schema = "aten.var.correction(Tensor self, int[1]? dim=None, *, Scalar? "
 		  "correction=None, bool keepdim=False) -> Tensor",
 	.build = build_var_c,
+	.adjoint = aten_adjoint_var,
 	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, keepdim=true; "
 		  "f32[n=3, 4], correction=2.5; f32[4], dim=[0]",
 };
@@ -497,35 +506,41 @@ OP(aten_std_correction){
 	.schema = "aten.std.correction(Tensor self, int[1]? dim=None, *, Scalar? "
 		  "correction=None, bool keepdim=False) -> Tensor",
 	.build = build_std_c,
+	.adjoint = aten_adjoint_std,
 	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, keepdim=true; "
 		  "f32[n=3, 4], correction=2.5; f32[4], dim=[0]",
 };
 OP(aten_var_mean){
 	.schema = "aten.var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",
 	.build = build_var_mean,
+	.adjoint = aten_adjoint_var,
 	.sample = "f32[n=3, 4]; f32[n=3, 4], unbiased=false",
 };
 OP(aten_std_mean){
 	.schema = "aten.std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",
 	.build = build_std_mean,
+	.adjoint = aten_adjoint_std,
 	.sample = "f32[n=3, 4]; f32[n=3, 4], unbiased=false",
 };
 OP(aten_var_mean_dim){
 	.schema = "aten.var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
 		  "keepdim=False) -> (Tensor, Tensor)",
 	.build = build_var_mean_dim,
+	.adjoint = aten_adjoint_var,
 	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, keepdim=true",
 };
 OP(aten_std_mean_dim){
 	.schema = "aten.std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
 		  "keepdim=False) -> (Tensor, Tensor)",
 	.build = build_std_mean_dim,
+	.adjoint = aten_adjoint_std,
 	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, keepdim=true",
 };
 OP(aten_var_mean_correction){
 	.schema = "aten.var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? "
 		  "correction=None, bool keepdim=False) -> (Tensor, Tensor)",
 	.build = build_var_mean_c,
+	.adjoint = aten_adjoint_var,
 	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, keepdim=true; "
 		  "f32[n=3, 4], correction=2.5; f32[4], dim=[0]",
 };
@@ -533,6 +548,7 @@ OP(aten_std_mean_correction){
 	.schema = "aten.std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? "
 		  "correction=None, bool keepdim=False) -> (Tensor, Tensor)",
 	.build = build_std_mean_c,
+	.adjoint = aten_adjoint_std,
 	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, keepdim=true; "
 		  "f32[n=3, 4], correction=2.5; f32[4], dim=[0]",
 };
@@ -543,20 +559,16 @@ Node aten_vector_norm(Build *b, Node x, double p, uint32_t dims, bool keep)
 		return x;
 	if (dtype_is_complex(aten_dtype(b, x)))
 		x = aten_abs(b, x);
-	if (p == 2) {
-		Node sq = b_bin(b, OP_mul, x, x);
-		return b_un(b, OP_sqrt, aten_sum(b, sq, dims, keep));
-	}
-	Node a = b_un(b, OP_abs, x);
-	if (isinf(p))
-		return aten_reduce(b, p > 0 ? REDUCE_MAX : REDUCE_MIN, a, dims, keep);
 	if (p == 1)
-		return aten_sum(b, a, dims, keep);
+		return aten_sum(b, b_un(b, OP_abs, x), dims, keep);
 	if (p == 0)
-		return aten_sum(b, b_convert(b, b_bin_scalar(b, OP_ne, a, 0), aten_dtype(b, x)),
-				dims, keep);
-	a = aten_sum(b, b_bin_scalar(b, OP_pow, a, p), dims, keep);
-	return b_bin_scalar(b, OP_pow, a, 1 / p);
+		return aten_sum(b, b_convert(b, b_bin_scalar(b, OP_ne, b_un(b, OP_abs, x), 0), aten_dtype(b, x)), dims, keep);
+	Sym dim[MAX_RANK];
+	uint32_t ndim = 0;
+	for (uint32_t k = 0; k < aten_rank(b, x); k++)
+		if (dims >> k & 1)
+			dim[ndim++] = b_int(b, k);
+	return b_node(b, OP_length, &x, 1, (Attr[]){attr_none(), attr_float(p), attr_ints(dim, ndim), attr_bool(keep)}, 4);
 }
 
 static double order(Build *b, Node n, const char *name)
@@ -706,17 +718,20 @@ OP(aten_softmax_int){
 	.schema = "aten.softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
 	.aliases = "aten.special_softmax",
 	.build = build_softmax,
+	.vjp = "[(g - sum.dim_IntList(g * y, [dim], true)) * y]",
 	.sample = "f32[n=3, 4], dim=1; f32[n=3, 4], dim=0; f32[3], dim=-1, dtype=f64; "
 		  "f32[2, 2] of -inf -inf 1 -inf, dim=1",
 };
 OP(aten__softmax){
 	.schema = "aten._softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
 	.build = build_softmax,
+	.vjp = "[(g - sum.dim_IntList(g * y, [dim], true)) * y]",
 	.sample = "f32[n=3, 4], dim=1, half_to_float=false; f32[n=3, 4], dim=0, half_to_float=false",
 };
 OP(aten_log_softmax_int){
 	.schema = "aten.log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
 	.build = build_log_softmax,
+	.vjp = "[g - exp(y) * sum.dim_IntList(g, [dim], true)]",
 	.sample = "f32[n=3, 4], dim=1; f32[n=3, 4], dim=0; f32[3], dim=-1, dtype=f64; "
 		  "f32[2, 2] of -inf -inf 1 -inf, dim=1",
 };
@@ -724,12 +739,14 @@ OP(aten_special_log_softmax){
 	.schema = "aten.special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> "
 		  "Tensor",
 	.build = build_log_softmax,
+	.vjp = "[g - exp(y) * sum.dim_IntList(g, [dim], true)]",
 	.sample = "f32[n=3, 4], dim=1; f32[n=3, 4], dim=0; f32[3], dim=-1, dtype=f64; "
 		  "f32[2, 2] of -inf -inf 1 -inf, dim=1",
 };
 OP(aten__log_softmax){
 	.schema = "aten._log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
 	.build = build_log_softmax,
+	.vjp = "[g - exp(y) * sum.dim_IntList(g, [dim], true)]",
 	.sample = "f32[n=3, 4], dim=1, half_to_float=false; f32[n=3, 4], dim=0, half_to_float=false",
 };
 
@@ -770,6 +787,7 @@ OP(aten_logsumexp){
 	.schema = "aten.logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
 	.aliases = "aten.special_logsumexp",
 	.build = build_logsumexp,
+	.adjoint = aten_adjoint_logsumexp,
 	.sample = "f32[n=3, 4], dim=[1]; f32[3, 4], dim=[0, 1], keepdim=true; f32[2, 2] of -inf -inf 1 inf, dim=[1]",
 };
 

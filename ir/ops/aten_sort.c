@@ -97,5 +97,6 @@ OP(aten_kthvalue){
 	.schema = "aten.kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> "
 		  "(Tensor values, Tensor indices)",
 	.build = build_kthvalue,
+	.adjoint = aten_adjoint_picked,
 	.sample = "f32[n=2, 6] distinct -4..5, k=2; f32[5, 2] distinct -4..5, k=4, dim=0, keepdim=true",
 };

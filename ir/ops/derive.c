@@ -88,6 +88,19 @@ static const Arg *operand_arg(const Graph *g, Node n, uint32_t k)
 	return NULL;
 }
 
+/* What rules of composites compute with: as expansions do, several steps are rounded to a storage type once, at the end. */
+static Node unrounded(Build *b, Node n, Node x)
+{
+	DType d = x.i ? node_dtype(b->g, x) : DT_none;
+	bool wide = op_kind(node_op(b->g, n)) == OP_COMPOSITE && dtype_is_float(d);
+	return wide ? b_convert(b, x, dtype_compute(d)) : x;
+}
+
+static Val operand_value(Build *b, Node n, Node x)
+{
+	return (Val){.kind = VAL_node, .node = unrounded(b, n, x)};
+}
+
 /* The node's arguments and results under the names that rules use. */
 static void bind_node(Eval *e, Build *b, Node n, const char *text)
 {
@@ -97,16 +110,16 @@ static void bind_node(Eval *e, Build *b, Node n, const char *text)
 	Node *in = ARENA_ARRAY(scratch, Node, d.nin + 1);
 	*e = (Eval){.b = b, .p = text};
 	for (uint32_t k = 0; k < d.nin; k++)
-		in[k] = node_in(g, n, k);
+		in[k] = unrounded(b, n, node_in(g, n, k));
 	expand_bind(e, d.op, in, d.nin, d.attr);
 	const Type t = *ir_type_of(g->ir, d.type);
 	if (t.dtype != DT_none) {
-		expand_let(e, "y", (Val){.kind = VAL_node, .node = n});
+		expand_let(e, "y", operand_value(b, n, n));
 		return;
 	}
 	for (uint32_t r = 0; r < t.n; r++)
 		if (strstr(text, arena_printf(scratch, "y%u", r)))
-			expand_let(e, arena_printf(scratch, "y%u", r), (Val){.kind = VAL_node, .node = b_get(b, n, r)});
+			expand_let(e, arena_printf(scratch, "y%u", r), operand_value(b, n, b_get(b, n, r)));
 }
 
 static bool text_failed(const Eval *e, Build *b, Node n, const char *rule)
@@ -128,7 +141,7 @@ static bool local(Build *b, Node n, uint32_t k, Node by, Node *out)
 		return b_error(b, "has no derivative by %s%s%s", operand_arg(b->g, n, k)->name, info->no_deriv ? ": " : "",
 			       info->no_deriv ? info->no_deriv : "").i;
 	bind_node(&e, b, n, info->deriv[k]);
-	Val v = expand_scaled(&e, (Val){.kind = VAL_node, .node = by});
+	Val v = expand_scaled(&e, operand_value(b, n, by));
 	if (text_failed(&e, b, n, ".deriv"))
 		return false;
 	*out = v.kind == VAL_none ? (Node){0} : expand_operand(&e, &v, node_dtype(b->g, by));
@@ -150,13 +163,13 @@ static void bind_cotangents(Eval *e, Build *b, Node n, const Node *ct, const cha
 {
 	const Type t = *node_type(b->g, n);
 	if (t.dtype != DT_none) {
-		expand_let(e, "g", (Val){.kind = VAL_node, .node = ct[0]});
+		expand_let(e, "g", operand_value(b, n, ct[0]));
 		return;
 	}
 	for (uint32_t r = 0; r < t.n; r++) {
 		const char *name = arena_printf(b->g->ir->ctx->scratch, "g%u", r);
 		if (strstr(text, name))
-			expand_let(e, name, (Val){.kind = VAL_node, .node = ct[r].i ? ct[r] : result_zeros(b, n, r)});
+			expand_let(e, name, operand_value(b, n, ct[r].i ? ct[r] : result_zeros(b, n, r)));
 	}
 }
 
@@ -244,7 +257,7 @@ static bool jvp_text(Build *b, Node n, const Node *t, Node *ty)
 		Node x = node_in(g, n, k);
 		if (x.i && dtype_is_float(node_dtype(g, x)))
 			expand_let(&e, arena_printf(g->ir->ctx->scratch, "t_%s", operand_arg(g, n, k)->name),
-				   (Val){.kind = VAL_node, .node = t[k].i ? t[k] : b_zeros_like(b, x)});
+				   operand_value(b, n, t[k].i ? t[k] : b_zeros_like(b, x)));
 	}
 	Val v = expand_program(&e);
 	if (text_failed(&e, b, n, ".jvp"))
@@ -252,7 +265,7 @@ static bool jvp_text(Build *b, Node n, const Node *t, Node *ty)
 	if (v.kind == VAL_nodes)
 		memcpy(ty, v.nodes, v.n * sizeof *ty);
 	else
-		ty[0] = expand_operand(&e, &v, node_dtype(g, n));
+		ty[0] = b_convert(b, expand_operand(&e, &v, node_dtype(g, n)), node_dtype(g, n));
 	return true;
 }
 
@@ -268,6 +281,7 @@ static bool jvp_deriv(Build *b, Node n, const Node *t, Node *ty)
 		TRY(local(b, n, k, wide, &part));
 		ty[0] = add(b, ty[0], part);
 	}
+	ty[0] = b_convert(b, ty[0], type.dtype);
 	return true;
 }
 

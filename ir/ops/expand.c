@@ -9,6 +9,7 @@
  * A name is a binding, an argument of the op, a dtype, true, false, none, inf or nan; before "(" it
  * is an op, by schema name or without "aten.". Numbers and Scalar arguments are weak scalars. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -677,12 +678,31 @@ Node op_expand_node(Build *b, Node n)
 	return expand_rounds_often(&inner, n, prev, y) ? expand_again(&inner, n, prev, y) : y;
 }
 
-const char *op_expand_check(Op op)
+/* One text with the names that it may use; NULL or what is wrong. */
+static const char *check_text(Op op, const char *text, bool result)
 {
-	if (!op_info(op)->expand)
-		return NULL;
-	Eval e = {.p = op_info(op)->expand};
+	static const char *const names[] = {"y", "y0", "y1", "y2", "g", "g0", "g1", "g2"};
+	char tangent[MAX_ARGS][64];
+	const Schema *s = op_schema(op);
+	Eval e = {.p = text};
 	expand_bind(&e, op, NULL, 0, (AttrId){0});
+	for (size_t k = 0; result && k < sizeof names / sizeof *names; k++)
+		expand_let(&e, names[k], val_any());
+	for (uint32_t k = 0; result && k < s->narg; k++) {
+		snprintf(tangent[k], sizeof tangent[k], "t_%s", s->arg[k].name);
+		expand_let(&e, tangent[k], val_any());
+	}
 	expand_program(&e);
 	return e.err;
+}
+
+const char *op_expand_check(Op op)
+{
+	const OpInfo *info = op_info(op);
+	const char *err = info->expand ? check_text(op, info->expand, false) : NULL;
+	for (uint32_t k = 0; k < 4 && !err && op_kind(op) == OP_COMPOSITE; k++)
+		err = info->deriv[k] ? check_text(op, info->deriv[k], true) : NULL;
+	if (!err && info->vjp)
+		err = check_text(op, info->vjp, true);
+	return !err && info->jvp ? check_text(op, info->jvp, true) : err;
 }

@@ -221,7 +221,7 @@ Node op_batch(Build *, Node n, const Node *in, const bool *batched, Sym size);
 /* x summed over what broadcasting to x's shape from `like` repeats, in the dtype of `like`. */
 Node b_sum_to(Build *, Node x, Node like);
 
-/* Is the text of .expand well formed: names and calls known, arities right? NULL or what is wrong. */
+/* Are the texts of .expand and of the rules of a composite well formed: names and calls known, arities right? NULL or what is wrong. */
 const char *op_expand_check(Op);
 
 #endif

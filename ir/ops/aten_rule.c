@@ -1,0 +1,261 @@
+/* Rules for cotangents (.adjoint) that several blocks share, and two pieces of expansions that stay whole until decompose
+ * because PyTorch's derivative of them is not that of their parts. */
+#include <math.h>
+
+#include "ir/ops/aten_priv.h"
+#include "ir/ops/prim_priv.h"
+
+/* v, which lacks these dims, with extents of one in their places. */
+static Node with_dims(Build *b, Node v, uint32_t dims)
+{
+	for (uint32_t k = 0; k < 32 && v.i; k++)
+		if (dims >> k & 1)
+			v = b_unsqueeze(b, v, (int)k);
+	return v;
+}
+
+static bool keeps_dims(const Build *b, Node n)
+{
+	return op_arg_index(node_op(b->g, n), "keepdim") >= 0 && node_bool(b->g, n, "keepdim");
+}
+
+/* The dims that n reduces of an operand of that rank: all where it has no argument for them. */
+static uint32_t reduced_dims(Build *b, Node n, uint32_t rank)
+{
+	return op_arg_index(node_op(b->g, n), "dim") >= 0 ? aten_dims(b, n, "dim", rank) : (1u << rank) - 1;
+}
+
+/* ---- elements of the operand ---- */
+
+bool aten_adjoint_picked(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	(void)want;
+	Node x = node_in(b->g, n, 0), index = b_get(b, n, 1), from = ct[0];
+	const Type t = *node_type(b->g, x);
+	if (!from.i)
+		return true;
+	if (t.n == 0)
+		g[0] = b_reshape(b, from, 0, NULL);
+	else {
+		int dim = (int)b_wrap_dim(b, aten_int(b, n, "dim"), t.n);
+		if (node_rank(b->g, from) < t.n) {
+			from = b_unsqueeze(b, from, dim);
+			index = b_unsqueeze(b, index, dim);
+		}
+		Node in[] = {b_full(b, node_dtype(b->g, from), 0, t.n, t.dim), index, from};
+		g[0] = b_node(b, OP_aten_scatter_add, in, 3, (Attr[]){attr_none(), attr_int(b->g->ir, dim), attr_none(), attr_none()}, 4);
+	}
+	return g[0].i;
+}
+
+bool aten_adjoint_shared(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	(void)want;
+	Node x = node_in(b->g, n, 0);
+	Node nan = b_bin(b, OP_bit_and, b_un(b, OP_isnan, x), b_un(b, OP_isnan, n));
+	Node hit = b_bin(b, OP_bit_or, b_bin(b, OP_eq, x, n), nan);
+	Node count = aten_sum(b, b_convert(b, hit, aten_dtype(b, ct[0])), (1u << aten_rank(b, x)) - 1, false);
+	g[0] = b_select(b, hit, b_bin(b, OP_div, ct[0], count), aten_like(b, ct[0], 0));
+	return g[0].i;
+}
+
+/* ---- bounds ---- */
+
+/* Of scalars: nothing passes where x is not strictly within. */
+bool aten_adjoint_clamp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	(void)want;
+	Node x = node_in(b->g, n, 0), within = {0};
+	static const char *const bound[] = {"min", "max"};
+	for (uint32_t k = 0; k < 2; k++) {
+		if (!aten_has(b, n, bound[k]))
+			continue;
+		Node side = b_bin(b, k ? OP_lt : OP_gt, x, aten_scalar_arg(b, n, bound[k], x));
+		within = within.i ? b_bin(b, OP_bit_and, within, side) : side;
+	}
+	g[0] = within.i ? b_select(b, within, ct[0], aten_like(b, ct[0], 0)) : ct[0];
+	return g[0].i;
+}
+
+static Node either(Build *b, Node x, Node y)
+{
+	return x.i && y.i ? b_bin(b, OP_bit_or, x, y) : x.i ? x : y;
+}
+
+static Node but_not(Build *b, Node x, Node y)
+{
+	return x.i && y.i ? b_bin(b, OP_bit_and, x, b_un(b, OP_bit_not, y)) : x;
+}
+
+/* Of tensors: an operand that is equal to one of two different bounds shares with it; where they are equal they take nothing of
+ * it, and where they are crossed the upper one takes all. */
+bool aten_adjoint_clamp_tensor(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	Node x = arg(b, n, "self"), low = arg(b, n, "min"), high = arg(b, n, "max"), both = {0}, crossed = {0};
+	Node below = low.i ? b_bin(b, OP_lt, x, low) : low, above = high.i ? b_bin(b, OP_gt, x, high) : high;
+	Node at_low = low.i ? b_bin(b, OP_eq, x, low) : low, at_high = high.i ? b_bin(b, OP_eq, x, high) : high;
+	Node zero = aten_like(b, ct[0], 0), half = b_bin_scalar(b, OP_mul, ct[0], 0.5);
+	if (low.i && high.i) {
+		both = b_bin(b, OP_eq, low, high);
+		crossed = b_bin(b, OP_gt, low, high);
+		at_low = but_not(b, but_not(b, at_low, both), crossed);
+		at_high = but_not(b, at_high, both);
+	}
+	Node tie = either(b, at_low, at_high), out = either(b, either(b, below, above), crossed);
+	g[0] = out.i ? b_select(b, out, zero, b_select(b, tie, half, ct[0])) : ct[0];
+	if (want[1])
+		g[1] = b_select(b, but_not(b, below, crossed), ct[0], b_select(b, at_low, half, zero));
+	if (want[2])
+		g[2] = b_select(b, either(b, above, crossed), ct[0], b_select(b, at_high, half, zero));
+	return g[0].i;
+}
+
+/* ---- variance, deviation and mean ---- */
+
+static bool adjoint_moments(Build *b, Node n, const Node *ct, bool root, Node *g)
+{
+	Node x = node_in(b->g, n, 0), wide = aten_wide(b, x);
+	bool pair = node_dtype(b->g, n) == DT_none;
+	uint32_t dims = reduced_dims(b, n, aten_rank(b, x)), lost = keeps_dims(b, n) ? 0 : dims;
+	DType d = aten_dtype(b, wide);
+	Node count = aten_size(b, aten_count(b, x, dims), d);
+	if (ct[0].i) {
+		double correction = op_arg_index(node_op(b->g, n), "unbiased") >= 0 ? node_bool(b->g, n, "unbiased")
+				    : aten_has(b, n, "correction") ? node_float(b->g, n, "correction") : 1;
+		Node by = b_convert(b, with_dims(b, ct[0], lost), d), y = pair ? b_get(b, n, 0) : n;
+		if (root) {
+			y = b_convert(b, with_dims(b, y, lost), d);
+			Node part = b_bin(b, OP_div, by, b_bin_scalar(b, OP_mul, y, 2));
+			by = b_select(b, b_bin_scalar(b, OP_eq, y, 0), aten_like(b, by, 0), part);
+		}
+		Node free = b_bin_scalar(b, OP_maximum, b_bin_scalar(b, OP_sub, count, correction), 0);
+		by = b_bin(b, OP_mul, by, b_bin(b, OP_div, aten_like(b, wide, 2), free));
+		g[0] = b_bin(b, OP_mul, by, b_bin(b, OP_sub, wide, aten_mean(b, wide, dims, true)));
+	}
+	if (pair && ct[1].i) {
+		Node share = b_bin(b, OP_div, b_convert(b, with_dims(b, ct[1], lost), d), count);
+		Shape s = aten_shape(b, x);
+		g[0] = g[0].i ? b_bin(b, OP_add, g[0], share) : aten_expand_shape(b, share, &s);
+	}
+	return g[0].i;
+}
+
+bool aten_adjoint_var(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	(void)want;
+	return adjoint_moments(b, n, ct, false, g);
+}
+
+bool aten_adjoint_std(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	(void)want;
+	return adjoint_moments(b, n, ct, true, g);
+}
+
+/* ---- log(sum(exp)) ---- */
+
+bool aten_adjoint_logsumexp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	(void)want;
+	Node x = aten_wide(b, node_in(b->g, n, 0));
+	uint32_t dims = reduced_dims(b, n, aten_rank(b, x)), lost = keeps_dims(b, n) ? 0 : dims;
+	Node y = b_convert(b, with_dims(b, n, lost), aten_dtype(b, x));
+	Node share = b_un(b, OP_exp, b_bin(b, OP_sub, x, y));
+	g[0] = b_bin(b, OP_mul, share, b_convert(b, with_dims(b, ct[0], lost), aten_dtype(b, x)));
+	return g[0].i;
+}
+
+/* ---- pieces of expansions ---- */
+
+static bool shape_hinge(Infer *f)
+{
+	Type x = infer_in(f, 0);
+	return infer_result(f, x.dtype, x.n, x.dim);
+}
+INFER(hinge)
+
+Node aten_hinge(Build *b, Node x)
+{
+	return x.i ? b_node(b, OP_hinge, &x, 1, NULL, 0) : x;
+}
+OP(hinge){
+	.schema = "hinge(Tensor x) -> Tensor",
+	.doc = "the greater of x and 0, flat at 0",
+	.infer = infer_hinge,
+	.expand = "maximum(x, 0)",
+	.deriv = {"select(gt(x, 0), 1, 0)"},
+	.sample = "f32[n=2, 4] of -1 0 1 -0.5 2 nan -inf inf; i32[4] in -9..9",
+};
+
+static bool shape_length(Infer *f)
+{
+	Type x = infer_in(f, 0);
+	uint32_t dim[MAX_RANK], n, gone = 0, rank = 0;
+	Sym left[MAX_RANK];
+	bool keep = infer_attr(f, "keepdim")->b;
+	TRY(infer_dims(f, "dim", x.n, dim, &n));
+	for (uint32_t k = 0; k < n; k++)
+		gone |= 1u << dim[k];
+	for (uint32_t k = 0; k < x.n; k++)
+		if (keep || !(gone >> k & 1))
+			left[rank++] = gone >> k & 1 ? sym_int(f->syms, 1) : x.dim[k];
+	return infer_result(f, x.dtype, rank, left);
+}
+INFER(length)
+
+static Node build_length(Build *b, Node n)
+{
+	Node x = arg(b, n, "x");
+	double p = node_float(b->g, n, "order");
+	uint32_t dims = aten_dims(b, n, "dim", aten_rank(b, x));
+	bool keep = node_bool(b->g, n, "keepdim");
+	if (p == 2) {
+		Node sq = b_bin(b, OP_mul, x, x);
+		return b_un(b, OP_sqrt, aten_sum(b, sq, dims, keep));
+	}
+	Node a = b_un(b, OP_abs, x);
+	if (isinf(p))
+		return aten_reduce(b, p > 0 ? REDUCE_MAX : REDUCE_MIN, a, dims, keep);
+	a = aten_sum(b, b_bin_scalar(b, OP_pow, a, p), dims, keep);
+	return b_bin_scalar(b, OP_pow, a, 1 / p);
+}
+
+/* The slope of a norm of order p at x times by, where the norm is y: 0 at 0. */
+static Node length_slope(Build *b, Node x, Node y, double p, uint32_t dims, Node by)
+{
+	Node zero = aten_like(b, x, 0), none = b_bin_scalar(b, OP_eq, y, 0);
+	if (p == 2)
+		return b_select(b, none, zero, b_bin(b, OP_mul, b_bin(b, OP_div, x, y), by));
+	Node a = b_un(b, OP_abs, x), sign = b_un(b, OP_sign, x);
+	if (isinf(p)) {
+		Node hit = b_bin(b, OP_eq, a, y);
+		Node count = aten_sum(b, b_convert(b, hit, aten_dtype(b, x)), dims, true);
+		return b_select(b, hit, b_bin(b, OP_mul, sign, b_bin(b, OP_div, by, count)), zero);
+	}
+	Node power = b_bin(b, OP_mul, sign, b_bin_scalar(b, OP_pow, a, p - 1));
+	if (p < 1) {
+		power = b_select(b, b_bin_scalar(b, OP_eq, x, 0), zero, power);
+		return b_bin(b, OP_mul, power, b_bin(b, OP_mul, by, b_bin_scalar(b, OP_pow, y, 1 - p)));
+	}
+	Node scale = b_bin(b, OP_div, by, b_bin_scalar(b, OP_pow, y, p - 1));
+	return b_bin(b, OP_mul, power, b_select(b, none, zero, scale));
+}
+
+static bool adjoint_length(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	(void)want;
+	Node x = arg(b, n, "x");
+	uint32_t dims = aten_dims(b, n, "dim", aten_rank(b, x)), lost = node_bool(b->g, n, "keepdim") ? 0 : dims;
+	g[0] = length_slope(b, x, with_dims(b, n, lost), node_float(b->g, n, "order"), dims, with_dims(b, ct[0], lost));
+	return g[0].i;
+}
+OP(length){
+	.schema = "length(Tensor x, *, float order, int[] dim, bool keepdim) -> Tensor",
+	.doc = "(sum |x|^order)^(1/order), flat at 0; not of orders 0 and 1",
+	.infer = infer_length,
+	.build = build_length,
+	.adjoint = adjoint_length,
+	.sample = "f32[n=3, 4] in 0.5..4, order=2.0, dim=[1], keepdim=false; f32[3, 4], order=inf, dim=[0], keepdim=true; "
+		  "f32[3, 4], order=-inf, dim=[0, 1], keepdim=false; f32[3, 4], order=3.0, dim=[1], keepdim=true; "
+		  "f32[3, 4] in 0.5..4, order=0.5, dim=[1], keepdim=false",
+};

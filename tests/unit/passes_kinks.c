@@ -1,0 +1,168 @@
+/* Derivatives at kinks, ties and singular points are PyTorch's: tests/data/kinks.txt, which tests/make_kinks.py writes. Each line is
+ * taken by transform_vjp and by transform_jvp, whose tangents add up to the same numbers. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ir/interp/interp.h"
+#include "passes/transform.h"
+
+enum { MAX_OPERANDS = 3, MAX_LENGTH = 16 };
+
+typedef struct {
+	const char *line;
+	uint32_t n, length;
+	double x[MAX_OPERANDS][MAX_LENGTH], slope[MAX_OPERANDS][MAX_LENGTH];
+	int failed;
+} Case;
+
+/* "1 2 3; 4 5 6" up to the end or "|". */
+static uint32_t read_columns(const char *p, double column[][MAX_LENGTH], uint32_t *length)
+{
+	uint32_t n = 0, k = 0;
+	for (char *end;; p = end) {
+		p += strspn(p, " ");
+		if (*p == ';' || *p == '|' || *p == '\n' || !*p) {
+			*length = k;
+			k = 0;
+			n++;
+			if (*p != ';')
+				return n;
+			end = (char *)p + 1;
+			continue;
+		}
+		column[n][k++] = strtod(p, &end);
+		assert_true(end != p && k <= MAX_LENGTH && n < MAX_OPERANDS);
+	}
+}
+
+/* The line as a graph of its operands. */
+static Graph *parse(Ir *ir, const Case *c)
+{
+	Text t;
+	text_init(&t, ir->ctx->arena);
+	text_printf(&t, "graph @main(");
+	for (uint32_t k = 0; k < c->n; k++)
+		text_printf(&t, "%s%%%c: f64[%u]", k ? ", " : "", 'a' + (int)k, c->length);
+	text_printf(&t, ") {\n");
+	for (const char *p = c->line, *end = strchr(p, '|'); p < end;) {
+		size_t part = strcspn(p, ";|");
+		text_printf(&t, "  %.*s\n", (int)part, p);
+		p += part + (p[part] == ';');
+	}
+	text_printf(&t, "  return %%y\n}\n");
+	return graph_parse(ir, t.data, "kinks");
+}
+
+static bool same(double x, double y)
+{
+	return x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= 1e-12 * fabs(y) + 1e-300;
+}
+
+static void differs(Case *c, const char *how, uint32_t k, uint32_t i, double got, double expected)
+{
+	print_error("%.*s\n  %s: by operand %u at %g: %.17g, PyTorch gives %.17g\n", (int)strcspn(c->line, "|"), c->line, how, k,
+		    c->x[k][i], got, expected);
+	c->failed++;
+}
+
+static bool run(Ctx *ctx, Graph *g, const Tensor *in, Tensor *out)
+{
+	if (!g || !interp(ctx, g, in, g->input.n, out, g->output.n, ctx->arena)) {
+		print_error("%s\n", ctx->last ? ctx->last->text : "no graph");
+		return false;
+	}
+	return true;
+}
+
+/* Of ones as cotangents. */
+static void check_vjp(Ctx *ctx, Graph *g, Case *c)
+{
+	Graph *vjp = transform_vjp(g, &(Wrt){0});
+	Tensor in[MAX_OPERANDS + 1], out[MAX_OPERANDS + 1];
+	double one[MAX_LENGTH];
+	int64_t length = c->length;
+	for (uint32_t k = 0; k < MAX_LENGTH; k++)
+		one[k] = 1;
+	for (uint32_t k = 0; k <= c->n; k++)
+		in[k] = (Tensor){.dtype = DT_f64, .rank = 1, .dim = {length}, .data = k < c->n ? c->x[k] : one};
+	in[c->n].rank = node_rank(g, g->output.data[0].node);
+	if (!run(ctx, vjp, in, out)) {
+		c->failed++;
+		return;
+	}
+	for (uint32_t k = 0; k < c->n; k++)
+		for (uint32_t i = 0; i < c->length; i++)
+			if (!same(tensor_f64(&out[1 + k], i), c->slope[k][i]))
+				differs(c, "vjp", k, i, tensor_f64(&out[1 + k], i), c->slope[k][i]);
+}
+
+/* Of a one in one place; the sum over the result. */
+static void check_jvp(Ctx *ctx, Graph *g, Case *c)
+{
+	Graph *jvp = transform_jvp(g, &(Wrt){0});
+	Tensor in[2 * MAX_OPERANDS], out[2];
+	int64_t length = c->length;
+	for (uint32_t k = 0; k < c->n; k++)
+		for (uint32_t i = 0; i < c->length; i++) {
+			double t[MAX_OPERANDS][MAX_LENGTH] = {{0}}, sum = 0;
+			t[k][i] = 1;
+			for (uint32_t j = 0; j < 2 * c->n; j++)
+				in[j] = (Tensor){.dtype = DT_f64, .rank = 1, .dim = {length}, .data = j < c->n ? c->x[j] : t[j - c->n]};
+			if (!run(ctx, jvp, in, out)) {
+				c->failed++;
+				return;
+			}
+			for (int64_t r = 0; r < tensor_numel(&out[1]); r++)
+				sum += tensor_f64(&out[1], r);
+			/* Other places may be NaN times 0; and where a slope is, PyTorch forwards has a number now and then. */
+			if (!same(sum, c->slope[k][i]) && !isnan(sum) && !isnan(c->slope[k][i]))
+				differs(c, "jvp", k, i, sum, c->slope[k][i]);
+		}
+}
+
+static void kinks(void **state)
+{
+	(void)state;
+	FILE *f = fopen(TEST_DATA "/kinks.txt", "rb");
+	static char line[4096];
+	uint32_t lines = 0, points = 0;
+	int failed = 0;
+	assert_non_null(f);
+	while (fgets(line, sizeof line, f)) {
+		const char *operands = strchr(line, '|');
+		if (line[0] == ';' || !operands)
+			continue;
+		Case c = {.line = line};
+		uint32_t length;
+		c.n = read_columns(operands + 1, c.x, &c.length);
+		assert_int_equal(read_columns(strchr(operands + 1, '|') + 1, c.slope, &length), c.n);
+		Ctx *ctx = ctx_new();
+		Graph *g = parse(ir_new(ctx), &c);
+		if (!g)
+			fail_msg("%s: %s", line, ctx->last ? ctx->last->text : "");
+		check_vjp(ctx, g, &c);
+		if (!c.failed)
+			check_jvp(ctx, g, &c);
+		failed += c.failed;
+		lines++;
+		points += c.n * c.length;
+		ctx_free(ctx);
+	}
+	fclose(f);
+	assert_true(lines > 100 && points > 400);
+	assert_int_equal(failed, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(kinks)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

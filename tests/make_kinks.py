@@ -86,8 +86,6 @@ case("aten.median(%a) : f64[]", torch.median, [1, nan, 3, nan, 0])
 case("aten.prod(%a) : f64[]", torch.prod, [2, 3, 4])
 case("aten.prod(%a) : f64[]", torch.prod, [2, 0, 4])
 case("aten.prod(%a) : f64[]", torch.prod, [2, 0, 0, 4])
-case("aten.cumprod(%a, dim=0)", lambda x: torch.cumprod(x, 0), [2, 0, 3, 4])
-case("aten.cumprod(%a, dim=0)", lambda x: torch.cumprod(x, 0), [2, 0, 3, 0, 4])
 for order in (2.0, 3.0, 1.0, 0.5, 1.5, inf, -inf, 0.0):
     text = {inf: "inf", -inf: "-inf"}.get(order, str(order))
     for x in ([0, 0, 0], [0, 3, -4], [2, -2, 1]):
@@ -120,7 +118,6 @@ case("aten.logaddexp(%a, %b)", torch.logaddexp, [-inf, 1, 2, 800], [-inf, -inf, 
 case("aten.logaddexp2(%a, %b)", torch.logaddexp2, [1, 2, 2000], [-inf, 2, -2000])
 case("aten.logsumexp(%a, dim=[0]) : f64[]", lambda x: torch.logsumexp(x, 0), [-inf, 1, 2])
 case("aten.logsumexp(%a, dim=[0]) : f64[]", lambda x: torch.logsumexp(x, 0), [-inf, -inf])
-case("aten.logcumsumexp(%a, dim=0)", lambda x: torch.logcumsumexp(x, 0), [1, -inf, 2])
 for name in ("softmax", "log_softmax"):
     case(f"aten.{name}.int(%a, dim=0)", lambda x, name=name: getattr(torch, name)(x, 0), [-inf, -inf])
 case("aten._safe_softmax(%a, dim=0)", lambda x: a._safe_softmax(x, 0), [-inf, -inf])

@@ -489,11 +489,12 @@ OP(aten_huber_loss_backward){
 		  "f32[] of 1.5, f32[n=2, 6], f32[n, 6] in -2..2, reduction=2, delta=1.5",
 };
 
+/* The least spread is 1e-12 as f32 has it. */
 static Node build_binary_cross_entropy_backward(Build *b, Node n)
 {
 	Grad r = grad_of(b, n, "grad_output", "self");
 	Node w = aten_wide(b, arg(b, n, "weight"));
-	Node spread = b_bin_scalar(b, OP_maximum, mul(&r, from(&r, 1, r.x), r.x), 1e-12);
+	Node spread = b_bin_scalar(b, OP_maximum, mul(&r, from(&r, 1, r.x), r.x), 9.999999960041972e-13);
 	Node slope = b_bin(b, OP_sub, r.x, aten_wide(b, arg(b, n, "target")));
 	slope = b_bin(b, OP_div, slope, spread);
 	return loss(&r, n, w.i ? mul(&r, slope, w) : slope);

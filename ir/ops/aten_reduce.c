@@ -764,6 +764,7 @@ static Node build_safe_softmax(Build *b, Node n)
 OP(aten__safe_softmax){
 	.schema = "aten._safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
 	.build = build_safe_softmax,
+	.vjp = "[(g - sum.dim_IntList(g * y, [dim], true)) * y]",
 	.sample = "f32[n=3, 4], dim=1; f32[n=3, 4], dim=0; f32[3], dim=-1, dtype=f64; "
 		  "f32[2, 2] of -inf -inf 1 -inf, dim=1",
 };

@@ -563,12 +563,7 @@ Node aten_vector_norm(Build *b, Node x, double p, uint32_t dims, bool keep)
 		return aten_sum(b, b_un(b, OP_abs, x), dims, keep);
 	if (p == 0)
 		return aten_sum(b, b_convert(b, b_bin_scalar(b, OP_ne, b_un(b, OP_abs, x), 0), aten_dtype(b, x)), dims, keep);
-	Sym dim[MAX_RANK];
-	uint32_t ndim = 0;
-	for (uint32_t k = 0; k < aten_rank(b, x); k++)
-		if (dims >> k & 1)
-			dim[ndim++] = b_int(b, k);
-	return b_node(b, OP_length, &x, 1, (Attr[]){attr_none(), attr_float(p), attr_ints(dim, ndim), attr_bool(keep)}, 4);
+	return aten_length(b, x, p, dims, keep);
 }
 
 static double order(Build *b, Node n, const char *name)

@@ -78,7 +78,7 @@ static void test_wrong_at_a_sample(void **state)
 	(void)state;
 	expect_error(
 		"graph @f(%x: f32[n, m]) -> f32[n, n] where 1 <= n <= 9 ~ 4, 1 <= m <= 9 ~ 4 {\n"
-		"  %y = aten.relu(%x) : f32[n, n]\n  return %y\n}\n",
+		"  %y = aten.neg(%x) : f32[n, n]\n  return %y\n}\n",
 		"gives f32[n, m]", "f32[n, n]");
 }
 

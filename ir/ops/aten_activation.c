@@ -1,5 +1,6 @@
 /* ATen activations. */
 #include "ir/ops/aten_priv.h"
+#include "ir/ops/batch.h"
 
 #include <math.h>
 
@@ -182,6 +183,7 @@ OP(aten_gelu){
 	.schema = "aten.gelu(Tensor self, *, str approximate=\"none\") -> Tensor",
 	.build = build_gelu,
 	.vjp = "[gelu_backward(g, self, approximate=approximate)]",
+	.batch = batch_element_wise,
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
 		  "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, approximate=\"tanh\"",
 };
@@ -287,5 +289,6 @@ OP(aten_logit){
 	.aliases = "aten.special_logit",
 	.build = build_logit,
 	.vjp = "[logit_backward(g, self, eps)]",
+	.batch = batch_element_wise,
 	.sample = "f32[n=3, 4] in 0.1..0.9; f32[n=2, 4] of 0 0.05 0.1 0.5 0.75 0.9 0.95 1, eps=0.1",
 };

@@ -1,5 +1,6 @@
 /* ATen comparisons, logic, bit operations, selection and clamping. */
 #include "ir/ops/aten_priv.h"
+#include "ir/ops/batch.h"
 
 OP(aten_eq_Tensor){
 	.schema = "aten.eq.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -522,6 +523,7 @@ OP(aten_clamp){
 	.aliases = "aten.clip",
 	.build = build_clamp,
 	.adjoint = aten_adjoint_clamp,
+	.batch = batch_element_wise,
 	.sample = "f32[n=3, 4], min=-1.25, max=2.5; f32[n=3, 4], min=0.5; i32[n=6] in -9..9, max=3; "
 		  "i32[4] in -9..9, min=-1.5, max=2; f32[4], min=2, max=-1; f32[3] of nan 1 -1, min=-0.5, max=0.5",
 };
@@ -535,6 +537,7 @@ OP(aten_clamp_Tensor){
 	.aliases = "aten.clip.Tensor",
 	.build = build_clamp_tensor,
 	.adjoint = aten_adjoint_clamp_tensor,
+	.batch = batch_element_wise,
 	.sample = "f32[n=3, 4], f32[4] in -3..0, f32[n, 1] in 0..3; f32[n=3, 4], none, f32[4]; f32[n=3, 4], f32[4]; "
 		  "f32[3] of nan 1 -1, f32[3] of 0 2 nan, f32[3] of 1 1 1",
 };

@@ -1,5 +1,6 @@
 /* ATen losses. */
 #include "ir/ops/aten_priv.h"
+#include "ir/ops/batch.h"
 
 static Node build_mse_loss(Build *b, Node n)
 {
@@ -96,11 +97,29 @@ static bool adjoint_bce(Build *b, Node n, const Node *ct, const bool *want, Node
 	g[1] = slope;
 	return g[0].i && g[1].i;
 }
+
+/* Element by element, and then over all but the batch. */
+static Node batch_bce(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+{
+	int64_t how = aten_int(b, n, "reduction");
+	if (how == 0)
+		return batch_element_wise(b, n, in, batched, size);
+	Node own[3], each, x = arg(b, n, "self");
+	for (uint32_t k = 0; k < 3; k++)
+		own[k] = node_in(b->g, n, k);
+	Attr attr[] = {attr_none(), attr_none(), attr_none(), attr_int(b->g->ir, 0)};
+	each = graph_add(b->g, b->before, node_op(b->g, n), own, 3, ir_attrs(b->g->ir, 4, attr), node_type_id(b->g, x), b->loc);
+	Node y = batch_element_wise(b, each, in, batched, size);
+	graph_erase(b->g, each);
+	uint32_t dims = (1u << aten_rank(b, y)) - 2;
+	return how == 1 ? aten_mean(b, y, dims, false) : aten_sum(b, y, dims, false);
+}
 OP(aten_binary_cross_entropy){
 	.schema = "aten.binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, "
 		  "int reduction=1) -> Tensor",
 	.build = build_bce,
 	.adjoint = adjoint_bce,
+	.batch = batch_bce,
 	.sample = "f32[n=3, 4] in 0.1..0.9, f32[n, 4] in 0..1, reduction=0; "
 		  "f32[n=3, 4] in 0.1..0.9, f32[n, 4] in 0..1, reduction=1; "
 		  "f32[n=3, 4] in 0.1..0.9, f32[n, 4] in 0..1, reduction=2; "

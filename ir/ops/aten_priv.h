@@ -133,6 +133,7 @@ Node aten_log_softmax(Build *, Node x, uint32_t dim);
 Node aten_reduce_loss(Build *, Node n, Node x); /* reduction: 0 none, 1 mean, 2 sum */
 Node aten_linear(Build *, Node x, Node w, Node bias);
 Node aten_length(Build *, Node x, double p, uint32_t dims, bool keep); /* a norm of order p, not 0 or 1; in the derivative 0 at 0 */
+Node aten_extreme(Build *, Node x, bool max); /* of all elements; those that are equal share the cotangent */
 Node aten_hinge(Build *, Node x); /* max(x, 0), in the derivative 0 at 0 */
 
 /* ---- rules for cotangents (.adjoint), aten_rule.c ---- */

@@ -1,5 +1,6 @@
 /* ATen reductions and scans. */
 #include "ir/ops/aten_priv.h"
+#include "ir/ops/batch.h"
 
 #include <math.h>
 
@@ -240,13 +241,11 @@ static Node build_amin(Build *b, Node n)
 }
 static Node build_max(Build *b, Node n)
 {
-	Node x = arg(b, n, "self");
-	return aten_reduce(b, REDUCE_MAX, x, all_dims(b, x), false);
+	return aten_extreme(b, arg(b, n, "self"), true);
 }
 static Node build_min(Build *b, Node n)
 {
-	Node x = arg(b, n, "self");
-	return aten_reduce(b, REDUCE_MIN, x, all_dims(b, x), false);
+	return aten_extreme(b, arg(b, n, "self"), false);
 }
 static Node build_aminmax(Build *b, Node n)
 {
@@ -269,13 +268,11 @@ OP(aten_amin){
 OP(aten_max){
 	.schema = "aten.max(Tensor self) -> Tensor",
 	.build = build_max,
-	.adjoint = aten_adjoint_shared,
 	.sample = "f32[n=3, 4] distinct -4..5; i32[5] in -9..9; f32[3] of 1 nan 2; bool[2] of 0 1",
 };
 OP(aten_min){
 	.schema = "aten.min(Tensor self) -> Tensor",
 	.build = build_min,
-	.adjoint = aten_adjoint_shared,
 	.sample = "f32[n=3, 4] distinct -4..5; i32[5] in -9..9; f32[3] of 1 nan 2; bool[2] of 0 1",
 };
 OP(aten_aminmax){
@@ -318,6 +315,7 @@ OP(aten_max_dim){
 		  "Tensor indices)",
 	.build = build_max_dim,
 	.adjoint = aten_adjoint_picked,
+	.batch = batch_along,
 	.sample = "f32[n=3, 4] distinct -4..5, dim=1; i32[3, 4] in -2..2, dim=0, keepdim=true; "
 		  "f32[2, 3] of 1 nan 2 nan nan 0, dim=1",
 };
@@ -326,6 +324,7 @@ OP(aten_min_dim){
 		  "Tensor indices)",
 	.build = build_min_dim,
 	.adjoint = aten_adjoint_picked,
+	.batch = batch_along,
 	.sample = "f32[n=3, 4] distinct -4..5, dim=1; i32[3, 4] in -2..2, dim=0, keepdim=true; "
 		  "f32[2, 3] of 1 nan 2 nan nan 0, dim=1",
 };
@@ -714,6 +713,7 @@ OP(aten_softmax_int){
 	.aliases = "aten.special_softmax",
 	.build = build_softmax,
 	.vjp = "[(g - sum.dim_IntList(g * y, [dim], true)) * y]",
+	.batch = batch_along,
 	.sample = "f32[n=3, 4], dim=1; f32[n=3, 4], dim=0; f32[3], dim=-1, dtype=f64; "
 		  "f32[2, 2] of -inf -inf 1 -inf, dim=1",
 };
@@ -721,12 +721,14 @@ OP(aten__softmax){
 	.schema = "aten._softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
 	.build = build_softmax,
 	.vjp = "[(g - sum.dim_IntList(g * y, [dim], true)) * y]",
+	.batch = batch_along,
 	.sample = "f32[n=3, 4], dim=1, half_to_float=false; f32[n=3, 4], dim=0, half_to_float=false",
 };
 OP(aten_log_softmax_int){
 	.schema = "aten.log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
 	.build = build_log_softmax,
 	.vjp = "[g - exp(y) * sum.dim_IntList(g, [dim], true)]",
+	.batch = batch_along,
 	.sample = "f32[n=3, 4], dim=1; f32[n=3, 4], dim=0; f32[3], dim=-1, dtype=f64; "
 		  "f32[2, 2] of -inf -inf 1 -inf, dim=1",
 };
@@ -735,6 +737,7 @@ OP(aten_special_log_softmax){
 		  "Tensor",
 	.build = build_log_softmax,
 	.vjp = "[g - exp(y) * sum.dim_IntList(g, [dim], true)]",
+	.batch = batch_along,
 	.sample = "f32[n=3, 4], dim=1; f32[n=3, 4], dim=0; f32[3], dim=-1, dtype=f64; "
 		  "f32[2, 2] of -inf -inf 1 -inf, dim=1",
 };
@@ -742,6 +745,7 @@ OP(aten__log_softmax){
 	.schema = "aten._log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
 	.build = build_log_softmax,
 	.vjp = "[g - exp(y) * sum.dim_IntList(g, [dim], true)]",
+	.batch = batch_along,
 	.sample = "f32[n=3, 4], dim=1, half_to_float=false; f32[n=3, 4], dim=0, half_to_float=false",
 };
 
@@ -760,6 +764,7 @@ OP(aten__safe_softmax){
 	.schema = "aten._safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
 	.build = build_safe_softmax,
 	.vjp = "[(g - sum.dim_IntList(g * y, [dim], true)) * y]",
+	.batch = batch_along,
 	.sample = "f32[n=3, 4], dim=1; f32[n=3, 4], dim=0; f32[3], dim=-1, dtype=f64; "
 		  "f32[2, 2] of -inf -inf 1 -inf, dim=1",
 };

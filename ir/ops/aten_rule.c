@@ -1,8 +1,9 @@
-/* Rules for cotangents (.adjoint) that several blocks share, and two pieces of expansions that stay whole until decompose
+/* Rules for cotangents (.adjoint) that several blocks share, and three pieces of expansions that stay whole until decompose
  * because PyTorch's derivative of them is not that of their parts. */
 #include <math.h>
 
 #include "ir/ops/aten_priv.h"
+#include "ir/ops/batch.h"
 #include "ir/ops/prim_priv.h"
 
 /* v, which lacks these dims, with extents of one in their places. */
@@ -48,14 +49,21 @@ bool aten_adjoint_picked(Build *b, Node n, const Node *ct, const bool *want, Nod
 	return g[0].i;
 }
 
+/* The result y, which keeps the reduced dims, is an element of x: all that are equal to it share its cotangent. */
+static Node shared(Build *b, Node x, Node y, uint32_t dims, Node ct)
+{
+	Node nan = b_bin(b, OP_bit_and, b_un(b, OP_isnan, x), b_un(b, OP_isnan, y));
+	Node hit = b_bin(b, OP_bit_or, b_bin(b, OP_eq, x, y), nan);
+	Node count = aten_sum(b, b_convert(b, hit, aten_dtype(b, ct)), dims, true);
+	return b_select(b, hit, b_bin(b, OP_div, ct, count), aten_like(b, ct, 0));
+}
+
 bool aten_adjoint_shared(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	(void)want;
 	Node x = node_in(b->g, n, 0);
-	Node nan = b_bin(b, OP_bit_and, b_un(b, OP_isnan, x), b_un(b, OP_isnan, n));
-	Node hit = b_bin(b, OP_bit_or, b_bin(b, OP_eq, x, n), nan);
-	Node count = aten_sum(b, b_convert(b, hit, aten_dtype(b, ct[0])), (1u << aten_rank(b, x)) - 1, false);
-	g[0] = b_select(b, hit, b_bin(b, OP_div, ct[0], count), aten_like(b, ct[0], 0));
+	uint32_t all = (1u << aten_rank(b, x)) - 1;
+	g[0] = shared(b, x, with_dims(b, n, all), all, with_dims(b, ct[0], all));
 	return g[0].i;
 }
 
@@ -189,6 +197,64 @@ OP(hinge){
 	.no_sample = "part of losses, whose samples reach it",
 };
 
+static bool shape_extreme(Infer *f)
+{
+	Type x = infer_in(f, 0);
+	uint32_t dim[MAX_RANK], n, gone = 0, rank = 0;
+	Sym left[MAX_RANK];
+	TRY(infer_dims(f, "dims", x.n, dim, &n));
+	for (uint32_t k = 0; k < n; k++)
+		gone |= 1u << dim[k];
+	for (uint32_t k = 0; k < x.n; k++)
+		if (!(gone >> k & 1))
+			left[rank++] = x.dim[k];
+	return infer_result(f, x.dtype, rank, left);
+}
+INFER(extreme)
+
+static Node build_extreme(Build *b, Node n)
+{
+	Node x = arg(b, n, "x");
+	bool max = node_bool(b->g, n, "max");
+	return aten_reduce(b, max ? REDUCE_MAX : REDUCE_MIN, x, aten_dims(b, n, "dims", aten_rank(b, x)), false);
+}
+
+static bool adjoint_extreme(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	(void)want;
+	Node x = arg(b, n, "x");
+	uint32_t dims = aten_dims(b, n, "dims", aten_rank(b, x));
+	g[0] = shared(b, x, with_dims(b, n, dims), dims, with_dims(b, ct[0], dims));
+	return g[0].i;
+}
+
+static Attr dims_attr(Build *b, uint32_t dims)
+{
+	Sym *dim = ARENA_ARRAY(b->g->ir->ctx->scratch, Sym, MAX_RANK);
+	uint32_t n = 0;
+	for (uint32_t k = 0; k < MAX_RANK; k++)
+		if (dims >> k & 1)
+			dim[n++] = b_int(b, k);
+	return attr_ints(dim, n);
+}
+
+Node aten_extreme(Build *b, Node x, bool max)
+{
+	uint32_t all = (1u << aten_rank(b, x)) - 1;
+	if (!all || !dtype_is_float(aten_dtype(b, x)))
+		return aten_reduce(b, max ? REDUCE_MAX : REDUCE_MIN, x, all, false);
+	return b_node(b, OP_extreme, &x, 1, (Attr[]){attr_none(), attr_bool(max), dims_attr(b, all)}, 3);
+}
+OP(extreme){
+	.schema = "extreme(Tensor x, *, bool max, int[] dims) -> Tensor",
+	.doc = "the greatest or least element, in the derivative shared by those that are equal to it, or not a number as it",
+	.infer = infer_extreme,
+	.build = build_extreme,
+	.adjoint = adjoint_extreme,
+	.batch = batch_dims,
+	.no_sample = "part of max and min, whose samples reach it",
+};
+
 static bool shape_length(Infer *f)
 {
 	Type x = infer_in(f, 0);
@@ -227,14 +293,9 @@ static Node build_length(Build *b, Node n)
 
 Node aten_length(Build *b, Node x, double p, uint32_t dims, bool keep)
 {
-	Sym dim[MAX_RANK];
-	uint32_t n = 0;
-	if (!dtype_is_float(aten_dtype(b, x)))
+	if (!dims || !dtype_is_float(aten_dtype(b, x)))
 		return parts_of_length(b, x, p, dims, keep);
-	for (uint32_t k = 0; k < aten_rank(b, x); k++)
-		if (dims >> k & 1)
-			dim[n++] = b_int(b, k);
-	return b_node(b, OP_length, &x, 1, (Attr[]){attr_none(), attr_float(p), attr_ints(dim, n), attr_bool(keep)}, 4);
+	return b_node(b, OP_length, &x, 1, (Attr[]){attr_none(), attr_float(p), dims_attr(b, dims), attr_bool(keep)}, 4);
 }
 
 /* The slope of a norm of order p at x times by, where the norm is y: 0 at 0. */
@@ -272,5 +333,6 @@ OP(length){
 	.infer = infer_length,
 	.build = build_length,
 	.adjoint = adjoint_length,
+	.batch = batch_dim,
 	.no_sample = "part of norms, whose samples reach it",
 };

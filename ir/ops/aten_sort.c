@@ -1,5 +1,6 @@
 /* ATen sorting: whole dims, the first k, one order statistic. */
 #include "ir/ops/aten_priv.h"
+#include "ir/ops/batch.h"
 
 static Node sort(Build *b, Node x, uint32_t dim, bool descending, bool stable)
 {
@@ -98,5 +99,6 @@ OP(aten_kthvalue){
 		  "(Tensor values, Tensor indices)",
 	.build = build_kthvalue,
 	.adjoint = aten_adjoint_picked,
+	.batch = batch_along,
 	.sample = "f32[n=2, 6] distinct -4..5, k=2; f32[5, 2] distinct -4..5, k=4, dim=0, keepdim=true",
 };

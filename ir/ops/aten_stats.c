@@ -1,5 +1,6 @@
 /* ATen order statistics, running extremes and searches. */
 #include "ir/ops/aten_priv.h"
+#include "ir/ops/batch.h"
 
 #include <math.h>
 
@@ -81,6 +82,7 @@ OP(aten_median_dim){
 		  "Tensor indices)",
 	.build = build_median_dim,
 	.adjoint = aten_adjoint_picked,
+	.batch = batch_along,
 	.sample = "f32[n=3, 5] distinct -4..5, dim=1; f32[4, 2] distinct -4..5, dim=0, keepdim=true; "
 		  "f32[2, 3] of 1 nan 2 3 -1 4, dim=1",
 };
@@ -89,6 +91,7 @@ OP(aten_nanmedian_dim){
 		  "values, Tensor indices)",
 	.build = build_nanmedian_dim,
 	.adjoint = aten_adjoint_picked,
+	.batch = batch_along,
 	.sample = "f32[n=3, 5] distinct -4..5, dim=1; f32[4, 2] distinct -4..5, dim=0, keepdim=true; "
 		  "f32[2, 3] of 1 nan 2 3 -1 4, dim=1",
 };
@@ -96,12 +99,14 @@ OP(aten_median){
 	.schema = "aten.median(Tensor self) -> Tensor",
 	.build = build_median,
 	.adjoint = aten_adjoint_shared,
+	.batch = batch_by_scan,
 	.sample = "f32[n=3, 5] distinct -4..5; i32[4] of 3 -1 7 2; f32[4] of 1 nan 2 3",
 };
 OP(aten_nanmedian){
 	.schema = "aten.nanmedian(Tensor self) -> Tensor",
 	.build = build_nanmedian,
 	.adjoint = aten_adjoint_shared,
+	.batch = batch_by_scan,
 	.sample = "f32[n=3, 5] distinct -4..5; i32[4] of 3 -1 7 2; f32[4] of 1 nan 2 3",
 };
 
@@ -296,6 +301,7 @@ OP(aten_mode){
 		  "Tensor indices)",
 	.build = build_mode,
 	.adjoint = aten_adjoint_picked,
+	.batch = batch_along,
 	.sample = "i32[n=3, 6] in -2..2; f32[5, 2] of 1 2 1 3 2 3 1 1, dim=0, keepdim=true",
 };
 
@@ -332,12 +338,14 @@ OP(aten_cummax){
 	.schema = "aten.cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)",
 	.build = build_cummax,
 	.adjoint = aten_adjoint_picked,
+	.batch = batch_along,
 	.sample = "f32[n=3, 4] distinct -4..5, dim=1; f32[5] of 1 1 nan 2 0, dim=0; i32[4, 2] in -2..2, dim=0",
 };
 OP(aten_cummin){
 	.schema = "aten.cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)",
 	.build = build_cummin,
 	.adjoint = aten_adjoint_picked,
+	.batch = batch_along,
 	.sample = "f32[n=3, 4] distinct -4..5, dim=1; f32[5] of 1 1 nan 2 0, dim=0; i32[4, 2] in -2..2, dim=0",
 };
 

@@ -3,9 +3,16 @@
 
 #include <string.h>
 
+/* A composite with local derivatives broadcasts its operands and computes element by element. */
+static bool is_element_wise(Op op)
+{
+	const OpInfo *info = op_info(op);
+	return op_kind(op) == OP_COMPOSITE && (info->deriv[0] || info->deriv[1] || info->deriv[2]);
+}
+
 bool op_has_batch(Op op)
 {
-	return op_is_scalar(op) || op_info(op)->batch || op_info(op)->batch_leading;
+	return op_is_scalar(op) || is_element_wise(op) || op_info(op)->batch || op_info(op)->batch_leading;
 }
 
 /* ---- attributes ---- */
@@ -149,6 +156,61 @@ Node batch_dims(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 	return batch_again(b, n, batch_all_wide(b, n, in, batched, size), attr);
 }
 
+/* ---- composites that stay whole ---- */
+
+static TypeId with_first(Ir *ir, TypeId type, Sym size)
+{
+	const Type t = *ir_type_of(ir, type);
+	Sym dim[MAX_RANK + 1] = {size};
+	if (t.dtype == DT_none) {
+		TypeId *part = ARENA_ARRAY(ir->ctx->scratch, TypeId, t.n);
+		for (uint32_t k = 0; k < t.n; k++)
+			part[k] = with_first(ir, t.elem[k], size);
+		return ir_tuple(ir, t.n, part);
+	}
+	if (t.n)
+		memcpy(dim + 1, t.dim, t.n * sizeof *dim);
+	return ir_type(ir, t.dtype, t.n + 1, dim);
+}
+
+/* n of other operands and attributes, not expanded. */
+static Node kept_again(Build *b, Node n, const Node *in, AttrId attr, Sym size)
+{
+	Graph *g = b->g;
+	const NodeData d = *node_data(g, n);
+	return graph_add(g, b->before, d.op, in, d.nin, attr, with_first(g->ir, d.type, size), b->loc);
+}
+
+/* x with its batch, of the rank `rank` besides. */
+static Node with_rank(Build *b, Node x, uint32_t rank)
+{
+	while (x.i && node_rank(b->g, x) < rank + 1)
+		x = b_unsqueeze(b, x, 1);
+	return x;
+}
+
+Node batch_element_wise(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+{
+	Graph *g = b->g;
+	uint32_t nin = node_nin(g, n);
+	Node *x = ARENA_ARRAY(g->ir->ctx->scratch, Node, nin + 1);
+	for (uint32_t k = 0; k < nin; k++)
+		x[k] = batched[k] ? with_rank(b, in[k], node_rank(g, n)) : in[k];
+	return kept_again(b, n, x, node_data(g, n)->attr, size);
+}
+
+Node batch_along(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+{
+	Graph *g = b->g;
+	int64_t dim = 0;
+	if (node_rank(g, node_in(g, n, 0)) == 0)
+		return batch_by_scan(b, n, in, batched, size); /* dim 0 of what has none */
+	Attr *attr = batch_attrs(b, n);
+	if (sym_is_const(b_syms(b), node_sym(g, n, "dim"), &dim) && dim >= 0)
+		batch_next(b, n, attr, "dim");
+	return kept_again(b, n, in, ir_attrs(g->ir, op_schema(node_op(g, n))->narg, attr), size);
+}
+
 /* ---- without a rule ---- */
 
 static AttrId own_graphs(Ir *ir, const NodeData *d)
@@ -231,6 +293,8 @@ Node op_batch(Build *outer, Node n, const Node *in, const bool *batched, Sym siz
 	Node y;
 	if (info->batch)
 		y = info->batch(b, n, in, batched, size);
+	else if (is_element_wise(op))
+		y = batch_element_wise(b, n, in, batched, size);
 	else if (op_is_scalar(op) || info->batch_leading)
 		y = batch_again(b, n, batch_all_wide(b, n, in, batched, size), batch_attrs(b, n));
 	else

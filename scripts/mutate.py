@@ -280,16 +280,26 @@ class Run:
         self.process.wait()
 
 
+def introspect(build, what):
+    return json.loads(subprocess.check_output(["meson", "introspect", "--" + what, build]))
+
+
 class Tests:
     def __init__(self, build, names, jobs, pause):
         self.jobs, self.pause = jobs, pause
-        every = json.loads(subprocess.check_output(["meson", "introspect", "--tests", build]))
-        self.list = []
+        every = introspect(build, "tests")
+        self.list, self.depends = [], set()
         for t in every:
             suite = t["suite"][0].split(":")[-1]
             wanted = t["name"] in names if names else suite != "conformance" and not t["name"].startswith(SKIP)
             if wanted:
+                self.depends.update(t["depends"])
                 self.list.append(dict(name=t["name"], command=t["cmd"], env=t["env"], cwd=t["workdir"] or build, kills=0))
+
+    def targets(self, build):
+        """What is to be built for them."""
+        names = [os.path.relpath(f, build) for t in introspect(build, "targets") if t["id"] in self.depends for f in t["filename"]]
+        return sorted(names)
 
     def measure(self):
         """Keeps the tests that pass unchanged, with their times and the functions with changes that they reach."""
@@ -356,8 +366,8 @@ class Tests:
 class Tree:
     """The files with changes in them, and back."""
 
-    def __init__(self, build):
-        self.build = build
+    def __init__(self, build, targets):
+        self.build, self.targets = build, targets
         self.old = {}
         self.said = ""
 
@@ -367,7 +377,7 @@ class Tree:
             for path, text in texts.items():
                 self.old[path] = path.read_text(encoding="utf-8")
                 path.write_text(text, encoding="utf-8")
-            p = subprocess.run(["ninja", "-C", self.build, "all", "meson-test-prereq"], capture_output=True, text=True, check=False)
+            p = subprocess.run(["ninja", "-C", self.build, *self.targets], capture_output=True, text=True, check=False)
             self.said = p.stdout
             return p.returncode == 0
         finally:
@@ -475,7 +485,8 @@ def main():
     state = json.loads(pathlib.Path(a.state).read_text(encoding="utf-8")) if a.state and os.path.exists(a.state) else {}
     if state.get("key") != key:
         state = {"key": key, "attempt": {}, "tests": {}}
-    tree, compiler = Tree(a.build), Compiler(a.build)
+    tests = Tests(a.build, [n for n in a.tests.split(",") if n], a.jobs, a.pause)
+    tree, compiler = Tree(a.build, tests.targets(a.build)), Compiler(a.build)
     if not state["attempt"] and not tree.put({}): # generated headers
         sys.exit("the unchanged tree does not build")
 
@@ -492,7 +503,6 @@ def main():
     texts = together(mutants, compiler)
     if not tree.put(texts):
         sys.exit("the tree with all changes does not build:\n" + tree.said[-3000:])
-    tests = Tests(a.build, [n for n in a.tests.split(",") if n], a.jobs, a.pause)
     if a.tests in state["tests"]:
         tests.recall(state["tests"][a.tests])
     else:

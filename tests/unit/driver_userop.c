@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -209,6 +210,11 @@ static void check_model(const WeftModel *m)
 	for (int k = 0; k < 3; k++) {
 		assert_float_equal(y[k], x[k] + 7, 0); /* -0.5 * (3 - 5) * (10 - 3) */
 		assert_float_equal(z[k], y[k], 0);
+	}
+	for (uint32_t k = 0; k < weft_entry(m, 0)->ncall; k++) { /* of n floats, n others */
+		const WeftCallInfo *c = weft_call(m, weft_entry(m, 0), k);
+		assert_string_equal(c->algorithm, "call");
+		assert_true(c->bytes >= 8 && fmod(c->bytes, 8) == 0);
 	}
 	x[1] = -4;
 	assert_int_equal(run(m, x, y, z, 3, &status), WEFT_ERR_CHECK);

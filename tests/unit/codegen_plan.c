@@ -122,6 +122,29 @@ static void random_loop(Made *m, StepList *to, uint32_t depth)
 	array_push(a, &m->alive, m->k->kernel.data[m->k->kernel.n - 1].buf[0].i);
 }
 
+/* Two branches that write the same buffer, by a condition that a kernel some steps before has written. */
+static void random_branch(Made *m, StepList *to)
+{
+	uint32_t pred = buffer(m, 1), result = buffer(m, 9), before;
+	Step s = {.kind = STEP_IF, .pred = {pred}, .body = ARENA_NEW(ctx->arena, StepList), .other = ARENA_NEW(ctx->arena, StepList)};
+	kernel(m, to, 1, &pred, 1, 1, false);
+	for (uint32_t k = below(m, 3); k > 0; k--)
+		random_kernel(m, to, 6);
+	before = m->alive.n;
+	for (uint32_t branch = 0; branch < 2; branch++) {
+		StepList *list = branch ? s.other : s.body;
+		uint32_t first = m->alive.n;
+		for (uint32_t k = 1 + below(m, 3); k > 0; k--)
+			random_kernel(m, list, UINT32_MAX);
+		kernel(m, list, 1, (uint32_t[]){result, m->alive.data[m->alive.n - 1]}, 2, 1, false);
+		m->alive.n = first;
+	}
+	m->alive.n = before;
+	array_push(ctx->arena, &to->step, s);
+	kernel(m, to, 1, (uint32_t[]){buffer(m, 2), result}, 2, 1, false);
+	array_push(ctx->arena, &m->alive, m->k->kernel.data[m->k->kernel.n - 1].buf[0].i);
+}
+
 /* ---- simulation ---- */
 
 typedef struct {
@@ -129,7 +152,7 @@ typedef struct {
 	MemoryPlan plan;
 	int64_t s, total; /* value of the symbol, of the workspace */
 	uint32_t place[MAX_BUFS]; /* by buffer: whose memory it has, as carried values swap */
-	uint32_t word[WORDS], mark[MAX_BUFS + 400], now, kernel;
+	uint32_t word[WORDS], mark[MAX_BUFS + 400], now, kernel, taken; /* taken: by bit, which branches */
 	struct {
 		uint32_t id;
 		bool write;
@@ -220,6 +243,14 @@ static void run_kernel(Memory *x, const Scheduled *k)
 	}
 }
 
+static uint32_t kernels_of(const StepList *list)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < list->step.n; i++)
+		n += list->step.data[i].kind == STEP_KERNEL ? 1 : kernels_of(list->step.data[i].body);
+	return n;
+}
+
 static void run_steps(Memory *x, const StepList *list)
 {
 	for (uint32_t i = 0; i < list->step.n; i++) {
@@ -229,6 +260,17 @@ static void run_steps(Memory *x, const StepList *list)
 			continue;
 		}
 		end_phase(x);
+		if (s->kind == STEP_IF) {
+			bool yes = x->taken & 1;
+			x->taken = x->taken >> 1 | (uint32_t)yes << 31;
+			touch(x, s->pred.i, false);
+			end_phase(x);
+			x->kernel += yes ? 0 : kernels_of(s->body);
+			run_steps(x, yes ? s->body : s->other);
+			end_phase(x);
+			x->kernel += yes ? kernels_of(s->other) : 0;
+			continue;
+		}
 		uint32_t first = x->kernel, from = s->carry[0].from.i, to = s->carry[0].to.i;
 		for (uint32_t r = 0; r < ROUNDS; r++) {
 			x->kernel = first;
@@ -244,7 +286,7 @@ static void run_steps(Memory *x, const StepList *list)
 static int64_t simulate(const Made *m, bool share, int64_t s)
 {
 	Memory *x = ARENA_NEW(ctx->arena, Memory);
-	*x = (Memory){.m = m, .plan = plan_memory(m->k, share), .s = s};
+	*x = (Memory){.m = m, .plan = plan_memory(m->k, share), .s = s, .taken = 0x9d3a6c57u * (uint32_t)s};
 	x->total = at_size(x, x->plan.total);
 	assert_true(m->l->buf.n <= MAX_BUFS);
 	for (uint32_t k = 0; k < m->l->buf.n; k++)
@@ -292,6 +334,8 @@ static Made random_program(uint64_t seed, uint32_t n, uint32_t keep, bool loops,
 	for (uint32_t k = 0; k < n; k++)
 		if (loops && below(&m, 6) == 0)
 			random_loop(&m, &m.l->steps, below(&m, 3));
+		else if (loops && below(&m, 6) == 0)
+			random_branch(&m, &m.l->steps);
 		else
 			random_kernel(&m, &m.l->steps, keep);
 	return m;

@@ -18,6 +18,7 @@ import warnings
 import torch
 import torch.ao.quantization.fx._decomposed  # noqa: F401 (registers quantized_decomposed)
 import torchao  # noqa: F401 (registers torchao)
+import torchvision  # noqa: F401 (registers torchvision)
 
 warnings.simplefilter("ignore")
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -56,8 +57,15 @@ def rms_norm_backward(grad_out, input, normalized_shape, rstd, weight, output_ma
     return dx, (grad_out * unit).sum(tuple(range(over[0]))) if output_mask[1] else None
 
 
+def nms_kept(boxes, threshold):
+    scores = torch.arange(len(boxes), 0, -1).to(boxes.dtype)
+    kept = torch.zeros(len(boxes), dtype=torch.bool)
+    kept[torch.ops.torchvision.nms(boxes, scores, threshold)] = True
+    return kept
+
+
 # What torch.ops does not have, or not for the CPU.
-OTHER = {"transformers.grouped_mm_fallback": grouped, "torch_nn._linear_cross_entropy_batch_chunked": linear_cross_entropy,
+OTHER = {"nms_kept": nms_kept, "transformers.grouped_mm_fallback": grouped, "torch_nn._linear_cross_entropy_batch_chunked": linear_cross_entropy,
          "torch_nn._linear_cross_entropy_batch_chunked_no_reduction": linear_cross_entropy,
          "torchao.int_matmul": lambda a, b: torch._int_mm(a, b), "aten._fused_rms_norm_backward": rms_norm_backward,
          "torchao.int_scaled_matmul": lambda a, b, scales1: torch._int_mm(a, b) * scales1}

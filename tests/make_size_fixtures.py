@@ -1,12 +1,14 @@
 """Make the archives of tests/data/sizes with PyTorch and torchvision: make_size_fixtures.py tests/data/sizes. Results whose sizes depend on
 data: for every model one archive and several calls, NAME.<k>.safetensors, with nothing selected, everything, and some; tests/sizes.py runs
 them with every back end."""
+import copy
+
 import torch
 from safetensors.torch import save_file
 from torch import nn
 from torch.export import Dim, export
 from torch.utils._pytree import tree_leaves
-from torchvision.ops import nms
+from torchvision.ops import nms, ps_roi_align, ps_roi_pool, roi_align, roi_pool
 
 from make_fixtures import dest, save
 
@@ -122,6 +124,47 @@ class Branch(nn.Module):
         return a, b, kept + 1
 
 
+class Regions(nn.Module):
+    """Features of the boxes that are kept, of which each is of one image of two; points in bins are as many as the largest needs."""
+
+    def forward(s, x, boxes, scores, image):
+        keep = torch.where(scores > 0.2)[0]
+        keep = keep[nms(boxes[keep] + 100 * image[keep, None], scores[keep], 0.5)]
+        rois = torch.cat([image[keep, None].to(x.dtype), boxes[keep]], 1)
+        return (keep, roi_align(x, rois, (3, 2), 0.5, 2), roi_align(x, rois, (2, 2), 0.5, -1, True), roi_pool(x, rois, (2, 3), 0.5),
+                ps_roi_align(x, rois, 2, 0.5, -1), ps_roi_pool(x, rois, 2, 0.5))
+
+
+class Stepping(nn.Module):
+    """State, and sizes that depend on data: as many rows are written as were found, and where depends on how many there were."""
+
+    def __init__(s):
+        super().__init__()
+        s.register_buffer("rows", torch.zeros(8, 3))
+        s.register_buffer("seen", torch.zeros((), dtype=torch.int64))
+        s.register_buffer("total", torch.zeros(3))
+
+    def forward(s, x):
+        y = x[x[:, 0] > 0]
+        torch._check(y.shape[0] <= 5)
+        s.rows.index_copy_(0, (s.seen + torch.arange(y.shape[0])) % 8, y)
+        s.seen.add_(y.shape[0])
+        s.total.add_(y.sum(0))
+        return y * s.total, s.rows.sum(0), s.seen * 2
+
+
+def make_steps(name, model, steps):
+    """steps: lists of inputs, one call after the other; state after each. The next list begins anew."""
+    program = export(model, (steps[0][0].clone(),), strict=False)
+    save(name, program, True)
+    for k, calls in enumerate(steps):
+        own, tensors = copy.deepcopy(model), {}
+        for i, x in enumerate(calls):
+            tensors |= {f"{i}.x.0": x.clone()} | {f"{i}.y.{j}": y.clone() for j, y in enumerate(own(x.clone()))}
+            tensors |= {f"{i}.b.{n}": v.clone() for n, v in own.named_buffers()}
+        save_file(tensors, dest / f"{name}.{k}.safetensors")
+
+
 def boxes(n, spread=4.0):
     corner = torch.rand(n, 2) * spread
     return torch.cat([corner, corner + 0.2 + torch.rand(n, 2) * 2], 1)
@@ -157,3 +200,10 @@ if __name__ == "__main__":
     x = torch.randn(9)
     make("long", Long(), [(x, torch.tensor([-3]), torch.tensor([1, 0, 2, 1, 1, 0, 0, 3, 1])), (-x.abs(), torch.tensor([4]), torch.zeros(9, dtype=torch.int64)),
                           (x.abs(), torch.tensor([0]), torch.full((9,), 5))])
+    torch.manual_seed(13)
+    calls = []
+    for k, spread in ((8, 9.0), (3, 9.0), (300, 12.0), (40, 30.0)):
+        calls.append((torch.randn(2, 8, 7, 6), boxes(k, spread) * 2, torch.rand(k) * (k != 3) * 0.9, torch.randint(0, 2, (k,))))
+    make("regions", Regions(), calls, (None, {0: n}, {0: n}, {0: n}))
+    make("many", Nms(), [(boxes(k, spread), torch.rand(k)) for k, spread in ((700, 12.0), (128, 4.0), (129, 40.0), (257, 0.1), (3, 4.0))], ({0: n}, {0: n}))
+    make_steps("stepping", Stepping(), [[torch.randn(5, 3) for _ in range(4)], [-torch.ones(5, 3), torch.ones(5, 3), torch.randn(5, 3)]])

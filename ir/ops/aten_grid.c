@@ -153,6 +153,16 @@ static Node sample_cubic(Build *b, const Sampler *s)
 	return sum;
 }
 
+Node aten_sample_linear(Build *b, Node x, const Node *at, uint32_t n)
+{
+	Sampler s = {.how = SAMPLE_BILINEAR, .pad = PAD_ZEROS, .ns = n, .x = x};
+	for (uint32_t k = 0; x.i && k < n; k++) {
+		s.in[k] = b_dim(b, x, 2 + (int)k);
+		s.at[k] = at[k];
+	}
+	return x.i ? sample_linear(b, &s) : x;
+}
+
 static Node build_grid_sampler(Build *b, Node n)
 {
 	Node grid = arg(b, n, "grid");

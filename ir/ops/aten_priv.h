@@ -130,6 +130,8 @@ Node aten_vector_norm(Build *, Node x, double p, uint32_t dims, bool keep);
 Node aten_row_distance(Build *, Node x, Node y, double p, double eps, bool keep);
 Node aten_softmax(Build *, Node x, uint32_t dim);
 Node aten_log_softmax(Build *, Node x, uint32_t dim);
+/* x[N, C, *in] between its pixels, at places [N, *out] along each of n dims; 0 outside: [N, C, *out]. */
+Node aten_sample_linear(Build *, Node x, const Node *at, uint32_t n);
 Node aten_reduce_loss(Build *, Node n, Node x); /* reduction: 0 none, 1 mean, 2 sum */
 Node aten_linear(Build *, Node x, Node w, Node bias);
 Node aten_length(Build *, Node x, double p, uint32_t dims, bool keep); /* a norm of order p, not 0 or 1; in the derivative 0 at 0 */

@@ -22,6 +22,7 @@ LowerState *lower_state_new(Graph *g, Arena *arena)
 	st->apart_output = ARENA_ARRAY(arena, bool, g->output.n);
 	st->stored = ARENA_ARRAY(arena, bool, g->node.n);
 	st->donates = ARENA_ARRAY(arena, bool, g->output.n);
+	st->root_of = ARENA_ARRAY(arena, uint32_t, g->output.n);
 	st->copied = ARENA_ARRAY(arena, bool, g->input.n);
 	for (uint32_t k = 0; k < g->output.n; k++)
 		st->donates[k] = g->output.data[k].writes >= 0 && !graph_output_is_state(g, k);
@@ -37,10 +38,14 @@ static StateVersion *version_of(const Lower *s, BufId b)
 	BufKind kind = buf_of(s->l, b)->kind;
 	if (!s->state || kind == BUF_TEMP || kind == BUF_CONST)
 		return NULL;
-	for (uint32_t k = 0; k < s->state->version.n; k++)
-		if (s->state->version.data[k].buf.i == b.i)
-			return &s->state->version.data[k];
-	return NULL;
+	uint32_t k = b.i < s->state->of_buf.n ? s->state->of_buf.data[b.i] : 0;
+	return k && k <= s->state->version.n && s->state->version.data[k - 1].buf.i == b.i ? &s->state->version.data[k - 1] : NULL;
+}
+
+/* None: it is what a call finds. */
+static const StateVersion *version_before(const Lower *s, const StateVersion *v)
+{
+	return v->before.i ? version_of(s, v->before) : NULL;
 }
 
 static BufId new_buffer(Lower *s, BufKind kind, uint32_t k, Node of)
@@ -52,7 +57,11 @@ static BufId new_buffer(Lower *s, BufKind kind, uint32_t k, Node of)
 
 static void push_version(Lower *s, StateVersion v)
 {
-	array_push(s->arena, &s->state->version, v);
+	LowerState *st = s->state;
+	array_push(s->arena, &st->version, v);
+	while (st->of_buf.n <= v.buf.i)
+		array_push(s->arena, &st->of_buf, 0);
+	st->of_buf.data[v.buf.i] = st->version.n;
 }
 
 bool lower_replaces(const Lower *s, uint32_t k)
@@ -88,6 +97,7 @@ void lower_state_begin(Lower *s)
 		if (!st->donates[k])
 			continue;
 		Node n = lower_input(s->g, s->g->input.data[s->g->output.data[k].writes].node);
+		st->root_of[k] = st->version.n;
 		push_version(s, (StateVersion){.buf = info_of(s, n)->place.data[0].buf, .root = st->version.n, .output = k});
 	}
 	st->nroot = st->version.n;
@@ -98,11 +108,7 @@ static uint32_t root_of(const Lower *s, uint32_t k)
 {
 	const LowerState *st = s->state;
 	uint32_t root = st->of_input[s->g->output.data[k].writes];
-	if (root)
-		return root - 1;
-	for (root = s->l->state.n; st->version.data[root].output != k;)
-		root++;
-	return root;
+	return root ? root - 1 : st->root_of[k];
 }
 
 NodePlace lower_state_output(Lower *s, uint32_t k, NodePlace out)
@@ -236,6 +242,8 @@ typedef struct {
 	uint32_t *writer; /* by buffer: 1 + the last step that writes it */
 	Numbers *reader;  /* by buffer: since then */
 	Numbers *reads, *writes; /* by version: steps */
+	Numbers *sees, *makes;   /* by step: versions that it reads, that it writes, in their order */
+	uint32_t *depth;         /* by version: how many came before it */
 	bool *fails, *replaces;  /* by step: a check in it may fail; it writes state */
 	bool *needed;            /* by step: checks depend on it */
 	bool late;               /* what replaces state comes after checks */
@@ -255,8 +263,11 @@ static void visit_buffer(void *data, BufId b, bool write)
 	Order *o = data;
 	Arena *arena = o->s->arena;
 	const StateVersion *v = version_of(o->s, b);
+	uint32_t which = v ? (uint32_t)(v - o->s->state->version.data) : 0;
 	if (v)
-		array_push(arena, write ? &o->writes[v - o->s->state->version.data] : &o->reads[v - o->s->state->version.data], o->now);
+		array_push(arena, write ? &o->writes[which] : &o->reads[which], o->now);
+	if (v && !write)
+		array_push(arena, &o->sees[o->now], which);
 	o->replaces[o->now] |= v && write;
 	if (o->writer[b.i])
 		add_edge(o, o->writer[b.i] - 1, o->now);
@@ -295,12 +306,20 @@ static void separate(Lower *s, const StateVersion *v)
 		s->state->apart_output[v->output] = true;
 }
 
-static bool includes(const Numbers *list, uint32_t step)
+/* A step that writes v, or computes in its place, reads one that v replaces: it may if each element is read where it is stored. */
+static void may_replace(Order *o, const StateVersion *v, uint32_t writer)
 {
-	for (uint32_t k = 0; k < list->n; k++)
-		if (list->data[k] == step)
-			return true;
-	return false;
+	const StateVersion *all = o->s->state->version.data;
+	const Step *step = &o->step[writer];
+	const Numbers *sees = &o->sees[writer];
+	for (uint32_t i = 0; i < sees->n; i++) {
+		const StateVersion *u = &all[sees->data[i]];
+		bool replaced = u->root == v->root && o->depth[sees->data[i]] < o->depth[v - all];
+		for (uint32_t k = 0; replaced && k < i; k++)
+			replaced = sees->data[k] != sees->data[i];
+		if (replaced && !(step->kind == STEP_KERNEL && kernel_replaces(step->kernel, v->buf, u->buf, o->s->arena)))
+			separate(o->s, v);
+	}
 }
 
 /* Everything that reads or writes `from`, which `v` replaces, comes before what writes v. */
@@ -309,12 +328,8 @@ static void replace_after(Order *o, const StateVersion *v, const StateVersion *f
 	const StateVersion *all = o->s->state->version.data;
 	const Numbers *w = &o->writes[v - all], *r = &o->reads[from - all], *old = &o->writes[from - all];
 	for (uint32_t i = 0; i < w->n; i++) {
-		const Step *step = &o->step[w->data[i]];
-		if (step->kind == STEP_COPY)
+		if (o->step[w->data[i]].kind == STEP_COPY)
 			continue; /* nothing is lost */
-		if (includes(r, w->data[i]) &&
-		    !(step->kind == STEP_KERNEL && kernel_replaces(step->kernel, v->buf, from->buf, o->s->arena)))
-			separate(o->s, v);
 		for (uint32_t k = 0; k < r->n; k++)
 			add_edge(o, r->data[k], w->data[i]);
 		for (uint32_t k = 0; k < old->n; k++)
@@ -322,18 +337,55 @@ static void replace_after(Order *o, const StateVersion *v, const StateVersion *f
 	}
 }
 
-static void find_edges(Order *o)
+/* A step stores it, after all that reads what it replaces: versions before need not be looked at again. */
+static bool is_written(const Order *o, const StateVersion *v)
+{
+	const Numbers *w = &o->writes[v - o->s->state->version.data];
+	for (uint32_t i = 0; i < w->n; i++)
+		if (o->step[w->data[i]].kind != STEP_COPY)
+			return true;
+	return false;
+}
+
+/* Versions before a version that is written come before what writes that. */
+static void order_versions(Order *o)
 {
 	const LowerState *st = o->s->state;
+	for (uint32_t k = 0; k < st->version.n; k++) {
+		const StateVersion *v = &st->version.data[k];
+		const Numbers *w = &o->writes[k];
+		for (uint32_t i = 0; i < w->n; i++) {
+			array_push(o->s->arena, &o->makes[w->data[i]], k);
+			if (v->before.i && o->step[w->data[i]].kind != STEP_COPY)
+				may_replace(o, v, w->data[i]);
+		}
+		for (const StateVersion *u = version_before(o->s, v), *end = NULL; u != end; u = is_written(o, u) ? end : version_before(o->s, u))
+			replace_after(o, v, u);
+	}
+}
+
+/* Versions of one root are a chain; each is counted from the next one known. */
+static void find_depths(Order *o)
+{
+	const LowerState *st = o->s->state;
+	Numbers chain = {0};
+	for (uint32_t k = 0; k < st->version.n; k++) {
+		const StateVersion *v = &st->version.data[k];
+		for (chain.n = 0; v->before.i && !o->depth[v - st->version.data]; v = version_before(o->s, v))
+			array_push(o->s->arena, &chain, (uint32_t)(v - st->version.data));
+		for (uint32_t depth = o->depth[v - st->version.data]; chain.n;)
+			o->depth[chain.data[--chain.n]] = ++depth;
+	}
+}
+
+static void find_edges(Order *o)
+{
 	for (o->now = 0; o->now < o->n; o->now++) {
 		step_buffers(&o->step[o->now], o->s->arena, visit_buffer, o);
 		o->fails[o->now] = lower_step_fails(&o->step[o->now]);
 	}
-	for (uint32_t k = 0; k < st->version.n; k++)
-		for (const StateVersion *v = &st->version.data[k], *u = v; u->before.i;) {
-			u = version_of(o->s, u->before);
-			replace_after(o, v, u);
-		}
+	find_depths(o);
+	order_versions(o);
 	/* what reads a size comes after it */
 	for (uint32_t k = 0, last = o->n; k < o->n; k++) {
 		if (last < o->n)
@@ -425,13 +477,11 @@ static void break_circle(Order *o)
 	for (uint32_t k = 0; k < o->order.n; k++)
 		done[o->order.data[k]] = true;
 	for (uint32_t step = 0; step < o->n; step++)
-		for (uint32_t k = 0; k < st->version.n && !done[step]; k++) {
-			StateVersion *v = &st->version.data[k];
-			const StateVersion *u = v->before.i ? version_of(o->s, v->before) : NULL;
+		for (uint32_t k = 0; k < o->makes[step].n && !done[step]; k++) {
+			StateVersion *v = &st->version.data[o->makes[step].data[k]];
+			const StateVersion *u = version_before(o->s, v);
 			bool blocked = false;
-			if (!u || !includes(&o->writes[k], step))
-				continue;
-			for (; u && !blocked; u = u->before.i ? version_of(o->s, u->before) : NULL)
+			for (; u && !blocked; u = version_before(o->s, u))
 				for (uint32_t i = 0; i < o->reads[u - st->version.data].n; i++) {
 					uint32_t reader = o->reads[u - st->version.data].data[i];
 					blocked |= reader != step && !done[reader];
@@ -539,10 +589,14 @@ static void copy_donated(Lower *s)
 {
 	StepList *list = &s->l->steps, all = *list;
 	memset(&list->step, 0, sizeof list->step);
+	const StateVersion *version = s->state->version.data, **after = ARENA_ARRAY(s->arena, const StateVersion *, s->state->nroot);
+	for (uint32_t k = s->state->nroot; k < s->state->version.n; k++) {
+		const StateVersion *root = version_before(s, &version[k]);
+		if (root && root - version < s->state->nroot && !after[root - version])
+			after[root - version] = &version[k];
+	}
 	for (uint32_t k = s->l->state.n; k < s->state->nroot; k++) {
-		const StateVersion *all_versions = s->state->version.data, *v = all_versions + s->state->nroot;
-		while (v->before.i != all_versions[k].buf.i)
-			v++;
+		const StateVersion *v = after[k];
 		if (s->state->copied[k - s->l->state.n])
 			array_push(s->arena, &list->step, (Step){.kind = STEP_COPY, .from = v->before, .to = v->buf});
 	}
@@ -554,10 +608,11 @@ static void copy_donated(Lower *s)
 static void note_donated(Lower *s)
 {
 	const Graph *g = s->g;
+	int32_t *user = ARENA_ARRAY(s->arena, int32_t, g->input.n); /* by input: which of the caller's */
+	for (uint32_t i = 0, n = 0; i < g->input.n; i++)
+		user[i] = (int32_t)(n += g->input.data[i].kind == INPUT_USER) - 1;
 	for (uint32_t k = 0; k < g->output.n; k++) {
-		int32_t in = -1;
-		for (int32_t i = 0; s->state->donates[k] && i <= g->output.data[k].writes; i++)
-			in += g->input.data[i].kind == INPUT_USER;
+		int32_t in = s->state->donates[k] ? user[g->output.data[k].writes] : -1;
 		if (!graph_output_is_state(g, k))
 			array_push(s->arena, &s->l->donates, in);
 	}
@@ -575,7 +630,8 @@ bool lower_order_steps(Lower *s)
 	Order o = {.s = s, .step = list->step.data, .n = n, .next = ARENA_ARRAY(a, Numbers, n),
 		   .before = ARENA_ARRAY(a, uint32_t, n), .writer = ARENA_ARRAY(a, uint32_t, s->l->buf.n),
 		   .reader = ARENA_ARRAY(a, Numbers, s->l->buf.n), .reads = ARENA_ARRAY(a, Numbers, nversion),
-		   .writes = ARENA_ARRAY(a, Numbers, nversion), .fails = ARENA_ARRAY(a, bool, n),
+		   .writes = ARENA_ARRAY(a, Numbers, nversion), .sees = ARENA_ARRAY(a, Numbers, n),
+		   .makes = ARENA_ARRAY(a, Numbers, n), .depth = ARENA_ARRAY(a, uint32_t, nversion), .fails = ARENA_ARRAY(a, bool, n),
 		   .replaces = ARENA_ARRAY(a, bool, n), .needed = ARENA_ARRAY(a, bool, n)};
 	find_edges(&o);
 	if (s->state->again)

@@ -37,6 +37,8 @@ typedef struct LowerState {
 	bool *stored;         /* by node: kept from one attempt to the next */
 	bool again;           /* the attempt failed: one of these grew */
 	ARRAY(StateVersion) version; /* of this attempt; first what a call finds, by state */
+	ARRAY(uint32_t) of_buf;      /* by buffer: 1 + its version, unless that is gone */
+	uint32_t *root_of;    /* by output that donates: its root */
 	ARRAY(StateChecked) checked;
 } LowerState;
 

@@ -226,7 +226,7 @@ static void against_reference(Case *c)
 		return;
 	against_outputs(c, 0);
 	against_state(c, 0);
-	for (int t = 0; c->calls && c->r.model && t < c->o->nthreads; t++)
+	for (int t = 0; c->calls && (c->r.model || (c->r.interp && !t)) && t < c->o->nthreads; t++)
 		all_calls(c, c->o->threads[t]);
 }
 

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "ir/interp/priv.h"
+#include "ir/ops/batch.h"
 #include "ir/ops/data_size.h"
 #include "ir/ops/prim_priv.h"
 
@@ -241,6 +242,7 @@ OP(nms_kept){
 	.infer = infer_nms_kept,
 	.eval = eval_nms_kept,
 	.build = build_kept,
+	.batch = batch_by_scan, /* how many boxes of a block are kept differs among members */
 	.sample = "f32[n=6, 4] of 0 0 4 4 1 0 5 4 2 0 6 4 0 0 4 4 9 9 8 8 nan 0 1 1, threshold=0.5; f32[3, 4] of 0 0 2 1 1 0 3 1 0 0 0 0, "
 		  "threshold=0.1",
 };

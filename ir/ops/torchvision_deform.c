@@ -85,16 +85,21 @@ static Node build_deform(Build *b, Node n)
 	Deform c;
 	if (!read_deform(b, n, offset, &c))
 		return (Node){0};
+	mask = node_bool(b->g, n, "use_mask") ? mask : (Node){0};
+	if ((mask.i && (node_rank(b->g, mask) != 4 || node_dtype(b->g, mask) != node_dtype(b->g, offset))) ||
+	    (bias.i && (node_rank(b->g, bias) != 1 || node_dtype(b->g, bias) != node_dtype(b->g, offset))))
+		return b_error(b, "deform_conv2d with a mask of rank %u and a bias of rank %u, expected 4 and 1 and the dtype of the offsets",
+		               aten_rank(b, mask), aten_rank(b, bias));
 	offset = by_part(b, &c, aten_wide(b, offset), 2);
 	for (uint32_t a = 0; a < 2; a++)
 		at[a] = place_of_taps(b, n, &c, offset, a);
 	Sym rows = b_dim(b, offset, 0);
 	Node x = b_reshape(b, c.x, 4, (Sym[]){rows, c.each, b_dim(b, c.x, 2), b_dim(b, c.x, 3)});
 	Node columns = aten_sample_linear(b, x, at, 2); /* [N * parts, C / parts, taps, OH, OW] */
-	if (node_bool(b->g, n, "use_mask") && mask.i)
+	if (mask.i)
 		columns = b_bin(b, OP_mul, columns, b_unsqueeze(b, by_part(b, &c, aten_wide(b, mask), 1), 1));
 	Node y = multiply(b, &c, columns);
-	if (bias.i)
+	if (y.i && bias.i)
 		y = b_bin(b, OP_add, y, aten_per_dim(b, aten_wide(b, bias), y, 1));
 	return y.i ? b_convert(b, y, aten_dtype(b, arg(b, n, "input"))) : y;
 }

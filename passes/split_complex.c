@@ -206,6 +206,28 @@ static Node replacement(Split *s, Node n)
 	return (Node){0};
 }
 
+/* ---- functions that are told by a text (.complex) ---- */
+
+/* Ends because what texts say holds functions of lower rank only. */
+static bool expand_functions(Graph *g)
+{
+	bool changed = false;
+	for (Node n = g->first, next; n.i; n = next) {
+		next = node_next(g, n);
+		if (!node_has_complex(g, n))
+			continue;
+		Node before = node_prev(g, n);
+		Build b = pass_build(g, n);
+		Node new = op_complex(&b, n);
+		if (!new.i)
+			return changed;
+		pass_replace(g, n, new);
+		next = before.i ? node_next(g, before) : g->first;
+		changed = true;
+	}
+	return changed;
+}
+
 /* ---- the sweep ---- */
 
 /* An operator without a rule: it reads and gives whole values. */
@@ -370,6 +392,7 @@ bool pass_split_complex(Graph *g, PassCtx *c)
 	bool changed = false;
 	for (Node n = g->first; n.i; n = node_next(g, n))
 		changed |= pairs_of_control(g, n);
+	changed |= expand_functions(g);
 	Split s = {.b = {.g = g}, .n = g->node.n};
 	s.part = ARENA_ARRAY(g->ir->ctx->scratch, Parts, s.n);
 	for (Node n = g->first; n.i;) {

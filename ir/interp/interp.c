@@ -362,7 +362,7 @@ bool interp(Ctx *ctx, Graph *g, const Tensor *input, uint32_t nin, Tensor *out, 
 static bool must_expand(const Graph *g, Node n)
 {
 	Op op = node_op(g, n);
-	return op_kind(op) == OP_COMPOSITE && !op_info(op)->eval;
+	return (op_kind(op) == OP_COMPOSITE && !op_info(op)->eval) || node_has_complex(g, n);
 }
 
 Graph *interp_expand(Graph *g)
@@ -383,7 +383,7 @@ Graph *interp_expand(Graph *g)
 		           .before = n,
 		           .loc = node_data(g, n)->loc,
 		           .where = node_where(g, n)};
-		Node by = op_expand_node(&b, n);
+		Node by = node_has_complex(g, n) ? op_complex(&b, n) : op_expand_node(&b, n);
 		if (!by.i)
 			return NULL;
 		graph_replace(g, n, by);

@@ -389,8 +389,10 @@ OP(aten_min_other){
 
 static Node log_of_sum(Build *b, Op exp, Op log, Node x, Node y)
 {
-	Node high = b_bin(b, OP_maximum, x, y);
-	Node low = b_bin(b, OP_minimum, x, y);
+	bool complex = dtype_is_complex(aten_dtype(b, x)) && dtype_is_complex(aten_dtype(b, y));
+	Node first = complex ? b_bin(b, OP_ge, b_part(b, x, false), b_part(b, y, false)) : (Node){0};
+	Node high = complex ? b_select(b, first, x, y) : b_bin(b, OP_maximum, x, y);
+	Node low = complex ? b_select(b, first, y, x) : b_bin(b, OP_minimum, x, y);
 	Node e = b_un(b, exp, b_bin(b, OP_sub, low, high));
 	Node sum =
 		log == OP_log ? b_un(b, OP_log1p, e) : b_un(b, log, b_bin_scalar(b, OP_add, e, 1));

@@ -1,6 +1,8 @@
 /* What several aten families build: gather, windows, reductions, softmax. */
 #include "ir/ops/aten_priv.h"
 
+#include <string.h>
+
 /* ---- structural primitives with many attributes ---- */
 
 static Attr axes_attr(Build *b, const uint32_t *axes, uint32_t n)
@@ -110,6 +112,9 @@ Node b_cumulative(Build *b, const char *kind, Node x, uint32_t dim, bool reverse
 	if (!x.i)
 		return x;
 	Ir *ir = b->g->ir;
+	if (dtype_is_complex(node_dtype(b->g, x)) && !strcmp(kind, "sum"))
+		return b_complex(b, b_cumulative(b, kind, b_part(b, x, false), dim, reverse),
+		                 b_cumulative(b, kind, b_part(b, x, true), dim, reverse));
 	Attr attr[] = {attr_none(), attr_str(ir, kind), attr_int(ir, dim), attr_bool(reverse)};
 	return b_node(b, OP_cumulative, &x, 1, attr, 4);
 }

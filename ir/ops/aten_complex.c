@@ -3,19 +3,6 @@
 
 /* ---- parts ---- */
 
-static Node part(Build *b, Node x, int64_t which)
-{
-	Node pairs = b_node(b, OP_view_real, &x, 1, NULL, 0);
-	return b_select_dim(b, pairs, -1, b_int(b, which));
-}
-
-static Node pair(Build *b, Node re, Node im)
-{
-	Node last[2] = {b_unsqueeze(b, re, -1), b_unsqueeze(b, im, -1)};
-	Node pairs = b_concat(b, last, 2, -1);
-	return b_node(b, OP_view_complex, &pairs, 1, NULL, 0);
-}
-
 static Node build_view_as_real(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
@@ -58,7 +45,7 @@ static Node build_complex(Build *b, Node n)
 	Shape s;
 	if (!b_common_shape(b, both, 2, &s.rank, s.dim))
 		return (Node){0};
-	return pair(b, aten_expand_shape(b, both[0], &s), aten_expand_shape(b, both[1], &s));
+	return b_complex(b, aten_expand_shape(b, both[0], &s), aten_expand_shape(b, both[1], &s));
 }
 OP(aten_complex){
 	.schema = "aten.complex(Tensor real, Tensor imag) -> Tensor",
@@ -69,7 +56,7 @@ OP(aten_complex){
 static Node build_polar(Build *b, Node n)
 {
 	Node r = arg(b, n, "abs"), a = arg(b, n, "angle");
-	return pair(b, b_bin(b, OP_mul, r, b_un(b, OP_cos, a)),
+	return b_complex(b, b_bin(b, OP_mul, r, b_un(b, OP_cos, a)),
 		    b_bin(b, OP_mul, r, b_un(b, OP_sin, a)));
 }
 OP(aten_polar){
@@ -81,7 +68,7 @@ OP(aten_polar){
 static Node build_real(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
-	return dtype_is_complex(aten_dtype(b, x)) ? part(b, x, 0) : x;
+	return dtype_is_complex(aten_dtype(b, x)) ? b_part(b, x, false) : x;
 }
 OP(aten_real){
 	.schema = "aten.real(Tensor(a) self) -> Tensor(a)",
@@ -92,7 +79,7 @@ OP(aten_real){
 
 static Node build_imag(Build *b, Node n)
 {
-	return part(b, arg(b, n, "self"), 1);
+	return b_part(b, arg(b, n, "self"), true);
 }
 OP(aten_imag){
 	.schema = "aten.imag(Tensor(a) self) -> Tensor(a)",
@@ -107,7 +94,7 @@ Node aten_conj(Build *b, Node x)
 {
 	if (!dtype_is_complex(aten_dtype(b, x)))
 		return x;
-	return pair(b, part(b, x, 0), b_un(b, OP_neg, part(b, x, 1)));
+	return b_complex(b, b_part(b, x, false), b_un(b, OP_neg, b_part(b, x, true)));
 }
 
 static Node build_conj(Build *b, Node n)
@@ -145,7 +132,7 @@ static Node build_isreal(Build *b, Node n)
 	Shape s = aten_shape(b, x);
 	if (!dtype_is_complex(aten_dtype(b, x)))
 		return x.i ? b_full_int(b, DT_bool, 1, s.rank, s.dim) : x;
-	return b_bin_scalar(b, OP_eq, part(b, x, 1), 0);
+	return b_bin_scalar(b, OP_eq, b_part(b, x, true), 0);
 }
 OP(aten_isreal){
 	.schema = "aten.isreal(Tensor self) -> Tensor",
@@ -158,7 +145,7 @@ static Node build_angle(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
 	if (dtype_is_complex(aten_dtype(b, x)))
-		return b_bin(b, OP_atan2, part(b, x, 1), part(b, x, 0));
+		return b_bin(b, OP_atan2, b_part(b, x, true), b_part(b, x, false));
 	x = aten_to_float(b, x);
 	if (!x.i)
 		return x;

@@ -18,6 +18,20 @@ static Attr ints_attr(Build *b, const int64_t *v, uint32_t n)
 	return attr_ints(s, n);
 }
 
+/* Complex operands: four products of parts. */
+static Node conv_node(Build *b, Node x, Node w, Attr *attr)
+{
+	Node y[2][2];
+	DType d = node_dtype(b->g, x);
+	if (!dtype_is_complex(d) || !dtype_is_complex(node_dtype(b->g, w)))
+		return b_node(b, OP_conv, (Node[]){x, w}, 2, attr, 9);
+	attr[7] = attr_dtype(dtype_compute(dtype_real(d)));
+	attr[8] = attr_none();
+	for (uint32_t k = 0; k < 4; k++)
+		y[k / 2][k % 2] = b_node(b, OP_conv, (Node[]){b_part(b, x, k / 2), b_part(b, w, k % 2)}, 2, attr, 9);
+	return b_complex(b, b_bin(b, OP_sub, y[0][0], y[1][1]), b_bin(b, OP_add, y[0][1], y[1][0]));
+}
+
 /* x [N, G*C, *sp], w [G, O, C, *k]: result [N, G*O, *size], not rounded where it is wide */
 static Node conv_core(Build *b, Node x, Node w, const ConvArgs *a, bool wide)
 {
@@ -49,7 +63,7 @@ static Node conv_core(Build *b, Node x, Node w, const ConvArgs *a, bool wide)
 		       attr_ints(size, a->ns),
 		       attr_dtype(dtype_compute(node_dtype(b->g, x))),
 		       wide ? attr_dtype(dtype_compute(node_dtype(b->g, x))) : attr_none()};
-	Node y = b_node(b, OP_conv, (Node[]){x, w}, 2, attr, 9);
+	Node y = conv_node(b, x, w, attr);
 	return aten_flatten(b, y, 1, 2);
 }
 

@@ -60,9 +60,10 @@ static Node build_dot(Build *b, Node n)
 }
 static Node build_vdot(Build *b, Node n)
 {
-	if (dtype_is_complex(aten_dtype(b, arg(b, n, "self"))))
-		return b_error(b, "vdot of complex tensors is not supported yet");
-	return product(b, n, "self", "other", 1, 1);
+	Node y = arg(b, n, "other");
+	if (!dtype_is_complex(aten_dtype(b, arg(b, n, "self"))))
+		return product(b, n, "self", "other", 1, 1);
+	return y.i && node_rank(b->g, y) == 1 ? b_matmul(b, aten_conj(b, arg(b, n, "self")), y) : product(b, n, "self", "other", 1, 1);
 }
 OP(aten_mm){
 	.schema = "aten.mm(Tensor self, Tensor mat2) -> Tensor",

@@ -97,7 +97,7 @@ static Node mean(Build *b, Node n, uint32_t dims)
 	DType d = aten_dtype_or(b, n, "dtype", aten_dtype(b, x));
 	if (!x.i)
 		return x;
-	if (!dtype_is_float(d))
+	if (!dtype_is_float(d) && !dtype_is_complex(d))
 		return b_error(b, "mean of dtype %s, expected a floating-point dtype",
 			       dtype_name(d));
 	return aten_mean(b, b_convert(b, x, d), dims, keepdim(b, n));
@@ -382,23 +382,35 @@ static Node running_mean(Build *b, Node x, uint32_t dims, Node m)
 	return b_select(b, lost, aten_like(b, m, (double)NAN), m);
 }
 
+/* Of complex numbers: how far from the mean, squared. */
+static Node variance(Build *b, Node x, uint32_t dims, double correction, Node *m)
+{
+	Node im;
+	if (!dtype_is_complex(aten_dtype(b, x)))
+		return aten_var(b, b_convert(b, x, DT_f64), dims, correction, m);
+	Node re_var = aten_var(b, b_convert(b, b_part(b, x, false), DT_f64), dims, correction, m);
+	Node im_var = aten_var(b, b_convert(b, b_part(b, x, true), DT_f64), dims, correction, &im);
+	*m = b_complex(b, *m, im);
+	return b_bin(b, OP_add, re_var, im_var);
+}
+
 static Node moments(Build *b, Node n, uint32_t dims, double correction, bool root, bool pair)
 {
 	Node x = arg(b, n, "self"), m;
 	DType d = aten_dtype(b, x);
 	uint32_t drop = keepdim(b, n) ? 0 : dims;
-	if (!dtype_is_float(d))
+	if (!dtype_is_float(d) && !dtype_is_complex(d))
 		return b_error(b, "variance of dtype %s, expected a floating-point dtype",
 			       dtype_name(d));
 	/* In f64 as ATen: squares of what f32 holds overflow it. */
-	Node v = aten_var(b, b_convert(b, x, DT_f64), dims, correction, &m);
+	Node v = variance(b, x, dims, correction, &m);
 	if (root)
 		v = b_un(b, OP_sqrt, v);
 	v = aten_squeeze_mask(b, v, drop);
+	v = v.i ? b_convert(b, v, dtype_is_complex(d) ? dtype_real(d) : d) : v;
 	if (!pair)
-		return v.i ? b_convert(b, v, d) : v;
-	m = aten_squeeze_mask(b, running_mean(b, x, dims, m), drop);
-	v = v.i ? b_convert(b, v, d) : v;
+		return v;
+	m = aten_squeeze_mask(b, dtype_is_complex(d) ? m : running_mean(b, x, dims, m), drop);
 	m = m.i ? b_convert(b, m, d) : m;
 	return b_tuple(b, (Node[]){v, m}, 2);
 }
@@ -775,7 +787,7 @@ static Node build_logsumexp(Build *b, Node n)
 	uint32_t dims = aten_dims(b, n, "dim", aten_rank(b, x)), drop = keepdim(b, n) ? 0 : dims;
 	DType d = aten_dtype(b, x);
 	x = aten_wide(b, x);
-	Node high = aten_reduce(b, REDUCE_MAX, x, dims, true);
+	Node high = aten_reduce(b, REDUCE_MAX, dtype_is_complex(aten_dtype(b, x)) ? b_part(b, x, false) : x, dims, true);
 	/* An infinite maximum would give inf - inf. */
 	Node finite = b_un(b, OP_isfinite, high);
 	high = b_select(b, finite, high, aten_like(b, x, 0));

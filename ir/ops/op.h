@@ -116,6 +116,8 @@ typedef struct OpInfo {
 	const char *scalar;   /* body over the operand names, see ir/scalar/scalar.h */
 	const char *deriv[4]; /* d result / d operand k, in terms of the operands and the result y */
 	const char *no_deriv; /* why an operand of a function of real numbers has none */
+	const char *complex;  /* of complex numbers: "lets; y" or "lets; [re, im]", the language of .expand, of operands x and their
+	                         parts x_re and x_im */
 	DType result;         /* DT_none: the operands' dtype; else fixed (DT_bool for comparisons) */
 	bool exact;           /* the result is a value of any storage type that holds the operands */
 
@@ -197,6 +199,13 @@ TypeId op_infer(Build *, Op, const Node *in, uint32_t nin, AttrId);
 Node op_expand(Build *, Op, const Node *in, uint32_t nin, AttrId);
 /* The same for a node that exists; the node itself stays. b->before must be the node or before it. */
 Node op_expand_node(Build *, Node);
+/* The scalar node n of complex numbers as .complex says, at b's position; none where it says nothing or after ctx_error. */
+bool node_has_complex(const Graph *, Node);
+Node op_complex(Build *, Node n);
+/* The real or imaginary part of complex numbers, and those of two parts. */
+Node b_part(Build *, Node x, bool imaginary);
+Node b_complex(Build *, Node re, Node im);
+
 /* ---- rules of transforms (ir/ops/derive.c); n is a node of b->g, before b->before ---- */
 
 /* Is there one: for cotangents (.deriv, .vjp, .adjoint), for tangents, for batches? A composite without expands. Where a node has

@@ -35,6 +35,9 @@ OP(div) {
 	.doc = "a / b on floats",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "div(a, b)",
+	.complex = "big = abs(b_im) <= abs(b_re); r = select(big, b_im, b_re) / select(big, b_re, b_im); "
+		   "d = select(big, b_re + b_im * r, b_re * r + b_im); "
+		   "[select(big, a_re + a_im * r, a_re * r + a_im) / d, select(big, a_im - a_re * r, a_im * r - a_re) / d]",
 	.deriv = {"1 / b", "-y / b"},
 	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in 0.5..4",
 };
@@ -106,6 +109,7 @@ OP(pow) {
 	.schema = "pow(Tensor a, Tensor b) -> Tensor",
 	.doc = "a to the power b; integers: b < 0 gives 0 unless a is 1 or -1",
 	.scalar = "pow(a, b)",
+	.complex = "zero = a == 0; p = exp(b * log(select(zero, 1, a))); select(b == 0, 1, select(zero, 0, p))",
 	.deriv = {"select(eq(b, 0), 0, b * pow(a, b - 1))",
 	          "select(eq(a, 0), select(ge(b, 0), 0, y * log(a)), y * log(a))"},
 	.sample = "f32[n=3, 4] in 0.5..4, f32[n, 4] in -3..3; "
@@ -167,6 +171,7 @@ OP(sign) {
 	.schema = "sign(Tensor x) -> Tensor",
 	.doc = "-1, 0 or 1; 0 for NaN",
 	.scalar = "sign(x)",
+	.complex = "r = hypot(x_re, x_im); d = select(r == 0, 1, r); [x_re / d, x_im / d]",
 	.exact = true,
 	.deriv = {"0"},
 	.sample = "f32[n=3, 4] in -8..8; f32[4] of 0 -0 nan -inf; i32[4] in -9..9",
@@ -212,6 +217,8 @@ OP(sqrt) {
 	.doc = "square root, correctly rounded",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "sqrt(x)",
+	.complex = "up = x_re >= 0; t = sqrt(0.5 * (hypot(x_re, x_im) + select(up, x_re, -x_re))); u = copysign(t, x_im); "
+		   "w = select(t == 0, x_im, 0.5 * x_im / select(t == 0, 1, select(up, t, u))); [select(up, t, w), select(up, w, u)]",
 	.deriv = {"0.5 / y"},
 	.sample = "f32[n=3, 4] in 0.5..8; f32[4] of 0 -1 inf 1e-40",
 };
@@ -220,6 +227,7 @@ OP(rsqrt) {
 	.doc = "1 / sqrt(x)",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "1 / sqrt(x)",
+	.complex = "reciprocal(sqrt(x))",
 	.deriv = {"-0.5 * y * y * y"},
 	.sample = "f32[n=3, 4] in 0.5..8; f32[4] of 0 -1 inf -0",
 };
@@ -228,6 +236,8 @@ OP(reciprocal) {
 	.doc = "1 / x",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "1 / x",
+	.complex = "big = abs(x_im) <= abs(x_re); r = select(big, x_im, x_re) / select(big, x_re, x_im); "
+		   "d = select(big, x_re + x_im * r, x_re * r + x_im); [select(big, 1, r) / d, -(select(big, r, 1) / d)]",
 	.deriv = {"-y * y"},
 	.sample = "f32[n=3, 4] in 0.5..8; f32[3] of 0 -1 inf",
 };
@@ -239,6 +249,7 @@ OP(exp) {
 	.doc = "e to the power x",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "exp(x)",
+	.complex = "e = exp(x_re); [e * cos(x_im), e * sin(x_im)]",
 	.deriv = {"y"},
 	.sample = "f32[n=3, 4] in -8..8; f32[6] of nan inf -inf 89 -104 0",
 };
@@ -247,6 +258,7 @@ OP(exp2) {
 	.doc = "2 to the power x",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "exp2(x)",
+	.complex = "exp(x * 0.6931471805599453)",
 	.deriv = {"y * 0.6931471805599453"},
 	.sample = "f32[n=3, 4] in -8..8; f32[6] of nan inf -inf 128 -150 0",
 };
@@ -255,6 +267,7 @@ OP(expm1) {
 	.doc = "exp(x) - 1",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "expm1(x)",
+	.complex = "h = sin(0.5 * x_im); [expm1(x_re) * cos(x_im) - 2.0 * h * h, exp(x_re) * sin(x_im)]",
 	.deriv = {"y + 1"},
 	.sample = "f32[n=3, 4] in -8..8; f32[6] of nan inf -inf 89 -20 1e-6",
 };
@@ -263,6 +276,7 @@ OP(log) {
 	.doc = "natural logarithm",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "log(x)",
+	.complex = "[log(hypot(x_re, x_im)), atan2(x_im, x_re)]",
 	.deriv = {"1 / x"},
 	.sample = "f32[n=3, 4] in 0.1..8; f32[5] of 0 -1 inf nan 1e-40",
 };
@@ -271,6 +285,7 @@ OP(log2) {
 	.doc = "logarithm to base 2",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "log2(x)",
+	.complex = "log(x) * 1.4426950408889634",
 	.deriv = {"1.4426950408889634 / x"},
 	.sample = "f32[n=3, 4] in 0.1..8; f32[5] of 0 -1 inf nan 8",
 };
@@ -279,6 +294,7 @@ OP(log10) {
 	.doc = "logarithm to base 10",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "log10(x)",
+	.complex = "log(x) * 0.4342944819032518",
 	.deriv = {"0.4342944819032518 / x"},
 	.sample = "f32[n=3, 4] in 0.1..8; f32[5] of 0 -1 inf nan 1000",
 };
@@ -287,6 +303,8 @@ OP(log1p) {
 	.doc = "log(1 + x)",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "log1p(x)",
+	.complex = "u = x_re + 1; near = hypot(x_re, x_im) < 0.5; a = select(near, x_re, 0); c = select(near, x_im, 0); "
+		   "[select(near, 0.5 * log1p(a * (a + 2) + c * c), log(hypot(u, x_im))), atan2(x_im, u)]",
 	.deriv = {"1 / (1 + x)"},
 	.sample = "f32[n=3, 4] in -0.9..8; f32[5] of -1 -2 inf nan 1e-6",
 };
@@ -295,6 +313,7 @@ OP(sigmoid) {
 	.doc = "1 / (1 + exp(-x))",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "sigmoid(x)",
+	.complex = "reciprocal(1 + exp(-x))",
 	.deriv = {"y * (1 - y)"},
 	.sample = "f32[n=3, 4] in -8..8; f32[4] of -100 100 nan 0",
 };
@@ -306,6 +325,7 @@ OP(sin) {
 	.doc = "sine",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "sin(x)",
+	.complex = "[sin(x_re) * cosh(x_im), cos(x_re) * sinh(x_im)]",
 	.deriv = {"cos(x)"},
 	.sample = "f32[n=3, 4] in -8..8; f32[4] of 1000.5 -77777 1e10 0",
 };
@@ -314,6 +334,7 @@ OP(cos) {
 	.doc = "cosine",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "cos(x)",
+	.complex = "[cos(x_re) * cosh(x_im), -(sin(x_re) * sinh(x_im))]",
 	.deriv = {"-sin(x)"},
 	.sample = "f32[n=3, 4] in -8..8; f32[4] of 1000.5 -77777 1e10 0",
 };
@@ -322,6 +343,7 @@ OP(tan) {
 	.doc = "tangent",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "tan(x)",
+	.complex = "t = tan(x_re); h = tanh(x_im); d = 1 + t * t * h * h; [t * (1 - h * h) / d, h * (1 + t * t) / d]",
 	.deriv = {"1 + y*y"},
 	.sample = "f32[n=3, 4] in -1.4..1.4; f32[4] of 1000.5 -77777 1e10 0",
 };
@@ -330,6 +352,8 @@ OP(asin) {
 	.doc = "arc sine",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "asin(x)",
+	.complex = "r = sqrt(1 - x); s = sqrt(1 + x); "
+		   "[atan2(x_re, real(r) * real(s) - imag(r) * imag(s)), asinh(real(r) * imag(s) - imag(r) * real(s))]",
 	.deriv = {"rsqrt(1 - x*x)"},
 	.sample = "f32[n=3, 4] in -0.9..0.9; f32[5] of 1.5 -2 1 -1 0",
 };
@@ -338,6 +362,8 @@ OP(acos) {
 	.doc = "arc cosine",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "acos(x)",
+	.complex = "r = sqrt(1 - x); s = sqrt(1 + x); "
+		   "[2 * atan2(real(r), real(s)), asinh(real(s) * imag(r) - imag(s) * real(r))]",
 	.deriv = {"-rsqrt(1 - x*x)"},
 	.sample = "f32[n=3, 4] in -0.9..0.9; f32[5] of 1.5 -2 1 -1 0",
 };
@@ -346,6 +372,7 @@ OP(atan) {
 	.doc = "arc tangent",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "atan(x)",
+	.complex = "t = atanh(complex(-x_im, x_re)); [imag(t), -real(t)]",
 	.deriv = {"1 / (1 + x*x)"},
 	.sample = "f32[n=3, 4] in -8..8; f32[4] of inf -inf 0.001 1e6",
 };
@@ -354,6 +381,7 @@ OP(sinh) {
 	.doc = "hyperbolic sine",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "sinh(x)",
+	.complex = "[sinh(x_re) * cos(x_im), cosh(x_re) * sin(x_im)]",
 	.deriv = {"cosh(x)"},
 	.sample = "f32[n=3, 4] in -8..8; f32[4] of 0.001 -30 30 inf",
 };
@@ -362,6 +390,7 @@ OP(cosh) {
 	.doc = "hyperbolic cosine",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "cosh(x)",
+	.complex = "[cosh(x_re) * cos(x_im), sinh(x_re) * sin(x_im)]",
 	.deriv = {"sinh(x)"},
 	.sample = "f32[n=3, 4] in -8..8; f32[4] of 0.001 -30 30 inf",
 };
@@ -370,6 +399,7 @@ OP(tanh) {
 	.doc = "hyperbolic tangent",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "tanh(x)",
+	.complex = "h = tanh(x_re); t = tan(x_im); d = 1 + t * t * h * h; [h * (1 + t * t) / d, t * (1 - h * h) / d]",
 	.deriv = {"1 - y*y"},
 	.sample = "f32[n=3, 4] in -8..8; f32[4] of 0.001 -30 30 inf",
 };
@@ -378,6 +408,7 @@ OP(asinh) {
 	.doc = "inverse hyperbolic sine",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "asinh(x)",
+	.complex = "t = asin(complex(-x_im, x_re)); [imag(t), -real(t)]",
 	.deriv = {"rsqrt(x*x + 1)"},
 	.sample = "f32[n=3, 4] in -8..8; f32[4] of 0.001 -1e10 1e10 inf",
 };
@@ -386,6 +417,8 @@ OP(acosh) {
 	.doc = "inverse hyperbolic cosine",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "acosh(x)",
+	.complex = "r = sqrt(x - 1); s = sqrt(x + 1); "
+		   "[asinh(real(r) * real(s) + imag(r) * imag(s)), 2 * atan2(imag(r), real(s))]",
 	.deriv = {"rsqrt(x - 1) * rsqrt(x + 1)"},
 	.sample = "f32[n=3, 4] in 1.1..8; f32[4] of 0.5 1 1e10 inf",
 };
@@ -394,6 +427,8 @@ OP(atanh) {
 	.doc = "inverse hyperbolic tangent",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "atanh(x)",
+	.complex = "up = x_re >= 0; a = select(up, x_re, -x_re); u = 1 - a; i2 = x_im * x_im; v = 0.25 * log1p(4 * a / (u * u + i2)); "
+		   "[select(up, v, -v), 0.5 * atan2(2 * x_im, u * (1 + a) - i2)]",
 	.deriv = {"1 / (1 - x*x)"},
 	.sample = "f32[n=3, 4] in -0.9..0.9; f32[4] of 1 -1 2 0.001",
 };

@@ -173,11 +173,20 @@ Node aten_mean(Build *b, Node x, uint32_t dims, bool keep)
 	return y.i ? b_convert(b, y, d) : y;
 }
 
+/* x * x, of complex numbers how long they are, squared. */
+static Node square(Build *b, Node x)
+{
+	if (!dtype_is_complex(aten_dtype(b, x)))
+		return b_bin(b, OP_mul, x, x);
+	Node re = b_part(b, x, false), im = b_part(b, x, true);
+	return b_bin(b, OP_add, b_bin(b, OP_mul, re, re), b_bin(b, OP_mul, im, im));
+}
+
 Node aten_var(Build *b, Node x, uint32_t dims, double correction, Node *mean)
 {
 	Node m = aten_mean(b, x, dims, true);
 	Node c = b_bin(b, OP_sub, x, m);
-	Node sum = aten_sum(b, b_bin(b, OP_mul, c, c), dims, true);
+	Node sum = aten_sum(b, square(b, c), dims, true);
 	if (mean)
 		*mean = m;
 	if (!sum.i)

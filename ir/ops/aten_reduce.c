@@ -382,18 +382,6 @@ static Node running_mean(Build *b, Node x, uint32_t dims, Node m)
 	return b_select(b, lost, aten_like(b, m, (double)NAN), m);
 }
 
-/* Of complex numbers: how far from the mean, squared. */
-static Node variance(Build *b, Node x, uint32_t dims, double correction, Node *m)
-{
-	Node im;
-	if (!dtype_is_complex(aten_dtype(b, x)))
-		return aten_var(b, b_convert(b, x, DT_f64), dims, correction, m);
-	Node re_var = aten_var(b, b_convert(b, b_part(b, x, false), DT_f64), dims, correction, m);
-	Node im_var = aten_var(b, b_convert(b, b_part(b, x, true), DT_f64), dims, correction, &im);
-	*m = b_complex(b, *m, im);
-	return b_bin(b, OP_add, re_var, im_var);
-}
-
 static Node moments(Build *b, Node n, uint32_t dims, double correction, bool root, bool pair)
 {
 	Node x = arg(b, n, "self"), m;
@@ -403,7 +391,7 @@ static Node moments(Build *b, Node n, uint32_t dims, double correction, bool roo
 		return b_error(b, "variance of dtype %s, expected a floating-point dtype",
 			       dtype_name(d));
 	/* In f64 as ATen: squares of what f32 holds overflow it. */
-	Node v = variance(b, x, dims, correction, &m);
+	Node v = aten_var(b, b_convert(b, x, dtype_is_complex(d) ? DT_c128 : DT_f64), dims, correction, &m);
 	if (root)
 		v = b_un(b, OP_sqrt, v);
 	v = aten_squeeze_mask(b, v, drop);

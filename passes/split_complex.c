@@ -22,6 +22,7 @@ typedef struct {
 	Build b;
 	Parts *part; /* by node: of a complex value */
 	uint32_t n;
+	Node body; /* the first node behind the inputs */
 } Split;
 
 static bool is_complex(const Graph *g, Node n)
@@ -241,8 +242,7 @@ static void keep(Split *s, Node n)
 	}
 	if (!is_complex(g, n))
 		return;
-	Node next = node_next(g, n);
-	s->b.before = next;
+	s->b.before = node_op(g, n) == OP_input ? s->body : node_next(g, n);
 	Node pairs = b_node(&s->b, OP_view_real, &n, 1, NULL, 0);
 	s->part[n.i] = parts_of_pairs(&s->b, pairs);
 }
@@ -395,6 +395,8 @@ bool pass_split_complex(Graph *g, PassCtx *c)
 	changed |= expand_functions(g);
 	Split s = {.b = {.g = g}, .n = g->node.n};
 	s.part = ARENA_ARRAY(g->ir->ctx->scratch, Parts, s.n);
+	for (s.body = g->first; s.body.i && node_op(g, s.body) == OP_input;)
+		s.body = node_next(g, s.body);
 	for (Node n = g->first; n.i;) {
 		Node next = node_next(g, n);
 		changed |= visit(&s, n);

@@ -1,6 +1,6 @@
 /* Derivatives of every primitive and scalar function, from its samples in f64 (the language: ir/ops/op.h), at the values of the
  * sample and near them, with sizes as numbers and as symbols; first and second derivatives (tests/derivative.h).
- * OP=name in the environment: that op alone, composites too, its graphs printed. */
+ * OP=name in the environment: that op alone, composites too, its graphs printed; OP=all: all of them, composites too. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ static bool chosen(Op op)
 {
 	const char *only = getenv("OP");
 	if (only)
-		return strcmp(only, op_name(op)) == 0;
+		return strcmp(only, op_name(op)) == 0 || strcmp(only, "all") == 0;
 	return op_kind(op) != OP_COMPOSITE && !op_info(op)->no_deriv && !has_one(op);
 }
 
@@ -68,7 +68,7 @@ static void run_case(Case *c)
 	Point p;
 	Ctx *ctx = ctx_new();
 	assert_non_null(ctx);
-	Derivative d = {.ctx = ctx, .rng = c->op * 977u + c->k, .failed = failed, .user = c, .print = getenv("OP") != NULL};
+	Derivative d = {.ctx = ctx, .rng = c->op * 977u + c->k, .failed = failed, .user = c, .print = getenv("OP") && strcmp(getenv("OP"), "all") != 0};
 	/* PyTorch has no derivative by the exponent of what is 0 where the exponent is */
 	d.no_differences = c->op == OP_pow && !c->near;
 	if (setjmp(ctx->unwind)) {

@@ -348,6 +348,23 @@ static Node build_index_fill_tensor(Build *b, Node n)
 {
 	return fill_rows(b, n, arg(b, n, "value"));
 }
+/* The value takes the cotangent of each element once, however often an index names it. */
+static bool adjoint_index_fill(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	const NodeData d = *node_data(b->g, n);
+	DType type = node_dtype(b->g, n);
+	Node index = arg(b, n, "index"), zero = b_scalar(b, type, 0);
+	if (want[0])
+		TRY((g[0] = op_expand(b, d.op, (Node[]){ct[0], index, zero}, 3, d.attr)).i);
+	if (want[2]) {
+		Node in[] = {b_zeros_like(b, n), index, b_scalar(b, type, 1)};
+		Node filled = b_bin_scalar(b, OP_ne, op_expand(b, d.op, in, 3, d.attr), 0);
+		uint32_t all = (1u << node_rank(b->g, n)) - 1;
+		TRY((g[2] = aten_sum(b, b_select(b, filled, ct[0], zero), all, false)).i);
+	}
+	return true;
+}
+
 OP(aten_index_fill_int_Scalar){
 	.schema = "aten.index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) "
 		  "-> Tensor",
@@ -355,6 +372,7 @@ OP(aten_index_fill_int_Scalar){
 	.sample = "f32[n=3, 4], dim=1, i64[2] of 3 0, value=9.5; i32[4], dim=0, i64[1] of -1, value=7",
 };
 OP(aten_index_fill_int_Tensor){
+	.adjoint = adjoint_index_fill,
 	.schema = "aten.index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) "
 		  "-> Tensor",
 	.build = build_index_fill_tensor,

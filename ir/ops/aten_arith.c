@@ -570,8 +570,9 @@ static Node build_float_power(Build *b, Node n)
 	Node x = arg(b, n, "self"), y = arg(b, n, "exponent");
 	if (!x.i || !y.i)
 		return (Node){0};
-	x = b_convert(b, x, DT_f64);
-	return b_bin(b, OP_pow, x, b_convert(b, y, DT_f64));
+	bool complex = dtype_is_complex(node_dtype(b->g, x)) || dtype_is_complex(node_dtype(b->g, y));
+	DType d = complex ? DT_c128 : DT_f64;
+	return b_bin(b, OP_pow, b_convert(b, x, d), b_convert(b, y, d));
 }
 OP(aten_float_power_Tensor_Tensor){
 	.schema = "aten.float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",

@@ -73,3 +73,44 @@ OP(aten_view_dtype){
 	.build = build_view_dtype,
 	.sample = "f32[n=3, 4], dtype=i32; i16[n=3, 4] in -99..99, dtype=f16",
 };
+
+/* ---- mantissa and exponent ---- */
+
+/* 2^e for an integer that is the exponent of a normal number. */
+static Node power_of_two(Build *b, Node e, bool wide)
+{
+	DType bits = wide ? DT_i64 : DT_i32;
+	Node k = b_bin(b, OP_add, e, aten_like(b, e, wide ? 1023 : 127));
+	k = b_bin(b, OP_shift_left, k, aten_like(b, k, wide ? 52 : 23));
+	return k.i ? b_node(b, OP_bitcast, &k, 1, (Attr[]){attr_none(), attr_dtype(wide ? DT_f64 : DT_f32)}, 2) : b_convert(b, k, bits);
+}
+
+/* x = m * 2^e with 0.5 <= |m| < 1; what has no exponent is m. Small numbers are scaled first. */
+static Node build_frexp(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	DType d = aten_dtype(b, x);
+	if (!x.i || !dtype_is_float(d))
+		return b_error(b, "frexp of %s, expected a floating-point dtype", dtype_name(d));
+	Node v = aten_wide(b, x);
+	bool wide = node_dtype(b->g, v) == DT_f64;
+	Node small = b_bin_scalar(b, OP_lt, b_un(b, OP_abs, v), wide ? 0x1p-1000 : 0x1p-100), up = b_bin_scalar(b, OP_mul, v, 0x1p64);
+	Node scaled = b_select(b, small, up, v);
+	Node k = b_node(b, OP_bitcast, &scaled, 1, (Attr[]){attr_none(), attr_dtype(wide ? DT_i64 : DT_i32)}, 2);
+	k = b_bin(b, OP_bit_and, b_bin(b, OP_shift_right, k, aten_like(b, k, wide ? 52 : 23)), aten_like(b, k, wide ? 2047 : 255));
+	Node e = b_bin(b, OP_sub, k, aten_like(b, k, wide ? 1022 : 126));
+	Node none = b_bin(b, OP_bit_or, b_bin_scalar(b, OP_eq, v, 0), b_un(b, OP_bit_not, b_un(b, OP_isfinite, v)));
+	e = b_select(b, none, aten_like(b, e, 0), e);
+	Node first = b_bin(b, OP_shift_right, e, aten_like(b, e, 1)), second = b_bin(b, OP_sub, e, first);
+	Node m = b_bin(b, OP_mul, scaled, power_of_two(b, b_un(b, OP_neg, first), wide));
+	m = b_bin(b, OP_mul, m, power_of_two(b, b_un(b, OP_neg, second), wide));
+	e = b_bin(b, OP_sub, e, b_select(b, b_bin(b, OP_bit_and, small, b_un(b, OP_bit_not, none)), aten_like(b, e, 64), aten_like(b, e, 0)));
+	m = b_select(b, none, v, m);
+	return b_tuple(b, (Node[]){b_convert(b, m, d), b_convert(b, e, DT_i32)}, 2);
+}
+OP(aten_frexp_Tensor){
+	.schema = "aten.frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
+	.aliases = "aten.frexp",
+	.build = build_frexp,
+	.sample = "f32[n=3, 4] in -8..8; f32[10] of 0 1 -0.5 1e-40 -1e38 inf nan -inf 3 1e-30; f64[4] of 1e-310 1e300 -1 0",
+};

@@ -158,3 +158,13 @@ OP(aten_angle){
 	.build = build_angle,
 	.sample = "c64[n=2, 3]; f32[4] of -2 0 3 nan; i32[3] of -2 0 3",
 };
+
+static Node build_chalf(Build *b, Node n)
+{
+	return b_convert(b, arg(b, n, "self"), DT_c32);
+}
+OP(aten_chalf){
+	.schema = "aten.chalf(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
+	.build = build_chalf,
+	.sample = "f32[n=3, 4]; i32[3]; c64[2, 2]",
+};

@@ -239,3 +239,61 @@ OP(aten_special_spherical_bessel_j0){
 		  "1/39916800) + 1/362880) - 1/5040) + 1/120) - 1/6), sin(x) / x)",
 	.sample = "f32[n=3, 4] in -6..6; f32[4] of 0.4375 0.5 0 -0.25",
 };
+
+/* ---- quantiles of the normal distribution ---- */
+
+/* A polynomial, the highest power first. */
+static Node polynomial(Build *b, Node x, const double *c, uint32_t n)
+{
+	Node y = aten_like(b, x, c[0]);
+	for (uint32_t k = 1; k < n; k++)
+		y = b_bin_scalar(b, OP_add, b_bin(b, OP_mul, y, x), c[k]);
+	return y;
+}
+
+/* Cephes' rational approximations: about 1/2, and of the tails by z = sqrt(-2 log p) below and above 8. */
+static const double middle_p[] = {-5.99633501014107895267E1, 9.80010754185999661536E1, -5.66762857469070293439E1, 1.39312609387279679503E1,
+                                  -1.23916583867381258016E0};
+static const double middle_q[] = {1, 1.95448858338141759834E0, 4.67627912898881538453E0, 8.63602421390890590575E1, -2.25462687854119370527E2,
+                                  2.00260212380060660359E2, -8.20372256168333339912E1, 1.59056225126211695515E1, -1.18331621121330003142E0};
+static const double near_p[] = {4.05544892305962419923E0, 3.15251094599893866154E1, 5.71628192246421288162E1, 4.40805073893200834700E1,
+                                1.46849561928858024014E1, 2.18663306850790267539E0, -1.40256079171354495875E-1, -3.50424626827848203418E-2,
+                                -8.57456785154685413611E-4};
+static const double near_q[] = {1, 1.57799883256466749731E1, 4.53907635128879210584E1, 4.13172038254672030440E1, 1.50425385692907503408E1,
+                                2.50464946208309415979E0, -1.42182922854787788574E-1, -3.80806407691578277194E-2, -9.33259480895457427372E-4};
+static const double far_p[] = {3.23774891776946035970E0, 6.91522889068984211695E0, 3.93881025292474443415E0, 1.33303460815807542389E0,
+                               2.01485389549179081538E-1, 1.23716634817820021358E-2, 3.01581553508235416007E-4, 2.65806974686737550832E-6,
+                               6.23974539184983293730E-9};
+static const double far_q[] = {1, 6.02427039364743014255E0, 3.67983563856160859403E0, 1.37702099489081330271E0, 2.16236993594496635890E-1,
+                               1.34204006088543189037E-2, 3.28014464682127739104E-4, 2.89247864745380683936E-6, 6.79019408009981274425E-9};
+
+static Node ndtri(Build *b, Node p)
+{
+	const double edge = 0.13533528323661269189; /* exp(-2) */
+	Node upper = b_bin_scalar(b, OP_gt, p, 1 - edge), q = b_select(b, upper, b_bin(b, OP_sub, aten_like(b, p, 1), p), p);
+	Node tail = b_bin_scalar(b, OP_le, q, edge), half = b_bin_scalar(b, OP_sub, b_select(b, tail, aten_like(b, p, 0.5), q), 0.5);
+	Node w = b_bin(b, OP_mul, half, half);
+	Node r = b_bin(b, OP_mul, w, b_bin(b, OP_div, polynomial(b, w, middle_p, 5), polynomial(b, w, middle_q, 9)));
+	Node middle = b_bin_scalar(b, OP_mul, b_bin(b, OP_add, half, b_bin(b, OP_mul, half, r)), 2.50662827463100050242);
+	Node z = b_un(b, OP_sqrt, b_bin_scalar(b, OP_mul, b_un(b, OP_log, b_select(b, tail, q, aten_like(b, p, edge))), -2));
+	Node v = b_un(b, OP_reciprocal, z), x0 = b_bin(b, OP_sub, z, b_bin(b, OP_div, b_un(b, OP_log, z), z));
+	Node near = b_bin(b, OP_div, polynomial(b, v, near_p, 9), polynomial(b, v, near_q, 9));
+	Node far = b_bin(b, OP_div, polynomial(b, v, far_p, 9), polynomial(b, v, far_q, 9));
+	Node x = b_bin(b, OP_sub, x0, b_bin(b, OP_mul, v, b_select(b, b_bin_scalar(b, OP_lt, z, 8), near, far)));
+	Node y = b_select(b, tail, b_select(b, upper, x, b_un(b, OP_neg, x)), middle);
+	y = b_select(b, b_bin_scalar(b, OP_eq, p, 0), aten_like(b, p, -(double)INFINITY), y);
+	return b_select(b, b_bin_scalar(b, OP_eq, p, 1), aten_like(b, p, (double)INFINITY), y);
+}
+
+static Node build_ndtri(Build *b, Node n)
+{
+	Node x = aten_to_float(b, arg(b, n, "self"));
+	DType d = aten_dtype(b, x);
+	Node y = x.i ? ndtri(b, aten_wide(b, x)) : x;
+	return y.i ? b_convert(b, y, d) : y;
+}
+OP(aten_special_ndtri){
+	.schema = "aten.special_ndtri(Tensor self) -> Tensor",
+	.build = build_ndtri,
+	.sample = "f32[n=3, 4] in 0..1; f32[8] of 0 1 0.00001 1e-30 0.99 0.5 2 -1",
+};

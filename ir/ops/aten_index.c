@@ -1,14 +1,44 @@
 /* ATen indexing: gather and scatter. */
+#include "ir/ops/batch.h"
 #include "ir/ops/data_size.h"
 
 static Node build_embedding(Build *b, Node n)
 {
 	return aten_take_dim(b, arg(b, n, "weight"), 0, arg(b, n, "indices"), "check");
 }
+
+/* Rows of padding take nothing, and with scale_grad_by_freq a row takes the mean over its places. */
+static bool adjoint_embedding(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	Node index = arg(b, n, "indices"), w = arg(b, n, "weight");
+	(void)want;
+	Attr attr[] = {attr_none(), attr_none(), attr_sym(b_dim(b, w, 0)), *node_attr(b->g, n, "padding_idx"),
+		       *node_attr(b->g, n, "scale_grad_by_freq")};
+	g[0] = b_node(b, OP_aten_embedding_dense_backward, (Node[]){ct[0], index}, 2, attr, 5);
+	return g[0].i;
+}
+
+/* All indices are one list, but for counts of them; a batch of tables is one of more columns. */
+static Node batch_embedding(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+{
+	Graph *g = b->g;
+	if (batched[1] && (batched[0] || node_bool(g, n, "scale_grad_by_freq")))
+		return batch_by_scan(b, n, in, batched, size);
+	Node w = batched[0] ? batch_merge(b, batch_to(b, in[0], 1), 2) : in[0];
+	Shape s = aten_shape(b, in[1]);
+	uint32_t rank = s.rank;
+	s = shape_insert(s, rank, b_dim(b, w, 1));
+	Node y = graph_add(g, b->before, node_op(g, n), (Node[]){w, in[1]}, 2, node_data(g, n)->attr,
+			   ir_type(g->ir, node_dtype(g, n), s.rank, s.dim), b->loc);
+	return batched[0] ? batch_from(b, batch_split(b, y, rank, size, b_dim(b, in[0], 2)), rank) : y;
+}
 OP(aten_embedding){
 	.schema = "aten.embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool "
 		  "scale_grad_by_freq=False, bool sparse=False) -> Tensor",
 	.build = build_embedding,
+	.adjoint = adjoint_embedding,
+	.jvp = "embedding(t_weight, indices)", /* PyTorch's tangents know nothing of padding */
+	.batch = batch_embedding,
 	.sample = "f32[5, 3], i64[n=2, 4] of 0 4 1 1 3 2 0 4; f32[5, 3], i32[4] of 0 4 1 1, padding_idx=1",
 };
 

@@ -1,5 +1,6 @@
 /* ATen pooling: windows and reductions. */
 #include "ir/ops/aten_priv.h"
+#include "ir/ops/batch.h"
 
 #include <math.h>
 
@@ -106,6 +107,66 @@ static Node lowest(Build *b, Node x)
 	}
 }
 
+/* What each of the windows holds goes back to where it was read, added up; nothing to what was padding. */
+static Node unwindows(Build *b, Node w, const Pool *p)
+{
+	for (uint32_t k = p->ns; k-- > 0 && w.i;) {
+		Ir *ir = b->g->ir;
+		Attr attr[] = {attr_none(), attr_int(ir, p->first + k), attr_sym(p->in[k]), attr_int(ir, p->stride[k]),
+			       attr_int(ir, p->dilation[k]), attr_int(ir, p->pad[k])};
+		w = b_node(b, OP_fold, &w, 1, attr, 6);
+	}
+	return w;
+}
+
+static uint32_t max_pool_space(const Build *b, Node n)
+{
+	switch (node_op(b->g, n)) {
+	case OP_aten_max_pool3d:
+	case OP_aten_max_pool3d_with_indices:
+		return 3;
+	case OP_aten_max_pool2d:
+	case OP_aten_max_pool2d_with_indices:
+		return 2;
+	default:
+		return 1;
+	}
+}
+
+/* To the first of the greatest elements of each window. */
+static bool adjoint_max_pool(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	(void)want;
+	Node x = arg(b, n, "self"), place = {0};
+	uint32_t rank = aten_rank(b, x), ns = max_pool_space(b, n);
+	Pool p;
+	if (!ct[0].i)
+		return true;
+	if (!read_pool(b, n, x, ns, &p))
+		return false;
+	Node w = windows(b, x, &p, lowest(b, x));
+	Shape s = aten_shape(b, w);
+	Node at = b_arg_reduce(b, true, aten_flatten(b, w, rank, rank + ns - 1), rank);
+	for (uint32_t k = 0; k < ns; k++) {
+		Node i = aten_iota_dim(b, &s, rank + k, DT_i64);
+		place = place.i ? b_bin(b, OP_add, b_bin_scalar(b, OP_mul, place, (double)p.kernel[k]), i) : i;
+	}
+	Node from = ct[0];
+	for (uint32_t k = 0; k < ns; k++) {
+		from = b_unsqueeze(b, from, -1);
+		at = b_unsqueeze(b, at, -1);
+	}
+	Node share = b_select(b, b_bin(b, OP_eq, place, at), from, aten_like(b, from, 0));
+	g[0] = unwindows(b, share, &p);
+	return g[0].i;
+}
+
+static Node batch_max_pool(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+{
+	bool single = node_rank(b->g, node_in(b->g, n, 0)) == max_pool_space(b, n) + 1;
+	return single ? batch_element_wise(b, n, in, batched, size) : batch_members(b, n, in, batched, size);
+}
+
 static Node max_pool(Build *b, Node n, uint32_t ns)
 {
 	Node x = arg(b, n, "self");
@@ -131,6 +192,8 @@ OP(aten_max_pool1d){
 	.schema = "aten.max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] "
 		  "padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> Tensor",
 	.build = build_max_pool1d,
+	.adjoint = adjoint_max_pool,
+	.batch = batch_max_pool,
 	.sample = "f32[n=2, 2, 7], kernel_size=[3], stride=[2], padding=[1]; f32[2, 7], kernel_size=[2], dilation=[2]; "
 		  "f32[1, 1, 6], kernel_size=[4], ceil_mode=true",
 };
@@ -138,6 +201,8 @@ OP(aten_max_pool2d){
 	.schema = "aten.max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] "
 		  "padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
 	.build = build_max_pool2d,
+	.adjoint = adjoint_max_pool,
+	.batch = batch_max_pool,
 	.sample = "f32[n=2, 1, 5, 6], kernel_size=[3, 2], stride=[2, 1], padding=[1, 1]; "
 		  "f32[1, 5, 6], kernel_size=[2, 2], dilation=[2, 3], stride=[1, 1]; "
 		  "f32[1, 1, 5, 6], kernel_size=[3, 4], ceil_mode=true",
@@ -146,6 +211,8 @@ OP(aten_max_pool3d){
 	.schema = "aten.max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] "
 		  "padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor",
 	.build = build_max_pool3d,
+	.adjoint = adjoint_max_pool,
+	.batch = batch_max_pool,
 	.sample = "f32[n=2, 1, 3, 4, 4], kernel_size=[2, 3, 2], stride=[1, 2, 2], padding=[1, 1, 0]",
 };
 
@@ -202,6 +269,8 @@ OP(aten_max_pool1d_with_indices){
 		  "stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> "
 		  "(Tensor, Tensor)",
 	.build = build_max_pool1d_indices,
+	.adjoint = adjoint_max_pool,
+	.batch = batch_max_pool,
 	.sample = "f32[n=2, 2, 7], kernel_size=[3], stride=[2], padding=[1]; "
 		  "f32[1, 1, 6], kernel_size=[4], ceil_mode=true",
 };
@@ -210,6 +279,8 @@ OP(aten_max_pool2d_with_indices){
 		  "stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> "
 		  "(Tensor, Tensor)",
 	.build = build_max_pool2d_indices,
+	.adjoint = adjoint_max_pool,
+	.batch = batch_max_pool,
 	.sample = "f32[n=2, 1, 5, 6], kernel_size=[3, 2], stride=[2, 1], padding=[1, 1]; "
 		  "f32[1, 5, 6], kernel_size=[2, 2], dilation=[2, 3], stride=[1, 1]; "
 		  "f32[1, 1, 5, 6], kernel_size=[3, 4], ceil_mode=true",
@@ -219,6 +290,8 @@ OP(aten_max_pool3d_with_indices){
 		  "stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> "
 		  "(Tensor, Tensor)",
 	.build = build_max_pool3d_indices,
+	.adjoint = adjoint_max_pool,
+	.batch = batch_max_pool,
 	.sample = "f32[n=2, 1, 3, 4, 4], kernel_size=[2, 3, 2], stride=[1, 2, 2], padding=[1, 1, 0]",
 };
 

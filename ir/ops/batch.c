@@ -195,7 +195,7 @@ Node batch_element_wise(Build *b, Node n, const Node *in, const bool *batched, S
 	uint32_t nin = node_nin(g, n);
 	Node *x = ARENA_ARRAY(g->ir->ctx->scratch, Node, nin + 1);
 	for (uint32_t k = 0; k < nin; k++)
-		x[k] = batched[k] ? with_rank(b, in[k], node_rank(g, n)) : in[k];
+		x[k] = batched[k] && nin > 1 ? with_rank(b, in[k], node_rank(g, n)) : in[k];
 	return kept_again(b, n, x, node_data(g, n)->attr, size);
 }
 
@@ -209,6 +209,38 @@ Node batch_along(Build *b, Node n, const Node *in, const bool *batched, Sym size
 	if (sym_is_const(b_syms(b), node_sym(g, n, "dim"), &dim) && dim >= 0)
 		batch_next(b, n, attr, "dim");
 	return kept_again(b, n, in, ir_attrs(g->ir, op_schema(node_op(g, n))->narg, attr), size);
+}
+
+/* The type with its first dimension `size` times as large. */
+static TypeId with_more(Ir *ir, TypeId type, Sym size)
+{
+	const Type t = *ir_type_of(ir, type);
+	Sym dim[MAX_RANK];
+	if (t.dtype == DT_none) {
+		TypeId *part = ARENA_ARRAY(ir->ctx->scratch, TypeId, t.n);
+		for (uint32_t k = 0; k < t.n; k++)
+			part[k] = with_more(ir, t.elem[k], size);
+		return ir_tuple(ir, t.n, part);
+	}
+	memcpy(dim, t.dim, t.n * sizeof *dim);
+	dim[0] = sym_mul(ir->syms, dim[0], size);
+	return ir_type(ir, t.dtype, t.n, dim);
+}
+
+Node batch_members(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+{
+	(void)batched;
+	Graph *g = b->g;
+	const NodeData d = *node_data(g, n);
+	Node x = batch_merge(b, in[0], 1);
+	Node y = graph_add(g, b->before, d.op, &x, 1, d.attr, with_more(g->ir, d.type, size), b->loc);
+	const Type t = *ir_type_of(g->ir, d.type);
+	if (t.dtype != DT_none)
+		return batch_split(b, y, 0, size, t.dim[0]);
+	Node *part = ARENA_ARRAY(g->ir->ctx->scratch, Node, t.n);
+	for (uint32_t k = 0; k < t.n; k++)
+		part[k] = batch_split(b, b_get(b, y, k), 0, size, ir_type_of(g->ir, t.elem[k])->dim[0]);
+	return b_tuple(b, part, t.n);
 }
 
 /* ---- without a rule ---- */

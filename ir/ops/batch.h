@@ -32,9 +32,10 @@ Node batch_by_scan(Build *b, Node n, const Node *in, const bool *batched, Sym si
 /* Rules. Each operand that has no batch is repeated, and n's attribute "dim", or each of "dims", moves one on. */
 Node batch_dim(Build *b, Node n, const Node *in, const bool *batched, Sym size);
 Node batch_dims(Build *b, Node n, const Node *in, const bool *batched, Sym size);
-/* Composites that stay whole, with the type of n and the batch: of operands that are broadcast; of one operand along one
- * dimension, the argument dim. */
+/* Composites that stay whole, with the type of n and the batch: of operands that are broadcast, or of one that may have more
+ * dimensions in front; of one operand along one dimension, the argument dim; of one whose first dimension counts members. */
 Node batch_element_wise(Build *, Node n, const Node *in, const bool *batched, Sym size);
 Node batch_along(Build *, Node n, const Node *in, const bool *batched, Sym size);
+Node batch_members(Build *, Node n, const Node *in, const bool *batched, Sym size);
 
 #endif

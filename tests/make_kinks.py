@@ -83,6 +83,8 @@ for name in ("max", "min"):
     case(f"aten.a{name}(%a, dim=[0]) : f64[]", lambda x, name=name: getattr(torch, "a" + name)(x, 0), TIES)
 case("aten.median(%a) : f64[]", torch.median, [1, 3, 3, 3, 0])
 case("aten.median(%a) : f64[]", torch.median, [1, nan, 3, nan, 0])
+case("%v = aten.view(%a, size=[1, N]) : f64[1, N]; %p = aten.max_pool1d(%v, kernel_size=[3], stride=[1], padding=[1]) : f64[1, N]; "
+     "%y = aten.view(%p, size=[N]) : f64[N]", lambda x: F.max_pool1d(x[None], 3, 1, 1), [3, 3, 1, 3, 3, 3, 0, -1, -1, -2])
 case("aten.prod(%a) : f64[]", torch.prod, [2, 3, 4])
 case("aten.prod(%a) : f64[]", torch.prod, [2, 0, 4])
 case("aten.prod(%a) : f64[]", torch.prod, [2, 0, 0, 4])
@@ -159,7 +161,7 @@ def main():
         grads = [torch.zeros(n) + (0 if g is None else g) for g in grads]
         call, _, kind = text.replace("[N]", f"[{n}]").partition(" : ")
         kind, _, which = kind.partition(" -> ")
-        body = f"%y = {call} : {kind or f'f64[{n}]'}"
+        body = f"%y = {call} : {kind or f'f64[{n}]'}" if text[0] != "%" else text.replace("N]", f"{n}]")
         if which:
             body = body.replace("%y", "%t") + f"; %y = get(%t, index={which}) : {kind[1:].split(', ')[0]}"
         for columns in (operands, [g.tolist() for g in grads]):

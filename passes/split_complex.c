@@ -158,6 +158,45 @@ static bool adds(const Graph *g, Node n, const char *attr)
 	return strcmp(kind, "sum") == 0 || strcmp(kind, "add") == 0 || strcmp(kind, "set") == 0;
 }
 
+static Parts multiplied(Build *b, Parts x, Parts y)
+{
+	return (Parts){b_bin(b, OP_sub, b_bin(b, OP_mul, x.re, y.re), b_bin(b, OP_mul, x.im, y.im)),
+		       b_bin(b, OP_add, b_bin(b, OP_mul, x.re, y.im), b_bin(b, OP_mul, x.im, y.re)), {0}};
+}
+
+enum { MOST_FACTORS = 64 };
+
+/* The product over dimensions of few elements: of one after the other. */
+static Parts split_prod(Split *s, Node n)
+{
+	Build *b = &s->b;
+	Graph *g = b->g;
+	uint32_t ndim, reduced = 0, rank = node_rank(g, node_in(g, n, 0));
+	const Sym *dims = node_ints(g, n, "dims", &ndim);
+	DType acc = dtype_real(node_attr(g, n, "acc")->dtype), d = dtype_real(node_dtype(g, n));
+	int64_t extent[MAX_RANK] = {0};
+	for (uint32_t k = 0; k < ndim; k++) {
+		int64_t at = sym_hint(b_syms(b), dims[k]);
+		reduced |= 1u << at;
+		if (!sym_is_const(b_syms(b), node_dim(g, node_in(g, n, 0), (uint32_t)at), &extent[at]) || extent[at] > MOST_FACTORS)
+			return (Parts){0};
+	}
+	Parts x = *part(s, node_in(g, n, 0));
+	x = (Parts){b_convert(b, x.re, acc), b_convert(b, x.im, acc), {0}};
+	for (uint32_t k = rank; k-- > 0;) {
+		if (!(reduced >> k & 1))
+			continue;
+		Node re = b_reduce(b, REDUCE_PROD, x.re, extent[k] ? 0 : 1u << k, DT_none);
+		Parts y = {re, extent[k] ? re : zeros(b, re), {0}};
+		for (int64_t i = 0; i < extent[k]; i++) {
+			Parts f = {b_select_dim(b, x.re, (int)k, b_int(b, i)), b_select_dim(b, x.im, (int)k, b_int(b, i)), {0}};
+			y = i ? multiplied(b, y, f) : f;
+		}
+		x = y;
+	}
+	return (Parts){b_convert(b, x.re, d), b_convert(b, x.im, d), {0}};
+}
+
 /* The parts of a complex value; none where there is no rule. */
 static Parts split(Split *s, Node n)
 {
@@ -175,7 +214,7 @@ static Parts split(Split *s, Node n)
 	case OP_contract:
 		return product(s, n);
 	case OP_reduce:
-		return adds(g, n, "kind") ? each_part(s, n) : (Parts){0};
+		return adds(g, n, "kind") ? each_part(s, n) : split_prod(s, n);
 	case OP_scatter:
 		return adds(g, n, "combine") ? each_part(s, n) : (Parts){0};
 	case OP_add: case OP_sub: case OP_neg: case OP_select: case OP_broadcast: case OP_reshape:

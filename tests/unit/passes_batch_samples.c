@@ -69,7 +69,8 @@ static Tensor batch_of(const Case *c, const Tensor *t, int64_t extent, int64_t f
 static Tensor part_of(const Tensor *t, int64_t j)
 {
 	Tensor y = {.dtype = t->dtype, .rank = t->rank - 1};
-	memcpy(y.dim, t->dim + 1, y.rank * sizeof *y.dim);
+	for (uint32_t k = 0; k < y.rank; k++)
+		y.dim[k] = t->dim[k + 1];
 	y.data = (char *)t->data + (size_t)j * tensor_bytes(&y);
 	return y;
 }
@@ -366,7 +367,7 @@ static void run_flow(const Flow *f, uint32_t *failures)
 		return;
 	}
 	Sample s = {.g = g, .nin = g->input.n};
-	Tensor in[3];
+	Tensor in[SAMPLE_INPUTS];
 	for (uint32_t k = 0; k < s.nin; k++) {
 		const Type *t = node_type(g, g->input.data[k].node);
 		bool has = f->choice >> k & 1;

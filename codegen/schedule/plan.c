@@ -37,8 +37,10 @@ static void touch(Planner *p, uint32_t buf)
 		*life = (Life){p->now, p->now, true};
 	if (p->now < life->first)
 		life->first = p->now;
-	if (p->now > life->last)
+	if (p->now > life->last) { /* perhaps beyond a loop that was walked already */
 		life->last = p->now;
+		p->extended = true;
+	}
 	if (p->depth)
 		array_push(p->l->ir->ctx->arena, &p->touched, buf);
 }

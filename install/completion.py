@@ -31,6 +31,7 @@ def options(text):
             continue
         for part in re.split(r"\s{2,}", line.strip())[0].split(", "):
             option, _, what = part.partition(" ")
+            option = option.partition("[")[0]  # --grad[=LIST]: what follows = may be left out
             yield option, values(option, what) if what else None
 
 

@@ -93,7 +93,8 @@ with tempfile.TemporaryDirectory() as folder:
             inputs = {"x.0": floats([rows, 4], 1), "x.1": floats([rows, 4], 3)}
             so, passed = one(here, f"chain {backend}", here / "chain.txt", inputs, [floats([rows, 4], 2), floats([rows, 4], 5)], backend)
         refused(here, so, [*passed[:2], ("q", [], [1]), *passed[3:]], "another mark", "not what this model's forward_saving gave")
-        refused(here, so, [*passed[:2], passed[2], floats([rows + 1], 1), *passed[4:]], "another size", "dimension 0")
+        longer = [passed[3][1][0] + 1, *passed[3][1][1:]]
+        refused(here, so, [*passed[:3], floats(longer, 1), *passed[4:]], "another size", "dimension 0")
         tensors = read_types(data / "mlp.safetensors")
         results = [t for name, t in tensors.items() if name.startswith("y.")]
         one(here, f"mlp {backend}", data / "mlp.pt2", {n: t for n, t in tensors.items() if n.startswith("x.")}, results, backend)

@@ -343,8 +343,12 @@ const WeftTensor *runner_absent(Runner *r, uint32_t k, const WeftTensors *file, 
 	char name[512], text[512];
 	key_text(&key, call, name, sizeof name);
 	bool tangent = !strcmp(key.kind, "t"), cotangent = !strcmp(key.kind, "ct");
-	if ((!tangent && !cotangent) || key.name)
-		return fail("%s: no tensor %s or %s for input %u", path, name, runner_input(r, k)->name, (unsigned)k), NULL;
+	if ((!tangent && !cotangent) || key.name) {
+		char before[16] = "";
+		if (call >= 0)
+			snprintf(before, sizeof before, "%d.", call);
+		return fail("%s: no tensor %s or %s%s for input %u", path, name, before, runner_input(r, k)->name, (unsigned)k), NULL;
+	}
 	of.kind = tangent ? "x" : "y";
 	key_text(&of, call, text, sizeof text);
 	return fill(r, k, weft_tensors_find(file, text), path, name, cotangent && r->ct_is_one);

@@ -24,7 +24,7 @@ static bool is_user(const Graph *g, uint32_t input)
 
 static bool has_gradient(const Graph *g, Node n)
 {
-	return is_differentiable(node_dtype(g, n));
+	return dtype_is_inexact(node_dtype(g, n));
 }
 
 /* ---- inputs ---- */
@@ -80,7 +80,7 @@ static bool choose_params(Transforming *t)
 			t->input[k] = true;
 	for (uint32_t k = 1; k < g->ir->constant.n; k++) {
 		const Const *c = &g->ir->constant.data[k];
-		if (c->is_param && !c->is_buffer && is_differentiable(c->dtype))
+		if (c->is_param && !c->is_buffer && dtype_is_inexact(c->dtype))
 			add_param(t, (ConstId){k});
 	}
 	return true;
@@ -93,7 +93,7 @@ static bool choose_param(Transforming *t, const char *name)
 		const Const *c = &ir->constant.data[k];
 		if (strcmp(c->name, name))
 			continue;
-		if (!is_differentiable(c->dtype))
+		if (!dtype_is_inexact(c->dtype))
 			return ctx_error(t->w->ctx, t->from->path, "there is no derivative by %s, which is %s", name,
 					 dtype_name(c->dtype));
 		add_param(t, (ConstId){k});

@@ -277,7 +277,7 @@ static DType functional_dtype(Scope *s, const Call *c, DType self)
 	case PROMOTE_BOOL:
 		return DT_bool;
 	case PROMOTE_FLOAT:
-		return dtype_is_float(d) || dtype_is_complex(d) ? d : DT_f32;
+		return dtype_is_inexact(d) ? d : DT_f32;
 	case PROMOTE_INT:
 		return d == DT_bool ? DT_i64 : d;
 	case PROMOTE_DEFAULT:

@@ -8,6 +8,7 @@
  *   }                                                    return %y
  *
  * Linear in the number of nodes: each is visited once, and its rule adds a bounded number. */
+#include "ir/ops/batch.h"
 #include "passes/batch_priv.h"
 #include "passes/transform.h"
 
@@ -21,16 +22,10 @@ typedef struct {
 	bool **element; /* by tuple */
 } Spread;
 
-static uint32_t results(const Graph *g, Node n)
-{
-	const Type *t = node_type_id(g, n).i ? node_type(g, n) : NULL;
-	return !t ? 0 : t->dtype == DT_none ? t->n : 1;
-}
-
 static void spread_tuple(Spread *s, Node n, const bool *in)
 {
 	const Graph *g = s->g;
-	uint32_t nout = results(g, n);
+	uint32_t nout = node_nresult(g, n);
 	bool *out = ARENA_ARRAY(g->ir->ctx->scratch, bool, nout + 1);
 	if (node_op(g, n) == OP_tuple)
 		memcpy(out, in, nout * sizeof *in);
@@ -75,24 +70,9 @@ void batch_spread(const Graph *g, const bool *in, bool *out)
 
 /* ---- nodes ---- */
 
-static TypeId wide_type(Ir *ir, TypeId type, Sym size)
-{
-	Sym dim[MAX_RANK + 1] = {size};
-	const Type t = *ir_type_of(ir, type);
-	if (t.dtype == DT_none) {
-		TypeId *elem = ARENA_ARRAY(ir->ctx->scratch, TypeId, t.n + 1);
-		for (uint32_t k = 0; k < t.n; k++)
-			elem[k] = wide_type(ir, t.elem[k], size);
-		return ir_tuple(ir, t.n, elem);
-	}
-	if (t.n)
-		memcpy(dim + 1, t.dim, t.n * sizeof *dim);
-	return ir_type(ir, t.dtype, t.n + 1, dim);
-}
-
 static Node wide(Build *b, Node x, Sym size)
 {
-	const Type t = *ir_type_of(b->g->ir, wide_type(b->g->ir, node_type_id(b->g, x), size));
+	const Type t = *ir_type_of(b->g->ir, batch_type(b->g->ir, node_type_id(b->g, x), size));
 	return b_broadcast(b, x, t.n, t.dim);
 }
 
@@ -104,7 +84,7 @@ static bool batch_input(Batch *v, uint32_t k)
 	Node old = in->node;
 	if (node_rank(g, old) == MAX_RANK)
 		return ctx_error(g->ir->ctx, NULL, "input \"%s\" has %d dimensions: there is none left for a batch", in->name, MAX_RANK);
-	Node new = graph_add(g, old, OP_input, NULL, 0, (AttrId){0}, wide_type(g->ir, node_type_id(g, old), v->size), (LocId){0});
+	Node new = graph_add(g, old, OP_input, NULL, 0, (AttrId){0}, batch_type(g->ir, node_type_id(g, old), v->size), (LocId){0});
 	g->node_name.data[new.i] = g->node_name.data[old.i];
 	g->node_name.data[old.i] = NULL;
 	in->node = new;
@@ -203,7 +183,7 @@ static Node masked(const Batch *v, Build *b, Node n, Node x, bool batched)
 static void set_type(Batch *v, Node n, Node new)
 {
 	Graph *g = v->g;
-	TypeId want = node_type_id(g, n).i ? wide_type(g->ir, node_type_id(g, n), v->size) : (TypeId){0};
+	TypeId want = node_type_id(g, n).i ? batch_type(g->ir, node_type_id(g, n), v->size) : (TypeId){0};
 	if (!want.i)
 		return;
 	const Type *a = ir_type_of(g->ir, want), *b = node_type(g, new);

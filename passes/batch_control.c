@@ -22,12 +22,6 @@
 
 #include "passes/batch_priv.h"
 
-bool node_has_graph(const Graph *g, Node n)
-{
-	Op op = node_op(g, n);
-	return op == OP_scan || op == OP_while || op == OP_cond;
-}
-
 static Graph *graph_of(const Graph *g, Node n, const char *name)
 {
 	return node_attr(g, n, name)->graph;

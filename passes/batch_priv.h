@@ -28,7 +28,6 @@ bool node_needs_mask(const Graph *, Node);
 
 /* ---- nodes with graphs (scan, while, cond): batch_control.c ---- */
 
-bool node_has_graph(const Graph *, Node);
 /* Which results of n differ, from its operands. */
 void control_spread(const Graph *, Node n, const bool *in, bool *out);
 bool control_needs_mask(const Graph *, Node n);

@@ -15,11 +15,6 @@
  * Linear in the number of nodes: a node is visited once, and its rule adds a bounded number of nodes. */
 #include "passes/derive_priv.h"
 
-bool is_differentiable(DType d)
-{
-	return dtype_is_float(d) || dtype_is_complex(d);
-}
-
 /* ---- cotangents ---- */
 
 Reverse reverse_new(Graph *g, Build b, uint32_t first, uint32_t n)
@@ -59,14 +54,9 @@ void reverse_spread(Reverse *r, Node from, Node last)
 {
 	for (Node n = from; n.i; n = n.i == last.i ? (Node){0} : node_next(r->g, n)) {
 		const Type *t = node_type_id(r->g, n).i ? node_type(r->g, n) : NULL;
-		if (t && within(r, n) && (t->dtype == DT_none || is_differentiable(t->dtype)) && reads_active(r, n))
+		if (t && within(r, n) && (t->dtype == DT_none || dtype_is_inexact(t->dtype)) && reads_active(r, n))
 			reverse_mark(r, n);
 	}
-}
-
-static Node sum(Reverse *r, Node x, Node y)
-{
-	return x.i && y.i ? b_bin(&r->b, OP_add, x, y) : x.i ? x : y;
 }
 
 void reverse_add(Reverse *r, Node value, Node ct)
@@ -74,7 +64,7 @@ void reverse_add(Reverse *r, Node value, Node ct)
 	if (!ct.i || !reverse_active(r, value))
 		return;
 	Node *at = &r->ct[value.i - r->first];
-	*at = sum(r, *at, ct);
+	*at = b_add(&r->b, *at, ct);
 }
 
 Node reverse_cotangent(const Reverse *r, Node value)
@@ -89,16 +79,7 @@ static void add_element(Reverse *r, Node tuple, uint32_t k, Node ct)
 	Node **e = &r->element[tuple.i - r->first];
 	if (!*e)
 		*e = arena_calloc(r->g->ir->ctx->scratch, node_type(r->g, tuple)->n, sizeof **e);
-	(*e)[k] = sum(r, (*e)[k], ct);
-}
-
-static bool has_graph(Op op)
-{
-	const Schema *s = op_schema(op);
-	for (uint32_t k = 0; k < s->narg; k++)
-		if (s->arg[k].kind == ARG_graph)
-			return true;
-	return false;
+	(*e)[k] = b_add(&r->b, (*e)[k], ct);
 }
 
 static bool visit(Reverse *r, Node n)
@@ -126,15 +107,15 @@ static bool visit(Reverse *r, Node n)
 		return true;
 	}
 	/* a node with graphs may be replaced by one that keeps more */
-	TRY((has_graph(op) ? control_vjp : op_vjp)(&r->b, n, ct, want, part));
+	TRY((node_has_graph(g, n) ? control_vjp : op_vjp)(&r->b, n, ct, want, part));
 	for (uint32_t k = 0; k < nin; k++)
 		reverse_add(r, in[k], part[k]);
 	return true;
 }
 
-bool reverse_run(Reverse *r, Node last)
+bool reverse_run(Reverse *r, Node last, Node before)
 {
-	for (Node n = last, prev; n.i; n = prev) {
+	for (Node n = last, prev; n.i != before.i; n = prev) {
 		prev = node_prev(r->g, n);
 		if (reverse_active(r, n))
 			TRY(visit(r, n));
@@ -161,19 +142,12 @@ Node forward_tangent(const Forward *f, Node value)
 	return f->t[value.i];
 }
 
-static uint32_t results(const Graph *g, Node n)
-{
-	const Type *t = node_type(g, n);
-	return t->dtype == DT_none ? t->n : 1;
-}
-
 /* Unknown values for the cotangents of n's results, which no simplification of builders sees through. */
 static void unknowns(Build *b, Node n, Node *ct)
 {
-	const Type t = *node_type(b->g, n);
-	for (uint32_t k = 0; k < results(b->g, n); k++) {
-		const Type part = t.dtype == DT_none ? *ir_type_of(b->g->ir, t.elem[k]) : t;
-		Node zero = is_differentiable(part.dtype) ? b_full(b, part.dtype, 0, part.n, part.dim) : (Node){0};
+	for (uint32_t k = 0; k < node_nresult(b->g, n); k++) {
+		TypeId type = node_result_type(b->g, n, k);
+		Node zero = dtype_is_inexact(ir_type_of(b->g->ir, type)->dtype) ? b_zeros(b, type) : (Node){0};
 		ct[k] = zero.i ? b_node(b, OP_barrier, &zero, 1, NULL, 0) : zero;
 	}
 }
@@ -182,7 +156,7 @@ static void unknowns(Build *b, Node n, Node *ct)
 static bool transposed(Build *b, Node n, const Node *t, Node *ty)
 {
 	Graph *g = b->g;
-	uint32_t nin = node_nin(g, n), nresult = results(g, n), first = g->node.n;
+	uint32_t nin = node_nin(g, n), nresult = node_nresult(g, n), first = g->node.n;
 	Arena *scratch = g->ir->ctx->scratch;
 	Node *ct = ARENA_ARRAY(scratch, Node, nresult), *part = ARENA_ARRAY(scratch, Node, nin);
 	bool *want = ARENA_ARRAY(scratch, bool, nin);
@@ -201,11 +175,7 @@ static bool transposed(Build *b, Node n, const Node *t, Node *ty)
 	for (uint32_t k = 0; k < nin; k++)
 		if (part[k].i)
 			reverse_add(&r, part[k], t[k]);
-	for (Node m = last, prev; m.i != before.i; m = prev) {
-		prev = node_prev(g, m);
-		if (reverse_active(&r, m))
-			TRY(visit(&r, m));
-	}
+	TRY(reverse_run(&r, last, before));
 	for (uint32_t k = 0; k < nresult; k++)
 		ty[k] = ct[k].i ? reverse_cotangent(&r, ct[k]) : ct[k];
 	return true;
@@ -230,7 +200,7 @@ static bool push(Forward *f, Node n)
 		t[k] = f->t[node_in(g, n, k).i];
 		any |= t[k].i != 0 || f->element[node_in(g, n, k).i];
 	}
-	if (!any || (!tuple && !is_differentiable(node_dtype(g, n))))
+	if (!any || (!tuple && !dtype_is_inexact(node_dtype(g, n))))
 		return true;
 	if (tuple)
 		f->element[n.i] = arena_calloc(g->ir->ctx->scratch, node_type(g, n)->n, sizeof(Node));
@@ -241,7 +211,7 @@ static bool push(Forward *f, Node n)
 			ty[k] = t[k];
 		return true;
 	}
-	if (has_graph(op))
+	if (node_has_graph(g, n))
 		return control_jvp(f, &b, n, t, ty);
 	return node_has_jvp(g, n) ? op_jvp(&b, n, t, ty) : transposed(&b, n, t, ty);
 }
@@ -281,13 +251,7 @@ void forward_end(Forward *f)
 /* Is it a result that has derivatives? */
 static bool has_derivative(const Graph *g, uint32_t k)
 {
-	return !graph_output_is_state(g, k) && is_differentiable(node_dtype(g, g->output.data[k].node));
-}
-
-Node zeros_of(Build *b, TypeId type)
-{
-	const Type t = *ir_type_of(b->g->ir, type);
-	return b_full(b, t.dtype, 0, t.n, t.dim);
+	return !graph_output_is_state(g, k) && dtype_is_inexact(node_dtype(g, g->output.data[k].node));
 }
 
 static const char *prefixed(Graph *g, const char *prefix, const char *name)
@@ -322,11 +286,11 @@ Graph *transform_vjp(const Graph *src, const Wrt *w)
 		if (has_derivative(g, k) && (!w->output || w->output[k]))
 			reverse_add(&r, o.node, graph_add_input(g, prefixed(g, "ct", o.name), INPUT_USER, node_type_id(g, o.node)));
 	}
-	if (!reverse_run(&r, last))
+	if (!reverse_run(&r, last, (Node){0}))
 		return NULL;
 	for (uint32_t k = 0; k < roots.n; k++) {
 		Node ct = roots.node[k].i ? reverse_cotangent(&r, roots.node[k]) : (Node){0};
-		graph_add_output(g, prefixed(g, "g", roots.name[k]), ct.i ? ct : zeros_of(&r.b, roots.type[k]), -1);
+		graph_add_output(g, prefixed(g, "g", roots.name[k]), ct.i ? ct : b_zeros(&r.b, roots.type[k]), -1);
 	}
 	return finished(g);
 }
@@ -354,7 +318,7 @@ Graph *transform_jvp(const Graph *src, const Wrt *w)
 		if (!has_derivative(g, k))
 			continue;
 		Node t = forward_tangent(&f, o.node);
-		graph_add_output(g, prefixed(g, "jy", o.name), t.i ? t : zeros_of(&b, node_type_id(g, o.node)), -1);
+		graph_add_output(g, prefixed(g, "jy", o.name), t.i ? t : b_zeros(&b, node_type_id(g, o.node)), -1);
 	}
 	forward_end(&f);
 	return finished(g);

@@ -16,12 +16,25 @@ void body_activity(const Graph *body, const bool *in, bool *out)
 {
 	Reverse r = reverse_new((Graph *)body, (Build){0}, 1, body->node.n - 1);
 	for (uint32_t k = 0; k < body->input.n; k++)
-		if (in[k] && is_differentiable(node_dtype(body, body->input.data[k].node)))
+		if (in[k] && dtype_is_inexact(node_dtype(body, body->input.data[k].node)))
 			reverse_mark(&r, body->input.data[k].node);
 	if (body->first.i)
 		reverse_spread(&r, body->first, body->last);
 	for (uint32_t k = 0; k < body->output.n; k++)
 		out[k] = reverse_active(&r, body->output.data[k].node);
+}
+
+void body_carries(const Graph *body, uint32_t ncarry, bool *in, bool *out)
+{
+	for (bool more = true; more;) {
+		more = false;
+		body_activity(body, in, out);
+		for (uint32_t k = 0; k < ncarry; k++)
+			if (out[k] && !in[k])
+				in[k] = more = true;
+	}
+	for (uint32_t k = 0; k < ncarry; k++)
+		out[k] = in[k];
 }
 
 void body_readers(const Graph *body, const bool *out, bool *in)
@@ -121,7 +134,7 @@ bool body_linearize(const Graph *body, const Build *at, const bool *active, cons
 			l->ct[k] = graph_add_input(g, "ct", INPUT_USER, node_type_id(g, l->out[k]));
 			reverse_add(&r, l->out[k], l->ct[k]);
 		}
-	TRY(reverse_run(&r, last));
+	TRY(reverse_run(&r, last, (Node){0}));
 	/* where a cotangent is handed on as it is, it is read as an input of the body is */
 	for (uint32_t k = 0; k < l->nin; k++)
 		l->grad[k] = reverse_cotangent(&r, l->in[k]);
@@ -146,7 +159,7 @@ Graph *body_forward(Linearized *l, uint32_t shared)
 	for (uint32_t k = 0; k < l->nin; k++)
 		arg[k] = graph_add_input(to, g->input.data[k].name, INPUT_USER, node_type_id(g, l->in[k]));
 	for (uint32_t k = l->nin; k < g->input.n; k++) /* what is computed of them goes */
-		arg[k] = zeros_of(&b, node_type_id(g, g->input.data[k].node));
+		arg[k] = b_zeros(&b, node_type_id(g, g->input.data[k].node));
 	graph_inline(to, (Node){0}, g, arg, out);
 	for (uint32_t k = 0; k < g->output.n; k++)
 		graph_add_output(to, g->output.data[k].name, out[k], -1);

@@ -14,16 +14,6 @@
 
 #include "passes/derive_priv.h"
 
-TypeId result_type(const Graph *g, Node tuple, uint32_t k)
-{
-	return node_type(g, tuple)->elem[k];
-}
-
-static uint32_t results(const Graph *g, Node n)
-{
-	return node_type(g, n)->n;
-}
-
 /* ---- scan ---- */
 
 typedef struct {
@@ -95,20 +85,6 @@ static uint32_t list_of(const Scan *s, uint32_t k)
 	return k < s->ninit ? 0 : k < s->ninit + s->nxs ? 1 : 2;
 }
 
-/* Carries that depend on what is active are. out[]: the results that do. */
-static void spread_carries(const Scan *s, bool *in, bool *out)
-{
-	for (bool more = true; more;) {
-		more = false;
-		body_activity(s->body, in, out);
-		for (uint32_t k = 0; k < s->ninit; k++)
-			if (out[k] && !in[k])
-				in[k] = more = true;
-	}
-	for (uint32_t k = 0; k < s->ninit; k++)
-		out[k] = in[k];
-}
-
 /* Results for which a cotangent is asked for or which a later round needs. */
 static void spread_cotangents(const Scan *s, const bool *active, bool *out)
 {
@@ -132,7 +108,7 @@ static bool scan_jvp(Forward *f, Build *b, Node n, const Node *t, Node *ty)
 	Node *tangent = ZEROED(b->g, Node, s.nout);
 	for (uint32_t k = 0; k < s.nin; k++)
 		in[k] = t[k].i;
-	spread_carries(&s, in, out);
+	body_carries(s.body, s.ninit, in, out);
 	for (uint32_t list = 0, k = 0; list < 3; list++) {
 		uint32_t first = k;
 		for (; k < s.nin && list_of(&s, k) == list; k++)
@@ -152,7 +128,7 @@ static bool scan_jvp(Forward *f, Build *b, Node n, const Node *t, Node *ty)
 				continue;
 			place[k] = at++;
 			shift += !part;
-			graph_add_output(m.body, "t", tangent[k].i ? tangent[k] : zeros_of(&inner, node_type_id(m.body, y[k])), -1);
+			graph_add_output(m.body, "t", tangent[k].i ? tangent[k] : b_zeros(&inner, node_type_id(m.body, y[k])), -1);
 		}
 	}
 	Node by = finish_scan(&m, s.length, s.reverse);
@@ -232,7 +208,7 @@ static bool scan_backwards(Build *b, const Backwards *w, Node *g)
 			if (!has)
 				continue;
 			place[k] = ++nresult;
-			Node zero = grad[k].i ? grad[k] : zeros_of(&inner, node_type_id(b->g, s->in[k]));
+			Node zero = grad[k].i ? grad[k] : b_zeros(&inner, node_type_id(b->g, s->in[k]));
 			graph_add_output(m.body, "g", list ? b_bin(&inner, OP_add, sum[k], grad[k]) : zero, -1);
 		}
 	for (uint32_t k = s->ninit; k < first_const; k++)
@@ -256,7 +232,7 @@ static bool scan_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g
 		active[k] = want[k];
 		step[k] = list_of(&s, k) < 2;
 	}
-	spread_carries(&s, active, out);
+	body_carries(s.body, s.ninit, active, out);
 	for (uint32_t k = 0; k < s.nout; k++)
 		has_ct[k] = out[k] && ct[k].i;
 	spread_cotangents(&s, active, has_ct);
@@ -286,7 +262,7 @@ static Cond cond_of(Graph *g, Node n)
 	Cond c = {.g = g, .n = n, .pred = node_in(g, n, 0), .nin = node_nin(g, n) - 1};
 	c.body[0] = node_attr(g, n, "yes")->graph;
 	c.body[1] = node_attr(g, n, "no")->graph;
-	c.nout = results(g, n);
+	c.nout = node_nresult(g, n);
 	Node *in = ARENA_ARRAY(g->ir->ctx->scratch, Node, c.nin);
 	for (uint32_t k = 0; k < c.nin; k++)
 		in[k] = node_in(g, n, 1 + k);
@@ -326,7 +302,7 @@ static Graph *branch_tangents(Build *b, const Cond *c, const Graph *body, const 
 		graph_add_output(to, body->output.data[k].name, y[k], -1);
 	for (uint32_t k = 0; k < c->nout; k++)
 		if (out[k])
-			graph_add_output(to, "t", ty[k].i ? ty[k] : zeros_of(&inner, node_type_id(to, y[k])), -1);
+			graph_add_output(to, "t", ty[k].i ? ty[k] : b_zeros(&inner, node_type_id(to, y[k])), -1);
 	return to;
 }
 
@@ -402,7 +378,7 @@ static Graph *branch_keeping(const Cond *c, Linearized *l, const Places *p, cons
 	for (uint32_t k = 0; k < c->nout; k++)
 		graph_add_output(g, "y", out[k], -1);
 	for (uint32_t k = 0; k < p->n; k++)
-		graph_add_output(g, "kept", at[k].i ? at[k] : zeros_of(&b, p->type[k]), -1);
+		graph_add_output(g, "kept", at[k].i ? at[k] : b_zeros(&b, p->type[k]), -1);
 	return g;
 }
 
@@ -420,13 +396,13 @@ static Graph *branch_backwards(Build *b, const Cond *c, Linearized *l, const Pla
 		at[k] = graph_add_input(to, "kept", INPUT_USER, p->type[k]);
 	for (uint32_t k = 0; k < c->nout; k++)
 		if (has_ct[k])
-			ct[k] = graph_add_input(to, "ct", INPUT_USER, result_type(b->g, c->n, k));
+			ct[k] = graph_add_input(to, "ct", INPUT_USER, node_result_type(b->g, c->n, k));
 	for (uint32_t k = 0; k < l->nkept; k++)
 		kept[k] = at[of[k]];
 	body_backward(l, &inner, in, ct, kept, grad);
 	for (uint32_t k = 0; k < c->nin; k++)
 		if (out[k])
-			graph_add_output(to, "g", grad[k].i ? grad[k] : zeros_of(&inner, node_type_id(b->g, c->in[k])), -1);
+			graph_add_output(to, "g", grad[k].i ? grad[k] : b_zeros(&inner, node_type_id(b->g, c->in[k])), -1);
 	return to;
 }
 

@@ -45,11 +45,8 @@ void reverse_spread(Reverse *, Node from, Node last);
 /* Adds to the cotangent of a value; none adds nothing, what is not active takes nothing. */
 void reverse_add(Reverse *, Node value, Node ct);
 Node reverse_cotangent(const Reverse *, Node value); /* none: zero */
-/* From `last` back to the first node within. False after ctx_error. */
-bool reverse_run(Reverse *, Node last);
-
-/* Is it float or complex? */
-bool is_differentiable(DType);
+/* From `last` back to the one behind `before` (none: to the first). False after ctx_error. */
+bool reverse_run(Reverse *, Node last, Node before);
 
 /* ---- tangents ---- */
 
@@ -80,6 +77,9 @@ void forward_end(Forward *);
 
 /* Which results depend on which inputs: out[k] becomes true where result k has derivatives by an input with in[k]. */
 void body_activity(const Graph *, const bool *in, bool *out);
+/* The same of a loop's body, whose first results are its first inputs in the next round: in[] is changed to what they are in the
+ * last one, and so are their out[]. */
+void body_carries(const Graph *, uint32_t ncarry, bool *in, bool *out);
 /* in[k]: a result with out[k] may read input k. */
 void body_readers(const Graph *, const bool *out, bool *in);
 
@@ -114,9 +114,7 @@ bool control_jvp(Forward *, Build *, Node n, const Node *t, Node *ty);
 bool while_vjp(Build *, Node n, const Node *ct, const bool *want, Node *g);
 bool while_jvp(Forward *, Build *, Node n, const Node *t, Node *ty);
 
-/* What they share. Zeros of a type; n in the place of old, whose results are its first ones. */
-Node zeros_of(Build *, TypeId);
-TypeId result_type(const Graph *, Node tuple, uint32_t k);
+/* What they share: n in the place of old, whose results are its first ones. */
 void replace_tuple(Graph *, Node old, Node by);
 
 #endif

@@ -9,7 +9,7 @@
 static bool wanted_input(const Graph *g, const Wrt *w, uint32_t k)
 {
 	const GraphInput *in = &g->input.data[k];
-	return w->input ? w->input[k] : in->kind == INPUT_USER && is_differentiable(node_dtype(g, in->node));
+	return w->input ? w->input[k] : in->kind == INPUT_USER && dtype_is_inexact(node_dtype(g, in->node));
 }
 
 /* ---- constants ---- */
@@ -105,7 +105,7 @@ static bool check_wrt(Graph *g, const Wrt *w)
 {
 	for (uint32_t k = 0; k < g->input.n; k++) {
 		DType d = node_dtype(g, g->input.data[k].node);
-		if (wanted_input(g, w, k) && !is_differentiable(d))
+		if (wanted_input(g, w, k) && !dtype_is_inexact(d))
 			return ctx_error(g->ir->ctx, node_where(g, g->input.data[k].node),
 					 "there is no derivative by a value of dtype %s: leave this input out", dtype_name(d));
 	}

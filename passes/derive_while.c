@@ -220,18 +220,6 @@ static void inline_test(Making *m, const While *w, const uint32_t *place)
 
 /* ---- tangents ---- */
 
-static void spread_carries(const While *w, bool *in)
-{
-	bool *out = ZEROED(w->g, bool, w->ninit);
-	for (bool more = true; more;) {
-		more = false;
-		body_activity(w->body, in, out);
-		for (uint32_t k = 0; k < w->ninit; k++)
-			if (out[k] && !in[k])
-				in[k] = more = true;
-	}
-}
-
 bool while_jvp(Forward *f, Build *b, Node n, const Node *t, Node *ty)
 {
 	While w = while_of(b->g, n);
@@ -242,7 +230,7 @@ bool while_jvp(Forward *f, Build *b, Node n, const Node *t, Node *ty)
 	Node *tangent = ZEROED(b->g, Node, w.ninit);
 	for (uint32_t k = 0; k < w.nin; k++)
 		active[k] = t[k].i;
-	spread_carries(&w, active);
+	body_carries(w.body, w.ninit, active, ZEROED(w.g, bool, w.ninit));
 	for (uint32_t part = 0; part < 2; part++) {
 		uint32_t first = part ? w.ninit : 0, end = part ? w.nin : w.ninit;
 		for (uint32_t k = first; k < end; k++)
@@ -261,7 +249,7 @@ bool while_jvp(Forward *f, Build *b, Node n, const Node *t, Node *ty)
 		graph_add_output(m.body, input_name(&w, k), y[k], -1);
 	for (uint32_t k = 0; k < w.ninit; k++)
 		if (active[k])
-			graph_add_output(m.body, "t", tangent[k].i ? tangent[k] : zeros_of(&m.in_body, node_type_id(m.body, y[k])), -1);
+			graph_add_output(m.body, "t", tangent[k].i ? tangent[k] : b_zeros(&m.in_body, node_type_id(m.body, y[k])), -1);
 	Node by = finish(&m, most_of(&w));
 	for (uint32_t k = 0; k < w.ninit; k++)
 		ty[k] = active[k] && by.i ? b_get(b, by, of_tangent[k]) : (Node){0};
@@ -396,7 +384,7 @@ static bool rounds_backwards(Build *b, const While *w, Linearized *l, const bool
 	graph_add_output(m.body, "round", round, -1);
 	for (uint32_t k = 0; k < w->ninit; k++)
 		if (has_ct[k])
-			graph_add_output(m.body, "ct", grad[k].i ? grad[k] : zeros_of(in_body, node_type_id(b->g, w->in[k])), -1);
+			graph_add_output(m.body, "ct", grad[k].i ? grad[k] : b_zeros(in_body, node_type_id(b->g, w->in[k])), -1);
 	for (uint32_t k = w->ninit; k < w->nin; k++)
 		if (l->grad[k].i)
 			graph_add_output(m.body, "sum", b_bin(in_body, OP_add, m.of_body[of_sum[k]], grad[k]), -1);
@@ -426,7 +414,7 @@ bool while_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 		active[k] = want[k];
 		step[k] = k < w.ninit;
 	}
-	spread_carries(&w, active);
+	body_carries(w.body, w.ninit, active, ZEROED(w.g, bool, w.ninit));
 	for (uint32_t k = 0; k < w.ninit; k++)
 		has_ct[k] = active[k] && ct[k].i;
 	for (bool more = true; more;) {

@@ -177,12 +177,6 @@ static bool choose(Parting *p)
 
 /* ---- the two graphs ---- */
 
-static Node zeros_like(Build *b, const Graph *g, Node n)
-{
-	const Type t = *node_type(g, n);
-	return b_full(b, t.dtype, 0, t.n, t.dim);
-}
-
 static const char *saved_name(const Graph *g, uint32_t k)
 {
 	return arena_printf(g->ir->ctx->arena, "saved.%u", k);
@@ -222,7 +216,7 @@ static Graph *first_part(const Parting *p, int64_t mark)
 	for (uint32_t k = 0; k < p->ninput; k++)
 		arg[k] = add_input(g, from, k);
 	for (uint32_t k = p->ninput; k < from->input.n; k++)
-		arg[k] = zeros_like(&b, from, from->input.data[k].node);
+		arg[k] = b_zeros(&b, node_type_id(from, from->input.data[k].node));
 	uint32_t first = from->output.n - p->list.n;
 	graph_inline(g, (Node){0}, from, arg, out);
 	for (uint32_t k = 0; k < p->noutput; k++)
@@ -272,7 +266,7 @@ static Graph *second_part(const Parting *p, int64_t mark)
 		arg[k] = add_input(g, from, k);
 	for (uint32_t k = 0; k < p->ninput; k++)
 		if (from->input.data[k].kind != INPUT_USER) /* nothing reads it in the end */
-			arg[k] = zeros_like(&b, from, from->input.data[k].node);
+			arg[k] = b_zeros(&b, node_type_id(from, from->input.data[k].node));
 	graph_inline(g, (Node){0}, from, arg, out);
 	for (uint32_t k = p->noutput; k < first; k++)
 		graph_add_output(g, from->output.data[k].name, out[k], -1);

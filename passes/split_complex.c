@@ -108,18 +108,12 @@ static Parts product(Split *s, Node n)
 		       {0}};
 }
 
-static Node zeros(Build *b, Node like)
-{
-	const Type t = *node_type(b->g, like);
-	return b_full(b, t.dtype, 0, t.n, t.dim);
-}
-
 static Parts split_full(Split *s, Node n)
 {
 	const Type t = *node_type(s->b.g, n);
 	Node re = b_full_attr(&s->b, dtype_real(t.dtype), *node_attr(s->b.g, n, "value"), t.n,
 			      t.dim);
-	return (Parts){re, zeros(&s->b, re), {0}};
+	return (Parts){re, b_zeros_like(&s->b, re), {0}};
 }
 
 /* The file holds pairs: a constant of them, which the caller knows under another type. */
@@ -146,7 +140,7 @@ static Parts split_convert(Split *s, Node n)
 	DType d = dtype_real(node_dtype(s->b.g, n));
 	if (!is_complex(s->b.g, x)) {
 		Node re = b_convert(&s->b, x, d);
-		return (Parts){re, zeros(&s->b, re), {0}};
+		return (Parts){re, b_zeros_like(&s->b, re), {0}};
 	}
 	return (Parts){b_convert(&s->b, part(s, x)->re, d), b_convert(&s->b, part(s, x)->im, d),
 		       {0}};
@@ -187,7 +181,7 @@ static Parts split_prod(Split *s, Node n)
 		if (!(reduced >> k & 1))
 			continue;
 		Node re = b_reduce(b, REDUCE_PROD, x.re, extent[k] ? 0 : 1u << k, DT_none);
-		Parts y = {re, extent[k] ? re : zeros(b, re), {0}};
+		Parts y = {re, extent[k] ? re : b_zeros_like(b, re), {0}};
 		for (int64_t i = 0; i < extent[k]; i++) {
 			Parts f = {b_select_dim(b, x.re, (int)k, b_int(b, i)), b_select_dim(b, x.im, (int)k, b_int(b, i)), {0}};
 			y = i ? multiplied(b, y, f) : f;

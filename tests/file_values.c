@@ -164,7 +164,7 @@ bool values_input_of(const FileTest *test, EvalCtx *e, Graph *g, uint32_t k, uin
 	}
 	if (s)
 		return fill(e->ctx, in->name, s + strspn(s, " ="), k + 100 * call, out);
-	bool real = dtype_is_float(out->dtype) || dtype_is_complex(out->dtype);
+	bool real = dtype_is_inexact(out->dtype);
 	values_random(out, real ? -2 : 0, real ? 2 : 4, k + 100 * call);
 	return true;
 }

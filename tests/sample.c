@@ -43,6 +43,16 @@ const char *sample_text(Arena *a, Op op, uint32_t k)
 	}
 }
 
+uint32_t sample_count(Op op)
+{
+	Arena *a = arena_new(NULL);
+	uint32_t n = 0;
+	while (sample_text(a, op, n))
+		n++;
+	arena_free(a);
+	return n;
+}
+
 /* ---- translation: the text of a graph ---- */
 
 typedef enum { FILL_DEFAULT, FILL_RANGE, FILL_DISTINCT, FILL_LIST } FillKind;
@@ -226,7 +236,7 @@ enum { STEPS = 64 }; /* of a range of fractions: halves and the middle are among
 
 static double element(const Fill *f, DType d, uint32_t k, int64_t i, int64_t n)
 {
-	bool fraction = dtype_is_float(d) || dtype_is_complex(d);
+	bool fraction = dtype_is_inexact(d);
 	bool sign = fraction || dtype_is_signed(d);
 	double lo = f->kind == FILL_DEFAULT ? (sign ? -4 : 0) : f->lo, hi = f->kind == FILL_DEFAULT ? (sign ? 4 : 8) : f->hi;
 	uint64_t h = number(k, i);

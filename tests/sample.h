@@ -23,6 +23,7 @@ typedef struct {
 
 /* Text k of an op's samples, in the arena; NULL where there are no more. */
 const char *sample_text(Arena *, Op, uint32_t k);
+uint32_t sample_count(Op);
 /* False after ctx_error: the text is bad, or the op does not accept its operands in this form. */
 bool sample_build(Ir *, Op, const char *text, SampleForm, Sample *out);
 

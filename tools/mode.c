@@ -28,13 +28,20 @@ bool parse_mode(const char *text, const char *wrt, ModeArgs *out)
 
 /* ---- names of tensors in files ---- */
 
+/* "1." of call 1; "" of the only one, -1. */
+static const char *call_prefix(int call, char before[16])
+{
+	*before = 0;
+	if (call >= 0)
+		snprintf(before, 16, "%d.", call);
+	return before;
+}
+
 void key_text(const TensorKey *key, int call, char *out, size_t n)
 {
-	char number[12], before[16] = "";
+	char number[12], before[16];
 	snprintf(number, sizeof number, "%u", (unsigned)key->k);
-	if (call >= 0)
-		snprintf(before, sizeof before, "%d.", call);
-	snprintf(out, n, "%s%s.%s", before, key->kind, key->name ? key->name : number);
+	snprintf(out, n, "%s%s.%s", call_prefix(call, before), key->kind, key->name ? key->name : number);
 }
 
 static TensorKey numbered(const char *kind, uint32_t k)
@@ -344,10 +351,8 @@ const WeftTensor *runner_absent(Runner *r, uint32_t k, const WeftTensors *file, 
 	key_text(&key, call, name, sizeof name);
 	bool tangent = !strcmp(key.kind, "t"), cotangent = !strcmp(key.kind, "ct");
 	if ((!tangent && !cotangent) || key.name) {
-		char before[16] = "";
-		if (call >= 0)
-			snprintf(before, sizeof before, "%d.", call);
-		return fail("%s: no tensor %s or %s%s for input %u", path, name, before, runner_input(r, k)->name, (unsigned)k), NULL;
+		char before[16];
+		return fail("%s: no tensor %s or %s%s for input %u", path, name, call_prefix(call, before), runner_input(r, k)->name, (unsigned)k), NULL;
 	}
 	of.kind = tangent ? "x" : "y";
 	key_text(&of, call, text, sizeof text);

@@ -283,6 +283,12 @@ Node b_full(Build *b, DType d, double v, uint32_t rank, const Sym *dim)
 	return b_full_attr(b, d, attr_float(v), rank, dim);
 }
 
+Node b_zeros(Build *b, TypeId type)
+{
+	const Type t = *ir_type_of(b->g->ir, type);
+	return b_full(b, t.dtype, 0, t.n, t.dim);
+}
+
 Node b_full_int(Build *b, DType d, int64_t v, uint32_t rank, const Sym *dim)
 {
 	return b_full_attr(b, d, attr_int(b->g->ir, v), rank, dim);

@@ -92,6 +92,11 @@ bool dtype_is_complex(DType d)
 	return category(d) == CAT_COMPLEX;
 }
 
+bool dtype_is_inexact(DType d)
+{
+	return dtype_is_float(d) || dtype_is_complex(d);
+}
+
 DType dtype_real(DType d)
 {
 	return known(d) ? info[d].real : DT_none;

@@ -23,6 +23,7 @@ bool dtype_is_float(DType);                   /* f8, f16, bf16, f32, f64 */
 bool dtype_is_int(DType);                     /* signed and unsigned, not bool */
 bool dtype_is_signed(DType);
 bool dtype_is_complex(DType);
+bool dtype_is_inexact(DType);                 /* float or complex: what has derivatives */
 double dtype_max(DType); /* the greatest finite value of a float type */
 DType dtype_real(DType); /* c64 -> f32; others unchanged */
 DType dtype_complex(DType); /* f32 -> c64; DT_none where there is none */

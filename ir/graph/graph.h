@@ -253,6 +253,10 @@ static inline Sym node_dim(const Graph *g, Node n, uint32_t k) { return node_typ
 uint32_t node_nuses(const Graph *, Node); /* readers, a graph output counts as one */
 bool node_is_output(const Graph *, Node);
 bool node_has_effect(const Graph *, Node); /* its own or a subgraph's */
+bool node_has_graph(const Graph *, Node);  /* scan, while, cond */
+/* How many values it gives (0, 1, or as many as its tuple has), and their types. */
+uint32_t node_nresult(const Graph *, Node);
+TypeId node_result_type(const Graph *, Node, uint32_t k);
 /* Its type has a size that depends on data, which it may be the one to find out. */
 bool node_has_data_size(const Graph *, Node);
 /* The next `get` of result k of a tuple, from the reader *u on, which then is the one after it; none at the end. */

@@ -36,6 +36,27 @@ bool node_has_effect(const Graph *g, Node n)
 	return false;
 }
 
+bool node_has_graph(const Graph *g, Node n)
+{
+	const Schema *s = op_schema(node_op(g, n));
+	for (uint32_t k = 0; k < s->narg; k++)
+		if (s->arg[k].kind == ARG_graph)
+			return true;
+	return false;
+}
+
+uint32_t node_nresult(const Graph *g, Node n)
+{
+	const Type *t = node_type_id(g, n).i ? node_type(g, n) : NULL;
+	return !t ? 0 : t->dtype == DT_none ? t->n : 1;
+}
+
+TypeId node_result_type(const Graph *g, Node n, uint32_t k)
+{
+	const Type *t = node_type(g, n);
+	return t->dtype == DT_none ? t->elem[k] : node_type_id(g, n);
+}
+
 static bool has_data_size(const Ir *ir, TypeId id)
 {
 	const Type *t = ir_type_of(ir, id);

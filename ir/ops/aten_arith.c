@@ -190,7 +190,7 @@ static bool divides_by_zero(Build *b, Node x, Node y)
 	Attr v;
 	int64_t i;
 	DType d = x.i && y.i ? b_promote(b, (Node[]){x, y}, 2) : DT_none;
-	if (d == DT_none || dtype_is_float(d) || dtype_is_complex(d) || !b_splat(b, y, &v))
+	if (d == DT_none || dtype_is_inexact(d) || !b_splat(b, y, &v))
 		return false;
 	bool zero = v.kind == ATTR_bool ? !v.b : sym_is_const(b_syms(b), v.s, &i) && i == 0;
 	if (zero)

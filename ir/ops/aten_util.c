@@ -185,7 +185,7 @@ bool aten_broadcast_shape(Build *b, const Shape *x, const Shape *y, Shape *out)
 
 DType dtype_to_float(DType d)
 {
-	return dtype_is_float(d) || dtype_is_complex(d) || d == DT_none ? d : DT_f32;
+	return dtype_is_inexact(d) || d == DT_none ? d : DT_f32;
 }
 
 void aten_require_le(Build *b, Sym x, Sym y, const char *why)
@@ -285,7 +285,7 @@ Node aten_scalar_as(Build *b, const Attr *a, DType d)
 
 DType aten_scalar_dtype(DType d, const Attr *a)
 {
-	if (d == DT_none || dtype_is_float(d) || dtype_is_complex(d) || a->kind == ATTR_none)
+	if (d == DT_none || dtype_is_inexact(d) || a->kind == ATTR_none)
 		return d;
 	if (a->kind == ATTR_float)
 		return DT_f32;

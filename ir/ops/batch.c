@@ -158,14 +158,14 @@ Node batch_dims(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 
 /* ---- composites that stay whole ---- */
 
-static TypeId with_first(Ir *ir, TypeId type, Sym size)
+TypeId batch_type(Ir *ir, TypeId type, Sym size)
 {
 	const Type t = *ir_type_of(ir, type);
 	Sym dim[MAX_RANK + 1] = {size};
 	if (t.dtype == DT_none) {
 		TypeId *part = ARENA_ARRAY(ir->ctx->scratch, TypeId, t.n);
 		for (uint32_t k = 0; k < t.n; k++)
-			part[k] = with_first(ir, t.elem[k], size);
+			part[k] = batch_type(ir, t.elem[k], size);
 		return ir_tuple(ir, t.n, part);
 	}
 	if (t.n)
@@ -178,7 +178,7 @@ static Node kept_again(Build *b, Node n, const Node *in, AttrId attr, Sym size)
 {
 	Graph *g = b->g;
 	const NodeData d = *node_data(g, n);
-	return graph_add(g, b->before, d.op, in, d.nin, attr, with_first(g->ir, d.type, size), b->loc);
+	return graph_add(g, b->before, d.op, in, d.nin, attr, batch_type(g->ir, d.type, size), b->loc);
 }
 
 /* x with its batch, of the rank `rank` besides. */
@@ -272,7 +272,7 @@ static Graph *lane(Build *b, Node n, const bool *batched)
 	if (!d.type.i)
 		return body;
 	const Type t = *ir_type_of(g->ir, d.type);
-	for (uint32_t k = 0; k < (t.dtype == DT_none ? t.n : 1); k++)
+	for (uint32_t k = 0; k < node_nresult(body, y); k++)
 		graph_add_output(body, "", t.dtype == DT_none ? b_get(&(Build){.g = body}, y, k) : y, -1);
 	return body;
 }

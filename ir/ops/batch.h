@@ -15,6 +15,8 @@ void batch_first_int(Build *b, Node n, Attr *attr, const char *name, int64_t fir
 /* n of other operands and attributes. */
 Node batch_again(Build *b, Node n, const Node *in, const Attr *attr);
 
+/* The type, or each of a tuple, with the batch. */
+TypeId batch_type(Ir *, TypeId, Sym size);
 /* x with the batch; one that has none is repeated. */
 Node batch_wide(Build *b, Node x, bool batched, Sym size);
 /* Every operand. */

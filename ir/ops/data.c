@@ -188,7 +188,7 @@ static bool eval_convert(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor 
 static bool keeps_fractions(const Graph *g, Node n)
 {
 	DType to = node_dtype(g, n), from = node_dtype(g, node_in(g, n, 0));
-	return (dtype_is_float(to) || dtype_is_complex(to)) && (dtype_is_float(from) || dtype_is_complex(from));
+	return dtype_is_inexact(to) && dtype_is_inexact(from);
 }
 
 static bool adjoint_convert(Build *b, Node n, const Node *ct, const bool *want, Node *g)

@@ -37,8 +37,7 @@ bool op_is_kept(Op op)
 
 Node b_zeros_like(Build *b, Node x)
 {
-	const Type t = *node_type(b->g, x);
-	return b_full(b, t.dtype, 0, t.n, t.dim);
+	return b_zeros(b, node_type_id(b->g, x));
 }
 
 Node b_again(Build *b, Node n, const Node *in)
@@ -65,7 +64,7 @@ Node b_sum_to(Build *b, Node x, Node like)
 	return b_convert(b, x, node_dtype(g, like));
 }
 
-static Node add(Build *b, Node x, Node y)
+Node b_add(Build *b, Node x, Node y)
 {
 	return x.i && y.i ? b_bin(b, OP_add, x, y) : x.i ? x : y;
 }
@@ -150,15 +149,6 @@ static bool local(Build *b, Node n, uint32_t k, Node by, Node *out)
 
 /* ---- cotangents ---- */
 
-static Node result_zeros(Build *b, Node n, uint32_t r)
-{
-	const Type t = *node_type(b->g, n);
-	if (t.dtype != DT_none)
-		return b_zeros_like(b, n);
-	const Type part = *ir_type_of(b->g->ir, t.elem[r]);
-	return b_full(b, part.dtype, 0, part.n, part.dim);
-}
-
 static void bind_cotangents(Eval *e, Build *b, Node n, const Node *ct, const char *text)
 {
 	const Type t = *node_type(b->g, n);
@@ -169,7 +159,7 @@ static void bind_cotangents(Eval *e, Build *b, Node n, const Node *ct, const cha
 	for (uint32_t r = 0; r < t.n; r++) {
 		const char *name = arena_printf(b->g->ir->ctx->scratch, "g%u", r);
 		if (strstr(text, name))
-			expand_let(e, name, operand_value(b, n, ct[r].i ? ct[r] : result_zeros(b, n, r)));
+			expand_let(e, name, operand_value(b, n, ct[r].i ? ct[r] : b_zeros(b, node_result_type(b->g, n, r))));
 	}
 }
 
@@ -243,7 +233,7 @@ static void jvp_linear(Build *b, Node n, const Node *t, Node *ty)
 			continue;
 		Node own = in[k];
 		in[k] = t[k];
-		ty[0] = add(b, ty[0], b_again(b, n, in));
+		ty[0] = b_add(b, ty[0], b_again(b, n, in));
 		in[k] = own;
 	}
 }
@@ -279,7 +269,7 @@ static bool jvp_deriv(Build *b, Node n, const Node *t, Node *ty)
 		/* a tangent has the type of the operand, which in composites may be promoted and repeated */
 		Node wide = b_convert(b, b_broadcast(b, t[k], type.n, type.dim), type.dtype);
 		TRY(local(b, n, k, wide, &part));
-		ty[0] = add(b, ty[0], part);
+		ty[0] = b_add(b, ty[0], part);
 	}
 	ty[0] = b_convert(b, ty[0], type.dtype);
 	return true;

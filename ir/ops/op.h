@@ -221,8 +221,9 @@ bool op_is_kept(Op);
 bool op_vjp(Build *, Node n, const Node *ct, const bool *want, Node *g);
 /* The tangents ty[r] of n's results from those of its operands (none: zero), for a node with node_has_jvp. */
 bool op_jvp(Build *, Node n, const Node *t, Node *ty);
-/* For rules: zeros of the type of a value; n with other operands, whose types may differ. */
+/* For rules: zeros of the type of a value; a sum where none is zero; n with other operands, whose types may differ. */
 Node b_zeros_like(Build *, Node);
+Node b_add(Build *, Node x, Node y);
 Node b_again(Build *, Node n, const Node *in);
 /* n for a batch of that size: in[k] is operand k, with the batch as a new first dimension where batched[k], of one at least. All results
  * have the batch. Without a rule, n for one member of it after the other. None after ctx_error, and for a node without result. */

@@ -198,8 +198,8 @@ bool infer_acc(Infer *f, DType x, DType *result)
 	*result = x;
 	if (acc == DT_none)
 		return true;
-	bool float_x = dtype_is_float(x) || dtype_is_complex(x);
-	bool float_acc = dtype_is_float(acc) || dtype_is_complex(acc);
+	bool float_x = dtype_is_inexact(x);
+	bool float_acc = dtype_is_inexact(acc);
 	if (float_x != float_acc)
 		return infer_fail(f, "cannot accumulate %s in %s", dtype_name(x), dtype_name(acc));
 	const Attr *out = infer_attr(f, "out");

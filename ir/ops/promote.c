@@ -12,7 +12,7 @@ static DType combine(DType higher, DType lower)
 		return higher;
 	if (dtype_is_float(higher))
 		return dtype_is_complex(lower) ? to_complex(higher) : higher;
-	if (higher == DT_bool || dtype_is_float(lower) || dtype_is_complex(lower))
+	if (higher == DT_bool || dtype_is_inexact(lower))
 		return dtype_promote(higher, lower);
 	return higher != DT_none ? higher : lower;
 }

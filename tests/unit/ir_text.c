@@ -10,25 +10,7 @@
 #include <cmocka.h>
 
 #include "ir/ops/op.h"
-
-static Ctx *ctx;
-static Ir *ir;
-
-static int setup(void **state)
-{
-	(void)state;
-	ctx = ctx_new();
-	assert_non_null(ctx);
-	ir = ir_new(ctx);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	ctx_free(ctx);
-	return 0;
-}
+#include "tests/unit/ir_fixture.h"
 
 static const char *print(const Graph *g)
 {

@@ -210,17 +210,6 @@ static uint32_t count_inputs(Op op, uint32_t k)
 	return s.nin;
 }
 
-static uint32_t count_samples(Op op)
-{
-	Ctx *ctx = ctx_new();
-	assert_non_null(ctx);
-	uint32_t n = 0;
-	while (sample_text(ctx->arena, op, n))
-		n++;
-	ctx_free(ctx);
-	return n;
-}
-
 static bool chosen(Op op)
 {
 	const char *only = getenv("OP");
@@ -257,7 +246,7 @@ static void every_op(void **state)
 	(void)state;
 	uint32_t failures = 0;
 	for (Op op = 1; op < OP_COUNT; op++)
-		for (uint32_t k = 0, n = chosen(op) ? count_samples(op) : 0; k < n; k++)
+		for (uint32_t k = 0, n = chosen(op) ? sample_count(op) : 0; k < n; k++)
 			run_sample(op, k, &failures);
 	assert_int_equal(failures, 0);
 }
@@ -304,7 +293,7 @@ static void derivatives(void **state)
 	(void)state;
 	uint32_t failures = 0;
 	for (Op op = 1; op < OP_COUNT; op++)
-		for (uint32_t k = 0, n = chosen(op) ? count_samples(op) : 0; k < n; k++)
+		for (uint32_t k = 0, n = chosen(op) ? sample_count(op) : 0; k < n; k++)
 			run((Case){.op = op, .k = k, .form = {.real = DT_f64}, .inner = 2, .failures = &failures, .check = commutes});
 	assert_int_equal(failures, 0);
 }

@@ -10,33 +10,7 @@
 
 #include "ir/ops/op.h"
 #include "passes/pipeline.h"
-
-static Ctx *ctx;
-static Ir *ir;
-
-static int setup(void **state)
-{
-	(void)state;
-	ctx = ctx_new();
-	assert_non_null(ctx);
-	ir = ir_new(ctx);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	ctx_free(ctx);
-	return 0;
-}
-
-static Graph *parse(const char *text)
-{
-	Graph *g = graph_parse(ir, text, "test");
-	if (!g)
-		fail_msg("%s", ctx->last ? ctx->last->text : "");
-	return g;
-}
+#include "tests/unit/ir_fixture.h"
 
 static uint32_t count(const Graph *g, Op op)
 {
@@ -48,7 +22,7 @@ static uint32_t count(const Graph *g, Op op)
 
 static void expect_error(const char *text, const char *a, const char *b)
 {
-	Graph *g = parse(text);
+	Graph *g = parsed(text);
 	assert_false(pipeline_run_one(g, "canon"));
 	assert_int_equal(ctx->nerror, 1);
 	if (!strstr(ctx->last->text, a) || !strstr(ctx->last->text, b))
@@ -87,7 +61,7 @@ static void test_wrong_at_a_sample(void **state)
 static void test_adopts_the_file(void **state)
 {
 	(void)state;
-	Graph *g = parse("graph @f(%x: f32[n]) -> f32[n] where 1 <= n <= 99 ~ 4 {\n"
+	Graph *g = parsed("graph @f(%x: f32[n]) -> f32[n] where 1 <= n <= 99 ~ 4 {\n"
 			 "  %y = aten.slice.Tensor(%x, dim=0, start=0, end=8, step=1) : f32[n]\n"
 			 "  %z = aten.neg(%y) : f32[n]\n  return %z\n}\n");
 	Sym n = sym_find(ir->syms, "n", 1);
@@ -103,7 +77,7 @@ static void test_several_results(void **state)
 {
 	(void)state;
 	Graph *g =
-		parse("graph @f(%x: f32[6, 2]) -> f32[4, 2], f32[2, 2] {\n"
+		parsed("graph @f(%x: f32[6, 2]) -> f32[4, 2], f32[2, 2] {\n"
 		      "  %s = aten.split.Tensor(%x, split_size=4, dim=0) : (f32[4, 2], f32[2, 2])\n"
 		      "  %a = get(%s, index=0) : f32[4, 2]\n"
 		      "  %b = get(%s, index=1) : f32[2, 2]\n  return %a, %b\n}\n");
@@ -118,7 +92,7 @@ static void test_levels(void **state)
 	const char *text = "graph @f(%q: f32[2, 4, 5, 8]) -> f32[2, 4, 5, 8] {\n"
 			   "  %y = aten.scaled_dot_product_attention(%q, %q, %q, none)"
 			   " : f32[2, 4, 5, 8]\n  return %y\n}\n";
-	Graph *g = parse(text), *h = parse(text);
+	Graph *g = parsed(text), *h = parsed(text);
 	pipeline_run_one(g, "canon");
 	assert_int_equal(count(g, OP_aten_scaled_dot_product_attention), 1);
 	pipeline_run_one(g, "decompose");

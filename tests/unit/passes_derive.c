@@ -11,25 +11,7 @@
 
 #include "ir/interp/interp.h"
 #include "passes/transform.h"
-
-static Ctx *ctx;
-static Ir *ir;
-
-static int setup(void **state)
-{
-	(void)state;
-	ctx = ctx_new();
-	assert_non_null(ctx);
-	ir = ir_new(ctx);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	ctx_free(ctx);
-	return 0;
-}
+#include "tests/unit/ir_fixture.h"
 
 static void expect(const Graph *g, const char *text)
 {
@@ -41,14 +23,6 @@ static void expect(const Graph *g, const char *text)
 	assert_string_equal(t.data, text);
 }
 
-static Graph *parse(const char *text)
-{
-	Graph *g = graph_parse(ir, text, "test");
-	if (!g)
-		fail_msg("%s", ctx->last ? ctx->last->text : "");
-	return g;
-}
-
 static const char chain[] = "graph @main(%x: f32[2, 3], %w: f32[3]) {\n"
 			    "  %a = aten.mul.Tensor(%x, %w) : f32[2, 3]\n"
 			    "  %s = sin(%a) : f32[2, 3]\n"
@@ -58,7 +32,7 @@ static const char chain[] = "graph @main(%x: f32[2, 3], %w: f32[3]) {\n"
 static void test_vjp(void **state)
 {
 	(void)state;
-	expect(transform_vjp(parse(chain), &(Wrt){0}),
+	expect(transform_vjp(parsed(chain), &(Wrt){0}),
 	       "graph @main(%x: f32[2, 3], %w: f32[3], %ct.y: f32[2, 3]) -> f32[2, 3], f32[2, 3], f32[3] {\n"
 	       "  %1 = broadcast(%w, shape=[2, 3], map=[1]) : f32[2, 3]\n"
 	       "  %a = mul(%x, %1) : f32[2, 3]\n"
@@ -89,7 +63,7 @@ static double interpret(Graph *g, const double *x, uint32_t n, uint32_t output)
 static void test_second_order(void **state)
 {
 	(void)state;
-	Graph *g = parse("graph @main(%a: f64[], %b: f64[]) {\n"
+	Graph *g = parsed("graph @main(%a: f64[], %b: f64[]) {\n"
 			 "  %p = mul(%a, %b) : f64[]\n"
 			 "  %l = log(%p) : f64[]\n"
 			 "  %s = sin(%b) : f64[]\n"

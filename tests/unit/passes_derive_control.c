@@ -12,33 +12,7 @@
 #include "ir/interp/interp.h"
 #include "passes/transform.h"
 #include "tests/derivative.h"
-
-static Ctx *ctx;
-static Ir *ir;
-
-static int setup(void **state)
-{
-	(void)state;
-	ctx = ctx_new();
-	assert_non_null(ctx);
-	ir = ir_new(ctx);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	ctx_free(ctx);
-	return 0;
-}
-
-static Graph *parse(const char *text)
-{
-	Graph *g = graph_parse(ir, text, "test");
-	if (!g)
-		fail_msg("%s", ctx->last ? ctx->last->text : "");
-	return g;
-}
+#include "tests/unit/ir_fixture.h"
 
 static void failed(void *user, const char *what)
 {
@@ -51,7 +25,7 @@ static void check(const char *text, const int64_t *size, int64_t number)
 {
 	if (setjmp(ctx->unwind))
 		fail_msg("%s", ctx->bug_text);
-	Graph *g = parse(text);
+	Graph *g = parsed(text);
 	Tensor in[8];
 	uint32_t at = 0;
 	Derivative d = {.ctx = ctx, .rng = 7, .failed = failed};
@@ -167,7 +141,7 @@ static void test_counted(void **state)
 	check(ROUNDS("-1", LIMIT("5") "    %c = ge(%n, %i)\n", ""), NULL, 0);
 	check(ROUNDS("7", LIMIT("5") "    %c = lt(%i, %n)\n", ""), NULL, 0);
 	/* three rounds: a scan, whose backward scan reads what it kept */
-	Graph *g = transform_vjp(parse(text), &(Wrt){0});
+	Graph *g = transform_vjp(parsed(text), &(Wrt){0});
 	uint32_t scans = 0;
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
 		assert_int_not_equal(node_op(g, n), OP_while);
@@ -190,11 +164,11 @@ static void test_refused(void **state)
 {
 	(void)state;
 	const char *unknown = ROUNDS("0", LIMIT("3") "    %k = add(%i, %i)\n    %c = lt(%k, %n)\n", "");
-	assert_null(transform_vjp(parse(unknown), &(Wrt){0}));
+	assert_null(transform_vjp(parsed(unknown), &(Wrt){0}));
 	assert_non_null(strstr(ctx->last->text, "number of rounds of this loop is not known"));
-	assert_non_null(transform_jvp(parse(unknown), &(Wrt){0}));
+	assert_non_null(transform_jvp(parsed(unknown), &(Wrt){0}));
 	/* more rounds than there is room for */
-	Graph *g = transform_vjp(parse(ROUNDS("0", LIMIT("9") "    %k = add(%i, %i)\n    %c = lt(%k, %n)\n", ", most=2")), &(Wrt){0});
+	Graph *g = transform_vjp(parsed(ROUNDS("0", LIMIT("9") "    %k = add(%i, %i)\n    %c = lt(%k, %n)\n", ", most=2")), &(Wrt){0});
 	assert_non_null(g);
 	double v[3] = {1, 2, 3};
 	Tensor x = {.dtype = DT_f64, .rank = 1, .dim = {3}, .data = v}, in[3] = {x, x, x}, out[3];
@@ -211,7 +185,7 @@ static void test_constants(void **state)
 	ConstId c[2];
 	for (uint32_t k = 0; k < 2; k++)
 		c[k] = ir_const(ir, (Const){.name = k ? "v" : "w", .dtype = DT_f64, .rank = 1, .dim = dim, .data = value, .bytes = 16, .is_param = true});
-	Graph *g = parse("graph @main(%p: bool[], %h: f64[2]) {\n"
+	Graph *g = parsed("graph @main(%p: bool[], %h: f64[2]) {\n"
 			 "  %r = scan([%h], [], [], body=graph @step(%h: f64[2]) {\n"
 			 "    %t = full(value=true, shape=[], dtype=bool)\n"
 			 "    %c = cond(%t, [%h], yes=graph @yes(%h: f64[2]) {\n"

@@ -84,23 +84,12 @@ static void run_case(Case *c)
 	ctx_free(ctx);
 }
 
-static uint32_t count_samples(Op op)
-{
-	Ctx *ctx = ctx_new();
-	assert_non_null(ctx);
-	uint32_t n = 0;
-	while (sample_text(ctx->arena, op, n))
-		n++;
-	ctx_free(ctx);
-	return n;
-}
-
 static void samples(void **state)
 {
 	(void)state;
 	Case c = {0};
 	for (c.op = 1; c.op < OP_COUNT; c.op++)
-		for (uint32_t k = 0, n = chosen(c.op) ? count_samples(c.op) : 0; k < n; k++)
+		for (uint32_t k = 0, n = chosen(c.op) ? sample_count(c.op) : 0; k < n; k++)
 			for (uint32_t form = 0; form < 4; form++) {
 				c.k = k;
 				c.symbolic = form & 1;

@@ -31,6 +31,17 @@ Graph *transform_vjp(const Graph *g, const Wrt *);
  * no state. */
 Graph *transform_jvp(const Graph *g, const Wrt *);
 
+/* Marks for what is saved: nodes checkpoint(x, at=...), which are x everywhere else and compile to it.
+ *
+ *   %a = checkpoint(%x, at="begin")   a region begins: each value that enters it, parameters excepted
+ *   %h = contract(%a, %w)             inside: whatever is made of such a value, contractions and reductions too; never saved but
+ *   %k = checkpoint(%h, at="keep")    where it says so, computed again from what was saved of what enters
+ *   %y = checkpoint(%r, at="end")     outside again: each value that leaves it
+ *
+ * Regions nest: a node is as many regions deep as the deepest of its operands, "begin" is one deeper, "end" one less. What
+ * derivatives read of a region is inside by itself. A node with an effect is executed once, and its results are saved. Build them
+ * with b_node; a value may be marked several times over. */
+
 /* The graph of transform_vjp in two, of which `joint` is used up: part[0] has the first `ninput` inputs and `noutput` outputs of
  * it, those of the model, and further outputs saved.0, saved.1, ...; part[1] takes the model's inputs that callers pass, all that
  * was saved, and the cotangents, and gives the gradients. False after ctx_error. */

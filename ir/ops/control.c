@@ -398,3 +398,29 @@ OP(barrier) {
 	.lower = {.role = LOWER_INDEX, .joins = JOIN_ALWAYS, .keeps = KEEPS_INDEX, .index = index_barrier},
 	.sample = "f32[3, 4]",
 };
+
+/* ---- checkpoint ---- */
+
+static bool shape_checkpoint(Infer *f)
+{
+	static const char *const places[] = {"begin", "end", "keep", NULL};
+	uint32_t which;
+	TRY(infer_choice(f, "at", places, &which));
+	return shape_barrier(f);
+}
+INFER(checkpoint)
+
+/* Kept while graphs are transformed, since it has rules; compiled as x. */
+OP(checkpoint) {
+	.schema = "checkpoint(Tensor x, *, str at) -> Tensor",
+	.doc = "x, marked for what is saved for gradients: where a region begins (\"begin\") and ends (\"end\") whose values are computed "
+	       "again, or to be saved within one (\"keep\")",
+	.level = LEVEL_DECOMPOSE,
+	.vjp = "[g]",
+	.jvp = "t_x",
+	.batch_leading = true,
+	.infer = infer_checkpoint,
+	.eval = eval_barrier,
+	.expand = "x",
+	.sample = "f32[3, 4], at=\"begin\"; f32[n=3], at=\"end\"; f32[2], at=\"keep\"",
+};

@@ -293,6 +293,13 @@ static void print_prefetch(Fn *f, const LsData *s)
 	            s->k == 1 ? 3 : s->k == 2 ? 2 : 1);
 }
 
+/* Legal for x86-64 only. */
+static void print_fence(Fn *f)
+{
+	line(f);
+	text_add(f->out, "__builtin_ia32_sfence();\n");
+}
+
 static void print_comment(Fn *f, const char *text)
 {
 	line(f);
@@ -530,6 +537,7 @@ static void print_kind(Fn *f, const LsData *s)
 	case LS_FAIL: print_fail(f, s); break;
 	case LS_CALL: print_user_call(f, s); break;
 	case LS_PREFETCH: print_prefetch(f, s); break;
+	case LS_FENCE: print_fence(f); break;
 	case LS_COMMENT: print_comment(f, s->text); break;
 	default: print_program(f, s); break;
 	}

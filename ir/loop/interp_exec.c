@@ -537,7 +537,7 @@ static bool statement(Exec *e, const Active *a, const LsData *s)
 	case LS_FAIL: return run_fail(e, a, s);
 	case LS_TABLE: return exec_block(e, a, s->body);
 	case LS_CALL: return exec_call(e, a, s);
-	case LS_PREFETCH: case LS_COMMENT: return true;
+	case LS_PREFETCH: case LS_FENCE: case LS_COMMENT: return true;
 	default: return e->program ? e->program(e, s) : loop_finding(&e->at, "belongs to programs, not to kernels");
 	}
 }

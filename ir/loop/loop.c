@@ -21,6 +21,7 @@ static const LsRow row[] = {
 	[LS_FAIL] = {"fail", "fail message $k ($a)", .arg = FIELD_INDEX, .most = MAX_FAIL_ARGS, .effect = true},
 	[LS_CALL] = {"call", "call $f", .arg = FIELD_INDEX, .effect = true},
 	[LS_PREFETCH] = {"prefetch", "prefetch$k $m[$o]", .mem = MEM_HINT, .offset = FIELD_INDEX},
+	[LS_FENCE] = {"fence", "fence", .effect = true},
 	[LS_COMMENT] = {"comment", "; $t"},
 	[LS_LAUNCH] = {"launch", "launch $k [$x] ($u; $p)$j", .x = FIELD_INDEX, .arg = FIELD_BUFFERS, .effect = true},
 	[LS_READ] = {"read", "read $v = $d at $x", .v = V_DATA, .x = FIELD_ADDRESS, .effect = true},
@@ -268,6 +269,11 @@ bool ls_is_rare(const LoopFn *f, const LsData *s)
 void ls_prefetch(LoopFn *f, LMem mem, Lx offset, uint32_t level)
 {
 	ls_add(f, (LsData){.kind = LS_PREFETCH, .mem = mem, .offset = offset, .k = level});
+}
+
+void ls_fence(LoopFn *f)
+{
+	ls_add(f, (LsData){.kind = LS_FENCE});
 }
 
 void ls_comment(LoopFn *f, const char *text)

@@ -83,6 +83,7 @@ typedef enum {
 	LS_CALL,  /* a user's operator: `call`; arg[]: of its operands and results in turn the extents, and the values of what lies in
 	             no buffer; then the bytes of its workspace. If it fails, as LS_FAIL        */
 	LS_PREFETCH, /* mem[offset], level k                                                 */
+	LS_FENCE,  /* who sees what this thread writes from here on sees what it has written past the caches */
 	LS_COMMENT, /* text                                                                  */
 	/* program only */
 	LS_LAUNCH, /* call k (Program.call) over x tasks: frame buffers arg[0..nbuf) (LX_ADDR), parameters
@@ -299,6 +300,7 @@ bool ls_is_rare(const LoopFn *, const LsData *);
 uint32_t loop_statements(const LoopFn *, Lb);
 void ls_call(LoopFn *, const LoopCall *, const Lx *arg, uint32_t narg);
 void ls_prefetch(LoopFn *, LMem, Lx offset, uint32_t level);
+void ls_fence(LoopFn *);
 void ls_comment(LoopFn *, const char *);
 static inline LMem lmem_buf(uint32_t k, DType d) { return (LMem){false, k, d}; }
 

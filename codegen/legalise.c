@@ -22,6 +22,7 @@ typedef struct {
 	uint32_t nname;
 	ARRAY(Lx) named;       /* what is in name */
 	StmtList *out;
+	bool streams;          /* so far, past the caches */
 } Legal;
 
 /* ---- expressions ---- */
@@ -310,6 +311,9 @@ static void legal_store(Legal *g, LsData s)
 		s.offset = element_offset(g, s.offset, s.y);
 		s.y = (Lx){0};
 	}
+	if (s.kind == LS_STREAM && !isa_streams(g->lib.isa, lx_type(g->f, s.x)))
+		s.kind = LS_STORE;
+	g->streams = g->streams || s.kind == LS_STREAM;
 	put_access(g, s, lx_type(g->f, s.x));
 }
 
@@ -329,7 +333,7 @@ static void legal_stmt(Legal *g, LsData s)
 		legal_load(g, s);
 	} else if (row->mem == MEM_WRITE) {
 		legal_store(g, s);
-	} else if (row->mem != MEM_HINT || g->lib.isa->vector_bytes) {
+	} else if (s.kind == LS_FENCE ? g->streams : row->mem != MEM_HINT || g->lib.isa->vector_bytes) {
 		if (row->v == V_LOOP && g->is_mutable[old_end.i]) /* it is evaluated once */
 			s.y = let(g, "end", s.y);
 		s.rare = g->lib.isa->vector_bytes && ls_is_rare(g->f, &s);

@@ -167,7 +167,7 @@ static void print_store(Fn *f, const LsData *s)
 	in[n++] = c_lx(f, s->x);
 	if (masked)
 		in[n++] = c_lx(f, s->mask);
-	const char *op = scatter ? masked ? "scatter_masked" : "scatter" : masked ? "store_masked" : "store";
+	const char *op = scatter ? masked ? "scatter_masked" : "scatter" : masked ? "store_masked" : ls_row(s->kind)->name;
 	line(f);
 	text_printf(f->out, "%s;\n", c_call(u, c_helper(u, op, type, scatter ? lx_at(f, s->y)->type : type), in, n).s);
 }
@@ -529,7 +529,7 @@ static void print_kind(Fn *f, const LsData *s)
 	case LS_LOAD: case LS_GATHER:
 		print_define(f, s, true, c_load(f, s).s);
 		break;
-	case LS_STORE: case LS_SCATTER: print_store(f, s); break;
+	case LS_STORE: case LS_STREAM: case LS_SCATTER: print_store(f, s); break;
 	case LS_FOR: print_for(f, s); break;
 	case LS_WHILE: print_while(f, s); break;
 	case LS_IF: print_if(f, s); break;

@@ -44,6 +44,9 @@ void fn_forget(Fn *);
 void fn_aliases(Fn *);
 LLVMValueRef fn_load(Fn *, const LsData *); /* and gather */
 void fn_store(Fn *, const LsData *);        /* and scatter */
+/* mem[offset]; the store of x there, past the caches if it is known to be aligned. */
+LLVMValueRef fn_element(Fn *, LMem, Lx offset);
+void fn_stream(Fn *, LMem, LLVMValueRef x, LLVMValueRef p, bool aligned);
 void fn_prefetch(Fn *, const LsData *);
 
 /* ---- fn_call.c: user operators ---- */

@@ -52,7 +52,7 @@ static void mark_access(Fn *f, LMem m, LLVMValueRef access)
 
 /* ---- addresses ---- */
 
-static LLVMValueRef element(Fn *f, LMem m, Lx offset)
+LLVMValueRef fn_element(Fn *f, LMem m, Lx offset)
 {
 	LLVMValueRef base = m.local ? f->var[m.k] : fn_buffer(f, m.k), at = l_lx(f, offset);
 	int64_t c;
@@ -63,7 +63,7 @@ static LLVMValueRef element(Fn *f, LMem m, Lx offset)
 
 static LLVMValueRef elements(Fn *f, LMem m, Lx offset, Lx index)
 {
-	LLVMValueRef base = element(f, m, offset), at = l_lx(f, index);
+	LLVMValueRef base = fn_element(f, m, offset), at = l_lx(f, index);
 	return LLVMBuildInBoundsGEP2(f->u->b, l_raw(f->u, m.dtype), base, &at, 1, "");
 }
 
@@ -96,7 +96,7 @@ static LLVMValueRef plain_load(Fn *f, const LsData *s, LLVMTypeRef type, LLVMVal
 static LLVMValueRef load_lanes(Fn *f, const LsData *s, LLVMTypeRef type, LLVMValueRef index, uint32_t lanes)
 {
 	LLVMBuilderRef b = f->u->b;
-	LLVMValueRef base = element(f, s->mem, s->offset), x = LLVMGetUndef(type);
+	LLVMValueRef base = fn_element(f, s->mem, s->offset), x = LLVMGetUndef(type);
 	for (uint32_t k = 0; k < lanes; k++) {
 		LLVMValueRef lane = LLVMConstInt(LLVMInt32TypeInContext(f->u->c), k, false);
 		LLVMValueRef at = LLVMBuildExtractElement(b, index, lane, "");
@@ -126,24 +126,37 @@ LLVMValueRef fn_load(Fn *f, const LsData *s)
 	LLVMTypeRef type = l_type(f->u, t);
 	if (s->kind == LS_GATHER && s->k)
 		return load_lanes(f, s, type, l_lx(f, s->x), t.lanes);
-	LLVMValueRef p = s->kind == LS_GATHER ? elements(f, s->mem, s->offset, s->x) : element(f, s->mem, s->offset);
+	LLVMValueRef p = s->kind == LS_GATHER ? elements(f, s->mem, s->offset, s->x) : fn_element(f, s->mem, s->offset);
 	return load_many(f, s, type, p, t.lanes);
 }
 
 /* ---- stores ---- */
 
-static void plain_store(Fn *f, const LsData *s, LLVMValueRef x, LLVMValueRef p)
+static LLVMValueRef plain_store(Fn *f, LMem m, LLVMValueRef x, LLVMValueRef p)
 {
 	LLVMValueRef store = LLVMBuildStore(f->u->b, x, p);
-	LLVMSetAlignment(store, element_bytes(s->mem));
-	mark_access(f, s->mem, store);
+	LLVMSetAlignment(store, element_bytes(m));
+	mark_access(f, m, store);
+	return store;
+}
+
+void fn_stream(Fn *f, LMem m, LLVMValueRef x, LLVMValueRef p, bool aligned)
+{
+	LUnit *u = f->u;
+	LLVMValueRef store = plain_store(f, m, x, p);
+	if (!aligned)
+		return;
+	LLVMMetadataRef one = LLVMValueAsMetadata(LLVMConstInt(LLVMInt32TypeInContext(u->c), 1, false));
+	LLVMSetAlignment(store, element_bytes(m) * LLVMGetVectorSize(LLVMTypeOf(x)));
+	LLVMSetMetadata(store, LLVMGetMDKindIDInContext(u->c, "nontemporal", 11),
+	                LLVMMetadataAsValue(u->c, LLVMMDNodeInContext2(u->c, &one, 1)));
 }
 
 static void store_many(Fn *f, const LsData *s, LLVMValueRef x, LLVMValueRef p, uint32_t lanes)
 {
 	bool scatter = s->kind == LS_SCATTER;
 	if (!scatter && !s->mask.i) {
-		plain_store(f, s, x, p);
+		plain_store(f, s->mem, x, p);
 		return;
 	}
 	LLVMValueRef mask = s->mask.i ? l_lx(f, s->mask) : all_lanes(f, lanes);
@@ -157,7 +170,7 @@ void fn_store(Fn *f, const LsData *s)
 {
 	uint32_t lanes = fn_lx(f, s->x)->type.lanes;
 	LLVMValueRef x = l_lx(f, s->x);
-	LLVMValueRef p = s->kind == LS_SCATTER ? elements(f, s->mem, s->offset, s->y) : element(f, s->mem, s->offset);
+	LLVMValueRef p = s->kind == LS_SCATTER ? elements(f, s->mem, s->offset, s->y) : fn_element(f, s->mem, s->offset);
 	store_many(f, s, x, p, lanes);
 }
 
@@ -165,7 +178,7 @@ void fn_prefetch(Fn *f, const LsData *s)
 {
 	LLVMTypeRef i32 = LLVMInt32TypeInContext(f->u->c), over = l_pointer(f->u);
 	uint32_t locality = s->k == 1 ? 3 : s->k == 2 ? 2 : 1;
-	LLVMValueRef in[4] = {element(f, s->mem, s->offset), LLVMConstInt(i32, 0, 0), LLVMConstInt(i32, locality, 0),
+	LLVMValueRef in[4] = {fn_element(f, s->mem, s->offset), LLVMConstInt(i32, 0, 0), LLVMConstInt(i32, locality, 0),
 	                      LLVMConstInt(i32, 1, 0)};
 	l_intrinsic(f->u, "llvm.prefetch", &over, 1, in, 4);
 }

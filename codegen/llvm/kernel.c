@@ -129,6 +129,23 @@ static void build_if(Fn *f, const LsData *s)
 	LLVMPositionBuilderAtEnd(u->b, end);
 }
 
+static void build_stream(Fn *f, const LsData *s)
+{
+	LUnit *u = f->u;
+	LType t = fn_lx(f, s->x)->type;
+	LLVMValueRef x = l_lx(f, s->x), p = fn_element(f, s->mem, s->offset);
+	LLVMValueRef at = LLVMBuildPtrToInt(u->b, p, LLVMInt64TypeInContext(u->c), "");
+	LLVMValueRef beyond = LLVMBuildAnd(u->b, at, l_i64(u, t.lanes * dtype_size(t.dtype) - 1), "");
+	LLVMBasicBlockRef block[2] = {new_block(f, "unaligned"), new_block(f, "stream")}, end = new_block(f, "end");
+	LLVMBuildCondBr(u->b, LLVMBuildIsNull(u->b, beyond, ""), block[1], block[0]);
+	for (uint32_t k = 0; k < 2; k++) {
+		LLVMPositionBuilderAtEnd(u->b, block[k]);
+		fn_stream(f, s->mem, x, p, k);
+		LLVMBuildBr(u->b, end);
+	}
+	LLVMPositionBuilderAtEnd(u->b, end);
+}
+
 /* What follows is for the first failure of this call of the kernel, up to `end`. */
 static LLVMBasicBlockRef unless_failed(Fn *f)
 {
@@ -192,6 +209,7 @@ static void build_statement(Fn *f, const LsData *s)
 	case LS_SET: LLVMBuildStore(f->u->b, l_lx(f, s->x), f->var[s->v.i]); break;
 	case LS_LOAD: case LS_GATHER: f->var[s->v.i] = fn_load(f, s); break;
 	case LS_STORE: case LS_SCATTER: fn_store(f, s); break;
+	case LS_STREAM: build_stream(f, s); break;
 	case LS_FOR: build_for(f, s); break;
 	case LS_WHILE: build_while(f, s); break;
 	case LS_IF: build_if(f, s); break;

@@ -2,6 +2,7 @@
 #include "codegen/schedule/sched.h"
 
 #include "codegen/schedule/cost.h"
+#include "codegen/schedule/tuning.h"
 #include "ir/loop/predict.h"
 
 #include <string.h>
@@ -194,6 +195,9 @@ static double predicted(const Sched *s, const SchedPhase *p)
 
 void sched_finish_phase(Sched *s, Sym ntasks, KernelCost cost)
 {
+	if (s->streamed)
+		ls_fence(s->f);
+	s->streamed = false;
 	SchedPhase p = {.f = s->f, .ntasks = ntasks, .cost = cost, .narg = s->arg.n, .arg = s->arg.data,
 	                .nparam = s->param.n, .param = s->param.data};
 	loop_simplify(p.f);
@@ -674,9 +678,39 @@ void sched_store_at(Sched *s, uint32_t stage, SchedAddress a, Lx value)
 		ls_store(s->f, mem, a.offset, value, a.vector ? s->mask : (Lx){0});
 }
 
+static bool is_read(const Kernel *k, BufId buf)
+{
+	for (uint32_t i = 1; i < k->kx.n; i++)
+		if (k->kx.data[i].kind == KX_LOAD && k->kx.data[i].buf.i == buf.i)
+			return true;
+	return false;
+}
+
+/* Whole registers of a tensor that no cache holds until it is read: they need not be fetched before they are written. */
+static bool streams(const Sched *s, uint32_t stage, const SchedAddress *a)
+{
+	const Stage *st = &s->k->stage.data[stage];
+	DType d = buf_of(s->l, st->buf)->dtype;
+	if (!a->vector || a->index.i || s->mask.i || d != dtype_compute(d) || s->lanes * dtype_size(d) != s->target->isa.vector_bytes)
+		return false;
+	uint64_t axes = sched_axes(s, s->store[stage]);
+	int64_t n, bytes = dtype_size(d), limit = tuning_beyond_caches(&s->target->machine);
+	for (uint32_t i = 0; i < s->naxis && bytes < limit; i++)
+		if (axes >> i & 1)
+			bytes = sym_is_const(s->syms, s->extent[i], &n) && n ? bytes * n : 0;
+	return bytes >= limit && !is_read(s->k, st->buf);
+}
+
 void sched_store(Sched *s, uint32_t stage, Lx value)
 {
-	sched_store_at(s, stage, sched_address(s, stage), value);
+	SchedAddress a = sched_address(s, stage);
+	if (!streams(s, stage, &a)) {
+		sched_store_at(s, stage, a, value);
+		return;
+	}
+	LMem mem = sched_memory(s, s->k->stage.data[stage].buf);
+	ls_stream(s->f, mem, a.offset, sched_splat(s, sched_convert(s, value, mem.dtype)));
+	s->streamed = true;
 }
 
 Lx sched_identity(Sched *s, ReduceKind c, LType t)

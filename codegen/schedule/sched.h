@@ -43,6 +43,7 @@ typedef struct Sched {
 	uint64_t outer;                      /* the outer axes, by bit */
 	uint32_t vaxis, lanes;
 	Lx mask; /* active lanes, none: all */
+	bool streamed; /* this phase wrote past the caches */
 
 	uint64_t *deps;   /* by Kx: axes it depends on */
 	Sym *offset;      /* by Kx: element offset of a KX_LOAD */

@@ -91,3 +91,9 @@ int64_t tuning_block_elements(const Machine *m)
 {
 	return m->l2 / 8 * 5 / 4;
 }
+
+/* The last level is that of eight cores at least, and all of it may be this model's. */
+int64_t tuning_beyond_caches(const Machine *m)
+{
+	return 8 * (int64_t)(m->l3 ? m->l3 : m->l2);
+}

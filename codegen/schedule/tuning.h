@@ -12,6 +12,9 @@ int64_t tuning_tasks(const Machine *);
 int64_t tuning_task_work(const Machine *);
 int64_t tuning_part_work(const Machine *);
 
+/* A tensor of so many bytes is out of the caches before anybody reads it. */
+int64_t tuning_beyond_caches(const Machine *);
+
 /* ---- contractions ---- */
 
 /* Cycles of one step of k of a register tile of mr rows and nv vectors of f32. */

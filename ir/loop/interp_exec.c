@@ -523,9 +523,19 @@ static bool run_fail(Exec *e, const Active *a, const LsData *s)
 	return true;
 }
 
+static bool note_stream(Exec *e, const Active *a, bool streamed)
+{
+	for (uint32_t t = 0; t < e->n; t++)
+		if (a->on[t])
+			e->streamed[t] = streamed;
+	return true;
+}
+
 static bool statement(Exec *e, const Active *a, const LsData *s)
 {
 	const LsRow *row = ls_row(s->kind);
+	if (s->kind == LS_STREAM)
+		note_stream(e, a, true);
 	if (row->mem == MEM_READ || row->mem == MEM_WRITE)
 		return access(e, a, s);
 	switch (s->kind) {
@@ -537,7 +547,8 @@ static bool statement(Exec *e, const Active *a, const LsData *s)
 	case LS_FAIL: return run_fail(e, a, s);
 	case LS_TABLE: return exec_block(e, a, s->body);
 	case LS_CALL: return exec_call(e, a, s);
-	case LS_PREFETCH: case LS_FENCE: case LS_COMMENT: return true;
+	case LS_FENCE: return note_stream(e, a, false);
+	case LS_PREFETCH: case LS_COMMENT: return true;
 	default: return e->program ? e->program(e, s) : loop_finding(&e->at, "belongs to programs, not to kernels");
 	}
 }
@@ -557,5 +568,10 @@ bool exec_body(Exec *e, const Active *a)
 	int64_t *task = (int64_t *)(void *)variable(e, e->f->task);
 	for (uint32_t t = 0; t < e->n; t++)
 		task[t] = e->task[t];
-	return exec_block(e, a, e->f->body);
+	memset(e->streamed, 0, sizeof e->streamed);
+	TRY(exec_block(e, a, e->f->body));
+	for (uint32_t t = 0; t < e->n; t++)
+		if (e->streamed[t])
+			return loop_finding(&e->at, "ends without a fence after what it streamed");
+	return true;
 }

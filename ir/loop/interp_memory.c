@@ -22,8 +22,7 @@ bool loop_stop(Interp *in, LoopOutcome outcome, const char *fmt, ...)
 /* What a statement is about, for a reader of the loop IR's text. */
 static const char *subject(const LoopFn *f, const LsData *s)
 {
-	bool memory = s->kind == LS_STORE || s->kind == LS_SCATTER;
-	if (!memory)
+	if (ls_row(s->kind)->mem != MEM_WRITE)
 		return s->v.i ? f->lv.data[s->v.i].name : "";
 	if (s->mem.local)
 		return f->lv.data[s->mem.k].name;

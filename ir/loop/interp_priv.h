@@ -109,6 +109,7 @@ typedef struct Exec {
 	uint32_t now;        /* the statement */
 	char **var;          /* by variable: its value; the elements of a local array */
 	uint8_t **written;   /* by variable: of a local array's bytes */
+	bool streamed[LOCKSTEP]; /* by thread: past the caches, without a fence so far */
 	bool (*program)(struct Exec *, const LsData *); /* statements of programs; NULL in kernels */
 } Exec;
 

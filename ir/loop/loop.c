@@ -12,6 +12,7 @@ static const LsRow row[] = {
 	[LS_GATHER] = {"gather", "$v = $m[$o + $x]$l$w", .v = V_DATA, .mem = MEM_READ, .offset = FIELD_INDEX,
 	               .x = FIELD_LANES, .masked = true},
 	[LS_STORE] = {"store", "$m[$o] = $x$w", .mem = MEM_WRITE, .offset = FIELD_INDEX, .x = FIELD_VALUE, .masked = true},
+	[LS_STREAM] = {"stream", "stream $m[$o] = $x", .mem = MEM_WRITE, .offset = FIELD_INDEX, .x = FIELD_VALUE},
 	[LS_SCATTER] = {"scatter", "$m[$o + $y] = $x$w", .mem = MEM_WRITE, .offset = FIELD_INDEX, .x = FIELD_VALUE,
 	                .y = FIELD_LANES, .masked = true},
 	[LS_FOR] = {"for", "for $n in $x .. $y$s$b", .v = V_LOOP, .x = FIELD_INDEX, .y = FIELD_INDEX, .body = true},
@@ -184,6 +185,12 @@ void ls_store(LoopFn *f, LMem mem, Lx offset, Lx value, Lx mask)
 	note_access(f, mem, true);
 	ls_add(f, (LsData){.kind = LS_STORE, .mem = mem, .offset = offset, .x = value,
 	                   .mask = clean_mask(f, mask)});
+}
+
+void ls_stream(LoopFn *f, LMem mem, Lx offset, Lx value)
+{
+	note_access(f, mem, true);
+	ls_add(f, (LsData){.kind = LS_STREAM, .mem = mem, .offset = offset, .x = value});
 }
 
 void ls_scatter(LoopFn *f, LMem mem, Lx offset, Lx index, Lx value, Lx mask)

@@ -74,6 +74,8 @@ typedef enum {
 	             one lane has no mask (as stores): an LS_IF is around it                 */
 	LS_GATHER,/* v = mem[offset + index lanes x]; with mask as LS_LOAD; k: by a load for each lane  */
 	LS_STORE, /* mem[offset] = x, consecutive; with mask                                 */
+	LS_STREAM, /* mem[offset] = x, a vector that nobody reads soon: past the caches if it is aligned to its size; before the kernel
+	             ends, a fence                                                          */
 	LS_SCATTER, /* mem[offset + index lanes y] = x, lanes in order; with mask            */
 	LS_FOR,   /* for v in [x, y) step `step`: body                                       */
 	LS_WHILE, /* while x: body                                                           */
@@ -284,6 +286,7 @@ void ls_set(LoopFn *, Lv, Lx);
 Lv ls_load(LoopFn *, const char *name, LMem, Lx offset, LType, Lx mask); /* type: compute dtype */
 Lv ls_gather(LoopFn *, const char *name, LMem, Lx offset, Lx index, DType, Lx mask);
 void ls_store(LoopFn *, LMem, Lx offset, Lx value, Lx mask);
+void ls_stream(LoopFn *, LMem, Lx offset, Lx value);
 void ls_scatter(LoopFn *, LMem, Lx offset, Lx index, Lx value, Lx mask);
 Lv ls_for(LoopFn *, const char *name, Lx lo, Lx hi, int64_t step); /* opens the body */
 void ls_while(LoopFn *, Lx);

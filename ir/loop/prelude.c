@@ -139,3 +139,8 @@ bool isa_takes(const Isa *isa, ScOp op, LType to, LType from, unsigned known)
 	prelude_types(op, &to, &from);
 	return prelude_of_op(isa, op, to, from, known, false) || prelude_splits(isa, sc_name(op), to, from);
 }
+
+bool isa_streams(const Isa *isa, LType type)
+{
+	return prelude_find(isa, prelude_rows(isa), "stream", type, type, 0, false);
+}

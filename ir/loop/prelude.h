@@ -66,5 +66,7 @@ void prelude_types(ScOp, LType *to, LType *from);
 const PreludeRow *prelude_of_op(const Isa *, ScOp, LType to, LType from, unsigned known, bool llvm);
 /* Legal code may hold this operation, with that first operand. */
 bool isa_takes(const Isa *, ScOp, LType to, LType from, unsigned known);
+/* It has stores of such values that go past the caches, and so a fence. */
+bool isa_streams(const Isa *, LType);
 
 #endif

@@ -246,6 +246,7 @@ static void check_mem(Verify *v, const LsRow *row, const LsData *s, LType value)
 	if (v->isa) {
 		bool scattered = row->x == FIELD_LANES || row->y == FIELD_LANES;
 		expect(v, value.dtype == s->mem.dtype && value.dtype != DT_bool, "legal memory holds values as they are");
+		expect(v, s->kind != LS_STREAM || isa_streams(v->isa, value), "the target cannot");
 		expect(v, !ls_stride(v->f, s) && !(value.lanes == 1 && (scattered || s->mask.i)), "not a legal access");
 	}
 }

@@ -318,6 +318,7 @@ static const char all_kinds[] =
 	"    t1 = (v.6 + w.7)\n"
 	"    acc.4 := fma(t1, t1, acc.4)\n"
 	"    prefetch2 @x.f32[(i.5 + 64)]\n"
+	"    stream @y.f32[i.5] = acc.4\n"
 	"    fence\n"
 	"    a.3.f32[0] = select((v.6 < splat:f32x8(1.5:f32)), acc.4, w.7)\n"
 	"    @y.f32[0 + convert:i32x8(v.6)] = reverse(v.6, v.6) where (v.6 >= w.7)\n"

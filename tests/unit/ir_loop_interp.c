@@ -400,6 +400,34 @@ static void test_negative_variable(void **state)
 	finds(FN "19: ", "let at: at is -1, and taken not to be negative");
 }
 
+/* Vectors past the caches, with a fence behind them or only where the task is odd. */
+static void stream(LoopFn *f, bool always)
+{
+	LType f32x4 = {DT_f32, 4};
+	ls_stream(f, lmem_buf(buffer(f, "y"), DT_f32), lx_mul(f, task(f), lx_int(f, 4)), lx_float(f, f32x4, 1));
+	if (!always)
+		ls_if(f, lx_cmp(f, SC_eq, lx_mod(f, task(f), lx_int(f, 2)), lx_int(f, 1)));
+	ls_fence(f);
+	if (!always)
+		ls_end(f);
+}
+
+static void test_fence(void **state)
+{
+	(void)state;
+	stream(kernel("k"), false);
+	launch(0, N / 4, (uint32_t[]){Y});
+	finds(FN, "ends without a fence after what it streamed");
+}
+
+static void test_fenced(void **state)
+{
+	(void)state;
+	stream(kernel("k"), true);
+	launch(0, N / 4, (uint32_t[]){Y});
+	assert_int_equal(execute(), LOOP_DONE);
+}
+
 /* b takes the place of a while a is still read. */
 static void test_life(void **state)
 {
@@ -542,7 +570,7 @@ int main(void)
 		T(test_out_of_buffer), T(test_before_buffer), T(test_beyond_workspace), T(test_never_written),
 		T(test_output_left_out), T(test_input_written), T(test_weight_written), T(test_two_writers), T(test_joined_writers), T(test_joined_apart),
 		T(test_reader_and_writer), T(test_negative_parameter), T(test_negative_tasks),
-		T(test_negative_variable), T(test_life), T(test_misaligned), T(test_misaligned_input), T(test_restrict),
+		T(test_negative_variable), T(test_fence), T(test_fenced), T(test_life), T(test_misaligned), T(test_misaligned_input), T(test_restrict),
 		T(test_index_overflow), T(test_index_division), T(test_local), T(test_local_bounds),
 		T(test_local_again), T(test_limit), T(test_copy),
 	};

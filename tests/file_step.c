@@ -18,7 +18,7 @@
  *   compiled [TARGET]    compile, run, compare with the interpreter, and to the bit with the interpreted loop IR (file_runner
  *                        --loops: that alone)
  *
- * The graph is printed when no word printed anything. Messages stand at the end. */
+ * A TARGET is a name, or NAME/MACHINE to be tuned for that. The graph is printed when no word printed anything. Messages stand at the end. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,12 +143,21 @@ static bool run_lower(Run *r)
 	return lowered_verify(r->lowered);
 }
 
-/* The target that may follow a word. */
+/* The target that may follow a word; and of a machine, after a slash. */
 static const Target *target(Run *r)
 {
-	const Target *t = r->at < r->nword ? target_named(r->word[r->at]) : NULL;
-	r->at += t != NULL;
-	return t ? t : target_find("generic-c");
+	Arena *a = r->w->ctx->arena;
+	const char *word = r->at < r->nword ? r->word[r->at] : "", *slash = strchr(word, '/');
+	const Target *t = target_named(slash ? arena_strndup(a, word, (size_t)(slash - word)) : word);
+	const Machine *m = slash ? machine_find(slash + 1) : NULL;
+	if (!t || (slash && !m))
+		return target_find("generic-c");
+	r->at++;
+	if (!m)
+		return t;
+	Target *tuned = arena_dup(a, t, sizeof *t);
+	tuned->machine = *m;
+	return tuned;
 }
 
 /* The text of a function is all there is to it. */
@@ -239,7 +248,7 @@ static bool run_decide(Run *r)
 	const ProgramEntry *e = p->entry.data;
 	double *cycles = ARENA_ARRAY(r->w->ctx->arena, double, p->call.n);
 	program_predict(e, &t->machine, NULL, cycles);
-	text_printf(r->out, "%s: %u calls of %u functions, workspace %" PRIu64 " bytes\n", t->isa.name, p->call.n, p->fn.n, e->workspace_hint);
+	text_printf(r->out, "%s for %s: %u calls of %u functions, workspace %" PRIu64 " bytes\n", t->isa.name, t->machine.name, p->call.n, p->fn.n, e->workspace_hint);
 	for (uint32_t k = 0; k < p->call.n; k++)
 		print_call(e, k, cycles[k], r->out);
 	for (uint32_t k = 0; k < p->constant.n; k++)

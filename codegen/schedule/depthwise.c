@@ -23,14 +23,13 @@ typedef struct {
 	uint32_t line, stride; /* innermost taps that are unrolled, and how many of them a pixel is from the next; 0: none */
 } Depthwise;
 
-/* The channel axis: in both operands, unit stride in x and the result; nothing else is in w but taps. */
+/* The channel axis: in both operands and the result, unit stride in x; nothing else is in w but taps. */
 static uint32_t channel_axis(const Sched *s)
 {
 	Sym store = s->store[s->k->stage.n - 1];
 	uint64_t w = sched_axes(s, s->offset[s->shape.b.i]) & s->outer;
 	for (uint32_t a = 0; a < s->naxis; a++)
-		if (s->var[a].i && w == UINT64_C(1) << a && sched_coef_is(s, s->offset[s->shape.a.i], a, 1) &&
-		    sched_coef_is(s, store, a, 1))
+		if (s->var[a].i && w == UINT64_C(1) << a && sched_coef_is(s, s->offset[s->shape.a.i], a, 1) && sched_axes(s, store) & w)
 			return a;
 	return NO_AXIS;
 }
@@ -253,7 +252,7 @@ static const char *recognise(const Sched *s, uint32_t *channel)
 		return "the target has no vectors";
 	*channel = channel_axis(s);
 	if (*channel == NO_AXIS)
-		return "weights are not a vector of channels that are neighbours in operand and result";
+		return "weights are not a vector of channels that are neighbours in the operand";
 	return has_rows(s, *channel) ? NULL : "there is one pixel";
 }
 

@@ -101,6 +101,34 @@ static void in_a_while(Text *t)
 	text_add(t, "  return %g260, %n\n}\n");
 }
 
+/* So many rounds of a product. */
+static void some_rounds(Text *t, const char *name, const char *from, uint32_t rounds)
+{
+	text_printf(t, "  %%%si = full(value=0, shape=[], dtype=i64)\n  %%%s = while([%%%si, %%%s], [%%w], cond=graph @more(%%i: i64[], %%x0: f32[S, 3], %%w: f32[3, 3]) {\n"
+		    "  %%l = full(value=%u, shape=[], dtype=i64)\n  %%m = lt(%%i, %%l)\n  return %%m\n  }, body=graph @round(%%i: i64[], %%x0: f32[S, 3], %%w: f32[3, 3]) {\n"
+		    "  %%one = full(value=1, shape=[], dtype=i64)\n  %%j = add(%%i, %%one)\n", name, name, name, from, rounds);
+	chain(t, "x", 1);
+	text_printf(t, "  return %%j, %%x1\n  })\n  %%%s0 = get(%%%s, index=1)\n", name, name);
+}
+
+/* Which of its two places holds a result of a WHILE depends on how many rounds it did: parts in parts, several beside each
+ * other, and parts that read several of them have to know. */
+static void after_whiles(Text *t)
+{
+	begin(t);
+	some_rounds(t, "b", "a0", 2);
+	some_rounds(t, "c", "b0", 3);
+	text_printf(t, "  %%d = scan([%%c0], [], [%%b0, %%c0, %%w], body=graph @d(%%d0: f32[S, 3], %%b: f32[S, 3], %%c: f32[S, 3], %%w: f32[3, 3]) {\n");
+	chain(t, "d", 280);
+	text_printf(t, "  %%e0 = sub(%%d280, %%b)\n");
+	chain(t, "e", 280);
+	text_printf(t, "  %%f = add(%%e280, %%c)\n  return %%f\n  }, length=3, reverse=false)\n  %%g0 = get(%%d, index=0)\n");
+	chain(t, "g", 280);
+	text_printf(t, "  %%h0 = sub(%%g280, %%c0)\n");
+	chain(t, "h", 280);
+	text_printf(t, "  %%k = sub(%%h280, %%b0)\n  return %%k, %%c0\n}\n");
+}
+
 static void many_inputs(Text *t)
 {
 	text_add(t, "graph @large(");
@@ -237,13 +265,15 @@ TEST(in_a_loop)
 TEST(in_nested_loops)
 TEST(in_branches)
 TEST(in_a_while)
+TEST(after_whiles)
 TEST(many_inputs)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_straight),    cmocka_unit_test(test_in_a_loop),  cmocka_unit_test(test_in_nested_loops),
-		cmocka_unit_test(test_in_branches), cmocka_unit_test(test_in_a_while), cmocka_unit_test(test_many_inputs),
+		cmocka_unit_test(test_in_branches), cmocka_unit_test(test_in_a_while), cmocka_unit_test(test_after_whiles),
+		cmocka_unit_test(test_many_inputs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-"""Archives of tests/data/import, with what torch.export writes seldom: make_import_fixtures.py DEST. Each NAME.pt2 comes with
+"""Archives of tests/data/import, with what torch.export writes seldom: make_import_fixtures.py DEST [NAME...]. Each NAME.pt2 comes with
 NAME.safetensors as those of make_fixtures.py; tests/unit/frontend_pt2.c runs them in the interpreter."""
 import sys
 
@@ -222,13 +222,52 @@ class Bodies(nn.Module):
         return a, b + a.sum()
 
 
-def make(name, model, args, dynamic=None, train=False):
+class Idle(nn.Module):
+    """Dropout that does nothing is the operand itself, and a write to it one to that; one that drops all is a value of its own."""
+
+    def forward(s, x):
+        x = x + 0
+        a = torch.ops.aten.dropout(x, 0.5, False)
+        a[0].add_(1)
+        b = torch.ops.aten.dropout(x, 0.0, True)
+        b[1].mul_(2)
+        c = torch.ops.aten.dropout(x, 1.0, True)
+        c[2].add_(4)
+        return x, a, b, c
+
+
+class Calls(nn.Module):
+    """One number where a list of them is meant, of one and of two; as many dimensions as there may be; arguments without a name."""
+
+    def forward(s, x, **more):
+        y = torch.ops.aten.sum.dim_IntList(x, 1) + torch.ops.aten.avg_pool2d(x[None], 2)[0].mean()
+        z = x.as_strided((4, *[1] * 9, 6, 4), (24, *[24] * 9, 4, 1))
+        n = more["first"].shape[0]
+        return y, z * 2, more["first"].sum() * n - more["second"][: n - 1].sum()
+
+
+class HalfNorms(nn.Module):
+    """Statistics of short floats, kept in f32."""
+
+    def __init__(s):
+        super().__init__()
+        s.kept = nn.BatchNorm1d(3, momentum=0.5)
+        s.each = nn.InstanceNorm1d(3, track_running_stats=True, momentum=0.5, affine=True)
+
+    def forward(s, x):
+        return s.kept(x).float() + s.each(x * 2).float()
+
+
+def make(name, model, args, dynamic=None, train=False, more=None):
+    if sys.argv[2:] and name not in sys.argv[2:]:
+        return
     model.train(train)
-    program = export(model, tuple(x.clone() for x in args), dynamic_shapes=dynamic)
+    more = more or {}
+    program = export(model, tuple(x.clone() for x in args), dict(more), dynamic_shapes=dynamic)
     (dest / "import").mkdir(exist_ok=True)
     save(f"import/{name}", program, True)
-    tensors = {f"x.{i}": x.clone().contiguous() for i, x in enumerate(args)}
-    for i, y in enumerate(y for y in tree_leaves(model(*args)) if y is not None):
+    tensors = {f"x.{i}": x.clone().contiguous() for i, x in enumerate([*args, *more.values()])}
+    for i, y in enumerate(y for y in tree_leaves(model(*args, **more)) if y is not None):
         y = y if isinstance(y, torch.Tensor) else torch.tensor(y)
         tensors[f"y.{i}"] = y.detach().clone().contiguous()
     tensors |= {f"b.{key}": b.detach().clone().contiguous() for key, b in model.named_buffers()}
@@ -251,8 +290,13 @@ def main():
     make("complex", Complex(), (r(3, 2), r(3, dtype=torch.complex64)))
     for name, how in [("expand", lambda x: x.expand(2, -1)[0]), ("unfold", lambda x: x.unfold(0, 3, 2)[..., 1]),
                       ("as_strided", lambda x: x.as_strided((3, 2), (1, 2))[1])]:
-        save(f"import/overlaps_{name}", export(Overlaps(how), (r(7),)), True)
+        if not sys.argv[2:]:
+            save(f"import/overlaps_{name}", export(Overlaps(how), (r(7),)), True)
     make("bodies", Bodies(), (r(3, 4), r(4)), ({0: dyn}, None))
+    e = Dim("e", min=3, max=30)
+    make("idle", Idle(), (r(3, 4),))
+    make("calls", Calls(), (r(4, 6, 4),), {"x": None, "more": {"first": {0: e}, "second": {0: 2 * e}}}, more={"first": r(5), "second": r(10)})
+    make("half_norms", HalfNorms(), (r(4, 3, 50).bfloat16() + 9,), train=True)
 
 
 main()

@@ -177,6 +177,91 @@ static void wrong_shape(WeftTrace *t, WeftValue x)
 	weft_linear(t, x, weft_trace_param(t, "w", "f32[3, 5]", NULL), none);
 }
 
+/* ---- arguments of the wrong kind ---- */
+
+static void list_for_a_value(WeftTrace *t, WeftValue x)
+{
+	const WeftArg a[] = {weft_arg_values(&x, 1)};
+	weft_trace_call(t, "aten.relu", a, 1);
+}
+
+static void number_for_a_value(WeftTrace *t, WeftValue x)
+{
+	const WeftArg a[] = {weft_arg(x), weft_arg_int(3)};
+	weft_trace_call(t, "aten.mm", a, 2);
+}
+
+static void nothing_for_a_value(WeftTrace *t, WeftValue x)
+{
+	const WeftArg a[] = {weft_arg(x), weft_arg_none()};
+	weft_trace_call(t, "aten.mm", a, 2);
+}
+
+static void value_for_a_list(WeftTrace *t, WeftValue x)
+{
+	const WeftArg a[] = {weft_arg(x), weft_arg_int(0)};
+	weft_trace_call(t, "aten.cat", a, 2);
+}
+
+static void number_for_a_list(WeftTrace *t, WeftValue x)
+{
+	(void)x;
+	const WeftArg a[] = {weft_arg_int(0)};
+	weft_trace_call(t, "aten.cat", a, 1);
+}
+
+static void value_for_a_number(WeftTrace *t, WeftValue x)
+{
+	const WeftArg a[] = {weft_arg(x), weft_arg(x)};
+	weft_trace_call(t, "aten.softmax.int", a, 2);
+}
+
+static void text_for_a_dtype(WeftTrace *t, WeftValue x)
+{
+	const WeftArg a[] = {weft_arg(x), weft_arg_named("dtype", weft_arg_text("f33"))};
+	weft_trace_call(t, "aten._to_copy", a, 2);
+}
+
+static void text_for_a_graph(WeftTrace *t, WeftValue x)
+{
+	const WeftArg a[] = {weft_arg(x), weft_arg_values(&x, 1), weft_arg_text("yes"), weft_arg_text("no")};
+	weft_trace_call(t, "cond", a, 4);
+}
+
+static void no_graph(WeftTrace *t, WeftValue x)
+{
+	const WeftArg a[] = {weft_arg(x), weft_arg_values(&x, 1)};
+	weft_trace_call(t, "cond", a, 2);
+}
+
+static void given_twice(WeftTrace *t, WeftValue x)
+{
+	const WeftArg a[] = {weft_arg(x), weft_arg_int(0), weft_arg_named("dim", weft_arg_int(1))};
+	weft_trace_call(t, "aten.softmax.int", a, 3);
+}
+
+static void one_too_many(WeftTrace *t, WeftValue x)
+{
+	const WeftArg a[] = {weft_arg(x), weft_arg(x)};
+	weft_trace_call(t, "aten.relu", a, 2);
+}
+
+static void test_wrong_kinds(void **state)
+{
+	(void)state;
+	refused(list_for_a_value, "aten.relu: argument self: expected one value");
+	refused(number_for_a_value, "aten.mm: argument mat2: expected one value");
+	refused(nothing_for_a_value, "aten.mm: argument mat2: expected a value");
+	refused(value_for_a_list, "aten.cat: argument tensors: expected a list of values");
+	refused(number_for_a_list, "aten.cat: argument tensors: expected a list of values");
+	refused(value_for_a_number, "aten.softmax.int: argument dim: expected no tensor");
+	refused(text_for_a_dtype, "aten._to_copy: argument dtype: expected a dtype");
+	refused(text_for_a_graph, "cond: argument yes: expected what calls cannot pass");
+	refused(no_graph, "cond: argument yes: expected what calls cannot pass");
+	refused(given_twice, "aten.softmax.int: argument dim is given twice");
+	refused(one_too_many, "aten.relu has no argument at this position");
+}
+
 static void in_place(WeftTrace *t, WeftValue x)
 {
 	weft_binary(t, "aten.add_.Tensor", x, x);
@@ -241,6 +326,7 @@ int main(void)
 		cmocka_unit_test(test_state),
 		cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_wrong_kinds),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

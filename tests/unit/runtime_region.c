@@ -418,6 +418,41 @@ static void test_message(void **state)
 	}
 }
 
+/* ---- what a failure puts back ---- */
+
+enum { STATE = 8, SAVED = 2 };
+
+/* In its room are state, the values of two records with one more behind each, indices, and the records. */
+typedef struct {
+	int64_t state[STATE], first[SAVED + 1], some[SAVED + 1], at[SAVED + 1];
+	WeftSaved record[3];
+} Undo;
+
+static int run_undo(WeftRegion *r, void *const *buf, const int64_t *slot)
+{
+	Undo *u = buf[0];
+	weft_save(r, &u->record[0], u->state + 1, u->first, NULL, SAVED, 8); /* the elements 1 and 2 */
+	weft_save(r, &u->record[1], u->state, u->some, u->at, SAVED, 8);     /* 6 and 2, later: what was there before it comes last */
+	weft_save(r, &u->record[2], u->state, u->some, NULL, 0, 8);
+	if (weft_phase(r, add_one, (void *[]){u->state}, NULL, 0, STATE))
+		return 1;
+	return *slot && weft_phase(r, fail_with_all, buf, NULL, 0, TASKS);
+}
+
+static void test_put_back(void **state)
+{
+	(void)state;
+	WeftStatus status = {0};
+	const WeftThreads own = {own_parallel, NULL, 3};
+	for (int32_t n = 1; n <= 3; n++)
+		for (int64_t fails = 0; fails < 2; fails++) {
+			Undo u = {{0, 1, 2, 3, 4, 5, 6, 7}, {11, 12, 13}, {16, 99, 98}, {6, 2, 4}, {{0}}};
+			const int64_t want[2][STATE] = {{1, 2, 3, 4, 5, 6, 7, 8}, {1, 11, 12, 4, 5, 6, 16, 8}};
+			assert_int_equal(execute(run_undo, (void *[]){&u}, &fails, &own, n, &status), fails ? WEFT_ERR_CHECK : WEFT_OK);
+			assert_memory_equal(u.state, want[fails], sizeof u.state);
+		}
+}
+
 static void test_bad_count(void **state)
 {
 	(void)state;
@@ -483,7 +518,7 @@ int main(void)
 		cmocka_unit_test(test_busy_pool), cmocka_unit_test(test_own_threads),
 		cmocka_unit_test(test_team),      cmocka_unit_test(test_count),
 		cmocka_unit_test(test_message),   cmocka_unit_test(test_processors),
-		cmocka_unit_test(test_profile),
+		cmocka_unit_test(test_profile),   cmocka_unit_test(test_put_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

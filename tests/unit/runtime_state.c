@@ -171,6 +171,31 @@ static void test_wrong_tensors(void **unused)
 	model.close(in);
 }
 
+/* Of nothing there need be no memory; a number is one element. */
+static void test_same_shape(void **unused)
+{
+	(void)unused;
+	const int64_t none[2] = {3, 0}, some[2] = {3, 2};
+	const WeftDType f32 = F32, f64 = F64, i64 = I64;
+	float v[6] = {0};
+	WeftTensor t = {NULL, {WEFT_CPU, 0}, 2, F32, (int64_t *)(uintptr_t)none, NULL, 0};
+	assert_true(same_shape(&t, f32, 2, none));
+	t.shape = (int64_t *)(uintptr_t)some;
+	assert_false(same_shape(&t, f32, 2, some));
+	t.data = v;
+	assert_true(same_shape(&t, f32, 2, some));
+	assert_false(same_shape(&t, f32, 2, none));
+	assert_false(same_shape(&t, f32, 1, some));
+	assert_false(same_shape(&t, f64, 2, some));
+	assert_false(same_shape(&t, i64, 2, some));
+	t.device.type++;
+	assert_false(same_shape(&t, f32, 2, some));
+	t = (WeftTensor){v, {WEFT_CPU, 0}, 0, F32, NULL, NULL, 0};
+	assert_true(same_shape(&t, f32, 0, NULL));
+	t.data = NULL;
+	assert_false(same_shape(&t, f32, 0, NULL));
+}
+
 static void test_clone(void **unused)
 {
 	(void)unused;
@@ -442,7 +467,7 @@ static void test_other_sizes(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_state),       cmocka_unit_test(test_wrong_tensors),   cmocka_unit_test(test_clone),
+		cmocka_unit_test(test_state),       cmocka_unit_test(test_same_shape), cmocka_unit_test(test_wrong_tensors),   cmocka_unit_test(test_clone),
 		cmocka_unit_test(test_busy),        cmocka_unit_test(test_failed_call),     cmocka_unit_test(test_donation),
 		cmocka_unit_test(test_weights),     cmocka_unit_test(test_nothing_to_change), cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_other_sizes), cmocka_unit_test(test_weights_while_running),

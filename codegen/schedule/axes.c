@@ -92,6 +92,8 @@ int64_t axes_hint(const Sched *s, uint32_t axis)
 
 /* ---- the vector axis ---- */
 
+enum { SPREAD_BYTES = 128 << 10 /* of local arrays: what a task may have on its stack (SHARE_ELEMENTS of 8 bytes) */ };
+
 static double access_score(const Sched *s, Sym offset, uint32_t axis)
 {
 	Sym coef;
@@ -118,6 +120,27 @@ static double load_score(const Sched *s, uint32_t load, uint32_t axis)
 	return can_shuffle(s, load, axis) ? 1 : access_score(s, s->offset[load], axis);
 }
 
+uint64_t axes_local_bound(const Sched *s, const Stage *st)
+{
+	uint64_t total = 1;
+	for (uint32_t i = 0; i < st->nmap; i++) {
+		int64_t lo, hi;
+		sym_range(s->syms, s->extent[st->map[i]], &lo, &hi);
+		total *= (uint64_t)hi;
+	}
+	return total;
+}
+
+/* What rows in local arrays take when each element has lanes. */
+static bool can_be_spread(const Sched *s)
+{
+	uint64_t bytes = 0, lanes = target_lanes(s->target, DT_f32);
+	for (uint32_t i = 0; i < s->k->stage.n; i++)
+		if (s->k->stage.data[i].result == RESULT_LOCAL)
+			bytes += axes_local_bound(s, &s->k->stage.data[i]) * dtype_size(s->k->stage.data[i].dtype) * lanes;
+	return bytes <= SPREAD_BYTES && bytes <= s->target->machine.l2 / 2;
+}
+
 static bool can_be_vector(const Sched *s, uint32_t axis)
 {
 	for (uint32_t i = 0; i < s->k->stage.n; i++) {
@@ -128,11 +151,8 @@ static bool can_be_vector(const Sched *s, uint32_t axis)
 		/* rows are sorted one by one */
 		if (st->kind == STAGE_SORT)
 			return false;
-		/* values of a row live in a local array that is not spread over lanes */
-		if (st->result == RESULT_LOCAL && (s->outer >> axis & 1))
-			return false;
 	}
-	return true;
+	return !(s->outer >> axis & 1) || can_be_spread(s);
 }
 
 uint32_t axes_choose_vector(const Sched *s)

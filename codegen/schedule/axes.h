@@ -13,6 +13,8 @@ void axes_merge_outer(Sched *);
 /* Reductions and maps over rows of the same shape run over the same axes; of these, contiguous ones are merged. */
 void axes_join_rows(Sched *);
 int64_t axes_hint(const Sched *, uint32_t axis);
+/* Elements of the local array of a stage: the most that its axes may have. */
+uint64_t axes_local_bound(const Sched *, const Stage *);
 /* The axis with unit stride in most accesses, or NO_AXIS when gathers would outweigh them. */
 uint32_t axes_choose_vector(const Sched *);
 /* Outer axes but the vector axis, largest stride first; returns how many. */

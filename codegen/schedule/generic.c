@@ -116,7 +116,10 @@ static void map_step(Sched *s, StageRun *r, const Stage *st)
 		offset = lx_add(s->f, offset, s->at[out->map[i]]);
 		vector |= out->map[i] == s->vaxis;
 	}
-	ls_store(s->f, out->local, offset, vector ? sched_splat(s, v) : v, vector ? s->mask : (Lx){0});
+	if (sched_outer_vector(s)) /* what a tail reads of the other lanes does not matter, but is there */
+		ls_store(s->f, out->local, lx_mul(s->f, offset, lx_int(s->f, s->lanes)), sched_splat(s, v), (Lx){0});
+	else
+		ls_store(s->f, out->local, offset, vector ? sched_splat(s, v) : v, vector ? s->mask : (Lx){0});
 }
 
 static void stage_body(Sched *s, void *data)
@@ -158,22 +161,11 @@ static void stage_axes(const Sched *s, StageRun *r, const Stage *st)
 			r->axes[r->n++] = all[i];
 }
 
-static uint64_t local_bound(const Sched *s, const Stage *st)
-{
-	uint64_t total = 1;
-	for (uint32_t i = 0; i < st->nmap; i++) {
-		int64_t lo, hi;
-		sym_range(s->syms, s->extent[st->map[i]], &lo, &hi);
-		total *= (uint64_t)hi;
-	}
-	return total;
-}
-
 static uint32_t lanes_of_stage(const Sched *s, const Stage *st)
 {
 	if (s->vaxis == NO_AXIS)
 		return 1;
-	if (s->outer >> s->vaxis & 1)
+	if (sched_outer_vector(s))
 		return s->lanes;
 	for (uint32_t i = 0; i < st->nred; i++)
 		if (st->red[i] == s->vaxis)
@@ -313,7 +305,7 @@ static void run_stage(Generic *g, uint32_t stage)
 		out->nmap = st->nmap;
 		for (uint32_t i = 0; i < st->nmap; i++)
 			out->map[i] = st->map[i];
-		out->local = ls_local(s->f, "row", st->dtype, local_bound(s, st));
+		out->local = ls_local(s->f, "row", st->dtype, axes_local_bound(s, st) * (sched_outer_vector(s) ? s->lanes : 1));
 	}
 	Kx where = runs_where(g, st, stage);
 	if (where.i) {
@@ -368,7 +360,7 @@ static void hoist_out_of(Generic *g, uint32_t axis)
 static void outer_loops(Generic *g, uint32_t next)
 {
 	Sched *s = g->s;
-	bool outer_vector = s->vaxis != NO_AXIS && (s->outer >> s->vaxis & 1);
+	bool outer_vector = sched_outer_vector(s);
 	if (next < g->norder) {
 		uint32_t axis = g->order[next];
 		Lx lo = sched_start(s, axis), hi = sched_limit(s, axis);
@@ -424,7 +416,7 @@ static void cut(Generic *g, uint32_t axis, int64_t per)
 Sym generic_choose_tasks(Generic *g, double work)
 {
 	Sched *s = g->s;
-	bool outer_vector = s->vaxis != NO_AXIS && (s->outer >> s->vaxis & 1);
+	bool outer_vector = sched_outer_vector(s);
 	double rest = work;
 	for (uint32_t i = 0; i < g->norder; i++)
 		rest *= (double)axes_hint(s, g->order[i]);
@@ -493,7 +485,7 @@ static const char *why_generic(const Sched *s)
 {
 	if (s->vaxis == NO_AXIS)
 		return target_lanes(s->target, DT_f32) == 1 ? "the target has no vectors" : "no axis is worth vectors";
-	return s->outer >> s->vaxis & 1 ? "lanes are neighbouring points" : "lanes are one row";
+	return sched_outer_vector(s) ? "lanes are neighbouring points" : "lanes are one row";
 }
 
 const char *schedule_generic(Sched *s)

@@ -407,6 +407,11 @@ bool sched_varies(const Sched *s, Kx x)
 	return s->vaxis != NO_AXIS && (s->deps[x.i] >> s->vaxis & 1);
 }
 
+bool sched_outer_vector(const Sched *s)
+{
+	return s->vaxis != NO_AXIS && (s->outer >> s->vaxis & 1);
+}
+
 uint32_t sched_mark(const Sched *s)
 {
 	return s->memo_log.n;
@@ -504,10 +509,12 @@ static Lx read_stage(Sched *s, const KxData *x)
 	Sym offset = sym_int(s->syms, 0);
 	for (uint32_t i = 0; i < v->nmap; i++)
 		offset = sym_add(s->syms, sym_mul(s->syms, offset, s->extent[v->map[i]]), x->idx[i]);
+	Lx at = sched_sym(s, offset);
+	if (sched_outer_vector(s))
+		return lx_var(s->f, ls_load(s->f, "row", v->local, lx_mul(s->f, at, lx_int(s->f, s->lanes)), (LType){x->dtype, s->lanes}, (Lx){0}));
 	bool vector = s->vaxis != NO_AXIS && (sched_axes(s, offset) >> s->vaxis & 1);
 	LType t = {x->dtype, vector ? s->lanes : 1};
-	return lx_var(s->f, ls_load(s->f, "row", v->local, sched_sym(s, offset), t,
-	                            vector ? s->mask : (Lx){0}));
+	return lx_var(s->f, ls_load(s->f, "row", v->local, at, t, vector ? s->mask : (Lx){0}));
 }
 
 Lx sched_convert(Sched *s, Lx v, DType d)

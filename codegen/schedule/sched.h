@@ -19,7 +19,7 @@ enum { MAX_AXES = 48 };
 typedef struct {
 	bool done;
 	Lx value;   /* RESULT_REGISTER: scalar or vector */
-	LMem local; /* RESULT_LOCAL */
+	LMem local; /* RESULT_LOCAL: as many lanes for each element where the vector axis is an outer one */
 	uint32_t nmap;
 	uint32_t map[MAX_RANK];
 } StageValue;
@@ -88,6 +88,7 @@ Lx sched_vector(Sched *, Kx);       /* splat when uniform */
 Lx sched_convert(Sched *, Lx, DType); /* to a compute dtype, or f32 rounded to a storage dtype */
 Lx sched_splat(Sched *, Lx);        /* to s->lanes unless it is a vector already */
 bool sched_varies(const Sched *, Kx); /* depends on the vector axis */
+bool sched_outer_vector(const Sched *); /* lanes are neighbouring points */
 
 /* Evaluate now what is needed of x and depends on `axes` only. */
 void sched_hoist(Sched *, Kx x, uint64_t axes);

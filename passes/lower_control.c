@@ -211,7 +211,7 @@ bool lower_cond(Lower *s, Node n)
 bool lower_to_size(Lower *s, Node n)
 {
 	Step step = {.kind = STEP_SIZE, .pred = whole_buffer(s, node_in(s->g, n, 0)), .size = node_sym(s->g, n, "size"),
-	             .message = node_size_message(s->g, n)};
+	             .message = node_size_message(s->g, n), .differs = node_size_differs(s->g, n, s->l->graph)};
 	array_push(s->arena, &s->steps->step, step);
 	return true;
 }

@@ -29,12 +29,20 @@ class Checker:
         """Does this Weft have the back end?"""
         return "LLVM" not in self.check(model, [model.with_suffix(".0.safetensors")], backend)[1]
 
+    def command(self, *args):
+        done = subprocess.run([self.weft, *map(str, args)], capture_output=True, text=True, timeout=self.seconds)
+        if done.returncode:
+            self.wrong(" ".join(map(str, args)), done.stderr)
+
+    def passes(self, model, refs, backend):
+        code, text = self.check(model, refs, backend)
+        if code or f"{len(refs)} passed, 0 failed" not in text:
+            self.wrong(f"{model.name} {backend}", text)
+
     def run_model(self, model, backend, in_our_words=lambda error: error):
         refs = sorted(model.parent.glob(model.stem + ".[0-9]*.safetensors"))
         good = [r for r in refs if not expected_error(r)]
-        code, text = self.check(model, good, backend)
-        if code or f"{len(good)} passed, 0 failed" not in text:
-            self.wrong(f"{model.name} {backend}", text)
+        self.passes(model, good, backend)
         for ref in refs:
             if expected_error(ref):
                 self.fails(model, ref, backend, in_our_words(expected_error(ref)))

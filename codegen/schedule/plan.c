@@ -27,8 +27,17 @@ typedef struct {
 	bool extended;
 	ARRAY(uint32_t) touched; /* in the loops around */
 	ARRAY(const StepSave *) saved; /* what they hold is there until the end */
-	ARRAY(Sym) born;         /* sizes that depend on data, in order; none: known before */
+	ARRAY(Sym) born;         /* sizes that depend on data, in order; a number: known before */
 } Planner;
+
+/* Nobody knows it before the entry runs. */
+static bool finds(const Planner *p, Sym size)
+{
+	const Program *program = p->kernels->p;
+	if (!sym_uses_kind(p->l->ir->syms, size, SYMVAR_UNBACKED))
+		return false;
+	return !program->entry.n || program_finds(&program->entry.data[program->entry.n - 1], size);
+}
 
 static void touch(Planner *p, uint32_t buf)
 {
@@ -141,7 +150,7 @@ static void walk_step(Planner *p, const Step *s)
 	case STEP_SIZE:
 		p->now++;
 		touch(p, s->pred.i);
-		array_push(p->l->ir->ctx->arena, &p->born, s->size);
+		array_push(p->l->ir->ctx->arena, &p->born, finds(p, s->size) ? s->size : sym_int(p->l->ir->syms, 0));
 		break;
 	}
 }
@@ -570,7 +579,7 @@ static void find_rooms(const Planner *p, Sym *size, uint32_t n, MemoryPlan *plan
 	Arena *arena = p->l->ir->ctx->arena;
 	uint32_t *room = ARENA_ARRAY(arena, uint32_t, n), *room_of = ARENA_ARRAY(arena, uint32_t, p->born.n + 1);
 	for (uint32_t i = 1; i < n; i++) {
-		if (!size[i].i || !sym_uses_kind(p->l->ir->syms, size[i], SYMVAR_UNBACKED))
+		if (!size[i].i || !finds(p, size[i]))
 			continue;
 		uint32_t after = waits_for(p, size[i]);
 		if (!after) {

@@ -350,9 +350,31 @@ static void emit_steps(Builder *b, const StepList *list);
 
 /* ---- sizes that depend on data ---- */
 
-/* What a size was waited for: conditions of the model, memory of outputs. */
+/* Input k has the extents that its type says, of those that were not known before. */
+static void check_input(Builder *b, uint32_t k, const Type *type, Sym var)
+{
+	const ProgramTensor *t = &b->e->input.data[k];
+	for (uint32_t d = 0; d < t->rank; d++) {
+		Sym want = type->dim[d];
+		if (want.i == t->dim[d].i || !sym_uses(b->syms, want, var) || !sym_lower_can(&b->sizes, want))
+			continue;
+		Text text;
+		text_init(&text, b->arena);
+		text_add(&text, "input \"");
+		text_format(&text, t->name);
+		text_printf(&text, "\" dimension %u: expected %s = %%lld, got %%lld", d, sym_str(b->syms, want));
+		Lx arg[2] = {sym_lower(&b->sizes, want), sym_lower(&b->sizes, t->dim[d])};
+		ls_assert(b->f, lx_cmp(b->f, SC_eq, arg[0], arg[1]), program_message(b->p, text.data), arg, 2);
+	}
+}
+
+/* What a size was waited for: extents of inputs, conditions of the model, memory of outputs. */
 static void after_size(Builder *b, Sym var)
 {
+	const Graph *main = b->l->graph;
+	for (uint32_t i = 0, k = 0; i < main->input.n; i++)
+		if (main->input.data[i].kind == INPUT_USER)
+			check_input(b, k++, node_type(main, main->input.data[i].node), var);
 	for (uint32_t k = 0; k < b->guarded->guard.n; k++) {
 		const GraphGuard *g = &b->guarded->guard.data[k];
 		bool uses = sym_uses(b->syms, g->a, var) || sym_uses(b->syms, g->b, var);
@@ -403,9 +425,9 @@ static void emit_size(Builder *b, const Step *s)
 	int64_t lo, hi;
 	Lx value = lx_var(f, ls_read(f, "size", DT_i64, address(b, s->pred, &buf->layout), owner_of(b, s->pred.i)));
 	sym_range(b->syms, s->size, &lo, &hi);
-	uint32_t message = program_message(b->p, s->message);
 	if (sym_lower_can(&b->sizes, s->size)) {
-		ls_assert(f, lx_cmp(f, SC_eq, value, sym_lower(&b->sizes, s->size)), message, &value, 1);
+		Lx known = sym_lower(&b->sizes, s->size);
+		ls_assert(f, lx_cmp(f, SC_eq, value, known), program_message(b->p, s->differs), (Lx[]){value, known}, 2);
 		b->nsize++;
 		return;
 	}
@@ -413,6 +435,7 @@ static void emit_size(Builder *b, const Step *s)
 		ctx_error(b->l->ir->ctx, NULL, "the size %s depends on data, and its symbols have no values", sym_str(b->syms, s->size));
 		return;
 	}
+	uint32_t message = program_message(b->p, s->message);
 	ls_reads_size(f, s->size);
 	Lx ok = lo > -SYM_INF ? lx_cmp(f, SC_ge, value, lx_int(f, lo)) : (Lx){0};
 	if (hi < SYM_INF) {
@@ -812,7 +835,7 @@ static bool build_entry(Builder *b, const ScheduleEntry *entry, const Target *ta
 	b->ninput = b->e->input.n;
 	b->noutput = b->e->output.n;
 	use_state(b);
-	program_find_symbols(b->e);
+	program_find_symbols(b->e, l);
 	schedule_steps(b, &l->steps);
 	b->owner = ARENA_ARRAY(b->arena, uint32_t, l->buf.n);
 	join_carried(b, &l->steps);

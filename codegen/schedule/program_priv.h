@@ -31,7 +31,9 @@ const char *program_fn_name(const ProgramEntry *, const char *role);
 const char *program_part_name(const ProgramEntry *, const char *role, uint32_t part);
 
 /* sizes.c */
-void program_find_symbols(ProgramEntry *);
+/* Dimensions of inputs that nobody can solve for their symbols, since a step of `run` finds these out, get symbols of their own;
+ * those of the graph's inputs are compared with them in `run`. Then the entry's symbols are listed. */
+void program_find_symbols(ProgramEntry *, const Lowered *);
 bool program_sizes(ProgramEntry *, const Graph *, Sym workspace);
 /* Assert a condition of the model in the function at hand: its message has its two sides, and the symbols in it with the
  * inputs of the graph they come from. All of its symbols have values. */

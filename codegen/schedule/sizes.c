@@ -2,6 +2,9 @@
  * shapes and the workspace. Its parameters are the extents of the inputs in order. */
 #include "codegen/schedule/program_priv.h"
 
+#include <stdio.h>
+#include <string.h>
+
 /* ---- symbolic integers over variables that have values here ---- */
 
 static Lx lower_args(SymLower *s, Sym e, Lx (*op)(LoopFn *, Lx, Lx))
@@ -246,7 +249,7 @@ static void results(Sizes *z, uint32_t *slot, const Sym *x, uint32_t n)
 {
 	for (uint32_t k = 0; k < n; k++) {
 		next_statement(z, 0);
-		bool later = sym_uses_kind(z->s.syms, x[k], SYMVAR_UNBACKED); /* `run` finds out */
+		bool later = program_finds(z->e, x[k]);
 		ls_result(z->s.f, (*slot)++, later ? lx_int(z->s.f, -1) : sym_lower(&z->s, x[k]));
 	}
 }
@@ -273,6 +276,20 @@ static bool symbols_solved(Sizes *z)
 				return ctx_error(z->p->ir->ctx, NULL, "input \"%s\" dimension %u: cannot solve %s for its symbols",
 				                 e->input.data[i].name, d, sym_str(z->s.syms, e->input.data[i].dim[d]));
 	return true;
+}
+
+/* Sizes that data decides have bounds of their own, on which memory and proofs rest. */
+static void check_bounds(Sizes *z, const Graph *g)
+{
+	SymTab *syms = z->s.syms;
+	for (uint32_t k = 0; k < z->e->symbol.n; k++) {
+		Sym v = z->e->symbol.data[k], most = sym_most(syms, v);
+		if (sym_var_kind(syms, v) != SYMVAR_UNBACKED || !most.i || sym_is_const(syms, most, NULL) || !sym_lower_can(&z->s, most))
+			continue;
+		GraphGuard bound = {.kind = GUARD_LE, .a = v, .b = most, .why = "the bound of a size that depends on data"};
+		next_statement(z, 0);
+		program_guard(z->p, &z->s, g, &bound);
+	}
 }
 
 void program_guard(Program *p, SymLower *s, const Graph *g, const GraphGuard *w)
@@ -344,15 +361,102 @@ bool program_sizes(ProgramEntry *e, const Graph *g, Sym workspace)
 		ls_result(e->sizes, slot++, sym_lower(&z.s, e->symbol.data[i]));
 	check_inputs(&z, solved);
 	check_guards(&z, g);
+	check_bounds(&z, g);
 	for (uint32_t i = 0; i < e->output.n; i++)
 		results(&z, &slot, e->output.data[i].dim, e->output.data[i].rank);
 	results(&z, &slot, &workspace, 1);
 	return true;
 }
 
-void program_find_symbols(ProgramEntry *e)
+/* ---- symbols ---- */
+
+/* The variable of a dimension that is not known; *n of them. */
+static Sym unknown_var(SymTab *syms, Sym e, const bool *known, uint32_t *n)
+{
+	Sym found = {0};
+	*n = 0;
+	for (uint32_t k = 0; k < sym_nvars(syms); k++)
+		if (!known[k] && sym_uses(syms, e, sym_var_at(syms, k))) {
+			found = sym_var_at(syms, k);
+			++*n;
+		}
+	return found;
+}
+
+static void know(SymTab *syms, Sym var, bool *known)
+{
+	for (uint32_t k = 0; k < sym_nvars(syms); k++)
+		known[k] |= sym_var_at(syms, k).i == var.i;
+}
+
+/* As `sizes` will. */
+static void find_known(const ProgramEntry *e, bool *known)
 {
 	SymTab *syms = e->program->ir->syms;
+	for (bool progress = true; progress;) {
+		progress = false;
+		for (uint32_t i = 0; i < e->input.n; i++)
+			for (uint32_t d = 0; d < e->input.data[i].rank; d++) {
+				uint32_t n, rest;
+				Sym dim = e->input.data[i].dim[d], v = unknown_var(syms, dim, known, &n), c, r;
+				if (n != 1 || !sym_linear(syms, dim, v, &c, &r) || unknown_var(syms, r, known, &rest).i ||
+				    unknown_var(syms, c, known, &rest).i)
+					continue;
+				know(syms, v, known);
+				progress = true;
+			}
+	}
+}
+
+/* All that is not known of it are sizes that a step of `run` finds out, outside branches and loops. */
+static bool is_found_later(SymTab *syms, const Lowered *l, Sym dim, const bool *known)
+{
+	bool *later = ARENA_ARRAY(l->ir->ctx->arena, bool, sym_nvars(syms));
+	uint32_t n, nlater;
+	for (uint32_t k = 0; k < sym_nvars(syms); k++)
+		later[k] = known[k];
+	for (uint32_t k = 0; k < l->steps.step.n; k++)
+		if (l->steps.step.data[k].kind == STEP_SIZE)
+			know(syms, l->steps.step.data[k].size, later);
+	unknown_var(syms, dim, known, &n);
+	unknown_var(syms, dim, later, &nlater);
+	return n && !nlater;
+}
+
+static Sym new_extent(SymTab *syms)
+{
+	char name[24];
+	for (uint32_t k = 0;; k++) {
+		snprintf(name, sizeof name, "d%u", k);
+		if (!sym_find(syms, name, (uint32_t)strlen(name)).i)
+			return sym_var(syms, name, SYMVAR_SIZE, 0, SYM_INF);
+	}
+}
+
+static void name_found_extents(ProgramEntry *e, const Lowered *l)
+{
+	SymTab *syms = e->program->ir->syms;
+	Arena *arena = l->ir->ctx->arena;
+	bool *known = ARENA_ARRAY(arena, bool, sym_nvars(syms) + program_nextent(e));
+	find_known(e, known);
+	for (uint32_t i = 0; i < e->input.n; i++) {
+		ProgramTensor *t = &e->input.data[i];
+		Sym *dim = arena_dup(arena, t->dim, t->rank * sizeof *dim);
+		for (uint32_t d = 0; d < t->rank; d++)
+			if (is_found_later(syms, l, dim[d], known))
+				dim[d] = new_extent(syms);
+		t->dim = dim;
+	}
+}
+
+void program_find_symbols(ProgramEntry *e, const Lowered *l)
+{
+	SymTab *syms = e->program->ir->syms;
+	for (uint32_t k = 0; k < sym_nvars(syms); k++)
+		if (sym_var_kind(syms, sym_var_at(syms, k)) == SYMVAR_UNBACKED) {
+			name_found_extents(e, l);
+			break;
+		}
 	for (uint32_t k = 0; k < sym_nvars(syms); k++) {
 		Sym v = sym_var_at(syms, k);
 		bool used = false;

@@ -315,14 +315,23 @@ void graph_guard(Graph *g, GuardKind kind, Sym a, Sym b, const char *why)
 
 /* ---- whole graphs ---- */
 
+bool graph_symbol_input(const Graph *g, Sym var, uint32_t *input, uint32_t *dim)
+{
+	for (*input = 0; *input < g->input.n; ++*input) {
+		Node x = g->input.data[*input].node;
+		for (*dim = 0; *dim < node_rank(g, x); ++*dim)
+			if (sym_uses(g->ir->syms, node_dim(g, x, *dim), var))
+				return true;
+	}
+	return false;
+}
+
 const char *graph_symbol_origin(const Graph *g, Sym var)
 {
-	for (uint32_t k = 0; k < g->input.n; k++)
-		for (uint32_t d = 0; d < node_rank(g, g->input.data[k].node); d++)
-			if (sym_uses(g->ir->syms, node_dim(g, g->input.data[k].node, d), var))
-				return arena_printf(g->ir->ctx->scratch, " (input \"%s\" dimension %u)",
-				                    g->input.data[k].name, d);
-	return "";
+	uint32_t input, dim;
+	if (!graph_symbol_input(g, var, &input, &dim))
+		return "";
+	return arena_printf(g->ir->ctx->scratch, " (input \"%s\" dimension %u)", g->input.data[input].name, dim);
 }
 
 bool graph_dce(Graph *g)

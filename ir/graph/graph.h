@@ -218,6 +218,8 @@ const char *graph_name(Graph *, Node); /* "conv2d_3" or "17"; never NULL */
 const char *graph_last_name(Graph *, Node);
 /* Require a condition at entry; one that is provably true or already there is not added. */
 void graph_guard(Graph *, GuardKind, Sym a, Sym b, const char *why);
+/* The first dimension of an input in which a size symbol stands. */
+bool graph_symbol_input(const Graph *, Sym var, uint32_t *input, uint32_t *dim);
 /* " (input \"x\" dimension 0)": where the value of a size symbol comes from; "" when from no input. In the
  * scratch arena. */
 const char *graph_symbol_origin(const Graph *, Sym var);
@@ -287,6 +289,9 @@ uint32_t node_args(const Graph *, Node, const char *name, uint32_t *first);
 
 /* Of a `to_size` node: what is wrong with a value that its size cannot have, a format for that value (%lld). */
 const char *node_size_message(const Graph *, Node);
+/* Of one whose size is known already, from the inputs of `bound` (or NULL): a format for the value
+ * and what is known (%lld). */
+const char *node_size_differs(const Graph *, Node, const Graph *bound);
 /* "model.pt2: node conv2d_3 (net.py:12)" for diagnostics, in the scratch arena. */
 const char *node_where(Graph *, Node);
 /* The same with graph_last_name: for what is made for every node and rarely read. */

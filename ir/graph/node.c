@@ -72,21 +72,50 @@ bool node_has_data_size(const Graph *g, Node n)
 	return node_type_id(g, n).i && has_data_size(g->ir, node_type_id(g, n));
 }
 
+/* What has a size, and where the model says so. */
+static void add_size_owner(const Graph *g, Node n, Text *text)
+{
+	const char *line = ir_loc_text(g->ir, node_data(g, n)->loc);
+	text_format(text, node_str(g, n, "what"));
+	if (*line) {
+		text_add(text, " (");
+		text_format(text, line);
+		text_add(text, ")");
+	}
+}
+
+const char *node_size_differs(const Graph *g, Node n, const Graph *bound)
+{
+	const SymTab *syms = g->ir->syms;
+	Sym size = node_sym(g, n, "size");
+	uint32_t input, dim;
+	Text text;
+	text_init(&text, g->ir->ctx->arena);
+	if (!bound || sym_kind(syms, size) != SYM_VAR || !graph_symbol_input(bound, size, &input, &dim)) {
+		add_size_owner(g, n, &text);
+		text_printf(&text, ": the size %s is %%lld, expected %%lld", sym_str(syms, size));
+		return text.data;
+	}
+	Sym extent = node_dim(bound, bound->input.data[input].node, dim);
+	const char *name = sym_name(syms, size);
+	text_add(&text, "input \"");
+	text_format(&text, bound->input.data[input].name);
+	text_printf(&text, "\" dimension %u: expected %s", dim, sym_str(syms, extent));
+	text_printf(&text, "%s%s = %%lld (", extent.i == size.i ? "" : " for ", extent.i == size.i ? "" : name);
+	add_size_owner(g, n, &text);
+	text_printf(&text, "), got %s%s%%lld", extent.i == size.i ? "" : name, extent.i == size.i ? "" : " = ");
+	return text.data;
+}
+
 const char *node_size_message(const Graph *g, Node n)
 {
 	const SymTab *syms = g->ir->syms;
 	Sym size = node_sym(g, n, "size");
-	const char *line = ir_loc_text(g->ir, node_data(g, n)->loc);
 	int64_t lo, hi;
 	Text text;
 	text_init(&text, g->ir->ctx->arena);
 	sym_range(syms, size, &lo, &hi);
-	text_format(&text, node_str(g, n, "what"));
-	if (*line) {
-		text_add(&text, " (");
-		text_format(&text, line);
-		text_add(&text, ")");
-	}
+	add_size_owner(g, n, &text);
 	text_printf(&text, ": the size%s%s is %%lld, expected ", lo == hi ? "" : " ", lo == hi ? "" : sym_str(syms, size));
 	if (lo == hi)
 		text_printf(&text, "%lld", (long long)lo);

@@ -115,6 +115,18 @@ static bool solve_all(const Binder *b)
 	return true;
 }
 
+/* What is not known of it are sizes that nodes will find out. */
+static bool found_later(const Binder *b, Sym s)
+{
+	SymTab *syms = b->g->ir->syms;
+	for (uint32_t k = 0; k < sym_nvars(syms); k++) {
+		Sym var = sym_var_at(syms, k);
+		if (sym_var_kind(syms, var) != SYMVAR_UNBACKED && sym_uses(syms, s, var) && !is_bound(b->e, var))
+			return false;
+	}
+	return true;
+}
+
 /* Every extent equals what its expression says now. */
 static bool check_dim(const Binder *b, uint32_t input, uint32_t dim)
 {
@@ -123,7 +135,8 @@ static bool check_dim(const Binder *b, uint32_t input, uint32_t dim)
 	Sym s = node_dim(b->g, b->g->input.data[input].node, dim);
 	int64_t want, got = b->in[input].dim[dim];
 	if (!sym_eval(syms, s, e->sym, e->value, e->nsym, &want))
-		return ctx_error(e->ctx, NULL,
+		return found_later(b, s) ||
+		       ctx_error(e->ctx, NULL,
 		                 "input \"%s\" dimension %u: %s cannot be solved from the inputs",
 		                 b->g->input.data[input].name, dim, sym_str(syms, s));
 	if (want == got)
@@ -211,6 +224,11 @@ bool interp_born(EvalCtx *e, Graph *g, Node n, Sym var, int64_t value)
 		return ctx_error(e->ctx, node_where(g, n), "the size %s cannot be given a value here", sym_str(e->syms, var));
 	e->sym[e->nsym] = var;
 	e->value[e->nsym++] = value;
+	Binder b = {e, e->bound, e->given};
+	for (uint32_t k = 0; e->bound && k < e->bound->input.n; k++)
+		for (uint32_t d = 0; d < e->given[k].rank; d++)
+			if (sym_uses(e->syms, node_dim(e->bound, e->bound->input.data[k].node, d), var))
+				TRY(check_dim(&b, k, d));
 	for (uint32_t k = 0; k < g->guard.n; k++) {
 		const GraphGuard *u = &g->guard.data[k];
 		if ((sym_uses(e->syms, u->a, var) || sym_uses(e->syms, u->b, var)) && !waits(e, u))
@@ -238,6 +256,8 @@ bool interp_bind(EvalCtx *e, Graph *g, const Tensor *input, uint32_t n)
 {
 	Binder b = {e, g, input};
 	e->syms = g->ir->syms;
+	e->bound = g;
+	e->given = input;
 	if (n != g->input.n)
 		return ctx_error(e->ctx, NULL, "expected %u inputs, got %u", g->input.n, n);
 	interp_grow_symbols(e);

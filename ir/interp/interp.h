@@ -13,6 +13,8 @@ typedef struct EvalCtx {
 	uint32_t nsym, room; /* room: of the two arrays, where a graph may give symbols values */
 	Sym *sym;
 	int64_t *value;
+	Graph *bound; /* whose inputs gave symbols their values, or NULL */
+	const struct Tensor *given; /* these inputs */
 	const SymTab *syms; /* set by interp_bind and interp_run; whoever calls eval_* alone sets it */
 } EvalCtx;
 

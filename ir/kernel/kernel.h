@@ -195,6 +195,7 @@ typedef struct Step {
 	BufId pred;      /* a bool without dimensions; of a STEP_SIZE an i64 */
 	Sym size;        /* known in the steps after it, and in lists inside those */
 	const char *message; /* of a STEP_SIZE whose value is out of range: a format for that value */
+	const char *differs; /* whose size has another value already: for the two */
 	struct StepList *test, *body, *other;
 	uint32_t ncarry;
 	struct StepCarry {

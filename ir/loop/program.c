@@ -76,7 +76,23 @@ bool program_is_found(const ProgramEntry *e, uint32_t k)
 	const ProgramTensor *t = &e->output.data[k];
 	bool found = false;
 	for (uint32_t d = 0; d < t->rank; d++)
-		found |= sym_uses_kind(e->program->ir->syms, t->dim[d], SYMVAR_UNBACKED);
+		found |= program_finds(e, t->dim[d]);
+	return found;
+}
+
+bool program_finds(const ProgramEntry *e, Sym size)
+{
+	SymTab *syms = e->program->ir->syms;
+	bool found = false;
+	if (!sym_uses_kind(syms, size, SYMVAR_UNBACKED))
+		return false;
+	for (uint32_t k = 0; k < sym_nvars(syms) && !found; k++) {
+		Sym var = sym_var_at(syms, k);
+		bool known = sym_var_kind(syms, var) != SYMVAR_UNBACKED || !sym_uses(syms, size, var);
+		for (uint32_t i = 0; i < e->symbol.n && !known; i++)
+			known = e->symbol.data[i].i == var.i;
+		found = !known;
+	}
 	return found;
 }
 

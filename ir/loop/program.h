@@ -141,7 +141,9 @@ uint32_t program_nslot(const ProgramEntry *);
 ProgramCount program_count(const ProgramEntry *, uint32_t k, const int64_t *value);
 /* Of all its calls. */
 ProgramCount program_total(const ProgramEntry *, const int64_t *value);
-/* Sizes of output k depend on data. */
+/* A size in it depends on data and is no input's: `run` finds it out. */
+bool program_finds(const ProgramEntry *, Sym size);
+/* Of a size of output k. */
 bool program_is_found(const ProgramEntry *, uint32_t k);
 /* Buffer k of `run` gets its memory while it runs. */
 bool program_is_room(const ProgramEntry *, uint32_t buf);

@@ -49,17 +49,17 @@ static Node batch_to_size(Build *b, Node n, const Node *in, const bool *batched,
 static bool eval_to_size(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
 {
 	(void)out;
+	char text[512];
 	int64_t v = tensor_i64(in, 0), lo, hi, before;
 	Sym size = node_sym(g, n, "size");
 	if (sym_eval(e->syms, size, e->sym, e->value, e->nsym, &before)) {
 		if (v == before)
 			return true;
-		return ctx_error(e->ctx, node_where(g, n), "%s: the size %s is %" PRId64 ", expected %" PRId64, node_str(g, n, "what"),
-		                 sym_str(e->syms, size), v, before);
+		snprintf(text, sizeof text, node_size_differs(g, n, e->bound), (long long)v, (long long)before);
+		return ctx_error(e->ctx, node_where(g, n), "%s", text);
 	}
 	sym_range(e->syms, size, &lo, &hi);
 	if (v < lo || v > hi) {
-		char text[512];
 		snprintf(text, sizeof text, node_size_message(g, n), (long long)v);
 		return ctx_error(e->ctx, node_where(g, n), "%s", text);
 	}

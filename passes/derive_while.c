@@ -36,9 +36,20 @@ static While while_of(Graph *g, Node n)
 
 /* ---- how many rounds ---- */
 
-/* An integer that is known before anything runs, maybe as a size. w: the loop whose condition or body g is; NULL: none. */
-static bool known(const Graph *g, Node x, const While *w, Sym *v)
+typedef struct {
+	const Graph *g;
+	const While *w; /* the loop whose condition or body g is; NULL: none */
+	Intern met;     /* nodes that are known */
+	ARRAY(Sym) value;
+} Known;
+
+static bool known(const Graph *g, Node x, const While *w, Sym *v);
+static bool known_here(Known *s, Node x, Sym *v);
+
+static bool known_fresh(Known *s, Node x, Sym *v)
 {
+	const Graph *g = s->g;
+	const While *w = s->w;
 	SymTab *syms = g->ir->syms;
 	Op op = node_op(g, x);
 	Sym a, b;
@@ -63,11 +74,31 @@ static bool known(const Graph *g, Node x, const While *w, Sym *v)
 		return !c->is_param;
 	}
 	if (op == OP_convert)
-		return known(g, node_in(g, x, 0), w, v);
-	if ((op != OP_add && op != OP_sub) || !known(g, node_in(g, x, 0), w, &a) || !known(g, node_in(g, x, 1), w, &b))
+		return known_here(s, node_in(g, x, 0), v);
+	if ((op != OP_add && op != OP_sub) || !known_here(s, node_in(g, x, 0), &a) || !known_here(s, node_in(g, x, 1), &b))
 		return false;
 	*v = op == OP_add ? sym_add(syms, a, b) : sym_sub(syms, a, b);
 	return true;
+}
+
+static bool known_here(Known *s, Node x, Sym *v)
+{
+	uint32_t id = intern_find(&s->met, &x, sizeof x);
+	if (!id) {
+		TRY(known_fresh(s, x, v));
+		id = intern(&s->met, &x, sizeof x, NULL);
+		array_push(s->met.arena, &s->value, *v);
+	}
+	*v = s->value.data[id - 1];
+	return true;
+}
+
+/* An integer that is known before anything runs, maybe as a size. w: the loop whose condition or body g is; NULL: none. */
+static bool known(const Graph *g, Node x, const While *w, Sym *v)
+{
+	Known s = {.g = g, .w = w};
+	intern_init(&s.met, g->ir->ctx->scratch);
+	return known_here(&s, x, v);
 }
 
 /* The carry that x is; UINT32_MAX: none. */

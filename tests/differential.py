@@ -1,10 +1,15 @@
 """Random modules, compiled by weft and run by PyTorch: differential.py WEFT --python PYTHON [--seed N] [--count N] [--backends LIST] [--keep DIR]
 PYTHON is one that has torch, safetensors and expecttest; tests/differential_make.py there makes the modules and PyTorch's
-results, `weft check` compares. Prints each mismatch, then why modules were refused, how often; mismatches are kept in DIR.
+results, `weft check` compares. Modules are exported side by side, 16 in a file; where one of them is refused or differs it is
+exported alone, and the others again without it. Prints each mismatch, then why modules were refused, how often; mismatches
+are kept in DIR.
+  --state FILE   one line for each batch that was compared; what is there already is not done again
   --record DIR   instead of comparing, choose from what passes a small set that spreads over operators (--count of it)
 The recorded set of the test suite is tests/recorded."""
 import argparse
+import bisect
 import collections
+import itertools
 import json
 import pathlib
 import re
@@ -14,22 +19,59 @@ import sys
 import tempfile
 
 MAKE = pathlib.Path(__file__).with_name("differential_make.py")
-BATCH = 200  # modules made, checked and deleted at a time
+BATCH = 320  # seeds whose modules are made, checked and deleted at a time
+COMPANY = 16  # modules in a file
+
+
+def metadata_of(reference):
+    data = reference.read_bytes()
+    return json.loads(data[8:8 + int.from_bytes(data[:8], "little")])["__metadata__"]
 
 
 def program_of(reference):
-    data = reference.read_bytes()
-    return json.loads(data[8:8 + int.from_bytes(data[:8], "little")])["__metadata__"]["program"]
+    return metadata_of(reference)["program"]
+
+
+def parts_of(model):
+    """[seed, number of results, text] of each module in the file."""
+    return json.loads(metadata_of(model.with_suffix(".safetensors"))["parts"])
+
+
+def seeds_of(model):
+    return [part[0] for part in parts_of(model)]
+
+
+def culprits(model, text, messages):
+    """Seeds of modules in the file that messages name, or whose result differs; none: nobody knows."""
+    parts = parts_of(model)
+    found = {parts[int(k)][0] for m in messages[model] for k in re.findall(r"\bpart\.(\d+)", m)}
+    output = re.match(r"output (\d+) ", text)
+    ends = list(itertools.accumulate(part[1] for part in parts))
+    return found | ({parts[bisect.bisect(ends, int(output[1]))][0]} if output else set())
+
+
+class Maker:
+    """tests/differential_make.py as a process that makes what it is asked for: starting PyTorch takes longer than a module."""
+
+    def __init__(self, python):
+        self.process = subprocess.Popen([python, MAKE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def make(self, folder, pools):
+        print(json.dumps({"folder": str(folder), "pools": pools}), file=self.process.stdin, flush=True)
+        if not self.process.stdout.readline():
+            sys.exit(f"{MAKE} ended")
 
 
 def check(weft, folder, backend):
     """{model: (passed, text)} and {model: messages}."""
-    p = subprocess.run([weft, "check", folder, "--backend", backend, "--json", "--jobs", "2"], capture_output=True, text=True, errors="replace")
+    if not any(folder.glob("*.pt2")):
+        return {}, collections.defaultdict(list)
+    p = subprocess.run([weft, "check", folder, "--backend", backend, "--json", "--jobs", "2", "--no-cache"], capture_output=True, text=True, errors="replace")
     messages = collections.defaultdict(list)
     for line in p.stderr.splitlines():
-        found = re.match(r"(\S*?/(\d+)\.pt2)\S*:? (?:.*?: )?error: (.*)", line)
+        found = re.match(r"(\S*?/[\d-]+\.pt2)\S*:? .*error: ", line)
         if found:
-            messages[pathlib.Path(found[1])].append(found[3])
+            messages[pathlib.Path(found[1])].append(line)
     try:
         results = json.loads(p.stdout)["results"]
     except json.JSONDecodeError:
@@ -43,6 +85,7 @@ def is_refusal(text):
 
 def cause(message):
     """Messages without names and numbers, to count them."""
+    message = re.sub(r".*?error: ", "", message)
     message = re.sub(r"\d+ unsupported operators?: ", "unsupported operator ", message)
     return re.sub(r" x\d+ \(first at .*?\)", "", message)[:140]
 
@@ -50,20 +93,21 @@ def cause(message):
 class Totals:
     def __init__(self, keep):
         self.keep, self.count, self.causes, self.wrong = keep, collections.Counter(), collections.Counter(), []
+        self.failed = set()  # seeds of modules that fail alone
 
-    def add(self, backend, results, messages):
-        for model, (passed, text) in results.items():
-            verdict = "equal" if passed else "refused" if is_refusal(text) else "different"
-            self.count[backend, verdict] += 1
-            if verdict == "refused":
-                self.causes[cause(messages[model][0] if messages[model] else "refused without a message")] += 1
-            if verdict == "different" or (verdict == "refused" and not messages[model]):
-                self.report(backend, model, text)
+    def add(self, backend, model, passed, text, messages, seeds):
+        verdict = "equal" if passed else "refused" if is_refusal(text) else "different"
+        self.count[f"{backend}: {verdict}"] += len(seeds)
+        self.failed |= set() if passed else set(seeds)
+        if verdict == "refused":
+            self.causes[cause(messages[model][0] if messages[model] else "refused without a message")] += 1
+        if verdict == "different" or (verdict == "refused" and not messages[model]):
+            self.report(backend, model, text)
 
     def report(self, backend, model, text):
         reference = model.with_suffix(".safetensors")
         print(f"{model.stem} {backend}: {text}\n    {program_of(reference)}", flush=True)
-        self.wrong.append(model.stem)
+        self.wrong.append(f"{model.stem} {backend}")
         if self.keep:
             self.keep.mkdir(parents=True, exist_ok=True)
             shutil.copy(model, self.keep)
@@ -72,19 +116,57 @@ class Totals:
     def print(self):
         for text, n in self.causes.most_common():
             print(f"{n:6} refused: {text}")
-        for (backend, verdict), n in sorted(self.count.items()):
-            print(f"{backend}: {n} {verdict}")
+        for verdict, n in sorted(self.count.items()):
+            print(f"{verdict}: {n}")
+        if self.wrong:
+            print("different:", ", ".join(self.wrong))
+
+    def text(self):
+        return {"count": self.count, "causes": self.causes, "wrong": self.wrong}
+
+    def read(self, entry):
+        self.count.update(entry["count"])
+        self.causes.update(entry["causes"])
+        self.wrong += entry["wrong"]
 
 
-def batches(args):
-    """Folders of modules, one after the other."""
+def compare(args, maker, backend, totals, folder):
+    """Compare the files in the folders of `folder`; what fails is made again, alone, in a new one, so that in the end only files of
+    one module fail."""
+    failing, done = [], 0
+    while (now := folder / str(done)).exists():
+        results, messages = check(args.weft, now, backend)
+        pools = []
+        for model, (passed, text) in results.items():
+            seeds = seeds_of(model)
+            if passed or len(seeds) == 1:
+                totals.add(backend, model, passed, text, messages, seeds)
+            else:
+                bad = culprits(model, text, messages)
+                rest = [s for s in seeds if s not in bad]
+                half = len(rest) if bad else len(rest) // 2
+                pools += [[s] for s in bad] + [p for p in (rest[:half], rest[half:]) if p]
+                failing.append((put_aside(model, folder / "aside"), text, seeds))
+        done += 1
+        if pools:
+            made = sum(f.is_dir() for f in folder.iterdir() if f.name.isdigit())
+            maker.make(folder / str(made), pools)
+    for model, text, seeds in failing:
+        if not totals.failed & set(seeds):
+            totals.report(backend, model, text + " (each of them passes alone)")
+
+
+def put_aside(model, folder):
+    folder.mkdir(exist_ok=True)
+    shutil.move(model.with_suffix(".safetensors"), folder / (model.stem + ".safetensors"))
+    return pathlib.Path(shutil.move(model, folder / model.name))
+
+
+def batches(args, done):
+    """Seeds of one batch after the other."""
     for seed in range(args.seed, args.seed + args.count, BATCH):
-        with tempfile.TemporaryDirectory() as folder:
-            made = subprocess.run([args.python, MAKE, folder, "--seed", str(seed), "--count", str(min(BATCH, args.seed + args.count - seed))],
-                                  stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-            if made.returncode:
-                sys.exit(made.stderr)
-            yield pathlib.Path(folder)
+        if seed not in done:
+            yield list(range(seed, min(seed + BATCH, args.seed + args.count)))
 
 
 def operators(reference):
@@ -107,6 +189,31 @@ def record(args, passing):
         shutil.copy(model.with_suffix(".safetensors"), args.record)
 
 
+def read_state(args, totals):
+    """The first seeds of batches that were compared before, by the same command."""
+    done = set()
+    for line in args.state.read_text().splitlines() if args.state and args.state.exists() else []:
+        entry = json.loads(line)
+        totals.read(entry)
+        done.add(entry["seed"])
+    return done
+
+
+def one_batch(args, maker, seeds, passing):
+    """Totals of these seeds; what passes everywhere joins `passing`, where modules are to be recorded."""
+    totals, n = Totals(args.keep), 1 if args.record else COMPANY
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        maker.make(folder / "0", [seeds[k:k + n] for k in range(0, len(seeds), n)])
+        for backend in args.backends.split(","):
+            compare(args, maker, backend, totals, folder)
+        for model in sorted(folder.glob("0/*.pt2")) if args.record else []:
+            if not totals.failed & set(seeds_of(model)):
+                size = sum(shutil.copy(f, args.scratch) and f.stat().st_size for f in (model, model.with_suffix(".safetensors")))
+                passing.append((args.scratch / model.name, size))
+    return totals
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("weft", type=lambda s: pathlib.Path(s).resolve())
@@ -115,21 +222,19 @@ def main():
     p.add_argument("--count", type=int, default=1000)
     p.add_argument("--backends", default="interp,jit", help="interp, jit, c, llvm; bits.py tells whether C and LLVM differ")
     p.add_argument("--keep", type=pathlib.Path, help="where mismatches are kept")
+    p.add_argument("--state", type=pathlib.Path)
     p.add_argument("--record", type=pathlib.Path)
     p.add_argument("--keep-count", type=int, default=300, help="how many --record chooses")
     args = p.parse_args()
-    totals = Totals(args.keep)
-    with tempfile.TemporaryDirectory() as kept:
-        passing = []
-        for folder in batches(args):
-            ok = set(folder.glob("*.pt2"))
-            for backend in args.backends.split(","):
-                results, messages = check(args.weft, folder, backend)
-                totals.add(backend, results, messages)
-                ok &= {model for model, (passed, _) in results.items() if passed}
-            for model in sorted(ok) if args.record else []:
-                size = sum(shutil.copy(f, kept) and f.stat().st_size for f in (model, model.with_suffix(".safetensors")))
-                passing.append((pathlib.Path(kept) / model.name, size))
+    totals, maker, passing = Totals(args.keep), Maker(args.python), []
+    with tempfile.TemporaryDirectory() as scratch:
+        args.scratch = pathlib.Path(scratch)
+        for seeds in batches(args, read_state(args, totals)):
+            batch = one_batch(args, maker, seeds, passing)
+            totals.read(batch.text())
+            if args.state:
+                with args.state.open("a") as f:
+                    print(json.dumps({"seed": seeds[0], **batch.text()}), file=f)
         if args.record:
             record(args, passing)
     totals.print()

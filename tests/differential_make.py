@@ -8,11 +8,13 @@ What is allowed. A result on which nothing was rounded but by operations that IE
 exactly. Other results are compared with the same chain in float64 that rounds at the model's own casts: within the units in the
 last place of the storage types in which was computed, plus some times PyTorch's own error, and are never the operand of a step that jumps."""
 import argparse
+import json
 import random
 import re
 import sys
 import warnings
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -140,30 +142,46 @@ def make_chain(r, g):
     return Chain(steps, results, constants), inputs, values, "; ".join(text)
 
 
-def other_size(r, g, chain, inputs):
-    """The inputs at another leading size, where the model that PyTorch exports for any size accepts them."""
+@dataclass
+class Case:
+    """A module with inputs and results; `others` are inputs of another leading size, `moves` says of which inputs."""
+    seed: int
+    module: torch.nn.Module
+    inputs: list
+    values: list
+    text: str
+    moves: list = None
+    others: list = None
+    other_values: list = None
+
+    def take_others(self):
+        self.inputs, self.values = self.others, self.other_values
+        self.text += "; at " + str([list(x.shape) for x in self.inputs])
+
+
+def other_inputs(r, g, inputs):
+    """Which inputs have the leading size, and inputs of another one; None where that is not one size."""
     lead = inputs[0].shape[0]
     if lead < 2 or any(x.dim() == inputs[0].dim() and x.shape[0] not in (1, lead) for x in inputs):
-        raise Skip("no symbol")
+        return None
     moves = [x.dim() == inputs[0].dim() and x.shape[0] == lead for x in inputs]
-    dynamic = tuple({0: Dim.AUTO} if m else {} for m in moves)
-    program = export(chain, tuple(inputs), dynamic_shapes=(dynamic,))
     size = r.choice([2, 3, 4, 6, 9, 16])
-    others = [random_input(r, g, x.dtype, [size, *x.shape[1:]]) if m else x for x, m in zip(inputs, moves)]
-    program.module()(*others)
-    return program, others
+    return moves, [random_input(r, g, x.dtype, [size, *x.shape[1:]]) if m else x for x, m in zip(inputs, moves)]
 
 
 def chain_case(seed, r, g):
     chain, inputs, values, text = make_chain(r, g)
-    if r.random() < 0.3:
+    case = Case(seed, chain, inputs, [values[k] for k in chain.results], text)
+    others = other_inputs(r, g, inputs) if r.random() < 0.3 else None
+    if others:
+        case.moves, case.others = others
         try:
-            program, others = other_size(r, g, chain, inputs)
-            regraded = regrade(chain, others)
-            return program, others, [regraded[k] for k in chain.results], text + "; at " + str([list(x.shape) for x in others])
-        except Exception:  # noqa: BLE001: whatever keeps this module from having symbols, it still has fixed sizes
-            pass
-    return export(chain, tuple(inputs)), inputs, [values[k] for k in chain.results], text
+            regraded = regrade(chain, case.others)
+            case.other_values = [regraded[k] for k in chain.results]
+            comparable(seed, case.other_values)
+        except Exception:  # noqa: BLE001: whatever the chain has against that size, it still has its own
+            case.moves = case.others = None
+    return case
 
 
 def regrade(chain, inputs):
@@ -248,7 +266,6 @@ def operator_case(seed, r, g, operators):
     tensors = [leaves[k].detach().clone().contiguous() for k in at]
     fixed = [None if k in at else x for k, x in enumerate(leaves)]
     call = Call(o.name, o.op, spec, fixed, at)
-    program = export(call, tuple(t.clone() for t in tensors))
     results = pytree.tree_leaves(call(*[t.clone() for t in tensors]))
     if not all(isinstance(y, torch.Tensor) and not y.is_complex() and y.numel() <= 4000 for y in results):
         raise Skip("no tensors")
@@ -261,7 +278,7 @@ def operator_case(seed, r, g, operators):
         f"{str(x.dtype)[6:]}{list(x.shape)}" if isinstance(x, torch.Tensor) else repr(x) for x in leaves)
     values = [Value(y, w if w.shape == y.shape and not exact else y, Grain() if exact or not y.is_floating_point() else Grain([y.dtype], 1))
               for y, w in zip(results, wide)]
-    return program, tensors, values, text
+    return Case(seed, call, tensors, values, text)
 
 
 # ---- files ----
@@ -276,44 +293,139 @@ def rewrite(src, dst):
                 b.writestr(info, re.sub(rb'File \\"[^"\\]*/', rb'File \\"', a.read(name)))
 
 
-def save(folder, seed, program, inputs, values, text):
+def comparable(seed, values):
     if any(y.model.numel() and not torch.equal(y.model.isfinite(), y.wide.isfinite()) for y in values if y.model.is_floating_point()):
         raise Skip("overflows in a storage type")
     if all(y.model.numel() == 0 for y in values) and seed % 4:
         raise Skip("empty")
+
+
+def save(folder, program, cases):
+    """SEED.pt2, or of several FIRST-LAST.pt2; `parts` of the metadata has the seed, the number of results and the text of each."""
+    inputs, values = [x for c in cases for x in c.inputs], [y for c in cases for y in c.values]
     tensors = {f"x.{k}": x.detach().contiguous().clone() for k, x in enumerate(inputs)}
-    metadata = {"program": text}
+    metadata = {"program": " | ".join(c.text for c in cases), "parts": json.dumps([[c.seed, len(c.values), c.text] for c in cases])}
     for k, y in enumerate(values):
         tensors[f"y.{k}"], metadata[f"allow.{k}"] = y.reference(), y.allowed()
+    name = "-".join(str(s) for s in sorted({cases[0].seed, cases[-1].seed}))
     torch.export.save(program, folder / "raw.pt2")
-    rewrite(folder / "raw.pt2", folder / f"{seed}.pt2")
+    rewrite(folder / "raw.pt2", folder / f"{name}.pt2")
     (folder / "raw.pt2").unlink()
-    save_file(tensors, folder / f"{seed}.safetensors", metadata=metadata)
+    save_file(tensors, folder / f"{name}.safetensors", metadata=metadata)
 
 
-def make(folder, seed, operators):
+# ---- modules side by side ----
+
+class SideBySide(torch.nn.Module):
+    """Modules that have nothing to do with each other: exporting them together costs little more than exporting one."""
+
+    def __init__(self, cases):
+        super().__init__()
+        self.part, self.count = torch.nn.ModuleList(c.module for c in cases), [len(c.inputs) for c in cases]
+
+    def forward(self, *inputs):
+        results, at = [], 0
+        for part, n in zip(self.part, self.count):
+            results += pytree.tree_leaves(part(*inputs[at:at + n]))
+            at += n
+        return tuple(results)
+
+
+def take_sizes(program, cases):
+    """Other sizes for the modules that PyTorch's export of them accepts at these sizes: it may have made the size a number."""
+    def accepts(chosen):
+        try:
+            run(*[x for c in cases for x in (c.others if c in chosen else c.inputs)])
+            return True
+        except Exception:  # noqa: BLE001: guards raise what they like
+            return False
+    run = program.module()
+    chosen = [c for c in cases if c.others and accepts([c])]
+    if accepts(chosen):
+        for c in chosen:
+            c.take_others()
+
+
+def export_together(cases):
+    inputs = tuple(x.clone() for c in cases for x in c.inputs)
+    module = SideBySide(cases)
+    if not any(c.moves for c in cases):
+        return export(module, inputs)
+    dynamic = tuple({0: Dim.AUTO} if m else {} for c in cases for m in c.moves or [False] * len(c.inputs))
+    program = export(module, inputs, dynamic_shapes=(dynamic,))
+    take_sizes(program, cases)
+    return program
+
+
+def save_cases(folder, cases):
+    """In one file, or in several where PyTorch does not export them together. How many were saved."""
+    try:
+        save(folder, export_together(cases), cases)
+        return len(cases)
+    except Exception as e:  # noqa: BLE001: PyTorch refuses many random modules, in many ways
+        if len(cases) == 1:
+            return complain(cases[0].seed, e)
+    half = len(cases) // 2
+    return save_cases(folder, cases[:half]) + save_cases(folder, cases[half:])
+
+
+def complain(seed, e):
+    if isinstance(e, (NameError, AttributeError)) and "differential" in str(e.__traceback__.tb_frame.f_code.co_filename):
+        print(f"{seed}: {type(e).__name__}: {e}", file=sys.stderr)
+    return 0
+
+
+def make_case(seed, operators):
     r, g = random.Random(seed), torch.Generator().manual_seed(seed)
-    case = operator_case(seed, r, g, operators) if r.random() < 0.4 else chain_case(seed, r, g)
-    save(folder, seed, *case)
+    try:
+        case = operator_case(seed, r, g, operators) if r.random() < 0.4 else chain_case(seed, r, g)
+        comparable(seed, case.values)
+        return case
+    except Exception as e:  # noqa: BLE001
+        return complain(seed, e) or None
+
+
+def make(folder, seeds, operators):
+    folder.mkdir(parents=True, exist_ok=True)
+    cases = [c for c in (make_case(s, operators) for s in seeds) if c]
+    return save_cases(folder, cases) if cases else 0
+
+
+def serve(operators):
+    """For each line {"folder": ..., "pools": [[SEED, ...], ...]} the number of modules made there."""
+    for line in sys.stdin:
+        request = json.loads(line)
+        print(sum(make(Path(request["folder"]), seeds, operators) for seeds in request["pools"]), flush=True)
+
+
+def seed_cheaply():
+    """The operator database seeds every generator before every sample, those of absent devices with a stack trace each."""
+    import torch.testing._internal.common_utils as common
+
+    def set_rng_seed(seed=None):
+        seed = common.SEED if seed is None else seed
+        torch.default_generator.manual_seed(seed)
+        random.seed(seed)
+        if common.TEST_NUMPY:
+            common.np.random.seed(seed)
+    common.set_rng_seed = set_rng_seed
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("out", type=Path)
+    p.add_argument("out", type=Path, nargs="?", help="without it, requests are read, see serve()")
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--count", type=int, default=100)
+    p.add_argument("--pool", type=int, default=1, help="modules in one file")
     args = p.parse_args()
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
-    args.out.mkdir(parents=True, exist_ok=True)
-    operators, made = database(), 0
-    for seed in range(args.seed, args.seed + args.count):
-        try:
-            make(args.out, seed, operators)
-            made += 1
-        except Exception as e:  # noqa: BLE001: PyTorch refuses many random modules, in many ways
-            if isinstance(e, (NameError, AttributeError)) and "differential" in str(e.__traceback__.tb_frame.f_code.co_filename):
-                print(f"{seed}: {type(e).__name__}: {e}", file=sys.stderr)
+    operators = database()
+    seed_cheaply()
+    if not args.out:
+        return serve(operators)
+    seeds = range(args.seed, args.seed + args.count)
+    made = sum(make(args.out, seeds[k:k + args.pool], operators) for k in range(0, args.count, args.pool))
     print(f"{made} modules of {args.count} seeds")
 
 

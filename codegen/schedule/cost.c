@@ -18,6 +18,7 @@ typedef struct {
 	bool *seen;      /* by Kx */
 	uint32_t nvar;
 	Sym *var, *common; /* axes and value variables, and what stands for them in Access.idx */
+	Intern same;          /* pairs of Kx that are the same value at common variables */
 	ARRAY(Access) access;
 } Counter;
 
@@ -95,11 +96,10 @@ static const Cost *count_operations(const Counter *c)
 
 /* ---- bytes ---- */
 
-static bool same_value(const Counter *c, Kx a, Kx b)
+static bool same_value(Counter *c, Kx a, Kx b);
+
+static bool same_data(Counter *c, const KxData *x, const KxData *y)
 {
-	const KxData *x = &c->s->k->kx.data[a.i], *y = &c->s->k->kx.data[b.i];
-	if (a.i == b.i)
-		return true;
 	if (x->kind != y->kind || x->op != y->op || x->dtype != y->dtype || x->nin != y->nin || x->nidx != y->nidx ||
 	    x->buf.i != y->buf.i || x->stage != y->stage || x->c.i != y->c.i)
 		return false;
@@ -110,6 +110,17 @@ static bool same_value(const Counter *c, Kx a, Kx b)
 		    sym_subst(c->s->syms, y->idx[i], c->var, c->common, c->nvar).i)
 			return false;
 	return same_value(c, x->guard, y->guard) && same_value(c, x->other, y->other);
+}
+
+/* Two values are compared once, however often both are read. */
+static bool same_value(Counter *c, Kx a, Kx b)
+{
+	Kx pair[2] = {a, b};
+	if (a.i == b.i || intern_find(&c->same, pair, sizeof pair))
+		return true;
+	TRY(same_data(c, &c->s->k->kx.data[a.i], &c->s->k->kx.data[b.i]));
+	intern(&c->same, pair, sizeof pair, NULL);
+	return true;
 }
 
 /* The first axis of the same extent stands for an axis, the first variable of the same value for a value variable. */
@@ -251,6 +262,7 @@ static const Cost *count_bytes(Counter *c)
 KernelCost kernel_cost(const Sched *s, uint64_t stages)
 {
 	Counter c = {.s = s, .arena = s->arena, .stages = stages, .seen = ARENA_ARRAY(s->arena, bool, s->k->kx.n)};
+	intern_init(&c.same, s->arena);
 	find_common(&c);
 	KernelCost out = {.flops = count_operations(&c)};
 	out.bytes = count_bytes(&c);

@@ -92,6 +92,7 @@ void sched_init(Sched *s, const Lowered *l, Kernel *k, const Target *target)
 		s->var[i] = k->axis.data[i].var;
 		s->extent[i] = k->axis.data[i].extent;
 	}
+	intern_init(&s->part, arena);
 	s->out = ARENA_NEW(arena, Schedule);
 	start_function(s);
 	s->deps = ARENA_ARRAY(arena, uint64_t, k->kx.n);
@@ -360,13 +361,9 @@ static Lx lower_sum(Sched *s, Sym e, bool lanes)
 	return x;
 }
 
-static Lx lower_sym(Sched *s, Sym e, bool lanes)
+static Lx lower_fresh(Sched *s, Sym e, bool lanes)
 {
-	if (!sym_uses_kind(s->syms, e, SYMVAR_AXIS))
-		return sched_size(s, e);
 	switch (sym_kind(s->syms, e)) {
-	case SYM_VAR:
-		return lower_var(s, e, lanes);
 	case SYM_SUM:
 		return lower_sum(s, e, lanes);
 	case SYM_PRODUCT:
@@ -384,14 +381,43 @@ static Lx lower_sym(Sched *s, Sym e, bool lanes)
 	}
 }
 
+/* Inside an expression each part is lowered once, however often it stands there. */
+static Lx lower_sym(Sched *s, Sym e, bool lanes)
+{
+	if (!sym_uses_kind(s->syms, e, SYMVAR_AXIS))
+		return sched_size(s, e);
+	SymKind kind = sym_kind(s->syms, e);
+	if (kind == SYM_VAR || kind == SYM_PRODUCT)
+		return kind == SYM_VAR ? lower_var(s, e, lanes) : fold_args(s, e, lanes, lx_mul);
+	uint32_t key[2] = {s->call, e.i}, id = intern_find(&s->part, key, sizeof key);
+	if (id)
+		return s->part_value.data[id - 1];
+	Lx x = lower_fresh(s, e, lanes);
+	intern(&s->part, key, sizeof key, NULL);
+	array_push(s->arena, &s->part_value, x);
+	return x;
+}
+
+/* Axes and lanes have other values in other calls. A value that e uses is a call in between. */
+static Lx lower_whole(Sched *s, Sym e, bool lanes)
+{
+	if (!sym_uses_kind(s->syms, e, SYMVAR_AXIS))
+		return sched_size(s, e);
+	uint32_t call = s->call;
+	s->call = ++s->ncall;
+	Lx x = sym_kind(s->syms, e) == SYM_VAR ? lower_var(s, e, lanes) : lower_fresh(s, e, lanes);
+	s->call = call;
+	return x;
+}
+
 Lx sched_sym(Sched *s, Sym e)
 {
-	return lower_sym(s, e, false);
+	return lower_whole(s, e, false);
 }
 
 Lx sched_sym_lanes(Sched *s, Sym e)
 {
-	Lx x = lower_sym(s, e, s->vaxis != NO_AXIS);
+	Lx x = lower_whole(s, e, s->vaxis != NO_AXIS);
 	return sched_splat(s, x);
 }
 

@@ -57,6 +57,9 @@ typedef struct Sched {
 	const Sym **position;     /* by value variable: ValueVar.at, in terms of var[] */
 	Lx lane;                  /* none, or the lane of which index arithmetic is wanted */
 	ARRAY(uint32_t) memo_log; /* to forget at the end of a scope */
+	Intern part;              /* {call, Sym}: what index arithmetic met in the calls of sched_sym */
+	ARRAY(Lx) part_value;
+	uint32_t ncall, call;     /* how many there were, the one at hand */
 	ARRAY(SchedArg) arg;      /* buffers of the function, by argument number */
 	ARRAY(Sym) param;         /* what each parameter stands for */
 } Sched;

@@ -4,29 +4,13 @@
 
 #include <string.h>
 
-/* A divisor by which e takes `var` apart, none if it does not. */
-static Sym divisor_of(const SymTab *syms, Sym e, Sym var)
-{
-	SymKind kind = sym_kind(syms, e);
-	if ((kind == SYM_FLOORDIV || kind == SYM_MOD) && sym_arg(syms, e, 0).i == var.i)
-		return sym_arg(syms, e, 1);
-	if (kind == SYM_CONST || kind == SYM_VAR)
-		return (Sym){0};
-	for (uint32_t i = 0; i < sym_nargs(syms, e); i++) {
-		Sym d = divisor_of(syms, sym_arg(syms, e, i), var);
-		if (d.i)
-			return d;
-	}
-	return (Sym){0};
-}
-
 static Sym split_wanted(const Lowered *l, Sym offset, const Axis *a)
 {
 	SymTab *syms = l->ir->syms;
 	Sym coef, rest;
 	if (sym_linear(syms, offset, a->var, &coef, &rest))
 		return (Sym){0};
-	Sym d = divisor_of(syms, offset, a->var);
+	Sym d = sym_divisor_of(syms, offset, a->var);
 	if (!d.i || sym_uses_kind(syms, d, SYMVAR_AXIS))
 		return (Sym){0};
 	Sym whole = sym_mul(syms, sym_floordiv(syms, a->extent, d), d);

@@ -18,12 +18,16 @@ static LxData *lx_clear(LxData *d, LxKind kind, LType type)
 	return d;
 }
 
+static bool sc_nonneg(const LoopFn *f, const LxData *d);
+
 static Lx lx_intern(LoopFn *f, const LxData *d)
 {
 	bool fresh;
 	uint32_t id = intern(&f->lx_table, d, sizeof *d, &fresh);
-	if (fresh)
+	if (fresh) {
 		array_push(arena_of(f), &f->lx, *d);
+		array_push(arena_of(f), &f->nonneg, d->kind == LX_SC && sc_nonneg(f, d));
+	}
 	return (Lx){id};
 }
 
@@ -138,7 +142,7 @@ bool lx_nonneg(const LoopFn *f, Lx x)
 	case LX_VAR:
 		return f->lv.data[d->u.v.i].nonneg;
 	case LX_SC:
-		return sc_nonneg(f, d);
+		return f->nonneg.data[x.i];
 	default:
 		return false;
 	}

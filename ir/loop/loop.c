@@ -68,6 +68,7 @@ LoopFn *loop_new(Ir *ir, const char *name)
 	f->comment = "";
 	intern_init(&f->lx_table, arena);
 	array_push(arena, &f->lx, (LxData){LX_INT});
+	array_push(arena, &f->nonneg, false);
 	array_push(arena, &f->lv, (LvData){{0}, "", false, false});
 	array_push(arena, &f->block, (struct LBlock){{0}});
 	f->body = block_new(f);

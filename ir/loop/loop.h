@@ -219,6 +219,7 @@ typedef struct LoopFn {
 	Lx result;            /* and its result, at the end of the body */
 	bool is_inline;       /* worth repeating wherever it is called */
 	ARRAY(LxData) lx;     /* [0] unused */
+	ARRAY(bool) nonneg;   /* by Lx, of operations: known when it is made */
 	Intern lx_table;
 	ARRAY(LvData) lv;     /* [0] unused */
 	ARRAY(LsData) ls;

@@ -300,6 +300,14 @@ static bool dtype_field(Parser *p, LsData *s)
 	return s->dtype != DT_none;
 }
 
+/* Asked for when expressions over the variable are made. */
+static void know_sign(Parser *p, const LsData *s)
+{
+	LsVariable v = ls_row(s->kind)->v;
+	if (v == V_LET || v == V_LOOP)
+		p->f->lv.data[s->v.i].nonneg = lx_nonneg(p->f, s->x);
+}
+
 static bool field(Parser *p, char letter, LsData *s)
 {
 	switch (letter) {
@@ -311,7 +319,7 @@ static bool field(Parser *p, char letter, LsData *s)
 	case 'w': return !skip(p, " where ") || expr(p, &s->mask);
 	case 'l': s->k = skip(p, " by lanes"); return true;
 	case 's': s->step = 1; return !skip(p, " step ") || count_field(p, letter, s);
-	case 'b': return block(p, &s->body);
+	case 'b': know_sign(p, s); return block(p, &s->body);
 	case 'e': return !skip(p, " else") || block(p, &s->other);
 	case 'k': case 'c': return count_field(p, letter, s);
 	case 'd': return dtype_field(p, s);
@@ -340,9 +348,7 @@ static bool statement(Parser *p)
 	for (LsKind kind = 0; kind < LS_COUNT; kind++) {
 		LsData s = {.kind = kind};
 		if (form(p, &s)) {
-			LsVariable v = ls_row(kind)->v;
-			if (v == V_LET || v == V_LOOP)
-				p->f->lv.data[s.v.i].nonneg = lx_nonneg(p->f, s.x);
+			know_sign(p, &s);
 			array_push(p->arena, &p->f->ls, s);
 			array_push(p->arena, &p->f->block.data[p->block.i].stmt, p->f->ls.n - 1);
 			return skip(p, "\n");

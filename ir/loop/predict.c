@@ -14,6 +14,8 @@ typedef struct {
 	const int64_t *param;
 	int64_t *value;   /* by variable */
 	bool *known;      /* by variable: it has a value */
+	int64_t *result;  /* by expression, where it was asked for in this question */
+	uint32_t *asked, question; /* twice the question, plus 1 where it has a value */
 	uint32_t *met;    /* by expression: the block that counted it */
 	double *chain;    /* by variable: latency of what it waits for in a round of the block at hand */
 	uint32_t block;   /* number of the block at hand */
@@ -47,10 +49,10 @@ static bool operate(ScOp op, const int64_t *x, int64_t *out)
 	}
 }
 
-/* Of an integer or bool scalar, where it follows from the parameters. */
-static bool value_of(const Predict *p, Lx x, int64_t *out)
+static bool ask(Predict *p, Lx x, int64_t *out);
+
+static bool answer(Predict *p, const LxData *d, int64_t *out)
 {
-	const LxData *d = &p->f->lx.data[x.i];
 	int64_t in[3] = {0};
 	if (d->type.lanes != 1)
 		return false;
@@ -60,11 +62,29 @@ static bool value_of(const Predict *p, Lx x, int64_t *out)
 	case LX_VAR: return *out = p->value[d->u.v.i], p->known[d->u.v.i];
 	case LX_SC:
 		for (uint32_t k = 0; k < d->nin; k++)
-			if (!value_of(p, d->in[k], &in[k]))
-				return false;
+			TRY(ask(p, d->in[k], &in[k]));
 		return operate(d->sc, in, out);
 	default: return false;
 	}
+}
+
+static bool ask(Predict *p, Lx x, int64_t *out)
+{
+	if (p->asked[x.i] / 2 != p->question)
+		p->asked[x.i] = 2 * p->question + answer(p, &p->f->lx.data[x.i], &p->result[x.i]);
+	*out = p->result[x.i];
+	return p->asked[x.i] % 2;
+}
+
+/* Of an integer or bool scalar, where it follows from the parameters. What variables are changes from one question to the next. */
+static bool value_of(Predict *p, Lx x, int64_t *out)
+{
+	int64_t v;
+	p->question++;
+	if (!ask(p, x, &v))
+		return false;
+	*out = v;
+	return true;
 }
 
 static void set_value(Predict *p, Lv v, Lx x)
@@ -242,6 +262,8 @@ static void predict_init(Predict *p, const LoopFn *f, const Machine *m, const in
 	*p = (Predict){.f = f, .m = m, .param = param};
 	p->value = ARENA_ARRAY(arena, int64_t, f->lv.n);
 	p->known = ARENA_ARRAY(arena, bool, f->lv.n);
+	p->result = ARENA_ARRAY(arena, int64_t, f->lx.n);
+	p->asked = ARENA_ARRAY(arena, uint32_t, f->lx.n);
 	p->met = ARENA_ARRAY(arena, uint32_t, f->lx.n);
 	p->chain = ARENA_ARRAY(arena, double, f->lv.n);
 }

@@ -250,6 +250,29 @@ bool sym_uses(const SymTab *t, Sym e, Sym var)
 	return uses(t, e, var, next_visit(t));
 }
 
+static Sym divisor_of(const SymTab *t, Sym e, Sym var, uint32_t visit)
+{
+	SymNode *n = sym_node(t, e);
+	if ((n->kind == SYM_FLOORDIV || n->kind == SYM_MOD) && sym_same(n->args[0], var))
+		return n->args[1];
+	if (n->visit == visit || !(n->vars & sym_node(t, var)->vars))
+		return (Sym){0};
+	n->visit = visit;
+	for (uint32_t k = 0; k < n->nargs; k++) {
+		Sym d = divisor_of(t, n->args[k], var, visit);
+		if (d.i)
+			return d;
+	}
+	return (Sym){0};
+}
+
+Sym sym_divisor_of(const SymTab *t, Sym e, Sym var)
+{
+	sym_check(t, e);
+	sym_check(t, var);
+	return divisor_of(t, e, var, next_visit(t));
+}
+
 bool sym_uses_kind(const SymTab *t, Sym e, SymVarKind kind)
 {
 	sym_check(t, e);

@@ -78,11 +78,9 @@ static Sym bound_rest(SymTab *t, Sym e, bool upper)
 	return upper && b.i ? addi_quiet(t, b, -1) : b;
 }
 
-static Sym bound(SymTab *t, Sym e, bool upper)
+static Sym find_bound(SymTab *t, Sym e, bool upper)
 {
 	Sym b = {0};
-	if (!sym_uses_kind(t, e, SYMVAR_UNBACKED))
-		return e;
 	switch ((SymKind)sym_node(t, e)->kind) {
 	case SYM_VAR: return bound_var(t, e, upper);
 	case SYM_SUM: case SYM_PRODUCT: b = bound_sum(t, e, upper); break;
@@ -93,6 +91,19 @@ static Sym bound(SymTab *t, Sym e, bool upper)
 	default: break;
 	}
 	return b.i ? b : bound_number(t, e, upper);
+}
+
+/* Once for each part of an expression, however often it stands there. */
+static Sym bound(SymTab *t, Sym e, bool upper)
+{
+	if (!sym_uses_kind(t, e, SYMVAR_UNBACKED))
+		return e;
+	if (sym_node(t, e)->bounded[upper] != t->generation) {
+		Sym b = find_bound(t, e, upper);
+		sym_node(t, e)->bound[upper] = b;
+		sym_node(t, e)->bounded[upper] = t->generation;
+	}
+	return sym_node(t, e)->bound[upper];
 }
 
 Sym sym_most(SymTab *t, Sym e)

@@ -17,6 +17,8 @@ typedef struct {
 	bool has_mod;    /* it, or one of its factors, is a MOD */
 	bool proved;     /* known to be >= 0 */
 	uint32_t failed; /* the generation in which that could not be proved */
+	uint32_t bounded[2]; /* the generation in which bound[] was found */
+	Sym bound[2];        /* not above, and not below, by sizes of inputs (sym_most); none: not known */
 	uint32_t nargs;
 	const Sym *args;
 	int64_t value; /* CONST: itself; PRODUCT: the coefficient; VAR: index into SymTab.var;

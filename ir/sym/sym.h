@@ -102,6 +102,8 @@ Sym sym_axis_extent(const SymTab *, Sym axis); /* none for other variables */
 uint32_t sym_nargs(const SymTab *, Sym); /* terms of a sum (each a PRODUCT, atom or CONST), factors, or 2 */
 Sym sym_arg(const SymTab *, Sym, uint32_t k);
 bool sym_uses(const SymTab *, Sym e, Sym var);
+/* A divisor by which e takes var apart: of floordiv(var, d) or mod(var, d) inside; none if it does not. */
+Sym sym_divisor_of(const SymTab *, Sym e, Sym var);
 bool sym_uses_kind(const SymTab *, Sym e, SymVarKind); /* any variable of that kind inside */
 /* Split e = coef * var + rest, where neither reads var. False if e is not linear in var. */
 bool sym_linear(SymTab *, Sym e, Sym var, Sym *coef, Sym *rest);

@@ -9,6 +9,9 @@
 #include <cmocka.h>
 
 #include "codegen/schedule/program_priv.h"
+#include "codegen/schedule/sched.h"
+#include "ir/loop/predict.h"
+#include "passes/lower.h"
 
 enum { DEEP = 60 }; /* 2^60 paths */
 
@@ -92,6 +95,80 @@ static void finds_what_reads_mutable_variables(void **state)
 	assert_false(reads[y.i]);
 }
 
+static void tells_signs(void **state)
+{
+	(void)state;
+	LoopFn *f = it.f;
+	Lx n = lx_param(f, loop_param(f, "n")), x = n, y = lx_var(f, ls_var(f, "v", n));
+	for (int k = 0; k < DEEP; k++) {
+		x = lx_mul(f, lx_add(f, x, n), x);
+		y = lx_max(f, lx_add(f, y, n), lx_mul(f, y, y));
+	}
+	assert_true(lx_nonneg(f, x));
+	assert_false(lx_nonneg(f, y));
+	Lx seven = lx_int(f, 7);
+	assert_int_equal(lx_mod(f, x, seven).i, lx_op(f, SC_rem, (LType){DT_i64, 1}, (Lx[]){x, seven}, 2, 0).i);
+}
+
+/* As many rounds as the end of a chain says, each of which stores one value. */
+static void predicts_in_one_walk(void **state)
+{
+	(void)state;
+	double cycles[2];
+	for (int64_t n = 0; n < 2; n++) {
+		LoopFn *f = loop_new(it.ir, "f");
+		LMem to = lmem_buf(loop_buf(f, (LArg){.name = "y", .dtype = DT_f32, .written = true, .align = 64}), DT_f32);
+		Lx x = lx_param(f, loop_param(f, "n"));
+		for (int k = 0; k < DEEP; k++)
+			x = lx_sub(f, lx_add(f, x, x), x);
+		Lv i = ls_for(f, "i", lx_int(f, 0), x, 1);
+		ls_store(f, to, lx_var(f, i), lx_float(f, (LType){DT_f32, 1}, 1), (Lx){0});
+		ls_end(f);
+		cycles[n] = loop_predict(f, machine_find("zen3"), (int64_t[]){n ? 100000 : 10}, 1, 0);
+	}
+	assert_true(cycles[1] > 100 * cycles[0]);
+}
+
+/* e = e + e / 3 of a number of which only its largest value is known beforehand. */
+static void bounds_each_part_once(void **state)
+{
+	(void)state;
+	SymTab *t = it.ir->syms;
+	Sym s = sym_var(t, "s0", SYMVAR_SIZE, 0, 3), u = sym_var(t, "u0", SYMVAR_UNBACKED, 0, 3);
+	sym_set_most(t, u, s);
+	assert_int_equal(sym_most(t, deep(t, u)).i, deep(t, s).i);
+	sym_bound(t, u, 0, 1); /* and again, with what is known now */
+	assert_int_not_equal(sym_most(t, deep(t, u)).i, 0);
+}
+
+static void finds_divisors(void **state)
+{
+	(void)state;
+	SymTab *t = it.ir->syms;
+	Sym s = sym_var(t, "s0", SYMVAR_SIZE, 0, 3), other = sym_var(t, "s1", SYMVAR_SIZE, 0, 100), e = deep(t, sym_add(t, s, other));
+	assert_int_equal(sym_divisor_of(t, e, s).i, 0);
+	Sym apart = sym_add(t, e, sym_mod(t, other, sym_int(t, 7)));
+	assert_int_equal(sym_divisor_of(t, apart, other).i, sym_int(t, 7).i);
+}
+
+/* An index that takes itself apart again and again. */
+static void lowers_indices_once(void **state)
+{
+	(void)state;
+	Graph *g = graph_parse(it.ir, "graph @f(%x: f32[8]) {\n  %y = tanh(%x)\n  return %y\n}\n", "f");
+	Lowered *l = lower_graph(g, &(LowerOptions){0});
+	Sched s;
+	sched_init(&s, l, l->steps.step.data[0].kernel, target_find("generic-c"));
+	s.at[0] = lx_param(s.f, loop_param(s.f, "at"));
+	Sym e = s.var[0];
+	for (int k = 0; k < DEEP; k++)
+		e = sym_mod(s.syms, sym_mul(s.syms, e, sym_add(s.syms, e, s.var[0])), sym_int(s.syms, 1000 + k));
+	Lx x = sched_sym(&s, e);
+	assert_int_equal(sched_sym(&s, e).i, x.i);
+	s.at[0] = lx_int(s.f, 0);
+	assert_int_not_equal(sched_sym(&s, e).i, x.i); /* another call, another place */
+}
+
 /* A function of n loads, each where the one before says, of which the last is stored. */
 static LoopFn *chase(uint32_t n)
 {
@@ -150,6 +227,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(lowers_each_part_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(forgets_what_was_set, setup, teardown),
 		cmocka_unit_test_setup_teardown(finds_what_reads_mutable_variables, setup, teardown),
+		cmocka_unit_test_setup_teardown(tells_signs, setup, teardown),
+		cmocka_unit_test_setup_teardown(predicts_in_one_walk, setup, teardown),
+		cmocka_unit_test_setup_teardown(bounds_each_part_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(finds_divisors, setup, teardown),
+		cmocka_unit_test_setup_teardown(lowers_indices_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(finds_what_is_used_in_one_walk, setup, teardown),
 		cmocka_unit_test_setup_teardown(counts_uses_in_the_same_memory, setup, teardown),
 	};

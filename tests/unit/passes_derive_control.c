@@ -153,6 +153,27 @@ static void test_counted(void **state)
 	assert_int_equal(scans, 2);
 }
 
+/* A limit that is made from itself, 40 times: 2^40 ways lead to its beginning. */
+static void test_deep_limit(void **state)
+{
+	(void)state;
+	Text t;
+	text_init(&t, ctx->arena);
+	text_add(&t, LIMIT("5"));
+	for (uint32_t k = 0; k < 40; k++)
+		text_printf(&t, "    %%a%u = add(%%n%.0u, %%n%.0u)\n    %%n%u = sub(%%a%u, %%n%.0u)\n", k + 1, k, k, k + 1, k + 1, k);
+	text_add(&t, "    %c = lt(%i, %n40)\n");
+	Text all;
+	text_init(&all, ctx->arena);
+	static const char whole[] = ROUNDS("-1", "@", "");
+	const char *at = strstr(whole, "@    return");
+	text_printf(&all, "%.*s%s%s", (int)(at - whole), whole, t.data, at + 1);
+	Graph *g = transform_vjp(parsed(all.data), &(Wrt){0});
+	assert_non_null(g);
+	for (Node n = g->first; n.i; n = node_next(g, n))
+		assert_int_not_equal(node_op(g, n), OP_while);
+}
+
 static void test_bounded(void **state)
 {
 	(void)state;
@@ -217,6 +238,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_branches, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_branch_in_scan, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_counted, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_deep_limit, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bounded, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_constants, setup, teardown),

@@ -347,6 +347,22 @@ OP(aten_cummaxmin_backward){
 	.sample = "f32[n=2, 4], f32[n, 4], i64[n, 4] of 0 0 2 2 0 1 1 3, dim=1",
 };
 
+static Node build_cumprod_backward(Build *b, Node n)
+{
+	Node g = arg(b, n, "grad"), x = arg(b, n, "input");
+	if (!g.i || !x.i || aten_rank(b, x) == 0)
+		return g;
+	DType d = b_promote(b, (Node[]){g, x}, 2);
+	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
+	return b_convert(b, b_cumprod_backward(b, aten_wide(b, g), aten_wide(b, x), dim, false), d);
+}
+OP(aten_cumprod_backward){
+	.schema = "aten.cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor",
+	.build = build_cumprod_backward,
+	.sample = "f32[n=3, 4], f32[n, 4] of 1 0 2 3 0 0 1 2 1 2 3 -1, dim=1, f32[n, 4] of 1 0 0 0 0 0 0 0 1 2 6 -6; "
+		  "f32[3], f32[3] of 0.5 -2 4, dim=-1, f32[3] of 0.5 -1 -4",
+};
+
 static Node build_value_selecting_reduction_backward(Build *b, Node n)
 {
 	Node g = arg(b, n, "grad"), index = arg(b, n, "indices"), in[3];

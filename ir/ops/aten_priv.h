@@ -113,6 +113,8 @@ Node b_window(Build *, Node x, uint32_t dim, int64_t size, int64_t stride, int64
 	      int64_t low, Sym count);
 Node b_arg_reduce(Build *, bool max, Node x, uint32_t dim);
 Node b_cumulative(Build *, const char *kind, Node x, uint32_t dim, bool reverse);
+/* The cotangent of x, of that of its running product along dim; in the dtype that x is computed in. Zeros are no exception. */
+Node b_cumprod_backward(Build *, Node ct, Node x, uint32_t dim, bool reverse);
 Node b_sort(Build *, Node x, uint32_t dim, bool descending, bool stable); /* tuple */
 
 /* ---- reductions and what is built on them ---- */

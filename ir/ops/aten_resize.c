@@ -249,8 +249,10 @@ static Sym extent(Build *b, Node n, uint32_t k, Sym in, double scale)
 		if (scale * (double)below == floor(scale * (double)below))
 			return sym_divi(b_syms(b), sym_muli(b_syms(b), in, (int64_t)(scale * (double)below)),
 					below);
-	b_error(b, "an extent %s times %g is not known", sym_str(b_syms(b), in), scale);
-	return in;
+	/* In f64 and cut off, as Python's int(in * scale) does. */
+	SymTab *t = b_syms(b);
+	Sym real = sym_real_op(t, SYM_REAL_MUL, sym_real_const(t, scale), sym_real_op(t, SYM_REAL, in, (Sym){0}));
+	return sym_real_op(t, SYM_TRUNC, real, (Sym){0});
 }
 
 static Node resize_axis(Build *b, Node x, Method how, const Axis *a)

@@ -158,10 +158,10 @@ static Node recurrence(Build *b, Node own, Node a, uint32_t dim, bool reverse)
 }
 
 /* y[i] = x[0] ... x[i]: what is before x[i], times the cotangents of all later ones with what lies between. */
-static Node cumulative_prod(Build *b, Node n, Node ct, uint32_t dim, bool reverse)
+Node b_cumprod_backward(Build *b, Node ct, Node x, uint32_t dim, bool reverse)
 {
-	Node x = wide(b, node_in(b->g, n, 0));
-	return b_bin(b, OP_mul, product_of_others(b, x, dim, reverse), recurrence(b, wide(b, ct), x, dim, reverse));
+	Node wide_x = wide(b, x);
+	return b_bin(b, OP_mul, product_of_others(b, wide_x, dim, reverse), recurrence(b, wide(b, ct), wide_x, dim, reverse));
 }
 
 /* dy[j] / dx[i] = exp(x[i] - y[j]) for j >= i, in steps exp(y[j - 1] - y[j]), none of which overflows. Where y is -inf so is
@@ -201,7 +201,7 @@ bool adjoint_cumulative(Build *b, Node n, const Node *ct, const bool *want, Node
 		g[0] = b_cumulative(b, "sum", ct[0], dim, !reverse);
 		break;
 	case REDUCE_PROD:
-		g[0] = cumulative_prod(b, n, ct[0], dim, reverse);
+		g[0] = b_cumprod_backward(b, ct[0], node_in(b->g, n, 0), dim, reverse);
 		break;
 	case REDUCE_LOGADDEXP:
 		g[0] = cumulative_logaddexp(b, n, ct[0], dim, reverse);

@@ -249,8 +249,12 @@ static Sym extent(Build *b, Node n, uint32_t k, Sym in, double scale)
 		if (scale * (double)below == floor(scale * (double)below))
 			return sym_divi(b_syms(b), sym_muli(b_syms(b), in, (int64_t)(scale * (double)below)),
 					below);
-	/* In f64 and cut off, as Python's int(in * scale) does. */
 	SymTab *t = b_syms(b);
+	if (sym_is_const(t, in, NULL)) {
+		b_error(b, "an extent %s times %g is not known", sym_str(t, in), scale);
+		return in;
+	}
+	/* In f64 and cut off, as Python's int(in * scale) does. */
 	Sym real = sym_real_op(t, SYM_REAL_MUL, sym_real_const(t, scale), sym_real_op(t, SYM_REAL, in, (Sym){0}));
 	return sym_real_op(t, SYM_TRUNC, real, (Sym){0});
 }

@@ -266,6 +266,9 @@ static const struct {
 	{"mlp", "weights_config.json", "{\"config\"", "{\"confug\"", "is in neither weights"},
 	{"scan", "models/model.json", "\"as_graph\"", "\"as_groph\"",
 	 "argument 0: expected a graph"},
+	{"control/size_branch", "models/model.json", "aten.cumsum.default", "aten.cumsum_.default", "its graph writes one of its inputs"},
+	{"control/while_in_while", "models/model.json", "aten.add.Tensor", "aten.add_.Tensor", "its graph writes one of its inputs"},
+	{"control/size_branch", "models/model.json", "\"as_tensors\"", "\"as_floats\"", "operand 3: as_floats is not supported"},
 	{"state", "models/model.json", "aten.copy_.default", "aten.copy__.default",
 	 "torch.ops.aten.copy__.default"},
 };
@@ -456,6 +459,8 @@ static void test_mangled_json(void **state)
 	mangle("tied", "constants_config.json", 1, &said);
 	mangle("state", "models/model.json", 3, &said);
 	mangle("scan", "models/model.json", 3, &said);
+	mangle("control/size_branch", "models/model.json", 2, &said);
+	mangle("control/while_in_while", "models/model.json", 5, &said);
 	mangle("dynamic", "models/model.json", 3, &said);
 	mangle("views", "models/model.json", 5, &said);
 	mangle("batch_norm", "models/model.json", 3, &said);

@@ -58,8 +58,15 @@ static bool change_attr(Ir *ir, const Arg *arg, uint32_t which, uint32_t rank, A
 		text_printf(name, "%lld", (long long)v);
 		return true;
 	case ATTR_ints:
-		if (a->n > MAX_RANK || which > 7)
+		if (a->n > MAX_RANK || which > 8)
 			return false;
+		if (which == 8) { /* more than a tensor has dimensions */
+			for (uint32_t k = 0; k <= MAX_RANK; k++)
+				list[k] = k < a->n ? a->ints[k] : sym_int(ir->syms, 1);
+			*a = attr_ints(arena_dup(ir->ctx->arena, list, sizeof list), MAX_RANK + 1);
+			text_printf(name, "and more, %d", MAX_RANK + 1);
+			return true;
+		}
 		for (uint32_t k = 0; k < a->n; k++)
 			list[k] = a->ints[k];
 		if (which == 7) { /* one more */
@@ -230,7 +237,7 @@ static bool try_change(const Change *c, const char *plain, Text *line)
 	}
 	line->data[line->n] = 0;
 	ctx_free(ctx);
-	return changed || (!c->is_operand && c->which < 7);
+	return changed || (!c->is_operand && c->which < 8);
 }
 
 /* The type without a change. */

@@ -7,8 +7,10 @@
 
 #include <cmocka.h>
 
+#include "ir/ops/op.h"
 #include "ir/target/work.h"
 #include "passes/lower.h"
+#include "passes/pass.h"
 #include "passes/pipeline.h"
 
 typedef struct {
@@ -79,6 +81,44 @@ static void machine_decides(void **state)
 		decide(&cases[k]);
 }
 
+static Node branch_of(const Graph *g)
+{
+	Node n = g->first;
+	while (n.i && node_op(g, n) != OP_cond)
+		n = node_next(g, n);
+	return n;
+}
+
+/* `body` demands something of a size (NULL: none does). */
+static void check_branch(const char *body)
+{
+	static const char text[] = "graph @f(%p: bool[], %x: f32[4], %b: f32[B]) where 1 <= B {\n  %c = cond(%p, [%x], yes=graph @yes(%x: f32[4]) {\n"
+				   "    %n = neg(%x)\n    return %n\n  }, no=graph @no(%x: f32[4]) {\n    return %x\n  })\n"
+				   "  %r = get(%c, index=0)\n  return %r\n}\n";
+	Ctx *ctx = ctx_new();
+	assert_non_null(ctx);
+	if (setjmp(ctx->unwind))
+		fail_msg("%s", ctx->bug_text);
+	Graph *g = graph_parse(ir_new(ctx), text, "f");
+	assert_non_null(g);
+	SymTab *syms = g->ir->syms;
+	if (body)
+		graph_guard(node_attr(g, branch_of(g), body)->graph, GUARD_EQ, sym_find(syms, "B", 1), sym_int(syms, 7), body);
+	PassCtx c = {.target = target_find("x86-64-v3")};
+	assert_int_equal(pass_branch(g, &c), !body);
+	assert_int_equal(branch_of(g).i != 0, body != NULL);
+	ctx_free(ctx);
+}
+
+/* What only one branch demands of sizes, it demands where it is taken: it stays a branch. */
+static void demands_stay(void **state)
+{
+	(void)state;
+	check_branch(NULL);
+	check_branch("yes");
+	check_branch("no");
+}
+
 /* More of anything takes longer; wider vectors do more at once. */
 static void cycles_grow(void **state)
 {
@@ -93,6 +133,6 @@ static void cycles_grow(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(machine_decides), cmocka_unit_test(cycles_grow)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(machine_decides), cmocka_unit_test(demands_stay), cmocka_unit_test(cycles_grow)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

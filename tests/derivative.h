@@ -19,15 +19,17 @@ typedef struct {
 	bool no_differences; /* the graph has kinks where its values are */
 	bool no_products;    /* its cotangents are not those of its tangents: places that are written twice */
 	bool print;
+	bool no_second;      /* derivative_check_twice: first derivatives only */
 	const char *what;  /* "derivative of vjp" */
 	uint32_t checked;  /* elements that were compared with differences */
+	uint32_t first;    /* those of first derivatives, after derivative_check_twice */
 	void (*failed)(void *user, const char *what);
 	void *user;
 } Derivative;
 
 /* All inputs that are float or complex; false if there are none, or no such results. */
 bool point_of(Graph *, const Tensor *in, uint32_t nin, Arena *, Point *);
-/* With each value that it is derived by moved a little, away from kinks. */
+/* With each value that it is derived by moved a little, away from kinks; what is infinite, NaN or large becomes something moderate. */
 Point point_near(Derivative *, Point);
 /* The first derivative: both transforms, whose results verify, read back and have only nodes that can be derived again; <ct, J t> =
  * <J' ct, t>; differences. The derivatives as points. False after `failed`. */

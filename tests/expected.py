@@ -115,11 +115,13 @@ def main():
     p.add_argument("list", type=pathlib.Path)
     p.add_argument("backend", nargs="+")
     p.add_argument("--jobs", type=int, default=2)
+    p.add_argument("--mode", help="vjp, jvp or vmap: derivatives or batches instead of results")
     p.add_argument("--now", action="store_true", help="print the list that fits")
     args = p.parse_args()
     if not args.folder.is_dir():
         return 77
-    results = {b: run(args.weft, args.folder, b, args.jobs) for b in args.backend}
+    options = ["--mode", args.mode] if args.mode else []
+    results = {b: run(args.weft, args.folder, b, args.jobs, options=options) for b in args.backend}
     if args.now:
         print_now(results)
         return 0

@@ -283,7 +283,7 @@ OP(aten_renorm){
 };
 
 /* The rows of a table that are about to be read. One that is named twice is scaled once: all are computed from the old
- * table. */
+ * table. Derivatives pass through it: to PyTorch it happens outside of what is differentiated. */
 static Node build_embedding_renorm(Build *b, Node n)
 {
 	Node w = arg(b, n, "self"), index = arg(b, n, "indices");
@@ -301,6 +301,8 @@ static Node build_embedding_renorm(Build *b, Node n)
 OP(aten_embedding_renorm){
 	.schema = "aten.embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
 	.build = build_embedding_renorm,
+	.vjp = "[g, none]",
+	.jvp = "t_self",
 	.sample = "f32[5, 3], i64[n=2, 4] of 0 4 1 1 3 2 0 4, max_norm=2, norm_type=2; "
 		  "f32[5, 3], i64[4] of 0 4 1 1, max_norm=1.5, norm_type=1",
 };

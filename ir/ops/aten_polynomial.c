@@ -94,9 +94,10 @@ static Node chebyshev(Build *b, Node n, Kind kind, bool shifted)
 	if (shifted)
 		x = b_bin_scalar(b, OP_sub, b_bin_scalar(b, OP_mul, x, 2), 1);
 	Node a = b_un(b, OP_abs, x), neg = b_bin_scalar(b, OP_lt, x, 0);
-	Node inner = b_un(b, OP_acos, b_bin_scalar(b, OP_minimum, a, 1));
-	Node outer = b_un(b, OP_acosh, b_bin_scalar(b, OP_maximum, a, 1));
+	/* what is not taken is of another argument, so that its derivative is finite */
 	Node in = b_bin_scalar(b, OP_le, a, 1);
+	Node inner = b_un(b, OP_acos, b_select(b, in, a, aten_like(b, a, 0)));
+	Node outer = b_un(b, OP_acosh, b_select(b, in, aten_like(b, a, 2), a));
 	Kind other = kind == THIRD ? FOURTH : kind == FOURTH ? THIRD : kind;
 	Node y = by_angle(b, kind, inner, k, true);
 	y = b_select(b, in, y, by_angle(b, kind, outer, k, false));

@@ -156,6 +156,8 @@ static double fold_double(Op op, double a, double c, bool *known)
 		return exp(a);
 	case OP_log:
 		return log(a);
+	case OP_log1p:
+		return log1p(a);
 	case OP_pow:
 		return pow(a, c);
 	default:

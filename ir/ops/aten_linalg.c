@@ -296,13 +296,14 @@ static Node build_embedding_renorm(Build *b, Node n)
 	rows = scaled_down(b, rows, 0, node_float(b->g, n, "norm_type"), node_float(b->g, n, "max_norm"));
 	Node in[] = {w, index, rows};
 	Attr attr[] = {attr_none(), attr_int(b->g->ir, 0)};
-	return rows.i ? b_node(b, OP_aten_index_copy, in, 3, attr, 2) : rows;
+	if (!rows.i)
+		return rows;
+	Node y = b_node(b, OP_aten_index_copy, in, 3, attr, 2);
+	return b_bin(b, OP_straight_through, y, w);
 }
 OP(aten_embedding_renorm){
 	.schema = "aten.embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
 	.build = build_embedding_renorm,
-	.vjp = "[g, none]",
-	.jvp = "t_self",
 	.sample = "f32[5, 3], i64[n=2, 4] of 0 4 1 1 3 2 0 4, max_norm=2, norm_type=2; "
 		  "f32[5, 3], i64[4] of 0 4 1 1, max_norm=1.5, norm_type=1",
 };

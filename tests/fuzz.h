@@ -41,6 +41,7 @@ typedef struct Fuzz {
 	FuzzRange range[256]; /* of symbolic integers, by the last bits of their handles */
 	DType dtype;          /* of most inputs; DT_none: f32 */
 	bool is_body;         /* of a loop: no new inputs */
+	bool has_complex;     /* complex numbers too */
 	ARRAY(Value) pool;
 	ARRAY(FuzzInput) * input;  /* of the whole graph, shared with other random graphs in it */
 	ARRAY(double) * tolerance; /* by output */
@@ -60,7 +61,7 @@ bool fuzz_chance(Fuzz *, uint32_t percent);
 bool fuzz_pick(Fuzz *, bool (*fits)(const Fuzz *, const Value *), Value *out);
 /* Into the pool, unless the build failed or its error bound says nothing any more. */
 bool fuzz_push(Fuzz *, Value);
-/* A fresh input (or, sometimes, constant). */
+/* A fresh input (or, sometimes, constant); of complex numbers an input with parts of -1..1. */
 Value fuzz_input(Fuzz *, DType, uint32_t rank, const Sym *dim);
 /* An i64 input of values lo..hi. */
 Value fuzz_index(Fuzz *, uint32_t rank, const Sym *dim, int64_t lo, int64_t hi);
@@ -102,7 +103,7 @@ typedef struct {
 } FuzzChoice;
 /* Each ends with NULL. */
 extern const FuzzChoice fuzz_scalar_steps[], fuzz_map_steps[], fuzz_sum_steps[], fuzz_order_steps[],
-	fuzz_control_steps[];
+	fuzz_control_steps[], fuzz_complex_steps[];
 /* A row with its own reduction in it (fuzz_row.c). */
 bool fuzz_own_row(Fuzz *);
 /* y broadcast to the shape of x by a random route; a fresh input when nothing fits. */

@@ -167,7 +167,7 @@ static Node new_constant(Fuzz *f, DType d, uint32_t rank, const Sym *dim, const 
 
 static Node new_leaf(Fuzz *f, DType d, uint32_t rank, const Sym *dim, FuzzInput in)
 {
-	if (f->is_body || (fuzz_chance(f, 20) && all_const(f, rank, dim) && d != DT_bool))
+	if (f->is_body || (fuzz_chance(f, 20) && all_const(f, rank, dim) && d != DT_bool && !dtype_is_complex(d)))
 		return new_constant(f, d, rank, dim, &in);
 	const char *name = arena_printf(f->ir->ctx->arena, "%sx%u", f->prefix, f->g->input.n);
 	Node n = graph_add_input(f->g, name, INPUT_USER, ir_type(f->ir, d, rank, dim));
@@ -179,6 +179,8 @@ Value fuzz_input(Fuzz *f, DType d, uint32_t rank, const Sym *dim)
 {
 	if (d == DT_bool)
 		return (Value){new_leaf(f, d, rank, dim, (FuzzInput){0, 1, 1}), 0, 0, 0};
+	if (dtype_is_complex(d))
+		return (Value){new_leaf(f, d, rank, dim, (FuzzInput){-1, 1, 0x1p-20}), -20, 0, 0};
 	if (!dtype_is_float(d)) {
 		bool sign = dtype_is_signed(d);
 		return (Value){new_leaf(f, d, rank, dim, (FuzzInput){sign ? -8 : 0, 8, 1}), 0, 3,
@@ -237,6 +239,8 @@ static bool random_step(Fuzz *f)
 		list = fuzz_order_steps;
 	else if (fuzz_chance(f, 6))
 		list = fuzz_control_steps;
+	if (f->has_complex && fuzz_chance(f, 20))
+		list = fuzz_complex_steps;
 	uint32_t total = 0;
 	for (const FuzzChoice *c = list; c->step; c++)
 		total += c->weight;

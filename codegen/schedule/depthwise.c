@@ -100,6 +100,8 @@ static void choose_line(Depthwise *d)
 {
 	Sched *s = d->s;
 	const Stage *st = &s->k->stage.data[0];
+	if (!st->nred) /* one tap */
+		return;
 	uint32_t tap = st->red[st->nred - 1];
 	Sym offset = s->offset[d->x.i], of_tap, of_pixel;
 	int64_t n;

@@ -99,12 +99,6 @@ typedef struct {
 	uint32_t nplace, nwrt;
 } Asked;
 
-static bool is_continuous(const WeftTensorInfo *t)
-{
-	uint8_t c = t->dtype.code;
-	return c != WEFT_INT && c != WEFT_UINT && c != WEFT_BOOL;
-}
-
 /* "inputs,params,NAME", in place; the number of items. */
 static uint32_t split_wrt(char *text, const char **item)
 {
@@ -149,7 +143,7 @@ static void wrt_of_reference(Asked *q)
 static WeftGraph *ask_vjp(Asked *q, Runner *r)
 {
 	for (uint32_t k = 0; k < q->noutput; k++)
-		if (is_continuous(&q->output[k]) && has(q->a->file, numbered("ct", k), q->output[k].name))
+		if (has(q->a->file, numbered("ct", k), q->output[k].name))
 			q->place[q->nplace++] = k;
 	if (!q->nplace && q->noutput) { /* of a loss */
 		q->place[q->nplace++] = 0;

@@ -23,8 +23,7 @@ static Sym overhang(Graph *g, Node conv, uint32_t d, Sym low)
 	return sym_max(syms, over, sym_int(syms, 0));
 }
 
-/* The tensor whose trailing dimensions are the convolution's spatial ones, under reshapes of the others. */
-static Node below_reshape(Graph *g, Node x, uint32_t nsp)
+Node below_reshape(const Graph *g, Node x, uint32_t nsp)
 {
 	while (node_op(g, x) == OP_reshape) {
 		Node y = node_in(g, x, 0);

@@ -20,6 +20,8 @@ static inline bool is_op(const Graph *g, Node n, Op op)
 {
 	return n.i && node_op(g, n) == op;
 }
+/* The tensor whose trailing dimensions are the nsp spatial ones of x, an operand of a convolution, under reshapes of the others. */
+Node below_reshape(const Graph *, Node x, uint32_t nsp);
 bool same_dim(const Graph *, Sym, Sym); /* provably */
 bool is_one(const Graph *, Sym);
 /* A constant list of ints; false when one is symbolic. */

@@ -206,7 +206,7 @@ static void merge_k(Sched *s, ContractAxes *x)
 	}
 }
 
-/* Unit stride in the result first, then the longest. */
+/* Unit stride in the result first, where it is a vector's length or no other is longer; then the longest. */
 static uint32_t vector_axis(const Sched *s, uint64_t candidates)
 {
 	uint32_t best = NO_AXIS;
@@ -214,9 +214,9 @@ static uint32_t vector_axis(const Sched *s, uint64_t candidates)
 	for (uint32_t a = 0; a < s->naxis; a++) {
 		if (!s->var[a].i || !(candidates >> a & 1))
 			continue;
-		if (sched_coef_is(s, store, a, 1))
+		if (sched_coef_is(s, store, a, 1) && axes_hint(s, a) >= (int64_t)target_width(s->target))
 			return a;
-		if (best == NO_AXIS || axes_hint(s, a) > axes_hint(s, best))
+		if (best == NO_AXIS || axes_hint(s, a) > axes_hint(s, best) || (axes_hint(s, a) == axes_hint(s, best) && sched_coef_is(s, store, a, 1)))
 			best = a;
 	}
 	return best;

@@ -54,10 +54,28 @@ static bool register_op(void *arg)
 	return true;
 }
 
+/* Of the operators from `first` on, which rules may call whatever their order: all of them are there, or none. */
+static bool check_rules(Weft *w, uint32_t first)
+{
+	for (uint32_t k = first; k < w->userop.n; k++)
+		if (!userop_check_rules(w->ctx, w->userop.data[k], w->userop.data, w->userop.n)) {
+			w->userop.n = first;
+			return false;
+		}
+	return true;
+}
+
+static bool register_one(void *arg)
+{
+	Registering *r = arg;
+	uint32_t first = r->w->userop.n;
+	return register_op(r) && check_rules(r->w, first);
+}
+
 bool weft_op_register(Weft *w, const WeftOpDef *def)
 {
 	Registering r = {.w = w, .def = def};
-	return boundary(w, register_op, &r);
+	return boundary(w, register_one, &r);
 }
 
 static void close_library(void *handle)
@@ -83,11 +101,12 @@ static bool load_library(void *arg)
 	const WeftOpDef *const *def = ops();
 	if (!def || !*def)
 		return ctx_error(ctx, r->path, "a library of operators that has none");
+	uint32_t first = r->w->userop.n;
 	for (; *def; def++) {
 		Registering one = {.w = r->w, .def = *def};
 		TRY(register_op(&one));
 	}
-	return true;
+	return check_rules(r->w, first);
 }
 
 bool weft_op_load(Weft *w, const char *path)

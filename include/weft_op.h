@@ -59,7 +59,10 @@ typedef struct {
 	                           T[..., 2*a + 1]" */
 	const char *work_bytes; /* an expression of the names in `types`; NULL: none */
 	const char *symbol;     /* of fn, for the linker */
-	const char *vjp, *jvp;  /* rules of derivatives; NULL: none. Kept, and not read by this version */
+	const char *vjp;        /* cotangents of the tensors among the arguments: "d = mylib::decay_backward(g, x, rate, scale);
+	                           [get(d, 0), get(d, 1)]", in terms of the arguments, the result y (y0, y1, ...) and its cotangent g (g0,
+	                           ...); operators of Weft and of the user. NULL: it has no gradient */
+	const char *jvp;        /* the tangent of the result, in terms of the arguments, y and t_NAME. NULL: vjp, transposed */
 	WeftOpFn fn;            /* NULL: models can be compiled, but neither interpreted nor run by the JIT */
 } WeftOpDef;
 

@@ -242,6 +242,33 @@ def links(folder):
     expect("show", ["show", model, "--ops", mylib], 0, "the user's operator mylib::decay, by any thread")
 
 
+# Rules that give what they must not, and an operator without one.
+UNRULY = """graph @f(%x: f32[A, 4]) where 4 <= A {
+  %s = call([%x], op="test::split", ints=[2], floats=[])
+  %l = get(%s, index=0)
+  return %l
+}
+"""
+
+
+def derivatives(folder, backend):
+    """The example's gradients and tangents against PyTorch's; twice; of a batch; as entries."""
+    for mode, wrt in (("vjp", "inputs,params"), ("jvp", "inputs")):
+        for k in (0, 1):
+            expect(f"{mode} {k} {backend}", ["check", "--mode", mode, "--wrt", wrt, example / "model.pt2", example / f"model.{k}.safetensors",
+                                             "--ops", mylib, "--backend", *backend], 0, "1 passed, 0 failed")
+
+
+def entries(folder):
+    out, case = folder / "grad.so", example / "model.0.safetensors"
+    expect("--grad", ["compile", example / "model.pt2", "--grad=params", "-o", out, "--ops", mylib, "--link", mylib], 0, "")
+    expect("--grad", ["show", out], 0, "mylib::decay_backward mylib_decay_backward")
+    graph = folder / "unruly.txt"
+    graph.write_text(UNRULY)
+    expect("no rule", ["run", graph, "--mode", "vjp", "--inputs", case, "--outputs", folder / "y.safetensors", "--ops", user_ops], 1,
+           "the user operator test::split has no derivative: its definition has no .vjp")
+
+
 known = backends()
 for b in known:
     cases = [example / f"model.{k}.safetensors" for k in (0, 1)]
@@ -252,6 +279,8 @@ for b in known:
         shapes(pathlib.Path(temp), b)
         effects(pathlib.Path(temp), b)
         failures(pathlib.Path(temp), b)
+        derivatives(pathlib.Path(temp), b)
 with tempfile.TemporaryDirectory() as temp:
     links(pathlib.Path(temp))
+    entries(pathlib.Path(temp))
 sys.exit(bad != 0)

@@ -54,6 +54,12 @@ static bool has_effect(const Graph *g, Node n)
 	return op && userop_is(op, WEFT_OP_EFFECT);
 }
 
+static bool has_jvp(const Graph *g, Node n)
+{
+	const UserOp *op = userop_of(g, n);
+	return op && op->def.jvp;
+}
+
 /* ---- evaluation ---- */
 
 static WeftTensor api_tensor(EvalCtx *e, const Tensor *t)
@@ -143,6 +149,9 @@ OP(call) {
 	.infer = infer_call,
 	.eval = eval_call,
 	.batch = batch_call,
+	.adjoint = userop_vjp,
+	.tangent = userop_jvp,
+	.tangent_if = has_jvp,
 	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS},
 	.no_sample = "its operators belong to the user",
 };

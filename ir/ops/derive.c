@@ -25,7 +25,8 @@ static bool is_linear(const Graph *g, Node n)
 bool node_has_jvp(const Graph *g, Node n)
 {
 	const OpInfo *info = op_info(node_op(g, n));
-	return info->deriv[0] || info->deriv[1] || info->deriv[2] || is_linear(g, n) || info->jvp || info->tangent;
+	bool tangent = info->tangent && (!info->tangent_if || info->tangent_if(g, n));
+	return info->deriv[0] || info->deriv[1] || info->deriv[2] || is_linear(g, n) || info->jvp || tangent;
 }
 
 bool op_is_kept(Op op)

@@ -6,6 +6,8 @@
  *   unary = "-" unary | number | "text" | name | name "(" [arg {"," arg}] ")" | "(" expr ")" | list
  *   arg   = [ name "=" ] expr               list = "[" [expr {"," expr}] "]"
  *
+ * In rules of users' operators (userop_rule.c) a name may be one of these: "mylib::decay".
+ *
  * A name is a binding, an argument of the op, a dtype, true, false, none, inf or nan; before "(" it
  * is an op, by schema name or without "aten.". Numbers and Scalar arguments are weak scalars. */
 #include <math.h>
@@ -15,6 +17,7 @@
 
 #include "ir/ops/expand_priv.h"
 #include "ir/ops/expand_wide.h"
+#include "ir/ops/userop.h"
 
 static Val expression(Eval *);
 
@@ -81,12 +84,12 @@ static bool is_letter(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/* The length of the name at p; names of ops have dots. */
+/* The length of the name at p; names of ops have dots, those of users' "::". */
 static uint32_t name_length(const char *p)
 {
 	uint32_t n = 0;
-	while (is_letter(p[n]) || (n && (is_digit(p[n]) || p[n] == '.')))
-		n++;
+	while (is_letter(p[n]) || (n && (is_digit(p[n]) || p[n] == '.')) || (n && p[n] == ':' && p[n + 1] == ':' && is_letter(p[n + 2])))
+		n += p[n] == ':' ? 2 : 1;
 	return n;
 }
 
@@ -261,6 +264,13 @@ static Val node_call(Eval *e, Op op, const Val *slot)
 			return fail(e, "expected an attribute");
 		}
 	}
+	if (op == OP_get && e->user) {
+		const Type *t = node_type(e->b->g, in[0]);
+		bool known = is_weak(&slot[1]);
+		double index = known ? weak_value(e, &slot[1], &known) : -1;
+		if (t->dtype != DT_none || !known || index < 0 || index >= t->n)
+			return fail(e, "no such result");
+	}
 	if (op == OP_get)
 		return val_node(
 			b_get(e->b, in[0], (uint32_t)weak_value(e, &slot[1], &(bool){true})));
@@ -279,37 +289,51 @@ static Op find_op(const char *name, uint32_t len)
 	return op ? op : op_find(full);
 }
 
-static int slot_of(Op op, const char *name, uint32_t len)
+static int slot_of(const Schema *s, const char *name, uint32_t len)
 {
-	const Schema *s = op_schema(op);
 	for (uint32_t k = 0; k < s->narg; k++)
 		if (strlen(s->arg[k].name) == len && memcmp(s->arg[k].name, name, len) == 0)
 			return (int)k;
 	return -1;
 }
 
+/* What a user's rule may not call: it has no operands, or is how graphs are held together. */
+static bool is_structure(Op op)
+{
+	return op == OP_input || op == OP_constant || op == OP_tuple || op == OP_call || op == OP_to_size;
+}
+
 static Val call(Eval *e, const char *name, uint32_t len)
 {
-	Val slot[MAX_ARGS] = {{0}};
-	Op op = find_op(name, len);
+	Val slot[MAX_ARGS] = {{0}}, made;
+	bool given[MAX_ARGS] = {false};
+	const UserOp *user = e->user ? expand_user_find(e, name, len) : NULL;
+	Op op = user ? OP_none : find_op(name, len);
 	uint32_t n = 0;
-	if (!op)
+	if (!user && (!op || (e->user && is_structure(op))))
 		return fail(e, "no such op");
-	uint32_t narg = op_schema(op)->narg;
+	const Schema *s = user ? &user->schema : op_schema(op);
 	for (bool more = !accept(e, ")"); more && !e->err; more = !accept(e, ")")) {
 		const char *key;
 		uint32_t klen;
 		if (n && !accept(e, ","))
 			return fail(e, "expected \",\" or \")\"");
-		int at = name_and_equals(e, &key, &klen) ? slot_of(op, key, klen) : (int)n;
-		if (at < 0 || at >= (int)narg)
+		int at = name_and_equals(e, &key, &klen) ? slot_of(s, key, klen) : (int)n;
+		if (at < 0 || at >= (int)s->narg)
 			return fail(e, "the op has no such argument");
 		slot[at] = expression(e);
+		given[at] = true;
 		n++;
 	}
+	for (uint32_t k = 0; k < s->narg && e->user && !e->err; k++)
+		if (!given[k] && !s->arg[k].has_default && !s->arg[k].optional)
+			return fail(e, "an argument of the op is missing");
 	if (e->err)
 		return (Val){VAL_none};
-	return op_is_scalar(op) ? scalar_call(e, op, slot, n) : node_call(e, op, slot);
+	if (!user)
+		return op_is_scalar(op) ? scalar_call(e, op, slot, n) : node_call(e, op, slot);
+	const char *err = expand_user_call(e, user, slot, &made);
+	return err ? fail(e, err) : made;
 }
 
 /* ---- expressions ---- */
@@ -383,7 +407,7 @@ static Val list(Eval *e)
 		n++;
 	}
 	if (!a)
-		return val_any();
+		return (Val){.kind = VAL_any, .n = n};
 	if (nnode == 0)
 		return val_attr(attr_ints(arena_dup(a, ints, n * sizeof *ints), n));
 	if (nnode != n)

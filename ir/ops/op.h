@@ -98,7 +98,7 @@ typedef struct OpInfo {
 	 * read, so it may be called where those operands have no value.
 	 * .jvp: the tangent of the result, in terms of the arguments, y and t_NAME for every tensor argument. Without
 	 * one the transposed .vjp or .adjoint is taken.
-	 * .tangent: the same as a function: t[k] of operand k, none is zero; ty[r] of result r.
+	 * .tangent: the same as a function: t[k] of operand k, none is zero; ty[r] of result r. .tangent_if: of some nodes only.
 	 * .batch: n for a batch of `size`: in[k] is operand k, with the batch as a new first dimension where batched[k] (of one at
 	 * least); n keeps its operands, whose types and attributes a rule may read. All results have the batch. None after
 	 * b_error. Of scalar functions it is known. .batch_leading: n itself, where leading dimensions are independent of each
@@ -109,6 +109,7 @@ typedef struct OpInfo {
 	const char *vjp, *jvp;
 	bool (*adjoint)(Build *b, Node n, const Node *ct, const bool *want, Node *g);
 	bool (*tangent)(Build *b, Node n, const Node *t, Node *ty);
+	bool (*tangent_if)(const Graph *, Node);
 	Node (*batch)(Build *b, Node n, const Node *in, const bool *batched, Sym size);
 	bool batch_leading;
 

@@ -53,6 +53,15 @@ static inline bool userop_is(const UserOp *op, unsigned flag)
 	return (op->def.flags & flag) != 0;
 }
 
+/* ---- derivatives (userop_rule.c) ---- */
+
+/* Its rules parse, have as many results as they must, and call operators that exist: those of Weft and userop[0..n). False after
+ * ctx_error. */
+bool userop_check_rules(Ctx *, const UserOp *, const UserOp *const *userop, uint32_t n);
+/* OP_call's .adjoint and .tangent, by the rules of the operator that n calls. */
+bool userop_vjp(Build *, Node n, const Node *ct, const bool *want, Node *g);
+bool userop_jvp(Build *, Node n, const Node *t, Node *ty);
+
 /* ---- a call ---- */
 
 /* The arguments that are no tensors, as a call keeps them: ints holds those of int, bool and int[] arguments in order, of an

@@ -341,7 +341,7 @@ const UserOp *userop_new(Ctx *ctx, const WeftOpDef *def)
 		          !def->schema ? "schema" : !def->types ? "types" : "symbol");
 		return NULL;
 	}
-	if (is_long(def->schema) || is_long(def->types) || is_long(def->work_bytes)) {
+	if (is_long(def->schema) || is_long(def->types) || is_long(def->work_bytes) || is_long(def->vjp) || is_long(def->jvp)) {
 		ctx_error(ctx, "user operator", "%.64s...: texts have at most %d characters", def->schema, MAX_TEXT);
 		return NULL;
 	}

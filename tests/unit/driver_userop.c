@@ -76,6 +76,39 @@ static void refused_types(const char *types, const char *why)
 	refused(def, why);
 }
 
+static void refused_rule(const char *vjp, const char *jvp, const char *why)
+{
+	WeftOpDef def = good;
+	def.vjp = vjp;
+	def.jvp = jvp;
+	refused(def, why);
+}
+
+static void test_rules(void **state)
+{
+	(void)state;
+	refused_rule("[g", NULL, "test::shift: .vjp: expected \",\" or \"]\" at \"\"");
+	refused_rule("g", NULL, "test::shift: .vjp: expected a list of 1, one for each tensor among the arguments");
+	refused_rule("[g, none]", NULL, "expected a list of 1");
+	refused_rule("[t_x]", NULL, ".vjp: unknown name at \"\"");
+	refused_rule("[g0]", NULL, ".vjp: unknown name");
+	refused_rule("[test::unshift(g)]", NULL, ".vjp: no such op");
+	refused_rule("[input(g)]", NULL, ".vjp: no such op");
+	refused_rule("[test::shift(g)]", NULL, ".vjp: an argument of the op is missing");
+	refused_rule("[test::shift(g, n, list, size=3)]", NULL, "the op has no such argument");
+	refused_rule("[mul(g)]", NULL, "an argument of the op is missing");
+	refused_rule("a = g [a]", NULL, "expected \";\"");
+	refused_rule(NULL, "g", "test::shift: .jvp: unknown name");
+	refused_rule(NULL, "[t_x, t_x]", ".jvp: expected a list of 1, one for each result");
+	refused_rule(NULL, "t_n", ".jvp: unknown name");
+	Weft *w = weft_new();
+	WeftOpDef def = good;
+	def.vjp = "a = scale * g; [a + 0 * test::shift(g, n=n, list=[1, 2], off=true)]";
+	def.jvp = "[t_x]";
+	assert_true(weft_op_register(w, &def));
+	weft_free(w);
+}
+
 static void test_definitions(void **state)
 {
 	(void)state;
@@ -366,7 +399,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_definitions), cmocka_unit_test(test_twice), cmocka_unit_test(test_misfits),
 		cmocka_unit_test(test_run),         cmocka_unit_test(test_no_function), cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_mutants),
+		cmocka_unit_test(test_mutants),     cmocka_unit_test(test_rules),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -262,7 +262,7 @@ def derivatives(folder, backend):
 def entries(folder):
     out, case = folder / "grad.so", example / "model.0.safetensors"
     expect("--grad", ["compile", example / "model.pt2", "--grad=params", "-o", out, "--ops", mylib, "--link", mylib], 0, "")
-    expect("--grad", ["show", out], 0, "mylib::decay_backward mylib_decay_backward")
+    expect("--grad", ["show", out], 0, "mylib::decay_backward mylib_decay_backward", LD_LIBRARY_PATH=str(pathlib.Path(mylib).parent))
     graph = folder / "unruly.txt"
     graph.write_text(UNRULY)
     expect("no rule", ["run", graph, "--mode", "vjp", "--inputs", case, "--outputs", folder / "y.safetensors", "--ops", user_ops], 1,

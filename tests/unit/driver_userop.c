@@ -90,7 +90,7 @@ static void test_rules(void **state)
 	refused_rule("[g", NULL, "test::shift: .vjp: expected \",\" or \"]\" at \"\"");
 	refused_rule("g", NULL, "test::shift: .vjp: expected a list of 1, one for each tensor among the arguments");
 	refused_rule("[g, none]", NULL, "expected a list of 1");
-	refused_rule("[t_x]", NULL, ".vjp: unknown name at \"\"");
+	refused_rule("[t_x]", NULL, ".vjp: unknown name at \"]\"");
 	refused_rule("[g0]", NULL, ".vjp: unknown name");
 	refused_rule("[test::unshift(g)]", NULL, ".vjp: no such op");
 	refused_rule("[input(g)]", NULL, ".vjp: no such op");

@@ -173,15 +173,10 @@ static bool read_scalar(Scope *s, const char *name, const char *tag, const json_
 		*out = attr_bool(b);
 		return true;
 	}
-	if (is(tag, "as_complex") && read_double(json_object_get(v, "imag"), &d)) {
-		if (d != 0)
-			return ctx_error(s->st->im->ctx, s->where,
-					 "argument %s: complex numbers are not supported here",
-					 name);
-		if (read_double(json_object_get(v, "real"), &d)) {
-			*out = attr_float(d);
+	if (is(tag, "as_complex")) {
+		*out = attr_complex(0, 0);
+		if (read_double(json_object_get(v, "real"), &out->z.re) && read_double(json_object_get(v, "imag"), &out->z.im))
 			return true;
-		}
 	}
 	return bad(s, name, tag);
 }
@@ -271,13 +266,11 @@ static bool named_tensor(Scope *s, const Arg *a, Call *c, const json_t *tensor)
 }
 
 /* The dtype that a Python scalar takes beside a tensor of dtype d. */
-static DType weak_dtype(DType d, AttrKind kind)
+static DType weak_dtype(DType d, DType scalar)
 {
-	if (kind == ATTR_float && !dtype_is_float(d) && !dtype_is_complex(d))
-		return DT_f32;
-	if (kind == ATTR_int && d == DT_bool)
-		return DT_i64;
-	return d;
+	Promotion p = {d, DT_none, DT_none};
+	promote_weak(&p, scalar);
+	return promote_result(&p);
 }
 
 /* The value of a fraction that depends on data, 0 for others. */
@@ -316,18 +309,17 @@ static bool number_operand(Scope *s, const Arg *a, Call *c, const char *tag, con
 	Attr x;
 	Node data = data_number(s, tag, v);
 	if (data.i) {
-		AttrKind kind = is(tag, "as_sym_float") ? ATTR_float : ATTR_bool;
-		DType d = kind == ATTR_float ? DT_f32 : DT_bool;
+		DType d = is(tag, "as_sym_float") ? DT_f32 : DT_bool;
 		if (c->in.n && c->value.data[0])
-			d = weak_dtype(s->st->value.data[c->value.data[0]].meta.dtype, kind);
+			d = weak_dtype(s->st->value.data[c->value.data[0]].meta.dtype, d);
 		push_operand(s, c, 0);
 		c->in.data[c->in.n - 1] = b_convert(&s->b, data, d);
 		return c->in.data[c->in.n - 1].i;
 	}
 	TRY(read_scalar(s, a->name, tag, v, &x));
-	DType like = x.kind == ATTR_float ? DT_f32 : x.kind == ATTR_int ? DT_i64 : DT_bool;
+	DType like = attr_weak_dtype(&x);
 	if (c->in.n && c->value.data[0])
-		like = weak_dtype(s->st->value.data[c->value.data[0]].meta.dtype, x.kind);
+		like = weak_dtype(s->st->value.data[c->value.data[0]].meta.dtype, like);
 	push_operand(s, c, 0);
 	c->in.data[c->in.n - 1] = b_full_attr(&s->b, like, x, 0, NULL);
 	return c->in.data[c->in.n - 1].i;

@@ -267,9 +267,7 @@ static DType functional_dtype(Scope *s, const Call *c, DType self)
 				       node_rank(s->st->g, c->in.data[k]));
 	for (uint32_t k = 0; k < schema->narg; k++)
 		if (schema->arg[k].kind == ARG_scalar && c->attr[k].kind != ATTR_none)
-			promote_weak(&p, c->attr[k].kind == ATTR_float ? DT_f32
-					 : c->attr[k].kind == ATTR_int ? DT_i64
-								       : DT_bool);
+			promote_weak(&p, attr_weak_dtype(&c->attr[k]));
 	DType d = promote_result(&p);
 	switch (op_info(c->op)->promote) {
 	case PROMOTE_NONE:

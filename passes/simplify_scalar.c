@@ -16,13 +16,13 @@ static bool floats(const Build *b, Node n)
 
 /* ---- splats ---- */
 
-/* The element of a splat in the representation of scalar_eval; false when it is symbolic. */
+/* The element of a splat in the representation of scalar_eval; false when it is symbolic or complex. */
 static bool splat_value(const Build *b, Node n, ScVal *v)
 {
 	Attr a;
 	int64_t i = 0;
 	DType d = node_dtype(b->g, n);
-	if (!b_splat(b, n, &a) || (a.kind == ATTR_int && !sym_is_const(b->g->ir->syms, a.s, &i)))
+	if (!b_splat(b, n, &a) || dtype_is_complex(d) || (a.kind == ATTR_int && !sym_is_const(b->g->ir->syms, a.s, &i)))
 		return false;
 	if (a.kind == ATTR_bool)
 		i = a.b;

@@ -111,9 +111,10 @@ static Parts product(Split *s, Node n)
 static Parts split_full(Split *s, Node n)
 {
 	const Type t = *node_type(s->b.g, n);
-	Node re = b_full_attr(&s->b, dtype_real(t.dtype), *node_attr(s->b.g, n, "value"), t.n,
-			      t.dim);
-	return (Parts){re, b_zeros_like(&s->b, re), {0}};
+	const Attr v = *node_attr(s->b.g, n, "value");
+	Node re = b_full_attr(&s->b, dtype_real(t.dtype), v, t.n, t.dim);
+	Node im = b_full(&s->b, dtype_real(t.dtype), v.kind == ATTR_complex ? v.z.im : 0, t.n, t.dim);
+	return (Parts){re, im, {0}};
 }
 
 /* The file holds pairs: a constant of them, which the caller knows under another type. */

@@ -145,6 +145,12 @@ case("aten.binary_cross_entropy_with_logits(%a, %b) : f64[]", F.binary_cross_ent
 case("aten.kl_div(%a, %b) : f64[]", lambda x, y: F.kl_div(x, y, reduction="mean"), [-1, -2], [0, 0.5])
 case("aten.triplet_margin_loss(%a, %b, %c, margin=1.0) : f64[]", lambda x, y, z: F.triplet_margin_loss(x, y, z, margin=1.0),
      [0, 0, 0], [2, 0, 0], [1, 0, 0])
+for name in ("tanh", "tan"):
+    parts = [0, 1e-20, 0.5, 0.999, 1.001, -1.5, -1000, 2], [0, 1, 0.25, 1.5707, 1.5707, 0.5, 2, 0]
+    case(f"%z = aten.complex(%a, %b) : c128[N]; %t = {name}(%z) : c128[N]; %p = aten.real(%t) : f64[N]; "
+         "%q = aten.imag(%t) : f64[N]; %y = add(%p, %q) : f64[N]",
+         lambda x, y, name=name: torch.view_as_real(getattr(torch, name)(torch.complex(x, y))).sum(-1),
+         *(parts if name == "tanh" else parts[::-1]))
 
 
 def number(v):

@@ -247,10 +247,21 @@ static int64_t float_to_int(DType d, double v)
 	return scalar_eval(scalar_convert(DT_f64, d), &(ScVal){.f = v}).i;
 }
 
-/* *v as a value of the dtype: ATTR_bool, ATTR_int or ATTR_float. False: a symbol that must be
+/* Without an imaginary part it is the real number, so that values have one form. */
+static Attr complex_rounded(DType d, Attr v)
+{
+	double re = round_to(d, v.z.re), im = round_to(d, v.z.im);
+	return im == 0 && !signbit(im) ? attr_float(re) : attr_complex(re, im);
+}
+
+/* *v as a value of the dtype: ATTR_bool, ATTR_int, ATTR_float or ATTR_complex. False: a symbol that must be
  * converted at run time. */
 static bool value_convert(Ir *ir, DType d, Attr *v)
 {
+	if (v->kind == ATTR_complex && dtype_is_complex(d))
+		return *v = complex_rounded(d, *v), true;
+	if (v->kind == ATTR_complex)
+		*v = d == DT_bool ? attr_bool(v->z.re != 0 || v->z.im != 0) : attr_float(v->z.re);
 	int64_t i = v->kind == ATTR_bool && v->b;
 	bool is_float = v->kind == ATTR_float;
 	if (v->kind == ATTR_int && !sym_is_const(ir->syms, v->s, &i))

@@ -36,7 +36,7 @@ Node b_call(Build *, Op, const Node *in, uint32_t nin, const Attr *attr, uint32_
 Node b_full(Build *, DType, double v, uint32_t rank, const Sym *dim); /* a splat */
 Node b_zeros(Build *, TypeId);
 Node b_full_int(Build *, DType, int64_t v, uint32_t rank, const Sym *dim);
-/* v: ATTR_bool, ATTR_int (symbolic too) or ATTR_float, converted to the dtype. */
+/* v: a Python scalar (integers symbolic too), converted to the dtype, as convert does: of a complex number the real part. */
 Node b_full_attr(Build *, DType, Attr v, uint32_t rank, const Sym *dim);
 /* The value of a splat (looks through nothing else); false for other nodes. */
 bool b_splat(const Build *, Node, Attr *v);

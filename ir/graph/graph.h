@@ -35,11 +35,11 @@ typedef struct {
 
 typedef enum {
 	ATTR_none, /* absent optional; also the slot of a tensor argument */
-	ATTR_bool, ATTR_int, ATTR_float, ATTR_str, ATTR_dtype, ATTR_graph, ATTR_const,
+	ATTR_bool, ATTR_int, ATTR_float, ATTR_complex, ATTR_str, ATTR_dtype, ATTR_graph, ATTR_const,
 	ATTR_ints, ATTR_floats, ATTR_bools
 } AttrKind;
 
-/* A Python scalar is ATTR_bool, ATTR_int or ATTR_float. Integers are symbolic everywhere. */
+/* A Python scalar is ATTR_bool, ATTR_int, ATTR_float or ATTR_complex. Integers are symbolic everywhere. */
 typedef struct {
 	AttrKind kind;
 	uint32_t n; /* of a list */
@@ -47,6 +47,9 @@ typedef struct {
 		bool b;
 		Sym s;
 		double f;
+		struct {
+			double re, im;
+		} z;
 		const char *str; /* interned: compare by pointer */
 		DType dtype;
 		Graph *graph;
@@ -117,12 +120,15 @@ static inline Attr attr_none(void) { return (Attr){ATTR_none, 0, {0}}; }
 static inline Attr attr_bool(bool b) { return (Attr){ATTR_bool, 0, {.b = b}}; }
 static inline Attr attr_sym(Sym s) { return (Attr){ATTR_int, 0, {.s = s}}; }
 static inline Attr attr_float(double f) { return (Attr){ATTR_float, 0, {.f = f}}; }
+static inline Attr attr_complex(double re, double im) { return (Attr){ATTR_complex, 0, {.z = {re, im}}}; }
 static inline Attr attr_dtype(DType d) { return (Attr){ATTR_dtype, 0, {.dtype = d}}; }
 static inline Attr attr_ints(const Sym *v, uint32_t n) { return (Attr){ATTR_ints, n, {.ints = v}}; }
 static inline Attr attr_graph(Graph *g) { return (Attr){ATTR_graph, 0, {.graph = g}}; }
 static inline Attr attr_const(ConstId c) { return (Attr){ATTR_const, 0, {.c = c}}; }
 Attr attr_int(Ir *, int64_t);
 Attr attr_str(Ir *, const char *);
+/* Of a Python scalar as ATen promotes it: bool, i64, f32 for any float, c64 for any complex number. DT_none of others. */
+DType attr_weak_dtype(const Attr *);
 
 /* ---- graphs ---- */
 
@@ -279,7 +285,7 @@ const Attr *node_attr(const Graph *, Node, const char *name);
 Sym node_sym(const Graph *, Node, const char *name);
 int64_t node_int(const Graph *, Node, const char *name); /* a constant integer; else a bug */
 bool node_bool(const Graph *, Node, const char *name);
-double node_float(const Graph *, Node, const char *name); /* int, bool accepted */
+double node_float(const Graph *, Node, const char *name); /* int, bool accepted; NaN after ctx_error of a complex number */
 const char *node_str(const Graph *, Node, const char *name);
 /* A list of symbolic integers; *n receives the length. */
 const Sym *node_ints(const Graph *, Node, const char *name, uint32_t *n);

@@ -96,6 +96,22 @@ Attr attr_str(Ir *ir, const char *s)
 	return (Attr){ATTR_str, 0, {.str = intern_str(&ir->strings, s)}};
 }
 
+DType attr_weak_dtype(const Attr *a)
+{
+	switch (a->kind) {
+	case ATTR_bool:
+		return DT_bool;
+	case ATTR_int:
+		return DT_i64;
+	case ATTR_float:
+		return DT_f32;
+	case ATTR_complex:
+		return DT_c64;
+	default:
+		return DT_none;
+	}
+}
+
 static size_t attr_list_bytes(const Attr *a)
 {
 	switch (a->kind) {
@@ -105,6 +121,8 @@ static size_t attr_list_bytes(const Attr *a)
 		return a->n * sizeof(double);
 	case ATTR_bools:
 		return a->n * sizeof(bool);
+	case ATTR_complex: /* the part that the fixed one has no room for */
+		return sizeof a->z.im;
 	default:
 		return 0;
 	}
@@ -132,6 +150,8 @@ static uint64_t attr_word(Ir *ir, const Attr *a)
 		return a->s.i;
 	case ATTR_float:
 		return float_bits(attr_canon_float(a->f));
+	case ATTR_complex:
+		return float_bits(attr_canon_float(a->z.re));
 	case ATTR_str:
 		return intern(&ir->strings, a->str, (uint32_t)strlen(a->str) + 1, NULL);
 	case ATTR_dtype:
@@ -149,6 +169,7 @@ static const void *attr_list(const Attr *a)
 {
 	return a->kind == ATTR_ints     ? (const void *)a->ints
 	       : a->kind == ATTR_floats ? (const void *)a->floats
+	       : a->kind == ATTR_complex ? (const void *)&a->z.im
 					: (const void *)a->bools;
 }
 
@@ -165,6 +186,9 @@ static const Attr *attr_tuple(Ir *ir, uint32_t n, const Attr *a, const char *lis
 			break;
 		case ATTR_float:
 			copy[k].f = attr_canon_float(a[k].f);
+			break;
+		case ATTR_complex:
+			copy[k] = attr_complex(attr_canon_float(a[k].z.re), attr_canon_float(a[k].z.im));
 			break;
 		case ATTR_ints:
 			copy[k].ints = (const Sym *)(const void *)lists;
@@ -236,6 +260,8 @@ bool attr_equal(const Attr *a, const Attr *b)
 		return a->s.i == b->s.i;
 	case ATTR_float:
 		return float_bits(a->f) == float_bits(b->f);
+	case ATTR_complex:
+		return float_bits(a->z.re) == float_bits(b->z.re) && float_bits(a->z.im) == float_bits(b->z.im);
 	case ATTR_str:
 		return strcmp(a->str, b->str) == 0;
 	case ATTR_dtype:

@@ -1,5 +1,7 @@
 #include "ir/graph/graph.h"
 
+#include <math.h>
+
 #include "ir/ops/op.h"
 
 /* ---- readers ---- */
@@ -198,6 +200,10 @@ double node_float(const Graph *g, Node n, const char *name)
 	const Attr *a = node_attr(g, n, name);
 	if (a->kind == ATTR_float)
 		return a->f;
+	if (a->kind == ATTR_complex) {
+		ctx_error(g->ir->ctx, node_near((Graph *)(uintptr_t)g, n), "argument %s: expected a real number, got a complex one", name);
+		return NAN;
+	}
 	return (double)node_int(g, n, name);
 }
 

@@ -341,8 +341,18 @@ static bool parse_dtype(Parser *r, Attr *out)
 	return d || parse_fail(r, "expected an element type");
 }
 
+/* "(" re "," im ")" */
+static bool parse_complex(Parser *r, Attr *out)
+{
+	*out = attr_complex(0, 0);
+	return parse_expect(r, "(") && parse_float(r, &out->z.re) && parse_expect(r, ",") && parse_float(r, &out->z.im) &&
+	       parse_expect(r, ")");
+}
+
 static bool parse_scalar(Parser *r, Attr *out)
 {
+	if (parse_accept(r, "complex"))
+		return parse_complex(r, out);
 	if (parse_at(r, "true") || parse_at(r, "false")) {
 		*out = attr_bool(parse_at(r, "true"));
 		return parse_bool(r, &(bool){0});

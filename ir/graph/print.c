@@ -98,6 +98,13 @@ static void print_attr(Printer p, const Attr *a)
 	case ATTR_float:
 		print_float(p.out, a->f);
 		break;
+	case ATTR_complex:
+		text_add(p.out, "complex(");
+		print_float(p.out, a->z.re);
+		text_add(p.out, ", ");
+		print_float(p.out, a->z.im);
+		text_char(p.out, ')');
+		break;
 	case ATTR_str:
 		print_string(p.out, a->str);
 		break;

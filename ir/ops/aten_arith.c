@@ -18,18 +18,32 @@ static Node operand(Build *b, Node x, DType d, DType c)
 	return b_convert(b, b_convert(b, x, d), c);
 }
 
-static bool float_factor(Build *b, const Attr *a, DType d)
+static bool alpha_fits(Build *b, const Attr *a, DType d)
 {
-	bool bad = a->kind == ATTR_float && !dtype_is_float(d) && !dtype_is_complex(d);
+	bool complex = a->kind == ATTR_complex, real = a->kind == ATTR_float;
+	bool bad = (real && !dtype_is_inexact(d)) || (complex && !dtype_is_complex(d));
 	if (bad)
-		b_error(b, "alpha is a floating-point number, the tensors are %s", dtype_name(d));
+		b_error(b, "alpha is a %s number, the tensors are %s", complex ? "complex" : "floating-point", dtype_name(d));
 	return !bad;
+}
+
+static Attr negated(Build *b, Attr a)
+{
+	switch (a.kind) {
+	case ATTR_float:
+		return attr_float(-a.f);
+	case ATTR_complex:
+		return attr_complex(-a.z.re, -a.z.im);
+	case ATTR_bool:
+		return attr_int(b->g->ir, -(int64_t)a.b);
+	default:
+		return attr_sym(sym_muli(b_syms(b), a.s, -1));
+	}
 }
 
 /* x + alpha y, or x - alpha y */
 static Node add_scaled(Build *b, Node n, Node x, Node y, bool minus)
 {
-	SymTab *t = b_syms(b);
 	DType d, c;
 	if (!x.i || !y.i)
 		return (Node){0};
@@ -39,14 +53,10 @@ static Node add_scaled(Build *b, Node n, Node x, Node y, bool minus)
 	if (aten_scalar_is(b, n, "alpha", 1))
 		return minus ? b_bin(b, OP_sub, x, y) : aten_add(b, x, y);
 	Attr a = *node_attr(b->g, n, "alpha");
-	if (!float_factor(b, &a, d))
+	if (!alpha_fits(b, &a, d))
 		return (Node){0};
-	if (minus && a.kind == ATTR_bool)
-		a = attr_int(b->g->ir, a.b);
-	if (minus && a.kind == ATTR_float)
-		a.f = -a.f;
-	else if (minus)
-		a.s = sym_muli(t, a.s, -1);
+	if (minus)
+		a = negated(b, a);
 	y = aten_mul(b, operand(b, y, d, c), b_convert(b, aten_scalar_factor(b, &a, d), c));
 	return b_convert(b, aten_add(b, operand(b, x, d, c), y), d);
 }
@@ -59,7 +69,7 @@ OP(aten_add_Tensor){
 	.schema = "aten.add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
 	.build = build_add,
 	.sample = "f32[n=3, 4], f32[4]; f32[n=3, 4], f32[4], alpha=2.5; i32[n=3, 4] in -9..9, i32[4] in -9..9, alpha=3; "
-		  "i64[3], f32[]",
+		  "i64[3], f32[]; c64[n=3, 4], c64[4], alpha=complex(2.5, -1)",
 };
 
 static Node build_add_scalar(Build *b, Node n)
@@ -83,7 +93,8 @@ OP(aten_sub_Tensor){
 	.aliases = "aten.subtract.Tensor",
 	.build = build_sub,
 	.sample = "f32[n=3, 4], f32[4]; f32[n=3, 4], f32[4], alpha=2.5; i32[n=3, 4] in -9..9, i32[4] in -9..9, alpha=3; "
-		  "i64[3], f32[]",
+		  "i64[3], f32[]; "
+		  "c64[n=3, 4], c64[4], alpha=complex(2.5, -1)",
 };
 
 static Node build_sub_scalar(Build *b, Node n)
@@ -119,7 +130,8 @@ OP(aten_rsub_Scalar){
 	.schema = "aten.rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
 	.build = build_rsub_scalar,
 	.narrow_scalars = true,
-	.sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; i64[3] in -9..9, other=0.5",
+	.sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; i64[3] in -9..9, other=0.5; "
+		  "c64[n=3], other=complex(1, 2), alpha=complex(0, 1)",
 };
 
 static Node build_mul(Build *b, Node n)
@@ -144,7 +156,8 @@ OP(aten_mul_Scalar){
 	.schema = "aten.mul.Scalar(Tensor self, Scalar other) -> Tensor",
 	.aliases = "aten.multiply.Scalar",
 	.build = build_mul_scalar,
-	.sample = "f32[n=3, 4], other=-1.75; i32[3] in -9..9, other=7; i64[3] in -9..9, other=0.5",
+	.sample = "f32[n=3, 4], other=-1.75; i32[3] in -9..9, other=7; i64[3] in -9..9, other=0.5; "
+		  "f64[n=3, 4], other=complex(0.5, -1); i32[3], other=complex(0.5, -1)",
 };
 
 OP(aten_div_Tensor){
@@ -169,7 +182,8 @@ OP(aten_div_Scalar){
 	.schema = "aten.div.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "div(self, other)",
-	.sample = "f32[n=3, 4], other=-1.75; i32[3] in -9..9, other=4",
+	.sample = "f32[n=3, 4], other=-1.75; i32[3] in -9..9, other=4; "
+		  "c64[n=3, 4], other=complex(0.5, -1)",
 };
 OP(aten_divide_Scalar){
 	.schema = "aten.divide.Scalar(Tensor self, Scalar other) -> Tensor",
@@ -668,6 +682,15 @@ OP(aten_addcdiv){
 		  "f32[n=3, 4], f32[n, 1], f32[4] of 0.5 -1.5 2 3.25, value=2.5",
 };
 
+/* |w| < 1/2 */
+static Node is_small(Build *b, Node w)
+{
+	if (!dtype_is_complex(aten_dtype(b, w)))
+		return b_bin_scalar(b, OP_lt, b_un(b, OP_abs, w), 0.5);
+	Node re = b_part(b, w, false), im = b_part(b, w, true);
+	return b_bin_scalar(b, OP_lt, b_bin(b, OP_add, b_bin(b, OP_mul, re, re), b_bin(b, OP_mul, im, im)), 0.25);
+}
+
 /* The form that is exact at the nearer end, as ATen. */
 static Node lerp(Build *b, Node x, Node y, Node w)
 {
@@ -676,8 +699,7 @@ static Node lerp(Build *b, Node x, Node y, Node w)
 	low = b_bin(b, OP_add, x, low);
 	Node rest = b_bin(b, OP_sub, aten_like(b, w, 1), w);
 	Node high = b_bin(b, OP_sub, y, b_bin(b, OP_mul, d, rest));
-	Node small = b_bin_scalar(b, OP_lt, b_un(b, OP_abs, w), 0.5);
-	return b_select(b, small, low, high);
+	return b_select(b, is_small(b, w), low, high);
 }
 
 static Node build_lerp(Build *b, Node n)
@@ -698,5 +720,6 @@ static Node build_lerp_scalar(Build *b, Node n)
 OP(aten_lerp_Scalar){
 	.schema = "aten.lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
 	.build = build_lerp_scalar,
-	.sample = "f32[n=3, 4], f32[n, 1], weight=0.25; f32[n=3, 4], f32[n, 1], weight=0.75",
+	.sample = "f32[n=3, 4], f32[n, 1], weight=0.25; f32[n=3, 4], f32[n, 1], weight=0.75; "
+		  "c64[n=3, 4], c64[n, 1], weight=complex(0.25, -0.375); c64[n=3, 4], c64[n, 1], weight=complex(0.25, 0.5)",
 };

@@ -107,6 +107,34 @@ Node b_arg_reduce(Build *b, bool max, Node x, uint32_t dim)
 	return b_node(b, OP_arg_reduce, &x, 1, attr, 3);
 }
 
+/* The next carry, a result too, is carry * x. */
+static Graph *product_body(Build *b, TypeId type)
+{
+	Graph *g = graph_new(b->g->ir, "product");
+	Build in = {.g = g, .loc = b->loc, .where = b->where};
+	Node carry = graph_add_input(g, "carry", INPUT_USER, type), x = graph_add_input(g, "x", INPUT_USER, type);
+	Node y = b_bin(&in, OP_mul, carry, x);
+	graph_add_output(g, "carry", y, -1);
+	graph_add_output(g, "y", y, -1);
+	return g;
+}
+
+/* Of complex numbers, which no running product of real ones gives: one step for each along dim. */
+static Node running_products(Build *b, Node x, uint32_t dim, bool reverse)
+{
+	Ir *ir = b->g->ir;
+	Node rows = aten_move_dim(b, x, dim, 0);
+	const Type t = *node_type(b->g, rows);
+	Node in[] = {b_full(b, t.dtype, 1, t.n - 1, t.dim + 1), rows};
+	Attr attr[] = {attr_int(ir, 1),
+		       attr_int(ir, 1),
+		       attr_int(ir, 0),
+		       attr_graph(product_body(b, ir_type(ir, t.dtype, t.n - 1, t.dim + 1))),
+		       attr_sym(t.dim[0]),
+		       attr_bool(reverse)};
+	return aten_move_dim(b, b_get(b, b_node(b, OP_scan, in, 2, attr, 6), 1), 0, dim);
+}
+
 Node b_cumulative(Build *b, const char *kind, Node x, uint32_t dim, bool reverse)
 {
 	if (!x.i)
@@ -115,6 +143,8 @@ Node b_cumulative(Build *b, const char *kind, Node x, uint32_t dim, bool reverse
 	if (dtype_is_complex(node_dtype(b->g, x)) && !strcmp(kind, "sum"))
 		return b_complex(b, b_cumulative(b, kind, b_part(b, x, false), dim, reverse),
 		                 b_cumulative(b, kind, b_part(b, x, true), dim, reverse));
+	if (dtype_is_complex(node_dtype(b->g, x)) && !strcmp(kind, "prod"))
+		return running_products(b, x, dim, reverse);
 	Attr attr[] = {attr_none(), attr_str(ir, kind), attr_int(ir, dim), attr_bool(reverse)};
 	return b_node(b, OP_cumulative, &x, 1, attr, 4);
 }

@@ -13,7 +13,8 @@ OP(aten_eq_Scalar){
 	.schema = "aten.eq.Scalar(Tensor self, Scalar other) -> Tensor",
 	.promote = PROMOTE_BOOL,
 	.expand = "eq(self, other)",
-	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5",
+	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5; "
+		  "c64[3] of 1 2 3 4 5 6, other=complex(3, 4)",
 };
 OP(aten_ne_Tensor){
 	.schema = "aten.ne.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -407,7 +408,8 @@ static Node build_where_self_scalar(Build *b, Node n)
 OP(aten_where_ScalarSelf){
 	.schema = "aten.where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
 	.build = build_where_self_scalar,
-	.sample = "bool[n=3, 4], self=1.5, f32[4]; bool[3], self=2, i32[3] in -9..9",
+	.sample = "bool[n=3, 4], self=1.5, f32[4]; bool[3], self=2, i32[3] in -9..9; "
+		  "bool[n=3, 4], self=complex(1, -1), f64[4]",
 };
 
 static Node build_where_other_scalar(Build *b, Node n)
@@ -421,16 +423,11 @@ OP(aten_where_ScalarOther){
 	.sample = "bool[n=3, 4], f32[n, 4], other=1.5; bool[3], i32[3] in -9..9, other=2.5",
 };
 
-static DType scalar_dtype(const Attr *a)
-{
-	return a->kind == ATTR_float ? DT_f32 : a->kind == ATTR_int ? DT_i64 : DT_bool;
-}
-
 static Node build_where_scalars(Build *b, Node n)
 {
 	Node c = aten_truth(b, arg(b, n, "condition"));
 	const Attr *x = node_attr(b->g, n, "self"), *y = node_attr(b->g, n, "other");
-	DType d = dtype_promote(scalar_dtype(x), scalar_dtype(y));
+	DType d = dtype_promote(attr_weak_dtype(x), attr_weak_dtype(y));
 	Node yes = aten_scalar_as(b, node_attr(b->g, n, "self"), d);
 	return b_select(b, c, yes, aten_scalar_as(b, node_attr(b->g, n, "other"), d));
 }
@@ -438,7 +435,8 @@ OP(aten_where_Scalar){
 	.schema = "aten.where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor",
 	.build = build_where_scalars,
 	.sample = "bool[n=3, 4], self=1.5, other=-2; bool[n=3, 4], self=3, other=-2; "
-		  "bool[n=3, 4], self=true, other=false",
+		  "bool[n=3, 4], self=true, other=false; "
+		  "bool[n=3, 4], self=complex(1, -1), other=2.5",
 };
 
 static Node build_masked_fill(Build *b, Node n)
@@ -463,7 +461,8 @@ static Node build_masked_fill_scalar(Build *b, Node n)
 OP(aten_masked_fill_Scalar){
 	.schema = "aten.masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
 	.build = build_masked_fill_scalar,
-	.sample = "f32[n=3, 4], bool[4], value=-9.5; i32[n=3] in -9..9, bool[n], value=77",
+	.sample = "f32[n=3, 4], bool[4], value=-9.5; i32[n=3] in -9..9, bool[n], value=77; "
+		  "c64[n=3, 4], bool[4], value=complex(-9.5, 1)",
 };
 
 /* ---- clamping ---- */

@@ -110,16 +110,11 @@ OP(aten_ones_like){
 	.sample = "f32[n=3, 4]; i32[n=3], dtype=f16",
 };
 
-static DType scalar_dtype(const Attr *a)
-{
-	return a->kind == ATTR_float ? DT_f32 : a->kind == ATTR_int ? DT_i64 : DT_bool;
-}
-
 static Node full(Build *b, Node n, const Shape *s, const char *value, DType d)
 {
 	const Attr *v = node_attr(b->g, n, value);
 	if (d == DT_none)
-		d = scalar_dtype(v);
+		d = attr_weak_dtype(v);
 	Node x = aten_scalar_as(b, v, aten_dtype_or(b, n, "dtype", d));
 	return s->rank ? aten_expand_shape(b, x, s) : x;
 }
@@ -138,14 +133,16 @@ OP(aten_full){
 		  "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_full,
 	.sample = "size=[2, 3], fill_value=1.5; size=[3], fill_value=7; size=[2], fill_value=true; "
-		  "size=[2], fill_value=2.5, dtype=i32",
+		  "size=[2], fill_value=2.5, dtype=i32; "
+		  "size=[2], fill_value=complex(1.5, -2); size=[2], fill_value=complex(3, 0), dtype=f32",
 };
 OP(aten_new_full){
 	.schema = "aten.new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? "
 		  "dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
 		  "-> Tensor",
 	.build = build_full,
-	.sample = "f32[n=3, 4], size=[2, n], fill_value=1.5; i32[2], size=[3], fill_value=7, dtype=f16",
+	.sample = "f32[n=3, 4], size=[2, n], fill_value=1.5; i32[2], size=[3], fill_value=7, dtype=f16; "
+		  "c64[2], size=[3], fill_value=complex(0, 1); c64[2], size=[3], fill_value=7",
 };
 
 static Node build_full_like(Build *b, Node n)
@@ -158,7 +155,8 @@ OP(aten_full_like){
 		  "Layout? layout=None, Device? device=None, bool? pin_memory=None, "
 		  "MemoryFormat? memory_format=None) -> Tensor",
 	.build = build_full_like,
-	.sample = "f32[n=3, 4], fill_value=1.5; i32[n=3], fill_value=7, dtype=f16; i32[3], fill_value=7",
+	.sample = "f32[n=3, 4], fill_value=1.5; i32[n=3], fill_value=7, dtype=f16; i32[3], fill_value=7; "
+		  "c64[n=3, 4], fill_value=complex(1.5, -2); f32[n=3], fill_value=complex(0, 2), dtype=c128",
 };
 
 static Node build_fill(Build *b, Node n)
@@ -171,7 +169,8 @@ static Node build_fill(Build *b, Node n)
 OP(aten_fill_Scalar){
 	.schema = "aten.fill.Scalar(Tensor self, Scalar value) -> Tensor",
 	.build = build_fill,
-	.sample = "f32[n=3, 4], value=1.5; i32[n=3], value=7",
+	.sample = "f32[n=3, 4], value=1.5; i32[n=3], value=7; "
+		  "c64[n=3, 4], value=complex(0, 2.5)",
 };
 
 static Node build_fill_tensor(Build *b, Node n)
@@ -197,7 +196,8 @@ OP(aten_scalar_tensor){
 	.schema = "aten.scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, "
 		  "Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_scalar_tensor,
-	.sample = "s=1.5; s=3; s=3, dtype=i32; s=true",
+	.sample = "s=1.5; s=3; s=3, dtype=i32; s=true; "
+		  "s=complex(1.5, -2), dtype=c64",
 };
 
 /* ---- sequences ---- */
@@ -254,6 +254,8 @@ static Attr arange_number(Build *b, const Attr *a)
 
 static Node arange(Build *b, Node n, const Attr *from, const Attr *to, const Attr *by)
 {
+	if (from->kind == ATTR_complex || to->kind == ATTR_complex || by->kind == ATTR_complex)
+		return b_error(b, "expected real bounds and a real step, got a complex number");
 	Attr start = arange_number(b, from), end = arange_number(b, to), step = arange_number(b, by);
 	return arange_numbers(b, n, &start, &end, &step);
 }

@@ -356,9 +356,10 @@ OP(aten_index_copy){
 	.sample = "f32[n=3, 4], dim=1, i64[2] of 3 0, f32[n, 2]; f32[3, 2], dim=0, i64[2] of 2 0, f32[2, 2]",
 };
 
-static Node fill_rows(Build *b, Node n, Node value)
+static Node build_index_fill(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), index = arg(b, n, "index");
+	Node value = aten_scalar_as(b, node_attr(b->g, n, "value"), aten_dtype(b, x));
 	Shape s = aten_shape(b, x);
 	if (!x.i || !index.i)
 		return (Node){0};
@@ -368,45 +369,38 @@ static Node fill_rows(Build *b, Node n, Node value)
 	}
 	return index_into(b, n, aten_expand_shape(b, value, &s), "set");
 }
-static Node build_index_fill(Build *b, Node n)
-{
-	return fill_rows(
-		b, n,
-		aten_scalar_as(b, node_attr(b->g, n, "value"), aten_dtype(b, arg(b, n, "self"))));
-}
+/* A value of data is selected, not set: its cotangent is that of each element once, however often an index names it. */
 static Node build_index_fill_tensor(Build *b, Node n)
 {
-	return fill_rows(b, n, arg(b, n, "value"));
-}
-/* The value takes the cotangent of each element once, however often an index names it. */
-static bool adjoint_index_fill(Build *b, Node n, const Node *ct, const bool *want, Node *g)
-{
-	const NodeData d = *node_data(b->g, n);
-	DType type = node_dtype(b->g, n);
-	Node index = arg(b, n, "index"), zero = b_scalar(b, type, 0);
-	if (want[0])
-		TRY((g[0] = op_expand(b, d.op, (Node[]){ct[0], index, zero}, 3, d.attr)).i);
-	if (want[2]) {
-		Node in[] = {b_zeros_like(b, n), index, b_scalar(b, type, 1)};
-		Node filled = b_bin_scalar(b, OP_ne, op_expand(b, d.op, in, 3, d.attr), 0);
-		uint32_t all = (1u << node_rank(b->g, n)) - 1;
-		TRY((g[2] = aten_sum(b, b_select(b, filled, ct[0], zero), all, false)).i);
-	}
-	return true;
+	Node x = arg(b, n, "self"), index = arg(b, n, "index"), value = arg(b, n, "value");
+	Shape s = aten_shape(b, x);
+	if (!x.i || !index.i || !value.i)
+		return (Node){0};
+	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), s.rank);
+	Sym size = s.rank ? s.dim[dim] : b_int(b, 1);
+	Node rows[] = {b_full(b, DT_bool, 0, 1, &size), index};
+	Attr attr[] = {attr_none(), attr_int(b->g->ir, 0), attr_none(), attr_bool(true)};
+	Node filled = b_node(b, OP_aten_index_fill_int_Scalar, rows, 2, attr, 4);
+	if (s.rank == 0)
+		filled = b_squeeze(b, filled, 0);
+	for (uint32_t k = dim + 1; k < s.rank; k++)
+		filled = b_unsqueeze(b, filled, -1);
+	return b_select(b, filled, b_convert(b, value, node_dtype(b->g, x)), x);
 }
 
 OP(aten_index_fill_int_Scalar){
 	.schema = "aten.index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) "
 		  "-> Tensor",
 	.build = build_index_fill,
-	.sample = "f32[n=3, 4], dim=1, i64[2] of 3 0, value=9.5; i32[4], dim=0, i64[1] of -1, value=7",
+	.sample = "f32[n=3, 4], dim=1, i64[2] of 3 0, value=9.5; i32[4], dim=0, i64[1] of -1, value=7; "
+		  "c64[4], dim=0, i64[1] of -1, value=complex(0, 7)",
 };
 OP(aten_index_fill_int_Tensor){
-	.adjoint = adjoint_index_fill,
 	.schema = "aten.index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) "
 		  "-> Tensor",
 	.build = build_index_fill_tensor,
-	.sample = "f32[n=3, 4], dim=1, i64[2] of 3 0, f32[] of 9.5",
+	.sample = "f32[n=3, 4], dim=1, i64[2] of 3 0, f32[] of 9.5; c64[3, n=4], dim=0, i64[3] of 2 0 2, c64[] of 9.5 -2; "
+		  "f32[], dim=0, i64[1] of 0, f32[] of 7",
 };
 
 /* aten.scatter: element (.., j, ..) of src goes to (.., index[.., j, ..], ..) along dim. All
@@ -680,7 +674,8 @@ OP(aten__unsafe_masked_index){
 	.schema = "aten._unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar "
 		  "fill) -> Tensor",
 	.build = build_masked_index,
-	.sample = "f32[n=3, 4], bool[3], [i64[3] of 0 2 1, i64[3] of 3 1 0], fill=7.5",
+	.sample = "f32[n=3, 4], bool[3], [i64[3] of 0 2 1, i64[3] of 3 1 0], fill=7.5; "
+		  "c64[n=3, 4], bool[3], [i64[3] of 0 2 1, i64[3] of 3 1 0], fill=complex(7.5, -1.25)",
 };
 
 /* Masked values add 0 at a clamped place. */

@@ -662,7 +662,8 @@ static Node build_constant_pad(Build *b, Node n)
 OP(aten_constant_pad_nd){
 	.schema = "aten.constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
 	.build = build_constant_pad,
-	.sample = "f32[n=3, 4], pad=[1, 2]; f32[3, 4], pad=[-1, 1, 2, -1], value=1.5",
+	.sample = "f32[n=3, 4], pad=[1, 2]; f32[3, 4], pad=[-1, 1, 2, -1], value=1.5; "
+		  "c64[n=3], pad=[1, 2], value=complex(1, -2)",
 };
 
 static Node build_reflection_pad(Build *b, Node n)

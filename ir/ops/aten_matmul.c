@@ -132,7 +132,8 @@ OP(aten_addmm){
 		  "alpha=1) -> Tensor",
 	.build = build_addmm,
 	.sample = "f32[m=5], f32[n=3, 4], f32[4, m]; f32[m=5], f32[n=3, 4], f32[4, m], beta=0.5, alpha=-1.5; "
-		  "f32[m=5], f32[n=3, 4], f32[4, m], beta=0",
+		  "f32[m=5], f32[n=3, 4], f32[4, m], beta=0; "
+		  "c64[m=5], c64[n=3, 4], c64[4, m], beta=complex(0.5, 1), alpha=complex(-1.5, 0.25)",
 };
 OP(aten_baddbmm){
 	.schema = "aten.baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, "
@@ -163,7 +164,8 @@ OP(aten_addbmm){
 		  "Scalar alpha=1) -> Tensor",
 	.build = build_addbmm,
 	.sample = "f32[3, 2], f32[n=2, 3, 4], f32[n, 4, 2]; f32[3, 2], f32[n=2, 3, 4], f32[n, 4, 2], beta=0.5, "
-		  "alpha=-1.5; f32[3, 2], f32[n=2, 3, 4], f32[n, 4, 2], beta=0",
+		  "alpha=-1.5; f32[3, 2], f32[n=2, 3, 4], f32[n, 4, 2], beta=0; "
+		  "c64[3, 2], c64[n=2, 3, 4], c64[n, 4, 2], beta=complex(0, -1), alpha=complex(2, 0)",
 };
 
 static Node outer(Build *b, Node x, Node y)
@@ -196,7 +198,8 @@ OP(aten_addr){
 		  "alpha=1) -> Tensor",
 	.build = build_addr,
 	.sample = "f32[n=3, 4], f32[n], f32[4]; f32[n=3, 4], f32[n], f32[4], beta=0.5, alpha=-1.5; "
-		  "f32[n=3, 4], f32[n], f32[4], beta=0",
+		  "f32[n=3, 4], f32[n], f32[4], beta=0; "
+		  "c64[n=3, 4], c64[n], c64[4], beta=complex(0.5, 1), alpha=complex(0, 1)",
 };
 
 static Node build_inner(Build *b, Node n)

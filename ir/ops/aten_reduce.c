@@ -818,7 +818,8 @@ OP(aten_cumsum){
 OP(aten_cumprod){
 	.schema = "aten.cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
 	.build = build_cumprod,
-	.sample = "f32[n=3, 4] in -2..2, dim=1; i32[3, 4] in -3..3, dim=0; f32[4] in -2..2, dim=0, dtype=f64",
+	.sample = "f32[n=3, 4] in -2..2, dim=1; i32[3, 4] in -3..3, dim=0; f32[4] in -2..2, dim=0, dtype=f64; "
+		  "c64[n=3, 4] in -2..2, dim=0; c64[4] of 1 0 0 0 2 1 -1 3, dim=-1",
 };
 
 static Node build_logcumsumexp(Build *b, Node n)

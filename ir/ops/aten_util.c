@@ -228,6 +228,10 @@ static Node scalar_wrapped(Build *b, const Attr *a, DType d)
 		return aten_size(b, a->s, d);
 	case ATTR_float:
 		return b_scalar(b, d, a->f);
+	case ATTR_complex:
+		if (a->z.im != 0 && !dtype_is_complex(d))
+			return b_error(b, "the value %g%+gj cannot be converted to %s", a->z.re, a->z.im, dtype_name(d));
+		return b_full_attr(b, d, *a, 0, NULL);
 	default:
 		return b_error(b, "a scalar argument is missing");
 	}
@@ -285,11 +289,11 @@ Node aten_scalar_as(Build *b, const Attr *a, DType d)
 
 DType aten_scalar_dtype(DType d, const Attr *a)
 {
-	if (d == DT_none || dtype_is_inexact(d) || a->kind == ATTR_none)
+	Promotion p = {d, DT_none, DT_none};
+	if (d == DT_none || a->kind == ATTR_none)
 		return d;
-	if (a->kind == ATTR_float)
-		return DT_f32;
-	return a->kind == ATTR_int && d == DT_bool ? DT_i64 : d;
+	promote_weak(&p, attr_weak_dtype(a));
+	return promote_result(&p);
 }
 
 Node aten_scalar(Build *b, Node x, const Attr *a)
@@ -323,6 +327,8 @@ bool aten_scalar_is(const Build *b, Node n, const char *name, double v)
 		return sym_is_const(b_syms(b), a->s, &i) && (double)i == v;
 	case ATTR_float:
 		return a->f == v;
+	case ATTR_complex:
+		return a->z.re == v && a->z.im == 0;
 	default:
 		return false;
 	}

@@ -14,9 +14,11 @@ static bool shape_full(Infer *f)
 	uint32_t rank;
 	TRY(infer_dtype(f, "dtype", &d));
 	TRY(infer_ints(f, "shape", &shape, &rank));
-	AttrKind kind = infer_attr(f, "value")->kind;
-	if (kind != ATTR_bool && kind != ATTR_int && kind != ATTR_float)
+	DType value = attr_weak_dtype(infer_attr(f, "value"));
+	if (value == DT_none)
 		return infer_fail(f, "argument value: expected a number");
+	if (dtype_is_complex(value) && !dtype_is_complex(d))
+		return infer_fail(f, "argument value: expected a real number for %s", dtype_name(d));
 	return infer_result(f, d, rank, shape);
 }
 INFER(full)
@@ -30,6 +32,10 @@ static bool eval_full(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 		return true;
 	if (a->kind == ATTR_float) {
 		tensor_set_f64(out, 0, a->f);
+	} else if (a->kind == ATTR_complex) {
+		Tensor parts = tensor_flat_real(out);
+		tensor_set_f64(&parts, 0, a->z.re);
+		tensor_set_f64(&parts, 1, a->z.im);
 	} else {
 		if (a->kind == ATTR_bool)
 			v = a->b;
@@ -48,7 +54,7 @@ OP(full) {
 	.infer = infer_full,
 	.eval = eval_full,
 	.lower = {.role = LOWER_LEAF},
-	.sample = "dtype=f32, shape=[2, 3], value=1.5",
+	.sample = "dtype=f32, shape=[2, 3], value=1.5; dtype=c64, shape=[3], value=complex(1.5, -2)",
 };
 
 /* ---- iota ---- */

@@ -47,13 +47,7 @@ static Val val_any(void)
 
 static bool is_weak(const Val *v)
 {
-	AttrKind k = v->attr.kind;
-	return v->kind == VAL_attr && (k == ATTR_bool || k == ATTR_int || k == ATTR_float);
-}
-
-static DType weak_dtype(const Val *v)
-{
-	return v->attr.kind == ATTR_bool ? DT_bool : v->attr.kind == ATTR_int ? DT_i64 : DT_f32;
+	return v->kind == VAL_attr && attr_weak_dtype(&v->attr) != DT_none;
 }
 
 /* ---- scanning ---- */
@@ -115,7 +109,7 @@ static double weak_value(const Eval *e, const Val *v, bool *known)
 		return v->attr.f;
 	if (v->attr.kind == ATTR_bool)
 		return v->attr.b;
-	*known = *known && sym_is_const(b_syms(e->b), v->attr.s, &i);
+	*known = *known && v->attr.kind == ATTR_int && sym_is_const(b_syms(e->b), v->attr.s, &i);
 	return *known ? (double)i : 0;
 }
 
@@ -202,7 +196,7 @@ static DType call_dtype(Eval *e, const Val *x, uint32_t n)
 		if (x[k].kind == VAL_node && x[k].node.i)
 			promote_tensor(&p, node_dtype(g, x[k].node), node_rank(g, x[k].node));
 		else if (is_weak(&x[k]))
-			promote_weak(&p, weak_dtype(&x[k]));
+			promote_weak(&p, attr_weak_dtype(&x[k].attr));
 	}
 	return promote_result(&p);
 }
@@ -650,7 +644,7 @@ static Node expand_text(Build *b, Op op, const Node *in, uint32_t nin, AttrId id
 		return (Node){0};
 	if (v.kind == VAL_nodes)
 		return b_tuple(b, v.nodes, v.n);
-	Node y = expand_operand(&e, &v, is_weak(&v) ? weak_dtype(&v) : DT_none);
+	Node y = expand_operand(&e, &v, is_weak(&v) ? attr_weak_dtype(&v.attr) : DT_none);
 	return op_info(op)->promote == PROMOTE_BOOL ? b_convert(b, y, DT_bool) : y;
 }
 

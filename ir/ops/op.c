@@ -247,6 +247,6 @@ bool op_attr_fits(const Ir *ir, const Arg *arg, const Attr *a)
 	if (a->kind == ATTR_none)
 		return arg->optional;
 	if (arg->kind == ARG_scalar)
-		return a->kind == ATTR_bool || a->kind == ATTR_int || a->kind == ATTR_float;
+		return attr_weak_dtype(a) != DT_none;
 	return a->kind == expected[arg->kind];
 }

@@ -343,7 +343,7 @@ OP(tan) {
 	.doc = "tangent",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "tan(x)",
-	.complex = "t = tan(x_re); h = tanh(x_im); d = 1 + t * t * h * h; [t * (1 - h * h) / d, h * (1 + t * t) / d]",
+	.complex = "t = tanh(complex(-x_im, x_re)); [imag(t), -real(t)]",
 	.deriv = {"1 + y*y"},
 	.sample = "f32[n=3, 4] in -1.4..1.4; f32[4] of 1000.5 -77777 1e10 0",
 };
@@ -399,7 +399,12 @@ OP(tanh) {
 	.doc = "hyperbolic tangent",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "tanh(x)",
-	.complex = "h = tanh(x_re); t = tan(x_im); d = 1 + t * t * h * h; [h * (1 + t * t) / d, t * (1 - h * h) / d]",
+	/* (sinh cosh + i sin cos) / (sinh^2 + cos^2), without a difference; from 1 on divided by sinh^2, in terms of w = exp(-2 |x|).
+	 * Neither form has infinite derivatives where the other is chosen. */
+	.complex = "b = gt(abs(x_re), 1); c = cos(x_im); i = sin(x_im); "
+		   "r = select(b, 0, x_re); s = sinh(r); d = s * s + c * c; "
+		   "w = exp(-2 * select(b, abs(x_re), 1)); m = 1 - w; k = 4 * w / (m * m); e = 1 + k * c * c; h = (1 + w) / (m * e); "
+		   "[select(b, select(lt(x_re, 0), -h, h), s * cosh(r) / d), select(b, k * i * c / e, i * c / d)]",
 	.deriv = {"1 - y*y"},
 	.sample = "f32[n=3, 4] in -8..8; f32[4] of 0.001 -30 30 inf",
 };

@@ -154,6 +154,25 @@ static bool choose_outputs(Transforming *t)
 	return true;
 }
 
+static bool any(const bool *x, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++)
+		if (x[k])
+			return true;
+	return false;
+}
+
+/* A gradient of nothing, or by nothing, was not meant. */
+static bool is_defined(Transforming *t)
+{
+	const Graph *g = t->from->g;
+	if (!t->param.n && !any(t->input, g->input.n))
+		return ctx_error(t->w->ctx, t->from->path, "there is nothing to differentiate by: of what was named, nothing is of a float or complex dtype");
+	if (!any(t->output, g->output.n))
+		return ctx_error(t->w->ctx, t->from->path, "there is nothing to differentiate: no output is of a float or complex dtype");
+	return true;
+}
+
 static bool begin(Transforming *t, uint32_t size, size_t known)
 {
 	Ctx *ctx = t->w->ctx;
@@ -178,7 +197,7 @@ static bool derive(void *arg)
 {
 	Transforming *t = arg;
 	TRY(begin(t, t->grad.size, sizeof t->grad));
-	TRY(choose_wrt(t) && choose_outputs(t));
+	TRY(choose_wrt(t) && choose_outputs(t) && is_defined(t));
 	const Wrt wrt = {.input = t->input, .nparam = t->param.n, .param = t->param.data, .output = t->output};
 	return done(t, (t->vjp ? transform_vjp : transform_jvp)(t->from->g, &wrt));
 }

@@ -1,9 +1,10 @@
-"""What a compilation costs as graphs grow: scaling.py [--backend llvm|c] [--emit KIND] [--check] WEFT [NAME...]
+"""What a compilation costs as graphs grow: scaling.py [--backend llvm|c] [--emit KIND] [--check] [--mode "vjp vjp"] WEFT [NAME...]
 
 Each graph is compiled at several lengths. Printed: processor time in user mode, C compilers and linker included, peak memory
 of the compiler, and for three lengths a < b < c the growth (t(c) - t(a)) / (t(b) - t(a)) beside (c - a) / (b - a), which is
 linear; 5/4 of that is the limit, and some graphs have one of time and memory (MOST); --check fails where they are passed.
-That is the benchmark `lengths` of meson. tests/chains.py is the test; this shows where time goes. Use a build of --buildtype=release: others verify the
+That is the benchmark `lengths` of meson. With --mode the graphs are transformed first, by transform_text beside WEFT, and its seconds
+stand behind those of the compilation. tests/chains.py is the test; this shows where time goes. Use a build of --buildtype=release: others verify the
 graph after every pass."""
 import argparse
 import array
@@ -211,6 +212,7 @@ def main():
     p.add_argument("--backend", default="llvm,c", help="one or more of llvm, c")
     p.add_argument("--emit", default="so")
     p.add_argument("--check", action="store_true")
+    p.add_argument("--mode", help="transforms, one after the other: vjp, jvp, vmap")
     p.add_argument("--keep", help="write the graphs of the longest length to this folder, compile nothing")
     o = p.parse_args()
     weft = str(pathlib.Path(o.weft).resolve())
@@ -226,11 +228,19 @@ def main():
             for backend in o.backend.split(","):
                 row, t = [], []
                 for n in lengths:
-                    seconds, summary = compile_seconds(weft, write(make(n)), ["--backend", backend, "--emit", o.emit])
+                    graph, spent = make(n), ""
+                    if o.mode:
+                        if not isinstance(graph, str):
+                            break
+                        graph, took = chains.transformed(str(pathlib.Path(weft).parent / "transform_text"), o.mode, graph)
+                        spent = f" after {sum(took or []):.2f} s"
+                    if graph is None:
+                        break
+                    seconds, summary = compile_seconds(weft, write(graph), ["--backend", backend, "--emit", o.emit])
                     if seconds is None:
                         break
                     t.append(seconds)
-                    row.append(f"{n}: {seconds:.2f} s, {summary['peak_bytes'] / 1e6:.0f} MB, {summary['kernels']} kernels")
+                    row.append(f"{n}: {seconds:.2f} s{spent}, {summary['peak_bytes'] / 1e6:.0f} MB, {summary['kernels']} kernels")
                 linear = (lengths[2] - lengths[0]) / (lengths[1] - lengths[0])
                 if len(t) < 3 or not within(name, t, linear, summary["peak_bytes"] / 1e6):
                     passed.append(f"{name} {backend}")

@@ -1,8 +1,10 @@
-"""The cost of compiling a chain is linear in its length, whatever is used twice: chains.py WEFT [KIND...]
+"""The cost of compiling a chain is linear in its length, whatever is used twice: chains.py WEFT [--derive TRANSFORM_TEXT] [KIND...]
 
 A step of a chain often uses its operand twice, so that to walk its expression as a tree takes 2^N steps. Each kind is
 compiled to C with 100 and with 400 steps, some of them by LLVM too: the longer one may take at most 8 times the processor
-time of the shorter one, and half a second. Processor time is limited, so that a busy machine does not fail the test."""
+time of the shorter one, and half a second. Processor time is limited, so that a busy machine does not fail the test.
+With --derive the same of gradients, tangents, batches and gradients of gradients of some kinds, which tests/transform_text.c
+makes; vjp of a chain of 6,400 takes at most a second."""
 import os
 import pathlib
 import resource
@@ -174,6 +176,38 @@ BY_LLVM = ["double", "swish", "inputs", "outputs", "mm"]
 BY_C = ["inputs", "outputs", "joined", "mm"]
 
 
+# transformed: kinds whose steps have derivatives of their own kind
+DERIVED = ["double", "swish", "select", "views", "stencil", "softmax", "mm", "mm residual", "tree", "joined", "sums", "body", "scans", "alive"]
+MODES = ["vjp", "jvp", "vmap", "vjp vjp"]
+LONGEST = 6400
+
+
+def transformed(tool, modes, text):
+    """A graph's text after transforms, and the processor time of each; None, None where they fail."""
+    run = subprocess.run([tool, *modes.split()], input=text, capture_output=True, text=True)
+    if run.returncode:
+        print(f"{modes}: {run.stderr.strip()[-200:]}")
+        return None, None
+    return run.stdout, [float(line.split()[1]) for line in run.stderr.splitlines()]
+
+
+def derived(weft, tool, kinds):
+    good = []
+    for kind in kinds:
+        for modes in MODES:
+            took = []
+            for n in (SHORT, LONG):
+                text, _ = transformed(tool, modes, KINDS[kind](n))
+                took.append(text and seconds(weft, text, ["--emit", "c"]))
+            good.append(None not in took and took[1] <= RATIO * took[0] + SLACK)
+            print(f"{'' if good[-1] else 'FAIL: '}{kind} {modes}: {took[0]} s, four times as long: {took[1]} s", flush=True)
+    for kind in ("mm", "mm residual", "softmax"):
+        _, took = transformed(tool, "vjp", KINDS[kind](LONGEST))
+        good.append(took is not None and took[0] <= 1)
+        print(f"{'' if good[-1] else 'FAIL: '}vjp of {kind}, {LONGEST}: {took} s")
+    return good
+
+
 def seconds(weft, text, options):
     """Processor time of a compilation; None where it fails or takes too long."""
     pathlib.Path("m.ir").write_text(text)
@@ -196,9 +230,16 @@ def linear(weft, kind, options):
 
 
 def main():
-    weft, kinds = str(pathlib.Path(sys.argv[1]).resolve()), sys.argv[2:] or list(KINDS)
+    weft, kinds, tool = str(pathlib.Path(sys.argv[1]).resolve()), sys.argv[2:], None
+    if kinds[:1] == ["--derive"]:
+        tool, kinds = str(pathlib.Path(kinds[1]).resolve()), kinds[2:] or DERIVED
+    kinds = kinds or list(KINDS)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
+        if tool:
+            good = derived(weft, tool, kinds)
+            os.chdir("/")
+            sys.exit(0 if all(good) else 1)
         good = [linear(weft, kind, ["--emit", "c"]) for kind in kinds]
         llvm = subprocess.run([weft, "compile", "m.ir", "-o", "m.o", "--emit", "obj"], capture_output=True).returncode == 0
         good += [linear(weft, kind, ["--emit", "obj"]) for kind in kinds if llvm and kind in BY_LLVM]

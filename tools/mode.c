@@ -99,6 +99,34 @@ typedef struct {
 	uint32_t nplace, nwrt;
 } Asked;
 
+/* What is called KIND.<i> or KIND.NAME without its call's number; NULL: something else. */
+static const char *of_kind(const char *name, const char *kind)
+{
+	size_t n = strlen(kind), digits = strspn(name, "0123456789");
+	if (digits && name[digits] == '.')
+		name += digits + 1;
+	return !strncmp(name, kind, n) && name[n] == '.' ? name + n + 1 : NULL;
+}
+
+/* Every tensor of this kind belongs to one of t[n]: one that does not would be taken as not there. */
+static bool all_known(const Asked *q, const char *kind, const char *what, const WeftTensorInfo *t, uint32_t n, bool by_name)
+{
+	for (uint32_t k = 0; k < weft_tensors_count(q->a->file); k++) {
+		const char *name = weft_tensors_name(q->a->file, k), *rest = of_kind(name, kind);
+		bool known = !rest;
+		for (uint32_t i = 0; i < q->ninput && !known; i++) /* an input of the model's may be called so */
+			known = !strcmp(q->input[i].name, name);
+		for (uint32_t i = 0; i < n && !known; i++) {
+			char number[12];
+			snprintf(number, sizeof number, "%u", (unsigned)i);
+			known = !strcmp(rest, number) || (by_name && !strcmp(rest, t[i].name));
+		}
+		if (!known)
+			return fail("%s: %s: the model has %u %s%s", q->a->path, name, (unsigned)n, what, n == 1 ? "" : "s"), false;
+	}
+	return true;
+}
+
 /* "inputs,params,NAME", in place; the number of items. */
 static uint32_t split_wrt(char *text, const char **item)
 {
@@ -142,6 +170,8 @@ static void wrt_of_reference(Asked *q)
 
 static WeftGraph *ask_vjp(Asked *q, Runner *r)
 {
+	if (!all_known(q, "ct", "output", q->output, q->noutput, true))
+		return NULL;
 	for (uint32_t k = 0; k < q->noutput; k++)
 		if (has(q->a->file, numbered("ct", k), q->output[k].name))
 			q->place[q->nplace++] = k;
@@ -157,6 +187,8 @@ static WeftGraph *ask_vjp(Asked *q, Runner *r)
 
 static WeftGraph *ask_jvp(Asked *q)
 {
+	if (!all_known(q, "t", "input", q->input, q->ninput, true))
+		return NULL;
 	for (uint32_t k = 0; k < q->ninput && !q->a->wrt; k++)
 		if (has(q->a->file, numbered("t", k), q->input[k].name))
 			q->place[q->nplace++] = k;
@@ -179,6 +211,8 @@ static const WeftTensor *batched_input(const Asked *q, uint32_t k)
 
 static WeftGraph *ask_vmap(Asked *q)
 {
+	if (!all_known(q, "vx", "input", q->input, q->ninput, false))
+		return NULL;
 	WeftVmapOptions o = {.size = sizeof o, .input = q->place};
 	for (uint32_t k = 0; k < q->ninput; k++) {
 		const WeftTensor *t = batched_input(q, k);

@@ -138,8 +138,8 @@ static bool local(Build *b, Node n, uint32_t k, Node by, Node *out)
 	const OpInfo *info = op_info(node_op(b->g, n));
 	*out = (Node){0};
 	if (!info->deriv[k])
-		return b_error(b, "has no derivative by %s%s%s", operand_arg(b->g, n, k)->name, info->no_deriv ? ": " : "",
-			       info->no_deriv ? info->no_deriv : "").i;
+		return b_error(b, "%s has no derivative by %s%s%s", op_name(node_op(b->g, n)), operand_arg(b->g, n, k)->name,
+			       info->no_deriv ? ": " : "", info->no_deriv ? info->no_deriv : "").i;
 	bind_node(&e, b, n, info->deriv[k]);
 	Val v = expand_scaled(&e, operand_value(b, n, by));
 	if (text_failed(&e, b, n, ".deriv"))

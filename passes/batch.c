@@ -76,6 +76,12 @@ static Node wide(Build *b, Node x, Sym size)
 	return b_broadcast(b, x, t.n, t.dim);
 }
 
+/* None: it is the same for all members, as what was added since is that is read in the place of something. */
+static Node with_batch(const Batch *v, Node n)
+{
+	return n.i < v->n ? v->to[n.i] : (Node){0};
+}
+
 /* A new node in the place of input k. */
 static bool batch_input(Batch *v, uint32_t k)
 {
@@ -207,7 +213,7 @@ static bool visit(Batch *v, Node n)
 		return true;
 	}
 	for (uint32_t k = 0; k < nin; k++) {
-		in[k] = v->to[node_in(g, n, k).i];
+		in[k] = with_batch(v, node_in(g, n, k));
 		batched[k] = in[k].i;
 		any |= batched[k];
 		in[k] = in[k].i ? in[k] : node_in(g, n, k);
@@ -290,7 +296,7 @@ bool batch_body(Graph *g, Sym size, const bool *in, const bool *want, bool mask)
 	TRY(batch_run(&v));
 	b.before = (Node){0};
 	for (uint32_t k = 0; k < g->output.n; k++) {
-		Node y = g->output.data[k].node, new = v.to[y.i];
+		Node y = g->output.data[k].node, new = with_batch(&v, y);
 		if (new.i && !want[k])
 			ctx_bug(g->ir->ctx, "output %u of a body has a batch", k);
 		if (want[k])
@@ -310,8 +316,8 @@ static bool check_state(const Batch *v, uint32_t k)
 	if (o.writes < 0)
 		return true;
 	const GraphInput *in = &g->input.data[o.writes];
-	bool has = v->to[in->node.i].i || in->node.i >= v->n;
-	if (!v->to[o.node.i].i || has)
+	bool has = with_batch(v, in->node).i || in->node.i >= v->n;
+	if (!with_batch(v, o.node).i || has)
 		return true;
 	return ctx_error(g->ir->ctx, node_where(g, o.node), "the value that is written to \"%s\" differs between the members of the batch, and there "
 			 "is one of it: make it an input with a batch of its own", in->name);
@@ -325,7 +331,7 @@ static bool set_output(Batch *v, uint32_t k)
 	Build b = {.g = g};
 	TRY(check_state(v, k));
 	bool shared = o.writes >= 0 && g->input.data[o.writes].node.i < v->n;
-	if (v->to[o.node.i].i || shared)
+	if (with_batch(v, o.node).i || shared)
 		return true; /* batch_end sets it */
 	if (node_rank(g, o.node) == MAX_RANK)
 		return ctx_error(g->ir->ctx, node_where(g, o.node), "a result of %d dimensions: there is none left for a batch", MAX_RANK);

@@ -332,6 +332,12 @@ static const Flow flows[] = {
 	 "%x: f32[1], %n: i64[]) {\n    %c = lt(%k, %n)\n    return %c\n  }, body=graph @b(%k: i64[], %x: f32[1], %n: i64[]) {\n"
 	 "    %c = call([%x], op=\"test::root\", ints=[], floats=[])\n    %y = get(%c, index=0)\n    %one = full(value=1, shape=[], dtype=i64)\n"
 	 "    %j = add(%k, %one)\n    return %j, %y\n  })\n  %y = get(%w, index=1)\n  return %y\n}", 3, {{0, 1, 3}, {-1, 4, 9}}},
+	/* the counter is the same for all, and read behind the loop */
+	{"graph @f(%n: i64[], %x: f32[1]) {\n  %zero = full(value=0, shape=[], dtype=i64)\n  %w = while([%zero, %x], [%n], cond=graph @m(%k: i64[], "
+	 "%x: f32[1], %n: i64[]) {\n    %c = lt(%k, %n)\n    return %c\n  }, body=graph @b(%k: i64[], %x: f32[1], %n: i64[]) {\n"
+	 "    %y = sin(%x)\n    %one = full(value=1, shape=[], dtype=i64)\n    %j = add(%k, %one)\n    return %j, %y\n  })\n"
+	 "  %k = get(%w, index=0)\n  %l = le(%k, %n)\n  assert(%l, message=\"more\")\n  %y = get(%w, index=1)\n  %f = convert(%k, dtype=f32)\n"
+	 "  %g = broadcast(%f, shape=[1], map=[])\n  %z = mul(%y, %g)\n  return %z, %k\n}", 2, {{3}, {-1, 4, 9}}},
 	/* who is done with the loop is not in the branch any more */
 	{"graph @f(%n: i64[], %t: i64[3]) {\n  %zero = full(value=0, shape=[], dtype=i64)\n  %w = while([%zero, %n], [%t], cond=graph @m(%k: i64[], "
 	 "%n: i64[], %t: i64[3]) {\n    %c = lt(%k, %n)\n    return %c\n  }, body=graph @b(%k: i64[], %n: i64[], %t: i64[3]) {\n"

@@ -224,14 +224,13 @@ WeftGraph *weft_jvp(Weft *w, const WeftGraph *g, const WeftGradOptions *o)
 
 static bool split(void *arg)
 {
-	static const char *const tidy[] = {"simplify", "cse", "dce"};
 	Transforming *t = arg;
 	Graph *part[2];
 	t->vjp = true;
 	TRY(derive(t));
-	for (size_t k = 0; k < sizeof tidy / sizeof *tidy; k++)
-		TRY(pipeline_run_one(t->out->g, tidy[k]));
-	TRY(transform_partition(t->out->g, t->from->g->input.n, t->from->g->output.n, part));
+	if (t->grad.memory_budget && !(*t->grad.memory_budget >= 0))
+		return ctx_error(t->w->ctx, t->from->path, "a memory budget of %g", *t->grad.memory_budget);
+	TRY(transform_partition(t->out->g, t->from->g->input.n, t->from->g->output.n, t->grad.memory_budget ? *t->grad.memory_budget : -1, part));
 	t->out = graph_wrap(t->w, part[0], t->from->path);
 	t->backward = graph_wrap(t->w, part[1], t->from->path);
 	return true;

@@ -94,6 +94,9 @@ typedef struct {
 	/* weft_vjp: the outputs that have cotangents, by their place among weft_outputs; 0: all of a float or complex dtype. */
 	uint32_t noutput;
 	const uint32_t *output;
+	/* weft_vjp_split: how many bytes may be saved, at the sizes that the model hints at; 0..1: that part of what is saved without
+	 * it, and 0 as little as can be. More is computed again then, contractions too. NULL: what is fastest. */
+	const double *memory_budget;
 } WeftGradOptions;
 /* Gradients. Inputs: the model's, then a cotangent "ct.NAME" for each output NAME that has one, of its type. Outputs: the
  * model's, then "g.NAME" for each input in order, then for each parameter in the file's order: the gradient of the sum over
@@ -102,7 +105,7 @@ typedef struct {
 WeftGraph *weft_vjp(Weft *, const WeftGraph *, const WeftGradOptions *);
 /* The same in two graphs, for training: *forward gives the model's outputs and further ones saved.0, saved.1, ..., which hold what
  * the gradients need of its values; *backward takes the model's inputs, these, and the cotangents, and gives the gradients. What
- * element-wise functions make of inputs, parameters and saved values is computed again. State that the model replaces is
+ * costs less to compute again than to save is computed again. State that the model replaces is
  * the forward's. saved.0 is a number by which values that another model saved are refused, as are those of other sizes. Neither
  * is changed by the call; both are compiled as entries of one model (weft_join), which then has its weights once. */
 bool weft_vjp_split(Weft *, const WeftGraph *, const WeftGradOptions *, WeftGraph **forward, WeftGraph **backward);

@@ -1,5 +1,6 @@
 /* The cost of kernels; see group_cost.h. */
 #include "passes/group_cost.h"
+#include "ir/scalar/scalar.h"
 #include "ir/sym/reshape.h"
 #include "passes/lower_priv.h"
 
@@ -15,6 +16,19 @@ enum {
 /* Reading a reshape that joins dimensions uses the index of its result in each dimension of the operand: such maps,
  * one after the other, multiply expressions. */
 enum { JOINING_WEIGHT = 10 };
+
+uint32_t element_cost(const Graph *g, Node n)
+{
+	uint32_t cost = op_lower(node_op(g, n))->cost;
+	if (!op_is_scalar(node_op(g, n)))
+		return cost ? cost : 1;
+	DType in[4];
+	uint32_t nin = node_nin(g, n);
+	for (uint32_t k = 0; k < nin && k < 4; k++)
+		in[k] = dtype_compute(node_dtype(g, node_in(g, n, k)));
+	const ScFn *fn = scalar_fn(node_op(g, n), in, nin);
+	return fn ? fn->cost : 1;
+}
 
 static uint32_t count_axes(const Graph *g, const Sym *dim, uint32_t rank)
 {

@@ -32,6 +32,9 @@ void views_add(Views *, ViewSet *, uint32_t view);
 /* Add the ways in which operand k of n is indexed where n itself is indexed in the ways `from`. */
 void views_through(Views *, const Graph *, Node n, uint32_t k, const ViewSet *from, ViewSet *to);
 
+/* Operations for one element of a node that is computed element by element. */
+uint32_t element_cost(const Graph *, Node);
+
 /* What a node adds to the kernel of `root`, which indexes it in these ways. Its loads are not counted. */
 GroupCost group_cost_of(const Graph *, Node, Node root, const Views *, const ViewSet *);
 GroupCost group_cost_sum(GroupCost, GroupCost);

@@ -10,7 +10,6 @@
  * Terminates: every node is visited once. */
 #include "passes/lower_group.h"
 
-#include "ir/scalar/scalar.h"
 #include "ir/target/work.h"
 #include "passes/group_cost.h"
 
@@ -80,19 +79,6 @@ static void add_reader(Sweep *w, Node def, uint32_t group, bool bijective)
 	d->readers = d->readers == 0 || d->readers == group ? group : MANY;
 }
 
-static uint32_t op_cost(const Graph *g, Node n)
-{
-	uint32_t cost = op_lower(node_op(g, n))->cost;
-	if (!op_is_scalar(node_op(g, n)))
-		return cost ? cost : 1;
-	DType in[4];
-	uint32_t nin = node_nin(g, n);
-	for (uint32_t k = 0; k < nin && k < 4; k++)
-		in[k] = dtype_compute(node_dtype(g, node_in(g, n, k)));
-	const ScFn *fn = scalar_fn(node_op(g, n), in, nin);
-	return fn ? fn->cost : 1;
-}
-
 static double elements(const Graph *g, Node n)
 {
 	return (double)sym_hint(g->ir->syms, type_numel(g->ir, node_type_id(g, n)));
@@ -103,7 +89,7 @@ static double elements(const Graph *g, Node n)
 static double repeats(const Sweep *w, Node n, uint32_t root)
 {
 	double more = elements(w->g, (Node){root}) - elements(w->g, n);
-	return w->node[n.i].below_reduce || more < 0 ? 0 : more * op_cost(w->g, n);
+	return w->node[n.i].below_reduce || more < 0 ? 0 : more * element_cost(w->g, n);
 }
 
 /* That takes longer, with what the kernel repeats already, than storing n in a phase more: none where n is an epilogue, since
@@ -224,7 +210,7 @@ static bool is_stored_anyway(const Sweep *w, Node n)
 static bool takes_longer_repeated(const Sweep *w, Node n)
 {
 	const Graph *g = w->g;
-	double mine = elements(g, n), cost = op_cost(g, n);
+	double mine = elements(g, n), cost = element_cost(g, n);
 	Work repeated = {.operations = node_nuses(g, n) * mine * cost};
 	Work apart = {.operations = mine * cost, .bytes = mine * dtype_size(node_dtype(g, n)), .phases = 1};
 	return target_cycles(w->target, repeated) > target_cycles(w->target, apart);

@@ -9,78 +9,28 @@
  *     return %y, %g.x                                                     }
  *   }
  *
- * Whatever depends on a cotangent is of the second graph, and so is what can be made of its inputs, of constants and of saved values
- * by element-wise functions and index maps, which are cheaper to compute again than to store and read. Of a chain of such functions
- * the first value is saved, unless a later one is smaller (a comparison's result, a sum's). State is not there any more when gradients are
- * computed, and neither are inputs that the model writes: what is read of their old values is saved.
+ * Whatever depends on a cotangent is of the second graph. Of the other values that it needs, each is saved, or computed again from
+ * others: a minimal cut of the network
  *
- * saved.0 is a number made of the graph's text, so that values that another model's forward saved are refused.
+ *   source -> v.in     what computing v again costs; never cut where that is not allowed
+ *   v.in   -> v.out    what saving v costs; (nearly) never where it cannot be saved
+ *   u.out  -> v.in     never cut: v is computed from u
+ *   v.out  -> sink     never cut: v is needed
  *
- * Linear in the number of nodes: two sweeps, in which a node becomes available once. */
+ * so the costs of all that is saved and all that is computed again are least, together. Without a budget memory costs as much again as reading it, and contractions, long
+ * reductions and kernels of their own (sorting, loops) are not computed again. With one they may be, and memory has a price, the least
+ * one at which the budget holds; as equal layers have equal prices, the first nodes of the model pay it and the others the next
+ * lower one. State is not there any more when gradients are computed, and neither are inputs that the model writes: what is read
+ * of their old values is saved.
+ *
+ * Linear in the number of nodes but for the flow, whose paths are short: most nodes are beside the source or the sink. */
+#include <math.h>
 #include <string.h>
 
-#include "base/hash.h"
-#include "passes/derive_priv.h"
+#include "passes/min_cut.h"
+#include "passes/partition_priv.h"
 
-typedef struct {
-	Graph *g;
-	uint32_t ninput, noutput; /* of the model */
-	bool *late;               /* by node: it depends on a cotangent */
-	bool *there;              /* the second graph has it: an input, a constant, saved, or made of these */
-	bool *saved;
-	ARRAY(Node) list; /* saved, in program order of discovery */
-} Parting;
-
-/* ---- what is cheap ---- */
-
-static bool is_cheap(const Graph *g, Node n)
-{
-	Op op = node_op(g, n);
-	if (node_has_effect(g, n))
-		return false;
-	if (op_kind(op) == OP_COMPOSITE) /* element-wise */
-		return op_info(op)->deriv[0];
-	LowerRole role = op_lower(op)->role;
-	return op_is_scalar(op) || role == LOWER_MAP || role == LOWER_INDEX || role == LOWER_LEAF;
-}
-
-static bool reads_only(const Parting *p, Node n, const bool *what)
-{
-	for (uint32_t k = 0; k < node_nin(p->g, n); k++) {
-		Node x = node_in(p->g, n, k);
-		if (x.i && !what[x.i])
-			return false;
-	}
-	return true;
-}
-
-/* An operand that is not there, if it is the only one. */
-static Node missing(const Parting *p, Node n)
-{
-	Node found = {0};
-	for (uint32_t k = 0; k < node_nin(p->g, n); k++) {
-		Node x = node_in(p->g, n, k);
-		if (!x.i || p->there[x.i] || x.i == found.i)
-			continue;
-		if (found.i)
-			return (Node){0};
-		found = x;
-	}
-	return found;
-}
-
-/* Is it certain that x has no more bytes than y? */
-static bool no_larger(const Graph *g, Node x, Node y)
-{
-	SymTab *s = g->ir->syms;
-	if (node_dtype(g, x) == DT_none)
-		return false;
-	Sym nx = sym_muli(s, type_numel(g->ir, node_type_id(g, x)), (int64_t)dtype_size(node_dtype(g, x)));
-	Sym ny = sym_muli(s, type_numel(g->ir, node_type_id(g, y)), (int64_t)dtype_size(node_dtype(g, y)));
-	return sym_le(s, nx, ny) == YES;
-}
-
-/* ---- what is saved ---- */
+/* ---- what depends on what ---- */
 
 static void find_late(Parting *p)
 {
@@ -100,194 +50,243 @@ static bool is_written(const Graph *g, uint32_t input)
 	return false;
 }
 
-static void find_inputs(Parting *p)
+static void find_given(Parting *p)
 {
 	Graph *g = p->g;
 	for (uint32_t k = 0; k < p->ninput; k++)
-		p->there[g->input.data[k].node.i] = g->input.data[k].kind == INPUT_USER && !is_written(g, k);
+		p->given[g->input.data[k].node.i] = g->input.data[k].kind == INPUT_USER && !is_written(g, k);
+	for (Node n = g->first; n.i; n = node_next(g, n))
+		p->given[n.i] |= node_const(g, n).i || (op_lower(node_op(g, n))->role == LOWER_LEAF && !node_nin(g, n) && !p->cost[n.i].fixed);
+}
+
+static void find_wanted(Parting *p)
+{
+	const Graph *g = p->g;
+	for (Node n = g->first; n.i; n = node_next(g, n))
+		for (uint32_t k = 0; k < node_nin(g, n) && p->late[n.i]; k++)
+			p->wanted[node_in(g, n, k).i] = true;
+	for (uint32_t k = p->noutput; k < g->output.n; k++)
+		p->wanted[g->output.data[k].node.i] = true;
+	for (uint32_t k = 0; k < g->node.n; k++)
+		p->wanted[k] &= k && !p->late[k] && !p->given[k];
+}
+
+static void find_regions(Parting *p)
+{
+	const Graph *g = p->g;
+	for (Node n = g->first; n.i; n = node_next(g, n)) {
+		uint32_t deep = 0;
+		for (uint32_t k = 0; k < node_nin(g, n); k++)
+			if (p->region[node_in(g, n, k).i] > deep)
+				deep = p->region[node_in(g, n, k).i];
+		const char *at = node_op(g, n) == OP_checkpoint ? node_str(g, n, "at") : "";
+		bool begin = !strcmp(at, "begin"), end = !strcmp(at, "end");
+		p->region[n.i] = begin ? deep + 1 : end && deep ? deep - 1 : deep;
+	}
+}
+
+/* What depends on cotangents has no size that only data says. */
+static bool check_late(const Parting *p)
+{
+	Graph *g = p->g;
+	for (Node n = g->first; n.i; n = node_next(g, n))
+		if (p->late[n.i] && node_has_data_size(g, n))
+			return ctx_error(g->ir->ctx, node_where(g, n), "a gradient whose size depends on data is not supported in an entry of its "
+					 "own: compile the graph of --mode vjp as one entry instead");
+	return true;
+}
+
+/* ---- the network ---- */
+
+enum { SOURCE, SINK, NVERTEX };
+
+/* Capacities are cycles times UNIT. */
+#define UNIT 16
+#define MOST (INT64_C(1) << 56)
+#define CANNOT_BE_SAVED (INT64_C(1) << 58)
+
+typedef struct {
+	Parting *p;
+	const SaveCost *cost;
+	ARRAY(Node) node;   /* in program order: node[k] has vertices NVERTEX + 2k and, going out, NVERTEX + 2k + 1 */
+	uint32_t *place;    /* by node: k + 1; 0: not in the network */
+	Network *net;       /* edges 2k and 2k + 1 are those of node[k] from the source and from its in to its out */
+	bool *below;        /* by vertex */
+	double bytes;       /* saved by the last cut */
+} Choice;
+
+/* Node k is computed again, and needs its operands for that. */
+static bool may_recompute(const Choice *c, Node n)
+{
+	return !c->cost[n.i].fixed;
+}
+
+/* What is wanted, and all that it is computed from. */
+static void find_nodes(Choice *c)
+{
+	const Parting *p = c->p;
+	const Graph *g = p->g;
+	Arena *scratch = g->ir->ctx->scratch;
+	bool *in = ZEROED(g, bool, g->node.n);
+	c->place = ZEROED(g, uint32_t, g->node.n);
+	for (Node n = g->last; n.i; n = node_prev(g, n)) {
+		in[n.i] |= p->wanted[n.i];
+		for (uint32_t k = 0; k < node_nin(g, n) && in[n.i] && may_recompute(c, n); k++)
+			in[node_in(g, n, k).i] = !p->given[node_in(g, n, k).i];
+	}
+	in[0] = false;
+	for (Node n = g->first; n.i; n = node_next(g, n))
+		if (in[n.i]) {
+			array_push(scratch, &c->node, n);
+			c->place[n.i] = c->node.n;
+		}
+}
+
+static uint32_t vertex(const Choice *c, Node n)
+{
+	return NVERTEX + 2 * (c->place[n.i] - 1);
+}
+
+static void build_network(Choice *c)
+{
+	const Parting *p = c->p;
+	const Graph *g = p->g;
+	c->net = network_new(g->ir->ctx->scratch, NVERTEX + 2 * c->node.n);
+	c->below = ZEROED(g, bool, NVERTEX + 2 * c->node.n);
+	for (uint32_t k = 0; k < c->node.n; k++) {
+		network_edge(c->net, SOURCE, NVERTEX + 2 * k, 0);
+		network_edge(c->net, NVERTEX + 2 * k, NVERTEX + 2 * k + 1, 0);
+	}
+	for (uint32_t k = 0; k < c->node.n; k++) {
+		Node n = c->node.data[k];
+		if (p->wanted[n.i])
+			network_edge(c->net, NVERTEX + 2 * k + 1, SINK, CUT_NEVER);
+		for (uint32_t j = 0; j < node_nin(g, n) && may_recompute(c, n); j++)
+			if (c->place[node_in(g, n, j).i])
+				network_edge(c->net, vertex(c, node_in(g, n, j)) + 1, NVERTEX + 2 * k, CUT_NEVER);
+	}
+}
+
+/* ---- cuts ---- */
+
+/* Of memory, in cycles for what is read from it in one cycle: for the first nodes of the network, and for the others. */
+typedef struct {
+	double first, rest;
+	uint32_t nfirst;
+	bool heavy; /* what is heavy may be computed again */
+} Price;
+
+static int64_t capacity(double cycles)
+{
+	double c = 1 + cycles * UNIT;
+	return c < (double)MOST ? (int64_t)c : MOST;
+}
+
+static int64_t recompute_capacity(const Choice *c, Node n, const Price *price)
+{
+	const SaveCost *cost = &c->cost[n.i];
+	if (cost->fixed)
+		return CUT_NEVER;
+	if (c->p->region[n.i]) /* as asked for, whatever it costs: nothing there is cheaper to save */
+		return 0;
+	return cost->heavy && !price->heavy ? CUT_NEVER : capacity(cost->again);
+}
+
+static int64_t save_capacity(const Choice *c, uint32_t k, const Price *price)
+{
+	Node n = c->node.data[k];
+	const SaveCost *cost = &c->cost[n.i];
+	if (node_dtype(c->p->g, n) == DT_none || node_has_data_size(c->p->g, n) || (c->p->region[n.i] && !cost->fixed))
+		return CANNOT_BE_SAVED;
+	return capacity(cost->save + cost->hold * (k < price->nfirst ? price->first : price->rest));
+}
+
+static bool is_cut(const Choice *c, uint32_t k)
+{
+	return !c->below[NVERTEX + 2 * k] && c->below[NVERTEX + 2 * k + 1];
+}
+
+static double cut(Choice *c, Price price)
+{
+	for (uint32_t k = 0; k < c->node.n; k++) {
+		network_set_capacity(c->net, 2 * k, recompute_capacity(c, c->node.data[k], &price));
+		network_set_capacity(c->net, 2 * k + 1, save_capacity(c, k, &price));
+	}
+	network_cut(c->net, SOURCE, SINK, c->below);
+	c->bytes = 0;
+	for (uint32_t k = 0; k < c->node.n; k++)
+		c->bytes += is_cut(c, k) ? c->cost[c->node.data[k].i].bytes : 0;
+	return c->bytes;
+}
+
+/* The least price at which no more than that is saved, to within an eighth; then as few nodes pay it as is enough. Fails where
+ * no price is high enough: the cut is then that of the highest. */
+static bool cut_within(Choice *c, double bytes)
+{
+	enum { HIGHEST = 24, STEPS = 5 }; /* powers of two */
+	double low = 0, high = 0;
+	while (cut(c, (Price){.rest = exp2(high), .heavy = true}) > bytes && high < HIGHEST) {
+		low = high;
+		high += 2;
+	}
+	if (c->bytes > bytes)
+		return false;
+	for (int k = 0; k < STEPS && high > low; k++) {
+		double middle = (low + high) / 2;
+		bool enough = cut(c, (Price){.rest = exp2(middle), .heavy = true}) <= bytes;
+		*(enough ? &high : &low) = middle;
+	}
+	uint32_t few = 0, many = c->node.n;
+	while (many - few > 1 && high > low) {
+		uint32_t middle = few + (many - few) / 2;
+		bool enough = cut(c, (Price){.first = exp2(high), .rest = exp2(low), .nfirst = middle, .heavy = true}) <= bytes;
+		*(enough ? &many : &few) = middle;
+	}
+	cut(c, (Price){.first = exp2(high), .rest = exp2(low), .nfirst = many, .heavy = true});
+	return true;
+}
+
+/* Up to 1 a part of what is saved without a budget, else bytes. */
+static bool choose_within(Choice *c, double budget)
+{
+	Graph *g = c->p->g;
+	double bytes = budget <= 1 ? floor(budget * c->bytes) : budget;
+	if (c->bytes <= bytes || cut_within(c, bytes) || budget <= 1)
+		return true;
+	return ctx_error(g->ir->ctx, NULL, "a memory budget of %.0f bytes: at the sizes that the model hints at no less than %.0f can be saved "
+			 "for gradients", bytes, c->bytes);
 }
 
 static bool save(Parting *p, Node n)
 {
 	Graph *g = p->g;
 	Ctx *ctx = g->ir->ctx;
-	const Type *t = node_type(g, n);
-	if (t->dtype == DT_none)
+	if (node_dtype(g, n) == DT_none)
 		return ctx_error(ctx, node_where(g, n), "several values in one are needed for gradients, and cannot be saved");
-	for (uint32_t d = 0; d < t->n; d++)
-		if (sym_uses_kind(g->ir->syms, t->dim[d], SYMVAR_UNBACKED))
-			return ctx_error(ctx, node_where(g, n),
-					 "a value whose size depends on data would have to be saved for gradients: not supported; "
-					 "compile the graph of --mode vjp as one entry instead");
-	p->there[n.i] = p->saved[n.i] = true;
+	if (node_has_data_size(g, n))
+		return ctx_error(ctx, node_where(g, n),
+				 "a value whose size depends on data would have to be saved for gradients: not supported; "
+				 "compile the graph of --mode vjp as one entry instead");
+	p->saved[n.i] = true;
 	array_push(ctx->arena, &p->list, n);
 	return true;
 }
 
-/* Up along cheap functions of one value to where it is not larger than what is asked for, and down again. */
-static bool obtain(Parting *p, Node n)
+bool partition_choose(Parting *p, double budget)
 {
-	Graph *g = p->g;
-	Node from = n;
-	ARRAY(Node) way = {0};
-	while (is_cheap(g, from)) {
-		Node up = missing(p, from);
-		if (!up.i || !no_larger(g, up, n))
-			break;
-		array_push(g->ir->ctx->scratch, &way, from);
-		from = up;
-	}
-	TRY(save(p, from));
-	while (way.n)
-		p->there[way.data[--way.n].i] = true;
-	return true;
-}
-
-/* Is it read by what depends on a cotangent, or one of the gradients itself? */
-static void find_wanted(const Parting *p, bool *wanted)
-{
-	const Graph *g = p->g;
-	for (Node n = g->first; n.i; n = node_next(g, n))
-		for (uint32_t k = 0; k < node_nin(g, n) && p->late[n.i]; k++)
-			wanted[node_in(g, n, k).i] = true;
-	for (uint32_t k = p->noutput; k < g->output.n; k++)
-		wanted[g->output.data[k].node.i] = true;
-	wanted[0] = false;
-}
-
-static bool choose(Parting *p)
-{
-	Graph *g = p->g;
-	bool *wanted = arena_calloc(g->ir->ctx->scratch, g->node.n, sizeof(bool));
+	Choice c = {.p = p};
 	find_late(p);
-	find_inputs(p);
-	find_wanted(p, wanted);
-	for (Node n = g->first; n.i; n = node_next(g, n))
-		if (wanted[n.i] && !p->late[n.i] && !is_cheap(g, n) && !node_const(g, n).i && !p->there[n.i])
-			TRY(save(p, n));
-	for (Node n = g->first; n.i; n = node_next(g, n)) {
-		if (p->late[n.i] || p->there[n.i])
-			continue;
-		p->there[n.i] = node_const(g, n).i || (is_cheap(g, n) && reads_only(p, n, p->there));
-		if (wanted[n.i] && !p->there[n.i])
-			TRY(obtain(p, n));
-	}
-	return true;
-}
-
-/* ---- the two graphs ---- */
-
-static const char *saved_name(const Graph *g, uint32_t k)
-{
-	return arena_printf(g->ir->ctx->arena, "saved.%u", k);
-}
-
-static int64_t mark_of(const Graph *g)
-{
-	Text t;
-	text_init(&t, g->ir->ctx->scratch);
-	graph_print(g, &t);
-	return (int64_t)(hash_bytes(t.data, t.n, 0) >> 2);
-}
-
-static Node add_input(Graph *to, const Graph *from, uint32_t k)
-{
-	const GraphInput *in = &from->input.data[k];
-	Node n = graph_add_input(to, in->name, in->kind, node_type_id(from, in->node));
-	to->input.data[to->input.n - 1].init = in->init;
-	return n;
-}
-
-static Graph *finished(Graph *g)
-{
-	graph_dce(g);
-	if (!graph_verify(g))
-		ctx_bug_verify(g->ir->ctx, "partition");
-	return g;
-}
-
-static Graph *first_part(const Parting *p, int64_t mark)
-{
-	const Graph *from = p->g;
-	Graph *g = graph_new(from->ir, from->name);
-	Arena *scratch = g->ir->ctx->scratch;
-	Node *arg = ARENA_ARRAY(scratch, Node, from->input.n), *out = ARENA_ARRAY(scratch, Node, from->output.n);
-	Build b = {.g = g};
-	for (uint32_t k = 0; k < p->ninput; k++)
-		arg[k] = add_input(g, from, k);
-	for (uint32_t k = p->ninput; k < from->input.n; k++)
-		arg[k] = b_zeros(&b, node_type_id(from, from->input.data[k].node));
-	uint32_t first = from->output.n - p->list.n;
-	graph_inline(g, (Node){0}, from, arg, out);
-	for (uint32_t k = 0; k < p->noutput; k++)
-		graph_add_output(g, from->output.data[k].name, out[k], from->output.data[k].writes);
-	graph_add_output(g, saved_name(g, 0), b_full_int(&b, DT_i64, mark, 0, NULL), -1);
-	for (uint32_t k = first; k < from->output.n; k++)
-		graph_add_output(g, from->output.data[k].name, out[k], -1);
-	return finished(g);
-}
-
-/* Effects, such as assertions, are the first part's where they do not depend on cotangents. */
-static void drop_early_effects(Graph *g, uint32_t nearly)
-{
-	Parting p = {.g = g, .ninput = nearly, .late = arena_calloc(g->ir->ctx->scratch, g->node.n, sizeof(bool))};
-	find_late(&p);
-	for (Node n = g->last, before; n.i; n = before) {
-		before = node_prev(g, n);
-		if (node_op(g, n) != OP_input && !p.late[n.i] && !node_nuses(g, n))
-			graph_erase(g, n);
-	}
-}
-
-static void check_mark(Build *b, Node given, int64_t mark)
-{
-	Node same = b_bin(b, OP_eq, given, b_full_int(b, DT_i64, mark, 0, NULL));
-	const Attr attr[2] = {attr_none(), attr_str(b->g->ir, "saved.0, saved.1, ... are not what this model's forward_saving gave")};
-	b_node(b, OP_assert, &same, 1, attr, 2);
-}
-
-static Graph *second_part(const Parting *p, int64_t mark)
-{
-	const Graph *from = p->g;
-	Graph *g = graph_new(from->ir, from->name);
-	Arena *scratch = g->ir->ctx->scratch;
-	uint32_t first = from->output.n - p->list.n;
-	Node *arg = ARENA_ARRAY(scratch, Node, from->input.n), *out = ARENA_ARRAY(scratch, Node, from->output.n);
-	Node *saved = ARENA_ARRAY(scratch, Node, p->list.n + 1);
-	Build b = {.g = g};
-	for (uint32_t k = 0; k < p->ninput; k++)
-		if (from->input.data[k].kind == INPUT_USER)
-			arg[k] = add_input(g, from, k);
-	saved[0] = graph_add_input(g, saved_name(g, 0), INPUT_USER, ir_type(g->ir, DT_i64, 0, NULL));
-	for (uint32_t k = 0; k < p->list.n; k++)
-		saved[k + 1] = graph_add_input(g, saved_name(g, k + 1), INPUT_USER, node_type_id(from, p->list.data[k]));
-	uint32_t nearly = g->input.n;
-	for (uint32_t k = p->ninput; k < from->input.n; k++)
-		arg[k] = add_input(g, from, k);
-	for (uint32_t k = 0; k < p->ninput; k++)
-		if (from->input.data[k].kind != INPUT_USER) /* nothing reads it in the end */
-			arg[k] = b_zeros(&b, node_type_id(from, from->input.data[k].node));
-	graph_inline(g, (Node){0}, from, arg, out);
-	for (uint32_t k = p->noutput; k < first; k++)
-		graph_add_output(g, from->output.data[k].name, out[k], -1);
-	for (uint32_t k = 0; k < p->list.n; k++)
-		graph_replace(g, out[first + k], saved[k + 1]);
-	drop_early_effects(g, nearly);
-	check_mark(&b, saved[0], mark);
-	return finished(g);
-}
-
-bool transform_partition(Graph *joint, uint32_t ninput, uint32_t noutput, Graph *part[2])
-{
-	graph_enter(joint);
-	Arena *scratch = joint->ir->ctx->scratch;
-	Parting p = {.g = joint, .ninput = ninput, .noutput = noutput, .late = arena_calloc(scratch, joint->node.n, sizeof(bool)),
-		     .there = arena_calloc(scratch, joint->node.n, sizeof(bool)), .saved = arena_calloc(scratch, joint->node.n, sizeof(bool))};
-	TRY(choose(&p));
-	for (uint32_t k = 0; k < p.list.n; k++)
-		graph_add_output(joint, saved_name(joint, k + 1), p.list.data[k], -1);
-	int64_t mark = mark_of(joint);
-	part[0] = first_part(&p, mark);
-	part[1] = second_part(&p, mark);
+	TRY(check_late(p));
+	c.cost = p->cost = partition_costs(p);
+	find_given(p);
+	find_wanted(p);
+	find_regions(p);
+	find_nodes(&c);
+	build_network(&c);
+	cut(&c, (Price){.rest = 1});
+	TRY(budget < 0 || choose_within(&c, budget));
+	for (uint32_t k = 0; k < c.node.n; k++)
+		if (is_cut(&c, k))
+			TRY(save(p, c.node.data[k]));
 	return true;
 }

@@ -44,8 +44,10 @@ Graph *transform_jvp(const Graph *g, const Wrt *);
 
 /* The graph of transform_vjp in two, of which `joint` is used up: part[0] has the first `ninput` inputs and `noutput` outputs of
  * it, those of the model, and further outputs saved.0, saved.1, ...; part[1] takes the model's inputs that callers pass, all that
- * was saved, and the cotangents, and gives the gradients. False after ctx_error. */
-bool transform_partition(Graph *joint, uint32_t ninput, uint32_t noutput, Graph *part[2]);
+ * was saved, and the cotangents, and gives the gradients. budget: how much may be saved at the sizes that the model hints at; up to 1
+ * a part of what would be without it, above that bytes; negative: what is fastest. What is computed again is fused or cheap, but within
+ * marked regions and where the budget asks for it. False after ctx_error. */
+bool transform_partition(Graph *joint, uint32_t ninput, uint32_t noutput, double budget, Graph *part[2]);
 
 /* g for each of `size` sets of inputs: where batched[k], input k has a new first dimension of that extent, others are shared.
  * Every result that callers get has it (one that depends on no batched input is repeated). Error: state whose new value would

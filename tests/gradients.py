@@ -46,10 +46,10 @@ def close(what, got, want):
         say(f"{what}: {got[:8]}, expected {want[:8]}")
 
 
-def one(here, what, model, inputs, cotangents, backend):
+def one(here, what, model, inputs, cotangents, backend, *options):
     """inputs: of the model; cotangents: by output."""
     so = here / "m.so"
-    command("compile", model, "--grad", "--backend", backend, "-o", so)
+    command("compile", model, "--grad", "--backend", backend, "-o", so, *options)
     whole = run(here, model, inputs | {f"ct.{k}": t for k, t in enumerate(cotangents)}, "--mode", "vjp", "--wrt", "inputs,params")
     first = run(here, so, inputs, "--entry", "forward_saving")
     results = len(cotangents)
@@ -97,5 +97,12 @@ with tempfile.TemporaryDirectory() as folder:
         refused(here, so, [*passed[:3], floats(longer, 1), *passed[4:]], "another size", "dimension 0")
         tensors = read_types(data / "mlp.safetensors")
         results = [t for name, t in tensors.items() if name.startswith("y.")]
-        one(here, f"mlp {backend}", data / "mlp.pt2", {n: t for n, t in tensors.items() if n.startswith("x.")}, results, backend)
+        given = {n: t for n, t in tensors.items() if n.startswith("x.")}
+        for options in ([], ["--memory-budget", "0.5"], ["--memory-budget", "0"]):
+            one(here, f"mlp {backend} {options}", data / "mlp.pt2", given, results, backend, *options)
+    for budget, said in (("none", "not none"), ("-1", "not -1"), ("3x", "not 3x")):
+        p = subprocess.run([weft, "compile", data / "mlp.pt2", "--grad", "--memory-budget", budget, "-o", here / "m.so"],
+                           capture_output=True, text=True)
+        if p.returncode != 1 or said not in p.stderr:
+            say(f"--memory-budget {budget}: {p.returncode} {p.stderr}")
 sys.exit(1 if bad else 0)

@@ -27,6 +27,8 @@ const Command command_compile = {
 	"  --grad[=LIST]          three entries: run; forward_saving, which also gives saved.0, saved.1, ...; and backward,\n"
 	"                         which takes the inputs, those, and cotangents of the outputs, and gives gradients.\n"
 	"                         LIST is what is differentiated by: inputs, params (default: both), names\n"
+	"  --memory-budget X      with --grad: save no more than this part (0..1) of what is saved without, or so many\n"
+	"                         bytes (200k, 64M); more is computed again then\n"
 	"  --target NAME|FILE     native (default), one that weft show --targets lists, or a .json "
 	"file;\n"
 	"                         x86-64-v2,v3,v4: several levels of one family in one file\n"
@@ -63,7 +65,7 @@ typedef struct {
 } Item;
 
 typedef struct {
-	const char *out, *emit, *weights, *dump, *backend, *grad;
+	const char *out, *emit, *weights, *dump, *backend, *grad, *budget;
 	WeftOptions o;
 	LoadArgs load;
 	StringList link;
@@ -316,6 +318,7 @@ static bool parse(Args *a, int *argc, char **argv)
 	const Opt opt[] = {{"-o", OPT_STRING, &a->out},
 			   {"--emit", OPT_STRING, &a->emit},
 			   {"--grad", OPT_MAYBE, &a->grad},
+			   {"--memory-budget", OPT_STRING, &a->budget},
 			   {"--target", OPT_STRING, &a->o.target},
 			   {"--tune", OPT_STRING, &a->o.tune},
 			   {"--backend", OPT_STRING, &a->backend},
@@ -344,6 +347,8 @@ static bool parse(Args *a, int *argc, char **argv)
 		return fail("compile: name the result with -o"), false;
 	if (a->grad && a->load.entry.n)
 		return fail("--grad makes entries of one model file, not of several as NAME=FILE"), false;
+	if (a->budget && !a->grad)
+		return fail("--memory-budget is for --grad"), false;
 	if (strcmp(a->weights, "embed") && strcmp(a->weights, "file"))
 		return fail("--weights is embed or file, not %s", a->weights), false;
 	if (a->backend && strcmp(a->backend, "c") && strcmp(a->backend, "llvm"))
@@ -387,7 +392,7 @@ static int run(int argc, char **argv)
 	Weft *w = weft_new();
 	WeftGraph *g = w ? load_model(w, model, &a.load, NULL) : NULL;
 	if (g && a.grad)
-		g = with_gradients(w, g, a.grad);
+		g = with_gradients(w, g, a.grad, a.budget);
 	double start = p.start;
 	bool ok = g ? emit_all(w, g, &a) : (fail_messages(w), false);
 	if (p.shown)

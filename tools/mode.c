@@ -7,6 +7,7 @@
  * A file decides what is asked for by what it holds: a tangent or a cotangent that it has none of is zero, and nothing is
  * computed from it. */
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,14 +137,31 @@ static uint32_t split_wrt(char *text, const char **item)
 	return n;
 }
 
-WeftGraph *with_gradients(Weft *w, WeftGraph *g, const char *wrt)
+/* "0.5", a part; "200k", "64M", "1.5G" or "4096": bytes. */
+static bool parse_budget(const char *text, double *out)
 {
+	static const char unit[] = "kMG";
+	char *end;
+	*out = strtod(text, &end);
+	const char *u = *end && end > text ? strchr(unit, *end) : NULL;
+	for (long k = u ? u - unit + 1 : 0; k > 0; k--)
+		*out *= 1000;
+	if (end == text || end[u != NULL] || !(*out >= 0) || isinf(*out))
+		return fail("--memory-budget is a part of what is saved, 0 to 1, or bytes, such as 64M, not %s", text), false;
+	return true;
+}
+
+WeftGraph *with_gradients(Weft *w, WeftGraph *g, const char *wrt, const char *budget)
+{
+	double most = 0;
+	if (budget && !parse_budget(budget, &most))
+		return NULL;
 	static const char *const name[] = {"run", "forward_saving", "backward"};
 	WeftGraph *entry[3] = {g}, *all = NULL;
 	char *text = strdup(*wrt ? wrt : "inputs,params");
 	const char **item = calloc(strlen(wrt) + 16, sizeof *item);
 	if (text && item) {
-		const WeftGradOptions o = {.size = sizeof o, .nwrt = split_wrt(text, item), .wrt = item};
+		const WeftGradOptions o = {.size = sizeof o, .nwrt = split_wrt(text, item), .wrt = item, .memory_budget = budget ? &most : NULL};
 		all = weft_vjp_split(w, g, &o, &entry[1], &entry[2]) ? weft_join(w, 3, name, entry) : NULL;
 	} else {
 		fail("out of memory");

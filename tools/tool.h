@@ -158,7 +158,7 @@ bool mode_has_reference(Mode, const WeftTensors *);
 
 /* The model, and entries forward_saving and backward for it; wrt: as ModeArgs.wrt, "" for inputs and parameters. NULL after a
  * message, of the Weft or printed. */
-WeftGraph *with_gradients(Weft *, WeftGraph *, const char *wrt);
+WeftGraph *with_gradients(Weft *, WeftGraph *, const char *wrt, const char *budget);
 
 /* What files call a tensor: KIND.<k>, or KIND.NAME where there is a name. */
 typedef struct {

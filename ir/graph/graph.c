@@ -366,14 +366,17 @@ static AttrId attrs_clone(Ir *ir, Op op, AttrId id)
 	return any ? ir_attrs(ir, s->narg, copy) : id;
 }
 
-static Node node_copy(Graph *dst, Node before, const Graph *src, Node n, const Node *map)
+Node graph_copy_node(Graph *dst, Node before, const Graph *src, Node n, const Node *map)
 {
 	const NodeData d = *node_data(src, n);
 	Node *in = ARENA_ARRAY(src->ir->ctx->scratch, Node, d.nin);
 	for (uint32_t k = 0; k < d.nin; k++)
 		in[k] = map[node_in(src, n, k).i];
 	AttrId attr = attrs_clone(src->ir, d.op, d.attr);
-	return graph_add(dst, before, d.op, in, d.nin, attr, d.type, d.loc);
+	Node made = graph_add(dst, before, d.op, in, d.nin, attr, d.type, d.loc);
+	if (src->node_name.data[n.i])
+		graph_set_name(dst, made, src->node_name.data[n.i]);
+	return made;
 }
 
 Graph *graph_clone(const Graph *src)
@@ -382,9 +385,7 @@ Graph *graph_clone(const Graph *src)
 	g->scope = src->scope;
 	Node *map = ARENA_ARRAY(src->ir->ctx->scratch, Node, src->node.n);
 	for (Node n = src->first; n.i; n = node_next(src, n)) {
-		map[n.i] = node_copy(g, (Node){0}, src, n, map);
-		if (src->node_name.data[n.i])
-			graph_set_name(g, map[n.i], src->node_name.data[n.i]);
+		map[n.i] = graph_copy_node(g, (Node){0}, src, n, map);
 	}
 	for (uint32_t k = 0; k < src->input.n; k++) {
 		GraphInput in = src->input.data[k];
@@ -408,9 +409,7 @@ void graph_inline(Graph *dst, Node before, const Graph *src, const Node *arg, No
 	for (Node n = src->first; n.i; n = node_next(src, n)) {
 		if (node_op(src, n) == OP_input)
 			continue;
-		map[n.i] = node_copy(dst, before, src, n, map);
-		if (src->node_name.data[n.i])
-			graph_set_name(dst, map[n.i], src->node_name.data[n.i]);
+		map[n.i] = graph_copy_node(dst, before, src, n, map);
 	}
 	for (uint32_t k = 0; k < src->output.n; k++)
 		out[k] = map[src->output.data[k].node.i];

@@ -236,6 +236,8 @@ Graph *graph_clone(const Graph *);
 /* A copy in another Ir, in a new scope, which becomes the current one; data of constants is shared, so both live as long as
  * one context. */
 Graph *graph_import(Ir *, const Graph *);
+/* A copy of n, which is of src, with its name: its operands are map[] of n's, by handle in src. Subgraphs are cloned. */
+Node graph_copy_node(Graph *dst, Node before, const Graph *src, Node n, const Node *map);
 /* Append the body of `src` with inputs replaced by arg[k]; out[k] receives the outputs. */
 void graph_inline(Graph *dst, Node before, const Graph *src, const Node *arg, Node *out);
 /* Same nodes in the same order, names, types, attributes, inputs, outputs, guards. One Ir only. */

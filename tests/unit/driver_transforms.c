@@ -161,8 +161,8 @@ static void test_what_is_saved(void **state)
 	weft_trace_output(t, "y", weft_sin(t, weft_exp(t, weft_sin(t, x))));
 	split(w, weft_trace_end(t), "x -> y saved.0", "x saved.0 ct.y -> g.x", &out);
 	t = weft_trace_new(w, "network");
-	x = weft_trace_input(t, "x", "f32[8, 64]");
-	WeftValue h = weft_linear(t, x, weft_trace_param(t, "w", "f32[32, 64]", NULL), none);
+	x = weft_trace_input(t, "x", "f32[512, 64]");
+	WeftValue h = weft_linear(t, x, weft_trace_param(t, "w", "f32[256, 64]", NULL), none);
 	const WeftArg leaky[] = {weft_arg(weft_with_number(t, "aten.gt.Scalar", h, 0)), weft_arg(h), weft_arg(weft_scale(t, h, 0.5))};
 	weft_trace_output(t, "y", weft_trace_call(t, "aten.where.self", leaky, 3));
 	split(w, weft_trace_end(t), "x -> y saved.0 saved.1", "x saved.0 saved.1 ct.y -> g.x", &out);

@@ -1,0 +1,176 @@
+/* The two graphs that a choice of what is saved makes of one. In the second what is computed again stands as late as possible: in front
+ * of the first node that depends on a cotangent and needs it, so that it does not lie in memory before. */
+#include "base/hash.h"
+#include "ir/target/target.h"
+#include "passes/partition_priv.h"
+
+static const char *saved_name(const Graph *g, uint32_t k)
+{
+	return arena_printf(g->ir->ctx->arena, "saved.%u", k);
+}
+
+/* Of the graph with what is saved of it: another one's values are refused by it. */
+static int64_t mark_of(const Parting *p)
+{
+	Text t;
+	text_init(&t, p->g->ir->ctx->scratch);
+	graph_print(p->g, &t);
+	for (uint32_t k = 0; k < p->list.n; k++)
+		text_printf(&t, "%u ", p->list.data[k].i);
+	return (int64_t)(hash_bytes(t.data, t.n, 0) >> 2);
+}
+
+typedef struct {
+	const Parting *p;
+	const Graph *from;
+	Graph *g;
+	Node *map;        /* by node of `from` */
+	ARRAY(Node) wait; /* to be copied, the last one first */
+} Part;
+
+static Part part_new(const Parting *p)
+{
+	Part a = {.p = p, .from = p->g, .g = graph_new(p->g->ir, p->g->name), .map = ZEROED(p->g, Node, p->g->node.n)};
+	for (uint32_t k = 0; k < p->g->guard.n; k++) {
+		const GraphGuard *o = &p->g->guard.data[k];
+		graph_guard(a.g, o->kind, o->a, o->b, o->why);
+	}
+	return a;
+}
+
+static void add_input(Part *a, uint32_t k)
+{
+	const GraphInput *in = &a->from->input.data[k];
+	a->map[in->node.i] = graph_add_input(a->g, in->name, in->kind, node_type_id(a->from, in->node));
+	a->g->input.data[a->g->input.n - 1].init = in->init;
+}
+
+static void copy(Part *a, Node n)
+{
+	a->map[n.i] = graph_copy_node(a->g, (Node){0}, a->from, n, a->map);
+}
+
+/* A mark is what it marks. */
+static bool is_mark(const Graph *g, Node n)
+{
+	return node_op(g, n) == OP_checkpoint;
+}
+
+static Graph *finished(Graph *g)
+{
+	graph_dce(g);
+	if (!graph_verify(g))
+		ctx_bug_verify(g->ir->ctx, "partition");
+	return g;
+}
+
+static Node mark_node(Build *b, int64_t mark)
+{
+	return b_full_int(b, DT_i64, mark, 0, NULL);
+}
+
+static Graph *first_part(const Parting *p, int64_t mark)
+{
+	Part a = part_new(p);
+	Build b = {.g = a.g};
+	for (uint32_t k = 0; k < p->ninput; k++)
+		add_input(&a, k);
+	for (Node n = a.from->first; n.i; n = node_next(a.from, n)) {
+		if (is_mark(a.from, n))
+			a.map[n.i] = a.map[node_in(a.from, n, 0).i];
+		else if (!p->late[n.i] && node_op(a.from, n) != OP_input)
+			copy(&a, n);
+	}
+	for (uint32_t k = 0; k < p->noutput; k++)
+		graph_add_output(a.g, a.from->output.data[k].name, a.map[a.from->output.data[k].node.i], a.from->output.data[k].writes);
+	graph_add_output(a.g, saved_name(a.g, 0), mark_node(&b, mark), -1);
+	for (uint32_t k = 0; k < p->list.n; k++)
+		graph_add_output(a.g, saved_name(a.g, k + 1), a.map[p->list.data[k].i], -1);
+	return finished(a.g);
+}
+
+static void check_mark(Part *a, Node given, int64_t mark)
+{
+	Build b = {.g = a->g};
+	Node same = b_bin(&b, OP_eq, given, mark_node(&b, mark));
+	const Attr attr[2] = {attr_none(), attr_str(a->g->ir, "saved.0, saved.1, ... are not what this model's forward_saving gave")};
+	b_node(&b, OP_assert, &same, 1, attr, 2);
+}
+
+/* n, and before it what it is computed from, in the order of its operands. */
+static void copy_with_operands(Part *a, Node n)
+{
+	Arena *scratch = a->g->ir->ctx->scratch;
+	array_push(scratch, &a->wait, n);
+	while (a->wait.n) {
+		Node top = a->wait.data[a->wait.n - 1];
+		uint32_t before = a->wait.n;
+		for (uint32_t k = node_nin(a->from, top); k-- > 0 && !a->map[top.i].i;) {
+			Node x = node_in(a->from, top, k);
+			if (x.i && !a->map[x.i].i)
+				array_push(scratch, &a->wait, x);
+		}
+		if (a->wait.n > before)
+			continue;
+		if (!a->map[top.i].i && is_mark(a->from, top))
+			a->map[top.i] = a->map[node_in(a->from, top, 0).i];
+		else if (!a->map[top.i].i)
+			copy(a, top);
+		a->wait.n--;
+	}
+}
+
+static Graph *second_part(const Parting *p, int64_t mark)
+{
+	Part a = part_new(p);
+	const Graph *from = a.from;
+	for (uint32_t k = 0; k < p->ninput; k++)
+		if (from->input.data[k].kind == INPUT_USER)
+			add_input(&a, k);
+	Node given = graph_add_input(a.g, saved_name(a.g, 0), INPUT_USER, ir_type(a.g->ir, DT_i64, 0, NULL));
+	for (uint32_t k = 0; k < p->list.n; k++) {
+		Node n = p->list.data[k];
+		a.map[n.i] = graph_add_input(a.g, saved_name(a.g, k + 1), INPUT_USER, node_type_id(from, n));
+	}
+	for (uint32_t k = p->ninput; k < from->input.n; k++)
+		add_input(&a, k);
+	check_mark(&a, given, mark);
+	for (Node n = from->first; n.i; n = node_next(from, n))
+		if (p->late[n.i] && (node_nuses(from, n) || node_has_effect(from, n)))
+			copy_with_operands(&a, n);
+	for (uint32_t k = p->noutput; k < from->output.n; k++) {
+		copy_with_operands(&a, from->output.data[k].node);
+		graph_add_output(a.g, from->output.data[k].name, a.map[from->output.data[k].node.i], -1);
+	}
+	return finished(a.g);
+}
+
+void partition_build(const Parting *p, Graph *part[2])
+{
+	int64_t mark = mark_of(p);
+	part[0] = first_part(p, mark);
+	part[1] = second_part(p, mark);
+}
+
+/* Composites become what they are made of: a norm is saved as the mean and variance of its rows, and the rest is computed again. */
+static bool expand(Graph *g)
+{
+	static const Op kept[] = {OP_checkpoint};
+	static bool (*const tidy[])(Graph *, PassCtx *) = {pass_decompose, pass_simplify, pass_cse, pass_dce};
+	PassCtx c = {.keep = kept, .nkeep = 1, .target = target_find("generic-c")};
+	for (size_t k = 0; k < sizeof tidy / sizeof *tidy && !c.failed; k++)
+		tidy[k](g, &c);
+	return !c.failed;
+}
+
+bool transform_partition(Graph *joint, uint32_t ninput, uint32_t noutput, double budget, Graph *part[2])
+{
+	graph_enter(joint);
+	TRY(expand(joint));
+	Parting p = {.g = joint, .ninput = ninput, .noutput = noutput, .late = ZEROED(joint, bool, joint->node.n),
+		     .given = ZEROED(joint, bool, joint->node.n), .wanted = ZEROED(joint, bool, joint->node.n),
+		     .region = ZEROED(joint, uint32_t, joint->node.n), .saved = ZEROED(joint, bool, joint->node.n)};
+	TRY(partition_choose(&p, budget));
+	partition_build(&p, part);
+	return true;
+}

@@ -1,0 +1,44 @@
+/* Private to partitioning: what each value costs to save and to compute again, and the graphs that are made of the choice. */
+#ifndef WEFT_PASSES_PARTITION_PRIV_H
+#define WEFT_PASSES_PARTITION_PRIV_H
+
+#include "passes/derive_priv.h"
+
+/* By node, of those that are not late. Cycles of a typical machine, not of the target, so that what is saved does not depend on it;
+ * at the sizes that the file hints at. */
+typedef struct {
+	double bytes; /* of the value */
+	double save;  /* writing it, where that is not done anyway, and reading it */
+	double hold;  /* what memory costs, at a price of 1 */
+	double again; /* computing it from its operands, in the kernels that read it or in one of its own */
+	bool fixed;   /* not again: its effect happens once, or how often it is computed is not known */
+	bool heavy;   /* not again unless memory is short: contractions, reductions of many elements, kernels of their own */
+} SaveCost;
+
+typedef struct {
+	Graph *g;
+	uint32_t ninput, noutput; /* of the model */
+	/* By node. */
+	bool *late;       /* it depends on a cotangent */
+	bool *given;      /* whoever computes gradients has it: an input that callers pass again, a constant, a number */
+	bool *wanted;     /* of those that are not late: one that is late reads it, or it is a gradient */
+	uint32_t *region; /* how many regions deep it is that are computed again */
+	const SaveCost *cost;
+	bool *saved;
+	ARRAY(Node) list; /* saved, in program order */
+} Parting;
+
+/* ---- costs (partition_cost.c) ---- */
+
+SaveCost *partition_costs(const Parting *);
+
+/* ---- what is saved (partition.c) ---- */
+
+/* saved[], by the minimal cut: budget as in transform.h. False after ctx_error. */
+bool partition_choose(Parting *, double budget);
+
+/* ---- two graphs (partition_build.c) ---- */
+
+void partition_build(const Parting *, Graph *part[2]);
+
+#endif

@@ -861,7 +861,9 @@ static Node build_diff(Build *b, Node n)
 			return x;
 		Node high = aten_slice(b, x, (uint32_t)dim, 1, INT64_MAX);
 		Node low = aten_slice(b, x, (uint32_t)dim, 0, -1);
-		x = b_bin(b, aten_dtype(b, x) == DT_bool ? OP_bit_xor : OP_sub, high, low);
+		DType d = aten_dtype(b, x);
+		x = b_bin(b, d == DT_bool ? OP_bit_xor : OP_sub, aten_wide(b, high), aten_wide(b, low));
+		x = b_convert(b, x, d);
 	}
 	return x;
 }
@@ -869,6 +871,7 @@ OP(aten_diff){
 	.schema = "aten.diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? "
 		  "append=None) -> Tensor",
 	.build = build_diff,
+	.rounds_each = true,
 	.sample = "f32[n=3, 4]; f32[3, 4], n=2, dim=0; f32[n=3, 4], dim=1, f32[n, 2], f32[n, 1]; bool[4] of 0 1 1 0",
 };
 

@@ -91,7 +91,7 @@ bool expand_rounds_often(const Build *b, Node n, Node prev, Node y)
 {
 	const Graph *g = b->g;
 	DType d = storage_operand(g, n);
-	if (d == DT_none || !y.i || names_storage(g, n) || !has_storage(g->ir, node_type_id(g, y)))
+	if (d == DT_none || !y.i || op_info(node_op(g, n))->rounds_each || names_storage(g, n) || !has_storage(g->ir, node_type_id(g, y)))
 		return false;
 	uint32_t count = 0;
 	for (Node x = prev.i ? node_next(g, prev) : g->first; x.i != b->before.i;

@@ -132,6 +132,7 @@ typedef struct OpInfo {
 	/* OP_COMPOSITE: one expression over argument names, or a function that builds the replacement
 	 * at b's position and returns it (a tuple node when the op has several results); none after
 	 * ctx_error. A composite may also carry .infer and .eval of its own. */
+	bool rounds_each; /* a composite that PyTorch makes of operators, each of which rounds; the expansion rounds by itself */
 	bool narrow_scalars; /* scalar arguments take the operand's storage type; else composites see f32 */
 	const char *expand;
 	Node (*build)(Build *b, Node n);

@@ -146,7 +146,7 @@ static bool can_be_vector(const Sched *s, uint32_t axis)
 	for (uint32_t i = 0; i < s->k->stage.n; i++) {
 		const Stage *st = &s->k->stage.data[i];
 		for (uint32_t j = 0; j < st->nred; j++)
-			if (st->red[j] == axis && st->kind != STAGE_REDUCE)
+			if (st->red[j] == axis && st->kind != STAGE_REDUCE && st->kind != STAGE_ARGREDUCE)
 				return false;
 		/* rows are sorted one by one */
 		if (st->kind == STAGE_SORT)

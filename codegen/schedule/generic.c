@@ -84,15 +84,18 @@ static void arg_step(Sched *s, StageRun *r, const Stage *st)
 		LType m = lx_type(s->f, nan);
 		wins = lx_sc(s->f, SC_or, m, (Lx[]){wins, nan}, 2);
 	}
-	Lx first = lx_cmp(s->f, SC_eq, s->at[st->red[0]], lx_int(s->f, 0));
-	if (t.lanes > 1)
+	Lx at = s->at[st->red[0]], first = lx_cmp(s->f, SC_eq, at, lx_int(s->f, 0));
+	bool lanes_in_row = st->red[0] == s->vaxis;
+	if (t.lanes > 1) {
 		first = lx_splat(s->f, first, t.lanes);
-	wins = lx_var(s->f, ls_let(s->f, "wins", lx_sc(s->f, SC_or, lx_type(s->f, wins),
-	                                                (Lx[]){wins, first}, 2)));
-	Lx at = s->at[st->red[0]];
+		at = lanes_in_row ? lx_ramp(s->f, at, lx_int(s->f, 1), t.lanes) : sched_splat(s, at);
+	}
+	wins = lx_sc(s->f, SC_or, lx_type(s->f, wins), (Lx[]){wins, first}, 2);
+	if (lanes_in_row && s->mask.i)
+		wins = lx_and(s->f, wins, s->mask);
+	wins = lx_var(s->f, ls_let(s->f, "wins", wins));
 	ls_set(s->f, r->best, lx_select(s->f, wins, x, best));
-	ls_set(s->f, r->arg, lx_select(s->f, wins, t.lanes > 1 ? sched_splat(s, at) : at,
-	                               lx_var(s->f, r->arg)));
+	ls_set(s->f, r->arg, lx_select(s->f, wins, at, lx_var(s->f, r->arg)));
 }
 
 static void scan_step(Sched *s, StageRun *r, const Stage *st)
@@ -235,6 +238,17 @@ static void set_result(Sched *s, uint32_t stage, Lx v)
 	s->stage[stage].done = true;
 }
 
+/* Of the lanes with the best value, or one that is no number, the one whose element comes first. */
+static Lx first_of_lanes(Sched *s, StageRun *r, const Stage *st)
+{
+	Lx best = lx_var(s->f, r->best), arg = lx_var(s->f, r->arg);
+	LType t = lx_type(s->f, arg);
+	Lx hit = lx_cmp(s->f, SC_eq, best, lx_splat(s->f, lx_hreduce(s->f, reduce_op(st->combine), best), t.lanes));
+	if (dtype_is_float(lx_type(s->f, best).dtype))
+		hit = lx_sc(s->f, SC_or, lx_type(s->f, hit), (Lx[]){hit, lx_cmp(s->f, SC_ne, best, best)}, 2);
+	return lx_hreduce(s->f, SC_min, lx_select(s->f, hit, arg, lx_int_of(s->f, t, INT64_MAX)));
+}
+
 static void finish_stage(Sched *s, StageRun *r, const Stage *st)
 {
 	const Parts *parts = r->g->parts;
@@ -244,7 +258,7 @@ static void finish_stage(Sched *s, StageRun *r, const Stage *st)
 	Lx v = lx_var(s->f, st->kind == STAGE_ARGREDUCE ? r->arg : r->acc);
 	bool across = lx_type(s->f, v).lanes > 1 && !(s->outer >> s->vaxis & 1);
 	if (across)
-		v = lx_hreduce(s->f, reduce_op(st->combine), v);
+		v = st->kind == STAGE_ARGREDUCE ? first_of_lanes(s, r, st) : lx_hreduce(s->f, reduce_op(st->combine), v);
 	if (role_of(r->g, r->stage) == RUN_PART)
 		sched_store_temp(s, parts->temp[r->stage], parts->slot, v);
 	else

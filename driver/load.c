@@ -9,6 +9,7 @@
 #include "frontend/out_file.h"
 #include "frontend/pt2.h"
 #include "passes/pipeline.h"
+#include "passes/random.h"
 
 typedef struct {
 	Weft *w;
@@ -26,13 +27,19 @@ WeftGraph *graph_wrap(Weft *w, Graph *g, const char *path)
 	return out;
 }
 
+static bool loaded(Load *l, Graph *g)
+{
+	const RandomSource source = {.seed = l->options.seed, .input = l->options.rng_input};
+	l->out = graph_wrap(l->w, g, l->path);
+	return random_attach(g, &source);
+}
+
 static bool parse(void *arg)
 {
 	Load *l = arg;
 	Graph *g = graph_parse(user_ir(l->w), l->text, l->path);
 	TRY(g && graph_verify(g));
-	l->out = graph_wrap(l->w, g, l->path);
-	return true;
+	return loaded(l, g);
 }
 
 static bool no_model(Ctx *ctx, const FileMap *file)
@@ -64,9 +71,7 @@ static bool load(void *arg)
 	Pt2Options options = {.ignore_guard = l->options.ignore_guard,
 			      .nignore = l->options.nignore_guard};
 	Graph *g = pt2_load(user_ir(l->w), l->path, &options);
-	TRY(g);
-	l->out = graph_wrap(l->w, g, l->path);
-	return true;
+	return g && loaded(l, g);
 }
 
 static bool is_taken(const Graph *g, uint32_t k, const char *name)

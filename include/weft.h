@@ -64,6 +64,10 @@ typedef struct {
 	/* New names of the outputs, in order; as many as there are. NULL: the file's. */
 	uint32_t noutput_name;
 	const char *const *output_name;
+	/* Of a model that draws random numbers (docs/random.md): the first seed of its state "weft.rng", u64[2] of seed and number
+	 * of calls; or, with rng_input, an input of that name and type in place of the state, which every call is given. */
+	uint64_t seed;
+	bool rng_input;
 } WeftLoadOptions;
 WeftGraph *weft_load_with(Weft *, const char *path, const WeftLoadOptions *);
 /* The same from memory: text form; name is used in messages. */
@@ -112,6 +116,8 @@ bool weft_vjp_split(Weft *, const WeftGraph *, const WeftGradOptions *, WeftGrap
 /* Directional derivatives. Inputs: the model's, then a tangent "t.NAME" for each input and then each parameter that is
  * differentiated by. Outputs: the model's, then "jy.NAME" for each output of a float or complex dtype. */
 WeftGraph *weft_jvp(Weft *, const WeftGraph *, const WeftGradOptions *);
+/* Members of a batch draw the same numbers, or each its own; else a model that draws some is refused. As of torch.func.vmap. */
+typedef enum { WEFT_RANDOM_ERROR, WEFT_RANDOM_SAME, WEFT_RANDOM_DIFFERENT } WeftRandomness;
 typedef struct {
 	uint32_t size; /* of this structure */
 	/* The inputs that have a batch, by name and by place among weft_inputs; neither: all of them. The others are shared. */
@@ -121,6 +127,7 @@ typedef struct {
 	const uint32_t *input;
 	int64_t extent;     /* of the new first dimension; 0: a new symbol */
 	const char *symbol; /* its name; NULL: "batch". A number is appended where the model has one of that name */
+	WeftRandomness randomness; /* of a model that draws random numbers */
 } WeftVmapOptions;
 /* The model for a batch of inputs: each that was chosen has a new first dimension, and so has every output. */
 WeftGraph *weft_vmap(Weft *, const WeftGraph *, const WeftVmapOptions *);

@@ -9,6 +9,7 @@
  *
  * Linear in the number of nodes: each is visited once, and its rule adds a bounded number. */
 #include "ir/ops/batch.h"
+#include "ir/ops/random.h"
 #include "passes/batch_priv.h"
 #include "passes/transform.h"
 
@@ -200,6 +201,20 @@ static void set_type(Batch *v, Node n, Node new)
 		graph_set_type(g, new, want);
 }
 
+/* A key that all share: of member k number k of it, unless they are to draw the same. */
+static bool random_key(Batch *v, Node n)
+{
+	Graph *g = v->g;
+	Node state = node_in(g, n, 0);
+	Build b = pass_build(g, node_next(g, n));
+	if (v->randomness == RANDOM_ERROR)
+		return ctx_error(g->ir->ctx, NULL, "the model draws random numbers: say whether the members of a batch draw the same or different "
+				 "ones (randomness)");
+	if (v->randomness == RANDOM_DIFFERENT)
+		v->to[n.i] = b_random_fold(&b, b_node(&b, OP_random_key, &state, 1, NULL, 0), b_iota(&b, DT_u64, v->size));
+	return true;
+}
+
 static bool visit(Batch *v, Node n)
 {
 	Graph *g = v->g;
@@ -223,9 +238,11 @@ static bool visit(Batch *v, Node n)
 		v->element[n.i] = ARENA_ARRAY(g->ir->ctx->scratch, Node, nin);
 	for (uint32_t k = 0; op == OP_tuple && any && k < nin; k++)
 		v->element[n.i][k] = batched[k] ? in[k] : (Node){0};
-	if (op == OP_tuple || (!any && !mask))
+	if (op == OP_tuple || (!any && !mask && op != OP_random_key))
 		return true;
 	Build b = pass_build(g, node_next(g, n));
+	if (op == OP_random_key && !any)
+		return random_key(v, n);
 	if (node_has_graph(g, n))
 		return control_batch(v, &b, n, in, batched);
 	if (mask) {
@@ -339,12 +356,13 @@ static bool set_output(Batch *v, uint32_t k)
 	return true;
 }
 
-Graph *transform_vmap(const Graph *src, const bool *batched, Sym size)
+Graph *transform_vmap(const Graph *src, const bool *batched, Sym size, Randomness randomness)
 {
 	Graph *g = transform_begin(src, op_has_batch);
 	if (!g)
 		return NULL;
 	Batch v = batch_new(g, size);
+	v.randomness = randomness;
 	for (uint32_t k = 0; k < g->input.n; k++) {
 		const GraphInput *in = &g->input.data[k];
 		if (batched[k] && in->kind != INPUT_USER) {

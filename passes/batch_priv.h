@@ -3,6 +3,7 @@
 #define WEFT_PASSES_BATCH_PRIV_H
 
 #include "passes/derive_priv.h"
+#include "passes/transform.h"
 
 /* One graph. In one that only some members of the batch execute, a branch or what a loop repeats, those are `active`: nothing
  * is checked for others, and nothing goes on for ever. */
@@ -13,6 +14,7 @@ typedef struct {
 	Node *to;       /* by node: with the batch; none: it is the same for all members */
 	Node **element; /* by tuple, where results differ in that: the same of each; else NULL */
 	bool *gone;     /* by node: something else is read in its place */
+	Randomness randomness;
 	Node active;    /* [B] of bool; none: all are */
 	Node any;       /* whether one is */
 } Batch;

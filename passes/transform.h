@@ -49,9 +49,12 @@ Graph *transform_jvp(const Graph *g, const Wrt *);
  * marked regions and where the budget asks for it. False after ctx_error. */
 bool transform_partition(Graph *joint, uint32_t ninput, uint32_t noutput, double budget, Graph *part[2]);
 
+/* What members of a batch draw where the key of random numbers is the same for all. */
+typedef enum { RANDOM_ERROR, RANDOM_SAME, RANDOM_DIFFERENT } Randomness;
+
 /* g for each of `size` sets of inputs: where batched[k], input k has a new first dimension of that extent, others are shared.
  * Every result that callers get has it (one that depends on no batched input is repeated). Error: state whose new value would
  * differ between them. */
-Graph *transform_vmap(const Graph *g, const bool *batched, Sym size);
+Graph *transform_vmap(const Graph *g, const bool *batched, Sym size, Randomness);
 
 #endif

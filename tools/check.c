@@ -346,6 +346,7 @@ static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc
 	const Opt opt[] = {{"--backend", OPT_STRING, &backend},
 			   {"--mode", OPT_STRING, &mode},
 			   {"--wrt", OPT_STRING, &wrt},
+			   {"--randomness", OPT_STRING, &o->mode.randomness},
 			   {"--threads", OPT_STRING, &threads},
 			   {"--sizes", OPT_STRING, &o->sizes},
 			   {"--jobs", OPT_INT, jobs},

@@ -1,5 +1,6 @@
 /* Loading model files the way the command line says. */
 #include <ctype.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,7 +9,7 @@
 
 bool load_args_given(const LoadArgs *a)
 {
-	return a && (a->ignore_guard.n || a->output_names.n || a->ops.n);
+	return a && (a->ignore_guard.n || a->output_names.n || a->ops.n || a->seed || a->rng);
 }
 
 /* ---- NAME=FILE ---- */
@@ -98,11 +99,28 @@ static uint32_t split(char *list, const char **item)
 	}
 }
 
+/* What is said of random numbers. */
+static bool random_options(const LoadArgs *a, WeftLoadOptions *o)
+{
+	char *end = NULL;
+	errno = 0;
+	if (a->seed)
+		o->seed = strtoull(a->seed, &end, 0);
+	if (a->seed && (errno || *end || !isdigit((unsigned char)*a->seed)))
+		return fail("--seed is a number of 64 bits, not %s", a->seed), false;
+	if (a->rng && strcmp(a->rng, "state") && strcmp(a->rng, "input"))
+		return fail("--rng is state or input, not %s", a->rng), false;
+	o->rng_input = a->rng && !strcmp(a->rng, "input");
+	return !o->rng_input || !a->seed || (fail("--seed is for --rng state: an input has the seed in it"), false);
+}
+
 static WeftGraph *load_file(Weft *w, const char *path, const LoadArgs *a, const char *entry)
 {
 	const char *guard[MAX_LIST], *names[MAX_LIST];
 	WeftLoadOptions o = {.size = sizeof o, .ignore_guard = guard};
 	o.nignore_guard = pick(&a->ignore_guard, entry, guard);
+	if (!random_options(a, &o))
+		return NULL;
 	uint32_t n = pick(&a->output_names, entry, names);
 	size_t length = n ? strlen(names[n - 1]) : 0;
 	char *text = malloc(length + 1);

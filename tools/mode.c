@@ -13,6 +13,15 @@
 
 #include "tool.h"
 
+static int randomness_of(const char *text)
+{
+	static const char *const name[] = {"error", "same", "different"};
+	for (int k = 0; k < 3; k++)
+		if (!strcmp(text, name[k]))
+			return k;
+	return -1;
+}
+
 bool parse_mode(const char *text, const char *wrt, ModeArgs *out)
 {
 	static const char *const name[] = {"", "vjp", "jvp", "vmap"};
@@ -24,6 +33,9 @@ bool parse_mode(const char *text, const char *wrt, ModeArgs *out)
 		return fail("--mode is vjp, jvp or vmap, not %s", text), false;
 	if (wrt && out->mode != MODE_VJP && out->mode != MODE_JVP)
 		return fail("--wrt is for --mode vjp and jvp"), false;
+	if (out->randomness && (out->mode != MODE_VMAP || randomness_of(out->randomness) < 0))
+		return out->mode != MODE_VMAP ? fail("--randomness is for --mode vmap"), false
+					      : (fail("--randomness is error, same or different, not %s", out->randomness), false);
 	return true;
 }
 
@@ -241,6 +253,8 @@ static WeftGraph *ask_vmap(Asked *q)
 			o.extent = t->shape[0];
 	}
 	o.ninput = q->nplace;
+	if (q->a->randomness)
+		o.randomness = (WeftRandomness)randomness_of(q->a->randomness);
 	if (!q->nplace)
 		return fail("%s: it has no vx.<i>, an input with a batch", q->a->path), NULL;
 	return weft_vmap(q->w, q->g, &o);

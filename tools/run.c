@@ -262,6 +262,7 @@ static int run(int argc, char **argv)
 			   {"--backend", OPT_STRING, &a.backend},
 			   {"--mode", OPT_STRING, &a.mode},
 			   {"--wrt", OPT_STRING, &a.wrt},
+			   {"--randomness", OPT_STRING, &a.transform.randomness},
 			   {"--threads", OPT_INT, &a.threads},
 			   {"--target", OPT_STRING, &a.o.target},
 			   {"--tune", OPT_STRING, &a.o.tune},

@@ -231,7 +231,7 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 		if (o->mode && o->mode->mode)
 			return fail("%s is compiled: --mode is for model files", path), false;
 		if (load_args_given(o->load))
-			return fail("%s is compiled: --ignore-guard, --output-names and --ops are for model files", path), false;
+			return fail("%s is compiled: --ignore-guard, --output-names, --ops, --seed and --rng are for model files", path), false;
 		return open_object(r, path, o->verify);
 	}
 	if (!o->remote)

@@ -52,12 +52,15 @@ typedef struct {
 	StringList private_state, same_state; /* of those that are joined */
 	StringList ignore_guard, ops;
 	StringList output_names; /* "a,b"; these two of several are NAME=TEXT */
+	const char *seed, *rng;  /* of random numbers */
 } LoadArgs;
 #define LOAD_OPTIONS(a)                                                                            \
 	{"--ignore-guard", OPT_LIST, &(a)->ignore_guard},                                              \
 	{"--ops", OPT_LIST, &(a)->ops},                                                                \
 	{"--private", OPT_LIST, &(a)->private_state},                                                  \
 	{"--state", OPT_LIST, &(a)->same_state},                                                       \
+	{"--seed", OPT_STRING, &(a)->seed},                                                            \
+	{"--rng", OPT_STRING, &(a)->rng},                                                              \
 	{                                                                                              \
 		"--output-names", OPT_LIST, &(a)->output_names                                             \
 	}
@@ -69,7 +72,9 @@ typedef struct {
 	"  --output-names A,B   call the outputs so (of several models NAME=A,B; of --ignore-guard\n"        \
 	"                       NAME=TEXT)\n"                                                           \
 	"  --private TENSOR     of several models: state of that name is not shared (may be repeated)\n"   \
-	"  --state A.X=B.Y      of several models: state Y of B is X of A (may be repeated)\n"
+	"  --state A.X=B.Y      of several models: state Y of B is X of A (may be repeated)\n"             \
+	"  --seed N             of random numbers, the state weft.rng (default 0)\n"                        \
+	"  --rng state|input    whether weft.rng is state or an input\n"
 /* It is NAME=FILE, NAME an identifier; not, if there is a file of that whole name. */
 bool is_entry(const char *arg);
 /* Cuts the argument in two, which must live on. False after a message. */
@@ -143,6 +148,7 @@ typedef struct {
 	bool compares;   /* with a file of references, whose gradients say what is differentiated by */
 	const WeftTensors *file; /* what it holds is what is asked for */
 	const char *path;        /* of it */
+	const char *randomness;  /* of vmap: "error", "same", "different"; NULL: the first */
 } ModeArgs;
 #define MODE_HELP                                                                                  \
 	"  --mode vjp|jvp|vmap  of the model transformed: gradients g.<i> of the inputs from cotangents ct.<i> of the\n" \
@@ -150,7 +156,8 @@ typedef struct {
 	"                       of a batch of inputs vx.<i>, where others are x.<i>. Cotangents and tangents that are not\n" \
 	"                       there are zero; of a model whose output 0 is one number, a loss, without any its is 1\n" \
 	"  --wrt LIST           what is differentiated by: inputs, params (gradients gp.NAME, tangents tp.NAME), or names,\n" \
-	"                       with commas between\n"
+	"                       with commas between\n"                                                 \
+	"  --randomness KIND    of vmap: random numbers are an error (default), same, or different\n"
 /* The values of --mode and --wrt; NULL: none. False after a message. */
 bool parse_mode(const char *mode, const char *wrt, ModeArgs *);
 /* A file of references has some for it. */

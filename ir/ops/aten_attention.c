@@ -1,6 +1,6 @@
 /* Scaled dot-product attention. Kept as one node until decompose, so that it can have a schedule.
  */
-#include "ir/ops/aten_priv.h"
+#include "ir/ops/random.h"
 
 #include <math.h>
 
@@ -56,6 +56,11 @@ static Node safe_softmax(Build *b, Node x, bool maskable, Node *lse)
 	return b_bin(b, OP_div, e, sum);
 }
 
+static bool drops(const Graph *g, Node n)
+{
+	return node_float(g, n, "dropout_p") != 0;
+}
+
 static Node attention(Build *b, Node n, Node mask, bool gqa, Node *lse)
 {
 	Node q = arg(b, n, "query"), k = arg(b, n, "key"), v = arg(b, n, "value");
@@ -66,9 +71,10 @@ static Node attention(Build *b, Node n, Node mask, bool gqa, Node *lse)
 	if (rank < 2 || node_rank(b->g, k) < 2 || node_rank(b->g, v) < 2)
 		return b_error(b, "attention of operands of rank %u, %u and %u", rank,
 			       node_rank(b->g, k), node_rank(b->g, v));
-	if (node_float(b->g, n, "dropout_p") != 0)
-		return b_error(b, "attention with dropout needs random numbers, which are not "
-				  "supported yet; export the model in evaluation mode");
+	Draw draw = {0};
+	double dropout = node_float(b->g, n, "dropout_p");
+	if (dropout != 0 && !draw_begin(b, n, &draw))
+		return (Node){0};
 	if (gqa && rank >= 3) {
 		Sym heads = b_dim(b, q, (int)rank - 3);
 		k = repeat_heads(b, k, sym_floordiv(b_syms(b), heads, b_dim(b, k, (int)rank - 3)));
@@ -91,6 +97,8 @@ static Node attention(Build *b, Node n, Node mask, bool gqa, Node *lse)
 	}
 	scores = masked(b, scores, mask, causal);
 	Node p = safe_softmax(b, scores, mask.i != 0, lse);
+	if (dropout != 0)
+		p = draw_dropout(b, &draw, p, dropout, 0);
 	return p.i ? b_matmul(b, b_convert(b, p, d), v) : p;
 }
 
@@ -101,7 +109,8 @@ static Node build_sdpa(Build *b, Node n)
 OP(aten_scaled_dot_product_attention){
 	.schema = "aten.scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, "
 		  "Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? "
-		  "scale=None, bool enable_gqa=False) -> Tensor",
+		  "scale=None, bool enable_gqa=False, " RANDOM_ARGS ") -> Tensor",
+	.draws = drops,
 	.build = build_sdpa,
 	.level = LEVEL_DECOMPOSE,
 	.sample = "f32[n=2, 2, m=3, 4], f32[n, 2, k=5, 4], f32[n, 2, k, 3]; "
@@ -119,7 +128,8 @@ static Node build_sdpa_flash(Build *b, Node n)
 OP(aten__scaled_dot_product_flash_attention_for_cpu){
 	.schema = "aten._scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, "
 		  "Tensor value, float dropout_p=0.0, bool is_causal=False, *, Tensor? "
-		  "attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
+		  "attn_mask=None, float? scale=None, " RANDOM_ARGS ") -> (Tensor output, Tensor logsumexp)",
+	.draws = drops,
 	.build = build_sdpa_flash,
 	.sample = "f32[n=2, 2, m=3, 4], f32[n, 2, k=5, 4], f32[n, 2, k, 4]; "
 		  "f32[1, 2, 4, 4], f32[1, 2, 4, 4], f32[1, 2, 4, 4], is_causal=true; "

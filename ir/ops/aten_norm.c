@@ -1,4 +1,4 @@
-/* ATen normalisation and dropout. */
+/* ATen normalisation. */
 #include "ir/ops/aten_priv.h"
 
 /* ---- batch norm: statistics of channel dim 1 ---- */
@@ -402,65 +402,4 @@ OP(aten_native_group_norm){
 	.build = build_native_group_norm,
 	.sample = "f32[n=2, 4, 3], f32[4] in 0.5..2, f32[4], N=n, C=4, HxW=3, group=2, eps=0.001; "
 		  "f32[2, 4, 3], none, none, N=2, C=4, HxW=3, group=4, eps=0.25",
-};
-
-/* ---- dropout: the identity unless it drops ---- */
-
-static Node build_dropout(Build *b, Node n)
-{
-	Node x = arg(b, n, op_arg_index(node_op(b->g, n), "self") >= 0 ? "self" : "input");
-	double p = node_float(b->g, n, "p");
-	if (!node_bool(b->g, n, "train") || p == 0)
-		return x;
-	if (p == 1)
-		return b_bin_scalar(b, OP_mul, x, 0);
-	return b_error(b,
-		       "dropout that drops (p = %g, train) needs random numbers, which are not "
-		       "supported yet; export the model in evaluation mode",
-		       p);
-}
-OP(aten_dropout){
-	.schema = "aten.dropout(Tensor input, float p, bool train) -> Tensor",
-	.aliases = "aten.feature_dropout aten.alpha_dropout aten.feature_alpha_dropout",
-	.view = VIEW_SAME,
-	.view_if = VIEW_IF_IDLE,
-	.build = build_dropout,
-	.sample = "f32[n=3, 4, 2], p=0.5, train=false; f32[n=3, 4], p=0.0, train=true",
-};
-
-static Node build_native_dropout(Build *b, Node n)
-{
-	Node x = arg(b, n, "input");
-	double p = node_float(b->g, n, "p");
-	const Attr *train = node_attr(b->g, n, "train");
-	Shape s = aten_shape(b, x);
-	if (!x.i)
-		return x;
-	if ((train->kind == ATTR_bool && !train->b) || p == 0)
-		return b_tuple(b, (Node[]){x, b_full_int(b, DT_bool, 1, s.rank, s.dim)}, 2);
-	return b_error(b,
-		       "dropout that drops (p = %g, train) needs random numbers, which are not "
-		       "supported yet; export the model in evaluation mode",
-		       p);
-}
-OP(aten_native_dropout){
-	.schema = "aten.native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
-	.build = build_native_dropout,
-	.sample = "f32[n=3, 4], p=0.5, train=false; f32[n=3, 4], p=0.0, train=true",
-};
-
-static Node build_native_dropout_backward(Build *b, Node n)
-{
-	Node g = aten_to_float(b, arg(b, n, "grad_output")), m = arg(b, n, "mask");
-	double scale = node_float(b->g, n, "scale");
-	if (!g.i || !m.i)
-		return (Node){0};
-	Node y = b_bin(b, OP_mul, g, b_convert(b, m, node_dtype(b->g, g)));
-	return b_bin_scalar(b, OP_mul, y, scale);
-}
-OP(aten_native_dropout_backward){
-	.schema = "aten.native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> "
-		  "Tensor",
-	.build = build_native_dropout_backward,
-	.sample = "f32[n=3, 4], bool[n, 4], scale=1.5",
 };

@@ -1,6 +1,6 @@
 /* ATen recurrent layers: the input projection is one contraction over all steps, the recurrence a
  * scan whose body is a cell. */
-#include "ir/ops/aten_priv.h"
+#include "ir/ops/random.h"
 
 typedef enum { CELL_LSTM, CELL_GRU, CELL_TANH, CELL_RELU } Cell;
 
@@ -13,7 +13,14 @@ typedef struct {
 	int64_t layers;
 	Node param[MAX_LAYERS * 2 * 5];
 	uint32_t nparam;
+	double dropout; /* between layers */
+	Draw draw;
 } Rnn;
+
+static bool drops(const Graph *g, Node n)
+{
+	return node_bool(g, n, "train") && node_float(g, n, "dropout") != 0 && !sym_is(g->ir->syms, node_sym(g, n, "num_layers"), 1);
+}
 
 /* ---- cells: (state, projected input, weights) to the new state ---- */
 
@@ -147,7 +154,7 @@ static Node row(Build *b, Node x, uint32_t k)
 }
 
 /* (output, final states...) of all layers. */
-static Node layers(Build *b, const Rnn *r, Node x, const Node *hx)
+static Node layers(Build *b, Rnn *r, Node x, const Node *hx)
 {
 	uint32_t nd = r->bidirectional ? 2 : 1, total = (uint32_t)r->layers * nd;
 	Node *last[MAX_STATE], result[1 + MAX_STATE];
@@ -165,6 +172,8 @@ static Node layers(Build *b, const Rnn *r, Node x, const Node *hx)
 				last[k][l * nd + d] = state[k];
 		}
 		x = nd == 2 ? b_concat(b, out, 2, 2) : out[0];
+		if (r->dropout != 0 && l + 1 < r->layers)
+			x = draw_dropout(b, &r->draw, x, r->dropout, 0);
 	}
 	result[0] = r->batch_first ? b_transpose(b, x, 0, 1) : x;
 	for (uint32_t k = 0; k < r->nstate; k++)
@@ -180,10 +189,9 @@ static bool read_rnn(Build *b, Node n, Node x, const Node *hx, Rnn *r)
 	r->batch_first = node_bool(b->g, n, "batch_first");
 	r->layers = aten_int(b, n, "num_layers");
 	r->nparam = node_args(b->g, n, "params", &first);
-	if (node_bool(b->g, n, "train") && node_float(b->g, n, "dropout") != 0 && r->layers > 1) {
-		b_error(b,
-			"dropout between layers needs random numbers, which are not supported yet");
-		return false;
+	if (drops(b->g, n)) {
+		r->dropout = node_float(b->g, n, "dropout");
+		TRY(draw_begin(b, n, &r->draw));
 	}
 	for (uint32_t k = 0; k < r->nstate; k++)
 		if (aten_rank(b, hx[k]) != 3) {
@@ -240,7 +248,8 @@ static Node build_rnn_relu(Build *b, Node n)
 OP(aten_lstm_input){
 	.schema = "aten.lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, "
 		  "int num_layers, float dropout, bool train, bool bidirectional, bool "
-		  "batch_first) -> (Tensor, Tensor, Tensor)",
+		  "batch_first, *, " RANDOM_ARGS ") -> (Tensor, Tensor, Tensor)",
+	.draws = drops,
 	.build = build_lstm,
 	.sample = "f32[m=3, n=2, 3], [f32[1, n, 2], f32[1, n, 2]], [f32[8, 3] in -1..1, f32[8, 2] in -1..1, "
 		  "f32[8] in -1..1, f32[8] in -1..1], has_biases=true, num_layers=1, dropout=0.0, train=false, "
@@ -251,8 +260,9 @@ OP(aten_lstm_input){
 };
 OP(aten_gru_input){
 	.schema = "aten.gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int "
-		  "num_layers, float dropout, bool train, bool bidirectional, bool batch_first) "
+		  "num_layers, float dropout, bool train, bool bidirectional, bool batch_first, *, " RANDOM_ARGS ") "
 		  "-> (Tensor, Tensor)",
+	.draws = drops,
 	.build = build_gru,
 	.sample = "f32[m=3, n=2, 3], f32[1, n, 2], [f32[6, 3] in -1..1, f32[6, 2] in -1..1, f32[6] in -1..1, "
 		  "f32[6] in -1..1], has_biases=true, num_layers=1, dropout=0.0, train=false, bidirectional=false, "
@@ -264,7 +274,8 @@ OP(aten_gru_input){
 OP(aten_rnn_tanh_input){
 	.schema = "aten.rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool "
 		  "has_biases, int num_layers, float dropout, bool train, bool bidirectional, "
-		  "bool batch_first) -> (Tensor, Tensor)",
+		  "bool batch_first, *, " RANDOM_ARGS ") -> (Tensor, Tensor)",
+	.draws = drops,
 	.build = build_rnn_tanh,
 	.sample = "f32[m=3, n=2, 3], f32[1, n, 2], [f32[2, 3] in -1..1, f32[2, 2] in -1..1, f32[2] in -1..1, "
 		  "f32[2] in -1..1], has_biases=true, num_layers=1, dropout=0.0, train=false, bidirectional=false, "
@@ -276,7 +287,8 @@ OP(aten_rnn_tanh_input){
 OP(aten_rnn_relu_input){
 	.schema = "aten.rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool "
 		  "has_biases, int num_layers, float dropout, bool train, bool bidirectional, "
-		  "bool batch_first) -> (Tensor, Tensor)",
+		  "bool batch_first, *, " RANDOM_ARGS ") -> (Tensor, Tensor)",
+	.draws = drops,
 	.build = build_rnn_relu,
 	.sample = "f32[m=3, n=2, 3], f32[1, n, 2], [f32[2, 3] in -1..1, f32[2, 2] in -1..1, f32[2] in -1..1, "
 		  "f32[2] in -1..1], has_biases=true, num_layers=1, dropout=0.0, train=false, bidirectional=false, "

@@ -83,6 +83,7 @@ typedef struct OpInfo {
 	Level level;
 	bool effect;        /* never removed, kept in order */
 	bool (*has_effect)(const Graph *, Node); /* of some nodes only; NULL: as `effect` says */
+	bool (*draws)(const Graph *, Node); /* of those with a key (ir/ops/random.h): whether it is needed; NULL: always */
 	ViewKind view;
 	ViewIf view_if;
 	const char *view_undo; /* VIEW_BITS: the operator that goes back; NULL: nothing can be written through it */

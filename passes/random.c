@@ -1,0 +1,244 @@
+/* Gives nodes that draw random numbers a key and a stream.
+ *
+ *   graph @main(%x: f32[8]) {
+ *     %y = aten.dropout(%x, p=0.5, train=true)
+ *     return %y
+ *   }
+ * becomes
+ *   graph @main(%x: f32[8], %rng: u64[2] buffer #1 "weft.rng") {
+ *     %key = random_key(%rng)
+ *     %y = aten.dropout(%x, %key, p=0.5, train=true, stream=0)
+ *     %next = add(%rng, [0, 1])
+ *     return %y, %next -> "weft.rng"
+ *   }
+ *
+ * A scan gets the keys of its rounds as one more operand that it takes slices of, a while carries a key, each folded from the one
+ * outside. Not part of the pipeline: done once, when a graph has been read. */
+#include "passes/random.h"
+
+#include <string.h>
+
+#include "ir/ops/random.h"
+
+typedef struct {
+	Graph *g;
+	uint32_t stream; /* the next one */
+} Attach;
+
+static bool lacks_key(const Graph *g, Node n)
+{
+	return node_draws(g, n) && !node_arg(g, n, "rng").i;
+}
+
+static bool node_lacks(const Graph *g, Node n);
+
+static bool graph_lacks(const Graph *g)
+{
+	for (Node n = g->first; n.i; n = node_next(g, n))
+		if (node_lacks(g, n))
+			return true;
+	return false;
+}
+
+static bool node_lacks(const Graph *g, Node n)
+{
+	if (lacks_key(g, n))
+		return true;
+	const Schema *s = op_schema(node_op(g, n));
+	for (uint32_t k = 0; k < s->narg; k++) {
+		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
+		if (a->kind == ATTR_graph && a->graph && graph_lacks(a->graph))
+			return true;
+	}
+	return false;
+}
+
+/* ---- one node ---- */
+
+static Attr *attrs_of(Graph *g, Node n)
+{
+	uint32_t narg = op_schema(node_op(g, n))->narg;
+	Attr *attr = ARENA_ARRAY(g->ir->ctx->scratch, Attr, narg + 1);
+	for (uint32_t k = 0; k < narg; k++)
+		attr[k] = *ir_attr(g->ir, node_data(g, n)->attr, k);
+	return attr;
+}
+
+/* n with one more operand in place `at`, those behind it moved on; n is gone. */
+static Node with_operand(Graph *g, Node n, uint32_t at, Node x, const Attr *attr, TypeId type)
+{
+	const NodeData d = *node_data(g, n);
+	Node *in = arena_calloc(g->ir->ctx->scratch, d.nin + at + 1, sizeof *in);
+	for (uint32_t k = 0; k < at; k++)
+		if (k < d.nin)
+			in[k] = node_in(g, n, k);
+	for (uint32_t k = at; k < d.nin; k++)
+		in[k + 1] = node_in(g, n, k);
+	in[at] = x;
+	uint32_t nin = d.nin < at ? at + 1 : d.nin + 1u;
+	Node new = graph_add(g, n, d.op, in, nin, ir_attrs(g->ir, op_schema(d.op)->narg, attr), type, d.loc);
+	if (node_nuses(g, n))
+		graph_replace(g, n, new);
+	graph_erase(g, n);
+	return new;
+}
+
+static void attach_node(Attach *a, Graph *g, Node n, Node key)
+{
+	uint32_t at;
+	Op op = node_op(g, n);
+	Attr *attr = attrs_of(g, n);
+	attr[op_arg_index(op, "stream")] = attr_int(g->ir, a->stream++);
+	node_args(g, n, "rng", &at);
+	if (at < node_nin(g, n)) {
+		graph_set_operand(g, n, at, key);
+		graph_set_attrs(g, n, ir_attrs(g->ir, op_schema(op)->narg, attr));
+	} else {
+		with_operand(g, n, at, key, attr, node_type_id(g, n));
+	}
+}
+
+/* ---- bodies ---- */
+
+static bool attach_graph(Attach *, Graph *, Node key);
+
+static TypeId key_type(Ir *ir)
+{
+	return ir_type_ints(ir, DT_u64, 1, (int64_t[]){2});
+}
+
+/* One more input of a body, as number `at`. */
+static Node add_key(Graph *body, uint32_t at)
+{
+	if (at >= body->input.n)
+		return graph_add_input(body, "rng", INPUT_USER, key_type(body->ir));
+	Node n = graph_add(body, body->input.data[at].node, OP_input, NULL, 0, (AttrId){0}, key_type(body->ir), (LocId){0});
+	graph_set_name(body, n, "rng");
+	array_push(body->ir->ctx->arena, &body->input, (GraphInput){0});
+	GraphInput *in = body->input.data;
+	memmove(in + at + 1, in + at, (body->input.n - 1 - at) * sizeof *in);
+	in[at] = (GraphInput){.node = n, .kind = INPUT_USER, .name = "rng"};
+	return n;
+}
+
+static void one_more(Graph *g, Op op, Attr *attr, const char *list)
+{
+	Attr *count = &attr[op_arg_index(op, list)];
+	int64_t n = 0;
+	if (count->kind == ATTR_int)
+		sym_is_const(g->ir->syms, count->s, &n);
+	*count = attr_int(g->ir, n + 1);
+}
+
+/* Both branches have the key of the condition. */
+static bool attach_cond(Attach *a, Graph *g, Node n, Node key)
+{
+	uint32_t nin = node_nin(g, n);
+	Attr *attr = attrs_of(g, n);
+	one_more(g, OP_cond, attr, "xs");
+	for (int k = 0; k < 2; k++) {
+		Graph *body = attr[op_arg_index(OP_cond, k ? "no" : "yes")].graph;
+		TRY(attach_graph(a, body, add_key(body, nin - 1)));
+	}
+	with_operand(g, n, nin, key, attr, node_type_id(g, n));
+	return true;
+}
+
+static bool attach_scan(Attach *a, Graph *g, Node n, Node key)
+{
+	uint32_t first, at = node_args(g, n, "init", &first);
+	at += node_args(g, n, "xs", &first);
+	Build b = pass_build(g, n);
+	Attr *attr = attrs_of(g, n);
+	Graph *body = attr[op_arg_index(OP_scan, "body")].graph;
+	TRY(attach_graph(a, body, add_key(body, at)));
+	one_more(g, OP_scan, attr, "xs");
+	Node keys = b_random_fold(&b, key, b_iota(&b, DT_u64, node_sym(g, n, "length")));
+	with_operand(g, n, at, keys, attr, node_type_id(g, n));
+	return true;
+}
+
+/* It carries the key of the round; that of the next is number 0 of it. */
+static bool attach_while(Attach *a, Graph *g, Node n, Node key)
+{
+	uint32_t first, at = node_args(g, n, "init", &first);
+	Attr *attr = attrs_of(g, n);
+	Graph *body = attr[op_arg_index(OP_while, "body")].graph, *test = attr[op_arg_index(OP_while, "cond")].graph;
+	if (graph_lacks(test))
+		return ctx_error(g->ir->ctx, node_where(g, n), "random numbers in the condition of a loop are not supported");
+	add_key(test, at);
+	Node round = add_key(body, at);
+	TRY(attach_graph(a, body, round));
+	Build b = {.g = body};
+	graph_add_output(body, "rng", b_random_fold(&b, round, b_full_int(&b, DT_u64, 0, 0, NULL)), -1);
+	one_more(g, OP_while, attr, "init");
+	const Type t = *node_type(g, n);
+	TypeId *elem = ARENA_ARRAY(g->ir->ctx->scratch, TypeId, t.n + 1);
+	memcpy(elem, t.elem, t.n * sizeof *elem);
+	elem[t.n] = key_type(g->ir);
+	Build outer = pass_build(g, n);
+	Node own = b_random_fold(&outer, key, b_full_int(&outer, DT_u64, a->stream++, 0, NULL));
+	with_operand(g, n, at, own, attr, ir_tuple(g->ir, t.n + 1, elem));
+	return true;
+}
+
+static bool attach_graph(Attach *a, Graph *g, Node key)
+{
+	for (Node n = g->first, next; n.i; n = next) {
+		next = node_next(g, n);
+		if (!node_lacks(g, n))
+			continue;
+		Op op = node_op(g, n);
+		if (op == OP_cond || op == OP_scan || op == OP_while)
+			TRY((op == OP_cond ? attach_cond : op == OP_scan ? attach_scan : attach_while)(a, g, n, key));
+		else
+			attach_node(a, g, n, key);
+	}
+	return true;
+}
+
+/* ---- the graph ---- */
+
+/* Behind what is there: names and places of the model's own inputs stay. */
+static Node add_source(Graph *g, const RandomSource *source)
+{
+	Ir *ir = g->ir;
+	for (uint32_t k = 0; k < g->input.n; k++)
+		if (!strcmp(g->input.data[k].name, RANDOM_STATE))
+			return g->input.data[k].node;
+	Node n = graph_add_input(g, RANDOM_STATE, source->input ? INPUT_USER : INPUT_BUFFER, key_type(ir));
+	graph_set_name(g, n, "rng");
+	if (source->input)
+		return n;
+	uint64_t *first = ARENA_ARRAY(ir->ctx->arena, uint64_t, 2);
+	int64_t *dim = ARENA_ARRAY(ir->ctx->arena, int64_t, 1);
+	first[0] = source->seed;
+	first[1] = 0;
+	dim[0] = 2;
+	g->input.data[g->input.n - 1].init = ir_const(ir, (Const){.name = RANDOM_STATE, .dtype = DT_u64, .rank = 1, .dim = dim, .data = first,
+		.bytes = 2 * sizeof *first});
+	uint32_t state = g->input.n - 1;
+	Build b = {.g = g};
+	graph_add_output(g, RANDOM_STATE, b_bin(&b, OP_add, n, b_iota(&b, DT_u64, b_int(&b, 2))), (int32_t)state);
+	return n;
+}
+
+static Node first_behind_inputs(const Graph *g)
+{
+	Node n = g->first;
+	while (n.i && node_op(g, n) == OP_input)
+		n = node_next(g, n);
+	return n;
+}
+
+bool random_attach(Graph *g, const RandomSource *source)
+{
+	graph_enter(g);
+	if (!graph_lacks(g))
+		return true;
+	Attach a = {.g = g};
+	Node state = add_source(g, source);
+	Build b = {.g = g, .before = first_behind_inputs(g)};
+	Node key = b_node(&b, OP_random_key, &state, 1, NULL, 0);
+	return key.i && attach_graph(&a, g, key) && graph_verify(g);
+}

@@ -42,11 +42,16 @@ static Node counter_high(Build *b, Node key, uint32_t word)
 	return b_bin(b, OP_bit_xor, key_word(b, key, 1), b_full_int(b, DT_u64, high, 0, NULL));
 }
 
+static bool is_key(const Graph *g, Node key)
+{
+	const Type *t = node_type(g, key);
+	return t->dtype == DT_u64 && t->n && sym_is(g->ir->syms, t->dim[t->n - 1], 2);
+}
+
 static TypeId infer_random_key(Graph *g, Op op, const Node *in, uint32_t nin, AttrId attr, const char *where)
 {
 	(void)op, (void)nin, (void)attr;
-	const Type *t = node_type(g, in[0]);
-	if (t->dtype == DT_u64 && t->n && sym_is(g->ir->syms, t->dim[t->n - 1], 2))
+	if (is_key(g, in[0]))
 		return node_type_id(g, in[0]);
 	ctx_error(g->ir->ctx, where, "a key of random numbers is u64[2], got %s", type_str(g->ir, node_type_id(g, in[0])));
 	return (TypeId){0};
@@ -72,6 +77,10 @@ OP(random_key) {
 /* No stream is 2^24 - 1, so none shares a counter with this. */
 Node b_random_fold(Build *b, Node key, Node data)
 {
+	if (!key.i || !data.i)
+		return (Node){0};
+	if (!is_key(b->g, key))
+		return b_error(b, "a key of random numbers is u64[2], got %s", type_str(b->g->ir, node_type_id(b->g, key)));
 	Node lo = b_convert(b, data, DT_u64), hi = counter_high(b, key, UINT32_MAX), word[2];
 	for (int k = 0; k < 2; k++)
 		word[k] = philox(b, k, lo, hi, key_word(b, key, 0));
@@ -95,6 +104,8 @@ Node b_random_bits(Build *b, Node key, uint32_t stream, uint32_t part, bool high
 {
 	if (!key.i)
 		return key;
+	if (!is_key(b->g, key))
+		return b_error(b, "a key of random numbers is u64[2], got %s", type_str(b->g->ir, node_type_id(b->g, key)));
 	Shape all = aten_shape(b, key), flat = {1, {shape_numel(b, s)}};
 	uint32_t lead = all.rank - 1, map[MAX_RANK];
 	if (lead + s->rank > MAX_RANK)

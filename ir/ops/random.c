@@ -124,6 +124,8 @@ static Node build_random_bits(Build *b, Node n)
 {
 	uint32_t len;
 	const Sym *dim = node_ints(b->g, n, "shape", &len);
+	if (len > MAX_RANK)
+		return b_error(b, "random numbers of %u dimensions", len);
 	Shape s = shape_of(len, dim);
 	return b_random_bits(b, arg(b, n, "key"), (uint32_t)aten_int(b, n, "stream"), (uint32_t)aten_int(b, n, "part"),
 			     node_bool(b->g, n, "high"), &s);

@@ -157,7 +157,7 @@ def undefined(f):
     of = "there is nothing to differentiate: no output is of a float or complex dtype"
     f.run("integer results", COUNT, {"x.0": floats(3), "t.0": floats(3)}, "jvp", of)
     f.compile("integer results", COUNT, "", of)
-    f.compile("sizes from data", CHOSEN, "", "a value whose size depends on data would have to be saved for gradients")
+    f.compile("sizes from data", CHOSEN, "", "a gradient whose size depends on data is not supported in an entry of its own")
 
 
 def batches(f):

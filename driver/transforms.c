@@ -256,7 +256,7 @@ static Sym new_symbol(Transforming *t)
 	const char *base = t->vmap.symbol ? t->vmap.symbol : "batch", *name = base;
 	for (uint32_t k = 1; sym_find(s, name, (uint32_t)strlen(name)).i; k++)
 		name = arena_printf(t->w->ctx->arena, "%s%u", base, k);
-	Sym v = sym_var(s, name, SYMVAR_SIZE, 1, SYM_INF);
+	Sym v = sym_var(s, name, SYMVAR_SIZE, 0, SYM_INF);
 	sym_set_hint(s, v, 8);
 	return v;
 }

@@ -78,6 +78,9 @@ bool weft_op_load(Weft *, const char *path);
 /* A transform or pass by name ("canon", "cse", ...), in place; false: unknown, or refused with a
  * message. */
 bool weft_transform(Weft *, WeftGraph *, const char *name);
+/* The loop on data of that name (as messages and weft_graph_text have it; where several have it, all of them) has so many rounds at most: what
+ * gradients of it need, which keep values of each round. They check it when they run. In place; false after a message: there is none. */
+bool weft_bound_loop(Weft *, WeftGraph *, const char *node, int64_t rounds);
 /* An independent copy. */
 WeftGraph *weft_copy_graph(Weft *, const WeftGraph *);
 
@@ -125,7 +128,7 @@ typedef struct {
 	const char *const *batched;
 	uint32_t ninput;
 	const uint32_t *input;
-	int64_t extent;     /* of the new first dimension; 0: a new symbol */
+	int64_t extent;     /* of the new first dimension; 0: a new symbol, which may be 0 in a call */
 	const char *symbol; /* its name; NULL: "batch". A number is appended where the model has one of that name */
 	WeftRandomness randomness; /* of a model that draws random numbers */
 } WeftVmapOptions;

@@ -437,7 +437,8 @@ bool while_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 	if (kind == ROUNDS_UNKNOWN)
 		return ctx_error(b->g->ir->ctx, node_near(b->g, n), "the number of rounds of this loop is not known before it runs, so what "
 				 "they keep for derivatives has no place: let it end at a known limit too (a counter that starts at "
-				 "a known number), or give it `most`");
+				 "a known number), or say how many it has at most: --loop-bound %s=N, weft_bound_loop, `most` in the "
+				 "text form", graph_name(b->g, n));
 	if (kind == ROUNDS_EXACT)
 		return counted(b, &w, rounds, ct, want, g);
 	bool *step = ZEROED(b->g, bool, w.nin);

@@ -19,6 +19,21 @@ PRODUCT = """graph @product(%x: f32[3], %k: i64[3], %y: f32[3]) {
   return %1, %2, %k
 }
 """
+GROWTH = """graph @f(%x: f32[1]) {
+  %grows = while([%x], [], cond=graph @more(%y: f32[1]) {
+    %two = full(value=2.0, shape=[1], dtype=f32)
+    %l = lt(%y, %two)
+    %p = reshape(%l, shape=[])
+    return %p
+  }, body=graph @step(%y: f32[1]) {
+    %a = full(value=1.1, shape=[1], dtype=f32)
+    %z = mul(%y, %a)
+    return %z
+  })
+  %y = get(%grows, index=0)
+  return %y
+}
+"""
 LOSS = """graph @loss(%x: f32[3]) {
   %1 = mul(%x, %x) : f32[3]
   %2 = aten.sum(%1) : f32[]
@@ -80,6 +95,8 @@ with tempfile.TemporaryDirectory() as folder:
     product, loss = here / "product.txt", here / "loss.txt"
     product.write_text(PRODUCT)
     loss.write_text(LOSS)
+    growth = here / "growth.txt"
+    growth.write_text(GROWTH)
     inputs = {"x.0": floats(X), "x.1": ("q", [3], K), "x.2": floats(Y)}
     results = {"y.0": [x * y for x, y in zip(X, Y)], "y.1": [math.sin(x) for x in X], "y.2": K}
     cosines = [math.cos(x) for x in X]
@@ -103,12 +120,22 @@ with tempfile.TemporaryDirectory() as folder:
         gives("tangent by wrt", product, inputs, results | {"jy.0": [0, 0, 0], "jy.1": [0, 0, 0]}, "--mode", "jvp", "--wrt", "x", *b)
         gives("two calls", product, {f"{c}.{n}": t for c in (0, 1) for n, t in (inputs | both).items()},
               {f"{c}.{n}": t for c in (0, 1) for n, t in (results | {"g.0": gx, "g.2": gy}).items()}, "--mode", "vjp", *b)
+        gives("batch of none", product, {"vx.0": floats([], [0, 3]), "x.1": ("q", [3], K), "x.2": floats(Y)},
+              {"vy.0": [], "vy.1": [], "vy.2": []}, "--mode", "vmap", *b)
+        # 1.1, 1.21, ... up to 2: eight rounds, so 1.1**8 of the cotangent
+        gives("bounded loop", growth, {"x.0": floats([1.0]), "ct.0": floats([1.0])}, {"y.0": [1.1**8], "g.0": [1.1**8]}, "--mode", "vjp",
+              "--loop-bound", "grows=10", *b)
         gives("batch", product, {"vx.0": floats(X + Y, [2, 3]), "x.1": ("q", [3], K), "x.2": floats(Y)},
               {"vy.0": [x * y for x, y in zip(X + Y, Y + Y)], "vy.1": [math.sin(x) for x in X + Y], "vy.2": K + K}, "--mode", "vmap", *b)
     checked("gradient of one", (1, 0, 0), {n: t for n, t in reference.items() if n != "g.2"}, "--mode", "vjp")
     p = command("check", product, here / "ref.safetensors", "--mode", "jvp")
     if p.returncode != 1 or "no reference has anything for --mode" not in p.stderr:
         say(f"nothing to check: {p.stdout} {p.stderr}")
+    rounds = {"x.0": floats([1.0]), "ct.0": floats([1.0])}
+    refused("--loop-bound grows=N", growth, "--mode", "vjp", inputs=rounds)
+    refused("a loop has more rounds than", growth, "--mode", "vjp", "--loop-bound", "grows=7", inputs=rounds)
+    refused("no loop on data is called grow: there are grows", growth, "--mode", "vjp", "--loop-bound", "grow=7", inputs=rounds)
+    refused("--loop-bound grows: expected NODE=N", growth, "--mode", "vjp", "--loop-bound", "grows", inputs=rounds)
     refused("--mode is vjp, jvp or vmap, not grad", product, "--mode", "grad")
     refused("--wrt is for --mode vjp and jvp", product, "--wrt", "x")
     refused("no input or parameter is called z; the inputs are x, k, y", product, "--mode", "vjp", "--wrt", "z")

@@ -9,7 +9,7 @@
 
 bool load_args_given(const LoadArgs *a)
 {
-	return a && (a->ignore_guard.n || a->output_names.n || a->ops.n || a->seed || a->rng);
+	return a && (a->ignore_guard.n || a->output_names.n || a->ops.n || a->loop_bound.n || a->seed || a->rng);
 }
 
 /* ---- NAME=FILE ---- */
@@ -114,6 +114,26 @@ static bool random_options(const LoadArgs *a, WeftLoadOptions *o)
 	return !o->rng_input || !a->seed || (fail("--seed is for --rng state: an input has the seed in it"), false);
 }
 
+/* "NODE=N": of several models NAME=NODE=N. */
+static bool bound_loops(Weft *w, WeftGraph *g, const LoadArgs *a, const char *entry)
+{
+	const char *item[MAX_LIST];
+	uint32_t n = pick(&a->loop_bound, entry, item);
+	for (uint32_t k = 0; k < n; k++) {
+		const char *equals = strrchr(item[k], '=');
+		char node[256], *end = NULL;
+		long long rounds = equals ? strtoll(equals + 1, &end, 10) : 0;
+		size_t length = equals ? (size_t)(equals - item[k]) : 0;
+		if (!length || length >= sizeof node || !isdigit((unsigned char)equals[1]) || *end)
+			return fail("--loop-bound %s: expected NODE=N, the name of a loop and a number", item[k]), false;
+		memcpy(node, item[k], length);
+		node[length] = 0;
+		if (!weft_bound_loop(w, g, node, rounds))
+			return false;
+	}
+	return true;
+}
+
 static WeftGraph *load_file(Weft *w, const char *path, const LoadArgs *a, const char *entry)
 {
 	const char *guard[MAX_LIST], *names[MAX_LIST];
@@ -136,7 +156,7 @@ static WeftGraph *load_file(Weft *w, const char *path, const LoadArgs *a, const 
 	}
 	free(item);
 	free(text);
-	return g;
+	return g && bound_loops(w, g, a, entry) ? g : NULL;
 }
 
 /* ---- all of them ---- */
@@ -171,7 +191,7 @@ WeftGraph *load_model(Weft *w, const char *path, const LoadArgs *a, WeftGraph **
 	a = a ? a : &none;
 	one = one ? one : graph;
 	if (!check_texts("--ignore-guard", &a->ignore_guard, &a->entry) ||
-	    !check_texts("--output-names", &a->output_names, &a->entry) || !load_ops(w, a))
+	    !check_texts("--loop-bound", &a->loop_bound, &a->entry) || !check_texts("--output-names", &a->output_names, &a->entry) || !load_ops(w, a))
 		return NULL;
 	if (!a->entry.n && (a->private_state.n || a->same_state.n))
 		return fail("--private and --state are for several models, NAME=FILE"), NULL;

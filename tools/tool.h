@@ -51,11 +51,13 @@ typedef struct {
 	StringList entry, file; /* NAME=FILE of those that are joined; none: there is one file */
 	StringList private_state, same_state; /* of those that are joined */
 	StringList ignore_guard, ops;
+	StringList loop_bound; /* "NODE=N", of several NAME=NODE=N */
 	StringList output_names; /* "a,b"; these two of several are NAME=TEXT */
 	const char *seed, *rng;  /* of random numbers */
 } LoadArgs;
 #define LOAD_OPTIONS(a)                                                                            \
 	{"--ignore-guard", OPT_LIST, &(a)->ignore_guard},                                              \
+	{"--loop-bound", OPT_LIST, &(a)->loop_bound},                                                  \
 	{"--ops", OPT_LIST, &(a)->ops},                                                                \
 	{"--private", OPT_LIST, &(a)->private_state},                                                  \
 	{"--state", OPT_LIST, &(a)->same_state},                                                       \
@@ -69,6 +71,8 @@ typedef struct {
 	"                       (may be repeated; weft_op.h)\n"                                          \
 	"  --ignore-guard TEXT  do not check this condition on the inputs, which weft cannot\n"        \
 	"                       express (may be repeated)\n"                                           \
+	"  --loop-bound NODE=N  the loop on data of that name has so many rounds at most, for gradients (may\n" \
+	"                       be repeated; of several models NAME=NODE=N)\n"                              \
 	"  --output-names A,B   call the outputs so (of several models NAME=A,B; of --ignore-guard\n"        \
 	"                       NAME=TEXT)\n"                                                           \
 	"  --private TENSOR     of several models: state of that name is not shared (may be repeated)\n"   \

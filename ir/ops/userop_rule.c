@@ -86,6 +86,8 @@ const char *expand_user_call(Eval *e, const UserOp *op, const Val *slot, Val *ou
 			array_push(ir->ctx->arena, &args.in, slot[k].node);
 			continue;
 		}
+		if (slot[k].kind != VAL_attr && slot[k].kind != VAL_none)
+			return "expected no tensor for an argument of a user operator";
 		Attr a = slot[k].kind == VAL_attr ? slot[k].attr : op_default(ir, arg);
 		const char *err = add_scalar(e, arg, &a, &args);
 		if (err)

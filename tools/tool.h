@@ -71,8 +71,7 @@ typedef struct {
 	"                       (may be repeated; weft_op.h)\n"                                          \
 	"  --ignore-guard TEXT  do not check this condition on the inputs, which weft cannot\n"        \
 	"                       express (may be repeated)\n"                                           \
-	"  --loop-bound NODE=N  the loop on data of that name has so many rounds at most, for gradients (may\n" \
-	"                       be repeated; of several models NAME=NODE=N)\n"                              \
+	"  --loop-bound NODE=N  most rounds of that loop on data, for gradients (may be repeated)\n"        \
 	"  --output-names A,B   call the outputs so (of several models NAME=A,B; of --ignore-guard\n"        \
 	"                       NAME=TEXT)\n"                                                           \
 	"  --private TENSOR     of several models: state of that name is not shared (may be repeated)\n"   \

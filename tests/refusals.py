@@ -133,7 +133,7 @@ class Folder:
 def undefined(f):
     x, two = {"x.0": floats(3), "x.1": whole()}, {"x.0": floats(3), "x.1": floats(3)}
     f.gradient("loop", LOOP, x, floats(3), "node w: error: the number of rounds of this loop is not known before it runs, so what they keep for "
-               "derivatives has no place: let it end at a known limit too (a counter that starts at a known number), or give it `most`")
+               "derivatives has no place: let it end at a known limit too (a counter that starts at a known number), or say how many it has at most: --loop-bound w=N")
     f.gradient("operator", NEXT, two, floats(3), "node b: error: nextafter has no derivative: a step of the last place")
     f.run("operator", NEXT, two | {"t.0": floats(3)}, "jvp", "node b: error: nextafter has no derivative")
     f.gradient("operand", ORDER, two, floats(3), "node b: error: igamma has no derivative by a: none by a in closed form")

@@ -122,6 +122,7 @@ static Node expand(Graph *g, Node n)
 	Ctx *ctx = g->ir->ctx;
 	uint32_t errors = ctx->nerror;
 	Build b = pass_build(g, n);
+	b.keep = true; /* they are visited next (expand_level) */
 	Op op = node_op(g, n);
 	Node new = op_expand_node(&b, n);
 	if (ctx->nerror != errors)

@@ -171,7 +171,9 @@ static Node composite_as_is(Build *b, Op op, const Node *in, uint32_t nin, AttrI
 {
 	Graph *g = b->g;
 	Node before = b->before.i ? node_prev(g, b->before) : g->last, previous;
-	Node y = op_expand(b, op, in, nin, attr);
+	Build whole = *b;
+	whole.keep = false;
+	Node y = op_expand(&whole, op, in, nin, attr);
 	TypeId type = y.i ? node_type_id(g, y) : (TypeId){0};
 	for (Node n = b->before.i ? node_prev(g, b->before) : g->last; n.i != before.i; n = previous) {
 		previous = node_prev(g, n);
@@ -204,7 +206,7 @@ static Node node_of(Build *b, Op op, const Node *in, uint32_t nin, const Attr *a
 
 Node b_node(Build *b, Op op, const Node *in, uint32_t nin, const Attr *attr, uint32_t nattr)
 {
-	return node_of(b, op, in, nin, attr, nattr, false);
+	return node_of(b, op, in, nin, attr, nattr, b->keep && op_is_kept(op));
 }
 
 Node b_call(Build *b, Op op, const Node *in, uint32_t nin, const Attr *attr, uint32_t nattr)

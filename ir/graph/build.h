@@ -12,6 +12,7 @@ typedef struct Build {
 	Node before; /* none: append */
 	LocId loc;
 	const char *where; /* for diagnostics */
+	bool keep; /* b_node leaves composites that have a rule or a schedule of their own whole: in expansions, whose caller visits them next */
 } Build;
 
 /* ATen's type promotion: tensors with dims outrank 0-d ones, and those Python scalars, except that a
@@ -26,7 +27,7 @@ DType b_promote(const Build *, const Node *x, uint32_t n); /* of nodes, none ski
 
 /* Any op, attributes given per schema argument in order (tensor slots are ATTR_none, a Tensor[] slot an
  * int with the count). Infers the type of primitives and scalar ops; composites are expanded at once
- * when they have no .infer. */
+ * when they have no .infer, unless `keep` says otherwise. */
 Node b_node(Build *, Op, const Node *in, uint32_t nin, const Attr *attr, uint32_t nattr);
 
 /* The same, but that a composite stays, for canon to expand: its type is what its expansion has. */

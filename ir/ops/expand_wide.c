@@ -45,6 +45,8 @@ static bool accumulates(const Graph *g, Node n)
 static bool rounds(const Graph *g, Node n)
 {
 	Op op = node_op(g, n);
+	if (op_kind(op) == OP_COMPOSITE) /* that stays whole */
+		return has_storage(g->ir, node_type_id(g, n));
 	return is_storage(node_dtype(g, n)) &&
 	       (accumulates(g, n) || (op_is_scalar(op) && !op_info(op)->exact));
 }
@@ -96,7 +98,8 @@ bool expand_rounds_often(const Build *b, Node n, Node prev, Node y)
 	uint32_t count = 0;
 	for (Node x = prev.i ? node_next(g, prev) : g->first; x.i != b->before.i;
 	     x = node_next(g, x)) {
-		if (node_op(g, x) == OP_contract || node_op(g, x) == OP_conv)
+		Op op = node_op(g, x);
+		if (op == OP_contract || op == OP_conv || op_info(op)->level == LEVEL_DECOMPOSE)
 			return false;
 		count += rounds(g, x);
 	}

@@ -122,6 +122,7 @@ static inline Attr attr_sym(Sym s) { return (Attr){ATTR_int, 0, {.s = s}}; }
 static inline Attr attr_float(double f) { return (Attr){ATTR_float, 0, {.f = f}}; }
 static inline Attr attr_complex(double re, double im) { return (Attr){ATTR_complex, 0, {.z = {re, im}}}; }
 static inline Attr attr_dtype(DType d) { return (Attr){ATTR_dtype, 0, {.dtype = d}}; }
+static inline Attr attr_bools(const bool *v, uint32_t n) { return (Attr){ATTR_bools, n, {.bools = v}}; }
 static inline Attr attr_ints(const Sym *v, uint32_t n) { return (Attr){ATTR_ints, n, {.ints = v}}; }
 static inline Attr attr_graph(Graph *g) { return (Attr){ATTR_graph, 0, {.graph = g}}; }
 static inline Attr attr_const(ConstId c) { return (Attr){ATTR_const, 0, {.c = c}}; }

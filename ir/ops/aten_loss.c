@@ -307,8 +307,38 @@ static Node nll_loss(Build *b, Node n, bool pair)
 		return b_error(b, "nll_loss of a tensor without dims");
 	Node l = nll(b, n, x, arg(b, n, "target"), class_dim(b, x), &weight);
 	Node y = l.i ? reduce_nll(b, n, l, weight, &total) : l;
-	return y.i && pair ? b_tuple(b, (Node[]){y, total}, 2) : y;
+	return y.i && pair ? b_tuple(b, (Node[]){y, aten_detached(b, total)}, 2) : y;
 }
+/* At the class that is the target, nothing where it is ignored: selected, since the mean over none is divided by 0. PyTorch has no
+ * derivative by the class weights: cotangents are those of the function, but tangents pass them over. */
+static bool adjoint_nll_loss(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	Node x = arg(b, n, "self"), target = b_convert(b, arg(b, n, "target"), DT_i64), w = arg(b, n, "weight"), weight, total;
+	bool pair = node_dtype(b->g, n) == DT_none, mean = aten_int(b, n, "reduction") == 1;
+	uint32_t dim = class_dim(b, x), all = (1u << aten_rank(b, x)) - 1;
+	Shape s = aten_shape(b, x);
+	if (!ct[0].i)
+		return true;
+	Node l = nll(b, n, x, target, dim, &weight), by = aten_wide(b, ct[0]), wide = aten_wide(b, x);
+	reduce_nll(b, n, l, weight, &total);
+	if (mean)
+		by = b_bin(b, OP_div, by, total);
+	Node keep = b_bin(b, OP_ne, target, aten_size(b, node_sym(b->g, n, "ignore_index"), DT_i64));
+	Node hit = b_bin(b, OP_eq, aten_iota_dim(b, &s, dim, DT_i64), b_unsqueeze(b, target, (int)dim));
+	hit = b_bin(b, OP_bit_and, hit, b_unsqueeze(b, keep, (int)dim));
+	if (aten_rank(b, by))
+		by = b_unsqueeze(b, by, (int)dim);
+	Node slope = w.i ? b_bin(b, OP_mul, by, aten_per_dim(b, aten_wide(b, w), x, dim)) : by, none = aten_like(b, by, 0);
+	g[0] = b_select(b, hit, b_un(b, OP_neg, slope), none);
+	if (want[2]) {
+		Node loss = b_un(b, OP_neg, wide);
+		if (mean)
+			loss = b_bin(b, OP_sub, loss, aten_wide(b, pair ? b_get(b, n, 0) : n));
+		g[2] = aten_sum(b, b_select(b, hit, b_bin(b, OP_mul, by, loss), none), all & ~(1u << dim), false);
+	}
+	return g[0].i;
+}
+
 static Node build_nll_loss(Build *b, Node n)
 {
 	return nll_loss(b, n, false);
@@ -321,6 +351,8 @@ OP(aten_nll_loss){
 	.schema = "aten.nll_loss(Tensor self, Tensor target, Tensor? weight=None, int "
 		  "reduction=1, SymInt ignore_index=-100) -> Tensor",
 	.build = build_nll_loss,
+	.adjoint = adjoint_nll_loss,
+	.jvp = "nll_loss(t_self, target, weight, reduction, ignore_index)",
 	.sample = "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=0, ignore_index=1; "
 		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=1, ignore_index=1; "
 		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=2, ignore_index=-100; "
@@ -330,6 +362,8 @@ OP(aten_nll_loss_nd){
 	.schema = "aten.nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int "
 		  "reduction=1, SymInt ignore_index=-100) -> Tensor",
 	.build = build_nll_loss,
+	.adjoint = adjoint_nll_loss,
+	.jvp = "nll_loss(t_self, target, weight, reduction, ignore_index)",
 	.sample = "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=0, ignore_index=1; "
 		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=1, ignore_index=1; "
 		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=2, ignore_index=-100; "
@@ -341,6 +375,8 @@ OP(aten_nll_loss2d){
 	.schema = "aten.nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int "
 		  "reduction=1, SymInt ignore_index=-100) -> Tensor",
 	.build = build_nll_loss,
+	.adjoint = adjoint_nll_loss,
+	.jvp = "nll_loss(t_self, target, weight, reduction, ignore_index)",
 	.sample = "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=0, ignore_index=1; "
 		  "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=1, ignore_index=2; "
 		  "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, none, reduction=2, ignore_index=-100",
@@ -349,6 +385,8 @@ OP(aten_nll_loss_forward){
 	.schema = "aten.nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int "
 		  "reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
 	.build = build_nll_loss_forward,
+	.adjoint = adjoint_nll_loss,
+	.jvp = "[nll_loss(t_self, target, weight, reduction, ignore_index), none]",
 	.sample = "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=0, ignore_index=1; "
 		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=1, ignore_index=1; "
 		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=2, ignore_index=-100; "
@@ -358,6 +396,8 @@ OP(aten_nll_loss2d_forward){
 	.schema = "aten.nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int "
 		  "reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
 	.build = build_nll_loss_forward,
+	.adjoint = adjoint_nll_loss,
+	.jvp = "[nll_loss(t_self, target, weight, reduction, ignore_index), none]",
 	.sample = "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=0, ignore_index=1; "
 		  "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=1, ignore_index=2; "
 		  "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, none, reduction=2, ignore_index=-100",
@@ -394,15 +434,14 @@ static Node build_cross_entropy(Build *b, Node n)
 	if (aten_rank(b, x) == 0 || !target.i)
 		return b_error(b, "cross_entropy_loss of a tensor without dims");
 	uint32_t dim = class_dim(b, x);
-	Node logp = aten_log_softmax(b, x, dim);
+	Node logp = b_node(b, OP_aten__log_softmax, &x, 1, (Attr[]){attr_none(), attr_int(b->g->ir, dim), attr_bool(false)}, 3);
 	if (dtype_is_float(aten_dtype(b, target)))
 		return soft_cross_entropy(b, n, logp, target, dim, smooth);
-	Node l = nll(b, n, logp, target, dim, &weight);
-	if (!l.i)
-		return l;
-	Node y = reduce_nll(b, n, l, weight, &total);
-	if (smooth == 0)
+	Attr attr[] = {attr_none(), attr_none(), attr_none(), *node_attr(b->g, n, "reduction"), *node_attr(b->g, n, "ignore_index")};
+	Node y = b_node(b, OP_aten_nll_loss_nd, (Node[]){logp, target, w}, 3, attr, 5);
+	if (smooth == 0 || !y.i)
 		return y;
+	nll(b, n, logp, target, dim, &weight);
 	/* (1 - e) nll + e / classes * sum over classes of -w[c] logp[c], ignored elements left out
 	 */
 	Node all = w.i ? b_bin(b, OP_mul, logp, aten_per_dim(b, w, logp, dim)) : logp;

@@ -80,6 +80,12 @@ static Node empty(Build *b, DType d)
 	return b_full(b, d, 0, 1, (Sym[]){b_int(b, 0)});
 }
 
+/* Of nothing PyTorch asks for no channels. */
+static bool is_nothing(const Build *b, Node x)
+{
+	return aten_rank(b, x) == 1 && sym_is(b_syms(b), b_dim(b, x, 0), 0);
+}
+
 static BatchNorm batch_norm(Build *b, Node n, bool training)
 {
 	bool named = op_arg_index(node_op(b->g, n), "running_mean") >= 0;
@@ -87,7 +93,11 @@ static BatchNorm batch_norm(Build *b, Node n, bool training)
 	Node mean = named ? arg(b, n, "running_mean") : none;
 	Node var = named ? arg(b, n, "running_var") : none;
 	double eps = node_float(b->g, n, "eps"), momentum = node_float(b->g, n, "momentum");
-	BatchNorm r = {0};
+	BatchNorm r = {.new_mean = mean, .new_var = var};
+	if (is_nothing(b, x)) {
+		r.y = x;
+		return r;
+	}
 	if (!x.i || node_rank(b->g, x) < 2) {
 		b_error(b, "batch norm of rank %u, expected at least 2", aten_rank(b, x));
 		return r;
@@ -99,9 +109,74 @@ static BatchNorm batch_norm(Build *b, Node n, bool training)
 		return r;
 	}
 	r.y = per_channel(b, x, w, bias, mean, inverse_std(b, var, eps));
-	r.new_mean = mean;
-	r.new_var = var;
 	return r;
+}
+
+/* The cotangents that a backward operator gives for operands 0 to 2, as far as they are wanted. */
+static void take_wanted(Build *b, Node all, const bool *want, Node *g)
+{
+	for (uint32_t k = 0; k < 3 && all.i; k++)
+		if (want[k])
+			g[k] = b_get(b, all, k);
+}
+
+/* In evaluation mode, by the running statistics: y = (x - mean) * w / sqrt(var + eps) + bias. */
+static void adjoint_running(Build *b, Node n, Node ct, const bool *want, Node *g)
+{
+	Node x = arg(b, n, "input"), w = arg(b, n, "weight"), mean = arg(b, n, "running_mean");
+	Node rstd = inverse_std(b, arg(b, n, "running_var"), node_float(b->g, n, "eps")), wide = aten_wide(b, ct);
+	uint32_t dims = ((1u << aten_rank(b, x)) - 1) & ~2u;
+	Node scale = w.i ? b_bin(b, OP_mul, rstd, aten_wide(b, w)) : rstd;
+	if (want[3])
+		g[3] = b_bin(b, OP_mul, b_un(b, OP_neg, scale), aten_sum(b, wide, dims, false));
+	if (!want[4])
+		return;
+	Node centred = b_bin(b, OP_sub, aten_wide(b, x), aten_per_dim(b, aten_wide(b, mean), x, 1));
+	Node sum = aten_sum(b, b_bin(b, OP_mul, wide, centred), dims, false);
+	scale = b_bin_scalar(b, OP_mul, b_bin(b, OP_mul, scale, b_bin(b, OP_mul, rstd, rstd)), -0.5);
+	g[4] = b_bin(b, OP_mul, scale, sum);
+}
+
+/* From x and the statistics, which the expansion has too. Through its derivative there were the centred operand, its square and
+ * several sums. The statistics have none, as in PyTorch. */
+static bool adjoint_batch_norm_as(Build *b, Node n, const Node *ct, const bool *want, bool training, Node *g)
+{
+	bool named = op_arg_index(node_op(b->g, n), "running_mean") >= 0;
+	Node x = arg(b, n, "input"), w = arg(b, n, "weight"), none = {0};
+	Node running = named ? arg(b, n, "running_mean") : none, var = named ? arg(b, n, "running_var") : none;
+	double eps = node_float(b->g, n, "eps");
+	Node mean = none, invstd = none;
+	if (!ct[0].i)
+		return true;
+	if (is_nothing(b, x)) {
+		g[0] = ct[0];
+		return true;
+	}
+	training |= !running.i && !var.i;
+	if (training) {
+		BatchNorm r = train(b, x, none, none, none, none, 0, eps);
+		mean = r.mean;
+		invstd = r.invstd;
+	} else if (want[3] || want[4])
+		adjoint_running(b, n, ct[0], want, g);
+	Attr attr[10] = {[7] = attr_bool(training), attr_float(eps), attr_bools(want, 3)};
+	Node in[] = {ct[0], x, w, running, var, mean, invstd};
+	Node all = b_node(b, OP_aten_native_batch_norm_backward, in, 7, attr, 10);
+	take_wanted(b, all, want, g);
+	return all.i;
+}
+
+static bool adjoint_batch_norm(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	return adjoint_batch_norm_as(b, n, ct, want, node_bool(b->g, n, "training"), g);
+}
+static bool adjoint_batch_norm_training(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	return adjoint_batch_norm_as(b, n, ct, want, true, g);
+}
+static bool adjoint_batch_norm_no_training(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	return adjoint_batch_norm_as(b, n, ct, want, false, g);
 }
 
 static Node build_batch_norm(Build *b, Node n)
@@ -113,6 +188,7 @@ OP(aten_batch_norm){
 		  "running_mean, Tensor? running_var, bool training, float momentum, float eps, "
 		  "bool cudnn_enabled) -> Tensor",
 	.build = build_batch_norm,
+	.adjoint = adjoint_batch_norm,
 	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=false, momentum=0.125, "
 		  "eps=0.001, cudnn_enabled=false; f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], none, none, "
 		  "training=true, momentum=0.125, eps=0.001, cudnn_enabled=false; "
@@ -130,13 +206,13 @@ static Node with_statistics(Build *b, Node n, BatchNorm r)
 	if (!r.y.i)
 		return r.y;
 	Node result[6] = {r.y};
-	result[1] = r.mean.i ? b_convert(b, r.mean, mean) : empty(b, mean);
-	result[2] = r.invstd.i ? b_convert(b, r.invstd, invstd) : empty(b, invstd);
+	result[1] = r.mean.i ? aten_detached(b, b_convert(b, r.mean, mean)) : empty(b, mean);
+	result[2] = r.invstd.i ? aten_detached(b, b_convert(b, r.invstd, invstd)) : empty(b, invstd);
 	if (nresult == 4 || nresult == 6)
 		result[at++] = empty(b, DT_u8);
 	Node renewed[2] = {r.new_mean, r.new_var};
 	for (uint32_t k = 0; k < 2 && nresult > 4; k++, at++) /* of bf16 some exporters say f32 and round later */
-		result[at] = b_convert(b, renewed[k], aten_result_dtype(b, n, at, aten_dtype(b, renewed[k])));
+		result[at] = aten_detached(b, b_convert(b, renewed[k], aten_result_dtype(b, n, at, aten_dtype(b, renewed[k]))));
 	return b_tuple(b, result, at);
 }
 
@@ -153,6 +229,7 @@ OP(aten_native_batch_norm){
 		  "running_mean, Tensor? running_var, bool training, float momentum, float eps) "
 		  "-> (Tensor, Tensor, Tensor)",
 	.build = build_native_batch_norm,
+	.adjoint = adjoint_batch_norm,
 	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=false, momentum=0.125, "
 		  "eps=0.001; f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], none, none, training=true, momentum=0.125, "
 		  "eps=0.25",
@@ -162,6 +239,7 @@ OP(aten__native_batch_norm_legit){
 		  "Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float "
 		  "momentum, float eps) -> (Tensor, Tensor, Tensor)",
 	.build = build_native_batch_norm,
+	.adjoint = adjoint_batch_norm,
 	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=false, momentum=0.125, "
 		  "eps=0.001; f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=true, "
 		  "momentum=0.125, eps=0.25",
@@ -170,6 +248,7 @@ OP(aten__native_batch_norm_legit_no_stats){
 	.schema = "aten._native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? "
 		  "bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
 	.build = build_native_batch_norm,
+	.adjoint = adjoint_batch_norm,
 	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], training=true, momentum=0.125, eps=0.25",
 };
 OP(aten__native_batch_norm_legit_no_training){
@@ -177,6 +256,7 @@ OP(aten__native_batch_norm_legit_no_training){
 		  "Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float "
 		  "eps) -> (Tensor, Tensor, Tensor)",
 	.build = build_batch_norm_no_training,
+	.adjoint = adjoint_batch_norm_no_training,
 	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, momentum=0.125, eps=0.25",
 };
 
@@ -190,6 +270,7 @@ OP(aten__batch_norm_with_update){
 		  "Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> "
 		  "(Tensor, Tensor, Tensor, Tensor)",
 	.build = build_batch_norm_training,
+	.adjoint = adjoint_batch_norm_training,
 	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, momentum=0.125, eps=0.25",
 };
 OP(aten__batch_norm_with_update_functional){
@@ -198,6 +279,7 @@ OP(aten__batch_norm_with_update_functional){
 		  "(Tensor, Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor "
 		  "running_var_out)",
 	.build = build_batch_norm_training,
+	.adjoint = adjoint_batch_norm_training,
 	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, momentum=0.125, eps=0.25",
 };
 OP(aten__batch_norm_no_update){
@@ -205,6 +287,7 @@ OP(aten__batch_norm_no_update){
 		  "running_mean, Tensor? running_var, float momentum, float eps) -> (Tensor, "
 		  "Tensor, Tensor, Tensor)",
 	.build = build_batch_norm_no_training,
+	.adjoint = adjoint_batch_norm_no_training,
 	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, momentum=0.125, eps=0.25",
 };
 OP(aten__native_batch_norm_legit_functional){
@@ -213,6 +296,7 @@ OP(aten__native_batch_norm_legit_functional){
 		  "momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, "
 		  "Tensor running_var_out)",
 	.build = build_native_batch_norm,
+	.adjoint = adjoint_batch_norm,
 	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=false, momentum=0.125, "
 		  "eps=0.001; f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=true, "
 		  "momentum=0.125, eps=0.25",
@@ -256,23 +340,35 @@ typedef struct {
 	Node y, mean, rstd; /* statistics keep the dims, wide */
 } Norm;
 
+/* The dims of the operand that are normalised; 0 after b_error. */
+static uint32_t normalised_dims(Build *b, Node n)
+{
+	uint32_t len, rank = aten_rank(b, arg(b, n, "input"));
+	node_ints(b->g, n, "normalized_shape", &len);
+	if (len == 0 || len > rank)
+		return b_error(b, "normalized_shape of %u dims for an operand of rank %u", len, rank).i;
+	return ((1u << rank) - 1) & ~((1u << (rank - len)) - 1);
+}
+
+static Norm layer_norm_statistics(Build *b, Node n)
+{
+	uint32_t dims = normalised_dims(b, n);
+	Norm r = {0};
+	if (!dims)
+		return r;
+	Node v = aten_var(b, aten_wide(b, arg(b, n, "input")), dims, 0, &r.mean);
+	r.rstd = inverse_std(b, v, node_float(b->g, n, "eps"));
+	return r;
+}
+
 static Norm layer_norm(Build *b, Node n)
 {
 	Node x = arg(b, n, "input"), w = arg(b, n, "weight"), bias = arg(b, n, "bias");
-	uint32_t len, rank = aten_rank(b, x), dims = 0;
-	Norm r = {0};
-	node_ints(b->g, n, "normalized_shape", &len);
-	if (!x.i || len == 0 || len > rank) {
-		b_error(b, "normalized_shape of %u dims for an operand of rank %u", len, rank);
+	Norm r = layer_norm_statistics(b, n);
+	if (!r.rstd.i)
 		return r;
-	}
-	for (uint32_t k = rank - len; k < rank; k++)
-		dims |= 1u << k;
 	DType d = node_dtype(b->g, x);
-	Node wide = aten_wide(b, x);
-	Node v = aten_var(b, wide, dims, 0, &r.mean);
-	r.rstd = inverse_std(b, v, node_float(b->g, n, "eps"));
-	Node c = b_bin(b, OP_sub, wide, r.mean);
+	Node c = b_bin(b, OP_sub, aten_wide(b, x), r.mean);
 	r.y = b_bin(b, OP_mul, c, r.rstd);
 	if (w.i)
 		r.y = b_bin(b, OP_mul, r.y, aten_wide(b, w));
@@ -287,10 +383,24 @@ static Node build_layer_norm(Build *b, Node n)
 {
 	return layer_norm(b, n).y;
 }
+
+/* As of batch norm. */
+static bool adjoint_layer_norm(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	if (!ct[0].i)
+		return true;
+	Norm r = layer_norm_statistics(b, n);
+	Attr attr[8] = {[2] = *node_attr(b->g, n, "normalized_shape"), [7] = attr_bools(want, 3)};
+	Node in[] = {ct[0], arg(b, n, "input"), r.mean, r.rstd, arg(b, n, "weight"), arg(b, n, "bias")};
+	Node all = r.rstd.i ? b_node(b, OP_aten_native_layer_norm_backward, in, 6, attr, 8) : r.rstd;
+	take_wanted(b, all, want, g);
+	return all.i;
+}
 OP(aten_layer_norm){
 	.schema = "aten.layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, "
 		  "Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor",
 	.build = build_layer_norm,
+	.adjoint = adjoint_layer_norm,
 	.sample = "f32[n=3, 4], normalized_shape=[4], f32[4] in 0.5..2, f32[4]; "
 		  "f32[2, 2, 3], normalized_shape=[2, 3], eps=0.25",
 };
@@ -300,7 +410,8 @@ static Node norm_with_statistics(Build *b, Node n, Norm r)
 	if (!r.y.i)
 		return r.y;
 	DType d = aten_result_dtype(b, n, 1, node_dtype(b->g, r.mean));
-	return b_tuple(b, (Node[]){r.y, b_convert(b, r.mean, d), b_convert(b, r.rstd, d)}, 3);
+	Node mean = aten_detached(b, b_convert(b, r.mean, d)), rstd = aten_detached(b, b_convert(b, r.rstd, d));
+	return b_tuple(b, (Node[]){r.y, mean, rstd}, 3);
 }
 
 static Node build_native_layer_norm(Build *b, Node n)
@@ -311,35 +422,49 @@ OP(aten_native_layer_norm){
 	.schema = "aten.native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? "
 		  "weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
 	.build = build_native_layer_norm,
+	.adjoint = adjoint_layer_norm,
 	.sample = "f32[n=3, 4], normalized_shape=[4], f32[4] in 0.5..2, f32[4], eps=0.001; "
 		  "f32[2, 2, 3], normalized_shape=[2, 3], none, none, eps=0.25",
 };
 
-static Node build_rms_norm(Build *b, Node n)
+/* 1 / sqrt(mean(x * x) + eps), which keeps the dims */
+static Node rms_norm_statistic(Build *b, Node n)
 {
-	Node x = arg(b, n, "input"), w = arg(b, n, "weight");
-	uint32_t len, rank = aten_rank(b, x), dims = 0;
-	node_ints(b->g, n, "normalized_shape", &len);
-	if (!x.i || len == 0 || len > rank)
-		return b_error(b, "normalized_shape of %u dims for an operand of rank %u", len,
-			       rank);
-	for (uint32_t k = rank - len; k < rank; k++)
-		dims |= 1u << k;
-	DType d = node_dtype(b->g, x);
-	double eps = d == DT_f64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
+	Node x = arg(b, n, "input");
+	uint32_t dims = normalised_dims(b, n);
+	if (!dims)
+		return (Node){0};
+	double eps = node_dtype(b->g, x) == DT_f64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
 	if (aten_has(b, n, "eps"))
 		eps = node_float(b->g, n, "eps");
 	Node wide = aten_wide(b, x);
-	Node sq = aten_mean(b, b_bin(b, OP_mul, wide, wide), dims, true);
-	Node y = b_bin(b, OP_mul, wide, inverse_std(b, sq, eps));
+	return inverse_std(b, aten_mean(b, b_bin(b, OP_mul, wide, wide), dims, true), eps);
+}
+
+static Node build_rms_norm(Build *b, Node n)
+{
+	Node x = arg(b, n, "input"), w = arg(b, n, "weight"), rstd = rms_norm_statistic(b, n);
+	Node y = b_bin(b, OP_mul, aten_wide(b, x), rstd);
 	if (w.i)
 		y = b_bin(b, OP_mul, y, aten_wide(b, w));
-	return y.i ? b_convert(b, y, d) : y;
+	return y.i ? b_convert(b, y, node_dtype(b->g, x)) : y;
+}
+
+static bool adjoint_rms_norm(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	Attr attr[6] = {[2] = *node_attr(b->g, n, "normalized_shape"), [5] = attr_bools(want, 2)};
+	Node in[] = {ct[0], arg(b, n, "input"), rms_norm_statistic(b, n), arg(b, n, "weight")};
+	Node all = in[2].i ? b_node(b, OP_aten__fused_rms_norm_backward, in, 4, attr, 6) : in[2];
+	for (uint32_t k = 0; k < 2 && all.i; k++)
+		if (want[k])
+			g[k] = b_get(b, all, k);
+	return all.i;
 }
 OP(aten_rms_norm){
 	.schema = "aten.rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, "
 		  "float? eps=None) -> Tensor",
 	.build = build_rms_norm,
+	.adjoint = adjoint_rms_norm,
 	.sample = "f32[n=3, 4], normalized_shape=[4], f32[4] in 0.5..2; f32[2, 2, 3], normalized_shape=[2, 3], eps=0.25",
 };
 
@@ -347,11 +472,9 @@ OP(aten_rms_norm){
 
 /* [N, C, ...] normalised over each of `groups` groups of channels; mean and rstd are [N, groups].
  */
-static Norm group_norm(Build *b, Node n, Node x, int64_t groups)
+static Norm group_norm_statistics(Build *b, Node n, Node x, int64_t groups, Node *wide)
 {
-	Node w = arg(b, n, "weight"), bias = arg(b, n, "bias");
 	Shape s = aten_shape(b, x), g = {.rank = 3};
-	DType d = aten_dtype(b, x);
 	Norm r = {0};
 	if (s.rank < 2 || groups < 1 || !sym_divides(b_syms(b), groups, s.dim[1])) {
 		b_error(b, "group norm of rank %u in %lld groups", s.rank, (long long)groups);
@@ -362,9 +485,20 @@ static Norm group_norm(Build *b, Node n, Node x, int64_t groups)
 	g.dim[2] = sym_divi(b_syms(b), s.dim[1], groups);
 	for (uint32_t k = 2; k < s.rank; k++)
 		g.dim[2] = sym_mul(b_syms(b), g.dim[2], s.dim[k]);
-	Node wide = aten_reshape(b, aten_wide(b, x), &g);
-	Node v = aten_var(b, wide, 4, 0, &r.mean);
+	*wide = aten_reshape(b, aten_wide(b, x), &g);
+	Node v = aten_var(b, *wide, 4, 0, &r.mean);
 	r.rstd = inverse_std(b, v, node_float(b->g, n, "eps"));
+	return r;
+}
+
+static Norm group_norm(Build *b, Node n, Node x, int64_t groups)
+{
+	Node w = arg(b, n, "weight"), bias = arg(b, n, "bias"), wide = {0};
+	Shape s = aten_shape(b, x);
+	DType d = aten_dtype(b, x);
+	Norm r = group_norm_statistics(b, n, x, groups, &wide);
+	if (!r.rstd.i)
+		return r;
 	Node c = b_bin(b, OP_sub, wide, r.mean);
 	r.y = aten_reshape(b, b_bin(b, OP_mul, c, r.rstd), &s);
 	if (w.i)
@@ -376,6 +510,30 @@ static Norm group_norm(Build *b, Node n, Node x, int64_t groups)
 	return r;
 }
 
+static bool adjoint_group_norm_in(Build *b, Node n, const Node *ct, const bool *want, int64_t groups, Node *g)
+{
+	Node x = arg(b, n, "input"), wide;
+	if (!ct[0].i)
+		return true;
+	Norm r = group_norm_statistics(b, n, x, groups, &wide);
+	Ir *ir = b->g->ir;
+	Attr size = attr_int(ir, 0); /* of one dim: nothing reads these */
+	Attr attr[10] = {[5] = size, size, size, attr_int(ir, groups), attr_bools(want, 3)};
+	Node in[] = {ct[0], x, aten_squeeze_mask(b, r.mean, 4), aten_squeeze_mask(b, r.rstd, 4), arg(b, n, "weight")};
+	Node all = r.rstd.i ? b_node(b, OP_aten_native_group_norm_backward, in, 5, attr, 10) : r.rstd;
+	take_wanted(b, all, want, g);
+	return all.i;
+}
+
+static bool adjoint_group_norm(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	return adjoint_group_norm_in(b, n, ct, want, aten_int(b, n, "num_groups"), g);
+}
+static bool adjoint_native_group_norm(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	return adjoint_group_norm_in(b, n, ct, want, aten_int(b, n, "group"), g);
+}
+
 static Node build_group_norm(Build *b, Node n)
 {
 	return group_norm(b, n, arg(b, n, "input"), aten_int(b, n, "num_groups")).y;
@@ -384,6 +542,7 @@ OP(aten_group_norm){
 	.schema = "aten.group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? "
 		  "bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
 	.build = build_group_norm,
+	.adjoint = adjoint_group_norm,
 	.sample = "f32[n=2, 4, 3], num_groups=2, f32[4] in 0.5..2, f32[4]; f32[n=2, 4], num_groups=1, eps=0.25",
 };
 
@@ -400,6 +559,7 @@ OP(aten_native_group_norm){
 	.schema = "aten.native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, "
 		  "SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
 	.build = build_native_group_norm,
+	.adjoint = adjoint_native_group_norm,
 	.sample = "f32[n=2, 4, 3], f32[4] in 0.5..2, f32[4], N=n, C=4, HxW=3, group=2, eps=0.001; "
 		  "f32[2, 4, 3], none, none, N=2, C=4, HxW=3, group=4, eps=0.25",
 };

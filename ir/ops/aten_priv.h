@@ -139,6 +139,7 @@ Node aten_linear(Build *, Node x, Node w, Node bias);
 Node aten_length(Build *, Node x, double p, uint32_t dims, bool keep); /* a norm of order p, not 0 or 1; in the derivative 0 at 0 */
 Node aten_extreme(Build *, Node x, bool max); /* of all elements; those that are equal share the cotangent */
 Node aten_hinge(Build *, Node x); /* max(x, 0), in the derivative 0 at 0 */
+Node aten_detached(Build *, Node x); /* x, in derivatives a constant: results that PyTorch does not differentiate */
 
 /* ---- rules for cotangents (.adjoint), aten_rule.c ---- */
 

@@ -1,4 +1,4 @@
-/* Rules for cotangents (.adjoint) that several blocks share, and three pieces of expansions that stay whole until decompose
+/* Rules for cotangents (.adjoint) that several blocks share, and four pieces of expansions that stay whole until decompose
  * because PyTorch's derivative of them is not that of their parts. */
 #include <math.h>
 
@@ -137,8 +137,9 @@ static bool adjoint_moments(Build *b, Node n, const Node *ct, bool root, Node *g
 			by = b_select(b, b_bin_scalar(b, OP_eq, y, 0), aten_like(b, by, 0), part);
 		}
 		Node free = b_bin_scalar(b, OP_maximum, b_bin_scalar(b, OP_sub, count, correction), 0);
-		by = b_bin(b, OP_mul, by, b_bin(b, OP_div, aten_like(b, wide, 2), free));
-		g[0] = b_bin(b, OP_mul, by, b_bin(b, OP_sub, wide, aten_mean(b, wide, dims, true)));
+		/* no elements have no slope, and tangents along none add up to 0: not 0 times 2 / 0 */
+		Node slope = b_bin(b, OP_mul, b_bin(b, OP_sub, wide, aten_mean(b, wide, dims, true)), b_bin(b, OP_div, aten_like(b, wide, 2), free));
+		g[0] = b_bin(b, OP_mul, by, slope);
 	}
 	if (pair && ct[1].i) {
 		Node share = b_bin(b, OP_div, b_convert(b, with_dims(b, ct[1], lost), d), count);
@@ -195,6 +196,33 @@ OP(hinge){
 	.expand = "maximum(x, 0)",
 	.deriv = {"select(gt(x, 0), 1, 0)"},
 	.no_sample = "part of losses, whose samples reach it",
+};
+
+static bool no_cotangent(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	(void)b, (void)n, (void)ct, (void)want, (void)g;
+	return true;
+}
+
+static bool no_tangent(Build *b, Node n, const Node *t, Node *ty)
+{
+	(void)b, (void)n, (void)t, (void)ty;
+	return true;
+}
+
+Node aten_detached(Build *b, Node x)
+{
+	return x.i && dtype_is_inexact(node_dtype(b->g, x)) ? b_node(b, OP_detached, &x, 1, NULL, 0) : x;
+}
+OP(detached){
+	.schema = "detached(Tensor x) -> Tensor",
+	.doc = "x, without a derivative",
+	.infer = infer_hinge,
+	.expand = "x",
+	.adjoint = no_cotangent,
+	.tangent = no_tangent,
+	.batch_leading = true,
+	.no_sample = "part of normalisations, whose samples reach it",
 };
 
 static bool shape_extreme(Infer *f)

@@ -253,9 +253,9 @@ static bool jvp_text(Build *b, Node n, const Node *t, Node *ty)
 	Val v = expand_program(&e);
 	if (text_failed(&e, b, n, ".jvp"))
 		return false;
-	if (v.kind == VAL_nodes)
-		memcpy(ty, v.nodes, v.n * sizeof *ty);
-	else
+	for (uint32_t r = 0; v.kind == VAL_nodes && r < v.n; r++)
+		ty[r] = v.nodes[r].i ? b_convert(b, v.nodes[r], ir_type_of(g->ir, node_result_type(g, n, r))->dtype) : v.nodes[r];
+	if (v.kind != VAL_nodes)
 		ty[0] = b_convert(b, expand_operand(&e, &v, node_dtype(g, n)), node_dtype(g, n));
 	return true;
 }

@@ -164,19 +164,29 @@ Node b_cumprod_backward(Build *b, Node ct, Node x, uint32_t dim, bool reverse)
 	return b_bin(b, OP_mul, product_of_others(b, wide_x, dim, reverse), recurrence(b, wide(b, ct), wide_x, dim, reverse));
 }
 
-/* dy[j] / dx[i] = exp(x[i] - y[j]) for j >= i, in steps exp(y[j - 1] - y[j]), none of which overflows. Where y is -inf so is
- * x, and has no part in any sum. */
+/* exp(v[j - 1] - v[j]), at j where later, else at j - 1; 1 at the edge and between equal elements, which may be infinite. v grows
+ * along dim, from the end if reverse. */
+static Node step_of(Build *b, Node v, uint32_t dim, bool reverse, bool later)
+{
+	const Type t = *node_type(b->g, v);
+	Node zero = b_scalar(b, t.dtype, 0), other = shifted(b, v, dim, later != reverse, zero);
+	Node edge = shifted(b, b_full_int(b, DT_bool, 0, t.n, t.dim), dim, later != reverse, b_full_int(b, DT_bool, 1, 0, NULL));
+	Node change = later ? b_bin(b, OP_sub, other, v) : b_bin(b, OP_sub, v, other);
+	return b_un(b, OP_exp, b_select(b, b_bin(b, OP_bit_or, edge, b_bin(b, OP_eq, v, other)), zero, change));
+}
+
+/* dy[j] / dx[i] = exp(x[i] - m[j]) / s[j] for j >= i, where m is the greatest element so far and s the sum of exp(x - m) up to there: y
+ * itself is rounded, at 10000 by a thousandth. In steps exp(m[j - 1] - m[j]), so that nothing overflows. Where m is -inf so is x,
+ * and has no part in any sum. */
 static Node cumulative_logaddexp(Build *b, Node n, Node ct, uint32_t dim, bool reverse)
 {
-	Node x = wide(b, node_in(b->g, n, 0)), y = wide(b, n);
-	const Type t = *node_type(b->g, y);
-	Node zero = b_scalar(b, t.dtype, 0), nothing = b_bin_scalar(b, OP_eq, y, -HUGE_VAL);
-	Node first = shifted(b, b_full_int(b, DT_bool, 0, t.n, t.dim), dim, !reverse, b_full_int(b, DT_bool, 1, 0, NULL));
-	Node change = b_bin(b, OP_sub, shifted(b, y, dim, !reverse, zero), y);
-	Node step = b_un(b, OP_exp, b_select(b, b_bin(b, OP_bit_or, first, nothing), zero, change));
-	Node weight = b_un(b, OP_exp, b_select(b, nothing, zero, b_bin(b, OP_sub, x, y)));
-	Node sum = b_bin(b, OP_mul, weight, recurrence(b, wide(b, ct), step, dim, reverse));
-	return b_select(b, nothing, zero, sum);
+	Node x = wide(b, node_in(b->g, n, 0)), m = b_cumulative(b, "max", x, dim, reverse);
+	const Type t = *node_type(b->g, x);
+	Node zero = b_scalar(b, t.dtype, 0), nothing = b_bin_scalar(b, OP_eq, m, -HUGE_VAL);
+	Node part = b_un(b, OP_exp, b_select(b, nothing, zero, b_bin(b, OP_sub, x, m)));
+	Node s = recurrence(b, part, step_of(b, m, dim, reverse, false), dim, !reverse);
+	Node sum = recurrence(b, b_bin(b, OP_div, wide(b, ct), s), step_of(b, m, dim, reverse, true), dim, reverse);
+	return b_select(b, nothing, zero, b_bin(b, OP_mul, part, sum));
 }
 
 /* To the element that y[i] is: the latest of equal ones, and each NaN, as in PyTorch's cummax. */

@@ -410,13 +410,15 @@ static Node norm_with_statistics(Build *b, Node n, Norm r)
 	if (!r.y.i)
 		return r.y;
 	DType d = aten_result_dtype(b, n, 1, node_dtype(b->g, r.mean));
-	Node mean = aten_detached(b, b_convert(b, r.mean, d)), rstd = aten_detached(b, b_convert(b, r.rstd, d));
-	return b_tuple(b, (Node[]){r.y, mean, rstd}, 3);
+	return b_tuple(b, (Node[]){r.y, b_convert(b, r.mean, d), b_convert(b, r.rstd, d)}, 3);
 }
 
 static Node build_native_layer_norm(Build *b, Node n)
 {
-	return norm_with_statistics(b, n, layer_norm(b, n));
+	Norm r = layer_norm(b, n);
+	r.mean = aten_detached(b, r.mean);
+	r.rstd = aten_detached(b, r.rstd);
+	return norm_with_statistics(b, n, r);
 }
 OP(aten_native_layer_norm){
 	.schema = "aten.native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? "
@@ -510,19 +512,41 @@ static Norm group_norm(Build *b, Node n, Node x, int64_t groups)
 	return r;
 }
 
+/* By the mean and by rstd, each of which [N, groups] elements of x share; these PyTorch differentiates. */
+static Node group_statistics_cotangent(Build *b, Node x, Node wide, const Norm *r, const Node *ct)
+{
+	DType d = aten_dtype(b, wide);
+	Node count = aten_size(b, b_dim(b, wide, 2), d), sum = {0};
+	Shape s = aten_shape(b, wide), own = aten_shape(b, x);
+	if (ct[1].i)
+		sum = aten_expand_shape(b, b_unsqueeze(b, b_convert(b, ct[1], d), -1), &s);
+	if (ct[2].i) {
+		Node cube = b_bin(b, OP_mul, b_bin(b, OP_mul, r->rstd, r->rstd), r->rstd);
+		Node by = b_bin(b, OP_mul, b_unsqueeze(b, b_convert(b, ct[2], d), -1), b_un(b, OP_neg, cube));
+		sum = b_add(b, sum, b_bin(b, OP_mul, b_bin(b, OP_sub, wide, r->mean), by));
+	}
+	return aten_reshape(b, b_bin(b, OP_div, sum, count), &own);
+}
+
 static bool adjoint_group_norm_in(Build *b, Node n, const Node *ct, const bool *want, int64_t groups, Node *g)
 {
-	Node x = arg(b, n, "input"), wide;
-	if (!ct[0].i)
-		return true;
+	Node x = arg(b, n, "input"), wide = {0};
 	Norm r = group_norm_statistics(b, n, x, groups, &wide);
-	Ir *ir = b->g->ir;
-	Attr size = attr_int(ir, 0); /* of one dim: nothing reads these */
-	Attr attr[10] = {[5] = size, size, size, attr_int(ir, groups), attr_bools(want, 3)};
-	Node in[] = {ct[0], x, aten_squeeze_mask(b, r.mean, 4), aten_squeeze_mask(b, r.rstd, 4), arg(b, n, "weight")};
-	Node all = r.rstd.i ? b_node(b, OP_aten_native_group_norm_backward, in, 5, attr, 10) : r.rstd;
-	take_wanted(b, all, want, g);
-	return all.i;
+	if (!r.rstd.i)
+		return false;
+	if (ct[0].i) {
+		Attr size = attr_int(b->g->ir, 0); /* nothing reads these */
+		Attr attr[10] = {[5] = size, size, size, attr_int(b->g->ir, groups), attr_bools(want, 3)};
+		Node in[] = {ct[0], x, aten_squeeze_mask(b, r.mean, 4), aten_squeeze_mask(b, r.rstd, 4), arg(b, n, "weight")};
+		Node all = b_node(b, OP_aten_native_group_norm_backward, in, 5, attr, 10);
+		if (!all.i)
+			return false;
+		take_wanted(b, all, want, g);
+	}
+	bool statistics = node_dtype(b->g, n) == DT_none && (ct[1].i || ct[2].i);
+	if (want[0] && statistics)
+		g[0] = b_add(b, g[0], b_convert(b, group_statistics_cotangent(b, x, wide, &r, ct), node_dtype(b->g, x)));
+	return true;
 }
 
 static bool adjoint_group_norm(Build *b, Node n, const Node *ct, const bool *want, Node *g)

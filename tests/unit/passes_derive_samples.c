@@ -57,7 +57,6 @@ static const Exception exceptions[] = {
 	{"aten._batch_norm_with_update_functional", CONVENTION, "statistics have no derivative"},
 	{"aten._native_batch_norm_legit_functional", CONVENTION, "statistics have no derivative"},
 	{"aten.native_layer_norm", CONVENTION, "statistics have no derivative"},
-	{"aten.native_group_norm", CONVENTION, "statistics have no derivative"},
 	{"aten.nll_loss", CONVENTION, "tangents pass class weights over"},
 	{"aten.nll_loss_nd", CONVENTION, "tangents pass class weights over"},
 	{"aten.nll_loss2d", CONVENTION, "tangents pass class weights over"},

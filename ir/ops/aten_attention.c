@@ -176,7 +176,7 @@ static Node batch_attention(Build *b, Node n, const Node *in, const bool *batche
 {
 	if (drops(b->g, n))
 		return batch_by_scan(b, n, in, batched, size);
-	Node all[4] = {{0}}, mask = node_in(b->g, n, 3);
+	Node all[5] = {{0}}, mask = node_in(b->g, n, 3); /* the last: of random numbers, which it does not draw */
 	uint32_t rank = aten_rank(b, node_in(b->g, n, 0));
 	for (uint32_t k = 1; k < 3; k++)
 		rank = aten_rank(b, node_in(b->g, n, k)) > rank ? aten_rank(b, node_in(b->g, n, k)) : rank;

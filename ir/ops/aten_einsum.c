@@ -290,7 +290,9 @@ OP(aten_tensordot){
 		  "-> Tensor",
 	.build = build_tensordot,
 	.sample = "f32[n=2, 3, 4], f32[4, 3, m=5], dims_self=[1, 2], dims_other=[1, 0]; "
-		  "f32[2], f32[3], dims_self=[], dims_other=[]",
+		  "f32[2], f32[3], dims_self=[], dims_other=[]; "
+		  "f32[2, 1, 4], f32[4, 3, 5], dims_self=[1, 2], dims_other=[1, 0]; "
+		  "f32[2, 3, 4], f32[4, 1, 5], dims_self=[1, 2], dims_other=[1, 0]",
 };
 
 static Node build_bilinear(Build *b, Node n)

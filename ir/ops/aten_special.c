@@ -191,7 +191,8 @@ static Node build_zeta(Build *b, Node n)
 OP(aten_special_zeta){
 	.schema = "aten.special_zeta(Tensor self, Tensor other) -> Tensor",
 	.build = build_zeta,
-	.sample = "f32[n=3, 4] in 1.125..8, f32[4] in 0.25..6; f32[4] of 1 0.5 2 3, f32[4] of 2 2 -1.5 0",
+	.sample = "f32[n=3, 4] in 1.125..8, f32[4] in 0.25..6; f32[4] of 1 0.5 2 3, f32[4] of 2 2 -1.5 0; "
+		  "f64[6] of 1.0625 2 3.5 12 2 40, f64[6] of 0.25 1 2.5 0.75 30 3",
 };
 OP(aten_special_zeta_other_scalar){
 	.schema = "aten.special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor",
@@ -228,7 +229,7 @@ OP(aten_polygamma){
 	.aliases = "aten.special_polygamma",
 	.build = build_polygamma,
 	.sample = "n=0, f32[2, 3] in 0.25..6; n=1, f32[2, 3] in 0.25..6; n=2, f32[2, 3] in 0.25..6; "
-		  "n=3, f32[2, 3] in 0.25..6",
+		  "n=3, f32[2, 3] in 0.25..6; n=5, f64[4] of 0.25 1 3.5 12; n=100, f64[2] of 1.5 20",
 };
 
 OP(aten_special_spherical_bessel_j0){

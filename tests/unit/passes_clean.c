@@ -362,6 +362,32 @@ static void test_recipe_of_gather(void **state)
 	}
 }
 
+/* The hash of what is computed from replaceable weights names them by their values, not by their numbers in this file. */
+static void test_hash_of_recipe(void **state)
+{
+	static const uint32_t number[] = {1, 2, 9, 10, 11, 20, 99, 100, 101};
+	uint64_t first = 0;
+	for (size_t k = 0; k < COUNT(number); k++) {
+		for (uint32_t i = 1; i <= number[k]; i++)
+			constant(1, (int64_t[]){4});
+		ir->constant.data[number[k]].is_param = true;
+		char text[300];
+		snprintf(text, sizeof text, "graph @f(%%x: f32[4]) -> f32[4] {\n  %%c = const #%u f32[4]\n  %%s = mul(%%c, %%c) : f32[4]\n"
+			 "  %%z = add(%%x, %%s) : f32[4]\n  return %%z\n}\n", number[k]);
+		Graph *g = parse(text);
+		uint32_t last = ir->constant.n - 1;
+		PipelineOptions o = {.keep_params = true};
+		assert_true(pipeline_clean(g, &o));
+		assert_int_equal(ir->constant.n, last + 2);
+		const Const *made = &ir->constant.data[last + 1];
+		assert_non_null(made->recipe);
+		first = k ? first : made->hash;
+		assert_true(made->hash == first);
+		teardown(state);
+		setup(state);
+	}
+}
+
 static void test_fold_stays_small(void **state)
 {
 	(void)state;
@@ -464,6 +490,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_fold, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fold_stays_small, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_recipe_of_gather, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_hash_of_recipe, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fold_keeps_errors, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fold_scale_conv, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fold_scale_refuses, setup, teardown),

@@ -301,8 +301,8 @@ static Node interleave(const Gaps *q, Node y)
 {
 	Build *b = q->b;
 	SymTab *t = b_syms(b);
-	Sym shape[3 * MAX_RANK], end[MAX_RANK];
-	uint32_t perm[3 * MAX_RANK] = {0, 1}, rank = 2, ngap = 0, n = 3, seen = 0;
+	Sym shape[MAX_RANK], end[MAX_RANK];
+	uint32_t perm[MAX_RANK] = {0, 1}, rank = 2, ngap = 0, n = 3, seen = 0;
 	for (uint32_t d = 0; d < q->nsp; d++)
 		ngap += q->dim[d].gap > 1;
 	for (uint32_t k = 0; k < 2; k++)

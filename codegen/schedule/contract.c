@@ -274,8 +274,10 @@ static ContractAxes merge_axes(Sched *s, Kx a, Kx b, const ContractAxes *before)
 	uint64_t column = sym_uses(s->syms, s->offset[b.i], s->var[x.n]) ? 0 : bit(x.n);
 	s->outer &= ~column;
 	axes_merge_outer(s);
-	s->outer |= column;
-	sched_find_deps(s);
+	if (column) {
+		s->outer |= column;
+		sched_find_deps(s);
+	}
 	uint64_t in_a = sched_axes(s, s->offset[a.i]), in_b = sched_axes(s, s->offset[b.i]);
 	if (!s->var[x.n].i)
 		x.n = vector_axis(s, in_b & ~in_a & s->outer);

@@ -64,7 +64,7 @@ static void reduce_step(Sched *s, StageRun *r, const Stage *st)
 {
 	Lx acc = lx_var(s->f, r->acc);
 	Lx next = sched_accumulate(s, st, acc, st->value);
-	bool lanes_in_row = s->vaxis != NO_AXIS && !(s->outer >> s->vaxis & 1);
+	bool lanes_in_row = !sched_outer_vector(s);
 	if (s->mask.i && lanes_in_row && lx_type(s->f, acc).lanes > 1)
 		next = lx_select(s->f, s->mask, next, acc);
 	ls_set(s->f, r->acc, next);
@@ -256,7 +256,7 @@ static void finish_stage(Sched *s, StageRun *r, const Stage *st)
 	if (st->result != RESULT_REGISTER)
 		return;
 	Lx v = lx_var(s->f, st->kind == STAGE_ARGREDUCE ? r->arg : r->acc);
-	bool across = lx_type(s->f, v).lanes > 1 && !(s->outer >> s->vaxis & 1);
+	bool across = lx_type(s->f, v).lanes > 1 && !sched_outer_vector(s);
 	if (across)
 		v = st->kind == STAGE_ARGREDUCE ? first_of_lanes(s, r, st) : lx_hreduce(s->f, reduce_op(st->combine), v);
 	if (role_of(r->g, r->stage) == RUN_PART)
@@ -271,7 +271,7 @@ static void combine_parts(Generic *g, uint32_t stage)
 	Sched *s = g->s;
 	const Parts *p = g->parts;
 	const Stage *st = &s->k->stage.data[stage];
-	uint32_t lanes = s->vaxis != NO_AXIS && (s->outer >> s->vaxis & 1) ? s->lanes : 1;
+	uint32_t lanes = sched_outer_vector(s) ? s->lanes : 1;
 	Lx here = s->at[p->number];
 	Lv acc = ls_var(s->f, "acc", sched_identity(s, st->combine, (LType){st->acc, lanes}));
 	uint32_t mark = sched_for(s, p->number, lx_int(s->f, 0), sched_size(s, s->extent[p->number]), 1);
@@ -286,7 +286,7 @@ static void combine_parts(Generic *g, uint32_t stage)
 static void run_where(StageRun *r, const Stage *st, Kx where)
 {
 	Sched *s = r->g->s;
-	LType t = {dtype_compute(st->dtype), s->vaxis != NO_AXIS && (s->outer >> s->vaxis & 1) ? s->lanes : 1};
+	LType t = {dtype_compute(st->dtype), sched_outer_vector(s) ? s->lanes : 1};
 	Lx condition = sched_value(s, where);
 	Lv result = ls_var(s->f, "r", sched_identity(s, st->combine, t));
 	ls_if(s->f, condition);

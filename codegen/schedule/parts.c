@@ -133,7 +133,7 @@ static int64_t ceil_div(int64_t a, int64_t b)
 static double work_along(const Sched *s, uint32_t cut)
 {
 	const Stage *st = first_reduction(s);
-	double work = s->vaxis != NO_AXIS && s->outer >> s->vaxis & 1 ? (double)axes_hint(s, s->vaxis) : 1;
+	double work = sched_outer_vector(s) ? (double)axes_hint(s, s->vaxis) : 1;
 	for (uint32_t i = 0; i < st->nred; i++)
 		work *= st->red[i] == cut ? 1 : (double)axes_hint(s, st->red[i]);
 	return work < 1 ? 1 : work;
@@ -311,7 +311,7 @@ const char *schedule_parts(const Generic *whole, Sym ntasks, Kernel *before)
 	s->out->why = arena_printf(s->arena, "whole rows would be %lld task%s; %s", (long long)tasks,
 	                           tasks == 1 ? "" : "s",
 	                           s->vaxis == NO_AXIS               ? "no lanes"
-	                           : s->outer >> s->vaxis & 1 ? "lanes are neighbouring points"
+	                           : sched_outer_vector(s) ? "lanes are neighbouring points"
 	                                                      : "lanes are one row");
 	return NULL;
 }

@@ -43,12 +43,17 @@ OP(aten_dropout){
 		  "f32[n=3, 4], u64[2] of 1 2, p=0.25, train=true; f32[n=3, 4], p=1.0, train=true",
 };
 
-static Node build_feature_dropout(Build *b, Node n)
+static const uint32_t behind_channels = ~3u; /* dims whose elements are a feature */
+
+static bool has_features(Build *b, Node n)
 {
 	uint32_t rank = aten_rank(b, dropped_operand(b, n));
-	if (drops(b->g, n) && rank < 2)
-		return b_error(b, "dropout of features of rank %u, expected 2 at least", rank);
-	return drop_shared(b, n, ~3u);
+	return !drops(b->g, n) || rank >= 2 || b_error(b, "dropout of features of rank %u, expected 2 at least", rank).i;
+}
+
+static Node build_feature_dropout(Build *b, Node n)
+{
+	return has_features(b, n) ? drop_shared(b, n, behind_channels) : (Node){0};
 }
 OP(aten_feature_dropout){
 	.schema = "aten.feature_dropout(Tensor input, float p, bool train, *, " RANDOM_ARGS ") -> Tensor",
@@ -94,10 +99,7 @@ OP(aten_alpha_dropout){
 
 static Node build_feature_alpha_dropout(Build *b, Node n)
 {
-	uint32_t rank = aten_rank(b, dropped_operand(b, n));
-	if (drops(b->g, n) && rank < 2)
-		return b_error(b, "dropout of features of rank %u, expected 2 at least", rank);
-	return alpha_dropout(b, n, ~3u);
+	return has_features(b, n) ? alpha_dropout(b, n, behind_channels) : (Node){0};
 }
 OP(aten_feature_alpha_dropout){
 	.schema = "aten.feature_alpha_dropout(Tensor input, float p, bool train, *, " RANDOM_ARGS ") -> Tensor",

@@ -42,6 +42,11 @@ static bool require_float(Build *b, DType d)
 	return dtype_is_float(d) || b_error(b, "random numbers of %s, expected a float dtype", dtype_name(d)).i;
 }
 
+static bool float_begin(Build *b, Node n, Sample *s)
+{
+	return sample_begin(b, n, DT_f32, s) && require_float(b, s->dtype);
+}
+
 /* What a dtype is computed in. */
 static DType wide(DType d)
 {
@@ -88,7 +93,7 @@ OP(aten_rand_like) {
 static Node build_uniform(Build *b, Node n)
 {
 	Sample s;
-	if (!sample_begin(b, n, DT_f32, &s) || !require_float(b, s.dtype))
+	if (!float_begin(b, n, &s))
 		return (Node){0};
 	double from = node_float(b->g, n, "from"), to = node_float(b->g, n, "to");
 	Node u = b_convert(b, draw_uniform(b, &s.draw, s.dtype, &s.shape), wide(s.dtype));
@@ -191,7 +196,7 @@ OP(aten_normal_float_Tensor) {
 static Node build_log_normal(Build *b, Node n)
 {
 	Sample s;
-	if (!sample_begin(b, n, DT_f32, &s) || !require_float(b, s.dtype))
+	if (!float_begin(b, n, &s))
 		return (Node){0};
 	Node x = draw_normal(b, &s.draw, s.dtype, &s.shape);
 	x = placed(b, x, node_float(b->g, n, "std"), node_float(b->g, n, "mean"), wide(s.dtype));
@@ -214,7 +219,7 @@ static Node log_uniform(Build *b, Sample *s)
 static Node build_exponential(Build *b, Node n)
 {
 	Sample s;
-	if (!sample_begin(b, n, DT_f32, &s) || !require_float(b, s.dtype))
+	if (!float_begin(b, n, &s))
 		return (Node){0};
 	double lambda = node_float(b->g, n, "lambd");
 	if (!(lambda > 0))
@@ -231,7 +236,7 @@ static Node build_cauchy(Build *b, Node n)
 {
 	static const double pi = 3.1415926535897932384626433832795;
 	Sample s;
-	if (!sample_begin(b, n, DT_f32, &s) || !require_float(b, s.dtype))
+	if (!float_begin(b, n, &s))
 		return (Node){0};
 	Node u = draw_open(b, &s.draw, wide(s.dtype), &s.shape);
 	Node x = b_un(b, OP_tan, b_bin_scalar(b, OP_mul, b_bin_scalar(b, OP_sub, u, 0.5), pi));
@@ -457,7 +462,7 @@ static Node with_replacement(Build *b, Sample *s, Node w, int64_t count)
 static Node build_multinomial(Build *b, Node n)
 {
 	Sample s;
-	if (!sample_begin(b, n, DT_f32, &s) || !require_float(b, s.dtype))
+	if (!float_begin(b, n, &s))
 		return (Node){0};
 	int64_t count = aten_int(b, n, "num_samples");
 	bool again = node_bool(b->g, n, "replacement");

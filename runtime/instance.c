@@ -100,7 +100,7 @@ static int find_weights(const WeftModel *m, Constants *c, const WeftOpen *o, Wef
 	return m->weights || m->weights_bytes == 0 ? WEFT_OK : map_beside(m, c, verify, status);
 }
 
-static void constants_release(Constants *c)
+void constants_release(Constants *c)
 {
 	if (!c || atomic_fetch_sub(&c->instances, 1) != 1)
 		return;
@@ -191,6 +191,7 @@ void weft_rt_close(WeftInstance *in)
 	if (!in)
 		return;
 	constants_release(in->constants);
+	free(in->spare);
 	free(in->state);
 	free(in);
 }
@@ -228,12 +229,6 @@ int instance_enter(WeftInstance *in, bool alone, WeftStatus *status)
 void instance_leave(WeftInstance *in, bool alone)
 {
 	atomic_fetch_add_explicit(&in->users, alone ? 1 : -1, memory_order_release);
-}
-
-void constants_replace(WeftInstance *in, Constants *with)
-{
-	constants_release(in->constants);
-	in->constants = with;
 }
 
 /* ---- models without state.c ---- */

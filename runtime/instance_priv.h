@@ -28,13 +28,14 @@ struct WeftInstance {
 	char *state;
 	_Atomic int32_t users; /* calls that read what others may replace: state, replaceable weights; -1: one replaces */
 	int32_t ncpu;
+	void *spare; /* memory of weights that were replaced, for the next ones; or NULL */
 };
 
 /* Become one of the calls that share the instance, or the one that has it alone; WEFT_ERR_BUSY. */
 int instance_enter(WeftInstance *, bool alone, WeftStatus *);
 void instance_leave(WeftInstance *, bool alone);
-/* Alone: the instance lets go of its constants and gets others. */
-void constants_replace(WeftInstance *, Constants *);
+/* One instance less has them. */
+void constants_release(Constants *);
 /* How many threads a call gets, and of which provider. */
 int32_t threads_wanted(const WeftInstance *, const WeftContext *, const WeftThreads **);
 /* NULL: no memory. */

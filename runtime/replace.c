@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* What a thread takes at once: a part of a parameter, which stays in a cache on its way. */
 enum { PART = 1 << 20 };
@@ -276,16 +277,34 @@ static void build_all(void *arg, int32_t thread, int32_t nthreads)
 	}
 }
 
+/* Others in place of the constants. Large memory that no clone uses is kept for the next ones, since new pages take longer than what is written to
+ * them; until then the system may have them. */
+static void replace_constants(WeftInstance *in, Constants *with)
+{
+#ifdef MADV_FREE
+	enum { LARGE = 8 << 20 };
+	Constants *old = in->constants;
+	const uint64_t bytes = in->model->weights_bytes;
+	if (old->built && bytes >= LARGE && atomic_load(&old->instances) == 1 && madvise(old->built, (size_t)bytes, MADV_FREE) == 0) {
+		in->spare = old->built;
+		old->built = NULL;
+	}
+#endif
+	constants_release(in->constants);
+	in->constants = with;
+}
+
 /* The instance is this call's alone. */
 static int build(WeftInstance *in, Build *b, const WeftContext *ctx, WeftStatus *status)
 {
 	const WeftThreads *t;
 	Constants *c = calloc(1, sizeof *c);
-	char *section = c ? section_alloc(b->m->weights_bytes) : NULL;
-	if (!section) {
+	char *section = c && !in->spare ? section_alloc(b->m->weights_bytes) : in->spare;
+	if (!c || !section) {
 		free(c);
 		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for other weights");
 	}
+	in->spare = NULL;
 	*c = (Constants){.instances = 1, .weights = section, .built = section};
 	b->from = in->constants->weights;
 	b->to = section;
@@ -298,7 +317,7 @@ static int build(WeftInstance *in, Build *b, const WeftContext *ctx, WeftStatus 
 	else
 		build_all(b, 0, 1);
 	if (!b->failed) {
-		constants_replace(in, c);
+		replace_constants(in, c);
 		return WEFT_OK;
 	}
 	free(section);

@@ -25,19 +25,22 @@ typedef struct {
 	WeftLayoutDim layout[8];
 } Case;
 
-/* Every axis in one or two pieces, in any order, some padded. */
+/* Every axis in one or two pieces, in any order; every second one without padding, or pieces that are not full. */
 static Case random_case(void)
 {
 	Case c = {.rank = (uint32_t)draw(1, 4)};
+	const int64_t whole = draw(0, 1);
 	for (uint32_t a = 0; a < c.rank; a++) {
 		c.dim[a] = draw(1, 30);
 		int64_t inner = draw(0, 1) ? draw(1, 9) : 0;
+		if (whole && inner)
+			c.dim[a] = inner * draw(1, 4);
 		if (inner) {
 			int64_t outer = (c.dim[a] + inner - 1) / inner;
-			c.layout[c.n++] = (WeftLayoutDim){a, inner, outer, outer + draw(0, 1)};
-			c.layout[c.n++] = (WeftLayoutDim){a, 1, inner, inner + draw(0, 2)};
+			c.layout[c.n++] = (WeftLayoutDim){a, inner, outer, outer + draw(0, 1 - whole)};
+			c.layout[c.n++] = (WeftLayoutDim){a, 1, inner, inner + draw(0, 2 - 2 * whole)};
 		} else {
-			c.layout[c.n++] = (WeftLayoutDim){a, 1, c.dim[a], c.dim[a] + draw(0, 3)};
+			c.layout[c.n++] = (WeftLayoutDim){a, 1, c.dim[a], c.dim[a] + draw(0, 3 - 3 * whole)};
 		}
 	}
 	for (uint32_t k = c.n; k > 1; k--) {
@@ -104,7 +107,7 @@ static void test_parts(void **state)
 {
 	(void)state;
 	const size_t elem[] = {1, 2, 4, 8, 16};
-	for (int k = 0; k < 800; k++) {
+	for (int k = 0; k < 2000; k++) {
 		Case c = random_case();
 		compare(&c, elem[k % 5]);
 	}

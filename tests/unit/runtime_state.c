@@ -315,6 +315,62 @@ static void test_weights(void **unused)
 	model.close(other);
 }
 
+/* Weights of which memory is kept for the next ones: one parameter row-major, one with its halves exchanged. */
+enum { LARGE = 3 << 19 };
+
+static int run_corners(WeftRegion *r, void *const *buf, const int64_t *slot)
+{
+	const float *w = buf[1];
+	float *y = buf[0];
+	(void)r, (void)slot;
+	y[0] = w[0];
+	y[1] = w[LARGE - 1];
+	y[2] = w[2 * LARGE - 1];
+	return 0;
+}
+
+static void test_large_weights(void **unused)
+{
+	(void)unused;
+	static const int64_t dim[] = {2, LARGE / 2};
+	static const WeftLayoutDim halves[] = {{.axis = 1, .divisor = 1, .extent = LARGE / 2, .padded = LARGE / 2},
+					       {.axis = 0, .divisor = 1, .extent = 2, .padded = 2}};
+	static const WeftParamInfo large[] = {{"a", F32, 2, dim, 0, NULL, 0, 4 * LARGE}, {"b", F32, 2, dim, 2, halves, 4 * LARGE, 4 * LARGE}};
+	static const WeftEntry corners = {ENTRY("corners", 2, 1, sizes_fn, run_corners), OUT(outputs)};
+	static const WeftEntry *const entry[] = {&corners};
+	float *first = aligned_alloc(64, 8 * LARGE), *value = malloc(4 * LARGE), x[3] = {0}, y[3];
+	const char *name[] = {"a", "b"};
+	WeftModel m = replaceable;
+	assert_true(first && value);
+	memset(first, 0, 8 * LARGE);
+	m.nentry = 1, m.entry = entry, m.nparam = 2, m.param = large, m.nstate = 0;
+	m.weights = first, m.weights_bytes = 8 * LARGE;
+	WeftTensor t = {value, {WEFT_CPU, 0}, 2, F32, (int64_t *)(uintptr_t)dim, NULL, 0}, both[2] = {t, t};
+	WeftInstance *in = opened(&m), *other = NULL;
+	for (int k = 1; k < 9; k++) {
+		for (int i = 0; i < LARGE; i++)
+			value[i] = (float)k;
+		assert_int_equal(m.set_weights(in, 2, name, both, NULL, NULL), WEFT_OK);
+		assert_int_equal(run(in, 0, x, y, NULL), WEFT_OK);
+		assert_true(y[0] == (float)k && y[1] == (float)k && y[2] == (float)k);
+		value[LARGE / 2 - 1] = value[LARGE - 1] = -1;
+		assert_int_equal(m.set_weights(in, 1, name + k % 2, &t, NULL, NULL), WEFT_OK); /* the other is copied */
+		assert_int_equal(run(in, 0, x, y, NULL), WEFT_OK);
+		assert_true(y[0] == (float)k && y[1] == (k % 2 ? (float)k : -1.f) && y[2] == (k % 2 ? -1.f : (float)k));
+		if (k % 4 == 0)
+			assert_int_equal(m.clone(in, &other, NULL), WEFT_OK);
+		if (k % 4 != 1 || !other)
+			continue;
+		assert_int_equal(run(other, 0, x, y, NULL), WEFT_OK);
+		assert_true(y[0] == 4 && y[1] == -1 && y[2] == 4); /* a clone's memory is not taken */
+		m.close(other);
+	}
+	m.close(in);
+	m.close(other);
+	free(first);
+	free(value);
+}
+
 static void test_nothing_to_change(void **unused)
 {
 	(void)unused;
@@ -469,7 +525,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_state),       cmocka_unit_test(test_same_shape), cmocka_unit_test(test_wrong_tensors),   cmocka_unit_test(test_clone),
 		cmocka_unit_test(test_busy),        cmocka_unit_test(test_failed_call),     cmocka_unit_test(test_donation),
-		cmocka_unit_test(test_weights),     cmocka_unit_test(test_nothing_to_change), cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_weights), cmocka_unit_test(test_large_weights),     cmocka_unit_test(test_nothing_to_change), cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_other_sizes), cmocka_unit_test(test_weights_while_running),
 	};
 	replaceable = model;

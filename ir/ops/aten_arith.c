@@ -362,6 +362,7 @@ OP(aten_nextafter){
 	.schema = "aten.nextafter(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "nextafter(self, other)",
+	.deriv = {"select(eq(self, other), 0.0, 1.0)", "0"}, /* as PyTorch has it */
 	.sample = "f32[n=2, 4] of 1 -2 0 3 1 -2 0 5, f32[4] of -1 1 2 5",
 };
 OP(aten_fmax){

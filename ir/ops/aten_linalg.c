@@ -74,9 +74,15 @@ static Node build_matrix_power(Build *b, Node n)
 	Node x = arg(b, n, "self"), y = {0};
 	Shape s = aten_shape(b, x);
 	int64_t e = aten_int(b, n, "n");
-	if (!x.i || s.rank < 2 || e < 0)
+	if (!x.i || s.rank < 2 || e == INT64_MIN)
 		return b_error(b, "matrix power %lld of an operand of rank %u", (long long)e,
 			       s.rank);
+	if (e < 0) {
+		x = b_node(b, OP_aten_linalg_inv, &x, 1, NULL, 0);
+		e = -e;
+	}
+	if (!x.i)
+		return x;
 	if (e == 0) {
 		Node i = aten_iota_dim(b, &s, s.rank - 2, DT_i64);
 		Node on = b_bin(b, OP_eq, i, aten_iota_dim(b, &s, s.rank - 1, DT_i64));
@@ -92,7 +98,8 @@ static Node build_matrix_power(Build *b, Node n)
 OP(aten_linalg_matrix_power){
 	.schema = "aten.linalg_matrix_power(Tensor self, int n) -> Tensor",
 	.build = build_matrix_power,
-	.sample = "f32[3, 3] in -1..1, n=3; f32[2, 2] in -1..1, n=0; f32[2, 2, 2] in -1..1, n=1; f32[2, 2] in -1..1, n=6",
+	.sample = "f32[3, 3] in -1..1, n=3; f32[2, 2] in -1..1, n=0; f32[2, 2, 2] in -1..1, n=1; f32[2, 2] in -1..1, n=6; "
+		  "f32[2, 2, 2] of 4 1 -1 2 0 1 2 3, n=-3; c64[2, 2] of 0 1 2 0 1 -1 3 0.5, n=-1",
 };
 
 static Node build_kron(Build *b, Node n)

@@ -145,8 +145,8 @@ OP(nextafter) {
 	.doc = "the next value from a towards b",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "nextafter(a, b)",
-	.no_deriv = "a step of the last place, which PyTorch does not differentiate either",
-	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; f32[4] of 0 1 -2 5, f32[4] of -1 2 -3 5",
+	.deriv = {"1", "0"},
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -7.9..8.1; f32[4] of 0 1 -2 5, f32[4] of -1 2 -3 6",
 };
 
 /* ---- rounding, sign, roots ---- */

@@ -63,7 +63,7 @@ static CExpr c_addr(Fn *f, const LxData *d, CExpr bytes)
 
 static CExpr c_lx(Fn *f, Lx x)
 {
-	static const char *const shuffle[] = {"lo", "hi", "reverse", "even"};
+	static const char *const shuffle[SHUFFLE_COUNT] = {"lo", "hi", "reverse", "even", "zip_lo", "zip_hi"};
 	CUnit *u = f->u;
 	const LxData *d = lx_at(f, x);
 	CExpr in[4];
@@ -87,7 +87,7 @@ static CExpr c_lx(Fn *f, Lx x)
 	case LX_ANY:
 		return c_call(u, c_helper(u, "any", from, from), in, 1);
 	case LX_SHUFFLE:
-		return c_call(u, c_helper(u, shuffle[d->u.k], from, from), in, d->u.k == SHUFFLE_EVEN ? 2 : 1);
+		return c_call(u, c_helper(u, shuffle[d->u.k], from, from), in, 1 + shuffle_is_of_two((Shuffle)d->u.k));
 	case LX_ADDR:
 		return c_addr(f, d, in[0]);
 	default:

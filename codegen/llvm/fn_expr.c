@@ -104,8 +104,8 @@ static LLVMValueRef shuffle(Fn *f, const LxData *d, uint32_t from, LLVMValueRef 
 		at[k] = LLVMConstInt(i32, shuffle_lane((Shuffle)d->u.k, k, from), false);
 	if (lanes == 1)
 		return LLVMBuildExtractElement(u->b, in[0], at[0], "");
-	bool one = d->u.k != SHUFFLE_EVEN;
-	return LLVMBuildShuffleVector(u->b, in[0], one ? LLVMGetPoison(LLVMTypeOf(in[0])) : in[1], LLVMConstVector(at, lanes), "");
+	LLVMValueRef other = shuffle_is_of_two((Shuffle)d->u.k) ? in[1] : LLVMGetPoison(LLVMTypeOf(in[0]));
+	return LLVMBuildShuffleVector(u->b, in[0], other, LLVMConstVector(at, lanes), "");
 }
 
 static LLVMValueRef fresh(Fn *f, Lx x)

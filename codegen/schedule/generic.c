@@ -356,14 +356,19 @@ static bool reads_own_result(const Sched *s)
 	return false;
 }
 
+static bool may_be_empty(const Sched *s, uint32_t axis)
+{
+	int64_t lo, hi;
+	sym_range(s->syms, s->extent[axis], &lo, &hi);
+	return lo < 1;
+}
+
 /* What a loop over this axis would compute again each time is computed ahead of it; where the loop might not
  * run at all, nothing is: there may be nothing to read. */
 static void hoist_out_of(Generic *g, uint32_t axis)
 {
 	Sched *s = g->s;
-	int64_t lo, hi;
-	sym_range(s->syms, s->extent[axis], &lo, &hi);
-	if (lo < 1 || reads_own_result(s))
+	if (may_be_empty(s, axis) || reads_own_result(s))
 		return;
 	uint64_t known = known_axes(s);
 	for (uint32_t i = 0; known && i < s->k->stage.n; i++)
@@ -383,6 +388,10 @@ static void outer_loops(Generic *g, uint32_t next)
 		outer_loops(g, next + 1);
 		sched_end(s, mark);
 		s->at[axis] = (Lx){0};
+	} else if (g->turned.across != NO_AXIS) {
+		if (!may_be_empty(s, g->turned.across))
+			hoist_out_of(g, s->vaxis);
+		transpose_tiles(s, &g->turned);
 	} else if (outer_vector) {
 		uint32_t axis = s->vaxis;
 		Lx lo = sched_start(s, axis), hi = sched_limit(s, axis);
@@ -427,6 +436,16 @@ static void cut(Generic *g, uint32_t axis, int64_t per)
 	g->npart = sym_ceildiv(s->syms, s->extent[axis], g->per);
 }
 
+/* An axis that vectors run along: of tiles the longer one. */
+static uint32_t lanes_to_cut(const Generic *g)
+{
+	const Sched *s = g->s;
+	uint32_t across = g->turned.across;
+	if (!sched_outer_vector(s))
+		return NO_AXIS;
+	return across != NO_AXIS && axes_hint(s, across) > axes_hint(s, s->vaxis) ? across : s->vaxis;
+}
+
 Sym generic_choose_tasks(Generic *g, double work)
 {
 	Sched *s = g->s;
@@ -436,6 +455,8 @@ Sym generic_choose_tasks(Generic *g, double work)
 		rest *= (double)axes_hint(s, g->order[i]);
 	if (outer_vector)
 		rest *= (double)axes_hint(s, s->vaxis);
+	if (g->turned.across != NO_AXIS)
+		rest *= (double)axes_hint(s, g->turned.across);
 	const Machine *m = &s->target->machine;
 	double tasks = 1, enough = (double)tuning_tasks(m), least = (double)tuning_task_work(m);
 	g->ntask = 0;
@@ -450,11 +471,11 @@ Sym generic_choose_tasks(Generic *g, double work)
 	}
 	if (tasks >= enough || !(rest >= 2 * least)) /* not a number: an axis without extent */
 		return generic_ntasks(g);
-	uint32_t axis = g->ntask < g->norder ? g->order[g->ntask] : outer_vector ? s->vaxis : NO_AXIS;
+	uint32_t axis = g->ntask < g->norder ? g->order[g->ntask] : lanes_to_cut(g);
 	if (axis == NO_AXIS)
 		return generic_ntasks(g);
 	double per = rest / (double)axes_hint(s, axis);
-	int64_t unit = axis == s->vaxis ? 4 * (int64_t)s->lanes : 1;
+	int64_t unit = axis == s->vaxis || axis == g->turned.across ? 4 * (int64_t)s->lanes : 1;
 	int64_t want = (int64_t)(least / per);
 	cut(g, axis, want < unit ? unit : want - want % unit);
 	return generic_ntasks(g);
@@ -495,11 +516,38 @@ void generic_run(Generic *g)
 	outer_loops(g, g->ntask);
 }
 
-static const char *why_generic(const Sched *s)
+static const char *why_generic(const Generic *g)
 {
+	const Sched *s = g->s;
+	if (g->turned.across != NO_AXIS)
+		return arena_printf(s->arena, "tiles of %u by %u are transposed: what is read and what is written lie along different axes",
+		                    s->lanes, s->lanes);
 	if (s->vaxis == NO_AXIS)
 		return target_lanes(s->target, DT_f32) == 1 ? "the target has no vectors" : "no axis is worth vectors";
 	return sched_outer_vector(s) ? "lanes are neighbouring points" : "lanes are one row";
+}
+
+static void choose_lanes(Generic *g)
+{
+	Sched *s = g->s;
+	uint32_t along, lanes;
+	const char *why = transpose_find(s, &g->turned, &along, &lanes);
+	if (why)
+		array_push(s->arena, &s->out->refused, (Refusal){"transposed tiles", why});
+	bool turned = g->turned.across != NO_AXIS;
+	s->vaxis = turned ? along : axes_choose_vector(s);
+	s->lanes = turned ? lanes : s->vaxis == NO_AXIS ? 1 : target_lanes(s->target, DT_f32);
+	if (s->lanes == 1)
+		s->vaxis = NO_AXIS;
+}
+
+static void choose_order(Generic *g)
+{
+	uint32_t n = axes_outer_order(g->s, g->order);
+	g->norder = 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (g->order[i] != g->turned.across)
+			g->order[g->norder++] = g->order[i];
 }
 
 const char *schedule_generic(Sched *s)
@@ -507,12 +555,9 @@ const char *schedule_generic(Sched *s)
 	Kernel *before = s->k;
 	axes_join_rows(s);
 	axes_merge_outer(s);
-	s->vaxis = axes_choose_vector(s);
-	s->lanes = s->vaxis == NO_AXIS ? 1 : target_lanes(s->target, DT_f32);
-	if (s->lanes == 1)
-		s->vaxis = NO_AXIS;
 	Generic g = {.s = s};
-	g.norder = axes_outer_order(s, g.order);
+	choose_lanes(&g);
+	choose_order(&g);
 	Sym ntasks = generic_choose_tasks(&g, generic_work_per_point(s, UINT64_MAX));
 	const char *why = schedule_parts(&g, ntasks, before);
 	if (!why)
@@ -520,7 +565,7 @@ const char *schedule_generic(Sched *s)
 	array_push(s->arena, &s->out->refused, (Refusal){"parts of rows", why});
 	generic_run(&g);
 	s->out->algorithm = "generic";
-	s->out->why = why_generic(s);
+	s->out->why = why_generic(&g);
 	sched_finish_phase(s, ntasks, s->cost);
 	return NULL;
 }

@@ -20,13 +20,22 @@ typedef struct {
 	Sym slot;              /* element of a temporary: of the part and the outer point */
 } Parts;
 
+/* Loads that are contiguous along another axis than results are; see transpose.c. */
+typedef struct {
+	uint32_t across; /* that axis, or NO_AXIS */
+	const Kx *load;
+	uint32_t n;
+	bool simple;     /* what becomes of them is a few instructions */
+} Turned;
+
 typedef struct {
 	Sched *s;
-	uint32_t order[MAX_AXES], norder; /* outer axes without the vector axis */
+	uint32_t order[MAX_AXES], norder; /* outer axes without the vector axis, and without turned.across */
 	uint32_t ntask;                   /* the first ntask of them are the task grid */
 	uint32_t cut;                     /* an axis of which each task has a part, or NO_AXIS */
 	Sym per, npart;                   /* its elements; how many parts */
 	const Parts *parts;               /* NULL: the kernel is one phase, of whole stages */
+	Turned turned;
 } Generic;
 
 /* Whole axes are tasks until there are enough of them; then the next axis is cut. `work` for each outer point. Returns the
@@ -41,5 +50,11 @@ double generic_work_per_point(const Sched *, uint64_t stages);
 /* parts.c: tasks reduce parts of long rows, later phases combine them. `ntasks`: of the kernel as one phase, with `whole` of
  * its grid; before: the kernel before axes were merged. As a ScheduleFn. */
 const char *schedule_parts(const Generic *whole, Sym ntasks, Kernel *before);
+
+/* transpose.c: whether results are stored along an axis `along` and loads are contiguous `across` it, in tiles of `lanes`.
+ * Returns why not where there are such loads; across is NO_AXIS where nothing is to be transposed. */
+const char *transpose_find(Sched *, Turned *, uint32_t *along, uint32_t *lanes);
+/* The loops over both axes; the vector axis is that of the results. */
+void transpose_tiles(Sched *, const Turned *);
 
 #endif

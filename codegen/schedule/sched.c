@@ -611,6 +611,11 @@ Lx sched_value(Sched *s, Kx id)
 	return remember(s, id.i, named(s, x, v));
 }
 
+void sched_give(Sched *s, Kx id, Lx value)
+{
+	remember(s, id.i, value);
+}
+
 Lx sched_vector(Sched *s, Kx x)
 {
 	return sched_splat(s, sched_value(s, x));

@@ -88,6 +88,7 @@ Lx sched_sym(Sched *, Sym);         /* scalar, at the current point (lane 0 of t
 Lx sched_sym_lanes(Sched *, Sym);   /* i64 lanes */
 Lx sched_value(Sched *, Kx);        /* scalar or vector, compute dtype */
 Lx sched_vector(Sched *, Kx);       /* splat when uniform */
+void sched_give(Sched *, Kx, Lx);   /* its value in this scope */
 Lx sched_convert(Sched *, Lx, DType); /* to a compute dtype, or f32 rounded to a storage dtype */
 Lx sched_splat(Sched *, Lx);        /* to s->lanes unless it is a vector already */
 bool sched_varies(const Sched *, Kx); /* depends on the vector axis */

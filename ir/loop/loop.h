@@ -43,7 +43,9 @@ typedef enum {
 typedef enum {
 	SHUFFLE_LOW, SHUFFLE_HIGH, /* half of in[0]; in[1] is the same */
 	SHUFFLE_REVERSE,           /* of in[0] */
-	SHUFFLE_EVEN               /* every second lane of in[0], then of in[1] from its second one on */
+	SHUFFLE_EVEN,              /* every second lane of in[0], then of in[1] from its second one on */
+	SHUFFLE_ZIP_LOW, SHUFFLE_ZIP_HIGH, /* lanes of the low or high halves of in[0] and in[1] in turn */
+	SHUFFLE_COUNT
 } Shuffle;
 
 typedef struct {
@@ -262,6 +264,9 @@ Lx lx_any(LoopFn *, Lx);
 Lx lx_shuffle(LoopFn *, Shuffle, Lx a, Lx b);
 /* Which lane of the operands (of so many lanes, in[1]'s after in[0]'s) is lane k of the result. */
 uint32_t shuffle_lane(Shuffle, uint32_t k, uint32_t lanes);
+const char *shuffle_name(Shuffle);
+/* It has lanes of in[1]. */
+bool shuffle_is_of_two(Shuffle);
 Lx lx_table(LoopFn *, const ScTable *, Lx index);
 /* Without folding: an operation as it is to be emitted, and the same expression of other operands. */
 Lx lx_op(LoopFn *, ScOp, LType, const Lx *in, uint32_t nin, unsigned known);

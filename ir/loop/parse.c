@@ -121,7 +121,6 @@ static Lx operation(Parser *p, ScOp op, LType typed, const Lx *in, uint32_t nin,
 
 static bool lanes_call(Parser *p, const char *name, LType t, const Lx *in, uint32_t nin, Lx *out)
 {
-	static const char *const shuffle[] = {"low", "high", "reverse", "even"};
 	ScOp op;
 	*out = (Lx){0};
 	if (!strcmp(name, "splat") && nin == 1)
@@ -134,9 +133,9 @@ static bool lanes_call(Parser *p, const char *name, LType t, const Lx *in, uint3
 		*out = lx_any(p->f, in[0]);
 	if (!strncmp(name, "reduce_", 7) && nin == 1 && find_op(name + 7, &op))
 		*out = lx_hreduce(p->f, op, in[0]);
-	for (uint32_t k = 0; k < 4 && nin == 2; k++)
-		if (!strcmp(name, shuffle[k]))
-			*out = lx_shuffle(p->f, (Shuffle)k, in[0], in[1]);
+	for (Shuffle k = 0; k < SHUFFLE_COUNT && nin == 2; k++)
+		if (!strcmp(name, shuffle_name(k)))
+			*out = lx_shuffle(p->f, k, in[0], in[1]);
 	return out->i;
 }
 

@@ -168,11 +168,9 @@ static void print_fresh(Printer *p, const LxData *d)
 	case LX_ANY:
 		print_call(p, "any", d, false);
 		break;
-	case LX_SHUFFLE: {
-		static const char *const name[] = {"low", "high", "reverse", "even"};
-		print_call(p, name[d->u.k], d, false);
+	case LX_SHUFFLE:
+		print_call(p, shuffle_name((Shuffle)d->u.k), d, false);
 		break;
-	}
 	case LX_TABLE:
 		print_call(p, d->table->name, d, false);
 		break;

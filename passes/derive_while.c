@@ -462,8 +462,10 @@ bool while_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 		if (l.reads[k])
 			l.kept[l.nkept++] = l.in[k];
 	Node count, *kept = ZEROED(b->g, Node, l.nkept);
-	TRY(keep_rounds(&w, &l, rounds, &count, kept));
+	/* the body of a loop without rounds has a place to write to, too */
+	Sym places = sym_is(b->g->ir->syms, rounds, 0) ? b_int(b, 1) : rounds;
+	TRY(keep_rounds(&w, &l, places, &count, kept));
 	if (kind == ROUNDS_GIVEN)
 		check_count(b, count, rounds);
-	return rounds_backwards(b, &w, &l, has_ct, ct, count, kept, rounds, g);
+	return rounds_backwards(b, &w, &l, has_ct, ct, count, kept, places, g);
 }

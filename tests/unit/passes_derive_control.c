@@ -179,6 +179,7 @@ static void test_bounded(void **state)
 	(void)state;
 	check(ROUNDS("0", LIMIT("9") SMALL "    %e = lt(%i, %n)\n    %c = bit_and(%e, %d)\n", ""), NULL, 0);
 	check(ROUNDS("0", LIMIT("3") "    %k = add(%i, %i)\n    %c = lt(%k, %n)\n", ", most=7"), NULL, 0);
+	check(ROUNDS("0", LIMIT("0") SMALL "    %e = lt(%i, %n)\n    %c = bit_and(%e, %d)\n", ""), NULL, 0); /* no round at all */
 }
 
 static void test_refused(void **state)

@@ -163,6 +163,41 @@ static void test_features(void **state)
 	assert_string_equal(missing, "a.name.of.thirty-one.letters.12");
 }
 
+/* The first that this processor has all of; the last one needs nothing that is asked for. */
+static const WeftModel *level(uint32_t k)
+{
+	static const WeftManifest manifest[] = {{.features = "sse3 its.own"}, {.features = "avx512vnni avx512f"}, {.features = "its.own"}};
+	static WeftModel model[3];
+	model[k].manifest = &manifest[k];
+	return &model[k];
+}
+
+static const WeftModel *first(void)
+{
+	return level(0);
+}
+
+static const WeftModel *second(void)
+{
+	return level(1);
+}
+
+static const WeftModel *last_one(void)
+{
+	return level(2);
+}
+
+static void test_levels(void **state)
+{
+	(void)state;
+	char missing[32];
+	const WeftModel *(*const all[])(void) = {second, last_one, first}, *(*const two[])(void) = {first, second}, *(*const one[])(void) = {second};
+	bool has = !weft_cpu_lacks("avx512vnni avx512f", missing);
+	assert_ptr_equal(weft_rt_select(all, 3), has ? level(1) : level(2));
+	assert_ptr_equal(weft_rt_select(two, 2), weft_cpu_lacks("sse3", missing) ? level(1) : level(0));
+	assert_ptr_equal(weft_rt_select(one, 1), level(1)); /* whether it has it or not: opening it says what is missing */
+}
+
 /* ---- operators of the user ---- */
 
 typedef struct {
@@ -262,7 +297,7 @@ static void test_values(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_layouts), cmocka_unit_test(test_checksum), cmocka_unit_test(test_features),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_layouts), cmocka_unit_test(test_checksum), cmocka_unit_test(test_features), cmocka_unit_test(test_levels),
 					   cmocka_unit_test(test_operator), cmocka_unit_test(test_values)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

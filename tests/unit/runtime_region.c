@@ -453,6 +453,69 @@ static void test_put_back(void **state)
 		}
 }
 
+/* ---- launches from a table ---- */
+
+/* y[i] += p[0] i + p[1] */
+static int add_line(const WeftFrame *f, int64_t begin, int64_t end)
+{
+	int64_t *y = f->buf[0];
+	for (int64_t i = begin; i < end; i++)
+		y[i] += f->p[0] * i + f->p[1];
+	return 0;
+}
+
+/* y[i] = x[i] */
+static int take_all(const WeftFrame *f, int64_t begin, int64_t end)
+{
+	int64_t *y = f->buf[1];
+	const int64_t *x = f->buf[0];
+	for (int64_t i = begin; i < end; i++)
+		y[i] = x[i];
+	return 0;
+}
+
+enum { LINE_3 = 3, OFFSET = 16 };
+
+static int run_table(WeftRegion *r, void *const *buf, const int64_t *slot)
+{
+	static const WeftKernel kernels[] = {add_line, take_all, fail_some};
+	static const int64_t word[] = {
+		0, 1, 1, 2, 2 * TASKS, 0, 0,                  2 * LINE_3, 1,        /* buf[0] += 3 i + value[0] */
+		1, 2, 2, 0, 3,         0, 2 * OFFSET, 1, 5,                        /* value[1] of them, from 16 bytes behind to value[2] */
+		0, 3, 1, 2, 3,         1, 0,                  2 * -1, 2 * 0,       /* buf[1] -= i, as many */
+	}, failing[] = {0, 1, 1, 2, 2 * 2, 0, 0, 0, 2, 2, 2, 1, 1, 2 * TASKS, 0, 0, 2 * 2, 0, 3, 1, 2, 2 * 2, 0, 0, 0, 2};
+	const WeftLaunches all = {kernels, word, sizeof word / sizeof *word}, some = {kernels, failing, sizeof failing / sizeof *failing};
+	void *b[2];
+	int64_t p[2];
+	return weft_launches(r, slot[3] ? &some : &all, buf, slot, b, p);
+}
+
+/* Numbers and values, offsets of buffers; what comes behind a launch that fails is left. */
+static void test_launches(void **state)
+{
+	(void)state;
+	const WeftThreads own = {own_parallel, NULL, 3};
+	for (int32_t n = 1; n <= 3; n++) {
+		static int64_t x[TASKS], y[TASKS];
+		int64_t slot[4] = {7, 20, 8, 0};
+		WeftStatus status = {0};
+		memset(x, 0, sizeof x);
+		memset(y, 0, sizeof y);
+		assert_int_equal(execute(run_table, (void *[]){x, y}, slot, &own, n, &status), WEFT_OK);
+		for (int64_t i = 0; i < TASKS; i++) {
+			assert_int_equal(x[i], 3 * i + 7);
+			assert_int_equal(y[i], (i >= 1 && i <= 20 ? 3 * (i - 1 + 2) + 7 : 0) - (i < 20 ? i : 0));
+		}
+		memset(x, 0, sizeof x);
+		slot[3] = 1;
+		assert_int_equal(execute(run_table, (void *[]){x, y}, slot, &own, n, &status), WEFT_ERR_CHECK);
+		assert_string_equal(status.message, "task leaves 700, 100%");
+		assert_int_equal(x[0], 1);
+		assert_int_equal(x[1], 1);
+		assert_int_equal(x[2], 0);
+	}
+}
+
 static void test_bad_count(void **state)
 {
 	(void)state;
@@ -519,6 +582,7 @@ int main(void)
 		cmocka_unit_test(test_team),      cmocka_unit_test(test_count),
 		cmocka_unit_test(test_message),   cmocka_unit_test(test_processors),
 		cmocka_unit_test(test_profile),   cmocka_unit_test(test_put_back),
+		cmocka_unit_test(test_launches),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,9 +20,9 @@ ACCESS = "torch.ops.export.access_subclass_inner_tensor.default"
 def name_of(module, name):
     """Something that pickles as this global."""
     m = sys.modules.setdefault(module, types.ModuleType(module))
-    f = type(name, (), {"__module__": module, "__qualname__": name})
-    setattr(m, name, f)
-    return f
+    if not hasattr(m, name):
+        setattr(m, name, type(name, (), {"__module__": module, "__qualname__": name}))
+    return getattr(m, name)
 
 
 class Call:
@@ -53,6 +53,10 @@ PARAMETER, CLASS = name_of("torch._utils", "_rebuild_parameter"), name_of("user"
 Q = Call(V2, Storage("CharStorage", "0", 24), 0, (4, 6), (1, 4), False, {})
 SCALE = Call(V2, Storage("BFloat16Storage", "1", 4), 0, (4, 1), (1, 1), False, {})
 MEMBERS = {"q": Q, "scale": SCALE}
+SIZES = {8: (("DoubleStorage", "float64"), ("LongStorage", "int64"), ("", "uint64")),
+         4: (("FloatStorage", "float32"), ("IntStorage", "int32"), ("", "uint32")),
+         2: (("HalfStorage", "float16"), ("BFloat16Storage", "bfloat16"), ("ShortStorage", "int16"), ("", "uint16")),
+         1: (("CharStorage", "int8"), ("ByteStorage", "uint8"), ("BoolStorage", "bool"), ("", "float8_e4m3fn"), ("", "float8_e5m2"))}
 
 
 def wrapper(state):
@@ -154,6 +158,29 @@ def all_cases():
     check("before its storage", "weight a.weight.q: sizes, strides or offset are impossible: expected none negative and fewer than 2^48 elements")
     build(dumped(wrapper({**MEMBERS, "q": Call(V2, Storage("QInt8Storage", "0", 24), 0, (4, 6), (1, 4), False, {})}), 2))
     check("a dtype", "weight a.weight.q is pickled, and its shape, dtype or storage is not one that is read")
+    for size, names in SIZES.items():  # of untyped storages, and of those that have one of their own
+        for storage, dtype in names:
+            typed_q = Call(V3, Storage("UntypedStorage", "0", 24), 0, (4, 6), (1, 4), False, {}, name_of("torch", dtype))
+            for q in [typed_q] + [Call(V2, Storage(storage, "0", 24), 0, (4, 6), (1, 4), False, {})] * bool(storage):
+                build(dumped(wrapper({**MEMBERS, "q": q}), 2))
+                check(f"of {dtype}", f"weight a.weight.q: member data/0 has 24 bytes, the tensor needs {24 * size}" if size > 1 else
+                      "weight a.weight.q has another dtype or shape in its pickle than in the graph" if dtype != "int8" else None)
+    for value, told in ((None, "None"), (True, "a bool"), (1.5, "a number"), ("text", "a text"), ((1,), "a tuple"), ({}, "a dictionary"),
+                        (Storage("CharStorage", "0", 24), "a storage"), (name_of("user", "Thing"), "user Thing")):
+        build(dumped(value, 2))
+        check(f"only {told}", f"weight a.weight is pickled, and no tensor of its own nor one that wraps tensors: {told}")
+    for q in (Call(V2, Storage("CharStorage", "0", 24), "0", (4, 6), (1, 4), False, {}), Call(V2, "storage", 0, (4, 6), (1, 4), False, {}),
+              Call(V2, Storage("CharStorage", "0", 24), 0, (4, 6), (1,), False, {}), Call(V2, Storage("CharStorage", "0", 24), 0, (4, "6"), (1, 4), False, {}),
+              Call(V2, Storage("CharStorage", "0", 24), 0, [4, 6], (1, 4), False, {}), Call(V2, Storage("CharStorage", 0, 24), 0, (4, 6), (1, 4), False, {}),
+              Call(V2, Storage("CharStorage", "0", 24), 0, (1,) * 13, (1,) * 13, False, {})):
+        build(dumped(wrapper({**MEMBERS, "q": q}), 2))
+        check("not a tensor's arguments", "weight a.weight.q is pickled, and its shape, dtype or storage is not one that is read")
+    build(dumped(wrapper({"q": 1, "scale": SCALE, "zero": Q}), 2))
+    check("not a tensor", "weight a.weight has no tensor q, it has scale, zero")
+    build(dumped(wrapper({"q": 1}), 2))
+    check("no tensors", "weight a.weight has no tensor q, it has none")
+    build(dumped("x" * (1 << 20), 2))
+    check("a large pickle", "weight a.weight is pickled, and the pickle is too large for a tensor's")
     build(dumped(wrapper({**MEMBERS, "q": Call(V2, Storage("CharStorage", "0", 24), 0, (6, 4), (1, 6), False, {})}), 2))
     check("a shape", "weight a.weight.q has another dtype or shape in its pickle than in the graph")
     build(good, inner={"byteorder": b"big"})

@@ -136,6 +136,18 @@ class Numbers(nn.Module):
         return a, b, c, d, y - m, e, torch.arange(n + m), x.view(-1, 1).expand(n, m) / m
 
 
+class Items(nn.Module):
+    """Numbers from data on either side of operators, as tensors, as arguments, in sums."""
+
+    def forward(s, x, y, i):
+        a, k, n = y.item(), i.item(), torch.arange(1, 6)
+        one = [x * a, a - x, a / x, x - a, x / a, x.clamp(-a, a), x.clamp(min=a), x.clamp(max=k), x.masked_fill(x < 0, a), x > a, a < x,
+               x == k, torch.full_like(x, k), x + k, k ** x, torch.fmod(x, a), torch.remainder(x, a), torch.lerp(x, x + 1, a)]
+        two = [torch.sub(x, x * 2, alpha=k), x + (a + a) * (a - k), x + torch.tensor(k), n ^ k, n // k, k // n,
+               n << k, torch.full((2,), k * 2 + 1), x * (k / 3), torch.addcdiv(x, x, x.abs() + 1, value=k), x * max(k, 2)]
+        return tuple(one + two)
+
+
 class Derived(nn.Module):
     """Sizes that are expressions of others."""
 
@@ -283,6 +295,7 @@ def main():
     make("memory", Memory(), (r(2, 3, 4, 2), r(2, 3)))
     make("outputs", Outputs(), (r(3),), ({0: Dim("n", min=2, max=9)},))
     make("numbers", Numbers(), (r(7), r(5)), ({0: Dim("n", min=4, max=20)}, {0: Dim("m", min=2, max=9)}))
+    make("items", Items(), (r(5), torch.tensor(0.75), torch.tensor(3)))
     d = Dim("d", min=2, max=30)
     make("derived", Derived(), (r(9), r(4), r(12)), ({0: 2 * d + 1}, {0: d}, {0: 3 * d}))
     make("norms", Norms(), (r(4, 3, 5), r(4, 3, 2, 2)), train=True)

@@ -348,7 +348,7 @@ static void test_promote(void **state)
 static void test_seldom(void **state)
 {
 	static const char *const names[] = {"in_place_views", "writes", "copies", "memory", "outputs", "numbers",
-					    "derived", "weights", "complex", "bodies", "idle", "calls"};
+					    "derived", "weights", "complex", "bodies", "idle", "calls", "items"};
 	for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
 		assert_int_equal(check(arena_printf(f.ctx->arena, "import/%s", names[k])), 0);
 		teardown(state);

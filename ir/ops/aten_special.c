@@ -1,5 +1,7 @@
 /* ATen special functions that are short formulas. Those that lose digits on the way run in f64. */
 #include "ir/ops/aten_priv.h"
+#include "ir/ops/batch.h"
+#include "ir/ops/rules_priv.h"
 
 #include <math.h>
 
@@ -131,35 +133,76 @@ OP(aten_mvlgamma){
 
 /* ---- Hurwitz zeta: TERMS terms of the sum, then Euler and Maclaurin's tail ---- */
 
-/* sum of (q + k)^-s over k >= 0, for q > 0 or s a whole number, in f64 */
-static Node zeta(Build *b, Node s, Node q)
+/* An exponent s in f64; `whole` where it is known to be that and small. */
+typedef struct {
+	Node s, minus;
+	uint32_t whole;
+} Exponent;
+
+static Exponent exponent(Build *b, Node s, int64_t whole)
+{
+	return (Exponent){s, b_un(b, OP_neg, s), whole > 0 && whole <= 8 ? (uint32_t)whole : 0};
+}
+
+/* x^-s */
+static Node inverse_power(Build *b, Node x, const Exponent *e)
+{
+	Node y = {0};
+	if (!e->whole)
+		return b_bin(b, OP_pow, x, e->minus);
+	for (uint32_t n = e->whole; n; n >>= 1) {
+		if (n & 1)
+			y = y.i ? b_bin(b, OP_mul, y, x) : x;
+		if (n > 1)
+			x = b_bin(b, OP_mul, x, x);
+	}
+	return b_bin(b, OP_div, constant(b, 1), y);
+}
+
+/* sum of (q + k)^-s over k >= 0, for q >= 0, in f64 */
+static Node zeta_above(Build *b, const Exponent *e, Node q)
 {
 	enum { TERMS = 32 };
 	/* B(2j) / (2j)! */
 	static const double tail[] = {1.0 / 12,         -1.0 / 720,     1.0 / 30240,
 				      -1.0 / 1209600,   1.0 / 47900160, -691.0 / 1307674368000,
 				      1.0 / 74724249600};
-	Node minus = b_un(b, OP_neg, s), sum = b_bin(b, OP_pow, q, minus);
-	for (int k = 1; k < TERMS; k++) {
-		Node term = b_bin(b, OP_pow, b_bin_scalar(b, OP_add, q, k), minus);
-		sum = b_bin(b, OP_add, sum, term);
-	}
-	Node w = b_bin_scalar(b, OP_add, q, TERMS), power = b_bin(b, OP_pow, w, minus);
+	Node sum = inverse_power(b, q, e);
+	for (int k = 1; k < TERMS; k++)
+		sum = b_bin(b, OP_add, sum, inverse_power(b, b_bin_scalar(b, OP_add, q, k), e));
+	Node w = b_bin_scalar(b, OP_add, q, TERMS), power = inverse_power(b, w, e);
 	/* w^(1-s) / (s-1) + w^-s / 2 */
 	Node first = b_bin(b, OP_mul, power, w);
-	first = b_bin(b, OP_div, first, b_bin_scalar(b, OP_sub, s, 1));
+	first = b_bin(b, OP_div, first, b_bin_scalar(b, OP_sub, e->s, 1));
 	sum = b_bin(b, OP_add, sum, first);
 	sum = b_bin(b, OP_add, sum, b_bin_scalar(b, OP_mul, power, 0.5));
 	/* sum over j of B(2j)/(2j)! * s (s+1) ... (s+2j-2) * w^(-s-2j+1) */
 	Node square = b_bin(b, OP_mul, w, w),
-	     factor = b_bin(b, OP_mul, s, b_bin(b, OP_div, power, w));
+	     factor = b_bin(b, OP_mul, e->s, b_bin(b, OP_div, power, w));
 	for (int j = 0; j < 7; j++) {
 		sum = b_bin(b, OP_add, sum, b_bin_scalar(b, OP_mul, factor, tail[j]));
-		Node up = b_bin_scalar(b, OP_add, s, 2 * j + 1);
-		up = b_bin(b, OP_mul, up, b_bin_scalar(b, OP_add, s, 2 * j + 2));
+		Node up = b_bin_scalar(b, OP_add, e->s, 2 * j + 1);
+		up = b_bin(b, OP_mul, up, b_bin_scalar(b, OP_add, e->s, 2 * j + 2));
 		factor = b_bin(b, OP_div, b_bin(b, OP_mul, factor, up), square);
 	}
 	return sum;
+}
+
+/* The same for all q, where s is a whole number if q < 0. There the sum over all integers k, of which only the distance a of q from the
+ * nearest one matters, loses the terms k < 0. By pairs, so that what cancels at a = 1/2 cancels to the bit. */
+static Node zeta(Build *b, const Exponent *e, Node q)
+{
+	Node below = b_bin_scalar(b, OP_lt, q, 0), f = b_bin(b, OP_sub, q, b_un(b, OP_round, q));
+	Node a = b_select(b, below, b_un(b, OP_abs, f), constant(b, 0.5)); /* no poles where it is not used, nor in derivatives */
+	Node one = constant(b, 1), other = b_bin(b, OP_sub, one, a);
+	Node half = b_bin_scalar(b, OP_mul, e->s, 0.5), whole = b_bin_scalar(b, OP_mul, b_un(b, OP_floor, half), 2);
+	Node sign = b_bin(b, OP_sub, one, b_bin_scalar(b, OP_mul, b_bin(b, OP_sub, e->s, whole), 2)); /* (-1)^s */
+	Node above = zeta_above(b, e, b_select(b, below, b_bin(b, OP_sub, one, q), q));
+	Node heads = b_bin(b, OP_add, inverse_power(b, a, e), b_bin(b, OP_mul, sign, inverse_power(b, other, e)));
+	Node left = zeta_above(b, e, b_bin_scalar(b, OP_add, a, 1)), right = zeta_above(b, e, b_bin_scalar(b, OP_add, other, 1));
+	Node all = b_bin(b, OP_add, heads, b_bin(b, OP_add, left, b_bin(b, OP_mul, sign, right)));
+	all = b_bin(b, OP_mul, b_select(b, b_bin_scalar(b, OP_lt, f, 0), sign, one), all);
+	return b_select(b, below, b_bin(b, OP_sub, all, b_bin(b, OP_mul, sign, above)), above);
 }
 
 /* The argument in f64: a tensor or a scalar. */
@@ -177,7 +220,8 @@ static Node build_zeta(Build *b, Node n)
 		return (Node){0};
 	const Attr *scalar = node_attr(b->g, n, t[0].i ? "other" : "self");
 	DType d = dtype_to_float(aten_scalar_dtype(b_promote(b, t, 2), scalar));
-	Node y = zeta(b, s, q), nan = constant(b, (double)NAN), inf = constant(b, (double)INFINITY);
+	Exponent e = exponent(b, s, 0);
+	Node y = zeta(b, &e, q), nan = constant(b, (double)NAN), inf = constant(b, (double)INFINITY);
 	/* s < 1 is not defined, s = 1 is the pole; so are q = 0, -1, ..., and q < 0 needs a whole
 	 * s. */
 	Node whole_q = b_bin(b, OP_eq, q, b_un(b, OP_floor, q));
@@ -192,7 +236,7 @@ OP(aten_special_zeta){
 	.schema = "aten.special_zeta(Tensor self, Tensor other) -> Tensor",
 	.build = build_zeta,
 	.sample = "f32[n=3, 4] in 1.125..8, f32[4] in 0.25..6; f32[4] of 1 0.5 2 3, f32[4] of 2 2 -1.5 0; "
-		  "f64[6] of 1.0625 2 3.5 12 2 40, f64[6] of 0.25 1 2.5 0.75 30 3",
+		  "f64[6] of 1.0625 2 3.5 12 2 40, f64[6] of 0.25 1 2.5 0.75 30 3; f64[4] of 2 3 4 5, f64[4] of -0.375 -40.25 -8.5 -33",
 };
 OP(aten_special_zeta_other_scalar){
 	.schema = "aten.special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor",
@@ -211,25 +255,50 @@ static Node build_polygamma(Build *b, Node n)
 	Node x = arg(b, n, "self");
 	int64_t order = aten_int(b, n, "n");
 	DType d = aten_dtype(b, x);
-	if (!x.i || order < 0 || order > 100)
-		return b_error(b, "polygamma of order %lld", (long long)order);
-	if (order == 0)
-		return b_un(b, OP_digamma, aten_to_float(b, x));
+	if (!x.i || order < 0 || order > 168) /* 170! is finite */
+		return b_error(b, "polygamma of order %lld, expected 0 to 168", (long long)order);
+	if (order <= 1)
+		return b_un(b, order ? OP_trigamma : OP_digamma, aten_to_float(b, x));
 	double factor = order % 2 ? 1 : -1;
 	for (int64_t k = 2; k <= order; k++)
 		factor *= (double)k;
-	Node q = wide(b, x), y = zeta(b, constant(b, (double)(order + 1)), q);
+	Exponent e = exponent(b, constant(b, (double)(order + 1)), order + 1);
+	Node q = wide(b, x), y = zeta(b, &e, q);
 	Node pole = b_bin(b, OP_eq, q, b_un(b, OP_floor, q));
 	pole = b_bin(b, OP_bit_and, pole, b_bin_scalar(b, OP_le, q, 0));
 	y = b_select(b, pole, constant(b, (double)INFINITY), y);
 	return narrow(b, b_bin_scalar(b, OP_mul, y, factor), d);
 }
+/* Polygamma of the next order, of self and so of trigamma's operand. */
+static Node next_order(Build *b, Node x, int64_t order)
+{
+	Node in[] = {aten_to_float(b, x)};
+	return b_call(b, OP_aten_polygamma, in, 1, (Attr[]){attr_int(b->g->ir, order + 1), attr_none()}, 2);
+}
+
+static bool adjoint_polygamma(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	(void)want;
+	g[0] = b_bin(b, OP_mul, ct[0], next_order(b, arg(b, n, "self"), node_int(b->g, n, "n")));
+	return g[0].i;
+}
+
+bool adjoint_trigamma(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	(void)want;
+	g[0] = b_bin(b, OP_mul, ct[0], next_order(b, node_in(b->g, n, 0), 1));
+	return g[0].i;
+}
+
 OP(aten_polygamma){
 	.schema = "aten.polygamma(int n, Tensor self) -> Tensor",
 	.aliases = "aten.special_polygamma",
 	.build = build_polygamma,
+	.adjoint = adjoint_polygamma,
+	.batch = batch_element_wise,
 	.sample = "n=0, f32[2, 3] in 0.25..6; n=1, f32[2, 3] in 0.25..6; n=2, f32[2, 3] in 0.25..6; "
-		  "n=3, f32[2, 3] in 0.25..6; n=5, f64[4] of 0.25 1 3.5 12; n=100, f64[2] of 1.5 20",
+		  "n=3, f32[2, 3] in 0.25..6; n=5, f64[4] of 0.25 1 3.5 12; n=100, f64[2] of 1.5 20; "
+		  "n=1, f64[4] of -0.375 -40.25 -8.5 -33.375; n=2, f64[4] of -0.375 -40.25 -8.5 -33.375; n=7, f64[4] of -0.375 -40.25 -8.5 -33.375",
 };
 
 OP(aten_special_spherical_bessel_j0){

@@ -12,4 +12,7 @@ bool adjoint_reduce(Build *, Node n, const Node *ct, const bool *want, Node *g);
 bool adjoint_cumulative(Build *, Node n, const Node *ct, const bool *want, Node *g);
 bool is_sum(const Graph *, Node); /* their kind */
 
+/* The rule is no function of numbers in the table, but a graph (aten_special.c). */
+bool adjoint_trigamma(Build *, Node n, const Node *ct, const bool *want, Node *g);
+
 #endif

@@ -4,6 +4,7 @@
  * build it as a graph. Ties and kinks follow PyTorch: a half each to equal operands of
  * maximum and fmax, 0 for abs at 0. */
 #include "ir/ops/op.h"
+#include "ir/ops/rules_priv.h"
 
 /* ---- arithmetic ---- */
 
@@ -493,7 +494,8 @@ OP(trigamma) {
 	.doc = "derivative of digamma",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "trigamma(x)",
-	.no_deriv = "polygamma functions of higher order are not in the table",
+	.no_deriv = "polygamma of order 2 is not in the table",
+	.adjoint = adjoint_trigamma,
 	.sample = "f32[n=3, 4] in 0.2..8; f32[9] of -0.5 -2.5 1e6 0 -0.25 12.5 40 1e-6 9.9375",
 };
 

@@ -278,7 +278,7 @@ typedef enum {
 	TARGET_ZERO, /* all elements replaced; "aten.copy" returns a new tensor */
 	TARGET_AS_STRIDED,
 	TARGET_RESIZE,   /* resize_: the name of the operand changes its shape, too */
-	TARGET_NOTHING,  /* no results, no meaning here */
+	TARGET_NOTHING,  /* no tensors result, no meaning here */
 	TARGET_SYMBOLIC, /* scalars, known from their expressions */
 	TARGET_ITEM, /* the one element of a tensor as a number */
 	TARGET_ASSERT_SCALAR,

@@ -23,6 +23,7 @@ static const struct {
 	{"aten.sym_storage_offset", TARGET_SYMBOLIC},
 	{"aten.sym_constrain_range", TARGET_NOTHING},
 	{"aten.sym_constrain_range_for_size", TARGET_NOTHING},
+	{"aten.promote_types", TARGET_NOTHING}, /* its result is a dtype, which the program already knows */
 	{"aten.item", TARGET_ITEM},
 	{"aten._local_scalar_dense", TARGET_ITEM},
 	{"aten._assert_scalar", TARGET_ASSERT_SCALAR},

@@ -69,8 +69,8 @@ def check(weft, folder, backend):
     p = subprocess.run([weft, "check", folder, "--backend", backend, "--json", "--jobs", "2", "--no-cache"], capture_output=True, text=True, errors="replace")
     messages = collections.defaultdict(list)
     for line in p.stderr.splitlines():
-        found = re.match(r"(\S*?/[\d-]+\.pt2)\S*:? .*error: ", line)
-        if found:
+        found = re.match(r"(?:weft: )?(\S*?/[\d-]+\.pt2)\S*:? (.*error: )?", line)
+        if found and ": warning: " not in line and ": note: " not in line:
             messages[pathlib.Path(found[1])].append(line)
     try:
         results = json.loads(p.stdout)["results"]

@@ -36,11 +36,23 @@ def largest(x):
     return x.abs().max().item() if x.numel() else 0.0
 
 
+def ulp(wide, dtype):
+    exponent = torch.frexp(wide.double().nan_to_num(0, 0, 0))[1] - 1
+    return torch.finfo(dtype).eps * torch.exp2(exponent.double()).clamp(min=torch.finfo(dtype).tiny)
+
+
+def beyond_rounding(model, wide):
+    """The differences; of a storage type, what is beyond one rounding."""
+    error = (model.double() - wide.double()).nan_to_num(0, 0, 0).abs()
+    return (error - 0.505 * ulp(wide, model.dtype)).clamp(min=0) if model.dtype in STORAGE else error
+
+
 class Value:
-    """What PyTorch computes; the same in float64 with the model's casts; how far apart an implementation may be."""
+    """What PyTorch computes; the same in float64 with the model's casts; how far apart an implementation may be. `spread`: how far
+    computations are apart that round, or keep, each value of a storage type; `narrow_error`: PyTorch's error in float32."""
 
     def __init__(self, model, wide, grain, scale=0.0):
-        self.model, self.grain = model, grain
+        self.model, self.grain, self.spread, self.narrow_error = model, grain, torch.zeros(()), 0.0
         self.wide = model.double() if grain.defined() and model.is_floating_point() else wide
         self.scale = max(scale, largest(model))
 
@@ -49,13 +61,11 @@ class Value:
         return chosen.detach().contiguous().clone()
 
     def eager_error(self):
-        """PyTorch's largest error; in a storage type, what is beyond one rounding."""
-        error = (self.model.double() - self.wide.double()).nan_to_num(0, 0, 0).abs()
-        if self.model.dtype in STORAGE:
-            info, exponent = torch.finfo(self.model.dtype), torch.frexp(self.wide.double().nan_to_num(0, 0, 0))[1] - 1
-            half = info.eps * torch.exp2(exponent.double()).clamp(min=info.tiny) / 2
-            error = (error - 1.01 * half).clamp(min=0)
-        return largest(error)
+        """PyTorch's largest error; in a storage type, what is beyond one rounding. That of float64 nothing more exact shows: it is taken
+        as that in float32, as many times smaller as its roundings are."""
+        if self.model.dtype == torch.float64:
+            return self.narrow_error * torch.finfo(torch.float64).eps / torch.finfo(torch.float32).eps
+        return largest(beyond_rounding(self.model, self.wide))
 
     def allowed(self):
         """RTOL ATOL ULPS"""
@@ -64,9 +74,14 @@ class Value:
             return "0 0 0"
         times = {d: 1 if d in STORAGE else 4 * g.steps for d in g.dtypes}
         ulps = 1 if t in STORAGE else times.get(t, 0)
+        apart = 2 * largest(self.spread / ulp(self.wide, t)) if t in STORAGE else math.inf
         coarser = [d for d in g.dtypes if torch.finfo(d).eps > torch.finfo(t).eps]
         rtol = sum(times[d] * torch.finfo(d).eps for d in coarser)
         atol = 8 * self.eager_error()
+        if apart <= 4:
+            ulps += math.ceil(apart)
+        else:
+            atol += 2 * largest(self.spread)
         if t not in STORAGE:
             atol += 8 * torch.finfo(torch.float64 if g.dtypes == {torch.float64} else torch.float32).eps * self.scale
         return f"{rtol!r} {atol!r} {ulps!r}"
@@ -80,12 +95,19 @@ class Step:
     operands: list
     made: list = field(default_factory=list)  # constants it was drawn with; they follow the operands
     cast: object = None
+    keeps: bool = False      # a cast to the type that the operand has, which is none
+    unclear: object = None   # of operands, values and kind: does PyTorch disagree with itself, or jump between results that are both right?
+    rough: object = None     # of a dtype, a random number and the operands in float64: with roundings inside that results show
     constants: list = field(default_factory=list)
 
-    def apply(self, *args, wide):
+    def apply(self, *args, wide, narrow=False):
         if self.kind != "cast":
+            if wide and self.kind == "inexact":
+                args = [a if a.is_floating_point() else a.double() for a in args]
             return self.function(*args)
-        y = args[0].to(self.cast)
+        if self.keeps and wide:
+            return args[0]
+        y = args[0].to(torch.float32 if narrow and self.cast == torch.float64 else self.cast)
         return y.double() if wide and y.is_floating_point() else y
 
     def minds_zeros(self, operands, result):
@@ -100,6 +122,8 @@ class Step:
 
     def grade(self, operands, result, wide):
         """The value; None where the step would jump between results that are both right."""
+        if self.unclear and self.unclear(operands, result):
+            return None
         zeros = any(v.grain.zeros for v in operands)
         value = None if zeros and self.minds_zeros(operands, result) else self.grade_rounding(operands, result, wide)
         if value:
@@ -127,6 +151,43 @@ class Step:
         return Value(result, wide, grain, scale)
 
 
+# ---- what PyTorch does not decide, and what cancels ----
+
+def not_finite(operands, result):
+    """PyTorch's implementations of attention disagree on infinities and NaN."""
+    return not all(v.model.isfinite().all() for v in operands)
+
+
+def near_a_cut(operands, result):
+    """atan2 jumps where the first operand changes its sign and the second is not positive, and at 0."""
+    a, b = (v.wide.double() for v in operands)
+    near = [0 if v.grain.defined() else largest(v.model) / 32 for v in operands]
+    return any(near) and bool(((a.abs() <= near[0]) & (b <= near[1])).any())
+
+
+def large_quotient(operands, result):
+    """Floor division of storage types rounds each of its steps in PyTorch, which shows where integers are not exact any more."""
+    return result.dtype in STORAGE and largest(result) >= 1 / torch.finfo(result.dtype).eps
+
+
+def rough_attention(causal):
+    """Probabilities are rounded before the second product, with the sum or before the division by it."""
+    def attend(dtype, number, x):
+        scores = x @ x.transpose(-1, -2) / x.shape[-1] ** 0.5
+        if causal:
+            scores = scores.masked_fill(torch.ones(scores.shape[-2:]).triu(1).bool(), -math.inf)
+        p = torch.exp(scores - scores.amax(-1, keepdim=True))
+        total = p.sum(-1, keepdim=True) if number < 0.5 else torch.ones(())
+        p = (p / total).to(dtype).double() if dtype in STORAGE else p / total
+        return p @ x * (total / p.sum(-1, keepdim=True))
+    return attend
+
+
+def rough_tanhshrink(dtype, number, x):
+    """The difference shows each rounding of tanh, of which two are allowed."""
+    return x - torch.tanh(x) * (1 + (number - 0.5) * 4 * torch.finfo(torch.float32 if dtype in STORAGE else dtype).eps)
+
+
 # ---- the steps ----
 
 STEPS = []
@@ -152,7 +213,7 @@ def unary(kind, table, weight, condition=None):
         if condition and not condition(values[k]):
             return None
         name = r.choice(names)
-        return Step(name, kind, table[name], [k])
+        return Step(name, kind, table[name], [k], rough=rough_tanhshrink if name == "tanhshrink" else None)
 
 
 unary("select", {"neg": torch.neg, "abs": torch.abs, "relu": torch.relu, "relu6": F.relu6, "hardtanh": F.hardtanh,
@@ -192,7 +253,7 @@ def cast(r, g, values, k):
     v = values[k]
     if v.model.is_floating_point() and not t.is_floating_point and t != torch.bool and not (v.scale < 2 ** 31 and v.model.isfinite().all()):
         return None
-    return Step(f"to[{str(t)[6:]}]", "cast", None, [k], cast=t)
+    return Step(f"to[{str(t)[6:]}]", "cast", None, [k], cast=t, keeps=t == v.model.dtype)
 
 
 @maker(5)
@@ -204,7 +265,7 @@ def with_scalar(r, g, values, k):
     jumps = {"eq": lambda x: x == s, "lt": lambda x: x < s, "ge": lambda x: x >= s, "ne": lambda x: x != s, "gt": lambda x: s > x,
              "floordiv": lambda x: x // s, "remainder": lambda x: x % s, "fmod": lambda x: torch.fmod(x, s),
              "where": lambda x: torch.where(x > 1, x, s), "masked_fill": lambda x: x.masked_fill(x < 1, s),
-             "heaviside": lambda x: torch.heaviside(x, torch.full_like(x, s)), "pow": lambda x: x ** s if not x.is_floating_point() else None}
+             "heaviside": lambda x: torch.heaviside(x, torch.full_like(x, s)), "pow": lambda y: y ** s if not x.is_floating_point() else None}
     selects = {"clamp_min": lambda x: torch.clamp(x, min=s), "clamp_max": lambda x: torch.clamp(x, max=s), "clamp": lambda x: x.clamp(-s, s),
                "hardtanh": lambda x: F.hardtanh(x, -abs(s) - 1, abs(s)), "threshold": lambda x: F.threshold(x, s, s)}
     bits = {"and": lambda x: x & s, "or": lambda x: x | s, "xor": lambda x: x ^ s, "shl": lambda x: x << 3, "shr": lambda x: x >> 2}
@@ -213,6 +274,10 @@ def with_scalar(r, g, values, k):
     if kind == "selects":  # a bound that the storage type does not hold is another number there
         held = not x.is_floating_point() or torch.tensor(float(s)).to(x.dtype).item() == float(s)
         kind = "select" if held else "jump"
+    if name == "add_alpha" and x.dtype in STORAGE:  # at some lengths PyTorch rounds the product
+        kind = "inexact"
+    if name == "pow" and s != int(s):
+        kind = "inexact"
     return Step(f"{name}[{s}]", kind, of[name], [k])
 
 
@@ -236,7 +301,8 @@ def with_another(r, g, values, k):
                "addcmul": lambda a, b: torch.addcmul(a, a, b, value=0.5), "pow": lambda a, b: torch.pow(a.abs() + 0.5, b.clamp(-3, 3))}
     kind, of = r.choice([("rounded", rounded)] * 3 + [("select", select), ("jump", jump), ("inexact", inexact)])
     name = r.choice(sorted(of))
-    return Step(name, kind, of[name], [k, j] if r.random() < 0.5 else [j, k])
+    unclear = {"atan2": near_a_cut, "floordiv": large_quotient}
+    return Step(name, kind, of[name], [k, j] if r.random() < 0.5 else [j, k], unclear=unclear.get(name))
 
 
 @maker(8)
@@ -332,7 +398,9 @@ def contract(r, g, values, k):
              "bilinear": (lambda x, w: F.bilinear(x, x, w), [weight(o, n, n)]), "prelu": (lambda x, w: F.prelu(x, w), [weight(1)]),
              "addmm": (lambda x, b, w: torch.addmm(b, x, w, beta=0.5, alpha=2), [weight(o), weight(n, o)])}
     name = r.choice(sorted(table))
-    return Step(name, "inexact", table[name][0], [k], table[name][1])
+    attends = name in ("sdpa", "causal")
+    return Step(name, "inexact", table[name][0], [k], table[name][1], unclear=not_finite if attends else None,
+                rough=rough_attention(name == "causal") if attends else None)
 
 
 @maker(1)

@@ -270,6 +270,15 @@ class HalfNorms(nn.Module):
         return s.kept(x).float() + s.each(x * 2).float()
 
 
+class Divided(nn.Module):
+    """A size that is a symbol in parts; a call whose result is a dtype."""
+
+    def forward(s, x):
+        wide = torch.promote_types(x.dtype, torch.float32)
+        parts = x.tensor_split(3)
+        return nn.functional.glu(x, 0), *parts, nn.functional.pixel_unshuffle(x[None], 2), x.sum(0, dtype=wide)
+
+
 def make(name, model, args, dynamic=None, train=False, more=None):
     if sys.argv[2:] and name not in sys.argv[2:]:
         return
@@ -309,6 +318,7 @@ def main():
     e = Dim("e", min=3, max=30)
     make("idle", Idle(), (r(3, 4),))
     make("calls", Calls(), (r(4, 6, 4),), {"x": None, "more": {"first": {0: e}, "second": {0: 2 * e}}}, more={"first": r(5), "second": r(10)})
+    make("divided", Divided(), (r(12, 4),), ({0: Dim.AUTO},))
     make("half_norms", HalfNorms(), (r(4, 3, 50).bfloat16() + 9,), train=True)
 
 

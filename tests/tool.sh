@@ -42,6 +42,8 @@ expect 0 'operators in' "$weft" compile "$model" -o "$out/m.so"
 expect 0 '"kernels":' "$weft" compile "$model" -o "$out/m.so" --json
 expect 0 '^1 passed, 0 failed' "$weft" check "$out/m.so" "$ref" --threads 1,2
 expect 0 '^1 passed, 0 failed' "$weft" check "$model" "$ref" --backend interp
+# of a call, too, the message names the file
+expect 1 'digits_cnn.pt2: input input has 2 dimensions, expected 4' "$weft" check "$model" "$root/tests/data/mlp.safetensors" --backend jit
 # an input that the model writes
 expect 0 '^1 passed' "$weft" check "$root/tests/data/input_write.pt2" "$root/tests/data/input_write.safetensors" --backend c
 expect 0 '"passed": 1' "$weft" check "$out/m.so" "$ref" --json

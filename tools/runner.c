@@ -251,7 +251,7 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 bool runner_open(Runner *r, const char *path, const RunnerOptions *o)
 {
 	WeftStatus status = {0};
-	*r = (Runner){.want = o->entry, .any = o->any_entry};
+	*r = (Runner){.path = path, .want = o->entry, .any = o->any_entry};
 	bool ok = open_runner(r, path, o);
 	if (ok)
 		r->result = calloc(r->noutput + 1, sizeof *r->result);
@@ -313,7 +313,7 @@ bool runner_prepare(Runner *r, const WeftTensor *inputs)
 		return true;
 	}
 	if (r->model->sizes(r->instance, r->which, inputs, r->sizes, &status) != WEFT_OK)
-		return fail("%s", status.message), false;
+		return fail("%s: %s", r->path, status.message), false;
 	for (uint32_t k = 0; k < r->noutput; k++)
 		if (!alloc_result(r, k))
 			return fail("out of memory"), false;
@@ -344,7 +344,7 @@ bool runner_call(Runner *r, const WeftTensor *inputs, int threads, WeftProfile p
 			 .profile = profile,
 			 .profile_user = user};
 	if (r->model->run(r->instance, r->sizes, inputs, r->result, r->work, &c, &status) != WEFT_OK)
-		return fail("%s", status.message), false;
+		return fail("%s: %s", r->path, status.message), false;
 	return true;
 }
 

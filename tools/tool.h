@@ -195,7 +195,8 @@ typedef struct {
 	Weft *w;
 	WeftGraph *g;   /* NULL for a shared object */
 	WeftGraph *one; /* that is the entry */
-	const char *want; /* its name; NULL: the only one */
+	const char *path; /* of what was opened */
+	const char *want; /* of the entry; NULL: the only one */
 	bool any;         /* or the first of several */
 	uint32_t which;   /* entry of the model */
 	bool interp;

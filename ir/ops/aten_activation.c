@@ -55,11 +55,13 @@ OP(aten_log_sigmoid){
 };
 OP(aten_special_log_ndtr){
 	.schema = "aten.special_log_ndtr(Tensor self) -> Tensor",
+	.promote = PROMOTE_FLOAT,
 	.expand = "select(lt(self, -1), "
 		  "sub(log(mul(erfcx(mul(self, -0.7071067811865476)), 0.5)), mul(mul(self, self), 0.5)), "
 		  "log1p(mul(erfc(mul(self, 0.7071067811865476)), -0.5)))",
 	.deriv = {"0.3989422804014327 * exp(-(y + self * self * 0.5))"},
-	.sample = "f32[n=2, 6] in -3..5; f32[6] of -300 -30 -14 -1 9 inf",
+	.sample = "f32[n=2, 6] in -3..5; f32[6] of -300 -30 -14 -1 9 inf; "
+		  "u8[4] of 0 1 5 200",
 };
 
 /* A bound of integers is an integer. */
@@ -259,10 +261,9 @@ static Node build_glu(Build *b, Node n)
 		return x;
 	int dim = (int)b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
 	Sym size = b_dim(b, x, dim), half = sym_divi(b_syms(b), size, 2);
-	if (!sym_divides(b_syms(b), 2, size))
-		return b_error(b, "glu of an extent %s that is not even", sym_str(b_syms(b), size));
+	aten_require_multiple(b, size, 2, "glu halves an extent");
 	Node y = b_slice(b, x, dim, b_int(b, 0), half, b_int(b, 1));
-	Node gate = b_slice(b, x, dim, half, size, b_int(b, 1));
+	Node gate = b_slice(b, x, dim, half, sym_muli(b_syms(b), half, 2), b_int(b, 1));
 	return b_bin(b, OP_mul, y, b_un(b, OP_sigmoid, gate));
 }
 OP(aten_glu){

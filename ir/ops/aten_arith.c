@@ -225,7 +225,19 @@ static Node int_divide(Build *b, Node n, Op op)
 	return divides_by_zero(b, x, y) ? (Node){0} : b_bin(b, op, x, y);
 }
 
-static Node divide(Build *b, Node n, Node x, Node y)
+/* Towards zero. ATen's kernels round the quotient of two tensors of a storage type first, that by a scalar or by a tensor
+ * of one element not. */
+static Node divide_trunc(Build *b, Node x, Node y, bool by_scalar)
+{
+	DType d = node_dtype(b->g, x), wide = dtype_compute(d);
+	if (wide == d || by_scalar || sym_eq(b_syms(b), type_numel(b->g->ir, node_type_id(b->g, y)), b_int(b, 1)) == YES)
+		x = b_bin(b, OP_div, b_convert(b, x, wide), b_convert(b, y, wide));
+	else
+		x = b_convert(b, b_bin(b, OP_div, x, y), wide);
+	return b_convert(b, b_un(b, OP_trunc, x), d);
+}
+
+static Node divide(Build *b, Node n, Node x, Node y, bool by_scalar)
 {
 	bool rounds = aten_has(b, n, "rounding_mode");
 	if (rounds && divides_by_zero(b, x, y))
@@ -241,13 +253,14 @@ static Node divide(Build *b, Node n, Node x, Node y)
 	if (!x.i || !y.i)
 		return (Node){0};
 	DType common = dtype_to_float(b_promote(b, (Node[]){x, y}, 2));
-	y = b_bin(b, OP_div, b_convert(b, x, common), b_convert(b, y, common));
-	return trunc ? b_un(b, OP_trunc, y) : y;
+	if (trunc)
+		return divide_trunc(b, b_convert(b, x, common), b_convert(b, y, common), by_scalar);
+	return b_bin(b, OP_div, b_convert(b, x, common), b_convert(b, y, common));
 }
 
 static Node build_div_mode(Build *b, Node n)
 {
-	return divide(b, n, arg(b, n, "self"), arg(b, n, "other"));
+	return divide(b, n, arg(b, n, "self"), arg(b, n, "other"), false);
 }
 OP(aten_div_Tensor_mode){
 	.schema = "aten.div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> "
@@ -264,7 +277,7 @@ OP(aten_div_Tensor_mode){
 static Node build_div_scalar_mode(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
-	return divide(b, n, x, aten_scalar_arg(b, n, "other", x));
+	return divide(b, n, x, aten_scalar_arg(b, n, "other", x), true);
 }
 OP(aten_div_Scalar_mode){
 	.schema = "aten.div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> "

@@ -341,25 +341,28 @@ OP(aten_unsafe_chunk){
 static Node build_tensor_split(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
-	int64_t sections = aten_int(b, n, "sections"), extent;
+	int64_t sections = aten_int(b, n, "sections");
 	if (aten_rank(b, x) == 0)
 		return b_error(b, "tensor_split of a tensor without dims");
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
 	if (sections < 1 || sections > MAX_PARTS)
 		return b_error(b, "%lld sections", (long long)sections);
-	if (!aten_const(b, b_dim(b, x, (int)dim), &extent))
-		return (Node){0};
-	Sym *part = arena_calloc(b->g->ir->ctx->scratch, (size_t)sections, sizeof *part);
-	for (int64_t k = 0; k < sections; k++)
-		part[k] = b_int(b, extent / sections + (k < extent % sections));
-	return split_sizes(b, x, dim, part, (uint32_t)sections);
+	SymTab *t = b_syms(b);
+	Sym size = b_dim(b, x, (int)dim), each = sym_divi(t, size, sections), rest = sym_modi(t, size, sections), from = b_int(b, 0);
+	Node *part = arena_calloc(b->g->ir->ctx->scratch, (size_t)sections, sizeof *part);
+	for (int64_t k = 1; k <= sections; k++) { /* the first of them have one more */
+		Sym to = k == sections ? size : sym_add(t, sym_muli(t, each, k), sym_min(t, b_int(b, k), rest));
+		part[k - 1] = b_slice(b, x, (int)dim, from, to, b_int(b, 1));
+		from = to;
+	}
+	return b_tuple(b, part, (uint32_t)sections);
 }
 OP(aten_tensor_split_sections){
 	.schema = "aten.tensor_split.sections(Tensor(a) self, SymInt sections, int dim=0) -> "
 		  "Tensor(a)[]",
 	.view = VIEW_OTHER,
 	.build = build_tensor_split,
-	.sample = "f32[n=3, 5], sections=2, dim=1; f32[7], sections=3",
+	.sample = "f32[n=3, 5], sections=2, dim=1; f32[n=7], sections=3",
 };
 
 static Node build_tensor_split_indices(Build *b, Node n)

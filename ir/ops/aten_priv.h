@@ -54,6 +54,7 @@ bool aten_const(Build *, Sym, int64_t *out);
 /* Entry guard a <= b unless proven. */
 void aten_require_le(Build *, Sym a, Sym b, const char *why);
 void aten_require_equal(Build *, Sym a, Sym b, const char *why);
+void aten_require_multiple(Build *, Sym a, int64_t of, const char *why); /* of > 0 */
 
 /* ---- nodes ---- */
 

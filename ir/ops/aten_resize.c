@@ -614,10 +614,10 @@ static Node build_pixel_shuffle(Build *b, Node n)
 	int64_t r = aten_int(b, n, "upscale_factor");
 	Shape s = aten_shape(b, x), wide, out = s;
 	uint32_t c = s.rank - 3, perm[MAX_RANK];
-	if (!x.i || s.rank < 3 || s.rank + 2 > MAX_RANK || r < 1 ||
-	    !sym_divides(t, r * r, s.dim[c]))
+	if (!x.i || s.rank < 3 || s.rank + 2 > MAX_RANK || r < 1 || r > 1 << 20)
 		return b_error(b, "pixel_shuffle by %lld of an operand of rank %u", (long long)r,
 			       s.rank);
+	aten_require_multiple(b, s.dim[c], r * r, "pixel_shuffle divides the channels");
 	/* [.., C, r, r, H, W] to [.., C, H, r, W, r] */
 	wide = shape_insert(shape_insert(s, c + 1, b_int(b, r)), c + 1, b_int(b, r));
 	wide.dim[c] = out.dim[c] = sym_divi(t, s.dim[c], r * r);
@@ -644,9 +644,11 @@ static Node build_pixel_unshuffle(Build *b, Node n)
 	int64_t r = aten_int(b, n, "downscale_factor");
 	Shape s = aten_shape(b, x), wide, out = s;
 	uint32_t c = s.rank - 3, perm[MAX_RANK];
-	if (!x.i || s.rank < 3 || s.rank + 2 > MAX_RANK || r < 1)
+	if (!x.i || s.rank < 3 || s.rank + 2 > MAX_RANK || r < 1 || r > 1 << 20)
 		return b_error(b, "pixel_unshuffle by %lld of an operand of rank %u", (long long)r,
 			       s.rank);
+	for (uint32_t k = c + 1; k < s.rank; k++)
+		aten_require_multiple(b, s.dim[k], r, "pixel_unshuffle divides an extent");
 	/* [.., C, H, r, W, r] to [.., C, r, r, H, W] */
 	out.dim[c] = sym_muli(t, s.dim[c], r * r);
 	out.dim[c + 1] = sym_divi(t, s.dim[c + 1], r);

@@ -207,6 +207,16 @@ void aten_require_equal(Build *b, Sym x, Sym y, const char *why)
 		graph_guard(b->g, GUARD_EQ, x, y, why);
 }
 
+void aten_require_multiple(Build *b, Sym x, int64_t k, const char *why)
+{
+	Sym rest = sym_modi(b_syms(b), x, k);
+	Truth t = sym_eq(b_syms(b), rest, b_int(b, 0));
+	if (t == NO)
+		b_error(b, "%s: %s is not a multiple of %lld", why, sym_str(b_syms(b), x), (long long)k);
+	else if (t == MAYBE)
+		graph_guard(b->g, GUARD_EQ, rest, b_int(b, 0), why);
+}
+
 /* ---- nodes ---- */
 
 Node aten_size(Build *b, Sym s, DType d)

@@ -4,7 +4,8 @@
  *   scatter(x, index, u)    copy x to the result; then, for every point of the axes that index does not
  *                           choose, the updates one after the other
  *   update_slice(x, u, at)  copy x to the result; then u over a part of it
- *   sort(x)                 one kernel: a merge sort between the results and two temporary buffers */
+ *   sort(x)                 one kernel: a merge sort between the results and two temporary buffers; where only the first
+ *                           elements are wanted, a heap of these in the results */
 #include "passes/roots.h"
 
 #include <string.h>
@@ -277,6 +278,26 @@ static NodePlace scratch_place(Lower *s, Node n, const Type *t, DType d, uint32_
 	return (NodePlace){.buf = lowered_buf(s->l, BUF_TEMP, 0, d, t->n, extent, graph_name(s->g, n))};
 }
 
+/* The number of an axis of the root, which is no outer one then. */
+static uint32_t sorted_axis(Trace *t, uint32_t dim)
+{
+	uint32_t axis = 0;
+	while (t->k->axis.data[axis].var.i != t->root_axis[dim].i)
+		axis++;
+	t->outer &= ~(UINT64_C(1) << axis);
+	return axis;
+}
+
+static Stage sort_stage(Trace *t, Node n, const NodePlace *to, const Sym *at, uint32_t axis)
+{
+	Stage st = global_stage(t, STAGE_SORT, to, at, node_rank(t->s->g, node_in(t->s->g, n, 0)));
+	st.nred = 1;
+	st.red[0] = axis;
+	st.descending = node_bool(t->s->g, n, "descending");
+	st.stable = true;
+	return st;
+}
+
 static void sort_stages(Trace *t, Node n, uint32_t dim, const NodePlace *to)
 {
 	Graph *g = t->s->g;
@@ -285,29 +306,48 @@ static void sort_stages(Trace *t, Node n, uint32_t dim, const NodePlace *to)
 	NodePlace place[4] = {to[0], to[1]};
 	place[2] = scratch_place(t->s, n, x, x->dtype, dim, t->root_axis, at);
 	place[3] = scratch_place(t->s, n, x, DT_i64, dim, t->root_axis, at);
-	uint32_t axis = 0;
-	while (t->k->axis.data[axis].var.i != t->root_axis[dim].i)
-		axis++;
-	t->outer &= ~(UINT64_C(1) << axis);
+	uint32_t axis = sorted_axis(t, dim);
 	for (uint32_t k = 0; k < 4; k++) {
-		Stage st = global_stage(t, STAGE_SORT, &place[k], k < 2 ? t->root_axis : at, x->n);
-		st.nred = 1;
-		st.red[0] = axis;
+		Stage st = sort_stage(t, n, &place[k], k < 2 ? t->root_axis : at, axis);
 		st.out2 = k < 3 ? k + 1 : 0;
-		st.descending = node_bool(g, n, "descending");
-		st.stable = true;
 		if (k == 0)
 			st.value = trace_value(t, node_in(g, n, 0), t->root_axis, (Kx){0});
 		trace_push_stage(t, st);
 	}
 }
 
-/* One element per row: it is sorted, and comes from 0. */
-static void copy_stages(Trace *t, Node n, const NodePlace *to)
+/* Of the first elements only, which have an axis of their own unless it is one. */
+static void first_stages(Trace *t, Node n, uint32_t dim, Sym first, const NodePlace *to)
+{
+	Graph *g = t->s->g;
+	Sym at[MAX_RANK];
+	Stage places = {0};
+	uint32_t axis = sorted_axis(t, dim);
+	memcpy(at, t->root_axis, node_rank(g, node_in(g, n, 0)) * sizeof *at);
+	at[dim] = trace_inner_axis(t, "k", first, &places);
+	for (uint32_t k = 0; k < 2; k++) {
+		Stage st = sort_stage(t, n, &to[k], at, axis);
+		if (places.nred)
+			st.red[st.nred++] = places.red[0];
+		st.out2 = k ? 0 : 1;
+		if (k == 0)
+			st.value = trace_value(t, node_in(g, n, 0), t->root_axis, (Kx){0});
+		trace_push_stage(t, st);
+	}
+}
+
+/* One element per row: it is sorted, and comes from 0. As often as it is wanted, which may be not at all. */
+static void copy_stages(Trace *t, Node n, uint32_t dim, Sym first, const NodePlace *to)
 {
 	uint32_t rank = node_rank(t->s->g, node_in(t->s->g, n, 0));
+	Sym at[MAX_RANK];
+	Stage places = {0};
+	memcpy(at, t->root_axis, rank * sizeof *at);
+	at[dim] = trace_inner_axis(t, "k", first, &places);
 	for (uint32_t k = 0; k < 2; k++) {
-		Stage st = global_stage(t, STAGE_MAP, &to[k], t->root_axis, rank);
+		Stage st = global_stage(t, STAGE_MAP, &to[k], at, rank);
+		st.nmap = places.nred;
+		st.map[0] = places.red[0];
 		st.value = k ? kx_const_int(t->k, t->s->arena, DT_i64, 0)
 		             : trace_value(t, node_in(t->s->g, n, 0), t->root_axis, (Kx){0});
 		trace_push_stage(t, st);
@@ -322,8 +362,12 @@ static bool root_sort(Lower *s, Node n)
 	NodePlace to[2] = {lower_result_place(s, n, 0), lower_result_place(s, n, 1)};
 	trace_start_over(&t, node_in(g, n, 0));
 	trace_all_outer(&t);
-	if (sym_is(g->ir->syms, node_dim(g, node_in(g, n, 0), dim), 1))
-		copy_stages(&t, n, to);
+	const Attr *a = node_attr(g, n, "first");
+	Sym all = node_dim(g, node_in(g, n, 0), dim), first = a->kind == ATTR_none ? all : a->s;
+	if (sym_is(g->ir->syms, all, 1))
+		copy_stages(&t, n, dim, first, to);
+	else if (a->kind != ATTR_none)
+		first_stages(&t, n, dim, first, to);
 	else
 		sort_stages(&t, n, dim, to);
 	trace_order_axes(&t);

@@ -76,7 +76,7 @@ static uint64_t stage_axes(const Sched *s, const Stage *st)
 	uint64_t axes = s->outer;
 	for (uint32_t i = 0; i < st->nmap; i++)
 		axes |= UINT64_C(1) << st->map[i];
-	for (uint32_t i = 0; i < st->nred; i++)
+	for (uint32_t i = 0; i < (st->kind == STAGE_SORT ? 1 : st->nred); i++)
 		axes |= UINT64_C(1) << st->red[i];
 	return axes;
 }

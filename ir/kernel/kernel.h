@@ -103,7 +103,8 @@ typedef enum {
 	STAGE_ARGREDUCE, /* smallest index of the maximum / minimum over one reduce axis; NaN wins */
 	STAGE_RUNNING,   /* cumulative along one inner axis, serial */
 	STAGE_SORT,      /* stable, along one inner axis: four stages that out2 links, for values (the only one
-	                    with a `value`), i64 indices, and room for both of the same shape */
+	                    with a `value`), i64 indices, and room for both of the same shape; or the first two,
+	                    for the first elements: as many as a second axis, red[1], has places, else one */
 	STAGE_SCATTER,   /* store of `value` at a data-dependent index where `guard` holds, combining with what
 	                    is there; serial along its reduce axes, in order */
 	STAGE_CHECK      /* run-time check that `value` is true, no result */

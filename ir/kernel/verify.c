@@ -279,7 +279,7 @@ static void check_stage(Verify *v, const Stage *s)
 		fail(v, "stage without a dtype", "");
 	if (s->kind == STAGE_MAP && s->nred)
 		fail(v, "a map stage does not reduce", "");
-	if ((s->kind == STAGE_ARGREDUCE || s->kind == STAGE_SORT) && s->nred != 1)
+	if ((s->kind == STAGE_ARGREDUCE && s->nred != 1) || (s->kind == STAGE_SORT && s->nred != 1 && s->nred != 2))
 		fail(v, "needs exactly one axis to work along", "");
 	check_written_once(v, s);
 	check_place(v, s);

@@ -158,6 +158,17 @@ Node b_sort(Build *b, Node x, uint32_t dim, bool descending, bool stable)
 	return b_node(b, OP_sort, &x, 1, attr, 4);
 }
 
+Node b_sort_first(Build *b, Node x, uint32_t dim, bool descending, Sym first)
+{
+	if (!x.i)
+		return x;
+	Ir *ir = b->g->ir;
+	Attr attr[] = {attr_none(), attr_int(ir, dim), attr_bool(descending), attr_bool(true), attr_sym(first)};
+	if (sym_eq(b_syms(b), first, b_dim(b, x, (int)dim)) == YES)
+		attr[4] = attr_none();
+	return b_node(b, OP_sort, &x, 1, attr, 5);
+}
+
 /* ---- reductions ---- */
 
 Node aten_reduce(Build *b, ReduceKind kind, Node x, uint32_t dims, bool keep)

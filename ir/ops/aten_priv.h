@@ -117,6 +117,7 @@ Node b_cumulative(Build *, const char *kind, Node x, uint32_t dim, bool reverse)
 /* The cotangent of x, of that of its running product along dim; in the dtype that x is computed in. Zeros are no exception. */
 Node b_cumprod_backward(Build *, Node ct, Node x, uint32_t dim, bool reverse);
 Node b_sort(Build *, Node x, uint32_t dim, bool descending, bool stable); /* tuple */
+Node b_sort_first(Build *, Node x, uint32_t dim, bool descending, Sym first); /* the first of these, ties in order */
 
 /* ---- reductions and what is built on them ---- */
 

@@ -59,13 +59,10 @@ static Node build_topk(Build *b, Node n)
 	Node x = arg(b, n, "self");
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
 	Sym k = node_sym(b->g, n, "k");
-	Node s = sort(b, x, dim, node_bool(b->g, n, "largest"), true), r[2];
 	if (aten_rank(b, x) == 0)
-		return s;
+		return sort(b, x, dim, false, true);
 	aten_require_le(b, k, b_dim(b, x, (int)dim), "topk");
-	for (uint32_t j = 0; j < 2; j++)
-		r[j] = b_slice(b, b_get(b, s, j), (int)dim, b_int(b, 0), k, b_int(b, 1));
-	return b_tuple(b, r, 2);
+	return b_sort_first(b, x, dim, node_bool(b->g, n, "largest"), k);
 }
 OP(aten_topk){
 	.schema = "aten.topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool "
@@ -77,9 +74,10 @@ OP(aten_topk){
 /* The k-th smallest, 1-based. */
 static Node kth(Build *b, Node n, Node x, uint32_t dim, Sym k)
 {
-	Node s = sort(b, x, dim, false, true), r[2];
 	if (aten_rank(b, x) == 0)
-		return s;
+		return sort(b, x, dim, false, true);
+	aten_require_le(b, k, b_dim(b, x, (int)dim), "kthvalue");
+	Node s = b_sort_first(b, x, dim, false, k), r[2];
 	for (uint32_t j = 0; j < 2; j++) {
 		r[j] = b_select_dim(b, b_get(b, s, j), (int)dim, sym_addi(b_syms(b), k, -1));
 		if (node_bool(b->g, n, "keepdim"))

@@ -7,6 +7,14 @@
 #include "ir/ops/prim_priv.h"
 #include "ir/ops/rules_priv.h"
 
+static const Sym *shape_with(Infer *f, Type x, uint32_t at, Sym extent)
+{
+	Sym *dim = ARENA_ARRAY(f->g->ir->ctx->scratch, Sym, x.n);
+	memcpy(dim, x.dim, x.n * sizeof *dim);
+	dim[at] = extent;
+	return dim;
+}
+
 static bool shape_sort(Infer *f)
 {
 	Type x = infer_in(f, 0);
@@ -16,6 +24,13 @@ static bool shape_sort(Infer *f)
 		return infer_fail(f, "%s has no order", dtype_name(x.dtype));
 	Ir *ir = f->g->ir;
 	TypeId elem[2];
+	if (infer_attr(f, "first")->kind != ATTR_none) {
+		Sym first;
+		TRY(infer_sym(f, "first", &first));
+		if (sym_le(f->syms, sym_int(f->syms, 0), first) == NO || sym_le(f->syms, first, x.dim[at]) == NO)
+			return infer_fail(f, "argument first: expected 0 to %s, got %s", sym_str(f->syms, x.dim[at]), sym_str(f->syms, first));
+		x.dim = shape_with(f, x, at, first);
+	}
 	elem[0] = ir_type(ir, x.dtype, x.n, x.dim);
 	elem[1] = ir_type(ir, DT_i64, x.n, x.dim);
 	f->type = ir_tuple(ir, 2, elem);
@@ -71,19 +86,21 @@ static bool eval_sort(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 	TRY(eval_int(e, g, n, "dim", &dim));
 	perm_dim_last(in->rank, (uint32_t)dim, perm);
 	perm_inverse(in->rank, perm, inverse);
-	Tensor x = eval_permuted(e, in, perm), values = x, index = x;
-	int64_t count = in->dim[dim], total = tensor_numel(in);
+	Tensor x = eval_permuted(e, in, perm), values = x, index;
+	int64_t count = in->dim[dim], total = tensor_numel(in), first = out[0].dim[dim];
 	size_t size = dtype_size(in->dtype);
+	values.dim[x.rank - 1] = first;
+	index = values;
 	index.dtype = DT_i64;
 	values.data = arena_alloc(e->arena, tensor_bytes(&values));
 	index.data = arena_alloc(e->arena, tensor_bytes(&index));
 	SortItem *item = EVAL_ARRAY(e, SortItem, count);
-	for (int64_t at = 0; at < total; at += count) {
+	for (int64_t at = 0, to = 0; at < total; at += count, to += first) {
 		read_keys(&x, at, count, descending, item);
 		qsort(item, (size_t)count, sizeof *item, compare_items);
-		for (int64_t i = 0; i < count; i++) {
-			memcpy(elem_at(&values, at + i), elem_at(&x, at + item[i].index), size);
-			tensor_set_i64(&index, at + i, item[i].index);
+		for (int64_t i = 0; i < first; i++) {
+			memcpy(elem_at(&values, to + i), elem_at(&x, at + item[i].index), size);
+			tensor_set_i64(&index, to + i, item[i].index);
 		}
 	}
 	values = eval_permuted(e, &values, inverse);
@@ -105,15 +122,17 @@ static bool adjoint_sort(Build *b, Node n, const Node *ct, const bool *want, Nod
 
 OP(sort) {
 	.adjoint = adjoint_sort,
-	.schema = "sort(Tensor x, *, int dim, bool descending, bool stable) -> (Tensor values, "
+	.schema = "sort(Tensor x, *, int dim, bool descending, bool stable, SymInt? first=None) -> (Tensor values, "
 		  "Tensor index)",
-	.doc = "sorted along dim; NaN is the largest; ties keep their order when stable",
+	.doc = "sorted along dim, or the first elements of that; NaN is the largest; ties keep their order when stable",
 	.infer = infer_sort,
 	.eval = eval_sort,
 	.batch = batch_dim,
 	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS},
 	.sample = "f32[3, 5], dim=1, descending=false, stable=true; "
-		  "i32[4, 3] in -2..2, dim=0, descending=true, stable=true",
+		  "i32[4, 3] in -2..2, dim=0, descending=true, stable=true; "
+		  "f32[3, n=7] of 3 nan 1 -0 0 5 nan, dim=1, descending=true, stable=true, first=3; "
+		  "f32[n=9, 2] in -2..2, dim=0, descending=false, stable=true, first=n",
 };
 
 /* ---- searchsorted ---- */

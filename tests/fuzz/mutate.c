@@ -5,6 +5,7 @@
 #include <string.h>
 
 static unsigned long count[2];
+bool fuzz_only_reads;
 
 static void print_share(void)
 {
@@ -18,6 +19,12 @@ void fuzz_count(bool loaded)
 	if (!count[0] && !count[1])
 		atexit(print_share);
 	count[loaded]++;
+}
+
+unsigned long fuzz_loaded(unsigned long *all)
+{
+	*all = count[0] + count[1];
+	return count[1];
 }
 
 int fuzz_run(const uint8_t *data, size_t size, size_t nul, void (*read)(Ctx *, uint8_t *copy, size_t size))

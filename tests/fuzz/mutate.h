@@ -23,5 +23,9 @@ size_t fuzz_splice(uint8_t *data, size_t size, size_t max, size_t at, size_t dro
 int fuzz_run(const uint8_t *data, size_t size, size_t nul, void (*read)(Ctx *, uint8_t *copy, size_t size));
 /* Count one input; the first call arranges for the share to be printed at exit. */
 void fuzz_count(bool loaded);
+/* How many of *all inputs were read. */
+unsigned long fuzz_loaded(unsigned long *all);
+/* Nothing is done with what was read: only the share is asked for. */
+extern bool fuzz_only_reads;
 
 #endif

@@ -7,28 +7,56 @@
 #include "codegen/schedule/generic.h"
 #include "codegen/schedule/tuning.h"
 
-enum { MISSED_BRANCH = 2 /* calls that one which is guessed wrong costs */ };
+enum {
+	MISSED_BRANCH = 2, /* calls that one which is guessed wrong costs */
+	CHAINS = 4         /* results that are combined at once, where one would wait for itself */
+};
 
 /* ---- stages at one outer point ---- */
 
-typedef struct {
-	Generic *g;
-	uint32_t stage;
-	uint32_t axes[MAX_RANK], n, next; /* loops still to open */
-	Lv acc, arg;
-	Lv best;
-} StageRun;
-
 static void stage_body(Sched *s, void *data);
 
-/* Those that have a value at the point at hand. */
-static uint64_t known_axes(const Sched *s)
+uint64_t generic_known_axes(const Sched *s)
 {
 	uint64_t known = 0;
 	for (uint32_t a = 0; a < s->naxis; a++)
 		if (s->at[a].i)
 			known |= UINT64_C(1) << a;
 	return known;
+}
+
+/* The order of such combinations changes no result, and there are rounds enough to share among several. */
+static bool has_chains(const Sched *s, const Stage *st, uint32_t axis)
+{
+	bool exact = !reduce_rounds(st->combine) || dtype_is_int(st->acc);
+	return st->kind == STAGE_REDUCE && exact && reduce_op(st->combine) != SC_const &&
+	       axes_hint(s, axis) >= 2 * CHAINS * (int64_t)s->lanes;
+}
+
+/* Several vectors of a row in each round, each combined with a result of its own. Returns where the rest begins. */
+static Lx run_chains(StageRun *r, const Stage *st, uint32_t axis, Lx lo, Lx hi)
+{
+	Sched *s = r->g->s;
+	int64_t lanes = s->lanes;
+	Lx n = lx_sub(s->f, hi, lo), rest = lx_mod(s->f, n, lx_int(s->f, CHAINS * lanes));
+	Lx end = sched_let(s, "whole", lx_sub(s->f, hi, rest));
+	Lv acc = r->acc, chain[CHAINS] = {acc};
+	for (uint32_t c = 1; c < CHAINS; c++)
+		chain[c] = ls_var(s->f, "acc", sched_identity(s, st->combine, lx_type(s->f, lx_var(s->f, acc))));
+	uint32_t mark = sched_for(s, axis, lo, end, CHAINS * lanes);
+	Lx here = s->at[axis];
+	for (uint32_t c = 0; c < CHAINS; c++) {
+		uint32_t scope = sched_mark(s);
+		s->at[axis] = lx_add(s->f, here, lx_int(s->f, c * lanes));
+		r->acc = chain[c];
+		stage_body(s, r);
+		sched_forget(s, scope);
+	}
+	sched_end(s, mark);
+	r->acc = acc;
+	for (uint32_t c = 1; c < CHAINS; c++)
+		ls_set(s->f, acc, sched_combine(s, st->combine, lx_var(s->f, acc), lx_var(s->f, chain[c])));
+	return end;
 }
 
 static void stage_loops(StageRun *r)
@@ -44,9 +72,11 @@ static void stage_loops(StageRun *r)
 	if (axis == s->vaxis) {
 		bool whole = sym_divides(s->syms, s->lanes, s->extent[axis]);
 		/* the vector axis is the innermost loop */
+		if (has_chains(s, st, axis))
+			start = run_chains(r, st, axis, start, end);
 		sched_vector_loop(s, axis, start, end, whole, stage_body, r);
 	} else {
-		sched_hoist(s, st->value, known_axes(s));
+		sched_hoist(s, st->value, generic_known_axes(s));
 		uint32_t mark = sched_for(s, axis, start, end, 1);
 		if (st->kind == STAGE_RUNNING && st->reverse) {
 			Lx last = lx_sub(s->f, end, lx_int(s->f, 1));
@@ -60,8 +90,10 @@ static void stage_loops(StageRun *r)
 }
 
 
-static void reduce_step(Sched *s, StageRun *r, const Stage *st)
+void generic_reduce_step(StageRun *r)
 {
+	Sched *s = r->g->s;
+	const Stage *st = &s->k->stage.data[r->stage];
 	Lx acc = lx_var(s->f, r->acc);
 	Lx next = sched_accumulate(s, st, acc, st->value);
 	bool lanes_in_row = !sched_outer_vector(s);
@@ -131,7 +163,7 @@ static void stage_body(Sched *s, void *data)
 	const Stage *st = &s->k->stage.data[r->stage];
 	switch (st->kind) {
 	case STAGE_REDUCE:
-		reduce_step(s, r, st);
+		generic_reduce_step(r);
 		break;
 	case STAGE_ARGREDUCE:
 		arg_step(s, r, st);
@@ -188,6 +220,15 @@ static void start_accumulators(Sched *s, StageRun *r, const Stage *st)
 	}
 }
 
+StageRun generic_start(Generic *g, uint32_t stage)
+{
+	const Stage *st = &g->s->k->stage.data[stage];
+	StageRun r = {.g = g, .stage = stage};
+	stage_axes(g->s, &r, st);
+	start_accumulators(g->s, &r, st);
+	return r;
+}
+
 /* ---- stages that are not always needed ---- */
 
 /* Cycles to reduce one row: what it reads, from where all that is read of it fits, and an operation for each. */
@@ -222,11 +263,11 @@ static Kx runs_where(const Generic *g, const Stage *st, uint32_t stage)
 	for (uint32_t i = 0; i < s->k->vvar.n; i++)
 		simple = simple && !s->k->vvar.data[i].check;
 	Kx where = simple ? kernel_needed_where(s->k, stage, s->arena) : (Kx){0};
-	bool known = where.i && s->last_stage[where.i] <= stage && !sched_varies(s, where) && !(s->deps[where.i] & ~known_axes(s));
+	bool known = where.i && s->last_stage[where.i] <= stage && !sched_varies(s, where) && !(s->deps[where.i] & ~generic_known_axes(s));
 	return known && row_cycles(s, st) > MISSED_BRANCH * s->target->machine.call ? where : (Kx){0};
 }
 
-static StageRole role_of(const Generic *g, uint32_t stage)
+StageRole generic_role(const Generic *g, uint32_t stage)
 {
 	return g->parts ? g->parts->role[stage] : RUN_WHOLE;
 }
@@ -249,8 +290,10 @@ static Lx first_of_lanes(Sched *s, StageRun *r, const Stage *st)
 	return lx_hreduce(s->f, SC_min, lx_select(s->f, hit, arg, lx_int_of(s->f, t, INT64_MAX)));
 }
 
-static void finish_stage(Sched *s, StageRun *r, const Stage *st)
+void generic_finish(StageRun *r)
 {
+	Sched *s = r->g->s;
+	const Stage *st = &s->k->stage.data[r->stage];
 	const Parts *parts = r->g->parts;
 	s->stage[r->stage].done = true;
 	if (st->result != RESULT_REGISTER)
@@ -259,7 +302,7 @@ static void finish_stage(Sched *s, StageRun *r, const Stage *st)
 	bool across = lx_type(s->f, v).lanes > 1 && !sched_outer_vector(s);
 	if (across)
 		v = st->kind == STAGE_ARGREDUCE ? first_of_lanes(s, r, st) : lx_hreduce(s->f, reduce_op(st->combine), v);
-	if (role_of(r->g, r->stage) == RUN_PART)
+	if (generic_role(r->g, r->stage) == RUN_PART)
 		sched_store_temp(s, parts->temp[r->stage], parts->slot, v);
 	else
 		set_result(s, r->stage, v);
@@ -292,9 +335,9 @@ static void run_where(StageRun *r, const Stage *st, Kx where)
 	ls_if(s->f, condition);
 	uint32_t mark = sched_mark(s);
 	start_accumulators(s, r, st);
-	sched_hoist(s, st->value, known_axes(s));
+	sched_hoist(s, st->value, generic_known_axes(s));
 	stage_loops(r);
-	finish_stage(s, r, st);
+	generic_finish(r);
 	ls_set(s->f, result, s->stage[r->stage].value);
 	sched_forget(s, mark);
 	ls_end(s->f);
@@ -327,20 +370,25 @@ static void run_stage(Generic *g, uint32_t stage)
 		return;
 	}
 	start_accumulators(s, &r, st);
-	sched_hoist(s, st->value, known_axes(s));
+	sched_hoist(s, st->value, generic_known_axes(s));
 	stage_loops(&r);
-	finish_stage(s, &r, st);
+	generic_finish(&r);
+}
+
+void generic_stage(Generic *g, uint32_t stage)
+{
+	StageRole role = generic_role(g, stage);
+	if (role == RUN_FROM_PARTS)
+		combine_parts(g, stage);
+	else if (role != RUN_NOT)
+		run_stage(g, stage);
 }
 
 static void outer_point(Sched *s, void *data)
 {
 	Generic *g = data;
-	for (uint32_t i = 0; i < s->k->stage.n; i++) {
-		if (role_of(g, i) == RUN_FROM_PARTS)
-			combine_parts(g, i);
-		else if (role_of(g, i) != RUN_NOT)
-			run_stage(g, i);
-	}
+	for (uint32_t i = 0; i < s->k->stage.n; i++)
+		generic_stage(g, i);
 	for (uint32_t i = 0; i < s->k->stage.n; i++)
 		s->stage[i].done = false;
 }
@@ -370,9 +418,9 @@ static void hoist_out_of(Generic *g, uint32_t axis)
 	Sched *s = g->s;
 	if (may_be_empty(s, axis) || reads_own_result(s))
 		return;
-	uint64_t known = known_axes(s);
+	uint64_t known = generic_known_axes(s);
 	for (uint32_t i = 0; known && i < s->k->stage.n; i++)
-		if (role_of(g, i) == RUN_WHOLE || role_of(g, i) == RUN_PART)
+		if (generic_role(g, i) == RUN_WHOLE || generic_role(g, i) == RUN_PART)
 			sched_hoist(s, s->k->stage.data[i].value, known);
 }
 
@@ -397,6 +445,7 @@ static void outer_loops(Generic *g, uint32_t next)
 		Lx lo = sched_start(s, axis), hi = sched_limit(s, axis);
 		bool whole = sym_divides(s->syms, s->lanes, s->extent[axis]);
 		hoist_out_of(g, axis);
+		lo = abreast_run(g, lo, hi);
 		sched_vector_loop(s, axis, lo, hi, whole, outer_point, g);
 		s->at[axis] = (Lx){0};
 	} else {

@@ -38,6 +38,24 @@ typedef struct {
 	Turned turned;
 } Generic;
 
+/* A stage that runs at an outer point. */
+typedef struct {
+	Generic *g;
+	uint32_t stage;
+	uint32_t axes[MAX_RANK], n, next; /* loops still to open */
+	Lv acc, arg;
+	Lv best;
+} StageRun;
+
+StageRole generic_role(const Generic *, uint32_t stage);
+/* Axes that have a value at the point at hand. */
+uint64_t generic_known_axes(const Sched *);
+/* A stage at an outer point; of a reduction its beginning, what each point of its row does, and its end. */
+void generic_stage(Generic *, uint32_t stage);
+StageRun generic_start(Generic *, uint32_t stage);
+void generic_reduce_step(StageRun *);
+void generic_finish(StageRun *);
+
 /* Whole axes are tasks until there are enough of them; then the next axis is cut. `work` for each outer point. Returns the
  * number of tasks. */
 Sym generic_choose_tasks(Generic *, double work);
@@ -50,6 +68,10 @@ double generic_work_per_point(const Sched *, uint64_t stages);
 /* parts.c: tasks reduce parts of long rows, later phases combine them. `ntasks`: of the kernel as one phase, with `whole` of
  * its grid; before: the kernel before axes were merged. As a ScheduleFn. */
 const char *schedule_parts(const Generic *whole, Sym ntasks, Kernel *before);
+
+/* abreast.c: reductions of long rows at several vectors of neighbouring points of [lo, hi) together, where the kernel is of that
+ * kind. Returns where the rest begins. */
+Lx abreast_run(Generic *, Lx lo, Lx hi);
 
 /* transpose.c: whether results are stored along an axis `along` and loads are contiguous `across` it, in tiles of `lanes`.
  * Returns why not where there are such loads; across is NO_AXIS where nothing is to be transposed. */

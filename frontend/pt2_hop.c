@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "frontend/pt2_priv.h"
+#include "ir/interp/interp.h"
 
 typedef ARRAY(uint32_t) Values;
 
@@ -245,9 +246,8 @@ static void metas(const State *st, const uint32_t *value, uint32_t n, Meta *out)
 		out[k] = st->value.data[value[k]].meta;
 }
 
-/* Add the node with the types the file states, and bind its results. `first`: an operand ahead of the values, or none. */
-static bool finish(Scope *s, const json_t *node, Op op, Node first, const uint32_t *value, uint32_t n,
-		   const Attr *attr)
+/* The node, its operands `first`, or none, and the values. */
+static Node add_node(Scope *s, Op op, Node first, const uint32_t *value, uint32_t n, TypeId type, const Attr *attr)
 {
 	Import *im = s->st->im;
 	Node *in = ARENA_ARRAY(im->ctx->scratch, Node, n + 1), *next = in;
@@ -255,6 +255,20 @@ static bool finish(Scope *s, const json_t *node, Op op, Node first, const uint32
 		*next++ = first;
 	for (uint32_t k = 0; k < n; k++)
 		*next++ = value_read(s->st, &s->b, value[k]);
+	return graph_add(s->st->g, (Node){0}, op, in, (uint32_t)(next - in), ir_attrs(im->ir, op_schema(op)->narg, attr), type, s->b.loc);
+}
+
+static bool bind_result(Scope *s, const char *name, const Meta *meta, Node x)
+{
+	TRY(x.i);
+	graph_set_name(s->st->g, x, name);
+	return scope_bind(s, name, value_new(s->st, x, meta));
+}
+
+/* Add the node with the types the file states, and bind its results. */
+static bool finish(Scope *s, const json_t *node, Op op, const uint32_t *value, uint32_t n, const Attr *attr)
+{
+	Import *im = s->st->im;
 	const char **name;
 	Meta *meta;
 	uint32_t count;
@@ -262,15 +276,9 @@ static bool finish(Scope *s, const json_t *node, Op op, Node first, const uint32
 	TypeId *elem = ARENA_ARRAY(im->ctx->scratch, TypeId, count);
 	for (uint32_t k = 0; k < count; k++)
 		elem[k] = meta_type(im, &meta[k]);
-	TypeId type = ir_tuple(im->ir, count, elem);
-	Node made = graph_add(s->st->g, (Node){0}, op, in, (uint32_t)(next - in),
-			      ir_attrs(im->ir, op_schema(op)->narg, attr), type, s->b.loc);
-	for (uint32_t k = 0; k < count; k++) {
-		Node x = b_get(&s->b, made, k);
-		TRY(x.i);
-		graph_set_name(s->st->g, x, name[k]);
-		TRY(scope_bind(s, name[k], value_new(s->st, x, &meta[k])));
-	}
+	Node made = add_node(s, op, (Node){0}, value, n, ir_tuple(im->ir, count, elem), attr);
+	for (uint32_t k = 0; k < count; k++)
+		TRY(bind_result(s, name[k], &meta[k], b_get(&s->b, made, k)));
 	return true;
 }
 
@@ -315,7 +323,7 @@ static bool import_scan(Scope *s, const json_t *node, bool has_init)
 			attr_graph(body),
 			attr_sym(length),
 			attr_bool(false)};
-	return finish(s, node, OP_scan, (Node){0}, in.data, in.n, attr);
+	return finish(s, node, OP_scan, in.data, in.n, attr);
 }
 
 static bool set_attr(Scope *s, Op op, Attr *attr, const char *name, Attr value)
@@ -388,32 +396,114 @@ static Node condition(Scope *s, const json_t *node)
 	return n;
 }
 
-/* ---- cond and while ---- */
+/* ---- cond ---- */
 
-/* Sizes that the file holds for equal, where that is not seen from how they are written: those of a result that has
- * neither branch's size depend on which was taken. */
-static bool require_same_sizes(Scope *s, const json_t *node, const Graph *yes, Graph *no)
+/* A dimension of a result that has another size in either branch, each of which data may decide. Both fill the result up to what
+ * either may need, and give the size as a further result; the graph around them cuts it off there. */
+typedef struct {
+	uint32_t result, dim;
+	Sym size; /* which the file gives it */
+	Sym in[2], room;
+} Uneven;
+typedef ARRAY(Uneven) Unevens;
+
+/* At most so much, by sizes that are known before anything runs; none after ctx_error. What the file's operators count is bounded once they are
+ * expanded, in a copy here. */
+static Sym room_for(Scope *s, Graph *body, const Uneven *u, Sym size)
+{
+	Import *im = s->st->im;
+	if (sym_uses_kind(im->syms, size, SYMVAR_UNBACKED) && !interp_expand(body))
+		return (Sym){0};
+	Sym most = sym_most(im->syms, size);
+	if (!most.i)
+		ctx_error(im->ctx, s->where, "dimension %u of result %u has size %s in one branch: not supported where that has no bound "
+			  "before it runs and the other branch has another", u->dim, u->result, sym_str(im->syms, size));
+	return most;
+}
+
+/* Compares dimension d of result k. Sizes that the file holds for equal, where that is not seen from how they are written, are required to be: those of
+ * a result that has a branch's size. */
+static bool compare_sizes(Scope *s, Graph *const g[2], Uneven u, Unevens *out)
 {
 	SymTab *syms = s->st->im->syms;
-	const char **name;
-	Meta *meta;
-	uint32_t n;
-	TRY(result_names(s, node, &name, &meta, &n));
-	for (uint32_t k = 0; k < n && k < yes->output.n && k < no->output.n; k++) {
-		Node x = yes->output.data[k].node, y = no->output.data[k].node;
-		for (uint32_t d = 0; d < meta[k].rank && d < node_rank(yes, x) && d < node_rank(no, y); d++) {
-			Sym a = node_dim(yes, x, d), b = node_dim(no, y, d), got = meta[k].size[d];
-			if (sym_eq(syms, a, b) != MAYBE)
-				continue;
-			if (sym_eq(syms, got, a) != YES && sym_eq(syms, got, b) != YES)
-				return ctx_error(s->st->im->ctx, s->where,
-						 "dimension %u of result %u has size %s in one branch and %s in the other: a "
-						 "size that depends on data is not supported",
-						 d, k, sym_str(syms, a), sym_str(syms, b));
-			graph_guard(no, GUARD_EQ, a, b, "branches have results of the same size");
-		}
+	const Truth same = sym_eq(syms, u.in[0], u.in[1]);
+	if (same == YES)
+		return true;
+	if (same == MAYBE && (sym_eq(syms, u.size, u.in[0]) == YES || sym_eq(syms, u.size, u.in[1]) == YES)) {
+		graph_guard(g[1], GUARD_EQ, u.in[0], u.in[1], "branches have results of the same size");
+		return true;
+	}
+	if (sym_kind(syms, u.size) != SYM_VAR || !sym_uses_kind(syms, u.size, SYMVAR_UNBACKED))
+		return ctx_error(s->st->im->ctx, s->where, "dimension %u of result %u has size %s in one branch and %s in the other, and %s after them",
+				 u.dim, u.result, sym_str(syms, u.in[0]), sym_str(syms, u.in[1]), sym_str(syms, u.size));
+	Sym a = room_for(s, g[0], &u, u.in[0]), b = a.i ? room_for(s, g[1], &u, u.in[1]) : a;
+	TRY(b.i);
+	u.room = sym_max(syms, a, b);
+	array_push(s->st->im->ctx->scratch, out, u);
+	return true;
+}
+
+static bool find_uneven(Scope *s, Graph *const g[2], const Meta *meta, uint32_t n, Unevens *out)
+{
+	for (uint32_t k = 0; k < n && k < g[0]->output.n && k < g[1]->output.n; k++) {
+		Node x = g[0]->output.data[k].node, y = g[1]->output.data[k].node;
+		for (uint32_t d = 0; d < meta[k].rank && d < node_rank(g[0], x) && d < node_rank(g[1], y); d++)
+			TRY(compare_sizes(s, g, (Uneven){k, d, meta[k].size[d], {node_dim(g[0], x, d), node_dim(g[1], y, d)}, {0}}, out));
 	}
 	return true;
+}
+
+static bool fill_up(Scope *s, Graph *body, uint32_t branch, const Unevens *u)
+{
+	Build b = {.g = body, .loc = s->b.loc, .where = s->where};
+	for (uint32_t i = 0; i < u->n; i++) {
+		const Uneven *e = &u->data[i];
+		Node x = body->output.data[e->result].node;
+		Sym low[MAX_RANK], high[MAX_RANK];
+		for (uint32_t d = 0; d < MAX_RANK; d++)
+			low[d] = high[d] = b_int(&b, 0);
+		high[e->dim] = sym_sub(b_syms(&b), e->room, e->in[branch]);
+		x = b_pad(&b, x, low, high, b_scalar(&b, node_dtype(body, x), 0));
+		Node size = b_from_size(&b, e->in[branch]);
+		TRY(x.i && size.i);
+		graph_set_output(body, e->result, x);
+		graph_add_output(body, "size", size, -1);
+	}
+	return true;
+}
+
+/* The types the file states, but that uneven dimensions are as long as there is room, and the sizes. */
+static void result_types(Scope *s, const Meta *meta, uint32_t n, const Unevens *u, TypeId *elem)
+{
+	Import *im = s->st->im;
+	for (uint32_t k = 0; k < n; k++) {
+		Sym size[MAX_RANK];
+		Meta m = meta[k];
+		memcpy(size, m.size, m.rank * sizeof *size);
+		for (uint32_t i = 0; i < u->n; i++)
+			if (u->data[i].result == k)
+				size[u->data[i].dim] = u->data[i].room;
+		m.size = size;
+		elem[k] = meta_type(im, &m);
+	}
+	const Meta size = {.dtype = DT_i64};
+	for (uint32_t i = 0; i < u->n; i++)
+		elem[n + i] = meta_type(im, &size);
+}
+
+/* Result k of n: what was filled up is cut off. */
+static Node cut_off(Scope *s, Node made, uint32_t k, uint32_t n, const Unevens *u)
+{
+	Build *b = &s->b;
+	Node x = b_get(b, made, k);
+	for (uint32_t i = 0; i < u->n; i++) {
+		const Uneven *e = &u->data[i];
+		if (e->result != k)
+			continue;
+		b_to_size(b, b_get(b, made, n + i), e->size, e->room, "cond");
+		x = b_slice(b, x, (int)e->dim, b_int(b, 0), e->size, b_int(b, 1));
+	}
+	return x;
 }
 
 /* cond(pred, yes, no, xs) */
@@ -426,18 +516,29 @@ static bool import_cond(Scope *s, const json_t *node)
 	TRY(pred.i);
 	Values in = {0};
 	TRY(tensor_args(s, node, 3, &in));
-	Meta *meta = ARENA_ARRAY(im->ctx->arena, Meta, in.n);
+	Meta *meta = ARENA_ARRAY(im->ctx->arena, Meta, in.n), *result;
 	metas(s->st, in.data, in.n, meta);
 	Graph *g[2] = {subgraph(s, yes, meta, in.n), NULL};
 	g[1] = g[0] ? subgraph(s, no, meta, in.n) : NULL;
 	TRY(g[0] && g[1]);
-	TRY(require_same_sizes(s, node, g[0], g[1]));
+	const char **name;
+	uint32_t n;
+	Unevens uneven = {0};
+	TRY(result_names(s, node, &name, &result, &n) && find_uneven(s, g, result, n, &uneven));
+	TRY(fill_up(s, g[0], 0, &uneven) && fill_up(s, g[1], 1, &uneven));
 	Attr attr[MAX_ARGS] = {0};
 	TRY(set_attr(s, OP_cond, attr, "xs", attr_int(im->ir, in.n)));
 	TRY(set_attr(s, OP_cond, attr, "yes", attr_graph(g[0])) &&
 	    set_attr(s, OP_cond, attr, "no", attr_graph(g[1])));
-	return finish(s, node, OP_cond, pred, in.data, in.n, attr);
+	TypeId *elem = ARENA_ARRAY(im->ctx->scratch, TypeId, n + uneven.n);
+	result_types(s, result, n, &uneven, elem);
+	Node made = add_node(s, OP_cond, pred, in.data, in.n, ir_tuple(im->ir, n + uneven.n, elem), attr);
+	for (uint32_t k = 0; k < n; k++)
+		TRY(bind_result(s, name[k], &result[k], cut_off(s, made, k, n, &uneven)));
+	return true;
 }
+
+/* ---- while ---- */
 
 /* while_loop(cond, body, init, consts) */
 static bool import_while(Scope *s, const json_t *node)
@@ -464,7 +565,7 @@ static bool import_while(Scope *s, const json_t *node)
 	TRY(set_attr(s, OP_while, attr, "consts", attr_int(im->ir, in.n - ninit)));
 	TRY(set_attr(s, OP_while, attr, "cond", attr_graph(g[0])) &&
 	    set_attr(s, OP_while, attr, "body", attr_graph(g[1])));
-	return finish(s, node, OP_while, (Node){0}, in.data, in.n, attr);
+	return finish(s, node, OP_while, in.data, in.n, attr);
 }
 
 bool import_hop(Scope *s, const json_t *node, Target t)

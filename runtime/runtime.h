@@ -173,6 +173,8 @@ int weft_rt_no_reset(WeftInstance *, WeftStatus *);
 /* Without instances (serial.c): the caller has the memory. buf: inputs, outputs, weights, workspace, state. slot: from
  * sizes_fn. Returns the status code. */
 int weft_serial_run(const WeftEntry *, void *const *buf, const int64_t *slot, WeftStatus *);
+/* The same where sizes of outputs depend on data: the shape of each of `outputs` says how much room there is in buf, and then what it is. */
+int weft_serial_run_sized(const WeftEntry *, void *const *buf, const int64_t *slot, WeftTensor *outputs, WeftStatus *);
 #define WEFT_RUNTIME_FUNCTIONS  .open = NULL
 #define WEFT_STATE_FUNCTIONS    .set_weights = NULL
 #define WEFT_NO_STATE_FUNCTIONS .set_weights = NULL

@@ -12,11 +12,17 @@ struct WeftRegion {
 	const WeftEntry *entry;
 	WeftStatus *status;
 	const WeftSaved *saved;
+	WeftTensor *output; /* where sizes that depend on data are told; or NULL */
 };
 
 int weft_serial_run(const WeftEntry *e, void *const *buf, const int64_t *slot, WeftStatus *status)
 {
-	WeftRegion r = {e, status, NULL};
+	return weft_serial_run_sized(e, buf, slot, NULL, status);
+}
+
+int weft_serial_run_sized(const WeftEntry *e, void *const *buf, const int64_t *slot, WeftTensor *outputs, WeftStatus *status)
+{
+	WeftRegion r = {e, status, NULL, outputs};
 	status->code = WEFT_OK;
 	e->run_fn(&r, buf, slot);
 	for (const WeftSaved *s = status->code != WEFT_OK ? r.saved : NULL; s; s = s->before)
@@ -66,10 +72,34 @@ void weft_barrier(WeftRegion *r)
 	(void)r;
 }
 
+static int64_t elements(uint32_t rank, const int64_t *dim)
+{
+	int64_t n = 1;
+	for (uint32_t d = 0; d < rank; d++)
+		n *= dim[d];
+	return n;
+}
+
+/* Output k has these extents, as data decides. */
+static int found(WeftRegion *r, uint32_t k, const int64_t *extent)
+{
+	const WeftTensorInfo *info = &r->entry->output[k];
+	if (!r->output)
+		return weft_region_fail(r, "the size of output %s depends on data: call weft_serial_run_sized", info->name);
+	const int64_t need = elements(info->rank, extent), have = elements(info->rank, r->output[k].shape);
+	if (need > have)
+		return weft_region_fail(r, "output %s has %lld elements, and there is room for %lld", info->name, (long long)need, (long long)have);
+	memcpy(r->output[k].shape, extent, info->rank * sizeof *extent);
+	return 0;
+}
+
 int weft_room(WeftRegion *r, uint32_t k, const int64_t *p)
 {
-	(void)k;
-	return p ? weft_region_fail(r, "sizes that depend on data need an allocator, which this runtime has not") : 0;
+	const uint32_t ninput = r->entry->ninput;
+	if (!p)
+		return 0;
+	return k < ninput + r->entry->noutput ? found(r, k - ninput, p)
+					      : weft_region_fail(r, "sizes without a bound need an allocator, which this runtime has not");
 }
 
 int64_t weft_read(WeftRegion *r, const void *from, int code, int bits)

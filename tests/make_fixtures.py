@@ -594,9 +594,9 @@ class Checked(nn.Module):
         return y + s.mean
 
 
-class BranchSizes(nn.Module):
-    def forward(s, x, y):
-        return torch.cond(x.sum() > 0, lambda x, y: x * 2, lambda x, y: y - 1, (x, y))
+class BranchUnbounded(nn.Module):
+    def forward(s, x, n):
+        return torch.cond(x.sum() > 0, lambda x, n: torch.repeat_interleave(x, n), lambda x, n: x - 1, (x, n))
 
 
 class LoopInteger(nn.Module):
@@ -845,8 +845,7 @@ if __name__ == "__main__":
     make_control("size_closure", SizeClosure(), [(r(b, 2), r(3) + o, torch.tensor(n)) for b, o, n in [(4, 9, 1), (3, -9, 5)]],
                  ({0: Dim.DYNAMIC}, None, None))
     d = {0: Dim.DYNAMIC}
-    make_refused("branch_sizes", BranchSizes(), (r(3), r(4)))
-    make_refused("branch_symbols", BranchSizes(), (r(3), r(4)), (d, d))
+    make_refused("branch_unbounded", BranchUnbounded(), (r(3), torch.tensor([2, 0, 1])))
     make_refused("loop_integer", LoopInteger(), (r(3),), (d,))
     make("promote", Promote(), (r(3), torch.tensor([1, 2, 3])))
     dyn = Dim.DYNAMIC

@@ -6,6 +6,8 @@ import copy
 import torch
 from safetensors.torch import save_file
 from torch import nn
+from torch._higher_order_ops.map import map as map_each
+from torch._higher_order_ops.while_loop import while_loop
 from torch.export import Dim, export
 from torch.utils._pytree import tree_leaves
 from torchvision.ops import nms, ps_roi_align, ps_roi_pool, roi_align, roi_pool
@@ -124,6 +126,50 @@ class Branch(nn.Module):
         return a, b, kept + 1
 
 
+class Uneven(nn.Module):
+    """Branches whose results have other sizes: of numbers, of inputs, found in data, of two dimensions at once, and one branch in another."""
+
+    def forward(s, x, y, p):
+        some = torch.cond(p[0], lambda x: x[:3] * 2, lambda x: x[:2] + 1, (x,))
+        either = torch.cond(p[1], lambda x, y: x * 1, lambda x, y: y * 2, (x, y))
+        above, n = torch.cond(p[2], lambda x: (x[x > 0], x.sum()), lambda x: (x[x < -1] * 3, x.mean()), (x,))
+        block = torch.cond(p[0], lambda x, y: x[x[:, 0] > 0][:, :2] * 1, lambda x, y: y[y[:, 0] < 0] * 1, (x, y))
+        inner = torch.cond(p[1], lambda x, p: torch.cond(p[2], lambda x: x[:1] * 1, lambda x: x[x[:, 1] > 0], (x,)), lambda x, p: x * 1, (x, p))
+        return (some, either.sum(0), either, above.sort()[0], above.sum() * n, block, block @ torch.ones(block.shape[1]), inner,
+                torch.cat([some, inner]).cumsum(0))
+
+
+class Rounds(nn.Module):
+    """Suppression round after round, of what the rounds before left."""
+
+    def forward(s, boxes, scores):
+        def more(k, left, rank):
+            return (k < 4) & (left.max() > 0.2)
+
+        def keep(k, left, rank):
+            one = torch.zeros_like(left).index_fill(0, nms(boxes, left, 0.5), 1.0)
+            return k + 1, left * (1 - one), torch.maximum(rank, one * (10.0 - k))
+        return while_loop(more, keep, (torch.zeros((), dtype=torch.int64), scores * 1, torch.zeros_like(scores)))
+
+
+class Images(nn.Module):
+    """Suppression for each of some images: what is kept, how much of it, and the sum of its boxes."""
+
+    @staticmethod
+    def one(xs):
+        boxes, scores = xs
+        best = torch.where(scores > 0.3)[0]
+        best = best[nms(boxes[best], scores[best], 0.5)]
+        return torch.zeros_like(scores).index_fill(0, best, 1.0), scores[best].sum(), boxes[best].sum(0)
+
+    def forward(s, boxes, scores):
+        return map_each(s.one, (boxes, scores))
+
+    def each(s, boxes, scores):
+        """The same: PyTorch's own map fails where nothing is kept, u1 >= 2."""
+        return [torch.stack(y) for y in zip(*map(s.one, zip(boxes, scores)))]
+
+
 class Regions(nn.Module):
     """Features of the boxes that are kept, of which each is of one image of two; points in bins are as many as the largest needs."""
 
@@ -163,6 +209,17 @@ def make_steps(name, model, steps):
             tensors |= {f"{i}.x.0": x.clone()} | {f"{i}.y.{j}": y.clone() for j, y in enumerate(own(x.clone()))}
             tensors |= {f"{i}.b.{n}": v.clone() for n, v in own.named_buffers()}
         save_file(tensors, dest / f"{name}.{k}.safetensors")
+
+
+def twenty(name, model, call):
+    """Twenty calls in one file: call(k) with nothing selected for k = 0, everything for k = 1, and some."""
+    tensors = {}
+    for k in range(20):
+        args = call(k)
+        tensors |= {f"{k}.x.{i}": x.clone() for i, x in enumerate(args)}
+        for i, y in enumerate(tree_leaves(model(*(x.clone() for x in args)))):
+            tensors[f"{k}.y.{i}"] = y.detach().clone().contiguous() if isinstance(y, torch.Tensor) else torch.tensor(y)
+    save_file(tensors, dest / f"{name}.100.safetensors")
 
 
 def boxes(n, spread=4.0):
@@ -207,3 +264,28 @@ if __name__ == "__main__":
     make("regions", Regions(), calls, (None, {0: n}, {0: n}, {0: n}))
     make("many", Nms(), [(boxes(k, spread), torch.rand(k)) for k, spread in ((700, 12.0), (128, 4.0), (129, 40.0), (257, 0.1), (3, 4.0))], ({0: n}, {0: n}))
     make_steps("stepping", Stepping(), [[torch.randn(5, 3) for _ in range(4)], [-torch.ones(5, 3), torch.ones(5, 3), torch.randn(5, 3)]])
+    torch.manual_seed(14)
+
+    def chosen(k, shape, none=0.0, all=1.0):
+        """Values of a normal distribution, or all of them the same."""
+        return torch.full(shape, none if k == 0 else all) if k < 2 else torch.randn(shape)
+    flags = [torch.tensor([a, b, c]) for a in (True, False) for b in (True, False) for c in (True, False)]
+    make("uneven", Uneven(), [(torch.randn(6, 4), torch.randn(5, 4), flags[k]) for k in (0, 7)], ({0: Dim("k", min=3, max=4096)}, {0: Dim("m", min=3, max=4096)}, None))
+    twenty("uneven", Uneven(), lambda k: (chosen(k, (3 + k, 4), -2.0), chosen(k, (3 + k * 7 % 9, 4), 1.0, -1.0), flags[k * 3 % 8]))
+
+    def boxed(k):
+        m = 4 + 3 * k
+        return boxes(m, 0.01 if k == 0 else 400.0 if k == 1 else 4.0), torch.zeros(m) if k == 0 else torch.rand(m) / 2 + 0.5 * (k == 1)
+    make("rounds", Rounds(), [boxed(5)], ({0: n}, {0: n}))
+    make("images", Images(), [tuple(torch.stack([x, x.flip(0)]) for x in boxed(4))], ({1: n}, {1: n}))
+    twenty("rounds", Rounds(), boxed)
+    twenty("images", Images().each, lambda k: tuple(torch.stack(x) for x in zip(boxed(k), boxed(k))))
+    twenty("nms", Nms(), boxed)
+    twenty("nonzero", Nonzero(), lambda k: (chosen(k, (2 + k, 5), 0.0, 2.0),))
+    twenty("masked", Masked(), lambda k: (torch.randn(2 + k, 5), chosen(k, (2 + k, 5)) > 0.2 * (k % 4)))
+    twenty("unique", Unique(), lambda k: ((torch.zeros(12) if k == 0 else torch.randperm(12).float() if k == 1 else torch.randint(0, k, (12,)).float()),
+                                          torch.full((6, 4), k) if k == 0 else torch.randperm(24).view(6, 4) if k == 1 else torch.randint(0, 2, (6, 4))))
+    twenty("repeat", Repeat(), lambda k: (torch.randn(6, 5), torch.randint(0, max(k, 1), (6,)) if k != 1 else torch.full((6,), 30)))
+    twenty("bincount", Bincount(), lambda k: (torch.arange(20) if k == 1 else torch.randint(0, 1 + k * k, (20,)), torch.rand(20)))
+    twenty("item", Item(), lambda k: (torch.randn(6, 5), torch.tensor([0 if k == 0 else 6 if k == 1 else k % 7]), torch.tensor([k % 2 == 1])))
+    twenty("branch", Branch(), lambda k: (chosen(k, (6, 5), -1.0), chosen(k, (5,), -1.0)))

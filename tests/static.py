@@ -1,4 +1,4 @@
-"""generic-c output of digits_cnn, and of a model with state, is plain C11 without OpenMP, GNU extensions or malloc: static.py WEFT SOURCE_ROOT"""
+"""generic-c output of digits_cnn, of a model with state and of one with sizes that depend on data, is plain C11 without OpenMP, GNU extensions or malloc: static.py WEFT SOURCE_ROOT"""
 import array
 import glob
 import json
@@ -42,6 +42,18 @@ def build(out, model, driver):
 with tempfile.TemporaryDirectory() as out:
     build(out, os.path.join(root, "tests/data/state/checked.pt2"), "tests/static_state.c")
     subprocess.run([out + "/run"], check=True)
+with tempfile.TemporaryDirectory() as out:
+    build(out, os.path.join(root, "tests/data/sizes/head.pt2"), "tests/static_sizes.c")
+    calls = sorted(glob.glob(os.path.join(root, "tests/data/sizes/head.[0-9]*.safetensors")))
+    for call in calls:
+        ref = tensors(call)
+        open(out + "/x", "wb").write(ref["x.0"])
+        subprocess.run([out + "/run", out + "/x", out + "/y"], check=True)
+        got, n = open(out + "/y", "rb").read(), len(ref["y.2"]) // 8
+        assert struct.unpack("<q", got[:8])[0] == n and got[8 + 20 * n:] == ref["y.2"], call
+        values, want = array.array("f", got[8:8 + 20 * n]), array.array("f", ref["y.0"] + ref["y.1"])
+        assert all(abs(a - b) <= 1e-5 * (1 + abs(b)) for a, b in zip(values, want)), call
+    print(f"{len(calls)} calls with sizes that depend on data")
 with tempfile.TemporaryDirectory() as out:
     build(out, digits + ".pt2", "tests/static.c")
     ref = tensors(digits + ".safetensors")

@@ -32,6 +32,9 @@ bool interp_bind(EvalCtx *, Graph *, const Tensor *input, uint32_t n);
 /* Run a graph whose symbols are bound; out has one Tensor per graph output, in e->arena. Values are
  * freed as soon as they are dead. False after ctx_error (index out of range, assertion, ...). */
 bool interp_run(EvalCtx *, Graph *, const Tensor *input, uint32_t nin, Tensor *out, uint32_t nout);
+/* The graph with composites that have no .eval replaced by what they mean: a clone, or g itself
+ * when there are none. NULL after ctx_error. */
+Graph *interp_expand(Graph *g);
 /* bind + run. */
 bool interp(Ctx *, Graph *, const Tensor *input, uint32_t nin, Tensor *out, uint32_t nout, Arena *);
 

@@ -6,9 +6,6 @@
 
 /* As interp_run, but into tensors that the caller allocated; needs nothing of e->arena. */
 bool interp_call(EvalCtx *, Graph *, const Tensor *in, uint32_t nin, Tensor *out, uint32_t nout);
-/* The graph with composites that have no .eval replaced by what they mean: a clone, or g itself
- * when there are none. NULL after ctx_error. */
-Graph *interp_expand(Graph *g);
 /* Guards from index `first` on hold for the bound symbols; else false after ctx_error. */
 bool interp_guards(EvalCtx *, const Graph *, uint32_t first);
 /* A symbol gets its value from node n; guards of g that wait for it hold, else false after ctx_error. */

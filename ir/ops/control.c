@@ -258,8 +258,8 @@ static bool check_branch_size(Infer *f, const Graph *yes, const Graph *no, uint3
 	Sym a = node_dim(yes, yes->output.data[k].node, d), b = node_dim(no, no->output.data[k].node, d);
 	if (sym_eq(f->syms, a, b) == YES || requires_equal(yes, a, b) || requires_equal(no, a, b))
 		return true;
-	return infer_fail(f, "dimension %u of result %u has size %s in one branch and %s in the other: a size that depends on data "
-	                  "is not supported", d, k, sym_str(f->syms, a), sym_str(f->syms, b));
+	return infer_fail(f, "dimension %u of result %u has size %s in one branch and %s in the other: they must be "
+	                  "the same", d, k, sym_str(f->syms, a), sym_str(f->syms, b));
 }
 
 static bool check_branches(Infer *f, const Graph *yes, const Graph *no)

@@ -393,7 +393,7 @@ static void test_imported(void **state)
 		"batch_norm", "batch_norm_decomposed", "dynamic", "guard_log", "input_write", "mlp", "nested", "nested_strict", "promote", "resize",
 		"scan", "state", "state_decomposed", "tied", "torchao", "views", "wrapped", "control/branch", "control/complex_branch",
 		"control/complex_loop", "control/cond_in_while", "control/newton", "control/size_branch", "control/size_closure",
-		"control/while_in_cond", "control/while_in_while", "control/refused/branch_sizes", "control/refused/branch_symbols",
+		"control/while_in_cond", "control/while_in_while", "control/refused/branch_unbounded", "sizes/uneven",
 		"control/refused/loop_integer", "import/in_place_views", "import/writes", "import/copies", "import/memory", "import/outputs",
 		"import/numbers", "import/derived", "import/norms", "import/weights", "import/complex", "import/bodies",
 		"import/idle", "import/calls", "import/half_norms", "import/divided",

@@ -92,7 +92,10 @@ int64_t axes_hint(const Sched *s, uint32_t axis)
 
 /* ---- the vector axis ---- */
 
-enum { SPREAD_BYTES = 128 << 10 /* of local arrays: what a task may have on its stack (SHARE_ELEMENTS of 8 bytes) */ };
+enum {
+	SPREAD_BYTES = 128 << 10, /* of local arrays: what a task may have on its stack (SHARE_ELEMENTS of 8 bytes) */
+	WORTH_LANES = 2           /* times that gathers have to be worth: indices and masks cost, too */
+};
 
 static double access_score(const Sched *s, Sym offset, uint32_t axis)
 {
@@ -155,6 +158,70 @@ static bool can_be_vector(const Sched *s, uint32_t axis)
 	return !(s->outer >> axis & 1) || can_be_spread(s);
 }
 
+/* Vector instructions that a point takes, functions included. */
+static double point_operations(const Sched *s)
+{
+	double n = 0;
+	for (uint32_t i = 1; i < s->k->kx.n; i++) {
+		const KxData *x = &s->k->kx.data[i];
+		DType d[4];
+		for (uint32_t j = 0; x->kind == KX_OP && j < x->nin; j++)
+			d[j] = s->k->kx.data[x->in[j].i].dtype;
+		const ScFn *fn = x->kind != KX_OP || x->op == OP_convert || x->op == OP_bitcast ? NULL : scalar_fn(x->op, d, x->nin);
+		n += fn ? fn->cost : x->kind == KX_OP;
+	}
+	for (uint32_t i = 0; i < s->k->stage.n; i++) {
+		const Stage *st = &s->k->stage.data[i];
+		bool combines = st->kind == STAGE_REDUCE || st->kind == STAGE_RUNNING;
+		if (combines && st->combine == REDUCE_LOGADDEXP)
+			n += scalar_lib("exp", st->acc)->cost + scalar_lib("log1p", st->acc)->cost;
+	}
+	return n;
+}
+
+/* Cycles of as many points as there are lanes along an axis, some of which its extent may leave empty; of NO_AXIS one by one. */
+static double points_cycles(const Sched *s, uint32_t axis, double operations)
+{
+	const Machine *m = &s->target->machine;
+	bool alone = axis == NO_AXIS;
+	uint32_t lanes = target_lanes(s->target, DT_f32), width = alone ? 1 : lanes;
+	double cycles = operations * machine_cycles(m, MOP_add, DT_f32, width);
+	for (uint32_t i = 1; i < s->k->kx.n; i++)
+		if (s->offset[i].i)
+			cycles += alone || access_score(s, s->offset[i], axis) > 0 ? machine_cycles(m, MOP_load, DT_f32, width)
+			                                                           : lanes * machine_cycles(m, MOP_gather, DT_f32, 1);
+	for (uint32_t i = 0; i < s->k->stage.n; i++)
+		if (s->store[i].i)
+			cycles += alone || access_score(s, s->store[i], axis) > 0 ? machine_cycles(m, MOP_store, DT_f32, width)
+			                                                          : lanes * machine_cycles(m, MOP_gather, DT_f32, 1);
+	if (alone)
+		return lanes * cycles;
+	double n = (double)axes_hint(s, axis);
+	return n > 0 ? cycles * (n < lanes ? lanes / n : 1) : 0;
+}
+
+/* Where every axis has gathers, but so much is computed that lanes are worth them: neighbouring points. */
+static uint32_t choose_gathered(const Sched *s)
+{
+	for (uint32_t i = 0; i < s->k->stage.n; i++) {
+		StageKind kind = s->k->stage.data[i].kind;
+		if (kind != STAGE_MAP && kind != STAGE_REDUCE && kind != STAGE_RUNNING)
+			return NO_AXIS;
+	}
+	double operations = point_operations(s), least = points_cycles(s, NO_AXIS, operations) / WORTH_LANES;
+	uint32_t best = NO_AXIS;
+	for (uint32_t a = 0; a < s->naxis; a++) {
+		if (!s->var[a].i || !(s->outer >> a & 1) || !can_be_vector(s, a))
+			continue;
+		double cycles = points_cycles(s, a, operations);
+		if (cycles <= 0 || cycles >= least)
+			continue;
+		least = cycles;
+		best = a;
+	}
+	return best;
+}
+
 uint32_t axes_choose_vector(const Sched *s)
 {
 	uint32_t best = NO_AXIS;
@@ -177,7 +244,7 @@ uint32_t axes_choose_vector(const Sched *s)
 			best = a;
 		}
 	}
-	return best;
+	return best == NO_AXIS ? choose_gathered(s) : best;
 }
 
 /* ---- the order of loops ---- */

@@ -21,6 +21,27 @@ OP(aten_nonzero){
 	.sample = "f32[n=3, 4] of 0 1 0 2 0 0 nan 3 0; bool[5] of 0; i32[2, 2, 2] of 1; f32[] of 2; f32[0, 3]",
 };
 
+/* As many rows as asked for, of which those that nothing is found for are filled. */
+static Node build_nonzero_static(Build *b, Node n)
+{
+	Node x = arg(b, n, "self"), part[MAX_RANK];
+	Shape s = aten_shape(b, x);
+	Sym dim[2] = {node_sym(b->g, n, "size"), b_int(b, s.rank)};
+	if (!x.i || sym_lt(b_syms(b), dim[0], b_int(b, 0)) == YES)
+		return b_error(b, "nonzero_static gives %s rows", sym_str(b_syms(b), dim[0]));
+	Node place = first_true_elements(b, aten_truth(b, x), dim[0], -1).place;
+	Node absent = b_bin_scalar(b, OP_lt, place, 0), fill = b_full_int(b, DT_i64, aten_int(b, n, "fill_value"), 0, NULL);
+	for (uint32_t k = 0; k < s.rank; k++)
+		part[k] = b_select(b, absent, fill, place_along(b, place, &s, k));
+	return s.rank ? aten_stack(b, part, s.rank, 1) : b_full_int(b, DT_i64, 0, 2, dim);
+}
+OP(aten_nonzero_static){
+	.schema = "aten.nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
+	.build = build_nonzero_static,
+	.sample = "f32[n=3, 4] of 0 1 0 2 0 0 nan 3 0, size=3; bool[5] of 0 1 1, size=7; i32[2, 2, 2] of 1 0, size=6, fill_value=9; f32[] of 2, size=2; "
+		  "f32[0, 3], size=0",
+};
+
 /* One index for each dimension; a number counts as one element. */
 static Node places_of_true(Build *b, Node n, Node x)
 {

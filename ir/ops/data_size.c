@@ -40,6 +40,24 @@ static Node scatter_some(Build *b, Node x, Node index, Node update)
 	return b_node(b, OP_scatter, (Node[]){x, index, update}, 3, attr, 9);
 }
 
+static TrueElements places(Build *b, Node flat, Node one, Sym n, Sym size, int64_t absent)
+{
+	Node before = b_bin_scalar(b, OP_sub, b_cumulative(b, "sum", one, 0, false), 1);
+	Node to = b_select(b, flat, before, b_full_int(b, DT_i64, -1, 0, NULL));
+	Node place = scatter_some(b, b_full_int(b, DT_i64, absent, 1, &size), to, b_iota(b, DT_i64, n));
+	return (TrueElements){place, before};
+}
+
+TrueElements first_true_elements(Build *b, Node mask, Sym size, int64_t absent)
+{
+	Shape s = aten_shape(b, mask);
+	Sym n = shape_numel(b, &s);
+	if (!mask.i)
+		return (TrueElements){0};
+	Node flat = b_reshape(b, mask, 1, &n);
+	return places(b, flat, b_convert(b, flat, DT_i64), n, size, absent);
+}
+
 TrueElements true_elements(Build *b, Node mask, Sym size, const char *what)
 {
 	Shape s = aten_shape(b, mask);
@@ -48,10 +66,7 @@ TrueElements true_elements(Build *b, Node mask, Sym size, const char *what)
 		return (TrueElements){0};
 	Node flat = b_reshape(b, mask, 1, &n), one = b_convert(b, flat, DT_i64);
 	b_to_size(b, aten_reduce(b, REDUCE_SUM, one, 1, false), size, n, what);
-	Node before = b_bin_scalar(b, OP_sub, b_cumulative(b, "sum", one, 0, false), 1);
-	Node to = b_select(b, flat, before, b_full_int(b, DT_i64, -1, 0, NULL));
-	Node place = scatter_some(b, b_full_int(b, DT_i64, 0, 1, &size), to, b_iota(b, DT_i64, n));
-	return (TrueElements){place, before};
+	return places(b, flat, one, n, size, 0);
 }
 
 Node place_along(Build *b, Node place, const Shape *s, uint32_t k)

@@ -19,6 +19,8 @@ typedef struct {
 
 /* All of size: data_size(), or what the count has to be. */
 TrueElements true_elements(Build *, Node mask, Sym size, const char *what);
+/* The same of the first `size` of them; where there are fewer, `absent` is the place of the others. */
+TrueElements first_true_elements(Build *, Node mask, Sym size, int64_t absent);
 /* i64[size] row-major places in a tensor of that shape: the index along dimension k. */
 Node place_along(Build *, Node place, const Shape *, uint32_t k);
 

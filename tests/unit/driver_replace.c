@@ -167,8 +167,56 @@ static void test_index(void **state)
 	fail_msg("the index cannot be set");
 }
 
+/* Weights one after the other, where they need no partners, are as all at once: what is computed from others stays. */
+static void check_parts(const WeftModel *m, Weft *w)
+{
+	WeftInstance *in = opened(m, w), *whole = opened(m, w);
+	WeftStatus status;
+	float a[OUTPUTS], b[OUTPUTS];
+	uint32_t seed[MOST_SOURCES], nset = 0;
+	assert_int_equal(set(m, in, 40, &status), WEFT_OK);
+	for (uint32_t k = 0; k < m->nsource; k++)
+		seed[k] = 40 + k;
+	for (uint32_t one = 0; one < m->nsource; one++) {
+		const WeftParamInfo *p = weft_source(m, one);
+		WeftTensor t = tensor(p, values(p, 100 + one)), all[MOST_SOURCES];
+		const char *name[MOST_SOURCES];
+		int code = m->set_weights(in, 1, &p->name, &t, NULL, &status);
+		free(t.data);
+		if (code == WEFT_OK)
+			seed[one] = 100 + one;
+		else
+			assert_non_null(strstr(status.message, "set it together with"));
+		nset += code == WEFT_OK;
+		for (uint32_t k = 0; k < m->nsource; k++) {
+			const WeftParamInfo *q = weft_source(m, k);
+			name[k] = q->name;
+			all[k] = tensor(q, values(q, seed[k]));
+		}
+		assert_int_equal(m->set_weights(whole, m->nsource, name, all, NULL, &status), WEFT_OK);
+		for (uint32_t k = 0; k < m->nsource; k++)
+			free(all[k].data);
+		run(m, in, 0, a);
+		run(m, whole, 0, b);
+		assert_memory_equal(a, b, sizeof a);
+	}
+	assert_true(nset > 0);
+	m->close(in);
+	m->close(whole);
+}
+
+static void test_parts(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftOptions o = {.size = sizeof o, .replaceable = true};
+	check_parts(weft_loops(w, load(w, "folded"), &o), w);
+	weft_free(w);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_in_process), cmocka_unit_test(test_entries), cmocka_unit_test(test_index)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_in_process), cmocka_unit_test(test_entries), cmocka_unit_test(test_index),
+					    cmocka_unit_test(test_parts)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

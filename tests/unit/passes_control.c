@@ -50,7 +50,7 @@ typedef struct {
 	bool turned, reverse;
 	struct {                              /* WHILE: from `start`, or an integer where that is none, to `limit` in steps */
 		int start, limit, step, second; /* second: another limit, of twice the counter; 0: none */
-		bool from_int, add_first, subtracts, limit_is_operand, second_first, says_most;
+		bool from_int, add_first, subtracts, limit_is_operand, limit_is_difference, second_first, says_most;
 	} count;
 	Body *body[2];
 } Step;
@@ -159,6 +159,7 @@ static void add_while(Body *b, Step *s, uint32_t depth)
 	s->count.add_first = chance(50);
 	s->count.subtracts = chance(40);
 	s->count.limit_is_operand = s->count.from_int || chance(40);
+	s->count.limit_is_difference = s->count.limit_is_operand && chance(40);
 	s->count.second_first = chance(50);
 	s->count.says_most = s->count.from_int || chance(20);
 	s->operand[s->n[0]++] = pick(b, INT);
@@ -435,6 +436,10 @@ static void write_while(Writer *w, const Step *s, const Named *value, Named *res
 {
 	const Body *b = s->body[0];
 	Named start = s->count.from_int ? value[s->operand[0]] : write_int(w, s->count.start), limit = write_int(w, s->count.limit);
+	if (s->count.limit_is_difference) {
+		Named more = write_int(w, s->count.limit + 3), three = write_int(w, 3);
+		limit.id = LINE(w, "sub(%%v%u, %%v%u)", more.id, three.id);
+	}
 	if (s->count.from_int)
 		limit = (Named){LINE(w, "add(%%v%u, %%v%u)", start.id, limit.id), start.i + limit.i};
 	if (w->unrolled) {

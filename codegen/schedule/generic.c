@@ -25,11 +25,11 @@ uint64_t generic_known_axes(const Sched *s)
 	return known;
 }
 
-/* The order of such combinations changes no result, and there are rounds enough to share among several. */
+/* There are rounds enough to share among several results: none waits for the one before, and a sum's error grows with the
+ * rounds of one chain. */
 static bool has_chains(const Sched *s, const Stage *st, uint32_t axis)
 {
-	bool exact = !reduce_rounds(st->combine) || dtype_is_int(st->acc);
-	return st->kind == STAGE_REDUCE && exact && reduce_op(st->combine) != SC_const &&
+	return st->kind == STAGE_REDUCE && reduce_op(st->combine) != SC_const &&
 	       axes_hint(s, axis) >= 2 * CHAINS * (int64_t)s->lanes;
 }
 

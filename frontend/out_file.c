@@ -226,7 +226,7 @@ bool out_open(Ctx *ctx, OutFile *o)
 void out_write(OutFile *o, const void *data, size_t n)
 {
 	errno = 0;
-	if (!o->why && fwrite(data, 1, n, o->f) != n)
+	if (!o->why && n && fwrite(data, 1, n, o->f) != n)
 		o->why = errno ? errno : EIO;
 }
 

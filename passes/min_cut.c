@@ -10,7 +10,7 @@
 
 #include "base/array.h"
 
-enum { END = UINT32_MAX };
+static const uint32_t END = UINT32_MAX;
 
 /* Edge 2k is edge k, 2k + 1 the way back, whose room is the flow. */
 typedef struct {

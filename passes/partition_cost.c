@@ -19,7 +19,7 @@ typedef struct {
 	bool stored;                 /* in the first graph, whether it is saved or not */
 } Readers;
 
-enum { MANY = UINT32_MAX };
+static const uint32_t MANY = UINT32_MAX;
 
 typedef struct {
 	const Parting *p;

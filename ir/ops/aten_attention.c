@@ -39,7 +39,7 @@ static Node masked(Build *b, Node scores, Node mask, bool causal)
 /* Softmax over the last dim; a row without any finite score gives 0. *lse: log of the sum. */
 static Node safe_softmax(Build *b, Node x, bool maskable, Node *lse)
 {
-	uint32_t dims = 1u << (aten_rank(b, x) - 1);
+	uint32_t rank = aten_rank(b, x), dims = rank ? 1u << (rank - 1) : 0; /* 0 after an error */
 	Node high = aten_reduce(b, REDUCE_MAX, x, dims, true), none = {0};
 	if (maskable) {
 		none = b_bin_scalar(b, OP_eq, high, -(double)INFINITY);

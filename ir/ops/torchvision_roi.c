@@ -187,7 +187,7 @@ static Node mean_of_points(Build *b, Node n, const Rois *r, const Node *len, boo
 	if (!sum.i)
 		return sum;
 	if (each > 0)
-		return b_bin_scalar(b, OP_div, sum, (double)(each * each));
+		return b_bin_scalar(b, OP_div, sum, (double)each * (double)each);
 	Node all = b_bin(b, OP_mul, count[ROW], count[COLUMN]);
 	return b_bin(b, OP_div, sum, aten_per_dim(b, least_one ? b_bin_scalar(b, OP_maximum, all, 1) : all, sum, 0));
 }

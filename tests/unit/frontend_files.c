@@ -127,7 +127,8 @@ static void assert_file(const char *path, const char *want, size_t n)
 static Tensor tensor(DType d, uint32_t rank, const int64_t *dim, const void *data)
 {
 	Tensor t = {.dtype = d, .rank = rank, .data = (void *)(uintptr_t)data};
-	memcpy(t.dim, dim, rank * sizeof *dim);
+	if (rank)
+		memcpy(t.dim, dim, rank * sizeof *dim);
 	return t;
 }
 

@@ -31,7 +31,8 @@ typedef struct {
 static void bytes(Out *o, const void *p, size_t n)
 {
 	assert_true(o->n + n <= sizeof o->data);
-	memcpy(o->data + o->n, p, n);
+	if (n)
+		memcpy(o->data + o->n, p, n);
 	o->n += n;
 }
 

@@ -60,11 +60,12 @@ static const WeftTensorInfo outputs[] = {TENSOR("y", F32, 1, dims)};
 static const WeftTensorInfo states[] = {
 	{.name = "sum", .dtype = F32, .rank = 1, .dim = dims, .donates = -1, .offset = 0, .bytes = 12, .init = 64},
 	{.name = "rest", .dtype = F32, .rank = 1, .dim = dims, .donates = -1, .offset = 64, .bytes = 12, .init = WEFT_ZEROS}};
-static const uint8_t writes[] = {WEFT_ENTRY_READS_STATE | WEFT_ENTRY_WRITES_STATE, 0}, reads[] = {WEFT_ENTRY_READS_STATE, 0};
+enum { READS = WEFT_ENTRY_READS_STATE, WRITES = WEFT_ENTRY_READS_STATE | WEFT_ENTRY_WRITES_STATE };
+static const uint8_t writes[] = {WRITES, 0}, reads[] = {READS, 0};
 static const WeftCallInfo calls[] = {{"k", "map", 3, 36}};
-#define USES(use) .flags = (use)[0], .state_use = use, COUNTED(ncall, call, calls)
-static const WeftEntry entry_add = {ENTRY("add", 2, 1, sizes_fn, run_add), IN(inputs), OUT(replacing), USES(writes)};
-static const WeftEntry entry_peek = {ENTRY("peek", 2, 1, sizes_fn, run_peek), OUT(outputs), USES(reads)};
+#define USES(kind, use) .flags = kind, .state_use = use, COUNTED(ncall, call, calls)
+static const WeftEntry entry_add = {ENTRY("add", 2, 1, sizes_fn, run_add), IN(inputs), OUT(replacing), USES(WRITES, writes)};
+static const WeftEntry entry_peek = {ENTRY("peek", 2, 1, sizes_fn, run_peek), OUT(outputs), USES(READS, reads)};
 static const WeftEntry *const entries[] = {&entry_add, &entry_peek};
 static const WeftManifest manifest = MANIFEST("m");
 static const int64_t wdim[] = {3};

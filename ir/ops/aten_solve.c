@@ -1,14 +1,13 @@
 /* Inverses, linear systems and determinants by elimination with partial pivoting, and exponentials of matrices. For small
  * matrices, of any batch: the elimination is a loop over columns, each step of which reads and writes the whole matrix. */
-#include "ir/ops/aten_priv.h"
+#include "ir/ops/aten_solve.h"
 #include "ir/ops/batch.h"
 
 #include <math.h>
 
 /* ---- elimination ---- */
 
-/* Element `index` of x along dim, the dim dropped: the index has the dims of x before it, or none. */
-static Node picked(Build *b, Node x, uint32_t dim, Node index)
+Node solve_picked(Build *b, Node x, uint32_t dim, Node index)
 {
 	Shape s = aten_shape(b, x);
 	for (uint32_t k = node_rank(b->g, index); k && k < s.rank; k++)
@@ -36,17 +35,17 @@ static Graph *column_body(Build *outer, TypeId type)
 	Node k = graph_add_input(g, "k", INPUT_USER, ir_type(g->ir, DT_i64, 0, NULL));
 	Shape s = aten_shape(b, x), sc = shape_remove(s, s.rank - 1);
 	uint32_t row = s.rank - 2, column = s.rank - 1;
-	Node at = aten_iota_dim(b, &sc, row, DT_i64), c = picked(b, x, column, k);
+	Node at = aten_iota_dim(b, &sc, row, DT_i64), c = solve_picked(b, x, column, k);
 	Node size = pivot_size(b, c);
 	Node p = b_arg_reduce(b, true, b_select(b, b_bin(b, OP_ge, at, k), size, aten_like(b, size, -1)), row);
 	if (!p.i)
 		return NULL;
-	Node best = picked(b, x, row, p), mine = picked(b, x, row, k), pivot = picked(b, best, row, k);
+	Node best = solve_picked(b, x, row, p), mine = solve_picked(b, x, row, k), pivot = solve_picked(b, best, row, k);
 	Node one = aten_like(b, x, 1), zero = b_bin(b, OP_eq, pivot, aten_like(b, x, 0));
 	Node unit = b_bin(b, OP_div, best, b_unsqueeze(b, b_select(b, zero, one, pivot), -1));
 	Node is_p = b_bin(b, OP_eq, at, b_unsqueeze(b, p, -1)), is_k = b_bin(b, OP_eq, at, k);
 	Node swapped = b_select(b, b_unsqueeze(b, is_p, -1), b_unsqueeze(b, mine, row), x);
-	Node factor = b_select(b, is_p, b_unsqueeze(b, picked(b, mine, row, k), -1), c);
+	Node factor = b_select(b, is_p, b_unsqueeze(b, solve_picked(b, mine, row, k), -1), c);
 	Node rest = b_bin(b, OP_sub, swapped, b_bin(b, OP_mul, b_unsqueeze(b, factor, -1), b_unsqueeze(b, unit, row)));
 	graph_add_output(g, "x", b_select(b, b_unsqueeze(b, is_k, -1), b_unsqueeze(b, unit, row), rest), -1);
 	graph_add_output(g, "pivot", b_select(b, b_bin(b, OP_eq, p, k), pivot, b_un(b, OP_neg, pivot)), -1);
@@ -77,8 +76,7 @@ static Node eliminate(Build *b, Node x, Node *pivots)
 
 /* ---- arguments ---- */
 
-/* A batch of square matrices of floating-point numbers. */
-static bool is_square(Build *b, Node x, const char *name)
+bool solve_takes(Build *b, Node x, const char *name)
 {
 	Shape s = aten_shape(b, x);
 	if (!x.i)
@@ -95,37 +93,45 @@ static bool is_square(Build *b, Node x, const char *name)
 	return true;
 }
 
-static Node identity_like(Build *b, Node x)
+Node solve_identity(Build *b, Node x)
 {
 	Shape s = aten_shape(b, x);
 	Node on = b_bin(b, OP_eq, aten_iota_dim(b, &s, s.rank - 2, DT_i64), aten_iota_dim(b, &s, s.rank - 1, DT_i64));
 	return b_convert(b, on, node_dtype(b->g, x));
 }
 
-static void require_regular(Build *b, Node pivots, const char *message)
+void solve_require(Build *b, Node cond, const char *message)
 {
-	Node cond = b_bin(b, OP_ne, pivots, aten_like(b, pivots, 0));
 	cond = aten_reduce(b, REDUCE_AND, cond, (1u << aten_rank(b, cond)) - 1, false);
 	b_node(b, OP_assert, &cond, 1, (Attr[]){attr_none(), attr_str(b->g->ir, message)}, 2);
 }
 
-/* The number of the first pivot that is 0, from 1 on; 0: none. */
-static Node first_zero(Build *b, Node pivots)
+static Node are_regular(Build *b, Node pivots)
 {
-	Shape s = aten_shape(b, pivots);
-	Node zero = b_bin(b, OP_eq, pivots, aten_like(b, pivots, 0)), k = b_bin_scalar(b, OP_add, aten_iota_dim(b, &s, 0, DT_i64), 1);
+	return b_bin(b, OP_ne, pivots, aten_like(b, pivots, 0));
+}
+
+static void require_regular(Build *b, Node pivots, const char *message)
+{
+	solve_require(b, are_regular(b, pivots), message);
+}
+
+/* The number of the first that is not, from 1 on; 0: none. */
+static Node first_wrong(Build *b, Node good)
+{
+	Shape s = aten_shape(b, good);
+	Node zero = b_un(b, OP_bit_not, good), k = b_bin_scalar(b, OP_add, aten_iota_dim(b, &s, 0, DT_i64), 1);
 	Node never = b_full_int(b, DT_i64, INT64_MAX, 0, NULL);
 	Node first = aten_reduce(b, REDUCE_MIN, b_select(b, zero, k, never), 1, false);
 	first = b_select(b, b_bin(b, OP_eq, first, never), b_full_int(b, DT_i64, 0, 0, NULL), first);
 	return b_convert(b, first, DT_i32);
 }
 
-/* What the _ex forms return: y, NaN where the matrix is singular, and first_zero; with check_errors they fail instead. */
-static Node checked(Build *b, Node n, Node y, Node pivots, const char *message)
+Node solve_checked(Build *b, Node n, Node y, Node good, const char *message)
 {
 	if (node_bool(b->g, n, "check_errors"))
-		require_regular(b, pivots, message);
-	Node info = first_zero(b, pivots), regular = b_bin_scalar(b, OP_eq, info, 0);
+		solve_require(b, good, message);
+	Node info = first_wrong(b, good), regular = b_bin_scalar(b, OP_eq, info, 0);
 	for (uint32_t k = node_rank(b->g, info); k < node_rank(b->g, y); k++)
 		regular = b_unsqueeze(b, regular, -1);
 	return b_tuple(b, (Node[]){b_select(b, regular, y, aten_like(b, y, (double)NAN)), info}, 2);
@@ -138,7 +144,7 @@ static Node checked(Build *b, Node n, Node y, Node pivots, const char *message)
 static Node inverse(Build *b, Node x, Node *pivots)
 {
 	uint32_t rank = aten_rank(b, x);
-	Node both = b_concat(b, (Node[]){x, identity_like(b, x)}, 2, -1);
+	Node both = b_concat(b, (Node[]){x, solve_identity(b, x)}, 2, -1);
 	Node y = eliminate(b, both, pivots);
 	Sym n = b_dim(b, x, -1);
 	return y.i ? b_slice(b, y, (int)rank - 1, n, sym_muli(b_syms(b), n, 2), b_int(b, 1)) : y;
@@ -147,7 +153,7 @@ static Node inverse(Build *b, Node x, Node *pivots)
 static Node build_inv(Build *b, Node n)
 {
 	Node x = node_in(b->g, n, 0), pivots;
-	if (!is_square(b, x, "linalg.inv"))
+	if (!solve_takes(b, x, "linalg.inv"))
 		return (Node){0};
 	Node y = inverse(b, x, &pivots);
 	if (y.i)
@@ -189,10 +195,10 @@ OP(aten_inverse){
 static Node build_inv_ex(Build *b, Node n)
 {
 	Node x = arg(b, n, "A"), pivots;
-	if (!is_square(b, x, "linalg.inv_ex"))
+	if (!solve_takes(b, x, "linalg.inv_ex"))
 		return (Node){0};
 	Node y = inverse(b, x, &pivots);
-	return y.i ? checked(b, n, y, pivots, SINGULAR_INV) : y;
+	return y.i ? solve_checked(b, n, y, are_regular(b, pivots), SINGULAR_INV) : y;
 }
 OP(aten_linalg_inv_ex){
 	.schema = "aten.linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
@@ -235,7 +241,7 @@ static Node solve_left(Build *b, Node a, Node x, const char *name, Node *pivots)
 static Node solve(Build *b, Node n, const char *name, Node *pivots)
 {
 	Node a = arg(b, n, "A"), x = arg(b, n, "B");
-	if (!is_square(b, a, name) || !x.i)
+	if (!solve_takes(b, a, name) || !x.i)
 		return (Node){0};
 	bool left = node_bool(b->g, n, "left"), vector = is_vector(b, a, x);
 	if (node_dtype(b->g, x) != node_dtype(b->g, a))
@@ -314,7 +320,7 @@ OP(aten_linalg_solve){
 static Node build_solve_ex(Build *b, Node n)
 {
 	Node pivots, y = solve(b, n, "linalg.solve_ex", &pivots);
-	return y.i ? checked(b, n, y, pivots, SINGULAR) : y;
+	return y.i ? solve_checked(b, n, y, are_regular(b, pivots), SINGULAR) : y;
 }
 OP(aten_linalg_solve_ex){
 	.schema = "aten.linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
@@ -329,7 +335,7 @@ OP(aten_linalg_solve_ex){
 static Node pivots_of(Build *b, Node x, const char *name)
 {
 	Node pivots = {0};
-	return is_square(b, x, name) && eliminate(b, x, &pivots).i ? pivots : (Node){0};
+	return solve_takes(b, x, name) && eliminate(b, x, &pivots).i ? pivots : (Node){0};
 }
 
 static Node build_det(Build *b, Node n)
@@ -420,7 +426,7 @@ static double series_norm(DType d)
 /* The sum of x^k / k! for k < TERMS: within norm^TERMS / TERMS!. BLOCK powers, and Horner's rule over blocks. */
 static Node exp_series(Build *b, Node x)
 {
-	Node power[BLOCK + 1] = {identity_like(b, x), x}, y = {0};
+	Node power[BLOCK + 1] = {solve_identity(b, x), x}, y = {0};
 	double factor[TERMS] = {1};
 	for (int k = 1; k < TERMS; k++)
 		factor[k] = factor[k - 1] / k;
@@ -440,7 +446,7 @@ static Node build_matrix_exp(Build *b, Node n)
 {
 	DType d = aten_dtype(b, arg(b, n, "self"));
 	Node x = aten_wide(b, arg(b, n, "self"));
-	if (!is_square(b, x, "matrix_exp"))
+	if (!solve_takes(b, x, "matrix_exp"))
 		return (Node){0};
 	Ir *ir = b->g->ir;
 	uint32_t rank = node_rank(b->g, x);

@@ -59,6 +59,8 @@ static const Exception exceptions[] = {
 	{"torch_nn._linear_cross_entropy_batch_chunked", CONVENTION, "tangents pass class weights over"},
 	{"torch_nn._linear_cross_entropy_batch_chunked_no_reduction", CONVENTION, "tangents pass class weights over"},
 	{"straight_through", CONVENTION, "it says so"},
+	{"aten.linalg_cholesky", CONVENTION, "of symmetric matrices; one triangle is read"},
+	{"aten.linalg_cholesky_ex", CONVENTION, "of symmetric matrices; one triangle is read"},
 	{"aten.linspace.Tensor_Tensor", ROUNDS, "the sample's dtype is narrower"},
 	{"aten.linspace.Tensor_Scalar", ROUNDS, "the sample's dtype is narrower"},
 	{"aten.linspace.Scalar_Tensor", ROUNDS, "the sample's dtype is narrower"},

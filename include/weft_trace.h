@@ -329,6 +329,15 @@ static inline WeftValue weft_mse_loss(WeftTrace *t, WeftValue x, WeftValue targe
 	return weft_trace_call(t, "aten.mse_loss", a, 2);
 }
 
+/* Marks for weft_vjp_split: between weft_checkpoint(t, x, "begin") of each value that enters a region, parameters excepted, and
+ * weft_checkpoint(t, y, "end") of each that leaves it nothing is saved for gradients, but what "keep" names: it is computed again.
+ * Regions nest. To everything else the result is x. */
+static inline WeftValue weft_checkpoint(WeftTrace *t, WeftValue x, const char *at)
+{
+	const WeftArg a[] = {weft_arg(x), weft_arg_text(at)};
+	return weft_trace_call(t, "checkpoint", a, 2);
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,6 +1,7 @@
 """weft compile --grad: what forward_saving and backward give together is what weft run --mode vjp gives, and what another forward saved
 is refused. gradients.py WEFT SOURCE [BACKEND...] (c)"""
 import json
+import math
 import pathlib
 import subprocess
 import sys
@@ -19,6 +20,31 @@ CHAIN = """graph @chain(%x: f32[B, 4], %y: f32[B, 4]) where 1 <= B <= 64 {
   return %out, %1
 }
 """
+# p is drawn by a key: backward has the mask that forward had
+DROPOUT = """graph @dropped(%x: f32[B, 8]) where 1 <= B <= 64 {
+  %1 = sin(%x) : f32[B, 8]
+  %2 = aten.dropout(%1, p=0.5, train=true) : f32[B, 8]
+  %3 = mul(%2, %2) : f32[B, 8]
+  %4 = aten.dropout(%3, p=0.25, train=true) : f32[B, 8]
+  %out = mul(%4, %x) : f32[B, 8]
+  return %out
+}
+"""
+SELECTED = {"masked_select": """graph @selected(%x: f32[6], %m: bool[6]) where unbacked 0 <= u0 {
+  %s = aten.masked_select(%x, %m) : f32[u0]
+  %e = exp(%s) : f32[u0]
+  %y = aten.sum(%e) : f32[]
+  return %y
+}
+""", "nonzero": """graph @found(%x: f32[6], %m: bool[6]) where unbacked 0 <= u0 {
+  %n = aten.nonzero(%m) : i64[u0, 1]
+  %i = aten.squeeze.dim(%n, dim=1) : i64[u0]
+  %s = aten.index_select(%x, %i, dim=0) : f32[u0]
+  %e = exp(%s) : f32[u0]
+  %y = aten.sum(%e) : f32[]
+  return %y
+}
+"""}
 
 
 def say(text):
@@ -78,6 +104,39 @@ def refused(here, so, passed, what, text):
         say(f"{what}: {p.returncode} {p.stderr}")
 
 
+def loss(here, model, inputs, ct):
+    """Of the first call, whose key is the same every time."""
+    y = run(here, model, inputs)["y.0"][2]
+    return sum(a * b for a, b in zip(y, ct[2], strict=True))
+
+
+def dropout(here, backend):
+    """Backward's gradient, of forward's mask, along itself against a difference of losses."""
+    for budget in ([], ["--memory-budget", "0"], ["--memory-budget", "0.5"]):
+        (here / "dropout.txt").write_text(DROPOUT)
+        x, ct = floats([5, 8], 3), floats([5, 8], 1)
+        so, passed = one(here, f"dropout {backend} {budget}", here / "dropout.txt", {"x.0": x}, [ct], backend, *budget)
+        g = run(here, so, {f"x.{k}": t for k, t in enumerate(passed)}, "--entry", "backward")["y.0"][2]
+        size, h = sum(v * v for v in g), 1e-3
+        ends = [loss(here, here / "dropout.txt", {"x.0": ("f", [5, 8], [a + e * h * b for a, b in zip(x[2], g, strict=True)])}, ct) for e in (1, -1)]
+        slope = (ends[0] - ends[1]) / (2 * h)
+        if size == 0 or g.count(0) < 5 or abs(slope - size) > 0.02 * size:
+            say(f"dropout {backend} {budget}: difference {slope}, gradient {size}, {g.count(0)} zeros")
+
+
+def sizes_of_data(here, backend):
+    """What has such a size is not saved: two entries, or one error that says what to do; one entry always."""
+    for name, text in SELECTED.items():
+        model = here / f"{name}.txt"
+        model.write_text(text)
+        given = {"x.0": floats([6], 1), "x.1": ("b", [6], [1, 0, 1, 1, 0, 1])}
+        g = run(here, model, given | {"ct.0": ("f", [], [2.0])}, "--mode", "vjp")["g.0"][2]
+        close(f"{name}: g.0", g, [2 * math.exp(v) * m for v, m in zip(given["x.0"][2], given["x.1"][2], strict=True)])
+        p = subprocess.run([weft, "compile", model, "--grad", "--backend", backend, "-o", here / "no.so"], capture_output=True, text=True)
+        if p.returncode != 1 or p.stderr.count("error:") != 1 or "compile the graph of --mode vjp as one entry" not in p.stderr or (here / "no.so").exists():
+            say(f"{name}: {p.returncode} {p.stderr}")
+
+
 def floats(shape, start):
     n = 1
     for d in shape:
@@ -95,6 +154,8 @@ with tempfile.TemporaryDirectory() as folder:
         refused(here, so, [*passed[:2], ("q", [], [1]), *passed[3:]], "another mark", "not what this model's forward_saving gave")
         longer = [passed[3][1][0] + 1, *passed[3][1][1:]]
         refused(here, so, [*passed[:3], floats(longer, 1), *passed[4:]], "another size", "dimension 0")
+        dropout(here, backend)
+        sizes_of_data(here, backend)
         tensors = read_types(data / "mlp.safetensors")
         results = [t for name, t in tensors.items() if name.startswith("y.")]
         given = {n: t for n, t in tensors.items() if n.startswith("x.")}

@@ -159,6 +159,25 @@ def transforms(backend):
             dropped(f"{backend}: member {k}, {kind}", v[24 * k:24 * k + 24], fold((6, 0), k) if kind == "different" else (6, 0), 0)
 
 
+def weights(backend):
+    """multinomial takes what PyTorch takes."""
+    nan, inf = math.nan, math.inf
+    wrong = {"negative, infinite or NaN": ([1, -1, 2], [1, nan, 2], [1, inf, 2], [-0.5, -inf, 0]), "all 0": ([0, 0, 0], [0.0, -0.0, 0])}
+    for count, again in ((1, "false"), (2, "false"), (4, "true")):
+        (here / "m.ir").write_text(f"graph @m(%w: f32[2, 3]) {{\n  %y = aten.multinomial(%w, num_samples={count}, replacement={again})"
+                                   f" : i64[2, {count}]\n  return %y\n}}\n")
+        for said, rows in wrong.items():
+            for row in rows:
+                write_tensors(here / "in.safetensors", {"x.0": ("f", [2, 3], [1.0, 2.0, 3.0, *map(float, row)])})
+                p = subprocess.run([weft, "run", here / "m.ir", "--backend", backend, "--inputs", here / "in.safetensors", "--outputs",
+                                    here / "o.safetensors"], capture_output=True, text=True)
+                if p.returncode != 1 or said not in p.stderr:
+                    say(f"{backend}: multinomial of {row}: {p.returncode} {p.stderr}")
+        y = run((here / "m.ir").read_text(), {"x.0": ("f", [2, 3], [1.0, 2.0, 0.0, 0.25, 1e-30, 3.0])}, "--backend", backend)["y.0"]
+        if not all(0 <= v < 3 for v in y) or 2 in y[:count]:
+            say(f"{backend}: multinomial {count} {again}: {y}")
+
+
 def moments():
     """Means within 5 deviations of a mean of 4,000, and what is certain. The seed is fixed: this cannot fail by chance."""
     y = run(SAMPLES, {"x.0": ones(50, 80)}, "--backend", "interp", "--seed", 1)
@@ -190,6 +209,7 @@ with tempfile.TemporaryDirectory() as folder:
         state(name)
         loops(name)
         transforms(name)
+        weights(name)
     (here / "m.ir").write_text(DROPOUT)
     write_tensors(here / "in.safetensors", {"vx.0": ones(2, 3, 8)})
     p = subprocess.run([weft, "run", here / "m.ir", "--mode", "vmap", "--inputs", here / "in.safetensors", "--outputs", here / "o.safetensors"],

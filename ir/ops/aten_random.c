@@ -459,6 +459,15 @@ static Node with_replacement(Build *b, Sample *s, Node w, int64_t count)
 	return b_reduce(b, REDUCE_SUM, both, 1u << (dim + 1), DT_i64);
 }
 
+/* w[.., C] is what PyTorch takes. */
+static void require_weights(Build *b, Node w, uint32_t dim)
+{
+	Node zero = aten_like(b, w, 0), legal = b_bin(b, OP_bit_and, b_bin(b, OP_ge, w, zero), b_bin(b, OP_lt, w, aten_like(b, w, INFINITY)));
+	Node some = b_reduce(b, REDUCE_OR, b_bin(b, OP_gt, w, zero), 1u << dim, DT_bool);
+	b_node(b, OP_assert, &legal, 1, (Attr[]){attr_none(), attr_str(b->g->ir, "multinomial: a weight is negative, infinite or NaN")}, 2);
+	b_node(b, OP_assert, &some, 1, (Attr[]){attr_none(), attr_str(b->g->ir, "multinomial: the weights of a row are all 0")}, 2);
+}
+
 static Node build_multinomial(Build *b, Node n)
 {
 	Sample s;
@@ -473,6 +482,7 @@ static Node build_multinomial(Build *b, Node n)
 		return b_error(b, "%lld samples", (long long)count);
 	aten_require_le(b, b_int(b, again ? 1 : count), choices, "there are no more samples than choices");
 	Node w = b_convert(b, arg(b, n, "self"), DT_f64);
+	require_weights(b, w, s.shape.rank - 1);
 	return (again && count > 1 ? with_replacement : without_replacement)(b, &s, w, count);
 }
 OP(aten_multinomial) {

@@ -139,6 +139,43 @@ static void test_calls(void **state)
 	weft_free(w);
 }
 
+/* ---- regions that are computed again ---- */
+
+/* How many values forward gives beside y: a mark and what is saved. */
+static uint32_t saved_by(bool region, bool keep)
+{
+	Weft *w = weft_new();
+	WeftTrace *t = weft_trace_new(w, "region");
+	WeftValue x = weft_trace_input(t, "x", "f32[64, 64]"), weight = weft_trace_param(t, "w", "f32[64, 64]", NULL);
+	WeftValue y = region ? weft_checkpoint(t, weft_sin(t, x), "begin") : weft_sin(t, x);
+	for (int k = 0; k < 4; k++) {
+		y = weft_sin(t, weft_linear(t, y, weight, none));
+		if (keep && k == 1)
+			y = weft_checkpoint(t, y, "keep");
+	}
+	weft_trace_output(t, "y", region ? weft_checkpoint(t, y, "end") : y);
+	WeftGraph *g = ended(w, t), *forward, *backward;
+	assert_true(weft_vjp_split(w, g, NULL, &forward, &backward));
+	uint32_t n;
+	weft_outputs(w, forward, &n);
+	assert_non_null(weft_vjp(w, g, NULL));
+	weft_free(w);
+	return n - 1;
+}
+
+static void test_regions(void **state)
+{
+	(void)state;
+	assert_true(saved_by(false, false) >= 4);
+	assert_true(saved_by(true, false) <= 1);
+	assert_int_equal(saved_by(true, true), 2);
+}
+
+static void bad_mark(WeftTrace *t, WeftValue x)
+{
+	weft_trace_output(t, "y", weft_checkpoint(t, x, "middle"));
+}
+
 /* ---- what is refused ---- */
 
 static void refused(void (*build)(WeftTrace *, WeftValue x), const char *text)
@@ -317,6 +354,7 @@ static void test_refused(void **state)
 	refused(same_name, "x: there is an input of that name already");
 	refused(assigned_twice, "v: it is assigned a second time");
 	refused(assigned_input, "it takes a variable or a buffer");
+	refused(bad_mark, "\"middle\"");
 }
 
 int main(void)
@@ -325,6 +363,7 @@ int main(void)
 		cmocka_unit_test(test_layers),
 		cmocka_unit_test(test_state),
 		cmocka_unit_test(test_calls),
+		cmocka_unit_test(test_regions),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_wrong_kinds),
 	};

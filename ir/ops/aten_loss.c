@@ -257,10 +257,9 @@ OP(aten_poisson_nll_loss){
 /* ---- classification ---- */
 
 /* Per element: -w[t] * logp[t], 0 where t is ignored; *weight is w[t] or 0. The class dim of logp
- * is `dim`; the target has logp's shape without it. */
-static Node nll(Build *b, Node n, Node logp, Node target, uint32_t dim, Node *weight)
+ * is `dim`; the target has logp's shape without it; w may be absent. */
+static Node nll(Build *b, Node n, Node logp, Node target, Node w, uint32_t dim, Node *weight)
 {
-	Node w = arg(b, n, "weight");
 	if (aten_rank(b, target) + 1 != aten_rank(b, logp))
 		return b_error(b, "class indices of rank %u for scores of rank %u",
 			       aten_rank(b, target), aten_rank(b, logp));
@@ -305,7 +304,8 @@ static Node nll_loss(Build *b, Node n, bool pair)
 	Node x = arg(b, n, "self"), weight, total;
 	if (aten_rank(b, x) == 0)
 		return b_error(b, "nll_loss of a tensor without dims");
-	Node l = nll(b, n, x, arg(b, n, "target"), class_dim(b, x), &weight);
+	Node w = aten_without_tangent(b, arg(b, n, "weight"));
+	Node l = nll(b, n, x, arg(b, n, "target"), w, class_dim(b, x), &weight);
 	Node y = l.i ? reduce_nll(b, n, l, weight, &total) : l;
 	return y.i && pair ? b_tuple(b, (Node[]){y, aten_detached(b, total)}, 2) : y;
 }
@@ -313,13 +313,14 @@ static Node nll_loss(Build *b, Node n, bool pair)
  * derivative by the class weights: cotangents are those of the function, but tangents pass them over. */
 static bool adjoint_nll_loss(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
-	Node x = arg(b, n, "self"), target = b_convert(b, arg(b, n, "target"), DT_i64), w = arg(b, n, "weight"), weight, total;
+	Node x = arg(b, n, "self"), target = b_convert(b, arg(b, n, "target"), DT_i64), weight, total;
+	Node w = aten_without_tangent(b, arg(b, n, "weight"));
 	bool pair = node_dtype(b->g, n) == DT_none, mean = aten_int(b, n, "reduction") == 1;
 	uint32_t dim = class_dim(b, x), all = (1u << aten_rank(b, x)) - 1;
 	Shape s = aten_shape(b, x);
 	if (!ct[0].i)
 		return true;
-	Node l = nll(b, n, x, target, dim, &weight), by = aten_wide(b, ct[0]), wide = aten_wide(b, x);
+	Node l = nll(b, n, x, target, w, dim, &weight), by = aten_wide(b, ct[0]), wide = aten_wide(b, x);
 	reduce_nll(b, n, l, weight, &total);
 	if (mean)
 		by = b_bin(b, OP_div, by, total);
@@ -441,7 +442,7 @@ static Node build_cross_entropy(Build *b, Node n)
 	Node y = b_node(b, OP_aten_nll_loss_nd, (Node[]){logp, target, w}, 3, attr, 5);
 	if (smooth == 0 || !y.i)
 		return y;
-	nll(b, n, logp, target, dim, &weight);
+	nll(b, n, logp, target, w, dim, &weight);
 	/* (1 - e) nll + e / classes * sum over classes of -w[c] logp[c], ignored elements left out
 	 */
 	Node all = w.i ? b_bin(b, OP_mul, logp, aten_per_dim(b, w, logp, dim)) : logp;

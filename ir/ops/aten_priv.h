@@ -142,6 +142,7 @@ Node aten_length(Build *, Node x, double p, uint32_t dims, bool keep); /* a norm
 Node aten_extreme(Build *, Node x, bool max); /* of all elements; those that are equal share the cotangent */
 Node aten_hinge(Build *, Node x); /* max(x, 0), in the derivative 0 at 0 */
 Node aten_detached(Build *, Node x); /* x, in derivatives a constant: results that PyTorch does not differentiate */
+Node aten_without_tangent(Build *, Node x); /* x, whose tangents are passed over, as those of class weights are in PyTorch */
 
 /* ---- rules for cotangents (.adjoint), aten_rule.c ---- */
 

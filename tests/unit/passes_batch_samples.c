@@ -29,6 +29,7 @@ typedef struct Case {
 	uint32_t choice;      /* of operands, a bit each */
 	int64_t outer, inner; /* extents of the batches; outer < 0: one batch */
 	bool (*check)(struct Case *, const Sample *);
+	Graph *(*derive)(const Graph *, const Wrt *);
 	Ctx *ctx;
 	uint32_t *failures;
 } Case;
@@ -258,14 +259,14 @@ static bool commutes(Case *c, const Sample *s)
 {
 	bool all[2 * SAMPLE_INPUTS];
 	Tensor in[2 * SAMPLE_INPUTS], a[MAX_RESULTS], b[MAX_RESULTS];
-	Graph *plain = transform_vjp(s->g, &(Wrt){0});
+	Graph *plain = c->derive(s->g, &(Wrt){0});
 	if (!plain) /* no derivative */
 		return true;
 	Sym size = sym_int(s->g->ir->syms, c->inner);
 	memset(all, true, sizeof all);
 	Graph *first = transform_vmap(s->g, all, size, RANDOM_SAME);
-	Graph *vjp_of = first ? transform_vjp(first, &(Wrt){0}) : NULL, *vmap_of = transform_vmap(plain, all, size, RANDOM_SAME);
-	if (!vjp_of || !vmap_of)
+	Graph *derived = first ? c->derive(first, &(Wrt){0}) : NULL, *vmap_of = transform_vmap(plain, all, size, RANDOM_SAME);
+	if (!derived || !vmap_of)
 		return strstr(c->ctx->last->text, "has no derivative") || bad(c, vmap_of ? "a batch has no derivative" : "a derivative has no batch");
 	for (uint32_t k = 0; k < plain->input.n; k++) {
 		const Type *t = node_type(plain, plain->input.data[k].node);
@@ -280,7 +281,7 @@ static bool commutes(Case *c, const Sample *s)
 	}
 	if (!interp(c->ctx, vmap_of, in, plain->input.n, a, plain->output.n, c->ctx->arena))
 		return true;
-	if (!interp(c->ctx, vjp_of, in, plain->input.n, b, plain->output.n, c->ctx->arena))
+	if (!interp(c->ctx, derived, in, plain->input.n, b, plain->output.n, c->ctx->arena))
 		return bad(c, "the derivative of a batch does not run");
 	for (uint32_t k = 0; k < plain->output.n; k++)
 		if (!near(&a[k], &b[k]))
@@ -293,8 +294,13 @@ static void derivatives(void **state)
 	(void)state;
 	uint32_t failures = 0;
 	for (Op op = 1; op < OP_COUNT; op++)
-		for (uint32_t k = 0, n = chosen(op) ? sample_count(op) : 0; k < n; k++)
-			run((Case){.op = op, .k = k, .form = {.real = DT_f64}, .inner = 2, .failures = &failures, .check = commutes});
+		for (uint32_t k = 0, n = chosen(op) ? sample_count(op) : 0; k < n; k++) {
+			Case c = {.op = op, .k = k, .form = {.real = DT_f64}, .inner = 2, .failures = &failures, .check = commutes};
+			c.derive = transform_vjp;
+			run(c);
+			c.derive = transform_jvp;
+			run(c);
+		}
 	assert_int_equal(failures, 0);
 }
 

@@ -113,7 +113,7 @@ def main():
                 p = subprocess.run([weft, "run", "f.txt", "--inputs", "in.safetensors", "--outputs", "out.safetensors",
                                     "--threads", threads, "--backend", *backend],
                                    capture_output=True, text=True, timeout=200, check=False)
-                want = (1, f"weft: {message}\n") if message else (0, "")
+                want = (1, f"weft: f.txt: {message}\n") if message else (0, "")
                 if (p.returncode, p.stderr) != want:
                     bad += 1
                     print(f"FAIL {k} {' '.join(backend)}, {threads} threads: status {p.returncode}\n"

@@ -8,6 +8,26 @@
 
 enum { ALIGN = 16, FIRST_BLOCK = 16 << 10, LAST_BLOCK = 1 << 20 };
 
+/* What stands behind an allocation in debug builds: values that are no handle, no size and no pointer, so that what is read there
+ * shows. With AddressSanitizer it cannot be touched, nor what an array that has moved left behind. */
+#ifdef NDEBUG
+enum { GUARD = 0 };
+#else
+enum { GUARD = 2 * ALIGN };
+#endif
+enum { LOST = 0xa5 };
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#include <sanitizer/asan_interface.h>
+#endif
+#endif
+#ifndef ASAN_POISON_MEMORY_REGION
+#define ASAN_POISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#endif
+
 /* The bytes follow the header. Free bytes of a block are zero. */
 typedef struct Block {
 	struct Block *prev;
@@ -125,13 +145,31 @@ void *arena_alloc(Arena *a, size_t n)
 {
 	if (n > SIZE_MAX / 2)
 		out_of_memory(a);
-	n = n ? (n + ALIGN - 1) & ~(size_t)(ALIGN - 1) : ALIGN;
+	size_t wanted = n;
+	n = (n ? (n + ALIGN - 1) & ~(size_t)(ALIGN - 1) : ALIGN) + GUARD;
 	Block *b = block_with_room(a, n);
 	char *p = (char *)(b + 1) + b->fill;
 	b->fill += n;
 	a->used += n;
+	arena_lost(p + wanted, n - wanted);
 	return p;
 }
+
+#ifndef NDEBUG
+void arena_lost(void *p, size_t n)
+{
+	if (!n)
+		return;
+	ASAN_UNPOISON_MEMORY_REGION(p, n);
+	memset(p, LOST, n);
+	ASAN_POISON_MEMORY_REGION(p, n);
+}
+
+void arena_found(void *p, size_t n)
+{
+	ASAN_UNPOISON_MEMORY_REGION(p, n);
+}
+#endif
 
 void *arena_calloc(Arena *a, size_t n, size_t size)
 {
@@ -198,6 +236,7 @@ void arena_release(Arena *a, ArenaMark m)
 	size_t fill = m.used - a->head->start;
 	for (const Block *b = a->large; b && b->start >= a->head->start; b = b->prev)
 		fill -= b->fill;
+	ASAN_UNPOISON_MEMORY_REGION((char *)(a->head + 1) + fill, a->head->fill - fill);
 	memset((char *)(a->head + 1) + fill, 0, a->head->fill - fill);
 	a->head->fill = fill;
 }

@@ -36,8 +36,18 @@ typedef struct {
 } ArenaMark;
 ArenaMark arena_mark(const Arena *);
 void arena_release(Arena *, ArenaMark);
-/* Bytes handed out so far. */
+/* Bytes handed out so far, in debug builds with what guards them. */
 size_t arena_used(const Arena *);
+
+/* In debug builds: n bytes that nobody is to read until they are found (arrays: what is behind the last element). Where an
+ * AddressSanitizer watches, whoever does is stopped; elsewhere he reads what is neither a handle nor a pointer. */
+#ifdef NDEBUG
+static inline void arena_lost(void *p, size_t n) { (void)p, (void)n; }
+static inline void arena_found(void *p, size_t n) { (void)p, (void)n; }
+#else
+void arena_lost(void *p, size_t n);
+void arena_found(void *p, size_t n);
+#endif
 
 /* Failure injection for tests: the nth block allocation from now on fails; 0 turns it off. */
 void arena_fail_after(size_t n);

@@ -100,10 +100,9 @@ static bool weight_dims_contract(const Build *b, Node n, int *from)
 /* The weights must be of the result's dtype: scaled by what that holds, others would become it. */
 static bool weight_dims(const Build *b, Node n, int *from)
 {
+	TRY(is_op(b->g, n, OP_conv) || is_op(b->g, n, OP_contract));
 	TRY(node_dtype(b->g, n) == node_dtype(b->g, in(b, n, 1)));
-	if (is_op(b->g, n, OP_conv))
-		return weight_dims_conv(b, n, from);
-	return is_op(b->g, n, OP_contract) && weight_dims_contract(b, n, from);
+	return is_op(b->g, n, OP_conv) ? weight_dims_conv(b, n, from) : weight_dims_contract(b, n, from);
 }
 
 /* w * s, where dim k of s runs along weight dim to[k]: s is reshaped so that its dims increase. */

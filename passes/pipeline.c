@@ -82,6 +82,27 @@ static void check_round_trip(Graph *g, const char *pass)
 	if (!graph_equal(g, copy))
 		ctx_bug(ctx, "the graph after %s is another one when read back", pass);
 }
+
+/* Its text without what is dead: what a pass that changes nothing leaves as it is. NULL for large graphs. */
+static const char *live_text(const Graph *g)
+{
+	enum { LARGE = 600 };
+	Text text;
+	if (g->node.n > LARGE)
+		return NULL;
+	Graph *copy = graph_clone(g);
+	graph_dce(copy);
+	text_init(&text, g->ir->ctx->scratch);
+	graph_print(copy, &text);
+	return text.data;
+}
+
+static void check_unchanged(const Graph *g, const char *before, const char *pass)
+{
+	const char *after = before ? live_text(g) : NULL;
+	if (after && strcmp(before, after) != 0)
+		ctx_bug(g->ir->ctx, "%s says that it changed nothing, but did", pass);
+}
 #endif
 
 static void check(Graph *g, const char *pass)
@@ -110,13 +131,20 @@ static bool run(Graph *g, const PipelineOptions *o, const Pass *p, PassCtx *c)
 		return false;
 	ArenaMark mark = arena_mark(ctx->scratch);
 	ctx->pass = p->name;
-	bool changed = p->run(g, c);
-	arena_release(ctx->scratch, mark);
 #ifndef NDEBUG
-	if (!c->failed && changed) {
+	const char *before = live_text(g);
+	ArenaMark inner = arena_mark(ctx->scratch);
+#else
+	ArenaMark inner = mark;
+#endif
+	bool changed = p->run(g, c);
+	arena_release(ctx->scratch, inner);
+#ifndef NDEBUG
+	if (!c->failed && changed)
 		check(g, p->name);
-		arena_release(ctx->scratch, mark);
-	}
+	else if (!c->failed)
+		check_unchanged(g, before, p->name);
+	arena_release(ctx->scratch, mark);
 #endif
 	dump(g, o, p->name, changed);
 	if (o->after)

@@ -270,7 +270,7 @@ static Node slice_of_concat(Build *b, Node n)
 {
 	Node x = in(b, n, 0);
 	SymTab *t = b_syms(b);
-	uint32_t dim;
+	uint32_t dim = 0;
 	Sym start, end, at = b_int(b, 0);
 	if (!is_op(b->g, x, OP_concat) || !single_cut(b, n, &dim, &start, &end) ||
 	    node_int(b->g, x, "dim") != (int64_t)dim)

@@ -3,6 +3,8 @@
 #ifndef WEFT_IR_GRAPH_H
 #define WEFT_IR_GRAPH_H
 
+#include <assert.h>
+
 #include "base/array.h"
 #include "base/intern.h"
 #include "ir/graph/dtype.h"
@@ -249,6 +251,7 @@ static inline Op node_op(const Graph *g, Node n) { return g->node.data[n.i].op; 
 static inline uint32_t node_nin(const Graph *g, Node n) { return g->node.data[n.i].nin; }
 static inline Node node_in(const Graph *g, Node n, uint32_t k)
 {
+	assert(k < g->node.data[n.i].nin);
 	return g->use.data[g->node.data[n.i].in + k].def;
 }
 static inline Node node_next(const Graph *g, Node n) { return g->node.data[n.i].next; }
@@ -260,7 +263,12 @@ static inline const Type *node_type(const Graph *g, Node n)
 }
 static inline DType node_dtype(const Graph *g, Node n) { return node_type(g, n)->dtype; }
 static inline uint32_t node_rank(const Graph *g, Node n) { return node_type(g, n)->n; }
-static inline Sym node_dim(const Graph *g, Node n, uint32_t k) { return node_type(g, n)->dim[k]; }
+static inline Sym node_dim(const Graph *g, Node n, uint32_t k)
+{
+	const Type *t = node_type(g, n);
+	assert(t->dtype != DT_none && k < t->n);
+	return t->dim[k];
+}
 uint32_t node_nuses(const Graph *, Node); /* readers, a graph output counts as one */
 bool node_is_output(const Graph *, Node);
 bool node_has_effect(const Graph *, Node); /* its own or a subgraph's */

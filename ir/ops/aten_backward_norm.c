@@ -352,6 +352,8 @@ static Node build_cumprod_backward(Build *b, Node n)
 	Node g = arg(b, n, "grad"), x = arg(b, n, "input");
 	if (!g.i || !x.i || aten_rank(b, x) == 0)
 		return g;
+	if (aten_rank(b, g) != aten_rank(b, x))
+		return b_error(b, "grad of rank %u: expected %u, as of input", aten_rank(b, g), aten_rank(b, x));
 	DType d = b_promote(b, (Node[]){g, x}, 2);
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
 	return b_convert(b, b_cumprod_backward(b, aten_wide(b, g), aten_wide(b, x), dim, false), d);

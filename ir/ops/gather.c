@@ -349,7 +349,8 @@ static bool scatter_combine(const Places *p, ReduceKind how, const Tensor *updat
 	slice_walk(p, &w, false);
 	for (int64_t i = 0; i < n; i++)
 		index[i] = i;
-	walk_copy(&w, at, index, sizeof *at); /* offsets of a slice's elements within x */
+	if (n)
+		walk_copy(&w, at, index, sizeof *at); /* offsets of a slice's elements within x */
 	if (floats)
 		tensor_read_f64(p->x, 0, n, acc);
 	else

@@ -5,6 +5,7 @@
 
 Each seed makes one change in a C file of each FOLDER (chosen by size). BUILD is a build folder of the checkout it lies in:
 use a worktree of its own, configured for quick builds (meson setup build -Doptimization=1 -Ddebug=false -Dllvm_link=shared).
+One more with -Db_sanitize=address -Db_lundef=false, and --again, finds what reads behind arrays and what was never written.
 The changes are
 
     constant   3 -> 4, 0 -> 1, 1 -> 0, 0.5 -> 1.5, true <-> false
@@ -248,9 +249,13 @@ class Compiler:
         return self.object(m.path, m.after) not in (None, self.same[m.path])
 
 
+BOUNDED = True  # memory: an AddressSanitizer maps terabytes
+
+
 def limits():
     os.setsid()
-    resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))
+    if BOUNDED:
+        resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
@@ -278,6 +283,10 @@ class Run:
         except ProcessLookupError:
             pass
         self.process.wait()
+
+
+def is_sanitized(build):
+    return any(o["name"] == "b_sanitize" and "address" in o["value"] for o in introspect(build, "buildoptions"))
 
 
 def introspect(build, what):
@@ -481,6 +490,8 @@ def main():
     for folder in a.folder:
         if not list(pathlib.Path(folder).glob("*.c")):
             sys.exit(f"no C files in {folder}")
+    global BOUNDED
+    BOUNDED = not is_sanitized(a.build)
     key = key_of(a.folder, a.seeds)
     state = json.loads(pathlib.Path(a.state).read_text(encoding="utf-8")) if a.state and os.path.exists(a.state) else {}
     if state.get("key") != key:

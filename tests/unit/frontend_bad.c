@@ -1,5 +1,6 @@
 /* Damaged and hostile archives: one clear error, never a crash. Archives of tests/data are taken
- * apart, changed and put together again in memory. */
+ * apart, changed and put together again in memory. tests/data/mangled.txt: what is said where a value is of another kind;
+ * changed.txt: where it is another one of its kind, or is not there, with a hash of the graph where there is one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +12,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "base/hash.h"
 #include "frontend/archive.h"
 #include "frontend/file.h"
 #include "frontend/pt2.h"
@@ -25,7 +27,7 @@ typedef struct {
 } Entry;
 
 typedef struct {
-	Entry entry[32];
+	Entry entry[200];
 	uint32_t n;
 } Zip;
 
@@ -158,6 +160,17 @@ static void edit(Entry *e, const char *from, const char *to)
 
 /* ---- loading ---- */
 
+static bool tell_graph; /* of what loads: a hash of its text */
+
+static uint32_t text_of(const Graph *g)
+{
+	Text t;
+	text_init(&t, g->ir->ctx->arena);
+	graph_print(g, &t);
+	uint64_t h = hash_bytes(t.data, t.n, 0);
+	return (uint32_t)(h ^ h >> 32);
+}
+
 static size_t fail_at; /* the allocation that fails while loading; 0: none */
 
 /* Load from a copy of exactly this size. False when it is refused; the errors, or the types of what the graph gives, go
@@ -180,7 +193,9 @@ static bool loads(const uint8_t *data, size_t size, const char *model, char *tex
 		ctx_print(ctx, &t);
 		for (uint32_t k = 0; g && k < g->output.n; k++)
 			text_printf(&t, "%s %s%s", k ? "," : "loads, gives", type_str(g->ir, node_type_id(g, g->output.data[k].node)),
-				    k + 1 == g->output.n ? "\n" : "");
+				    k + 1 == g->output.n && !tell_graph ? "\n" : "");
+		if (g && tell_graph)
+			text_printf(&t, "%s, graph %08x\n", g->output.n ? "" : "loads", text_of(g));
 		snprintf(text, cap, "%s", t.data ? t.data : "");
 		ok = g != NULL;
 		if (!g && !ctx->nerror)
@@ -406,6 +421,81 @@ static bool replace_kth(json_t *v, uint32_t *k, json_t *by)
 	return false;
 }
 
+/* Another value of its kind; NULL for what is to go. *last is the string before this one. */
+static json_t *other_value(const json_t *v, uint32_t which, const char **last)
+{
+	switch (json_typeof(v)) {
+	case JSON_INTEGER: return json_integer(which % 2 && json_integer_value(v) ? 0 : json_integer_value(v) + 1);
+	case JSON_REAL: return json_real(json_real_value(v) + 1);
+	case JSON_TRUE: return json_false();
+	case JSON_FALSE: return json_true();
+	case JSON_STRING: return json_string(*last && strcmp(*last, json_string_value(v)) != 0 ? *last : "x");
+	default: return NULL;
+	}
+}
+
+/* As replace_kth, by another value of its kind; what is a list or an object goes, with its key. */
+static bool change_kth(json_t *v, uint32_t which, uint32_t *k, const char **last)
+{
+	const char *key;
+	size_t i = 0;
+	json_t *x;
+	void *tmp;
+	if (json_is_object(v))
+		json_object_foreach_safe(v, tmp, key, x)
+		{
+			if ((*k)-- == 0) {
+				json_t *by = other_value(x, which, last);
+				return by ? json_object_set_new(v, key, by) == 0 : json_object_del(v, key) == 0;
+			}
+			*last = json_is_string(x) ? json_string_value(x) : *last;
+			if (change_kth(x, which, k, last))
+				return true;
+		}
+	for (i = 0; json_is_array(v) && i < json_array_size(v); i++) {
+		x = json_array_get(v, i);
+		if ((*k)-- == 0) {
+			json_t *by = other_value(x, which, last);
+			return by ? json_array_set_new(v, i, by) == 0 : json_array_remove(v, i) == 0;
+		}
+		*last = json_is_string(x) ? json_string_value(x) : *last;
+		if (change_kth(x, which, k, last))
+			return true;
+	}
+	return false;
+}
+
+/* Every step-th value of a model becomes another one of its kind, or goes: what is said, or what the graph becomes. */
+static void change(const char *name, uint32_t step, Text *out)
+{
+	char text[4000];
+	Zip z = unpack(name);
+	Entry *e = member(&z, "models/model.json");
+	uint8_t *original = e->data;
+	size_t size = e->size;
+	tell_graph = true;
+	for (uint32_t k = 0, done = 0; !done; k += step) {
+		uint32_t left = k;
+		const char *last = NULL;
+		json_t *root = json_loadb((const char *)original, size, 0, NULL);
+		done = !change_kth(root, k / step, &left, &last);
+		e->data = (uint8_t *)json_dumps(root, JSON_COMPACT);
+		e->size = strlen((char *)e->data);
+		Buffer b = pack(&z);
+		if (!done) {
+			loads(b.data, b.size, NULL, text, sizeof text);
+			text_printf(out, "%s %u: %s", name, k, text);
+		}
+		free(b.data);
+		free(e->data);
+		json_decref(root);
+	}
+	tell_graph = false;
+	e->data = original;
+	e->size = size;
+	drop(&z);
+}
+
 /* Every step-th value of a member, in the order of the text, gives way to another one; what is said of it goes to out,
  * once for neighbours. */
 static void mangle(const char *name, const char *file, uint32_t step, Text *out)
@@ -468,6 +558,27 @@ static void test_mangled_json(void **state)
 	ctx_free(ctx);
 }
 
+static void test_changed_json(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		uint32_t step;
+	} models[] = {{"mlp", 1}, {"control/size_branch", 3}, {"control/while_in_while", 7}, {"dynamic", 3}, {"views", 7}, {"batch_norm", 5},
+		      {"scan", 5}, {"state", 5}, {"import/bodies", 11}, {"import/numbers", 13}, {"import/items", 17}, {"import/calls", 7},
+		      {"import/writes", 23}, {"import/weights", 11}, {"import/copies", 11}, {"import/memory", 11}, {"import/norms", 13},
+		      {"import/complex", 7}, {"import/derived", 5}, {"import/outputs", 3}, {"import/divided", 5}};
+	Ctx *ctx = ctx_new();
+	Text said;
+	assert_non_null(ctx);
+	assert_int_equal(setjmp(ctx->unwind), 0);
+	text_init(&said, ctx->arena);
+	for (size_t k = 0; k < sizeof models / sizeof *models; k++)
+		change(models[k].name, models[k].step, &said);
+	golden_check(TEST_DATA "/changed.txt", said.data);
+	ctx_free(ctx);
+}
+
 /* Every allocation of memory from the system fails once: the load unwinds and leaks nothing. */
 static void test_out_of_memory(void **state)
 {
@@ -494,7 +605,7 @@ int main(void)
 		cmocka_unit_test(test_unsupported_all), cmocka_unit_test(test_members),
 		cmocka_unit_test(test_checksum),        cmocka_unit_test(test_truncated),
 		cmocka_unit_test(test_flipped_bytes),   cmocka_unit_test(test_mangled_json),
-		cmocka_unit_test(test_out_of_memory),
+		cmocka_unit_test(test_changed_json),    cmocka_unit_test(test_out_of_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -142,6 +142,18 @@ static Node change_operand(Graph *g, Node x, uint32_t which, Text *name)
 		t.dtype = DT_c64;
 		text_add(name, "of c64");
 		break;
+	case 5: /* of another dtype of its kind */
+		t.dtype = t.dtype == DT_f32 ? DT_f64 : dtype_is_float(t.dtype) ? DT_f32 : t.dtype == DT_i64 ? DT_i32 : DT_i64;
+		text_printf(name, "of %s", dtype_name(t.dtype));
+		break;
+	case 6:
+		t.dtype = dtype_is_float(t.dtype) || dtype_is_complex(t.dtype) ? DT_i64 : DT_f32;
+		text_printf(name, "of %s", dtype_name(t.dtype));
+		break;
+	case 7:
+		t.dtype = t.dtype == DT_bool ? DT_u8 : DT_bool;
+		text_printf(name, "of %s", dtype_name(t.dtype));
+		break;
 	default:
 		return (Node){0};
 	}

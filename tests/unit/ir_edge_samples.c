@@ -1,0 +1,190 @@
+/* The samples of the op table with one thing changed (an extent of 0 or 1, another dtype of one operand, another value of an
+ * argument, an operand that is missing): results are PyTorch's, recorded in tests/data/edges.txt by tests/make_edges.py as
+ * one sum with weights each. What is not PyTorch's is marked there with a "?", and must still differ, so that none stays marked
+ * that is right. OP=name in the environment: that op alone; EDGES=list: print the samples that differ. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/interp/interp.h"
+#include "tests/sample.h"
+
+enum { MAX_RESULTS = 16, MAX_LINE = 4096 };
+
+/* ---- one sum for a result ---- */
+
+typedef struct {
+	int64_t whole;        /* of integers, modulo 2^64 */
+	double sum, size;     /* of numbers, and of their magnitudes */
+	long long code;       /* 1 for NaN, 2 for infinity, 3 for minus infinity, with weights */
+	bool fraction;
+} Digest;
+
+static Digest digest(const Tensor *t)
+{
+	Tensor x = tensor_flat_real(t);
+	Digest d = {.fraction = dtype_is_float(x.dtype)};
+	uint64_t whole = 0;
+	for (int64_t i = 0, n = tensor_numel(&x); i < n; i++) {
+		int64_t w = i * 37 % 101 + 1;
+		if (!d.fraction) {
+			whole += (uint64_t)tensor_i64(&x, i) * (uint64_t)w;
+			continue;
+		}
+		double v = tensor_f64(&x, i);
+		if (!isfinite(v)) {
+			d.code += (isnan(v) ? 1 : v > 0 ? 2 : 3) * w;
+			continue;
+		}
+		d.sum += v * (double)w;
+		d.size += fabs(v) * (double)w;
+	}
+	d.whole = (int64_t)whole;
+	return d;
+}
+
+/* A few roundings of each value; what is recorded has eight digits. */
+static double rounding(DType d)
+{
+	switch (d) {
+	case DT_f64: case DT_c128: return 1e-6;
+	case DT_f32: case DT_c64: return 1e-5;
+	case DT_f16: case DT_c32: return 5e-3;
+	default: return 3e-2;
+	}
+}
+
+static const char *type_text(Arena *a, const Tensor *t)
+{
+	Text s;
+	text_init(&s, a);
+	text_printf(&s, "%s[", dtype_name(t->dtype));
+	for (uint32_t k = 0; k < t->rank; k++)
+		text_printf(&s, "%s%lld", k ? ", " : "", (long long)t->dim[k]);
+	text_add(&s, "] ");
+	return s.data;
+}
+
+/* Is it what the line says, "f32[3] 2.25"? */
+static bool agrees(Ctx *ctx, const Tensor *got, const char *line)
+{
+	if (strcmp(line, "none") == 0)
+		return true;
+	const char *type = type_text(ctx->arena, got);
+	if (strncmp(line, type, strlen(type)) != 0)
+		return false;
+	char *end;
+	Digest d = digest(got);
+	line += strlen(type);
+	if (!d.fraction)
+		return d.whole == (int64_t)strtoll(line, &end, 10) && !*end;
+	double want = strtod(line, &end);
+	return fabs(want - d.sum) <= rounding(got->dtype) * d.size + 1e-30 && strtoll(end, NULL, 10) == d.code;
+}
+
+/* ---- one sample ---- */
+
+/* Its name, its text, and the lines of its results with their marks. */
+typedef struct {
+	char head[MAX_LINE], line[MAX_RESULTS][256];
+	uint32_t n;
+} Entry;
+
+/* Why it is not what is recorded; NULL: it is. */
+static const char *difference(Ctx *ctx, const Entry *e)
+{
+	size_t n = strcspn(e->head, " ");
+	Op op = op_find(arena_strndup(ctx->arena, e->head, n));
+	Ir *ir = ir_new(ctx);
+	Sample s;
+	Tensor out[MAX_RESULTS];
+	if (!op)
+		return "there is no such operator";
+	if (!sample_build(ir, op, e->head + n + (e->head[n] == ' '), (SampleForm){0}, &s))
+		return "is refused";
+	uint32_t nout = s.g->output.n;
+	if (nout != e->n)
+		return "gives another number of results";
+	if (!interp(ctx, s.g, s.in, s.nin, out, nout, ctx->arena))
+		return "does not run";
+	for (uint32_t k = 0; k < nout; k++)
+		if (!agrees(ctx, &out[k], e->line[k] + 2)) {
+			Digest d = digest(&out[k]);
+			return arena_printf(ctx->arena, "result %u is %s%.9g (%lld, not finite %lld), PyTorch gives %s", k, type_text(ctx->arena, &out[k]),
+					    d.sum, (long long)d.whole, d.code, e->line[k] + 2);
+		}
+	return NULL;
+}
+
+static bool is_marked(const Entry *e)
+{
+	for (uint32_t k = 0; k < e->n; k++)
+		if (e->line[k][0] == '?')
+			return true;
+	return false;
+}
+
+/* True unless it fails. */
+static bool check(const Entry *e)
+{
+	Ctx *volatile ctx = ctx_new();
+	assert_non_null(ctx);
+	const char *volatile why;
+	if (setjmp(ctx->unwind))
+		why = ctx->bug_text;
+	else
+		why = difference(ctx, e);
+	bool list = getenv("EDGES") != NULL, ok = list || !why == !is_marked(e);
+	if (list && why)
+		printf("%s\n", e->head);
+	else if (!ok)
+		print_error("%s: %s%s%s\n", e->head, why ? why : "is PyTorch's now: its mark can go", ctx->first ? ": " : "",
+			    ctx->first ? ctx->first->text : "");
+	ctx_free(ctx);
+	return ok;
+}
+
+static void edges(void **state)
+{
+	(void)state;
+	const char *only = getenv("OP");
+	uint32_t failures = 0, count = 0;
+	static Entry e;
+	static char line[MAX_LINE];
+	FILE *f = fopen(TEST_DATA "/edges.txt", "r");
+	assert_non_null(f);
+	for (bool more = true; more;) {
+		more = fgets(line, sizeof line, f) != NULL;
+		line[strcspn(line, "\n")] = 0;
+		if (more && (line[0] == '=' || line[0] == '?') && line[1] == ' ') {
+			assert_true(e.n < MAX_RESULTS);
+			assert_true(strlen(line) < sizeof e.line[0]);
+			memcpy(e.line[e.n++], line, sizeof e.line[0]);
+			continue;
+		}
+		if (e.n && (!only || strncmp(e.head, only, strlen(only)) == 0)) {
+			failures += !check(&e);
+			count++;
+		}
+		e.n = 0;
+		memcpy(e.head, line, sizeof line);
+	}
+	fclose(f);
+	assert_true(count > 0);
+	assert_int_equal(failures, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(edges)};
+	op_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

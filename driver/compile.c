@@ -11,7 +11,7 @@
 #include "driver/backend.h"
 #include "driver/embed.h"
 #include "driver/jobs.h"
-#include "driver/prepare.h"
+#include "driver/section.h"
 #include "driver/recipes.h"
 #include "driver/target_file.h"
 #include "driver/user_ops.h"
@@ -302,7 +302,7 @@ static uint32_t report_kernels(Arena *a, const ProgramEntry *e, const Machine *m
 			refused[j] = (WeftRefusal){pc->refused[j].schedule, pc->refused[j].why};
 		k[i] = (WeftKernelInfo){pc->name, pc->algorithm, e->program->fn.data[pc->fn]->name,
 					n.flops, n.bytes, n.launches, pc->why, pc->nrefused, refused,
-					1e-9 * cycles[i] / (double)m->ghz};
+					1e-9 * cycles[i] / (double)m->ghz, pc->stored};
 	}
 	return e->ncall;
 }

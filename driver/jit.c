@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "driver/backend.h"
-#include "driver/prepare.h"
+#include "driver/section.h"
 #include "driver/recipes.h"
 #include "driver/user_ops.h"
 #include "ir/loop/loop.h"

@@ -6,7 +6,7 @@
 
 #include "codegen/model_image.h"
 #include "driver/loops_priv.h"
-#include "driver/prepare.h"
+#include "driver/section.h"
 #include "driver/recipes.h"
 #include "ir/loop/interp.h"
 #include "runtime/runtime.h"

@@ -11,7 +11,7 @@
 #include "driver/jit.h"
 #include "driver/loops.h"
 #include "driver/native.h"
-#include "driver/prepare.h"
+#include "driver/section.h"
 #include "driver/recipes.h"
 #include "driver/shared_check.h"
 

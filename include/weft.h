@@ -311,6 +311,8 @@ typedef struct {
 	uint32_t nrefused;
 	const WeftRefusal *refused;
 	double seconds; /* predicted, of all launches, by one core of the machine it is tuned for; 0: not known */
+	const char *stored; /* why its result is stored, and not computed in the kernel that reads it; NULL: it only copies, or
+	                       it is not known */
 } WeftKernelInfo;
 
 typedef struct {

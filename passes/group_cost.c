@@ -76,8 +76,10 @@ static uint32_t longest(const Views *views, const ViewSet *set)
 
 GroupCost group_cost_of(const Graph *g, Node n, Node root, const Views *views, const ViewSet *set)
 {
+	LowerRole role = op_lower(node_op(g, n))->role;
 	return (GroupCost){.evaluations = set->n,
-	                   .reductions = op_lower(node_op(g, n))->role == LOWER_REDUCE ? set->n : 0,
+	                   .reductions = role == LOWER_REDUCE ? set->n : 0,
+	                   .anchors = role == LOWER_ANCHOR ? set->n : 0,
 	                   .axes = set->n * own_axes(g, n, root),
 	                   .chain = longest(views, set)};
 }
@@ -87,14 +89,26 @@ GroupCost group_cost_sum(GroupCost a, GroupCost b)
 	return (GroupCost){.evaluations = a.evaluations + b.evaluations,
 	                   .loads = a.loads + b.loads,
 	                   .reductions = a.reductions + b.reductions,
+	                   .anchors = a.anchors + b.anchors,
 	                   .axes = a.axes + b.axes,
-	                   .chain = a.chain > b.chain ? a.chain : b.chain};
+	                   .chain = a.chain > b.chain ? a.chain : b.chain,
+	                   .again = a.again + b.again};
 }
 
-bool group_accepts(GroupCost c)
+const char *group_refuses(GroupCost c, Arena *a)
 {
-	return c.evaluations <= MAX_EVALUATIONS && c.loads <= MAX_LOADS && c.reductions <= MAX_REDUCTIONS &&
-	       c.axes <= MAX_KERNEL_AXES && c.chain <= MAX_MAP_CHAIN;
+	const struct {
+		uint32_t n, most;
+		const char *what;
+	} bound[] = {{c.evaluations, MAX_EVALUATIONS, "evaluations"},
+	             {c.loads, MAX_LOADS, "loads"},
+	             {c.reductions, MAX_REDUCTIONS, "reductions"},
+	             {c.axes, MAX_KERNEL_AXES, "axes"},
+	             {c.chain, MAX_MAP_CHAIN, "index maps one after the other"}};
+	for (uint32_t k = 0; k < sizeof bound / sizeof *bound; k++)
+		if (bound[k].n > bound[k].most)
+			return arena_printf(a, "one kernel has no more than %u %s", bound[k].most, bound[k].what);
+	return NULL;
 }
 
 /* ---- index maps ---- */

@@ -23,8 +23,10 @@ typedef struct {
 	uint32_t evaluations; /* of nodes, once per way of indexing */
 	uint32_t loads;       /* values that the group reads and does not hold */
 	uint32_t reductions;
+	uint32_t anchors;     /* contractions: one, since others are read as they are stored */
 	uint32_t axes;
 	uint32_t chain; /* the weight of the longest sequence of index maps from the root */
+	double again;   /* operations on elements that are computed already: those of its nodes that have fewer than the root */
 } GroupCost;
 
 void views_init(Views *, Arena *);
@@ -35,11 +37,11 @@ void views_through(Views *, const Graph *, Node n, uint32_t k, const ViewSet *fr
 /* Operations for one element of a node that is computed element by element. */
 uint32_t element_cost(const Graph *, Node);
 
-/* What a node adds to the kernel of `root`, which indexes it in these ways. Its loads are not counted. */
+/* What a node adds to the kernel of `root`, which indexes it in these ways. Its loads are not counted, nor what is repeated. */
 GroupCost group_cost_of(const Graph *, Node, Node root, const Views *, const ViewSet *);
 GroupCost group_cost_sum(GroupCost, GroupCost);
-/* One kernel may cost that much. */
-bool group_accepts(GroupCost);
+/* NULL: one kernel may cost that much; else why not. */
+const char *group_refuses(GroupCost, Arena *);
 
 /* By node: an index map at the end of so long a chain of them that it is better stored. */
 bool *find_long_maps(const Graph *, Arena *);

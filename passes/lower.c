@@ -124,11 +124,11 @@ static bool is_traced(const Lower *s, Node n)
  * which are numbered as steps are made. */
 static bool find_blocked(Lower *s, bool *built)
 {
-	ARRAY(Node) blocked = {0};
+	ARRAY(StoredFirst) blocked = {0};
 	memset(s->kernel, 0, s->g->node.n * sizeof *s->kernel);
 	for (Node n = s->g->first; n.i; n = node_next(s->g, n)) {
 		Kernel *k;
-		Node first;
+		StoredFirst first;
 		uint32_t nbuf = s->l->buf.n, ncheck = s->l->check.n;
 		if (built[n.i] || !is_traced(s, n))
 			continue;
@@ -140,9 +140,10 @@ static bool find_blocked(Lower *s, bool *built)
 			s->kernel[n.i] = k;
 	}
 	for (uint32_t i = 0; i < blocked.n; i++) {
-		if (!info_of(s, blocked.data[i])->is.root)
+		const StoredFirst *first = &blocked.data[i];
+		if (!info_of(s, first->node)->is.root)
 			memset(built, 0, s->g->node.n * sizeof *built);
-		s->stored[blocked.data[i].i] = true;
+		s->stored[first->node.i] = first->why;
 	}
 	return blocked.n != 0;
 }
@@ -206,6 +207,7 @@ static bool lower_node(Lower *s, Node n)
 {
 	if (info_of(s, n)->is.role != ROLE_ROOT)
 		return true;
+	s->at = n;
 	if (has_steps(s, n))
 		return has_steps(s, n)->steps(s, n);
 	if (lower_is_parent(s, n)) {
@@ -213,10 +215,10 @@ static bool lower_node(Lower *s, Node n)
 		return true;
 	}
 	Kernel *k = s->kernel[n.i];
-	Node blocked;
-	if (!k && !lower_build_kernel(s, n, &k, &blocked))
+	StoredFirst first;
+	if (!k && !lower_build_kernel(s, n, &k, &first))
 		ctx_bug(s->ir->ctx, "kernel of %s needs %s", graph_name(s->g, n),
-		        graph_name(s->g, blocked));
+		        graph_name(s->g, first.node));
 	describe_kernel(s, n, k);
 	lower_push_kernel(s, k);
 	return true;
@@ -244,7 +246,7 @@ static void assign_groups(Lower *s)
 	const NodeGroup *is = group_nodes(s->g, s->target, s->stored, s->opt->no_fusion, s->arena);
 	for (uint32_t k = 0; k < s->g->node.n; k++) {
 		s->info.data[k].is = is[k];
-		s->stored[k] = is[k].role == ROLE_ROOT;
+		s->stored[k] = is[k].why;
 	}
 }
 
@@ -309,6 +311,7 @@ bool lower_body_to(Lower *s, NodePlace *out)
 	list_members(s);
 	for (Node n = g->first; n.i; n = node_next(g, n))
 		TRY(lower_node(s, n));
+	s->at = (Node){0};
 	copy_outputs(s, out);
 	return true;
 }
@@ -319,7 +322,7 @@ void lower_init(Lower *s, Graph *g, Lower *parent, Lowered *l, StepList *steps)
 	             .parent = parent};
 	s->info.data = ARENA_ARRAY(s->arena, NodeInfo, g->node.n);
 	s->info.n = s->info.cap = g->node.n;
-	s->stored = ARENA_ARRAY(s->arena, bool, g->node.n);
+	s->stored = ARENA_ARRAY(s->arena, const char *, g->node.n);
 }
 
 void lower_place_constants(Lower *s)

@@ -1,4 +1,4 @@
-/* Which nodes share a kernel.
+/* Which nodes share a kernel, and why the others do not.
  *
  * One sweep from the outputs to the inputs. A node joins the group of its readers when they all belong to
  * one group and the combination has a schedule; otherwise it becomes a root with a buffer of its own. Index
@@ -15,9 +15,8 @@
 
 /* What a group holds besides element-wise nodes, and what all of it costs. */
 typedef struct {
-	bool anchor, reduce, special; /* special: its root is a LOWER_ROOT */
+	bool special; /* its root is a LOWER_ROOT */
 	GroupCost cost;
-	double again; /* operations on elements that are computed already: those of its nodes that have fewer than the root */
 	ARRAY(uint32_t) loads; /* in order to count each once */
 } Group;
 
@@ -32,6 +31,7 @@ typedef struct {
 	bool long_map;     /* see find_long_maps */
 	bool output;       /* stored as an output */
 	bool loaded;       /* some reader wants it in memory */
+	const char *apart; /* why its readers are not one kernel, where that is not that they are several */
 	ViewSet view;      /* how the group that reads it indexes it */
 } NodeState;
 
@@ -39,7 +39,7 @@ typedef struct {
 	const Graph *g;
 	const Target *target;
 	Arena *arena;
-	const bool *stored; /* by node: to be a root, whatever the rules say */
+	const char *const *stored; /* by node: why it is to be a root, whatever the rules say, or NULL */
 	bool no_fusion;
 	NodeState *node;
 	Views views;
@@ -97,7 +97,7 @@ static double repeats(const Sweep *w, Node n, uint32_t root)
 static bool recomputed_too_often(const Sweep *w, Node n, uint32_t root)
 {
 	double again = repeats(w, n, root), bytes = 2 * elements(w->g, n) * dtype_size(node_dtype(w->g, n));
-	Work joined = {.operations = w->node[root].group.again + again};
+	Work joined = {.operations = w->node[root].group.cost.again + again};
 	Work apart = {.bytes = bytes, .phases = !w->node[n.i].below_anchor};
 	return again > 0 && target_cycles(w->target, joined) > target_cycles(w->target, apart);
 }
@@ -114,32 +114,49 @@ static bool chooses_cheaply(const Sweep *w, Node n)
 	return node_nin(w->g, n) <= 3;
 }
 
-static bool can_join(const Sweep *w, Node n, uint32_t root)
+/* Why no kernel of what is there already has n besides; NULL: it may. */
+static const char *holds_other_work(const Group *group)
+{
+	return group->cost.anchors ? "the kernel that reads it is a contraction"
+	       : group->special    ? "the kernel that reads it is made for its operator" : NULL;
+}
+
+/* The kernel without other work reads each of its elements once; else why not. */
+static const char *not_once(const Sweep *w, Node n, uint32_t root)
 {
 	const Graph *g = w->g;
 	const Group *group = &w->node[root].group;
+	const char *work = holds_other_work(group);
+	Sym mine = type_numel(g->ir, node_type_id(g, n)), all = type_numel(g->ir, node_type_id(g, (Node){root}));
+	if (work || group->cost.reductions)
+		return work ? work : "the kernel that reads it reduces";
+	bool once = w->node[n.i].bijective && sym_eq(g->ir->syms, mine, all) == YES;
+	return once ? NULL : "the kernel that reads it does not read each element once";
+}
+
+/* NULL: n is computed in the kernel of `root`; else why not. */
+static const char *cannot_join(const Sweep *w, Node n, uint32_t root)
+{
 	const NodeState *self = &w->node[n.i];
-	LowerJoin joins = w->no_fusion ? JOIN_NEVER : how(w, n)->joins;
-	switch (joins) {
-	case JOIN_NEVER:
-		return false;
-	case JOIN_ONCE: {
-		Sym mine = type_numel(g->ir, node_type_id(g, n));
-		Sym all = type_numel(g->ir, node_type_id(g, (Node){root}));
-		return !group->anchor && !group->reduce && !group->special && self->bijective &&
-		       sym_eq(g->ir->syms, mine, all) == YES;
-	}
+	bool reduces = w->node[root].group.cost.reductions;
+	if (w->no_fusion)
+		return "operators are not fused";
+	switch (how(w, n)->joins) {
+	case JOIN_ONCE:
+		return not_once(w, n, root);
 	case JOIN_ROW:
-		return !group->anchor && !group->special;
+		return holds_other_work(&w->node[root].group);
 	case JOIN_FEW:
-		return chooses_cheaply(w, n);
+		return chooses_cheaply(w, n) ? NULL : "choosing among so many values, or such, takes longer than storing them";
 	case JOIN_CHEAP:
 		/* An epilogue is computed once where it is stored; a reduction may read its operand often. */
-		return !(group->reduce && self->below_anchor && !self->below_reduce) && !recomputed_too_often(w, n, root);
-	case JOIN_ALWAYS:
-		return false; /* whoever reads it inlines it, or it is stored */
+		if (reduces && self->below_anchor && !self->below_reduce)
+			return "it ends a contraction, and the kernel that reads it reduces";
+		return recomputed_too_often(w, n, root) ? "computing it wherever it is read takes longer" : NULL;
+	case JOIN_NEVER: case JOIN_ALWAYS:
+		break;
 	}
-	return false;
+	return "its operator has kernels of its own";
 }
 
 static void mark_operands(Sweep *w, Node n, uint32_t group, bool bijective)
@@ -153,18 +170,20 @@ static void mark_operands(Sweep *w, Node n, uint32_t group, bool bijective)
 			add_load(w, in, group);
 		bool stored = parent || lower_reads(l, k);
 		w->node[in.i].loaded |= stored;
+		if (stored || group == MANY)
+			w->node[in.i].apart = parent   ? "it is computed where its reader keeps it"
+			                      : stored ? "its reader reads it at indices of its own" : w->node[n.i].apart;
 		add_reader(w, in, stored ? MANY : group, bijective && l->keeps != KEEPS_NOTHING);
 		if (in.i && w->node[in.i].readers != MANY)
 			views_through(&w->views, g, n, k, &w->node[n.i].view, &w->node[in.i].view);
 	}
 }
 
-static void make_root(Sweep *w, Node n)
+static void make_root(Sweep *w, Node n, const char *why)
 {
 	NodeState *self = &w->node[n.i];
-	LowerRole role = how(w, n)->role;
-	self->is = (NodeGroup){ROLE_ROOT, n.i};
-	self->group = (Group){.anchor = role == LOWER_ANCHOR, .reduce = role == LOWER_REDUCE, .special = role == LOWER_ROOT};
+	self->is = (NodeGroup){ROLE_ROOT, n.i, why};
+	self->group = (Group){.special = how(w, n)->role == LOWER_ROOT};
 	self->view.n = 0;
 	views_add(&w->views, &self->view, 0);
 	self->group.cost = group_cost_of(w->g, n, n, &w->views, &self->view);
@@ -251,21 +270,21 @@ static GroupCost cost_with(const Sweep *w, Node n, uint32_t root)
 	return all;
 }
 
-static bool fits_into(const Sweep *w, Node n, uint32_t root)
+/* NULL: the kernel of `root`, if there is one, may cost as much as with n; else why not. */
+static const char *too_much(const Sweep *w, Node n, uint32_t root)
 {
+	if (!root)
+		return NULL;
 	GroupCost all = cost_with(w, n, root);
 	all.loads += node_nin(w->g, n);
-	return group_accepts(all);
+	return group_refuses(all, w->arena);
 }
 
 static void join(Sweep *w, Node n, uint32_t root)
 {
-	Group *group = &w->node[root].group;
-	LowerRole role = how(w, n)->role;
-	group->anchor |= role == LOWER_ANCHOR;
-	group->reduce |= role == LOWER_REDUCE;
-	group->cost = cost_with(w, n, root);
-	group->again += how(w, n)->joins == JOIN_CHEAP ? repeats(w, n, root) : 0;
+	GroupCost *cost = &w->node[root].group.cost;
+	*cost = cost_with(w, n, root);
+	cost->again += how(w, n)->joins == JOIN_CHEAP ? repeats(w, n, root) : 0;
 }
 
 /* Nodes that no kernel computes. */
@@ -280,6 +299,18 @@ static bool visit_given(Sweep *w, Node n)
 	return true;
 }
 
+/* Why n is stored, whoever reads it; NULL: that depends. */
+static const char *kept(const Sweep *w, Node n)
+{
+	if (w->stored[n.i])
+		return w->stored[n.i];
+	if (w->node[n.i].output)
+		return "an output";
+	if (node_has_effect(w->g, n))
+		return "it has effects";
+	return how(w, n)->holds == HOLDS_INTERIOR && gives_border(w, n) ? "what reads it wants a border in memory" : NULL;
+}
+
 static void visit(Sweep *w, Node n)
 {
 	NodeState *self = &w->node[n.i];
@@ -287,9 +318,9 @@ static void visit(Sweep *w, Node n)
 	uint32_t readers = self->readers;
 	if (visit_given(w, n))
 		return;
-	bool kept = self->output || w->stored[n.i] || node_has_effect(w->g, n);
-	if (kept || (l->holds == HOLDS_INTERIOR && gives_border(w, n))) {
-		make_root(w, n);
+	const char *why = kept(w, n);
+	if (why) {
+		make_root(w, n, why);
 		return;
 	}
 	if (readers == 0)
@@ -299,8 +330,8 @@ static void visit(Sweep *w, Node n)
 		self->is = (NodeGroup){ROLE_LEAF, root};
 		return;
 	}
-	bool fits = !root || fits_into(w, n, root);
-	if (lower_is_map(l) && fits && !self->long_map) {
+	why = self->long_map ? "so many index maps follow each other" : too_much(w, n, root);
+	if (lower_is_map(l) && !why) {
 		self->is = (NodeGroup){ROLE_VIRTUAL, root};
 		if (root)
 			join(w, n, root);
@@ -312,8 +343,12 @@ static void visit(Sweep *w, Node n)
 		mark_operands(w, n, MANY, false);
 		return;
 	}
-	if (!root || !fits || !can_join(w, n, root)) {
-		make_root(w, n);
+	if (!root && !why)
+		why = self->apart ? self->apart : "several kernels read it";
+	if (!why)
+		why = cannot_join(w, n, root);
+	if (why) {
+		make_root(w, n, why);
 		return;
 	}
 	self->is = (NodeGroup){ROLE_INLINE, root};
@@ -338,7 +373,7 @@ static void mark_below(Sweep *w, Node n)
 	}
 }
 
-const NodeGroup *group_nodes(const Graph *g, const Target *target, const bool *stored, bool no_fusion, Arena *arena)
+const NodeGroup *group_nodes(const Graph *g, const Target *target, const char *const *stored, bool no_fusion, Arena *arena)
 {
 	Sweep w = {.g = g, .target = target, .arena = arena, .stored = stored, .no_fusion = no_fusion,
 	           .node = ARENA_ARRAY(arena, NodeState, g->node.n)};

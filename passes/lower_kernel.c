@@ -294,14 +294,15 @@ static Kx trace_leaf(Trace *t, Node n, const Sym *idx)
 static Kx later_result(Trace *t, Node n)
 {
 	t->s->read_loop = true;
-	return t->s->dry ? kx_zero(t->k, t->s->arena, dtype_compute(node_dtype(t->s->g, n))) : trace_block(t, n);
+	return t->s->dry ? kx_zero(t->k, t->s->arena, dtype_compute(node_dtype(t->s->g, n))) :
+	                   trace_block(t, n, "its operator has steps of its own");
 }
 
 static Kx dispatch(Trace *t, Node n, const Sym *idx, Kx guard)
 {
 	const OpLower *how = op_lower(node_op(t->s->g, n));
 	if (t->only_maps && !lower_is_map(how) && how->role != LOWER_MEMORY)
-		return trace_block(t, n);
+		return trace_block(t, n, "a contraction reads it");
 	switch (how->role) {
 	case LOWER_MAP:
 		return trace_elementwise(t, n, idx, guard);
@@ -315,20 +316,20 @@ static Kx dispatch(Trace *t, Node n, const Sym *idx, Kx guard)
 	case LOWER_ANCHOR:
 		return trace_stage(t, n, idx, guard);
 	default:
-		return trace_block(t, n);
+		return trace_block(t, n, "its operator has kernels of its own");
 	}
 }
 
-Kx trace_block(Trace *t, Node n)
+Kx trace_block(Trace *t, Node n, const char *why)
 {
-	if (!t->blocked.i)
-		t->blocked = n;
+	if (!t->blocked.node.i)
+		t->blocked = (StoredFirst){n, why};
 	return kx_zero(t->k, t->s->arena, dtype_compute(node_dtype(t->s->g, n)));
 }
 
 Kx trace_value(Trace *t, Node n, const Sym *idx, Kx guard)
 {
-	if (t->blocked.i)
+	if (t->blocked.node.i)
 		return kx_zero(t->k, t->s->arena, dtype_compute(node_dtype(t->s->g, n)));
 	if (reads_stored(t, n))
 		return load(t, n, idx, guard, (Kx){0});

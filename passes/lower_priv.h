@@ -31,7 +31,8 @@ typedef struct Lower {
 	StepList *steps;
 	struct Lower *parent; /* of a body */
 	ARRAY(NodeInfo) info; /* by node */
-	bool *stored; /* by node: has been a root, and stays one */
+	const char **stored; /* by node: why it has been a root, and stays one, or NULL */
+	Node at;             /* the root whose steps are being made, or none */
 	bool dry; /* finding out what must be stored: nodes that hold graphs have no results yet */
 	bool read_loop;  /* a kernel read one of those */
 	Kernel **kernel; /* by root: built while finding that out; NULL: to be built again */
@@ -39,8 +40,14 @@ typedef struct Lower {
 	Node *member, *next_member; /* by root: the first node of its kernel; by node: the next one, in program order */
 } Lower;
 
-/* lower_kernel.c: one kernel for a root; false when `*blocked` must become a root first. */
-bool lower_build_kernel(Lower *, Node root, Kernel **out, Node *blocked);
+/* A node that must be stored before a kernel can be built, and why. */
+typedef struct {
+	Node node;
+	const char *why;
+} StoredFirst;
+
+/* lower_stage.c: one kernel for a root; false when *first must become a root before. */
+bool lower_build_kernel(Lower *, Node root, Kernel **out, StoredFirst *first);
 
 /* lower_control.c: nodes that hold graphs. */
 bool lower_scan(Lower *, Node);

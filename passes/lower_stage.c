@@ -168,9 +168,10 @@ static Kx trace_reduce(Trace *t, Node n, const Sym *idx, Kx guard)
 {
 	Graph *g = t->s->g;
 	uint64_t outer;
-	if (!outer_axes(t, idx, node_rank(g, n), n.i != t->root.i, &outer) ||
-	    (t->has_reduce && outer != t->outer))
-		return trace_block(t, n);
+	if (!outer_axes(t, idx, node_rank(g, n), n.i != t->root.i, &outer))
+		return trace_block(t, n, "what reads it would reduce again for each of its points");
+	if (t->has_reduce && outer != t->outer)
+		return trace_block(t, n, "what reads it reduces other rows");
 	if (guard.i && trace_needs_more(t, guard, outer))
 		return trace_value(t, n, idx, in_bounds(t, n, idx));
 	t->has_reduce = true;
@@ -219,13 +220,15 @@ static Kx trace_anchor(Trace *t, Node n, const Sym *idx)
 Kx trace_stage(Trace *t, Node n, const Sym *idx, Kx guard)
 {
 	bool too_many = t->k->axis.n + node_rank(t->s->g, node_in(t->s->g, n, 0)) > MAX_KERNEL_AXES;
-	if (t->only_maps || (too_many && n.i != t->root.i))
-		return trace_block(t, n);
+	if (t->only_maps)
+		return trace_block(t, n, "a contraction reads it");
+	if (too_many && n.i != t->root.i)
+		return trace_block(t, n, "one kernel has no more axes");
 	if (op_lower(node_op(t->s->g, n))->role == LOWER_REDUCE)
 		return trace_reduce(t, n, idx, guard);
 	uint64_t outer;
 	if (t->has_reduce || !outer_axes(t, idx, node_rank(t->s->g, n), false, &outer))
-		return trace_block(t, n);
+		return trace_block(t, n, "a contraction is what its kernel begins with");
 	return trace_anchor(t, n, idx);
 }
 
@@ -306,14 +309,14 @@ void trace_start_over(Trace *t, Node value_of)
 	t->nroot = t->k->axis.n;
 }
 
-bool lower_build_kernel(Lower *s, Node root, Kernel **out, Node *blocked)
+bool lower_build_kernel(Lower *s, Node root, Kernel **out, StoredFirst *first)
 {
 	Trace t = {.s = s, .root = root};
 	trace_start_over(&t, root);
 	const RootFn *special = root_fn(node_op(s->g, root));
 	Kx value = special ? special->value(&t, t.root_axis) : trace_value(&t, root, t.root_axis, (Kx){0});
-	*blocked = t.blocked;
-	if (t.blocked.i)
+	*first = t.blocked;
+	if (t.blocked.node.i)
 		return false;
 	const NodeInfo *info = info_of(s, root);
 	add_stores(&t, root, info->place.data, info->place.n, value);
@@ -328,7 +331,7 @@ Kernel *lower_copy_kernel(Lower *s, Node n, const NodePlace *to)
 	Trace t = {.s = s};
 	trace_start_over(&t, n);
 	Kx value = trace_value(&t, n, t.root_axis, (Kx){0});
-	if (t.blocked.i)
+	if (t.blocked.node.i)
 		ctx_bug(s->ir->ctx, "cannot copy %s", graph_name(s->g, n));
 	add_stores(&t, n, to, 1, value);
 	trace_order_axes(&t);

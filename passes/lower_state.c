@@ -20,7 +20,7 @@ LowerState *lower_state_new(Graph *g, Arena *arena)
 	st->of_input = ARENA_ARRAY(arena, uint32_t, g->input.n);
 	st->apart = ARENA_ARRAY(arena, bool, g->node.n);
 	st->apart_output = ARENA_ARRAY(arena, bool, g->output.n);
-	st->stored = ARENA_ARRAY(arena, bool, g->node.n);
+	st->stored = ARENA_ARRAY(arena, const char *, g->node.n);
 	st->donates = ARENA_ARRAY(arena, bool, g->output.n);
 	st->root_of = ARENA_ARRAY(arena, uint32_t, g->output.n);
 	st->copied = ARENA_ARRAY(arena, bool, g->input.n);
@@ -296,7 +296,8 @@ static void separate(Lower *s, const StateVersion *v)
 		LowerRole role = op_lower(node_op(g, x))->role;
 		if (role == LOWER_MEMORY || role == LOWER_LEAF || s->state->stored[x.i] || info_of(s, x)->is.role == ROLE_ROOT)
 			continue;
-		s->state->stored[x.i] = stored = true;
+		s->state->stored[x.i] = "its kernel reads what it replaces";
+		stored = true;
 	}
 	if (stored)
 		return;

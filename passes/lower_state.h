@@ -34,7 +34,7 @@ typedef struct LowerState {
 	bool *donates;        /* by output: replaces an input of the caller's, and may have its memory */
 	bool *copied;         /* by root, a donated input: parts of it are the output's */
 	uint32_t nroot;
-	bool *stored;         /* by node: kept from one attempt to the next */
+	const char **stored;  /* by node: why, or NULL; kept from one attempt to the next */
 	bool again;           /* the attempt failed: one of these grew */
 	ARRAY(StateVersion) version; /* of this attempt; first what a call finds, by state */
 	ARRAY(uint32_t) of_buf;      /* by buffer: 1 + its version, unless that is gone */

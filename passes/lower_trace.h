@@ -9,7 +9,7 @@ typedef struct {
 	Lower *s;
 	Kernel *k;
 	Node root;
-	Node blocked;   /* must become a root before this kernel can be built */
+	StoredFirst blocked; /* must become a root before this kernel can be built; none: it can */
 	bool only_maps; /* operands of an anchor: nothing may be computed */
 	Sym root_axis[MAX_RANK];
 	Sym root_extent[MAX_RANK];
@@ -26,8 +26,8 @@ Kx trace_value(Trace *, Node n, const Sym *idx, Kx guard);
 Kx trace_stage(Trace *, Node n, const Sym *idx, Kx guard);
 /* The value of n where cond (none: always) holds as well, `other` elsewhere. */
 Kx trace_guarded(Trace *, Node n, const Sym *idx, Kx guard, Kx cond, Kx other);
-/* The kernel cannot be built unless n is stored: remembers n; returns a placeholder. */
-Kx trace_block(Trace *, Node n);
+/* The kernel cannot be built unless n is stored: remembers n and why; returns a placeholder. */
+Kx trace_block(Trace *, Node n, const char *why);
 
 /* A question to an operator's .index (ir/ops/lower.h): values that it asks for are read where guard holds, axes become
  * those of the stage. */

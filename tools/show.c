@@ -126,6 +126,8 @@ static void print_operators(Json *j, const WeftOpCount *op, uint32_t n)
 static void print_reasons(Json *j, const WeftKernelInfo *k)
 {
 	if (!j->f) {
+		if (k->stored)
+			printf("%8s%s: %s\n", "", "stored", k->stored);
 		if (k->why)
 			printf("%8s%s: %s\n", "", "chosen", k->why);
 		if (k->seconds > 0)
@@ -137,6 +139,8 @@ static void print_reasons(Json *j, const WeftKernelInfo *k)
 	if (!k->why)
 		return;
 	json_string(j, "why", k->why);
+	if (k->stored)
+		json_string(j, "stored", k->stored);
 	json_open(j, "refused", '[');
 	for (uint32_t i = 0; i < k->nrefused; i++) {
 		json_open(j, NULL, '{');

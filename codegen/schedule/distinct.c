@@ -256,6 +256,7 @@ void distinct_kernel(DistinctKernels *d, const Kernel *k)
 		array_push(arena, &d->distinct, schedule(d, k));
 	Scheduled here = d->distinct.data[id - 1];
 	here.name = k->name;
+	here.stored = k->stored;
 	here.buf = arena_dup(arena, d->buf.data, d->buf.n * sizeof *d->buf.data);
 	add_kernel(d, here);
 }

@@ -33,7 +33,7 @@ typedef enum {
 	BUF_TEMP,   /* in the workspace, offset chosen by the plan */
 	BUF_INPUT,  /* user input k */
 	BUF_OUTPUT, /* user output k */
-	BUF_CONST,  /* constant k, prepared into its layout at compile time */
+	BUF_CONST,  /* constant k, packed into its layout when compiled */
 	BUF_STATE   /* state k (Lowered.state): row-major, the same in all entries; it holds a value before the first step */
 } BufKind;
 
@@ -117,7 +117,7 @@ typedef struct {
 	ReduceKind combine;
 	uint32_t nmap;    /* inner axes this stage maps over (indices into Kernel.axis) */
 	uint32_t map[MAX_RANK];
-	uint32_t nred;    /* inner axes it reduces, scans or sorts along */
+	uint32_t nred;    /* inner axes it reduces, runs or sorts along */
 	uint32_t red[MAX_RANK];
 	Kx value;
 	Kx guard;         /* SCATTER: none, or where it stores */
@@ -139,6 +139,7 @@ typedef struct {
 typedef struct Kernel {
 	const char *name; /* from the root's name: "conv2d_3_relu" */
 	const char *text; /* the graph lines it computes, for the comment in emitted code */
+	const char *stored; /* why its result is stored and not computed where it is read; NULL: it only copies */
 	ARRAY(KxData) kx;      /* [0] unused */
 	ARRAY(Axis) axis;      /* outer ones first */
 	uint32_t nouter;

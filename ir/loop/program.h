@@ -8,7 +8,7 @@
 #include "ir/kernel/kernel.h"
 #include "ir/loop/loop.h"
 
-/* A constant as the artifact stores it: prepared into its layout. */
+/* A constant as the artifact stores it: packed into its layout. */
 typedef struct {
 	ConstId source;
 	Layout layout;
@@ -66,6 +66,7 @@ typedef struct {
 	uint32_t fn;        /* index into Program.fn */
 	const char *name;   /* of the kernel instance */
 	const char *algorithm, *why;
+	const char *stored; /* why its result is not computed where it is read; NULL: it only copies, or is an operator of the user's */
 	uint32_t nrefused;
 	const Refusal *refused; /* before the one that took it */
 	ProgramCost cost;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "driver/prepare.h"
+#include "driver/section.h"
 #include "ir/loop/program.h"
 #include "runtime/runtime.h"
 

@@ -1,4 +1,4 @@
-#include "driver/prepare.h"
+#include "driver/section.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* Constants become the weight section: rearranged into the layouts that kernels read, one after the
  * other. */
-#ifndef WEFT_DRIVER_PREPARE_H
-#define WEFT_DRIVER_PREPARE_H
+#ifndef WEFT_DRIVER_SECTION_H
+#define WEFT_DRIVER_SECTION_H
 
 #include "ir/loop/program.h"
 

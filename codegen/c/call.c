@@ -3,8 +3,7 @@
 #include "ir/graph/dtype_api.h"
 #include "ir/ops/userop.h"
 
-/* DLPack's codes by name. */
-static const char *code_name(WeftDType d)
+const char *c_dtype_code(WeftDType d)
 {
 	switch (d.code) {
 	case WEFT_INT: return "WEFT_INT";
@@ -46,7 +45,7 @@ static void print_table(CUnit *u, const LoopCall *c, const char *name, Text *out
 	for (uint32_t k = 0; k < c->nin + c->nout; k++) {
 		const struct LoopCallTensor *t = &c->tensor[k];
 		WeftDType d = dtype_to_api(t->dtype);
-		text_printf(out, "%s{{%s, %u, 1}, %u, %d}", k ? ", " : "", code_name(d), d.bits, t->rank, (int)t->buf);
+		text_printf(out, "%s{{%s, %u, 1}, %u, %d}", k ? ", " : "", c_dtype_code(d), d.bits, t->rank, (int)t->buf);
 	}
 	text_printf(out, "%sstatic const WeftOpCall %s = {%s, %s, %s%s, %u, %u, %d};\n\n", c->nin + c->nout ? "};\n" : "", name,
 	            c_string(u->arena, c->op->name), c->op->def.symbol, c->nin + c->nout ? name : "NULL", c->nin + c->nout ? "_tensor" : "",

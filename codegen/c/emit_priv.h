@@ -5,6 +5,7 @@
 #include "codegen/c/emit.h"
 #include "codegen/names.h"
 #include "ir/loop/prelude.h"
+#include "weft_model.h"
 
 /* How tightly an expression's outermost operator binds. */
 typedef enum { PREC_ATOM, PREC_UNARY, PREC_MUL, PREC_ADD, PREC_LOW } Prec;
@@ -85,6 +86,9 @@ void c_function(CUnit *, const LoopFn *, const char *name, FnRole, const Program
 const char *c_string(Arena *, const char *); /* with quotes and escapes */
 
 /* ---- call.c: user operators ---- */
+
+/* DLPack's code by its name in weft_model.h. */
+const char *c_dtype_code(WeftDType);
 
 /* The name of the table of a call in the kernel of that name. */
 const char *c_user_call(CUnit *, const char *kernel, const LoopFn *, const LsData *);

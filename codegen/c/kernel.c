@@ -3,6 +3,7 @@
 
 #include "codegen/c/emit_priv.h"
 #include "codegen/launches.h"
+#include "ir/graph/dtype_api.h"
 
 typedef struct {
 	CUnit *u;
@@ -289,15 +290,13 @@ static void print_user_call(Fn *f, const LsData *s)
 static void print_prefetch(Fn *f, const LsData *s)
 {
 	line(f);
-	text_printf(f->out, "__builtin_prefetch(%s, 0, %d);\n", c_pointer(f, s->mem, s->offset, false).s,
-	            s->k == 1 ? 3 : s->k == 2 ? 2 : 1);
+	text_printf(f->out, "__builtin_prefetch(%s, 0, %u);\n", c_pointer(f, s->mem, s->offset, false).s, ls_locality(s));
 }
 
-/* Legal for x86-64 only. */
 static void print_fence(Fn *f)
 {
 	line(f);
-	text_add(f->out, "__builtin_ia32_sfence();\n");
+	text_printf(f->out, "%s;\n", prelude_of_statement(&f->u->target->isa, "fence", false)->c);
 }
 
 static void print_comment(Fn *f, const char *text)
@@ -443,7 +442,7 @@ static void print_part(Fn *f, const LsData *s)
 
 static void print_read(Fn *f, const LsData *s)
 {
-	const char *code = s->dtype == DT_bool ? "WEFT_BOOL" : dtype_is_signed(s->dtype) ? "WEFT_INT" : "WEFT_UINT";
+	const char *code = c_dtype_code(dtype_to_api(s->dtype));
 	print_define(f, s, true, arena_printf(f->u->arena, "weft_read(r, %s, %s, %u)%s", text_of(f, s->x), code,
 	                                      8 * dtype_size(s->dtype), s->dtype == DT_bool ? " != 0" : ""));
 }

@@ -74,8 +74,8 @@ static LLVMTargetMachineRef machine_new(Ctx *ctx, const Target *t)
 		LLVMTargetMachineOptionsSetCPU(o, t->isa.cpu);
 	if (t->isa.attributes)
 		LLVMTargetMachineOptionsSetFeatures(o, t->isa.attributes);
-	if (!strcmp(t->isa.family, "riscv64"))
-		LLVMTargetMachineOptionsSetABI(o, "lp64d");
+	if (t->isa.abi)
+		LLVMTargetMachineOptionsSetABI(o, t->isa.abi);
 	LLVMTargetMachineOptionsSetCodeGenOptLevel(o, LLVMCodeGenLevelDefault);
 	LLVMTargetMachineOptionsSetRelocMode(o, LLVMRelocPIC);
 	LLVMTargetMachineRef tm = LLVMCreateTargetMachineWithOptions(target, triple, o);

@@ -177,8 +177,7 @@ void fn_store(Fn *f, const LsData *s)
 void fn_prefetch(Fn *f, const LsData *s)
 {
 	LLVMTypeRef i32 = LLVMInt32TypeInContext(f->u->c), over = l_pointer(f->u);
-	uint32_t locality = s->k == 1 ? 3 : s->k == 2 ? 2 : 1;
-	LLVMValueRef in[4] = {fn_element(f, s->mem, s->offset), LLVMConstInt(i32, 0, 0), LLVMConstInt(i32, locality, 0),
+	LLVMValueRef in[4] = {fn_element(f, s->mem, s->offset), LLVMConstInt(i32, 0, 0), LLVMConstInt(i32, ls_locality(s), 0),
 	                      LLVMConstInt(i32, 1, 0)};
 	l_intrinsic(f->u, "llvm.prefetch", &over, 1, in, 4);
 }

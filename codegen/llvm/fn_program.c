@@ -3,6 +3,7 @@
 
 #include "codegen/launches.h"
 #include "codegen/llvm/fn.h"
+#include "ir/graph/dtype_api.h"
 #include "weft_model.h"
 
 static LLVMValueRef call(Fn *f, const char *name, LLVMTypeRef type, LLVMValueRef *in, uint32_t nin)
@@ -124,9 +125,8 @@ static void read(Fn *f, const LsData *s)
 	LUnit *u = f->u;
 	LLVMTypeRef p = l_pointer(u), i64 = LLVMInt64TypeInContext(u->c), i32 = i32_of(f);
 	LLVMTypeRef type = LLVMFunctionType(i64, (LLVMTypeRef[]){p, p, i32, i32}, 4, false);
-	int code = s->dtype == DT_bool ? WEFT_BOOL : dtype_is_signed(s->dtype) ? WEFT_INT : WEFT_UINT;
-	LLVMValueRef in[4] = {LLVMGetParam(f->fn, 0), l_lx(f, s->x), LLVMConstInt(i32, (unsigned)code, 0),
-	                      LLVMConstInt(i32, 8 * dtype_size(s->dtype), 0)};
+	const WeftDType d = dtype_to_api(s->dtype);
+	LLVMValueRef in[4] = {LLVMGetParam(f->fn, 0), l_lx(f, s->x), LLVMConstInt(i32, d.code, 0), LLVMConstInt(i32, d.bits, 0)};
 	LLVMValueRef x = call(f, "weft_read", type, in, 4);
 	f->var[s->v.i] = s->dtype == DT_bool ? LLVMBuildIsNotNull(u->b, x, "") : x;
 }

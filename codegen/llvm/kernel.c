@@ -1,5 +1,6 @@
 /* Statements of loop IR, and functions made of them. */
 #include "codegen/llvm/fn.h"
+#include "ir/loop/prelude.h"
 
 static void build_block(Fn *f, Lb b);
 
@@ -217,7 +218,7 @@ static void build_statement(Fn *f, const LsData *s)
 	case LS_FAIL: build_fail(f, s); break;
 	case LS_CALL: build_call(f, s); break;
 	case LS_PREFETCH: fn_prefetch(f, s); break;
-	case LS_FENCE: l_intrinsic(f->u, "llvm.x86.sse.sfence", NULL, 0, NULL, 0); break; /* legal for x86-64 only */
+	case LS_FENCE: l_intrinsic(f->u, prelude_of_statement(&f->u->target->isa, "fence", true)->llvm, NULL, 0, NULL, 0); break;
 	case LS_COMMENT: break;
 	default: fn_program(f, s); break;
 	}

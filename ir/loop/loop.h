@@ -308,7 +308,9 @@ bool ls_is_rare(const LoopFn *, const LsData *);
 /* Statements of a block, those inside of others included. */
 uint32_t loop_statements(const LoopFn *, Lb);
 void ls_call(LoopFn *, const LoopCall *, const Lx *arg, uint32_t narg);
-void ls_prefetch(LoopFn *, LMem, Lx offset, uint32_t level);
+void ls_prefetch(LoopFn *, LMem, Lx offset, uint32_t level); /* into the cache of that level: 1, 2 or 3 */
+/* As C compilers and LLVM count it: 3 stays in all caches. */
+static inline uint32_t ls_locality(const LsData *prefetch) { return 4 - prefetch->k; }
 void ls_fence(LoopFn *);
 void ls_comment(LoopFn *, const char *);
 static inline LMem lmem_buf(uint32_t k, DType d) { return (LMem){false, k, d}; }

@@ -140,7 +140,14 @@ bool isa_takes(const Isa *isa, ScOp op, LType to, LType from, unsigned known)
 	return prelude_of_op(isa, op, to, from, known, false) || prelude_splits(isa, sc_name(op), to, from);
 }
 
+const PreludeRow *prelude_of_statement(const Isa *isa, const char *name, bool llvm)
+{
+	const LType any = {DT_f32, 1};
+	return prelude_find(isa, prelude_rows(isa), name, any, any, 0, llvm);
+}
+
 bool isa_streams(const Isa *isa, LType type)
 {
-	return prelude_find(isa, prelude_rows(isa), "stream", type, type, 0, false);
+	return prelude_find(isa, prelude_rows(isa), "stream", type, type, 0, false) && prelude_of_statement(isa, "fence", false) &&
+	       prelude_of_statement(isa, "fence", true);
 }

@@ -8,7 +8,7 @@
 #include "ir/target/target.h"
 
 typedef struct {
-	const char *op;    /* a ScOp's name, or a helper of the C emitter */
+	const char *op;    /* a ScOp's name, a helper of the C emitter, or a statement without operands */
 	uint32_t to, from; /* sets of dtypes */
 	uint32_t when;     /* ROW_* */
 	const char *c;     /* the body of a helper function, or after = an expression in place (codegen/c); NULL: see other rows */
@@ -66,7 +66,9 @@ void prelude_types(ScOp, LType *to, LType *from);
 const PreludeRow *prelude_of_op(const Isa *, ScOp, LType to, LType from, unsigned known, bool llvm);
 /* Legal code may hold this operation, with that first operand. */
 bool isa_takes(const Isa *, ScOp, LType to, LType from, unsigned known);
-/* It has stores of such values that go past the caches, and so a fence. */
+/* The row of a statement without operands: C's expression, LLVM's intrinsic. NULL: the target has none. */
+const PreludeRow *prelude_of_statement(const Isa *, const char *name, bool llvm);
+/* It has stores of such values that go past the caches, and a fence. */
 bool isa_streams(const Isa *, LType);
 
 #endif

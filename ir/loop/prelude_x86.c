@@ -51,6 +51,7 @@ const PreludeRow prelude_x86[] = {
 	{"store_masked", SET_NUMBER, SET_NUMBER, NV | ROW_BITS, "{$P_mask_storeu_$e(p, m, $v(v));}", NULL},
 	{"stream", SET_NUMBER, SET_NUMBER, NV,
 	 "{if ((uintptr_t)p % sizeof v)\n\t\tmemcpy(p, &v, sizeof v);\n\telse\n\t\t$P_stream_ps((float *)p, $f(v));}", NULL},
+	{"fence", SET_F32, SET_F32, ROW_SCALAR, "__builtin_ia32_sfence()", "llvm.x86.sse.sfence"},
 	{"load_masked", SET_4, SET_4, NV | ROW_LANES | ROW_AVX,
 	 "($T)$P_maskload_ps((const float *)p, $q(m))", NULL},
 	{"store_masked", SET_4, SET_4, NV | ROW_LANES | ROW_AVX,

@@ -310,6 +310,7 @@ static void check_stmt(Verify *v, const LsData *s)
 	}
 	LType value = row->v == V_NONE ? type_of(v, s->x) : v->f->lv.data[s->v.i].type;
 	expect(v, !row->legal || v->isa, "in legal functions only");
+	expect(v, s->kind != LS_FENCE || !v->isa || prelude_of_statement(v->isa, "fence", false), "the target cannot");
 	check_field(v, row->x, s->x, value, "operand");
 	check_field(v, row->y, s->y, value, "operand");
 	check_field(v, row->offset, s->offset, value, "offset");

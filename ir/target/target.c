@@ -34,7 +34,7 @@ static const Isa isas[] = {
 		/* Vectors of the extension V used at their least width. gcc 12 does not know the extension:
 		 * from C the vectors become scalars. */
 		.name = "riscv64-linux-gnu", .family = "riscv64", .triple = "riscv64-linux-gnu",
-		.cpu = "generic-rv64", .attributes = "+m,+a,+f,+d,+c,+v,+zvl128b",
+		.cpu = "generic-rv64", .attributes = "+m,+a,+f,+d,+c,+v,+zvl128b", .abi = "lp64d",
 		.vector_bytes = 16, .nvreg = 32, .ops = ISA_FMA | ISA_GATHER, .masks = MASK_VECTOR, .page = 4096,
 		.features = "i m a f d c", .attribute_features = "v", .flags = "-march=rv64gc -mabi=lp64d",
 		.machine = "spacemit-x60",

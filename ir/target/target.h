@@ -35,6 +35,7 @@ typedef struct Isa {
 	                          compiles for, and LLVM for this machine */
 	const char *cpu;       /* LLVM's name of the processor; NULL: generic */
 	const char *attributes; /* LLVM's features: "+avx2,+fma"; NULL: none */
+	const char *abi;       /* LLVM's name of the calling convention; NULL: the triple's */
 	uint32_t vector_bytes; /* widest register; 0: plain scalar code */
 	uint32_t nvreg;        /* vector registers */
 	uint32_t ops;          /* IsaOp bits that are present; without ISA_FMA schedules use mul and add, and fma still

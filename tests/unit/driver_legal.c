@@ -118,6 +118,12 @@ static void put_memory(Kernel1 *k, Lx a, Lx b)
 	ls_store(f, y, lx_int(f, k->at), b, none);
 	ls_store(f, y, lx_int(f, k->at), a, tail);
 	k->at += k->lanes;
+	ls_stream(f, y, lx_int(f, k->at), a); /* at a multiple of the register, and not */
+	k->at += k->lanes;
+	put(k, a);
+	put(k, a);
+	ls_stream(f, y, lx_int(f, k->at - 2 * lanes + 1), b);
+	ls_fence(f);
 	static const DType storage[] = {DT_f16, DT_bf16, DT_f8e4m3, DT_f8e5m2};
 	for (int64_t i = 0; i < 4; i++) {
 		LMem z = lmem_buf(k->z, storage[i]);

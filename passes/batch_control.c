@@ -4,6 +4,7 @@
  *   scan    stays one, of a body with the batch
  *   while   of a condition that all share stays one; else it goes on as long as one member is active, and what the others
  *           carry stays as it is
+ *   invertible  has an inverse of the batch; in a body, where nobody asks for it, it is its results
  *
  * What a body carries has the batch if it would get it in a later round. Where only some members execute a body, those are its
  * last input: checks are made for them alone. Operands of a branch are cut from derivatives for members that do not take it,
@@ -84,6 +85,8 @@ void control_spread(const Graph *g, Node n, const bool *given, bool *out)
 		spread_carry(graph_of(g, n, "body"), in, node_args(g, n, "init", &first), out);
 	else if (node_op(g, n) == OP_while)
 		spread_while(g, n, in, out);
+	else if (node_op(g, n) == OP_invertible)
+		memcpy(out, in, node_nresult(g, n) * sizeof *out);
 	else
 		spread_cond(g, n, in, out);
 }
@@ -102,6 +105,8 @@ bool control_needs_mask(const Graph *g, Node n)
 {
 	if (node_op(g, n) == OP_while)
 		return true;
+	if (node_op(g, n) == OP_invertible)
+		return false;
 	if (node_op(g, n) == OP_scan)
 		return graph_needs_mask(graph_of(g, n, "body"));
 	return graph_needs_mask(graph_of(g, n, "yes")) || graph_needs_mask(graph_of(g, n, "no"));
@@ -117,6 +122,7 @@ static bool maskable(const Graph *g)
 		bool ok = op == OP_scan    ? maskable(graph_of(g, n, "body"))
 			  : op == OP_while ? maskable(graph_of(g, n, "cond")) && maskable(graph_of(g, n, "body"))
 			  : op == OP_cond  ? maskable(graph_of(g, n, "yes")) && maskable(graph_of(g, n, "no"))
+			  : op == OP_invertible ? true
 					   : op == OP_assert || (op != OP_call && !node_has_effect(g, n));
 		if (!ok)
 			return false;
@@ -401,6 +407,29 @@ static bool batch_while(Batch *v, Build *b, Node n, const Node *in, const bool *
 	return shared_while(v, b, n, in, batched, of, out);
 }
 
+/* ---- invertible ---- */
+
+/* Where members of a batch differ in some of what a block takes and gives, all of it has the batch. */
+static bool batch_invertible(Batch *v, Build *b, Node n, const Node *in, const bool *batched)
+{
+	Graph *g = v->g;
+	uint32_t nin = node_nin(g, n), ny = node_nresult(g, n), first, nx = node_args(g, n, "xs", &first), nconst = nin - ny - nx;
+	Node *x = operands(v, n, in, 0);
+	bool *of = ARENA_ARRAY(g->ir->ctx->scratch, bool, nin + 1), *all = ARENA_ARRAY(g->ir->ctx->scratch, bool, nx + 1);
+	memset(all, true, nx * sizeof *all);
+	for (uint32_t k = 0; k < ny; k++)
+		of[k] = true;
+	for (uint32_t k = 0; k < nconst; k++)
+		of[ny + k] = batched[ny + nx + k];
+	for (uint32_t k = 0; k < ny + nx && !v->active.i; k++)
+		x[k] = batch_wide(b, x[k], batched[k], v->size);
+	TRY(v->active.i || batch_body(graph_of(g, n, "inverse"), v->size, of, all, false));
+	Node new = v->active.i ? (Node){0} : again(b, n, x, nin, batch_attrs(b, n));
+	for (uint32_t k = 0; k < ny; k++)
+		set_result(v, n, k, new.i && batched[k] ? b_get(b, new, k) : in[k], batched[k]);
+	return new.i || v->active.i;
+}
+
 bool control_batch(Batch *v, Build *b, Node n, const Node *in, const bool *batched)
 {
 	Graph *g = v->g;
@@ -411,6 +440,8 @@ bool control_batch(Batch *v, Build *b, Node n, const Node *in, const bool *batch
 		ok = batch_scan(v, b, n, in, batched);
 	else if (node_op(g, n) == OP_while)
 		ok = batch_while(v, b, n, in, batched);
+	else if (node_op(g, n) == OP_invertible)
+		ok = batch_invertible(v, b, n, in, batched);
 	else
 		ok = batch_cond(v, b, n, in, batched);
 	return ok && g->ir->ctx->nerror == errors;

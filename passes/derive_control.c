@@ -452,6 +452,23 @@ static bool cond_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g
 	return back.i;
 }
 
+/* ---- invertible: its results are its first operands ---- */
+
+static bool invertible_vjp(const Build *b, Node n, const Node *ct, Node *g)
+{
+	memset(g, 0, node_nin(b->g, n) * sizeof *g);
+	memcpy(g, ct, node_nresult(b->g, n) * sizeof *g);
+	return true;
+}
+
+/* Tangents leave the region that the block is, too. */
+static bool invertible_jvp(Build *b, Node n, const Node *t, Node *ty)
+{
+	for (uint32_t k = 0; k < node_nresult(b->g, n); k++)
+		ty[k] = t[k].i ? b_node(b, OP_checkpoint, &t[k], 1, (Attr[]){attr_none(), attr_str(b->g->ir, "end")}, 2) : t[k];
+	return true;
+}
+
 /* ---- all of them ---- */
 
 bool control_vjp(Build *outer, Node n, const Node *ct, const bool *want, Node *g)
@@ -464,6 +481,8 @@ bool control_vjp(Build *outer, Node n, const Node *ct, const bool *want, Node *g
 		return cond_vjp(b, n, ct, want, g);
 	case OP_while:
 		return while_vjp(b, n, ct, want, g);
+	case OP_invertible:
+		return invertible_vjp(b, n, ct, g);
 	default:
 		return ctx_error(b->g->ir->ctx, b->where, "%s has no derivative", op_name(node_op(b->g, n)));
 	}
@@ -478,6 +497,8 @@ bool control_jvp(Forward *f, Build *b, Node n, const Node *t, Node *ty)
 		return cond_jvp(f, b, n, t, ty);
 	case OP_while:
 		return while_jvp(f, b, n, t, ty);
+	case OP_invertible:
+		return invertible_jvp(b, n, t, ty);
 	default:
 		return ctx_error(b->g->ir->ctx, b->where, "%s has no derivative", op_name(node_op(b->g, n)));
 	}

@@ -107,7 +107,7 @@ void body_backward(Linearized *, Build *b, const Node *in, const Node *ct, const
 /* The body at b's position, with tangents t[] of its inputs (none: zero). False after ctx_error. */
 bool body_tangents(const Graph *body, Build *b, const Node *in, const Node *t, Node *out, Node *ty);
 
-/* ---- nodes with graphs: scan, cond (derive_control.c), while (derive_while.c) ---- */
+/* ---- nodes with graphs: scan, cond, invertible (derive_control.c), while (derive_while.c) ---- */
 
 bool control_vjp(Build *, Node n, const Node *ct, const bool *want, Node *g);
 bool control_jvp(Forward *, Build *, Node n, const Node *t, Node *ty);

@@ -48,6 +48,19 @@ static Node with_operands(Graph *g, Node n, const Node *more, uint32_t count)
 	return by;
 }
 
+static bool reads_wanted(const Graph *g, const bool *wanted)
+{
+	for (Node n = g->first; n.i; n = node_next(g, n)) {
+		Graph *body[2];
+		for (uint32_t k = bodies_of(g, n, body); k > 0; k--)
+			if (reads_wanted(body[k - 1], wanted))
+				return true;
+		if (wanted[node_const(g, n).i])
+			return true;
+	}
+	return false;
+}
+
 /* One node for each of the constants that count, before all that read it: node[c]. */
 static void collect(Graph *g, const bool *wanted, Node *node);
 
@@ -58,7 +71,10 @@ static void lift(Graph *g, Node n, const bool *wanted, Node *node)
 	Graph *body[2];
 	Node *of[2], *more;
 	uint32_t nbody = bodies_of(g, n, body);
-	if (!nbody)
+	bool reads = false;
+	for (uint32_t k = 0; k < nbody; k++)
+		reads |= reads_wanted(body[k], wanted);
+	if (!reads)
 		return;
 	more = ZEROED(g, Node, nconst);
 	for (uint32_t k = 0; k < nbody; k++) {

@@ -21,7 +21,7 @@
  * reductions and kernels of their own (sorting, loops) are not computed again. With one they may be, and memory has a price, the least
  * one at which the budget holds; as equal layers have equal prices, the first nodes of the model pay it and the others the next
  * lower one. State is not there any more when gradients are computed, and neither are inputs that the model writes: what is read
- * of their old values is saved.
+ * of their old values is saved. What goes into a block that has an inverse is computed by that (partition_undo.c).
  *
  * Linear in the number of nodes but for the flow, whose paths are short: most nodes are beside the source or the sink. */
 #include <math.h>
@@ -80,7 +80,7 @@ static void find_regions(Parting *p)
 			if (p->region[node_in(g, n, k).i] > deep)
 				deep = p->region[node_in(g, n, k).i];
 		const char *at = node_op(g, n) == OP_checkpoint ? node_str(g, n, "at") : "";
-		bool begin = !strcmp(at, "begin"), end = !strcmp(at, "end");
+		bool begin = !strcmp(at, "begin"), end = !strcmp(at, "end") || node_op(g, n) == OP_invertible;
 		p->region[n.i] = begin ? deep + 1 : end && deep ? deep - 1 : deep;
 	}
 }
@@ -115,10 +115,21 @@ typedef struct {
 	double bytes;       /* saved by the last cut */
 } Choice;
 
-/* Node k is computed again, and needs its operands for that. */
-static bool may_recompute(const Choice *c, Node n)
+static bool is_fixed(const Choice *c, Node n)
 {
-	return !c->cost[n.i].fixed;
+	return c->cost[n.i].fixed || c->p->kept[n.i];
+}
+
+/* How many values computing n again takes, and number k of them. */
+static uint32_t nneeds(const Choice *c, Node n)
+{
+	return c->p->again[n.i].i ? 1 : is_fixed(c, n) ? 0 : partition_same(c->p, n).i ? 1 : node_nin(c->p->g, n);
+}
+
+static Node need(const Choice *c, Node n, uint32_t k)
+{
+	Node same = partition_same(c->p, n);
+	return same.i ? same : node_in(c->p->g, n, k);
 }
 
 /* What is wanted, and all that it is computed from. */
@@ -128,13 +139,23 @@ static void find_nodes(Choice *c)
 	const Graph *g = p->g;
 	Arena *scratch = g->ir->ctx->scratch;
 	bool *in = ZEROED(g, bool, g->node.n);
+	ARRAY(Node) wait = {0};
 	c->place = ZEROED(g, uint32_t, g->node.n);
-	for (Node n = g->last; n.i; n = node_prev(g, n)) {
-		in[n.i] |= p->wanted[n.i];
-		for (uint32_t k = 0; k < node_nin(g, n) && in[n.i] && may_recompute(c, n); k++)
-			in[node_in(g, n, k).i] = !p->given[node_in(g, n, k).i];
+	for (Node n = g->first; n.i; n = node_next(g, n)) {
+		in[n.i] = p->wanted[n.i];
+		if (in[n.i])
+			array_push(scratch, &wait, n);
 	}
-	in[0] = false;
+	while (wait.n) {
+		Node n = wait.data[--wait.n];
+		for (uint32_t k = 0; k < nneeds(c, n); k++) {
+			Node x = need(c, n, k);
+			if (!x.i || in[x.i] || p->given[x.i])
+				continue;
+			in[x.i] = true;
+			array_push(scratch, &wait, x);
+		}
+	}
 	for (Node n = g->first; n.i; n = node_next(g, n))
 		if (in[n.i]) {
 			array_push(scratch, &c->node, n);
@@ -161,9 +182,9 @@ static void build_network(Choice *c)
 		Node n = c->node.data[k];
 		if (p->wanted[n.i])
 			network_edge(c->net, NVERTEX + 2 * k + 1, SINK, CUT_NEVER);
-		for (uint32_t j = 0; j < node_nin(g, n) && may_recompute(c, n); j++)
-			if (c->place[node_in(g, n, j).i])
-				network_edge(c->net, vertex(c, node_in(g, n, j)) + 1, NVERTEX + 2 * k, CUT_NEVER);
+		for (uint32_t j = 0; j < nneeds(c, n); j++)
+			if (c->place[need(c, n, j).i])
+				network_edge(c->net, vertex(c, need(c, n, j)) + 1, NVERTEX + 2 * k, CUT_NEVER);
 	}
 }
 
@@ -185,7 +206,9 @@ static int64_t capacity(double cycles)
 static int64_t recompute_capacity(const Choice *c, Node n, const Price *price)
 {
 	const SaveCost *cost = &c->cost[n.i];
-	if (cost->fixed)
+	if (c->p->again[n.i].i)
+		return 0;
+	if (is_fixed(c, n))
 		return CUT_NEVER;
 	if (c->p->region[n.i]) /* as asked for, whatever it costs: nothing there is cheaper to save */
 		return 0;
@@ -196,7 +219,8 @@ static int64_t save_capacity(const Choice *c, uint32_t k, const Price *price)
 {
 	Node n = c->node.data[k];
 	const SaveCost *cost = &c->cost[n.i];
-	if (node_dtype(c->p->g, n) == DT_none || node_has_data_size(c->p->g, n) || (c->p->region[n.i] && !cost->fixed))
+	bool again = c->p->again[n.i].i || (c->p->region[n.i] && !is_fixed(c, n));
+	if (node_dtype(c->p->g, n) == DT_none || node_has_data_size(c->p->g, n) || again)
 		return CANNOT_BE_SAVED;
 	return capacity(cost->save + cost->hold * (k < price->nfirst ? price->first : price->rest));
 }
@@ -261,6 +285,8 @@ static bool save(Parting *p, Node n)
 {
 	Graph *g = p->g;
 	Ctx *ctx = g->ir->ctx;
+	if (n.i >= p->undo.first)
+		return ctx_error(ctx, node_where(g, n), "an inverse of a block computes a value of which sizes depend on data: not supported");
 	if (node_dtype(g, n) == DT_none)
 		return ctx_error(ctx, node_where(g, n), "several values in one are needed for gradients, and cannot be saved");
 	if (node_has_data_size(g, n))
@@ -279,6 +305,7 @@ bool partition_choose(Parting *p, double budget)
 	TRY(check_late(p));
 	c.cost = p->cost = partition_costs(p);
 	find_given(p);
+	partition_find_again(p);
 	find_wanted(p);
 	find_regions(p);
 	find_nodes(&c);

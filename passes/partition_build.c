@@ -50,12 +50,6 @@ static void copy(Part *a, Node n)
 	a->map[n.i] = graph_copy_node(a->g, (Node){0}, a->from, n, a->map);
 }
 
-/* A mark is what it marks. */
-static bool is_mark(const Graph *g, Node n)
-{
-	return node_op(g, n) == OP_checkpoint;
-}
-
 static Graph *finished(Graph *g)
 {
 	graph_dce(g);
@@ -76,9 +70,13 @@ static Graph *first_part(const Parting *p, int64_t mark)
 	for (uint32_t k = 0; k < p->ninput; k++)
 		add_input(&a, k);
 	for (Node n = a.from->first; n.i; n = node_next(a.from, n)) {
-		if (is_mark(a.from, n))
-			a.map[n.i] = a.map[node_in(a.from, n, 0).i];
-		else if (!p->late[n.i] && node_op(a.from, n) != OP_input)
+		Op op = node_op(a.from, n);
+		if (p->late[n.i] || op == OP_input || op == OP_invertible || n.i >= p->undo.first)
+			continue;
+		Node same = partition_marked(a.from, n);
+		if (same.i)
+			a.map[n.i] = a.map[same.i];
+		else
 			copy(&a, n);
 	}
 	for (uint32_t k = 0; k < p->noutput; k++)
@@ -103,17 +101,17 @@ static void copy_with_operands(Part *a, Node n)
 	Arena *scratch = a->g->ir->ctx->scratch;
 	array_push(scratch, &a->wait, n);
 	while (a->wait.n) {
-		Node top = a->wait.data[a->wait.n - 1];
+		Node top = a->wait.data[a->wait.n - 1], same = partition_same(a->p, top);
 		uint32_t before = a->wait.n;
-		for (uint32_t k = node_nin(a->from, top); k-- > 0 && !a->map[top.i].i;) {
-			Node x = node_in(a->from, top, k);
+		for (uint32_t k = same.i ? 1 : node_nin(a->from, top); k-- > 0 && !a->map[top.i].i;) {
+			Node x = same.i ? same : node_in(a->from, top, k);
 			if (x.i && !a->map[x.i].i)
 				array_push(scratch, &a->wait, x);
 		}
 		if (a->wait.n > before)
 			continue;
-		if (!a->map[top.i].i && is_mark(a->from, top))
-			a->map[top.i] = a->map[node_in(a->from, top, 0).i];
+		if (!a->map[top.i].i && same.i)
+			a->map[top.i] = a->map[same.i];
 		else if (!a->map[top.i].i)
 			copy(a, top);
 		a->wait.n--;
@@ -136,7 +134,7 @@ static Graph *second_part(const Parting *p, int64_t mark)
 		add_input(&a, k);
 	check_mark(&a, given, mark);
 	for (Node n = from->first; n.i; n = node_next(from, n))
-		if (p->late[n.i] && (node_nuses(from, n) || node_has_effect(from, n)))
+		if (p->late[n.i] && node_op(from, n) != OP_invertible && (node_nuses(from, n) || node_has_effect(from, n)))
 			copy_with_operands(&a, n);
 	for (uint32_t k = p->noutput; k < from->output.n; k++) {
 		copy_with_operands(&a, from->output.data[k].node);
@@ -155,9 +153,9 @@ void partition_build(const Parting *p, Graph *part[2])
 /* Composites become what they are made of: a norm is saved as the mean and variance of its rows, and the rest is computed again. */
 static bool expand(Graph *g)
 {
-	static const Op kept[] = {OP_checkpoint};
+	static const Op kept[] = {OP_checkpoint, OP_invertible};
 	static bool (*const tidy[])(Graph *, PassCtx *) = {pass_decompose, pass_simplify, pass_cse, pass_dce};
-	PassCtx c = {.keep = kept, .nkeep = 1, .target = target_find("generic-c")};
+	PassCtx c = {.keep = kept, .nkeep = 2, .target = target_find("generic-c")};
 	for (size_t k = 0; k < sizeof tidy / sizeof *tidy && !c.failed; k++)
 		tidy[k](g, &c);
 	return !c.failed;
@@ -167,7 +165,9 @@ bool transform_partition(Graph *joint, uint32_t ninput, uint32_t noutput, double
 {
 	graph_enter(joint);
 	TRY(expand(joint));
-	Parting p = {.g = joint, .ninput = ninput, .noutput = noutput, .late = ZEROED(joint, bool, joint->node.n),
+	Undo undo = partition_undo(joint, ninput);
+	Parting p = {.undo = undo, .again = ZEROED(joint, Node, joint->node.n), .kept = ZEROED(joint, bool, joint->node.n),
+		     .g = joint, .ninput = ninput, .noutput = noutput, .late = ZEROED(joint, bool, joint->node.n),
 		     .given = ZEROED(joint, bool, joint->node.n), .wanted = ZEROED(joint, bool, joint->node.n),
 		     .region = ZEROED(joint, uint32_t, joint->node.n), .saved = ZEROED(joint, bool, joint->node.n)};
 	TRY(partition_choose(&p, budget));

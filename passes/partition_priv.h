@@ -15,6 +15,18 @@ typedef struct {
 	bool heavy;   /* not again unless memory is short: contractions, reductions of many elements, kernels of their own */
 } SaveCost;
 
+/* A value that is `from` where gradients are computed. */
+typedef struct {
+	Node value, from;
+} Same;
+
+/* Of blocks with an inverse, in program order. */
+typedef struct {
+	uint32_t first;   /* nodes with handles from it on compute inverses, only where gradients are computed */
+	ARRAY(Same) same; /* where a value is there several times, the last counts */
+	ARRAY(Node) result, constant; /* of blocks; what their inverses read besides */
+} Undo;
+
 typedef struct {
 	Graph *g;
 	uint32_t ninput, noutput; /* of the model */
@@ -23,10 +35,24 @@ typedef struct {
 	bool *given;      /* whoever computes gradients has it: an input that callers pass again, a constant, a number */
 	bool *wanted;     /* of those that are not late: one that is late reads it, or it is a gradient */
 	uint32_t *region; /* how many regions deep it is that are computed again */
+	Undo undo;
+	Node *again;      /* of those that are not saved: what they are in the second graph; none: made of their operands */
+	bool *kept;       /* never computed again from its operands */
 	const SaveCost *cost;
 	bool *saved;
 	ARRAY(Node) list; /* saved, in program order */
 } Parting;
+
+/* ---- blocks with an inverse (partition_undo.c) ---- */
+
+/* Behind the graph, what computes the inputs of its blocks from their results. */
+Undo partition_undo(Graph *, uint32_t ninput);
+/* again[] and kept[], from `given`. */
+void partition_find_again(Parting *);
+/* Another node whose value it has in the second graph, unless it is saved; none: it is computed from its operands. */
+Node partition_same(const Parting *, Node);
+/* What n marks, or is a result of a block for; else none. */
+Node partition_marked(const Graph *, Node);
 
 /* ---- costs (partition_cost.c) ---- */
 

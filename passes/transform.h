@@ -42,6 +42,26 @@ Graph *transform_jvp(const Graph *g, const Wrt *);
  * derivatives read of a region is inside by itself. A node with an effect is executed once, and its results are saved. Build them
  * with b_node; a value may be marked several times over. */
 
+/* A block of which the inverse is known is a region that ends in a node `invertible`. The inverse takes the block's results, then
+ * what it reads besides, and gives what went into the block:
+ *
+ *   %a = checkpoint(%x, at="begin") : f32[4]
+ *   %h = mul(%a, %w) : f32[4]
+ *   %b = invertible([%h], [%a], [%w], inverse=graph @inverse(%h: f32[4], %w: f32[4]) {
+ *     %a = div(%h, %w) : f32[4]
+ *     return %a
+ *   }, name="scale") : (f32[4])
+ *   %y = get(%b, index=0) : f32[4]
+ *
+ * To everything else its results are its first operands, and the inverse is not there. In transform_partition's second graph %a and
+ * %x are what the inverse makes of %y; %y is saved, unless it goes into a later block, of which the inverse gives it. What the inverse
+ * reads besides is computed again or saved like any value, but saved where it depends on what goes into a block. Derivatives are those
+ * of the block, never of the inverse; a batch has an inverse of the batch. */
+
+/* g with further outputs "inverse.NAME.K", f64[]: for each value that goes into a block called NAME the largest distance between it
+ * and what the inverse makes of the results. Error: there is no block. */
+Graph *transform_check_inverses(const Graph *g);
+
 /* The graph of transform_vjp in two, of which `joint` is used up: part[0] has the first `ninput` inputs and `noutput` outputs of
  * it, those of the model, and further outputs saved.0, saved.1, ...; part[1] takes the model's inputs that callers pass, all that
  * was saved, and the cotangents, and gives the gradients. budget: how much may be saved at the sizes that the model hints at; up to 1

@@ -4,6 +4,7 @@
 #include "ir/interp/priv.h"
 #include "ir/ops/batch.h"
 #include "ir/ops/prim_priv.h"
+#include "ir/ops/random.h"
 
 /* ---- bodies ---- */
 
@@ -423,6 +424,110 @@ OP(checkpoint) {
 	.eval = eval_barrier,
 	.expand = "x",
 	.sample = "f32[3, 4], at=\"begin\"; f32[n=3], at=\"end\"; f32[2], at=\"keep\"",
+};
+
+/* ---- invertible ---- */
+
+/* What is computed to find the inputs again is computed anew each time. */
+static bool is_pure(const Graph *body)
+{
+	for (Node n = body->first; n.i; n = node_next(body, n)) {
+		if (node_op(body, n) == OP_assert)
+			continue;
+		const OpInfo *info = op_info(node_op(body, n));
+		if (info->effect || (info->has_effect && info->has_effect(body, n)) || (node_draws(body, n) && !node_arg(body, n, "rng").i))
+			return false;
+		for (uint32_t k = 0; k < op_schema(node_op(body, n))->narg; k++) {
+			const Attr *a = ir_attr(body->ir, node_data(body, n)->attr, k);
+			if (a->kind == ATTR_graph && a->graph && !is_pure(a->graph))
+				return false;
+		}
+	}
+	return true;
+}
+
+static const char *type_text(const Graph *g, Node n)
+{
+	return arena_strdup(g->ir->ctx->scratch, type_str(g->ir, node_type_id(g, n)));
+}
+
+/* Sizes that are not known to differ may be equal. */
+static bool may_be_same(const Infer *f, Node x, const Graph *body, Node y)
+{
+	const Type a = *node_type(f->g, x), b = *node_type(body, y);
+	bool same = a.dtype == b.dtype && a.n == b.n;
+	for (uint32_t d = 0; d < a.n && same; d++)
+		same = sym_eq(f->syms, a.dim[d], b.dim[d]) != NO;
+	return same;
+}
+
+/* The inverse takes the results and the constants, and gives what went in. */
+static bool check_inverse(Infer *f, const char *name, const Graph *body)
+{
+	uint32_t first_x, first_const, first, ny = infer_args(f, "ys", &first), nx = infer_args(f, "xs", &first_x),
+		 nconst = infer_args(f, "consts", &first_const);
+	if (body->input.n != ny + nconst)
+		return infer_fail(f, "block \"%s\": its inverse takes %u values, expected %u: the block's %u results and %u more", name,
+				  body->input.n, ny + nconst, ny, nconst);
+	if (body->output.n != nx)
+		return infer_fail(f, "block \"%s\": its inverse gives %u values, and the block takes %u", name, body->output.n, nx);
+	for (uint32_t k = 0; k < body->input.n; k++) {
+		Node x = f->in[k < ny ? k : first_const + k - ny], in = body->input.data[k].node;
+		if (!may_be_same(f, x, body, in))
+			return infer_fail(f, "block \"%s\": operand %u of its inverse is %s, expected %s", name, k, type_text(body, in),
+					  type_text(f->g, x));
+	}
+	for (uint32_t k = 0; k < nx; k++) {
+		Node x = f->in[first_x + k], out = body->output.data[k].node;
+		if (!may_be_same(f, x, body, out))
+			return infer_fail(f, "block \"%s\": result %u of its inverse is %s, and operand %u of the block %s", name, k,
+					  type_text(body, out), k, type_text(f->g, x));
+	}
+	return is_pure(body) || infer_fail(f, "block \"%s\": its inverse draws random numbers of no key or has an effect, which would "
+					   "not be the same a second time: compute these outside and hand them in", name);
+}
+
+static bool shape_invertible(Infer *f)
+{
+	uint32_t first, ny = infer_args(f, "ys", &first);
+	const Attr *name = infer_attr(f, "name");
+	const Graph *body;
+	TRY(infer_body(f, "inverse", &body) && check_inverse(f, name->kind == ATTR_str ? name->str : "", body));
+	TypeId *elem = ARENA_ARRAY(f->g->ir->ctx->arena, TypeId, ny);
+	for (uint32_t k = 0; k < ny; k++)
+		elem[k] = node_type_id(f->g, f->in[k]);
+	f->type = ir_tuple(f->g->ir, ny, elem);
+	return true;
+}
+INFER(invertible)
+
+static bool eval_invertible(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	(void)e;
+	for (uint32_t k = 0; k < node_nresult(g, n); k++)
+		copy_elems(&out[k], &in[k]);
+	return true;
+}
+
+static Node build_invertible(Build *b, Node n)
+{
+	uint32_t first, ny = node_args(b->g, n, "ys", &first);
+	Node *y = ARENA_ARRAY(b->g->ir->ctx->scratch, Node, ny);
+	for (uint32_t k = 0; k < ny; k++)
+		y[k] = node_in(b->g, n, k);
+	return b_tuple(b, y, ny);
+}
+
+/* Kept while graphs are transformed (passes/derive_control.c, batch_control.c), for passes/partition_undo.c. */
+OP(invertible) {
+	.schema = "invertible(Tensor[] ys, Tensor[] xs, Tensor[] consts, *, graph inverse, str name) -> Tensor[]",
+	.doc = "ys, the results of a block of xs: xs... = inverse(ys..., consts...), from which gradients may compute them again",
+	.level = LEVEL_DECOMPOSE,
+	.infer = infer_invertible,
+	.eval = eval_invertible,
+	.build = build_invertible,
+	.sample = "[f32[2, 3]], [f32[2, 3]], [f32[3]], inverse=graph @undo(%y: f32[2, 3], %w: f32[3]) {\n  %b = broadcast(%w, "
+		  "shape=[2, 3], map=[1])\n  %a = sub(%y, %b)\n  return %a\n}, name=\"shift\"",
 };
 
 static bool shape_straight_through(Infer *f)

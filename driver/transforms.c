@@ -247,6 +247,21 @@ bool weft_vjp_split(Weft *w, const WeftGraph *g, const WeftGradOptions *o, WeftG
 	return ok;
 }
 
+/* ---- blocks with an inverse ---- */
+
+static bool check_inverses(void *arg)
+{
+	Transforming *t = arg;
+	TRY(begin(t, 0, 0));
+	return done(t, transform_check_inverses(t->from->g));
+}
+
+WeftGraph *weft_check_inverses(Weft *w, const WeftGraph *g)
+{
+	Transforming t = {.w = w, .from = g};
+	return boundary(w, check_inverses, &t) ? t.out : NULL;
+}
+
 /* ---- batches ---- */
 
 /* A size of the graph's that is not there yet. */

@@ -116,6 +116,10 @@ WeftGraph *weft_vjp(Weft *, const WeftGraph *, const WeftGradOptions *);
  * the forward's. saved.0 is a number by which values that another model saved are refused, as are those of other sizes. Neither
  * is changed by the call; both are compiled as entries of one model (weft_join), which then has its weights once. */
 bool weft_vjp_split(Weft *, const WeftGraph *, const WeftGradOptions *, WeftGraph **forward, WeftGraph **backward);
+/* The model with further outputs "inverse.NAME.K", f64[]: for each value K that goes into a block NAME whose inverse is declared
+ * (weft_invertible in weft_trace.h) how far the one that the inverse gives is away, at most over its elements. It is rounding where the
+ * inverse is right, and NaN where a block is not invertible at these inputs. NULL after a message: there is no block. */
+WeftGraph *weft_check_inverses(Weft *, const WeftGraph *);
 /* Directional derivatives. Inputs: the model's, then a tangent "t.NAME" for each input and then each parameter that is
  * differentiated by. Outputs: the model's, then "jy.NAME" for each output of a float or complex dtype. */
 WeftGraph *weft_jvp(Weft *, const WeftGraph *, const WeftGradOptions *);

@@ -329,6 +329,33 @@ static inline WeftValue weft_mse_loss(WeftTrace *t, WeftValue x, WeftValue targe
 	return weft_trace_call(t, "aten.mse_loss", a, 2);
 }
 
+/* A block of which the inverse is known, such as a reversible residual block: `forward` makes y[0..ny) of x[0..nx), and `inverse` x of
+ * y, both by calls of this trace. They are called at once, and fill in out[]; whatever else they read (parameters, other values, also
+ * what forward computed and left in `user`) they take from where they like.
+ *
+ *     static void couple(WeftTrace *t, const WeftValue *x, WeftValue *y, void *user)      // y0 = x0 + F(x1), y1 = x1 + G(y0)
+ *     {
+ *         y[0] = weft_add(t, x[0], layer(t, x[1], user, 0));
+ *         y[1] = weft_add(t, x[1], layer(t, y[0], user, 1));
+ *     }
+ *     static void uncouple(WeftTrace *t, const WeftValue *y, WeftValue *x, void *user)
+ *     {
+ *         x[1] = weft_sub(t, y[1], layer(t, y[0], user, 1));
+ *         x[0] = weft_sub(t, y[0], layer(t, x[1], user, 0));
+ *     }
+ *     weft_invertible(t, "block", x, 2, y, 2, couple, uncouple, &weights);
+ *
+ * To everything but weft_vjp_split the block is what `forward` makes: the inverse costs nothing. In the entries of weft_vjp_split,
+ * backward computes x again by the inverse, and from it all that it needs of the block's inside; saved are the block's results,
+ * unless those are what the next block takes, which its inverse gives. So a chain of blocks saves what the last one gives,
+ * however many there are. What else an inverse reads is saved where it depends on what goes into a block.
+ *
+ * An inverse that is wrong makes wrong gradients, without an error; weft_check_inverses tells. It computes nothing that is random: draw
+ * outside of the block. Values of the inside are not to be read outside, but y; values that `inverse` made are not valid afterwards. y may be x. */
+typedef void (*WeftBlockFn)(WeftTrace *, const WeftValue *in, WeftValue *out, void *user);
+void weft_invertible(WeftTrace *, const char *name, const WeftValue *x, uint32_t nx, WeftValue *y, uint32_t ny, WeftBlockFn forward,
+		     WeftBlockFn inverse, void *user);
+
 /* Marks for weft_vjp_split: between weft_checkpoint(t, x, "begin") of each value that enters a region, parameters excepted, and
  * weft_checkpoint(t, y, "end") of each that leaves it nothing is saved for gradients, but what "keep" names: it is computed again.
  * Regions nest. To everything else the result is x. */

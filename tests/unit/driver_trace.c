@@ -7,8 +7,10 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "weft_trace.h"
 
@@ -174,6 +176,166 @@ static void test_regions(void **state)
 static void bad_mark(WeftTrace *t, WeftValue x)
 {
 	weft_trace_output(t, "y", weft_checkpoint(t, x, "middle"));
+}
+
+/* ---- blocks with an inverse ---- */
+
+/* y = x scale + shift, of which the shift is made by forward. */
+typedef struct {
+	WeftValue scale, bias, shift, kept;
+	int what; /* is wrong */
+} Affine;
+
+static void affine(WeftTrace *t, const WeftValue *x, WeftValue *y, void *user)
+{
+	Affine *a = user;
+	a->shift = weft_tanh(t, a->bias);
+	if (a->what == 1)
+		return;
+	y[0] = weft_add(t, weft_mul(t, x[0], a->scale), a->shift);
+}
+
+static void affine_inverse(WeftTrace *t, const WeftValue *y, WeftValue *x, void *user)
+{
+	Affine *a = user;
+	const int64_t dims[1] = {0};
+	WeftValue by = a->what == 5 ? weft_trace_param(t, "late", "f32[6]", NULL) : a->scale;
+	x[0] = weft_div(t, weft_sub(t, y[0], a->shift), by);
+	a->kept = x[0];
+	if (a->what == 2)
+		x[0] = none;
+	if (a->what == 3)
+		x[0] = weft_mean_over(t, x[0], dims, 1, false);
+	if (a->what == 4)
+		weft_trace_output(t, "inside", x[0]);
+	if (a->what == 6)
+		weft_unary(t, "aten.nonsense", x[0]);
+}
+
+static WeftValue affine_block(WeftTrace *t, WeftValue x, int what)
+{
+	WeftValue v[1] = {x};
+	Affine a = {.scale = weft_trace_param(t, "scale", "f32[6]", NULL), .bias = weft_trace_param(t, "bias", "f32[6]", NULL), .what = what};
+	weft_invertible(t, "affine", v, 1, v, 1, affine, affine_inverse, &a);
+	return what == 7 ? weft_relu(t, a.kept) : v[0];
+}
+
+static void test_invertible(void **state)
+{
+	(void)state;
+	const char *const by[] = {"inputs", "params"};
+	const WeftGradOptions o = {.size = sizeof o, .nwrt = 2, .wrt = by};
+	for (int what = 0; what <= 5; what += 5) { /* a parameter that is made in the inverse is one of the model */
+		Weft *w = weft_new();
+		WeftTrace *t = weft_trace_new(w, "flow");
+		WeftValue x = weft_sin(t, weft_trace_input(t, "x", "f32[4, 6]"));
+		weft_trace_output(t, "y", weft_sin(t, affine_block(t, x, what)));
+		WeftGraph *g = ended(w, t), *forward, *backward;
+		const char *text = weft_graph_text(w, g, NULL);
+		assert_non_null(strstr(text, "invertible(["));
+		assert_non_null(strstr(text, "name=\"affine\""));
+		if (!weft_vjp_split(w, g, &o, &forward, &backward))
+			fail_msg("%s", weft_messages(w));
+		assert_null(strstr(weft_graph_text(w, forward, NULL), "div("));
+		assert_non_null(strstr(weft_graph_text(w, backward, NULL), "div("));
+		uint32_t n;
+		weft_outputs(w, weft_check_inverses(w, g), &n);
+		assert_int_equal(n, 2);
+		weft_free(w);
+	}
+}
+
+static void no_result(WeftTrace *t, WeftValue x)
+{
+	affine_block(t, x, 1);
+}
+
+static void no_input(WeftTrace *t, WeftValue x)
+{
+	affine_block(t, x, 2);
+}
+
+static void other_type(WeftTrace *t, WeftValue x)
+{
+	affine_block(t, x, 3);
+}
+
+static void read_outside(WeftTrace *t, WeftValue x)
+{
+	affine_block(t, x, 4);
+}
+
+static void wrong_inverse(WeftTrace *t, WeftValue x)
+{
+	affine_block(t, x, 6);
+}
+
+static void used_afterwards(WeftTrace *t, WeftValue x)
+{
+	affine_block(t, x, 7);
+}
+
+static void no_values(WeftTrace *t, WeftValue x)
+{
+	WeftValue y[1];
+	weft_invertible(t, "empty", &x, 0, y, 1, affine, affine_inverse, NULL);
+	assert_int_equal(y[0].node, 0);
+}
+
+static void refused(void (*build)(WeftTrace *, WeftValue x), const char *text);
+
+static void test_wrong_blocks(void **state)
+{
+	(void)state;
+	refused(no_result, "block \"affine\": forward gives no value 0");
+	refused(no_input, "block \"affine\": the inverse gives no value 0");
+	refused(other_type, "block \"affine\": result 0 of its inverse is f32[6], and operand 0 of the block f32[4, 6]");
+	refused(read_outside, "block \"affine\": what its inverse computes is read outside of it");
+	refused(wrong_inverse, "there is no operator aten.nonsense");
+	refused(used_afterwards, "a value of an inverse, which is there in that only");
+	refused(no_values, "block \"empty\": it takes and gives one value at least");
+	Weft *w = weft_new();
+	WeftTrace *t = weft_trace_new(w, "plain");
+	weft_trace_output(t, "y", weft_sin(t, weft_trace_input(t, "x", "f32[4]")));
+	assert_null(weft_check_inverses(w, ended(w, t)));
+	assert_non_null(strstr(weft_messages(w), "plain: error: the model has no block with an inverse"));
+	weft_free(w);
+}
+
+/* Each block has parameters of its own. */
+static double deep(uint32_t n)
+{
+	const char *const by[] = {"params"};
+	const WeftGradOptions o = {.size = sizeof o, .nwrt = 1, .wrt = by};
+	Weft *w = weft_new();
+	WeftTrace *t = weft_trace_new(w, "deep");
+	WeftValue v[1] = {weft_sin(t, weft_trace_input(t, "x", "f32[4, 6]"))};
+	clock_t begin = clock();
+	for (uint32_t k = 0; k < n; k++) {
+		char name[2][20];
+		snprintf(name[0], sizeof name[0], "scale%u", k);
+		snprintf(name[1], sizeof name[1], "bias%u", k);
+		Affine a = {.scale = weft_trace_param(t, name[0], "f32[6]", NULL), .bias = weft_trace_param(t, name[1], "f32[6]", NULL)};
+		weft_invertible(t, "affine", v, 1, v, 1, affine, affine_inverse, &a);
+	}
+	weft_trace_output(t, "y", weft_sin(t, v[0]));
+	WeftGraph *g = ended(w, t), *forward, *backward;
+	if (!weft_vjp_split(w, g, &o, &forward, &backward))
+		fail_msg("%s", weft_messages(w));
+	uint32_t nout;
+	weft_outputs(w, forward, &nout);
+	assert_int_equal(nout, 3);
+	weft_free(w);
+	double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
+	print_message("%u blocks: %.2f s\n", n, seconds);
+	return seconds;
+}
+
+static void test_deep(void **state)
+{
+	(void)state;
+	double few = deep(800), many = deep(6400);
+	assert_true(many < 24 * few + 1);
 }
 
 /* ---- what is refused ---- */
@@ -364,6 +526,9 @@ int main(void)
 		cmocka_unit_test(test_state),
 		cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_regions),
+		cmocka_unit_test(test_invertible),
+		cmocka_unit_test(test_wrong_blocks),
+		cmocka_unit_test(test_deep),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_wrong_kinds),
 	};

@@ -53,14 +53,16 @@ static bool is_in_place(const char *op, size_t n)
 	return n > 1 && op[n - 1] == '_' && op[n - 2] != '_';
 }
 
-/* "aten.relu_" -> "aten.relu", "aten.__iand__.Tensor" -> "aten.__and__.Tensor" */
+/* "aten.relu_" -> "aten.relu", "aten.__iand__.Tensor" -> "aten.__and__.Tensor", "aten.pow_.Scalar" -> "aten.pow.Tensor_Scalar": what
+ * is written is a tensor, and "aten.pow.Scalar" has a number there. */
 static const char *functional_name(Arena *a, const char *name, size_t base)
 {
 	const char *dot = strchr(name, '.');
 	size_t ns = dot ? (size_t)(dot - name) + 1 : 0;
 	if (starts(name + ns, "__i"))
 		return arena_printf(a, "%.*s__%s", (int)ns, name, name + ns + 3);
-	return arena_printf(a, "%.*s%s", (int)base - 1, name, name + base);
+	const char *both = name[base] ? arena_printf(a, "%.*s.Tensor_%s", (int)base - 1, name, name + base + 1) : NULL;
+	return both && op_find(both) ? both : arena_printf(a, "%.*s%s", (int)base - 1, name, name + base);
 }
 
 /* Length of "aten.add" in "aten.add.Tensor". */

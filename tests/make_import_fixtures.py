@@ -279,6 +279,54 @@ class Divided(nn.Module):
         return nn.functional.glu(x, 0), *parts, nn.functional.pixel_unshuffle(x[None], 2), x.sum(0, dtype=wide)
 
 
+class Operators(nn.Module):
+    """Operators by their names in Python, in place and not, on tensors that others see."""
+
+    def forward(s, i, j, p):
+        i, q = i + 0, p.clone()
+        k = i[1:]
+        i &= j
+        k |= 5
+        i ^= 3
+        k <<= 1
+        i >>= 1
+        q &= p.flip(0)
+        q |= i[0] > 2
+        i //= 2
+        i %= 7
+        i **= 2
+        i += j[0]
+        k -= 1
+        i *= 3
+        return i, k, q, i & j, i | j, i ^ j, i << 2, j >> 1, ~i, 7 - i, i == j, 20 // (i.abs() + 1), 5 % (j.abs() + 1), 2 ** (i % 5)
+
+
+class Flags(nn.Module):
+    """What is chosen by sizes."""
+
+    def forward(s, x, y):
+        n, m = x.shape[0], y.shape[0]
+        b = torch.cond(n > 2 * m, lambda x: x * 2, lambda x: x - 1, (x,))
+        c = torch.cond(n + m == 10, lambda x, y: x.sum(), lambda x, y: y.sum(), (x, y))
+        return b, c
+
+
+class Tangle(nn.Module):
+    """Weights whose places lie across each other, within each other, side by side, and in another dtype."""
+
+    def __init__(s):
+        super().__init__()
+        base, other = r(24), r(4, 6)
+        s.first, s.second, s.third = (nn.Parameter(base[a:b]) for a, b in ((0, 8), (6, 12), (10, 18)))
+        s.beside, s.inside = nn.Parameter(base[18:24]), nn.Parameter(base[19:22])
+        s.whole, s.corner, s.column = nn.Parameter(other), nn.Parameter(other[2:, 4:]), nn.Parameter(other[:, 1])
+        s.register_buffer("bits", other.view(torch.int32)[1])
+
+    def forward(s, x):
+        y = s.first.sum() * x + s.second[:3] - s.third[5:] * s.beside[:3] + s.inside
+        return y, s.whole.sum(0)[:3] + s.column[:3] * s.corner.sum(), s.bits + 1
+
+
 def make(name, model, args, dynamic=None, train=False, more=None):
     if sys.argv[2:] and name not in sys.argv[2:]:
         return
@@ -318,6 +366,10 @@ def main():
     e = Dim("e", min=3, max=30)
     make("idle", Idle(), (r(3, 4),))
     make("calls", Calls(), (r(4, 6, 4),), {"x": None, "more": {"first": {0: e}, "second": {0: 2 * e}}}, more={"first": r(5), "second": r(10)})
+    k = torch.arange(12).view(4, 3) * 5 % 11 - 3
+    make("operators", Operators(), (k, k.flip(0) + 1, k > 2))
+    make("flags", Flags(), (r(7), r(3)), ({0: Dim("n", min=2, max=20)}, {0: Dim("m", min=2, max=9)}))
+    make("tangle", Tangle(), (r(3),))
     make("divided", Divided(), (r(12, 4),), ({0: Dim.AUTO},))
     make("half_norms", HalfNorms(), (r(4, 3, 50).bfloat16() + 9,), train=True)
 

@@ -295,6 +295,7 @@ static Node build_floor_divide(Build *b, Node n)
 }
 OP(aten_floor_divide){
 	.schema = "aten.floor_divide(Tensor self, Tensor other) -> Tensor",
+	.aliases = "aten.floor_divide.Tensor", /* x //= y, without its underscore */
 	.build = build_floor_divide,
 	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1",
 };

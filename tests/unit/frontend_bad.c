@@ -567,7 +567,8 @@ static void test_changed_json(void **state)
 	} models[] = {{"mlp", 1}, {"control/size_branch", 3}, {"control/while_in_while", 7}, {"dynamic", 3}, {"views", 7}, {"batch_norm", 5},
 		      {"scan", 5}, {"state", 5}, {"import/bodies", 11}, {"import/numbers", 13}, {"import/items", 17}, {"import/calls", 7},
 		      {"import/writes", 23}, {"import/weights", 11}, {"import/copies", 11}, {"import/memory", 11}, {"import/norms", 13},
-		      {"import/complex", 7}, {"import/derived", 5}, {"import/outputs", 3}, {"import/divided", 5}};
+		      {"import/complex", 7}, {"import/derived", 5}, {"import/outputs", 3}, {"import/divided", 5}, {"import/flags", 5},
+		      {"import/tangle", 9}, {"import/operators", 17}};
 	Ctx *ctx = ctx_new();
 	Text said;
 	assert_non_null(ctx);

@@ -238,25 +238,19 @@ static bool adjoint_cholesky(Build *b, Node n, const Node *ct, const bool *want,
 	return g[0].i;
 }
 
-static Node batch_matrices(Build *b, Node n, const Node *in, const bool *batched, Sym size)
-{
-	(void)batched;
-	const NodeData d = *node_data(b->g, n);
-	return graph_add(b->g, b->before, d.op, in, 1, d.attr, batch_type(b->g->ir, d.type, size), b->loc);
-}
 OP(aten_linalg_cholesky){
 	.schema = "aten.linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor",
 	.aliases = "aten.cholesky",
 	.build = build_cholesky,
 	.adjoint = adjoint_cholesky,
-	.batch = batch_matrices,
+	.batch = solve_batch_matrices,
 	.sample = "f32[3, 3] of 4 2 1 2 5 3 1 3 6; f32[2, n=2, n] of 4 1 1 2 1 0.5 0.5 3, upper=true",
 };
 OP(aten_linalg_cholesky_ex){
 	.schema = "aten.linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
 	.build = build_cholesky_ex,
 	.adjoint = adjoint_cholesky,
-	.batch = batch_matrices,
+	.batch = solve_batch_matrices,
 	.sample = "f32[3, 3] of 4 2 1 2 5 3 1 3 6; f32[2, 2, 2] of 4 1 1 2 1 0.5 0.5 3, upper=true",
 };
 

@@ -161,8 +161,7 @@ static Node build_inv(Build *b, Node n)
 	return y;
 }
 
-/* Of one batch of matrices. */
-static Node batch_matrices(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+Node solve_batch_matrices(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
 	(void)batched;
 	const NodeData d = *node_data(b->g, n);
@@ -181,14 +180,14 @@ OP(aten_linalg_inv){
 	.schema = "aten.linalg_inv(Tensor A) -> Tensor",
 	.build = build_inv,
 	.adjoint = adjoint_inv, /* not through the elimination, all of whose steps would be kept */
-	.batch = batch_matrices,
+	.batch = solve_batch_matrices,
 	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, n=2, n] of 4 1 -1 2 0 1 2 3; c64[2, 2] of 0 1 2 0 1 -1 3 0.5; f32[0, 0]",
 };
 OP(aten_inverse){
 	.schema = "aten.inverse(Tensor self) -> Tensor",
 	.build = build_inv,
 	.adjoint = adjoint_inv,
-	.batch = batch_matrices,
+	.batch = solve_batch_matrices,
 	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2",
 };
 
@@ -204,7 +203,7 @@ OP(aten_linalg_inv_ex){
 	.schema = "aten.linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
 	.build = build_inv_ex,
 	.adjoint = adjoint_inv,
-	.batch = batch_matrices,
+	.batch = solve_batch_matrices,
 	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2, 2] of 4 1 -1 2 0 1 2 3",
 };
 
@@ -382,21 +381,21 @@ OP(aten_linalg_slogdet){
 	.schema = "aten.linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)",
 	.build = build_slogdet,
 	.adjoint = adjoint_logdet,
-	.batch = batch_matrices,
+	.batch = solve_batch_matrices,
 	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2, 2] of 4 1 -1 2 0 1 2 3; c64[2, 2] of 0 1 2 0 1 -1 3 0.5; f32[2, 2] of 1 2 2 4",
 };
 OP(aten_slogdet){
 	.schema = "aten.slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)",
 	.build = build_slogdet,
 	.adjoint = adjoint_logdet,
-	.batch = batch_matrices,
+	.batch = solve_batch_matrices,
 	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2",
 };
 OP(aten_logdet){
 	.schema = "aten.logdet(Tensor self) -> Tensor",
 	.expand = "log(linalg_det(self))",
 	.adjoint = adjoint_logdet,
-	.batch = batch_matrices,
+	.batch = solve_batch_matrices,
 	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2] of 4 1 -1 2",
 };
 

@@ -14,5 +14,7 @@ void solve_require(Build *, Node good, const char *message);
 /* What the _ex forms return: y, NaN where a step was not good, and the number of the first of those, from 1 on, or 0. good is [n, ..], a row for each
  * step. With check_errors they fail instead. */
 Node solve_checked(Build *, Node n, Node y, Node good, const char *message);
+/* `.batch` of an operator whose one operand is a batch of matrices: the same operator with a dimension more in front. */
+Node solve_batch_matrices(Build *, Node n, const Node *in, const bool *batched, Sym size);
 
 #endif

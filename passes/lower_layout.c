@@ -54,6 +54,12 @@ static void vote(Layouts *w, BufId b, const uint32_t *perm, double weight)
 	v->weight = weight;
 }
 
+static bool free_to_choose(const Layouts *w, BufId b)
+{
+	const Buffer *buf = buf_of(w->l, b);
+	return buf->kind == BUF_TEMP && !buf->layout_fixed;
+}
+
 /* Stable order of dimensions by class, slowest class first. */
 static void order_by_class(const uint32_t *class, uint32_t rank, uint32_t *perm)
 {
@@ -84,12 +90,27 @@ static uint64_t axes_of_load(const Layouts *w, const Kernel *k, const KxData *x)
 /* Roles of the axes of an anchor. */
 typedef struct {
 	uint64_t sum, only_a, only_b, batch;
+	bool channels; /* all that is free in a are windows, and nothing in b is */
+	bool rows;     /* so, but b is large and row-major */
 } Roles;
 
 enum { CLASS_ONE, CLASS_BATCH, CLASS_FREE, CLASS_SUM, CLASS_LAST };
 
-/* Operand a: batch, free, summed. Mixed free and summed (windows) counts as free. Without a purely summed
- * dimension (depthwise convolution) the batch dimension is the vector: last. */
+/* Depthwise convolutions and their gradients by weights: b has the channel (batch) and what is summed, a the channel and windows. */
+static bool only_channels(const Layouts *w, const Kernel *k, const KxData *a, const Roles *r)
+{
+	if (r->only_b || !r->batch)
+		return false;
+	for (uint32_t d = 0; d < a->nidx; d++) {
+		uint64_t m = axes_in(w, k, a->idx[d]);
+		if ((m & r->only_a) && !(m & r->sum))
+			return false;
+	}
+	return true;
+}
+
+/* Operand a: batch, free, summed. Mixed free and summed (windows) counts as free. With channels these are the vector: last,
+ * unless b is as large and has another order. */
 static void vote_operand_a(Layouts *w, const Kernel *k, const KxData *x, const Roles *r, double weight)
 {
 	uint32_t class[MAX_RANK], perm[MAX_RANK];
@@ -98,7 +119,7 @@ static void vote_operand_a(Layouts *w, const Kernel *k, const KxData *x, const R
 		uint64_t m = axes_in(w, k, x->idx[d]);
 		if (!m)
 			class[d] = CLASS_ONE;
-		else if (m & r->only_a)
+		else if ((m & r->only_a) || (r->channels && (m & r->sum)))
 			class[d] = CLASS_FREE;
 		else if (m & r->sum)
 			class[d] = CLASS_SUM;
@@ -107,20 +128,20 @@ static void vote_operand_a(Layouts *w, const Kernel *k, const KxData *x, const R
 		has_sum |= class[d] == CLASS_SUM;
 	}
 	for (uint32_t d = 0; d < x->nidx; d++)
-		if (class[d] == CLASS_BATCH && !has_sum)
+		if (class[d] == CLASS_BATCH && !has_sum && !r->rows)
 			class[d] = CLASS_LAST;
 	order_by_class(class, x->nidx, perm);
 	vote(w, x->buf, perm, weight);
 }
 
-/* Operand b: batch, summed, free. */
+/* Operand b: batch, summed, free; with channels summed, batch. */
 static void vote_operand_b(Layouts *w, const Kernel *k, const KxData *x, const Roles *r, double weight)
 {
 	uint32_t class[MAX_RANK], perm[MAX_RANK];
 	for (uint32_t d = 0; d < x->nidx; d++) {
 		uint64_t m = axes_in(w, k, x->idx[d]);
 		class[d] = !m ? CLASS_ONE
-		              : (m & r->only_b) ? CLASS_LAST : (m & r->sum) ? CLASS_SUM : CLASS_BATCH;
+		              : (m & r->only_b) ? CLASS_LAST : (m & r->sum) ? CLASS_SUM : r->channels ? CLASS_LAST : CLASS_BATCH;
 	}
 	order_by_class(class, x->nidx, perm);
 	vote(w, x->buf, perm, weight);
@@ -161,6 +182,8 @@ static bool vote_kernel(Layouts *w, const Kernel *k)
 	uint64_t outer = (UINT64_C(1) << k->nouter) - 1;
 	Roles r = {.sum = ~outer, .only_a = ma & ~mb & outer, .only_b = mb & ~ma & outer,
 	           .batch = ma & mb & outer};
+	r.channels = only_channels(w, k, a, &r);
+	r.rows = r.channels && !free_to_choose(w, b->buf) && 2 * elements(w->l, b->buf) > elements(w->l, a->buf);
 	vote_operand_a(w, k, a, &r, 2 * elements(w->l, a->buf));
 	vote_operand_b(w, k, b, &r, elements(w->l, b->buf));
 	for (uint32_t s = 0; s < k->stage.n; s++) {
@@ -169,12 +192,6 @@ static bool vote_kernel(Layouts *w, const Kernel *k)
 			vote_result(w, k, st, &r, 3 * elements(w->l, st->buf));
 	}
 	return false;
-}
-
-static bool free_to_choose(const Layouts *w, BufId b)
-{
-	const Buffer *buf = buf_of(w->l, b);
-	return buf->kind == BUF_TEMP && !buf->layout_fixed;
 }
 
 static void set_layout(Layouts *w, BufId b, const uint32_t *perm)

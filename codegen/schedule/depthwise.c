@@ -1,6 +1,7 @@
-/* The schedule for depthwise convolutions: no axis is free in the weights alone, so lanes run over channels.
+/* The schedule for depthwise convolutions and their gradients by weights (the roles of pixels and taps are changed then): no axis is
+ * free in the second operand alone, so lanes run over channels.
  *
- *   task = one row of pixels (all row axes but the fastest);  for each vector of channels:
+ *   task = one row of pixels (all row axes but the fastest), and of many taps one vector of channels;  for each vector of channels:
  *     for each tile of neighbouring pixels:  acc_t += x[pixel_t + tap] * w[tap], over the taps; epilogue
  *
  * Where taps and pixels step along the same line, neighbouring pixels read the same elements: of the innermost taps, which
@@ -10,7 +11,7 @@
  * the last one. */
 #include "codegen/schedule/axes.h"
 
-enum { MAX_TILE = 8, MAX_TAPS = 64, MAX_LINE = 8 };
+enum { MAX_TILE = 8, MANY_TAPS = 64, MAX_LINE = 8 };
 
 typedef struct {
 	Sched *s;
@@ -225,10 +226,9 @@ static void channels(Sched *s, void *data)
 	sched_forget(s, mark);
 }
 
-static Sym decode_rows(Depthwise *d)
+static Sym decode_rows(Depthwise *d, Lx t)
 {
 	Sched *s = d->s;
-	Lx t = lx_var(s->f, s->f->task);
 	Sym ntasks = sym_int(s->syms, 1);
 	for (uint32_t i = d->nrow; i-- > 0;) {
 		uint32_t a = d->row[i];
@@ -248,13 +248,14 @@ static const char *recognise(const Sched *s, uint32_t *channel)
 {
 	if (s->shape.no_product)
 		return s->shape.no_product;
-	if (ntaps(s) > MAX_TAPS)
-		return arena_printf(s->arena, "more than %u terms", MAX_TAPS);
 	if (target_width(s->target) == 1)
 		return "the target has no vectors";
 	*channel = channel_axis(s);
 	if (*channel == NO_AXIS)
 		return "weights are not a vector of channels that are neighbours in the operand";
+	bool constant = buf_of(s->l, s->k->kx.data[s->shape.b.i].buf)->kind == BUF_CONST;
+	if (ntaps(s) > MANY_TAPS && !constant && !sched_coef_is(s, s->offset[s->shape.b.i], *channel, 1))
+		return arena_printf(s->arena, "more than %u terms, and channels are no neighbours in the second operand", MANY_TAPS);
 	return has_rows(s, *channel) ? NULL : "there is one pixel";
 }
 
@@ -283,10 +284,17 @@ const char *schedule_depthwise(Sched *s)
 	transpose_weights(&d, channel);
 	choose_tile(&d);
 	choose_line(&d);
-	Sym ntasks = decode_rows(&d);
-	Lx end = sched_size(s, s->extent[channel]);
-	sched_vector_loop(s, channel, lx_int(s->f, 0), end, sym_divides(s->syms, s->lanes, s->extent[channel]),
-	                  channels, &d);
+	Lx begin = lx_int(s->f, 0), end = sched_size(s, s->extent[channel]), task = lx_var(s->f, s->f->task);
+	Sym vectors = sym_int(s->syms, 1);
+	if (ntaps(s) > MANY_TAPS) {
+		vectors = sym_ceildiv(s->syms, s->extent[channel], sym_int(s->syms, s->lanes));
+		Lx count = sched_size(s, vectors), lanes = lx_int(s->f, s->lanes);
+		begin = sched_let(s, "lo", lx_mul(s->f, lx_mod(s->f, task, count), lanes));
+		end = sched_let(s, "hi", lx_min(s->f, lx_add(s->f, begin, lanes), end));
+		task = sched_let(s, "row", lx_div(s->f, task, count));
+	}
+	Sym ntasks = sym_mul(s->syms, decode_rows(&d, task), vectors);
+	sched_vector_loop(s, channel, begin, end, sym_divides(s->syms, s->lanes, s->extent[channel]), channels, &d);
 	s->out->algorithm = arena_printf(s->arena, "depthwise, %u pixels x %u channels", d.tile, s->lanes);
 	s->out->why = "each channel has its own weights, and channels are neighbours";
 	sched_finish_phase(s, ntasks, s->cost);

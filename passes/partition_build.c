@@ -63,6 +63,33 @@ static Node mark_node(Build *b, int64_t mark)
 	return b_full_int(b, DT_i64, mark, 0, NULL);
 }
 
+/* Of saved value k: what is kept of it, or from that the value itself. */
+static Node reordered(const Parting *p, Graph *g, uint32_t k, Node x, bool back)
+{
+	Build b = {.g = g};
+	uint32_t perm[MAX_RANK], inverse[MAX_RANK], rank = node_rank(g, x), space = p->space[p->list.data[k].i];
+	if (!space)
+		return x;
+	partition_order(rank, space, perm);
+	for (uint32_t i = 0; i < rank; i++)
+		inverse[perm[i]] = i;
+	return b_permute(&b, x, back ? inverse : perm);
+}
+
+static TypeId kept_type(const Parting *p, uint32_t k)
+{
+	Node n = p->list.data[k];
+	uint32_t perm[MAX_RANK];
+	if (!p->space[n.i])
+		return node_type_id(p->g, n);
+	Type t = *node_type(p->g, n);
+	Sym dim[MAX_RANK];
+	partition_order(t.n, p->space[n.i], perm);
+	for (uint32_t i = 0; i < t.n; i++)
+		dim[i] = t.dim[perm[i]];
+	return ir_type(p->g->ir, t.dtype, t.n, dim);
+}
+
 static Graph *first_part(const Parting *p, int64_t mark)
 {
 	Part a = part_new(p);
@@ -83,7 +110,7 @@ static Graph *first_part(const Parting *p, int64_t mark)
 		graph_add_output(a.g, a.from->output.data[k].name, a.map[a.from->output.data[k].node.i], a.from->output.data[k].writes);
 	graph_add_output(a.g, saved_name(a.g, 0), mark_node(&b, mark), -1);
 	for (uint32_t k = 0; k < p->list.n; k++)
-		graph_add_output(a.g, saved_name(a.g, k + 1), a.map[p->list.data[k].i], -1);
+		graph_add_output(a.g, saved_name(a.g, k + 1), reordered(p, a.g, k, a.map[p->list.data[k].i], false), -1);
 	return finished(a.g);
 }
 
@@ -127,8 +154,8 @@ static Graph *second_part(const Parting *p, int64_t mark)
 			add_input(&a, k);
 	Node given = graph_add_input(a.g, saved_name(a.g, 0), INPUT_USER, ir_type(a.g->ir, DT_i64, 0, NULL));
 	for (uint32_t k = 0; k < p->list.n; k++) {
-		Node n = p->list.data[k];
-		a.map[n.i] = graph_add_input(a.g, saved_name(a.g, k + 1), INPUT_USER, node_type_id(from, n));
+		Node kept = graph_add_input(a.g, saved_name(a.g, k + 1), INPUT_USER, kept_type(p, k));
+		a.map[p->list.data[k].i] = reordered(p, a.g, k, kept, true);
 	}
 	for (uint32_t k = p->ninput; k < from->input.n; k++)
 		add_input(&a, k);
@@ -171,6 +198,7 @@ bool transform_partition(Graph *joint, uint32_t ninput, uint32_t noutput, double
 		     .given = ZEROED(joint, bool, joint->node.n), .wanted = ZEROED(joint, bool, joint->node.n),
 		     .region = ZEROED(joint, uint32_t, joint->node.n), .saved = ZEROED(joint, bool, joint->node.n)};
 	TRY(partition_choose(&p, budget));
+	p.space = partition_space(&p);
 	partition_build(&p, part);
 	return true;
 }

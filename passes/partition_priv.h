@@ -41,6 +41,7 @@ typedef struct {
 	const SaveCost *cost;
 	bool *saved;
 	ARRAY(Node) list; /* saved, in program order */
+	const uint8_t *space; /* see partition_space */
 } Parting;
 
 /* ---- blocks with an inverse (partition_undo.c) ---- */
@@ -62,6 +63,13 @@ SaveCost *partition_costs(const Parting *);
 
 /* saved[], by the minimal cut: budget as in transform.h. False after ctx_error. */
 bool partition_choose(Parting *, double budget);
+
+/* ---- in which order values are saved (partition_order.c) ---- */
+
+/* By node: how many dimensions of space an image has, its last ones; 0 where it is none. */
+const uint8_t *partition_space(const Parting *);
+/* perm[rank]: dimension k of what is saved is dimension perm[k] of the value. Of an image the channels are last. */
+void partition_order(uint32_t rank, uint32_t space, uint32_t *perm);
 
 /* ---- two graphs (partition_build.c) ---- */
 

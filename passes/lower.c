@@ -432,6 +432,7 @@ Lowered *lower_graph(Graph *g, const LowerOptions *opt)
 	if (!l)
 		return NULL;
 	lower_choose_layouts(l);
+	lower_merge_results(l);
 	if (g->ir->ctx->nerror == errors)
 		check_lowered(l);
 	return l;

@@ -91,6 +91,8 @@ void lower_publish_result(Lower *, Node, uint32_t k, const NodePlace *);
 
 /* lower_layout.c */
 void lower_choose_layouts(Lowered *);
+/* lower_merge.c: after that. */
+void lower_merge_results(Lowered *);
 
 static inline NodeInfo *info_of(const Lower *s, Node n)
 {

@@ -1,0 +1,98 @@
+/* Results that are other tensors with other dimensions.
+ *
+ * A value that kernels read, and of which a permutation or another shape is a result of the model, would be stored twice: in the workspace, and
+ * by a copy in the result. Where it lies in memory as the result does it is the result instead, and there is no copy. */
+#include "passes/lower_priv.h"
+
+typedef struct {
+	Lowered *l;
+	bool *kept; /* by buffer: something but kernels holds it, so it stays what it is */
+} Merge;
+
+static void keep(Merge *m, BufId b)
+{
+	m->kept[b.i] = true;
+}
+
+static void find_kept(Merge *m, const StepList *list)
+{
+	for (uint32_t i = 0; i < list->step.n; i++) {
+		const Step *step = &list->step.data[i];
+		StepList *inner[MAX_STEP_LISTS];
+		keep(m, step->from);
+		keep(m, step->to);
+		for (uint32_t c = 0; c < step->ncarry; c++) {
+			keep(m, step->carry[c].from);
+			keep(m, step->carry[c].to);
+		}
+		for (uint32_t k = 0, n = step_lists(step, inner); k < n; k++)
+			find_kept(m, inner[k]);
+	}
+}
+
+/* Does the stage store all of the result, each element once? */
+static bool stores_all(const Merge *m, const Kernel *k, const Buffer *result)
+{
+	const Stage *st = &k->stage.data[0];
+	const SymTab *syms = m->l->ir->syms;
+	uint64_t seen = 0;
+	for (uint32_t d = 0; d < result->rank; d++) {
+		uint32_t a = 0;
+		if (sym_uses_kind(syms, result->dim[d], SYMVAR_UNBACKED))
+			return false;
+		if (sym_is(syms, result->dim[d], 1) && sym_is(syms, st->idx[d], 0))
+			continue;
+		while (a < k->axis.n && k->axis.data[a].var.i != st->idx[d].i)
+			a++;
+		if (a == k->axis.n || k->axis.data[a].extent.i != result->dim[d].i || (seen >> a & 1))
+			return false;
+		seen |= UINT64_C(1) << a;
+	}
+	return true;
+}
+
+static Sym allocated(const Merge *m, const Buffer *b)
+{
+	Sym n = sym_int(m->l->ir->syms, 1);
+	for (uint32_t d = 0; d < b->layout.n; d++)
+		n = sym_mul(m->l->ir->syms, n, b->layout.dim[d].padded);
+	return n;
+}
+
+/* A kernel that copies all of a temporary tensor, as it lies in memory, to all of a result. */
+static bool copies_to_result(const Merge *m, const Kernel *k, BufId *from, BufId *to)
+{
+	const Stage *st = &k->stage.data[0];
+	if (k->stage.n != 1 || st->kind != STAGE_MAP || st->result != RESULT_GLOBAL)
+		return false;
+	const KxData *x = &k->kx.data[st->value.i];
+	*to = st->buf;
+	*from = x->buf;
+	if (x->kind != KX_LOAD || x->guard.i || st->guard.i || m->kept[from->i] || m->kept[to->i])
+		return false;
+	const Buffer *a = buf_of(m->l, *from), *b = buf_of(m->l, *to);
+	if (a->kind != BUF_TEMP || b->kind != BUF_OUTPUT || a->layout_fixed || b->donated || a->dtype != b->dtype || !stores_all(m, k, b))
+		return false;
+	return allocated(m, a).i == allocated(m, b).i && layout_offset(m->l->ir, &a->layout, x->idx).i == layout_offset(m->l->ir, &b->layout, st->idx).i;
+}
+
+void lower_merge_results(Lowered *l)
+{
+	Merge m = {.l = l, .kept = ARENA_ARRAY(l->ir->ctx->scratch, bool, l->buf.n)};
+	uint32_t n = 0;
+	find_kept(&m, &l->steps);
+	for (uint32_t i = 0; i < l->steps.step.n; i++) {
+		const Step *step = &l->steps.step.data[i];
+		BufId from, to;
+		if (step->kind == STEP_KERNEL && copies_to_result(&m, step->kernel, &from, &to)) {
+			Buffer *b = buf_of(l, from);
+			b->kind = BUF_OUTPUT;
+			b->k = buf_of(l, to)->k;
+			b->layout_fixed = true;
+			keep(&m, to);
+			continue;
+		}
+		l->steps.step.data[n++] = *step;
+	}
+	l->steps.step.n = n;
+}

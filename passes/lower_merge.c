@@ -6,28 +6,15 @@
 
 typedef struct {
 	Lowered *l;
-	bool *kept; /* by buffer: something but kernels holds it, so it stays what it is */
+	uint32_t step;                /* the present one of the main list, counted from 1 */
+	uint32_t *writes, *reads, *last_write; /* by buffer: how many, in which step the last write */
 } Merge;
 
-static void keep(Merge *m, BufId b)
+static void visit(void *data, BufId b, bool write)
 {
-	m->kept[b.i] = true;
-}
-
-static void find_kept(Merge *m, const StepList *list)
-{
-	for (uint32_t i = 0; i < list->step.n; i++) {
-		const Step *step = &list->step.data[i];
-		StepList *inner[MAX_STEP_LISTS];
-		keep(m, step->from);
-		keep(m, step->to);
-		for (uint32_t c = 0; c < step->ncarry; c++) {
-			keep(m, step->carry[c].from);
-			keep(m, step->carry[c].to);
-		}
-		for (uint32_t k = 0, n = step_lists(step, inner); k < n; k++)
-			find_kept(m, inner[k]);
-	}
+	Merge *m = data;
+	(*(write ? &m->writes[b.i] : &m->reads[b.i]))++;
+	m->last_write[b.i] = write ? m->step : m->last_write[b.i];
 }
 
 /* Does the stage store all of the result, each element once? */
@@ -68,7 +55,7 @@ static bool copies_to_result(const Merge *m, const Kernel *k, BufId *from, BufId
 	const KxData *x = &k->kx.data[st->value.i];
 	*to = st->buf;
 	*from = x->buf;
-	if (x->kind != KX_LOAD || x->guard.i || st->guard.i || m->kept[from->i] || m->kept[to->i])
+	if (x->kind != KX_LOAD || x->guard.i || st->guard.i || m->writes[to->i] != 1 || m->reads[to->i] || m->last_write[from->i] >= m->step)
 		return false;
 	const Buffer *a = buf_of(m->l, *from), *b = buf_of(m->l, *to);
 	if (a->kind != BUF_TEMP || b->kind != BUF_OUTPUT || a->layout_fixed || b->donated || a->dtype != b->dtype || !stores_all(m, k, b))
@@ -78,21 +65,23 @@ static bool copies_to_result(const Merge *m, const Kernel *k, BufId *from, BufId
 
 void lower_merge_results(Lowered *l)
 {
-	Merge m = {.l = l, .kept = ARENA_ARRAY(l->ir->ctx->scratch, bool, l->buf.n)};
-	uint32_t n = 0;
-	find_kept(&m, &l->steps);
-	for (uint32_t i = 0; i < l->steps.step.n; i++) {
-		const Step *step = &l->steps.step.data[i];
+	Arena *scratch = l->ir->ctx->scratch;
+	Merge m = {.l = l, .writes = ARENA_ARRAY(scratch, uint32_t, l->buf.n), .reads = ARENA_ARRAY(scratch, uint32_t, l->buf.n),
+		   .last_write = ARENA_ARRAY(scratch, uint32_t, l->buf.n)};
+	uint32_t n = 0, nstep = l->steps.step.n;
+	for (m.step = 1; m.step <= nstep; m.step++)
+		step_buffers(&l->steps.step.data[m.step - 1], scratch, visit, &m);
+	for (m.step = 1; m.step <= nstep; m.step++) {
+		const Step *step = &l->steps.step.data[m.step - 1];
 		BufId from, to;
 		if (step->kind == STEP_KERNEL && copies_to_result(&m, step->kernel, &from, &to)) {
 			Buffer *b = buf_of(l, from);
 			b->kind = BUF_OUTPUT;
 			b->k = buf_of(l, to)->k;
 			b->layout_fixed = true;
-			keep(&m, to);
-			continue;
+		} else {
+			l->steps.step.data[n++] = *step;
 		}
-		l->steps.step.data[n++] = *step;
 	}
 	l->steps.step.n = n;
 }

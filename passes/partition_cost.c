@@ -284,8 +284,7 @@ static void find_stored(const Pricing *c, Node n)
 	for (uint32_t k = 0; k < node_nin(g, n) && l->role == LOWER_MAP; k++)
 		epilogue |= c->read[node_in(g, n, k).i].open;
 	r->open = renamed ? first->open : (anchor || epilogue) && has_epilogue(c, n);
-	bool own_layout = node_op(g, n) == OP_conv; /* which an output does not have: what is made of it is saved as cheaply */
-	r->stored = renamed ? first->stored : own_layout ? false : (r->in_memory && !lower_is_map(l)) || l->role == LOWER_ROOT || l->role == LOWER_MEMORY ||
+	r->stored = renamed ? first->stored : (r->in_memory && !lower_is_map(l)) || l->role == LOWER_ROOT || l->role == LOWER_MEMORY ||
 					     ((anchor || epilogue) && !r->open);
 }
 

@@ -328,8 +328,11 @@ static bool apart(const char *path, const BenchOptions *o, bool op_by_op, int th
 	close(fd[1]);
 	bool ok = !row || read(fd[0], row, sizeof *row) == sizeof *row;
 	close(fd[0]);
-	if (waitpid(pid, &status, 0) == pid && WIFSIGNALED(status))
+	if (waitpid(pid, &status, 0) == pid && WIFSIGNALED(status)) {
+		if (WTERMSIG(status) == SIGPIPE) /* whoever read what it prints has gone */
+			raise(SIGPIPE);
 		fail("%s crashed with signal %d", path, WTERMSIG(status));
+	}
 	return ok && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 

@@ -190,28 +190,32 @@ static const char *text_of(const Lowered *l, const Kernel *k, const Schedule *s)
 	return t.data;
 }
 
+static void schedule_twice(const Case *c, uint32_t target)
+{
+	Ctx *ctx = ctx_new();
+	assert_non_null(ctx);
+	if (setjmp(ctx->unwind))
+		fail_msg("%s: an internal error", c->what);
+	const Lowered *l = lowered(c, ctx);
+	const Kernel *k = l->steps.step.data[0].kernel;
+	uint32_t nbuf = l->buf.n;
+	const Schedule *once = schedule_kernel(l, k, target_find(names[target]));
+	const char *first = text_of(l, k, once);
+	const Schedule *again = schedule_kernel(l, k, target_find(names[target]));
+	assert_string_equal(first, text_of(l, k, again));
+	assert_int_equal(l->buf.n, nbuf);
+	assert_true(once->code > 0 && once->bytes > 0);
+	for (uint32_t i = 0; i < SCHEDULES && c->refused[target][i]; i++)
+		assert_string_equal(once->refused.data[i].schedule, schedules[i].name);
+	ctx_free(ctx);
+}
+
 static void is_a_function(void **state)
 {
 	(void)state;
 	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
-		for (uint32_t target = 0; target < 2; target++) {
-			Ctx *ctx = ctx_new();
-			assert_non_null(ctx);
-			if (setjmp(ctx->unwind))
-				fail_msg("%s: an internal error", cases[c].what);
-			const Lowered *l = lowered(&cases[c], ctx);
-			const Kernel *k = l->steps.step.data[0].kernel;
-			uint32_t nbuf = l->buf.n;
-			const Schedule *once = schedule_kernel(l, k, target_find(names[target]));
-			const char *first = text_of(l, k, once);
-			const Schedule *again = schedule_kernel(l, k, target_find(names[target]));
-			assert_string_equal(first, text_of(l, k, again));
-			assert_int_equal(l->buf.n, nbuf);
-			assert_true(once->code > 0 && once->bytes > 0);
-			for (uint32_t i = 0; i < SCHEDULES && cases[c].refused[target][i]; i++)
-				assert_string_equal(once->refused.data[i].schedule, schedules[i].name);
-			ctx_free(ctx);
-		}
+		for (uint32_t target = 0; target < 2; target++)
+			schedule_twice(&cases[c], target);
 }
 
 /* ---- phases ---- */
@@ -395,20 +399,24 @@ static uint32_t stored(const Reads *r, Graph *g, bool choose)
 	return copies;
 }
 
+static void check_choice(const Reads *r)
+{
+	Ctx *ctx = ctx_new();
+	assert_non_null(ctx);
+	if (setjmp(ctx->unwind))
+		fail_msg("%s: an internal error", r->what);
+	uint32_t copies = stored(r, read_graph(r, ctx), false);
+	uint32_t chosen = stored(r, read_graph(r, ctx), true);
+	if (copies != r->copies || chosen != r->chosen)
+		fail_msg("%s: %u layouts, %u when one is chosen", r->what, copies, chosen);
+	ctx_free(ctx);
+}
+
 static void chooses(void **state)
 {
 	(void)state;
-	for (size_t c = 0; c < sizeof reads / sizeof *reads; c++) {
-		Ctx *ctx = ctx_new();
-		assert_non_null(ctx);
-		if (setjmp(ctx->unwind))
-			fail_msg("%s: an internal error", reads[c].what);
-		uint32_t copies = stored(&reads[c], read_graph(&reads[c], ctx), false);
-		uint32_t chosen = stored(&reads[c], read_graph(&reads[c], ctx), true);
-		if (copies != reads[c].copies || chosen != reads[c].chosen)
-			fail_msg("%s: %u layouts, %u when one is chosen", reads[c].what, copies, chosen);
-		ctx_free(ctx);
-	}
+	for (size_t c = 0; c < sizeof reads / sizeof *reads; c++)
+		check_choice(&reads[c]);
 }
 
 int main(void)

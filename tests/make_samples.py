@@ -32,7 +32,10 @@ T = torch
 # What scalar primitives mean; those whose name is a function of torch are not listed.
 SCALAR = {"select": T.where, "bit_and": T.bitwise_and, "bit_or": T.bitwise_or, "bit_xor": T.bitwise_xor, "bit_not": T.bitwise_not,
           "shift_left": T.bitwise_left_shift, "shift_right": T.bitwise_right_shift, "floordiv": lambda a, b: T.div(a, b, rounding_mode="floor"),
-          "div": T.true_divide, "i0e": T.special.i0e, "erfcx": T.special.erfcx, "i1": T.special.i1, "i1e": T.special.i1e, "trigamma": lambda x: T.polygamma(1, x)}
+          "div": T.true_divide, "i0e": T.special.i0e, "erfcx": T.special.erfcx, "i1": T.special.i1, "i1e": T.special.i1e, "trigamma": lambda x: T.polygamma(1, x),
+          "bessel_j0": T.special.bessel_j0, "bessel_j1": T.special.bessel_j1, "bessel_y0": T.special.bessel_y0, "bessel_y1": T.special.bessel_y1,
+          "bessel_k0": T.special.modified_bessel_k0, "bessel_k1": T.special.modified_bessel_k1, "airy_ai": T.special.airy_ai,
+          "bessel_k0e": T.special.scaled_modified_bessel_k0, "bessel_k1e": T.special.scaled_modified_bessel_k1}
 
 
 F = torch.nn.functional

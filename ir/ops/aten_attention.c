@@ -232,3 +232,38 @@ OP(aten__scaled_dot_product_flash_attention_for_cpu){
 		  "f32[1, 2, 4, 4], f32[1, 2, 4, 4], f32[1, 2, 4, 4], is_causal=true; "
 		  "f32[1, 2, 3, 4], f32[1, 2, 5, 4], f32[1, 2, 5, 4], f32[3, 5], scale=0.75",
 };
+
+/* With P = exp(S - logsumexp) of the forward pass: a row that saw nothing has none. What dropout left is not known here. */
+static Node build_flash_backward(Build *b, Node n)
+{
+	Node g = arg(b, n, "grad_out"), q = arg(b, n, "query"), k = arg(b, n, "key"), v = arg(b, n, "value"), y = arg(b, n, "out");
+	Node lse = arg(b, n, "logsumexp"), mask = arg(b, n, "attn_mask");
+	if (drops(b->g, n))
+		return b_error(b, "the derivative of an attention with dropout %g", node_float(b->g, n, "dropout_p"));
+	if (!g.i || !q.i || !k.i || !v.i || !y.i || !lse.i)
+		return (Node){0};
+	DType d = node_dtype(b->g, q);
+	Node scores = masked(b, scaled(b, n, b_matmul_wide(b, q, b_transpose(b, k, -2, -1))), mask, node_bool(b->g, n, "is_causal"));
+	if (!scores.i)
+		return scores;
+	uint32_t last = 1u << (node_rank(b->g, scores) - 1);
+	lse = b_unsqueeze(b, b_convert(b, lse, node_dtype(b->g, scores)), -1);
+	Node none = b_bin_scalar(b, OP_eq, lse, -(double)INFINITY);
+	Node p = b_select(b, none, aten_like(b, scores, 0), b_un(b, OP_exp, b_bin(b, OP_sub, scores, lse)));
+	Node along = aten_sum(b, b_bin(b, OP_mul, aten_wide(b, g), aten_wide(b, y)), last, true);
+	Node gs = b_bin(b, OP_sub, b_matmul_wide(b, g, b_transpose(b, v, -2, -1)), along);
+	Node from = b_convert(b, scaled(b, n, b_bin(b, OP_mul, p, gs)), d);
+	Node r[] = {b_matmul(b, from, k), b_matmul(b, b_transpose(b, from, -2, -1), q),
+	            b_matmul(b, b_transpose(b, b_convert(b, p, d), -2, -1), g)};
+	return b_tuple(b, r, 3);
+}
+OP(aten__scaled_dot_product_flash_attention_for_cpu_backward){
+	.schema = "aten._scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor "
+		  "out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor "
+		  "grad_query, Tensor grad_key, Tensor grad_value)",
+	.build = build_flash_backward,
+	.sample = "f32[2, 2, 3, 4], f32[2, 2, 3, 4], f32[2, 2, 5, 4], f32[2, 2, 5, 4], f32[2, 2, 3, 4], f32[2, 2, 3] in 2..9, dropout_p=0.0, "
+		  "is_causal=false; f32[1, 2, 4, 4], f32[1, 2, 4, 4], f32[1, 2, 4, 4], f32[1, 2, 4, 4], f32[1, 2, 4, 4], f32[1, 2, 4] in "
+		  "2..9, dropout_p=0.0, is_causal=true; f32[1, 2, 3, 4], f32[1, 2, 3, 4], f32[1, 2, 5, 4], f32[1, 2, 5, 4], f32[1, 2, 3, "
+		  "4], f32[1, 2, 3] in 2..9, dropout_p=0.0, is_causal=false, f32[3, 5], scale=0.75",
+};

@@ -6,6 +6,6 @@
 
 enum { EXPAND = 1 }; /* always inlined: a part of other functions */
 
-extern const LibDef lib_f32[], lib_f64[], lib_special[], lib_bessel[], lib_igamma[], lib_random[];
+extern const LibDef lib_f32[], lib_f64[], lib_special[], lib_bessel[], lib_igamma[], lib_random[], lib_euclid[], lib_bessel_jyk[];
 
 #endif

@@ -40,6 +40,8 @@ static const Exception exceptions[] = {
 	{"aten.igammac", NO_DERIVATIVE, "by the order there is none in closed form, nor in PyTorch"},
 	{"aten.special_gammainc", NO_DERIVATIVE, "by the order there is none in closed form, nor in PyTorch"},
 	{"aten.special_gammaincc", NO_DERIVATIVE, "by the order there is none in closed form, nor in PyTorch"},
+	{"aten.special_airy_ai", NO_DERIVATIVE, "nor has PyTorch"},
+	{"aten.histogram.bin_ct", KINKS, "elements on the edges of bins"},
 	{"aten.nextafter", KINKS, "equal operands, where PyTorch's is 0"},
 	{"aten.embedding", CONVENTION, "padding and counts are of cotangents only"},
 	{"aten.embedding_renorm", CONVENTION, "derivatives pass through"},

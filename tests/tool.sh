@@ -55,6 +55,11 @@ for status in 0 3; do
 	expect 1 '^0 passed, 1 failed' "$weft" check "$out/quits.so" "$ref"
 done
 expect 0 'FLOP/s' "$weft" bench "$model" --inputs "$ref" --seconds 0.05
+# one machine in one output: what launches are compared with is what the last line says
+expect 0 '^roofline' "$weft" bench "$model" --inputs "$ref" --seconds 0.02 --no-op-by-op --profile --threads 1
+"$weft" bench "$model" --inputs "$ref" --seconds 0.02 --no-op-by-op --profile --threads 1 2>/dev/null | sed -n \
+	-e 's/^roofline: \(.*\)FLOP.s, and \(.*\)B.s for what.*/\1 \2/p' -e 's/^peak of this machine.*: \(.*\)FLOP.s, \(.*\)B.s read$/\1 \2/p' >"$out/machine"
+[ "$(sort -u "$out/machine" | wc -l)" -eq 1 ] && [ "$(wc -l <"$out/machine")" -eq 2 ] || { echo "FAIL: two machines:"; cat "$out/machine"; bad=1; }
 # counts at the sizes run, B = 2: 2 * 2 * 96 * 80 operations; of the table the 2 * 4 rows; a loop's 2 steps
 cat >"$out/matmul.txt" <<'EOF'
 graph @matmul(%x: f32[B, 96], %w: f32[96, 80]) where 1 <= B <= 512 {

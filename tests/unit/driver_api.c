@@ -272,6 +272,21 @@ static void *compile_and_run(void *arg)
 	return ok ? arg : NULL;
 }
 
+/* The folder that options name is the only one: before the library is loaded, so this test is the first. */
+static void test_llvm_folder(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftOptions o = {.size = sizeof o, .backend = WEFT_BACKEND_LLVM, .llvm_folder = "/nowhere"};
+	WeftGraph *g = weft_parse(w, silu, "silu");
+	assert_non_null(g);
+	assert_false(weft_compile(w, g, &o, "x.so"));
+	const char *said = weft_messages(w);
+	if (!strstr(said, "(weft_llvm.so) is not in /nowhere") && !strstr(said, "built without LLVM"))
+		fail_msg("a folder without the library: %s", said);
+	weft_free(w);
+}
+
 static void test_compile_in_threads(void **state)
 {
 	(void)state;
@@ -402,6 +417,7 @@ static void test_tensor_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_llvm_folder),
 		cmocka_unit_test(test_inspect), cmocka_unit_test(test_counts), cmocka_unit_test(test_counts_refused),
 		cmocka_unit_test(test_interpret),
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_fork),

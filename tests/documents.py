@@ -63,7 +63,7 @@ with tempfile.TemporaryDirectory() as folder:
 # ---- files ----
 
 TOPS = "base|ir|frontend|passes|codegen|driver|runtime|include|tools|tests|scripts|docs|examples|bench|install"
-for name in ("README.md", "HACKING.md", "docs/kernels.md", "docs/numerics.md", "docs/c-api.md", "docs/transforms.md"):
+for name in ("README.md", "HACKING.md", "docs/kernels.md", "docs/numerics.md", "docs/c-api.md", "docs/transforms.md", "docs/defects.md"):
     text = (root / name).read_text()
     for path in set(re.findall(rf"(?<![\w./*-])((?:{TOPS})/[\w./*-]*[\w*])", text)):
         if not any(root.glob(path.rstrip("*") + "*")):
@@ -71,6 +71,16 @@ for name in ("README.md", "HACKING.md", "docs/kernels.md", "docs/numerics.md", "
 for name in ("README.md", "docs/kernels.md"):
     if "../shared" in (root / name).read_text():
         complain(f"{name} leans on ../shared, which is not part of the repository")
+
+# The tests that the table of defects names, but for what stands in parentheses, are there.
+suite = (root / "meson.build").read_text() + (root / "install/meson.build").read_text()
+rows = re.findall(r"^\| \d+ \|.*\|(.*)\|$", (root / "docs/defects.md").read_text(), re.M)
+if len(rows) != 29:
+    complain(f"docs/defects.md: {len(rows)} rows, expected 29")
+for name in {n for row in rows for n in re.findall(r"`([^`]*)`", re.sub(r"\([^)]*\)", "", row))} - {"defects"}:
+    held = any(root.glob(f"tests/{name}.txt")) or (root / f"tests/unit/{name}.c").exists() or (root / name).exists()
+    if not held and f"test('{name}" not in suite and f"benchmark('{name}'" not in suite:
+        complain(f"docs/defects.md: there is no test {name}")
 
 # ---- what a compiled model needs: README.md, docs/c-api.md ----
 

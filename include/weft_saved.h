@@ -1,0 +1,170 @@
+/* What a forward entry saves for its backward (docs/transforms.md), in one block of memory instead of a tensor for each:
+ *
+ *     uint64_t bytes = weft_saved_bytes(m, forward, sizes);            -- of what m->sizes gave for the entry
+ *     void *block = aligned_alloc(64, bytes);
+ *     why = weft_saved_outputs(m, forward, sizes, block, bytes, y);    -- sets y[k] for each output saved.K
+ *     m->run(in, sizes, x, y, work, NULL, &status);
+ *     ...                                                              -- any time later, in any order of calls
+ *     why = weft_saved_inputs(m, backward, block, bytes, z);           -- sets z[k] for each input saved.K
+ *     m->sizes(in, 1, z, ...), m->run(in, ..., z, g, ...);
+ *
+ * Forward writes into the block and backward reads from it, without a copy. A block is plain data, to be copied, and kept on
+ * another machine of the same byte order: shapes and offsets, then each tensor at a multiple of 64 bytes. A block that is no block of such an entry
+ * (truncated, of another number of tensors, of other types) is refused by weft_saved_inputs, one of another model that has the same by `run`,
+ * and one of other sizes by `sizes`. */
+#ifndef WEFT_SAVED_H
+#define WEFT_SAVED_H
+
+#include <string.h>
+
+#include "weft_model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEFT_SAVED_MAGIC INT64_C(0x3130445641535457) /* "WTSAVD01" */
+enum { WEFT_SAVED_ALIGN = 64, WEFT_SAVED_HEAD = 3, WEFT_SAVED_MOST_RANK = 64 };
+
+/* The block begins with numbers of 64 bits: WEFT_SAVED_MAGIC, its bytes, how many tensors; of each its offset, its type (rank,
+ * bits, code, a byte each) and its extents. */
+
+static inline int weft_saved_is(const WeftTensorInfo *t)
+{
+	const char *p = t->name;
+	if (!p || strncmp(p, "saved.", 6) || !p[6])
+		return 0;
+	for (p += 6; *p; p++)
+		if (*p < '0' || *p > '9')
+			return 0;
+	return 1;
+}
+
+static inline int64_t weft_saved_type(const WeftTensorInfo *t)
+{
+	return (int64_t)t->rank << 16 | (int64_t)t->dtype.bits << 8 | t->dtype.code;
+}
+
+static inline uint64_t weft_saved_round(uint64_t n)
+{
+	return (n + WEFT_SAVED_ALIGN - 1) / WEFT_SAVED_ALIGN * WEFT_SAVED_ALIGN;
+}
+
+/* Bytes of a tensor; false where they are not known or too many. */
+static inline int weft_saved_size(WeftDType d, uint32_t rank, const int64_t *shape, uint64_t *bytes)
+{
+	uint64_t n = d.bits / 8;
+	for (uint32_t k = 0; k < rank; k++) {
+		if (shape[k] < 0 || (shape[k] > 0 && n > (UINT64_MAX >> 8) / (uint64_t)shape[k]))
+			return 0;
+		n *= (uint64_t)shape[k];
+	}
+	*bytes = n;
+	return 1;
+}
+
+/* Numbers before the tensors. */
+static inline uint64_t weft_saved_head(const WeftModel *m, const WeftEntry *e, int64_t *count)
+{
+	uint64_t n = WEFT_SAVED_HEAD;
+	*count = 0;
+	for (uint32_t k = 0; k < e->noutput; k++)
+		if (weft_saved_is(weft_output(m, e, k))) {
+			n += 2 + weft_output(m, e, k)->rank;
+			++*count;
+		}
+	return n;
+}
+
+/* How large a block is, a multiple of 64. 0: the entry saves nothing, or `sizes` is not of it. */
+static inline uint64_t weft_saved_bytes(const WeftModel *m, const WeftEntry *forward, const WeftSizes *s)
+{
+	int64_t count;
+	uint64_t n = weft_saved_round(8 * weft_saved_head(m, forward, &count));
+	for (uint32_t k = 0; k < forward->noutput; k++) {
+		const WeftTensorInfo *t = weft_output(m, forward, k);
+		uint64_t bytes;
+		if (!weft_saved_is(t))
+			continue;
+		if (!weft_saved_size(t->dtype, t->rank, weft_output_shape(m, forward, s, k), &bytes) || n > UINT64_MAX >> 1)
+			return 0;
+		n += weft_saved_round(bytes);
+	}
+	return count ? n : 0;
+}
+
+/* The tensors outputs[k] of forward that are saved lie in the block from now on. `bytes` of it are there, 8-byte aligned (64 is
+ * best). NULL, or what is wrong. */
+static inline const char *weft_saved_outputs(const WeftModel *m, const WeftEntry *forward, const WeftSizes *s, void *block, uint64_t bytes,
+					     WeftTensor *outputs)
+{
+	int64_t *head = (int64_t *)block, count;
+	uint64_t need = weft_saved_bytes(m, forward, s), at = weft_saved_round(8 * weft_saved_head(m, forward, &count));
+	if (!need)
+		return "the entry saves nothing";
+	if (!block || (uintptr_t)block % 8 || bytes < need)
+		return "the block is too small, or not aligned to 8 bytes";
+	*head++ = WEFT_SAVED_MAGIC;
+	*head++ = (int64_t)need;
+	*head++ = count;
+	for (uint32_t k = 0; k < forward->noutput; k++) {
+		const WeftTensorInfo *t = weft_output(m, forward, k);
+		uint64_t size = 0;
+		if (!weft_saved_is(t))
+			continue;
+		*head++ = (int64_t)at;
+		*head++ = weft_saved_type(t);
+		memcpy(head, weft_output_shape(m, forward, s, k), t->rank * sizeof *head);
+		memset(&outputs[k], 0, sizeof outputs[k]);
+		outputs[k].data = (char *)block + at;
+		outputs[k].device.type = WEFT_CPU;
+		outputs[k].ndim = (int32_t)t->rank;
+		outputs[k].dtype = t->dtype;
+		outputs[k].shape = head;
+		weft_saved_size(t->dtype, t->rank, head, &size);
+		at += weft_saved_round(size);
+		head += t->rank;
+	}
+	return NULL;
+}
+
+/* The tensors inputs[k] of backward that are saved are those of the block, which forward wrote and which is only read. NULL, or
+ * why it is no block of this entry. */
+static inline const char *weft_saved_inputs(const WeftModel *m, const WeftEntry *backward, void *block, uint64_t bytes, WeftTensor *inputs)
+{
+	static const char *const broken = "this is no block of saved tensors, or not all of it";
+	static const char *const other = "the block was saved by another entry";
+	const int64_t *all = (const int64_t *)block;
+	uint64_t words = bytes / 8, at = WEFT_SAVED_HEAD;
+	int64_t count = 0;
+	if (!block || (uintptr_t)block % 8 || words < at || all[0] != WEFT_SAVED_MAGIC || all[1] < 0 || (uint64_t)all[1] > bytes)
+		return broken;
+	for (uint32_t k = 0; k < backward->ninput; k++) {
+		const WeftTensorInfo *t = weft_input(m, backward, k);
+		uint64_t size;
+		if (!weft_saved_is(t))
+			continue;
+		if (++count > all[2])
+			return other;
+		if (t->rank > WEFT_SAVED_MOST_RANK || words < at + 2 + t->rank)
+			return broken;
+		if (all[at + 1] != weft_saved_type(t))
+			return other;
+		if (!weft_saved_size(t->dtype, t->rank, all + at + 2, &size) || all[at] < 0 || all[at] % 8 || (uint64_t)all[at] > bytes ||
+		    size > bytes - (uint64_t)all[at])
+			return broken;
+		memset(&inputs[k], 0, sizeof inputs[k]);
+		inputs[k].data = (char *)block + all[at];
+		inputs[k].device.type = WEFT_CPU;
+		inputs[k].ndim = (int32_t)t->rank;
+		inputs[k].dtype = t->dtype;
+		inputs[k].shape = (int64_t *)block + at + 2;
+		at += 2 + t->rank;
+	}
+	return count && count == all[2] ? NULL : other;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

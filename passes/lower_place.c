@@ -189,7 +189,8 @@ static Sym known_integer(const Lower *s, Node n)
 Node lower_one_of(const Lower *s, Node n)
 {
 	const Graph *g = s->g;
-	Node x = node_op(g, n) == OP_reshape ? node_in(g, n, 0) : (Node){0};
+	const OpLower *l = how(s, n);
+	Node x = lower_is_map(l) && l->keeps >= KEEPS_ORDER ? node_in(g, n, 0) : (Node){0};
 	uint32_t rank = x.i ? node_rank(g, x) : 0;
 	bool one = x.i && node_rank(g, n) == rank + 1 && sym_is(s->ir->syms, node_dim(g, n, 0), 1);
 	for (uint32_t k = 0; one && k < rank; k++)

@@ -14,8 +14,6 @@ typedef struct {
 	Sym off[MAX_RANK];
 } NodePlace;
 
-enum { MAX_KERNEL_AXES = 24 }; /* schedules handle as many */
-
 typedef struct NodeInfo {
 	NodeGroup is;
 	ARRAY(NodePlace) place; /* [0] is read; all are written */

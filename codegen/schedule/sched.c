@@ -86,7 +86,7 @@ void sched_init(Sched *s, const Lowered *l, Kernel *k, const Target *target)
 	*s = (Sched){.l = l, .ir = ir, .syms = ir->syms, .arena = arena, .k = k, .target = target,
 	             .vaxis = NO_AXIS, .lanes = 1, .naxis = k->axis.n,
 	             .outer = (UINT64_C(1) << k->nouter) - 1};
-	if (k->axis.n > MAX_AXES / 2)
+	if (k->axis.n > MAX_KERNEL_AXES)
 		ctx_bug(ir->ctx, "kernel %s has %u axes", k->name, k->axis.n);
 	for (uint32_t i = 0; i < k->axis.n; i++) {
 		s->var[i] = k->axis.data[i].var;

@@ -11,7 +11,7 @@
 #include "ir/kernel/shape.h"
 #include "ir/ops/op.h"
 
-enum { MAX_AXES = 48 };
+enum { MAX_AXES = 2 * MAX_KERNEL_AXES }; /* those of the kernel, and what they are merged into */
 
 #define NO_AXIS UINT32_MAX
 

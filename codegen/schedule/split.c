@@ -52,7 +52,7 @@ static bool room_to_split(const Kernel *k, uint32_t axis)
 			if (st->map[j] == axis && st->result == RESULT_LOCAL)
 				return false;
 	}
-	return k->axis.n < 24;
+	return k->axis.n < MAX_KERNEL_AXES;
 }
 
 static void split(const Lowered *l, Kernel *k, uint32_t axis, Sym d)

@@ -33,7 +33,7 @@ double tuning_tile_cycles(const Target *t, uint32_t mr, uint32_t nv)
 	double fma = mr * nv * (!fused && mul > add ? mul : add); /* sums and products have units of their own */
 	double vector = machine_cycles(m, MOP_load, DT_f32, lanes), one = machine_cycles(m, MOP_load, DT_f32, 1);
 	double load = mr * one + nv * vector + 1;
-	if (mr > 10 || mr * nv > 24)
+	if (mr > 10 || 4 * mr * nv > 3 * t->isa.nvreg)
 		fma *= 1.1;
 	double most = fma > load ? fma : load;
 	return (most < latency ? latency : most) + nv * vector;

@@ -136,6 +136,8 @@ typedef struct {
 	Sym extent;
 } Axis;
 
+enum { MAX_KERNEL_AXES = 24 }; /* of what lowering makes and schedules read */
+
 typedef struct Kernel {
 	const char *name; /* from the root's name: "conv2d_3_relu" */
 	const char *text; /* the graph lines it computes, for the comment in emitted code */

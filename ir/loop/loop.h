@@ -318,7 +318,7 @@ static inline LMem lmem_buf(uint32_t k, DType d) { return (LMem){false, k, d}; }
 /* Statements that compute nothing that is used go, and so do loops and branches decided by literals and lets
  * of what has a name already; single-use lets stay (the C compiler folds them). */
 void loop_simplify(LoopFn *);
-/* Replace unrolled loops by copies of their bodies; emitters call it first. */
+/* Loops of a few constant rounds become copies of their bodies; a part of legalising. */
 void loop_unroll(LoopFn *);
 /* Lets of literals, parameters and other immutable variables go; what reads them reads the value. */
 void loop_propagate(LoopFn *);

@@ -3,17 +3,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/intern.h"
 #include "ir/graph/dtype_api.h"
 #include "ir/ops/userop.h"
 #include "runtime/runtime.h"
 
 #define FIELD(type, name) offsetof(type, name)
 
+/* Arrays of one type, without pointers: those with equal contents are one. Layers of a model have the same shapes, and each array is
+ * a declaration that compilers take time for. */
+typedef struct {
+	Intern contents;
+	ARRAY(uint64_t) at; /* by id - 1 */
+} Shared;
+
 typedef struct {
 	ModelImage *im;
 	const Program *p;
 	const ProgramEntry *e; /* at hand */
 	uint64_t messages;     /* where they are; the entries share them */
+	Shared extents, layouts;
 } Builder;
 
 /* ---- what structures hold ---- */
@@ -102,6 +111,20 @@ static uint64_t object(ModelImage *im, const ImageType *type, const char *name, 
 	uint64_t at = reserve(im, (uint64_t)n * type->size, 16);
 	if (n)
 		array_push(im->arena, &im->object, (ImageObject){type, name, at, n, array});
+	return at;
+}
+
+/* Named stem_k where there is none of these contents. */
+static uint64_t shared(ModelImage *im, Shared *s, const ImageType *type, const char *stem, uint32_t k, const void *data, uint32_t n)
+{
+	bool fresh;
+	uint64_t bytes = (uint64_t)n * type->size;
+	uint32_t id = intern(&s->contents, data, bytes, &fresh);
+	if (!fresh)
+		return s->at.data[id - 1];
+	uint64_t at = object(im, type, arena_printf(im->arena, "%s_%u", stem, k), n, true);
+	memcpy(im->data + at, data, bytes);
+	array_push(im->arena, &s->at, at);
 	return at;
 }
 
@@ -331,23 +354,21 @@ static uint64_t add_entry(Builder *b, const ProgramEntry *e)
 
 /* ---- parameters ---- */
 
-static uint64_t add_layout(Builder *b, const Layout *l, const char *name)
+static uint64_t add_layout(Builder *b, const Layout *l, const char *stem, uint32_t k)
 {
-	uint64_t at = object(b->im, &layout_type, name, l->n, true);
+	WeftLayoutDim *w = ARENA_ARRAY(b->im->arena, WeftLayoutDim, l->n); /* zeros between its members, too */
 	for (uint32_t d = 0; d < l->n; d++) {
-		WeftLayoutDim w = {.axis = l->dim[d].axis, .divisor = l->dim[d].divisor};
-		sym_is_const(b->p->ir->syms, l->dim[d].extent, &w.extent);
-		sym_is_const(b->p->ir->syms, l->dim[d].padded, &w.padded);
-		memcpy(b->im->data + at + d * sizeof w, &w, sizeof w);
+		w[d].axis = l->dim[d].axis;
+		w[d].divisor = l->dim[d].divisor;
+		sym_is_const(b->p->ir->syms, l->dim[d].extent, &w[d].extent);
+		sym_is_const(b->p->ir->syms, l->dim[d].padded, &w[d].padded);
 	}
-	return at;
+	return shared(b->im, &b->layouts, &layout_type, stem, k, w, l->n);
 }
 
-static uint64_t add_extents(Builder *b, const Const *c, const char *name)
+static uint64_t add_extents(Builder *b, const Const *c, const char *stem, uint32_t k)
 {
-	uint64_t at = object(b->im, &i64_type, name, c->rank, true);
-	memcpy(b->im->data + at, c->dim, c->rank * sizeof *c->dim);
-	return at;
+	return shared(b->im, &b->extents, &i64_type, stem, k, c->dim, c->rank);
 }
 
 static uint64_t add_params(Builder *b)
@@ -365,9 +386,9 @@ static uint64_t add_params(Builder *b)
 		memcpy(im->data + here, &info, sizeof info);
 		point_text(im, here + FIELD(WeftParamInfo, name), c->is_param ? c->name : "");
 		if (c->rank)
-			point(im, here + FIELD(WeftParamInfo, dim), add_extents(b, c, arena_printf(im->arena, "param_dim_%u", k)));
+			point(im, here + FIELD(WeftParamInfo, dim), add_extents(b, c, "param_dim", k));
 		if (!plain)
-			point(im, here + FIELD(WeftParamInfo, layout), add_layout(b, &pc->layout, arena_printf(im->arena, "param_layout_%u", k)));
+			point(im, here + FIELD(WeftParamInfo, layout), add_layout(b, &pc->layout, "param_layout", k));
 	}
 	return at;
 }
@@ -417,7 +438,7 @@ static uint64_t add_sources(Builder *b)
 		memcpy(im->data + here, &info, sizeof info);
 		point_text(im, here + FIELD(WeftParamInfo, name), c->name);
 		if (c->rank)
-			point(im, here + FIELD(WeftParamInfo, dim), add_extents(b, c, arena_printf(im->arena, "source_dim_%u", k)));
+			point(im, here + FIELD(WeftParamInfo, dim), add_extents(b, c, "source_dim", k));
 	}
 	return at;
 }
@@ -531,6 +552,8 @@ void model_image(ModelImage *im, const Program *p, const Target *t, const char *
 {
 	*im = (ModelImage){.arena = p->ir->ctx->arena};
 	Builder b = {.im = im, .p = p};
+	intern_init(&b.extents.contents, im->arena);
+	intern_init(&b.layouts.contents, im->arena);
 	uint64_t *entry = ARENA_ARRAY(im->arena, uint64_t, p->entry.n);
 	for (uint32_t k = 0; k < p->entry.n; k++)
 		entry[k] = add_entry(&b, &p->entry.data[k]);

@@ -171,6 +171,22 @@ const LibDef lib_f32[] = {
 		"y = 1.0 - bitcast[f32](bitcast[u32](p) + shl(bitcast[u32](t), 23)); z = x * x; "
 		"small = fma(x, poly(z, 0.12837912, -0.3761232, 0.11280113, -0.026709171, "
 		"0.004914826, -0.0005619421), x); copysign(select(ge(a, 1.0), y, small), x)"},
+	/* As in f64 (math_special.c), at most 1.75 ULP; 0.25 are the polynomials'. The error of s would become 1.5 times as large, so -log(m 2**e) is
+	 * the sum of l and a rest, e log(2) + f being exact but for that, and s has a correction; y grows nearly as s does. */
+	{"erfinv_far", LIB_F32, "m", EXPAND,
+		"f = log_mantissa(m) - 1.0; e = log_exponent(m); h = e * 0.693147182; t = h + f; "
+		"low = fma(f * f, fma(f, poly(f, 0.3333324, -0.24999711, 0.20009327, -0.16684616, "
+		"0.140217, -0.121253505, 0.13913149, -0.1315232), -0.5), "
+		"((h - t) + f) + fma(e, -1.90465421e-09, fma(e, 0.693147182, -h))); "
+		"l = -(t + low); s = sqrt(l); rest = fma(-s, s, l) - ((t + l) + low); "
+		"s + fma(s, poly((s - 2.25) / (s + 2.25), -0.14198296, 0.38183206, -0.4080025, 0.24423091, -0.06298496, "
+		"-0.07321125, 0.13004096, -0.11378961, 0.033444628, 0.039180905), 0.5 * rest / s)"},
+	{"erfinv", LIB_F32, "x", 0,
+		"a = abs(x); z = a * a; "
+		"near = fma(a, poly(z, -0.11377308, 0.23201513, 0.127471, 0.0884422, 0.043959994, "
+		"0.1832579, -0.4452747, 1.109432, -1.2790844, 0.74262094), a); "
+		"far = select(lt(a, 1.0), erfinv_far(1.0 - a), select(eq(a, 1.0), inf, nan)); "
+		"copysign(select(lt(a, 0.75), near, far), x)"},
 	/* exp2(y log2|x|) in f64, to some 2**-29: s = f/(2+f), log2(m) = 2 s log2(e) (1 + z
 	 * P(z)), z = s*s. */
 	{"pow", LIB_F32, "x, y", 0,
@@ -191,7 +207,6 @@ const LibDef lib_f32[] = {
 	VIA_F64("atanh"),
 	VIA_F64("erfc"),
 	VIA_F64("erfcx"),
-	VIA_F64("erfinv"),
 	VIA_F64("lgamma"),
 	VIA_F64("digamma"),
 	VIA_F64("trigamma"),

@@ -409,6 +409,14 @@ static bool batch_while(Batch *v, Build *b, Node n, const Node *in, const bool *
 
 /* ---- invertible ---- */
 
+/* Of a block in what only some members execute: nobody asks for the inverse, and the region that it is ends. */
+static bool end_region(Batch *v, Build *b, Node n, const Node *in, const bool *batched)
+{
+	for (uint32_t k = 0; k < node_nresult(v->g, n); k++)
+		set_result(v, n, k, b_node(b, OP_checkpoint, &in[k], 1, (Attr[]){attr_none(), attr_str(v->g->ir, "end")}, 2), batched[k]);
+	return true;
+}
+
 /* Where members of a batch differ in some of what a block takes and gives, all of it has the batch. */
 static bool batch_invertible(Batch *v, Build *b, Node n, const Node *in, const bool *batched)
 {
@@ -416,18 +424,18 @@ static bool batch_invertible(Batch *v, Build *b, Node n, const Node *in, const b
 	uint32_t nin = node_nin(g, n), ny = node_nresult(g, n), first, nx = node_args(g, n, "xs", &first), nconst = nin - ny - nx;
 	Node *x = operands(v, n, in, 0);
 	bool *of = ARENA_ARRAY(g->ir->ctx->scratch, bool, nin + 1), *all = ARENA_ARRAY(g->ir->ctx->scratch, bool, nx + 1);
+	if (v->active.i)
+		return end_region(v, b, n, in, batched);
 	memset(all, true, nx * sizeof *all);
-	for (uint32_t k = 0; k < ny; k++)
-		of[k] = true;
-	for (uint32_t k = 0; k < nconst; k++)
-		of[ny + k] = batched[ny + nx + k];
-	for (uint32_t k = 0; k < ny + nx && !v->active.i; k++)
+	memset(of, true, ny * sizeof *of);
+	memcpy(of + ny, batched + ny + nx, nconst * sizeof *of);
+	for (uint32_t k = 0; k < ny + nx; k++)
 		x[k] = batch_wide(b, x[k], batched[k], v->size);
-	TRY(v->active.i || batch_body(graph_of(g, n, "inverse"), v->size, of, all, false));
-	Node new = v->active.i ? (Node){0} : again(b, n, x, nin, batch_attrs(b, n));
-	for (uint32_t k = 0; k < ny; k++)
-		set_result(v, n, k, new.i && batched[k] ? b_get(b, new, k) : in[k], batched[k]);
-	return new.i || v->active.i;
+	TRY(batch_body(graph_of(g, n, "inverse"), v->size, of, all, false));
+	Node new = again(b, n, x, nin, batch_attrs(b, n));
+	for (uint32_t k = 0; new.i && k < ny; k++)
+		set_result(v, n, k, batched[k] ? b_get(b, new, k) : in[k], batched[k]);
+	return new.i;
 }
 
 bool control_batch(Batch *v, Build *b, Node n, const Node *in, const bool *batched)

@@ -369,6 +369,41 @@ static void test_complex(void **state)
 	}
 }
 
+/* In a branch, which nobody divides: members of a batch take either, and what comes behind is in no region. */
+static const char *branches(bool marked)
+{
+	static const char *const block = "    %a = checkpoint(%x, at=\"begin\") : f64[4]\n    %y = mul(%a, %w) : f64[4]\n"
+		"    %n = eq(%y, %y) : bool[4]\n    assert(%n, message=\"no number\")\n"
+		"    %b = invertible([%y], [%a], [%w], inverse=graph @undo(%y: f64[4], %w: f64[4]) {\n      %x = div(%y, %w) : f64[4]\n"
+		"      return %x\n    }, name=\"b\") : (f64[4])\n    %z = get(%b, index=0) : f64[4]\n";
+	Text t;
+	text_init(&t, ctx->arena);
+	text_printf(&t, "graph @g(%%x: f64[4], %%w: f64[4]) {\n  %%s = reduce(%%x, kind=\"sum\", dims=[0], acc=f64) : f64[]\n"
+		    "  %%zero = full(value=0.0, shape=[], dtype=f64) : f64[]\n  %%p = lt(%%s, %%zero) : bool[]\n"
+		    "  %%c = cond(%%p, [%%x, %%w], yes=graph @yes(%%x: f64[4], %%w: f64[4]) {\n%s    return %%z\n  }, no=graph @no(%%x: f64[4], "
+		    "%%w: f64[4]) {\n    %%e = exp(%%x) : f64[4]\n    return %%e\n  }) : (f64[4])\n  %%o = get(%%c, index=0) : f64[4]\n"
+		    "  %%r = sin(%%o) : f64[4]\n  %%t = aten.softmax.int(%%r, dim=0) : f64[4]\n  return %%t\n}\n",
+		    marked ? block : "    %z = mul(%x, %w) : f64[4]\n");
+	return t.data;
+}
+
+static void test_branches(void **state)
+{
+	(void)state;
+	const bool in[2] = {true, false};
+	for (int batched = 0; batched < 2; batched++) {
+		Graph *g[2];
+		Split s[2];
+		for (int k = 0; k < 2; k++) {
+			g[k] = parsed(branches(k));
+			g[k] = batched ? transform_vmap(g[k], in, sym_int(ir->syms, 5), RANDOM_ERROR) : g[k];
+			s[k] = split_graph(g[k], -1);
+		}
+		is_close(apart(&s[1], s[0].whole));
+		assert_true(nsaved(&s[1]) >= 3); /* one if the region went on to the end */
+	}
+}
+
 /* ---- random graphs ---- */
 
 static uint64_t seed = 1;
@@ -492,6 +527,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_wrong, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_constants, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_complex, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_branches, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_random, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_deep, setup, teardown),

@@ -5,6 +5,8 @@
 #include "passes/derive_priv.h"
 #include "passes/pipeline.h"
 
+_Static_assert((int)DIM_NO_BATCH == (int)WEFT_NO_BATCH, "the options are handed on");
+
 typedef struct {
 	Weft *w;
 	const WeftGraph *from;
@@ -276,12 +278,45 @@ static Sym new_symbol(Transforming *t)
 	return v;
 }
 
-static bool choose_batched(Transforming *t)
+/* One number for each of `count` inputs or outputs, from none, one for all of them or one for each. */
+static bool spread_dims(Transforming *t, const char *what, const int32_t *dim, uint32_t ndim, uint32_t count, int32_t **out)
+{
+	if (ndim > 1 && ndim != count)
+		return ctx_error(t->w->ctx, t->from->path, "dimensions of the batch are given for %u %ss: the model has %u", ndim, what, count);
+	*out = ARENA_ARRAY(weft_arena(t->w), int32_t, count + 1);
+	for (uint32_t k = 0; k < count; k++)
+		(*out)[k] = !ndim ? 0 : dim[ndim == 1 ? 0 : k];
+	return true;
+}
+
+/* Where the batch stands, by input and output of the graph. */
+static bool choose_dims(Transforming *t, BatchDims *dims)
 {
 	const Graph *g = t->from->g;
 	const WeftVmapOptions *o = &t->vmap;
-	for (uint32_t k = 0; k < g->input.n && !o->nbatched && !o->ninput; k++)
-		t->input[k] = is_user(g, k);
+	uint32_t nin = 0, nout = 0;
+	int32_t *of[2], *in = ARENA_ARRAY(weft_arena(t->w), int32_t, g->input.n + 1), *out = ARENA_ARRAY(weft_arena(t->w), int32_t, g->output.n + 1);
+	for (uint32_t k = 0; k < g->input.n; k++)
+		nin += is_user(g, k);
+	for (uint32_t k = 0; k < g->output.n; k++)
+		nout += g->output.data[k].writes < 0;
+	TRY(spread_dims(t, "input", o->in_dim, o->nin_dim, nin, &of[0]) && spread_dims(t, "output", o->out_dim, o->nout_dim, nout, &of[1]));
+	for (uint32_t k = 0, n = 0; k < g->input.n; k++)
+		in[k] = is_user(g, k) ? of[0][n++] : 0;
+	for (uint32_t k = 0, n = 0; k < g->output.n; k++)
+		out[k] = g->output.data[k].writes < 0 ? of[1][n++] : 0;
+	*dims = (BatchDims){in, out};
+	return true;
+}
+
+/* Those that are named and have no dimension for it were not meant so. */
+static bool choose_batched(Transforming *t, const BatchDims *dims)
+{
+	const Graph *g = t->from->g;
+	const WeftVmapOptions *o = &t->vmap;
+	bool all = !o->nbatched && !o->ninput;
+	for (uint32_t k = 0; k < g->input.n && all; k++)
+		t->input[k] = is_user(g, k) && dims->in[k] != DIM_NO_BATCH;
 	for (uint32_t k = 0; k < o->ninput; k++)
 		TRY(choose_place(t, o->input[k]));
 	for (uint32_t k = 0; k < o->nbatched; k++)
@@ -291,6 +326,8 @@ static bool choose_batched(Transforming *t)
 	for (uint32_t k = 0; k < g->input.n; k++) {
 		if (t->input[k] && !is_user(g, k))
 			return ctx_error(t->w->ctx, t->from->path, "%s is state, of which a batch shares one", g->input.data[k].name);
+		if (t->input[k] && dims->in[k] == DIM_NO_BATCH)
+			return ctx_error(t->w->ctx, t->from->path, "input %s is to have a batch and is given no dimension for it", g->input.data[k].name);
 		any |= t->input[k];
 	}
 	return any || ctx_error(t->w->ctx, t->from->path, "the model has no input that could be batched");
@@ -300,14 +337,15 @@ static bool batch(void *arg)
 {
 	Transforming *t = arg;
 	TRY(begin(t, t->vmap.size, sizeof t->vmap));
-	TRY(choose_batched(t));
+	BatchDims dims;
+	TRY(choose_dims(t, &dims) && choose_batched(t, &dims));
 	if (t->vmap.extent < 0)
 		return ctx_error(t->w->ctx, t->from->path, "a batch of %lld", (long long)t->vmap.extent);
 	if (t->vmap.symbol && !text_is_identifier(t->vmap.symbol))
 		return ctx_error(t->w->ctx, t->from->path, "\"%s\" cannot be the name of a size: it must be an identifier of C",
 				 t->vmap.symbol);
 	Sym size = t->vmap.extent ? sym_int(t->from->g->ir->syms, t->vmap.extent) : new_symbol(t);
-	return done(t, transform_vmap(t->from->g, t->input, size, (Randomness)t->vmap.randomness));
+	return done(t, transform_vmap(t->from->g, t->input, size, (Randomness)t->vmap.randomness, &dims));
 }
 
 WeftGraph *weft_vmap(Weft *w, const WeftGraph *g, const WeftVmapOptions *o)

@@ -125,6 +125,7 @@ WeftGraph *weft_check_inverses(Weft *, const WeftGraph *);
 WeftGraph *weft_jvp(Weft *, const WeftGraph *, const WeftGradOptions *);
 /* Members of a batch draw the same numbers, or each its own; else a model that draws some is refused. As of torch.func.vmap. */
 typedef enum { WEFT_RANDOM_ERROR, WEFT_RANDOM_SAME, WEFT_RANDOM_DIFFERENT } WeftRandomness;
+enum { WEFT_NO_BATCH = INT32_MIN }; /* in place of a dimension: none, as None of PyTorch's */
 typedef struct {
 	uint32_t size; /* of this structure */
 	/* The inputs that have a batch, by name and by place among weft_inputs; neither: all of them. The others are shared. */
@@ -132,11 +133,20 @@ typedef struct {
 	const char *const *batched;
 	uint32_t ninput;
 	const uint32_t *input;
-	int64_t extent;     /* of the new first dimension; 0: a new symbol, which may be 0 in a call */
+	int64_t extent;     /* of the new dimension; 0: a new symbol, which may be 0 in a call */
 	const char *symbol; /* its name; NULL: "batch". A number is appended where the model has one of that name */
 	WeftRandomness randomness; /* of a model that draws random numbers */
+	/* Where the batch stands, as in_dims and out_dims of torch.func.vmap: one number for all inputs that have one, or one for each
+	 * of weft_inputs; counted among the dimensions with the batch, negative: from the last. WEFT_NO_BATCH: that input is shared,
+	 * though it was not left out above. No numbers: first everywhere. */
+	uint32_t nin_dim;
+	const int32_t *in_dim;
+	/* The same of weft_outputs. WEFT_NO_BATCH: that output is the same for all members, and given once; an error if it is not. */
+	uint32_t nout_dim;
+	const int32_t *out_dim;
 } WeftVmapOptions;
-/* The model for a batch of inputs: each that was chosen has a new first dimension, and so has every output. */
+/* The model for a batch of inputs: each that was chosen has a new dimension, and so has every output. Inputs that the model
+ * writes keep it where it is. */
 WeftGraph *weft_vmap(Weft *, const WeftGraph *, const WeftVmapOptions *);
 
 /* ---- several entries ---- */

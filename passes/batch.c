@@ -7,6 +7,9 @@
  *     return %y                                          %y = permute(%1, perm=[1, 0]) : f32[s, 3]
  *   }                                                    return %y
  *
+ * Where callers want it elsewhere an input or output is permuted, which is an index map to the kernels there, and often cancels
+ * such a one (of %y as dimension 1 nothing would be left).
+ *
  * Linear in the number of nodes: each is visited once, and its rule adds a bounded number. */
 #include "ir/ops/batch.h"
 #include "ir/ops/random.h"
@@ -83,15 +86,26 @@ static Node with_batch(const Batch *v, Node n)
 	return n.i < v->n ? v->to[n.i] : (Node){0};
 }
 
-/* A new node in the place of input k. */
-static bool batch_input(Batch *v, uint32_t k)
+/* The type with the batch as dimension `place`. */
+static TypeId type_at(Ir *ir, TypeId type, Sym size, uint32_t place)
+{
+	Type t = *ir_type_of(ir, batch_type(ir, type, size));
+	Sym dim[MAX_RANK];
+	memcpy(dim, t.dim, t.n * sizeof *dim);
+	memmove(dim, dim + 1, place * sizeof *dim);
+	dim[place] = size;
+	return ir_type(ir, t.dtype, t.n, dim);
+}
+
+/* A new node in the place of input k, with the batch as dimension `place`. */
+static bool batch_input(Batch *v, uint32_t k, uint32_t place)
 {
 	Graph *g = v->g;
 	GraphInput *in = &g->input.data[k];
 	Node old = in->node;
 	if (node_rank(g, old) == MAX_RANK)
 		return ctx_error(g->ir->ctx, NULL, "input \"%s\" has %d dimensions: there is none left for a batch", in->name, MAX_RANK);
-	Node new = graph_add(g, old, OP_input, NULL, 0, (AttrId){0}, batch_type(g->ir, node_type_id(g, old), v->size), (LocId){0});
+	Node new = graph_add(g, old, OP_input, NULL, 0, (AttrId){0}, type_at(g->ir, node_type_id(g, old), v->size, place), (LocId){0});
 	g->node_name.data[new.i] = g->node_name.data[old.i];
 	g->node_name.data[old.i] = NULL;
 	in->node = new;
@@ -309,7 +323,7 @@ bool batch_body(Graph *g, Sym size, const bool *in, const bool *want, bool mask)
 	}
 	for (uint32_t k = 0; k < g->input.n - mask; k++)
 		if (in[k])
-			TRY(batch_input(&v, k));
+			TRY(batch_input(&v, k, 0));
 	TRY(batch_run(&v));
 	b.before = (Node){0};
 	for (uint32_t k = 0; k < g->output.n; k++) {
@@ -326,56 +340,104 @@ bool batch_body(Graph *g, Sym size, const bool *in, const bool *want, bool mask)
 
 /* ---- the transform ---- */
 
-static bool check_state(const Batch *v, uint32_t k)
+/* `dim` of a value that has `rank` dimensions with the batch. */
+static bool place_of(const Graph *g, const char *what, const char *name, int32_t dim, uint32_t rank, uint32_t *place)
 {
-	Graph *g = v->g;
-	GraphOutput o = g->output.data[k];
-	if (o.writes < 0)
-		return true;
-	const GraphInput *in = &g->input.data[o.writes];
-	bool has = with_batch(v, in->node).i || in->node.i >= v->n;
-	if (!with_batch(v, o.node).i || has)
-		return true;
-	return ctx_error(g->ir->ctx, node_where(g, o.node), "the value that is written to \"%s\" differs between the members of the batch, and there "
-			 "is one of it: make it an input with a batch of its own", in->name);
-}
-
-/* Output k: what callers get has the batch, and state has none. */
-static bool set_output(Batch *v, uint32_t k)
-{
-	Graph *g = v->g;
-	GraphOutput o = g->output.data[k];
-	Build b = {.g = g};
-	TRY(check_state(v, k));
-	bool shared = o.writes >= 0 && g->input.data[o.writes].node.i < v->n;
-	if (with_batch(v, o.node).i || shared)
-		return true; /* batch_end sets it */
-	if (node_rank(g, o.node) == MAX_RANK)
-		return ctx_error(g->ir->ctx, node_where(g, o.node), "a result of %d dimensions: there is none left for a batch", MAX_RANK);
-	graph_set_output(g, k, wide(&b, o.node, v->size));
+	int32_t n = (int32_t)rank;
+	if (dim < -n || dim >= n)
+		return ctx_error(g->ir->ctx, NULL, "%s \"%s\" has %u dimensions with a batch: it cannot be dimension %d, expected %d to %d", what, name,
+				 rank, dim, -n, n - 1);
+	*place = (uint32_t)(dim < 0 ? dim + n : dim);
 	return true;
 }
 
-Graph *transform_vmap(const Graph *src, const bool *batched, Sym size, Randomness randomness)
+/* Where input k has its batch. */
+static bool place_of_input(const Graph *g, uint32_t k, uint32_t rank, const BatchDims *dims, uint32_t *place)
+{
+	return place_of(g, "input", g->input.data[k].name, dims && dims->in ? dims->in[k] : 0, rank, place);
+}
+
+/* Inputs with their batch, and, behind all inputs, permutations of those that have it elsewhere. */
+static bool batch_inputs(Batch *v, const bool *batched, const BatchDims *dims)
+{
+	Graph *g = v->g;
+	Build b = {.g = g, .before = g->first};
+	while (b.before.i && node_op(g, b.before) == OP_input)
+		b.before = node_next(g, b.before);
+	for (uint32_t k = 0; k < g->input.n; k++) {
+		const GraphInput *in = &g->input.data[k];
+		Node old = in->node;
+		uint32_t place;
+		if (!batched[k])
+			continue;
+		if (in->kind != INPUT_USER)
+			return ctx_error(g->ir->ctx, NULL, "\"%s\" is state, of which there is one for the whole batch", in->name);
+		TRY(place_of_input(g, k, node_rank(g, old) + 1, dims, &place) && batch_input(v, k, place));
+		if (place)
+			v->to[old.i] = batch_from(&b, v->to[old.i], place);
+	}
+	return true;
+}
+
+static bool is_state_without_batch(const Batch *v, GraphOutput o)
+{
+	return o.writes >= 0 && v->g->input.data[o.writes].node.i < v->n;
+}
+
+static bool check_state(const Batch *v, GraphOutput o)
+{
+	Graph *g = v->g;
+	if (!is_state_without_batch(v, o) || !with_batch(v, o.node).i)
+		return true;
+	return ctx_error(g->ir->ctx, node_where(g, o.node), "the value that is written to \"%s\" differs between the members of the batch, and there "
+			 "is one of it: make it an input with a batch of its own", g->input.data[o.writes].name);
+}
+
+/* The value of an output with the batch as dimension `place`. */
+static Node with_batch_at(Batch *v, Node y, uint32_t place)
+{
+	Build b = {.g = v->g};
+	Node has = with_batch(v, y);
+	const Type t = *ir_type_of(v->g->ir, type_at(v->g->ir, node_type_id(v->g, y), v->size, place));
+	uint32_t map[MAX_RANK];
+	if (has.i)
+		return place ? batch_to(&b, has, place) : has;
+	for (uint32_t d = 0; d < t.n - 1; d++)
+		map[d] = d + (d >= place);
+	return b_broadcast_in_dim(&b, y, t.n, t.dim, map);
+}
+
+/* Output k: what callers get has the batch, unless they want it without; what is written has it where its input does. */
+static bool set_output(Batch *v, uint32_t k, const BatchDims *dims)
+{
+	Graph *g = v->g;
+	GraphOutput o = g->output.data[k];
+	int32_t dim = o.writes < 0 && dims && dims->out ? dims->out[k] : 0;
+	uint32_t place, rank = node_rank(g, o.node) + 1;
+	TRY(check_state(v, o));
+	if (is_state_without_batch(v, o))
+		return true;
+	if (dim == DIM_NO_BATCH)
+		return !with_batch(v, o.node).i || ctx_error(g->ir->ctx, node_where(g, o.node), "output \"%s\" differs between the members of the batch: "
+							      "it needs a dimension for it", o.name);
+	if (rank > MAX_RANK)
+		return ctx_error(g->ir->ctx, node_where(g, o.node), "a result of %d dimensions: there is none left for a batch", MAX_RANK);
+	TRY(o.writes < 0 ? place_of(g, "output", o.name, dim, rank, &place) : place_of_input(g, (uint32_t)o.writes, rank, dims, &place));
+	graph_set_output(g, k, with_batch_at(v, o.node, place));
+	return true;
+}
+
+Graph *transform_vmap(const Graph *src, const bool *batched, Sym size, Randomness randomness, const BatchDims *dims)
 {
 	Graph *g = transform_begin(src, op_has_batch);
 	if (!g)
 		return NULL;
 	Batch v = batch_new(g, size);
 	v.randomness = randomness;
-	for (uint32_t k = 0; k < g->input.n; k++) {
-		const GraphInput *in = &g->input.data[k];
-		if (batched[k] && in->kind != INPUT_USER) {
-			ctx_error(g->ir->ctx, NULL, "\"%s\" is state, of which there is one for the whole batch", in->name);
-			return NULL;
-		}
-		if (batched[k] && !batch_input(&v, k))
-			return NULL;
-	}
-	if (!batch_run(&v))
+	if (!batch_inputs(&v, batched, dims) || !batch_run(&v))
 		return NULL;
 	for (uint32_t k = 0; k < g->output.n; k++)
-		if (!set_output(&v, k))
+		if (!set_output(&v, k, dims))
 			return NULL;
 	batch_end(&v);
 	graph_dce(g);

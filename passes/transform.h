@@ -72,9 +72,18 @@ bool transform_partition(Graph *joint, uint32_t ninput, uint32_t noutput, double
 /* What members of a batch draw where the key of random numbers is the same for all. */
 typedef enum { RANDOM_ERROR, RANDOM_SAME, RANDOM_DIFFERENT } Randomness;
 
-/* g for each of `size` sets of inputs: where batched[k], input k has a new first dimension of that extent, others are shared.
- * Every result that callers get has it (one that depends on no batched input is repeated). Error: state whose new value would
- * differ between them. */
-Graph *transform_vmap(const Graph *g, const bool *batched, Sym size, Randomness);
+/* Where a batch stands, counted among the dimensions with it, from behind if negative: that one of the input or result is the
+ * batch. Inside the graph it is always first, so another place is a permutation at the edge. */
+enum { DIM_NO_BATCH = INT32_MIN };
+typedef struct {
+	const int32_t *in;  /* by graph input, of those that have a batch; NULL: 0 */
+	const int32_t *out; /* by graph output, of those that callers get; DIM_NO_BATCH: the result is the same for all members, and is
+	                       given once. NULL: 0 */
+} BatchDims;
+
+/* g for each of `size` sets of inputs: where batched[k], input k has a new dimension of that extent, others are shared. Every
+ * result that callers get has it (one that depends on no batched input is repeated); dims NULL: as the first dimension. What a graph
+ * writes into an input has the batch where that has it. Error: state whose new value would differ between them; a dimension that there is not. */
+Graph *transform_vmap(const Graph *g, const bool *batched, Sym size, Randomness, const BatchDims *dims);
 
 #endif

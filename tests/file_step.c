@@ -79,28 +79,48 @@ static bool run_clean(Run *r)
 	return pipeline_clean(r->g, &o);
 }
 
+/* "NAME" or "NAME@DIM" of an input, or of an output behind ">"; which it is, and the dimension. */
+static bool find_dim(Run *r, char *word, bool output, uint32_t *which, int32_t *dim)
+{
+	const Graph *g = r->g;
+	char *at = strchr(word, '@');
+	*dim = at ? atoi(at + 1) : 0;
+	if (at)
+		*at = 0;
+	for (uint32_t k = 0, n = output ? g->output.n : g->input.n; k < n; k++)
+		if (!strcmp(output ? g->output.data[k].name : g->input.data[k].name, word)) {
+			*which = k;
+			return true;
+		}
+	return ctx_error(r->w->ctx, NULL, "no %s is called %s", output ? "output" : "input", word);
+}
+
+/* "SIZE INPUT[@DIM]... [> OUTPUT@DIM...]" */
 static bool run_vmap(Run *r)
 {
 	Arena *a = r->w->ctx->arena;
 	const char *line = header_find(a, r->test->text, "vmap:", NULL);
 	SymTab *syms = r->g->ir->syms;
 	char *save = NULL, *size = line ? strtok_r(arena_strdup(a, line), " ", &save) : NULL;
-	bool *batched = arena_calloc(a, r->g->input.n, sizeof *batched);
+	bool *batched = arena_calloc(a, r->g->input.n, sizeof *batched), output = false;
+	int32_t *in = arena_calloc(a, r->g->input.n, sizeof *in), *out = arena_calloc(a, r->g->output.n, sizeof *out);
 	if (!size)
-		return ctx_error(r->w->ctx, NULL, "expected a line \"; vmap: SIZE INPUT...\"");
-	for (char *name; (name = strtok_r(NULL, " ", &save));) {
-		uint32_t k = 0;
-		while (k < r->g->input.n && strcmp(r->g->input.data[k].name, name) != 0)
-			k++;
-		if (k == r->g->input.n)
-			return ctx_error(r->w->ctx, NULL, "no input is called %s", name);
-		batched[k] = true;
+		return ctx_error(r->w->ctx, NULL, "expected a line \"; vmap: SIZE INPUT[@DIM]... [> OUTPUT@DIM...]\"");
+	for (char *word; (word = strtok_r(NULL, " ", &save));) {
+		uint32_t k;
+		int32_t dim;
+		if (!strcmp(word, ">") && (output = true))
+			continue;
+		TRY(find_dim(r, word, output, &k, &dim));
+		(output ? out : in)[k] = dim;
+		if (!output)
+			batched[k] = true;
 	}
 	bool number = *size >= '0' && *size <= '9';
 	Sym n = number ? sym_int(syms, atoll(size)) : sym_var(syms, size, SYMVAR_SIZE, 0, SYM_INF);
 	if (!number)
 		sym_set_hint(syms, n, 3);
-	r->g = transform_vmap(r->g, batched, n, RANDOM_DIFFERENT);
+	r->g = transform_vmap(r->g, batched, n, RANDOM_DIFFERENT, &(BatchDims){in, out});
 	return r->g != NULL;
 }
 

@@ -127,6 +127,17 @@ with tempfile.TemporaryDirectory() as folder:
               "--loop-bound", "grows=10", *b)
         gives("batch", product, {"vx.0": floats(X + Y, [2, 3]), "x.1": ("q", [3], K), "x.2": floats(Y)},
               {"vy.0": [x * y for x, y in zip(X + Y, Y + Y)], "vy.1": [math.sin(x) for x in X + Y], "vy.2": K + K}, "--mode", "vmap", *b)
+        # x and k with their batch behind; %k without, as a result; a reference says so too
+        columns = [X[0], Y[0], X[1], Y[1], X[2], Y[2]]
+        turned = {"vx.0": floats(columns, [3, 2]), "x.1": ("q", [3], K), "vx.2": floats(columns, [3, 2])}
+        squares = {"vy.0": [v * v for v in X + Y], "vy.1": [math.sin(v) for v in columns], "y.2": K}
+        dims = ["--mode", "vmap", "--in-dims", "1,none,-1", "--out-dims", "0,-1,none", *b]
+        gives("batch behind", product, turned, squares, *dims)
+        gives("one number for all", product, {n: t for n, t in turned.items() if n != "vx.2"} | {"x.2": floats([1, 1, 1])},
+              {"vy.0": columns, "vy.1": squares["vy.1"], "vy.2": [7, 7, 8, 8, 9, 9]}, "--mode", "vmap", "--in-dims", "-1", "--out-dims", "1", *b)
+        of_three = {"vy.0": floats(squares["vy.0"], [2, 3]), "vy.1": floats(squares["vy.1"], [3, 2]), "y.2": ("q", [3], K)}
+        checked("batch behind", (1, 0, 0), turned | of_three, *dims)
+        checked("another batch", (0, 1, 0), turned | of_three | {"vy.0": floats([v * v for v in columns], [2, 3])}, *dims)
     checked("gradient of one", (1, 0, 0), {n: t for n, t in reference.items() if n != "g.2"}, "--mode", "vjp")
     p = command("check", product, here / "ref.safetensors", "--mode", "jvp")
     if p.returncode != 1 or "no reference has anything for --mode" not in p.stderr:
@@ -142,6 +153,19 @@ with tempfile.TemporaryDirectory() as folder:
     refused("there is no derivative by a value of dtype i64", product, "--mode", "vjp", "--wrt", "k")
     refused("no tensor ct.0: only where output 0 is one number", product, "--mode", "vjp")
     refused("it has no vx.<i>", product, "--mode", "vmap")
+    both = {"vx.0": floats(X + Y, [2, 3]), "x.1": ("q", [3], K), "vx.2": floats(X + Y, [2, 3])}
+    for option, dims, text in (("in", "2,none,0", 'input "x" has 2 dimensions with a batch: it cannot be dimension 2, expected -2 to 1'),
+                               ("in", "0,none,-3", 'input "y" has 2 dimensions with a batch: it cannot be dimension -3, expected -2 to 1'),
+                               ("out", "-3", 'has 2 dimensions with a batch: it cannot be dimension -3, expected -2 to 1'),
+                               ("in", "0,1", "--in-dims 0,1: the model has 3 inputs"), ("out", "0,0,0,0", "--out-dims 0,0,0,0: the model has 3 outputs"),
+                               ("in", "0,0,0", "no tensor vx.1, of which dimension 0 is the batch"),
+                               ("in", "none,none,0", "input x is to have a batch and is given no dimension for it"),
+                               ("out", "none", "differs between the members of the batch: it needs a dimension for it"),
+                               ("in", "0,,0", "expected dimensions or none, with commas between"), ("in", "0,none,0x", "expected dimensions or none"),
+                               ("out", "nonesuch", "expected dimensions or none"), ("in", "99999999999", "expected dimensions or none")):
+        refused(text, product, "--mode", "vmap", f"--{option}-dims", dims, inputs=both)
+    refused("--in-dims is for --mode vmap", product, "--mode", "vjp", "--in-dims", "0")
+    refused("--out-dims is for --mode vmap", product, "--out-dims", "0")
     refused("not for several as NAME=FILE", f"a={product}", "--mode", "vjp")
     refused("no tensor x.2 or y for input 2", product, "--mode", "jvp", inputs={"x.0": floats(X), "x.1": ("q", [3], K), "t.0": floats(X)})
 sys.exit(1 if bad else 0)

@@ -30,9 +30,7 @@ const Command command_check = {
 	"Models that are named, each before its references, are compiled as one with several entries, and\n"
 	"checked one by one.\n\n"
 	"  --entry NAME         of a shared object that has several\n"
-	"  --backend jit|c|llvm|loops|interp   compiled in this process (the default where weft has LLVM), to an\n"
-	"                       object by a C compiler or by LLVM and a linker; its loop IR interpreted, with\n"
-	"                       every access to memory checked (slow, needs no compiler); or the graph interpreted\n"
+	"  --backend jit|c|llvm|loops|interp   see weft run\n"
 	MODE_HELP
 	"                       (default: what the reference has gradients or tangents of). A reference without any for\n"
 	"                       the mode is skipped\n"
@@ -347,6 +345,8 @@ static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc
 			   {"--mode", OPT_STRING, &mode},
 			   {"--wrt", OPT_STRING, &wrt},
 			   {"--randomness", OPT_STRING, &o->mode.randomness},
+			   {"--in-dims", OPT_STRING, &o->mode.in_dims},
+			   {"--out-dims", OPT_STRING, &o->mode.out_dims},
 			   {"--threads", OPT_STRING, &threads},
 			   {"--sizes", OPT_STRING, &o->sizes},
 			   {"--jobs", OPT_INT, jobs},

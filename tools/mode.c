@@ -2,7 +2,7 @@
  *
  *   vjp    x.<i>, ct.<i>      ->  y.<i>, g.<i>, gp.PARAMETER
  *   jvp    x.<i>, t.<i>       ->  y.<i>, jy.<i>
- *   vmap   vx.<i>, x.<i>      ->  vy.<i>
+ *   vmap   vx.<i>, x.<i>      ->  vy.<i>, or y.<i> of what has no batch (--out-dims)
  *
  * A file decides what is asked for by what it holds: a tangent or a cotangent that it has none of is zero, and nothing is
  * computed from it. */
@@ -36,6 +36,8 @@ bool parse_mode(const char *text, const char *wrt, ModeArgs *out)
 	if (out->randomness && (out->mode != MODE_VMAP || randomness_of(out->randomness) < 0))
 		return out->mode != MODE_VMAP ? fail("--randomness is for --mode vmap"), false
 					      : (fail("--randomness is error, same or different, not %s", out->randomness), false);
+	if ((out->in_dims || out->out_dims) && out->mode != MODE_VMAP)
+		return fail("--%s-dims is for --mode vmap", out->in_dims ? "in" : "out"), false;
 	return true;
 }
 
@@ -109,6 +111,8 @@ typedef struct {
 	uint32_t *place; /* of inputs or outputs */
 	const char **wrt;
 	char *text; /* of wrt */
+	int32_t *dim, *out_dim; /* of a batch: as many as inputs, and outputs, or one */
+	uint32_t nout_dim;
 	uint32_t nplace, nwrt;
 } Asked;
 
@@ -239,19 +243,65 @@ static const WeftTensor *batched_input(const Asked *q, uint32_t k)
 	return NULL;
 }
 
+/* "0,none,-1" for count inputs or outputs, or one number for all; *n: how many. NULL, and no number: no text. */
+static bool parse_dims(const char *option, const char *text, uint32_t count, const char *what, int32_t *dim, uint32_t *n)
+{
+	*n = 0;
+	for (const char *p = text; p; p = *p ? p + 1 : NULL) {
+		char *end;
+		bool none = !strncmp(p, "none", 4);
+		long v = none ? WEFT_NO_BATCH : strtol(p, &end, 10);
+		const char *rest = none ? p + 4 : end;
+		if (rest == p || (*rest && *rest != ',') || (!none && (isspace((unsigned char)*p) || labs(v) > 1000000)))
+			return fail("%s %s: expected dimensions or none, with commas between", option, text), false;
+		if (*n >= count && *n > 0)
+			return fail("%s %s: the model has %u %s%s", option, text, (unsigned)count, what, count == 1 ? "" : "s"), false;
+		dim[(*n)++] = (int32_t)v;
+		p = rest;
+	}
+	if (*n > 1 && *n != count)
+		return fail("%s %s: the model has %u %ss", option, text, (unsigned)count, what), false;
+	return true;
+}
+
+static bool parse_all_dims(Asked *q, WeftVmapOptions *o)
+{
+	q->dim = calloc(q->ninput + q->noutput + 2, sizeof *q->dim);
+	if (!q->dim)
+		return fail("out of memory"), false;
+	q->out_dim = q->dim + q->ninput + 1;
+	bool ok = parse_dims("--in-dims", q->a->in_dims, q->ninput, "input", q->dim, &o->nin_dim) &&
+		  parse_dims("--out-dims", q->a->out_dims, q->noutput, "output", q->out_dim, &q->nout_dim);
+	o->in_dim = q->dim;
+	o->out_dim = q->out_dim;
+	o->nout_dim = q->nout_dim;
+	return ok;
+}
+
+/* What the file and the option say of input k, t: its batch, NULL if it has none there. */
+static bool take_batched(Asked *q, WeftVmapOptions *o, uint32_t k, const WeftTensor *t)
+{
+	int32_t dim = !o->nin_dim ? 0 : o->in_dim[o->nin_dim == 1 ? 0 : k];
+	if (!t)
+		return o->nin_dim < 2 || dim == WEFT_NO_BATCH ||
+		       (fail("%s: no tensor vx.%u, of which dimension %d is the batch", q->a->path, (unsigned)k, (int)dim), false);
+	q->place[q->nplace++] = k;
+	int32_t at = dim < 0 && dim != WEFT_NO_BATCH ? dim + t->ndim : dim;
+	if (at >= 0 && at < t->ndim)
+		o->extent = t->shape[at];
+	return true;
+}
+
 static WeftGraph *ask_vmap(Asked *q)
 {
 	if (!all_known(q, "vx", "input", q->input, q->ninput, false))
 		return NULL;
 	WeftVmapOptions o = {.size = sizeof o, .input = q->place};
-	for (uint32_t k = 0; k < q->ninput; k++) {
-		const WeftTensor *t = batched_input(q, k);
-		if (!t)
-			continue;
-		q->place[q->nplace++] = k;
-		if (t->ndim > 0)
-			o.extent = t->shape[0];
-	}
+	if (!parse_all_dims(q, &o))
+		return NULL;
+	for (uint32_t k = 0; k < q->ninput; k++)
+		if (!take_batched(q, &o, k, batched_input(q, k)))
+			return NULL;
 	o.ninput = q->nplace;
 	if (q->a->randomness)
 		o.randomness = (WeftRandomness)randomness_of(q->a->randomness);
@@ -285,6 +335,12 @@ static void name_rest(TensorKey *key, const WeftTensorInfo *t, uint32_t from, ui
 	}
 }
 
+/* The same for all members of a batch. */
+static bool is_shared_output(const Asked *q, uint32_t k)
+{
+	return q->nout_dim && q->out_dim[q->nout_dim == 1 ? 0 : k] == WEFT_NO_BATCH;
+}
+
 static bool name_tensors(Runner *r, const Asked *q)
 {
 	uint32_t nin, nout;
@@ -300,7 +356,7 @@ static bool name_tensors(Runner *r, const Asked *q)
 	for (uint32_t k = 0; k < q->nplace && vmap; k++)
 		r->in_key[q->place[k]].kind = "vx";
 	for (uint32_t k = 0; k < q->noutput; k++)
-		r->out_key[k] = numbered(vmap ? "vy" : "y", k);
+		r->out_key[k] = numbered(vmap && !is_shared_output(q, k) ? "vy" : "y", k);
 	if (vjp) {
 		name_rest(r->in_key, in, q->ninput, nin, q->output, q->noutput, "ct", "ct");
 		name_rest(r->out_key, out, q->noutput, nout, q->input, q->ninput, "g", "gp");
@@ -339,6 +395,7 @@ bool mode_apply(Runner *r, const ModeArgs *a)
 	free(q.place);
 	free(q.wrt);
 	free(q.text);
+	free(q.dim);
 	return ok;
 }
 

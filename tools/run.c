@@ -263,6 +263,8 @@ static int run(int argc, char **argv)
 			   {"--mode", OPT_STRING, &a.mode},
 			   {"--wrt", OPT_STRING, &a.wrt},
 			   {"--randomness", OPT_STRING, &a.transform.randomness},
+			   {"--in-dims", OPT_STRING, &a.transform.in_dims},
+			   {"--out-dims", OPT_STRING, &a.transform.out_dims},
 			   {"--threads", OPT_INT, &a.threads},
 			   {"--target", OPT_STRING, &a.o.target},
 			   {"--tune", OPT_STRING, &a.o.tune},

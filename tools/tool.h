@@ -152,6 +152,7 @@ typedef struct {
 	const WeftTensors *file; /* what it holds is what is asked for */
 	const char *path;        /* of it */
 	const char *randomness;  /* of vmap: "error", "same", "different"; NULL: the first */
+	const char *in_dims, *out_dims; /* of vmap: "0,none,-1"; NULL: 0 */
 } ModeArgs;
 #define MODE_HELP                                                                                  \
 	"  --mode vjp|jvp|vmap  of the model transformed: gradients g.<i> of the inputs from cotangents ct.<i> of the\n" \
@@ -160,7 +161,9 @@ typedef struct {
 	"                       there are zero; of a model whose output 0 is one number, a loss, without any its is 1\n" \
 	"  --wrt LIST           what is differentiated by: inputs, params (gradients gp.NAME, tangents tp.NAME), or names,\n" \
 	"                       with commas between\n"                                                 \
-	"  --randomness KIND    of vmap: random numbers are an error (default), same, or different\n"
+	"  --randomness KIND    of vmap: random numbers are an error (default), same, or different\n" \
+	"  --in-dims LIST, --out-dims LIST  of vmap: which dimension of a vx.<i> and a vy.<i> is the batch (0), one number\n" \
+	"                       for all or one for each; negative: from the last; none: it has none\n"
 /* The values of --mode and --wrt; NULL: none. False after a message. */
 bool parse_mode(const char *mode, const char *wrt, ModeArgs *);
 /* A file of references has some for it. */

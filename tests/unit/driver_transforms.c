@@ -101,6 +101,49 @@ static void test_batches(void **state)
 	weft_free(w);
 }
 
+/* x of B x 3, i and u with a batch where they are told, and results: "x[3, n] i[n] ..." */
+static void test_dims(void **state)
+{
+	(void)state;
+	const char *const x[] = {"x"};
+	const int32_t last[] = {-1}, each[] = {1, WEFT_NO_BATCH, 1}, out[] = {2, 0, WEFT_NO_BATCH}, one[] = {1}, two[] = {1, 1};
+	const int32_t shared[] = {WEFT_NO_BATCH}, far[] = {0, 0, 2}, near[] = {0, 0, -2};
+	Weft *w = weft_new();
+	WeftGraph *g = product(w);
+	WeftVmapOptions o = {.size = sizeof o, .extent = 5, .nin_dim = 3, .in_dim = each, .nout_dim = 3, .out_dim = out};
+	uint32_t n;
+	WeftGraph *b = weft_vmap(w, g, &(WeftVmapOptions){.size = sizeof o, .extent = 5, .nbatched = 1, .batched = x, .nin_dim = 3, .in_dim = each,
+							  .nout_dim = 3, .out_dim = out});
+	takes(w, b, "x i u -> y z i");
+	const WeftTensorInfo *t = weft_inputs(w, b, &n);
+	assert_true(t[0].rank == 3 && t[0].dim[1].value == 5 && t[1].rank == 0 && t[2].rank == 1 && t[2].dim[0].value == 4);
+	t = weft_outputs(w, b, &n);
+	assert_true(t[0].rank == 3 && t[0].dim[2].value == 5 && t[1].dim[0].value == 5 && t[2].rank == 0);
+	/* one for all, of those that are chosen; twice */
+	b = weft_vmap(w, g, &(WeftVmapOptions){.size = sizeof o, .extent = 5, .nbatched = 1, .batched = x, .nin_dim = 1, .in_dim = last});
+	b = weft_vmap(w, b, &(WeftVmapOptions){.size = sizeof o, .extent = 7, .nbatched = 1, .batched = x, .nin_dim = 1, .in_dim = one});
+	t = weft_inputs(w, b, &n);
+	assert_true(t[0].rank == 4 && t[0].dim[1].value == 7 && t[0].dim[3].value == 5 && t[2].rank == 1);
+	t = weft_outputs(w, b, &n);
+	assert_true(t[0].dim[0].value == 7 && t[0].dim[1].value == 5);
+	/* u is state's new value */
+	refused(w, weft_vmap(w, g, &o), "the value that is written to \"b\" differs");
+	refused(w, weft_vmap(w, g, &(WeftVmapOptions){.size = sizeof o, .nin_dim = 3, .in_dim = far}),
+		"input \"u\" has 2 dimensions with a batch: it cannot be dimension 2, expected -2 to 1");
+	refused(w, weft_vmap(w, g, &(WeftVmapOptions){.size = sizeof o, .nin_dim = 3, .in_dim = near, .nout_dim = 3, .out_dim = far}),
+		"the value that is written to \"b\" differs");
+	refused(w, weft_vmap(w, g, &(WeftVmapOptions){.size = sizeof o, .nbatched = 1, .batched = x, .nout_dim = 1, .out_dim = two}),
+		"output \"z\" has 1 dimensions with a batch: it cannot be dimension 1, expected -1 to 0");
+	refused(w, weft_vmap(w, g, &(WeftVmapOptions){.size = sizeof o, .nin_dim = 2, .in_dim = two}),
+		"dimensions of the batch are given for 2 inputs: the model has 3");
+	refused(w, weft_vmap(w, g, &(WeftVmapOptions){.size = sizeof o, .nbatched = 1, .batched = x, .nin_dim = 1, .in_dim = shared}),
+		"input x is to have a batch and is given no dimension for it");
+	refused(w, weft_vmap(w, g, &(WeftVmapOptions){.size = sizeof o, .nin_dim = 1, .in_dim = shared}), "no input that could be batched");
+	refused(w, weft_vmap(w, g, &(WeftVmapOptions){.size = sizeof o, .nbatched = 1, .batched = x, .nout_dim = 1, .out_dim = shared}),
+		"output \"y\" differs between the members of the batch: it needs a dimension for it");
+	weft_free(w);
+}
+
 static void test_refused(void **state)
 {
 	(void)state;
@@ -175,6 +218,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_choices),
 		cmocka_unit_test(test_batches),
+		cmocka_unit_test(test_dims),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_state_is_saved),
 		cmocka_unit_test(test_what_is_saved),

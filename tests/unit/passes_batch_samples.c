@@ -1,6 +1,6 @@
 /* Batches of graphs (vmap): of a sample of every op, with every choice of operands that have a batch, the results are those of one
- * call for each member; twice, with batches of nothing and of one, of sizes as numbers and as symbols; of branches and loops
- * in which members go different ways; and what is refused.
+ * call for each member; twice, with batches of nothing and of one, of sizes as numbers and as symbols, as every dimension of operands
+ * and results; of branches and loops in which members go different ways; and what is refused.
  * OP=name in the environment: that op alone, its graphs printed. */
 #include <math.h>
 #include <setjmp.h>
@@ -28,6 +28,8 @@ typedef struct Case {
 	SampleForm form;
 	uint32_t choice;      /* of operands, a bit each */
 	int64_t outer, inner; /* extents of the batches; outer < 0: one batch */
+	int32_t shift;        /* below 0: batches come first; else where they stand (place_of) */
+	bool second;          /* it is the outer one's turn */
 	bool (*check)(struct Case *, const Sample *);
 	Graph *(*derive)(const Graph *, const Wrt *);
 	Ctx *ctx;
@@ -39,8 +41,8 @@ static bool bad(const Case *c, const char *what)
 	Text t;
 	text_init(&t, c->ctx->arena);
 	ctx_print(c->ctx, &t);
-	print_error("%s %u%s, operands %x, batch %lld %lld: %s\n%s", op_name(c->op), c->k, c->form.symbolic ? " symbolic" : "", c->choice,
-		    (long long)c->outer, (long long)c->inner, what, t.n ? t.data : "");
+	print_error("%s %u%s, operands %x, batch %lld %lld, dimensions %d: %s\n%s", op_name(c->op), c->k, c->form.symbolic ? " symbolic" : "",
+		    c->choice, (long long)c->outer, (long long)c->inner, c->shift, what, t.n ? t.data : "");
 	++*c->failures;
 	return false;
 }
@@ -76,6 +78,32 @@ static Tensor part_of(const Tensor *t, int64_t j)
 	return y;
 }
 
+/* Dimension `from` becomes `to`. */
+static Tensor moved(const Case *c, const Tensor *t, uint32_t from, uint32_t to)
+{
+	if (from == to)
+		return *t;
+	Tensor y = *t;
+	int64_t size = dtype_size(t->dtype), stride[MAX_RANK], at[MAX_RANK] = {0}, step = size;
+	for (uint32_t d = t->rank; d-- > 0; step *= t->dim[d])
+		stride[d] = step;
+	for (int32_t d = (int32_t)from, way = from < to ? 1 : -1; d != (int32_t)to; d += way) {
+		int64_t s = stride[d], n = y.dim[d];
+		stride[d] = stride[d + way], stride[d + way] = s;
+		y.dim[d] = y.dim[d + way], y.dim[d + way] = n;
+	}
+	y.data = arena_alloc(c->ctx->arena, tensor_bytes(&y) + 64);
+	for (int64_t i = 0, n = tensor_numel(&y); i < n; i++) {
+		const char *x = t->data;
+		for (uint32_t d = 0; d < y.rank; d++)
+			x += at[d] * stride[d];
+		memcpy((char *)y.data + i * size, x, (size_t)size);
+		for (uint32_t d = y.rank; d-- > 0 && ++at[d] == y.dim[d];)
+			at[d] = 0;
+	}
+	return y;
+}
+
 static bool near(const Tensor *a, const Tensor *b)
 {
 	Tensor x = tensor_flat_real(a), y = tensor_flat_real(b);
@@ -91,14 +119,41 @@ static bool near(const Tensor *a, const Tensor *b)
 
 /* ---- one choice of one sample ---- */
 
+/* Of value k, which has so many dimensions without the batch: as `shift` goes on, each is at every place. */
+static uint32_t place_of(const Case *c, uint32_t k, uint32_t rank)
+{
+	return c->shift < 0 ? 0 : ((uint32_t)c->shift + k + c->second) % (rank + 1);
+}
+
+static uint32_t place_of_input(const Case *c, const Graph *g, uint32_t k)
+{
+	return place_of(c, k, node_rank(g, g->input.data[k].node));
+}
+
+static uint32_t place_of_output(const Case *c, const Graph *g, uint32_t k)
+{
+	return place_of(c, k + 1, node_rank(g, g->output.data[k].node));
+}
+
+/* Every third is counted from behind. */
+static int32_t written(uint32_t place, uint32_t rank)
+{
+	return (int32_t)place - (place % 3 == 1 ? (int32_t)rank + 1 : 0);
+}
+
 static Graph *batched(const Case *c, Graph *g, const Sample *s, int64_t extent, const char *name)
 {
 	bool in[SAMPLE_INPUTS];
-	for (uint32_t k = 0; k < s->nin; k++)
+	int32_t in_dim[SAMPLE_INPUTS], out_dim[MAX_RESULTS];
+	for (uint32_t k = 0; k < s->nin; k++) {
 		in[k] = c->choice >> k & 1;
+		in_dim[k] = written(place_of_input(c, g, k), node_rank(g, g->input.data[k].node));
+	}
+	for (uint32_t k = 0; k < g->output.n; k++)
+		out_dim[k] = written(place_of_output(c, g, k), node_rank(g, g->output.data[k].node));
 	SymTab *t = g->ir->syms;
 	Sym size = c->form.symbolic ? sym_var(t, name, SYMVAR_SIZE, 0, SYM_INF) : sym_int(t, extent);
-	Graph *y = transform_vmap(g, in, size, RANDOM_SAME);
+	Graph *y = transform_vmap(g, in, size, RANDOM_SAME, c->shift < 0 ? NULL : &(BatchDims){in_dim, out_dim});
 	Text text;
 	text_init(&text, c->ctx->arena);
 	if (y && getenv("OP")) {
@@ -130,26 +185,33 @@ static Loop loop_over(const Case *c, Graph *plain, const Tensor *in, uint32_t ni
 	return how;
 }
 
+/* in: with the batch first. */
 static bool equals_loop(const Case *c, Graph *plain, Graph *vmapped, const Tensor *in, uint32_t nin, int64_t extent)
 {
-	Tensor out[MAX_RESULTS], one[MAX_RESULTS], part[SAMPLE_INPUTS];
+	Tensor out[MAX_RESULTS], one[MAX_RESULTS], part[SAMPLE_INPUTS], given[SAMPLE_INPUTS];
+	for (uint32_t k = 0; k < nin; k++)
+		given[k] = c->choice >> k & 1 ? moved(c, &in[k], 0, place_of_input(c, plain, k)) : in[k];
 	uint32_t n = plain->output.n;
 	Loop how = loop_over(c, plain, in, nin, extent);
 	if (how == REFUSED)
 		return true;
 	if (how == OTHER_SIZES)
-		return (!interp(c->ctx, vmapped, in, nin, out, n, c->ctx->arena) && strstr(c->ctx->last->text, "results of different sizes")) ||
+		return (!interp(c->ctx, vmapped, given, nin, out, n, c->ctx->arena) && strstr(c->ctx->last->text, "results of different sizes")) ||
 		       bad(c, "members have different sizes");
-	if (!interp(c->ctx, vmapped, in, nin, out, n, c->ctx->arena))
+	if (!interp(c->ctx, vmapped, given, nin, out, n, c->ctx->arena))
 		return bad(c, "does not run");
+	for (uint32_t k = 0; k < n; k++) {
+		uint32_t place = place_of_output(c, plain, k);
+		if (out[k].rank <= place || out[k].dim[place] != extent)
+			return bad(c, "a result without its batch");
+		out[k] = moved(c, &out[k], place, 0);
+	}
 	for (int64_t j = 0; j < extent; j++) {
 		for (uint32_t k = 0; k < nin; k++)
 			part[k] = c->choice >> k & 1 ? part_of(&in[k], j) : in[k];
 		if (!interp(c->ctx, plain, part, nin, one, n, c->ctx->arena))
 			return bad(c, "does not run alone");
 		for (uint32_t k = 0; k < n; k++) {
-			if (out[k].rank == 0 || out[k].dim[0] != extent)
-				return bad(c, "a result without its batch");
 			Tensor got = part_of(&out[k], j);
 			if (!near(&got, &one[k]))
 				return bad(c, arena_printf(c->ctx->arena, "result %u of member %lld differs", k, (long long)j));
@@ -166,13 +228,18 @@ static bool check(Case *c, const Sample *s)
 		return bad(c, "is refused");
 	for (uint32_t k = 0; k < s->nin; k++)
 		in[k] = c->choice >> k & 1 ? batch_of(c, &s->in[k], c->inner, 0) : s->in[k];
+	if (c->outer < 0 || c->shift >= 0)
+		TRY(equals_loop(c, s->g, inner, in, s->nin, c->inner));
 	if (c->outer < 0)
-		return equals_loop(c, s->g, inner, in, s->nin, c->inner);
+		return true;
+	for (uint32_t k = 0; k < s->nin; k++) {
+		Tensor x = c->choice >> k & 1 ? moved(c, &in[k], 0, place_of_input(c, s->g, k)) : s->in[k];
+		in[k] = c->choice >> k & 1 ? batch_of(c, &x, c->outer, 0) : x;
+	}
+	c->second = true;
 	Graph *outer = batched(c, inner, s, c->outer, "outer");
 	if (!outer)
 		return bad(c, "is refused a second time");
-	for (uint32_t k = 0; k < s->nin; k++)
-		in[k] = c->choice >> k & 1 ? batch_of(c, &in[k], c->outer, 0) : s->in[k];
 	return equals_loop(c, inner, outer, in, s->nin, c->outer);
 }
 
@@ -200,15 +267,26 @@ static void run(Case c)
 
 /* ---- every op ---- */
 
-static uint32_t count_inputs(Op op, uint32_t k)
+/* Of operands. */
+typedef struct {
+	uint32_t n, rank[SAMPLE_INPUTS], most; /* the greatest rank */
+} Operands;
+
+static Operands operands_of(Op op, uint32_t k)
 {
 	Ctx *ctx = ctx_new();
 	assert_non_null(ctx);
 	Sample s = {0};
+	Operands o = {0};
 	if (setjmp(ctx->unwind) == 0)
 		sample_build(ir_new(ctx), op, sample_text(ctx->arena, op, k), (SampleForm){0}, &s);
+	o.n = s.nin;
+	for (uint32_t i = 0; i < o.n; i++) {
+		o.rank[i] = s.in[i].rank;
+		o.most = o.rank[i] > o.most ? o.rank[i] : o.most;
+	}
 	ctx_free(ctx);
-	return s.nin;
+	return o;
 }
 
 static bool chosen(Op op)
@@ -219,12 +297,12 @@ static bool chosen(Op op)
 
 static void run_sample(Op op, uint32_t k, uint32_t *failures)
 {
-	uint32_t nin = count_inputs(op, k), all = (UINT32_C(1) << nin) - 1;
+	uint32_t nin = operands_of(op, k).n, all = (UINT32_C(1) << nin) - 1;
 	for (uint32_t choice = 1; choice <= all; choice++) {
 		bool single = !(choice & (choice - 1));
 		if (nin > 4 && !single && choice != all)
 			continue;
-		Case c = {.op = op, .k = k, .choice = choice, .outer = -1, .inner = 3, .failures = failures, .check = check};
+		Case c = {.op = op, .k = k, .choice = choice, .outer = -1, .inner = 3, .shift = -1, .failures = failures, .check = check};
 		run(c);
 		c.form.symbolic = true;
 		c.inner = 2;
@@ -252,6 +330,45 @@ static void every_op(void **state)
 	assert_int_equal(failures, 0);
 }
 
+/* ---- every place ---- */
+
+static void run_at(Case c, uint32_t choice, uint32_t shift)
+{
+	c.choice = choice;
+	c.shift = (int32_t)shift;
+	run(c);
+}
+
+/* Of primitives each operand alone, all of them, and two neighbours, at every place that they have; of composites, whose rules know
+ * nothing of places, all at one. Two batches, which stand at different places. */
+static void run_places(Op op, uint32_t k, uint32_t *failures)
+{
+	Operands o = operands_of(op, k);
+	uint32_t all = (UINT32_C(1) << o.n) - 1;
+	Case c = {.op = op, .k = k, .outer = 3, .inner = 2, .failures = failures, .check = check};
+	bool primitive = op_is_scalar(op) || op_kind(op) == OP_PRIMITIVE;
+	if (!primitive && o.n)
+		run_at(c, all, 1);
+	for (uint32_t i = 0; primitive && i < o.n && o.n > 1; i++)
+		for (uint32_t place = 0; place <= o.rank[i]; place++)
+			run_at(c, UINT32_C(1) << i, place);
+	for (uint32_t shift = 0; primitive && o.n && shift <= o.most; shift++) {
+		run_at(c, all, shift);
+		if (o.n > 2)
+			run_at(c, UINT32_C(1) << shift % o.n | UINT32_C(1) << (shift + 1) % o.n, shift);
+	}
+}
+
+static void every_place(void **state)
+{
+	(void)state;
+	uint32_t failures = 0;
+	for (Op op = 1; op < OP_COUNT; op++)
+		for (uint32_t k = 0, n = chosen(op) ? sample_count(op) : 0; k < n; k++)
+			run_places(op, k, &failures);
+	assert_int_equal(failures, 0);
+}
+
 /* ---- derivatives of batches, batches of derivatives ---- */
 
 /* Both have the same inputs and outputs. */
@@ -264,8 +381,8 @@ static bool commutes(Case *c, const Sample *s)
 		return true;
 	Sym size = sym_int(s->g->ir->syms, c->inner);
 	memset(all, true, sizeof all);
-	Graph *first = transform_vmap(s->g, all, size, RANDOM_SAME);
-	Graph *derived = first ? c->derive(first, &(Wrt){0}) : NULL, *vmap_of = transform_vmap(plain, all, size, RANDOM_SAME);
+	Graph *first = transform_vmap(s->g, all, size, RANDOM_SAME, NULL);
+	Graph *derived = first ? c->derive(first, &(Wrt){0}) : NULL, *vmap_of = transform_vmap(plain, all, size, RANDOM_SAME, NULL);
 	if (!derived || !vmap_of)
 		return strstr(c->ctx->last->text, "has no derivative") || bad(c, vmap_of ? "a batch has no derivative" : "a derivative has no batch");
 	for (uint32_t k = 0; k < plain->input.n; k++) {
@@ -355,7 +472,7 @@ static const Flow flows[] = {
 
 static void run_flow(const Flow *f, uint32_t *failures)
 {
-	Case c = {.op = OP_while, .choice = f->choice, .inner = 3, .failures = failures, .ctx = ctx_new()};
+	Case c = {.op = OP_while, .choice = f->choice, .inner = 3, .shift = -1, .failures = failures, .ctx = ctx_new()};
 	if (setjmp(c.ctx->unwind)) {
 		bad(&c, c.ctx->bug_text);
 		return;
@@ -412,7 +529,7 @@ static void refused(const char *text, uint32_t choice, const char *why)
 	bool in[8];
 	for (uint32_t k = 0; k < 8; k++)
 		in[k] = choice >> k & 1;
-	assert_null(transform_vmap(g, in, sym_int(ir->syms, 3), RANDOM_SAME));
+	assert_null(transform_vmap(g, in, sym_int(ir->syms, 3), RANDOM_SAME, NULL));
 	if (ctx->nerror != 1 || !strstr(ctx->last->text, why))
 		fail_msg("%u errors, expected \"%s\", got %s", ctx->nerror, why, ctx->last->text);
 	ctx_free(ctx);
@@ -433,6 +550,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_op),
+		cmocka_unit_test(every_place),
 		cmocka_unit_test(derivatives),
 		cmocka_unit_test(control_flow),
 		cmocka_unit_test(refusals),

@@ -262,6 +262,45 @@ bool derivative_check(Derivative *d, Point p, Point *vjp, Point *jvp)
 	return d->no_differences || check_differences(d, &p, out, jvp->in + p.nin, of_jvp + nout);
 }
 
+/* Up to the rounding of sums whose terms are as large as the largest value of either, or as 1. */
+static bool equal_products(Derivative *d, const Tensor *forward, const Tensor *reverse, uint32_t n)
+{
+	double size = 1;
+	for (uint32_t k = 0; k < n; k++) {
+		Tensor x = tensor_flat_real(&forward[k]), y = tensor_flat_real(&reverse[k]);
+		for (int64_t i = 0; i < tensor_numel(&x); i++)
+			size = fmax(size, fmax(fabs(tensor_f64(&x, i)), fabs(tensor_f64(&y, i))));
+	}
+	for (uint32_t k = 0; k < n; k++) {
+		Tensor x = tensor_flat_real(&forward[k]), y = tensor_flat_real(&reverse[k]);
+		for (int64_t i = 0; i < tensor_numel(&x); i++) {
+			double a = tensor_f64(&x, i), b = tensor_f64(&y, i);
+			bool same = fabs(a - b) <= 1e-11 * size || a == b || (isnan(a) && isnan(b));
+			if (!same)
+				return BAD(d, "gradient %u: element %lld of the Hessian's product is %.15g forwards and %.15g backwards", k, (long long)i, a, b);
+			d->products++;
+		}
+	}
+	return true;
+}
+
+/* The Hessian of <ct, f> times t: the tangent of the gradient along t, and the gradient of the gradient's product with t, are
+ * equal, since a Hessian is symmetric. vjp: of p. */
+static bool check_hessian(Derivative *d, const Point *p, const Point *vjp)
+{
+	uint32_t nout = p->g->output.n, n = vjp->g->output.n - nout;
+	bool *by = arena_calloc(d->ctx->arena, vjp->nin + 1, sizeof *by), *of = arena_calloc(d->ctx->arena, nout + n, sizeof *of);
+	memcpy(by, p->wrt, p->nin * sizeof *by);
+	memset(of + nout, true, n * sizeof *of);
+	Graph *forward = transform_jvp(vjp->g, &(Wrt){.input = by});
+	Graph *reverse = forward ? transform_vjp(vjp->g, &(Wrt){.input = by, .output = of}) : NULL;
+	if (!reverse)
+		return bad(d, "a gradient has no derivative");
+	Point at = extended(d, vjp, forward, p->in, p->nin, p->wrt); /* a tangent of each input is a cotangent of its gradient */
+	Tensor *x = evaluate(d, forward, at.in, at.nin), *y = x ? evaluate(d, reverse, at.in, at.nin) : NULL;
+	return y && equal_products(d, x + forward->output.n - n, y + reverse->output.n - n, n);
+}
+
 bool derivative_check_twice(Derivative *d, Point p)
 {
 	Point vjp, jvp, of_vjp, of_jvp;
@@ -270,6 +309,8 @@ bool derivative_check_twice(Derivative *d, Point p)
 	d->first = d->checked;
 	if (!ok || d->no_second)
 		return ok;
+	d->what = "second derivative";
+	TRY(d->no_products || d->no_hessian || check_hessian(d, &p, &vjp));
 	d->what = "derivative of vjp";
 	TRY(derivative_check(d, vjp, &of_vjp, &of_jvp));
 	d->what = "derivative of jvp";

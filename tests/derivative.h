@@ -18,11 +18,13 @@ typedef struct {
 	uint64_t rng;
 	bool no_differences; /* the graph has kinks where its values are */
 	bool no_products;    /* its cotangents are not those of its tangents: places that are written twice */
+	bool no_hessian;     /* its second derivatives backwards are not those forwards */
 	bool print;
 	bool no_second;      /* derivative_check_twice: first derivatives only */
 	const char *what;  /* "derivative of vjp" */
 	uint32_t checked;  /* elements that were compared with differences */
 	uint32_t first;    /* those of first derivatives, after derivative_check_twice */
+	uint32_t products; /* elements of Hessians' products that agree forwards and backwards */
 	void (*failed)(void *user, const char *what);
 	void *user;
 } Derivative;
@@ -34,7 +36,8 @@ Point point_near(Derivative *, Point);
 /* The first derivative: both transforms, whose results verify, read back and have only nodes that can be derived again; <ct, J t> =
  * <J' ct, t>; differences. The derivatives as points. False after `failed`. */
 bool derivative_check(Derivative *, Point, Point *vjp, Point *jvp);
-/* The same, and of its results again: second derivatives in every nesting. */
+/* The same, and of its results again: second derivatives in every nesting; products with the Hessian, forwards over backwards against backwards
+ * twice, element by element. */
 bool derivative_check_twice(Derivative *, Point);
 
 #endif

@@ -121,7 +121,9 @@ OP(atan2) {
 	.doc = "angle of the point (b, a)",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "atan2(a, b)",
-	.deriv = {"n = a*a + b*b; select(eq(n, 0), 0, b / n)", "n = a*a + b*b; select(eq(n, 0), 0, -a / n)"},
+	/* nothing is divided by 0, where second derivatives would be NaN though nothing is selected of them */
+	.deriv = {"n = a*a + b*b; select(eq(n, 0), 0, b / select(eq(n, 0), 1, n))",
+	          "n = a*a + b*b; select(eq(n, 0), 0, -a / select(eq(n, 0), 1, n))"},
 	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; f32[9] of 0 0 1 -1 0 3 -2 0 0, f32[9] of 1 -1 0 0 2 -3 -0.5 -4 0",
 };
 OP(hypot) {
@@ -138,7 +140,7 @@ OP(copysign) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "copysign(a, b)",
 	.exact = true,
-	.deriv = {"select(eq(a, 0.0), 0.0, y / a)", "0"},
+	.deriv = {"select(eq(a, 0), 0, y / select(eq(a, 0), 1, a))", "0"},
 	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; f32[5] of 0 -1 2 3 -4, f32[5] of -1 -2 -0 0 5",
 };
 OP(nextafter) {
@@ -520,7 +522,7 @@ OP(i1) {
 	.doc = "modified Bessel function of the first kind, order 1",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "i1(x)",
-	.deriv = {"i0(x) - select(eq(x, 0), 0.5, y / x)"},
+	.deriv = {"i0(x) - select(eq(x, 0), 0.5, y / select(eq(x, 0), 1, x))"},
 	.sample = "f32[n=3, 4] in 0.5..12; f32[4] of 0 0.5 -7 -40",
 };
 OP(i1e) {
@@ -528,8 +530,8 @@ OP(i1e) {
 	.doc = "i1(x) * exp(-|x|)",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "i1e(x)",
-	.deriv = {"select(eq(x, 0), 0.5, i0e(x) - y * (sign(x) + 1 / x))"},
-	.sample = "f32[n=3, 4] in 0.5..12; f32[4] of 0 0.5 -40 300",
+	.deriv = {"select(eq(x, 0), 0.5, i0e(x) - y * (sign(x) + 1 / select(eq(x, 0), 1, x)))"},
+	.sample = "f32[n=3, 4] in 0.5..12; f32[4] of 0 0.5 -40 300; f32[3] of 0 -0.5 3",
 };
 OP(igamma) {
 	.schema = "igamma(Tensor a, Tensor x) -> Tensor",

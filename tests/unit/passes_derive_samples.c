@@ -1,6 +1,6 @@
 /* Derivatives of every operator, from its samples in f64 (the language: ir/ops/op.h), at the values of the sample and near them,
  * with sizes as numbers and as symbols; first and second derivatives, backwards and forwards in all orders, against each other and
- * against differences of values (tests/derivative.h). So an operator is tested by having a sample. What is excepted stands below,
+ * against differences of values (tests/derivative.h): forwards over backwards is backwards over backwards for each. So an operator is tested by having a sample. What is excepted stands below,
  * with the reason; an exception that is not needed fails.
  * passes_derive_samples [PART PARTS]: each PARTS-th operator only. OP=name in the environment: that op alone, its graphs printed. */
 #include <setjmp.h>
@@ -25,6 +25,7 @@ typedef enum {
 	CONVENTION = 8,    /* PyTorch's derivative is not that of the values */
 	ROUNDS = 16,       /* the sample goes through a narrower dtype */
 	BY_FIRST = 32,     /* differences are taken by the first operand only */
+	ASYMMETRIC = 64,   /* second derivatives backwards are not those forwards, nor are PyTorch's */
 } Excepted;
 
 typedef struct {
@@ -83,6 +84,7 @@ static const Exception exceptions[] = {
 	{"quantized_decomposed.choose_qparams_symmetric.tensor", ROUNDS, "scales are f32"},
 	{"quantized_decomposed.fake_quant_per_channel", ROUNDS, "scales are f32"},
 	{"torchao.dequantize_affine", ROUNDS, "scales are f32"},
+	{"aten.binary_cross_entropy", ASYMMETRIC, "a sample has 0 and 1, which are infinitely steep"},
 	{"aten.logit", KINKS, "a border in the sample"},
 	{"aten.copysign.Tensor", KINKS, "of 0 with a sign"},
 	{"pow", KINKS, "PyTorch has no derivative by the exponent of what is 0 where the exponent is"},
@@ -125,6 +127,7 @@ typedef struct {
 	uint32_t failures, refused;
 	uint32_t points;          /* samples that have derivatives */
 	uint32_t checked, second; /* elements compared with differences; those of second derivatives */
+	uint32_t products;        /* elements of products with a Hessian, forwards and backwards */
 } Case;
 
 static void failed(void *user, const char *what)
@@ -186,6 +189,7 @@ static void run_case(Case *c)
 	d.no_differences = c->how & (CONVENTION | ROUNDS) || (c->how & KINKS && !c->near);
 	d.no_products = c->how & (CONVENTION | ROUNDS);
 	d.no_second = c->how & NO_SECOND;
+	d.no_hessian = d.no_differences || c->how & ASYMMETRIC;
 	if (setjmp(ctx->unwind)) {
 		failed(c, ctx->bug_text);
 		ctx_free(ctx);
@@ -206,6 +210,7 @@ static void run_case(Case *c)
 	}
 	c->checked += d.checked;
 	c->second += d.checked - d.first;
+	c->products += d.products;
 	ctx_free(ctx);
 }
 
@@ -247,7 +252,7 @@ static void samples(void **state)
 {
 	const Part *part = *state;
 	const char *only = getenv("OP");
-	uint32_t failures = 0, ops = 0, first = 0, second = 0, checked = 0;
+	uint32_t failures = 0, ops = 0, first = 0, second = 0, checked = 0, hessians = 0;
 	for (Op op = 1; op < OP_COUNT; op++) {
 		const Exception *x = exception_of(op);
 		Case c = {0};
@@ -263,11 +268,12 @@ static void samples(void **state)
 		first += c.checked > c.second;
 		second += c.second > 0;
 		checked += c.checked;
+		hessians += c.products > 0;
 		if (c.points && !c.checked && !x)
 			failures += bad(op, "no difference tells anything of its samples");
 	}
-	print_message("%u operators, %u compared with differences, %u of these twice; %u tangents are differences of values\n", ops, first, second,
-		      checked);
+	print_message("%u operators, %u compared with differences, %u of these twice, %u by their Hessian's products; %u tangents are differences of values\n",
+		      ops, first, second, hessians, checked);
 	assert_int_equal(failures, 0);
 }
 

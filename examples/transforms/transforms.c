@@ -1,7 +1,8 @@
 /* Derivatives and batches in C: models are traced (or loaded, where a folder of .pt2 files is named), transformed, compiled in
  * this process and run. transforms [FOLDER]
  *
- * Every result is compared with a number from the formula or with a loop; the exit status is 1 if one differs. */
+ * Every result is compared with a number from the formula or with a loop, of a folder also with what torch.func gives (make.py);
+ * the exit status is 1 if one differs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,25 +13,43 @@
 static const char *folder; /* NULL: models are traced */
 static int bad;
 
-static void check(const char *what, const float *got, const float *want, int n)
-{
-	int ok = 1;
-	printf("%s:", what);
-	for (int k = 0; k < n; k++) {
-		printf(" %.4f", (double)got[k]);
-		ok &= fabsf(got[k] - want[k]) <= 1e-4f * fmaxf(1, fabsf(want[k]));
-	}
-	puts(ok ? "" : "  WRONG");
-	bad |= !ok;
-}
-
-/* ---- running ---- */
-
 static void give_up(Weft *w, const char *text)
 {
 	fputs(w ? weft_messages(w) : text, stderr);
 	exit(1);
 }
+
+static int near(const float *got, const float *want, int n)
+{
+	int ok = 1;
+	for (int k = 0; k < n; k++)
+		ok &= fabsf(got[k] - want[k]) <= 1e-4f * fmaxf(1, fabsf(want[k]));
+	return ok;
+}
+
+static int is_torch(Weft *w, const char *name, const float *got, int n)
+{
+	char path[4096];
+	snprintf(path, sizeof path, "%s/expected.safetensors", folder);
+	const WeftTensors *file = weft_tensors_read(w, path);
+	const WeftTensor *want = file ? weft_tensors_find(file, name) : NULL;
+	if (!want)
+		give_up(w, "");
+	return near(got, want->data, n);
+}
+
+/* name: of the tensor in the file. */
+static void check(Weft *w, const char *name, const char *what, const float *got, const float *want, int n)
+{
+	int ok = near(got, want, n) && (!folder || is_torch(w, name, got, n));
+	printf("%s:", what);
+	for (int k = 0; k < n; k++)
+		printf(" %.4f", (double)got[k]);
+	puts(ok ? "" : "  WRONG");
+	bad |= !ok;
+}
+
+/* ---- running ---- */
 
 /* All tensors are of f32 or c64, row-major; shapes are those of inputs with `batch` in place of symbols. The last outputs that are
  * asked for by name are copied to out[]. */
@@ -176,7 +195,7 @@ static void gradient(Weft *w)
 	const float x[2] = {0.5f, 0.75f}, one = 1, want[2] = {1.3633f, 0.1912f};
 	float g[2];
 	run(w, weft_vjp(w, function(w), NULL), 1, (Named[]){{"x", x, NULL}, {"ct.y", &one, NULL}, {"g.x", NULL, g}}, 3);
-	check("gradient of log(x0 x1) sin(x1)", g, want, 2);
+	check(w, "gradient", "gradient of log(x0 x1) sin(x1)", g, want, 2);
 }
 
 /* Forward over reverse: the derivative of the gradient along v. */
@@ -189,7 +208,7 @@ static void hessian_vector(Weft *w)
 	float hv[2];
 	WeftGraph *gradient = weft_vjp(w, function(w), NULL), *g = gradient ? weft_jvp(w, gradient, &along) : NULL;
 	run(w, g, 1, (Named[]){{"x", x, NULL}, {"ct.y", &one, NULL}, {"t.x", v, NULL}, {"jy.g.x", NULL, hv}}, 4);
-	check("Hessian times (1, 0)", hv, want, 2);
+	check(w, "hessian_vector", "Hessian times (1, 0)", hv, want, 2);
 }
 
 static void hidden(const float *x, float h[HIDDEN])
@@ -216,7 +235,7 @@ static void jacobian(Weft *w)
 		for (int i = 0; i < IN; i++)
 			for (int k = 0; k < HIDDEN; k++)
 				want[o * IN + i] += weight2[o * HIDDEN + k] * (1 - h[k] * h[k]) * weight1[k * IN + i];
-	check("Jacobian of a network", got, want, OUT * IN);
+	check(w, "jacobian", "Jacobian of a network", got, want, OUT * IN);
 }
 
 /* By a parameter, of each sample of a batch whose size is a symbol. */
@@ -236,7 +255,7 @@ static void per_sample(Weft *w)
 		for (int k = 0; k < SIZE; k++)
 			want[s * SIZE + k] = ct[s * OUT + k / HIDDEN] * h[k % HIDDEN];
 	}
-	check("gradients of samples", got, want, SAMPLES * SIZE);
+	check(w, "per_sample", "gradients of samples", got, want, SAMPLES * SIZE);
 }
 
 /* PyTorch's convention: dL/d re + i dL/d im, here conj(2 z) ct. */
@@ -245,7 +264,7 @@ static void complex_gradient(Weft *w)
 	const float z[4] = {1, 2, -0.5f, 0.25f}, ct[4] = {1, 0, 0, 1}, want[4] = {2, -4, 0.5f, -1};
 	float g[4];
 	run(w, weft_vjp(w, square(w), NULL), 1, (Named[]){{"x", z, NULL}, {"ct.y", ct, NULL}, {"g.x", NULL, g}}, 3);
-	check("gradient of z * z", g, want, 4);
+	check(w, "complex_gradient", "gradient of z * z", g, want, 4);
 }
 
 int main(int argc, char **argv)

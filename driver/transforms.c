@@ -1,4 +1,5 @@
 /* Function transforms behind the API: names and places become what passes/transform.h takes. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "driver/driver_priv.h"
@@ -67,13 +68,29 @@ static const char *input_names(const Transforming *t)
 
 static void add_param(Transforming *t, ConstId c)
 {
-	for (uint32_t k = 0; k < t->param.n; k++)
-		if (t->param.data[k].i == c.i)
-			return;
 	array_push(weft_arena(t->w), &t->param, c);
 }
 
-/* Of weights, by the order of the file; those that the graph replaces are inputs. */
+static int by_place(const void *a, const void *b)
+{
+	const ConstId *x = a, *y = b;
+	return (x->i > y->i) - (x->i < y->i);
+}
+
+/* The order of the file, whatever they were named in, each once. */
+static void order_params(Transforming *t)
+{
+	ConstId *c = t->param.data;
+	uint32_t n = 0;
+	if (t->param.n)
+		qsort(c, t->param.n, sizeof *c, by_place);
+	for (uint32_t k = 0; k < t->param.n; k++)
+		if (!n || c[n - 1].i != c[k].i)
+			c[n++] = c[k];
+	t->param.n = n;
+}
+
+/* Of weights; those that the graph replaces are inputs. */
 static bool choose_params(Transforming *t)
 {
 	const Graph *g = t->from->g;
@@ -128,6 +145,7 @@ static bool choose_wrt(Transforming *t)
 		else
 			TRY(!strcmp(name, "params") ? choose_params(t) : choose_input(t, name) || choose_param(t, name));
 	}
+	order_params(t);
 	return true;
 }
 

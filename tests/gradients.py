@@ -98,13 +98,14 @@ def close(what, got, want, within=1e-5):
         say(f"{what}: {got[:8]}, expected {want[:8]}")
 
 
-def one(here, what, model, inputs, cotangents, backend, *options):
-    """inputs: of the model; cotangents: by output."""
+def one(here, what, model, inputs, cotangents, backend, *options, wrt=None, results=None, wanted=None):
+    """inputs: of the model; cotangents: by output; wrt: of --grad; results: where there are more than cotangents; wanted: the gradients in
+    their order, by name."""
     so = here / "m.so"
-    command("compile", model, "--grad", "--backend", backend, "-o", so, *options)
-    whole = run(here, model, inputs | {f"ct.{k}": t for k, t in enumerate(cotangents)}, "--mode", "vjp", "--wrt", "inputs,params")
+    command("compile", model, f"--grad={wrt}" if wrt else "--grad", "--backend", backend, "-o", so, *options)
+    whole = run(here, model, inputs | {f"ct.{k}": t for k, t in enumerate(cotangents)}, "--mode", "vjp", "--wrt", wrt or "inputs,params")
     first = run(here, so, inputs, "--entry", "forward_saving")
-    results = len(cotangents)
+    results = results or len(cotangents)
     for k in range(results):
         close(f"{what}: y.{k}", first[f"y.{k}"][2], whole[f"y.{k}"][2])
     # the model's inputs, what was saved, cotangents
@@ -117,8 +118,12 @@ def one(here, what, model, inputs, cotangents, backend, *options):
     gradients = [f"g.{names.index(n)}" if n in names else f"gp.{n}" for n in gradients]
     if {name for name in whole if name.startswith("g")} != set(gradients):
         say(f"{what}: {gradients}, expected {list(whole)}")
+    if wanted and (gradients != list(wanted) or len(second) != len(wanted)):
+        say(f"{what}: {gradients}, expected {list(wanted)}")
     for k, name in enumerate(gradients):
         close(f"{what}: {name}", second[f"y.{k}"][2], whole[name][2])
+        if wanted:
+            close(f"{what}: {name} of PyTorch", second[f"y.{k}"][2], wanted[name][2])
     return so, passed
 
 
@@ -186,6 +191,24 @@ def reversible(here, backend):
         say(f"reversible {backend}: saved {saved}")
 
 
+# LIST of --grad: the gradients of backward, in their order
+CHOICES = {None: ["g.0", "g.2", "gp.layer.weight", "gp.layer.bias"], "inputs": ["g.0", "g.2"], "params": ["gp.layer.weight", "gp.layer.bias"],
+           "x": ["g.0"], "y": ["g.2"], "layer.bias": ["gp.layer.bias"], "scale": ["gp.scale"], "y,x": ["g.0", "g.2"],
+           "layer.weight,x": ["g.0", "gp.layer.weight"], "params,y": ["g.2", "gp.layer.weight", "gp.layer.bias"],
+           "inputs,scale": ["g.0", "g.2", "gp.scale"], "params,inputs": ["g.0", "g.2", "gp.layer.weight", "gp.layer.bias"],
+           "layer.bias,params,layer.bias,x,inputs": ["g.0", "g.2", "gp.layer.weight", "gp.layer.bias"],
+           "scale,layer.bias,layer.weight": ["gp.layer.weight", "gp.layer.bias", "gp.scale"]}
+
+
+def choices(here, backend):
+    """Each form of the list gives these gradients and no others, which are PyTorch's."""
+    tensors = read_types(data / "grad/choices.safetensors")
+    inputs = {n: t for n, t in tensors.items() if n.startswith("x.")}
+    for wrt, wanted in CHOICES.items():
+        one(here, f"choices {backend} --grad={wrt}", data / "grad/choices.pt2", inputs, [tensors["ct.0"], tensors["ct.1"]], backend, wrt=wrt,
+            results=3, wanted={n: tensors[n] for n in wanted})
+
+
 def floats(shape, start, code="f"):
     n = 1
     for d in shape:
@@ -203,6 +226,7 @@ with tempfile.TemporaryDirectory() as folder:
         refused(here, so, [*passed[:2], ("q", [], [1]), *passed[3:]], "another mark", "not what this model's forward_saving gave")
         longer = [passed[3][1][0] + 1, *passed[3][1][1:]]
         refused(here, so, [*passed[:3], floats(longer, 1), *passed[4:]], "another size", "dimension 0")
+        choices(here, backend)
         dropout(here, backend)
         sizes_of_data(here, backend)
         reversible(here, backend)

@@ -131,6 +131,21 @@ def make_nested(name, model, args, kwargs, dynamic, strict=False):
     save_file(tensors, dest / f"{name}.safetensors")
 
 
+def make_gradients():
+    """grad/choices.pt2 and what torch.func gives by all that it could be differentiated by, the buffer too."""
+    (dest / "grad").mkdir(exist_ok=True)
+    model = Choices()
+    args = (torch.tensor([[0.5, -1, 0.25], [1, 0.75, -0.5]]), torch.tensor([3, -2]), torch.tensor([[1, 0.5], [-0.25, 2]]))
+    cts = torch.tensor([[1, -0.5], [0.25, 2]]), torch.tensor([0.5, 1])
+    save("grad/choices", export(model, args), True)
+    named = dict(model.named_parameters()) | dict(model.named_buffers())
+    y, vjp = torch.func.vjp(lambda x, y, named: torch.func.functional_call(model, named, (x, args[1], y))[:2], args[0], args[2], named)
+    g0, g2, g = vjp(cts)
+    tensors = {f"x.{i}": x for i, x in enumerate(args)} | {f"ct.{i}": x for i, x in enumerate(cts)} | {"g.0": g0, "g.2": g2}
+    tensors |= {f"y.{i}": x for i, x in enumerate(y)} | {"y.2": 2 * args[1]} | {f"gp.{name}": x for name, x in g.items()}
+    save_file({name: x.detach().clone().contiguous() for name, x in tensors.items()}, dest / "grad/choices.safetensors")
+
+
 def make_replaceable():
     """replace/NAME.pt2, for set_weights: much is computed from their weights."""
     (dest / "replace").mkdir(exist_ok=True)
@@ -153,6 +168,22 @@ def save(name, program, compress):
     rewrite(tmp, dest / f"{name}.pt2", compress)
     shutil.rmtree(dest / "tmp")
     print(name, (dest / f"{name}.pt2").stat().st_size)
+
+
+class Choices(nn.Module):
+    """Two inputs and an integer between them, two parameters and a buffer, and results of which one is an integer."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+        self.layer.weight.data = torch.tensor([[0.5, -0.25, 0.75], [1, 0.5, -1]])
+        self.layer.bias.data = torch.tensor([0.25, -0.5])
+        self.register_buffer("scale", torch.tensor([2, 0.5]))
+
+    def forward(self, x, i, y):
+        h = torch.tanh(self.layer(x)) * self.scale
+        return h * y, (h + i[:, None]).prod(1), 2 * i
+
 
 
 class Folded(nn.Module):
@@ -881,3 +912,4 @@ if __name__ == "__main__":
     make("join/other", other, (torch.randint(1100, (4,)),), dynamic=({0: many},))
     make_store()
     make_replaceable()
+    make_gradients()

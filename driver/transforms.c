@@ -363,7 +363,7 @@ static bool batch(void *arg)
 		return ctx_error(t->w->ctx, t->from->path, "\"%s\" cannot be the name of a size: it must be an identifier of C",
 				 t->vmap.symbol);
 	Sym size = t->vmap.extent ? sym_int(t->from->g->ir->syms, t->vmap.extent) : new_symbol(t);
-	return done(t, transform_vmap(t->from->g, t->input, size, (Randomness)t->vmap.randomness, &dims));
+	return done(t, transform_vmap_at(t->from->g, t->input, size, (Randomness)t->vmap.randomness, &dims));
 }
 
 WeftGraph *weft_vmap(Weft *w, const WeftGraph *g, const WeftVmapOptions *o)

@@ -427,7 +427,12 @@ static bool set_output(Batch *v, uint32_t k, const BatchDims *dims)
 	return true;
 }
 
-Graph *transform_vmap(const Graph *src, const bool *batched, Sym size, Randomness randomness, const BatchDims *dims)
+Graph *transform_vmap(const Graph *g, const bool *batched, Sym size, Randomness randomness)
+{
+	return transform_vmap_at(g, batched, size, randomness, NULL);
+}
+
+Graph *transform_vmap_at(const Graph *src, const bool *batched, Sym size, Randomness randomness, const BatchDims *dims)
 {
 	Graph *g = transform_begin(src, op_has_batch);
 	if (!g)

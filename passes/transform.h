@@ -84,6 +84,8 @@ typedef struct {
 /* g for each of `size` sets of inputs: where batched[k], input k has a new dimension of that extent, others are shared. Every
  * result that callers get has it (one that depends on no batched input is repeated); dims NULL: as the first dimension. What a graph
  * writes into an input has the batch where that has it. Error: state whose new value would differ between them; a dimension that there is not. */
-Graph *transform_vmap(const Graph *g, const bool *batched, Sym size, Randomness, const BatchDims *dims);
+Graph *transform_vmap_at(const Graph *g, const bool *batched, Sym size, Randomness, const BatchDims *dims);
+/* First everywhere. */
+Graph *transform_vmap(const Graph *g, const bool *batched, Sym size, Randomness);
 
 #endif

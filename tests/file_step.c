@@ -120,7 +120,7 @@ static bool run_vmap(Run *r)
 	Sym n = number ? sym_int(syms, atoll(size)) : sym_var(syms, size, SYMVAR_SIZE, 0, SYM_INF);
 	if (!number)
 		sym_set_hint(syms, n, 3);
-	r->g = transform_vmap(r->g, batched, n, RANDOM_DIFFERENT, &(BatchDims){in, out});
+	r->g = transform_vmap_at(r->g, batched, n, RANDOM_DIFFERENT, &(BatchDims){in, out});
 	return r->g != NULL;
 }
 

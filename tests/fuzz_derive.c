@@ -211,7 +211,7 @@ static bool batch_of(Run *r, const Point *p, bool integers, Batch *b)
 		batched[k] = p->wrt[k] || (integers && k > 0 && k < r->input.n && !dtype_is_inexact(p->in[k].dtype));
 		in[k] = batched[k] ? lanes_of(r, &p->in[k], k < r->input.n ? &r->input.data[k] : NULL, k * LANES) : p->in[k];
 	}
-	Graph *g = transform_vmap(p->g, batched, sym_int(p->g->ir->syms, LANES), RANDOM_SAME, NULL);
+	Graph *g = transform_vmap(p->g, batched, sym_int(p->g->ir->syms, LANES), RANDOM_SAME);
 	*b = (Batch){{g, p->nin, in, p->wrt}, batched};
 	return g || differs(r, "vmap: %s", "no batch");
 }
@@ -259,7 +259,7 @@ static bool check_batches(Run *r, const Point *p, const Point *vjp, Batch *of_vj
 	TRY(batch_of(r, p, true, &once) && is_loop(r, p, &once, "vmap"));
 	TRY(batch_of(r, &once.p, false, &twice) && is_loop(r, &once.p, &twice, "vmap of vmap"));
 	TRY(batch_of(r, vjp, false, of_vjp) && is_loop(r, vjp, of_vjp, "vmap of vjp"));
-	Graph *g = transform_vmap(p->g, p->wrt, sym_int(p->g->ir->syms, LANES), RANDOM_SAME, NULL);
+	Graph *g = transform_vmap(p->g, p->wrt, sym_int(p->g->ir->syms, LANES), RANDOM_SAME);
 	g = g ? transform_vjp(g, &(Wrt){.input = p->wrt}) : NULL;
 	if (!g)
 		return differs(r, "vjp of vmap: %s", "no derivative");

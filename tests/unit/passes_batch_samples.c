@@ -153,7 +153,7 @@ static Graph *batched(const Case *c, Graph *g, const Sample *s, int64_t extent, 
 		out_dim[k] = written(place_of_output(c, g, k), node_rank(g, g->output.data[k].node));
 	SymTab *t = g->ir->syms;
 	Sym size = c->form.symbolic ? sym_var(t, name, SYMVAR_SIZE, 0, SYM_INF) : sym_int(t, extent);
-	Graph *y = transform_vmap(g, in, size, RANDOM_SAME, c->shift < 0 ? NULL : &(BatchDims){in_dim, out_dim});
+	Graph *y = transform_vmap_at(g, in, size, RANDOM_SAME, c->shift < 0 ? NULL : &(BatchDims){in_dim, out_dim});
 	Text text;
 	text_init(&text, c->ctx->arena);
 	if (y && getenv("OP")) {
@@ -381,8 +381,8 @@ static bool commutes(Case *c, const Sample *s)
 		return true;
 	Sym size = sym_int(s->g->ir->syms, c->inner);
 	memset(all, true, sizeof all);
-	Graph *first = transform_vmap(s->g, all, size, RANDOM_SAME, NULL);
-	Graph *derived = first ? c->derive(first, &(Wrt){0}) : NULL, *vmap_of = transform_vmap(plain, all, size, RANDOM_SAME, NULL);
+	Graph *first = transform_vmap(s->g, all, size, RANDOM_SAME);
+	Graph *derived = first ? c->derive(first, &(Wrt){0}) : NULL, *vmap_of = transform_vmap(plain, all, size, RANDOM_SAME);
 	if (!derived || !vmap_of)
 		return strstr(c->ctx->last->text, "has no derivative") || bad(c, vmap_of ? "a batch has no derivative" : "a derivative has no batch");
 	for (uint32_t k = 0; k < plain->input.n; k++) {
@@ -529,7 +529,7 @@ static void refused(const char *text, uint32_t choice, const char *why)
 	bool in[8];
 	for (uint32_t k = 0; k < 8; k++)
 		in[k] = choice >> k & 1;
-	assert_null(transform_vmap(g, in, sym_int(ir->syms, 3), RANDOM_SAME, NULL));
+	assert_null(transform_vmap(g, in, sym_int(ir->syms, 3), RANDOM_SAME));
 	if (ctx->nerror != 1 || !strstr(ctx->last->text, why))
 		fail_msg("%u errors, expected \"%s\", got %s", ctx->nerror, why, ctx->last->text);
 	ctx_free(ctx);

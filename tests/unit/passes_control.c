@@ -711,7 +711,7 @@ static Tensor lanes_of(const Tensor *x)
 static Graph *check_batch(Where w, Graph *g, const bool *batched, const Tensor *in, uint32_t nin)
 {
 	Tensor wide[40], one[40], x[40], y[40];
-	Graph *v = transform_vmap(g, batched, sym_int(ir->syms, LANES), RANDOM_SAME, NULL);
+	Graph *v = transform_vmap(g, batched, sym_int(ir->syms, LANES), RANDOM_SAME);
 	for (uint32_t k = 0; k < nin; k++)
 		wide[k] = batched[k] ? lanes_of(&in[k]) : in[k];
 	run(&w, v, wide, nin, x);

@@ -223,8 +223,8 @@ static void test_plain(void **state)
 		vjp[k] = transform_vjp(g[k], &(Wrt){0});
 		twice[k] = transform_vjp(vjp[k], &(Wrt){0});
 		jvp[k] = transform_jvp(vjp[k], &(Wrt){0});
-		batch[k] = transform_vmap(g[k], in, sym_int(ir->syms, 3), RANDOM_ERROR, NULL);
-		both[k] = transform_vmap(vjp[k], ct, sym_int(ir->syms, 2), RANDOM_ERROR, NULL);
+		batch[k] = transform_vmap(g[k], in, sym_int(ir->syms, 3), RANDOM_ERROR);
+		both[k] = transform_vmap(vjp[k], ct, sym_int(ir->syms, 2), RANDOM_ERROR);
 		assert_true(vjp[k] && twice[k] && jvp[k] && batch[k] && both[k]);
 	}
 	Graph **const made[] = {g, vjp, twice, jvp, batch, both};
@@ -253,7 +253,7 @@ static void test_split_after(void **state)
 		for (uint32_t n = 2; n <= 6; n += 4) {
 			Graph *g[2];
 			for (int j = 0; j < 2; j++)
-				g[j] = transform_vmap(parsed(chain(n, j ? PLAIN : COUPLED)), in, sym_int(ir->syms, 3), RANDOM_ERROR, NULL);
+				g[j] = transform_vmap(parsed(chain(n, j ? PLAIN : COUPLED)), in, sym_int(ir->syms, 3), RANDOM_ERROR);
 			Split s = split_graph(g[0], -1);
 			is_close(apart(&s, transform_vjp(g[1], &(Wrt){0})));
 			if (saved)

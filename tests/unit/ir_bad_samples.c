@@ -208,7 +208,7 @@ static bool try_change(const Change *c, const char *plain, Text *line)
 	Text name;
 	assert_non_null(ctx);
 	if (setjmp(ctx->unwind)) {
-		text_printf(line, "INTERNAL: %s\n", ctx->bug_text);
+		text_printf(line, " INTERNAL: %s\n", ctx->bug_text);
 		ctx_free(ctx);
 		return true;
 	}
@@ -230,11 +230,11 @@ static bool try_change(const Change *c, const char *plain, Text *line)
 		Node by = in[c->arg].i ? change_operand(g, in[c->arg], c->which, &name) : (Node){0};
 		changed = by.i != 0;
 		in[c->arg] = changed ? by : in[c->arg];
-		text_printf(line, "%s operand %u %s: ", op_name(c->op), c->arg, name.n ? name.data : "");
+		text_printf(line, " operand %u %s: ", c->arg, name.n ? name.data : "");
 	} else {
 		const Arg *arg = &schema->arg[c->arg];
 		changed = change_attr(ir, arg, c->which, rank, &attr[c->arg], &name) && op_attr_fits(ir, arg, &attr[c->arg]);
-		text_printf(line, "%s %s=%s: ", op_name(c->op), arg->name, name.n ? name.data : "");
+		text_printf(line, " %s=%s: ", arg->name, name.n ? name.data : "");
 	}
 	if (changed) {
 		Build b = {.g = g, .where = op_name(c->op)};
@@ -272,6 +272,7 @@ static void add_changes(Arena *a, Op op, Text *out)
 {
 	uint32_t nin;
 	const char *plain = plain_type(a, op, &nin);
+	text_printf(out, "%s\n", op_name(op));
 	for (uint32_t operand = 0; operand < 2; operand++)
 		for (uint32_t k = 0; k < (operand ? nin : op_schema(op)->narg); k++)
 			for (uint32_t which = 0;; which++) {

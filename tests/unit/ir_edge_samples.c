@@ -1,6 +1,6 @@
 /* The samples of the op table with one thing changed (an extent of 0 or 1, another dtype of one operand, another value of an
  * argument, an operand that is missing): results are PyTorch's, recorded in tests/data/edges.txt by tests/make_edges.py as
- * one sum with weights each. What is not PyTorch's is marked there with a "?", and must still differ, so that none stays marked
+ * one sum with weights each; behind each operator's name a line for each sample, and one for each result of that. What is not PyTorch's is marked there with a "?", and must still differ, so that none stays marked
  * that is right. OP=name in the environment: that op alone; EDGES=list: print the samples that differ. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -94,7 +94,7 @@ static bool agrees(Ctx *ctx, const Tensor *got, const char *line)
 
 /* Its name, its text, and the lines of its results with their marks. */
 typedef struct {
-	char head[MAX_LINE], line[MAX_RESULTS][256];
+	char head[2 * MAX_LINE], line[MAX_RESULTS][256];
 	uint32_t n;
 } Entry;
 
@@ -158,7 +158,7 @@ static void edges(void **state)
 	const char *only = getenv("OP");
 	uint32_t failures = 0, count = 0;
 	static Entry e;
-	static char line[MAX_LINE];
+	static char line[MAX_LINE], op[MAX_LINE];
 	FILE *f = fopen(TEST_DATA "/edges.txt", "r");
 	assert_non_null(f);
 	for (bool more = true; more;) {
@@ -175,7 +175,10 @@ static void edges(void **state)
 			count++;
 		}
 		e.n = 0;
-		memcpy(e.head, line, sizeof line);
+		if (line[0] == ' ')
+			snprintf(e.head, sizeof e.head, "%s%s", op, line);
+		else
+			snprintf(op, sizeof op, "%s", line);
 	}
 	fclose(f);
 	assert_true(count > 0);

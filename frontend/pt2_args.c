@@ -105,6 +105,8 @@ static bool sym_float(Scope *s, const json_t *arg, double *out)
 	if (kind && is(kind, "as_float"))
 		return read_double(v, out);
 	const char *name = kind && is(kind, "as_name") ? json_string_value(v) : NULL;
+	if (name && scope_find(s, name))
+		return ctx_error(im->ctx, s->where, "symbolic float %s depends on data: this operator takes constants there", name);
 	json_t *value =
 		json_object_get(json_object_get(s->graph, "sym_float_values"), name ? name : "");
 	kind = json_tag(value, &v);
@@ -282,6 +284,24 @@ static uint32_t data_float(Scope *s, const char *tag, const json_t *arg)
 	return name ? scope_find(s, name) : 0;
 }
 
+bool arg_is_data(Scope *s, const char *tag, const json_t *arg)
+{
+	return data_float(s, tag, arg) != 0;
+}
+
+bool call_has_data(Scope *s, const json_t *node)
+{
+	size_t i;
+	json_t *x, *inner;
+	json_array_foreach(json_object_get(node, "inputs"), i, x)
+	{
+		const char *tag = json_tag(json_object_get(x, "arg"), &inner);
+		if (tag && arg_is_data(s, tag, inner))
+			return true;
+	}
+	return false;
+}
+
 /* A number that depends on data, as a value without dimensions; none: it is known from the file. */
 static Node data_number(Scope *s, const char *tag, const json_t *arg)
 {
@@ -310,8 +330,7 @@ static bool number_operand(Scope *s, const Arg *a, Call *c, const char *tag, con
 	Node data = data_number(s, tag, v);
 	if (data.i) {
 		DType d = is(tag, "as_sym_float") ? DT_f32 : DT_bool;
-		if (c->in.n && c->value.data[0])
-			d = weak_dtype(s->st->value.data[c->value.data[0]].meta.dtype, d);
+		d = c->beside == DT_none ? d : weak_dtype(c->beside, d);
 		push_operand(s, c, 0);
 		c->in.data[c->in.n - 1] = b_convert(&s->b, data, d);
 		return c->in.data[c->in.n - 1].i;
@@ -519,20 +538,38 @@ static Op scalar_overload(Scope *s, const json_t *node, Op op)
 	return op;
 }
 
+/* The name without its overload, the one behind the second dot. */
+static size_t base_of(const char *name)
+{
+	const char *dot = strchr(name, '.');
+	dot = dot ? strchr(dot + 1, '.') : NULL;
+	return dot ? (size_t)(dot - name) : strlen(name);
+}
+
+/* An overload whose argument of that name is a tensor. */
+static Op overload_with_tensor(Scope *s, const Schema *schema, const char *arg)
+{
+	static const char *const overload[] = {".Tensor", ".Tensor_Tensor", ".self"}; /* of pow, of where */
+	for (size_t k = 0; k < sizeof overload / sizeof *overload; k++) {
+		Op other = op_find(arena_printf(s->st->im->ctx->scratch, "%.*s%s", (int)base_of(schema->name), schema->name, overload[k]));
+		int slot = other != OP_none ? op_arg_index(other, arg) : -1;
+		if (slot >= 0 && op_schema(other)->arg[slot].kind == ARG_tensor)
+			return other;
+	}
+	return OP_none;
+}
+
 /* x > item is gt.Tensor, as the number is a tensor here: the file says gt.Scalar, or clamp where there is clamp.Tensor. */
 static Op tensor_overload(Scope *s, const json_t *node, Op op)
 {
 	const Schema *schema = op_schema(op);
-	size_t n = strlen(schema->name), tail = strlen(".Scalar");
-	n -= n > tail && !strcmp(schema->name + n - tail, ".Scalar") ? tail : 0;
-	for (uint32_t k = 1; k < schema->narg; k++) {
+	for (uint32_t k = 0; k < schema->narg; k++) {
 		const char *tag;
 		json_t *v = arg_find(node, schema->arg[k].name, k, &tag);
 		if (!tag || schema->arg[k].kind != ARG_scalar || !data_float(s, tag, v))
 			continue;
-		Op other = op_find(arena_printf(s->st->im->ctx->scratch, "%.*s.Tensor", (int)n, schema->name));
-		int slot = other != OP_none ? op_arg_index(other, schema->arg[k].name) : -1;
-		if (slot >= 0 && op_schema(other)->arg[slot].kind == ARG_tensor)
+		Op other = overload_with_tensor(s, schema, schema->arg[k].name);
+		if (other != OP_none)
 			return other;
 	}
 	return op;
@@ -552,9 +589,25 @@ bool call_read(Scope *s, const json_t *node, Op op, Call *c)
 	return call_read_as(s, node, op_schema(c->op), c);
 }
 
+/* Of all arguments that name a tensor, wherever they stand: in where(c, 0.5, y) the number comes before y. */
+static DType tensors_dtype(Scope *s, const json_t *node, const Schema *schema)
+{
+	Promotion p = {DT_none, DT_none, DT_none};
+	for (uint32_t k = 0; k < schema->narg; k++) {
+		const char *tag;
+		json_t *v = schema_arg(node, schema, k, &tag);
+		const char *name = tag && is(tag, "as_tensor") ? json_str(v, "name") : NULL;
+		uint32_t value = name ? scope_find(s, name) : 0;
+		if (value)
+			promote_tensor(&p, s->st->value.data[value].meta.dtype, 1);
+	}
+	return promote_result(&p);
+}
+
 bool call_read_as(Scope *s, const json_t *node, const Schema *schema, Call *c)
 {
 	TRY(check_names(s, node, schema));
+	c->beside = tensors_dtype(s, node, schema);
 	for (uint32_t k = 0; k < schema->narg; k++) {
 		const char *tag;
 		json_t *v = schema_arg(node, schema, k, &tag);

@@ -360,6 +360,9 @@ Node symbolic_condition(Scope *s, const json_t *arg)
 	json_t *v;
 	const char *kind = json_tag(arg, &v);
 	const char *name = kind && !strcmp(kind, "as_name") ? json_string_value(v) : NULL;
+	uint32_t data = name ? scope_find(s, name) : 0;
+	if (data)
+		return value_read(s->st, &s->b, data);
 	json_t *value = json_object_get(json_object_get(s->graph, "sym_bool_values"), name ? name : "");
 	const char *text = json_str(json_object_get(value, "as_expr"), "expr_str");
 	ExprEnv env = {.ctx = s->st->im->ctx, .syms = s->st->im->syms};

@@ -377,6 +377,9 @@ static bool import_overwrite(Scope *s, const json_t *node, const Target *t)
 	if (from) {
 		n = b_broadcast(&s->b, value_read(st, &s->b, from), m.rank, m.size);
 		n = n.i ? b_convert(&s->b, n, m.dtype) : n;
+	} else if (kind != TARGET_ZERO && tag && !strcmp(tag, "as_sym_float")) {
+		n = arg_float_value(s, tag, v);
+		n = n.i ? b_broadcast(&s->b, b_convert(&s->b, n, m.dtype), m.rank, m.size) : n;
 	} else {
 		if (kind != TARGET_ZERO && tag && json_is_real(v)) {
 			x = attr_float(json_real_value(v));
@@ -399,16 +402,20 @@ static bool import_overwrite(Scope *s, const json_t *node, const Target *t)
 
 /* ---- assertions ---- */
 
+static bool assert_value(Scope *s, Node holds, const char *message)
+{
+	Attr attr[2] = {[1] = attr_str(s->st->im->ir, message)};
+	TRY(holds.i);
+	b_node(&s->b, OP_assert, &holds, 1, attr, 2);
+	return true;
+}
+
 /* What cannot hold is an error of the file, but in a body, which may never run: there it fails when it does. */
 static bool never_holds(Scope *s, const char *message)
 {
-	Build *b = &s->b;
 	if (!s->st->is_body)
 		return ctx_error(s->st->im->ctx, s->where, "assertion fails: %s", message);
-	Node no = b_full_attr(b, DT_bool, attr_bool(false), 0, NULL);
-	Attr attr[2] = {[1] = attr_str(s->st->im->ir, message)};
-	b_node(b, OP_assert, &no, 1, attr, 2);
-	return true;
+	return assert_value(s, b_full_attr(&s->b, DT_bool, attr_bool(false), 0, NULL), message);
 }
 
 static bool import_assert(Scope *s, const json_t *node)
@@ -423,6 +430,9 @@ static bool import_assert(Scope *s, const json_t *node)
 		v = kind ? inner : v;
 		return json_is_true(v) || never_holds(s, message);
 	}
+	uint32_t data = scope_find(s, json_string_value(inner));
+	if (data)
+		return assert_value(s, value_read(s->st, &s->b, data), message);
 	json_t *value = json_object_get(json_object_get(s->graph, "sym_bool_values"),
 					json_string_value(inner));
 	if (json_is_true(json_object_get(value, "as_bool")))
@@ -464,6 +474,15 @@ static bool import_assert_metadata(Scope *s, const json_t *node)
 static bool import_op(Scope *s, const json_t *node, const Target *t)
 {
 	Call c;
+	Results r;
+	uint32_t errors = s->st->im->ctx->nerror;
+	if (call_has_data(s, node)) {
+		TRY(read_results(s, node, &r));
+		Node n = r.n == 1 ? import_with_number(s, node, op_name(t->op), &r.data[0].meta) : (Node){0};
+		TRY(s->st->im->ctx->nerror == errors);
+		if (n.i)
+			return !r.data[0].name || scope_bind(s, r.data[0].name, value_new(s->st, n, &r.data[0].meta));
+	}
 	TRY(call_read(s, node, t->op, &c));
 	TRY(add_call(s, node, &c));
 	return import_running_stats(s, node, t->name);

@@ -209,6 +209,7 @@ typedef struct {
 	ARRAY(Node) in;
 	ARRAY(uint32_t) value; /* of operand k, 0 when it is none of the file's */
 	Attr attr[MAX_ARGS];
+	DType beside; /* of the tensors among the arguments, promoted: what a number that depends on data takes part in */
 } Call;
 
 /* Read the arguments of a file's node for `op`. False after ctx_error. */
@@ -226,6 +227,9 @@ double arg_double(const json_t *node, const char *name, size_t k, double fallbac
 uint32_t arg_value(Scope *, const json_t *node, const char *name, size_t k);
 /* A fraction as an f64 without dimensions, where it or a part of it depends on data too. None after ctx_error. */
 Node arg_float_value(Scope *, const char *tag, const json_t *arg);
+/* It is a fraction that depends on data; the call has such an argument. */
+bool arg_is_data(Scope *, const char *tag, const json_t *arg);
+bool call_has_data(Scope *, const json_t *node);
 /* A symbolic integer argument (as_int, as_sym_int). False after ctx_error. */
 bool arg_sym(Scope *, const char *tag, const json_t *arg, Sym *);
 
@@ -311,6 +315,10 @@ Node symbolic_condition(Scope *, const json_t *arg);
 bool import_hop(Scope *, const json_t *node, Target);
 
 /* ---- pt2_number.c ---- */
+
+/* The result, of this type, of an operator whose schema has a constant where the call has a fraction that depends on data: full, the alpha
+ * of a sum. None: it is another call, or an error. */
+Node import_with_number(Scope *, const json_t *node, const char *op, const Meta *);
 
 /* x.item(): an integer or a bool is a symbol from here on, a fraction a value without dimensions. */
 bool import_item(Scope *, const json_t *node);

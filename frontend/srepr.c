@@ -113,6 +113,13 @@ static bool number(Parser *p, Val *out)
 
 /* ---- calls ---- */
 
+/* item() of a fraction: no integer, so no size or guard can be made of it. */
+static bool is_fraction(const char *name)
+{
+	size_t n = !strncmp(name, "zuf", 3) ? 3 : !strncmp(name, "zf", 2) ? 2 : 0;
+	return n && name[n] && !name[n + strspn(name + n, "0123456789")];
+}
+
 /* Symbol('s77', positive=True, integer=True) */
 static bool symbol_call(Parser *p, Val *out)
 {
@@ -133,6 +140,8 @@ static bool symbol_call(Parser *p, Val *out)
 			lo = positive_kw ? 1 : 0;
 	}
 	TRY(expect(p, ")"));
+	if (is_fraction(name))
+		return expr_fail(p, "a fraction that depends on data");
 	if (lo < 0 && !is_unbacked(name))
 		lo = 0;
 	Sym s = expr_symbol(p->env, name, lo, SYM_INF);

@@ -170,6 +170,17 @@ def save(name, program, compress):
     print(name, (dest / f"{name}.pt2").stat().st_size)
 
 
+class Threshold(nn.Module):
+    """Conditions on a fraction that depends on data, which no range of sizes decides."""
+
+    def forward(self, x, y):
+        a = x.item()
+        torch._check(a * 2 + 1 > 2)
+        torch._check(a != 3)
+        torch._check((a < 3) | (a > 3.25))
+        return y * a
+
+
 class Choices(nn.Module):
     """Two inputs and an integer between them, two parameters and a buffer, and results of which one is an integer."""
 
@@ -860,6 +871,7 @@ if __name__ == "__main__":
     make("scan", Scan(), (r(2, 3), r(4, 2, 3)))
     i, yes, no = torch.tensor([0, 4]), torch.tensor([True]), torch.tensor([False])
     x, far = r(2, 3).abs(), torch.tensor([0, 5])
+    make_control("threshold", Threshold(), [(torch.tensor(a), torch.ones(3)) for a in (0.75, 0.5, 0.25, 3., 3.125, 3.5, -1.)])
     make_control("branch", Branch(), [(x, i, yes), (-x, i, no), (x, far, no), (x, far, yes), (-x, i, yes), (-x, far, yes)])
     make_control("size_branch", SizeBranch(), [(r(n, 3),) for n in (3, 4, 5, 9)], ({0: Dim.DYNAMIC},))
     make_control("newton", Newton(), [(r(b, 3).abs() + (0 if k < 4 else -3), torch.tensor(n))

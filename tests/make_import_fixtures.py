@@ -148,6 +148,21 @@ class Items(nn.Module):
         return tuple(one + two)
 
 
+class Fractions(nn.Module):
+    """Fractions from data where schemas have constants, in conditions, beside narrow and wide tensors."""
+
+    def forward(s, x, y, h, w):
+        a, b = y.item(), (y * 0 + 1.5).item()
+        torch._check(a * 2 + 1 > 0.5)
+        torch._check(a < b)
+        p = x.abs()
+        one = [torch.where(x > 0, a, x), torch.where(x > 0, x, a), torch.where(h > 0, a, h), torch.where(w > 0, w, a),
+               torch.pow(p, a), torch.pow(a, x), torch.pow(w.abs(), a), torch.pow(b, w), torch.pow(h.abs(), a)]
+        two = [torch.full((2, 3), a), torch.full((2,), b, dtype=torch.float64), torch.full_like(h, a), x.new_full((3,), a), torch.scalar_tensor(a),
+               torch.add(x, x, alpha=a), torch.add(h.repeat(32), h[2], alpha=b), x.clone().fill_(a * a)]
+        return tuple(one + two)
+
+
 class Derived(nn.Module):
     """Sizes that are expressions of others."""
 
@@ -353,6 +368,8 @@ def main():
     make("outputs", Outputs(), (r(3),), ({0: Dim("n", min=2, max=9)},))
     make("numbers", Numbers(), (r(7), r(5)), ({0: Dim("n", min=4, max=20)}, {0: Dim("m", min=2, max=9)}))
     make("items", Items(), (r(5), torch.tensor(0.75), torch.tensor(3)))
+    fraction = torch.arange(5) / 2 - 0.75
+    make("fractions", Fractions(), (fraction, torch.tensor(0.7), (fraction + 0.1).half(), fraction.double() + 0.3))
     d = Dim("d", min=2, max=30)
     make("derived", Derived(), (r(9), r(4), r(12)), ({0: 2 * d + 1}, {0: d}, {0: 3 * d}))
     make("norms", Norms(), (r(4, 3, 5), r(4, 3, 2, 2)), train=True)

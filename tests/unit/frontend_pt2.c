@@ -348,7 +348,7 @@ static void test_promote(void **state)
 static void test_seldom(void **state)
 {
 	static const char *const names[] = {"in_place_views", "writes", "copies", "memory", "outputs", "numbers",
-					    "derived", "weights", "complex", "bodies", "idle", "calls", "items", "divided",
+					    "derived", "weights", "complex", "bodies", "idle", "calls", "items", "fractions", "divided",
 					    "operators", "flags", "tangle"};
 	for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
 		assert_int_equal(check(arena_printf(f.ctx->arena, "import/%s", names[k])), 0);
@@ -397,7 +397,7 @@ static void test_imported(void **state)
 		"control/while_in_cond", "control/while_in_while", "control/refused/branch_unbounded", "sizes/uneven",
 		"control/refused/loop_integer", "import/in_place_views", "import/writes", "import/copies", "import/memory", "import/outputs",
 		"import/numbers", "import/derived", "import/norms", "import/weights", "import/complex", "import/bodies",
-		"import/idle", "import/calls", "import/half_norms", "import/divided", "import/items", "import/operators", "import/flags",
+		"import/idle", "import/calls", "import/half_norms", "import/divided", "import/items", "import/fractions", "import/operators", "import/flags",
 		"import/tangle",
 		"import/overlaps_expand", "import/overlaps_unfold", "import/overlaps_as_strided"};
 	Ctx *all = ctx_new();

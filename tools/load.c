@@ -153,6 +153,8 @@ static WeftGraph *load_file(Weft *w, const char *path, const LoadArgs *a, const 
 			o.noutput_name = split(text, item);
 		}
 		g = weft_load_with(w, path, &o);
+	} else {
+		fail("out of memory");
 	}
 	free(item);
 	free(text);

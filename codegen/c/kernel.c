@@ -67,7 +67,7 @@ static CExpr c_lx(Fn *f, Lx x)
 	static const char *const shuffle[SHUFFLE_COUNT] = {"lo", "hi", "reverse", "even", "zip_lo", "zip_hi"};
 	CUnit *u = f->u;
 	const LxData *d = lx_at(f, x);
-	CExpr in[4];
+	CExpr in[4] = {{0}};
 	for (uint32_t k = 0; k < d->nin; k++)
 		in[k] = c_lx(f, d->in[k]);
 	LType from = d->nin ? lx_at(f, d->in[0])->type : d->type;

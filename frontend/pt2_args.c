@@ -146,8 +146,7 @@ static bool sym_bool(Scope *s, const json_t *arg, bool *out)
 			 name);
 }
 
-/* Any Python scalar. False after ctx_error. */
-static bool read_scalar(Scope *s, const char *name, const char *tag, const json_t *v, Attr *out)
+bool arg_scalar(Scope *s, const char *name, const char *tag, const json_t *v, Attr *out)
 {
 	double d = 0;
 	bool b = false;
@@ -320,7 +319,7 @@ Node arg_float_value(Scope *s, const char *tag, const json_t *arg)
 	uint32_t value = data_float(s, tag, arg);
 	if (value)
 		return value_read(s->st, &s->b, value);
-	return read_scalar(s, "number", tag, arg, &x) ? b_full_attr(&s->b, DT_f64, x, 0, NULL) : (Node){0};
+	return arg_scalar(s, "number", tag, arg, &x) ? b_full_attr(&s->b, DT_f64, x, 0, NULL) : (Node){0};
 }
 
 /* A Python number where the schema wants a tensor. */
@@ -335,7 +334,7 @@ static bool number_operand(Scope *s, const Arg *a, Call *c, const char *tag, con
 		c->in.data[c->in.n - 1] = b_convert(&s->b, data, d);
 		return c->in.data[c->in.n - 1].i;
 	}
-	TRY(read_scalar(s, a->name, tag, v, &x));
+	TRY(arg_scalar(s, a->name, tag, v, &x));
 	DType like = attr_weak_dtype(&x);
 	if (c->in.n && c->value.data[0])
 		like = weak_dtype(s->st->value.data[c->value.data[0]].meta.dtype, like);
@@ -429,7 +428,7 @@ static bool read_attr(Scope *s, const Arg *a, const char *tag, const json_t *v, 
 	default:
 		break;
 	}
-	TRY(read_scalar(s, a->name, tag, v, out));
+	TRY(arg_scalar(s, a->name, tag, v, out));
 	int64_t i;
 	if (a->kind == ARG_float && out->kind == ATTR_int) {
 		if (!sym_is_const(im->syms, out->s, &i))

@@ -244,15 +244,19 @@ static bool add_call(Scope *s, const json_t *node, Call *c)
 
 /* ---- in-place operators ---- */
 
-/* The dtype of what a call means: its expansion is built to see, and goes with the dead nodes. */
+/* The dtype of what a call means: its expansion is built to see, and goes again. */
 static DType expanded_dtype(Scope *s, const Call *c, DType otherwise)
 {
+	Graph *g = s->st->g;
+	const Node last = g->last;
 	if (op_kind(c->op) != OP_COMPOSITE || op_info(c->op)->infer)
 		return otherwise;
 	AttrId attr = ir_attrs(s->st->im->ir, op_schema(c->op)->narg, c->attr);
 	Node n = op_expand(&s->b, c->op, c->in.data, c->in.n, attr);
-	s->st->rewrote = true;
-	return n.i ? node_dtype(s->st->g, n) : otherwise;
+	DType d = n.i ? node_dtype(g, n) : otherwise;
+	while (g->last.i != last.i)
+		graph_erase(g, g->last);
+	return d;
 }
 
 /* The dtype that the functional form computes, before it is stored into the dtype of the operand.
@@ -271,7 +275,7 @@ static DType functional_dtype(Scope *s, const Call *c, DType self)
 	DType d = promote_result(&p);
 	switch (op_info(c->op)->promote) {
 	case PROMOTE_NONE:
-		return d == self ? self : expanded_dtype(s, c, self);
+		return expanded_dtype(s, c, self);
 	case PROMOTE_BOOL:
 		return DT_bool;
 	case PROMOTE_FLOAT:
@@ -372,23 +376,17 @@ static bool import_overwrite(Scope *s, const json_t *node, const Target *t)
 	uint32_t from = kind == TARGET_ZERO ? 0 : arg_value(s, node, what, 1);
 	json_t *v = arg_find(node, what, 1, &tag);
 	Attr x = attr_int(st->im->ir, 0);
-	Sym sym;
 	Node n;
 	if (from) {
 		n = b_broadcast(&s->b, value_read(st, &s->b, from), m.rank, m.size);
 		n = n.i ? b_convert(&s->b, n, m.dtype) : n;
-	} else if (kind != TARGET_ZERO && tag && !strcmp(tag, "as_sym_float")) {
+	} else if (kind != TARGET_ZERO && tag && arg_is_data(s, tag, v)) {
 		n = arg_float_value(s, tag, v);
 		n = n.i ? b_broadcast(&s->b, b_convert(&s->b, n, m.dtype), m.rank, m.size) : n;
 	} else {
-		if (kind != TARGET_ZERO && tag && json_is_real(v)) {
-			x = attr_float(json_real_value(v));
-		} else if (kind != TARGET_ZERO && tag && json_is_boolean(v)) {
-			x = attr_bool(json_is_true(v));
-		} else if (kind != TARGET_ZERO) {
-			TRY(arg_sym(s, tag ? tag : "nothing", v, &sym));
-			x = attr_sym(sym);
-		}
+		if (kind != TARGET_ZERO && !tag)
+			return ctx_error(st->im->ctx, s->where, "argument %s is missing", what);
+		TRY(kind == TARGET_ZERO || arg_scalar(s, what, tag, v, &x));
 		n = b_full_attr(&s->b, m.dtype, x, m.rank, m.size);
 	}
 	if (!strcmp(t->name, "aten.copy")) {

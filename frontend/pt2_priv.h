@@ -230,6 +230,8 @@ Node arg_float_value(Scope *, const char *tag, const json_t *arg);
 /* It is a fraction that depends on data; the call has such an argument. */
 bool arg_is_data(Scope *, const char *tag, const json_t *arg);
 bool call_has_data(Scope *, const json_t *node);
+/* Any Python scalar, for the argument of that name. False after ctx_error. */
+bool arg_scalar(Scope *, const char *name, const char *tag, const json_t *arg, Attr *);
 /* A symbolic integer argument (as_int, as_sym_int). False after ctx_error. */
 bool arg_sym(Scope *, const char *tag, const json_t *arg, Sym *);
 

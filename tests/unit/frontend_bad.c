@@ -17,121 +17,26 @@
 #include "frontend/file.h"
 #include "frontend/pt2.h"
 #include "tests/golden.h"
+#include "tests/zip_file.h"
 
 /* ---- zip files in memory ---- */
 
-typedef struct {
-	char *name;
-	uint8_t *data;
-	size_t size;
-} Entry;
-
-typedef struct {
-	Entry entry[200];
-	uint32_t n;
-} Zip;
-
-typedef struct {
-	uint8_t *data;
-	size_t size;
-} Buffer;
-
-static void add(Buffer *b, const void *p, size_t n)
+static ZipFile unpack(const char *name)
 {
-	b->data = realloc(b->data, b->size + n + 1);
-	memcpy(b->data + b->size, p, n);
-	b->size += n;
-}
-
-static void add_le(Buffer *b, uint64_t v, uint32_t n)
-{
-	for (uint32_t k = 0; k < n; k++, v >>= 8)
-		add(b, &(uint8_t){(uint8_t)v}, 1);
-}
-
-static uint32_t crc(const uint8_t *p, size_t n)
-{
-	uint32_t c = ~0u;
-	while (n--) {
-		c ^= *p++;
-		for (int k = 0; k < 8; k++)
-			c = c & 1 ? 0xedb88320u ^ c >> 1 : c >> 1;
-	}
-	return ~c;
-}
-
-static void add_fields(Buffer *b, const Entry *e, uint32_t sum)
-{
-	add_le(b, 20, 2);
-	add_le(b, 0, 8); /* flags, method, time, date */
-	add_le(b, sum, 4);
-	add_le(b, e->size, 4);
-	add_le(b, e->size, 4);
-	add_le(b, strlen(e->name), 2);
-}
-
-static Buffer pack(const Zip *z)
-{
-	Buffer b = {0}, dir = {0};
-	for (uint32_t k = 0; k < z->n; k++) {
-		const Entry *e = &z->entry[k];
-		uint32_t sum = crc(e->data, e->size);
-		add(&dir, "PK\1\2\24\0", 6);
-		add_fields(&dir, e, sum);
-		add_le(&dir, 0, 12); /* extra, comment, disk, attributes */
-		add_le(&dir, b.size, 4);
-		add(&dir, e->name, strlen(e->name));
-		add(&b, "PK\3\4", 4);
-		add_fields(&b, e, sum);
-		add_le(&b, 0, 2);
-		add(&b, e->name, strlen(e->name));
-		add(&b, e->data, e->size);
-	}
-	size_t at = b.size;
-	add(&b, dir.data, dir.size);
-	add(&b, "PK\5\6\0\0\0\0", 8);
-	add_le(&b, z->n, 2);
-	add_le(&b, z->n, 2);
-	add_le(&b, dir.size, 4);
-	add_le(&b, at, 4);
-	add_le(&b, 0, 2);
-	free(dir.data);
-	return b;
-}
-
-static void put(Zip *z, const char *name, const void *data, size_t size)
-{
-	Entry *e = &z->entry[z->n++];
-	*e = (Entry){strdup(name), malloc(size + 1), size};
-	memcpy(e->data, data, size);
-	e->data[size] = 0;
-}
-
-static void drop(Zip *z)
-{
-	for (uint32_t k = 0; k < z->n; k++) {
-		free(z->entry[k].name);
-		free(z->entry[k].data);
-	}
-	z->n = 0;
-}
-
-static Zip unpack(const char *name)
-{
-	Zip z = {0};
+	ZipFile z = {0};
 	Ctx *ctx = ctx_new();
 	Archive a;
 	assert_true(archive_open(ctx, arena_printf(ctx->arena, "%s/%s.pt2", TEST_DATA, name), &a));
 	for (uint32_t k = 0; k < a.member.n; k++) {
 		Bytes raw;
 		assert_true(archive_read(ctx, &a, &a.member.data[k], &raw));
-		put(&z, a.member.data[k].name, raw.data, raw.size);
+		zip_put(&z, a.member.data[k].name, raw.data, raw.size);
 	}
 	ctx_free(ctx);
 	return z;
 }
 
-static Entry *member(Zip *z, const char *tail)
+static ZipEntry *member(ZipFile *z, const char *tail)
 {
 	for (uint32_t k = 0; k < z->n; k++) {
 		size_t n = strlen(z->entry[k].name), t = strlen(tail);
@@ -143,7 +48,7 @@ static Entry *member(Zip *z, const char *tail)
 }
 
 /* Replace the first occurrence of a text. */
-static void edit(Entry *e, const char *from, const char *to)
+static void edit(ZipEntry *e, const char *from, const char *to)
 {
 	char *at = strstr((char *)e->data, from);
 	if (!at)
@@ -206,10 +111,10 @@ static bool loads(const uint8_t *data, size_t size, const char *model, char *tex
 	return ok;
 }
 
-static void refused(Zip *z, const char *model, const char *why)
+static void refused(ZipFile *z, const char *model, const char *why)
 {
 	char text[4000];
-	Buffer b = pack(z);
+	ZipBytes b = zip_pack(z);
 	if (loads(b.data, b.size, model, text, sizeof text))
 		fail_msg("loaded, expected: %s", why);
 	if (!strstr(text, why))
@@ -217,19 +122,19 @@ static void refused(Zip *z, const char *model, const char *why)
 	if (strncmp(text, "test.pt2", 8))
 		fail_msg("the error does not name the file: %s", text);
 	free(b.data);
-	drop(z);
+	zip_drop(z);
 }
 
 static void test_rebuilt(void **state)
 {
 	(void)state;
 	char text[2000];
-	Zip z = unpack("state");
-	Buffer b = pack(&z);
+	ZipFile z = unpack("state");
+	ZipBytes b = zip_pack(&z);
 	assert_true(loads(b.data, b.size, NULL, text, sizeof text));
 	assert_true(loads(b.data, b.size, "model", text, sizeof text));
 	free(b.data);
-	drop(&z);
+	zip_drop(&z);
 }
 
 /* ---- one change each ---- */
@@ -292,7 +197,7 @@ static void test_edits(void **state)
 {
 	(void)state;
 	for (size_t k = 0; k < sizeof edits / sizeof *edits; k++) {
-		Zip z = unpack(edits[k].archive);
+		ZipFile z = unpack(edits[k].archive);
 		edit(member(&z, edits[k].member), edits[k].from, edits[k].to);
 		refused(&z, NULL, edits[k].why);
 	}
@@ -301,8 +206,8 @@ static void test_edits(void **state)
 static void test_unsupported_all(void **state)
 {
 	(void)state;
-	Zip z = unpack("mlp");
-	Entry *e = member(&z, "models/model.json");
+	ZipFile z = unpack("mlp");
+	ZipEntry *e = member(&z, "models/model.json");
 	edit(e, "aten.linear.default", "aten.frob.default");
 	edit(e, "aten.linear.default", "aten.frob.default");
 	edit(e, "aten.relu.default", "aten.burp.x");
@@ -314,7 +219,7 @@ static void test_unsupported_all(void **state)
 static void test_members(void **state)
 {
 	(void)state;
-	Zip z = unpack("mlp");
+	ZipFile z = unpack("mlp");
 	member(&z, "weight_0")->size = 100;
 	refused(&z, NULL,
 		"weight a.weight: member data/weights/weight_0 has 100 bytes, the tensor needs "
@@ -325,18 +230,18 @@ static void test_members(void **state)
 	z = unpack("mlp");
 	refused(&z, "other", "no model other in this archive, it has model");
 	z = unpack("mlp");
-	put(&z, "mlp/models/second.json", "{}", 2);
+	zip_put(&z, "mlp/models/second.json", "{}", 2);
 	refused(&z, NULL, "several models, choose one of model, second");
-	z = (Zip){0};
-	put(&z, "m/data/aotinductor/model/x.so", "", 0);
+	z = (ZipFile){0};
+	zip_put(&z, "m/data/aotinductor/model/x.so", "", 0);
 	refused(&z, NULL, "AOTInductor");
-	z = (Zip){0};
-	put(&z, "m/models/a.json", "{\"schema_version\":{\"major\":8}}", 30);
-	put(&z, "m/data/weights/a.pt", "", 0);
+	z = (ZipFile){0};
+	zip_put(&z, "m/models/a.json", "{\"schema_version\":{\"major\":8}}", 30);
+	zip_put(&z, "m/data/weights/a.pt", "", 0);
 	refused(&z, NULL, "weights are pickled");
-	z = (Zip){0};
-	put(&z, "same", "", 0);
-	put(&z, "same", "", 0);
+	z = (ZipFile){0};
+	zip_put(&z, "same", "", 0);
+	zip_put(&z, "same", "", 0);
 	refused(&z, NULL, "two members are named same");
 }
 
@@ -344,8 +249,8 @@ static void test_checksum(void **state)
 {
 	(void)state;
 	char text[1000];
-	Zip z = unpack("mlp");
-	Buffer b = pack(&z);
+	ZipFile z = unpack("mlp");
+	ZipBytes b = zip_pack(&z);
 	uint8_t *weight = NULL;
 	for (size_t k = 0; k + 8 < b.size && !weight; k++)
 		if (!memcmp(b.data + k, member(&z, "weight_0")->data, 8))
@@ -354,7 +259,7 @@ static void test_checksum(void **state)
 	assert_false(loads(b.data, b.size, NULL, text, sizeof text));
 	assert_non_null(strstr(text, "weight_0 is damaged: its checksum differs"));
 	free(b.data);
-	drop(&z);
+	zip_drop(&z);
 }
 
 /* ---- many changes ---- */
@@ -363,8 +268,8 @@ static void test_truncated(void **state)
 {
 	(void)state;
 	char text[4000];
-	Zip z = unpack("mlp");
-	Buffer b = pack(&z);
+	ZipFile z = unpack("mlp");
+	ZipBytes b = zip_pack(&z);
 	for (size_t n = 0; n < b.size; n += n < 64 || b.size - n < 1200 ? 1 : 97)
 		if (loads(b.data, n, NULL, text, sizeof text))
 			fail_msg("%zu of %zu bytes loaded", n, b.size);
@@ -372,7 +277,7 @@ static void test_truncated(void **state)
 	assert_false(loads(b.data, b.size - 30, NULL, text, sizeof text));
 	assert_non_null(strstr(text, "truncated archive"));
 	free(b.data);
-	drop(&z);
+	zip_drop(&z);
 }
 
 /* Anything may come of a changed byte, except a crash. */
@@ -380,8 +285,8 @@ static void test_flipped_bytes(void **state)
 {
 	(void)state;
 	char text[4000];
-	Zip z = unpack("mlp");
-	Buffer b = pack(&z);
+	ZipFile z = unpack("mlp");
+	ZipBytes b = zip_pack(&z);
 	uint32_t seed = 1;
 	for (int k = 0; k < 3000; k++) {
 		seed = seed * 1664525 + 1013904223;
@@ -393,7 +298,7 @@ static void test_flipped_bytes(void **state)
 		b.data[at] = old;
 	}
 	free(b.data);
-	drop(&z);
+	zip_drop(&z);
 }
 
 /* Visit every value below `v` in order; the k-th is replaced. */
@@ -469,8 +374,8 @@ static bool change_kth(json_t *v, uint32_t which, uint32_t *k, const char **last
 static void change(const char *name, uint32_t step, Text *out)
 {
 	char text[4000];
-	Zip z = unpack(name);
-	Entry *e = member(&z, "models/model.json");
+	ZipFile z = unpack(name);
+	ZipEntry *e = member(&z, "models/model.json");
 	uint8_t *original = e->data;
 	size_t size = e->size;
 	tell_graph = true;
@@ -481,7 +386,7 @@ static void change(const char *name, uint32_t step, Text *out)
 		done = !change_kth(root, k / step, &left, &last);
 		e->data = (uint8_t *)json_dumps(root, JSON_COMPACT);
 		e->size = strlen((char *)e->data);
-		Buffer b = pack(&z);
+		ZipBytes b = zip_pack(&z);
 		if (!done) {
 			loads(b.data, b.size, NULL, text, sizeof text);
 			text_printf(out, "%s %u: %s", name, k, text);
@@ -493,7 +398,7 @@ static void change(const char *name, uint32_t step, Text *out)
 	tell_graph = false;
 	e->data = original;
 	e->size = size;
-	drop(&z);
+	zip_drop(&z);
 }
 
 /* Every step-th value of a member, in the order of the text, gives way to another one; what is said of it goes to out,
@@ -501,8 +406,8 @@ static void change(const char *name, uint32_t step, Text *out)
 static void mangle(const char *name, const char *file, uint32_t step, Text *out)
 {
 	char text[4000], last[4000] = "";
-	Zip z = unpack(name);
-	Entry *e = member(&z, file);
+	ZipFile z = unpack(name);
+	ZipEntry *e = member(&z, file);
 	uint8_t *original = e->data;
 	size_t size = e->size;
 	json_t *by[] = {json_null(),
@@ -519,7 +424,7 @@ static void mangle(const char *name, const char *file, uint32_t step, Text *out)
 		bool done = !replace_kth(root, &left, by[k / step % 8]);
 		e->data = (uint8_t *)json_dumps(root, JSON_COMPACT);
 		e->size = strlen((char *)e->data);
-		Buffer b = pack(&z);
+		ZipBytes b = zip_pack(&z);
 		loads(b.data, b.size, NULL, text, sizeof text);
 		if (!done && strcmp(text, last) != 0)
 			text_printf(out, "%s %s %u: %s", name, file, k, text);
@@ -533,7 +438,7 @@ static void mangle(const char *name, const char *file, uint32_t step, Text *out)
 	for (int k = 0; k < 8; k++)
 		json_decref(by[k]);
 	e->data = original;
-	drop(&z);
+	zip_drop(&z);
 }
 
 static void test_mangled_json(void **state)
@@ -585,8 +490,8 @@ static void test_out_of_memory(void **state)
 {
 	(void)state;
 	char text[1000];
-	Zip z = unpack("mlp_deflated");
-	Buffer b = pack(&z);
+	ZipFile z = unpack("mlp_deflated");
+	ZipBytes b = zip_pack(&z);
 	bool ok = false;
 	for (size_t n = 1; !ok && n < 1000; n++) {
 		fail_at = n;
@@ -596,7 +501,7 @@ static void test_out_of_memory(void **state)
 	arena_fail_after(0);
 	assert_true(ok);
 	free(b.data);
-	drop(&z);
+	zip_drop(&z);
 }
 
 int main(void)

@@ -1,8 +1,9 @@
-/* file_runner [--bless | --show] [--loops TARGET] FILE-OR-FOLDER...
+/* file_runner [--bless | --show] [--loops TARGET] [--part K N] FILE-OR-FOLDER...
  *
  * Runs file tests, each in a process of its own, and compares what they print with what the files
  * expect. --bless makes the files expect what was printed; --show only prints it. With --loops nothing is compiled: the
- * interpreter of loop IR does what the target would, and what is printed is to be the same. */
+ * interpreter of loop IR does what the target would, and what is printed is to be the same. --part: every Nth test, from number
+ * K on. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -83,6 +84,15 @@ static void add_path(Arena *a, Jobs *jobs, const char *path)
 	}
 	if (n >= 0)
 		free(list);
+}
+
+/* Every `parts`th of them, from number `part` on. */
+static void keep_part(Jobs *jobs, uint32_t part, uint32_t parts)
+{
+	uint32_t n = 0;
+	for (uint32_t k = part; parts && k < jobs->n; k += parts)
+		jobs->data[n++] = jobs->data[k];
+	jobs->n = n;
 }
 
 /* ---- processes ---- */
@@ -208,6 +218,7 @@ int main(int argc, char **argv)
 	Jobs jobs = {0};
 	Mode mode = COMPARE;
 	const char *loops = NULL;
+	uint32_t part = 0, parts = 1;
 	long width = sysconf(_SC_NPROCESSORS_ONLN);
 	unsigned failed = 0, started = 0;
 	for (int k = 1; k < argc; k++)
@@ -217,8 +228,12 @@ int main(int argc, char **argv)
 			mode = SHOW;
 		else if (!strcmp(argv[k], "--loops") && k + 1 < argc)
 			loops = argv[++k];
-		else
+		else if (!strcmp(argv[k], "--part") && k + 2 < argc) {
+			part = (uint32_t)atoi(argv[++k]);
+			parts = (uint32_t)atoi(argv[++k]);
+		} else
 			add_path(a, &jobs, argv[k]);
+	keep_part(&jobs, part, parts);
 	for (uint32_t k = 0; k < jobs.n; k++) {
 		for (; started < jobs.n && started < k + width; started++)
 			start(a, &jobs.data[started], loops);

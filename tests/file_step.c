@@ -6,6 +6,10 @@
  *   vmap                 the batch that "; vmap: SIZE INPUT..." describes: SIZE is a number, or a symbol's name
  *   op-by-op             no fusion, for the words that follow
  *   vjp, jvp             the derivatives by all inputs
+ *   apart [BUDGET]       of vjp: print the graph that saves values and the one that computes gradients from them (transform.h)
+ *   undone               the distances between what blocks with an inverse take and what the inverse gives
+ *   random               nodes that draw get a key and a stream (passes/random.h); `random-input`: the key is an input
+ *   groups [TARGET]      print what each node is to the kernels, and why it is stored
  *   lower                print kernels
  *   loops [TARGET]       print the loop IR of the kernels
  *   program [TARGET]     print the loop IR around the kernels
@@ -33,7 +37,9 @@
 #include "ir/ops/op.h"
 #include "model.h"
 #include "passes/lower.h"
+#include "passes/lower_group.h"
 #include "passes/pipeline.h"
+#include "passes/random.h"
 #include "passes/transform.h"
 
 enum { MAX_WORDS = 16 };
@@ -46,6 +52,7 @@ typedef struct {
 	Program *program;
 	Model model, loops;
 	bool op_by_op, printed;
+	uint32_t nin, nout; /* before vjp */
 	char *word[MAX_WORDS];
 	uint32_t nword, at;
 	Text *out;
@@ -131,12 +138,43 @@ static bool run_verify(Run *r)
 
 static bool run_vjp(Run *r)
 {
+	r->nin = r->g->input.n;
+	r->nout = r->g->output.n;
 	return (r->g = transform_vjp(r->g, &(Wrt){0})) != NULL;
 }
 
 static bool run_jvp(Run *r)
 {
 	return (r->g = transform_jvp(r->g, &(Wrt){0})) != NULL;
+}
+
+/* A number may follow. */
+static bool run_apart(Run *r)
+{
+	Graph *part[2];
+	char *end = NULL;
+	double budget = r->at < r->nword ? strtod(r->word[r->at], &end) : -1;
+	bool given = end && !*end;
+	r->at += given;
+	TRY(transform_partition(graph_clone(r->g), r->nin, r->nout, given ? budget : -1, part));
+	graph_print(part[0], r->out);
+	graph_print(part[1], r->out);
+	return r->printed = true;
+}
+
+static bool run_undone(Run *r)
+{
+	return (r->g = transform_check_inverses(r->g)) != NULL;
+}
+
+static bool run_random(Run *r)
+{
+	return random_attach(r->g, &(RandomSource){.seed = 7});
+}
+
+static bool run_random_input(Run *r)
+{
+	return random_attach(r->g, &(RandomSource){.input = true});
 }
 
 /* ---- kernels ---- */
@@ -155,14 +193,6 @@ static bool lower(Run *r, const Target *t)
 	return r->lowered != NULL;
 }
 
-static bool run_lower(Run *r)
-{
-	TRY(lower(r, NULL));
-	lowered_print(r->lowered, r->out);
-	r->printed = true;
-	return lowered_verify(r->lowered);
-}
-
 /* The target that may follow a word; and of a machine, after a slash. */
 static const Target *target(Run *r)
 {
@@ -178,6 +208,34 @@ static const Target *target(Run *r)
 	Target *tuned = arena_dup(a, t, sizeof *t);
 	tuned->machine = *m;
 	return tuned;
+}
+
+static bool run_groups(Run *r)
+{
+	Graph *g = r->g;
+	Arena *a = r->w->ctx->arena;
+	const NodeGroup *is = group_nodes(g, target(r), ARENA_ARRAY(a, const char *, g->node.n), r->op_by_op, a);
+	for (Node n = g->first; n.i; n = node_next(g, n)) {
+		const NodeGroup *at = &is[n.i];
+		const char *root = at->root ? graph_name(g, (Node){at->root}) : NULL;
+		text_printf(r->out, "%s: ", graph_name(g, n));
+		switch (at->role) {
+		case ROLE_NONE: text_printf(r->out, "nothing\n"); break;
+		case ROLE_LEAF: text_printf(r->out, "read where it is used\n"); break;
+		case ROLE_VIRTUAL: text_printf(r->out, root ? "an index of %s\n" : "repeated by each reader\n", root); break;
+		case ROLE_INLINE: text_printf(r->out, "in %s\n", root); break;
+		case ROLE_ROOT: text_printf(r->out, "stored: %s\n", at->why); break;
+		}
+	}
+	return r->printed = true;
+}
+
+static bool run_lower(Run *r)
+{
+	TRY(lower(r, NULL));
+	lowered_print(r->lowered, r->out);
+	r->printed = true;
+	return lowered_verify(r->lowered);
 }
 
 /* The text of a function is all there is to it. */
@@ -500,7 +558,9 @@ static const StepWord steps[] = {
 	{"loops", run_loops},           {"program", run_program}, {"decide", run_decide},
 	{"emit-c", run_emit_c},         {"emit-model", run_emit_model}, {"interp", run_interp},
 	{"compiled", run_compiled},     {"calls", run_calls},     {"vmap", run_vmap},
-	{"vjp", run_vjp},               {"jvp", run_jvp},
+	{"vjp", run_vjp},               {"jvp", run_jvp},         {"apart", run_apart},
+	{"undone", run_undone},         {"random", run_random},   {"random-input", run_random_input},
+	{"groups", run_groups},
 };
 
 static bool step(Run *r, const char *word)

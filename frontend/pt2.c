@@ -352,11 +352,10 @@ static bool add_user_output(Pass *p, const json_t *arg, size_t i, const char *na
 		graph_add_output(p->state.g, label, x, -1);
 		return true;
 	}
-	if (tag && (!strcmp(tag, "as_float") || !strcmp(tag, "as_bool")) && !json_is_string(v)) {
-		Attr x = json_is_boolean(v) ? attr_bool(json_is_true(v))
-					    : attr_float(json_number_value(v));
-		DType d = json_is_boolean(v) ? DT_bool : DT_f32;
-		graph_add_output(p->state.g, label, b_full_attr(&s->b, d, x, 0, NULL), -1);
+	if (tag && (!strcmp(tag, "as_float") || !strcmp(tag, "as_bool"))) {
+		Attr x;
+		TRY(arg_scalar(s, label, tag, v, &x));
+		graph_add_output(p->state.g, label, b_full_attr(&s->b, x.kind == ATTR_bool ? DT_bool : DT_f32, x, 0, NULL), -1);
 		return true;
 	}
 	uint32_t value = tag && !strcmp(tag, "as_tensor") && name ? scope_find(s, name) : 0;

@@ -83,8 +83,9 @@ static bool compute(Scope *s, const json_t *node, const Arithmetic *a, const cha
 	for (uint32_t i = 0; i < a->nin; i++) {
 		const char *tag;
 		json_t *v = arg_find(node, i ? "b" : "a", i, &tag);
-		bool logical = tag && !strcmp(tag, "as_sym_bool");
-		in[i] = logical ? symbolic_condition(s, v) : tag ? arg_float_value(s, tag, v) : (Node){0};
+		if (!tag)
+			return ctx_error(s->st->im->ctx, s->where, "argument %s is missing", i ? "b" : "a");
+		in[i] = strcmp(tag, "as_sym_bool") ? arg_float_value(s, tag, v) : symbolic_condition(s, v);
 		TRY(in[i].i);
 	}
 	Node y = a->op == OP_none ? in[0] : a->nin == 1 ? b_un(&s->b, a->op, in[0]) : b_bin(&s->b, a->op, in[0], in[1]);

@@ -67,25 +67,41 @@ uint32_t strided_view(Scope *s, uint32_t self, const Meta *m, Sym offset, const 
 	return value_view(st, flat, n, 0, -1, n, m);
 }
 
+/* The sizes or strides of a call. */
+static bool list_argument(Scope *s, const json_t *node, const char *name, size_t k, const Sym **out, uint32_t *n)
+{
+	const char *tag;
+	json_t *v = arg_find(node, name, k, &tag);
+	if (!tag)
+		return ctx_error(s->st->im->ctx, s->where, "argument %s is missing", name);
+	return arg_syms(s, tag, v, out, n);
+}
+
+/* The value that the call views, 0 after ctx_error. */
+static uint32_t viewed(Scope *s, const json_t *node)
+{
+	uint32_t self = arg_value(s, node, "self", 0);
+	if (!self)
+		ctx_error(s->st->im->ctx, s->where, "no operand to view");
+	return self;
+}
+
 bool import_as_strided(Scope *s, const json_t *node)
 {
 	State *st = s->st;
 	Import *im = st->im;
 	const char *tag;
 	Results r;
-	uint32_t nstride, self = arg_value(s, node, "self", 0);
+	uint32_t nstride, self = viewed(s, node);
 	TRY(self && read_results(s, node, &r));
 	if (r.n != 1 || !r.data[0].name)
 		return ctx_error(im->ctx, s->where, "expected one result");
 	Meta m = r.data[0].meta;
-	json_t *v = arg_find(node, "size", 1, &tag);
-	TRY(tag && arg_syms(s, tag, v, &m.size, &m.rank));
-	v = arg_find(node, "stride", 2, &tag);
-	TRY(tag && arg_syms(s, tag, v, &m.stride, &nstride));
+	TRY(list_argument(s, node, "size", 1, &m.size, &m.rank) && list_argument(s, node, "stride", 2, &m.stride, &nstride));
 	if (m.rank != nstride || m.rank > MAX_RANK)
 		return ctx_error(im->ctx, s->where, "%u sizes, %u strides", m.rank, nstride);
 	Sym offset = st->value.data[self].meta.offset;
-	v = arg_find(node, "storage_offset", 3, &tag);
+	json_t *v = arg_find(node, "storage_offset", 3, &tag);
 	if (tag && strcmp(tag, "as_none"))
 		TRY(arg_sym(s, tag, v, &offset));
 	if (!meta_shapes_agree(&m, &r.data[0].meta))
@@ -101,7 +117,7 @@ bool import_resize(Scope *s, const json_t *node, const Target *target)
 	State *st = s->st;
 	SymTab *t = st->im->syms;
 	Results r;
-	uint32_t self = arg_value(s, node, "self", 0);
+	uint32_t self = viewed(s, node);
 	TRY(self && read_results(s, node, &r));
 	if (r.n != 1 || !r.data[0].name)
 		return ctx_error(st->im->ctx, s->where, "expected one result");

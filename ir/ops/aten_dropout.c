@@ -22,7 +22,7 @@ static Node drop_shared(Build *b, Node n, uint32_t shared)
 	Node x = dropped_operand(b, n);
 	Draw draw;
 	double p = node_float(b->g, n, "p");
-	if (p < 0 || p > 1)
+	if (!(p >= 0 && p <= 1))
 		return b_error(b, "p is %g, expected a number from 0 to 1", p);
 	if (!drops(b->g, n))
 		return p == 1 && node_bool(b->g, n, "train") ? b_bin_scalar(b, OP_mul, x, 0) : x;
@@ -118,7 +118,7 @@ static Node build_native_dropout(Build *b, Node n)
 	const Attr *train = node_attr(b->g, n, "train");
 	Shape s = aten_shape(b, x);
 	Draw draw;
-	if (!x.i || p < 0 || p > 1)
+	if (!x.i || !(p >= 0 && p <= 1))
 		return x.i ? b_error(b, "p is %g, expected a number from 0 to 1", p) : x;
 	if ((train->kind == ATTR_bool && !train->b) || p == 0)
 		return b_tuple(b, (Node[]){x, b_full_int(b, DT_bool, 1, s.rank, s.dim)}, 2);

@@ -339,6 +339,31 @@ static json_t *other_value(const json_t *v, uint32_t which, const char **last)
 	}
 }
 
+/* The other kind of changes: one less, a whole number for a fraction, a number for a bool, a longer text or none, a list with its first twice
+ * or empty, an empty object, a number for nothing. */
+static json_t *odd_value(const json_t *v, uint32_t which)
+{
+	json_t *list;
+	switch (json_typeof(v)) {
+	case JSON_INTEGER: return json_integer(which % 2 ? -json_integer_value(v) : json_integer_value(v) - 1);
+	case JSON_REAL: return which % 2 ? json_integer((json_int_t)json_real_value(v)) : json_string("Infinity");
+	case JSON_TRUE: return json_integer(1);
+	case JSON_FALSE: return json_integer(0);
+	case JSON_STRING: return which % 2 ? json_string("") : json_sprintf("%s_1", json_string_value(v));
+	case JSON_ARRAY:
+		list = json_array();
+		if (which % 2 && json_array_size(v)) {
+			json_array_extend(list, (json_t *)v);
+			json_array_append(list, json_array_get(v, 0));
+		}
+		return list;
+	case JSON_OBJECT: return json_object();
+	default: return json_integer(3);
+	}
+}
+
+static bool odd; /* changes are of the other kind */
+
 /* As replace_kth, by another value of its kind; what is a list or an object goes, with its key. */
 static bool change_kth(json_t *v, uint32_t which, uint32_t *k, const char **last)
 {
@@ -350,7 +375,7 @@ static bool change_kth(json_t *v, uint32_t which, uint32_t *k, const char **last
 		json_object_foreach_safe(v, tmp, key, x)
 		{
 			if ((*k)-- == 0) {
-				json_t *by = other_value(x, which, last);
+				json_t *by = odd ? odd_value(x, which) : other_value(x, which, last);
 				return by ? json_object_set_new(v, key, by) == 0 : json_object_del(v, key) == 0;
 			}
 			*last = json_is_string(x) ? json_string_value(x) : *last;
@@ -360,7 +385,7 @@ static bool change_kth(json_t *v, uint32_t which, uint32_t *k, const char **last
 	for (i = 0; json_is_array(v) && i < json_array_size(v); i++) {
 		x = json_array_get(v, i);
 		if ((*k)-- == 0) {
-			json_t *by = other_value(x, which, last);
+			json_t *by = odd ? odd_value(x, which) : other_value(x, which, last);
 			return by ? json_array_set_new(v, i, by) == 0 : json_array_remove(v, i) == 0;
 		}
 		*last = json_is_string(x) ? json_string_value(x) : *last;
@@ -370,12 +395,12 @@ static bool change_kth(json_t *v, uint32_t which, uint32_t *k, const char **last
 	return false;
 }
 
-/* Every step-th value of a model becomes another one of its kind, or goes: what is said, or what the graph becomes. */
-static void change(const char *name, uint32_t step, Text *out)
+/* Every step-th value of a member becomes another one of its kind, or goes: what is said, or what the graph becomes. */
+static void change(const char *name, const char *file, uint32_t step, Text *out)
 {
 	char text[4000];
 	ZipFile z = unpack(name);
-	ZipEntry *e = member(&z, "models/model.json");
+	ZipEntry *e = member(&z, file);
 	uint8_t *original = e->data;
 	size_t size = e->size;
 	tell_graph = true;
@@ -480,8 +505,36 @@ static void test_changed_json(void **state)
 	assert_int_equal(setjmp(ctx->unwind), 0);
 	text_init(&said, ctx->arena);
 	for (size_t k = 0; k < sizeof models / sizeof *models; k++)
-		change(models[k].name, models[k].step, &said);
+		change(models[k].name, "models/model.json", models[k].step, &said);
 	golden_check(TEST_DATA "/changed.txt", said.data);
+	ctx_free(ctx);
+}
+
+/* The other kind, and other models; configurations of weights too. */
+static void test_odd_json(void **state)
+{
+	(void)state;
+	static const char model[] = "models/model.json", weights[] = "weights_config.json";
+	static const struct {
+		const char *name, *file;
+		uint32_t step;
+	} members[] = {{"mlp", model, 7}, {"wrapped", model, 7}, {"wrapped", weights, 1}, {"torchao", model, 15}, {"tied", weights, 1},
+	               {"import/weights", weights, 3}, {"import/tangle", weights, 3}, {"nested", model, 11}, {"nested_strict", model, 15},
+	               {"control/branch", model, 15}, {"control/complex_loop", model, 15}, {"control/size_branch", model, 15}, {"sizes/uneven", model, 15},
+	               {"sizes/head", model, 15}, {"import/fractions", model, 35}, {"import/in_place_views", model, 23}, {"import/items", model, 59},
+	               {"import/numbers", model, 35}, {"import/norms", model, 47}, {"import/bodies", model, 23}, {"import/memory", model, 27},
+	               {"import/writes", model, 63}, {"import/calls", model, 15}, {"import/outputs", model, 7}, {"import/derived", model, 15},
+	               {"import/idle", model, 11}, {"import/flags", model, 15}, {"state", model, 11}, {"scan", model, 11}, {"dynamic", model, 11}};
+	Ctx *ctx = ctx_new();
+	Text said;
+	assert_non_null(ctx);
+	assert_int_equal(setjmp(ctx->unwind), 0);
+	text_init(&said, ctx->arena);
+	odd = true;
+	for (size_t k = 0; k < sizeof members / sizeof *members; k++)
+		change(members[k].name, members[k].file, members[k].step, &said);
+	odd = false;
+	golden_check(TEST_DATA "/../unit/models/changed.txt", said.data);
 	ctx_free(ctx);
 }
 
@@ -504,8 +557,13 @@ static void test_out_of_memory(void **state)
 	zip_drop(&z);
 }
 
-int main(void)
+/* With an argument: the changes of the other kind alone. */
+int main(int argc, char **argv)
 {
+	(void)argv;
+	const struct CMUnitTest more[] = {cmocka_unit_test(test_odd_json)};
+	if (argc > 1)
+		return cmocka_run_group_tests(more, NULL, NULL);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rebuilt),         cmocka_unit_test(test_edits),
 		cmocka_unit_test(test_unsupported_all), cmocka_unit_test(test_members),

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,9 @@ static Attr of_int(Ir *ir, int64_t v)
 static bool change_attr(Ir *ir, const Arg *arg, uint32_t which, uint32_t rank, Attr *a, Text *name)
 {
 	static const DType dtypes[] = {DT_bool, DT_u8, DT_f16, DT_c64};
+	static const double fractions[] = {-0.5, 0, 1.5, INFINITY, NAN};
 	int64_t v;
+	bool *flags;
 	Sym list[MAX_RANK + 1];
 	switch (a->kind) {
 	case ATTR_int:
@@ -80,6 +83,27 @@ static bool change_attr(Ir *ir, const Arg *arg, uint32_t which, uint32_t rank, A
 		list[a->n - 1] = sym_int(ir->syms, v);
 		*a = attr_ints(arena_dup(ir->ctx->arena, list, sizeof list), a->n);
 		text_printf(name, "..., %lld", (long long)v);
+		return true;
+	case ATTR_float:
+		if (which >= sizeof fractions / sizeof *fractions)
+			return false;
+		*a = attr_float(fractions[which]);
+		text_printf(name, "%g", fractions[which]);
+		return true;
+	case ATTR_floats:
+		if (which > 1)
+			return false;
+		*a = (Attr){ATTR_floats, which ? a->n + 1 : a->n, {.floats = arena_alloc(ir->ctx->arena, (a->n + 1) * sizeof(double))}};
+		text_add(name, which ? "zeros and one more" : "zeros");
+		return true;
+	case ATTR_bools:
+		if (which)
+			return false;
+		flags = arena_dup(ir->ctx->arena, a->bools, a->n);
+		if (a->n)
+			flags[0] = !flags[0];
+		*a = attr_bools(flags, a->n);
+		text_add(name, "the first turned");
 		return true;
 	case ATTR_dtype:
 		if (which >= sizeof dtypes / sizeof *dtypes)

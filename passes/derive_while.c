@@ -46,6 +46,17 @@ typedef struct {
 static bool known(const Graph *g, Node x, const While *w, Sym *v);
 static bool known_here(Known *s, Node x, Sym *v);
 
+/* Whatever v is, x's dtype has it: nothing wraps around. Sizes without a bound fit into 32 bits: no loop runs 2^31 rounds. */
+static bool fits(const Graph *g, Node x, Sym v)
+{
+	DType d = node_dtype(g, x);
+	uint32_t bits = 8 * dtype_size(d) - dtype_is_signed(d);
+	int64_t lo, hi, end = bits < 63 ? INT64_C(1) << bits : SYM_INF;
+	sym_range(g->ir->syms, v, &lo, &hi);
+	bool above = lo >= 0 || (dtype_is_signed(d) && (bits >= 63 || lo >= -end || (bits == 31 && lo <= -SYM_INF)));
+	return above && (bits >= 63 || hi < end || (bits >= 31 && hi >= SYM_INF));
+}
+
 static bool known_fresh(Known *s, Node x, Sym *v)
 {
 	const Graph *g = s->g;
@@ -85,7 +96,7 @@ static bool known_here(Known *s, Node x, Sym *v)
 {
 	uint32_t id = intern_find(&s->met, &x, sizeof x);
 	if (!id) {
-		TRY(known_fresh(s, x, v));
+		TRY(known_fresh(s, x, v) && fits(s->g, x, *v));
 		id = intern(&s->met, &x, sizeof x, NULL);
 		array_push(s->met.arena, &s->value, *v);
 	}
@@ -112,8 +123,15 @@ static uint32_t carry_of(const Graph *g, uint32_t ninit, Node x)
 	return UINT32_MAX;
 }
 
-/* By how much carry k grows in each round. */
-static bool step_of(const While *w, uint32_t k, int64_t *step)
+/* x, and what it is converted from on the way to a carry, has both values. */
+static bool holds(const Graph *g, Node x, Sym from, Sym to)
+{
+	TRY(fits(g, x, from) && fits(g, x, to));
+	return node_op(g, x) != OP_convert || holds(g, node_in(g, x, 0), from, to);
+}
+
+/* By how much carry k grows in each round; *x: what it is added to. */
+static bool step_of(const While *w, uint32_t k, int64_t *step, Node *x)
 {
 	const Graph *g = w->body;
 	Node next = g->output.data[k].node;
@@ -127,6 +145,7 @@ static bool step_of(const While *w, uint32_t k, int64_t *step)
 	if (!known(g, node_in(g, next, first), w, &v) || !sym_is_const(g->ir->syms, v, step))
 		return false;
 	*step = op == OP_sub ? -*step : *step;
+	*x = node_in(g, next, !first);
 	return true;
 }
 
@@ -137,7 +156,8 @@ static bool rounds_of(const While *w, Op op, Node x, Node limit, Sym *rounds)
 	uint32_t k = carry_of(w->test, w->ninit, x);
 	int64_t step;
 	Sym from, to;
-	if (k == UINT32_MAX || !known(w->test, limit, w, &to) || !known(w->g, w->in[k], NULL, &from) || !step_of(w, k, &step))
+	Node before;
+	if (k == UINT32_MAX || !known(w->test, limit, w, &to) || !known(w->g, w->in[k], NULL, &from) || !step_of(w, k, &step, &before))
 		return false;
 	bool up = op == OP_lt || op == OP_le;
 	if ((!up && op != OP_gt && op != OP_ge) || step == 0 || (step > 0) != up)
@@ -148,7 +168,8 @@ static bool rounds_of(const While *w, Op op, Node x, Node limit, Sym *rounds)
 	*rounds = sym_ceildiv(syms, way, sym_int(syms, up ? step : -step));
 	if (sym_le(syms, sym_int(syms, 0), *rounds) != YES)
 		*rounds = sym_max(syms, *rounds, sym_int(syms, 0));
-	return true;
+	Sym last = sym_add(syms, from, sym_muli(syms, *rounds, step));
+	return holds(w->test, x, from, last) && holds(w->body, before, from, last);
 }
 
 /* The least number of rounds after which a condition, or a part of it that must hold, does not. *exact: it is the whole one. */

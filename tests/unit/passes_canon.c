@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -73,6 +74,77 @@ static void test_adopts_the_file(void **state)
 	assert_true(graph_verify(g));
 }
 
+/* What the file says of a size, and where that differs from what is inferred. */
+typedef struct {
+	bool refused;
+	const char *what, *where, *line; /* the graph's condition on its sizes, and the node: its operand is %x of type f32[n] */
+	GuardKind kind;                  /* of a guard between a and b, or NULL */
+	const char *a, *b;
+} Adopted;
+
+static const Adopted adopted[] = {
+	{true, "it differs at the hint", "1 <= n <= 99 ~ 9", "aten.slice.Tensor(%x, dim=0, start=0, end=8, step=1) : f32[n]", 0, NULL, NULL},
+	{true, "it differs at the least value", "3 <= n <= 10000 ~ 5000", "aten.slice.Tensor(%x, dim=0, start=4, end=99999, step=1) : f32[n - 4]", 0, NULL, NULL},
+	{false, "it differs nowhere in range", "4 <= n <= 10000 ~ 5000", "aten.slice.Tensor(%x, dim=0, start=4, end=99999, step=1) : f32[n - 4]", 0, NULL, NULL},
+	{true, "it differs at points in between", "1 <= n <= 40 ~ 1", "aten.slice.Tensor(%x, dim=0, start=0, end=20, step=1) : f32[n]", 0, NULL, NULL},
+	{false, "a guard excludes all points at which it differs", "1 <= n <= 40 ~ 30", "aten.slice.Tensor(%x, dim=0, start=0, end=20, step=1) : f32[n]",
+	 GUARD_LE, "n", "20"},
+	{true, "a guard admits its end, and there it differs", "1 <= n <= 40 ~ 20", "aten.slice.Tensor(%x, dim=0, start=0, end=19, step=1) : f32[n]",
+	 GUARD_LE, "n", "20"},
+	{true, "a guard admits more than its end, and there it differs", "1 <= n <= 40 ~ 19", "aten.slice.Tensor(%x, dim=0, start=0, end=15, step=1) : f32[n]",
+	 GUARD_LE, "n", "20"},
+	{false, "a guard says that sizes are equal", "1 <= n <= 40 ~ 7, 1 <= m <= 40 ~ 9", "aten.neg(%x) : f32[m]", GUARD_EQ, "n", "m"},
+	{true, "a guard says that others are equal", "1 <= n <= 40 ~ 7, 1 <= m <= 40 ~ 7, 1 <= k <= 2 ~ 2", "aten.neg(%x) : f32[m]", GUARD_EQ, "k", "k"},
+	{true, "a guard holds, and it differs", "1 <= n <= 40 ~ 7, 1 <= m <= 40 ~ 9", "aten.neg(%x) : f32[m]", GUARD_EQ, "n", "7"},
+	{false, "a guard excludes the one point at which it differs", "4 <= n <= 5 ~ 4", "aten.neg(%x) : f32[5]", GUARD_NE, "n", "4"},
+	{true, "a guard excludes a point at which it does not differ", "4 <= n <= 5 ~ 4", "aten.neg(%x) : f32[5]", GUARD_NE, "n", "5"},
+	{false, "a result of several, each of which is undecided", "1 <= n <= 40 ~ 8, 1 <= m <= 40 ~ 8",
+	 "aten.max.dim(%x2, dim=1) : (f32[m], i64[m])", GUARD_EQ, "n", "m"},
+	{true, "a result of several, one of which differs", "1 <= n <= 40 ~ 8, 1 <= m <= 40 ~ 8", "aten.max.dim(%x2, dim=1) : (f32[n], i64[m])", 0, NULL, NULL},
+	{true, "a result of several, one of which has another rank", "1 <= n <= 40 ~ 8", "aten.max.dim(%x2, dim=1) : (f32[n], i64[n, 1])", 0, NULL, NULL},
+};
+
+static Sym size(const char *text)
+{
+	bool number = *text >= '0' && *text <= '9';
+	return number ? sym_int(ir->syms, atoll(text)) : sym_find(ir->syms, text, (uint32_t)strlen(text));
+}
+
+static void test_adopted(void **state)
+{
+	for (size_t k = 0; k < sizeof adopted / sizeof *adopted; k++) {
+		const Adopted *c = &adopted[k];
+		Text t;
+		if (k) { /* symbols of its own */
+			teardown(state);
+			setup(state);
+		}
+		text_init(&t, ctx->arena);
+		text_printf(&t, "graph @f(%%x: f32[n], %%x2: f32[n, 3], %%o: f32[%s], %%p: f32[%s]) where %s {\n  %%y = %s\n", strstr(c->where, "m <") ? "m" : "n",
+			    strstr(c->where, "k <") ? "k" : "n", c->where, c->line);
+		text_printf(&t, strchr(c->line, '(') && strstr(c->line, ": (") ? "  %%z = get(%%y, index=0)\n  return %%z\n}\n" : "  return %%y\n}\n");
+		Graph *g = parsed(t.data);
+		if (c->a)
+			graph_guard(g, c->kind, size(c->a), size(c->b), "test");
+		if ((pipeline_run_one(g, "canon") && pipeline_run_one(g, "decompose")) == c->refused)
+			fail_msg("%s: %s", c->what, c->refused ? "is taken" : ctx->last->text);
+		assert_true(c->refused || graph_verify(g));
+	}
+}
+
+/* A composite without a result goes, and what it does stays. */
+static void test_no_result(void **state)
+{
+	(void)state;
+	Graph *g = parsed("graph @f(%x: f32[2]) {\n  %c = full(value=true, shape=[], dtype=bool)\n  aten._assert_async.msg(%c, assert_msg=\"no\")\n"
+			  "  %y = neg(%x)\n  return %y\n}\n");
+	assert_true(pipeline_run_one(g, "canon"));
+	assert_int_equal(count(g, OP_assert), 1);
+	assert_int_equal(count(g, OP_aten__assert_async_msg), 0);
+	assert_false(pipeline_run_one(g, "cannon"));
+	assert_string_equal(ctx->last->text, "no pass cannon");
+}
+
 static void test_several_results(void **state)
 {
 	(void)state;
@@ -110,6 +182,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_wrong_dtype, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_wrong_at_a_sample, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_adopts_the_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_adopted, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_result, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_several_results, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_levels, setup, teardown),
 	};

@@ -183,6 +183,47 @@ static void test_budget(void **state)
 			    "  %y = sin(%k) : f32[4, 4]\n  return %y\n}\n", 32, "no less than 64 can be saved"));
 }
 
+/* Bytes are counted at sizes that are the hint, or without one neither small nor large. */
+static void test_sizes(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *range;
+		int64_t size;
+	} sizes[] = {{"1 <= n ~ 30", 30}, {"1 <= n", 64}, {"1 <= n <= 20", 20}, {"100 <= n", 100}, {"1 <= n <= 1000", 64}, {"7 <= n <= 7", 7}};
+	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+		char text[300], why[160];
+		if (k) { /* symbols of its own */
+			teardown(state);
+			setup(state);
+		}
+		snprintf(text, sizeof text, "graph @main(%%x: f32[n, 4]) where %s {\n  %%a = sin(%%x) : f32[n, 4]\n"
+			 "  %%k = checkpoint(%%a, at=\"keep\") : f32[n, 4]\n  %%y = sin(%%k) : f32[n, 4]\n  return %%y\n}\n", sizes[k].range);
+		snprintf(why, sizeof why, "a memory budget of 32 bytes: at the sizes that the model hints at no less than %lld can be saved",
+			 (long long)sizes[k].size * 16);
+		if (!refuses(text, 32, why))
+			fail_msg("%s: %s", sizes[k].range, ctx->last ? ctx->last->text : "not refused");
+	}
+}
+
+/* What a graph demands of its sizes both parts demand. */
+static void test_guards(void **state)
+{
+	(void)state;
+	Graph *g = parsed("graph @main(%x: f32[n, 4], %z: f32[m]) where 1 <= n <= 40, 1 <= m <= 40 {\n  %y = sin(%x) : f32[n, 4]\n  return %y\n}\n");
+	Graph *joint, *part[2];
+	Sym n = sym_find(ir->syms, "n", 1), m = sym_find(ir->syms, "m", 1);
+	graph_guard(g, GUARD_LE, n, m, "rows");
+	joint = transform_vjp(g, &(Wrt){0});
+	assert_non_null(joint);
+	assert_true(transform_partition(joint, g->input.n, g->output.n, -1, part));
+	for (int k = 0; k < 2; k++) {
+		assert_int_equal(part[k]->guard.n, 1);
+		const GraphGuard *d = part[k]->guard.data;
+		assert_true(d->kind == GUARD_LE && d->a.i == n.i && d->b.i == m.i && !strcmp(d->why, "rows"));
+	}
+}
+
 /* Inside nothing is saved, but where it says so. */
 static void test_regions(void **state)
 {
@@ -243,6 +284,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_random, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_budget, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_sizes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_guards, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_regions, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_deep, setup, teardown),
 	};

@@ -10,7 +10,8 @@
  *     epilogue: the stages after the contraction, per row and vector
  *
  * Constant b is packed at compile time in panels: [N / panel][K...][panel]. A panel is as wide as the widest vector
- * of the target's family, so that all levels of a family read the same memory; tiles begin where panels do. Rows
+ * of the target's family, so that all levels of a family read the same memory; tiles begin where panels do. Another b whose
+ * columns are apart is gathered or copied into panels, where that is faster than sums along k (contract_copy.c). Rows
  * past the end repeat the last one, so that every tile is whole; they store the same values again. */
 #include "codegen/schedule/contract.h"
 #include "codegen/schedule/tuning.h"
@@ -137,7 +138,7 @@ static void place_panels(const Sched *s, Kx load, const ContractAxes *x, Operand
 		stride = sym_mul(s->syms, stride, s->extent[x->k[i]]);
 	}
 	b->panel = stride;
-	stride = sym_mul(s->syms, stride, b->layout.dim[b->layout.n - 2 - x->nk].extent);
+	stride = sym_mul(s->syms, stride, sym_ceildiv(s->syms, s->extent[x->n], sym_int(s->syms, (int64_t)b->vectors * target_width(s->target))));
 	for (uint32_t i = x->nbatch; i-- > 0;) {
 		if (!(axes & bit(x->batch[i])))
 			continue;
@@ -159,7 +160,27 @@ int64_t contract_k_bound(const Sched *s, const ContractAxes *x)
 	return total;
 }
 
-/* NULL, or why b cannot be read. Where it is: with unit stride along n, or through a local panel of bounded size. */
+/* Of b: columns and summed, in all of the batch. */
+static double elements_of_b(const Sched *s, const ContractAxes *x)
+{
+	double n = (double)axes_hint(s, x->n);
+	for (uint32_t i = 0; i < x->nk; i++)
+		n *= (double)axes_hint(s, x->k[i]);
+	for (uint32_t i = 0; i < x->nbatch; i++)
+		n *= (double)axes_hint(s, x->batch[i]);
+	return n;
+}
+
+/* Than gathering each panel once: a phase has its price. */
+static bool copying_is_cheaper(const Sched *s, Kx load, const ContractAxes *x)
+{
+	double elements = elements_of_b(s, x);
+	double saved = tuning_gathered_cycles(s->target, 0, elements) -
+	               tuning_copied_cycles(s->target, 0, elements, contract_turned_axis(s, load, x) != NO_AXIS);
+	return saved * elements / target_width(s->target) > s->target->machine.phase;
+}
+
+/* NULL, or why b cannot be read. Where it is: with unit stride along n, or through a local panel of bounded size, or a copy. */
 static const char *choose_b(const Sched *s, Kx load, const ContractAxes *x, OperandB *b)
 {
 	*b = (OperandB){.access = B_PACKED, .offset = s->offset[load.i]};
@@ -172,8 +193,14 @@ static const char *choose_b(const Sched *s, Kx load, const ContractAxes *x, Oper
 		return "operand b is read at an index that is not linear";
 	int64_t k = contract_k_bound(s, x);
 	b->access = sched_coef_is(s, b->offset, x->n, 1) ? B_IN_PLACE : B_GATHERED;
-	if (b->access == B_GATHERED && (!k || k * 4 * target_width(s->target) > MAX_PANEL))
+	bool small = k && k * 4 * target_width(s->target) <= MAX_PANEL;
+	if (b->access == B_GATHERED && !small && target_width(s->target) == 1)
 		return "the columns of operand b are apart, and its panels may be larger than a local array";
+	if (b->access == B_GATHERED && target_width(s->target) > 1 && (!small || copying_is_cheaper(s, load, x))) {
+		b->access = B_COPIED;
+		b->vectors = 1; /* columns past whole tiles of a symbolic number are done vector by vector */
+		place_panels(s, load, x, b);
+	}
 	return NULL;
 }
 
@@ -307,7 +334,7 @@ static TileSize choose_tile(const Sched *s, const ContractAxes *x, const Operand
 	for (uint32_t nv = 1; nv <= 4; nv++) {
 		if (nv > 1 && nv > vectors)
 			break;
-		if (b->access == B_PACKED && nv % b->vectors && nv < vectors)
+		if (has_panels(b) && nv % b->vectors && nv < vectors)
 			continue;
 		for (uint32_t mr = tuning_tile_rows(&s->target->isa, nv); mr > 0; mr--) {
 			if (fixed && (int64_t)mr > rows)
@@ -474,19 +501,33 @@ static ContractCode decode_task(Sched *s, const Contract *p)
 
 /* ---- the schedule ---- */
 
-/* Columns of b are apart, but the steps of k are neighbours in both operands, and rows are so few that panels of b do not
- * pay. */
-static bool sums_are_cheaper(const Sched *s, const Contract *c)
+/* Cycles of a step of k, of all rows and a vector of columns, with what it takes to make panels. */
+static double panel_cycles(const Sched *s, const Contract *c, double rows)
+{
+	double elements = elements_of_b(s, &c->axes);
+	if (c->operand.access == B_GATHERED)
+		return tuning_gathered_cycles(s->target, rows, elements);
+	return tuning_copied_cycles(s->target, rows, elements, contract_turned_axis(s, c->b, &c->axes) != NO_AXIS);
+}
+
+/* Columns of b are apart, and rows are so few that panels of b do not pay: NULL, or why not. Steps of k may be neighbours in both
+ * operands, and else b is gathered anew for each row. Without vectors panels save loads only, and take memory that small targets
+ * do not have. */
+static const char *panels_do_not_pay(const Sched *s, const Contract *c)
 {
 	const ContractAxes *x = &c->axes;
-	double rows = (double)sym_hint(s->syms, product(s, x->m, x->nm));
-	for (uint32_t i = 0; i < x->nk && c->operand.access == B_GATHERED; i++) {
+	if (c->operand.access != B_GATHERED && c->operand.access != B_COPIED)
+		return NULL;
+	double rows = (double)sym_hint(s->syms, product(s, x->m, x->nm)), elements = elements_of_b(s, x), cycles = panel_cycles(s, c, rows);
+	for (uint32_t i = 0; i < x->nk; i++) {
 		double k = (double)axes_hint(s, x->k[i]);
-		if (sched_coef_is(s, s->offset[c->a.i], x->k[i], 1) && sched_coef_is(s, s->offset[c->b.i], x->k[i], 1) &&
-		    tuning_summed_cycles(s->target, rows, k) < tuning_gathered_cycles(s->target, rows))
-			return true;
+		bool near = sched_coef_is(s, s->offset[c->a.i], x->k[i], 1) && sched_coef_is(s, s->offset[c->b.i], x->k[i], 1);
+		if (near && (target_width(s->target) == 1 || tuning_summed_cycles(s->target, rows, elements, k) < cycles))
+			return "columns of b are apart and rows are few: sums along k take less time than gathering panels";
 	}
-	return false;
+	if (c->operand.access == B_COPIED && rows * tuning_gathered_cycles(s->target, 1, elements) < cycles)
+		return "columns of b are apart and rows are few: gathering them for each takes less time than panels";
+	return NULL;
 }
 
 static bool is_empty(const Sched *s)
@@ -506,9 +547,7 @@ static const char *recognise(const Sched *s, Contract *c)
 		return "it is empty";
 	const char *why = find_axes(s, &c->a, &c->b, &c->axes);
 	why = why ? why : choose_b(s, c->b, &c->axes, &c->operand);
-	if (!why && sums_are_cheaper(s, c))
-		return "columns of b are apart and rows are few: sums along k take less time than gathering panels";
-	return why;
+	return why ? why : panels_do_not_pay(s, c);
 }
 
 const char *contract_wants(const Sched *s, LayoutWant *want)
@@ -528,14 +567,16 @@ static void decide(Sched *s, Contract *c)
 	Windows windows = contract_find_windows(s, c->a, &before);
 	s->lanes = target_width(s->target);
 	s->vaxis = before.n;
-	if (c->operand.access == B_PACKED) {
+	if (c->operand.access == B_COPIED)
+		c->operand.copy = contract_copy(s, c);
+	if (c->operand.access == B_PACKED)
 		sched_repack(s, c->b, &c->operand.layout);
+	if (has_panels(&c->operand))
 		s->offset[c->b.i] = c->operand.offset;
-	}
 	c->axes = merge_axes(s, c->a, c->b, &before);
 	s->vaxis = c->axes.n;
 	c->operand.offset = s->offset[c->b.i];
-	if (c->operand.access != B_PACKED)
+	if (!has_panels(&c->operand))
 		c->operand.access = sched_coef_is(s, c->operand.offset, c->axes.n, 1) ? B_IN_PLACE : B_GATHERED;
 	c->rows = product(s, c->axes.m, c->axes.nm);
 	c->tile = choose_tile(s, &c->axes, &c->operand);
@@ -549,6 +590,7 @@ const char *schedule_contract(Sched *s)
 		[B_IN_PLACE] = "the columns of b are neighbours",
 		[B_GATHERED] = "the columns of b are apart: each panel is gathered",
 		[B_PACKED] = "b is a constant: its panels are packed before",
+		[B_COPIED] = "the columns of b are apart: panels are copied in a phase before",
 	};
 	Contract c = {0};
 	const char *why = recognise(s, &c);
@@ -559,7 +601,7 @@ const char *schedule_contract(Sched *s)
 	contract_block(&code);
 	s->out->algorithm = arena_printf(
 	        s->arena, "%s %ux%u tile, %lld-row blocks%s%s",
-	        c.operand.access == B_PACKED ? "gemm, packed b," : "gemm, b in place,", c.tile.mr, c.tile.nv * s->lanes,
+	        c.operand.access == B_PACKED ? "gemm, packed b," : c.operand.access == B_COPIED ? "gemm, copied b," : "gemm, b in place,", c.tile.mr, c.tile.nv * s->lanes,
 	        (long long)c.block.rows, c.block.cols ? ", column blocks" : "", c.windows.n ? ", borders left out" : "");
 	s->out->why = why_so[c.operand.access];
 	sched_finish_phase(s, count_tasks(s, &c), s->cost);

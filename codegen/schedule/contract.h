@@ -16,11 +16,17 @@ typedef struct {
 
 /* How b is read. */
 typedef struct {
-	enum { B_IN_PLACE, B_GATHERED /* its columns are apart: panels are gathered into a local array */, B_PACKED } access;
-	Layout layout;    /* of these, packed: the constant in panels */
-	uint32_t vectors; /*                   side by side in a panel */
-	Sym panel;        /*                   elements from one panel to the next */
-	Sym offset;       /* packed: without n */
+	enum {
+		B_IN_PLACE,
+		B_GATHERED, /* its columns are apart: panels are gathered into a local array */
+		B_PACKED,   /* a constant, in panels */
+		B_COPIED    /* its columns are apart: a phase before has copied it into panels */
+	} access;
+	Layout layout;    /* packed: of the constant */
+	uint32_t vectors; /* packed, copied: side by side in a panel */
+	Sym panel;        /*                 elements from one panel to the next */
+	Sym offset;       /* packed, copied: without n */
+	uint32_t copy;    /* copied: the temporary */
 } OperandB;
 
 /* A dimension of a that has a border of zeros (contract_border.c). */
@@ -66,6 +72,11 @@ typedef struct {
 	Lx first_tap[MAX_WINDOWS], end_tap[MAX_WINDOWS]; /* of the current tile */
 } ContractCode;
 
+static inline bool has_panels(const OperandB *b)
+{
+	return b->access == B_PACKED || b->access == B_COPIED;
+}
+
 /* contract_tile.c: the loops of one task. */
 void contract_block(ContractCode *);
 /* Values of all row axes at row i of the tile. */
@@ -77,6 +88,11 @@ Windows contract_useful_windows(const Sched *, const ContractAxes *, TileSize, c
 /* At the begin of a tile; then, where a summed axis starts and ends. */
 void contract_bound_taps(ContractCode *);
 void contract_taps(const ContractCode *, uint32_t axis, Lx *start, Lx *end);
+
+/* contract_copy.c: the phase that copies b into panels, before axes are merged; returns the temporary. And the summed axis along which
+ * b's elements are neighbours, NO_AXIS if there is none. */
+uint32_t contract_copy(Sched *, const Contract *);
+uint32_t contract_turned_axis(const Sched *, Kx b, const ContractAxes *);
 
 /* Largest number of summed elements, or 0 when unbounded. */
 int64_t contract_k_bound(const Sched *, const ContractAxes *);

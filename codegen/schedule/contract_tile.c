@@ -162,7 +162,7 @@ static Lx b_offset(ContractCode *c, uint32_t j, Lx panel_base)
 		at = lx_mul(s->f, at, int_of(s, (int64_t)c->p->tile.nv * s->lanes));
 		return lx_add(s->f, at, int_of(s, (int64_t)j * s->lanes));
 	}
-	if (c->p->operand.access == B_PACKED) {
+	if (has_panels(&c->p->operand)) {
 		Lx at = lx_add(s->f, panel_base, sched_sym(s, c->p->operand.offset));
 		at = lx_add(s->f, at, lx_mul(s->f, sched_size(s, c->p->operand.panel), int_of(s, j / c->p->operand.vectors)));
 		return lx_add(s->f, at, int_of(s, (int64_t)(j % c->p->operand.vectors) * s->lanes));
@@ -176,6 +176,8 @@ static LMem b_memory(ContractCode *c)
 	Sched *s = c->s;
 	if (c->p->operand.access == B_GATHERED)
 		return c->local_b;
+	if (c->p->operand.access == B_COPIED)
+		return sched_temp_memory(s, c->p->operand.copy);
 	return sched_load_memory(s, c->p->b);
 }
 
@@ -236,7 +238,7 @@ static int64_t lines_per_step(const ContractCode *c, const Tile *t)
 static bool fetches_ahead(const ContractCode *c)
 {
 	const Sched *s = c->s;
-	return c->p->operand.access == B_PACKED && s->lanes > 1 && c->p->axes.nk > 0 &&
+	return has_panels(&c->p->operand) && s->lanes > 1 && c->p->axes.nk > 0 &&
 	       sym_divides(s->syms, UNROLL_K, s->extent[c->p->axes.k[c->p->axes.nk - 1]]);
 }
 
@@ -544,7 +546,7 @@ static void run_tile(ContractCode *c, Tile *t)
 		ctx_bug(s->f->ir->ctx, "a contraction whose tile has no rows");
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		t->a[i] = a_row(c, i);
-	if (c->p->operand.access == B_PACKED) {
+	if (has_panels(&c->p->operand)) {
 		Lx panel = lx_div(s->f, c->col, int_of(s, panel_width(c)));
 		t->panel = sched_let(s, "panel", lx_mul(s->f, panel, sched_size(s, c->p->operand.panel)));
 		if (fetches_ahead(c))

@@ -662,7 +662,7 @@ void sched_hoist(Sched *s, Kx x, uint64_t axes)
 
 /* ---- temporaries ---- */
 
-static LMem temp_memory(Sched *s, uint32_t temp)
+LMem sched_temp_memory(Sched *s, uint32_t temp)
 {
 	const SchedTemp *t = &s->out->temp.data[temp];
 	return argument(s, (SchedArg){ARG_TEMP, temp, NULL}, t->name, t->dtype, false);
@@ -670,7 +670,7 @@ static LMem temp_memory(Sched *s, uint32_t temp)
 
 Lx sched_load_temp(Sched *s, uint32_t temp, Sym offset)
 {
-	LMem mem = temp_memory(s, temp);
+	LMem mem = sched_temp_memory(s, temp);
 	bool vector = s->vaxis != NO_AXIS && (sched_axes(s, offset) >> s->vaxis & 1);
 	LType t = {dtype_compute(mem.dtype), vector ? s->lanes : 1};
 	const char *name = s->out->temp.data[temp].name;
@@ -680,7 +680,7 @@ Lx sched_load_temp(Sched *s, uint32_t temp, Sym offset)
 void sched_store_temp(Sched *s, uint32_t temp, Sym offset, Lx value)
 {
 	bool vector = s->vaxis != NO_AXIS && (sched_axes(s, offset) >> s->vaxis & 1);
-	ls_store(s->f, temp_memory(s, temp), sched_sym(s, offset), vector ? sched_splat(s, value) : value,
+	ls_store(s->f, sched_temp_memory(s, temp), sched_sym(s, offset), vector ? sched_splat(s, value) : value,
 	         vector ? s->mask : (Lx){0});
 }
 

@@ -147,10 +147,14 @@ void sched_merge_positions(Sched *, uint32_t a, uint32_t b, uint32_t m);
 void sched_scatter(Sched *, uint32_t stage); /* one update */
 void sched_sort(Sched *, uint32_t stage);    /* a row; the first of the four stages */
 
+/* transpose.c: s->lanes vectors, the rows of a square, become its columns. */
+void transpose_lanes(Sched *, Lx *row);
+
 /* Phases: the function at hand is the next phase of the schedule, over that many tasks, and a new one begins. */
 void sched_finish_phase(Sched *, Sym ntasks, KernelCost);
 /* Memory that phases `first` to `last` share. Returns its number. */
 uint32_t sched_temp(Sched *, SchedTemp);
+LMem sched_temp_memory(Sched *, uint32_t temp);
 
 /* Schedules: each returns NULL when it has made all phases, else why not, and has changed nothing then: the next one is
  * asked with the same Sched. */

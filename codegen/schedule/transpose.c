@@ -191,8 +191,8 @@ static Lx row_of(Sched *s, const Turned *t, Kx load, uint32_t r, bool whole)
 	return x;
 }
 
-/* Rows become columns: each step interleaves the first half of all rows with the second. */
-static void transpose_lanes(Sched *s, Lx *row)
+/* Each step interleaves the first half of all rows with the second. */
+void transpose_lanes(Sched *s, Lx *row)
 {
 	Lx *next = ARENA_ARRAY(s->arena, Lx, s->lanes);
 	uint32_t half = s->lanes / 2;

@@ -44,16 +44,37 @@ static double fma_cycles(const Target *t)
 	return machine_cycles(&t->machine, isa_has(&t->isa, ISA_FMA) ? MOP_fma : MOP_mul, DT_f32, target_width(t));
 }
 
-double tuning_gathered_cycles(const Target *t, double rows)
+/* A vector of b, of so many elements that are read before it is again. */
+static double reading(const Target *t, double elements)
 {
-	return machine_cycles(&t->machine, MOP_gather, DT_f32, target_width(t)) + rows * fma_cycles(t);
+	double size = sizeof(float);
+	return machine_memory_cycles(&t->machine, size * target_width(t), size * elements);
 }
 
-double tuning_summed_cycles(const Target *t, double rows, double k)
+double tuning_gathered_cycles(const Target *t, double rows, double elements)
+{
+	return machine_cycles(&t->machine, MOP_gather, DT_f32, target_width(t)) + reading(t, elements) + rows * fma_cycles(t);
+}
+
+double tuning_copied_cycles(const Target *t, double rows, double elements, bool turned)
+{
+	const Machine *m = &t->machine;
+	uint32_t lanes = target_width(t);
+	double cycles = machine_cycles(m, MOP_store, DT_f32, lanes);
+	if (turned)
+		cycles += machine_cycles(m, MOP_load, DT_f32, lanes);
+	else
+		cycles += machine_cycles(m, MOP_gather, DT_f32, lanes);
+	for (uint32_t width = 1; turned && width < lanes; width *= 2)
+		cycles += machine_cycles(m, MOP_shuffle, DT_f32, lanes);
+	return cycles + 2 * reading(t, elements) + rows * fma_cycles(t); /* read and written */
+}
+
+double tuning_summed_cycles(const Target *t, double rows, double elements, double k)
 {
 	const Machine *m = &t->machine;
 	double lanes = target_width(t), sum = 0, one = fma_cycles(t);
-	double load = machine_cycles(m, MOP_load, DT_f32, target_width(t));
+	double load = 2 * machine_cycles(m, MOP_load, DT_f32, target_width(t)) + reading(t, elements);
 	for (uint32_t width = target_width(t) / 2; width; width /= 2)
 		sum += machine_cycles(m, MOP_shuffle, DT_f32, width) + machine_cycles(m, MOP_add, DT_f32, width);
 	return rows * ((one > load ? one : load) + lanes * sum / k);

@@ -21,10 +21,12 @@ int64_t tuning_beyond_caches(const Machine *);
 double tuning_tile_cycles(const Target *, uint32_t mr, uint32_t nv);
 /* The most rows of a tile of nv vectors that registers hold. */
 uint32_t tuning_tile_rows(const Isa *, uint32_t nv);
-/* Cycles that each step of k takes for one vector of columns, when a vector of b is gathered for all `rows`; and when the k
- * steps of a column run over lanes, which are added up at the end. */
-double tuning_gathered_cycles(const Target *, double rows);
-double tuning_summed_cycles(const Target *, double rows, double k);
+/* Cycles that each step of k takes for one vector of columns of b, which has so many elements: when a vector is gathered for all
+ * `rows`; when the k steps of a column run over lanes, which are added up at the end, for each row anew; and when all of b is
+ * copied before, through squares of lanes if `turned`. */
+double tuning_gathered_cycles(const Target *, double rows, double elements);
+double tuning_summed_cycles(const Target *, double rows, double elements, double k);
+double tuning_copied_cycles(const Target *, double rows, double elements, bool turned);
 /* Multiply-adds that pay for a task of their own. */
 double tuning_block_work(const Target *);
 /* Multiply-adds that take as long as reading `bytes` once, of `set` bytes that are read before they are again; as gathering

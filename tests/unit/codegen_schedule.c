@@ -43,6 +43,10 @@ static const Case cases[] = {
 	{"columns apart, and as many terms as there may be",
 	 "graph @f(%x: f32[8, k], %y: f32[48, k]) where 1 <= k {\n"
 	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32)\n  return %1\n}\n",
+	 {{true, false}, {true, true}}},
+	{"columns apart, and one row",
+	 "graph @f(%x: f32[500], %y: f32[48, 500]) {\n"
+	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[0], sum_y=[1], acc=f32)\n  return %1\n}\n",
 	 {{true, true}, {true, true}}},
 	{"channels, and no row of pixels",
 	 "graph @f(%x: f32[9, 32], %y: f32[9, 32]) {\n"
@@ -239,6 +243,10 @@ static const Phases parts[] = {
 	 "  %2 = broadcast(%1, shape=[200000], map=[])\n  %3 = sub(%x, %2)\n"
 	 "  %4 = reduce(%3, kind=\"sum\", dims=[0], acc=f64)\n  return %4\n}\n",
 	 3, 2, {{.dtype = DT_f64, .first = 0, .last = 1}, {.dtype = DT_f64, .first = 1, .last = 2}}, {"7", "7", "1"}},
+	{"columns apart, copied before",
+	 "graph @f(%x: f32[40, 500], %y: f32[48, 500]) {\n"
+	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32)\n  return %1\n}\n",
+	 2, 1, {{.dtype = DT_f32, .first = 0, .last = 1}}, {NULL}},
 	{"short rows", "graph @f(%x: f32[300]) {\n  %1 = reduce(%x, kind=\"sum\", dims=[0], acc=f32)\n  return %1\n}\n", 1, 0, {{0}}, {"1"}},
 	{"many rows",
 	 "graph @f(%x: f32[400, 3000]) {\n  %1 = reduce(%x, kind=\"sum\", dims=[1], acc=f32)\n  return %1\n}\n", 1, 0, {{0}}, {NULL}},

@@ -367,8 +367,9 @@ static bool range_guard(Import *im, Graph *g, const char *key, const json_t *ran
 		return ctx_error(im->ctx, NULL, "range constraint of %s not understood: %s", key, env.error);
 	if (narrow(im, e, lo, hi))
 		return true;
-	const char *text = arena_printf(im->ctx->scratch, "%s between %lld and %lld", key,
-					(long long)lo, (long long)hi);
+	const char *text = hi == SYM_INF    ? arena_printf(im->ctx->scratch, "%s at least %lld", key, (long long)lo)
+			   : lo == -SYM_INF ? arena_printf(im->ctx->scratch, "%s at most %lld", key, (long long)hi)
+					    : arena_printf(im->ctx->scratch, "%s between %lld and %lld", key, (long long)lo, (long long)hi);
 	Cond low = {.kind = GUARD_LE, .a = sym_int(im->syms, lo), .b = e};
 	Cond high = {.kind = GUARD_LE, .a = e, .b = sym_int(im->syms, hi)};
 	TRY(lo == -SYM_INF || meta_require(im, g, &low, NULL, text));

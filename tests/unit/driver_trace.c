@@ -445,6 +445,12 @@ static void one_too_many(WeftTrace *t, WeftValue x)
 	weft_trace_call(t, "aten.relu", a, 2);
 }
 
+static void written_argument(WeftTrace *t, WeftValue x)
+{
+	const WeftArg a[] = {weft_arg(x), weft_arg_none(), weft_arg_none(), weft_arg(x), weft_arg(x)};
+	weft_trace_call(t, "aten._native_batch_norm_legit", a, 5);
+}
+
 static void test_wrong_kinds(void **state)
 {
 	(void)state;
@@ -459,6 +465,7 @@ static void test_wrong_kinds(void **state)
 	refused(no_graph, "cond: argument yes: expected what calls cannot pass");
 	refused(given_twice, "aten.softmax.int: argument dim is given twice");
 	refused(one_too_many, "aten.relu has no argument at this position");
+	refused(written_argument, "argument running_mean: expected nothing that is written: take the operator that returns a new value");
 }
 
 static void in_place(WeftTrace *t, WeftValue x)

@@ -124,6 +124,12 @@ def all_cases():
     check("with slots")
     build(dumped(Call(PARAMETER, wrapper(MEMBERS), False, {}), 2))
     check("a parameter")
+    STATE = name_of("torch._utils", "_rebuild_parameter_with_state")
+    deep = Call(PARAMETER, Call(STATE, Call(PARAMETER, Call(STATE, wrapper(MEMBERS), False, {}, {}), False, {}), False, {}, {}), False, {})
+    build(dumped(deep, 2))
+    check("parameters of parameters")
+    build(dumped(Call(PARAMETER, deep, False, {}), 2))
+    check("parameters too deep", "weight a.weight is pickled, and no tensor of its own nor one that wraps tensors: torch._utils _rebuild_parameter_with_state")
     typed = name_of("torch", "int8")
     build(dumped(wrapper({**MEMBERS, "q": Call(V3, Storage("UntypedStorage", "0", 24), 0, (4, 6), (1, 4), False, {}, typed)}), 2))
     check("an untyped storage")
@@ -131,6 +137,12 @@ def all_cases():
     check("a tensor with attributes")
     build(dumped(wrapper({"inner": wrapper(MEMBERS)}), 2), nested=True)
     check("wrapped twice")
+
+    for rank, why in ((12, "weight a.weight.q has another dtype or shape in its pickle than in the graph"),
+                      (13, "weight a.weight.q is pickled, and its shape, dtype or storage is not one that is read")):
+        long = Call(V2, Storage("CharStorage", "0", 24), 0, (4, 6) + (1,) * (rank - 2), (1, 4) + (1,) * (rank - 2), False, {})
+        build(dumped(wrapper({**MEMBERS, "q": long}), 2))
+        check(f"{rank} dimensions", why)
 
     message = "weight a.weight (data/weights/weight_0): "
     good = dumped(wrapper(MEMBERS), 2)

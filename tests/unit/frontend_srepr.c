@@ -390,6 +390,46 @@ static void test_recorded(void **state)
 	golden_check(TEST_DATA "/expressions.txt", all.data);
 }
 
+/* How many arguments each function takes: with another number of them it is refused, and so is what it does not take. */
+static void test_arguments(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *names; /* blanks between */
+		uint32_t least, most;
+		bool of_conditions;
+	} functions[] = {
+		{"Add Mul Max max sym_max Min min sym_min", 1, UINT32_MAX, false},
+		{"And Or", 1, UINT32_MAX, true},
+		{"Not", 1, 1, true},
+		{"Pow PowByNatural FloatPow Mod PythonMod FloorDiv CleanDiv CeilDiv LShift RShift IntTrueDiv FloatTrueDiv Rational", 2, 2, false},
+		{"Equality Eq Unequality Ne GreaterThan StrictGreaterThan LessThan StrictLessThan", 2, 2, false},
+		{"CeilToInt ceil ceiling FloorToInt floor TruncToInt trunc sym_float float ToFloat Identity Integer int RoundToInt round sqrt _sym_sqrt "
+		 "OpaqueUnaryFn_sqrt Abs abs", 1, 1, false},
+		{"ModularIndexing", 3, 3, false},
+	};
+	for (size_t k = 0; k < sizeof functions / sizeof *functions; k++)
+		for (const char *p = functions[k].names; *p; p += strspn(p, " ")) {
+			size_t length = strcspn(p, " ");
+			for (uint32_t n = 0; n < 5; n++) {
+				Text t;
+				const Cond *c;
+				uint32_t ncond;
+				text_init(&t, ctx->arena);
+				text_printf(&t, "%.*s(", (int)length, p);
+				for (uint32_t i = 0; i < n; i++)
+					text_printf(&t, "%s%s", i ? ", " : "", functions[k].of_conditions ? "s0 > 3" : "s0 + 2" + (i ? 5 : 0));
+				text_add(&t, ")");
+				fresh();
+				bool wrong = !expr_cond(&env, t.data, &c, &ncond) &&
+					     (!strncmp(env.error, "wrong number of arguments", 25) || !strncmp(env.error, "expected three arguments", 24));
+				if (wrong != (n < functions[k].least || n > functions[k].most))
+					fail_msg("%s: %s", t.data, env.error ? env.error : "is read");
+			}
+			p += length;
+		}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
 
 int main(void)
@@ -397,7 +437,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(integers),   TEST(canonical), TEST(new_symbols),
 		TEST(conditions), TEST(values),    TEST(floats), TEST(errors),
-		TEST(recorded),
+		TEST(arguments),  TEST(recorded),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

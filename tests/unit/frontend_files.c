@@ -389,6 +389,9 @@ static void test_safetensors_messages(void **state)
 		assert_false(st_open_bytes(ctx, "test", eight, n, &f));
 		assert_string_equal(ctx->last->text, "not a safetensors file, or truncated: no index");
 	}
+	memset(eight, 0, 8); /* an index without a byte */
+	assert_false(st_open_bytes(ctx, "test", eight, 8, &f));
+	assert_string_equal(ctx->last->text, "the index is not valid JSON: '[' or '{' expected near end of file");
 	eight[7] = 0x80;
 	assert_false(st_open_bytes(ctx, "test", eight, 9, &f));
 	assert_string_equal(ctx->last->text, "not a safetensors file, or truncated: no index");

@@ -404,6 +404,13 @@ static void test_entries(void **state)
 	o.data[directory + 42] = (uint8_t)(o.n - 5);
 	assert_true(opens(&o, &a));
 	unreadable(&a, "a", "damaged archive: member a is cut off");
+	const Piece empty = {.name = "a", .data = ""};
+	zip(&o, &empty, 1);
+	o.data[31 + 42] = (uint8_t)o.n; /* behind the last byte, where there is room for nothing */
+	assert_true(opens(&o, &a));
+	unreadable(&a, "a", "damaged archive: member a is cut off");
+	o.data[31 + 42]++;
+	refused(&o, "damaged archive: directory entry 0 (a) is inconsistent");
 	o = good;
 	o.data[0] ^= 1;
 	assert_true(opens(&o, &a));

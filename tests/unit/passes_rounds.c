@@ -99,8 +99,11 @@ static const Loop loops[] = {
 
 static void lines(Text *t, const char *text)
 {
-	for (; *text; text += strcspn(text, "\n") + 1)
-		text_printf(t, "    %.*s\n", (int)strcspn(text, "\n"), text);
+	for (size_t n; *text; text += n) {
+		n = strcspn(text, "\n") + 1;
+		text_add(t, "    ");
+		text_addn(t, text, n);
+	}
 }
 
 static Graph *loop(const Loop *l)

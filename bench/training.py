@@ -152,7 +152,9 @@ def of_input(node):
 
 def inductor(options, module, x):
     """Milliseconds, and bytes that AOTAutograd's partitioner saves, but for inputs, parameters and their views."""
+    import torch._functorch.config
     import torch._inductor.compile_fx as compile_fx
+    torch._functorch.config.enable_autograd_cache = False # what comes out of it was not counted
     partition, saved = compile_fx.min_cut_rematerialization_partition, []
 
     def count(*args, **kwargs):
@@ -164,6 +166,7 @@ def inductor(options, module, x):
         return forward, backward
 
     compile_fx.min_cut_rematerialization_partition = count
+    torch._dynamo.reset() # else it gives up compiling after some cases
     try:
         step = step_of(torch.compile(module, dynamic=False), x)
         step()

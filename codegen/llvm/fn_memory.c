@@ -106,6 +106,38 @@ static LLVMValueRef load_lanes(Fn *f, const LsData *s, LLVMTypeRef type, LLVMVal
 	return x;
 }
 
+/* Lanes first, first + 1, ... of x, a vector, so many; of y, too, where x ends. */
+static LLVMValueRef some_lanes(Fn *f, LLVMValueRef x, LLVMValueRef y, uint32_t first, uint32_t n)
+{
+	LLVMTypeRef i32 = LLVMInt32TypeInContext(f->u->c);
+	LLVMValueRef *at = ARENA_ARRAY(f->u->arena, LLVMValueRef, n);
+	for (uint32_t k = 0; k < n; k++)
+		at[k] = LLVMConstInt(i32, first + k, false);
+	return LLVMBuildShuffleVector(f->u->b, x, y, LLVMConstVector(at, n), "");
+}
+
+/* Of vectors of several registers: a load of each register. LLVM 19 would split them, too, but reads with no mask where it finds
+ * then that a computed mask has no lane of a register. */
+static LLVMValueRef masked_load(Fn *f, const LsData *s, LLVMTypeRef type, LLVMValueRef p, LLVMValueRef mask, uint32_t lanes)
+{
+	LUnit *u = f->u;
+	const uint32_t elem = element_bytes(s->mem), widest = u->target->isa.vector_bytes;
+	if (lanes > 1 && lanes * elem > widest && widest / elem > 1) {
+		const uint32_t half = lanes / 2;
+		LLVMTypeRef part = LLVMVectorType(LLVMGetElementType(type), half);
+		LLVMValueRef none = LLVMGetPoison(LLVMTypeOf(mask)), at = l_i64(u, half);
+		LLVMValueRef next = LLVMBuildInBoundsGEP2(u->b, l_raw(u, s->mem.dtype), p, &at, 1, "");
+		LLVMValueRef low = masked_load(f, s, part, p, some_lanes(f, mask, none, 0, half), half);
+		LLVMValueRef high = masked_load(f, s, part, next, some_lanes(f, mask, none, half, half), half);
+		return some_lanes(f, low, high, 0, lanes);
+	}
+	LLVMValueRef in[4] = {p, align_of(f, s->mem), mask, LLVMConstNull(type)};
+	LLVMTypeRef over[2] = {type, LLVMTypeOf(p)};
+	LLVMValueRef x = l_intrinsic(u, "llvm.masked.load", over, 2, in, 4);
+	mark_access(f, s->mem, x);
+	return x;
+}
+
 static LLVMValueRef load_many(Fn *f, const LsData *s, LLVMTypeRef type, LLVMValueRef p, uint32_t lanes)
 {
 	LUnit *u = f->u;
@@ -113,9 +145,11 @@ static LLVMValueRef load_many(Fn *f, const LsData *s, LLVMTypeRef type, LLVMValu
 	if (!gather && !s->mask.i)
 		return plain_load(f, s, type, p);
 	LLVMValueRef mask = s->mask.i ? l_lx(f, s->mask) : all_lanes(f, lanes);
+	if (!gather)
+		return masked_load(f, s, type, p, mask, lanes);
 	LLVMValueRef in[4] = {p, align_of(f, s->mem), mask, LLVMConstNull(type)};
 	LLVMTypeRef over[2] = {type, LLVMTypeOf(p)};
-	LLVMValueRef x = l_intrinsic(u, gather ? "llvm.masked.gather" : "llvm.masked.load", over, 2, in, 4);
+	LLVMValueRef x = l_intrinsic(u, "llvm.masked.gather", over, 2, in, 4);
 	mark_access(f, s->mem, x);
 	return x;
 }

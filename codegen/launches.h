@@ -14,6 +14,7 @@ static inline uint32_t launch_word(const ProgramEntry *e, const LsData *s)
 typedef struct LaunchTable {
 	uint32_t n, nbuf, nparam; /* launches; the most buffers and parameters of one */
 	ARRAY(int64_t) word;      /* of all launches, as weft_launches reads them (runtime.h) */
+	ARRAY(int64_t) shape;     /* what launches have in common, each once */
 	ARRAY(uint32_t) fn;       /* its kernels: indices into Program.fn */
 	ARRAY(Lx) value;          /* what is computed before */
 } LaunchTable;

@@ -185,21 +185,17 @@ const char *lower_name(Lower *s, Node n)
 	return op;
 }
 
-/* The graph lines a kernel computes, and a name: the root's, or else that of the last named line. */
+/* What a kernel computes, and a name: the root's, or else that of the last named node. */
 static void describe_kernel(Lower *s, Node root, Kernel *k)
 {
-	Graph *g = s->g;
-	Text text;
-	text_init(&text, s->arena);
+	const Graph *g = s->g;
 	Node named = root;
+	k->graph = g;
 	for (Node n = s->member[root.i]; n.i; n = s->next_member[n.i]) {
-		graph_print_node(g, n, &text);
+		array_push(s->arena, &k->computes, n);
 		if (!has_name(g, root) && has_name(g, n))
 			named = n;
 	}
-	if (text.n && text.data[text.n - 1] == '\n')
-		text.data[--text.n] = 0;
-	k->text = text.data;
 	k->name = lower_name(s, named);
 }
 

@@ -61,12 +61,13 @@ int weft_op_call(const WeftFrame *, const WeftOpCall *, int64_t *value);
  * buf and p are read by the calling thread only; each thread passes its own, equal ones. Not 0: a check failed, the
  * message is that of the first task, and the caller returns at once. */
 int weft_phase(WeftRegion *, WeftKernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks);
-/* Phases from a table. Of each launch: the number of its kernel, of its call (with WEFT_JOINED or not), how many buffers and parameters it has, the
- * number of tasks; an argument of `run` and an offset for each buffer; the parameters. Number of tasks, offsets and
- * parameters: twice a constant, or 2 k + 1 for value[k]. b and p: room for the buffers and parameters of any of them. */
+/* Phases from a table. A launch: where its shape begins, the number of its call (with WEFT_JOINED or not), an offset for each
+ * buffer. A shape: the number of a kernel, how many buffers and parameters, the number of tasks; an argument of `run` for each
+ * buffer; the parameters. Number of tasks, offsets and parameters: twice a constant, or 2 k + 1 for value[k]. b and p: room
+ * for the buffers and parameters of any of them. */
 typedef struct {
 	const WeftKernel *kernel;
-	const int64_t *word;
+	const int64_t *shape, *word;
 	int64_t nword;
 } WeftLaunches;
 int weft_launches(WeftRegion *, const WeftLaunches *, void *const *buf, const int64_t *value, void **b, int64_t *p);
@@ -75,16 +76,14 @@ static inline const int64_t *weft_launch(WeftRegion *r, const WeftLaunches *l, c
 					 const int64_t *value, void **b, int64_t *p, int *stop)
 {
 #define WEFT_WORD(w) ((w) & 1 ? value[(w) >> 1] : (w) / 2)
-	WeftKernel kernel = l->kernel[w[0]];
-	uint32_t call = (uint32_t)w[1];
-	int64_t nbuf = w[2], nparam = w[3], ntasks = WEFT_WORD(w[4]);
-	w += 5;
-	for (int64_t k = 0; k < nbuf; k++, w += 2)
-		b[k] = (char *)buf[w[0]] + WEFT_WORD(w[1]);
-	for (int64_t k = 0; k < nparam; k++, w++)
-		p[k] = WEFT_WORD(*w);
-	*stop = weft_phase(r, kernel, b, p, call, ntasks);
-	return w;
+	const int64_t *shape = l->shape + w[0], nbuf = shape[1], nparam = shape[2];
+	const int64_t *space = shape + 4, *param = space + nbuf, *offset = w + 2;
+	for (int64_t k = 0; k < nbuf; k++)
+		b[k] = (char *)buf[space[k]] + WEFT_WORD(offset[k]);
+	for (int64_t k = 0; k < nparam; k++)
+		p[k] = WEFT_WORD(param[k]);
+	*stop = weft_phase(r, l->kernel[shape[0]], b, p, (uint32_t)w[1], WEFT_WORD(shape[3]));
+	return offset + nbuf;
 #undef WEFT_WORD
 }
 /* memcpy by all threads together; ranges do not overlap (equal pointers are fine). */

@@ -348,9 +348,25 @@ static void print_launch(Fn *f, const LsData *s)
 	text_add(f->out, "}\n");
 }
 
-static void print_table(Fn *f, const LsData *s)
+static void print_words(Fn *f, const char *name, const int64_t *word, uint32_t n)
 {
 	enum { LINE = 16 };
+	line(f);
+	text_printf(f->out, "static const int64_t %s[] = {", name);
+	for (uint32_t k = 0; k < n; k++) {
+		if (k % LINE == 0) {
+			text_char(f->out, '\n');
+			line(f);
+		}
+		text_printf(f->out, k % LINE ? " %lld," : "\t%lld,", (long long)word[k]);
+	}
+	text_char(f->out, '\n');
+	line(f);
+	text_add(f->out, "};\n");
+}
+
+static void print_table(Fn *f, const LsData *s)
+{
 	const LaunchTable *t = s->table;
 	line(f);
 	text_add(f->out, "{\n");
@@ -360,20 +376,10 @@ static void print_table(Fn *f, const LsData *s)
 	for (uint32_t k = 0; k < t->fn.n; k++)
 		text_printf(f->out, "%s%s", k ? ", " : "", f->kernel_name[t->fn.data[k]]);
 	text_add(f->out, "};\n");
+	print_words(f, "shape", t->shape.data, t->shape.n);
+	print_words(f, "word", t->word.data, t->word.n);
 	line(f);
-	text_add(f->out, "static const int64_t word[] = {");
-	for (uint32_t k = 0; k < t->word.n; k++) {
-		if (k % LINE == 0) {
-			text_char(f->out, '\n');
-			line(f);
-		}
-		text_printf(f->out, k % LINE ? " %lld," : "\t%lld,", (long long)t->word.data[k]);
-	}
-	text_char(f->out, '\n');
-	line(f);
-	text_add(f->out, "};\n");
-	line(f);
-	text_printf(f->out, "static const WeftLaunches launches = {kernel, word, %u};\n", t->word.n);
+	text_printf(f->out, "static const WeftLaunches launches = {kernel, shape, word, %u};\n", t->word.n);
 	line(f);
 	text_printf(f->out, "void *b[%u];\n", t->nbuf ? t->nbuf : 1);
 	line(f);
@@ -627,7 +633,7 @@ static void fn_init(Fn *f)
 		[FN_KERNEL] = {"f", "begin", "end", "failed"},
 		[FN_LIBRARY] = {NULL},
 		[FN_SIZES] = {"extent", "slot", "status"},
-		[FN_RUN] = {"buf", "slot", "r", "b", "p", "kernel", "word", "launches", "value"},
+		[FN_RUN] = {"buf", "slot", "r", "b", "p", "kernel", "shape", "word", "launches", "value"},
 	};
 	Arena *arena = f->u->arena;
 	const LoopFn *l = f->f;

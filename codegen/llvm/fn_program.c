@@ -87,21 +87,27 @@ static void launch(Fn *f, const LsData *s)
 		stop_unless_0(f, stop);
 }
 
-/* WeftLaunches: kernels, words (as all targets are, the lowest byte first), how many words. */
+/* As all targets are, the lowest byte first. */
+static LLVMValueRef words(LUnit *u, const int64_t *word, uint32_t n)
+{
+	uint8_t *byte = ARENA_ARRAY(u->arena, uint8_t, 8 * (size_t)n);
+	for (size_t k = 0; k < 8 * (size_t)n; k++)
+		byte[k] = (uint8_t)((uint64_t)word[k / 8] >> k % 8 * 8);
+	return l_constant(u, LLVMConstStringInContext2(u->c, (const char *)byte, 8 * (size_t)n, true));
+}
+
+/* WeftLaunches: kernels, shapes, words, how many words. */
 static LLVMValueRef launches_of(Fn *f, const LaunchTable *t)
 {
 	LUnit *u = f->u;
 	LLVMTypeRef p = l_pointer(u), i64 = LLVMInt64TypeInContext(u->c), i32 = LLVMInt32TypeInContext(u->c);
 	LLVMTypeRef type = LLVMFunctionType(i32, (LLVMTypeRef[]){p, i64, i64}, 3, false);
 	LLVMValueRef *kernel = ARENA_ARRAY(u->arena, LLVMValueRef, t->fn.n);
-	uint8_t *byte = ARENA_ARRAY(u->arena, uint8_t, 8 * (size_t)t->word.n);
 	for (uint32_t k = 0; k < t->fn.n; k++)
 		kernel[k] = l_extern(u, f->kernel_name[t->fn.data[k]], type);
-	for (size_t k = 0; k < 8 * (size_t)t->word.n; k++)
-		byte[k] = (uint8_t)((uint64_t)t->word.data[k / 8] >> k % 8 * 8);
-	LLVMValueRef words = LLVMConstStringInContext2(u->c, (const char *)byte, 8 * (size_t)t->word.n, true);
-	LLVMValueRef field[3] = {l_constant(u, LLVMConstArray2(p, kernel, t->fn.n)), l_constant(u, words), l_i64(u, t->word.n)};
-	return l_constant(u, LLVMConstStructInContext(u->c, field, 3, false));
+	LLVMValueRef field[4] = {l_constant(u, LLVMConstArray2(p, kernel, t->fn.n)), words(u, t->shape.data, t->shape.n),
+	                         words(u, t->word.data, t->word.n), l_i64(u, t->word.n)};
+	return l_constant(u, LLVMConstStructInContext(u->c, field, 4, false));
 }
 
 static void table(Fn *f, const LsData *s)

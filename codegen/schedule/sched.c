@@ -76,7 +76,7 @@ static void start_function(Sched *s)
 {
 	uint32_t phase = s->out->phase.n;
 	s->f = loop_new(s->ir, phase ? arena_printf(s->arena, "%s_phase_%u", s->k->name, phase + 1) : s->k->name);
-	s->f->comment = s->k->text;
+	s->f->comment = kernel_text(s->k, s->arena);
 }
 
 void sched_init(Sched *s, const Lowered *l, Kernel *k, const Target *target)

@@ -140,7 +140,8 @@ enum { MAX_KERNEL_AXES = 24 }; /* of what lowering makes and schedules read */
 
 typedef struct Kernel {
 	const char *name; /* from the root's name: "conv2d_3_relu" */
-	const char *text; /* the graph lines it computes, for the comment in emitted code */
+	const Graph *graph;    /* of which it computes these nodes, in their order; may be NULL, and */
+	ARRAY(Node) computes;  /* is not to be changed any more */
 	const char *stored; /* why its result is stored and not computed where it is read; NULL: it only copies */
 	ARRAY(KxData) kx;      /* [0] unused */
 	ARRAY(Axis) axis;      /* outer ones first */
@@ -166,7 +167,7 @@ typedef enum {
 /* Operands and results are whole buffers, row-major, of the extents that the operator's types say. */
 typedef struct StepCall {
 	const struct UserOp *op; /* ir/ops/userop.h */
-	const char *name, *text; /* as a kernel's */
+	const char *name, *text; /* as a kernel's, and its line of the graph, for the comment in emitted code */
 	const BufId *buf;        /* tensors: operands, then results */
 	const Sym *ints;         /* UserScalars */
 	const double *floats;
@@ -297,6 +298,8 @@ Kx kernel_needed_where(const Kernel *, uint32_t stage, Arena *scratch);
 void step_buffers(const Step *, Arena *scratch, void (*visit)(void *, BufId, bool write), void *data);
 
 void kernel_print(const Lowered *, const Kernel *, Text *);
+/* The lines of the graph that it computes, for the comment in emitted code; NULL: there are none. */
+const char *kernel_text(const Kernel *, Arena *);
 void lowered_print(const Lowered *, Text *);
 /* Indices in range, axes in scope, dtypes agree, places written once. False with diagnostics. */
 bool lowered_verify(Lowered *);

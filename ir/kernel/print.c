@@ -287,6 +287,17 @@ static void print_vvar(Printer *p, const ValueVar *v)
 	text_add(p->t, v->check ? "]\n" : "\n");
 }
 
+const char *kernel_text(const Kernel *k, Arena *arena)
+{
+	Text t;
+	text_init(&t, arena);
+	for (uint32_t i = 0; i < k->computes.n; i++)
+		graph_print_node(k->graph, k->computes.data[i], &t);
+	if (t.n && t.data[t.n - 1] == '\n')
+		t.data[--t.n] = 0;
+	return t.data;
+}
+
 void kernel_print(const Lowered *l, const Kernel *k, Text *t)
 {
 	Arena *arena = l->ir->ctx->scratch;

@@ -1,6 +1,7 @@
 /* The process-wide cache of scalar functions: instances are built on first use under one lock. */
 #include "ir/scalar/scalar.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -96,25 +97,34 @@ static const ScFn *ask(const ScFn *(*find)(const Query *), const Query *q)
 	return f;
 }
 
-/* "kind:name/f32,f32" */
+/* Kind and name, each with its NUL, and the dtypes. */
 typedef struct {
+	size_t n;
 	char text[128];
 } Key;
+
+static void key_add(Key *key, const void *part, size_t n)
+{
+	assert(n <= sizeof key->text - key->n);
+	memcpy(key->text + key->n, part, n);
+	key->n += n;
+}
 
 static Key key_of(const char *kind, const char *name, const DType *in, uint32_t nin)
 {
 	Key key;
-	size_t n = (size_t)snprintf(key.text, sizeof key.text, "%s:%s/", kind, name);
-	for (uint32_t k = 0; k < nin && n < sizeof key.text; k++)
-		n += (size_t)snprintf(key.text + n, sizeof key.text - n, "%s,", dtype_name(in[k]));
+	key.n = 0;
+	key_add(&key, kind, strlen(kind) + 1);
+	key_add(&key, name, strlen(name) + 1);
+	key_add(&key, in, nin * sizeof *in);
 	return key;
 }
 
 /* Where the function of this key is kept; *fresh when it has to be built, and then told by slot_fill. Building may add
  * keys; who asks for what is being built gets none. */
-static uint32_t slot_of(Key key, bool *fresh)
+static uint32_t slot_of(const Key *key, bool *fresh)
 {
-	uint32_t id = intern(&cache.keys, key.text, strlen(key.text), NULL);
+	uint32_t id = intern(&cache.keys, key->text, key->n, NULL);
 	while (cache.slot.n < id)
 		array_push(cache.arena, &cache.slot, (Slot){0});
 	Slot *s = &cache.slot.data[id - 1];
@@ -188,7 +198,8 @@ static const ScFn *build_lib(const LibDef *d, const DType *in, uint32_t nin, con
 static const ScFn *lib_fn(const LibDef *d, const DType *in, uint32_t nin)
 {
 	bool fresh;
-	uint32_t k = slot_of(key_of("lib", d->name, in, nin), &fresh);
+	const Key key = key_of("lib", d->name, in, nin);
+	uint32_t k = slot_of(&key, &fresh);
 	if (fresh)
 		slot_fill(k, build_lib(d, in, nin, NULL));
 	return cache.slot.data[k].fn;
@@ -215,7 +226,8 @@ static const ScFn *op_fn(Op op, const DType *in, uint32_t nin)
 	if (!info->scalar)
 		return NULL;
 	bool fresh;
-	uint32_t k = slot_of(key_of("op", op_name(op), in, nin), &fresh);
+	const Key key = key_of("op", op_name(op), in, nin);
+	uint32_t k = slot_of(&key, &fresh);
 	if (fresh) {
 		DType t = in[nin - 1];
 		char *name = arena_printf(cache.arena, "%s_%s", op_name(op), dtype_name(t));
@@ -278,7 +290,8 @@ static const ScFn *find_deriv(const Query *q)
 	bool fresh;
 	const char kind[] = {'d', (char)('0' + q->deriv), '\0'};
 	const uint32_t nin = q->nin;
-	uint32_t slot = slot_of(key_of(kind, op_name(q->op), q->in, nin), &fresh);
+	const Key key = key_of(kind, op_name(q->op), q->in, nin);
+	uint32_t slot = slot_of(&key, &fresh);
 	if (fresh) {
 		DType t = q->in[nin - 1];
 		char *name = arena_printf(cache.arena, "d%u_%s_%s", q->deriv, op_name(q->op), dtype_name(t));
@@ -307,7 +320,8 @@ static const ScFn *find_convert(const Query *q)
 {
 	const char *x = "x";
 	bool fresh;
-	uint32_t k = slot_of(key_of("convert", "", q->in, 2), &fresh);
+	const Key key = key_of("convert", "", q->in, 2);
+	uint32_t k = slot_of(&key, &fresh);
 	if (fresh) {
 		const char *from = dtype_name(q->in[0]), *to = dtype_name(q->in[1]);
 		char *name = arena_printf(cache.arena, "convert_%s_%s", from, to);
@@ -334,7 +348,8 @@ static const ScFn *find_bitcast(const Query *q)
 	DType from = q->in[0], to = q->in[1], param = dtype_compute(from), result = dtype_compute(to);
 	const char *x = "x";
 	bool fresh;
-	uint32_t k = slot_of(key_of("bitcast", "", q->in, 2), &fresh);
+	const Key key = key_of("bitcast", "", q->in, 2);
+	uint32_t k = slot_of(&key, &fresh);
 	if (fresh) {
 		char *name = arena_printf(cache.arena, "bitcast_%s_%s", dtype_name(from), dtype_name(to));
 		char *text = arena_printf(cache.arena, "convert[%s](bitcast[%s](convert[%s](x)))",

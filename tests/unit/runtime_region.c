@@ -479,12 +479,18 @@ enum { LINE_3 = 3, OFFSET = 16 };
 static int run_table(WeftRegion *r, void *const *buf, const int64_t *slot)
 {
 	static const WeftKernel kernels[] = {add_line, take_all, fail_some};
+	static const int64_t shape[] = {
+		0, 1, 2, 2 * TASKS, 0,    2 * LINE_3, 1,     /* at 0: buf[0] += 3 i + value[0] */
+		1, 2, 0, 3,         0, 1,                    /* 7: value[1] of buf[0] to buf[1] */
+		0, 1, 2, 3,         1,    2 * -1,     2 * 0, /* 13: buf[1] -= i, as many */
+		0, 1, 2, 2 * 2,     0,    2 * 0,      2,     /* 20: two more by 1 */
+		2, 1, 1, 2 * TASKS, 0,    2 * 2,             /* 27: fails */
+	};
 	static const int64_t word[] = {
-		0, 1, 1, 2, 2 * TASKS, 0, 0,                  2 * LINE_3, 1,        /* buf[0] += 3 i + value[0] */
-		1, 2, 2, 0, 3,         0, 2 * OFFSET, 1, 5,                        /* value[1] of them, from 16 bytes behind to value[2] */
-		0, 3, 1, 2, 3,         1, 0,                  2 * -1, 2 * 0,       /* buf[1] -= i, as many */
-	}, failing[] = {0, 1, 1, 2, 2 * 2, 0, 0, 0, 2, 2, 2, 1, 1, 2 * TASKS, 0, 0, 2 * 2, 0, 3, 1, 2, 2 * 2, 0, 0, 0, 2};
-	const WeftLaunches all = {kernels, word, sizeof word / sizeof *word}, some = {kernels, failing, sizeof failing / sizeof *failing};
+		0, 1, 0, 7, 2, 2 * OFFSET, 5, 13, 3, 0, /* from 16 bytes behind to value[2] */
+	}, failing[] = {20, 1, 0, 27, 2, 0, 20, 3, 0};
+	const WeftLaunches all = {kernels, shape, word, sizeof word / sizeof *word};
+	const WeftLaunches some = {kernels, shape, failing, sizeof failing / sizeof *failing};
 	void *b[2];
 	int64_t p[2];
 	return weft_launches(r, slot[3] ? &some : &all, buf, slot, b, p);

@@ -1,5 +1,6 @@
 /* model.c of an artifact: sizes, run, and the tables that describe the model, as codegen/model_image.c built them. */
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 
 #include "codegen/c/emit_priv.h"
@@ -54,6 +55,19 @@ static const char *pointer_text(const Printer *m, const ImagePointer *p)
 	return arena_printf(m->u->arena, "%s%s", to->array ? "" : "&", to->name);
 }
 
+static const char *decimal(Arena *arena, uint64_t v)
+{
+	char text[20], *p = text + sizeof text;
+	for (; v; v /= 10)
+		*--p = (char)('0' + v % 10);
+	return arena_strndup(arena, p, (size_t)(text + sizeof text - p));
+}
+
+static const char *signed_decimal(Arena *arena, int64_t v)
+{
+	return v < 0 ? arena_printf(arena, "%lld", (long long)v) : decimal(arena, (uint64_t)v);
+}
+
 /* NULL: 0, which need not be said. */
 static const char *value_text(const Printer *m, const ImageField *f, uint64_t at)
 {
@@ -74,12 +88,15 @@ static const char *value_text(const Printer *m, const ImageField *f, uint64_t at
 	bool wide = f->kind == IMAGE_I64 || f->kind == IMAGE_U64 || f->kind == IMAGE_F64;
 	memcpy(&v, m->im->data + at, wide ? 8 : f->kind == IMAGE_U8 ? 1 : 4);
 	switch (f->kind) {
-	case IMAGE_U8: return v.u8 ? arena_printf(a, "%u", v.u8) : NULL;
-	case IMAGE_I32: return v.i32 ? arena_printf(a, "%ld", (long)v.i32) : NULL;
-	case IMAGE_U32: return v.u32 ? arena_printf(a, "%lu", (unsigned long)v.u32) : NULL;
-	case IMAGE_I64: return v.i64 ? arena_printf(a, "%lld", (long long)v.i64) : NULL;
-	case IMAGE_U64: return v.u64 ? arena_printf(a, "%llu", (unsigned long long)v.u64) : NULL;
-	case IMAGE_F64: return v.f64 != 0 ? arena_printf(a, "%.17g", v.f64) : NULL;
+	case IMAGE_U8: return v.u8 ? decimal(a, v.u8) : NULL;
+	case IMAGE_I32: return v.i32 ? signed_decimal(a, v.i32) : NULL;
+	case IMAGE_U32: return v.u32 ? decimal(a, v.u32) : NULL;
+	case IMAGE_I64: return v.i64 ? signed_decimal(a, v.i64) : NULL;
+	case IMAGE_U64: return v.u64 ? decimal(a, v.u64) : NULL;
+	case IMAGE_F64:
+		if (v.f64 == 0)
+			return NULL;
+		return fabs(v.f64) < 1e15 && v.f64 == floor(v.f64) ? signed_decimal(a, (int64_t)v.f64) : arena_printf(a, "%.17g", v.f64);
 	default: return arena_printf(a, "{%u, %u, %u}", v.dtype.code, v.dtype.bits, v.dtype.lanes);
 	}
 }
@@ -110,7 +127,11 @@ static void print_fields(const Printer *m, const ImageType *t, uint64_t at, cons
 			text_printf(m->out, "%s%s", separator, group);
 		if (group)
 			continue;
-		text_printf(m->out, "%s.%s = %s", any ? separator : "", t->field[k].name, v);
+		text_add(m->out, any ? separator : "");
+		text_char(m->out, '.');
+		text_add(m->out, t->field[k].name);
+		text_add(m->out, " = ");
+		text_add(m->out, v);
 		any = true;
 	}
 	text_printf(m->out, "%s%s}", any ? "" : "0", separator[1] == '\n' ? "\n" : "");

@@ -142,6 +142,13 @@ with tempfile.TemporaryDirectory() as folder:
     p = command("check", product, here / "ref.safetensors", "--mode", "jvp")
     if p.returncode != 1 or "no reference has anything for --mode" not in p.stderr:
         say(f"nothing to check: {p.stdout} {p.stderr}")
+    # one unit in the last place beside PyTorch's error, which is half a unit at least
+    unit = 2.0 ** -20
+    for error, ratio in ((unit / 1000, "2.00"), (unit / 2, "2.00"), (unit * 4, "0.25")):
+        write_tensors(here / "ref.safetensors", {"x.0": floats([1.0, 2.0, 3.0]), "y.0": floats([14 + unit], [])}, {"eager_err.0": repr(error)})
+        p = command("check", loss, here / "ref.safetensors", "--backend", "interp")
+        if p.returncode or f"ratio {ratio}" not in p.stdout:
+            say(f"error {error}, ratio {ratio} expected: {p.stdout} {p.stderr}")
     rounds = {"x.0": floats([1.0]), "ct.0": floats([1.0])}
     refused("--loop-bound grows=N", growth, "--mode", "vjp", inputs=rounds)
     refused("a loop has more rounds than", growth, "--mode", "vjp", "--loop-bound", "grows=7", inputs=rounds)

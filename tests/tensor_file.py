@@ -6,9 +6,9 @@ import re
 TYPES = {"f": "F32", "d": "F64", "q": "I64", "Q": "U64", "b": "BOOL"}
 
 
-def write_tensors(path, tensors):
-    """tensors: {name: (code, shape, values)}, the code as array's."""
-    header, body = {}, b""
+def write_tensors(path, tensors, metadata=None):
+    """tensors: {name: (code, shape, values)}, the code as array's; metadata: {name: text}."""
+    header, body = {"__metadata__": metadata} if metadata else {}, b""
     for name, (code, shape, values) in tensors.items():
         data = array.array(code, values).tobytes()
         header[name] = {"dtype": TYPES[code], "shape": shape, "data_offsets": [len(body), len(body) + len(data)]}

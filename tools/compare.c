@@ -173,7 +173,7 @@ Comparison compare(const WeftTensor *result, const WeftTensor *reference, WeftDT
 		}
 	}
 	if (t.eager_err > 0)
-		c.ratio = c.error / t.eager_err;
+		c.ratio = c.error / fmax(t.eager_err, ulp_of(as, largest(reference, n)) / 2);
 	c.ok = c.wrong == 0;
 	return c;
 }

@@ -9,7 +9,8 @@ typedef struct {
 	double error;      /* |result - reference| where it exceeds what is allowed most; infinite when one is
 			      not finite and the other is */
 	double allowed;    /* at that element */
-	double ratio;      /* error / eager_err, or -1 */
+	double ratio;      /* error / eager_err, or -1. PyTorch's error counts as half a unit in the last place of
+			      the largest value at least: below, it is the luck of one rounding */
 	int64_t at, wrong; /* that element; values out of tolerance */
 	char why[160];     /* dtype or shape differ; "" otherwise */
 } Comparison;

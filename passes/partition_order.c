@@ -3,55 +3,91 @@
  * Saved values are results and inputs, which lie in memory in the order of their dimensions, while lowering gives what convolutions read
  * and write another one (passes/lower_layout.c): channels last. So images are saved as that; else the first graph would convert what
  * it saves, and the second all that it reads. An image is what a convolution reads or writes, and what is equal to that but for
- * element-wise operators, borders and groups of channels. */
+ * element-wise operators, borders, groups of channels, and windows that pooling takes from it: of those the dimensions within a window come
+ * last, until something is chosen in each or its sum is taken. */
 #include <string.h>
 
 #include "passes/partition_priv.h"
 
-/* Dimensions of space of the image y, where x, from which it is made or which is made of it, is one with `space` of them; 0: it is none. */
-static uint32_t same_image(const Graph *g, Node n, Node x, Node y, uint32_t space)
+typedef struct {
+	uint8_t space, tail; /* dimensions of space (0: no image), and how many are behind them */
+} Image;
+
+/* How many dimensions a reduction takes, if they are the last ones of its operand; else 0. */
+static uint32_t taken_from_end(const Graph *g, Node n)
 {
-	if (!space || !node_type_id(g, x).i || !node_type_id(g, y).i)
-		return 0;
-	Type from = *node_type(g, x), to = *node_type(g, y);
-	Op op = node_op(g, n);
-	if (from.dtype == DT_none || to.dtype == DT_none || to.n < space + 2)
-		return 0;
-	if (op == OP_pad)
-		return space;
-	if (op != OP_reshape && (op_lower(op)->role != LOWER_MAP || from.n != to.n))
-		return 0;
-	bool same = from.dim[0].i == to.dim[0].i;
-	for (uint32_t k = 1; k <= space; k++)
-		same &= from.dim[from.n - k].i == to.dim[to.n - k].i;
-	return same ? space : 0;
+	const uint32_t rank = node_rank(g, node_in(g, n, 0));
+	if (node_op(g, n) == OP_arg_reduce)
+		return node_int(g, n, "dim") == rank - 1 ? 1 : 0;
+	uint32_t count;
+	const Sym *dim = node_ints(g, n, "dims", &count);
+	for (uint32_t k = 0; k < count; k++)
+		if (!sym_is(g->ir->syms, dim[k], rank - count + k))
+			return 0;
+	return count;
 }
 
-static void to_results(const Graph *g, uint8_t *space)
+/* The image y of so many dimensions behind space, where x is the image `of`: none where their extents differ. */
+static Image with_tail(const Graph *g, Node x, Node y, Image of, uint32_t tail)
+{
+	const Type *from = node_type(g, x), *to = node_type(g, y);
+	bool same = to->n >= of.space + tail + 2 && from->dim[0].i == to->dim[0].i;
+	for (uint32_t k = 1; same && k <= of.space; k++)
+		same = from->dim[from->n - of.tail - k].i == to->dim[to->n - tail - k].i;
+	return same ? (Image){of.space, (uint8_t)tail} : (Image){0};
+}
+
+/* What y is, an operand or result of n, where x, the other one, is `of`. */
+static Image same_image(const Graph *g, Node n, Node x, Node y, Image of)
+{
+	if (!of.space || !node_type_id(g, x).i || !node_type_id(g, y).i || node_type(g, x)->dtype == DT_none || node_type(g, y)->dtype == DT_none)
+		return (Image){0};
+	const Op op = node_op(g, n);
+	const bool resized = op == OP_pad || op == OP_window || op == OP_fold, reduced = op == OP_reduce || op == OP_arg_reduce;
+	const uint32_t taken = reduced ? taken_from_end(g, n) : 0;
+	if (op == OP_reshape) {
+		Image found = with_tail(g, x, y, of, of.tail);
+		for (uint32_t tail = 1; !found.space && of.tail && tail < of.tail + 3u; tail++)
+			found = with_tail(g, x, y, of, tail);
+		return found;
+	}
+	if (reduced ? !taken : !resized && (op_lower(op)->role != LOWER_MAP || node_rank(g, x) != node_rank(g, y)))
+		return (Image){0};
+	const int32_t longer = op == OP_window ? 1 : op == OP_fold ? -1 : -(int32_t)taken;
+	const int32_t tail = of.tail + (y.i == n.i ? longer : -longer);
+	if (tail < 0 || node_rank(g, y) < (uint32_t)(of.space + tail + 2))
+		return (Image){0};
+	return resized ? (Image){of.space, (uint8_t)tail} : with_tail(g, x, y, of, (uint32_t)tail);
+}
+
+static void to_results(const Graph *g, Image *image)
 {
 	for (Node n = g->first; n.i; n = node_next(g, n))
-		for (uint32_t k = 0; k < node_nin(g, n) && !space[n.i]; k++)
-			space[n.i] = (uint8_t)same_image(g, n, node_in(g, n, k), n, space[node_in(g, n, k).i]);
+		for (uint32_t k = 0; k < node_nin(g, n) && !image[n.i].space; k++)
+			image[n.i] = same_image(g, n, node_in(g, n, k), n, image[node_in(g, n, k).i]);
 }
 
-static void to_operands(const Graph *g, uint8_t *space)
+static void to_operands(const Graph *g, Image *image)
 {
 	for (Node n = g->last; n.i; n = node_prev(g, n))
 		for (uint32_t k = 0; k < node_nin(g, n); k++)
-			if (!space[node_in(g, n, k).i])
-				space[node_in(g, n, k).i] = (uint8_t)same_image(g, n, n, node_in(g, n, k), space[n.i]);
+			if (!image[node_in(g, n, k).i].space)
+				image[node_in(g, n, k).i] = same_image(g, n, n, node_in(g, n, k), image[n.i]);
 }
 
 const uint8_t *partition_space(const Parting *p)
 {
 	const Graph *g = p->g;
 	uint8_t *space = ZEROED(g, uint8_t, g->node.n);
+	Image *image = ZEROED(g, Image, g->node.n);
 	for (Node n = g->first; n.i; n = node_next(g, n))
 		if (node_op(g, n) == OP_conv)
-			space[n.i] = space[node_in(g, n, 0).i] = (uint8_t)(node_rank(g, n) - 3);
-	to_results(g, space);
-	to_operands(g, space);
-	to_results(g, space);
+			image[n.i].space = image[node_in(g, n, 0).i].space = (uint8_t)(node_rank(g, n) - 3);
+	to_results(g, image);
+	to_operands(g, image);
+	to_results(g, image);
+	for (uint32_t k = 0; k < g->node.n; k++)
+		space[k] = image[k].tail ? 0 : image[k].space;
 	return space;
 }
 

@@ -167,7 +167,6 @@ bool read_results(Scope *s, const json_t *node, Results *r)
 		} else if (tag && !strcmp(tag, "as_none")) {
 			Meta none = {
 				.dtype = DT_f32, .rank = 1, .offset = sym_int(s->st->im->syms, 0)};
-			none.size = none.stride = &none.offset;
 			Sym *zero = ARENA_NEW(s->st->im->ctx->arena, Sym);
 			*zero = none.offset;
 			none.size = none.stride = zero; /* nothing: no elements */

@@ -81,7 +81,7 @@ OP(aten_add_Scalar){
 	.schema = "aten.add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
 	.build = build_add_scalar,
 	.narrow_scalars = true,
-	.sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; i64[3] in -9..9, other=0.5",
+	.sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; i64[3] in -9..9, other=0.5; bf16[2] of 1 -1, other=0.00391",
 };
 
 static Node build_sub(Build *b, Node n)
@@ -107,7 +107,7 @@ OP(aten_sub_Scalar){
 	.aliases = "aten.subtract.Scalar",
 	.build = build_sub_scalar,
 	.narrow_scalars = true,
-	.sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; i64[3] in -9..9, other=0.5",
+	.sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; i64[3] in -9..9, other=0.5; bf16[2] of 1 -1, other=0.00391",
 };
 
 static Node build_rsub(Build *b, Node n)
@@ -130,7 +130,7 @@ OP(aten_rsub_Scalar){
 	.schema = "aten.rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
 	.build = build_rsub_scalar,
 	.narrow_scalars = true,
-	.sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; i64[3] in -9..9, other=0.5; "
+	.sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; i64[3] in -9..9, other=0.5; bf16[2] of 1 -1, other=0.00391; "
 		  "c64[n=3], other=complex(1, 2), alpha=complex(0, 1)",
 };
 
@@ -302,7 +302,7 @@ OP(aten_floor_divide){
 OP(aten_floor_divide_Scalar){
 	.schema = "aten.floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
 	.build = build_floor_divide,
-	.sample = "f32[n=3, 4], other=-0.75; i32[4] in -9..9, other=-4",
+	.sample = "f32[n=3, 4], other=-0.75; i32[4] in -9..9, other=-4; bf16[2] of 4 9, other=1.1",
 };
 static Node build_remainder(Build *b, Node n)
 {
@@ -317,13 +317,13 @@ OP(aten_remainder_Scalar){
 	.schema = "aten.remainder.Scalar(Tensor self, Scalar other) -> Tensor",
 	.build = build_remainder,
 	.narrow_scalars = true,
-	.sample = "f32[n=3, 4], other=-0.75; i32[4] in -9..9, other=-4",
+	.sample = "f32[n=3, 4], other=-0.75; i32[4] in -9..9, other=-4; bf16[2] of 4 9, other=1.1",
 };
 OP(aten_remainder_Scalar_Tensor){
 	.schema = "aten.remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
 	.build = build_remainder,
 	.narrow_scalars = true,
-	.sample = "self=7.25, f32[n=4] of 0.5 -1.5 2 3.25; self=-7, i32[4] of 2 -3 4 1",
+	.sample = "self=7.25, f32[n=4] of 0.5 -1.5 2 3.25; self=-7, i32[4] of 2 -3 4 1; self=9.01, bf16[2] of 1.1015625 2",
 };
 static Node build_fmod(Build *b, Node n)
 {
@@ -338,7 +338,7 @@ OP(aten_fmod_Scalar){
 	.schema = "aten.fmod.Scalar(Tensor self, Scalar other) -> Tensor",
 	.build = build_fmod,
 	.narrow_scalars = true,
-	.sample = "f32[n=3, 4], other=-0.75; i32[4] in -9..9, other=-4",
+	.sample = "f32[n=3, 4], other=-0.75; i32[4] in -9..9, other=-4; bf16[2] of 4 9, other=1.1",
 };
 OP(aten_atan2){
 	.schema = "aten.atan2(Tensor self, Tensor other) -> Tensor",
@@ -591,7 +591,7 @@ OP(aten_pow_Scalar){
 	.promote = PROMOTE_DEFAULT,
 	.expand = "pow(self, exponent)",
 	.narrow_scalars = true,
-	.sample = "self=2.5, f32[n=3, 4]; self=3, i32[4] in 0..5",
+	.sample = "self=2.5, f32[n=3, 4]; self=3, i32[4] in 0..5; self=1.1, bf16[2] of 3 5",
 };
 
 static Node build_float_power(Build *b, Node n)
@@ -632,7 +632,7 @@ static Node build_float_power_base(Build *b, Node n)
 OP(aten_float_power_Scalar){
 	.schema = "aten.float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
 	.build = build_float_power_base,
-	.sample = "self=2.5, f32[n=3, 4]; self=3, i32[4] in 0..5",
+	.sample = "self=2.5, f32[n=3, 4]; self=3, i32[4] in 0..5; self=1.1, bf16[2] of 3 5",
 };
 
 /* x * 2^y. An integer y changes the exponent alone: in two steps, because 2^y itself may be out of range. */

@@ -77,7 +77,7 @@ OP(aten_histogram_bin_ct){
 		  "(Tensor hist, Tensor bin_edges)",
 	.build = build_histogram,
 	.sample = "f32[n=3, 4], bins=5; f32[3, 4], bins=4, range=[-2.0, 3.0], density=true; f32[3] of 2, bins=2; f32[] of 3, bins=2; f32[0], bins=2; "
-		  "f32[2, 6] in -4..4, bins=8, range=[-4.0, 4.0], f32[2, 6] in 0..1",
+		  "f32[2, 6] in -4..4, bins=8, range=[-4.0, 4.0], f32[2, 6] in 0..1; f32[3, 4], bins=3, range=[1.0, 1.0]",
 };
 
 static Node build_histogram_edges(Build *b, Node n)

@@ -273,12 +273,12 @@ OP(aten_unfold){
 	.schema = "aten.unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
 	.view = VIEW_OTHER,
 	.build = build_unfold,
-	.sample = "f32[n=2, 7], dimension=1, size=3, step=2; f32[5, 2], dimension=0, size=2, step=1",
+	.sample = "f32[n=2, 7], dimension=1, size=3, step=2; f32[5, 2], dimension=0, size=2, step=1; f32[] of 3, dimension=0, size=1, step=2",
 };
 OP(aten_unfold_copy){
 	.schema = "aten.unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor",
 	.build = build_unfold,
-	.sample = "f32[n=2, 7], dimension=1, size=3, step=2; f32[5, 2], dimension=0, size=2, step=1",
+	.sample = "f32[n=2, 7], dimension=1, size=3, step=2; f32[5, 2], dimension=0, size=2, step=1; f32[] of 3, dimension=0, size=1, step=2",
 };
 
 typedef struct {

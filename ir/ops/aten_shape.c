@@ -265,7 +265,7 @@ OP(aten_unflatten_int){
 	.schema = "aten.unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)",
 	.view = VIEW_RESHAPE,
 	.build = build_unflatten,
-	.sample = "f32[n=2, 12], dim=1, sizes=[3, 4]; f32[12], dim=0, sizes=[2, -1]",
+	.sample = "f32[n=2, 12], dim=1, sizes=[3, 4]; f32[12], dim=0, sizes=[2, -1]; f32[0, 6], dim=1, sizes=[-1, 3]",
 };
 
 static Node build_unsqueeze(Build *b, Node n)

@@ -302,7 +302,7 @@ OP(aten_mode){
 	.build = build_mode,
 	.adjoint = aten_adjoint_picked,
 	.batch = batch_along,
-	.sample = "i32[n=3, 6] in -2..2; f32[5, 2] of 1 2 1 3 2 3 1 1, dim=0, keepdim=true",
+	.sample = "i32[n=3, 6] in -2..2; f32[5, 2] of 1 2 1 3 2 3 1 1, dim=0, keepdim=true; f32[] of 3",
 };
 
 /* ---- running extremes ---- */

@@ -42,9 +42,9 @@ static void test_order(void **state)
 {
 	(void)state;
 	static const char *const sorted[] = {"a",   "b.1",  "x",      "x.1",
-					     "x.2", "x.10", "x.10.a", "y.0"};
-	for (size_t i = 0; i < 8; i++)
-		for (size_t k = 0; k < 8; k++) {
+					     "x.2", "x.10", "x.10.a", "x.a", "y.0"};
+	for (size_t i = 0; i < 9; i++)
+		for (size_t k = 0; k < 9; k++) {
 			int c = name_compare(sorted[i], sorted[k]);
 			assert_true(i < k ? c < 0 : i > k ? c > 0 : c == 0);
 		}

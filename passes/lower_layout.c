@@ -225,6 +225,89 @@ static bool same_index(const Layouts *w, const KxData *x, const Stage *st)
 	return equal >= 2;
 }
 
+/* ---- orders of buffers of other ranks: reshapes, windows, what is reduced ---- */
+
+/* An access of kernel k: one index for each dimension of the buffer. */
+typedef struct {
+	BufId buf;
+	const Sym *idx;
+} Access;
+
+/* Of the axes of an index: in which dimensions they stand of a buffer that another index is of, counted from the slowest in memory. */
+typedef struct {
+	bool known;
+	uint32_t slowest, fastest;
+	int64_t stride; /* how far apart elements are in it along the axis, if there is one of each */
+} Place;
+
+static Place place_of(const Layouts *w, const Kernel *k, Access of, Sym e)
+{
+	SymTab *t = w->l->ir->syms;
+	const Layout *order = &buf_of(w->l, of.buf)->layout;
+	Place found = {0};
+	for (uint32_t p = 0; p < order->n; p++)
+		for (uint32_t a = 0; a < k->axis.n; a++) {
+			Sym coef, rest, there = of.idx[order->dim[p].axis], var = k->axis.data[a].var;
+			if (!sym_uses(t, e, var) || !sym_uses(t, there, var))
+				continue;
+			if (!found.known)
+				found.slowest = p;
+			found.known = true;
+			found.fastest = p;
+			found.stride = 0;
+			if (sym_linear(t, there, var, &coef, &rest))
+				sym_is_const(t, coef, &found.stride);
+		}
+	return found;
+}
+
+static bool comes_before(Place a, Place b)
+{
+	return a.slowest != b.slowest ? a.slowest < b.slowest : a.stride > b.stride;
+}
+
+/* The order of `to` in which its elements lie much as those of `from` at the same points: by the slowest dimension there that each belongs
+ * to; what `from` lacks comes before its fastest one. False where that one is not in `to`: nothing is gained. */
+static bool order_like(Layouts *w, const Kernel *k, Access to, Access from, uint32_t *perm)
+{
+	const uint32_t rank = buf_of(w->l, to.buf)->rank, last = buf_of(w->l, from.buf)->layout.n - 1;
+	Place at[MAX_RANK];
+	uint32_t inner = rank;
+	for (uint32_t d = 0; d < rank; d++) {
+		at[d] = place_of(w, k, from, to.idx[d]);
+		if (at[d].known && at[d].fastest == last)
+			inner = d;
+	}
+	for (uint32_t d = 0; d < rank && inner < rank; d++) {
+		if (!at[d].known)
+			at[d] = (Place){.slowest = at[inner].slowest, .stride = INT64_MAX};
+		uint32_t p = d;
+		for (; p > 0 && comes_before(at[d], at[perm[p - 1]]); p--)
+			perm[p] = perm[p - 1];
+		perm[p] = d;
+	}
+	return inner < rank;
+}
+
+static bool in_order(const Buffer *b)
+{
+	bool same = b->layout.n == b->rank;
+	for (uint32_t k = 0; k < b->layout.n; k++)
+		same &= b->layout.dim[k].axis == k;
+	return same;
+}
+
+static bool follow_order(Layouts *w, const Kernel *k, Access to, Access from)
+{
+	const Buffer *src = buf_of(w->l, from.buf);
+	uint32_t perm[MAX_RANK];
+	if (w->ballot[to.buf.i].decided || !w->ballot[from.buf.i].decided || !free_to_choose(w, to.buf) ||
+	    src->layout.n != src->rank || in_order(src) || !order_like(w, k, to, from, perm))
+		return false;
+	set_layout(w, to.buf, perm);
+	return true;
+}
+
 static bool take_order(Layouts *w, BufId to, BufId from)
 {
 	const Buffer *src = buf_of(w->l, from);
@@ -271,6 +354,10 @@ static bool spread(Layouts *w, const Kernel *k)
 		BufId best = {0};
 		for (uint32_t i = 1; i < k->kx.n; i++) {
 			const KxData *x = &k->kx.data[i];
+			if (x->kind == KX_LOAD) {
+				const Access read = {x->buf, x->idx}, written = {st->buf, st->idx};
+				changed |= follow_order(w, k, read, written) || follow_order(w, k, written, read);
+			}
 			if (!same_index(w, x, st))
 				continue;
 			changed |= copy_layout(w, x->buf, st->buf);

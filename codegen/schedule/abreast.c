@@ -1,8 +1,9 @@
-/* Reductions of long rows where lanes are neighbouring points: the sum of each column. One vector of columns alone reads a line
- * here and there, and waits for its own sum; so several go through the rows together:
+/* Reductions where lanes are neighbouring points: the sum of each column. One vector of columns alone reads a line here and there,
+ * and waits for its own sum; so several go through long rows together:
  *
  *     for r in rows:   acc0 += x[r, c .. c + 16)   acc1 += x[r, c + 16 .. c + 32)   ...
  *
+ * and through short ones, windows of images for example, where it takes arithmetic to find the next element, which is done once then.
  * Each column is added up in the same order as alone. */
 #include "codegen/schedule/generic.h"
 
@@ -11,7 +12,32 @@ enum {
 	LONG_ROW = 64
 };
 
-/* How many: long rows of which each has a line to read, or waits for its own result, are read beside each other. */
+/* Divisions and comparisons of indices, the same for all lanes. */
+static bool takes_arithmetic(const Sched *s, const Stage *st)
+{
+	bool *part = ARENA_ARRAY(s->arena, bool, s->k->kx.n), found = false;
+	uint64_t axes = 0;
+	for (uint32_t i = 0; i < st->nred; i++)
+		axes |= UINT64_C(1) << st->red[i];
+	part[st->value.i] = true;
+	for (uint32_t i = st->value.i; i > 0; i--) {
+		const KxData *x = &s->k->kx.data[i];
+		if (!part[i] || !(s->deps[i] & axes))
+			continue;
+		for (uint32_t j = 0; j < x->nin; j++)
+			part[x->in[j].i] = true;
+		part[x->guard.i] = part[x->other.i] = true;
+		found |= x->kind == KX_INRANGE && !sched_varies(s, (Kx){i});
+		for (uint32_t j = 0; x->kind == KX_LOAD && j < st->nred; j++) {
+			Sym coef;
+			found |= !sched_coef(s, s->offset[i], st->red[j], &coef);
+		}
+	}
+	return found;
+}
+
+/* How many: long rows of which each has a line to read, or waits for its own result, are read beside each other, and such of which
+ * the elements have to be found. */
 static uint32_t points_abreast(const Generic *g)
 {
 	const Sched *s = g->s;
@@ -24,8 +50,8 @@ static uint32_t points_abreast(const Generic *g)
 		double length = 1;
 		for (uint32_t j = 0; j < st->nred; j++)
 			length *= (double)axes_hint(s, st->red[j]);
-		if (st->kind != STAGE_REDUCE || st->result != RESULT_REGISTER || st->nmap || length < LONG_ROW ||
-		    kernel_needed_where(s->k, i, s->arena).i)
+		if ((st->kind != STAGE_REDUCE && st->kind != STAGE_ARGREDUCE) || st->result != RESULT_REGISTER || st->nmap ||
+		    (length < LONG_ROW && !takes_arithmetic(s, st)) || kernel_needed_where(s->k, i, s->arena).i)
 			return 1;
 		reduces = reduces || generic_role(g, i) == RUN_WHOLE || generic_role(g, i) == RUN_PART;
 	}
@@ -72,11 +98,17 @@ static void reduce_abreast(const Abreast *p, uint32_t stage)
 		sched_hoist(s, st->value, generic_known_axes(s) & ~(UINT64_C(1) << s->vaxis));
 		mark[i] = sched_for(s, axis, sched_start(s, axis), sched_limit(s, axis), 1);
 	}
+	const Branch branch = generic_branch(&r[0]);
+	const uint32_t hoisted = sched_mark(s);
+	sched_hoist(s, r[0].value, generic_known_axes(s) & ~(UINT64_C(1) << s->vaxis));
 	for (uint32_t v = 0; v < p->n; v++) {
 		scope = enter(p, v);
+		r[v].value = r[0].value;
 		generic_reduce_step(&r[v]);
 		leave(p, scope);
 	}
+	sched_forget(s, hoisted);
+	generic_branch_end(s, &branch);
 	for (uint32_t i = n; i-- > 0;) {
 		sched_end(s, mark[i]);
 		s->at[r[0].axes[i]] = (Lx){0};
@@ -96,7 +128,8 @@ static void points_at_once(Generic *g, uint32_t n)
 		p.value[v] = ARENA_ARRAY(s->arena, StageValue, s->k->stage.n);
 	for (uint32_t i = 0; i < s->k->stage.n; i++) {
 		StageRole role = generic_role(g, i);
-		if (s->k->stage.data[i].kind == STAGE_REDUCE && (role == RUN_WHOLE || role == RUN_PART)) {
+		const StageKind kind = s->k->stage.data[i].kind;
+		if ((kind == STAGE_REDUCE || kind == STAGE_ARGREDUCE) && (role == RUN_WHOLE || role == RUN_PART)) {
 			reduce_abreast(&p, i);
 			continue;
 		}

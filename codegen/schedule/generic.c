@@ -5,6 +5,9 @@
  * vector lanes. If that is an outer axis, lanes are different outer points; if it is an inner one, lanes
  * belong to one row and reductions end with a horizontal step. */
 #include "codegen/schedule/generic.h"
+
+#include <math.h>
+
 #include "codegen/schedule/tuning.h"
 
 enum {
@@ -89,45 +92,112 @@ static void stage_loops(StageRun *r)
 	r->next--;
 }
 
+/* ---- points that add nothing ---- */
 
-void generic_reduce_step(StageRun *r)
+static DType reduced_dtype(const Sched *s, const Stage *st)
+{
+	return st->kind == STAGE_ARGREDUCE ? s->k->kx.data[st->value.i].dtype : st->acc;
+}
+
+static bool is_identity(const Sched *s, const Stage *st, Kx x)
+{
+	const KxData *d = &s->k->kx.data[x.i];
+	const DType type = reduced_dtype(s, st);
+	const ScVal v = reduce_identity(st->combine, type);
+	if (!x.i || d->kind != KX_CONST || d->dtype != type)
+		return false;
+	return dtype_is_float(type) ? d->c.f == v.f && signbit(d->c.f) == signbit(v.f) : d->c.i == v.i;
+}
+
+/* Comparisons of indices, the same for all lanes: they follow a pattern, so a branch is seldom guessed wrong. */
+static bool is_pattern(const Sched *s, Kx where)
+{
+	if (!where.i || sched_varies(s, where))
+		return false;
+	const KxData *d = &s->k->kx.data[where.i];
+	if (d->kind == KX_OP && d->op == OP_bit_and)
+		return is_pattern(s, d->in[0]) && is_pattern(s, d->in[1]);
+	for (uint32_t i = 0; d->kind == KX_INRANGE && i < s->k->vvar.n; i++)
+		for (uint32_t j = 0; j < d->nidx; j++)
+			if (sym_uses(s->syms, d->idx[j], s->k->vvar.data[i].var))
+				return false;
+	return d->kind == KX_INRANGE;
+}
+
+/* Sums from +0 never are -0, so that adding +0 leaves them; maxima of -inf, their places from 0 and the like are left too. */
+Branch generic_branch(StageRun *r)
 {
 	Sched *s = r->g->s;
 	const Stage *st = &s->k->stage.data[r->stage];
-	Lx acc = lx_var(s->f, r->acc);
-	Lx next = sched_accumulate(s, st, acc, st->value);
-	bool lanes_in_row = !sched_outer_vector(s);
-	if (s->mask.i && lanes_in_row && lx_type(s->f, acc).lanes > 1)
-		next = lx_select(s->f, s->mask, next, acc);
-	ls_set(s->f, r->acc, next);
+	const KxData *x = &s->k->kx.data[st->value.i];
+	Branch b = {0};
+	r->value = st->value;
+	if (st->kind != STAGE_REDUCE && st->kind != STAGE_ARGREDUCE)
+		return b;
+	if (x->kind == KX_OP && x->op == OP_select && is_pattern(s, x->in[0]) && is_identity(s, st, x->in[2])) {
+		b.where = x->in[0];
+		r->value = x->in[1];
+	} else if (x->kind == KX_LOAD && is_pattern(s, x->guard) && is_identity(s, st, x->other)) {
+		b.where = x->guard;
+	}
+	if (!b.where.i || s->memo[st->value.i].i)
+		return (Branch){0};
+	b.condition = sched_value(s, b.where);
+	ls_if(s->f, b.condition);
+	b.mark = sched_mark(s);
+	sched_give(s, b.where, lx_int_of(s->f, (LType){DT_bool, 1}, 1));
+	return b;
 }
 
-/* Larger (or smaller) wins, the first of equals stays, NaN beats everything but an earlier NaN. */
-static void arg_step(Sched *s, StageRun *r, const Stage *st)
+void generic_branch_end(Sched *s, const Branch *b)
 {
-	Lx x = sched_value(s, st->value);
-	LType t = lx_type(s->f, lx_var(s->f, r->best));
+	if (!b->where.i)
+		return;
+	sched_forget(s, b->mark);
+	sched_give(s, b->where, b->condition);
+	ls_end(s->f);
+}
+
+/* Larger (or smaller) wins, the first of equals stays, NaN beats everything but an earlier NaN. What never wins has the identity, and
+ * place 0 is that of the first. */
+static void arg_step(StageRun *r, const Stage *st)
+{
+	Sched *s = r->g->s;
+	Lx x = sched_value(s, r->value), best = lx_var(s->f, r->best);
+	const LType t = lx_type(s->f, best), places = lx_type(s->f, lx_var(s->f, r->arg));
 	if (t.lanes > 1)
 		x = sched_splat(s, x);
-	Lx best = lx_var(s->f, r->best);
 	Lx wins = lx_cmp(s->f, st->combine == REDUCE_MAX ? SC_gt : SC_lt, x, best);
 	if (dtype_is_float(t.dtype)) {
 		Lx nan = lx_and(s->f, lx_cmp(s->f, SC_ne, x, x), lx_cmp(s->f, SC_eq, best, best));
 		LType m = lx_type(s->f, nan);
 		wins = lx_sc(s->f, SC_or, m, (Lx[]){wins, nan}, 2);
 	}
-	Lx at = s->at[st->red[0]], first = lx_cmp(s->f, SC_eq, at, lx_int(s->f, 0));
+	Lx at = sched_convert(s, s->at[st->red[0]], places.dtype);
 	bool lanes_in_row = st->red[0] == s->vaxis;
-	if (t.lanes > 1) {
-		first = lx_splat(s->f, first, t.lanes);
-		at = lanes_in_row ? lx_ramp(s->f, at, lx_int(s->f, 1), t.lanes) : sched_splat(s, at);
-	}
-	wins = lx_sc(s->f, SC_or, lx_type(s->f, wins), (Lx[]){wins, first}, 2);
+	if (t.lanes > 1)
+		at = lanes_in_row ? lx_ramp(s->f, at, lx_int_of(s->f, (LType){places.dtype, 1}, 1), t.lanes) : sched_splat(s, at);
 	if (lanes_in_row && s->mask.i)
 		wins = lx_and(s->f, wins, s->mask);
 	wins = lx_var(s->f, ls_let(s->f, "wins", wins));
 	ls_set(s->f, r->best, lx_select(s->f, wins, x, best));
 	ls_set(s->f, r->arg, lx_select(s->f, wins, at, lx_var(s->f, r->arg)));
+}
+
+void generic_reduce_step(StageRun *r)
+{
+	Sched *s = r->g->s;
+	const Stage *st = &s->k->stage.data[r->stage];
+	if (st->kind == STAGE_ARGREDUCE) {
+		arg_step(r, st);
+		return;
+	}
+	Lx acc = lx_var(s->f, r->acc);
+	Lx next = sched_accumulate(s, st, acc, r->value);
+	bool lanes_in_row = !sched_outer_vector(s);
+	if (s->mask.i && lanes_in_row && lx_type(s->f, acc).lanes > 1)
+		next = lx_select(s->f, s->mask, next, acc);
+	ls_set(s->f, r->acc, next);
 }
 
 static void scan_step(Sched *s, StageRun *r, const Stage *st)
@@ -161,12 +231,13 @@ static void stage_body(Sched *s, void *data)
 {
 	StageRun *r = data;
 	const Stage *st = &s->k->stage.data[r->stage];
+	Branch b;
 	switch (st->kind) {
 	case STAGE_REDUCE:
-		generic_reduce_step(r);
-		break;
 	case STAGE_ARGREDUCE:
-		arg_step(s, r, st);
+		b = generic_branch(r);
+		generic_reduce_step(r);
+		generic_branch_end(s, &b);
 		break;
 	case STAGE_RUNNING:
 		scan_step(s, r, st);
@@ -214,9 +285,11 @@ static void start_accumulators(Sched *s, StageRun *r, const Stage *st)
 	if (st->kind == STAGE_REDUCE || st->kind == STAGE_RUNNING)
 		r->acc = ls_var(s->f, "acc", sched_identity(s, st->combine, (LType){st->acc, lanes}));
 	if (st->kind == STAGE_ARGREDUCE) {
-		DType d = s->k->kx.data[st->value.i].dtype;
-		r->best = ls_var(s->f, "best", sched_identity(s, st->combine, (LType){d, lanes}));
-		r->arg = ls_var(s->f, "arg", lx_int_of(s->f, (LType){DT_i64, lanes}, 0));
+		int64_t least, most;
+		sym_range(s->syms, s->extent[st->red[0]], &least, &most);
+		const DType place = most <= INT32_MAX ? DT_i32 : DT_i64;
+		r->best = ls_var(s->f, "best", sched_identity(s, st->combine, (LType){reduced_dtype(s, st), lanes}));
+		r->arg = ls_var(s->f, "arg", lx_int_of(s->f, (LType){place, lanes}, 0));
 	}
 }
 
@@ -287,7 +360,7 @@ static Lx first_of_lanes(Sched *s, StageRun *r, const Stage *st)
 	Lx hit = lx_cmp(s->f, SC_eq, best, lx_splat(s->f, lx_hreduce(s->f, reduce_op(st->combine), best), t.lanes));
 	if (dtype_is_float(lx_type(s->f, best).dtype))
 		hit = lx_sc(s->f, SC_or, lx_type(s->f, hit), (Lx[]){hit, lx_cmp(s->f, SC_ne, best, best)}, 2);
-	return lx_hreduce(s->f, SC_min, lx_select(s->f, hit, arg, lx_int_of(s->f, t, INT64_MAX)));
+	return lx_hreduce(s->f, SC_min, lx_select(s->f, hit, arg, lx_int_of(s->f, t, t.dtype == DT_i32 ? INT32_MAX : INT64_MAX)));
 }
 
 void generic_finish(StageRun *r)

@@ -45,7 +45,15 @@ typedef struct {
 	uint32_t axes[MAX_RANK], n, next; /* loops still to open */
 	Lv acc, arg;
 	Lv best;
+	Kx value; /* what each point of a reduction gives */
 } StageRun;
+
+/* Statements of a reduction that are executed where its value may be another than the reduction's identity. */
+typedef struct {
+	Kx where; /* none: everywhere */
+	Lx condition;
+	uint32_t mark;
+} Branch;
 
 StageRole generic_role(const Generic *, uint32_t stage);
 /* Axes that have a value at the point at hand. */
@@ -53,7 +61,9 @@ uint64_t generic_known_axes(const Sched *);
 /* A stage at an outer point; of a reduction its beginning, what each point of its row does, and its end. */
 void generic_stage(Generic *, uint32_t stage);
 StageRun generic_start(Generic *, uint32_t stage);
+Branch generic_branch(StageRun *); /* before the steps of one point, or of several that differ in the vector axis */
 void generic_reduce_step(StageRun *);
+void generic_branch_end(Sched *, const Branch *);
 void generic_finish(StageRun *);
 
 /* Whole axes are tasks until there are enough of them; then the next axis is cut. `work` for each outer point. Returns the
@@ -69,7 +79,7 @@ double generic_work_per_point(const Sched *, uint64_t stages);
  * its grid; before: the kernel before axes were merged. As a ScheduleFn. */
 const char *schedule_parts(const Generic *whole, Sym ntasks, Kernel *before);
 
-/* abreast.c: reductions of long rows at several vectors of neighbouring points of [lo, hi) together, where the kernel is of that
+/* abreast.c: reductions of long rows, or of such that are found by arithmetic, at several vectors of neighbouring points of [lo, hi) together, where the kernel is of that
  * kind. Returns where the rest begins. */
 Lx abreast_run(Generic *, Lx lo, Lx hi);
 

@@ -463,10 +463,18 @@ static bool is_zero(const Sched *s, Kx x)
 	return dtype_is_float(d->dtype) ? d->c.f == 0 : d->c.i == 0;
 }
 
+/* The guard, where it is not known to hold. */
+static Lx open_guard(Sched *s, Kx guard)
+{
+	int64_t holds;
+	Lx g = guard.i ? sched_value(s, guard) : (Lx){0};
+	return g.i && lx_is_int(s->f, g, &holds) && holds ? (Lx){0} : g;
+}
+
 /* The mask of a load or check: active lanes and the guard. */
 static Lx access_mask(Sched *s, Kx guard, bool vector)
 {
-	Lx g = guard.i ? sched_value(s, guard) : (Lx){0};
+	Lx g = open_guard(s, guard);
 	if (!vector)
 		return g;
 	if (g.i)
@@ -504,7 +512,7 @@ static Lx load(Sched *s, Kx id, const KxData *x)
 		v = ls_load(s->f, name, mem, sched_sym(s, s->offset[id.i]), (LType){x->dtype, 1}, ok);
 	}
 	Lx value = lx_var(s->f, v);
-	if (x->guard.i && (!is_zero(s, x->other) || (vector_guard && !vector))) {
+	if (open_guard(s, x->guard).i && (!is_zero(s, x->other) || (vector_guard && !vector))) {
 		bool wide = vector || vector_guard || sched_varies(s, x->other);
 		Lx c = sched_value(s, x->guard), other = sched_value(s, x->other);
 		if (wide) {

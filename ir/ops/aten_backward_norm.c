@@ -136,28 +136,19 @@ static Node channel_sum(Build *b, Node x)
 	return aten_sum(b, x, ((1u << aten_rank(b, x)) - 1) & ~2u, false);
 }
 
-/* Groups as [N, groups, elements of a group]. */
 static Node build_native_group_norm_backward(Build *b, Node n)
 {
 	Node x = aten_wide(b, arg(b, n, "input")), g = aten_wide(b, arg(b, n, "grad_out"));
 	Node mean = aten_wide(b, arg(b, n, "mean")), rstd = aten_wide(b, arg(b, n, "rstd"));
 	Node w = aten_wide(b, arg(b, n, "weight"));
-	Shape s = aten_shape(b, x), t = {.rank = 3};
-	int64_t groups = aten_int(b, n, "group");
-	if (!x.i || !mean.i || !rstd.i || s.rank < 2 || groups < 1 ||
-	    !sym_divides(b_syms(b), groups, s.dim[1]))
-		return b_error(b, "group norm of rank %u in %lld groups", s.rank,
-			       (long long)groups);
-	t.dim[0] = s.dim[0];
-	t.dim[1] = b_int(b, groups);
-	t.dim[2] = sym_divi(b_syms(b), s.dim[1], groups);
-	for (uint32_t k = 2; k < s.rank; k++)
-		t.dim[2] = sym_mul(b_syms(b), t.dim[2], s.dim[k]);
-	mean = b_unsqueeze(b, mean, -1);
-	rstd = b_unsqueeze(b, rstd, -1);
-	Node gx = w.i ? b_bin(b, OP_mul, g, aten_per_dim(b, w, x, 1)) : g;
-	x = b_bin(b, OP_mul, b_bin(b, OP_sub, aten_reshape(b, x, &t), mean), rstd);
-	Normalised r = {x, aten_reshape(b, gx, &t), 4, true};
+	Shape s = aten_shape(b, x);
+	const int64_t groups = aten_int(b, n, "group");
+	Node grouped = aten_grouped(b, x, groups), gx = w.i ? b_bin(b, OP_mul, g, aten_per_dim(b, w, x, 1)) : g;
+	if (!grouped.i || !mean.i || !rstd.i)
+		return (Node){0};
+	rstd = aten_per_group(b, rstd, grouped);
+	x = b_bin(b, OP_mul, b_bin(b, OP_sub, grouped, aten_per_group(b, mean, grouped)), rstd);
+	Normalised r = {x, aten_grouped(b, gx, groups), aten_within_groups(b, grouped), true};
 	gx = aten_reshape(b, norm_input(b, &r, rstd), &s);
 	Node gw = channel_sum(b, b_bin(b, OP_mul, g, aten_reshape(b, x, &s)));
 	return results(b, masked(b, n, 0, "input", gx), masked(b, n, 1, "weight", gw),

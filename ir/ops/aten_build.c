@@ -200,6 +200,34 @@ Sym aten_count(const Build *b, Node x, uint32_t dims)
 	return n;
 }
 
+Node aten_grouped(Build *b, Node x, int64_t groups)
+{
+	const Shape s = aten_shape(b, x);
+	if (!x.i)
+		return x;
+	if (s.rank < 2 || groups < 1 || !sym_divides(b_syms(b), groups, s.dim[1]))
+		return b_error(b, "group norm of rank %u in %lld groups", s.rank, (long long)groups);
+	Shape to = {.rank = 3, .dim = {s.dim[0], b_int(b, groups), sym_divi(b_syms(b), s.dim[1], groups)}};
+	for (uint32_t k = 2; k < s.rank; k++)
+		if (to.rank < MAX_RANK)
+			to.dim[to.rank++] = s.dim[k];
+		else
+			to.dim[MAX_RANK - 1] = sym_mul(b_syms(b), to.dim[MAX_RANK - 1], s.dim[k]);
+	return aten_reshape(b, x, &to);
+}
+
+uint32_t aten_within_groups(const Build *b, Node grouped)
+{
+	return ((1u << aten_rank(b, grouped)) - 1) & ~3u;
+}
+
+Node aten_per_group(Build *b, Node v, Node grouped)
+{
+	for (uint32_t k = 2; k < aten_rank(b, grouped); k++)
+		v = b_unsqueeze(b, v, -1);
+	return v;
+}
+
 /* The reduced sum over `count` elements. */
 static Node over(Build *b, Node sum, Sym count)
 {

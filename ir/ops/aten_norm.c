@@ -472,25 +472,22 @@ OP(aten_rms_norm){
 
 /* ---- group norm ---- */
 
-/* [N, C, ...] normalised over each of `groups` groups of channels; mean and rstd are [N, groups].
- */
+/* mean and rstd keep the dims */
 static Norm group_norm_statistics(Build *b, Node n, Node x, int64_t groups, Node *wide)
 {
-	Shape s = aten_shape(b, x), g = {.rank = 3};
 	Norm r = {0};
-	if (s.rank < 2 || groups < 1 || !sym_divides(b_syms(b), groups, s.dim[1])) {
-		b_error(b, "group norm of rank %u in %lld groups", s.rank, (long long)groups);
+	*wide = aten_grouped(b, aten_wide(b, x), groups);
+	if (!wide->i)
 		return r;
-	}
-	g.dim[0] = s.dim[0];
-	g.dim[1] = b_int(b, groups);
-	g.dim[2] = sym_divi(b_syms(b), s.dim[1], groups);
-	for (uint32_t k = 2; k < s.rank; k++)
-		g.dim[2] = sym_mul(b_syms(b), g.dim[2], s.dim[k]);
-	*wide = aten_reshape(b, aten_wide(b, x), &g);
-	Node v = aten_var(b, *wide, 4, 0, &r.mean);
+	Node v = aten_var(b, *wide, aten_within_groups(b, *wide), 0, &r.mean);
 	r.rstd = inverse_std(b, v, node_float(b->g, n, "eps"));
 	return r;
+}
+
+/* [N, groups] */
+static Node of_groups(Build *b, Node x)
+{
+	return aten_squeeze_mask(b, x, aten_within_groups(b, x));
 }
 
 static Norm group_norm(Build *b, Node n, Node x, int64_t groups)
@@ -516,13 +513,14 @@ static Norm group_norm(Build *b, Node n, Node x, int64_t groups)
 static Node group_statistics_cotangent(Build *b, Node x, Node wide, const Norm *r, const Node *ct)
 {
 	DType d = aten_dtype(b, wide);
-	Node count = aten_size(b, b_dim(b, wide, 2), d), sum = {0};
+	const uint32_t within = aten_within_groups(b, wide);
+	Node count = aten_size(b, aten_count(b, wide, within), d), sum = {0};
 	Shape s = aten_shape(b, wide), own = aten_shape(b, x);
 	if (ct[1].i)
-		sum = aten_expand_shape(b, b_unsqueeze(b, b_convert(b, ct[1], d), -1), &s);
+		sum = aten_expand_shape(b, aten_per_group(b, b_convert(b, ct[1], d), wide), &s);
 	if (ct[2].i) {
 		Node cube = b_bin(b, OP_mul, b_bin(b, OP_mul, r->rstd, r->rstd), r->rstd);
-		Node by = b_bin(b, OP_mul, b_unsqueeze(b, b_convert(b, ct[2], d), -1), b_un(b, OP_neg, cube));
+		Node by = b_bin(b, OP_mul, aten_per_group(b, b_convert(b, ct[2], d), wide), b_un(b, OP_neg, cube));
 		sum = b_add(b, sum, b_bin(b, OP_mul, b_bin(b, OP_sub, wide, r->mean), by));
 	}
 	return aten_reshape(b, b_bin(b, OP_div, sum, count), &own);
@@ -537,7 +535,7 @@ static bool adjoint_group_norm_in(Build *b, Node n, const Node *ct, const bool *
 	if (ct[0].i) {
 		Attr size = attr_int(b->g->ir, 0); /* nothing reads these */
 		Attr attr[10] = {[5] = size, size, size, attr_int(b->g->ir, groups), attr_bools(want, 3)};
-		Node in[] = {ct[0], x, aten_squeeze_mask(b, r.mean, 4), aten_squeeze_mask(b, r.rstd, 4), arg(b, n, "weight")};
+		Node in[] = {ct[0], x, of_groups(b, r.mean), of_groups(b, r.rstd), arg(b, n, "weight")};
 		Node all = b_node(b, OP_aten_native_group_norm_backward, in, 5, attr, 10);
 		if (!all.i)
 			return false;
@@ -575,8 +573,8 @@ static Node build_native_group_norm(Build *b, Node n)
 	Norm r = group_norm(b, n, arg(b, n, "input"), aten_int(b, n, "group"));
 	if (!r.y.i)
 		return r.y;
-	r.mean = aten_squeeze_mask(b, r.mean, 4);
-	r.rstd = aten_squeeze_mask(b, r.rstd, 4);
+	r.mean = of_groups(b, r.mean);
+	r.rstd = of_groups(b, r.rstd);
 	return norm_with_statistics(b, n, r);
 }
 OP(aten_native_group_norm){

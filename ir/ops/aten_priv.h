@@ -132,6 +132,11 @@ Node aten_var(Build *, Node x, uint32_t dims, double correction, Node *mean);
 Node aten_vector_norm(Build *, Node x, double p, uint32_t dims, bool keep);
 /* The norm of x - y + eps over the last dim; integers are subtracted as such, so they wrap. */
 Node aten_row_distance(Build *, Node x, Node y, double p, double eps, bool keep);
+/* x[N, C, *space] as [N, groups, C / groups, *space]; the last two dimensions are one where the rank has no room. What is merged has one
+ * order in memory, so the channels of images stay apart from their space. */
+Node aten_grouped(Build *, Node x, int64_t groups);
+uint32_t aten_within_groups(const Build *, Node grouped);    /* the dimensions that are not over groups */
+Node aten_per_group(Build *, Node v, Node grouped);          /* v[N, groups] beside that */
 Node aten_softmax(Build *, Node x, uint32_t dim);
 Node aten_log_softmax(Build *, Node x, uint32_t dim);
 /* x[N, C, *in] between its pixels, at places [N, *out] along each of n dims; 0 outside: [N, C, *out]. */

@@ -88,6 +88,7 @@ static LLVMValueRef plain_load(Fn *f, const LsData *s, LLVMTypeRef type, LLVMVal
 {
 	LLVMValueRef x = LLVMBuildLoad2(f->u->b, type, p, "");
 	LLVMSetAlignment(x, element_bytes(s->mem));
+	LLVMSetVolatile(x, s->in_order); /* loads of neighbours come together otherwise, as soon as there is one */
 	mark_access(f, s->mem, x);
 	return x;
 }

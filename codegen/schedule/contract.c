@@ -11,7 +11,8 @@
  *
  * Constant b is packed at compile time in panels: [N / panel][K...][panel]. A panel is as wide as the widest vector
  * of the target's family, so that all levels of a family read the same memory; tiles begin where panels do. Another b whose
- * columns are apart is gathered or copied into panels, where that is faster than sums along k (contract_copy.c). Rows
+ * columns are apart is gathered or copied into panels, where that is faster than sums along k (contract_copy.c). Where steps of k are so far
+ * apart that they share places of the caches (a power of two of bytes), b is copied, too, and a, if rows are what lies together. Rows
  * past the end repeat the last one, so that every tile is whole; they store the same values again. */
 #include "codegen/schedule/contract.h"
 #include "codegen/schedule/tuning.h"
@@ -25,183 +26,11 @@ static uint64_t bit(uint32_t axis)
 	return UINT64_C(1) << axis;
 }
 
-/* Linear in every axis, so that strides are all there is to know. */
-static bool linear(const Sched *s, Sym offset)
-{
-	Sym coef;
-	for (uint32_t a = 0; a < s->naxis; a++)
-		if (s->var[a].i && !sched_coef(s, offset, a, &coef))
-			return false;
-	return true;
-}
-
 static Sym coef_of(const Sched *s, Sym offset, uint32_t axis)
 {
 	Sym coef = sym_int(s->syms, 0);
 	sched_coef(s, offset, axis, &coef);
 	return coef;
-}
-
-/* ---- operand b as a packed constant ---- */
-
-/* Where an axis stands in the packed constant: (index of dimension `dim`) / divisor % extent. */
-typedef struct {
-	uint32_t dim;
-	int64_t divisor;
-} Digit;
-
-/* The index of a dimension as a number whose digits are axes: idx = sum of axis * divisor. */
-static bool find_digits(const Sched *s, Sym idx, uint32_t dim, Digit *digit)
-{
-	Sym rest = idx;
-	int64_t product = 1;
-	uint32_t left = 0;
-	for (uint32_t a = 0; a < s->naxis; a++)
-		left += s->var[a].i && sym_uses(s->syms, idx, s->var[a]);
-	while (left) {
-		uint32_t found = NO_AXIS;
-		for (uint32_t a = 0; a < s->naxis && found == NO_AXIS; a++) {
-			Sym coef, other;
-			if (s->var[a].i && sym_uses(s->syms, rest, s->var[a]) &&
-			    sym_linear(s->syms, rest, s->var[a], &coef, &other) &&
-			    sym_is(s->syms, coef, product))
-				found = a;
-		}
-		int64_t extent;
-		if (found == NO_AXIS || (left > 1 && !sym_is_const(s->syms, s->extent[found], &extent)))
-			return false;
-		Sym coef;
-		sym_linear(s->syms, rest, s->var[found], &coef, &rest);
-		digit[found] = (Digit){dim, product};
-		product = left > 1 ? product * extent : product;
-		left--;
-	}
-	return sym_is(s->syms, rest, 0);
-}
-
-static void add_digit(Layout *out, const Digit *d, Sym extent)
-{
-	out->dim[out->n++] = (LayoutDim){d->dim, d->divisor, extent, extent};
-}
-
-/* Dimensions in the order: batch, N panels, K by decreasing stride of a, columns of a panel. */
-static bool pack_layout(const Sched *s, const ContractAxes *x, const KxData *b, int64_t width, Layout *out)
-{
-	Digit digit[MAX_AXES];
-	for (uint32_t a = 0; a < s->naxis; a++)
-		digit[a].dim = NO_AXIS;
-	for (uint32_t d = 0; d < b->nidx; d++)
-		if (!find_digits(s, b->idx[d], d, digit))
-			return false;
-	*out = (Layout){0};
-	if (digit[x->n].dim == NO_AXIS || x->nbatch + x->nk + 2 > 2 * MAX_RANK)
-		return false;
-	for (uint32_t i = 0; i < x->nk; i++)
-		if (digit[x->k[i]].dim == NO_AXIS)
-			return false;
-	/* a partial last panel would run into the next digit of the same dimension */
-	for (uint32_t a = 0; a < s->naxis; a++)
-		if (a != x->n && digit[a].dim == digit[x->n].dim && digit[a].divisor > digit[x->n].divisor &&
-		    !sym_divides(s->syms, width, s->extent[x->n]))
-			return false;
-	for (uint32_t i = 0; i < x->nbatch; i++)
-		if (digit[x->batch[i]].dim != NO_AXIS)
-			add_digit(out, &digit[x->batch[i]], s->extent[x->batch[i]]);
-	Digit panel = {digit[x->n].dim, digit[x->n].divisor * width};
-	add_digit(out, &panel, sym_ceildiv(s->syms, s->extent[x->n], sym_int(s->syms, width)));
-	for (uint32_t i = 0; i < x->nk; i++)
-		add_digit(out, &digit[x->k[i]], s->extent[x->k[i]]);
-	add_digit(out, &digit[x->n], sym_int(s->syms, width));
-	return true;
-}
-
-/* A constant in the widest panels that are possible, at least one vector; 0 for others, and where it is stored otherwise. Returns vectors side by side. */
-static uint32_t choose_panels(const Sched *s, Kx load, const ContractAxes *x, Layout *out)
-{
-	const KxData *b = &s->k->kx.data[load.i];
-	uint32_t width = target_panel(s->target), lanes = target_width(s->target);
-	if (buf_of(s->l, b->buf)->kind != BUF_CONST)
-		return 0;
-	while (width >= lanes && !(pack_layout(s, x, b, width, out) && sched_may_repack(s, load, out)))
-		width /= 2;
-	return width / lanes;
-}
-
-/* Strides of everything but the columns of a panel, in elements. */
-static void place_panels(const Sched *s, Kx load, const ContractAxes *x, OperandB *b)
-{
-	Sym stride = sym_int(s->syms, (int64_t)b->vectors * target_width(s->target));
-	uint64_t axes = sched_axes(s, s->offset[load.i]);
-	b->offset = sym_int(s->syms, 0);
-	for (uint32_t i = x->nk; i-- > 0;) {
-		b->offset = sym_add(s->syms, b->offset, sym_mul(s->syms, s->var[x->k[i]], stride));
-		stride = sym_mul(s->syms, stride, s->extent[x->k[i]]);
-	}
-	b->panel = stride;
-	stride = sym_mul(s->syms, stride, sym_ceildiv(s->syms, s->extent[x->n], sym_int(s->syms, (int64_t)b->vectors * target_width(s->target))));
-	for (uint32_t i = x->nbatch; i-- > 0;) {
-		if (!(axes & bit(x->batch[i])))
-			continue;
-		b->offset = sym_add(s->syms, b->offset, sym_mul(s->syms, s->var[x->batch[i]], stride));
-		stride = sym_mul(s->syms, stride, s->extent[x->batch[i]]);
-	}
-}
-
-int64_t contract_k_bound(const Sched *s, const ContractAxes *x)
-{
-	int64_t total = 1;
-	for (uint32_t i = 0; i < x->nk; i++) {
-		int64_t lo, hi;
-		sym_range(s->syms, s->extent[x->k[i]], &lo, &hi);
-		if (hi > MAX_PANEL || total * hi > MAX_PANEL)
-			return 0;
-		total *= hi;
-	}
-	return total;
-}
-
-/* Of b: columns and summed, in all of the batch. */
-static double elements_of_b(const Sched *s, const ContractAxes *x)
-{
-	double n = (double)axes_hint(s, x->n);
-	for (uint32_t i = 0; i < x->nk; i++)
-		n *= (double)axes_hint(s, x->k[i]);
-	for (uint32_t i = 0; i < x->nbatch; i++)
-		n *= (double)axes_hint(s, x->batch[i]);
-	return n;
-}
-
-/* Than gathering each panel once: a phase has its price. */
-static bool copying_is_cheaper(const Sched *s, Kx load, const ContractAxes *x)
-{
-	double elements = elements_of_b(s, x);
-	double saved = tuning_gathered_cycles(s->target, 0, elements) -
-	               tuning_copied_cycles(s->target, 0, elements, contract_turned_axis(s, load, x) != NO_AXIS);
-	return saved * elements / target_width(s->target) > s->target->machine.phase;
-}
-
-/* NULL, or why b cannot be read. Where it is: with unit stride along n, or through a local panel of bounded size, or a copy. */
-static const char *choose_b(const Sched *s, Kx load, const ContractAxes *x, OperandB *b)
-{
-	*b = (OperandB){.access = B_PACKED, .offset = s->offset[load.i]};
-	b->vectors = choose_panels(s, load, x, &b->layout);
-	if (b->vectors) {
-		place_panels(s, load, x, b);
-		return NULL;
-	}
-	if (!linear(s, b->offset))
-		return "operand b is read at an index that is not linear";
-	int64_t k = contract_k_bound(s, x);
-	b->access = sched_coef_is(s, b->offset, x->n, 1) ? B_IN_PLACE : B_GATHERED;
-	bool small = k && k * 4 * target_width(s->target) <= MAX_PANEL;
-	if (b->access == B_GATHERED && !small && target_width(s->target) == 1)
-		return "the columns of operand b are apart, and its panels may be larger than a local array";
-	if (b->access == B_GATHERED && target_width(s->target) > 1 && (!small || copying_is_cheaper(s, load, x))) {
-		b->access = B_COPIED;
-		b->vectors = 1; /* columns past whole tiles of a symbolic number are done vector by vector */
-		place_panels(s, load, x, b);
-	}
-	return NULL;
 }
 
 /* ---- axes ---- */
@@ -271,7 +100,7 @@ static const char *find_axes(const Sched *s, Kx *a, Kx *b, ContractAxes *x)
 	*x = (ContractAxes){.n = vector_axis(s, shape_columns(&s->shape))};
 	*a = s->shape.a;
 	*b = s->shape.b;
-	if (!linear(s, s->offset[a->i]))
+	if (!contract_linear(s, s->offset[a->i]))
 		return "operand a is read at an index that is not linear";
 	if (x->n == NO_AXIS) {
 		*a = s->shape.b;
@@ -313,7 +142,7 @@ static ContractAxes merge_axes(Sched *s, Kx a, Kx b, const ContractAxes *before)
 	return x;
 }
 
-static Sym product(const Sched *s, const uint32_t *axis, uint32_t n)
+Sym contract_product(const Sched *s, const uint32_t *axis, uint32_t n)
 {
 	Sym p = sym_int(s->syms, 1);
 	for (uint32_t i = 0; i < n; i++)
@@ -323,11 +152,11 @@ static Sym product(const Sched *s, const uint32_t *axis, uint32_t n)
 
 /* ---- tile and block sizes ---- */
 
-static TileSize choose_tile(const Sched *s, const ContractAxes *x, const OperandB *b)
+TileSize contract_choose_tile(const Sched *s, const ContractAxes *x, const OperandB *b)
 {
-	Sym m = product(s, x->m, x->nm);
+	Sym m = contract_product(s, x->m, x->nm);
 	int64_t rows = sym_hint(s->syms, m), cols = axes_hint(s, x->n);
-	int64_t vectors = (cols + s->lanes - 1) / s->lanes;
+	int64_t lanes = target_width(s->target), vectors = (cols + lanes - 1) / lanes;
 	bool fixed = sym_is_const(s->syms, m, NULL);
 	double best = 0;
 	TileSize tile = {0};
@@ -393,7 +222,7 @@ static Cut find_cut(const Sched *s, const ContractAxes *x, TileSize tile, const 
 		k *= axes_hint(s, x->k[i]);
 	for (uint32_t i = 0; i < x->nbatch; i++)
 		c.batch *= axes_hint(s, x->batch[i]);
-	c.row_tiles = ceil_div(sym_hint(s->syms, product(s, x->m, x->nm)), tile.mr);
+	c.row_tiles = ceil_div(sym_hint(s->syms, contract_product(s, x->m, x->nm)), tile.mr);
 	c.row_tiles = c.row_tiles > 1 ? c.row_tiles : 1; /* nothing to do still takes a block of some size */
 	c.col_tiles = sym_is_const(s->syms, s->extent[x->n], NULL) ? ceil_div(cols, width) : 1;
 	c.col_tiles = c.col_tiles > 1 ? c.col_tiles : 1;
@@ -501,35 +330,6 @@ static ContractCode decode_task(Sched *s, const Contract *p)
 
 /* ---- the schedule ---- */
 
-/* Cycles of a step of k, of all rows and a vector of columns, with what it takes to make panels. */
-static double panel_cycles(const Sched *s, const Contract *c, double rows)
-{
-	double elements = elements_of_b(s, &c->axes);
-	if (c->operand.access == B_GATHERED)
-		return tuning_gathered_cycles(s->target, rows, elements);
-	return tuning_copied_cycles(s->target, rows, elements, contract_turned_axis(s, c->b, &c->axes) != NO_AXIS);
-}
-
-/* Columns of b are apart, and rows are so few that panels of b do not pay: NULL, or why not. Steps of k may be neighbours in both
- * operands, and else b is gathered anew for each row. Without vectors panels save loads only, and take memory that small targets
- * do not have. */
-static const char *panels_do_not_pay(const Sched *s, const Contract *c)
-{
-	const ContractAxes *x = &c->axes;
-	if (c->operand.access != B_GATHERED && c->operand.access != B_COPIED)
-		return NULL;
-	double rows = (double)sym_hint(s->syms, product(s, x->m, x->nm)), elements = elements_of_b(s, x), cycles = panel_cycles(s, c, rows);
-	for (uint32_t i = 0; i < x->nk; i++) {
-		double k = (double)axes_hint(s, x->k[i]);
-		bool near = sched_coef_is(s, s->offset[c->a.i], x->k[i], 1) && sched_coef_is(s, s->offset[c->b.i], x->k[i], 1);
-		if (near && (target_width(s->target) == 1 || tuning_summed_cycles(s->target, rows, elements, k) < cycles))
-			return "columns of b are apart and rows are few: sums along k take less time than gathering panels";
-	}
-	if (c->operand.access == B_COPIED && rows * tuning_gathered_cycles(s->target, 1, elements) < cycles)
-		return "columns of b are apart and rows are few: gathering them for each takes less time than panels";
-	return NULL;
-}
-
 static bool is_empty(const Sched *s)
 {
 	for (uint32_t a = 0; a < s->naxis; a++)
@@ -546,8 +346,8 @@ static const char *recognise(const Sched *s, Contract *c)
 	if (is_empty(s))
 		return "it is empty";
 	const char *why = find_axes(s, &c->a, &c->b, &c->axes);
-	why = why ? why : choose_b(s, c->b, &c->axes, &c->operand);
-	return why ? why : panels_do_not_pay(s, c);
+	why = why ? why : contract_choose_b(s, c->b, &c->axes, &c->operand);
+	return why ? why : contract_panels_do_not_pay(s, c);
 }
 
 const char *contract_wants(const Sched *s, LayoutWant *want)
@@ -567,21 +367,25 @@ static void decide(Sched *s, Contract *c)
 	Windows windows = contract_find_windows(s, c->a, &before);
 	s->lanes = target_width(s->target);
 	s->vaxis = before.n;
-	if (c->operand.access == B_COPIED)
-		c->operand.copy = contract_copy(s, c);
+	if (is_copied(&c->operand))
+		c->operand.copy = contract_copy(s, &c->operand.panels, &before);
 	if (c->operand.access == B_PACKED)
 		sched_repack(s, c->b, &c->operand.layout);
 	if (has_panels(&c->operand))
-		s->offset[c->b.i] = c->operand.offset;
+		s->offset[c->b.i] = c->operand.panels.offset;
 	c->axes = merge_axes(s, c->a, c->b, &before);
 	s->vaxis = c->axes.n;
-	c->operand.offset = s->offset[c->b.i];
 	if (!has_panels(&c->operand))
-		c->operand.access = sched_coef_is(s, c->operand.offset, c->axes.n, 1) ? B_IN_PLACE : B_GATHERED;
-	c->rows = product(s, c->axes.m, c->axes.nm);
-	c->tile = choose_tile(s, &c->axes, &c->operand);
+		c->operand.access = sched_coef_is(s, s->offset[c->b.i], c->axes.n, 1) ? B_IN_PLACE : B_GATHERED;
+	c->rows = contract_product(s, c->axes.m, c->axes.nm);
+	c->tile = contract_choose_tile(s, &c->axes, &c->operand);
 	c->windows = contract_useful_windows(s, &c->axes, c->tile, &windows);
 	c->block = choose_block(s, &c->axes, c->tile, &c->operand, row_elements);
+	c->operand_a.copied = contract_copies_a(s, c, &c->operand_a.panels);
+	if (!c->operand_a.copied)
+		return;
+	c->operand_a.copy = contract_copy(s, &c->operand_a.panels, &c->axes);
+	s->offset[c->a.i] = c->operand_a.panels.offset;
 }
 
 const char *schedule_contract(Sched *s)
@@ -591,6 +395,7 @@ const char *schedule_contract(Sched *s)
 		[B_GATHERED] = "the columns of b are apart: each panel is gathered",
 		[B_PACKED] = "b is a constant: its panels are packed before",
 		[B_COPIED] = "the columns of b are apart: panels are copied in a phase before",
+		[B_BROUGHT] = "what a tile reads of b is far apart: panels are copied in a phase before",
 	};
 	Contract c = {0};
 	const char *why = recognise(s, &c);
@@ -600,8 +405,8 @@ const char *schedule_contract(Sched *s)
 	ContractCode code = decode_task(s, &c);
 	contract_block(&code);
 	s->out->algorithm = arena_printf(
-	        s->arena, "%s %ux%u tile, %lld-row blocks%s%s",
-	        c.operand.access == B_PACKED ? "gemm, packed b," : c.operand.access == B_COPIED ? "gemm, copied b," : "gemm, b in place,", c.tile.mr, c.tile.nv * s->lanes,
+	        s->arena, "gemm, %s%s, %ux%u tile, %lld-row blocks%s%s", c.operand.access == B_PACKED ? "packed b" : is_copied(&c.operand) ? "copied b" : "b in place",
+	        c.operand_a.copied ? ", copied a" : "", c.tile.mr, c.tile.nv * s->lanes,
 	        (long long)c.block.rows, c.block.cols ? ", column blocks" : "", c.windows.n ? ", borders left out" : "");
 	s->out->why = why_so[c.operand.access];
 	sched_finish_phase(s, count_tasks(s, &c), s->cost);

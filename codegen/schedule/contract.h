@@ -6,7 +6,7 @@
 
 enum { MAX_BLOCK_ROWS = 240 /* bounds the tables of rows in local memory; the machine chooses below */, MAX_PANEL = 1 << 16 /* bytes of local memory */ };
 
-enum { MAX_WINDOWS = 8 };
+enum { MAX_WINDOWS = 8, LINE_BYTES = 64 /* of a cache */ };
 
 /* What axes do: rows are those of a only, columns those of b only, batch axes of both, k are summed. */
 typedef struct {
@@ -14,20 +14,36 @@ typedef struct {
 	uint32_t m[MAX_AXES], nm, batch[MAX_AXES], nbatch, k[MAX_AXES], nk;
 } ContractAxes;
 
+/* An operand in panels: [batch][panel][k...][width]. */
+typedef struct {
+	Kx load;
+	uint32_t axis;       /* of columns, or rows */
+	int64_t step, width; /* of these: from one panel to the next; of a panel, in whole vectors: what is past the step is not read */
+	Sym stride, offset;  /* elements from one panel to the next; of steps of k and members of the batch */
+	Sym count, numel;    /* panels of a member; elements of all */
+} Panels;
+
 /* How b is read. */
 typedef struct {
 	enum {
 		B_IN_PLACE,
 		B_GATHERED, /* its columns are apart: panels are gathered into a local array */
 		B_PACKED,   /* a constant, in panels */
-		B_COPIED    /* its columns are apart: a phase before has copied it into panels */
+		B_COPIED,   /* its columns are apart: a phase before has copied it into panels */
+		B_BROUGHT   /* the same, its steps of k are far apart */
 	} access;
 	Layout layout;    /* packed: of the constant */
-	uint32_t vectors; /* packed, copied: side by side in a panel */
-	Sym panel;        /*                 elements from one panel to the next */
-	Sym offset;       /* packed, copied: without n */
+	uint32_t vectors; /* panels: side by side in a panel */
+	Panels panels;
 	uint32_t copy;    /* copied: the temporary */
 } OperandB;
+
+/* How a is read: in place, or from panels of a tile's rows, which a phase before has copied. */
+typedef struct {
+	bool copied;
+	Panels panels;
+	uint32_t copy; /* the temporary */
+} OperandA;
 
 /* A dimension of a that has a border of zeros (contract_border.c). */
 typedef struct {
@@ -53,6 +69,7 @@ typedef struct {
 typedef struct {
 	Kx a, b; /* the loads */
 	ContractAxes axes;
+	OperandA operand_a;
 	OperandB operand;
 	Sym rows;        /* product of the row axes */
 	TileSize tile;   /* in registers */
@@ -72,9 +89,14 @@ typedef struct {
 	Lx first_tap[MAX_WINDOWS], end_tap[MAX_WINDOWS]; /* of the current tile */
 } ContractCode;
 
+static inline bool is_copied(const OperandB *b)
+{
+	return b->access == B_COPIED || b->access == B_BROUGHT;
+}
+
 static inline bool has_panels(const OperandB *b)
 {
-	return b->access == B_PACKED || b->access == B_COPIED;
+	return b->access == B_PACKED || is_copied(b);
 }
 
 /* contract_tile.c: the loops of one task. */
@@ -89,12 +111,22 @@ Windows contract_useful_windows(const Sched *, const ContractAxes *, TileSize, c
 void contract_bound_taps(ContractCode *);
 void contract_taps(const ContractCode *, uint32_t axis, Lx *start, Lx *end);
 
-/* contract_copy.c: the phase that copies b into panels, before axes are merged; returns the temporary. And the summed axis along which
- * b's elements are neighbours, NO_AXIS if there is none. */
-uint32_t contract_copy(Sched *, const Contract *);
-uint32_t contract_turned_axis(const Sched *, Kx b, const ContractAxes *);
+/* contract_copy.c: the phase that copies an operand into panels; returns the temporary, which the next phases read. And the summed axis
+ * along which its elements are neighbours, NO_AXIS if there is none. */
+uint32_t contract_copy(Sched *, const Panels *, const ContractAxes *);
+uint32_t contract_turned_axis(const Sched *, Kx load, const ContractAxes *);
 
+/* contract_operand.c */
+bool contract_linear(const Sched *, Sym offset);
+/* How b is read, before axes are merged. NULL, or why it cannot be. */
+const char *contract_choose_b(const Sched *, Kx load, const ContractAxes *, OperandB *);
+const char *contract_panels_do_not_pay(const Sched *, const Contract *);
+/* How a is read, when the tile and the block are known. */
+bool contract_copies_a(const Sched *, const Contract *, Panels *);
 /* Largest number of summed elements, or 0 when unbounded. */
 int64_t contract_k_bound(const Sched *, const ContractAxes *);
+
+TileSize contract_choose_tile(const Sched *, const ContractAxes *, const OperandB *);
+Sym contract_product(const Sched *, const uint32_t *axis, uint32_t n); /* of their extents */
 
 #endif

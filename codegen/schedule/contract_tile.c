@@ -8,8 +8,7 @@
 enum {
 	UNROLL_K = 4,          /* steps of k in a round, and chains at most: bounds the code of a tile */
 	INLINE_EPILOGUE = 160, /* operations that are written out for all of a tile: bounds its code, too */
-	CHUNK = 256, NARROW_CHAIN = 64, /* terms of a chain: bound the error of a sum */
-	STEPS_AHEAD = 16, LONG_PANEL = 256 /* measured on one machine: fetches_into_l1 */
+	CHUNK = 256, NARROW_CHAIN = 64 /* terms of a chain: bound the error of a sum */
 };
 
 static Lx int_of(Sched *s, int64_t v)
@@ -40,7 +39,7 @@ static Lx clamp_row(ContractCode *c, Lx row)
 	return lx_min(s->f, row, last_row(c));
 }
 
-/* The offset in a without its summed part. */
+/* The offset in a, or in its panels, without its summed part. */
 static Sym row_offset(const ContractCode *c)
 {
 	Sched *s = c->s;
@@ -146,7 +145,13 @@ static Lx a_row(ContractCode *c, uint32_t i)
 		return table_at(c, c->a_table,
 		                lx_add(s->f, lx_sub(s->f, c->row, c->row_lo), int_of(s, i)));
 	go_to_row(c, int_of(s, i));
-	return sched_let(s, "a_row", sched_sym(s, row_offset(c)));
+	Lx offset = sched_sym(s, row_offset(c));
+	if (c->p->operand_a.copied) {
+		Lx tile = lx_div(s->f, c->row, int_of(s, c->p->tile.mr)), panel = lx_mul(s->f, tile, sched_size(s, c->p->operand_a.panels.stride));
+		Lx in_panel = lx_sub(s->f, s->at[c->p->axes.m[0]], c->row);
+		offset = lx_add(s->f, lx_add(s->f, offset, panel), in_panel);
+	}
+	return sched_let(s, "a_row", offset);
 }
 
 /* ---- operand b ---- */
@@ -163,12 +168,12 @@ static Lx b_offset(ContractCode *c, uint32_t j, Lx panel_base)
 		return lx_add(s->f, at, int_of(s, (int64_t)j * s->lanes));
 	}
 	if (has_panels(&c->p->operand)) {
-		Lx at = lx_add(s->f, panel_base, sched_sym(s, c->p->operand.offset));
-		at = lx_add(s->f, at, lx_mul(s->f, sched_size(s, c->p->operand.panel), int_of(s, j / c->p->operand.vectors)));
+		Lx at = lx_add(s->f, panel_base, sched_sym(s, s->offset[c->p->b.i]));
+		at = lx_add(s->f, at, lx_mul(s->f, sched_size(s, c->p->operand.panels.stride), int_of(s, j / c->p->operand.vectors)));
 		return lx_add(s->f, at, int_of(s, (int64_t)(j % c->p->operand.vectors) * s->lanes));
 	}
 	s->at[c->p->axes.n] = lx_add(s->f, c->col, int_of(s, (int64_t)j * s->lanes));
-	return sched_sym(s, c->p->operand.offset);
+	return sched_sym(s, s->offset[c->p->b.i]);
 }
 
 static LMem b_memory(ContractCode *c)
@@ -176,9 +181,15 @@ static LMem b_memory(ContractCode *c)
 	Sched *s = c->s;
 	if (c->p->operand.access == B_GATHERED)
 		return c->local_b;
-	if (c->p->operand.access == B_COPIED)
+	if (is_copied(&c->p->operand))
 		return sched_temp_memory(s, c->p->operand.copy);
 	return sched_load_memory(s, c->p->b);
+}
+
+static LMem a_memory(ContractCode *c)
+{
+	Sched *s = c->s;
+	return c->p->operand_a.copied ? sched_temp_memory(s, c->p->operand_a.copy) : sched_load_memory(s, c->p->a);
 }
 
 /* Gather the panel of the current columns: local[k][j * lanes + lane] = b[k, col + j * lanes + lane]. */
@@ -188,14 +199,14 @@ static void gather_panel(ContractCode *c, uint32_t nv, Lx mask)
 	uint32_t mark[MAX_AXES];
 	LMem from = sched_load_memory(s, c->p->b);
 	Sym coef;
-	sched_coef(s, c->p->operand.offset, c->p->axes.n, &coef);
+	sched_coef(s, s->offset[c->p->b.i], c->p->axes.n, &coef);
 	for (uint32_t i = 0; i < c->p->axes.nk; i++)
 		mark[i] = sched_for(s, c->p->axes.k[i], int_of(s, 0), sched_size(s, s->extent[c->p->axes.k[i]]), 1);
 	for (uint32_t j = 0; j < nv; j++) {
 		s->at[c->p->axes.n] = lx_add(s->f, c->col, int_of(s, (int64_t)j * s->lanes));
 		Lx m = j + 1 == nv ? mask : (Lx){0};
 		Lx lanes = lx_ramp(s->f, int_of(s, 0), sched_size(s, coef), s->lanes);
-		Lv v = ls_gather(s->f, "b", from, sched_sym(s, c->p->operand.offset), lanes, DT_f32, m);
+		Lv v = ls_gather(s->f, "b", from, sched_sym(s, s->offset[c->p->b.i]), lanes, DT_f32, m);
 		ls_store(s->f, c->local_b, b_offset(c, j, (Lx){0}), lx_var(s->f, v), (Lx){0});
 	}
 	for (uint32_t i = c->p->axes.nk; i-- > 0;)
@@ -247,9 +258,9 @@ static Lx next_panels(ContractCode *c, const Tile *t)
 {
 	Sched *s = c->s;
 	Lx tile = lx_div(s->f, lx_sub(s->f, c->row, c->row_lo), int_of(s, c->p->tile.mr));
-	Lx part = lx_mul(s->f, sched_size(s, sym_divi(s->syms, c->p->operand.panel, UNROLL_K)),
+	Lx part = lx_mul(s->f, sched_size(s, sym_divi(s->syms, c->p->operand.panels.stride, UNROLL_K)),
 	                 int_of(s, lines_per_step(c, t)));
-	Lx next = lx_mul(s->f, sched_size(s, c->p->operand.panel), int_of(s, panels_of_tile(c, t)));
+	Lx next = lx_mul(s->f, sched_size(s, c->p->operand.panels.stride), int_of(s, panels_of_tile(c, t)));
 	return lx_add(s->f, lx_add(s->f, t->panel, next), lx_mul(s->f, tile, part));
 }
 
@@ -267,29 +278,10 @@ static void prefetch(ContractCode *c, const Tile *t)
 		ls_prefetch(s->f, b_memory(c), lx_add(s->f, at, int_of(s, i * panel_width(c))), 2);
 }
 
-/* Also into L1 where a line of a panel takes two loads (AVX2): measured there, the processor's own prefetching of long
- * panels comes too late in some kernels (a third of their time), and this costs 1 % in others. With one load a line or
- * four it gains nothing. */
-static bool fetches_into_l1(const ContractCode *c)
+/* Registers do not hold the tile and the vectors of all steps of a round. */
+static bool is_tight(const ContractCode *c, const Tile *t)
 {
-	int64_t terms = 1;
-	for (uint32_t i = 0; i < c->p->axes.nk; i++)
-		terms *= axes_hint(c->s, c->p->axes.k[i]);
-	return c->p->operand.vectors == 2 && terms >= LONG_PANEL;
-}
-
-static void prefetch_panels(ContractCode *c, const Tile *t)
-{
-	Sched *s = c->s;
-	if (!fetches_into_l1(c))
-		return;
-	Lx at = lx_add(s->f, t->panel, sched_sym(s, c->p->operand.offset));
-	for (int64_t p = 0; p < panels_of_tile(c, t); p++)
-		for (int64_t u = 0; u < UNROLL_K; u++) {
-			Lx line = lx_add(s->f, lx_mul(s->f, sched_size(s, c->p->operand.panel), int_of(s, p)),
-			                 int_of(s, (STEPS_AHEAD + u) * panel_width(c)));
-			ls_prefetch(s->f, b_memory(c), lx_add(s->f, at, line), 1);
-		}
+	return c->s->lanes > 1 && (c->p->tile.mr * t->ways + UNROLL_K) * t->nv + 1 > c->s->target->isa.nvreg;
 }
 
 static void multiply_add(ContractCode *c, Tile *t)
@@ -305,11 +297,11 @@ static void multiply_add(ContractCode *c, Tile *t)
 	LMem mb = b_memory(c);
 	for (uint32_t j = 0; j < t->nv; j++) {
 		bool edge = c->p->operand.access == B_IN_PLACE && j + 1 == t->nv;
-		Lv v = ls_load(s->f, "b", mb, b_offset(c, j, t->panel), (LType){DT_f32, s->lanes},
-		               edge ? t->mask : (Lx){0});
+		Lv v = (is_tight(c, t) ? ls_load_in_order : ls_load)(s->f, "b", mb, b_offset(c, j, t->panel), (LType){DT_f32, s->lanes},
+		                                                     edge ? t->mask : (Lx){0});
 		b[j] = lx_var(s->f, v);
 	}
-	LMem ma = sched_load_memory(s, c->p->a);
+	LMem ma = a_memory(c);
 	Lx k_offset = sched_sym(s, k_part);
 	for (uint32_t i = 0; i < c->p->tile.mr; i++) {
 		Lv v = ls_load(s->f, "a", ma, lx_add(s->f, t->a[i], k_offset), (LType){DT_f32, 1}, (Lx){0});
@@ -395,10 +387,8 @@ static void k_loops(ContractCode *c, Tile *t, uint32_t next)
 	}
 	uint32_t mark = sched_for(s, axis, start, end, unroll);
 	Lx k = s->at[axis];
-	if (innermost && unroll == UNROLL_K && fetches_ahead(c)) {
+	if (innermost && unroll == UNROLL_K && fetches_ahead(c))
 		prefetch(c, t);
-		prefetch_panels(c, t);
-	}
 	for (uint32_t u = 0; u < unroll; u++) {
 		s->at[axis] = lx_add(s->f, k, int_of(s, u));
 		t->way = innermost ? u % t->ways : 0;
@@ -539,6 +529,48 @@ static void looped_epilogue(ContractCode *c, const Tile *t)
 	}
 }
 
+/* What the epilogue reads of each row lies as far apart as rows do, so that no processor fetches it ahead: that is done while sums are made. */
+static bool read_by_row(const ContractCode *c, Kx load)
+{
+	const Sched *s = c->s;
+	const KxData *x = &s->k->kx.data[load.i];
+	bool row = false;
+	if (x->kind != KX_LOAD || load.i == c->p->a.i || load.i == c->p->b.i || x->guard.i || !contract_linear(s, s->offset[load.i]) ||
+	    !sched_coef_is(s, s->offset[load.i], c->p->axes.n, 1))
+		return false;
+	for (uint32_t i = 0; i < c->p->axes.nm; i++)
+		row |= sym_uses(s->syms, s->offset[load.i], s->var[c->p->axes.m[i]]);
+	return row;
+}
+
+static void fetch_row(ContractCode *c, Kx load, int64_t width)
+{
+	Sched *s = c->s;
+	const int64_t line = LINE_BYTES / (int64_t)dtype_size(s->k->kx.data[load.i].dtype);
+	Lx last = lx_add(s->f, sched_sym(s, s->offset[load.i]), int_of(s, width - 1));
+	for (int64_t back = 0; back < width; back += line)
+		ls_prefetch(s->f, sched_load_memory(s, load), lx_sub(s->f, last, int_of(s, back)), 1);
+}
+
+static void fetch_rows(ContractCode *c, const Tile *t)
+{
+	Sched *s = c->s;
+	uint32_t n = 0;
+	for (uint32_t i = 1; i < s->k->kx.n; i++)
+		n += read_by_row(c, (Kx){i});
+	if (!n || s->lanes == 1)
+		return;
+	Lx row = lx_var(s->f, ls_for(s->f, "i", int_of(s, 0), int_of(s, c->p->tile.mr), 1));
+	uint32_t mark = sched_mark(s);
+	go_to_row(c, row);
+	s->at[c->p->axes.n] = c->col;
+	for (uint32_t i = 1; i < s->k->kx.n; i++)
+		if (read_by_row(c, (Kx){i}))
+			fetch_row(c, (Kx){i}, (int64_t)t->nv * s->lanes);
+	sched_end(s, mark);
+	s->at[c->p->axes.n] = (Lx){0};
+}
+
 static void run_tile(ContractCode *c, Tile *t)
 {
 	Sched *s = c->s;
@@ -548,11 +580,12 @@ static void run_tile(ContractCode *c, Tile *t)
 		t->a[i] = a_row(c, i);
 	if (has_panels(&c->p->operand)) {
 		Lx panel = lx_div(s->f, c->col, int_of(s, panel_width(c)));
-		t->panel = sched_let(s, "panel", lx_mul(s->f, panel, sched_size(s, c->p->operand.panel)));
+		t->panel = sched_let(s, "panel", lx_mul(s->f, panel, sched_size(s, c->p->operand.panels.stride)));
 		if (fetches_ahead(c))
 			t->next = sched_let(s, "next", next_panels(c, t));
 	}
 	contract_bound_taps(c);
+	fetch_rows(c, t);
 	start_sums(c, t);
 	k_loops(c, t, 0);
 	finish_sums(c, t);

@@ -1,6 +1,7 @@
 #include "codegen/schedule/tuning.h"
 
 enum {
+	WAYS = 8, /* of a cache: places for lines whose addresses agree in their lower bits */
 	SOME_THREADS = 16, /* of a machine that does not say how many */
 	TASK_PHASES = 5    /* taking a task, its tables and its first misses cost a fraction of a phase: a twentieth of so many */
 };
@@ -56,18 +57,32 @@ double tuning_gathered_cycles(const Target *t, double rows, double elements)
 	return machine_cycles(&t->machine, MOP_gather, DT_f32, target_width(t)) + reading(t, elements) + rows * fma_cycles(t);
 }
 
-double tuning_copied_cycles(const Target *t, double rows, double elements, bool turned)
+double tuning_copied_cycles(const Target *t, double rows, double elements, CopyKind kind)
 {
 	const Machine *m = &t->machine;
 	uint32_t lanes = target_width(t);
 	double cycles = machine_cycles(m, MOP_store, DT_f32, lanes);
-	if (turned)
-		cycles += machine_cycles(m, MOP_load, DT_f32, lanes);
-	else
-		cycles += machine_cycles(m, MOP_gather, DT_f32, lanes);
-	for (uint32_t width = 1; turned && width < lanes; width *= 2)
+	cycles += machine_cycles(m, kind == COPY_GATHERED ? MOP_gather : MOP_load, DT_f32, lanes);
+	for (uint32_t width = 1; kind == COPY_TURNED && width < lanes; width *= 2)
 		cycles += machine_cycles(m, MOP_shuffle, DT_f32, lanes);
 	return cycles + 2 * reading(t, elements) + rows * fma_cycles(t); /* read and written */
+}
+
+/* What lies `spacing` bytes apart finds its places in as small a part of each way. Beside it others pass, in a quarter. */
+static bool holds(uint32_t cache, double bytes, double together, double spacing)
+{
+	double way = (double)cache / WAYS, apart = spacing < way ? spacing : way;
+	return bytes * (apart > together ? apart / together : 1) <= 0.75 * cache;
+}
+
+double tuning_spaced_cycles(const Machine *m, double bytes, double steps, double together, double spacing)
+{
+	double set = steps * together;
+	if (holds(m->l1, set, together, spacing))
+		return machine_memory_cycles(m, bytes, 0);
+	if (holds(m->l2, set, together, spacing))
+		return machine_memory_cycles(m, bytes, m->l2);
+	return machine_memory_cycles(m, bytes, set > m->l2 ? set : m->l2 + 1.0);
 }
 
 double tuning_summed_cycles(const Target *t, double rows, double elements, double k)

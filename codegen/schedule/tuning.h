@@ -23,10 +23,18 @@ double tuning_tile_cycles(const Target *, uint32_t mr, uint32_t nv);
 uint32_t tuning_tile_rows(const Isa *, uint32_t nv);
 /* Cycles that each step of k takes for one vector of columns of b, which has so many elements: when a vector is gathered for all
  * `rows`; when the k steps of a column run over lanes, which are added up at the end, for each row anew; and when all of b is
- * copied before, through squares of lanes if `turned`. */
+ * copied before. */
 double tuning_gathered_cycles(const Target *, double rows, double elements);
 double tuning_summed_cycles(const Target *, double rows, double elements, double k);
-double tuning_copied_cycles(const Target *, double rows, double elements, bool turned);
+typedef enum {
+	COPY_VECTORS, /* columns are neighbours */
+	COPY_GATHERED,
+	COPY_TURNED /* through squares of lanes */
+} CopyKind;
+double tuning_copied_cycles(const Target *, double rows, double elements, CopyKind);
+/* Cycles of reading `bytes` of each of so many steps, which are read again and again: `together` bytes of a step are neighbours, and
+ * steps are multiples of `spacing` bytes (a power of two) apart. Where that is more, they share few of the lines of each cache. */
+double tuning_spaced_cycles(const Machine *, double bytes, double steps, double together, double spacing);
 /* Multiply-adds that pay for a task of their own. */
 double tuning_block_work(const Target *);
 /* Multiply-adds that take as long as reading `bytes` once, of `set` bytes that are read before they are again; as gathering

@@ -8,7 +8,7 @@ static const LsRow row[] = {
 	[LS_LET] = {"let", "let $v = $x", .v = V_LET, .x = FIELD_VALUE},
 	[LS_VAR] = {"var", "var $v = $x", .v = V_VAR, .x = FIELD_VALUE},
 	[LS_SET] = {"set", "$n := $x", .v = V_SET, .x = FIELD_VALUE},
-	[LS_LOAD] = {"load", "$v = $m[$o]$w", .v = V_LOADED, .mem = MEM_READ, .offset = FIELD_INDEX, .masked = true},
+	[LS_LOAD] = {"load", "$v = $m[$o]$w$i", .v = V_LOADED, .mem = MEM_READ, .offset = FIELD_INDEX, .masked = true},
 	[LS_GATHER] = {"gather", "$v = $m[$o + $x]$l$w", .v = V_DATA, .mem = MEM_READ, .offset = FIELD_INDEX,
 	               .x = FIELD_LANES, .masked = true},
 	[LS_STORE] = {"store", "$m[$o] = $x$w", .mem = MEM_WRITE, .offset = FIELD_INDEX, .x = FIELD_VALUE, .masked = true},
@@ -160,6 +160,13 @@ Lv ls_load(LoopFn *f, const char *name, LMem mem, Lx offset, LType type, Lx mask
 	note_access(f, mem, false);
 	ls_add(f, (LsData){.kind = LS_LOAD, .v = v, .mem = mem, .offset = offset,
 	                   .mask = clean_mask(f, mask)});
+	return v;
+}
+
+Lv ls_load_in_order(LoopFn *f, const char *name, LMem mem, Lx offset, LType type, Lx mask)
+{
+	Lv v = ls_load(f, name, mem, offset, type, mask);
+	f->ls.data[f->ls.n - 1].in_order = true;
 	return v;
 }
 

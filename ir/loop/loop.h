@@ -73,7 +73,8 @@ typedef enum {
 	LS_SET,   /* v = x                                                                   */
 	LS_LOAD,  /* v = mem[offset] : lanes consecutive elements, or lanes == 1;
 	             with mask: masked-off lanes are not touched and give 0; in legal functions
-	             one lane has no mask (as stores): an LS_IF is around it                 */
+	             one lane has no mask (as stores): an LS_IF is around it; `in_order`: back ends
+	             leave it where it is among other loads, so that registers suffice       */
 	LS_GATHER,/* v = mem[offset + index lanes x]; with mask as LS_LOAD; k: by a load for each lane  */
 	LS_STORE, /* mem[offset] = x, consecutive; with mask                                 */
 	LS_STREAM, /* mem[offset] = x, a vector that nobody reads soon: past the caches if it is aligned to its size; before the kernel
@@ -144,6 +145,7 @@ typedef struct {
 	const Lx *arg;
 	uint64_t count;
 	bool joined; /* LS_LAUNCH */
+	bool in_order; /* LS_LOAD */
 	bool rare;   /* LS_IF of legal functions: its body is hardly ever executed, which the back end's language can say */
 	DType dtype;
 	Lb body, other;
@@ -290,6 +292,7 @@ Lv ls_let(LoopFn *, const char *name, Lx);
 Lv ls_var(LoopFn *, const char *name, Lx init);
 void ls_set(LoopFn *, Lv, Lx);
 Lv ls_load(LoopFn *, const char *name, LMem, Lx offset, LType, Lx mask); /* type: compute dtype */
+Lv ls_load_in_order(LoopFn *, const char *name, LMem, Lx offset, LType, Lx mask);
 Lv ls_gather(LoopFn *, const char *name, LMem, Lx offset, Lx index, DType, Lx mask);
 void ls_store(LoopFn *, LMem, Lx offset, Lx value, Lx mask);
 void ls_stream(LoopFn *, LMem, Lx offset, Lx value);

@@ -8,7 +8,7 @@
  *   $a  the arguments                   $u  buffers among them   $p  parameters among them
  *   $k $c  k, count                     $d  dtype                $s  the step, unless 1
  *   $b  the body                        $e  the other block      $j  whether joined   $t  the text
- *   $f  a call of a user's operator */
+ *   $f  a call of a user's operator     $i  whether in order */
 #include "ir/loop/loop.h"
 #include "ir/ops/userop.h"
 
@@ -312,6 +312,7 @@ static void print_field(Printer *p, const LsData *s, char letter)
 	case 'u': print_list(p, s->arg, s->nbuf); break;
 	case 'p': print_list(p, s->arg + s->nbuf, s->narg - s->nbuf); break;
 	case 'f': print_user_call(p, s); break;
+	case 'i': text_add(p->t, s->in_order ? " in order" : ""); break;
 	case 'j': text_add(p->t, s->joined ? " joined" : ""); break;
 	default: text_add(p->t, s->text); break;
 	}

@@ -12,12 +12,20 @@
  * Constant b is packed at compile time in panels: [N / panel][K...][panel]. A panel is as wide as the widest vector
  * of the target's family, so that all levels of a family read the same memory; tiles begin where panels do. Another b whose
  * columns are apart is gathered or copied into panels, where that is faster than sums along k (contract_copy.c). Where steps of k are so far
- * apart that they share places of the caches (a power of two of bytes), b is copied, too, and a, if rows are what lies together. Rows
+ * apart that they share places of the caches (a power of two of bytes), b is copied, too, and a, if rows are what lies together. Long sums of
+ * few rows are added up in blocks of k: for each, all tiles of the block. Rows
  * past the end repeat the last one, so that every tile is whole; they store the same values again. */
 #include "codegen/schedule/contract.h"
 #include "codegen/schedule/tuning.h"
 
 #include "ir/scalar/scalar.h"
+
+/* Blocks of k. */
+enum {
+	FAR_PANEL = 96 << 10, /* bytes: of a small second cache so much that the other operand does not fit, too */
+	FEW_TILES = 8,
+	SUM_COLUMNS = 128     /* of a block, about as many as rows: either operand is read again as seldom */
+};
 
 /* ---- recognising ---- */
 
@@ -274,6 +282,77 @@ static BlockSize choose_block(const Sched *s, const ContractAxes *x, TileSize ti
 	return (BlockSize){.rows = tiles * tile.mr, .cols = per < c.col_tiles ? per * width : 0};
 }
 
+/* ---- blocks of k ---- */
+
+bool contract_cut(const Sched *s, const ContractAxes *x, int64_t length, bool symbolic, KBlock *cut)
+{
+	int64_t inner = 1, extent;
+	for (uint32_t k = x->nk; k-- > 0; inner *= extent) {
+		bool known = sym_is_const(s->syms, s->extent[x->k[k]], &extent);
+		if (!known && symbolic)
+			extent = axes_hint(s, x->k[k]);
+		if ((!known && !symbolic) || extent < 1)
+			return false;
+		if (inner * extent > length + length / 2) {
+			*cut = (KBlock){.used = true, .k = k, .steps = (length + inner - 1) / inner, .inner = inner};
+			return true;
+		}
+		if (!known)
+			return false;
+	}
+	return false;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t at_least_one(int64_t n)
+{
+	return n > 1 ? n : 1;
+}
+
+/* Rows and columns of a block of which the sums fit local memory; a's part of a block of k stays in L2. */
+static BlockSize block_of_sums(const Sched *s, const Contract *c, int64_t row_elements)
+{
+	const Machine *m = &s->target->machine;
+	const int64_t mr = c->tile.mr, width = (int64_t)c->tile.nv * s->lanes, room = MAX_PANEL / (int64_t)sizeof(float);
+	const int64_t col_tiles = at_least_one(ceil_div(axes_hint(s, c->axes.n), width)), row_tiles = at_least_one(ceil_div(sym_hint(s->syms, c->rows), mr));
+	const int64_t most = tuning_block_elements(m) / at_least_one(smaller(row_elements, c->k_block.steps * c->k_block.inner));
+	const double k = contract_steps(s, &c->axes);
+	int64_t per = smaller(col_tiles, at_least_one(SUM_COLUMNS / width));
+	int64_t tiles = smaller(smaller(row_tiles, at_least_one(most / mr)), at_least_one(smaller(room / (per * width), MAX_BLOCK_ROWS) / mr)), batch = 1;
+	for (uint32_t i = 0; i < c->axes.nbatch; i++)
+		batch *= axes_hint(s, c->axes.batch[i]);
+	tiles = ceil_div(row_tiles, ceil_div(row_tiles, tiles));
+	per = ceil_div(col_tiles, ceil_div(col_tiles, per));
+	while ((tiles > 1 || per > 1) && k * (double)(tiles * mr * per * width) > tuning_block_work(s->target) &&
+	       batch * ceil_div(row_tiles, tiles) * ceil_div(col_tiles, per) < tuning_tasks(m) / 2)
+		if (per == 1 || (tiles > 1 && tiles * mr >= per * width))
+			tiles = ceil_div(tiles, 2);
+		else
+			per = ceil_div(per, 2);
+	const bool all = per == col_tiles && sym_is_const(s->syms, s->extent[c->axes.n], NULL);
+	return (BlockSize){.rows = tiles * mr, .cols = all ? 0 : per * width};
+}
+
+/* Where a panel of b is so long that it would not stay near, and few tiles of rows follow one another on it. Of a tile of columns that has
+ * all, chains are shorter (contract_tile.c). */
+static void choose_k_block(const Sched *s, Contract *c, int64_t row_elements)
+{
+	const Sym width = sym_int(s->syms, (int64_t)c->tile.nv * s->lanes);
+	const double panel = (double)sizeof(float) * c->tile.nv * s->lanes * contract_steps(s, &c->axes);
+	Contract cut = *c;
+	if (s->lanes == 1 || c->windows.n || c->operand.access == B_GATHERED || panel < FAR_PANEL || c->block.rows > FEW_TILES * c->tile.mr ||
+	    (c->axes.nk == 1 && sym_le(s->syms, s->extent[c->axes.n], width) == YES) ||
+	    !contract_cut(s, &c->axes, CONTRACT_CHUNK, true, &cut.k_block))
+		return;
+	cut.block = block_of_sums(s, &cut, row_elements);
+	if (cut.block.rows > c->tile.mr)
+		*c = cut;
+}
+
 /* ---- tasks ---- */
 
 static Sym column_blocks(const Sched *s, const Contract *c)
@@ -381,6 +460,7 @@ static void decide(Sched *s, Contract *c)
 	c->tile = contract_choose_tile(s, &c->axes, &c->operand);
 	c->windows = contract_useful_windows(s, &c->axes, c->tile, &windows);
 	c->block = choose_block(s, &c->axes, c->tile, &c->operand, row_elements);
+	choose_k_block(s, c, row_elements);
 	c->operand_a.copied = contract_copies_a(s, c, &c->operand_a.panels);
 	if (!c->operand_a.copied)
 		return;
@@ -405,9 +485,9 @@ const char *schedule_contract(Sched *s)
 	ContractCode code = decode_task(s, &c);
 	contract_block(&code);
 	s->out->algorithm = arena_printf(
-	        s->arena, "gemm, %s%s, %ux%u tile, %lld-row blocks%s%s", c.operand.access == B_PACKED ? "packed b" : is_copied(&c.operand) ? "copied b" : "b in place",
+	        s->arena, "gemm, %s%s, %ux%u tile, %lld-row blocks%s%s%s", c.operand.access == B_PACKED ? "packed b" : is_copied(&c.operand) ? "copied b" : "b in place",
 	        c.operand_a.copied ? ", copied a" : "", c.tile.mr, c.tile.nv * s->lanes,
-	        (long long)c.block.rows, c.block.cols ? ", column blocks" : "", c.windows.n ? ", borders left out" : "");
+	        (long long)c.block.rows, c.block.cols ? ", column blocks" : "", c.k_block.used ? ", blocks of k" : "", c.windows.n ? ", borders left out" : "");
 	s->out->why = why_so[c.operand.access];
 	sched_finish_phase(s, count_tasks(s, &c), s->cost);
 	return NULL;

@@ -6,6 +6,8 @@
 
 enum { MAX_BLOCK_ROWS = 240 /* bounds the tables of rows in local memory; the machine chooses below */, MAX_PANEL = 1 << 16 /* bytes of local memory */ };
 
+enum { CONTRACT_CHUNK = 256 /* terms of a chain of sums */ };
+
 enum { MAX_WINDOWS = 8, LINE_BYTES = 64 /* of a cache */ };
 
 /* What axes do: rows are those of a only, columns those of b only, batch axes of both, k are summed. */
@@ -65,6 +67,15 @@ typedef struct {
 	int64_t rows, cols; /* cols 0: all */
 } BlockSize;
 
+/* Long sums: all tiles of a block add up `steps` steps of one summed axis before any goes on, so that panels of both operands stay in the
+ * caches. What has been added up lies in local memory. */
+typedef struct {
+	bool used;
+	uint32_t k;    /* which one of the summed axes; those before it are outside, too */
+	int64_t steps; /* of it */
+	int64_t inner; /* steps of the axes behind it, for each */
+} KBlock;
+
 /* What is decided before any code is written. */
 typedef struct {
 	Kx a, b; /* the loads */
@@ -74,6 +85,7 @@ typedef struct {
 	Sym rows;        /* product of the row axes */
 	TileSize tile;   /* in registers */
 	BlockSize block; /* of a task */
+	KBlock k_block;
 	Windows windows;
 } Contract;
 
@@ -86,6 +98,8 @@ typedef struct {
 	LMem row_table[MAX_RANK], a_table;
 	LMem local_b; /* gathered: [k...][nv * lanes] */
 	Lx row, col;  /* first ones of the current tile */
+	LMem sums;    /* of blocks of k: [vector of columns][row][lanes] */
+	Lx k_lo, k_hi; /* of blocks of k: steps of the cut axis */
 	Lx first_tap[MAX_WINDOWS], end_tap[MAX_WINDOWS]; /* of the current tile */
 } ContractCode;
 
@@ -123,9 +137,13 @@ const char *contract_choose_b(const Sched *, Kx load, const ContractAxes *, Oper
 const char *contract_panels_do_not_pay(const Sched *, const Contract *);
 /* How a is read, when the tile and the block are known. */
 bool contract_copies_a(const Sched *, const Contract *, Panels *);
+double contract_steps(const Sched *, const ContractAxes *); /* of k, at hint sizes */
 /* Largest number of summed elements, or 0 when unbounded. */
 int64_t contract_k_bound(const Sched *, const ContractAxes *);
 
+/* Where sums are cut so that a chunk has so many terms: the innermost axis at which it is more than full. False: nowhere, or an extent is not
+ * known, but for the one that is cut if it may be `symbolic`. */
+bool contract_cut(const Sched *, const ContractAxes *, int64_t length, bool symbolic, KBlock *);
 TileSize contract_choose_tile(const Sched *, const ContractAxes *, const OperandB *);
 Sym contract_product(const Sched *, const uint32_t *axis, uint32_t n); /* of their extents */
 

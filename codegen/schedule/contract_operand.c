@@ -133,7 +133,7 @@ int64_t contract_k_bound(const Sched *s, const ContractAxes *x)
 	return total;
 }
 
-static double steps_of_k(const Sched *s, const ContractAxes *x)
+double contract_steps(const Sched *s, const ContractAxes *x)
 {
 	double k = 1;
 	for (uint32_t i = 0; i < x->nk; i++)
@@ -144,7 +144,7 @@ static double steps_of_k(const Sched *s, const ContractAxes *x)
 /* Of an operand: columns (or rows) and summed, in all of the batch. */
 static double count_elements(const Sched *s, const ContractAxes *x, uint32_t axis)
 {
-	double n = (double)axes_hint(s, axis) * steps_of_k(s, x);
+	double n = (double)axes_hint(s, axis) * contract_steps(s, x);
 	for (uint32_t i = 0; i < x->nbatch; i++)
 		n *= (double)axes_hint(s, x->batch[i]);
 	return n;
@@ -197,7 +197,7 @@ static bool panels_are_nearer(const Sched *s, Kx load, const ContractAxes *x)
 	const Machine *m = &s->target->machine;
 	const OperandB in_place = {.access = B_IN_PLACE};
 	const TileSize tile = contract_choose_tile(s, x, &in_place);
-	double row = (double)sizeof(float) * tile.nv * target_width(s->target), steps = steps_of_k(s, x);
+	double row = (double)sizeof(float) * tile.nv * target_width(s->target), steps = contract_steps(s, x);
 	double far = tuning_spaced_cycles(m, row, steps, row, spacing(s, s->offset[load.i], x)), near = tuning_spaced_cycles(m, row, steps, row, 0);
 	return tile_steps(s, x, tile) * (far - near) > copying_cycles(s, count_elements(s, x, x->n) / target_width(s->target));
 }
@@ -272,7 +272,7 @@ static bool copies_a(const Sched *s, const Contract *c, int64_t width)
 {
 	const Machine *m = &s->target->machine;
 	const ContractAxes *x = &c->axes;
-	double line = LINE_BYTES, steps = steps_of_k(s, x), apart = spacing(s, s->offset[c->a.i], x);
+	double line = LINE_BYTES, steps = contract_steps(s, x), apart = spacing(s, s->offset[c->a.i], x);
 	double rows = (double)sizeof(float) * (double)c->block.rows, block = rows > line ? rows : line;
 	double far = tuning_spaced_cycles(m, line, steps, line, apart), panel = (double)sizeof(float) * (double)width;
 	if (far <= machine_memory_cycles(m, line, 0))

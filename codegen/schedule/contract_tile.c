@@ -3,12 +3,12 @@
 
 #include "ir/scalar/scalar.h"
 
-/* Sums longer than CHUNK are added up from partial ones: the rounding error of one long chain grows with its
+/* Sums longer than CONTRACT_CHUNK are added up from partial ones: the rounding error of one long chain grows with its
  * length. A matrix product of which one tile has all columns waits for loads: shorter chains cost it nothing. */
 enum {
 	UNROLL_K = 4,          /* steps of k in a round, and chains at most: bounds the code of a tile */
 	INLINE_EPILOGUE = 160, /* operations that are written out for all of a tile: bounds its code, too */
-	CHUNK = 256, NARROW_CHAIN = 64 /* terms of a chain: bound the error of a sum */
+	NARROW_CHAIN = 64      /* terms of a chain: bounds the error of a sum */
 };
 
 static Lx int_of(Sched *s, int64_t v)
@@ -253,15 +253,37 @@ static bool fetches_ahead(const ContractCode *c)
 	       sym_divides(s->syms, UNROLL_K, s->extent[c->p->axes.k[c->p->axes.nk - 1]]);
 }
 
-/* Where this tile's part of the next panels of a packed b begins. */
+static Lx tile_of_rows(const ContractCode *c)
+{
+	Sched *s = c->s;
+	return lx_div(s->f, lx_sub(s->f, c->row, c->row_lo), int_of(s, c->p->tile.mr));
+}
+
+/* Where this tile's part of the next panels of a packed b begins, or of the same steps of them. */
 static Lx next_panels(ContractCode *c, const Tile *t)
 {
 	Sched *s = c->s;
-	Lx tile = lx_div(s->f, lx_sub(s->f, c->row, c->row_lo), int_of(s, c->p->tile.mr));
-	Lx part = lx_mul(s->f, sched_size(s, sym_divi(s->syms, c->p->operand.panels.stride, UNROLL_K)),
-	                 int_of(s, lines_per_step(c, t)));
+	Lx lines = int_of(s, lines_per_step(c, t)), part;
+	if (c->p->k_block.used)
+		part = lx_mul(s->f, int_of(s, c->p->k_block.steps * c->p->k_block.inner * panel_width(c) / UNROLL_K), lines);
+	else
+		part = lx_mul(s->f, sched_size(s, sym_divi(s->syms, c->p->operand.panels.stride, UNROLL_K)), lines);
 	Lx next = lx_mul(s->f, sched_size(s, c->p->operand.panels.stride), int_of(s, panels_of_tile(c, t)));
-	return lx_add(s->f, lx_add(s->f, t->panel, next), lx_mul(s->f, tile, part));
+	return lx_add(s->f, lx_add(s->f, t->panel, next), lx_mul(s->f, tile_of_rows(c), part));
+}
+
+/* The number of the current step of all summed axes, or of the first one of this block of k. */
+static Lx step_number(ContractCode *c, bool of_block)
+{
+	Sched *s = c->s;
+	Lx k = int_of(s, 0);
+	for (uint32_t i = 0; i < c->p->axes.nk; i++) {
+		Lx at = s->at[c->p->axes.k[i]];
+		if (of_block && i >= c->p->k_block.k)
+			at = i == c->p->k_block.k ? c->k_lo : int_of(s, 0);
+		k = lx_add(s->f, lx_mul(s->f, k, sched_size(s, s->extent[c->p->axes.k[i]])), at);
+	}
+	return k;
 }
 
 /* While the tiles of a block use these panels, fetch the next ones into L2: the first tile would otherwise
@@ -269,11 +291,14 @@ static Lx next_panels(ContractCode *c, const Tile *t)
 static void prefetch(ContractCode *c, const Tile *t)
 {
 	Sched *s = c->s;
-	Lx k = int_of(s, 0);
-	for (uint32_t i = 0; i < c->p->axes.nk; i++)
-		k = lx_add(s->f, lx_mul(s->f, k, sched_size(s, s->extent[c->p->axes.k[i]])), s->at[c->p->axes.k[i]]);
+	Lx k = step_number(c, false), at = t->next;
+	if (c->p->k_block.used) {
+		Lx first = step_number(c, true);
+		at = lx_add(s->f, at, lx_mul(s->f, first, int_of(s, panel_width(c))));
+		k = lx_sub(s->f, k, first);
+	}
 	int64_t lines = lines_per_step(c, t);
-	Lx at = lx_add(s->f, t->next, lx_mul(s->f, k, int_of(s, lines * panel_width(c) / UNROLL_K)));
+	at = lx_add(s->f, at, lx_mul(s->f, k, int_of(s, lines * panel_width(c) / UNROLL_K)));
 	for (int64_t i = 0; i < lines; i++)
 		ls_prefetch(s->f, b_memory(c), lx_add(s->f, at, int_of(s, i * panel_width(c))), 2);
 }
@@ -349,28 +374,17 @@ static void end_chunk(ContractCode *c, const Tile *t)
 		}
 }
 
-static int64_t chunk_length(const ContractCode *c, const Tile *t)
-{
-	const Sched *s = c->s;
-	Sym width = sym_int(s->syms, (int64_t)t->nv * s->lanes);
-	bool narrow = c->p->axes.nk == 1 && sym_le(s->syms, s->extent[c->p->axes.n], width) == YES;
-	return narrow ? NARROW_CHAIN * t->ways : CHUNK;
-}
-
-/* Where to cut: the innermost axis at which a chunk is more than full. Unknown extents are not cut. */
 static void choose_chunk(const ContractCode *c, Tile *t)
 {
-	int64_t inner = 1, extent, length = chunk_length(c, t);
+	const Sched *s = c->s;
+	KBlock cut = {0};
+	Sym width = sym_int(s->syms, (int64_t)t->nv * s->lanes);
+	bool narrow = c->p->axes.nk == 1 && sym_le(s->syms, s->extent[c->p->axes.n], width) == YES;
 	t->split = NO_AXIS;
-	for (uint32_t k = c->p->axes.nk; k-- > 0; inner *= extent) {
-		if (!sym_is_const(c->s->syms, c->s->extent[c->p->axes.k[k]], &extent) || extent < 1)
-			return;
-		if (inner * extent <= length + length / 2)
-			continue;
-		t->split = k;
-		t->chunk = (length + inner - 1) / inner;
+	if (c->p->k_block.used || !contract_cut(s, &c->p->axes, narrow ? NARROW_CHAIN * t->ways : CONTRACT_CHUNK, false, &cut))
 		return;
-	}
+	t->split = cut.k;
+	t->chunk = cut.steps;
 }
 
 static void k_loops(ContractCode *c, Tile *t, uint32_t next)
@@ -378,6 +392,10 @@ static void k_loops(ContractCode *c, Tile *t, uint32_t next)
 	Sched *s = c->s;
 	uint32_t axis = c->p->axes.k[next];
 	Lx start = int_of(s, 0), end = sched_size(s, s->extent[axis]);
+	if (c->p->k_block.used && next == c->p->k_block.k) {
+		start = c->k_lo;
+		end = c->k_hi;
+	}
 	bool innermost = next + 1 == c->p->axes.nk;
 	contract_taps(c, axis, &start, &end);
 	uint32_t unroll = innermost && sym_divides(s->syms, UNROLL_K, s->extent[axis]) ? UNROLL_K : 1;
@@ -422,6 +440,46 @@ static void start_sums(ContractCode *c, Tile *t)
 			if (t->split != NO_AXIS)
 				ls_store(s->f, t->sum, sum_offset(c, t, i, j), vector_zero(s), (Lx){0});
 		}
+}
+
+static LType vector_type(const Sched *s)
+{
+	return (LType){DT_f32, s->lanes};
+}
+
+/* The tile's place in the sums of blocks of k. */
+static Lx tile_sums(ContractCode *c)
+{
+	Sched *s = c->s;
+	Lx columns = lx_mul(s->f, lx_sub(s->f, c->col, c->col_lo), int_of(s, c->p->block.rows));
+	Lx rows = lx_mul(s->f, lx_sub(s->f, c->row, c->row_lo), int_of(s, s->lanes));
+	return sched_let(s, "sum_at", lx_add(s->f, columns, rows));
+}
+
+static Lx sum_at(ContractCode *c, Lx tile, uint32_t i, uint32_t j)
+{
+	return lx_add(c->s->f, tile, int_of(c->s, (j * c->p->block.rows + i) * c->s->lanes));
+}
+
+static void add_to_sums(ContractCode *c, const Tile *t)
+{
+	Sched *s = c->s;
+	Lx tile = tile_sums(c);
+	for (uint32_t i = 0; i < c->p->tile.mr; i++)
+		for (uint32_t j = 0; j < t->nv; j++) {
+			Lx at = sum_at(c, tile, i, j);
+			Lx before = lx_var(s->f, ls_load(s->f, "sum", c->sums, at, vector_type(s), (Lx){0}));
+			ls_store(s->f, c->sums, at, lx_add(s->f, before, chains(s, t, 0, t->ways, i, j)), (Lx){0});
+		}
+}
+
+static void load_sums(ContractCode *c, Tile *t)
+{
+	Sched *s = c->s;
+	Lx tile = tile_sums(c);
+	for (uint32_t i = 0; i < c->p->tile.mr; i++)
+		for (uint32_t j = 0; j < t->nv; j++)
+			t->acc[0][i][j] = ls_load(s->f, "sum", c->sums, sum_at(c, tile, i, j), vector_type(s), (Lx){0});
 }
 
 /* All sums into the first chain. */
@@ -571,11 +629,16 @@ static void fetch_rows(ContractCode *c, const Tile *t)
 	s->at[c->p->axes.n] = (Lx){0};
 }
 
-static void run_tile(ContractCode *c, Tile *t)
+/* What is done with each tile. */
+typedef enum {
+	TILE_WHOLE,
+	TILE_SUM,   /* a block of k is added to the sums */
+	TILE_FINISH /* their epilogue */
+} TilePart;
+
+static void start_tile(ContractCode *c, Tile *t)
 {
 	Sched *s = c->s;
-	if (c->p->tile.mr == 0)
-		ctx_bug(s->f->ir->ctx, "a contraction whose tile has no rows");
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		t->a[i] = a_row(c, i);
 	if (has_panels(&c->p->operand)) {
@@ -584,41 +647,59 @@ static void run_tile(ContractCode *c, Tile *t)
 		if (fetches_ahead(c))
 			t->next = sched_let(s, "next", next_panels(c, t));
 	}
-	contract_bound_taps(c);
-	fetch_rows(c, t);
-	start_sums(c, t);
-	k_loops(c, t, 0);
-	finish_sums(c, t);
+}
+
+static void run_tile(ContractCode *c, Tile *t, TilePart part)
+{
+	Sched *s = c->s;
+	if (c->p->tile.mr == 0)
+		ctx_bug(s->f->ir->ctx, "a contraction whose tile has no rows");
+	if (part != TILE_FINISH) {
+		start_tile(c, t);
+		contract_bound_taps(c);
+		if (part == TILE_WHOLE)
+			fetch_rows(c, t);
+		start_sums(c, t);
+		k_loops(c, t, part == TILE_SUM ? c->p->k_block.k : 0);
+	}
+	if (part == TILE_SUM) {
+		add_to_sums(c, t);
+		return;
+	}
+	if (part == TILE_FINISH)
+		load_sums(c, t);
+	else
+		finish_sums(c, t);
 	if (epilogue_cost(s) * c->p->tile.mr * t->nv > INLINE_EPILOGUE)
 		looped_epilogue(c, t);
 	else
 		inline_epilogue(c, t);
 }
 
-static void row_loop(ContractCode *c, uint32_t nv, Lx mask)
+static void row_loop(ContractCode *c, uint32_t nv, Lx mask, TilePart part)
 {
 	Sched *s = c->s;
 	Tile t = {.nv = nv, .mask = mask};
 	if (c->p->operand.access == B_GATHERED)
 		gather_panel(c, nv, mask);
 	c->row = lx_var(s->f, ls_for(s->f, "row", c->row_lo, c->row_hi, c->p->tile.mr));
-	run_tile(c, &t);
+	run_tile(c, &t, part);
 	ls_end(s->f);
 }
 
 /* ---- columns ---- */
 
-static void whole_columns(ContractCode *c, Lx end)
+static void whole_columns(ContractCode *c, Lx end, TilePart part)
 {
 	Sched *s = c->s;
 	int64_t width = (int64_t)c->p->tile.nv * s->lanes;
 	c->col = lx_var(s->f, ls_for(s->f, "col", c->col_lo, end, width));
-	row_loop(c, c->p->tile.nv, (Lx){0});
+	row_loop(c, c->p->tile.nv, (Lx){0}, part);
 	ls_end(s->f);
 }
 
 /* A constant number of columns leaves a constant rest. */
-static void rest_of_columns(ContractCode *c, Lx start, int64_t rest)
+static void rest_of_columns(ContractCode *c, Lx start, int64_t rest, TilePart part)
 {
 	Sched *s = c->s;
 	if (!rest)
@@ -628,17 +709,65 @@ static void rest_of_columns(ContractCode *c, Lx start, int64_t rest)
 	ls_if(s->f, lx_cmp(s->f, SC_lt, start, c->col_hi));
 	c->col = start;
 	Lx mask = edge ? lx_mask(s->f, int_of(s, edge), s->lanes) : (Lx){0};
-	row_loop(c, nv, edge ? lx_var(s->f, ls_let(s->f, "edge", mask)) : mask);
+	row_loop(c, nv, edge ? lx_var(s->f, ls_let(s->f, "edge", mask)) : mask, part);
 	ls_end(s->f);
 }
 
-static void symbolic_rest(ContractCode *c, Lx start)
+static void symbolic_rest(ContractCode *c, Lx start, TilePart part)
 {
 	Sched *s = c->s;
 	c->col = lx_var(s->f, ls_for(s->f, "col", start, c->col_hi, s->lanes));
 	Lx mask = lx_mask(s->f, lx_sub(s->f, c->col_hi, c->col), s->lanes);
-	row_loop(c, 1, lx_var(s->f, ls_let(s->f, "edge", mask)));
+	row_loop(c, 1, lx_var(s->f, ls_let(s->f, "edge", mask)), part);
 	ls_end(s->f);
+}
+
+static void all_tiles(ContractCode *c, TilePart part)
+{
+	Sched *s = c->s;
+	int64_t width = (int64_t)c->p->tile.nv * s->lanes, cols;
+	if (width <= 0)
+		ctx_bug(s->f->ir->ctx, "a contraction whose tile has no columns");
+	bool fixed = sym_is_const(s->syms, s->extent[c->p->axes.n], &cols);
+	Lx n = lx_sub(s->f, c->col_hi, c->col_lo);
+	Lx end = lx_add(s->f, c->col_lo, lx_sub(s->f, n, lx_mod(s->f, n, int_of(s, width))));
+	end = sched_let(s, "whole", end);
+	if (!fixed || cols >= width)
+		whole_columns(c, end, part);
+	if (fixed)
+		rest_of_columns(c, end, cols % width, part);
+	else
+		symbolic_rest(c, end, part);
+}
+
+/* ---- blocks of k ---- */
+
+static int64_t count_sums(const ContractCode *c)
+{
+	int64_t cols = c->p->block.cols, lanes = c->s->lanes;
+	if (!cols)
+		sym_is_const(c->s->syms, c->s->extent[c->p->axes.n], &cols);
+	return c->p->block.rows * ((cols + lanes - 1) / lanes * lanes);
+}
+
+static void add_up_blocks(ContractCode *c)
+{
+	Sched *s = c->s;
+	const KBlock *b = &c->p->k_block;
+	uint32_t mark[MAX_AXES];
+	c->sums = ls_local(s->f, "sums", DT_f32, (uint64_t)count_sums(c));
+	Lx at = lx_var(s->f, ls_for(s->f, "i", int_of(s, 0), int_of(s, count_sums(c)), s->lanes));
+	ls_store(s->f, c->sums, at, vector_zero(s), (Lx){0});
+	ls_end(s->f);
+	for (uint32_t i = 0; i < b->k; i++)
+		mark[i] = sched_for(s, c->p->axes.k[i], int_of(s, 0), sched_size(s, s->extent[c->p->axes.k[i]]), 1);
+	Lx end = sched_size(s, s->extent[c->p->axes.k[b->k]]);
+	c->k_lo = lx_var(s->f, ls_for(s->f, "chunk", int_of(s, 0), end, b->steps));
+	c->k_hi = sched_let(s, "end", lx_min(s->f, lx_add(s->f, c->k_lo, int_of(s, b->steps)), end));
+	all_tiles(c, TILE_SUM);
+	ls_end(s->f);
+	for (uint32_t i = b->k; i-- > 0;)
+		sched_end(s, mark[i]);
 }
 
 void contract_block(ContractCode *c)
@@ -648,17 +777,7 @@ void contract_block(ContractCode *c)
 		c->local_b = ls_local(s->f, "panel", DT_f32,
 		                      (uint64_t)(contract_k_bound(s, &c->p->axes) * c->p->tile.nv * s->lanes));
 	fill_tables(c);
-	int64_t width = (int64_t)c->p->tile.nv * s->lanes, cols;
-	if (width <= 0)
-		ctx_bug(s->f->ir->ctx, "a contraction whose tile has no columns");
-	bool fixed = sym_is_const(s->syms, s->extent[c->p->axes.n], &cols);
-	Lx n = lx_sub(s->f, c->col_hi, c->col_lo);
-	Lx end = lx_add(s->f, c->col_lo, lx_sub(s->f, n, lx_mod(s->f, n, int_of(s, width))));
-	end = sched_let(s, "whole", end);
-	if (!fixed || cols >= width)
-		whole_columns(c, end);
-	if (fixed)
-		rest_of_columns(c, end, cols % width);
-	else
-		symbolic_rest(c, end);
+	if (c->p->k_block.used)
+		add_up_blocks(c);
+	all_tiles(c, c->p->k_block.used ? TILE_FINISH : TILE_WHOLE);
 }

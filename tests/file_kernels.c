@@ -61,7 +61,7 @@ static uint32_t find_sizes(const FileTest *test, const Target *t, Arena *a, Size
 {
 	const char *s = header_find(a, test->text, "sizes:", NULL);
 	uint32_t n = 0;
-	int64_t rows = tuning_tile_rows(&t->isa, 1);
+	int64_t rows = tuning_tile_rows(t, DT_f32, 1);
 	for (s = s ? s + strspn(s, " ") : ""; *s && n < MAX_RUNS; s += strspn(s, " ")) {
 		Sizes *x = &out[n++];
 		Text text;

@@ -16,7 +16,6 @@
  * few rows are added up in blocks of k: for each, all tiles of the block. Rows
  * past the end repeat the last one, so that every tile is whole; they store the same values again. */
 #include "codegen/schedule/contract.h"
-#include "codegen/schedule/tuning.h"
 
 #include "ir/scalar/scalar.h"
 
@@ -78,7 +77,7 @@ static uint32_t vector_axis(const Sched *s, uint64_t candidates)
 	for (uint32_t a = 0; a < s->naxis; a++) {
 		if (!s->var[a].i || !(candidates >> a & 1))
 			continue;
-		if (sched_coef_is(s, store, a, 1) && axes_hint(s, a) >= (int64_t)target_width(s->target))
+		if (sched_coef_is(s, store, a, 1) && axes_hint(s, a) >= (int64_t)contract_lanes(s))
 			return a;
 		if (best == NO_AXIS || axes_hint(s, a) > axes_hint(s, best) || (axes_hint(s, a) == axes_hint(s, best) && sched_coef_is(s, store, a, 1)))
 			best = a;
@@ -164,7 +163,7 @@ TileSize contract_choose_tile(const Sched *s, const ContractAxes *x, const Opera
 {
 	Sym m = contract_product(s, x->m, x->nm);
 	int64_t rows = sym_hint(s->syms, m), cols = axes_hint(s, x->n);
-	int64_t lanes = target_width(s->target), vectors = (cols + lanes - 1) / lanes;
+	int64_t lanes = contract_lanes(s), vectors = (cols + lanes - 1) / lanes;
 	bool fixed = sym_is_const(s->syms, m, NULL);
 	double best = 0;
 	TileSize tile = {0};
@@ -173,13 +172,13 @@ TileSize contract_choose_tile(const Sched *s, const ContractAxes *x, const Opera
 			break;
 		if (has_panels(b) && nv % b->vectors && nv < vectors)
 			continue;
-		for (uint32_t mr = tuning_tile_rows(&s->target->isa, nv); mr > 0; mr--) {
+		for (uint32_t mr = tuning_tile_rows(s->target, s->shape.dtype, nv); mr > 0; mr--) {
 			if (fixed && (int64_t)mr > rows)
 				continue;
 			int64_t tiles = (rows + mr - 1) / mr, whole = vectors / nv, rest = vectors % nv;
-			double cost = (double)whole * tuning_tile_cycles(s->target, mr, nv);
+			double cost = (double)whole * tuning_tile_cycles(s->target, s->shape.dtype, mr, nv);
 			if (rest)
-				cost += tuning_tile_cycles(s->target, mr, (uint32_t)rest);
+				cost += tuning_tile_cycles(s->target, s->shape.dtype, mr, (uint32_t)rest);
 			cost *= (double)tiles;
 			if (best == 0 || cost < best * 0.995) {
 				best = cost;
@@ -235,14 +234,14 @@ static Cut find_cut(const Sched *s, const ContractAxes *x, TileSize tile, const 
 	c.col_tiles = sym_is_const(s->syms, s->extent[x->n], NULL) ? ceil_div(cols, width) : 1;
 	c.col_tiles = c.col_tiles > 1 ? c.col_tiles : 1;
 	c.tile = (double)(tile.mr * k * width);
-	double panel = (double)(k * width * 4), all = panel * (double)(c.col_tiles * c.batch), l2 = s->target->machine.l2;
+	double panel = (double)(k * width * contract_size(s)), all = panel * (double)(c.col_tiles * c.batch), l2 = s->target->machine.l2;
 	/* Until a constant is read again, by the next run, all others are. */
 	double passed = b->access == B_PACKED && all <= l2 ? l2 + 1 : all;
-	c.stream = c.row_tiles == 1 ? tuning_stream_work(s->target, panel, passed) : 0;
+	c.stream = c.row_tiles == 1 ? tuning_stream_work(s->target, s->shape.dtype, panel, passed) : 0;
 	if (b->access == B_GATHERED)
-		c.again = tuning_gather_work(s->target, (double)(k * cols));
+		c.again = tuning_gather_work(s->target, s->shape.dtype, (double)(k * cols));
 	else
-		c.again = tuning_stream_work(s->target, (double)(k * cols * 4), (double)(2 * k * cols * 4)); /* a and results pass */
+		c.again = tuning_stream_work(s->target, s->shape.dtype, (double)(k * cols * contract_size(s)), (double)(2 * k * cols * contract_size(s))); /* a and results pass */
 	return c;
 }
 
@@ -268,8 +267,8 @@ static BlockSize choose_block(const Sched *s, const ContractAxes *x, TileSize ti
 	const Machine *machine = &s->target->machine;
 	const Cut c = find_cut(s, x, tile, b);
 	int64_t enough = tuning_tasks(machine) / 2, width = (int64_t)tile.nv * s->lanes;
-	double small = tuning_block_work(s->target);
-	int64_t most = tuning_block_elements(machine) / (row_elements ? row_elements : 1);
+	double small = tuning_block_work(s->target, s->shape.dtype);
+	int64_t most = tuning_block_elements(machine, s->shape.dtype) / (row_elements ? row_elements : 1);
 	most = most > MAX_BLOCK_ROWS ? MAX_BLOCK_ROWS : most;
 	int64_t tiles = most / tile.mr < 1 ? 1 : most / tile.mr, per = c.col_tiles;
 	tiles = tiles > c.row_tiles ? c.row_tiles : ceil_div(c.row_tiles, ceil_div(c.row_tiles, tiles)); /* even blocks */
@@ -317,9 +316,9 @@ static int64_t at_least_one(int64_t n)
 static BlockSize block_of_sums(const Sched *s, const Contract *c, int64_t row_elements)
 {
 	const Machine *m = &s->target->machine;
-	const int64_t mr = c->tile.mr, width = (int64_t)c->tile.nv * s->lanes, room = MAX_PANEL / (int64_t)sizeof(float);
+	const int64_t mr = c->tile.mr, width = (int64_t)c->tile.nv * s->lanes, room = MAX_PANEL / contract_size(s);
 	const int64_t col_tiles = at_least_one(ceil_div(axes_hint(s, c->axes.n), width)), row_tiles = at_least_one(ceil_div(sym_hint(s->syms, c->rows), mr));
-	const int64_t most = tuning_block_elements(m) / at_least_one(smaller(row_elements, c->k_block.steps * c->k_block.inner));
+	const int64_t most = tuning_block_elements(m, s->shape.dtype) / at_least_one(smaller(row_elements, c->k_block.steps * c->k_block.inner));
 	const double k = contract_steps(s, &c->axes);
 	int64_t per = smaller(col_tiles, at_least_one(SUM_COLUMNS / width));
 	int64_t tiles = smaller(smaller(row_tiles, at_least_one(most / mr)), at_least_one(smaller(room / (per * width), MAX_BLOCK_ROWS) / mr)), batch = 1;
@@ -327,7 +326,7 @@ static BlockSize block_of_sums(const Sched *s, const Contract *c, int64_t row_el
 		batch *= axes_hint(s, c->axes.batch[i]);
 	tiles = ceil_div(row_tiles, ceil_div(row_tiles, tiles));
 	per = ceil_div(col_tiles, ceil_div(col_tiles, per));
-	while ((tiles > 1 || per > 1) && k * (double)(tiles * mr * per * width) > tuning_block_work(s->target) &&
+	while ((tiles > 1 || per > 1) && k * (double)(tiles * mr * per * width) > tuning_block_work(s->target, s->shape.dtype) &&
 	       batch * ceil_div(row_tiles, tiles) * ceil_div(col_tiles, per) < tuning_tasks(m) / 2)
 		if (per == 1 || (tiles > 1 && tiles * mr >= per * width))
 			tiles = ceil_div(tiles, 2);
@@ -342,7 +341,7 @@ static BlockSize block_of_sums(const Sched *s, const Contract *c, int64_t row_el
 static void choose_k_block(const Sched *s, Contract *c, int64_t row_elements)
 {
 	const Sym width = sym_int(s->syms, (int64_t)c->tile.nv * s->lanes);
-	const double panel = (double)sizeof(float) * c->tile.nv * s->lanes * contract_steps(s, &c->axes);
+	const double panel = (double)contract_size(s) * c->tile.nv * s->lanes * contract_steps(s, &c->axes);
 	Contract cut = *c;
 	if (s->lanes == 1 || c->windows.n || c->operand.access == B_GATHERED || panel < FAR_PANEL || c->block.rows > FEW_TILES * c->tile.mr ||
 	    (c->axes.nk == 1 && sym_le(s->syms, s->extent[c->axes.n], width) == YES) ||
@@ -444,7 +443,7 @@ static void decide(Sched *s, Contract *c)
 	const ContractAxes before = c->axes;
 	int64_t row_elements = elements_per_row(s, c->a, &before);
 	Windows windows = contract_find_windows(s, c->a, &before);
-	s->lanes = target_width(s->target);
+	s->lanes = contract_lanes(s);
 	s->vaxis = before.n;
 	if (is_copied(&c->operand))
 		c->operand.copy = contract_copy(s, &c->operand.panels, &before);

@@ -3,6 +3,7 @@
 #define WEFT_CODEGEN_CONTRACT_H
 
 #include "codegen/schedule/axes.h"
+#include "codegen/schedule/tuning.h"
 
 enum { MAX_BLOCK_ROWS = 240 /* bounds the tables of rows in local memory; the machine chooses below */, MAX_PANEL = 1 << 16 /* bytes of local memory */ };
 
@@ -102,6 +103,17 @@ typedef struct {
 	Lx k_lo, k_hi; /* of blocks of k: steps of the cut axis */
 	Lx first_tap[MAX_WINDOWS], end_tap[MAX_WINDOWS]; /* of the current tile */
 } ContractCode;
+
+/* Elements of a vector, and bytes of one. */
+static inline uint32_t contract_lanes(const Sched *s)
+{
+	return tuning_lanes(s->target, s->shape.dtype);
+}
+
+static inline int64_t contract_size(const Sched *s)
+{
+	return dtype_size(s->shape.dtype);
+}
 
 static inline bool is_copied(const OperandB *b)
 {

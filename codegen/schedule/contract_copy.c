@@ -8,7 +8,6 @@
  * of the last panel hold anything: what is computed of them is not stored. */
 #include "codegen/schedule/contract.h"
 #include "codegen/schedule/cost.h"
-#include "codegen/schedule/tuning.h"
 
 /* Panels of a task: of short ones several come from each line of memory that is read. */
 enum { TASK_PANELS = 4 };
@@ -29,7 +28,7 @@ typedef struct {
 uint32_t contract_turned_axis(const Sched *s, Kx load, const ContractAxes *x)
 {
 	for (uint32_t i = 0; i < x->nk; i++)
-		if (sched_coef_is(s, s->offset[load.i], x->k[i], 1) && axes_hint(s, x->k[i]) >= (int64_t)target_width(s->target))
+		if (sched_coef_is(s, s->offset[load.i], x->k[i], 1) && axes_hint(s, x->k[i]) >= (int64_t)contract_lanes(s))
 			return x->k[i];
 	return NO_AXIS;
 }
@@ -158,13 +157,13 @@ static void copy_square(Copy *c, uint32_t j, Lx left)
 			ls_store(s->f, c->to, place(c, j), row[i], (Lx){0});
 		}
 	} else {
-		LMem square = ls_local(s->f, "square", DT_f32, (uint64_t)s->lanes * s->lanes);
+		LMem square = ls_local(s->f, "square", s->shape.dtype, (uint64_t)s->lanes * s->lanes);
 		for (uint32_t i = 0; i < s->lanes; i++)
 			ls_store(s->f, square, lx_int(s->f, (int64_t)i * s->lanes), row[i], (Lx){0});
 		Lx i = lx_var(s->f, ls_for(s->f, "i", lx_int(s->f, 0), left, 1));
 		uint32_t mark = sched_mark(s);
 		s->at[c->along] = lx_add(s->f, here, i);
-		Lv v = ls_load(s->f, "column", square, lx_mul(s->f, i, lx_int(s->f, s->lanes)), (LType){DT_f32, s->lanes}, (Lx){0});
+		Lv v = ls_load(s->f, "column", square, lx_mul(s->f, i, lx_int(s->f, s->lanes)), (LType){s->shape.dtype, s->lanes}, (Lx){0});
 		ls_store(s->f, c->to, place(c, j), lx_var(s->f, v), (Lx){0});
 		sched_end(s, mark);
 	}
@@ -216,7 +215,7 @@ static void copy_columns(Copy *c)
 
 static KernelCost copy_cost(const Sched *s, Sym numel)
 {
-	const Cost *bytes = cost_mul(s->arena, cost_number(s->arena, 2 * (double)dtype_size(DT_f32)), cost_sym(s->arena, numel));
+	const Cost *bytes = cost_mul(s->arena, cost_number(s->arena, 2 * (double)dtype_size(s->shape.dtype)), cost_sym(s->arena, numel));
 	return (KernelCost){.flops = cost_number(s->arena, 0), .bytes = bytes};
 }
 
@@ -226,7 +225,7 @@ uint32_t contract_copy(Sched *s, const Panels *p, const ContractAxes *x)
 	Copy c = {.s = s, .p = p, .x = x, .along = contract_turned_axis(s, p->load, x)};
 	uint32_t mark[MAX_AXES], n = 0, vaxis = s->vaxis, first = s->out->phase.n;
 	choose_parts(&c);
-	uint32_t temp = sched_temp(s, (SchedTemp){.name = "panels", .dtype = DT_f32, .numel = p->numel, .first = first, .last = first + 1});
+	uint32_t temp = sched_temp(s, (SchedTemp){.name = "panels", .dtype = s->shape.dtype, .numel = p->numel, .first = first, .last = first + 1});
 	for (uint32_t i = 0; i < temp; i++)
 		s->out->temp.data[i].last = first + 1;
 	s->vaxis = NO_AXIS;

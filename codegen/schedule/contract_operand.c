@@ -1,7 +1,6 @@
 /* How a contraction reads its operands: b in place, in panels that are packed, copied or gathered; a in place or in panels of the
  * rows of a tile. */
 #include "codegen/schedule/contract.h"
-#include "codegen/schedule/tuning.h"
 
 bool contract_linear(const Sched *s, Sym offset)
 {
@@ -89,7 +88,7 @@ static bool pack_layout(const Sched *s, const ContractAxes *x, const KxData *b, 
 static uint32_t choose_panels(const Sched *s, Kx load, const ContractAxes *x, Layout *out)
 {
 	const KxData *b = &s->k->kx.data[load.i];
-	uint32_t width = target_panel(s->target), lanes = target_width(s->target);
+	uint32_t width = target_panel(s->target) * (uint32_t)sizeof(float) / (uint32_t)contract_size(s), lanes = contract_lanes(s);
 	if (buf_of(s->l, b->buf)->kind != BUF_CONST)
 		return 0;
 	while (width >= lanes && !(pack_layout(s, x, b, width, out) && sched_may_repack(s, load, out)))
@@ -159,9 +158,9 @@ static CopyKind copy_kind(const Sched *s, Kx load, const ContractAxes *x)
 static bool copying_is_cheaper(const Sched *s, Kx load, const ContractAxes *x)
 {
 	double elements = count_elements(s, x, x->n);
-	double saved = tuning_gathered_cycles(s->target, 0, elements) -
-	               tuning_copied_cycles(s->target, 0, elements, copy_kind(s, load, x));
-	return saved * elements / target_width(s->target) > s->target->machine.phase;
+	double saved = tuning_gathered_cycles(s->target, s->shape.dtype, 0, elements) -
+	               tuning_copied_cycles(s->target, s->shape.dtype, 0, elements, copy_kind(s, load, x));
+	return saved * elements / contract_lanes(s) > s->target->machine.phase;
 }
 
 /* A power of two of which every step of k and member of the batch is a multiple away, in bytes. */
@@ -171,7 +170,7 @@ static double spacing(const Sched *s, Sym offset, const ContractAxes *x)
 	for (uint32_t i = 0; i < x->nk; i++) {
 		Sym coef;
 		if (sched_coef(s, offset, x->k[i], &coef))
-			all |= sym_hint(s->syms, coef) * (int64_t)sizeof(float);
+			all |= sym_hint(s->syms, coef) * contract_size(s);
 	}
 	return (double)(all & -all);
 }
@@ -179,7 +178,7 @@ static double spacing(const Sched *s, Sym offset, const ContractAxes *x)
 /* Steps of k of all tiles: rows x columns. */
 static double tile_steps(const Sched *s, const ContractAxes *x, TileSize tile)
 {
-	int64_t rows = 1, width = (int64_t)tile.nv * target_width(s->target);
+	int64_t rows = 1, width = (int64_t)tile.nv * contract_lanes(s);
 	for (uint32_t i = 0; i < x->nm; i++)
 		rows *= axes_hint(s, x->m[i]);
 	return (double)((rows + tile.mr - 1) / tile.mr) * count_elements(s, x, x->n) / (double)width;
@@ -188,7 +187,7 @@ static double tile_steps(const Sched *s, const ContractAxes *x, TileSize tile)
 /* What a phase that copies so many vectors takes. */
 static double copying_cycles(const Sched *s, double vectors)
 {
-	return vectors * tuning_copied_cycles(s->target, 0, vectors * target_width(s->target), COPY_VECTORS) + s->target->machine.phase;
+	return vectors * tuning_copied_cycles(s->target, s->shape.dtype, 0, vectors * contract_lanes(s), COPY_VECTORS) + s->target->machine.phase;
 }
 
 /* b could be read in place, but the lines of a panel share few places of the caches, so that every tile of rows reads it from afar. */
@@ -197,14 +196,14 @@ static bool panels_are_nearer(const Sched *s, Kx load, const ContractAxes *x)
 	const Machine *m = &s->target->machine;
 	const OperandB in_place = {.access = B_IN_PLACE};
 	const TileSize tile = contract_choose_tile(s, x, &in_place);
-	double row = (double)sizeof(float) * tile.nv * target_width(s->target), steps = contract_steps(s, x);
+	double row = (double)contract_size(s) * tile.nv * contract_lanes(s), steps = contract_steps(s, x);
 	double far = tuning_spaced_cycles(m, row, steps, row, spacing(s, s->offset[load.i], x)), near = tuning_spaced_cycles(m, row, steps, row, 0);
-	return tile_steps(s, x, tile) * (far - near) > copying_cycles(s, count_elements(s, x, x->n) / target_width(s->target));
+	return tile_steps(s, x, tile) * (far - near) > copying_cycles(s, count_elements(s, x, x->n) / contract_lanes(s));
 }
 
 static void copy_panels(const Sched *s, Kx load, const ContractAxes *x, OperandB *b)
 {
-	int64_t width = target_width(s->target);
+	int64_t width = contract_lanes(s);
 	b->access = sched_coef_is(s, s->offset[load.i], x->n, 1) ? B_BROUGHT : B_COPIED;
 	b->vectors = 1; /* columns past whole tiles of a symbolic number are done vector by vector */
 	b->panels = place_panels(s, load, x, x->n, width, width);
@@ -213,7 +212,7 @@ static void copy_panels(const Sched *s, Kx load, const ContractAxes *x, OperandB
 /* NULL, or why b cannot be read. Where it is: with unit stride along n, or through a local panel of bounded size, or a copy. */
 const char *contract_choose_b(const Sched *s, Kx load, const ContractAxes *x, OperandB *b)
 {
-	int64_t lanes = target_width(s->target);
+	int64_t lanes = contract_lanes(s);
 	*b = (OperandB){.access = B_PACKED};
 	b->vectors = choose_panels(s, load, x, &b->layout);
 	if (b->vectors) {
@@ -223,7 +222,7 @@ const char *contract_choose_b(const Sched *s, Kx load, const ContractAxes *x, Op
 	if (!contract_linear(s, s->offset[load.i]))
 		return "operand b is read at an index that is not linear";
 	int64_t k = contract_k_bound(s, x);
-	bool small = k && k * 4 * lanes <= MAX_PANEL;
+	bool small = k && k * contract_size(s) * lanes <= MAX_PANEL;
 	if (sched_coef_is(s, s->offset[load.i], x->n, 1)) {
 		b->access = B_IN_PLACE;
 		if (lanes > 1 && panels_are_nearer(s, load, x))
@@ -243,8 +242,8 @@ static double panel_cycles(const Sched *s, const Contract *c, double rows)
 {
 	double elements = count_elements(s, &c->axes, c->axes.n);
 	if (c->operand.access == B_GATHERED)
-		return tuning_gathered_cycles(s->target, rows, elements);
-	return tuning_copied_cycles(s->target, rows, elements, copy_kind(s, c->b, &c->axes));
+		return tuning_gathered_cycles(s->target, s->shape.dtype, rows, elements);
+	return tuning_copied_cycles(s->target, s->shape.dtype, rows, elements, copy_kind(s, c->b, &c->axes));
 }
 
 /* Columns of b are apart, and rows are so few that panels of b do not pay: NULL, or why not. Steps of k may be neighbours in both
@@ -259,10 +258,10 @@ const char *contract_panels_do_not_pay(const Sched *s, const Contract *c)
 	for (uint32_t i = 0; i < x->nk; i++) {
 		double k = (double)axes_hint(s, x->k[i]);
 		bool near = sched_coef_is(s, s->offset[c->a.i], x->k[i], 1) && sched_coef_is(s, s->offset[c->b.i], x->k[i], 1);
-		if (near && (target_width(s->target) == 1 || tuning_summed_cycles(s->target, rows, elements, k) < cycles))
+		if (near && (contract_lanes(s) == 1 || tuning_summed_cycles(s->target, s->shape.dtype, rows, elements, k) < cycles))
 			return "columns of b are apart and rows are few: sums along k take less time than gathering panels";
 	}
-	if (c->operand.access == B_COPIED && rows * tuning_gathered_cycles(s->target, 1, elements) < cycles)
+	if (c->operand.access == B_COPIED && rows * tuning_gathered_cycles(s->target, s->shape.dtype, 1, elements) < cycles)
 		return "columns of b are apart and rows are few: gathering them for each takes less time than panels";
 	return NULL;
 }
@@ -273,8 +272,8 @@ static bool copies_a(const Sched *s, const Contract *c, int64_t width)
 	const Machine *m = &s->target->machine;
 	const ContractAxes *x = &c->axes;
 	double line = LINE_BYTES, steps = contract_steps(s, x), apart = spacing(s, s->offset[c->a.i], x);
-	double rows = (double)sizeof(float) * (double)c->block.rows, block = rows > line ? rows : line;
-	double far = tuning_spaced_cycles(m, line, steps, line, apart), panel = (double)sizeof(float) * (double)width;
+	double rows = (double)contract_size(s) * (double)c->block.rows, block = rows > line ? rows : line;
+	double far = tuning_spaced_cycles(m, line, steps, line, apart), panel = (double)contract_size(s) * (double)width;
 	if (far <= machine_memory_cycles(m, line, 0))
 		return false; /* the next tiles find what is left of each line */
 	far = tuning_spaced_cycles(m, line, steps, block, apart);

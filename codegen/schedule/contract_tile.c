@@ -206,7 +206,7 @@ static void gather_panel(ContractCode *c, uint32_t nv, Lx mask)
 		s->at[c->p->axes.n] = lx_add(s->f, c->col, int_of(s, (int64_t)j * s->lanes));
 		Lx m = j + 1 == nv ? mask : (Lx){0};
 		Lx lanes = lx_ramp(s->f, int_of(s, 0), sched_size(s, coef), s->lanes);
-		Lv v = ls_gather(s->f, "b", from, sched_sym(s, s->offset[c->p->b.i]), lanes, DT_f32, m);
+		Lv v = ls_gather(s->f, "b", from, sched_sym(s, s->offset[c->p->b.i]), lanes, s->shape.dtype, m);
 		ls_store(s->f, c->local_b, b_offset(c, j, (Lx){0}), lx_var(s->f, v), (Lx){0});
 	}
 	for (uint32_t i = c->p->axes.nk; i-- > 0;)
@@ -306,7 +306,9 @@ static void prefetch(ContractCode *c, const Tile *t)
 /* Registers do not hold the tile and the vectors of all steps of a round. */
 static bool is_tight(const ContractCode *c, const Tile *t)
 {
-	return c->s->lanes > 1 && (c->p->tile.mr * t->ways + UNROLL_K) * t->nv + 1 > c->s->target->isa.nvreg;
+	const Sched *s = c->s;
+	const uint32_t vectors = (c->p->tile.mr * t->ways + UNROLL_K) * t->nv + 1;
+	return s->lanes > 1 && vectors * tuning_registers(s->target, s->shape.dtype) > s->target->isa.nvreg;
 }
 
 static void multiply_add(ContractCode *c, Tile *t)
@@ -322,14 +324,14 @@ static void multiply_add(ContractCode *c, Tile *t)
 	LMem mb = b_memory(c);
 	for (uint32_t j = 0; j < t->nv; j++) {
 		bool edge = c->p->operand.access == B_IN_PLACE && j + 1 == t->nv;
-		Lv v = (is_tight(c, t) ? ls_load_in_order : ls_load)(s->f, "b", mb, b_offset(c, j, t->panel), (LType){DT_f32, s->lanes},
+		Lv v = (is_tight(c, t) ? ls_load_in_order : ls_load)(s->f, "b", mb, b_offset(c, j, t->panel), (LType){s->shape.dtype, s->lanes},
 		                                                     edge ? t->mask : (Lx){0});
 		b[j] = lx_var(s->f, v);
 	}
 	LMem ma = a_memory(c);
 	Lx k_offset = sched_sym(s, k_part);
 	for (uint32_t i = 0; i < c->p->tile.mr; i++) {
-		Lv v = ls_load(s->f, "a", ma, lx_add(s->f, t->a[i], k_offset), (LType){DT_f32, 1}, (Lx){0});
+		Lv v = ls_load(s->f, "a", ma, lx_add(s->f, t->a[i], k_offset), (LType){s->shape.dtype, 1}, (Lx){0});
 		Lx x = lx_splat(s->f, lx_var(s->f, v), s->lanes);
 		for (uint32_t j = 0; j < t->nv; j++)
 			ls_set(s->f, t->acc[t->way][i][j],
@@ -344,7 +346,7 @@ static Lx sum_offset(const ContractCode *c, const Tile *t, uint32_t i, uint32_t 
 
 static Lx vector_zero(Sched *s)
 {
-	return lx_float(s->f, (LType){DT_f32, s->lanes}, 0);
+	return lx_float(s->f, (LType){s->shape.dtype, s->lanes}, 0);
 }
 
 /* Chains to one value, pairwise. */
@@ -358,7 +360,7 @@ static Lx chains(Sched *s, const Tile *t, uint32_t first, uint32_t n, uint32_t i
 static Lx sum_so_far(ContractCode *c, const Tile *t, uint32_t i, uint32_t j)
 {
 	Sched *s = c->s;
-	LType v = {DT_f32, s->lanes};
+	LType v = {s->shape.dtype, s->lanes};
 	return lx_var(s->f, ls_load(s->f, "sum", t->sum, sum_offset(c, t, i, j), v, (Lx){0}));
 }
 
@@ -427,11 +429,11 @@ static void start_sums(ContractCode *c, Tile *t)
 {
 	Sched *s = c->s;
 	t->ways = 1;
-	while (t->ways < UNROLL_K && t->ways * c->p->tile.mr * t->nv * 4 <= s->target->isa.nvreg)
+	while (t->ways < UNROLL_K && t->ways * c->p->tile.mr * t->nv * tuning_registers(s->target, s->shape.dtype) * 4 <= s->target->isa.nvreg)
 		t->ways *= 2;
 	choose_chunk(c, t);
 	if (t->split != NO_AXIS)
-		t->sum = ls_local(s->f, "sums", DT_f32, (uint64_t)c->p->tile.mr * t->nv * s->lanes);
+		t->sum = ls_local(s->f, "sums", s->shape.dtype, (uint64_t)c->p->tile.mr * t->nv * s->lanes);
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		for (uint32_t j = 0; j < t->nv; j++) {
 			for (uint32_t w = 0; w < t->ways; w++)
@@ -444,7 +446,7 @@ static void start_sums(ContractCode *c, Tile *t)
 
 static LType vector_type(const Sched *s)
 {
-	return (LType){DT_f32, s->lanes};
+	return (LType){s->shape.dtype, s->lanes};
 }
 
 /* The tile's place in the sums of blocks of k. */
@@ -566,7 +568,7 @@ static void looped_epilogue(ContractCode *c, const Tile *t)
 {
 	Sched *s = c->s;
 	uint32_t width = t->nv * s->lanes;
-	LMem tile = ls_local(s->f, "tile", DT_f32, (uint64_t)c->p->tile.mr * width);
+	LMem tile = ls_local(s->f, "tile", s->shape.dtype, (uint64_t)c->p->tile.mr * width);
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		for (uint32_t j = 0; j < t->nv; j++)
 			ls_store(s->f, tile, int_of(s, (int64_t)i * width + (int64_t)j * s->lanes),
@@ -578,7 +580,7 @@ static void looped_epilogue(ContractCode *c, const Tile *t)
 		uint32_t row = sched_mark(s);
 		go_to_row(c, i);
 		Lx at = lx_add(s->f, lx_mul(s->f, i, int_of(s, width)), int_of(s, (int64_t)j * s->lanes));
-		LType v = {DT_f32, s->lanes};
+		LType v = {s->shape.dtype, s->lanes};
 		store_vector(c, lx_var(s->f, ls_load(s->f, "acc", tile, at, v, (Lx){0})));
 		ls_end(s->f);
 		sched_forget(s, row);
@@ -755,7 +757,7 @@ static void add_up_blocks(ContractCode *c)
 	Sched *s = c->s;
 	const KBlock *b = &c->p->k_block;
 	uint32_t mark[MAX_AXES];
-	c->sums = ls_local(s->f, "sums", DT_f32, (uint64_t)count_sums(c));
+	c->sums = ls_local(s->f, "sums", s->shape.dtype, (uint64_t)count_sums(c));
 	Lx at = lx_var(s->f, ls_for(s->f, "i", int_of(s, 0), int_of(s, count_sums(c)), s->lanes));
 	ls_store(s->f, c->sums, at, vector_zero(s), (Lx){0});
 	ls_end(s->f);
@@ -774,7 +776,7 @@ void contract_block(ContractCode *c)
 {
 	Sched *s = c->s;
 	if (c->p->operand.access == B_GATHERED)
-		c->local_b = ls_local(s->f, "panel", DT_f32,
+		c->local_b = ls_local(s->f, "panel", s->shape.dtype,
 		                      (uint64_t)(contract_k_bound(s, &c->p->axes) * c->p->tile.nv * s->lanes));
 	fill_tables(c);
 	if (c->p->k_block.used)

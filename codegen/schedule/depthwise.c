@@ -248,6 +248,8 @@ static const char *recognise(const Sched *s, uint32_t *channel)
 {
 	if (s->shape.no_product)
 		return s->shape.no_product;
+	if (s->shape.dtype != DT_f32)
+		return "its products are not of f32";
 	if (target_width(s->target) == 1)
 		return "the target has no vectors";
 	*channel = channel_axis(s);

@@ -12,10 +12,10 @@ static uint64_t axes_of(const SymTab *syms, const Kernel *k, const KxData *x)
 	return axes;
 }
 
-static bool plain_load(const Kernel *k, Kx id)
+static bool plain_load(const Kernel *k, Kx id, DType dtype)
 {
 	const KxData *x = &k->kx.data[id.i];
-	return x->kind == KX_LOAD && !x->guard.i && x->dtype == DT_f32;
+	return x->kind == KX_LOAD && !x->guard.i && x->dtype == dtype;
 }
 
 static const char *why_no_product(const Kernel *k)
@@ -28,14 +28,14 @@ static const char *why_no_product(const Kernel *k)
 		return "an index depends on data";
 	const Stage *st = &k->stage.data[0];
 	const KxData *value = &k->kx.data[st->value.i];
-	if (st->acc != DT_f32 || value->kind != KX_OP || value->op != OP_mul)
-		return "its products are not of f32";
+	if ((st->acc != DT_f32 && st->acc != DT_f64) || value->kind != KX_OP || value->op != OP_mul)
+		return "its products are not of f32 or f64";
 	for (uint32_t i = 1; i < k->stage.n; i++)
 		if (k->stage.data[i].kind != STAGE_MAP || k->stage.data[i].nmap ||
 		    k->stage.data[i].result != RESULT_GLOBAL)
 			return "more than stores at each point follows the sum";
-	if (!plain_load(k, value->in[0]) || !plain_load(k, value->in[1]))
-		return "an operand is no plain load of f32";
+	if (!plain_load(k, value->in[0], st->acc) || !plain_load(k, value->in[1], st->acc))
+		return "an operand is no plain load of what is summed";
 	return NULL;
 }
 
@@ -79,6 +79,7 @@ KernelShape kernel_shape(const SymTab *syms, const Kernel *k)
 	const Stage *st = &k->stage.data[0];
 	uint64_t outer = (UINT64_C(1) << k->nouter) - 1;
 	s.kind = SHAPE_CONTRACTION;
+	s.dtype = st->acc;
 	s.a = k->kx.data[st->value.i].in[0];
 	s.b = k->kx.data[st->value.i].in[1];
 	s.in_a = axes_of(syms, k, &k->kx.data[s.a.i]) & outer;

@@ -17,6 +17,7 @@ typedef struct {
 	ShapeKind kind;
 	/* a contraction: */
 	Kx a, b;                 /* the loads */
+	DType dtype;             /* of the products and their sum: f32 or f64 */
 	uint64_t in_a, in_b;     /* outer axes that they depend on */
 	uint64_t summed;
 	bool depthwise;          /* one operand has outer axes, and the other all of these and more */

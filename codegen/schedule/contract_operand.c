@@ -163,14 +163,15 @@ static bool copying_is_cheaper(const Sched *s, Kx load, const ContractAxes *x)
 	return saved * elements / contract_lanes(s) > s->target->machine.phase;
 }
 
-/* A power of two of which every step of k and member of the batch is a multiple away, in bytes. */
-static double spacing(const Sched *s, Sym offset, const ContractAxes *x)
+/* A power of two of which every step of k is a multiple, in bytes of memory. */
+static double spacing(const Sched *s, Kx load, const ContractAxes *x)
 {
+	const int64_t size = dtype_size(buf_of(s->l, s->k->kx.data[load.i].buf)->dtype);
 	int64_t all = INT64_C(1) << 40;
 	for (uint32_t i = 0; i < x->nk; i++) {
 		Sym coef;
-		if (sched_coef(s, offset, x->k[i], &coef))
-			all |= sym_hint(s->syms, coef) * contract_size(s);
+		if (sched_coef(s, s->offset[load.i], x->k[i], &coef))
+			all |= sym_hint(s->syms, coef) * size;
 	}
 	return (double)(all & -all);
 }
@@ -197,7 +198,7 @@ static bool panels_are_nearer(const Sched *s, Kx load, const ContractAxes *x)
 	const OperandB in_place = {.access = B_IN_PLACE};
 	const TileSize tile = contract_choose_tile(s, x, &in_place);
 	double row = (double)contract_size(s) * tile.nv * contract_lanes(s), steps = contract_steps(s, x);
-	double far = tuning_spaced_cycles(m, row, steps, row, spacing(s, s->offset[load.i], x)), near = tuning_spaced_cycles(m, row, steps, row, 0);
+	double far = tuning_spaced_cycles(m, row, steps, row, spacing(s, load, x)), near = tuning_spaced_cycles(m, row, steps, row, 0);
 	return tile_steps(s, x, tile) * (far - near) > copying_cycles(s, count_elements(s, x, x->n) / contract_lanes(s));
 }
 
@@ -271,7 +272,7 @@ static bool copies_a(const Sched *s, const Contract *c, int64_t width)
 {
 	const Machine *m = &s->target->machine;
 	const ContractAxes *x = &c->axes;
-	double line = LINE_BYTES, steps = contract_steps(s, x), apart = spacing(s, s->offset[c->a.i], x);
+	double line = LINE_BYTES, steps = contract_steps(s, x), apart = spacing(s, c->a, x);
 	double rows = (double)contract_size(s) * (double)c->block.rows, block = rows > line ? rows : line;
 	double far = tuning_spaced_cycles(m, line, steps, line, apart), panel = (double)contract_size(s) * (double)width;
 	if (far <= machine_memory_cycles(m, line, 0))

@@ -597,7 +597,7 @@ Sym generic_choose_tasks(Generic *g, double work)
 	if (axis == NO_AXIS)
 		return generic_ntasks(g);
 	double per = rest / (double)axes_hint(s, axis);
-	int64_t unit = axis == s->vaxis || axis == g->turned.across ? 4 * (int64_t)s->lanes : 1;
+	int64_t unit = axis == s->vaxis || axis == g->turned.across ? abreast_columns(g) : 1;
 	int64_t want = (int64_t)(least / per);
 	cut(g, axis, want < unit ? unit : want - want % unit);
 	return generic_ntasks(g);

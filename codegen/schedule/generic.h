@@ -79,9 +79,11 @@ double generic_work_per_point(const Sched *, uint64_t stages);
  * its grid; before: the kernel before axes were merged. As a ScheduleFn. */
 const char *schedule_parts(const Generic *whole, Sym ntasks, Kernel *before);
 
-/* abreast.c: reductions of long rows, or of such that are found by arithmetic, at several vectors of neighbouring points of [lo, hi) together, where the kernel is of that
- * kind. Returns where the rest begins. */
+/* abreast.c: reductions of long rows, or of such that are found by arithmetic, at several vectors of neighbouring points of [lo, hi)
+ * together, or at blocks of them, where the kernel is of that kind. Returns where the rest begins. */
 Lx abreast_run(Generic *, Lx lo, Lx hi);
+/* Points that a task has at least, along the vector axis. */
+int64_t abreast_columns(const Generic *);
 
 /* transpose.c: whether results are stored along an axis `along` and loads are contiguous `across` it, in tiles of `lanes`.
  * Returns why not where there are such loads; across is NO_AXIS where nothing is to be transposed. */

@@ -166,7 +166,7 @@ TileSize contract_choose_tile(const Sched *s, const ContractAxes *x, const Opera
 	int64_t lanes = contract_lanes(s), vectors = (cols + lanes - 1) / lanes;
 	bool fixed = sym_is_const(s->syms, m, NULL);
 	double best = 0;
-	TileSize tile = {0};
+	TileSize tile = {1, 1};
 	for (uint32_t nv = 1; nv <= 4; nv++) {
 		if (nv > 1 && nv > vectors)
 			break;

@@ -56,7 +56,7 @@ static void add_digit(Layout *out, const Digit *d, Sym extent)
 /* Dimensions in the order: batch, N panels, K by decreasing stride of a, columns of a panel. */
 static bool pack_layout(const Sched *s, const ContractAxes *x, const KxData *b, int64_t width, Layout *out)
 {
-	Digit digit[MAX_AXES];
+	Digit digit[MAX_AXES] = {{0}};
 	for (uint32_t a = 0; a < s->naxis; a++)
 		digit[a].dim = NO_AXIS;
 	for (uint32_t d = 0; d < b->nidx; d++)
@@ -182,7 +182,8 @@ static double tile_steps(const Sched *s, const ContractAxes *x, TileSize tile)
 	int64_t rows = 1, width = (int64_t)tile.nv * contract_lanes(s);
 	for (uint32_t i = 0; i < x->nm; i++)
 		rows *= axes_hint(s, x->m[i]);
-	return (double)((rows + tile.mr - 1) / tile.mr) * count_elements(s, x, x->n) / (double)width;
+	const int64_t tiles = (rows + tile.mr - 1) / tile.mr;
+	return (double)tiles * count_elements(s, x, x->n) / (double)width;
 }
 
 /* What a phase that copies so many vectors takes. */
@@ -278,7 +279,8 @@ static bool copies_a(const Sched *s, const Contract *c, int64_t width)
 	if (far <= machine_memory_cycles(m, line, 0))
 		return false; /* the next tiles find what is left of each line */
 	far = tuning_spaced_cycles(m, line, steps, block, apart);
-	double near = tuning_spaced_cycles(m, panel, steps, panel * (double)(c->block.rows / c->tile.mr), 0);
+	const int64_t tiles = c->block.rows / c->tile.mr;
+	double near = tuning_spaced_cycles(m, panel, steps, panel * (double)tiles, 0);
 	return tile_steps(s, x, c->tile) * (far - near) > copying_cycles(s, count_elements(s, x, x->m[0]) / c->tile.mr * (double)width / s->lanes);
 }
 

@@ -223,12 +223,8 @@ typedef struct {
 
 static Cut find_cut(const Sched *s, const ContractAxes *x, TileSize tile, const OperandB *b)
 {
-	int64_t k = 1, cols = axes_hint(s, x->n), width = (int64_t)tile.nv * s->lanes;
-	Cut c = {.batch = 1};
-	for (uint32_t i = 0; i < x->nk; i++)
-		k *= axes_hint(s, x->k[i]);
-	for (uint32_t i = 0; i < x->nbatch; i++)
-		c.batch *= axes_hint(s, x->batch[i]);
+	int64_t k = (int64_t)contract_steps(s, x), cols = axes_hint(s, x->n), width = (int64_t)tile.nv * s->lanes;
+	Cut c = {.batch = (int64_t)contract_members(s, x)};
 	c.row_tiles = ceil_div(sym_hint(s->syms, contract_product(s, x->m, x->nm)), tile.mr);
 	c.row_tiles = c.row_tiles > 1 ? c.row_tiles : 1; /* nothing to do still takes a block of some size */
 	c.col_tiles = sym_is_const(s->syms, s->extent[x->n], NULL) ? ceil_div(cols, width) : 1;
@@ -320,10 +316,9 @@ static BlockSize block_of_sums(const Sched *s, const Contract *c, int64_t row_el
 	const int64_t col_tiles = at_least_one(ceil_div(axes_hint(s, c->axes.n), width)), row_tiles = at_least_one(ceil_div(sym_hint(s->syms, c->rows), mr));
 	const int64_t most = tuning_block_elements(m, s->shape.dtype) / at_least_one(smaller(row_elements, c->k_block.steps * c->k_block.inner));
 	const double k = contract_steps(s, &c->axes);
+	const int64_t batch = (int64_t)contract_members(s, &c->axes);
 	int64_t per = smaller(col_tiles, at_least_one(SUM_COLUMNS / width));
-	int64_t tiles = smaller(smaller(row_tiles, at_least_one(most / mr)), at_least_one(smaller(room / (per * width), MAX_BLOCK_ROWS) / mr)), batch = 1;
-	for (uint32_t i = 0; i < c->axes.nbatch; i++)
-		batch *= axes_hint(s, c->axes.batch[i]);
+	int64_t tiles = smaller(smaller(row_tiles, at_least_one(most / mr)), at_least_one(smaller(room / (per * width), MAX_BLOCK_ROWS) / mr));
 	tiles = ceil_div(row_tiles, ceil_div(row_tiles, tiles));
 	per = ceil_div(col_tiles, ceil_div(col_tiles, per));
 	while ((tiles > 1 || per > 1) && k * (double)(tiles * mr * per * width) > tuning_block_work(s->target, s->shape.dtype) &&

@@ -149,7 +149,9 @@ const char *contract_choose_b(const Sched *, Kx load, const ContractAxes *, Oper
 const char *contract_panels_do_not_pay(const Sched *, const Contract *);
 /* How a is read, when the tile and the block are known. */
 bool contract_copies_a(const Sched *, const Contract *, Panels *);
-double contract_steps(const Sched *, const ContractAxes *); /* of k, at hint sizes */
+/* Steps of k; members of the batch; at hint sizes. */
+double contract_steps(const Sched *, const ContractAxes *);
+double contract_members(const Sched *, const ContractAxes *);
 /* Largest number of summed elements, or 0 when unbounded. */
 int64_t contract_k_bound(const Sched *, const ContractAxes *);
 

@@ -132,21 +132,28 @@ int64_t contract_k_bound(const Sched *s, const ContractAxes *x)
 	return total;
 }
 
+static double extents(const Sched *s, const uint32_t *axis, uint32_t n)
+{
+	double all = 1;
+	for (uint32_t i = 0; i < n; i++)
+		all *= (double)axes_hint(s, axis[i]);
+	return all;
+}
+
 double contract_steps(const Sched *s, const ContractAxes *x)
 {
-	double k = 1;
-	for (uint32_t i = 0; i < x->nk; i++)
-		k *= (double)axes_hint(s, x->k[i]);
-	return k;
+	return extents(s, x->k, x->nk);
+}
+
+double contract_members(const Sched *s, const ContractAxes *x)
+{
+	return extents(s, x->batch, x->nbatch);
 }
 
 /* Of an operand: columns (or rows) and summed, in all of the batch. */
 static double count_elements(const Sched *s, const ContractAxes *x, uint32_t axis)
 {
-	double n = (double)axes_hint(s, axis) * contract_steps(s, x);
-	for (uint32_t i = 0; i < x->nbatch; i++)
-		n *= (double)axes_hint(s, x->batch[i]);
-	return n;
+	return (double)axes_hint(s, axis) * contract_steps(s, x) * contract_members(s, x);
 }
 
 static CopyKind copy_kind(const Sched *s, Kx load, const ContractAxes *x)
@@ -179,9 +186,7 @@ static double spacing(const Sched *s, Kx load, const ContractAxes *x)
 /* Steps of k of all tiles: rows x columns. */
 static double tile_steps(const Sched *s, const ContractAxes *x, TileSize tile)
 {
-	int64_t rows = 1, width = (int64_t)tile.nv * contract_lanes(s);
-	for (uint32_t i = 0; i < x->nm; i++)
-		rows *= axes_hint(s, x->m[i]);
+	const int64_t rows = (int64_t)extents(s, x->m, x->nm), width = (int64_t)tile.nv * contract_lanes(s);
 	const int64_t tiles = (rows + tile.mr - 1) / tile.mr;
 	return (double)tiles * count_elements(s, x, x->n) / (double)width;
 }

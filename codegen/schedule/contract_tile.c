@@ -16,6 +16,11 @@ static Lx int_of(Sched *s, int64_t v)
 	return lx_int(s->f, v);
 }
 
+static LType vector_type(const Sched *s)
+{
+	return (LType){s->shape.dtype, s->lanes};
+}
+
 /* ---- rows ---- */
 
 static bool rows_are_whole(const ContractCode *c)
@@ -324,7 +329,7 @@ static void multiply_add(ContractCode *c, Tile *t)
 	LMem mb = b_memory(c);
 	for (uint32_t j = 0; j < t->nv; j++) {
 		bool edge = c->p->operand.access == B_IN_PLACE && j + 1 == t->nv;
-		Lv v = (is_tight(c, t) ? ls_load_in_order : ls_load)(s->f, "b", mb, b_offset(c, j, t->panel), (LType){s->shape.dtype, s->lanes},
+		Lv v = (is_tight(c, t) ? ls_load_in_order : ls_load)(s->f, "b", mb, b_offset(c, j, t->panel), vector_type(s),
 		                                                     edge ? t->mask : (Lx){0});
 		b[j] = lx_var(s->f, v);
 	}
@@ -346,7 +351,7 @@ static Lx sum_offset(const ContractCode *c, const Tile *t, uint32_t i, uint32_t 
 
 static Lx vector_zero(Sched *s)
 {
-	return lx_float(s->f, (LType){s->shape.dtype, s->lanes}, 0);
+	return lx_float(s->f, vector_type(s), 0);
 }
 
 /* Chains to one value, pairwise. */
@@ -360,8 +365,7 @@ static Lx chains(Sched *s, const Tile *t, uint32_t first, uint32_t n, uint32_t i
 static Lx sum_so_far(ContractCode *c, const Tile *t, uint32_t i, uint32_t j)
 {
 	Sched *s = c->s;
-	LType v = {s->shape.dtype, s->lanes};
-	return lx_var(s->f, ls_load(s->f, "sum", t->sum, sum_offset(c, t, i, j), v, (Lx){0}));
+	return lx_var(s->f, ls_load(s->f, "sum", t->sum, sum_offset(c, t, i, j), vector_type(s), (Lx){0}));
 }
 
 static void end_chunk(ContractCode *c, const Tile *t)
@@ -442,11 +446,6 @@ static void start_sums(ContractCode *c, Tile *t)
 			if (t->split != NO_AXIS)
 				ls_store(s->f, t->sum, sum_offset(c, t, i, j), vector_zero(s), (Lx){0});
 		}
-}
-
-static LType vector_type(const Sched *s)
-{
-	return (LType){s->shape.dtype, s->lanes};
 }
 
 /* The tile's place in the sums of blocks of k. */
@@ -580,8 +579,7 @@ static void looped_epilogue(ContractCode *c, const Tile *t)
 		uint32_t row = sched_mark(s);
 		go_to_row(c, i);
 		Lx at = lx_add(s->f, lx_mul(s->f, i, int_of(s, width)), int_of(s, (int64_t)j * s->lanes));
-		LType v = {s->shape.dtype, s->lanes};
-		store_vector(c, lx_var(s->f, ls_load(s->f, "acc", tile, at, v, (Lx){0})));
+		store_vector(c, lx_var(s->f, ls_load(s->f, "acc", tile, at, vector_type(s), (Lx){0})));
 		ls_end(s->f);
 		sched_forget(s, row);
 		sched_forget(s, column);

@@ -104,6 +104,21 @@ void ctx_note(Ctx *ctx, const char *where, const char *fmt, ...)
 	va_end(args);
 }
 
+CtxMark ctx_mark(const Ctx *ctx)
+{
+	return (CtxMark){ctx->last, ctx->nerror};
+}
+
+void ctx_rewind(Ctx *ctx, CtxMark mark)
+{
+	ctx->last = mark.last;
+	ctx->nerror = mark.nerror;
+	if (mark.last)
+		mark.last->next = NULL;
+	else
+		ctx->first = NULL;
+}
+
 void ctx_bug(Ctx *ctx, const char *fmt, ...)
 {
 	size_t size = sizeof ctx->bug_text;

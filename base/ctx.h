@@ -67,6 +67,13 @@ _Noreturn void ctx_bug(Ctx *, const char *fmt, ...) __attribute__((format(printf
 _Noreturn void ctx_bug_verify(Ctx *, const char *stage);
 /* Memory from elsewhere ran out: unwinds with UNWIND_OOM. */
 _Noreturn void ctx_out_of_memory(Ctx *);
+/* What has been said so far, and that again: what was said since is forgotten, of an attempt whose failure means nothing. */
+typedef struct {
+	Diag *last;
+	uint32_t nerror;
+} CtxMark;
+CtxMark ctx_mark(const Ctx *);
+void ctx_rewind(Ctx *, CtxMark);
 /* All diagnostics, one per line: "where: error: text". */
 void ctx_print(const Ctx *, Text *);
 

@@ -61,8 +61,10 @@ typedef struct {
 	const char *symbol;     /* of fn, for the linker */
 	const char *vjp;        /* cotangents of the tensors among the arguments: "d = mylib::decay_backward(g, x, rate, scale);
 	                           [get(d, 0), get(d, 1)]", in terms of the arguments, the result y (y0, y1, ...) and its cotangent g (g0,
-	                           ...); operators of Weft and of the user. NULL: it has no gradient */
-	const char *jvp;        /* the tangent of the result, in terms of the arguments, y and t_NAME. NULL: vjp, transposed */
+	                           ...), in which it must be linear; operators of Weft and of the user. NULL: it has no gradient. With
+	                           rules, no argument may be called y, g, y0, g0, ... or t_... */
+	const char *jvp;        /* the tangent of the result, in terms of the arguments, y and t_NAME, linear in these. NULL: vjp,
+	                           transposed */
 	WeftOpFn fn;            /* NULL: models can be compiled, but neither interpreted nor run by the JIT */
 } WeftOpDef;
 
@@ -71,7 +73,7 @@ typedef const WeftOpDef *const *(*WeftOpsFn)(void);
 
 typedef struct Weft Weft;
 /* For all graphs of this Weft that are loaded afterwards. The definition is copied; its texts are checked now. False after a
- * message: another size, a name that is taken, a schema or types that do not parse or do not fit each other. */
+ * message: another size, a name that is taken, a schema or types that do not parse or do not fit each other, rules that are not linear. */
 bool weft_op_register(Weft *, const WeftOpDef *);
 
 /* The message of a call that fails, as printf's: return weft_op_fail(status, "rate %d is negative", i); */

@@ -106,7 +106,7 @@ static const WeftOpDef decay = {
 static const WeftOpDef decay_backward = {
 	.size = sizeof decay_backward,
 	.flags = WEFT_OP_THREAD_SAFE,
-	.schema = "mylib::decay_backward(Tensor g, Tensor x, Tensor rate, float scale) -> (Tensor, Tensor)",
+	.schema = "mylib::decay_backward(Tensor grad, Tensor x, Tensor rate, float scale) -> (Tensor, Tensor)",
 	.types = "f32[a, b], f32[a, b], f32[b] -> f32[a, b], f32[b]",
 	.symbol = "mylib_decay_backward",
 	.fn = mylib_decay_backward,
@@ -125,12 +125,12 @@ static const WeftOpDef smooth = {
 static const WeftOpDef smooth_backward = {
 	.size = sizeof smooth_backward,
 	.flags = WEFT_OP_THREAD_SAFE | WEFT_OP_BATCH_LEADING,
-	.schema = "mylib::smooth_backward(Tensor g, int width) -> Tensor",
+	.schema = "mylib::smooth_backward(Tensor grad, int width) -> Tensor",
 	.types = "f32[..., n] -> f32[..., n]",
 	.symbol = "mylib_smooth_backward",
 	.fn = mylib_smooth_backward,
 	.vjp = "[get(mylib::smooth(g, width), 0)]",
-	.jvp = "mylib::smooth_backward(t_g, width)",
+	.jvp = "mylib::smooth_backward(t_grad, width)",
 };
 
 const WeftOpDef *const *weft_ops(void)

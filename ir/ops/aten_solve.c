@@ -308,6 +308,7 @@ static Node build_solve(Build *b, Node n)
 	return y;
 }
 OP(aten_linalg_solve){
+	.linear_in = 2, /* B, which is eliminated beside A */
 	.schema = "aten.linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
 	.build = build_solve,
 	.adjoint = adjoint_solve,
@@ -322,6 +323,7 @@ static Node build_solve_ex(Build *b, Node n)
 	return y.i ? solve_checked(b, n, y, are_regular(b, pivots), SINGULAR) : y;
 }
 OP(aten_linalg_solve_ex){
+	.linear_in = 2, /* B, which is eliminated beside A */
 	.schema = "aten.linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
 	.build = build_solve_ex,
 	.adjoint = adjoint_solve,

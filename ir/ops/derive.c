@@ -16,10 +16,11 @@ bool op_has_jvp(Op op)
 	return op_has_vjp(op) || info->linear || info->jvp || info->tangent;
 }
 
+/* A primitive that is its own tangent; scalar functions have .deriv. */
 static bool is_linear(const Graph *g, Node n)
 {
 	const OpInfo *info = op_info(node_op(g, n));
-	return info->linear && (!info->linear_if || info->linear_if(g, n));
+	return info->linear && !op_is_scalar(node_op(g, n)) && (!info->linear_if || info->linear_if(g, n));
 }
 
 bool node_has_jvp(const Graph *g, Node n)

@@ -45,6 +45,21 @@ static Val val_any(void)
 	return (Val){.kind = VAL_any};
 }
 
+static Span span(const Eval *e, const char *from)
+{
+	return (Span){from, (uint32_t)(e->p - from)};
+}
+
+/* v, which the text from there on gives. */
+static Val judged(Eval *e, const char *from, Val v)
+{
+	const char *why = e->judge && !e->err ? e->judge(e->judged, &v) : NULL;
+	if (!why)
+		return v;
+	e->bad = span(e, from);
+	return fail(e, why);
+}
+
 static bool is_weak(const Val *v)
 {
 	return v->kind == VAL_attr && attr_weak_dtype(&v->attr) != DT_none;
@@ -372,7 +387,7 @@ static Val name(Eval *e)
 	uint32_t n = name_length(s);
 	e->p += n;
 	if (accept(e, "("))
-		return call(e, s, n);
+		return judged(e, s, call(e, s, n));
 	for (uint32_t k = e->nlet; k-- > 0;)
 		if (e->let[k].len == n && memcmp(e->let[k].name, s, n) == 0)
 			return e->let[k].val;
@@ -385,13 +400,17 @@ static Val list(Eval *e)
 	Arena *a = e->b ? e->b->g->ir->ctx->scratch : NULL;
 	Node nodes[MAX_CALL];
 	Sym ints[MAX_CALL];
+	Span item[MAX_CALL];
 	uint32_t n = 0, nnode = 0;
 	for (bool more = !accept(e, "]"); more && !e->err; more = !accept(e, "]")) {
 		if (n && !accept(e, ","))
 			return fail(e, "expected \",\" or \"]\"");
 		if (n == MAX_CALL)
 			return fail(e, "list too long");
+		skip(e);
+		const char *from = e->p;
 		Val v = expression(e);
+		item[n] = span(e, from);
 		if (v.kind == VAL_node || v.kind == VAL_none)
 			nodes[nnode++] = v.node;
 		else if (v.kind == VAL_attr && v.attr.kind == ATTR_int)
@@ -400,6 +419,8 @@ static Val list(Eval *e)
 			return fail(e, "expected tensors or integers in a list");
 		n++;
 	}
+	if (e->item)
+		memcpy(e->item, item, n * sizeof *item);
 	if (!a)
 		return (Val){.kind = VAL_any, .n = n};
 	if (nnode == 0)
@@ -429,11 +450,12 @@ static Val unary(Eval *e)
 	skip(e);
 	if (e->err || e->depth > MAX_DEPTH)
 		return fail(e, "too deep");
+	const char *from = e->p;
 	if (accept(e, "-")) {
 		e->depth++;
 		Val v = unary(e);
 		e->depth--;
-		return e->err ? v : scalar_call(e, OP_neg, &v, 1);
+		return e->err ? v : judged(e, from, scalar_call(e, OP_neg, &v, 1));
 	}
 	if (accept(e, "(")) {
 		Val v = expression(e);
@@ -465,10 +487,12 @@ static Op infix(Eval *e, const Infix *table, uint32_t n)
 static Val term(Eval *e)
 {
 	static const Infix ops[] = {{"*", OP_mul}, {"/", OP_div}};
+	skip(e);
+	const char *from = e->p;
 	Val x[2] = {unary(e)};
 	for (Op op; (op = infix(e, ops, 2)) != OP_none;) {
 		x[1] = unary(e);
-		x[0] = e->err ? x[0] : scalar_call(e, op, x, 2);
+		x[0] = e->err ? x[0] : judged(e, from, scalar_call(e, op, x, 2));
 	}
 	return x[0];
 }
@@ -476,10 +500,12 @@ static Val term(Eval *e)
 static Val sum(Eval *e)
 {
 	static const Infix ops[] = {{"+", OP_add}, {"-", OP_sub}};
+	skip(e);
+	const char *from = e->p;
 	Val x[2] = {term(e)};
 	for (Op op; (op = infix(e, ops, 2)) != OP_none;) {
 		x[1] = term(e);
-		x[0] = e->err ? x[0] : scalar_call(e, op, x, 2);
+		x[0] = e->err ? x[0] : judged(e, from, scalar_call(e, op, x, 2));
 	}
 	return x[0];
 }
@@ -490,11 +516,13 @@ static Val expression(Eval *e)
 				    {"!=", OP_ne}, {"<", OP_lt},  {">", OP_gt}};
 	if (e->depth++ > MAX_DEPTH)
 		return fail(e, "too deep");
+	skip(e);
+	const char *from = e->p;
 	Val x[2] = {sum(e)};
 	Op op = infix(e, ops, 6);
 	if (op) {
 		x[1] = sum(e);
-		x[0] = e->err ? x[0] : scalar_call(e, op, x, 2);
+		x[0] = e->err ? x[0] : judged(e, from, scalar_call(e, op, x, 2));
 	}
 	e->depth--;
 	return x[0];

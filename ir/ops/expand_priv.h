@@ -21,6 +21,12 @@ typedef struct {
 	Val val;
 } Binding;
 
+/* A piece of the text. */
+typedef struct {
+	const char *p;
+	uint32_t len;
+} Span;
+
 enum { MAX_LETS = 32, MAX_CALL = 32, MAX_DEPTH = 64 };
 
 typedef struct {
@@ -30,6 +36,10 @@ typedef struct {
 	uint32_t nuserop;
 	const char *p, *err, *errp;
 	uint32_t depth, nlet;
+	/* Asked of each value that a call or an operator gives; what it says is wrong with it is an error at `bad`. NULL: nothing. */
+	const char *(*judge)(void *judged, const Val *);
+	void *judged;
+	Span bad, *item; /* item: where the elements of the last list stand, room for MAX_CALL; NULL: not asked for */
 	Binding let[4 * MAX_ARGS + MAX_LETS]; /* arguments, those of a rule, and lets */
 } Eval;
 

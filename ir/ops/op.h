@@ -51,7 +51,8 @@ typedef enum {
 	VIEW_IF_IDLE       /* dropout that drops nothing */
 } ViewIf;
 
-/* In which operands (.linear_in, a bit each) a primitive is linear: its tangent and what it does to cotangents follow. */
+/* In which operands (.linear_in, a bit each) a primitive is linear: its tangent and what it does to cotangents follow. Of a
+ * scalar function, whose .deriv says that, it is what analysis knows of it (ir/ops/linear.h). */
 typedef enum {
 	LINEAR_NOT,
 	LINEAR_ALONE,   /* in each of them while the others stay: x and y of contract */
@@ -105,7 +106,8 @@ typedef struct OpInfo {
 	 * b_error. Of scalar functions it is known. .batch_leading: n itself, where leading dimensions are independent of each
 	 * other and no attribute counts them. */
 	Linear linear;
-	uint32_t linear_in; /* 0, of those that are linear: every operand */
+	uint32_t linear_in; /* 0, of those that are linear: every operand; of a composite: it is linear in these, which its expansion
+	                       does not show */
 	bool (*linear_if)(const Graph *, Node); /* of some nodes only; NULL: of all */
 	const char *vjp, *jvp;
 	bool (*adjoint)(Build *b, Node n, const Node *ct, const bool *want, Node *g);

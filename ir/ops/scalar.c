@@ -12,6 +12,7 @@ OP(add) {
 	.schema = "add(Tensor a, Tensor b) -> Tensor",
 	.doc = "a + b; or on bool",
 	.scalar = "add(a, b)",
+	.linear = LINEAR_TOGETHER,
 	.deriv = {"1", "1"},
 	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; i32[6] in -99..99, i32[6] in -99..99; "
 		  "bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
@@ -20,6 +21,7 @@ OP(sub) {
 	.schema = "sub(Tensor a, Tensor b) -> Tensor",
 	.doc = "a - b",
 	.scalar = "sub(a, b)",
+	.linear = LINEAR_TOGETHER,
 	.deriv = {"1", "-1"},
 	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; u8[6] in 0..255, u8[6] in 0..255",
 };
@@ -27,6 +29,7 @@ OP(mul) {
 	.schema = "mul(Tensor a, Tensor b) -> Tensor",
 	.doc = "a * b; and on bool",
 	.scalar = "mul(a, b)",
+	.linear = LINEAR_ALONE,
 	.deriv = {"b", "a"},
 	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; i32[6] in -99..99, i32[6] in -99..99; "
 		  "bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
@@ -39,6 +42,8 @@ OP(div) {
 	.complex = "big = abs(b_im) <= abs(b_re); r = select(big, b_im, b_re) / select(big, b_re, b_im); "
 		   "d = select(big, b_re + b_im * r, b_re * r + b_im); "
 		   "[select(big, a_re + a_im * r, a_re * r + a_im) / d, select(big, a_im - a_re * r, a_im * r - a_re) / d]",
+	.linear = LINEAR_TOGETHER,
+	.linear_in = 1,
 	.deriv = {"1 / b", "-y / b"},
 	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in 0.5..4",
 };
@@ -159,6 +164,7 @@ OP(neg) {
 	.doc = "-x",
 	.scalar = "neg(x)",
 	.exact = true,
+	.linear = LINEAR_TOGETHER,
 	.deriv = {"-1"},
 	.sample = "f32[n=3, 4] in -8..8; i32[4] in -9..9",
 };
@@ -635,6 +641,8 @@ OP(select) {
 	.doc = "cond ? a : b",
 	.scalar = "select(cond, a, b)",
 	.exact = true,
+	.linear = LINEAR_TOGETHER,
+	.linear_in = 2 | 4,
 	.deriv = {NULL, "select(cond, 1, 0)", "select(cond, 0, 1)"},
 	.sample = "bool[n=3, 4], f32[n, 4] in -8..8, f32[n, 4] in -8..8; bool[3], i32[3] in -9..9, i32[3] in -9..9",
 };

@@ -219,9 +219,9 @@ bool userop_solve(Ir *ir, const UserOp *op, const Type *operand, const UserScala
 	return !op->work || at_least_0(&v, "the size of its workspace", expr(ir->syms, s, op->work));
 }
 
-TypeId userop_result(Ir *ir, const UserOp *op, const UserSolution *s, uint32_t k)
+TypeId userop_type(Ir *ir, const UserOp *op, const UserSolution *s, uint32_t k)
 {
-	const UserType *r = &op->type[op->nin + k];
+	const UserType *r = &op->type[k];
 	Sym dim[MAX_RANK];
 	uint32_t n = 0;
 	for (uint32_t d = 0; r->leading && d < s->nleading; d++)
@@ -229,6 +229,11 @@ TypeId userop_result(Ir *ir, const UserOp *op, const UserSolution *s, uint32_t k
 	for (uint32_t d = 0; d < r->rank; d++)
 		dim[n++] = expr(ir->syms, s, r->dim[d]);
 	return ir_type(ir, r->dtype != DT_none ? r->dtype : s->any[r->any], n, dim);
+}
+
+TypeId userop_result(Ir *ir, const UserOp *op, const UserSolution *s, uint32_t k)
+{
+	return userop_type(ir, op, s, op->nin + k);
 }
 
 Sym userop_work(Ir *ir, const UserOp *op, const UserSolution *s)

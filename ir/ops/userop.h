@@ -53,17 +53,6 @@ static inline bool userop_is(const UserOp *op, unsigned flag)
 	return (op->def.flags & flag) != 0;
 }
 
-/* ---- derivatives (userop_rule.c) ---- */
-
-/* Its rules parse, have as many results as they must, and call operators that exist: those of Weft and userop[0..n). False after
- * ctx_error. */
-bool userop_check_rules(Ctx *, const UserOp *, const UserOp *const *userop, uint32_t n);
-/* OP_call's .adjoint and .tangent, by the rules of the operator that n calls. */
-bool userop_vjp(Build *, Node n, const Node *ct, const bool *want, Node *g);
-bool userop_jvp(Build *, Node n, const Node *t, Node *ty);
-
-/* ---- a call ---- */
-
 /* The arguments that are no tensors, as a call keeps them: ints holds those of int, bool and int[] arguments in order, of an
  * int[] its length before; floats the others. */
 typedef struct {
@@ -71,6 +60,22 @@ typedef struct {
 	const double *floats;
 	uint32_t nint, nfloat;
 } UserScalars;
+
+/* ---- derivatives (userop_rule.c) ---- */
+
+/* Its rules parse, have as many results as they must, call operators that exist: those of Weft and userop[0..n), and are linear in
+ * cotangents or tangents, as far as that can be told without a call. False after ctx_error. */
+bool userop_check_rules(Ctx *, const UserOp *, const UserOp *const *userop, uint32_t n);
+/* The same of linearity alone, for a call whose tensors (operands, then results) have these types (userop_linear.c). NULL, or what
+ * is wrong, in the arena of the Ir. NULL also where nothing can be made of the rule with these types, which another message will say. */
+const char *userop_nonlinear(Ir *, const UserOp *, bool vjp, const TypeId *type, const UserScalars *);
+/* The same for a call with types and scalars that it may have: sizes are symbols, any dtype is f32, flags are as their defaults. */
+const char *userop_nonlinear_sample(Ir *, const UserOp *, bool vjp);
+/* OP_call's .adjoint and .tangent, by the rules of the operator that n calls. */
+bool userop_vjp(Build *, Node n, const Node *ct, const bool *want, Node *g);
+bool userop_jvp(Build *, Node n, const Node *t, Node *ty);
+
+/* ---- a call ---- */
 
 /* What must hold in a call, and is known neither to hold nor not to: `extent` is `want`, or, where that is none, at least 0. */
 typedef struct {
@@ -90,6 +95,8 @@ typedef struct {
 
 /* operand[k]: the type of operand k. False where they do not fit the definition: s->why. */
 bool userop_solve(Ir *, const UserOp *, const Type *operand, const UserScalars *, UserSolution *s);
+/* Of operand k, or of a result after these, where names stand for what s says. */
+TypeId userop_type(Ir *, const UserOp *, const UserSolution *s, uint32_t k);
 /* Of result k, after that. */
 TypeId userop_result(Ir *, const UserOp *, const UserSolution *, uint32_t k);
 /* Bytes of the workspace; none where the definition asks for none. */

@@ -5,8 +5,7 @@
  *   .jvp = "scale * t_x * exp(-rate)" */
 #include <string.h>
 
-#include "ir/ops/expand_priv.h"
-#include "ir/ops/userop.h"
+#include "ir/ops/userop_rule.h"
 
 /* ---- calls in texts ---- */
 
@@ -110,39 +109,70 @@ static const char *name_of(Arena *a, const char *prefix, uint32_t k)
 	return arena_printf(a, "%s%u", prefix, k);
 }
 
-/* The call's arguments under the names of the operator's schema; b NULL: that they are there. */
-static void bind_arguments(Eval *e, const UserOp *op, Node n)
+void userop_bind_arguments(Eval *e, const UserOp *op, const Node *in, const UserScalars *s)
 {
-	Graph *g = e->b ? e->b->g : NULL;
-	UserScalars s = g ? userop_scalars(g, n) : (UserScalars){0};
 	uint32_t at = 0, ints = 0, floats = 0;
-	int64_t count = 0, value;
 	for (uint32_t k = 0; k < op->schema.narg; k++) {
 		const Arg *arg = &op->schema.arg[k];
-		Val v = {.kind = g ? VAL_attr : VAL_any};
-		if (g)
+		Val v = {.kind = in ? VAL_attr : VAL_any};
+		int64_t value = 0;
+		if (in)
 			switch (arg->kind) {
-			case ARG_tensor: v = (Val){.kind = VAL_node, .node = node_in(g, n, at++)}; break;
-			case ARG_float: v.attr = attr_float(s.floats[floats++]); break;
-			case ARG_bool: v.attr = attr_bool(sym_is_const(g->ir->syms, s.ints[ints++], &value) && value); break;
+			case ARG_tensor: v = (Val){.kind = VAL_node, .node = in[at++]}; break;
+			case ARG_float: v.attr = attr_float(s->floats[floats++]); break;
+			case ARG_bool: v.attr = attr_bool(sym_is_const(b_syms(e->b), s->ints[ints++], &value) && value); break;
 			case ARG_ints:
-				sym_is_const(g->ir->syms, s.ints[ints++], &count);
-				v.attr = attr_ints(s.ints + ints, (uint32_t)count);
-				ints += (uint32_t)count;
+				sym_is_const(b_syms(e->b), s->ints[ints++], &value);
+				v.attr = attr_ints(s->ints + ints, (uint32_t)value);
+				ints += (uint32_t)value;
 				break;
-			default: v.attr = attr_sym(s.ints[ints++]); break;
+			default: v.attr = attr_sym(s->ints[ints++]); break;
 			}
 		expand_let(e, arg->name, v);
 	}
 }
 
-/* y, or y0, y1, ...; the same of cotangents. value(k): of result k. */
-static void bind_results(Eval *e, Arena *a, const UserOp *op, const char *name, const Val *value)
+void userop_bind_results(Eval *e, Arena *a, const UserOp *op, const char *name, const Val *value)
 {
 	if (op->nout == 1)
 		expand_let(e, name, value[0]);
 	for (uint32_t k = 0; k < op->nout && op->nout > 1; k++)
 		expand_let(e, name_of(a, name, k), value[k]);
+}
+
+void userop_bind_tangents(Eval *e, Arena *a, const UserOp *op, const Val *value)
+{
+	for (uint32_t k = 0; k < op->schema.narg; k++)
+		if (op->schema.arg[k].kind == ARG_tensor)
+			expand_let(e, arena_printf(a, "t_%s", op->schema.arg[k].name), *value++);
+}
+
+/* "y", "y0", "y1", ... */
+static bool is_numbered(const char *name, char letter)
+{
+	return name[0] == letter && name[1 + strspn(name + 1, "0123456789")] == 0;
+}
+
+const char *userop_name_taken(const char *name)
+{
+	static const char *const word[] = {"true", "false", "none", "inf", "nan"};
+	if (is_numbered(name, 'y'))
+		return "rules of derivatives call a result so";
+	if (is_numbered(name, 'g'))
+		return "rules of derivatives call a cotangent so";
+	if (!strncmp(name, "t_", 2))
+		return "rules of derivatives call tangents so";
+	for (size_t k = 0; k < sizeof word / sizeof *word; k++)
+		if (!strcmp(name, word[k]))
+			return "it is a word of the language of rules";
+	return dtype_parse(name, (uint32_t)strlen(name)) != DT_none ? "rules of derivatives call a dtype so" : NULL;
+}
+
+const char *userop_rule_value(const char *text)
+{
+	const char *p = strrchr(text, ';');
+	p = p ? p + 1 : text;
+	return p + strspn(p, " \t\n");
 }
 
 static Val *values(Arena *a, uint32_t n)
@@ -163,36 +193,62 @@ static bool refuse(Ctx *ctx, const UserOp *op, const char *rule, const Eval *e)
 /* want: how many results, of which one may be without brackets. */
 static bool check_rule(Ctx *ctx, const UserOp *op, const char *rule, const char *text, uint32_t want, Eval *e)
 {
-	Val *any = values(ctx->arena, op->nout);
+	bool vjp = !strcmp(rule, "vjp");
+	Val *any = values(ctx->arena, op->nout + op->nin);
 	e->p = text;
-	bind_arguments(e, op, (Node){0});
-	bind_results(e, ctx->arena, op, "y", any);
-	if (!strcmp(rule, "vjp"))
-		bind_results(e, ctx->arena, op, "g", any);
-	for (uint32_t k = 0; k < op->schema.narg && !strcmp(rule, "jvp"); k++)
-		if (op->schema.arg[k].kind == ARG_tensor)
-			expand_let(e, arena_printf(ctx->arena, "t_%s", op->schema.arg[k].name), (Val){.kind = VAL_any});
-	const char *open = strrchr(text, ';');
-	open = open ? open + 1 : text;
-	open += strspn(open, " \t\n");
+	userop_bind_arguments(e, op, NULL, NULL);
+	userop_bind_results(e, ctx->arena, op, "y", any);
+	if (vjp)
+		userop_bind_results(e, ctx->arena, op, "g", any);
+	else
+		userop_bind_tangents(e, ctx->arena, op, any);
 	Val v = expand_program(e);
 	if (e->err)
 		return refuse(ctx, op, rule, e);
-	bool list = *open == '[';
-	if (list ? v.n != want : want != 1 || !strcmp(rule, "vjp"))
+	bool list = *userop_rule_value(text) == '[';
+	if (list ? v.n != want : want != 1 || vjp)
 		return ctx_error(ctx, "user operator", "%s: .%s: expected a list of %u, one for each %s", op->name, rule, want,
-				 strcmp(rule, "vjp") ? "result" : "tensor among the arguments");
+				 vjp ? "tensor among the arguments" : "result");
+	return true;
+}
+
+static bool check_names(Ctx *ctx, const UserOp *op)
+{
+	for (uint32_t k = 0; k < op->schema.narg; k++) {
+		const char *name = op->schema.arg[k].name, *why = userop_name_taken(name);
+		if (why)
+			return ctx_error(ctx, "user operator", "%s: an argument of an operator with rules of derivatives cannot be called %s: %s",
+					 op->name, name, why);
+	}
+	return true;
+}
+
+/* With types and scalars that it may be called with. */
+static bool check_linear(Ctx *ctx, const UserOp *op, const UserOp *const *userop, uint32_t n)
+{
+	Ir *ir = ir_new(ctx);
+	for (uint32_t k = 0; k < n; k++)
+		array_push(ctx->arena, &ir->userop, userop[k]);
+	for (int vjp = 0; vjp < 2; vjp++) {
+		const char *why = (vjp ? op->def.vjp : op->def.jvp) ? userop_nonlinear_sample(ir, op, vjp) : NULL;
+		if (why)
+			return ctx_error(ctx, "user operator", "%s", why);
+	}
 	return true;
 }
 
 bool userop_check_rules(Ctx *ctx, const UserOp *op, const UserOp *const *userop, uint32_t n)
 {
 	const WeftOpDef *def = &op->def;
+	if (!def->vjp && !def->jvp)
+		return true;
 	if (op->nout * 2 + op->schema.narg + op->nin > 4 * MAX_ARGS)
 		return ctx_error(ctx, "user operator", "%s: too many arguments and results for rules", op->name);
+	TRY(check_names(ctx, op));
 	Eval vjp = {.user = true, .userop = userop, .nuserop = n}, jvp = vjp;
 	TRY(!def->vjp || check_rule(ctx, op, "vjp", def->vjp, op->nin, &vjp));
-	return !def->jvp || check_rule(ctx, op, "jvp", def->jvp, op->nout, &jvp);
+	TRY(!def->jvp || check_rule(ctx, op, "jvp", def->jvp, op->nout, &jvp));
+	return check_linear(ctx, op, userop, n);
 }
 
 /* ---- when a call is derived ---- */
@@ -201,12 +257,29 @@ static Eval begin(Build *b, const UserOp *op, Node n, const char *text)
 {
 	Arena *scratch = b->g->ir->ctx->scratch;
 	Val *y = values(scratch, op->nout);
+	Node *in = ARENA_ARRAY(scratch, Node, op->nin + 1);
+	UserScalars scalars = userop_scalars(b->g, n);
 	Eval e = {.b = b, .p = text, .user = true};
-	bind_arguments(&e, op, n);
+	for (uint32_t k = 0; k < op->nin; k++)
+		in[k] = node_in(b->g, n, k);
+	userop_bind_arguments(&e, op, in, &scalars);
 	for (uint32_t k = 0; k < op->nout; k++)
 		y[k] = (Val){.kind = VAL_node, .node = b_get(b, n, k)};
-	bind_results(&e, scratch, op, "y", y);
+	userop_bind_results(&e, scratch, op, "y", y);
 	return e;
+}
+
+/* Types of the call are known now, and so is whether the rule is linear. */
+static bool is_linear(Build *b, const UserOp *op, Node n, bool vjp)
+{
+	TypeId *type = ARENA_ARRAY(b->g->ir->ctx->scratch, TypeId, op->nin + op->nout);
+	UserScalars scalars = userop_scalars(b->g, n);
+	for (uint32_t k = 0; k < op->nin; k++)
+		type[k] = node_type_id(b->g, node_in(b->g, n, k));
+	for (uint32_t k = 0; k < op->nout; k++)
+		type[op->nin + k] = node_result_type(b->g, n, k);
+	const char *why = userop_nonlinear(b->g->ir, op, vjp, type, &scalars);
+	return !why || b_error(b, "%s", why).i;
 }
 
 /* False after b_error. */
@@ -235,6 +308,7 @@ bool userop_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 	uint32_t errors = b->g->ir->ctx->nerror;
 	if (!op || !op->def.vjp)
 		return b_error(b, "the user operator %s has no derivative: its definition has no .vjp (weft_op.h)", node_str(b->g, n, "op")).i;
+	TRY(is_linear(b, op, n, true));
 	Arena *scratch = b->g->ir->ctx->scratch;
 	Eval e = begin(b, op, n, op->def.vjp);
 	Val *c = values(scratch, op->nout);
@@ -242,7 +316,7 @@ bool userop_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 		TypeId type = node_result_type(b->g, n, k);
 		c[k] = (Val){.kind = VAL_node, .node = ct[k].i ? ct[k] : b_zeros(b, type)};
 	}
-	bind_results(&e, scratch, op, "g", c);
+	userop_bind_results(&e, scratch, op, "g", c);
 	Val v = expand_program(&e);
 	if (!e.err && v.kind == VAL_attr && !op->nin)
 		return true;
@@ -260,17 +334,17 @@ bool userop_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 bool userop_jvp(Build *b, Node n, const Node *t, Node *ty)
 {
 	const UserOp *op = userop_of(b->g, n);
-	uint32_t errors = b->g->ir->ctx->nerror, at = 0;
+	uint32_t errors = b->g->ir->ctx->nerror;
+	TRY(is_linear(b, op, n, false));
 	Arena *scratch = b->g->ir->ctx->scratch;
+	Val *tangent = values(scratch, op->nin);
 	Eval e = begin(b, op, n, op->def.jvp);
-	for (uint32_t k = 0; k < op->schema.narg; k++) {
-		if (op->schema.arg[k].kind != ARG_tensor)
-			continue;
-		Node x = node_in(b->g, n, at), tx = t[at++];
-		bool none = !tx.i && !dtype_is_inexact(node_dtype(b->g, x));
-		expand_let(&e, arena_printf(scratch, "t_%s", op->schema.arg[k].name),
-			   none ? (Val){.kind = VAL_none} : (Val){.kind = VAL_node, .node = tx.i ? tx : b_zeros_like(b, x)});
+	for (uint32_t k = 0; k < op->nin; k++) {
+		Node x = node_in(b->g, n, k);
+		bool none = !t[k].i && !dtype_is_inexact(node_dtype(b->g, x));
+		tangent[k] = none ? (Val){.kind = VAL_none} : (Val){.kind = VAL_node, .node = t[k].i ? t[k] : b_zeros_like(b, x)};
 	}
+	userop_bind_tangents(&e, scratch, op, tangent);
 	Val v = expand_program(&e);
 	if (!done(b, op, "jvp", &e, errors))
 		return false;

@@ -54,7 +54,7 @@ static void refused(WeftOpDef def, const char *why)
 {
 	Weft *w = weft_new();
 	if (weft_op_register(w, &def))
-		fail_msg("%s, %s: registered", def.schema, def.types);
+		fail_msg("%s, %s: registered with %s, %s", def.schema, def.types, def.vjp ? def.vjp : "", def.jvp ? def.jvp : "");
 	if (weft_nmessages(w) != 1 || !strstr(weft_message(w, 0).text, why))
 		fail_msg("%s, %s: expected \"%s\", got %s", def.schema, def.types, why, weft_messages(w));
 	weft_free(w);
@@ -105,6 +105,161 @@ static void test_rules(void **state)
 	WeftOpDef def = good;
 	def.vjp = "a = scale * g; [a + 0 * test::shift(g, n=n, list=[1, 2], off=true)]";
 	def.jvp = "[t_x]";
+	assert_true(weft_op_register(w, &def));
+	weft_free(w);
+}
+
+/* ---- rules that are no derivatives ---- */
+
+/* Of f32[a, b], f32[b] -> f32[a, b], i64[a] with scalars of every kind. */
+static WeftOpDef two_operands(const char *vjp, const char *jvp)
+{
+	WeftOpDef def = good;
+	def.schema = "test::two(Tensor x, Tensor w, int n=2, int[] dims=[0], bool flag=False, float s=0.0) -> (Tensor, Tensor)";
+	def.types = "f32[a, b], f32[b] -> f32[a, b], i64[a]";
+	def.work_bytes = NULL;
+	def.vjp = vjp;
+	def.jvp = jvp;
+	return def;
+}
+
+static void nonlinear(const char *vjp, const char *jvp, const char *why)
+{
+	refused(two_operands(vjp, jvp), why);
+}
+
+static void linear(const char *vjp, const char *jvp)
+{
+	WeftOpDef def = two_operands(vjp, jvp);
+	Weft *w = weft_new();
+	if (!weft_op_register(w, &def))
+		fail_msg("%s / %s: %s", vjp ? vjp : "", jvp ? jvp : "", weft_messages(w));
+	weft_free(w);
+}
+
+static void test_nonlinear(void **state)
+{
+	(void)state;
+	nonlinear("[g0 * g0, none]", NULL, "test::two: .vjp: \"g0 * g0\" is not linear in cotangents");
+	nonlinear("[x, none]", NULL, "test::two: .vjp: \"x\" does not depend on, and so is not linear in, cotangents");
+	nonlinear("[none, w]", NULL, "\"w\" does not depend on");
+	nonlinear("[g0 + 1, none]", NULL, "\"g0 + 1\" is not linear in cotangents");
+	nonlinear("[g0 * x - x, none]", NULL, "\"g0 * x - x\" is not linear");
+	nonlinear("[x / g0, none]", NULL, "\"x / g0\" is not linear");
+	nonlinear("[1 / (g0 + x * g0), none]", NULL, "\"1 / (g0 + x * g0)\" is not linear");
+	nonlinear("[-exp( g0 ), none]", NULL, "\"exp( g0 )\" is not linear");
+	nonlinear("[relu(g0), none]", NULL, "\"relu(g0)\" is not linear");
+	nonlinear("[remainder(g0, 2), none]", NULL, "is not linear");
+	nonlinear("[where.self(g0 > 0, x, y0), none]", NULL, "\"g0 > 0\" is not linear");
+	nonlinear("[select(x > 0, g0, 1), none]", NULL, "is not linear");
+	nonlinear("[clamp(g0, 0, 1), none]", NULL, "is not linear");
+	nonlinear("h = g0 * y0; [mul(h, h), none]", NULL, "\"mul(h, h)\" is not linear");
+	nonlinear("[matmul(g0, matmul(permute(x, [1, 0]), g0)), none]", NULL, "is not linear");
+	nonlinear("[g0, amax(g0, [0])]", NULL, "\"amax(g0, [0])\" is not linear");
+	nonlinear("[softmax.int(g0, 1), none]", NULL, "\"softmax.int(g0, 1)\" is not linear");
+	nonlinear("[test::two(g0 * g0, w, n, dims, flag, s), none]", NULL, "\"g0 * g0\" is not linear");
+	nonlinear("[0, g0]", NULL, "expected tensors only in a list");
+	nonlinear("[0, 1]", NULL, "\"0\" is a number: expected a tensor or none");
+	nonlinear("[ones_like(x), none]", NULL, "\"ones_like(x)\" does not depend on");
+	nonlinear(NULL, "[t_x * t_w, none]", "test::two: .jvp: \"t_x * t_w\" is not linear in tangents");
+	nonlinear(NULL, "[t_x * w + x, none]", "\"t_x * w + x\" is not linear in tangents");
+	nonlinear(NULL, "[y0, none]", "\"y0\" does not depend on");
+	WeftOpDef one = good;
+	one.vjp = "[g * g]";
+	refused(one, "test::shift: .vjp: \"g * g\" is not linear in the cotangent g");
+	one.vjp = "[x]";
+	refused(one, "\"x\" does not depend on, and so is not linear in, the cotangent g");
+	one.vjp = NULL;
+	one.jvp = "abs(t_x)";
+	refused(one, "test::shift: .jvp: \"abs(t_x)\" is not linear in tangents");
+	one.jvp = "x";
+	refused(one, "test::shift: .jvp: \"x\" does not depend on");
+	one.jvp = "1";
+	refused(one, "test::shift: .jvp: \"1\" is a number");
+}
+
+static void test_linear(void **state)
+{
+	(void)state;
+	linear("[none, none]", "[none, none]");
+	linear("[g0, sum.dim_IntList(g0, [0])]", "[t_x, none]");
+	linear("[g0 * exp(x) / (y0 * y0 + 1), sum.dim_IntList(g0 * x, dims)]", "[t_x * w + x * t_w, none]");
+	linear("[s * g0 + n * (g0 - 2 * g0), none]", "[s * (t_x - x * t_w), none]");
+	linear("[select(x > 0, g0, 0), zeros_like(w)]", "[where.self(x > 0, t_x, zeros_like(x)), none]");
+	linear("[select(x > 0, g0 * x, 0.5 * g0), none]", NULL);
+	linear("[permute(permute(g0, [1, 0]) * 2, [1, 0]), mean.dim(g0, [0])]", NULL);
+	linear("[matmul(matmul(g0, permute(x, [1, 0])), x), none]", NULL);
+	linear("[cumsum(flip(g0, [0]), 0), sum(g0) * w]", NULL);
+	linear("[masked_fill.Scalar(g0, x > 1, 0), none]", NULL);
+	linear("[roll(g0, [1], [0]) + cat([g0, g0 * 0], 0) * 0 + g0, none]", NULL);
+	linear("[index_select(g0, 0, argsort(sum.dim_IntList(x, [1]), 0)), none]", NULL);
+	linear("[g0 - g0, none]", "[linalg_solve_triangular(matmul(x, permute(x, [1, 0])), t_x, upper=true), none]");
+	linear("[linalg_solve(matmul(x, permute(x, [1, 0])), g0), none]", NULL);
+	linear("h = test::two(g0, w, n, dims, flag, s); [get(h, 0) * x, none]", NULL);
+}
+
+/* What can be told of a call only, here of one with three dimensions, is told there. */
+static void test_nonlinear_call(void **state)
+{
+	(void)state;
+	WeftOpDef def = good;
+	def.schema = "test::any(Tensor x) -> Tensor";
+	def.types = "f32[...] -> f32[...]";
+	def.work_bytes = NULL;
+	def.vjp = "h = permute(g, [2, 1, 0]); [permute(h * h, [2, 1, 0])]";
+	def.jvp = "h = permute(t_x, [2, 1, 0]); permute(h + 1, [2, 1, 0])";
+	Weft *w = weft_new();
+	assert_true(weft_op_register(w, &def));
+	WeftGraph *g = weft_parse(w, "graph @f(%x: f32[2, 3, 4]) {\n  %c = call([%x], op=\"test::any\", ints=[], floats=[])\n  %y = get(%c, "
+	                             "index=0)\n  return %y\n}\n", "f");
+	assert_non_null(g);
+	assert_null(weft_vjp(w, g, NULL));
+	assert_int_equal(weft_nmessages(w), 1);
+	assert_non_null(strstr(weft_messages(w), "test::any: .vjp: \"h * h\" is not linear in the cotangent g"));
+	assert_null(weft_jvp(w, g, NULL));
+	assert_int_equal(weft_nmessages(w), 2);
+	assert_non_null(strstr(weft_messages(w), "test::any: .jvp: \"h + 1\" is not linear in tangents"));
+	weft_free(w);
+}
+
+static void refused_name(const char *name, const char *why)
+{
+	char schema[200];
+	WeftOpDef def = good;
+	snprintf(schema, sizeof schema, "a::b(Tensor x, Tensor %s) -> Tensor", name);
+	def.schema = schema;
+	def.types = "f32[a], f32[a] -> f32[a]";
+	def.work_bytes = NULL;
+	Weft *w = weft_new();
+	if (!weft_op_register(w, &def)) /* without rules nothing is shadowed */
+		fail_msg("%s: %s", name, weft_messages(w));
+	weft_free(w);
+	def.vjp = "[none, none]";
+	refused(def, why);
+	def.vjp = NULL;
+	def.jvp = "none";
+	refused(def, why);
+}
+
+static void test_names(void **state)
+{
+	(void)state;
+	refused_name("y", "a::b: an argument of an operator with rules of derivatives cannot be called y: rules of derivatives call a result so");
+	refused_name("y0", "cannot be called y0: rules of derivatives call a result so");
+	refused_name("y17", "cannot be called y17");
+	refused_name("g", "cannot be called g: rules of derivatives call a cotangent so");
+	refused_name("g1", "cannot be called g1");
+	refused_name("t_x", "cannot be called t_x: rules of derivatives call tangents so");
+	refused_name("t_", "cannot be called t_: rules of derivatives call tangents so");
+	refused_name("inf", "cannot be called inf: it is a word of the language of rules");
+	refused_name("none", "cannot be called none");
+	refused_name("f32", "cannot be called f32: rules of derivatives call a dtype so");
+	WeftOpDef def = good;
+	def.schema = "a::b(Tensor yes, Tensor g_, int t, float gain) -> Tensor";
+	def.types = "f32[a], f32[a] -> f32[a]";
+	def.work_bytes = NULL;
+	def.vjp = "[g, gain * g]";
+	Weft *w = weft_new();
 	assert_true(weft_op_register(w, &def));
 	weft_free(w);
 }
@@ -400,6 +555,8 @@ int main(void)
 		cmocka_unit_test(test_definitions), cmocka_unit_test(test_twice), cmocka_unit_test(test_misfits),
 		cmocka_unit_test(test_run),         cmocka_unit_test(test_no_function), cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_mutants),     cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_nonlinear),   cmocka_unit_test(test_linear),      cmocka_unit_test(test_names),
+		cmocka_unit_test(test_nonlinear_call),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -243,6 +243,23 @@ static bool add_call(Scope *s, const json_t *node, Call *c)
 
 /* ---- in-place operators ---- */
 
+/* The operands, with a key of random numbers for those that draw: the call's own comes when the graph has been read. */
+static Node *operands_with_key(Scope *s, const Call *c)
+{
+	const Schema *schema = op_schema(c->op);
+	Node *in = arena_dup(s->st->im->ctx->scratch, c->in.data, c->in.n * sizeof *in);
+	uint32_t at = 0;
+	for (uint32_t k = 0; k < schema->narg; k++) {
+		if (schema->arg[k].kind == ARG_tensor && !in[at].i && !strcmp(schema->arg[k].name, "rng"))
+			in[at] = b_iota(&s->b, DT_u64, sym_int(s->st->im->syms, 2));
+		int64_t several = schema->arg[k].kind == ARG_tensor;
+		if (schema->arg[k].kind == ARG_tensors)
+			sym_is_const(s->st->im->syms, c->attr[k].s, &several);
+		at += (uint32_t)several;
+	}
+	return in;
+}
+
 /* The dtype of what a call means: its expansion is built to see, and goes again. */
 static DType expanded_dtype(Scope *s, const Call *c, DType otherwise)
 {
@@ -251,7 +268,7 @@ static DType expanded_dtype(Scope *s, const Call *c, DType otherwise)
 	if (op_kind(c->op) != OP_COMPOSITE || op_info(c->op)->infer)
 		return otherwise;
 	AttrId attr = ir_attrs(s->st->im->ir, op_schema(c->op)->narg, c->attr);
-	Node n = op_expand(&s->b, c->op, c->in.data, c->in.n, attr);
+	Node n = op_expand(&s->b, c->op, operands_with_key(s, c), c->in.n, attr);
 	DType d = n.i ? node_dtype(g, n) : otherwise;
 	while (g->last.i != last.i)
 		graph_erase(g, g->last);

@@ -170,6 +170,24 @@ class Derived(nn.Module):
         return x[: y.shape[0]] + y, torch.cat([x, z]), z.view(-1, 3) * x.shape[0]
 
 
+class Random(nn.Module):
+    """What draws in place: whole values, parts of them, into a tensor that is given; what is overwritten has no gradient."""
+
+    def forward(s, x):
+        f = nn.functional
+        a = f.dropout(x + 0, 0.25, True, True)
+        b = x * x.new_empty((x.shape[0], 1)).bernoulli_(0.75).div_(0.75)
+        c = f.gumbel_softmax(x, 0.5, hard=True)
+        d = x * 2
+        d[1:3].uniform_(-1, 3)
+        d[3:, 1].normal_(2, 0.5)
+        e = x + torch.bernoulli(x.sigmoid(), out=torch.empty_like(x)) + torch.normal(x.detach(), 2.0, out=torch.empty_like(x))
+        g = torch.empty(x.shape, dtype=torch.int32).random_(9) + torch.empty_like(x, dtype=torch.bool).bernoulli_(0.5)
+        h = f.rrelu(x - 1, 0.25, 0.5, True, True) + f.feature_alpha_dropout(x * 1, 0.5, True, True)
+        k = torch.empty_like(x).geometric_(0.5) * torch.empty_like(x).cauchy_(1, 2) * torch.empty_like(x).log_normal_(0, 0.5)
+        return a, b, c, d, e, g, h, x.clone().exponential_(2) + k
+
+
 class Norms(nn.Module):
     """Statistics: kept, not kept, with a weight and without, per sample."""
 
@@ -388,6 +406,8 @@ def main():
     make("flags", Flags(), (r(7), r(3)), ({0: Dim("n", min=2, max=20)}, {0: Dim("m", min=2, max=9)}))
     make("tangle", Tangle(), (r(3),))
     make("divided", Divided(), (r(12, 4),), ({0: Dim.AUTO},))
+    if not sys.argv[2:] or "random" in sys.argv[2:]: # PyTorch's numbers are others
+        save("import/random", export(Random(), (r(6, 4),), dynamic_shapes=({0: Dim("n", min=5, max=50)},)), True)
     make("half_norms", HalfNorms(), (r(4, 3, 50).bfloat16() + 9,), train=True)
 
 

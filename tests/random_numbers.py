@@ -9,7 +9,8 @@ import tempfile
 from tensor_file import read_tensors, read_types, write_tensors
 
 weft, BACKENDS = sys.argv[1], ["interp", "loops", *sys.argv[2:]]
-bad = 0
+IN_PLACE = pathlib.Path(__file__).parent / "data/import/random.pt2"
+bad, seen = 0, {}
 LOW = 0xFFFFFFFF
 DROPOUT = """graph @dropout(%x: f32[N, 8]) where 1 <= N {
   %y = aten.dropout(%x, p=0.25, train=true) : f32[N, 8]
@@ -25,7 +26,15 @@ SAMPLES = """graph @samples(%x: f32[50, 80]) {
   %i = aten.randint_like.low_dtype(%x, low=-4, high=6) : f32[50, 80]
   %g = aten.geometric(%x, p=0.5) : f32[50, 80]
   %p = aten.randperm(n=1000) : i64[1000]
-  return %u, %n, %e, %b, %i, %g, %p
+  %v = aten.uniform(%x, from=-1.0, to=3.0) : f32[50, 80]
+  %m = aten.normal_functional(%x, mean=2.0, std=0.5) : f32[50, 80]
+  %l = aten.log_normal(%x, mean=0.0, std=0.5) : f32[50, 80]
+  %r = aten.random.from(%x, from=-3, to=7) : f32[50, 80]
+  %k = aten.random.to(%x, to=9) : f32[50, 80]
+  %t = aten.full_like(%x, fill_value=0.3) : f32[50, 80]
+  %c = aten.bernoulli.Tensor(%x, %t) : f32[50, 80]
+  %w = aten.cauchy(%x, median=1.0, sigma=2.0) : f32[50, 80]
+  return %u, %n, %e, %b, %i, %g, %p, %v, %m, %l, %r, %k, %c, %w
 }
 """
 SCAN = """graph @rounds(%x: f32[4, 8]) {
@@ -181,13 +190,19 @@ def weights(backend):
 def moments():
     """Means within 5 deviations of a mean of 4,000, and what is certain. The seed is fixed: this cannot fail by chance."""
     y = run(SAMPLES, {"x.0": ones(50, 80)}, "--backend", "interp", "--seed", 1)
-    wanted = {"u": (0.5, 1 / math.sqrt(12)), "n": (0, 1), "e": (0.5, 0.5), "b": (0.3, math.sqrt(0.21)), "i": (0.5, math.sqrt(99 / 12)), "g": (2, math.sqrt(2))}
-    for k, (name, (mean, deviation)) in enumerate(wanted.items()):
-        v = y[f"y.{k}"]
+    wanted = {"u": (0.5, 1 / math.sqrt(12)), "n": (0, 1), "e": (0.5, 0.5), "b": (0.3, math.sqrt(0.21)), "i": (0.5, math.sqrt(99 / 12)), "g": (2, math.sqrt(2)),
+              "v": (1, 4 / math.sqrt(12)), "m": (2, 0.5), "l": (math.exp(0.125), math.sqrt(math.exp(0.5) - math.exp(0.25))),
+              "r": (1.5, math.sqrt(99 / 12)), "k": (4, math.sqrt(80 / 12)), "c": (0.3, math.sqrt(0.21))}
+    for name, (mean, deviation) in wanted.items():
+        v = y[f"y.{'unebigpvmlrkcw'.index(name)}"]
         m = sum(v) / len(v)
         d = math.sqrt(sum((a - m) ** 2 for a in v) / len(v))
         if abs(m - mean) > 5 * deviation / math.sqrt(len(v)) or abs(d - deviation) > 0.1 * deviation:
             say(f"{name}: mean {m} and deviation {d}, expected {mean} and {deviation}")
+    for below, part in ((-1, 0.25), (1, 0.5), (3, 0.75)): # quartiles: there is no mean
+        n = sum(v < below for v in y["y.13"])
+        if abs(n - 4000 * part) > 5 * math.sqrt(4000 * part * (1 - part)):
+            say(f"cauchy: {n} of 4000 below {below}")
     if list(y["y.0"]) != uniform((1, 0), 0, 4000):
         say("rand_like: other numbers than 24 bits")
     tenth = [0] * 10
@@ -197,6 +212,47 @@ def moments():
         say(f"rand_like: tenths {tenth}")
     if sorted(set(y["y.4"])) != list(range(-4, 6)) or sorted(y["y.6"]) != list(range(1000)):
         say("randint: not all of the range, or randperm: no permutation")
+    if sorted(set(y["y.10"])) != list(range(-3, 7)) or sorted(set(y["y.11"])) != list(range(9)):
+        say("random_: not all of the range")
+
+
+def gradient(backend, x, result):
+    """Of the sum of one result of the model that draws in place."""
+    given = {"x.0": ("f", [6, 4], x)} | {f"ct.{k}": ("f", [6, 4], [float(k == result)] * 24) for k in (0, 1, 2, 3, 4, 6, 7)}
+    write_tensors(here / "in.safetensors", given)
+    command("run", IN_PLACE, "--mode", "vjp", "--seed", 8, "--backend", backend, "--inputs", here / "in.safetensors", "--outputs", here / "out.safetensors")
+    return list(read_tensors(here / "out.safetensors")["g.0"])
+
+
+def in_place(backend):
+    """What is drawn in place is what the operator of that name draws; the gradient knows it, and what is overwritten has none."""
+    x, key = [k / 8 - 1.25 for k in range(24)], (8, 0)
+    write_tensors(here / "in.safetensors", {"x.0": ("f", [6, 4], x)})
+    command("run", IN_PLACE, "--seed", 8, "--backend", backend, "--inputs", here / "in.safetensors", "--outputs", here / "out.safetensors")
+    y = {k: list(v) for k, v in read_tensors(here / "out.safetensors").items()}
+    if seen.setdefault("in place", y) != y:
+        say(f"{backend}: in place: not the bits of {BACKENDS[0]}")
+    kept, rows = keeps(key, 0, 24, 0.25), keeps(key, 1, 6, 0.25)
+    wanted = {0: [m / 0.75 for m in kept], 1: [rows[k // 4] / 0.75 for k in range(24)],
+              3: [2.0 * (not (4 <= k < 12 or (k >= 12 and k % 4 == 1))) for k in range(24)], 4: [1.0] * 24, 7: [0.0] * 24}
+    for k, want in wanted.items():
+        got = gradient(backend, x, k)
+        if any(abs(a - b) > 1e-6 for a, b in zip(got, want, strict=True)):
+            say(f"{backend}: in place, gradient of result {k}: {got}, expected {want}")
+        if k < 2 and any(abs(a - b * c) > 1e-6 for a, b, c in zip(y[f"y.{k}"], x, want, strict=True)):
+            say(f"{backend}: in place, result {k}: {y[f'y.{k}']}")
+    if any(abs(a - 4 * u + 1) > 1e-6 for a, u in zip(y["y.3"][4:12], uniform(key, 3, 8), strict=True)):
+        say(f"{backend}: uniform_ of a part: {y['y.3']}")
+    slope = gradient(backend, x, 6)
+    drawn = [0.25 * u + 0.25 for u in uniform(key, 9, 24)]
+    features = keeps(key, 10, 24, 0.5) # one per row and channel, which here are the elements
+    alpha = 1.7580993408473766
+    scale = 1 / math.sqrt((alpha * alpha * 0.5 + 1) * 0.5)
+    for v, u, keep, g in zip(x, drawn, features, slope, strict=True):
+        if abs(g - (u if v <= 1 else 1) - scale * keep) > 1e-5:
+            say(f"{backend}: rrelu_ and feature_alpha_dropout_: gradient {g} at {v}")
+    if any(sum(y["y.2"][4 * k:4 * k + 4]) != 1 or max(y["y.2"][4 * k:4 * k + 4]) != 1 for k in range(6)):
+        say(f"{backend}: gumbel_softmax: {y['y.2']}")
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -210,6 +266,7 @@ with tempfile.TemporaryDirectory() as folder:
         loops(name)
         transforms(name)
         weights(name)
+        in_place(name)
     (here / "m.ir").write_text(DROPOUT)
     write_tensors(here / "in.safetensors", {"vx.0": ones(2, 3, 8)})
     p = subprocess.run([weft, "run", here / "m.ir", "--mode", "vmap", "--inputs", here / "in.safetensors", "--outputs", here / "o.safetensors"],

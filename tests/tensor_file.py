@@ -3,7 +3,7 @@ import array
 import json
 import re
 
-TYPES = {"f": "F32", "d": "F64", "q": "I64", "Q": "U64", "b": "BOOL"}
+TYPES = {"f": "F32", "d": "F64", "i": "I32", "q": "I64", "Q": "U64", "b": "BOOL"}
 
 
 def write_tensors(path, tensors, metadata=None):

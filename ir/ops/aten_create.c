@@ -78,6 +78,28 @@ OP(aten_empty_strided){
 	.sample = "size=[2, 3], stride=[3, 1]",
 };
 
+static Node build_empty_permuted(Build *b, Node n)
+{
+	uint32_t rank, len, seen = 0;
+	node_ints(b->g, n, "size", &rank);
+	const Sym *order = node_ints(b->g, n, "physical_layout", &len);
+	for (uint32_t k = 0; k < len && k < MAX_RANK; k++) {
+		int64_t d;
+		if (sym_is_const(b_syms(b), order[k], &d) && d >= 0 && d < rank)
+			seen |= 1u << d;
+	}
+	if (rank <= MAX_RANK && (len != rank || seen != (1u << rank) - 1))
+		return b_error(b, "physical_layout is no permutation of the %u dimensions", rank);
+	return build_zeros(b, n);
+}
+OP(aten_empty_permuted){
+	.schema = "aten.empty_permuted(SymInt[] size, int[] physical_layout, *, ScalarType? dtype=None, "
+		  "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+	.doc = "dimensions from the outermost in memory to the innermost, which says nothing of values",
+	.build = build_empty_permuted,
+	.sample = "size=[2, 3], physical_layout=[1, 0]; size=[], physical_layout=[]; size=[3], physical_layout=[0], dtype=i32",
+};
+
 static Node like(Build *b, Node n, double v)
 {
 	Node x = arg(b, n, "self");

@@ -397,7 +397,7 @@ static void test_imported(void **state)
 		"control/while_in_cond", "control/while_in_while", "control/refused/branch_unbounded", "sizes/uneven",
 		"control/refused/loop_integer", "import/in_place_views", "import/writes", "import/copies", "import/memory", "import/outputs",
 		"import/numbers", "import/derived", "import/norms", "import/weights", "import/complex", "import/bodies",
-		"import/idle", "import/calls", "import/half_norms", "import/divided", "import/items", "import/fractions", "import/operators", "import/flags",
+		"import/idle", "import/calls", "import/half_norms", "import/random", "import/divided", "import/items", "import/fractions", "import/operators", "import/flags",
 		"import/tangle",
 		"import/overlaps_expand", "import/overlaps_unfold", "import/overlaps_as_strided"};
 	Ctx *all = ctx_new();

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Models on which the compiler once was wrong, never ended or said nothing: defects.sh WEFT SOURCE_ROOT BACKEND. Skipped
-# (77) where ../shared/defects is not.
+# Models on which the compiler once was wrong, never ended or said nothing: defects.sh WEFT SOURCE_ROOT BACKEND. Those of
+# ../shared/defects3 forward and, where the reference has cotangents, by their gradients; tests/expected/defects3.txt lists what
+# fails. Skipped (77) where ../shared/defects is not.
 weft=$1
 defects=$2/../shared/defects
 backend=$3
@@ -29,5 +30,29 @@ for model in "$defects"/*.pt2 "$defects"/*.ir; do
 		echo "FAIL: $model takes inputs that its guards forbid: $(cat "$out/log")"
 		bad=1
 	fi
+done
+
+# compare MODE: what fails now against the list; a listed model that passes is a failure too.
+compare() {
+	where='^(all|compiled)$'
+	[ "$backend" = interp ] && where='^all$'
+	awk -v mode="$1" -v where="$where" '!/^#/ && $2 == mode && $3 ~ where { print $1 }' "$2/tests/expected/defects3.txt" |
+		LC_ALL=C sort >"$out/listed"
+	set -- "$1" "$2/../shared/defects3"
+	option=
+	[ "$1" = vjp ] && option='--mode vjp'
+	# shellcheck disable=SC2086 # no option is no word
+	"$weft" check "$2" -q --backend "$backend" --jobs 2 $option >"$out/log" 2>&1
+	grep -q ' passed' "$out/log" || { cat "$out/log"; return 1; }
+	sed -n 's|^FAIL .*/\([^/]*\)\.pt2.*|\1|p' "$out/log" | LC_ALL=C sort -u >"$out/failed"
+	cmp -s "$out/listed" "$out/failed" && return 0
+	echo "defects3, $1: - fails and is not listed, + passes and is to be removed from tests/expected/defects3.txt"
+	diff "$out/failed" "$out/listed" | sed -n 's/^< /- /p; s/^> /+ /p'
+	cat "$out/log"
+	return 1
+}
+
+for mode in forward vjp; do
+	[ ! -d "$2/../shared/defects3" ] || compare $mode "$2" || bad=1
 done
 exit $bad

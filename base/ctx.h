@@ -77,6 +77,9 @@ void ctx_rewind(Ctx *, CtxMark);
 /* All diagnostics, one per line: "where: error: text". */
 void ctx_print(const Ctx *, Text *);
 
+/* Of what can say no and leaves results unset then: whoever asks looks at the answer. */
+#define MUST_LOOK __attribute__((warn_unused_result))
+
 #define TRY(x)                                                                                     \
 	do {                                                                                       \
 		if (!(x))                                                                          \

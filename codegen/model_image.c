@@ -360,8 +360,8 @@ static uint64_t add_layout(Builder *b, const Layout *l, const char *stem, uint32
 	for (uint32_t d = 0; d < l->n; d++) {
 		w[d].axis = l->dim[d].axis;
 		w[d].divisor = l->dim[d].divisor;
-		sym_is_const(b->p->ir->syms, l->dim[d].extent, &w[d].extent);
-		sym_is_const(b->p->ir->syms, l->dim[d].padded, &w[d].padded);
+		w[d].extent = sym_const(b->p->ir->syms, l->dim[d].extent);
+		w[d].padded = sym_const(b->p->ir->syms, l->dim[d].padded);
 	}
 	return shared(b->im, &b->layouts, &layout_type, stem, k, w, l->n);
 }

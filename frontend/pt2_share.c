@@ -36,8 +36,7 @@ static bool room_of(Import *im, uint32_t k, Room *r)
 	if (!s->member)
 		return false;
 	uint64_t item = dtype_size(s->meta.dtype), numel = 1, last = 0;
-	int64_t offset = 0, size, stride;
-	sym_is_const(im->syms, s->meta.offset, &offset);
+	int64_t offset = sym_const_or(im->syms, s->meta.offset, 0), size, stride;
 	for (uint32_t d = 0; d < s->meta.rank; d++) {
 		if (!sym_is_const(im->syms, s->meta.size[d], &size) || size == 0 ||
 		    !sym_is_const(im->syms, s->meta.stride[d], &stride))

@@ -177,8 +177,7 @@ static Node masked_index(const Batch *v, Build *b, Node n, Node index, bool batc
 	bool exists = true;
 	Node *extent = ARENA_ARRAY(g->ir->ctx->scratch, Node, naxes + 1);
 	for (uint32_t k = 0; k < naxes; k++) {
-		int64_t a = 0;
-		sym_is_const(b_syms(b), axes[k], &a);
+		int64_t a = sym_const(b_syms(b), axes[k]);
 		Sym size = node_dim(g, x, (uint32_t)a);
 		exists &= sym_le(b_syms(b), b_int(b, 1), size) == YES;
 		extent[k] = b_unsqueeze(b, b_from_size(b, size), 0);

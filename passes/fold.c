@@ -246,7 +246,7 @@ static bool share_reshaped(Graph *g)
 		const Type *t = node_type(g, n);
 		int64_t *dim = ARENA_ARRAY(g->ir->ctx->arena, int64_t, t->n);
 		for (uint32_t k = 0; k < t->n; k++)
-			sym_is_const(g->ir->syms, t->dim[k], &dim[k]);
+			dim[k] = sym_const(g->ir->syms, t->dim[k]);
 		c.rank = t->n;
 		c.dim = dim;
 		c.view_of = node_const(g, x);

@@ -79,7 +79,7 @@ static ConstId constant_of(Ir *ir, const Type *t, Graph *recipe)
 	Const c = {.name = "", .dtype = t->dtype, .rank = t->n, .recipe = recipe, .bytes = dtype_size(t->dtype)};
 	int64_t *dim = ARENA_ARRAY(ir->ctx->arena, int64_t, t->n);
 	for (uint32_t k = 0; k < t->n; k++) {
-		sym_is_const(ir->syms, t->dim[k], &dim[k]);
+		dim[k] = sym_const(ir->syms, t->dim[k]);
 		c.bytes *= (uint64_t)dim[k];
 	}
 	c.dim = dim;

@@ -256,7 +256,7 @@ static Place place_of(const Layouts *w, const Kernel *k, Access of, Sym e)
 			found.fastest = p;
 			found.stride = 0;
 			if (sym_linear(t, there, var, &coef, &rest))
-				sym_is_const(t, coef, &found.stride);
+				found.stride = sym_const_or(t, coef, 0);
 		}
 	return found;
 }
@@ -268,7 +268,8 @@ static bool comes_before(Place a, Place b)
 
 /* The order of `to` in which its elements lie much as those of `from` at the same points: by the slowest dimension there that each belongs
  * to; what `from` lacks comes before its fastest one. False where that one is not in `to`: nothing is gained. */
-static bool order_like(Layouts *w, const Kernel *k, Access to, Access from, uint32_t *perm)
+MUST_LOOK static bool order_like(Layouts *w, const Kernel *k, Access to, Access from,
+				 uint32_t *perm)
 {
 	const uint32_t rank = buf_of(w->l, to.buf)->rank, last = buf_of(w->l, from.buf)->layout.n - 1;
 	Place at[MAX_RANK];

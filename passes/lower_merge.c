@@ -47,7 +47,7 @@ static Sym allocated(const Merge *m, const Buffer *b)
 }
 
 /* A kernel that copies all of a temporary tensor, as it lies in memory, to all of a result. */
-static bool copies_to_result(const Merge *m, const Kernel *k, BufId *from, BufId *to)
+MUST_LOOK static bool copies_to_result(const Merge *m, const Kernel *k, BufId *from, BufId *to)
 {
 	const Stage *st = &k->stage.data[0];
 	if (k->stage.n != 1 || st->kind != STAGE_MAP || st->result != RESULT_GLOBAL)

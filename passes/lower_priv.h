@@ -45,21 +45,21 @@ typedef struct {
 } StoredFirst;
 
 /* lower_stage.c: one kernel for a root; false when *first must become a root before. */
-bool lower_build_kernel(Lower *, Node root, Kernel **out, StoredFirst *first);
+MUST_LOOK bool lower_build_kernel(Lower *, Node root, Kernel **out, StoredFirst *first);
 
 /* lower_control.c: nodes that hold graphs. */
-bool lower_scan(Lower *, Node);
-bool lower_while(Lower *, Node);
-bool lower_cond(Lower *, Node);
+MUST_LOOK bool lower_scan(Lower *, Node);
+MUST_LOOK bool lower_while(Lower *, Node);
+MUST_LOOK bool lower_cond(Lower *, Node);
 /* A size that depends on data gets its value. */
-bool lower_to_size(Lower *, Node);
+MUST_LOOK bool lower_to_size(Lower *, Node);
 /* lower_call.c: user operators. */
-bool lower_call(Lower *, Node);
+MUST_LOOK bool lower_call(Lower *, Node);
 /* lower.c: groups, places and kernels of a whole graph whose input places are set; out[k]: where output k
  * goes. */
 void lower_init(Lower *, Graph *, Lower *parent, Lowered *, StepList *);
 void lower_place_constants(Lower *);
-bool lower_body_to(Lower *, NodePlace *out);
+MUST_LOOK bool lower_body_to(Lower *, NodePlace *out);
 /* The value read from an input: complex numbers as pairs of real ones. */
 Node lower_input(const Graph *, Node);
 void lower_push_kernel(Lower *, Kernel *);
@@ -74,7 +74,7 @@ bool lower_has_place(const Lower *, Node); /* stored by a kernel; results of sev
 bool lower_is_parent(const Lower *, Node);
 void lower_parent(Lower *, Node);
 /* Where in the place of n, which replaces parts of operand 0, operand 1 lies. False where data says it. */
-bool lower_update_place(Lower *, Node n, NodePlace *);
+MUST_LOOK bool lower_update_place(Lower *, Node n, NodePlace *);
 /* n is it with a dimension of 1 before the others; none. Its place, from that of n, which is not within a loop. */
 Node lower_one_of(const Lower *, Node n);
 NodePlace lower_place_of_one(const Lower *, NodePlace);

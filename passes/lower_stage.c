@@ -60,7 +60,8 @@ static bool uses_value_var(const Trace *t, Sym e)
 
 /* A stage runs once per outer point: its index may read root axes only. A reduction needs each dimension to
  * be an axis of its own, so that the other axes are free. */
-static bool outer_axes(const Trace *t, const Sym *idx, uint32_t rank, bool plain, uint64_t *mask)
+MUST_LOOK static bool outer_axes(const Trace *t, const Sym *idx, uint32_t rank, bool plain,
+				 uint64_t *mask)
 {
 	*mask = 0;
 	for (uint32_t k = 0; k < rank; k++) {
@@ -110,7 +111,8 @@ ReduceKind lower_combiner(Lower *s, Node n, const char *attr, DType d)
 
 /* The root's axes that the reduction does not depend on, when they match the reduced dimensions one to one:
  * then both run over the same variables and the row is shared (softmax, norms). */
-static bool share_inner(const Trace *t, uint64_t outer, const Sym *extent, uint32_t n, uint32_t *axis)
+MUST_LOOK static bool share_inner(const Trace *t, uint64_t outer, const Sym *extent, uint32_t n,
+				  uint32_t *axis)
 {
 	uint32_t m = 0;
 	for (uint32_t i = 0; i < t->nroot; i++) {
@@ -132,11 +134,8 @@ static void reduce_index(Trace *t, Node n, const Sym *idx, uint64_t outer, Stage
 	const Sym *dims = node_ints(g, n, "dims", &ndims);
 	bool reduced[MAX_RANK] = {false};
 	Sym extent[MAX_RANK];
-	for (uint32_t k = 0; k < ndims; k++) {
-		int64_t d;
-		sym_is_const(syms, dims[k], &d);
-		reduced[d] = true;
-	}
+	for (uint32_t k = 0; k < ndims; k++)
+		reduced[sym_const(syms, dims[k])] = true;
 	for (uint32_t k = 0; k < rank; k++)
 		if (reduced[k] && !sym_is(syms, node_dim(g, x, k), 1))
 			extent[m++] = node_dim(g, x, k);

@@ -124,9 +124,7 @@ static Node add_key(Graph *body, uint32_t at)
 static void one_more(Graph *g, Op op, Attr *attr, const char *list)
 {
 	Attr *count = &attr[op_arg_index(op, list)];
-	int64_t n = 0;
-	if (count->kind == ATTR_int)
-		sym_is_const(g->ir->syms, count->s, &n);
+	int64_t n = count->kind == ATTR_int ? sym_const_or(g->ir->syms, count->s, 0) : 0;
 	*count = attr_int(g->ir, n + 1);
 }
 

@@ -233,7 +233,7 @@ static json_t *arguments(Writer *w, Node n)
 			v = operand(w, arg, x);
 		} else if (arg->kind == ARG_tensors) {
 			int64_t count = 0;
-			sym_is_const(ir->syms, a->s, &count);
+			count = sym_const_or(ir->syms, a->s, 0);
 			left_out = false;
 			v = operands(w, n, in, (uint32_t)count);
 			in += (uint32_t)count;

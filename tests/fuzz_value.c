@@ -151,7 +151,7 @@ static Node new_constant(Fuzz *f, DType d, uint32_t rank, const Sym *dim, const 
 	Arena *a = f->ir->ctx->arena;
 	Tensor t = {.dtype = d, .rank = rank};
 	for (uint32_t k = 0; k < rank; k++)
-		sym_is_const(f->ir->syms, dim[k], &t.dim[k]);
+		t.dim[k] = sym_const(f->ir->syms, dim[k]);
 	t.data = arena_alloc(a, tensor_bytes(&t));
 	fill(&t, in, fuzz_below(f, 1u << 30));
 	ConstId c = ir_const(f->ir,

@@ -43,8 +43,10 @@ static Sym merged_offset(Sched *s, Sym offset, uint32_t a, uint32_t b, Sym m)
 	Sym coef, rest, unused;
 	if (!offset.i)
 		return offset;
-	sym_linear(s->syms, offset, s->var[a], &unused, &rest);
-	sym_linear(s->syms, rest, s->var[b], &coef, &rest);
+	if (!sym_linear(s->syms, offset, s->var[a], &unused, &rest) ||
+	    !sym_linear(s->syms, rest, s->var[b], &coef, &rest))
+		ctx_bug(s->ir->ctx, "kernel %s: axes are merged that an access takes apart",
+			s->k->name);
 	return sym_add(s->syms, rest, sym_mul(s->syms, coef, m));
 }
 

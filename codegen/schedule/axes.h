@@ -5,7 +5,7 @@
 #include "codegen/schedule/sched.h"
 
 /* a is contiguous after b in every access, and neither is used as a number. */
-bool axes_can_merge(const Sched *, uint32_t a, uint32_t b);
+MUST_LOOK bool axes_can_merge(const Sched *, uint32_t a, uint32_t b);
 /* A new axis that runs over both; the old ones are gone. Returns its number. */
 uint32_t axes_merge(Sched *, uint32_t a, uint32_t b);
 /* Merge outer axes that are contiguous in all accesses. */

@@ -95,7 +95,7 @@ static void put_arguments(Calling *k)
 			memcpy(&bits, floats++, sizeof bits);
 			put_int(k, bits);
 		} else if (s->arg[i].kind == ARG_ints) {
-			sym_is_const(k->l->ir->syms, *ints++, &n);
+			n = sym_const(k->l->ir->syms, *ints++);
 			t.rank = 1;
 			t.nvalue = (uint32_t)n;
 			put_int(k, n);

@@ -78,9 +78,8 @@ static void each_level(Chooser *c, Visit *visit)
 
 static bool is_large(const Lowered *l, const Buffer *b)
 {
-	int64_t numel = 0;
-	sym_is_const(l->ir->syms, layout_numel(l->ir, &b->layout), &numel);
-	return numel > LARGE / dtype_size(b->dtype);
+	return sym_const_or(l->ir->syms, layout_numel(l->ir, &b->layout), 0) >
+	       LARGE / dtype_size(b->dtype);
 }
 
 /* The choice that a load is about, NULL: none. */

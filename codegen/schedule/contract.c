@@ -33,11 +33,11 @@ static uint64_t bit(uint32_t axis)
 	return UINT64_C(1) << axis;
 }
 
-static Sym coef_of(const Sched *s, Sym offset, uint32_t axis)
+/* How far apart neighbours are at the sizes seen while exporting; 0 if that differs. */
+static int64_t distance(const Sched *s, Sym offset, uint32_t axis)
 {
-	Sym coef = sym_int(s->syms, 0);
-	sched_coef(s, offset, axis, &coef);
-	return coef;
+	Sym coef;
+	return sched_coef(s, offset, axis, &coef) ? sym_hint(s->syms, coef) : 0;
 }
 
 /* ---- axes ---- */
@@ -46,8 +46,8 @@ static Sym coef_of(const Sched *s, Sym offset, uint32_t axis)
 static void sort_axes(const Sched *s, Sym offset, uint32_t *axis, uint32_t n)
 {
 	for (uint32_t i = 1; i < n; i++)
-		for (uint32_t j = i; j > 0 && sym_hint(s->syms, coef_of(s, offset, axis[j])) >
-		                                      sym_hint(s->syms, coef_of(s, offset, axis[j - 1]));
+		for (uint32_t j = i;
+		     j > 0 && distance(s, offset, axis[j]) > distance(s, offset, axis[j - 1]);
 		     j--) {
 			uint32_t t = axis[j];
 			axis[j] = axis[j - 1];
@@ -107,8 +107,6 @@ static const char *find_axes(const Sched *s, Kx *a, Kx *b, ContractAxes *x)
 	*x = (ContractAxes){.n = vector_axis(s, shape_columns(&s->shape))};
 	*a = s->shape.a;
 	*b = s->shape.b;
-	if (!contract_linear(s, s->offset[a->i]))
-		return "operand a is read at an index that is not linear";
 	if (x->n == NO_AXIS) {
 		*a = s->shape.b;
 		*b = s->shape.a;
@@ -120,6 +118,8 @@ static const char *find_axes(const Sched *s, Kx *a, Kx *b, ContractAxes *x)
 		return "no operand has a column of its own";
 	if (!st->nred)
 		return "one product each, and no sum";
+	if (!contract_linear(s, s->offset[a->i]))
+		return "operand a is read at an index that is not linear";
 	for (uint32_t i = 0; i < st->nred; i++)
 		x->k[x->nk++] = st->red[i];
 	divide_axes(s, in_a, in_b, x);

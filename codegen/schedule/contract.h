@@ -143,12 +143,12 @@ uint32_t contract_copy(Sched *, const Panels *, const ContractAxes *);
 uint32_t contract_turned_axis(const Sched *, Kx load, const ContractAxes *);
 
 /* contract_operand.c */
-bool contract_linear(const Sched *, Sym offset);
+MUST_LOOK bool contract_linear(const Sched *, Sym offset);
 /* How b is read, before axes are merged. NULL, or why it cannot be. */
-const char *contract_choose_b(const Sched *, Kx load, const ContractAxes *, OperandB *);
-const char *contract_panels_do_not_pay(const Sched *, const Contract *);
+MUST_LOOK const char *contract_choose_b(const Sched *, Kx load, const ContractAxes *, OperandB *);
+MUST_LOOK const char *contract_panels_do_not_pay(const Sched *, const Contract *);
 /* How a is read, when the tile and the block are known. */
-bool contract_copies_a(const Sched *, const Contract *, Panels *);
+MUST_LOOK bool contract_copies_a(const Sched *, const Contract *, Panels *);
 /* Steps of k; members of the batch; at hint sizes. */
 double contract_steps(const Sched *, const ContractAxes *);
 double contract_members(const Sched *, const ContractAxes *);
@@ -157,7 +157,8 @@ int64_t contract_k_bound(const Sched *, const ContractAxes *);
 
 /* Where sums are cut so that a chunk has so many terms: the innermost axis at which it is more than full. False: nowhere, or an extent is not
  * known, but for the one that is cut if it may be `symbolic`. */
-bool contract_cut(const Sched *, const ContractAxes *, int64_t length, bool symbolic, KBlock *);
+MUST_LOOK bool contract_cut(const Sched *, const ContractAxes *, int64_t length, bool symbolic,
+			    KBlock *);
 TileSize contract_choose_tile(const Sched *, const ContractAxes *, const OperandB *);
 Sym contract_product(const Sched *, const uint32_t *axis, uint32_t n); /* of their extents */
 

@@ -17,7 +17,8 @@ static bool is_row(const ContractAxes *x, uint32_t axis)
 }
 
 /* idx == coef * row + step * k + start? */
-static bool read_window(const Sched *s, const ContractAxes *x, Sym idx, uint32_t k, Window *w)
+MUST_LOOK static bool read_window(const Sched *s, const ContractAxes *x, Sym idx, uint32_t k,
+				  Window *w)
 {
 	Sym step, coef, rest;
 	TRY(sym_linear(s->syms, idx, s->var[k], &step, &rest) && sym_is_const(s->syms, step, &w->step) && w->step > 0);

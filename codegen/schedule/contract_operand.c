@@ -20,7 +20,7 @@ typedef struct {
 } Digit;
 
 /* The index of a dimension as a number whose digits are axes: idx = sum of axis * divisor. */
-static bool find_digits(const Sched *s, Sym idx, uint32_t dim, Digit *digit)
+MUST_LOOK static bool find_digits(const Sched *s, Sym idx, uint32_t dim, Digit *digit)
 {
 	Sym rest = idx;
 	int64_t product = 1;
@@ -37,10 +37,11 @@ static bool find_digits(const Sched *s, Sym idx, uint32_t dim, Digit *digit)
 				found = a;
 		}
 		int64_t extent;
-		if (found == NO_AXIS || (left > 1 && !sym_is_const(s->syms, s->extent[found], &extent)))
-			return false;
 		Sym coef;
-		sym_linear(s->syms, rest, s->var[found], &coef, &rest);
+		if (found == NO_AXIS ||
+		    (left > 1 && !sym_is_const(s->syms, s->extent[found], &extent)) ||
+		    !sym_linear(s->syms, rest, s->var[found], &coef, &rest))
+			return false;
 		digit[found] = (Digit){dim, product};
 		product = left > 1 ? product * extent : product;
 		left--;
@@ -54,7 +55,8 @@ static void add_digit(Layout *out, const Digit *d, Sym extent)
 }
 
 /* Dimensions in the order: batch, N panels, K by decreasing stride of a, columns of a panel. */
-static bool pack_layout(const Sched *s, const ContractAxes *x, const KxData *b, int64_t width, Layout *out)
+MUST_LOOK static bool pack_layout(const Sched *s, const ContractAxes *x, const KxData *b,
+				  int64_t width, Layout *out)
 {
 	Digit digit[MAX_AXES] = {{0}};
 	for (uint32_t a = 0; a < s->naxis; a++)

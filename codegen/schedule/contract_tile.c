@@ -197,14 +197,24 @@ static LMem a_memory(ContractCode *c)
 	return c->p->operand_a.copied ? sched_temp_memory(s, c->p->operand_a.copy) : sched_load_memory(s, c->p->a);
 }
 
+/* Of an operand that contract_linear took. */
+static Sym coef_of(const Sched *s, Kx load, uint32_t axis)
+{
+	Sym coef;
+	if (!sched_coef(s, s->offset[load.i], axis, &coef))
+		ctx_bug(s->ir->ctx,
+			"kernel %s: a contraction steps through an operand that is not linear",
+			s->k->name);
+	return coef;
+}
+
 /* Gather the panel of the current columns: local[k][j * lanes + lane] = b[k, col + j * lanes + lane]. */
 static void gather_panel(ContractCode *c, uint32_t nv, Lx mask)
 {
 	Sched *s = c->s;
 	uint32_t mark[MAX_AXES];
 	LMem from = sched_load_memory(s, c->p->b);
-	Sym coef;
-	sched_coef(s, s->offset[c->p->b.i], c->p->axes.n, &coef);
+	Sym coef = coef_of(s, c->p->b, c->p->axes.n);
 	for (uint32_t i = 0; i < c->p->axes.nk; i++)
 		mark[i] = sched_for(s, c->p->axes.k[i], int_of(s, 0), sched_size(s, s->extent[c->p->axes.k[i]]), 1);
 	for (uint32_t j = 0; j < nv; j++) {
@@ -320,11 +330,10 @@ static void multiply_add(ContractCode *c, Tile *t)
 {
 	Sched *s = c->s;
 	Sym zero = sym_int(s->syms, 0), k_part = zero;
-	for (uint32_t i = 0; i < c->p->axes.nk; i++) {
-		Sym coef;
-		sched_coef(s, s->offset[c->p->a.i], c->p->axes.k[i], &coef);
-		k_part = sym_add(s->syms, k_part, sym_mul(s->syms, coef, s->var[c->p->axes.k[i]]));
-	}
+	for (uint32_t i = 0; i < c->p->axes.nk; i++)
+		k_part = sym_add(s->syms, k_part,
+				 sym_mul(s->syms, coef_of(s, c->p->a, c->p->axes.k[i]),
+					 s->var[c->p->axes.k[i]]));
 	Lx b[4];
 	LMem mb = b_memory(c);
 	for (uint32_t j = 0; j < t->nv; j++) {
@@ -744,9 +753,9 @@ static void all_tiles(ContractCode *c, TilePart part)
 
 static int64_t count_sums(const ContractCode *c)
 {
-	int64_t cols = c->p->block.cols, lanes = c->s->lanes;
-	if (!cols)
-		sym_is_const(c->s->syms, c->s->extent[c->p->axes.n], &cols);
+	int64_t lanes = c->s->lanes,
+		cols = c->p->block.cols ? c->p->block.cols
+					: sym_const(c->s->syms, c->s->extent[c->p->axes.n]);
 	return c->p->block.rows * ((cols + lanes - 1) / lanes * lanes);
 }
 

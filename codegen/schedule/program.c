@@ -177,9 +177,8 @@ static uint32_t weight_of(Builder *b, const Buffer *w, const Layout *layout)
 	uint32_t k = find_weight(b, (ConstId){w->k}, w->dtype, layout, &fresh);
 	if (!fresh)
 		return k;
-	int64_t numel = 0;
-	sym_is_const(b->syms, layout_numel(b->l->ir, layout), &numel);
-	uint64_t bytes = (uint64_t)numel * dtype_size(w->dtype);
+	uint64_t bytes =
+		(uint64_t)sym_const(b->syms, layout_numel(b->l->ir, layout)) * dtype_size(w->dtype);
 	array_push(b->arena, &p->constant,
 	           (ProgramConst){.source = {w->k}, .layout = *layout, .dtype = w->dtype,
 	                          .offset = p->weight_bytes, .bytes = bytes, .name = w->name});

@@ -22,7 +22,7 @@ void sym_lower_init(SymLower *, Ctx *, SymTab *, LoopFn *);
 Lx sym_lower(SymLower *, Sym);
 void sym_lower_set(SymLower *, Sym var, Lx value);
 /* All of its variables have values. */
-bool sym_lower_can(SymLower *, Sym);
+MUST_LOOK bool sym_lower_can(SymLower *, Sym);
 /* Forget what was set and lowered since log.n was n. */
 void sym_lower_forget(SymLower *, uint32_t n);
 
@@ -34,7 +34,7 @@ const char *program_part_name(const ProgramEntry *, const char *role, uint32_t p
 /* Dimensions of inputs that nobody can solve for their symbols, since a step of `run` finds these out, get symbols of their own;
  * those of the graph's inputs are compared with them in `run`. Then the entry's symbols are listed. */
 void program_find_symbols(ProgramEntry *, const Lowered *);
-bool program_sizes(ProgramEntry *, const Graph *, Sym workspace);
+MUST_LOOK bool program_sizes(ProgramEntry *, const Graph *, Sym workspace);
 /* Assert a condition of the model in the function at hand: its message has its two sides, and the symbols in it with the
  * inputs of the graph they come from. All of its symbols have values. */
 void program_guard(Program *, SymLower *, const Graph *, const GraphGuard *);

@@ -71,15 +71,15 @@ void sched_find_deps(Sched *);
 
 uint64_t sched_axes(const Sched *, Sym);
 /* Coefficient of an axis in an offset; false when the offset is not linear in it. */
-bool sched_coef(const Sched *, Sym offset, uint32_t axis, Sym *coef);
-bool sched_coef_is(const Sched *, Sym offset, uint32_t axis, int64_t value);
+MUST_LOOK bool sched_coef(const Sched *, Sym offset, uint32_t axis, Sym *coef);
+MUST_LOOK bool sched_coef_is(const Sched *, Sym offset, uint32_t axis, int64_t value);
 
 /* A buffer as an argument of the function: a new one when it is not among them yet. */
 LMem sched_memory(Sched *, BufId);
 /* What a load reads. */
 LMem sched_load_memory(Sched *, Kx load);
 /* A load may read its constant in that layout: nobody has chosen another one for all kernels. */
-bool sched_may_repack(const Sched *, Kx load, const Layout *);
+MUST_LOOK bool sched_may_repack(const Sched *, Kx load, const Layout *);
 /* Let a load read its constant in another layout; the load's offset is then up to the caller. */
 void sched_repack(Sched *, Kx load, const Layout *);
 Lx sched_let(Sched *, const char *name, Lx); /* the value as a variable; a literal is itself */

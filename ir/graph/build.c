@@ -98,7 +98,7 @@ static bool operands_complete(Build *b, Op op, const Node *in, uint32_t nin, con
 		const Arg *arg = &s->arg[k];
 		int64_t count = arg->kind == ARG_tensor;
 		if (arg->kind == ARG_tensors)
-			sym_is_const(b->g->ir->syms, full[k].s, &count);
+			count = sym_const_or(b->g->ir->syms, full[k].s, count);
 		for (int64_t j = 0; j < count && *n < max; j++, ++*n) {
 			out[*n] = *n < nin ? in[*n] : (Node){0};
 			if (!out[*n].i && !arg->optional) {

@@ -232,11 +232,10 @@ static uint32_t arg_width(const Graph *g, Node n, uint32_t k)
 	const Arg *a = &op_schema(node_op(g, n))->arg[k];
 	if (a->kind == ARG_tensor)
 		return 1;
-	int64_t count = 0;
 	const Attr *attr = ir_attr(g->ir, node_data(g, n)->attr, k);
-	if (a->kind == ARG_tensors && attr->kind == ATTR_int)
-		sym_is_const(g->ir->syms, attr->s, &count);
-	return (uint32_t)count;
+	if (a->kind != ARG_tensors || attr->kind != ATTR_int)
+		return 0;
+	return (uint32_t)sym_const_or(g->ir->syms, attr->s, 0);
 }
 
 uint32_t node_args(const Graph *g, Node n, const char *name, uint32_t *first)

@@ -187,7 +187,7 @@ static void print_args(Printer p, Node n)
 			print_operand(p, node_in(p.g, n, at - 1));
 		} else if (arg->kind == ARG_tensors) {
 			if (a->kind == ATTR_int)
-				sym_is_const(p.ir->syms, a->s, &count);
+				count = sym_const_or(p.ir->syms, a->s, count);
 			if (count < 0 || (uint64_t)count > node_nin(p.g, n) - at)
 				count = node_nin(p.g, n) - at;
 			print_list(p, n, at, (uint32_t)count);

@@ -182,7 +182,7 @@ static bool check_schema(Verifier *v, Node n)
 				    arena_printf(v->ctx->scratch,
 						 "argument \"%s\" has the wrong kind", arg->name));
 		if (arg->kind == ARG_tensors)
-			sym_is_const(v->g->ir->syms, a->s, &count);
+			count = sym_const_or(v->g->ir->syms, a->s, count);
 		if (count < 0 || nin + (uint64_t)count > d->nin)
 			return fail(v, n, "expected more operands");
 		for (uint64_t j = nin; j < nin + (uint64_t)count; j++)

@@ -289,9 +289,9 @@ Kx kx_stage(Kernel *, Arena *, uint32_t stage, DType, uint32_t nidx, const Sym *
 void kernel_reached(const Kernel *, uint32_t first, uint32_t end, bool *mark);
 /* What is stored into `to` may lie where `from` does, although the kernel reads that: each element is read where it is
  * stored, before it is, and no schedule stores it twice. */
-bool kernel_replaces(const Kernel *, BufId to, BufId from, Arena *scratch);
+MUST_LOOK bool kernel_replaces(const Kernel *, BufId to, BufId from, Arena *scratch);
 /* No element of the buffer is stored by both: one ends in some dimension before the other begins. False: it may be. */
-bool kernel_stores_apart(const Lowered *, const Kernel *, const Kernel *, BufId);
+MUST_LOOK bool kernel_stores_apart(const Lowered *, const Kernel *, const Kernel *, BufId);
 /* The condition without which no other stage needs this one's result; none: it is needed always. */
 Kx kernel_needed_where(const Kernel *, uint32_t stage, Arena *scratch);
 /* Every buffer that a step, or one inside it, reads or writes; in order, some more than once. A STAGE_SCATTER writes. */
@@ -302,6 +302,6 @@ void kernel_print(const Lowered *, const Kernel *, Text *);
 const char *kernel_text(const Kernel *, Arena *);
 void lowered_print(const Lowered *, Text *);
 /* Indices in range, axes in scope, dtypes agree, places written once. False with diagnostics. */
-bool lowered_verify(Lowered *);
+MUST_LOOK bool lowered_verify(Lowered *);
 
 #endif

@@ -129,6 +129,6 @@ bool exec_call(Exec *, const Active *, const LsData *);
 /* A bool or i64 scalar. */
 void exec_define(Exec *, Lv, int64_t);
 /* Of an i64 scalar, in thread 0. */
-bool exec_int(Exec *, Lx, int64_t *out);
+MUST_LOOK bool exec_int(Exec *, Lx, int64_t *out);
 
 #endif

@@ -281,7 +281,7 @@ bool lx_nonneg(const LoopFn *, Lx);
 void ls_visit(const LoopFn *, const LsData *, void (*visit)(void *, Lx), void *data);
 /* Each of them becomes what map gives; arg[] is a new array. */
 void ls_map(LoopFn *, LsData *, Lx (*map)(void *, Lx), void *data);
-bool lx_is_int(const LoopFn *, Lx, int64_t *value);
+MUST_LOOK bool lx_is_int(const LoopFn *, Lx, int64_t *value);
 /* Distance of the elements that an unmasked gather of several lanes reads, where it is -1 or 2: what loads and a
  * shuffle do instead. Else 0. */
 int ls_stride(const LoopFn *, const LsData *);
@@ -350,7 +350,7 @@ void ls_assert(LoopFn *, Lx ok, uint32_t message, const Lx *arg, uint32_t narg);
 void ls_result(LoopFn *, uint32_t slot, Lx);
 void ls_part(LoopFn *, uint32_t part, uint64_t first_extent, const Lx *arg, uint32_t narg);
 /* Scopes, types, memory, structure; with isa also that every operation is one that it takes (codegen/legalise.h). */
-bool loop_verify(LoopFn *, const struct Isa *);
+MUST_LOOK bool loop_verify(LoopFn *, const struct Isa *);
 
 /* Subexpressions with operands that one statement uses more than once, operands first: what printers name
  * ahead of the statement. Zero the struct before the first use; x is overwritten by each call. */

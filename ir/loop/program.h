@@ -150,7 +150,7 @@ bool program_is_found(const ProgramEntry *, uint32_t k);
 bool program_is_room(const ProgramEntry *, uint32_t buf);
 /* Every function passes loop_verify. Debug builds check it after scheduling, and with the target's instruction set after
  * legalising. */
-bool program_verify(const Program *, const struct Isa *);
+MUST_LOOK bool program_verify(const Program *, const struct Isa *);
 /* How many of the first parameters of `sizes`, or of one of its parts, are read from result slots. */
 uint32_t program_nslot_params(const ProgramEntry *, const LoopFn *);
 /* Operators of the user that kernels call, each once, in order of appearance; returns how many. */

@@ -288,13 +288,12 @@ static bool scalar_fits(const Build *b, const Attr *a, DType d)
 
 Node aten_scalar_as(Build *b, const Attr *a, DType d)
 {
-	int64_t v;
 	if (scalar_fits(b, a, d))
 		return scalar_wrapped(b, a, d);
 	if (a->kind == ATTR_float)
 		return b_error(b, "the value %g cannot be converted to %s", a->f, dtype_name(d));
-	sym_is_const(b_syms(b), a->s, &v);
-	return b_error(b, "the value %lld cannot be converted to %s", (long long)v, dtype_name(d));
+	return b_error(b, "the value %lld cannot be converted to %s",
+		       (long long)sym_const(b_syms(b), a->s), dtype_name(d));
 }
 
 DType aten_scalar_dtype(DType d, const Attr *a)

@@ -625,15 +625,14 @@ void expand_bind(Eval *e, Op op, const Node *in, uint32_t nin, AttrId id)
 		const Arg *arg = &s->arg[k];
 		Val v = {.kind = e->b ? VAL_none : VAL_any};
 		const Attr *a = e->b ? ir_attr(e->b->g->ir, id, k) : NULL;
-		int64_t n = 0;
 		if (e->b && arg->kind == ARG_tensor) {
 			Node x = at < nin ? in[at] : (Node){0};
 			at++;
 			v = x.i ? val_node(x) : v;
 		} else if (e->b && arg->kind == ARG_tensors && a->kind == ATTR_int) {
-			sym_is_const(b_syms(e->b), a->s, &n);
-			v = (Val){.kind = VAL_nodes, .n = (uint32_t)n, .nodes = in + at};
-			at += (uint32_t)n;
+			uint32_t n = (uint32_t)sym_const_or(b_syms(e->b), a->s, 0);
+			v = (Val){.kind = VAL_nodes, .n = n, .nodes = in + at};
+			at += n;
 		} else if (e->b && a->kind != ATTR_none) {
 			v = val_attr(*a);
 		}

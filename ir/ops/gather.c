@@ -130,11 +130,10 @@ static void index_gather(IndexMap *m)
 	Sym at[MAX_RANK];
 	memcpy(at, m->at, lead * sizeof *at);
 	for (uint32_t k = 0; k < naxes; k++) {
-		int64_t a = 0;
-		sym_is_const(syms, axes[k], &a);
+		uint32_t a = (uint32_t)sym_const(syms, axes[k]);
 		indexed[a] = true;
 		at[lead] = sym_int(syms, k);
-		m->in[0][a] = m->value(m, 1, at, node_dim(g, x, (uint32_t)a), mode);
+		m->in[0][a] = m->value(m, 1, at, node_dim(g, x, a), mode);
 	}
 	const Sym *rest = m->at + lead;
 	for (uint32_t k = 0; k < node_rank(g, x); k++)
@@ -408,9 +407,8 @@ static bool eval_scatter(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor 
 
 static ReduceKind combine_of(const Graph *g, Node n)
 {
-	ReduceKind how = REDUCE_SET;
-	reduce_parse(node_str(g, n, "combine"), &how);
-	return how;
+	ReduceKind how;
+	return reduce_parse(node_str(g, n, "combine"), &how) ? how : REDUCE_SET;
 }
 
 static bool adds_or_sets(const Graph *g, Node n)

@@ -8,9 +8,7 @@
 /* Entry k of a list of dimensions, which are numbers. */
 static uint32_t node_dim_at(const Graph *g, const Sym *list, uint32_t k)
 {
-	int64_t d = 0;
-	sym_is_const(g->ir->syms, list[k], &d);
-	return (uint32_t)d;
+	return (uint32_t)sym_const(g->ir->syms, list[k]);
 }
 
 static uint32_t dim_at(const IndexMap *m, const Sym *list, uint32_t k)

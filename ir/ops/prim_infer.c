@@ -36,7 +36,7 @@ uint32_t infer_args(const Infer *f, const char *name, uint32_t *first)
 	for (int k = 0; k <= at; k++) {
 		int64_t n = s->arg[k].kind == ARG_tensor;
 		if (s->arg[k].kind == ARG_tensors)
-			sym_is_const(f->syms, f->attr[k].s, &n);
+			n = sym_const_or(f->syms, f->attr[k].s, n);
 		if (k == at)
 			return (uint32_t)n;
 		*first += (uint32_t)n;

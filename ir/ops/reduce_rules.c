@@ -8,9 +8,8 @@
 
 static ReduceKind kind_of(const Graph *g, Node n)
 {
-	ReduceKind kind = REDUCE_SUM;
-	reduce_parse(node_str(g, n, "kind"), &kind);
-	return kind;
+	ReduceKind kind;
+	return reduce_parse(node_str(g, n, "kind"), &kind) ? kind : REDUCE_SUM;
 }
 
 bool is_sum(const Graph *g, Node n)
@@ -50,11 +49,8 @@ static uint32_t reduced_dims(const Graph *g, Node n)
 {
 	uint32_t ndim, mask = 0;
 	const Sym *dims = node_ints(g, n, "dims", &ndim);
-	for (uint32_t k = 0; k < ndim; k++) {
-		int64_t d = 0;
-		sym_is_const(g->ir->syms, dims[k], &d);
-		mask |= 1u << d;
-	}
+	for (uint32_t k = 0; k < ndim; k++)
+		mask |= 1u << sym_const(g->ir->syms, dims[k]);
 	return mask;
 }
 

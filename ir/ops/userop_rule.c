@@ -27,10 +27,9 @@ typedef struct {
 
 static double number(const Eval *e, const Attr *a)
 {
-	int64_t i = 0;
 	if (a->kind == ATTR_int)
-		sym_is_const(b_syms(e->b), a->s, &i);
-	return a->kind == ATTR_float ? a->f : a->kind == ATTR_bool ? a->b : (double)i;
+		return (double)sym_const_or(b_syms(e->b), a->s, 0);
+	return a->kind == ATTR_float ? a->f : a->b;
 }
 
 static bool is_number(const Eval *e, const Attr *a)
@@ -122,7 +121,7 @@ void userop_bind_arguments(Eval *e, const UserOp *op, const Node *in, const User
 			case ARG_float: v.attr = attr_float(s->floats[floats++]); break;
 			case ARG_bool: v.attr = attr_bool(sym_is_const(b_syms(e->b), s->ints[ints++], &value) && value); break;
 			case ARG_ints:
-				sym_is_const(b_syms(e->b), s->ints[ints++], &value);
+				value = sym_const(b_syms(e->b), s->ints[ints++]);
 				v.attr = attr_ints(s->ints + ints, (uint32_t)value);
 				ints += (uint32_t)value;
 				break;

@@ -21,7 +21,7 @@ typedef enum {
 
 const char *reduce_name(ReduceKind);
 const char *reduce_name_for(ReduceKind, ReduceUse); /* in the attributes of such operators */
-bool reduce_parse(const char *, ReduceKind *);
+MUST_LOOK bool reduce_parse(const char *, ReduceKind *);
 bool reduce_serves(ReduceKind, ReduceUse);
 /* There is such a combination of values of that dtype. */
 bool reduce_takes(ReduceKind, DType);

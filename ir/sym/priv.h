@@ -107,7 +107,7 @@ Sym sym_make_real(SymTab *, int64_t bits); /* in sym.c */
 uint32_t sym_real_signature(SymKind, bool *of_reals, bool *gives_real);
 const char *sym_real_name(SymKind);
 /* Of operands that are doubles as bits where the kind reads doubles. False when no int64 is the result. */
-bool sym_real_eval(SymKind, const int64_t *arg, int64_t *out);
+MUST_LOOK bool sym_real_eval(SymKind, const int64_t *arg, int64_t *out);
 void sym_real_range(const SymTab *, Sym, int64_t *lo, int64_t *hi);
 
 /* sym_range.c: lo and hi of a node from those of its arguments. */

@@ -11,7 +11,8 @@ typedef struct {
 } ReshapeGroup;
 
 /* The next group; the first after {0}. False at the end. */
-bool reshape_group(SymTab *, const Sym *from, uint32_t nfrom, const Sym *to, uint32_t nto, ReshapeGroup *);
+MUST_LOOK bool reshape_group(SymTab *, const Sym *from, uint32_t nfrom, const Sym *to, uint32_t nto,
+			     ReshapeGroup *);
 
 /* Index into a tensor of shape `to` of the element at idx in shape `from` (equal element counts). */
 void reshape_index(SymTab *, const Sym *from, const Sym *idx, uint32_t nfrom, const Sym *to, Sym *out, uint32_t nto);

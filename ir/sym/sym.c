@@ -266,6 +266,20 @@ bool sym_is_const(const SymTab *t, Sym e, int64_t *value)
 	return true;
 }
 
+int64_t sym_const_or(const SymTab *t, Sym e, int64_t otherwise)
+{
+	int64_t v;
+	return sym_is_const(t, e, &v) ? v : otherwise;
+}
+
+int64_t sym_const(const SymTab *t, Sym e)
+{
+	int64_t v;
+	if (!sym_is_const(t, e, &v))
+		ctx_bug(t->ctx, "sym: %s is no number", sym_str(t, e));
+	return v;
+}
+
 bool sym_is(const SymTab *t, Sym e, int64_t value)
 {
 	int64_t v;

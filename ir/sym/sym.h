@@ -84,14 +84,17 @@ Sym sym_real_const(SymTab *, double);
 /* SYM_REAL to SYM_REAL_EQUAL; b is none where the kind has one operand. */
 Sym sym_real_op(SymTab *, SymKind, Sym a, Sym b);
 bool sym_is_real(const SymTab *, Sym);
-bool sym_real_is_const(const SymTab *, Sym, double *value);
+MUST_LOOK bool sym_real_is_const(const SymTab *, Sym, double *value);
 
-bool sym_is_const(const SymTab *, Sym, int64_t *value); /* value may be NULL */
+MUST_LOOK bool sym_is_const(const SymTab *, Sym, int64_t *value); /* value may be NULL */
+int64_t sym_const_or(const SymTab *, Sym, int64_t otherwise);
+int64_t sym_const(const SymTab *,
+		  Sym); /* of what is known to be one: an internal error otherwise */
 bool sym_is(const SymTab *, Sym, int64_t value);
 Truth sym_eq(const SymTab *, Sym, Sym);
 Truth sym_le(const SymTab *, Sym, Sym);
 Truth sym_lt(const SymTab *, Sym, Sym);
-bool sym_divides(const SymTab *, int64_t k, Sym); /* proven, else false */
+MUST_LOOK bool sym_divides(const SymTab *, int64_t k, Sym); /* proven, else false */
 void sym_range(const SymTab *, Sym, int64_t *lo, int64_t *hi);
 
 /* Structure. Sums and products give their terms in canonical order. */
@@ -106,12 +109,13 @@ bool sym_uses(const SymTab *, Sym e, Sym var);
 Sym sym_divisor_of(const SymTab *, Sym e, Sym var);
 bool sym_uses_kind(const SymTab *, Sym e, SymVarKind); /* any variable of that kind inside */
 /* Split e = coef * var + rest, where neither reads var. False if e is not linear in var. */
-bool sym_linear(SymTab *, Sym e, Sym var, Sym *coef, Sym *rest);
+MUST_LOOK bool sym_linear(SymTab *, Sym e, Sym var, Sym *coef, Sym *rest);
 /* Replace variables simultaneously. */
 Sym sym_subst(SymTab *, Sym e, const Sym *var, const Sym *by, uint32_t n);
 
 /* Evaluate; value[k] belongs to var[k]. False when a variable is missing, on overflow or division by 0. */
-bool sym_eval(const SymTab *, Sym e, const Sym *var, const int64_t *value, uint32_t n, int64_t *out);
+MUST_LOOK bool sym_eval(const SymTab *, Sym e, const Sym *var, const int64_t *value, uint32_t n,
+			int64_t *out);
 /* All SIZE and UNBACKED variables of the scope, in order of creation. */
 uint32_t sym_nvars(const SymTab *);
 Sym sym_var_at(const SymTab *, uint32_t k);

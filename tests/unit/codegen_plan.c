@@ -311,7 +311,9 @@ static int64_t peak(const Made *m)
 				const SchedArg *arg = &s->schedule->phase.data[p].arg[a];
 				bool temp = arg->kind == ARG_TEMP;
 				uint32_t id = temp ? l->buf.n + s->temp + arg->k : s->buf[arg->k].i;
-				sym_is_const(l->ir->syms, temp ? s->schedule->temp.data[arg->k].numel : l->buf.data[id].dim[0], &size[id]);
+				size[id] = sym_const(l->ir->syms,
+						     temp ? s->schedule->temp.data[arg->k].numel
+							  : l->buf.data[id].dim[0]);
 				first[id] = first[id] == UINT32_MAX ? now : first[id];
 				last[id] = now;
 			}

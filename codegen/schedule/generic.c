@@ -132,16 +132,17 @@ Branch generic_branch(StageRun *r)
 	const KxData *x = &s->k->kx.data[st->value.i];
 	Branch b = {0};
 	r->value = st->value;
-	if (st->kind != STAGE_REDUCE && st->kind != STAGE_ARGREDUCE)
-		return b;
+	if ((st->kind != STAGE_REDUCE && st->kind != STAGE_ARGREDUCE) ||
+	    sched_known(s, st->value).i)
+		return b; /* the value with its condition is known already */
 	if (x->kind == KX_OP && x->op == OP_select && is_pattern(s, x->in[0]) && is_identity(s, st, x->in[2])) {
 		b.where = x->in[0];
 		r->value = x->in[1];
 	} else if (x->kind == KX_LOAD && is_pattern(s, x->guard) && is_identity(s, st, x->other)) {
 		b.where = x->guard;
 	}
-	if (!b.where.i || s->memo[st->value.i].i)
-		return (Branch){0};
+	if (!b.where.i)
+		return b;
 	b.condition = sched_value(s, b.where);
 	ls_if(s->f, b.condition);
 	b.mark = sched_mark(s);
@@ -154,8 +155,8 @@ void generic_branch_end(Sched *s, const Branch *b)
 	if (!b->where.i)
 		return;
 	sched_forget(s, b->mark);
-	sched_give(s, b->where, b->condition);
 	ls_end(s->f);
+	sched_give(s, b->where, b->condition);
 }
 
 /* Larger (or smaller) wins, the first of equals stays, NaN beats everything but an earlier NaN. What never wins has the identity, and

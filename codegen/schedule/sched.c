@@ -98,7 +98,7 @@ void sched_init(Sched *s, const Lowered *l, Kernel *k, const Target *target)
 	s->deps = ARENA_ARRAY(arena, uint64_t, k->kx.n);
 	s->offset = ARENA_ARRAY(arena, Sym, k->kx.n);
 	s->packed = ARENA_ARRAY(arena, const Layout *, k->kx.n);
-	s->memo = ARENA_ARRAY(arena, Lx, k->kx.n + k->vvar.n);
+	s->memo = ARENA_ARRAY(arena, SchedMemo, k->kx.n + k->vvar.n);
 	s->position = ARENA_ARRAY(arena, const Sym *, k->vvar.n);
 	for (uint32_t i = 0; i < k->vvar.n; i++)
 		s->position[i] = k->vvar.data[i].at;
@@ -271,9 +271,17 @@ static Lx divide(Sched *s, Sym e, bool lanes, Lx (*op)(LoopFn *, Lx, Lx))
 	return op(s->f, x, d);
 }
 
+static Lx recall(const Sched *s, uint32_t slot)
+{
+	const SchedMemo *m = &s->memo[slot];
+	bool open = m->depth < s->f->open.n && s->f->open.data[m->depth].i == m->block.i;
+	return open ? m->value : (Lx){0};
+}
+
 static Lx remember(Sched *s, uint32_t slot, Lx v)
 {
-	s->memo[slot] = v;
+	uint32_t depth = s->f->open.n - 1;
+	s->memo[slot] = (SchedMemo){v, depth, s->f->open.data[depth]};
 	array_push(s->arena, &s->memo_log, slot);
 	return v;
 }
@@ -283,8 +291,9 @@ static Lx value_var(Sched *s, uint32_t i)
 {
 	const ValueVar *v = &s->k->vvar.data[i];
 	uint32_t slot = s->k->kx.n + i;
-	if (s->memo[slot].i)
-		return s->memo[slot];
+	Lx known = recall(s, slot);
+	if (known.i)
+		return known;
 	Lx lane = s->lane; /* of the caller's arithmetic, not of the value */
 	s->lane = (Lx){0};
 	Lx x = sched_value(s, v->value);
@@ -446,7 +455,7 @@ uint32_t sched_mark(const Sched *s)
 void sched_forget(Sched *s, uint32_t mark)
 {
 	while (s->memo_log.n > mark)
-		s->memo[s->memo_log.data[--s->memo_log.n]] = (Lx){0};
+		s->memo[s->memo_log.data[--s->memo_log.n]].value = (Lx){0};
 }
 
 static Lx const_of(Sched *s, const KxData *x)
@@ -591,8 +600,9 @@ static Lx named(Sched *s, const KxData *x, Lx v)
 
 Lx sched_value(Sched *s, Kx id)
 {
-	if (s->memo[id.i].i)
-		return s->memo[id.i];
+	Lx known = recall(s, id.i);
+	if (known.i)
+		return known;
 	const KxData *x = &s->k->kx.data[id.i];
 	bool vector = sched_varies(s, id);
 	Lx v = {0};
@@ -619,6 +629,11 @@ Lx sched_value(Sched *s, Kx id)
 	return remember(s, id.i, named(s, x, v));
 }
 
+Lx sched_known(const Sched *s, Kx id)
+{
+	return recall(s, id.i);
+}
+
 void sched_give(Sched *s, Kx id, Lx value)
 {
 	remember(s, id.i, value);
@@ -639,7 +654,7 @@ static bool ready(const Sched *s, Kx x)
 /* An expression is a graph: each part of it is visited once. */
 static void hoist(Sched *s, Kx id, uint64_t axes)
 {
-	if (!id.i || s->memo[id.i].i || s->visited[id.i] == s->visit)
+	if (!id.i || sched_known(s, id).i || s->visited[id.i] == s->visit)
 		return;
 	s->visited[id.i] = s->visit;
 	const KxData *x = &s->k->kx.data[id.i];
@@ -657,7 +672,7 @@ static void hoist(Sched *s, Kx id, uint64_t axes)
 		if (!sym_uses(s->syms, s->offset[id.i], s->k->vvar.data[i].var))
 			continue;
 		hoist(s, value, axes);
-		if (!(s->deps[value.i] & ~axes) && s->memo[value.i].i)
+		if (!(s->deps[value.i] & ~axes) && sched_known(s, value).i)
 			value_var(s, i);
 	}
 }
@@ -798,7 +813,8 @@ Lx sched_accumulate(Sched *s, const Stage *st, Lx acc, Kx value)
 	const KxData *x = &s->k->kx.data[value.i];
 	LType t = lx_type(s->f, acc);
 	bool product = x->kind == KX_OP && x->op == OP_mul && x->dtype == t.dtype;
-	if (st->combine == REDUCE_SUM && product && dtype_is_float(t.dtype) && !s->memo[value.i].i) {
+	if (st->combine == REDUCE_SUM && product && dtype_is_float(t.dtype) &&
+	    !sched_known(s, value).i) {
 		Lx a = sched_value(s, x->in[0]), b = sched_value(s, x->in[1]);
 		if (t.lanes > 1) {
 			a = sched_splat(s, a);

@@ -1,9 +1,11 @@
 /* Private to schedules: lowering the body of a kernel at a point of its axes.
  *
- * A Sched holds the loop function under construction, the current scalar value of every axis, and the axis
- * that runs over vector lanes. sched_value evaluates an expression there: a scalar when it does not depend
- * on the vector axis, else `lanes` values. Values are remembered per scope, so what was evaluated before a
- * loop was opened is not computed again inside. */
+ * A Sched holds the loop function under construction, the current scalar value of every axis, and
+ * the axis that runs over vector lanes. sched_value evaluates an expression there: a scalar when it
+ * does not depend on the vector axis, else `lanes` values. Values are remembered, so what was
+ * evaluated before a loop was opened is not computed again inside; what was evaluated in a loop or
+ * branch is not known behind it. Within one block, whoever gives an axis another value forgets what
+ * depends on it (sched_mark, sched_forget). */
 #ifndef WEFT_CODEGEN_SCHED_H
 #define WEFT_CODEGEN_SCHED_H
 
@@ -23,6 +25,14 @@ typedef struct {
 	uint32_t nmap;
 	uint32_t map[MAX_RANK];
 } StageValue;
+
+/* A value that has been computed: it is there in the block in which it was, and in the blocks
+ * inside. */
+typedef struct {
+	Lx value;
+	uint32_t depth; /* of the block, among those that were open */
+	Lb block;
+} SchedMemo;
 
 typedef struct Sched {
 	const Lowered *l;
@@ -53,7 +63,7 @@ typedef struct Sched {
 
 	uint32_t *last_stage;     /* by Kx: number of the last stage it reads + 1, or 0 */
 	uint32_t *visited, visit; /* by Kx: the last call of sched_hoist that met it */
-	Lx *memo;                 /* by Kx, then by value variable */
+	SchedMemo *memo;          /* by Kx, then by value variable */
 	const Sym **position;     /* by value variable: ValueVar.at, in terms of var[] */
 	Lx lane;                  /* none, or the lane of which index arithmetic is wanted */
 	ARRAY(uint32_t) memo_log; /* to forget at the end of a scope */
@@ -88,6 +98,9 @@ Lx sched_sym(Sched *, Sym);         /* scalar, at the current point (lane 0 of t
 Lx sched_sym_lanes(Sched *, Sym);   /* i64 lanes */
 Lx sched_value(Sched *, Kx);        /* scalar or vector, compute dtype */
 Lx sched_vector(Sched *, Kx);       /* splat when uniform */
+Lx sched_known(
+	const Sched *,
+	Kx); /* its value where it has been computed; none: nowhere that can be seen from here */
 void sched_give(Sched *, Kx, Lx);   /* its value in this scope */
 Lx sched_convert(Sched *, Lx, DType); /* to a compute dtype, or f32 rounded to a storage dtype */
 Lx sched_splat(Sched *, Lx);        /* to s->lanes unless it is a vector already */

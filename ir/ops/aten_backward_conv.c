@@ -10,12 +10,13 @@ enum { MAX_SPACE = 3 };
 typedef struct {
 	uint32_t ns; /* spatial dims */
 	int64_t groups;
-	int64_t stride[MAX_SPACE], dilation[MAX_SPACE], pad[MAX_SPACE];
+	int64_t stride[MAX_SPACE], dilation[MAX_SPACE];
+	Sym pad[MAX_SPACE];
 } ConvGrad;
 
 typedef struct {
-	const int64_t *stride, *dilation, *dilation_in, *low;
-	const Sym *size;
+	const int64_t *stride, *dilation, *dilation_in;
+	const Sym *low, *size;
 } ConvMap;
 
 static Attr ints(Build *b, const int64_t *v, uint32_t n)
@@ -36,7 +37,7 @@ static Node conv(Build *b, Node x, Node w, uint32_t ns, ConvMap m)
 		       ints(b, m.stride, ns),
 		       ints(b, m.dilation, ns),
 		       ints(b, m.dilation_in, ns),
-		       ints(b, m.low, ns),
+		       attr_ints(m.low, ns),
 		       attr_ints(m.size, ns),
 		       attr_dtype(dtype_compute(node_dtype(b->g, x)))};
 	return b_node(b, OP_conv, (Node[]){x, w}, 2, attr, 8);
@@ -68,7 +69,8 @@ static const int64_t ones[MAX_SPACE] = {1, 1, 1};
 
 static Node input_gradient(Build *b, Node g, Node x, Node w, const ConvGrad *a, bool transposed)
 {
-	int64_t low[MAX_SPACE], extent;
+	SymTab *t = b_syms(b);
+	Sym low[MAX_SPACE];
 	Shape sx = aten_shape(b, x);
 	const Sym *size = sx.dim + 2;
 	g = split_groups(b, g, 1, a->groups);
@@ -80,10 +82,9 @@ static Node input_gradient(Build *b, Node g, Node x, Node w, const ConvGrad *a, 
 			1, 2);
 	w = b_transpose(b, w, 1, 2);
 	for (uint32_t k = 0; k < a->ns; k++) {
-		if (!aten_const(b, b_dim(b, w, 3 + (int)k), &extent))
-			return (Node){0};
+		Sym last = sym_addi(t, b_dim(b, w, 3 + (int)k), -1);
 		w = b_reverse(b, w, 3 + (int)k);
-		low[k] = (extent - 1) * a->dilation[k] - a->pad[k];
+		low[k] = sym_sub(t, sym_muli(t, last, a->dilation[k]), a->pad[k]);
 	}
 	Node y = conv(b, g, w, a->ns, (ConvMap){ones, a->dilation, a->stride, low, size});
 	return aten_flatten(b, y, 1, 2);
@@ -118,7 +119,7 @@ static Node build_convolution_backward(Build *b, Node n)
 		return b_error(b, "gradient of a convolution with operands of rank %u, %u and %u",
 			       aten_rank(b, g), rank, aten_rank(b, w));
 	if (!aten_ints(b, n, "stride", a.ns, 1, a.stride) ||
-	    !aten_ints(b, n, "padding", a.ns, 0, a.pad) ||
+	    !aten_syms(b, n, "padding", a.ns, 0, a.pad) ||
 	    !aten_ints(b, n, "dilation", a.ns, 1, a.dilation))
 		return (Node){0};
 	for (uint32_t k = 0; k < a.ns; k++)
@@ -140,7 +141,7 @@ OP(aten_convolution_backward){
 		  "bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) "
 		  "-> (Tensor, Tensor, Tensor)",
 	.build = build_convolution_backward,
-	.sample = "f32[n=2, 4, 4, 3], f32[n, 4, 5, 4], f32[4, 2, 2, 2], bias_sizes=[4], stride=[1, 1], padding=[0, 0], "
+	.sample = "f32[n=2, 4, 4, 3], f32[n, 4, 5, 4], f32[4, 2, k=2, l=2], bias_sizes=[4], stride=[1, 1], padding=[0, 0], "
 		  "dilation=[1, 1], transposed=false, output_padding=[0, 0], groups=2, output_mask=[true, true, "
 		  "true]; f32[1, 2, 3, 3], f32[1, 3, 6, 5], f32[2, 3, 3, 2], bias_sizes=[2], stride=[2, 2], "
 		  "padding=[1, 1], dilation=[1, 2], transposed=false, output_padding=[0, 0], groups=1, "

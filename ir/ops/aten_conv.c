@@ -7,7 +7,7 @@ typedef struct {
 	uint32_t ns; /* spatial dims */
 	int64_t groups;
 	int64_t stride[MAX_SPACE], dilation[MAX_SPACE], dilation_in[MAX_SPACE];
-	int64_t low[MAX_SPACE], high[MAX_SPACE]; /* padding, signed */
+	Sym low[MAX_SPACE], high[MAX_SPACE]; /* padding, signed */
 } ConvArgs;
 
 static Attr ints_attr(Build *b, const int64_t *v, uint32_t n)
@@ -36,6 +36,8 @@ static Node conv_node(Build *b, Node x, Node w, Attr *attr)
 static Node conv_core(Build *b, Node x, Node w, const ConvArgs *a, bool wide)
 {
 	SymTab *t = b_syms(b);
+	if (!x.i || !w.i)
+		return (Node){0};
 	Shape sx = aten_shape(b, x), sw = aten_shape(b, w), g = {.rank = sx.rank + 1};
 	Sym size[MAX_SPACE];
 	g.dim[0] = sx.dim[0];
@@ -45,26 +47,32 @@ static Node conv_core(Build *b, Node x, Node w, const ConvArgs *a, bool wide)
 		Sym in = g.dim[3 + k] = sx.dim[2 + k];
 		/* (in - 1) * dilation_in + 1 + pads - dilation * (kernel - 1) - 1 */
 		Sym span = sym_muli(t, sym_addi(t, in, -1), a->dilation_in[k]);
-		span = sym_addi(t, span, a->low[k] + a->high[k]);
+		span = sym_add(t, span, sym_add(t, a->low[k], a->high[k]));
 		span = sym_sub(t, span,
 			       sym_muli(t, sym_addi(t, sw.dim[3 + k], -1), a->dilation[k]));
 		size[k] = sym_addi(t, sym_divi(t, span, a->stride[k]), 1);
 		aten_require_le(b, b_int(b, 0), size[k], "convolution output size");
 	}
 	x = aten_reshape(b, x, &g);
-	if (!x.i || !w.i)
+	if (!x.i)
 		return (Node){0};
 	Attr attr[] = {attr_none(),
 		       attr_none(),
 		       ints_attr(b, a->stride, a->ns),
 		       ints_attr(b, a->dilation, a->ns),
 		       ints_attr(b, a->dilation_in, a->ns),
-		       ints_attr(b, a->low, a->ns),
+		       attr_ints(a->low, a->ns),
 		       attr_ints(size, a->ns),
 		       attr_dtype(dtype_compute(node_dtype(b->g, x))),
 		       wide ? attr_dtype(dtype_compute(node_dtype(b->g, x))) : attr_none()};
 	Node y = conv_node(b, x, w, attr);
 	return aten_flatten(b, y, 1, 2);
+}
+
+/* What a kernel of that extent reaches over, without its first element. */
+static Sym kernel_reach(const Build *b, Sym extent, int64_t dilation)
+{
+	return sym_muli(b_syms(b), sym_addi(b_syms(b), extent, -1), dilation);
 }
 
 /* [G*O, C, *k] to [G, O, C, *k] */
@@ -78,18 +86,15 @@ static Node split_groups(Build *b, Node w, int64_t groups)
 }
 
 /* Transposed convolution reads its input dilated by the stride with the kernel flipped. */
-static Node transposed_weight(Build *b, Node w, ConvArgs *a, const int64_t *extra)
+static Node transposed_weight(Build *b, Node w, ConvArgs *a, const Sym *extra)
 {
+	SymTab *t = b_syms(b);
 	Shape s = aten_shape(b, w);
 	w = b_transpose(b, split_groups(b, w, a->groups), 1, 2); /* [G, O, C, *k] */
 	for (uint32_t k = 0; k < a->ns; k++) {
-		int64_t extent;
-		if (!aten_const(b, s.dim[2 + k], &extent))
-			return (Node){0};
 		w = b_reverse(b, w, 3 + (int)k);
-		int64_t full = a->dilation[k] * (extent - 1), pad = a->low[k];
-		a->low[k] = full - pad;
-		a->high[k] = full - pad + extra[k];
+		a->low[k] = sym_sub(t, kernel_reach(b, s.dim[2 + k], a->dilation[k]), a->low[k]);
+		a->high[k] = sym_add(t, a->low[k], extra[k]);
 		a->dilation_in[k] = a->stride[k];
 		a->stride[k] = 1;
 	}
@@ -102,7 +107,7 @@ static Node add_bias(Build *b, Node y, Node bias)
 }
 
 /* With or without a batch dim; `extra` is output_padding of a transposed convolution, else NULL. */
-static Node conv(Build *b, Node x, Node w, Node bias, ConvArgs *a, const int64_t *extra)
+static Node conv(Build *b, Node x, Node w, Node bias, ConvArgs *a, const Sym *extra)
 {
 	uint32_t rank = a->ns + 2, rx = aten_rank(b, x);
 	if (!x.i || !w.i)
@@ -145,8 +150,8 @@ static bool read_args(Build *b, Node n, uint32_t ns, ConvArgs *a)
 static Node plain(Build *b, Node n, uint32_t ns)
 {
 	ConvArgs a;
-	if (!read_args(b, n, ns, &a) || !aten_ints(b, n, "padding", ns, 0, a.low) ||
-	    !aten_ints(b, n, "padding", ns, 0, a.high))
+	if (!read_args(b, n, ns, &a) || !aten_syms(b, n, "padding", ns, 0, a.low) ||
+	    !aten_syms(b, n, "padding", ns, 0, a.high))
 		return (Node){0};
 	return conv(b, arg(b, n, "input"), arg(b, n, "weight"), arg(b, n, "bias"), &a, NULL);
 }
@@ -195,13 +200,9 @@ static Node named_padding(Build *b, Node n, uint32_t ns)
 	if (!read_args(b, n, ns, &a) || aten_rank(b, w) != ns + 2)
 		return b_error(b, "convolution with a weight of rank %u", aten_rank(b, w));
 	for (uint32_t k = 0; k < ns; k++) {
-		int64_t extent, total = 0;
-		if (!aten_const(b, b_dim(b, w, 2 + (int)k), &extent))
-			return (Node){0};
-		if (same)
-			total = a.dilation[k] * (extent - 1);
-		a.low[k] = total / 2;
-		a.high[k] = total - total / 2;
+		Sym total = same ? kernel_reach(b, b_dim(b, w, 2 + (int)k), a.dilation[k]) : b_int(b, 0);
+		a.low[k] = sym_divi(b_syms(b), total, 2);
+		a.high[k] = sym_sub(b_syms(b), total, a.low[k]);
 	}
 	return conv(b, arg(b, n, "input"), w, arg(b, n, "bias"), &a, NULL);
 }
@@ -223,14 +224,14 @@ OP(aten_conv1d_padding){
 		  "Tensor",
 	.build = build_conv1d_padding,
 	.sample = "f32[n=2, 4, m=6], f32[4, 2, 4], f32[4], padding=\"same\", dilation=[1], groups=2; "
-		  "f32[1, 2, 6], f32[3, 2, 3], stride=[2]",
+		  "f32[1, 2, 6], f32[3, 2, k=3], stride=[2]",
 };
 OP(aten_conv2d_padding){
 	.schema = "aten.conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] "
 		  "stride=[1, 1], str padding=\"valid\", SymInt[2] dilation=[1, 1], SymInt "
 		  "groups=1) -> Tensor",
 	.build = build_conv2d_padding,
-	.sample = "f32[n=2, 2, 5, 4], f32[3, 2, 2, 3], padding=\"same\", dilation=[2, 1]; "
+	.sample = "f32[n=2, 2, 5, 4], f32[3, 2, k=2, l=3], padding=\"same\", dilation=[2, 1]; "
 		  "f32[1, 2, 5, 4], f32[3, 2, 2, 3], f32[3], padding=\"valid\", stride=[2, 1]",
 };
 OP(aten_conv3d_padding){
@@ -244,9 +245,9 @@ OP(aten_conv3d_padding){
 static Node transposed(Build *b, Node n, uint32_t ns)
 {
 	ConvArgs a;
-	int64_t extra[MAX_SPACE];
-	if (!read_args(b, n, ns, &a) || !aten_ints(b, n, "padding", ns, 0, a.low) ||
-	    !aten_ints(b, n, "output_padding", ns, 0, extra))
+	Sym extra[MAX_SPACE];
+	if (!read_args(b, n, ns, &a) || !aten_syms(b, n, "padding", ns, 0, a.low) ||
+	    !aten_syms(b, n, "output_padding", ns, 0, extra))
 		return (Node){0};
 	return conv(b, arg(b, n, "input"), arg(b, n, "weight"), arg(b, n, "bias"), &a, extra);
 }
@@ -268,7 +269,7 @@ OP(aten_conv_transpose1d){
 		  "SymInt groups=1, SymInt[1] dilation=[1]) -> Tensor",
 	.build = build_conv_transpose1d,
 	.sample = "f32[n=2, 4, m=3], f32[4, 2, 3], f32[4], groups=2, stride=[2], padding=[1], output_padding=[1]; "
-		  "f32[2, 4], f32[2, 3, 2], dilation=[2]",
+		  "f32[2, 4], f32[2, 3, k=2], dilation=[2]",
 };
 OP(aten_conv_transpose2d_input){
 	.schema = "aten.conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, "
@@ -276,7 +277,7 @@ OP(aten_conv_transpose2d_input){
 		  "output_padding=[0, 0], SymInt groups=1, SymInt[2] dilation=[1, 1]) -> Tensor",
 	.build = build_conv_transpose2d,
 	.sample = "f32[n=2, 2, 3, 2], f32[2, 3, 3, 2], f32[3], stride=[2, 3], padding=[1, 0], output_padding=[1, 2]; "
-		  "f32[1, 4, 2, 3], f32[4, 1, 2, 2], groups=2, dilation=[2, 1]",
+		  "f32[1, 4, 2, 3], f32[4, 1, k=2, l=2], groups=2, dilation=[2, 1]",
 };
 OP(aten_conv_transpose3d_input){
 	.schema = "aten.conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, "
@@ -301,7 +302,7 @@ OP(aten_convolution){
 		  "output_padding, SymInt groups) -> Tensor",
 	.build = build_convolution,
 	.sample = "f32[n=2, 4, 6], f32[6, 2, 3], f32[6], stride=[2], padding=[1], dilation=[1], transposed=false, "
-		  "output_padding=[0], groups=2; f32[n=2, 2, 3, 2], f32[2, 3, 3, 2], none, stride=[2, 3], "
+		  "output_padding=[0], groups=2; f32[n=2, 2, 3, 2], f32[2, 3, k=3, l=2], none, stride=[2, 3], "
 		  "padding=[1, 0], dilation=[1, 2], transposed=true, output_padding=[1, 2], groups=1",
 };
 OP(aten__convolution){

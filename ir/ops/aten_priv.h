@@ -25,6 +25,7 @@ int64_t aten_int_or(Build *, Node n, const char *name, int64_t otherwise);
 /* The list repeated or cut to `want` elements (a lone int stands for all); an absent or empty list
  * gives `fill`. */
 bool aten_ints(Build *, Node n, const char *name, uint32_t want, int64_t fill, int64_t *out);
+bool aten_syms(Build *, Node n, const char *name, uint32_t want, int64_t fill, Sym *out); /* the same, of symbols too */
 DType aten_dtype_or(const Build *, Node n, const char *name, DType otherwise);
 /* Dims as a bit set; None or an empty list: all of them. */
 uint32_t aten_dims(Build *, Node n, const char *name, uint32_t rank);

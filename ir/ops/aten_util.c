@@ -39,7 +39,7 @@ int64_t aten_int_or(Build *b, Node n, const char *name, int64_t otherwise)
 	return aten_has(b, n, name) ? aten_int(b, n, name) : otherwise;
 }
 
-bool aten_ints(Build *b, Node n, const char *name, uint32_t want, int64_t fill, int64_t *out)
+bool aten_syms(Build *b, Node n, const char *name, uint32_t want, int64_t fill, Sym *out)
 {
 	uint32_t len = 0;
 	const Sym *v = aten_has(b, n, name) ? node_ints(b->g, n, name, &len) : NULL;
@@ -47,11 +47,17 @@ bool aten_ints(Build *b, Node n, const char *name, uint32_t want, int64_t fill, 
 		b_error(b, "%s has %u elements, expected %u", name, len, want);
 		return false;
 	}
-	for (uint32_t k = 0; k < want; k++) {
-		out[k] = fill;
-		if (len && !aten_const(b, v[len == 1 ? 0 : k], &out[k]))
-			return false;
-	}
+	for (uint32_t k = 0; k < want; k++)
+		out[k] = len ? v[len == 1 ? 0 : k] : b_int(b, fill);
+	return true;
+}
+
+bool aten_ints(Build *b, Node n, const char *name, uint32_t want, int64_t fill, int64_t *out)
+{
+	Sym *v = ARENA_ARRAY(b->g->ir->ctx->scratch, Sym, want);
+	TRY(aten_syms(b, n, name, want, fill, v));
+	for (uint32_t k = 0; k < want; k++)
+		TRY(aten_const(b, v[k], &out[k]));
 	return true;
 }
 

@@ -254,7 +254,7 @@ static Node *operands_with_key(Scope *s, const Call *c)
 			in[at] = b_iota(&s->b, DT_u64, sym_int(s->st->im->syms, 2));
 		int64_t several = schema->arg[k].kind == ARG_tensor;
 		if (schema->arg[k].kind == ARG_tensors)
-			sym_is_const(s->st->im->syms, c->attr[k].s, &several);
+			several = sym_const_or(s->st->im->syms, c->attr[k].s, several);
 		at += (uint32_t)several;
 	}
 	return in;

@@ -119,6 +119,19 @@ void ctx_rewind(Ctx *ctx, CtxMark mark)
 		ctx->first = NULL;
 }
 
+bool ctx_first_only(Ctx *ctx, CtxMark mark)
+{
+	Diag *d = mark.last ? mark.last->next : ctx->first;
+	if (ctx->nerror == mark.nerror)
+		return true;
+	while (d->severity != DIAG_ERROR)
+		d = d->next;
+	d->next = NULL;
+	ctx->last = d;
+	ctx->nerror = mark.nerror + 1;
+	return false;
+}
+
 void ctx_bug(Ctx *ctx, const char *fmt, ...)
 {
 	size_t size = sizeof ctx->bug_text;

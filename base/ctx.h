@@ -74,6 +74,8 @@ typedef struct {
 } CtxMark;
 CtxMark ctx_mark(const Ctx *);
 void ctx_rewind(Ctx *, CtxMark);
+/* Of the errors since then only the first stays, of which the others follow. False if there is one. */
+bool ctx_first_only(Ctx *, CtxMark);
 /* All diagnostics, one per line: "where: error: text". */
 void ctx_print(const Ctx *, Text *);
 

@@ -291,6 +291,14 @@ static Node resized(Build *b, Node n, AxisFn *fn)
 	if (ns < 1 || ns > MAX_SPACE || len != ns + 2)
 		return b_error(b, "an input of rank %u interpolated over %u dims", len, ns);
 	Shape s = shape_of(len, size); /* attributes move */
+	Node ct = arg(b, n, "grad_output");
+	const Sym *out = node_ints(b->g, n, "output_size", &len);
+	if (len != ns)
+		return b_error(b, "output_size has %u elements, expected %u", len, ns);
+	if (aten_rank(b, ct) != ns + 2)
+		return b_error(b, "a gradient of rank %u, expected %u", aten_rank(b, ct), ns + 2);
+	for (uint32_t k = 0; k < ns + 2; k++)
+		aten_require_equal(b, k < 2 ? s.dim[k] : out[k - 2], node_dim(b->g, ct, k), "the cotangent has the sizes of the result");
 	return adjoint(b, n, "grad_output", ns, s.dim + 2, fn);
 }
 static Node build_nearest_backward(Build *b, Node n)

@@ -79,12 +79,9 @@ static Node build_native_layer_norm_backward(Build *b, Node n)
 	Node x = aten_wide(b, arg(b, n, "input")), g = aten_wide(b, arg(b, n, "grad_out"));
 	Node mean = aten_wide(b, arg(b, n, "mean")), rstd = aten_wide(b, arg(b, n, "rstd"));
 	Node w = aten_wide(b, arg(b, n, "weight"));
-	uint32_t len, rank = aten_rank(b, x);
-	node_ints(b->g, n, "normalized_shape", &len);
-	if (!x.i || len > rank)
-		return b_error(b, "normalized_shape of %u dims for an operand of rank %u", len,
-			       rank);
-	uint32_t outer = (1u << (rank - len)) - 1, inner = ((1u << rank) - 1) & ~outer;
+	uint32_t inner = aten_normalised_dims(b, n), outer = ((1u << aten_rank(b, x)) - 1) & ~inner;
+	if (!inner)
+		return (Node){0};
 	x = b_bin(b, OP_mul, b_bin(b, OP_sub, x, mean), rstd);
 	Normalised r = {x, w.i ? b_bin(b, OP_mul, g, w) : g, inner, true};
 	Node gw = aten_sum(b, b_bin(b, OP_mul, g, x), outer, false);

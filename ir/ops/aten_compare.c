@@ -1,5 +1,8 @@
 /* ATen comparisons, logic, bit operations, selection and clamping. */
 #include "ir/ops/aten_priv.h"
+
+#include <math.h>
+
 #include "ir/ops/batch.h"
 
 OP(aten_eq_Tensor){
@@ -151,6 +154,8 @@ static Node build_isclose(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), y = arg(b, n, "other");
 	double rtol = node_float(b->g, n, "rtol"), atol = node_float(b->g, n, "atol");
+	if (!aten_arg_within(b, n, "rtol", 0, INFINITY) || !aten_arg_within(b, n, "atol", 0, INFINITY))
+		return (Node){0};
 	Node close = b_bin(b, OP_eq, x, y);
 	bool ints = !dtype_is_float(aten_dtype(b, x));
 	if (!ints && node_bool(b->g, n, "equal_nan")) {
@@ -515,6 +520,8 @@ static Node build_clamp(Build *b, Node n)
 	const Attr *low = op_arg_index(op, "min") >= 0 ? node_attr(b->g, n, "min") : &none;
 	const Attr *high = op_arg_index(op, "max") >= 0 ? node_attr(b->g, n, "max") : &none;
 	DType d = aten_scalar_dtype(aten_scalar_dtype(aten_dtype(b, x), low), high);
+	if (low->kind == ATTR_none && high->kind == ATTR_none)
+		return b_error(b, "neither min nor max is given");
 	return aten_clamp(b, x, d, low, high);
 }
 OP(aten_clamp){
@@ -529,7 +536,10 @@ OP(aten_clamp){
 
 static Node build_clamp_tensor(Build *b, Node n)
 {
-	return clamp(b, arg(b, n, "self"), arg(b, n, "min"), arg(b, n, "max"));
+	Node low = arg(b, n, "min"), high = arg(b, n, "max");
+	if (!low.i && !high.i)
+		return b_error(b, "neither min nor max is given");
+	return clamp(b, arg(b, n, "self"), low, high);
 }
 OP(aten_clamp_Tensor){
 	.schema = "aten.clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",

@@ -251,7 +251,7 @@ static Node arange_numbers(Build *b, Node n, const Attr *start, const Attr *end,
 	if (!ints) {
 		double s = number(b, start), by = number(b, step);
 		double len = ceil((number(b, end) - s) / by);
-		if (!(len >= 0 && len < 1e15))
+		if (!(len >= 0 && len < 1e15) || (number(b, end) - s) * by < 0)
 			return b_error(b, "arange with bounds that do not fit its step");
 		Node from = b_scalar(b, DT_f64, s);
 		return sequence(b, b_int(b, (int64_t)len), from, b_scalar(b, DT_f64, by), d);
@@ -261,6 +261,7 @@ static Node arange_numbers(Build *b, Node n, const Attr *start, const Attr *end,
 		return b_error(b, "arange with step 0");
 	Sym span = by > 0 ? sym_sub(t, end->s, start->s) : sym_sub(t, start->s, end->s);
 	Sym len = sym_ceildiv(t, span, b_int(b, by > 0 ? by : -by));
+	aten_require_le(b, b_int(b, 0), span, "the bounds of arange fit the sign of its step");
 	aten_require_le(b, b_int(b, 0), len, "arange length");
 	if (sym_is(t, start->s, 0) && by == 1)
 		return b_iota(b, d, len);

@@ -109,7 +109,11 @@ static uint32_t gradient_dims(Build *b, Node n, uint32_t rank, uint32_t *dim)
 		else if (a->kind == ATTR_int)
 			aten_const(b, a->s, &d);
 		dim[k] = b_wrap_dim(b, d, rank);
+		for (uint32_t j = 0; j < k; j++)
+			if (dim[j] == dim[k])
+				b_error(b, "dimension %lld stands twice in dim", (long long)d);
 	}
+	aten_arg_within(b, n, "edge_order", 1, 2);
 	return count < MAX_RANK ? count : MAX_RANK;
 }
 
@@ -129,6 +133,10 @@ static Node build_gradient(Build *b, Node n)
 {
 	Node x = aten_to_float(b, arg(b, n, "self")), part[MAX_RANK];
 	uint32_t rank = aten_rank(b, x), dim[MAX_RANK], count = gradient_dims(b, n, rank, dim);
+	int at_spacing = op_arg_index(node_op(b->g, n), "spacing");
+	const Attr *by = at_spacing < 0 ? NULL : ir_attr(b->g->ir, node_data(b->g, n)->attr, (uint32_t)at_spacing);
+	if (by && by->kind == ATTR_floats && by->n != count)
+		return b_error(b, "%u spacings for %u dims", by->n, count);
 	bool second = aten_int(b, n, "edge_order") == 2;
 	for (uint32_t k = 0; k < count && x.i; k++)
 		part[k] = even(b, x, dim[k], spacing(b, n, x, k), second);

@@ -144,6 +144,19 @@ static Node replace_part(Build *b, Node x, Node src, uint32_t dim, Sym start, Sy
 	return b_select(b, in, aten_take_dim(b, src, dim, row, "clamp"), x);
 }
 
+/* src has the shape of x but for its extent along dim. False after b_error. */
+static bool same_but(Build *b, Node x, Node src, uint32_t dim, Sym extent)
+{
+	uint32_t errors = b->g->ir->ctx->nerror;
+	if (aten_rank(b, src) != aten_rank(b, x))
+		return b_error(b, "src has %u dimensions, expected %u", aten_rank(b, src), aten_rank(b, x)).i;
+	for (uint32_t k = 0; k < aten_rank(b, x) && b->g->ir->ctx->nerror == errors; k++)
+		if (!sym_is(b_syms(b), node_dim(b->g, src, k), 1)) /* slice_backward repeats that */
+			aten_require_equal(b, node_dim(b->g, src, k), k == dim ? extent : node_dim(b->g, x, k),
+					   "src has the shape of the part that it replaces");
+	return b->g->ir->ctx->nerror == errors;
+}
+
 static Node build_slice_scatter(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
@@ -154,7 +167,14 @@ static Node build_slice_scatter(Build *b, Node n)
 	Sym start =
 		aten_has(b, n, "start") ? bound(b, node_sym(b->g, n, "start"), size) : b_int(b, 0);
 	Sym end = aten_has(b, n, "end") ? bound(b, node_sym(b->g, n, "end"), size) : size;
-	return replace_part(b, x, arg(b, n, "src"), dim, start, end, aten_int(b, n, "step"));
+	Node src = arg(b, n, "src");
+	int64_t step = aten_int(b, n, "step");
+	if (step < 1)
+		return b_error(b, "step is %lld, expected a positive number", (long long)step);
+	SymTab *t = b_syms(b);
+	if (!same_but(b, x, src, dim, sym_ceildiv(t, sym_max(t, sym_sub(t, end, start), b_int(b, 0)), b_int(b, step))))
+		return (Node){0};
+	return replace_part(b, x, src, dim, start, end, step);
 }
 OP(aten_slice_scatter){
 	.schema = "aten.slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, "
@@ -174,6 +194,8 @@ static Node build_select_scatter(Build *b, Node n)
 	sym_range(b_syms(b), index, &lo, &hi);
 	if (hi < 0)
 		index = sym_add(b_syms(b), index, b_dim(b, x, (int)dim));
+	aten_require_le(b, b_int(b, 0), index, "the index is one of the dimension");
+	aten_require_le(b, sym_addi(b_syms(b), index, 1), b_dim(b, x, (int)dim), "the index is one of the dimension");
 	Node src = b_unsqueeze(b, arg(b, n, "src"), (int)dim);
 	return replace_part(b, x, src, dim, index, sym_addi(b_syms(b), index, 1), 1);
 }
@@ -191,7 +213,10 @@ enum { MAX_PARTS = 65536 };
 static Node split_sizes(Build *b, Node x, uint32_t dim, const Sym *size, uint32_t n)
 {
 	Node *part = arena_calloc(b->g->ir->ctx->scratch, n, sizeof *part);
-	Sym at = b_int(b, 0);
+	Sym at = b_int(b, 0), all = at;
+	for (uint32_t k = 0; k < n; k++)
+		all = sym_add(b_syms(b), all, size[k]);
+	aten_require_equal(b, all, b_dim(b, x, (int)dim), "the sizes of a split are together that of the dimension");
 	for (uint32_t k = 0; k < n; k++) {
 		Sym end = sym_add(b_syms(b), at, size[k]);
 		part[k] = b_slice(b, x, (int)dim, at, end, b_int(b, 1));
@@ -583,7 +608,8 @@ static bool pad_lists(Build *b, Node n, Node x, Sym *low, Sym *high, uint32_t *n
 	uint32_t len, rank = aten_rank(b, x);
 	const char *name = op_arg_index(node_op(b->g, n), "pad") >= 0 ? "pad" : "padding";
 	const Sym *pad = node_ints(b->g, n, name, &len);
-	if (!x.i || len % 2 || len / 2 > rank) {
+	uint32_t want = op_schema(node_op(b->g, n))->arg[op_arg_index(node_op(b->g, n), name)].size;
+	if (!x.i || len % 2 || len / 2 > rank || (want && len != want)) {
 		b_error(b, "%u pads for an operand of rank %u", len, rank);
 		return false;
 	}
@@ -624,6 +650,8 @@ static Node pad_gather(Build *b, Node n, Node x, const char *mode)
 		if (mode[0] == 'c') { /* circular */
 			i = b_bin(b, OP_remainder, i, aten_size(b, size, DT_i64));
 		} else if (mode[2] == 'f') { /* reflect */
+			Sym most = sym_max(t, low[d], high[d]);
+			aten_require_le(b, sym_addi(t, most, 1), sym_max(t, size, b_int(b, 1)), "padding by reflection is less than the size");
 			i = b_un(b, OP_abs, i);
 			Node back = b_un(b, OP_abs, b_bin(b, OP_sub, last, i));
 			i = b_bin(b, OP_sub, last, back);

@@ -172,6 +172,11 @@ static bool keepdim(const Build *b, Node n)
 static bool matrix_dims(Build *b, Node n, uint32_t rank, uint32_t *row, uint32_t *col)
 {
 	int64_t d[2] = {-2, -1};
+	uint32_t len = 2;
+	if (aten_has(b, n, "dim"))
+		node_ints(b->g, n, "dim", &len);
+	if (len != 2)
+		return b_error(b, "dim has %u elements, expected 2", len).i;
 	if (aten_has(b, n, "dim") && !aten_ints(b, n, "dim", 2, 0, d))
 		return false;
 	if (rank < 2) {
@@ -180,7 +185,7 @@ static bool matrix_dims(Build *b, Node n, uint32_t rank, uint32_t *row, uint32_t
 	}
 	*row = b_wrap_dim(b, d[0], rank);
 	*col = b_wrap_dim(b, d[1], rank);
-	return true;
+	return *row != *col || b_error(b, "the dims of a matrix are the same one twice").i;
 }
 
 /* Orders 1, -1 (columns), inf, -inf (rows) and "fro"; those by singular values need an SVD. */
@@ -281,6 +286,8 @@ static Node build_renorm(Build *b, Node n)
 	uint32_t rank = aten_rank(b, x), dim = b_wrap_dim(b, aten_int(b, n, "dim"), rank);
 	if (rank < 2)
 		return b_error(b, "renorm of an operand of rank %u", rank);
+	if (!aten_arg_within(b, n, "maxnorm", 0, INFINITY))
+		return (Node){0};
 	return scaled_down(b, x, dim, node_float(b->g, n, "p"), node_float(b->g, n, "maxnorm"));
 }
 OP(aten_renorm){
@@ -323,6 +330,8 @@ static Node build_cdist(Build *b, Node n)
 	Node d = b_bin(b, OP_sub, x, y);
 	if (aten_rank(b, d) < 3)
 		return b_error(b, "cdist expects matrices");
+	if (!aten_arg_within(b, n, "p", 0, INFINITY))
+		return (Node){0};
 	return norm_of(b, d, node_float(b->g, n, "p"), 1u << (aten_rank(b, d) - 1), false);
 }
 OP(aten_cdist){
@@ -349,6 +358,8 @@ static Node build_pdist(Build *b, Node n)
 	int64_t rows;
 	if (aten_rank(b, x) != 2 || !aten_const(b, b_dim(b, x, 0), &rows) || rows > 4096)
 		return b_error(b, "pdist of an operand of rank %u", aten_rank(b, x));
+	if (!aten_arg_within(b, n, "p", 0, INFINITY))
+		return (Node){0};
 	int64_t pairs = rows * (rows - 1) / 2, at = 0;
 	int64_t *i = arena_calloc(b->g->ir->ctx->scratch, (size_t)pairs, 2 * sizeof *i),
 		*j = i + pairs;

@@ -63,6 +63,8 @@ static Node build_multi_margin(Build *b, Node n)
 	uint32_t rank = aten_rank(b, x), dim = rank ? rank - 1 : 0;
 	if (!x.i || !y.i || rank > 2 || (aten_rank(b, y) != rank - 1 && rank == 2) || aten_rank(b, y) > 1)
 		return b_error(b, "multi_margin_loss of ranks %u and %u", rank, aten_rank(b, y));
+	if (!aten_scalar_is(b, n, "p", 1) && !aten_scalar_is(b, n, "p", 2))
+		return b_error(b, "p is %g, expected 1 or 2", node_float(b->g, n, "p"));
 	if (aten_rank(b, y) == rank)
 		y = b_reshape(b, y, rank - 1, NULL);
 	y = b_convert(b, y, DT_i64);

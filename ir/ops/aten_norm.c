@@ -340,19 +340,23 @@ typedef struct {
 	Node y, mean, rstd; /* statistics keep the dims, wide */
 } Norm;
 
-/* The dims of the operand that are normalised; 0 after b_error. */
-static uint32_t normalised_dims(Build *b, Node n)
+uint32_t aten_normalised_dims(Build *b, Node n)
 {
-	uint32_t len, rank = aten_rank(b, arg(b, n, "input"));
-	node_ints(b->g, n, "normalized_shape", &len);
+	Node x = arg(b, n, "input");
+	uint32_t len, rank = aten_rank(b, x), errors = b->g->ir->ctx->nerror;
+	const Sym *shape = node_ints(b->g, n, "normalized_shape", &len);
 	if (len == 0 || len > rank)
 		return b_error(b, "normalized_shape of %u dims for an operand of rank %u", len, rank).i;
+	for (uint32_t k = 0; k < len && b->g->ir->ctx->nerror == errors; k++)
+		aten_require_equal(b, shape[k], node_dim(b->g, x, rank - len + k), "normalized_shape is that of the last dimensions");
+	if (b->g->ir->ctx->nerror != errors)
+		return 0;
 	return ((1u << rank) - 1) & ~((1u << (rank - len)) - 1);
 }
 
 static Norm layer_norm_statistics(Build *b, Node n)
 {
-	uint32_t dims = normalised_dims(b, n);
+	uint32_t dims = aten_normalised_dims(b, n);
 	Norm r = {0};
 	if (!dims)
 		return r;
@@ -433,7 +437,7 @@ OP(aten_native_layer_norm){
 static Node rms_norm_statistic(Build *b, Node n)
 {
 	Node x = arg(b, n, "input");
-	uint32_t dims = normalised_dims(b, n);
+	uint32_t dims = aten_normalised_dims(b, n);
 	if (!dims)
 		return (Node){0};
 	double eps = node_dtype(b->g, x) == DT_f64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
@@ -570,7 +574,14 @@ OP(aten_group_norm){
 
 static Node build_native_group_norm(Build *b, Node n)
 {
-	Norm r = group_norm(b, n, arg(b, n, "input"), aten_int(b, n, "group"));
+	Node x = arg(b, n, "input");
+	static const char *const name[] = {"N", "C", "HxW"};
+	Sym size[3] = {b_int(b, 1), b_int(b, 1), b_int(b, 1)};
+	for (uint32_t k = 0; k < aten_rank(b, x); k++)
+		size[k < 2 ? k : 2] = sym_mul(b_syms(b), size[k < 2 ? k : 2], node_dim(b->g, x, k));
+	for (uint32_t k = 0; k < 3; k++)
+		aten_require_equal(b, node_sym(b->g, n, name[k]), size[k], name[k]);
+	Norm r = group_norm(b, n, x, aten_int(b, n, "group"));
 	if (!r.y.i)
 		return r.y;
 	r.mean = of_groups(b, r.mean);

@@ -50,6 +50,8 @@ static bool read_pool(Build *b, Node n, Node x, uint32_t ns, Pool *p)
 			b_error(b, "kernel, stride and dilation of a pooling must be positive");
 			return false;
 		}
+		int64_t span = p->dilation[k] * (p->kernel[k] - 1) + 1;
+		TRY(aten_within(b, "the padding of a pooling", (double)p->pad[k], 0, (double)(span / 2)));
 		p->in[k] = b_dim(b, x, (int)(p->first + k));
 		p->out[k] = pooled(b, p, k);
 		aten_require_le(b, b_int(b, 1), p->out[k], "pooling output size");
@@ -440,6 +442,10 @@ static bool adaptive_sizes(Build *b, Node n, Node x, uint32_t ns, int64_t *out)
 		b_error(b, "pooling over %u dims of an operand of rank %u", ns, rank);
 		return false;
 	}
+	uint32_t len = 0;
+	node_ints(b->g, n, "output_size", &len);
+	if (len != ns)
+		return b_error(b, "output_size has %u elements, expected %u", len, ns).i;
 	TRY(aten_ints(b, n, "output_size", ns, 1, out));
 	for (uint32_t k = 0; k < ns; k++)
 		if (out[k] < 1) {

@@ -22,14 +22,20 @@ bool aten_has(const Build *, Node n, const char *name); /* an attribute that is 
 /* A constant integer; b_error and 0 when it is symbolic. */
 int64_t aten_int(Build *, Node n, const char *name);
 int64_t aten_int_or(Build *, Node n, const char *name, int64_t otherwise);
-/* The list repeated or cut to `want` elements (a lone int stands for all); an absent or empty list
- * gives `fill`. */
+/* The list repeated or cut to `want` elements (a lone int stands for all); an absent list gives `fill`, as does an empty one where
+ * the schema's default is one. */
 bool aten_ints(Build *, Node n, const char *name, uint32_t want, int64_t fill, int64_t *out);
 bool aten_syms(Build *, Node n, const char *name, uint32_t want, int64_t fill, Sym *out); /* the same, of symbols too */
 DType aten_dtype_or(const Build *, Node n, const char *name, DType otherwise);
-/* Dims as a bit set; None or an empty list: all of them. */
+/* Dims as a bit set; None or an empty list: all of them. b_error where one is there twice. */
 uint32_t aten_dims(Build *, Node n, const char *name, uint32_t rank);
 bool aten_is(const Build *, Node n, const char *name, const char *text); /* a string argument */
+/* None, or one of these words, blanks between: else b_error. */
+bool aten_word(Build *, Node n, const char *name, const char *words);
+/* A number is within bounds: else b_error. NaN is not. */
+bool aten_within(Build *, const char *what, double v, double lo, double hi);
+/* The same of a named float or Scalar argument. */
+bool aten_arg_within(Build *, Node n, const char *name, double lo, double hi);
 
 /* ---- shapes and dtypes ---- */
 
@@ -138,6 +144,8 @@ Node aten_row_distance(Build *, Node x, Node y, double p, double eps, bool keep)
 Node aten_grouped(Build *, Node x, int64_t groups);
 uint32_t aten_within_groups(const Build *, Node grouped);    /* the dimensions that are not over groups */
 Node aten_per_group(Build *, Node v, Node grouped);          /* v[N, groups] beside that */
+/* The dims of `input` that normalized_shape names; 0 after b_error. */
+uint32_t aten_normalised_dims(Build *, Node n);
 Node aten_softmax(Build *, Node x, uint32_t dim);
 Node aten_log_softmax(Build *, Node x, uint32_t dim);
 /* x[N, C, *in] between its pixels, at places [N, *out] along each of n dims; 0 outside: [N, C, *out]. */

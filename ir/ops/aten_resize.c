@@ -320,12 +320,23 @@ static bool can_resize(Build *b, const Axis *a)
 	return false;
 }
 
+/* As many as there are dims to resize. */
+static bool has_extents(Build *b, Node n, const char *name, uint32_t ns)
+{
+	if (op_arg_index(node_op(b->g, n), name) < 0 || !aten_has(b, n, name))
+		return true;
+	uint32_t len = node_attr(b->g, n, name)->n;
+	return len == ns || b_error(b, "%s has %u elements, expected %u", name, len, ns).i;
+}
+
 static Node resize(Build *b, Node n, Method how, uint32_t ns)
 {
 	Node x = arg(b, n, op_arg_index(node_op(b->g, n), "self") >= 0 ? "self" : "input");
 	DType d = aten_dtype(b, x);
 	bool align = op_arg_index(node_op(b->g, n), "align_corners") >= 0 &&
 		     node_bool(b->g, n, "align_corners");
+	if (!has_extents(b, n, "output_size", ns) || !has_extents(b, n, "scale_factors", ns))
+		return (Node){0};
 	if (aten_rank(b, x) != ns + 2)
 		return b_error(b, "interpolation over %u dims of an operand of rank %u", ns,
 			       aten_rank(b, x));

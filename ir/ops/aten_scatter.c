@@ -46,6 +46,12 @@ static Node reduce_into(Build *b, Node x, const Places *p, Node v, const char *h
 	Shape s = aten_shape(b, x), sv = aten_shape(b, v);
 	if (!x.i || !v.i)
 		return (Node){0};
+	static const char *const known[] = {"sum", "prod", "mean", "amax", "amin"};
+	uint32_t word = 0;
+	while (word < 5 && strcmp(how, known[word]) != 0)
+		word++;
+	if (word == 5)
+		return b_error(b, "reduce is \"%s\", expected one of: sum prod mean amax amin", how);
 	bool mean = strcmp(how, "mean") == 0;
 	Node base = x, start = identity(b, x, how);
 	if (!include)
@@ -254,6 +260,9 @@ static Node build_unfold(Build *b, Node n)
 		return b_error(b, "unfold of size %lld and step %lld", (long long)size,
 			       (long long)step);
 	if (node_rank(b->g, x) == 0) {
+		b_wrap_dim(b, aten_int(b, n, "dimension"), 0);
+		if (!aten_within(b, "size", (double)size, 0, 1))
+			return (Node){0};
 		x = b_unsqueeze(b, x, 0);
 		return b_slice(b, x, 0, b_int(b, 0), b_int(b, size < 1 ? size : 1), b_int(b, 1));
 	}
@@ -294,6 +303,8 @@ static bool read_columns(Build *b, Node n, const Sym *in, Columns *c)
 	TRY(aten_ints(b, n, "padding", 2, 0, c->pad));
 	TRY(aten_ints(b, n, "stride", 2, 1, c->stride));
 	for (uint32_t k = 0; k < 2; k++) {
+		if (c->kernel[k] < 1 || c->stride[k] < 1 || c->dilation[k] < 1 || c->pad[k] < 0)
+			return b_error(b, "kernel_size, stride and dilation must be positive, padding not negative").i;
 		int64_t span = c->dilation[k] * (c->kernel[k] - 1) + 1;
 		Sym room = sym_addi(t, in[k], 2 * c->pad[k] - span);
 		c->count[k] = sym_addi(t, sym_divi(t, room, c->stride[k]), 1);
@@ -310,8 +321,10 @@ static Node build_im2col(Build *b, Node n)
 	if (single)
 		x = b_unsqueeze(b, x, 0);
 	Shape s = aten_shape(b, x);
-	if (s.rank != 4 || !read_columns(b, n, s.dim + 2, &c))
+	if (s.rank != 4)
 		return b_error(b, "im2col of an operand of rank %u", s.rank);
+	if (!read_columns(b, n, s.dim + 2, &c))
+		return (Node){0};
 	for (uint32_t k = 0; k < 2; k++)
 		x = b_window(b, x, 2 + k, c.kernel[k], c.stride[k], c.dilation[k], c.pad[k],
 			     c.count[k]);
@@ -619,6 +632,9 @@ static Node build_sum_to_size(Build *b, Node n)
 	const Sym *want = node_ints(b->g, n, "size", &len);
 	if (!x.i || len > rank)
 		return b_error(b, "sum_to_size from rank %u to rank %u", rank, len);
+	for (uint32_t k = rank - len; k < rank; k++)
+		if (!sym_is(b_syms(b), want[k - (rank - len)], 1))
+			aten_require_equal(b, want[k - (rank - len)], b_dim(b, x, (int)k), "the size to sum to is 1 or that of the operand");
 	for (uint32_t k = 0; k < rank; k++)
 		if (k < rank - len || (sym_is(b_syms(b), want[k - (rank - len)], 1) &&
 				       !sym_is(b_syms(b), b_dim(b, x, (int)k), 1)))

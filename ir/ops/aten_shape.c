@@ -112,7 +112,9 @@ static bool infer_shape(Build *b, Node n, Node x, const Sym *want, uint32_t nwan
 	}
 	*out = shape_of(nwant, want);
 	for (uint32_t k = 0; k < nwant; k++) {
-		if (sym_is(t, want[k], -1) && hole < 0)
+		if (sym_is(t, want[k], -1) && hole >= 0)
+			return b_error(b, "only one extent may be -1").i;
+		if (sym_is(t, want[k], -1))
 			hole = (int)k;
 		else
 			known = sym_mul(t, known, want[k]);
@@ -246,10 +248,21 @@ static Node build_unflatten(Build *b, Node n)
 	if (!x.i || s.rank + nsize > MAX_RANK + 1)
 		return b_error(b, "unflatten to a rank above the limit %d", MAX_RANK);
 	Sym known = b_int(b, 1);
+	uint32_t ninferred = 0;
 	part = shape_of(nsize, size);
-	for (uint32_t k = 0; k < nsize; k++)
-		if (!sym_is(b_syms(b), size[k], -1))
+	for (uint32_t k = 0; k < nsize; k++) {
+		bool inferred = sym_is(b_syms(b), size[k], -1);
+		ninferred += inferred;
+		if (!inferred)
 			known = sym_mul(b_syms(b), known, size[k]);
+	}
+	if (ninferred > 1)
+		return b_error(b, "only one extent may be -1");
+	if (ninferred)
+		aten_require_equal(b, sym_mul(b_syms(b), known, sym_floordiv(b_syms(b), s.dim[dim], sym_max(b_syms(b), known, b_int(b, 1)))), s.dim[dim],
+				   "the product of sizes divides the dimension");
+	else
+		aten_require_equal(b, known, s.dim[dim], "the product of sizes is the dimension");
 	for (uint32_t k = 0; k < nsize; k++)
 		if (sym_is(b_syms(b), size[k], -1) && !sym_is(b_syms(b), known, 0))
 			part.dim[k] = sym_floordiv(b_syms(b), s.dim[dim], known);
@@ -693,6 +706,8 @@ static Node build_meshgrid(Build *b, Node n)
 		  aten_is(b, n, "indexing", "xy");
 	if (count > MAX_RANK)
 		return b_error(b, "meshgrid of %u tensors", count);
+	if (node_op(b->g, n) == OP_aten_meshgrid_indexing && !aten_word(b, n, "indexing", "ij xy"))
+		return (Node){0};
 	for (uint32_t k = 0; k < count; k++) {
 		x[k] = node_in(b->g, n, first + k);
 		s.dim[k] = type_numel(b->g->ir, node_type_id(b->g, x[k]));
@@ -765,6 +780,8 @@ static Node build_rot90(Build *b, Node n)
 		return (Node){0};
 	int d0 = (int)b_wrap_dim(b, dims[0], node_rank(b->g, x));
 	int d1 = (int)b_wrap_dim(b, dims[1], node_rank(b->g, x));
+	if (d0 == d1)
+		return b_error(b, "dims are the same one twice");
 	if (k == 2)
 		x = b_reverse(b, x, d0);
 	if (k == 1 || k == 2)

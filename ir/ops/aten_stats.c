@@ -195,6 +195,8 @@ static Node quantile(Build *b, Node n, Node q, bool skip_nan)
 
 static Node scalar_q(Build *b, Node n)
 {
+	if (!aten_arg_within(b, n, "q", 0, 1))
+		return (Node){0};
 	return aten_scalar_as(b, node_attr(b->g, n, "q"), aten_dtype(b, arg(b, n, "self")));
 }
 static Node build_quantile(Build *b, Node n)
@@ -359,6 +361,8 @@ static Node search(Build *b, Node n, Node sequence, Node x, bool right)
 	DType d = b_promote(b, (Node[]){sequence, x}, 2);
 	Node in[2] = {b_convert(b, sequence, d), b_convert(b, x, d)};
 	Attr attr[3] = {attr_none(), attr_none(), attr_bool(right)};
+	if (op_arg_index(node_op(b->g, n), "side") >= 0 && !aten_word(b, n, "side", "left right"))
+		return (Node){0};
 	Node at = b_node(b, OP_searchsorted, in, 2, attr, 3);
 	return node_bool(b->g, n, "out_int32") ? b_convert(b, at, DT_i32) : at;
 }

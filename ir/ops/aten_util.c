@@ -43,7 +43,9 @@ bool aten_syms(Build *b, Node n, const char *name, uint32_t want, int64_t fill, 
 {
 	uint32_t len = 0;
 	const Sym *v = aten_has(b, n, name) ? node_ints(b->g, n, name, &len) : NULL;
-	if (len > 1 && len != want) {
+	const Arg *a = &op_schema(node_op(b->g, n))->arg[op_arg_index(node_op(b->g, n), name)];
+	bool empty = aten_has(b, n, name) && !len && strcmp(a->text, "[]") != 0;
+	if ((len > 1 || empty) && len != want) {
 		b_error(b, "%s has %u elements, expected %u", name, len, want);
 		return false;
 	}
@@ -79,7 +81,10 @@ uint32_t aten_dims(Build *b, Node n, const char *name, uint32_t rank)
 		int64_t d;
 		if (!aten_const(b, v[k], &d))
 			return 0;
-		bits |= 1u << b_wrap_dim(b, d, rank);
+		uint32_t bit = 1u << b_wrap_dim(b, d, rank);
+		if (bits & bit)
+			return b_error(b, "dimension %lld stands twice in %s", (long long)d, name).i;
+		bits |= bit;
 	}
 	return bits & all;
 }
@@ -88,6 +93,32 @@ bool aten_is(const Build *b, Node n, const char *name, const char *text)
 {
 	const Attr *a = node_attr(b->g, n, name);
 	return a->kind == ATTR_str && strcmp(a->str, text) == 0;
+}
+
+bool aten_word(Build *b, Node n, const char *name, const char *words)
+{
+	const Attr *a = node_attr(b->g, n, name);
+	if (a->kind != ATTR_str)
+		return true;
+	size_t len = strlen(a->str);
+	for (const char *p = words; *p; p += strcspn(p, " "), p += *p == ' ')
+		if (strcspn(p, " ") == len && !memcmp(p, a->str, len))
+			return true;
+	return b_error(b, "%s is \"%s\", expected one of: %s", name, a->str, words).i;
+}
+
+bool aten_within(Build *b, const char *what, double v, double lo, double hi)
+{
+	if (v >= lo && v <= hi)
+		return true;
+	if (isinf(hi))
+		return b_error(b, "%s is %g, expected at least %g", what, v, lo).i;
+	return b_error(b, "%s is %g, expected %g to %g", what, v, lo, hi).i;
+}
+
+bool aten_arg_within(Build *b, Node n, const char *name, double lo, double hi)
+{
+	return aten_within(b, name, node_float(b->g, n, name), lo, hi);
 }
 
 /* ---- shapes and dtypes ---- */

@@ -675,7 +675,7 @@ static Node expand_text(Build *b, Op op, const Node *in, uint32_t nin, AttrId id
 	return op_info(op)->promote == PROMOTE_BOOL ? b_convert(b, y, DT_bool) : y;
 }
 
-Node op_expand(Build *b, Op op, const Node *in, uint32_t nin, AttrId id)
+static Node expand(Build *b, Op op, const Node *in, uint32_t nin, AttrId id)
 {
 	const OpInfo *info = op_info(op);
 	Build inner = *b;
@@ -690,6 +690,14 @@ Node op_expand(Build *b, Op op, const Node *in, uint32_t nin, AttrId id)
 	return y;
 }
 
+/* Helpers of expansions go on after an error, with what may be wrong because of it: none of that is seen. */
+Node op_expand(Build *b, Op op, const Node *in, uint32_t nin, AttrId id)
+{
+	CtxMark mark = ctx_mark(b->g->ir->ctx);
+	Node y = expand(b, op, in, nin, id);
+	return ctx_first_only(b->g->ir->ctx, mark) ? y : (Node){0};
+}
+
 static Node expand_node(Build *b, Node n)
 {
 	const NodeData d = *node_data(b->g, n);
@@ -698,7 +706,7 @@ static Node expand_node(Build *b, Node n)
 	Node *in = ARENA_ARRAY(b->g->ir->ctx->scratch, Node, d.nin);
 	for (uint32_t k = 0; k < d.nin; k++)
 		in[k] = node_in(b->g, n, k);
-	return op_expand(b, d.op, in, d.nin, d.attr);
+	return expand(b, d.op, in, d.nin, d.attr);
 }
 
 /* The expansion y that stands between prev and b->before goes for one in f32. */
@@ -720,8 +728,11 @@ Node op_expand_node(Build *b, Node n)
 	Build inner = *b;
 	inner.where = b->where ? b->where : node_near(b->g, n);
 	inner.loc = node_data(b->g, n)->loc.i ? node_data(b->g, n)->loc : b->loc;
+	CtxMark mark = ctx_mark(b->g->ir->ctx);
 	Node prev = node_prev(b->g, b->before);
 	Node y = expand_node(&inner, n);
+	if (!ctx_first_only(b->g->ir->ctx, mark))
+		return (Node){0};
 	return expand_rounds_often(&inner, n, prev, y) ? expand_again(&inner, n, prev, y) : y;
 }
 

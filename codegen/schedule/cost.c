@@ -5,6 +5,7 @@
 /* The elements that one index expression touches. */
 typedef struct {
 	BufId root;      /* that owns the storage */
+	bool write;      /* what is read and replaced in place moves twice */
 	const Sym *idx;  /* with one variable for all axes of equal extent: stages that read the same have axes of their own */
 	uint32_t n;
 	uint32_t naxes;
@@ -173,7 +174,7 @@ static bool known(const Counter *c, const Access *a)
 {
 	for (uint32_t i = 0; i < c->access.n; i++) {
 		const Access *b = &c->access.data[i];
-		bool same = a->root.i == b->root.i && a->n == b->n && a->naxes == b->naxes;
+		bool same = a->root.i == b->root.i && a->write == b->write && a->n == b->n && a->naxes == b->naxes;
 		for (uint32_t d = 0; same && d < a->n; d++)
 			same = a->idx[d].i == b->idx[d].i;
 		if (same)
@@ -182,11 +183,11 @@ static bool known(const Counter *c, const Access *a)
 	return false;
 }
 
-static void add_access(Counter *c, BufId id, const Sym *idx, uint32_t n)
+static void add_access(Counter *c, BufId id, bool write, const Sym *idx, uint32_t n)
 {
 	const Buffer *b = buf_of(c->s->l, id);
 	uint64_t axes;
-	Access a = {.root = id, .n = n, .bytes = touched(c, b, idx, n, &axes)};
+	Access a = {.root = id, .write = write, .n = n, .bytes = touched(c, b, idx, n, &axes)};
 	a.naxes = (uint32_t)__builtin_popcountll(axes);
 	Sym *common = ARENA_ARRAY(c->arena, Sym, n);
 	for (uint32_t d = 0; d < n; d++)
@@ -219,7 +220,7 @@ static void visit(Counter *c, Kx x)
 	visit(c, d->guard);
 	visit(c, d->other);
 	if (d->kind == KX_LOAD)
-		add_access(c, d->buf, d->idx, d->nidx);
+		add_access(c, d->buf, false, d->idx, d->nidx);
 }
 
 static void visit_stages(Counter *c)
@@ -235,7 +236,7 @@ static void visit_stages(Counter *c)
 			continue;
 		uint32_t rank = buf_of(c->s->l, st->buf)->rank;
 		visit_indices(c, st->idx, rank);
-		add_access(c, st->buf, st->idx, rank);
+		add_access(c, st->buf, true, st->idx, rank);
 	}
 }
 
@@ -246,9 +247,9 @@ static const Cost *count_bytes(Counter *c)
 	for (uint32_t i = 0; i < c->access.n; i++) {
 		BufId root = c->access.data[i].root;
 		const Cost *bytes = cost_number(c->arena, 0);
-		bool first = true;
+		bool write = c->access.data[i].write, first = true;
 		for (uint32_t j = 0; j < c->access.n; j++) {
-			if (c->access.data[j].root.i != root.i)
+			if (c->access.data[j].root.i != root.i || c->access.data[j].write != write)
 				continue;
 			first &= j >= i;
 			bytes = cost_add(c->arena, bytes, c->access.data[j].bytes);

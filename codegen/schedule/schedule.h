@@ -8,8 +8,9 @@
 /* ---- one kernel ---- */
 
 /* Of one launch. Operations: two for each product that joins a sum, one for each element of any other stage that
- * computes; moves, checks, random bits and sorting have none. Bytes: the elements that are read or written, each
- * once, however often; of a table the rows that indices select, no more than it has. */
+ * computes; moves, checks, random bits and sorting have none. Bytes: the elements that are read, each once, however often,
+ * and those that are written, the same: what is replaced in place counts as both; of a table the rows that indices select,
+ * no more than it has. */
 typedef struct {
 	const Cost *flops, *bytes;
 } KernelCost;

@@ -262,8 +262,8 @@ static Lx raw_load(Legal *g, LsData s, LType type)
 	return lx_var(g->f, s.v);
 }
 
-/* Reversed, or every second one of two vectors, of which the second starts one early: nothing beyond the last element
- * is touched. */
+/* Reversed, or every second one of two vectors, of which the second starts one early: nothing
+ * beyond the last element is touched. What lies between is left out. */
 static Lx strided_load(Legal *g, LsData s, LType type, int stride)
 {
 	Lx at = s.offset;
@@ -274,7 +274,9 @@ static Lx strided_load(Legal *g, LsData s, LType type, int stride)
 		Lx a = raw_load(g, s, type);
 		return lx_shuffle(g->f, SHUFFLE_REVERSE, a, a);
 	}
+	s.drops = DROPS_ODD;
 	Lx a = raw_load(g, s, type);
+	s.drops = DROPS_EVEN;
 	s.offset = further(g, at, (int64_t)type.lanes - 1);
 	return lx_shuffle(g->f, SHUFFLE_EVEN, a, raw_load(g, s, type));
 }

@@ -285,7 +285,7 @@ typedef struct {
 	Exec *e;
 	const LsData *s;
 	uint32_t thread, lanes, size; /* size: of an element in memory */
-	bool store;
+	bool store, dropped; /* dropped: the element must be there; its contents do not matter */
 	uint64_t local_bytes;
 } Move;
 
@@ -307,7 +307,7 @@ static bool touch_local(const Move *m, int64_t at, uint32_t n, char **out)
 		return loop_finding(&e->at, "%s %u bytes at byte %lld of the local array %s, which has %llu",
 		                    m->store ? "writes" : "reads", n, (long long)at, name, (unsigned long long)bytes);
 	uint8_t *written = e->written[v] + m->thread * bytes + from;
-	for (uint32_t k = 0; k < n && !m->store; k++)
+	for (uint32_t k = 0; k < n && !m->store && !m->dropped; k++)
 		if (!written[k])
 			return loop_finding(&e->at, "reads byte %lld of the local array %s, which was never written",
 			                    (long long)at + k, name);
@@ -325,6 +325,8 @@ static bool touch(const Move *m, int64_t at, uint32_t n, char **out)
 		return loop_finding(&m->e->at, "element %lld is beyond all memory", (long long)at);
 	if (m->s->mem.local)
 		return touch_local(m, byte, n * m->size, out);
+	if (m->dropped)
+		return view_has(&m->e->at, &m->e->view[m->s->mem.k], byte, n * m->size, m->store);
 	return view_touch(&m->e->at, &m->e->view[m->s->mem.k], byte, n * m->size, m->store, out);
 }
 
@@ -366,12 +368,17 @@ static void store_elements(DType d, char *to, const void *from, uint32_t n)
 	}
 }
 
+/* What a lane holds that nobody may use: a large number. */
+enum { LEFT_OUT = 0xfe };
+
 static bool move_elements(const Move *m, int64_t at, uint32_t n, char *value)
 {
 	char *p;
 	if (!touch(m, at, n, &p))
 		return false;
-	if (m->store)
+	if (m->dropped)
+		memset(value, LEFT_OUT, (size_t)n * dtype_size(dtype_compute(m->s->mem.dtype)));
+	else if (m->store)
 		store_elements(m->s->mem.dtype, p, value, n);
 	else
 		load_elements(m->s->mem.dtype, value, p, n);
@@ -379,13 +386,14 @@ static bool move_elements(const Move *m, int64_t at, uint32_t n, char *value)
 }
 
 /* Lanes that are masked off are not touched; loaded they give 0. */
-static bool move_lanes(const Move *m, int64_t offset, DType index_type, const void *index, const uint8_t *mask,
-                       char *value)
+static bool move_lanes(Move *m, int64_t offset, DType index_type, const void *index,
+		       const uint8_t *mask, char *value)
 {
 	uint32_t size = dtype_size(dtype_compute(m->s->mem.dtype)), first = m->thread * m->lanes;
-	if (!index && !mask)
+	if (!index && !mask && m->s->drops == DROPS_NONE)
 		return move_elements(m, offset, m->lanes, value);
 	for (uint32_t k = 0; k < m->lanes; k++) {
+		m->dropped = m->s->drops == (k % 2 ? DROPS_ODD : DROPS_EVEN);
 		char *to = value + k * size;
 		int64_t at, ahead = index ? index_at(index_type, index, first + k) : k;
 		if (mask && !mask[first + k]) {
@@ -406,7 +414,14 @@ static bool access(Exec *e, const Active *a, const LsData *s)
 	bool store = row->mem == MEM_WRITE;
 	Lx at = row->x == FIELD_LANES ? s->x : row->y == FIELD_LANES ? s->y : (Lx){0};
 	LType type = store ? lx_type(e->f, s->x) : e->f->lv.data[s->v.i].type;
-	Move m = {e, s, 0, type.lanes, dtype_size(s->mem.dtype), store, local_bytes(e->f, s->mem)};
+	Move m = {e,
+		  s,
+		  0,
+		  type.lanes,
+		  dtype_size(s->mem.dtype),
+		  store,
+		  false,
+		  local_bytes(e->f, s->mem)};
 	const int64_t *offset = exec_value(e, a, s->offset);
 	const void *index = at.i ? exec_value(e, a, at) : NULL, *mask = s->mask.i ? exec_value(e, a, s->mask) : NULL;
 	const char *x = store ? exec_value(e, a, s->x) : NULL;

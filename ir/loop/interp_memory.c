@@ -96,12 +96,19 @@ static bool write_byte(const Access *a, const View *v, uint64_t at, Shadow *s)
 	return true;
 }
 
-bool view_touch(const Access *a, const View *v, int64_t at, uint32_t n, bool write, char **out)
+bool view_has(const Access *a, const View *v, int64_t at, uint32_t n, bool write)
 {
 	uint64_t from = (uint64_t)at;
 	if (at < 0 || from > v->bytes || n > v->bytes - from)
 		return loop_finding(a, "%s %u bytes at byte %lld of buffer %s, which has %llu", write ? "writes" : "reads", n,
 		                    (long long)at, v->name, (unsigned long long)v->bytes);
+	return true;
+}
+
+bool view_touch(const Access *a, const View *v, int64_t at, uint32_t n, bool write, char **out)
+{
+	uint64_t from = (uint64_t)at;
+	TRY(view_has(a, v, at, n, write));
 	*out = v->region->data + v->first + from;
 	if (!v->region->shadow)
 		return !write || loop_finding(a, "writes buffer %s, which belongs to the %s", v->name, v->region->name);

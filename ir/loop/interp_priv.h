@@ -81,6 +81,8 @@ typedef struct {
 bool loop_finding(const Access *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 bool loop_stop(Interp *, LoopOutcome, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* n bytes from byte `at` of a buffer, for reading or writing: false after a finding. Else *out is where they lie. */
+/* They are there, at least. */
+bool view_has(const Access *, const View *, int64_t at, uint32_t n, bool write);
 bool view_touch(const Access *, const View *, int64_t at, uint32_t n, bool write, char **out);
 /* All of an output was written. */
 bool region_complete(const Access *, const Region *);

@@ -116,6 +116,10 @@ typedef enum {
 
 enum { MAX_FAIL_ARGS = 1 + MAX_RANK }; /* of an LS_FAIL */
 
+/* Lanes of a load that a shuffle leaves out: they are read, so they must be there, but nothing
+ * depends on what lies there. */
+typedef enum { DROPS_NONE, DROPS_ODD, DROPS_EVEN } LsDrops;
+
 /* Memory a statement touches: buffer argument k of the kernel, or a local array. */
 typedef struct {
 	bool local;
@@ -146,6 +150,7 @@ typedef struct {
 	uint64_t count;
 	bool joined; /* LS_LAUNCH */
 	bool in_order; /* LS_LOAD */
+	LsDrops drops; /* LS_LOAD of legal functions */
 	bool rare;   /* LS_IF of legal functions: its body is hardly ever executed, which the back end's language can say */
 	DType dtype;
 	Lb body, other;

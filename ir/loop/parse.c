@@ -324,6 +324,11 @@ static bool field(Parser *p, char letter, LsData *s)
 	case 'd': return dtype_field(p, s);
 	case 'a': case 'u': case 'p': return arguments(p, letter, s);
 	case 'i': s->in_order = skip(p, " in order"); return true;
+	case 'r':
+		s->drops = skip(p, " without odd")    ? DROPS_ODD
+			   : skip(p, " without even") ? DROPS_EVEN
+						      : DROPS_NONE;
+		return true;
 	case 'j': s->joined = skip(p, " joined"); return true;
 	case 't': s->text = word(p, "\n"); return true;
 	default: return false; /* what text does not tell: a user's operator */

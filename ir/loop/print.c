@@ -1,14 +1,15 @@
-/* Text of a loop function. In legal functions +.i is an addition that does not overflow, +.n one of what is not negative
- * either (loop_known). Anonymous text numbers everything in order of first appearance and leaves
- * comments out, so that equal code has equal text whatever it was named after.
+/* Text of a loop function. In legal functions +.i is an addition that does not overflow, +.n one of
+ * what is not negative either (loop_known). Anonymous text numbers everything in order of first
+ * appearance and leaves comments out, so that equal code has equal text whatever it was named
+ * after.
  *
  * The form of a statement (LsRow) is its text, in which stand for:
- *   $v  the new variable and its type   $n  the variable         $m  memory and the dtype that lies there
- *   $x $y $o  expressions, offset       $w  the mask, if any     $l  a gather by a load for each lane
- *   $a  the arguments                   $u  buffers among them   $p  parameters among them
+ *   $v  the new variable and its type   $n  the variable         $m  memory and the dtype that lies
+ * there $x $y $o  expressions, offset       $w  the mask, if any     $l  a gather by a load for
+ * each lane $a  the arguments                   $u  buffers among them   $p  parameters among them
  *   $k $c  k, count                     $d  dtype                $s  the step, unless 1
  *   $b  the body                        $e  the other block      $j  whether joined   $t  the text
- *   $f  a call of a user's operator     $i  whether in order */
+ *   $f  a call of a user's operator     $i  whether in order     $r  lanes that are left out */
 #include "ir/loop/loop.h"
 #include "ir/ops/userop.h"
 
@@ -313,6 +314,11 @@ static void print_field(Printer *p, const LsData *s, char letter)
 	case 'p': print_list(p, s->arg + s->nbuf, s->narg - s->nbuf); break;
 	case 'f': print_user_call(p, s); break;
 	case 'i': text_add(p->t, s->in_order ? " in order" : ""); break;
+	case 'r':
+		text_add(p->t, s->drops == DROPS_ODD    ? " without odd"
+			       : s->drops == DROPS_EVEN ? " without even"
+							: "");
+		break;
 	case 'j': text_add(p->t, s->joined ? " joined" : ""); break;
 	default: text_add(p->t, s->text); break;
 	}

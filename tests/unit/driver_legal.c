@@ -111,6 +111,11 @@ static void put_memory(Kernel1 *k, Lx a, Lx b)
 	Lx back = lx_ramp(f, zero, lx_int(f, -1), k->lanes), even = lx_ramp(f, zero, lx_int(f, 2), k->lanes);
 	put(k, lx_var(f, ls_gather(f, "r", x, lx_int(f, lanes - 1), back, DT_f32, none)));
 	put(k, lx_var(f, ls_gather(f, "e", x, zero, even, DT_f32, none)));
+	LMem gaps =
+		ls_local(f, "gaps", DT_f32,
+			 (uint64_t)(2 * lanes)); /* what nobody has written in it, nobody reads */
+	ls_scatter(f, gaps, zero, even, b, none);
+	put(k, lx_var(f, ls_gather(f, "s", gaps, zero, even, DT_f32, none)));
 	put(k, lx_var(f, ls_gather(f, "g", x, zero, lx_ramp(f, zero, lx_int(f, 1), k->lanes), DT_f32, tail)));
 	put(k, lx_var(f, ls_load(f, "m", x, zero, f32, tail)));
 	put(k, lx_var(f, ls_load(f, "h", h, zero, f32, none)));

@@ -221,21 +221,26 @@ static Node inverse_scatter(State *st, Build *b, const Value *v, Node parent, No
 	return b_reshape(b, b_node(b, OP_scatter, in, 3, attr, 9), p.rank, p.size);
 }
 
-/* The same bytes under another dtype, of the same size or by an operator that changes the shape. */
-static Node inverse_bits(State *st, Build *b, const Value *v, Node update)
+static Node inverse_adjoint(State *st, Build *b, const Meta *p, Node update)
+{
+	Node n = b_transpose(b, update, -2, -1);
+	return n.i ? graph_add(st->g, b->before, OP_aten_conj_physical, &n, 1, (AttrId){0}, meta_type(st->im, p), b->loc) : n;
+}
+
+/* The same bytes under another dtype. Autograd sees a write through view(dtype) as little as that view. */
+static Node inverse_bits(State *st, Build *b, const Value *v, Node parent, Node update)
 {
 	const Meta *p = &st->value.data[v->parent].meta;
 	Op viewed = node_op(st->g, v->view);
 	const char *undo = op_info(viewed)->view_undo;
 	Op op = undo ? op_find(undo) : OP_none;
-	bool by_size = op_arg_index(op, "dtype") >= 0;
-	if (op == OP_none || (by_size && dtype_size(p->dtype) != dtype_size(v->meta.dtype)))
+	if (op == OP_none)
 		return b_error(b, "writing through %s is not supported", op_name(viewed));
 	Attr attr[2] = {attr_none(), attr_dtype(p->dtype)};
-	if (by_size)
-		return b_node(b, op, &update, 1, attr, 2);
-	return graph_add(st->g, b->before, op, &update, 1, (AttrId){0}, meta_type(st->im, p),
-			 b->loc);
+	bool has_dtype = op_arg_index(op, "dtype") == 1;
+	AttrId attrs = has_dtype ? ir_attrs(st->im->ir, 2, attr) : (AttrId){0};
+	Node n = graph_add(st->g, b->before, op, &update, 1, attrs, meta_type(st->im, p), b->loc);
+	return has_dtype && dtype_is_inexact(p->dtype) ? b_bin(b, OP_straight_through, n, parent) : n;
 }
 
 Node alias_inverse(State *st, Build *b, const Value *v, Node parent, Node update)
@@ -272,11 +277,10 @@ Node alias_inverse(State *st, Build *b, const Value *v, Node parent, Node update
 		return inverse_pieces(st, b, v, parent, update);
 	case VIEW_ADJOINT:
 		if (dtype_is_complex(p->dtype))
-			return b_error(b, "writing through %s of complex numbers is not supported",
-				       op_name(node_op(st->g, v->view)));
+			return inverse_adjoint(st, b, p, update);
 		break;
 	case VIEW_BITS:
-		return inverse_bits(st, b, v, update);
+		return inverse_bits(st, b, v, parent, update);
 	case VIEW_OTHER:
 		break;
 	}

@@ -110,8 +110,8 @@ bool import_as_strided(Scope *s, const json_t *node)
 	return view && scope_bind(s, r.data[0].name, view);
 }
 
-/* resize_ and resize_as_ lay the shape of the result over the memory of the operand, resize over a
- * copy. What lies beyond that memory has no value in PyTorch. */
+/* resize_ and resize_as_ lay the shape of the result over the memory of the operand, resize and
+ * resize_as over a copy. What lies beyond that memory has no value in PyTorch. */
 bool import_resize(Scope *s, const json_t *node, const Target *target)
 {
 	State *st = s->st;
@@ -141,7 +141,7 @@ bool import_resize(Scope *s, const json_t *node, const Target *target)
 			sym_str(t, have));
 	uint32_t view = strided_view(s, self, &out->meta, offset, out->name);
 	TRY(view);
-	if (strcmp(target->name, "aten.resize") != 0)
+	if (target->name[strlen(target->name) - 1] == '_')
 		scope_rebind(s, self, view);
 	else
 		view = value_new(st, value_read(st, &s->b, view), &out->meta);

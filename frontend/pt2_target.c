@@ -16,6 +16,7 @@ static const struct {
 	{"aten.as_strided", TARGET_AS_STRIDED},
 	{"aten.resize", TARGET_RESIZE},
 	{"aten.resize_", TARGET_RESIZE},
+	{"aten.resize_as", TARGET_RESIZE},
 	{"aten.resize_as_", TARGET_RESIZE},
 	{"aten.sym_size", TARGET_SYMBOLIC},
 	{"aten.sym_stride", TARGET_SYMBOLIC},

@@ -188,6 +188,18 @@ class Random(nn.Module):
         return a, b, c, d, e, g, h, x.clone().exponential_(2) + k
 
 
+class Bits(nn.Module):
+    """Writes through the same bytes as elements of other sizes, which autograd does not see."""
+
+    def forward(s, x, h):
+        a, b, c, d = x * 2, x + 0, x * 3, h * 2
+        a.view(torch.int16)[:, ::2].zero_()
+        b.view(torch.complex64)[1].mul_(2)
+        c.view(torch.uint8)[0, 3::4].bitwise_and_(127)
+        d.view(torch.int32)[:, 1].bitwise_xor_(-(2 ** 31))
+        return a * x, b * x, c, d.float() * 2, x.view(torch.float64).view(torch.uint8), x[0, 0].view(torch.int32)
+
+
 class Norms(nn.Module):
     """Statistics: kept, not kept, with a weight and without, per sample."""
 
@@ -376,6 +388,24 @@ def make(name, model, args, dynamic=None, train=False, more=None):
     save_file(tensors, dest / f"import/{name}.safetensors")
 
 
+def make_grad(name, model, args, dynamic=None):
+    """grad/NAME: with cotangents of the results and the gradients of the program's inputs."""
+    if sys.argv[2:] and name not in sys.argv[2:]:
+        return
+    program = export(model, args, dynamic_shapes=dynamic)
+    (dest / "grad").mkdir(exist_ok=True)
+    save(f"grad/{name}", program, True)
+    xs = [x.clone().requires_grad_(x.is_floating_point()) for x in args]
+    ys = program.module()(*(x * 1 if x.requires_grad else x for x in xs))
+    cts = {i: r(y.shape) for i, y in enumerate(ys) if y.is_floating_point()}
+    by = [i for i, x in enumerate(xs) if x.requires_grad]
+    some = [i for i in cts if ys[i].requires_grad]
+    gs = torch.autograd.grad([ys[i] for i in some], [xs[i] for i in by], [cts[i].to(ys[i].dtype) for i in some])
+    tensors = {f"x.{i}": x for i, x in enumerate(args)} | {f"y.{i}": y for i, y in enumerate(ys)}
+    tensors |= {f"ct.{i}": c.to(ys[i].dtype) for i, c in cts.items()} | {f"g.{i}": g for i, g in zip(by, gs, strict=True)}
+    save_file({k: v.detach().clone().contiguous() for k, v in tensors.items()}, dest / f"grad/{name}.safetensors")
+
+
 def main():
     torch.manual_seed(7)
     dyn = Dim.DYNAMIC
@@ -408,6 +438,7 @@ def main():
     make("divided", Divided(), (r(12, 4),), ({0: Dim.AUTO},))
     if not sys.argv[2:] or "random" in sys.argv[2:]: # PyTorch's numbers are others
         save("import/random", export(Random(), (r(6, 4),), dynamic_shapes=({0: Dim("n", min=5, max=50)},)), True)
+    make_grad("bits", Bits(), (r(2, 4), r(3, 4).half()))
     make("half_norms", HalfNorms(), (r(4, 3, 50).bfloat16() + 9,), train=True)
 
 

@@ -48,30 +48,65 @@ static Node join_bits(Build *b, Node x, DType wide, int64_t parts)
 	return b_reduce(b, REDUCE_SUM, y, 1u << (s.rank - 1), wide);
 }
 
-/* The same bits as another dtype; the last dim grows or shrinks with the size of an element. */
-static Node build_view_dtype(Build *b, Node n)
+/* Real numbers of any size as others. */
+static Node view_real(Build *b, Node x, DType to)
 {
-	Node x = arg(b, n, "self");
-	DType from = aten_dtype(b, x), to = node_attr(b->g, n, "dtype")->dtype;
+	DType from = aten_dtype(b, x);
 	uint32_t a = dtype_size(from), c = dtype_size(to);
-	if (dtype_is_complex(from) || dtype_is_complex(to))
-		return b_error(b, "view of %s as %s is not supported", dtype_name(from), dtype_name(to));
-	if (from == to || !x.i)
-		return x;
-	if (a != c && aten_rank(b, x) == 0)
-		return b_error(b, "view of a tensor without dims as another size of elements");
 	if (a == c)
 		return bitcast(b, x, to);
 	x = bitcast(b, x, bits_of(from));
 	x = a > c ? split_bits(b, x, bits_of(to), a / c) : join_bits(b, x, bits_of(to), c / a);
 	return bitcast(b, x, to);
 }
+
+/* [.., n] of complex numbers as [.., 2 n] parts, and back */
+static Node parts_along(Build *b, Node x)
+{
+	x = b_node(b, OP_view_real, &x, 1, NULL, 0);
+	uint32_t rank = aten_rank(b, x);
+	return aten_flatten(b, x, rank - 2, rank - 1);
+}
+
+static Node join_parts(Build *b, Node x)
+{
+	Shape s = aten_shape(b, x);
+	Sym last = s.dim[s.rank - 1];
+	if (!sym_divides(b_syms(b), 2, last))
+		return b_error(b, "view of %s parts as complex numbers", sym_str(b_syms(b), last));
+	s.dim[s.rank - 1] = sym_divi(b_syms(b), last, 2);
+	s = shape_insert(s, s.rank, b_int(b, 2));
+	x = aten_reshape(b, x, &s);
+	return b_node(b, OP_view_complex, &x, 1, NULL, 0);
+}
+
+/* The same bits as another dtype; the last dim grows or shrinks with the size of an element. PyTorch has no derivative, of floats neither. */
+static Node build_view_dtype(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	DType from = aten_dtype(b, x), to = node_attr(b->g, n, "dtype")->dtype;
+	bool number = aten_rank(b, x) == 0;
+	if (from == to || !x.i)
+		return x;
+	if (number && dtype_size(from) != dtype_size(to))
+		return b_error(b, "view of a tensor without dims as another size of elements");
+	x = aten_detached(b, x);
+	if (number)
+		x = b_unsqueeze(b, x, 0);
+	if (dtype_is_complex(from))
+		x = parts_along(b, x);
+	x = view_real(b, x, dtype_is_complex(to) ? dtype_real(to) : to);
+	if (dtype_is_complex(to))
+		x = join_parts(b, x);
+	return number ? b_squeeze(b, x, 0) : x;
+}
 OP(aten_view_dtype){
 	.schema = "aten.view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
 	.view = VIEW_BITS,
-	.view_undo = "bitcast",
+	.view_undo = "aten.view.dtype",
 	.build = build_view_dtype,
-	.sample = "f32[n=3, 4], dtype=i32; i16[n=3, 4] in -99..99, dtype=f16",
+	.sample = "f32[n=3, 4], dtype=i32; i16[n=3, 4] in -99..99, dtype=f16; i32[n=3] in -99999..99999, dtype=u8; u8[n=2, 8] in 0..99, dtype=i32; "
+		  "f64[n=3, 2], dtype=f32; f32[n=3, 4], dtype=c64; c64[2, n=3], dtype=f32; c64[n=3], dtype=f64; f64[3], dtype=c64; c64[], dtype=f64",
 };
 
 /* ---- mantissa and exponent ---- */

@@ -632,6 +632,20 @@ static Node pad_constant(Build *b, Node n, Node x, Node value)
 	return b_pad(b, x, low, high, value);
 }
 
+/* Where element i - low of a dim lies that is cropped where padding is negative, and then repeats. */
+static Node circular_index(Build *b, Node i, Sym size, Sym low, Sym high)
+{
+	SymTab *t = b_syms(b);
+	Sym zero = b_int(b, 0), first = sym_max(t, sym_muli(t, low, -1), zero), left = sym_max(t, low, zero), right = sym_max(t, high, zero);
+	Sym period = sym_sub(t, sym_add(t, size, sym_min(t, high, zero)), first);
+	aten_require_le(b, left, period, "circular padding wraps around once at most");
+	aten_require_le(b, right, period, "circular padding wraps around once at most");
+	if (sym_is(t, left, 0) && sym_is(t, right, 0))
+		return i;
+	Node start = aten_size(b, first, DT_i64), by = aten_size(b, sym_max(t, period, b_int(b, 1)), DT_i64);
+	return b_bin(b, OP_add, b_bin(b, OP_remainder, b_bin(b, OP_sub, i, start), by), start);
+}
+
 /* Padding by other elements of the same dim: gather with an index vector. */
 static Node pad_gather(Build *b, Node n, Node x, const char *mode)
 {
@@ -648,7 +662,7 @@ static Node pad_gather(Build *b, Node n, Node x, const char *mode)
 		i = b_bin(b, OP_sub, i, aten_size(b, low[d], DT_i64));
 		Node last = aten_size(b, sym_addi(t, size, -1), DT_i64);
 		if (mode[0] == 'c') { /* circular */
-			i = b_bin(b, OP_remainder, i, aten_size(b, size, DT_i64));
+			i = circular_index(b, i, size, low[d], high[d]);
 		} else if (mode[2] == 'f') { /* reflect */
 			Sym most = sym_max(t, low[d], high[d]);
 			aten_require_le(b, sym_addi(t, most, 1), sym_max(t, size, b_int(b, 1)), "padding by reflection is less than the size");
@@ -681,6 +695,7 @@ OP(aten_pad){
 	.build = build_pad,
 	.sample = "f32[n=2, 3, 4], pad=[1, 2, 0, 1], value=0.5; f32[n=2, 3, 4], pad=[1, 2], mode=\"reflect\"; "
 		  "f32[1, 2, 3, 4], pad=[1, 2, 2, 0], mode=\"circular\"; "
+		  "f32[1, n=5], pad=[-2, 3], mode=\"circular\"; f32[1, 2, 5, 6], pad=[2, -3, -1, -1], mode=\"circular\"; "
 		  "f32[n=2, 3, 4], pad=[3, 1], mode=\"replicate\"; f32[3, 4], pad=[-1, 1, 1, -1]",
 };
 

@@ -132,13 +132,9 @@ OP(aten_kron){
 };
 
 /* x^0, x^1, ... along a new last dim */
-static Node build_vander(Build *b, Node n)
+static Node powers(Build *b, Node x, Sym count)
 {
-	Node x = arg(b, n, "x");
 	uint32_t rank = aten_rank(b, x);
-	if (!x.i || rank == 0)
-		return b_error(b, "vander of a tensor without dims");
-	Sym count = aten_has(b, n, "N") ? node_sym(b->g, n, "N") : b_dim(b, x, -1);
 	int64_t len;
 	if (!aten_const(b, count, &len) || len < 1 || len > 4096)
 		return b_error(b, "vander of %s columns", sym_str(b_syms(b), count));
@@ -150,10 +146,36 @@ static Node build_vander(Build *b, Node n)
 		part[k] = b_bin(b, OP_mul, part[k - 1], x);
 	return aten_stack(b, part, (uint32_t)len, rank);
 }
+
+static Node build_vander(Build *b, Node n)
+{
+	Node x = arg(b, n, "x");
+	if (!x.i || aten_rank(b, x) == 0)
+		return b_error(b, "vander of a tensor without dims");
+	return powers(b, x, aten_has(b, n, "N") ? node_sym(b->g, n, "N") : b_dim(b, x, -1));
+}
 OP(aten_linalg_vander){
 	.schema = "aten.linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",
 	.build = build_vander,
 	.sample = "f32[3] in -2..2; f32[2, 3] in -2..2, N=5",
+};
+
+/* The same of a vector, the highest power first. */
+static Node build_vander_of_vector(Build *b, Node n)
+{
+	Node x = arg(b, n, "x");
+	if (!x.i || aten_rank(b, x) != 1)
+		return b_error(b, "vander of an operand of rank %u, expected a vector", aten_rank(b, x));
+	Sym columns = aten_has(b, n, "N") ? node_sym(b->g, n, "N") : b_dim(b, x, 0);
+	if (sym_is(b_syms(b), columns, 0))
+		return b_full(b, aten_dtype(b, aten_sum_operand(b, x)), 0, 2, (Sym[]){b_dim(b, x, 0), columns});
+	Node y = powers(b, x, columns);
+	return node_bool(b->g, n, "increasing") ? y : b_reverse(b, y, 1);
+}
+OP(aten_vander){
+	.schema = "aten.vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
+	.build = build_vander_of_vector,
+	.sample = "f32[3] in -2..2; f32[n=4] in -2..2, N=5, increasing=true; i32[n=3], N=4; f32[2], N=0; f32[n=2], N=1; f32[0], N=2",
 };
 
 /* ---- norms ---- */

@@ -385,6 +385,11 @@ OP(aten_round_decimals){
 	.sample = "f32[n=2, 4] of 1.2345 -2.375 0.5 12.55 -0.04 3.25 7.125 99.99, decimals=2; "
 		  "f32[3] of 1250 -1350 1449, decimals=-2",
 };
+OP(aten_special_round){
+	.schema = "aten.special_round(Tensor self, *, int decimals=0) -> Tensor",
+	.build = build_round_decimals,
+	.sample = "f32[n=2, 4] of 1.2345 -2.5 0.5 1.5 -0.04 3.25 7.125 99.99; f32[4] of 1.25 -1350 1449 0.125, decimals=2",
+};
 
 OP(aten_frac){
 	.schema = "aten.frac(Tensor self) -> Tensor",

@@ -61,6 +61,7 @@ static const Exception exceptions[] = {
 	{"aten.cross_entropy_loss", CONVENTION, "tangents pass class weights over"},
 	{"torch_nn._linear_cross_entropy_batch_chunked", CONVENTION, "tangents pass class weights over"},
 	{"torch_nn._linear_cross_entropy_batch_chunked_no_reduction", CONVENTION, "tangents pass class weights over"},
+	{"aten.view.dtype", CONVENTION, "bits have no derivative"},
 	{"aten.normal.Tensor_Tensor", CONVENTION, "what is drawn has no derivative"},
 	{"aten.normal.Tensor_float", CONVENTION, "what is drawn has no derivative"},
 	{"aten.normal.float_Tensor", CONVENTION, "what is drawn has no derivative"},

@@ -10,6 +10,7 @@
 #include "codegen/schedule/schedule.h"
 #include "driver/backend.h"
 #include "driver/embed.h"
+#include "driver/given.h"
 #include "driver/jobs.h"
 #include "driver/section.h"
 #include "driver/recipes.h"
@@ -96,6 +97,9 @@ bool compile_begin(Compilation *c, Weft *w, const WeftGraph *g, const WeftOption
 		return ctx_error(ctx, NULL, "options of a newer version of the library");
 	if (o)
 		memcpy(&c->o, o, o->size);
+	TRY(given_graph(w, "compiling", g) && given_texts(w, "WeftOptions.link", "what to link with", c->o.link, c->o.nlink));
+	if ((unsigned)c->o.backend > WEFT_BACKEND_LLVM || (unsigned)c->o.weights > WEFT_WEIGHTS_FILE)
+		return ctx_error(ctx, NULL, "options with a back end %d and weights %d that there are not", (int)c->o.backend, (int)c->o.weights);
 	memset(&w->phase, 0, sizeof w->phase);
 	memset(&w->report, 0, sizeof w->report);
 	w->have_report = false;
@@ -430,7 +434,7 @@ void compile_report(Compilation *c)
 
 const WeftReport *weft_report(Weft *w)
 {
-	return w->have_report ? &w->report : NULL;
+	return w && w->have_report ? &w->report : NULL;
 }
 
 typedef struct {
@@ -464,6 +468,7 @@ static bool report_at(void *arg)
 		n += p->entry.data[k].symbol.n;
 	if (x->n != n)
 		return ctx_error(ctx, NULL, "values of %u symbols to count with, expected %u", x->n, n);
+	TRY(given_list(x->w, "weft_report_at", "values of symbols", x->value, n));
 	n = 0;
 	for (uint32_t k = 0; k < p->entry.n; n += p->entry.data[k++].symbol.n)
 		TRY(check_values(ctx, &p->entry.data[k], x->value + n));
@@ -481,5 +486,5 @@ const WeftReport *weft_report_at(Weft *w, const int64_t *symbol, uint32_t n)
 
 const char *weft_dump(Weft *w)
 {
-	return w->dump ? w->dump : "";
+	return w && w->dump ? w->dump : "";
 }

@@ -45,7 +45,7 @@ void weft_free(Weft *w)
 
 bool boundary(Weft *w, bool (*f)(void *arg), void *arg)
 {
-	if (w->dead)
+	if (!w || w->dead)
 		return false;
 	jmp_buf outer;
 	memcpy(&outer, &w->ctx->unwind, sizeof outer);
@@ -66,6 +66,8 @@ bool boundary(Weft *w, bool (*f)(void *arg), void *arg)
 
 uint32_t weft_nmessages(const Weft *w)
 {
+	if (!w)
+		return 0;
 	uint32_t n = w->dead;
 	for (const Diag *d = w->ctx->first; d; d = d->next)
 		n++;
@@ -74,11 +76,11 @@ uint32_t weft_nmessages(const Weft *w)
 
 WeftMessage weft_message(const Weft *w, uint32_t k)
 {
-	for (const Diag *d = w->ctx->first; d; d = d->next)
+	for (const Diag *d = w ? w->ctx->first : NULL; d; d = d->next)
 		if (k-- == 0)
 			return (WeftMessage){(WeftSeverity)d->severity, d->where ? d->where : "",
 					     d->text};
-	return (WeftMessage){WEFT_ERROR, "", w->dead ? w->fatal : ""};
+	return (WeftMessage){WEFT_ERROR, "", w && w->dead ? w->fatal : ""};
 }
 
 /* Kept out of the arena, which may be the thing that ran out: built anew at each call. */
@@ -98,6 +100,8 @@ static bool print_messages(void *arg)
 const char *weft_messages(Weft *w)
 {
 	Messages m = {.w = w};
+	if (!w)
+		return "";
 	if (boundary(w, print_messages, &m))
 		return m.text.data;
 	size_t n = strlen(w->fatal);

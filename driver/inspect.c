@@ -1,5 +1,5 @@
 /* Questions about a graph, answered in the API's terms. */
-#include "driver/driver_priv.h"
+#include "driver/given.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 
 typedef struct {
 	Weft *w;
+	const char *function; /* of the API */
 	const WeftGraph *g;
 	bool (*answer)(void *ask);
 	uint32_t n;
@@ -17,7 +18,7 @@ typedef struct {
 static bool answer(void *arg)
 {
 	Ask *a = arg;
-	return graph_is_one(a->w, a->g) && a->answer(a);
+	return given_graph(a->w, a->function, a->g) && graph_is_one(a->w, a->g) && a->answer(a);
 }
 
 bool graph_is_one(Weft *w, const WeftGraph *g)
@@ -25,11 +26,12 @@ bool graph_is_one(Weft *w, const WeftGraph *g)
 	return g->g || ctx_error(w->ctx, NULL, "several graphs were joined: ask each of them");
 }
 
-static const void *ask(Weft *w, const WeftGraph *g, bool (*f)(void *), uint32_t *n)
+static const void *ask(Weft *w, const char *function, const WeftGraph *g, bool (*f)(void *), uint32_t *n)
 {
-	Ask a = {.w = w, .g = g, .answer = f};
+	Ask a = {.w = w, .function = function, .g = g, .answer = f};
 	bool ok = boundary(w, answer, &a);
-	*n = ok ? a.n : 0;
+	if (n)
+		*n = ok ? a.n : 0;
 	return ok ? a.out : NULL;
 }
 
@@ -167,32 +169,32 @@ static bool ask_operators(void *arg)
 
 const WeftTensorInfo *weft_inputs(Weft *w, const WeftGraph *g, uint32_t *n)
 {
-	return ask(w, g, ask_inputs, n);
+	return ask(w, "weft_inputs", g, ask_inputs, n);
 }
 
 const WeftTensorInfo *weft_states(Weft *w, const WeftGraph *g, uint32_t *n)
 {
-	return ask(w, g, ask_states, n);
+	return ask(w, "weft_states", g, ask_states, n);
 }
 
 const WeftTensorInfo *weft_outputs(Weft *w, const WeftGraph *g, uint32_t *n)
 {
-	return ask(w, g, ask_outputs, n);
+	return ask(w, "weft_outputs", g, ask_outputs, n);
 }
 
 const WeftSymbolInfo *weft_symbols(Weft *w, const WeftGraph *g, uint32_t *n)
 {
-	return ask(w, g, ask_symbols, n);
+	return ask(w, "weft_symbols", g, ask_symbols, n);
 }
 
 const char *const *weft_guards(Weft *w, const WeftGraph *g, uint32_t *n)
 {
-	return ask(w, g, ask_guards, n);
+	return ask(w, "weft_guards", g, ask_guards, n);
 }
 
 const WeftOpCount *weft_operators(Weft *w, const WeftGraph *g, uint32_t *n)
 {
-	return ask(w, g, ask_operators, n);
+	return ask(w, "weft_operators", g, ask_operators, n);
 }
 
 typedef struct {
@@ -206,10 +208,12 @@ typedef struct {
 static bool input_shape(void *arg)
 {
 	Shape *s = arg;
+	TRY(given_graph(s->w, "weft_input_shape", s->from) && given(s->w, "weft_input_shape", "the shape", s->shape));
 	TRY(graph_is_one(s->w, s->from));
 	const Graph *g = s->from->g;
 	uint32_t nsym, user = 0;
 	const Sym *symbol = size_symbols(s->w, g, &nsym);
+	TRY(given_list(s->w, "weft_input_shape", "values of symbols", s->symbol, nsym));
 	for (uint32_t i = 0; i < g->input.n; i++) {
 		Node node = g->input.data[i].node;
 		if (g->input.data[i].kind != INPUT_USER || user++ != s->k)
@@ -234,6 +238,8 @@ bool weft_input_shape(Weft *w, const WeftGraph *g, uint32_t k, const int64_t *sy
 
 uint64_t weft_weight_bytes(const WeftGraph *wg)
 {
+	if (!wg)
+		return 0;
 	const Ir *ir = wg->entry[0].g->ir;
 	uint64_t bytes = 0;
 	for (uint32_t k = 0; k < ir->constant.n; k++)

@@ -1,5 +1,5 @@
 /* The reference interpreter behind the API. */
-#include "driver/driver_priv.h"
+#include "driver/given.h"
 
 #include <string.h>
 
@@ -34,8 +34,19 @@ static uint32_t state_index(const Graph *g, uint32_t input)
 	return n;
 }
 
-/* A copy: results may be views of operands, and are stored where these came from. */
-static bool given_state(Interpret *a, const GraphInput *in, uint32_t k, Tensor *out)
+/* "f32[2, 3]" */
+static const char *tensor_type(Arena *arena, const Tensor *t)
+{
+	Text s;
+	text_init(&s, arena);
+	text_printf(&s, "%s[", dtype_name(t->dtype));
+	for (uint32_t d = 0; d < t->rank; d++)
+		text_printf(&s, "%s%lld", d ? ", " : "", (long long)t->dim[d]);
+	text_add(&s, "]");
+	return s.data;
+}
+
+static bool check_state(Interpret *a, const GraphInput *in, uint32_t k, Tensor *out)
 {
 	Tensor want;
 	TRY(state_value(a->g, in, &want));
@@ -43,8 +54,17 @@ static bool given_state(Interpret *a, const GraphInput *in, uint32_t k, Tensor *
 	bool same = out->dtype == want.dtype && out->rank == want.rank;
 	for (uint32_t d = 0; same && d < want.rank; d++)
 		same = out->dim[d] == want.dim[d];
-	if (!same)
-		return ctx_error(a->w->ctx, NULL, "state %s: other dtype or shape than the model's", in->name);
+	if (!same) {
+		Arena *arena = weft_arena(a->w);
+		return ctx_error(a->w->ctx, NULL, "state %s is %s, expected %s", in->name, tensor_type(arena, out), tensor_type(arena, &want));
+	}
+	return true;
+}
+
+/* A copy: results may be views of operands, and are stored where these came from. */
+static bool given_state(Interpret *a, const GraphInput *in, uint32_t k, Tensor *out)
+{
+	TRY(check_state(a, in, k, out));
 	out->data = arena_dup(a->w->results, out->data, tensor_bytes(out));
 	return true;
 }
@@ -61,12 +81,22 @@ static void keep_state(const Interpret *a, const Graph *g, const Tensor *out)
 	}
 }
 
+static uint32_t user_outputs(const Graph *g)
+{
+	uint32_t n = 0;
+	for (uint32_t k = 0; k < g->output.n; k++)
+		n += g->output.data[k].writes < 0;
+	return n;
+}
+
 static bool interpret(void *arg)
 {
 	Interpret *a = arg;
 	Ctx *ctx = a->w->ctx;
-	TRY(graph_is_one(a->w, a->g));
+	static const char here[] = "weft_interpret";
+	TRY(given_graph(a->w, here, a->g) && graph_is_one(a->w, a->g));
 	Graph *g = a->g->g;
+	TRY(given_list(a->w, here, "inputs", a->inputs, a->n) && given_list(a->w, here, "outputs", a->outputs, user_outputs(g)));
 	Arena *arena = a->w->results;
 	Tensor *in = ARENA_ARRAY(arena, Tensor, g->input.n);
 	Tensor *out = ARENA_ARRAY(arena, Tensor, g->output.n);
@@ -108,14 +138,16 @@ bool weft_interpret_on(Weft *w, WeftGraph *g, const WeftTensor *state, const Wef
 static bool first_state(void *arg)
 {
 	Interpret *a = arg;
-	uint32_t n = 0;
+	TRY(given_graph(a->w, "weft_first_state", a->g) && graph_is_one(a->w, a->g));
 	const Graph *g = a->g->g;
 	for (uint32_t k = 0; k < g->input.n; k++) {
-		Tensor t;
+		Tensor t, room;
+		uint32_t n = state_index(g, k);
 		if (g->input.data[k].kind == INPUT_USER)
 			continue;
+		TRY(given(a->w, "weft_first_state", "the state", a->state) && check_state(a, &g->input.data[k], n, &room));
 		TRY(state_value(a->g, &g->input.data[k], &t));
-		const WeftTensor *to = &a->state[n++];
+		const WeftTensor *to = &a->state[n];
 		memcpy((char *)to->data + to->byte_offset, t.data, tensor_bytes(&t));
 	}
 	return true;
@@ -129,7 +161,7 @@ bool weft_first_state(Weft *w, const WeftGraph *g, const WeftTensor *state)
 
 void weft_release(Weft *w)
 {
-	if (w->dead)
+	if (!w || w->dead)
 		return;
 	arena_free(w->results);
 	w->results = arena_new(&w->ctx->unwind);

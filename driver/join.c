@@ -1,6 +1,7 @@
 /* Several graphs become the entries of one model: in one Ir, with the constants they have in common. */
 #include <string.h>
 
+#include "driver/given.h"
 #include "driver/join.h"
 #include "driver/user_ops.h"
 #include "ir/ops/op.h"
@@ -186,6 +187,11 @@ static bool join(void *arg)
 		return ctx_error(j->w->ctx, NULL, "options of a newer version of the library");
 	if (!j->n)
 		return ctx_error(j->w->ctx, NULL, "no graphs to join");
+	TRY(given_list(j->w, "weft_join", "graphs", j->graph, j->n) && given_list(j->w, "weft_join", "names of entries", j->name, j->n));
+	for (uint32_t k = 0; k < j->n; k++)
+		TRY(given(j->w, "weft_join", "a graph", j->graph[k]) && given(j->w, "weft_join", "the name of an entry", j->name[k]));
+	TRY(given_texts(j->w, "weft_join_with", "names of private state", j->options.private_state, j->options.nprivate));
+	TRY(given_texts(j->w, "weft_join_with", "names of shared state", j->options.same_state, j->options.nsame));
 	for (uint32_t k = 0; k < j->n; k++)
 		TRY(check_entry(j, k));
 	const Joining all = import_all(j);
@@ -197,7 +203,8 @@ static bool join(void *arg)
 WeftGraph *weft_join_with(Weft *w, uint32_t n, const char *const *name, WeftGraph *const *graph, const WeftJoinOptions *options)
 {
 	Join j = {.w = w, .n = n, .name = name, .graph = graph};
-	memcpy(&j.options, options, options->size < sizeof j.options ? options->size : sizeof j.options);
+	if (options)
+		memcpy(&j.options, options, options->size < sizeof j.options ? options->size : sizeof j.options);
 	return boundary(w, join, &j) ? j.out : NULL;
 }
 

@@ -1,4 +1,5 @@
 /* Model files become graphs. */
+#include "driver/given.h"
 #include "driver/user_ops.h"
 
 #include <stdio.h>
@@ -37,6 +38,7 @@ static bool loaded(Load *l, Graph *g)
 static bool parse(void *arg)
 {
 	Load *l = arg;
+	TRY(given(l->w, "weft_parse", "the text", l->text) && given_text(l->w, "weft_parse", "the name", l->path));
 	Graph *g = graph_parse(user_ir(l->w), l->text, l->path);
 	TRY(g && graph_verify(g));
 	return loaded(l, g);
@@ -106,15 +108,22 @@ static bool rename_outputs(Load *l)
 static bool load_with(void *arg)
 {
 	Load *l = arg;
-	if (l->options.size > sizeof l->options)
+	const WeftLoadOptions *o = &l->options;
+	if (o->size > sizeof *o)
 		return ctx_error(l->w->ctx, NULL, "options of a newer version of the library");
+	TRY(given_text(l->w, "weft_load", "the path", l->path));
+	TRY(given_texts(l->w, "weft_load_with", "guards to ignore", o->ignore_guard, o->nignore_guard));
+	TRY(given_list(l->w, "weft_load_with", "names of outputs", o->output_name, o->noutput_name));
+	for (uint32_t k = 0; k < o->noutput_name; k++)
+		TRY(given(l->w, "weft_load_with", "a name of an output", o->output_name[k]));
 	return load(l) && (!l->options.output_name || rename_outputs(l));
 }
 
 WeftGraph *weft_load_with(Weft *w, const char *path, const WeftLoadOptions *options)
 {
 	Load l = {.w = w, .path = path};
-	memcpy(&l.options, options, options->size < sizeof l.options ? options->size : sizeof l.options);
+	if (options)
+		memcpy(&l.options, options, options->size < sizeof l.options ? options->size : sizeof l.options);
 	return boundary(w, load_with, &l) ? l.out : NULL;
 }
 
@@ -139,7 +148,7 @@ typedef struct {
 static bool copy(void *arg)
 {
 	Copy *c = arg;
-	TRY(graph_is_one(c->w, c->from));
+	TRY(given_graph(c->w, "weft_copy_graph", c->from) && graph_is_one(c->w, c->from));
 	c->out = graph_wrap(c->w, graph_clone(c->from->g), c->from->path);
 	return true;
 }

@@ -1,7 +1,7 @@
 /* What the user knows of a loop on data and the model does not say: how many rounds it has at most. */
 #include <string.h>
 
-#include "driver/driver_priv.h"
+#include "driver/given.h"
 #include "ir/ops/op.h"
 
 typedef struct {
@@ -56,6 +56,7 @@ static bool bound_loop(void *arg)
 {
 	Bounding *b = arg;
 	Ctx *ctx = b->w->ctx;
+	TRY(given_graph(b->w, "weft_bound_loop", b->g) && given_text(b->w, "weft_bound_loop", "the name of the loop", b->node));
 	TRY(graph_is_one(b->w, b->g));
 	if (b->rounds < 0)
 		return ctx_error(ctx, b->g->path, "a loop of at most %lld rounds", (long long)b->rounds);

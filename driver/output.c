@@ -8,6 +8,7 @@
 #include "base/temp.h"
 #include "driver/backend.h"
 #include "driver/compile.h"
+#include "driver/given.h"
 #include "driver/jit.h"
 #include "driver/loops.h"
 #include "driver/native.h"
@@ -152,6 +153,7 @@ static bool compile_to(Output *x, Places *p)
 static bool compile(void *arg)
 {
 	Output *x = arg;
+	TRY(given_text(x->w, "weft_compile", "the path", x->path));
 	TRY(compile_begin(&x->c, x->w, x->g, x->o));
 	Places *p = places_new(x->w->ctx);
 	bool ok = compile_to(x, p);
@@ -315,6 +317,9 @@ static bool emit_to(Output *x, Places *p)
 static bool emit(void *arg)
 {
 	Output *x = arg;
+	TRY(given_text(x->w, "weft_emit", "the path", x->path));
+	if ((unsigned)x->emit > WEFT_EMIT_ASM)
+		return ctx_error(x->w->ctx, "weft_emit", "there is nothing of kind %d to write", (int)x->emit);
 	TRY(compile_begin(&x->c, x->w, x->g, x->o));
 	Places *p = places_new(x->w->ctx);
 	bool ok = emit_to(x, p);
@@ -338,6 +343,8 @@ typedef struct {
 static bool write_file(void *arg)
 {
 	const Writing *x = arg;
+	TRY(given_text(x->w, "weft_write_file", "the path", x->path));
+	TRY(!x->n || given(x->w, "weft_write_file", "the data", x->data));
 	return file_write(x->w->ctx, x->path, x->data, x->n);
 }
 

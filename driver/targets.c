@@ -1,5 +1,5 @@
 /* The targets there are, in the API's terms. */
-#include "driver/driver_priv.h"
+#include "driver/given.h"
 
 #include <string.h>
 
@@ -52,6 +52,7 @@ static bool list(void *arg)
 {
 	Ask *a = arg;
 	TargetList named = {0};
+	TRY(!a->name || given_text(a->w, "weft_targets", "the name", a->name));
 	TRY(!a->name || targets_read(a->w->ctx, a->name, NULL, &named));
 	for (uint32_t k = 0; k < named.n; k++)
 		array_push(weft_arena(a->w), &a->list, describe(named.data[k]));
@@ -64,6 +65,7 @@ const WeftTargetInfo *weft_targets(Weft *w, const char *name, uint32_t *n)
 {
 	Ask a = {.w = w, .name = name};
 	bool ok = boundary(w, list, &a);
-	*n = ok ? a.list.n : 0;
+	if (n)
+		*n = ok ? a.list.n : 0;
 	return ok ? a.list.data : NULL;
 }

@@ -29,6 +29,22 @@ static char *copy_strided(char *to, const char *from, const WeftTensor *t, int32
 	return to;
 }
 
+/* Extents, bytes and data that can be. */
+static bool fits(Ctx *ctx, const char *what, const WeftTensor *t)
+{
+	int64_t bytes = t->dtype.bits < 8 ? 1 : t->dtype.bits / 8;
+	bool empty = false, large = false;
+	for (int32_t k = 0; k < t->ndim; k++) {
+		if (t->shape[k] < 0)
+			return ctx_error(ctx, what, "tensor whose dimension %d is %lld", (int)k, (long long)t->shape[k]);
+		empty |= t->shape[k] == 0;
+		large |= __builtin_mul_overflow(bytes, t->shape[k], &bytes);
+	}
+	if (large && !empty)
+		return ctx_error(ctx, what, "tensor of more bytes than there are");
+	return t->data || empty || ctx_error(ctx, what, "tensor without data");
+}
+
 bool tensor_from_api(Ctx *ctx, Arena *a, const char *what, const WeftTensor *t, Tensor *out)
 {
 	*out = (Tensor){.dtype = dtype_from_api(t->dtype), .rank = (uint32_t)t->ndim};
@@ -37,8 +53,11 @@ bool tensor_from_api(Ctx *ctx, Arena *a, const char *what, const WeftTensor *t, 
 	if (t->ndim < 0 || t->ndim > MAX_RANK)
 		return ctx_error(ctx, what, "tensor of %d dimensions, expected at most %d",
 				 (int)t->ndim, MAX_RANK);
+	if (t->ndim && !t->shape)
+		return ctx_error(ctx, what, "tensor of %d dimensions without a shape", (int)t->ndim);
 	for (int32_t k = 0; k < t->ndim; k++)
 		out->dim[k] = t->shape[k];
+	TRY(fits(ctx, what, t));
 	char *data = (char *)t->data + t->byte_offset;
 	out->data = data;
 	if (row_major(t))

@@ -2,7 +2,7 @@
  * separated by commas, under "complex" in the metadata. */
 #include <string.h>
 
-#include "driver/driver_priv.h"
+#include "driver/given.h"
 #include "frontend/npy.h"
 
 struct WeftTensors {
@@ -22,7 +22,7 @@ typedef struct {
 
 const char *weft_tensors_meta(const WeftTensors *t, const char *key)
 {
-	for (uint32_t k = 0; k < t->nmeta; k++)
+	for (uint32_t k = 0; t && key && k < t->nmeta; k++)
 		if (!strcmp(t->meta[k].key, key))
 			return t->meta[k].value;
 	return NULL;
@@ -30,22 +30,22 @@ const char *weft_tensors_meta(const WeftTensors *t, const char *key)
 
 uint32_t weft_tensors_count(const WeftTensors *t)
 {
-	return t->item.n;
+	return t ? t->item.n : 0;
 }
 
 const char *weft_tensors_name(const WeftTensors *t, uint32_t k)
 {
-	return t->item.data[k].name;
+	return k < weft_tensors_count(t) ? t->item.data[k].name : NULL;
 }
 
 const WeftTensor *weft_tensors_at(const WeftTensors *t, uint32_t k)
 {
-	return t->api ? &t->api[k] : NULL;
+	return k < weft_tensors_count(t) && t->api ? &t->api[k] : NULL;
 }
 
 const WeftTensor *weft_tensors_find(const WeftTensors *t, const char *name)
 {
-	for (uint32_t k = 0; k < t->item.n; k++)
+	for (uint32_t k = 0; name && k < weft_tensors_count(t); k++)
 		if (!strcmp(t->item.data[k].name, name))
 			return weft_tensors_at(t, k);
 	return NULL;
@@ -101,6 +101,7 @@ static bool read_file(void *arg)
 	Arg *a = arg;
 	Arena *arena = weft_arena(a->w);
 	StFile f = {0};
+	TRY(given_text(a->w, "weft_tensors_read", "the path", a->path));
 	TRY(open_any(a->w->ctx, a->path, &f));
 	WeftTensors *t = a->t = ARENA_NEW(arena, WeftTensors);
 	t->meta = f.meta;
@@ -142,6 +143,11 @@ static bool add(void *arg)
 {
 	Arg *a = arg;
 	Arena *arena = weft_arena(a->w);
+	static const char here[] = "weft_tensors_add";
+	TRY(given(a->w, here, "the set of tensors", a->t) && given_text(a->w, here, "the name", a->name) && given(a->w, here, "the tensor", a->tensor));
+	for (uint32_t k = 0; k < a->t->item.n; k++)
+		if (!strcmp(a->t->item.data[k].name, a->name))
+			return ctx_error(a->w->ctx, here, "there is a tensor %s already", a->name);
 	NamedTensor n = {.name = arena_strdup(arena, a->name)};
 	TRY(tensor_from_api(a->w->ctx, arena, a->name, a->tensor, &n.tensor));
 	array_push(arena, &a->t->item, n);
@@ -176,6 +182,7 @@ static bool write_file(void *arg)
 	Arg *a = arg;
 	Ctx *ctx = a->w->ctx;
 	const WeftTensors *t = a->from;
+	TRY(given(a->w, "weft_tensors_write", "the set of tensors", t) && given_text(a->w, "weft_tensors_write", "the path", a->path));
 	Text list;
 	text_init(&list, ctx->arena);
 	if (has_suffix(a->path, ".npy"))

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "driver/given.h"
 #include "driver/user_ops.h"
 #include "frontend/trace.h"
 #include "ir/ops/op.h"
@@ -19,6 +20,7 @@ struct WeftTrace {
 /* One call of the API, and what it gives. */
 typedef struct {
 	WeftTrace *t;
+	const char *function; /* of the API */
 	const char *name, *type;
 	const void *data;
 	int64_t lo, hi;
@@ -41,15 +43,26 @@ static bool perform(TraceStep *s, bool (*f)(void *))
 	WeftTrace *t = s->t;
 	if (t->failed)
 		return false;
+	CtxMark mark = ctx_mark(t->w->ctx);
 	t->w->ctx->file = t->name;
 	t->failed = !boundary(t->w, f, s);
+	t->failed |= !t->w->dead && !ctx_first_only(t->w->ctx, mark);
 	return !t->failed;
 }
 
 static bool ready(const TraceStep *s)
 {
 	graph_enter(s->t->g);
-	return !s->t->ended || error(s, "the trace has ended");
+	return !s->t->ended || ctx_error(s->t->w->ctx, s->t->name, "%s: the trace has ended", s->name ? s->name : s->function);
+}
+
+/* The same where the caller gives a name. */
+static bool ready_named(const TraceStep *s)
+{
+	TRY(ready(s));
+	if (s->name && *s->name)
+		return true;
+	return ctx_error(s->t->w->ctx, s->t->name, "%s: the name is %s", s->function, s->name ? "empty" : "missing: NULL");
 }
 
 /* ---- beginning and end ---- */
@@ -64,6 +77,7 @@ static bool begin(void *arg)
 {
 	Begin *b = arg;
 	Arena *arena = weft_arena(b->w);
+	TRY(given_text(b->w, "weft_trace_new", "the name", b->name));
 	WeftTrace *t = ARENA_NEW(arena, WeftTrace);
 	*t = (WeftTrace){.w = b->w, .name = arena_strdup(arena, b->name), .id = ++b->w->ntrace};
 	t->g = graph_new(user_ir(b->w), "main");
@@ -117,7 +131,7 @@ static bool add_symbol(void *arg)
 {
 	TraceStep *s = arg;
 	SymTab *syms = s->t->g->ir->syms;
-	TRY(ready(s));
+	TRY(ready_named(s));
 	if (!text_is_identifier(s->name))
 		return error(s, "a size's name must be an identifier");
 	if (sym_find(syms, s->name, (uint32_t)strlen(s->name)).i)
@@ -130,22 +144,30 @@ static bool add_symbol(void *arg)
 
 void weft_trace_symbol(WeftTrace *t, const char *name, int64_t lo, int64_t hi)
 {
-	TraceStep s = {.t = t, .name = name, .lo = lo, .hi = hi};
+	TraceStep s = {.t = t, .function = "weft_trace_symbol", .name = name, .lo = lo, .hi = hi};
 	if (t)
 		perform(&s, add_symbol);
 }
 
-static bool is_taken(const Graph *g, const char *name)
+/* Inputs, parameters and state have names of one kind: gradients go by them. */
+static bool is_free(const TraceStep *s)
 {
+	const Graph *g = s->t->g;
 	for (uint32_t k = 0; k < g->input.n; k++)
-		if (!strcmp(g->input.data[k].name, name))
-			return true;
-	return false;
+		if (!strcmp(g->input.data[k].name, s->name))
+			return ctx_error(s->t->w->ctx, s->t->name, "%s: there is %s of that name already", s->name,
+					 g->input.data[k].kind == INPUT_USER ? "an input" : "a parameter");
+	for (uint32_t k = 1; k < g->ir->constant.n; k++)
+		if (g->ir->constant.data[k].is_param && !strcmp(g->ir->constant.data[k].name, s->name))
+			return error(s, "there is a parameter of that name already");
+	return true;
 }
 
 static bool read_type(const TraceStep *s, TypeId *out)
 {
 	Ir *ir = s->t->g->ir;
+	if (!s->type)
+		return error(s, "its type is missing: NULL");
 	*out = type_parse(ir, s->type, arena_printf(ir->ctx->scratch, "%s: type of %s", s->t->name, s->name));
 	return out->i && (ir_type_of(ir, *out)->dtype != DT_none || error(s, "its type is several"));
 }
@@ -155,9 +177,7 @@ static bool add_input(void *arg)
 	TraceStep *s = arg;
 	Graph *g = s->t->g;
 	TypeId type;
-	TRY(ready(s) && read_type(s, &type));
-	if (is_taken(g, s->name))
-		return error(s, "there is an input of that name already");
+	TRY(ready_named(s) && is_free(s) && read_type(s, &type));
 	Node n = graph_add_input(g, arena_strdup(weft_arena(s->t->w), s->name), INPUT_USER, type);
 	s->value = value_of(s->t, n);
 	return true;
@@ -165,7 +185,7 @@ static bool add_input(void *arg)
 
 WeftValue weft_trace_input(WeftTrace *t, const char *name, const char *type)
 {
-	TraceStep s = {.t = t, .name = name, .type = type};
+	TraceStep s = {.t = t, .function = "weft_trace_input", .name = name, .type = type};
 	return t && perform(&s, add_input) ? s.value : (WeftValue){0};
 }
 
@@ -194,10 +214,7 @@ static bool add_constant(void *arg)
 	TraceStep *s = arg;
 	Graph *g = s->t->g;
 	ConstId c = {0};
-	TRY(ready(s) && make_constant(s, &c));
-	for (uint32_t k = 1; k < c.i; k++)
-		if (!strcmp(g->ir->constant.data[k].name, s->name))
-			return error(s, "there is a parameter of that name already");
+	TRY(ready_named(s) && is_free(s) && make_constant(s, &c));
 	if (s->kind == INPUT_USER) {
 		s->value = value_of(s->t, b_const(&(Build){.g = g}, c));
 		return true;
@@ -211,7 +228,7 @@ static bool add_constant(void *arg)
 
 static WeftValue constant(WeftTrace *t, const char *name, const char *type, const void *data, InputKind kind)
 {
-	TraceStep s = {.t = t, .name = name, .type = type, .data = data, .kind = kind};
+	TraceStep s = {.t = t, .function = "weft_trace_param", .name = name, .type = type, .data = data, .kind = kind};
 	return t && perform(&s, add_constant) ? s.value : (WeftValue){0};
 }
 
@@ -243,7 +260,7 @@ static bool add_output(void *arg)
 	TraceStep *s = arg;
 	Graph *g = s->t->g;
 	Node n;
-	TRY(ready(s) && node_of(s, s->value, &n) && is_tensor(s, n));
+	TRY(ready_named(s) && node_of(s, s->value, &n) && is_tensor(s, n));
 	for (uint32_t k = 0; k < g->output.n; k++)
 		if (!strcmp(g->output.data[k].name, s->name))
 			return error(s, "there is an output of that name already");
@@ -253,7 +270,7 @@ static bool add_output(void *arg)
 
 void weft_trace_output(WeftTrace *t, const char *name, WeftValue v)
 {
-	TraceStep s = {.t = t, .name = name, .value = v};
+	TraceStep s = {.t = t, .function = "weft_trace_output", .name = name, .value = v};
 	if (t)
 		perform(&s, add_output);
 }
@@ -330,17 +347,35 @@ static Attr attr_of(Ir *ir, const WeftArg *a)
 	}
 }
 
+/* What an argument points to is there. */
+static bool is_whole(const TraceStep *s, uint32_t k)
+{
+	const WeftArg *a = &s->arg[k];
+	const void *list = a->kind == WEFT_ARG_VALUES   ? (const void *)a->u.values
+			   : a->kind == WEFT_ARG_TEXT   ? (const void *)a->u.text
+			   : a->kind == WEFT_ARG_INTS   ? (const void *)a->u.ints
+			   : a->kind == WEFT_ARG_FLOATS ? (const void *)a->u.floats
+							: (const void *)a->u.bools;
+	bool points = a->kind == WEFT_ARG_TEXT || (a->n && (a->kind == WEFT_ARG_VALUES || a->kind >= WEFT_ARG_INTS));
+	if ((unsigned)a->kind > WEFT_ARG_BOOLS)
+		return ctx_error(s->t->w->ctx, s->t->name, "%s: argument %u is of kind %d, which there is not", s->name, k, (int)a->kind);
+	return !points || list || ctx_error(s->t->w->ctx, s->t->name, "%s: argument %u is missing: NULL", s->name, k);
+}
+
 static bool add_call(void *arg)
 {
 	TraceStep *s = arg;
 	WeftTrace *t = s->t;
 	Arena *scratch = t->w->ctx->scratch;
+	TRY(ready_named(s) && given_list(t->w, s->name, "arguments", s->arg, s->n));
+	if (s->n > MAX_ARGS)
+		return error(s, "more arguments than any operator has");
 	TraceArg *a = arena_calloc(scratch, s->n, sizeof *a);
-	TRY(ready(s));
 	Build b = {.g = t->g, .where = arena_printf(scratch, "%s: call %u (%s)", t->name, ++t->ncall, s->name)};
 	for (uint32_t k = 0; k < s->n; k++) {
 		const WeftArg *from = &s->arg[k];
 		a[k].name = from->name;
+		TRY(is_whole(s, k));
 		if (from->kind == WEFT_ARG_VALUE || from->kind == WEFT_ARG_VALUES)
 			TRY(take_values(s, from, &a[k]));
 		else
@@ -353,7 +388,7 @@ static bool add_call(void *arg)
 
 WeftValue weft_trace_call(WeftTrace *t, const char *op, const WeftArg *arg, uint32_t n)
 {
-	TraceStep s = {.t = t, .name = op, .arg = arg, .n = n};
+	TraceStep s = {.t = t, .function = "weft_trace_call", .name = op, .arg = arg, .n = n};
 	return t && perform(&s, add_call) ? s.value : (WeftValue){0};
 }
 
@@ -381,7 +416,7 @@ static bool get_shape(void *arg)
 	TraceStep *s = arg;
 	const Graph *g = s->t->g;
 	Node n;
-	TRY(ready(s) && node_of(s, s->value, &n) && is_tensor(s, n));
+	TRY(ready(s) && given(s->t->w, s->name, "room for the extents", s->shape) && node_of(s, s->value, &n) && is_tensor(s, n));
 	s->rank = (int32_t)node_rank(g, n);
 	for (uint32_t k = 0; k < node_rank(g, n); k++)
 		if (!sym_is_const(g->ir->syms, node_dim(g, n, k), &s->shape[k]))
@@ -403,6 +438,7 @@ typedef struct {
 	const WeftValue *x;
 	WeftValue *in, *y, *back, *stand; /* what forward takes and gives, and the inverse gives and takes */
 	uint32_t nx, ny, call, first;
+	bool has_functions;
 	ARRAY(Node) capture; /* what else the inverse reads */
 	Graph *body;
 	Node *map; /* by node from `first` on: in the body */
@@ -435,8 +471,10 @@ static bool begin_block(void *arg)
 	Block *k = arg;
 	WeftTrace *t = k->step.t;
 	Arena *arena = weft_arena(t->w);
-	TRY(ready(&k->step));
+	TRY(ready_named(&k->step));
 	k->call = ++t->ncall;
+	if (!k->x || !k->y || !k->has_functions)
+		return block_error(k, "it takes values, room for values, and two functions, not NULL");
 	if (!k->nx || !k->ny)
 		return block_error(k, "it takes and gives one value at least");
 	k->in = ARENA_ARRAY(arena, WeftValue, k->nx);
@@ -572,8 +610,10 @@ static bool end_block(void *arg)
 void weft_invertible(WeftTrace *t, const char *name, const WeftValue *x, uint32_t nx, WeftValue *y, uint32_t ny, WeftBlockFn forward,
 		     WeftBlockFn inverse, void *user)
 {
-	Block k = {.step = {.t = t, .name = name}, .x = x, .y = y, .nx = nx, .ny = ny};
+	Block k = {.step = {.t = t, .function = "weft_invertible", .name = name}, .x = x, .y = y, .nx = nx, .ny = ny, .has_functions = forward && inverse};
 	bool ok = t && perform(&k.step, begin_block);
+	if (!y)
+		return;
 	memset(y, 0, ny * sizeof *y); /* which x may be */
 	if (ok)
 		forward(t, k.in, y, user);

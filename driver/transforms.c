@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver/driver_priv.h"
+#include "driver/given.h"
 #include "passes/derive_priv.h"
 #include "passes/pipeline.h"
 
@@ -13,7 +13,7 @@ typedef struct {
 	const WeftGraph *from;
 	WeftGradOptions grad;
 	WeftVmapOptions vmap;
-	bool vjp;
+	bool vjp, split, has_room; /* has_room: for both results of a split */
 	/* What was chosen. */
 	bool *input, *output; /* by input and output of the graph */
 	ARRAY(ConstId) param;
@@ -193,12 +193,21 @@ static bool is_defined(Transforming *t)
 	return true;
 }
 
-static bool begin(Transforming *t, uint32_t size, size_t known)
+static bool begin(Transforming *t, const char *function, uint32_t size, size_t known)
 {
 	Ctx *ctx = t->w->ctx;
+	const WeftGradOptions *grad = &t->grad;
+	const WeftVmapOptions *vmap = &t->vmap;
 	if (size > known)
 		return ctx_error(ctx, NULL, "options of a newer version of the library");
-	TRY(graph_is_one(t->w, t->from));
+	TRY(given_graph(t->w, function, t->from) && graph_is_one(t->w, t->from));
+	TRY(given_texts(t->w, function, "names of inputs or parameters", grad->wrt, grad->nwrt));
+	TRY(given_list(t->w, function, "places of inputs", grad->input, grad->ninput));
+	TRY(given_list(t->w, function, "places of outputs", grad->output, grad->noutput));
+	TRY(given_texts(t->w, function, "names of inputs", vmap->batched, vmap->nbatched));
+	TRY(given_list(t->w, function, "places of inputs", vmap->input, vmap->ninput));
+	TRY(given_list(t->w, function, "dimensions of inputs", vmap->in_dim, vmap->nin_dim));
+	TRY(given_list(t->w, function, "dimensions of outputs", vmap->out_dim, vmap->nout_dim));
 	ctx->file = t->from->path;
 	graph_enter(t->from->g);
 	t->input = arena_calloc(ctx->arena, t->from->g->input.n, sizeof(bool));
@@ -216,7 +225,7 @@ static bool done(Transforming *t, Graph *g)
 static bool derive(void *arg)
 {
 	Transforming *t = arg;
-	TRY(begin(t, t->grad.size, sizeof t->grad));
+	TRY(begin(t, t->split ? "weft_vjp_split" : t->vjp ? "weft_vjp" : "weft_jvp", t->grad.size, sizeof t->grad));
 	TRY(choose_wrt(t) && choose_outputs(t) && is_defined(t));
 	const Wrt wrt = {.input = t->input, .nparam = t->param.n, .param = t->param.data, .output = t->output};
 	return done(t, (t->vjp ? transform_vjp : transform_jvp)(t->from->g, &wrt));
@@ -246,7 +255,9 @@ static bool split(void *arg)
 {
 	Transforming *t = arg;
 	Graph *part[2];
-	t->vjp = true;
+	t->vjp = t->split = true;
+	if (!t->has_room)
+		return ctx_error(t->w->ctx, "weft_vjp_split", "room for a result is missing: NULL");
 	TRY(derive(t));
 	if (t->grad.memory_budget && !(*t->grad.memory_budget >= 0))
 		return ctx_error(t->w->ctx, t->from->path, "a memory budget of %g", *t->grad.memory_budget);
@@ -258,12 +269,14 @@ static bool split(void *arg)
 
 bool weft_vjp_split(Weft *w, const WeftGraph *g, const WeftGradOptions *o, WeftGraph **forward, WeftGraph **backward)
 {
-	Transforming t = {.w = w, .from = g};
+	Transforming t = {.w = w, .from = g, .has_room = forward && backward};
 	if (o)
 		memcpy(&t.grad, o, o->size < sizeof t.grad ? o->size : sizeof t.grad);
 	bool ok = boundary(w, split, &t);
-	*forward = ok ? t.out : NULL;
-	*backward = ok ? t.backward : NULL;
+	if (forward)
+		*forward = ok ? t.out : NULL;
+	if (backward)
+		*backward = ok ? t.backward : NULL;
 	return ok;
 }
 
@@ -272,7 +285,7 @@ bool weft_vjp_split(Weft *w, const WeftGraph *g, const WeftGradOptions *o, WeftG
 static bool check_inverses(void *arg)
 {
 	Transforming *t = arg;
-	TRY(begin(t, 0, 0));
+	TRY(begin(t, "weft_check_inverses", 0, 0));
 	return done(t, transform_check_inverses(t->from->g));
 }
 
@@ -354,7 +367,9 @@ static bool choose_batched(Transforming *t, const BatchDims *dims)
 static bool batch(void *arg)
 {
 	Transforming *t = arg;
-	TRY(begin(t, t->vmap.size, sizeof t->vmap));
+	TRY(begin(t, "weft_vmap", t->vmap.size, sizeof t->vmap));
+	if ((unsigned)t->vmap.randomness > WEFT_RANDOM_DIFFERENT)
+		return ctx_error(t->w->ctx, t->from->path, "there is no randomness %d", (int)t->vmap.randomness);
 	BatchDims dims;
 	TRY(choose_dims(t, &dims) && choose_batched(t, &dims));
 	if (t->vmap.extent < 0)

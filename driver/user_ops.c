@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "codegen/names.h"
+#include "driver/given.h"
 #include "ir/ops/userop.h"
 
 /* ---- registering ---- */
@@ -88,6 +89,7 @@ static bool load_library(void *arg)
 	Registering *r = arg;
 	Ctx *ctx = r->w->ctx;
 	WeftOpsFn ops;
+	TRY(given_text(r->w, "weft_op_load", "the path", r->path));
 	/* a name without a slash is a file here, not one of the system's libraries */
 	const char *path = strchr(r->path, '/') ? r->path : arena_printf(ctx->arena, "./%s", r->path);
 	void **handle = ARENA_NEW(ctx->arena, void *);

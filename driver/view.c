@@ -1,7 +1,7 @@
 /* Graphs as text and as drawings, as they are or after a pass. */
 #include <string.h>
 
-#include "driver/driver_priv.h"
+#include "driver/given.h"
 #include "ir/ops/op.h"
 #include "passes/pipeline.h"
 
@@ -84,6 +84,7 @@ static bool view_entry(View *v, const GraphEntry *e)
 static bool view(void *arg)
 {
 	View *v = arg;
+	TRY(given_graph(v->w, v->dot ? "weft_graph_dot" : "weft_graph_text", v->g));
 	TRY(!v->dot || graph_is_one(v->w, v->g));
 	text_init(&v->out, weft_arena(v->w));
 	for (uint32_t k = 0; k < v->g->nentry; k++)
@@ -117,6 +118,7 @@ typedef struct {
 static bool transform(void *arg)
 {
 	Transform *t = arg;
+	TRY(given_graph(t->w, "weft_transform", t->g) && given_text(t->w, "weft_transform", "the name of the pass", t->name));
 	for (uint32_t k = 0; k < t->g->nentry; k++) {
 		t->w->ctx->file = t->g->entry[k].path;
 		TRY(pipeline_run_one(t->g->entry[k].g, t->name));

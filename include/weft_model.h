@@ -338,65 +338,68 @@ static inline const char *weft_model_check(const WeftModel *m)
 	return WEFT_HAS(m->size, WeftModel, clone) ? NULL : "the table of the model is incomplete";
 }
 
+/* Element k of an array of such structures; the caller knows that there is one. */
 static inline const void *weft_element(const WeftModel *m, WeftStruct kind, const void *first, uint32_t k)
 {
 	return (const char *)first + (size_t)k * m->stride[kind];
 }
 
+/* The functions below give NULL where there is no such thing: no model or entry, or k is too large. */
 static inline const WeftEntry *weft_entry(const WeftModel *m, uint32_t k)
 {
-	return m->entry[k];
+	return m && k < m->nentry ? m->entry[k] : NULL;
 }
 
 static inline const WeftTensorInfo *weft_input(const WeftModel *m, const WeftEntry *e, uint32_t k)
 {
-	return (const WeftTensorInfo *)weft_element(m, WEFT_TENSOR_INFO, e->input, k);
+	return m && e && k < e->ninput ? (const WeftTensorInfo *)weft_element(m, WEFT_TENSOR_INFO, e->input, k) : NULL;
 }
 
 static inline const WeftTensorInfo *weft_output(const WeftModel *m, const WeftEntry *e, uint32_t k)
 {
-	return (const WeftTensorInfo *)weft_element(m, WEFT_TENSOR_INFO, e->output, k);
+	return m && e && k < e->noutput ? (const WeftTensorInfo *)weft_element(m, WEFT_TENSOR_INFO, e->output, k) : NULL;
 }
 
 static inline const WeftTensorInfo *weft_state_info(const WeftModel *m, uint32_t k)
 {
-	return (const WeftTensorInfo *)weft_element(m, WEFT_TENSOR_INFO, m->state, k);
+	return m && k < m->nstate ? (const WeftTensorInfo *)weft_element(m, WEFT_TENSOR_INFO, m->state, k) : NULL;
 }
 
 static inline const WeftDim *weft_dim(const WeftModel *m, const WeftTensorInfo *t, uint32_t d)
 {
-	return (const WeftDim *)weft_element(m, WEFT_DIM, t->dim, d);
+	return m && t && d < t->rank ? (const WeftDim *)weft_element(m, WEFT_DIM, t->dim, d) : NULL;
 }
 
 static inline const WeftSymbolInfo *weft_symbol(const WeftModel *m, const WeftEntry *e, uint32_t k)
 {
-	return (const WeftSymbolInfo *)weft_element(m, WEFT_SYMBOL_INFO, e->symbol, k);
+	return m && e && k < e->nsymbol ? (const WeftSymbolInfo *)weft_element(m, WEFT_SYMBOL_INFO, e->symbol, k) : NULL;
 }
 
 static inline const WeftCallInfo *weft_call(const WeftModel *m, const WeftEntry *e, uint32_t k)
 {
-	return (const WeftCallInfo *)weft_element(m, WEFT_CALL_INFO, e->call, k);
+	return m && e && k < e->ncall ? (const WeftCallInfo *)weft_element(m, WEFT_CALL_INFO, e->call, k) : NULL;
 }
 
 static inline const WeftParamInfo *weft_param(const WeftModel *m, uint32_t k)
 {
-	return (const WeftParamInfo *)weft_element(m, WEFT_PARAM_INFO, m->param, k);
+	return m && k < m->nparam ? (const WeftParamInfo *)weft_element(m, WEFT_PARAM_INFO, m->param, k) : NULL;
 }
 
-/* k < m->nsource, of a model that WEFT_HAS(m->size, WeftModel, prepare) */
 static inline const WeftParamInfo *weft_source(const WeftModel *m, uint32_t k)
 {
-	return (const WeftParamInfo *)weft_element(m, WEFT_PARAM_INFO, m->source, k);
+	return m && WEFT_HAS(m->size, WeftModel, prepare) && k < m->nsource ? (const WeftParamInfo *)weft_element(m, WEFT_PARAM_INFO, m->source, k) : NULL;
 }
 
 static inline const WeftLayoutDim *weft_layout_dim(const WeftModel *m, const WeftParamInfo *p, uint32_t d)
 {
-	return (const WeftLayoutDim *)weft_element(m, WEFT_LAYOUT_DIM, p->layout, d);
+	return m && p && d < p->nlayout ? (const WeftLayoutDim *)weft_element(m, WEFT_LAYOUT_DIM, p->layout, d) : NULL;
 }
 
 /* The extents of output k in sizes; the entry is the one sizes was called with. */
 static inline const int64_t *weft_output_shape(const WeftModel *m, const WeftEntry *e, const WeftSizes *s, uint32_t k)
 {
+	if (!m || !e || !s || k >= e->noutput)
+		return NULL;
 	const int64_t *p = s->slot + e->nsymbol;
 	for (uint32_t i = 0; i < k; i++)
 		p += weft_output(m, e, i)->rank;

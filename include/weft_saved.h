@@ -31,7 +31,7 @@ enum { WEFT_SAVED_ALIGN = 64, WEFT_SAVED_HEAD = 3, WEFT_SAVED_MOST_RANK = 64 };
 
 static inline int weft_saved_is(const WeftTensorInfo *t)
 {
-	const char *p = t->name;
+	const char *p = t ? t->name : NULL;
 	if (!p || strncmp(p, "saved.", 6) || !p[6])
 		return 0;
 	for (p += 6; *p; p++)
@@ -80,6 +80,8 @@ static inline uint64_t weft_saved_head(const WeftModel *m, const WeftEntry *e, i
 static inline uint64_t weft_saved_bytes(const WeftModel *m, const WeftEntry *forward, const WeftSizes *s)
 {
 	int64_t count;
+	if (!m || !forward || !s)
+		return 0;
 	uint64_t n = weft_saved_round(8 * weft_saved_head(m, forward, &count));
 	for (uint32_t k = 0; k < forward->noutput; k++) {
 		const WeftTensorInfo *t = weft_output(m, forward, k);
@@ -99,6 +101,8 @@ static inline const char *weft_saved_outputs(const WeftModel *m, const WeftEntry
 					     WeftTensor *outputs)
 {
 	int64_t *head = (int64_t *)block, count;
+	if (!m || !forward || !s || !outputs)
+		return "the model, the entry, its sizes or the outputs are missing: NULL";
 	uint64_t need = weft_saved_bytes(m, forward, s), at = weft_saved_round(8 * weft_saved_head(m, forward, &count));
 	if (!need)
 		return "the entry saves nothing";
@@ -137,6 +141,8 @@ static inline const char *weft_saved_inputs(const WeftModel *m, const WeftEntry 
 	const int64_t *all = (const int64_t *)block;
 	uint64_t words = bytes / 8, at = WEFT_SAVED_HEAD;
 	int64_t count = 0;
+	if (!m || !backward || !inputs)
+		return "the model, the entry or the inputs are missing: NULL";
 	if (!block || (uintptr_t)block % 8 || words < at || all[0] != WEFT_SAVED_MAGIC || all[1] < 0 || (uint64_t)all[1] > bytes)
 		return broken;
 	for (uint32_t k = 0; k < backward->ninput; k++) {

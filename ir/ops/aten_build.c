@@ -42,10 +42,18 @@ Node b_scatter(Build *b, Node x, Node index, Node update, uint32_t batch, const 
 	return b_node(b, OP_scatter, (Node[]){x, index, update}, 3, attr, 9);
 }
 
+Node aten_index(Build *b, Node index)
+{
+	DType d = aten_dtype(b, index);
+	if (d != DT_none && !dtype_is_int(d) && d != DT_bool)
+		return b_error(b, "indices of %s, expected integers", dtype_name(d));
+	return index.i ? b_convert(b, index, DT_i64) : index;
+}
+
 Node aten_take_dim(Build *b, Node x, uint32_t dim, Node index, const char *mode)
 {
 	uint32_t ni = aten_rank(b, index), rank = aten_rank(b, x), perm[MAX_RANK];
-	index = b_convert(b, index, DT_i64);
+	index = aten_index(b, index);
 	Node y = b_gather(b, x, b_unsqueeze(b, index, -1), 0, &dim, 1, mode);
 	if (!y.i || dim == 0)
 		return y;
@@ -60,7 +68,9 @@ Node aten_gather_dim(Build *b, Node x, uint32_t dim, Node index)
 	uint32_t rank = aten_rank(b, x);
 	if (!x.i || !index.i)
 		return (Node){0};
-	index = b_convert(b, index, DT_i64);
+	index = aten_index(b, index);
+	if (!index.i)
+		return index;
 	if (sym_is(b_syms(b), shape_numel(b, &si), 0))
 		return b_full(b, node_dtype(b->g, x), 0, si.rank, si.dim);
 	if (rank == 0)

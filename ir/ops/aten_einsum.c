@@ -88,6 +88,10 @@ static bool read_equation(Einsum *e, const char *p)
 				rank);
 			return false;
 		}
+		p += strspn(p, " ");
+		bool last = k + 1 == e->n;
+		if (last ? *p && strncmp(p, "->", 2) != 0 : *p != ',')
+			return b_error(e->b, "the equation names %s operands than the %u that are given", last ? "more" : "fewer", e->n).i;
 		p += *p == ',';
 	}
 	if (strncmp(p, "->", 2) == 0) {

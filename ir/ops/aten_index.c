@@ -178,7 +178,7 @@ static bool read_indices(Build *b, Node n, Node x, bool reads, Indexed *out)
 			expand_mask(b, x, out->axes[at], i, size, part + at);
 			at += node_rank(b->g, i);
 		} else if (i.i) {
-			part[at++] = b_convert(b, i, DT_i64);
+			part[at++] = aten_index(b, i);
 		}
 	}
 	for (uint32_t k = 0; k < out->n; k++) {
@@ -327,7 +327,7 @@ static Node index_into(Build *b, Node n, Node source, const char *combine)
 	if (node_rank(b->g, index) == 0)
 		index = b_unsqueeze(b, index, 0);
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
-	index = b_unsqueeze(b, b_convert(b, index, DT_i64), -1);
+	index = b_unsqueeze(b, aten_index(b, index), -1);
 	source = aten_move_dim(b, b_convert(b, source, aten_dtype(b, x)), dim, 0);
 	Node y = b_scatter(b, x, index, source, 0, &dim, 1, combine);
 	return scalar ? b_squeeze(b, y, 0) : y;
@@ -428,7 +428,7 @@ static Node scatter_dim(Build *b, Node n, Node src, const char *combine)
 		src = b_slice(b, src, (int)k, b_int(b, 0), s.dim[k], b_int(b, 1));
 	for (uint32_t k = 0; k < rank; k++) {
 		axes[k] = k;
-		part[k] = k == dim ? b_convert(b, index, DT_i64) : aten_iota_dim(b, &s, k, DT_i64);
+		part[k] = k == dim ? aten_index(b, index) : aten_iota_dim(b, &s, k, DT_i64);
 	}
 	Node at = aten_stack(b, part, rank, rank);
 	src = b_convert(b, src, aten_dtype(b, x));

@@ -104,6 +104,8 @@ Node aten_scaled(Build *, Node x, Node n, const char *name);
 Node aten_add(Build *, Node, Node);
 Node aten_mul(Build *, Node, Node); /* and of bools */
 
+/* Indices as i64; b_error where they are fractions. */
+Node aten_index(Build *, Node);
 /* x[..., index[...], ...] along one dim: index [I...] of i64; result has I in the place of dim. */
 Node aten_take_dim(Build *, Node x, uint32_t dim, Node index, const char *mode);
 Node b_gather(Build *, Node x, Node index, uint32_t batch, const uint32_t *axes, uint32_t naxes,

@@ -77,7 +77,7 @@ static bool places_along(Build *b, Node x, Node index, uint32_t dim, Places *p)
 	}
 	for (uint32_t k = 0; k < s.rank; k++) {
 		p->axes[k] = k;
-		part[k] = k == dim ? b_convert(b, index, DT_i64) : aten_iota_dim(b, &s, k, DT_i64);
+		part[k] = k == dim ? aten_index(b, index) : aten_iota_dim(b, &s, k, DT_i64);
 	}
 	p->naxes = s.rank;
 	p->index = aten_stack(b, part, s.rank, s.rank);
@@ -139,7 +139,7 @@ static Node build_index_reduce(Build *b, Node n)
 	if (aten_rank(b, v) == 0)
 		v = b_unsqueeze(b, v, 0);
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
-	Places p = {.index = b_unsqueeze(b, b_convert(b, index, DT_i64), -1),
+	Places p = {.index = b_unsqueeze(b, aten_index(b, index), -1),
 		    .axes = {dim},
 		    .naxes = 1};
 	Node y = reduce_into(b, x, &p, aten_move_dim(b, v, dim, 0), node_str(b->g, n, "reduce"),
@@ -173,7 +173,7 @@ static Node build_put(Build *b, Node n)
 	     v = flat(b, arg(b, n, "source"));
 	Shape s = aten_shape(b, x);
 	uint32_t axis = 0;
-	index = b_unsqueeze(b, b_convert(b, index, DT_i64), -1);
+	index = b_unsqueeze(b, aten_index(b, index), -1);
 	const char *how = node_bool(b->g, n, "accumulate") ? "add" : "set";
 	return aten_reshape(b, b_scatter(b, flat(b, x), index, v, 0, &axis, 1, how), &s);
 }

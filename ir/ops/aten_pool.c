@@ -90,7 +90,8 @@ static uint32_t window_dims(const Pool *p, uint32_t rank)
 	return ((1u << p->ns) - 1) << rank;
 }
 
-/* The least value of a dtype: what pads a maximum. */
+/* The least value of a dtype: what pads a maximum, whose value it cannot change. The place of the maximum it can: see
+ * place_in_window. */
 static Node lowest(Build *b, Node x)
 {
 	switch (aten_dtype(b, x)) {
@@ -135,6 +136,29 @@ static uint32_t max_pool_space(const Build *b, Node n)
 	}
 }
 
+/* How many elements of each window along dim k lie before the input: [out]. */
+static Node outside_before(Build *b, const Pool *p, uint32_t k)
+{
+	Node o = b_bin_scalar(b, OP_mul, b_iota(b, DT_i64, p->out[k]), (double)p->stride[k]);
+	Node far = b_bin(b, OP_sub, b_full_int(b, DT_i64, p->pad[k] + p->dilation[k] - 1, 0, NULL), o);
+	return b_bin_scalar(b, OP_maximum, b_bin_scalar(b, OP_floordiv, far, (double)p->dilation[k]), 0);
+}
+
+/* The place of the first of the greatest elements in each window w[..., *out, *kernel], counted over *kernel, NaN being greater than
+ * all numbers. Only elements of the input have a part in it: where all of them are as low as what fills the padding, and so
+ * place 0 is found, it is the first one that the input has. No element of the input is in front of that. */
+static Node place_in_window(Build *b, Node w, const Pool *p, uint32_t rank)
+{
+	Node at = b_arg_reduce(b, true, aten_flatten(b, w, rank, rank + p->ns - 1), rank), first = {0};
+	bool padded = false;
+	for (uint32_t k = 0; k < p->ns; k++) {
+		Node before = aten_per_dim(b, outside_before(b, p, k), at, p->first + k);
+		first = k ? b_bin(b, OP_add, b_bin_scalar(b, OP_mul, first, (double)p->kernel[k]), before) : before;
+		padded |= p->pad[k] > 0;
+	}
+	return padded ? b_bin(b, OP_maximum, at, first) : at;
+}
+
 /* To the first of the greatest elements of each window. */
 static bool adjoint_max_pool(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
@@ -148,7 +172,7 @@ static bool adjoint_max_pool(Build *b, Node n, const Node *ct, const bool *want,
 		return false;
 	Node w = windows(b, x, &p, lowest(b, x));
 	Shape s = aten_shape(b, w);
-	Node at = b_arg_reduce(b, true, aten_flatten(b, w, rank, rank + ns - 1), rank);
+	Node at = place_in_window(b, w, &p, rank);
 	for (uint32_t k = 0; k < ns; k++) {
 		Node i = aten_iota_dim(b, &s, rank + k, DT_i64);
 		place = place.i ? b_bin(b, OP_add, b_bin_scalar(b, OP_mul, place, (double)p.kernel[k]), i) : i;
@@ -244,7 +268,7 @@ static Node max_pool_indices(Build *b, Node n, uint32_t ns)
 	uint32_t rank = aten_rank(b, x);
 	Node w = windows(b, x, &p, lowest(b, x));
 	Node value = aten_reduce(b, REDUCE_MAX, w, window_dims(&p, rank), false);
-	Node inner = b_arg_reduce(b, true, aten_flatten(b, w, rank, rank + ns - 1), rank);
+	Node inner = place_in_window(b, w, &p, rank);
 	if (!inner.i)
 		return inner;
 	Node flat = window_position(b, inner, &p, 0);
@@ -516,6 +540,28 @@ OP(aten_adaptive_avg_pool3d){
 	.sample = "f32[n=2, 1, 3, 5, 4], output_size=[2, 3, 2]",
 };
 
+static uint32_t adaptive_max_space(const Build *b, Node n)
+{
+	Op op = node_op(b->g, n);
+	return op == OP_aten_adaptive_max_pool3d ? 3 : op == OP_aten_adaptive_max_pool2d ? 2 : 1;
+}
+
+/* To the elements that result 1 names: windows overlap, so one may get several. */
+static bool adjoint_adaptive_max(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	(void)want;
+	if (!ct[0].i)
+		return true;
+	g[0] = aten_pool_backward(b, arg(b, n, "self"), b_get(b, n, 1), ct[0], adaptive_max_space(b, n));
+	return g[0].i;
+}
+
+static Node batch_adaptive_max(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+{
+	bool single = node_rank(b->g, node_in(b->g, n, 0)) == adaptive_max_space(b, n) + 1;
+	return single ? batch_element_wise(b, n, in, batched, size) : batch_members(b, n, in, batched, size);
+}
+
 /* (values, flat indices): the windows of all dims are taken of the values and of the positions. */
 static Node adaptive_max(Build *b, Node n, uint32_t ns)
 {
@@ -563,15 +609,21 @@ static Node build_adaptive_max3(Build *b, Node n)
 OP(aten_adaptive_max_pool1d){
 	.schema = "aten.adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)",
 	.build = build_adaptive_max1,
+	.adjoint = adjoint_adaptive_max,
+	.batch = batch_adaptive_max,
 	.sample = "f32[n=2, 2, 7], output_size=[3]",
 };
 OP(aten_adaptive_max_pool2d){
 	.schema = "aten.adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)",
 	.build = build_adaptive_max2,
+	.adjoint = adjoint_adaptive_max,
+	.batch = batch_adaptive_max,
 	.sample = "f32[n=2, 1, 5, 7], output_size=[2, 3]",
 };
 OP(aten_adaptive_max_pool3d){
 	.schema = "aten.adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)",
 	.build = build_adaptive_max3,
+	.adjoint = adjoint_adaptive_max,
+	.batch = batch_adaptive_max,
 	.sample = "f32[n=2, 1, 3, 5, 4], output_size=[2, 3, 2]",
 };

@@ -157,6 +157,8 @@ Node aten_linear(Build *, Node x, Node w, Node bias);
 Node aten_length(Build *, Node x, double p, uint32_t dims, bool keep); /* a norm of order p, not 0 or 1; in the derivative 0 at 0 */
 Node aten_extreme(Build *, Node x, bool max); /* of all elements; those that are equal share the cotangent */
 Node aten_hinge(Build *, Node x); /* max(x, 0), in the derivative 0 at 0 */
+/* g[..., *out] added up at the places of x that index[..., *out] names, counted over the last nd dims: the cotangent of x where it was pooled. */
+Node aten_pool_backward(Build *, Node x, Node index, Node g, uint32_t nd);
 Node aten_detached(Build *, Node x); /* x, in derivatives a constant: results that PyTorch does not differentiate */
 Node aten_without_tangent(Build *, Node x); /* x, whose tangents are passed over, as those of class weights are in PyTorch */
 

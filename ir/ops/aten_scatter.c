@@ -431,10 +431,8 @@ OP(aten_max_unpool3d){
 		  "padding=[0, 0, 0]",
 };
 
-/* The gradient goes to the places the indices name, which count over the last nd dims. */
-static Node pool_backward(Build *b, Node n, uint32_t nd)
+Node aten_pool_backward(Build *b, Node x, Node index, Node g, uint32_t nd)
 {
-	Node x = arg(b, n, "self"), g = arg(b, n, "grad_output"), index = arg(b, n, "indices");
 	Shape s = aten_shape(b, x);
 	if (!x.i || !g.i || !index.i || s.rank <= nd)
 		return b_error(b, "max pooling of an operand of rank %u", s.rank);
@@ -447,6 +445,10 @@ static Node pool_backward(Build *b, Node n, uint32_t nd)
 		z.dim[lead] = sym_mul(b_syms(b), z.dim[lead], s.dim[k]);
 	Node zero = b_full(b, aten_dtype(b, g), 0, z.rank, z.dim);
 	return aten_reshape(b, b_scatter(b, zero, index, g, lead, &lead, 1, "add"), &s);
+}
+static Node pool_backward(Build *b, Node n, uint32_t nd)
+{
+	return aten_pool_backward(b, arg(b, n, "self"), arg(b, n, "indices"), arg(b, n, "grad_output"), nd);
 }
 static Node build_pool2_backward(Build *b, Node n)
 {

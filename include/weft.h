@@ -8,8 +8,8 @@
  *     weft_free(w);
  *
  * A Weft is one compilation: it owns everything obtained through it (texts, tensors, graphs) until
- * weft_free. Functions return NULL or false after recording a message; nothing prints, nothing
- * exits. A Weft is used by one thread at a time; different ones share nothing. After running out of
+ * weft_free. Functions return NULL or false after recording a message, also where they are given NULL, an empty name, or a graph
+ * of another Weft; nothing prints, nothing exits. Options may be NULL: all are 0. A Weft is used by one thread at a time; different ones share nothing. After running out of
  * memory or an internal error only weft_messages and weft_free are useful.
  *
  * LLVM cannot survive running out of memory, nor errors of its own: then the process ends with status 1 after one line
@@ -406,7 +406,7 @@ const char *weft_tensors_name(const WeftTensors *,
 const WeftTensor *weft_tensors_at(const WeftTensors *, uint32_t k);
 const WeftTensor *weft_tensors_find(const WeftTensors *, const char *name);
 const char *weft_tensors_meta(const WeftTensors *, const char *key);
-/* The tensor's data must live until the file is written. */
+/* The tensor's data must live until the file is written. Each name once. */
 bool weft_tensors_add(Weft *, WeftTensors *, const char *name, const WeftTensor *);
 bool weft_tensors_write(Weft *, const WeftTensors *,
 			const char *path); /* .safetensors, .npz, .npy */

@@ -107,7 +107,7 @@ typedef struct {
 	uint32_t rank;
 	const WeftDim *dim;   /* weft_dim */
 	int32_t donates;      /* of an output: the input whose memory may be passed for it, too, and is then updated in
-				 place; else -1 */
+				 place, by a call that fails perhaps in part; else -1 */
 	uint32_t reserved;
 	/* Of state: where it lies in the instance's state, and its first contents in the weight section, or WEFT_ZEROS. */
 	uint64_t offset, bytes, init;
@@ -212,7 +212,11 @@ typedef enum {
 /* Called by one thread after each kernel call, in order. */
 typedef void (*WeftProfile)(void *user, uint32_t call, double seconds);
 
-enum { WEFT_STRICT = 1 }; /* refuse tensors that are not row-major instead of copying them */
+enum {
+	WEFT_STRICT = 1,        /* refuse tensors that are not row-major instead of copying them */
+	WEFT_IGNORE_UNKNOWN = 2 /* of set_weights: names that the model has no weight of are passed over, as those of a state
+				   dictionary that its graph does not use. Else they are errors */
+}; /* WeftContext.flags */
 
 typedef struct {
 	uint32_t size; /* of this structure */
@@ -288,8 +292,9 @@ typedef struct WeftModel {
 	int (*sizes)(const WeftInstance *, uint32_t entry, const WeftTensor *inputs, WeftSizes *,
 		     WeftStatus *);
 	/* Inputs must have the shapes `sizes` saw. Outputs are the caller's memory, row-major, of the shapes found by
-	 * `sizes`, and overlap nothing, except that one with WeftTensorInfo.donates may be that input; inputs do not
-	 * overlap the workspace. Where `sizes` gives -1 for an extent of an output, `run` finds out the shape and writes it to
+	 * `sizes`, and overlap nothing, except that one with WeftTensorInfo.donates may be that input, which then is half old and
+	 * half new after a call that fails: what must survive has another output. Inputs do not overlap the workspace. Outputs are
+	 * unspecified after a call that fails. Where `sizes` gives -1 for an extent of an output, `run` finds out the shape and writes it to
 	 * the tensor's `shape`: with data NULL memory comes from the context's allocator (none where there are no elements), and
 	 * belongs to the caller; else the shape given says how much room there is. An entry that uses state changes it as WeftEntry.state_use says, if the call succeeds. */
 	int (*run)(WeftInstance *, const WeftSizes *, const WeftTensor *inputs, WeftTensor *outputs,
@@ -302,7 +307,8 @@ typedef struct WeftModel {
 	 *
 	 * New values for the named parameters (`source`), row-major; others keep theirs. Builds the new section aside, by the
 	 * context's threads (NULL: as `run`); afterwards it is in use, of this instance, not of its clones: what a fresh compilation
-	 * with these values would hold, bit for bit. After an error the old one is. Alone. */
+	 * with these values would hold, bit for bit. After an error the old one is. A name stands there once; one that is no
+	 * weight's is an error, or passed over by WEFT_IGNORE_UNKNOWN. Alone. */
 	int (*set_weights)(WeftInstance *, uint32_t n, const char *const *names,
 			   const WeftTensor *values, const WeftContext *, WeftStatus *);
 	/* Copy state k out of the instance, and into it (alone): row-major tensors of its dtype and shape. */

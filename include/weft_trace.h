@@ -36,7 +36,9 @@ WeftGraph *weft_trace_end(WeftTrace *);
 
 /* ---- what a model takes ---- */
 
-/* A size that types may name, of this range. Names that types use without are sizes from 0 on. */
+/* Names are not empty; inputs, parameters and state have different ones, and so have outputs.
+ *
+ * A size that types may name, of this range. Names that types use without are sizes from 0 on. */
 void weft_trace_symbol(WeftTrace *, const char *name, int64_t lo, int64_t hi);
 /* An input. type: a dtype (bool, i32, i64, f16, bf16, f32, f64, c64, c128, ...) and extents, numbers or expressions of sizes:
  * "f32[B, 3, 224, 224]", "i64[]". */

@@ -15,23 +15,22 @@ static const char *dtype_text(WeftDType t, char buf[16])
 	return buf;
 }
 
-/* What does not depend on extents. role: "input" or "output". */
-static int check_kind(const char *role, const WeftTensorInfo *info, const WeftTensor *t, WeftStatus *status)
+int check_kind(const Expected *x, const WeftTensor *t, WeftStatus *status)
 {
 	char want[16], got[16];
-	if (t->dtype.code != info->dtype.code || t->dtype.bits != info->dtype.bits)
-		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has dtype %s, expected %s", role, info->name,
-				 dtype_text(t->dtype, got), dtype_text(info->dtype, want));
+	if (t->dtype.code != x->dtype.code || t->dtype.bits != x->dtype.bits)
+		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has dtype %s, expected %s", x->role, x->name,
+				 dtype_text(t->dtype, got), dtype_text(x->dtype, want));
 	if (t->dtype.lanes != 1)
-		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has vectors of %u for elements, expected 1", role, info->name,
+		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has vectors of %u for elements, expected 1", x->role, x->name,
 				 (unsigned)t->dtype.lanes);
-	if (t->ndim != (int32_t)info->rank)
-		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has %d dimensions, expected %u", role, info->name,
-				 (int)t->ndim, (unsigned)info->rank);
-	if (info->rank && !t->shape)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "%s %s has no shape", role, info->name);
+	if (t->ndim != (int32_t)x->rank)
+		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has %d dimensions, expected %u", x->role, x->name,
+				 (int)t->ndim, (unsigned)x->rank);
+	if (x->rank && !t->shape)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "%s %s has no shape", x->role, x->name);
 	if (t->device.type != WEFT_CPU)
-		return weft_fail(status, WEFT_ERR_INPUT, "%s %s is not in the processor's memory", role, info->name);
+		return weft_fail(status, WEFT_ERR_INPUT, "%s %s is not in the processor's memory", x->role, x->name);
 	return WEFT_OK;
 }
 
@@ -94,7 +93,7 @@ int weft_rt_sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *inpu
 	memset(origin, 0, sizeof origin);
 	for (uint32_t i = 0; i < ninput; i++) {
 		const WeftTensor *t = &inputs[i];
-		TRY(check_kind("input", &e->input[i], t, status));
+		TRY(check_info("input", &e->input[i], t, status));
 		for (uint32_t k = 0; k < e->input[i].rank; k++) {
 			TRY(check_dim(e, &e->input[i], k, t->shape[k], origin, status));
 			*x++ = t->shape[k];
@@ -167,7 +166,7 @@ static int bind_data(Call *c, const char *role, const WeftTensorInfo *info, cons
 static int check_shape(const Call *c, const char *role, const WeftTensorInfo *info, const int64_t *shape,
 		       const WeftTensor *t)
 {
-	TRY(check_kind(role, info, t, c->status));
+	TRY(check_info(role, info, t, c->status));
 	for (uint32_t k = 0; k < info->rank; k++)
 		if (t->shape[k] != shape[k])
 			return weft_fail(c->status, WEFT_ERR_INPUT,
@@ -187,7 +186,7 @@ static int is_found(const WeftTensorInfo *info, const int64_t *shape)
 
 static int check_output(const Call *c, const WeftTensorInfo *info, const int64_t *shape, const WeftTensor *t)
 {
-	return is_found(info, shape) ? check_kind("output", info, t, c->status) : check_shape(c, "output", info, shape, t);
+	return is_found(info, shape) ? check_info("output", info, t, c->status) : check_shape(c, "output", info, shape, t);
 }
 
 /* The output stands exactly where the input does that it may replace in place. */

@@ -40,8 +40,22 @@ void constants_release(Constants *);
 int32_t threads_wanted(const WeftInstance *, const WeftContext *, const WeftThreads **);
 /* NULL: no memory. */
 void *section_alloc(uint64_t bytes);
-/* A tensor of that dtype and shape, row-major (state.c). */
-int same_shape(const WeftTensor *, WeftDType, uint32_t rank, const int64_t *dim);
+/* What a tensor must be that has a name in the model: "input", "weight", "state". */
+typedef struct {
+	const char *role, *name;
+	WeftDType dtype;
+	uint32_t rank;
+	const int64_t *dim;
+} Expected;
+/* All but extents, data and how it lies (call.c). */
+int check_kind(const Expected *, const WeftTensor *, WeftStatus *);
+static inline int check_info(const char *role, const WeftTensorInfo *info, const WeftTensor *t, WeftStatus *status)
+{
+	const Expected x = {role, info->name, info->dtype, info->rank, NULL};
+	return check_kind(&x, t, status);
+}
+/* A row-major tensor of that dtype and shape, with data (state.c). */
+int check_tensor(const Expected *, const WeftTensor *, WeftStatus *);
 /* The first contents of the state, which there is. */
 void state_begin(const WeftInstance *);
 

@@ -48,20 +48,22 @@ static uint32_t group_count(const WeftModel *m)
 	return m->prepare ? m->prepare->ngroup : 0;
 }
 
-/* By source its new value. */
-static int match(Build *b, uint32_t n, const char *const *names, const WeftTensor *values, WeftStatus *status)
+/* By source its new value. Names that the model does not have are passed over where the caller says so. */
+static int match(Build *b, uint32_t n, const char *const *names, const WeftTensor *values, bool pass_over, WeftStatus *status)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		bool found = false;
+		bool found = pass_over;
+		if (!names[i])
+			return weft_fail(status, WEFT_ERR_ARGUMENT, "set_weights: name %u is a null pointer", (unsigned)i);
 		for (uint32_t k = 0; k < source_count(b->m); k++) {
 			const WeftParamInfo *p = source_at(b->m, k);
 			if (strcmp(p->name, names[i]) || !*p->name)
 				continue;
 			found = true;
+			if (b->value[k])
+				return weft_fail(status, WEFT_ERR_ARGUMENT, "weight %s is given twice", names[i]);
 			b->value[k] = &values[i];
-			if (!same_shape(&values[i], p->dtype, p->rank, p->dim))
-				return weft_fail(status, WEFT_ERR_INPUT, "weight %s: other dtype, shape or layout than the model's",
-						 names[i]);
+			TRY(check_tensor(&(Expected){"weight", p->name, p->dtype, p->rank, p->dim}, &values[i], status));
 		}
 		if (!found)
 			return weft_fail(status, WEFT_ERR_ARGUMENT, "the model has no weight %s", names[i]);
@@ -346,7 +348,7 @@ static int open_code(Build *b, WeftStatus *status)
 static int set_weights(WeftInstance *in, Build *b, uint32_t n, const char *const *names, const WeftTensor *values,
 		       const WeftContext *ctx, WeftStatus *status)
 {
-	TRY(match(b, n, names, values, status));
+	TRY(match(b, n, names, values, ctx->flags & WEFT_IGNORE_UNKNOWN, status));
 	TRY(touch_groups(b, status));
 	TRY(instance_enter(in, true, status));
 	int code = open_code(b, status);

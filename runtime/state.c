@@ -3,13 +3,19 @@
 
 #include <string.h>
 
-int same_shape(const WeftTensor *t, WeftDType dtype, uint32_t rank, const int64_t *dim)
+int check_tensor(const Expected *x, const WeftTensor *t, WeftStatus *status)
 {
-	int same = t->ndim == (int32_t)rank && t->dtype.code == dtype.code && t->dtype.bits == dtype.bits &&
-		   t->device.type == WEFT_CPU;
-	for (uint32_t k = 0; same && k < rank; k++)
-		same = t->shape[k] == dim[k];
-	return same && tensor_row_major(t) && (t->data || tensor_bytes(t) == 0);
+	int64_t stride = 1;
+	TRY(check_kind(x, t, status));
+	for (uint32_t k = 0; k < x->rank; k++)
+		if (t->shape[k] != x->dim[k])
+			return weft_fail(status, WEFT_ERR_INPUT, "%s %s: dimension %u is %lld, expected %lld", x->role, x->name, (unsigned)k,
+					 (long long)t->shape[k], (long long)x->dim[k]);
+	for (uint32_t k = x->rank; k-- > 0 && !tensor_row_major(t); stride *= x->dim[k])
+		if (t->shape[k] != 1 && t->strides[k] != stride)
+			return weft_fail(status, WEFT_ERR_INPUT, "%s %s: the stride of dimension %u is %lld, expected %lld, row-major", x->role,
+					 x->name, (unsigned)k, (long long)t->strides[k], (long long)stride);
+	return t->data || tensor_bytes(t) == 0 ? WEFT_OK : weft_fail(status, WEFT_ERR_INPUT, "%s %s has no data", x->role, x->name);
 }
 
 static void *data_of(const WeftTensor *t)
@@ -29,9 +35,7 @@ static int check_state(WeftInstance *in, uint32_t k, const WeftTensor *t, WeftSt
 	const WeftTensorInfo *s = &in->model->state[k];
 	for (uint32_t d = 0; d < s->rank; d++)
 		dim[d] = s->dim[d].value;
-	if (!same_shape(t, s->dtype, s->rank, dim))
-		return weft_fail(status, WEFT_ERR_INPUT, "state %s: other dtype, shape or layout than the model's", s->name);
-	return WEFT_OK;
+	return check_tensor(&(Expected){"state", s->name, s->dtype, s->rank, dim}, t, status);
 }
 
 int weft_rt_state_get(WeftInstance *in, uint32_t k, const WeftTensor *to, WeftStatus *status)

@@ -214,9 +214,56 @@ static void test_parts(void **state)
 	weft_free(w);
 }
 
+/* What set_weights says of names and tensors that are none of the model's. */
+static void test_wrong(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftOptions o = {.size = sizeof o, .replaceable = true};
+	const WeftModel *m = weft_loops(w, load(w, "folded"), &o);
+	WeftInstance *in = opened(m, w);
+	WeftStatus status;
+	const WeftParamInfo *p = weft_source(m, 0);
+	while (p->rank < 2)
+		p = (const WeftParamInfo *)weft_element(m, WEFT_PARAM_INFO, p, 1);
+	const WeftTensor right = tensor(p, values(p, 1));
+	int64_t dim[12], strides[12];
+	WeftTensor t[3] = {right, right, right};
+	const char *name[3] = {p->name, "nobody", p->name};
+	char want[200];
+	memcpy(dim, p->dim, p->rank * sizeof *dim);
+	const WeftContext some = {.size = sizeof some, .flags = WEFT_IGNORE_UNKNOWN};
+	assert_int_equal(m->set_weights(in, 2, name, t, NULL, &status), WEFT_ERR_ARGUMENT);
+	assert_string_equal(status.message, "the model has no weight nobody");
+	assert_int_equal(m->set_weights(in, 1, name + 1, t, &some, &status), WEFT_OK);
+	assert_int_equal(m->set_weights(in, 3, name, t, &some, &status), WEFT_ERR_ARGUMENT);
+	snprintf(want, sizeof want, "weight %s is given twice", p->name);
+	assert_string_equal(status.message, want);
+	assert_int_equal(m->set_weights(in, 1, (const char *const[]){NULL}, t, &some, &status), WEFT_ERR_ARGUMENT);
+	t[0].dtype.bits = 64;
+	assert_int_equal(m->set_weights(in, 1, name, t, NULL, &status), WEFT_ERR_INPUT);
+	snprintf(want, sizeof want, "weight %s has dtype f64, expected f32", p->name);
+	assert_string_equal(status.message, want);
+	t[0] = right;
+	t[0].shape = dim;
+	dim[1]++;
+	assert_int_equal(m->set_weights(in, 1, name, t, NULL, &status), WEFT_ERR_INPUT);
+	snprintf(want, sizeof want, "weight %s: dimension 1 is %lld, expected %lld", p->name, (long long)dim[1], (long long)dim[1] - 1);
+	assert_string_equal(status.message, want);
+	t[0] = right;
+	t[0].strides = strides;
+	for (uint32_t k = 0; k < p->rank; k++)
+		strides[k] = 7;
+	assert_int_equal(m->set_weights(in, 1, name, t, NULL, &status), WEFT_ERR_INPUT);
+	assert_non_null(strstr(status.message, "is 7, expected 1, row-major"));
+	free(right.data);
+	m->close(in);
+	weft_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_in_process), cmocka_unit_test(test_entries), cmocka_unit_test(test_index),
-					    cmocka_unit_test(test_parts)};
+					    cmocka_unit_test(test_parts), cmocka_unit_test(test_wrong)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -157,44 +157,61 @@ static void test_wrong_tensors(void **unused)
 	assert_int_equal(model.state_reset(NULL, &status), WEFT_ERR_ARGUMENT);
 	t.shape = &four;
 	assert_int_equal(model.state_set(in, 0, &t, &status), WEFT_ERR_INPUT);
-	assert_string_equal(status.message, "state sum: other dtype, shape or layout than the model's");
+	assert_string_equal(status.message, "state sum: dimension 0 is 4, expected 3");
 	t = tensor(v);
 	t.strides = &two;
 	assert_int_equal(model.state_get(in, 0, &t, &status), WEFT_ERR_INPUT);
+	assert_string_equal(status.message, "state sum: the stride of dimension 0 is 2, expected 1, row-major");
 	t = tensor(NULL);
 	assert_int_equal(model.state_get(in, 0, &t, &status), WEFT_ERR_INPUT);
+	assert_string_equal(status.message, "state sum has no data");
 	t = tensor(v);
 	t.dtype.bits = 64;
 	assert_int_equal(model.state_get(in, 0, &t, &status), WEFT_ERR_INPUT);
+	assert_string_equal(status.message, "state sum has dtype f64, expected f32");
+	t = tensor(v);
+	t.ndim = 2;
+	assert_int_equal(model.state_set(in, 0, &t, &status), WEFT_ERR_INPUT);
+	assert_string_equal(status.message, "state sum has 2 dimensions, expected 1");
+	t = tensor(v);
+	t.shape = NULL;
+	assert_int_equal(model.state_set(in, 0, &t, &status), WEFT_ERR_ARGUMENT);
+	assert_string_equal(status.message, "state sum has no shape");
 	t = tensor(v);
 	assert_int_equal(model.state_get(in, 0, &t, &status), WEFT_OK);
 	assert_string_equal(status.message, "");
 	model.close(in);
 }
 
+static bool fits(const WeftTensor *t, WeftDType dtype, uint32_t rank, const int64_t *dim)
+{
+	WeftStatus status;
+	return check_tensor(&(Expected){"state", "x", dtype, rank, dim}, t, &status) == WEFT_OK;
+}
+
 /* Of nothing there need be no memory; a number is one element. */
-static void test_same_shape(void **unused)
+static void test_fits(void **unused)
 {
 	(void)unused;
 	const int64_t none[2] = {3, 0}, some[2] = {3, 2};
 	const WeftDType f32 = F32, f64 = F64, i64 = I64;
 	float v[6] = {0};
 	WeftTensor t = {NULL, {WEFT_CPU, 0}, 2, F32, (int64_t *)(uintptr_t)none, NULL, 0};
-	assert_true(same_shape(&t, f32, 2, none));
+	assert_true(fits(&t, f32, 2, none));
 	t.shape = (int64_t *)(uintptr_t)some;
-	assert_false(same_shape(&t, f32, 2, some));
+	assert_false(fits(&t, f32, 2, some));
 	t.data = v;
-	assert_true(same_shape(&t, f32, 2, some));
-	assert_false(same_shape(&t, f32, 2, none));
-	assert_false(same_shape(&t, f32, 1, some));
-	assert_false(same_shape(&t, f64, 2, some));
-	assert_false(same_shape(&t, i64, 2, some));
+	assert_true(fits(&t, f32, 2, some));
+	assert_false(fits(&t, f32, 2, none));
+	assert_false(fits(&t, f32, 1, some));
+	assert_false(fits(&t, f64, 2, some));
+	assert_false(fits(&t, i64, 2, some));
 	t.device.type++;
-	assert_false(same_shape(&t, f32, 2, some));
+	assert_false(fits(&t, f32, 2, some));
 	t = (WeftTensor){v, {WEFT_CPU, 0}, 0, F32, NULL, NULL, 0};
-	assert_true(same_shape(&t, f32, 0, NULL));
+	assert_true(fits(&t, f32, 0, NULL));
 	t.data = NULL;
-	assert_false(same_shape(&t, f32, 0, NULL));
+	assert_false(fits(&t, f32, 0, NULL));
 }
 
 static void test_clone(void **unused)
@@ -524,7 +541,7 @@ static void test_other_sizes(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_state),       cmocka_unit_test(test_same_shape), cmocka_unit_test(test_wrong_tensors),   cmocka_unit_test(test_clone),
+		cmocka_unit_test(test_state),       cmocka_unit_test(test_fits), cmocka_unit_test(test_wrong_tensors),   cmocka_unit_test(test_clone),
 		cmocka_unit_test(test_busy),        cmocka_unit_test(test_failed_call),     cmocka_unit_test(test_donation),
 		cmocka_unit_test(test_weights), cmocka_unit_test(test_large_weights),     cmocka_unit_test(test_nothing_to_change), cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_other_sizes), cmocka_unit_test(test_weights_while_running),

@@ -141,21 +141,13 @@ static Node insert(State *st, Build *b, Node parent, Node update, uint32_t dim, 
 	return b_node(b, OP_update_slice, in, 2 + rank, attr, 3);
 }
 
-/* An index as Python counts: from the end when negative, within [0, size]. */
-static Sym clamp_index(SymTab *t, Sym index, Sym size)
+/* An index as Python counts, within [0, size]. */
+static Sym attr_start(State *st, Build *b, Node view, const char *name, Sym size)
 {
-	int64_t lo, hi;
-	sym_range(t, index, &lo, &hi);
-	if (hi < 0)
-		index = sym_add(t, index, size);
-	return sym_min(t, sym_max(t, index, sym_int(t, 0)), size);
-}
-
-static Sym attr_start(State *st, Node view, const char *name, Sym size)
-{
+	SymTab *t = st->im->syms;
 	const Attr *a = node_attr(st->g, view, name);
-	Sym start = a->kind == ATTR_int ? a->s : sym_int(st->im->syms, 0);
-	return clamp_index(st->im->syms, start, size);
+	Sym start = a->kind == ATTR_int ? b_index_from_end(b, a->s, size) : sym_int(t, 0);
+	return sym_min(t, sym_max(t, start, sym_int(t, 0)), size);
 }
 
 static Node inverse_pieces(State *st, Build *b, const Value *v, Node parent, Node update)
@@ -267,12 +259,12 @@ Node alias_inverse(State *st, Build *b, const Value *v, Node parent, Node update
 		    !sym_is(t, node_sym(st->g, v->view, "step"), 1))
 			return inverse_scatter(st, b, v, parent, update);
 		return insert(st, b, parent, update, dim,
-			      attr_start(st, v->view, "start", p->size[dim]));
+			      attr_start(st, b, v->view, "start", p->size[dim]));
 	case VIEW_SELECT:
 		if (!view_dim(st, b, v->view, "dim", p->rank, &dim))
 			return (Node){0};
 		return insert(st, b, parent, b_unsqueeze(b, update, (int)dim), dim,
-			      attr_start(st, v->view, "index", p->size[dim]));
+			      attr_start(st, b, v->view, "index", p->size[dim]));
 	case VIEW_PIECES:
 		return inverse_pieces(st, b, v, parent, update);
 	case VIEW_ADJOINT:

@@ -1,7 +1,8 @@
-"""Make the archives of tests/data/sizes with PyTorch and torchvision: make_size_fixtures.py tests/data/sizes. Results whose sizes depend on
+"""Make the archives of tests/data/sizes with PyTorch and torchvision: make_size_fixtures.py tests/data/sizes [NAME...]. Results whose sizes depend on
 data: for every model one archive and several calls, NAME.<k>.safetensors, with nothing selected, everything, and some; tests/sizes.py runs
 them with every back end."""
 import copy
+import sys
 
 import torch
 from safetensors.torch import save_file
@@ -20,6 +21,8 @@ torch.manual_seed(12)
 
 def make(name, model, calls, dynamic=None, errors=()):
     """errors: calls that fail, with the words that tell so."""
+    if sys.argv[2:] and name not in sys.argv[2:]:
+        return
     program = export(model, tuple(x.clone() for x in calls[0]), dynamic_shapes=dynamic, strict=False)
     save(name, program, True)
     for k, args in enumerate([*calls, *(e[0] for e in errors)]):
@@ -48,6 +51,20 @@ class Unique(nn.Module):
     def forward(s, x, i):
         return (*torch.unique(x, return_inverse=True, return_counts=True), torch.unique(i), *torch.unique(i, dim=0, return_inverse=True, return_counts=True),
                 *torch.unique_consecutive(x, return_inverse=True, return_counts=True), *torch.unique_consecutive(i, dim=1, return_counts=True))
+
+
+class Slices(nn.Module):
+    """Bounds of slices and places of splits from data, of either sign and beyond the ends; writes through them."""
+
+    def forward(s, x, k):
+        a, b, c = k.tolist()
+        y, z, w = x.clone(), x * 2, x + 1
+        y[a:b].zero_()
+        z[c] = 5
+        w[:, b:] += 1
+        parts = x.tensor_split(k)
+        return (x[:a] * 2, x[b:], x[a:b].sum(0), x[-c:].exp(), x[a::2] + 1, x[c], x[:, a:b].cumsum(1), y, z, w, x.narrow(0, c, 1), *parts,
+                x.tensor_split(k[:2], 1)[1] * 3, torch.cat([x[:a], x[a:]]))
 
 
 class Repeat(nn.Module):
@@ -236,6 +253,8 @@ if __name__ == "__main__":
     i = torch.randint(0, 2, (6, 4))
     make("unique", Unique(), [(torch.randint(0, 5, (12,)).float(), i), (torch.zeros(12), torch.zeros(6, 4, dtype=torch.int64)),
                               (torch.arange(12.0).flip(0), torch.arange(24).view(6, 4)), (torch.tensor([float("nan"), 1, 1, 2] * 3), i)])
+    places = ([1, 3, 2], [4, 2, 0], [-2, -1, -3], [0, 99, 5], [-99, 0, -6], [6, 6, 1])
+    make("slices", Slices(), [(torch.randn(6, 7), torch.tensor(k)) for k in places], errors=[((torch.randn(6, 7), torch.tensor([1, 2, 6])), "is 6, expected")])
     make("repeat", Repeat(), [(x, torch.tensor([1, 0, 3, 2, 0, 1])), (x, torch.zeros(6, dtype=torch.int64)), (x, torch.full((6,), 40))],
          errors=[((x, torch.tensor([1, 0, 3, -2, 0, 1])), "repeats cannot be negative")])
     make("bincount", Bincount(), [(torch.randint(0, 9, (20,)), torch.rand(20)), (torch.zeros(20, dtype=torch.int64), torch.rand(20)),

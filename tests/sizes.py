@@ -14,7 +14,7 @@ BACKENDS = [["interp"], ["loops"]] + [[name, "--threads", "1,2,3"] for name in (
 
 
 # The results whose cotangents are given: those whose sizes data decides.
-GRADIENTS = {"masked": (0, 1, 3), "repeat": (0, 2, 3), "nonzero": (4,), "head": (0,)}
+GRADIENTS = {"masked": (0, 1, 3), "repeat": (0, 2, 3), "nonzero": (4,), "head": (0,), "slices": (0, 3, 4, 6)}
 
 
 def references(checker, model, here):

@@ -333,6 +333,24 @@ Node b_from_size(Build *b, Sym s)
 	return b_node(b, OP_from_size, NULL, 0, &attr, 1);
 }
 
+Sym b_index_from_end(Build *b, Sym index, Sym size)
+{
+	SymTab *t = b_syms(b);
+	int64_t lo, hi;
+	sym_range(t, index, &lo, &hi);
+	if (lo >= 0)
+		return index;
+	if (hi < 0)
+		return sym_add(t, index, size);
+	if (sym_uses_kind(t, index, SYMVAR_UNBACKED)) {
+		Sym negative = sym_max(t, b_int(b, 0), sym_min(t, b_int(b, 1), sym_muli(t, index, -1))); /* 0 or 1 */
+		return sym_add(t, index, sym_mul(t, negative, size));
+	}
+	if (sym_le(t, b_int(b, 0), index) != YES)
+		graph_guard(b->g, GUARD_LE, b_int(b, 0), index, "an index of unknown sign must not be negative");
+	return index;
+}
+
 void b_to_size(Build *b, Node x, Sym size, Sym most, const char *what)
 {
 	Attr attr[] = {attr_none(), attr_sym(size), most.i ? attr_sym(most) : attr_none(), attr_str(b->g->ir, what)};

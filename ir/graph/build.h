@@ -45,6 +45,8 @@ Node b_scalar(Build *, DType, double v); /* 0-d */
 Node b_iota(Build *, DType, Sym n);      /* [n]: 0, 1, ... */
 Node b_const(Build *, ConstId);
 Node b_from_size(Build *, Sym);          /* 0-d i64 */
+/* An index as Python counts, from the end where it is negative. Not of a size that depends on data: its sign is a guard unless known. */
+Sym b_index_from_end(Build *, Sym index, Sym size);
 /* From here on `size` is the value of x (0-d i64), at most `most` (none: not known): see OP_to_size. */
 void b_to_size(Build *, Node x, Sym size, Sym most, const char *what);
 

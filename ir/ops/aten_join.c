@@ -1,5 +1,5 @@
 /* ATen slicing, splitting, joining and padding. */
-#include "ir/ops/aten_priv.h"
+#include "ir/ops/data_size.h"
 
 /* ---- slices ---- */
 
@@ -7,14 +7,40 @@
 static Sym bound(Build *b, Sym v, Sym size)
 {
 	SymTab *t = b_syms(b);
-	int64_t lo, hi;
-	sym_range(t, v, &lo, &hi);
-	if (hi < 0)
-		v = sym_add(t, v, size);
-	else if (lo < 0)
-		aten_require_le(b, b_int(b, 0), v,
-				"a slice bound of unknown sign must not be negative");
-	return sym_max(t, b_int(b, 0), sym_min(t, v, size));
+	return sym_max(t, b_int(b, 0), sym_min(t, b_index_from_end(b, v, size), size));
+}
+
+/* The extent that the file gives the sliced dimension where bounds depend on data is a symbol of its own, and none of the call's. */
+static bool gives_size(const Graph *g, Node n)
+{
+	const SymTab *t = g->ir->syms;
+	const Type *x = node_type(g, node_arg(g, n, "self")), *y = node_type_id(g, n).i ? node_type(g, n) : NULL;
+	const Attr *dim = node_attr(g, n, "dim");
+	int64_t d;
+	if (!y || y->n != x->n || dim->kind != ATTR_int || !sym_is_const(t, dim->s, &d))
+		return false;
+	d += d < 0 ? (int64_t)y->n : 0;
+	if (d < 0 || d >= (int64_t)y->n)
+		return false;
+	Sym own = y->dim[d];
+	bool fresh = sym_kind(t, own) == SYM_VAR && sym_uses_kind(t, own, SYMVAR_UNBACKED) && !sym_uses(t, x->dim[d], own);
+	for (int k = 0; k < 2; k++) {
+		const Attr *a = node_attr(g, n, k ? "end" : "start");
+		fresh &= a->kind != ATTR_int || !sym_uses(t, a->s, own);
+	}
+	return fresh;
+}
+
+/* x from start on, of that extent by steps, whose size is known when it runs. */
+static Node slice_of_size(Build *b, Node x, uint32_t dim, Sym start, Sym extent, int64_t step, Sym size, const char *what)
+{
+	SymTab *t = b_syms(b);
+	Sym most = sym_ceildiv(t, b_dim(b, x, (int)dim), b_int(b, step));
+	b_to_size(b, b_from_size(b, sym_ceildiv(t, extent, b_int(b, step))), size, most, what);
+	x = b_slice(b, x, (int)dim, start, sym_add(t, start, step == 1 ? size : extent), b_int(b, step));
+	Shape s = aten_shape(b, x);
+	s.dim[dim] = size;
+	return aten_reshape(b, x, &s);
 }
 
 static Node slice(Build *b, Node n, Node x)
@@ -30,6 +56,8 @@ static Node slice(Build *b, Node n, Node x)
 	if (step < 1)
 		return b_error(b, "slice step %lld, expected a positive one", (long long)step);
 	end = sym_max(b_syms(b), start, end);
+	if (gives_size(b->g, n))
+		return slice_of_size(b, x, dim, start, sym_sub(b_syms(b), end, start), step, data_size(b, n, 0, dim), op_name(node_op(b->g, n)));
 	return b_slice(b, x, (int)dim, start, end, b_int(b, step));
 }
 
@@ -41,6 +69,7 @@ OP(aten_slice_Tensor){
 	.schema = "aten.slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? "
 		  "end=None, SymInt step=1) -> Tensor(a)",
 	.view = VIEW_SLICE,
+	.has_effect = gives_size,
 	.build = build_slice,
 	.sample = "f32[n=3, 5], dim=1, start=1, end=4; f32[5, n=3], dim=0, start=-4, end=9223372036854775807, step=2; "
 		  "f32[n=3, 4], dim=0, start=1; f32[5], start=3, end=2; f32[5], end=-2",
@@ -48,6 +77,7 @@ OP(aten_slice_Tensor){
 OP(aten_slice_copy_Tensor){
 	.schema = "aten.slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? "
 		  "end=None, SymInt step=1) -> Tensor",
+	.has_effect = gives_size,
 	.build = build_slice,
 	.sample = "f32[n=3, 5], dim=1, start=1, end=4; f32[5, n=3], dim=0, start=-4, end=9223372036854775807, step=2; "
 		  "f32[n=3, 4], dim=0, start=1; f32[5], start=3, end=2; f32[5], end=-2",
@@ -60,11 +90,7 @@ static Node build_select(Build *b, Node n)
 	if (rank == 0)
 		return b_error(b, "select of a tensor without dims");
 	int dim = (int)b_wrap_dim(b, aten_int(b, n, "dim"), rank);
-	Sym index = node_sym(b->g, n, "index");
-	int64_t lo, hi;
-	sym_range(b_syms(b), index, &lo, &hi);
-	if (hi < 0)
-		index = sym_add(b_syms(b), index, b_dim(b, x, dim));
+	Sym index = b_index_from_end(b, node_sym(b->g, n, "index"), b_dim(b, x, dim));
 	aten_require_le(b, b_int(b, 0), index, "select index");
 	aten_require_le(b, sym_addi(b_syms(b), index, 1), b_dim(b, x, dim), "select index");
 	return b_select_dim(b, x, dim, index);
@@ -94,11 +120,7 @@ static Node build_narrow(Build *b, Node n)
 	if (aten_rank(b, x) == 0)
 		return b_error(b, "narrow of a tensor without dims");
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
-	Sym start = node_sym(b->g, n, "start");
-	int64_t lo, hi;
-	sym_range(b_syms(b), start, &lo, &hi);
-	if (hi < 0)
-		start = sym_add(b_syms(b), start, b_dim(b, x, (int)dim));
+	Sym start = b_index_from_end(b, node_sym(b->g, n, "start"), b_dim(b, x, (int)dim));
 	return narrow(b, x, dim, start, node_sym(b->g, n, "length"));
 }
 OP(aten_narrow){
@@ -172,8 +194,15 @@ static Node build_slice_scatter(Build *b, Node n)
 	if (step < 1)
 		return b_error(b, "step is %lld, expected a positive number", (long long)step);
 	SymTab *t = b_syms(b);
-	if (!same_but(b, x, src, dim, sym_ceildiv(t, sym_max(t, sym_sub(t, end, start), b_int(b, 0)), b_int(b, step))))
+	Sym extent = sym_ceildiv(t, sym_max(t, sym_sub(t, end, start), b_int(b, 0)), b_int(b, step));
+	if (!same_but(b, x, src, dim, extent))
 		return (Node){0};
+	Shape s = aten_shape(b, src);
+	if (sym_uses_kind(t, extent, SYMVAR_UNBACKED) && s.dim[dim].i != extent.i && !sym_is(t, s.dim[dim], 1)) {
+		s.dim[dim] = extent;
+		src = aten_reshape(b, src, &s);
+		end = sym_max(t, start, end);
+	}
 	return replace_part(b, x, src, dim, start, end, step);
 }
 OP(aten_slice_scatter){

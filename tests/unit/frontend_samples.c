@@ -367,6 +367,13 @@ static int64_t place(const Tensor *x, int64_t p)
 	return (column * x->dim[0] + row) * rest + p % rest;
 }
 
+static void dense(const Tensor *t, int64_t *stride)
+{
+	int64_t step = 1;
+	for (uint32_t d = t->rank; d-- > 0; step *= t->dim[d])
+		stride[d] = step;
+}
+
 /* Strides over which the elements lie there; false: there are none. */
 static bool find_strides(const Tensor *x, Written *w)
 {
@@ -376,6 +383,8 @@ static bool find_strides(const Tensor *x, Written *w)
 	w->offset = n ? place(x, tensor_i64(at, 0)) : 0;
 	for (uint32_t d = at->rank; n && d-- > 0; step *= at->dim[d])
 		w->stride[d] = at->dim[d] > 1 ? place(x, tensor_i64(at, step)) - w->offset : step;
+	if (!n)
+		dense(at->rank == x->rank ? x : at, w->stride);
 	for (int64_t i = 0; i < n; i++) {
 		int64_t want = w->offset;
 		for (uint32_t d = 0; d < at->rank; d++)
@@ -386,13 +395,6 @@ static bool find_strides(const Tensor *x, Written *w)
 			index[d] = 0;
 	}
 	return true;
-}
-
-static void dense(const Tensor *t, int64_t *stride)
-{
-	int64_t step = 1;
-	for (uint32_t d = t->rank; d-- > 0; step *= t->dim[d])
-		stride[d] = step;
 }
 
 static bool is_distinct(Ctx *ctx, const Tensor *x, const Tensor *at)

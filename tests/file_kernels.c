@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "codegen/schedule/tuning.h"
+#include "draw.h"
 #include "ir/interp/interp.h"
 #include "ir/ops/op.h"
 #include "model.h"
@@ -36,6 +37,11 @@ typedef struct {
 	const Sizes *run;
 	uint32_t nrun;
 	uint32_t agree, failed;
+	Draw *draw; /* NULL: the graph as it is */
+	bool shows; /* the graph of what fails: its text */
+	const char *graph;
+	uint32_t noutput;
+	bool refused; /* of what is drawn: by the graph's interpreter, or its reader */
 } Family;
 
 /* ---- sizes ---- */
@@ -145,14 +151,22 @@ static void make_constants(Graph *g, Tensor *in)
 static bool differs(Family *f, const Sizes *sizes, const char *what)
 {
 	text_printf(f->out, "%s, %s, %s: %s\n", f->target->isa.name, form_name[f->form], sizes->text, what);
+	if (f->shows)
+		text_add(f->out, f->graph);
 	f->failed++;
 	return false;
+}
+
+/* Rows of equal elements leave a norm nothing but what rounding does: an element of another place is still far more off. */
+static double tolerance(const Family *f, DType d)
+{
+	return f->draw && (d == DT_f32 || d == DT_f64) ? 1e-3 : 0;
 }
 
 static bool compare(Family *f, const Sizes *sizes, const Graph *g, const Tensor *have, const Tensor *want)
 {
 	for (uint32_t k = 0; k < g->output.n; k++) {
-		int64_t i = values_differ(&have[k], &want[k], 0);
+		int64_t i = values_differ(&have[k], &want[k], tolerance(f, want[k].dtype));
 		if (i < 0)
 			continue;
 		Text at;
@@ -189,9 +203,11 @@ static bool execute(Family *f, Graph *g, Model *m, const Sizes *sizes)
 	Arena *a = f->w->ctx->arena;
 	Tensor *in = ARENA_ARRAY(a, Tensor, g->input.n), *want = ARENA_ARRAY(a, Tensor, g->output.n), *have = ARENA_ARRAY(a, Tensor, g->output.n);
 	bind(g->ir, sizes, &e);
+	f->refused = f->draw;
 	for (uint32_t k = 0; k < g->input.n; k++)
 		TRY(values_input(f->test, &e, g, k, &in[k]));
 	TRY(interp(f->w->ctx, g, in, g->input.n, want, g->output.n, a));
+	f->refused = false;
 	if (f->form == CONSTANTS)
 		make_constants(g, in);
 	if (!m->model) {
@@ -200,7 +216,15 @@ static bool execute(Family *f, Graph *g, Model *m, const Sizes *sizes)
 	}
 	if (model_run(m, in, g->input.n, have, 1, a) != WEFT_OK)
 		return differs(f, sizes, m->status.message);
-	return compare(f, sizes, g, have, want) && refuses_others(f, sizes, g, m, in);
+	return compare(f, sizes, g, have, want) && (f->draw || refuses_others(f, sizes, g, m, in));
+}
+
+static const char *graph_text(const Graph *g)
+{
+	Text t;
+	text_init(&t, g->ir->ctx->arena);
+	graph_print(g, &t);
+	return t.data;
 }
 
 /* One graph, at the sizes of f->run. */
@@ -211,11 +235,30 @@ static bool run_graph(void *arg)
 	bool ok = true;
 	Ctx *ctx = f->w->ctx;
 	const char *text = f->form == SYMBOLS ? f->test->text : with_numbers(ctx->arena, f->test->text, f->run);
+	f->refused = f->draw;
 	Graph *g = graph_parse(ir_new(ctx), text, f->test->name);
 	TRY(g);
+	f->noutput = g->output.n;
+	if (f->draw)
+		draw_graph(g, f->draw);
+	if (f->shows)
+		f->graph = graph_text(g);
+	f->refused = false;
 	for (uint32_t k = 0; k < f->nrun && ok; k++)
 		ok = execute(f, g, &m, &f->run[k]);
 	model_close(&m);
+	return ok;
+}
+
+static bool run_all(Family *f)
+{
+	f->w = weft_new();
+	f->refused = false;
+	f->graph = "";
+	bool ok = f->w && boundary(f->w, run_graph, f);
+	if (!ok && !f->failed && !f->refused)
+		differs(f, f->run, f->w ? weft_messages(f->w) : "out of memory");
+	weft_free(f->w);
 	return ok;
 }
 
@@ -224,10 +267,7 @@ static void run_form(Family f, Form form, const Sizes *run, uint32_t nrun, uint3
 	f.form = form;
 	f.run = run;
 	f.nrun = nrun;
-	f.w = weft_new();
-	if (!f.w || (!boundary(f.w, run_graph, &f) && !f.failed))
-		differs(&f, run, f.w ? weft_messages(f.w) : "out of memory");
-	weft_free(f.w);
+	run_all(&f);
 	*agree += f.agree;
 	*failed += f.failed;
 }
@@ -253,5 +293,103 @@ void file_kernels(const FileTest *test, Text *out)
 		}
 	}
 	text_printf(out, failed ? "%u agree, %u do not\n" : "%u agree\n", agree, failed);
+	arena_free(a);
+}
+
+/* ---- drawn ---- */
+
+enum {
+	DRAWS = 6 /* on each target */,
+	LEAST = 3 /* one in so many must be one that the interpreter takes */
+};
+
+/* One size of the run is 1, or 0, in turn. */
+static Sizes with_one(Arena *a, const Sizes *base, uint32_t turn)
+{
+	Sizes x = *base;
+	Text text;
+	text_init(&text, a);
+	if (x.n)
+		x.size[turn % x.n].value = turn / x.n % 2 ? 0 : 1;
+	for (uint32_t k = 0; k < x.n; k++)
+		text_printf(&text, "%s%s=%lld", k ? "," : "", x.size[k].name,
+			    (long long)x.size[k].value);
+	x.text = text.data;
+	return x;
+}
+
+/* The text of a failure with as few edits and outputs as it takes. */
+static void reduce(Family *f, Text *out)
+{
+	Text last;
+	text_init(&last, out->arena);
+	for (uint32_t k = 0; k < f->draw->n; k++) {
+		text_init(&last, out->arena);
+		f->out = &last;
+		f->failed = 0;
+		f->draw->left_out[k] = true;
+		run_all(f);
+		f->draw->left_out[k] = f->failed;
+	}
+	for (uint32_t k = 1; k <= f->noutput; k++) {
+		f->failed = 0;
+		f->draw->only = k;
+		run_all(f);
+		if (f->failed)
+			break;
+		f->draw->only = 0;
+	}
+	f->out = out;
+	f->failed = 0;
+	f->shows = true;
+	run_all(f);
+}
+
+static bool run_drawn(Family *f, Text *out)
+{
+	Text quiet;
+	text_init(&quiet, out->arena);
+	f->out = &quiet;
+	run_all(f);
+	if (f->failed)
+		reduce(f, out);
+	return !f->failed;
+}
+
+static uint64_t seed_of(const FileTest *test, uint32_t target, uint32_t turn)
+{
+	uint64_t seed = strtoull(test->draw, NULL, 0);
+	for (const char *s = test->name; *s; s++)
+		seed = seed * 0x100000001b3u + (unsigned char)*s;
+	return (seed * 64 + target) * 64 + turn;
+}
+
+void file_kernels_drawn(const FileTest *test, Text *out)
+{
+	Arena *a = arena_new(NULL);
+	const char *only = header_find(a, test->text, "targets:", NULL),
+		   *forms = header_find(a, test->text, "forms:", NULL);
+	uint32_t ran = 0, of = 0, failed = 0;
+	const Target *t;
+	for (uint32_t k = 0; (t = target_at(k)); k++) {
+		Sizes run[MAX_RUNS];
+		uint32_t n = only && !strstr(only, t->isa.name) ? 0 : find_sizes(test, t, a, run);
+		for (uint32_t turn = 0; n && turn < DRAWS; turn++, of++) {
+			uint64_t rng = seed_of(test, k, turn);
+			Draw draw = {.seed = rng};
+			const Sizes sizes =
+				with_one(a, &run[draw_below(&rng, n)],
+					 turn + k * DRAWS + (uint32_t)seed_of(test, 0, 0));
+			Family f = {
+				.test = test, .target = t, .run = &sizes, .nrun = 1, .draw = &draw};
+			f.form = forms ? 1 + draw_below(&rng, 2) : draw_below(&rng, FORMS);
+			failed += !run_drawn(&f, out);
+			ran += f.agree;
+		}
+	}
+	if (!failed && ran * LEAST < of)
+		text_printf(out, "only %u of %u could be run\n", ran, of);
+	else if (!failed)
+		text_printf(out, "no difference\n");
 	arena_free(a);
 }

@@ -1,9 +1,10 @@
-/* file_runner [--bless | --show] [--loops TARGET] [--part K N] FILE-OR-FOLDER...
+/* file_runner [--bless | --show] [--loops TARGET] [--draw SEED] [--part K N] FILE-OR-FOLDER...
  *
  * Runs file tests, each in a process of its own, and compares what they print with what the files
- * expect. --bless makes the files expect what was printed; --show only prints it. With --loops nothing is compiled: the
- * interpreter of loop IR does what the target would, and what is printed is to be the same. --part: every Nth test, from number
- * K on. */
+ * expect. --bless makes the files expect what was printed; --show only prints it. With --loops
+ * nothing is compiled: the interpreter of loop IR does what the target would, and what is printed
+ * is to be the same. --draw: variants of families of kernels (file_kernels.h), which are to show no
+ * difference. --part: every Nth test, from number K on. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #include "file_test.h"
 
 static const char separator[] = "\n; ----\n";
+static char drawn[] = "no difference\n";
 
 typedef struct {
 	const char *path;
@@ -117,10 +119,15 @@ static void limit(void)
 	alarm(250); /* that much only where it waits for ever */
 }
 
-static _Noreturn void child(Arena *a, const Job *j, const char *loops, int to)
+/* For all tests. */
+typedef struct {
+	const char *loops, *draw;
+} How;
+
+static _Noreturn void child(Arena *a, const Job *j, How how, int to)
 {
 	limit();
-	FileTest t = {test_name(a, j->path), j->text, loops};
+	FileTest t = {test_name(a, j->path), j->text, how.loops, how.draw};
 	Text out;
 	text_init(&out, a);
 	file_test_run(&t, &out);
@@ -129,7 +136,7 @@ static _Noreturn void child(Arena *a, const Job *j, const char *loops, int to)
 	_exit(!ok);
 }
 
-static void start(Arena *a, Job *j, const char *loops)
+static void start(Arena *a, Job *j, How how)
 {
 	int fd[2];
 	fflush(NULL);
@@ -139,7 +146,7 @@ static void start(Arena *a, Job *j, const char *loops)
 	}
 	if (!j->child) {
 		close(fd[0]);
-		child(a, j, loops, fd[1]);
+		child(a, j, how, fd[1]);
 	}
 	close(fd[1]);
 	j->from = fdopen(fd[0], "r");
@@ -217,7 +224,7 @@ int main(int argc, char **argv)
 	Arena *a = arena_new(NULL);
 	Jobs jobs = {0};
 	Mode mode = COMPARE;
-	const char *loops = NULL;
+	How how = {0};
 	uint32_t part = 0, parts = 1;
 	long width = sysconf(_SC_NPROCESSORS_ONLN);
 	unsigned failed = 0, started = 0;
@@ -227,16 +234,20 @@ int main(int argc, char **argv)
 		else if (!strcmp(argv[k], "--show"))
 			mode = SHOW;
 		else if (!strcmp(argv[k], "--loops") && k + 1 < argc)
-			loops = argv[++k];
+			how.loops = argv[++k];
+		else if (!strcmp(argv[k], "--draw") && k + 1 < argc)
+			how.draw = argv[++k];
 		else if (!strcmp(argv[k], "--part") && k + 2 < argc) {
 			part = (uint32_t)atoi(argv[++k]);
 			parts = (uint32_t)atoi(argv[++k]);
 		} else
 			add_path(a, &jobs, argv[k]);
 	keep_part(&jobs, part, parts);
+	for (uint32_t k = 0; how.draw && k < jobs.n; k++)
+		jobs.data[k].expected = drawn;
 	for (uint32_t k = 0; k < jobs.n; k++) {
 		for (; started < jobs.n && started < k + width; started++)
-			start(a, &jobs.data[started], loops);
+			start(a, &jobs.data[started], how);
 		failed += !judge(a, &jobs.data[k], finish(a, &jobs.data[k]), mode);
 	}
 	printf("%u passed, %u failed\n", jobs.n - failed, failed);

@@ -598,7 +598,7 @@ void file_test_run(const FileTest *test, Text *out)
 {
 	Run r = {.test = test, .w = weft_new(), .out = out};
 	if (strstr(test->text, "; run: kernels\n") == test->text) {
-		file_kernels(test, out);
+		(test->draw ? file_kernels_drawn : file_kernels)(test, out);
 		weft_free(r.w);
 		return;
 	}

@@ -17,6 +17,8 @@ typedef struct {
 	const char *name; /* "softmax": of the graph in messages */
 	const char *text; /* everything before the separator: comments, then the graph */
 	const char *loops; /* a target: nothing is compiled, its loop IR is interpreted instead, whatever the test names; or NULL */
+	const char *draw;  /* a seed: variants of families of kernels instead (file_kernels.h); or
+			      NULL */
 } FileTest;
 
 /* Run the test; what it prints is appended to out. */

@@ -875,9 +875,7 @@ Program *schedule_program(const ScheduleEntry *entry, uint32_t n, const Target *
 	for (uint32_t k = 0; k < n; k++)
 		if (!build_entry(&b, &entry[k], target, opt) || ctx->nerror != errors)
 			return NULL;
-#ifndef NDEBUG
 	if (!program_verify(p, opt->plain ? NULL : &target->isa))
 		ctx_bug_verify(ctx, "scheduling");
-#endif
 	return p;
 }

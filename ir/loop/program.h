@@ -148,8 +148,8 @@ bool program_finds(const ProgramEntry *, Sym size);
 bool program_is_found(const ProgramEntry *, uint32_t k);
 /* Buffer k of `run` gets its memory while it runs. */
 bool program_is_room(const ProgramEntry *, uint32_t buf);
-/* Every function passes loop_verify. Debug builds check it after scheduling, and with the target's instruction set after
- * legalising. */
+/* Every function passes loop_verify. Checked of every program when it is complete, with the target's instruction set where it
+ * is legal. */
 MUST_LOOK bool program_verify(const Program *, const struct Isa *);
 /* How many of the first parameters of `sizes`, or of one of its parts, are read from result slots. */
 uint32_t program_nslot_params(const ProgramEntry *, const LoopFn *);

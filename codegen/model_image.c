@@ -1,10 +1,12 @@
 #include "codegen/model_image.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/intern.h"
 #include "ir/graph/dtype_api.h"
+#include "ir/loop/predict.h"
 #include "ir/ops/userop.h"
 #include "runtime/runtime.h"
 
@@ -51,7 +53,9 @@ TYPE(param, WeftParamInfo, F(WeftParamInfo, name, POINTER), F(WeftParamInfo, dty
 #define E(name, kind) F(WeftEntry, name, kind)
 TYPE(entry, WeftEntry, E(size, U32), E(flags, U32), E(name, POINTER), E(ninput, U32), E(noutput, U32), E(nsymbol, U32), E(ncall, U32),
      E(input, POINTER), E(output, POINTER), E(symbol, POINTER), E(call, POINTER), E(seen, POINTER), E(state_use, POINTER), E(flops, F64),
-     E(sizes_bytes, U64), E(sizes_fn, POINTER), E(run_fn, POINTER), E(nslot, U32), E(nmessage, U32), E(message, POINTER), E(nroom, U32));
+     E(sizes_bytes, U64), E(sizes_fn, POINTER), E(run_fn, POINTER), E(nslot, U32), E(nmessage, U32), E(message, POINTER), E(nroom, U32),
+     E(launch, POINTER));
+TYPE(launch, WeftLaunch, F(WeftLaunch, nbuf, U32), F(WeftLaunch, nparam, U32), F(WeftLaunch, ns, F64));
 #define A(name) F(WeftManifest, name, POINTER)
 TYPE(manifest, WeftManifest, A(name), A(weft_version), A(target), A(features), A(source_hash), A(compiler));
 #define M(name, kind) F(WeftModel, name, kind)
@@ -251,6 +255,21 @@ static uint64_t add_calls(Builder *b)
 	return at;
 }
 
+/* For the runtime, which decides what is worth sharing. */
+static uint64_t add_launches(Builder *b, const Machine *m)
+{
+	const ProgramEntry *e = b->e;
+	double *cycles = ARENA_ARRAY(b->im->arena, double, e->ncall);
+	uint64_t at = object(b->im, &launch_type, table_name(b, "tasks"), e->ncall, true);
+	program_predict_tasks(e, m, cycles);
+	for (uint32_t k = 0; k < e->ncall; k++) {
+		const LoopFn *f = b->p->fn.data[program_call(e, k)->fn];
+		WeftLaunch l = {.nbuf = f->buf.n, .nparam = f->param.n, .ns = ceil(cycles[k] / (double)m->ghz)};
+		memcpy(b->im->data + at + k * sizeof l, &l, sizeof l);
+	}
+	return at;
+}
+
 static uint64_t add_messages(Builder *b)
 {
 	uint32_t n = b->p->message.n;
@@ -320,13 +339,13 @@ static bool has_data_sizes(const ProgramEntry *e)
 	return false;
 }
 
-static uint64_t add_entry(Builder *b, const ProgramEntry *e)
+static uint64_t add_entry(Builder *b, const ProgramEntry *e, const Machine *m)
 {
 	b->e = e;
 	ModelImage *im = b->im;
 	uint32_t nextent = program_nextent(e), nslot = program_nslot(e), nin = e->input.n, nout = e->output.n;
 	uint64_t in = add_tensors(b, "inputs", e->input.data, nin), out = add_tensors(b, "outputs", e->output.data, nout);
-	uint64_t symbols = add_symbols(b), seen = add_seen(b), calls = add_calls(b);
+	uint64_t symbols = add_symbols(b), seen = add_seen(b), calls = add_calls(b), launches = add_launches(b, m);
 	if (!b->messages)
 		b->messages = add_messages(b);
 	uint64_t use;
@@ -346,6 +365,7 @@ static uint64_t add_entry(Builder *b, const ProgramEntry *e)
 	point_some(im, at + FIELD(WeftEntry, seen), seen, e->symbol.n);
 	point_some(im, at + FIELD(WeftEntry, call), calls, e->ncall);
 	point_some(im, at + FIELD(WeftEntry, state_use), use, e->state_use.n);
+	point_some(im, at + FIELD(WeftEntry, launch), launches, e->ncall);
 	point_symbol(im, at + FIELD(WeftEntry, sizes_fn), e->sizes->name);
 	point_symbol(im, at + FIELD(WeftEntry, run_fn), e->run->name);
 	point(im, at + FIELD(WeftEntry, message), b->messages);
@@ -556,7 +576,7 @@ void model_image(ModelImage *im, const Program *p, const Target *t, const char *
 	intern_init(&b.layouts.contents, im->arena);
 	uint64_t *entry = ARENA_ARRAY(im->arena, uint64_t, p->entry.n);
 	for (uint32_t k = 0; k < p->entry.n; k++)
-		entry[k] = add_entry(&b, &p->entry.data[k]);
+		entry[k] = add_entry(&b, &p->entry.data[k], &t->machine);
 	uint64_t state = add_state(&b), params = add_params(&b), manifest = add_manifest(&b, t, features, o);
 	uint64_t entries = object(im, &entries_type, "entries", p->entry.n, true);
 	for (uint32_t k = 0; k < p->entry.n; k++)

@@ -10,15 +10,10 @@
 #include "driver/jobs.h"
 #include "driver/user_ops.h"
 
-#ifndef WEFT_OPENMP_LINK
-#define WEFT_OPENMP_LINK "" /* the embedded runtime object was built without OpenMP */
-#endif
-
 typedef struct {
 	Compilation *c;
 	Arena *a;
 	const char *folder, *cache, *cc;
-	const char *openmp; /* links the OpenMP library that the runtime was compiled for */
 	Words link; /* objects */
 	Jobs jobs;
 	const char *made[64 + 2][2]; /* temporary object, where it belongs in the cache */
@@ -139,17 +134,14 @@ static bool add_runtime(Builder *b)
 	const Target *least = b->c->level.data[0].target;
 	const char *triple = least->isa.triple;
 	const EmbeddedFile *object = triple ? runtime_object_for(triple) : NULL;
-	bool as_is = object && !b->c->o.no_openmp;
 	for (const EmbeddedFile *f = runtime_files; f->name; f++) {
-		if (as_is && !is_header(f->name))
+		if (object && !is_header(f->name))
 			continue;
 		TRY(write_embedded(ctx, b->folder, f));
 		if (!is_header(f->name))
-			add_unit(b, f->name, (const char *)f->data, least->isa.flags,
-				 b->c->o.no_openmp ? "-O2 -pthread" : "-O2 -pthread -fopenmp");
+			add_unit(b, f->name, (const char *)f->data, least->isa.flags, "-O2 -pthread");
 	}
-	b->openmp = as_is ? (is_cross(b->c->target) ? "-lgomp" : WEFT_OPENMP_LINK) : "-fopenmp";
-	if (!as_is)
+	if (!object)
 		return true;
 	TRY(write_embedded(ctx, b->folder, object));
 	words_add(b->a, &b->link, arena_printf(b->a, "%s/%s", b->folder, object->name));
@@ -176,8 +168,6 @@ static bool link_all(Builder *b, const char *weights_object, const char *out)
 	if (weights_object)
 		words_add(b->a, &w, weights_object);
 	user_links(b->c, &w);
-	if (!b->c->o.no_openmp)
-		words_split(b->a, &w, b->openmp);
 	words_split(b->a, &w, "-pthread -lm");
 	Jobs one = {.limit = 1, .folder = b->folder};
 	uint32_t nmissing;
@@ -228,8 +218,7 @@ static void makefile_head(const Compilation *c, const Target *least, Text *t)
 	text_printf(t, "# %s, compiled by weft %s for %s", c->name, WEFT_VERSION, least->isa.name);
 	for (uint32_t k = 1; k < c->level.n; k++)
 		text_printf(t, ", %s", c->level.data[k].target->isa.name);
-	text_printf(t, ". `make` builds %s.so.\nCC = cc\nCFLAGS = -O2\nOPENMP =%s\nTARGET = %s\n",
-		    c->name, c->o.no_openmp ? "" : " -fopenmp", least->isa.flags);
+	text_printf(t, ". `make` builds %s.so.\nCC = cc\nCFLAGS = -O2\nTARGET = %s\n", c->name, least->isa.flags);
 	text_printf(t, "FLAGS = -std=c11 -fPIC -fvisibility=hidden -pthread %s $(TARGET)\n", target_common_flags());
 }
 
@@ -287,9 +276,9 @@ static bool write_makefile(Compilation *c, const char *folder)
 		if (is_needed(c, f))
 			makefile_object(f->name, &t);
 	text_printf(&t, "%s\n\n", weights ? " weights.o" : "");
-	text_printf(&t, "%s.so: $(OBJECTS)\n\t$(CC) -shared -o $@ $(OBJECTS)%s $(OPENMP) -pthread -lm\n\n", c->name,
+	text_printf(&t, "%s.so: $(OBJECTS)\n\t$(CC) -shared -o $@ $(OBJECTS)%s -pthread -lm\n\n", c->name,
 		    user_ops(c).n ? " $(LINK)" : "");
-	text_add(&t, "%.o: %.c\n\t$(CC) $(CFLAGS) $(FLAGS) $(OPENMP) -c -o $@ $<\n\n");
+	text_add(&t, "%.o: %.c\n\t$(CC) $(CFLAGS) $(FLAGS) -c -o $@ $<\n\n");
 	if (weights)
 		text_add(&t, "weights.o: weights.S weights.bin\n\t$(CC) -c -o $@ $<\n\n");
 	makefile_flags(c, least, &t);
@@ -321,12 +310,9 @@ static bool write_readme(Compilation *c, const char *folder)
 	text_printf(&t,
 		    "The model %s as C, written by weft %s for %s.\n\n"
 		    "`make` builds %s.so; it needs make and a C11 compiler that knows the flags in "
-		    "the Makefile%s.\n"
+		    "the Makefile.\n"
 		    "Another compiler: `make CC=clang`.\n\n",
-		    c->name, WEFT_VERSION, c->o.target ? c->o.target : c->target->isa.name, c->name,
-		    c->o.no_openmp ? ""
-				   : ",\nwith OpenMP. Without OpenMP, `make OPENMP=`: threads are "
-				     "then the runtime's own");
+		    c->name, WEFT_VERSION, c->o.target ? c->o.target : c->target->isa.name, c->name);
 	text_printf(&t,
 		    "To make it part of a program instead, compile all .c files%s with those "
 		    "flags, and call\n\n"

@@ -65,10 +65,9 @@ static bool check_texts(const Compilation *c)
 /* Options that only a C compiler can serve ask for one. */
 static bool choose_backend(Compilation *c)
 {
-	bool wants_cc = c->o.cc || c->o.no_openmp;
+	bool wants_cc = c->o.cc;
 	if (c->o.backend == WEFT_BACKEND_LLVM && wants_cc)
-		return ctx_error(c->ctx, NULL, "%s is for the C back end, not for LLVM",
-				 c->o.cc ? "another C compiler" : "a runtime without OpenMP");
+		return ctx_error(c->ctx, NULL, "another C compiler is for the C back end, not for LLVM");
 	c->llvm = c->o.backend == WEFT_BACKEND_LLVM;
 	if (c->o.backend != WEFT_BACKEND_DEFAULT || wants_cc ||
 	    !runtime_object_for(c->target->isa.triple))

@@ -13,7 +13,7 @@ typedef struct {
 } EmbeddedFile;
 
 extern const EmbeddedFile runtime_files[]; /* sources and headers of the runtime */
-/* The runtime compiled, with OpenMP where the compiler has it: "runtime-TRIPLE.o" for this machine and for
+/* The runtime compiled: "runtime-TRIPLE.o" for this machine and for
  * every cross compiler that the build found. */
 extern const EmbeddedFile runtime_object[];
 /* The one for a triple (NULL: this machine); NULL: there is none. */

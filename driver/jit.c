@@ -33,7 +33,7 @@ static bool link_here(Compilation *c, Resident *r, const LlvmFiles *files)
 {
 #define F(name) {#name, (const void *)(uintptr_t)name}
 	const JitSymbol runtime[] = {
-		F(weft_phase), F(weft_launches), F(weft_copy), F(weft_room), F(weft_save), F(weft_barrier), F(weft_read), F(weft_region_fail),
+		F(weft_phase), F(weft_launches), F(weft_copy), F(weft_room), F(weft_save), F(weft_read), F(weft_region_fail),
 		F(weft_fail),
 		F(weft_rt_open), F(weft_rt_close), F(weft_rt_sizes), F(weft_rt_run), F(weft_rt_clone),
 		F(weft_rt_threads_new), F(weft_rt_threads_free), F(weft_rt_set_weights), F(weft_rt_state_get),

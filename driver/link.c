@@ -92,22 +92,6 @@ typedef struct {
 } Library;
 
 static const Library c_libraries[] = {{"libm.so.6", "libc6"}, {"libgcc_s.so.1", "libgcc-s1"}, {"libc.so.6", "libc6"}};
-static const Library libgomp = {"libgomp.so.1", "libgomp1"};
-
-/* What the runtime wants: this machine's is made by the compiler that built weft, those of others by their gcc. NULL:
- * it was built without OpenMP. */
-static const Library *openmp_library(const Linking *m)
-{
-#if defined(WEFT_OPENMP_GNU)
-	(void)m;
-	return &libgomp;
-#elif defined(WEFT_OPENMP_LINK)
-	static const Library libomp = {"libomp.so.5", "libomp5"};
-	return m == &machines[HOST] ? &libomp : &libgomp;
-#else
-	return m == &machines[HOST] ? NULL : &libgomp;
-#endif
-}
 
 static void missing_library(Ctx *ctx, const Linking *m, const Library *library)
 {
@@ -198,7 +182,6 @@ static bool add_libraries(Compilation *c, Words *w)
 	const Linking *m = machine_for(c->ctx, c->target);
 	TRY(m);
 	words_add(weft_arena(c->w), w, "--as-needed");
-	TRY(!openmp_library(m) || add_library(c, w, m, openmp_library(m)));
 	for (size_t k = 0; k < sizeof c_libraries / sizeof *c_libraries; k++)
 		TRY(add_library(c, w, m, &c_libraries[k]));
 	return true;

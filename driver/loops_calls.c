@@ -27,7 +27,7 @@ static int run_fn(WeftRegion *region, void *const *buf, const int64_t *slot)
 {
 	char message[MESSAGE];
 	/* the table is the first member of a LoopEntry */
-	LoopEntry *entry = (LoopEntry *)(void *)(uintptr_t)region->shared->entry;
+	LoopEntry *entry = (LoopEntry *)(void *)(uintptr_t)region->entry;
 	int code = loops_run(entry, buf, slot, room, region, message);
 	return code == WEFT_OK ? 0 : code == LOOPS_NO_ROOM ? 1 : weft_region_fail(region, "%s", message);
 }

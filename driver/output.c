@@ -298,9 +298,6 @@ static bool emit_native(Output *x, Places *p)
 static bool emit_to(Output *x, Places *p)
 {
 	bool folder = x->emit == WEFT_EMIT_C;
-	if (x->emit == WEFT_EMIT_ARCHIVE && x->c.o.no_openmp)
-		return ctx_error(x->w->ctx, NULL,
-				 "the runtime in an archive uses OpenMP: without it use --emit c");
 	x->c.llvm = x->emit >= WEFT_EMIT_OBJECT;
 	x->c.plain = x->emit == WEFT_EMIT_SCHEDULES;
 	TRY(!x->c.llvm || llvm_backend(x->w->ctx, x->c.o.llvm_folder));

@@ -241,7 +241,7 @@ typedef void (*WeftProgress)(void *user, const char *phase, uint32_t done, uint3
 
 typedef enum {
 	WEFT_BACKEND_DEFAULT, /* LLVM where this build has it and the runtime for the target; C where it has not, and with
-				 the options cc and no_openmp */
+				 the option cc */
 	WEFT_BACKEND_C,       /* C text, and a C compiler */
 	WEFT_BACKEND_LLVM     /* objects by LLVM, and a linker */
 } WeftBackend;
@@ -258,7 +258,6 @@ typedef struct {
 	bool replaceable; /* parameters can be replaced at run time, by set_weights; costs a model that does not nothing but code */
 	bool op_by_op;    /* no fusion: each operator is a kernel of its own */
 	bool no_cache;    /* C: do not look into or add to the cache of objects */
-	bool no_openmp;   /* C: the runtime's default threads are its own */
 	uint32_t jobs;         /* compiler processes at once; 0: one per processor */
 	const char *cc;        /* C: the compiler; NULL: $CC, else cc */
 	const char *symbol;    /* name of the exported function; NULL: weft_model */
@@ -298,7 +297,7 @@ bool weft_emit(Weft *, const WeftGraph *, const WeftOptions *, WeftEmit, const c
  * weights are in memory. Code and weights belong to the Weft: close all instances, then weft_free. Several models of
  * one Weft live side by side, and threads may run them, as weft_model.h says, while the Weft compiles another one.
  * Of the options, `target` must be one that runs here (WeftTargetInfo), and is refused otherwise; `weights`,
- * `no_cache`, `no_openmp`, `cc`, `symbol` and `backend` change nothing. */
+ * `no_cache`, `cc`, `symbol` and `backend` change nothing. */
 const WeftModel *weft_jit(Weft *, const WeftGraph *, const WeftOptions *);
 /* The model executed by the interpreter of loop IR, which neither compiles nor needs LLVM: for tests of the compiler. The
  * results have the bits of compiled code, and what that would do silently is an error: an access out of bounds, memory

@@ -27,8 +27,8 @@
  * later weft is there when WEFT_HAS says so; of what the caller passes a model ignores those it does not know, and takes
  * those as 0 that the caller does not. WeftTensor, WeftStatus, WeftSizes and WeftThreads stay as they are.
  *
- * After fork() the child may use what was opened before: a pool runs on the calling thread alone, OpenMP on threads
- * started for the call. */
+ * After fork() the child may use what was opened before: the default provider starts threads anew, a pool that was made
+ * before runs on the calling thread alone. */
 #ifndef WEFT_MODEL_H
 #define WEFT_MODEL_H
 
@@ -169,14 +169,15 @@ typedef struct {
 	/* Emitted code; call it through WeftModel.sizes and run. */
 	/* extent: all dims of input 0, of input 1, ... Returns WEFT_OK or has called weft_fail. */
 	int (*sizes_fn)(const int64_t *extent, int64_t *slot, WeftStatus *);
-	/* Executed by every thread of the region. buf: inputs, outputs, weights, workspace, state. Not 0: a check
-	 * failed, and what comes after it was not executed. */
+	/* Executed by the thread that calls. buf: inputs, outputs, weights, workspace, state. Not 0: a check failed, and what
+	 * comes after it was not executed. */
 	int (*run_fn)(WeftRegion *, void *const *buf, const int64_t *slot);
 	uint32_t nslot; /* result slots of sizes_fn: symbols, output extents, workspace bytes */
 	uint32_t nmessage;
 	const char *const *message; /* of the checks in kernels, by id, as formats of printf; [0] unused */
 	uint32_t nroom;             /* buffers of run_fn after the state: memory that it asks for when its size is known */
 	uint32_t reserved;
+	const struct WeftLaunch *launch; /* the runtime's, by call; NULL: nothing is known */
 } WeftEntry;
 
 /* What `sizes` found out; plain data that may be kept and shared by threads. */
@@ -193,7 +194,7 @@ typedef struct {
 
 /* ---- threads ---- */
 
-/* Runs body(arg, 0, n'), ..., body(arg, n' - 1, n') at the same time, n' <= n, and returns when all
+/* Runs body(arg, 0, n') on the calling thread, and ..., body(arg, n' - 1, n') at the same time, n' <= n, and returns when all
  * have: bodies wait for each other, so running them one after the other would never end. Results do
  * not depend on n'. */
 typedef struct WeftThreads {
@@ -206,25 +207,26 @@ typedef struct WeftThreads {
 typedef enum {
 	WEFT_THREADS_SERIAL,
 	WEFT_THREADS_POOL,  /* POSIX threads that belong to this object and end with it */
-	WEFT_THREADS_OPENMP /* the process's OpenMP threads; the pool where built without */
+	WEFT_THREADS_OPENMP /* the same: models have no OpenMP any more */
 } WeftThreadsKind;
 
 /* Called by one thread after each kernel call, in order. */
 typedef void (*WeftProfile)(void *user, uint32_t call, double seconds);
 
 enum {
-	WEFT_STRICT = 1,        /* refuse tensors that are not row-major instead of copying them */
-	WEFT_IGNORE_UNKNOWN = 2 /* of set_weights: names that the model has no weight of are passed over, as those of a state
-				   dictionary that its graph does not use. Else they are errors */
+	WEFT_STRICT = 1,         /* refuse tensors that are not row-major instead of copying them */
+	WEFT_IGNORE_UNKNOWN = 2, /* of set_weights: names that the model has no weight of are passed over, as those of a state
+				    dictionary that its graph does not use. Else they are errors */
+	WEFT_SHARE_ALL = 4       /* share the tasks of every phase, also where that takes longer than it saves: for tests */
 }; /* WeftContext.flags */
 
 typedef struct {
 	uint32_t size; /* of this structure */
 	uint32_t flags;
-	const WeftThreads *threads; /* NULL: the model's default provider */
+	const WeftThreads *threads; /* NULL: the model's pool, which calls share */
 	WeftProfile profile;        /* may be NULL */
 	void *profile_user;
-	int32_t nthreads; /* 0: as the provider says */
+	int32_t nthreads; /* at most; 0: as the provider says, the default one as many as there are processors */
 	uint32_t reserved;
 	/* Where the memory of outputs comes from that the caller leaves to `run` (WEFT_ENTRY_DATA_SIZES), and what `run` needs
 	 * besides the workspace where sizes depend on data: bytes > 0, align a power of two; NULL: no memory. Called by one
@@ -299,7 +301,7 @@ typedef struct WeftModel {
 	 * belongs to the caller; else the shape given says how much room there is. An entry that uses state changes it as WeftEntry.state_use says, if the call succeeds. */
 	int (*run)(WeftInstance *, const WeftSizes *, const WeftTensor *inputs, WeftTensor *outputs,
 		   void *workspace, const WeftContext *, WeftStatus *);
-	/* n == 0: as many as there are processors, or as OpenMP says. NULL: see status. */
+	/* n == 0: as many as there are processors. NULL: see status. */
 	WeftThreads *(*threads_new)(WeftThreadsKind, int32_t n, WeftStatus *);
 	void (*threads_free)(WeftThreads *);
 	/* The functions below, and runs of entries that use state, and in a model with replaceable weights all runs, share the

@@ -254,21 +254,21 @@ static int call(Call *c, const WeftTensor *x, WeftTensor *y, void *workspace, co
 	b[1] = base;
 	b[2] = c->in->state;
 	int32_t n = threads_wanted(c->in, ctx, &t);
-	RegionShared s;
-	s.entry = e;
-	s.buf = s.room = buf;
-	s.held = memset(held, 0, sizeof held);
-	s.output = y;
-	s.context = ctx;
-	s.leave = NULL;
-	s.slot = c->sizes->slot;
-	s.profile = ctx->profile;
-	s.profile_user = ctx->profile_user;
-	s.status = c->status;
-	s.spin = n <= c->in->ncpu ? 2000 : 0;
-	int code = region_run(&s, t, n);
-	if (s.leave)
-		s.leave(&s, code);
+	WeftRegion r;
+	r.entry = e;
+	r.buf = r.room = buf;
+	r.held = memset(held, 0, sizeof held);
+	r.output = y;
+	r.context = ctx;
+	r.leave = NULL;
+	r.slot = c->sizes->slot;
+	r.profile = ctx->profile;
+	r.profile_user = ctx->profile_user;
+	r.status = c->status;
+	r.share_all = ctx->flags & WEFT_SHARE_ALL;
+	int code = region_run(&r, t, n);
+	if (r.leave)
+		r.leave(&r, code);
 	return code;
 }
 

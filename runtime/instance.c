@@ -182,7 +182,7 @@ int weft_rt_open(const WeftModel *m, const WeftOpen *given, WeftInstance **out, 
 	if (code != WEFT_OK)
 		weft_rt_close(in);
 	else
-		threads_opened(), *out = in;
+		*out = in;
 	return code;
 }
 

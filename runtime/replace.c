@@ -264,11 +264,12 @@ static void build_groups(Build *b)
 
 /* ---- all ---- */
 
-static void build_all(void *arg, int32_t thread, int32_t nthreads)
+/* What is left to be done: the first task does all of it unless others help. */
+static int build_all(const WeftFrame *f, int64_t begin, int64_t end)
 {
-	Build *b = arg;
+	Build *b = f->buf[0];
 	uint64_t before = 0; /* parts of the parameters before k */
-	(void)thread, (void)nthreads;
+	(void)begin, (void)end;
 	build_groups(b); /* they take longest */
 	for (uint32_t k = 0; k < b->m->nparam;) {
 		uint64_t part = atomic_fetch_add(&b->next, 1);
@@ -277,6 +278,14 @@ static void build_all(void *arg, int32_t thread, int32_t nthreads)
 		if (k < b->m->nparam)
 			build_part(b, k, part - before);
 	}
+	return 0;
+}
+
+/* One for each thread. */
+static void build_tasks(WeftRegion *r, void *build)
+{
+	const Launch l = {.kernel = build_all, .buf = (void *const[]){build}};
+	region_launch(r, l, r->n, WORTH_IT, true);
 }
 
 /* Others in place of the constants. Large memory that no clone uses is kept for the next ones, since new pages take longer than what is written to
@@ -314,10 +323,8 @@ static int build(WeftInstance *in, Build *b, const WeftContext *ctx, WeftStatus 
 		if (b->m->state[k].init != WEFT_ZEROS)
 			memcpy(section + b->m->state[k].init, b->from + b->m->state[k].init, (size_t)b->m->state[k].bytes);
 	int32_t n = threads_wanted(in, ctx, &t);
-	if (n > 1)
-		t->parallel(t->user, n, build_all, b);
-	else
-		build_all(b, 0, 1);
+	WeftRegion r = {.share_all = true};
+	region_with_threads(&r, t, n, build_tasks, b);
 	if (!b->failed) {
 		replace_constants(in, c);
 		return WEFT_OK;

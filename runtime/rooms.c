@@ -21,14 +21,14 @@ static void give(const WeftContext *c, void *p, uint64_t bytes)
 		c->free(c->alloc_user, p, bytes);
 }
 
-/* Which of RegionShared.held belongs to a buffer of `run`. */
-static uint64_t *held_of(const RegionShared *s, uint32_t k)
+/* Which of WeftRegion.held belongs to a buffer of `run`. */
+static uint64_t *held_of(const WeftRegion *s, uint32_t k)
 {
 	k -= s->entry->ninput;
 	return &s->held[k < s->entry->noutput ? k : k - 3];
 }
 
-static int room(RegionShared *s, uint32_t k, uint64_t bytes, WeftStatus *told)
+static int room(WeftRegion *s, uint32_t k, uint64_t bytes, WeftStatus *told)
 {
 	s->room[k] = s->room[s->entry->ninput + s->entry->noutput + 1]; /* somewhere */
 	if (!bytes)
@@ -42,7 +42,7 @@ static int room(RegionShared *s, uint32_t k, uint64_t bytes, WeftStatus *told)
 }
 
 /* Memory of the caller's has room for as many elements as its shape says. */
-static int output(RegionShared *s, uint32_t k, const int64_t *extent, WeftStatus *told)
+static int output(WeftRegion *s, uint32_t k, const int64_t *extent, WeftStatus *told)
 {
 	const WeftTensorInfo *info = &s->entry->output[k - s->entry->ninput];
 	WeftTensor *t = &s->output[k - s->entry->ninput], found = *t;
@@ -61,7 +61,7 @@ static int output(RegionShared *s, uint32_t k, const int64_t *extent, WeftStatus
 	return WEFT_OK;
 }
 
-static void give_back(const RegionShared *s, uint32_t k)
+static void give_back(const WeftRegion *s, uint32_t k)
 {
 	uint64_t *held = held_of(s, k);
 	if (*held)
@@ -70,7 +70,7 @@ static void give_back(const RegionShared *s, uint32_t k)
 }
 
 /* The call has ended: outputs are the caller's, if it did not fail. */
-static void leave(const RegionShared *s, int code)
+static void leave(const WeftRegion *s, int code)
 {
 	uint32_t first = s->entry->ninput, end = first + s->entry->noutput;
 	for (uint32_t k = end + 3; k < end + 3 + s->entry->nroom; k++)
@@ -86,20 +86,13 @@ static void leave(const RegionShared *s, int code)
 
 int weft_room(WeftRegion *r, uint32_t k, const int64_t *p)
 {
-	RegionShared *s = r->shared;
-	const WeftEntry *e = s->entry;
-	if (r->i == 0 && !p)
-		give_back(s, k);
-	if (!p)
+	const WeftEntry *e = r->entry;
+	WeftStatus told;
+	if (!p) {
+		give_back(r, k);
 		return 0;
-	if (r->i == 0) {
-		s->leave = leave;
-		int code = k < e->ninput + e->noutput ? output(s, k, p, &r->told) : room(s, k, (uint64_t)p[0], &r->told);
-		if (code != WEFT_OK) {
-			r->failure[1] = code;
-			region_record(r, WEFT_TOLD);
-		}
 	}
-	weft_barrier(r);
-	return s->stop;
+	r->leave = leave;
+	int code = k < e->ninput + e->noutput ? output(r, k, p, &told) : room(r, k, (uint64_t)p[0], &told);
+	return code == WEFT_OK ? 0 : region_told(r, &told);
 }

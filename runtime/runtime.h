@@ -1,11 +1,9 @@
-/* What emitted code calls. The runtime is compiled into every artifact: standalone C11, POSIX
- * threads, OpenMP where the compiler has it.
+/* What emitted code calls. The runtime is compiled into every artifact: standalone C11 and POSIX threads.
  *
- * A call of `run` is one region: every thread executes the entry's run_fn from beginning to end
- * (same control flow, same arguments) and meets the others in weft_phase, weft_read, weft_copy and
- * weft_barrier. Code between them computes from its arguments and from what weft_read gave, and reads no memory that
- * phases write: the last thread to arrive at a barrier reads for all, so that all take the same way. A check that
- * fails ends the call after its phase: weft_phase and weft_launches return 1 to all threads, and run_fn returns. */
+ * A call of `run` is one region: the calling thread alone executes the entry's run_fn; others help with the tasks of its phases
+ * (weft_phase, weft_copy), which are complete when their tasks are done, whoever did them. Code between them computes from its
+ * arguments and from what weft_read gave. A check that fails ends the call after its phase: weft_phase and weft_launches
+ * return 1, and run_fn returns. */
 #ifndef WEFT_RUNTIME_H
 #define WEFT_RUNTIME_H
 
@@ -55,11 +53,16 @@ typedef struct {
  * result is 0 or the id of its failure. */
 int weft_op_call(const WeftFrame *, const WeftOpCall *, int64_t *value);
 
-/* Distribute the tasks over the region's threads and wait for all. call: index into WeftEntry.call; with WEFT_JOINED the
- * phase goes on with the next launch: nobody waits, and the result is 0; with WEFT_ALONE the thread that called `run` executes
- * all tasks.
- * buf and p are read by the calling thread only; each thread passes its own, equal ones. Not 0: a check failed, the
- * message is that of the first task, and the caller returns at once. */
+/* What the runtime has to know of a call of `run`, by its number (WeftEntry.launch): how many buffers and parameters its kernel has,
+ * and the ns that one task takes by prediction for the target's machine, at the sizes `seen`; 0: unknown. */
+typedef struct WeftLaunch {
+	uint32_t nbuf, nparam;
+	double ns;
+} WeftLaunch;
+/* Execute the tasks, by as many threads as they are worth, and wait for all. call: index into WeftEntry.call; with WEFT_JOINED the
+ * phase goes on with the next launch: nothing is waited for, and the result is 0; with WEFT_ALONE the calling thread executes
+ * all tasks. buf and p need not last. Not 0: a check failed, the message is that of the first task, and the caller returns
+ * at once. */
 int weft_phase(WeftRegion *, WeftKernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks);
 /* Phases from a table. A launch: where its shape begins, the number of its call (with WEFT_JOINED or not), an offset for each
  * buffer. A shape: the number of a kernel, how many buffers and parameters, the number of tasks; an argument of `run` for each
@@ -86,9 +89,8 @@ static inline const int64_t *weft_launch(WeftRegion *r, const WeftLaunches *l, c
 	return offset + nbuf;
 #undef WEFT_WORD
 }
-/* memcpy by all threads together; ranges do not overlap (equal pointers are fine). */
+/* memcpy, a phase of its own; ranges do not overlap (equal pointers are fine). */
 void weft_copy(WeftRegion *, void *to, const void *from, int64_t bytes);
-void weft_barrier(WeftRegion *);
 /* State that a later phase overwrites, and that a call which fails gets back: n items of so many bytes lie at `values`, as far
  * behind `state` as at[] says, in items (NULL: one after the other). They and the record stay as they are until the call
  * ends. Last saved, first put back. */
@@ -100,8 +102,7 @@ typedef struct WeftSaved {
 	const struct WeftSaved *before;
 } WeftSaved;
 void weft_save(WeftRegion *, void *record, void *state, const void *values, const void *at, int64_t n, int64_t bytes);
-/* A barrier, and the integer that lies there when the last thread arrives: the only way from memory to control. code and
- * bits are WeftDType's; a bool is 0 or 1. */
+/* The integer that lies there: the only way from memory to control. code and bits are WeftDType's; a bool is 0 or 1. */
 int64_t weft_read(WeftRegion *, const void *from, int code, int bits);
 static inline int64_t weft_value(const void *from, int code, int bits)
 {
@@ -118,9 +119,9 @@ static inline int64_t weft_value(const void *from, int code, int bits)
 	}
 }
 /* Buffer k of `run` gets memory for as many bytes as p[0] says, or if it is an output, for an output of extents p[]; NULL: it
- * is given back. A barrier unless p is NULL. Not 0: there is none, and the caller returns at once. */
+ * is given back. Not 0: there is none, and the caller returns at once. */
 int weft_room(WeftRegion *, uint32_t k, const int64_t *p);
-/* A violated assertion of `run`, which all threads see: the call's status. Returns 1, as the caller does at once. */
+/* A violated assertion of `run`: the call's status. Returns 1, as the caller does at once. */
 int weft_region_fail(WeftRegion *, const char *fmt, ...) WEFT_PRINTF(2, 3);
 /* Set the status; returns code. Used by sizes_fn: return weft_fail(status, WEFT_ERR_INPUT, "...",
  * ...). */

@@ -67,11 +67,6 @@ void weft_save(WeftRegion *r, void *record, void *state, const void *values, con
 	r->saved = s;
 }
 
-void weft_barrier(WeftRegion *r)
-{
-	(void)r;
-}
-
 static int64_t elements(uint32_t rank, const int64_t *dim)
 {
 	int64_t n = 1;

@@ -22,7 +22,7 @@ for f in $files; do
 	$cc "$@" -c "$f" -o "$o"
 	objects="$objects $o"
 done
-# Without -fopenmp: the library itself must not be joined. What tells the processor's features is part of the
+# What tells the processor's features is part of the
 # compiler's own library, which a linker that is called without the compiler does not find.
 $cc -r -nostdlib -o "$out" $objects -lgcc
 rm -f $objects

@@ -7,12 +7,10 @@ san=${BUILD:-build}-san tsan=${BUILD:-build}-tsan
 [ -f "$san/build.ninja" ] || meson setup "$san" -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false >/dev/null
 ninja -C "$san"
 meson test -C "$san" --suite unit --suite file --suite run --timeout-multiplier 8 --print-errorlogs "$@"
-# Regions, the pool, checks that fail, rooms; tests/tsan.sh, of the run suite, compiles models for it. OpenMP's library is not built for
-# it, so what only that orders would be reported: the pool's threads are what is looked at. Not runtime_call, whose child of a fork
+# Regions, the pool, checks that fail, rooms; tests/tsan.sh, of the run suite, compiles models for it. Not runtime_call, whose child of a fork
 # starts threads, which ThreadSanitizer refuses, and not runtime_state, which takes more than eight minutes.
 [ -f "$tsan/build.ninja" ] || meson setup "$tsan" -Doptimization=1 -Db_sanitize=thread -Db_lundef=false >/dev/null
 tests="runtime_region runtime_rooms runtime_parts"
 ninja -C "$tsan" $tests
-printf '%s\n' called_from_lib:libgomp.so race:_omp_fn race:omp_parallel >"$tsan/suppressions"
-export TSAN_OPTIONS="suppressions=$(cd "$tsan" && pwd)/suppressions history_size=7"
+export TSAN_OPTIONS=history_size=7
 meson test -C "$tsan" --no-rebuild --timeout-multiplier 8 --print-errorlogs $tests

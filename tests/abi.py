@@ -32,8 +32,7 @@ def later_header(text):
 
 
 def emit(folder, *more):
-    must([weft, "compile", *(f"{name}={root}/tests/golden/graphs/{name}.pt2" for name in ("step", "peek")), "--name", "running", "--emit", "c", "-o", folder, "--target", "generic-c", "--no-openmp",
-          *more])
+    must([weft, "compile", *(f"{name}={root}/tests/golden/graphs/{name}.pt2" for name in ("step", "peek")), "--name", "running", "--emit", "c", "-o", folder, "--target", "generic-c", *more])
 
 
 def caller(folder, later):

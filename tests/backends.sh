@@ -119,7 +119,6 @@ expect 1 'no linker on PATH for .*: install' env PATH=/nowhere "$weft" compile "
 one_line
 [ ! -e "$out/no.so" ] || { echo "FAIL: no linker, but a file"; bad=1; }
 
-expect 1 'archive uses OpenMP: without it use --emit c' "$weft" compile "$model" --emit a --no-openmp -o "$out/no.a"
 [ ! -e "$out/no.a" ] || { echo "FAIL: refused, but a file"; bad=1; }
 
 # What it emits. The texts hold several units, each to be read by itself.
@@ -141,7 +140,6 @@ if have llvm-as-19; then
 else
 	echo "not checked: the IR text (needs llvm-as-19)"
 fi
-builder=${WEFT_CC:-cc} # the compiler of weft: the runtime in the archive calls its OpenMP
 if have cc; then
 	for unit in "$out"/u*.s; do
 		must cc -c "$unit" -o "$out/u.o"
@@ -163,9 +161,9 @@ if have cc; then
 			return puts("opened") < 0;
 		}
 	END
-	must $builder -I "$root/include" "$out/main.c" "$out/digits.a" -o "$out/main" -fopenmp -lm
+	must cc -I "$root/include" "$out/main.c" "$out/digits.a" -o "$out/main" -lm
 	expect 0 '^opened' "$out/main"
-	must $builder -shared -fPIC -I "$root/include" "$out/main.c" "$out/digits.a" -o "$out/linked.so" -fopenmp -lm
+	must cc -shared -fPIC -I "$root/include" "$out/main.c" "$out/digits.a" -o "$out/linked.so" -lm
 	expect 0 '^1 passed, 0 failed' "$weft" check "$out/linked.so" "$ref" --threads 1,2
 	must cc -r "$out/digits.o" -o "$out/u.o"
 fi

@@ -95,7 +95,7 @@ static void give(void *arena, void *p, uint64_t bytes)
 static int call(Model *m, const WeftSizes *s, const WeftTensor *in, WeftTensor *out,
 		int32_t nthreads, Arena *a)
 {
-	WeftContext c = {.size = sizeof c, .nthreads = nthreads, .alloc = take, .free = give, .alloc_user = a};
+	WeftContext c = {.size = sizeof c, .flags = WEFT_SHARE_ALL, .nthreads = nthreads, .alloc = take, .free = give, .alloc_user = a};
 	char *work = guarded(a, s->workspace_bytes);
 	int code = m->model->run(m->instance, s, in, out, work, &c, &m->status);
 	if (code == WEFT_OK && !guards_hold(work, s->workspace_bytes))

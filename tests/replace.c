@@ -117,7 +117,7 @@ static void run(Model *t, uint32_t entry, WeftInstance *in, int32_t nthreads)
 	const WeftEntry *e = weft_entry(t->m, entry);
 	static int64_t dim[2 * MOST_OUT][16];
 	WeftTensor x[MOST_OUT] = {{0}}, y[MOST_OUT] = {{0}};
-	const WeftContext context = {.size = sizeof context, .nthreads = nthreads};
+	const WeftContext context = {.size = sizeof context, .flags = WEFT_SHARE_ALL, .nthreads = nthreads};
 	WeftSizes *sizes = malloc(e->sizes_bytes);
 	for (uint32_t k = 0; k < e->ninput; k++) {
 		const WeftTensorInfo *info = weft_input(t->m, e, k);
@@ -180,7 +180,7 @@ static Values *wanted(const WeftModel *m, const Values *all)
 
 static int set(Model *t, WeftInstance *in, const Values *v, int32_t nthreads)
 {
-	const WeftContext context = {.size = sizeof context, .nthreads = nthreads};
+	const WeftContext context = {.size = sizeof context, .flags = WEFT_SHARE_ALL, .nthreads = nthreads};
 	return t->m->set_weights(in, v->n, (const char *const *)v->name, v->value, &context, &t->status);
 }
 

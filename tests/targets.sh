@@ -67,9 +67,9 @@ echo '{"base": "aarch64", "triple": "aarch64-linux-musl"}' >"$out/musl.json"
 [ $? -eq 1 ] && grep -q 'no runtime for aarch64-linux-musl.*use --backend c\|built without LLVM' "$out/log" ||
 	{ echo "FAIL: LLVM for musl:"; cat "$out/log"; bad=1; }
 
-# Another compiler than the one that built weft: its own OpenMP library where the runtime is compiled with the model.
+# Another compiler than the one that built weft.
 for cc in gcc clang; do
-	echo 'int main(void) { return 0; }' | $cc -fopenmp -x c - -o "$out/probe" 2>/dev/null || { echo "not checked: no $cc with OpenMP"; continue; }
+	command -v $cc >/dev/null || { echo "not checked: no $cc"; continue; }
 	for t in generic-c native; do
 		"$weft" check "$model" "$ref" --backend c --cc $cc --target $t --threads 1,2 >"$out/log" 2>&1 ||
 			{ echo "FAIL: $t by $cc:"; cat "$out/log"; bad=1; }
@@ -201,7 +201,7 @@ case $(uname -m) in x86_64)
 		command -v $compiler >/dev/null || continue
 		for level in v2 v3 v4; do
 			for f in "$out"/wide/kernels_*_x86_64_$level.c "$out/wide/model_x86_64_$level.c"; do
-				if ! $compiler -O1 -fopenmp -std=c11 -Wall -Wextra -Werror -ffp-contract=off -march=x86-64-$level -c -o "$out/wide.o" "$f" >"$out/log" 2>&1 ||
+				if ! $compiler -O1 -std=c11 -Wall -Wextra -Werror -ffp-contract=off -march=x86-64-$level -c -o "$out/wide.o" "$f" >"$out/log" 2>&1 ||
 					grep -E 'warning|error' "$out/log" || { [ $compiler = clang ] && [ -s "$out/log" ]; } ||
 					{ [ -s "$out/log" ] && [ "$(grep -c 'note: ' "$out/log")" -ne "$(grep -c 'note: the ABI for passing parameters' "$out/log")" ]; }; then
 					echo "FAIL: $compiler says of $f:"

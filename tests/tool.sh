@@ -124,12 +124,10 @@ expect 1 'w.weights' "$weft" check "$out/w.so" "$ref"
 "$weft" compile "$model" --emit c -o "$out/c1" >/dev/null && "$weft" compile "$model" --emit c -o "$out/c2" >/dev/null
 diff -r "$out/c1" "$out/c2" >/dev/null || { echo "FAIL: emitted C differs from run to run"; bad=1; }
 make -s -C "$out/c1" && expect 0 '^1 passed' "$weft" check "$out/c1/digits_cnn.so" "$ref"
-"$weft" compile "$model" --emit c --no-openmp -o "$out/c3" >/dev/null
-grep -q '^OPENMP =$' "$out/c3/Makefile" || { echo "FAIL: --emit c --no-openmp: OpenMP in the Makefile"; bad=1; }
-for word in weft_model.h OPENMP make weights.bin; do
+for word in weft_model.h make weights.bin; do
 	grep -q "$word" "$out/c1/README" || { echo "FAIL: the README of the folder of C does not name $word"; bad=1; }
 done
-make -s -C "$out/c1" clean && make -s -C "$out/c1" OPENMP= && expect 0 '^1 passed' "$weft" check "$out/c1/digits_cnn.so" "$ref" --threads 1,2
+expect 0 '^1 passed' "$weft" check "$out/c1/digits_cnn.so" "$ref" --threads 1,2
 
 # Kernels of a model and of its object are the same ones, in the same words; why they are what they are is known of the model.
 "$weft" compile "$model" -o "$out/k.so" >/dev/null

@@ -13,7 +13,7 @@ ${CC:-cc} $flags "$out/probe.c" -o "$out/probe" 2>/dev/null && "$out/probe" || e
 # run MODEL DRIVER.c [OPS.so [as the sanitizer has it]]
 run() {
 	"$weft" compile "$1" --emit c -o "$out/model" ${3:+--ops "$3"} >/dev/null
-	make -s -C "$out/model" CC="${CC:-cc}" CFLAGS="$flags" OPENMP=-Wno-unknown-pragmas LINK="$4"
+	make -s -C "$out/model" CC="${CC:-cc}" CFLAGS="$flags" LINK="$4"
 	${CC:-cc} $flags -I"$root/include" "$2" -o "$out/driver" -pthread -ldl
 	name=$(basename "$1")
 	TSAN_OPTIONS=halt_on_error=1 "$out/driver" "$out/model/${name%.*}.so"

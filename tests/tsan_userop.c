@@ -49,7 +49,7 @@ static void check(Case *c, const WeftThreads *t, int32_t n, int first)
 	const WeftDType f32 = {WEFT_FLOAT, 32, 1}, i64 = {WEFT_INT, 64, 1};
 	WeftTensor in[2] = {{x, cpu, 1, f32, shape, NULL, 0}, {y, cpu, 1, f32, shape, NULL, 0}};
 	WeftTensor out[2] = {{z, cpu, 1, f32, shape, NULL, 0}, {&seen, cpu, 0, i64, NULL, NULL, 0}};
-	WeftContext ctx = {.size = sizeof ctx, .threads = t, .nthreads = n};
+	WeftContext ctx = {.size = sizeof ctx, .flags = WEFT_SHARE_ALL, .threads = t, .nthreads = n};
 	WeftStatus status = {0};
 	for (int i = 0; i < N; i++)
 		x[i] = y[i] = (float)(i % 10);

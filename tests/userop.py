@@ -13,7 +13,7 @@ from tensor_file import write_tensors
 weft, root = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2])
 mylib, user_ops = (str(pathlib.Path(p).resolve()) for p in sys.argv[3:5])
 example = root / "examples/userop"
-BACKENDS = [["interp"], ["loops"]] + [[name, "--threads", "1,2,8"] + pool for name in ("jit", "llvm", "c") for pool in ([], ["--pool"])]
+BACKENDS = [["interp"], ["loops"]] + [[name, "--threads", "1,2,8"] for name in ("jit", "llvm", "c")]
 bad = 0
 
 

@@ -34,7 +34,6 @@ const Command command_bench = {
 	"  --python ENV         a Python environment that has them\n"
 	"  -v                   where a peer fails: its traceback instead of one line\n"
 	"  --no-op-by-op        leave that row out\n"
-	"  --pool               POSIX threads instead of OpenMP\n"
 	"  --target NAME, --tune NAME, --cc COMMAND, --no-cache   see weft compile\n"
 	LOAD_HELP
 	"  --json               print the rows as JSON\n",
@@ -335,7 +334,6 @@ static bool parse(BenchOptions *o, int *argc, char **argv)
 			   {"--against", OPT_STRING, &o->against},
 			   {"--python", OPT_STRING, &o->python},
 			   {"--no-op-by-op", OPT_FLAG, &o->no_op_by_op},
-			   {"--pool", OPT_FLAG, &o->pool},
 			   {"-v", OPT_FLAG, &o->verbose},
 			   {"--target", OPT_STRING, &o->compile.target},
 			   {"--tune", OPT_STRING, &o->compile.tune},

@@ -10,7 +10,7 @@ typedef struct {
 	const char *against, *python;
 	int threads[8], nthreads;
 	double seconds;
-	bool pool, verbose, profile, json, no_op_by_op;
+	bool verbose, profile, json, no_op_by_op;
 	RunBackend backend; /* RUN_JIT, RUN_C or RUN_LLVM; RUN_DEFAULT for a shared object */
 	WeftOptions compile;
 	LoadArgs load;

@@ -271,7 +271,7 @@ static bool profile_runs(Runner *r, const WeftTensor *in, const BenchOptions *o,
 static bool open_own(Runner *r, const char *path, const BenchOptions *o, bool op_by_op, BenchRow *row)
 {
 	WeftOptions c = o->compile;
-	RunnerOptions ro = {.pool = o->pool, .compile = &c, .load = &o->load, .entry = o->entry};
+	RunnerOptions ro = {.compile = &c, .load = &o->load, .entry = o->entry};
 	bool jit = !is_shared_object(path);
 	double start = now();
 	c.op_by_op = op_by_op;

@@ -41,7 +41,6 @@ const Command command_check = {
 	"and\n"
 	"                       compare with the interpreter\n"
 	"  --jobs N, -j N       models at once (default 1)\n"
-	"  --pool               POSIX threads instead of OpenMP\n"
 	"  --weights            of compiled models: compare the checksum of weights that are a file of their\n"
 	"                       own first; needs no reference\n"
 	"  --runner COMMAND     run the compiled model elsewhere: COMMAND MODEL.so INPUTS OUTPUTS THREADS, "
@@ -351,7 +350,6 @@ static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc
 			   {"--sizes", OPT_STRING, &o->sizes},
 			   {"--jobs", OPT_INT, jobs},
 			   {"-j", OPT_INT, jobs},
-			   {"--pool", OPT_FLAG, &o->pool},
 			   {"--weights", OPT_FLAG, &o->weights},
 			   {"--runner", OPT_STRING, &o->runner},
 			   {"--target", OPT_STRING, &o->compile.target},

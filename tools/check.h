@@ -8,7 +8,7 @@
 
 typedef struct {
 	RunBackend backend;
-	bool pool, weights;
+	bool weights;
 	int threads[8], nthreads;
 	const char *sizes, *runner;
 	WeftOptions compile;

@@ -416,7 +416,7 @@ static bool ask(Case *c, ModeArgs *mode)
 static bool open_case(Case *c)
 {
 	ModeArgs mode;
-	RunnerOptions ro = {.load = &c->o->load, .backend = c->o->backend, .remote = c->o->runner, .pool = c->o->pool, .mode = &mode,
+	RunnerOptions ro = {.load = &c->o->load, .backend = c->o->backend, .remote = c->o->runner, .share_all = true, .mode = &mode,
 			    .compile = &c->o->compile, .entry = c->cs->entry, .verify = c->o->weights};
 	c->files = weft_new();
 	if (!c->files || !ask(c, &mode) || !runner_open(&c->r, c->cs->model, &ro))

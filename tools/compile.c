@@ -44,7 +44,6 @@ const Command command_compile = {
 	"  --name NAME            of the model (default: the file's)\n"
 	"  --symbol NAME          the exported function (default weft_model)\n"
 	"  --cc COMMAND           C compiler (default $CC, else cc)\n"
-	"  --no-openmp            POSIX threads only\n"
 	"  --no-cache             neither use nor fill the cache of objects ($WEFT_CACHE, "
 	"~/.cache/weft)\n"
 	LOAD_HELP
@@ -329,7 +328,6 @@ static bool parse(Args *a, int *argc, char **argv)
 			   {"--name", OPT_STRING, &a->o.name},
 			   {"--symbol", OPT_STRING, &a->o.symbol},
 			   {"--cc", OPT_STRING, &a->o.cc},
-			   {"--no-openmp", OPT_FLAG, &a->o.no_openmp},
 			   {"--no-cache", OPT_FLAG, &a->o.no_cache},
 			   {"--dump", OPT_STRING, &a->dump},
 			   {"-j", OPT_INT, &a->jobs},

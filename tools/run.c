@@ -28,7 +28,7 @@ const Command command_run = {
 	"                       every access to memory checked (slow, needs no compiler); or the graph "
 	"interpreted\n"
 	MODE_HELP
-	"  --threads N          default: as OpenMP says\n"
+	"  --threads N          default: as many as there are processors\n"
 	"  --target NAME, --tune NAME, --cc COMMAND   for a model file: see weft compile\n"
 	LOAD_HELP
 	"  --json               print shapes and time\n",

@@ -250,17 +250,12 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 
 bool runner_open(Runner *r, const char *path, const RunnerOptions *o)
 {
-	WeftStatus status = {0};
-	*r = (Runner){.path = path, .want = o->entry, .any = o->any_entry};
+	*r = (Runner){.path = path, .want = o->entry, .any = o->any_entry, .share_all = o->share_all};
 	bool ok = open_runner(r, path, o);
 	if (ok)
 		r->result = calloc(r->noutput + 1, sizeof *r->result);
 	if (ok && !r->result)
 		ok = (fail("out of memory"), false);
-	if (ok && o->pool && r->model) {
-		r->pool = r->model->threads_new(WEFT_THREADS_POOL, 0, &status);
-		ok = r->pool || (fail("%s", status.message), false);
-	}
 	if (!ok)
 		runner_close(r);
 	return ok;
@@ -339,8 +334,8 @@ bool runner_call(Runner *r, const WeftTensor *inputs, int threads, WeftProfile p
 		}
 	WeftStatus status = {0};
 	WeftContext c = {.size = sizeof c,
+			 .flags = r->share_all ? WEFT_SHARE_ALL : 0,
 			 .nthreads = threads,
-			 .threads = r->pool,
 			 .profile = profile,
 			 .profile_user = user};
 	if (r->model->run(r->instance, r->sizes, inputs, r->result, r->work, &c, &status) != WEFT_OK)
@@ -366,8 +361,6 @@ void runner_close(Runner *r)
 	free(r->result);
 	free(r->sizes);
 	free(r->work);
-	if (r->pool)
-		r->model->threads_free(r->pool);
 	if (r->instance)
 		r->model->close(r->instance);
 	if (r->so)

@@ -186,7 +186,7 @@ typedef struct {
 	RunBackend backend;
 	const ModeArgs *mode;       /* for model files; NULL: as it is */
 	const char *remote;         /* command that runs a shared object elsewhere; NULL: in this process */
-	bool pool;                  /* POSIX threads instead of OpenMP */
+	bool share_all;             /* WEFT_SHARE_ALL */
 	const WeftOptions *compile; /* for model files; NULL: defaults */
 	const LoadArgs *load;       /* the same */
 	const char *entry;          /* NULL: the only one */
@@ -209,7 +209,7 @@ typedef struct {
 	const WeftModel *model;
 	const WeftEntry *entry;
 	WeftInstance *instance;
-	WeftThreads *pool;
+	bool share_all;
 	WeftSizes *sizes;
 	void *work;
 	uint64_t work_bytes;

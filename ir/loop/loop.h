@@ -92,14 +92,13 @@ typedef enum {
 	LS_COMMENT, /* text                                                                  */
 	/* program only */
 	LS_LAUNCH, /* call k (Program.call) over x tasks: frame buffers arg[0..nbuf) (LX_ADDR), parameters
-	             arg[nbuf..narg); a barrier of all threads follows, and the end of the call where
-	             a check of the phase has failed; `joined`: not yet, the next statement is a launch of
-	             the same phase                                                         */
-	LS_READ,  /* v = the bool or integer of `dtype` that lies at address x, the same for all threads:
-	             a barrier. All that a program knows of the contents of memory. k: the
+	             arg[nbuf..narg); the end of the call where a check of the phase has failed; `joined`: not
+	             yet, the next statement is a launch of the same phase                  */
+	LS_READ,  /* v = the bool or integer of `dtype` that lies at address x. All that a program knows of the
+	             contents of memory. k: the
 	             buffer, count: the size symbol that it is, or 0, for the interpreter            */
 	LS_ROOM,   /* buffer argument k gets memory: of an output arg[] are its extents, else the bytes; no arg: it is
-	             given back. A barrier, and the end of the call where there is none            */
+	             given back. The end of the call where there is none                           */
 	LS_COPY,   /* y bytes from address x to address offset                               */
 	LS_SAVE,   /* n items of so many bytes (arg[nbuf], arg[nbuf + 1]) of the state at arg[1] lie at arg[2], as many items behind
 	             its beginning as the integers at arg[3] say, or one after the other (nbuf = 3): if the call fails,

@@ -298,7 +298,16 @@ typedef struct {
 	Predict p;            /* of the function at hand */
 	Launched *last;       /* by index into Program.fn: many launches of a kernel differ in addresses only */
 	double *cycles;
+	bool tasks;           /* cycles are those of a task */
 } Run;
+
+static bool calls_user(const LoopFn *f)
+{
+	for (uint32_t k = 0; k < f->ls.n; k++)
+		if (f->ls.data[k].kind == LS_CALL)
+			return true;
+	return false;
+}
 
 static void predict_launch(Run *r, const LsData *s)
 {
@@ -319,7 +328,10 @@ static void predict_launch(Run *r, const LsData *s)
 	if (!same)
 		now.cycles = loop_predict(f, r->p.m, now.param, now.ntasks, now.bytes);
 	*last = now;
-	r->cycles[s->k] = n.launches * now.cycles;
+	if (r->tasks)
+		r->cycles[s->k] = calls_user(f) ? 0 : now.cycles / (now.ntasks > 0 ? (double)now.ntasks : 1);
+	else
+		r->cycles[s->k] = n.launches * now.cycles;
 }
 
 /* Loops by their first round, branches both. */
@@ -351,16 +363,27 @@ static void predict_function(Run *r, const LoopFn *f, const Machine *m)
 	arena_release(arena, mark);
 }
 
-void program_predict(const ProgramEntry *e, const Machine *m, const int64_t *value, double *cycles)
+static void predict_run(Run r, const Machine *m)
 {
+	const ProgramEntry *e = r.entry;
 	const Program *p = e->program;
 	Arena *arena = p->ir->ctx->scratch;
 	ArenaMark mark = arena_mark(arena);
-	Run r = {.entry = e, .value = value, .last = ARENA_ARRAY(arena, Launched, p->fn.n), .cycles = cycles};
+	r.last = ARENA_ARRAY(arena, Launched, p->fn.n);
 	for (uint32_t k = 0; k < p->fn.n; k++)
 		r.last[k].param = ARENA_ARRAY(arena, int64_t, p->fn.data[k]->param.n);
 	predict_function(&r, e->run, m);
 	for (uint32_t k = 0; k < e->run_part.n; k++)
 		predict_function(&r, e->run_part.data[k], m);
 	arena_release(arena, mark);
+}
+
+void program_predict(const ProgramEntry *e, const Machine *m, const int64_t *value, double *cycles)
+{
+	predict_run((Run){.entry = e, .value = value, .cycles = cycles}, m);
+}
+
+void program_predict_tasks(const ProgramEntry *e, const Machine *m, double *cycles)
+{
+	predict_run((Run){.entry = e, .cycles = cycles, .tasks = true}, m);
 }

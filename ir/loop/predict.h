@@ -13,5 +13,7 @@
 double loop_predict(const LoopFn *, const Machine *, const int64_t *param, int64_t ntasks, double bytes);
 /* By call: cycles of all its launches in one run. value: of the entry's symbols; NULL: those seen while exporting. */
 void program_predict(const ProgramEntry *, const Machine *, const int64_t *value, double *cycles);
+/* By call: cycles of one task of one launch, at the sizes seen while exporting; 0: not known, an operator of the user's. */
+void program_predict_tasks(const ProgramEntry *, const Machine *, double *cycles);
 
 #endif

@@ -502,7 +502,7 @@ ENDS_WITH(WeftCallInfo, bytes);
 ENDS_WITH(WeftLayoutDim, padded);
 ENDS_WITH(WeftParamInfo, bytes);
 ENDS_WITH(WeftManifest, compiler);
-ENDS_WITH(WeftEntry, reserved);
+ENDS_WITH(WeftEntry, launch);
 ENDS_WITH(WeftOpen, weights_bytes);
 ENDS_WITH(WeftContext, alloc_user);
 ENDS_WITH(WeftModel, prepare);

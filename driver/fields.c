@@ -14,7 +14,7 @@ bool is_description_file(const char *name)
 JsonDoc *fields_open(Ctx *ctx, const char *path, const char *what)
 {
 	FileMap file;
-	if (!file_map(ctx, path, &file))
+	if (!file_map_full(ctx, path, &file))
 		return NULL;
 	out_spare(ctx, path);
 	JsonDoc *doc = json_read(ctx, file.data, file.size, JSON_REJECT_DUPLICATES);

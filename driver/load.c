@@ -62,7 +62,7 @@ static bool load(void *arg)
 	out_spare(ctx, l->path);
 	size_t n = strlen(l->path);
 	if (n < 4 || strcmp(l->path + n - 4, ".pt2")) {
-		TRY(file_map(ctx, l->path, &file));
+		TRY(file_map_full(ctx, l->path, &file));
 		if (file.size < 2 || memcmp(file.data, "PK", 2)) {
 			if (!is_graph_text((const char *)file.data, file.size))
 				return no_model(ctx, &file);

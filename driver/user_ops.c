@@ -1,8 +1,10 @@
 #include "driver/user_ops.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "codegen/names.h"
 #include "driver/given.h"
@@ -92,6 +94,8 @@ static bool load_library(void *arg)
 	TRY(given_text(r->w, "weft_op_load", "the path", r->path));
 	/* a name without a slash is a file here, not one of the system's libraries */
 	const char *path = strchr(r->path, '/') ? r->path : arena_printf(ctx->arena, "./%s", r->path);
+	if (access(path, R_OK))
+		return ctx_error(ctx, r->path, "cannot open: %s", strerror(errno));
 	void **handle = ARENA_NEW(ctx->arena, void *);
 	*handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!*handle)
@@ -160,7 +164,7 @@ bool user_links_check(const Compilation *c)
 		if (!*link || *link == '-')
 			return ctx_error(c->ctx, NULL, "--link %s: expected a file, or a library as mylib for libmylib.so", link);
 		if (is_path(link) && !real_path(c->ctx->arena, link))
-			return ctx_error(c->ctx, NULL, "--link %s: there is no such file", link);
+			return ctx_error(c->ctx, link, "cannot open: %s", strerror(errno));
 	}
 	return true;
 }

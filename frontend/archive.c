@@ -153,7 +153,7 @@ bool archive_open_bytes(Ctx *ctx, const char *path, const void *data, size_t siz
 bool archive_open(Ctx *ctx, const char *path, Archive *a)
 {
 	FileMap map;
-	TRY(file_map(ctx, path, &map));
+	TRY(file_map_full(ctx, path, &map));
 	return archive_open_bytes(ctx, path, map.data, map.size, a);
 }
 

@@ -53,6 +53,12 @@ bool file_map(Ctx *ctx, const char *path, FileMap *out)
 	return true;
 }
 
+bool file_map_full(Ctx *ctx, const char *path, FileMap *out)
+{
+	TRY(file_map(ctx, path, out));
+	return out->size || ctx_error(ctx, path, "the file is empty");
+}
+
 const char *file_base(const char *path)
 {
 	const char *slash = strrchr(path, '/');

@@ -12,6 +12,8 @@ typedef struct {
 
 /* Map a file until ctx_free. False after ctx_error. */
 bool file_map(Ctx *, const char *path, FileMap *);
+/* The same of a file that means nothing when it is empty. */
+bool file_map_full(Ctx *, const char *path, FileMap *);
 /* The part of a path behind the last '/'. */
 const char *file_base(const char *path);
 

@@ -182,7 +182,7 @@ bool npy_parse(Ctx *ctx, const char *where, const uint8_t *data, size_t size, Te
 bool npy_open(Ctx *ctx, const char *path, Tensor *t)
 {
 	FileMap map;
-	TRY(file_map(ctx, path, &map));
+	TRY(file_map_full(ctx, path, &map));
 	return npy_parse(ctx, map.path, map.data, map.size, t);
 }
 

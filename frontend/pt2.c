@@ -547,7 +547,7 @@ Graph *pt2_load_bytes(Ir *ir, const char *path, const void *data, size_t size, c
 Graph *pt2_load(Ir *ir, const char *path, const Pt2Options *options)
 {
 	FileMap map;
-	if (!file_map(ir->ctx, path, &map))
+	if (!file_map_full(ir->ctx, path, &map))
 		return NULL;
 	return pt2_load_bytes(ir, path, map.data, map.size, options);
 }

@@ -147,7 +147,7 @@ bool st_open_bytes(Ctx *ctx, const char *path, void *data, size_t size, StFile *
 bool st_open(Ctx *ctx, const char *path, StFile *out)
 {
 	FileMap map;
-	TRY(file_map(ctx, path, &map));
+	TRY(file_map_full(ctx, path, &map));
 	return st_open_bytes(ctx, map.path, map.data, map.size, out);
 }
 

@@ -69,7 +69,7 @@ ARCHIVES = [
     (dict(cut=3000),
      "m.pt2: error: truncated archive: it starts like a zip file but has no directory at its end"),
     (dict(cut=0),
-     "m.pt2: error: not a zip archive"),
+     "m.pt2: error: the file is empty"),
     (dict(edits=[(MODEL, lambda d: d[:-40])]),
      'm.pt2: error: models/model.json is not valid JSON: premature end of input near \'"torch_v\' (line 1, column 4475)'),
     (dict(edits=[(MODEL, lambda d: d.replace(b":", b"=", 1))]),
@@ -177,6 +177,22 @@ def all_cases():
     check("no file", ["compile", "none.pt2", "-o", "out/m.so"],
           "none.pt2: error: cannot open: No such file or directory")
     tensors("in.safetensors", x_0=floats(2, 6))
+    cannot = "error: cannot open: No such file or directory"
+    for kind in ("safetensors", "npz", "npy"):
+        check("no inputs", ["run", "m.pt2", "--inputs", f"none.{kind}", "--outputs", "out/y.npz"], f"none.{kind}: {cannot}")
+        pathlib.Path(f"empty.{kind}").write_bytes(b"")
+        check("empty inputs", ["run", "m.pt2", "--inputs", f"empty.{kind}", "--outputs", "out/y.npz"], f"empty.{kind}: error: the file is empty")
+    check("no case", ["check", "none.pt2"], f"none.pt2: {cannot}")
+    check("no reference", ["check", "m.pt2", "none.safetensors"], f"none.safetensors: {cannot}")
+    check("no operators", ["show", "m.pt2", "--ops", "none.so"], f"none.so: {cannot}")
+    check("no library", ["compile", "m.pt2", "-o", "out/m.so", "--link", "none.so"], f"none.so: {cannot}")
+    for option in ("--target", "--tune"):
+        check("no " + option, ["compile", "m.pt2", "-o", "out/m.so", option, "none.json"], f"none.json: {cannot}")
+        pathlib.Path("empty.json").write_bytes(b"")
+        check("empty " + option, ["compile", "m.pt2", "-o", "out/m.so", option, "empty.json"], "empty.json: error: the file is empty")
+    for kind in ("pt2", "txt", "so"):
+        pathlib.Path(f"empty.{kind}").write_bytes(b"")
+        check("empty model", ["show", f"empty.{kind}"], f"empty.{kind}: error: the file is empty")
     check("outputs", ["run", "m.pt2", "--inputs", "in.safetensors", "--outputs", "/dev/null/y.safetensors"],
           "/dev/null/y.safetensors: error: cannot write: Not a directory")
     pathlib.Path("s.txt").write_text(SYMBOLS)

@@ -39,6 +39,15 @@ for command in ("compile", "run", "check", "bench", "show"):
     differ(f"weft {command} --help", taken | shared, named)
     differ(f"docs/weft.1, {command}", taken, headings(sections[f"WEFT {command.upper()}"]))
 
+# What is said of an option stands at that option.
+for command, option, said in (("check", "--wrt", "default: what the reference has"), ("run", "--wrt", "default: inputs")):
+    helped = subprocess.run([weft, command, "--help"], capture_output=True, text=True, check=True).stdout
+    paragraphs = re.split(r"\n(?=  -)", helped)
+    where = [re.search(r"-[\w-]+", p)[0] for p in paragraphs if said in " ".join(p.split())]
+    if where != [option]:
+        bad += 1
+        print(f"FAIL weft {command} --help: {said!r} stands at {where}, expected {option}")
+
 for section in ("EXAMPLES", "FILES", "EXIT STATUS", "ENVIRONMENT"):
     if section not in sections:
         bad += 1

@@ -215,14 +215,14 @@ def links(folder):
     model, ref, out = example / "model.pt2", example / "model.1.safetensors", folder / "model.so"
     here = {"LD_LIBRARY_PATH": str(pathlib.Path(mylib).parent)}
     expect("not registered", ["compile", model, "-o", out], 1, "operators of yours come with a library: --ops LIBRARY")
-    expect("no library", ["compile", model, "-o", out, "--ops", folder / "none.so"], 1, "cannot load a library of operators")
+    expect("no library", ["compile", model, "-o", out, "--ops", folder / "none.so"], 1, "none.so: error: cannot open: No such file or directory")
     expect("twice", ["compile", model, "-o", out, "--ops", mylib, "--ops", mylib], 1, "mylib::decay: there is one of that name already")
     expect("of a model", ["check", out, ref, "--ops", mylib, "--threads", "1"], 1, "")
     for backend in [b for b in ("llvm", "c") if any(x[0] == b for x in known)]:
         compile = ["compile", model, "-o", out, "--ops", mylib, "--backend", backend]
         expect("no function", compile, 1, "mylib_decay is not defined, the function of the operator mylib::decay: name the library that has it with --link")
         expect("no such name", [*compile, "--link", "nosuch"], 1, "--link nosuch: the linker finds no libnosuch.so")
-        expect("no such file", [*compile, "--link", folder / "nosuch.so"], 1, "there is no such file")
+        expect("no such file", [*compile, "--link", folder / "nosuch.so"], 1, "nosuch.so: error: cannot open: No such file or directory")
         expect("empty", [*compile, "--link", "-lx"], 1, "expected a file, or a library as mylib for libmylib.so")
         for link in (mylib, "mylib"):
             expect("compile", [*compile, "--link", link], 0, "", LIBRARY_PATH=str(pathlib.Path(mylib).parent))

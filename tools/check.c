@@ -31,9 +31,8 @@ const Command command_check = {
 	"checked one by one.\n\n"
 	"  --entry NAME         of a shared object that has several\n"
 	"  --backend jit|c|llvm|loops|interp   see weft run\n"
-	MODE_HELP
-	"                       (default: what the reference has gradients or tangents of). A reference without any for\n"
-	"                       the mode is skipped\n"
+	MODE_HELP("(default: what the reference has gradients or tangents of).\n"
+		  "                       A reference without any for the mode is skipped\n")
 	"  --threads LIST       numbers of threads, such as 1,2; all results must be bit-equal\n"
 	"  --sizes SPEC         such as \"s0=1,2,5 s1=17\": instead of the reference's sizes take "
 	"every\n"
@@ -83,7 +82,7 @@ static bool add_folder(Cases *c, const char *path)
 	struct dirent **list;
 	int n = scandir(path, &list, NULL, alphasort);
 	if (n < 0)
-		return fail("%s: %s", path, strerror(errno)), false;
+		return fail_open(path), false;
 	for (int k = 0; k < n; k++) {
 		char sub[4096], ref[4096];
 		struct stat st;
@@ -138,7 +137,7 @@ static bool collect(Cases *c, CheckOptions *o, int argc, char **argv)
 			continue;
 		}
 		if (stat(argv[k], &st))
-			return fail("%s: %s", argv[k], strerror(errno)), false;
+			return fail_open(argv[k]), false;
 		if (S_ISDIR(st.st_mode)) {
 			if (!add_folder(c, argv[k]))
 				return false;

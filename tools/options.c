@@ -30,6 +30,12 @@ int fail(const char *fmt, ...)
 	return 1;
 }
 
+int fail_open(const char *path)
+{
+	fprintf(stderr, "%s: error: cannot open: %s\n", path, strerror(errno));
+	return 1;
+}
+
 int fail_messages(Weft *w)
 {
 	fputs(w ? weft_messages(w) : "weft: out of memory\n", stderr);

@@ -11,7 +11,7 @@ static bool write_inputs(const char *path, const WeftTensor *t, uint32_t n)
 {
 	FILE *f = fopen(path, "wb");
 	if (!f)
-		return fail("%s: %s", path, strerror(errno)), false;
+		return fail_open(path), false;
 	fwrite(&n, sizeof n, 1, f);
 	for (uint32_t k = 0; k < n; k++) {
 		fwrite(&t[k].dtype, sizeof t[k].dtype, 1, f);
@@ -41,7 +41,7 @@ static bool read_outputs(const char *path, Runner *r)
 	uint32_t n = 0;
 	FILE *f = fopen(path, "rb");
 	if (!f)
-		return fail("%s: %s", path, strerror(errno)), false;
+		return fail_open(path), false;
 	bool ok = fread(&n, sizeof n, 1, f) == 1 && n == r->noutput;
 	for (uint32_t k = 0; ok && k < n; k++)
 		ok = read_output(f, &r->result[k], runner_output(r, k));

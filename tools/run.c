@@ -27,7 +27,7 @@ const Command command_run = {
 	"                       object by a C compiler or by LLVM and a linker; its loop IR interpreted, with\n"
 	"                       every access to memory checked (slow, needs no compiler); or the graph "
 	"interpreted\n"
-	MODE_HELP
+	MODE_HELP("(default: inputs)\n")
 	"  --threads N          default: as many as there are processors\n"
 	"  --target NAME, --tune NAME, --cc COMMAND   for a model file: see weft compile\n"
 	LOAD_HELP

@@ -97,6 +97,8 @@ void link_with_ops(WeftOptions *, const LoadArgs *);
 int parse_list(const char *what, const char *text, int *out, int max);
 /* "weft: " and the text and a line break, on stderr; returns 1. */
 int fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* That a file cannot be opened, as the library says it, by errno; returns 1. */
+int fail_open(const char *path);
 /* The messages of a Weft on stderr; returns 1. */
 int fail_messages(Weft *);
 
@@ -154,13 +156,14 @@ typedef struct {
 	const char *randomness;  /* of vmap: "error", "same", "different"; NULL: the first */
 	const char *in_dims, *out_dims; /* of vmap: "0,none,-1"; NULL: 0 */
 } ModeArgs;
-#define MODE_HELP                                                                                  \
+/* by_default: what is differentiated by without --wrt, lines of a paragraph. */
+#define MODE_HELP(by_default)                                                                      \
 	"  --mode vjp|jvp|vmap  of the model transformed: gradients g.<i> of the inputs from cotangents ct.<i> of the\n" \
 	"                       outputs; tangents jy.<i> of the outputs from tangents t.<i> of the inputs; results vy.<i>\n" \
 	"                       of a batch of inputs vx.<i>, where others are x.<i>. Cotangents and tangents that are not\n" \
 	"                       there are zero; of a model whose output 0 is one number, a loss, without any its is 1\n" \
 	"  --wrt LIST           what is differentiated by: inputs, params (gradients gp.NAME, tangents tp.NAME), or names,\n" \
-	"                       with commas between\n"                                                 \
+	"                       with commas between " by_default                                        \
 	"  --randomness KIND    of vmap: random numbers are an error (default), same, or different\n" \
 	"  --in-dims LIST, --out-dims LIST  of vmap: which dimension of a vx.<i> and a vy.<i> is the batch (0), one number\n" \
 	"                       for all or one for each; negative: from the last; none: it has none\n"

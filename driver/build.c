@@ -68,6 +68,7 @@ static void add_unit(Builder *b, const char *name, const char *source, const cha
 	for (uint32_t k = 0; k < w.word.n; k++)
 		words_add(b->a, &key, w.word.data[k]);
 	const char *object = arena_printf(b->a, "%s/%s.o", b->folder, name);
+	b->c->w->report.objects++;
 	if (b->cache) {
 		const char *kept =
 			cache_path(ctx, b->cache, words_argv(b->a, &key), key_texts(b, source));
@@ -108,6 +109,7 @@ static bool add_model(Builder *b)
 	Ctx *ctx = b->c->ctx;
 	const EmitFile **order = ARENA_ARRAY(b->a, const EmitFile *, f->file.n);
 	uint32_t n = 0;
+	b->c->w->report.objects = 0; /* those that computed weights in this process do not count */
 	for (uint32_t k = 0; k < f->file.n; k++) {
 		const EmitFile *e = &f->file.data[k];
 		TRY(file_write(ctx, arena_printf(b->a, "%s/%s", b->folder, e->name), e->text.data,
@@ -118,7 +120,6 @@ static bool add_model(Builder *b)
 	qsort(order, n, sizeof(EmitFile *), by_cost);
 	for (uint32_t k = 0; k < n; k++)
 		add_unit(b, order[k]->name, order[k]->text.data, order[k]->flags, "-O2");
-	b->c->w->report.objects = n;
 	return true;
 }
 

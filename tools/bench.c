@@ -21,7 +21,8 @@ const Command command_bench = {
 	"planning), `compiled`, and the named peers.\n\n"
 	"  --entry NAME         which one to time where there are several\n"
 	"  --threads LIST       numbers of threads, such as 1,2 (default 1)\n"
-	"  --inputs FILE        tensors x.0, x.1, ... (default MODEL.safetensors, else made up)\n"
+	"  --inputs FILE        tensors x.0, x.1, ... (default MODEL.safetensors, else made up,\n"
+	"                       of the sizes seen while exporting)\n"
 	"  --backend jit|c|llvm  compiled in this process (the default where weft has LLVM; memory "
 	"then\n"
 	"                       includes the compiler's), or to an object by a C compiler, or by "
@@ -361,11 +362,21 @@ static bool parse(BenchOptions *o, int *argc, char **argv)
 	return o->nthreads > 0 && choose_backend(o, backend);
 }
 
+/* The peers take tensors from a file, and so do all rows then. */
+static bool make_inputs(BenchOptions *o, char made[4096])
+{
+	const char *base = getenv("TMPDIR");
+	snprintf(made, 4096, "%s/weft-inputs-%ld.safetensors", base && *base ? base : "/tmp", (long)getpid());
+	weft_temporary(made);
+	o->inputs = made;
+	return bench_write_inputs(o, made);
+}
+
 static int run(int argc, char **argv)
 {
 	BenchOptions o = {.compile = {.size = sizeof o.compile}};
 	Table *t = calloc(1, sizeof *t);
-	char beside[4096];
+	char beside[4096], made[4096] = "";
 	if (!t || !parse(&o, &argc, argv)) {
 		free(t);
 		return argc == -1 ? 0 : 1;
@@ -375,7 +386,7 @@ static int run(int argc, char **argv)
 		 (int)(dot ? dot - o.model : (long)strlen(o.model)), o.model);
 	if (!o.inputs && !access(beside, R_OK))
 		o.inputs = beside;
-	bool ok = own_rows(&o, t);
+	bool ok = (o.inputs || !o.against || make_inputs(&o, made)) && own_rows(&o, t);
 	if (ok) {
 		peer_rows(&o, t);
 		same_counts(t);
@@ -388,5 +399,9 @@ static int run(int argc, char **argv)
 			ok &= t->row[k].ok;
 	}
 	free(t);
+	if (*made) {
+		unlink(made);
+		weft_not_temporary(made);
+	}
 	return ok ? 0 : 1;
 }

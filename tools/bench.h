@@ -40,6 +40,8 @@ typedef struct {
 bool bench_own(const char *path, const BenchOptions *, bool op_by_op, int threads, BenchRow *);
 /* Print its kernels, compared with the peak for that number of threads. */
 bool bench_profile(const char *path, const BenchOptions *, int threads, const Peak *);
+/* A file of tensors x.0, x.1, ... for the model, at the sizes seen while exporting. False after a message. */
+bool bench_write_inputs(const BenchOptions *, const char *path);
 /* Time a peer in the Python environment. */
 bool bench_peer(const char *peer, const BenchOptions *, int threads, BenchRow *);
 /* The interpreter that --python names, an environment or a program. False: there is none. */

@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,8 +32,36 @@ void bench_statistics(double *s, int n, BenchRow *r)
 
 /* ---- one model ---- */
 
-/* Inputs when no file is given: hints are unknown, so symbols take their smallest value of at
- * least 2. */
+/* Symbol k's value while exporting; 2 for one of which that is not known, if it may be. */
+static int64_t seen_size(const Runner *r, uint32_t k)
+{
+	const WeftSymbolInfo *s = weft_symbol(r->model, r->entry, k);
+	int64_t v = r->entry->seen[k];
+	return v == s->lo && v < 2 && s->hi >= 2 ? 2 : v;
+}
+
+/* The shape of input k at such sizes. */
+static bool seen_shape(const Runner *r, uint32_t k, int64_t *shape)
+{
+	const WeftTensorInfo *info = runner_input(r, k);
+	if (r->one) {
+		int64_t *size = malloc((r->entry->nsymbol + 1) * sizeof *size);
+		for (uint32_t s = 0; size && s < r->entry->nsymbol; s++)
+			size[s] = seen_size(r, s);
+		bool ok = size && weft_input_shape(r->w, r->one, k, size, shape);
+		free(size);
+		return ok || (fail_messages(r->w), false);
+	}
+	for (uint32_t d = 0; d < info->rank; d++) {
+		const WeftDim *dim = tensor_dim(r->model, info, d);
+		if (dim->value < 0 && dim->symbol < 0)
+			return fail("input %s: give --inputs, its shape is %s", info->name, dim->text), false;
+		shape[d] = dim->value >= 0 ? dim->value : seen_size(r, (uint32_t)dim->symbol);
+	}
+	return true;
+}
+
+/* Inputs when no file is given. */
 static bool make_inputs(const Runner *r, WeftTensor *in)
 {
 	for (uint32_t k = 0; k < r->ninput; k++) {
@@ -45,15 +72,8 @@ static bool make_inputs(const Runner *r, WeftTensor *in)
 		t->shape = malloc((info->rank + 1) * sizeof(int64_t));
 		if (!t->shape)
 			return fail("out of memory"), false;
-		for (uint32_t d = 0; d < info->rank; d++) {
-			const WeftDim *dim = tensor_dim(r->model, info, d);
-			if (dim->value < 0 && dim->symbol < 0)
-				return fail("input %s: give --inputs, its shape is %s", info->name,
-					    dim->text),
-				       false;
-			int64_t lo = dim->symbol < 0 ? 0 : weft_symbol(r->model, r->entry, (uint32_t)dim->symbol)->lo;
-			t->shape[d] = dim->value >= 0 ? dim->value : lo < 2 ? 2 : lo;
-		}
+		if (!seen_shape(r, k, t->shape))
+			return false;
 		t->data = calloc(bytes_of(t) + 64, 1);
 		if (!t->data)
 			return fail("out of memory"), false;
@@ -295,16 +315,49 @@ static bool own_here(const char *path, const BenchOptions *o, bool op_by_op, int
 				     : make_inputs(&r, in));
 	ok = ok && runner_prepare(&r, in);
 	if (row) {
-		struct rusage u;
 		ok = ok && time_runs(&r, in, o, threads, row);
-		getrusage(RUSAGE_SELF, &u);
-		row->peak_bytes = 1024.0 * (double)u.ru_maxrss;
+		row->peak_bytes = peak_bytes();
 		if (ok)
 			fill_counts(&r, o, row);
 	} else {
 		ok = ok && profile_runs(&r, in, o, threads, peak);
 	}
 	return ok; /* the process ends here: nothing is freed */
+}
+
+static bool write_inputs(const BenchOptions *o, const char *path)
+{
+	Runner r;
+	char name[16];
+	WeftOptions c = o->compile;
+	RunnerOptions ro = {.backend = is_shared_object(o->model) ? RUN_DEFAULT : RUN_LOOPS, .compile = &c, .load = &o->load, .entry = o->entry};
+	if (!runner_open(&r, o->model, &ro))
+		return false;
+	WeftTensor *in = calloc(r.ninput + 1, sizeof *in);
+	Weft *w = weft_new();
+	WeftTensors *t = w ? weft_tensors_new(w) : NULL;
+	if (!in || !make_inputs(&r, in))
+		return false;
+	for (uint32_t k = 0; t && k < r.ninput; k++) {
+		snprintf(name, sizeof name, "x.%u", k);
+		t = weft_tensors_add(w, t, name, &in[k]) ? t : NULL;
+	}
+	return (t && weft_tensors_write(w, t, path)) || (fail_messages(w), false);
+}
+
+/* In a process of its own, which the model goes with. */
+bool bench_write_inputs(const BenchOptions *o, const char *path)
+{
+	int status;
+	fflush(NULL);
+	pid_t pid = fork();
+	if (pid < 0)
+		return fail("cannot start a process"), false;
+	if (pid == 0) {
+		die_with_parent();
+		_exit(write_inputs(o, path) ? 0 : 1);
+	}
+	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 /* Times a row, or without one profiles against the peak. */
@@ -398,8 +451,6 @@ bool bench_peer(const char *peer, const BenchOptions *o, int threads, BenchRow *
 	const char *base = getenv("TMPDIR");
 	char script[4096], line[512] = "";
 	snprintf(script, sizeof script, "%s/weft-peers-XXXXXX", base && *base ? base : "/tmp");
-	if (!o->inputs)
-		return fail("%s: give --inputs, the peers need tensors", peer), false;
 	int fd = mkstemp(script);
 	weft_temporary(script);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w"), *out = tmpfile();

@@ -207,12 +207,13 @@ static bool emit_all(Weft *w, const WeftGraph *g, const Args *a)
 
 /* ---- the summary ---- */
 
-static long peak_kb(void)
+/* Of this process, or the largest of its compilers and linkers. */
+static double peak_memory(void)
 {
-	struct rusage self, children;
-	getrusage(RUSAGE_SELF, &self);
+	struct rusage children;
 	getrusage(RUSAGE_CHILDREN, &children);
-	return self.ru_maxrss > children.ru_maxrss ? self.ru_maxrss : children.ru_maxrss;
+	double self = peak_bytes(), others = 1024.0 * (double)children.ru_maxrss;
+	return self > others ? self : others;
 }
 
 static void summary_json(const WeftReport *r, double seconds)
@@ -229,7 +230,7 @@ static void summary_json(const WeftReport *r, double seconds)
 	json_number(&j, "code_bytes", (double)r->code_bytes);
 	json_number(&j, "units", r->objects);
 	json_number(&j, "cached", r->cached);
-	json_number(&j, "peak_bytes", 1024.0 * (double)peak_kb());
+	json_number(&j, "peak_bytes", peak_memory());
 	json_number(&j, "seconds", seconds);
 	json_open(&j, "phases", '{');
 	for (uint32_t k = 0; k < r->nphase; k++)
@@ -304,12 +305,16 @@ static void summary(const WeftReport *r, const char *out, double seconds)
 	printf("  weights %sB", human((double)r->weight_bytes, a));
 	if (r->copied_bytes)
 		printf(" (%sB of them in a second layout)", human((double)r->copied_bytes, a));
-	printf(", workspace %sB, code %sB\n", human((double)r->workspace_bytes, b), human((double)r->code_bytes, c));
+	printf(", workspace %sB", human((double)r->workspace_bytes, b));
+	if (r->code_bytes) /* else none was compiled */
+		printf(", code %sB", human((double)r->code_bytes, c));
+	putchar('\n');
 	printf("  %.2f s:", seconds);
 	for (uint32_t k = 0; k < r->nphase; k++)
 		printf("%s %s %.2f", k ? "," : "", r->phase[k].name, r->phase[k].seconds);
-	printf("; %u of %u units from the cache; peak memory %sB\n", r->cached, r->objects,
-	       human(1024.0 * (double)peak_kb(), a));
+	if (r->objects)
+		printf("; %u of %u units from the cache", r->cached, r->objects);
+	printf("; peak memory %sB\n", human(peak_memory(), a));
 }
 
 static bool parse(Args *a, int *argc, char **argv)

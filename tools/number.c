@@ -1,6 +1,8 @@
 /* Elements of tensors as numbers, and numbers as text. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "tool.h"
@@ -120,4 +122,20 @@ const char *human(double v, char buf[32])
 	if (!k)
 		buf[strlen(buf) - 1] = 0;
 	return buf;
+}
+
+/* Not getrusage's, which begins with that of the process that started this one. */
+double peak_bytes(void)
+{
+	char line[256];
+	double kb = -1;
+	FILE *f = fopen("/proc/self/status", "r");
+	while (f && fgets(line, sizeof line, f))
+		if (sscanf(line, "VmHWM: %lf", &kb) == 1)
+			break;
+	if (f)
+		fclose(f);
+	struct rusage u;
+	getrusage(RUSAGE_SELF, &u);
+	return 1024 * (kb >= 0 ? kb : (double)u.ru_maxrss);
 }

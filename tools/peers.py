@@ -11,7 +11,6 @@ import importlib
 import logging
 import os
 import re
-import resource
 import sys
 import tempfile
 import time
@@ -121,7 +120,8 @@ def main():
         sys.exit(f"no peer {peer}; there are torch, aoti, onnxruntime, openvino")
     seconds_compile = time.perf_counter() - start
     runs, low, median, high = measure(run, seconds)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    with open("/proc/self/status") as status:
+        peak = next((1024 * int(line.split()[1]) for line in status if line.startswith("VmHWM:")), 0)
     print(f"{peer}-{version} {seconds_compile:.3f} {runs} {1e3 * low:.5f} {1e3 * median:.5f} {1e3 * high:.5f} {peak}")
 
 

@@ -285,6 +285,8 @@ double value_at(const WeftTensor *, int64_t i);
 int64_t values_of(const WeftTensor *); /* values: pairs count twice */
 const char *dtype_text(WeftDType, char buf[16]);
 double now(void);
+/* The most memory that this process had at once. */
+double peak_bytes(void);
 /* 12345678 -> "12.3 M" and the like, units of 1000. */
 const char *human(double v, char buf[32]);
 

@@ -1,0 +1,100 @@
+"""What the command says of a compilation and of times is so: summary.py WEFT SOURCE_ROOT. Memory is the command's, not that of who started
+it; units are counted whether compiled or from the cache; nothing is said of what was not compiled; peers get inputs where no file is given."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+weft, root = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2]).resolve()
+# Packages that do nothing stand for torch and safetensors; the inputs are looked at.
+PACKAGES = {
+    "torch/__init__.py": """
+import contextlib
+from . import export
+__version__ = "0"
+no_grad = contextlib.nullcontext
+def set_num_threads(n): pass
+def from_numpy(x): return x
+""",
+    "torch/export.py": """
+class Program:
+    def module(self): return lambda *x: x
+def load(path): return Program()
+""",
+    "safetensors/__init__.py": "",
+    "safetensors/numpy.py": """
+import json, os
+def load_file(path):
+    data = open(path, "rb").read()
+    head = json.loads(data[8:8 + int.from_bytes(data[:8], "little")])
+    with open(os.environ["SEEN"], "w") as f: json.dump({k: v["shape"] for k, v in head.items() if k != "__metadata__"}, f)
+    return head
+""",
+}
+bad = 0
+
+
+def wrong(what, text):
+    global bad
+    bad += 1
+    print(f"FAIL: {what}\n{text}")
+
+
+def tool(*args, **env):
+    done = subprocess.run([weft, *map(str, args)], capture_output=True, text=True, timeout=300, env={**os.environ, **env})
+    if done.returncode:
+        wrong(" ".join(map(str, args)), done.stdout + done.stderr)
+    return done.stdout
+
+
+def memory(folder, model):
+    large = bytearray(os.urandom(1 << 20)) * 400  # pages that this process has
+    said = json.loads(tool("compile", model, "-o", folder / "m.c", "--emit", "ir", "--json") or "{}")
+    if not 0 < said.get("peak_bytes", 0) < 200e6:
+        wrong("memory of a small compilation", f"{said.get('peak_bytes')} beside {len(large)} of who started it")
+
+
+def units(folder, model):
+    for options in ([], ["--no-openmp"], ["--replaceable-weights", "--no-openmp"]):
+        compile = ["compile", model, "-o", folder / "m.so", "--backend", "c", "--json", *options]
+        first, again = (json.loads(tool(*compile, WEFT_CACHE=str(folder / "cache")) or "{}") for _ in range(2))
+        if first.get("cached", 0) > first.get("units", 0) or not again.get("units") or again["cached"] != again["units"]:
+            wrong(f"units {options}", f"{first.get('cached')} of {first.get('units')}, then {again.get('cached')} of {again.get('units')}")
+
+
+def nothing(folder, model):
+    said = tool("compile", model, "-o", folder / "c", "--emit", "c")
+    if "code 0" in said or "0 of 0" in said or "peak memory" not in said:
+        wrong("--emit c", said)
+
+
+def peers(folder, model, shapes):
+    for name, text in PACKAGES.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    seen = folder / "seen"
+    said = tool("bench", model, "--threads", "1", "--seconds", "0.02", "--no-op-by-op", "--against", "torch", "--python", sys.executable, PYTHONPATH=str(folder),
+                SEEN=str(seen), TMPDIR=str(folder))
+    if "torch-0" not in said:
+        wrong("bench --against without inputs", said)
+    if json.loads(seen.read_text()) != shapes:
+        wrong("inputs of the peers", f"{seen.read_text()}, expected {shapes}")
+    left = [p for p in folder.iterdir() if p.name.startswith("weft-")]
+    if left:
+        wrong("files left by bench", left)
+
+
+with tempfile.TemporaryDirectory() as temp:
+    temp = pathlib.Path(temp)
+    model = temp / "model.ir"
+    model.write_text("graph @f(%x: f32[B, 3], %i: i64[2*B]) where 2 <= B <= 100 ~ 7 {\n  %y = exp(%x)\n  return %y, %i\n}\n")
+    memory(temp, model)
+    units(temp, root / "examples/digits/digits_cnn.pt2")
+    nothing(temp, model)
+    exported = temp / "digits.pt2"
+    exported.write_bytes((root / "examples/digits/digits_cnn.pt2").read_bytes())
+    peers(temp, exported, {"x.0": [2, 1, 8, 8]})
+    tool("bench", model, "--threads", "1", "--seconds", "0.02")
+sys.exit(bad != 0)

@@ -182,6 +182,7 @@ def main():
     path, only = sys.argv[1], sys.argv[2:]
     if only[:1] == ["--differs"]:
         return mark(path, only[1])
+    ms.known(only)
     old = {}
     for line in open(path) if only else ():
         name = line.strip() if line[0] not in " =?" else name

@@ -96,6 +96,7 @@ def main():
     path, only = sys.argv[1], sys.argv[2:]
     if only[:1] == ["--accepted"]:
         return mark(path, only[1])
+    ms.known(only)
     old = recorded(path) if only else {}
     parts, todo = [], []
     for name, args, cases, scalar in ms.blocks():

@@ -318,8 +318,16 @@ def read(path):
     return old
 
 
+def known(names):
+    """A mistyped name would record nothing."""
+    unknown = set(names) - {b[0] for b in blocks()}
+    if unknown:
+        sys.exit(f"there is no operator {', '.join(sorted(unknown))}")
+
+
 def main():
     path, only = sys.argv[1], sys.argv[2:]
+    known(only)
     old = read(path) if only else {}
     out = []
     for name, args, cases, scalar in blocks():

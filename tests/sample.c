@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -350,4 +351,14 @@ bool sample_build(Ir *ir, Op op, const char *text, SampleForm form, Sample *out)
 		if (only == UINT32_MAX || k == only)
 			graph_add_output(g, arena_printf(ir->ctx->arena, "y%u", k), b_get(&b, out->node, k), -1);
 	return make_values(&r, out);
+}
+
+const char *sample_only(void)
+{
+	const char *name = getenv("OP");
+	Op op = name ? op_find(name) : OP_none;
+	if (!name || (op && op_info(op)->sample && strcmp(op_name(op), name) == 0))
+		return name;
+	fprintf(stderr, "OP=%s: %s\n", name, !op ? "there is no such operator" : !op_info(op)->sample ? "it has no samples" : "that is an alias");
+	exit(1);
 }

@@ -21,6 +21,9 @@ typedef struct {
 	Tensor in[SAMPLE_INPUTS];
 } Sample;
 
+/* The operator that OP in the environment names, NULL: all. A name that is nobody's, or of one without samples, ends the process with
+ * status 1 after a line: it would pass otherwise. */
+const char *sample_only(void);
 /* Text k of an op's samples, in the arena; NULL where there are no more. */
 const char *sample_text(Arena *, Op, uint32_t k);
 uint32_t sample_count(Op);

@@ -139,7 +139,7 @@ static bool call(void *arg)
 static void every_sample(Check *check, bool symbolic)
 {
 	uint32_t failures = 0;
-	const char *only = getenv("OP");
+	const char *only = sample_only();
 	for (Op op = 1; op < OP_COUNT; op++) {
 		bool more = !only || strcmp(only, op_name(op)) == 0;
 		for (uint32_t k = 0; more; k++) {

@@ -88,7 +88,7 @@ static void with_sample(Op op, uint32_t k, bool symbolic, void (*run)(Case *))
 /* Each sample of each ATen operator that `takes` says. */
 static void each(bool symbolic, bool (*takes)(Op), void (*run)(Case *))
 {
-	const char *only = getenv("OP");
+	const char *only = sample_only();
 	failures = done = 0;
 	for (Op op = 1; op < OP_COUNT; op++)
 		if (strchr(op_name(op), '.') && (!only || !strcmp(only, op_name(op))) && takes(op))

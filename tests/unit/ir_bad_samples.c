@@ -313,7 +313,7 @@ static void add_changes(Arena *a, Op op, Text *out)
 static void bad_samples(void **state)
 {
 	(void)state;
-	const char *only = getenv("OP");
+	const char *only = sample_only();
 	Ctx *ctx = ctx_new();
 	assert_non_null(ctx);
 	assert_int_equal(setjmp(ctx->unwind), 0);

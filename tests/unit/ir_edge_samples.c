@@ -155,7 +155,7 @@ static bool check(const Entry *e)
 static void edges(void **state)
 {
 	(void)state;
-	const char *only = getenv("OP");
+	const char *only = sample_only();
 	uint32_t failures = 0, count = 0;
 	static Entry e;
 	static char line[MAX_LINE], op[MAX_LINE];

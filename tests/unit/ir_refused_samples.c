@@ -75,7 +75,7 @@ static bool check(const char *op, const char *line)
 static void refused(void **state)
 {
 	(void)state;
-	const char *only = getenv("OP");
+	const char *only = sample_only();
 	uint32_t failures = 0, count = 0;
 	static char line[MAX_LINE], op[MAX_LINE];
 	FILE *f = fopen(TEST_DATA "/refused.txt", "r");

@@ -379,7 +379,7 @@ static void run_form(Case *c)
 
 static bool chosen(Op op)
 {
-	const char *only = getenv("OP");
+	const char *only = sample_only();
 	return !only || strcmp(only, op_name(op)) == 0;
 }
 

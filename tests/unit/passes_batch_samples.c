@@ -291,7 +291,7 @@ static Operands operands_of(Op op, uint32_t k)
 
 static bool chosen(Op op)
 {
-	const char *only = getenv("OP");
+	const char *only = sample_only();
 	return !only || strcmp(only, op_name(op)) == 0;
 }
 

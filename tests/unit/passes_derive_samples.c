@@ -255,7 +255,7 @@ typedef struct {
 static void samples(void **state)
 {
 	const Part *part = *state;
-	const char *only = getenv("OP");
+	const char *only = sample_only();
 	uint32_t failures = 0, ops = 0, first = 0, second = 0, checked = 0, hessians = 0;
 	for (Op op = 1; op < OP_COUNT; op++) {
 		const Exception *x = exception_of(op);

@@ -79,13 +79,16 @@ static bool choose_backend(Compilation *c)
 	return true;
 }
 
-/* What a model is called after its files. */
+/* What a model is called: after its file, or after its entries, if they are of several. */
 static const char *graph_file_name(Arena *a, const WeftGraph *g)
 {
-	const char *name = g->g ? path_stem(a, g->path) : g->entry[0].name;
-	for (uint32_t k = 1; k < g->nentry; k++)
+	bool one = true;
+	const char *name = g->entry[0].name;
+	for (uint32_t k = 1; k < g->nentry; k++) {
+		one &= strcmp(g->entry[k].path, g->path) == 0;
 		name = arena_printf(a, "%s_%s", name, g->entry[k].name);
-	return name;
+	}
+	return one ? path_stem(a, g->path) : name;
 }
 
 bool compile_begin(Compilation *c, Weft *w, const WeftGraph *g, const WeftOptions *o)

@@ -57,7 +57,7 @@ def memory(folder, model):
 
 
 def units(folder, model):
-    for options in ([], ["--no-openmp"], ["--replaceable-weights", "--no-openmp"]):
+    for options in ([], ["--target", "generic-c"], ["--replaceable-weights", "--target", "generic-c"]):
         compile = ["compile", model, "-o", folder / "m.so", "--backend", "c", "--json", *options]
         first, again = (json.loads(tool(*compile, WEFT_CACHE=str(folder / "cache")) or "{}") for _ in range(2))
         if first.get("cached", 0) > first.get("units", 0) or not again.get("units") or again["cached"] != again["units"]:
@@ -68,6 +68,15 @@ def nothing(folder, model):
     said = tool("compile", model, "-o", folder / "c", "--emit", "c")
     if "code 0" in said or "0 of 0" in said or "peak memory" not in said:
         wrong("--emit c", said)
+
+
+def names(folder, model):
+    """Entries for training are of the model's file, those of several files make a name."""
+    for compile, name in (([model, "--grad=params"], "digits_cnn"), ([f"first={model}", f"second={folder / 'model.ir'}"], "first_second")):
+        tool("compile", *compile, "-o", folder / "named.so")
+        said = tool("show", folder / "named.so")
+        if not said.startswith(f"model    {name}\n"):
+            wrong(f"the name of {compile}", said[:200])
 
 
 def peers(folder, model, shapes):
@@ -93,6 +102,7 @@ with tempfile.TemporaryDirectory() as temp:
     memory(temp, model)
     units(temp, root / "examples/digits/digits_cnn.pt2")
     nothing(temp, model)
+    names(temp, root / "examples/digits/digits_cnn.pt2")
     exported = temp / "digits.pt2"
     exported.write_bytes((root / "examples/digits/digits_cnn.pt2").read_bytes())
     peers(temp, exported, {"x.0": [2, 1, 8, 8]})

@@ -508,7 +508,7 @@ static Lx load(Sched *s, Kx id, const KxData *x)
 {
 	bool vector = s->vaxis != NO_AXIS && (sched_axes(s, s->offset[id.i]) >> s->vaxis & 1);
 	bool vector_guard = x->guard.i && sched_varies(s, x->guard);
-	Lx mask = access_mask(s, x->guard, vector);
+	Lx mask = access_mask(s, x->guard, vector || vector_guard); /* lanes that are none need not be in bounds */
 	LMem mem = sched_load_memory(s, id);
 	const char *name = s->f->buf.data[mem.k].name;
 	Lv v;

@@ -45,7 +45,7 @@ Kx trace_in_range(Trace *t, Sym e, Sym lo, Sym hi)
 	return kx_inrange(t->k, t->s->arena, e, lo, hi);
 }
 
-static bool reads_stored(Trace *t, Node n)
+bool trace_reads_stored(const Trace *t, Node n)
 {
 	const NodeInfo *info = info_of(t->s, n);
 	if (op_lower(node_op(t->s->g, n))->role == LOWER_MEMORY)
@@ -59,7 +59,7 @@ Kx trace_guarded(Trace *t, Node n, const Sym *idx, Kx guard, Kx cond, Kx other)
 	Kx all = kx_and(t->k, t->s->arena, guard, cond);
 	if (!cond.i)
 		return trace_value(t, n, idx, guard);
-	if (reads_stored(t, n) && !guard.i)
+	if (trace_reads_stored(t, n) && !guard.i)
 		return load(t, n, idx, all, other);
 	Kx inner = trace_value(t, n, idx, all);
 	return kx_select(t->k, t->s->arena, cond, inner, other);
@@ -225,7 +225,9 @@ static Kx trace_index(Trace *t, Node n, const Sym *idx, Kx guard)
 	else if (m.cond.i)
 		outside = kx_zero(t->k, t->s->arena, dtype_compute(node_dtype(t->s->g, n)));
 	Kx x = trace_guarded(t, node_in(t->s->g, n, 0), m.map.in[0], guard, m.cond, outside);
-	return nasked == nvar || reads_stored(t, node_in(t->s->g, n, 0)) ? x : keep_checks(t, x, nvar, nasked);
+	return nasked == nvar || trace_reads_stored(t, node_in(t->s->g, n, 0))
+		       ? x
+		       : keep_checks(t, x, nvar, nasked);
 }
 
 /* The operand whose part of the result holds the index, by a chain of selects. */
@@ -331,7 +333,7 @@ Kx trace_value(Trace *t, Node n, const Sym *idx, Kx guard)
 {
 	if (t->blocked.node.i)
 		return kx_zero(t->k, t->s->arena, dtype_compute(node_dtype(t->s->g, n)));
-	if (reads_stored(t, n))
+	if (trace_reads_stored(t, n))
 		return load(t, n, idx, guard, (Kx){0});
 	uint32_t key[2 * MAX_RANK + 2], nkey = 0, rank = node_rank(t->s->g, n);
 	if (rank && !idx)

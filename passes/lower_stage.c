@@ -198,6 +198,13 @@ static Kx trace_anchor(Trace *t, Node n, const Sym *idx)
 	t->has_reduce = true;
 	t->outer = (UINT64_C(1) << t->nroot) - 1;
 	DType d = dtype_compute(node_dtype(g, n));
+	for (uint32_t k = 0; k < 2 && dtype_is_float(d); k++) {
+		Node bent = lower_bent_map(t, node_in(g, n, k), m.map.in[k]);
+		if (bent.i)
+			return trace_block(
+				t, bent,
+				"a contraction would read it at an index that is not linear");
+	}
 	t->only_maps = true;
 	Kx in[2] = {trace_value(t, node_in(g, n, 0), m.map.in[0], (Kx){0}),
 	            trace_value(t, node_in(g, n, 1), m.map.in[1], (Kx){0})};

@@ -22,6 +22,12 @@ typedef struct {
 
 /* The value of n at idx (one Sym per dimension), where guard holds. Interns equal requests. */
 Kx trace_value(Trace *, Node n, const Sym *idx, Kx guard);
+/* Read from memory; else computed where it is read. */
+bool trace_reads_stored(const Trace *, Node n);
+/* lower_bent.c: of operand n of a contraction, read at idx in terms of the kernel's axes, the index
+ * map that is to be stored: from there on the axes can be followed in equal steps, and what it
+ * reads cannot. None: it is linear, or a copy takes longer than it saves. */
+Node lower_bent_map(const Trace *, Node n, const Sym *idx);
 /* lower_stage.c: a reduction or contraction becomes a stage; its value at idx. */
 Kx trace_stage(Trace *, Node n, const Sym *idx, Kx guard);
 /* The value of n where cond (none: always) holds as well, `other` elsewhere. */

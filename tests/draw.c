@@ -93,7 +93,53 @@ static Node shifted(Build *b, Node x, uint32_t d)
 	return b_pad(b, x, low, high, b_scalar(b, t->dtype, 0));
 }
 
-static Map *const maps[] = {reversed, reordered, repeated, repeated_each, every_second, expanded, shifted};
+static bool is_real(Build *b, Node x)
+{
+	DType d = node_dtype(b->g, x);
+	return d == DT_f32 || d == DT_f64;
+}
+
+/* A function that is not 0 at 0, so that a value where there is none shows. */
+static Node computed(Build *b, Node x, uint32_t d)
+{
+	(void)d;
+	return is_real(b, x) ? b_un(b, OP_cos, x) : x;
+}
+
+static Node with_ones(Build *b, Node x)
+{
+	const Type *t = node_type(b->g, x);
+	Sym dim[MAX_RANK];
+	for (uint32_t k = 0; k < t->n; k++)
+		dim[k] = t->dim[k];
+	dim[t->n] = b_int(b, 1);
+	return b_reshape(b, x, t->n + 1, dim);
+}
+
+/* Every second place of a dimension twice as long, of which the first half is left: a window of one element. */
+static Node with_gaps(Build *b, Node x, uint32_t d)
+{
+	Sym n = node_dim(b->g, x, d), one = b_int(b, 1);
+	if (!is_real(b, x))
+		return x;
+	const Attr attr[] = {attr_none(), attr_int(b->g->ir, d), attr_sym(sym_muli(b_syms(b), n, 2)), attr_int(b->g->ir, 2),
+			     attr_int(b->g->ir, 1), attr_int(b->g->ir, 0)};
+	Node y = b_node(b, OP_fold, (Node[]){with_ones(b, x)}, 1, attr, 6);
+	return b_slice(b, y, (int)d, b_int(b, 0), n, one);
+}
+
+/* Each with the one before it. */
+static Node in_pairs(Build *b, Node x, uint32_t d)
+{
+	if (!is_real(b, x))
+		return x;
+	const Attr attr[] = {attr_none(), attr_int(b->g->ir, d), attr_int(b->g->ir, 2), attr_int(b->g->ir, 1), attr_int(b->g->ir, 1),
+			     attr_int(b->g->ir, 1), attr_sym(node_dim(b->g, x, d))};
+	Node y = b_node(b, OP_window, &x, 1, attr, 7);
+	return y.i ? b_reduce(b, REDUCE_SUM, y, 1u << node_rank(b->g, x), DT_none) : y;
+}
+
+static Map *const maps[] = {reversed, reordered, repeated, repeated_each, every_second, expanded, shifted, computed, with_gaps, in_pairs};
 
 static Node map_some(Build *b, uint64_t *rng, Node x)
 {

@@ -299,7 +299,7 @@ void file_kernels(const FileTest *test, Text *out)
 /* ---- drawn ---- */
 
 enum {
-	DRAWS = 6 /* on each target */,
+	DRAWS = 6 /* on each target, if the test says nothing else */,
 	LEAST = 3 /* one in so many must be one that the interpreter takes */
 };
 
@@ -369,12 +369,13 @@ void file_kernels_drawn(const FileTest *test, Text *out)
 	Arena *a = arena_new(NULL);
 	const char *only = header_find(a, test->text, "targets:", NULL),
 		   *forms = header_find(a, test->text, "forms:", NULL);
-	uint32_t ran = 0, of = 0, failed = 0;
+	const char *few = header_find(a, test->text, "draws:", NULL);
+	uint32_t ran = 0, of = 0, failed = 0, draws = few ? (uint32_t)atoi(few) : DRAWS;
 	const Target *t;
 	for (uint32_t k = 0; (t = target_at(k)); k++) {
 		Sizes run[MAX_RUNS];
 		uint32_t n = only && !strstr(only, t->isa.name) ? 0 : find_sizes(test, t, a, run);
-		for (uint32_t turn = 0; n && turn < DRAWS; turn++, of++) {
+		for (uint32_t turn = 0; n && turn < draws; turn++, of++) {
 			uint64_t rng = seed_of(test, k, turn);
 			Draw draw = {.seed = rng};
 			const Sizes sizes =

@@ -11,6 +11,7 @@
  *     ; sizes: M=1,N=w+1 M=r,N=3w-1     one execution each; w: lanes of the target, r: rows of its register tile
  *     ; targets: x86-64-v4 generic-c    instead of all
  *     ; forms: numbers constants         where a size cannot be a symbol
+ *     ; draws: 2                         variants on each target, of what is large (below)
  *
  * Prints what differs; or how many executions agree. */
 void file_kernels(const FileTest *, Text *out);

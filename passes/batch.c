@@ -134,7 +134,8 @@ static void get(Batch *v, Node n)
 static bool checks_index(const Graph *g, Node n)
 {
 	Op op = node_op(g, n);
-	return (op == OP_gather || op == OP_scatter) && strcmp(node_str(g, n, "mode"), "check") == 0;
+	const char *mode = op == OP_gather || op == OP_scatter ? node_str(g, n, "mode") : "";
+	return !strcmp(mode, "check") || !strcmp(mode, "within");
 }
 
 bool node_needs_mask(const Graph *g, Node n)
@@ -156,7 +157,8 @@ static Node checked(const Batch *v, Build *b, Node n, Node index, bool batched, 
 	Attr *attr = ARENA_ARRAY(g->ir->ctx->scratch, Attr, MAX_ARGS);
 	uint32_t nattr = op_schema(node_op(g, n))->narg;
 	Node zero = b_full_int(b, DT_i64, 0, 0, NULL);
-	index = b_select(b, b_bin(b, OP_lt, index, zero), b_bin(b, OP_add, index, extents), index);
+	if (!strcmp(node_str(g, n, "mode"), "check"))
+		index = b_select(b, b_bin(b, OP_lt, index, zero), b_bin(b, OP_add, index, extents), index);
 	Node inside = b_bin(b, OP_bit_and, b_bin(b, OP_ge, index, zero), b_bin(b, OP_lt, index, extents));
 	Node ok = b_bin(b, OP_bit_or, inside, b_un(b, OP_bit_not, mask_of(v, b, index, batched)));
 	Node all = b_reduce(b, REDUCE_AND, ok, (1u << node_rank(g, ok)) - 1, DT_bool);

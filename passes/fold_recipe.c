@@ -114,7 +114,7 @@ static bool value_now(const Graph *g, Node n, Arena *a, Tensor *out)
 	return true;
 }
 
-static bool all_in_range(const Graph *g, Node gather, const Tensor *index)
+static bool all_in_range(const Graph *g, Node gather, bool wraps, const Tensor *index)
 {
 	uint32_t naxes;
 	const Sym *axes = node_ints(g, gather, "axes", &naxes);
@@ -122,7 +122,7 @@ static bool all_in_range(const Graph *g, Node gather, const Tensor *index)
 		int64_t axis = 0, extent = 0, at = tensor_i64(index, i);
 		TRY(sym_is_const(g->ir->syms, axes[i % naxes], &axis));
 		TRY(sym_is_const(g->ir->syms, node_dim(g, node_in(g, gather, 0), (uint32_t)axis), &extent));
-		TRY(at >= -extent && at < extent);
+		TRY(at >= (wraps ? -extent : 0) && at < extent);
 	}
 	return true;
 }
@@ -132,8 +132,9 @@ bool gather_is_in_range(const Graph *g, Node gather)
 	Arena *scratch = g->ir->ctx->scratch;
 	ArenaMark mark = arena_mark(scratch);
 	Tensor index;
-	bool ok = strcmp(node_str(g, gather, "mode"), "check") != 0 ||
-		  (value_now(g, node_in(g, gather, 1), scratch, &index) && all_in_range(g, gather, &index));
+	const char *mode = node_str(g, gather, "mode");
+	bool wraps = !strcmp(mode, "check"), checks = wraps || !strcmp(mode, "within");
+	bool ok = !checks || (value_now(g, node_in(g, gather, 1), scratch, &index) && all_in_range(g, gather, wraps, &index));
 	arena_release(scratch, mark);
 	return ok;
 }

@@ -80,7 +80,7 @@ Sym trace_value_var(Trace *t, Kx value, Sym extent)
 }
 
 /* The message of a run-time check of n's indices, which gets the index and its nat coordinates. */
-static uint32_t index_check(Trace *t, Node n, Sym extent, uint32_t nat, const char *input)
+static uint32_t index_check(Trace *t, Node n, Sym extent, bool wraps, uint32_t nat, const char *input)
 {
 	const char *size = sym_str(t->s->ir->syms, extent), *loc = ir_loc_text(t->s->ir, node_data(t->s->g, n)->loc);
 	bool sum = sym_kind(t->s->ir->syms, extent) == SYM_SUM;
@@ -95,8 +95,10 @@ static uint32_t index_check(Trace *t, Node n, Sym extent, uint32_t nat, const ch
 		text_add(&m, " of ");
 		text_format(&m, input);
 	}
-	text_printf(&m, sum ? " is out of range, expected -(%s) <= index < %s" : " is out of range, expected -%s <= index < %s",
-	            size, size);
+	text_add(&m, " is out of range, expected ");
+	if (wraps)
+		text_printf(&m, sum ? "-(%s)" : "-%s", size);
+	text_printf(&m, wraps ? " <= index < %s" : "0 <= index < %s", size);
 	if (*loc) {
 		text_add(&m, " (");
 		text_format(&m, loc);
@@ -106,7 +108,7 @@ static uint32_t index_check(Trace *t, Node n, Sym extent, uint32_t nat, const ch
 }
 
 /* A checked index, at at[] of all; where it is an element of an input, messages name that. */
-static Sym checked_index(Trace *t, Node n, Kx given, Kx v, const Sym *at, uint32_t nat, Sym extent)
+static Sym checked_index(Trace *t, Node n, Kx given, Kx v, IndexMode mode, const Sym *at, uint32_t nat, Sym extent)
 {
 	const KxData *x = &t->k->kx.data[kx_unconverted(t->k, given).i];
 	const char *input = NULL;
@@ -115,8 +117,8 @@ static Sym checked_index(Trace *t, Node n, Kx given, Kx v, const Sym *at, uint32
 		at = x->idx;
 		nat = x->nidx;
 	}
-	return new_value_var(t, (ValueVar){.value = v, .extent = extent, .check = index_check(t, n, extent, nat, input),
-	                                   .at = arena_dup(t->s->arena, at, nat * sizeof *at), .nat = nat});
+	return new_value_var(t, (ValueVar){.value = v, .extent = extent, .check = index_check(t, n, extent, mode == INDEX_CHECK, nat, input),
+	                                   .wraps = mode == INDEX_CHECK, .at = arena_dup(t->s->arena, at, nat * sizeof *at), .nat = nat});
 }
 
 /* The value of operand k of n as an index. A scalar may be read anywhere. */
@@ -137,7 +139,8 @@ static Sym ask_value(IndexMap *m, uint32_t k, const Sym *at, Sym extent, IndexMo
 	Sym zero = sym_int(syms, 0);
 	if (mode != INDEX_FITS) /* an empty axis has no element to clamp to */
 		tm->cond = kx_and(t->k, t->s->arena, tm->cond, trace_in_range(t, zero, zero, extent));
-	return mode == INDEX_CHECK ? checked_index(t, m->n, given, v, at, nat, extent) : trace_value_var(t, v, extent);
+	bool checks = mode == INDEX_CHECK || mode == INDEX_WITHIN;
+	return checks ? checked_index(t, m->n, given, v, mode, at, nat, extent) : trace_value_var(t, v, extent);
 }
 
 static Sym ask_axis(IndexMap *m, const char *name, Sym extent)

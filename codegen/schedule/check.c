@@ -57,8 +57,9 @@ void sched_check_index(Sched *s, uint32_t vvar, Lx x)
 	uint32_t mark = sched_mark(s);
 	ls_if(s->f, lx_any(s->f, bad));
 	s->lane = vector ? first_lane(s, bad) : (Lx){0};
-	Lx wrapped = sched_lane(s, x);
-	arg[0] = lx_select(s->f, lx_cmp(s->f, SC_lt, wrapped, zero), lx_sub(s->f, wrapped, size), wrapped);
+	arg[0] = sched_lane(s, x);
+	if (v->wraps)
+		arg[0] = lx_select(s->f, lx_cmp(s->f, SC_lt, arg[0], zero), lx_sub(s->f, arg[0], size), arg[0]);
 	for (uint32_t k = 0; k < v->nat; k++)
 		arg[k + 1] = coordinate(s, s->position[vvar][k]);
 	ls_fail(s->f, v->check, arg, v->nat + 1);

@@ -86,12 +86,13 @@ typedef struct {
 
 /* An index that depends on data: `var` (a SYMVAR_AXIS variable with range [0, extent)) stands for the
  * integer `value`. `check` != 0: the message id of a run-time check that 0 <= value < extent, after which lowering
- * clamps. What was negative has had the extent added; at[]: where it stands in the index, for the message. */
+ * clamps. `wraps`: what was negative has had the extent added; at[]: where it stands in the index. Both are for the message. */
 typedef struct {
 	Sym var;
 	Kx value;
 	Sym extent;
 	uint32_t check, nat;
+	bool wraps;
 	const Sym *at;
 } ValueVar;
 

@@ -452,12 +452,12 @@ static Node embedding_backward(Build *b, Node n, const char *grad)
 	if (node_bool(b->g, n, "scale_grad_by_freq")) {
 		Node ones = b_full(b, node_dtype(b->g, wide), 1, 1, &count);
 		Node seen = b_full(b, node_dtype(b->g, wide), 0, 1, &rows);
-		seen = b_scatter(b, seen, at, ones, 0, &axis, 1, "add");
-		seen = aten_take_dim(b, seen, 0, index, "check");
+		seen = b_scatter_as(b, seen, at, ones, 0, &axis, 1, "add", "within");
+		seen = aten_take_dim(b, seen, 0, index, "within");
 		wide = b_bin(b, OP_div, wide, b_reshape(b, seen, 2, (Sym[]){count, one}));
 	}
 	Node zero = b_full(b, node_dtype(b->g, wide), 0, 2, (Sym[]){rows, width});
-	Node y = b_scatter(b, zero, at, wide, 0, &axis, 1, "add");
+	Node y = b_scatter_as(b, zero, at, wide, 0, &axis, 1, "add", "within");
 	return y.i ? b_convert(b, y, d) : y;
 }
 static Node build_embedding_dense_backward(Build *b, Node n)

@@ -123,7 +123,7 @@ static Node build_embedding_bag(Build *b, Node n)
 			       aten_rank(b, w), (long long)mode);
 	if (!bags_of(b, n, &r))
 		return (Node){0};
-	Node rows = aten_wide(b, aten_take_dim(b, w, 0, r.index, "check"));
+	Node rows = aten_wide(b, aten_take_dim(b, w, 0, r.index, "within"));
 	if (scale.i)
 		rows = b_bin(b, OP_mul, rows, column(&r, aten_wide(b, scale)));
 	Node y = reduce_rows(&r, rows, mode);

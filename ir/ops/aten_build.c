@@ -27,6 +27,12 @@ Node b_gather(Build *b, Node x, Node index, uint32_t batch, const uint32_t *axes
 Node b_scatter(Build *b, Node x, Node index, Node update, uint32_t batch, const uint32_t *axes,
 	       uint32_t naxes, const char *combine)
 {
+	return b_scatter_as(b, x, index, update, batch, axes, naxes, combine, "check");
+}
+
+Node b_scatter_as(Build *b, Node x, Node index, Node update, uint32_t batch, const uint32_t *axes, uint32_t naxes, const char *combine,
+                  const char *mode)
+{
 	if (!x.i || !index.i || !update.i)
 		return (Node){0};
 	Ir *ir = b->g->ir;
@@ -36,7 +42,7 @@ Node b_scatter(Build *b, Node x, Node index, Node update, uint32_t batch, const 
 		       attr_int(ir, batch),
 		       axes_attr(b, axes, naxes),
 		       attr_str(ir, combine),
-		       attr_str(ir, "check"),
+		       attr_str(ir, mode),
 		       attr_bool(false),
 		       attr_bool(false)};
 	return b_node(b, OP_scatter, (Node[]){x, index, update}, 3, attr, 9);
@@ -83,7 +89,7 @@ Node aten_gather_dim(Build *b, Node x, uint32_t dim, Node index)
 	uint32_t last = rank - 1;
 	x = aten_move_dim(b, x, dim, last);
 	index = b_unsqueeze(b, aten_move_dim(b, index, dim, last), -1);
-	return aten_move_dim(b, b_gather(b, x, index, last, &last, 1, "check"), last, dim);
+	return aten_move_dim(b, b_gather(b, x, index, last, &last, 1, "within"), last, dim);
 }
 
 Node aten_const_ints(Build *b, const int64_t *v, int64_t n)

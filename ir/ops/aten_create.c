@@ -503,6 +503,8 @@ static Node build_one_hot(Build *b, Node n)
 		return b_error(b, "one_hot needs num_classes: a shape must not depend on values");
 	if (!x.i || s.rank == MAX_RANK)
 		return (Node){0};
+	Node inside = b_bin(b, OP_bit_and, b_bin_scalar(b, OP_ge, x, 0), b_bin_scalar(b, OP_lt, x, (double)classes));
+	b_node(b, OP_assert, &inside, 1, (Attr[]){attr_none(), attr_str(b->g->ir, "one_hot: a class is negative, or not below num_classes")}, 2);
 	Shape r = shape_insert(s, s.rank, b_int(b, classes));
 	Node k = aten_iota_dim(b, &r, s.rank, DT_i64);
 	return b_convert(b, b_bin(b, OP_eq, b_unsqueeze(b, x, -1), k), DT_i64);

@@ -4,7 +4,7 @@
 
 static Node build_embedding(Build *b, Node n)
 {
-	return aten_take_dim(b, arg(b, n, "weight"), 0, arg(b, n, "indices"), "check");
+	return aten_take_dim(b, arg(b, n, "weight"), 0, arg(b, n, "indices"), "within");
 }
 
 /* Rows of padding take nothing, and with scale_grad_by_freq a row takes the mean over its places. */
@@ -63,7 +63,7 @@ static Node build_index_select(Build *b, Node n)
 	if (aten_rank(b, index) == 0)
 		index = b_unsqueeze(b, index, 0);
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
-	return aten_take_dim(b, x, dim, index, "check");
+	return aten_take_dim(b, x, dim, index, "within");
 }
 OP(aten_index_select){
 	.schema = "aten.index_select(Tensor self, int dim, Tensor index) -> Tensor",
@@ -84,6 +84,13 @@ OP(aten_take){
 	.sample = "f32[n=3, 4], i64[2, 3] of 0 11 -1 5 7 -12",
 };
 
+/* Negative indices count from the end. */
+static Node from_end(Build *b, Node index, Sym size)
+{
+	index = aten_index(b, index);
+	return b_select(b, b_bin_scalar(b, OP_lt, index, 0), b_bin(b, OP_add, index, aten_size(b, size, DT_i64)), index);
+}
+
 static Node build_take_along_dim(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), index = arg(b, n, "indices");
@@ -93,7 +100,7 @@ static Node build_take_along_dim(Build *b, Node n)
 		x = b_reshape(b, x, 1, (Sym[]){type_numel(b->g->ir, node_type_id(b->g, x))});
 		index = b_reshape(b, index, 1,
 				  (Sym[]){type_numel(b->g->ir, node_type_id(b->g, index))});
-		return aten_gather_dim(b, x, 0, index);
+		return aten_gather_dim(b, x, 0, from_end(b, index, b_dim(b, x, 0)));
 	}
 	Shape s = aten_shape(b, x), t = aten_shape(b, index), u;
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), s.rank);
@@ -106,7 +113,7 @@ static Node build_take_along_dim(Build *b, Node n)
 	u.dim[dim] = extent;
 	x = aten_expand_shape(b, x, &u);
 	u.dim[dim] = count;
-	return aten_gather_dim(b, x, dim, aten_expand_shape(b, index, &u));
+	return aten_gather_dim(b, x, dim, aten_expand_shape(b, from_end(b, index, extent), &u));
 }
 OP(aten_take_along_dim){
 	.schema = "aten.take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
@@ -314,7 +321,7 @@ OP(aten_index_put){
 /* ---- along one dim ---- */
 
 /* self with x[index[j]] along dim combined with source[j]. */
-static Node index_into(Build *b, Node n, Node source, const char *combine)
+static Node index_into(Build *b, Node n, Node source, const char *combine, const char *mode)
 {
 	Node x = arg(b, n, "self"), index = arg(b, n, "index");
 	if (!x.i || !index.i || !source.i)
@@ -329,18 +336,18 @@ static Node index_into(Build *b, Node n, Node source, const char *combine)
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
 	index = b_unsqueeze(b, aten_index(b, index), -1);
 	source = aten_move_dim(b, b_convert(b, source, aten_dtype(b, x)), dim, 0);
-	Node y = b_scatter(b, x, index, source, 0, &dim, 1, combine);
+	Node y = b_scatter_as(b, x, index, source, 0, &dim, 1, combine, mode);
 	return scalar ? b_squeeze(b, y, 0) : y;
 }
 
 static Node build_index_add(Build *b, Node n)
 {
 	Node s = arg(b, n, "source");
-	return index_into(b, n, aten_scaled(b, s, n, "alpha"), "add");
+	return index_into(b, n, aten_scaled(b, s, n, "alpha"), "add", "within");
 }
 static Node build_index_copy(Build *b, Node n)
 {
-	return index_into(b, n, arg(b, n, "source"), "set");
+	return index_into(b, n, arg(b, n, "source"), "set", "within");
 }
 OP(aten_index_add){
 	.schema = "aten.index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar "
@@ -367,7 +374,7 @@ static Node build_index_fill(Build *b, Node n)
 		uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), s.rank);
 		s.dim[dim] = type_numel(b->g->ir, node_type_id(b->g, index));
 	}
-	return index_into(b, n, aten_expand_shape(b, value, &s), "set");
+	return index_into(b, n, aten_expand_shape(b, value, &s), "set", "check");
 }
 /* A value of data is selected, not set: its cotangent is that of each element once, however often an index names it. */
 static Node build_index_fill_tensor(Build *b, Node n)
@@ -432,7 +439,7 @@ static Node scatter_dim(Build *b, Node n, Node src, const char *combine)
 	}
 	Node at = aten_stack(b, part, rank, rank);
 	src = b_convert(b, src, aten_dtype(b, x));
-	Node y = b_scatter(b, x, at, src, 0, axes, rank, combine);
+	Node y = b_scatter_as(b, x, at, src, 0, axes, rank, combine, "within");
 	return scalar ? b_squeeze(b, y, 0) : y;
 }
 

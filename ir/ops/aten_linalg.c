@@ -328,7 +328,7 @@ static Node build_embedding_renorm(Build *b, Node n)
 	Shape s = aten_shape(b, index);
 	Sym count = shape_numel(b, &s);
 	index = b_reshape(b, index, 1, &count);
-	Node rows = aten_take_dim(b, w, 0, index, "check");
+	Node rows = aten_take_dim(b, w, 0, index, "within");
 	rows = scaled_down(b, rows, 0, node_float(b->g, n, "norm_type"), node_float(b->g, n, "max_norm"));
 	Node in[] = {w, index, rows};
 	Attr attr[] = {attr_none(), attr_int(b->g->ir, 0)};

@@ -269,7 +269,7 @@ static Node nll(Build *b, Node n, Node logp, Node target, Node w, uint32_t dim, 
 	Node safe = b_select(b, keep, target, aten_like(b, target, 0));
 	Node picked = aten_gather_dim(b, logp, dim, b_unsqueeze(b, safe, (int)dim));
 	Node l = b_un(b, OP_neg, b_squeeze(b, picked, (int)dim));
-	*weight = w.i ? aten_take_dim(b, w, 0, safe, "check") : aten_like(b, l, 1);
+	*weight = w.i ? aten_take_dim(b, w, 0, safe, "within") : aten_like(b, l, 1);
 	*weight = b_select(b, keep, *weight, aten_like(b, *weight, 0));
 	if (w.i)
 		l = b_bin(b, OP_mul, l, *weight);

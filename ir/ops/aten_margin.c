@@ -75,7 +75,7 @@ static Node build_multi_margin(Build *b, Node n)
 	if (aten_scalar_is(b, n, "p", 2))
 		l = b_bin(b, OP_mul, l, l);
 	if (w.i)
-		l = b_bin(b, OP_mul, l, aten_take_dim(b, w, 0, at, "check"));
+		l = b_bin(b, OP_mul, l, aten_take_dim(b, w, 0, at, "within"));
 	Shape s = aten_shape(b, x);
 	Node own = b_bin(b, OP_eq, aten_iota_dim(b, &s, dim, DT_i64), at);
 	l = b_select(b, own, aten_like(b, l, 0), l);

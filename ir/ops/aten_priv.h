@@ -115,9 +115,12 @@ Node b_scatter(Build *, Node x, Node index, Node update, uint32_t batch, const u
 /* x with the elements under a mask, which covers dims first, first + 1, ..., set to (or increased
  * by) the values: one for all, or one row for each true element in order. */
 Node aten_mask_put(Build *, Node x, Node mask, uint32_t first, Node values, bool accumulate);
+/* The same, of a mode: b_scatter's is "check". */
+Node b_scatter_as(Build *, Node x, Node index, Node update, uint32_t batch, const uint32_t *axes, uint32_t naxes, const char *combine,
+	          const char *mode);
 /* A constant vector of i64. */
 Node aten_const_ints(Build *, const int64_t *v, int64_t n);
-/* aten.gather: index has x's rank, elements along dim. */
+/* aten.gather: index has x's rank, elements along dim. Negative indices are errors. */
 Node aten_gather_dim(Build *, Node x, uint32_t dim, Node index);
 Node b_window(Build *, Node x, uint32_t dim, int64_t size, int64_t stride, int64_t dilation,
 	      int64_t low, Sym count);

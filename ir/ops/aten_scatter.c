@@ -37,7 +37,7 @@ typedef struct {
 
 static Node scatter_at(Build *b, Node x, const Places *p, Node v, const char *combine)
 {
-	return b_scatter(b, x, p->index, v, 0, p->axes, p->naxes, combine);
+	return b_scatter_as(b, x, p->index, v, 0, p->axes, p->naxes, combine, "within");
 }
 
 /* Values combined into the places of x; with `include` x's own elements count too. */
@@ -407,7 +407,7 @@ static Node unpool(Build *b, Node n, uint32_t ns)
 	Shape z = aten_shape(b, x);
 	z.dim[lead] = size;
 	Node zero = b_full(b, aten_dtype(b, x), 0, z.rank, z.dim);
-	return aten_reshape(b, b_scatter(b, zero, index, x, lead, &lead, 1, "set"), &r);
+	return aten_reshape(b, b_scatter_as(b, zero, index, x, lead, &lead, 1, "set", "within"), &r);
 }
 static Node build_unpool2(Build *b, Node n)
 {
@@ -444,7 +444,7 @@ Node aten_pool_backward(Build *b, Node x, Node index, Node g, uint32_t nd)
 	for (uint32_t k = lead + 1; k < s.rank; k++)
 		z.dim[lead] = sym_mul(b_syms(b), z.dim[lead], s.dim[k]);
 	Node zero = b_full(b, aten_dtype(b, g), 0, z.rank, z.dim);
-	return aten_reshape(b, b_scatter(b, zero, index, g, lead, &lead, 1, "add"), &s);
+	return aten_reshape(b, b_scatter_as(b, zero, index, g, lead, &lead, 1, "add", "within"), &s);
 }
 static Node pool_backward(Build *b, Node n, uint32_t nd)
 {

@@ -48,6 +48,7 @@ typedef enum {
 	INDEX_FILL,    /* there is no element */
 	INDEX_CLAMP,   /* the nearest one; none where the extent is 0 */
 	INDEX_PROMISE, /* does not happen */
+	INDEX_WITHIN,  /* an error, of negative ones too */
 	INDEX_FITS     /* the nearest one; the extent is not 0 */
 } IndexMode;
 

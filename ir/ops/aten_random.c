@@ -159,10 +159,10 @@ OP(aten_normal_float_float) {
 	.sample = KEY ", mean=-2.0, std=3.0, size=[5]",
 };
 
-/* An argument that is a tensor or a number, of a compute dtype. */
+/* Mean or deviation, a tensor or a number, of a compute dtype. PyTorch differentiates what is drawn by neither. */
 static Node tensor_or_number(Build *b, Node n, const char *name, DType d)
 {
-	Node x = arg(b, n, name);
+	Node x = aten_detached(b, arg(b, n, name));
 	return x.i ? b_convert(b, x, d) : b_full(b, d, node_float(b->g, n, name), 0, NULL);
 }
 
@@ -177,22 +177,18 @@ static Node build_normal_tensor(Build *b, Node n)
 	Node x = b_bin(b, OP_mul, draw_normal(b, &draw, d, &s), tensor_or_number(b, n, "std", wide(d)));
 	return b_convert(b, b_bin(b, OP_add, x, tensor_or_number(b, n, "mean", wide(d))), d);
 }
-/* PyTorch differentiates what is drawn by neither mean nor deviation. */
 OP(aten_normal_Tensor_Tensor) {
 	.schema = "aten.normal.Tensor_Tensor(Tensor mean, Tensor std, *, " RANDOM_ARGS ") -> Tensor",
-	.vjp = "[none, none, none]",
 	.build = build_normal_tensor,
 	.sample = "f32[n=3, 1], f32[4] in 0..2, " KEY,
 };
 OP(aten_normal_Tensor_float) {
 	.schema = "aten.normal.Tensor_float(Tensor mean, float std=1.0, *, " RANDOM_ARGS ") -> Tensor",
-	.vjp = "[none, none]",
 	.build = build_normal_tensor,
 	.sample = "f32[n=3], " KEY ", std=0.5",
 };
 OP(aten_normal_float_Tensor) {
 	.schema = "aten.normal.float_Tensor(float mean, Tensor std, *, " RANDOM_ARGS ") -> Tensor",
-	.vjp = "[none, none]",
 	.build = build_normal_tensor,
 	.sample = "f32[n=3] in 0..2, " KEY ", mean=0.5",
 };

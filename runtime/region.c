@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { SHARE = 1500 }; /* ns of work that a thread is asked for at least: about what a post and its end cost */
+enum { SHARE = 800 }; /* ns of work that a thread is asked for at least: about what a post and its end cost */
 
 /* Seconds since *before, which becomes now. */
 static double lap(double *before)
@@ -78,20 +78,13 @@ static void execute(WeftRegion *r, const Launch *l, int64_t begin, int64_t end)
 /* Tasks of the phase: those of one launch after the other. */
 static void execute_some(WeftRegion *r, int64_t begin, int64_t end)
 {
-	const Launch *l = r->launch;
-	for (; begin < end; l++)
+	int64_t first = 0;
+	for (const Launch *l = r->launch; begin < end; first = (l++)->end)
 		if (begin < l->end) {
 			const int64_t last = end < l->end ? end : l->end;
-			execute(r, l, begin - l->first, last - l->first);
+			execute(r, l, begin - first, last - first);
 			begin = last;
 		}
-}
-
-/* How many of the tasks are in the lanes before this one. */
-static int64_t tasks_before(const WeftRegion *r, int32_t lane)
-{
-	const int64_t all = r->launch[r->nlaunch - 1].end;
-	return all / r->nlane * lane + all % r->nlane * lane / r->nlane;
 }
 
 /* An eighth of what is left, which was *left; 0: nothing is. */
@@ -110,9 +103,12 @@ int64_t region_drain(Job *job, int32_t from)
 	const int32_t nlane = atomic_load_explicit(&job->nlane, memory_order_relaxed);
 	int64_t all = 0, left, n;
 	for (int32_t k = 0; k < nlane; k++)
-		for (const int32_t lane = (from + k) % nlane; (n = take(&job->lane[lane], &left)) > 0; all += n) {
-			const int64_t begin = tasks_before(job->region, lane + 1) - left;
-			execute_some(job->region, begin, begin + n);
+		for (Lane *lane = &job->lane[(from + k) % nlane]; (n = take(lane, &left)) > 0; all += n) {
+			const int64_t begin = lane->end - left;
+			if (lane->only.kernel)
+				execute(lane->region, &lane->only, begin, begin + n);
+			else
+				execute_some(lane->region, begin, begin + n);
 		}
 	return all;
 }
@@ -122,17 +118,26 @@ int64_t region_drain(Job *job, int32_t from)
 /* How many threads are worth it. */
 static int32_t sharers(const WeftRegion *r)
 {
-	const int64_t tasks = r->launch[r->nlaunch - 1].end;
 	double n = r->ns / SHARE < (double)r->n && !r->share_all ? r->ns / SHARE : (double)r->n;
-	return (int32_t)((double)tasks < n ? (double)tasks : n);
+	return (int32_t)((double)r->ntasks < n ? (double)r->ntasks : n);
 }
 
 static void post(WeftRegion *r, int32_t n, int32_t helpers)
 {
-	r->nlane = n < LANES ? n : LANES;
-	atomic_store_explicit(&r->job->nlane, r->nlane, memory_order_relaxed);
-	for (int32_t k = 0; k < r->nlane; k++)
-		atomic_store_explicit(&r->job->lane[k].left, tasks_before(r, k + 1) - tasks_before(r, k), memory_order_release);
+	Job *job = r->job;
+	n = n < LANES ? n : LANES;
+	if (atomic_load_explicit(&job->nlane, memory_order_relaxed) != n) /* others look at what is beside it, too */
+		atomic_store_explicit(&job->nlane, n, memory_order_relaxed);
+	for (int64_t k = 0, before = 0; k < n; k++) {
+		Lane *lane = &job->lane[k];
+		lane->end = r->ntasks / n * (k + 1) + r->ntasks % n * (k + 1) / n;
+		lane->region = r;
+		lane->only = r->launch[0];
+		if (r->nlaunch > 1)
+			lane->only.kernel = NULL;
+		atomic_store_explicit(&lane->left, lane->end - before, memory_order_release);
+		before = lane->end;
+	}
 	team_post(r, helpers);
 }
 
@@ -142,11 +147,11 @@ static void flush(WeftRegion *r)
 	int32_t n = r->nlaunch ? sharers(r) : 0;
 	if (n > 1 && (r->job || (r->job = team_open(r->team, r))) && !team_rests(r)) {
 		post(r, n, n - 1);
-		team_wait(r, r->launch[r->nlaunch - 1].end - region_drain(r->job, 0));
-	} else
-		for (uint32_t k = 0; k < r->nlaunch; k++)
-			execute(r, &r->launch[k], 0, r->launch[k].end - r->launch[k].first);
+		team_wait(r, r->ntasks - region_drain(r->job, 0));
+	} else if (r->ntasks)
+		execute_some(r, 0, r->ntasks);
 	r->nlaunch = r->nkept = r->nparam = 0;
+	r->ntasks = 0;
 	r->ns = 0;
 }
 
@@ -166,8 +171,7 @@ static bool keep(WeftRegion *r, Launch *l, const WeftLaunch *about)
 
 void region_launch(WeftRegion *r, Launch l, int64_t ntasks, double ns, bool last)
 {
-	l.first = r->nlaunch ? r->launch[r->nlaunch - 1].end : 0;
-	l.end = l.first + (ntasks > 0 ? ntasks : 0);
+	l.end = r->ntasks += ntasks > 0 ? ntasks : 0;
 	r->ns += ns;
 	r->launch[r->nlaunch++] = l;
 	if (last || r->nlaunch == MAX_LAUNCHES)
@@ -220,6 +224,7 @@ void region_with_threads(WeftRegion *r, const WeftThreads *t, int32_t n, void (*
 	r->team = n > 1 ? team_of(t) : NULL;
 	r->job = NULL;
 	r->nlaunch = r->nkept = r->nparam = 0;
+	r->ntasks = 0;
 	r->ns = r->idle = 0;
 	if (n > 1 && !r->team) {
 		memset(&job, 0, sizeof job);
@@ -278,7 +283,7 @@ void region_gang(Team *t, int32_t n, void (*body)(void *, int32_t, int32_t), voi
 		body(arg, 0, 1);
 	} else {
 		gang.n = r.n;
-		r.launch[r.nlaunch++] = (Launch){.kernel = run_bodies, .buf = buf, .end = r.n - 1};
+		r.launch[r.nlaunch++] = (Launch){.kernel = run_bodies, .buf = buf, .end = r.ntasks = r.n - 1};
 		r.ns = WORTH_IT;
 		post(&r, r.n - 1, r.n - 1);
 		body(arg, 0, r.n);

@@ -29,14 +29,27 @@ typedef struct {
 	_Atomic uint32_t sleepers;
 } Gate;
 
+/* One of a phase. */
 typedef struct {
-	_Alignas(64) _Atomic int64_t left; /* tasks that nobody has taken */
+	WeftKernel kernel;
+	void *const *buf;
+	const int64_t *p;
+	int64_t end; /* its tasks among those of the phase: from the end of the launch before */
+	uint32_t call;
+} Launch;
+
+/* A part of the tasks of a phase: a line of the cache, with what is needed to execute them. But for `left` it is for holders of
+ * a task. */
+typedef struct {
+	_Alignas(64) _Atomic int64_t left; /* nobody has taken so many, the last ones */
+	int64_t end;
+	WeftRegion *region;
+	Launch only; /* of the phase; kernel NULL: one of several, which the region has */
 } Lane;
 
 /* Where a call posts its phases. It belongs to one call after the other, as long as there are threads that look at it. */
 typedef struct {
-	WeftRegion *region; /* for holders of a task */
-	_Atomic int32_t n;  /* threads of the call, the caller among them; 0: nobody's */
+	_Atomic int32_t n; /* threads of the call, the caller among them; 0: nobody's */
 	_Atomic int32_t nlane, helpers;
 	_Alignas(64) _Atomic int64_t done; /* tasks that others than the callers have done, of all phases */
 	Gate ended;                        /* where the caller waits for them */
@@ -55,15 +68,6 @@ typedef struct {
 	int32_t njob;
 	Job *job;
 } Team;
-
-/* Of the phase at hand. */
-typedef struct {
-	WeftKernel kernel;
-	void *const *buf;
-	const int64_t *p;
-	int64_t first, end; /* its tasks among those of the phase */
-	uint32_t call;
-} Launch;
 
 struct WeftRegion {
 	const WeftEntry *entry;
@@ -95,9 +99,9 @@ struct WeftRegion {
 	int64_t done; /* what job->done is when others have done all they took */
 	double idle;  /* ns that could have been saved in phases that sleeping threads had no part in */
 	/* The phase at hand. */
-	int32_t nlane;
-	uint32_t nlaunch, nkept, nparam;
 	double ns; /* predicted, on one thread */
+	int64_t ntasks;
+	uint32_t nlaunch, nkept, nparam;
 	Launch launch[MAX_LAUNCHES];
 	void *kept[MAX_KEPT]; /* what buf and p of the launches point to, where it has to last */
 	int64_t param[MAX_KEPT];

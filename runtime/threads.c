@@ -56,22 +56,27 @@ static int64_t now(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Between two looks, of which this is the k-th: the other thread of this core goes on. False: the time is over. */
-static bool look_again(uint32_t k, int64_t end)
+/* Between two looks, of which this is the k-th: the other thread of this core goes on. False: that was so many ns. */
+static bool look_again(uint32_t k, int64_t *end, int64_t spin)
 {
 #if defined(__x86_64__) || defined(__i386__)
 	__builtin_ia32_pause();
 #elif defined(__aarch64__)
 	__asm__ volatile("isb");
 #endif
-	return k % 16 || now() < end;
+	if (k % 32)
+		return true;
+	const int64_t time = now();
+	*end = *end ? *end : time + spin;
+	return time < *end;
 }
 
-static void gate_wait(Gate *g, uint32_t seen, int64_t spin)
+/* Until it has been rung, or perhaps until there is something in a lane. */
+static void gate_wait(Gate *g, uint32_t seen, int64_t spin, const Lane *lane)
 {
-	const int64_t end = spin ? now() + spin : 0;
-	for (uint32_t k = 1; spin && look_again(k, end); k++)
-		if (atomic_load_explicit(&g->rings, memory_order_acquire) != seen)
+	int64_t end = 0;
+	for (uint32_t k = 1; spin && look_again(k, &end, spin); k++)
+		if (atomic_load_explicit(&g->rings, memory_order_acquire) != seen || atomic_load_explicit(&lane->left, memory_order_relaxed))
 			return;
 	atomic_fetch_add(&g->sleepers, 1);
 	while (atomic_load(&g->rings) == seen)
@@ -109,7 +114,6 @@ Job *team_open(Team *t, WeftRegion *r)
 		if (atomic_load_explicit(&job->n, memory_order_relaxed) ||
 		    !atomic_compare_exchange_strong_explicit(&job->n, &nobody, r->n, memory_order_acquire, memory_order_relaxed))
 			continue;
-		job->region = r;
 		r->done = atomic_load_explicit(&job->done, memory_order_relaxed);
 		return job;
 	}
@@ -157,11 +161,13 @@ void team_wait(WeftRegion *r, int64_t tasks)
 	int64_t left = (r->done += tasks) - atomic_load_explicit(&job->done, memory_order_acquire);
 	if (!left)
 		return;
-	const int64_t begin = now();
-	const double all = (double)r->launch[r->nlaunch - 1].end, late = LATE + 4 * r->ns * (double)left / all;
-	for (uint32_t k = 1; look_again(k, begin + r->team->spin); k++)
+	const double late = LATE + 4 * r->ns * (double)left / (double)r->ntasks;
+	const int64_t spin = atomic_load_explicit(&r->team->spin, memory_order_relaxed);
+	int64_t begin, end = 0;
+	for (uint32_t k = 1; spin && look_again(k, &end, spin); k++)
 		if (atomic_load_explicit(&job->done, memory_order_acquire) == r->done)
 			return;
+	begin = now();
 	atomic_fetch_add(&job->ended.sleepers, 1);
 	for (;;) {
 		const uint32_t seen = atomic_load(&job->ended.rings);
@@ -198,15 +204,18 @@ static bool help(Team *t, Job *job, int32_t i)
 
 void team_help(Team *t, int32_t i)
 {
-	for (;;) {
+	for (const Lane *last = &t->job[0].lane[i % LANES];;) {
 		const uint32_t seen = atomic_load_explicit(&t->posted.rings, memory_order_acquire);
 		bool any = false;
 		if (atomic_load(&t->stop))
 			return;
 		for (int32_t k = 0; k < t->njob; k++)
-			any |= help(t, &t->job[(i + k) % t->njob], i);
+			if (help(t, &t->job[(i - 1 + k) % t->njob], i)) {
+				last = &t->job[(i - 1 + k) % t->njob].lane[i % LANES];
+				any = true;
+			}
 		if (!any)
-			gate_wait(&t->posted, seen, atomic_load_explicit(&t->spin, memory_order_relaxed));
+			gate_wait(&t->posted, seen, atomic_load_explicit(&t->spin, memory_order_relaxed), last);
 	}
 }
 

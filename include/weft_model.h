@@ -85,7 +85,7 @@ enum {
 	WEFT_ERR_FILE, /* weights missing, truncated, or of another model */
 	WEFT_ERR_CPU,  /* the processor lacks instructions the model was compiled for */
 	WEFT_ERR_ABI,
-	WEFT_ERR_BUSY  /* another call uses the instance's state or weights: nothing was done */
+	WEFT_ERR_BUSY  /* another call writes the instance's state, or replaces the same: nothing was done */
 };
 
 typedef struct {
@@ -304,19 +304,24 @@ typedef struct WeftModel {
 	/* n == 0: as many as there are processors. NULL: see status. */
 	WeftThreads *(*threads_new)(WeftThreadsKind, int32_t n, WeftStatus *);
 	void (*threads_free)(WeftThreads *);
-	/* The functions below, and runs of entries that use state, and in a model with replaceable weights all runs, share the
-	 * instance as readers or use it alone. One that would have to wait does nothing and returns WEFT_ERR_BUSY.
+	/* Runs of entries that read state and the functions of state below share it; a run that writes state has it alone. One that
+	 * would have to wait does nothing and returns WEFT_ERR_BUSY.
 	 *
 	 * New values for the named parameters (`source`), row-major; others keep theirs. Builds the new section aside, by the
 	 * context's threads (NULL: as `run`); afterwards it is in use, of this instance, not of its clones: what a fresh compilation
 	 * with these values would hold, bit for bit. After an error the old one is. A name stands there once; one that is no
-	 * weight's is an error, or passed over by WEFT_IGNORE_UNKNOWN. Alone. */
+	 * weight's is an error, or passed over by WEFT_IGNORE_UNKNOWN. Runs are not refused because
+	 * of it: those that begin before the new section is in use go on with the old one, which is freed when the last of them has
+	 * ended. WEFT_ERR_BUSY: another call sets weights, or runs that began three sets ago have not ended. */
 	int (*set_weights)(WeftInstance *, uint32_t n, const char *const *names,
 			   const WeftTensor *values, const WeftContext *, WeftStatus *);
-	/* Copy state k out of the instance, and into it (alone): row-major tensors of its dtype and shape. */
+	/* Copy state k out of the instance, and into it: row-major tensors of its dtype and shape. Runs that read state are not refused
+	 * because of state_set: while any is under way, a copy of all state is changed and put into use for those that begin
+	 * afterwards. WEFT_ERR_BUSY: a run that writes state is under way, or another call changes such a copy, or runs that began
+	 * three of them ago have not ended. */
 	int (*state_get)(WeftInstance *, uint32_t k, const WeftTensor *to, WeftStatus *);
 	int (*state_set)(WeftInstance *, uint32_t k, const WeftTensor *from, WeftStatus *);
-	/* All state as it was when opened. Alone. */
+	/* All state as it was when opened. As state_set. */
 	int (*state_reset)(WeftInstance *, WeftStatus *);
 	/* Another instance with the same weights, which both share, and a copy of the state; closed like any other. */
 	int (*clone)(WeftInstance *, WeftInstance **, WeftStatus *);

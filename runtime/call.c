@@ -116,6 +116,8 @@ typedef struct {
 	WeftInstance *in;
 	const WeftEntry *e;
 	const WeftSizes *sizes;
+	const Constants *constants;
+	void *state;
 	char *work; /* aligned; what is left of the workspace */
 	char *work_end;
 	int strict;
@@ -250,9 +252,9 @@ static int call(Call *c, const WeftTensor *x, WeftTensor *y, void *workspace, co
 	for (uint32_t i = 0; i < e->noutput; shape += e->output[i++].rank, b++)
 		if (y[i].data || !is_found(&e->output[i], shape))
 			TRY(bind_data(c, "output", &e->output[i], &y[i], b));
-	b[0] = (void *)(uintptr_t)c->in->constants->weights;
+	b[0] = (void *)(uintptr_t)c->constants->weights;
 	b[1] = base;
-	b[2] = c->in->state;
+	b[2] = c->state;
 	int32_t n = threads_wanted(c->in, ctx, &t);
 	WeftRegion r;
 	r.entry = e;
@@ -287,12 +289,18 @@ int weft_rt_run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inpu
 	if ((!inputs && e->ninput) || (!outputs && e->noutput))
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: no inputs or no outputs given");
 	Call c = {.in = in, .e = e, .sizes = sizes, .strict = ctx.flags & WEFT_STRICT, .status = status};
-	const bool alone = e->flags & WEFT_ENTRY_WRITES_STATE;
-	const bool shared = alone || e->flags & WEFT_ENTRY_READS_STATE || in->model->replaceable;
-	if (shared)
+	const bool alone = e->flags & WEFT_ENTRY_WRITES_STATE, stateful = alone || e->flags & WEFT_ENTRY_READS_STATE;
+	if (stateful)
 		TRY(instance_enter(in, alone, status));
+	const uint32_t w = in->model->replaceable ? current_begin(&in->weights) : 0, s = stateful ? current_begin(&in->state) : 0;
+	c.constants = current_at(&in->weights, w);
+	c.state = stateful ? current_at(&in->state, s) : NULL;
 	int code = call(&c, inputs, outputs, workspace, &ctx);
-	if (shared)
-		instance_leave(in, alone);
+	if (in->model->replaceable)
+		current_end(in, &in->weights, w);
+	if (!stateful)
+		return code;
+	current_end(in, &in->state, s);
+	instance_leave(in, alone);
 	return code;
 }

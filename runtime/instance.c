@@ -123,14 +123,12 @@ void *section_alloc(uint64_t bytes)
 	return p;
 }
 
-void state_begin(const WeftInstance *in)
+void state_begin(const WeftModel *m, char *state, const Constants *c)
 {
-	const WeftModel *m = in->model;
-	memset(in->state, 0, (size_t)m->state_bytes);
+	memset(state, 0, (size_t)m->state_bytes);
 	for (uint32_t k = 0; k < m->nstate; k++)
 		if (m->state[k].init != WEFT_ZEROS)
-			memcpy(in->state + m->state[k].offset, (const char *)in->constants->weights + m->state[k].init,
-			       (size_t)m->state[k].bytes);
+			memcpy(state + m->state[k].offset, (const char *)c->weights + m->state[k].init, (size_t)m->state[k].bytes);
 }
 
 /* An instance without weights, its state's contents unknown. Closes like any other; NULL: no memory. */
@@ -141,8 +139,8 @@ static WeftInstance *instance_new(const WeftModel *m)
 		return NULL;
 	in->model = m;
 	in->ncpu = threads_ncpu();
-	in->state = m->state_bytes ? section_alloc(m->state_bytes) : NULL;
-	if (in->state || !m->state_bytes)
+	in->state.set[0].what = m->state_bytes ? section_alloc(m->state_bytes) : NULL;
+	if (current_now(&in->state) || !m->state_bytes)
 		return in;
 	free(in);
 	return NULL;
@@ -150,13 +148,14 @@ static WeftInstance *instance_new(const WeftModel *m)
 
 static int fill(WeftInstance *in, const WeftOpen *o, WeftStatus *status)
 {
-	Constants *c = in->constants = calloc(1, sizeof *c);
+	Constants *c = calloc(1, sizeof *c);
 	if (!c)
 		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for an instance");
+	in->weights.set[0].what = c;
 	c->instances = 1;
 	TRY(find_weights(in->model, c, o, status));
-	if (in->state)
-		state_begin(in);
+	if (current_now(&in->state))
+		state_begin(in->model, current_now(&in->state), c);
 	return WEFT_OK;
 }
 
@@ -190,9 +189,9 @@ void weft_rt_close(WeftInstance *in)
 {
 	if (!in)
 		return;
-	constants_release(in->constants);
+	constants_release(current_now(&in->weights));
 	free(in->spare);
-	free(in->state);
+	free(current_now(&in->state));
 	free(in);
 }
 
@@ -204,15 +203,26 @@ int weft_rt_clone(WeftInstance *in, WeftInstance **out, WeftStatus *status)
 	*out = NULL;
 	TRY(instance_enter(in, false, status));
 	WeftInstance *copy = instance_new(in->model);
+	const uint32_t w = current_begin(&in->weights), s = current_begin(&in->state);
 	if (copy) {
-		atomic_fetch_add(&in->constants->instances, 1);
-		copy->constants = in->constants;
-		if (in->state)
-			memcpy(copy->state, in->state, (size_t)in->model->state_bytes);
+		Constants *c = copy->weights.set[0].what = current_at(&in->weights, w);
+		atomic_fetch_add(&c->instances, 1);
+		if (current_at(&in->state, s))
+			memcpy(current_now(&copy->state), current_at(&in->state, s), (size_t)in->model->state_bytes);
 	}
+	current_end(in, &in->state, s);
+	current_end(in, &in->weights, w);
 	instance_leave(in, false);
 	*out = copy;
 	return copy ? WEFT_OK : weft_fail(status, WEFT_ERR_MEMORY, "no memory for an instance");
+}
+
+void current_end(WeftInstance *in, Current *c, uint32_t k)
+{
+	if (atomic_fetch_sub_explicit(&c->set[k].balance, 1, memory_order_acq_rel) != 1)
+		return;
+	atomic_load(&c->drop)(in, current_at(c, k));
+	atomic_store_explicit(&c->set[k].what, NULL, memory_order_release);
 }
 
 int instance_enter(WeftInstance *in, bool alone, WeftStatus *status)

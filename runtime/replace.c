@@ -288,36 +288,35 @@ static void build_tasks(WeftRegion *r, void *build)
 	region_launch(r, l, r->n, WORTH_IT, true);
 }
 
-/* Others in place of the constants. Large memory that no clone uses is kept for the next ones, since new pages take longer than what is written to
- * them; until then the system may have them. */
-static void replace_constants(WeftInstance *in, Constants *with)
+/* Large memory that no clone uses is kept for the next ones, since new pages take longer than what is written to them; until then the
+ * system may have them. */
+static void drop_constants(WeftInstance *in, void *constants)
 {
+	Constants *old = constants;
 #ifdef MADV_FREE
 	enum { LARGE = 8 << 20 };
-	Constants *old = in->constants;
 	const uint64_t bytes = in->model->weights_bytes;
 	if (old->built && bytes >= LARGE && atomic_load(&old->instances) == 1 && madvise(old->built, (size_t)bytes, MADV_FREE) == 0) {
-		in->spare = old->built;
+		free(atomic_exchange(&in->spare, old->built));
 		old->built = NULL;
 	}
 #endif
-	constants_release(in->constants);
-	in->constants = with;
+	constants_release(old);
 }
 
-/* The instance is this call's alone. */
+/* Runs go on with the old ones. */
 static int build(WeftInstance *in, Build *b, const WeftContext *ctx, WeftStatus *status)
 {
 	const WeftThreads *t;
 	Constants *c = calloc(1, sizeof *c);
-	char *section = c && !in->spare ? section_alloc(b->m->weights_bytes) : in->spare;
+	char *section = c ? atomic_exchange(&in->spare, NULL) : NULL;
+	section = c && !section ? section_alloc(b->m->weights_bytes) : section;
 	if (!c || !section) {
 		free(c);
 		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for other weights");
 	}
-	in->spare = NULL;
 	*c = (Constants){.instances = 1, .weights = section, .built = section};
-	b->from = in->constants->weights;
+	b->from = ((const Constants *)current_now(&in->weights))->weights;
 	b->to = section;
 	for (uint32_t k = 0; k < b->m->nstate; k++)
 		if (b->m->state[k].init != WEFT_ZEROS)
@@ -325,13 +324,13 @@ static int build(WeftInstance *in, Build *b, const WeftContext *ctx, WeftStatus 
 	int32_t n = threads_wanted(in, ctx, &t);
 	WeftRegion r = {.share_all = true};
 	region_with_threads(&r, t, n, build_tasks, b);
-	if (!b->failed) {
-		replace_constants(in, c);
-		return WEFT_OK;
-	}
+	int code = b->failed ? weft_fail(status, b->why.code, "%s", b->why.message)
+			     : current_replace(in, &in->weights, c, drop_constants, status);
+	if (code == WEFT_OK)
+		return code;
 	free(section);
 	free(c);
-	return weft_fail(status, b->why.code, "%s", b->why.message);
+	return code;
 }
 
 /* The code that computes is a model of its own. */
@@ -357,12 +356,13 @@ static int set_weights(WeftInstance *in, Build *b, uint32_t n, const char *const
 {
 	TRY(match(b, n, names, values, ctx->flags & WEFT_IGNORE_UNKNOWN, status));
 	TRY(touch_groups(b, status));
-	TRY(instance_enter(in, true, status));
+	if (atomic_exchange(&in->weights.replacing, 1))
+		return weft_fail(status, WEFT_ERR_BUSY, "another call replaces the weights");
 	int code = open_code(b, status);
 	code = code == WEFT_OK ? build(in, b, ctx, status) : code;
 	if (b->coder)
 		b->code->close(b->coder);
-	instance_leave(in, true);
+	atomic_store(&in->weights.replacing, 0);
 	return code;
 }
 

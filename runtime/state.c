@@ -1,6 +1,7 @@
 /* The state of an instance. Only models that have state or replaceable weights carry this. */
 #include "instance_priv.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 int check_tensor(const Expected *x, const WeftTensor *t, WeftStatus *status)
@@ -38,12 +39,83 @@ static int check_state(WeftInstance *in, uint32_t k, const WeftTensor *t, WeftSt
 	return check_tensor(&(Expected){"state", s->name, s->dtype, s->rank, dim}, t, status);
 }
 
+int current_replace(WeftInstance *in, Current *c, void *with, void (*drop)(WeftInstance *, void *), WeftStatus *status)
+{
+	uint32_t k = 0;
+	while (k < SETS && atomic_load_explicit(&c->set[k].what, memory_order_acquire))
+		k++;
+	if (k == SETS)
+		return weft_fail(status, WEFT_ERR_BUSY, "calls that began long ago use what was replaced since");
+	atomic_store(&c->drop, drop);
+	atomic_store(&c->set[k].balance, 0);
+	atomic_store(&c->set[k].what, with);
+	const uint64_t before = atomic_exchange(&c->now, k);
+	const int64_t begun = (int64_t)(before / SETS);
+	if (atomic_fetch_add(&c->set[before % SETS].balance, begun) + begun)
+		return WEFT_OK; /* somebody still uses it, and drops it */
+	drop(in, current_at(c, before % SETS));
+	atomic_store_explicit(&c->set[before % SETS].what, NULL, memory_order_release);
+	return WEFT_OK;
+}
+
+static void drop_state(WeftInstance *in, void *state)
+{
+	(void)in;
+	free(state);
+}
+
+/* Bytes of the state from there, or all that it is first. */
+static void change(WeftInstance *in, char *state, uint64_t offset, const WeftTensor *from)
+{
+	const uint32_t w = current_begin(&in->weights);
+	if (!from)
+		state_begin(in->model, state, current_at(&in->weights, w));
+	else if (tensor_bytes(from))
+		memcpy(state + offset, data_of(from), (size_t)tensor_bytes(from));
+	current_end(in, &in->weights, w);
+}
+
+/* While others read it: of a copy. */
+static int change_copy(WeftInstance *in, uint64_t offset, const WeftTensor *from, WeftStatus *status)
+{
+	if (atomic_exchange(&in->state.replacing, 1))
+		return weft_fail(status, WEFT_ERR_BUSY, "another call replaces the state");
+	char *state = section_alloc(in->model->state_bytes);
+	int code = state ? WEFT_OK : weft_fail(status, WEFT_ERR_MEMORY, "no memory for a copy of the state");
+	if (state) {
+		memcpy(state, current_now(&in->state), (size_t)in->model->state_bytes);
+		change(in, state, offset, from);
+		code = current_replace(in, &in->state, state, drop_state, status);
+		if (code != WEFT_OK)
+			free(state);
+	}
+	atomic_store(&in->state.replacing, 0);
+	return code;
+}
+
+/* In place where nobody uses it; a call that writes state is not disturbed. */
+static int change_state(WeftInstance *in, uint64_t offset, const WeftTensor *from, WeftStatus *status)
+{
+	const bool alone = instance_enter(in, true, NULL) == WEFT_OK;
+	int code = WEFT_OK;
+	if (!alone)
+		TRY(instance_enter(in, false, status));
+	if (alone)
+		change(in, current_now(&in->state), offset, from);
+	else
+		code = change_copy(in, offset, from, status);
+	instance_leave(in, alone);
+	return code;
+}
+
 int weft_rt_state_get(WeftInstance *in, uint32_t k, const WeftTensor *to, WeftStatus *status)
 {
 	TRY(check_state(in, k, to, status));
 	TRY(instance_enter(in, false, status));
+	const uint32_t s = current_begin(&in->state);
 	if (tensor_bytes(to))
-		memcpy(data_of(to), in->state + in->model->state[k].offset, (size_t)tensor_bytes(to));
+		memcpy(data_of(to), (const char *)current_at(&in->state, s) + in->model->state[k].offset, (size_t)tensor_bytes(to));
+	current_end(in, &in->state, s);
 	instance_leave(in, false);
 	return WEFT_OK;
 }
@@ -51,11 +123,7 @@ int weft_rt_state_get(WeftInstance *in, uint32_t k, const WeftTensor *to, WeftSt
 int weft_rt_state_set(WeftInstance *in, uint32_t k, const WeftTensor *from, WeftStatus *status)
 {
 	TRY(check_state(in, k, from, status));
-	TRY(instance_enter(in, true, status));
-	if (tensor_bytes(from))
-		memcpy(in->state + in->model->state[k].offset, data_of(from), (size_t)tensor_bytes(from));
-	instance_leave(in, true);
-	return WEFT_OK;
+	return change_state(in, in->model->state[k].offset, from, status);
 }
 
 int weft_rt_state_reset(WeftInstance *in, WeftStatus *status)
@@ -63,9 +131,5 @@ int weft_rt_state_reset(WeftInstance *in, WeftStatus *status)
 	status_clear(status);
 	if (!in)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "state_reset: a null pointer");
-	TRY(instance_enter(in, true, status));
-	if (in->state)
-		state_begin(in);
-	instance_leave(in, true);
-	return WEFT_OK;
+	return in->model->state_bytes ? change_state(in, 0, NULL, status) : WEFT_OK;
 }

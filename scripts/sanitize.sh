@@ -8,9 +8,9 @@ san=${BUILD:-build}-san tsan=${BUILD:-build}-tsan
 ninja -C "$san"
 meson test -C "$san" --suite unit --suite file --suite run --timeout-multiplier 8 --print-errorlogs "$@"
 # Regions, the pool, checks that fail, rooms; tests/tsan.sh, of the run suite, compiles models for it. Not runtime_call, whose child of a fork
-# starts threads, which ThreadSanitizer refuses, and not runtime_state, which takes more than eight minutes.
+# starts threads, which ThreadSanitizer refuses.
 [ -f "$tsan/build.ninja" ] || meson setup "$tsan" -Doptimization=1 -Db_sanitize=thread -Db_lundef=false >/dev/null
-tests="runtime_region runtime_rooms runtime_parts"
+tests="runtime_region runtime_rooms runtime_parts runtime_open runtime_state"
 ninja -C "$tsan" $tests
 export TSAN_OPTIONS=history_size=7
 meson test -C "$tsan" --no-rebuild --timeout-multiplier 8 --print-errorlogs $tests

@@ -271,7 +271,7 @@ static void test_weight_file(void **state)
 	memcpy(file + 4096, weights, 64);
 	write_file(path, file, sizeof file);
 	assert_int_equal(model.open(&m, &o, &in, &status), WEFT_OK);
-	assert_memory_equal(in->constants->weights, weights, 64);
+	assert_memory_equal(((const Constants *)current_now(&in->weights))->weights, weights, 64);
 	model.close(in);
 	o.flags = WEFT_OPEN_VERIFY;
 	assert_int_equal(model.open(&m, &o, &in, &status), WEFT_OK);

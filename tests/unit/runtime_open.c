@@ -50,10 +50,15 @@ static int setup(void **state)
 		assert_int_equal(status.code, want);                                                                   \
 	} while (0)
 
+static const void *weights_of(WeftInstance *in)
+{
+	return ((const Constants *)current_now(&in->weights))->weights;
+}
+
 static const void *opened(const WeftOpen *o, WeftInstance **in)
 {
 	IS(model.open(&model, o, in, &status), WEFT_OK, "");
-	return (*in)->constants->weights;
+	return weights_of(*in);
 }
 
 static void refused(const WeftOpen *o, int code, const char *text)
@@ -287,10 +292,17 @@ static void test_busy(void **state)
 	IS(instance_enter(in, false, &status), WEFT_OK, "");
 	IS(instance_enter(in, false, &status), WEFT_OK, "");
 	IS(model.state_get(in, 0, &t, &status), WEFT_OK, "");
-	IS(model.state_set(in, 0, &t, &status), WEFT_ERR_BUSY, busy);
+	IS(instance_enter(in, true, &status), WEFT_ERR_BUSY, busy);
+	IS(model.state_set(in, 0, &t, &status), WEFT_OK, ""); /* of a copy */
+	in->state.replacing = 1;
+	IS(model.state_set(in, 0, &t, &status), WEFT_ERR_BUSY, "another call replaces the state");
+	in->state.replacing = 0;
 	instance_leave(in, false);
-	IS(model.state_reset(in, &status), WEFT_ERR_BUSY, busy);
-	IS(model.set_weights(in, 0, NULL, NULL, NULL, &status), WEFT_ERR_BUSY, busy);
+	IS(model.state_reset(in, &status), WEFT_OK, "");
+	IS(model.set_weights(in, 0, NULL, NULL, NULL, &status), WEFT_OK, "");
+	in->weights.replacing = 1;
+	IS(model.set_weights(in, 0, NULL, NULL, NULL, &status), WEFT_ERR_BUSY, "another call replaces the weights");
+	in->weights.replacing = 0;
 	IS(model.clone(in, &copy, &status), WEFT_OK, "");
 	model.close(copy);
 	instance_leave(in, false);
@@ -298,12 +310,45 @@ static void test_busy(void **state)
 	IS(instance_enter(in, true, &status), WEFT_OK, "");
 	IS(instance_enter(in, true, &status), WEFT_ERR_BUSY, busy);
 	IS(model.state_get(in, 0, &t, &status), WEFT_ERR_BUSY, busy);
+	IS(model.state_set(in, 0, &t, &status), WEFT_ERR_BUSY, busy);
+	IS(model.state_reset(in, &status), WEFT_ERR_BUSY, busy);
+	IS(model.set_weights(in, 0, NULL, NULL, NULL, &status), WEFT_OK, "");
 	copy = in;
 	IS(model.clone(in, &copy, &status), WEFT_ERR_BUSY, busy);
 	assert_null(copy);
 	instance_leave(in, true);
 	IS(model.state_get(in, 0, &t, &status), WEFT_OK, "");
 	IS(model.state_reset(in, &status), WEFT_OK, "");
+	model.close(in);
+}
+
+/* Calls go on with what they began with, of the last three sets that were replaced; older ones keep it from being replaced again. */
+static void test_sets(void **state)
+{
+	(void)state;
+	WeftInstance *in;
+	const void *seen[SETS];
+	uint32_t k[SETS];
+	opened(NULL, &in);
+	for (int i = 0; i < SETS; i++) {
+		k[i] = current_begin(&in->weights);
+		seen[i] = ((const Constants *)current_at(&in->weights, k[i]))->weights;
+		for (int j = 0; j < i; j++)
+			assert_ptr_not_equal(seen[i], seen[j]);
+		if (i + 1 < SETS)
+			IS(model.set_weights(in, 0, NULL, NULL, NULL, &status), WEFT_OK, "");
+	}
+	IS(model.set_weights(in, 0, NULL, NULL, NULL, &status), WEFT_ERR_BUSY, "calls that began long ago use what was replaced since");
+	for (int i = 0; i < SETS; i++)
+		assert_memory_equal((const char *)seen[i] + ROW, section + ROW, 24);
+	assert_ptr_equal(weights_of(in), seen[SETS - 1]);
+	current_end(in, &in->weights, k[1]);
+	IS(model.set_weights(in, 0, NULL, NULL, NULL, &status), WEFT_OK, "");
+	current_end(in, &in->weights, k[3]);
+	IS(model.set_weights(in, 0, NULL, NULL, NULL, &status), WEFT_OK, "");
+	IS(model.set_weights(in, 0, NULL, NULL, NULL, &status), WEFT_OK, "");
+	current_end(in, &in->weights, k[0]);
+	current_end(in, &in->weights, k[2]);
 	model.close(in);
 }
 
@@ -325,7 +370,7 @@ static void test_weights(void **state)
 		opened(NULL, &in);
 		IS(model.clone(in, &copy, &status), WEFT_OK, "");
 		IS(model.set_weights(in, 2, names, t, &c, &status), WEFT_OK, "");
-		const char *now = in->constants->weights;
+		const char *now = weights_of(in);
 		assert_ptr_not_equal(now, section);
 		assert_int_equal((uintptr_t)now % 64, 0);
 		assert_memory_equal(now, section, 4);
@@ -335,16 +380,16 @@ static void test_weights(void **state)
 		assert_memory_equal(now + 4 * ROW, section + 4 * ROW, 12);
 		for (int k = 24; k < ROW; k++)
 			assert_int_equal(now[ROW + k], 0);
-		assert_ptr_equal(copy->constants->weights, section);
+		assert_ptr_equal(weights_of(copy), section);
 		w[0] = -1;
 		IS(model.set_weights(in, 1, names, t, NULL, &status), WEFT_OK, "");
-		now = in->constants->weights;
+		now = weights_of(in);
 		assert_memory_equal(now + ROW, w, 24);
 		assert_memory_equal(now + 2 * ROW, stored, 12); /* as set before */
 		w[0] = 1;
 		model.close(in);
 		IS(model.set_weights(copy, 0, NULL, NULL, NULL, &status), WEFT_OK, "");
-		assert_memory_equal((const char *)copy->constants->weights + ROW, section + ROW, 24);
+		assert_memory_equal((const char *)weights_of(copy) + ROW, section + ROW, 24);
 		model.close(copy);
 	}
 	opened(NULL, &in);
@@ -368,7 +413,7 @@ static void test_weights(void **state)
 	t[0].strides = NULL;
 	t[0].data = NULL;
 	IS(model.set_weights(in, 1, names, t, NULL, &status), WEFT_ERR_INPUT, "weight w has no data");
-	assert_ptr_equal(in->constants->weights, section); /* nothing was done */
+	assert_ptr_equal(weights_of(in), section); /* nothing was done */
 	model.close(in);
 	model.replaceable = 0;
 	opened(NULL, &in);
@@ -394,7 +439,7 @@ static void test_large(void **state)
 	WeftInstance *in;
 	opened(NULL, &in);
 	IS(model.set_weights(in, 0, NULL, NULL, NULL, &status), WEFT_OK, "");
-	assert_memory_equal(in->constants->weights, w, BYTES);
+	assert_memory_equal(weights_of(in), w, BYTES);
 	model.close(in);
 	free(w);
 }
@@ -425,6 +470,6 @@ int main(void)
 {
 	fresh = model;
 	const struct CMUnitTest tests[] = {TEST(memory), TEST(file),    TEST(beside), TEST(state),
-					   TEST(busy),   TEST(weights), TEST(large),  TEST(processor)};
+					   TEST(busy),   TEST(sets),    TEST(weights), TEST(large),  TEST(processor)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,9 +64,7 @@ static int check_dim(const WeftEntry *e, const WeftTensorInfo *info, uint32_t k,
 				 (long long)s->lo, most);
 	}
 	if (o->value != n)
-		return weft_fail(status, WEFT_ERR_INPUT,
-				 "input %s: dimension %u (%s) is %lld, "
-				 "expected %lld as dimension %u of input %s",
+		return weft_fail(status, WEFT_ERR_INPUT, "input %s: dimension %u (%s) is %lld, expected %lld as dimension %u of input %s",
 				 info->name, k, s->name, (long long)n, (long long)o->value, o->dim, o->info->name);
 	return WEFT_OK;
 }
@@ -216,8 +214,7 @@ static int check_overlap(const Call *c, const WeftTensor *x, const WeftTensor *y
 		out[k] = y[k].data ? range_of(&y[k]) : (Range){0, 0};
 		for (const Range *t = r; t < &out[k]; t++)
 			if (overlap(out[k], *t) && !donated(&c->e->output[k], out[k], in, t))
-				return weft_fail(c->status, WEFT_ERR_ARGUMENT,
-						 "output %s overlaps another tensor or the workspace",
+				return weft_fail(c->status, WEFT_ERR_ARGUMENT, "output %s overlaps another tensor or the workspace",
 						 c->e->output[k].name);
 	}
 	return WEFT_OK;

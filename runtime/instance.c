@@ -61,8 +61,7 @@ static int map_weights(const WeftModel *m, Constants *c, const char *path, bool 
 static int beside(char path[4096], const char *object, const char *name)
 {
 	const char *slash = object ? strrchr(object, '/') : NULL;
-	int n = snprintf(path, 4096, "%.*s%s", slash ? (int)(slash + 1 - object) : 0,
-			 slash ? object : "", name);
+	int n = snprintf(path, 4096, "%.*s%s", slash ? (int)(slash + 1 - object) : 0, slash ? object : "", name);
 	return n >= 0 && n < 4096;
 }
 
@@ -170,9 +169,7 @@ int weft_rt_open(const WeftModel *m, const WeftOpen *given, WeftInstance **out, 
 	if (!take_struct(&o, sizeof o, given, given ? given->size : 0))
 		return weft_fail(status, WEFT_ERR_ABI, "open: WeftOpen.size is not set");
 	if (weft_cpu_lacks(m->manifest->features, missing))
-		return weft_fail(status, WEFT_ERR_CPU,
-				 "%s was compiled for %s, but this processor has no "
-				 "%s; compile it with a lower --target",
+		return weft_fail(status, WEFT_ERR_CPU, "%s was compiled for %s, but this processor has no %s; compile it with a lower --target",
 				 m->manifest->name, m->manifest->target, missing);
 	WeftInstance *in = instance_new(m);
 	if (!in)
@@ -239,25 +236,4 @@ int instance_enter(WeftInstance *in, bool alone, WeftStatus *status)
 void instance_leave(WeftInstance *in, bool alone)
 {
 	atomic_fetch_add_explicit(&in->users, alone ? 1 : -1, memory_order_release);
-}
-
-/* ---- models without state.c ---- */
-
-int weft_rt_no_state(WeftInstance *in, uint32_t k, const WeftTensor *t, WeftStatus *status)
-{
-	(void)in, (void)k, (void)t;
-	return weft_fail(status, WEFT_ERR_ARGUMENT, "the model has no state");
-}
-
-int weft_rt_no_reset(WeftInstance *in, WeftStatus *status)
-{
-	status_clear(status);
-	return in ? WEFT_OK : weft_fail(status, WEFT_ERR_ARGUMENT, "state_reset: a null pointer");
-}
-
-int weft_rt_no_weights(WeftInstance *in, uint32_t n, const char *const *names, const WeftTensor *values, const WeftContext *c,
-		       WeftStatus *status)
-{
-	(void)in, (void)n, (void)names, (void)values, (void)c;
-	return weft_fail(status, WEFT_ERR_ARGUMENT, "the model was not compiled with --replaceable-weights");
 }

@@ -145,7 +145,9 @@ static void post(WeftRegion *r, int32_t n, int32_t helpers)
 static void flush(WeftRegion *r)
 {
 	int32_t n = r->nlaunch ? sharers(r) : 0;
-	if (n > 1 && (r->job || (r->job = team_open(r->team, r))) && !team_rests(r)) {
+	if (n > 1 && !r->job && (r->job = team_open(r->team, r)))
+		n = sharers(r); /* there may be fewer threads than asked for */
+	if (n > 1 && r->job && !team_rests(r)) {
 		post(r, n, n - 1);
 		team_wait(r, r->ntasks - region_drain(r->job, 0));
 	} else if (r->ntasks)

@@ -1,4 +1,4 @@
-/* Threads that help calls, and the providers: serial, a pool of POSIX threads.
+/* Threads that help calls, and the provider: a pool of POSIX threads, which may be none.
  *
  * Workers look for work for a while and then sleep; a post wakes them when phases that they had no part in add up to what
  * that costs. Where a thread that holds tasks does not come back for longer than its tasks take, it has no processor: other
@@ -243,12 +243,6 @@ typedef struct Pool {
 	} *worker;
 } Pool;
 
-static void serial_parallel(void *user, int32_t n, void (*body)(void *, int32_t, int32_t), void *arg)
-{
-	(void)user, (void)n;
-	body(arg, 0, 1);
-}
-
 static void *worker_main(void *arg)
 {
 	struct Worker *w = arg;
@@ -362,19 +356,13 @@ WeftThreads *weft_rt_threads_new(WeftThreadsKind kind, int32_t n, WeftStatus *st
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "no kind %d of threads", (int)kind), NULL;
 	if (n < 0 || n > WEFT_MAX_THREADS)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "0 to 256 threads, not %d", (int)n), NULL;
-	if (kind != WEFT_THREADS_SERIAL)
-		return pool_new(n ? n : threads_ncpu(), status);
-	WeftThreads *p = malloc(sizeof *p);
-	if (!p)
-		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for a provider"), NULL;
-	*p = (WeftThreads){serial_parallel, NULL, 1};
-	return p;
+	return pool_new(kind == WEFT_THREADS_SERIAL ? 1 : n ? n : threads_ncpu(), status);
 }
 
 void weft_rt_threads_free(WeftThreads *t)
 {
-	Pool *p = t && t->parallel == pool_parallel ? t->user : NULL;
+	Pool *p = t ? t->user : NULL;
 	if (p && atomic_load(&p->process) == getpid())
 		pool_end(p);
-	free(p ? (void *)p : t);
+	free(p);
 }

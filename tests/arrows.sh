@@ -2,7 +2,7 @@
 # Which folder may include which: base <- ir <- {frontend, passes, codegen} <- driver <- tools; runtime stands alone.
 # Also: files of at most 900 lines, a runtime of less than 1,200, of which a quarter are threads of its own instead of OpenMP's
 # library: of what every model carries. serial.c is another one, linked
-# instead of this; steps.c has what not all models call; op_call.c is for models with operators of the user, state.c, replace.c and relayout.c for those with state or
+# instead of this; steps.c has what not all models call; plain.c is for models without state.c; op_call.c is for models with operators of the user, state.c, replace.c and relayout.c for those with state or
 # replaceable weights.
 cd "$(dirname "$0")/.." || exit 1
 bad=0
@@ -22,5 +22,5 @@ for f in base/*.[ch] ir/*/*.[ch] frontend/*.[ch] passes/*.[ch] codegen/*.[ch] co
 	n=$(wc -l <"$f")
 	[ "$n" -le 900 ] || { echo "$f has $n lines: split by noun at 900"; bad=1; }
 done
-[ "$(ls runtime/*.c | grep -v -e serial.c -e steps.c -e op_call.c -e state.c -e replace.c -e rooms.c -e relayout.c | xargs cat | grep -c .)" -lt 1200 ] || { echo "the runtime has 1,200 lines (blank ones not counted) or more"; bad=1; }
+[ "$(ls runtime/*.c | grep -v -e serial.c -e steps.c -e plain.c -e op_call.c -e state.c -e replace.c -e rooms.c -e relayout.c | xargs cat | grep -c .)" -lt 1200 ] || { echo "the runtime has 1,200 lines (blank ones not counted) or more"; bad=1; }
 exit $bad

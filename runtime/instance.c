@@ -202,8 +202,9 @@ int weft_rt_clone(WeftInstance *in, WeftInstance **out, WeftStatus *status)
 	WeftInstance *copy = instance_new(in->model);
 	const uint32_t w = current_begin(&in->weights), s = current_begin(&in->state);
 	if (copy) {
-		Constants *c = copy->weights.set[0].what = current_at(&in->weights, w);
+		Constants *c = current_at(&in->weights, w);
 		atomic_fetch_add(&c->instances, 1);
+		copy->weights.set[0].what = c;
 		if (current_at(&in->state, s))
 			memcpy(current_now(&copy->state), current_at(&in->state, s), (size_t)in->model->state_bytes);
 	}

@@ -263,7 +263,10 @@ static bool zip_failed(Ctx *ctx, const char *path, zip_t *z)
 	int why = zip_error_code_zip(zip_get_error(z));
 	if (why == ZIP_ER_MEMORY || why == ZIP_ER_OK) /* some failures to get memory leave no code */
 		ctx_out_of_memory(ctx);
-	return ctx_error(ctx, path, "cannot write: %s", zip_strerror(z));
+	/* what libzip was doing (seeking, say) is no reason */
+	int sys = zip_error_code_system(zip_get_error(z));
+	bool is_errno = zip_error_system_type(zip_get_error(z)) == ZIP_ET_SYS && sys;
+	return ctx_error(ctx, path, "cannot write: %s", is_errno ? strerror(sys) : zip_strerror(z));
 }
 
 /* One array as a member; libzip copies nothing, so the bytes stay in the arena until it closes. */

@@ -3,6 +3,7 @@ it; units are counted whether compiled or from the cache; nothing is said of wha
 import json
 import os
 import pathlib
+import resource
 import subprocess
 import sys
 import tempfile
@@ -79,6 +80,21 @@ def names(folder, model):
             wrong(f"the name of {compile}", said[:200])
 
 
+def full(folder):
+    """A limit of the size of files stands for a full disk: one sentence with the reason, at every size, and nothing is left."""
+    model, given, made = folder / "full.ir", folder / "x.npy", folder / "made"
+    model.write_text("graph @f(%x: f32[64, 64]) {\n  %y = exp(%x)\n  %z = sin(%x)\n  return %y, %z, %x\n}\n")
+    head = b"{'descr': '<f4', 'fortran_order': False, 'shape': (64, 64), }".ljust(117) + b"\n"
+    given.write_bytes(b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + bytes(4 * 64 * 64))
+    made.mkdir()
+    for kind in ("npz", "safetensors"):
+        for limit in range(0, 48 << 10, 3 << 10):
+            done = subprocess.run([weft, "run", model, "--backend", "interp", "--inputs", given, "--outputs", made / f"y.{kind}"], capture_output=True, text=True,
+                                  restore_signals=False, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+            if done.stderr != f"{made}/y.{kind}: error: cannot write: File too large\n" or done.returncode != 1 or any(made.iterdir()):
+                return wrong(f"a disk of {limit} bytes, {kind}", done.stderr + str(list(made.iterdir())))
+
+
 def peers(folder, model, shapes):
     for name, text in PACKAGES.items():
         (folder / name).parent.mkdir(exist_ok=True)
@@ -102,6 +118,7 @@ with tempfile.TemporaryDirectory() as temp:
     memory(temp, model)
     units(temp, root / "examples/digits/digits_cnn.pt2")
     nothing(temp, model)
+    full(temp)
     names(temp, root / "examples/digits/digits_cnn.pt2")
     exported = temp / "digits.pt2"
     exported.write_bytes((root / "examples/digits/digits_cnn.pt2").read_bytes())

@@ -90,19 +90,41 @@ static void order_params(Transforming *t)
 	t->param.n = n;
 }
 
+/* A parameter that can be learned, under its first name; of those that require no gradients only if `all` are asked for. */
+static bool is_learned(const Const *c, bool all)
+{
+	return c->is_param && !c->is_buffer && !c->same_as.i && dtype_is_inexact(c->dtype) && (all || !c->frozen);
+}
+
 /* Of weights; those that the graph replaces are inputs. */
-static bool choose_params(Transforming *t)
+static bool choose_params(Transforming *t, bool all)
 {
 	const Graph *g = t->from->g;
-	for (uint32_t k = 0; k < g->input.n; k++)
-		if (g->input.data[k].kind == INPUT_PARAM && has_gradient(g, g->input.data[k].node))
+	bool *replaced = arena_calloc(weft_arena(t->w), g->ir->constant.n, sizeof *replaced);
+	for (uint32_t k = 0; k < g->input.n; k++) {
+		const GraphInput *in = &g->input.data[k];
+		replaced[in->init.i] = true;
+		if (in->kind == INPUT_PARAM && has_gradient(g, in->node) && (all || !ir_const_of(g->ir, in->init)->frozen))
 			t->input[k] = true;
-	for (uint32_t k = 1; k < g->ir->constant.n; k++) {
-		const Const *c = &g->ir->constant.data[k];
-		if (c->is_param && !c->is_buffer && dtype_is_inexact(c->dtype))
-			add_param(t, (ConstId){k});
 	}
+	for (uint32_t k = 1; k < g->ir->constant.n; k++)
+		if (!replaced[k] && is_learned(&g->ir->constant.data[k], all))
+			add_param(t, (ConstId){k});
 	return true;
+}
+
+/* The input that holds it where the graph replaces it, else the constant. */
+static void choose_constant(Transforming *t, ConstId c)
+{
+	const Graph *g = t->from->g;
+	const ConstId first = ir_const_of(g->ir, c)->same_as;
+	c = first.i ? first : c;
+	for (uint32_t k = 0; k < g->input.n; k++)
+		if (g->input.data[k].init.i == c.i) {
+			t->input[k] = true;
+			return;
+		}
+	add_param(t, c);
 }
 
 static bool choose_param(Transforming *t, const char *name)
@@ -115,7 +137,7 @@ static bool choose_param(Transforming *t, const char *name)
 		if (!dtype_is_inexact(c->dtype))
 			return ctx_error(t->w->ctx, t->from->path, "there is no derivative by %s, which is %s", name,
 					 dtype_name(c->dtype));
-		add_param(t, (ConstId){k});
+		choose_constant(t, (ConstId){k});
 		return true;
 	}
 	return ctx_error(t->w->ctx, t->from->path, "no input or parameter is called %s; the inputs are %s", name, input_names(t));
@@ -131,6 +153,11 @@ static void choose_all_inputs(Transforming *t)
 			t->input[k] = true;
 }
 
+static bool is_group(const char *name)
+{
+	return !strcmp(name, "params") || !strcmp(name, "all-params");
+}
+
 static bool choose_wrt(Transforming *t)
 {
 	const WeftGradOptions *o = &t->grad;
@@ -143,7 +170,7 @@ static bool choose_wrt(Transforming *t)
 		if (!strcmp(name, "inputs"))
 			choose_all_inputs(t);
 		else
-			TRY(!strcmp(name, "params") ? choose_params(t) : choose_input(t, name) || choose_param(t, name));
+			TRY(is_group(name) ? choose_params(t, *name == 'a') : choose_input(t, name) || choose_param(t, name));
 	}
 	order_params(t);
 	return true;
@@ -227,6 +254,8 @@ static bool derive(void *arg)
 	Transforming *t = arg;
 	TRY(begin(t, t->split ? "weft_vjp_split" : t->vjp ? "weft_vjp" : "weft_jvp", t->grad.size, sizeof t->grad));
 	TRY(choose_wrt(t) && choose_outputs(t) && is_defined(t));
+	if (t->from->g->decomposed)
+		ctx_note(t->w->ctx, t->from->path, "the file is decomposed: what the model computes under torch.no_grad() is not in it, and has derivatives here");
 	const Wrt wrt = {.input = t->input, .nparam = t->param.n, .param = t->param.data, .output = t->output};
 	return done(t, (t->vjp ? transform_vjp : transform_jvp)(t->from->g, &wrt));
 }

@@ -248,6 +248,8 @@ Node alias_inverse(State *st, Build *b, const Value *v, Node parent, Node update
 	case VIEW_NONE:
 	case VIEW_SAME:
 		return update;
+	case VIEW_DETACHED:
+		return value_with_history(b, update, parent);
 	case VIEW_RESHAPE:
 		return b_reshape(b, update, p->rank, p->size);
 	case VIEW_PERMUTE:

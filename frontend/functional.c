@@ -18,7 +18,7 @@ static Arena *arena(const State *st)
 uint32_t value_new(State *st, Node n, const Meta *m)
 {
 	uint32_t id = st->value.n;
-	array_push(arena(st), &st->storage, (Storage){.base = id, .spec = -1});
+	array_push(arena(st), &st->storage, (Storage){.base = id, .spec = -1, .history = !st->no_grad});
 	array_push(arena(st), &st->value,
 		   (Value){.node = n, .storage = st->storage.n - 1, .elem = -1, .meta = *m});
 	return id;
@@ -34,6 +34,7 @@ uint32_t value_view(State *st, uint32_t parent, Node view, uint32_t self, int32_
 		   .parent = parent,
 		   .view = view,
 		   .self = self,
+		   .no_grad = st->no_grad && st->storage.data[storage].history,
 		   .elem = elem,
 		   .meta = *m};
 	array_push(arena(st), &st->value, v);
@@ -82,10 +83,66 @@ Node value_read(State *st, Build *b, uint32_t id)
 	return v.node;
 }
 
+/* ---- histories ---- */
+
+static bool may_have_history(const Build *b, Node n)
+{
+	return n.i && dtype_is_inexact(node_dtype(b->g, n));
+}
+
+static Node without_history(Build *b, Node n)
+{
+	return may_have_history(b, n) ? b_node(b, OP_without_cotangent, &n, 1, NULL, 0) : n;
+}
+
+Node value_with_history(Build *b, Node value, Node old)
+{
+	return may_have_history(b, value) && old.i ? b_bin(b, OP_straight_through, value, old) : value;
+}
+
+/* Autograd does not see a write under torch.no_grad(): the history stays what it was. */
+static Node written(State *st, Build *b, uint32_t id, Node n)
+{
+	if (!st->no_grad || !st->storage.data[st->value.data[id].storage].history || !may_have_history(b, n))
+		return n;
+	Node in[2] = {value_read(st, b, id), n};
+	return b_node(b, OP_replaced, in, 2, NULL, 0);
+}
+
+/* Memory that was made in the region: all of its views are made again of contents without a history. */
+static bool cut_storage(State *st, Build *b, uint32_t storage)
+{
+	uint32_t base = st->storage.data[storage].base;
+	Node n = without_history(b, value_read(st, b, base));
+	Storage *s = &st->storage.data[storage];
+	s->history = true; /* from now on */
+	st->rewrote = true;
+	st->value.data[base].node = n;
+	st->value.data[base].version = ++s->version;
+	return n.i;
+}
+
+uint32_t value_enter(State *st, Build *b, uint32_t id)
+{
+	uint32_t storage = st->value.data[id].storage;
+	if (st->no_grad)
+		return id;
+	if (!st->storage.data[storage].history)
+		return cut_storage(st, b, storage) ? id : 0;
+	if (!st->value.data[id].no_grad)
+		return id;
+	Node n = without_history(b, value_read(st, b, id));
+	if (!n.i)
+		return 0;
+	const Meta m = st->value.data[id].meta;
+	return n.i == value_read(st, b, id).i ? id : value_view(st, id, n, 0, -1, n, &m);
+}
+
 bool value_write(State *st, Build *b, uint32_t id, Node n)
 {
 	uint32_t storage = st->value.data[id].storage;
 	uint32_t version = st->storage.data[storage].version + 1;
+	n = n.i ? written(st, b, id, n) : n;
 	while (n.i) {
 		uint32_t parent = st->value.data[id].parent;
 		Node before = parent ? value_read(st, b, parent) : (Node){0};

@@ -278,6 +278,8 @@ static bool add_input(Pass *p, size_t i)
 		return true;
 	}
 	TRY(scope_meta(&p->scope, name, &m));
+	if (spec->same_as != i && !owner->written)
+		return scope_bind(&p->scope, name, im->state[spec->same_as].value);
 	Node n;
 	if (spec->name)
 		TRY(check_weight(im, spec, &m));
@@ -481,6 +483,19 @@ static bool run_pass(Import *im, Graph **out, bool *again)
 	return true;
 }
 
+/* The archive names the dialect it was checked as: TRAINING as exported, else what is left of that by run_decompositions(). */
+static bool is_decomposed(const json_t *root)
+{
+	size_t i;
+	const json_t *v, *verifiers = json_object_get(root, "verifiers");
+	json_array_foreach(verifiers, i, v)
+	{
+		if (json_is_string(v) && !strcmp(json_string_value(v), "TRAINING"))
+			return false;
+	}
+	return json_array_size(verifiers) > 0;
+}
+
 static bool import_graph(Import *im, Graph **out)
 {
 	json_t *module = json_object_get(im->root, "graph_module");
@@ -491,6 +506,7 @@ static bool import_graph(Import *im, Graph **out)
 	if (!json_is_object(graph) || !json_is_array(im->inputs) || !json_is_array(im->outputs))
 		return ctx_error(im->ctx, NULL, "models/%s.json has no graph or no signature",
 				 im->model);
+	im->decomposed = is_decomposed(im->root);
 	TRY(targets_check(im, graph));
 	TRY(meta_symbols(im));
 	TRY(read_state(im));
@@ -509,6 +525,7 @@ static bool import_graph(Import *im, Graph **out)
 		TRY(run_pass(im, out, &again));
 	if (again)
 		return ctx_error(im->ctx, NULL, "cannot tell which buffers the graph writes");
+	(*out)->decomposed = im->decomposed;
 	TRY(meta_guards(im, *out));
 	TRY(graph_verify(*out)); /* adopted types may contradict what primitives compute */
 	for (uint32_t k = 0; k < im->warning.n; k++)

@@ -170,10 +170,20 @@ static bool check_autocast(Scope *s, const json_t *node, const Target *t)
 	return ctx_error(s->st->im->ctx, s->where, "a region with autocast on is not supported");
 }
 
+/* Values that go from one region to another. */
+static bool enter_all(Scope *s, Values *v)
+{
+	for (uint32_t k = 0; k < v->n; k++)
+		TRY(v->data[k] = value_enter(s->st, &s->b, v->data[k]));
+	return true;
+}
+
 static bool import_inline(Scope *outer, const json_t *node, const Target *t)
 {
 	size_t n = json_array_size(json_object_get(node, "inputs")), at = 0;
 	const char *tag;
+	State *st = outer->st;
+	const bool before = st->no_grad;
 	TRY(check_autocast(outer, node, t));
 	while (at < n && (!input_arg(node, at, &tag) || strcmp(tag, "as_graph")))
 		at++;
@@ -183,10 +193,14 @@ static bool import_inline(Scope *outer, const json_t *node, const Target *t)
 	for (size_t k = at + 1; k < n; k++)
 		TRY(tensor_args(outer, node, k, &in));
 	Scope s;
-	scope_init(&s, outer->st, graph);
-	TRY(bind_inputs(outer, &s, in.data, in.n));
+	scope_init(&s, st, graph);
+	if (!strcmp(t->name, "higher_order.wrap_with_set_grad_enabled"))
+		st->no_grad = json_is_false(input_arg(node, 0, &tag));
+	TRY(enter_all(outer, &in) && bind_inputs(outer, &s, in.data, in.n));
 	TRY(scope_nodes(&s));
 	TRY(graph_results(outer, &s, &out));
+	st->no_grad = before;
+	TRY(enter_all(outer, &out));
 	const char **name;
 	Meta *meta;
 	uint32_t count;

@@ -38,6 +38,7 @@ typedef struct {
 	const Member *member; /* of the archive, where the contents lie; NULL: not known to share memory */
 	Meta meta;            /* how they lie there */
 	uint32_t owner;       /* the state spec that holds this one's memory: itself, or one that it is a view of */
+	uint32_t same_as;     /* the first state spec that is the same tensor under another name, or itself */
 	int32_t tangled;      /* of an owner: another that is in its memory and is no view of it, or -1 */
 	uint32_t value;       /* of this pass */
 } StateSpec;
@@ -66,6 +67,7 @@ typedef struct {
 	json_t *root;                /* of models/<name>.json */
 	json_t *weights, *constants; /* name -> payload; may be NULL */
 	json_t *inputs, *outputs;    /* of the signature */
+	bool decomposed;             /* by run_decompositions(): the file does not say what autograd sees */
 	Tree input_tree, output_tree; /* of the user's; without leaves where the file does not say */
 	StateSpec *state;            /* by input spec */
 	ARRAY(Warning) warning;      /* of the last pass over the nodes */
@@ -81,6 +83,7 @@ typedef struct {
 	uint32_t parent; /* the value it is a view of, 0 for the base of its storage */
 	Node view;       /* the node that made it from the parent; none: equal to the parent */
 	uint32_t self;   /* which operand of `view` is the parent */
+	bool no_grad;    /* a view that was made under torch.no_grad() of memory with a history: it has none itself */
 	int32_t elem;    /* which result of `view`, -1 when it has one */
 	Meta meta;
 } Value;
@@ -89,6 +92,7 @@ typedef struct {
 	uint32_t base;    /* value */
 	uint32_t version; /* grows with every write */
 	int32_t spec;     /* graph input whose memory this is, or -1 */
+	bool history;     /* autograd may know where its contents come from */
 } Storage;
 
 /* A graph under construction and the memory its values live in. */
@@ -99,6 +103,7 @@ typedef struct {
 	ARRAY(Storage) storage; /* [0] unused */
 	bool rewrote;           /* views were written through: there may be dead nodes */
 	bool is_body;           /* of an operator: what it requires is checked when it runs */
+	bool no_grad;           /* what is made now has no history: torch.no_grad() */
 } State;
 
 /* A graph of the file being read into a State. Graphs that are inlined have a scope of their own.
@@ -161,7 +166,7 @@ bool weight_contents(Import *, const char *name, const Meta *, const char *membe
 
 /* ---- pt2_share.c: weights that lie in the same memory ---- */
 
-/* Fill in `owner` and `tangled` of all n specs, whose contents are read. */
+/* Fill in `owner`, `same_as` and `tangled` of all n specs, whose contents are read. */
 void share_find(Import *, uint32_t n);
 /* The graph writes it, and with it the memory of others. */
 void share_written(Import *, uint32_t spec);
@@ -198,6 +203,11 @@ Node view_replay(State *, const Value *v, Node parent, DType);
 Node value_read(State *, Build *, uint32_t v);
 /* All views of the same memory change too. False after ctx_error. */
 bool value_write(State *, Build *, uint32_t v, Node);
+/* The value in a graph where autograd is as it is now: what was made under torch.no_grad() is cut off from what it was made of
+ * where gradients are enabled again. 0 after ctx_error. */
+uint32_t value_enter(State *, Build *, uint32_t v);
+/* `value` in the place of `old`, whose history it has; of dtypes without derivatives the value itself. */
+Node value_with_history(Build *, Node value, Node old);
 /* One-dimensional view of the whole memory v lives in; 0 after ctx_error. */
 uint32_t value_flat(State *, Build *, uint32_t v);
 

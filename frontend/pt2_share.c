@@ -48,6 +48,28 @@ static bool room_of(Import *im, uint32_t k, Room *r)
 	return true;
 }
 
+static bool same_place(Import *im, const Meta *a, const Meta *b)
+{
+	bool same = a->dtype == b->dtype && a->rank == b->rank && sym_eq(im->syms, a->offset, b->offset) == YES;
+	for (uint32_t k = 0; k < a->rank && same; k++)
+		same = a->size[k].i == b->size[k].i && a->stride[k].i == b->stride[k].i;
+	return same;
+}
+
+/* Several names of one parameter or buffer: the first is its name. Room k is compared with those before it in the same bytes. */
+static void find_names(Import *im, const Room *room, uint32_t k)
+{
+	StateSpec *s = &im->state[room[k].spec];
+	for (uint32_t j = k; j-- > 0 && room[j].member == room[k].member && room[j].first == room[k].first && room[j].end == room[k].end;) {
+		const StateSpec *first = &im->state[im->state[room[j].spec].same_as];
+		if (first->kind != s->kind || !s->constant.i || !same_place(im, &first->meta, &s->meta))
+			continue;
+		s->same_as = im->state[room[j].spec].same_as;
+		im->ir->constant.data[s->constant.i].same_as = first->constant;
+		return;
+	}
+}
+
 void share_find(Import *im, uint32_t n)
 {
 	Arena *a = im->ctx->scratch;
@@ -55,6 +77,7 @@ void share_find(Import *im, uint32_t n)
 	for (uint32_t k = 0; k < n; k++) {
 		Room r;
 		im->state[k].owner = k;
+		im->state[k].same_as = k;
 		im->state[k].tangled = -1;
 		if (room_of(im, k, &r))
 			array_push(a, &room, r);
@@ -62,6 +85,7 @@ void share_find(Import *im, uint32_t n)
 	if (room.n)
 		qsort(room.data, room.n, sizeof *room.data, by_place);
 	for (uint32_t k = 1, at = 0; k < room.n; k++) {
+		find_names(im, room.data, k);
 		const Room *in = &room.data[at], *r = &room.data[k];
 		if (r->member != in->member || r->first >= in->end) {
 			at = k;
@@ -94,14 +118,6 @@ bool share_check(Import *im, uint32_t n)
 					 s->name, im->state[s->tangled].name);
 	}
 	return true;
-}
-
-static bool same_place(Import *im, const Meta *a, const Meta *b)
-{
-	bool same = a->rank == b->rank && sym_eq(im->syms, a->offset, b->offset) == YES;
-	for (uint32_t k = 0; k < a->rank && same; k++)
-		same = a->size[k].i == b->size[k].i && a->stride[k].i == b->stride[k].i;
-	return same;
 }
 
 uint32_t share_view(Scope *s, uint32_t spec, uint32_t owner, const char *name)

@@ -173,5 +173,8 @@ bool weight_load(Import *im, const char *name, bool is_param, StateSpec *out)
 	TRY(meta_read(im, json_object_get(payload, "tensor_meta"), name, where, &meta));
 	out->member = m;
 	out->meta = meta;
-	return weight_contents(im, name, &meta, member, &raw, is_param, &out->constant);
+	TRY(weight_contents(im, name, &meta, member, &raw, is_param, &out->constant));
+	const json_t *learns = json_object_get(json_object_get(payload, "tensor_meta"), "requires_grad");
+	im->ir->constant.data[out->constant.i].frozen = json_is_false(learns);
+	return true;
 }

@@ -91,8 +91,9 @@ WeftGraph *weft_copy_graph(Weft *, const WeftGraph *);
  * that the model replaces passes through: it is computed once, and nothing is derived by it unless it is named. */
 typedef struct {
 	uint32_t size; /* of this structure */
-	/* What is differentiated by, in any order: "inputs", all of a float or complex dtype; "params", all parameters of such a
-	 * dtype (no buffers); or the name of an input, a parameter or a buffer. */
+	/* What is differentiated by, in any order: "inputs", all of a float or complex dtype; "params", the parameters of such a
+	 * dtype that require gradients (no buffers; requires_grad of the file); "all-params", those that do not, too; or the name of an
+	 * input, a parameter or a buffer. A parameter that the file has under several names is one: its gradient has the first. */
 	uint32_t nwrt;
 	const char *const *wrt;
 	/* More inputs, by their place among weft_inputs. Neither names nor places: "inputs". */

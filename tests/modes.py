@@ -34,6 +34,12 @@ GROWTH = """graph @f(%x: f32[1]) {
   return %y
 }
 """
+WRITES = """graph @f(%x: f32[2], %y: f32[2]) {
+  %1 = mul(%x, %y) : f32[2]
+  %2 = reverse(%y, dims=[0]) : f32[2]
+  return %1 "p", %2 "r", %2 "y" -> "y"
+}
+"""
 LOSS = """graph @loss(%x: f32[3]) {
   %1 = mul(%x, %x) : f32[3]
   %2 = aten.sum(%1) : f32[]
@@ -95,7 +101,8 @@ with tempfile.TemporaryDirectory() as folder:
     product, loss = here / "product.txt", here / "loss.txt"
     product.write_text(PRODUCT)
     loss.write_text(LOSS)
-    growth = here / "growth.txt"
+    writes, growth = here / "writes.txt", here / "growth.txt"
+    writes.write_text(WRITES)
     growth.write_text(GROWTH)
     inputs = {"x.0": floats(X), "x.1": ("q", [3], K), "x.2": floats(Y)}
     results = {"y.0": [x * y for x, y in zip(X, Y)], "y.1": [math.sin(x) for x in X], "y.2": K}
@@ -114,6 +121,9 @@ with tempfile.TemporaryDirectory() as folder:
         gives("both cotangents", product, inputs | both, results | {"g.0": gx, "g.2": gy}, "--mode", "vjp", *b)
         gives("one", product, inputs | {"ct.1": floats([1, 1, 1])}, results | {"g.0": cosines, "g.2": [0, 0, 0]}, "--mode", "vjp", *b)
         gives("by name", product, inputs | both, results | {"g.2": gy}, "--mode", "vjp", "--wrt", "y", *b)
+        # an input that is written, with a value that is a result too: none of the results that files name
+        gives("writes", writes, {"x.0": floats([2, 3]), "x.1": floats([5, 7]), "ct.0": floats([1, 1]), "ct.1": floats([10, 20])},
+              {"y.0": [10, 21], "y.1": [7, 5], "g.0": [5, 7], "g.1": [22, 13]}, "--mode", "vjp", *b)
         gives("loss", loss, {"x.0": floats(X)}, {"y.0": [5.25], "g.0": [2 * x for x in X]}, "--mode", "vjp", *b)
         gives("one tangent", product, inputs | {"t.2": floats([1, 1, 0])},
               results | {"jy.0": [0.5, 1, 0], "jy.1": [0, 0, 0]}, "--mode", "jvp", *b)

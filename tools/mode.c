@@ -345,6 +345,8 @@ static bool name_tensors(Runner *r, const Asked *q)
 {
 	uint32_t nin, nout;
 	const WeftTensorInfo *in = weft_inputs(r->w, r->one, &nin), *out = weft_outputs(r->w, r->one, &nout);
+	r->given = out;
+	r->ngiven = nout;
 	r->in_key = calloc(nin + 1, sizeof *r->in_key);
 	r->out_key = calloc(nout + 1, sizeof *r->out_key);
 	r->fill = calloc(nin + 1, sizeof *r->fill);
@@ -404,17 +406,21 @@ TensorKey runner_input_key(const Runner *r, uint32_t k)
 	return r->in_key ? r->in_key[k] : numbered("x", k);
 }
 
-/* Inputs that the model writes stand among a compiled model's outputs, and nowhere else. */
+/* Inputs that the model writes stand among a compiled model's outputs, in order, and nowhere else: they are the ones that the
+ * graph's do not have. They donate only where the model can write them in place. */
 bool runner_output_key(const Runner *r, uint32_t k, TensorKey *key)
 {
 	*key = numbered("y", k);
 	if (!r->out_key)
 		return true;
 	uint32_t n = 0;
-	for (uint32_t j = 0; j < k; j++)
-		n += !r->model || runner_output(r, j)->donates < 0;
-	*key = r->out_key[n];
-	return !r->model || runner_output(r, k)->donates < 0;
+	bool given = false;
+	for (uint32_t j = 0; j <= k; j++) {
+		n += given;
+		given = n < r->ngiven && (!r->model || !strcmp(runner_output(r, j)->name, r->given[n].name));
+	}
+	*key = given ? r->out_key[n] : *key;
+	return given;
 }
 
 /* ---- cotangents and tangents that are not there ---- */

@@ -225,6 +225,8 @@ typedef struct {
 	/* Of --mode; NULL: inputs are x.<i> and outputs y.<i>. */
 	TensorKey *in_key, *out_key;
 	WeftTensor *fill; /* by input: what stands for one that a file has not */
+	const WeftTensorInfo *given; /* what the transformed graph gives, ngiven of them */
+	uint32_t ngiven;
 	bool ct_is_one;   /* the cotangent of output 0 that files do not have */
 } Runner;
 

@@ -74,6 +74,8 @@ typedef struct {
 	uint64_t hash;      /* of dtype, shape and contents; 0 until const_hash asks for it */
 	bool is_param;      /* from the model's weights, so replaceable */
 	bool is_buffer;     /* of these, no parameter: not what a model learns */
+	bool frozen;        /* a parameter that does not require gradients (requires_grad of the file) */
+	ConstId same_as;    /* another name of that one, the first in the file, which is the one that graphs read; 0: of none */
 	ConstId holder;     /* in whose memory the file has it; 0: in its own */
 	ConstId view_of;    /* the same bytes under this one's shape and dtype; 0: of no other */
 	/* What is computed from parameters that are replaceable: how, a graph without inputs and with one output, the value.
@@ -183,6 +185,7 @@ struct Graph {
 	ARRAY(GraphOutput) output;
 	/* Conditions on symbols that must hold at entry: sym == 0 means violated; text for the message. */
 	ARRAY(struct GraphGuard) guard;
+	bool decomposed; /* by the exporter, whose file does not say what torch.no_grad() and detach kept from autograd */
 	/* Private to graph.c. */
 	Intern names;              /* ever given to a node; name_uses counts how often */
 	ARRAY(uint32_t) name_uses; /* by name id */

@@ -198,49 +198,6 @@ OP(hinge){
 	.no_sample = "part of losses, whose samples reach it",
 };
 
-static bool no_cotangent(Build *b, Node n, const Node *ct, const bool *want, Node *g)
-{
-	(void)b, (void)n, (void)ct, (void)want, (void)g;
-	return true;
-}
-
-static bool no_tangent(Build *b, Node n, const Node *t, Node *ty)
-{
-	(void)b, (void)n, (void)t, (void)ty;
-	return true;
-}
-
-Node aten_detached(Build *b, Node x)
-{
-	return x.i && dtype_is_inexact(node_dtype(b->g, x)) ? b_node(b, OP_detached, &x, 1, NULL, 0) : x;
-}
-OP(detached){
-	.schema = "detached(Tensor x) -> Tensor",
-	.doc = "x, without a derivative",
-	.infer = infer_hinge,
-	.expand = "x",
-	.adjoint = no_cotangent,
-	.tangent = no_tangent,
-	.batch_leading = true,
-	.no_sample = "part of normalisations, whose samples reach it",
-};
-
-/* A convention of tangents stays where the composite that has it is expanded, as for a batch. */
-Node aten_without_tangent(Build *b, Node x)
-{
-	return x.i && dtype_is_inexact(node_dtype(b->g, x)) ? b_node(b, OP_without_tangent, &x, 1, NULL, 0) : x;
-}
-OP(without_tangent){
-	.schema = "without_tangent(Tensor x) -> Tensor",
-	.doc = "x, with its cotangents and without tangents",
-	.infer = infer_hinge,
-	.expand = "x",
-	.vjp = "[g]",
-	.tangent = no_tangent,
-	.batch_leading = true,
-	.no_sample = "part of losses, whose samples reach it",
-};
-
 static bool shape_extreme(Infer *f)
 {
 	Type x = infer_in(f, 0);

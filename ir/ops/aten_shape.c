@@ -9,14 +9,14 @@ static Node build_same(Build *b, Node n)
 }
 OP(aten_alias){
 	.schema = "aten.alias(Tensor(a) self) -> Tensor(a)",
-	.aliases = "aten.detach aten.lift_fresh aten.resolve_conj aten.resolve_neg",
+	.aliases = "aten.lift_fresh aten.resolve_conj aten.resolve_neg",
 	.view = VIEW_SAME,
 	.build = build_same,
 	.sample = "f32[n=3, 4]",
 };
 OP(aten_alias_copy){
 	.schema = "aten.alias_copy(Tensor self) -> Tensor",
-	.aliases = "aten.detach_copy aten.lift_fresh_copy",
+	.aliases = "aten.lift_fresh_copy",
 	.build = build_same,
 	.sample = "f32[n=3, 4]",
 };

@@ -529,25 +529,3 @@ OP(invertible) {
 	.sample = "[f32[2, 3]], [f32[2, 3]], [f32[3]], inverse=graph @undo(%y: f32[2, 3], %w: f32[3]) {\n  %b = broadcast(%w, "
 		  "shape=[2, 3], map=[1])\n  %a = sub(%y, %b)\n  return %a\n}, name=\"shift\"",
 };
-
-static bool shape_straight_through(Infer *f)
-{
-	if (f->in[0].i && f->in[1].i && node_type_id(f->g, f->in[0]).i != node_type_id(f->g, f->in[1]).i)
-		return infer_fail(f, "operands of different types");
-	return shape_barrier(f);
-}
-INFER(straight_through)
-
-/* Kept like a checkpoint. */
-OP(straight_through) {
-	.schema = "straight_through(Tensor x, Tensor y) -> Tensor",
-	.doc = "x, with the derivatives of y, which has its type",
-	.level = LEVEL_DECOMPOSE,
-	.vjp = "[none, g]",
-	.jvp = "t_y",
-	.batch_leading = true,
-	.infer = infer_straight_through,
-	.eval = eval_barrier,
-	.expand = "x",
-	.sample = "f32[n=3, 4], f32[n, 4]",
-};

@@ -32,6 +32,7 @@ typedef enum { LEVEL_CANON, LEVEL_DECOMPOSE } Level;
 typedef enum {
 	VIEW_NONE,
 	VIEW_SAME,    /* the operand itself */
+	VIEW_DETACHED, /* the operand itself, without its history: what is written through it is no part of that */
 	VIEW_RESHAPE, /* the same elements in the same order */
 	VIEW_PERMUTE,
 	VIEW_SLICE,

@@ -18,7 +18,7 @@ void file_kernels(const FileTest *, Text *out);
 
 /* Variants of the graph, drawn by the test's seed (draw.h): operands behind index maps, operands
  * exchanged, results reordered; on each target, at the family's sizes, of which one in turn is 1 or
- * 0; with symbols, numbers or constants. What the graph's interpreter refuses at a size (windows
+ * 0 (a symbol that is 1 at least otherwise, too); with symbols, numbers or constants. What the graph's interpreter refuses at a size (windows
  * larger than the image) is not run. Prints what differs, with as few edits and outputs as it
  * takes, or "no difference". */
 void file_kernels_drawn(const FileTest *, Text *out);

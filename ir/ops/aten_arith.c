@@ -67,6 +67,7 @@ static Node build_add(Build *b, Node n)
 }
 OP(aten_add_Tensor){
 	.schema = "aten.add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+	.aliases = "prims.add",
 	.build = build_add,
 	.sample = "f32[n=3, 4], f32[4]; f32[n=3, 4], f32[4], alpha=2.5; i32[n=3, 4] in -9..9, i32[4] in -9..9, alpha=3; "
 		  "i64[3], f32[]; c64[n=3, 4], c64[4], alpha=complex(2.5, -1)",
@@ -90,7 +91,7 @@ static Node build_sub(Build *b, Node n)
 }
 OP(aten_sub_Tensor){
 	.schema = "aten.sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-	.aliases = "aten.subtract.Tensor",
+	.aliases = "prims.sub aten.subtract.Tensor",
 	.build = build_sub,
 	.sample = "f32[n=3, 4], f32[4]; f32[n=3, 4], f32[4], alpha=2.5; i32[n=3, 4] in -9..9, i32[4] in -9..9, alpha=3; "
 		  "i64[3], f32[]; "
@@ -141,7 +142,7 @@ static Node build_mul(Build *b, Node n)
 }
 OP(aten_mul_Tensor){
 	.schema = "aten.mul.Tensor(Tensor self, Tensor other) -> Tensor",
-	.aliases = "aten.multiply.Tensor",
+	.aliases = "prims.mul aten.multiply.Tensor",
 	.build = build_mul,
 	.sample = "f32[n=3, 4], f32[4]; i32[n=3, 4] in -9..9, i32[4] in -9..9; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1; "
 		  "u8[4] in 0..255, i8[4] in -128..127",
@@ -312,6 +313,7 @@ static Node build_remainder(Build *b, Node n)
 }
 OP(aten_remainder_Tensor){
 	.schema = "aten.remainder.Tensor(Tensor self, Tensor other) -> Tensor",
+	.aliases = "prims.remainder",
 	.build = build_remainder,
 	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1",
 };
@@ -333,6 +335,7 @@ static Node build_fmod(Build *b, Node n)
 }
 OP(aten_fmod_Tensor){
 	.schema = "aten.fmod.Tensor(Tensor self, Tensor other) -> Tensor",
+	.aliases = "prims.fmod",
 	.build = build_fmod,
 	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1",
 };
@@ -344,6 +347,7 @@ OP(aten_fmod_Scalar){
 };
 OP(aten_atan2){
 	.schema = "aten.atan2(Tensor self, Tensor other) -> Tensor",
+	.aliases = "prims.atan2",
 	.promote = PROMOTE_FLOAT,
 	.expand = "atan2(self, other)",
 	.sample = "f32[n=2, 6] of -1 -1 -1 0 0 1 1 1 2 -3 0.5 4, f32[6] of -1 0 1 1 -1 0.5; "
@@ -358,6 +362,7 @@ OP(aten_arctan2){
 };
 OP(aten_hypot){
 	.schema = "aten.hypot(Tensor self, Tensor other) -> Tensor",
+	.aliases = "prims.hypot",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "hypot(self, other)",
 	.sample = "f32[n=3, 4], f32[4]",
@@ -376,6 +381,7 @@ OP(aten_copysign_Scalar){
 };
 OP(aten_nextafter){
 	.schema = "aten.nextafter(Tensor self, Tensor other) -> Tensor",
+	.aliases = "prims.nextafter",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "nextafter(self, other)",
 	.deriv = {"select(eq(self, other), 0.0, 1.0)", "0"}, /* as PyTorch has it */
@@ -383,24 +389,28 @@ OP(aten_nextafter){
 };
 OP(aten_fmax){
 	.schema = "aten.fmax(Tensor self, Tensor other) -> Tensor",
+	.aliases = "prims.fmax",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "fmax(self, other)",
 	.sample = "f32[n=2, 4] of 1 -2 nan -0.5 3 -4 5 nan, f32[4] of -1 1 2 nan; i32[n=3, 4] in -9..9, i32[4] in -9..9",
 };
 OP(aten_fmin){
 	.schema = "aten.fmin(Tensor self, Tensor other) -> Tensor",
+	.aliases = "prims.fmin",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "fmin(self, other)",
 	.sample = "f32[n=2, 4] of 1 -2 nan -0.5 3 -4 5 nan, f32[4] of -1 1 2 nan; i32[n=3, 4] in -9..9, i32[4] in -9..9",
 };
 OP(aten_maximum){
 	.schema = "aten.maximum(Tensor self, Tensor other) -> Tensor",
+	.aliases = "prims.maximum",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "maximum(self, other)",
 	.sample = "f32[n=2, 4] of 1 -2 nan -0.5 3 -4 5 nan, f32[4] of -1 1 2 nan; i32[n=3, 4] in -9..9, i32[4] in -9..9",
 };
 OP(aten_minimum){
 	.schema = "aten.minimum(Tensor self, Tensor other) -> Tensor",
+	.aliases = "prims.minimum",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "minimum(self, other)",
 	.sample = "f32[n=2, 4] of 1 -2 nan -0.5 3 -4 5 nan, f32[4] of -1 1 2 nan; i32[n=3, 4] in -9..9, i32[4] in -9..9",

@@ -76,12 +76,14 @@ OP(airy_ai) {
 
 OP(aten_special_bessel_j0){
 	.schema = "aten.special_bessel_j0(Tensor self) -> Tensor",
+	.aliases = "prims.bessel_j0",
 	.promote = PROMOTE_FLOAT,
 	.expand = "bessel_j0(self)",
 	.sample = "f32[n=3, 4] in -12..12; f32[8] of 0 0.0625 -7.75 8 8.125 -40 1000 3.75",
 };
 OP(aten_special_bessel_j1){
 	.schema = "aten.special_bessel_j1(Tensor self) -> Tensor",
+	.aliases = "prims.bessel_j1",
 	.promote = PROMOTE_FLOAT,
 	.expand = "bessel_j1(self)",
 	.sample = "f32[n=3, 4] in -12..12; f32[8] of 0 0.0625 -7.75 8 8.125 -40 1000 3.75",

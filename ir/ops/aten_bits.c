@@ -145,7 +145,7 @@ static Node build_frexp(Build *b, Node n)
 }
 OP(aten_frexp_Tensor){
 	.schema = "aten.frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
-	.aliases = "aten.frexp",
+	.aliases = "prims.frexp aten.frexp",
 	.build = build_frexp,
 	.sample = "f32[n=3, 4] in -8..8; f32[10] of 0 1 -0.5 1e-40 -1e38 inf nan -inf 3 1e-30; f64[4] of 1e-310 1e300 -1 0",
 };

@@ -7,6 +7,7 @@
 
 OP(aten_eq_Tensor){
 	.schema = "aten.eq.Tensor(Tensor self, Tensor other) -> Tensor",
+	.aliases = "prims.eq",
 	.promote = PROMOTE_BOOL,
 	.expand = "eq(self, other)",
 	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
@@ -21,6 +22,7 @@ OP(aten_eq_Scalar){
 };
 OP(aten_ne_Tensor){
 	.schema = "aten.ne.Tensor(Tensor self, Tensor other) -> Tensor",
+	.aliases = "prims.ne",
 	.promote = PROMOTE_BOOL,
 	.expand = "ne(self, other)",
 	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
@@ -47,6 +49,7 @@ OP(aten_not_equal_Scalar){
 };
 OP(aten_lt_Tensor){
 	.schema = "aten.lt.Tensor(Tensor self, Tensor other) -> Tensor",
+	.aliases = "prims.lt",
 	.promote = PROMOTE_BOOL,
 	.expand = "lt(self, other)",
 	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
@@ -73,6 +76,7 @@ OP(aten_less_Scalar){
 };
 OP(aten_le_Tensor){
 	.schema = "aten.le.Tensor(Tensor self, Tensor other) -> Tensor",
+	.aliases = "prims.le",
 	.promote = PROMOTE_BOOL,
 	.expand = "le(self, other)",
 	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
@@ -99,6 +103,7 @@ OP(aten_less_equal_Scalar){
 };
 OP(aten_gt_Tensor){
 	.schema = "aten.gt.Tensor(Tensor self, Tensor other) -> Tensor",
+	.aliases = "prims.gt",
 	.promote = PROMOTE_BOOL,
 	.expand = "gt(self, other)",
 	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
@@ -125,6 +130,7 @@ OP(aten_greater_Scalar){
 };
 OP(aten_ge_Tensor){
 	.schema = "aten.ge.Tensor(Tensor self, Tensor other) -> Tensor",
+	.aliases = "prims.ge",
 	.promote = PROMOTE_BOOL,
 	.expand = "ge(self, other)",
 	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
@@ -231,6 +237,7 @@ OP(aten_logical_not){
 
 OP(aten_bitwise_and_Tensor){
 	.schema = "aten.bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor",
+	.aliases = "prims.bitwise_and",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_and(self, other)",
 	.sample = "i32[n=3, 4] in -99..99, i32[4] in -99..99; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
@@ -255,6 +262,7 @@ OP(aten___and___Scalar){
 };
 OP(aten_bitwise_or_Tensor){
 	.schema = "aten.bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor",
+	.aliases = "prims.bitwise_or",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_or(self, other)",
 	.sample = "i32[n=3, 4] in -99..99, i32[4] in -99..99; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
@@ -279,6 +287,7 @@ OP(aten___or___Scalar){
 };
 OP(aten_bitwise_xor_Tensor){
 	.schema = "aten.bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor",
+	.aliases = "prims.bitwise_xor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_xor(self, other)",
 	.sample = "i32[n=3, 4] in -99..99, i32[4] in -99..99; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
@@ -303,11 +312,13 @@ OP(aten___xor___Scalar){
 };
 OP(aten_bitwise_not){
 	.schema = "aten.bitwise_not(Tensor self) -> Tensor",
+	.aliases = "prims.bitwise_not",
 	.expand = "bit_not(self)",
 	.sample = "i32[n=3, 4] in -99..99; bool[2] of 0 1; u8[3] in 0..255",
 };
 OP(aten_bitwise_left_shift_Tensor){
 	.schema = "aten.bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor",
+	.aliases = "prims.shift_left",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "shift_left(self, other)",
 	.sample = "i32[n=3, 4] in -99..99, i32[4] in 0..5",
@@ -332,6 +343,7 @@ OP(aten___lshift___Scalar){
 };
 OP(aten_bitwise_right_shift_Tensor){
 	.schema = "aten.bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor",
+	.aliases = "prims.shift_right_arithmetic",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "shift_right(self, other)",
 	.sample = "i32[n=3, 4] in -99..99, i32[4] in 0..5",

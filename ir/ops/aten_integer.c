@@ -19,6 +19,7 @@ OP(lcm) {
 
 OP(aten_gcd){
 	.schema = "aten.gcd(Tensor self, Tensor other) -> Tensor",
+	.aliases = "prims.gcd",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "gcd(self, other)",
 	.sample = "i32[n=3, 4] in -99..99, i32[4] in -99..99; u8[4] of 200 255 17 96, i64[4] of -120 34 17 0",

@@ -7,12 +7,14 @@
 
 OP(aten_exp){
 	.schema = "aten.exp(Tensor self) -> Tensor",
+	.aliases = "prims.exp",
 	.promote = PROMOTE_FLOAT,
 	.expand = "exp(self)",
 	.sample = "f32[n=3, 4] in -3..3; i32[4] in -3..3; f32[5] of nan inf -inf 89 -104",
 };
 OP(aten_exp2){
 	.schema = "aten.exp2(Tensor self) -> Tensor",
+	.aliases = "prims.exp2",
 	.promote = PROMOTE_FLOAT,
 	.expand = "exp2(self)",
 	.sample = "f32[n=3, 4] in -3..3; i32[4] in -3..3; f32[5] of nan inf -inf 89 -104",
@@ -25,6 +27,7 @@ OP(aten_special_exp2){
 };
 OP(aten_expm1){
 	.schema = "aten.expm1(Tensor self) -> Tensor",
+	.aliases = "prims.expm1",
 	.promote = PROMOTE_FLOAT,
 	.expand = "expm1(self)",
 	.sample = "f32[n=3, 4] in -3..3; i32[4] in -3..3; f32[5] of nan inf -inf 89 -104",
@@ -37,24 +40,28 @@ OP(aten_special_expm1){
 };
 OP(aten_log){
 	.schema = "aten.log(Tensor self) -> Tensor",
+	.aliases = "prims.log",
 	.promote = PROMOTE_FLOAT,
 	.expand = "log(self)",
 	.sample = "f32[n=3, 4] in 0.0625..4; i32[4] in 1..9; f32[4] of 0 -1 inf nan",
 };
 OP(aten_log2){
 	.schema = "aten.log2(Tensor self) -> Tensor",
+	.aliases = "prims.log2",
 	.promote = PROMOTE_FLOAT,
 	.expand = "log2(self)",
 	.sample = "f32[n=3, 4] in 0.0625..4; i32[4] in 1..9; f32[4] of 0 -1 inf nan",
 };
 OP(aten_log10){
 	.schema = "aten.log10(Tensor self) -> Tensor",
+	.aliases = "prims.log10",
 	.promote = PROMOTE_FLOAT,
 	.expand = "log10(self)",
 	.sample = "f32[n=3, 4] in 0.0625..4; i32[4] in 1..9; f32[4] of 0 -1 inf nan",
 };
 OP(aten_log1p){
 	.schema = "aten.log1p(Tensor self) -> Tensor",
+	.aliases = "prims.log1p",
 	.promote = PROMOTE_FLOAT,
 	.expand = "log1p(self)",
 	.sample = "f32[n=3, 4] in -0.9..4; i32[4] in 0..9",
@@ -67,24 +74,28 @@ OP(aten_special_log1p){
 };
 OP(aten_sin){
 	.schema = "aten.sin(Tensor self) -> Tensor",
+	.aliases = "prims.sin",
 	.promote = PROMOTE_FLOAT,
 	.expand = "sin(self)",
 	.sample = "f32[n=3, 4] in -8..8; i32[4] in -9..9; f32[3] of 1000.5 -77777 1e10",
 };
 OP(aten_cos){
 	.schema = "aten.cos(Tensor self) -> Tensor",
+	.aliases = "prims.cos",
 	.promote = PROMOTE_FLOAT,
 	.expand = "cos(self)",
 	.sample = "f32[n=3, 4] in -8..8; i32[4] in -9..9; f32[3] of 1000.5 -77777 1e10",
 };
 OP(aten_tan){
 	.schema = "aten.tan(Tensor self) -> Tensor",
+	.aliases = "prims.tan",
 	.promote = PROMOTE_FLOAT,
 	.expand = "tan(self)",
 	.sample = "f32[n=3, 4] in -8..8; i32[4] in -9..9; f32[3] of 1000.5 -77777 1e10",
 };
 OP(aten_asin){
 	.schema = "aten.asin(Tensor self) -> Tensor",
+	.aliases = "prims.asin",
 	.promote = PROMOTE_FLOAT,
 	.expand = "asin(self)",
 	.sample = "f32[n=3, 4] in -1..1; f32[2] of 1.5 -2",
@@ -97,6 +108,7 @@ OP(aten_arcsin){
 };
 OP(aten_acos){
 	.schema = "aten.acos(Tensor self) -> Tensor",
+	.aliases = "prims.acos",
 	.promote = PROMOTE_FLOAT,
 	.expand = "acos(self)",
 	.sample = "f32[n=3, 4] in -1..1; f32[2] of 1.5 -2",
@@ -109,6 +121,7 @@ OP(aten_arccos){
 };
 OP(aten_atan){
 	.schema = "aten.atan(Tensor self) -> Tensor",
+	.aliases = "prims.atan",
 	.promote = PROMOTE_FLOAT,
 	.expand = "atan(self)",
 	.sample = "f32[n=3, 4] in -4..4; f32[4] of 0.001 -30 30 inf",
@@ -121,24 +134,28 @@ OP(aten_arctan){
 };
 OP(aten_sinh){
 	.schema = "aten.sinh(Tensor self) -> Tensor",
+	.aliases = "prims.sinh",
 	.promote = PROMOTE_FLOAT,
 	.expand = "sinh(self)",
 	.sample = "f32[n=3, 4] in -4..4; f32[4] of 0.001 -30 30 inf",
 };
 OP(aten_cosh){
 	.schema = "aten.cosh(Tensor self) -> Tensor",
+	.aliases = "prims.cosh",
 	.promote = PROMOTE_FLOAT,
 	.expand = "cosh(self)",
 	.sample = "f32[n=3, 4] in -4..4; f32[4] of 0.001 -30 30 inf",
 };
 OP(aten_tanh){
 	.schema = "aten.tanh(Tensor self) -> Tensor",
+	.aliases = "prims.tanh",
 	.promote = PROMOTE_FLOAT,
 	.expand = "tanh(self)",
 	.sample = "f32[n=3, 4] in -4..4; f32[4] of 0.001 -30 30 inf",
 };
 OP(aten_asinh){
 	.schema = "aten.asinh(Tensor self) -> Tensor",
+	.aliases = "prims.asinh",
 	.promote = PROMOTE_FLOAT,
 	.expand = "asinh(self)",
 	.sample = "f32[n=3, 4] in -4..4; f32[4] of 0.001 -30 30 inf",
@@ -151,6 +168,7 @@ OP(aten_arcsinh){
 };
 OP(aten_acosh){
 	.schema = "aten.acosh(Tensor self) -> Tensor",
+	.aliases = "prims.acosh",
 	.promote = PROMOTE_FLOAT,
 	.expand = "acosh(self)",
 	.sample = "f32[n=3, 4] in 1..8; f32[3] of 0.5 1 1e10",
@@ -163,6 +181,7 @@ OP(aten_arccosh){
 };
 OP(aten_atanh){
 	.schema = "aten.atanh(Tensor self) -> Tensor",
+	.aliases = "prims.atanh",
 	.promote = PROMOTE_FLOAT,
 	.expand = "atanh(self)",
 	.sample = "f32[n=3, 4] in -0.9..0.9; f32[3] of 1 -1 2",
@@ -175,6 +194,7 @@ OP(aten_arctanh){
 };
 OP(aten_erf){
 	.schema = "aten.erf(Tensor self) -> Tensor",
+	.aliases = "prims.erf",
 	.promote = PROMOTE_FLOAT,
 	.expand = "erf(self)",
 	.sample = "f32[n=3, 4] in -3..3; f32[4] of 0.001 -6 9 inf",
@@ -187,6 +207,7 @@ OP(aten_special_erf){
 };
 OP(aten_erfc){
 	.schema = "aten.erfc(Tensor self) -> Tensor",
+	.aliases = "prims.erfc",
 	.promote = PROMOTE_FLOAT,
 	.expand = "erfc(self)",
 	.sample = "f32[n=3, 4] in -3..3; f32[4] of 0.001 -6 9 inf",
@@ -199,12 +220,14 @@ OP(aten_special_erfc){
 };
 OP(aten_special_erfcx){
 	.schema = "aten.special_erfcx(Tensor self) -> Tensor",
+	.aliases = "prims.erfcx",
 	.promote = PROMOTE_FLOAT,
 	.expand = "erfcx(self)",
 	.sample = "f32[n=3, 4] in -3..3; f32[4] of 0.7 -6 9 40",
 };
 OP(aten_erfinv){
 	.schema = "aten.erfinv(Tensor self) -> Tensor",
+	.aliases = "prims.erf_inv",
 	.promote = PROMOTE_FLOAT,
 	.expand = "erfinv(self)",
 	.sample = "f32[n=3, 4] in -0.98..0.98; f32[4] of 1 -1 2 0.999",
@@ -217,6 +240,7 @@ OP(aten_special_erfinv){
 };
 OP(aten_lgamma){
 	.schema = "aten.lgamma(Tensor self) -> Tensor",
+	.aliases = "prims.lgamma",
 	.promote = PROMOTE_FLOAT,
 	.expand = "lgamma(self)",
 	.sample = "f32[n=3, 4] in 0.125..8; f32[5] of -0.5 -2.5 1e6 0 -3; f32[4] of 12.5 40 1e-6 3",
@@ -229,6 +253,7 @@ OP(aten_special_gammaln){
 };
 OP(aten_digamma){
 	.schema = "aten.digamma(Tensor self) -> Tensor",
+	.aliases = "prims.digamma",
 	.promote = PROMOTE_FLOAT,
 	.expand = "digamma(self)",
 	.sample = "f32[n=3, 4] in 0.125..8; f32[5] of -0.5 -2.5 1e6 0 -0.25; f32[4] of 12.5 40 1e-6 3",
@@ -259,18 +284,21 @@ OP(aten_special_expit){
 };
 OP(aten_sqrt){
 	.schema = "aten.sqrt(Tensor self) -> Tensor",
+	.aliases = "prims.sqrt",
 	.promote = PROMOTE_FLOAT,
 	.expand = "sqrt(self)",
 	.sample = "f32[n=3, 4] in 0.25..8; f32[4] of 0 -1 inf 1e-40",
 };
 OP(aten_rsqrt){
 	.schema = "aten.rsqrt(Tensor self) -> Tensor",
+	.aliases = "prims.rsqrt",
 	.promote = PROMOTE_FLOAT,
 	.expand = "rsqrt(self)",
 	.sample = "f32[n=3, 4] in 0.25..8; f32[4] of 0 -1 inf 1e-40",
 };
 OP(aten_reciprocal){
 	.schema = "aten.reciprocal(Tensor self) -> Tensor",
+	.aliases = "prims.reciprocal",
 	.promote = PROMOTE_FLOAT,
 	.expand = "reciprocal(self)",
 	.sample = "f32[n=3, 4] in 0.25..8; f32[3] of 0 -1 inf; i32[2] of 2 -4",
@@ -334,24 +362,28 @@ static Node build_round(Build *b, Node n)
 
 OP(aten_floor){
 	.schema = "aten.floor(Tensor self) -> Tensor",
+	.aliases = "prims.floor",
 	.build = build_round,
 	.sample = "f32[n=2, 6] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5; f32[3] of nan inf -1e10; "
 		  "i32[3] in -9..9",
 };
 OP(aten_ceil){
 	.schema = "aten.ceil(Tensor self) -> Tensor",
+	.aliases = "prims.ceil",
 	.build = build_round,
 	.sample = "f32[n=2, 6] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5; f32[3] of nan inf -1e10; "
 		  "i32[3] in -9..9",
 };
 OP(aten_round){
 	.schema = "aten.round(Tensor self) -> Tensor",
+	.aliases = "prims.round",
 	.build = build_round,
 	.sample = "f32[n=2, 6] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5; f32[3] of nan inf -1e10; "
 		  "i32[3] in -9..9",
 };
 OP(aten_trunc){
 	.schema = "aten.trunc(Tensor self) -> Tensor",
+	.aliases = "prims.trunc",
 	.build = build_round,
 	.sample = "f32[n=2, 6] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5; f32[3] of nan inf -1e10; "
 		  "i32[3] in -9..9",
@@ -399,6 +431,7 @@ OP(aten_frac){
 };
 OP(aten_neg){
 	.schema = "aten.neg(Tensor self) -> Tensor",
+	.aliases = "prims.neg",
 	.expand = "neg(self)",
 	.sample = "f32[n=3, 4]; i32[3] in -9..9",
 };
@@ -438,7 +471,7 @@ static Node build_abs(Build *b, Node n)
 }
 OP(aten_abs){
 	.schema = "aten.abs(Tensor self) -> Tensor",
-	.aliases = "aten.absolute",
+	.aliases = "prims.abs aten.absolute",
 	.build = build_abs,
 	.sample = "f32[n=3, 4]; i32[3] in -9..9; f32[4] of nan -inf 0 -0.0; u8[3] in 0..255",
 };
@@ -450,6 +483,7 @@ static Node build_sign(Build *b, Node n)
 }
 OP(aten_sign){
 	.schema = "aten.sign(Tensor self) -> Tensor",
+	.aliases = "prims.sign",
 	.build = build_sign,
 	.sample = "f32[n=3, 4]; i32[3] in -9..9; f32[4] of nan -inf 0 -0.0; u8[3] in 0..255",
 };
@@ -508,6 +542,7 @@ OP(aten_isinf){
 };
 OP(aten_isfinite){
 	.schema = "aten.isfinite(Tensor self) -> Tensor",
+	.aliases = "prims.isfinite",
 	.build = build_class,
 	.sample = "f32[n=2, 4] of nan inf -inf 0 1 -1 -0 1e38; i32[3] of -1 0 1",
 };
@@ -523,6 +558,7 @@ OP(aten_isneginf){
 };
 OP(aten_signbit){
 	.schema = "aten.signbit(Tensor self) -> Tensor",
+	.aliases = "prims.signbit",
 	.build = build_class,
 	.sample = "f32[n=2, 4] of nan inf -inf 0 1 -1 -0 1e38; i32[3] of -1 0 1",
 };

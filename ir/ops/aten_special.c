@@ -20,24 +20,28 @@ OP(aten_i0){
 };
 OP(aten_special_i0){
 	.schema = "aten.special_i0(Tensor self) -> Tensor",
+	.aliases = "prims.bessel_i0",
 	.promote = PROMOTE_FLOAT,
 	.expand = "i0(self)",
 	.sample = "f32[n=3, 4] in -12..12",
 };
 OP(aten_special_i0e){
 	.schema = "aten.special_i0e(Tensor self) -> Tensor",
+	.aliases = "prims.bessel_i0e",
 	.promote = PROMOTE_FLOAT,
 	.expand = "i0e(self)",
 	.sample = "f32[n=3, 4] in -12..12",
 };
 OP(aten_special_i1){
 	.schema = "aten.special_i1(Tensor self) -> Tensor",
+	.aliases = "prims.bessel_i1",
 	.promote = PROMOTE_FLOAT,
 	.expand = "i1(self)",
 	.sample = "f32[n=3, 4] in -12..12",
 };
 OP(aten_special_i1e){
 	.schema = "aten.special_i1e(Tensor self) -> Tensor",
+	.aliases = "prims.bessel_i1e",
 	.promote = PROMOTE_FLOAT,
 	.expand = "i1e(self)",
 	.sample = "f32[n=3, 4] in -12..12",
@@ -56,6 +60,7 @@ OP(aten_special_modified_bessel_i1){
 };
 OP(aten_igamma){
 	.schema = "aten.igamma(Tensor self, Tensor other) -> Tensor",
+	.aliases = "prims.igamma",
 	.promote = PROMOTE_FLOAT,
 	.expand = "igamma(self, other)",
 	.sample = "f32[n=3, 4] in 0.125..12, f32[4] in 0.25..12; f32[5] of 0 1 0 30 2, f32[5] of 1 0 0 28 inf",
@@ -68,6 +73,7 @@ OP(aten_special_gammainc){
 };
 OP(aten_igammac){
 	.schema = "aten.igammac(Tensor self, Tensor other) -> Tensor",
+	.aliases = "prims.igammac",
 	.promote = PROMOTE_FLOAT,
 	.expand = "igammac(self, other)",
 	.sample = "f32[n=3, 4] in 0.125..12, f32[4] in 0.25..12; f32[5] of 0 1 0 30 2, f32[5] of 1 0 0 28 inf",
@@ -234,6 +240,7 @@ static Node build_zeta(Build *b, Node n)
 }
 OP(aten_special_zeta){
 	.schema = "aten.special_zeta(Tensor self, Tensor other) -> Tensor",
+	.aliases = "prims.zeta",
 	.build = build_zeta,
 	.sample = "f32[n=3, 4] in 1.125..8, f32[4] in 0.25..6; f32[4] of 1 0.5 2 3, f32[4] of 2 2 -1.5 0; "
 		  "f64[6] of 1.0625 2 3.5 12 2 40, f64[6] of 0.25 1 2.5 0.75 30 3; f64[4] of 2 3 4 5, f64[4] of -0.375 -40.25 -8.5 -33",
@@ -364,6 +371,7 @@ static Node build_ndtri(Build *b, Node n)
 }
 OP(aten_special_ndtri){
 	.schema = "aten.special_ndtri(Tensor self) -> Tensor",
+	.aliases = "prims.ndtri",
 	.build = build_ndtri,
 	.sample = "f32[n=3, 4] in 0..1; f32[8] of 0 1 0.00001 1e-30 0.99 0.5 2 -1",
 };

@@ -287,6 +287,7 @@ static void run_in_place(Case *c)
 	bool same = x->n == y->n && (y->dtype == x->dtype || y->dtype == DT_bool);
 	for (uint32_t k = 0; same && k < x->n; k++)
 		same = x->dim[k].i == y->dim[k].i;
+	same &= strncmp(name, "prims.", 6) != 0; /* none of them writes */
 	if (!same || end[-1] == '_' || node_in(g, c->s.node, 0).i != g->input.data[0].node.i)
 		return;
 	name_results(c);

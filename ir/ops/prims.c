@@ -1,0 +1,162 @@
+/* PyTorch's prims that decompositions leave. Those that are ATen's by another name are aliases there. */
+#include "ir/ops/aten_priv.h"
+
+OP(prims_view_of){
+	.schema = "prims.view_of(Tensor(a) a) -> Tensor(a)",
+	.view = VIEW_SAME,
+	.expand = "a",
+	.sample = "f32[n=3, 4]",
+};
+OP(prims_device_put){
+	.schema = "prims.device_put(Tensor a, Device device, bool non_blocking=False) -> Tensor",
+	.expand = "a",
+	.no_sample = "devices are not written in samples",
+};
+
+static Node build_broadcast_in_dim(Build *b, Node n)
+{
+	Node x = arg(b, n, "a");
+	uint32_t rank, len, map[MAX_RANK];
+	const Sym *shape = node_ints(b->g, n, "shape", &rank), *dims = node_ints(b->g, n, "broadcast_dimensions", &len);
+	if (!x.i || rank > MAX_RANK || len != node_rank(b->g, x))
+		return b_error(b, "%u dimensions for an operand of rank %u, of a result of rank %u", len, aten_rank(b, x), rank);
+	for (uint32_t k = 0; k < len; k++) {
+		int64_t d;
+		if (!sym_is_const(b_syms(b), dims[k], &d) || d < (k ? (int64_t)map[k - 1] + 1 : 0) || d >= rank)
+			return b_error(b, "broadcast_dimensions do not rise from 0 to %u", rank);
+		map[k] = (uint32_t)d;
+	}
+	return b_broadcast_in_dim(b, x, rank, shape, map);
+}
+OP(prims_broadcast_in_dim){
+	.schema = "prims.broadcast_in_dim(Tensor(a) a, SymInt[] shape, int[] broadcast_dimensions) -> Tensor(a)",
+	.view = VIEW_OTHER,
+	.build = build_broadcast_in_dim,
+	.sample = "f32[n=3], shape=[2, n, 4], broadcast_dimensions=[1]; f32[n=3, 1], shape=[n, 2, 5], broadcast_dimensions=[0, 2]; f32[], shape=[2], "
+		  "broadcast_dimensions=[]",
+};
+
+static Node build_transpose(Build *b, Node n)
+{
+	Node x = arg(b, n, "a");
+	uint32_t len, perm[MAX_RANK], seen = 0, rank = aten_rank(b, x);
+	const Sym *list = node_ints(b->g, n, "permutation", &len);
+	for (uint32_t k = 0; k < len && k < MAX_RANK; k++) {
+		int64_t d;
+		if (!sym_is_const(b_syms(b), list[k], &d) || d < 0 || d >= rank)
+			return b_error(b, "no permutation of %u dimensions", rank);
+		perm[k] = (uint32_t)d;
+		seen |= 1u << d;
+	}
+	if (len != rank || seen != (1u << rank) - 1)
+		return b_error(b, "no permutation of %u dimensions", rank);
+	return b_permute(b, x, perm);
+}
+OP(prims_transpose){
+	.schema = "prims.transpose(Tensor(a) a, int[] permutation) -> Tensor(a)",
+	.view = VIEW_OTHER,
+	.build = build_transpose,
+	.sample = "f32[n=3, 4, 2], permutation=[2, 0, 1]",
+};
+
+static Node build_collapse(Build *b, Node n)
+{
+	Node x = arg(b, n, "a");
+	int64_t start = aten_int(b, n, "start"), end = aten_int(b, n, "end"), rank = aten_rank(b, x);
+	if (start < 0 || end < start || end >= rank)
+		return b_error(b, "dimensions %lld to %lld of %lld", (long long)start, (long long)end, (long long)rank);
+	return aten_flatten(b, x, (uint32_t)start, (uint32_t)end);
+}
+OP(prims_collapse){
+	.schema = "prims.collapse(Tensor a, int start, int end) -> Tensor",
+	.build = build_collapse,
+	.sample = "f32[n=3, 4, 2], start=1, end=2; f32[n=3, 4, 2], start=0, end=1",
+};
+OP(prims_collapse_view){
+	.schema = "prims.collapse_view(Tensor(a) a, int start, int end) -> Tensor(a)",
+	.view = VIEW_RESHAPE,
+	.build = build_collapse,
+	.sample = "f32[n=3, 4, 2], start=1, end=2; f32[n=3, 4, 2], start=0, end=1",
+};
+
+static Node build_split_dim(Build *b, Node n)
+{
+	Node x = arg(b, n, "a");
+	Shape s = aten_shape(b, x);
+	int64_t dim = aten_int(b, n, "dim"), outer;
+	if (!x.i || dim < 0 || dim >= s.rank || s.rank == MAX_RANK)
+		return b_error(b, "dimension %lld of %u", (long long)dim, s.rank);
+	Sym first = node_sym(b->g, n, "outer_length"), own = s.dim[dim];
+	if (!aten_const(b, first, &outer) || outer < 1)
+		return b_error(b, "an outer length of %s, expected a positive number", sym_str(b_syms(b), first));
+	aten_require_multiple(b, own, outer, "the dimension is split evenly");
+	s.dim[dim] = first;
+	s = shape_insert(s, (uint32_t)dim + 1, sym_divi(b_syms(b), own, outer));
+	return aten_reshape(b, x, &s);
+}
+OP(prims_split_dim){
+	.schema = "prims.split_dim(Tensor(a) a, int dim, SymInt outer_length) -> Tensor(a)",
+	.view = VIEW_RESHAPE,
+	.build = build_split_dim,
+	.sample = "f32[n=3, 6], dim=1, outer_length=2",
+};
+
+OP(prims_pow){
+	.schema = "prims.pow(Tensor self, Tensor other) -> Tensor",
+	.expand = "pow(self, other)",
+	.sample = "f32[n=3, 4] in 0.5..4, f32[n, 4]",
+};
+
+/* Of integers the quotient is cut off. */
+static Node build_div(Build *b, Node n)
+{
+	Node x = arg(b, n, "self"), y = arg(b, n, "other");
+	if (x.i && y.i && node_dtype(b->g, x) == DT_bool)
+		return b_bin(b, OP_bit_and, x, y);
+	if (!x.i || !y.i || !dtype_is_int(node_dtype(b->g, x)))
+		return b_bin(b, OP_div, x, y);
+	return b_bin(b, OP_floordiv, b_bin(b, OP_sub, x, b_bin(b, OP_fmod, x, y)), y);
+}
+OP(prims_div){
+	.schema = "prims.div(Tensor self, Tensor other) -> Tensor",
+	.build = build_div,
+	.sample = "f32[n=3, 4], f32[n, 4] in 1..4; i32[4] of -7 7 -9 3, i32[4] of 2 -2 4 5",
+};
+
+OP(prims_where){
+	.schema = "prims.where(Tensor pred, Tensor a, Tensor b) -> Tensor",
+	.expand = "select(pred, a, b)",
+	.sample = "bool[n=3, 4], f32[n, 4], f32[n, 4]",
+};
+
+/* Sum, or the greatest or least element, over dims; None: all of them. */
+static Node reduced(Build *b, Node n, ReduceKind kind)
+{
+	Node x = arg(b, n, "inp");
+	uint32_t dims = aten_dims(b, n, "dims", aten_rank(b, x));
+	if (!x.i)
+		return x;
+	DType d = aten_dtype_or(b, n, "output_dtype", node_dtype(b->g, x));
+	return b_convert(b, kind == REDUCE_SUM ? aten_sum(b, aten_wide(b, x), dims, false) : aten_reduce(b, kind, x, dims, false), d);
+}
+static Node build_sum(Build *b, Node n)
+{
+	return reduced(b, n, REDUCE_SUM);
+}
+OP(prims_sum){
+	.schema = "prims.sum(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> Tensor",
+	.build = build_sum,
+	.sample = "f32[n=3, 4], dims=[1]; f32[n=3, 4], dims=[0, 1]",
+};
+
+static Node build_iota(Build *b, Node n)
+{
+	Node i = b_iota(b, DT_i64, node_sym(b->g, n, "length"));
+	i = b_bin(b, OP_mul, i, aten_size(b, node_sym(b->g, n, "step"), DT_i64));
+	return b_convert(b, b_bin(b, OP_add, i, aten_size(b, node_sym(b->g, n, "start"), DT_i64)), node_attr(b->g, n, "dtype")->dtype);
+}
+OP(prims_iota){
+	.schema = "prims.iota(SymInt length, *, SymInt start, SymInt step, ScalarType dtype, Device device, bool requires_grad) -> Tensor",
+	.build = build_iota,
+	.no_sample = "devices are not written in samples",
+};

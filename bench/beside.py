@@ -3,7 +3,9 @@
 Starts K processes that never sleep (default: as many as there are processors) and times models with `weft bench`, all numbers of threads in
 each round; prints for each model the medians over the rounds of the median of a call, in ms, and the ratio to the first number of
 threads. What is promised: at most 1.3 with as many busy processes as processors (docs/c-api.md). --busy 0 is the machine as it is.
---most X: fail where a ratio is above. A MODEL may be a .so with an ENTRY, as of `weft compile --grad`. OPTIONs go to `weft bench`."""
+--most X: fail where a ratio is above. A MODEL may be a .so with an ENTRY, as of `weft compile --grad`. OPTIONs go to `weft bench`.
+
+beside.py --export FOLDER, by a Python with torch, writes gru_attention.pt2 there: hundreds of phases of a microsecond each."""
 import argparse
 import json
 import os
@@ -12,6 +14,33 @@ import subprocess
 import sys
 
 BUSY = "while True:\n    pass\n"
+
+
+def export(folder):
+    import torch
+    import torch.nn as nn
+
+    class Decoder(nn.Module):
+        """Steps of a GRU's cell, each of which attends to the states of an encoder."""
+
+        def __init__(self, width=64, heads=4):
+            super().__init__()
+            self.encoder = nn.GRU(width, width, batch_first=True)
+            self.cell = nn.GRUCell(2 * width, width)
+            self.attention = nn.MultiheadAttention(width, heads, batch_first=True)
+            self.out = nn.Linear(width, 32)
+
+        def forward(self, x):
+            states, h = self.encoder(x)
+            h, rows = h[0], []
+            for k in range(8):
+                seen, _ = self.attention(h[:, None], states, states)
+                h = self.cell(torch.cat([x[:, k], seen[:, 0]], 1), h)
+                rows.append(self.out(h))
+            return torch.stack(rows, 1)
+
+    torch.manual_seed(0)
+    torch.export.save(torch.export.export(Decoder().eval(), (torch.randn(2, 16, 64),)), os.path.join(folder, "gru_attention.pt2"))
 
 
 def medians(weft, model, threads, seconds, options):
@@ -29,6 +58,8 @@ def measure(args, model, threads):
 
 def main():
     argv = sys.argv[1:]
+    if argv[:1] == ["--export"]:
+        return export(argv[1])
     options = argv[argv.index("--") + 1:] if "--" in argv else []
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("weft")

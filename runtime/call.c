@@ -146,8 +146,7 @@ static int bind_data(Call *c, const char *role, const WeftTensorInfo *info, cons
 	if (!t->data)
 		return weft_fail(c->status, WEFT_ERR_ARGUMENT, "%s %s has no data", role, info->name);
 	if ((uintptr_t)p % align)
-		return weft_fail(c->status, WEFT_ERR_INPUT, "%s %s is not aligned to %u bytes", role, info->name,
-				 (unsigned)align);
+		return weft_fail(c->status, WEFT_ERR_INPUT, "%s %s is not aligned to %u bytes", role, info->name, (unsigned)align);
 	uint64_t bytes = copy_bytes(t);
 	if (bytes == 0)
 		return WEFT_OK;
@@ -205,8 +204,7 @@ static int check_overlap(const Call *c, const WeftTensor *x, const WeftTensor *y
 	for (uint32_t k = 0; k < nx; k++) {
 		in[k] = range_of(&x[k]);
 		if (overlap(in[k], r[0]))
-			return weft_fail(c->status, WEFT_ERR_ARGUMENT, "input %s overlaps the workspace",
-					 c->e->input[k].name);
+			return weft_fail(c->status, WEFT_ERR_ARGUMENT, "input %s overlaps the workspace", c->e->input[k].name);
 		if (!tensor_row_major(&x[k])) /* copied before an output is written */
 			in[k].end = in[k].first;
 	}

@@ -62,7 +62,7 @@ typedef struct {
 	_Atomic int stop;
 	_Atomic int32_t nworker;
 	/* Nothing is shared until then, since threads lacked processors; 0: all is well. When that last ended, or will, and how long it took. */
-	_Atomic int64_t rest, rested, rest_ns;
+	_Atomic int64_t rest, rested, rest_ns, late;
 	_Atomic int64_t spin; /* ns that its threads look before they sleep */
 	struct Pool *pool;    /* NULL: of another provider's threads */
 	int32_t njob;

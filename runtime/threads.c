@@ -19,7 +19,7 @@
 enum {
 	JOBS = 8,         /* calls that a pool helps at the same time */
 	WAKE = 10000,     /* ns that waking costs, all in all */
-	LATE = 200000,    /* ns to wait for tasks that others hold: more is no work of theirs */
+	LATE = 200000,    /* ns that tasks may be late, all in all */
 	REST = 5000000,   /* ns, at first */
 	MOST_REST = 320000000
 };
@@ -130,6 +130,20 @@ bool team_rests(const WeftRegion *r)
 	return false;
 }
 
+/* What has taken so long since then should have taken so many ns. Where that adds up, threads have no processors. */
+static void late(Team *t, int64_t since, double ns)
+{
+	const int64_t time = now(), before = atomic_load(&t->rest_ns);
+	const double sum = (double)atomic_load(&t->late) + (double)(time - since) - ns;
+	atomic_store(&t->late, sum > 0 && sum < LATE ? (int64_t)sum : 0);
+	if (sum < LATE)
+		return;
+	const int64_t longer = time - atomic_load(&t->rested) < 4 * before ? 2 * before : REST, rest = longer < MOST_REST ? longer : MOST_REST;
+	atomic_store(&t->rest_ns, rest);
+	atomic_store(&t->rested, time + rest);
+	atomic_store(&t->rest, time + rest);
+}
+
 void team_post(WeftRegion *r, int32_t helpers)
 {
 	Team *t = r->team;
@@ -141,43 +155,31 @@ void team_post(WeftRegion *r, int32_t helpers)
 	r->idle += r->ns * wanted / (helpers + 1);
 	if (r->idle < WAKE && !r->share_all)
 		return;
-	r->idle = 0;
+	const int64_t begin = now();
 	wait_wake(&t->posted.rings, wanted);
-}
-
-/* A thread that holds tasks has no processor. */
-static void rest(Team *t, int64_t since)
-{
-	const int64_t before = atomic_load(&t->rest_ns), again = since - atomic_load(&t->rested) < 4 * before ? 2 * before : REST;
-	const int64_t until = now() + (again < MOST_REST ? again : MOST_REST);
-	atomic_store(&t->rest_ns, again < MOST_REST ? again : MOST_REST);
-	atomic_store(&t->rested, until);
-	atomic_store(&t->rest, until);
+	late(t, begin, WAKE);
+	r->idle = 0;
 }
 
 void team_wait(WeftRegion *r, int64_t tasks)
 {
 	Job *job = r->job;
-	int64_t left = (r->done += tasks) - atomic_load_explicit(&job->done, memory_order_acquire);
+	const int64_t left = (r->done += tasks) - atomic_load_explicit(&job->done, memory_order_acquire);
+	const int64_t spin = atomic_load_explicit(&r->team->spin, memory_order_relaxed);
+	int64_t end = 0;
 	if (!left)
 		return;
-	const double late = LATE + 4 * r->ns * (double)left / (double)r->ntasks;
-	const int64_t spin = atomic_load_explicit(&r->team->spin, memory_order_relaxed);
-	int64_t begin, end = 0;
 	for (uint32_t k = 1; spin && look_again(k, &end, spin); k++)
 		if (atomic_load_explicit(&job->done, memory_order_acquire) == r->done)
-			return;
-	begin = now();
+			goto done;
+	end = end ? end : now();
 	atomic_fetch_add(&job->ended.sleepers, 1);
-	for (;;) {
-		const uint32_t seen = atomic_load(&job->ended.rings);
-		if (atomic_load(&job->done) == r->done)
-			break;
+	for (uint32_t seen; seen = atomic_load(&job->ended.rings), atomic_load(&job->done) != r->done;)
 		wait_sleep(&job->ended.rings, seen);
-	}
 	atomic_fetch_sub(&job->ended.sleepers, 1);
-	if ((double)(now() - begin) > late)
-		rest(r->team, begin);
+done:
+	if (end)
+		late(r->team, end - spin, r->ns * (1. / 8 + 4 * (double)left / (double)r->ntasks));
 }
 
 /* Where the call admits so many. Returns whether there was anything to do. */

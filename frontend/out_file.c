@@ -217,10 +217,22 @@ void out_drop(OutFile *o)
 
 /* ---- writing ---- */
 
+/* For messages: of a file in a temporary folder, the name that it would have got. */
+static const char *final_path(Ctx *ctx, const char *path)
+{
+	unsigned space, number;
+	long pid;
+	int n = 0;
+	const char *at = strstr(path, ".tmp-");
+	if (!at || sscanf(at, ".tmp-%8x-%ld-%u%n", &space, &pid, &number, &n) != 3 || !n)
+		return path;
+	return arena_printf(ctx->arena, "%.*s%s", (int)(at - path), path, at + n);
+}
+
 bool out_open(Ctx *ctx, OutFile *o)
 {
 	o->f = fopen(o->tmp, "wbe");
-	return o->f || ctx_error(ctx, o->path, "cannot write: %s", strerror(errno));
+	return o->f || ctx_error(ctx, final_path(ctx, o->path), "cannot write: %s", strerror(errno));
 }
 
 void out_write(OutFile *o, const void *data, size_t n)
@@ -265,5 +277,5 @@ bool out_commit(Ctx *ctx, OutFile *o)
 		o->tmp = NULL;
 	}
 	out_drop(o); /* first the file: the message may find no memory */
-	return !o->why || ctx_error(ctx, o->path, "cannot write: %s", strerror(o->why));
+	return !o->why || ctx_error(ctx, final_path(ctx, o->path), "cannot write: %s", strerror(o->why));
 }

@@ -227,6 +227,19 @@ static const char *graph_text(const Graph *g)
 	return t.data;
 }
 
+/* A symbol that is 0 may be: "1 <= N" becomes "0 <= N". */
+static const char *with_zeros(Arena *a, const char *text, const Sizes *sizes)
+{
+	char *out = arena_strdup(a, text);
+	for (uint32_t k = 0; k < sizes->n; k++) {
+		const char *bound = arena_printf(a, "1 <= %s", sizes->size[k].name);
+		char *at = sizes->size[k].value == 0 ? strstr(out, bound) : NULL;
+		if (at && !isalnum(at[strlen(bound)]))
+			*at = '0';
+	}
+	return out;
+}
+
 /* One graph, at the sizes of f->run. */
 static bool run_graph(void *arg)
 {
@@ -235,6 +248,8 @@ static bool run_graph(void *arg)
 	bool ok = true;
 	Ctx *ctx = f->w->ctx;
 	const char *text = f->form == SYMBOLS ? f->test->text : with_numbers(ctx->arena, f->test->text, f->run);
+	if (f->draw && f->form == SYMBOLS)
+		text = with_zeros(ctx->arena, text, f->run);
 	f->refused = f->draw;
 	Graph *g = graph_parse(ir_new(ctx), text, f->test->name);
 	TRY(g);

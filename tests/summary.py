@@ -93,6 +93,10 @@ def full(folder):
                                   restore_signals=False, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
             if done.stderr != f"{made}/y.{kind}: error: cannot write: File too large\n" or done.returncode != 1 or any(made.iterdir()):
                 return wrong(f"a disk of {limit} bytes, {kind}", done.stderr + str(list(made.iterdir())))
+    done = subprocess.run([weft, "compile", model, "--emit", "c", "-o", made / "c"], capture_output=True, text=True, restore_signals=False,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)))
+    if not done.stderr.startswith(f"{made}/c/") or ".tmp" in done.stderr or any(made.iterdir()):
+        wrong("a folder on a full disk", done.stderr + str(list(made.iterdir())))
 
 
 def peers(folder, model, shapes):

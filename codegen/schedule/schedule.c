@@ -48,44 +48,29 @@ static bool reads_panels(const Lowered *l, const Kernel *k)
 
 /* ---- what is empty ---- */
 
-static bool has_none(const Lowered *l, const Kernel *k, const uint32_t *axis, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (sym_is(l->ir->syms, k->axis.data[axis[i]].extent, 0))
-			return true;
-	return false;
-}
-
-/* No stage stores an element or checks anything. */
-static bool has_no_effect(const Lowered *l, const Kernel *k)
-{
-	for (uint32_t a = 0; a < k->nouter; a++)
-		if (sym_is(l->ir->syms, k->axis.data[a].extent, 0))
-			return true;
-	for (uint32_t i = 0; i < k->stage.n; i++) {
-		const Stage *st = &k->stage.data[i];
-		bool stores = st->result == RESULT_GLOBAL || st->kind == STAGE_CHECK;
-		bool rows = st->kind == STAGE_RUNNING || st->kind == STAGE_SORT || st->kind == STAGE_SCATTER;
-		if (stores && !has_none(l, k, st->map, st->nmap) && !(rows && has_none(l, k, st->red, st->nred)))
-			return false;
-	}
-	return true;
-}
-
 static bool reads_nothing(const Lowered *l, const Kernel *k)
 {
 	for (uint32_t i = 1; i < k->kx.n; i++)
 		if (k->kx.data[i].kind == KX_LOAD &&
-		    sym_is(l->ir->syms, layout_numel(l->ir, &buf_of(l, k->kx.data[i].buf)->layout), 0))
+		    sym_is(l->ir->syms, layout_numel(l->ir, &buf_of(l, k->kx.data[i].buf)->layout),
+			   0))
 			return true;
 	return false;
 }
 
-/* What is known ahead of a loop is evaluated there, even if the loop has no rounds: of an operand without elements there is
- * nothing to read. Such a kernel has no tasks. */
+static bool checks(const Kernel *k)
+{
+	for (uint32_t i = 0; i < k->vvar.n; i++)
+		if (k->vvar.data[i].check)
+			return true;
+	return false;
+}
+
+/* What is known ahead of a loop is evaluated there, even if the loop has no rounds: where there may
+ * be nothing to read. Such a kernel has no tasks; indices are checked if there are any. */
 static void leave_out_empty(const Lowered *l, const Kernel *k, Schedule *s)
 {
-	if (!reads_nothing(l, k) || !has_no_effect(l, k))
+	if (!kernel_stores_nothing(l, k) || (checks(k) && !reads_nothing(l, k)))
 		return;
 	for (uint32_t p = 0; p < s->phase.n; p++)
 		s->phase.data[p].ntasks = sym_int(l->ir->syms, 0);

@@ -185,3 +185,30 @@ void step_buffers(const Step *s, Arena *scratch, void (*visit)(void *, BufId, bo
 		for (uint32_t i = 0; i < inner[k]->step.n; i++)
 			step_buffers(&inner[k]->step.data[i], scratch, visit, data);
 }
+
+/* ---- what is empty ---- */
+
+static bool has_none(const Lowered *l, const Kernel *k, const uint32_t *axis, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (axis[i] < k->axis.n && sym_is(l->ir->syms, k->axis.data[axis[i]].extent, 0))
+			return true;
+	return false;
+}
+
+bool kernel_stores_nothing(const Lowered *l, const Kernel *k)
+{
+	for (uint32_t a = 0; a < k->nouter; a++)
+		if (sym_is(l->ir->syms, k->axis.data[a].extent, 0))
+			return true;
+	for (uint32_t i = 0; i < k->stage.n; i++) {
+		const Stage *st = &k->stage.data[i];
+		bool stores = st->result == RESULT_GLOBAL || st->kind == STAGE_CHECK;
+		bool rows = st->kind == STAGE_RUNNING || st->kind == STAGE_SORT ||
+			    st->kind == STAGE_SCATTER;
+		if (stores && !has_none(l, k, st->map, st->nmap) &&
+		    !(rows && has_none(l, k, st->red, st->nred)))
+			return false;
+	}
+	return true;
+}

@@ -293,6 +293,8 @@ void kernel_reached(const Kernel *, uint32_t first, uint32_t end, bool *mark);
 MUST_LOOK bool kernel_replaces(const Kernel *, BufId to, BufId from, Arena *scratch);
 /* No element of the buffer is stored by both: one ends in some dimension before the other begins. False: it may be. */
 MUST_LOOK bool kernel_stores_apart(const Lowered *, const Kernel *, const Kernel *, BufId);
+/* No stage stores an element, or is a check: an axis of each has the extent 0. */
+bool kernel_stores_nothing(const Lowered *, const Kernel *);
 /* The condition without which no other stage needs this one's result; none: it is needed always. */
 Kx kernel_needed_where(const Kernel *, uint32_t stage, Arena *scratch);
 /* Every buffer that a step, or one inside it, reads or writes; in order, some more than once. A STAGE_SCATTER writes. */

@@ -15,7 +15,9 @@ typedef struct {
 	bool *written;   /* by buffer, aliases resolved */
 	SymList loop;    /* variables of enclosing loops */
 	SymList scope;   /* axes visible in the expression being checked */
-	bool empty;      /* an axis of the stage has no points: nothing is read or stored */
+	bool stores_nothing; /* the kernel */
+	bool empty; /* an axis of the stage has no points, or of all that store: nothing is read or
+		       stored */
 	uint32_t nscope; /* number of the current scope, from 1 */
 	uint32_t *seen;  /* by expression of the kernel: the last scope in which it was checked */
 	ARRAY(uint32_t) seen_sym; /* the same by index expression */
@@ -262,7 +264,7 @@ static void check_positions(Verify *v)
 static void check_stage(Verify *v, const Stage *s)
 {
 	v->scope.n = 0;
-	v->empty = false;
+	v->empty = v->stores_nothing;
 	v->nscope++;
 	for (uint32_t k = 0; k < v->k->nouter; k++)
 		push_axes(v, &k, 1);
@@ -294,6 +296,7 @@ static void check_kernel(Verify *v, const Kernel *k)
 		fail(v, "more outer axes than axes", "");
 	if (k->anchor > k->stage.n)
 		fail(v, "anchor does not exist", "");
+	v->stores_nothing = v->ok && kernel_stores_nothing(v->l, k);
 	check_positions(v);
 	for (v->stage = 0; v->ok && v->stage < k->stage.n; v->stage++)
 		check_stage(v, &k->stage.data[v->stage]);

@@ -1,11 +1,12 @@
-"""Random modules, compiled by weft and run by PyTorch: differential.py WEFT --python PYTHON [--seed N] [--count N] [--backends LIST] [--keep DIR]
+"""Random modules, compiled by weft and run by PyTorch: differential.py WEFT --python PYTHON [--train] [--seed N] [--count N] [--backends LIST] [--keep DIR]
 PYTHON is one that has torch, safetensors and expecttest; tests/differential_make.py there makes the modules and PyTorch's
 results, `weft check` compares. Modules are exported side by side, 16 in a file; where one of them is refused or differs it is
-exported alone, and the others again without it. Prints each mismatch, then why modules were refused, how often; mismatches
-are kept in DIR.
+exported alone, and the others again without it. Prints each mismatch, then why modules were refused, how often, and how often
+each pattern was drawn that has gone wrong before; mismatches are kept in DIR.
+  --train        modules with a loss, by their gradients: tests/differential_train.py makes them, `weft check --mode vjp` compares
   --state FILE   one line for each batch that was compared; what is there already is not done again
   --record DIR   instead of comparing, choose from what passes a small set that spreads over operators (--count of it)
-The recorded set of the test suite is tests/recorded."""
+The recorded sets of the test suite are tests/recorded and tests/recorded_training."""
 import argparse
 import bisect
 import collections
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-MAKE = pathlib.Path(__file__).with_name("differential_make.py")
+HERE = pathlib.Path(__file__).parent
 BATCH = 320  # seeds whose modules are made, checked and deleted at a time
 COMPANY = 16  # modules in a file
 
@@ -33,7 +34,7 @@ def program_of(reference):
 
 
 def parts_of(model):
-    """[seed, number of results, text] of each module in the file."""
+    """[seed, number of results, text, number of inputs] of each module in the file."""
     return json.loads(metadata_of(model.with_suffix(".safetensors"))["parts"])
 
 
@@ -41,42 +42,65 @@ def seeds_of(model):
     return [part[0] for part in parts_of(model)]
 
 
+def module_at(parts, column, k):
+    """The seed of the module that has number k of what that column counts."""
+    ends = list(itertools.accumulate(part[column] for part in parts))
+    return parts[bisect.bisect(ends, k)][0]
+
+
 def culprits(model, text, messages):
-    """Seeds of modules in the file that messages name, or whose result differs; none: nobody knows."""
+    """Seeds of modules in the file that messages name, or whose results or gradients differ; none: nobody knows."""
     parts = parts_of(model)
     found = {parts[int(k)][0] for m in messages[model] for k in re.findall(r"\bpart\.(\d+)", m)}
-    output = re.match(r"output (\d+) ", text)
-    ends = list(itertools.accumulate(part[1] for part in parts))
-    return found | ({parts[bisect.bisect(ends, int(output[1]))][0]} if output else set())
+    for line in text.splitlines():
+        output = re.match(r"output (\d+) \((?:g\.(?:inputs_(\d+)|part\.(\d+)))?", line)
+        if output and output[3]:
+            found.add(parts[int(output[3])][0])
+        elif output:
+            found.add(module_at(parts, 3, int(output[2])) if output[2] else module_at(parts, 1, int(output[1])))
+    return found
 
 
 class Maker:
-    """tests/differential_make.py as a process that makes what it is asked for: starting PyTorch takes longer than a module."""
+    """A maker of modules as a process that makes what it is asked for: starting PyTorch takes longer than a module."""
 
-    def __init__(self, python):
-        self.process = subprocess.Popen([python, MAKE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, python, script, log, skip):
+        self.script, self.skip = script, skip
+        self.process = subprocess.Popen([python, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
 
     def make(self, folder, pools):
-        print(json.dumps({"folder": str(folder), "pools": pools}), file=self.process.stdin, flush=True)
+        print(json.dumps({"folder": str(folder), "pools": pools, "skip": self.skip}), file=self.process.stdin, flush=True)
         if not self.process.stdout.readline():
-            sys.exit(f"{MAKE} ended")
+            sys.exit(f"{self.script} ended")
 
 
-def check(weft, folder, backend):
+def results_of(text):
+    """{model: (passed, text)} of what `weft check` prints: what differs, a line each, stands before its model."""
+    results, lines = {}, []
+    for line in text.splitlines():
+        found = re.fullmatch(r"(ok  |FAIL) (.*?\.pt2)(?:: (.*?))?(?:  error \S+ of \S+)?(?:  ratio \S+)?  [\d.]+ s", line)
+        if line.startswith("     "):
+            lines.append(line.strip())
+        elif found:
+            results[pathlib.Path(found[2])] = found[1] == "ok  ", found[3] or "\n".join(lines)
+            lines = []
+    return results
+
+
+def check(weft, folder, backend, options):
     """{model: (passed, text)} and {model: messages}."""
     if not any(folder.glob("*.pt2")):
         return {}, collections.defaultdict(list)
-    p = subprocess.run([weft, "check", folder, "--backend", backend, "--json", "--jobs", "2", "--no-cache"], capture_output=True, text=True, errors="replace")
+    p = subprocess.run([weft, "check", folder, "--backend", backend, "--jobs", "2", "--no-cache", *options], capture_output=True, text=True, errors="replace")
     messages = collections.defaultdict(list)
     for line in p.stderr.splitlines():
         found = re.match(r"(?:weft: )?(\S*?/[\d-]+\.pt2)\S*:? (.*error: )?", line)
         if found and ": warning: " not in line and ": note: " not in line:
             messages[pathlib.Path(found[1])].append(line)
-    try:
-        results = json.loads(p.stdout)["results"]
-    except json.JSONDecodeError:
+    results = results_of(p.stdout)
+    if len(results) != len(list(folder.glob("*.pt2"))):
         sys.exit(f"weft check: {p.stdout[-300:]} {p.stderr[-300:]}")
-    return {pathlib.Path(r["model"]): (r["passed"], r["text"]) for r in results}, messages
+    return results, messages
 
 
 def is_refusal(text):
@@ -93,6 +117,7 @@ def cause(message):
 class Totals:
     def __init__(self, keep):
         self.keep, self.count, self.causes, self.wrong = keep, collections.Counter(), collections.Counter(), []
+        self.patterns, self.first = collections.Counter(), {}  # `first`: a seed of each cause
         self.failed = set()  # seeds of modules that fail alone
 
     def add(self, backend, model, passed, text, messages, seeds):
@@ -100,34 +125,46 @@ class Totals:
         self.count[f"{backend}: {verdict}"] += len(seeds)
         self.failed |= set() if passed else set(seeds)
         if verdict == "refused":
-            self.causes[cause(messages[model][0] if messages[model] else "refused without a message")] += 1
+            why = cause(messages[model][0] if messages[model] else "refused without a message")
+            self.causes[why] += 1
+            self.first.setdefault(why, model.stem)
         if verdict == "different" or (verdict == "refused" and not messages[model]):
             self.report(backend, model, text)
 
     def report(self, backend, model, text):
         reference = model.with_suffix(".safetensors")
-        print(f"{model.stem} {backend}: {text}\n    {program_of(reference)}", flush=True)
+        print(f"{model.stem} {backend}: {text.splitlines()[0]}\n    {program_of(reference)}", flush=True)
         self.wrong.append(f"{model.stem} {backend}")
         if self.keep:
             self.keep.mkdir(parents=True, exist_ok=True)
             shutil.copy(model, self.keep)
             shutil.copy(reference, self.keep)
 
+    def add_patterns(self, folder):
+        """Of all modules that were made there."""
+        for reference in sorted(folder.glob("*.safetensors")):
+            for found in json.loads(metadata_of(reference).get("patterns", "[]")):
+                self.patterns.update(["modules", *found])
+
     def print(self):
+        for pattern, n in sorted(self.patterns.items()):
+            print(f"drawn: {n:6} {pattern}")
         for text, n in self.causes.most_common():
-            print(f"{n:6} refused: {text}")
+            print(f"{n:6} refused (as {self.first.get(text)}): {text}")
         for verdict, n in sorted(self.count.items()):
             print(f"{verdict}: {n}")
         if self.wrong:
             print("different:", ", ".join(self.wrong))
 
     def text(self):
-        return {"count": self.count, "causes": self.causes, "wrong": self.wrong}
+        return {"count": self.count, "causes": self.causes, "wrong": self.wrong, "patterns": self.patterns, "first": self.first}
 
     def read(self, entry):
         self.count.update(entry["count"])
         self.causes.update(entry["causes"])
         self.wrong += entry["wrong"]
+        self.patterns.update(entry["patterns"])
+        self.first = entry["first"] | self.first
 
 
 def compare(args, maker, backend, totals, folder):
@@ -135,7 +172,7 @@ def compare(args, maker, backend, totals, folder):
     one module fail."""
     failing, done = [], 0
     while (now := folder / str(done)).exists():
-        results, messages = check(args.weft, now, backend)
+        results, messages = check(args.weft, now, backend, ["--mode", "vjp"] if args.train else [])
         pools = []
         for model, (passed, text) in results.items():
             seeds = seeds_of(model)
@@ -205,6 +242,7 @@ def one_batch(args, maker, seeds, passing):
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         maker.make(folder / "0", [seeds[k:k + n] for k in range(0, len(seeds), n)])
+        totals.add_patterns(folder / "0")
         for backend in args.backends.split(","):
             compare(args, maker, backend, totals, folder)
         for model in sorted(folder.glob("0/*.pt2")) if args.record else []:
@@ -218,15 +256,18 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("weft", type=lambda s: pathlib.Path(s).resolve())
     p.add_argument("--python", required=True)
+    p.add_argument("--train", action="store_true")
+    p.add_argument("--skip", default="", help="patterns, with commas between: modules that have one of them are left out")
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--count", type=int, default=1000)
     p.add_argument("--backends", default="interp,jit", help="interp, jit, c, llvm; bits.py tells whether C and LLVM differ")
     p.add_argument("--keep", type=pathlib.Path, help="where mismatches are kept")
+    p.add_argument("--log", type=argparse.FileType("w"), help="where what PyTorch says goes")
     p.add_argument("--state", type=pathlib.Path)
     p.add_argument("--record", type=pathlib.Path)
     p.add_argument("--keep-count", type=int, default=300, help="how many --record chooses")
     args = p.parse_args()
-    totals, maker, passing = Totals(args.keep), Maker(args.python), []
+    totals, maker, passing = Totals(args.keep), Maker(args.python, HERE / ("differential_train.py" if args.train else "differential_make.py"), args.log, [s for s in args.skip.split(",") if s]), []
     with tempfile.TemporaryDirectory() as scratch:
         args.scratch = pathlib.Path(scratch)
         for seeds in batches(args, read_state(args, totals)):

@@ -118,17 +118,18 @@ static double largest(const WeftTensor *t, int64_t n)
 
 Tolerance tolerance_of(const WeftTensors *ref, const TensorKey *of)
 {
-	char key[32];
+	char key[300], name[280];
 	Tolerance t = {.eager_err = -1};
 	bool gradient = of->kind[0] == 'g';
 	if (!gradient && strcmp(of->kind, "y") != 0)
 		return t;
+	key_text(of, -1, name, sizeof name);
 	snprintf(key, sizeof key, gradient ? "eager_grad_err" : "eager_err.%u", (unsigned)of->k);
 	const char *text = weft_tensors_meta(ref, key);
 	if (text)
 		t.eager_err = strtod(text, NULL);
-	snprintf(key, sizeof key, "allow.%u", (unsigned)of->k);
-	text = gradient ? NULL : weft_tensors_meta(ref, key);
+	snprintf(key, sizeof key, "allow.%s", gradient ? name : name + 2);
+	text = weft_tensors_meta(ref, key);
 	t.stated = text && sscanf(text, "%lf %lf %lf", &t.rtol, &t.atol, &t.ulps) == 3;
 	return t;
 }

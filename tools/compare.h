@@ -23,7 +23,8 @@ typedef struct {
 	double ulps; /* units in the last place of the reference's dtype, at its value */
 } Tolerance;
 
-/* What the file's metadata says: of y.<k> `eager_err.<k>` "E" or `allow.<k>` "RTOL ATOL ULPS", of gradients `eager_grad_err`. */
+/* What the file's metadata says: of y.<k> `eager_err.<k>` "E" or `allow.<k>` "RTOL ATOL ULPS", of gradients `eager_grad_err` or
+ * `allow.g.<k>`, `allow.gp.NAME`. */
 Tolerance tolerance_of(const WeftTensors *, const TensorKey *);
 
 /* Values of dtype `as` (the reference's may be wider). Where nothing is known of the tolerance,

@@ -99,6 +99,7 @@ class Step:
     unclear: object = None   # of operands, values and kind: does PyTorch disagree with itself, or jump between results that are both right?
     rough: object = None     # of a dtype, a random number and the operands in float64: with roundings inside that results show
     constants: list = field(default_factory=list)
+    patterns: set = field(default_factory=set)  # what it has of what has gone wrong before
 
     def apply(self, *args, wide, narrow=False):
         if self.kind != "cast":

@@ -21,6 +21,8 @@
  *   interp               run the interpreter, print its results
  *   compiled [TARGET]    compile, run, compare with the interpreter, and to the bit with the interpreted loop IR (file_runner
  *                        --loops: that alone)
+ *   graphs [TARGET]      what random graphs go through: graph_check.h
+ *   derived, composed    what derivatives and batches of random graphs go through, and transforms of transforms: derive_check.h
  *
  * A TARGET is a name, or NAME/MACHINE to be tuned for that. The graph is printed when no word printed anything. Messages stand at the end. */
 #include <inttypes.h>
@@ -30,8 +32,10 @@
 #include "codegen/c/emit.h"
 #include "codegen/host.h"
 #include "codegen/schedule/schedule.h"
+#include "derive_check.h"
 #include "file_calls.h"
 #include "file_kernels.h"
+#include "graph_check.h"
 #include "ir/interp/interp.h"
 #include "ir/loop/predict.h"
 #include "ir/ops/op.h"
@@ -363,31 +367,9 @@ static bool run_emit_model(Run *r)
 
 /* ---- numbers ---- */
 
-/* "B=1,N=2" */
 static bool bind(Run *r, EvalCtx *e, const char *s)
 {
-	SymTab *t = r->g->ir->syms;
-	uint32_t n = sym_nvars(t);
-	*e = (EvalCtx){.ctx = r->w->ctx, .arena = r->w->ctx->arena, .syms = t};
-	e->sym = ARENA_ARRAY(e->arena, Sym, n);
-	e->value = ARENA_ARRAY(e->arena, int64_t, n);
-	for (uint32_t k = 0; k < n; k++) {
-		e->sym[k] = sym_var_at(t, k);
-		e->value[k] = sym_hint(t, e->sym[k]);
-	}
-	e->nsym = n;
-	while (*s) {
-		size_t len = strcspn(s, "=");
-		Sym v = sym_find(t, s, (uint32_t)len);
-		if (!v.i || !s[len])
-			return ctx_error(r->w->ctx, NULL, "expected a size, got %s", s);
-		for (uint32_t k = 0; k < n; k++)
-			if (e->sym[k].i == v.i)
-				e->value[k] = strtoll(s + len + 1, NULL, 10);
-		s += strcspn(s, ",");
-		s += *s == ',';
-	}
-	return true;
+	return values_bind(r->w->ctx, r->g->ir->syms, s, e);
 }
 
 static void print_result(Run *r, const char *sizes, const char *name)
@@ -545,6 +527,36 @@ static bool run_calls(Run *r)
 	return bind(r, &e, "") && file_calls(r->test, r->w, r->g, &e, &o, false, r->out);
 }
 
+static bool run_graphs(Run *r)
+{
+	GraphCheck c = {.test = r->test, .w = r->w, .g = r->g, .target = options(r).target, .jit = !r->test->loops, .c = {!r->test->loops, !r->test->loops}};
+	bool ok = graph_check(&c);
+	if (ok || *c.how)
+		text_printf(r->out, "%s\n", ok ? "agrees" : c.how);
+	r->printed = true;
+	return ok;
+}
+
+static bool check_derivatives(Run *r, bool (*check)(DeriveCheck *))
+{
+	DeriveCheck c = {.test = r->test, .w = r->w, .g = r->g, .c = !r->test->loops, .jit = !r->test->loops};
+	bool ok = check(&c);
+	if (ok || *c.how)
+		text_printf(r->out, "%s\n", ok ? "agrees" : c.how);
+	r->printed = true;
+	return ok;
+}
+
+static bool run_derived(Run *r)
+{
+	return check_derivatives(r, derive_check);
+}
+
+static bool run_composed(Run *r)
+{
+	return check_derivatives(r, compose_check);
+}
+
 /* ---- a test ---- */
 
 typedef struct {
@@ -560,7 +572,8 @@ static const StepWord steps[] = {
 	{"compiled", run_compiled},     {"calls", run_calls},     {"vmap", run_vmap},
 	{"vjp", run_vjp},               {"jvp", run_jvp},         {"apart", run_apart},
 	{"undone", run_undone},         {"random", run_random},   {"random-input", run_random_input},
-	{"groups", run_groups},
+	{"groups", run_groups},         {"graphs", run_graphs},   {"derived", run_derived},
+	{"composed", run_composed},
 };
 
 static bool step(Run *r, const char *word)

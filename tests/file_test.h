@@ -2,7 +2,7 @@
  *
  *     ; run: canon simplify            what to do with the graph, word by word (see file_step.c)
  *     ; const "w": f32[2] = 1 2        constant #1, #2, ... of the graph
- *     ; input x = 1 2 3                values of an input; `random LO HI [SEED]`; a type before the
+ *     ; input x = 1 2 3                values of an input; `random LO HI [SEED]`, `steps LO HI STEP [SEED]`; a type before the
  *     ; sizes: B=1 B=7,N=2             `=` overrides the graph's; one execution per word
  *     graph @f(%x: f32[3]) { ... }
  *     ; ----
@@ -38,6 +38,10 @@ bool values_input(const FileTest *, EvalCtx *, Graph *, uint32_t k, Tensor *out)
 bool values_input_of(const FileTest *, EvalCtx *, Graph *, uint32_t k, uint32_t call, Tensor *out);
 /* "f32[2, 3] = 1 2 3 4 5 6" */
 void values_print(const Tensor *, Text *out);
+/* "B=7,N=2": these sizes, and the hints of the other symbols. False after ctx_error. */
+bool values_bind(Ctx *, SymTab *, const char *sizes, EvalCtx *out);
+/* Deterministic numbers lo + k * step, at most hi; range: lo, hi, step. Of complex numbers both parts. */
+void values_steps(Tensor *, const double range[3], uint64_t seed);
 /* Deterministic numbers: uniform floats in [lo, hi), or integers in [lo, hi]. */
 void values_random(Tensor *, double lo, double hi, uint64_t seed);
 /* Where compiled and interpreted results differ by more than rounding; -1: nowhere. */

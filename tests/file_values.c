@@ -50,7 +50,15 @@ void values_random(Tensor *t, double lo, double hi, uint64_t seed)
 
 /* ---- text ---- */
 
-/* "1 2 3" or "random LO HI [SEED]" */
+void values_steps(Tensor *t, const double range[3], uint64_t seed)
+{
+	Tensor flat = tensor_flat_real(t);
+	values_random(&flat, 0, floor((range[1] - range[0]) / range[2]), seed);
+	for (int64_t i = 0; i < tensor_numel(&flat); i++)
+		tensor_set_f64(&flat, i, range[0] + range[2] * floor(tensor_f64(&flat, i)));
+}
+
+/* "1 2 3", "random LO HI [SEED]" or "steps LO HI STEP [SEED]" */
 static bool fill(Ctx *ctx, const char *what, const char *s, uint64_t seed, Tensor *t)
 {
 	char *end;
@@ -60,6 +68,11 @@ static bool fill(Ctx *ctx, const char *what, const char *s, uint64_t seed, Tenso
 		double lo = strtod(s + 6, &end), hi = strtod(end, &end);
 		seed = strtoull(end, &end, 10) + seed;
 		values_random(t, lo, hi, seed);
+		return true;
+	}
+	if (strncmp(s, "steps", 5) == 0) {
+		double lo = strtod(s + 5, &end), hi = strtod(end, &end), step = strtod(end, &end);
+		values_steps(t, (double[]){lo, hi, step}, strtoull(end, &end, 10) + seed);
 		return true;
 	}
 	for (;; k++) {
@@ -166,6 +179,31 @@ bool values_input_of(const FileTest *test, EvalCtx *e, Graph *g, uint32_t k, uin
 		return fill(e->ctx, in->name, s + strspn(s, " ="), k + 100 * call, out);
 	bool real = dtype_is_inexact(out->dtype);
 	values_random(out, real ? -2 : 0, real ? 2 : 4, k + 100 * call);
+	return true;
+}
+
+bool values_bind(Ctx *ctx, SymTab *t, const char *s, EvalCtx *e)
+{
+	uint32_t n = sym_nvars(t);
+	*e = (EvalCtx){.ctx = ctx, .arena = ctx->arena, .syms = t};
+	e->sym = ARENA_ARRAY(e->arena, Sym, n);
+	e->value = ARENA_ARRAY(e->arena, int64_t, n);
+	for (uint32_t k = 0; k < n; k++) {
+		e->sym[k] = sym_var_at(t, k);
+		e->value[k] = sym_hint(t, e->sym[k]);
+	}
+	e->nsym = n;
+	while (*s) {
+		size_t len = strcspn(s, "=");
+		Sym v = sym_find(t, s, (uint32_t)len);
+		if (!v.i || !s[len])
+			return ctx_error(ctx, NULL, "expected a size, got %s", s);
+		for (uint32_t k = 0; k < n; k++)
+			if (e->sym[k].i == v.i)
+				e->value[k] = strtoll(s + len + 1, NULL, 10);
+		s += strcspn(s, ",");
+		s += *s == ',';
+	}
 	return true;
 }
 

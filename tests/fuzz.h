@@ -43,8 +43,9 @@ typedef struct Fuzz {
 	bool is_body;         /* of a loop: no new inputs */
 	bool has_complex;     /* complex numbers too */
 	ARRAY(Value) pool;
-	ARRAY(FuzzInput) * input;  /* of the whole graph, shared with other random graphs in it */
-	ARRAY(double) * tolerance; /* by output */
+	Text *header;  /* of a file test: inputs and constants, of other random graphs in it too */
+	uint64_t seed; /* of what these hold, at first */
+	Text *tolerances; /* by output */
 } Fuzz;
 
 /* Adds a random graph of about nstep operations to f->g, with outputs. False after ctx_error. */
@@ -108,5 +109,16 @@ extern const FuzzChoice fuzz_scalar_steps[], fuzz_map_steps[], fuzz_sum_steps[],
 bool fuzz_own_row(Fuzz *);
 /* y broadcast to the shape of x by a random route; a fresh input when nothing fits. */
 Value fuzz_operand(Fuzz *, Value x);
+
+/* A fresh value of that shape, often read through index maps. */
+Value fuzz_view(Fuzz *, DType, uint32_t rank, const Sym *dim);
+
+/* ---- patterns that have gone wrong before ---- */
+
+enum { FUZZ_PATTERNS = 24 };
+/* Adds how often each occurs in the graph and the bodies in it. */
+void fuzz_patterns(const Graph *, uint32_t count[FUZZ_PATTERNS]);
+/* "drawn: N PATTERN", a line each. */
+void fuzz_print_patterns(const uint32_t count[FUZZ_PATTERNS]);
 
 #endif

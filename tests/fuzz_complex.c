@@ -81,7 +81,7 @@ static bool step_complex(Fuzz *f)
 		return false;
 	if (fuzz_chance(f, 30)) {
 		graph_add_output(f->g, arena_printf(f->ir->ctx->arena, "%sz%u", f->prefix, f->g->output.n), z.n, -1);
-		array_push(f->ir->ctx->arena, f->tolerance, ldexp(1e-5, z.mag));
+		text_printf(f->tolerances, " %.3g", ldexp(1e-5, z.mag));
 	}
 	return push_part(f, OP_aten_real, z) && push_part(f, OP_aten_imag, z);
 }

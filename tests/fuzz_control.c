@@ -12,7 +12,14 @@ static bool fits(const Fuzz *f, const Value *x)
 static Graph *start_body(Fuzz *f, Fuzz *in, const Value *x, uint32_t n)
 {
 	Graph *g = graph_new(f->ir, "body");
-	*in = (Fuzz){.g = g, .ir = f->ir, .b = {.g = g}, .rng = f->rng, .prefix = "b", .is_body = true,
+	*in = (Fuzz){.g = g,
+		     .ir = f->ir,
+		     .b = {.g = g},
+		     .rng = f->rng,
+		     .prefix = "b",
+		     .is_body = true,
+		     .header = f->header,
+		     .seed = f->seed,
 		     .size = {f->size[0], f->size[1], f->size[2]}};
 	for (uint32_t k = 0; k < n; k++) {
 		Value v = x[k];
@@ -26,6 +33,7 @@ static void end_body(Fuzz *f, Fuzz *in)
 {
 	graph_dce(in->g);
 	f->rng = in->rng;
+	f->seed = in->seed;
 }
 
 /* ---- cond ---- */

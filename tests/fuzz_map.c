@@ -220,11 +220,13 @@ static bool step_window(Fuzz *f)
 		return false;
 	SymTab *t = f->ir->syms;
 	int64_t dim = fuzz_below(f, fuzz_rank(f, x));
-	Sym size = fuzz_amount(f, 1, sym_int(t, 5)), stride = fuzz_amount(f, 1, sym_int(t, 4)),
-	    low = pad_amount(f, sym_int(t, 3)), dilation = fuzz_amount(f, 1, sym_int(t, 3));
+	Sym size = fuzz_chance(f, 20) ? sym_int(t, 1) : fuzz_amount(f, 1, sym_int(t, 5)),
+	    stride = fuzz_amount(f, 1, sym_int(t, 4)), low = pad_amount(f, sym_int(t, 3)),
+	    dilation = fuzz_amount(f, 1, sym_int(t, 3));
 	Sym count = fuzz_dim(f, x, (uint32_t)dim);
 	if (!sym_is(t, stride, 1))
 		count = sym_addi(t, sym_floordiv(t, count, stride), 1);
+	count = fuzz_chance(f, 10) ? sym_int(t, 1) : count;
 	Attr a[] = {attr_none(),
 		    attr_int(f->ir, dim),
 		    attr_sym(size),

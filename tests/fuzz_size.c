@@ -115,7 +115,7 @@ Sym fuzz_amount(Fuzz *f, int64_t lo, Sym hi)
 
 Sym fuzz_extent(Fuzz *f)
 {
-	static const int64_t common[] = {1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 33};
+	static const int64_t common[] = {1, 1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 33};
 	if (fuzz_chance(f, 25))
 		return symbol(f);
 	if (fuzz_chance(f, 20))

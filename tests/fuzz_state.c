@@ -1,8 +1,9 @@
-/* fuzz_state [--seed N] [--count N] [--steps N] [--print]
+/* fuzz_state [--seed N] [--count N] [--steps N] [--print] [--text]
  *
- * Random graphs that replace state: in parts and as a whole, one by another's old value, with checks in between that
- * sometimes fail. Several calls of each: interpreted, as loop IR and as machine code on 1, 2 and 8 threads; outputs and
- * state agree after every call. What differs is printed as a file test. */
+ * Random graphs that replace state: in parts and as a whole, one by another's old value, with
+ * checks in between that sometimes fail. Several calls of each: interpreted, as loop IR and as
+ * machine code on 1, 2 and 8 threads; outputs and state agree after every call. What differs is
+ * printed as a file test; --text prints that of each seed and runs nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,7 +216,7 @@ typedef struct {
 	Weft *w;
 	uint64_t seed;
 	uint32_t steps;
-	bool print, agree;
+	bool print, only_text, agree;
 } One;
 
 static bool one(void *arg)
@@ -230,8 +231,10 @@ static bool one(void *arg)
 	graph_text(&g, o->steps);
 	FileTest test = {"fuzz", text.data};
 	Ir *ir = ir_new(ctx);
-	if (o->print)
-		puts(text.data);
+	if (o->print || o->only_text)
+		fputs(text.data, stdout);
+	if (o->only_text)
+		return o->agree = true;
 	TRY(values_constants(&test, ir));
 	Graph *graph = graph_parse(ir, text.data, "fuzz");
 	TRY(graph && graph_verify(graph));
@@ -247,10 +250,12 @@ int main(int argc, char **argv)
 {
 	uint64_t seed = 1;
 	uint32_t count = 100, steps = 10, bad = 0;
-	bool print = false;
+	bool print = false, only_text = false;
 	for (int k = 1; k < argc; k++)
 		if (!strcmp(argv[k], "--print"))
 			print = true;
+		else if (!strcmp(argv[k], "--text"))
+			only_text = true;
 		else if (k + 1 < argc && !strcmp(argv[k], "--seed"))
 			seed = strtoull(argv[++k], NULL, 10);
 		else if (k + 1 < argc && !strcmp(argv[k], "--count"))
@@ -258,13 +263,18 @@ int main(int argc, char **argv)
 		else if (k + 1 < argc && !strcmp(argv[k], "--steps"))
 			steps = (uint32_t)strtoul(argv[++k], NULL, 10);
 	for (uint32_t k = 0; k < count; k++) {
-		One o = {.w = weft_new(), .seed = seed + k, .steps = steps, .print = print};
+		One o = {.w = weft_new(),
+			 .seed = seed + k,
+			 .steps = steps,
+			 .print = print,
+			 .only_text = only_text};
 		if (!o.w || !boundary(o.w, one, &o) || !o.agree) {
 			printf("seed %llu: %s\n", (unsigned long long)(seed + k), o.w ? weft_messages(o.w) : "out of memory");
 			bad++;
 		}
 		weft_free(o.w);
 	}
-	printf("%u graphs, %u wrong\n", count, bad);
+	if (!only_text)
+		printf("%u graphs, %u wrong\n", count, bad);
 	return bad != 0;
 }

@@ -110,6 +110,48 @@ static DType accumulator(Fuzz *f, DType d)
 	return dtype_is_float(d) ? dtype_compute(d) : another(f, d);
 }
 
+/* With one more dimension of extent 1. */
+static Value with_one(Fuzz *f, Value x, uint32_t at)
+{
+	Sym dim[MAX_RANK];
+	uint32_t rank = fuzz_rank(f, x);
+	for (uint32_t k = 0; k <= rank; k++)
+		dim[k] = k == at ? sym_int(f->ir->syms, 1) : fuzz_dim(f, x, k - (k > at));
+	x.n = b_reshape(&f->b, x.n, rank + 1, dim);
+	return x;
+}
+
+/* A value with itself, perhaps turned or flipped: axes in pairs, free on both sides, or added up.
+ */
+static bool step_gram(Fuzz *f)
+{
+	Value x;
+	uint32_t batch[MAX_RANK][2], sum[MAX_RANK][2], nbatch = 0, nsum = 0, perm[MAX_RANK];
+	double count = 1;
+	if (!fuzz_pick(f, fits_contract, &x) || fuzz_rank(f, x) > 3)
+		return false;
+	Value y = x;
+	uint32_t rank = fuzz_rank(f, x);
+	for (uint32_t k = 0; k < rank; k++)
+		perm[k] = rank - 1 - k;
+	bool turns = fuzz_chance(f, 40);
+	y.n = turns                ? b_permute(&f->b, x.n, perm)
+	      : fuzz_chance(f, 30) ? b_reverse(&f->b, x.n, (int)fuzz_below(f, rank))
+				   : x.n;
+	for (uint32_t k = 0; k < rank; k++) {
+		uint32_t role = fuzz_below(f, 3), other = turns ? rank - 1 - k : k;
+		if (role == 0)
+			batch[nbatch][0] = k, batch[nbatch++][1] = other;
+		else if (role == 1)
+			sum[nsum][0] = k, sum[nsum++][1] = other;
+		count *= role == 1 ? (double)fuzz_max(f, fuzz_dim(f, x, k)) : 1;
+	}
+	Node z = b_contract(&f->b, x.n, y.n, (const uint32_t(*)[2])batch, nbatch,
+			    (const uint32_t(*)[2])sum, nsum);
+	return z.i && fuzz_small(f, node_rank(f->g, z), node_type(f->g, z)->dim) &&
+	       fuzz_push(f, dot(f, z, x, y, count));
+}
+
 /* The axes of x in random roles; y is fresh: its axes stand in random order. */
 static bool step_contract(Fuzz *f)
 {
@@ -120,8 +162,11 @@ static bool step_contract(Fuzz *f)
 	double count = 1;
 	if (!fuzz_pick(f, fits_contract, &x))
 		return false;
+	uint32_t one = fuzz_chance(f, 15) ? fuzz_below(f, fuzz_rank(f, x) + 1) : MAX_RANK;
+	x = one < MAX_RANK ? with_one(f, x, one) : x;
 	for (uint32_t k = 0; k < fuzz_rank(f, x); k++) {
-		uint32_t role = fuzz_below(f, 3);
+		uint32_t role = k == one ? 1 : fuzz_below(f, one < MAX_RANK ? 4 : 3) % 3;
+		role = one < MAX_RANK && role == 1 && k != one ? 2 : role;
 		if (role == 2)
 			continue;
 		axes[role][n[role]] = k;
@@ -130,7 +175,7 @@ static bool step_contract(Fuzz *f)
 		count *= role == 1 ? (double)fuzz_max(f, fuzz_dim(f, x, k)) : 1;
 	}
 	for (uint32_t k = fuzz_below(f, 3); k > 0; k--)
-		dim[ry++] = fuzz_extent(f);
+		dim[ry++] = fuzz_chance(f, 15) ? sym_int(f->ir->syms, 1) : fuzz_extent(f);
 	for (uint32_t k = 0; k < ry; k++) {
 		uint32_t j = fuzz_below(f, k + 1);
 		order[k] = order[j];
@@ -146,7 +191,7 @@ static bool step_contract(Fuzz *f)
 			axes[2 + role][k] = where[axes[2 + role][k]];
 	if (!fuzz_small(f, ry, shuffled))
 		return false;
-	Value y = fuzz_input(f, another(f, fuzz_dtype(f, x)), ry, shuffled);
+	Value y = fuzz_view(f, another(f, fuzz_dtype(f, x)), ry, shuffled);
 	Attr a[] = {attr_none(),
 		    attr_none(),
 		    fuzz_ints(f, axes[0], n[0]),
@@ -231,7 +276,7 @@ static bool conv_node(Fuzz *f, Value x, uint32_t nsp, Value below)
 	}
 	if (!fuzz_small(f, 3 + nsp, wdim))
 		return false;
-	Value w = fuzz_input(f, another(f, fuzz_dtype(f, x)), 3 + nsp, wdim);
+	Value w = fuzz_view(f, another(f, fuzz_dtype(f, x)), 3 + nsp, wdim);
 	Attr a[] = {attr_none(),
 		    attr_none(),
 		    attr_ints(stride, nsp),
@@ -324,6 +369,8 @@ static Graph *scan_body(Fuzz *f, Value c, Value x, const Sym *dim, uint32_t rank
 		   .rng = f->rng,
 		   .prefix = "b",
 		   .is_body = true,
+		   .header = f->header,
+		   .seed = f->seed,
 		   .size = {f->size[0], f->size[1], f->size[2]}};
 	TypeId type = ir_type(f->ir, DT_f32, rank, dim);
 	Value cin = {graph_add_input(g, "c", INPUT_USER, type), -100, 1, c.err + 1e-5};
@@ -341,6 +388,7 @@ static Graph *scan_body(Fuzz *f, Value c, Value x, const Sym *dim, uint32_t rank
 	graph_add_output(g, "y", y->n, -1);
 	graph_dce(g);
 	f->rng = in.rng;
+	f->seed = in.seed;
 	return g;
 }
 
@@ -376,7 +424,15 @@ static bool step_scan(Fuzz *f)
 }
 
 const FuzzChoice fuzz_sum_steps[] = {
-	{step_reduce, 5},   {step_arg_reduce, 1}, {step_cumulative, 1},
-	{step_contract, 4}, {step_conv, 4},       {step_gather, 2},
-	{step_slice_at, 1}, {step_scan, 1},       {fuzz_own_row, 3}, {NULL, 0},
+	{step_reduce, 5},
+	{step_arg_reduce, 1},
+	{step_cumulative, 1},
+	{step_contract, 4},
+	{step_gram, 1},
+	{step_conv, 4},
+	{step_gather, 2},
+	{step_slice_at, 1},
+	{step_scan, 1},
+	{fuzz_own_row, 3},
+	{NULL, 0},
 };

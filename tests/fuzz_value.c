@@ -1,4 +1,5 @@
 /* Values of random graphs: bounds, inputs, choices. */
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -139,40 +140,50 @@ static bool all_const(const Fuzz *f, uint32_t rank, const Sym *dim)
 	return true;
 }
 
-static void fill(Tensor *t, const FuzzInput *in, uint64_t seed)
+/* Line "; input NAME = steps LO HI STEP SEED" of number k of its kind, to whose values the reader
+ * adds k. */
+static void add_header(Fuzz *f, const char *what, uint32_t k, const FuzzInput *in)
 {
-	values_random(t, 0, floor((in->hi - in->lo) / in->step), seed);
-	for (int64_t i = 0; i < tensor_numel(t); i++)
-		tensor_set_f64(t, i, in->lo + in->step * floor(tensor_f64(t, i)));
+	if (f->header)
+		text_printf(f->header, "; %s = steps %.17g %.17g %.17g %" PRIu64 "\n", what, in->lo,
+			    in->hi, in->step, f->seed++ - k);
 }
 
 static Node new_constant(Fuzz *f, DType d, uint32_t rank, const Sym *dim, const FuzzInput *in)
 {
 	Arena *a = f->ir->ctx->arena;
+	uint32_t at = f->ir->constant.n;
 	Tensor t = {.dtype = d, .rank = rank};
-	for (uint32_t k = 0; k < rank; k++)
+	Text type;
+	text_init(&type, a);
+	const char *name = arena_printf(a, "%sc%u", f->prefix, at);
+	text_printf(&type, "const \"%s\": %s[", name, dtype_name(d));
+	for (uint32_t k = 0; k < rank; k++) {
 		t.dim[k] = sym_const(f->ir->syms, dim[k]);
+		text_printf(&type, "%s%lld", k ? ", " : "", (long long)t.dim[k]);
+	}
+	text_char(&type, ']');
 	t.data = arena_alloc(a, tensor_bytes(&t));
-	fill(&t, in, fuzz_below(f, 1u << 30));
-	ConstId c = ir_const(f->ir,
-			     (Const){.name = arena_printf(a, "%sc%u", f->prefix, f->ir->constant.n),
-				     .dtype = d,
-				     .rank = rank,
-				     .is_param = true,
-				     .dim = arena_dup(a, t.dim, sizeof t.dim),
-				     .data = t.data,
-				     .bytes = tensor_bytes(&t)});
+	values_steps(&t, (double[]){in->lo, in->hi, in->step}, f->seed);
+	add_header(f, type.data, at, in);
+	ConstId c = ir_const(f->ir, (Const){.name = name,
+					    .dtype = d,
+					    .rank = rank,
+					    .is_param = true,
+					    .dim = arena_dup(a, t.dim, sizeof t.dim),
+					    .data = t.data,
+					    .bytes = tensor_bytes(&t)});
 	return b_const(&f->b, c);
 }
 
 static Node new_leaf(Fuzz *f, DType d, uint32_t rank, const Sym *dim, FuzzInput in)
 {
+	Arena *a = f->ir->ctx->arena;
 	if (f->is_body || (fuzz_chance(f, 20) && all_const(f, rank, dim) && d != DT_bool && !dtype_is_complex(d)))
 		return new_constant(f, d, rank, dim, &in);
-	const char *name = arena_printf(f->ir->ctx->arena, "%sx%u", f->prefix, f->g->input.n);
-	Node n = graph_add_input(f->g, name, INPUT_USER, ir_type(f->ir, d, rank, dim));
-	array_push(f->ir->ctx->arena, f->input, in);
-	return n;
+	const char *name = arena_printf(a, "%sx%u", f->prefix, f->g->input.n);
+	add_header(f, arena_printf(a, "input %s", name), f->g->input.n, &in);
+	return graph_add_input(f->g, name, INPUT_USER, ir_type(f->ir, d, rank, dim));
 }
 
 Value fuzz_input(Fuzz *f, DType d, uint32_t rank, const Sym *dim)
@@ -261,7 +272,7 @@ static void add_outputs(Fuzz *f)
 			continue;
 		graph_add_output(f->g, arena_printf(f->ir->ctx->arena, "%so%u", f->prefix, n++),
 				 v.n, -1);
-		array_push(f->ir->ctx->arena, f->tolerance, v.err);
+		text_printf(f->tolerances, " %.3g", v.err);
 	}
 }
 

@@ -78,8 +78,7 @@ Node dequantize(Build *b, Node x, Node scale, Node zero_point, DType d)
 	return x.i ? b_convert(b, x, d) : x;
 }
 
-/* The one element of a scale or zero point: a number, or a tensor; 0-d of that dtype. */
-static Node parameter(Build *b, Node n, const char *name, DType d)
+Node quant_parameter(Build *b, Node n, const char *name, DType d)
 {
 	Node given = arg(b, n, name);
 	if (!given.i)
@@ -106,11 +105,11 @@ static Node along(Build *b, Node n, Node v, Node x)
 static Node build_quantize_per_tensor(Build *b, Node n)
 {
 	Node x = aten_wide(b, arg(b, n, "input"));
-	Node scale = quant_inverse(b, parameter(b, n, "scale", DT_f64));
+	Node scale = quant_inverse(b, quant_parameter(b, n, "scale", DT_f64));
 	if (!x.i || !scale.i)
 		return (Node){0};
 	DType d = node_dtype(b->g, x);
-	return quantize(b, n, x, b_convert(b, scale, d), parameter(b, n, "zero_point", d),
+	return quantize(b, n, x, b_convert(b, scale, d), quant_parameter(b, n, "zero_point", d),
 			aten_dtype_or(b, n, "dtype", DT_none));
 }
 OP(quantized_decomposed_quantize_per_tensor){
@@ -140,8 +139,8 @@ static Node build_dequantize_per_tensor(Build *b, Node n)
 	Node x = arg(b, n, "input");
 	if (!x.i)
 		return x;
-	return dequantize(b, b_convert(b, x, d), parameter(b, n, "scale", d),
-			  parameter(b, n, "zero_point", d), d);
+	return dequantize(b, b_convert(b, x, d), quant_parameter(b, n, "scale", d),
+			  quant_parameter(b, n, "zero_point", d), d);
 }
 OP(quantized_decomposed_dequantize_per_tensor){
 	.schema = "quantized_decomposed.dequantize_per_tensor(Tensor input, float scale, int "

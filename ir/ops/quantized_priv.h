@@ -1,4 +1,4 @@
-/* Private to quantized.c and torchao.c. Everything accepts a missing node and passes it on. */
+/* Private to quantized.c, fake_quantize.c and torchao.c. Everything accepts a missing node and passes it on. */
 #ifndef WEFT_IR_OPS_QUANTIZED_PRIV_H
 #define WEFT_IR_OPS_QUANTIZED_PRIV_H
 
@@ -9,6 +9,8 @@
 Node quant_step(Build *, Op, Node x, Node y);
 Node quant_step_scalar(Build *, Op, Node x, double v);
 Node quant_inverse(Build *, Node scale); /* 1 / scale */
+/* The one element of n's scale or zero point: a number, or a tensor; 0-d of that dtype. */
+Node quant_parameter(Build *, Node n, const char *name, DType);
 /* The least and greatest value of a quantised dtype; false after an error: values cannot be of that
  * dtype. */
 bool quant_bounds(Build *, DType, double *low, double *high);

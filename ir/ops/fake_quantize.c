@@ -1,0 +1,276 @@
+/* Fake quantisation: values rounded to the grid of a quantised dtype, which stay floats, as
+ * training that knows of quantisation has them. What is rounded where follows the kernels of
+ * PyTorch 2.15 for CPUs (QuantizedOpKernels.cpp): the scale is f32 and inverted in f32, halves go
+ * to even. The derivative passes where no value was clamped. */
+#include "ir/ops/quantized_priv.h"
+
+/* n's quant_min and quant_max, and the dtype in which they and differences of them have no error.
+ */
+typedef struct {
+	double low, high;
+	DType d;
+} Bounds;
+
+/* False after b_error. */
+static bool bounds_of(Build *b, Node n, DType x, Bounds *r)
+{
+	const double exact = 1 << 24; /* as far as f32 has every integer */
+	r->low = (double)aten_int(b, n, "quant_min");
+	r->high = (double)aten_int(b, n, "quant_max");
+	r->d = x == DT_f64 || r->low < -exact || r->high > exact ? DT_f64 : DT_f32;
+	if (r->low > r->high)
+		b_error(b, "quant_min is %g, expected at most quant_max, %g", r->low, r->high);
+	return r->low <= r->high;
+}
+
+/* x / scale, of floats; in f64 if x is, else in f32. */
+static Node in_steps(Build *b, Node x, Node scale)
+{
+	x = aten_wide(b, x);
+	Node inv = quant_inverse(b, b_convert(b, scale, DT_f32));
+	return x.i && inv.i ? b_bin(b, OP_mul, x, b_convert(b, inv, node_dtype(b->g, x))) : inv;
+}
+
+/* low <= v <= high, between numbers of v's dtype. */
+static Node inside(Build *b, Node v, const Bounds *r)
+{
+	return b_bin(b, OP_bit_and, b_bin_scalar(b, OP_ge, v, r->low),
+		     b_bin_scalar(b, OP_le, v, r->high));
+}
+
+/* The operands of one fake quantisation; scale and zero point have x's rank or are 0-d. */
+typedef struct {
+	Node x, scale, zero;
+	Bounds r;
+} Fake;
+
+/* What a number becomes that is no 64-bit integer, by which PyTorch's kernel for channels goes: the
+ * least of these. */
+static Node as_int64(Build *b, Node v)
+{
+	return b_select(b, b_bin_scalar(b, OP_lt, v, 0x1p63), v, aten_like(b, v, -0x1p63));
+}
+
+/* (the values, where none was clamped). The derivative is that of x times the mask. */
+static Node faked(Build *b, const Fake *f, Node q, Node mask, DType product)
+{
+	DType d = node_dtype(b->g, f->x);
+	q = b_bin_scalar(b, OP_minimum, q, f->r.high);
+	Node y = b_bin(b, OP_sub, q, b_convert(b, f->zero, f->r.d));
+	y = b_bin(b, OP_mul, b_convert(b, y, product), b_convert(b, f->scale, product));
+	Node passed = b_bin(b, OP_mul, f->x, b_convert(b, mask, d));
+	y = b_bin(b, OP_straight_through, b_convert(b, y, d), passed);
+	return y.i ? b_tuple(b, (Node[]){y, mask}, 2) : y;
+}
+
+static bool fake_begin(Build *b, Node n, Fake *f)
+{
+	f->x = arg(b, n, "self");
+	if (!f->x.i || !f->scale.i || !f->zero.i)
+		return false;
+	DType d = node_dtype(b->g, f->x);
+	if (!dtype_is_float(d)) {
+		b_error(b, "fake quantisation of %s, expected floats", dtype_name(d));
+		return false;
+	}
+	f->scale = b_convert(b, f->scale, DT_f32);
+	return bounds_of(b, n, d, &f->r);
+}
+
+/* One scale and one zero point. NaN becomes quant_min. */
+static Node fake_per_tensor(Build *b, Node n, Node scale, Node zero)
+{
+	Fake f = {.scale = scale, .zero = zero};
+	if (!fake_begin(b, n, &f))
+		return (Node){0};
+	Node v = b_un(b, OP_round, in_steps(b, f.x, f.scale));
+	v = b_bin(b, OP_add, b_convert(b, f.zero, node_dtype(b->g, v)), v);
+	Node mask = inside(b, v, &f.r);
+	Node q = b_convert(b, v, f.r.d);
+	return faked(b, &f, b_bin(b, OP_fmax, q, aten_like(b, q, f.r.low)), mask, DT_f32);
+}
+
+/* v[channels] along n's axis of x. */
+static Node along_axis(Build *b, Node n, Node v, Node x)
+{
+	int64_t axis = aten_int(b, n, "axis");
+	uint32_t rank = aten_rank(b, x);
+	if (!v.i || !x.i)
+		return (Node){0};
+	if (axis < 0 || axis >= rank)
+		return b_error(b, "axis is %lld, expected one of %u dimensions", (long long)axis,
+			       rank);
+	if (node_rank(b->g, v) != 1)
+		return b_error(b, "scales or zero points of rank %u, expected 1",
+			       node_rank(b->g, v));
+	aten_require_equal(b, b_dim(b, v, 0), b_dim(b, x, (int)axis),
+			   "one scale and zero point for each channel");
+	return aten_per_dim(b, v, x, (uint32_t)axis);
+}
+
+/* Zero points that are integers must lie between the bounds, as in PyTorch, when the program runs.
+ */
+static void require_zero_points(Build *b, Node zero, const Bounds *r)
+{
+	static const char why[] =
+		"fake quantisation: a zero point is not between quant_min and quant_max";
+	if (dtype_is_float(node_dtype(b->g, zero)))
+		return;
+	Node good = inside(b, b_convert(b, zero, DT_f64), r);
+	b_node(b, OP_assert, &good, 1, (Attr[]){attr_none(), attr_str(b->g->ir, why)}, 2);
+}
+
+/* A scale and a zero point for each channel. With zero points that are floats, the sum is rounded,
+ * not the quotient. NaN and what is no 64-bit integer become quant_min. */
+static Node fake_per_channel(Build *b, Node n, Node scale, Node zero)
+{
+	Node x = arg(b, n, "self");
+	Fake f = {.scale = along_axis(b, n, scale, x), .zero = along_axis(b, n, zero, x)};
+	if (!fake_begin(b, n, &f))
+		return (Node){0};
+	require_zero_points(b, zero, &f.r);
+	bool floats = dtype_is_float(node_dtype(b->g, zero));
+	Node v = in_steps(b, f.x, f.scale);
+	if (!floats)
+		v = b_un(b, OP_round, v);
+	v = b_bin(b, OP_add, b_convert(b, f.zero, aten_dtype(b, v)), v);
+	if (floats) {
+		v = b_un(b, OP_round, b_convert(b, v, DT_f32));
+		f.r.d = DT_f64;
+	}
+	v = as_int64(b, b_convert(b, v, f.r.d));
+	Node q = b_bin_scalar(b, OP_maximum, v, f.r.low);
+	return faked(b, &f, q, inside(b, v, &f.r), f.r.d);
+}
+
+/* ---- one scale for all ---- */
+
+static Node build_per_tensor_cachemask(Build *b, Node n)
+{
+	double zero = (double)aten_int(b, n, "zero_point");
+	double low = (double)aten_int(b, n, "quant_min"),
+	       high = (double)aten_int(b, n, "quant_max");
+	if (low <= high && (zero < low || zero > high))
+		return b_error(b, "zero_point is %g, expected one between quant_min and quant_max",
+			       zero);
+	return fake_per_tensor(b, n, quant_parameter(b, n, "scale", DT_f32),
+			       quant_parameter(b, n, "zero_point", DT_f64));
+}
+OP(aten_fake_quantize_per_tensor_affine_cachemask){
+	.schema = "aten.fake_quantize_per_tensor_affine_cachemask(Tensor self, float scale, int "
+		  "zero_point, int "
+		  "quant_min, int quant_max) -> (Tensor output, Tensor mask)",
+	.build = build_per_tensor_cachemask,
+	.sample = "f32[n=2, 8] in -2..2, scale=0.0625, zero_point=3, quant_min=-20, quant_max=19; "
+		  "f32[3, 5] in -4..4, scale=0.375, zero_point=7, quant_min=0, quant_max=15; "
+		  "f32[8] of 0.75 1.25 -0.75 -1.25 1e30 -1e30 3e9 -0.0, scale=0.5, zero_point=1, "
+		  "quant_min=-2147483648, "
+		  "quant_max=2147483647; "
+		  "f32[5] of nan inf -inf 2 -3, scale=0.5, zero_point=0, quant_min=-8, quant_max=7",
+};
+
+/* The values without the mask. */
+static Node values_of(Build *b, Node pair)
+{
+	return pair.i ? b_get(b, pair, 0) : pair;
+}
+
+static Node build_per_tensor(Build *b, Node n)
+{
+	return values_of(b, build_per_tensor_cachemask(b, n));
+}
+OP(aten_fake_quantize_per_tensor_affine){
+	.schema = "aten.fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, "
+		  "int quant_min, int "
+		  "quant_max) -> Tensor",
+	.build = build_per_tensor,
+	.sample = "f32[n=2, 8] in -2..2, scale=0.0625, zero_point=3, quant_min=-20, quant_max=19; "
+		  "f32[3, 5] in -4..4, scale=0.375, zero_point=7, quant_min=0, quant_max=15",
+};
+
+/* The pair where `on` holds, else x, of which nothing was clamped. */
+static Node fake_if(Build *b, Node on, Node pair, Node x)
+{
+	if (!on.i || !pair.i || !x.i)
+		return (Node){0};
+	Node y = b_select(b, on, b_get(b, pair, 0), x);
+	Node mask = b_bin(b, OP_bit_or, b_get(b, pair, 1), b_un(b, OP_bit_not, on));
+	return b_tuple(b, (Node[]){y, mask}, 2);
+}
+
+/* A zero point is truncated to an integer. */
+static Node fake_tensor_qparams(Build *b, Node n)
+{
+	Node zero = quant_parameter(b, n, "zero_point", aten_dtype(b, arg(b, n, "zero_point")));
+	return fake_per_tensor(b, n, quant_parameter(b, n, "scale", DT_f32),
+			       b_convert(b, zero, DT_i32));
+}
+
+/* Where fake_quant_enabled is 0, x stays. */
+static Node build_tensor_qparams_cachemask(Build *b, Node n)
+{
+	Node on = aten_truth(b, quant_parameter(b, n, "fake_quant_enabled", DT_i64));
+	return fake_if(b, on, fake_tensor_qparams(b, n), arg(b, n, "self"));
+}
+OP(aten__fake_quantize_per_tensor_affine_cachemask_tensor_qparams){
+	.schema = "aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams(Tensor self, "
+		  "Tensor scale, Tensor "
+		  "zero_point, Tensor fake_quant_enabled, int quant_min, int quant_max) -> (Tensor "
+		  "output, Tensor mask)",
+	.build = build_tensor_qparams_cachemask,
+	.sample = "f32[n=2, 8] in -2..2, f32[1] of 0.0625, i32[1] of 3, i64[1] of 1, "
+		  "quant_min=-20, quant_max=19; "
+		  "f32[n=2, 8] in -2..2, f32[1] of 0.3, i32[1] of 3, i64[1] of 0, quant_min=-20, "
+		  "quant_max=19",
+};
+
+static Node build_tensor_qparams(Build *b, Node n)
+{
+	return values_of(b, fake_tensor_qparams(b, n));
+}
+OP(aten_fake_quantize_per_tensor_affine_tensor_qparams){
+	.schema = "aten.fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, "
+		  "Tensor zero_point, int "
+		  "quant_min, int quant_max) -> Tensor",
+	.build = build_tensor_qparams,
+	.sample =
+		"f32[n=2, 8] in -2..2, f32[1] of 0.0625, i32[1] of 3, quant_min=-20, quant_max=19; "
+		"f32[3, 5] in -4..4, f32[] of 0.375, i32[] of 7, quant_min=0, quant_max=15",
+};
+
+/* ---- a scale for each channel ---- */
+
+static Node build_per_channel_cachemask(Build *b, Node n)
+{
+	return fake_per_channel(b, n, arg(b, n, "scale"), arg(b, n, "zero_point"));
+}
+OP(aten_fake_quantize_per_channel_affine_cachemask){
+	.schema = "aten.fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, "
+		  "Tensor zero_point, int axis, "
+		  "int quant_min, int quant_max) -> (Tensor output, Tensor mask)",
+	.build = build_per_channel_cachemask,
+	.sample = "f32[n=2, 8] in -2..2, f32[8] in 0.0625..0.5, i32[8] in -3..3, axis=1, "
+		  "quant_min=-8, quant_max=7; "
+		  "f32[n=3, 4] in -2..2, f32[n] in 0.0625..0.5, i32[n] in -3..3, axis=0, "
+		  "quant_min=-8, quant_max=7; "
+		  "f32[2, 8] in -2..2, f32[8] in 0.0625..0.5, f32[8] in -3..3, axis=1, "
+		  "quant_min=-8, quant_max=7; "
+		  "f32[1, 8] of 0.75 1.25 -0.75 -1.25 1e30 -1e30 nan inf, f32[1] of 0.5, i32[1] of "
+		  "1, axis=0, quant_min=-8, "
+		  "quant_max=7",
+};
+
+static Node build_per_channel(Build *b, Node n)
+{
+	return values_of(b, build_per_channel_cachemask(b, n));
+}
+OP(aten_fake_quantize_per_channel_affine){
+	.schema = "aten.fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor "
+		  "zero_point, int axis, int "
+		  "quant_min, int quant_max) -> Tensor",
+	.build = build_per_channel,
+	.sample = "f32[n=2, 8] in -2..2, f32[8] in 0.0625..0.5, i32[8] in -3..3, axis=1, "
+		  "quant_min=-8, quant_max=7; "
+		  "f32[n=3, 4, 2] in -2..2, f32[n] in 0.0625..0.5, i32[n] in -3..3, axis=0, "
+		  "quant_min=0, quant_max=15",
+};

@@ -549,7 +549,7 @@ static Node int_power(Build *b, Node x, int64_t e)
 	}
 }
 
-static Node build_pow_scalar(Build *b, Node n)
+static Node pow_scalar(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
 	const Attr *a = node_attr(b->g, n, "exponent");
@@ -582,6 +582,13 @@ static Node build_pow_scalar(Build *b, Node n)
 			return b_un(b, OP_reciprocal, b_bin(b, OP_mul, x, x));
 	}
 	return b_bin(b, OP_pow, x, y);
+}
+/* Of bools eager PyTorch gives bools, but in files they are i64, by which what follows goes. */
+static Node build_pow_scalar(Build *b, Node n)
+{
+	Node y = pow_scalar(b, n);
+	bool as_i64 = aten_dtype(b, y) == DT_bool && aten_result_dtype(b, n, 0, DT_bool) == DT_i64;
+	return as_i64 ? b_convert(b, y, DT_i64) : y;
 }
 OP(aten_pow_Tensor_Scalar){
 	.schema = "aten.pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",

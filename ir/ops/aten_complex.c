@@ -72,6 +72,7 @@ static Node build_real(Build *b, Node n)
 }
 OP(aten_real){
 	.schema = "aten.real(Tensor(a) self) -> Tensor(a)",
+	.aliases = "prims.real",
 	.view = VIEW_BITS,
 	.build = build_real,
 	.sample = "c64[n=3, 4]",
@@ -83,6 +84,7 @@ static Node build_imag(Build *b, Node n)
 }
 OP(aten_imag){
 	.schema = "aten.imag(Tensor(a) self) -> Tensor(a)",
+	.aliases = "prims.imag",
 	.view = VIEW_BITS,
 	.build = build_imag,
 	.sample = "c64[n=3, 4]",
@@ -111,7 +113,7 @@ OP(aten_conj){
 };
 OP(aten_conj_physical){
 	.schema = "aten.conj_physical(Tensor self) -> Tensor",
-	.aliases = "aten._conj_physical",
+	.aliases = "aten._conj_physical prims.conj_physical",
 	.build = build_conj,
 	.sample = "c64[n=3, 4]",
 };

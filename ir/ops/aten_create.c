@@ -190,6 +190,7 @@ static Node build_fill(Build *b, Node n)
 }
 OP(aten_fill_Scalar){
 	.schema = "aten.fill.Scalar(Tensor self, Scalar value) -> Tensor",
+	.aliases = "prims.fill",
 	.build = build_fill,
 	.sample = "f32[n=3, 4], value=1.5; i32[n=3], value=7; "
 		  "c64[n=3, 4], value=complex(0, 2.5)",

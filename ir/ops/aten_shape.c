@@ -29,6 +29,7 @@ OP(aten_contiguous){
 };
 OP(aten_clone){
 	.schema = "aten.clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
+	.aliases = "prims.clone",
 	.build = build_same,
 	.sample = "f32[n=3, 4]",
 };

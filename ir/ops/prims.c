@@ -1,4 +1,5 @@
-/* PyTorch's prims that decompositions leave. Those that are ATen's by another name are aliases there. */
+/* PyTorch's prims that decompositions leave. Those that are ATen's by another name are aliases
+ * there. */
 #include "ir/ops/aten_priv.h"
 
 OP(prims_view_of){
@@ -17,22 +18,27 @@ static Node build_broadcast_in_dim(Build *b, Node n)
 {
 	Node x = arg(b, n, "a");
 	uint32_t rank, len, map[MAX_RANK];
-	const Sym *shape = node_ints(b->g, n, "shape", &rank), *dims = node_ints(b->g, n, "broadcast_dimensions", &len);
+	const Sym *shape = node_ints(b->g, n, "shape", &rank),
+		  *dims = node_ints(b->g, n, "broadcast_dimensions", &len);
 	if (!x.i || rank > MAX_RANK || len != node_rank(b->g, x))
-		return b_error(b, "%u dimensions for an operand of rank %u, of a result of rank %u", len, aten_rank(b, x), rank);
+		return b_error(b, "%u dimensions for an operand of rank %u, of a result of rank %u",
+			       len, aten_rank(b, x), rank);
 	for (uint32_t k = 0; k < len; k++) {
 		int64_t d;
-		if (!sym_is_const(b_syms(b), dims[k], &d) || d < (k ? (int64_t)map[k - 1] + 1 : 0) || d >= rank)
+		if (!sym_is_const(b_syms(b), dims[k], &d) ||
+		    d < (k ? (int64_t)map[k - 1] + 1 : 0) || d >= rank)
 			return b_error(b, "broadcast_dimensions do not rise from 0 to %u", rank);
 		map[k] = (uint32_t)d;
 	}
 	return b_broadcast_in_dim(b, x, rank, shape, map);
 }
 OP(prims_broadcast_in_dim){
-	.schema = "prims.broadcast_in_dim(Tensor(a) a, SymInt[] shape, int[] broadcast_dimensions) -> Tensor(a)",
+	.schema = "prims.broadcast_in_dim(Tensor(a) a, SymInt[] shape, int[] broadcast_dimensions) "
+		  "-> Tensor(a)",
 	.view = VIEW_OTHER,
 	.build = build_broadcast_in_dim,
-	.sample = "f32[n=3], shape=[2, n, 4], broadcast_dimensions=[1]; f32[n=3, 1], shape=[n, 2, 5], broadcast_dimensions=[0, 2]; f32[], shape=[2], "
+	.sample = "f32[n=3], shape=[2, n, 4], broadcast_dimensions=[1]; f32[n=3, 1], shape=[n, 2, "
+		  "5], broadcast_dimensions=[0, 2]; f32[], shape=[2], "
 		  "broadcast_dimensions=[]",
 };
 
@@ -62,9 +68,11 @@ OP(prims_transpose){
 static Node build_collapse(Build *b, Node n)
 {
 	Node x = arg(b, n, "a");
-	int64_t start = aten_int(b, n, "start"), end = aten_int(b, n, "end"), rank = aten_rank(b, x);
+	int64_t start = aten_int(b, n, "start"), end = aten_int(b, n, "end"),
+		rank = aten_rank(b, x);
 	if (start < 0 || end < start || end >= rank)
-		return b_error(b, "dimensions %lld to %lld of %lld", (long long)start, (long long)end, (long long)rank);
+		return b_error(b, "dimensions %lld to %lld of %lld", (long long)start,
+			       (long long)end, (long long)rank);
 	return aten_flatten(b, x, (uint32_t)start, (uint32_t)end);
 }
 OP(prims_collapse){
@@ -88,7 +96,8 @@ static Node build_split_dim(Build *b, Node n)
 		return b_error(b, "dimension %lld of %u", (long long)dim, s.rank);
 	Sym first = node_sym(b->g, n, "outer_length"), own = s.dim[dim];
 	if (!aten_const(b, first, &outer) || outer < 1)
-		return b_error(b, "an outer length of %s, expected a positive number", sym_str(b_syms(b), first));
+		return b_error(b, "an outer length of %s, expected a positive number",
+			       sym_str(b_syms(b), first));
 	aten_require_multiple(b, own, outer, "the dimension is split evenly");
 	s.dim[dim] = first;
 	s = shape_insert(s, (uint32_t)dim + 1, sym_divi(b_syms(b), own, outer));
@@ -129,15 +138,46 @@ OP(prims_where){
 	.sample = "bool[n=3, 4], f32[n, 4], f32[n, 4]",
 };
 
-/* Sum, or the greatest or least element, over dims; None: all of them. */
+/* The list of dims as a bit set, of which none is negative. False after b_error. */
+static bool dims_of(Build *b, Node n, const char *name, uint32_t rank, uint32_t *bits)
+{
+	const Attr *a = node_attr(b->g, n, name);
+	uint32_t len = 0;
+	*bits = 0;
+	if (a->kind != ATTR_ints)
+		return b_error(b, "%s is missing, expected a list of dimensions", name).i;
+	const Sym *v = node_ints(b->g, n, name, &len);
+	for (uint32_t k = 0; k < len; k++) {
+		int64_t d;
+		if (!aten_const(b, v[k], &d))
+			return false;
+		if (d < 0 || d >= rank || *bits >> d & 1)
+			return b_error(b,
+				       "%s has %lld, expected each of %u dimensions at most once",
+				       name, (long long)d, rank)
+				.i;
+		*bits |= 1u << d;
+	}
+	return true;
+}
+
+/* What several elements over dims become. No dims are all of them, but for products, as in PyTorch.
+ */
 static Node reduced(Build *b, Node n, ReduceKind kind)
 {
 	Node x = arg(b, n, "inp");
-	uint32_t dims = aten_dims(b, n, "dims", aten_rank(b, x));
-	if (!x.i)
-		return x;
+	uint32_t rank = aten_rank(b, x), dims;
+	if (!x.i || !dims_of(b, n, "dims", rank, &dims))
+		return (Node){0};
+	if (!dims && kind != REDUCE_PROD)
+		dims = (1u << rank) - 1;
 	DType d = aten_dtype_or(b, n, "output_dtype", node_dtype(b->g, x));
-	return b_convert(b, kind == REDUCE_SUM ? aten_sum(b, aten_wide(b, x), dims, false) : aten_reduce(b, kind, x, dims, false), d);
+	if (!dims)
+		return b_convert(b, x, d);
+	return b_convert(b,
+			 kind == REDUCE_SUM ? aten_sum(b, aten_wide(b, x), dims, false)
+					    : aten_reduce(b, kind, x, dims, false),
+			 d);
 }
 static Node build_sum(Build *b, Node n)
 {
@@ -149,14 +189,143 @@ OP(prims_sum){
 	.sample = "f32[n=3, 4], dims=[1]; f32[n=3, 4], dims=[0, 1]",
 };
 
+static Node build_prod(Build *b, Node n)
+{
+	return reduced(b, n, REDUCE_PROD);
+}
+OP(prims_prod){
+	.schema = "prims.prod(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> Tensor",
+	.build = build_prod,
+	.sample = "f32[n=3, 4], dims=[1]; f32[n=3, 4], dims=[0, 1]",
+};
+static Node build_amax(Build *b, Node n)
+{
+	return reduced(b, n, REDUCE_MAX);
+}
+OP(prims_amax){
+	.schema = "prims.amax(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> Tensor",
+	.build = build_amax,
+	.sample = "f32[n=3, 4] distinct -4..7, dims=[1]; f32[n=3, 4] distinct -4..7, dims=[0, 1]",
+};
+static Node build_amin(Build *b, Node n)
+{
+	return reduced(b, n, REDUCE_MIN);
+}
+OP(prims_amin){
+	.schema = "prims.amin(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> Tensor",
+	.build = build_amin,
+	.sample = "f32[n=3, 4] distinct -4..7, dims=[1]; f32[n=3, 4] distinct -4..7, dims=[0, 1]",
+};
+static Node build_xor_sum(Build *b, Node n)
+{
+	Node x = arg(b, n, "inp");
+	if (x.i && !dtype_is_int(node_dtype(b->g, x)) && node_dtype(b->g, x) != DT_bool)
+		return b_error(b, "xor_sum of %s, expected integers",
+			       dtype_name(node_dtype(b->g, x)));
+	return reduced(b, n, REDUCE_XOR);
+}
+OP(prims_xor_sum){
+	.schema = "prims.xor_sum(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> "
+		  "Tensor",
+	.build = build_xor_sum,
+	.no_sample = "PyTorch has no kernel for it but Inductor's; tests/run/prims.txt",
+};
+static Node build_var(Build *b, Node n)
+{
+	Node x = arg(b, n, "inp");
+	uint32_t dims;
+	if (!x.i || !dims_of(b, n, "dims", aten_rank(b, x), &dims))
+		return (Node){0};
+	Attr attr[] = {attr_none(), *node_attr(b->g, n, "dims"), *node_attr(b->g, n, "correction"),
+		       attr_bool(false)};
+	return b_call(b, OP_aten_var_correction, &x, 1, attr, 4);
+}
+OP(prims_var){
+	.schema = "prims.var(Tensor inp, int[]? dims, float? correction=1, *, ScalarType? "
+		  "output_dtype=None) -> Tensor",
+	.build = build_var,
+	.sample = "f32[n=3, 4], dims=[1], correction=1.0; f32[n=3, 4], dims=[0, 1], correction=0.0",
+};
+
+static Node build_rev(Build *b, Node n)
+{
+	Node x = arg(b, n, "a");
+	uint32_t dims;
+	if (!x.i || !dims_of(b, n, "dims", aten_rank(b, x), &dims))
+		return (Node){0};
+	for (uint32_t d = 0; dims >> d; d++)
+		if (dims >> d & 1)
+			x = b_reverse(b, x, (int)d);
+	return x;
+}
+OP(prims_rev){
+	.schema = "prims.rev(Tensor a, int[] dims) -> Tensor",
+	.build = build_rev,
+	.sample = "f32[n=3, 4], dims=[0]; f32[n=3, 4], dims=[1, 0]",
+};
+/* The dtype is the first one's. */
+static Node build_cat(Build *b, Node n)
+{
+	uint32_t first, count = node_args(b->g, n, "tensors", &first);
+	Node *x = arena_calloc(b->g->ir->ctx->scratch, count + 1, sizeof *x);
+	aten_list(b, n, "tensors", x, count);
+	int64_t dim = aten_int(b, n, "dim");
+	if (count == 0 || dim < 0)
+		return count ? b_error(b, "dim is %lld, expected one that is not negative",
+				       (long long)dim)
+			     : (Node){0};
+	for (uint32_t k = 1; k < count; k++)
+		x[k] = b_convert(b, x[k], node_dtype(b->g, x[0]));
+	return b_call(b, OP_aten_cat, x, count,
+		      (Attr[]){attr_int(b->g->ir, count), attr_int(b->g->ir, dim)}, 2);
+}
+OP(prims_cat){
+	.schema = "prims.cat(Tensor[] tensors, int dim) -> Tensor",
+	.build = build_cat,
+	.sample = "[f32[n=3, 4], f32[n, 2]], dim=1; [f32[n=3, 4], f32[2, 4]], dim=0",
+};
+static Node build_squeeze(Build *b, Node n)
+{
+	Node x = arg(b, n, "a");
+	uint32_t dims;
+	if (!x.i || !dims_of(b, n, "dimensions", aten_rank(b, x), &dims))
+		return (Node){0};
+	for (uint32_t d = 0; dims >> d; d++)
+		if (dims >> d & 1)
+			aten_require_equal(b, b_dim(b, x, (int)d), b_int(b, 1),
+					   "a dimension that is squeezed has one element");
+	return aten_squeeze_mask(b, x, dims);
+}
+OP(prims_squeeze){
+	.schema = "prims.squeeze(Tensor(a) a, int[] dimensions) -> Tensor(a)",
+	.view = VIEW_RESHAPE,
+	.build = build_squeeze,
+	.sample = "f32[1, n=3, 1, 4], dimensions=[0, 2]; f32[1, n=3], dimensions=[0]",
+};
+OP(prims_reshape){
+	.schema = "prims.reshape(Tensor a, SymInt[] shape) -> Tensor",
+	.expand = "reshape(a, shape)",
+	.sample = "f32[3, 4], shape=[2, 6]; f32[n=3, 4], shape=[2, 2, n]",
+};
+OP(prims_conj){
+	.schema = "prims.conj(Tensor(a) a) -> Tensor(a)",
+	.view = VIEW_BITS,
+	.view_if = VIEW_IF_COMPLEX,
+	.view_undo = "aten.conj",
+	.expand = "conj(a)",
+	.sample = "c64[n=3, 4]",
+};
+
 static Node build_iota(Build *b, Node n)
 {
 	Node i = b_iota(b, DT_i64, node_sym(b->g, n, "length"));
 	i = b_bin(b, OP_mul, i, aten_size(b, node_sym(b->g, n, "step"), DT_i64));
-	return b_convert(b, b_bin(b, OP_add, i, aten_size(b, node_sym(b->g, n, "start"), DT_i64)), node_attr(b->g, n, "dtype")->dtype);
+	return b_convert(b, b_bin(b, OP_add, i, aten_size(b, node_sym(b->g, n, "start"), DT_i64)),
+			 node_attr(b->g, n, "dtype")->dtype);
 }
 OP(prims_iota){
-	.schema = "prims.iota(SymInt length, *, SymInt start, SymInt step, ScalarType dtype, Device device, bool requires_grad) -> Tensor",
+	.schema = "prims.iota(SymInt length, *, SymInt start, SymInt step, ScalarType dtype, "
+		  "Device device, bool requires_grad) -> Tensor",
 	.build = build_iota,
 	.no_sample = "devices are not written in samples",
 };

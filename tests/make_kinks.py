@@ -3,10 +3,14 @@
 
     PYTHON tests/make_kinks.py > tests/data/kinks.txt
 
-A line: what is computed of operands %a, %b, %c (f64 vectors), their values, and the gradient of the sum of the result by each
-of them as PyTorch (2.15 and later) gives it. Where PyTorch disagrees with itself, between the middle and the end of a vector,
-or picks any of several equal elements, there is no line."""
+A line: what is computed of operands %a, %b, %c (f64 vectors), their values, the gradient of the sum of the result by each
+of them as PyTorch (2.15 and later) gives it, and the product of the matrix of second derivatives with vectors v, element i of operand
+k being 1, 2.5, 2 or 1.5 (weight below). Where PyTorch gives NaN backwards twice and a number forwards over backwards, or the other way
+round, it is the number; "x": not compared, because they are two numbers or worse than ours; "-": PyTorch has no second derivative. Where PyTorch disagrees with itself, between the middle and
+the end of a vector, or picks any of several equal elements, there is no line. With -v what PyTorch gives twice is told on stderr."""
 import math
+import re
+import sys
 
 import torch
 import torch.nn.functional as F
@@ -31,7 +35,9 @@ case("aten.hardsigmoid(%a)", a.hardsigmoid, [-inf, -3, -1, 0, 3, 4, nan])
 case("aten.hardswish(%a)", a.hardswish, [-4, -3, -1, 0, 3, 4, inf])
 case("aten.leaky_relu(%a, negative_slope=0.25)", lambda x: a.leaky_relu(x, 0.25), EDGE + [nan])
 case("aten.leaky_relu(%a, negative_slope=0)", lambda x: a.leaky_relu(x, 0), [-1, 0, 2])
-case("aten._prelu_kernel(%a, %b)", a._prelu_kernel, [-2, 0, 3, nan], [0.5, 0.25, 7, 2])
+case("aten._prelu_kernel(%a, %b)", a._prelu_kernel, [-2, 0, 3, -0.0], [0.5, 0.25, 7, 2])
+case("%w = aten.slice.Tensor(%b, start=0, end=1) : f64[1]; %y = aten.prelu(%a, %w) : f64[N]", lambda x, y: torch.prelu(x, y[:1]),
+     [-2, 0, 3, -0.0, 2], [0.5, 0, 0, 0, 0])
 case("aten.elu(%a, alpha=1.5, scale=1.25, input_scale=0.75)", lambda x: a.elu(x, 1.5, 1.25, 0.75), EDGE + [100, 1000, -1000])
 case("aten.celu(%a, alpha=1.5)", lambda x: a.celu(x, 1.5), EDGE + [1000, -1000])
 case("aten.selu(%a)", a.selu, EDGE + [1000, -1000])
@@ -152,26 +158,238 @@ for name in ("tanh", "tan"):
          lambda x, y, name=name: torch.view_as_real(getattr(torch, name)(torch.complex(x, y))).sum(-1),
          *(parts if name == "tanh" else parts[::-1]))
 
+# ---- the sweep: every function at 0, at its kinks and poles, at infinity ----
+POINTS = [-inf, -2, -1, -0.5, -0.0, 0, 0.5, 1, 2, inf]
+for name in ("abs acos acosh asin asinh atan atanh ceil cos cosh deg2rad digamma erf erfc erfinv exp exp2 expm1 floor frac i0 lgamma log log10 "
+             "log1p log2 neg rad2deg reciprocal relu round rsqrt sigmoid sign sgn sin sinc sinh sqrt square tan tanh trunc special_erfcx special_entr "
+             "special_i0e special_i1 special_i1e special_log_ndtr special_ndtr special_ndtri hardsigmoid hardswish hardtanh relu6 silu mish gelu selu celu elu "
+             "leaky_relu softplus hardshrink softshrink log_sigmoid nan_to_num").split():
+    fn = F.logsigmoid if name == "log_sigmoid" else getattr(a, name)
+    if name not in ("acosh", "digamma", "lgamma"):  # numbers where the function has none, and PyTorch's trigamma
+        case(f"aten.{name}(%a)", fn, [v for v in POINTS if abs(v) < inf])
+    if name not in ("acosh", "i0"):  # NaN
+        case(f"aten.{name}(%a)", fn, [-inf, inf])
+case("aten.elu(%a, alpha=-1.5)", lambda x: a.elu(x, -1.5), [-2, 0, 1])
+case("aten.hardtanh(%a, min_val=0, max_val=0)", lambda x: a.hardtanh(x, 0, 0), [-1, 0, 1])
+A, B = [0, 0, -0.0, 0, 1, -1, 2, -2, 0, 3], [0, 1, 1, -1, 0, 0, 2, 2, -0.0, -3]
+for name in ("atan2", "hypot", "maximum", "minimum", "fmax", "fmin", "logaddexp", "logaddexp2", "copysign.Tensor", "xlogy.Tensor", "special_xlog1py",
+             "fmod.Tensor", "remainder.Tensor", "div.Tensor", "mul.Tensor", "rsub.Tensor"):
+    fn = getattr(a, name.split(".")[0])
+    case(f"aten.{name}(%a, %b)", fn, A, B)
+for e in (3, 1.5, 0.5, -2, 2.5, -0.5):
+    case(f"aten.pow.Tensor_Scalar(%a, exponent={e})", lambda x, e=e: torch.pow(x, e), [0, -0.0, 2, -2, 1])
+    case(f"aten.float_power.Tensor_Scalar(%a, exponent={e})", lambda x, e=e: torch.float_power(x, e), [0, -0.0, 2, -2, 1])
+case("aten.pow.Tensor_Tensor(%a, %b)", torch.pow, [1, 2, 0, 0, 0.5, -2], [0, 0, 1, 3, 1, 3])
+case("aten.pow.Scalar(self=2.0, %a)", lambda y: torch.pow(2.0, y), [0, 1, -1])
+case("aten.lerp.Tensor(%a, %b, %c)", torch.lerp, [1, 1, 2], [1, 3, 2], [0.5, 0.5, 0])
+case("aten.addcdiv(%a, %b, %c)", torch.addcdiv, [0, 1], [0, 1], [1, 2])
+EQUAL, FIVE = [2, 2, 2, 2, 2], [2, 0, 2, -1, 0]
+for x in (EQUAL, FIVE, [1, 1, -inf, -inf, 0]):
+    case("aten.logcumsumexp(%a, dim=0)", lambda v: torch.logcumsumexp(v, 0), x)
+    case("aten.logsumexp(%a, dim=[0]) : f64[]", lambda v: torch.logsumexp(v, 0), x)
+    for name in ("softmax", "log_softmax"):
+        case(f"aten.{name}.int(%a, dim=0)", lambda v, name=name: getattr(torch, name)(v, 0), x)
+for x in (EQUAL, FIVE, [0, 0, 0, 0, 0]):
+    case("aten.cumprod(%a, dim=0)", lambda v: torch.cumprod(v, 0), x)
+    case("aten.prod(%a) : f64[]", torch.prod, x)
+    for kind in ("max", "min"):
+        case(f"aten.a{kind}(%a, dim=[0]) : f64[]", lambda v, kind=kind: getattr(torch, "a" + kind)(v, 0), x)
+        case(f"aten.{kind}(%a) : f64[]", getattr(torch, kind), x)
+        case(f"aten.cum{kind}(%a, dim=0) : (f64[N], i64[N]) -> 0", lambda v, kind=kind: getattr(torch, "cum" + kind)(v, 0)[0], x)
+        case(f"aten.{kind}.dim(%a, dim=0) : (f64[], i64[]) -> 0", lambda v, kind=kind: getattr(torch, kind)(v, 0)[0], x)
+    case("aten.median(%a) : f64[]", torch.median, x)
+    for c in (0, 1, 4, 5, 6, 7):
+        case(f"aten.var.correction(%a, correction={c}) : f64[]", lambda v, c=c: torch.var(v, correction=c), x)
+        case(f"aten.std.correction(%a, correction={c}) : f64[]", lambda v, c=c: torch.std(v, correction=c), x)
+    case("aten.std(%a) : f64[]", torch.std, x)
+    case("aten.std.dim(%a, dim=[0], unbiased=false) : f64[]", lambda v: torch.std(v, 0, unbiased=False), x)
+    case("aten.std_mean.correction(%a, correction=1) : (f64[], f64[]) -> 0", lambda v: torch.std_mean(v, correction=1)[0], x)
+    for p in (2.0, 1.0, 0.5, 3.0, inf):
+        text = "inf" if p == inf else p
+        case(f"aten.linalg_vector_norm(%a, ord={text}) : f64[]", lambda v, p=p: torch.linalg.vector_norm(v, p), x)
+        case(f"aten.dist(%a, %b, p={text}) : f64[]", lambda u, v, p=p: torch.dist(u, v, p), x, EQUAL)
+        case(f"%u = aten.unsqueeze(%a, dim=1) : f64[N, 1]; %v = aten.unsqueeze(%b, dim=1) : f64[N, 1]; "
+             f"%p = aten.pairwise_distance(%u, %v, p={text}, eps=0.0) : f64[N]; %y = aten.sum(%p) : f64[]",
+             lambda u, v, p=p: F.pairwise_distance(u[:, None], v[:, None], p, 0).sum(), x, EQUAL)
+        case(f"%u = aten.unsqueeze(%a, dim=0) : f64[1, N]; %v = aten.unsqueeze(%b, dim=0) : f64[1, N]; "
+             f"%p = aten.cdist(%u, %v, p={text}, compute_mode=2) : f64[1, 1]; %y = aten.sum(%p) : f64[]",
+             lambda u, v, p=p: torch.cdist(u[None], v[None], p, compute_mode="donot_use_mm_for_euclid_dist").sum(), x, EQUAL)
+    case("%u = aten.unsqueeze(%a, dim=0) : f64[1, N]; %v = aten.unsqueeze(%b, dim=0) : f64[1, N]; "
+         "%p = aten.cosine_similarity(%u, %v) : f64[1]; %y = aten.sum(%p) : f64[]", lambda u, v: F.cosine_similarity(u[None], v[None]).sum(), x, EQUAL)
+    case("%u = aten.view(%a, size=[1, N]) : f64[1, N]; %p = aten.adaptive_max_pool1d(%u, output_size=[3]) : (f64[1, 3], i64[1, 3]); "
+         "%v = get(%p, index=0) : f64[1, 3]; %y = aten.sum(%v) : f64[]", lambda v: F.adaptive_max_pool1d(v[None], 3).sum(), x)
+LOW = [-inf, -inf, -inf, -inf, 1, -inf, -inf, -inf]
+for d, shape, pooled, kernel in ((1, "2, N", "2, N", "3"), (2, "1, 2, N", "1, 3, N", "2, 3"), (3, "1, 1, 2, N", "1, 1, 3, N", "1, 2, 3")):
+    k = [int(v) for v in kernel.split(", ")]
+    pad = [v // 2 for v in k]
+    for x in (LOW, EQUAL):
+        case(f"%u = aten.view(%a, size=[1, N]) : f64[1, N]; %v = aten.cat([%u, %u], dim=0) : f64[2, N]; %w = aten.view(%v, size=[{shape}]) : f64[{shape}]; "
+             f"%p = aten.max_pool{d}d(%w, kernel_size={k}, stride={[1] * d}, padding={pad}) : f64[{pooled}]; %y = aten.sum(%p) : f64[]",
+             lambda v, d=d, k=k, pad=pad: getattr(F, f"max_pool{d}d")(torch.stack([v, v]).view([1] * (d - 1) + [2, -1]), k, 1, pad).sum(), x)
+X, Y, T = [1, 2, 0, 5, 1.5, 0.5], [1, 1, 1, 0, 1, 1], [1, -1, 1, -1, 1, -1]
+for extra in ("beta=0.5", "beta=1.0", "beta=0.0"):
+    beta = float(extra[5:])
+    case(f"aten.smooth_l1_loss(%a, %b, {extra}) : f64[]", lambda x, y, beta=beta: F.smooth_l1_loss(x, y, beta=beta), X, Y)
+for delta in (0.5, 1.0):
+    case(f"aten.huber_loss(%a, %b, delta={delta}) : f64[]", lambda x, y, delta=delta: F.huber_loss(x, y, delta=delta), X, Y)
+case("%t = aten.sign(%b) : f64[N]; %y = aten.soft_margin_loss(%a, %t) : f64[]", lambda x, y: F.soft_margin_loss(x, y.detach().sign()), [0, 0, 800, -800, 1, 2], T)
+case("%t = aten.sign(%b) : f64[N]; %y = aten.hinge_embedding_loss(%a, %t) : f64[]", lambda x, y: F.hinge_embedding_loss(x, y.detach().sign()), [1, 1, 0, 0, 2, 2], T)
+case("aten.margin_ranking_loss(%a, %b, %c) : f64[]", F.margin_ranking_loss, X, Y, T)
+case("aten.poisson_nll_loss(%a, %b, log_input=true, full=false, eps=1e-8, reduction=1) : f64[]", lambda x, y: F.poisson_nll_loss(x, y), X, Y)
+case("aten.poisson_nll_loss(%a, %b, log_input=false, full=false, eps=1e-8, reduction=1) : f64[]", lambda x, y: F.poisson_nll_loss(x, y, log_input=False), X, Y)
+case("aten.binary_cross_entropy_with_logits(%a, %b) : f64[]", F.binary_cross_entropy_with_logits, [0, -0.0, 1, -1, 700], [0, 1, 0.5, 1, 0])
+for p in (1, 2):
+    case(f"aten.triplet_margin_loss(%a, %b, %c, margin=0.5, p={p}, eps=0.0) : f64[]",
+         lambda x, y, z, p=p: F.triplet_margin_loss(x, y, z, margin=0.5, p=p, eps=0.0), [0, 0, 0], [1, 0, 0], [0, 1.5, 0])
+Z = [0, 0, 3, -0.0, 2], [0, 1, -4, 2, 0]
+COMPLEX = "%z = aten.complex(%a, %b) : c128[N]; "
+for name in ("abs", "angle"):
+    case(COMPLEX + f"%y = aten.{name}(%z) : f64[N]", lambda x, y, name=name: getattr(torch, name)(torch.complex(x, y)), *Z)
+for p in (2.0, 1.0, 3.0, 0.5, inf):
+    text = "inf" if p == inf else p
+    for z in (Z, ([0, 0], [0, 0])):
+        case(COMPLEX + f"%y = aten.linalg_vector_norm(%z, ord={text}) : f64[]", lambda x, y, p=p: torch.linalg.vector_norm(torch.complex(x, y), p), *z)
+for name in ("sgn", "sqrt", "reciprocal", "exp", "log", "square", "sinh", "tanh", "asin", "atan", "sigmoid", "cumsum", "prod", "cumprod"):
+    z = ([1, 0.5, -3], [1, -1, 4]) if name in ("log", "sqrt", "reciprocal", "asin", "atan") else Z
+    more, dim = (", dim=0", (0,)) if "cum" in name else ("", ())
+    if name == "prod":
+        body = "%t = aten.prod(%z) : c128[]; %p = aten.real(%t) : f64[]; %q = aten.imag(%t) : f64[]; %y = add(%p, %q) : f64[]"
+    else:
+        body = f"%t = aten.{name}(%z{more}) : c128[N]; %p = aten.real(%t) : f64[N]; %q = aten.imag(%t) : f64[N]; %y = add(%p, %q) : f64[N]"
+    case(COMPLEX + body, lambda x, y, name=name, dim=dim: torch.view_as_real(getattr(torch, name)(torch.complex(x, y), *dim)).sum(-1), *z)
+
+
+# Derivatives that are worse in PyTorch, and why: the beginning of the text, the operand, its values, the number that stands for NaN, times
+# the weight (None: not compared); docs/transforms.md has a line for each kind.
+BETTER = [
+    ("aten.mish(", 0, [800], 0),  # exp overflows
+    *((f"{head}p=0.5", k, EQUAL + FIVE, 0) for head in ("aten.dist(%a, %b, ", "%u = aten.unsqueeze(%a, dim=1) : f64[N, 1]; "
+      "%v = aten.unsqueeze(%b, dim=1) : f64[N, 1]; %p = aten.pairwise_distance(%u, %v, ") for k in (0, 1)),
+    ("aten.linalg_vector_norm(%a, ord=0.5)", 0, [0], 0),
+    *((f"{COMPLEX}%y = aten.linalg_vector_norm(%z, ord=0.5)", k, [0], 0) for k in (0, 1)),
+    ("aten.pow.Tensor_Tensor(", 0, [0], None),  # 0 ** -1: infinite, times zeros of other terms
+    ("aten.pow.Tensor_Tensor(", 1, [-1, 1], None),
+    ("aten.pow.Scalar(self=0.0", 0, [-1], None),
+    ("aten.sinc(", 0, [0], -math.pi ** 2 / 3),
+    ("aten.logaddexp(", 1, [-800], 0),  # exp overflows
+    ("aten.logaddexp(", 1, [-inf], None),
+    ("aten.logaddexp2(", 1, [-inf, -2000], 0),
+    ("aten.logit(%a)", 0, [0, 1], None),  # at the poles
+    ("aten.binary_cross_entropy(", 1, [0, 1, 0.5], None),  # at 0 and 1 the slope is bounded by the input, not by the target
+    ("aten.acosh(", 0, [inf], 0),
+    ("aten.div.Tensor(", 1, [0], None),  # inf - inf
+    ("aten.xlogy.Tensor(", 1, [0], None),
+]
+# Those of which tangents are recorded, because they are not those that cotangents give.
+FORWARD = ("aten._prelu_kernel(", "%w = aten.slice")
+
+
+def better(text, k, value, nan_there, weight):
+    """What stands in the file instead of PyTorch's, numbers instead of NaN only; None where nothing does."""
+    for begin, operand, values, number_there in BETTER:
+        if text.startswith(begin) and k == operand and value in values and (number_there is None or nan_there):
+            return "x" if number_there is None else number(number_there * weight)
+    return None
+
 
 def number(v):
     return "nan" if math.isnan(v) else repr(float(v)).removesuffix(".0")
 
 
+def weight(k, n):
+    return torch.tensor([1 + (3 * i + 5 * k) % 4 / 2 for i in range(n)], dtype=torch.float64)
+
+
+def filled(grads, leaves):
+    return [torch.zeros(len(x)) + (0 if g is None else g.detach()) for g, x in zip(grads, leaves, strict=True)]
+
+
+def first(fn, leaves, create_graph=False):
+    y = fn(*leaves)
+    return torch.autograd.grad(y.sum(), leaves, allow_unused=True, create_graph=create_graph) if y.requires_grad else [None] * len(leaves)
+
+
+def forward(fn, operands):
+    """Of a one in each place, the sum over the result; None where PyTorch has none. A NaN elsewhere in the result is NaN here."""
+    try:
+        slope = [torch.zeros_like(x) for x in operands]
+        for k, x in enumerate(operands):
+            for i in range(len(x)):
+                t = [torch.zeros_like(o) for o in operands]
+                t[k][i] = 1
+                slope[k][i] = torch.func.jvp(fn, tuple(operands), tuple(t))[1].sum()
+        return slope
+    except (RuntimeError, NotImplementedError):
+        return None
+
+
+def second_backward(fn, leaves):
+    grads = first(fn, leaves, True)
+    s = sum((weight(k, len(g)) * g).sum() for k, g in enumerate(grads) if g is not None)
+    if not isinstance(s, torch.Tensor) or not s.requires_grad:
+        return filled([None] * len(leaves), leaves)
+    return filled(torch.autograd.grad(s, leaves, allow_unused=True), leaves)
+
+
+def second_forward(fn, operands):
+    grad = torch.func.grad(lambda *xs: fn(*xs).sum(), argnums=tuple(range(len(operands))))
+    return torch.func.jvp(grad, tuple(operands), tuple(weight(k, len(x)) for k, x in enumerate(operands)))[1]
+
+
+def attempt(fn, *args):
+    try:
+        return [x.detach() for x in fn(*args)]
+    except (RuntimeError, NotImplementedError) as e:
+        if "-v" in sys.argv:
+            print("  none:", str(e).splitlines()[0][:100], file=sys.stderr)
+        return None
+
+
+def same(x, y):
+    return (math.isnan(x) and math.isnan(y)) or x == y or abs(x - y) <= 1e-9 * max(abs(x), abs(y))
+
+
+def one(x, y):
+    """Of what PyTorch gives in two ways."""
+    return number(x) if same(x, y) or math.isnan(y) else number(y) if math.isnan(x) else "x"
+
+
+def second(text, fn, leaves, operands):
+    """Text of the column."""
+    back, ahead = attempt(second_backward, fn, leaves), attempt(second_forward, fn, operands)
+    if back is None and ahead is None:
+        return "-"
+    back, ahead = back or ahead, ahead or back
+    out = []
+    for k, (r, f) in enumerate(zip(back, ahead, strict=True)):
+        pairs = list(zip(r.tolist(), f.tolist(), strict=True))
+        near, w = operands[k].tolist(), weight(k, len(pairs)).tolist()
+        out.append(" ".join(better(text, k, near[i], math.isnan(x) or math.isnan(y), w[i]) or one(x, y) for i, (x, y) in enumerate(pairs)))
+        if "-v" in sys.argv and not all(same(x, y) for x, y in pairs):
+            print(f"second {text} {[o.tolist() for o in operands]} operand {k}: {r.tolist()}, forwards {f.tolist()}", file=sys.stderr)
+    return "; ".join(out)
+
+
 def main():
     print("; Written by tests/make_kinks.py with PyTorch " + torch.__version__.split("+")[0])
-    for text, fn, operands in CASES:
-        n = len(operands[0])
-        leaves = [torch.tensor(o, dtype=torch.float64, requires_grad=True) for o in operands]
-        y = fn(*leaves)
-        grads = torch.autograd.grad(y.sum(), leaves, allow_unused=True) if y.requires_grad else [None] * len(leaves)
-        grads = [torch.zeros(n) + (0 if g is None else g) for g in grads]
-        call, _, kind = text.replace("[N]", f"[{n}]").partition(" : ")
+    for text, fn, values in CASES:
+        n = len(values[0])
+        operands = [torch.tensor(o, dtype=torch.float64) for o in values]
+        leaves = [o.clone().requires_grad_() for o in operands]
+        grads = filled(first(fn, leaves), leaves)
+        ahead = forward(fn, operands)
+        if "-v" in sys.argv and ahead and not all(same(x, y) for r, f in zip(grads, ahead, strict=True) for x, y in zip(r.tolist(), f.tolist(), strict=True)):
+            print(f"first {text} {values}: {[g.tolist() for g in grads]}, forwards {[f.tolist() for f in ahead]}", file=sys.stderr)
+        call, _, kind = re.sub(r"\bN\b", str(n), text).partition(" : ")
         kind, _, which = kind.partition(" -> ")
-        body = f"%y = {call} : {kind or f'f64[{n}]'}" if text[0] != "%" else text.replace("N]", f"{n}]")
+        body = f"%y = {call} : {kind or f'f64[{n}]'}" if text[0] != "%" else re.sub(r"\bN\b", str(n), text)
         if which:
             body = body.replace("%y", "%t") + f"; %y = get(%t, index={which}) : {kind[1:].split(', ')[0]}"
-        for columns in (operands, [g.tolist() for g in grads]):
+        for columns in (values, [g.tolist() for g in grads]):
             body += " | " + "; ".join(" ".join(number(v) for v in c) for c in columns)
+        body += " | " + second(text, fn, leaves, operands)
+        if text.startswith(FORWARD):
+            body += " | " + "; ".join(" ".join(number(v) for v in x.tolist()) for x in ahead)
         print(body)
 
 

@@ -25,7 +25,7 @@ OP(aten_silu){
 OP(aten_mish){
 	.schema = "aten.mish(Tensor self) -> Tensor",
 	.expand = "mul(self, tanh(select(gt(self, 20), self, log1p(exp(self)))))",
-	.deriv = {"t = tanh(select(gt(self, 20), self, log1p(exp(self)))); t + self * sigmoid(self) * (1 - t * t)"},
+	.deriv = {"large = gt(self, 20); t = tanh(select(large, self, log1p(exp(select(large, 0, self))))); t + self * sigmoid(self) * (1 - t * t)"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; f32[3] of 19.5 20.5 -19",
 };
 OP(aten_hardsigmoid){
@@ -40,11 +40,13 @@ OP(aten_hardswish){
 	.deriv = {"select(le(self, -3), 0, select(lt(self, 3), self / 3 + 0.5, 1))"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5",
 };
+/* Of the exponential units below: the slope at 0 is the one on the left; it changes neither there nor above, where what is not selected
+ * must not be infinite. */
 OP(aten_selu){
 	.schema = "aten.selu(Tensor self) -> Tensor",
 	.expand = "mul(select(gt(self, 0), self, mul(expm1(self), 1.6732632423543772)), "
 		  "1.0507009873554805)",
-	.deriv = {"select(gt(self, 0), 1.0507009873554805, 1.7580993408473766 * exp(self))"},
+	.deriv = {"select(gt(self, 0), 1.0507009873554805, 1.7580993408473766 * exp(select(ge(self, 0), 0, self)))"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5",
 };
 OP(aten_log_sigmoid){
@@ -114,8 +116,8 @@ static Node build_prelu(Build *b, Node n)
 		w = b_reshape(b, w, 0, NULL);
 	else if (node_rank(b->g, w) == 1)
 		w = aten_per_dim(b, w, x, rank > 1 ? 1 : 0);
-	Node positive = b_bin_scalar(b, OP_gt, x, 0);
-	return b_select(b, positive, x, b_bin(b, OP_mul, x, w));
+	Shape s = aten_shape(b, x);
+	return b_node(b, OP_aten__prelu_kernel, (Node[]){x, aten_expand_shape(b, w, &s)}, 2, (Attr[]){attr_none(), attr_none()}, 2);
 }
 OP(aten_prelu){
 	.schema = "aten.prelu(Tensor self, Tensor weight) -> Tensor",
@@ -126,7 +128,9 @@ OP(aten_prelu){
 OP(aten__prelu_kernel){
 	.schema = "aten._prelu_kernel(Tensor self, Tensor weight) -> Tensor",
 	.expand = "select(gt(self, 0), self, mul(self, weight))",
-	.deriv = {"select(gt(self, 0), 1, weight)", "select(gt(self, 0), 0, self)"},
+	/* PyTorch's at 0: backwards the slope is the weight, which second derivatives take for a constant; forwards it is 1 */
+	.deriv = {"select(gt(self, 0), 1, select(eq(self, 0), detached(weight), weight))", "select(ge(self, 0), 0, self)"},
+	.jvp = "select(ge(self, 0), t_self, add(mul(weight, t_self), mul(self, t_weight)))",
 	.sample = "f32[n=2, 6] in -4..4, f32[n, 6] in 0..1",
 };
 
@@ -142,7 +146,7 @@ OP(aten_elu){
 	.schema = "aten.elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) "
 		  "-> Tensor",
 	.build = build_elu,
-	.deriv = {"select(gt(self, 0), scale, alpha * scale * input_scale * exp(self * input_scale))"},
+	.deriv = {"select(gt(self, 0), scale, alpha * scale * input_scale * exp(select(ge(self, 0), 0, self) * input_scale))"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
 		  "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, alpha=1.5, scale=1.25, "
 		  "input_scale=0.75",
@@ -160,7 +164,7 @@ static Node build_celu(Build *b, Node n)
 OP(aten_celu){
 	.schema = "aten.celu(Tensor self, Scalar alpha=1.0) -> Tensor",
 	.build = build_celu,
-	.deriv = {"select(gt(self, 0), 1, exp(self / alpha))"},
+	.deriv = {"select(gt(self, 0), 1, exp(select(ge(self, 0), 0, self) / alpha))"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
 		  "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, alpha=1.75",
 };
@@ -203,7 +207,8 @@ static Node build_softplus(Build *b, Node n)
 OP(aten_softplus){
 	.schema = "aten.softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
 	.build = build_softplus,
-	.deriv = {"select(gt(self * beta, threshold), 1, sigmoid(self * beta))"},
+	/* does not change at the threshold, as the units above */
+	.deriv = {"z = self * beta; select(gt(z, threshold), 1, sigmoid(select(ge(z, threshold), threshold, z)))"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
 		  "f32[n=2, 4] of -9 -1 0 1 9.5 10 10.5 4, beta=2, threshold=20",
 };

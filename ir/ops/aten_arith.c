@@ -450,7 +450,7 @@ static Node build_logaddexp(Build *b, Node n)
 OP(aten_logaddexp){
 	.schema = "aten.logaddexp(Tensor self, Tensor other) -> Tensor",
 	.build = build_logaddexp,
-	.deriv = {"1 / (1 + exp(other - self))", "1 / (1 + exp(self - other))"},
+	.deriv = {"sigmoid(self - other)", "sigmoid(other - self)"},
 	.sample = "f32[n=2, 4] of 1 -2 3 -0.5 300 -inf -inf 5, f32[4] of -1 1 -inf 4",
 };
 
@@ -461,7 +461,7 @@ static Node build_logaddexp2(Build *b, Node n)
 OP(aten_logaddexp2){
 	.schema = "aten.logaddexp2(Tensor self, Tensor other) -> Tensor",
 	.build = build_logaddexp2,
-	.deriv = {"1 / (1 + exp2(other - self))", "1 / (1 + exp2(self - other))"},
+	.deriv = {"sigmoid((self - other) * 0.6931471805599453)", "sigmoid((other - self) * 0.6931471805599453)"},
 	.sample = "f32[n=2, 4] of 1 -2 3 -0.5 300 -inf -inf 5, f32[4] of -1 1 -inf 4",
 };
 
@@ -579,7 +579,7 @@ static Node pow_scalar(Build *b, Node n)
 		if (aten_scalar_is(b, n, "exponent", -1))
 			return b_un(b, OP_reciprocal, x);
 		if (aten_scalar_is(b, n, "exponent", -2))
-			return b_un(b, OP_reciprocal, b_bin(b, OP_mul, x, x));
+			return int_power(b, b_un(b, OP_reciprocal, x), 2); /* whose derivative at 0 is no product of 0 and infinity */
 	}
 	return b_bin(b, OP_pow, x, y);
 }

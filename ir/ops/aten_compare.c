@@ -163,18 +163,17 @@ static Node build_isclose(Build *b, Node n)
 	if (!aten_arg_within(b, n, "rtol", 0, INFINITY) || !aten_arg_within(b, n, "atol", 0, INFINITY))
 		return (Node){0};
 	Node close = b_bin(b, OP_eq, x, y);
-	bool ints = !dtype_is_float(aten_dtype(b, x));
+	bool ints = !dtype_is_inexact(aten_dtype(b, x));
 	if (!ints && node_bool(b->g, n, "equal_nan")) {
-		Node nan = b_un(b, OP_isnan, x);
-		nan = b_bin(b, OP_bit_and, nan, b_un(b, OP_isnan, y));
+		Node nan = b_bin(b, OP_bit_and, b_bin(b, OP_ne, x, x), b_bin(b, OP_ne, y, y));
 		close = b_bin(b, OP_bit_or, close, nan);
 	}
 	if (rtol == 0 && atol == 0)
 		return close;
 	Node fx = aten_to_float(b, x), fy = aten_to_float(b, y);
-	Node allowed = b_bin_scalar(b, OP_mul, b_un(b, OP_abs, fy), rtol);
+	Node allowed = b_bin_scalar(b, OP_mul, aten_abs(b, fy), rtol);
 	allowed = b_bin_scalar(b, OP_add, allowed, atol);
-	Node diff = b_un(b, OP_abs, b_bin(b, OP_sub, fx, fy));
+	Node diff = aten_abs(b, b_bin(b, OP_sub, fx, fy));
 	Node in = b_bin(b, OP_le, diff, allowed);
 	in = b_bin(b, OP_bit_and, in, b_un(b, OP_isfinite, diff));
 	return b_bin(b, OP_bit_or, close, in);
@@ -185,7 +184,8 @@ OP(aten_isclose){
 	.build = build_isclose,
 	.sample = "f32[n=2, 4] of 1 1.000005 1.01 nan inf -inf 100 0, f32[4] of 1 1 1 nan; "
 		  "f32[n=2, 4] of 1 1.1 1.3 nan inf -inf 100 0, f32[n, 4] of 1 1 1 nan inf inf 80 0.05, rtol=0.2, "
-		  "atol=0.0625, equal_nan=true; i32[3] of 1 2 3, i32[3] of 1 2 4",
+		  "atol=0.0625, equal_nan=true; i32[3] of 1 2 3, i32[3] of 1 2 4; "
+		  "c64[4] of 1 1 1 nan, c64[4] of 1 1.000005 1.1 nan, equal_nan=true; c64[3] of 1 2 inf, c64[3] of 1 2.1 inf",
 };
 
 /* ---- logic on truth values ---- */

@@ -346,6 +346,15 @@ OP(aten_embedding_renorm){
 
 /* ---- distances ---- */
 
+/* The greatest |d|: of equal ones each has the whole slope, where a norm's share it. */
+static Node greatest_distance(Build *b, Node d, uint32_t dims)
+{
+	Node a = aten_abs(b, d), y = norm_of(b, d, INFINITY, dims, true);
+	Node equal = aten_sum(b, b_select(b, b_bin(b, OP_eq, a, y), a, aten_like(b, a, 0)), dims, true);
+	y = y.i && equal.i ? b_bin(b, OP_straight_through, y, equal) : (Node){0};
+	return y.i ? b_squeeze(b, y, (int)aten_rank(b, y) - 1) : y;
+}
+
 static Node build_cdist(Build *b, Node n)
 {
 	Node x = b_unsqueeze(b, arg(b, n, "x1"), -2), y = b_unsqueeze(b, arg(b, n, "x2"), -3);
@@ -354,7 +363,9 @@ static Node build_cdist(Build *b, Node n)
 		return b_error(b, "cdist expects matrices");
 	if (!aten_arg_within(b, n, "p", 0, INFINITY))
 		return (Node){0};
-	return norm_of(b, d, node_float(b->g, n, "p"), 1u << (aten_rank(b, d) - 1), false);
+	double p = node_float(b->g, n, "p");
+	uint32_t last = 1u << (aten_rank(b, d) - 1);
+	return isinf(p) ? greatest_distance(b, d, last) : norm_of(b, d, p, last, false);
 }
 OP(aten_cdist){
 	.schema = "aten.cdist(Tensor x1, Tensor x2, float p=2.0, int? compute_mode=None) -> "
@@ -393,7 +404,8 @@ static Node build_pdist(Build *b, Node n)
 	Node a = aten_take_dim(b, x, 0, aten_const_ints(b, i, pairs), "promise");
 	Node d = b_bin(b, OP_sub, a,
 		       aten_take_dim(b, x, 0, aten_const_ints(b, j, pairs), "promise"));
-	return norm_of(b, d, node_float(b->g, n, "p"), 2, false);
+	double p = node_float(b->g, n, "p");
+	return isinf(p) ? greatest_distance(b, d, 2) : norm_of(b, d, p, 2, false);
 }
 OP(aten_pdist){
 	.schema = "aten.pdist(Tensor self, float p=2.0) -> Tensor",

@@ -28,11 +28,12 @@ OP(aten_l1_loss){
 
 static Node build_smooth_l1_loss(Build *b, Node n)
 {
-	Node d = b_un(b, OP_abs, b_bin(b, OP_sub, arg(b, n, "self"), arg(b, n, "target")));
+	Node signed_d = b_bin(b, OP_sub, arg(b, n, "self"), arg(b, n, "target")), d = b_un(b, OP_abs, signed_d);
 	double beta = node_float(b->g, n, "beta");
 	if (beta == 0)
 		return aten_reduce_loss(b, n, d);
-	Node square = b_bin_scalar(b, OP_mul, b_bin(b, OP_mul, d, d), 0.5 / beta);
+	/* not of the distance, whose second derivative at 0 is that of a kink */
+	Node square = b_bin_scalar(b, OP_mul, b_bin(b, OP_mul, signed_d, signed_d), 0.5 / beta);
 	Node line = b_bin_scalar(b, OP_sub, d, 0.5 * beta);
 	Node near = b_bin_scalar(b, OP_lt, d, beta);
 	return aten_reduce_loss(b, n, b_select(b, near, square, line));
@@ -48,11 +49,11 @@ OP(aten_smooth_l1_loss){
 
 static Node build_huber_loss(Build *b, Node n)
 {
-	Node d = b_un(b, OP_abs, b_bin(b, OP_sub, arg(b, n, "self"), arg(b, n, "target")));
+	Node signed_d = b_bin(b, OP_sub, arg(b, n, "self"), arg(b, n, "target")), d = b_un(b, OP_abs, signed_d);
 	double delta = node_float(b->g, n, "delta");
-	Node square = b_bin_scalar(b, OP_mul, b_bin(b, OP_mul, d, d), 0.5);
+	Node square = b_bin_scalar(b, OP_mul, b_bin(b, OP_mul, signed_d, signed_d), 0.5);
 	Node line = b_bin_scalar(b, OP_mul, b_bin_scalar(b, OP_sub, d, 0.5 * delta), delta);
-	Node near = b_bin_scalar(b, OP_le, d, delta);
+	Node near = b_bin_scalar(b, OP_lt, d, delta); /* at delta the slope is constant */
 	return aten_reduce_loss(b, n, b_select(b, near, square, line));
 }
 OP(aten_huber_loss){
@@ -126,13 +127,11 @@ OP(aten_binary_cross_entropy){
 		  "f32[n=2, 3] of 0 1 0.5 0.25, f32[n, 3] in 0..1, f32[3] in 0.5..2",
 };
 
-/* (1 - y) x + (1 + (pos - 1) y) (log1p(exp(-|x|)) + max(-x, 0)) */
+/* (1 - y) x - (1 + (pos - 1) y) log(sigmoid(x)) */
 static Node build_bce_logits(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), y = arg(b, n, "target"), pos = arg(b, n, "pos_weight");
-	Node tail = b_un(b, OP_log1p, b_un(b, OP_exp, b_un(b, OP_neg, b_un(b, OP_abs, x))));
-	Node neg = b_bin_scalar(b, OP_maximum, b_un(b, OP_neg, x), 0);
-	tail = b_bin(b, OP_add, tail, neg);
+	Node tail = b_un(b, OP_neg, b_node(b, OP_aten_log_sigmoid, &x, 1, (Attr[]){attr_none()}, 1));
 	if (pos.i) {
 		Node more = b_bin(b, OP_mul, b_bin_scalar(b, OP_sub, pos, 1), y);
 		tail = b_bin(b, OP_mul, b_bin_scalar(b, OP_add, more, 1), tail);

@@ -320,9 +320,9 @@ OP(aten_sinc){
 	.promote = PROMOTE_FLOAT,
 	.expand = "select(eq(self, 0), 1, div(sin(mul(self, 3.141592653589793)), mul(self, "
 		  "3.141592653589793)))",
-	.deriv = {"p = self * 3.141592653589793; q = p * p; select(lt(abs(p), 0.5), "
+	.deriv = {"p = self * 3.141592653589793; q = p * p; near = lt(abs(p), 0.5); select(near, "
 		  "p * 3.141592653589793 * (q * (q * (q * (q / 3991680 - 1 / 45360) + 1 / 840) - 1 / 30) * -1 - 1 / 3), "
-		  "(cos(p) * p - sin(p)) / (p * self))"},
+		  "(cos(p) * p - sin(p)) / select(near, 1, p * self))"},
 	.sample = "f32[n=3, 4] in -3..3",
 };
 OP(aten_special_sinc){
@@ -330,9 +330,9 @@ OP(aten_special_sinc){
 	.promote = PROMOTE_FLOAT,
 	.expand = "select(eq(self, 0), 1, div(sin(mul(self, 3.141592653589793)), mul(self, "
 		  "3.141592653589793)))",
-	.deriv = {"p = self * 3.141592653589793; q = p * p; select(lt(abs(p), 0.5), "
+	.deriv = {"p = self * 3.141592653589793; q = p * p; near = lt(abs(p), 0.5); select(near, "
 		  "p * 3.141592653589793 * (q * (q * (q * (q / 3991680 - 1 / 45360) + 1 / 840) - 1 / 30) * -1 - 1 / 3), "
-		  "(cos(p) * p - sin(p)) / (p * self))"},
+		  "(cos(p) * p - sin(p)) / select(near, 1, p * self))"},
 	.sample = "f32[n=3, 4] in -3..3",
 };
 OP(aten_special_entr){
@@ -459,8 +459,8 @@ Node aten_abs(Build *b, Node x)
 	DType d = aten_dtype(b, x);
 	if (dtype_is_complex(d)) {
 		Node pairs = b_node(b, OP_view_real, &x, 1, NULL, 0);
-		return b_bin(b, OP_hypot, b_select_dim(b, pairs, -1, b_int(b, 0)),
-			     b_select_dim(b, pairs, -1, b_int(b, 1)));
+		Node part[] = {b_select_dim(b, pairs, -1, b_int(b, 0)), b_select_dim(b, pairs, -1, b_int(b, 1))};
+		return b_node(b, OP_magnitude, part, 2, NULL, 0);
 	}
 	return d == DT_bool || (dtype_is_int(d) && !dtype_is_signed(d)) ? x : b_un(b, OP_abs, x);
 }

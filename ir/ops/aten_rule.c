@@ -120,6 +120,20 @@ bool aten_adjoint_clamp_tensor(Build *b, Node n, const Node *ct, const bool *wan
 
 /* ---- variance, deviation and mean ---- */
 
+/* 2 (x - mean) / free. Where there are fewer elements than the correction the variance is infinite; then PyTorch has a slope of the other
+ * sign where dims are named, and none otherwise. No elements have no slope, and tangents along none add up to 0. */
+static Node slope_of_var(Build *b, Node n, Node x, uint32_t dims, Node free)
+{
+	Node away = b_bin(b, OP_sub, x, aten_mean(b, x, dims, true));
+	bool named = op_arg_index(node_op(b->g, n), "dim") >= 0 && aten_has(b, n, "dim") && aten_rank(b, x);
+	Node two = aten_like(b, x, 2), none = b_bin_scalar(b, OP_le, free, 0);
+	if (named)
+		return b_bin(b, OP_mul, away, b_bin(b, OP_div, two, free));
+	Node slope = b_bin(b, OP_mul, away, b_bin(b, OP_div, two, b_select(b, none, aten_like(b, x, 1), free)));
+	Node lost = b_select(b, b_bin_scalar(b, OP_eq, away, 0), aten_like(b, x, (double)NAN), aten_like(b, x, (double)INFINITY));
+	return b_select(b, none, lost, slope);
+}
+
 static bool adjoint_moments(Build *b, Node n, const Node *ct, bool root, Node *g)
 {
 	Node x = node_in(b->g, n, 0), wide = aten_wide(b, x);
@@ -136,10 +150,7 @@ static bool adjoint_moments(Build *b, Node n, const Node *ct, bool root, Node *g
 			Node part = b_bin(b, OP_div, by, b_bin_scalar(b, OP_mul, y, 2));
 			by = b_select(b, b_bin_scalar(b, OP_eq, y, 0), aten_like(b, by, 0), part);
 		}
-		Node free = b_bin_scalar(b, OP_maximum, b_bin_scalar(b, OP_sub, count, correction), 0);
-		/* no elements have no slope, and tangents along none add up to 0: not 0 times 2 / 0 */
-		Node slope = b_bin(b, OP_mul, b_bin(b, OP_sub, wide, aten_mean(b, wide, dims, true)), b_bin(b, OP_div, aten_like(b, wide, 2), free));
-		g[0] = b_bin(b, OP_mul, by, slope);
+		g[0] = b_bin(b, OP_mul, by, slope_of_var(b, n, wide, dims, b_bin_scalar(b, OP_sub, count, correction)));
 	}
 	if (pair && ct[1].i) {
 		Node share = b_bin(b, OP_div, b_convert(b, with_dims(b, ct[1], lost), d), count);
@@ -196,6 +207,15 @@ OP(hinge){
 	.expand = "maximum(x, 0)",
 	.deriv = {"select(gt(x, 0), 1, 0)"},
 	.no_sample = "part of losses, whose samples reach it",
+};
+
+OP(magnitude){
+	.schema = "magnitude(Tensor re, Tensor im) -> Tensor",
+	.doc = "how long a complex number is, flat at 0",
+	.infer = infer_hinge,
+	.expand = "hypot(re, im)",
+	.deriv = {"zero = eq(y, 0); select(zero, 0, re / select(zero, 1, y))", "zero = eq(y, 0); select(zero, 0, im / select(zero, 1, y))"},
+	.no_sample = "part of functions of complex numbers, whose samples reach it",
 };
 
 static bool shape_extreme(Infer *f)
@@ -302,7 +322,9 @@ Node aten_length(Build *b, Node x, double p, uint32_t dims, bool keep)
 /* The slope of a norm of order p at x times by, where the norm is y: 0 at 0. */
 static Node length_slope(Build *b, Node x, Node y, double p, uint32_t dims, Node by)
 {
-	Node zero = aten_like(b, x, 0), none = b_bin_scalar(b, OP_eq, y, 0);
+	Node zero = aten_like(b, x, 0), one = aten_like(b, x, 1), none = b_bin_scalar(b, OP_eq, y, 0);
+	if (!isinf(p))
+		y = b_select(b, none, one, y); /* so that what is not selected has numbers for derivatives */
 	if (p == 2)
 		return b_select(b, none, zero, b_bin(b, OP_mul, b_bin(b, OP_div, x, y), by));
 	Node a = b_un(b, OP_abs, x), sign = b_un(b, OP_sign, x);
@@ -311,9 +333,12 @@ static Node length_slope(Build *b, Node x, Node y, double p, uint32_t dims, Node
 		Node count = aten_sum(b, b_convert(b, hit, aten_dtype(b, x)), dims, true);
 		return b_select(b, hit, b_bin(b, OP_mul, sign, b_bin(b, OP_div, by, count)), zero);
 	}
+	Node at_zero = b_bin_scalar(b, OP_eq, x, 0);
+	if (p < 1)
+		a = b_select(b, at_zero, one, a);
 	Node power = b_bin(b, OP_mul, sign, b_bin_scalar(b, OP_pow, a, p - 1));
 	if (p < 1) {
-		power = b_select(b, b_bin_scalar(b, OP_eq, x, 0), zero, power);
+		power = b_select(b, at_zero, zero, power);
 		return b_bin(b, OP_mul, power, b_bin(b, OP_mul, by, b_bin_scalar(b, OP_pow, y, 1 - p)));
 	}
 	Node scale = b_bin(b, OP_div, by, b_bin_scalar(b, OP_pow, y, p - 1));

@@ -373,5 +373,6 @@ OP(aten_special_ndtri){
 	.schema = "aten.special_ndtri(Tensor self) -> Tensor",
 	.aliases = "prims.ndtri",
 	.build = build_ndtri,
+	.deriv = {"2.5066282746310002 * exp(y * y * 0.5)"},
 	.sample = "f32[n=3, 4] in 0..1; f32[8] of 0 1 0.00001 1e-30 0.99 0.5 2 -1",
 };

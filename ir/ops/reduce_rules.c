@@ -173,10 +173,10 @@ static Node step_of(Build *b, Node v, uint32_t dim, bool reverse, bool later)
 
 /* dy[j] / dx[i] = exp(x[i] - m[j]) / s[j] for j >= i, where m is the greatest element so far and s the sum of exp(x - m) up to there: y
  * itself is rounded, at 10000 by a thousandth. In steps exp(m[j - 1] - m[j]), so that nothing overflows. Where m is -inf so is x,
- * and has no part in any sum. */
+ * and has no part in any sum. The slope is the same for any m that bounds x, so further derivatives take m as constant. */
 static Node cumulative_logaddexp(Build *b, Node n, Node ct, uint32_t dim, bool reverse)
 {
-	Node x = wide(b, node_in(b->g, n, 0)), m = b_cumulative(b, "max", x, dim, reverse);
+	Node x = wide(b, node_in(b->g, n, 0)), m = b_cumulative(b, "max", aten_detached(b, x), dim, reverse);
 	const Type t = *node_type(b->g, x);
 	Node zero = b_scalar(b, t.dtype, 0), nothing = b_bin_scalar(b, OP_eq, m, -HUGE_VAL);
 	Node part = b_un(b, OP_exp, b_select(b, nothing, zero, b_bin(b, OP_sub, x, m)));

@@ -116,8 +116,9 @@ OP(pow) {
 	.doc = "a to the power b; integers: b < 0 gives 0 unless a is 1 or -1",
 	.scalar = "pow(a, b)",
 	.complex = "zero = a == 0; p = exp(b * log(select(zero, 1, a))); select(b == 0, 1, select(zero, 0, p))",
-	.deriv = {"select(eq(b, 0), 0, b * pow(a, b - 1))",
-	          "select(eq(a, 0), select(ge(b, 0), 0, y * log(a)), y * log(a))"},
+	/* what is not selected has numbers for derivatives */
+	.deriv = {"none = eq(b, 0); select(none, 0, b * pow(a, select(none, 1, b - 1)))",
+	          "zero = eq(a, 0); select(zero, select(ge(b, 0), 0, y * log(a)), y * log(select(zero, 1, a)))"},
 	.sample = "f32[n=3, 4] in 0.5..4, f32[n, 4] in -3..3; "
 		  "f32[8] of 0 0 2 -2 -1 0.5 3 1, f32[8] of 0 2 0 3 -2 0.5 -1 4; i32[6] in -4..4, i32[6] in 0..4",
 };
@@ -180,7 +181,7 @@ OP(sign) {
 	.schema = "sign(Tensor x) -> Tensor",
 	.doc = "-1, 0 or 1; 0 for NaN",
 	.scalar = "sign(x)",
-	.complex = "r = hypot(x_re, x_im); d = select(r == 0, 1, r); [x_re / d, x_im / d]",
+	.complex = "zero = bit_and(x_re == 0, x_im == 0); r = hypot(select(zero, 1, x_re), x_im); [select(zero, 0, x_re / r), select(zero, 0, x_im / r)]",
 	.exact = true,
 	.deriv = {"0"},
 	.sample = "f32[n=3, 4] in -8..8; f32[4] of 0 -0 nan -inf; i32[4] in -9..9",

@@ -99,7 +99,6 @@ static const Exception exceptions[] = {
 	{"quantized_decomposed.fake_quant_per_channel", ROUNDS, "scales are f32"},
 	{"torchao.dequantize_affine", ROUNDS, "scales are f32"},
 	{"aten.binary_cross_entropy", ASYMMETRIC, "a sample has 0 and 1, which are infinitely steep"},
-	{"aten.logit", KINKS, "a border in the sample"},
 	{"aten.copysign.Tensor", KINKS, "of 0 with a sign"},
 	{"pow", KINKS, "PyTorch has no derivative by the exponent of what is 0 where the exponent is"},
 	{"aten.pow.Tensor_Tensor", KINKS, "PyTorch has no derivative by the exponent of what is 0 where the exponent is"},

@@ -1,5 +1,6 @@
 /* Derivatives at kinks, ties and singular points are PyTorch's: tests/data/kinks.txt, which tests/make_kinks.py writes. Each line is
- * taken by transform_vjp and by transform_jvp, whose tangents add up to the same numbers. */
+ * taken by transform_vjp and by transform_jvp, whose tangents add up to the same numbers, and by
+ * both of transform_vjp's graph: products with the matrix of second derivatives. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,14 +17,16 @@
 
 enum { MAX_OPERANDS = 3, MAX_LENGTH = 16 };
 
+static const double NOT_COMPARED = -12345.5; /* "x" in the file */
+
 typedef struct {
 	const char *line;
 	uint32_t n, length;
-	double x[MAX_OPERANDS][MAX_LENGTH], slope[MAX_OPERANDS][MAX_LENGTH];
+	double x[MAX_OPERANDS][MAX_LENGTH], slope[MAX_OPERANDS][MAX_LENGTH], second[MAX_OPERANDS][MAX_LENGTH], tangent[MAX_OPERANDS][MAX_LENGTH];
 	int failed;
 } Case;
 
-/* "1 2 3; 4 5 6" up to the end or "|". */
+/* "1 2 x; 4 5 6" up to the end or "|". */
 static uint32_t read_columns(const char *p, double column[][MAX_LENGTH], uint32_t *length)
 {
 	uint32_t n = 0, k = 0;
@@ -38,7 +41,8 @@ static uint32_t read_columns(const char *p, double column[][MAX_LENGTH], uint32_
 			end = (char *)p + 1;
 			continue;
 		}
-		column[n][k++] = strtod(p, &end);
+		column[n][k++] = *p == 'x' ? NOT_COMPARED : strtod(p, &end);
+		end = *p == 'x' ? (char *)p + 1 : end;
 		assert_true(end != p && k <= MAX_LENGTH && n < MAX_OPERANDS);
 	}
 }
@@ -63,7 +67,13 @@ static Graph *parse(Ir *ir, const Case *c)
 
 static bool same(double x, double y)
 {
-	return x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= 1e-12 * fabs(y) + 1e-300;
+	return x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= 1e-12 * fabs(y) + 2e-16;
+}
+
+/* Second derivatives are sums of several terms. */
+static bool close_to(double x, double y)
+{
+	return same(x, y) || fabs(x - y) <= 1e-9 * fmax(fabs(y), 1e-3);
 }
 
 static void differs(Case *c, const char *how, uint32_t k, uint32_t i, double got, double expected)
@@ -123,16 +133,62 @@ static void check_jvp(Ctx *ctx, Graph *g, Case *c)
 			for (int64_t r = 0; r < tensor_numel(&out[1]); r++)
 				sum += tensor_f64(&out[1], r);
 			/* Other places may be NaN times 0; and where a slope is, PyTorch forwards has a number now and then. */
-			if (!same(sum, c->slope[k][i]) && !isnan(sum) && !isnan(c->slope[k][i]))
-				differs(c, "jvp", k, i, sum, c->slope[k][i]);
+			if (!same(sum, c->tangent[k][i]) && !isnan(sum) && !isnan(c->tangent[k][i]))
+				differs(c, "jvp", k, i, sum, c->tangent[k][i]);
 		}
+}
+
+/* The vector that the matrix of second derivatives is multiplied with: weight in make_kinks.py. */
+static double weight(uint32_t k, uint32_t i)
+{
+	return 1 + (3 * i + 5 * k) % 4 / 2.0;
+}
+
+static Tensor vector(const Case *c, double *x)
+{
+	return (Tensor){.dtype = DT_f64, .rank = 1, .dim = {c->length}, .data = x};
+}
+
+static void compare_second(Case *c, const char *how, const Tensor *out)
+{
+	for (uint32_t k = 0; k < c->n; k++)
+		for (uint32_t i = 0; i < c->length; i++)
+			if (c->second[k][i] != NOT_COMPARED && !close_to(tensor_f64(&out[k], i), c->second[k][i]))
+				differs(c, how, k, i, tensor_f64(&out[k], i), c->second[k][i]);
+}
+
+/* Of the gradients' graph, whose results are those of g and then the gradients: of these backwards, or forwards. */
+static void check_second(Ctx *ctx, Graph *g, Case *c, bool forward)
+{
+	Graph *vjp = transform_vjp(g, &(Wrt){0});
+	bool operand[MAX_OPERANDS + 1] = {0}, result[MAX_OPERANDS + 1] = {0};
+	for (uint32_t k = 0; k < c->n; k++)
+		operand[k] = result[1 + k] = true;
+	Graph *second = !vjp ? NULL : forward ? transform_jvp(vjp, &(Wrt){.input = operand}) : transform_vjp(vjp, &(Wrt){.input = operand, .output = result});
+	Tensor in[2 * MAX_OPERANDS + 1], out[2 * MAX_OPERANDS + 2];
+	double one[MAX_LENGTH], along[MAX_OPERANDS][MAX_LENGTH];
+	for (uint32_t i = 0; i < MAX_LENGTH; i++) {
+		one[i] = 1;
+		for (uint32_t k = 0; k < MAX_OPERANDS; k++)
+			along[k][i] = weight(k, i);
+	}
+	for (uint32_t k = 0; k < c->n; k++) {
+		in[k] = vector(c, c->x[k]);
+		in[c->n + 1 + k] = vector(c, along[k]);
+	}
+	in[c->n] = vector(c, one);
+	in[c->n].rank = node_rank(g, g->output.data[0].node);
+	if (!run(ctx, second, in, out))
+		c->failed++;
+	else
+		compare_second(c, forward ? "forwards over backwards" : "twice backwards", out + 1 + c->n + (forward ? 1 : 0));
 }
 
 static void kinks(void **state)
 {
 	(void)state;
 	FILE *f = fopen(TEST_DATA "/kinks.txt", "rb");
-	static char line[4096];
+	static char line[8192];
 	uint32_t lines = 0, points = 0;
 	int failed = 0;
 	assert_non_null(f);
@@ -142,8 +198,11 @@ static void kinks(void **state)
 			continue;
 		Case c = {.line = line};
 		uint32_t length;
+		const char *slopes = strchr(operands + 1, '|'), *second = strchr(slopes + 1, '|');
 		c.n = read_columns(operands + 1, c.x, &c.length);
-		assert_int_equal(read_columns(strchr(operands + 1, '|') + 1, c.slope, &length), c.n);
+		assert_int_equal(read_columns(slopes + 1, c.slope, &length), c.n);
+		const char *tangents = strchr(second + 1, '|');
+		assert_int_equal(read_columns((tangents ? tangents : slopes) + 1, c.tangent, &length), c.n);
 		Ctx *ctx = ctx_new();
 		Graph *g = parse(ir_new(ctx), &c);
 		if (!g)
@@ -151,6 +210,11 @@ static void kinks(void **state)
 		check_vjp(ctx, g, &c);
 		if (!c.failed)
 			check_jvp(ctx, g, &c);
+		if (second[2] != '-' || second[3] != '\n') {
+			assert_int_equal(read_columns(second + 1, c.second, &length), c.n);
+			check_second(ctx, g, &c, false);
+			check_second(ctx, g, &c, true);
+		}
 		failed += c.failed;
 		lines++;
 		points += c.n * c.length;

@@ -180,6 +180,29 @@ OP(aten_vander){
 
 /* ---- norms ---- */
 
+static Node length_of_parts(Build *b, Node x, uint32_t dims, bool keep)
+{
+	uint32_t last = aten_rank(b, x);
+	Node y = aten_length(b, b_node(b, OP_view_real, &x, 1, NULL, 0), 2, dims | 1u << last, keep);
+	return keep ? b_squeeze(b, y, (int)last) : y;
+}
+
+Node aten_vector_norm(Build *b, Node x, double p, uint32_t dims, bool keep)
+{
+	if (!x.i)
+		return x;
+	bool complex = dtype_is_complex(aten_dtype(b, x));
+	if (complex && p == 2 && dims) /* of all parts: curved where one number is 0 */
+		return length_of_parts(b, x, dims, keep);
+	if (complex)
+		x = aten_abs(b, x);
+	if (p == 1)
+		return aten_sum(b, b_un(b, OP_abs, x), dims, keep);
+	if (p == 0)
+		return aten_sum(b, b_convert(b, b_bin_scalar(b, OP_ne, b_un(b, OP_abs, x), 0), aten_dtype(b, x)), dims, keep);
+	return aten_length(b, x, p, dims, keep);
+}
+
 static Node norm_of(Build *b, Node x, double p, uint32_t dims, bool keep)
 {
 	return aten_vector_norm(b, x, p, dims, keep);

@@ -2,6 +2,8 @@
  * training that knows of quantisation has them. What is rounded where follows the kernels of
  * PyTorch 2.15 for CPUs (QuantizedOpKernels.cpp): the scale is f32 and inverted in f32, halves go
  * to even. The derivative passes where no value was clamped. */
+#include <math.h>
+
 #include "ir/ops/quantized_priv.h"
 
 /* n's quant_min and quant_max, and the dtype in which they and differences of them have no error.
@@ -90,10 +92,9 @@ static Node fake_per_tensor(Build *b, Node n, Node scale, Node zero)
 	return faked(b, &f, b_bin(b, OP_fmax, q, aten_like(b, q, f.r.low)), mask, DT_f32);
 }
 
-/* v[channels] along n's axis of x. */
-static Node along_axis(Build *b, Node n, Node v, Node x)
+/* v[channels] along that axis of x. */
+static Node along_axis(Build *b, int64_t axis, Node v, Node x)
 {
-	int64_t axis = aten_int(b, n, "axis");
 	uint32_t rank = aten_rank(b, x);
 	if (!v.i || !x.i)
 		return (Node){0};
@@ -122,10 +123,10 @@ static void require_zero_points(Build *b, Node zero, const Bounds *r)
 
 /* A scale and a zero point for each channel. With zero points that are floats, the sum is rounded,
  * not the quotient. NaN and what is no 64-bit integer become quant_min. */
-static Node fake_per_channel(Build *b, Node n, Node scale, Node zero)
+static Node fake_per_channel(Build *b, Node n, Node scale, Node zero, int64_t axis)
 {
 	Node x = arg(b, n, "self");
-	Fake f = {.scale = along_axis(b, n, scale, x), .zero = along_axis(b, n, zero, x)};
+	Fake f = {.scale = along_axis(b, axis, scale, x), .zero = along_axis(b, axis, zero, x)};
 	if (!fake_begin(b, n, &f))
 		return (Node){0};
 	require_zero_points(b, zero, &f.r);
@@ -242,7 +243,8 @@ OP(aten_fake_quantize_per_tensor_affine_tensor_qparams){
 
 static Node build_per_channel_cachemask(Build *b, Node n)
 {
-	return fake_per_channel(b, n, arg(b, n, "scale"), arg(b, n, "zero_point"));
+	return fake_per_channel(b, n, arg(b, n, "scale"), arg(b, n, "zero_point"),
+				aten_int(b, n, "axis"));
 }
 OP(aten_fake_quantize_per_channel_affine_cachemask){
 	.schema = "aten.fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, "
@@ -273,4 +275,180 @@ OP(aten_fake_quantize_per_channel_affine){
 		  "quant_min=-8, quant_max=7; "
 		  "f32[n=3, 4, 2] in -2..2, f32[n] in 0.0625..0.5, i32[n] in -3..3, axis=0, "
 		  "quant_min=0, quant_max=15",
+};
+
+/* ---- with an observer: scale and zero point follow a moving range ---- */
+
+/* Where the observer is on, the range moves towards that of x; an infinite one takes it. In f32. */
+static Node moved(Build *b, Node n, Node running, ReduceKind kind, uint32_t dims, Node on)
+{
+	Node x = arg(b, n, "self"), now = b_reduce(b, kind, x, dims, node_dtype(b->g, x));
+	Shape s = aten_shape(b, running);
+	if (!now.i || !running.i)
+		return (Node){0};
+	now = b_convert(b, aten_reshape(b, now, &s), DT_f32);
+	double by = (double)(float)node_float(b->g, n, "averaging_const");
+	Node next = b_bin(b, OP_add, running,
+			  b_bin_scalar(b, OP_mul, b_bin(b, OP_sub, now, running), by));
+	Node infinite = b_bin_scalar(b, OP_eq, b_un(b, OP_abs, running), INFINITY);
+	next = b_convert(b, b_select(b, infinite, now, next), node_dtype(b->g, running));
+	return b_select(b, on, next, running);
+}
+
+/* What ChooseQuantizationParams of FBGEMM (QuantUtils.cc) makes of a range: f32 and i32. */
+typedef struct {
+	Node low, high; /* f32 values, in f64 */
+	double qmin, qmax;
+	bool symmetric;
+	Node both; /* low < 0 < high */
+} Range;
+
+static Node f32_of(Build *b, Node v) /* rounded to f32, in f64 */
+{
+	return b_convert(b, b_convert(b, v, DT_f32), DT_f64);
+}
+
+static void make_symmetric(Build *b, Range *r)
+{
+	double half = trunc((r->qmax - r->qmin) / 2);
+	Node low = f32_of(b, b_bin_scalar(b, OP_div, r->low, -(half + 1))),
+	     high = f32_of(b, b_bin_scalar(b, OP_div, r->high, half));
+	Node most = b_bin(b, OP_maximum, b_un(b, OP_abs, low), b_un(b, OP_abs, high));
+	r->low =
+		b_select(b, r->both, f32_of(b, b_bin_scalar(b, OP_mul, most, -(half + 1))), r->low);
+	r->high = b_select(b, r->both, f32_of(b, b_bin_scalar(b, OP_mul, most, half)), r->high);
+}
+
+/* A scale that is too small is raised, and the range with it. */
+static Node raise_scale(Build *b, Range *r, Node scale)
+{
+	const double least = (double)6.1e-5f;
+	Node narrow = f32_of(b, scale), small = b_bin_scalar(b, OP_lt, scale, least),
+	     zero = aten_like(b, scale, 0);
+	Node ratio = f32_of(b, b_bin(b, OP_div, aten_like(b, scale, least), narrow));
+	Node width = aten_like(b, scale, (double)(6.1e-5f * (float)(r->qmax - r->qmin)));
+	Node no_low = b_bin(b, OP_eq, r->low, zero), no_high = b_bin(b, OP_eq, r->high, zero);
+	Node low = b_select(b, no_low, r->low,
+			    b_select(b, no_high, b_un(b, OP_neg, width),
+				     f32_of(b, b_bin(b, OP_mul, r->low, ratio))));
+	Node high = b_select(
+		b, no_low, width,
+		b_select(b, no_high, r->high, f32_of(b, b_bin(b, OP_mul, r->high, ratio))));
+	r->low = b_select(b, small, low, r->low);
+	r->high = b_select(b, small, high, r->high);
+	return b_select(b, small, aten_like(b, scale, least), scale);
+}
+
+static Node range_scale(Build *b, Range *r)
+{
+	r->low = b_bin_scalar(b, OP_minimum, r->low, 0);
+	r->high = b_bin_scalar(b, OP_maximum, r->high, 0);
+	Node scale = b_bin_scalar(b, OP_div, b_bin(b, OP_sub, r->high, r->low), r->qmax - r->qmin);
+	Node inverse = quant_inverse(b, b_convert(b, scale, DT_f32));
+	Node none = b_bin_scalar(b, OP_eq, b_un(b, OP_abs, inverse), INFINITY);
+	return raise_scale(b, r, b_select(b, none, aten_like(b, scale, 0.1), scale));
+}
+
+/* From the end of the range whose error is smaller, an integer of the quantised ones. */
+static Node range_zero(Build *b, const Range *r, Node scale)
+{
+	Node low = b_bin(b, OP_div, r->low, scale), high = b_bin(b, OP_div, r->high, scale);
+	Node low_error = b_bin(b, OP_sub, aten_like(b, low, fabs(r->qmin)), b_un(b, OP_abs, low));
+	Node high_error =
+		b_bin(b, OP_sub, aten_like(b, high, fabs(r->qmax)), b_un(b, OP_abs, high));
+	Node zero = b_select(b, b_bin(b, OP_lt, low_error, high_error),
+			     b_bin(b, OP_sub, aten_like(b, low, r->qmin), low),
+			     b_bin(b, OP_sub, aten_like(b, high, r->qmax), high));
+	if (r->symmetric)
+		zero = b_select(b, r->both, aten_like(b, zero, (r->qmin + r->qmax) / 2), zero);
+	zero = b_bin_scalar(b, OP_minimum, b_bin_scalar(b, OP_maximum, zero, r->qmin), r->qmax);
+	return b_convert(b, b_un(b, OP_round, zero), DT_i32);
+}
+
+static bool range_params(Build *b, Node n, Node low, Node high, Node *scale, Node *zero)
+{
+	Range r = {.low = b_convert(b, low, DT_f64), .high = b_convert(b, high, DT_f64)};
+	r.qmin = (double)aten_int(b, n, "quant_min");
+	r.qmax = (double)aten_int(b, n, "quant_max");
+	r.symmetric = node_bool(b->g, n, "symmetric_quant");
+	r.both = b_bin(b, OP_bit_and, b_bin_scalar(b, OP_lt, r.low, 0),
+		       b_bin_scalar(b, OP_gt, r.high, 0));
+	if (r.symmetric)
+		make_symmetric(b, &r);
+	Node wide = range_scale(b, &r);
+	*zero = range_zero(b, &r, wide);
+	*scale = b_convert(b, wide, DT_f32);
+	return scale->i && zero->i;
+}
+
+static Node shaped_like(Build *b, Node v, Node like)
+{
+	Shape s = aten_shape(b, like);
+	return b_convert(b, aten_reshape(b, v, &s), node_dtype(b->g, like));
+}
+
+/* (values, mask, running_min, running_max, scale, zero_point). */
+static Node build_fused_observed(Build *b, Node n)
+{
+	Node x = arg(b, n, "self"), low = arg(b, n, "running_min"), high = arg(b, n, "running_max");
+	Node scale = arg(b, n, "scale"), zero = arg(b, n, "zero_point"), s, z;
+	bool rows = node_bool(b->g, n, "per_row_fake_quant");
+	uint32_t rank = aten_rank(b, x);
+	if (!x.i || !low.i || !high.i || !scale.i || !zero.i)
+		return (Node){0};
+	int64_t axis = aten_int(b, n, "ch_axis");
+	if (axis >= rank || (rows && axis != 0))
+		return b_error(b,
+			       "ch_axis is %lld of %u dimensions, expected the first for channels",
+			       (long long)axis, rank);
+	if (rows && sym_is(b_syms(b), type_numel(b->g->ir, node_type_id(b->g, low)), 0))
+		return b_error(b, "running_min has no elements, expected one for each channel: run "
+				  "the module before it is exported");
+	uint32_t all = (1u << rank) - 1, dims = rows ? all & ~1u : all;
+	Node observe = aten_truth(b, quant_parameter(b, n, "observer_on", DT_i64));
+	Node on = aten_truth(b, quant_parameter(b, n, "fake_quant_on", DT_i64));
+	low = aten_detached(b, moved(b, n, low, REDUCE_MIN, dims, observe));
+	high = aten_detached(b, moved(b, n, high, REDUCE_MAX, dims, observe));
+	if (!low.i || !high.i || !range_params(b, n, low, high, &s, &z))
+		return (Node){0};
+	Node pair =
+		rows ? fake_per_channel(b, n, s, z, 0)
+		     : fake_per_tensor(b, n, b_reshape(b, s, 0, NULL), b_reshape(b, z, 0, NULL));
+	pair = fake_if(b, on, pair, x);
+	if (!pair.i)
+		return pair;
+	s = b_select(b, on, shaped_like(b, s, scale), scale);
+	z = b_select(b, on, shaped_like(b, z, zero), zero);
+	return b_tuple(b, (Node[]){b_get(b, pair, 0), b_get(b, pair, 1), low, high, s, z}, 6);
+}
+OP(aten__fused_moving_avg_obs_fq_helper_functional){
+	.schema = "aten._fused_moving_avg_obs_fq_helper_functional(Tensor self, Tensor "
+		  "observer_on, Tensor fake_quant_on, Tensor "
+		  "running_min, Tensor running_max, Tensor scale, Tensor zero_point, float "
+		  "averaging_const, int quant_min, int "
+		  "quant_max, int ch_axis, bool per_row_fake_quant=False, bool "
+		  "symmetric_quant=False) -> (Tensor output, Tensor "
+		  "mask, Tensor running_min_out, Tensor running_max_out, Tensor scale_out, Tensor "
+		  "zero_point_out)",
+	.build = build_fused_observed,
+	.sample = "f32[n=2, 8] in -2..2, i64[1] of 1, i64[1] of 1, f32[] of -0.7, f32[] of 1.3, "
+		  "f32[1], i32[1], averaging_const=0.01, "
+		  "quant_min=0, quant_max=255, ch_axis=-1; "
+		  "f32[n=2, 8] in -2..3, i64[1] of 1, i64[1] of 1, f32[] of inf, f32[] of -inf, "
+		  "f32[1], i32[1], averaging_const=0.01, "
+		  "quant_min=-128, quant_max=127, ch_axis=-1, per_row_fake_quant=false, "
+		  "symmetric_quant=true; "
+		  "f32[2, 8] in -2..3, i64[1] of 1, i64[1] of 0, f32[] of -1, f32[] of 1, f32[1], "
+		  "i32[1], averaging_const=0.01, "
+		  "quant_min=-128, quant_max=127, ch_axis=-1; "
+		  "f32[2, 8] in 0..3, i64[1] of 0, i64[1] of 1, f32[] of 0, f32[] of 0.001, "
+		  "f32[1], i32[1], averaging_const=0.01, "
+		  "quant_min=0, quant_max=255, ch_axis=-1; "
+		  "f32[2, 8] in 0..3, i64[1] of 0, i64[1] of 1, f32[] of 0, f32[] of 0, f32[1], "
+		  "i32[1], averaging_const=0.01, "
+		  "quant_min=0, quant_max=255, ch_axis=-1; "
+		  "f32[2, 8] in -3..2, i64[1] of 1, i64[1] of 1, f32[2] of -1 -0.5, f32[2] of 1 "
+		  "0.25, f32[2], i32[2], "
+		  "averaging_const=0.25, quant_min=-128, quant_max=127, ch_axis=0, "
+		  "per_row_fake_quant=true, symmetric_quant=true",
 };

@@ -71,6 +71,7 @@ static const Exception exceptions[] = {
 	{"aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams", CONVENTION, "passes through what is rounded"},
 	{"aten.fake_quantize_per_channel_affine", CONVENTION, "passes through what is rounded"},
 	{"aten.fake_quantize_per_channel_affine_cachemask", CONVENTION, "passes through what is rounded"},
+	{"aten._fused_moving_avg_obs_fq_helper_functional", CONVENTION, "passes through what is rounded"},
 	{"straight_through", CONVENTION, "it says so"},
 	{"without_cotangent", CONVENTION, "it says so"},
 	{"replaced", CONVENTION, "it says so"},

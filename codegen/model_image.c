@@ -49,7 +49,7 @@ TYPE(layout, WeftLayoutDim, F(WeftLayoutDim, axis, U32), F(WeftLayoutDim, diviso
      F(WeftLayoutDim, padded, I64));
 TYPE(param, WeftParamInfo, F(WeftParamInfo, name, POINTER), F(WeftParamInfo, dtype, DTYPE), F(WeftParamInfo, rank, U32),
      F(WeftParamInfo, dim, POINTER), F(WeftParamInfo, nlayout, U32), F(WeftParamInfo, layout, POINTER),
-     F(WeftParamInfo, offset, U64), F(WeftParamInfo, bytes, U64));
+     F(WeftParamInfo, offset, U64), F(WeftParamInfo, bytes, U64), F(WeftParamInfo, aliases, POINTER));
 #define E(name, kind) F(WeftEntry, name, kind)
 TYPE(entry, WeftEntry, E(size, U32), E(flags, U32), E(name, POINTER), E(ninput, U32), E(noutput, U32), E(nsymbol, U32), E(ncall, U32),
      E(input, POINTER), E(output, POINTER), E(symbol, POINTER), E(call, POINTER), E(seen, POINTER), E(state_use, POINTER), E(flops, F64),
@@ -391,8 +391,31 @@ static uint64_t add_extents(Builder *b, const Const *c, const char *stem, uint32
 	return shared(b->im, &b->extents, &i64_type, stem, k, c->dim, c->rank);
 }
 
+/* By constant its other names in the file, a newline behind each; NULL: none has any. */
+static const char **other_names(const Builder *b)
+{
+	const Ir *ir = b->p->ir;
+	const char **names = NULL;
+	for (uint32_t k = 1; k < ir->constant.n; k++) {
+		const Const *c = &ir->constant.data[k];
+		if (!c->same_as.i)
+			continue;
+		names = names ? names : ARENA_ARRAY(b->im->arena, const char *, ir->constant.n);
+		const char *before = names[c->same_as.i];
+		names[c->same_as.i] = arena_printf(b->im->arena, "%s%s\n", before ? before : "", c->name);
+	}
+	return names;
+}
+
+static void add_aliases(Builder *b, uint64_t param, const char **names, ConstId c)
+{
+	if (names && names[c.i])
+		point_text(b->im, param + FIELD(WeftParamInfo, aliases), names[c.i]);
+}
+
 static uint64_t add_params(Builder *b)
 {
+	const char **names = other_names(b);
 	const Program *p = b->p;
 	ModelImage *im = b->im;
 	uint64_t at = object(im, &param_type, "params", p->constant.n, true);
@@ -405,6 +428,7 @@ static uint64_t add_params(Builder *b)
 		uint64_t here = at + k * sizeof info;
 		memcpy(im->data + here, &info, sizeof info);
 		point_text(im, here + FIELD(WeftParamInfo, name), c->is_param ? c->name : "");
+		add_aliases(b, here, names, pc->source);
 		if (c->rank)
 			point(im, here + FIELD(WeftParamInfo, dim), add_extents(b, c, "param_dim", k));
 		if (!plain)
@@ -446,6 +470,7 @@ static Role *find_roles(const Builder *b)
 /* Parameters as the file has them. */
 static uint64_t add_sources(Builder *b)
 {
+	const char **names = other_names(b);
 	const ProgramPrepare *w = b->p->prepare;
 	ModelImage *im = b->im;
 	uint64_t at = object(im, &param_type, "sources", w->source.n, true);
@@ -457,6 +482,7 @@ static uint64_t add_sources(Builder *b)
 		uint64_t here = at + k * sizeof info;
 		memcpy(im->data + here, &info, sizeof info);
 		point_text(im, here + FIELD(WeftParamInfo, name), c->name);
+		add_aliases(b, here, names, w->source.data[k]);
 		if (c->rank)
 			point(im, here + FIELD(WeftParamInfo, dim), add_extents(b, c, "source_dim", k));
 	}

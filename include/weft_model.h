@@ -142,6 +142,7 @@ typedef struct {
 	uint32_t nlayout; /* 0: row-major */
 	const WeftLayoutDim *layout; /* weft_layout_dim */
 	uint64_t offset, bytes;
+	const char *aliases; /* the parameter's other names in the model's file, a newline behind each; NULL: it has one name */
 } WeftParamInfo;
 
 typedef struct WeftInstance WeftInstance;
@@ -309,7 +310,8 @@ typedef struct WeftModel {
 	 *
 	 * New values for the named parameters (`source`), row-major; others keep theirs. Builds the new section aside, by the
 	 * context's threads (NULL: as `run`); afterwards it is in use, of this instance, not of its clones: what a fresh compilation
-	 * with these values would hold, bit for bit. After an error the old one is. A name stands there once; one that is no
+	 * with these values would hold, bit for bit. After an error the old one is. A name stands there once, and a
+	 * parameter with several names (WeftParamInfo.aliases) may have each, with equal values; one that is no
 	 * weight's is an error, or passed over by WEFT_IGNORE_UNKNOWN. Runs are not refused because
 	 * of it: those that begin before the new section is in use go on with the old one, which is freed when the last of them has
 	 * ended. WEFT_ERR_BUSY: another call sets weights, or runs that began three sets ago have not ended. */

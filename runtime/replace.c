@@ -48,6 +48,31 @@ static uint32_t group_count(const WeftModel *m)
 	return m->prepare ? m->prepare->ngroup : 0;
 }
 
+/* The parameter is called so, by one of its names. */
+static bool is_called(const WeftParamInfo *p, const char *name)
+{
+	size_t n = strlen(name);
+	if (!*p->name || !strcmp(p->name, name))
+		return *p->name;
+	for (const char *at = p->aliases, *end; at && (end = strchr(at, '\n')); at = end + 1)
+		if ((size_t)(end - at) == n && !memcmp(at, name, n))
+			return true;
+	return false;
+}
+
+/* One parameter under two names, as a state dict has it: its values are equal. */
+static int again(const WeftParamInfo *p, const char *name, const WeftTensor *value, const char *before, const WeftTensor *was, WeftStatus *status)
+{
+	uint64_t bytes = dtype_bytes(p->dtype);
+	for (uint32_t d = 0; d < p->rank; d++)
+		bytes *= (uint64_t)p->dim[d];
+	if (!strcmp(name, before))
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "weight %s is given twice", name);
+	if (bytes && memcmp(was->data, value->data, bytes) != 0)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "weights %s and %s are one parameter, and have different values", before, name);
+	return WEFT_OK;
+}
+
 /* By source its new value. Names that the model does not have are passed over where the caller says so. */
 static int match(Build *b, uint32_t n, const char *const *names, const WeftTensor *values, bool pass_over, WeftStatus *status)
 {
@@ -57,13 +82,13 @@ static int match(Build *b, uint32_t n, const char *const *names, const WeftTenso
 			return weft_fail(status, WEFT_ERR_ARGUMENT, "set_weights: name %u is a null pointer", (unsigned)i);
 		for (uint32_t k = 0; k < source_count(b->m); k++) {
 			const WeftParamInfo *p = source_at(b->m, k);
-			if (strcmp(p->name, names[i]) || !*p->name)
+			if (!is_called(p, names[i]))
 				continue;
 			found = true;
+			TRY(check_tensor(&(Expected){"weight", names[i], p->dtype, p->rank, p->dim}, &values[i], status));
 			if (b->value[k])
-				return weft_fail(status, WEFT_ERR_ARGUMENT, "weight %s is given twice", names[i]);
+				TRY(again(p, names[i], &values[i], names[b->value[k] - values], b->value[k], status));
 			b->value[k] = &values[i];
-			TRY(check_tensor(&(Expected){"weight", p->name, p->dtype, p->rank, p->dim}, &values[i], status));
 		}
 		if (!found)
 			return weft_fail(status, WEFT_ERR_ARGUMENT, "the model has no weight %s", names[i]);

@@ -261,9 +261,40 @@ static void test_wrong(void **state)
 	weft_free(w);
 }
 
+/* A parameter that the file has under two names: either sets it, and so do both with equal values. */
+static void test_names(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftOptions o = {.size = sizeof o, .replaceable = true};
+	const WeftModel *m = weft_loops(w, load(w, "../tied"), &o);
+	WeftInstance *in = opened(m, w);
+	WeftStatus status;
+	const WeftParamInfo *p = NULL;
+	for (uint32_t k = 0; k < m->nsource; k++) {
+		const WeftParamInfo *q = weft_source(m, k);
+		p = q->aliases ? q : p;
+	}
+	assert_non_null(p);
+	assert_string_equal(p->name, "w");
+	assert_string_equal(p->aliases, "tied\n");
+	WeftTensor t[2] = {tensor(p, values(p, 1)), tensor(p, values(p, 2))};
+	const char *const both[] = {"tied", "w"};
+	assert_int_equal(m->set_weights(in, 1, both, t, NULL, &status), WEFT_OK);
+	assert_int_equal(m->set_weights(in, 2, both, (WeftTensor[]){t[0], t[0]}, NULL, &status), WEFT_OK);
+	assert_int_equal(m->set_weights(in, 2, both, t, NULL, &status), WEFT_ERR_ARGUMENT);
+	assert_string_equal(status.message, "weights tied and w are one parameter, and have different values");
+	assert_int_equal(m->set_weights(in, 1, (const char *const[]){"tie"}, t, NULL, &status), WEFT_ERR_ARGUMENT);
+	free(t[0].data);
+	free(t[1].data);
+	m->close(in);
+	weft_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_in_process), cmocka_unit_test(test_entries), cmocka_unit_test(test_index),
-					    cmocka_unit_test(test_parts), cmocka_unit_test(test_wrong)};
+					    cmocka_unit_test(test_parts), cmocka_unit_test(test_wrong),
+					    cmocka_unit_test(test_names)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

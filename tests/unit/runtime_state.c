@@ -591,7 +591,7 @@ ENDS_WITH(WeftTensorInfo, init);
 ENDS_WITH(WeftSymbolInfo, hi);
 ENDS_WITH(WeftCallInfo, bytes);
 ENDS_WITH(WeftLayoutDim, padded);
-ENDS_WITH(WeftParamInfo, bytes);
+ENDS_WITH(WeftParamInfo, aliases);
 ENDS_WITH(WeftManifest, compiler);
 ENDS_WITH(WeftEntry, launch);
 ENDS_WITH(WeftOpen, weights_bytes);

@@ -76,6 +76,13 @@ ViewKind alias_kind(State *st, Node made, const Meta *in, const Meta *out)
 	return is_view ? info->view : VIEW_NONE;
 }
 
+bool alias_is_itself(const State *st, Node made, ViewKind kind, const Meta *in, const Meta *out)
+{
+	const OpInfo *info = op_info(node_op(st->g, made));
+	bool may = info->itself || (info->view_if != VIEW_ALWAYS && kind == VIEW_SAME);
+	return may && in->dtype == out->dtype && meta_shapes_agree(in, out);
+}
+
 /* ---- writing through a view ---- */
 
 /* A dimension of something of this rank, negative ones from the end. False after an error. */

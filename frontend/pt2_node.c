@@ -206,9 +206,11 @@ static bool bind_result(Scope *s, Node made, const Call *c, const Results *r, ui
 		return ctx_error(st->im->ctx, s->where, "%s returns a view, and the op table does not say which", schema->name);
 	if (parent)
 		kind = alias_kind(st, made, &st->value.data[parent].meta, &one->meta);
-	uint32_t v = kind == VIEW_NONE ? value_new(st, n, &one->meta)
-					: value_view(st, parent, made, self,
-						     tuple ? (int32_t)k : -1, n, &one->meta);
+	if (kind == VIEW_NONE)
+		return scope_bind(s, one->name, value_new(st, n, &one->meta));
+	uint32_t v = value_view(st, parent, made, self, tuple ? (int32_t)k : -1, n, &one->meta);
+	if (alias_is_itself(st, made, kind, &st->value.data[parent].meta, &one->meta))
+		st->value.data[v].no_grad = st->value.data[parent].no_grad;
 	return scope_bind(s, one->name, v);
 }
 
@@ -375,6 +377,7 @@ static bool import_in_place_view(Scope *s, const json_t *node, const Target *t)
 			   s->b.loc);
 	graph_set_name(st->g, n, node_label(node));
 	uint32_t v = value_view(st, self, n, 0, -1, n, m);
+	st->value.data[v].no_grad = st->value.data[self].no_grad; /* the same tensor, under no_grad too */
 	scope_rebind(s, self, v);
 	return !r.n || !r.data[0].name || scope_bind(s, r.data[0].name, v);
 }

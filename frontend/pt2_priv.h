@@ -189,6 +189,8 @@ bool import_inner_tensor(Scope *, const json_t *node);
 
 /* How result `out` of the operator shares the memory of operand `in`. */
 ViewKind alias_kind(State *, Node made, const Meta *in, const Meta *out);
+/* Of such a result: it is the operand itself, so autograd sees no operator. */
+bool alias_is_itself(const State *, Node made, ViewKind, const Meta *in, const Meta *out);
 /* The contents of value v's parent after v became `update`; none after ctx_error. */
 Node alias_inverse(State *, Build *, const Value *v, Node parent, Node update);
 

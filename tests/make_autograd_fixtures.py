@@ -134,6 +134,77 @@ def region_views():
 
 
 @case
+def itself():
+    """Operators that return their operand where there is nothing to do, beside views."""
+    def f(s, x):
+        y = x * s.w
+        with torch.no_grad():
+            a, b, c = y.contiguous(), y.to(torch.float32), torch.dropout(y, 0.5, False)
+            d, e, g = y.flatten(), torch.atleast_1d(y), y.positive()
+            h, i, v = y.real, y.conj(), y.view_as(y)
+            k = y[:].contiguous()
+        return a * 2, b * x, c * x, d * x, e * 3, g * x, h * x, i * x, v * x, k * x
+
+    return M(f, w=nn.Parameter(X(3))), (X(3),)
+
+
+@case
+def unsqueezed():
+    def f(s, x):
+        y = x * s.w
+        with torch.no_grad():
+            y.unsqueeze_(0)
+        return y * x
+
+    return M(f, w=nn.Parameter(X(3))), (X(3),)
+
+
+@case
+def slices_written():
+    def f(s, x):
+        y = s.w * x
+        u = y[1:]
+        with torch.no_grad():
+            y[0] = 5.0
+            y[2:].mul_(s.w[2:])
+            u.add_(1)
+        return y * y, u * x[1:]
+
+    return M(f, w=nn.Parameter(X(4))), (X(4),)
+
+
+@case
+def cond_region():
+    def yes(x):
+        with torch.no_grad():
+            a = x * 2
+        return a * x
+
+    return M(lambda s, x: cond(x.sum() > 0, yes, lambda x: x * x, (x,)) * s.w, w=nn.Parameter(X(4))), (X(4).abs(),)
+
+
+@case
+def while_region():
+    def body(i, y):
+        with torch.no_grad():
+            a = y * 2
+        return i + 1, y * 1.1 + a
+
+    def f(s, x):
+        return while_loop(lambda i, y: i < 3, body, (torch.tensor(0), x * s.w))[1] * x
+
+    return M(f, w=nn.Parameter(X(4))), (X(4),)
+
+
+@case
+def frozen_tied():
+    m = nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 3))
+    m[2].weight = m[0].weight
+    m[0].weight.requires_grad_(False)
+    return m, (X(2, 3),)
+
+
+@case
 def detach_view():
     def f(s, x):
         y = x * s.w
@@ -396,7 +467,7 @@ def twice_written():
 
 
 # PyTorch's control flow has wrong second derivatives, and no tangents.
-ONCE = ("cond_in_no_grad", "cond_grad", "while_no_grad", "scan_grad", "scan_no_grad")
+ONCE = ("cond_in_no_grad", "cond_grad", "cond_region", "while_region", "while_no_grad", "scan_grad", "scan_no_grad")
 
 
 def leaves(y):

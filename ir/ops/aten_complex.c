@@ -74,6 +74,7 @@ OP(aten_real){
 	.schema = "aten.real(Tensor(a) self) -> Tensor(a)",
 	.aliases = "prims.real",
 	.view = VIEW_BITS,
+	.itself = true,
 	.build = build_real,
 	.sample = "c64[n=3, 4]",
 };

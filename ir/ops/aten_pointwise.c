@@ -500,6 +500,7 @@ static Node build_positive(Build *b, Node n)
 OP(aten_positive){
 	.schema = "aten.positive(Tensor(a) self) -> Tensor(a)",
 	.view = VIEW_SAME,
+	.itself = true,
 	.build = build_positive,
 	.sample = "f32[n=3, 4]",
 };

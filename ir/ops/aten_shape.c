@@ -222,6 +222,7 @@ OP(aten_flatten_using_ints){
 		  "Tensor(a)",
 	.view = VIEW_RESHAPE,
 	.view_if = VIEW_IF_STRIDES,
+	.itself = true,
 	.build = build_flatten,
 	.sample = "f32[n=2, 3, 4]; f32[n=2, 3, 4], start_dim=1; f32[2, 3, 4], start_dim=0, end_dim=1; f32[]",
 };
@@ -826,18 +827,21 @@ static Node build_atleast_3d(Build *b, Node n)
 OP(aten_atleast_1d){
 	.schema = "aten.atleast_1d(Tensor self) -> Tensor",
 	.view = VIEW_RESHAPE,
+	.itself = true,
 	.build = build_atleast_1d,
 	.sample = "f32[]; f32[n=3]; f32[n=3, 4]; f32[2, 2, 2, 2]",
 };
 OP(aten_atleast_2d){
 	.schema = "aten.atleast_2d(Tensor self) -> Tensor",
 	.view = VIEW_RESHAPE,
+	.itself = true,
 	.build = build_atleast_2d,
 	.sample = "f32[]; f32[n=3]; f32[n=3, 4]; f32[2, 2, 2, 2]",
 };
 OP(aten_atleast_3d){
 	.schema = "aten.atleast_3d(Tensor self) -> Tensor",
 	.view = VIEW_RESHAPE,
+	.itself = true,
 	.build = build_atleast_3d,
 	.sample = "f32[]; f32[n=3]; f32[n=3, 4]; f32[2, 2, 2, 2]",
 };

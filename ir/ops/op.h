@@ -88,6 +88,7 @@ typedef struct OpInfo {
 	bool (*draws)(const Graph *, Node); /* of those with a key (ir/ops/random.h): whether it is needed; NULL: always */
 	ViewKind view;
 	ViewIf view_if;
+	bool itself; /* a call that changes neither shape nor dtype returns the operand, history and all, as one of the view_ifs does */
 	const char *view_undo; /* VIEW_BITS: the operator that goes back; NULL: nothing can be written through it */
 
 	/* Function transforms (docs/transforms.md). A composite that has one of these, or .deriv, is kept by canon, so that it

@@ -213,7 +213,8 @@ static Labelled product(Einsum *e, const Labelled *x, const Labelled *y)
 	for (uint32_t k = 0; k < y->rank && r.rank < MAX_RANK; k++)
 		if (find(x, y->label[k]) < 0)
 			r.label[r.rank++] = y->label[k];
-	DType d = b_promote(e->b, (Node[]){x->x, y->x}, 2);
+	/* By dtype alone: in ATen each operand has all the dims here, so none is a scalar that yields. */
+	DType d = dtype_promote(aten_dtype(e->b, x->x), aten_dtype(e->b, y->x));
 	r.x = b_contract(e->b, b_convert(e->b, x->x, d), b_convert(e->b, y->x, d), (const uint32_t(*)[2])batch, nbatch,
 			 (const uint32_t(*)[2])sum, nsum);
 	return r;
@@ -263,7 +264,8 @@ OP(aten_einsum){
 	.sample = "equation=\"bij,bjk->bik\", [f32[n=2, 3, 4], f32[n, 4, 2]]; "
 		  "equation=\"ij,ij,j->i\", [f32[n=3, 4], f32[n, 4], f32[4]]; equation=\"ii->i\", [f32[3, 3]]; "
 		  "equation=\"...ab->...ba\", [f32[n=2, 3, 4]]; equation=\"ij,k\", [f32[2, 3], f32[2]]; "
-		  "equation=\"ii\", [f32[3, 3]]",
+		  "equation=\"ii\", [f32[3, 3]]; equation=\"ii,jk->jk\", [i32[3, 3], i32[2, 3]]; "
+		  "equation=\"ij,kj->\", [i32[2, 3], i32[2, 3]]; equation=\"ij,->ij\", [i32[2, 3], i64[]]",
 };
 
 static Node build_tensordot(Build *b, Node n)

@@ -246,7 +246,7 @@ OP(reciprocal) {
 	.doc = "1 / x",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "1 / x",
-	.complex = "big = abs(x_im) <= abs(x_re); r = select(big, x_im, x_re) / select(big, x_re, x_im); "
+	.complex = "big = abs(x_im) <= abs(x_re); e = select(big, x_re, x_im); r = select(big, x_im, x_re) / select(e == 0, 1, e); "
 		   "d = select(big, x_re + x_im * r, x_re * r + x_im); [select(big, 1, r) / d, -(select(big, r, 1) / d)]",
 	.deriv = {"-y * y"},
 	.sample = "f32[n=3, 4] in 0.5..8; f32[3] of 0 -1 inf",
@@ -295,7 +295,7 @@ OP(log2) {
 	.doc = "logarithm to base 2",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "log2(x)",
-	.complex = "log(x) * 1.4426950408889634",
+	.complex = "t = log(x); [real(t) * 1.4426950408889634, imag(t) * 1.4426950408889634]",
 	.deriv = {"1.4426950408889634 / x"},
 	.sample = "f32[n=3, 4] in 0.1..8; f32[5] of 0 -1 inf nan 8",
 };
@@ -304,7 +304,7 @@ OP(log10) {
 	.doc = "logarithm to base 10",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "log10(x)",
-	.complex = "log(x) * 0.4342944819032518",
+	.complex = "t = log(x); [real(t) * 0.4342944819032518, imag(t) * 0.4342944819032518]",
 	.deriv = {"0.4342944819032518 / x"},
 	.sample = "f32[n=3, 4] in 0.1..8; f32[5] of 0 -1 inf nan 1000",
 };
@@ -362,7 +362,7 @@ OP(asin) {
 	.doc = "arc sine",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "asin(x)",
-	.complex = "r = sqrt(1 - x); s = sqrt(1 + x); "
+	.complex = "r = sqrt(complex(1 - x_re, -x_im)); s = sqrt(complex(1 + x_re, x_im)); "
 		   "[atan2(x_re, real(r) * real(s) - imag(r) * imag(s)), asinh(real(r) * imag(s) - imag(r) * real(s))]",
 	.deriv = {"rsqrt(1 - x*x)"},
 	.sample = "f32[n=3, 4] in -0.9..0.9; f32[5] of 1.5 -2 1 -1 0",
@@ -372,7 +372,7 @@ OP(acos) {
 	.doc = "arc cosine",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "acos(x)",
-	.complex = "r = sqrt(1 - x); s = sqrt(1 + x); "
+	.complex = "r = sqrt(complex(1 - x_re, -x_im)); s = sqrt(complex(1 + x_re, x_im)); "
 		   "[2 * atan2(real(r), real(s)), asinh(real(s) * imag(r) - imag(s) * real(r))]",
 	.deriv = {"-rsqrt(1 - x*x)"},
 	.sample = "f32[n=3, 4] in -0.9..0.9; f32[5] of 1.5 -2 1 -1 0",
@@ -432,7 +432,7 @@ OP(acosh) {
 	.doc = "inverse hyperbolic cosine",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "acosh(x)",
-	.complex = "r = sqrt(x - 1); s = sqrt(x + 1); "
+	.complex = "r = sqrt(complex(x_re - 1, x_im)); s = sqrt(complex(x_re + 1, x_im)); "
 		   "[asinh(real(r) * real(s) + imag(r) * imag(s)), 2 * atan2(imag(r), real(s))]",
 	.deriv = {"rsqrt(x - 1) * rsqrt(x + 1)"},
 	.sample = "f32[n=3, 4] in 1.1..8; f32[4] of 0.5 1 1e10 inf",

@@ -131,7 +131,7 @@ with tempfile.TemporaryDirectory() as name:
             ("noise", bytes(range(200, 256)) + b"\0" * 9, ["binary"]),
             ("w.safetensors", ref.read_bytes(), ["safetensors"])]:
         (folder / file).write_bytes(content)
-        refuse([file, ".pt2", *words], "show", folder / file)
+        refuse([file, *words] + ([".pt2"] if content else []), "show", folder / file)
     refuse(["torch.save", "torch.export.save"], "show", torch_zip)
     refuse(["TorchScript", "torch.export.save"], "show", script)
     refuse(["NumPy", "torch.export.save"], "show", numpy_zip)

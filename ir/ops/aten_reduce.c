@@ -378,7 +378,9 @@ static Node running_mean(Build *b, Node x, uint32_t dims, Node m)
 			return m;
 		last = aten_slice(b, last, k, -1, INT64_MAX);
 	}
-	Node lost = b_bin(b, OP_bit_and, b_un(b, OP_isinf, m), b_un(b, OP_isfinite, last));
+	Node all = aten_sum(b, b_convert(b, b_un(b, OP_isinf, x), DT_i64), dims, true);
+	Node before = b_bin(b, OP_gt, all, b_convert(b, b_un(b, OP_isinf, last), DT_i64));
+	Node lost = b_bin(b, OP_bit_and, b_un(b, OP_isinf, m), before);
 	return b_select(b, lost, aten_like(b, m, (double)NAN), m);
 }
 
@@ -541,7 +543,7 @@ OP(aten_var_mean_correction){
 	.build = build_var_mean_c,
 	.adjoint = aten_adjoint_var,
 	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, keepdim=true; "
-		  "f32[n=3, 4], correction=2.5; f32[4], dim=[0]",
+		  "f32[n=3, 4], correction=2.5; f32[4], dim=[0]; f32[4, 3] of -inf -inf -inf 1 2 inf inf 1 2 1 -inf inf, dim=[1]",
 };
 OP(aten_std_mean_correction){
 	.schema = "aten.std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? "
@@ -549,7 +551,7 @@ OP(aten_std_mean_correction){
 	.build = build_std_mean_c,
 	.adjoint = aten_adjoint_std,
 	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, keepdim=true; "
-		  "f32[n=3, 4], correction=2.5; f32[4], dim=[0]",
+		  "f32[n=3, 4], correction=2.5; f32[4], dim=[0]; f32[4, 3] of -inf -inf -inf 1 2 inf inf 1 2 1 -inf inf, dim=[1]",
 };
 
 static double order(Build *b, Node n, const char *name)

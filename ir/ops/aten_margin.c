@@ -54,6 +54,13 @@ OP(aten_cosine_embedding_loss){
 		  "f32[n=3, 4], f32[n, 4], f32[n] of -1 1, margin=0.25, reduction=0",
 };
 
+/* ATen adds a margin to the loss only where it is greater than 0, so NaN counts as 0. */
+static Node counted_hinge(Build *b, Node z)
+{
+	Node zero = aten_like(b, z, 0);
+	return b_select(b, b_bin(b, OP_gt, z, zero), z, zero);
+}
+
 /* Mean over the classes of max(0, margin - x[y] + x[i])^p * w[y], i other than y. */
 static Node build_multi_margin(Build *b, Node n)
 {
@@ -71,7 +78,7 @@ static Node build_multi_margin(Build *b, Node n)
 	Node at = b_unsqueeze(b, y, -1), score = aten_gather_dim(b, x, dim, at);
 	Node margin = aten_scalar_as(b, node_attr(b->g, n, "margin"), node_dtype(b->g, x));
 	Node l = b_bin(b, OP_add, b_bin(b, OP_sub, x, score), margin);
-	l = aten_hinge(b, l);
+	l = counted_hinge(b, l);
 	if (aten_scalar_is(b, n, "p", 2))
 		l = b_bin(b, OP_mul, l, l);
 	if (w.i)
@@ -87,7 +94,8 @@ OP(aten_multi_margin_loss){
 	.build = build_multi_margin,
 	.sample = "f32[n=3, 4], i64[n] of 0 3 2, reduction=0; f32[n=3, 4], i64[n] of 0 3 2, reduction=1; "
 		  "f32[n=3, 4], i64[n] of 0 3 2, reduction=2; "
-		  "f32[n=3, 4], i64[n] of 0 3 2, p=2, margin=2.5, f32[4] in 0.5..1.5, reduction=0",
+		  "f32[n=3, 4], i64[n] of 0 3 2, p=2, margin=2.5, f32[4] in 0.5..1.5, reduction=0; "
+		  "f32[2, 3] of nan 1 2 1 nan 0.5, i64[2] of 0 2, reduction=0",
 };
 
 /* Targets before the first -1 are labels: mean over pairs (label j, other class i) of
@@ -114,7 +122,7 @@ static Node build_multilabel_margin(Build *b, Node n)
 	hit = b_bin(b, OP_bit_and, hit, b_unsqueeze(b, label, -1)); /* [.., j, i] */
 	Node taken = aten_reduce(b, REDUCE_OR, hit, 1u << dim, false);
 	Node l = b_bin(b, OP_sub, b_unsqueeze(b, x, (int)dim), score);
-	l = aten_hinge(b, b_bin_scalar(b, OP_add, l, 1));
+	l = counted_hinge(b, b_bin_scalar(b, OP_add, l, 1));
 	Node free = b_unsqueeze(b, b_un(b, OP_bit_not, taken), (int)dim);
 	free = b_bin(b, OP_bit_and, free, b_unsqueeze(b, label, -1));
 	l = b_select(b, free, l, aten_like(b, l, 0));
@@ -128,5 +136,6 @@ OP(aten_multilabel_margin_loss){
 	.build = build_multilabel_margin,
 	.sample = "f32[n=2, 4], i64[n, 4] of 3 0 -1 1 2 -1 0 0, reduction=0; "
 		  "f32[n=2, 4], i64[n, 4] of 3 0 -1 1 2 -1 0 0, reduction=1; "
-		  "f32[n=2, 4], i64[n, 4] of 3 0 -1 1 2 -1 0 0, reduction=2",
+		  "f32[n=2, 4], i64[n, 4] of 3 0 -1 1 2 -1 0 0, reduction=2; "
+		  "f32[2, 3] of nan 1 2 1 nan 0.5, i64[2, 3] of 0 -1 0 2 -1 0, reduction=0",
 };

@@ -202,6 +202,8 @@ for x in (EQUAL, FIVE, [0, 0, 0, 0, 0]):
         case(f"aten.var.correction(%a, correction={c}) : f64[]", lambda v, c=c: torch.var(v, correction=c), x)
         case(f"aten.std.correction(%a, correction={c}) : f64[]", lambda v, c=c: torch.std(v, correction=c), x)
     case("aten.std(%a) : f64[]", torch.std, x)
+    case("%u = aten.view(%a, size=[1, N]) : f64[1, N]; %p = aten.std.correction(%u, dim=[1], correction=1) : f64[1]; %y = aten.sum(%p) : f64[]",
+         lambda v: torch.std(v[None], 1).sum(), x)
     case("aten.std.dim(%a, dim=[0], unbiased=false) : f64[]", lambda v: torch.std(v, 0, unbiased=False), x)
     case("aten.std_mean.correction(%a, correction=1) : (f64[], f64[]) -> 0", lambda v: torch.std_mean(v, correction=1)[0], x)
     for p in (2.0, 1.0, 0.5, 3.0, inf):

@@ -40,6 +40,11 @@ WRITES = """graph @f(%x: f32[2], %y: f32[2]) {
   return %1 "p", %2 "r", %2 "y" -> "y"
 }
 """
+DEVIATION = """graph @f(%x: f32[2, 3]) {
+  %y = aten.std.dim(%x, dim=[1]) : f32[2]
+  return %y
+}
+"""
 LOSS = """graph @loss(%x: f32[3]) {
   %1 = mul(%x, %x) : f32[3]
   %2 = aten.sum(%1) : f32[]
@@ -100,6 +105,8 @@ with tempfile.TemporaryDirectory() as folder:
     here = pathlib.Path(folder)
     product, loss = here / "product.txt", here / "loss.txt"
     product.write_text(PRODUCT)
+    deviation = here / "deviation.txt"
+    deviation.write_text(DEVIATION)
     loss.write_text(LOSS)
     writes, growth = here / "writes.txt", here / "growth.txt"
     writes.write_text(WRITES)
@@ -124,6 +131,9 @@ with tempfile.TemporaryDirectory() as folder:
         # an input that is written, with a value that is a result too: none of the results that files name
         gives("writes", writes, {"x.0": floats([2, 3]), "x.1": floats([5, 7]), "ct.0": floats([1, 1]), "ct.1": floats([10, 20])},
               {"y.0": [10, 21], "y.1": [7, 5], "g.0": [5, 7], "g.1": [22, 13]}, "--mode", "vjp", *b)
+        # of equal numbers the deviation is 0, and so is its tangent
+        gives("deviation", deviation, {"x.0": ("f", [2, 3], [2, 2, 2, 1, 2, 4]), "t.0": ("f", [2, 3], [1, 0, 3, 1, 0, 0])},
+              {"y.0": [0, 1.5275252316519468], "jy.0": [0, -0.43643578047198484]}, "--mode", "jvp", *b)
         gives("loss", loss, {"x.0": floats(X)}, {"y.0": [5.25], "g.0": [2 * x for x in X]}, "--mode", "vjp", *b)
         gives("one tangent", product, inputs | {"t.2": floats([1, 1, 0])},
               results | {"jy.0": [0.5, 1, 0], "jy.1": [0, 0, 0]}, "--mode", "jvp", *b)

@@ -147,8 +147,9 @@ static bool adjoint_moments(Build *b, Node n, const Node *ct, bool root, Node *g
 		Node by = b_convert(b, with_dims(b, ct[0], lost), d), y = pair ? b_get(b, n, 0) : n;
 		if (root) {
 			y = b_convert(b, with_dims(b, y, lost), d);
-			Node part = b_bin(b, OP_div, by, b_bin_scalar(b, OP_mul, y, 2));
-			by = b_select(b, b_bin_scalar(b, OP_eq, y, 0), aten_like(b, by, 0), part);
+			/* transposed, for tangents, the quotient is what the selected value goes through */
+			Node none = b_bin_scalar(b, OP_eq, y, 0), twice = b_bin_scalar(b, OP_mul, b_select(b, none, aten_like(b, y, 1), y), 2);
+			by = b_select(b, none, aten_like(b, by, 0), b_bin(b, OP_div, by, twice));
 		}
 		g[0] = b_bin(b, OP_mul, by, slope_of_var(b, n, wide, dims, b_bin_scalar(b, OP_sub, count, correction)));
 	}

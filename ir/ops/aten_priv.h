@@ -176,6 +176,8 @@ bool aten_adjoint_clamp_tensor(Build *, Node n, const Node *ct, const bool *want
 /* Variance or deviation, and the mean as result 1 if there is one. */
 bool aten_adjoint_var(Build *, Node n, const Node *ct, const bool *want, Node *g);
 bool aten_adjoint_std(Build *, Node n, const Node *ct, const bool *want, Node *g);
+/* of these and of their means */
+Node aten_batch_moments(Build *, Node n, const Node *in, const bool *batched, Sym size);
 bool aten_adjoint_logsumexp(Build *, Node n, const Node *ct, const bool *want, Node *g);
 
 #endif

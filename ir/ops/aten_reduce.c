@@ -473,12 +473,14 @@ OP(aten_var){
 	.schema = "aten.var(Tensor self, bool unbiased=True) -> Tensor",
 	.build = build_var,
 	.adjoint = aten_adjoint_var,
+	.batch = aten_batch_moments,
 	.sample = "f32[n=3, 4]; f32[n=3, 4], unbiased=false",
 };
 OP(aten_std){
 	.schema = "aten.std(Tensor self, bool unbiased=True) -> Tensor",
 	.build = build_std,
 	.adjoint = aten_adjoint_std,
+	.batch = aten_batch_moments,
 	.sample = "f32[n=3, 4]; f32[n=3, 4], unbiased=false",
 };
 OP(aten_var_dim){
@@ -486,6 +488,7 @@ OP(aten_var_dim){
 		  "keepdim=False) -> Tensor",
 	.build = build_var_dim,
 	.adjoint = aten_adjoint_var,
+	.batch = aten_batch_moments,
 	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, keepdim=true",
 };
 OP(aten_std_dim){
@@ -493,6 +496,7 @@ OP(aten_std_dim){
 		  "keepdim=False) -> Tensor",
 	.build = build_std_dim,
 	.adjoint = aten_adjoint_std,
+	.batch = aten_batch_moments,
 	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, keepdim=true",
 };
 OP(aten_var_correction){
@@ -500,6 +504,7 @@ OP(aten_var_correction){
 		  "correction=None, bool keepdim=False) -> Tensor",
 	.build = build_var_c,
 	.adjoint = aten_adjoint_var,
+	.batch = aten_batch_moments,
 	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, keepdim=true; "
 		  "f32[n=3, 4], correction=2.5; f32[4], dim=[0]",
 };
@@ -508,6 +513,7 @@ OP(aten_std_correction){
 		  "correction=None, bool keepdim=False) -> Tensor",
 	.build = build_std_c,
 	.adjoint = aten_adjoint_std,
+	.batch = aten_batch_moments,
 	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, keepdim=true; "
 		  "f32[n=3, 4], correction=2.5; f32[4], dim=[0]",
 };
@@ -515,12 +521,14 @@ OP(aten_var_mean){
 	.schema = "aten.var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",
 	.build = build_var_mean,
 	.adjoint = aten_adjoint_var,
+	.batch = aten_batch_moments,
 	.sample = "f32[n=3, 4]; f32[n=3, 4], unbiased=false",
 };
 OP(aten_std_mean){
 	.schema = "aten.std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",
 	.build = build_std_mean,
 	.adjoint = aten_adjoint_std,
+	.batch = aten_batch_moments,
 	.sample = "f32[n=3, 4]; f32[n=3, 4], unbiased=false",
 };
 OP(aten_var_mean_dim){
@@ -528,6 +536,7 @@ OP(aten_var_mean_dim){
 		  "keepdim=False) -> (Tensor, Tensor)",
 	.build = build_var_mean_dim,
 	.adjoint = aten_adjoint_var,
+	.batch = aten_batch_moments,
 	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, keepdim=true",
 };
 OP(aten_std_mean_dim){
@@ -535,6 +544,7 @@ OP(aten_std_mean_dim){
 		  "keepdim=False) -> (Tensor, Tensor)",
 	.build = build_std_mean_dim,
 	.adjoint = aten_adjoint_std,
+	.batch = aten_batch_moments,
 	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, keepdim=true",
 };
 OP(aten_var_mean_correction){
@@ -542,6 +552,7 @@ OP(aten_var_mean_correction){
 		  "correction=None, bool keepdim=False) -> (Tensor, Tensor)",
 	.build = build_var_mean_c,
 	.adjoint = aten_adjoint_var,
+	.batch = aten_batch_moments,
 	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, keepdim=true; "
 		  "f32[n=3, 4], correction=2.5; f32[4], dim=[0]; f32[4, 3] of -inf -inf -inf 1 2 inf inf 1 2 1 -inf inf, dim=[1]",
 };
@@ -550,6 +561,7 @@ OP(aten_std_mean_correction){
 		  "correction=None, bool keepdim=False) -> (Tensor, Tensor)",
 	.build = build_std_mean_c,
 	.adjoint = aten_adjoint_std,
+	.batch = aten_batch_moments,
 	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, keepdim=true; "
 		  "f32[n=3, 4], correction=2.5; f32[4], dim=[0]; f32[4, 3] of -inf -inf -inf 1 2 inf inf 1 2 1 -inf inf, dim=[1]",
 };

@@ -1,6 +1,7 @@
 /* Rules for cotangents (.adjoint) that several blocks share, and four pieces of expansions that stay whole until decompose
  * because PyTorch's derivative of them is not that of their parts. */
 #include <math.h>
+#include <string.h>
 
 #include "ir/ops/aten_priv.h"
 #include "ir/ops/batch.h"
@@ -173,6 +174,46 @@ bool aten_adjoint_std(Build *b, Node n, const Node *ct, const bool *want, Node *
 	return adjoint_moments(b, n, ct, true, g);
 }
 
+static Attr dims_attr(Build *b, uint32_t dims)
+{
+	Sym *dim = ARENA_ARRAY(b->g->ir->ctx->scratch, Sym, MAX_RANK);
+	uint32_t n = 0;
+	for (uint32_t k = 0; k < MAX_RANK; k++)
+		if (dims >> k & 1)
+			dim[n++] = b_int(b, k);
+	return attr_ints(dim, n);
+}
+
+/* The overload of a moment over all dims that names them. */
+static Op over_dims(Op op)
+{
+	switch (op) {
+	case OP_aten_var: return OP_aten_var_dim;
+	case OP_aten_std: return OP_aten_std_dim;
+	case OP_aten_var_mean: return OP_aten_var_mean_dim;
+	case OP_aten_std_mean: return OP_aten_std_mean_dim;
+	default: return op;
+	}
+}
+
+/* The same over the dims behind the batch, by name. */
+Node aten_batch_moments(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+{
+	Graph *g = b->g;
+	uint32_t rank = node_rank(g, node_in(g, n, 0));
+	if (rank == 0) /* no list of dims is none of them */
+		return batch_by_scan(b, n, in, batched, size);
+	const NodeData d = *node_data(g, n);
+	Op op = over_dims(d.op);
+	Attr attr[4] = {[3] = attr_bool(false)};
+	if (op == d.op)
+		memcpy(attr, batch_attrs(b, n), op_schema(op)->narg * sizeof *attr);
+	else
+		attr[2] = *node_attr(g, n, "unbiased");
+	attr[op_arg_index(op, "dim")] = dims_attr(b, reduced_dims(b, n, rank) << 1);
+	return graph_add(g, b->before, op, in, 1, ir_attrs(g->ir, op_schema(op)->narg, attr), batch_type(g->ir, d.type, size), b->loc);
+}
+
 /* ---- log(sum(exp)) ---- */
 
 bool aten_adjoint_logsumexp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
@@ -248,16 +289,6 @@ static bool adjoint_extreme(Build *b, Node n, const Node *ct, const bool *want, 
 	uint32_t dims = aten_dims(b, n, "dims", aten_rank(b, x));
 	g[0] = shared(b, x, with_dims(b, n, dims), dims, with_dims(b, ct[0], dims));
 	return g[0].i;
-}
-
-static Attr dims_attr(Build *b, uint32_t dims)
-{
-	Sym *dim = ARENA_ARRAY(b->g->ir->ctx->scratch, Sym, MAX_RANK);
-	uint32_t n = 0;
-	for (uint32_t k = 0; k < MAX_RANK; k++)
-		if (dims >> k & 1)
-			dim[n++] = b_int(b, k);
-	return attr_ints(dim, n);
 }
 
 Node aten_extreme(Build *b, Node x, bool max)

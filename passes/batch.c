@@ -134,8 +134,7 @@ static void get(Batch *v, Node n)
 static bool checks_index(const Graph *g, Node n)
 {
 	Op op = node_op(g, n);
-	const char *mode = op == OP_gather || op == OP_scatter ? node_str(g, n, "mode") : "";
-	return !strcmp(mode, "check") || !strcmp(mode, "within");
+	return (op == OP_gather || op == OP_scatter) && index_is_checked(node_index_mode(g, n));
 }
 
 bool node_needs_mask(const Graph *g, Node n)
@@ -157,7 +156,7 @@ static Node checked(const Batch *v, Build *b, Node n, Node index, bool batched, 
 	Attr *attr = ARENA_ARRAY(g->ir->ctx->scratch, Attr, MAX_ARGS);
 	uint32_t nattr = op_schema(node_op(g, n))->narg;
 	Node zero = b_full_int(b, DT_i64, 0, 0, NULL);
-	if (!strcmp(node_str(g, n, "mode"), "check"))
+	if (node_index_mode(g, n) == INDEX_CHECK)
 		index = b_select(b, b_bin(b, OP_lt, index, zero), b_bin(b, OP_add, index, extents), index);
 	Node inside = b_bin(b, OP_bit_and, b_bin(b, OP_ge, index, zero), b_bin(b, OP_lt, index, extents));
 	Node ok = b_bin(b, OP_bit_or, inside, b_un(b, OP_bit_not, mask_of(v, b, index, batched)));

@@ -132,9 +132,9 @@ bool gather_is_in_range(const Graph *g, Node gather)
 	Arena *scratch = g->ir->ctx->scratch;
 	ArenaMark mark = arena_mark(scratch);
 	Tensor index;
-	const char *mode = node_str(g, gather, "mode");
-	bool wraps = !strcmp(mode, "check"), checks = wraps || !strcmp(mode, "within");
-	bool ok = !checks || (value_now(g, node_in(g, gather, 1), scratch, &index) && all_in_range(g, gather, wraps, &index));
+	IndexMode mode = node_index_mode(g, gather);
+	bool ok = !index_is_checked(mode) ||
+		  (value_now(g, node_in(g, gather, 1), scratch, &index) && all_in_range(g, gather, mode == INDEX_CHECK, &index));
 	arena_release(scratch, mark);
 	return ok;
 }

@@ -16,6 +16,11 @@ static int name_index(const char *const *names, const char *s)
 	return k;
 }
 
+IndexMode node_index_mode(const Graph *g, Node n)
+{
+	return (IndexMode)name_index(modes, node_str(g, n, "mode"));
+}
+
 /* ---- inference ---- */
 
 /* The shape gather gives: [B..., I..., remaining axes of x]. */
@@ -125,7 +130,7 @@ static void index_gather(IndexMap *m)
 	Node x = node_in(g, m->n, 0);
 	uint32_t naxes, batch = (uint32_t)node_int(g, m->n, "batch"), lead = node_rank(g, node_in(g, m->n, 1)) - 1;
 	const Sym *axes = node_ints(g, m->n, "axes", &naxes);
-	IndexMode mode = (IndexMode)name_index(modes, node_str(g, m->n, "mode"));
+	IndexMode mode = node_index_mode(g, m->n);
 	bool indexed[MAX_RANK] = {false};
 	Sym at[MAX_RANK];
 	memcpy(at, m->at, lead * sizeof *at);
@@ -153,7 +158,7 @@ typedef struct {
 	const Tensor *x, *index;
 	uint32_t batch, naxis;
 	int64_t axis[MAX_RANK];
-	int mode;
+	IndexMode mode;
 	int64_t stride[MAX_RANK]; /* of x */
 	int64_t nbatch, nindex;   /* product of B, product of I */
 	uint32_t rest;            /* axes taken whole */
@@ -178,7 +183,7 @@ static bool places_init(Places *p, EvalCtx *e, Graph *g, Node n, const Tensor *i
 {
 	*p = (Places){.e = e, .g = g, .n = n, .x = in, .index = in + 1, .nbatch = 1, .nindex = 1};
 	p->batch = (uint32_t)node_int(g, n, "batch");
-	p->mode = name_index(modes, node_str(g, n, "mode"));
+	p->mode = node_index_mode(g, n);
 	TRY(eval_ints(e, g, n, "axes", p->axis, &p->naxis));
 	walk_strides(p->x->rank, p->x->dim, p->stride);
 	uint32_t indexed = 0;

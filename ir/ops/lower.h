@@ -52,6 +52,14 @@ typedef enum {
 	INDEX_FITS     /* the nearest one; the extent is not 0 */
 } IndexMode;
 
+/* Of a gather or scatter. */
+IndexMode node_index_mode(const Graph *, Node);
+/* An error where it is out of range. */
+static inline bool index_is_checked(IndexMode mode)
+{
+	return mode == INDEX_CHECK || mode == INDEX_WITHIN;
+}
+
 /* One question to .index: which elements does element at[] of n read? Numbers are symbolic expressions of those in at[],
  * of axes and of values. What fills it in knows nothing of kernels, so tests ask it with plain numbers. */
 typedef struct IndexMap {

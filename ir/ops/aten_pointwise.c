@@ -315,14 +315,16 @@ OP(aten_rad2deg){
 	.expand = "mul(self, 57.29577951308232)",
 	.sample = "f32[n=3, 4] in -180..180; i32[2] of 90 -45",
 };
+#define SINC_SLOPE                                                                                                   \
+	"p = self * 3.141592653589793; q = p * p; near = lt(abs(p), 0.5); select(near, "                           \
+	"p * 3.141592653589793 * (q * (q * (q * (q / 3991680 - 1 / 45360) + 1 / 840) - 1 / 30) * -1 - 1 / 3), "    \
+	"(cos(p) * p - sin(p)) / select(near, 1, p * self))"
 OP(aten_sinc){
 	.schema = "aten.sinc(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "select(eq(self, 0), 1, div(sin(mul(self, 3.141592653589793)), mul(self, "
 		  "3.141592653589793)))",
-	.deriv = {"p = self * 3.141592653589793; q = p * p; near = lt(abs(p), 0.5); select(near, "
-		  "p * 3.141592653589793 * (q * (q * (q * (q / 3991680 - 1 / 45360) + 1 / 840) - 1 / 30) * -1 - 1 / 3), "
-		  "(cos(p) * p - sin(p)) / select(near, 1, p * self))"},
+	.deriv = {SINC_SLOPE},
 	.sample = "f32[n=3, 4] in -3..3",
 };
 OP(aten_special_sinc){
@@ -330,9 +332,7 @@ OP(aten_special_sinc){
 	.promote = PROMOTE_FLOAT,
 	.expand = "select(eq(self, 0), 1, div(sin(mul(self, 3.141592653589793)), mul(self, "
 		  "3.141592653589793)))",
-	.deriv = {"p = self * 3.141592653589793; q = p * p; near = lt(abs(p), 0.5); select(near, "
-		  "p * 3.141592653589793 * (q * (q * (q * (q / 3991680 - 1 / 45360) + 1 / 840) - 1 / 30) * -1 - 1 / 3), "
-		  "(cos(p) * p - sin(p)) / select(near, 1, p * self))"},
+	.deriv = {SINC_SLOPE},
 	.sample = "f32[n=3, 4] in -3..3",
 };
 OP(aten_special_entr){

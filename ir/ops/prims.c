@@ -161,11 +161,23 @@ static bool dims_of(Build *b, Node n, const char *name, uint32_t rank, uint32_t 
 	return true;
 }
 
+static ReduceKind reduction(Op op)
+{
+	switch (op) {
+	case OP_prims_sum: return REDUCE_SUM;
+	case OP_prims_prod: return REDUCE_PROD;
+	case OP_prims_amax: return REDUCE_MAX;
+	case OP_prims_amin: return REDUCE_MIN;
+	default: return REDUCE_XOR;
+	}
+}
+
 /* What several elements over dims become. No dims are all of them, but for products, as in PyTorch.
  */
-static Node reduced(Build *b, Node n, ReduceKind kind)
+static Node build_reduction(Build *b, Node n)
 {
 	Node x = arg(b, n, "inp");
+	ReduceKind kind = reduction(node_op(b->g, n));
 	uint32_t rank = aten_rank(b, x), dims;
 	if (!x.i || !dims_of(b, n, "dims", rank, &dims))
 		return (Node){0};
@@ -179,41 +191,25 @@ static Node reduced(Build *b, Node n, ReduceKind kind)
 					    : aten_reduce(b, kind, x, dims, false),
 			 d);
 }
-static Node build_sum(Build *b, Node n)
-{
-	return reduced(b, n, REDUCE_SUM);
-}
 OP(prims_sum){
 	.schema = "prims.sum(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> Tensor",
-	.build = build_sum,
+	.build = build_reduction,
 	.sample = "f32[n=3, 4], dims=[1]; f32[n=3, 4], dims=[0, 1]",
 };
 
-static Node build_prod(Build *b, Node n)
-{
-	return reduced(b, n, REDUCE_PROD);
-}
 OP(prims_prod){
 	.schema = "prims.prod(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> Tensor",
-	.build = build_prod,
+	.build = build_reduction,
 	.sample = "f32[n=3, 4], dims=[1]; f32[n=3, 4], dims=[0, 1]",
 };
-static Node build_amax(Build *b, Node n)
-{
-	return reduced(b, n, REDUCE_MAX);
-}
 OP(prims_amax){
 	.schema = "prims.amax(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> Tensor",
-	.build = build_amax,
+	.build = build_reduction,
 	.sample = "f32[n=3, 4] distinct -4..7, dims=[1]; f32[n=3, 4] distinct -4..7, dims=[0, 1]",
 };
-static Node build_amin(Build *b, Node n)
-{
-	return reduced(b, n, REDUCE_MIN);
-}
 OP(prims_amin){
 	.schema = "prims.amin(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> Tensor",
-	.build = build_amin,
+	.build = build_reduction,
 	.sample = "f32[n=3, 4] distinct -4..7, dims=[1]; f32[n=3, 4] distinct -4..7, dims=[0, 1]",
 };
 static Node build_xor_sum(Build *b, Node n)
@@ -222,7 +218,7 @@ static Node build_xor_sum(Build *b, Node n)
 	if (x.i && !dtype_is_int(node_dtype(b->g, x)) && node_dtype(b->g, x) != DT_bool)
 		return b_error(b, "xor_sum of %s, expected integers",
 			       dtype_name(node_dtype(b->g, x)));
-	return reduced(b, n, REDUCE_XOR);
+	return build_reduction(b, n);
 }
 OP(prims_xor_sum){
 	.schema = "prims.xor_sum(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> "

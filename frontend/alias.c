@@ -239,7 +239,7 @@ static Node inverse_bits(State *st, Build *b, const Value *v, Node parent, Node 
 	bool has_dtype = op_arg_index(op, "dtype") == 1;
 	AttrId attrs = has_dtype ? ir_attrs(st->im->ir, 2, attr) : (AttrId){0};
 	Node n = graph_add(st->g, b->before, op, &update, 1, attrs, meta_type(st->im, p), b->loc);
-	return has_dtype && dtype_is_inexact(p->dtype) ? b_bin(b, OP_straight_through, n, parent) : n;
+	return has_dtype ? value_with_history(b, n, parent) : n;
 }
 
 Node alias_inverse(State *st, Build *b, const Value *v, Node parent, Node update)

@@ -92,7 +92,7 @@ static bool may_have_history(const Build *b, Node n)
 
 static Node without_history(Build *b, Node n)
 {
-	return may_have_history(b, n) ? b_node(b, OP_without_cotangent, &n, 1, NULL, 0) : n;
+	return may_have_history(b, n) ? b_un(b, OP_without_cotangent, n) : n;
 }
 
 Node value_with_history(Build *b, Node value, Node old)
@@ -105,8 +105,7 @@ static Node written(State *st, Build *b, uint32_t id, Node n)
 {
 	if (!st->no_grad || !st->storage.data[st->value.data[id].storage].history || !may_have_history(b, n))
 		return n;
-	Node in[2] = {value_read(st, b, id), n};
-	return b_node(b, OP_replaced, in, 2, NULL, 0);
+	return b_bin(b, OP_replaced, value_read(st, b, id), n);
 }
 
 /* Memory that was made in the region: all of its views are made again of contents without a history. */

@@ -23,12 +23,6 @@ static Sym item_symbol(Scope *s, const char *tag, const json_t *v)
 	return size;
 }
 
-/* A number of Python's has no history. */
-static Node detached(Build *b, Node x)
-{
-	return x.i ? b_node(b, OP_detached, &x, 1, NULL, 0) : x;
-}
-
 bool import_item(Scope *s, const json_t *node)
 {
 	State *st = s->st;
@@ -44,7 +38,8 @@ bool import_item(Scope *s, const json_t *node)
 	const char *kind = json_tag(v, &inner), *name = kind && !strcmp(kind, "as_name") ? json_string_value(inner) : NULL;
 	if (!strcmp(tag, "as_sym_float") && name) {
 		Meta m = {.dtype = DT_f64, .offset = sym_int(im->syms, 0)};
-		return scope_bind(s, name, value_new(st, detached(&s->b, b_convert(&s->b, x, DT_f64)), &m));
+		x = b_un(&s->b, OP_detached, b_convert(&s->b, x, DT_f64)); /* a number of Python's has no history */
+		return scope_bind(s, name, value_new(st, x, &m));
 	}
 	Sym size = item_symbol(s, tag, v);
 	if (!size.i)

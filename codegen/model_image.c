@@ -25,6 +25,7 @@ typedef struct {
 	const ProgramEntry *e; /* at hand */
 	uint64_t messages;     /* where they are; the entries share them */
 	Shared extents, layouts;
+	const char **aliases;  /* by constant, its other names in the file, a newline behind each; NULL: none has any */
 } Builder;
 
 /* ---- what structures hold ---- */
@@ -391,31 +392,27 @@ static uint64_t add_extents(Builder *b, const Const *c, const char *stem, uint32
 	return shared(b->im, &b->extents, &i64_type, stem, k, c->dim, c->rank);
 }
 
-/* By constant its other names in the file, a newline behind each; NULL: none has any. */
-static const char **other_names(const Builder *b)
+static void find_aliases(Builder *b)
 {
 	const Ir *ir = b->p->ir;
-	const char **names = NULL;
 	for (uint32_t k = 1; k < ir->constant.n; k++) {
 		const Const *c = &ir->constant.data[k];
 		if (!c->same_as.i)
 			continue;
-		names = names ? names : ARENA_ARRAY(b->im->arena, const char *, ir->constant.n);
-		const char *before = names[c->same_as.i];
-		names[c->same_as.i] = arena_printf(b->im->arena, "%s%s\n", before ? before : "", c->name);
+		b->aliases = b->aliases ? b->aliases : ARENA_ARRAY(b->im->arena, const char *, ir->constant.n);
+		const char **of = &b->aliases[c->same_as.i];
+		*of = arena_printf(b->im->arena, "%s%s\n", *of ? *of : "", c->name);
 	}
-	return names;
 }
 
-static void add_aliases(Builder *b, uint64_t param, const char **names, ConstId c)
+static void add_aliases(Builder *b, uint64_t param, ConstId c)
 {
-	if (names && names[c.i])
-		point_text(b->im, param + FIELD(WeftParamInfo, aliases), names[c.i]);
+	if (b->aliases && b->aliases[c.i])
+		point_text(b->im, param + FIELD(WeftParamInfo, aliases), b->aliases[c.i]);
 }
 
 static uint64_t add_params(Builder *b)
 {
-	const char **names = other_names(b);
 	const Program *p = b->p;
 	ModelImage *im = b->im;
 	uint64_t at = object(im, &param_type, "params", p->constant.n, true);
@@ -428,7 +425,7 @@ static uint64_t add_params(Builder *b)
 		uint64_t here = at + k * sizeof info;
 		memcpy(im->data + here, &info, sizeof info);
 		point_text(im, here + FIELD(WeftParamInfo, name), c->is_param ? c->name : "");
-		add_aliases(b, here, names, pc->source);
+		add_aliases(b, here, pc->source);
 		if (c->rank)
 			point(im, here + FIELD(WeftParamInfo, dim), add_extents(b, c, "param_dim", k));
 		if (!plain)
@@ -470,7 +467,6 @@ static Role *find_roles(const Builder *b)
 /* Parameters as the file has them. */
 static uint64_t add_sources(Builder *b)
 {
-	const char **names = other_names(b);
 	const ProgramPrepare *w = b->p->prepare;
 	ModelImage *im = b->im;
 	uint64_t at = object(im, &param_type, "sources", w->source.n, true);
@@ -482,7 +478,7 @@ static uint64_t add_sources(Builder *b)
 		uint64_t here = at + k * sizeof info;
 		memcpy(im->data + here, &info, sizeof info);
 		point_text(im, here + FIELD(WeftParamInfo, name), c->name);
-		add_aliases(b, here, names, w->source.data[k]);
+		add_aliases(b, here, w->source.data[k]);
 		if (c->rank)
 			point(im, here + FIELD(WeftParamInfo, dim), add_extents(b, c, "source_dim", k));
 	}
@@ -598,6 +594,7 @@ void model_image(ModelImage *im, const Program *p, const Target *t, const char *
 {
 	*im = (ModelImage){.arena = p->ir->ctx->arena};
 	Builder b = {.im = im, .p = p};
+	find_aliases(&b);
 	intern_init(&b.extents.contents, im->arena);
 	intern_init(&b.layouts.contents, im->arena);
 	uint64_t *entry = ARENA_ARRAY(im->arena, uint64_t, p->entry.n);

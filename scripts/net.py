@@ -101,7 +101,7 @@ def report(kind, seed, signatures):
     text = kind.run(seed, 1, "--text").stdout
     again = f"{kind.program} --seed {seed} --count 1 {' '.join(kind.options)}"
     smaller, line = reduce.reduce(kind.build / "file_runner", text) if "graph @" in text else (None, None)
-    if smaller is None or line is None:
+    if smaller is None:
         print(f"\n{kind.name}: seed {seed} fails ({again}), but not as a file test:\n{kind.run(seed, 1).stdout[-3000:]}", flush=True)
         return True
     signature = reduce.signature(smaller, line)

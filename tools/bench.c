@@ -366,7 +366,11 @@ static bool parse(BenchOptions *o, int *argc, char **argv)
 static bool make_inputs(BenchOptions *o, char made[4096])
 {
 	const char *base = getenv("TMPDIR");
-	snprintf(made, 4096, "%s/weft-inputs-%ld.safetensors", base && *base ? base : "/tmp", (long)getpid());
+	snprintf(made, 4096, "%s/weft-inputs-XXXXXX.safetensors", base && *base ? base : "/tmp");
+	int fd = mkstemps(made, (int)strlen(".safetensors"));
+	if (fd < 0)
+		return fail_open(made), *made = 0, false;
+	close(fd);
 	weft_temporary(made);
 	o->inputs = made;
 	return bench_write_inputs(o, made);

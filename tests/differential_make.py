@@ -527,15 +527,20 @@ def seed_cheaply():
     common.set_rng_seed = set_rng_seed
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
+def arguments(text):
+    """What the command line says to a program that makes modules of seeds; text: what it is for."""
+    p = argparse.ArgumentParser(description=text)
     p.add_argument("out", type=Path, nargs="?", help="without it, requests are read, see serve()")
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--count", type=int, default=100)
     p.add_argument("--pool", type=int, default=1, help="modules in one file")
-    args = p.parse_args()
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
+    return p.parse_args()
+
+
+def main():
+    args = arguments(__doc__)
     operators = database()
     seed_cheaply()
     if not args.out:

@@ -7,12 +7,10 @@ of ten have sizes that are symbols, and are run at another size than they were e
 The reference is what PyTorch's autograd makes of the file as it was read back (`ep.module()`), in float64; what the file has lost (custom
 functions) is nobody's to find. A module that rounds where a rounding decides is left out: with noise of a few units in the last place after
 each step that rounds, the gradients of those that are kept stay where they are. How far noise moves them is what is allowed."""
-import argparse
 import copy
 import json
 import random
 import sys
-import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,7 +21,7 @@ from torch.export import Dim, export
 
 sys.path.insert(0, str(Path(__file__).parent))
 import differential_train_steps as steps  # noqa: E402
-from differential_make import SideBySide, Skip, rewrite  # noqa: E402
+from differential_make import SideBySide, Skip, arguments, rewrite  # noqa: E402
 
 STRICT = 320 * 8  # of so many seeds the first 320
 
@@ -346,14 +344,7 @@ def serve():
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("out", type=Path, nargs="?", help="without it, requests are read, see serve()")
-    p.add_argument("--seed", type=int, default=0)
-    p.add_argument("--count", type=int, default=100)
-    p.add_argument("--pool", type=int, default=1, help="modules in one file")
-    args = p.parse_args()
-    warnings.filterwarnings("ignore")
-    torch.set_num_threads(1)
+    args = arguments(__doc__)
     if not args.out:
         return serve()
     seeds = range(args.seed, args.seed + args.count)

@@ -470,24 +470,35 @@ static void sort_steps(Order *o, bool checks)
 	}
 }
 
-/* A circle: something reads a version of which another one depends on what replaces it. The first one is computed apart. */
-static void break_circle(Order *o)
+/* One of these steps, other than `step`, is not in the order. */
+static bool waits_for(const Numbers *steps, const bool *done, uint32_t step)
 {
-	const LowerState *st = o->s->state;
-	bool *done = ARENA_ARRAY(o->s->arena, bool, o->n);
-	for (uint32_t k = 0; k < o->order.n; k++)
-		done[o->order.data[k]] = true;
+	for (uint32_t i = 0; i < steps->n; i++)
+		if (steps->data[i] != step && !done[steps->data[i]])
+			return true;
+	return false;
+}
+
+/* What replaces versions waits for their readers, or for their writers. */
+static bool is_blocked(const Order *o, const StateVersion *v, const Numbers *users,
+		       const bool *done, uint32_t step)
+{
+	for (const StateVersion *u = version_before(o->s, v); u; u = version_before(o->s, u))
+		if (waits_for(&users[u - o->s->state->version.data], done, step))
+			return true;
+	return false;
+}
+
+/* The first value, in the order of steps, that waits for users of what it replaces is computed
+ * apart. False: none does. */
+static bool put_apart(const Order *o, const Numbers *users, const bool *done)
+{
+	LowerState *st = o->s->state;
 	for (uint32_t step = 0; step < o->n; step++)
 		for (uint32_t k = 0; k < o->makes[step].n && !done[step]; k++) {
-			StateVersion *v = &st->version.data[o->makes[step].data[k]];
-			const StateVersion *u = version_before(o->s, v);
-			bool blocked = false;
-			for (; u && !blocked; u = version_before(o->s, u))
-				for (uint32_t i = 0; i < o->reads[u - st->version.data].n; i++) {
-					uint32_t reader = o->reads[u - st->version.data].data[i];
-					blocked |= reader != step && !done[reader];
-				}
-			if (!blocked || (v->node.i ? st->apart[v->node.i] : st->apart_output[v->output]))
+			const StateVersion *v = &st->version.data[o->makes[step].data[k]];
+			if ((v->node.i ? st->apart[v->node.i] : st->apart_output[v->output]) ||
+			    !is_blocked(o, v, users, done, step))
 				continue;
 			if (is_donated(o->s, v->root))
 				st->donates[v->output] = false;
@@ -495,10 +506,24 @@ static void break_circle(Order *o)
 				st->apart[v->node.i] = true;
 			else
 				st->apart_output[v->output] = true;
-			o->s->state->again = true;
-			return;
+			return st->again = true;
 		}
-	ctx_bug(o->s->ir->ctx, "steps that replace state have no order");
+	return false;
+}
+
+/* A circle: a step reads a version that another step replaces, and depends on that step. Or a value
+ * that is stored in a later version is read by what writes an earlier one:
+ *
+ *   %new = update_slice(%state, %row, ..)      row -> state, as a part of y; update_row reads row
+ *   %y = concat([%head of %new, %row]) -> state
+ */
+static void break_circle(Order *o)
+{
+	bool *done = ARENA_ARRAY(o->s->arena, bool, o->n);
+	for (uint32_t k = 0; k < o->order.n; k++)
+		done[o->order.data[k]] = true;
+	if (!put_apart(o, o->reads, done) && !put_apart(o, o->writes, done))
+		ctx_bug(o->s->ir->ctx, "steps that replace state have no order");
 }
 
 static bool fails_after_replacing(const Order *o)

@@ -369,11 +369,17 @@ OP(aten_embedding_renorm){
 
 /* ---- distances ---- */
 
-/* The greatest |d|: of equal ones each has the whole slope, where a norm's share it. */
+/* The greatest |d|, to which NaN adds nothing: of equal ones each has the whole slope, where a
+ * norm's share it. NaN and infinities have NaN. */
 static Node greatest_distance(Build *b, Node d, uint32_t dims)
 {
-	Node a = aten_abs(b, d), y = norm_of(b, d, INFINITY, dims, true);
-	Node equal = aten_sum(b, b_select(b, b_bin(b, OP_eq, a, y), a, aten_like(b, a, 0)), dims, true);
+	Node a = aten_abs(b, d), none = aten_like(b, a, 0), nan = b_un(b, OP_isnan, d);
+	Node y = norm_of(b, b_select(b, nan, none, d), INFINITY, dims, true);
+	Node lost = b_bin(b, OP_bit_or, nan, b_bin_scalar(b, OP_eq, a, INFINITY));
+	Node slope =
+		b_bin(b, OP_mul, a, b_select(b, lost, aten_like(b, a, NAN), aten_like(b, a, 1)));
+	Node equal = b_select(b, b_bin(b, OP_bit_or, lost, b_bin(b, OP_eq, a, y)), slope, none);
+	equal = aten_sum(b, equal, dims, true);
 	y = y.i && equal.i ? b_bin(b, OP_straight_through, y, equal) : (Node){0};
 	return y.i ? b_squeeze(b, y, (int)aten_rank(b, y) - 1) : y;
 }

@@ -26,17 +26,25 @@ OP(aten_l1_loss){
 		  "f32[n=3, 4], f32[n, 4] in -2..2, reduction=2",
 };
 
+/* d * d, and 0 where the loss is linear: nothing infinite comes into the derivative of the arm that
+ * is not taken. Of d, not of its magnitude, whose second derivative at 0 is that of a kink. */
+static Node near_square(Build *b, Node d, Node far)
+{
+	Node near = b_select(b, far, aten_like(b, d, 0), d);
+	return b_bin(b, OP_mul, near, near);
+}
+
+/* NaN is near, where its slope is NaN; so is that of PyTorch. */
 static Node build_smooth_l1_loss(Build *b, Node n)
 {
 	Node signed_d = b_bin(b, OP_sub, arg(b, n, "self"), arg(b, n, "target")), d = b_un(b, OP_abs, signed_d);
 	double beta = node_float(b->g, n, "beta");
 	if (beta == 0)
 		return aten_reduce_loss(b, n, d);
-	/* not of the distance, whose second derivative at 0 is that of a kink */
-	Node square = b_bin_scalar(b, OP_mul, b_bin(b, OP_mul, signed_d, signed_d), 0.5 / beta);
+	Node far = b_bin_scalar(b, OP_ge, d, beta);
+	Node square = b_bin_scalar(b, OP_mul, near_square(b, signed_d, far), 0.5 / beta);
 	Node line = b_bin_scalar(b, OP_sub, d, 0.5 * beta);
-	Node near = b_bin_scalar(b, OP_lt, d, beta);
-	return aten_reduce_loss(b, n, b_select(b, near, square, line));
+	return aten_reduce_loss(b, n, b_select(b, far, line, square));
 }
 OP(aten_smooth_l1_loss){
 	.schema = "aten.smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float "
@@ -51,10 +59,10 @@ static Node build_huber_loss(Build *b, Node n)
 {
 	Node signed_d = b_bin(b, OP_sub, arg(b, n, "self"), arg(b, n, "target")), d = b_un(b, OP_abs, signed_d);
 	double delta = node_float(b->g, n, "delta");
-	Node square = b_bin_scalar(b, OP_mul, b_bin(b, OP_mul, signed_d, signed_d), 0.5);
+	Node far = b_bin_scalar(b, OP_ge, d, delta); /* at delta the slope is constant */
+	Node square = b_bin_scalar(b, OP_mul, near_square(b, signed_d, far), 0.5);
 	Node line = b_bin_scalar(b, OP_mul, b_bin_scalar(b, OP_sub, d, 0.5 * delta), delta);
-	Node near = b_bin_scalar(b, OP_lt, d, delta); /* at delta the slope is constant */
-	return aten_reduce_loss(b, n, b_select(b, near, square, line));
+	return aten_reduce_loss(b, n, b_select(b, far, line, square));
 }
 OP(aten_huber_loss){
 	.schema = "aten.huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) "
@@ -155,9 +163,7 @@ static Node build_kl_div(Build *b, Node n)
 		l = b_bin(b, OP_sub, y, x);
 		l = b_bin(b, OP_mul, b_un(b, OP_exp, y), l);
 	} else {
-		Node zero = b_bin_scalar(b, OP_eq, y, 0);
-		Node ylogy = b_bin(b, OP_mul, y, b_un(b, OP_log, y));
-		ylogy = b_select(b, zero, aten_like(b, y, 0), ylogy);
+		Node ylogy = b_node(b, OP_aten_xlogy_Tensor, (Node[]){y, y}, 2, NULL, 0);
 		l = b_bin(b, OP_sub, ylogy, b_bin(b, OP_mul, y, x));
 	}
 	return aten_reduce_loss(b, n, l);

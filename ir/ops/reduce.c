@@ -284,6 +284,8 @@ OP(cumulative) {
 	.linear = LINEAR_TOGETHER,
 	.linear_if = is_sum,
 	.adjoint = adjoint_cumulative,
+	.tangent = tangent_cumulative,
+	.tangent_if = is_logaddexp,
 	.schema = "cumulative(Tensor x, *, str kind, int dim, bool reverse) -> Tensor",
 	.doc = "running sum, prod, max, min (NaN wins) or logaddexp along dim",
 	.infer = infer_cumulative,

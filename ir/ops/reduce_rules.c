@@ -17,6 +17,11 @@ bool is_sum(const Graph *g, Node n)
 	return kind_of(g, n) == REDUCE_SUM;
 }
 
+bool is_logaddexp(const Graph *g, Node n)
+{
+	return kind_of(g, n) == REDUCE_LOGADDEXP;
+}
+
 /* In the precision in which sums and products are computed. */
 static Node wide(Build *b, Node x)
 {
@@ -171,18 +176,50 @@ static Node step_of(Build *b, Node v, uint32_t dim, bool reverse, bool later)
 	return b_un(b, OP_exp, b_select(b, b_bin(b, OP_bit_or, edge, b_bin(b, OP_eq, v, other)), zero, change));
 }
 
-/* dy[j] / dx[i] = exp(x[i] - m[j]) / s[j] for j >= i, where m is the greatest element so far and s the sum of exp(x - m) up to there: y
- * itself is rounded, at 10000 by a thousandth. In steps exp(m[j - 1] - m[j]), so that nothing overflows. Where m is -inf so is x,
- * and has no part in any sum. The slope is the same for any m that bounds x, so further derivatives take m as constant. */
+/* dy[j] / dx[i] = exp(x[i] - m[j]) / s[j] for j >= i, where m is the greatest element so far and s
+ * the sum of exp(x - m) up to there: y itself is rounded, at 10000 by a thousandth. In steps
+ * exp(m[j - 1] - m[j]), so that nothing overflows. NaN where y[j] and x[i] are the same infinity.
+ * The slope is the same for any m that bounds x, so further derivatives take m as constant. */
+typedef struct {
+	Node m, lost; /* and whether x is m and infinite */
+	Node part, s; /* exp(x - m), 1 where x is lost */
+} LogSum;
+
+static LogSum log_sum(Build *b, Node x, uint32_t dim, bool reverse)
+{
+	Node m = b_cumulative(b, "max", aten_detached(b, x), dim, reverse),
+	     size = b_un(b, OP_abs, m);
+	Node lost =
+		b_bin(b, OP_bit_and, b_bin_scalar(b, OP_eq, size, HUGE_VAL), b_bin(b, OP_eq, x, m));
+	Node zero = b_scalar(b, node_dtype(b->g, x), 0);
+	Node part = b_un(b, OP_exp, b_select(b, lost, zero, b_bin(b, OP_sub, x, m)));
+	return (LogSum){m, lost, part,
+			recurrence(b, part, step_of(b, m, dim, reverse, false), dim, !reverse)};
+}
+
 static Node cumulative_logaddexp(Build *b, Node n, Node ct, uint32_t dim, bool reverse)
 {
-	Node x = wide(b, node_in(b->g, n, 0)), m = b_cumulative(b, "max", aten_detached(b, x), dim, reverse);
-	const Type t = *node_type(b->g, x);
-	Node zero = b_scalar(b, t.dtype, 0), nothing = b_bin_scalar(b, OP_eq, m, -HUGE_VAL);
-	Node part = b_un(b, OP_exp, b_select(b, nothing, zero, b_bin(b, OP_sub, x, m)));
-	Node s = recurrence(b, part, step_of(b, m, dim, reverse, false), dim, !reverse);
-	Node sum = recurrence(b, b_bin(b, OP_div, wide(b, ct), s), step_of(b, m, dim, reverse, true), dim, reverse);
-	return b_select(b, nothing, zero, b_bin(b, OP_mul, part, sum));
+	Node x = wide(b, node_in(b->g, n, 0));
+	LogSum l = log_sum(b, x, dim, reverse);
+	Node sum = recurrence(b, b_bin(b, OP_div, wide(b, ct), l.s),
+			      step_of(b, l.m, dim, reverse, true), dim, reverse);
+	return b_select(b, l.lost, b_scalar(b, node_dtype(b->g, x), NAN),
+			b_bin(b, OP_mul, l.part, sum));
+}
+
+bool tangent_cumulative(Build *b, Node n, const Node *t, Node *ty)
+{
+	bool reverse = node_bool(b->g, n, "reverse");
+	uint32_t dim = (uint32_t)node_int(b->g, n, "dim");
+	Node x = wide(b, node_in(b->g, n, 0));
+	LogSum l = log_sum(b, x, dim, reverse);
+	Node u = recurrence(b, b_bin(b, OP_mul, l.part, wide(b, t[0])),
+			    step_of(b, l.m, dim, reverse, false), dim, !reverse);
+	Node infinite = b_bin_scalar(b, OP_eq, b_un(b, OP_abs, l.m), HUGE_VAL);
+	Node y = b_bin(b, OP_div, u,
+		       b_select(b, infinite, b_scalar(b, node_dtype(b->g, x), NAN), l.s));
+	ty[0] = b_convert(b, y, node_dtype(b->g, n));
+	return ty[0].i;
 }
 
 /* To the element that y[i] is: the latest of equal ones, and each NaN, as in PyTorch's cummax. */

@@ -10,7 +10,9 @@ Node rule_scatter_along(Build *, Node x, Node index, Node update, uint32_t dim, 
 /* reduce and cumulative (reduce_rules.c) */
 bool adjoint_reduce(Build *, Node n, const Node *ct, const bool *want, Node *g);
 bool adjoint_cumulative(Build *, Node n, const Node *ct, const bool *want, Node *g);
-bool is_sum(const Graph *, Node); /* their kind */
+bool tangent_cumulative(Build *, Node n, const Node *t, Node *ty); /* of kind logaddexp */
+bool is_sum(const Graph *, Node);                                  /* their kind */
+bool is_logaddexp(const Graph *, Node);
 
 /* The rule is no function of numbers in the table, but a graph (aten_special.c). */
 bool adjoint_trigamma(Build *, Node n, const Node *ct, const bool *want, Node *g);

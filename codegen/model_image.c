@@ -45,7 +45,7 @@ TYPE(tensor, WeftTensorInfo, F(WeftTensorInfo, name, POINTER), F(WeftTensorInfo,
      F(WeftTensorInfo, init, U64));
 TYPE(symbol, WeftSymbolInfo, F(WeftSymbolInfo, name, POINTER), F(WeftSymbolInfo, lo, I64), F(WeftSymbolInfo, hi, I64));
 TYPE(call, WeftCallInfo, F(WeftCallInfo, name, POINTER), F(WeftCallInfo, algorithm, POINTER), F(WeftCallInfo, flops, F64),
-     F(WeftCallInfo, bytes, F64));
+     F(WeftCallInfo, bytes, F64), F(WeftCallInfo, line, POINTER), F(WeftCallInfo, nline, U32));
 TYPE(layout, WeftLayoutDim, F(WeftLayoutDim, axis, U32), F(WeftLayoutDim, divisor, I64), F(WeftLayoutDim, extent, I64),
      F(WeftLayoutDim, padded, I64));
 TYPE(param, WeftParamInfo, F(WeftParamInfo, name, POINTER), F(WeftParamInfo, dtype, DTYPE), F(WeftParamInfo, rank, U32),
@@ -155,11 +155,21 @@ static void point_symbol(ModelImage *im, uint64_t at, const char *symbol)
 	array_push(im->arena, &im->pointer, (ImagePointer){.at = at, .symbol = symbol});
 }
 
+static uint64_t add_text(ModelImage *im, const char *s)
+{
+	bool fresh;
+	size_t bytes = strlen(s) + 1;
+	uint32_t id = intern(&im->texts, s, bytes, &fresh);
+	if (fresh)
+		array_push(im->arena, &im->text, add(im, s, bytes, 1));
+	return im->text.data[id - 1];
+}
+
 static void point_text(ModelImage *im, uint64_t at, const char *s)
 {
 	if (!s)
 		s = "";
-	array_push(im->arena, &im->pointer, (ImagePointer){.at = at, .to = add(im, s, strlen(s) + 1, 1), .text = s});
+	array_push(im->arena, &im->pointer, (ImagePointer){.at = at, .to = add_text(im, s), .text = s});
 }
 
 /* ---- tensors ---- */
@@ -247,11 +257,13 @@ static uint64_t add_calls(Builder *b)
 	for (uint32_t k = 0; k < e->ncall; k++) {
 		const ProgramCall *c = program_call(e, k);
 		ProgramCount n = program_count(e, k, NULL);
-		WeftCallInfo info = {.flops = n.flops, .bytes = n.bytes};
+		WeftCallInfo info = {.flops = n.flops, .bytes = n.bytes, .nline = c->lines.nline};
 		uint64_t here = at + k * sizeof info;
 		memcpy(b->im->data + here, &info, sizeof info);
 		point_text(b->im, here + FIELD(WeftCallInfo, name), c->name);
 		point_text(b->im, here + FIELD(WeftCallInfo, algorithm), c->algorithm);
+		if (c->lines.at.i)
+			point_text(b->im, here + FIELD(WeftCallInfo, line), ir_loc_text(b->p->ir, c->lines.at));
 	}
 	return at;
 }
@@ -593,6 +605,7 @@ static const char *name_user_ops(const Program *p)
 void model_image(ModelImage *im, const Program *p, const Target *t, const char *features, const EmitOptions *o)
 {
 	*im = (ModelImage){.arena = p->ir->ctx->arena};
+	intern_init(&im->texts, im->arena);
 	Builder b = {.im = im, .p = p};
 	find_aliases(&b);
 	intern_init(&b.extents.contents, im->arena);

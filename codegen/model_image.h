@@ -4,6 +4,7 @@
 #ifndef WEFT_CODEGEN_MODEL_IMAGE_H
 #define WEFT_CODEGEN_MODEL_IMAGE_H
 
+#include "base/intern.h"
 #include "codegen/emit.h"
 
 /* The pointer at byte `at` is symbol, or when that is NULL the image's byte `to`: of the text, where there is one. */
@@ -48,6 +49,8 @@ typedef struct {
 	ARRAY(ImagePointer) pointer; /* by ascending `at` when finished */
 	ARRAY(ImageObject) object;   /* by ascending `at` */
 	ARRAY(ImageNumber) number;
+	Intern texts;                /* each is there once: */
+	ARRAY(uint64_t) text;        /* where, by id - 1 */
 	uint64_t model;              /* where the WeftModel is */
 } ModelImage;
 

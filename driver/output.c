@@ -237,6 +237,20 @@ static void header_text(Output *x, Text *t)
 		    symbol);
 }
 
+/* What the launches of `run` count. */
+static void list_calls(const ProgramEntry *e, Text *t)
+{
+	for (uint32_t k = 0; k < e->ncall; k++) {
+		const ProgramCall *c = program_call(e, k);
+		text_printf(t, "# call %u: %s", k, c->name);
+		if (c->lines.at.i)
+			text_printf(t, ", %s", ir_loc_text(e->program->ir, c->lines.at));
+		if (c->lines.nline > 1)
+			text_printf(t, " (+%u line%s)", c->lines.nline - 1, c->lines.nline > 2 ? "s" : "");
+		text_char(t, '\n');
+	}
+}
+
 static void entry_text(const ProgramEntry *e, Text *t)
 {
 	for (uint32_t k = 0; k < e->sizes_part.n; k++)
@@ -244,6 +258,7 @@ static void entry_text(const ProgramEntry *e, Text *t)
 	loop_print(e->sizes, t, false);
 	for (uint32_t k = 0; k < e->run_part.n; k++)
 		loop_print(e->run_part.data[k], t, false);
+	list_calls(e, t);
 	loop_print(e->run, t, false);
 }
 

@@ -327,6 +327,8 @@ typedef struct {
 	double seconds; /* predicted, of all launches, by one core of the machine it is tuned for; 0: not known */
 	const char *stored; /* why its result is stored, and not computed in the kernel that reads it; NULL: it only copies, or
 	                       it is not known */
+	const char *line; /* of the model's source, as WeftCallInfo's */
+	uint32_t nline;
 } WeftKernelInfo;
 
 typedef struct {

@@ -124,6 +124,11 @@ typedef struct {
 typedef struct {
 	const char *name, *algorithm;
 	double flops, bytes;
+	/* Of the model's source, "model.py:31 in encoder.0": the line, and the module behind " in ", of the operator that takes most of
+	 * its time (docs/c-api.md, Lines). NULL: the model's file says nothing of it. */
+	const char *line;
+	uint32_t nline; /* how many lines became this kernel, that one included */
+	uint32_t reserved;
 } WeftCallInfo;
 
 /* One physical dimension of a stored weight: (index[axis] / divisor) % extent, slowest first;

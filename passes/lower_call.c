@@ -80,7 +80,7 @@ bool lower_call(Lower *s, Node n)
 	Text text;
 	text_init(&text, s->arena);
 	graph_print_node(g, n, &text);
-	*call = (StepCall){.op = op, .name = lower_name(s, n), .text = text.data, .buf = buf, .ints = scalars.ints, .floats = scalars.floats,
+	*call = (StepCall){.op = op, .name = lower_name(s, n), .lines = lower_line(s, n), .text = text.data, .buf = buf, .ints = scalars.ints, .floats = scalars.floats,
 	                   .nint = scalars.nint, .nfloat = scalars.nfloat};
 	call->work = require_extents(s, n, op, &scalars);
 	for (uint32_t k = 0; k < op->nin; k++)

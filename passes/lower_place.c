@@ -23,6 +23,8 @@ void lower_push_kernel(Lower *s, Kernel *k)
 	if (s->state && lower_state_keeps(s, k))
 		return;
 	k->stored = s->at.i ? info_of(s, s->at)->is.why : NULL;
+	if (s->at.i && !k->lines.at.i)
+		k->lines = lower_lines(s, s->at);
 	array_push(s->arena, &s->steps->step, (Step){.kind = STEP_KERNEL, .kernel = k});
 }
 

@@ -64,6 +64,10 @@ MUST_LOOK bool lower_body_to(Lower *, NodePlace *out);
 Node lower_input(const Graph *, Node);
 void lower_push_kernel(Lower *, Kernel *);
 
+/* lower_source.c: the lines of what the kernel of a root computes; that of a copy of n. */
+SourceLines lower_lines(const Lower *, Node root);
+SourceLines lower_line(const Lower *, Node n);
+
 /* lower_place.c: places of nodes. A new buffer, by which others know the node. */
 NodePlace lower_new_place(Lower *, Node, BufKind, uint32_t k);
 void lower_add_place(Lower *, Node, NodePlace);

@@ -342,6 +342,7 @@ Kernel *lower_copy_kernel(Lower *s, Node n, const NodePlace *to)
 	add_stores(&t, n, to, 1, value);
 	trace_order_axes(&t);
 	t.k->name = arena_printf(s->arena, "copy_%s", t.k->name);
+	t.k->lines = lower_line(s, n);
 	return t.k;
 }
 
@@ -356,6 +357,7 @@ Kernel *lower_copy_place(Lower *s, Node n, const NodePlace *from, const NodePlac
 	add_stores(&t, n, to, 1, value);
 	trace_order_axes(&t);
 	t.k->name = arena_printf(s->arena, "copy_%s", t.k->name);
+	t.k->lines = lower_line(s, n);
 	return t.k;
 }
 
@@ -417,5 +419,6 @@ Kernel *lower_border_kernel(Lower *s, Node pad)
 	}
 	trace_order_axes(&t);
 	t.k->name = arena_printf(s->arena, "border_%s", graph_name(g, pad));
+	t.k->lines = lower_line(s, pad);
 	return t.k;
 }

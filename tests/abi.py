@@ -90,6 +90,8 @@ with tempfile.TemporaryDirectory() as tmp:
     same("the model of long ago", must([callers[0], build("golden")]), long_ago)
     expected = must([callers[0], build("now")])
     same("what it computes now", values(expected), values(long_ago))
+    if not re.search(r"^call \S+ .* line \S+:\d+ .*of [1-9]", expected, re.M):
+        sys.exit(f"FAIL: no call says its line:\n{expected}")
     for folder in "now", "later":
         for program, its in zip(callers, ("now", "later")):
             same(f"a model of {folder} and a caller of {its}", must([program, build(folder)]), expected)

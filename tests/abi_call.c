@@ -59,9 +59,13 @@ static void print_entry(const WeftEntry *e)
 	for (uint32_t k = 0; k < e->nsymbol; k++)
 		printf("symbol %s %lld %lld %lld\n", weft_symbol(m, e, k)->name, (long long)weft_symbol(m, e, k)->lo,
 		       (long long)weft_symbol(m, e, k)->hi, (long long)e->seen[k]);
-	for (uint32_t k = 0; k < e->ncall; k++)
-		printf("call %s %s %g %g\n", weft_call(m, e, k)->name, weft_call(m, e, k)->algorithm, weft_call(m, e, k)->flops,
-		       weft_call(m, e, k)->bytes);
+	for (uint32_t k = 0; k < e->ncall; k++) {
+		const WeftCallInfo *c = weft_call(m, e, k);
+		printf("call %s %s %g %g", c->name, c->algorithm, c->flops, c->bytes);
+		if (WEFT_HAS(m->stride[WEFT_CALL_INFO], WeftCallInfo, nline) && c->line)
+			printf(" line %s of %u", c->line, c->nline);
+		putchar('\n');
+	}
 	for (uint32_t k = 0; k < m->nstate; k++)
 		printf("uses %u\n", e->state_use ? e->state_use[k] : 0);
 }

@@ -16,6 +16,7 @@
  *   calls [TARGET]      several calls of a graph that replaces state, see file_calls.h
  *   kernels              a family of kernels at awkward sizes, see file_kernels.h; stands alone
  *   decide [TARGET]      print what was decided: groups, schedules with reasons, costs, layouts of constants, workspace
+ *   lines [TARGET]       print which line of the model's source each call has, and of how many
  *   emit-c [TARGET]      print the C of the kernels
  *   emit-model [TARGET]  print the C around them
  *   interp               run the interpreter, print its results
@@ -340,6 +341,19 @@ static bool run_decide(Run *r)
 	return true;
 }
 
+static bool run_lines(Run *r)
+{
+	const Target *t = target(r);
+	r->lowered = NULL;
+	TRY(lower(r, t) && schedule(r, t, true));
+	const ProgramEntry *e = r->program->entry.data;
+	for (uint32_t k = 0; k < e->ncall; k++) {
+		const ProgramCall *c = program_call(e, k);
+		text_printf(r->out, "%s: %s, of %u\n", c->name, c->lines.at.i ? ir_loc_text(r->program->ir, c->lines.at) : "none", c->lines.nline);
+	}
+	return true;
+}
+
 static bool emit(Run *r, bool model)
 {
 	const Target *t = target(r);
@@ -567,7 +581,7 @@ typedef struct {
 static const StepWord steps[] = {
 	{"roundtrip", round_trip},      {"verify", run_verify},   {"pipeline", run_pipeline},
 	{"clean", run_clean},           {"lower", run_lower},     {"op-by-op", set_op_by_op},
-	{"loops", run_loops},           {"program", run_program}, {"decide", run_decide},
+	{"loops", run_loops},           {"program", run_program}, {"decide", run_decide}, {"lines", run_lines},
 	{"emit-c", run_emit_c},         {"emit-model", run_emit_model}, {"interp", run_interp},
 	{"compiled", run_compiled},     {"calls", run_calls},     {"vmap", run_vmap},
 	{"vjp", run_vjp},               {"jvp", run_jvp},         {"apart", run_apart},

@@ -156,8 +156,11 @@ static void print_call(const WeftKernelInfo *c, double launches, double t, const
 static void print_profile(Profile *p, const WeftReport *count, const Peak *peak)
 {
 	double total = 0, before = 0;
+	int width = (int)strlen("algorithm");
 	char f[32], b[32], cache[32];
 	for (uint32_t k = 0; k < p->e->ncall; k++) {
+		int n = (int)strlen(weft_call(p->m, p->e, k)->algorithm);
+		width = n > width ? n : width;
 		total += p->seconds[k];
 		p->order[k] = k;
 	}
@@ -166,7 +169,7 @@ static void print_profile(Profile *p, const WeftReport *count, const Peak *peak)
 	printf("%-36s %9s %6s %6s", "kernel", "us", "%", "sum %");
 	if (count)
 		printf(" %9s %9s %9s %11s %9s", "predicted", "FLOP", "B", "FLOP/s", "roofline");
-	puts("  algorithm");
+	printf("  %-*s  line\n", width, "algorithm");
 	for (uint32_t i = 0; i < p->e->ncall; i++) {
 		uint32_t k = p->order[i];
 		double t = p->seconds[k];
@@ -176,7 +179,10 @@ static void print_profile(Profile *p, const WeftReport *count, const Peak *peak)
 		       100 * before / total);
 		if (count)
 			print_call(&count->kernel[k], p->launches[k], t, peak);
-		printf("  %s\n", c->algorithm);
+		const WeftKernelInfo info = call_info(p->m, c);
+		printf("  %-*s%s", info.line ? width : 0, c->algorithm, info.line ? "  " : "");
+		print_lines(&info);
+		putchar('\n');
 	}
 	printf("%-36s %9.1f\n", "all calls", 1e6 * total);
 	if (count)
@@ -200,7 +206,7 @@ static const WeftReport *table_counts(const Runner *r)
 	*report = (WeftReport){.flops = e->flops, .nkernel = e->ncall, .kernel = kernel};
 	for (uint32_t k = 0; k < e->ncall; k++) {
 		const WeftCallInfo *c = weft_call(r->model, e, k);
-		kernel[k] = (WeftKernelInfo){.flops = c->flops, .bytes = c->bytes};
+		kernel[k] = call_info(r->model, c);
 		report->bytes += c->bytes;
 	}
 	return report;

@@ -1,4 +1,4 @@
-/* Elements of tensors as numbers, and numbers as text. */
+/* Elements of tensors as numbers, numbers as text, what is printed of kernels. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -122,6 +122,25 @@ const char *human(double v, char buf[32])
 	if (!k)
 		buf[strlen(buf) - 1] = 0;
 	return buf;
+}
+
+void print_lines(const WeftKernelInfo *k)
+{
+	if (!k->line)
+		return;
+	fputs(k->line, stdout);
+	if (k->nline > 1)
+		printf(" (+%u line%s)", k->nline - 1, k->nline > 2 ? "s" : "");
+}
+
+WeftKernelInfo call_info(const WeftModel *m, const WeftCallInfo *c)
+{
+	WeftKernelInfo k = {.name = c->name, .algorithm = c->algorithm, .flops = c->flops, .bytes = c->bytes, .launches = 1};
+	if (WEFT_HAS(m->stride[WEFT_CALL_INFO], WeftCallInfo, nline)) {
+		k.line = c->line;
+		k.nline = c->nline;
+	}
+	return k;
 }
 
 /* Not getrusage's, which begins with that of the process that started this one. */

@@ -151,6 +151,15 @@ static void print_reasons(Json *j, const WeftKernelInfo *k)
 	json_close(j, ']');
 }
 
+static void print_line(const WeftKernelInfo *k)
+{
+	if (!k->line)
+		return;
+	printf("%8sline: ", "");
+	print_lines(k);
+	putchar('\n');
+}
+
 static void print_kernels(Json *j, const WeftKernelInfo *kernel, uint32_t n)
 {
 	char a[32], d[32];
@@ -161,6 +170,7 @@ static void print_kernels(Json *j, const WeftKernelInfo *kernel, uint32_t n)
 		if (!j->f) {
 			printf("%-40s %8sFLOP %8sB  %s\n", i->name, human(i->flops, a),
 			       human(i->bytes, d), i->algorithm);
+			print_line(i);
 			print_reasons(j, i);
 			continue;
 		}
@@ -173,6 +183,10 @@ static void print_kernels(Json *j, const WeftKernelInfo *kernel, uint32_t n)
 		json_number(j, "bytes", i->bytes);
 		if (i->seconds > 0)
 			json_number(j, "seconds", i->seconds);
+		if (i->line) {
+			json_string(j, "line", i->line);
+			json_number(j, "lines", i->nline);
+		}
 		print_reasons(j, i);
 		json_close(j, '}');
 	}
@@ -227,11 +241,8 @@ static void print_calls(Json *j, const WeftModel *m, const WeftEntry *e)
 {
 	char a[32], b[32];
 	WeftKernelInfo *k = calloc(e->ncall + 1, sizeof *k);
-	for (uint32_t i = 0; k && i < e->ncall; i++) {
-		const WeftCallInfo *c = weft_call(m, e, i);
-		k[i] = (WeftKernelInfo){.name = c->name, .algorithm = c->algorithm, .flops = c->flops, .bytes = c->bytes,
-		                        .launches = 1};
-	}
+	for (uint32_t i = 0; k && i < e->ncall; i++)
+		k[i] = call_info(m, weft_call(m, e, i));
 	if (!j->f)
 		printf("%u kernels, %sFLOP, weights %sB\n", e->ncall, human(e->flops, a), human((double)m->weights_bytes, b));
 	print_kernels(j, k, k ? e->ncall : 0);

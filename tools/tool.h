@@ -291,5 +291,9 @@ double now(void);
 double peak_bytes(void);
 /* 12345678 -> "12.3 M" and the like, units of 1000. */
 const char *human(double v, char buf[32]);
+/* "model.py:31 in encoder.0 (+3 lines)", on stdout; nothing where it is not known. */
+void print_lines(const WeftKernelInfo *);
+/* What the table of a model says of a call; one of an older weft says less. */
+WeftKernelInfo call_info(const WeftModel *, const WeftCallInfo *);
 
 #endif

@@ -258,6 +258,7 @@ void distinct_kernel(DistinctKernels *d, const Kernel *k)
 	Scheduled here = d->distinct.data[id - 1];
 	here.name = k->name;
 	here.stored = k->stored;
+	here.lines = k->lines;
 	here.buf = arena_dup(arena, d->buf.data, d->buf.n * sizeof *d->buf.data);
 	add_kernel(d, here);
 }
@@ -269,5 +270,5 @@ void distinct_call(DistinctKernels *d, const StepCall *c)
 	BufId *buf = ARENA_ARRAY(arena, BufId, c->op->nin + c->op->nout);
 	Schedule *s = schedule_call(d->l, c, buf, &nbuf);
 	*fn = add_phase(d, &s->phase.data[0]);
-	add_kernel(d, (Scheduled){.name = c->name, .schedule = s, .fn = fn, .buf = buf});
+	add_kernel(d, (Scheduled){.name = c->name, .lines = c->lines, .schedule = s, .fn = fn, .buf = buf});
 }

@@ -11,6 +11,7 @@
 typedef struct {
 	const char *name; /* of the kernel or call */
 	const char *stored; /* Kernel.stored; NULL: a call */
+	SourceLines lines;
 	const Schedule *schedule; /* shared by equal kernels; an ARG_BUF counts buffers in order of appearance */
 	const uint32_t *fn;       /* by phase: index into Program.fn */
 	const BufId *buf;         /* in order of appearance */

@@ -111,6 +111,8 @@ const Attr *ir_attr(const Ir *, AttrId, uint32_t k);
 bool attr_equal(const Attr *, const Attr *); /* graphs by identity, floats by bits */
 LocId ir_loc(Ir *, const char *text); /* "net.py:12" */
 const char *ir_loc_text(const Ir *, LocId); /* "" when unknown */
+/* How many of its bytes name the line: all but " in " and the module behind it. */
+size_t ir_loc_line(const char *text);
 ConstId ir_const(Ir *, Const);
 const Const *ir_const_of(const Ir *, ConstId); /* valid until the next ir_const */
 /* The constant whose bytes it has: itself, or at the end of view_of. */

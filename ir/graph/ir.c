@@ -300,6 +300,14 @@ const char *ir_loc_text(const Ir *ir, LocId loc)
 	return loc.i ? intern_key(&ir->locs, loc.i) : "";
 }
 
+size_t ir_loc_line(const char *text)
+{
+	for (const char *p = text; (p = strstr(p, " in ")); p++)
+		if (p > text && p[-1] >= '0' && p[-1] <= '9')
+			return (size_t)(p - text);
+	return strlen(text);
+}
+
 /* ---- constants ---- */
 
 ConstId ir_const(Ir *ir, Const c)

@@ -139,11 +139,19 @@ typedef struct {
 
 enum { MAX_KERNEL_AXES = 24 }; /* of what lowering makes and schedules read */
 
+/* Which lines of the model's source became a kernel. Lowering finds them (passes/lower_source.c); calls and the tables of
+ * artifacts carry them. */
+typedef struct {
+	LocId at;       /* of the operator that takes most of its time; none: no operator of it has a location */
+	uint32_t nline; /* different lines, that one among them */
+} SourceLines;
+
 typedef struct Kernel {
 	const char *name; /* from the root's name: "conv2d_3_relu" */
 	const Graph *graph;    /* of which it computes these nodes, in their order; may be NULL, and */
 	ARRAY(Node) computes;  /* is not to be changed any more */
 	const char *stored; /* why its result is stored and not computed where it is read; NULL: it only copies */
+	SourceLines lines;
 	ARRAY(KxData) kx;      /* [0] unused */
 	ARRAY(Axis) axis;      /* outer ones first */
 	uint32_t nouter;
@@ -174,6 +182,7 @@ typedef struct StepCall {
 	const double *floats;
 	uint32_t nint, nfloat;
 	Sym work;                /* bytes of the workspace; none: it has none */
+	SourceLines lines;
 } StepCall;
 
 /* Items of state that the next step may overwrite: values[i] lay at[i] items behind its beginning (a step before has read

@@ -67,6 +67,7 @@ typedef struct {
 	const char *name;   /* of the kernel instance */
 	const char *algorithm, *why;
 	const char *stored; /* why its result is not computed where it is read; NULL: it only copies, or is an operator of the user's */
+	SourceLines lines;
 	uint32_t nrefused;
 	const Refusal *refused; /* before the one that took it */
 	ProgramCost cost;

@@ -589,7 +589,7 @@ static void test_under_load(void **unused)
 ENDS_WITH(WeftDim, text);
 ENDS_WITH(WeftTensorInfo, init);
 ENDS_WITH(WeftSymbolInfo, hi);
-ENDS_WITH(WeftCallInfo, bytes);
+ENDS_WITH(WeftCallInfo, reserved);
 ENDS_WITH(WeftLayoutDim, padded);
 ENDS_WITH(WeftParamInfo, aliases);
 ENDS_WITH(WeftManifest, compiler);

@@ -4,6 +4,7 @@ same of the op table.
     aten.softmax.int
      f32[n=3, 4], dim=13     a sample with one argument (a dimension, a size, a bound, a probability, a word, or none) that PyTorch refuses
     ?f32[n=3, 4], dim=13     one that is accepted here; none may be added
+    +f32[n=3, 4], dim=[] | R one that is accepted here on purpose: R says why; written by hand, kept when it is recorded anew
 
 With OP names only these are recorded anew. REFUSED=list build/ir_refused_samples FILE prints those accepted; `--accepted FILE` marks them."""
 import re
@@ -76,9 +77,9 @@ def work(out, todo):
 def mark(path, accepted):
     wrong, name, lines = set(open(accepted).read().splitlines()), "", []
     for line in open(path).read().splitlines():
-        if line[0] not in " ?":
+        if line[0] not in " ?+":
             name = line
-        else:
+        elif line[0] != "+":
             line = ("?" if f"{name} {line[1:]}" in wrong else " ") + line[1:]
         lines.append(line)
     open(path, "w").write("\n".join(lines) + "\n")
@@ -87,7 +88,7 @@ def mark(path, accepted):
 def recorded(path):
     old, name = {}, ""
     for line in open(path):
-        name = line.strip() if line[0] not in " ?" else name
+        name = line.strip() if line[0] not in " ?+" else name
         old[name] = old.get(name, "") + line
     return old
 
@@ -97,7 +98,8 @@ def main():
     if only[:1] == ["--accepted"]:
         return mark(path, only[1])
     ms.known(only)
-    old = recorded(path) if only else {}
+    old = recorded(path)
+    decided = {line[1:].partition(" | ")[0]: line for text in old.values() for line in text.splitlines() if line[0] == "+"}
     parts, todo = [], []
     for name, args, cases, scalar in ms.blocks():
         if only and name not in only:
@@ -120,7 +122,7 @@ def main():
                 continue
             texts = list(dict.fromkeys(t for case in by[part].values() for t in me.thinned(case)))
             n = min(ALL, len(texts))
-            out.write(part + "\n" + "".join(f" {texts[k * len(texts) // n]}\n" for k in range(n)))
+            out.write(part + "\n" + "".join(decided.get(t, f" {t}") + "\n" for t in (texts[k * len(texts) // n] for k in range(n))))
 
 
 if __name__ == "__main__":

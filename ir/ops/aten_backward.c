@@ -525,6 +525,22 @@ OP(aten_soft_margin_loss_backward){
 		  "f32[] of 1.5, f32[n=2, 6], f32[n, 6] in -2..2, reduction=2",
 };
 
+/* The gradient of each loss, or one of all of them, which becomes 0-d; that of a lone one is of
+ * either kind. */
+static bool nll_gradient_fits(Build *b, Node n, Grad *r, Node target)
+{
+	Shape s = aten_shape(b, target),
+	      one = {.rank = node_rank(b->g, r->g), .dim = {b_int(b, 1)}};
+	if (aten_int(b, n, "reduction") == 0 && s.rank)
+		return aten_require_shape(b, r->g, &s, "grad_output is of each target");
+	if (one.rank > 1)
+		return b_error(b, "grad_output of rank %u for one loss, expected 0 or 1", one.rank)
+			.i;
+	TRY(aten_require_shape(b, r->g, &one, "grad_output is of one loss"));
+	r->g = b_reshape(b, r->g, 0, NULL);
+	return r->g.i;
+}
+
 /* -weight[target] at the target's class; self is [C], [N, C] or [N, C, ...]. */
 static Node build_nll_loss_backward(Build *b, Node n)
 {
@@ -534,6 +550,8 @@ static Node build_nll_loss_backward(Build *b, Node n)
 	if (!r.g.i || !target.i || s.rank == 0)
 		return b_error(b, "nll_loss of a tensor without dims");
 	uint32_t dim = s.rank > 1;
+	if (!nll_gradient_fits(b, n, &r, target))
+		return (Node){0};
 	Sym ignore = node_sym(b->g, n, "ignore_index");
 	Node seen = b_bin(b, OP_ne, target, aten_size(b, ignore, node_dtype(b->g, target)));
 	Node at = b_bin(b, OP_eq, aten_iota_dim(b, &s, dim, node_dtype(b->g, target)),

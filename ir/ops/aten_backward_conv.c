@@ -109,6 +109,37 @@ static bool asked(Build *b, Node n, uint32_t k)
 	return mask->kind == ATTR_bools && k < mask->n && mask->bools[k];
 }
 
+/* Along each dim the gradient is as long as the result; that of a transposed convolution is as long
+ * as what gives the input by a plain one, and output_padding adds to it. PyTorch does not look
+ * where there is no element. */
+static bool gradient_fits(Build *b, Node n, Node g, Node x, Node w, const ConvGrad *a)
+{
+	SymTab *t = b_syms(b);
+	bool transposed = node_bool(b->g, n, "transposed");
+	Sym extra[MAX_SPACE];
+	uint32_t errors = b->g->ir->ctx->nerror;
+	TRY(aten_syms(b, n, "output_padding", a->ns, 0, extra));
+	if (sym_is(t, type_numel(b->g->ir, node_type_id(b->g, g)), 0) ||
+	    sym_is(t, type_numel(b->g->ir, node_type_id(b->g, x)), 0))
+		return true;
+	for (uint32_t k = 0; k < a->ns && b->g->ir->ctx->nerror == errors; k++) {
+		Sym in = b_dim(b, x, 2 + (int)k),
+		    reach = sym_muli(t, sym_addi(t, b_dim(b, w, 2 + (int)k), -1), a->dilation[k]),
+		    out;
+		if (transposed)
+			out = sym_add(t,
+				      sym_add(t, sym_muli(t, sym_addi(t, in, -1), a->stride[k]),
+					      sym_addi(t, reach, 1)),
+				      sym_sub(t, extra[k], sym_muli(t, a->pad[k], 2)));
+		else
+			out = aten_places(b, sym_add(t, in, sym_muli(t, a->pad[k], 2)),
+					  sym_addi(t, reach, 1), a->stride[k]);
+		aten_require_equal(b, b_dim(b, g, 2 + (int)k), out,
+				   "grad_output is of the convolution's result");
+	}
+	return b->g->ir->ctx->nerror == errors;
+}
+
 static Node build_convolution_backward(Build *b, Node n)
 {
 	Node g = arg(b, n, "grad_output"), x = arg(b, n, "input"), w = arg(b, n, "weight");
@@ -125,6 +156,8 @@ static Node build_convolution_backward(Build *b, Node n)
 	for (uint32_t k = 0; k < a.ns; k++)
 		if (a.stride[k] < 1 || a.dilation[k] < 1)
 			return b_error(b, "stride and dilation of a convolution must be positive");
+	if (!gradient_fits(b, n, g, x, w, &a))
+		return (Node){0};
 	Node none = b_full(b, DT_f32, 0, 1, (Sym[]){b_int(b, 0)});
 	Node y[3] = {none, none, none};
 	if (asked(b, n, 0))

@@ -1,6 +1,8 @@
 /* Gradients of softmax, of normalisations and of operators that move elements. */
 #include "ir/ops/aten_priv.h"
 
+#include <math.h>
+
 /* ---- softmax ---- */
 
 static Node build_softmax_backward(Build *b, Node n)
@@ -105,8 +107,9 @@ static Node build_fused_rms_norm_backward(Build *b, Node n)
 	Node x = aten_wide(b, arg(b, n, "input")), g = aten_wide(b, arg(b, n, "grad_out"));
 	Node rstd = aten_wide(b, arg(b, n, "rstd")), w = aten_wide(b, arg(b, n, "weight"));
 	uint32_t len, rank = aten_rank(b, x);
-	node_ints(b->g, n, "normalized_shape", &len);
-	if (!x.i || len > rank)
+	node_ints(b->g, n, "normalized_shape",
+		  &len); /* PyTorch looks at nothing but how many there are */
+	if (!x.i || len == 0 || len > rank)
 		return b_error(b, "normalized_shape of %u dims for an operand of rank %u", len,
 			       rank);
 	uint32_t outer = (1u << (rank - len)) - 1, inner = ((1u << rank) - 1) & ~outer;
@@ -133,6 +136,22 @@ static Node channel_sum(Build *b, Node x)
 	return aten_sum(b, x, ((1u << aten_rank(b, x)) - 1) & ~2u, false);
 }
 
+/* N, C and HxW are what the operand has. */
+static bool group_sizes_fit(Build *b, Node n, const Shape *x)
+{
+	static const char *const name[] = {"N", "C", "HxW"};
+	uint32_t errors = b->g->ir->ctx->nerror;
+	if (x->rank < 2)
+		return b_error(b, "group norm of an operand of rank %u, expected at least 2",
+			       x->rank)
+			.i;
+	Shape space = shape_of(x->rank - 2, x->dim + 2);
+	Sym has[] = {x->dim[0], x->dim[1], shape_numel(b, &space)};
+	for (uint32_t k = 0; k < 3 && b->g->ir->ctx->nerror == errors; k++)
+		aten_require_equal(b, node_sym(b->g, n, name[k]), has[k], name[k]);
+	return b->g->ir->ctx->nerror == errors;
+}
+
 static Node build_native_group_norm_backward(Build *b, Node n)
 {
 	Node x = aten_wide(b, arg(b, n, "input")), g = aten_wide(b, arg(b, n, "grad_out"));
@@ -140,6 +159,8 @@ static Node build_native_group_norm_backward(Build *b, Node n)
 	Node w = aten_wide(b, arg(b, n, "weight"));
 	Shape s = aten_shape(b, x);
 	const int64_t groups = aten_int(b, n, "group");
+	if (!group_sizes_fit(b, n, &s))
+		return (Node){0};
 	Node grouped = aten_grouped(b, x, groups), gx = w.i ? b_bin(b, OP_mul, g, aten_per_dim(b, w, x, 1)) : g;
 	if (!grouped.i || !mean.i || !rstd.i)
 		return (Node){0};
@@ -396,6 +417,21 @@ OP(aten_trace_backward){
 	.sample = "f32[] of 2.5, sizes=[3, 4]; f32[] of 2.5, sizes=[3, 2]",
 };
 
+/* The gradient is of the windows that input_sizes has along dim. */
+static bool windows_fit(Build *b, Node n, Node g, uint32_t dim)
+{
+	uint32_t rank;
+	const Sym *in = node_ints(b->g, n, "input_sizes", &rank);
+	int64_t step = aten_int(b, n, "step");
+	Sym size = node_sym(b->g, n, "size");
+	TRY(aten_within(b, "size", (double)aten_int(b, n, "size"), 0, INFINITY) &&
+	    aten_within(b, "step", (double)step, 1, INFINITY));
+	Shape want = shape_of(rank, in);
+	want.dim[dim] = aten_places(b, in[dim], size, step);
+	want = shape_insert(want, rank, size);
+	return aten_require_shape(b, g, &want, "grad_in is of the windows of input_sizes");
+}
+
 /* Windows overlap: window w, element k came from w * step + k. */
 static Node build_unfold_backward(Build *b, Node n)
 {
@@ -409,6 +445,8 @@ static Node build_unfold_backward(Build *b, Node n)
 			b, "a gradient of rank %u for input_sizes of %u dims, expected one more",
 			grank, rank);
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), rank);
+	if (!windows_fit(b, n, g, dim))
+		return (Node){0};
 	g = aten_move_dim(b, g, grank - 1, dim + 1);
 	Shape s = aten_shape(b, g);
 	Shape window = shape_of(2, s.dim + dim);

@@ -48,6 +48,8 @@ static bool bags_of(Build *b, Node n, Bags *r)
 	bool wraps = node_op(b->g, n) == OP_aten_embedding_bag_padding_idx && aten_has(b, n, "padding_idx");
 	if (padding >= 0 || wraps) {
 		Sym at = b_int(b, padding), rows = b_dim(b, arg(b, n, "weight"), 0);
+		aten_require_le(b, padding < 0 ? b_int(b, -padding) : b_int(b, padding + 1), rows,
+				"padding_idx is a row of the table");
 		Node row = aten_size(b, padding < 0 ? sym_add(b_syms(b), at, rows) : at, DT_i64);
 		Node skip = b_bin(b, OP_eq, r->index, row);
 		one = b_select(b, skip, aten_like(b, one, 0), one);
@@ -121,6 +123,9 @@ static Node build_embedding_bag(Build *b, Node n)
 	if (aten_rank(b, w) != 2 || mode < BAG_SUM || mode > BAG_MAX)
 		return b_error(b, "a table of rank %u in mode %lld, expected 2 in 0 .. 2",
 			       aten_rank(b, w), (long long)mode);
+	if (scale.i && mode != BAG_SUM)
+		return b_error(b, "per_sample_weights in mode %lld, expected those of sums: 0",
+			       (long long)mode);
 	if (!bags_of(b, n, &r))
 		return (Node){0};
 	Node rows = aten_wide(b, aten_take_dim(b, w, 0, r.index, "within"));

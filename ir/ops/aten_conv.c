@@ -301,8 +301,11 @@ static Node build_convolution(Build *b, Node n)
 	uint32_t rank = aten_rank(b, arg(b, n, "weight"));
 	if (rank < 3 || rank > 2 + MAX_SPACE)
 		return b_error(b, "convolution with a weight of rank %u", rank);
-	return node_bool(b->g, n, "transposed") ? transposed(b, n, rank - 2)
-						: plain(b, n, rank - 2);
+	if (node_bool(b->g, n, "transposed"))
+		return transposed(b, n, rank - 2);
+	Sym extra[MAX_SPACE]; /* nothing reads it, PyTorch looks at it all the same */
+	return aten_syms(b, n, "output_padding", rank - 2, 0, extra) ? plain(b, n, rank - 2)
+								     : (Node){0};
 }
 OP(aten_convolution){
 	.schema = "aten.convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, "

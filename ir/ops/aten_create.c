@@ -64,17 +64,25 @@ OP(aten_new_ones){
 	.build = build_new_ones,
 	.sample = "f32[n=3, 4], size=[2, n]; f32[2], size=[3], dtype=i32",
 };
+static Node build_new_empty_strided(Build *b, Node n)
+{
+	return aten_strides_fit(b, n) ? build_new_zeros(b, n) : (Node){0};
+}
+static Node build_empty_strided(Build *b, Node n)
+{
+	return aten_strides_fit(b, n) ? build_zeros(b, n) : (Node){0};
+}
 OP(aten_new_empty_strided){
 	.schema = "aten.new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, "
 		  "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
 		  "pin_memory=None) -> Tensor",
-	.build = build_new_zeros,
+	.build = build_new_empty_strided,
 	.sample = "f32[n=3, 4], size=[2, n], stride=[n, 1]",
 };
 OP(aten_empty_strided){
 	.schema = "aten.empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, "
 		  "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-	.build = build_zeros,
+	.build = build_empty_strided,
 	.sample = "size=[2, 3], stride=[3, 1]",
 };
 
@@ -525,6 +533,13 @@ static Node build_assert_metadata(Build *b, Node n)
 	if (x.i && d != DT_none && d != node_dtype(b->g, x))
 		return b_error(b, "a tensor of dtype %s, expected %s",
 			       dtype_name(node_dtype(b->g, x)), dtype_name(d));
+	if (x.i && aten_has(b, n, "size")) {
+		uint32_t rank;
+		const Sym *dim = node_ints(b->g, n, "size", &rank);
+		Shape want = shape_of(rank, dim);
+		if (!aten_require_shape(b, x, &want, "the size that is asserted"))
+			return (Node){0};
+	}
 	return b_tuple(b, NULL, 0);
 }
 OP(aten__assert_tensor_metadata){

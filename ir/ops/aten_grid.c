@@ -229,6 +229,7 @@ static Node build_affine_grid(Build *b, Node n)
 	if (!theta.i || node_rank(b->g, theta) != 3 || (len != 4 && len != 5))
 		return b_error(b, "affine_grid_generator for a size of %u dims", len);
 	DType d = node_dtype(b->g, theta);
+	aten_require_equal(b, size[0], b_dim(b, theta, 0), "a grid for each matrix");
 	Shape s = shape_of(len - 2, size + 2);
 	for (uint32_t k = 0; k < s.rank; k++) {
 		Node i = aten_iota_dim(b, &s, s.rank - 1 - k, DT_f64);

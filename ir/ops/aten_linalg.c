@@ -283,10 +283,19 @@ OP(aten_linalg_matrix_norm_str_ord){
 	.build = build_matrix_norm_str,
 	.sample = "f32[n=2, 3, 4]; f32[3, 4], ord=\"fro\", keepdim=true",
 };
+/* Without dims it is of a matrix, not of several. */
+static Node build_linalg_norm_str(Build *b, Node n)
+{
+	uint32_t rank = aten_rank(b, arg(b, n, "self"));
+	if (!aten_has(b, n, "dim") && rank != 2)
+		return b_error(b, "the norm of order \"fro\" of rank %u without dims, expected 2",
+			       rank);
+	return build_matrix_norm_str(b, n);
+}
 OP(aten_linalg_norm_ord_str){
 	.schema = "aten.linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool "
 		  "keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-	.build = build_matrix_norm_str,
+	.build = build_linalg_norm_str,
 	.sample = "f32[n=3, 4], ord=\"fro\"; f32[2, 3, 4], ord=\"fro\", dim=[0, 1], keepdim=true",
 };
 

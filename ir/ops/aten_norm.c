@@ -537,8 +537,12 @@ static bool adjoint_group_norm_in(Build *b, Node n, const Node *ct, const bool *
 	if (!r.rstd.i)
 		return false;
 	if (ct[0].i) {
-		Attr size = attr_int(b->g->ir, 0); /* nothing reads these */
-		Attr attr[10] = {[5] = size, size, size, attr_int(b->g->ir, groups), attr_bools(want, 3)};
+		Shape s = aten_shape(b, x), space = shape_of(s.rank - 2, s.dim + 2);
+		Attr attr[10] = {[5] = attr_sym(s.dim[0]),
+				 attr_sym(s.dim[1]),
+				 attr_sym(shape_numel(b, &space)),
+				 attr_int(b->g->ir, groups),
+				 attr_bools(want, 3)};
 		Node in[] = {ct[0], x, of_groups(b, r.mean), of_groups(b, r.rstd), arg(b, n, "weight")};
 		Node all = b_node(b, OP_aten_native_group_norm_backward, in, 5, attr, 10);
 		if (!all.i)

@@ -28,7 +28,8 @@ static Sym pooled(Build *b, const Pool *p, uint32_t k)
 	return sym_min(t, up, sym_addi(t, last, 1));
 }
 
-static bool read_pool(Build *b, Node n, Node x, uint32_t ns, Pool *p)
+/* All but how many windows there are. */
+static bool read_windows(Build *b, Node n, Node x, uint32_t ns, Pool *p)
 {
 	uint32_t rank = aten_rank(b, x), len = 0;
 	bool dilated = op_arg_index(node_op(b->g, n), "dilation") >= 0;
@@ -53,10 +54,19 @@ static bool read_pool(Build *b, Node n, Node x, uint32_t ns, Pool *p)
 		int64_t span = p->dilation[k] * (p->kernel[k] - 1) + 1;
 		TRY(aten_within(b, "the padding of a pooling", (double)p->pad[k], 0, (double)(span / 2)));
 		p->in[k] = b_dim(b, x, (int)(p->first + k));
+	}
+	return true;
+}
+
+static bool read_pool(Build *b, Node n, Node x, uint32_t ns, Pool *p)
+{
+	uint32_t errors = b->g->ir->ctx->nerror;
+	TRY(read_windows(b, n, x, ns, p));
+	for (uint32_t k = 0; k < ns && b->g->ir->ctx->nerror == errors; k++) {
 		p->out[k] = pooled(b, p, k);
 		aten_require_le(b, b_int(b, 1), p->out[k], "pooling output size");
 	}
-	return true;
+	return b->g->ir->ctx->nerror == errors;
 }
 
 /* [..., *out, *kernel]; what lies outside the input is `fill`, or zero without one. */
@@ -319,6 +329,49 @@ OP(aten_max_pool3d_with_indices){
 	.adjoint = adjoint_max_pool,
 	.batch = batch_max_pool,
 	.sample = "f32[n=2, 1, 3, 4, 4], kernel_size=[2, 3, 2], stride=[1, 2, 2], padding=[1, 1, 0]",
+};
+
+/* grad_output is of the windows that the pooling has. */
+static Node build_max_pool2d_backward(Build *b, Node n)
+{
+	Node x = arg(b, n, "self"), g = arg(b, n, "grad_output");
+	Pool p;
+	if (!read_pool(b, n, x, 2, &p))
+		return (Node){0};
+	Shape s = aten_shape(b, x);
+	for (uint32_t k = 0; k < 2; k++)
+		s.dim[p.first + k] = p.out[k];
+	return aten_require_shape(b, g, &s, "grad_output is of each window")
+		       ? aten_pool_backward(b, x, arg(b, n, "indices"), g, 2)
+		       : (Node){0};
+}
+/* grad_output says how many windows there are: PyTorch does not compare it with those that the
+ * pooling has. */
+static Node build_max_pool3d_backward(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	Pool p;
+	return read_windows(b, n, x, 3, &p)
+		       ? aten_pool_backward(b, x, arg(b, n, "indices"), arg(b, n, "grad_output"), 3)
+		       : (Node){0};
+}
+OP(aten_max_pool2d_with_indices_backward){
+	.schema = "aten.max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] "
+		  "kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, "
+		  "Tensor indices) -> Tensor",
+	.build = build_max_pool2d_backward,
+	.sample = "f32[n=2, 1, 2, 3], f32[n, 1, 4, 5], kernel_size=[2, 2], stride=[2, 2], "
+		  "padding=[0, 1], dilation=[1, "
+		  "1], ceil_mode=false, i64[n, 1, 2, 3] of 0 6 8 15 6 19",
+};
+OP(aten_max_pool3d_with_indices_backward){
+	.schema = "aten.max_pool3d_with_indices_backward(Tensor grad_output, Tensor self, int[3] "
+		  "kernel_size, int[3] stride, int[3] padding, int[3] dilation, bool ceil_mode, "
+		  "Tensor indices) -> Tensor",
+	.build = build_max_pool3d_backward,
+	.sample = "f32[n=2, 1, 1, 2, 2], f32[n, 1, 2, 4, 4], kernel_size=[2, 2, 2], stride=[2, 2, "
+		  "2], padding=[0, 0, "
+		  "0], dilation=[1, 1, 1], ceil_mode=false, i64[n, 1, 1, 2, 2] of 0 6 25 6",
 };
 
 /* ---- averages ---- */

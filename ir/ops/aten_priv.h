@@ -62,6 +62,17 @@ bool aten_const(Build *, Sym, int64_t *out);
 void aten_require_le(Build *, Sym a, Sym b, const char *why);
 void aten_require_equal(Build *, Sym a, Sym b, const char *why);
 void aten_require_multiple(Build *, Sym a, int64_t of, const char *why); /* of > 0 */
+/* x has that shape: false after b_error where it provably has not; a guard where that is not known.
+ */
+bool aten_require_shape(Build *, Node x, const Shape *, const char *why);
+/* The list has that many elements, or it is a lone integer, which stands for that many: else
+ * b_error. */
+bool aten_has_length(Build *, Node n, const char *name, uint32_t want);
+/* `size` and `stride` are as long as each other, and nothing in them is negative: else b_error. */
+bool aten_strides_fit(Build *, Node n);
+/* Where a kernel of that reach (dilation * (extent - 1) + 1) fits into room, every stride: how many
+ * times. */
+Sym aten_places(const Build *, Sym room, Sym reach, int64_t stride);
 
 /* ---- nodes ---- */
 

@@ -670,6 +670,8 @@ static Node build_cosine_similarity(Build *b, Node n)
 	Node xy = b_bin(b, OP_mul, x, y);
 	uint32_t rank = aten_rank(b, xy);
 	double eps = node_float(b->g, n, "eps");
+	if (!aten_within(b, "eps", eps, 0, INFINITY))
+		return (Node){0};
 	uint32_t dims = rank ? 1u << b_wrap_dim(b, aten_int(b, n, "dim"), rank) : 0;
 	Shape s = aten_shape(b, xy);
 	x = aten_expand_shape(b, x, &s);

@@ -298,6 +298,9 @@ typedef struct {
 static bool read_columns(Build *b, Node n, const Sym *in, Columns *c)
 {
 	SymTab *t = b_syms(b);
+	static const char *const name[] = {"kernel_size", "dilation", "padding", "stride"};
+	for (uint32_t k = 0; k < 4; k++)
+		TRY(aten_has_length(b, n, name[k], 2));
 	TRY(aten_ints(b, n, "kernel_size", 2, 1, c->kernel));
 	TRY(aten_ints(b, n, "dilation", 2, 1, c->dilation));
 	TRY(aten_ints(b, n, "padding", 2, 0, c->pad));
@@ -415,6 +418,13 @@ static Node build_unpool2(Build *b, Node n)
 }
 static Node build_unpool3(Build *b, Node n)
 {
+	int64_t stride[3];
+	if (!aten_has_length(b, n, "stride", 3) || !aten_has_length(b, n, "padding", 3) ||
+	    !aten_ints(b, n, "stride", 3, 1, stride))
+		return (Node){0};
+	for (uint32_t k = 0; k < 3; k++)
+		if (!aten_within(b, "stride", (double)stride[k], 1, INFINITY))
+			return (Node){0};
 	return unpool(b, n, 3);
 }
 OP(aten_max_unpool2d){
@@ -450,6 +460,29 @@ static Node pool_backward(Build *b, Node n, uint32_t nd)
 {
 	return aten_pool_backward(b, arg(b, n, "self"), arg(b, n, "indices"), arg(b, n, "grad_output"), nd);
 }
+/* grad_output has output_size[k] along each pooled dim, and the operand's extents along the others.
+ */
+static Node fractional_backward(Build *b, Node n, uint32_t nd)
+{
+	Shape s = aten_shape(b, arg(b, n, "self"));
+	if (s.rank < nd || !aten_has_length(b, n, "output_size", nd))
+		return s.rank < nd ? b_error(b, "max pooling of an operand of rank %u", s.rank)
+				   : (Node){0};
+	const Sym *out = node_ints(b->g, n, "output_size", &(uint32_t){0});
+	for (uint32_t k = 0; k < nd; k++)
+		s.dim[s.rank - nd + k] = out[k];
+	if (!aten_require_shape(b, arg(b, n, "grad_output"), &s, "grad_output is of output_size"))
+		return (Node){0};
+	return pool_backward(b, n, nd);
+}
+static Node build_fractional2_backward(Build *b, Node n)
+{
+	return fractional_backward(b, n, 2);
+}
+static Node build_fractional3_backward(Build *b, Node n)
+{
+	return fractional_backward(b, n, 3);
+}
 static Node build_pool2_backward(Build *b, Node n)
 {
 	return pool_backward(b, n, 2);
@@ -458,22 +491,6 @@ static Node build_pool3_backward(Build *b, Node n)
 {
 	return pool_backward(b, n, 3);
 }
-OP(aten_max_pool2d_with_indices_backward){
-	.schema = "aten.max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] "
-		  "kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, "
-		  "Tensor indices) -> Tensor",
-	.build = build_pool2_backward,
-	.sample = "f32[n=2, 1, 2, 3], f32[n, 1, 4, 5], kernel_size=[2, 2], stride=[2, 2], padding=[0, 1], dilation=[1, "
-		  "1], ceil_mode=false, i64[n, 1, 2, 3] of 0 6 8 15 6 19",
-};
-OP(aten_max_pool3d_with_indices_backward){
-	.schema = "aten.max_pool3d_with_indices_backward(Tensor grad_output, Tensor self, int[3] "
-		  "kernel_size, int[3] stride, int[3] padding, int[3] dilation, bool ceil_mode, "
-		  "Tensor indices) -> Tensor",
-	.build = build_pool3_backward,
-	.sample = "f32[n=2, 1, 1, 2, 2], f32[n, 1, 2, 4, 4], kernel_size=[2, 2, 2], stride=[2, 2, 2], padding=[0, 0, "
-		  "0], dilation=[1, 1, 1], ceil_mode=false, i64[n, 1, 1, 2, 2] of 0 6 25 6",
-};
 OP(aten_adaptive_max_pool2d_backward){
 	.schema = "aten.adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor "
 		  "indices) -> Tensor",
@@ -489,15 +506,17 @@ OP(aten_adaptive_max_pool3d_backward){
 OP(aten_fractional_max_pool2d_backward){
 	.schema = "aten.fractional_max_pool2d_backward(Tensor grad_output, Tensor self, int[2] "
 		  "kernel_size, int[2] output_size, Tensor indices) -> Tensor",
-	.build = build_pool2_backward,
-	.sample = "f32[n=2, 1, 2, 2], f32[n, 1, 4, 5], kernel_size=[2, 2], output_size=[2, 2], i64[n, 1, 2, "
+	.build = build_fractional2_backward,
+	.sample = "f32[n=2, 1, 2, 2], f32[n, 1, 4, 5], kernel_size=[2, 2], output_size=[2, 2], "
+		  "i64[n, 1, 2, "
 		  "2] of 0 8 8 19",
 };
 OP(aten_fractional_max_pool3d_backward){
 	.schema = "aten.fractional_max_pool3d_backward(Tensor grad_output, Tensor self, int[3] "
 		  "kernel_size, int[3] output_size, Tensor indices) -> Tensor",
-	.build = build_pool3_backward,
-	.sample = "f32[n=2, 1, 1, 2, 2], f32[n, 1, 2, 4, 4], kernel_size=[2, 2, 2], output_size=[1, 2, 2], i64[n, 1, 1, "
+	.build = build_fractional3_backward,
+	.sample = "f32[n=2, 1, 1, 2, 2], f32[n, 1, 2, 4, 4], kernel_size=[2, 2, 2], "
+		  "output_size=[1, 2, 2], i64[n, 1, 1, "
 		  "2, 2] of 0 6 25 6",
 };
 
@@ -510,8 +529,8 @@ static Node strided_index(Build *b, Node n, Shape *size)
 		  *stride = node_ints(b->g, n, "stride", &nt);
 	Sym offset = aten_has(b, n, "storage_offset") ? node_sym(b->g, n, "storage_offset")
 						      : b_int(b, 0);
-	if (ns != nt || ns > MAX_RANK)
-		return b_error(b, "as_strided with %u sizes and %u strides", ns, nt);
+	if (!aten_strides_fit(b, n) || ns > MAX_RANK)
+		return (Node){0};
 	*size = shape_of(ns, dim);
 	Node at = aten_expand_shape(b, aten_size(b, offset, DT_i64), size);
 	for (uint32_t k = 0; k < ns; k++) {
@@ -596,6 +615,10 @@ OP(aten_block_diag){
 static Node roll_half(Build *b, Node n, bool back)
 {
 	Node x = arg(b, n, "self");
+	const Attr *given = node_attr(b->g, n, "dim");
+	if (given->kind == ATTR_ints && !given->n)
+		return b_error(
+			b, "dim is an empty list, expected dimensions, or none for all of them");
 	uint32_t rank = aten_rank(b, x), dims = aten_dims(b, n, "dim", rank);
 	for (uint32_t k = 0; k < rank; k++) {
 		if (!(dims >> k & 1))

@@ -167,10 +167,15 @@ OP(aten__unsafe_view){
 	.build = build_view,
 	.sample = "f32[n=3, 4], size=[n, 2, 2]; f32[3, 4], size=[-1, 6]",
 };
+static Node build_reshape_alias(Build *b, Node n)
+{
+	return aten_strides_fit(b, n) ? build_view(b, n) : (Node){0};
+}
 OP(aten__reshape_alias){
-	.schema = "aten._reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)",
+	.schema =
+		"aten._reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)",
 	.view = VIEW_RESHAPE,
-	.build = build_view,
+	.build = build_reshape_alias,
 	.sample = "f32[n=3, 4], size=[n, 2, 2], stride=[4, 2, 1]",
 };
 

@@ -113,6 +113,8 @@ bool aten_within(Build *b, const char *what, double v, double lo, double hi)
 		return true;
 	if (isinf(hi))
 		return b_error(b, "%s is %g, expected at least %g", what, v, lo).i;
+	if (isinf(lo))
+		return b_error(b, "%s is %g, expected at most %g", what, v, hi).i;
 	return b_error(b, "%s is %g, expected %g to %g", what, v, lo, hi).i;
 }
 
@@ -252,6 +254,53 @@ void aten_require_multiple(Build *b, Sym x, int64_t k, const char *why)
 		b_error(b, "%s: %s is not a multiple of %lld", why, sym_str(b_syms(b), x), (long long)k);
 	else if (t == MAYBE)
 		graph_guard(b->g, GUARD_EQ, rest, b_int(b, 0), why);
+}
+
+bool aten_require_shape(Build *b, Node x, const Shape *want, const char *why)
+{
+	Shape s = aten_shape(b, x);
+	uint32_t errors = b->g->ir->ctx->nerror;
+	if (!x.i || s.rank != want->rank)
+		return x.i &&
+		       b_error(b, "%s: a tensor of rank %u, expected %u", why, s.rank, want->rank)
+			       .i;
+	for (uint32_t k = 0; k < s.rank && b->g->ir->ctx->nerror == errors; k++)
+		aten_require_equal(b, s.dim[k], want->dim[k], why);
+	return b->g->ir->ctx->nerror == errors;
+}
+
+bool aten_has_length(Build *b, Node n, const char *name, uint32_t want)
+{
+	uint32_t len;
+	node_ints(b->g, n, name, &len);
+	return len == want || node_attr(b->g, n, name)->kind == ATTR_int ||
+	       b_error(b, "%s has %u elements, expected %u", name, len, want).i;
+}
+
+static bool not_negative(Build *b, const char *name, Sym v)
+{
+	if (sym_le(b_syms(b), b_int(b, 0), v) == NO)
+		return b_error(b, "%s has %s, expected nothing negative", name,
+			       sym_str(b_syms(b), v))
+			.i;
+	return true;
+}
+
+bool aten_strides_fit(Build *b, Node n)
+{
+	uint32_t rank;
+	const Sym *size = node_ints(b->g, n, "size", &rank),
+		  *stride = node_ints(b->g, n, "stride", &(uint32_t){0});
+	TRY(aten_has_length(b, n, "stride", rank));
+	for (uint32_t k = 0; k < rank; k++)
+		TRY(not_negative(b, "size", size[k]) && not_negative(b, "stride", stride[k]));
+	return true;
+}
+
+Sym aten_places(const Build *b, Sym room, Sym reach, int64_t stride)
+{
+	SymTab *t = b_syms(b);
+	return sym_addi(t, sym_divi(t, sym_sub(t, room, reach), stride), 1);
 }
 
 /* ---- nodes ---- */

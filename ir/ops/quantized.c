@@ -3,6 +3,8 @@
  * halfway between two integers tells every difference. */
 #include "ir/ops/quantized_priv.h"
 
+#include <math.h>
+
 Node quant_step(Build *b, Op op, Node x, Node y)
 {
 	if (!x.i || !y.i)
@@ -99,6 +101,15 @@ static Node along(Build *b, Node n, Node v, Node x)
 	return aten_per_dim(b, v, x, axis);
 }
 
+/* quant_min and quant_max are values of the dtype, as far as they are known. */
+static bool bounds_fit(Build *b, Node n, DType d)
+{
+	double low, high;
+	TRY(quant_bounds(b, d, &low, &high));
+	return (arg(b, n, "quant_min").i || aten_arg_within(b, n, "quant_min", low, high)) &&
+	       (arg(b, n, "quant_max").i || aten_arg_within(b, n, "quant_max", low, high));
+}
+
 /* ---- one scale for all ---- */
 
 /* The scale is inverted as a Python number, in double. */
@@ -106,11 +117,12 @@ static Node build_quantize_per_tensor(Build *b, Node n)
 {
 	Node x = aten_wide(b, arg(b, n, "input"));
 	Node scale = quant_inverse(b, quant_parameter(b, n, "scale", DT_f64));
-	if (!x.i || !scale.i)
+	DType to = aten_dtype_or(b, n, "dtype", DT_none);
+	if (!x.i || !scale.i || !bounds_fit(b, n, to))
 		return (Node){0};
 	DType d = node_dtype(b->g, x);
 	return quantize(b, n, x, b_convert(b, scale, d), quant_parameter(b, n, "zero_point", d),
-			aten_dtype_or(b, n, "dtype", DT_none));
+			to);
 }
 OP(quantized_decomposed_quantize_per_tensor){
 	.schema = "quantized_decomposed.quantize_per_tensor(Tensor input, float scale, int "
@@ -170,6 +182,8 @@ OP(quantized_decomposed_dequantize_per_tensor_tensor2){
 static Node build_quantize_per_channel(Build *b, Node n)
 {
 	Node x = aten_wide(b, arg(b, n, "input")), zero = arg(b, n, "zero_points");
+	if (!bounds_fit(b, n, aten_dtype_or(b, n, "dtype", DT_none)))
+		return (Node){0};
 	return quantize(b, n, x, along(b, n, quant_inverse(b, arg(b, n, "scales")), x),
 			along(b, n, zero, x), aten_dtype_or(b, n, "dtype", DT_none));
 }
@@ -185,6 +199,8 @@ OP(quantized_decomposed_quantize_per_channel){
 static Node build_dequantize_per_channel(Build *b, Node n)
 {
 	Node x = arg(b, n, "input"), zero = arg(b, n, "zero_points");
+	if (!bounds_fit(b, n, aten_dtype_or(b, n, "dtype", DT_none)))
+		return (Node){0};
 	return dequantize(b, x, along(b, n, arg(b, n, "scales"), x), along(b, n, zero, x),
 			  aten_dtype_or(b, n, "out_dtype", DT_f32));
 }
@@ -205,6 +221,8 @@ static Node build_quantize_per_token(Build *b, Node n)
 	Node scale = quant_inverse(b, arg(b, n, "scales"));
 	Node v = quant_step(b, OP_mul, arg(b, n, "input"), scale);
 	v = b_un(b, OP_round, quant_step(b, OP_add, v, arg(b, n, "zero_points")));
+	if (!bounds_fit(b, n, aten_dtype_or(b, n, "dtype", DT_none)))
+		return (Node){0};
 	return store(b, n, v, aten_dtype_or(b, n, "dtype", DT_none));
 }
 OP(quantized_decomposed_quantize_per_token){
@@ -329,10 +347,19 @@ static Node scale_of(Build *b, Node n, Node x, double by)
 	return scale.i ? b_bin(b, OP_maximum, b_convert(b, scale, DT_f32), eps) : scale;
 }
 
+/* The range that parameters are chosen for has 0 in it, and more than 0. */
+static bool range_fits(Build *b, int64_t least, int64_t most)
+{
+	return aten_within(b, "quant_min", (double)least, -INFINITY, 0) &&
+	       aten_within(b, "quant_max", (double)most, least < 0 ? 0 : 1, INFINITY);
+}
+
 static Node build_choose_qparams(Build *b, Node n)
 {
 	Node x = arg(b, n, "input"), low, high;
 	int64_t least = aten_int(b, n, "quant_min"), most = aten_int(b, n, "quant_max");
+	if (!range_fits(b, least, most))
+		return (Node){0};
 	quant_range(b, x, (1u << aten_rank(b, x)) - 1, &low, &high);
 	Node scale = scale_of(b, n, quant_step(b, OP_sub, high, low), (double)(most - least));
 	if (!scale.i)
@@ -354,6 +381,8 @@ static Node build_choose_qparams_symmetric(Build *b, Node n)
 {
 	Node x = arg(b, n, "input"), low, high;
 	int64_t least = aten_int(b, n, "quant_min"), most = aten_int(b, n, "quant_max");
+	if (!range_fits(b, least, most))
+		return (Node){0};
 	quant_range(b, x, (1u << aten_rank(b, x)) - 1, &low, &high);
 	high = b_bin(b, OP_maximum, b_un(b, OP_neg, low), high);
 	Node scale = scale_of(b, n, high, (double)(most - least) / 2);

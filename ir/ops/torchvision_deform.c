@@ -1,11 +1,16 @@
 /* Convolution of torchvision whose kernel's places are moved, each by an offset of its own. */
 #include "ir/ops/aten_priv.h"
 
+#include <math.h>
+
 typedef struct {
 	Node x, weight; /* [N, C, H, W], [O, C / groups, KH, KW], wide */
 	int64_t groups, parts; /* of weights; of offsets: channels / parts share them */
 	Sym n, channels, each, out[2], kernel[2], taps; /* each: channels of a part */
 } Deform;
+
+static const char *const stride[] = {"stride_h", "stride_w"}, *const pad[] = {"pad_h", "pad_w"};
+static const char *const dilation[] = {"dilation_h", "dilation_w"};
 
 /* v[N, parts * k, OH, OW], k = taps (* 2), as [N * parts, k, OH, OW]. */
 static Node by_part(Build *b, const Deform *c, Node v, int64_t k)
@@ -22,8 +27,6 @@ static Node by_part(Build *b, const Deform *c, Node v, int64_t k)
 /* Where each tap is along an axis: [N * parts, taps, OH, OW]. */
 static Node place_of_taps(Build *b, Node n, const Deform *c, Node offset, uint32_t a)
 {
-	static const char *const stride[] = {"stride_h", "stride_w"}, *const pad[] = {"pad_h", "pad_w"};
-	static const char *const dilation[] = {"dilation_h", "dilation_w"};
 	Shape s = shape_of(4, (Sym[]){c->kernel[0], c->kernel[1], c->out[0], c->out[1]});
 	Shape flat = shape_of(3, (Sym[]){c->taps, c->out[0], c->out[1]});
 	Node tap = b_bin_scalar(b, OP_mul, aten_iota_dim(b, &s, a, DT_i64), (double)aten_int(b, n, dilation[a]));
@@ -54,6 +57,22 @@ static Node multiply(Build *b, const Deform *c, Node columns)
 	return b_reshape(b, y, 4, (Sym[]){c->n, o, c->out[0], c->out[1]});
 }
 
+/* The offsets are of as many places along an axis as the convolution has. */
+static bool places_fit(Build *b, Node n, const Deform *c, Sym in, uint32_t a)
+{
+	SymTab *t = b_syms(b);
+	uint32_t errors = b->g->ir->ctx->nerror;
+	int64_t step = aten_int(b, n, stride[a]), wide = aten_int(b, n, dilation[a]),
+		outside = aten_int(b, n, pad[a]);
+	TRY(aten_within(b, stride[a], (double)step, 1, INFINITY) &&
+	    aten_within(b, dilation[a], (double)wide, 1, INFINITY));
+	TRY(aten_within(b, pad[a], (double)outside, 0, INFINITY));
+	Sym reach = sym_addi(t, sym_muli(t, sym_addi(t, c->kernel[a], -1), wide), 1);
+	Sym out = aten_places(b, sym_addi(t, in, 2 * outside), reach, step);
+	aten_require_equal(b, c->out[a], out, "offsets are of each place of the result");
+	return b->g->ir->ctx->nerror == errors;
+}
+
 static bool read_deform(Build *b, Node n, Node offset, Deform *c)
 {
 	Node x = arg(b, n, "input"), w = arg(b, n, "weight");
@@ -71,6 +90,7 @@ static bool read_deform(Build *b, Node n, Node offset, Deform *c)
 	for (uint32_t a = 0; a < 2; a++) {
 		c->kernel[a] = b_dim(b, w, 2 + (int)a);
 		c->out[a] = b_dim(b, offset, 2 + (int)a);
+		TRY(places_fit(b, n, c, b_dim(b, x, 2 + (int)a), a));
 	}
 	SymTab *t = b_syms(b);
 	c->taps = sym_mul(t, c->kernel[0], c->kernel[1]);

@@ -292,6 +292,18 @@ for name in ("sgn", "sqrt", "reciprocal", "exp", "log", "square", "sinh", "tanh"
     else:
         body = f"%t = aten.{name}(%z{more}) : c128[N]; %p = aten.real(%t) : f64[N]; %q = aten.imag(%t) : f64[N]; %y = add(%p, %q) : f64[N]"
     case(COMPLEX + body, lambda x, y, name=name, dim=dim: torch.view_as_real(getattr(torch, name)(torch.complex(x, y), *dim)).sum(-1), *z)
+# On both sides of branch cuts, and at 0.
+CUT = [3, -3, 3, -3, 0.5, 0, 0, 0], [0, 0, -0.0, -0.0, 0, 0, 2, -2]
+ALL_OF = " : c128[N]; %p = aten.real(%t) : f64[N]; %q = aten.imag(%t) : f64[N]; %y = add(%p, %q) : f64[N]"
+for name in "asin acos atan asinh acosh atanh sqrt log log2 log10 log1p rsqrt reciprocal sinc exp2 expm1 sigmoid tan tanh".split():
+    case(COMPLEX + f"%t = aten.{name}(%z)" + ALL_OF, lambda x, y, name=name: torch.view_as_real(getattr(torch, name)(torch.complex(x, y))).sum(-1), *CUT)
+for base in (2.0, 0.0):
+    case(COMPLEX + f"%t = aten.pow.Scalar(self={base}, %z)" + ALL_OF, lambda x, y, base=base: torch.view_as_real(torch.pow(base, torch.complex(x, y))).sum(-1), *CUT)
+for e in (0, 1, 2, 3, 0.5, -0.5, -1, -2, 0.25):
+    case(COMPLEX + f"%t = aten.pow.Tensor_Scalar(%z, exponent={e})" + ALL_OF, lambda x, y, e=e: torch.view_as_real(torch.pow(torch.complex(x, y), e)).sum(-1), *CUT)
+case(COMPLEX + "%t = aten.pow.Tensor_Tensor(%z, %z)" + ALL_OF, lambda x, y: torch.view_as_real(torch.pow(torch.complex(x, y), torch.complex(x, y))).sum(-1), *CUT)
+case(COMPLEX + "%c = aten.conj_physical(%z) : c128[N]; %t = aten.logaddexp(%z, %c)" + ALL_OF,
+     lambda x, y: torch.view_as_real(torch.logaddexp(torch.complex(x, y), torch.complex(x, -y))).sum(-1), [0, 1, 1, -1, 2], [0, 0, 1, 0.5, -2])
 
 
 # Derivatives that are worse in PyTorch, and why: the beginning of the text, the operand, its values, the number that stands for NaN, times
@@ -318,7 +330,7 @@ BETTER = [
 
 CDIST_INF = "%u = aten.unsqueeze(%a, dim=0) : f64[1, N]; %v = aten.unsqueeze(%b, dim=0) : f64[1, N]; %p = aten.cdist(%u, %v, p=inf)"
 # What is not compared: the beginning of the text, the first values (None: any), the column, the places, and why.
-TANGENT, SECOND = "tangent", "second"
+SLOPE, TANGENT, SECOND = "slope", "tangent", "second"
 NOT_COMPARED = [
     # of NaN: PyTorch's tangents are not what its cotangents say
     ("aten.clamp_min.Tensor(", None, TANGENT, [3]),
@@ -346,6 +358,13 @@ NOT_COMPARED = [
     ("aten.logcumsumexp(", [-inf, 0, 1, inf], TANGENT, [0, 1, 2]),
     ("aten.logcumsumexp(", [-inf, -inf, 1, 2], TANGENT, [0, 1]),
     ("aten.logcumsumexp(", [0, nan, 1, inf], TANGENT, [0]),
+    # on a cut PyTorch's cotangents have the sign of its other side, whatever the sign of the zero: not what differences of its values say
+    *((COMPLEX + f"%t = aten.{name}(%z)", CUT[0], column, [0, 3]) for name in ("asin", "acos") for column in (SLOPE, TANGENT, SECOND)),
+    *((COMPLEX + "%t = aten.asinh(%z)", CUT[0], column, [7]) for column in (SLOPE, TANGENT, SECOND)),
+    # at poles, where a complex infinity has no direction
+    *((COMPLEX + f"%t = aten.{name}(%z)", CUT[0], column, [5]) for name in ("log", "log2", "log10", "sqrt") for column in (SLOPE, TANGENT, SECOND)),
+    (COMPLEX + "%t = aten.pow.Scalar(self=0.0", CUT[0], SECOND, [1, 3, 5, 6, 7]),
+    (COMPLEX + "%t = aten.pow.Tensor_Scalar(%z, exponent=0.25)", CUT[0], SECOND, [5]),
     # where the first derivative is NaN
     ("aten.logcumsumexp(", [0, inf, 1, -2], SECOND, [1]),
     ("aten.logcumsumexp(", [-inf, 0, 1, inf], SECOND, [0, 3]),
@@ -457,8 +476,8 @@ def main():
         body = f"%y = {call} : {kind or f'f64[{n}]'}" if text[0] != "%" else re.sub(r"\bN\b", str(n), text)
         if which:
             body = body.replace("%y", "%t") + f"; %y = get(%t, index={which}) : {kind[1:].split(', ')[0]}"
-        for columns in (values, [g.tolist() for g in grads]):
-            body += " | " + "; ".join(" ".join(number(v) for v in c) for c in columns)
+        for column, numbers in ((None, values), (SLOPE, [g.tolist() for g in grads])):
+            body += " | " + "; ".join(" ".join(number(v) if compared(text, values, column, i) else "x" for i, v in enumerate(c)) for c in numbers)
         body += " | " + second(text, fn, values, leaves, operands)
         body += " | " + (" ".join(number(v) if compared(text, values, TANGENT, i) else "x" for i, v in enumerate(ahead[0].tolist())) if ahead else "-")
         print(body)

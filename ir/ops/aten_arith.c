@@ -437,8 +437,10 @@ static Node log_of_sum(Build *b, Op exp, Op log, Node x, Node y)
 	Node e = b_un(b, exp, b_bin(b, OP_sub, low, high));
 	Node sum =
 		log == OP_log ? b_un(b, OP_log1p, e) : b_un(b, log, b_bin_scalar(b, OP_add, e, 1));
-	/* Equal infinities would give inf - inf. */
+	/* Equal infinities would give inf - inf; equal numbers share the slope, which is that of the sum. */
 	Node same = b_bin(b, OP_eq, low, high);
+	if (complex)
+		same = b_bin(b, OP_bit_and, same, b_bin_scalar(b, OP_eq, b_un(b, OP_abs, b_part(b, high, false)), HUGE_VAL));
 	Node twice = b_bin_scalar(b, OP_add, high, log == OP_log ? 0.6931471805599453 : 1);
 	return b_select(b, same, twice, b_bin(b, OP_add, high, sum));
 }
@@ -561,7 +563,7 @@ static Node pow_scalar(Build *b, Node n)
 	Shape s = aten_shape(b, x);
 	x = b_convert(b, x, d);
 	bool whole = a->kind == ATTR_int && sym_is_const(b_syms(b), a->s, &e);
-	if (!dtype_is_float(d) && whole && e < 0)
+	if (!dtype_is_inexact(d) && whole && e < 0)
 		return b_error(b, "integers to the power %lld", (long long)e);
 	if (!dtype_is_float(d) && whole && e > 0)
 		return int_power(b, x, e);
@@ -571,7 +573,7 @@ static Node pow_scalar(Build *b, Node n)
 	if (aten_scalar_is(b, n, "exponent", 0))
 		return dtype_is_float(d) ? b_full(b, d, 1, s.rank, s.dim)
 					 : b_full_int(b, d, 1, s.rank, s.dim);
-	if (dtype_is_float(d)) {
+	if (dtype_is_inexact(d)) {
 		if (aten_scalar_is(b, n, "exponent", 0.5))
 			return b_un(b, OP_sqrt, x);
 		if (aten_scalar_is(b, n, "exponent", -0.5))
@@ -596,7 +598,8 @@ OP(aten_pow_Tensor_Scalar){
 	.narrow_scalars = true,
 	.sample = "f32[n=3, 4], exponent=3; f32[n=4] in 0.5..4, exponent=-1.5; f32[4] in 0.5..4, exponent=0.5; "
 		  "f32[n=3, 4], exponent=2; f32[4] in 0.5..4, exponent=-0.5; i32[4] in -4..4, exponent=3; "
-		  "f32[n=3, 4], exponent=0; f32[4] in 0.5..4, exponent=-1",
+		  "f32[n=3, 4], exponent=0; f32[4] in 0.5..4, exponent=-1; c64[n=3] of 1 1 -2 0.5, exponent=-2; "
+		  "c64[3] of 0 0 1 1 -2 0.5, exponent=0.25",
 };
 OP(aten_pow_Tensor_Tensor){
 	.schema = "aten.pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",

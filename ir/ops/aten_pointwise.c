@@ -315,6 +315,8 @@ OP(aten_rad2deg){
 	.expand = "mul(self, 57.29577951308232)",
 	.sample = "f32[n=3, 4] in -180..180; i32[2] of 90 -45",
 };
+/* Of complex numbers the derivative is that of the expansion. */
+#define SINC "p = self * 3.141592653589793; zero = self == 0; select(zero, 1, sin(p) / select(zero, 1, p))"
 #define SINC_SLOPE                                                                                                   \
 	"p = self * 3.141592653589793; q = p * p; near = lt(abs(p), 0.5); select(near, "                           \
 	"p * 3.141592653589793 * (q * (q * (q * (q / 3991680 - 1 / 45360) + 1 / 840) - 1 / 30) * -1 - 1 / 3), "    \
@@ -322,16 +324,14 @@ OP(aten_rad2deg){
 OP(aten_sinc){
 	.schema = "aten.sinc(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
-	.expand = "select(eq(self, 0), 1, div(sin(mul(self, 3.141592653589793)), mul(self, "
-		  "3.141592653589793)))",
+	.expand = SINC,
 	.deriv = {SINC_SLOPE},
 	.sample = "f32[n=3, 4] in -3..3",
 };
 OP(aten_special_sinc){
 	.schema = "aten.special_sinc(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
-	.expand = "select(eq(self, 0), 1, div(sin(mul(self, 3.141592653589793)), mul(self, "
-		  "3.141592653589793)))",
+	.expand = SINC,
 	.deriv = {SINC_SLOPE},
 	.sample = "f32[n=3, 4] in -3..3",
 };

@@ -115,7 +115,12 @@ OP(pow) {
 	.schema = "pow(Tensor a, Tensor b) -> Tensor",
 	.doc = "a to the power b; integers: b < 0 gives 0 unless a is 1 or -1",
 	.scalar = "pow(a, b)",
-	.complex = "zero = a == 0; p = exp(b * log(select(zero, 1, a))); select(b == 0, 1, select(zero, 0, p))",
+	/* Of a = 0: 1 of b = 0, a of b = 1, else 0 whose slope is 0 where b_re > 1 and NaN where it is not, and infinite where b_re < 0. */
+	.complex = "zero = a == 0; p = exp(b * log(select(zero, 1, a))); "
+		   "steep = bit_and(bit_and(zero, b_re <= 1), bit_and(b != 0, b != 1)); pole = bit_and(steep, b_re <= 0); "
+		   "r = sqrt(abs(select(steep, a_re, 1))); i = sqrt(abs(select(steep, a_im, 1))); "
+		   "s = complex(r - b_re * select(pole, inf, 0), i + (b_re + b_im) * select(pole, nan, 0)); "
+		   "select(zero, select(steep, s, select(b == 0, 1, select(b == 1, a, 0))), p)",
 	/* what is not selected has numbers for derivatives */
 	.deriv = {"none = eq(b, 0); select(none, 0, b * pow(a, select(none, 1, b - 1)))",
 	          "zero = eq(a, 0); select(zero, select(ge(b, 0), 0, y * log(a)), y * log(select(zero, 1, a)))"},

@@ -25,7 +25,7 @@ typedef struct {
 	const ProgramEntry *e; /* at hand */
 	uint64_t messages;     /* where they are; the entries share them */
 	Shared extents, layouts;
-	const char **aliases;  /* by constant, its other names in the file, a newline behind each; NULL: none has any */
+	const char **aliases;  /* ir_const_aliases */
 } Builder;
 
 /* ---- what structures hold ---- */
@@ -42,7 +42,7 @@ TYPE(entries, WeftEntry *const, {NULL, IMAGE_POINTER, 0});
 TYPE(dim, WeftDim, F(WeftDim, value, I64), F(WeftDim, symbol, I32), F(WeftDim, text, POINTER));
 TYPE(tensor, WeftTensorInfo, F(WeftTensorInfo, name, POINTER), F(WeftTensorInfo, dtype, DTYPE), F(WeftTensorInfo, rank, U32),
      F(WeftTensorInfo, dim, POINTER), F(WeftTensorInfo, donates, I32), F(WeftTensorInfo, offset, U64), F(WeftTensorInfo, bytes, U64),
-     F(WeftTensorInfo, init, U64));
+     F(WeftTensorInfo, init, U64), F(WeftTensorInfo, aliases, POINTER));
 TYPE(symbol, WeftSymbolInfo, F(WeftSymbolInfo, name, POINTER), F(WeftSymbolInfo, lo, I64), F(WeftSymbolInfo, hi, I64));
 TYPE(call, WeftCallInfo, F(WeftCallInfo, name, POINTER), F(WeftCallInfo, algorithm, POINTER), F(WeftCallInfo, flops, F64),
      F(WeftCallInfo, bytes, F64), F(WeftCallInfo, line, POINTER), F(WeftCallInfo, nline, U32));
@@ -173,6 +173,13 @@ static void point_text(ModelImage *im, uint64_t at, const char *s)
 }
 
 /* ---- tensors ---- */
+
+/* The pointer at byte `at`. */
+static void add_aliases(Builder *b, uint64_t at, ConstId c)
+{
+	if (b->aliases && b->aliases[c.i])
+		point_text(b->im, at, b->aliases[c.i]);
+}
 
 /* Of a table of the entry at hand. */
 static const char *table_name(const Builder *b, const char *name)
@@ -320,6 +327,7 @@ static uint64_t add_state(Builder *b)
 		if (s->first == PROGRAM_ZEROS)
 			number(im, here + FIELD(WeftTensorInfo, init), "WEFT_ZEROS");
 		point_text(im, here + FIELD(WeftTensorInfo, name), s->name);
+		add_aliases(b, here + FIELD(WeftTensorInfo, aliases), s->init);
 		if (s->rank)
 			point(im, here + FIELD(WeftTensorInfo, dim), add_dims(b, &t, arena_printf(im->arena, "state_dim_%u", k)));
 	}
@@ -404,25 +412,6 @@ static uint64_t add_extents(Builder *b, const Const *c, const char *stem, uint32
 	return shared(b->im, &b->extents, &i64_type, stem, k, c->dim, c->rank);
 }
 
-static void find_aliases(Builder *b)
-{
-	const Ir *ir = b->p->ir;
-	for (uint32_t k = 1; k < ir->constant.n; k++) {
-		const Const *c = &ir->constant.data[k];
-		if (!c->same_as.i)
-			continue;
-		b->aliases = b->aliases ? b->aliases : ARENA_ARRAY(b->im->arena, const char *, ir->constant.n);
-		const char **of = &b->aliases[c->same_as.i];
-		*of = arena_printf(b->im->arena, "%s%s\n", *of ? *of : "", c->name);
-	}
-}
-
-static void add_aliases(Builder *b, uint64_t param, ConstId c)
-{
-	if (b->aliases && b->aliases[c.i])
-		point_text(b->im, param + FIELD(WeftParamInfo, aliases), b->aliases[c.i]);
-}
-
 static uint64_t add_params(Builder *b)
 {
 	const Program *p = b->p;
@@ -437,7 +426,7 @@ static uint64_t add_params(Builder *b)
 		uint64_t here = at + k * sizeof info;
 		memcpy(im->data + here, &info, sizeof info);
 		point_text(im, here + FIELD(WeftParamInfo, name), c->is_param ? c->name : "");
-		add_aliases(b, here, pc->source);
+		add_aliases(b, here + FIELD(WeftParamInfo, aliases), pc->source);
 		if (c->rank)
 			point(im, here + FIELD(WeftParamInfo, dim), add_extents(b, c, "param_dim", k));
 		if (!plain)
@@ -490,7 +479,7 @@ static uint64_t add_sources(Builder *b)
 		uint64_t here = at + k * sizeof info;
 		memcpy(im->data + here, &info, sizeof info);
 		point_text(im, here + FIELD(WeftParamInfo, name), c->name);
-		add_aliases(b, here, w->source.data[k]);
+		add_aliases(b, here + FIELD(WeftParamInfo, aliases), w->source.data[k]);
 		if (c->rank)
 			point(im, here + FIELD(WeftParamInfo, dim), add_extents(b, c, "source_dim", k));
 	}
@@ -607,7 +596,7 @@ void model_image(ModelImage *im, const Program *p, const Target *t, const char *
 	*im = (ModelImage){.arena = p->ir->ctx->arena};
 	intern_init(&im->texts, im->arena);
 	Builder b = {.im = im, .p = p};
-	find_aliases(&b);
+	b.aliases = ir_const_aliases(p->ir, im->arena);
 	intern_init(&b.extents.contents, im->arena);
 	intern_init(&b.layouts.contents, im->arena);
 	uint64_t *entry = ARENA_ARRAY(im->arena, uint64_t, p->entry.n);

@@ -90,10 +90,15 @@ static bool ask_states(void *arg)
 {
 	Ask *a = arg;
 	const Graph *g = a->g->g;
+	const char **aliases = ir_const_aliases(g->ir, weft_arena(a->w));
 	WeftTensorInfo *list = ARENA_ARRAY(weft_arena(a->w), WeftTensorInfo, g->input.n);
-	for (uint32_t k = 0; k < g->input.n; k++)
-		if (g->input.data[k].kind != INPUT_USER)
-			list[a->n++] = describe(a, g->input.data[k].name, g->input.data[k].node);
+	for (uint32_t k = 0; k < g->input.n; k++) {
+		const GraphInput *in = &g->input.data[k];
+		if (in->kind == INPUT_USER)
+			continue;
+		list[a->n] = describe(a, in->name, in->node);
+		list[a->n++].aliases = aliases ? aliases[in->init.i] : NULL;
+	}
 	a->out = list;
 	return true;
 }

@@ -111,6 +111,7 @@ typedef struct {
 	uint32_t reserved;
 	/* Of state: where it lies in the instance's state, and its first contents in the weight section, or WEFT_ZEROS. */
 	uint64_t offset, bytes, init;
+	const char *aliases; /* of state: as WeftParamInfo's */
 } WeftTensorInfo;
 #define WEFT_ZEROS UINT64_MAX
 

@@ -87,6 +87,23 @@ def test(backend):
     expect(f"{backend}: from the beginning", read("y.safetensors")["y.1"], [2])
 
 
+def test_names(backend):
+    """State that the file has under two names: a state dict has both."""
+    shared, b = str(root / "tests/data/state/shared.pt2"), ["--backend", backend]
+    value, other = [("f", [5, 4], [float(k + i) for i in range(20)]) for k in (1, 2)]
+    write_tensors(pathlib.Path("x.safetensors"), {"x.0": value})
+    states = []
+    for names in ("all",), ("again",), ("all", "again"):
+        write_tensors(pathlib.Path("l.safetensors"), {name: value for name in names})
+        run(shared, "--inputs", "x.safetensors", "--load-state", "l.safetensors", "--save-state", "s.safetensors", *b)
+        states.append(read("s.safetensors"))
+    expect(f"{backend}: state by its other name", states[1:], states[:1] * 2)
+    expect(f"{backend}: the name that is saved", list(states[0]), ["all"])
+    write_tensors(pathlib.Path("l.safetensors"), {"again": value, "all": other})
+    said = run(shared, "--inputs", "x.safetensors", "--load-state", "l.safetensors", *b, code=1)
+    expect(f"{backend}: two values", said, "weft: l.safetensors: again and all are one tensor of the model, and have different values\n")
+
+
 def test_refused():
     one = ["--inputs", "one.safetensors"]
     for text, more in (("has no state x.0", ["--load-state", "one.safetensors"]),
@@ -117,6 +134,7 @@ with tempfile.TemporaryDirectory() as folder:
         (pathlib.Path(weft).parent / "weft_llvm.so").exists()
     for backend in ["interp", "loops", "c"] + (["jit", "llvm"] if has_llvm else []):
         test(backend)
+        test_names(backend)
     test_refused()
 print(f"{bad} failures")
 sys.exit(bad > 0)

@@ -21,6 +21,7 @@ const Command command_run = {
 	"  --outputs FILE       .safetensors, .npz or .npy; written whole or not at all, never "
 	"over an input\n"
 	"  --load-state FILE    begin with this state: a tensor for each one of the model's, named like it\n"
+	"                       (also by a tied one's other names, with equal values)\n"
 	"  --save-state FILE    write the state after the last call; may be the file it was loaded from\n"
 	"  --backend jit|c|llvm|loops|interp   compiled in this process (the default where weft has "
 	"LLVM), to an\n"

@@ -79,15 +79,53 @@ static bool is_like(const WeftTensor *t, const WeftTensor *want)
 	       !memcmp(t->shape, want->shape, (size_t)t->ndim * sizeof *t->shape);
 }
 
+/* Its name, or one of the other ones that the model's file has for it. */
+static bool is_named(const Runner *r, uint32_t k, const char *name)
+{
+	const WeftTensorInfo *info = runner_state(r, k);
+	bool knows = !r->model || WEFT_HAS(r->model->stride[WEFT_TENSOR_INFO], WeftTensorInfo, aliases);
+	const char *at = knows ? info->aliases : NULL, *end;
+	if (!strcmp(info->name, name))
+		return true;
+	for (; at && (end = strchr(at, '\n')); at = end + 1)
+		if ((size_t)(end - at) == strlen(name) && !memcmp(at, name, strlen(name)))
+			return true;
+	return false;
+}
+
+static bool is_equal(const WeftTensor *a, const WeftTensor *b)
+{
+	return is_like(a, b) && !memcmp((char *)a->data + a->byte_offset, (char *)b->data + b->byte_offset, bytes_of(a));
+}
+
+/* The file's tensor for state k, which may be there under several names; NULL after a message. */
+static const WeftTensor *find_state(const Runner *r, const WeftTensors *file, const char *path, uint32_t k)
+{
+	const WeftTensor *found = NULL;
+	const char *as = NULL;
+	for (uint32_t i = 0; i < weft_tensors_count(file); i++) {
+		const char *name = weft_tensors_name(file, i);
+		if (!is_named(r, k, name))
+			continue;
+		if (found && !is_equal(found, weft_tensors_at(file, i)))
+			return fail("%s: %s and %s are one tensor of the model, and have different values", path, as, name), NULL;
+		found = weft_tensors_at(file, i);
+		as = name;
+	}
+	if (!found)
+		fail("%s: no tensor %s, which is state of the model", path, runner_state(r, k)->name);
+	return found;
+}
+
 static bool load_one(const Runner *r, const WeftTensors *file, const char *path, uint32_t k)
 {
-	const char *name = runner_state(r, k)->name;
-	const WeftTensor *t = weft_tensors_find(file, name);
+	const WeftTensor *t = find_state(r, file, path, k);
 	WeftTensor want;
 	if (!t)
-		return fail("%s: no tensor %s, which is state of the model", path, name), false;
+		return false;
 	bool ok = alloc_state(r, k, &want) &&
-		  (is_like(t, &want) || (fail("%s: %s has another dtype or shape than the model's state", path, name), false));
+		  (is_like(t, &want) ||
+		   (fail("%s: %s has another dtype or shape than the model's state", path, runner_state(r, k)->name), false));
 	free(want.data);
 	free(want.shape);
 	return ok && move(r, k, t, true);
@@ -105,7 +143,7 @@ bool runner_load_state(Runner *r, Weft *w, const char *path)
 		return fail_messages(w), false;
 	for (uint32_t i = 0; i < weft_tensors_count(file); i++) {
 		uint32_t k = 0;
-		while (k < runner_nstate(r) && strcmp(runner_state(r, k)->name, weft_tensors_name(file, i)))
+		while (k < runner_nstate(r) && !is_named(r, k, weft_tensors_name(file, i)))
 			k++;
 		if (k == runner_nstate(r))
 			return fail("%s: the model has no state %s", path, weft_tensors_name(file, i)), false;

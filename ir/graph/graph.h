@@ -115,6 +115,8 @@ const char *ir_loc_text(const Ir *, LocId); /* "" when unknown */
 size_t ir_loc_line(const char *text);
 ConstId ir_const(Ir *, Const);
 const Const *ir_const_of(const Ir *, ConstId); /* valid until the next ir_const */
+/* By constant: its other names in the file, a newline behind each, or NULL. NULL: none has any. */
+const char **ir_const_aliases(const Ir *, Arena *);
 /* The constant whose bytes it has: itself, or at the end of view_of. */
 ConstId const_root(const Ir *, ConstId);
 /* Its value changes when weights are replaced. */

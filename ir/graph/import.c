@@ -35,9 +35,20 @@ static ConstId import_const(Import *m, ConstId id)
 	if (id.i && !m->constant[id.i].i) {
 		Const c = *ir_const_of(m->from, id);
 		c.holder = c.view_of = (ConstId){0}; /* which may not come along */
+		c.same_as = import_const(m, c.same_as);
 		m->constant[id.i] = ir_const(m->to, c);
 	}
 	return m->constant[id.i];
+}
+
+/* Other names of what came along: no graph reads them. */
+static void import_names(Import *m)
+{
+	for (uint32_t k = 1; k < m->from->constant.n; k++) {
+		ConstId first = ir_const_of(m->from, (ConstId){k})->same_as;
+		if (first.i && m->constant[first.i].i)
+			import_const(m, (ConstId){k});
+	}
 }
 
 static Graph *import(Import *m, const Graph *src);
@@ -113,5 +124,7 @@ Graph *graph_import(Ir *to, const Graph *src)
 	m.syms = sym_import_new(to->syms, from->syms);
 	m.type = ARENA_ARRAY(to->ctx->arena, TypeId, from->type.n);
 	m.constant = ARENA_ARRAY(to->ctx->arena, ConstId, from->constant.n);
-	return import(&m, src);
+	Graph *g = import(&m, src);
+	import_names(&m);
+	return g;
 }

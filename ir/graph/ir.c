@@ -310,6 +310,20 @@ size_t ir_loc_line(const char *text)
 
 /* ---- constants ---- */
 
+const char **ir_const_aliases(const Ir *ir, Arena *arena)
+{
+	const char **list = NULL;
+	for (uint32_t k = 1; k < ir->constant.n; k++) {
+		const Const *c = &ir->constant.data[k];
+		if (!c->same_as.i)
+			continue;
+		list = list ? list : ARENA_ARRAY(arena, const char *, ir->constant.n);
+		const char **of = &list[c->same_as.i];
+		*of = arena_printf(arena, "%s%s\n", *of ? *of : "", c->name);
+	}
+	return list;
+}
+
 ConstId ir_const(Ir *ir, Const c)
 {
 	c.name = intern_str(&ir->strings, c.name ? c.name : "");

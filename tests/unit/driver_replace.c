@@ -262,12 +262,10 @@ static void test_wrong(void **state)
 }
 
 /* A parameter that the file has under two names: either sets it, and so do both with equal values. */
-static void test_names(void **state)
+static void set_by_names(Weft *w, const WeftGraph *g)
 {
-	(void)state;
-	Weft *w = weft_new();
 	WeftOptions o = {.size = sizeof o, .replaceable = true};
-	const WeftModel *m = weft_loops(w, load(w, "../tied"), &o);
+	const WeftModel *m = weft_loops(w, g, &o);
 	WeftInstance *in = opened(m, w);
 	WeftStatus status;
 	const WeftParamInfo *p = NULL;
@@ -288,6 +286,16 @@ static void test_names(void **state)
 	free(t[0].data);
 	free(t[1].data);
 	m->close(in);
+}
+
+/* Of one graph, and of several that were joined. */
+static void test_names(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftGraph *g = load(w, "../tied");
+	set_by_names(w, g);
+	set_by_names(w, weft_join(w, 2, (const char *const[]){"a", "b"}, (WeftGraph *[]){g, load(w, "../tied")}));
 	weft_free(w);
 }
 

@@ -587,7 +587,7 @@ static void test_under_load(void **unused)
 /* What grows ends where its last field does: the next one must not lie in what an older size covers. */
 #define ENDS_WITH(type, field) _Static_assert(offsetof(type, field) + sizeof(((type *)0)->field) == sizeof(type), #type)
 ENDS_WITH(WeftDim, text);
-ENDS_WITH(WeftTensorInfo, init);
+ENDS_WITH(WeftTensorInfo, aliases);
 ENDS_WITH(WeftSymbolInfo, hi);
 ENDS_WITH(WeftCallInfo, reserved);
 ENDS_WITH(WeftLayoutDim, padded);

@@ -244,7 +244,9 @@ OP(aten_linalg_cholesky){
 	.build = build_cholesky,
 	.adjoint = adjoint_cholesky,
 	.batch = solve_batch_matrices,
-	.sample = "f32[3, 3] of 4 2 1 2 5 3 1 3 6; f32[2, n=2, n] of 4 1 1 2 1 0.5 0.5 3, upper=true",
+	.sample = "f32[3, 3] of 4 2 1 2 5 3 1 3 6; f32[2, n=2, n] of 4 1 1 2 1 0.5 0.5 3, "
+		  "upper=true; "
+		  "c64[2, 2] of 4 0 1 1 1 -1 3 0; c64[2, 2] of 4 0 1 1 1 -1 3 0, upper=true",
 };
 OP(aten_linalg_cholesky_ex){
 	.schema = "aten.linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
@@ -272,7 +274,10 @@ static Node build_cholesky_solve(Build *b, Node n)
 OP(aten_cholesky_solve){
 	.schema = "aten.cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
 	.build = build_cholesky_solve,
-	.sample = "f32[3, m=2], f32[3, 3] of 2 9 9 1 0.5 9 3 1 -2; f32[2, 2, 3], f32[2, 2] of 4 1 -1 2, upper=true",
+	.sample = "f32[3, m=2], f32[3, 3] of 2 9 9 1 0.5 9 3 1 -2; f32[2, 2, 3], f32[2, 2] of 4 1 "
+		  "-1 2, upper=true; "
+		  "c64[2, 3], c64[2, 2] of 2 0 9 9 1 1 0.5 0.25; c64[2, 2, 1], c64[2, 2] of 2 1 1 "
+		  "-1 9 9 3 0.5, upper=true",
 };
 
 static Node build_cholesky_inverse(Build *b, Node n)

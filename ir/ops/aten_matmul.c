@@ -148,7 +148,10 @@ OP(aten_addmv){
 		  "alpha=1) -> Tensor",
 	.build = build_addmv,
 	.sample = "f32[n=3], f32[n, 4], f32[4]; f32[n=3], f32[n, 4], f32[4], beta=0.5, alpha=-1.5; "
-		  "f32[n=3], f32[n, 4], f32[4], beta=0",
+		  "f32[n=3], f32[n, 4], f32[4], beta=0; i32[n=3], i32[n, 4], i32[4]; i64[3], "
+		  "i64[3, 4], i64[4], beta=0.5, alpha=-1.5; "
+		  "u8[3], u8[3, 4] in 0..99, u8[4], beta=2, alpha=-3; i32[], i32[3, 4], i32[4], "
+		  "beta=0",
 };
 
 static Node build_addbmm(Build *b, Node n)
@@ -163,9 +166,15 @@ OP(aten_addbmm){
 	.schema = "aten.addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, "
 		  "Scalar alpha=1) -> Tensor",
 	.build = build_addbmm,
-	.sample = "f32[3, 2], f32[n=2, 3, 4], f32[n, 4, 2]; f32[3, 2], f32[n=2, 3, 4], f32[n, 4, 2], beta=0.5, "
+	.sample = "f32[3, 2], f32[n=2, 3, 4], f32[n, 4, 2]; f32[3, 2], f32[n=2, 3, 4], f32[n, 4, "
+		  "2], beta=0.5, "
 		  "alpha=-1.5; f32[3, 2], f32[n=2, 3, 4], f32[n, 4, 2], beta=0; "
-		  "c64[3, 2], c64[n=2, 3, 4], c64[n, 4, 2], beta=complex(0, -1), alpha=complex(2, 0)",
+		  "c64[3, 2], c64[n=2, 3, 4], c64[n, 4, 2], beta=complex(0, -1), alpha=complex(2, "
+		  "0); "
+		  "i32[3, 2], i32[n=2, 3, 4], i32[n, 4, 2]; i64[3, 2], i64[2, 3, 4], i64[2, 4, 2], "
+		  "beta=0.5, alpha=-1.5; "
+		  "u8[2], u8[2, 3, 4] in 0..99, u8[2, 4, 2], beta=2, alpha=-3; i32[3, 2], i32[2, "
+		  "3, 4], i32[2, 4, 2], beta=0",
 };
 
 static Node outer(Build *b, Node x, Node y)

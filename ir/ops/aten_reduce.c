@@ -836,7 +836,8 @@ static Node build_logcumsumexp(Build *b, Node n)
 OP(aten_logcumsumexp){
 	.schema = "aten.logcumsumexp(Tensor self, int dim) -> Tensor",
 	.build = build_logcumsumexp,
-	.sample = "f32[n=3, 4], dim=1; f32[4] of -inf 1 300 2, dim=0",
+	.sample = "f32[n=3, 4], dim=1; f32[4] of -inf 1 300 2, dim=0; c64[n=3, 4], dim=1; c64[4] "
+		  "of 1 1 2 -3 800 2 2 1, dim=0",
 };
 
 static Node build_diff(Build *b, Node n)

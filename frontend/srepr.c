@@ -120,7 +120,8 @@ static bool is_fraction(const char *name)
 	return n && name[n] && !name[n + strspn(name + n, "0123456789")];
 }
 
-/* Symbol('s77', positive=True, integer=True) */
+/* Symbol('s77', positive=True, integer=True). Export assumes that sizes are positive even where the file's range begins at 0: a range that
+ * has been read holds. */
 static bool symbol_call(Parser *p, Val *out)
 {
 	const char *name;
@@ -143,6 +144,8 @@ static bool symbol_call(Parser *p, Val *out)
 	if (is_fraction(name))
 		return expr_fail(p, "a fraction that depends on data");
 	if (lo < 0 && !is_unbacked(name))
+		lo = 0;
+	if (lo == 1 && sym_find(p->env->syms, name, (uint32_t)strlen(name)).i)
 		lo = 0;
 	Sym s = expr_symbol(p->env, name, lo, SYM_INF);
 	*out = val_num(s);

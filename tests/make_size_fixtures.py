@@ -33,6 +33,13 @@ def make(name, model, calls, dynamic=None, errors=()):
         save_file(tensors, dest / f"{name}.{k}.safetensors", {"error": errors[k - len(calls)][1]} if k >= len(calls) else None)
 
 
+class Rows(nn.Module):
+    """A size without a least one in Python, which export takes to be positive; it may be 0."""
+
+    def forward(s, x, w):
+        return x @ w, x.roll(1, 0), x.sum(0), x.softmax(0), torch.cat([x, x + x.shape[0]])
+
+
 class Nonzero(nn.Module):
     def forward(s, x):
         where = torch.where(x > 1)
@@ -288,6 +295,7 @@ if __name__ == "__main__":
     def chosen(k, shape, none=0.0, all=1.0):
         """Values of a normal distribution, or all of them the same."""
         return torch.full(shape, none if k == 0 else all) if k < 2 else torch.randn(shape)
+    make("rows", Rows(), [(torch.randn(k, 4), torch.randn(4, 3)) for k in (5, 0, 1)], ({0: Dim("rows")}, None))
     flags = [torch.tensor([a, b, c]) for a in (True, False) for b in (True, False) for c in (True, False)]
     make("uneven", Uneven(), [(torch.randn(6, 4), torch.randn(5, 4), flags[k]) for k in (0, 7)], ({0: Dim("k", min=3, max=4096)}, {0: Dim("m", min=3, max=4096)}, None))
     twenty("uneven", Uneven(), lambda k: (chosen(k, (3 + k, 4), -2.0), chosen(k, (3 + k * 7 % 9, 4), 1.0, -1.0), flags[k * 3 % 8]))

@@ -616,7 +616,7 @@ static Node build_roll(Build *b, Node n)
 		Sym size = b_dim(b, x, at);
 		if (sym_is(t, size, 0))
 			continue;
-		Sym cut = sym_sub(t, size, sym_mod(t, shift[k], size));
+		Sym cut = sym_sub(t, size, sym_mod(t, shift[k], sym_max(t, size, b_int(b, 1))));
 		Node low = b_slice(b, x, at, cut, size, b_int(b, 1));
 		Node high = b_slice(b, x, at, b_int(b, 0), cut, b_int(b, 1));
 		x = b_concat(b, (Node[]){low, high}, 2, at);
@@ -626,7 +626,7 @@ static Node build_roll(Build *b, Node n)
 OP(aten_roll){
 	.schema = "aten.roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
 	.build = build_roll,
-	.sample = "f32[n=3, 4], shifts=[1], dims=[1]; f32[3, 4], shifts=[-1, 2], dims=[0, 1]; f32[3, 4], shifts=[5]",
+	.sample = "f32[n=3, 4], shifts=[1], dims=[1]; f32[n=3, 2], shifts=[-1], dims=[0]; f32[3, 4], shifts=[-1, 2], dims=[0, 1]; f32[3, 4], shifts=[5]",
 };
 
 /* ---- padding ---- */

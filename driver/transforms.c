@@ -401,8 +401,8 @@ static bool batch(void *arg)
 		return ctx_error(t->w->ctx, t->from->path, "there is no randomness %d", (int)t->vmap.randomness);
 	BatchDims dims;
 	TRY(choose_dims(t, &dims) && choose_batched(t, &dims));
-	if (t->vmap.extent < 0)
-		return ctx_error(t->w->ctx, t->from->path, "a batch of %lld", (long long)t->vmap.extent);
+	if (t->vmap.extent < 0 || t->vmap.extent >= INT64_C(1) << 48)
+		return ctx_error(t->w->ctx, t->from->path, "a batch of %lld: expected 0 (a symbol) or fewer than 2^48", (long long)t->vmap.extent);
 	if (t->vmap.symbol && !text_is_identifier(t->vmap.symbol))
 		return ctx_error(t->w->ctx, t->from->path, "\"%s\" cannot be the name of a size: it must be an identifier of C",
 				 t->vmap.symbol);

@@ -432,6 +432,16 @@ Graph *transform_vmap(const Graph *g, const bool *batched, Sym size, Randomness 
 	return transform_vmap_at(g, batched, size, randomness, NULL);
 }
 
+/* The batch is what the caller says, so sizes that are too large with it are no error of the transform. */
+static bool sizes_fit(Graph *g, Sym size)
+{
+	for (Node n = g->first; n.i; n = node_next(g, n))
+		if (!node_fits(g, n))
+			return ctx_error(g->ir->ctx, node_where(g, n), "with a batch of %s, %s is %s: expected fewer than 2^48 bytes",
+			                 sym_str(g->ir->syms, size), op_name(node_op(g, n)), type_str(g->ir, node_type_id(g, n)));
+	return true;
+}
+
 Graph *transform_vmap_at(const Graph *src, const bool *batched, Sym size, Randomness randomness, const BatchDims *dims)
 {
 	Graph *g = transform_begin(src, op_has_batch);
@@ -439,13 +449,15 @@ Graph *transform_vmap_at(const Graph *src, const bool *batched, Sym size, Random
 		return NULL;
 	Batch v = batch_new(g, size);
 	v.randomness = randomness;
-	if (!batch_inputs(&v, batched, dims) || !batch_run(&v))
+	if (!batch_inputs(&v, batched, dims) || !sizes_fit(g, size) || !batch_run(&v))
 		return NULL;
 	for (uint32_t k = 0; k < g->output.n; k++)
 		if (!set_output(&v, k, dims))
 			return NULL;
 	batch_end(&v);
 	graph_dce(g);
+	if (!sizes_fit(g, size))
+		return NULL;
 	if (!graph_verify(g))
 		ctx_bug_verify(g->ir->ctx, "vmap");
 	return g;

@@ -113,6 +113,9 @@ WRONG(vmap_in_dims, weft_vmap(p->w, p->g, VMAP(.nin_dim = 3, .in_dim = (const in
 WRONG(vmap_out_dim, weft_vmap(p->w, p->g, VMAP(.nout_dim = 1)))
 WRONG(vmap_out_dim_9, weft_vmap(p->w, p->g, VMAP(.nout_dim = 1, .out_dim = (const int32_t[]){-9})))
 WRONG(vmap_extent, weft_vmap(p->w, p->g, VMAP(.extent = -1)))
+WRONG(vmap_extent_most, weft_vmap(p->w, p->g, VMAP(.extent = INT64_MAX)))
+WRONG(vmap_extent_48, weft_vmap(p->w, p->g, VMAP(.extent = INT64_C(1) << 48)))
+WRONG(vmap_extent_47, weft_vmap(p->w, p->g, VMAP(.extent = INT64_C(1) << 47)))
 WRONG(vmap_symbol, weft_vmap(p->w, p->g, VMAP(.symbol = "")))
 WRONG(vmap_random, weft_vmap(p->w, p->g, VMAP(.randomness = (WeftRandomness)7)))
 static const char *const two_names[] = {"a", "b"}, *const same_names[] = {"a", "a"}, *const bad_names[] = {"a", "b c"},
@@ -277,7 +280,7 @@ static const struct {
 	W(vjp_foreign), W(vjp_joined), W(vjp_wrt), W(vjp_wrt_null), W(vjp_wrt_empty), W(vjp_input), W(vjp_input_9), W(vjp_output),
 	W(vjp_output_9), W(vjp_newer), W(jvp_graph), W(jvp_wrt), W(split_graph), W(split_room), W(split_budget), W(inverses_null),
 	W(inverses_none), W(vmap_graph), W(vmap_names), W(vmap_name), W(vmap_empty), W(vmap_inputs), W(vmap_input_9), W(vmap_in_dim),
-	W(vmap_in_dim_9), W(vmap_in_dims), W(vmap_out_dim), W(vmap_out_dim_9), W(vmap_extent), W(vmap_symbol), W(vmap_random), W(join_none),
+	W(vmap_in_dim_9), W(vmap_in_dims), W(vmap_out_dim), W(vmap_out_dim_9), W(vmap_extent), W(vmap_extent_most), W(vmap_extent_48), W(vmap_extent_47), W(vmap_symbol), W(vmap_random), W(join_none),
 	W(join_names), W(join_graphs), W(join_graph), W(join_same), W(join_bad), W(join_half), W(join_foreign), W(join_joined),
 	W(join_private), W(join_private_null), W(join_shared), W(text_null), W(text_pass), W(text_foreign), W(dot_null), W(dot_joined),
 	W(inputs_null), W(inputs_foreign), W(inputs_joined), W(outputs_null), W(states_null), W(symbols_null), W(guards_null),

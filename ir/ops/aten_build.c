@@ -307,13 +307,10 @@ static Node square(Build *b, Node x)
 	return b_bin(b, OP_add, b_bin(b, OP_mul, re, re), b_bin(b, OP_mul, im, im));
 }
 
-Node aten_var(Build *b, Node x, uint32_t dims, double correction, Node *mean)
+Node aten_var_about(Build *b, Node x, Node mean, uint32_t dims, double correction)
 {
-	Node m = aten_mean(b, x, dims, true);
-	Node c = b_bin(b, OP_sub, x, m);
+	Node c = b_bin(b, OP_sub, x, mean);
 	Node sum = aten_sum(b, square(b, c), dims, true);
-	if (mean)
-		*mean = m;
 	if (!sum.i)
 		return sum;
 	Node count = aten_size(b, aten_count(b, x, dims), node_dtype(b->g, sum));
@@ -322,6 +319,31 @@ Node aten_var(Build *b, Node x, uint32_t dims, double correction, Node *mean)
 		count = b_bin_scalar(b, OP_maximum, count, 0);
 	}
 	return b_bin(b, OP_div, sum, count);
+}
+
+Node aten_var(Build *b, Node x, uint32_t dims, double correction, Node *mean)
+{
+	Node m = aten_mean(b, x, dims, true);
+	if (mean)
+		*mean = m;
+	return aten_var_about(b, x, m, dims, correction);
+}
+
+Node aten_lose_infinite(Build *b, Node x, uint32_t dims)
+{
+	Shape s = aten_shape(b, x);
+	Node before = {0};
+	for (uint32_t k = 0; k < s.rank; k++) {
+		if (!(dims >> k & 1) || sym_is(b_syms(b), s.dim[k], 1))
+			continue;
+		Node last = aten_size(b, sym_sub(b_syms(b), s.dim[k], b_int(b, 1)), DT_i64);
+		Node here = b_bin(b, OP_lt, aten_iota_dim(b, &s, k, DT_i64), last);
+		before = before.i ? b_bin(b, OP_bit_or, before, here) : here;
+	}
+	if (!before.i)
+		return x;
+	Node lost = b_bin(b, OP_bit_and, b_un(b, OP_isinf, x), before);
+	return b_select(b, lost, aten_like(b, x, (double)NAN), x);
 }
 
 Node aten_softmax(Build *b, Node x, uint32_t dim)

@@ -151,6 +151,11 @@ Node aten_mean(Build *, Node x, uint32_t dims, bool keep); /* floats; accumulate
 Sym aten_count(const Build *, Node x, uint32_t dims);
 /* Variance over dims; *mean (may be NULL) is kept-dims. Result keeps dims. x is wide. */
 Node aten_var(Build *, Node x, uint32_t dims, double correction, Node *mean);
+/* About that mean, which keeps dims. */
+Node aten_var_about(Build *, Node x, Node mean, uint32_t dims, double correction);
+/* x, such that its mean is what ATen has beside a variance, which is updated element by element: once infinite, it is NaN after the next
+ * one. So what is infinite is NaN unless it is the last one of those that dims combine. */
+Node aten_lose_infinite(Build *, Node x, uint32_t dims);
 /* (sum |x|^p)^(1/p) with ATen's special orders 0, 1, 2, inf, -inf. */
 Node aten_vector_norm(Build *, Node x, double p, uint32_t dims, bool keep);
 /* The norm of x - y + eps over the last dim; integers are subtracted as such, so they wrap. */

@@ -367,40 +367,25 @@ OP(aten_argmin){
 
 /* ---- variance, norms ---- */
 
-/* ATen's mean beside a variance is updated element by element: once infinite, it is NaN after the next one. */
-static Node running_mean(Build *b, Node x, uint32_t dims, Node m)
-{
-	Node last = x;
-	for (uint32_t k = 0; k < aten_rank(b, x); k++) {
-		if (!(dims >> k & 1))
-			continue;
-		if (sym_le(b_syms(b), b_int(b, 1), b_dim(b, x, (int)k)) != YES)
-			return m;
-		last = aten_slice(b, last, k, -1, INT64_MAX);
-	}
-	Node all = aten_sum(b, b_convert(b, b_un(b, OP_isinf, x), DT_i64), dims, true);
-	Node before = b_bin(b, OP_gt, all, b_convert(b, b_un(b, OP_isinf, last), DT_i64));
-	Node lost = b_bin(b, OP_bit_and, b_un(b, OP_isinf, m), before);
-	return b_select(b, lost, aten_like(b, m, (double)NAN), m);
-}
-
 static Node moments(Build *b, Node n, uint32_t dims, double correction, bool root, bool pair)
 {
-	Node x = arg(b, n, "self"), m;
+	Node x = arg(b, n, "self");
 	DType d = aten_dtype(b, x);
 	uint32_t drop = keepdim(b, n) ? 0 : dims;
 	if (!dtype_is_float(d) && !dtype_is_complex(d))
 		return b_error(b, "variance of dtype %s, expected a floating-point dtype",
 			       dtype_name(d));
-	/* In f64 as ATen: squares of what f32 holds overflow it. */
-	Node v = aten_var(b, b_convert(b, x, dtype_is_complex(d) ? DT_c128 : DT_f64), dims, correction, &m);
+	/* In f64 as ATen: squares of what f32 holds overflow it. Where x is infinite the variance is NaN, whatever the mean is. */
+	Node wide = b_convert(b, x, dtype_is_complex(d) ? DT_c128 : DT_f64);
+	Node m = aten_mean(b, pair && !dtype_is_complex(d) ? aten_lose_infinite(b, wide, dims) : wide, dims, true);
+	Node v = aten_var_about(b, wide, m, dims, correction);
 	if (root)
 		v = b_un(b, OP_sqrt, v);
 	v = aten_squeeze_mask(b, v, drop);
 	v = v.i ? b_convert(b, v, dtype_is_complex(d) ? dtype_real(d) : d) : v;
 	if (!pair)
 		return v;
-	m = aten_squeeze_mask(b, dtype_is_complex(d) ? m : running_mean(b, x, dims, m), drop);
+	m = aten_squeeze_mask(b, m, drop);
 	m = m.i ? b_convert(b, m, d) : m;
 	return b_tuple(b, (Node[]){v, m}, 2);
 }

@@ -531,6 +531,8 @@ static bool import_node(Scope *s, const json_t *node)
 		return import_overwrite(s, node, &t);
 	case TARGET_AS_STRIDED:
 		return import_as_strided(s, node);
+	case TARGET_OBSERVED:
+		return import_observed(s, node, t.op);
 	case TARGET_RESIZE:
 		return import_resize(s, node, &t);
 	case TARGET_NOTHING:

@@ -1,6 +1,7 @@
-/* Normalisations that update running statistics without saying so: in training, batch_norm stores
- * (1 - momentum) * running + momentum * batch statistics. The mean and variance here are the same
- * expressions that the operator's own expansion computes, so they merge with it. */
+/* Operators that update what they observe. Normalisations update running statistics without saying
+ * so: in training, batch_norm stores (1 - momentum) * running + momentum * batch statistics. The
+ * mean and variance here are the same expressions that the operator's own expansion computes, so
+ * they merge with it. */
 #include <string.h>
 
 #include "frontend/pt2_priv.h"
@@ -85,6 +86,58 @@ bool import_running_stats(Scope *s, const json_t *node, const char *name)
 		if (!strcmp(name, norm->name) &&
 		    (!norm->flag || arg_bool(node, norm->flag, 5, false)))
 			return update(s, node, norm);
+	}
+	return true;
+}
+
+/* ---- fake quantisation with an observer: (output, mask), and four operands are replaced ---- */
+
+enum {
+	OBSERVED_OPERAND = 3,
+	OBSERVED_RESULT = 2,
+	OBSERVED = 4
+}; /* running_min, running_max, scale, zero_point */
+
+Op observed_operator(const char *name)
+{
+	bool known = !strcmp(name, "aten.fused_moving_avg_obs_fake_quant") ||
+		     !strcmp(name, "aten._fused_moving_avg_obs_fq_helper");
+	return known ? OP_aten__fused_moving_avg_obs_fq_helper_functional : OP_none;
+}
+
+/* The values, where none was clamped, and what is observed. */
+static TypeId observed_types(const Scope *s, const Call *c)
+{
+	const Graph *g = s->st->g;
+	Ir *ir = s->st->im->ir;
+	Type mask = *node_type(g, c->in.data[0]);
+	TypeId elem[OBSERVED_RESULT + OBSERVED] = {node_type_id(g, c->in.data[0]),
+						   ir_type(ir, DT_bool, mask.n, mask.dim)};
+	for (uint32_t k = 0; k < OBSERVED; k++)
+		elem[OBSERVED_RESULT + k] = node_type_id(g, c->in.data[OBSERVED_OPERAND + k]);
+	return ir_tuple(ir, OBSERVED_RESULT + OBSERVED, elem);
+}
+
+bool import_observed(Scope *s, const json_t *node, Op functional)
+{
+	State *st = s->st;
+	Call c;
+	Results r;
+	TRY(call_read(s, node, functional, &c) && read_results(s, node, &r));
+	if (r.n > OBSERVED_RESULT)
+		return ctx_error(st->im->ctx, s->where,
+				 "%u results, expected the values and the mask", r.n);
+	AttrId attr = ir_attrs(st->im->ir, op_schema(functional)->narg, c.attr);
+	Node made = graph_add(st->g, (Node){0}, functional, c.in.data, c.in.n, attr,
+			      observed_types(s, &c), s->b.loc);
+	graph_set_name(st->g, made, node_label(node));
+	for (uint32_t k = 0; k < r.n; k++)
+		TRY(!r.data[k].name ||
+		    scope_bind(s, r.data[k].name,
+			       value_new(st, b_get(&s->b, made, k), &r.data[k].meta)));
+	for (uint32_t k = 0; k < OBSERVED; k++) {
+		uint32_t to = c.value.data[OBSERVED_OPERAND + k];
+		TRY(!to || value_write(st, &s->b, to, b_get(&s->b, made, OBSERVED_RESULT + k)));
 	}
 	return true;
 }

@@ -295,10 +295,12 @@ typedef enum {
 	TARGET_FILL,
 	TARGET_ZERO, /* all elements replaced; "aten.copy" returns a new tensor */
 	TARGET_AS_STRIDED,
+	TARGET_OBSERVED, /* op: its functional form, whose last results replace the arguments that
+			    are written */
 	TARGET_RESIZE,   /* resize_: the name of the operand changes its shape, too */
 	TARGET_NOTHING,  /* no tensors result, no meaning here */
 	TARGET_SYMBOLIC, /* scalars, known from their expressions */
-	TARGET_ITEM, /* the one element of a tensor as a number */
+	TARGET_ITEM,     /* the one element of a tensor as a number */
 	TARGET_ASSERT_SCALAR,
 	TARGET_ASSERT_METADATA,
 	TARGET_INNER_TENSOR, /* of a weight that wraps tensors */
@@ -348,5 +350,10 @@ bool import_user(Scope *, const json_t *node, const struct UserOp *);
 
 /* The running statistics that a normalisation updates in training, as new values. */
 bool import_running_stats(Scope *, const json_t *node, const char *name);
+/* The functional form of a fake quantisation that writes what it observes; OP_none of other
+ * operators. */
+Op observed_operator(const char *name);
+/* A call of one: its results, and what it observes as new values. */
+bool import_observed(Scope *, const json_t *node, Op functional);
 
 #endif

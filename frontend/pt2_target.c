@@ -127,6 +127,8 @@ Target target_of(Import *im, const char *target)
 		t.op = out_operator(im, t.name, base);
 		t.kind = t.op != OP_none ? TARGET_OUT : TARGET_UNKNOWN;
 	}
+	if (t.kind == TARGET_UNKNOWN && (t.op = observed_operator(t.name)) != OP_none)
+		t.kind = TARGET_OBSERVED;
 	if (im->decomposed && t.kind == TARGET_OP && !strcmp(op, "aten.alias"))
 		t.op = OP_maybe_detached;
 	t.user = t.kind == TARGET_UNKNOWN ? userop_find(im->ir, t.name) : NULL;

@@ -221,6 +221,25 @@ class Norms(nn.Module):
         return s.kept(x) + s.loose(x) * 2, s.plain(z), s.each(x) - s.asleep(x), s.bare(z)
 
 
+class Observed(nn.Module):
+    """Fake quantisation that writes what it observes: of all values, of rows, with the observer off."""
+
+    def __init__(s):
+        super().__init__()
+        for name, rows in ("all", 0), ("row", 3), ("off", 0):
+            low, high = torch.full((rows,) if rows else (), -0.5), torch.full((rows,) if rows else (), 0.75)
+            for key, v in ("low", low), ("high", high), ("scale", torch.ones(rows or 1)), ("zero", torch.zeros(rows or 1, dtype=torch.int32)):
+                s.register_buffer(f"{name}_{key}", v)
+        s.register_buffer("on", torch.ones(1, dtype=torch.int64))
+        s.register_buffer("no", torch.zeros(1, dtype=torch.int64))
+
+    def forward(s, x):
+        a = torch.fused_moving_avg_obs_fake_quant(x, s.on, s.on, s.all_low, s.all_high, s.all_scale, s.all_zero, 0.25, 0, 255, -1)
+        b, mask = torch._fused_moving_avg_obs_fq_helper(x, s.on, s.on, s.row_low, s.row_high, s.row_scale, s.row_zero, 0.5, -128, 127, 0, True, True)
+        c = torch.fused_moving_avg_obs_fake_quant(x, s.no, s.on, s.off_low, s.off_high, s.off_scale, s.off_zero, 0.25, -8, 7, -1)
+        return a, b, mask, c, s.all_low * 2, s.row_scale + 1
+
+
 class Weights(nn.Module):
     """Weights that are views of one memory: turned, cut, spread out, empty, with a start."""
 
@@ -421,6 +440,7 @@ def main():
     d = Dim("d", min=2, max=30)
     make("derived", Derived(), (r(9), r(4), r(12)), ({0: 2 * d + 1}, {0: d}, {0: 3 * d}))
     make("norms", Norms(), (r(4, 3, 5), r(4, 3, 2, 2)), train=True)
+    make("observed", Observed(), (torch.linspace(-2, 3, 15).view(3, 5),), train=True)
     make("weights", Weights(), (r(2, 3),))
     make("complex", Complex(), (r(3, 2), r(3, dtype=torch.complex64)))
     for name, how in [("expand", lambda x: x.expand(2, -1)[0]), ("unfold", lambda x: x.unfold(0, 3, 2)[..., 1]),

@@ -359,6 +359,10 @@ static void test_seldom(void **state)
 	teardown(state);
 	setup(state);
 	assert_int_equal(check("import/half_norms"), 5);
+	teardown(state);
+	setup(state);
+	assert_int_equal(check("import/observed"),
+			 12); /* four buffers of each of three observers */
 }
 
 static void test_names_and_positions(void **state)
@@ -390,16 +394,60 @@ static void test_same_twice(void **state)
 /* Every model of tests/data: the graph that it becomes, and what is said of it. */
 static void test_imported(void **state)
 {
-	static const char *const names[] = {
-		"batch_norm", "batch_norm_decomposed", "dynamic", "guard_log", "input_write", "mlp", "nested", "nested_strict", "promote", "resize",
-		"scan", "state", "state_decomposed", "tied", "torchao", "views", "wrapped", "control/branch", "control/complex_branch",
-		"control/complex_loop", "control/cond_in_while", "control/newton", "control/size_branch", "control/size_closure",
-		"control/while_in_cond", "control/while_in_while", "control/refused/branch_unbounded", "sizes/uneven",
-		"control/refused/loop_integer", "import/in_place_views", "import/writes", "import/copies", "import/memory", "import/outputs",
-		"import/numbers", "import/derived", "import/norms", "import/weights", "import/complex", "import/bodies",
-		"import/idle", "import/calls", "import/half_norms", "import/random", "import/divided", "import/items", "import/fractions", "import/operators", "import/flags",
-		"import/tangle",
-		"import/overlaps_expand", "import/overlaps_unfold", "import/overlaps_as_strided"};
+	static const char *const names[] = {"batch_norm",
+					    "batch_norm_decomposed",
+					    "dynamic",
+					    "guard_log",
+					    "input_write",
+					    "mlp",
+					    "nested",
+					    "nested_strict",
+					    "promote",
+					    "resize",
+					    "scan",
+					    "state",
+					    "state_decomposed",
+					    "tied",
+					    "torchao",
+					    "views",
+					    "wrapped",
+					    "control/branch",
+					    "control/complex_branch",
+					    "control/complex_loop",
+					    "control/cond_in_while",
+					    "control/newton",
+					    "control/size_branch",
+					    "control/size_closure",
+					    "control/while_in_cond",
+					    "control/while_in_while",
+					    "control/refused/branch_unbounded",
+					    "sizes/uneven",
+					    "control/refused/loop_integer",
+					    "import/in_place_views",
+					    "import/writes",
+					    "import/copies",
+					    "import/memory",
+					    "import/outputs",
+					    "import/numbers",
+					    "import/derived",
+					    "import/norms",
+					    "import/observed",
+					    "import/weights",
+					    "import/complex",
+					    "import/bodies",
+					    "import/idle",
+					    "import/calls",
+					    "import/half_norms",
+					    "import/random",
+					    "import/divided",
+					    "import/items",
+					    "import/fractions",
+					    "import/operators",
+					    "import/flags",
+					    "import/tangle",
+					    "import/overlaps_expand",
+					    "import/overlaps_unfold",
+					    "import/overlaps_as_strided"};
 	Ctx *all = ctx_new();
 	Text t;
 	assert_int_equal(chdir(TEST_DATA), 0); /* messages begin with the path */

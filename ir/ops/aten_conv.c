@@ -132,6 +132,10 @@ static Node conv(Build *b, Node x, Node w, Node bias, ConvArgs *a, const Sym *ex
 			       sym_str(b_syms(b), channels), sym_str(b_syms(b), want),
 			       (long long)a->groups);
 	w = extra ? transposed_weight(b, w, a, extra) : split_groups(b, w, a->groups);
+	if (sym_is(b_syms(b), channels, 0)) { /* of no channels PyTorch makes none, and adds no bias */
+		w = b_slice(b, w, 1, b_int(b, 0), b_int(b, 0), b_int(b, 1));
+		bias = (Node){0};
+	}
 	DType d = node_dtype(b->g, x);
 	bool wide = bias.i && dtype_is_float(d) && dtype_compute(d) != d && node_dtype(b->g, bias) == d;
 	Node y = add_bias(b, conv_core(b, x, w, a, wide), bias);
@@ -173,7 +177,7 @@ OP(aten_conv1d){
 		  "-> Tensor",
 	.build = build_conv1d,
 	.sample = "f32[n=2, 4, m=6], f32[6, 2, 3], f32[6], groups=2; "
-		  "f32[3, 7], f32[2, 3, 2], stride=[2], padding=[1], dilation=[2]",
+		  "f32[3, 7], f32[2, 3, 2], stride=[2], padding=[1], dilation=[2]; f32[n=2, 0, 4], f32[6, 0, 3], f32[6], groups=2",
 };
 OP(aten_conv2d){
 	.schema = "aten.conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] "

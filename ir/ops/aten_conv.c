@@ -132,8 +132,8 @@ static Node conv(Build *b, Node x, Node w, Node bias, ConvArgs *a, const Sym *ex
 			       sym_str(b_syms(b), channels), sym_str(b_syms(b), want),
 			       (long long)a->groups);
 	w = extra ? transposed_weight(b, w, a, extra) : split_groups(b, w, a->groups);
-	if (sym_is(b_syms(b), channels, 0)) { /* of no channels PyTorch makes none, and adds no bias */
-		w = b_slice(b, w, 1, b_int(b, 0), b_int(b, 0), b_int(b, 1));
+	if (sym_is(b_syms(b), channels, 0)) { /* of no channels PyTorch makes none, whatever dtype the weight has, and adds no bias */
+		w = b_slice(b, b_convert(b, w, node_dtype(b->g, x)), 1, b_int(b, 0), b_int(b, 0), b_int(b, 1));
 		bias = (Node){0};
 	}
 	DType d = node_dtype(b->g, x);

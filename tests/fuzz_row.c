@@ -13,16 +13,22 @@ static Value wider(Value x, Value y)
 	return (Value){x.n, x.gran < y.gran ? x.gran : y.gran, x.mag > y.mag ? x.mag : y.mag, fmax(x.err, y.err)};
 }
 
-/* x reduced along dim, which stays as one of extent 1. */
-static Value reduced(Fuzz *f, Value x, uint32_t dim)
+/* x reduced along dimensions dim to last, which stay as ones of extent 1. */
+static Value reduced(Fuzz *f, Value x, uint32_t dim, uint32_t last)
 {
 	Sym to[MAX_RANK];
 	DType d = fuzz_dtype(f, x);
-	bool empty = fuzz_min(f, fuzz_dim(f, x, dim)) < 1, sum = empty || fuzz_chance(f, 40);
-	int64_t dims = dim;
-	Attr a[] = {attr_none(), attr_str(f->ir, sum ? "sum" : fuzz_chance(f, 50) ? "max" : "min"), fuzz_ints(f, &dims, 1),
-		    attr_dtype(dtype_compute(d))};
-	double count = fmax((double)fuzz_max(f, fuzz_dim(f, x, dim)), 1);
+	int64_t dims[MAX_RANK];
+	double count = 1;
+	bool empty = false;
+	for (uint32_t k = dim; k <= last; k++) {
+		dims[k - dim] = k;
+		empty |= fuzz_min(f, fuzz_dim(f, x, k)) < 1;
+		count *= fmax((double)fuzz_max(f, fuzz_dim(f, x, k)), 1);
+	}
+	bool sum = empty || fuzz_chance(f, 40);
+	Attr a[] = {attr_none(), attr_str(f->ir, sum ? "sum" : fuzz_chance(f, 50) ? "max" : "min"),
+		    fuzz_ints(f, dims, last - dim + 1), attr_dtype(dtype_compute(d))};
 	Node y = fuzz_node(f, OP_reduce, &x.n, 1, a, 4);
 	if (!y.i || node_dtype(f->g, y) != d)
 		return (Value){0};
@@ -30,7 +36,7 @@ static Value reduced(Fuzz *f, Value x, uint32_t dim)
 	if (sum && r.err > 0)
 		r.err += ldexp(count, r.mag - 24);
 	for (uint32_t k = 0; k < fuzz_rank(f, x); k++)
-		to[k] = k == dim ? sym_int(f->ir->syms, 1) : fuzz_dim(f, x, k);
+		to[k] = k >= dim && k <= last ? sym_int(f->ir->syms, 1) : fuzz_dim(f, x, k);
 	r.n = b_reshape(&f->b, r.n, fuzz_rank(f, x), to);
 	return r;
 }
@@ -69,18 +75,67 @@ static Node bordered(Fuzz *f, Node x, uint32_t dim)
 	return fuzz_node(f, OP_pad, (Node[]){x, value}, 2, a, 5);
 }
 
+/* A fresh value like y but of extent 1 in the last dimension, with a border to extent d there. */
+static Node column(Fuzz *f, Value like, int64_t d, Value *x)
+{
+	int64_t low[MAX_RANK] = {0}, high[MAX_RANK] = {0}, interior[MAX_RANK] = {0};
+	uint32_t rank = fuzz_rank(f, like);
+	Sym dim[MAX_RANK];
+	for (uint32_t k = 0; k < rank; k++)
+		dim[k] = k + 1 < rank ? fuzz_dim(f, like, k) : sym_int(f->ir->syms, 1);
+	*x = fuzz_input(f, fuzz_dtype(f, like), rank, dim);
+	low[rank - 1] = fuzz_below(f, (uint32_t)d);
+	high[rank - 1] = d - 1 - low[rank - 1];
+	Node value = b_full(&f->b, fuzz_dtype(f, like), 1, 0, NULL);
+	Attr a[] = {attr_none(), attr_none(), fuzz_ints(f, low, rank), fuzz_ints(f, high, rank), fuzz_ints(f, interior, rank)};
+	return fuzz_node(f, OP_pad, (Node[]){x->n, value}, 2, a, 5);
+}
+
+/* y, whose rows are short, and columns with borders: so many that lanes go down the columns. */
+static bool push_columns(Fuzz *f, Value y)
+{
+	uint32_t n = 4 + fuzz_below(f, 9);
+	int64_t d = fuzz_max(f, fuzz_dim(f, y, fuzz_rank(f, y) - 1));
+	for (uint32_t k = 0; k < n; k++) {
+		Value x;
+		Node part = column(f, y, d, &x), in[] = {y.n, part};
+		Value all = wider(x, y);
+		y = fuzz_value(f, fuzz_node(f, OP_add, in, 2, NULL, 0), all.gran, all.mag + 1, x.err + y.err);
+	}
+	return fuzz_push(f, y);
+}
+
+/* What costs so much that a row of it is kept in memory. */
+static Value costly(Fuzz *f, Value x)
+{
+	if (!dtype_is_float(fuzz_dtype(f, x)) || x.mag > 6)
+		return x;
+	return fuzz_value(f, b_un(&f->b, fuzz_chance(f, 50) ? OP_tanh : OP_sin, x.n), -100, 0, x.err);
+}
+
+/* A costly value of short rows, what it is reduced to, and columns. */
+static bool short_rows(Fuzz *f)
+{
+	Sym many = sym_int(f->ir->syms, 7 + fuzz_below(f, 14)), dim[2] = {fuzz_chance(f, 50) ? many : fuzz_extent(f), sym_int(f->ir->syms, 2 + fuzz_below(f, 2))};
+	Value x = costly(f, fuzz_input(f, DT_f32, 2, dim)), r = reduced(f, x, 0, fuzz_chance(f, 70));
+	return r.n.i && push_columns(f, combined(f, x, r));
+}
+
 /* Up to three of: the value, its reduction, both combined; whole, cut or with a border. */
 bool fuzz_own_row(Fuzz *f)
 {
 	Value x;
 	Node in[3];
+	if (!f->is_body && fuzz_chance(f, 20))
+		return short_rows(f);
 	if (!fuzz_pick(f, fits_row, &x))
 		return false;
 	uint32_t dim = fuzz_below(f, fuzz_rank(f, x)), n = 1 + fuzz_below(f, 3);
-	Value r = reduced(f, x, dim);
+	uint32_t last = fuzz_chance(f, 60) ? dim : fuzz_rank(f, x) - 1;
+	Value r = reduced(f, x, dim, last);
 	if (!r.n.i)
 		return false;
-	Value y = combined(f, x, r), part[] = {x, r, y, y}, all = {.gran = 0, .mag = 0};
+	Value y = combined(f, x, r), part[] = {x, last == dim ? r : x, y, y}, all = {.gran = 0, .mag = 0};
 	for (uint32_t k = 0; k < n; k++) {
 		Value p = part[fuzz_below(f, 4)];
 		uint32_t how = fuzz_below(f, 4);
@@ -93,7 +148,7 @@ bool fuzz_own_row(Fuzz *f)
 	if (!all.n.i || !fuzz_small(f, node_rank(f->g, all.n), node_type(f->g, all.n)->dim))
 		return false;
 	if (fuzz_chance(f, 40)) {
-		Value again = reduced(f, all, dim);
+		Value again = reduced(f, all, dim, dim);
 		return again.n.i && fuzz_push(f, again);
 	}
 	return fuzz_push(f, all);

@@ -418,6 +418,18 @@ static void run_where(StageRun *r, const Stage *st, Kx where)
 	s->stage[r->stage].value = lx_var(s->f, result);
 }
 
+/* Lanes are neighbours in memory. */
+static void order_row(const Sched *s, StageValue *out, const Stage *st)
+{
+	out->nmap = 0;
+	for (uint32_t last = 0; last < 2; last++)
+		for (uint32_t i = 0; i < st->nmap; i++)
+			if ((st->map[i] == s->vaxis) == last) {
+				out->from[out->nmap] = i;
+				out->map[out->nmap++] = st->map[i];
+			}
+}
+
 static void run_stage(Generic *g, uint32_t stage)
 {
 	Sched *s = g->s;
@@ -433,9 +445,7 @@ static void run_stage(Generic *g, uint32_t stage)
 	stage_axes(s, &r, st);
 	if (st->result == RESULT_LOCAL) {
 		StageValue *out = &s->stage[stage];
-		out->nmap = st->nmap;
-		for (uint32_t i = 0; i < st->nmap; i++)
-			out->map[i] = st->map[i];
+		order_row(s, out, st);
 		out->local = ls_local(s->f, "row", st->dtype, axes_local_bound(s, st) * (sched_outer_vector(s) ? s->lanes : 1));
 	}
 	Kx where = runs_where(g, st, stage);

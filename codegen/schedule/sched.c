@@ -551,13 +551,17 @@ static Lx read_stage(Sched *s, const KxData *x)
 		return v->value;
 	Sym offset = sym_int(s->syms, 0);
 	for (uint32_t i = 0; i < v->nmap; i++)
-		offset = sym_add(s->syms, sym_mul(s->syms, offset, s->extent[v->map[i]]), x->idx[i]);
-	Lx at = sched_sym(s, offset);
-	if (sched_outer_vector(s))
-		return lx_var(s->f, ls_load(s->f, "row", v->local, lx_mul(s->f, at, lx_int(s->f, s->lanes)), (LType){x->dtype, s->lanes}, (Lx){0}));
-	bool vector = s->vaxis != NO_AXIS && (sched_axes(s, offset) >> s->vaxis & 1);
-	LType t = {x->dtype, vector ? s->lanes : 1};
-	return lx_var(s->f, ls_load(s->f, "row", v->local, at, t, vector ? s->mask : (Lx){0}));
+		offset = sym_add(s->syms, sym_mul(s->syms, offset, s->extent[v->map[i]]), x->idx[v->from[i]]);
+	if (sched_outer_vector(s)) {
+		Lx at = lx_mul(s->f, sched_sym(s, offset), lx_int(s->f, s->lanes));
+		return lx_var(s->f, ls_load(s->f, "row", v->local, at, (LType){x->dtype, s->lanes}, (Lx){0}));
+	}
+	if (s->vaxis == NO_AXIS || !(sched_axes(s, offset) >> s->vaxis & 1))
+		return lx_var(s->f, ls_load(s->f, "row", v->local, sched_sym(s, offset), (LType){x->dtype, 1}, (Lx){0}));
+	SchedAddress a = vector_address(s, offset);
+	if (a.index.i)
+		return lx_var(s->f, ls_gather(s->f, "row", v->local, a.offset, a.index, x->dtype, s->mask));
+	return lx_var(s->f, ls_load(s->f, "row", v->local, a.offset, (LType){x->dtype, s->lanes}, s->mask));
 }
 
 Lx sched_convert(Sched *s, Lx v, DType d)

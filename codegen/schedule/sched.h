@@ -23,7 +23,8 @@ typedef struct {
 	Lx value;   /* RESULT_REGISTER: scalar or vector */
 	LMem local; /* RESULT_LOCAL: as many lanes for each element where the vector axis is an outer one */
 	uint32_t nmap;
-	uint32_t map[MAX_RANK];
+	uint32_t map[MAX_RANK];  /* axes of `local`, slowest first: the lane axis, if it is one, is last */
+	uint32_t from[MAX_RANK]; /* map[i] is axis from[i] of the stage */
 } StageValue;
 
 /* A value that has been computed: it is there in the block in which it was, and in the blocks

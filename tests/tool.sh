@@ -90,6 +90,17 @@ for backend in '' '--backend c'; do
 done
 expect 0 '"flops":0,"bytes":4160,' bench "$out/embedding.txt"
 expect 0 '"sizes":{"T":2}.*"flops":288,"bytes":768,' bench "$out/loop.txt"
+# with a profile it is JSON, too, of kernels with the lines of their source
+"$weft" compile "$model" -o "$out/p.so" >/dev/null
+for form in "$model" "$out/p.so" "$model --backend c"; do
+	"$weft" bench $form --inputs "$ref" --seconds 0.02 --no-op-by-op --profile --json >"$out/profile" 2>"$out/log"
+	python3 -c 'import json, sys
+j = json.load(open(sys.argv[1]))
+k = j["profile"]
+assert [r["name"] for r in j["rows"]] == ["compiled"] and len(k) > 5 and all(x["seconds"] > 0 and x["launches"] == 1 for x in k), j
+assert k[2]["line"] == "conv.py:565 in 0" and k[2]["lines"] == 3 and k[2].get("flops", 1) > 0 and k[2]["algorithm"].startswith("gemm"), k[2]' "$out/profile" ||
+		{ echo "FAIL: --profile --json of $form"; bad=1; }
+done
 # a file holds the counts of B = 1 only
 "$weft" compile "$out/matmul.txt" -o "$out/matmul.so" >"$out/log" 2>&1
 expect 0 'for other sizes: FLOP/s are left out' "$weft" bench "$out/matmul.so" --seconds 0.02 --profile

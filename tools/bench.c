@@ -37,7 +37,7 @@ const Command command_bench = {
 	"  --no-op-by-op        leave that row out\n"
 	"  --target NAME, --tune NAME, --cc COMMAND, --no-cache   see weft compile\n"
 	LOAD_HELP
-	"  --json               print the rows as JSON\n",
+	"  --json               print the rows, and the profile, as JSON\n",
 	run};
 
 enum { MAX_ROWS = 64 };
@@ -243,11 +243,18 @@ static void print_table(const BenchOptions *o, const Table *t)
 		       human(t->peak[k].bytes, b));
 }
 
-static void print_json(const BenchOptions *o, const Table *t)
+Json bench_json_begin(const BenchOptions *o)
 {
 	Json j = {.f = stdout};
 	json_open(&j, NULL, '{');
 	json_string(&j, "model", o->model);
+	return j;
+}
+
+/* After a profile, which another process printed: it began the object. */
+static void print_json(const BenchOptions *o, const Table *t)
+{
+	Json j = o->profile ? (Json){.f = stdout, .depth = 1, .comma = true} : bench_json_begin(o);
 	json_open(&j, "sizes", '{');
 	const BenchRow *sized = sized_row(t);
 	for (int k = 0; sized && k < sized->nsize; k++)

@@ -192,6 +192,33 @@ static void print_profile(Profile *p, const WeftReport *count, const Peak *peak)
 	putchar('\n');
 }
 
+/* The same, as the first fields of what --json prints: see print_json. */
+static void profile_json(const BenchOptions *o, const Profile *p, const WeftReport *count)
+{
+	Json j = bench_json_begin(o);
+	json_open(&j, "profile", '[');
+	for (uint32_t k = 0; k < p->e->ncall; k++) {
+		const WeftKernelInfo info = call_info(p->m, weft_call(p->m, p->e, k));
+		json_open(&j, NULL, '{');
+		json_string(&j, "name", info.name);
+		json_string(&j, "algorithm", info.algorithm);
+		if (info.line) {
+			json_string(&j, "line", info.line);
+			json_number(&j, "lines", info.nline);
+		}
+		json_number(&j, "seconds", p->seconds[k]);
+		json_number(&j, "launches", p->launches[k]);
+		if (count) {
+			json_number(&j, "flops", count->kernel[k].flops);
+			json_number(&j, "bytes", count->kernel[k].bytes);
+		}
+		if (count && count->kernel[k].seconds > 0)
+			json_number(&j, "predicted", count->kernel[k].seconds);
+		json_close(&j, '}');
+	}
+	json_close(&j, ']');
+}
+
 /* What the entry's table says, for a shared object, if it ran at these sizes. */
 static const WeftReport *table_counts(const Runner *r)
 {
@@ -284,7 +311,9 @@ static bool profile_runs(Runner *r, const WeftTensor *in, const BenchOptions *o,
 			if (k == 0 || p.run[i] < p.seconds[i])
 				p.seconds[i] = p.run[i];
 	}
-	if (ok)
+	if (ok && o->json)
+		profile_json(o, &p, counts(r, o));
+	else if (ok)
 		print_profile(&p, counts(r, o), peak);
 	free(p.seconds);
 	free(p.run);

@@ -246,6 +246,10 @@ for p in (1, 2):
     case(f"aten.triplet_margin_loss(%a, %b, %c, margin=0.5, p={p}, eps=0.0) : f64[]",
          lambda x, y, z, p=p: F.triplet_margin_loss(x, y, z, margin=0.5, p=p, eps=0.0), [0, 0, 0], [1, 0, 0], [0, 1.5, 0])
 # ---- infinities, and what is not selected ----
+for order in (2.0, 3.0, 1.0, 0.5, inf):
+    for x in (0, -3):
+        case(f"%u = aten.view(%a, size=[]) : f64[]; %y = aten.linalg_vector_norm(%u, ord={order}) : f64[]",
+             lambda v, order=order: torch.linalg.vector_norm(v.view([]), order), [x])
 FAR = [inf, -inf, inf, -inf, 1, 1, nan, 0, 1.5], [1, 1, inf, -inf, inf, -inf, 0, nan, 1]
 for name in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"):
     case(f"aten.{name}(%a, %b, reduction=0)", lambda x, y, name=name: getattr(F, name)(x, y, reduction="none"), *FAR)
@@ -313,6 +317,7 @@ BETTER = [
     *((f"{head}p=0.5", k, EQUAL + FIVE, 0) for head in ("aten.dist(%a, %b, ", "%u = aten.unsqueeze(%a, dim=1) : f64[N, 1]; "
       "%v = aten.unsqueeze(%b, dim=1) : f64[N, 1]; %p = aten.pairwise_distance(%u, %v, ") for k in (0, 1)),
     ("aten.linalg_vector_norm(%a, ord=0.5)", 0, [0], 0),
+    ("%u = aten.view(%a, size=[]) : f64[]; %y = aten.linalg_vector_norm(%u, ord=0.5)", 0, [0], 0),
     *((f"{COMPLEX}%y = aten.linalg_vector_norm(%z, ord=0.5)", k, [0], 0) for k in (0, 1)),
     ("aten.pow.Tensor_Tensor(", 0, [0], None),  # 0 ** -1: infinite, times zeros of other terms
     ("aten.pow.Tensor_Tensor(", 1, [-1, 1], None),
@@ -429,7 +434,7 @@ def second_forward(fn, operands):
 
 def attempt(fn, *args):
     try:
-        return [x.detach() for x in fn(*args)]
+        return [torch.zeros(x.shape) + x.detach() for x in fn(*args)]
     except (RuntimeError, NotImplementedError) as e:
         if "-v" in sys.argv:
             print("  none:", str(e).splitlines()[0][:100], file=sys.stderr)

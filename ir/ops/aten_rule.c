@@ -346,8 +346,10 @@ static Node build_length(Build *b, Node n)
 
 Node aten_length(Build *b, Node x, double p, uint32_t dims, bool keep)
 {
-	if (!dims || !dtype_is_float(aten_dtype(b, x)))
+	if (!dtype_is_float(aten_dtype(b, x)))
 		return parts_of_length(b, x, p, dims, keep);
+	if (!dims) /* of each number by itself */
+		return b_un(b, OP_abs, x);
 	return b_node(b, OP_length, &x, 1, (Attr[]){attr_none(), attr_float(p), dims_attr(b, dims), attr_bool(keep)}, 4);
 }
 

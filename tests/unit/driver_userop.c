@@ -364,7 +364,7 @@ static void test_misfits(void **state)
 }
 
 static const char text[] = "graph @f(%x: f32[B]) where 1 <= B {\n"
-			   "  %c = call([%x], op=\"test::shift\", ints=[B - 5, 2, 10, -3, 0], floats=[-0.5])\n"
+			   "  %c = call([%x], op=\"test::shift\", ints=[B - 5, 2, 10, -3, 0], floats=[-0.5])  ; net.py:3 in a\n"
 			   "  %y = get(%c, index=0)\n"
 			   "  %d = call([%y], op=\"test::shift\", ints=[3, 0, 1], floats=[nan])\n"
 			   "  %z = get(%d, index=0)\n"
@@ -402,6 +402,9 @@ static void check_model(const WeftModel *m)
 	for (uint32_t k = 0; k < weft_entry(m, 0)->ncall; k++) { /* of n floats, n others */
 		const WeftCallInfo *c = weft_call(m, weft_entry(m, 0), k);
 		assert_string_equal(c->algorithm, "call");
+		if (k == 0)
+			assert_string_equal(c->line, "net.py:3 in a");
+		assert_int_equal(c->nline, k == 0);
 		assert_true(c->bytes >= 8 && fmod(c->bytes, 8) == 0);
 	}
 	x[1] = -4;

@@ -575,6 +575,7 @@ static Node build_as_strided_scatter(Build *b, Node n)
 OP(aten_as_strided_scatter){
 	.schema = "aten.as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] "
 		  "stride, SymInt? storage_offset=None) -> Tensor",
+	.aliases = "prims.as_strided_scatter",
 	.build = build_as_strided_scatter,
 	.sample = "f32[3, 4], f32[2, 3], size=[2, 3], stride=[5, 1], storage_offset=1",
 };

@@ -277,6 +277,160 @@ OP(aten_fake_quantize_per_channel_affine){
 		  "quant_min=0, quant_max=15",
 };
 
+static Node shaped_like(Build *b, Node v, Node like)
+{
+	Shape s = aten_shape(b, like);
+	return b_convert(b, aten_reshape(b, v, &s), node_dtype(b->g, like));
+}
+
+/* ---- scales and zero points that are learnt: floats ---- */
+
+/* To an integer between the bounds: rounded, halves to even; in the derivative by one scale half a
+ * step is added and the fraction dropped. */
+static Node learnt_zero(Build *b, Node zero, const Bounds *r, bool truncated)
+{
+	zero = b_convert(b, zero, DT_f32);
+	zero = truncated ? b_bin_scalar(b, OP_add, zero, 0.5) : b_un(b, OP_round, zero);
+	zero = b_bin_scalar(b, OP_minimum, b_bin_scalar(b, OP_maximum, zero, r->low), r->high);
+	return truncated ? b_un(b, OP_trunc, zero) : zero;
+}
+
+/* Operands of x's rank or 0-d; the zero point is an integer, in f32. False after b_error. */
+static bool learnt_begin(Build *b, Node n, Fake *f, uint32_t *dims)
+{
+	bool channels = op_arg_index(node_op(b->g, n), "axis") >= 0;
+	Node x = arg(b, n, "self"), scale = arg(b, n, "scale"), zero = arg(b, n, "zero_point");
+	uint32_t rank = aten_rank(b, x);
+	*f = (Fake){.x = x};
+	if (!x.i || !scale.i || !zero.i || !bounds_of(b, n, node_dtype(b->g, x), &f->r))
+		return false;
+	int64_t axis = channels ? aten_int(b, n, "axis") : 0;
+	f->scale =
+		channels ? along_axis(b, axis, scale, x) : quant_parameter(b, n, "scale", DT_f32);
+	f->zero = channels ? along_axis(b, axis, zero, x)
+			   : quant_parameter(b, n, "zero_point", DT_f32);
+	f->zero = learnt_zero(b, f->zero, &f->r, !channels);
+	*dims = ((1u << rank) - 1) & (channels ? ~(1u << axis) : ~0u);
+	return fake_begin(b, n, f);
+}
+
+/* What each element says of the scale and of the zero point (fake_quantize_core.cpp, "Learned Step
+ * Size Quantization", Esser et al. 2020): one that is clamped moves with the end of the range,
+ * another one by its error of rounding. *in: none is clamped. */
+static bool learnt_slopes(Build *b, Node n, const Fake *f, Node *in, Node *by_scale, Node *by_zero)
+{
+	double factor = node_float(b->g, n, "grad_factor");
+	Node v = b_bin(b, OP_add, b_un(b, OP_round, in_steps(b, f->x, f->scale)), f->zero);
+	Node error = b_bin(b, OP_sub, b_bin(b, OP_mul, b_bin(b, OP_sub, v, f->zero), f->scale),
+			   aten_wide(b, f->x));
+	Node end = b_select(b, b_bin_scalar(b, OP_lt, v, f->r.low), aten_like(b, v, f->r.low),
+			    aten_like(b, v, f->r.high));
+	*in = inside(b, v, &f->r);
+	Node slope = b_select(b, *in, b_bin(b, OP_mul, error, quant_inverse(b, f->scale)),
+			      b_bin(b, OP_sub, end, f->zero));
+	*by_scale = b_bin_scalar(b, OP_mul, slope, factor);
+	*by_zero = b_bin_scalar(
+		b, OP_mul, b_select(b, *in, aten_like(b, v, 0), b_un(b, OP_neg, f->scale)), factor);
+	return by_scale->i && by_zero->i;
+}
+
+/* The derivative is what the operator's own backward gives. */
+static Node build_learnable(Build *b, Node n)
+{
+	bool channels = op_arg_index(node_op(b->g, n), "axis") >= 0;
+	Node scale = arg(b, n, "scale"), zero = arg(b, n, "zero_point"), in, ds, dz, y, passed;
+	Fake f;
+	uint32_t dims;
+	if (!learnt_begin(b, n, &f, &dims) || !learnt_slopes(b, n, &f, &in, &ds, &dz))
+		return (Node){0};
+	Node whole = b_convert(b, learnt_zero(b, zero, &f.r, false), DT_i32);
+	if (channels)
+		y = values_of(b, fake_per_channel(b, n, scale, whole, aten_int(b, n, "axis")));
+	else
+		y = values_of(b, fake_per_tensor(b, n, b_reshape(b, scale, 0, NULL),
+						 b_reshape(b, whole, 0, NULL)));
+	if (!y.i)
+		return y;
+	DType d = node_dtype(b->g, y);
+	zero = channels ? along_axis(b, aten_int(b, n, "axis"), zero, f.x)
+			: b_reshape(b, zero, 0, NULL);
+	passed = b_bin(b, OP_mul, f.x, b_convert(b, in, d));
+	passed = b_bin(b, OP_add, passed,
+		       b_convert(b, b_bin(b, OP_mul, f.scale, aten_detached(b, ds)), d));
+	passed = b_bin(b, OP_add, passed,
+		       b_convert(b,
+				 b_bin(b, OP_mul, b_convert(b, zero, DT_f32), aten_detached(b, dz)),
+				 d));
+	return b_bin(b, OP_straight_through, y, passed);
+}
+
+static Node build_learnable_backward(Build *b, Node n)
+{
+	Fake f;
+	uint32_t dims;
+	Node in, gs, gz;
+	if (!learnt_begin(b, n, &f, &dims) || !learnt_slopes(b, n, &f, &in, &gs, &gz))
+		return (Node){0};
+	Node g = aten_wide(b, arg(b, n, "grad"));
+	gs = aten_sum(b, b_bin(b, OP_mul, g, gs), dims, false);
+	gz = aten_sum(b, b_bin(b, OP_mul, g, gz), dims, false);
+	if (!gs.i || !gz.i)
+		return (Node){0};
+	DType d = dtype_compute(node_dtype(b->g, f.x));
+	Shape one = {1, {b_int(b, 1)}};
+	if (node_rank(b->g, gs) == 0) {
+		gs = aten_reshape(b, gs, &one);
+		gz = aten_reshape(b, gz, &one);
+	}
+	Node gx = b_select(b, in, g, aten_like(b, g, 0));
+	return b_tuple(b, (Node[]){b_convert(b, gx, d), b_convert(b, gs, d), b_convert(b, gz, d)},
+		       3);
+}
+
+OP(aten__fake_quantize_learnable_per_tensor_affine){
+	.schema = "aten._fake_quantize_learnable_per_tensor_affine(Tensor self, Tensor scale, "
+		  "Tensor zero_point, int quant_min, int "
+		  "quant_max, float grad_factor=1.) -> Tensor",
+	.build = build_learnable,
+	.sample = "f32[n=2, 8] in -2..2, f32[1] of 0.0625, f32[1] of 2.6, quant_min=-20, "
+		  "quant_max=19; "
+		  "f32[3, 5] in -4..4, f32[1] of 0.375, f32[1] of -3.7, quant_min=-8, quant_max=7, "
+		  "grad_factor=0.5; "
+		  "f32[3] of 1 -2 0.3, f32[1] of 0.375, f32[1] of 99, quant_min=-8, quant_max=7",
+};
+OP(aten__fake_quantize_learnable_per_channel_affine){
+	.schema = "aten._fake_quantize_learnable_per_channel_affine(Tensor self, Tensor scale, "
+		  "Tensor zero_point, int axis, int quant_min, "
+		  "int quant_max, float grad_factor=1.) -> Tensor",
+	.build = build_learnable,
+	.sample = "f32[n=2, 8] in -2..2, f32[8] in 0.0625..0.5, f32[8] in -3..3, axis=1, "
+		  "quant_min=-8, quant_max=7; "
+		  "f32[n=3, 4] in -2..2, f32[n] in 0.0625..0.5, f32[n] in -9..9, axis=0, "
+		  "quant_min=-8, quant_max=7, grad_factor=0.5",
+};
+OP(aten__fake_quantize_learnable_per_tensor_affine_backward){
+	.schema = "aten._fake_quantize_learnable_per_tensor_affine_backward(Tensor grad, Tensor "
+		  "self, Tensor scale, Tensor zero_point, "
+		  "int quant_min, int quant_max, float grad_factor=1.) -> (Tensor, Tensor, Tensor)",
+	.build = build_learnable_backward,
+	.sample = "f32[n=2, 8] in 1..2, f32[n, 8] in -2..2, f32[1] of 0.0625, f32[1] of 2.6, "
+		  "quant_min=-20, quant_max=19; "
+		  "f32[3, 5], f32[3, 5] in -4..4, f32[1] of 0.375, f32[1] of -3.7, quant_min=-8, "
+		  "quant_max=7, grad_factor=0.5",
+};
+OP(aten__fake_quantize_learnable_per_channel_affine_backward){
+	.schema = "aten._fake_quantize_learnable_per_channel_affine_backward(Tensor grad, Tensor "
+		  "self, Tensor scale, Tensor zero_point, "
+		  "int axis, int quant_min, int quant_max, float grad_factor=1.) -> (Tensor, "
+		  "Tensor, Tensor)",
+	.build = build_learnable_backward,
+	.sample = "f32[n=2, 8] in 1..2, f32[n, 8] in -2..2, f32[8] in 0.0625..0.5, f32[8] in "
+		  "-3..3, axis=1, quant_min=-8, quant_max=7; "
+		  "f32[n=3, 4], f32[n, 4] in -2..2, f32[n] in 0.0625..0.5, f32[n] in -9..9, "
+		  "axis=0, quant_min=-8, quant_max=7, "
+		  "grad_factor=0.5",
+};
+
 /* ---- with an observer: scale and zero point follow a moving range ---- */
 
 /* Where the observer is on, the range moves towards that of x; an infinite one takes it. In f32. */
@@ -379,12 +533,6 @@ static bool range_params(Build *b, Node n, Node low, Node high, Node *scale, Nod
 	*zero = range_zero(b, &r, wide);
 	*scale = b_convert(b, wide, DT_f32);
 	return scale->i && zero->i;
-}
-
-static Node shaped_like(Build *b, Node v, Node like)
-{
-	Shape s = aten_shape(b, like);
-	return b_convert(b, aten_reshape(b, v, &s), node_dtype(b->g, like));
 }
 
 /* (values, mask, running_min, running_max, scale, zero_point). */

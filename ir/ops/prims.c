@@ -8,6 +8,72 @@ OP(prims_view_of){
 	.expand = "a",
 	.sample = "f32[n=3, 4]",
 };
+/* ---- creation: the same as ATen's, with a dtype that is always there ---- */
+
+OP(prims_full){
+	.schema = "prims.full(SymInt[] shape, Scalar fill_value, *, "
+		  "ScalarType dtype, Device device, bool requires_grad) -> Tensor",
+	.expand = "full_like(zeros(shape, dtype=dtype), fill_value)",
+	.sample = "shape=[2, 3], fill_value=1.5, dtype=f32, requires_grad=false; shape=[], "
+		  "fill_value=7, dtype=i32, requires_grad=false; "
+		  "shape=[2], fill_value=complex(1.5, -2), dtype=c64, requires_grad=false",
+};
+OP(prims_full_like){
+	.schema = "prims.full_like(Tensor a, Scalar fill_value, *, "
+		  "ScalarType dtype, Device device, bool requires_grad) -> Tensor",
+	.expand = "full_like(a, fill_value, dtype=dtype)",
+	.sample = "f32[n=3, 4], fill_value=1.5, dtype=f64, requires_grad=false; i32[n=3], "
+		  "fill_value=7, dtype=i32, requires_grad=false",
+};
+OP(prims_empty){
+	.schema = "prims.empty(SymInt[] shape, *, "
+		  "ScalarType dtype, Device device, bool requires_grad) -> Tensor",
+	.expand = "zeros(shape, dtype=dtype)",
+	.sample = "shape=[2, 3], dtype=f32, requires_grad=false",
+};
+OP(prims_empty_strided){
+	.schema = "prims.empty_strided(SymInt[] shape, SymInt[] strides, *, "
+		  "ScalarType dtype, Device device, bool requires_grad) -> Tensor",
+	.expand = "empty_strided(shape, strides, dtype=dtype)",
+	.sample = "shape=[2, 3], strides=[3, 1], dtype=f32, requires_grad=false",
+};
+OP(prims_empty_permuted){
+	.schema = "prims.empty_permuted(SymInt[] shape, int[] physical_layout, *, "
+		  "ScalarType dtype, Device device, bool requires_grad) -> Tensor",
+	.expand = "empty_permuted(shape, physical_layout, dtype=dtype)",
+	.sample = "shape=[2, 3], physical_layout=[1, 0], dtype=f32, requires_grad=false",
+};
+OP(prims_scalar_tensor){
+	.schema = "prims.scalar_tensor(Scalar s, *, ScalarType? dtype=None, Device? device=None) "
+		  "-> Tensor",
+	.expand = "scalar_tensor(s, dtype=dtype)",
+	.no_sample = "PyTorch's wants a device, which is not written in samples",
+};
+OP(prims_cbrt){
+	.schema = "prims.cbrt(Tensor self) -> Tensor",
+	.doc = "the real cube root, as PyTorch's reference has it",
+	.expand = "type_as(copysign.Tensor(pow.Tensor_Scalar(abs(self), 0.3333333333333333), "
+		  "self), self)",
+	.sample = "f32[n=3, 4] in -8..8; f32[4] of 0.125 27 -64 1e-6",
+};
+OP(prims_spherical_bessel_j0){
+	.schema = "prims.spherical_bessel_j0(Tensor self) -> Tensor",
+	.expand = "type_as(special_spherical_bessel_j0(self), self)",
+	.sample = "f32[n=3, 4] in -6..6; f32[4] of 0.4375 0.5 0 -0.25",
+};
+OP(prims_copy_strided){
+	.schema = "prims.copy_strided(Tensor a, SymInt[] stride) -> Tensor",
+	.expand = "clone(a)",
+	.sample = "f32[2, 3], stride=[1, 2]",
+};
+OP(prims_view_of_dtype){
+	.schema = "prims.view_of_dtype(Tensor(a) a, ScalarType dtype) -> Tensor(a)",
+	.view = VIEW_BITS,
+	.view_undo = "prims.view_of_dtype",
+	.expand = "view.dtype(a, dtype)",
+	.sample = "f32[n=3, 4], dtype=i32; i16[n=3, 4] in -99..99, dtype=f16",
+};
+
 OP(prims_device_put){
 	.schema = "prims.device_put(Tensor a, Device device, bool non_blocking=False) -> Tensor",
 	.expand = "a",

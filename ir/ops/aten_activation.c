@@ -7,13 +7,13 @@
 OP(aten_relu){
 	.schema = "aten.relu(Tensor self) -> Tensor",
 	.expand = "maximum(self, 0)",
-	.deriv = {"select(le(self, 0), 0, 1)"},
+	.deriv = {"select(le(y, 0), 0, 1)"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5",
 };
 OP(aten_relu6){
 	.schema = "aten.relu6(Tensor self) -> Tensor",
 	.expand = "minimum(maximum(self, 0), 6)",
-	.deriv = {"select(le(self, 0), 0, select(ge(self, 6), 0, 1))"},
+	.deriv = {"select(le(y, 0), 0, select(ge(y, 6), 0, 1))"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5",
 };
 OP(aten_silu){

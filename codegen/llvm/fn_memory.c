@@ -117,19 +117,33 @@ static LLVMValueRef some_lanes(Fn *f, LLVMValueRef x, LLVMValueRef y, uint32_t f
 	return LLVMBuildShuffleVector(f->u->b, x, y, LLVMConstVector(at, n), "");
 }
 
-/* Of vectors of several registers: a load of each register. LLVM 19 would split them, too, but reads with no mask where it finds
- * then that a computed mask has no lane of a register. */
+/* The same of a mask. Where it is known that no lane of them is on, the result is the constant 0, whatever else there is. */
+static LLVMValueRef mask_lanes(Fn *f, LLVMValueRef mask, uint32_t first, uint32_t n)
+{
+	if (!LLVMIsAInstruction(mask) || LLVMGetInstructionOpcode(mask) != LLVMAnd)
+		return some_lanes(f, mask, LLVMGetPoison(LLVMTypeOf(mask)), first, n);
+	LLVMValueRef a = mask_lanes(f, LLVMGetOperand(mask, 0), first, n);
+	if (LLVMIsNull(a))
+		return a;
+	LLVMValueRef b = mask_lanes(f, LLVMGetOperand(mask, 1), first, n);
+	return LLVMIsNull(b) ? b : LLVMBuildAnd(f->u->b, a, b, "");
+}
+
+/* Of vectors of several registers: a load of each register that has a lane. LLVM 19 would split them, too, but reads with no mask
+ * where it finds as late as then that a computed mask has no lane of a register. */
 static LLVMValueRef masked_load(Fn *f, const LsData *s, LLVMTypeRef type, LLVMValueRef p, LLVMValueRef mask, uint32_t lanes)
 {
 	LUnit *u = f->u;
 	const uint32_t elem = element_bytes(s->mem), widest = u->target->isa.vector_bytes;
+	if (LLVMIsNull(mask))
+		return LLVMConstNull(type);
 	if (lanes > 1 && lanes * elem > widest && widest / elem > 1) {
 		const uint32_t half = lanes / 2;
 		LLVMTypeRef part = LLVMVectorType(LLVMGetElementType(type), half);
-		LLVMValueRef none = LLVMGetPoison(LLVMTypeOf(mask)), at = l_i64(u, half);
+		LLVMValueRef at = l_i64(u, half);
 		LLVMValueRef next = LLVMBuildInBoundsGEP2(u->b, l_raw(u, s->mem.dtype), p, &at, 1, "");
-		LLVMValueRef low = masked_load(f, s, part, p, some_lanes(f, mask, none, 0, half), half);
-		LLVMValueRef high = masked_load(f, s, part, next, some_lanes(f, mask, none, half, half), half);
+		LLVMValueRef low = masked_load(f, s, part, p, mask_lanes(f, mask, 0, half), half);
+		LLVMValueRef high = masked_load(f, s, part, next, mask_lanes(f, mask, half, half), half);
 		return some_lanes(f, low, high, 0, lanes);
 	}
 	LLVMValueRef in[4] = {p, align_of(f, s->mem), mask, LLVMConstNull(type)};

@@ -206,10 +206,23 @@ static bool prove(Prover *p, Sym e)
 	return ok;
 }
 
+/* What has the same sign as e, without a divisor that all terms but the constant share: 2x - 3 >= 0 where x - 2 >= 0. */
+static Sym without_divisor(SymTab *t, Sym e)
+{
+	int64_t g = 0;
+	for (uint32_t k = 0; e.i && k < sym_nterms(t, e); k++) {
+		SymTerm term = sym_term(t, e, k);
+		if (!sym_same(term.mono, t->one))
+			g = sym_gcd(g, term.coef);
+	}
+	Sym smaller = g > 1 ? floordiv_quiet(t, e, sym_int(t, g)) : e;
+	return smaller.i ? smaller : e;
+}
+
 bool sym_nonneg(SymTab *t, Sym e)
 {
 	Prover p = {t, BUDGET};
-	bool ok = prove(&p, e);
+	bool ok = prove(&p, without_divisor(t, e));
 	if (!ok && e.i)
 		sym_node(t, e)->failed = t->generation;
 	return ok;

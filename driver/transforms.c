@@ -1,9 +1,9 @@
-/* Function transforms behind the API: names and places become what passes/transform.h takes. */
+/* Function transforms behind the API: names and places become what transform/transform.h takes. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "driver/given.h"
-#include "passes/derive_priv.h"
+#include "transform/derive_priv.h"
 #include "passes/pipeline.h"
 
 _Static_assert((int)DIM_NO_BATCH == (int)WEFT_NO_BATCH, "the options are handed on");

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ir/interp/interp.h"
-#include "passes/transform.h"
+#include "transform/transform.h"
 
 static bool bad(Derivative *d, const char *what)
 {

@@ -10,7 +10,7 @@
 #include "derivative.h"
 #include "ir/interp/interp.h"
 #include "model.h"
-#include "passes/transform.h"
+#include "transform/transform.h"
 
 enum { MAX_SIZES = 3, LANES = 3 };
 

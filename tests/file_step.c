@@ -45,7 +45,7 @@
 #include "passes/lower_group.h"
 #include "passes/pipeline.h"
 #include "passes/random.h"
-#include "passes/transform.h"
+#include "transform/transform.h"
 
 enum { MAX_WORDS = 16 };
 

@@ -518,7 +518,7 @@ static Node build_invertible(Build *b, Node n)
 	return b_tuple(b, y, ny);
 }
 
-/* Kept while graphs are transformed (passes/derive_control.c, batch_control.c), for passes/partition_undo.c. */
+/* Kept while graphs are transformed (transform/derive_control.c, batch_control.c), for transform/partition_undo.c. */
 OP(invertible) {
 	.schema = "invertible(Tensor[] ys, Tensor[] xs, Tensor[] consts, *, graph inverse, str name) -> Tensor[]",
 	.doc = "ys, the results of a block of xs: xs... = inverse(ys..., consts...), from which gradients may compute them again",

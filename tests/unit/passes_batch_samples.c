@@ -15,7 +15,7 @@
 
 #include "ir/interp/interp.h"
 #include "ir/ops/userop.h"
-#include "passes/transform.h"
+#include "transform/transform.h"
 #include "tests/sample.h"
 
 enum { MAX_RESULTS = 16 };

@@ -15,7 +15,7 @@
 
 #include "ir/interp/interp.h"
 #include "passes/pipeline.h"
-#include "passes/transform.h"
+#include "transform/transform.h"
 #include "tests/unit/ir_fixture.h"
 
 enum { GRAPHS = 250, MAX_VALUES = 64, MAX_STEPS = 24, MAX_OUT = 8, MAX_OPERANDS = 10, ROWS = 3, LANES = 3, MOST = 8 };

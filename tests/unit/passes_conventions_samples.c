@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "ir/interp/interp.h"
-#include "passes/transform.h"
+#include "transform/transform.h"
 #include "tests/sample.h"
 
 enum { MAX_RESULTS = 8 };

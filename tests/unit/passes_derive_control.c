@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "ir/interp/interp.h"
-#include "passes/transform.h"
+#include "transform/transform.h"
 #include "tests/derivative.h"
 #include "tests/unit/ir_fixture.h"
 

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "ir/interp/interp.h"
-#include "passes/transform.h"
+#include "transform/transform.h"
 
 enum { MAX_OPERANDS = 3, MAX_LENGTH = 16 };
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "passes/min_cut.h"
+#include "transform/min_cut.h"
 
 typedef struct {
 	uint32_t from, to;

@@ -13,7 +13,7 @@
 #include "ir/interp/interp.h"
 #include "ir/ops/op.h"
 #include "passes/pass.h"
-#include "passes/transform.h"
+#include "transform/transform.h"
 #include "tests/unit/ir_fixture.h"
 
 enum { MOST = 80 };

@@ -1,6 +1,6 @@
 /* Minimal cuts of networks: which edges, of least capacity together, part a source from a sink. */
-#ifndef WEFT_PASSES_MIN_CUT_H
-#define WEFT_PASSES_MIN_CUT_H
+#ifndef WEFT_TRANSFORM_MIN_CUT_H
+#define WEFT_TRANSFORM_MIN_CUT_H
 
 #include <stdbool.h>
 #include <stdint.h>

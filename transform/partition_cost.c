@@ -9,7 +9,7 @@
 #include "ir/target/target.h"
 #include "ir/target/work.h"
 #include "passes/group_cost.h"
-#include "passes/partition_priv.h"
+#include "transform/partition_priv.h"
 
 /* How a value is read. */
 typedef struct {

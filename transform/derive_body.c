@@ -8,7 +8,7 @@
  *
  * Kept is what is expensive and what the loop carries: what element-wise functions and index maps make of that is computed again
  * where it is read, in the kernels that read it, and so is what depends on nothing that changes. */
-#include "passes/derive_priv.h"
+#include "transform/derive_priv.h"
 
 /* ---- what depends on what ---- */
 

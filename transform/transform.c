@@ -1,5 +1,5 @@
 /* What all transforms begin with: a copy of the graph whose nodes have rules. */
-#include "passes/derive_priv.h"
+#include "transform/derive_priv.h"
 
 static bool has_complex_operand(const Graph *g, Node n)
 {

@@ -4,7 +4,7 @@
  *     %w = constant(#1) ...                    ->     %r = scan([%h], [], [%w], body=graph(%h, %w) { ... }) */
 #include <string.h>
 
-#include "passes/derive_priv.h"
+#include "transform/derive_priv.h"
 
 static bool wanted_input(const Graph *g, const Wrt *w, uint32_t k)
 {

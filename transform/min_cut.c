@@ -1,9 +1,9 @@
 /* Dinic's algorithm: flow is sent along shortest paths, all of one length in a phase, until no path is left. What can still send to
  * the sink then is its side of the cut.
  *
- * The networks of passes/partition.c have a source or a sink beside nearly every vertex, so paths and phases are few; without
+ * The networks of transform/partition.c have a source or a sink beside nearly every vertex, so paths and phases are few; without
  * recursion, since a path may be as long as a model is deep. */
-#include "passes/min_cut.h"
+#include "transform/min_cut.h"
 
 #include <assert.h>
 #include <string.h>

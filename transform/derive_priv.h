@@ -1,8 +1,8 @@
 /* Private to the transforms: the walk of cotangents against the order of nodes, and what it needs of control flow. */
-#ifndef WEFT_PASSES_DERIVE_PRIV_H
-#define WEFT_PASSES_DERIVE_PRIV_H
+#ifndef WEFT_TRANSFORM_DERIVE_PRIV_H
+#define WEFT_TRANSFORM_DERIVE_PRIV_H
 
-#include "passes/transform.h"
+#include "transform/transform.h"
 
 /* n of T in the scratch arena, and room for one more. */
 #define ZEROED(g, T, n) ((T *)arena_calloc((g)->ir->ctx->scratch, (size_t)(n) + 1, sizeof(T)))

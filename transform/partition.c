@@ -27,8 +27,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "passes/min_cut.h"
-#include "passes/partition_priv.h"
+#include "transform/min_cut.h"
+#include "transform/partition_priv.h"
 
 /* ---- what depends on what ---- */
 

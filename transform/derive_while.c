@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "ir/interp/tensor.h"
-#include "passes/derive_priv.h"
+#include "transform/derive_priv.h"
 
 typedef struct {
 	Graph *g;

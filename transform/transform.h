@@ -5,8 +5,8 @@
  *
  * State that a graph replaces is computed once and passes through: its new values are results without derivative, and no
  * tangent flows into or out of it. */
-#ifndef WEFT_PASSES_TRANSFORM_H
-#define WEFT_PASSES_TRANSFORM_H
+#ifndef WEFT_TRANSFORM_TRANSFORM_H
+#define WEFT_TRANSFORM_TRANSFORM_H
 
 #include "passes/pass.h"
 

@@ -1,7 +1,7 @@
 /* What blocks with an inverse take, compared with what the inverse makes of their results. */
 #include <string.h>
 
-#include "passes/derive_priv.h"
+#include "transform/derive_priv.h"
 
 /* The largest of |x - y|, f64[]. */
 static Node distance(Build *b, Node x, Node y)

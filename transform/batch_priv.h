@@ -1,9 +1,9 @@
 /* A graph that is becoming one for a batch (batch.c), and what its nodes with graphs become (batch_control.c). */
-#ifndef WEFT_PASSES_BATCH_PRIV_H
-#define WEFT_PASSES_BATCH_PRIV_H
+#ifndef WEFT_TRANSFORM_BATCH_PRIV_H
+#define WEFT_TRANSFORM_BATCH_PRIV_H
 
-#include "passes/derive_priv.h"
-#include "passes/transform.h"
+#include "transform/derive_priv.h"
+#include "transform/transform.h"
 
 /* One graph. In one that only some members of the batch execute, a branch or what a loop repeats, those are `active`: nothing
  * is checked for others, and nothing goes on for ever. */

@@ -1,8 +1,8 @@
 /* Private to partitioning: what each value costs to save and to compute again, and the graphs that are made of the choice. */
-#ifndef WEFT_PASSES_PARTITION_PRIV_H
-#define WEFT_PASSES_PARTITION_PRIV_H
+#ifndef WEFT_TRANSFORM_PARTITION_PRIV_H
+#define WEFT_TRANSFORM_PARTITION_PRIV_H
 
-#include "passes/derive_priv.h"
+#include "transform/derive_priv.h"
 
 /* By node, of those that are not late. Cycles of a typical machine, not of the target, so that what is saved does not depend on it;
  * at the sizes that the file hints at. */

@@ -13,8 +13,8 @@
  * Linear in the number of nodes: each is visited once, and its rule adds a bounded number. */
 #include "ir/ops/batch.h"
 #include "ir/ops/random.h"
-#include "passes/batch_priv.h"
-#include "passes/transform.h"
+#include "transform/batch_priv.h"
+#include "transform/transform.h"
 
 #include <string.h>
 

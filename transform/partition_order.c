@@ -7,7 +7,7 @@
  * last, until something is chosen in each or its sum is taken. */
 #include <string.h>
 
-#include "passes/partition_priv.h"
+#include "transform/partition_priv.h"
 
 typedef struct {
 	uint8_t space, tail; /* dimensions of space (0: no image), and how many are behind them */

@@ -2,7 +2,7 @@
  * of the first node that depends on a cotangent and needs it, so that it does not lie in memory before. */
 #include "base/hash.h"
 #include "ir/target/target.h"
-#include "passes/partition_priv.h"
+#include "transform/partition_priv.h"
 
 static const char *saved_name(const Graph *g, uint32_t k)
 {

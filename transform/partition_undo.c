@@ -12,7 +12,7 @@
  * blocks only. */
 #include <string.h>
 
-#include "passes/partition_priv.h"
+#include "transform/partition_priv.h"
 
 /* What depends on the inputs from `ninput` on. */
 static bool *late_nodes(const Graph *g, uint32_t ninput)

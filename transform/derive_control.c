@@ -12,7 +12,7 @@
  * reach them, which takes as many sweeps over the body as there are carries at most. */
 #include <string.h>
 
-#include "passes/derive_priv.h"
+#include "transform/derive_priv.h"
 
 /* ---- scan ---- */
 

@@ -13,7 +13,7 @@
  * cotangents is that linear function transposed, by the same walk over the nodes that it added.
  *
  * Linear in the number of nodes: a node is visited once, and its rule adds a bounded number of nodes. */
-#include "passes/derive_priv.h"
+#include "transform/derive_priv.h"
 
 /* ---- cotangents ---- */
 

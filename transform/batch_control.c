@@ -21,7 +21,7 @@
 
 #include <string.h>
 
-#include "passes/batch_priv.h"
+#include "transform/batch_priv.h"
 
 static Graph *graph_of(const Graph *g, Node n, const char *name)
 {

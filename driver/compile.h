@@ -5,7 +5,7 @@
 #include "codegen/c/emit.h"
 #include "ir/target/target.h"
 #include "driver/driver_priv.h"
-#include "passes/lower.h"
+#include "lower/lower.h"
 
 /* The program for one of the processors that an artifact is for. */
 typedef struct {

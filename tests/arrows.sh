@@ -10,16 +10,17 @@ rule() {
 	found=$(grep -nE "^#include \"($2)/" "$1"/*.c "$1"/*.h "$1"/*/*.c "$1"/*/*.h 2>/dev/null)
 	[ -z "$found" ] || { echo "$1 may not include: $found"; bad=1; }
 }
-rule base 'ir|frontend|passes|transform|codegen|driver|runtime|tools'
-rule ir 'frontend|passes|transform|codegen|driver|runtime|tools'
-rule frontend 'passes|transform|codegen|driver|runtime|tools'
-rule passes 'transform|frontend|codegen|driver|runtime|tools'
+rule base 'ir|frontend|passes|lower|transform|codegen|driver|runtime|tools'
+rule ir 'frontend|passes|lower|transform|codegen|driver|runtime|tools'
+rule frontend 'passes|lower|transform|codegen|driver|runtime|tools'
+rule passes 'lower|transform|frontend|codegen|driver|runtime|tools'
+rule lower 'transform|frontend|codegen|driver|runtime|tools'
 rule transform 'frontend|codegen|driver|runtime|tools'
-rule codegen 'frontend|passes|transform|driver|tools'
+rule codegen 'frontend|passes|lower|transform|driver|tools'
 rule driver 'tools'
-rule runtime 'base|ir|frontend|passes|transform|codegen|driver|tools'
-rule tools 'base|ir|frontend|passes|transform|codegen|runtime'
-for f in base/*.[ch] ir/*/*.[ch] frontend/*.[ch] passes/*.[ch] transform/*.[ch] codegen/*.[ch] codegen/*/*.[ch] driver/*.[ch] runtime/*.[ch] tools/*.[ch]; do
+rule runtime 'base|ir|frontend|passes|lower|transform|codegen|driver|tools'
+rule tools 'base|ir|frontend|passes|lower|transform|codegen|runtime'
+for f in base/*.[ch] ir/*/*.[ch] frontend/*.[ch] passes/*.[ch] lower/*.[ch] transform/*.[ch] codegen/*.[ch] codegen/*/*.[ch] driver/*.[ch] runtime/*.[ch] tools/*.[ch]; do
 	n=$(wc -l <"$f")
 	[ "$n" -le 900 ] || { echo "$f has $n lines: split by noun at 900"; bad=1; }
 done

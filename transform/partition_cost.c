@@ -8,7 +8,7 @@
 
 #include "ir/target/target.h"
 #include "ir/target/work.h"
-#include "passes/group_cost.h"
+#include "lower/group_cost.h"
 #include "transform/partition_priv.h"
 
 /* How a value is read. */
@@ -116,7 +116,7 @@ static uint32_t kernel_of(const Pricing *c, Node n)
 	return r->kernel;
 }
 
-/* A sketch of how lowering groups nodes (passes/lower_group.c), of both graphs in one. */
+/* A sketch of how lowering groups nodes (lower/group.c), of both graphs in one. */
 static void find_readers(Pricing *c)
 {
 	const Graph *g = c->p->g;

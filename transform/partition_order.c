@@ -1,7 +1,7 @@
 /* In which order of dimensions a value is saved.
  *
  * Saved values are results and inputs, which lie in memory in the order of their dimensions, while lowering gives what convolutions read
- * and write another one (passes/lower_layout.c): channels last. So images are saved as that; else the first graph would convert what
+ * and write another one (lower/layout.c): channels last. So images are saved as that; else the first graph would convert what
  * it saves, and the second all that it reads. An image is what a convolution reads or writes, and what is equal to that but for
  * element-wise operators, borders, groups of channels, and windows that pooling takes from it: of those the dimensions within a window come
  * last, until something is chosen in each or its sum is taken. */

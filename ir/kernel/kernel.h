@@ -139,7 +139,7 @@ typedef struct {
 
 enum { MAX_KERNEL_AXES = 24 }; /* of what lowering makes and schedules read */
 
-/* Which lines of the model's source became a kernel. Lowering finds them (passes/lower_source.c); calls and the tables of
+/* Which lines of the model's source became a kernel. Lowering finds them (lower/source.c); calls and the tables of
  * artifacts carry them. */
 typedef struct {
 	LocId at;       /* of the operator that takes most of its time; none: no operator of it has a location */

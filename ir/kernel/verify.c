@@ -366,7 +366,7 @@ static void check_loop(Verify *v, const Step *s)
 		v->written[s->carry[k].to.i] = true;
 }
 
-/* Extents of buffers are those of the types, or were required to be (passes/lower_call.c). */
+/* Extents of buffers are those of the types, or were required to be (lower/call.c). */
 static void check_call(Verify *v, const StepCall *c)
 {
 	for (uint32_t k = 0; k < c->op->nin + c->op->nout; k++) {

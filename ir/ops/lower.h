@@ -1,4 +1,4 @@
-/* How a primitive becomes part of kernels: facts of its block, which lowering asks (passes/lower*.c). Scalar functions
+/* How a primitive becomes part of kernels: facts of its block, which lower/ asks. Scalar functions
  * need none: they are element-wise. */
 #ifndef WEFT_IR_OPS_LOWER_H
 #define WEFT_IR_OPS_LOWER_H
@@ -13,7 +13,7 @@ typedef enum {
 	LOWER_MEMORY,  /* there before any kernel reads it: an input, a constant, a result of a loop */
 	LOWER_REDUCE,  /* dims combined: attributes kind, dims and acc */
 	LOWER_ANCHOR,  /* a sum of products of two operands' elements: .index; attribute acc */
-	LOWER_ROOT,    /* kernels of its own: a function of passes/roots.c */
+	LOWER_ROOT,    /* kernels of its own: a function of lower/roots.c */
 	LOWER_NOTHING  /* no value of its own: a tuple; an output's name for its operand */
 } LowerRole;
 

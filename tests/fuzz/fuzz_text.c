@@ -7,7 +7,7 @@
 
 #include "codegen/schedule/schedule.h"
 #include "ir/ops/op.h"
-#include "passes/lower.h"
+#include "lower/lower.h"
 #include "passes/pipeline.h"
 #include "tests/fuzz/mutate.h"
 

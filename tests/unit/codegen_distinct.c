@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "codegen/schedule/distinct.h"
-#include "passes/lower.h"
+#include "lower/lower.h"
 #include "passes/pipeline.h"
 
 /* Graphs whose results are a kernel each, and how many of these are different. */

@@ -11,7 +11,7 @@
 #include "codegen/schedule/program_priv.h"
 #include "codegen/schedule/sched.h"
 #include "ir/loop/predict.h"
-#include "passes/lower.h"
+#include "lower/lower.h"
 
 enum { DEEP = 60 }; /* 2^60 paths */
 

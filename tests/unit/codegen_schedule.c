@@ -10,7 +10,7 @@
 
 #include "codegen/schedule/sched.h"
 #include "codegen/schedule/split.h"
-#include "passes/lower.h"
+#include "lower/lower.h"
 #include "passes/pipeline.h"
 
 static const struct {

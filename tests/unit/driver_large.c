@@ -11,7 +11,7 @@
 
 #include "codegen/schedule/program_priv.h"
 #include "ir/interp/interp.h"
-#include "passes/lower.h"
+#include "lower/lower.h"
 #include "passes/pipeline.h"
 #include "tests/file_test.h"
 #include "tests/model.h"

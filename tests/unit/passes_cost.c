@@ -9,7 +9,7 @@
 
 #include "ir/ops/op.h"
 #include "ir/target/work.h"
-#include "passes/lower.h"
+#include "lower/lower.h"
 #include "passes/pass.h"
 #include "passes/pipeline.h"
 

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "ir/ops/op.h"
-#include "passes/lower.h"
-#include "passes/lower_group.h"
+#include "lower/lower.h"
+#include "lower/group.h"
 #include "tests/unit/ir_fixture.h"
 
 typedef struct {

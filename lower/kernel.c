@@ -1,6 +1,6 @@
 /* Building the kernel of one root: trace its value backwards from an index over the kernel's axes,
  * transforming the index through index maps, inlining what the group holds, loading what is stored. */
-#include "passes/lower_trace.h"
+#include "lower/trace.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* The cost of kernels; see group_cost.h. */
-#include "passes/group_cost.h"
+#include "lower/group_cost.h"
 #include "ir/scalar/scalar.h"
 #include "ir/sym/reshape.h"
-#include "passes/lower_priv.h"
+#include "lower/priv.h"
 
 /* Far above what models have: kernels are split by these only where they would be slow to compile. Sampling from a
  * grid evaluates 1,135 nodes, a norm of a row has up to 7 reductions. */

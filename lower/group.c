@@ -8,10 +8,10 @@
  *   %m = reduce(%x) %d = sub(%x, %m) %v = reduce(mul(%d, %d))    one group with the norm that reads them
  *
  * Terminates: every node is visited once. */
-#include "passes/lower_group.h"
+#include "lower/group.h"
 
 #include "ir/target/work.h"
-#include "passes/group_cost.h"
+#include "lower/group_cost.h"
 
 /* What a group holds besides element-wise nodes, and what all of it costs. */
 typedef struct {

@@ -1,6 +1,6 @@
 /* Private to lowering: which nodes share a kernel. */
-#ifndef WEFT_PASSES_LOWER_GROUP_H
-#define WEFT_PASSES_LOWER_GROUP_H
+#ifndef WEFT_LOWER_GROUP_H
+#define WEFT_LOWER_GROUP_H
 
 #include "ir/ops/op.h"
 #include "ir/target/target.h"

@@ -5,7 +5,7 @@
  * program order that has a location. Lines count once, whatever modules execute them. A copy is made for the operator whose steps
  * are at hand, and has the place of that one alone, or, if it has none, of the value. What has none in a loop or branch has that
  * of the loop. */
-#include "passes/lower_stage.h"
+#include "lower/stage.h"
 
 static uint32_t weight(Op op)
 {

@@ -6,7 +6,7 @@
  *
  * A body is lowered as a graph of its own whose inputs are where the operands are: carried buffers, slices, and
  * values from outside, which are stored for it. */
-#include "passes/lower_stage.h"
+#include "lower/stage.h"
 
 /* ---- operands ---- */
 

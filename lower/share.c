@@ -1,7 +1,7 @@
 /* Values of a row that are expensive and read by several stages (the exponentials of a softmax) get a stage
  * of their own with a task-local buffer, so that they are computed once. */
 #include "ir/scalar/scalar.h"
-#include "passes/lower_stage.h"
+#include "lower/stage.h"
 
 enum { SHARE_ELEMENTS = 16384 /* of a local array: what a task may have on its stack */ };
 

@@ -1,4 +1,4 @@
-/* Versions of state and the order of steps; see lower_state.h.
+/* Versions of state and the order of steps; see lower/state.h.
  *
  * A step comes after those that write what it reads, and a version is written after every read of the one before:
  *
@@ -6,12 +6,12 @@
  *   %y = attention(%new), %cache (old value)
  *
  * Where checks may fail, they come before what replaces state, unless they depend on it. */
-#include "passes/lower_state.h"
+#include "lower/state.h"
 
 #include <string.h>
 
 #include "ir/ops/userop.h"
-#include "passes/lower_stage.h"
+#include "lower/stage.h"
 
 LowerState *lower_state_new(Graph *g, Arena *arena)
 {

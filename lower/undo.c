@@ -7,8 +7,8 @@
  * before: then nothing needs to be saved for them. */
 #include <string.h>
 
-#include "passes/lower_stage.h"
-#include "passes/lower_state.h"
+#include "lower/stage.h"
+#include "lower/state.h"
 
 /* ---- what may fail ---- */
 

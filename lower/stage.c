@@ -1,7 +1,7 @@
 /* Stages: reductions, contractions and convolutions met while tracing, and the end of a kernel: axes in
  * order, values that several stages need, the stores. */
-#include "passes/lower_stage.h"
-#include "passes/roots.h"
+#include "lower/stage.h"
+#include "lower/roots.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
  * What an access takes apart evenly (i / 64, i % 64, with 64 rows) is no reason: schedules split
  * that axis (codegen/schedule/split.c). */
 #include "ir/target/work.h"
-#include "passes/lower_trace.h"
+#include "lower/trace.h"
 
 enum { MAX_SPLITS = 16 };
 

@@ -5,7 +5,7 @@
  * What a kernel makes a larger result of the model from takes that result's order. Other buffers without votes
  * take the order of the largest buffer that is read or written with the same index in one kernel. Conversions
  * then happen inside the kernels at the borders, as loads through another order. */
-#include "passes/lower_priv.h"
+#include "lower/priv.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Lowering: a graph of primitives becomes kernels over buffers. */
-#ifndef WEFT_PASSES_LOWER_H
-#define WEFT_PASSES_LOWER_H
+#ifndef WEFT_LOWER_LOWER_H
+#define WEFT_LOWER_LOWER_H
 
 #include "ir/kernel/kernel.h"
 

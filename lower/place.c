@@ -2,8 +2,8 @@
  * them (concatenations, padded tensors: parents), buffers of their own. */
 #include <string.h>
 
-#include "passes/lower_stage.h"
-#include "passes/lower_state.h"
+#include "lower/stage.h"
+#include "lower/state.h"
 #include "passes/rules.h"
 
 NodePlace lower_new_place(Lower *s, Node n, BufKind kind, uint32_t k)

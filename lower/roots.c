@@ -6,12 +6,12 @@
  *   update_slice(x, u, at)  copy x to the result; then u over a part of it
  *   sort(x)                 one kernel: a merge sort between the results and two temporary buffers; where only the first
  *                           elements are wanted, a heap of these in the results */
-#include "passes/roots.h"
+#include "lower/roots.h"
 
 #include <string.h>
 
-#include "passes/lower_stage.h"
-#include "passes/lower_state.h"
+#include "lower/stage.h"
+#include "lower/state.h"
 
 /* ---- roots of one kernel ---- */
 

@@ -1,9 +1,9 @@
 /* Private to lowering: the state of tracing one kernel. */
-#ifndef WEFT_PASSES_LOWER_TRACE_H
-#define WEFT_PASSES_LOWER_TRACE_H
+#ifndef WEFT_LOWER_TRACE_H
+#define WEFT_LOWER_TRACE_H
 
 #include "ir/kernel/build.h"
-#include "passes/lower_priv.h"
+#include "lower/priv.h"
 
 typedef struct {
 	Lower *s;
@@ -24,11 +24,11 @@ typedef struct {
 Kx trace_value(Trace *, Node n, const Sym *idx, Kx guard);
 /* Read from memory; else computed where it is read. */
 bool trace_reads_stored(const Trace *, Node n);
-/* lower_bent.c: of operand n of a contraction, read at idx in terms of the kernel's axes, the index
+/* lower/bent.c: of operand n of a contraction, read at idx in terms of the kernel's axes, the index
  * map that is to be stored: from there on the axes can be followed in equal steps, and what it
  * reads cannot. None: it is linear, or a copy takes longer than it saves. */
 Node lower_bent_map(const Trace *, Node n, const Sym *idx);
-/* lower_stage.c: a reduction or contraction becomes a stage; its value at idx. */
+/* lower/stage.c: a reduction or contraction becomes a stage; its value at idx. */
 Kx trace_stage(Trace *, Node n, const Sym *idx, Kx guard);
 /* The value of n where cond (none: always) holds as well, `other` elsewhere. */
 Kx trace_guarded(Trace *, Node n, const Sym *idx, Kx guard, Kx cond, Kx other);

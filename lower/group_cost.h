@@ -3,8 +3,8 @@
  * A group of nodes grows from its root towards the inputs. Its cost is what makes a kernel slow to compile and to
  * run: evaluations of nodes, values read from memory, reductions, axes. Work below the graph grows up to
  * quadratically in these, so bounds on them keep the time to compile a model linear in its length. */
-#ifndef WEFT_PASSES_GROUP_COST_H
-#define WEFT_PASSES_GROUP_COST_H
+#ifndef WEFT_LOWER_GROUP_COST_H
+#define WEFT_LOWER_GROUP_COST_H
 
 #include "base/intern.h"
 #include "ir/ops/op.h"

@@ -2,7 +2,7 @@
  *
  * A value that kernels read, and of which a permutation or another shape is a result of the model, would be stored twice: in the workspace, and
  * by a copy in the result. Where it lies in memory as the result does it is the result instead, and there is no copy. */
-#include "passes/lower_priv.h"
+#include "lower/priv.h"
 
 typedef struct {
 	Lowered *l;

@@ -1,11 +1,11 @@
 /* Private to lowering: grouping, tracing, layout. */
-#ifndef WEFT_PASSES_LOWER_PRIV_H
-#define WEFT_PASSES_LOWER_PRIV_H
+#ifndef WEFT_LOWER_PRIV_H
+#define WEFT_LOWER_PRIV_H
 
 #include "ir/ops/op.h"
 #include "ir/target/target.h"
-#include "passes/lower.h"
-#include "passes/lower_group.h"
+#include "lower/lower.h"
+#include "lower/group.h"
 
 /* Where a materialised node lives: element idx is at buf[t?, idx + off]. */
 typedef struct {
@@ -34,7 +34,7 @@ typedef struct Lower {
 	bool dry; /* finding out what must be stored: nodes that hold graphs have no results yet */
 	bool read_loop;  /* a kernel read one of those */
 	Kernel **kernel; /* by root: built while finding that out; NULL: to be built again */
-	struct LowerState *state; /* lower_state.h; NULL: a body, or a graph that replaces none */
+	struct LowerState *state; /* lower/state.h; NULL: a body, or a graph that replaces none */
 	Node *member, *next_member; /* by root: the first node of its kernel; by node: the next one, in program order */
 } Lower;
 
@@ -44,16 +44,16 @@ typedef struct {
 	const char *why;
 } StoredFirst;
 
-/* lower_stage.c: one kernel for a root; false when *first must become a root before. */
+/* lower/stage.c: one kernel for a root; false when *first must become a root before. */
 MUST_LOOK bool lower_build_kernel(Lower *, Node root, Kernel **out, StoredFirst *first);
 
-/* lower_control.c: nodes that hold graphs. */
+/* lower/control.c: nodes that hold graphs. */
 MUST_LOOK bool lower_scan(Lower *, Node);
 MUST_LOOK bool lower_while(Lower *, Node);
 MUST_LOOK bool lower_cond(Lower *, Node);
 /* A size that depends on data gets its value. */
 MUST_LOOK bool lower_to_size(Lower *, Node);
-/* lower_call.c: user operators. */
+/* lower/call.c: user operators. */
 MUST_LOOK bool lower_call(Lower *, Node);
 /* lower.c: groups, places and kernels of a whole graph whose input places are set; out[k]: where output k
  * goes. */
@@ -64,11 +64,11 @@ MUST_LOOK bool lower_body_to(Lower *, NodePlace *out);
 Node lower_input(const Graph *, Node);
 void lower_push_kernel(Lower *, Kernel *);
 
-/* lower_source.c: the lines of what the kernel of a root computes; that of a copy of n. */
+/* lower/source.c: the lines of what the kernel of a root computes; that of a copy of n. */
 SourceLines lower_lines(const Lower *, Node root);
 SourceLines lower_line(const Lower *, Node n);
 
-/* lower_place.c: places of nodes. A new buffer, by which others know the node. */
+/* lower/place.c: places of nodes. A new buffer, by which others know the node. */
 NodePlace lower_new_place(Lower *, Node, BufKind, uint32_t k);
 void lower_add_place(Lower *, Node, NodePlace);
 /* Places of all roots that have none yet. */
@@ -91,9 +91,9 @@ NodePlace lower_result_place(Lower *, Node, uint32_t k);
 /* It is there: readers find it, other places that they want receive copies. */
 void lower_publish_result(Lower *, Node, uint32_t k, const NodePlace *);
 
-/* lower_layout.c */
+/* lower/layout.c */
 void lower_choose_layouts(Lowered *);
-/* lower_merge.c: after that. */
+/* lower/merge.c: after that. */
 void lower_merge_results(Lowered *);
 
 static inline NodeInfo *info_of(const Lower *s, Node n)

@@ -1,9 +1,9 @@
 /* Private to lowering: operators that are more than a value at each point, LOWER_ROOT of the op table. Each has one
  * function. */
-#ifndef WEFT_PASSES_ROOTS_H
-#define WEFT_PASSES_ROOTS_H
+#ifndef WEFT_LOWER_ROOTS_H
+#define WEFT_LOWER_ROOTS_H
 
-#include "passes/lower_trace.h"
+#include "lower/trace.h"
 
 /* One of the two. */
 typedef struct {

@@ -4,9 +4,9 @@
  *
  * A kernel that cannot be traced names the node that must be stored first; groups are then assigned again. Each round
  * makes at least one node a root for good, so this ends, and after as many rounds as a group has nodes. */
-#include "passes/lower_stage.h"
-#include "passes/lower_state.h"
-#include "passes/roots.h"
+#include "lower/stage.h"
+#include "lower/state.h"
+#include "lower/roots.h"
 
 #include <string.h>
 

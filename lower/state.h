@@ -8,10 +8,10 @@
  * An input of the caller's that the graph replaces is an output, too, for which the caller may pass the same memory. The input
  * is the version that the call finds, the output the next ones; they stay two buffers. Where there is no order, the output
  * does not take the input's memory. */
-#ifndef WEFT_PASSES_LOWER_STATE_H
-#define WEFT_PASSES_LOWER_STATE_H
+#ifndef WEFT_LOWER_STATE_H
+#define WEFT_LOWER_STATE_H
 
-#include "passes/lower_priv.h"
+#include "lower/priv.h"
 
 /* A version: the value of `node`, computed in its place, or that of an output, copied there at the end (node none). */
 typedef struct {
@@ -60,7 +60,7 @@ void lower_state_check(Lower *, Kernel *, Node index);
 void lower_state_copy(Lower *, const NodePlace *out);
 /* All steps are there: orders them, saves what a failure has to put back, joins versions. False: another attempt. */
 bool lower_order_steps(Lower *);
-/* lower_undo.c: adds steps that save state before it is replaced, where a later step may fail. */
+/* lower/undo.c: adds steps that save state before it is replaced, where a later step may fail. */
 void lower_save_state(Lower *);
 /* A check in it may end the call. */
 bool lower_step_fails(const Step *);

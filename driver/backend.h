@@ -2,7 +2,7 @@
 #ifndef WEFT_DRIVER_BACKEND_H
 #define WEFT_DRIVER_BACKEND_H
 
-#include "codegen/llvm/backend.h"
+#include "codegen/print/llvm/backend.h"
 
 /* Is it in that folder, or (NULL) where weft_has_llvm looks? */
 bool llvm_is_there(const char *folder);

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "codegen/host.h"
-#include "codegen/names.h"
-#include "codegen/schedule/schedule.h"
+#include "codegen/cpu/host.h"
+#include "codegen/print/names.h"
+#include "codegen/program/schedule.h"
 #include "driver/backend.h"
 #include "driver/embed.h"
 #include "driver/given.h"

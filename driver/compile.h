@@ -2,7 +2,7 @@
 #ifndef WEFT_DRIVER_COMPILE_H
 #define WEFT_DRIVER_COMPILE_H
 
-#include "codegen/c/emit.h"
+#include "codegen/print/c/emit.h"
 #include "ir/target/target.h"
 #include "driver/driver_priv.h"
 #include "lower/lower.h"

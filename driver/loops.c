@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "codegen/model_image.h"
+#include "codegen/print/model_image.h"
 #include "driver/loops_priv.h"
 #include "driver/section.h"
 #include "driver/recipes.h"

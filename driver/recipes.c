@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codegen/host.h"
-#include "codegen/schedule/schedule.h"
+#include "codegen/cpu/host.h"
+#include "codegen/program/schedule.h"
 #include "driver/backend.h"
 #include "driver/jit.h"
 #include "driver/loops.h"

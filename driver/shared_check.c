@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "codegen/host.h"
+#include "codegen/cpu/host.h"
 
 #if defined(__x86_64__)
 #define MACHINE EM_X86_64

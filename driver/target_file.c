@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "codegen/host.h"
-#include "codegen/names.h"
+#include "codegen/cpu/host.h"
+#include "codegen/print/names.h"
 #include "driver/fields.h"
 #include "driver/machine_file.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "codegen/host.h"
+#include "codegen/cpu/host.h"
 #include "driver/embed.h"
 #include "driver/target_file.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "codegen/names.h"
+#include "codegen/print/names.h"
 #include "driver/given.h"
 #include "ir/ops/userop.h"
 

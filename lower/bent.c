@@ -4,7 +4,7 @@
  * each product, by arithmetic. So such an operand is stored first, where that takes less time.
  *
  * What an access takes apart evenly (i / 64, i % 64, with 64 rows) is no reason: schedules split
- * that axis (codegen/schedule/split.c). */
+ * that axis (codegen/cpu/split.c). */
 #include "ir/target/work.h"
 #include "lower/trace.h"
 

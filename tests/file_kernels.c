@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codegen/schedule/tuning.h"
+#include "codegen/cpu/tuning.h"
 #include "draw.h"
 #include "ir/interp/interp.h"
 #include "ir/ops/op.h"

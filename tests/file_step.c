@@ -30,9 +30,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codegen/c/emit.h"
-#include "codegen/host.h"
-#include "codegen/schedule/schedule.h"
+#include "codegen/print/c/emit.h"
+#include "codegen/cpu/host.h"
+#include "codegen/program/schedule.h"
 #include "derive_check.h"
 #include "file_calls.h"
 #include "file_kernels.h"

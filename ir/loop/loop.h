@@ -154,7 +154,7 @@ typedef struct {
 	DType dtype;
 	Lb body, other;
 	const char *text;
-	const struct LaunchTable *table; /* LS_TABLE: codegen/launches.h */
+	const struct LaunchTable *table; /* LS_TABLE: codegen/program/launches.h */
 	const LoopCall *call;
 } LsData;
 
@@ -353,7 +353,7 @@ void ls_copy(LoopFn *, Lx to, Lx from, Lx bytes);
 void ls_assert(LoopFn *, Lx ok, uint32_t message, const Lx *arg, uint32_t narg);
 void ls_result(LoopFn *, uint32_t slot, Lx);
 void ls_part(LoopFn *, uint32_t part, uint64_t first_extent, const Lx *arg, uint32_t narg);
-/* Scopes, types, memory, structure; with isa also that every operation is one that it takes (codegen/legalise.h). */
+/* Scopes, types, memory, structure; with isa also that every operation is one that it takes (codegen/program/legalise.h). */
 MUST_LOOK bool loop_verify(LoopFn *, const struct Isa *);
 
 /* Subexpressions with operands that one statement uses more than once, operands first: what printers name

@@ -1,5 +1,5 @@
 /* How targets spell the operations of legal loop IR: rows by operation, dtypes and lanes, one source for legality (an
- * operation without a row is written otherwise, codegen/library.c) and for both emitters. Rows of a family of targets
+ * operation without a row is written otherwise, codegen/program/library.c) and for both emitters. Rows of a family of targets
  * come before the generic ones. */
 #ifndef WEFT_IR_LOOP_PRELUDE_H
 #define WEFT_IR_LOOP_PRELUDE_H
@@ -11,8 +11,8 @@ typedef struct {
 	const char *op;    /* a ScOp's name, a helper of the C emitter, or a statement without operands */
 	uint32_t to, from; /* sets of dtypes */
 	uint32_t when;     /* ROW_* */
-	const char *c;     /* the body of a helper function, or after = an expression in place (codegen/c); NULL: see other rows */
-	const char *llvm;  /* an expression (codegen/llvm/ops.c); NULL: see other rows */
+	const char *c;     /* the body of a helper function, or after = an expression in place (codegen/print/c); NULL: see other rows */
+	const char *llvm;  /* an expression (codegen/print/llvm/ops.c); NULL: see other rows */
 } PreludeRow;
 
 enum {

@@ -44,7 +44,7 @@ static const LibDef generic[] = {
 		"high = and(a + 0x7ffff + and(shr(a, 20), 1), 0xfff00000); "
 		"r = select(lt(a, 0x3c800000), low, select(gt(high, 0x43e00000), 0x43e00000, high)); "
 		"bitcast[f32](or(xor(i, a), select(gt(a, 0x7f800000), 0x7fc00000, r)))"},
-	/* What instruction sets may lack (codegen/library.c). Between small floats and f32: a multiplication moves the
+	/* What instruction sets may lack (codegen/program/library.c). Between small floats and f32: a multiplication moves the
 	 * exponent, of subnormals too; narrowing rounds by integer addition where the result is normal, else by adding the
 	 * number whose last place is that of subnormals. Too large gives infinity, or the largest number where there is
 	 * none. */

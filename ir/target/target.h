@@ -57,7 +57,7 @@ typedef struct Target {
 
 static inline bool isa_has(const Isa *isa, IsaOp op) { return (isa->ops & op) != 0; }
 
-/* By name or another name of it; NULL when unknown. The machine this runs on is named in codegen/host.h. */
+/* By name or another name of it; NULL when unknown. The machine this runs on is named in codegen/cpu/host.h. */
 const Target *target_find(const char *name);
 /* The names of all of them, for messages: "generic-c, x86-64-v2, ...". */
 const char *target_list(Arena *);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codegen/schedule/schedule.h"
+#include "codegen/program/schedule.h"
 #include "ir/ops/op.h"
 #include "lower/lower.h"
 #include "passes/pipeline.h"

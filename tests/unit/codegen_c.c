@@ -14,9 +14,9 @@
 #include <dlfcn.h>
 #include <math.h>
 
-#include "codegen/c/emit.h"
-#include "codegen/legalise.h"
-#include "codegen/host.h"
+#include "codegen/print/c/emit.h"
+#include "codegen/program/legalise.h"
+#include "codegen/cpu/host.h"
 #include "ir/ops/op.h"
 #include "ir/scalar/priv.h"
 #include "weft_model.h"

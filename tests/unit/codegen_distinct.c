@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "codegen/schedule/distinct.h"
+#include "codegen/program/distinct.h"
 #include "lower/lower.h"
 #include "passes/pipeline.h"
 

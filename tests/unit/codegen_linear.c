@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "codegen/schedule/program_priv.h"
-#include "codegen/schedule/sched.h"
+#include "codegen/program/program_priv.h"
+#include "codegen/cpu/sched.h"
 #include "ir/loop/predict.h"
 #include "lower/lower.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "codegen/schedule/plan.h"
+#include "codegen/program/plan.h"
 #include "ctx_fixture.h"
 
 enum { MAX_BUFS = 600, UNIT = 64, ROUNDS = 3 /* of a loop */, WORDS = 1 << 16 /* of the simulated memory */ };

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "codegen/schedule/sched.h"
-#include "codegen/schedule/split.h"
+#include "codegen/cpu/sched.h"
+#include "codegen/cpu/split.h"
 #include "lower/lower.h"
 #include "passes/pipeline.h"
 

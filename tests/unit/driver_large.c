@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "codegen/schedule/program_priv.h"
+#include "codegen/program/program_priv.h"
 #include "ir/interp/interp.h"
 #include "lower/lower.h"
 #include "passes/pipeline.h"

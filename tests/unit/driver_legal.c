@@ -12,9 +12,9 @@
 #include <cmocka.h>
 #include <dlfcn.h>
 
-#include "codegen/c/emit_priv.h"
-#include "codegen/host.h"
-#include "codegen/legalise.h"
+#include "codegen/print/c/emit_priv.h"
+#include "codegen/cpu/host.h"
+#include "codegen/program/legalise.h"
 #include "driver/backend.h"
 #include "ir/loop/interp.h"
 

@@ -1,0 +1,305 @@
+/* Reductions where lanes are neighbouring points: the sum of each column. One vector of columns alone reads a line here and there,
+ * and waits for its own sum; so several go through long rows together:
+ *
+ *     for r in rows:   acc0 += x[r, c .. c + 16)   acc1 += x[r, c + 16 .. c + 32)   ...
+ *
+ * and through short ones, windows of images for example, where it takes arithmetic to find the next element, which is done once then.
+ * Where rows are long and have many columns, a block of columns has its sums in local memory, and a few rows at a time are added to them:
+ * memory is read line after line, then, not a line of each page.
+ *
+ *     for r in rows, step 4:   for c in block:   sum[c] += x[r, c] + x[r + 1, c] + x[r + 2, c] + x[r + 3, c], from left to right
+ *
+ * Each column is added up in the same order as alone. */
+#include "codegen/cpu/generic.h"
+
+enum {
+	ABREAST = 4, /* vectors */
+	LONG_ROW = 64,
+	BLOCK = 128, /* columns that have their sums in local memory */
+	ROWS_AT_ONCE = 4,
+	LONG_LINE = 2048, FAR_BYTES = 2 << 20 /* bytes of a row's columns, and of all, from where on blocks are faster: measured on a Zen 3 */
+};
+
+static const uint32_t NO_STAGE = UINT32_MAX;
+
+/* Divisions and comparisons of indices, the same for all lanes. */
+static bool takes_arithmetic(const Sched *s, const Stage *st)
+{
+	bool *part = ARENA_ARRAY(s->arena, bool, s->k->kx.n), found = false;
+	uint64_t axes = 0;
+	for (uint32_t i = 0; i < st->nred; i++)
+		axes |= UINT64_C(1) << st->red[i];
+	part[st->value.i] = true;
+	for (uint32_t i = st->value.i; i > 0; i--) {
+		const KxData *x = &s->k->kx.data[i];
+		if (!part[i] || !(s->deps[i] & axes))
+			continue;
+		for (uint32_t j = 0; j < x->nin; j++)
+			part[x->in[j].i] = true;
+		part[x->guard.i] = part[x->other.i] = true;
+		found |= x->kind == KX_INRANGE && !sched_varies(s, (Kx){i});
+		for (uint32_t j = 0; x->kind == KX_LOAD && j < st->nred; j++) {
+			Sym coef;
+			found |= !sched_coef(s, s->offset[i], st->red[j], &coef);
+		}
+	}
+	return found;
+}
+
+static double row_length(const Sched *s, const Stage *st)
+{
+	double length = 1;
+	for (uint32_t j = 0; j < st->nred; j++)
+		length *= (double)axes_hint(s, st->red[j]);
+	return length;
+}
+
+/* How many: long rows of which each has a line to read, or waits for its own result, are read beside each other, and such of which
+ * the elements have to be found. */
+static uint32_t points_abreast(const Generic *g)
+{
+	const Sched *s = g->s;
+	uint32_t n = ABREAST;
+	bool reduces = false;
+	for (uint32_t i = 0; i < s->k->stage.n; i++) {
+		const Stage *st = &s->k->stage.data[i];
+		if (st->kind == STAGE_MAP && st->result == RESULT_GLOBAL && !st->nmap)
+			continue;
+		if ((st->kind != STAGE_REDUCE && st->kind != STAGE_ARGREDUCE) || st->result != RESULT_REGISTER || st->nmap ||
+		    (row_length(s, st) < LONG_ROW && !takes_arithmetic(s, st)) || kernel_needed_where(s->k, i, s->arena).i)
+			return 1;
+		reduces = reduces || generic_role(g, i) == RUN_WHOLE || generic_role(g, i) == RUN_PART;
+	}
+	while (n > 1 && axes_hint(s, s->vaxis) < (int64_t)n * s->lanes)
+		n /= 2;
+	return reduces ? n : 1;
+}
+
+/* The vectors: what the stages of each have given. */
+typedef struct {
+	Generic *g;
+	uint32_t n;
+	Lx here;
+	StageValue *value[ABREAST], *whole;
+} Abreast;
+
+static uint32_t enter(const Abreast *p, uint32_t v)
+{
+	Sched *s = p->g->s;
+	s->at[s->vaxis] = lx_add(s->f, p->here, lx_int(s->f, (int64_t)v * s->lanes));
+	s->stage = p->value[v];
+	return sched_mark(s);
+}
+
+static void leave(const Abreast *p, uint32_t mark)
+{
+	Sched *s = p->g->s;
+	sched_forget(s, mark);
+	s->at[s->vaxis] = p->here;
+	s->stage = p->whole;
+}
+
+/* One loop over the row for all of them. */
+static void reduce_abreast(const Abreast *p, uint32_t stage)
+{
+	Sched *s = p->g->s;
+	const Stage *st = &s->k->stage.data[stage];
+	StageRun r[ABREAST] = {generic_start(p->g, stage)};
+	uint32_t mark[MAX_RANK], scope, n = r[0].n;
+	for (uint32_t v = 1; v < p->n; v++)
+		r[v] = generic_start(p->g, stage);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t axis = r[0].axes[i];
+		sched_hoist(s, st->value, generic_known_axes(s) & ~(UINT64_C(1) << s->vaxis));
+		mark[i] = sched_for(s, axis, sched_start(s, axis), sched_limit(s, axis), 1);
+	}
+	const Branch branch = generic_branch(&r[0]);
+	const uint32_t hoisted = sched_mark(s);
+	sched_hoist(s, r[0].value, generic_known_axes(s) & ~(UINT64_C(1) << s->vaxis));
+	for (uint32_t v = 0; v < p->n; v++) {
+		scope = enter(p, v);
+		r[v].value = r[0].value;
+		generic_reduce_step(&r[v]);
+		leave(p, scope);
+	}
+	sched_forget(s, hoisted);
+	generic_branch_end(s, &branch);
+	for (uint32_t i = n; i-- > 0;) {
+		sched_end(s, mark[i]);
+		s->at[r[0].axes[i]] = (Lx){0};
+	}
+	for (uint32_t v = 0; v < p->n; v++) {
+		scope = enter(p, v);
+		generic_finish(&r[v]);
+		leave(p, scope);
+	}
+}
+
+static void points_at_once(Generic *g, uint32_t n)
+{
+	Sched *s = g->s;
+	Abreast p = {.g = g, .n = n, .here = s->at[s->vaxis], .whole = s->stage};
+	for (uint32_t v = 0; v < n; v++)
+		p.value[v] = ARENA_ARRAY(s->arena, StageValue, s->k->stage.n);
+	for (uint32_t i = 0; i < s->k->stage.n; i++) {
+		StageRole role = generic_role(g, i);
+		const StageKind kind = s->k->stage.data[i].kind;
+		if ((kind == STAGE_REDUCE || kind == STAGE_ARGREDUCE) && (role == RUN_WHOLE || role == RUN_PART)) {
+			reduce_abreast(&p, i);
+			continue;
+		}
+		for (uint32_t v = 0; role != RUN_NOT && v < n; v++) {
+			uint32_t scope = enter(&p, v);
+			generic_stage(g, i);
+			leave(&p, scope);
+		}
+	}
+}
+
+/* ---- blocks of columns ---- */
+
+static bool is_far(const Sched *s, const Stage *st)
+{
+	const double line = (double)axes_hint(s, s->vaxis) * dtype_size(s->k->kx.data[st->value.i].dtype);
+	return line >= LONG_LINE && line * row_length(s, st) >= FAR_BYTES;
+}
+
+/* The one reduction of a kernel that runs over blocks of columns; NO_STAGE: it does not. */
+static uint32_t blocked_stage(const Generic *g)
+{
+	const Sched *s = g->s;
+	uint32_t found = NO_STAGE;
+	if (!sched_outer_vector(s) || g->turned.across != NO_AXIS)
+		return NO_STAGE;
+	for (uint32_t i = 0; i < s->k->stage.n; i++) {
+		const Stage *st = &s->k->stage.data[i];
+		if (st->kind == STAGE_MAP && st->result == RESULT_GLOBAL && !st->nmap)
+			continue;
+		if (found != NO_STAGE || st->kind != STAGE_REDUCE || st->result != RESULT_REGISTER || st->nmap || !dtype_is_float(st->acc) ||
+		    row_length(s, st) < LONG_ROW || !is_far(s, st) || takes_arithmetic(s, st) || kernel_needed_where(s->k, i, s->arena).i)
+			return NO_STAGE;
+		found = i;
+	}
+	return found;
+}
+
+int64_t abreast_columns(const Generic *g)
+{
+	return blocked_stage(g) != NO_STAGE ? BLOCK : ABREAST * (int64_t)g->s->lanes;
+}
+
+/* A vector of columns of a block, and its reduction so far. */
+typedef struct {
+	Generic *g;
+	LMem sums;
+	Lx here, column;
+	uint32_t mark;
+	StageRun run;
+} Columns;
+
+static void enter_columns(Columns *p, uint32_t stage)
+{
+	Sched *s = p->g->s;
+	const LType type = {s->k->stage.data[stage].acc, s->lanes};
+	p->column = lx_var(s->f, ls_for(s->f, "column", lx_int(s->f, 0), lx_int(s->f, BLOCK), s->lanes));
+	p->mark = sched_mark(s);
+	s->at[s->vaxis] = lx_add(s->f, p->here, p->column);
+	p->run = generic_start(p->g, stage);
+	p->run.value = s->k->stage.data[stage].value;
+	ls_set(s->f, p->run.acc, lx_var(s->f, ls_load(s->f, "sum", p->sums, p->column, type, (Lx){0})));
+}
+
+static void leave_columns(Columns *p)
+{
+	Sched *s = p->g->s;
+	sched_forget(s, p->mark);
+	s->at[s->vaxis] = p->here;
+	ls_end(s->f);
+}
+
+static void add_rows(Columns *p, uint32_t stage, uint32_t axis, uint32_t rows)
+{
+	Sched *s = p->g->s;
+	Lx row = s->at[axis];
+	enter_columns(p, stage);
+	for (uint32_t k = 0; k < rows; k++) {
+		const uint32_t mark = sched_mark(s);
+		s->at[axis] = lx_add(s->f, row, lx_int(s->f, k));
+		generic_reduce_step(&p->run);
+		sched_forget(s, mark);
+	}
+	s->at[axis] = row;
+	ls_store(s->f, p->sums, p->column, lx_var(s->f, p->run.acc), (Lx){0});
+	leave_columns(p);
+}
+
+static void reduce_block(Columns *p, uint32_t stage)
+{
+	Sched *s = p->g->s;
+	const Stage *st = &s->k->stage.data[stage];
+	const LType type = {st->acc, s->lanes};
+	StageRun rows = generic_start(p->g, stage);
+	uint32_t mark[MAX_RANK], last = rows.axes[rows.n - 1];
+	Lx column = lx_var(s->f, ls_for(s->f, "column", lx_int(s->f, 0), lx_int(s->f, BLOCK), s->lanes));
+	ls_store(s->f, p->sums, column, sched_identity(s, st->combine, type), (Lx){0});
+	ls_end(s->f);
+	const bool several = last != p->g->cut && sym_divides(s->syms, ROWS_AT_ONCE, s->extent[last]);
+	for (uint32_t i = 0; i < rows.n; i++) {
+		sched_hoist(s, st->value, generic_known_axes(s) & ~(UINT64_C(1) << s->vaxis));
+		mark[i] = sched_for(s, rows.axes[i], sched_start(s, rows.axes[i]), sched_limit(s, rows.axes[i]), i + 1 == rows.n && several ? ROWS_AT_ONCE : 1);
+	}
+	add_rows(p, stage, last, several ? ROWS_AT_ONCE : 1);
+	for (uint32_t i = rows.n; i-- > 0;) {
+		sched_end(s, mark[i]);
+		s->at[rows.axes[i]] = (Lx){0};
+	}
+}
+
+static void run_block(Generic *g, uint32_t stage, LMem sums)
+{
+	Sched *s = g->s;
+	Columns p = {.g = g, .sums = sums, .here = s->at[s->vaxis]};
+	StageValue *whole = s->stage;
+	reduce_block(&p, stage);
+	s->stage = ARENA_ARRAY(s->arena, StageValue, s->k->stage.n);
+	enter_columns(&p, stage);
+	generic_finish(&p.run);
+	for (uint32_t i = 0; i < s->k->stage.n; i++)
+		if (i != stage && generic_role(g, i) != RUN_NOT)
+			generic_stage(g, i);
+	leave_columns(&p);
+	s->stage = whole;
+}
+
+static Lx run_blocks(Generic *g, uint32_t stage, Lx lo, Lx hi)
+{
+	Sched *s = g->s;
+	const StageRole role = generic_role(g, stage);
+	if (role != RUN_WHOLE && role != RUN_PART)
+		return lo;
+	LMem sums = ls_local(s->f, "sums", s->k->stage.data[stage].acc, BLOCK);
+	Lx rest = lx_mod(s->f, lx_sub(s->f, hi, lo), lx_int(s->f, BLOCK));
+	Lx end = sched_let(s, "blocks", lx_sub(s->f, hi, rest));
+	uint32_t mark = sched_for(s, s->vaxis, lo, end, BLOCK);
+	run_block(g, stage, sums);
+	sched_end(s, mark);
+	return end;
+}
+
+Lx abreast_run(Generic *g, Lx lo, Lx hi)
+{
+	Sched *s = g->s;
+	uint32_t axis = s->vaxis, n = points_abreast(g), blocked = blocked_stage(g);
+	if (blocked != NO_STAGE)
+		lo = run_blocks(g, blocked, lo, hi);
+	if (n == 1)
+		return lo;
+	int64_t step = (int64_t)n * s->lanes;
+	Lx rest = lx_mod(s->f, lx_sub(s->f, hi, lo), lx_int(s->f, step));
+	Lx end = sched_let(s, "whole", lx_sub(s->f, hi, rest));
+	uint32_t mark = sched_for(s, axis, lo, end, step);
+	points_at_once(g, n);
+	sched_end(s, mark);
+	return end;
+}
+

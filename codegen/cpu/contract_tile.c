@@ -1,0 +1,792 @@
+/* The loops of one task of a contraction: columns, rows, the register tile over k, the epilogue. */
+#include "codegen/cpu/contract.h"
+
+#include "ir/scalar/scalar.h"
+
+/* Sums longer than CONTRACT_CHUNK are added up from partial ones: the rounding error of one long chain grows with its
+ * length. A matrix product of which one tile has all columns waits for loads: shorter chains cost it nothing. */
+enum {
+	UNROLL_K = 4,          /* steps of k in a round, and chains at most: bounds the code of a tile */
+	INLINE_EPILOGUE = 160, /* operations that are written out for all of a tile: bounds its code, too */
+	NARROW_CHAIN = 64      /* terms of a chain: bounds the error of a sum */
+};
+
+static Lx int_of(Sched *s, int64_t v)
+{
+	return lx_int(s->f, v);
+}
+
+static LType vector_type(const Sched *s)
+{
+	return (LType){s->shape.dtype, s->lanes};
+}
+
+/* ---- rows ---- */
+
+static bool rows_are_whole(const ContractCode *c)
+{
+	return sym_divides(c->s->syms, c->p->tile.mr, c->p->rows) && c->p->block.rows % c->p->tile.mr == 0;
+}
+
+/* Not negative even where there are no rows: dividing it takes no care of signs. */
+static Lx last_row(const ContractCode *c)
+{
+	Sched *s = c->s;
+	return lx_max(s->f, lx_sub(s->f, sched_size(s, c->p->rows), int_of(s, 1)), int_of(s, 0));
+}
+
+/* Row number `row` or the last one. */
+static Lx clamp_row(ContractCode *c, Lx row)
+{
+	Sched *s = c->s;
+	if (rows_are_whole(c))
+		return row;
+	return lx_min(s->f, row, last_row(c));
+}
+
+/* The offset in a, or in its panels, without its summed part. */
+static Sym row_offset(const ContractCode *c)
+{
+	Sched *s = c->s;
+	Sym var[MAX_AXES], zero[MAX_AXES];
+	for (uint32_t i = 0; i < c->p->axes.nk; i++) {
+		var[i] = s->var[c->p->axes.k[i]];
+		zero[i] = sym_int(s->syms, 0);
+	}
+	return sym_subst(s->syms, s->offset[c->p->a.i], var, zero, c->p->axes.nk);
+}
+
+/* The row axes of the block's first row, as variables. */
+static void decode_row(ContractCode *c, Lv *at)
+{
+	Sched *s = c->s;
+	Lx rest = sched_let(s, "row", lx_min(s->f, c->row_lo, last_row(c)));
+	for (uint32_t i = c->p->axes.nm; i-- > 0;) {
+		Lx v = rest;
+		if (i) {
+			Lx n = sched_size(s, s->extent[c->p->axes.m[i]]);
+			v = lx_mod(s->f, rest, n);
+			rest = sched_let(s, "rest", lx_div(s->f, rest, n));
+		}
+		at[i] = ls_var(s->f, "i", v);
+	}
+}
+
+/* Those of the next row, if `more`: the fastest counts up, the others when the one after them begins anew. */
+static void count_row(ContractCode *c, const Lv *at, Lx more)
+{
+	Sched *s = c->s;
+	for (uint32_t i = c->p->axes.nm; i-- > 0;) {
+		Lx next = lx_add(s->f, lx_var(s->f, at[i]), lx_select(s->f, more, int_of(s, 1), int_of(s, 0)));
+		if (i) {
+			next = sched_let(s, "next", next);
+			more = sched_let(s, "wraps", lx_cmp(s->f, SC_eq, next, sched_size(s, s->extent[c->p->axes.m[i]])));
+			next = lx_select(s->f, more, int_of(s, 0), next);
+		}
+		ls_set(s->f, at[i], next);
+	}
+}
+
+/* Several row axes: those of every row of the block are found once. Past the last row they stay. */
+static void fill_tables(ContractCode *c)
+{
+	Sched *s = c->s;
+	Lv at[MAX_AXES];
+	if (c->p->axes.nm < 2)
+		return;
+	for (uint32_t i = 0; i < c->p->axes.nm; i++)
+		c->row_table[i] = ls_local(s->f, "row_index", DT_i64, (uint64_t)c->p->block.rows);
+	c->a_table = ls_local(s->f, "row_offset", DT_i64, (uint64_t)c->p->block.rows);
+	decode_row(c, at);
+	Lx r = lx_var(s->f, ls_for(s->f, "r", int_of(s, 0), int_of(s, c->p->block.rows), 1));
+	for (uint32_t i = 0; i < c->p->axes.nm; i++) {
+		s->at[c->p->axes.m[i]] = lx_var(s->f, at[i]);
+		ls_store(s->f, c->row_table[i], r, lx_var(s->f, at[i]), (Lx){0});
+	}
+	ls_store(s->f, c->a_table, r, sched_sym(s, row_offset(c)), (Lx){0});
+	count_row(c, at, lx_cmp(s->f, SC_lt, lx_add(s->f, c->row_lo, r), last_row(c)));
+	ls_end(s->f);
+	for (uint32_t i = 0; i < c->p->axes.nm; i++)
+		s->at[c->p->axes.m[i]] = (Lx){0};
+}
+
+static Lx table_at(ContractCode *c, LMem table, Lx row)
+{
+	Sched *s = c->s;
+	return lx_var(s->f, ls_load(s->f, "i", table, row, (LType){DT_i64, 1}, (Lx){0}));
+}
+
+/* Set the row axes to row `i` of the tile. */
+static void go_to_row(ContractCode *c, Lx i)
+{
+	Sched *s = c->s;
+	if (c->p->axes.nm == 0)
+		return;
+	if (c->p->axes.nm == 1) {
+		s->at[c->p->axes.m[0]] = sched_let(s, "m", clamp_row(c, lx_add(s->f, c->row, i)));
+		return;
+	}
+	Lx at = lx_add(s->f, lx_sub(s->f, c->row, c->row_lo), i);
+	for (uint32_t k = 0; k < c->p->axes.nm; k++)
+		s->at[c->p->axes.m[k]] = table_at(c, c->row_table[k], at);
+}
+
+void contract_row_axes(ContractCode *c, Lx i, Lx *value)
+{
+	Sched *s = c->s;
+	uint32_t mark = sched_mark(s);
+	go_to_row(c, i);
+	for (uint32_t k = 0; k < c->p->axes.nm; k++) {
+		value[k] = s->at[c->p->axes.m[k]];
+		s->at[c->p->axes.m[k]] = (Lx){0};
+	}
+	sched_forget(s, mark);
+}
+
+static Lx a_row(ContractCode *c, uint32_t i)
+{
+	Sched *s = c->s;
+	if (c->p->axes.nm >= 2)
+		return table_at(c, c->a_table,
+		                lx_add(s->f, lx_sub(s->f, c->row, c->row_lo), int_of(s, i)));
+	go_to_row(c, int_of(s, i));
+	Lx offset = sched_sym(s, row_offset(c));
+	if (c->p->operand_a.copied) {
+		Lx tile = lx_div(s->f, c->row, int_of(s, c->p->tile.mr)), panel = lx_mul(s->f, tile, sched_size(s, c->p->operand_a.panels.stride));
+		Lx in_panel = lx_sub(s->f, s->at[c->p->axes.m[0]], c->row);
+		offset = lx_add(s->f, lx_add(s->f, offset, panel), in_panel);
+	}
+	return sched_let(s, "a_row", offset);
+}
+
+/* ---- operand b ---- */
+
+/* Element offset of vector j at the current k. */
+static Lx b_offset(ContractCode *c, uint32_t j, Lx panel_base)
+{
+	Sched *s = c->s;
+	if (c->p->operand.access == B_GATHERED) {
+		Lx at = int_of(s, 0);
+		for (uint32_t i = 0; i < c->p->axes.nk; i++)
+			at = lx_add(s->f, lx_mul(s->f, at, sched_size(s, s->extent[c->p->axes.k[i]])), s->at[c->p->axes.k[i]]);
+		at = lx_mul(s->f, at, int_of(s, (int64_t)c->p->tile.nv * s->lanes));
+		return lx_add(s->f, at, int_of(s, (int64_t)j * s->lanes));
+	}
+	if (has_panels(&c->p->operand)) {
+		Lx at = lx_add(s->f, panel_base, sched_sym(s, s->offset[c->p->b.i]));
+		at = lx_add(s->f, at, lx_mul(s->f, sched_size(s, c->p->operand.panels.stride), int_of(s, j / c->p->operand.vectors)));
+		return lx_add(s->f, at, int_of(s, (int64_t)(j % c->p->operand.vectors) * s->lanes));
+	}
+	s->at[c->p->axes.n] = lx_add(s->f, c->col, int_of(s, (int64_t)j * s->lanes));
+	return sched_sym(s, s->offset[c->p->b.i]);
+}
+
+static LMem b_memory(ContractCode *c)
+{
+	Sched *s = c->s;
+	if (c->p->operand.access == B_GATHERED)
+		return c->local_b;
+	if (is_copied(&c->p->operand))
+		return sched_temp_memory(s, c->p->operand.copy);
+	return sched_load_memory(s, c->p->b);
+}
+
+static LMem a_memory(ContractCode *c)
+{
+	Sched *s = c->s;
+	return c->p->operand_a.copied ? sched_temp_memory(s, c->p->operand_a.copy) : sched_load_memory(s, c->p->a);
+}
+
+/* Of an operand that contract_linear took. */
+static Sym coef_of(const Sched *s, Kx load, uint32_t axis)
+{
+	Sym coef;
+	if (!sched_coef(s, s->offset[load.i], axis, &coef))
+		ctx_bug(s->ir->ctx,
+			"kernel %s: a contraction steps through an operand that is not linear",
+			s->k->name);
+	return coef;
+}
+
+/* Gather the panel of the current columns: local[k][j * lanes + lane] = b[k, col + j * lanes + lane]. */
+static void gather_panel(ContractCode *c, uint32_t nv, Lx mask)
+{
+	Sched *s = c->s;
+	uint32_t mark[MAX_AXES];
+	LMem from = sched_load_memory(s, c->p->b);
+	Sym coef = coef_of(s, c->p->b, c->p->axes.n);
+	for (uint32_t i = 0; i < c->p->axes.nk; i++)
+		mark[i] = sched_for(s, c->p->axes.k[i], int_of(s, 0), sched_size(s, s->extent[c->p->axes.k[i]]), 1);
+	for (uint32_t j = 0; j < nv; j++) {
+		s->at[c->p->axes.n] = lx_add(s->f, c->col, int_of(s, (int64_t)j * s->lanes));
+		Lx m = j + 1 == nv ? mask : (Lx){0};
+		Lx lanes = lx_ramp(s->f, int_of(s, 0), sched_size(s, coef), s->lanes);
+		Lv v = ls_gather(s->f, "b", from, sched_sym(s, s->offset[c->p->b.i]), lanes, s->shape.dtype, m);
+		ls_store(s->f, c->local_b, b_offset(c, j, (Lx){0}), lx_var(s->f, v), (Lx){0});
+	}
+	for (uint32_t i = c->p->axes.nk; i-- > 0;)
+		sched_end(s, mark[i]);
+}
+
+/* ---- the register tile ---- */
+
+typedef struct {
+	uint32_t nv;
+	Lx mask;          /* of the last vector, none: whole */
+	uint32_t ways, way; /* independent chains per element: small tiles would wait for each other's results */
+	Lv acc[UNROLL_K][16][4];
+	uint32_t split;   /* the summed axis cut into chunks, NO_AXIS: none */
+	int64_t chunk;    /* its steps per chunk */
+	LMem sum;         /* split: [mr][nv * lanes], of the chunks before */
+	Lx a[16];         /* row offsets */
+	Lx panel;         /* packed: offset of the first panel */
+	Lx next;          /* packed: what to prefetch */
+} Tile;
+
+static int64_t panel_width(const ContractCode *c)
+{
+	return (int64_t)c->p->operand.vectors * c->s->lanes;
+}
+
+static int64_t panels_of_tile(const ContractCode *c, const Tile *t)
+{
+	return (t->nv + c->p->operand.vectors - 1) / c->p->operand.vectors;
+}
+
+/* Rows of the next panels that one unrolled step fetches, so that the tiles of a block together fetch all. */
+static int64_t lines_per_step(const ContractCode *c, const Tile *t)
+{
+	int64_t tiles = c->p->block.rows / c->p->tile.mr;
+	return (panels_of_tile(c, t) * UNROLL_K + tiles - 1) / tiles;
+}
+
+/* Only an unrolled innermost loop fetches ahead, and only where there are vectors to feed. */
+static bool fetches_ahead(const ContractCode *c)
+{
+	const Sched *s = c->s;
+	return has_panels(&c->p->operand) && s->lanes > 1 && c->p->axes.nk > 0 &&
+	       sym_divides(s->syms, UNROLL_K, s->extent[c->p->axes.k[c->p->axes.nk - 1]]);
+}
+
+static Lx tile_of_rows(const ContractCode *c)
+{
+	Sched *s = c->s;
+	return lx_div(s->f, lx_sub(s->f, c->row, c->row_lo), int_of(s, c->p->tile.mr));
+}
+
+/* Where this tile's part of the next panels of a packed b begins, or of the same steps of them. */
+static Lx next_panels(ContractCode *c, const Tile *t)
+{
+	Sched *s = c->s;
+	Lx lines = int_of(s, lines_per_step(c, t)), part;
+	if (c->p->k_block.used)
+		part = lx_mul(s->f, int_of(s, c->p->k_block.steps * c->p->k_block.inner * panel_width(c) / UNROLL_K), lines);
+	else
+		part = lx_mul(s->f, sched_size(s, sym_divi(s->syms, c->p->operand.panels.stride, UNROLL_K)), lines);
+	Lx next = lx_mul(s->f, sched_size(s, c->p->operand.panels.stride), int_of(s, panels_of_tile(c, t)));
+	return lx_add(s->f, lx_add(s->f, t->panel, next), lx_mul(s->f, tile_of_rows(c), part));
+}
+
+/* The number of the current step of all summed axes, or of the first one of this block of k. */
+static Lx step_number(ContractCode *c, bool of_block)
+{
+	Sched *s = c->s;
+	Lx k = int_of(s, 0);
+	for (uint32_t i = 0; i < c->p->axes.nk; i++) {
+		Lx at = s->at[c->p->axes.k[i]];
+		if (of_block && i >= c->p->k_block.k)
+			at = i == c->p->k_block.k ? c->k_lo : int_of(s, 0);
+		k = lx_add(s->f, lx_mul(s->f, k, sched_size(s, s->extent[c->p->axes.k[i]])), at);
+	}
+	return k;
+}
+
+/* While the tiles of a block use these panels, fetch the next ones into L2: the first tile would otherwise
+ * wait for memory. Prefetching past the end is harmless. */
+static void prefetch(ContractCode *c, const Tile *t)
+{
+	Sched *s = c->s;
+	Lx k = step_number(c, false), at = t->next;
+	if (c->p->k_block.used) {
+		Lx first = step_number(c, true);
+		at = lx_add(s->f, at, lx_mul(s->f, first, int_of(s, panel_width(c))));
+		k = lx_sub(s->f, k, first);
+	}
+	int64_t lines = lines_per_step(c, t);
+	at = lx_add(s->f, at, lx_mul(s->f, k, int_of(s, lines * panel_width(c) / UNROLL_K)));
+	for (int64_t i = 0; i < lines; i++)
+		ls_prefetch(s->f, b_memory(c), lx_add(s->f, at, int_of(s, i * panel_width(c))), 2);
+}
+
+/* Registers do not hold the tile and the vectors of all steps of a round. */
+static bool is_tight(const ContractCode *c, const Tile *t)
+{
+	const Sched *s = c->s;
+	const uint32_t vectors = (c->p->tile.mr * t->ways + UNROLL_K) * t->nv + 1;
+	return s->lanes > 1 && vectors * tuning_registers(s->target, s->shape.dtype) > s->target->isa.nvreg;
+}
+
+static void multiply_add(ContractCode *c, Tile *t)
+{
+	Sched *s = c->s;
+	Sym zero = sym_int(s->syms, 0), k_part = zero;
+	for (uint32_t i = 0; i < c->p->axes.nk; i++)
+		k_part = sym_add(s->syms, k_part,
+				 sym_mul(s->syms, coef_of(s, c->p->a, c->p->axes.k[i]),
+					 s->var[c->p->axes.k[i]]));
+	Lx b[4];
+	LMem mb = b_memory(c);
+	for (uint32_t j = 0; j < t->nv; j++) {
+		bool edge = c->p->operand.access == B_IN_PLACE && j + 1 == t->nv;
+		Lv v = (is_tight(c, t) ? ls_load_in_order : ls_load)(s->f, "b", mb, b_offset(c, j, t->panel), vector_type(s),
+		                                                     edge ? t->mask : (Lx){0});
+		b[j] = lx_var(s->f, v);
+	}
+	LMem ma = a_memory(c);
+	Lx k_offset = sched_sym(s, k_part);
+	for (uint32_t i = 0; i < c->p->tile.mr; i++) {
+		Lv v = ls_load(s->f, "a", ma, lx_add(s->f, t->a[i], k_offset), (LType){s->shape.dtype, 1}, (Lx){0});
+		Lx x = lx_splat(s->f, lx_var(s->f, v), s->lanes);
+		for (uint32_t j = 0; j < t->nv; j++)
+			ls_set(s->f, t->acc[t->way][i][j],
+			       sched_fma(s, x, b[j], lx_var(s->f, t->acc[t->way][i][j])));
+	}
+}
+
+static Lx sum_offset(const ContractCode *c, const Tile *t, uint32_t i, uint32_t j)
+{
+	return int_of(c->s, ((int64_t)i * t->nv + j) * c->s->lanes);
+}
+
+static Lx vector_zero(Sched *s)
+{
+	return lx_float(s->f, vector_type(s), 0);
+}
+
+/* Chains to one value, pairwise. */
+static Lx chains(Sched *s, const Tile *t, uint32_t first, uint32_t n, uint32_t i, uint32_t j)
+{
+	if (n == 1)
+		return lx_var(s->f, t->acc[first][i][j]);
+	return lx_add(s->f, chains(s, t, first, n / 2, i, j), chains(s, t, first + n / 2, n / 2, i, j));
+}
+
+static Lx sum_so_far(ContractCode *c, const Tile *t, uint32_t i, uint32_t j)
+{
+	Sched *s = c->s;
+	return lx_var(s->f, ls_load(s->f, "sum", t->sum, sum_offset(c, t, i, j), vector_type(s), (Lx){0}));
+}
+
+static void end_chunk(ContractCode *c, const Tile *t)
+{
+	Sched *s = c->s;
+	for (uint32_t i = 0; i < c->p->tile.mr; i++)
+		for (uint32_t j = 0; j < t->nv; j++) {
+			Lx sum = lx_add(s->f, sum_so_far(c, t, i, j), chains(s, t, 0, t->ways, i, j));
+			ls_store(s->f, t->sum, sum_offset(c, t, i, j), sum, (Lx){0});
+			for (uint32_t w = 0; w < t->ways; w++)
+				ls_set(s->f, t->acc[w][i][j], vector_zero(s));
+		}
+}
+
+static void choose_chunk(const ContractCode *c, Tile *t)
+{
+	const Sched *s = c->s;
+	KBlock cut = {0};
+	Sym width = sym_int(s->syms, (int64_t)t->nv * s->lanes);
+	bool narrow = c->p->axes.nk == 1 && sym_le(s->syms, s->extent[c->p->axes.n], width) == YES;
+	t->split = NO_AXIS;
+	if (c->p->k_block.used || !contract_cut(s, &c->p->axes, narrow ? NARROW_CHAIN * t->ways : CONTRACT_CHUNK, false, &cut))
+		return;
+	t->split = cut.k;
+	t->chunk = cut.steps;
+}
+
+static void k_loops(ContractCode *c, Tile *t, uint32_t next)
+{
+	Sched *s = c->s;
+	uint32_t axis = c->p->axes.k[next];
+	Lx start = int_of(s, 0), end = sched_size(s, s->extent[axis]);
+	if (c->p->k_block.used && next == c->p->k_block.k) {
+		start = c->k_lo;
+		end = c->k_hi;
+	}
+	bool innermost = next + 1 == c->p->axes.nk;
+	contract_taps(c, axis, &start, &end);
+	uint32_t unroll = innermost && sym_divides(s->syms, UNROLL_K, s->extent[axis]) ? UNROLL_K : 1;
+	if (next == t->split) {
+		start = lx_var(s->f, ls_for(s->f, "chunk", start, end, t->chunk));
+		end = sched_let(s, "end", lx_min(s->f, lx_add(s->f, start, int_of(s, t->chunk)), end));
+	}
+	uint32_t mark = sched_for(s, axis, start, end, unroll);
+	Lx k = s->at[axis];
+	if (innermost && unroll == UNROLL_K && fetches_ahead(c))
+		prefetch(c, t);
+	for (uint32_t u = 0; u < unroll; u++) {
+		s->at[axis] = lx_add(s->f, k, int_of(s, u));
+		t->way = innermost ? u % t->ways : 0;
+		if (innermost)
+			multiply_add(c, t);
+		else
+			k_loops(c, t, next + 1);
+	}
+	sched_end(s, mark);
+	if (next == t->split) {
+		end_chunk(c, t);
+		ls_end(s->f);
+	}
+}
+
+/* Zero for all sums, and for the chunks'. */
+static void start_sums(ContractCode *c, Tile *t)
+{
+	Sched *s = c->s;
+	t->ways = 1;
+	while (t->ways < UNROLL_K && t->ways * c->p->tile.mr * t->nv * tuning_registers(s->target, s->shape.dtype) * 4 <= s->target->isa.nvreg)
+		t->ways *= 2;
+	choose_chunk(c, t);
+	if (t->split != NO_AXIS)
+		t->sum = ls_local(s->f, "sums", s->shape.dtype, (uint64_t)c->p->tile.mr * t->nv * s->lanes);
+	for (uint32_t i = 0; i < c->p->tile.mr; i++)
+		for (uint32_t j = 0; j < t->nv; j++) {
+			for (uint32_t w = 0; w < t->ways; w++)
+				t->acc[w][i][j] = ls_var(s->f, arena_printf(s->arena, "acc_%u_%u", i, j),
+				                         vector_zero(s));
+			if (t->split != NO_AXIS)
+				ls_store(s->f, t->sum, sum_offset(c, t, i, j), vector_zero(s), (Lx){0});
+		}
+}
+
+/* The tile's place in the sums of blocks of k. */
+static Lx tile_sums(ContractCode *c)
+{
+	Sched *s = c->s;
+	Lx columns = lx_mul(s->f, lx_sub(s->f, c->col, c->col_lo), int_of(s, c->p->block.rows));
+	Lx rows = lx_mul(s->f, lx_sub(s->f, c->row, c->row_lo), int_of(s, s->lanes));
+	return sched_let(s, "sum_at", lx_add(s->f, columns, rows));
+}
+
+static Lx sum_at(ContractCode *c, Lx tile, uint32_t i, uint32_t j)
+{
+	return lx_add(c->s->f, tile, int_of(c->s, (j * c->p->block.rows + i) * c->s->lanes));
+}
+
+static void add_to_sums(ContractCode *c, const Tile *t)
+{
+	Sched *s = c->s;
+	Lx tile = tile_sums(c);
+	for (uint32_t i = 0; i < c->p->tile.mr; i++)
+		for (uint32_t j = 0; j < t->nv; j++) {
+			Lx at = sum_at(c, tile, i, j);
+			Lx before = lx_var(s->f, ls_load(s->f, "sum", c->sums, at, vector_type(s), (Lx){0}));
+			ls_store(s->f, c->sums, at, lx_add(s->f, before, chains(s, t, 0, t->ways, i, j)), (Lx){0});
+		}
+}
+
+static void load_sums(ContractCode *c, Tile *t)
+{
+	Sched *s = c->s;
+	Lx tile = tile_sums(c);
+	for (uint32_t i = 0; i < c->p->tile.mr; i++)
+		for (uint32_t j = 0; j < t->nv; j++)
+			t->acc[0][i][j] = ls_load(s->f, "sum", c->sums, sum_at(c, tile, i, j), vector_type(s), (Lx){0});
+}
+
+/* All sums into the first chain. */
+static void finish_sums(ContractCode *c, Tile *t)
+{
+	Sched *s = c->s;
+	for (uint32_t i = 0; i < c->p->tile.mr; i++)
+		for (uint32_t j = 0; j < t->nv; j++)
+			if (t->split != NO_AXIS)
+				ls_set(s->f, t->acc[0][i][j], sum_so_far(c, t, i, j));
+			else if (t->ways > 1)
+				ls_set(s->f, t->acc[0][i][j], chains(s, t, 0, t->ways, i, j));
+}
+
+/* ---- the epilogue ---- */
+
+static uint32_t epilogue_cost(const Sched *s)
+{
+	uint32_t cost = 0;
+	for (uint32_t i = 1; i < s->k->kx.n; i++) {
+		const KxData *x = &s->k->kx.data[i];
+		cost += x->kind == KX_LOAD;
+		if (x->kind != KX_OP || !op_is_scalar(x->op))
+			continue;
+		DType in[4];
+		for (uint32_t j = 0; j < x->nin; j++)
+			in[j] = s->k->kx.data[x->in[j].i].dtype;
+		const ScFn *fn = scalar_fn(x->op, in, x->nin);
+		cost += fn ? fn->cost : 1;
+	}
+	return cost;
+}
+
+static uint64_t without_rows(const ContractCode *c)
+{
+	uint64_t known = 0;
+	for (uint32_t a = 0; a < c->s->naxis; a++)
+		known |= UINT64_C(1) << a;
+	for (uint32_t i = 0; i < c->p->axes.nm; i++)
+		known &= ~(UINT64_C(1) << c->p->axes.m[i]);
+	for (uint32_t i = 0; i < c->p->axes.nk; i++)
+		known &= ~(UINT64_C(1) << c->p->axes.k[i]);
+	return known;
+}
+
+static void store_vector(ContractCode *c, Lx acc)
+{
+	Sched *s = c->s;
+	s->stage[0].done = true;
+	s->stage[0].value = acc;
+	for (uint32_t i = 1; i < s->k->stage.n; i++)
+		sched_store(s, i, sched_value(s, s->k->stage.data[i].value));
+	s->stage[0].done = false;
+}
+
+static void start_column(ContractCode *c, const Tile *t, uint32_t j)
+{
+	Sched *s = c->s;
+	s->at[c->p->axes.n] = lx_add(s->f, c->col, int_of(s, (int64_t)j * s->lanes));
+	s->mask = j + 1 == t->nv ? t->mask : (Lx){0};
+	for (uint32_t i = 1; i < s->k->stage.n; i++)
+		sched_hoist(s, s->k->stage.data[i].value, without_rows(c));
+}
+
+static void inline_epilogue(ContractCode *c, const Tile *t)
+{
+	Sched *s = c->s;
+	for (uint32_t j = 0; j < t->nv; j++) {
+		uint32_t column = sched_mark(s);
+		start_column(c, t, j);
+		for (uint32_t i = 0; i < c->p->tile.mr; i++) {
+			uint32_t row = sched_mark(s);
+			go_to_row(c, int_of(s, i));
+			store_vector(c, lx_var(s->f, t->acc[0][i][j]));
+			sched_forget(s, row);
+		}
+		sched_forget(s, column);
+		s->mask = (Lx){0};
+	}
+}
+
+/* Long epilogues run as loops over a copy of the tile, to keep the code small. */
+static void looped_epilogue(ContractCode *c, const Tile *t)
+{
+	Sched *s = c->s;
+	uint32_t width = t->nv * s->lanes;
+	LMem tile = ls_local(s->f, "tile", s->shape.dtype, (uint64_t)c->p->tile.mr * width);
+	for (uint32_t i = 0; i < c->p->tile.mr; i++)
+		for (uint32_t j = 0; j < t->nv; j++)
+			ls_store(s->f, tile, int_of(s, (int64_t)i * width + (int64_t)j * s->lanes),
+			         lx_var(s->f, t->acc[0][i][j]), (Lx){0});
+	for (uint32_t j = 0; j < t->nv; j++) {
+		uint32_t column = sched_mark(s);
+		start_column(c, t, j);
+		Lx i = lx_var(s->f, ls_for(s->f, "i", int_of(s, 0), int_of(s, c->p->tile.mr), 1));
+		uint32_t row = sched_mark(s);
+		go_to_row(c, i);
+		Lx at = lx_add(s->f, lx_mul(s->f, i, int_of(s, width)), int_of(s, (int64_t)j * s->lanes));
+		store_vector(c, lx_var(s->f, ls_load(s->f, "acc", tile, at, vector_type(s), (Lx){0})));
+		ls_end(s->f);
+		sched_forget(s, row);
+		sched_forget(s, column);
+		s->mask = (Lx){0};
+	}
+}
+
+/* What the epilogue reads of each row lies as far apart as rows do, so that no processor fetches it ahead: that is done while sums are made. */
+static bool read_by_row(const ContractCode *c, Kx load)
+{
+	const Sched *s = c->s;
+	const KxData *x = &s->k->kx.data[load.i];
+	bool row = false;
+	if (x->kind != KX_LOAD || load.i == c->p->a.i || load.i == c->p->b.i || x->guard.i || !contract_linear(s, s->offset[load.i]) ||
+	    !sched_coef_is(s, s->offset[load.i], c->p->axes.n, 1))
+		return false;
+	for (uint32_t i = 0; i < c->p->axes.nm; i++)
+		row |= sym_uses(s->syms, s->offset[load.i], s->var[c->p->axes.m[i]]);
+	return row;
+}
+
+static void fetch_row(ContractCode *c, Kx load, int64_t width)
+{
+	Sched *s = c->s;
+	const int64_t line = LINE_BYTES / (int64_t)dtype_size(s->k->kx.data[load.i].dtype);
+	Lx last = lx_add(s->f, sched_sym(s, s->offset[load.i]), int_of(s, width - 1));
+	for (int64_t back = 0; back < width; back += line)
+		ls_prefetch(s->f, sched_load_memory(s, load), lx_sub(s->f, last, int_of(s, back)), 1);
+}
+
+static void fetch_rows(ContractCode *c, const Tile *t)
+{
+	Sched *s = c->s;
+	uint32_t n = 0;
+	for (uint32_t i = 1; i < s->k->kx.n; i++)
+		n += read_by_row(c, (Kx){i});
+	if (!n || s->lanes == 1)
+		return;
+	Lx row = lx_var(s->f, ls_for(s->f, "i", int_of(s, 0), int_of(s, c->p->tile.mr), 1));
+	uint32_t mark = sched_mark(s);
+	go_to_row(c, row);
+	s->at[c->p->axes.n] = c->col;
+	for (uint32_t i = 1; i < s->k->kx.n; i++)
+		if (read_by_row(c, (Kx){i}))
+			fetch_row(c, (Kx){i}, (int64_t)t->nv * s->lanes);
+	sched_end(s, mark);
+	s->at[c->p->axes.n] = (Lx){0};
+}
+
+/* What is done with each tile. */
+typedef enum {
+	TILE_WHOLE,
+	TILE_SUM,   /* a block of k is added to the sums */
+	TILE_FINISH /* their epilogue */
+} TilePart;
+
+static void start_tile(ContractCode *c, Tile *t)
+{
+	Sched *s = c->s;
+	for (uint32_t i = 0; i < c->p->tile.mr; i++)
+		t->a[i] = a_row(c, i);
+	if (has_panels(&c->p->operand)) {
+		Lx panel = lx_div(s->f, c->col, int_of(s, panel_width(c)));
+		t->panel = sched_let(s, "panel", lx_mul(s->f, panel, sched_size(s, c->p->operand.panels.stride)));
+		if (fetches_ahead(c))
+			t->next = sched_let(s, "next", next_panels(c, t));
+	}
+}
+
+static void run_tile(ContractCode *c, Tile *t, TilePart part)
+{
+	Sched *s = c->s;
+	if (c->p->tile.mr == 0)
+		ctx_bug(s->f->ir->ctx, "a contraction whose tile has no rows");
+	if (part != TILE_FINISH) {
+		start_tile(c, t);
+		contract_bound_taps(c);
+		if (part == TILE_WHOLE)
+			fetch_rows(c, t);
+		start_sums(c, t);
+		k_loops(c, t, part == TILE_SUM ? c->p->k_block.k : 0);
+	}
+	if (part == TILE_SUM) {
+		add_to_sums(c, t);
+		return;
+	}
+	if (part == TILE_FINISH)
+		load_sums(c, t);
+	else
+		finish_sums(c, t);
+	if (epilogue_cost(s) * c->p->tile.mr * t->nv > INLINE_EPILOGUE)
+		looped_epilogue(c, t);
+	else
+		inline_epilogue(c, t);
+}
+
+static void row_loop(ContractCode *c, uint32_t nv, Lx mask, TilePart part)
+{
+	Sched *s = c->s;
+	Tile t = {.nv = nv, .mask = mask};
+	if (c->p->operand.access == B_GATHERED)
+		gather_panel(c, nv, mask);
+	c->row = lx_var(s->f, ls_for(s->f, "row", c->row_lo, c->row_hi, c->p->tile.mr));
+	run_tile(c, &t, part);
+	ls_end(s->f);
+}
+
+/* ---- columns ---- */
+
+static void whole_columns(ContractCode *c, Lx end, TilePart part)
+{
+	Sched *s = c->s;
+	int64_t width = (int64_t)c->p->tile.nv * s->lanes;
+	c->col = lx_var(s->f, ls_for(s->f, "col", c->col_lo, end, width));
+	row_loop(c, c->p->tile.nv, (Lx){0}, part);
+	ls_end(s->f);
+}
+
+/* A constant number of columns leaves a constant rest. */
+static void rest_of_columns(ContractCode *c, Lx start, int64_t rest, TilePart part)
+{
+	Sched *s = c->s;
+	if (!rest)
+		return;
+	uint32_t nv = (uint32_t)((rest + s->lanes - 1) / s->lanes);
+	int64_t edge = rest % s->lanes;
+	ls_if(s->f, lx_cmp(s->f, SC_lt, start, c->col_hi));
+	c->col = start;
+	Lx mask = edge ? lx_mask(s->f, int_of(s, edge), s->lanes) : (Lx){0};
+	row_loop(c, nv, edge ? lx_var(s->f, ls_let(s->f, "edge", mask)) : mask, part);
+	ls_end(s->f);
+}
+
+static void symbolic_rest(ContractCode *c, Lx start, TilePart part)
+{
+	Sched *s = c->s;
+	c->col = lx_var(s->f, ls_for(s->f, "col", start, c->col_hi, s->lanes));
+	Lx mask = lx_mask(s->f, lx_sub(s->f, c->col_hi, c->col), s->lanes);
+	row_loop(c, 1, lx_var(s->f, ls_let(s->f, "edge", mask)), part);
+	ls_end(s->f);
+}
+
+static void all_tiles(ContractCode *c, TilePart part)
+{
+	Sched *s = c->s;
+	int64_t width = (int64_t)c->p->tile.nv * s->lanes, cols;
+	if (width <= 0)
+		ctx_bug(s->f->ir->ctx, "a contraction whose tile has no columns");
+	bool fixed = sym_is_const(s->syms, s->extent[c->p->axes.n], &cols);
+	Lx n = lx_sub(s->f, c->col_hi, c->col_lo);
+	Lx end = lx_add(s->f, c->col_lo, lx_sub(s->f, n, lx_mod(s->f, n, int_of(s, width))));
+	end = sched_let(s, "whole", end);
+	if (!fixed || cols >= width)
+		whole_columns(c, end, part);
+	if (fixed)
+		rest_of_columns(c, end, cols % width, part);
+	else
+		symbolic_rest(c, end, part);
+}
+
+/* ---- blocks of k ---- */
+
+static int64_t count_sums(const ContractCode *c)
+{
+	int64_t lanes = c->s->lanes,
+		cols = c->p->block.cols ? c->p->block.cols
+					: sym_const(c->s->syms, c->s->extent[c->p->axes.n]);
+	return c->p->block.rows * ((cols + lanes - 1) / lanes * lanes);
+}
+
+static void add_up_blocks(ContractCode *c)
+{
+	Sched *s = c->s;
+	const KBlock *b = &c->p->k_block;
+	uint32_t mark[MAX_AXES];
+	c->sums = ls_local(s->f, "sums", s->shape.dtype, (uint64_t)count_sums(c));
+	Lx at = lx_var(s->f, ls_for(s->f, "i", int_of(s, 0), int_of(s, count_sums(c)), s->lanes));
+	ls_store(s->f, c->sums, at, vector_zero(s), (Lx){0});
+	ls_end(s->f);
+	for (uint32_t i = 0; i < b->k; i++)
+		mark[i] = sched_for(s, c->p->axes.k[i], int_of(s, 0), sched_size(s, s->extent[c->p->axes.k[i]]), 1);
+	Lx end = sched_size(s, s->extent[c->p->axes.k[b->k]]);
+	c->k_lo = lx_var(s->f, ls_for(s->f, "chunk", int_of(s, 0), end, b->steps));
+	c->k_hi = sched_let(s, "end", lx_min(s->f, lx_add(s->f, c->k_lo, int_of(s, b->steps)), end));
+	all_tiles(c, TILE_SUM);
+	ls_end(s->f);
+	for (uint32_t i = b->k; i-- > 0;)
+		sched_end(s, mark[i]);
+}
+
+void contract_block(ContractCode *c)
+{
+	Sched *s = c->s;
+	if (c->p->operand.access == B_GATHERED)
+		c->local_b = ls_local(s->f, "panel", s->shape.dtype,
+		                      (uint64_t)(contract_k_bound(s, &c->p->axes) * c->p->tile.nv * s->lanes));
+	fill_tables(c);
+	if (c->p->k_block.used)
+		add_up_blocks(c);
+	all_tiles(c, c->p->k_block.used ? TILE_FINISH : TILE_WHOLE);
+}

@@ -1,0 +1,304 @@
+/* The schedule for depthwise convolutions and their gradients by weights (the roles of pixels and taps are changed then): no axis is
+ * free in the second operand alone, so lanes run over channels.
+ *
+ *   task = one row of pixels (all row axes but the fastest), and of many taps one vector of channels;  for each vector of channels:
+ *     for each tile of neighbouring pixels:  acc_t += x[pixel_t + tap] * w[tap], over the taps; epilogue
+ *
+ * Where taps and pixels step along the same line, neighbouring pixels read the same elements: of the innermost taps, which
+ * are unrolled, each element is loaded once and multiplied for all of them.
+ *
+ * Weights are stored with channels fastest. What is left of a row is a tile of its own, in which pixels past the end repeat
+ * the last one. */
+#include "codegen/cpu/axes.h"
+
+enum { MAX_TILE = 8, MANY_TAPS = 64, MAX_LINE = 8 };
+
+typedef struct {
+	Sched *s;
+	Kx x, w;
+	uint32_t pixel;              /* the axis tiled in registers */
+	uint32_t row[MAX_AXES], nrow; /* other row axes */
+	uint32_t tile;
+	Lx start;    /* first pixel of the tile */
+	bool beyond; /* the tile may reach beyond the row */
+	uint32_t line, stride; /* innermost taps that are unrolled, and how many of them a pixel is from the next; 0: none */
+} Depthwise;
+
+/* The channel axis: in both operands and the result, unit stride in x; nothing else is in w but taps. */
+static uint32_t channel_axis(const Sched *s)
+{
+	Sym store = s->store[s->k->stage.n - 1];
+	uint64_t w = sched_axes(s, s->offset[s->shape.b.i]) & s->outer;
+	for (uint32_t a = 0; a < s->naxis; a++)
+		if (s->var[a].i && w == UINT64_C(1) << a && sched_coef_is(s, s->offset[s->shape.a.i], a, 1) && sched_axes(s, store) & w)
+			return a;
+	return NO_AXIS;
+}
+
+/* Weights with the channel fastest. */
+static Layout weights_layout(const Sched *s, const KxData *w, uint32_t channel)
+{
+	const Buffer *buf = buf_of(s->l, w->buf);
+	uint32_t perm[MAX_RANK], n = 0;
+	for (uint32_t pass = 0; pass < 2; pass++)
+		for (uint32_t i = 0; i < buf->rank; i++)
+			if (sym_uses(s->syms, w->idx[i], s->var[channel]) == (pass == 1))
+				perm[n++] = i;
+	return layout_permuted(s->ir, buf->rank, buf->dim, perm);
+}
+
+static void transpose_weights(Depthwise *d, uint32_t channel)
+{
+	Sched *s = d->s;
+	const KxData *w = &s->k->kx.data[d->w.i];
+	Layout layout = weights_layout(s, w, channel);
+	if (!sched_may_repack(s, d->w, &layout))
+		return;
+	sched_repack(s, d->w, &layout);
+	s->offset[d->w.i] = layout_offset(s->ir, &layout, w->idx);
+}
+
+static bool has_rows(const Sched *s, uint32_t channel)
+{
+	for (uint32_t a = 0; a < s->naxis; a++)
+		if (s->var[a].i && (s->outer >> a & 1) && a != channel)
+			return true;
+	return false;
+}
+
+static int64_t ntaps(const Sched *s)
+{
+	const Stage *st = &s->k->stage.data[0];
+	int64_t n = 1;
+	for (uint32_t i = 0; i < st->nred; i++)
+		n *= axes_hint(s, st->red[i]);
+	return n;
+}
+
+static void choose_tile(Depthwise *d)
+{
+	int64_t n = axes_hint(d->s, d->pixel), best = INT64_MAX;
+	for (uint32_t t = MAX_TILE; t > 0; t--) {
+		int64_t cost = (n + t - 1) / t * (t + 1);
+		if (cost < best) {
+			best = cost;
+			d->tile = t;
+		}
+	}
+}
+
+static Lx pixel_at(Depthwise *d, uint32_t t)
+{
+	Sched *s = d->s;
+	Lx p = lx_add(s->f, d->start, lx_int(s->f, t));
+	if (!d->beyond)
+		return p;
+	return lx_min(s->f, p, lx_sub(s->f, sched_size(s, s->extent[d->pixel]), lx_int(s->f, 1)));
+}
+
+/* Its innermost taps, when they are few and lie in line with the pixels. */
+static void choose_line(Depthwise *d)
+{
+	Sched *s = d->s;
+	const Stage *st = &s->k->stage.data[0];
+	if (!st->nred) /* one tap */
+		return;
+	uint32_t tap = st->red[st->nred - 1];
+	Sym offset = s->offset[d->x.i], of_tap, of_pixel;
+	int64_t n;
+	if (!sym_is_const(s->syms, s->extent[tap], &n) || n < 2 || n > MAX_LINE || s->k->kx.data[d->x.i].guard.i ||
+	    d->tile + n + 1 > s->target->isa.nvreg)
+		return;
+	if (!sched_coef(s, offset, tap, &of_tap) || !sched_coef(s, offset, d->pixel, &of_pixel) || sym_is(s->syms, of_tap, 0))
+		return;
+	for (uint32_t k = 1; k < n && !d->stride; k++)
+		if (sym_muli(s->syms, of_tap, k).i == of_pixel.i)
+			d->stride = k;
+	d->line = d->stride ? (uint32_t)n : 0;
+}
+
+/* acc_t += x[t * stride + k] * w[k], in the order of the elements of x: by ascending k for each t. */
+static void line_of_taps(Depthwise *d, Lv *acc, uint32_t tap)
+{
+	Sched *s = d->s;
+	Lx w[MAX_LINE];
+	for (uint32_t k = 0; k < d->line; k++) {
+		uint32_t mark = sched_mark(s);
+		s->at[tap] = lx_int(s->f, k);
+		w[k] = sched_vector(s, d->w);
+		sched_forget(s, mark);
+	}
+	for (uint32_t i = 0; i < (d->tile - 1) * d->stride + d->line; i++) {
+		uint32_t mark = sched_mark(s);
+		uint32_t last = i / d->stride < d->tile ? i / d->stride : d->tile - 1;
+		s->at[d->pixel] = pixel_at(d, last);
+		s->at[tap] = lx_int(s->f, i - last * d->stride);
+		Lx x = sched_vector(s, d->x);
+		for (uint32_t t = 0; t <= last; t++) {
+			uint32_t k = i - t * d->stride;
+			if (k < d->line)
+				ls_set(s->f, acc[t], sched_fma(s, x, w[k], lx_var(s->f, acc[t])));
+		}
+		sched_forget(s, mark);
+	}
+	s->at[tap] = (Lx){0};
+}
+
+static void taps(Depthwise *d, Lv *acc, uint32_t next)
+{
+	Sched *s = d->s;
+	const Stage *st = &s->k->stage.data[0];
+	if (next + 1 == st->nred && d->line && !d->beyond) {
+		line_of_taps(d, acc, st->red[next]);
+		return;
+	}
+	if (next < st->nred) {
+		uint32_t a = st->red[next];
+		uint32_t mark = sched_for(s, a, lx_int(s->f, 0), sched_size(s, s->extent[a]), 1);
+		taps(d, acc, next + 1);
+		sched_end(s, mark);
+		return;
+	}
+	Lx w = sched_vector(s, d->w);
+	for (uint32_t t = 0; t < d->tile; t++) {
+		uint32_t mark = sched_mark(s);
+		s->at[d->pixel] = pixel_at(d, t);
+		ls_set(s->f, acc[t], sched_fma(s, sched_vector(s, d->x), w, lx_var(s->f, acc[t])));
+		sched_forget(s, mark);
+	}
+}
+
+static void pixel_tile(Depthwise *d)
+{
+	Sched *s = d->s;
+	Lv acc[MAX_TILE];
+	LType v = {DT_f32, s->lanes};
+	for (uint32_t t = 0; t < d->tile; t++)
+		acc[t] = ls_var(s->f, arena_printf(s->arena, "acc_%u", t), lx_float(s->f, v, 0));
+	taps(d, acc, 0);
+	for (uint32_t t = 0; t < d->tile; t++) {
+		uint32_t mark = sched_mark(s);
+		s->at[d->pixel] = pixel_at(d, t);
+		s->stage[0].done = true;
+		s->stage[0].value = lx_var(s->f, acc[t]);
+		for (uint32_t i = 1; i < s->k->stage.n; i++)
+			sched_store(s, i, sched_value(s, s->k->stage.data[i].value));
+		sched_forget(s, mark);
+	}
+	s->stage[0].done = false;
+}
+
+static void tiles(Depthwise *d, Sym begin, Sym end)
+{
+	Sched *s = d->s;
+	d->start = lx_var(s->f, ls_for(s->f, "pixel", sched_size(s, begin), sched_size(s, end), d->tile));
+	pixel_tile(d);
+	ls_end(s->f);
+}
+
+static void row(Depthwise *d)
+{
+	Sched *s = d->s;
+	Sym n = s->extent[d->pixel], left = sym_modi(s->syms, n, d->tile), whole = sym_sub(s->syms, n, left);
+	int64_t nleft;
+	if (!sym_is(s->syms, whole, 0))
+		tiles(d, sym_int(s->syms, 0), whole);
+	if (sym_is(s->syms, left, 0))
+		return;
+	uint32_t tile = d->tile;
+	d->beyond = !sym_is_const(s->syms, left, &nleft);
+	d->tile = d->beyond ? tile : (uint32_t)nleft;
+	tiles(d, whole, n);
+	d->tile = tile;
+	d->beyond = false;
+}
+
+static void channels(Sched *s, void *data)
+{
+	Depthwise *d = data;
+	uint64_t known = UINT64_C(1) << s->vaxis;
+	for (uint32_t i = 0; i < d->nrow; i++)
+		known |= UINT64_C(1) << d->row[i];
+	uint32_t mark = sched_mark(s);
+	for (uint32_t i = 1; i < s->k->stage.n; i++)
+		sched_hoist(s, s->k->stage.data[i].value, known);
+	row(d);
+	sched_forget(s, mark);
+}
+
+static Sym decode_rows(Depthwise *d, Lx t)
+{
+	Sched *s = d->s;
+	Sym ntasks = sym_int(s->syms, 1);
+	for (uint32_t i = d->nrow; i-- > 0;) {
+		uint32_t a = d->row[i];
+		Lx v = t;
+		if (i) {
+			v = lx_mod(s->f, t, sched_size(s, s->extent[a]));
+			t = lx_var(s->f, ls_let(s->f, "rest", lx_div(s->f, t, sched_size(s, s->extent[a]))));
+		}
+		s->at[a] = lx_var(s->f, ls_let(s->f, "i", v));
+		ntasks = sym_mul(s->syms, ntasks, s->extent[a]);
+	}
+	return ntasks;
+}
+
+/* The channel axis, or why there is none. */
+static const char *recognise(const Sched *s, uint32_t *channel)
+{
+	if (s->shape.no_product)
+		return s->shape.no_product;
+	if (s->shape.dtype != DT_f32)
+		return "its products are not of f32";
+	if (target_width(s->target) == 1)
+		return "the target has no vectors";
+	*channel = channel_axis(s);
+	if (*channel == NO_AXIS)
+		return "weights are not a vector of channels that are neighbours in the operand";
+	bool constant = buf_of(s->l, s->k->kx.data[s->shape.b.i].buf)->kind == BUF_CONST;
+	if (ntaps(s) > MANY_TAPS && !constant && !sched_coef_is(s, s->offset[s->shape.b.i], *channel, 1))
+		return arena_printf(s->arena, "more than %u terms, and channels are no neighbours in the second operand", MANY_TAPS);
+	return has_rows(s, *channel) ? NULL : "there is one pixel";
+}
+
+const char *depthwise_wants(const Sched *s, LayoutWant *want)
+{
+	uint32_t channel;
+	const char *why = recognise(s, &channel);
+	const KxData *w = &s->k->kx.data[s->shape.b.i];
+	if (!why && buf_of(s->l, w->buf)->kind == BUF_CONST)
+		*want = (LayoutWant){s->shape.b, weights_layout(s, w, channel)};
+	return why;
+}
+
+const char *schedule_depthwise(Sched *s)
+{
+	Depthwise d = {.s = s, .x = s->shape.a, .w = s->shape.b, .pixel = NO_AXIS};
+	uint32_t channel;
+	const char *why = recognise(s, &channel);
+	if (why)
+		return why;
+	s->lanes = target_width(s->target);
+	s->vaxis = channel;
+	uint32_t n = axes_outer_order(s, d.row);
+	d.pixel = d.row[n - 1];
+	d.nrow = n - 1;
+	transpose_weights(&d, channel);
+	choose_tile(&d);
+	choose_line(&d);
+	Lx begin = lx_int(s->f, 0), end = sched_size(s, s->extent[channel]), task = lx_var(s->f, s->f->task);
+	Sym vectors = sym_int(s->syms, 1);
+	if (ntaps(s) > MANY_TAPS) {
+		vectors = sym_ceildiv(s->syms, s->extent[channel], sym_int(s->syms, s->lanes));
+		Lx count = sched_size(s, vectors), lanes = lx_int(s->f, s->lanes);
+		begin = sched_let(s, "lo", lx_mul(s->f, lx_mod(s->f, task, count), lanes));
+		end = sched_let(s, "hi", lx_min(s->f, lx_add(s->f, begin, lanes), end));
+		task = sched_let(s, "row", lx_div(s->f, task, count));
+	}
+	Sym ntasks = sym_mul(s->syms, decode_rows(&d, task), vectors);
+	sched_vector_loop(s, channel, begin, end, sym_divides(s->syms, s->lanes, s->extent[channel]), channels, &d);
+	s->out->algorithm = arena_printf(s->arena, "depthwise, %u pixels x %u channels", d.tile, s->lanes);
+	s->out->why = "each channel has its own weights, and channels are neighbours";
+	sched_finish_phase(s, ntasks, s->cost);
+	return NULL;
+}

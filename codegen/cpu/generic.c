@@ -1,0 +1,704 @@
+/* The schedule for every kernel without one of its own: element-wise, reductions, softmax and norms, gathers,
+ * windows, cumulative ops.
+ *
+ * Outer axes run as tasks and loops, largest stride of the result first; one axis with unit stride runs over
+ * vector lanes. If that is an outer axis, lanes are different outer points; if it is an inner one, lanes
+ * belong to one row and reductions end with a horizontal step. */
+#include "codegen/cpu/generic.h"
+
+#include <math.h>
+
+#include "codegen/cpu/tuning.h"
+
+enum {
+	MISSED_BRANCH = 2, /* calls that one which is guessed wrong costs */
+	CHAINS = 4         /* results that are combined at once, where one would wait for itself */
+};
+
+/* ---- stages at one outer point ---- */
+
+static void stage_body(Sched *s, void *data);
+
+uint64_t generic_known_axes(const Sched *s)
+{
+	uint64_t known = 0;
+	for (uint32_t a = 0; a < s->naxis; a++)
+		if (s->at[a].i)
+			known |= UINT64_C(1) << a;
+	return known;
+}
+
+/* There are rounds enough to share among several results: none waits for the one before, and a sum's error grows with the
+ * rounds of one chain. */
+static bool has_chains(const Sched *s, const Stage *st, uint32_t axis)
+{
+	return st->kind == STAGE_REDUCE && reduce_op(st->combine) != SC_const &&
+	       axes_hint(s, axis) >= 2 * CHAINS * (int64_t)s->lanes;
+}
+
+/* Several vectors of a row in each round, each combined with a result of its own. Returns where the rest begins. */
+static Lx run_chains(StageRun *r, const Stage *st, uint32_t axis, Lx lo, Lx hi)
+{
+	Sched *s = r->g->s;
+	int64_t lanes = s->lanes;
+	Lx n = lx_sub(s->f, hi, lo), rest = lx_mod(s->f, n, lx_int(s->f, CHAINS * lanes));
+	Lx end = sched_let(s, "whole", lx_sub(s->f, hi, rest));
+	Lv acc = r->acc, chain[CHAINS] = {acc};
+	for (uint32_t c = 1; c < CHAINS; c++)
+		chain[c] = ls_var(s->f, "acc", sched_identity(s, st->combine, lx_type(s->f, lx_var(s->f, acc))));
+	uint32_t mark = sched_for(s, axis, lo, end, CHAINS * lanes);
+	Lx here = s->at[axis];
+	for (uint32_t c = 0; c < CHAINS; c++) {
+		uint32_t scope = sched_mark(s);
+		s->at[axis] = lx_add(s->f, here, lx_int(s->f, c * lanes));
+		r->acc = chain[c];
+		stage_body(s, r);
+		sched_forget(s, scope);
+	}
+	sched_end(s, mark);
+	r->acc = acc;
+	for (uint32_t c = 1; c < CHAINS; c++)
+		ls_set(s->f, acc, sched_combine(s, st->combine, lx_var(s->f, acc), lx_var(s->f, chain[c])));
+	return end;
+}
+
+static void stage_loops(StageRun *r)
+{
+	Sched *s = r->g->s;
+	if (r->next == r->n) {
+		stage_body(s, r);
+		return;
+	}
+	uint32_t axis = r->axes[r->next++];
+	Lx start = sched_start(s, axis), end = sched_limit(s, axis);
+	const Stage *st = &s->k->stage.data[r->stage];
+	if (axis == s->vaxis) {
+		bool whole = sym_divides(s->syms, s->lanes, s->extent[axis]);
+		/* the vector axis is the innermost loop */
+		if (has_chains(s, st, axis))
+			start = run_chains(r, st, axis, start, end);
+		sched_vector_loop(s, axis, start, end, whole, stage_body, r);
+	} else {
+		sched_hoist(s, st->value, generic_known_axes(s));
+		uint32_t mark = sched_for(s, axis, start, end, 1);
+		if (st->kind == STAGE_RUNNING && st->reverse) {
+			Lx last = lx_sub(s->f, end, lx_int(s->f, 1));
+			s->at[axis] = lx_sub(s->f, last, s->at[axis]);
+		}
+		stage_loops(r);
+		sched_end(s, mark);
+		s->at[axis] = (Lx){0};
+	}
+	r->next--;
+}
+
+/* ---- points that add nothing ---- */
+
+static DType reduced_dtype(const Sched *s, const Stage *st)
+{
+	return st->kind == STAGE_ARGREDUCE ? s->k->kx.data[st->value.i].dtype : st->acc;
+}
+
+static bool is_identity(const Sched *s, const Stage *st, Kx x)
+{
+	const KxData *d = &s->k->kx.data[x.i];
+	const DType type = reduced_dtype(s, st);
+	const ScVal v = reduce_identity(st->combine, type);
+	if (!x.i || d->kind != KX_CONST || d->dtype != type)
+		return false;
+	return dtype_is_float(type) ? d->c.f == v.f && signbit(d->c.f) == signbit(v.f) : d->c.i == v.i;
+}
+
+/* Comparisons of indices, the same for all lanes: they follow a pattern, so a branch is seldom guessed wrong. */
+static bool is_pattern(const Sched *s, Kx where)
+{
+	if (!where.i || sched_varies(s, where))
+		return false;
+	const KxData *d = &s->k->kx.data[where.i];
+	if (d->kind == KX_OP && d->op == OP_bit_and)
+		return is_pattern(s, d->in[0]) && is_pattern(s, d->in[1]);
+	for (uint32_t i = 0; d->kind == KX_INRANGE && i < s->k->vvar.n; i++)
+		for (uint32_t j = 0; j < d->nidx; j++)
+			if (sym_uses(s->syms, d->idx[j], s->k->vvar.data[i].var))
+				return false;
+	return d->kind == KX_INRANGE;
+}
+
+/* Sums from +0 never are -0, so that adding +0 leaves them; maxima of -inf, their places from 0 and the like are left too. */
+Branch generic_branch(StageRun *r)
+{
+	Sched *s = r->g->s;
+	const Stage *st = &s->k->stage.data[r->stage];
+	const KxData *x = &s->k->kx.data[st->value.i];
+	Branch b = {0};
+	r->value = st->value;
+	if ((st->kind != STAGE_REDUCE && st->kind != STAGE_ARGREDUCE) ||
+	    sched_known(s, st->value).i)
+		return b; /* the value with its condition is known already */
+	if (x->kind == KX_OP && x->op == OP_select && is_pattern(s, x->in[0]) && is_identity(s, st, x->in[2])) {
+		b.where = x->in[0];
+		r->value = x->in[1];
+	} else if (x->kind == KX_LOAD && is_pattern(s, x->guard) && is_identity(s, st, x->other)) {
+		b.where = x->guard;
+	}
+	if (!b.where.i)
+		return b;
+	b.condition = sched_value(s, b.where);
+	ls_if(s->f, b.condition);
+	b.mark = sched_mark(s);
+	sched_give(s, b.where, lx_int_of(s->f, (LType){DT_bool, 1}, 1));
+	return b;
+}
+
+void generic_branch_end(Sched *s, const Branch *b)
+{
+	if (!b->where.i)
+		return;
+	sched_forget(s, b->mark);
+	ls_end(s->f);
+	sched_give(s, b->where, b->condition);
+}
+
+/* Larger (or smaller) wins, the first of equals stays, NaN beats everything but an earlier NaN. What never wins has the identity, and
+ * place 0 is that of the first. */
+static void arg_step(StageRun *r, const Stage *st)
+{
+	Sched *s = r->g->s;
+	Lx x = sched_value(s, r->value), best = lx_var(s->f, r->best);
+	const LType t = lx_type(s->f, best), places = lx_type(s->f, lx_var(s->f, r->arg));
+	if (t.lanes > 1)
+		x = sched_splat(s, x);
+	Lx wins = lx_cmp(s->f, st->combine == REDUCE_MAX ? SC_gt : SC_lt, x, best);
+	if (dtype_is_float(t.dtype)) {
+		Lx nan = lx_and(s->f, lx_cmp(s->f, SC_ne, x, x), lx_cmp(s->f, SC_eq, best, best));
+		LType m = lx_type(s->f, nan);
+		wins = lx_sc(s->f, SC_or, m, (Lx[]){wins, nan}, 2);
+	}
+	Lx at = sched_convert(s, s->at[st->red[0]], places.dtype);
+	bool lanes_in_row = st->red[0] == s->vaxis;
+	if (t.lanes > 1)
+		at = lanes_in_row ? lx_ramp(s->f, at, lx_int_of(s->f, (LType){places.dtype, 1}, 1), t.lanes) : sched_splat(s, at);
+	if (lanes_in_row && s->mask.i)
+		wins = lx_and(s->f, wins, s->mask);
+	wins = lx_var(s->f, ls_let(s->f, "wins", wins));
+	ls_set(s->f, r->best, lx_select(s->f, wins, x, best));
+	ls_set(s->f, r->arg, lx_select(s->f, wins, at, lx_var(s->f, r->arg)));
+}
+
+void generic_reduce_step(StageRun *r)
+{
+	Sched *s = r->g->s;
+	const Stage *st = &s->k->stage.data[r->stage];
+	if (st->kind == STAGE_ARGREDUCE) {
+		arg_step(r, st);
+		return;
+	}
+	Lx acc = lx_var(s->f, r->acc);
+	Lx next = sched_accumulate(s, st, acc, r->value);
+	bool lanes_in_row = !sched_outer_vector(s);
+	if (s->mask.i && lanes_in_row && lx_type(s->f, acc).lanes > 1)
+		next = lx_select(s->f, s->mask, next, acc);
+	ls_set(s->f, r->acc, next);
+}
+
+static void scan_step(Sched *s, StageRun *r, const Stage *st)
+{
+	ls_set(s->f, r->acc, sched_accumulate(s, st, lx_var(s->f, r->acc), st->value));
+	sched_store(s, r->stage, lx_var(s->f, r->acc));
+}
+
+static void map_step(Sched *s, StageRun *r, const Stage *st)
+{
+	Lx v = sched_value(s, st->value);
+	if (st->result == RESULT_GLOBAL) {
+		sched_store(s, r->stage, v);
+		return;
+	}
+	const StageValue *out = &s->stage[r->stage];
+	Lx offset = lx_int(s->f, 0);
+	bool vector = false;
+	for (uint32_t i = 0; i < out->nmap; i++) {
+		offset = lx_mul(s->f, offset, sched_size(s, s->extent[out->map[i]]));
+		offset = lx_add(s->f, offset, s->at[out->map[i]]);
+		vector |= out->map[i] == s->vaxis;
+	}
+	if (sched_outer_vector(s)) /* what a tail reads of the other lanes does not matter, but is there */
+		ls_store(s->f, out->local, lx_mul(s->f, offset, lx_int(s->f, s->lanes)), sched_splat(s, v), (Lx){0});
+	else
+		ls_store(s->f, out->local, offset, vector ? sched_splat(s, v) : v, vector ? s->mask : (Lx){0});
+}
+
+static void stage_body(Sched *s, void *data)
+{
+	StageRun *r = data;
+	const Stage *st = &s->k->stage.data[r->stage];
+	Branch b;
+	switch (st->kind) {
+	case STAGE_REDUCE:
+	case STAGE_ARGREDUCE:
+		b = generic_branch(r);
+		generic_reduce_step(r);
+		generic_branch_end(s, &b);
+		break;
+	case STAGE_RUNNING:
+		scan_step(s, r, st);
+		break;
+	case STAGE_SCATTER:
+		sched_scatter(s, r->stage);
+		break;
+	default:
+		map_step(s, r, st);
+		break;
+	}
+}
+
+/* Inner loops of a stage in order of decreasing stride of its first access, the vector axis last. */
+static void stage_axes(const Sched *s, StageRun *r, const Stage *st)
+{
+	uint32_t all[2 * MAX_RANK], n = 0;
+	for (uint32_t i = 0; i < st->nred; i++)
+		all[n++] = st->red[i];
+	for (uint32_t i = 0; i < st->nmap; i++)
+		all[n++] = st->map[i];
+	for (uint32_t i = 0; i < n; i++)
+		if (all[i] != s->vaxis)
+			r->axes[r->n++] = all[i];
+	for (uint32_t i = 0; i < n; i++)
+		if (all[i] == s->vaxis)
+			r->axes[r->n++] = all[i];
+}
+
+static uint32_t lanes_of_stage(const Sched *s, const Stage *st)
+{
+	if (s->vaxis == NO_AXIS)
+		return 1;
+	if (sched_outer_vector(s))
+		return s->lanes;
+	for (uint32_t i = 0; i < st->nred; i++)
+		if (st->red[i] == s->vaxis)
+			return s->lanes;
+	return 1;
+}
+
+static void start_accumulators(Sched *s, StageRun *r, const Stage *st)
+{
+	uint32_t lanes = lanes_of_stage(s, st);
+	if (st->kind == STAGE_REDUCE || st->kind == STAGE_RUNNING)
+		r->acc = ls_var(s->f, "acc", sched_identity(s, st->combine, (LType){st->acc, lanes}));
+	if (st->kind == STAGE_ARGREDUCE) {
+		int64_t least, most;
+		sym_range(s->syms, s->extent[st->red[0]], &least, &most);
+		const DType place = most <= INT32_MAX ? DT_i32 : DT_i64;
+		r->best = ls_var(s->f, "best", sched_identity(s, st->combine, (LType){reduced_dtype(s, st), lanes}));
+		r->arg = ls_var(s->f, "arg", lx_int_of(s->f, (LType){place, lanes}, 0));
+	}
+}
+
+StageRun generic_start(Generic *g, uint32_t stage)
+{
+	const Stage *st = &g->s->k->stage.data[stage];
+	StageRun r = {.g = g, .stage = stage};
+	stage_axes(g->s, &r, st);
+	start_accumulators(g->s, &r, st);
+	return r;
+}
+
+/* ---- stages that are not always needed ---- */
+
+/* Cycles to reduce one row: what it reads, from where all that is read of it fits, and an operation for each. */
+static double row_cycles(const Sched *s, const Stage *st)
+{
+	double n = 1, cycles = 0;
+	uint64_t axes = 0;
+	bool *part = ARENA_ARRAY(s->arena, bool, s->k->kx.n);
+	for (uint32_t i = 0; i < st->nred; i++) {
+		n *= (double)axes_hint(s, st->red[i]);
+		axes |= UINT64_C(1) << st->red[i];
+	}
+	part[st->value.i] = true;
+	for (uint32_t i = st->value.i; i > 0; i--) {
+		const KxData *x = &s->k->kx.data[i];
+		for (uint32_t j = 0; part[i] && j < x->nin; j++)
+			part[x->in[j].i] = true;
+		if (!part[i] || x->kind != KX_LOAD || !(s->deps[i] & axes))
+			continue;
+		const Buffer *b = buf_of(s->l, x->buf);
+		double size = dtype_size(b->dtype), all = size * (double)sym_hint(s->syms, layout_numel(s->ir, &b->layout));
+		cycles += machine_memory_cycles(&s->target->machine, n * size, all);
+	}
+	return cycles + n / (double)s->lanes;
+}
+
+/* The condition under which this stage runs, if a branch costs less: of the point, without a check inside. */
+static Kx runs_where(const Generic *g, const Stage *st, uint32_t stage)
+{
+	const Sched *s = g->s;
+	bool simple = st->kind == STAGE_REDUCE && st->result == RESULT_REGISTER && !st->nmap && !g->parts;
+	for (uint32_t i = 0; i < s->k->vvar.n; i++)
+		simple = simple && !s->k->vvar.data[i].check;
+	Kx where = simple ? kernel_needed_where(s->k, stage, s->arena) : (Kx){0};
+	bool known = where.i && s->last_stage[where.i] <= stage && !sched_varies(s, where) && !(s->deps[where.i] & ~generic_known_axes(s));
+	return known && row_cycles(s, st) > MISSED_BRANCH * s->target->machine.call ? where : (Kx){0};
+}
+
+StageRole generic_role(const Generic *g, uint32_t stage)
+{
+	return g->parts ? g->parts->role[stage] : RUN_WHOLE;
+}
+
+static void set_result(Sched *s, uint32_t stage, Lx v)
+{
+	v = sched_convert(s, v, dtype_compute(s->k->stage.data[stage].dtype));
+	s->stage[stage].value = lx_var(s->f, ls_let(s->f, "r", v));
+	s->stage[stage].done = true;
+}
+
+/* Of the lanes with the best value, or one that is no number, the one whose element comes first. */
+static Lx first_of_lanes(Sched *s, StageRun *r, const Stage *st)
+{
+	Lx best = lx_var(s->f, r->best), arg = lx_var(s->f, r->arg);
+	LType t = lx_type(s->f, arg);
+	Lx hit = lx_cmp(s->f, SC_eq, best, lx_splat(s->f, lx_hreduce(s->f, reduce_op(st->combine), best), t.lanes));
+	if (dtype_is_float(lx_type(s->f, best).dtype))
+		hit = lx_sc(s->f, SC_or, lx_type(s->f, hit), (Lx[]){hit, lx_cmp(s->f, SC_ne, best, best)}, 2);
+	return lx_hreduce(s->f, SC_min, lx_select(s->f, hit, arg, lx_int_of(s->f, t, t.dtype == DT_i32 ? INT32_MAX : INT64_MAX)));
+}
+
+void generic_finish(StageRun *r)
+{
+	Sched *s = r->g->s;
+	const Stage *st = &s->k->stage.data[r->stage];
+	const Parts *parts = r->g->parts;
+	s->stage[r->stage].done = true;
+	if (st->result != RESULT_REGISTER)
+		return;
+	Lx v = lx_var(s->f, st->kind == STAGE_ARGREDUCE ? r->arg : r->acc);
+	bool across = lx_type(s->f, v).lanes > 1 && !sched_outer_vector(s);
+	if (across)
+		v = st->kind == STAGE_ARGREDUCE ? first_of_lanes(s, r, st) : lx_hreduce(s->f, reduce_op(st->combine), v);
+	if (generic_role(r->g, r->stage) == RUN_PART)
+		sched_store_temp(s, parts->temp[r->stage], parts->slot, v);
+	else
+		set_result(s, r->stage, v);
+}
+
+/* The parts of a reduction, in order. */
+static void combine_parts(Generic *g, uint32_t stage)
+{
+	Sched *s = g->s;
+	const Parts *p = g->parts;
+	const Stage *st = &s->k->stage.data[stage];
+	uint32_t lanes = sched_outer_vector(s) ? s->lanes : 1;
+	Lx here = s->at[p->number];
+	Lv acc = ls_var(s->f, "acc", sched_identity(s, st->combine, (LType){st->acc, lanes}));
+	uint32_t mark = sched_for(s, p->number, lx_int(s->f, 0), sched_size(s, s->extent[p->number]), 1);
+	Lx part = sched_load_temp(s, p->temp[stage], p->slot);
+	ls_set(s->f, acc, sched_combine(s, st->combine, lx_var(s->f, acc), part));
+	sched_end(s, mark);
+	s->at[p->number] = here;
+	set_result(s, stage, lx_var(s->f, acc));
+}
+
+/* The result is some value elsewhere. */
+static void run_where(StageRun *r, const Stage *st, Kx where)
+{
+	Sched *s = r->g->s;
+	LType t = {dtype_compute(st->dtype), sched_outer_vector(s) ? s->lanes : 1};
+	Lx condition = sched_value(s, where);
+	Lv result = ls_var(s->f, "r", sched_identity(s, st->combine, t));
+	ls_if(s->f, condition);
+	uint32_t mark = sched_mark(s);
+	start_accumulators(s, r, st);
+	sched_hoist(s, st->value, generic_known_axes(s));
+	stage_loops(r);
+	generic_finish(r);
+	ls_set(s->f, result, s->stage[r->stage].value);
+	sched_forget(s, mark);
+	ls_end(s->f);
+	s->stage[r->stage].value = lx_var(s->f, result);
+}
+
+/* Lanes are neighbours in memory. */
+static void order_row(const Sched *s, StageValue *out, const Stage *st)
+{
+	out->nmap = 0;
+	for (uint32_t last = 0; last < 2; last++)
+		for (uint32_t i = 0; i < st->nmap; i++)
+			if ((st->map[i] == s->vaxis) == last) {
+				out->from[out->nmap] = i;
+				out->map[out->nmap++] = st->map[i];
+			}
+}
+
+static void run_stage(Generic *g, uint32_t stage)
+{
+	Sched *s = g->s;
+	const Stage *st = &s->k->stage.data[stage];
+	if (st->kind == STAGE_CHECK || st->kind == STAGE_SORT) {
+		if (st->kind == STAGE_CHECK)
+			sched_check(s, stage);
+		else if (st->value.i)
+			sched_sort(s, stage);
+		return;
+	}
+	StageRun r = {.g = g, .stage = stage};
+	stage_axes(s, &r, st);
+	if (st->result == RESULT_LOCAL) {
+		StageValue *out = &s->stage[stage];
+		order_row(s, out, st);
+		out->local = ls_local(s->f, "row", st->dtype, axes_local_bound(s, st) * (sched_outer_vector(s) ? s->lanes : 1));
+	}
+	Kx where = runs_where(g, st, stage);
+	if (where.i) {
+		run_where(&r, st, where);
+		return;
+	}
+	start_accumulators(s, &r, st);
+	sched_hoist(s, st->value, generic_known_axes(s));
+	stage_loops(&r);
+	generic_finish(&r);
+}
+
+void generic_stage(Generic *g, uint32_t stage)
+{
+	StageRole role = generic_role(g, stage);
+	if (role == RUN_FROM_PARTS)
+		combine_parts(g, stage);
+	else if (role != RUN_NOT)
+		run_stage(g, stage);
+}
+
+static void outer_point(Sched *s, void *data)
+{
+	Generic *g = data;
+	for (uint32_t i = 0; i < s->k->stage.n; i++)
+		generic_stage(g, i);
+	for (uint32_t i = 0; i < s->k->stage.n; i++)
+		s->stage[i].done = false;
+}
+
+/* ---- outer loops ---- */
+
+static bool reads_own_result(const Sched *s)
+{
+	for (uint32_t i = 0; i < s->k->stage.n; i++)
+		for (uint32_t j = 1; s->store[i].i && j < s->k->kx.n; j++)
+			if (s->offset[j].i && s->k->kx.data[j].buf.i == s->k->stage.data[i].buf.i)
+				return true;
+	return false;
+}
+
+static bool may_be_empty(const Sched *s, uint32_t axis)
+{
+	int64_t lo, hi;
+	sym_range(s->syms, s->extent[axis], &lo, &hi);
+	return lo < 1;
+}
+
+/* What a loop over this axis would compute again each time is computed ahead of it; where the loop might not
+ * run at all, nothing is: there may be nothing to read. */
+static void hoist_out_of(Generic *g, uint32_t axis)
+{
+	Sched *s = g->s;
+	if (may_be_empty(s, axis) || reads_own_result(s))
+		return;
+	uint64_t known = generic_known_axes(s);
+	for (uint32_t i = 0; known && i < s->k->stage.n; i++)
+		if (generic_role(g, i) == RUN_WHOLE || generic_role(g, i) == RUN_PART)
+			sched_hoist(s, s->k->stage.data[i].value, known);
+}
+
+static void outer_loops(Generic *g, uint32_t next)
+{
+	Sched *s = g->s;
+	bool outer_vector = sched_outer_vector(s);
+	if (next < g->norder) {
+		uint32_t axis = g->order[next];
+		Lx lo = sched_start(s, axis), hi = sched_limit(s, axis);
+		hoist_out_of(g, axis);
+		uint32_t mark = sched_for(s, axis, lo, hi, 1);
+		outer_loops(g, next + 1);
+		sched_end(s, mark);
+		s->at[axis] = (Lx){0};
+	} else if (g->turned.across != NO_AXIS) {
+		if (!may_be_empty(s, g->turned.across))
+			hoist_out_of(g, s->vaxis);
+		transpose_tiles(s, &g->turned);
+	} else if (outer_vector) {
+		uint32_t axis = s->vaxis;
+		Lx lo = sched_start(s, axis), hi = sched_limit(s, axis);
+		bool whole = sym_divides(s->syms, s->lanes, s->extent[axis]);
+		hoist_out_of(g, axis);
+		lo = abreast_run(g, lo, hi);
+		sched_vector_loop(s, axis, lo, hi, whole, outer_point, g);
+		s->at[axis] = (Lx){0};
+	} else {
+		outer_point(s, g);
+	}
+}
+
+double generic_work_per_point(const Sched *s, uint64_t stages)
+{
+	double work = 0;
+	for (uint32_t i = 0; i < s->k->stage.n; i++) {
+		const Stage *st = &s->k->stage.data[i];
+		double w = i >= 64 || stages >> i & 1;
+		for (uint32_t j = 0; j < st->nred; j++)
+			w *= (double)axes_hint(s, st->red[j]);
+		for (uint32_t j = 0; j < st->nmap; j++)
+			w *= (double)axes_hint(s, st->map[j]);
+		work += w;
+	}
+	return work;
+}
+
+Sym generic_ntasks(const Generic *g)
+{
+	Sched *s = g->s;
+	Sym n = sym_int(s->syms, 1);
+	for (uint32_t i = 0; i < g->ntask; i++)
+		n = sym_mul(s->syms, n, s->extent[g->order[i]]);
+	return g->cut == NO_AXIS ? n : sym_mul(s->syms, n, g->npart);
+}
+
+static void cut(Generic *g, uint32_t axis, int64_t per)
+{
+	Sched *s = g->s;
+	g->cut = axis;
+	g->per = sym_int(s->syms, per);
+	g->npart = sym_ceildiv(s->syms, s->extent[axis], g->per);
+}
+
+/* An axis that vectors run along: of tiles the longer one. */
+static uint32_t lanes_to_cut(const Generic *g)
+{
+	const Sched *s = g->s;
+	uint32_t across = g->turned.across;
+	if (!sched_outer_vector(s))
+		return NO_AXIS;
+	return across != NO_AXIS && axes_hint(s, across) > axes_hint(s, s->vaxis) ? across : s->vaxis;
+}
+
+Sym generic_choose_tasks(Generic *g, double work)
+{
+	Sched *s = g->s;
+	bool outer_vector = sched_outer_vector(s);
+	double rest = work;
+	for (uint32_t i = 0; i < g->norder; i++)
+		rest *= (double)axes_hint(s, g->order[i]);
+	if (outer_vector)
+		rest *= (double)axes_hint(s, s->vaxis);
+	if (g->turned.across != NO_AXIS)
+		rest *= (double)axes_hint(s, g->turned.across);
+	const Machine *m = &s->target->machine;
+	double tasks = 1, enough = (double)tuning_tasks(m), least = (double)tuning_task_work(m);
+	g->ntask = 0;
+	g->cut = NO_AXIS;
+	while (g->ntask < g->norder && tasks < enough) {
+		uint32_t a = g->order[g->ntask];
+		if (rest / (double)axes_hint(s, a) < least)
+			break;
+		tasks *= (double)axes_hint(s, a);
+		rest /= (double)axes_hint(s, a);
+		g->ntask++;
+	}
+	if (tasks >= enough || !(rest >= 2 * least)) /* not a number: an axis without extent */
+		return generic_ntasks(g);
+	uint32_t axis = g->ntask < g->norder ? g->order[g->ntask] : lanes_to_cut(g);
+	if (axis == NO_AXIS)
+		return generic_ntasks(g);
+	double per = rest / (double)axes_hint(s, axis);
+	int64_t unit = axis == s->vaxis || axis == g->turned.across ? abreast_columns(g) : 1;
+	int64_t want = (int64_t)(least / per);
+	cut(g, axis, want < unit ? unit : want - want % unit);
+	return generic_ntasks(g);
+}
+
+/* The task number, split into the part and the task axes, fastest last. */
+static void decode_task(Generic *g)
+{
+	Sched *s = g->s;
+	Lx t = lx_var(s->f, s->f->task);
+	if (g->cut != NO_AXIS) {
+		Lx c = t, per = sched_size(s, g->per);
+		if (g->ntask) {
+			c = lx_mod(s->f, t, sched_size(s, g->npart));
+			t = lx_div(s->f, t, sched_size(s, g->npart));
+		}
+		Lx lo = lx_var(s->f, ls_let(s->f, "lo", lx_mul(s->f, c, per)));
+		Lx hi = lx_min(s->f, lx_add(s->f, lo, per), sched_size(s, s->extent[g->cut]));
+		s->start[g->cut] = lo;
+		s->limit[g->cut] = lx_var(s->f, ls_let(s->f, "hi", hi));
+		if (g->parts)
+			s->at[g->parts->number] = c;
+	}
+	for (uint32_t i = g->ntask; i-- > 0;) {
+		uint32_t a = g->order[i];
+		Lx v = t;
+		if (i) {
+			v = lx_mod(s->f, t, sched_size(s, s->extent[a]));
+			t = lx_div(s->f, t, sched_size(s, s->extent[a]));
+		}
+		s->at[a] = lx_var(s->f, ls_let(s->f, sym_name(s->syms, s->var[a]), v));
+	}
+}
+
+void generic_run(Generic *g)
+{
+	decode_task(g);
+	outer_loops(g, g->ntask);
+}
+
+static const char *why_generic(const Generic *g)
+{
+	const Sched *s = g->s;
+	if (g->turned.across != NO_AXIS)
+		return arena_printf(s->arena, "tiles of %u by %u are transposed: what is read and what is written lie along different axes",
+		                    s->lanes, s->lanes);
+	if (s->vaxis == NO_AXIS)
+		return target_lanes(s->target, DT_f32) == 1 ? "the target has no vectors" : "no axis is worth vectors";
+	return sched_outer_vector(s) ? "lanes are neighbouring points" : "lanes are one row";
+}
+
+static void choose_lanes(Generic *g)
+{
+	Sched *s = g->s;
+	uint32_t along, lanes;
+	const char *why = transpose_find(s, &g->turned, &along, &lanes);
+	if (why)
+		array_push(s->arena, &s->out->refused, (Refusal){"transposed tiles", why});
+	bool turned = g->turned.across != NO_AXIS;
+	s->vaxis = turned ? along : axes_choose_vector(s);
+	s->lanes = turned ? lanes : s->vaxis == NO_AXIS ? 1 : target_lanes(s->target, DT_f32);
+	if (s->lanes == 1)
+		s->vaxis = NO_AXIS;
+}
+
+static void choose_order(Generic *g)
+{
+	uint32_t n = axes_outer_order(g->s, g->order);
+	g->norder = 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (g->order[i] != g->turned.across)
+			g->order[g->norder++] = g->order[i];
+}
+
+const char *schedule_generic(Sched *s)
+{
+	Kernel *before = s->k;
+	axes_join_rows(s);
+	axes_merge_outer(s);
+	Generic g = {.s = s};
+	choose_lanes(&g);
+	choose_order(&g);
+	Sym ntasks = generic_choose_tasks(&g, generic_work_per_point(s, UINT64_MAX));
+	const char *why = schedule_parts(&g, ntasks, before);
+	if (!why)
+		return NULL;
+	array_push(s->arena, &s->out->refused, (Refusal){"parts of rows", why});
+	generic_run(&g);
+	s->out->algorithm = "generic";
+	s->out->why = why_generic(&g);
+	sched_finish_phase(s, ntasks, s->cost);
+	return NULL;
+}

@@ -1,0 +1,149 @@
+#include "codegen/cpu/tuning.h"
+
+enum {
+	WAYS = 8, /* of a cache: places for lines whose addresses agree in their lower bits */
+	SOME_THREADS = 16, /* of a machine that does not say how many */
+	TASK_PHASES = 5    /* taking a task, its tables and its first misses cost a fraction of a phase: a twentieth of so many */
+};
+
+int64_t tuning_tasks(const Machine *m)
+{
+	return 2 * (int64_t)(m->threads ? m->threads : SOME_THREADS);
+}
+
+/* A phase's cycles at 3.2 elements a cycle. */
+int64_t tuning_task_work(const Machine *m)
+{
+	return (int64_t)m->phase * 16 / 5;
+}
+
+int64_t tuning_part_work(const Machine *m)
+{
+	return 2 * tuning_task_work(m);
+}
+
+uint32_t tuning_lanes(const Target *t, DType d)
+{
+	const uint32_t least = target_width(t) < 4 ? target_width(t) : 4, lanes = target_lanes(t, d);
+	return lanes < least ? least : lanes;
+}
+
+uint32_t tuning_registers(const Target *t, DType d)
+{
+	const uint32_t bytes = tuning_lanes(t, d) * dtype_size(d);
+	return t->isa.vector_bytes && bytes > t->isa.vector_bytes ? bytes / t->isa.vector_bytes : 1;
+}
+
+/* The busiest of multiply-adds and loads, or the latency of an accumulator; the vectors of b come from L2 for every tile
+ * again. More than ten row pointers or three quarters of the registers in use cost spills. */
+double tuning_tile_cycles(const Target *t, DType d, uint32_t mr, uint32_t nv)
+{
+	const Machine *m = &t->machine;
+	uint32_t lanes = tuning_lanes(t, d);
+	bool fused = isa_has(&t->isa, ISA_FMA);
+	double latency = machine_latency(m, fused ? MOP_fma : MOP_add, d);
+	double add = machine_cycles(m, fused ? MOP_fma : MOP_add, d, lanes), mul = machine_cycles(m, MOP_mul, d, lanes);
+	double fma = mr * nv * (!fused && mul > add ? mul : add); /* sums and products have units of their own */
+	double vector = machine_cycles(m, MOP_load, d, lanes), one = machine_cycles(m, MOP_load, d, 1);
+	double load = mr * one + nv * vector + 1;
+	if (mr > 10 || 4 * mr * nv * tuning_registers(t, d) > 3 * t->isa.nvreg)
+		fma *= 1.1;
+	double most = fma > load ? fma : load;
+	return (most < latency ? latency : most) + nv * vector;
+}
+
+static double fma_cycles(const Target *t, DType d)
+{
+	return machine_cycles(&t->machine, isa_has(&t->isa, ISA_FMA) ? MOP_fma : MOP_mul, d, tuning_lanes(t, d));
+}
+
+/* A vector of b, of so many elements that are read before it is again. */
+static double reading(const Target *t, DType d, double elements)
+{
+	double size = dtype_size(d);
+	return machine_memory_cycles(&t->machine, size * tuning_lanes(t, d), size * elements);
+}
+
+double tuning_gathered_cycles(const Target *t, DType d, double rows, double elements)
+{
+	return machine_cycles(&t->machine, MOP_gather, d, tuning_lanes(t, d)) + reading(t, d, elements) + rows * fma_cycles(t, d);
+}
+
+double tuning_copied_cycles(const Target *t, DType d, double rows, double elements, CopyKind kind)
+{
+	const Machine *m = &t->machine;
+	uint32_t lanes = tuning_lanes(t, d);
+	double cycles = machine_cycles(m, MOP_store, d, lanes);
+	cycles += machine_cycles(m, kind == COPY_GATHERED ? MOP_gather : MOP_load, d, lanes);
+	for (uint32_t width = 1; kind == COPY_TURNED && width < lanes; width *= 2)
+		cycles += machine_cycles(m, MOP_shuffle, d, lanes);
+	return cycles + 2 * reading(t, d, elements) + rows * fma_cycles(t, d); /* read and written */
+}
+
+/* What lies `spacing` bytes apart finds its places in as small a part of each way. Beside it others pass, in a quarter. */
+static bool holds(uint32_t cache, double bytes, double together, double spacing)
+{
+	double way = (double)cache / WAYS, apart = spacing < way ? spacing : way;
+	return bytes * (apart > together ? apart / together : 1) <= 0.75 * cache;
+}
+
+double tuning_spaced_cycles(const Machine *m, double bytes, double steps, double together, double spacing)
+{
+	double set = steps * together;
+	if (holds(m->l1, set, together, spacing))
+		return machine_memory_cycles(m, bytes, 0);
+	if (holds(m->l2, set, together, spacing))
+		return machine_memory_cycles(m, bytes, m->l2);
+	return machine_memory_cycles(m, bytes, set > m->l2 ? set : m->l2 + 1.0);
+}
+
+double tuning_summed_cycles(const Target *t, DType d, double rows, double elements, double k)
+{
+	const Machine *m = &t->machine;
+	double lanes = tuning_lanes(t, d), sum = 0, one = fma_cycles(t, d);
+	double load = 2 * machine_cycles(m, MOP_load, d, tuning_lanes(t, d)) + reading(t, d, elements);
+	for (uint32_t width = tuning_lanes(t, d) / 2; width; width /= 2)
+		sum += machine_cycles(m, MOP_shuffle, d, width) + machine_cycles(m, MOP_add, d, width);
+	return rows * ((one > load ? one : load) + lanes * sum / k);
+}
+
+uint32_t tuning_tile_rows(const Target *t, DType d, uint32_t nv)
+{
+	const Isa *isa = &t->isa;
+	const uint32_t registers = nv * tuning_registers(t, d);
+	uint32_t room = isa->nvreg > registers + 2 ? (isa->nvreg - registers - 2) / registers : 1, limit = isa->nvreg > 16 ? 14 : 6;
+	return room > limit ? limit : room ? room : 1;
+}
+
+/* Multiply-adds of so many cycles. */
+static double work_of(const Target *t, DType d, double cycles)
+{
+	return cycles * tuning_lanes(t, d) / fma_cycles(t, d);
+}
+
+double tuning_block_work(const Target *t, DType d)
+{
+	return work_of(t, d, TASK_PHASES * (double)t->machine.phase);
+}
+
+double tuning_stream_work(const Target *t, DType d, double bytes, double set)
+{
+	return work_of(t, d, machine_memory_cycles(&t->machine, bytes, set));
+}
+
+double tuning_gather_work(const Target *t, DType d, double elements)
+{
+	return work_of(t, d, elements * machine_cycles(&t->machine, MOP_gather, d, 1));
+}
+
+/* In 5/8 of L2, while the other operand passes by. */
+int64_t tuning_block_elements(const Machine *m, DType d)
+{
+	return m->l2 / 8 * 5 / dtype_size(d);
+}
+
+/* The last level is that of eight cores at least, and all of it may be this model's. */
+int64_t tuning_beyond_caches(const Machine *m)
+{
+	return 8 * (int64_t)(m->l3 ? m->l3 : m->l2);
+}

@@ -1,0 +1,712 @@
+/* Loop IR statements as C: kernels, and the program's sizes and run functions. */
+#include <string.h>
+
+#include "codegen/print/c/emit_priv.h"
+#include "codegen/program/launches.h"
+#include "ir/graph/dtype_api.h"
+
+typedef struct {
+	CUnit *u;
+	const LoopFn *f;
+	FnRole role;
+	const ProgramEntry *entry; /* NULL: a kernel or a library function */
+	const char *const *kernel_name; /* by index into Program.fn */
+	const char *name;
+	Text *out;
+	uint32_t indent;
+	Names names;
+	const char **var;   /* C name by variable */
+	const char **buf, **param;
+	bool *buf_used, *param_used;
+	bool checks, fails, bufs, slots, extents; /* used */
+} Fn;
+
+static CExpr c_lx(Fn *f, Lx x);
+
+static const LxData *lx_at(const Fn *f, Lx x)
+{
+	return &f->f->lx.data[x.i];
+}
+
+static const char *text_of(Fn *f, Lx x)
+{
+	return c_lx(f, x).s;
+}
+
+static void line(Fn *f)
+{
+	for (uint32_t k = 0; k < f->indent; k++)
+		text_char(f->out, '\t');
+}
+
+/* ---- expressions ---- */
+
+static CExpr c_leaf(Fn *f, const LxData *d)
+{
+	switch (d->kind) {
+	case LX_INT: return c_int(f->u, d->type, d->u.i);
+	case LX_FLOAT: return c_float(f->u, d->type, d->u.f);
+	case LX_PARAM:
+		f->param_used[d->u.k] = true;
+		return c_atom(f->param[d->u.k]);
+	default: return c_atom(f->var[d->u.v.i]);
+	}
+}
+
+static CExpr c_addr(Fn *f, const LxData *d, CExpr bytes)
+{
+	int64_t offset;
+	f->bufs = true;
+	CExpr base = {arena_printf(f->u->arena, "(char *)buf[%u]", d->u.k), PREC_UNARY};
+	bool at_start = lx_is_int(f->f, d->in[0], &offset) && offset == 0;
+	return at_start ? base : c_infix(f->u, base, "+", bytes, PREC_ADD);
+}
+
+static CExpr c_lx(Fn *f, Lx x)
+{
+	static const char *const shuffle[SHUFFLE_COUNT] = {"lo", "hi", "reverse", "even", "zip_lo", "zip_hi"};
+	CUnit *u = f->u;
+	const LxData *d = lx_at(f, x);
+	CExpr in[4] = {{0}};
+	for (uint32_t k = 0; k < d->nin; k++)
+		in[k] = c_lx(f, d->in[k]);
+	LType from = d->nin ? lx_at(f, d->in[0])->type : d->type;
+	LType mask = {DT_bool, d->type.lanes};
+	switch (d->kind) {
+	case LX_SC:
+		return c_op(u, d->sc, d->type, from, in, d->nin, d->known);
+	case LX_FN:
+		return c_call(u, c_library(u, f->f->ir, d->fn, d->type.lanes), in, d->nin);
+	case LX_TABLE:
+		return c_look_up(u, d->table, d->type.lanes, in[0]);
+	case LX_SPLAT:
+		return c_call(u, c_helper(u, "splat", d->type, d->type), in, 1);
+	case LX_RAMP:
+		return c_call(u, c_helper(u, "ramp", d->type, d->type), in, 2);
+	case LX_MASK:
+		return c_call(u, c_helper(u, "mask", mask, mask), in, 1);
+	case LX_ANY:
+		return c_call(u, c_helper(u, "any", from, from), in, 1);
+	case LX_SHUFFLE:
+		return c_call(u, c_helper(u, shuffle[d->u.k], from, from), in, 1 + shuffle_is_of_two((Shuffle)d->u.k));
+	case LX_ADDR:
+		return c_addr(f, d, in[0]);
+	default:
+		return c_leaf(f, d);
+	}
+}
+
+/* ---- memory ---- */
+
+/* The array as a C expression of the element type. */
+static const char *c_array(Fn *f, LMem m, bool write)
+{
+	Arena *arena = f->u->arena;
+	const char *type = c_storage(m.dtype);
+	if (m.local) {
+		DType declared = f->f->lv.data[m.k].type.dtype;
+		const char *name = f->var[m.k];
+		bool same = dtype_raw(declared) == dtype_raw(m.dtype);
+		return same ? name : arena_printf(arena, "((%s *)%s)", type, name);
+	}
+	f->bufs = true;
+	if (f->role != FN_KERNEL)
+		return arena_printf(arena, "((%s%s *)buf[%u])", write ? "" : "const ", type, m.k);
+	f->buf_used[m.k] = true;
+	if (dtype_raw(f->f->buf.data[m.k].dtype) == dtype_raw(m.dtype))
+		return f->buf[m.k];
+	return arena_printf(arena, "((%s%s *)%s)", write ? "" : "const ", type, f->buf[m.k]);
+}
+
+static CExpr c_pointer(Fn *f, LMem m, Lx offset, bool write)
+{
+	CExpr base = c_atom(c_array(f, m, write));
+	int64_t c;
+	if (lx_is_int(f->f, offset, &c) && c == 0)
+		return base;
+	return c_infix(f->u, base, "+", c_lx(f, offset), PREC_ADD);
+}
+
+static CExpr c_element(Fn *f, const LsData *s, bool write)
+{
+	return c_atom(arena_printf(f->u->arena, "%s[%s]", c_array(f, s->mem, write), text_of(f, s->offset)));
+}
+
+static CExpr c_load(Fn *f, const LsData *s)
+{
+	CUnit *u = f->u;
+	LType type = f->f->lv.data[s->v.i].type;
+	bool gather = s->kind == LS_GATHER, masked = s->mask.i != 0;
+	if (type.lanes == 1)
+		return c_element(f, s, false);
+	CExpr in[3];
+	uint32_t n = 0;
+	in[n++] = c_pointer(f, s->mem, s->offset, false);
+	if (gather)
+		in[n++] = c_lx(f, s->x);
+	if (masked)
+		in[n++] = c_lx(f, s->mask);
+	const char *op = gather ? masked ? "gather_masked" : "gather" : masked ? "load_masked" : "load";
+	return c_call(u, c_helper(u, op, type, gather ? lx_at(f, s->x)->type : type), in, n);
+}
+
+static void print_store(Fn *f, const LsData *s)
+{
+	CUnit *u = f->u;
+	LType type = lx_at(f, s->x)->type;
+	bool scatter = s->kind == LS_SCATTER, masked = s->mask.i != 0;
+	if (type.lanes == 1) {
+		line(f);
+		text_printf(f->out, "%s = %s;\n", c_element(f, s, true).s, text_of(f, s->x));
+		return;
+	}
+	CExpr in[4];
+	uint32_t n = 0;
+	in[n++] = c_pointer(f, s->mem, s->offset, true);
+	if (scatter)
+		in[n++] = c_lx(f, s->y);
+	in[n++] = c_lx(f, s->x);
+	if (masked)
+		in[n++] = c_lx(f, s->mask);
+	const char *op = scatter ? masked ? "scatter_masked" : "scatter" : masked ? "store_masked" : ls_row(s->kind)->name;
+	line(f);
+	text_printf(f->out, "%s;\n", c_call(u, c_helper(u, op, type, scatter ? lx_at(f, s->y)->type : type), in, n).s);
+}
+
+/* ---- statements ---- */
+
+static void print_block(Fn *f, Lb b);
+
+static const char *name_var(Fn *f, Lv v)
+{
+	f->var[v.i] = names_add(&f->names, f->f->lv.data[v.i].name);
+	return f->var[v.i];
+}
+
+static void print_define(Fn *f, const LsData *s, bool constant, const char *value)
+{
+	const char *type = c_type(f->u, f->f->lv.data[s->v.i].type);
+	line(f);
+	text_printf(f->out, "%s%s %s = %s;\n", constant ? "const " : "", type, name_var(f, s->v), value);
+}
+
+static void print_body(Fn *f, Lb b)
+{
+	text_add(f->out, " {\n");
+	f->indent++;
+	names_push(&f->names);
+	print_block(f, b);
+	names_pop(&f->names);
+	f->indent--;
+	line(f);
+	text_char(f->out, '}');
+}
+
+static void print_for(Fn *f, const LsData *s)
+{
+	const char *lo = text_of(f, s->x), *hi = c_arg(f->u, c_lx(f, s->y), PREC_ADD);
+	names_push(&f->names);
+	const char *v = name_var(f, s->v);
+	line(f);
+	text_printf(f->out, "for (int64_t %s = %s; %s < %s; ", v, lo, v, hi);
+	if (s->step == 1)
+		text_printf(f->out, "%s++)", v);
+	else
+		text_printf(f->out, "%s += %lld)", v, (long long)s->step);
+	print_body(f, s->body);
+	names_pop(&f->names);
+	text_char(f->out, '\n');
+}
+
+static void print_while(Fn *f, const LsData *s)
+{
+	line(f);
+	text_printf(f->out, "while (%s)", text_of(f, s->x));
+	print_body(f, s->body);
+	text_char(f->out, '\n');
+}
+
+static void print_if(Fn *f, const LsData *s)
+{
+	line(f);
+	text_printf(f->out, s->rare ? "if (__builtin_expect(%s, 0))" : "if (%s)", text_of(f, s->x));
+	print_body(f, s->body);
+	if (s->other.i && f->f->block.data[s->other.i].stmt.n) {
+		text_add(f->out, " else");
+		print_body(f, s->other);
+	}
+	text_char(f->out, '\n');
+}
+
+static void print_list(Fn *f, const char *decl, const Lx *arg, uint32_t n)
+{
+	line(f);
+	text_printf(f->out, "%s = {", decl);
+	for (uint32_t k = 0; k < n; k++)
+		text_printf(f->out, "%s%s", k ? ", " : "", text_of(f, arg[k]));
+	text_add(f->out, "};\n");
+}
+
+static void print_fail(Fn *f, const LsData *s)
+{
+	f->checks = true;
+	line(f);
+	text_add(f->out, "if (!failed) {\n");
+	f->indent++;
+	line(f);
+	text_printf(f->out, "failed = %u;\n", s->k);
+	line(f);
+	text_printf(f->out, "f->failure[0] = %s;\n", f->var[f->f->task.i]);
+	for (uint32_t k = 0; k < s->narg; k++) {
+		line(f);
+		text_printf(f->out, "f->failure[%u] = %s;\n", k + 1, text_of(f, s->arg[k]));
+	}
+	f->indent--;
+	line(f);
+	text_add(f->out, "}\n");
+}
+
+/* The table of the call stands ahead of the function. */
+static void print_user_call(Fn *f, const LsData *s)
+{
+	f->checks = true;
+	line(f);
+	text_add(f->out, "{\n");
+	f->indent++;
+	names_push(&f->names);
+	const char *value = names_add(&f->names, "value");
+	print_list(f, arena_printf(f->u->arena, "int64_t %s[]", value), s->arg, s->narg);
+	line(f);
+	text_add(f->out, "if (!failed)\n");
+	f->indent++;
+	line(f);
+	text_printf(f->out, "failed = weft_op_call(f, &%s, %s);\n", c_user_call(f->u, f->name, f->f, s), value);
+	f->indent -= 2;
+	names_pop(&f->names);
+	line(f);
+	text_add(f->out, "}\n");
+}
+
+static void print_prefetch(Fn *f, const LsData *s)
+{
+	line(f);
+	text_printf(f->out, "__builtin_prefetch(%s, 0, %u);\n", c_pointer(f, s->mem, s->offset, false).s, ls_locality(s));
+}
+
+static void print_fence(Fn *f)
+{
+	line(f);
+	text_printf(f->out, "%s;\n", prelude_of_statement(&f->u->target->isa, "fence", false)->c);
+}
+
+static void print_comment(Fn *f, const char *text)
+{
+	line(f);
+	text_add(f->out, "/* ");
+	c_comment(f->out, text, " ");
+	text_add(f->out, " */\n");
+}
+
+static void print_local(Fn *f, const LsData *s)
+{
+	line(f);
+	text_printf(f->out, "_Alignas(64) %s %s[%llu];\n", c_storage(s->dtype), name_var(f, s->v),
+	            (unsigned long long)s->count);
+}
+
+/* ---- program statements ---- */
+
+/* After the condition under which the call ends. */
+static void print_stop(Fn *f)
+{
+	f->indent++;
+	line(f);
+	f->indent--;
+	text_add(f->out, "return 1;\n");
+}
+
+static void print_launch(Fn *f, const LsData *s)
+{
+	const ProgramCall *call = program_call(f->entry, s->k);
+	print_comment(f, call->name);
+	line(f);
+	text_add(f->out, "{\n");
+	f->indent++;
+	if (s->nbuf)
+		print_list(f, "void *const b[]", s->arg, s->nbuf);
+	if (s->narg > s->nbuf)
+		print_list(f, "const int64_t p[]", s->arg + s->nbuf, s->narg - s->nbuf);
+	const char *text = text_of(f, s->x);
+	line(f);
+	text_printf(f->out, "%sweft_phase(r, %s, %s, %s, %u%s%s, %s)%s\n", s->joined ? "" : "if (", f->kernel_name[call->fn], s->nbuf ? "b" : "NULL",
+	            s->narg > s->nbuf ? "p" : "NULL", s->k, s->joined ? " | WEFT_JOINED" : "", call->alone ? " | WEFT_ALONE" : "", text,
+	            s->joined ? ";" : ")");
+	if (!s->joined)
+		print_stop(f);
+	f->indent--;
+	line(f);
+	text_add(f->out, "}\n");
+}
+
+static void print_words(Fn *f, const char *name, const int64_t *word, uint32_t n)
+{
+	enum { LINE = 16 };
+	line(f);
+	text_printf(f->out, "static const int64_t %s[] = {", name);
+	for (uint32_t k = 0; k < n; k++) {
+		if (k % LINE == 0) {
+			text_char(f->out, '\n');
+			line(f);
+		}
+		text_printf(f->out, k % LINE ? " %lld," : "\t%lld,", (long long)word[k]);
+	}
+	text_char(f->out, '\n');
+	line(f);
+	text_add(f->out, "};\n");
+}
+
+static void print_table(Fn *f, const LsData *s)
+{
+	const LaunchTable *t = s->table;
+	line(f);
+	text_add(f->out, "{\n");
+	f->indent++;
+	line(f);
+	text_add(f->out, "static const WeftKernel kernel[] = {");
+	for (uint32_t k = 0; k < t->fn.n; k++)
+		text_printf(f->out, "%s%s", k ? ", " : "", f->kernel_name[t->fn.data[k]]);
+	text_add(f->out, "};\n");
+	print_words(f, "shape", t->shape.data, t->shape.n);
+	print_words(f, "word", t->word.data, t->word.n);
+	line(f);
+	text_printf(f->out, "static const WeftLaunches launches = {kernel, shape, word, %u};\n", t->word.n);
+	line(f);
+	text_printf(f->out, "void *b[%u];\n", t->nbuf ? t->nbuf : 1);
+	line(f);
+	text_printf(f->out, "int64_t p[%u];\n", t->nparam ? t->nparam : 1);
+	if (t->value.n)
+		print_list(f, "const int64_t value[]", s->arg, s->narg);
+	line(f);
+	text_printf(f->out, "if (weft_launches(r, &launches, buf, %s, b, p))\n", t->value.n ? "value" : "NULL");
+	print_stop(f);
+	f->bufs = true;
+	f->indent--;
+	line(f);
+	text_add(f->out, "}\n");
+}
+
+/* Messages are formats for long long. */
+static void print_assert(Fn *f, const LsData *s)
+{
+	CExpr ok = c_lx(f, s->x);
+	LType bool1 = {DT_bool, 1};
+	const char *message = c_string(f->u->arena, f->entry->program->message.data[s->k]);
+	f->fails = true;
+	line(f);
+	text_printf(f->out, "if (%s)\n", c_op(f->u, SC_not, bool1, bool1, &ok, 1, 0).s);
+	f->indent++;
+	line(f);
+	f->indent--;
+	if (f->role == FN_SIZES)
+		text_printf(f->out, "return weft_fail(status, WEFT_ERR_INPUT, %s", message);
+	else
+		text_printf(f->out, "return weft_region_fail(r, %s", message);
+	for (uint32_t k = 0; k < s->narg; k++)
+		text_printf(f->out, ", (long long)%s", c_arg(f->u, c_lx(f, s->arg[k]), PREC_UNARY));
+	text_add(f->out, ");\n");
+}
+
+static void print_part(Fn *f, const LsData *s)
+{
+	bool sizes = f->role == FN_SIZES;
+	const char *name = (sizes ? f->entry->sizes_part.data : f->entry->run_part.data)[s->k]->name;
+	line(f);
+	if (sizes) {
+		f->extents = f->fails = true;
+		text_printf(f->out, "if (%s(extent + %llu, slot, status))\n", name, (unsigned long long)s->count);
+		f->indent++;
+		line(f);
+		f->indent--;
+		text_add(f->out, "return WEFT_ERR_INPUT;\n");
+	} else if (s->narg) {
+		text_add(f->out, "{\n");
+		f->indent++;
+		print_list(f, "const int64_t p[]", s->arg, s->narg);
+		line(f);
+		text_printf(f->out, "if (%s(r, buf, p))\n", name);
+		print_stop(f);
+		f->indent--;
+		line(f);
+		text_add(f->out, "}\n");
+	} else {
+		text_printf(f->out, "if (%s(r, buf, slot))\n", name);
+		print_stop(f);
+	}
+	f->bufs = true;
+	f->slots = f->slots || !s->narg;
+}
+
+static void print_read(Fn *f, const LsData *s)
+{
+	const char *code = c_dtype_code(dtype_to_api(s->dtype));
+	print_define(f, s, true, arena_printf(f->u->arena, "weft_read(r, %s, %s, %u)%s", text_of(f, s->x), code,
+	                                      8 * dtype_size(s->dtype), s->dtype == DT_bool ? " != 0" : ""));
+}
+
+static void print_save(Fn *f, const LsData *s)
+{
+	line(f);
+	text_add(f->out, "weft_save(r");
+	for (uint32_t k = 0; k < s->narg; k++)
+		text_printf(f->out, "%s, %s", k == 3 && s->nbuf == 3 ? ", NULL" : "", text_of(f, s->arg[k]));
+	text_add(f->out, ");\n");
+}
+
+static void print_room(Fn *f, const LsData *s)
+{
+	if (!s->narg) {
+		line(f);
+		text_printf(f->out, "weft_room(r, %u, 0);\n", s->k);
+		return;
+	}
+	line(f);
+	text_add(f->out, "{\n");
+	f->indent++;
+	print_list(f, "const int64_t p[]", s->arg, s->narg);
+	line(f);
+	text_printf(f->out, "if (weft_room(r, %u, p))\n", s->k);
+	print_stop(f);
+	f->indent--;
+	line(f);
+	text_add(f->out, "}\n");
+}
+
+static void print_program(Fn *f, const LsData *s)
+{
+	switch (s->kind) {
+	case LS_LAUNCH:
+		print_launch(f, s);
+		break;
+	case LS_READ:
+		print_read(f, s);
+		break;
+	case LS_ROOM:
+		print_room(f, s);
+		break;
+	case LS_COPY:
+		line(f);
+		text_printf(f->out, "weft_copy(r, %s, %s, %s);\n", text_of(f, s->offset), text_of(f, s->x),
+		            text_of(f, s->y));
+		break;
+	case LS_SAVE:
+		print_save(f, s);
+		break;
+	case LS_TABLE:
+		print_table(f, s);
+		break;
+	case LS_ASSERT:
+		print_assert(f, s);
+		break;
+	case LS_PART:
+		print_part(f, s);
+		break;
+	default:
+		f->slots = true;
+		line(f);
+		text_printf(f->out, "slot[%u] = %s;\n", s->k, text_of(f, s->x));
+		break;
+	}
+}
+
+static void print_kind(Fn *f, const LsData *s)
+{
+	switch (s->kind) {
+	case LS_LET:
+		print_define(f, s, true, text_of(f, s->x));
+		break;
+	case LS_VAR:
+		print_define(f, s, false, text_of(f, s->x));
+		break;
+	case LS_SET:
+		line(f);
+		text_printf(f->out, "%s = %s;\n", f->var[s->v.i], text_of(f, s->x));
+		break;
+	case LS_LOAD: case LS_GATHER:
+		print_define(f, s, true, c_load(f, s).s);
+		break;
+	case LS_STORE: case LS_STREAM: case LS_SCATTER: print_store(f, s); break;
+	case LS_FOR: print_for(f, s); break;
+	case LS_WHILE: print_while(f, s); break;
+	case LS_IF: print_if(f, s); break;
+	case LS_LOCAL: print_local(f, s); break;
+	case LS_FAIL: print_fail(f, s); break;
+	case LS_CALL: print_user_call(f, s); break;
+	case LS_PREFETCH: print_prefetch(f, s); break;
+	case LS_FENCE: print_fence(f); break;
+	case LS_COMMENT: print_comment(f, s->text); break;
+	default: print_program(f, s); break;
+	}
+}
+
+static void print_block(Fn *f, Lb b)
+{
+	for (uint32_t k = 0; b.i && k < f->f->block.data[b.i].stmt.n; k++) {
+		const LsData *s = &f->f->ls.data[f->f->block.data[b.i].stmt.data[k]];
+		print_kind(f, s);
+	}
+}
+
+/* ---- functions ---- */
+
+static void print_buffers(const Fn *f, Text *out)
+{
+	for (uint32_t k = 0; k < f->f->buf.n; k++) {
+		const LArg *b = &f->f->buf.data[k];
+		if (f->buf_used[k])
+			text_printf(out, "\t%s%s *%s%s = f->buf[%u];\n", b->written ? "" : "const ",
+			            c_storage(b->dtype), b->restrict_ok ? "restrict " : "", f->buf[k], k);
+	}
+}
+
+/* Those from begin to end, which are the first elements of an array. True if there are any. */
+static bool print_params(const Fn *f, Text *out, const char *from, uint32_t begin, uint32_t end)
+{
+	bool any = false;
+	for (uint32_t k = begin; k < end; k++) {
+		if (f->param_used[k])
+			text_printf(out, "\tconst int64_t %s = %s[%u];\n", f->param[k], from, k - begin);
+		any = any || f->param_used[k];
+	}
+	return any;
+}
+
+static void print_kernel(const Fn *f, const char *name, Text *out)
+{
+	bool frame = f->bufs || f->checks;
+	for (uint32_t k = 0; k < f->f->param.n; k++)
+		frame = frame || f->param_used[k];
+	text_printf(out, "int %s(const WeftFrame *f, int64_t begin, int64_t end)\n{\n", name);
+	if (!frame)
+		text_add(out, "\t(void)f;\n");
+	print_buffers(f, out);
+	print_params(f, out, "f->p", 0, f->f->param.n);
+	if (f->checks)
+		text_add(out, "\tint failed = 0;\n");
+	const char *task = f->var[f->f->task.i];
+	text_printf(out, "\tfor (int64_t %s = begin; %s < end; %s++) {\n%s\t}\n\treturn %s;\n}\n", task, task,
+	            task, f->out->data ? f->out->data : "", f->checks ? "failed" : "0");
+}
+
+static void print_sizes(const Fn *f, const char *name, Text *out)
+{
+	Text values;
+	text_init(&values, f->u->arena);
+	uint32_t nslot = program_nslot_params(f->entry, f->f);
+	bool slots = print_params(f, &values, "slot", 0, nslot);
+	bool extents = print_params(f, &values, "extent", nslot, f->f->param.n);
+	text_printf(out, "static int %s(const int64_t *extent, int64_t *slot, WeftStatus *status)\n{\n", name);
+	if (!extents && !f->extents)
+		text_add(out, "\t(void)extent;\n");
+	if (!slots && !f->slots)
+		text_add(out, "\t(void)slot;\n");
+	if (!f->fails)
+		text_add(out, "\t(void)status;\n");
+	text_printf(out, "%s%s\treturn WEFT_OK;\n}\n", values.data ? values.data : "", f->out->data ? f->out->data : "");
+}
+
+static void print_run(const Fn *f, const char *name, Text *out)
+{
+	Text values;
+	text_init(&values, f->u->arena);
+	bool slots = print_params(f, &values, "slot", 0, f->f->param.n);
+	text_printf(out, "static int %s(WeftRegion *r, void *const *buf, const int64_t *slot)\n{\n", name);
+	if (!f->bufs)
+		text_add(out, "\t(void)buf;\n");
+	if (!slots && !f->slots)
+		text_add(out, "\t(void)slot;\n");
+	text_printf(out, "%s%s\treturn 0;\n}\n", values.data ? values.data : "", f->out->data ? f->out->data : "");
+}
+
+static void fn_init(Fn *f)
+{
+	static const char *const own[4][12] = {
+		[FN_KERNEL] = {"f", "begin", "end", "failed"},
+		[FN_LIBRARY] = {NULL},
+		[FN_SIZES] = {"extent", "slot", "status"},
+		[FN_RUN] = {"buf", "slot", "r", "b", "p", "kernel", "shape", "word", "launches", "value"},
+	};
+	Arena *arena = f->u->arena;
+	const LoopFn *l = f->f;
+	names_init(&f->names, arena);
+	for (uint32_t k = 0; own[f->role][k]; k++)
+		names_reserve(&f->names, own[f->role][k]);
+	f->var = ARENA_ARRAY(arena, const char *, l->lv.n);
+	f->buf = ARENA_ARRAY(arena, const char *, l->buf.n);
+	f->param = ARENA_ARRAY(arena, const char *, l->param.n);
+	f->buf_used = ARENA_ARRAY(arena, bool, l->buf.n);
+	f->param_used = ARENA_ARRAY(arena, bool, l->param.n);
+	for (uint32_t k = 0; k < l->buf.n && f->role == FN_KERNEL; k++)
+		f->buf[k] = names_add(&f->names, l->buf.data[k].name);
+	for (uint32_t k = 0; k < l->param.n; k++)
+		f->param[k] = names_add(&f->names, l->param.data[k]);
+	if (f->role != FN_LIBRARY)
+		name_var(f, l->task);
+	for (uint32_t k = 0; k < l->arg.n; k++)
+		name_var(f, l->arg.data[k]);
+}
+
+static bool is_read(const LoopFn *l, Lv v)
+{
+	for (uint32_t k = 1; k < l->lx.n; k++)
+		if (l->lx.data[k].kind == LX_VAR && l->lx.data[k].u.v.i == v.i)
+			return true;
+	return false;
+}
+
+static void print_library(Fn *f, const char *name, Text *out)
+{
+	const LoopFn *l = f->f;
+	text_printf(out, "static %s%s %s(", l->is_inline ? "inline " : "", c_type(f->u, lx_type(l, l->result)), name);
+	for (uint32_t k = 0; k < l->arg.n; k++)
+		text_printf(out, "%s%s %s", k ? ", " : "", c_type(f->u, l->lv.data[l->arg.data[k].i].type),
+		            f->var[l->arg.data[k].i]);
+	text_printf(out, "%s)\n{\n", l->arg.n ? "" : "void");
+	for (uint32_t k = 0; k < l->arg.n; k++)
+		if (!is_read(l, l->arg.data[k]))
+			text_printf(out, "\t(void)%s;\n", f->var[l->arg.data[k].i]);
+	text_printf(out, "%s\treturn %s;\n}\n\n", f->out->data ? f->out->data : "", text_of(f, l->result));
+}
+
+static void print_head_comment(const LoopFn *l, Text *out)
+{
+	if (!l->comment || !*l->comment)
+		return;
+	text_add(out, "/* ");
+	size_t n = strlen(l->comment);
+	while (n && l->comment[n - 1] == '\n')
+		n--;
+	c_comment(out, arena_strndup(out->arena, l->comment, n), "\n * ");
+	text_add(out, " */\n");
+}
+
+void c_function(CUnit *u, const LoopFn *l, const char *name, FnRole role, const ProgramEntry *entry,
+                const char *const *kernel_name, Text *out)
+{
+	Text body;
+	text_init(&body, u->arena);
+	Fn f = {.u = u, .f = l, .role = role, .entry = entry, .kernel_name = kernel_name, .name = name, .out = &body};
+	f.indent = role == FN_KERNEL ? 2 : 1;
+	fn_init(&f);
+	names_push(&f.names);
+	print_block(&f, l->body);
+	c_user_tables(u, l, name, out);
+	print_head_comment(l, out);
+	if (role == FN_KERNEL)
+		print_kernel(&f, name, out);
+	else if (role == FN_LIBRARY)
+		print_library(&f, name, out);
+	else if (role == FN_SIZES)
+		print_sizes(&f, name, out);
+	else
+		print_run(&f, name, out);
+}

@@ -1,0 +1,330 @@
+/* Units of kernels to LLVM modules, and these through LLVM's passes and code generator, several at a time. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <llvm-c/Analysis.h>
+#include <llvm-c/Support.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+
+#include "codegen/program/legalise.h"
+#include "codegen/print/llvm/priv.h"
+#include "codegen/print/names.h"
+
+/* Loop IR arrives tiled, unrolled and vectorised; what is left is to find registers for variables, common
+ * subexpressions and invariants. */
+static const char kernel_passes[] =
+	"always-inline,function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
+	"loop-mssa(licm),early-cse<memssa>,instcombine<no-verify-fixpoint>,adce)";
+static const char model_passes[] = "function(sroa,early-cse)";
+
+/* ---- targets ---- */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT, once_all = PTHREAD_ONCE_INIT;
+
+/* Loop IR is in the order that schedules chose: moving loads up spills the registers of tiles. */
+static void set_options(void)
+{
+	static const char *const options[] = {"weft", "-enable-misched=false"};
+	LLVMParseCommandLineOptions(sizeof options / sizeof *options, options, "");
+	LLVMInitializeNativeTarget();
+	LLVMInitializeNativeAsmPrinter();
+}
+
+/* Those that targets can name and this LLVM has, from the build: T(X86) T(AArch64) T(RISCV). */
+static void add_targets(void)
+{
+#define T(name)                                                                                                        \
+	LLVMInitialize##name##TargetInfo();                                                                            \
+	LLVMInitialize##name##Target();                                                                                \
+	LLVMInitialize##name##TargetMC();                                                                              \
+	LLVMInitialize##name##AsmPrinter();
+	WEFT_LLVM_TARGETS
+#undef T
+}
+
+/* The others take a millisecond: they are only added when this machine's does not do. */
+static bool find_target(const char *triple, LLVMTargetRef *target, char **message)
+{
+	pthread_once(&once, set_options);
+	if (!LLVMGetTargetFromTriple(triple, target, message))
+		return true;
+	LLVMDisposeMessage(*message);
+	pthread_once(&once_all, add_targets);
+	return !LLVMGetTargetFromTriple(triple, target, message);
+}
+
+/* A machine for one module at a time. NULL after ctx_error. */
+static LLVMTargetMachineRef machine_new(Ctx *ctx, const Target *t)
+{
+	char *host = t->isa.triple ? NULL : LLVMGetDefaultTargetTriple(), *message = NULL;
+	const char *triple = arena_strdup(ctx->arena, t->isa.triple ? t->isa.triple : host);
+	LLVMDisposeMessage(host);
+	LLVMTargetRef target;
+	if (!find_target(triple, &target, &message)) {
+		ctx_error(ctx, NULL, "target %s: %s", t->isa.name, message);
+		LLVMDisposeMessage(message);
+		return NULL;
+	}
+	LLVMTargetMachineOptionsRef o = LLVMCreateTargetMachineOptions();
+	if (t->isa.cpu)
+		LLVMTargetMachineOptionsSetCPU(o, t->isa.cpu);
+	if (t->isa.attributes)
+		LLVMTargetMachineOptionsSetFeatures(o, t->isa.attributes);
+	if (t->isa.abi)
+		LLVMTargetMachineOptionsSetABI(o, t->isa.abi);
+	LLVMTargetMachineOptionsSetCodeGenOptLevel(o, LLVMCodeGenLevelDefault);
+	LLVMTargetMachineOptionsSetRelocMode(o, LLVMRelocPIC);
+	LLVMTargetMachineRef tm = LLVMCreateTargetMachineWithOptions(target, triple, o);
+	LLVMDisposeTargetMachineOptions(o);
+	return tm;
+}
+
+/* ---- one unit ---- */
+
+typedef struct {
+	LUnit u;
+	LLVMTargetMachineRef machine;
+	const char *passes, *name;
+	double cost;
+	LlvmKind kind;
+	char *error; /* malloced; without it and without out there was no memory for it */
+	LLVMMemoryBufferRef out;
+} Unit;
+
+static bool optimise(Unit *x)
+{
+	LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
+	LLVMErrorRef e = LLVMRunPasses(x->u.m, x->passes, x->machine, o);
+	LLVMDisposePassBuilderOptions(o);
+	if (!e)
+		return true;
+	char *text = LLVMGetErrorMessage(e);
+	x->error = strdup(text);
+	LLVMDisposeErrorMessage(text);
+	return false;
+}
+
+/* In any thread: touches nothing but x. */
+static void compile_unit(Unit *x)
+{
+	char *message = NULL;
+	if (LLVMVerifyModule(x->u.m, LLVMReturnStatusAction, &message)) {
+		x->error = message;
+		return;
+	}
+	LLVMDisposeMessage(message);
+	if (x->kind == LLVM_TEXT) {
+		char *text = LLVMPrintModuleToString(x->u.m);
+		x->out = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, strlen(text), x->name);
+		LLVMDisposeMessage(text);
+		return;
+	}
+	if (!optimise(x))
+		return;
+	LLVMCodeGenFileType type = x->kind == LLVM_ASM ? LLVMAssemblyFile : LLVMObjectFile;
+	message = NULL;
+	if (LLVMTargetMachineEmitToMemoryBuffer(x->machine, x->u.m, type, &message, &x->out))
+		x->error = message;
+}
+
+/* ---- all units ---- */
+
+typedef struct {
+	Unit *unit;
+	uint32_t n, next;
+	pthread_mutex_t lock;
+} Queue;
+
+static void *work(void *arg)
+{
+	Queue *q = arg;
+	fatal_enter();
+	for (;;) {
+		pthread_mutex_lock(&q->lock);
+		uint32_t k = q->next < q->n ? q->next++ : q->n;
+		pthread_mutex_unlock(&q->lock);
+		if (k == q->n)
+			return NULL;
+		compile_unit(&q->unit[k]);
+	}
+}
+
+static void compile_all(Unit *unit, uint32_t n, uint32_t jobs)
+{
+	enum { MAX = 64 };
+	pthread_t thread[MAX];
+	Queue q = {.unit = unit, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER};
+	long here = sysconf(_SC_NPROCESSORS_ONLN);
+	uint32_t wanted = jobs ? jobs : here > 0 ? (uint32_t)here : 1, started = 0;
+	if (wanted > n)
+		wanted = n;
+	while (started + 1 < wanted && started < MAX && !pthread_create(&thread[started], NULL, work, &q))
+		started++;
+	work(&q);
+	for (uint32_t k = 0; k < started; k++)
+		pthread_join(thread[k], NULL);
+	pthread_mutex_destroy(&q.lock);
+}
+
+/* What LLVM holds is freed even when building unwinds. */
+typedef struct {
+	Unit *unit;
+	uint32_t n;
+} Units;
+
+static void units_free(void *arg)
+{
+	Units *x = arg;
+	for (uint32_t k = 0; k < x->n; k++) {
+		Unit *u = &x->unit[k];
+		if (u->u.c)
+			lunit_free(&u->u);
+		if (u->machine)
+			LLVMDisposeTargetMachine(u->machine);
+		if (u->out)
+			LLVMDisposeMemoryBuffer(u->out);
+		free(u->error);
+	}
+	x->n = 0;
+}
+
+static bool unit_begin(Unit *x, Ctx *ctx, const Target *t, LlvmKind kind, const char *name)
+{
+	static const char *const extension[] = {[LLVM_OBJECT] = "o", [LLVM_ASM] = "s", [LLVM_TEXT] = "ll"};
+	x->kind = kind;
+	x->name = arena_printf(ctx->arena, "%s.%s", name, extension[kind]);
+	x->machine = machine_new(ctx, t);
+	TRY(x->machine);
+	lunit_init(&x->u, ctx, t, name);
+	char *triple = LLVMGetTargetMachineTriple(x->machine);
+	LLVMSetTarget(x->u.m, triple);
+	LLVMDisposeMessage(triple);
+	LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(x->machine);
+	LLVMSetModuleDataLayout(x->u.m, layout);
+	LLVMDisposeTargetData(layout);
+	return true;
+}
+
+static int by_cost(const void *a, const void *b)
+{
+	const Unit *x = a, *y = b;
+	if (x->cost != y->cost)
+		return x->cost < y->cost ? 1 : -1;
+	return strcmp(x->name, y->name);
+}
+
+static bool build_units(Program *p, const Target *t, const EmitOptions *o, LlvmKind kind, Units *x)
+{
+	Ctx *ctx = p->ir->ctx;
+	uint32_t nunits = x->n - 1;
+	double *load = ARENA_ARRAY(ctx->arena, double, nunits + 1);
+	const uint32_t *unit = nunits ? kernel_units(p, nunits, load) : NULL;
+	const char *const *name = kernel_names(p, o->suffix);
+	const char *suffix = o->suffix ? o->suffix : "";
+	for (uint32_t k = 0; k < nunits; k++) {
+		TRY(unit_begin(&x->unit[k], ctx, t, kind, arena_printf(ctx->arena, "kernels_%u%s", k, suffix)));
+		x->unit[k].passes = kernel_passes;
+		x->unit[k].cost = load[k];
+	}
+	for (uint32_t k = 0; unit && k < p->fn.n; k++)
+		l_function(&x->unit[unit[k]].u, p->fn.data[k], name[k], FN_KERNEL, NULL, NULL);
+	Unit *model = &x->unit[nunits];
+	TRY(unit_begin(model, ctx, t, kind, arena_printf(ctx->arena, "model%s", suffix)));
+	model->passes = model_passes;
+	model->cost = 50 + (double)p->call.n;
+	l_model(&model->u, p, o, name);
+	qsort(x->unit, x->n, sizeof *x->unit, by_cost);
+	return true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const LlvmFile *)a)->name, ((const LlvmFile *)b)->name);
+}
+
+static bool collect(Ctx *ctx, Units *x, LlvmFiles *out)
+{
+	for (uint32_t k = 0; k < x->n; k++) {
+		Unit *u = &x->unit[k];
+		if (u->error)
+			ctx_bug(ctx, "LLVM: %s: %s", u->name, u->error);
+		if (!u->out)
+			ctx_out_of_memory(ctx);
+		size_t n = LLVMGetBufferSize(u->out);
+		char *data = arena_alloc(ctx->arena, n + 1);
+		memcpy(data, LLVMGetBufferStart(u->out), n);
+		array_push(ctx->arena, &out->file, (LlvmFile){u->name, data, n});
+	}
+	if (out->file.n > 1)
+		qsort(out->file.data, out->file.n, sizeof *out->file.data, by_name);
+	return true;
+}
+
+bool emit_llvm(Program *p, const Target *t, const EmitOptions *o, LlvmKind kind, uint32_t jobs, LlvmFiles *out)
+{
+	Ctx *ctx = p->ir->ctx;
+	uint32_t nunits = o->nunits ? o->nunits : 1;
+	if (nunits > p->fn.n)
+		nunits = p->fn.n;
+	Units *x = ARENA_NEW(ctx->arena, Units);
+	x->unit = ARENA_ARRAY(ctx->arena, Unit, nunits + 1);
+	x->n = nunits + 1;
+	ctx_defer(ctx, units_free, x);
+	bool ok = build_units(p, t, o, kind, x);
+	if (ok) {
+		compile_all(x->unit, x->n, jobs);
+		ok = collect(ctx, x, out);
+	}
+	units_free(x);
+	return ok;
+}
+
+/* Room for one unit, freed with the context at the latest. */
+static Units *single_unit(Ctx *ctx)
+{
+	Units *x = ARENA_NEW(ctx->arena, Units);
+	x->unit = ARENA_ARRAY(ctx->arena, Unit, 1);
+	x->n = 1;
+	ctx_defer(ctx, units_free, x);
+	return x;
+}
+
+bool emit_llvm_kernel(LoopFn *f, const Target *t, Text *out)
+{
+	Ctx *ctx = f->ir->ctx;
+	LlvmFiles files = {0};
+	Units *x = single_unit(ctx);
+	legalise(f, &t->isa);
+	TRY(unit_begin(x->unit, ctx, t, LLVM_TEXT, f->name));
+	l_function(&x->unit->u, f, c_identifier(ctx->arena, f->name), FN_KERNEL, NULL, NULL);
+	compile_unit(x->unit);
+	collect(ctx, x, &files);
+	if (files.file.n != 1)
+		ctx_bug(ctx, "LLVM: %u files of a kernel", files.file.n);
+	text_addn(out, files.file.data[0].data, files.file.data[0].n);
+	units_free(x);
+	return true;
+}
+
+bool emit_llvm_select(Ctx *ctx, const EmitSelect *s, const Target *least, LlvmKind kind, LlvmFiles *out)
+{
+	Units *x = single_unit(ctx);
+	TRY(unit_begin(x->unit, ctx, least, kind, "select"));
+	x->unit->passes = model_passes;
+	l_select(&x->unit->u, s);
+	compile_unit(x->unit);
+	collect(ctx, x, out);
+	units_free(x);
+	return true;
+}
+
+const char *llvm_version(Arena *a)
+{
+	unsigned v[3];
+	LLVMGetVersion(&v[0], &v[1], &v[2]);
+	return arena_printf(a, "LLVM %u.%u.%u", v[0], v[1], v[2]);
+}

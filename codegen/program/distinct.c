@@ -1,0 +1,274 @@
+/* Distinct kernels: a key of numbers for each, and a schedule for each new key; see distinct.h.
+ *
+ * After scheduling, integer literals in index arithmetic become parameters, and functions are compared by their text:
+ * kernels that differ in such literals only (where they read from) share one function, too. */
+#include "codegen/program/distinct.h"
+#include "codegen/program/call.h"
+#include "ir/ops/userop.h"
+
+#include <string.h>
+
+#include "codegen/program/legalise.h"
+
+enum { KEEP_LITERALS = 16 };
+
+/* How an expression over axes begins in the key; others are themselves. */
+enum { SYM_ITSELF = 0, SYM_MADE = 1 };
+
+void distinct_init(DistinctKernels *d, const Lowered *l, Program *p, const Target *target)
+{
+	*d = (DistinctKernels){.l = l, .p = p, .target = target};
+	intern_init(&d->key, l->ir->ctx->arena);
+	intern_init(&d->fn_text, l->ir->ctx->arena);
+}
+
+void distinct_enter(DistinctKernels *d, const Lowered *l)
+{
+	d->l = l;
+	d->kernel.n = d->ntemp = 0;
+}
+
+/* ---- the key ---- */
+
+static void put(DistinctKernels *d, uint32_t word)
+{
+	array_push(d->l->ir->ctx->arena, &d->word, word);
+}
+
+static void put64(DistinctKernels *d, uint64_t word)
+{
+	put(d, (uint32_t)word);
+	put(d, (uint32_t)(word >> 32));
+}
+
+static uint32_t number_sym(DistinctKernels *d, Sym e)
+{
+	while (d->of.n <= e.i) {
+		array_push(d->l->ir->ctx->arena, &d->of, 0);
+		array_push(d->l->ir->ctx->arena, &d->number, 0);
+	}
+	d->of.data[e.i] = d->now;
+	return d->number.data[e.i] = d->nsym++;
+}
+
+static bool is_numbered(const DistinctKernels *d, Sym e)
+{
+	return e.i < d->of.n && d->of.data[e.i] == d->now;
+}
+
+/* Each part of an expression is written where it is first met. */
+static uint32_t write_sym(DistinctKernels *d, Sym e)
+{
+	const SymTab *syms = d->l->ir->syms;
+	if (is_numbered(d, e))
+		return d->number.data[e.i];
+	uint32_t n = e.i ? sym_nargs(syms, e) : 0;
+	if (!n || !sym_uses_kind(syms, e, SYMVAR_AXIS)) {
+		put(d, SYM_ITSELF);
+		put(d, e.i);
+		return number_sym(d, e);
+	}
+	uint32_t arg[32], *in = n <= 32 ? arg : ARENA_ARRAY(d->l->ir->ctx->arena, uint32_t, n);
+	for (uint32_t k = 0; k < n; k++)
+		in[k] = write_sym(d, sym_arg(syms, e, k));
+	put(d, SYM_MADE);
+	put(d, sym_kind(syms, e));
+	put(d, n);
+	for (uint32_t k = 0; k < n; k++)
+		put(d, in[k]);
+	return number_sym(d, e);
+}
+
+static void put_syms(DistinctKernels *d, const Sym *e, uint32_t n)
+{
+	put(d, n);
+	for (uint32_t k = 0; k < n; k++)
+		put(d, write_sym(d, e[k]));
+}
+
+static void put_buffer(DistinctKernels *d, const Buffer *b)
+{
+	put(d, b->kind == BUF_CONST ? 1 + b->layout_fixed : b->donated ? 3 : 0);
+	put(d, b->dtype);
+	put_syms(d, b->dim, b->rank);
+	put_syms(d, b->inner_lo, b->inner_lo ? b->rank : 0);
+	put_syms(d, b->inner_hi, b->inner_hi ? b->rank : 0);
+	put(d, b->layout.n);
+	for (uint32_t k = 0; k < b->layout.n; k++) {
+		const LayoutDim *dim = &b->layout.dim[k];
+		put(d, dim->axis);
+		put64(d, (uint64_t)dim->divisor);
+		put(d, write_sym(d, dim->extent));
+		put(d, write_sym(d, dim->padded));
+	}
+}
+
+static uint32_t find_buf(const DistinctKernels *d, BufId b)
+{
+	uint32_t k = 0;
+	while (k < d->buf.n && d->buf.data[k].i != b.i)
+		k++;
+	return k;
+}
+
+static void put_buf(DistinctKernels *d, BufId b)
+{
+	uint32_t k = b.i ? find_buf(d, b) : UINT32_MAX;
+	put(d, k);
+	if (k != d->buf.n)
+		return;
+	array_push(d->l->ir->ctx->arena, &d->buf, b);
+	put_buffer(d, buf_of(d->l, b));
+}
+
+static void put_kx(DistinctKernels *d, const KxData *x)
+{
+	put(d, x->kind);
+	put(d, x->dtype);
+	put(d, x->op);
+	put(d, x->round);
+	put(d, x->bits);
+	put(d, x->nin);
+	for (uint32_t k = 0; k < x->nin; k++)
+		put(d, x->in[k].i);
+	put64(d, (uint64_t)x->c.i);
+	put_buf(d, x->buf);
+	put(d, x->stage);
+	put_syms(d, x->idx, x->nidx);
+	put(d, x->guard.i);
+	put(d, x->other.i);
+}
+
+static void put_axes(DistinctKernels *d, const uint32_t *axis, uint32_t n)
+{
+	put(d, n);
+	for (uint32_t k = 0; k < n; k++)
+		put(d, axis[k]);
+}
+
+static void put_stage(DistinctKernels *d, const Stage *st)
+{
+	put(d, st->kind);
+	put(d, st->combine);
+	put_axes(d, st->map, st->nmap);
+	put_axes(d, st->red, st->nred);
+	put(d, st->value.i);
+	put(d, st->guard.i);
+	put(d, st->check);
+	put(d, st->dtype);
+	put(d, st->acc);
+	put(d, (uint32_t)(st->reverse | st->descending << 1 | st->stable << 2));
+	put(d, st->result);
+	put(d, st->out2);
+	bool stored = st->result == RESULT_GLOBAL && st->buf.i;
+	put_buf(d, stored ? st->buf : (BufId){0});
+	put_syms(d, st->idx, stored ? buf_of(d->l, st->buf)->rank : 0);
+}
+
+/* Axes and value variables have the first numbers. */
+static void write_key(DistinctKernels *d, const Kernel *k)
+{
+	d->word.n = d->buf.n = d->nsym = 0;
+	d->now++;
+	put(d, k->axis.n);
+	put(d, k->nouter);
+	put(d, k->vvar.n);
+	put(d, k->kx.n);
+	put(d, k->anchor);
+	for (uint32_t i = 0; i < k->axis.n; i++)
+		number_sym(d, k->axis.data[i].var);
+	for (uint32_t i = 0; i < k->vvar.n; i++)
+		number_sym(d, k->vvar.data[i].var);
+	for (uint32_t i = 0; i < k->axis.n; i++)
+		put(d, write_sym(d, k->axis.data[i].extent));
+	for (uint32_t i = 0; i < k->vvar.n; i++) {
+		put(d, k->vvar.data[i].value.i);
+		put(d, write_sym(d, k->vvar.data[i].extent));
+		put(d, k->vvar.data[i].check);
+		put(d, k->vvar.data[i].wraps);
+		put_syms(d, k->vvar.data[i].at, k->vvar.data[i].nat);
+	}
+	for (uint32_t i = 1; i < k->kx.n; i++)
+		put_kx(d, &k->kx.data[i]);
+	for (uint32_t i = 0; i < k->stage.n; i++)
+		put_stage(d, &k->stage.data[i]);
+}
+
+/* ---- schedules ---- */
+
+static uint32_t add_function(DistinctKernels *d, LoopFn *f)
+{
+	Text key;
+	text_init(&key, d->l->ir->ctx->arena);
+	loop_print(f, &key, true);
+	bool fresh;
+	uint32_t id = intern(&d->fn_text, key.data, key.n, &fresh);
+	if (fresh)
+		array_push(d->l->ir->ctx->arena, &d->p->fn, f);
+	return id - 1;
+}
+
+/* Its function as others may share it. */
+static uint32_t add_phase(DistinctKernels *d, SchedPhase *p)
+{
+	p->nliteral = loop_parametrise(p->f, KEEP_LITERALS, &p->literal);
+	if (!d->plain)
+		legalise(p->f, &d->target->isa);
+	return add_function(d, p->f);
+}
+
+/* Buffers by order of appearance: the schedule belongs to equal kernels, too. */
+static Scheduled schedule(DistinctKernels *d, const Kernel *k)
+{
+	Arena *arena = d->l->ir->ctx->arena;
+	Schedule *s = schedule_kernel(d->l, k, d->target);
+	uint32_t *fn = ARENA_ARRAY(arena, uint32_t, s->phase.n);
+	for (uint32_t i = 0; i < s->phase.n; i++) {
+		SchedPhase *p = &s->phase.data[i];
+		SchedArg *arg = arena_dup(arena, p->arg, p->narg * sizeof *arg);
+		for (uint32_t a = 0; a < p->narg; a++)
+			if (arg[a].kind == ARG_BUF)
+				arg[a].k = find_buf(d, (BufId){arg[a].k});
+		p->arg = arg;
+		fn[i] = add_phase(d, p);
+	}
+	return (Scheduled){.schedule = s, .fn = fn};
+}
+
+uint32_t distinct_key(DistinctKernels *d, const Kernel *k, bool *fresh)
+{
+	write_key(d, k);
+	return intern(&d->key, d->word.data, d->word.n * sizeof *d->word.data, fresh);
+}
+
+static void add_kernel(DistinctKernels *d, Scheduled k)
+{
+	k.temp = d->ntemp;
+	d->ntemp += k.schedule->temp.n;
+	array_push(d->l->ir->ctx->arena, &d->kernel, k);
+}
+
+void distinct_kernel(DistinctKernels *d, const Kernel *k)
+{
+	bool fresh;
+	Arena *arena = d->l->ir->ctx->arena;
+	uint32_t id = distinct_key(d, k, &fresh);
+	if (fresh)
+		array_push(arena, &d->distinct, schedule(d, k));
+	Scheduled here = d->distinct.data[id - 1];
+	here.name = k->name;
+	here.stored = k->stored;
+	here.lines = k->lines;
+	here.buf = arena_dup(arena, d->buf.data, d->buf.n * sizeof *d->buf.data);
+	add_kernel(d, here);
+}
+
+void distinct_call(DistinctKernels *d, const StepCall *c)
+{
+	Arena *arena = d->l->ir->ctx->arena;
+	uint32_t nbuf, *fn = ARENA_NEW(arena, uint32_t);
+	BufId *buf = ARENA_ARRAY(arena, BufId, c->op->nin + c->op->nout);
+	Schedule *s = schedule_call(d->l, c, buf, &nbuf);
+	*fn = add_phase(d, &s->phase.data[0]);
+	add_kernel(d, (Scheduled){.name = c->name, .lines = c->lines, .schedule = s, .fn = fn, .buf = buf});
+}

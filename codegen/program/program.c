@@ -1,0 +1,881 @@
+/* Building the Program: schedule every distinct kernel, lay out the weights, emit the launches.
+ *
+ *   if @p { .. } else { .. }         read p; if p { .. } else { .. }
+ *   while @p { test } do { body }    n = 0; go = true; while go { test; read p; go = p; if go { body; n = n + 1 } }
+ *
+ * Long step lists are cut into parts: functions of their own. */
+#include "codegen/program/legalise.h"
+#include "codegen/program/program_priv.h"
+#include "codegen/program/distinct.h"
+#include "codegen/program/plan.h"
+
+#include <string.h>
+
+enum { WEIGHT_ALIGN = 64 };
+
+/* Where a carried buffer is: at `odd` after an odd number of iterations, else at `even`. */
+typedef struct {
+	Sym even, odd;
+	uint32_t loop;  /* the number is the index of this loop of those around (1: the outermost); 0: it is the next */
+	uint32_t ended; /* that of this while (index into Builder.ended + 1); 0: it is `count` */
+	Sym count;
+} CarryPlace;
+
+/* A loop around what is emitted, and its index in the function at hand; of a WHILE, how many iterations were done. */
+typedef struct {
+	const Step *step;
+	Lx index;
+} Around;
+
+/* A WHILE that ended before, in a list around: how many iterations it did, in a function that knows it. */
+typedef struct {
+	const LoopFn *f;
+	Lx count;
+} Ended;
+
+/* A size that depends on data, where it is known: of its own function a variable, of a part of it a parameter. */
+typedef struct {
+	Sym var;
+	uint32_t room; /* that was made when it was found out, or 0 */
+} BornSize;
+
+/* What another function knew of it, before the function at hand got a parameter. */
+typedef struct {
+	uint32_t ended;
+	Ended before;
+} Asked;
+
+typedef struct {
+	Lowered *l;
+	Program *p;
+	ProgramEntry *e;  /* the last one of p */
+	Arena *arena;
+	SymTab *syms;
+	DistinctKernels kernels;
+	uint32_t next;    /* of kernels.kernel: the next to be launched */
+	MemoryPlan plan;
+	uint32_t ninput, noutput;
+	CarryPlace *place;     /* by buffer: byte offset in its region, when it differs from the plan's; else even is none */
+	uint32_t *state; /* by state of the entry: which of the program */
+	Intern weight; /* source, dtype and layout; by id - 1: Program.constant */
+	uint32_t *owner;  /* by buffer: itself, or the one that it swaps with in a loop; 0: itself */
+	LoopFn *f;        /* at hand: `run` or a part of it */
+	SymLower sizes;   /* in f */
+	ARRAY(Around) around;
+	ARRAY(Ended) ended;
+	ARRAY(Asked) asked; /* by parts that are being emitted */
+	ARRAY(BornSize) born; /* in the lists around */
+	uint32_t nsize;       /* STEP_SIZEs so far */
+	const Graph *guarded; /* whose guards are checked when their sizes are known */
+	bool *has_room;       /* by output: its memory is there, or the caller's */
+	bool tight; /* lists are cut however short they are */
+	const Cost *times; /* that what is emitted now runs: iterations of the loops around it; of a WHILE one is counted */
+} Builder;
+
+/* ---- weights ---- */
+
+static uint64_t round_up(uint64_t bytes)
+{
+	return (bytes + WEIGHT_ALIGN - 1) / WEIGHT_ALIGN * WEIGHT_ALIGN;
+}
+
+/* The number of a constant in a layout. */
+static uint32_t find_weight(Builder *b, ConstId source, DType dtype, const Layout *layout, bool *fresh)
+{
+	uint64_t key[3 + 4 * 2 * MAX_RANK] = {source.i, dtype, layout->n}, n = 3;
+	for (uint32_t i = 0; i < layout->n; i++) {
+		key[n++] = layout->dim[i].axis;
+		key[n++] = (uint64_t)layout->dim[i].divisor;
+		key[n++] = layout->dim[i].extent.i;
+		key[n++] = layout->dim[i].padded.i;
+	}
+	return intern(&b->weight, key, n * sizeof *key, fresh) - 1;
+}
+
+static bool is_zero(const Const *c)
+{
+	const char *data = c->data;
+	return !c->bytes || (!*data && !memcmp(data, data + 1, c->bytes - 1));
+}
+
+/* A constant of its own: set_weights does not change what others read from there. */
+static void add_first_contents(Builder *b, ProgramState *s, uint32_t number)
+{
+	Sym dim[MAX_RANK];
+	bool fresh;
+	const uint64_t key[] = {UINT64_MAX, number};
+	s->first = b->p->weight_bytes;
+	for (uint32_t k = 0; k < s->rank; k++)
+		dim[k] = sym_int(b->syms, s->dim[k]);
+	intern(&b->weight, key, sizeof key, &fresh);
+	array_push(b->arena, &b->p->constant,
+	           (ProgramConst){.source = s->init, .layout = layout_row_major(b->p->ir, s->rank, dim), .dtype = s->dtype,
+	                          .offset = s->first, .bytes = s->bytes, .name = s->name});
+	b->p->weight_bytes += round_up(s->bytes);
+}
+
+static void add_state(Builder *b, const LoweredState *s)
+{
+	Program *p = b->p;
+	ProgramState state = {.name = s->name, .dtype = s->dtype, .rank = s->rank, .dim = s->dim, .init = s->init,
+			      .offset = p->state_bytes, .bytes = dtype_size(s->dtype), .first = PROGRAM_ZEROS};
+	for (uint32_t d = 0; d < s->rank; d++)
+		state.bytes *= (uint64_t)s->dim[d];
+	if (!is_zero(ir_const_of(p->ir, s->init)))
+		add_first_contents(b, &state, p->state.n);
+	array_push(b->arena, &p->state, state);
+	p->state_bytes += round_up(state.bytes);
+}
+
+/* Entries share state by its name. */
+static uint32_t find_state(Builder *b, const LoweredState *s)
+{
+	uint32_t k = 0;
+	while (k < b->p->state.n && strcmp(b->p->state.data[k].name, s->name) != 0)
+		k++;
+	if (k == b->p->state.n)
+		add_state(b, s);
+	return k;
+}
+
+/* Of all entries: state comes first in the weight section. */
+static void add_states(Builder *b, const ScheduleEntry *entry, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++)
+		for (uint32_t i = 0; i < entry[k].lowered->state.n; i++)
+			find_state(b, &entry[k].lowered->state.data[i]);
+}
+
+/* Which state of the program the entry's are, and how it uses them. */
+static void use_state(Builder *b)
+{
+	const Lowered *l = b->l;
+	b->state = ARENA_ARRAY(b->arena, uint32_t, l->state.n);
+	for (uint32_t k = 0; k < b->p->state.n; k++)
+		array_push(b->arena, &b->e->state_use, 0);
+	for (uint32_t k = 0; k < l->state.n; k++) {
+		b->state[k] = find_state(b, &l->state.data[k]);
+		b->e->state_use.data[b->state[k]] |= PROGRAM_READS | (l->state.data[k].written ? PROGRAM_WRITES : 0);
+	}
+}
+
+static void share_weights(Builder *b, const Program *with)
+{
+	for (uint32_t i = b->p->constant.n; i < with->constant.n; i++) { /* those of state are there */
+		const ProgramConst *c = &with->constant.data[i];
+		bool fresh;
+		find_weight(b, c->source, c->dtype, &c->layout, &fresh);
+		array_push(b->arena, &b->p->constant, *c);
+	}
+	b->p->weight_bytes = with->weight_bytes;
+}
+
+static uint32_t weight_of(Builder *b, const Buffer *w, const Layout *layout)
+{
+	Program *p = b->p;
+	bool fresh;
+	uint32_t k = find_weight(b, (ConstId){w->k}, w->dtype, layout, &fresh);
+	if (!fresh)
+		return k;
+	uint64_t bytes =
+		(uint64_t)sym_const(b->syms, layout_numel(b->l->ir, layout)) * dtype_size(w->dtype);
+	array_push(b->arena, &p->constant,
+	           (ProgramConst){.source = {w->k}, .layout = *layout, .dtype = w->dtype,
+	                          .offset = p->weight_bytes, .bytes = bytes, .name = w->name});
+	p->weight_bytes += round_up(bytes);
+	return k;
+}
+
+/* ---- addresses ---- */
+
+/* Of a while: a part gets it as a parameter, when it first needs it. */
+static Lx count_of(Builder *b, uint32_t ended)
+{
+	Ended *e = &b->ended.data[ended];
+	if (e->f != b->f) {
+		array_push(b->arena, &b->asked, (Asked){ended, *e});
+		*e = (Ended){b->f, lx_param(b->f, loop_param(b->f, "n"))};
+	}
+	return e->count;
+}
+
+static Lx place_offset(Builder *b, const CarryPlace *p)
+{
+	LoopFn *f = b->f;
+	Lx n = p->loop    ? b->around.data[p->loop - 1].index
+	       : p->ended ? count_of(b, p->ended - 1)
+			  : sym_lower(&b->sizes, p->count);
+	Lx odd = lx_cmp(f, SC_eq, lx_mod(f, n, lx_int(f, 2)), lx_int(f, 1));
+	return lx_select(f, odd, sym_lower(&b->sizes, p->odd), sym_lower(&b->sizes, p->even));
+}
+
+/* Byte `at` of a room, or of the workspace. */
+static Lx room_address(Builder *b, uint32_t room, Lx at)
+{
+	return lx_addr(b->f, b->ninput + b->noutput + (room ? 2 + room : 1), at);
+}
+
+/* Of a buffer; `layout`: in which a constant is read. */
+static Lx address(Builder *b, BufId id, const Layout *layout)
+{
+	LoopFn *f = b->f;
+	const Buffer *buf = buf_of(b->l, id);
+	switch (buf->kind) {
+	case BUF_INPUT:
+		return lx_addr(f, buf->k, lx_int(f, 0));
+	case BUF_OUTPUT:
+		return lx_addr(f, b->ninput + buf->k, lx_int(f, 0));
+	case BUF_CONST: {
+		uint32_t w = weight_of(b, buf, layout);
+		return lx_addr(f, b->ninput + b->noutput,
+		               lx_int(f, (int64_t)b->p->constant.data[w].offset));
+	}
+	case BUF_STATE:
+		return lx_addr(f, b->ninput + b->noutput + 2, lx_int(f, (int64_t)b->p->state.data[b->state[buf->k]].offset));
+	default: {
+		Lx at = b->place[id.i].even.i ? place_offset(b, &b->place[id.i]) : sym_lower(&b->sizes, b->plan.offset[id.i]);
+		return room_address(b, b->plan.room[id.i], at);
+	}
+	}
+}
+
+/* ---- kernels ---- */
+
+/* Of a call with all its iterations. */
+static ProgramCost count(const Builder *b, KernelCost once)
+{
+	return (ProgramCost){.flops = cost_mul(b->arena, b->times, once.flops),
+	                     .bytes = cost_mul(b->arena, b->times, once.bytes), .launches = b->times};
+}
+
+static uint32_t owner_of(const Builder *b, uint32_t buf)
+{
+	while (b->owner[buf])
+		buf = b->owner[buf];
+	return buf;
+}
+
+/* An output that may be an input's memory: for those that share phases they are one. */
+static void join_donated(Builder *b)
+{
+	const Lowered *l = b->l;
+	for (uint32_t i = 1; i < l->buf.n; i++)
+		for (uint32_t k = 1; l->buf.data[i].donated && l->buf.data[i].kind == BUF_OUTPUT && k < l->buf.n; k++) {
+			const Buffer *in = &l->buf.data[k];
+			if (in->donated && in->kind == BUF_INPUT && (int32_t)in->k == l->donates.data[l->buf.data[i].k])
+				b->owner[i] = k;
+		}
+}
+
+static void join_carried(Builder *b, const StepList *list)
+{
+	for (uint32_t i = 0; i < list->step.n; i++) {
+		const Step *s = &list->step.data[i];
+		StepList *inner[MAX_STEP_LISTS];
+		for (uint32_t c = 0; c < s->ncarry; c++) {
+			uint32_t from = owner_of(b, s->carry[c].from.i), to = owner_of(b, s->carry[c].to.i);
+			if (from != to)
+				b->owner[to] = from;
+		}
+		for (uint32_t k = 0, n = step_lists(s, inner); k < n; k++)
+			join_carried(b, inner[k]);
+	}
+}
+
+static const Layout *layout_of(const Builder *b, const Scheduled *k, const SchedArg *a)
+{
+	return a->packed ? a->packed : &buf_of(b->l, k->buf[a->k])->layout;
+}
+
+/* For the interpreter of loop IR: which buffers the arguments are. */
+static ProgramArg describe_arg(const Builder *b, const Scheduled *k, const SchedArg *a)
+{
+	if (a->kind == ARG_TEMP) {
+		const SchedTemp *t = &k->schedule->temp.data[a->k];
+		return (ProgramArg){.name = t->name, .bytes = sym_muli(b->syms, t->numel, dtype_size(t->dtype)),
+		                    .owner = b->l->buf.n + k->temp + a->k};
+	}
+	BufId id = k->buf[a->k];
+	const Buffer *buf = buf_of(b->l, id);
+	Sym numel = layout_numel(b->l->ir, layout_of(b, k, a));
+	return (ProgramArg){.name = buf->name, .bytes = sym_muli(b->syms, numel, dtype_size(buf->dtype)),
+	                    .owner = owner_of(b, id.i)};
+}
+
+static Lx address_of(Builder *b, const Scheduled *k, const SchedArg *a)
+{
+	if (a->kind == ARG_TEMP)
+		return room_address(b, b->plan.room[b->l->buf.n + k->temp + a->k], sym_lower(&b->sizes, b->plan.temp[k->temp + a->k]));
+	return address(b, k->buf[a->k], layout_of(b, k, a));
+}
+
+static uint32_t add_call(Builder *b, const Scheduled *k, uint32_t phase)
+{
+	const Schedule *s = k->schedule;
+	const SchedPhase *p = &s->phase.data[phase];
+	ProgramArg *arg = ARENA_ARRAY(b->arena, ProgramArg, p->narg);
+	for (uint32_t i = 0; i < p->narg; i++)
+		arg[i] = describe_arg(b, k, &p->arg[i]);
+	const char *algorithm = s->algorithm;
+	if (s->phase.n > 1)
+		algorithm = arena_printf(b->arena, "%s, phase %u of %u", algorithm, phase + 1, s->phase.n);
+	return program_add_call(b->e, &(ProgramCall){.fn = k->fn[phase], .name = k->name, .algorithm = algorithm, .why = s->why, .stored = k->stored,
+	                                             .lines = k->lines, .nrefused = s->refused.n, .refused = s->refused.data,
+	                                             .cost = count(b, p->cost), .arg = arg, .alone = p->alone});
+}
+
+static void launch(Builder *b, const Scheduled *k)
+{
+	for (uint32_t i = 0; i < k->schedule->phase.n; i++) {
+		const SchedPhase *p = &k->schedule->phase.data[i];
+		uint32_t narg = 0;
+		if (k->joins[i])
+			ls_join(b->f);
+		Lx *arg = ARENA_ARRAY(b->arena, Lx, p->narg + p->nparam + p->nliteral);
+		for (uint32_t j = 0; j < p->narg; j++)
+			arg[narg++] = address_of(b, k, &p->arg[j]);
+		for (uint32_t j = 0; j < p->nparam; j++)
+			arg[narg++] = sym_lower(&b->sizes, p->param[j]);
+		for (uint32_t j = 0; j < p->nliteral; j++)
+			arg[narg++] = lx_int(b->f, p->literal[j]);
+		uint32_t call = add_call(b, k, i);
+		ls_launch(b->f, call, sym_lower(&b->sizes, p->ntasks), arg, p->narg, narg);
+	}
+}
+
+/* ---- steps ---- */
+
+static void emit_steps(Builder *b, const StepList *list);
+
+/* ---- sizes that depend on data ---- */
+
+/* Input k has the extents that its type says, of those that were not known before. */
+static void check_input(Builder *b, uint32_t k, const Type *type, Sym var)
+{
+	const ProgramTensor *t = &b->e->input.data[k];
+	for (uint32_t d = 0; d < t->rank; d++) {
+		Sym want = type->dim[d];
+		if (want.i == t->dim[d].i || !sym_uses(b->syms, want, var) || !sym_lower_can(&b->sizes, want))
+			continue;
+		Text text;
+		text_init(&text, b->arena);
+		text_add(&text, "input \"");
+		text_format(&text, t->name);
+		text_printf(&text, "\" dimension %u: expected %s = %%lld, got %%lld", d, sym_str(b->syms, want));
+		Lx arg[2] = {sym_lower(&b->sizes, want), sym_lower(&b->sizes, t->dim[d])};
+		ls_assert(b->f, lx_cmp(b->f, SC_eq, arg[0], arg[1]), program_message(b->p, text.data), arg, 2);
+	}
+}
+
+/* What a size was waited for: extents of inputs, conditions of the model, memory of outputs. */
+static void after_size(Builder *b, Sym var)
+{
+	const Graph *main = b->l->graph;
+	for (uint32_t i = 0, k = 0; i < main->input.n; i++)
+		if (main->input.data[i].kind == INPUT_USER)
+			check_input(b, k++, node_type(main, main->input.data[i].node), var);
+	for (uint32_t k = 0; k < b->guarded->guard.n; k++) {
+		const GraphGuard *g = &b->guarded->guard.data[k];
+		bool uses = sym_uses(b->syms, g->a, var) || sym_uses(b->syms, g->b, var);
+		if (uses && sym_lower_can(&b->sizes, g->a) && sym_lower_can(&b->sizes, g->b))
+			program_guard(b->p, &b->sizes, b->l->graph, g);
+	}
+	for (uint32_t k = 0; k < b->noutput; k++) {
+		const ProgramTensor *t = &b->e->output.data[k];
+		bool known = true;
+		for (uint32_t d = 0; d < t->rank && known; d++)
+			known = sym_lower_can(&b->sizes, t->dim[d]);
+		if (!known || b->has_room[k])
+			continue;
+		Lx dim[MAX_RANK];
+		for (uint32_t d = 0; d < t->rank; d++)
+			dim[d] = sym_lower(&b->sizes, t->dim[d]);
+		ls_room(b->f, b->ninput + k, dim, t->rank);
+		b->has_room[k] = true;
+	}
+}
+
+/* Memory for what has no bound. */
+static uint32_t make_room(Builder *b)
+{
+	uint32_t room = b->plan.room_of[b->nsize++];
+	Lx bytes = room ? sym_lower(&b->sizes, b->plan.room_bytes[room]) : (Lx){0};
+	if (room)
+		ls_room(b->f, b->ninput + b->noutput + 2 + room, &bytes, 1);
+	return room;
+}
+
+/* The value at hand is that of a symbol from now on: its range was checked. */
+static void give_size(Builder *b, const Step *s, Lx value, int64_t lo)
+{
+	LoopFn *f = b->f;
+	value = lo >= 0 ? lx_max(f, value, lx_int(f, 0)) : value; /* so that all see that it is not negative */
+	sym_lower_set(&b->sizes, s->size, lx_var(f, ls_let(f, sym_name(b->syms, s->size), value)));
+	array_push(b->arena, &b->born, (BornSize){.var = s->size});
+	uint32_t at = b->born.n - 1;
+	b->born.data[at].room = make_room(b);
+	after_size(b, s->size);
+}
+
+static void emit_size(Builder *b, const Step *s)
+{
+	LoopFn *f = b->f;
+	const Buffer *buf = buf_of(b->l, s->pred);
+	int64_t lo, hi;
+	Lx value = lx_var(f, ls_read(f, "size", DT_i64, address(b, s->pred, &buf->layout), owner_of(b, s->pred.i)));
+	sym_range(b->syms, s->size, &lo, &hi);
+	if (sym_lower_can(&b->sizes, s->size)) {
+		Lx known = sym_lower(&b->sizes, s->size);
+		ls_assert(f, lx_cmp(f, SC_eq, value, known), program_message(b->p, s->differs), (Lx[]){value, known}, 2);
+		b->nsize++;
+		return;
+	}
+	if (sym_kind(b->syms, s->size) != SYM_VAR) {
+		ctx_error(b->l->ir->ctx, NULL, "the size %s depends on data, and its symbols have no values", sym_str(b->syms, s->size));
+		return;
+	}
+	uint32_t message = program_message(b->p, s->message);
+	ls_reads_size(f, s->size);
+	Lx ok = lo > -SYM_INF ? lx_cmp(f, SC_ge, value, lx_int(f, lo)) : (Lx){0};
+	if (hi < SYM_INF) {
+		Lx less = lx_cmp(f, SC_le, value, lx_int(f, hi));
+		ok = ok.i ? lx_and(f, ok, less) : less;
+	}
+	if (ok.i)
+		ls_assert(f, ok, message, &value, 1);
+	give_size(b, s, value, lo);
+}
+
+/* Those of a list that ends: their rooms are given back. */
+static void forget_sizes(Builder *b, uint32_t n)
+{
+	for (uint32_t k = b->born.n; k-- > n;)
+		if (b->born.data[k].room)
+			ls_room(b->f, b->ninput + b->noutput + 2 + b->born.data[k].room, NULL, 0);
+	b->born.n = n;
+}
+
+/* A list inside a step: what is found out in it is not known after it. */
+static void emit_list(Builder *b, const StepList *list)
+{
+	uint32_t scope = b->sizes.log.n, ended = b->ended.n, born = b->born.n;
+	const Graph *guarded = b->guarded;
+	b->guarded = list->graph ? list->graph : guarded;
+	for (uint32_t k = 0; list->graph && k < list->graph->guard.n; k++) {
+		const GraphGuard *g = &list->graph->guard.data[k];
+		if (sym_lower_can(&b->sizes, g->a) && sym_lower_can(&b->sizes, g->b))
+			program_guard(b->p, &b->sizes, b->l->graph, g);
+	}
+	emit_steps(b, list);
+	forget_sizes(b, born);
+	b->guarded = guarded;
+	sym_lower_forget(&b->sizes, scope);
+	b->ended.n = ended;
+}
+
+static void enter(Builder *b, const Step *step, Lx index)
+{
+	LoopFn *f = b->f;
+	array_push(b->arena, &b->around, (Around){step, index});
+	if (step->kind == STEP_WHILE)
+		return;
+	if (step->reverse)
+		index = lx_sub(f, lx_sub(f, sym_lower(&b->sizes, step->extent), lx_int(f, 1)), index);
+	sym_lower_set(&b->sizes, step->var, index);
+}
+
+/* Even iterations read `from` and write `to`, odd ones the other way round. */
+static void swap_inside(Builder *b, const Step *step)
+{
+	for (uint32_t c = 0; c < step->ncarry; c++) {
+		Sym from = b->plan.offset[step->carry[c].from.i], to = b->plan.offset[step->carry[c].to.i];
+		b->place[step->carry[c].from.i] = (CarryPlace){.even = from, .odd = to, .loop = b->around.n};
+		b->place[step->carry[c].to.i] = (CarryPlace){.even = to, .odd = from, .loop = b->around.n};
+	}
+}
+
+static void swap_after(Builder *b, const Step *step, Sym count, uint32_t ended)
+{
+	for (uint32_t c = 0; c < step->ncarry; c++) {
+		Sym from = b->plan.offset[step->carry[c].from.i], to = b->plan.offset[step->carry[c].to.i];
+		b->place[step->carry[c].from.i] = (CarryPlace){0};
+		b->place[step->carry[c].to.i] = (CarryPlace){.even = from, .odd = to, .count = count, .ended = ended};
+	}
+}
+
+static void emit_loop(Builder *b, const Step *step)
+{
+	LoopFn *f = b->f;
+	uint32_t scope = b->sizes.log.n;
+	Lx n = sym_lower(&b->sizes, step->extent);
+	enter(b, step, lx_var(f, ls_for(f, "i", lx_int(f, 0), n, 1)));
+	swap_inside(b, step);
+	const Cost *times = b->times;
+	b->times = cost_mul(b->arena, times, cost_sym(b->arena, step->extent));
+	emit_list(b, step->body);
+	b->times = times;
+	sym_lower_forget(&b->sizes, scope);
+	b->around.n--;
+	ls_end(f);
+	swap_after(b, step, step->extent, 0);
+}
+
+static Lx read_pred(Builder *b, BufId pred)
+{
+	const Buffer *buf = buf_of(b->l, pred);
+	Lx at = address(b, pred, &buf->layout);
+	return lx_var(b->f, ls_read(b->f, "holds", DT_bool, at, owner_of(b, pred.i)));
+}
+
+static void emit_if(Builder *b, const Step *step)
+{
+	LoopFn *f = b->f;
+	ls_if(f, read_pred(b, step->pred));
+	emit_list(b, step->body);
+	ls_else(f);
+	emit_list(b, step->other);
+	ls_end(f);
+}
+
+static void emit_while(Builder *b, const Step *step)
+{
+	LoopFn *f = b->f;
+	uint32_t scope = b->sizes.log.n;
+	Lv n = ls_var(f, "n", lx_int(f, 0)), go = ls_var(f, "go", lx_int_of(f, (LType){DT_bool, 1}, 1));
+	ls_while(f, lx_var(f, go));
+	enter(b, step, lx_var(f, n));
+	swap_inside(b, step);
+	emit_list(b, step->test);
+	ls_set(f, go, read_pred(b, step->pred));
+	ls_if(f, lx_var(f, go));
+	emit_list(b, step->body);
+	ls_set(f, n, lx_add(f, lx_var(f, n), lx_int(f, 1)));
+	ls_end(f);
+	sym_lower_forget(&b->sizes, scope);
+	b->around.n--;
+	ls_end(f);
+	array_push(b->arena, &b->ended, (Ended){f, lx_var(f, n)});
+	swap_after(b, step, (Sym){0}, b->ended.n);
+}
+
+/* In the order in which they are launched. */
+static void schedule_steps(Builder *b, const StepList *list)
+{
+	for (uint32_t i = 0; i < list->step.n; i++) {
+		const Step *s = &list->step.data[i];
+		StepList *inner[MAX_STEP_LISTS];
+		if (s->kind == STEP_KERNEL)
+			distinct_kernel(&b->kernels, s->kernel);
+		if (s->kind == STEP_CALL)
+			distinct_call(&b->kernels, s->call);
+		for (uint32_t k = 0, n = step_lists(s, inner); k < n; k++)
+			schedule_steps(b, inner[k]);
+	}
+}
+
+/* ---- parts ---- */
+
+static bool may_be_negative(const Builder *b, uint32_t born)
+{
+	int64_t lo, hi;
+	sym_range(b->syms, b->born.data[born].var, &lo, &hi);
+	return lo < 0;
+}
+
+/* A function with values of the symbols and of the loops around. */
+static void start_function(Builder *b, LoopFn *f)
+{
+	b->f = f;
+	sym_lower_init(&b->sizes, b->l->ir->ctx, b->syms, f);
+	for (uint32_t i = 0; i < b->e->symbol.n; i++) {
+		uint32_t k = loop_param(f, sym_name(b->syms, b->e->symbol.data[i]));
+		sym_lower_set(&b->sizes, b->e->symbol.data[i], lx_param(f, k));
+	}
+	uint32_t n = b->around.n;
+	b->around.n = 0;
+	for (uint32_t i = 0; i < n; i++)
+		enter(b, b->around.data[i].step, lx_param(f, loop_param(f, "i")));
+	for (uint32_t i = 0; i < b->born.n; i++) {
+		const char *name = sym_name(b->syms, b->born.data[i].var);
+		Lx value = lx_param(f, loop_param(f, name));
+		if (may_be_negative(b, i)) /* the difference of two that are not */
+			value = lx_sub(f, value, lx_param(f, loop_param(f, name)));
+		sym_lower_set(&b->sizes, b->born.data[i].var, value);
+	}
+}
+
+static void emit_copy(Builder *b, const Step *s)
+{
+	const Buffer *from = buf_of(b->l, s->from), *to = buf_of(b->l, s->to);
+	Sym bytes = sym_muli(b->syms, layout_numel(b->l->ir, &from->layout), dtype_size(from->dtype));
+	Lx source = address(b, s->from, &from->layout);
+	ls_copy(b->f, address(b, s->to, &to->layout), source, sym_lower(&b->sizes, bytes));
+}
+
+/* Values that a step before has read are noted; others are copied here. */
+static void emit_save(Builder *b, const StepSave *s)
+{
+	LoopFn *f = b->f;
+	const Buffer *state = buf_of(b->l, s->state), *at = buf_of(b->l, s->at);
+	uint32_t size = dtype_size(state->dtype), n = 0;
+	Lx items = sym_lower(&b->sizes, s->n), arg[6];
+	arg[n++] = address(b, s->record, &buf_of(b->l, s->record)->layout);
+	arg[n++] = address(b, s->state, &state->layout);
+	arg[n++] = address(b, s->values, &buf_of(b->l, s->values)->layout);
+	if (s->at.i)
+		arg[n++] = address(b, s->at, &at->layout);
+	else
+		ls_copy(f, arg[2], arg[1], lx_mul(f, items, lx_int(f, size)));
+	arg[n] = items;
+	arg[n + 1] = lx_int(f, size);
+	ls_save(f, arg, n, n + 2, owner_of(b, s->values.i), s->at.i ? owner_of(b, s->at.i) : 0);
+	uint64_t each = size + (s->at.i ? sizeof(int64_t) : 0);
+	b->e->saved_hint += SAVE_RECORD + (uint64_t)sym_hint(b->syms, s->n) * each;
+}
+
+static void emit_step(Builder *b, const Step *s)
+{
+	switch (s->kind) {
+	case STEP_KERNEL: case STEP_CALL: launch(b, &b->kernels.kernel.data[b->next++]); break;
+	case STEP_COPY: emit_copy(b, s); break;
+	case STEP_SAVE: emit_save(b, s->save); break;
+	case STEP_LOOP: emit_loop(b, s); break;
+	case STEP_IF: emit_if(b, s); break;
+	case STEP_WHILE: emit_while(b, s); break;
+	case STEP_SIZE: emit_size(b, s); break;
+	}
+}
+
+/* What a part is given where it needs more than its caller has: the symbols, the indices around, the counts it asked for. */
+static void call_part(Builder *b, uint32_t part, uint32_t first_asked)
+{
+	uint32_t n = 0, nasked = b->asked.n - first_asked, nsymbol = b->e->symbol.n;
+	Asked *asked = nasked ? arena_dup(b->arena, b->asked.data + first_asked, nasked * sizeof *asked) : NULL;
+	Lx *arg = ARENA_ARRAY(b->arena, Lx, nsymbol + b->around.n + 2 * b->born.n + nasked);
+	b->asked.n = first_asked;
+	for (uint32_t k = 0; k < nasked; k++)
+		b->ended.data[asked[k].ended] = asked[k].before;
+	for (uint32_t k = 0; (nasked || b->around.n || b->born.n) && k < nsymbol; k++)
+		arg[n++] = lx_param(b->f, k);
+	for (uint32_t k = 0; k < b->around.n; k++)
+		arg[n++] = b->around.data[k].index;
+	for (uint32_t k = 0; k < b->born.n; k++) {
+		Lx value = sym_lower(&b->sizes, b->born.data[k].var), zero = lx_int(b->f, 0);
+		arg[n++] = may_be_negative(b, k) ? lx_max(b->f, value, zero) : value;
+		if (may_be_negative(b, k))
+			arg[n++] = lx_max(b->f, lx_sub(b->f, zero, value), zero);
+	}
+	for (uint32_t k = 0; k < nasked; k++)
+		arg[n++] = count_of(b, asked[k].ended);
+	ls_part(b->f, part, 0, arg, n);
+}
+
+static void emit_part(Builder *b, const Step *step, uint32_t n)
+{
+	ProgramEntry *e = b->e;
+	LoopFn *outer = b->f, *f = loop_new(b->p->ir, "");
+	SymLower sizes = b->sizes;
+	uint32_t naround = b->around.n, nended = b->ended.n, first_asked = b->asked.n;
+	Around *around = arena_dup(b->arena, b->around.data, naround * sizeof *around);
+	bool tight = b->tight;
+	f->buf.data = e->run->buf.data; /* of the same buffers, read only */
+	f->buf.n = f->buf.cap = e->run->buf.n;
+	start_function(b, f);
+	b->tight = false;
+	for (uint32_t k = 0; k < n; k++)
+		emit_step(b, &step[k]);
+	b->tight = tight;
+	b->f = outer;
+	b->sizes = sizes;
+	b->ended.n = nended;
+	for (uint32_t k = 0; k < naround; k++)
+		b->around.data[k] = around[k];
+	array_push(b->arena, &e->run_part, f);
+	f->name = program_part_name(e, "run", e->run_part.n);
+	call_part(b, e->run_part.n - 1, first_asked);
+}
+
+/* Of a step whose first kernel is number *kernel, which advances. */
+static uint32_t count_launches(const Builder *b, const Step *s, uint32_t *kernel)
+{
+	StepList *inner[MAX_STEP_LISTS];
+	uint32_t n = 0, lists = step_lists(s, inner);
+	if (step_is_launch(s))
+		return b->kernels.kernel.data[(*kernel)++].schedule->phase.n;
+	for (uint32_t k = 0; k < lists; k++)
+		for (uint32_t i = 0; i < inner[k]->step.n; i++)
+			n += count_launches(b, &inner[k]->step.data[i], kernel);
+	return n;
+}
+
+/* What each step adds to the function that it is in: long lists inside it are in parts of their own. Returns the number
+ * of launches. */
+static uint32_t find_sizes(const Builder *b, const StepList *list, uint32_t *size)
+{
+	uint32_t all = 0, kernel = b->next;
+	for (uint32_t i = 0; i < list->step.n; i++) {
+		uint32_t n = count_launches(b, &list->step.data[i], &kernel);
+		size[i] = n <= PART ? n : n / PART + 1;
+		all += n;
+	}
+	return all;
+}
+
+/* Of a list that is cut, a WHILE stays in the function at hand: what comes after it needs its count. All that it holds is
+ * in parts. */
+static void emit_whole_while(Builder *b, const Step *s)
+{
+	bool tight = b->tight;
+	b->tight = true;
+	emit_while(b, s);
+	b->tight = tight;
+}
+
+/* How many steps from the first on make a part. */
+static uint32_t part_length(const Step *step, const uint32_t *size, uint32_t n)
+{
+	uint32_t sum = size[0], k = 1;
+	for (; k < n && step[k].kind != STEP_WHILE && step[k].kind != STEP_SIZE && sum + size[k] <= PART; k++)
+		sum += size[k];
+	return k;
+}
+
+static void emit_steps(Builder *b, const StepList *list)
+{
+	const Step *step = list->step.data;
+	uint32_t *size = ARENA_ARRAY(b->arena, uint32_t, list->step.n);
+	bool cut = find_sizes(b, list, size) > (b->tight ? 0 : PART);
+	for (uint32_t i = 0, n; i < list->step.n; i += n) {
+		n = 1;
+		if (!cut) {
+			emit_step(b, &step[i]);
+		} else if (step[i].kind == STEP_WHILE) {
+			emit_whole_while(b, &step[i]);
+		} else if (step[i].kind == STEP_SIZE) { /* what comes after it needs its value */
+			emit_step(b, &step[i]);
+		} else {
+			n = part_length(&step[i], &size[i], list->step.n - i);
+			emit_part(b, &step[i], n);
+		}
+	}
+}
+
+/* ---- the whole ---- */
+
+static void describe(Builder *b, const Graph *g)
+{
+	for (uint32_t i = 0; i < g->input.n; i++) {
+		const Type *t = node_type(g, g->input.data[i].node);
+		if (g->input.data[i].kind != INPUT_USER)
+			continue;
+		array_push(b->arena, &b->e->input,
+		           (ProgramTensor){.name = g->input.data[i].name, .dtype = t->dtype, .rank = t->n,
+		                           .dim = t->dim, .donates = -1});
+	}
+	for (uint32_t i = 0; i < g->output.n; i++) {
+		const Type *t = node_type(g, g->output.data[i].node);
+		if (graph_output_is_state(g, i))
+			continue;
+		int32_t donates = b->l->donates.n ? b->l->donates.data[b->e->output.n] : -1;
+		array_push(b->arena, &b->e->output,
+		           (ProgramTensor){.name = g->output.data[i].name, .dtype = t->dtype, .rank = t->n,
+		                           .dim = t->dim, .donates = donates});
+	}
+}
+
+static void start_run(Builder *b)
+{
+	ProgramEntry *e = b->e;
+	e->run = loop_new(b->p->ir, program_fn_name(e, "run"));
+	for (uint32_t i = 0; i < e->input.n; i++)
+		loop_buf(e->run, (LArg){.name = e->input.data[i].name, .dtype = DT_u8, .read = true, .align = 1});
+	for (uint32_t i = 0; i < e->output.n; i++)
+		loop_buf(e->run, (LArg){.name = e->output.data[i].name, .dtype = DT_u8, .written = true, .align = 1});
+	loop_buf(e->run, (LArg){.name = "weights", .dtype = DT_u8, .read = true, .align = 64});
+	loop_buf(e->run, (LArg){.name = "workspace", .dtype = DT_u8, .read = true, .written = true, .align = 64});
+	loop_buf(e->run, (LArg){.name = "state", .dtype = DT_u8, .read = true, .written = true, .align = 64});
+	e->nroom = b->plan.nroom;
+	for (uint32_t i = 0; i < e->nroom; i++)
+		loop_buf(e->run, (LArg){.name = "room", .dtype = DT_u8, .read = true, .written = true, .align = 64});
+	start_function(b, e->run);
+}
+
+/* Memory of an output is asked for when its sizes are known. False after ctx_error: they never are. */
+static bool outputs_have_rooms(const Builder *b)
+{
+	for (uint32_t k = 0; k < b->noutput; k++)
+		if (!b->has_room[k])
+			return ctx_error(b->l->ir->ctx, NULL, "the size of output \"%s\" is known within a branch or a loop only",
+			                 b->e->output.data[k].name);
+	return true;
+}
+
+/* No two functions of entries and parts have the same. */
+const char *program_fn_name(const ProgramEntry *e, const char *role)
+{
+	bool plain = strcmp(e->name, "run") == 0;
+	return plain ? role : arena_printf(e->program->ir->ctx->arena, "entry_%s_%s", e->name, role);
+}
+
+const char *program_part_name(const ProgramEntry *e, const char *role, uint32_t part)
+{
+	return arena_printf(e->program->ir->ctx->arena, "%s_part_%u", program_fn_name(e, role), part);
+}
+
+static bool build_entry(Builder *b, const ScheduleEntry *entry, const Target *target, const ScheduleOptions *opt)
+{
+	Lowered *l = entry->lowered;
+	b->l = l;
+	b->e = program_entry(b->p, entry->name);
+	b->next = 0;
+	graph_enter(l->graph);
+	distinct_enter(&b->kernels, l);
+	describe(b, l->graph);
+	b->ninput = b->e->input.n;
+	b->noutput = b->e->output.n;
+	use_state(b);
+	program_find_symbols(b->e, l);
+	schedule_steps(b, &l->steps);
+	b->owner = ARENA_ARRAY(b->arena, uint32_t, l->buf.n);
+	join_carried(b, &l->steps);
+	join_donated(b);
+	share_phases(&b->kernels, &l->steps, b->owner);
+	b->plan = plan_memory(&b->kernels, !opt->no_plan);
+	b->place = ARENA_ARRAY(b->arena, CarryPlace, l->buf.n);
+	b->nsize = 0;
+	b->guarded = l->graph;
+	b->has_room = ARENA_ARRAY(b->arena, bool, b->noutput);
+	for (uint32_t k = 0; k < b->noutput; k++)
+		b->has_room[k] = !program_is_found(b->e, k);
+	start_run(b);
+	emit_steps(b, &l->steps);
+	TRY(outputs_have_rooms(b));
+	TRY(program_sizes(b->e, l->graph, b->plan.total));
+	b->e->workspace_hint = (uint64_t)sym_hint(b->syms, b->plan.total);
+	if (!opt->plain)
+		entry_legalise(b->e, &target->isa);
+	return true;
+}
+
+Program *schedule_program(const ScheduleEntry *entry, uint32_t n, const Target *target, const ScheduleOptions *opt)
+{
+	const Lowered *first = entry[0].lowered, *last = entry[n - 1].lowered;
+	Ctx *ctx = first->ir->ctx;
+	uint32_t errors = ctx->nerror;
+	Program *p = program_new(first->ir, opt->name ? opt->name : first->graph->name);
+	Builder b = {.p = p, .arena = ctx->arena, .syms = p->ir->syms, .times = cost_number(ctx->arena, 1)};
+	distinct_init(&b.kernels, first, p, target);
+	b.kernels.plain = opt->plain;
+	intern_init(&b.weight, b.arena);
+	for (uint32_t i = 1; i < last->check.n; i++)
+		program_message(p, last->check.data[i]);
+	add_states(&b, entry, n);
+	if (opt->weights)
+		share_weights(&b, opt->weights);
+	for (uint32_t k = 0; k < n; k++)
+		if (!build_entry(&b, &entry[k], target, opt) || ctx->nerror != errors)
+			return NULL;
+	if (!program_verify(p, opt->plain ? NULL : &target->isa))
+		ctx_bug_verify(ctx, "scheduling");
+	return p;
+}

@@ -11,7 +11,7 @@
 #ifndef WEFT_TESTS_FILE_TEST_H
 #define WEFT_TESTS_FILE_TEST_H
 
-#include "driver/driver_priv.h"
+#include "driver/api/driver_priv.h"
 
 typedef struct {
 	const char *name; /* "softmax": of the graph in messages */

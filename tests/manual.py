@@ -53,7 +53,7 @@ for section in ("EXAMPLES", "FILES", "EXIT STATUS", "ENVIRONMENT"):
         bad += 1
         print(f"FAIL docs/weft.1: no section {section}")
 # What the environment changes is listed.
-for path in [*root.glob("driver/*.c"), *root.glob("tools/*.c"), *root.glob("runtime/*.c")]:
+for path in [*root.glob("driver/*/*.c"), *root.glob("tools/*.c"), *root.glob("runtime/*.c")]:
     source = path.read_text()
     names = re.findall(r'getenv\("(\w+)"\)', source)
     names += [v for k in re.findall(r"getenv\(([A-Z]+)\)", source) for v in re.findall(rf'#define {k} "(\w+)"', source)]

@@ -2,7 +2,7 @@
 #ifndef WEFT_TESTS_MODEL_H
 #define WEFT_TESTS_MODEL_H
 
-#include "driver/driver_priv.h"
+#include "driver/api/driver_priv.h"
 
 typedef struct {
 	void *object;

@@ -79,7 +79,7 @@ typedef struct {
 	ConstId holder;     /* in whose memory the file has it; 0: in its own */
 	ConstId view_of;    /* the same bytes under this one's shape and dtype; 0: of no other */
 	/* What is computed from parameters that are replaceable: how, a graph without inputs and with one output, the value.
-	 * No pass looks at the data, which is NULL until the artifact's own code has made it (driver/recipes.h). */
+	 * No pass looks at the data, which is NULL until the artifact's own code has made it (driver/artifact/recipes.h). */
 	Graph *recipe;
 } Const;
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "driver/section.h"
+#include "driver/artifact/section.h"
 #include "ir/loop/program.h"
 #include "runtime/runtime.h"
 

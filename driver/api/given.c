@@ -1,0 +1,32 @@
+#include "driver/api/given.h"
+
+bool given(Weft *w, const char *function, const char *what, const void *p)
+{
+	return p || ctx_error(w->ctx, function, "%s is missing: NULL", what);
+}
+
+bool given_list(Weft *w, const char *function, const char *what, const void *list, uint32_t n)
+{
+	return list || !n || ctx_error(w->ctx, function, "%s are missing: NULL in place of %u", what, n);
+}
+
+bool given_text(Weft *w, const char *function, const char *what, const char *text)
+{
+	TRY(given(w, function, what, text));
+	return *text || ctx_error(w->ctx, function, "%s is empty", what);
+}
+
+bool given_texts(Weft *w, const char *function, const char *what, const char *const *text, uint32_t n)
+{
+	TRY(given_list(w, function, what, text, n));
+	for (uint32_t k = 0; k < n; k++)
+		if (!text[k] || !*text[k])
+			return ctx_error(w->ctx, function, "%s: number %u is %s", what, k, text[k] ? "empty" : "NULL");
+	return true;
+}
+
+bool given_graph(Weft *w, const char *function, const WeftGraph *g)
+{
+	TRY(given(w, function, "the graph", g));
+	return g->w == w || ctx_error(w->ctx, function, "the graph belongs to another Weft");
+}

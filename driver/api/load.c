@@ -1,0 +1,160 @@
+/* Model files become graphs. */
+#include "driver/api/given.h"
+#include "driver/api/user_ops.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "frontend/file.h"
+#include "frontend/file_kind.h"
+#include "frontend/out_file.h"
+#include "frontend/pt2.h"
+#include "passes/pipeline.h"
+#include "passes/random.h"
+
+typedef struct {
+	Weft *w;
+	const char *path, *text;
+	WeftLoadOptions options;
+	WeftGraph *out;
+} Load;
+
+WeftGraph *graph_wrap(Weft *w, Graph *g, const char *path)
+{
+	WeftGraph *out = ARENA_NEW(weft_arena(w), WeftGraph);
+	GraphEntry *entry = ARENA_NEW(weft_arena(w), GraphEntry);
+	*entry = (GraphEntry){"run", g, arena_strdup(weft_arena(w), path)};
+	*out = (WeftGraph){.w = w, .g = g, .path = entry->path, .nentry = 1, .entry = entry};
+	return out;
+}
+
+static bool loaded(Load *l, Graph *g)
+{
+	const RandomSource source = {.seed = l->options.seed, .input = l->options.rng_input};
+	l->out = graph_wrap(l->w, g, l->path);
+	return random_attach(g, &source);
+}
+
+static bool parse(void *arg)
+{
+	Load *l = arg;
+	TRY(given(l->w, "weft_parse", "the text", l->text) && given_text(l->w, "weft_parse", "the name", l->path));
+	Graph *g = graph_parse(user_ir(l->w), l->text, l->path);
+	TRY(g && graph_verify(g));
+	return loaded(l, g);
+}
+
+static bool no_model(Ctx *ctx, const FileMap *file)
+{
+	const char *what = file_kind(file->data, file->size);
+	return ctx_error(ctx, NULL,
+			 "no model: %s; weft reads .pt2 archives of torch.export.save and the text form of graphs "
+			 "(graph @name...)",
+			 what ? what : "it is text that does not begin with \"graph\"");
+}
+
+static bool load(void *arg)
+{
+	Load *l = arg;
+	Ctx *ctx = l->w->ctx;
+	FileMap file;
+	ctx->file = arena_strdup(ctx->arena, l->path);
+	out_spare(ctx, l->path);
+	size_t n = strlen(l->path);
+	if (n < 4 || strcmp(l->path + n - 4, ".pt2")) {
+		TRY(file_map_full(ctx, l->path, &file));
+		if (file.size < 2 || memcmp(file.data, "PK", 2)) {
+			if (!is_graph_text((const char *)file.data, file.size))
+				return no_model(ctx, &file);
+			l->text = arena_strndup(ctx->arena, (const char *)file.data, file.size);
+			return parse(l);
+		}
+	}
+	Pt2Options options = {.ignore_guard = l->options.ignore_guard,
+			      .nignore = l->options.nignore_guard};
+	Graph *g = pt2_load(user_ir(l->w), l->path, &options);
+	return g && loaded(l, g);
+}
+
+static bool is_taken(const Graph *g, uint32_t k, const char *name)
+{
+	for (uint32_t j = 0; j < k; j++)
+		if (!strcmp(g->output.data[j].name, name))
+			return true;
+	return false;
+}
+
+/* The outputs of the user, those that replace no state, get the names of the options. */
+static bool rename_outputs(Load *l)
+{
+	Graph *g = l->out->g;
+	uint32_t n = 0, want = l->options.noutput_name;
+	for (uint32_t k = 0; k < g->output.n; k++)
+		n += g->output.data[k].writes < 0;
+	if (n != want)
+		return ctx_error(l->w->ctx, NULL, "%u names for outputs were given, the model has %u", want, n);
+	for (uint32_t k = 0, i = 0; k < g->output.n; k++) {
+		if (g->output.data[k].writes >= 0)
+			continue;
+		const char *name = l->options.output_name[i++];
+		if (!*name || is_taken(g, k, name))
+			return ctx_error(l->w->ctx, NULL, "\"%s\" cannot be the name of output %u: %s", name, i - 1,
+					 *name ? "another one has it" : "it is empty");
+		g->output.data[k].name = arena_strdup(l->w->ctx->arena, name);
+	}
+	return true;
+}
+
+static bool load_with(void *arg)
+{
+	Load *l = arg;
+	const WeftLoadOptions *o = &l->options;
+	if (o->size > sizeof *o)
+		return ctx_error(l->w->ctx, NULL, "options of a newer version of the library");
+	TRY(given_text(l->w, "weft_load", "the path", l->path));
+	TRY(given_texts(l->w, "weft_load_with", "guards to ignore", o->ignore_guard, o->nignore_guard));
+	TRY(given_list(l->w, "weft_load_with", "names of outputs", o->output_name, o->noutput_name));
+	for (uint32_t k = 0; k < o->noutput_name; k++)
+		TRY(given(l->w, "weft_load_with", "a name of an output", o->output_name[k]));
+	return load(l) && (!l->options.output_name || rename_outputs(l));
+}
+
+WeftGraph *weft_load_with(Weft *w, const char *path, const WeftLoadOptions *options)
+{
+	Load l = {.w = w, .path = path};
+	if (options)
+		memcpy(&l.options, options, options->size < sizeof l.options ? options->size : sizeof l.options);
+	return boundary(w, load_with, &l) ? l.out : NULL;
+}
+
+WeftGraph *weft_load(Weft *w, const char *path)
+{
+	WeftLoadOptions none = {.size = sizeof none};
+	return weft_load_with(w, path, &none);
+}
+
+WeftGraph *weft_parse(Weft *w, const char *text, const char *name)
+{
+	Load l = {.w = w, .path = name, .text = text};
+	return boundary(w, parse, &l) ? l.out : NULL;
+}
+
+typedef struct {
+	Weft *w;
+	const WeftGraph *from;
+	WeftGraph *out;
+} Copy;
+
+static bool copy(void *arg)
+{
+	Copy *c = arg;
+	TRY(given_graph(c->w, "weft_copy_graph", c->from) && graph_is_one(c->w, c->from));
+	c->out = graph_wrap(c->w, graph_clone(c->from->g), c->from->path);
+	return true;
+}
+
+WeftGraph *weft_copy_graph(Weft *w, const WeftGraph *g)
+{
+	Copy c = {.w = w, .from = g};
+	return boundary(w, copy, &c) ? c.out : NULL;
+}

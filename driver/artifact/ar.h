@@ -1,0 +1,16 @@
+/* Static libraries in the format of System V's ar, with an index of symbols. */
+#ifndef WEFT_DRIVER_ARTIFACT_AR_H
+#define WEFT_DRIVER_ARTIFACT_AR_H
+
+#include "base/ctx.h"
+
+typedef struct {
+	const char *name; /* at most 15 characters */
+	const void *data; /* an ELF object of 64 bits, little endian */
+	size_t size;
+} ArMember;
+
+/* Write the library whole; dates and owners are 0, so equal members give equal bytes. False after ctx_error. */
+bool ar_write(Ctx *, const char *path, const ArMember *member, uint32_t n);
+
+#endif

@@ -1,0 +1,123 @@
+#include "driver/artifact/cache.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/temp.h"
+#include "driver/api/driver_priv.h"
+
+static bool make(const char *path)
+{
+	struct stat st;
+	return mkdir(path, 0777) == 0 || (stat(path, &st) == 0 && S_ISDIR(st.st_mode));
+}
+
+const char *cache_folder(Ctx *ctx)
+{
+	const char *set = getenv("WEFT_CACHE"), *xdg = getenv("XDG_CACHE_HOME"),
+		   *home = getenv("HOME");
+	if (set && *set)
+		return make(set) ? arena_strdup(ctx->arena, set) : NULL;
+	const char *base = xdg && *xdg     ? xdg
+			   : home && *home ? arena_printf(ctx->arena, "%s/.cache", home)
+					   : NULL;
+	if (!base || !make(base))
+		return NULL;
+	const char *path = arena_printf(ctx->arena, "%s/weft", base);
+	return make(path) ? path : NULL;
+}
+
+const char *cache_path(Ctx *ctx, const char *folder, const char *const *argv,
+		       const char *const *text)
+{
+	uint64_t a = 1, b = 2;
+	for (; *argv; argv++) {
+		a = hash_bytes(*argv, strlen(*argv) + 1, a);
+		b = hash_bytes(*argv, strlen(*argv) + 1, b);
+	}
+	for (; *text; text++) {
+		a = hash_bytes(*text, strlen(*text) + 1, a);
+		b = hash_bytes(*text, strlen(*text) + 1, b);
+	}
+	return arena_printf(ctx->arena, "%s/%016llx%016llx.entry", folder, (unsigned long long)a,
+			    (unsigned long long)b);
+}
+
+/* What an entry begins with; the object follows. */
+typedef struct {
+	char magic[16];
+	uint64_t bytes, sum[2]; /* of the object */
+} EntryHeader;
+
+static EntryHeader header_of(const char *object, size_t n)
+{
+	return (EntryHeader){
+		"weft object 1", n, {hash_bytes(object, n, 21), hash_bytes(object, n, 22)}};
+}
+
+/* The object within the entry of n bytes is what was put there. */
+static bool entry_is_whole(const char *entry, size_t n)
+{
+	EntryHeader h;
+	if (n < sizeof h)
+		return false;
+	h = header_of(entry + sizeof h, n - sizeof h);
+	return !memcmp(&h, entry, sizeof h);
+}
+
+bool cache_take(Ctx *ctx, const char *entry, const char *object)
+{
+	size_t n;
+	ArenaMark mark = arena_mark(ctx->scratch);
+	const char *data = file_read(ctx->scratch, entry, &n);
+	bool whole = data && entry_is_whole(data, n);
+	if (data && !whole)
+		unlink(entry);
+	bool ok = whole &&
+		  file_write(ctx, object, data + sizeof(EntryHeader), n - sizeof(EntryHeader));
+	arena_release(ctx->scratch, mark);
+	return ok;
+}
+
+void cache_keep(Ctx *ctx, const char *object, const char *entry)
+{
+	size_t n;
+	ArenaMark mark = arena_mark(ctx->scratch);
+	const char *data = file_read(ctx->scratch, object, &n), *temp = path_temp(ctx, entry);
+	temp_begin(temp);
+	FILE *f = data ? fopen(temp, "wbe") : NULL;
+	if (f) {
+		EntryHeader h = header_of(data, n);
+		bool ok = fwrite(&h, sizeof h, 1, f) == 1 && fwrite(data, 1, n, f) == n;
+		ok = fclose(f) == 0 && ok;
+		if (!ok || rename(temp, entry))
+			unlink(temp);
+	}
+	temp_end(temp);
+	arena_release(ctx->scratch, mark);
+}
+
+static char *identity(Ctx *ctx, const char *path, size_t n, const char *name)
+{
+	struct stat st;
+	char *full = arena_printf(ctx->arena, "%.*s%s%s", (int)n, path, n ? "/" : "", name);
+	if (stat(full, &st) || !S_ISREG(st.st_mode) || !(st.st_mode & 0111))
+		return NULL;
+	return arena_printf(ctx->arena, "%s %lld %lld", full, (long long)st.st_size,
+			    (long long)st.st_mtime);
+}
+
+const char *cache_compiler(Ctx *ctx, const char *cc)
+{
+	char *found = strchr(cc, '/') ? identity(ctx, "", 0, cc) : NULL;
+	for (const char *p = getenv("PATH"); p && *p && !found; p += *p == ':') {
+		size_t n = strcspn(p, ":");
+		found = identity(ctx, p, n, cc);
+		p += n;
+	}
+	return found ? found : cc;
+}

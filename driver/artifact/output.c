@@ -1,0 +1,425 @@
+/* What a compilation leaves behind: a shared object, a folder of C, texts. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/temp.h"
+#include "driver/artifact/backend.h"
+#include "driver/artifact/compile.h"
+#include "driver/api/given.h"
+#include "driver/jit/jit.h"
+#include "driver/jit/loops.h"
+#include "driver/artifact/native.h"
+#include "driver/artifact/section.h"
+#include "driver/artifact/recipes.h"
+#include "driver/artifact/shared_check.h"
+
+typedef struct {
+	Compilation c;
+	Weft *w;
+	const WeftGraph *g;
+	const WeftOptions *o;
+	WeftEmit emit;
+	const char *path;
+} Output;
+
+/* The weight file lies beside the object: model.so -> model.weights; no other ending is taken off,
+ * so that m.v2 and m.v3 have each their own. */
+static const char *weights_path(Arena *a, const char *so)
+{
+	size_t n = strlen(so);
+	return arena_printf(a, "%.*s.weights",
+			    (int)(n > 3 && !strcmp(so + n - 3, ".so") ? n - 3 : n), so);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+/* Where a compilation writes. */
+typedef struct {
+	OutFile *so, *weights; /* NULL: not there */
+	const char *folder;    /* of temporary files; removed at the latest with the context */
+} Places;
+
+static void remove_folder(void *arg)
+{
+	Places *p = arg;
+	if (p->folder)
+		temp_remove(p->folder);
+	temp_end(p->folder);
+	p->folder = NULL;
+}
+
+static Places *places_new(Ctx *ctx)
+{
+	Places *p = ARENA_NEW(ctx->arena, Places);
+	ctx_defer(ctx, remove_folder, p);
+	return p;
+}
+
+/* However it went. */
+static void places_drop(Places *p)
+{
+	remove_folder(p);
+	if (p->so)
+		out_drop(p->so);
+	if (p->weights)
+		out_drop(p->weights);
+}
+
+static bool place_weights(Ctx *ctx, Places *p)
+{
+	const OutFile *so = p->so;
+	if (!so->to)
+		return ctx_error(ctx, so->path,
+				 "is no regular file: no file of weights can lie beside it");
+	TRY((p->weights = out_begin(ctx, weights_path(ctx->arena, so->to))));
+	return (p->weights->to && strcmp(p->weights->to, so->to) != 0) ||
+	       ctx_error(ctx, p->weights->path, "the weights would be written to %s", so->path);
+}
+
+/* The weights as an object; NULL in *object when there are none. */
+static bool write_weights_object(Compilation *c, const char *folder, const char **object)
+{
+	*object = NULL;
+	if (!c->program->weight_bytes)
+		return true;
+	TRY(recipes_compute(c));
+	if (c->program->weight_bytes > 1900u << 20)
+		return ctx_error(c->ctx, NULL,
+				 "%llu bytes of weights are too many to embed; use --weights file",
+				 (unsigned long long)c->program->weight_bytes);
+	*object = arena_printf(c->ctx->arena, "%s/weights.o", folder);
+	const SectionNames names = {.symbol = c->weights_symbol, .triple = c->target->isa.triple};
+	int why = section_write(c->program, SECTION_OBJECT, &names, c->o.jobs, *object);
+	return !why || ctx_error(c->ctx, *object, "cannot write: %s", strerror(why));
+}
+
+/* Into the temporary file of w. */
+static bool write_weights(Compilation *c, SectionKind kind, OutFile *w)
+{
+	const SectionNames names = {.hash = c->weights_hash};
+	TRY(recipes_compute(c));
+	w->why = section_write(c->program, kind, &names, c->o.jobs, w->tmp);
+	return !w->why || ctx_error(c->ctx, w->path, "cannot write: %s", strerror(w->why));
+}
+
+/* Link to a name beside the final one, so that the rename is atomic. */
+static bool build(Output *x, const Places *p, const char *weights_name)
+{
+	Compilation *c = &x->c;
+	const char *object = NULL;
+	TRY(p->weights ? write_weights(c, SECTION_FILE, p->weights)
+		       : write_weights_object(c, p->folder, &object));
+	phase_end(c, "weights");
+	TRY(c->llvm ? native_shared(c, p->folder, object, weights_name, p->so->tmp)
+		    : build_shared(c, p->folder, object, p->so->tmp));
+	TRY(shared_check(c, p->so->tmp));
+	phase_end(c, "check");
+	struct stat st;
+	if (stat(p->so->tmp, &st) == 0)
+		c->w->report.code_bytes =
+			(uint64_t)st.st_size - (object ? c->program->weight_bytes : 0);
+	return true;
+}
+
+static bool compile_to(Output *x, Places *p)
+{
+	Compilation *c = &x->c;
+	Ctx *ctx = x->w->ctx;
+	TRY(!c->llvm || llvm_backend(ctx, c->o.llvm_folder)); /* may end the process: before there are files */
+	TRY((p->so = out_begin(ctx, x->path)));
+	c->out_path = p->so->path;
+	TRY(!x->o || x->o->weights != WEFT_WEIGHTS_FILE || place_weights(ctx, p));
+	if (c->fallback)
+		ctx_note(ctx, NULL,
+			 "the LLVM back end (weft_llvm.so) is not found: a C compiler is used "
+			 "($WEFT_LLVM_FOLDER may "
+			 "name its folder)");
+	TRY(compile_lower(c));
+	const char *name = p->weights ? base_name(p->weights->to) : NULL;
+	TRY(c->llvm || compile_print(c, name));
+	TRY((p->folder = folder_temp(ctx)));
+	TRY(build(x, p, name));
+	compile_report(c); /* may run out of memory: nothing after the moves does */
+	return (!p->weights || out_commit(ctx, p->weights)) && out_commit(ctx, p->so);
+}
+
+static bool compile(void *arg)
+{
+	Output *x = arg;
+	TRY(given_text(x->w, "weft_compile", "the path", x->path));
+	TRY(compile_begin(&x->c, x->w, x->g, x->o));
+	Places *p = places_new(x->w->ctx);
+	bool ok = compile_to(x, p);
+	places_drop(p);
+	return ok;
+}
+
+bool weft_compile(Weft *w, const WeftGraph *g, const WeftOptions *o, const char *path)
+{
+	Output x = {.w = w, .g = g, .o = o, .path = path};
+	return boundary(w, compile, &x);
+}
+
+static bool fill_folder(Output *x, const char *folder)
+{
+	Compilation *c = &x->c;
+	Ctx *ctx = c->ctx;
+	TRY(write_sources(c, folder));
+	if (!c->program->weight_bytes)
+		return true;
+	OutFile *weights = out_begin(ctx, arena_printf(ctx->arena, "%s/weights.bin", folder));
+	return weights && write_weights(c, SECTION_RAW, weights) && out_commit(ctx, weights);
+}
+
+/* A new folder appears when it is complete; in one that exists files are replaced. */
+static bool emit_folder(Output *x)
+{
+	Ctx *ctx = x->w->ctx;
+	if (access(x->path, F_OK) == 0)
+		return fill_folder(x, x->path);
+	size_t n = strlen(x->path);
+	while (n > 1 && x->path[n - 1] == '/')
+		n--;
+	const char *path = arena_strndup(ctx->arena, x->path, n);
+	TRY(folder_make(ctx, path) && (rmdir(path) == 0 || ctx_error(ctx, path, "cannot write")));
+	Places *p = places_new(ctx);
+	path_sweep(ctx, path);
+	p->folder = path_temp(ctx, path);
+	temp_begin(p->folder);
+	bool ok = fill_folder(x, p->folder) &&
+		  (rename(p->folder, path) == 0 ||
+		   ctx_error(ctx, path, "cannot write: %s", strerror(errno)));
+	places_drop(p);
+	return ok;
+}
+
+static void list_type(const Graph *g, Text *t, uint32_t k, const char *name, Node n)
+{
+	text_printf(t, " *   %u %s: ", k, strstr(name, "*/") ? "" : name);
+	type_print(g->ir, node_type_id(g, n), t);
+	text_char(t, '\n');
+}
+
+static void list_interface(const Graph *g, Text *t)
+{
+	text_add(t, " *\n * Inputs:\n");
+	for (uint32_t k = 0; k < g->input.n; k++)
+		if (g->input.data[k].kind == INPUT_USER)
+			list_type(g, t, k, g->input.data[k].name, g->input.data[k].node);
+	text_add(t, " * Outputs:\n");
+	for (uint32_t k = 0; k < g->output.n; k++)
+		if (g->output.data[k].node.i && g->output.data[k].writes < 0)
+			list_type(g, t, k, g->output.data[k].name, g->output.data[k].node);
+}
+
+/* For whoever links the model: what goes in, what comes out, how to reach it. */
+static void header_text(Output *x, Text *t)
+{
+	const Compilation *c = &x->c;
+	const char *symbol = c->o.symbol ? c->o.symbol : "weft_model";
+	text_printf(t, "/* The compiled model %s.\n", c->name);
+	for (uint32_t k = 0; k < x->g->nentry; k++) {
+		if (!x->g->g)
+			text_printf(t, " *\n * Entry %u, %s.\n", k, x->g->entry[k].name);
+		list_interface(x->g->entry[k].g, t);
+	}
+	text_printf(t, " */\n#ifndef WEFT_HEADER_%s\n#define WEFT_HEADER_%s\n\n", c->name, c->name);
+	text_printf(t,
+		    "#include \"weft_model.h\"\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
+		    "const WeftModel *%s(void);\n\n#ifdef __cplusplus\n}\n#endif\n#endif\n",
+		    symbol);
+}
+
+/* What the launches of `run` count. */
+static void list_calls(const ProgramEntry *e, Text *t)
+{
+	for (uint32_t k = 0; k < e->ncall; k++) {
+		const ProgramCall *c = program_call(e, k);
+		text_printf(t, "# call %u: %s", k, c->name);
+		if (c->lines.at.i)
+			text_printf(t, ", %s", ir_loc_text(e->program->ir, c->lines.at));
+		if (c->lines.nline > 1)
+			text_printf(t, " (+%u line%s)", c->lines.nline - 1, c->lines.nline > 2 ? "s" : "");
+		text_char(t, '\n');
+	}
+}
+
+static void entry_text(const ProgramEntry *e, Text *t)
+{
+	for (uint32_t k = 0; k < e->sizes_part.n; k++)
+		loop_print(e->sizes_part.data[k], t, false);
+	loop_print(e->sizes, t, false);
+	for (uint32_t k = 0; k < e->run_part.n; k++)
+		loop_print(e->run_part.data[k], t, false);
+	list_calls(e, t);
+	loop_print(e->run, t, false);
+}
+
+static void level_text(const Output *x, const TargetLevel *level, Text *t)
+{
+	const Program *p = level->program;
+	if (x->c.level.n > 1)
+		text_printf(t, "# %s\n", level->target->isa.name);
+	for (uint32_t k = 0; x->emit == WEFT_EMIT_PROGRAM && k < p->entry.n; k++)
+		entry_text(&p->entry.data[k], t);
+	for (uint32_t k = 0; (x->emit == WEFT_EMIT_LOOPS || x->emit == WEFT_EMIT_SCHEDULES) && k < p->fn.n; k++)
+		loop_print(p->fn.data[k], t, false);
+}
+
+static void print_graphs(const Compilation *c, Text *t)
+{
+	for (uint32_t k = 0; k < c->from->nentry; k++) {
+		graph_enter(c->g[k]);
+		graph_print(c->g[k], t);
+	}
+}
+
+static bool emit_text(Output *x, OutFile *out)
+{
+	Compilation *c = &x->c;
+	Text t;
+	text_init(&t, c->ctx->arena);
+	if (x->emit == WEFT_EMIT_HEADER)
+		header_text(x, &t);
+	if (x->emit == WEFT_EMIT_IR)
+		print_graphs(c, &t);
+	bool of_level = x->emit == WEFT_EMIT_PROGRAM || x->emit == WEFT_EMIT_SCHEDULES || x->emit == WEFT_EMIT_LOOPS;
+	for (uint32_t k = 0; of_level && k < c->level.n; k++)
+		level_text(x, &c->level.data[k], &t);
+	TRY(out_open(c->ctx, out));
+	out_write(out, t.data, t.n);
+	return out_commit(c->ctx, out);
+}
+
+/* What LLVM makes. */
+static bool emit_native(Output *x, Places *p)
+{
+	Ctx *ctx = x->w->ctx;
+	const char *object = NULL;
+	TRY((p->folder = folder_temp(ctx)));
+	TRY(x->emit >= WEFT_EMIT_LLVM || write_weights_object(&x->c, p->folder, &object));
+	TRY(native_emit(&x->c, x->emit, p->folder, object, p->so->tmp));
+	compile_report(&x->c); /* may run out of memory: before the move */
+	return out_commit(ctx, p->so);
+}
+
+static bool emit_to(Output *x, Places *p)
+{
+	bool folder = x->emit == WEFT_EMIT_C;
+	x->c.llvm = x->emit >= WEFT_EMIT_OBJECT;
+	x->c.plain = x->emit == WEFT_EMIT_SCHEDULES;
+	TRY(!x->c.llvm || llvm_backend(x->w->ctx, x->c.o.llvm_folder));
+	TRY(folder || (p->so = out_begin(x->w->ctx, x->path)));
+	x->c.out_path = folder ? NULL : p->so->path;
+	TRY(compile_lower(&x->c));
+	TRY(!folder || compile_print(&x->c, NULL));
+	if (x->c.llvm)
+		return emit_native(x, p);
+	compile_report(&x->c); /* may run out of memory: before there is a result */
+	return folder ? emit_folder(x) : emit_text(x, p->so);
+}
+
+static bool emit(void *arg)
+{
+	Output *x = arg;
+	TRY(given_text(x->w, "weft_emit", "the path", x->path));
+	if ((unsigned)x->emit > WEFT_EMIT_ASM)
+		return ctx_error(x->w->ctx, "weft_emit", "there is nothing of kind %d to write", (int)x->emit);
+	TRY(compile_begin(&x->c, x->w, x->g, x->o));
+	Places *p = places_new(x->w->ctx);
+	bool ok = emit_to(x, p);
+	places_drop(p);
+	return ok;
+}
+
+bool weft_emit(Weft *w, const WeftGraph *g, const WeftOptions *o, WeftEmit kind, const char *path)
+{
+	Output x = {.w = w, .g = g, .o = o, .emit = kind, .path = path};
+	return boundary(w, emit, &x);
+}
+
+typedef struct {
+	Weft *w;
+	const char *path;
+	const void *data;
+	size_t n;
+} Writing;
+
+static bool write_file(void *arg)
+{
+	const Writing *x = arg;
+	TRY(given_text(x->w, "weft_write_file", "the path", x->path));
+	TRY(!x->n || given(x->w, "weft_write_file", "the data", x->data));
+	return file_write(x->w->ctx, x->path, x->data, x->n);
+}
+
+bool weft_write_file(Weft *w, const char *path, const void *data, size_t n)
+{
+	Writing x = {w, path, data, n};
+	return boundary(w, write_file, &x);
+}
+
+static bool plan(void *arg)
+{
+	Output *x = arg;
+	TRY(compile_begin(&x->c, x->w, x->g, x->o));
+	TRY(compile_lower(&x->c));
+	compile_report(&x->c);
+	return true;
+}
+
+bool weft_plan(Weft *w, const WeftGraph *g, const WeftOptions *o)
+{
+	Output x = {.w = w, .g = g, .o = o};
+	return boundary(w, plan, &x);
+}
+
+typedef struct {
+	Output o;
+	const WeftModel *model;
+} InProcess;
+
+static bool jit(void *arg)
+{
+	InProcess *x = arg;
+	Compilation *c = &x->o.c;
+	TRY(compile_begin(c, x->o.w, x->o.g, x->o.o));
+	TRY(compile_for_here(c));
+	c->llvm = true;
+	TRY(compile_lower(c));
+	TRY(jit_model(c, &x->model));
+	compile_report(c);
+	return true;
+}
+
+static bool loops(void *arg)
+{
+	InProcess *x = arg;
+	Compilation *c = &x->o.c;
+	TRY(compile_begin(c, x->o.w, x->o.g, x->o.o));
+	if (c->level.n > 1)
+		return ctx_error(c->ctx, NULL, "loop IR is interpreted for one target, not for several");
+	TRY(compile_lower(c));
+	TRY(loops_model(c, &x->model));
+	compile_report(c);
+	return true;
+}
+
+const WeftModel *weft_loops(Weft *w, const WeftGraph *g, const WeftOptions *o)
+{
+	InProcess x = {.o = {.w = w, .g = g, .o = o}};
+	return boundary(w, loops, &x) ? x.model : NULL;
+}
+
+const WeftModel *weft_jit(Weft *w, const WeftGraph *g, const WeftOptions *o)
+{
+	InProcess x = {.o = {.w = w, .g = g, .o = o}};
+	return boundary(w, jit, &x) ? x.model : NULL;
+}

@@ -1,0 +1,84 @@
+/* A model in this process: kernels by LLVM, weights arranged in memory. */
+#include "driver/jit/jit.h"
+
+#include <string.h>
+
+#include "driver/artifact/backend.h"
+#include "driver/artifact/section.h"
+#include "driver/artifact/recipes.h"
+#include "driver/api/user_ops.h"
+#include "ir/loop/loop.h"
+#include "ir/ops/userop.h"
+#include "runtime/runtime.h"
+
+_Static_assert(1 + MAX_FAIL_ARGS == WEFT_FAILURE, "a task and the arguments of a failure");
+
+/* What lives as long as the Weft. */
+typedef struct {
+	const LlvmBackend *llvm;
+	Jit *jit;
+	const void *weights;
+} Resident;
+
+static void release(void *arg)
+{
+	Resident *r = arg;
+	if (r->jit)
+		r->llvm->free(r->jit);
+	*r = (Resident){0};
+}
+
+/* The runtime, of which the compiler has its own copy, and the weights. */
+static bool link_here(Compilation *c, Resident *r, const LlvmFiles *files)
+{
+#define F(name) {#name, (const void *)(uintptr_t)name}
+	const JitSymbol runtime[] = {
+		F(weft_phase), F(weft_launches), F(weft_copy), F(weft_room), F(weft_save), F(weft_read), F(weft_region_fail),
+		F(weft_fail),
+		F(weft_rt_open), F(weft_rt_close), F(weft_rt_sizes), F(weft_rt_run), F(weft_rt_clone),
+		F(weft_rt_threads_new), F(weft_rt_threads_free), F(weft_rt_set_weights), F(weft_rt_state_get),
+		F(weft_rt_state_set), F(weft_rt_state_reset), F(weft_rt_no_weights), F(weft_rt_no_state), F(weft_rt_no_reset),
+		F(weft_op_call),
+		{c->weights_symbol, r->weights},
+	};
+#undef F
+	uint32_t n = sizeof runtime / sizeof *runtime - (r->weights == NULL);
+	const UserOps ops = user_ops(c);
+	JitSymbol *symbol = ARENA_ARRAY(c->ctx->arena, JitSymbol, n + ops.n);
+	memcpy(symbol, runtime, n * sizeof *symbol);
+	for (uint32_t k = 0; k < ops.n; k++) {
+		const WeftOpDef *def = &ops.data[k]->def;
+		if (!def->fn)
+			return ctx_error(c->ctx, NULL, "%s has no function in this process: its definition's fn is NULL", ops.data[k]->name);
+		symbol[n + k] = (JitSymbol){def->symbol, (const void *)(uintptr_t)def->fn};
+	}
+	r->jit = r->llvm->link(c->ctx, files, symbol, n + ops.n);
+	return r->jit;
+}
+
+bool jit_model(Compilation *c, const WeftModel **out)
+{
+	Resident *r = ARENA_NEW(c->ctx->arena, Resident);
+	LlvmFiles files = {0};
+	const char *symbol = c->o.symbol ? c->o.symbol : "weft_model";
+	const WeftModel *(*get)(void);
+	*r = (Resident){.llvm = llvm_backend(c->ctx, c->o.llvm_folder)};
+	TRY(r->llvm);
+	ctx_defer(c->ctx, release, r);
+	phase_end(c, "load LLVM");
+	TRY(recipes_compute(c) && section_map(c->program, c->o.jobs, &r->weights));
+	phase_end(c, "weights");
+	const TargetLevel *level[2];
+	for (uint32_t k = 0, n = compile_programs(c, level); k < n; k++) {
+		EmitOptions o = compile_emit_options(c, level[k], NULL);
+		TRY(r->llvm->emit(level[k]->program, level[k]->target, &o, LLVM_OBJECT, c->o.jobs, &files));
+	}
+	c->w->report.objects = files.file.n;
+	phase_end(c, "llvm");
+	TRY(link_here(c, r, &files));
+	*(void **)&get = r->llvm->find(c->ctx, r->jit, symbol);
+	TRY(get);
+	*out = get();
+	phase_end(c, "link");
+	return true;
+}

@@ -1,0 +1,126 @@
+/* A model of interpreted loop IR: its tables are those that an emitter would write. */
+#include "driver/jit/loops.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "codegen/print/model_image.h"
+#include "driver/jit/loops_priv.h"
+#include "driver/artifact/section.h"
+#include "driver/artifact/recipes.h"
+#include "ir/loop/interp.h"
+#include "runtime/runtime.h"
+
+/* ---- the table ---- */
+
+/* The image in memory. Its pointers to functions stay NULL: loops_functions sets them. */
+static const WeftModel *load_image(ModelImage *im, const void *weights, const char *weights_symbol)
+{
+	for (uint32_t k = 0; k < im->pointer.n; k++) {
+		const ImagePointer *p = &im->pointer.data[k];
+		const void *to = !p->symbol ? im->data + p->to : strcmp(p->symbol, weights_symbol) == 0 ? weights : NULL;
+		memcpy(im->data + p->at, &to, sizeof to);
+	}
+	return (const WeftModel *)(const void *)(im->data + im->model);
+}
+
+static void copy_entries(LoopModel *m, const Program *p)
+{
+	const WeftEntry **entry = ARENA_ARRAY(weft_arena(m->w), const WeftEntry *, p->entry.n);
+	m->entry = ARENA_ARRAY(weft_arena(m->w), LoopEntry, p->entry.n);
+	for (uint32_t k = 0; k < p->entry.n; k++) {
+		m->entry[k] = (LoopEntry){*m->model.entry[k], m, &p->entry.data[k]};
+		entry[k] = &m->entry[k].table;
+	}
+	m->model.entry = entry;
+}
+
+/* Instead of a function that returns it. */
+static void point_to_prepare(LoopModel *m, const WeftModel *prepare)
+{
+	WeftPrepare *p = ARENA_NEW(weft_arena(m->w), WeftPrepare);
+	*p = *m->model.prepare;
+	p->model = prepare;
+	m->model.prepare = p;
+}
+
+/* level: c->program's, or c->prepare. */
+static LoopModel *model_of(Compilation *c, const TargetLevel *level, const void *weights)
+{
+	ModelImage im;
+	LoopModel *m = ARENA_NEW(c->ctx->arena, LoopModel);
+	EmitOptions o = compile_emit_options(c, level, NULL);
+	/* the interpreter expects what emitters do: types and scopes that fit */
+	if (!program_verify(level->program, &level->target->isa))
+		return NULL;
+	model_image(&im, level->program, level->target, "" /* whatever this processor has */, &o);
+	m->model = *load_image(&im, weights, c->weights_symbol);
+	m->w = c->w;
+	copy_entries(m, level->program);
+	loops_functions(m);
+	return m;
+}
+
+bool loops_model(Compilation *c, const WeftModel **out)
+{
+	const void *weights;
+	LoopModel *prepare = NULL;
+	TRY(!c->prepare.program || (prepare = model_of(c, &c->prepare, NULL)));
+	TRY(recipes_compute(c) && section_map(c->program, c->o.jobs, &weights));
+	phase_end(c, "weights");
+	LoopModel *m = model_of(c, &c->level.data[0], weights);
+	TRY(m);
+	if (prepare)
+		point_to_prepare(m, &prepare->model);
+	*out = &m->model;
+	return true;
+}
+
+/* ---- calls ---- */
+
+typedef struct {
+	LoopEntry *e;
+	Arena *arena;
+	const int64_t *in;
+	int64_t *out;       /* of sizes */
+	void *const *buf;   /* of run */
+	LoopReport report;
+	LoopOutcome outcome;
+} Call;
+
+static bool interpret(void *arg)
+{
+	Call *c = arg;
+	const ProgramEntry *e = c->e->program;
+	c->outcome = c->buf ? loop_interp_run(e, c->arena, c->buf, c->in, &c->report)
+			    : loop_interp_sizes(e, c->arena, c->in, c->out, &c->report);
+	return true;
+}
+
+/* In an arena of its own: a call leaves nothing behind. */
+static bool call(Call *c, char message[MESSAGE])
+{
+	Weft *w = c->e->model->w;
+	c->arena = w->dead ? NULL : arena_new(&w->ctx->unwind);
+	c->report.seed = c->e->model->ncall++;
+	bool ok = c->arena && boundary(w, interpret, c);
+	arena_free(c->arena);
+	snprintf(message, MESSAGE, "%.*s", MESSAGE - 1, ok ? c->report.message : w->dead ? w->fatal : "out of memory");
+	return ok;
+}
+
+int loops_sizes(LoopEntry *e, const int64_t *extent, int64_t *slot, char message[MESSAGE])
+{
+	Call c = {.e = e, .in = extent, .out = slot};
+	if (!call(&c, message))
+		return WEFT_ERR_MEMORY;
+	return c.outcome == LOOP_DONE ? WEFT_OK : c.outcome == LOOP_FAILED ? WEFT_ERR_INPUT : WEFT_ERR_CHECK;
+}
+
+int loops_run(LoopEntry *e, void *const *buf, const int64_t *slot, bool (*room)(void *, uint32_t, const int64_t *), void *user,
+              char message[MESSAGE])
+{
+	Call c = {.e = e, .in = slot, .buf = buf, .report = {.room = room, .user = user}};
+	bool ok = call(&c, message);
+	return ok && c.outcome == LOOP_NO_ROOM ? LOOPS_NO_ROOM : ok && c.outcome == LOOP_DONE ? WEFT_OK : WEFT_ERR_CHECK;
+}

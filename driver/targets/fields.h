@@ -1,0 +1,42 @@
+/* Descriptions in JSON files, field by field into a C struct: targets and machines. */
+#ifndef WEFT_DRIVER_TARGETS_FIELDS_H
+#define WEFT_DRIVER_TARGETS_FIELDS_H
+
+#include "base/ctx.h"
+#include "frontend/json.h"
+
+typedef enum {
+	FIELD_TEXT,   /* const char * */
+	FIELD_NUMBER, /* uint32_t from lo to hi */
+	FIELD_REAL,   /* float from lo to hi, not 0 */
+	FIELD_BOOL,   /* bool */
+	FIELD_BIT,    /* true or false: bit lo of a uint32_t */
+	FIELD_REALS,  /* lo floats, all above 0, side by side */
+	FIELD_OTHER   /* read by the caller */
+} FieldKind;
+
+typedef struct {
+	const char *name;
+	FieldKind kind;
+	size_t at; /* offset in the struct */
+	uint32_t lo, hi;
+} Field;
+
+typedef struct {
+	Ctx *ctx;
+	const char *path;
+	const Field *field;
+	size_t n;
+	const char *help; /* where fields are explained */
+} FieldReader;
+
+/* The file's object; released by json_release. NULL after ctx_error. `what`: "a target". */
+JsonDoc *fields_open(Ctx *, const char *path, const char *what);
+/* One value into the struct `to`; a field FIELD_OTHER is left to `other`. False after ctx_error. */
+bool fields_read(const FieldReader *, json_t *root, void *to,
+                 bool (*other)(void *data, const Field *, const json_t *), void *data);
+bool field_refuse(const FieldReader *, const Field *, const char *expected);
+/* A name that is a path: it contains '/' or ends with ".json". */
+bool is_description_file(const char *name);
+
+#endif

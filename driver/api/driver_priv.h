@@ -2,7 +2,7 @@
 #ifndef WEFT_DRIVER_API_DRIVER_PRIV_H
 #define WEFT_DRIVER_API_DRIVER_PRIV_H
 
-#include "frontend/out_file.h"
+#include "frontend/files/out_file.h"
 #include "ir/graph/dtype_api.h"
 #include "ir/graph/graph.h"
 #include "ir/interp/tensor.h"
@@ -74,7 +74,7 @@ bool tensor_from_api(Ctx *, Arena *, const char *what, const WeftTensor *t, Tens
 
 /* ---- files ---- */
 
-/* Write all of it or nothing, as frontend/out_file.h says. False after ctx_error. */
+/* Write all of it or nothing, as frontend/files/out_file.h says. False after ctx_error. */
 bool file_write(Ctx *, const char *path, const void *data, size_t n);
 /* All of a regular file. NULL, without a message, when it cannot be read. */
 char *file_read(Arena *, const char *path, size_t *n);

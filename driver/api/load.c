@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "frontend/file.h"
-#include "frontend/file_kind.h"
-#include "frontend/out_file.h"
-#include "frontend/pt2.h"
+#include "frontend/files/file.h"
+#include "frontend/files/file_kind.h"
+#include "frontend/files/out_file.h"
+#include "frontend/pt2/pt2.h"
 #include "passes/pipeline.h"
 #include "passes/random.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "driver/api/given.h"
-#include "frontend/npy.h"
+#include "frontend/files/npy.h"
 
 struct WeftTensors {
 	ARRAY(NamedTensor) item;

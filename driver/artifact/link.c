@@ -12,7 +12,7 @@
 #include "driver/targets/embed.h"
 #include "driver/artifact/jobs.h"
 #include "driver/api/user_ops.h"
-#include "frontend/file.h"
+#include "frontend/files/file.h"
 
 /* What linkers, and Debian, call a machine. */
 typedef struct {

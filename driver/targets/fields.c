@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "frontend/file.h"
-#include "frontend/out_file.h"
+#include "frontend/files/file.h"
+#include "frontend/files/out_file.h"
 
 bool is_description_file(const char *name)
 {

@@ -3,7 +3,7 @@
 #define WEFT_DRIVER_TARGETS_FIELDS_H
 
 #include "base/ctx.h"
-#include "frontend/json.h"
+#include "frontend/files/json.h"
 
 typedef enum {
 	FIELD_TEXT,   /* const char * */

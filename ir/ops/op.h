@@ -28,7 +28,7 @@ typedef enum {
 typedef enum { LEVEL_CANON, LEVEL_DECOMPOSE } Level;
 
 /* How results share memory with an operand: the schema's Tensor(a), and some of which ATen's schemas do not say so. The
- * importer gives them a value that a write through either changes (frontend/alias.c). */
+ * importer gives them a value that a write through either changes (frontend/pt2/alias.c). */
 typedef enum {
 	VIEW_NONE,
 	VIEW_SAME,    /* the operand itself */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frontend/npy.h"
-#include "frontend/pt2_priv.h"
+#include "frontend/files/npy.h"
+#include "frontend/pt2/priv.h"
 #include "tests/fuzz/mutate.h"
 
 static void read_all(Ctx *ctx, uint8_t *data, size_t size)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frontend/pt2_priv.h"
+#include "frontend/pt2/priv.h"
 #include "tests/fuzz/mutate.h"
 
 static void add_member(Ctx *ctx, Archive *a, const char *name, const void *data, size_t size)

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "frontend/safetensors.h"
+#include "frontend/files/safetensors.h"
 #include "tests/fuzz/mutate.h"
 
 /* Every tensor lies in memory and its values can be looked at. */

@@ -13,9 +13,9 @@
 #include <jansson.h>
 
 #include "base/hash.h"
-#include "frontend/archive.h"
-#include "frontend/file.h"
-#include "frontend/pt2.h"
+#include "frontend/files/archive.h"
+#include "frontend/files/file.h"
+#include "frontend/pt2/pt2.h"
 #include "tests/golden.h"
 #include "tests/zip_file.h"
 

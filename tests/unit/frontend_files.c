@@ -13,10 +13,10 @@
 
 #include <cmocka.h>
 
-#include "frontend/archive.h"
-#include "frontend/file_kind.h"
-#include "frontend/npy.h"
-#include "frontend/out_file.h"
+#include "frontend/files/archive.h"
+#include "frontend/files/file_kind.h"
+#include "frontend/files/npy.h"
+#include "frontend/files/out_file.h"
 #include "ctx_fixture.h"
 
 static char dir[] = "/tmp/weft-files-XXXXXX";

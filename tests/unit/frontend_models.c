@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frontend/pt2.h"
+#include "frontend/pt2/pt2.h"
 #include "tests/exported.h"
 #include "tests/golden.h"
 

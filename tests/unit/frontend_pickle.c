@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "frontend/pickle.h"
+#include "frontend/pt2/pickle.h"
 #include "ctx_fixture.h"
 
 static void say(Text *t, const PickleValue *v);

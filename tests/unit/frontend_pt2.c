@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "frontend/pt2.h"
-#include "frontend/safetensors.h"
+#include "frontend/pt2/pt2.h"
+#include "frontend/files/safetensors.h"
 #include "ir/interp/interp.h"
 #include "ir/ops/op.h"
 #include "tests/golden.h"

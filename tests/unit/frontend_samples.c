@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frontend/pt2.h"
+#include "frontend/pt2/pt2.h"
 #include "ir/interp/interp.h"
 #include "ir/ops/random.h"
 #include "tests/exported.h"

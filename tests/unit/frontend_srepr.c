@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "frontend/srepr.h"
+#include "frontend/pt2/srepr.h"
 #include "tests/golden.h"
 
 static Ctx *ctx;

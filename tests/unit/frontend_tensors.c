@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "frontend/npy.h"
+#include "frontend/files/npy.h"
 #include "ctx_fixture.h"
 
 static char dir[] = "/tmp/weft-XXXXXX";

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "frontend/archive.h"
+#include "frontend/files/archive.h"
 #include "ctx_fixture.h"
 
 /* ---- writing ---- */

@@ -1,0 +1,227 @@
+/* The directory is read here, bounds-checked, because libzip does not tell where the bytes of a
+ * stored member lie; compressed members, which PyTorch does not write, go through libzip. */
+#include "frontend/files/archive.h"
+
+#include <string.h>
+#include <zip.h>
+
+#include "base/crc32.h"
+#include "frontend/files/file.h"
+
+enum { EOCD_SIZE = 22, CENTRAL_SIZE = 46, LOCAL_SIZE = 30, ZIP64_EOCD = 56, ZIP64_LOCATOR = 20 };
+
+static uint64_t le(const uint8_t *p, uint32_t n)
+{
+	uint64_t v = 0;
+	for (uint32_t k = n; k-- > 0;)
+		v = v << 8 | p[k];
+	return v;
+}
+
+/* ---- directory ---- */
+
+typedef struct {
+	uint64_t offset, size, count;
+} Directory;
+
+static bool find_directory64(Ctx *ctx, const Archive *a, size_t eocd, Directory *d)
+{
+	const uint8_t *loc = a->data + eocd - ZIP64_LOCATOR;
+	if (eocd < ZIP64_LOCATOR || le(loc, 4) != 0x07064b50)
+		return ctx_error(ctx, a->path,
+				 "damaged archive: no zip64 directory where one is announced");
+	uint64_t at = le(loc + 8, 8);
+	if (at > a->size || a->size - at < ZIP64_EOCD || le(a->data + at, 4) != 0x06064b50)
+		return ctx_error(ctx, a->path, "damaged archive: bad zip64 directory");
+	d->count = le(a->data + at + 32, 8);
+	d->size = le(a->data + at + 40, 8);
+	d->offset = le(a->data + at + 48, 8);
+	return true;
+}
+
+static bool find_directory(Ctx *ctx, const Archive *a, Directory *d)
+{
+	size_t longest = EOCD_SIZE + 65535;
+	size_t first = a->size > longest ? a->size - longest : 0;
+	size_t at = a->size < EOCD_SIZE ? 0 : a->size - EOCD_SIZE + 1;
+	while (at-- > first) {
+		const uint8_t *p = a->data + at;
+		if (le(p, 4) != 0x06054b50 || le(p + 20, 2) != a->size - at - EOCD_SIZE)
+			continue;
+		*d = (Directory){
+			.count = le(p + 10, 2), .size = le(p + 12, 4), .offset = le(p + 16, 4)};
+		if (d->count == 0xffff || d->size == 0xffffffff || d->offset == 0xffffffff)
+			TRY(find_directory64(ctx, a, at, d));
+		if (d->offset > a->size || d->size > a->size - d->offset)
+			return ctx_error(ctx, a->path,
+					 "damaged archive: the directory lies outside the file");
+		return true;
+	}
+	if (a->size >= 4 && le(a->data, 4) == 0x04034b50)
+		return ctx_error(ctx, a->path,
+				 "truncated archive: it starts like a zip file but has no "
+				 "directory at its end");
+	return ctx_error(ctx, a->path, "not a zip archive");
+}
+
+/* Sizes and offset that do not fit 32 bits are in the extra field, in this order. */
+static bool read_extra64(const uint8_t *x, size_t n, Member *m)
+{
+	uint64_t *slot[] = {&m->size, &m->stored, &m->header};
+	bool need = m->size == 0xffffffff || m->stored == 0xffffffff || m->header == 0xffffffff;
+	while (need && n >= 4) {
+		size_t len = le(x + 2, 2);
+		if (len > n - 4)
+			return false;
+		if (le(x, 2) == 1) {
+			const uint8_t *p = x + 4;
+			for (uint32_t k = 0; k < 3; k++) {
+				if (*slot[k] != 0xffffffff)
+					continue;
+				if (len < 8)
+					return false;
+				*slot[k] = le(p, 8);
+				p += 8, len -= 8;
+			}
+			return true;
+		}
+		x += 4 + len, n -= 4 + len;
+	}
+	return !need;
+}
+
+static bool read_entry(Ctx *ctx, Archive *a, const uint8_t **p, size_t *left)
+{
+	const uint8_t *e = *p;
+	if (*left < CENTRAL_SIZE || le(e, 4) != 0x02014b50)
+		return ctx_error(ctx, a->path, "damaged archive: bad directory entry %u",
+				 a->member.n);
+	size_t nname = le(e + 28, 2), nextra = le(e + 30, 2), ncomment = le(e + 32, 2);
+	size_t total = CENTRAL_SIZE + nname + nextra + ncomment;
+	if (total > *left)
+		return ctx_error(ctx, a->path, "damaged archive: directory entry %u is cut off",
+				 a->member.n);
+	Member m = {.flags = (uint16_t)le(e + 8, 2), .method = (uint16_t)le(e + 10, 2)};
+	m.crc = (uint32_t)le(e + 16, 4);
+	m.stored = le(e + 20, 4);
+	m.size = le(e + 24, 4);
+	m.header = le(e + 42, 4);
+	m.name = arena_strndup(ctx->arena, (const char *)e + CENTRAL_SIZE, nname);
+	bool ok = strlen(m.name) == nname && read_extra64(e + CENTRAL_SIZE + nname, nextra, &m);
+	ok = ok && m.header <= a->size && m.stored <= a->size - m.header;
+	ok = ok && (m.method != 0 || m.size == m.stored);
+	if (!ok)
+		return ctx_error(ctx, a->path,
+				 "damaged archive: directory entry %u (%s) is inconsistent",
+				 a->member.n, m.name);
+	bool fresh;
+	intern(&a->names, m.name, (uint32_t)nname, &fresh);
+	if (!fresh)
+		return ctx_error(ctx, a->path, "damaged archive: two members are named %s", m.name);
+	array_push(ctx->arena, &a->member, m);
+	*p += total, *left -= total;
+	return true;
+}
+
+/* The folder of the first member, when all others are in it too. */
+static const char *common_root(Ctx *ctx, const Archive *a)
+{
+	const char *slash = a->member.n ? strchr(a->member.data[0].name, '/') : NULL;
+	if (!slash)
+		return "";
+	size_t n = (size_t)(slash - a->member.data[0].name) + 1;
+	for (uint32_t k = 1; k < a->member.n; k++)
+		if (strncmp(a->member.data[0].name, a->member.data[k].name, n))
+			return "";
+	return arena_strndup(ctx->arena, a->member.data[0].name, n);
+}
+
+bool archive_open_bytes(Ctx *ctx, const char *path, const void *data, size_t size, Archive *a)
+{
+	*a = (Archive){.path = arena_strdup(ctx->arena, path), .data = data, .size = size};
+	intern_init(&a->names, ctx->arena);
+	Directory d = {0};
+	TRY(find_directory(ctx, a, &d));
+	const uint8_t *p = a->data + d.offset;
+	size_t left = d.size;
+	for (uint64_t k = 0; k < d.count; k++)
+		TRY(read_entry(ctx, a, &p, &left));
+	a->root = common_root(ctx, a);
+	return true;
+}
+
+bool archive_open(Ctx *ctx, const char *path, Archive *a)
+{
+	FileMap map;
+	TRY(file_map_full(ctx, path, &map));
+	return archive_open_bytes(ctx, path, map.data, map.size, a);
+}
+
+Member *archive_find(const Archive *a, const char *name)
+{
+	char full[1024];
+	size_t nroot = strlen(a->root), n = strlen(name);
+	if (nroot + n >= sizeof full)
+		return NULL;
+	memcpy(full, a->root, nroot);
+	memcpy(full + nroot, name, n + 1);
+	uint32_t id = intern_find(&a->names, full, (uint32_t)(nroot + n));
+	return id ? &a->member.data[id - 1] : NULL;
+}
+
+/* ---- contents ---- */
+
+static bool read_compressed(Ctx *ctx, const Archive *a, const Member *m, Bytes *out)
+{
+	if (m->size / 1100 > m->stored) /* deflate does not reach this ratio */
+		return ctx_error(ctx, a->path, "damaged archive: implausible size of member %s",
+				 m->name);
+	uint8_t *buf = arena_alloc(ctx->arena, m->size);
+	zip_error_t error;
+	zip_error_init(&error);
+	zip_source_t *src = zip_source_buffer_create(a->data, a->size, 0, &error);
+	zip_t *z = src ? zip_open_from_source(src, ZIP_RDONLY, &error) : NULL;
+	if (src && !z)
+		zip_source_free(src);
+	zip_file_t *f = z ? zip_fopen_index(z, (zip_uint64_t)(m - a->member.data), 0) : NULL;
+	bool ok = f && zip_fread(f, buf, m->size) == (zip_int64_t)m->size;
+	int why = zip_error_code_zip(f ? zip_file_get_error(f) : z ? zip_get_error(z) : &error);
+	if (f)
+		zip_fclose(f);
+	if (z)
+		zip_discard(z);
+	zip_error_fini(&error);
+	if (!ok && (why == ZIP_ER_MEMORY || (!src && why == ZIP_ER_OK))) /* some failures to get memory leave no code */
+		ctx_out_of_memory(ctx);
+	*out = (Bytes){buf, m->size};
+	/* libzip calls it no archive, too, when it finds no memory to look at it. */
+	return ok || ctx_error(ctx, a->path, "cannot decompress member %s%s", m->name,
+			       why == ZIP_ER_NOZIP ? ", or out of memory" : "");
+}
+
+bool archive_read(Ctx *ctx, const Archive *a, Member *m, Bytes *out)
+{
+	*out = m->contents;
+	if (m->ready)
+		return true;
+	if (m->flags & 1)
+		return ctx_error(ctx, a->path, "member %s is encrypted", m->name);
+	const uint8_t *h = a->data + m->header;
+	size_t left = a->size - m->header;
+	uint64_t skip = left < LOCAL_SIZE ? 0 : LOCAL_SIZE + le(h + 26, 2) + le(h + 28, 2);
+	if (left < LOCAL_SIZE || le(h, 4) != 0x04034b50 || skip > left || m->stored > left - skip)
+		return ctx_error(ctx, a->path, "damaged archive: member %s is cut off", m->name);
+	if (m->method != 0) {
+		TRY(read_compressed(ctx, a, m, out));
+	} else if (((uintptr_t)(h + skip) & 15) == 0) {
+		*out = (Bytes){h + skip, m->size};
+	} else {
+		*out = (Bytes){arena_dup(ctx->arena, h + skip, m->size), m->size};
+	}
+	if (!a->unchecked && crc32_of(out->data, out->size) != m->crc)
+		return ctx_error(ctx, a->path, "member %s is damaged: its checksum differs",
+				 m->name);
+	m->contents = *out;
+	m->ready = true;
+	return true;
+}

@@ -1,0 +1,321 @@
+#include "frontend/files/npy.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zip.h>
+
+#include "frontend/files/archive.h"
+#include "frontend/files/out_file.h"
+
+static const struct {
+	const char *name;
+	DType dtype;
+} dtypes[] = {
+	{"f8", DT_f64}, {"f4", DT_f32},  {"f2", DT_f16}, {"i8", DT_i64},   {"i4", DT_i32},
+	{"i2", DT_i16}, {"i1", DT_i8},   {"u8", DT_u64}, {"u4", DT_u32},   {"u2", DT_u16},
+	{"u1", DT_u8},  {"b1", DT_bool}, {"c8", DT_c64}, {"c16", DT_c128},
+};
+
+/* ---- reading ---- */
+
+typedef struct {
+	Ctx *ctx;
+	const char *where, *p, *end; /* the header, a Python dict */
+} Reader;
+
+static void skip_space(Reader *r)
+{
+	while (r->p < r->end && (*r->p == ' ' || *r->p == '\n'))
+		r->p++;
+}
+
+static bool accept(Reader *r, char c)
+{
+	skip_space(r);
+	bool yes = r->p < r->end && *r->p == c;
+	r->p += yes;
+	return yes;
+}
+
+static bool bad_header(Reader *r)
+{
+	return ctx_error(r->ctx, r->where, "bad header of a .npy array");
+}
+
+static bool quoted(Reader *r, char *out, size_t cap)
+{
+	skip_space(r);
+	char q = r->p < r->end ? *r->p : 0;
+	size_t n = 0;
+	if (q != '\'' && q != '"')
+		return bad_header(r);
+	for (r->p++; r->p < r->end && *r->p != q; r->p++)
+		if (n + 1 < cap)
+			out[n++] = *r->p;
+	out[n] = 0;
+	return accept(r, q) || bad_header(r);
+}
+
+static bool read_dtype(Reader *r, Tensor *t)
+{
+	char d[16];
+	TRY(quoted(r, d, sizeof d));
+	for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++)
+		if (!strcmp(d + (*d != 0), dtypes[k].name))
+			t->dtype = dtypes[k].dtype;
+	bool little =
+		*d == '<' || *d == '|' || *d == '=' || (*d == '>' && dtype_size(t->dtype) == 1);
+	return (little && t->dtype != DT_none) ||
+	       ctx_error(r->ctx, r->where,
+			 "unsupported element type %s, expected a little-endian number", d);
+}
+
+static bool read_shape(Reader *r, Tensor *t)
+{
+	if (!accept(r, '('))
+		return bad_header(r);
+	while (!accept(r, ')')) {
+		int64_t v = 0;
+		skip_space(r);
+		const char *start = r->p;
+		for (; r->p < r->end && *r->p >= '0' && *r->p <= '9'; r->p++)
+			if (__builtin_mul_overflow(v, 10, &v) ||
+			    __builtin_add_overflow(v, *r->p - '0', &v))
+				return bad_header(r);
+		if (r->p == start || t->rank == MAX_RANK)
+			return bad_header(r);
+		t->dim[t->rank++] = v;
+		if (r->p < r->end && *r->p == 'L')
+			r->p++;
+		accept(r, ',');
+	}
+	return true;
+}
+
+static bool read_bool(Reader *r, bool *out)
+{
+	skip_space(r);
+	size_t left = (size_t)(r->end - r->p);
+	*out = left >= 4 && !memcmp(r->p, "True", 4);
+	if (!*out && (left < 5 || memcmp(r->p, "False", 5)))
+		return bad_header(r);
+	r->p += *out ? 4 : 5;
+	return true;
+}
+
+/* {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } */
+static bool read_header(Reader *r, Tensor *t, bool *fortran)
+{
+	uint32_t seen = 0;
+	if (!accept(r, '{'))
+		return bad_header(r);
+	while (!accept(r, '}')) {
+		char key[24];
+		TRY(quoted(r, key, sizeof key));
+		if (!accept(r, ':'))
+			return bad_header(r);
+		if (!strcmp(key, "descr") && !(seen & 1)) {
+			TRY(read_dtype(r, t));
+			seen |= 1;
+		} else if (!strcmp(key, "fortran_order") && !(seen & 2)) {
+			TRY(read_bool(r, fortran));
+			seen |= 2;
+		} else if (!strcmp(key, "shape") && !(seen & 4)) {
+			TRY(read_shape(r, t));
+			seen |= 4;
+		} else {
+			return bad_header(r);
+		}
+		accept(r, ',');
+	}
+	return seen == 7 || bad_header(r);
+}
+
+/* dst[i, j, ...] in row-major order = src[..., j, i]: source index advances fastest in the first
+ * dim. */
+static void from_fortran(const Tensor *t, const uint8_t *src, uint8_t *dst)
+{
+	size_t item = dtype_size(t->dtype);
+	int64_t index[MAX_RANK] = {0}, n = tensor_numel(t);
+	for (int64_t i = 0; i < n; i++) {
+		int64_t at = 0;
+		for (uint32_t k = t->rank; k-- > 0;)
+			at = at * t->dim[k] + index[k];
+		memcpy(dst + (size_t)i * item, src + (size_t)at * item, item);
+		for (uint32_t k = t->rank; k-- > 0 && ++index[k] == t->dim[k];)
+			index[k] = 0;
+	}
+}
+
+bool npy_parse(Ctx *ctx, const char *where, const uint8_t *data, size_t size, Tensor *t)
+{
+	*t = (Tensor){0};
+	if (size < 10 || memcmp(data, "\x93NUMPY", 6))
+		return ctx_error(ctx, where, "not a .npy array");
+	size_t at = data[6] == 1 ? 10 : 12;
+	size_t n = data[8] + ((size_t)data[9] << 8);
+	if (data[6] >= 2 && size >= 12)
+		n += ((size_t)data[10] << 16) + ((size_t)data[11] << 24);
+	if (data[6] < 1 || data[6] > 3 || size < at || n > size - at)
+		return ctx_error(ctx, where, "truncated .npy array, or an unknown version");
+	Reader r = {ctx, where, (const char *)data + at, (const char *)data + at + n};
+	bool fortran = false;
+	TRY(read_header(&r, t, &fortran));
+	uint64_t bytes = dtype_size(t->dtype), have = size - at - n;
+	for (uint32_t k = 0; k < t->rank; k++)
+		if (__builtin_mul_overflow(bytes, (uint64_t)t->dim[k], &bytes))
+			return bad_header(&r);
+	if (bytes > have)
+		return ctx_error(ctx, where,
+				 "truncated .npy array: %llu bytes, its shape needs %llu",
+				 (unsigned long long)have, (unsigned long long)bytes);
+	t->data = arena_alloc(ctx->arena, bytes);
+	if (fortran && t->rank > 1 && bytes)
+		from_fortran(t, data + at + n, t->data);
+	else if (bytes)
+		memcpy(t->data, data + at + n, bytes);
+	return true;
+}
+
+bool npy_open(Ctx *ctx, const char *path, Tensor *t)
+{
+	FileMap map;
+	TRY(file_map_full(ctx, path, &map));
+	return npy_parse(ctx, map.path, map.data, map.size, t);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return name_compare(((const NamedTensor *)a)->name, ((const NamedTensor *)b)->name);
+}
+
+bool npz_open(Ctx *ctx, const char *path, StFile *out)
+{
+	Archive a;
+	*out = (StFile){0};
+	TRY(archive_open(ctx, path, &a));
+	out->tensor = ARENA_ARRAY(ctx->arena, NamedTensor, a.member.n);
+	for (uint32_t k = 0; k < a.member.n; k++) {
+		Member *m = &a.member.data[k];
+		size_t n = strlen(m->name);
+		Bytes raw;
+		if (n < 4 || strcmp(m->name + n - 4, ".npy"))
+			continue;
+		NamedTensor *t = &out->tensor[out->n++];
+		t->name = arena_strndup(ctx->arena, m->name, n - 4);
+		const char *where = arena_printf(ctx->scratch, "%s: %s", path, m->name);
+		TRY(archive_read(ctx, &a, m, &raw));
+		TRY(npy_parse(ctx, where, raw.data, raw.size, &t->tensor));
+	}
+	qsort(out->tensor, out->n, sizeof *out->tensor, by_name);
+	return true;
+}
+
+/* ---- writing ---- */
+
+/* The header, padded so that the data is 64-byte aligned within the file. */
+static bool header_text(Ctx *ctx, const char *path, const Tensor *t, Text *out)
+{
+	const char *name = NULL;
+	for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++)
+		if (dtypes[k].dtype == t->dtype)
+			name = dtypes[k].name;
+	if (!name)
+		return ctx_error(ctx, path, "dtype %s cannot be stored in .npy",
+				 dtype_name(t->dtype));
+	Text dict;
+	text_init(&dict, ctx->scratch);
+	text_printf(&dict, "{'descr': '%c%s', 'fortran_order': False, 'shape': (",
+		    dtype_size(t->dtype) == 1 ? '|' : '<', name);
+	for (uint32_t k = 0; k < t->rank; k++)
+		text_printf(&dict, "%lld%s", (long long)t->dim[k],
+			    t->rank == 1      ? ","
+			    : k + 1 < t->rank ? ", "
+					      : "");
+	text_add(&dict, "), }");
+	while ((10 + dict.n + 1) % 64)
+		text_char(&dict, ' ');
+	text_char(&dict, '\n');
+	text_init(out, ctx->scratch);
+	text_addn(out, "\x93NUMPY\x01", 7);
+	text_addn(out, "", 1);
+	text_char(out, (char)(dict.n & 255));
+	text_char(out, (char)(dict.n >> 8));
+	text_addn(out, dict.data, dict.n);
+	return true;
+}
+
+bool npy_save(Ctx *ctx, const char *path, const Tensor *t)
+{
+	Text head;
+	TRY(header_text(ctx, path, t, &head));
+	OutFile *out = out_begin(ctx, path);
+	TRY(out && out_open(ctx, out));
+	out_write(out, head.data, head.n);
+	out_write(out, t->data, tensor_bytes(t));
+	return out_commit(ctx, out);
+}
+
+static bool zip_failed(Ctx *ctx, const char *path, zip_t *z)
+{
+	int why = zip_error_code_zip(zip_get_error(z));
+	if (why == ZIP_ER_MEMORY || why == ZIP_ER_OK) /* some failures to get memory leave no code */
+		ctx_out_of_memory(ctx);
+	/* what libzip was doing (seeking, say) is no reason */
+	int sys = zip_error_code_system(zip_get_error(z));
+	bool is_errno = zip_error_system_type(zip_get_error(z)) == ZIP_ET_SYS && sys;
+	return ctx_error(ctx, path, "cannot write: %s", is_errno ? strerror(sys) : zip_strerror(z));
+}
+
+/* One array as a member; libzip copies nothing, so the bytes stay in the arena until it closes. */
+static bool add_member(Ctx *ctx, const char *path, zip_t *z, const NamedTensor *x)
+{
+	Text all;
+	TRY(header_text(ctx, path, &x->tensor, &all));
+	text_addn(&all, x->tensor.data, tensor_bytes(&x->tensor));
+	const char *name = arena_printf(ctx->scratch, "%s.npy", x->name);
+	zip_source_t *src = zip_source_buffer(z, all.data, all.n, 0);
+	zip_int64_t k = src ? zip_file_add(z, name, src, ZIP_FL_ENC_UTF_8) : -1;
+	if (k < 0) {
+		zip_source_free(src);
+		return zip_failed(ctx, path, z);
+	}
+	zip_set_file_compression(z, (zip_uint64_t)k, ZIP_CM_STORE, 0);
+	zip_file_set_dostime(z, (zip_uint64_t)k, 0, 33, 0); /* 1980-01-01: output is reproducible */
+	return true;
+}
+
+static void discard(void *arg)
+{
+	zip_t **z = arg;
+	if (*z)
+		zip_discard(*z);
+	*z = NULL;
+}
+
+bool npz_save(Ctx *ctx, const char *path, const NamedTensor *x, uint32_t n)
+{
+	OutFile *out = out_begin(ctx, path);
+	TRY(out);
+	zip_t **z = ARENA_NEW(ctx->arena, zip_t *);
+	ctx_defer(ctx, discard, z);
+	int why = 0;
+	*z = zip_open(out->tmp, ZIP_CREATE | ZIP_TRUNCATE, &why);
+	if (why == ZIP_ER_MEMORY)
+		ctx_out_of_memory(ctx);
+	if (!*z)
+		return ctx_error(ctx, path, "cannot write: %s", strerror(errno));
+	bool ok = true;
+	for (uint32_t k = 0; k < n && ok; k++)
+		ok = add_member(ctx, path, *z, &x[k]);
+	if (ok && zip_close(*z) < 0)
+		ok = zip_failed(ctx, path, *z);
+	else if (ok)
+		*z = NULL;
+	discard(z);
+	if (!ok)
+		out_drop(out);
+	return ok && out_commit(ctx, out);
+}

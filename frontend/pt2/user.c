@@ -1,0 +1,70 @@
+/* Calls of the user's operators (weft_op.h): torch.ops.mylib.decay.default becomes call(..., op="mylib::decay"). */
+#include "frontend/pt2/priv.h"
+#include "ir/ops/userop.h"
+
+/* What is no tensor, as the attributes of a call hold it. */
+static void scalars(Import *im, const Schema *schema, const Attr *value, Attr *ints, Attr *floats)
+{
+	Arena *a = im->ctx->arena;
+	ARRAY(Sym) s = {0};
+	ARRAY(double) f = {0};
+	for (uint32_t k = 0; k < schema->narg; k++) {
+		const Attr *v = &value[k];
+		if (schema->arg[k].kind == ARG_ints)
+			array_push(a, &s, sym_int(im->syms, v->n));
+		for (uint32_t i = 0; schema->arg[k].kind == ARG_ints && i < v->n; i++)
+			array_push(a, &s, v->ints[i]);
+		if (schema->arg[k].kind == ARG_int)
+			array_push(a, &s, v->s);
+		if (schema->arg[k].kind == ARG_bool)
+			array_push(a, &s, sym_int(im->syms, v->b));
+		if (schema->arg[k].kind == ARG_float)
+			array_push(a, &f, v->f);
+	}
+	*ints = attr_ints(s.data, s.n);
+	*floats = (Attr){ATTR_floats, f.n, {.floats = f.data}};
+}
+
+/* What its types give is what the file says; what is not known is required of the sizes. */
+static bool check_type(Scope *s, const UserOp *op, uint32_t k, Node made, const Result *r)
+{
+	Import *im = s->st->im;
+	Graph *g = s->st->g;
+	const Type *got = node_type(g, made);
+	bool same = got->dtype == r->meta.dtype && got->n == r->meta.rank;
+	for (uint32_t d = 0; d < got->n && same; d++)
+		same = sym_eq(im->syms, got->dim[d], r->meta.size[d]) != NO;
+	if (!same)
+		return ctx_error(im->ctx, s->where, "result %u of %s is %s by its types, and %s in the file", k, op->name,
+				 type_str(im->ir, node_type_id(g, made)), type_str(im->ir, meta_type(im, &r->meta)));
+	for (uint32_t d = 0; d < r->meta.rank; d++)
+		graph_guard(g, GUARD_EQ, node_dim(g, made, d), r->meta.size[d],
+			    arena_printf(im->ctx->arena, "%s: dimension %u of result %u", op->name, d, k));
+	return true;
+}
+
+bool import_user(Scope *s, const json_t *node, const UserOp *op)
+{
+	State *st = s->st;
+	Import *im = st->im;
+	Call c = {0};
+	Results r;
+	Attr attr[4] = {[1] = attr_str(im->ir, op->name)};
+	TRY(call_read_as(s, node, &op->schema, &c) && read_results(s, node, &r));
+	attr[0] = attr_int(im->ir, c.in.n);
+	scalars(im, &op->schema, c.attr, &attr[2], &attr[3]);
+	Node made = b_node(&s->b, OP_call, c.in.data, c.in.n, attr, 4);
+	TRY(made.i);
+	graph_set_name(st->g, made, node_label(node));
+	if (r.n != op->nout && !(op->nout == 0 && r.n == 1 && !r.data[0].name))
+		return ctx_error(im->ctx, s->where, "%s has %u results, the file lists %u", op->name, op->nout, r.n);
+	for (uint32_t k = 0; k < op->nout; k++) {
+		if (!r.data[k].name)
+			continue;
+		Node n = b_get(&s->b, made, k);
+		TRY(n.i && check_type(s, op, k, n, &r.data[k]));
+		graph_set_name(st->g, n, r.data[k].name);
+		TRY(scope_bind(s, r.data[k].name, value_new(st, n, &r.data[k].meta)));
+	}
+	return true;
+}

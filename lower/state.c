@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "ir/ops/userop.h"
+#include "ir/ops/user/userop.h"
 #include "lower/stage.h"
 
 LowerState *lower_state_new(Graph *g, Arena *arena)

@@ -18,7 +18,7 @@
 
 #include <string.h>
 
-#include "ir/ops/random.h"
+#include "ir/ops/prim/random.h"
 
 typedef struct {
 	Graph *g;

@@ -1,4 +1,4 @@
-/* Where a model's random numbers come from (ir/ops/random.h). */
+/* Where a model's random numbers come from (ir/ops/prim/random.h). */
 #ifndef WEFT_PASSES_RANDOM_H
 #define WEFT_PASSES_RANDOM_H
 

@@ -81,7 +81,7 @@ def text(block, field):
 
 def blocks():
     """(name, names and kinds of arguments, samples, is it a scalar primitive?) of every op."""
-    for path in sorted(glob.glob(ROOT + "/ir/ops/*.c")):
+    for path in sorted(glob.glob(ROOT + "/ir/ops/*/*.c")):
         for block in re.findall(r"^OP\(\w+\) ?\{\n.*?^\};", open(path).read(), re.M | re.S):
             name, rest = text(block, "schema").split("(", 1)
             args = []

@@ -12,7 +12,7 @@
  *
  * Linear in the number of nodes: each is visited once, and its rule adds a bounded number. */
 #include "ir/ops/batch.h"
-#include "ir/ops/random.h"
+#include "ir/ops/prim/random.h"
 #include "transform/batch_priv.h"
 #include "transform/transform.h"
 

@@ -4,7 +4,7 @@
  * kernels that differ in such literals only (where they read from) share one function, too. */
 #include "codegen/program/distinct.h"
 #include "codegen/program/call.h"
-#include "ir/ops/userop.h"
+#include "ir/ops/user/userop.h"
 
 #include <string.h>
 

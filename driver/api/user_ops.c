@@ -8,7 +8,7 @@
 
 #include "codegen/print/names.h"
 #include "driver/api/given.h"
-#include "ir/ops/userop.h"
+#include "ir/ops/user/userop.h"
 
 /* ---- registering ---- */
 

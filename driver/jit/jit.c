@@ -8,7 +8,7 @@
 #include "driver/artifact/recipes.h"
 #include "driver/api/user_ops.h"
 #include "ir/loop/loop.h"
-#include "ir/ops/userop.h"
+#include "ir/ops/user/userop.h"
 #include "runtime/runtime.h"
 
 _Static_assert(1 + MAX_FAIL_ARGS == WEFT_FAILURE, "a task and the arguments of a failure");

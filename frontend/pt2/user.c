@@ -1,6 +1,6 @@
 /* Calls of the user's operators (weft_op.h): torch.ops.mylib.decay.default becomes call(..., op="mylib::decay"). */
 #include "frontend/pt2/priv.h"
-#include "ir/ops/userop.h"
+#include "ir/ops/user/userop.h"
 
 /* What is no tensor, as the attributes of a call hold it. */
 static void scalars(Import *im, const Schema *schema, const Attr *value, Attr *ints, Attr *floats)

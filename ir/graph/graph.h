@@ -93,7 +93,7 @@ typedef struct Ir {
 	ARRAY(Type) type;         /* by TypeId */
 	ARRAY(const Attr *) attr; /* by AttrId */
 	ARRAY(Const) constant;    /* by ConstId */
-	ARRAY(const struct UserOp *) userop; /* that nodes may call: ir/ops/userop.h */
+	ARRAY(const struct UserOp *) userop; /* that nodes may call: ir/ops/user/userop.h */
 } Ir;
 
 Ir *ir_new(Ctx *);

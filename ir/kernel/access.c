@@ -1,7 +1,7 @@
 /* How kernels and steps touch buffers. */
 #include "ir/kernel/kernel.h"
 
-#include "ir/ops/userop.h"
+#include "ir/ops/user/userop.h"
 
 typedef struct {
 	const Kernel *k;

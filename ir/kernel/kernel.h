@@ -175,7 +175,7 @@ typedef enum {
 
 /* Operands and results are whole buffers, row-major, of the extents that the operator's types say. */
 typedef struct StepCall {
-	const struct UserOp *op; /* ir/ops/userop.h */
+	const struct UserOp *op; /* ir/ops/user/userop.h */
 	const char *name, *text; /* as a kernel's, and its line of the graph, for the comment in emitted code */
 	const BufId *buf;        /* tensors: operands, then results */
 	const Sym *ints;         /* UserScalars */

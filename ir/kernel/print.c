@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "ir/ops/userop.h"
+#include "ir/ops/user/userop.h"
 
 typedef struct {
 	const Lowered *l;

@@ -3,7 +3,7 @@
 
 #include "ir/graph/dtype_api.h"
 #include "ir/loop/interp_priv.h"
-#include "ir/ops/userop.h"
+#include "ir/ops/user/userop.h"
 
 /* All of a buffer that a call is given. */
 static bool call_buffer(Exec *e, int32_t buf, uint64_t bytes, bool write, void **data)

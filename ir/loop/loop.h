@@ -128,7 +128,7 @@ typedef struct {
 
 /* What a call of a user's operator is given: its arguments, then its results. */
 typedef struct LoopCall {
-	const struct UserOp *op; /* ir/ops/userop.h */
+	const struct UserOp *op; /* ir/ops/user/userop.h */
 	uint32_t nin, nout;
 	const struct LoopCallTensor {
 		DType dtype;

@@ -11,7 +11,7 @@
  *   $b  the body                        $e  the other block      $j  whether joined   $t  the text
  *   $f  a call of a user's operator     $i  whether in order     $r  lanes that are left out */
 #include "ir/loop/loop.h"
-#include "ir/ops/userop.h"
+#include "ir/ops/user/userop.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 #include "ir/loop/program.h"
-#include "ir/ops/userop.h"
+#include "ir/ops/user/userop.h"
 
 Program *program_new(Ir *ir, const char *name)
 {

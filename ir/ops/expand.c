@@ -6,7 +6,7 @@
  *   unary = "-" unary | number | "text" | name | name "(" [arg {"," arg}] ")" | "(" expr ")" | list
  *   arg   = [ name "=" ] expr               list = "[" [expr {"," expr}] "]"
  *
- * In rules of users' operators (userop_rule.c) a name may be one of these: "mylib::decay".
+ * In rules of users' operators (user/rule.c) a name may be one of these: "mylib::decay".
  *
  * A name is a binding, an argument of the op, a dtype, true, false, none, inf or nan; before "(" it
  * is an op, by schema name or without "aten.". Numbers and Scalar arguments are weak scalars. */
@@ -17,7 +17,7 @@
 
 #include "ir/ops/expand_priv.h"
 #include "ir/ops/expand_wide.h"
-#include "ir/ops/userop.h"
+#include "ir/ops/user/userop.h"
 
 static Val expression(Eval *);
 

@@ -51,7 +51,7 @@ Val expand_program(Eval *);
 /* The same times `by`, without multiplying by 0 or 1, and within the arms of `select`: which takes one of two products, so that
  * one that is not a number does not spoil the other. None of both: zero. */
 Val expand_scaled(Eval *, Val by);
-/* userop_rule.c: a call of the user's operator of that name, NULL: there is none; its value with arguments in the order of its
+/* user/rule.c: a call of the user's operator of that name, NULL: there is none; its value with arguments in the order of its
  * schema, NULL or what is wrong. */
 const struct UserOp *expand_user_find(const Eval *, const char *name, uint32_t len);
 const char *expand_user_call(Eval *, const struct UserOp *, const Val *slot, Val *out);

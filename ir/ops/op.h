@@ -1,4 +1,4 @@
-/* The op table: one block per op in ir/ops/<family>.c, collected by a scanner at build time into
+/* The op table: one block per op in ir/ops/<room>/<family>.c, collected by a scanner at build time into
  * oplist.h. Adding an op touches that one place. */
 #ifndef WEFT_IR_OP_H
 #define WEFT_IR_OP_H
@@ -85,7 +85,7 @@ typedef struct OpInfo {
 	Level level;
 	bool effect;        /* never removed, kept in order */
 	bool (*has_effect)(const Graph *, Node); /* of some nodes only; NULL: as `effect` says */
-	bool (*draws)(const Graph *, Node); /* of those with a key (ir/ops/random.h): whether it is needed; NULL: always */
+	bool (*draws)(const Graph *, Node); /* of those with a key (ir/ops/prim/random.h): whether it is needed; NULL: always */
 	ViewKind view;
 	ViewIf view_if;
 	bool itself; /* a call that changes neither shape nor dtype returns the operand, history and all, as one of the view_ifs does */

@@ -18,7 +18,7 @@
 
 #include "frontend/pt2/pt2.h"
 #include "ir/interp/interp.h"
-#include "ir/ops/random.h"
+#include "ir/ops/prim/random.h"
 #include "tests/exported.h"
 #include "tests/sample.h"
 

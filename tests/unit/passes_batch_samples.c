@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "ir/interp/interp.h"
-#include "ir/ops/userop.h"
+#include "ir/ops/user/userop.h"
 #include "transform/transform.h"
 #include "tests/sample.h"
 

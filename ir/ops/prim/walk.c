@@ -1,0 +1,121 @@
+/* Strided walks and attribute values for the evaluation of structural primitives. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ir/ops/prim/priv.h"
+
+/* memcpy of a constant size is one move, and says nothing about the element type. */
+#define STRIP(bytes)                                                                               \
+	for (int64_t i = 0; i < n; i++)                                                            \
+		memcpy(d + i * ds * (bytes), s + i * ss * (bytes), (bytes));
+
+static void copy_strip(char *d, int64_t ds, const char *s, int64_t ss, int64_t n, size_t size)
+{
+	if (ds == 1 && ss == 1) {
+		memcpy(d, s, (size_t)n * size);
+		return;
+	}
+	switch (size) {
+	case 1: STRIP(1) break;
+	case 2: STRIP(2) break;
+	case 4: STRIP(4) break;
+	case 8: STRIP(8) break;
+	default: STRIP(16) break;
+	}
+}
+
+void walk_copy(const Walk *w, void *dst, const void *src, size_t size)
+{
+	for (uint32_t k = 0; k < w->rank; k++) {
+		if (w->dim[k] == 0)
+			return;
+	}
+	char *d = dst;
+	const char *s = src;
+	if (w->rank == 0) {
+		memcpy(d, s, size);
+		return;
+	}
+	uint32_t last = w->rank - 1, k;
+	int64_t at[MAX_RANK + 1] = {0}, bytes = (int64_t)size;
+	do {
+		copy_strip(d, w->dst[last], s, w->src[last], w->dim[last], size);
+		for (k = last; k > 0; k--) {
+			d += w->dst[k - 1] * bytes;
+			s += w->src[k - 1] * bytes;
+			if (++at[k - 1] < w->dim[k - 1])
+				break;
+			at[k - 1] = 0;
+			d -= w->dst[k - 1] * w->dim[k - 1] * bytes;
+			s -= w->src[k - 1] * w->dim[k - 1] * bytes;
+		}
+	} while (k > 0);
+}
+
+void walk_strides(uint32_t rank, const int64_t *dim, int64_t *stride)
+{
+	int64_t step = 1;
+	for (uint32_t k = rank; k-- > 0;) {
+		stride[k] = step;
+		step *= dim[k];
+	}
+}
+
+Tensor eval_permuted(EvalCtx *e, const Tensor *t, const uint32_t *perm)
+{
+	Walk w = {.rank = t->rank};
+	int64_t stride[MAX_RANK];
+	Tensor r = {.dtype = t->dtype, .rank = t->rank};
+	walk_strides(t->rank, t->dim, stride);
+	for (uint32_t k = 0; k < t->rank; k++) {
+		r.dim[k] = w.dim[k] = t->dim[perm[k]];
+		w.src[k] = stride[perm[k]];
+	}
+	walk_strides(r.rank, r.dim, w.dst);
+	r.data = arena_alloc(e->arena, tensor_bytes(t));
+	walk_copy(&w, r.data, t->data, dtype_size(t->dtype));
+	return r;
+}
+
+void perm_dim_last(uint32_t rank, uint32_t dim, uint32_t *perm)
+{
+	uint32_t n = 0;
+	for (uint32_t k = 0; k < rank; k++) {
+		if (k != dim)
+			perm[n++] = k;
+	}
+	perm[n] = dim;
+}
+
+void perm_inverse(uint32_t rank, const uint32_t *perm, uint32_t *inverse)
+{
+	for (uint32_t k = 0; k < rank; k++)
+		inverse[perm[k]] = k;
+}
+
+void copy_elems(Tensor *dst, const Tensor *src)
+{
+	memcpy(dst->data, src->data, tensor_bytes(src));
+}
+
+bool eval_ints(EvalCtx *e, Graph *g, Node n, const char *name, int64_t *v, uint32_t *count)
+{
+	const Sym *s = node_ints(g, n, name, count);
+	return eval_syms(e, s, *count, v);
+}
+
+bool eval_int(EvalCtx *e, Graph *g, Node n, const char *name, int64_t *v)
+{
+	return eval_sym(e, node_sym(g, n, name), v);
+}
+
+bool eval_error(EvalCtx *e, Graph *g, Node n, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	return ctx_error(e->ctx, node_where(g, n), "%s: %s", op_name(node_op(g, n)), text);
+}

@@ -5,7 +5,7 @@ Kinds: graphs, derivatives, state, compositions (of transforms). Each has its sh
 runs so many, however long that takes. The seed is made of the commit's hash, and printed: --seed N, with any N, gives it again. Graphs and derivatives are interpreted,
 run as loop IR and compiled in memory; every twentieth also to C.
 
-What fails is reduced (reduce.py) and printed: a file test. It becomes one at once, of tests/run with what mends it, or of tests/known with its
+What fails is reduced (reduce.py) and printed: a file test. It becomes one at once, of tests/text/run with what mends it, or of tests/known with its
 `; cause:` and `; signature:`, so that other work can land: a failure with the signature of a known one is counted, and no failure
 here. Ends with 1 where something else failed. How often each pattern was drawn that has gone wrong before is printed last."""
 import argparse

@@ -3,7 +3,7 @@
 
 The file's `; run:` is one of graphs, derived, composed, calls, which say themselves whether all is well. While it fails in the same way (what
 is printed, without numbers and names), outputs go, steps go or become inputs, sizes become numbers and numbers smaller. The
-result is printed: a file test of tests/run, once its expectation stands behind it, or of tests/known."""
+result is printed: a file test of tests/text/run, once its expectation stands behind it, or of tests/known."""
 import pathlib
 import re
 import subprocess

@@ -4,7 +4,7 @@ Each graph is compiled at several lengths. Printed: processor time in user mode,
 of the compiler, and for three lengths a < b < c the growth (t(c) - t(a)) / (t(b) - t(a)) beside (c - a) / (b - a), which is
 linear; 5/4 of that is the limit, and some graphs have one of time and memory (MOST); --check fails where they are passed.
 That is the benchmark `lengths` of meson. With --mode the graphs are transformed first, by transform_text beside WEFT, and its seconds
-stand behind those of the compilation. tests/chains.py is the test; this shows where time goes. Use a build of --buildtype=release: others verify the
+stand behind those of the compilation. tests/system/chains.py is the test; this shows where time goes. Use a build of --buildtype=release: others verify the
 graph after every pass."""
 import argparse
 import array
@@ -17,7 +17,7 @@ import sys
 import tempfile
 import zipfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests/system"))
 import chains
 
 LIMIT = 120

@@ -8,7 +8,7 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "tests"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "tests/make"))
 import make_fixtures  # noqa: E402
 
 

@@ -76,7 +76,7 @@ struct EvalCtx;    /* ir/interp/interp.h */
  * as a symbol. Values: "in", pseudo-random and the same everywhere (fractions are one of 65 places between lo and hi, so
  * that ties occur); "distinct", a permutation of equal steps (of lo, lo + 1, ... for integers); "of", the numbers, over
  * and over, where blanks separate them; otherwise -4..4, for unsigned dtypes 0..8. f32 stands for every dtype
- * that the op accepts there. tests/sample.c reads it, tests/make_samples.py asks PyTorch for the results. */
+ * that the op accepts there. tests/help/sample.c reads it, tests/make/make_samples.py asks PyTorch for the results. */
 typedef struct OpInfo {
 	const char *schema; /* "aten.add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor" */
 	const char *aliases; /* other names for it, with the same arguments, blanks between; NULL: none */

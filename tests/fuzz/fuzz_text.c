@@ -1,7 +1,7 @@
 /* libFuzzer: the bytes are the text form of a graph. What parses must verify or be refused with a
  * message; what verifies must print and parse back to the same, and then goes the way of a model:
- * passes, kernels, program, each verified. Seeds: the graphs of tests/ir, tests/passes,
- * tests/lower, tests/run and tests/errors. */
+ * passes, kernels, program, each verified. Seeds: the graphs of tests/text/ir, tests/text/passes,
+ * tests/text/lower, tests/text/run and tests/errors. */
 #include <stdlib.h>
 #include <string.h>
 

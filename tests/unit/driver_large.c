@@ -13,8 +13,8 @@
 #include "ir/interp/interp.h"
 #include "lower/lower.h"
 #include "passes/pipeline.h"
-#include "tests/file_test.h"
-#include "tests/model.h"
+#include "tests/text/file_test.h"
+#include "tests/help/model.h"
 
 enum { INPUTS = 400 };
 

@@ -1,5 +1,5 @@
 /* Replaceable weights of models in this process: interpreted and compiled, they compute the same from the same weights, and
- * several entries share what is computed. Artifacts: tests/replace.py. */
+ * several entries share what is computed. Artifacts: tests/system/replace.py. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -16,8 +16,8 @@
 
 #include "ir/interp/interp.h"
 #include "passes/pipeline.h"
-#include "tests/model.h"
-#include "tests/sample.h"
+#include "tests/help/model.h"
+#include "tests/help/sample.h"
 
 enum { MAX_RESULTS = 16 };
 

@@ -16,8 +16,8 @@
 #include "frontend/files/archive.h"
 #include "frontend/files/file.h"
 #include "frontend/pt2/pt2.h"
-#include "tests/golden.h"
-#include "tests/zip_file.h"
+#include "tests/help/golden.h"
+#include "tests/help/zip_file.h"
 
 /* ---- zip files in memory ---- */
 

@@ -20,8 +20,8 @@
 #include <string.h>
 
 #include "frontend/pt2/pt2.h"
-#include "tests/exported.h"
-#include "tests/golden.h"
+#include "tests/help/exported.h"
+#include "tests/help/golden.h"
 
 enum { MAX_GRAPHS = 6 };
 

@@ -1,4 +1,4 @@
-/* Archives of tests/data (made by tests/make_fixtures.py): what they import to computes what
+/* Archives of tests/data (made by tests/make/make_fixtures.py): what they import to computes what
  * PyTorch computed, outputs and written state alike. */
 #include <math.h>
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 #include "frontend/files/safetensors.h"
 #include "ir/interp/interp.h"
 #include "ir/ops/op.h"
-#include "tests/golden.h"
+#include "tests/help/golden.h"
 
 typedef struct {
 	Ctx *ctx;
@@ -344,7 +344,7 @@ static void test_promote(void **state)
 	assert_int_equal(check("promote"), 0);
 }
 
-/* What torch.export writes seldom: tests/make_import_fixtures.py. */
+/* What torch.export writes seldom: tests/make/make_import_fixtures.py. */
 static void test_seldom(void **state)
 {
 	static const char *const names[] = {"in_place_views", "writes", "copies", "memory", "outputs", "numbers",

@@ -1,4 +1,4 @@
-/* Every ATen operator of the table, from its samples, as torch.export writes calls of it (tests/exported.h):
+/* Every ATen operator of the table, from its samples, as torch.export writes calls of it (tests/help/exported.h):
  *   - with arguments written in four ways, constants or symbolic ones, the graph that is read is the sample's;
  *   - in place (add_), and with a tensor for the result (add.out), what is written has the operator's values;
  *   - a write through the view that an operator returns, or through a part of it, changes those elements of the operand, wherever
@@ -19,8 +19,8 @@
 #include "frontend/pt2/pt2.h"
 #include "ir/interp/interp.h"
 #include "ir/ops/prim/random.h"
-#include "tests/exported.h"
-#include "tests/sample.h"
+#include "tests/help/exported.h"
+#include "tests/help/sample.h"
 
 enum { MAX_RESULTS = 40 };
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "frontend/pt2/srepr.h"
-#include "tests/golden.h"
+#include "tests/help/golden.h"
 
 static Ctx *ctx;
 static SymTab *syms;

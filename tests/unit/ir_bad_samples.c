@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/golden.h"
-#include "tests/sample.h"
+#include "tests/help/golden.h"
+#include "tests/help/sample.h"
 
 enum { MAX_LEVEL = 12, MAX_NODES = 5000, MAX_ATTR = 40 };
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "ir/interp/interp.h"
-#include "tests/sample.h"
+#include "tests/help/sample.h"
 
 enum { MAX_AXES = 8 };
 

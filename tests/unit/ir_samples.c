@@ -2,7 +2,7 @@
  *   - the sample builds through the builder, verifies, and reads back from its text;
  *   - it expands to primitives and scalar functions in bounded depth, with the results' types;
  *   - block and expansion give the same bits, with sizes as numbers and as symbols;
- *   - results are PyTorch's, recorded in tests/data/samples.txt by tests/make_samples.py, and so are dtypes
+ *   - results are PyTorch's, recorded in tests/data/samples.txt by tests/make/make_samples.py, and so are dtypes
  *     where other dtypes take the place of f32;
  *   - scalar functions: typed loops and single values agree; derivatives are PyTorch's and central differences.
  * OP=name in the environment: that op alone, its graphs printed. */
@@ -21,7 +21,7 @@
 
 #include "ir/interp/interp.h"
 #include "ir/scalar/scalar.h"
-#include "tests/sample.h"
+#include "tests/help/sample.h"
 
 /* Expansions are shallow and small: what grows without end is met at once. */
 enum { MAX_LEVEL = 12, MAX_NODES = 20000, MAX_RESULTS = 16 };
@@ -160,9 +160,9 @@ static bool check_record(const Case *c, const Tensor *out, uint32_t nout)
 {
 	const char *line = record_of(c);
 	uint32_t k = 0;
-	/* others PyTorch has as parts of operators only, or not at all; random numbers are ours (tests/run/random_bits.txt) */
+	/* others PyTorch has as parts of operators only, or not at all; random numbers are ours (tests/text/run/random_bits.txt) */
 	if (!line && strchr(op_name(c->op), '.') && op_arg_index(c->op, "rng") < 0)
-		return bad(c, "nothing is recorded: tests/make_samples.py");
+		return bad(c, "nothing is recorded: tests/make/make_samples.py");
 	for (; line && *line == '='; line = next_line(line), k++) {
 		if (k == nout)
 			return bad(c, "PyTorch gives more results");

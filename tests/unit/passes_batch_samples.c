@@ -16,7 +16,7 @@
 #include "ir/interp/interp.h"
 #include "ir/ops/user/userop.h"
 #include "transform/transform.h"
-#include "tests/sample.h"
+#include "tests/help/sample.h"
 
 enum { MAX_RESULTS = 16 };
 

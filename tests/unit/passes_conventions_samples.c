@@ -13,7 +13,7 @@
 
 #include "ir/interp/interp.h"
 #include "transform/transform.h"
-#include "tests/sample.h"
+#include "tests/help/sample.h"
 
 enum { MAX_RESULTS = 8 };
 

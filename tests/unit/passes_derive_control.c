@@ -11,7 +11,7 @@
 
 #include "ir/interp/interp.h"
 #include "transform/transform.h"
-#include "tests/derivative.h"
+#include "tests/oracle/derivative.h"
 #include "tests/unit/ir_fixture.h"
 
 static void failed(void *user, const char *what)

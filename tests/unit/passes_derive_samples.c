@@ -1,6 +1,6 @@
 /* Derivatives of every operator, from its samples in f64 (the language: ir/ops/op.h), at the values of the sample and near them,
  * with sizes as numbers and as symbols; first and second derivatives, backwards and forwards in all orders, against each other and
- * against differences of values (tests/derivative.h): forwards over backwards is backwards over backwards for each. So an operator is tested by having a sample. What is excepted stands below,
+ * against differences of values (tests/oracle/derivative.h): forwards over backwards is backwards over backwards for each. So an operator is tested by having a sample. What is excepted stands below,
  * with the reason; an exception that is not needed fails.
  * passes_derive_samples [PART PARTS]: each PARTS-th operator only. OP=name in the environment: that op alone, its graphs printed. */
 #include <setjmp.h>
@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "ir/interp/interp.h"
-#include "tests/derivative.h"
-#include "tests/sample.h"
+#include "tests/oracle/derivative.h"
+#include "tests/help/sample.h"
 
 typedef enum {
 	NO_DERIVATIVE = 1, /* an error says so */

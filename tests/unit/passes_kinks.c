@@ -1,5 +1,5 @@
 /* Derivatives at kinks, ties and singular points are PyTorch's: tests/data/kinks.txt, which
- * tests/make_kinks.py writes. Each line is taken by transform_vjp and by transform_jvp, and by both
+ * tests/make/make_kinks.py writes. Each line is taken by transform_vjp and by transform_jvp, and by both
  * of transform_vjp's graph: products with the matrix of second derivatives. */
 #include <ctype.h>
 #include <math.h>

@@ -290,7 +290,7 @@ OP(prims_xor_sum){
 	.schema = "prims.xor_sum(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> "
 		  "Tensor",
 	.build = build_xor_sum,
-	.no_sample = "PyTorch has no kernel for it but Inductor's; tests/run/prims.txt",
+	.no_sample = "PyTorch has no kernel for it but Inductor's; tests/text/run/prims.txt",
 };
 static Node build_var(Build *b, Node n)
 {

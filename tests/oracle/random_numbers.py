@@ -1,0 +1,277 @@
+"""Random numbers against Philox written here: equal bits in every back end, at every number of threads, with sizes that are symbols; the state
+weft.rng; loops; gradients and batches; moments. random_numbers.py WEFT [BACKEND...]"""
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "help"))
+from tensor_file import read_tensors, read_types, write_tensors  # noqa: E402
+
+weft, BACKENDS = sys.argv[1], ["interp", "loops", *sys.argv[2:]]
+IN_PLACE = pathlib.Path(__file__).parent.parent / "data/import/random.pt2"
+bad, seen = 0, {}
+LOW = 0xFFFFFFFF
+DROPOUT = """graph @dropout(%x: f32[N, 8]) where 1 <= N {
+  %y = aten.dropout(%x, p=0.25, train=true) : f32[N, 8]
+  %z = aten.dropout(%x, p=0.25, train=true) : f32[N, 8]
+  return %y, %z
+}
+"""
+SAMPLES = """graph @samples(%x: f32[50, 80]) {
+  %u = aten.rand_like(%x) : f32[50, 80]
+  %n = aten.randn_like(%x) : f32[50, 80]
+  %e = aten.exponential(%x, lambd=2.0) : f32[50, 80]
+  %b = aten.bernoulli.p(%x, p=0.3) : f32[50, 80]
+  %i = aten.randint_like.low_dtype(%x, low=-4, high=6) : f32[50, 80]
+  %g = aten.geometric(%x, p=0.5) : f32[50, 80]
+  %p = aten.randperm(n=1000) : i64[1000]
+  %v = aten.uniform(%x, from=-1.0, to=3.0) : f32[50, 80]
+  %m = aten.normal_functional(%x, mean=2.0, std=0.5) : f32[50, 80]
+  %l = aten.log_normal(%x, mean=0.0, std=0.5) : f32[50, 80]
+  %r = aten.random.from(%x, from=-3, to=7) : f32[50, 80]
+  %k = aten.random.to(%x, to=9) : f32[50, 80]
+  %t = aten.full_like(%x, fill_value=0.3) : f32[50, 80]
+  %c = aten.bernoulli.Tensor(%x, %t) : f32[50, 80]
+  %w = aten.cauchy(%x, median=1.0, sigma=2.0) : f32[50, 80]
+  return %u, %n, %e, %b, %i, %g, %p, %v, %m, %l, %r, %k, %c, %w
+}
+"""
+SCAN = """graph @rounds(%x: f32[4, 8]) {
+  %s = scan([], [%x], [], body=graph @body(%r: f32[8]) {
+    %d = aten.dropout(%r, p=0.5, train=true) : f32[8]
+    return %d
+  }, length=4, reverse=false) : (f32[4, 8])
+  %y = get(%s, index=0) : f32[4, 8]
+  return %y
+}
+"""
+WHILE = """graph @rounds(%x: f32[8]) {
+  %zero = full(value=0, shape=[], dtype=i64) : i64[]
+  %w = while([%zero, %x], [], cond=graph @more(%k: i64[], %r: f32[8]) {
+    %three = full(value=3, shape=[], dtype=i64) : i64[]
+    %m = lt(%k, %three) : bool[]
+    return %m
+  }, body=graph @body(%k: i64[], %r: f32[8]) {
+    %one = full(value=1, shape=[], dtype=i64) : i64[]
+    %n = add(%k, %one) : i64[]
+    %u = aten.rand_like(%r) : f32[8]
+    %t = add(%r, %u) : f32[8]
+    return %n, %t
+  }) : (i64[], f32[8])
+  %y = get(%w, index=1) : f32[8]
+  return %y
+}
+"""
+
+
+def say(text):
+    global bad
+    bad += 1
+    print("FAIL", text)
+
+
+def philox(counter, key):
+    a, b, c, d = counter
+    k, l = key
+    for _ in range(10):
+        p, q = a * 0xD2511F53, c * 0xCD9E8D57
+        a, b, c, d = q >> 32 ^ b ^ k, q & LOW, p >> 32 ^ d ^ l, p & LOW
+        k, l = k + 0x9E3779B9 & LOW, l + 0xBB67AE85 & LOW
+    return a, b, c, d
+
+
+def words(key, stream, i, part=0):
+    """Of element i: two numbers of 64 bits."""
+    a, b, c, d = philox((i & LOW, i >> 32, key[1] & LOW, key[1] >> 32 ^ (stream << 8 | part)), (key[0] & LOW, key[0] >> 32))
+    return a | b << 32, c | d << 32
+
+
+def fold(key, k):
+    a, b, c, d = philox((k & LOW, k >> 32, key[1] & LOW, key[1] >> 32 ^ LOW), (key[0] & LOW, key[0] >> 32))
+    return a | b << 32, c | d << 32
+
+
+def keeps(key, stream, n, p):
+    return [words(key, stream, i)[0] >> 11 < math.ceil((1 - p) * 2**53) for i in range(n)]
+
+
+def uniform(key, stream, n):
+    return [(words(key, stream, i)[0] >> 40) * 2.0**-24 for i in range(n)]
+
+
+def command(*args):
+    p = subprocess.run([weft, *map(str, args)], capture_output=True, text=True)
+    if p.returncode:
+        say(f"{' '.join(map(str, args))}: {p.stderr}")
+    return p
+
+
+def run(text, tensors, *args):
+    (here / "m.ir").write_text(text)
+    write_tensors(here / "in.safetensors", tensors)
+    command("run", here / "m.ir", "--inputs", here / "in.safetensors", "--outputs", here / "out.safetensors", *args)
+    return read_tensors(here / "out.safetensors")
+
+
+def ones(*shape):
+    return "f", list(shape), [1.0] * math.prod(shape)
+
+
+def dropped(what, got, key, stream, p=0.25):
+    if [v != 0 for v in got] != keeps(key, stream, len(got), p):
+        say(f"{what}: other elements are dropped")
+    if any(v and abs(v - 1 / (1 - p)) > 1e-6 for v in got):
+        say(f"{what}: not scaled by 1 / (1 - p)")
+
+
+def bits(backend):
+    for n in (1, 5, 300):
+        for threads in ((1, 2) if n == 300 else (1,)):
+            y = run(DROPOUT, {"x.0": ones(n, 8)}, "--backend", backend, "--threads", threads, "--seed", 2**40 + 3)
+            for k in range(2):
+                dropped(f"{backend}, {n} rows, {threads} threads", y[f"y.{k}"], (2**40 + 3, 0), k)
+
+
+def state(backend):
+    a, b = here / "a.safetensors", here / "b.safetensors"
+    first = run(DROPOUT, {"x.0": ones(3, 8)}, "--backend", backend, "--seed", 9, "--save-state", a)
+    second = run(DROPOUT, {"x.0": ones(3, 8)}, "--backend", backend, "--load-state", a, "--save-state", b)
+    dropped(f"{backend}: the first call", first["y.0"], (9, 0), 0)
+    dropped(f"{backend}: the second call", second["y.0"], (9, 1), 0)
+    if list(read_tensors(b)["weft.rng"]) != [9, 2]:
+        say(f"{backend}: the state is {read_tensors(b)['weft.rng']} after two calls")
+    given = run(DROPOUT, {"x.0": ones(3, 8), "x.1": ("Q", [2], [5, 2**33])}, "--backend", backend, "--rng", "input")
+    dropped(f"{backend}: a key as input", given["y.1"], (5, 2**33), 1)
+
+
+def loops(backend):
+    y = run(SCAN, {"x.0": ones(4, 8)}, "--backend", backend, "--seed", 4)["y.0"]
+    for k in range(4):
+        dropped(f"{backend}: round {k}", y[8 * k:8 * k + 8], fold((4, 0), k), 0, 0.5)
+    got, key, want = run(WHILE, {"x.0": ones(8)}, "--backend", backend, "--seed", 4)["y.0"], fold((4, 0), 1), [1.0] * 8
+    for _ in range(3):
+        want = [a + b for a, b in zip(want, uniform(key, 0, 8), strict=True)]
+        key = fold(key, 0)
+    if any(abs(a - b) > 1e-6 for a, b in zip(got, want, strict=True)):
+        say(f"{backend}: while: {got}, expected {want}")
+
+
+def transforms(backend):
+    g = run(DROPOUT, {"x.0": ones(3, 8), "ct.0": ones(3, 8)}, "--backend", backend, "--mode", "vjp", "--seed", 6)["g.0"]
+    dropped(f"{backend}: the gradient", g, (6, 0), 0)
+    t = run(DROPOUT, {"x.0": ones(3, 8), "t.0": ones(3, 8)}, "--backend", backend, "--mode", "jvp", "--seed", 6)["jy.1"]
+    dropped(f"{backend}: the tangent", t, (6, 0), 1)
+    for kind in ("same", "different"):
+        v = run(DROPOUT, {"vx.0": ones(2, 3, 8)}, "--backend", backend, "--mode", "vmap", "--randomness", kind, "--seed", 6)["vy.0"]
+        for k in range(2):
+            dropped(f"{backend}: member {k}, {kind}", v[24 * k:24 * k + 24], fold((6, 0), k) if kind == "different" else (6, 0), 0)
+
+
+def weights(backend):
+    """multinomial takes what PyTorch takes."""
+    nan, inf = math.nan, math.inf
+    wrong = {"negative, infinite or NaN": ([1, -1, 2], [1, nan, 2], [1, inf, 2], [-0.5, -inf, 0]), "all 0": ([0, 0, 0], [0.0, -0.0, 0])}
+    for count, again in ((1, "false"), (2, "false"), (4, "true")):
+        (here / "m.ir").write_text(f"graph @m(%w: f32[2, 3]) {{\n  %y = aten.multinomial(%w, num_samples={count}, replacement={again})"
+                                   f" : i64[2, {count}]\n  return %y\n}}\n")
+        for said, rows in wrong.items():
+            for row in rows:
+                write_tensors(here / "in.safetensors", {"x.0": ("f", [2, 3], [1.0, 2.0, 3.0, *map(float, row)])})
+                p = subprocess.run([weft, "run", here / "m.ir", "--backend", backend, "--inputs", here / "in.safetensors", "--outputs",
+                                    here / "o.safetensors"], capture_output=True, text=True)
+                if p.returncode != 1 or said not in p.stderr:
+                    say(f"{backend}: multinomial of {row}: {p.returncode} {p.stderr}")
+        y = run((here / "m.ir").read_text(), {"x.0": ("f", [2, 3], [1.0, 2.0, 0.0, 0.25, 1e-30, 3.0])}, "--backend", backend)["y.0"]
+        if not all(0 <= v < 3 for v in y) or 2 in y[:count]:
+            say(f"{backend}: multinomial {count} {again}: {y}")
+
+
+def moments():
+    """Means within 5 deviations of a mean of 4,000, and what is certain. The seed is fixed: this cannot fail by chance."""
+    y = run(SAMPLES, {"x.0": ones(50, 80)}, "--backend", "interp", "--seed", 1)
+    wanted = {"u": (0.5, 1 / math.sqrt(12)), "n": (0, 1), "e": (0.5, 0.5), "b": (0.3, math.sqrt(0.21)), "i": (0.5, math.sqrt(99 / 12)), "g": (2, math.sqrt(2)),
+              "v": (1, 4 / math.sqrt(12)), "m": (2, 0.5), "l": (math.exp(0.125), math.sqrt(math.exp(0.5) - math.exp(0.25))),
+              "r": (1.5, math.sqrt(99 / 12)), "k": (4, math.sqrt(80 / 12)), "c": (0.3, math.sqrt(0.21))}
+    for name, (mean, deviation) in wanted.items():
+        v = y[f"y.{'unebigpvmlrkcw'.index(name)}"]
+        m = sum(v) / len(v)
+        d = math.sqrt(sum((a - m) ** 2 for a in v) / len(v))
+        if abs(m - mean) > 5 * deviation / math.sqrt(len(v)) or abs(d - deviation) > 0.1 * deviation:
+            say(f"{name}: mean {m} and deviation {d}, expected {mean} and {deviation}")
+    for below, part in ((-1, 0.25), (1, 0.5), (3, 0.75)): # quartiles: there is no mean
+        n = sum(v < below for v in y["y.13"])
+        if abs(n - 4000 * part) > 5 * math.sqrt(4000 * part * (1 - part)):
+            say(f"cauchy: {n} of 4000 below {below}")
+    if list(y["y.0"]) != uniform((1, 0), 0, 4000):
+        say("rand_like: other numbers than 24 bits")
+    tenth = [0] * 10
+    for u in y["y.0"]:
+        tenth[int(u * 10)] += 1
+    if sum((c - 400) ** 2 / 400 for c in tenth) > 27.9: # chi square, 9 degrees of freedom, 0.1 %
+        say(f"rand_like: tenths {tenth}")
+    if sorted(set(y["y.4"])) != list(range(-4, 6)) or sorted(y["y.6"]) != list(range(1000)):
+        say("randint: not all of the range, or randperm: no permutation")
+    if sorted(set(y["y.10"])) != list(range(-3, 7)) or sorted(set(y["y.11"])) != list(range(9)):
+        say("random_: not all of the range")
+
+
+def gradient(backend, x, result):
+    """Of the sum of one result of the model that draws in place."""
+    given = {"x.0": ("f", [6, 4], x)} | {f"ct.{k}": ("f", [6, 4], [float(k == result)] * 24) for k in (0, 1, 2, 3, 4, 6, 7)}
+    write_tensors(here / "in.safetensors", given)
+    command("run", IN_PLACE, "--mode", "vjp", "--seed", 8, "--backend", backend, "--inputs", here / "in.safetensors", "--outputs", here / "out.safetensors")
+    return list(read_tensors(here / "out.safetensors")["g.0"])
+
+
+def in_place(backend):
+    """What is drawn in place is what the operator of that name draws; the gradient knows it, and what is overwritten has none."""
+    x, key = [k / 8 - 1.25 for k in range(24)], (8, 0)
+    write_tensors(here / "in.safetensors", {"x.0": ("f", [6, 4], x)})
+    command("run", IN_PLACE, "--seed", 8, "--backend", backend, "--inputs", here / "in.safetensors", "--outputs", here / "out.safetensors")
+    y = {k: list(v) for k, v in read_tensors(here / "out.safetensors").items()}
+    if seen.setdefault("in place", y) != y:
+        say(f"{backend}: in place: not the bits of {BACKENDS[0]}")
+    kept, rows = keeps(key, 0, 24, 0.25), keeps(key, 1, 6, 0.25)
+    wanted = {0: [m / 0.75 for m in kept], 1: [rows[k // 4] / 0.75 for k in range(24)],
+              3: [2.0 * (not (4 <= k < 12 or (k >= 12 and k % 4 == 1))) for k in range(24)], 4: [1.0] * 24, 7: [0.0] * 24}
+    for k, want in wanted.items():
+        got = gradient(backend, x, k)
+        if any(abs(a - b) > 1e-6 for a, b in zip(got, want, strict=True)):
+            say(f"{backend}: in place, gradient of result {k}: {got}, expected {want}")
+        if k < 2 and any(abs(a - b * c) > 1e-6 for a, b, c in zip(y[f"y.{k}"], x, want, strict=True)):
+            say(f"{backend}: in place, result {k}: {y[f'y.{k}']}")
+    if any(abs(a - 4 * u + 1) > 1e-6 for a, u in zip(y["y.3"][4:12], uniform(key, 3, 8), strict=True)):
+        say(f"{backend}: uniform_ of a part: {y['y.3']}")
+    slope = gradient(backend, x, 6)
+    drawn = [0.25 * u + 0.25 for u in uniform(key, 9, 24)]
+    features = keeps(key, 10, 24, 0.5) # one per row and channel, which here are the elements
+    alpha = 1.7580993408473766
+    scale = 1 / math.sqrt((alpha * alpha * 0.5 + 1) * 0.5)
+    for v, u, keep, g in zip(x, drawn, features, slope, strict=True):
+        if abs(g - (u if v <= 1 else 1) - scale * keep) > 1e-5:
+            say(f"{backend}: rrelu_ and feature_alpha_dropout_: gradient {g} at {v}")
+    if any(sum(y["y.2"][4 * k:4 * k + 4]) != 1 or max(y["y.2"][4 * k:4 * k + 4]) != 1 for k in range(6)):
+        say(f"{backend}: gumbel_softmax: {y['y.2']}")
+
+
+with tempfile.TemporaryDirectory() as folder:
+    here = pathlib.Path(folder)
+    if philox((0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344), (0xA4093822, 0x299F31D0)) != (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1):
+        say("philox: another known answer")
+    moments()
+    for name in BACKENDS:
+        bits(name)
+        state(name)
+        loops(name)
+        transforms(name)
+        weights(name)
+        in_place(name)
+    (here / "m.ir").write_text(DROPOUT)
+    write_tensors(here / "in.safetensors", {"vx.0": ones(2, 3, 8)})
+    p = subprocess.run([weft, "run", here / "m.ir", "--mode", "vmap", "--inputs", here / "in.safetensors", "--outputs", here / "o.safetensors"],
+                       capture_output=True, text=True)
+    if p.returncode != 1 or "randomness" not in p.stderr:
+        say(f"vmap without a choice: {p.returncode} {p.stderr}")
+sys.exit(bad > 0)

@@ -1,0 +1,201 @@
+#!/bin/sh
+# The command: exit status, where messages go, what is left behind. tool.sh WEFT SOURCE_ROOT
+weft=$1
+root=$2
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+model=$root/examples/digits/digits_cnn.pt2
+ref=$root/examples/digits/digits_cnn.safetensors
+bad=0
+
+. "$(dirname "$0")/../help/expect.sh"
+
+# refuse PATTERN COMMAND...: status 1, the message on stderr, nothing on stdout.
+refuse() {
+	pattern=$1
+	shift
+	expect 1 "$pattern" "$@"
+	"$@" 2>/dev/null </dev/null >"$out/stdout"
+	if [ -s "$out/stdout" ]; then
+		echo "FAIL: $*: printed on stdout"
+		bad=1
+	fi
+}
+
+expect 0 '^weft 0' "$weft" --version
+expect 0 'usage: weft COMMAND' "$weft" --help
+for c in compile run check bench show; do
+	expect 0 "usage: weft $c" "$weft" $c --help
+	refuse "no option --nonsense" "$weft" $c --nonsense
+done
+refuse 'no command' "$weft" nonsense
+refuse 'takes a value' "$weft" compile -o
+refuse 'no target' "$weft" compile "$model" -o "$out/m.so" --target z80
+refuse 'cannot write' "$weft" compile "$model" -o "$out/no/such/folder/m.so"
+refuse 'no-such-file.pt2' "$weft" compile "$out/no-such-file.pt2" -o "$out/m.so"
+head -c 20000 "$model" >"$out/cut.pt2"
+refuse 'cut.pt2' "$weft" compile "$out/cut.pt2" -o "$out/m.so"
+refuse 'failed' "$weft" compile "$model" -o "$out/m.so" --no-cache --cc false
+ls "$out" | grep -q '^m\.' && echo "FAIL: something half-written was left" && bad=1
+
+expect 0 'operators in' "$weft" compile "$model" -o "$out/m.so"
+expect 0 '"kernels":' "$weft" compile "$model" -o "$out/m.so" --json
+expect 0 '^1 passed, 0 failed' "$weft" check "$out/m.so" "$ref" --threads 1,2
+expect 0 '^1 passed, 0 failed' "$weft" check "$model" "$ref" --backend interp
+# of a call, too, the message names the file
+expect 1 'digits_cnn.pt2: input input has 2 dimensions, expected 4' "$weft" check "$model" "$root/tests/data/mlp.safetensors" --backend jit
+# an input that the model writes
+expect 0 '^1 passed' "$weft" check "$root/tests/data/input_write.pt2" "$root/tests/data/input_write.safetensors" --backend c
+expect 0 '"passed": 1' "$weft" check "$out/m.so" "$ref" --json
+# a model that ends the process, with and without an error
+for status in 0 3; do
+	printf '#include <unistd.h>\nvoid *weft_model(void) { _exit(%d); }\n' $status >"$out/quits.c"
+	${CC:-cc} -shared -fPIC "$out/quits.c" -o "$out/quits.so"
+	expect 1 "^FAIL.*status $status" "$weft" check "$out/quits.so" "$ref"
+	expect 1 '^0 passed, 1 failed' "$weft" check "$out/quits.so" "$ref"
+done
+expect 0 'FLOP/s' "$weft" bench "$model" --inputs "$ref" --seconds 0.05
+# one machine in one output: what launches are compared with is what the last line says
+expect 0 '^roofline' "$weft" bench "$model" --inputs "$ref" --seconds 0.02 --no-op-by-op --profile --threads 1
+"$weft" bench "$model" --inputs "$ref" --seconds 0.02 --no-op-by-op --profile --threads 1 2>/dev/null | sed -n \
+	-e 's/^roofline: \(.*\)FLOP.s, and \(.*\)B.s for what.*/\1 \2/p' -e 's/^peak of this machine.*: \(.*\)FLOP.s, \(.*\)B.s read$/\1 \2/p' >"$out/machine"
+[ "$(sort -u "$out/machine" | wc -l)" -eq 1 ] && [ "$(wc -l <"$out/machine")" -eq 2 ] || { echo "FAIL: two machines:"; cat "$out/machine"; bad=1; }
+# counts at the sizes run, B = 2: 2 * 2 * 96 * 80 operations; of the table the 2 * 4 rows; a loop's 2 steps
+cat >"$out/matmul.txt" <<'EOF'
+graph @matmul(%x: f32[B, 96], %w: f32[96, 80]) where 1 <= B <= 512 {
+  %1 = aten.mm(%x, %w) : f32[B, 80]
+  return %1
+}
+EOF
+cat >"$out/embedding.txt" <<'EOF'
+graph @embedding(%i: i64[B, 4], %t: f32[1000, 64]) where 1 <= B {
+  %1 = aten.embedding(%t, %i) : f32[B, 4, 64]
+  return %1
+}
+EOF
+cat >"$out/loop.txt" <<'EOF'
+graph @f(%h: f32[4, 4], %xs: f32[T, 4, 4], %w: f32[4, 4]) where 1 <= T {
+  %s = scan([%h], [%xs], [%w], body=graph @step(%h: f32[4, 4], %x: f32[4, 4], %w: f32[4, 4]) {
+    %p = contract(%h, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)
+    %a = add(%p, %x)
+    return %a
+  }, length=T, reverse=false)
+  %last = get(%s, index=0)
+  return %last
+}
+EOF
+bench() { "$weft" bench "$@" --seconds 0.02 --no-op-by-op --json | tr -d ' \n'; }
+for backend in '' '--backend c'; do
+	expect 0 '"sizes":{"B":2}.*"flops":30720,"bytes":32128,' bench "$out/matmul.txt" $backend
+done
+expect 0 '"flops":0,"bytes":4160,' bench "$out/embedding.txt"
+expect 0 '"sizes":{"T":2}.*"flops":288,"bytes":768,' bench "$out/loop.txt"
+# with a profile it is JSON, too, of kernels with the lines of their source
+"$weft" compile "$model" -o "$out/p.so" >/dev/null
+for form in "$model" "$out/p.so" "$model --backend c"; do
+	"$weft" bench $form --inputs "$ref" --seconds 0.02 --no-op-by-op --profile --json >"$out/profile" 2>"$out/log"
+	python3 -c 'import json, sys
+j = json.load(open(sys.argv[1]))
+k = j["profile"]
+assert [r["name"] for r in j["rows"]] == ["compiled"] and len(k) > 5 and all(x["seconds"] > 0 and x["launches"] == 1 for x in k), j
+assert k[2]["line"] == "conv.py:565 in 0" and k[2]["lines"] == 3 and k[2].get("flops", 1) > 0 and k[2]["algorithm"].startswith("gemm"), k[2]' "$out/profile" ||
+		{ echo "FAIL: --profile --json of $form"; bad=1; }
+done
+# a file holds the counts of B = 1 only
+"$weft" compile "$out/matmul.txt" -o "$out/matmul.so" >"$out/log" 2>&1
+expect 0 'for other sizes: FLOP/s are left out' "$weft" bench "$out/matmul.so" --seconds 0.02 --profile
+expect 0 '"sizes":{"B":2},"rows":[^]]*"runs":[0-9]*,"peak_bytes"' bench "$out/matmul.so"
+expect 0 'target' "$weft" show "$out/m.so"
+expect 0 'graph @' "$weft" show "$model" --graph
+expect 0 'canon' "$weft" show --after list
+refuse 'no pass' "$weft" show "$model" --after nonsense
+expect 0 '"shape"' "$weft" run "$out/m.so" --inputs "$ref" --outputs "$out/y.safetensors" --json
+expect 0 '"seconds"' "$weft" run "$out/m.so" --inputs "$ref" --outputs "$out/y.npz" --json
+refuse 'no tensor' "$weft" run "$out/m.so" --inputs "$out/y.safetensors" --outputs "$out/z.safetensors"
+
+# Weights in a file of their own; gone; of another model; truncated.
+expect 0 'operators in' "$weft" compile "$model" -o "$out/w.so" --weights file
+expect 0 '^1 passed' "$weft" check "$out/w.so" "$ref"
+cp "$out/w.weights" "$out/keep"
+expect 0 '^1 passed' "$weft" check "$out/w.so" --weights
+printf X | dd of="$out/w.weights" bs=1 seek=5000 conv=notrunc 2>/dev/null
+expect 1 'w.weights: damaged' "$weft" check "$out/w.so" --weights
+# for another target they are the same numbers in other places
+expect 0 'operators in' "$weft" compile "$model" -o "$out/g.so" --weights file --target generic-c
+expect 0 '^1 passed' "$weft" check "$out/g.so" "$ref" --weights
+cmp -s "$out/g.weights" "$out/keep" && echo "FAIL: the layouts do not differ: nothing is tested" && bad=1
+cp "$out/g.weights" "$out/w.weights"
+expect 1 'another model, or arranged for another target' "$weft" check "$out/w.so" "$ref"
+head -c 5000 "$out/keep" >"$out/w.weights"
+expect 1 'truncated' "$weft" check "$out/w.so" "$ref"
+rm "$out/w.weights"
+expect 1 'w.weights' "$weft" check "$out/w.so" "$ref"
+
+# The same input gives the same bytes.
+"$weft" compile "$model" --emit c -o "$out/c1" >/dev/null && "$weft" compile "$model" --emit c -o "$out/c2" >/dev/null
+diff -r "$out/c1" "$out/c2" >/dev/null || { echo "FAIL: emitted C differs from run to run"; bad=1; }
+make -s -C "$out/c1" && expect 0 '^1 passed' "$weft" check "$out/c1/digits_cnn.so" "$ref"
+for word in weft_model.h make weights.bin; do
+	grep -q "$word" "$out/c1/README" || { echo "FAIL: the README of the folder of C does not name $word"; bad=1; }
+done
+expect 0 '^1 passed' "$weft" check "$out/c1/digits_cnn.so" "$ref" --threads 1,2
+
+# Kernels of a model and of its object are the same ones, in the same words; why they are what they are is known of the model.
+"$weft" compile "$model" -o "$out/k.so" >/dev/null
+for form in model:"$model" object:"$out/k.so"; do
+	"$weft" show "${form#*:}" --kernels >"$out/${form%%:*}"
+	sed -i '1s/, [0-9]* distinct//; 1s/, workspace.*//' "$out/${form%%:*}"
+done
+for reason in 'chosen: b is a constant' 'not depthwise: [a-z]'; do
+	grep -q "^        $reason" "$out/model" || { echo "FAIL: no \"$reason\" among kernels"; bad=1; }
+done
+sed -i '/^        \(stored\|chosen\|predicted\|not\)/d' "$out/model"
+cmp "$out/model" "$out/object" || bad=1
+# Lines of the source: among kernels, in profiles of both forms, in the text of the program.
+grep -q '^        line: conv.py:565 in 0 (+2 lines)$' "$out/object" || { echo "FAIL: no line with others among the kernels of an object"; bad=1; }
+for form in "$model" "$out/k.so"; do
+	expect 0 'gemm.*  conv.py:565 in 3 (+1 line)$' "$weft" bench "$form" --inputs "$ref" --seconds 0.02 --no-op-by-op --profile --threads 1
+	expect 0 '"line": "linear.py:134 in 10"' "$weft" show "$form" --kernels --json
+done
+expect 0 '^# call 2: .*, conv.py:565 in 0 (+2 lines)$' "$weft" compile "$model" --emit program -o -
+refuse 'is compiled: --graph, --after and --svg are for model files' "$weft" show "$out/k.so" --svg "$out/k.svg"
+refuse 'is compiled' "$weft" show "$out/k.so" --graph
+
+# A peer that fails is one line; its traceback is for who asks. This Python has no packages.
+mkdir -p "$out/env/bin"
+printf '#!/bin/sh\nexec python3 -S -E "$@"\n' >"$out/env/bin/python"
+chmod +x "$out/env/bin/python"
+expect 1 '^weft: torch: ModuleNotFoundError: No module named .* (-v: where)$' "$weft" bench "$model" --inputs "$ref" --seconds 0.02 --no-op-by-op --against torch --python "$out/env"
+grep -q Traceback "$out/log" && echo "FAIL: a traceback that nobody asked for" && bad=1
+expect 1 Traceback "$weft" bench "$model" --inputs "$ref" --seconds 0.02 --no-op-by-op --against torch --python "$out/env" -v
+
+# Values of options.
+for option in --emit --weights --backend --target --cc --dump --name --symbol -o -j; do
+	refuse "$option: the value is empty" "$weft" compile "$model" -o "$out/v.so" $option ''
+done
+refuse '\-\-cc: the value is empty' "$weft" compile "$model" -o "$out/v.so" --cc '  '
+refuse 'true succeeded, but made no object' "$weft" compile "$model" -o "$out/v.so" --cc true --no-cache
+refuse 'no pass nosuchpass to dump' "$weft" compile "$model" -o "$out/v.so" --dump nosuchpass
+refuse '\-\-json takes no value' "$weft" compile "$model" -o "$out/v.so" --json=0
+refuse '\-\-emit frob: there are' "$weft" compile "$model" -o "$out/v.so" --emit so,frob
+refuse 'named twice' "$weft" compile "$model" -o "$out/v.so" --emit so,so
+for n in 0 -1 100000 1x 99999999999; do
+	refuse '\-j takes a number from 1 to 4096' "$weft" compile "$model" -o "$out/v.so" -j $n
+	refuse '\-\-threads takes a number from 1 to 4096' "$weft" run "$model" --inputs "$ref" --outputs "$out/v.npz" --threads $n
+	refuse '\-\-threads: .* is not a list of numbers from 1 to 4096' "$weft" check "$model" "$ref" --threads 1,$n
+	refuse '\-\-threads: .* is not a list of numbers from 1 to 4096' "$weft" bench "$model" --threads $n
+done
+refuse '1, is not a list' "$weft" check "$model" "$ref" --threads 1,
+refuse 'the name ends with .safetensors, .npz or .npy' "$weft" run "$model" --inputs "$ref" --outputs "$out/v.txt"
+refuse 'takes a positive number of seconds, not 1x' "$weft" bench "$model" --seconds 1x
+refuse 'takes a positive number of seconds, not inf' "$weft" bench "$model" --seconds inf
+refuse 'no peer frob; there are torch, aoti, onnxruntime, openvino' "$weft" bench "$model" --against torch,frob --python /nowhere
+refuse 'no Python /nowhere' "$weft" bench "$model" --against torch --python /nowhere
+symbol=$("$weft" show "$out/k.so" | sed -n 's/^symbols .* \(s[0-9]*\) .*/\1/p')
+for sizes in qq=1 "$symbol=1 qq=1" "$symbol=" "$symbol=1x" "$symbol" "$symbol=1 $symbol=2" "$symbol=99999999999999999999" \
+	"$symbol=-1" "$symbol=1,,2" "${symbol}0=1"; do
+	expect 1 '^FAIL .*: --sizes: ' "$weft" check "$model" "$ref" --sizes "$sizes"
+done
+expect 0 '^1 passed\|^3 passed' "$weft" check "$model" "$ref" --sizes "$symbol=1,2,5"
+ls "$out" | grep -q '^v\.' && echo "FAIL: something was left of what was refused" && bad=1
+exit $bad

@@ -1,0 +1,42 @@
+#!/bin/sh
+# Which room may include which, as README.md draws it. Also: at most 900 lines in a file, at most 30
+# files in a room, and a runtime of less than 1,200 lines, of what every model carries: serial.c is
+# linked instead of threads.c; steps.c has what not all models call; plain.c is for models without
+# state.c; op_call.c is for models with operators of the user; state.c, replace.c and relayout.c are
+# for those with state or replaceable weights.
+cd "$(dirname "$0")/../.." || exit 1
+bad=0
+# rule ROOM 'PATTERN': no file in the folder, or in folders in it, includes a path that begins so.
+rule() {
+	found=$(grep -rnE "^#include \"($2)/" "$1" --include='*.[ch]')
+	[ -z "$found" ] || { echo "$1 may not include: $found"; bad=1; }
+}
+above_ir='frontend|passes|lower|transform|codegen|driver|runtime|tools'
+rule base "ir|$above_ir"
+rule ir "$above_ir"
+rule frontend 'passes|lower|transform|codegen|driver|runtime|tools'
+rule frontend/files 'frontend/pt2'
+rule passes 'lower|transform|frontend|codegen|driver|runtime|tools'
+rule lower 'transform|frontend|codegen|driver|runtime|tools'
+rule transform 'frontend|codegen|driver|runtime|tools'
+rule codegen 'frontend|passes|lower|transform|driver|tools'
+rule codegen/program 'codegen/(cpu|print)'
+rule codegen/cpu 'codegen/print'
+rule codegen/print 'codegen/cpu'
+rule driver 'tools'
+rule driver/targets 'driver/artifact'
+rule runtime "base|ir|$above_ir"
+rule tools 'base|ir|frontend|passes|lower|transform|codegen|runtime'
+for f in $(find base ir frontend passes lower transform codegen driver runtime tools -name '*.[ch]'); do
+	n=$(wc -l <"$f")
+	[ "$n" -le 900 ] || { echo "$f has $n lines: split by noun at 900"; bad=1; }
+done
+for room in $(find base ir frontend passes lower transform codegen driver runtime tools tests -type d); do
+	case $room in
+	ir/ops/aten | tests/unit | tests/data* | tests/text/* | tests/recorded* | tests/golden*) continue ;;
+	esac
+	n=$(find "$room" -maxdepth 1 -type f | wc -l)
+	[ "$n" -le 30 ] || { echo "$room has $n files: split by trade at 30"; bad=1; }
+done
+[ "$(ls runtime/*.c | grep -v -e serial.c -e steps.c -e plain.c -e op_call.c -e state.c -e replace.c -e rooms.c -e relayout.c | xargs cat | grep -c .)" -lt 1200 ] || { echo "the runtime has 1,200 lines (blank ones not counted) or more"; bad=1; }
+exit $bad

@@ -1,0 +1,95 @@
+"""What documents say of messages, of files and of what a compiled model needs is so: documents.py WEFT SOURCE_ROOT"""
+import array
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+weft, root = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2])
+bad = 0
+
+
+def complain(text):
+    global bad
+    bad += 1
+    print("FAIL", text)
+
+
+def safetensors(path, **tensors):
+    """NAME=(dtype, shape, array)"""
+    header, data = {}, b""
+    for name, (dtype, shape, values) in tensors.items():
+        raw = values.tobytes()
+        header[name.replace("_", ".")] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
+# ---- messages of calls, as docs/c-api.md quotes them ----
+
+MODEL = """graph @f(%input_ids: i64[B, s70], %t: f32[50257, 2]) where 1 <= B, 2 <= s70 <= 512 {
+  %embedding = aten.embedding(%t, %input_ids) : f32[B, s70, 2]   ; model.py:12
+  return %embedding
+}
+"""
+
+
+def message(folder, batch, size, values):
+    safetensors(folder / "x.safetensors", x_0=("I64", [batch, size], array.array("q", values)),
+                x_1=("F32", [50257, 2], array.array("f", bytes(8 * 50257))))
+    return subprocess.run([weft, "run", folder / "m.ir", "--inputs", folder / "x.safetensors", "--outputs", folder / "y.safetensors"],
+                          capture_output=True, text=True).stderr
+
+
+def quoted(text, begin):
+    found = re.search(rf"`({begin}[^`]*)`", text)
+    return " ".join(found[1].split()) if found else ""
+
+
+with tempfile.TemporaryDirectory() as folder:
+    folder = pathlib.Path(folder)
+    (folder / "m.ir").write_text(MODEL)
+    page = (root / "docs/c-api.md").read_text()
+    place = [7] * (4 * 6)
+    place[3 * 6 + 5] = 70000
+    for sample, got in ((quoted(page, "input input_ids"), message(folder, 1, 600, [0] * 600)),
+                        (quoted(page, "embedding: index"), message(folder, 4, 6, place))):
+        if not sample or sample not in got:
+            complain(f"docs/c-api.md quotes {sample!r}, and the command says {got!r}")
+
+# ---- files ----
+
+TOPS = "base|ir|frontend|passes|lower|transform|codegen|driver|runtime|include|tools|tests|scripts|docs|examples|bench|install"
+for name in ("README.md", "HACKING.md", "docs/kernels.md", "docs/numerics.md", "docs/c-api.md", "docs/transforms.md", "docs/defects.md"):
+    text = (root / name).read_text()
+    for path in set(re.findall(rf"(?<![\w./*-])((?:{TOPS})/[\w./*-]*[\w*])", text)):
+        if not any(root.glob(path.rstrip("*") + "*")):
+            complain(f"{name}: there is no {path}")
+for name in ("README.md", "docs/kernels.md"):
+    if "../shared" in (root / name).read_text():
+        complain(f"{name} leans on ../shared, which is not part of the repository")
+
+# The tests that the table of defects names, but for what stands in parentheses, are there.
+suite = (root / "meson.build").read_text() + (root / "install/meson.build").read_text()
+rows = re.findall(r"^\| \d+ \|.*\|(.*)\|$", (root / "docs/defects.md").read_text(), re.M)
+if len(rows) != 29:
+    complain(f"docs/defects.md: {len(rows)} rows, expected 29")
+for name in {n for row in rows for n in re.findall(r"`([^`]*)`", re.sub(r"\([^)]*\)", "", row))} - {"defects"}:
+    held = any(root.glob(f"tests/text/{name}.txt")) or (root / f"tests/unit/{name}.c").exists() or (root / name).exists()
+    if not held and f"test('{name}" not in suite and f"benchmark('{name}'" not in suite:
+        complain(f"docs/defects.md: there is no test {name}")
+
+# ---- what a compiled model needs: README.md, docs/c-api.md ----
+
+with tempfile.TemporaryDirectory() as folder:
+    so = pathlib.Path(folder) / "m.so"
+    for more in ([], ["--backend", "c"]):
+        subprocess.run([weft, "compile", root / "tests/data/mlp.pt2", "-o", so, *more], check=True, capture_output=True)
+        dynamic = subprocess.run(["readelf", "-d", so], check=True, capture_output=True, text=True).stdout
+        needed = {n.split(".")[0] for n in re.findall(r"NEEDED.*\[(.*?)\]", dynamic)}
+        if not needed <= {"libc", "libm"}:
+            complain(f"compiled with {more}: needs {sorted(needed)}")
+sys.exit(bad != 0)

@@ -275,7 +275,7 @@ def with_scalar(r, g, values, k):
     if kind == "selects":  # a bound that the storage type does not hold is another number there
         held = not x.is_floating_point() or torch.tensor(float(s)).to(x.dtype).item() == float(s)
         kind = "select" if held else "jump"
-    if name == "add_alpha" and x.dtype in STORAGE:  # at some lengths PyTorch rounds the product
+    if name == "add_alpha" and x.is_floating_point():  # where the machine has fma PyTorch rounds once, of storage types at some lengths
         kind = "inexact"
     if name == "pow" and s != int(s):
         kind = "inexact"

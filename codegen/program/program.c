@@ -57,6 +57,7 @@ typedef struct {
 	uint32_t ninput, noutput;
 	CarryPlace *place;     /* by buffer: byte offset in its region, when it differs from the plan's; else even is none */
 	uint32_t *state; /* by state of the entry: which of the program */
+	Intern state_name; /* by id - 1: Program.state */
 	Intern weight; /* source, dtype and layout; by id - 1: Program.constant */
 	uint32_t *owner;  /* by buffer: itself, or the one that it swaps with in a loop; 0: itself */
 	LoopFn *f;        /* at hand: `run` or a part of it */
@@ -130,12 +131,11 @@ static void add_state(Builder *b, const LoweredState *s)
 /* Entries share state by its name. */
 static uint32_t find_state(Builder *b, const LoweredState *s)
 {
-	uint32_t k = 0;
-	while (k < b->p->state.n && strcmp(b->p->state.data[k].name, s->name) != 0)
-		k++;
-	if (k == b->p->state.n)
+	bool fresh;
+	uint32_t id = intern(&b->state_name, s->name, strlen(s->name), &fresh);
+	if (fresh)
 		add_state(b, s);
-	return k;
+	return id - 1;
 }
 
 /* Of all entries: state comes first in the weight section. */
@@ -867,6 +867,7 @@ Program *schedule_program(const ScheduleEntry *entry, uint32_t n, const Target *
 	distinct_init(&b.kernels, first, p, target);
 	b.kernels.plain = opt->plain;
 	intern_init(&b.weight, b.arena);
+	intern_init(&b.state_name, b.arena);
 	for (uint32_t i = 1; i < last->check.n; i++)
 		program_message(p, last->check.data[i]);
 	add_states(&b, entry, n);

@@ -8,14 +8,25 @@
 
 static const OpInfo op_none = {.schema = "none() -> ()", .infer = NULL};
 
-static const OpInfo *const table[OP_COUNT] = {[OP_none] = &op_none,
-#define X(name) [OP_##name] = &op_##name,
-					      OP_LIST(X)
-#undef X
+/* Of each op its block, and of an overload its row there. */
+typedef struct {
+	const OpInfo *block;
+	Op op;        /* of the block */
+	bool is_row;
+	uint32_t row; /* which of block->overloads */
+} Place;
+
+static const Place place[OP_COUNT] = {[OP_none] = {.block = &op_none},
+#define BLOCK(name) [OP_##name] = {.block = &op_##name, .op = OP_##name},
+#define ROW(name, of, k) [OP_##name] = {.block = &op_##of, .op = OP_##of, .is_row = true, .row = k},
+				      OP_LIST(BLOCK, ROW)
+#undef BLOCK
+#undef ROW
 };
 
 /* Built once by op_init, then read only. */
 static Schema schema[OP_COUNT];
+static const OpInfo *overload[OP_COUNT]; /* of rows: complete */
 enum { MAX_NAMES = 2 * OP_COUNT };
 static Intern by_name;          /* name to an id */
 static Op op_of_id[MAX_NAMES];  /* the op of that id */
@@ -40,22 +51,70 @@ static void add_name(Op op, const char *name, size_t n)
 	op_of_id[id] = op;
 }
 
+static void add_names(Op op, const char *alias)
+{
+	add_name(op, schema[op].name, strlen(schema[op].name));
+	for (size_t n; alias && *alias; alias += n + (alias[n] == ' ')) {
+		n = strcspn(alias, " ");
+		add_name(op, alias, n);
+	}
+}
+
+static void read_schema(Arena *arena, Op op, const char *text)
+{
+	const char *err;
+	if (!text)
+		table_bug(op, "no schema");
+	if (!schema_parse(arena, text, &schema[op], &err))
+		table_bug(op, err);
+}
+
+/* What the row says, and the rest from its block, whose schema is known. */
+static OpInfo complete(Op op, const OpInfo *block, const Overload *row)
+{
+	OpInfo i = *block;
+	i.schema = row->schema;
+	i.aliases = row->aliases;
+	i.overloads = NULL;
+	i.doc = row->doc ? row->doc : block->doc;
+	i.narrow_scalars |= row->narrow_scalars;
+	if (row->expand || row->build) {
+		i.expand = row->expand;
+		i.build = row->build;
+	}
+	if (row->sample || row->no_sample) {
+		i.sample = row->sample;
+		i.no_sample = row->no_sample;
+	}
+	if (schema[op].view != schema[op_block(op)].view) {
+		i.view = VIEW_NONE;
+		i.view_if = VIEW_ALWAYS;
+		i.view_undo = NULL;
+		i.itself = false;
+	}
+	return i;
+}
+
+static void read_overload(Arena *arena, Op op, const OpInfo *block, const Overload *row)
+{
+	read_schema(arena, op, row->schema);
+	OpInfo i = complete(op, block, row);
+	overload[op] = arena_dup(arena, &i, sizeof i);
+	add_names(op, i.aliases);
+}
+
+/* A block comes before its rows. */
 static void table_build(Arena *arena)
 {
 	intern_init(&by_name, arena);
 	for (uint32_t k = 0; k < OP_COUNT; k++) {
-		Op op = (Op)k;
-		const char *err;
-		if (!table[op]->schema)
-			table_bug(op, "no schema");
-		if (!schema_parse(arena, table[op]->schema, &schema[op], &err))
-			table_bug(op, err);
-		add_name(op, schema[op].name, strlen(schema[op].name));
-		const char *alias = table[op]->aliases ? table[op]->aliases : "";
-		for (size_t n; *alias; alias += n + (alias[n] == ' ')) {
-			n = strcspn(alias, " ");
-			add_name(op, alias, n);
+		const Place *p = &place[k];
+		if (p->is_row) {
+			read_overload(arena, (Op)k, p->block, &p->block->overloads[p->row]);
+			continue;
 		}
+		read_schema(arena, (Op)k, p->block->schema);
+		add_names((Op)k, p->block->aliases);
 	}
 }
 
@@ -87,7 +146,16 @@ void op_init(void)
 
 const OpInfo *op_info(Op op)
 {
-	return table[op < OP_COUNT ? op : OP_none];
+	const Place *p = &place[op < OP_COUNT ? op : OP_none];
+	if (!p->is_row)
+		return p->block;
+	op_init();
+	return overload[op];
+}
+
+Op op_block(Op op)
+{
+	return place[op < OP_COUNT ? op : OP_none].op;
 }
 
 OpKind op_kind(Op op)

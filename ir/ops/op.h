@@ -1,5 +1,5 @@
 /* The op table: one block per op in ir/ops/<room>/<family>.c, collected by a scanner at build time into
- * oplist.h. Adding an op touches that one place. */
+ * oplist.h. Adding an op touches that one place. A block has a row for each overload that means the same (Overload). */
 #ifndef WEFT_IR_OP_H
 #define WEFT_IR_OP_H
 
@@ -62,6 +62,34 @@ typedef enum {
 
 struct Tensor;     /* ir/interp/tensor.h */
 struct EvalCtx;    /* ir/interp/interp.h */
+
+/* An overload: an op that means what the op of its block means, with another schema: other kinds or numbers of arguments
+ * (add.Scalar beside add.Tensor), another rank (conv2d beside conv1d), a second name that models use (arcsin beside asin), a
+ * copy instead of a view. It is an op of its own: it has an enumerator, OP_ and the name of its schema with "_" for ".", and is
+ * found by that name and by its aliases; op_info, op_schema and the tests treat it like a block.
+ *
+ * A row says its schema and what differs. What it does not say it has from its block:
+ *   - .aliases are its own; there are none if it says none;
+ *   - .expand or .build replace what the block expands to; a row that says neither is expanded by the block's, whose function
+ *     finds the arguments by their names and asks which are there;
+ *   - .sample or .no_sample replace the block's samples; a row that says neither has the samples of the block, whose calls
+ *     must then be calls of its own schema;
+ *   - .view, .view_if, .view_undo and .itself are the block's if the schemas of both mark a result as a view (Tensor(a)) or
+ *     neither does; otherwise the row is no view;
+ *   - everything else (promotion, derivatives, rules of transforms, effects, level, types) is the block's and cannot differ: an
+ *     op for which it would is a block.
+ * Only composites have overloads. A row that says what it would have anyway, or both of two, is a fault of the table
+ * (tests/unit/ir_op.c); a field that is not here does not compile. */
+typedef struct {
+	const char *schema;
+	const char *aliases;
+	const char *doc;
+	const char *expand;
+	Node (*build)(Build *b, Node n);
+	bool narrow_scalars; /* as in OpInfo, or as the block */
+	const char *sample;
+	const char *no_sample;
+} Overload;
 
 /* Samples: calls of the op as the text form of graphs writes them, with ";" between calls; each operand is a type with
  * its values.
@@ -144,6 +172,8 @@ typedef struct OpInfo {
 
 	const char *sample;    /* calls for the generic tests, see below */
 	const char *no_sample; /* why there is none */
+
+	const Overload *overloads; /* (const Overload[]){...}; scripts/oplist.py counts them; NULL: none */
 } OpInfo;
 
 /* Argument kinds of a schema. */
@@ -182,9 +212,10 @@ typedef struct {
 /* Parse one schema into the arena. On bad text false, *err says what was expected and where. */
 bool schema_parse(Arena *, const char *text, Schema *, const char **err);
 
-/* Parse all schemas. Once per process, thread-safe; the functions below call it themselves. */
+/* Parse all schemas, complete all overloads. Once per process, thread-safe; the functions below call it themselves. */
 void op_init(void);
-const OpInfo *op_info(Op);
+const OpInfo *op_info(Op); /* of an overload: what its row says and the rest from its block; .overloads is NULL */
+Op op_block(Op); /* the op whose block has the row of an overload; else the op itself */
 OpKind op_kind(Op);
 const Schema *op_schema(Op);
 const char *op_name(Op); /* the schema's name */

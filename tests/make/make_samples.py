@@ -79,17 +79,27 @@ def text(block, field):
     return found and "".join(re.findall(r"\"((?:[^\"\\]|\\.)*)\"", found[1])).replace('\\"', '"').replace("\\n", "\n")
 
 
+def ops_of(block):
+    """(schema, samples, is it a scalar primitive?) of a block and of each of its overloads (ir/ops/op.h: Overload)."""
+    head, *rows = re.split(r"\{(?=\.schema)", block)
+    yield text(head, "schema"), text(head, "sample") or "", text(head, "scalar") is not None
+    for row in rows:
+        own = text(row, "sample") or text(row, "no_sample") is None and text(head, "sample")
+        yield text(row, "schema"), own or "", False
+
+
 def blocks():
     """(name, names and kinds of arguments, samples, is it a scalar primitive?) of every op."""
     for path in sorted(glob.glob(ROOT + "/ir/ops/*/*.c")):
         for block in re.findall(r"^OP\(\w+\) ?\{\n.*?^\};", open(path).read(), re.M | re.S):
-            name, rest = text(block, "schema").split("(", 1)
-            args = []
-            for arg in split(rest.rsplit(" -> ", 1)[0].rsplit(")", 1)[0], ","):
-                kind, _, label = arg.split("=")[0].strip().rpartition(" ")
-                if label != "*":
-                    args.append((label, re.sub(r"\(\w!?\)", "", kind)))
-            yield name, args, split(text(block, "sample") or "", ";"), text(block, "scalar") is not None
+            for schema, samples, scalar in ops_of(block):
+                name, rest = schema.split("(", 1)
+                args = []
+                for arg in split(rest.rsplit(" -> ", 1)[0].rsplit(")", 1)[0], ","):
+                    kind, _, label = arg.split("=")[0].strip().rpartition(" ")
+                    if label != "*":
+                        args.append((label, re.sub(r"\(\w!?\)", "", kind)))
+                yield name, args, split(samples, ";"), scalar
 
 
 def split(s, at):

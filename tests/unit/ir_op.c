@@ -124,6 +124,105 @@ static void test_views(void **state)
 	}
 }
 
+/* ---- overloads ---- */
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b && strcmp(a, b) == 0;
+}
+
+/* What is wrong with a row of the block, else NULL. */
+static const char *row_fault(const OpInfo *block, const Overload *row)
+{
+	if (!block->expand && !block->build)
+		return "an overload of what is no composite";
+	if (row->expand && row->build)
+		return "both .expand and .build";
+	if (row->sample && row->no_sample)
+		return "both .sample and .no_sample";
+	if (same_text(row->expand, block->expand) || (row->build && row->build == block->build))
+		return "expands to what its block expands to anyway";
+	if (same_text(row->sample, block->sample) || same_text(row->no_sample, block->no_sample))
+		return "has the samples of its block anyway";
+	if (same_text(row->doc, block->doc) || (row->narrow_scalars && block->narrow_scalars))
+		return "says what its block says anyway";
+	return same_text(row->schema, block->schema) ? "the schema of its block" : NULL;
+}
+
+/* OP_aten_add_Scalar is "aten.add.Scalar". */
+static void check_name(Op op, const char *enumerator)
+{
+	char *name = arena_strndup(ctx->arena, op_name(op), strlen(op_name(op)));
+	for (char *p = name; *p; p++)
+		if (*p == '.')
+			*p = '_';
+	assert_string_equal(name, enumerator);
+}
+
+static void check_row(Op op, Op block, uint32_t k)
+{
+	const OpInfo *of = op_info(block), *info = op_info(op);
+	const Overload *row = &of->overloads[k];
+	if (row_fault(of, row))
+		fail_msg("%s, an overload of %s: %s", op_name(op), op_name(block), row_fault(of, row));
+	assert_int_equal(op_block(op), block);
+	assert_string_equal(info->schema, row->schema);
+	assert_null(info->overloads);
+	bool own = row->expand || row->build;
+	assert_ptr_equal(info->expand, own ? row->expand : of->expand);
+	assert_true(info->build == (own ? row->build : of->build));
+	if (!row->sample && !row->no_sample)
+		assert_ptr_equal(info->sample, of->sample);
+	assert_int_equal(info->promote, of->promote);
+	assert_ptr_equal(info->deriv[0], of->deriv[0]);
+	assert_true(info->adjoint == of->adjoint && info->batch == of->batch);
+	assert_int_equal(info->view, op_schema(op)->view == op_schema(block)->view ? of->view : VIEW_NONE);
+}
+
+static void test_overloads(void **state)
+{
+	(void)state;
+#define BLOCK(name) check_name(OP_##name, #name), assert_int_equal(op_block(OP_##name), OP_##name);
+#define ROW(name, of, k) check_name(OP_##name, #name), check_row(OP_##name, OP_##of, k);
+	OP_LIST(BLOCK, ROW)
+#undef BLOCK
+#undef ROW
+	assert_int_equal(op_find("aten.add.Scalar"), OP_aten_add_Scalar);
+	assert_int_equal(op_block(OP_aten_add_Scalar), OP_aten_add_Tensor);
+	assert_int_equal(op_block(OP_COUNT), OP_none);
+}
+
+static Node build_other(Build *b, Node n)
+{
+	(void)b;
+	return n;
+}
+
+static void test_row_faults(void **state)
+{
+	(void)state;
+	static const OpInfo block = {.schema = "f.x(Tensor a) -> Tensor", .doc = "d", .expand = "neg(a)", .narrow_scalars = true,
+				     .sample = "f32[2]"},
+			    scalar = {.schema = "g(Tensor a) -> Tensor", .scalar = "neg(a)"};
+	static const Overload good = {.schema = "f.y(Tensor a) -> Tensor", .sample = "f32[3]"},
+			      built = {.schema = "f.y(Tensor a) -> Tensor", .build = build_other};
+	static const Overload bad[] = {
+		{.schema = "f.x(Tensor a) -> Tensor"},
+		{.schema = "f.y(Tensor a) -> Tensor", .expand = "neg(a)"},
+		{.schema = "f.y(Tensor a) -> Tensor", .expand = "abs(a)", .build = build_other},
+		{.schema = "f.y(Tensor a) -> Tensor", .sample = "f32[2]"},
+		{.schema = "f.y(Tensor a) -> Tensor", .sample = "f32[3]", .no_sample = "none"},
+		{.schema = "f.y(Tensor a) -> Tensor", .doc = "d"},
+		{.schema = "f.y(Tensor a) -> Tensor", .narrow_scalars = true},
+	};
+	assert_null(row_fault(&block, &good));
+	assert_null(row_fault(&block, &built));
+	assert_non_null(row_fault(&scalar, &good));
+	for (size_t k = 0; k < sizeof bad / sizeof *bad; k++)
+		if (!row_fault(&block, &bad[k]))
+			fail_msg("accepted row %zu", k);
+}
+
 static Schema parse(const char *text)
 {
 	Schema s;
@@ -287,6 +386,8 @@ int main(void)
 		cmocka_unit_test(test_lowering),
 		cmocka_unit_test(test_views),
 		cmocka_unit_test_setup_teardown(test_aliases, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_overloads, setup, teardown),
+		cmocka_unit_test(test_row_faults),
 		cmocka_unit_test_setup_teardown(test_schema, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_schemas, setup, teardown),
 		cmocka_unit_test(test_promotion),

@@ -65,29 +65,46 @@ static Node build_add(Build *b, Node n)
 {
 	return add_scaled(b, n, arg(b, n, "self"), arg(b, n, "other"), false);
 }
-OP(aten_add_Tensor){
-	.schema = "aten.add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-	.aliases = "prims.add",
-	.build = build_add,
-	.sample = "f32[n=3, 4], f32[4]; f32[n=3, 4], f32[4], alpha=2.5; i32[n=3, 4] in -9..9, i32[4] in -9..9, alpha=3; "
-		  "i64[3], f32[]; c64[n=3, 4], c64[4], alpha=complex(2.5, -1)",
-};
 
 static Node build_add_scalar(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
 	return add_scaled(b, n, x, aten_scalar_arg(b, n, "other", x), false);
 }
-OP(aten_add_Scalar){
-	.schema = "aten.add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-	.build = build_add_scalar,
-	.narrow_scalars = true,
-	.sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; i64[3] in -9..9, other=0.5; bf16[2] of 1 -1, other=0.00391",
+OP(aten_add_Tensor){
+	.schema = "aten.add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+	.aliases = "prims.add",
+	.build = build_add,
+	.sample = "f32[n=3, 4], f32[4]; f32[n=3, 4], f32[4], alpha=2.5; i32[n=3, 4] in -9..9, i32[4] in -9..9, alpha=3; "
+		  "i64[3], f32[]; c64[n=3, 4], c64[4], alpha=complex(2.5, -1)",
+	.overloads = (const Overload[]){
+		{.schema = "aten.add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+		 .build = build_add_scalar,
+		 .narrow_scalars = true,
+		 .sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; i64[3] in -9..9, other=0.5; bf16[2] of 1 -1, other=0.00391"},
+	},
 };
 
 static Node build_sub(Build *b, Node n)
 {
 	return add_scaled(b, n, arg(b, n, "self"), arg(b, n, "other"), true);
+}
+
+static Node build_sub_scalar(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	return add_scaled(b, n, x, aten_scalar_arg(b, n, "other", x), true);
+}
+
+static Node build_rsub(Build *b, Node n)
+{
+	return add_scaled(b, n, arg(b, n, "other"), arg(b, n, "self"), true);
+}
+
+static Node build_rsub_scalar(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	return add_scaled(b, n, aten_scalar_arg(b, n, "other", x), x, true);
 }
 OP(aten_sub_Tensor){
 	.schema = "aten.sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
@@ -96,43 +113,22 @@ OP(aten_sub_Tensor){
 	.sample = "f32[n=3, 4], f32[4]; f32[n=3, 4], f32[4], alpha=2.5; i32[n=3, 4] in -9..9, i32[4] in -9..9, alpha=3; "
 		  "i64[3], f32[]; "
 		  "c64[n=3, 4], c64[4], alpha=complex(2.5, -1)",
-};
-
-static Node build_sub_scalar(Build *b, Node n)
-{
-	Node x = arg(b, n, "self");
-	return add_scaled(b, n, x, aten_scalar_arg(b, n, "other", x), true);
-}
-OP(aten_sub_Scalar){
-	.schema = "aten.sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-	.aliases = "aten.subtract.Scalar",
-	.build = build_sub_scalar,
-	.narrow_scalars = true,
-	.sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; i64[3] in -9..9, other=0.5; bf16[2] of 1 -1, other=0.00391",
-};
-
-static Node build_rsub(Build *b, Node n)
-{
-	return add_scaled(b, n, arg(b, n, "other"), arg(b, n, "self"), true);
-}
-OP(aten_rsub_Tensor){
-	.schema = "aten.rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-	.build = build_rsub,
-	.sample = "f32[n=3, 4], f32[4]; f32[n=3, 4], f32[4], alpha=2.5; i32[n=3, 4] in -9..9, i32[4] in -9..9, alpha=3; "
-		  "i64[3], f32[]",
-};
-
-static Node build_rsub_scalar(Build *b, Node n)
-{
-	Node x = arg(b, n, "self");
-	return add_scaled(b, n, aten_scalar_arg(b, n, "other", x), x, true);
-}
-OP(aten_rsub_Scalar){
-	.schema = "aten.rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-	.build = build_rsub_scalar,
-	.narrow_scalars = true,
-	.sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; i64[3] in -9..9, other=0.5; bf16[2] of 1 -1, other=0.00391; "
-		  "c64[n=3], other=complex(1, 2), alpha=complex(0, 1)",
+	.overloads = (const Overload[]){
+		{.schema = "aten.sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+		 .aliases = "aten.subtract.Scalar",
+		 .build = build_sub_scalar,
+		 .narrow_scalars = true,
+		 .sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; i64[3] in -9..9, other=0.5; bf16[2] of 1 -1, other=0.00391"},
+		{.schema = "aten.rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+		 .build = build_rsub,
+		 .sample = "f32[n=3, 4], f32[4]; f32[n=3, 4], f32[4], alpha=2.5; i32[n=3, 4] in -9..9, i32[4] in -9..9, alpha=3; "
+			   "i64[3], f32[]"},
+		{.schema = "aten.rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
+		 .build = build_rsub_scalar,
+		 .narrow_scalars = true,
+		 .sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; i64[3] in -9..9, other=0.5; bf16[2] of 1 -1, other=0.00391; "
+			   "c64[n=3], other=complex(1, 2), alpha=complex(0, 1)"},
+	},
 };
 
 static Node build_mul(Build *b, Node n)
@@ -140,25 +136,25 @@ static Node build_mul(Build *b, Node n)
 	Node x = arg(b, n, "self"), y = arg(b, n, "other");
 	return aten_mul(b, x, y);
 }
-OP(aten_mul_Tensor){
-	.schema = "aten.mul.Tensor(Tensor self, Tensor other) -> Tensor",
-	.aliases = "prims.mul aten.multiply.Tensor",
-	.build = build_mul,
-	.sample = "f32[n=3, 4], f32[4]; i32[n=3, 4] in -9..9, i32[4] in -9..9; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1; "
-		  "u8[4] in 0..255, i8[4] in -128..127",
-};
 
 static Node build_mul_scalar(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
 	return aten_mul(b, x, aten_scalar_arg(b, n, "other", x));
 }
-OP(aten_mul_Scalar){
-	.schema = "aten.mul.Scalar(Tensor self, Scalar other) -> Tensor",
-	.aliases = "aten.multiply.Scalar",
-	.build = build_mul_scalar,
-	.sample = "f32[n=3, 4], other=-1.75; i32[3] in -9..9, other=7; i64[3] in -9..9, other=0.5; "
-		  "f64[n=3, 4], other=complex(0.5, -1); i32[3], other=complex(0.5, -1)",
+OP(aten_mul_Tensor){
+	.schema = "aten.mul.Tensor(Tensor self, Tensor other) -> Tensor",
+	.aliases = "prims.mul aten.multiply.Tensor",
+	.build = build_mul,
+	.sample = "f32[n=3, 4], f32[4]; i32[n=3, 4] in -9..9, i32[4] in -9..9; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1; "
+		  "u8[4] in 0..255, i8[4] in -128..127",
+	.overloads = (const Overload[]){
+		{.schema = "aten.mul.Scalar(Tensor self, Scalar other) -> Tensor",
+		 .aliases = "aten.multiply.Scalar",
+		 .build = build_mul_scalar,
+		 .sample = "f32[n=3, 4], other=-1.75; i32[3] in -9..9, other=7; i64[3] in -9..9, other=0.5; "
+			   "f64[n=3, 4], other=complex(0.5, -1); i32[3], other=complex(0.5, -1)"},
+	},
 };
 
 OP(aten_div_Tensor){
@@ -166,37 +162,17 @@ OP(aten_div_Tensor){
 	.promote = PROMOTE_FLOAT,
 	.expand = "div(self, other)",
 	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1",
-};
-OP(aten_divide_Tensor){
-	.schema = "aten.divide.Tensor(Tensor self, Tensor other) -> Tensor",
-	.promote = PROMOTE_FLOAT,
-	.expand = "div(self, other)",
-	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1",
-};
-OP(aten_true_divide_Tensor){
-	.schema = "aten.true_divide.Tensor(Tensor self, Tensor other) -> Tensor",
-	.promote = PROMOTE_FLOAT,
-	.expand = "div(self, other)",
-	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1",
-};
-OP(aten_div_Scalar){
-	.schema = "aten.div.Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_FLOAT,
-	.expand = "div(self, other)",
-	.sample = "f32[n=3, 4], other=-1.75; i32[3] in -9..9, other=4; "
-		  "c64[n=3, 4], other=complex(0.5, -1)",
-};
-OP(aten_divide_Scalar){
-	.schema = "aten.divide.Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_FLOAT,
-	.expand = "div(self, other)",
-	.sample = "f32[n=3, 4], other=-1.75; i32[3] in -9..9, other=4",
-};
-OP(aten_true_divide_Scalar){
-	.schema = "aten.true_divide.Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_FLOAT,
-	.expand = "div(self, other)",
-	.sample = "f32[n=3, 4], other=-1.75; i32[3] in -9..9, other=4",
+	.overloads = (const Overload[]){
+		{.schema = "aten.divide.Tensor(Tensor self, Tensor other) -> Tensor"},
+		{.schema = "aten.true_divide.Tensor(Tensor self, Tensor other) -> Tensor"},
+		{.schema = "aten.div.Scalar(Tensor self, Scalar other) -> Tensor",
+		 .sample = "f32[n=3, 4], other=-1.75; i32[3] in -9..9, other=4; "
+			   "c64[n=3, 4], other=complex(0.5, -1)"},
+		{.schema = "aten.divide.Scalar(Tensor self, Scalar other) -> Tensor",
+		 .sample = "f32[n=3, 4], other=-1.75; i32[3] in -9..9, other=4"},
+		{.schema = "aten.true_divide.Scalar(Tensor self, Scalar other) -> Tensor",
+		 .sample = "f32[n=3, 4], other=-1.75; i32[3] in -9..9, other=4"},
+	},
 };
 
 /* Of integers by a constant 0, which ATen refuses. */
@@ -265,6 +241,12 @@ static Node build_div_mode(Build *b, Node n)
 {
 	return divide(b, n, arg(b, n, "self"), arg(b, n, "other"), false);
 }
+
+static Node build_div_scalar_mode(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	return divide(b, n, x, aten_scalar_arg(b, n, "other", x), true);
+}
 OP(aten_div_Tensor_mode){
 	.schema = "aten.div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> "
 		  "Tensor",
@@ -275,21 +257,15 @@ OP(aten_div_Tensor_mode){
 		  "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25, rounding_mode=\"trunc\"; "
 		  "i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1, rounding_mode=\"floor\"; "
 		  "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25, rounding_mode=none",
-};
-
-static Node build_div_scalar_mode(Build *b, Node n)
-{
-	Node x = arg(b, n, "self");
-	return divide(b, n, x, aten_scalar_arg(b, n, "other", x), true);
-}
-OP(aten_div_Scalar_mode){
-	.schema = "aten.div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> "
-		  "Tensor",
-	.aliases = "aten.divide.Scalar_mode",
-	.build = build_div_scalar_mode,
-	.sample = "f32[n=3, 4], other=-0.75, rounding_mode=\"floor\"; "
-		  "i32[4] in -9..9, other=4, rounding_mode=\"trunc\"; "
-		  "i32[4] in -9..9, other=-4, rounding_mode=\"floor\"",
+	.overloads = (const Overload[]){
+		{.schema = "aten.div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> "
+			   "Tensor",
+		 .aliases = "aten.divide.Scalar_mode",
+		 .build = build_div_scalar_mode,
+		 .sample = "f32[n=3, 4], other=-0.75, rounding_mode=\"floor\"; "
+			   "i32[4] in -9..9, other=4, rounding_mode=\"trunc\"; "
+			   "i32[4] in -9..9, other=-4, rounding_mode=\"floor\""},
+	},
 };
 
 static Node build_floor_divide(Build *b, Node n)
@@ -301,11 +277,10 @@ OP(aten_floor_divide){
 	.aliases = "aten.floor_divide.Tensor", /* x //= y, without its underscore */
 	.build = build_floor_divide,
 	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1",
-};
-OP(aten_floor_divide_Scalar){
-	.schema = "aten.floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
-	.build = build_floor_divide,
-	.sample = "f32[n=3, 4], other=-0.75; i32[4] in -9..9, other=-4; bf16[2] of 4 9, other=1.1",
+	.overloads = (const Overload[]){
+		{.schema = "aten.floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
+		 .sample = "f32[n=3, 4], other=-0.75; i32[4] in -9..9, other=-4; bf16[2] of 4 9, other=1.1"},
+	},
 };
 static Node build_remainder(Build *b, Node n)
 {
@@ -316,18 +291,14 @@ OP(aten_remainder_Tensor){
 	.aliases = "prims.remainder",
 	.build = build_remainder,
 	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1",
-};
-OP(aten_remainder_Scalar){
-	.schema = "aten.remainder.Scalar(Tensor self, Scalar other) -> Tensor",
-	.build = build_remainder,
-	.narrow_scalars = true,
-	.sample = "f32[n=3, 4], other=-0.75; i32[4] in -9..9, other=-4; bf16[2] of 4 9, other=1.1",
-};
-OP(aten_remainder_Scalar_Tensor){
-	.schema = "aten.remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
-	.build = build_remainder,
-	.narrow_scalars = true,
-	.sample = "self=7.25, f32[n=4] of 0.5 -1.5 2 3.25; self=-7, i32[4] of 2 -3 4 1; self=9.01, bf16[2] of 1.1015625 2",
+	.overloads = (const Overload[]){
+		{.schema = "aten.remainder.Scalar(Tensor self, Scalar other) -> Tensor",
+		 .narrow_scalars = true,
+		 .sample = "f32[n=3, 4], other=-0.75; i32[4] in -9..9, other=-4; bf16[2] of 4 9, other=1.1"},
+		{.schema = "aten.remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+		 .narrow_scalars = true,
+		 .sample = "self=7.25, f32[n=4] of 0.5 -1.5 2 3.25; self=-7, i32[4] of 2 -3 4 1; self=9.01, bf16[2] of 1.1015625 2"},
+	},
 };
 static Node build_fmod(Build *b, Node n)
 {
@@ -338,12 +309,11 @@ OP(aten_fmod_Tensor){
 	.aliases = "prims.fmod",
 	.build = build_fmod,
 	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1",
-};
-OP(aten_fmod_Scalar){
-	.schema = "aten.fmod.Scalar(Tensor self, Scalar other) -> Tensor",
-	.build = build_fmod,
-	.narrow_scalars = true,
-	.sample = "f32[n=3, 4], other=-0.75; i32[4] in -9..9, other=-4; bf16[2] of 4 9, other=1.1",
+	.overloads = (const Overload[]){
+		{.schema = "aten.fmod.Scalar(Tensor self, Scalar other) -> Tensor",
+		 .narrow_scalars = true,
+		 .sample = "f32[n=3, 4], other=-0.75; i32[4] in -9..9, other=-4; bf16[2] of 4 9, other=1.1"},
+	},
 };
 OP(aten_atan2){
 	.schema = "aten.atan2(Tensor self, Tensor other) -> Tensor",
@@ -352,13 +322,9 @@ OP(aten_atan2){
 	.expand = "atan2(self, other)",
 	.sample = "f32[n=2, 6] of -1 -1 -1 0 0 1 1 1 2 -3 0.5 4, f32[6] of -1 0 1 1 -1 0.5; "
 		  "i32[4] in -3..3, i32[4] in 1..5",
-};
-OP(aten_arctan2){
-	.schema = "aten.arctan2(Tensor self, Tensor other) -> Tensor",
-	.promote = PROMOTE_FLOAT,
-	.expand = "atan2(self, other)",
-	.sample = "f32[n=2, 6] of -1 -1 -1 0 0 1 1 1 2 -3 0.5 4, f32[6] of -1 0 1 1 -1 0.5; "
-		  "i32[4] in -3..3, i32[4] in 1..5",
+	.overloads = (const Overload[]){
+		{.schema = "aten.arctan2(Tensor self, Tensor other) -> Tensor"},
+	},
 };
 OP(aten_hypot){
 	.schema = "aten.hypot(Tensor self, Tensor other) -> Tensor",
@@ -372,12 +338,10 @@ OP(aten_copysign_Tensor){
 	.promote = PROMOTE_FLOAT,
 	.expand = "copysign(self, other)",
 	.sample = "f32[n=2, 4] of 1 -2 0 -0 3 -4 5 -6, f32[4] of -1 1 -0.0 0; i32[4] in -4..4, i32[4] in -4..4",
-};
-OP(aten_copysign_Scalar){
-	.schema = "aten.copysign.Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_FLOAT,
-	.expand = "copysign(self, other)",
-	.sample = "f32[n=3, 4], other=-2.0; i32[4] in -4..4, other=1",
+	.overloads = (const Overload[]){
+		{.schema = "aten.copysign.Scalar(Tensor self, Scalar other) -> Tensor",
+		 .sample = "f32[n=3, 4], other=-2.0; i32[4] in -4..4, other=1"},
+	},
 };
 OP(aten_nextafter){
 	.schema = "aten.nextafter(Tensor self, Tensor other) -> Tensor",
@@ -407,6 +371,9 @@ OP(aten_maximum){
 	.promote = PROMOTE_DEFAULT,
 	.expand = "maximum(self, other)",
 	.sample = "f32[n=2, 4] of 1 -2 nan -0.5 3 -4 5 nan, f32[4] of -1 1 2 nan; i32[n=3, 4] in -9..9, i32[4] in -9..9",
+	.overloads = (const Overload[]){
+		{.schema = "aten.max.other(Tensor self, Tensor other) -> Tensor"},
+	},
 };
 OP(aten_minimum){
 	.schema = "aten.minimum(Tensor self, Tensor other) -> Tensor",
@@ -414,18 +381,9 @@ OP(aten_minimum){
 	.promote = PROMOTE_DEFAULT,
 	.expand = "minimum(self, other)",
 	.sample = "f32[n=2, 4] of 1 -2 nan -0.5 3 -4 5 nan, f32[4] of -1 1 2 nan; i32[n=3, 4] in -9..9, i32[4] in -9..9",
-};
-OP(aten_max_other){
-	.schema = "aten.max.other(Tensor self, Tensor other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "maximum(self, other)",
-	.sample = "f32[n=2, 4] of 1 -2 nan -0.5 3 -4 5 nan, f32[4] of -1 1 2 nan; i32[n=3, 4] in -9..9, i32[4] in -9..9",
-};
-OP(aten_min_other){
-	.schema = "aten.min.other(Tensor self, Tensor other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "minimum(self, other)",
-	.sample = "f32[n=2, 4] of 1 -2 nan -0.5 3 -4 5 nan, f32[4] of -1 1 2 nan; i32[n=3, 4] in -9..9, i32[4] in -9..9",
+	.overloads = (const Overload[]){
+		{.schema = "aten.min.other(Tensor self, Tensor other) -> Tensor"},
+	},
 };
 
 static Node log_of_sum(Build *b, Op exp, Op log, Node x, Node y)
@@ -607,13 +565,11 @@ OP(aten_pow_Tensor_Tensor){
 	.expand = "pow(self, exponent)",
 	.sample = "f32[n=3, 4] in 0.25..4, f32[4] of -1.5 0 2 3.5; f32[4] of -2 0 -1 0, f32[4] of 3 0 -2 2; "
 		  "i32[4] in -4..4, i32[4] in 0..4",
-};
-OP(aten_pow_Scalar){
-	.schema = "aten.pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "pow(self, exponent)",
-	.narrow_scalars = true,
-	.sample = "self=2.5, f32[n=3, 4]; self=3, i32[4] in 0..5; self=1.1, bf16[2] of 3 5",
+	.overloads = (const Overload[]){
+		{.schema = "aten.pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
+		 .narrow_scalars = true,
+		 .sample = "self=2.5, f32[n=3, 4]; self=3, i32[4] in 0..5; self=1.1, bf16[2] of 3 5"},
+	},
 };
 
 static Node build_float_power(Build *b, Node n)
@@ -625,12 +581,6 @@ static Node build_float_power(Build *b, Node n)
 	DType d = complex ? DT_c128 : DT_f64;
 	return b_bin(b, OP_pow, b_convert(b, x, d), b_convert(b, y, d));
 }
-OP(aten_float_power_Tensor_Tensor){
-	.schema = "aten.float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
-	.build = build_float_power,
-	.sample = "f32[n=3, 4] in 0.25..4, f32[4] of -1.5 0 2 3.5; f32[4] of -2 0 -1 0, f32[4] of 3 0 -2 2; "
-		  "i32[4] in -4..4, i32[4] in 0..4",
-};
 
 static Node build_float_power_scalar(Build *b, Node n)
 {
@@ -638,23 +588,27 @@ static Node build_float_power_scalar(Build *b, Node n)
 	Node y = aten_scalar_as(b, node_attr(b->g, n, "exponent"), DT_f64);
 	return x.i ? b_bin(b, OP_pow, b_convert(b, x, DT_f64), y) : x;
 }
-OP(aten_float_power_Tensor_Scalar){
-	.schema = "aten.float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
-	.build = build_float_power_scalar,
-	.sample = "f32[n=3, 4], exponent=3; f32[n=4] in 0.5..4, exponent=-1.5; f32[4] in 0.5..4, exponent=0.5; "
-		  "f32[n=3, 4], exponent=2; f32[4] in 0.5..4, exponent=-0.5; i32[4] in -4..4, exponent=3; "
-		  "f32[n=3, 4], exponent=0; f32[4] in 0.5..4, exponent=-1",
-};
 
 static Node build_float_power_base(Build *b, Node n)
 {
 	Node x = aten_scalar_as(b, node_attr(b->g, n, "self"), DT_f64), y = arg(b, n, "exponent");
 	return y.i ? b_bin(b, OP_pow, x, b_convert(b, y, DT_f64)) : y;
 }
-OP(aten_float_power_Scalar){
-	.schema = "aten.float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
-	.build = build_float_power_base,
-	.sample = "self=2.5, f32[n=3, 4]; self=3, i32[4] in 0..5; self=1.1, bf16[2] of 3 5",
+OP(aten_float_power_Tensor_Tensor){
+	.schema = "aten.float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+	.build = build_float_power,
+	.sample = "f32[n=3, 4] in 0.25..4, f32[4] of -1.5 0 2 3.5; f32[4] of -2 0 -1 0, f32[4] of 3 0 -2 2; "
+		  "i32[4] in -4..4, i32[4] in 0..4",
+	.overloads = (const Overload[]){
+		{.schema = "aten.float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+		 .build = build_float_power_scalar,
+		 .sample = "f32[n=3, 4], exponent=3; f32[n=4] in 0.5..4, exponent=-1.5; f32[4] in 0.5..4, exponent=0.5; "
+			   "f32[n=3, 4], exponent=2; f32[4] in 0.5..4, exponent=-0.5; i32[4] in -4..4, exponent=3; "
+			   "f32[n=3, 4], exponent=0; f32[4] in 0.5..4, exponent=-1"},
+		{.schema = "aten.float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
+		 .build = build_float_power_base,
+		 .sample = "self=2.5, f32[n=3, 4]; self=3, i32[4] in 0..5; self=1.1, bf16[2] of 3 5"},
+	},
 };
 
 /* x * 2^y. An integer y changes the exponent alone: in two steps, because 2^y itself may be out of range. */
@@ -699,24 +653,24 @@ static Node build_addcmul(Build *b, Node n)
 {
 	return add_combined(b, n, OP_mul);
 }
+
+static Node build_addcdiv(Build *b, Node n)
+{
+	return add_combined(b, n, OP_div);
+}
 OP(aten_addcmul){
 	.schema = "aten.addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) "
 		  "-> Tensor",
 	.build = build_addcmul,
 	.sample = "f32[n=3, 4], f32[n, 1], f32[4]; f32[n=3, 4], f32[n, 1], f32[4], value=2.5; "
 		  "i32[4] in -9..9, i32[4] in -9..9, i32[4] in -9..9, value=3",
-};
-
-static Node build_addcdiv(Build *b, Node n)
-{
-	return add_combined(b, n, OP_div);
-}
-OP(aten_addcdiv){
-	.schema = "aten.addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) "
-		  "-> Tensor",
-	.build = build_addcdiv,
-	.sample = "f32[n=3, 4], f32[n, 1], f32[4] of 0.5 -1.5 2 3.25; "
-		  "f32[n=3, 4], f32[n, 1], f32[4] of 0.5 -1.5 2 3.25, value=2.5",
+	.overloads = (const Overload[]){
+		{.schema = "aten.addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) "
+			   "-> Tensor",
+		 .build = build_addcdiv,
+		 .sample = "f32[n=3, 4], f32[n, 1], f32[4] of 0.5 -1.5 2 3.25; "
+			   "f32[n=3, 4], f32[n, 1], f32[4] of 0.5 -1.5 2 3.25, value=2.5"},
+	},
 };
 
 /* |w| < 1/2 */
@@ -743,20 +697,20 @@ static Node build_lerp(Build *b, Node n)
 {
 	return lerp(b, arg(b, n, "self"), arg(b, n, "end"), arg(b, n, "weight"));
 }
-OP(aten_lerp_Tensor){
-	.schema = "aten.lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
-	.build = build_lerp,
-	.sample = "f32[n=3, 4], f32[n, 1], f32[4] of 0.25 0.5 0.75 -2",
-};
 
 static Node build_lerp_scalar(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
 	return lerp(b, x, arg(b, n, "end"), aten_scalar_arg(b, n, "weight", x));
 }
-OP(aten_lerp_Scalar){
-	.schema = "aten.lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
-	.build = build_lerp_scalar,
-	.sample = "f32[n=3, 4], f32[n, 1], weight=0.25; f32[n=3, 4], f32[n, 1], weight=0.75; "
-		  "c64[n=3, 4], c64[n, 1], weight=complex(0.25, -0.375); c64[n=3, 4], c64[n, 1], weight=complex(0.25, 0.5)",
+OP(aten_lerp_Tensor){
+	.schema = "aten.lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
+	.build = build_lerp,
+	.sample = "f32[n=3, 4], f32[n, 1], f32[4] of 0.25 0.5 0.75 -2",
+	.overloads = (const Overload[]){
+		{.schema = "aten.lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
+		 .build = build_lerp_scalar,
+		 .sample = "f32[n=3, 4], f32[n, 1], weight=0.25; f32[n=3, 4], f32[n, 1], weight=0.75; "
+			   "c64[n=3, 4], c64[n, 1], weight=complex(0.25, -0.375); c64[n=3, 4], c64[n, 1], weight=complex(0.25, 0.5)"},
+	},
 };

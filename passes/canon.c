@@ -8,7 +8,7 @@
  *
  * The type of the replacement is compared with the one the file gave: provably different, or
  * different at the hints or at a sampled point, is bad input; undecided keeps the file's and
- * asserts it at entry. Ends because expansions hold composites of lower rank only (tests/unit/ir_samples.c
+ * asserts it at entry: of %x[:, -1:] the file says [N, 1], which holds where there are columns. Ends because expansions hold composites of lower rank only (tests/unit/ir_samples.c
  * expands a sample of every op and bounds depth and size). Does not simplify. */
 #include "passes/pass.h"
 
@@ -25,11 +25,14 @@ static uint64_t mix(uint64_t a, uint64_t b)
 	return h ^ h >> 32;
 }
 
-/* Point 0 is the hints, point 1 the least values, the others lie within range. */
+/* Point 0 is the hints, point 1 the least values, the others lie within range. torch.export takes sizes to be 2 at least when it
+ * writes types, whatever their range. */
 static int64_t sample(const SymTab *t, Sym var, uint32_t k, uint32_t point)
 {
 	int64_t lo, hi;
 	sym_range(t, var, &lo, &hi);
+	if (sym_var_kind(t, var) == SYMVAR_SIZE && lo < 2)
+		lo = hi < 2 ? hi : 2;
 	if (point == 0)
 		return sym_hint(t, var);
 	if (point == 1 && lo > -SYM_INF)

@@ -33,6 +33,13 @@ def make(name, model, calls, dynamic=None, errors=()):
         save_file(tensors, dest / f"{name}.{k}.safetensors", {"error": errors[k - len(calls)][1]} if k >= len(calls) else None)
 
 
+class FirstAndLast(nn.Module):
+    """torch.export writes extent 1 for the first and the last step, as if there always were one."""
+
+    def forward(s, x):
+        return x[:, -1:] * 2, torch.cat([x[:, :1], x], 1)
+
+
 class Rows(nn.Module):
     """A size without a least one in Python, which export takes to be positive; it may be 0."""
 
@@ -295,6 +302,7 @@ if __name__ == "__main__":
     def chosen(k, shape, none=0.0, all=1.0):
         """Values of a normal distribution, or all of them the same."""
         return torch.full(shape, none if k == 0 else all) if k < 2 else torch.randn(shape)
+    make("first_and_last", FirstAndLast(), [(torch.randn(2, k),) for k in (5, 1, 2)], ({1: Dim("steps")},))
     make("rows", Rows(), [(torch.randn(k, 4), torch.randn(4, 3)) for k in (5, 0, 1)], ({0: Dim("rows")}, None))
     flags = [torch.tensor([a, b, c]) for a in (True, False) for b in (True, False) for c in (True, False)]
     make("uneven", Uneven(), [(torch.randn(6, 4), torch.randn(5, 4), flags[k]) for k in (0, 7)], ({0: Dim("k", min=3, max=4096)}, {0: Dim("m", min=3, max=4096)}, None))

@@ -183,6 +183,8 @@ static bool follow(Interp *in, Region *r)
 		return loop_stop(in, LOOP_LIMIT, "the %s of %llu bytes: too large for the interpreter of loop IR", r->name,
 		                 (unsigned long long)r->bytes);
 	r->shadow = ARENA_ARRAY(in->arena, Shadow, r->bytes);
+	if (in->report->depths)
+		r->depth = ARENA_ARRAY(in->arena, uint16_t, r->bytes);
 	return true;
 }
 

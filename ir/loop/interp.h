@@ -37,6 +37,11 @@ typedef struct {
 	uint64_t limit;      /* of statements; 0: LOOP_INTERP_STATEMENTS */
 	uint64_t statements; /* result: how many were executed */
 	char message[480];   /* result: "" when done */
+	/* With `depths` the result is also the longest chain of additions that a float went through before it was stored, of all of
+	 * `run`, 65,535 at most, and which call stored it. */
+	bool depths;
+	uint16_t depth;
+	char deepest[64];
 	/* LS_ROOM: gives buffer k memory, of which buf[k] is the address then; false: it has failed, and says so itself. */
 	bool (*room)(void *user, uint32_t k, const int64_t *p);
 	void *user;

@@ -46,6 +46,8 @@ void exec_init(Exec *e, Interp *in, const LoopFn *f, FnPlan *plan, uint32_t n)
 	e->stamp = ARENA_ARRAY(a, uint32_t, f->lx.n);
 	e->var = ARENA_ARRAY(a, char *, f->lv.n);
 	e->written = ARENA_ARRAY(a, uint8_t *, f->lv.n);
+	if (in->report->depths)
+		depth_init(e);
 }
 
 /* ---- expressions ---- */
@@ -213,6 +215,8 @@ const void *exec_value(Exec *e, const Active *a, Lx x)
 		in[k] = in[0];
 	if (!compute(e, a, x, d, in, e->value[x.i]))
 		return NULL;
+	if (e->depth)
+		depth_compute(e, x);
 	e->stamp[x.i] = e->plan->fixed[x.i] ? FIXED : e->now;
 	return e->value[x.i];
 }
@@ -260,6 +264,8 @@ static bool define(Exec *e, const Active *a, const LsData *s)
 	for (uint32_t t = 0; x && t < e->n; t++)
 		if (a->on[t])
 			memmove(to + t * size, x + t * size, size);
+	if (x && e->depth)
+		depth_define(e, a, s->v, s->x);
 	return x && check_nonneg(e, a, v, (const int64_t *)(const void *)to);
 }
 
@@ -285,6 +291,8 @@ typedef struct {
 	Exec *e;
 	const LsData *s;
 	uint32_t thread, lanes, size; /* size: of an element in memory */
+	uint16_t *depth; /* by lane of the value; NULL: not asked for, or no float */
+	const char *first; /* the value's first lane */
 	bool store, dropped; /* dropped: the element must be there; its contents do not matter */
 	uint64_t local_bytes;
 } Move;
@@ -368,6 +376,27 @@ static void store_elements(DType d, char *to, const void *from, uint32_t n)
 	}
 }
 
+/* The chains behind n elements at p, element `at` of what the statement reads or writes. */
+static void move_depths(const Move *m, int64_t at, uint32_t n, const char *p, const char *value)
+{
+	Exec *e = m->e;
+	uint16_t *lane = m->depth + (value - m->first) / dtype_size(dtype_compute(m->s->mem.dtype)), *there;
+	const Region *r = m->s->mem.local ? NULL : e->view[m->s->mem.k].region;
+	for (uint32_t k = 0; k < n; k++, lane++) {
+		uint64_t elements = m->local_bytes / m->size;
+		if (!r)
+			there = depth_of_var(e, (Lv){m->s->mem.k}, elements) + m->thread * elements + (uint64_t)at + k;
+		else
+			there = r->depth ? &r->depth[p - r->data + (int64_t)(k * m->size)] : NULL;
+		if (m->store && r)
+			depth_note(e->at.in, *lane);
+		if (m->store && there)
+			*there = *lane;
+		else if (!m->store)
+			*lane = there ? *there : 0;
+	}
+}
+
 /* What a lane holds that nobody may use: a large number. */
 enum { LEFT_OUT = 0xfe };
 
@@ -382,6 +411,8 @@ static bool move_elements(const Move *m, int64_t at, uint32_t n, char *value)
 		store_elements(m->s->mem.dtype, p, value, n);
 	else
 		load_elements(m->s->mem.dtype, value, p, n);
+	if (m->depth && !m->dropped)
+		move_depths(m, at, n, p, value);
 	return true;
 }
 
@@ -399,6 +430,8 @@ static bool move_lanes(Move *m, int64_t offset, DType index_type, const void *in
 		if (mask && !mask[first + k]) {
 			if (!m->store)
 				memset(to, 0, size);
+			if (!m->store && m->depth)
+				m->depth[k] = 0;
 		} else if (__builtin_add_overflow(offset, ahead, &at)) {
 			return loop_finding(&m->e->at, "an index overflows: %lld + %lld", (long long)offset, (long long)ahead);
 		} else if (!move_elements(m, at, 1, to)) {
@@ -419,6 +452,8 @@ static bool access(Exec *e, const Active *a, const LsData *s)
 		  0,
 		  type.lanes,
 		  dtype_size(s->mem.dtype),
+		  NULL,
+		  NULL,
 		  store,
 		  false,
 		  local_bytes(e->f, s->mem)};
@@ -429,8 +464,12 @@ static bool access(Exec *e, const Active *a, const LsData *s)
 		return false;
 	/* what is stored is only read */
 	char *value = store ? (char *)(uintptr_t)x : variable(e, s->v);
+	bool chains = e->depth && dtype_is_float(type.dtype);
+	uint16_t *depth = !chains ? NULL : store ? depth_of(e, s->x) : depth_of_var(e, s->v, type.lanes);
 	for (m.thread = 0; m.thread < e->n; m.thread++) {
 		e->at.task = e->task[m.thread];
+		m.first = value + (size_t)m.thread * value_bytes(type);
+		m.depth = depth ? depth + m.thread * type.lanes : NULL;
 		if (a->on[m.thread] && !move_lanes(&m, offset[m.thread], at.i ? lx_type(e->f, at).dtype : DT_i64, index, mask,
 		                                   value + (size_t)m.thread * value_bytes(type)))
 			return false;

@@ -28,6 +28,7 @@ typedef struct {
 	uint64_t bytes;
 	uint32_t align;
 	Shadow *shadow; /* NULL: holds its values from the start, and is not written */
+	uint16_t *depth; /* of the float that begins at a byte; NULL: not asked for, or 0 */
 } Region;
 
 /* A buffer argument of a kernel. */
@@ -112,6 +113,8 @@ typedef struct Exec {
 	char **var;          /* by variable: its value; the elements of a local array */
 	uint8_t **written;   /* by variable: of a local array's bytes */
 	bool streamed[LOCKSTEP]; /* by thread: past the caches, without a fence so far */
+	uint16_t **depth;        /* by expression, as `value`; NULL: not asked for */
+	uint16_t **var_depth;    /* by variable */
 	bool (*program)(struct Exec *, const LsData *); /* statements of programs; NULL in kernels */
 } Exec;
 
@@ -132,5 +135,18 @@ bool exec_call(Exec *, const Active *, const LsData *);
 void exec_define(Exec *, Lv, int64_t);
 /* Of an i64 scalar, in thread 0. */
 MUST_LOOK bool exec_int(Exec *, Lx, int64_t *out);
+
+/* ---- chains of roundings (interp_depth.c), where LoopReport.depths is set ---- */
+
+void depth_init(Exec *);
+/* After the expression's value. */
+void depth_compute(Exec *, Lx);
+void depth_define(Exec *, const Active *, Lv, Lx);
+/* n lanes, or elements of a local array, for each thread. */
+uint16_t *depth_of_var(Exec *, Lv, uint64_t n);
+/* Of the expression's lanes in all threads. */
+uint16_t *depth_of(Exec *, Lx);
+/* Of a float that is stored outside the task. */
+void depth_note(Interp *, uint16_t);
 
 #endif

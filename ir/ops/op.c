@@ -69,38 +69,37 @@ static void read_schema(Arena *arena, Op op, const char *text)
 		table_bug(op, err);
 }
 
-/* What the row says, and the rest from its block, whose schema is known. */
-static OpInfo complete(Op op, const OpInfo *block, const Overload *row)
+/* i, a copy of its block, becomes what the row of op says. Schemas of both are known. */
+static void adopt(OpInfo *i, Op op, const Overload *row)
 {
-	OpInfo i = *block;
-	i.schema = row->schema;
-	i.aliases = row->aliases;
-	i.overloads = NULL;
-	i.doc = row->doc ? row->doc : block->doc;
-	i.narrow_scalars |= row->narrow_scalars;
+	i->schema = row->schema;
+	i->aliases = row->aliases;
+	i->overloads = NULL;
+	i->doc = row->doc ? row->doc : i->doc;
+	i->narrow_scalars |= row->narrow_scalars;
 	if (row->expand || row->build) {
-		i.expand = row->expand;
-		i.build = row->build;
+		i->expand = row->expand;
+		i->build = row->build;
 	}
 	if (row->sample || row->no_sample) {
-		i.sample = row->sample;
-		i.no_sample = row->no_sample;
+		i->sample = row->sample;
+		i->no_sample = row->no_sample;
 	}
 	if (schema[op].view != schema[op_block(op)].view) {
-		i.view = VIEW_NONE;
-		i.view_if = VIEW_ALWAYS;
-		i.view_undo = NULL;
-		i.itself = false;
+		i->view = VIEW_NONE;
+		i->view_if = VIEW_ALWAYS;
+		i->view_undo = NULL;
+		i->itself = false;
 	}
-	return i;
 }
 
 static void read_overload(Arena *arena, Op op, const OpInfo *block, const Overload *row)
 {
 	read_schema(arena, op, row->schema);
-	OpInfo i = complete(op, block, row);
-	overload[op] = arena_dup(arena, &i, sizeof i);
-	add_names(op, i.aliases);
+	OpInfo *i = arena_dup(arena, block, sizeof *i);
+	adopt(i, op, row);
+	overload[op] = i;
+	add_names(op, i->aliases);
 }
 
 /* A block comes before its rows. */

@@ -63,10 +63,11 @@ typedef enum {
 struct Tensor;     /* ir/interp/tensor.h */
 struct EvalCtx;    /* ir/interp/interp.h */
 
-/* An overload: an op that means what the op of its block means, with another schema: other kinds or numbers of arguments
+/* An overload: an op that shares the definition of its block under another schema: other kinds or numbers of arguments
  * (add.Scalar beside add.Tensor), another rank (conv2d beside conv1d), a second name that models use (arcsin beside asin), a
- * copy instead of a view. It is an op of its own: it has an enumerator, OP_ and the name of its schema with "_" for ".", and is
- * found by that name and by its aliases; op_info, op_schema and the tests treat it like a block.
+ * copy instead of a view, more results (var_mean beside var), a function that asks which op it is (ceil beside floor). It is an
+ * op of its own: it has an enumerator, OP_ and the name of its schema with "_" for ".", and is found by that name and by its
+ * aliases; op_info, op_schema and the tests treat it like a block.
  *
  * A row says its schema and what differs. What it does not say it has from its block:
  *   - .aliases are its own; there are none if it says none;

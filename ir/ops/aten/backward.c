@@ -363,6 +363,12 @@ static Node build_gelu_backward(Build *b, Node n)
 		return b_error(b, "unknown approximation of gelu");
 	return rounded(&r, mul(&r, r.g, gelu_slope(&r)));
 }
+
+static Node build_infinitely_differentiable_gelu_backward(Build *b, Node n)
+{
+	Grad r = grad_of(b, n, "grad", "self");
+	return rounded(&r, mul(&r, r.g, gelu_slope(&r)));
+}
 OP(aten_gelu_backward){
 	.schema = "aten.gelu_backward(Tensor grad_output, Tensor self, *, str "
 		  "approximate=\"none\") -> Tensor",
@@ -370,18 +376,12 @@ OP(aten_gelu_backward){
 	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
 		  "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, "
 		  "approximate=\"tanh\"",
-};
-
-static Node build_infinitely_differentiable_gelu_backward(Build *b, Node n)
-{
-	Grad r = grad_of(b, n, "grad", "self");
-	return rounded(&r, mul(&r, r.g, gelu_slope(&r)));
-}
-OP(aten_infinitely_differentiable_gelu_backward){
-	.schema = "aten.infinitely_differentiable_gelu_backward(Tensor grad, Tensor self) -> "
-		  "Tensor",
-	.build = build_infinitely_differentiable_gelu_backward,
-	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5",
+	.overloads = (const Overload[]){
+		{.schema = "aten.infinitely_differentiable_gelu_backward(Tensor grad, Tensor self) -> "
+			   "Tensor",
+		 .build = build_infinitely_differentiable_gelu_backward,
+		 .sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5"},
+	},
 };
 
 static Node build_glu_backward(Build *b, Node n)
@@ -410,12 +410,10 @@ OP(aten_fake_quantize_per_tensor_affine_cachemask_backward){
 		  "mask) -> Tensor",
 	.expand = "mul(grad, mask)",
 	.sample = "f32[n=2, 6] in 1..2, bool[n, 6]",
-};
-OP(aten_fake_quantize_per_channel_affine_cachemask_backward){
-	.schema = "aten.fake_quantize_per_channel_affine_cachemask_backward(Tensor grad, Tensor "
-		  "mask) -> Tensor",
-	.expand = "mul(grad, mask)",
-	.sample = "f32[n=2, 6] in 1..2, bool[n, 6]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.fake_quantize_per_channel_affine_cachemask_backward(Tensor grad, Tensor "
+			   "mask) -> Tensor"},
+	},
 };
 
 /* ---- losses ---- */
@@ -575,13 +573,12 @@ OP(aten_nll_loss_backward){
 		  "f32[] of 3; f32[] of 1.5, f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=1, "
 		  "ignore_index=1, f32[] of 3; f32[] of 1.5, f32[n=4, 3], i64[n] of 0 2 1 2, none, reduction=2, "
 		  "ignore_index=-100, f32[] of 4",
-};
-OP(aten_nll_loss2d_backward){
-	.schema = "aten.nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, "
-		  "Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> "
-		  "Tensor",
-	.build = build_nll_loss_backward,
-	.sample = "f32[n=2, 2, 2] in 1..2, f32[n, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=0, "
-		  "ignore_index=1, f32[] of 3; f32[] of 1.5, f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, none, "
-		  "reduction=1, ignore_index=-100, f32[] of 8",
+	.overloads = (const Overload[]){
+		{.schema = "aten.nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, "
+			   "Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> "
+			   "Tensor",
+		 .sample = "f32[n=2, 2, 2] in 1..2, f32[n, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=0, "
+			   "ignore_index=1, f32[] of 3; f32[] of 1.5, f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, none, "
+			   "reduction=1, ignore_index=-100, f32[] of 8"},
+	},
 };

@@ -80,12 +80,12 @@ OP(aten__adaptive_avg_pool2d_backward){
 		  "Tensor",
 	.build = build_adaptive_backward2,
 	.sample = "f32[n=2, 3, 2, 3], f32[n, 3, 5, 4]",
-};
-OP(aten__adaptive_avg_pool3d_backward){
-	.schema = "aten._adaptive_avg_pool3d_backward(Tensor grad_output, Tensor self) -> "
-		  "Tensor",
-	.build = build_adaptive_backward3,
-	.sample = "f32[n=2, 1, 2, 3, 1], f32[n, 1, 3, 4, 2]",
+	.overloads = (const Overload[]){
+		{.schema = "aten._adaptive_avg_pool3d_backward(Tensor grad_output, Tensor self) -> "
+			   "Tensor",
+		 .build = build_adaptive_backward3,
+		 .sample = "f32[n=2, 1, 2, 3, 1], f32[n, 1, 3, 4, 2]"},
+	},
 };
 
 /* A window of one row, so that the divisor may be given. */
@@ -133,14 +133,14 @@ OP(aten_avg_pool2d_backward){
 		  "count_include_pad=true, divisor_override=none; "
 		  "f32[1, 3, 1], f32[1, 6, 5], kernel_size=[2, 3], stride=[], padding=[0, 0], ceil_mode=false, "
 		  "count_include_pad=true, divisor_override=5",
-};
-OP(aten_avg_pool3d_backward){
-	.schema = "aten.avg_pool3d_backward(Tensor grad_output, Tensor self, int[3] "
-		  "kernel_size, int[3] stride, int[3] padding, bool ceil_mode, bool "
-		  "count_include_pad, int? divisor_override) -> Tensor",
-	.build = build_avg_backward3,
-	.sample = "f32[n=2, 1, 2, 2, 2], f32[n, 1, 3, 3, 4], kernel_size=[2, 2, 3], stride=[1, 1, 2], padding=[0, 0, "
-		  "1], ceil_mode=false, count_include_pad=false, divisor_override=none",
+	.overloads = (const Overload[]){
+		{.schema = "aten.avg_pool3d_backward(Tensor grad_output, Tensor self, int[3] "
+			   "kernel_size, int[3] stride, int[3] padding, bool ceil_mode, bool "
+			   "count_include_pad, int? divisor_override) -> Tensor",
+		 .build = build_avg_backward3,
+		 .sample = "f32[n=2, 1, 2, 2, 2], f32[n, 1, 3, 3, 4], kernel_size=[2, 2, 3], stride=[1, 1, 2], padding=[0, 0, "
+			   "1], ceil_mode=false, count_include_pad=false, divisor_override=none"},
+	},
 };
 
 /* ---- padding ---- */
@@ -171,61 +171,52 @@ static Node build_reflection_backward1(Build *b, Node n)
 {
 	return adjoint_of_self(b, n, 1, reflection_axis);
 }
+static Node build_reflection_backward2(Build *b, Node n)
+{
+	return adjoint_of_self(b, n, 2, reflection_axis);
+}
+static Node build_reflection_backward3(Build *b, Node n)
+{
+	return adjoint_of_self(b, n, 3, reflection_axis);
+}
+static Node build_replication_backward1(Build *b, Node n)
+{
+	return adjoint_of_self(b, n, 1, replication_axis);
+}
+static Node build_replication_backward2(Build *b, Node n)
+{
+	return adjoint_of_self(b, n, 2, replication_axis);
+}
+static Node build_replication_backward3(Build *b, Node n)
+{
+	return adjoint_of_self(b, n, 3, replication_axis);
+}
 OP(aten_reflection_pad1d_backward){
 	.schema = "aten.reflection_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] "
 		  "padding) -> Tensor",
 	.build = build_reflection_backward1,
 	.sample = "f32[n=2, 2, 7], f32[n, 2, 4], padding=[2, 1]",
-};
-static Node build_reflection_backward2(Build *b, Node n)
-{
-	return adjoint_of_self(b, n, 2, reflection_axis);
-}
-OP(aten_reflection_pad2d_backward){
-	.schema = "aten.reflection_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] "
-		  "padding) -> Tensor",
-	.build = build_reflection_backward2,
-	.sample = "f32[n=2, 1, 5, 6], f32[n, 1, 3, 4], padding=[1, 1, 2, 0]",
-};
-static Node build_reflection_backward3(Build *b, Node n)
-{
-	return adjoint_of_self(b, n, 3, reflection_axis);
-}
-OP(aten_reflection_pad3d_backward){
-	.schema = "aten.reflection_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] "
-		  "padding) -> Tensor",
-	.build = build_reflection_backward3,
-	.sample = "f32[n=2, 1, 3, 4, 5], f32[n, 1, 2, 3, 3], padding=[1, 1, 0, 1, 1, 0]",
-};
-static Node build_replication_backward1(Build *b, Node n)
-{
-	return adjoint_of_self(b, n, 1, replication_axis);
-}
-OP(aten_replication_pad1d_backward){
-	.schema = "aten.replication_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] "
-		  "padding) -> Tensor",
-	.build = build_replication_backward1,
-	.sample = "f32[n=2, 2, 7], f32[n, 2, 4], padding=[2, 1]",
-};
-static Node build_replication_backward2(Build *b, Node n)
-{
-	return adjoint_of_self(b, n, 2, replication_axis);
-}
-OP(aten_replication_pad2d_backward){
-	.schema = "aten.replication_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] "
-		  "padding) -> Tensor",
-	.build = build_replication_backward2,
-	.sample = "f32[n=2, 1, 5, 6], f32[n, 1, 3, 4], padding=[1, 1, 2, 0]",
-};
-static Node build_replication_backward3(Build *b, Node n)
-{
-	return adjoint_of_self(b, n, 3, replication_axis);
-}
-OP(aten_replication_pad3d_backward){
-	.schema = "aten.replication_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] "
-		  "padding) -> Tensor",
-	.build = build_replication_backward3,
-	.sample = "f32[n=2, 1, 3, 4, 5], f32[n, 1, 2, 3, 3], padding=[1, 1, 0, 1, 1, 0]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.reflection_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] "
+			   "padding) -> Tensor",
+		 .build = build_reflection_backward2,
+		 .sample = "f32[n=2, 1, 5, 6], f32[n, 1, 3, 4], padding=[1, 1, 2, 0]"},
+		{.schema = "aten.reflection_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] "
+			   "padding) -> Tensor",
+		 .build = build_reflection_backward3,
+		 .sample = "f32[n=2, 1, 3, 4, 5], f32[n, 1, 2, 3, 3], padding=[1, 1, 0, 1, 1, 0]"},
+		{.schema = "aten.replication_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] "
+			   "padding) -> Tensor",
+		 .build = build_replication_backward1},
+		{.schema = "aten.replication_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] "
+			   "padding) -> Tensor",
+		 .build = build_replication_backward2,
+		 .sample = "f32[n=2, 1, 5, 6], f32[n, 1, 3, 4], padding=[1, 1, 2, 0]"},
+		{.schema = "aten.replication_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] "
+			   "padding) -> Tensor",
+		 .build = build_replication_backward3,
+		 .sample = "f32[n=2, 1, 3, 4, 5], f32[n, 1, 2, 3, 3], padding=[1, 1, 0, 1, 1, 0]"},
+	},
 };
 
 /* ---- interpolation ---- */
@@ -313,22 +304,18 @@ OP(aten_upsample_nearest1d_backward){
 	.build = build_nearest_backward,
 	.sample = "f32[n=2, 1, 7], output_size=[7], input_size=[n, 1, 3]; "
 		  "f32[2, 1, 7], output_size=[7], input_size=[2, 1, 3], scales=2.5",
-};
-OP(aten_upsample_nearest2d_backward){
-	.schema = "aten.upsample_nearest2d_backward(Tensor grad_output, SymInt[2] output_size, "
-		  "SymInt[4] input_size, float? scales_h=None, float? scales_w=None) -> Tensor",
-	.build = build_nearest_backward,
-	.sample = "f32[n=2, 2, 3, 7], output_size=[3, 7], input_size=[n, 2, 5, 3]; "
-		  "f32[1, 1, 3, 7], output_size=[3, 7], input_size=[1, 1, 2, 3], scales_h=1.5, scales_w=2.5",
-};
-OP(aten_upsample_nearest3d_backward){
-	.schema = "aten.upsample_nearest3d_backward(Tensor grad_output, SymInt[3] output_size, "
-		  "SymInt[5] input_size, float? scales_d=None, float? scales_h=None, float? "
-		  "scales_w=None) -> Tensor",
-	.build = build_nearest_backward,
-	.sample = "f32[n=2, 1, 3, 4, 2], output_size=[3, 4, 2], input_size=[n, 1, 2, 3, 3]; "
-		  "f32[1, 1, 3, 4, 2], output_size=[3, 4, 2], input_size=[1, 1, 2, 3, 3], scales_d=1.75, "
-		  "scales_h=1.5, scales_w=0.75",
+	.overloads = (const Overload[]){
+		{.schema = "aten.upsample_nearest2d_backward(Tensor grad_output, SymInt[2] output_size, "
+			   "SymInt[4] input_size, float? scales_h=None, float? scales_w=None) -> Tensor",
+		 .sample = "f32[n=2, 2, 3, 7], output_size=[3, 7], input_size=[n, 2, 5, 3]; "
+			   "f32[1, 1, 3, 7], output_size=[3, 7], input_size=[1, 1, 2, 3], scales_h=1.5, scales_w=2.5"},
+		{.schema = "aten.upsample_nearest3d_backward(Tensor grad_output, SymInt[3] output_size, "
+			   "SymInt[5] input_size, float? scales_d=None, float? scales_h=None, float? "
+			   "scales_w=None) -> Tensor",
+		 .sample = "f32[n=2, 1, 3, 4, 2], output_size=[3, 4, 2], input_size=[n, 1, 2, 3, 3]; "
+			   "f32[1, 1, 3, 4, 2], output_size=[3, 4, 2], input_size=[1, 1, 2, 3, 3], scales_d=1.75, "
+			   "scales_h=1.5, scales_w=0.75"},
+	},
 };
 static Node build_exact_backward(Build *b, Node n)
 {
@@ -340,23 +327,19 @@ OP(aten__upsample_nearest_exact1d_backward){
 	.build = build_exact_backward,
 	.sample = "f32[n=2, 1, 7], output_size=[7], input_size=[n, 1, 3]; "
 		  "f32[2, 1, 7], output_size=[7], input_size=[2, 1, 3], scales=2.5",
-};
-OP(aten__upsample_nearest_exact2d_backward){
-	.schema = "aten._upsample_nearest_exact2d_backward(Tensor grad_output, SymInt[2] "
-		  "output_size, SymInt[4] input_size, float? scales_h=None, float? "
-		  "scales_w=None) -> Tensor",
-	.build = build_exact_backward,
-	.sample = "f32[n=2, 2, 3, 7], output_size=[3, 7], input_size=[n, 2, 5, 3]; "
-		  "f32[1, 1, 3, 7], output_size=[3, 7], input_size=[1, 1, 2, 3], scales_h=1.5, scales_w=2.5",
-};
-OP(aten__upsample_nearest_exact3d_backward){
-	.schema = "aten._upsample_nearest_exact3d_backward(Tensor grad_output, SymInt[3] "
-		  "output_size, SymInt[5] input_size, float? scales_d=None, float? "
-		  "scales_h=None, float? scales_w=None) -> Tensor",
-	.build = build_exact_backward,
-	.sample = "f32[n=2, 1, 3, 4, 2], output_size=[3, 4, 2], input_size=[n, 1, 2, 3, 3]; "
-		  "f32[1, 1, 3, 4, 2], output_size=[3, 4, 2], input_size=[1, 1, 2, 3, 3], scales_d=1.75, "
-		  "scales_h=1.5, scales_w=0.75",
+	.overloads = (const Overload[]){
+		{.schema = "aten._upsample_nearest_exact2d_backward(Tensor grad_output, SymInt[2] "
+			   "output_size, SymInt[4] input_size, float? scales_h=None, float? "
+			   "scales_w=None) -> Tensor",
+		 .sample = "f32[n=2, 2, 3, 7], output_size=[3, 7], input_size=[n, 2, 5, 3]; "
+			   "f32[1, 1, 3, 7], output_size=[3, 7], input_size=[1, 1, 2, 3], scales_h=1.5, scales_w=2.5"},
+		{.schema = "aten._upsample_nearest_exact3d_backward(Tensor grad_output, SymInt[3] "
+			   "output_size, SymInt[5] input_size, float? scales_d=None, float? "
+			   "scales_h=None, float? scales_w=None) -> Tensor",
+		 .sample = "f32[n=2, 1, 3, 4, 2], output_size=[3, 4, 2], input_size=[n, 1, 2, 3, 3]; "
+			   "f32[1, 1, 3, 4, 2], output_size=[3, 4, 2], input_size=[1, 1, 2, 3, 3], scales_d=1.75, "
+			   "scales_h=1.5, scales_w=0.75"},
+	},
 };
 static Node build_linear_backward(Build *b, Node n)
 {
@@ -369,26 +352,22 @@ OP(aten_upsample_linear1d_backward){
 	.sample = "f32[n=2, 1, 7], output_size=[7], input_size=[n, 1, 3], align_corners=false; "
 		  "f32[2, 1, 7], output_size=[7], input_size=[2, 1, 3], align_corners=true; "
 		  "f32[2, 1, 7], output_size=[7], input_size=[2, 1, 3], align_corners=false, scales=2.5",
-};
-OP(aten_upsample_bilinear2d_backward){
-	.schema = "aten.upsample_bilinear2d_backward(Tensor grad_output, SymInt[2] output_size, "
-		  "SymInt[4] input_size, bool align_corners, float? scales_h=None, float? "
-		  "scales_w=None) -> Tensor",
-	.build = build_linear_backward,
-	.sample = "f32[n=2, 2, 3, 7], output_size=[3, 7], input_size=[n, 2, 5, 3], align_corners=false; "
-		  "f32[1, 1, 3, 7], output_size=[3, 7], input_size=[1, 1, 5, 3], align_corners=true; "
-		  "f32[1, 1, 3, 7], output_size=[3, 7], input_size=[1, 1, 2, 3], align_corners=false, scales_h=1.75, "
-		  "scales_w=2.5",
-};
-OP(aten_upsample_trilinear3d_backward){
-	.schema = "aten.upsample_trilinear3d_backward(Tensor grad_output, SymInt[3] "
-		  "output_size, SymInt[5] input_size, bool align_corners, float? scales_d=None, "
-		  "float? scales_h=None, float? scales_w=None) -> Tensor",
-	.build = build_linear_backward,
-	.sample = "f32[n=2, 1, 3, 4, 2], output_size=[3, 4, 2], input_size=[n, 1, 2, 3, 3], align_corners=false; "
-		  "f32[1, 1, 3, 4, 2], output_size=[3, 4, 2], input_size=[1, 1, 2, 3, 3], align_corners=true; "
-		  "f32[1, 1, 3, 4, 2], output_size=[3, 4, 2], input_size=[1, 1, 2, 3, 3], align_corners=false, "
-		  "scales_d=1.75, scales_h=1.5, scales_w=0.75",
+	.overloads = (const Overload[]){
+		{.schema = "aten.upsample_bilinear2d_backward(Tensor grad_output, SymInt[2] output_size, "
+			   "SymInt[4] input_size, bool align_corners, float? scales_h=None, float? "
+			   "scales_w=None) -> Tensor",
+		 .sample = "f32[n=2, 2, 3, 7], output_size=[3, 7], input_size=[n, 2, 5, 3], align_corners=false; "
+			   "f32[1, 1, 3, 7], output_size=[3, 7], input_size=[1, 1, 5, 3], align_corners=true; "
+			   "f32[1, 1, 3, 7], output_size=[3, 7], input_size=[1, 1, 2, 3], align_corners=false, scales_h=1.75, "
+			   "scales_w=2.5"},
+		{.schema = "aten.upsample_trilinear3d_backward(Tensor grad_output, SymInt[3] "
+			   "output_size, SymInt[5] input_size, bool align_corners, float? scales_d=None, "
+			   "float? scales_h=None, float? scales_w=None) -> Tensor",
+		 .sample = "f32[n=2, 1, 3, 4, 2], output_size=[3, 4, 2], input_size=[n, 1, 2, 3, 3], align_corners=false; "
+			   "f32[1, 1, 3, 4, 2], output_size=[3, 4, 2], input_size=[1, 1, 2, 3, 3], align_corners=true; "
+			   "f32[1, 1, 3, 4, 2], output_size=[3, 4, 2], input_size=[1, 1, 2, 3, 3], align_corners=false, "
+			   "scales_d=1.75, scales_h=1.5, scales_w=0.75"},
+	},
 };
 static Node build_cubic_backward(Build *b, Node n)
 {
@@ -408,6 +387,10 @@ static Node build_smooth_linear_backward(Build *b, Node n)
 {
 	return resized(b, n, smooth_linear_axis);
 }
+static Node build_smooth_cubic_backward(Build *b, Node n)
+{
+	return resized(b, n, smooth_cubic_axis);
+}
 OP(aten__upsample_bilinear2d_aa_backward){
 	.schema = "aten._upsample_bilinear2d_aa_backward(Tensor grad_output, SymInt[2] "
 		  "output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, "
@@ -417,18 +400,10 @@ OP(aten__upsample_bilinear2d_aa_backward){
 		  "f32[1, 1, 3, 7], output_size=[3, 7], input_size=[1, 1, 5, 3], align_corners=true; "
 		  "f32[1, 1, 3, 7], output_size=[3, 7], input_size=[1, 1, 2, 3], align_corners=false, scales_h=1.75, "
 		  "scales_w=2.5",
-};
-static Node build_smooth_cubic_backward(Build *b, Node n)
-{
-	return resized(b, n, smooth_cubic_axis);
-}
-OP(aten__upsample_bicubic2d_aa_backward){
-	.schema = "aten._upsample_bicubic2d_aa_backward(Tensor grad_output, SymInt[2] "
-		  "output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, "
-		  "float? scales_w=None) -> Tensor",
-	.build = build_smooth_cubic_backward,
-	.sample = "f32[n=2, 2, 3, 7], output_size=[3, 7], input_size=[n, 2, 5, 3], align_corners=false; "
-		  "f32[1, 1, 3, 7], output_size=[3, 7], input_size=[1, 1, 5, 3], align_corners=true; "
-		  "f32[1, 1, 3, 7], output_size=[3, 7], input_size=[1, 1, 2, 3], align_corners=false, scales_h=1.75, "
-		  "scales_w=2.5",
+	.overloads = (const Overload[]){
+		{.schema = "aten._upsample_bicubic2d_aa_backward(Tensor grad_output, SymInt[2] "
+			   "output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, "
+			   "float? scales_w=None) -> Tensor",
+		 .build = build_smooth_cubic_backward},
+	},
 };

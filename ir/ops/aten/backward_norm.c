@@ -226,17 +226,17 @@ OP(aten_native_batch_norm_backward){
 		  "f32[3] in -1..1, f32[3] in 0.5..2, train=true, eps=0.001, output_mask=[true, true, true]; "
 		  "f32[n=2, 3, 4], f32[n, 3, 4] in -2..2, f32[3] in 0.5..2, f32[3] in -1..1, f32[3] in 0.5..2, "
 		  "f32[3] in -1..1, f32[3] in 0.5..2, train=false, eps=0.125, output_mask=[true, true, true]",
-};
-OP(aten_batch_norm_backward){
-	.schema = "aten.batch_norm_backward(Tensor grad_out, Tensor input, Tensor weight, "
-		  "Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? "
-		  "save_var, bool update, float eps, bool[3] output_mask, Tensor reserve) -> "
-		  "(Tensor, Tensor, Tensor)",
-	.build = build_batch_norm_backward,
-	.sample = "f32[n=2, 3, 4], f32[n, 3, 4] in -2..2, f32[3] in 0.5..2, f32[3] in -1..1, f32[3] in 0.5..2, "
-		  "f32[3] in -1..1, f32[3] in 0.5..2, update=true, eps=0.001, output_mask=[true, true, true], u8[0]; "
-		  "f32[n=2, 3, 4], f32[n, 3, 4] in -2..2, f32[3] in 0.5..2, f32[3] in -1..1, f32[3] in 0.5..2, "
-		  "f32[3] in -1..1, f32[3] in 0.5..2, update=false, eps=0.125, output_mask=[true, true, true], u8[0]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.batch_norm_backward(Tensor grad_out, Tensor input, Tensor weight, "
+			   "Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? "
+			   "save_var, bool update, float eps, bool[3] output_mask, Tensor reserve) -> "
+			   "(Tensor, Tensor, Tensor)",
+		 .build = build_batch_norm_backward,
+		 .sample = "f32[n=2, 3, 4], f32[n, 3, 4] in -2..2, f32[3] in 0.5..2, f32[3] in -1..1, f32[3] in 0.5..2, "
+			   "f32[3] in -1..1, f32[3] in 0.5..2, update=true, eps=0.001, output_mask=[true, true, true], u8[0]; "
+			   "f32[n=2, 3, 4], f32[n, 3, 4] in -2..2, f32[3] in 0.5..2, f32[3] in -1..1, f32[3] in 0.5..2, "
+			   "f32[3] in -1..1, f32[3] in 0.5..2, update=false, eps=0.125, output_mask=[true, true, true], u8[0]"},
+	},
 };
 
 /* ---- weights as direction and length ---- */
@@ -262,11 +262,6 @@ static Node build_weight_norm(Build *b, Node n)
 	Node norm;
 	return weight_norm(b, n, &norm);
 }
-OP(aten__weight_norm){
-	.schema = "aten._weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor",
-	.build = build_weight_norm,
-	.sample = "f32[n=3, 4], f32[n, 1] in 0.5..2; f32[3, n=4], f32[1, n] in 0.5..2, dim=1",
-};
 
 static Node build_weight_norm_interface(Build *b, Node n)
 {
@@ -276,11 +271,15 @@ static Node build_weight_norm_interface(Build *b, Node n)
 	DType d = aten_result_dtype(b, n, 1, node_dtype(b->g, norm));
 	return b_tuple(b, (Node[]){w, b_convert(b, norm, d)}, 2);
 }
-OP(aten__weight_norm_interface){
-	.schema = "aten._weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, "
-		  "Tensor)",
-	.build = build_weight_norm_interface,
+OP(aten__weight_norm){
+	.schema = "aten._weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor",
+	.build = build_weight_norm,
 	.sample = "f32[n=3, 4], f32[n, 1] in 0.5..2; f32[3, n=4], f32[1, n] in 0.5..2, dim=1",
+	.overloads = (const Overload[]){
+		{.schema = "aten._weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, "
+			   "Tensor)",
+		 .build = build_weight_norm_interface},
+	},
 };
 
 /* w = v * g / |v|: what of the gradient lies along v changes the length alone. */
@@ -348,12 +347,12 @@ OP(aten_gather_backward){
 		  "sparse_grad) -> Tensor",
 	.expand = "scatter_add(zeros_like(self), dim, index, grad)",
 	.sample = "f32[n=2, 4], f32[n, 5], dim=1, i64[n, 4] of 0 3 3 1 4 2 0 1, sparse_grad=false",
-};
-OP(aten_cummaxmin_backward){
-	.schema = "aten.cummaxmin_backward(Tensor grad, Tensor input, Tensor indices, int dim) "
-		  "-> Tensor",
-	.expand = "scatter_add(zeros_like(input), dim, indices, grad)",
-	.sample = "f32[n=2, 4], f32[n, 4], i64[n, 4] of 0 0 2 2 0 1 1 3, dim=1",
+	.overloads = (const Overload[]){
+		{.schema = "aten.cummaxmin_backward(Tensor grad, Tensor input, Tensor indices, int dim) "
+			   "-> Tensor",
+		 .expand = "scatter_add(zeros_like(input), dim, indices, grad)",
+		 .sample = "f32[n=2, 4], f32[n, 4], i64[n, 4] of 0 0 2 2 0 1 1 3, dim=1"},
+	},
 };
 
 static Node build_cumprod_backward(Build *b, Node n)
@@ -514,11 +513,11 @@ OP(aten_embedding_dense_backward){
 	.build = build_embedding_dense_backward,
 	.sample = "f32[n=5, 2], i64[n] of 0 3 3 1 2, num_weights=5, padding_idx=2, scale_grad_by_freq=false; "
 		  "f32[5, 2], i64[5] of 0 3 3 1 2, num_weights=5, padding_idx=-1, scale_grad_by_freq=true",
-};
-OP(aten_embedding_backward){
-	.schema = "aten.embedding_backward(Tensor grad, Tensor indices, SymInt num_weights, "
-		  "SymInt padding_idx, bool scale_grad_by_freq, bool sparse) -> Tensor",
-	.build = build_embedding_backward,
-	.sample = "f32[n=5, 2], i64[n] of 0 3 3 1 2, num_weights=5, padding_idx=2, scale_grad_by_freq=false, "
-		  "sparse=false",
+	.overloads = (const Overload[]){
+		{.schema = "aten.embedding_backward(Tensor grad, Tensor indices, SymInt num_weights, "
+			   "SymInt padding_idx, bool scale_grad_by_freq, bool sparse) -> Tensor",
+		 .build = build_embedding_backward,
+		 .sample = "f32[n=5, 2], i64[n] of 0 3 3 1 2, num_weights=5, padding_idx=2, scale_grad_by_freq=false, "
+			   "sparse=false"},
+	},
 };

@@ -150,31 +150,27 @@ OP(aten_embedding_bag){
 		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=1; "
 		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[5] of 0 2 2 5 7, mode=2, include_last_offset=true; "
 		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=0, f32[7] -> 0",
-};
-OP(aten_embedding_bag_padding_idx){
-	.schema = "aten.embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, "
-		  "bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, "
-		  "bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, "
-		  "Tensor)",
-	.build = build_embedding_bag,
-	.sample = "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, scale_grad_by_freq=false, mode=0, "
-		  "sparse=false, f32[7], include_last_offset=false, padding_idx=2 -> 0; "
-		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, scale_grad_by_freq=false, mode=1, "
-		  "sparse=false, include_last_offset=false, padding_idx=-5 -> 0; "
-		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, scale_grad_by_freq=false, mode=2, "
-		  "sparse=false, include_last_offset=false, padding_idx=2; "
-		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, scale_grad_by_freq=false, mode=1, "
-		  "sparse=false, include_last_offset=false, padding_idx=none",
-};
-OP(aten__embedding_bag){
-	.schema = "aten._embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool "
-		  "scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? "
-		  "per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) "
-		  "-> (Tensor, Tensor, Tensor, Tensor)",
-	.aliases = "aten._embedding_bag_forward_only",
-	.build = build_embedding_bag,
-	.sample = "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=0 -> 0; "
-		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=1, padding_idx=1; "
-		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=0, padding_idx=0 -> 0; "
-		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=2, padding_idx=2",
+	.overloads = (const Overload[]){
+		{.schema = "aten.embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, "
+			   "bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, "
+			   "bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, "
+			   "Tensor)",
+		 .sample = "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, scale_grad_by_freq=false, mode=0, "
+			   "sparse=false, f32[7], include_last_offset=false, padding_idx=2 -> 0; "
+			   "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, scale_grad_by_freq=false, mode=1, "
+			   "sparse=false, include_last_offset=false, padding_idx=-5 -> 0; "
+			   "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, scale_grad_by_freq=false, mode=2, "
+			   "sparse=false, include_last_offset=false, padding_idx=2; "
+			   "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, scale_grad_by_freq=false, mode=1, "
+			   "sparse=false, include_last_offset=false, padding_idx=none"},
+		{.schema = "aten._embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool "
+			   "scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? "
+			   "per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) "
+			   "-> (Tensor, Tensor, Tensor, Tensor)",
+		 .aliases = "aten._embedding_bag_forward_only",
+		 .sample = "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=0 -> 0; "
+			   "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=1, padding_idx=1; "
+			   "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=0, padding_idx=0 -> 0; "
+			   "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=2, padding_idx=2"},
+	},
 };

@@ -12,13 +12,11 @@ OP(aten_eq_Tensor){
 	.expand = "eq(self, other)",
 	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
 		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
-};
-OP(aten_eq_Scalar){
-	.schema = "aten.eq.Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_BOOL,
-	.expand = "eq(self, other)",
-	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5; "
-		  "c64[3] of 1 2 3 4 5 6, other=complex(3, 4)",
+	.overloads = (const Overload[]){
+		{.schema = "aten.eq.Scalar(Tensor self, Scalar other) -> Tensor",
+		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5; "
+			   "c64[3] of 1 2 3 4 5 6, other=complex(3, 4)"},
+	},
 };
 OP(aten_ne_Tensor){
 	.schema = "aten.ne.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -27,25 +25,13 @@ OP(aten_ne_Tensor){
 	.expand = "ne(self, other)",
 	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
 		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
-};
-OP(aten_ne_Scalar){
-	.schema = "aten.ne.Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_BOOL,
-	.expand = "ne(self, other)",
-	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5",
-};
-OP(aten_not_equal_Tensor){
-	.schema = "aten.not_equal.Tensor(Tensor self, Tensor other) -> Tensor",
-	.promote = PROMOTE_BOOL,
-	.expand = "ne(self, other)",
-	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
-		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
-};
-OP(aten_not_equal_Scalar){
-	.schema = "aten.not_equal.Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_BOOL,
-	.expand = "ne(self, other)",
-	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5",
+	.overloads = (const Overload[]){
+		{.schema = "aten.ne.Scalar(Tensor self, Scalar other) -> Tensor",
+		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5"},
+		{.schema = "aten.not_equal.Tensor(Tensor self, Tensor other) -> Tensor"},
+		{.schema = "aten.not_equal.Scalar(Tensor self, Scalar other) -> Tensor",
+		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5"},
+	},
 };
 OP(aten_lt_Tensor){
 	.schema = "aten.lt.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -54,25 +40,13 @@ OP(aten_lt_Tensor){
 	.expand = "lt(self, other)",
 	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
 		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
-};
-OP(aten_lt_Scalar){
-	.schema = "aten.lt.Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_BOOL,
-	.expand = "lt(self, other)",
-	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5",
-};
-OP(aten_less_Tensor){
-	.schema = "aten.less.Tensor(Tensor self, Tensor other) -> Tensor",
-	.promote = PROMOTE_BOOL,
-	.expand = "lt(self, other)",
-	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
-		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
-};
-OP(aten_less_Scalar){
-	.schema = "aten.less.Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_BOOL,
-	.expand = "lt(self, other)",
-	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5",
+	.overloads = (const Overload[]){
+		{.schema = "aten.lt.Scalar(Tensor self, Scalar other) -> Tensor",
+		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5"},
+		{.schema = "aten.less.Tensor(Tensor self, Tensor other) -> Tensor"},
+		{.schema = "aten.less.Scalar(Tensor self, Scalar other) -> Tensor",
+		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5"},
+	},
 };
 OP(aten_le_Tensor){
 	.schema = "aten.le.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -81,25 +55,13 @@ OP(aten_le_Tensor){
 	.expand = "le(self, other)",
 	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
 		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
-};
-OP(aten_le_Scalar){
-	.schema = "aten.le.Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_BOOL,
-	.expand = "le(self, other)",
-	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5",
-};
-OP(aten_less_equal_Tensor){
-	.schema = "aten.less_equal.Tensor(Tensor self, Tensor other) -> Tensor",
-	.promote = PROMOTE_BOOL,
-	.expand = "le(self, other)",
-	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
-		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
-};
-OP(aten_less_equal_Scalar){
-	.schema = "aten.less_equal.Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_BOOL,
-	.expand = "le(self, other)",
-	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5",
+	.overloads = (const Overload[]){
+		{.schema = "aten.le.Scalar(Tensor self, Scalar other) -> Tensor",
+		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5"},
+		{.schema = "aten.less_equal.Tensor(Tensor self, Tensor other) -> Tensor"},
+		{.schema = "aten.less_equal.Scalar(Tensor self, Scalar other) -> Tensor",
+		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5"},
+	},
 };
 OP(aten_gt_Tensor){
 	.schema = "aten.gt.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -108,25 +70,13 @@ OP(aten_gt_Tensor){
 	.expand = "gt(self, other)",
 	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
 		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
-};
-OP(aten_gt_Scalar){
-	.schema = "aten.gt.Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_BOOL,
-	.expand = "gt(self, other)",
-	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5",
-};
-OP(aten_greater_Tensor){
-	.schema = "aten.greater.Tensor(Tensor self, Tensor other) -> Tensor",
-	.promote = PROMOTE_BOOL,
-	.expand = "gt(self, other)",
-	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
-		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
-};
-OP(aten_greater_Scalar){
-	.schema = "aten.greater.Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_BOOL,
-	.expand = "gt(self, other)",
-	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5",
+	.overloads = (const Overload[]){
+		{.schema = "aten.gt.Scalar(Tensor self, Scalar other) -> Tensor",
+		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5"},
+		{.schema = "aten.greater.Tensor(Tensor self, Tensor other) -> Tensor"},
+		{.schema = "aten.greater.Scalar(Tensor self, Scalar other) -> Tensor",
+		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5"},
+	},
 };
 OP(aten_ge_Tensor){
 	.schema = "aten.ge.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -135,25 +85,13 @@ OP(aten_ge_Tensor){
 	.expand = "ge(self, other)",
 	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
 		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
-};
-OP(aten_ge_Scalar){
-	.schema = "aten.ge.Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_BOOL,
-	.expand = "ge(self, other)",
-	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5",
-};
-OP(aten_greater_equal_Tensor){
-	.schema = "aten.greater_equal.Tensor(Tensor self, Tensor other) -> Tensor",
-	.promote = PROMOTE_BOOL,
-	.expand = "ge(self, other)",
-	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, f32[4] of -1 0.5 1 nan; "
-		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
-};
-OP(aten_greater_equal_Scalar){
-	.schema = "aten.greater_equal.Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_BOOL,
-	.expand = "ge(self, other)",
-	.sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5",
+	.overloads = (const Overload[]){
+		{.schema = "aten.ge.Scalar(Tensor self, Scalar other) -> Tensor",
+		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5"},
+		{.schema = "aten.greater_equal.Tensor(Tensor self, Tensor other) -> Tensor"},
+		{.schema = "aten.greater_equal.Scalar(Tensor self, Scalar other) -> Tensor",
+		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5"},
+	},
 };
 
 static Node build_isclose(Build *b, Node n)
@@ -235,30 +173,27 @@ OP(aten_logical_not){
 
 /* ---- bits ---- */
 
+OP(aten_bitwise_not){
+	.schema = "aten.bitwise_not(Tensor self) -> Tensor",
+	.aliases = "prims.bitwise_not",
+	.expand = "bit_not(self)",
+	.sample = "i32[n=3, 4] in -99..99; bool[2] of 0 1; u8[3] in 0..255",
+};
 OP(aten_bitwise_and_Tensor){
 	.schema = "aten.bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor",
 	.aliases = "prims.bitwise_and",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_and(self, other)",
 	.sample = "i32[n=3, 4] in -99..99, i32[4] in -99..99; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
-};
-OP(aten_bitwise_and_Scalar){
-	.schema = "aten.bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "bit_and(self, other)",
-	.sample = "i32[n=3, 4] in -99..99, other=29",
-};
-OP(aten___and___Tensor){
-	.schema = "aten.__and__.Tensor(Tensor self, Tensor other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "bit_and(self, other)",
-	.sample = "i32[n=3, 4] in -99..99, i32[4] in -99..99; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
-};
-OP(aten___and___Scalar){
-	.schema = "aten.__and__.Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "bit_and(self, other)",
-	.sample = "i32[n=3, 4] in -99..99, other=29",
+	.overloads = (const Overload[]){
+		{.schema = "aten.bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor",
+		 .sample = "i32[n=3, 4] in -99..99, other=29"},
+		{.schema = "aten.__and__.Tensor(Tensor self, Tensor other) -> Tensor"},
+		{.schema = "aten.__and__.Scalar(Tensor self, Scalar other) -> Tensor",
+		 .sample = "i32[n=3, 4] in -99..99, other=29"},
+		{.schema = "aten.bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+		 .sample = "self=29, i32[n=3, 4] in -99..99"},
+	},
 };
 OP(aten_bitwise_or_Tensor){
 	.schema = "aten.bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -266,24 +201,15 @@ OP(aten_bitwise_or_Tensor){
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_or(self, other)",
 	.sample = "i32[n=3, 4] in -99..99, i32[4] in -99..99; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
-};
-OP(aten_bitwise_or_Scalar){
-	.schema = "aten.bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "bit_or(self, other)",
-	.sample = "i32[n=3, 4] in -99..99, other=29",
-};
-OP(aten___or___Tensor){
-	.schema = "aten.__or__.Tensor(Tensor self, Tensor other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "bit_or(self, other)",
-	.sample = "i32[n=3, 4] in -99..99, i32[4] in -99..99; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
-};
-OP(aten___or___Scalar){
-	.schema = "aten.__or__.Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "bit_or(self, other)",
-	.sample = "i32[n=3, 4] in -99..99, other=29",
+	.overloads = (const Overload[]){
+		{.schema = "aten.bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor",
+		 .sample = "i32[n=3, 4] in -99..99, other=29"},
+		{.schema = "aten.__or__.Tensor(Tensor self, Tensor other) -> Tensor"},
+		{.schema = "aten.__or__.Scalar(Tensor self, Scalar other) -> Tensor",
+		 .sample = "i32[n=3, 4] in -99..99, other=29"},
+		{.schema = "aten.bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+		 .sample = "self=29, i32[n=3, 4] in -99..99"},
+	},
 };
 OP(aten_bitwise_xor_Tensor){
 	.schema = "aten.bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -291,30 +217,15 @@ OP(aten_bitwise_xor_Tensor){
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_xor(self, other)",
 	.sample = "i32[n=3, 4] in -99..99, i32[4] in -99..99; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
-};
-OP(aten_bitwise_xor_Scalar){
-	.schema = "aten.bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "bit_xor(self, other)",
-	.sample = "i32[n=3, 4] in -99..99, other=29",
-};
-OP(aten___xor___Tensor){
-	.schema = "aten.__xor__.Tensor(Tensor self, Tensor other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "bit_xor(self, other)",
-	.sample = "i32[n=3, 4] in -99..99, i32[4] in -99..99; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
-};
-OP(aten___xor___Scalar){
-	.schema = "aten.__xor__.Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "bit_xor(self, other)",
-	.sample = "i32[n=3, 4] in -99..99, other=29",
-};
-OP(aten_bitwise_not){
-	.schema = "aten.bitwise_not(Tensor self) -> Tensor",
-	.aliases = "prims.bitwise_not",
-	.expand = "bit_not(self)",
-	.sample = "i32[n=3, 4] in -99..99; bool[2] of 0 1; u8[3] in 0..255",
+	.overloads = (const Overload[]){
+		{.schema = "aten.bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor",
+		 .sample = "i32[n=3, 4] in -99..99, other=29"},
+		{.schema = "aten.__xor__.Tensor(Tensor self, Tensor other) -> Tensor"},
+		{.schema = "aten.__xor__.Scalar(Tensor self, Scalar other) -> Tensor",
+		 .sample = "i32[n=3, 4] in -99..99, other=29"},
+		{.schema = "aten.bitwise_xor.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+		 .sample = "self=29, i32[n=3, 4] in -99..99"},
+	},
 };
 OP(aten_bitwise_left_shift_Tensor){
 	.schema = "aten.bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -322,24 +233,15 @@ OP(aten_bitwise_left_shift_Tensor){
 	.promote = PROMOTE_DEFAULT,
 	.expand = "shift_left(self, other)",
 	.sample = "i32[n=3, 4] in -99..99, i32[4] in 0..5",
-};
-OP(aten_bitwise_left_shift_Tensor_Scalar){
-	.schema = "aten.bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "shift_left(self, other)",
-	.sample = "i32[n=3, 4] in -99..99, other=3",
-};
-OP(aten___lshift___Tensor){
-	.schema = "aten.__lshift__.Tensor(Tensor self, Tensor other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "shift_left(self, other)",
-	.sample = "i32[n=3, 4] in -99..99, i32[4] in 0..5",
-};
-OP(aten___lshift___Scalar){
-	.schema = "aten.__lshift__.Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "shift_left(self, other)",
-	.sample = "i32[n=3, 4] in -99..99, other=3",
+	.overloads = (const Overload[]){
+		{.schema = "aten.bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor",
+		 .sample = "i32[n=3, 4] in -99..99, other=3"},
+		{.schema = "aten.__lshift__.Tensor(Tensor self, Tensor other) -> Tensor"},
+		{.schema = "aten.__lshift__.Scalar(Tensor self, Scalar other) -> Tensor",
+		 .sample = "i32[n=3, 4] in -99..99, other=3"},
+		{.schema = "aten.bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+		 .sample = "self=-29, i32[n=3, 4] in 0..5"},
+	},
 };
 OP(aten_bitwise_right_shift_Tensor){
 	.schema = "aten.bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -347,54 +249,15 @@ OP(aten_bitwise_right_shift_Tensor){
 	.promote = PROMOTE_DEFAULT,
 	.expand = "shift_right(self, other)",
 	.sample = "i32[n=3, 4] in -99..99, i32[4] in 0..5",
-};
-OP(aten_bitwise_right_shift_Tensor_Scalar){
-	.schema = "aten.bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "shift_right(self, other)",
-	.sample = "i32[n=3, 4] in -99..99, other=3",
-};
-OP(aten___rshift___Tensor){
-	.schema = "aten.__rshift__.Tensor(Tensor self, Tensor other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "shift_right(self, other)",
-	.sample = "i32[n=3, 4] in -99..99, i32[4] in 0..5",
-};
-OP(aten___rshift___Scalar){
-	.schema = "aten.__rshift__.Scalar(Tensor self, Scalar other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "shift_right(self, other)",
-	.sample = "i32[n=3, 4] in -99..99, other=3",
-};
-OP(aten_bitwise_and_Scalar_Tensor){
-	.schema = "aten.bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "bit_and(self, other)",
-	.sample = "self=29, i32[n=3, 4] in -99..99",
-};
-OP(aten_bitwise_or_Scalar_Tensor){
-	.schema = "aten.bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "bit_or(self, other)",
-	.sample = "self=29, i32[n=3, 4] in -99..99",
-};
-OP(aten_bitwise_xor_Scalar_Tensor){
-	.schema = "aten.bitwise_xor.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "bit_xor(self, other)",
-	.sample = "self=29, i32[n=3, 4] in -99..99",
-};
-OP(aten_bitwise_left_shift_Scalar_Tensor){
-	.schema = "aten.bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "shift_left(self, other)",
-	.sample = "self=-29, i32[n=3, 4] in 0..5",
-};
-OP(aten_bitwise_right_shift_Scalar_Tensor){
-	.schema = "aten.bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "shift_right(self, other)",
-	.sample = "self=-29, i32[n=3, 4] in 0..5",
+	.overloads = (const Overload[]){
+		{.schema = "aten.bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor",
+		 .sample = "i32[n=3, 4] in -99..99, other=3"},
+		{.schema = "aten.__rshift__.Tensor(Tensor self, Tensor other) -> Tensor"},
+		{.schema = "aten.__rshift__.Scalar(Tensor self, Scalar other) -> Tensor",
+		 .sample = "i32[n=3, 4] in -99..99, other=3"},
+		{.schema = "aten.bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+		 .sample = "self=-29, i32[n=3, 4] in 0..5"},
+	},
 };
 
 /* ---- selection ---- */
@@ -404,12 +267,6 @@ static Node build_where(Build *b, Node n)
 	Node c = aten_truth(b, arg(b, n, "condition"));
 	return b_select(b, c, arg(b, n, "self"), arg(b, n, "other"));
 }
-OP(aten_where_self){
-	.schema = "aten.where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
-	.build = build_where,
-	.sample = "bool[n=3, 4], f32[n, 1], f32[4]; bool[n=3, 4], i32[n, 1] in -9..9, f32[4]; "
-		  "bool[3], i32[3] in -9..9, i64[]",
-};
 
 static Node beside(Build *b, Node n, const char *name, Node x)
 {
@@ -422,23 +279,12 @@ static Node build_where_self_scalar(Build *b, Node n)
 	Node c = aten_truth(b, arg(b, n, "condition")), y = arg(b, n, "other");
 	return b_select(b, c, beside(b, n, "self", y), y);
 }
-OP(aten_where_ScalarSelf){
-	.schema = "aten.where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
-	.build = build_where_self_scalar,
-	.sample = "bool[n=3, 4], self=1.5, f32[4]; bool[3], self=2, i32[3] in -9..9; "
-		  "bool[n=3, 4], self=complex(1, -1), f64[4]",
-};
 
 static Node build_where_other_scalar(Build *b, Node n)
 {
 	Node c = aten_truth(b, arg(b, n, "condition")), x = arg(b, n, "self");
 	return b_select(b, c, x, beside(b, n, "other", x));
 }
-OP(aten_where_ScalarOther){
-	.schema = "aten.where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor",
-	.build = build_where_other_scalar,
-	.sample = "bool[n=3, 4], f32[n, 4], other=1.5; bool[3], i32[3] in -9..9, other=2.5",
-};
 
 static Node build_where_scalars(Build *b, Node n)
 {
@@ -448,12 +294,28 @@ static Node build_where_scalars(Build *b, Node n)
 	Node yes = aten_scalar_as(b, node_attr(b->g, n, "self"), d);
 	return b_select(b, c, yes, aten_scalar_as(b, node_attr(b->g, n, "other"), d));
 }
-OP(aten_where_Scalar){
-	.schema = "aten.where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor",
-	.build = build_where_scalars,
-	.sample = "bool[n=3, 4], self=1.5, other=-2; bool[n=3, 4], self=3, other=-2; "
-		  "bool[n=3, 4], self=true, other=false; "
-		  "bool[n=3, 4], self=complex(1, -1), other=2.5",
+OP(aten_where_self){
+	.schema = "aten.where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
+	.build = build_where,
+	.sample = "bool[n=3, 4], f32[n, 1], f32[4]; bool[n=3, 4], i32[n, 1] in -9..9, f32[4]; "
+		  "bool[3], i32[3] in -9..9, i64[]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
+		 .build = build_where_self_scalar,
+		 .sample = "bool[n=3, 4], self=1.5, f32[4]; bool[3], self=2, i32[3] in -9..9; "
+			   "bool[n=3, 4], self=complex(1, -1), f64[4]"},
+		{.schema = "aten.where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor",
+		 .build = build_where_other_scalar,
+		 .sample = "bool[n=3, 4], f32[n, 4], other=1.5; bool[3], i32[3] in -9..9, other=2.5"},
+		{.schema = "aten.where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor",
+		 .build = build_where_scalars,
+		 .sample = "bool[n=3, 4], self=1.5, other=-2; bool[n=3, 4], self=3, other=-2; "
+			   "bool[n=3, 4], self=true, other=false; "
+			   "bool[n=3, 4], self=complex(1, -1), other=2.5"},
+		{.schema = "prims.where(Tensor pred, Tensor a, Tensor b) -> Tensor",
+		 .expand = "select(pred, a, b)",
+		 .sample = "bool[n=3, 4], f32[n, 4], f32[n, 4]"},
+	},
 };
 
 static Node build_masked_fill(Build *b, Node n)
@@ -464,22 +326,22 @@ static Node build_masked_fill(Build *b, Node n)
 	m = aten_truth(b, m);
 	return b_select(b, m, b_convert(b, v, node_dtype(b->g, x)), x);
 }
-OP(aten_masked_fill_Tensor){
-	.schema = "aten.masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
-	.build = build_masked_fill,
-	.sample = "f32[n=3, 4], bool[4], f32[] of 9.5; i32[n=3] in -9..9, bool[n], i64[] of 77",
-};
 
 static Node build_masked_fill_scalar(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), m = aten_truth(b, arg(b, n, "mask"));
 	return b_select(b, m, aten_scalar_as(b, node_attr(b->g, n, "value"), aten_dtype(b, x)), x);
 }
-OP(aten_masked_fill_Scalar){
-	.schema = "aten.masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
-	.build = build_masked_fill_scalar,
-	.sample = "f32[n=3, 4], bool[4], value=-9.5; i32[n=3] in -9..9, bool[n], value=77; "
-		  "c64[n=3, 4], bool[4], value=complex(-9.5, 1)",
+OP(aten_masked_fill_Tensor){
+	.schema = "aten.masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
+	.build = build_masked_fill,
+	.sample = "f32[n=3, 4], bool[4], f32[] of 9.5; i32[n=3] in -9..9, bool[n], i64[] of 77",
+	.overloads = (const Overload[]){
+		{.schema = "aten.masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
+		 .build = build_masked_fill_scalar,
+		 .sample = "f32[n=3, 4], bool[4], value=-9.5; i32[n=3] in -9..9, bool[n], value=77; "
+			   "c64[n=3, 4], bool[4], value=complex(-9.5, 1)"},
+	},
 };
 
 /* ---- clamping ---- */

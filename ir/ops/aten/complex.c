@@ -14,11 +14,9 @@ OP(aten_view_as_real){
 	.view_undo = "aten.view_as_complex",
 	.build = build_view_as_real,
 	.sample = "c64[n=3, 4]",
-};
-OP(aten_view_as_real_copy){
-	.schema = "aten.view_as_real_copy(Tensor self) -> Tensor",
-	.build = build_view_as_real,
-	.sample = "c64[n=3, 4]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.view_as_real_copy(Tensor self) -> Tensor"},
+	},
 };
 
 static Node build_view_as_complex(Build *b, Node n)
@@ -32,11 +30,9 @@ OP(aten_view_as_complex){
 	.view_undo = "aten.view_as_real",
 	.build = build_view_as_complex,
 	.sample = "f32[n=3, 4, 2]",
-};
-OP(aten_view_as_complex_copy){
-	.schema = "aten.view_as_complex_copy(Tensor self) -> Tensor",
-	.build = build_view_as_complex,
-	.sample = "f32[n=3, 4, 2]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.view_as_complex_copy(Tensor self) -> Tensor"},
+	},
 };
 
 static Node build_complex(Build *b, Node n)
@@ -111,12 +107,12 @@ OP(aten_conj){
 	.view_undo = "aten.conj",
 	.build = build_conj,
 	.sample = "c64[n=3, 4]",
-};
-OP(aten_conj_physical){
-	.schema = "aten.conj_physical(Tensor self) -> Tensor",
-	.aliases = "aten._conj_physical prims.conj_physical",
-	.build = build_conj,
-	.sample = "c64[n=3, 4]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.conj_physical(Tensor self) -> Tensor",
+		 .aliases = "aten._conj_physical prims.conj_physical"},
+		{.schema = "prims.conj(Tensor(a) a) -> Tensor(a)",
+		 .expand = "conj(a)"},
+	},
 };
 OP(aten__conj){
 	.schema = "aten._conj(Tensor(a) self) -> Tensor(a)",

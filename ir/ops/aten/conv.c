@@ -171,29 +171,6 @@ static Node build_conv3d(Build *b, Node n)
 {
 	return plain(b, n, 3);
 }
-OP(aten_conv1d){
-	.schema = "aten.conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] "
-		  "stride=[1], SymInt[1] padding=[0], SymInt[1] dilation=[1], SymInt groups=1) "
-		  "-> Tensor",
-	.build = build_conv1d,
-	.sample = "f32[n=2, 4, m=6], f32[6, 2, 3], f32[6], groups=2; "
-		  "f32[3, 7], f32[2, 3, 2], stride=[2], padding=[1], dilation=[2]; f32[n=2, 0, 4], f32[6, 0, 3], f32[6], groups=2",
-};
-OP(aten_conv2d){
-	.schema = "aten.conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] "
-		  "stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] dilation=[1, 1], SymInt "
-		  "groups=1) -> Tensor",
-	.build = build_conv2d,
-	.sample = "f32[n=2, 2, 5, 4], f32[3, 2, 3, 2], f32[3]; "
-		  "f32[1, 4, 5, 6], f32[4, 2, 2, 3], stride=[2, 1], padding=[1, 2], dilation=[1, 2], groups=2",
-};
-OP(aten_conv3d){
-	.schema = "aten.conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] "
-		  "stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1], "
-		  "SymInt groups=1) -> Tensor",
-	.build = build_conv3d,
-	.sample = "f32[n=2, 2, 3, 3, 4], f32[2, 2, 2, 2, 3], f32[2], padding=[1, 0, 1], stride=[2, 1, 1]",
-};
 
 /* padding = "valid" or "same" */
 static Node named_padding(Build *b, Node n, uint32_t ns)
@@ -224,29 +201,6 @@ static Node build_conv3d_padding(Build *b, Node n)
 {
 	return named_padding(b, n, 3);
 }
-OP(aten_conv1d_padding){
-	.schema = "aten.conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] "
-		  "stride=[1], str padding=\"valid\", SymInt[1] dilation=[1], SymInt groups=1) -> "
-		  "Tensor",
-	.build = build_conv1d_padding,
-	.sample = "f32[n=2, 4, m=6], f32[4, 2, 4], f32[4], padding=\"same\", dilation=[1], groups=2; "
-		  "f32[1, 2, 6], f32[3, 2, k=3], stride=[2]",
-};
-OP(aten_conv2d_padding){
-	.schema = "aten.conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] "
-		  "stride=[1, 1], str padding=\"valid\", SymInt[2] dilation=[1, 1], SymInt "
-		  "groups=1) -> Tensor",
-	.build = build_conv2d_padding,
-	.sample = "f32[n=2, 2, 5, 4], f32[3, 2, k=2, l=3], padding=\"same\", dilation=[2, 1]; "
-		  "f32[1, 2, 5, 4], f32[3, 2, 2, 3], f32[3], padding=\"valid\", stride=[2, 1]",
-};
-OP(aten_conv3d_padding){
-	.schema = "aten.conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] "
-		  "stride=[1, 1, 1], str padding=\"valid\", SymInt[3] dilation=[1, 1, 1], SymInt "
-		  "groups=1) -> Tensor",
-	.build = build_conv3d_padding,
-	.sample = "f32[n=2, 1, 3, 3, 4], f32[2, 1, 2, 3, 1], f32[2], padding=\"same\"",
-};
 
 static Node transposed(Build *b, Node n, uint32_t ns)
 {
@@ -282,22 +236,20 @@ OP(aten_conv_transpose1d){
 	.build = build_conv_transpose1d,
 	.sample = "f32[n=2, 4, m=3], f32[4, 2, 3], f32[4], groups=2, stride=[2], padding=[1], output_padding=[1]; "
 		  "f32[2, 4], f32[2, 3, k=2], dilation=[2]",
-};
-OP(aten_conv_transpose2d_input){
-	.schema = "aten.conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, "
-		  "SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] "
-		  "output_padding=[0, 0], SymInt groups=1, SymInt[2] dilation=[1, 1]) -> Tensor",
-	.build = build_conv_transpose2d,
-	.sample = "f32[n=2, 2, 3, 2], f32[2, 3, 3, 2], f32[3], stride=[2, 3], padding=[1, 0], output_padding=[1, 2]; "
-		  "f32[1, 4, 2, 3], f32[4, 1, k=2, l=2], groups=2, dilation=[2, 1]",
-};
-OP(aten_conv_transpose3d_input){
-	.schema = "aten.conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, "
-		  "SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] "
-		  "output_padding=[0, 0, 0], SymInt groups=1, SymInt[3] dilation=[1, 1, 1]) -> "
-		  "Tensor",
-	.build = build_conv_transpose3d,
-	.sample = "f32[n=2, 2, 2, 2, 2], f32[2, 1, 2, 1, 3], f32[1], stride=[2, 1, 2], padding=[0, 0, 1]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, "
+			   "SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] "
+			   "output_padding=[0, 0], SymInt groups=1, SymInt[2] dilation=[1, 1]) -> Tensor",
+		 .build = build_conv_transpose2d,
+		 .sample = "f32[n=2, 2, 3, 2], f32[2, 3, 3, 2], f32[3], stride=[2, 3], padding=[1, 0], output_padding=[1, 2]; "
+			   "f32[1, 4, 2, 3], f32[4, 1, k=2, l=2], groups=2, dilation=[2, 1]"},
+		{.schema = "aten.conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, "
+			   "SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] "
+			   "output_padding=[0, 0, 0], SymInt groups=1, SymInt[3] dilation=[1, 1, 1]) -> "
+			   "Tensor",
+		 .build = build_conv_transpose3d,
+		 .sample = "f32[n=2, 2, 2, 2, 2], f32[2, 1, 2, 1, 3], f32[1], stride=[2, 1, 2], padding=[0, 0, 1]"},
+	},
 };
 
 static Node build_convolution(Build *b, Node n)
@@ -311,24 +263,58 @@ static Node build_convolution(Build *b, Node n)
 	return aten_syms(b, n, "output_padding", rank - 2, 0, extra) ? plain(b, n, rank - 2)
 								     : (Node){0};
 }
-OP(aten_convolution){
-	.schema = "aten.convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, "
-		  "SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] "
-		  "output_padding, SymInt groups) -> Tensor",
-	.build = build_convolution,
-	.sample = "f32[n=2, 4, 6], f32[6, 2, 3], f32[6], stride=[2], padding=[1], dilation=[1], transposed=false, "
-		  "output_padding=[0], groups=2; f32[n=2, 2, 3, 2], f32[2, 3, k=3, l=2], none, stride=[2, 3], "
-		  "padding=[1, 0], dilation=[1, 2], transposed=true, output_padding=[1, 2], groups=1",
-};
-OP(aten__convolution){
-	.schema = "aten._convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, "
-		  "SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] "
-		  "output_padding, SymInt groups, bool benchmark, bool deterministic, bool "
-		  "cudnn_enabled, bool allow_tf32) -> Tensor",
-	.build = build_convolution,
-	.sample = "f32[n=2, 4, 6], f32[6, 2, 3], f32[6], stride=[2], padding=[1], dilation=[1], transposed=false, "
-		  "output_padding=[0], groups=2, benchmark=false, deterministic=false, cudnn_enabled=false, "
-		  "allow_tf32=false; f32[n=2, 2, 3, 2], f32[2, 3, 3, 2], none, stride=[2, 3], padding=[1, 0], "
-		  "dilation=[1, 2], transposed=true, output_padding=[1, 2], groups=1, benchmark=false, "
-		  "deterministic=false, cudnn_enabled=false, allow_tf32=false",
+OP(aten_conv1d){
+	.schema = "aten.conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] "
+		  "stride=[1], SymInt[1] padding=[0], SymInt[1] dilation=[1], SymInt groups=1) "
+		  "-> Tensor",
+	.build = build_conv1d,
+	.sample = "f32[n=2, 4, m=6], f32[6, 2, 3], f32[6], groups=2; "
+		  "f32[3, 7], f32[2, 3, 2], stride=[2], padding=[1], dilation=[2]; f32[n=2, 0, 4], f32[6, 0, 3], f32[6], groups=2",
+	.overloads = (const Overload[]){
+		{.schema = "aten.conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] "
+			   "stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] dilation=[1, 1], SymInt "
+			   "groups=1) -> Tensor",
+		 .build = build_conv2d,
+		 .sample = "f32[n=2, 2, 5, 4], f32[3, 2, 3, 2], f32[3]; "
+			   "f32[1, 4, 5, 6], f32[4, 2, 2, 3], stride=[2, 1], padding=[1, 2], dilation=[1, 2], groups=2"},
+		{.schema = "aten.conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] "
+			   "stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1], "
+			   "SymInt groups=1) -> Tensor",
+		 .build = build_conv3d,
+		 .sample = "f32[n=2, 2, 3, 3, 4], f32[2, 2, 2, 2, 3], f32[2], padding=[1, 0, 1], stride=[2, 1, 1]"},
+		{.schema = "aten.conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] "
+			   "stride=[1], str padding=\"valid\", SymInt[1] dilation=[1], SymInt groups=1) -> "
+			   "Tensor",
+		 .build = build_conv1d_padding,
+		 .sample = "f32[n=2, 4, m=6], f32[4, 2, 4], f32[4], padding=\"same\", dilation=[1], groups=2; "
+			   "f32[1, 2, 6], f32[3, 2, k=3], stride=[2]"},
+		{.schema = "aten.conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] "
+			   "stride=[1, 1], str padding=\"valid\", SymInt[2] dilation=[1, 1], SymInt "
+			   "groups=1) -> Tensor",
+		 .build = build_conv2d_padding,
+		 .sample = "f32[n=2, 2, 5, 4], f32[3, 2, k=2, l=3], padding=\"same\", dilation=[2, 1]; "
+			   "f32[1, 2, 5, 4], f32[3, 2, 2, 3], f32[3], padding=\"valid\", stride=[2, 1]"},
+		{.schema = "aten.conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] "
+			   "stride=[1, 1, 1], str padding=\"valid\", SymInt[3] dilation=[1, 1, 1], SymInt "
+			   "groups=1) -> Tensor",
+		 .build = build_conv3d_padding,
+		 .sample = "f32[n=2, 1, 3, 3, 4], f32[2, 1, 2, 3, 1], f32[2], padding=\"same\""},
+		{.schema = "aten.convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, "
+			   "SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] "
+			   "output_padding, SymInt groups) -> Tensor",
+		 .build = build_convolution,
+		 .sample = "f32[n=2, 4, 6], f32[6, 2, 3], f32[6], stride=[2], padding=[1], dilation=[1], transposed=false, "
+			   "output_padding=[0], groups=2; f32[n=2, 2, 3, 2], f32[2, 3, k=3, l=2], none, stride=[2, 3], "
+			   "padding=[1, 0], dilation=[1, 2], transposed=true, output_padding=[1, 2], groups=1"},
+		{.schema = "aten._convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, "
+			   "SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] "
+			   "output_padding, SymInt groups, bool benchmark, bool deterministic, bool "
+			   "cudnn_enabled, bool allow_tf32) -> Tensor",
+		 .build = build_convolution,
+		 .sample = "f32[n=2, 4, 6], f32[6, 2, 3], f32[6], stride=[2], padding=[1], dilation=[1], transposed=false, "
+			   "output_padding=[0], groups=2, benchmark=false, deterministic=false, cudnn_enabled=false, "
+			   "allow_tf32=false; f32[n=2, 2, 3, 2], f32[2, 3, 3, 2], none, stride=[2, 3], padding=[1, 0], "
+			   "dilation=[1, 2], transposed=true, output_padding=[1, 2], groups=1, benchmark=false, "
+			   "deterministic=false, cudnn_enabled=false, allow_tf32=false"},
+	},
 };

@@ -23,25 +23,6 @@ static Node build_ones(Build *b, Node n)
 {
 	return filled(b, n, "size", DT_f32, 1);
 }
-OP(aten_zeros){
-	.schema = "aten.zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
-		  "Device? device=None, bool? pin_memory=None) -> Tensor",
-	.build = build_zeros,
-	.sample = "size=[2, 3]; size=[3], dtype=i32",
-};
-OP(aten_ones){
-	.schema = "aten.ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
-		  "Device? device=None, bool? pin_memory=None) -> Tensor",
-	.build = build_ones,
-	.sample = "size=[2, 3]; size=[3], dtype=i32",
-};
-OP(aten_empty_memory_format){
-	.schema = "aten.empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? "
-		  "layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? "
-		  "memory_format=None) -> Tensor",
-	.build = build_zeros,
-	.sample = "size=[2, 3]; size=[3], dtype=i32",
-};
 
 static Node build_new_zeros(Build *b, Node n)
 {
@@ -51,19 +32,6 @@ static Node build_new_ones(Build *b, Node n)
 {
 	return filled(b, n, "size", aten_dtype(b, arg(b, n, "self")), 1);
 }
-OP(aten_new_zeros){
-	.schema = "aten.new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? "
-		  "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-	.aliases = "aten.new_empty",
-	.build = build_new_zeros,
-	.sample = "f32[n=3, 4], size=[2, n]; f32[2], size=[3], dtype=i32",
-};
-OP(aten_new_ones){
-	.schema = "aten.new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? "
-		  "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-	.build = build_new_ones,
-	.sample = "f32[n=3, 4], size=[2, n]; f32[2], size=[3], dtype=i32",
-};
 static Node build_new_empty_strided(Build *b, Node n)
 {
 	return aten_strides_fit(b, n) ? build_new_zeros(b, n) : (Node){0};
@@ -78,12 +46,16 @@ OP(aten_new_empty_strided){
 		  "pin_memory=None) -> Tensor",
 	.build = build_new_empty_strided,
 	.sample = "f32[n=3, 4], size=[2, n], stride=[n, 1]",
-};
-OP(aten_empty_strided){
-	.schema = "aten.empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, "
-		  "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-	.build = build_empty_strided,
-	.sample = "size=[2, 3], stride=[3, 1]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, "
+			   "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		 .build = build_empty_strided,
+		 .sample = "size=[2, 3], stride=[3, 1]"},
+		{.schema = "prims.empty_strided(SymInt[] shape, SymInt[] strides, *, "
+			   "ScalarType dtype, Device device, bool requires_grad) -> Tensor",
+		 .expand = "empty_strided(shape, strides, dtype=dtype)",
+		 .sample = "shape=[2, 3], strides=[3, 1], dtype=f32, requires_grad=false"},
+	},
 };
 
 static Node build_empty_permuted(Build *b, Node n)
@@ -106,6 +78,12 @@ OP(aten_empty_permuted){
 	.doc = "dimensions from the outermost in memory to the innermost, which says nothing of values",
 	.build = build_empty_permuted,
 	.sample = "size=[2, 3], physical_layout=[1, 0]; size=[], physical_layout=[]; size=[3], physical_layout=[0], dtype=i32",
+	.overloads = (const Overload[]){
+		{.schema = "prims.empty_permuted(SymInt[] shape, int[] physical_layout, *, "
+			   "ScalarType dtype, Device device, bool requires_grad) -> Tensor",
+		 .expand = "empty_permuted(shape, physical_layout, dtype=dtype)",
+		 .sample = "shape=[2, 3], physical_layout=[1, 0], dtype=f32, requires_grad=false"},
+	},
 };
 
 static Node like(Build *b, Node n, double v)
@@ -124,20 +102,48 @@ static Node build_ones_like(Build *b, Node n)
 {
 	return like(b, n, 1);
 }
-OP(aten_zeros_like){
-	.schema = "aten.zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, "
-		  "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) "
-		  "-> Tensor",
-	.aliases = "aten.empty_like",
-	.build = build_zeros_like,
-	.sample = "f32[n=3, 4]; i32[n=3], dtype=f16",
+OP(aten_zeros){
+	.schema = "aten.zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
+		  "Device? device=None, bool? pin_memory=None) -> Tensor",
+	.build = build_zeros,
+	.sample = "size=[2, 3]; size=[3], dtype=i32",
+	.overloads = (const Overload[]){
+		{.schema = "aten.empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? "
+			   "layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? "
+			   "memory_format=None) -> Tensor"},
+		{.schema = "aten.new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? "
+			   "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		 .aliases = "aten.new_empty",
+		 .build = build_new_zeros,
+		 .sample = "f32[n=3, 4], size=[2, n]; f32[2], size=[3], dtype=i32"},
+		{.schema = "aten.zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, "
+			   "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) "
+			   "-> Tensor",
+		 .aliases = "aten.empty_like",
+		 .build = build_zeros_like,
+		 .sample = "f32[n=3, 4]; i32[n=3], dtype=f16"},
+		{.schema = "prims.empty(SymInt[] shape, *, "
+			   "ScalarType dtype, Device device, bool requires_grad) -> Tensor",
+		 .expand = "zeros(shape, dtype=dtype)",
+		 .sample = "shape=[2, 3], dtype=f32, requires_grad=false"},
+	},
 };
-OP(aten_ones_like){
-	.schema = "aten.ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, "
-		  "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) "
-		  "-> Tensor",
-	.build = build_ones_like,
-	.sample = "f32[n=3, 4]; i32[n=3], dtype=f16",
+OP(aten_ones){
+	.schema = "aten.ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
+		  "Device? device=None, bool? pin_memory=None) -> Tensor",
+	.build = build_ones,
+	.sample = "size=[2, 3]; size=[3], dtype=i32",
+	.overloads = (const Overload[]){
+		{.schema = "aten.new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? "
+			   "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		 .build = build_new_ones,
+		 .sample = "f32[n=3, 4], size=[2, n]; f32[2], size=[3], dtype=i32"},
+		{.schema = "aten.ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, "
+			   "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) "
+			   "-> Tensor",
+		 .build = build_ones_like,
+		 .sample = "f32[n=3, 4]; i32[n=3], dtype=f16"},
+	},
 };
 
 static Node full(Build *b, Node n, const Shape *s, const char *value, DType d)
@@ -158,6 +164,12 @@ static Node build_full(Build *b, Node n)
 		    aten_dtype(b, op_arg_index(node_op(b->g, n), "self") >= 0 ? arg(b, n, "self")
 									      : (Node){0}));
 }
+
+static Node build_full_like(Build *b, Node n)
+{
+	Shape s = aten_shape(b, arg(b, n, "self"));
+	return full(b, n, &s, "fill_value", aten_dtype(b, arg(b, n, "self")));
+}
 OP(aten_full){
 	.schema = "aten.full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, "
 		  "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
@@ -165,28 +177,30 @@ OP(aten_full){
 	.sample = "size=[2, 3], fill_value=1.5; size=[3], fill_value=7; size=[2], fill_value=true; "
 		  "size=[2], fill_value=2.5, dtype=i32; "
 		  "size=[2], fill_value=complex(1.5, -2); size=[2], fill_value=complex(3, 0), dtype=f32",
-};
-OP(aten_new_full){
-	.schema = "aten.new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? "
-		  "dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
-		  "-> Tensor",
-	.build = build_full,
-	.sample = "f32[n=3, 4], size=[2, n], fill_value=1.5; i32[2], size=[3], fill_value=7, dtype=f16; "
-		  "c64[2], size=[3], fill_value=complex(0, 1); c64[2], size=[3], fill_value=7",
-};
-
-static Node build_full_like(Build *b, Node n)
-{
-	Shape s = aten_shape(b, arg(b, n, "self"));
-	return full(b, n, &s, "fill_value", aten_dtype(b, arg(b, n, "self")));
-}
-OP(aten_full_like){
-	.schema = "aten.full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, "
-		  "Layout? layout=None, Device? device=None, bool? pin_memory=None, "
-		  "MemoryFormat? memory_format=None) -> Tensor",
-	.build = build_full_like,
-	.sample = "f32[n=3, 4], fill_value=1.5; i32[n=3], fill_value=7, dtype=f16; i32[3], fill_value=7; "
-		  "c64[n=3, 4], fill_value=complex(1.5, -2); f32[n=3], fill_value=complex(0, 2), dtype=c128",
+	.overloads = (const Overload[]){
+		{.schema = "aten.new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? "
+			   "dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
+			   "-> Tensor",
+		 .sample = "f32[n=3, 4], size=[2, n], fill_value=1.5; i32[2], size=[3], fill_value=7, dtype=f16; "
+			   "c64[2], size=[3], fill_value=complex(0, 1); c64[2], size=[3], fill_value=7"},
+		{.schema = "aten.full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, "
+			   "Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+			   "MemoryFormat? memory_format=None) -> Tensor",
+		 .build = build_full_like,
+		 .sample = "f32[n=3, 4], fill_value=1.5; i32[n=3], fill_value=7, dtype=f16; i32[3], fill_value=7; "
+			   "c64[n=3, 4], fill_value=complex(1.5, -2); f32[n=3], fill_value=complex(0, 2), dtype=c128"},
+		{.schema = "prims.full(SymInt[] shape, Scalar fill_value, *, "
+			   "ScalarType dtype, Device device, bool requires_grad) -> Tensor",
+		 .expand = "full_like(zeros(shape, dtype=dtype), fill_value)",
+		 .sample = "shape=[2, 3], fill_value=1.5, dtype=f32, requires_grad=false; shape=[], "
+			   "fill_value=7, dtype=i32, requires_grad=false; "
+			   "shape=[2], fill_value=complex(1.5, -2), dtype=c64, requires_grad=false"},
+		{.schema = "prims.full_like(Tensor a, Scalar fill_value, *, "
+			   "ScalarType dtype, Device device, bool requires_grad) -> Tensor",
+		 .expand = "full_like(a, fill_value, dtype=dtype)",
+		 .sample = "f32[n=3, 4], fill_value=1.5, dtype=f64, requires_grad=false; i32[n=3], "
+			   "fill_value=7, dtype=i32, requires_grad=false"},
+	},
 };
 
 static Node build_fill(Build *b, Node n)
@@ -196,13 +210,6 @@ static Node build_fill(Build *b, Node n)
 	return aten_expand_shape(
 		b, aten_scalar_as(b, node_attr(b->g, n, "value"), aten_dtype(b, x)), &s);
 }
-OP(aten_fill_Scalar){
-	.schema = "aten.fill.Scalar(Tensor self, Scalar value) -> Tensor",
-	.aliases = "prims.fill",
-	.build = build_fill,
-	.sample = "f32[n=3, 4], value=1.5; i32[n=3], value=7; "
-		  "c64[n=3, 4], value=complex(0, 2.5)",
-};
 
 static Node build_fill_tensor(Build *b, Node n)
 {
@@ -212,10 +219,17 @@ static Node build_fill_tensor(Build *b, Node n)
 		return (Node){0};
 	return aten_expand_shape(b, b_convert(b, v, node_dtype(b->g, x)), &s);
 }
-OP(aten_fill_Tensor){
-	.schema = "aten.fill.Tensor(Tensor self, Tensor value) -> Tensor",
-	.build = build_fill_tensor,
-	.sample = "f32[n=3, 4], f32[] of 1.5; i32[n=3], i64[] of 7",
+OP(aten_fill_Scalar){
+	.schema = "aten.fill.Scalar(Tensor self, Scalar value) -> Tensor",
+	.aliases = "prims.fill",
+	.build = build_fill,
+	.sample = "f32[n=3, 4], value=1.5; i32[n=3], value=7; "
+		  "c64[n=3, 4], value=complex(0, 2.5)",
+	.overloads = (const Overload[]){
+		{.schema = "aten.fill.Tensor(Tensor self, Tensor value) -> Tensor",
+		 .build = build_fill_tensor,
+		 .sample = "f32[n=3, 4], f32[] of 1.5; i32[n=3], i64[] of 7"},
+	},
 };
 
 static Node build_scalar_tensor(Build *b, Node n)
@@ -229,6 +243,12 @@ OP(aten_scalar_tensor){
 	.build = build_scalar_tensor,
 	.sample = "s=1.5; s=3; s=3, dtype=i32; s=true; "
 		  "s=complex(1.5, -2), dtype=c64",
+	.overloads = (const Overload[]){
+		{.schema = "prims.scalar_tensor(Scalar s, *, ScalarType? dtype=None, Device? device=None) "
+			   "-> Tensor",
+		 .expand = "scalar_tensor(s, dtype=dtype)",
+		 .no_sample = "PyTorch's wants a device, which is not written in samples"},
+	},
 };
 
 /* ---- sequences ---- */
@@ -298,12 +318,6 @@ static Node build_arange(Build *b, Node n)
 	Attr end = *node_attr(b->g, n, "end");
 	return arange(b, n, &zero, &end, &one);
 }
-OP(aten_arange){
-	.schema = "aten.arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, "
-		  "Device? device=None, bool? pin_memory=None) -> Tensor",
-	.build = build_arange,
-	.sample = "end=5; end=3.5; end=4, dtype=f32",
-};
 
 static Node build_arange_start(Build *b, Node n)
 {
@@ -311,12 +325,6 @@ static Node build_arange_start(Build *b, Node n)
 	Attr start = *node_attr(b->g, n, "start"), end = *node_attr(b->g, n, "end");
 	return arange(b, n, &start, &end, &one);
 }
-OP(aten_arange_start){
-	.schema = "aten.arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, "
-		  "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-	.build = build_arange_start,
-	.sample = "start=2, end=6; start=-1.5, end=3; start=1, end=4, dtype=f16",
-};
 
 static Node build_arange_step(Build *b, Node n)
 {
@@ -324,13 +332,23 @@ static Node build_arange_step(Build *b, Node n)
 	Attr step = *node_attr(b->g, n, "step");
 	return arange(b, n, &start, &end, &step);
 }
-OP(aten_arange_start_step){
-	.schema = "aten.arange.start_step(Scalar start, Scalar end, Scalar step=1, *, "
-		  "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-		  "pin_memory=None) -> Tensor",
-	.build = build_arange_step,
-	.sample = "start=2, end=9, step=3; start=3, end=-4, step=-2; start=0.5, end=2, step=0.25; "
-		  "start=1, end=9, step=3, dtype=f32",
+OP(aten_arange){
+	.schema = "aten.arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, "
+		  "Device? device=None, bool? pin_memory=None) -> Tensor",
+	.build = build_arange,
+	.sample = "end=5; end=3.5; end=4, dtype=f32",
+	.overloads = (const Overload[]){
+		{.schema = "aten.arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, "
+			   "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		 .build = build_arange_start,
+		 .sample = "start=2, end=6; start=-1.5, end=3; start=1, end=4, dtype=f16"},
+		{.schema = "aten.arange.start_step(Scalar start, Scalar end, Scalar step=1, *, "
+			   "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+			   "pin_memory=None) -> Tensor",
+		 .build = build_arange_step,
+		 .sample = "start=2, end=9, step=3; start=3, end=-4, step=-2; start=0.5, end=2, step=0.25; "
+			   "start=1, end=9, step=3, dtype=f32"},
+	},
 };
 
 /* Evenly spaced in f64: from the start in the lower half, from the end in the upper one, as ATen.
@@ -378,27 +396,20 @@ OP(aten_linspace){
 	.build = build_linspace,
 	.sample = "start=-1, end=2, steps=5; start=0.5, end=-3.5, steps=4, dtype=f64; "
 		  "start=-3, end=9, steps=4, dtype=i64; start=2, end=5, steps=1",
-};
-OP(aten_linspace_Tensor_Tensor){
-	.schema = "aten.linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, ScalarType? "
-		  "dtype=None, "
-		  "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-	.build = build_linspace,
-	.sample = "f32[] of -1, f32[] of 2.5, steps=5; f32[] of 2, f32[] of 5, steps=1",
-};
-OP(aten_linspace_Tensor_Scalar){
-	.schema = "aten.linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, ScalarType? "
-		  "dtype=None, "
-		  "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-	.build = build_linspace,
-	.sample = "f32[] of -1, end=2.5, steps=5",
-};
-OP(aten_linspace_Scalar_Tensor){
-	.schema = "aten.linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, ScalarType? "
-		  "dtype=None, "
-		  "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-	.build = build_linspace,
-	.sample = "start=-1, f32[] of 2.5, steps=6",
+	.overloads = (const Overload[]){
+		{.schema = "aten.linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, ScalarType? "
+			   "dtype=None, "
+			   "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		 .sample = "f32[] of -1, f32[] of 2.5, steps=5; f32[] of 2, f32[] of 5, steps=1"},
+		{.schema = "aten.linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, ScalarType? "
+			   "dtype=None, "
+			   "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		 .sample = "f32[] of -1, end=2.5, steps=5"},
+		{.schema = "aten.linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, ScalarType? "
+			   "dtype=None, "
+			   "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		 .sample = "start=-1, f32[] of 2.5, steps=6"},
+	},
 };
 
 static Node build_logspace(Build *b, Node n)
@@ -412,30 +423,23 @@ OP(aten_logspace){
 		  "pin_memory=None) -> Tensor",
 	.build = build_logspace,
 	.sample = "start=-1, end=2, steps=5; start=0.5, end=-3.5, steps=4, base=2.5, dtype=f64; start=2, end=5, steps=1",
-};
-OP(aten_logspace_Tensor_Tensor){
-	.schema = "aten.logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float "
-		  "base=10.0, *, "
-		  "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-		  "pin_memory=None) -> Tensor",
-	.build = build_logspace,
-	.sample = "f32[] of -1, f32[] of 2.5, steps=5; f32[] of 2, f32[] of 5, steps=4, base=2.0",
-};
-OP(aten_logspace_Tensor_Scalar){
-	.schema = "aten.logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float "
-		  "base=10.0, *, "
-		  "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-		  "pin_memory=None) -> Tensor",
-	.build = build_logspace,
-	.sample = "f32[] of -1, end=2.5, steps=5",
-};
-OP(aten_logspace_Scalar_Tensor){
-	.schema = "aten.logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float "
-		  "base=10.0, *, "
-		  "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-		  "pin_memory=None) -> Tensor",
-	.build = build_logspace,
-	.sample = "start=-1, f32[] of 2.5, steps=6, base=2.0",
+	.overloads = (const Overload[]){
+		{.schema = "aten.logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float "
+			   "base=10.0, *, "
+			   "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+			   "pin_memory=None) -> Tensor",
+		 .sample = "f32[] of -1, f32[] of 2.5, steps=5; f32[] of 2, f32[] of 5, steps=4, base=2.0"},
+		{.schema = "aten.logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float "
+			   "base=10.0, *, "
+			   "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+			   "pin_memory=None) -> Tensor",
+		 .sample = "f32[] of -1, end=2.5, steps=5"},
+		{.schema = "aten.logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float "
+			   "base=10.0, *, "
+			   "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+			   "pin_memory=None) -> Tensor",
+		 .sample = "start=-1, f32[] of 2.5, steps=6, base=2.0"},
+	},
 };
 
 /* ---- matrices ---- */
@@ -452,22 +456,22 @@ static Node build_eye(Build *b, Node n)
 {
 	return eye(b, n, node_sym(b->g, n, "n"), node_sym(b->g, n, "n"));
 }
-OP(aten_eye){
-	.schema = "aten.eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? "
-		  "device=None, bool? pin_memory=None) -> Tensor",
-	.build = build_eye,
-	.sample = "n=3; n=2, dtype=i32",
-};
 
 static Node build_eye_m(Build *b, Node n)
 {
 	return eye(b, n, node_sym(b->g, n, "n"), node_sym(b->g, n, "m"));
 }
-OP(aten_eye_m){
-	.schema = "aten.eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? "
-		  "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-	.build = build_eye_m,
-	.sample = "n=3, m=4; n=3, m=2, dtype=bool",
+OP(aten_eye){
+	.schema = "aten.eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+		  "device=None, bool? pin_memory=None) -> Tensor",
+	.build = build_eye,
+	.sample = "n=3; n=2, dtype=i32",
+	.overloads = (const Overload[]){
+		{.schema = "aten.eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? "
+			   "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		 .build = build_eye_m,
+		 .sample = "n=3, m=4; n=3, m=2, dtype=bool"},
+	},
 };
 
 /* keep x[..., i, j] where j - i <= d (tril) or >= d (triu) */
@@ -496,11 +500,10 @@ OP(aten_tril){
 	.schema = "aten.tril(Tensor self, SymInt diagonal=0) -> Tensor",
 	.build = build_tril,
 	.sample = "f32[n=3, 4] in 1..2; f32[n=2, 4, 3] in 1..2, diagonal=1; i32[4, 3] in 1..9, diagonal=-2",
-};
-OP(aten_triu){
-	.schema = "aten.triu(Tensor self, SymInt diagonal=0) -> Tensor",
-	.build = build_triu,
-	.sample = "f32[n=3, 4] in 1..2; f32[n=2, 4, 3] in 1..2, diagonal=1; i32[4, 3] in 1..9, diagonal=-2",
+	.overloads = (const Overload[]){
+		{.schema = "aten.triu(Tensor self, SymInt diagonal=0) -> Tensor",
+		 .build = build_triu},
+	},
 };
 
 static Node build_one_hot(Build *b, Node n)
@@ -568,10 +571,8 @@ OP(aten__assert_async){
 	.build = build_assert_async,
 	.effect = true,
 	.sample = "bool[] of 1",
-};
-OP(aten__assert_async_msg){
-	.schema = "aten._assert_async.msg(Tensor self, str assert_msg) -> ()",
-	.build = build_assert_async,
-	.effect = true,
-	.sample = "i32[1] of 7, assert_msg=\"positive\"",
+	.overloads = (const Overload[]){
+		{.schema = "aten._assert_async.msg(Tensor self, str assert_msg) -> ()",
+		 .sample = "i32[1] of 7, assert_msg=\"positive\""},
+	},
 };

@@ -33,15 +33,6 @@ static Node build_dropout(Build *b, Node n)
 {
 	return drop_shared(b, n, 0);
 }
-OP(aten_dropout){
-	.schema = "aten.dropout(Tensor input, float p, bool train, *, " RANDOM_ARGS ") -> Tensor",
-	.view = VIEW_SAME,
-	.view_if = VIEW_IF_IDLE,
-	.draws = drops,
-	.build = build_dropout,
-	.sample = "f32[n=3, 4, 2], p=0.5, train=false; f32[n=3, 4], p=0.0, train=true; "
-		  "f32[n=3, 4], u64[2] of 1 2, p=0.25, train=true; f32[n=3, 4], p=1.0, train=true",
-};
 
 static const uint32_t behind_channels = ~3u; /* dims whose elements are a feature */
 
@@ -55,13 +46,19 @@ static Node build_feature_dropout(Build *b, Node n)
 {
 	return has_features(b, n) ? drop_shared(b, n, behind_channels) : (Node){0};
 }
-OP(aten_feature_dropout){
-	.schema = "aten.feature_dropout(Tensor input, float p, bool train, *, " RANDOM_ARGS ") -> Tensor",
+OP(aten_dropout){
+	.schema = "aten.dropout(Tensor input, float p, bool train, *, " RANDOM_ARGS ") -> Tensor",
 	.view = VIEW_SAME,
 	.view_if = VIEW_IF_IDLE,
 	.draws = drops,
-	.build = build_feature_dropout,
-	.sample = "f32[n=3, 4, 2], p=0.5, train=false; f32[n=3, 4, 5], u64[2] of 1 2, p=0.25, train=true",
+	.build = build_dropout,
+	.sample = "f32[n=3, 4, 2], p=0.5, train=false; f32[n=3, 4], p=0.0, train=true; "
+		  "f32[n=3, 4], u64[2] of 1 2, p=0.25, train=true; f32[n=3, 4], p=1.0, train=true",
+	.overloads = (const Overload[]){
+		{.schema = "aten.feature_dropout(Tensor input, float p, bool train, *, " RANDOM_ARGS ") -> Tensor",
+		 .build = build_feature_dropout,
+		 .sample = "f32[n=3, 4, 2], p=0.5, train=false; f32[n=3, 4, 5], u64[2] of 1 2, p=0.25, train=true"},
+	},
 };
 
 /* What is dropped becomes the value that SELU has at minus infinity, and the rest is scaled and shifted, so that mean and
@@ -88,6 +85,11 @@ static Node build_alpha_dropout(Build *b, Node n)
 {
 	return alpha_dropout(b, n, 0);
 }
+
+static Node build_feature_alpha_dropout(Build *b, Node n)
+{
+	return has_features(b, n) ? alpha_dropout(b, n, behind_channels) : (Node){0};
+}
 OP(aten_alpha_dropout){
 	.schema = "aten.alpha_dropout(Tensor input, float p, bool train, *, " RANDOM_ARGS ") -> Tensor",
 	.view = VIEW_SAME,
@@ -95,19 +97,11 @@ OP(aten_alpha_dropout){
 	.draws = drops,
 	.build = build_alpha_dropout,
 	.sample = "f32[n=3, 4, 2], p=0.5, train=false; f32[n=3, 4], u64[2] of 1 2, p=0.25, train=true",
-};
-
-static Node build_feature_alpha_dropout(Build *b, Node n)
-{
-	return has_features(b, n) ? alpha_dropout(b, n, behind_channels) : (Node){0};
-}
-OP(aten_feature_alpha_dropout){
-	.schema = "aten.feature_alpha_dropout(Tensor input, float p, bool train, *, " RANDOM_ARGS ") -> Tensor",
-	.view = VIEW_SAME,
-	.view_if = VIEW_IF_IDLE,
-	.draws = drops,
-	.build = build_feature_alpha_dropout,
-	.sample = "f32[n=3, 4, 2], p=0.5, train=false; f32[n=3, 4, 5], u64[2] of 1 2, p=0.25, train=true",
+	.overloads = (const Overload[]){
+		{.schema = "aten.feature_alpha_dropout(Tensor input, float p, bool train, *, " RANDOM_ARGS ") -> Tensor",
+		 .build = build_feature_alpha_dropout,
+		 .sample = "f32[n=3, 4, 2], p=0.5, train=false; f32[n=3, 4, 5], u64[2] of 1 2, p=0.25, train=true"},
+	},
 };
 
 /* (y, mask) */

@@ -247,13 +247,11 @@ OP(aten_linalg_cholesky){
 	.sample = "f32[3, 3] of 4 2 1 2 5 3 1 3 6; f32[2, n=2, n] of 4 1 1 2 1 0.5 0.5 3, "
 		  "upper=true; "
 		  "c64[2, 2] of 4 0 1 1 1 -1 3 0; c64[2, 2] of 4 0 1 1 1 -1 3 0, upper=true",
-};
-OP(aten_linalg_cholesky_ex){
-	.schema = "aten.linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
-	.build = build_cholesky_ex,
-	.adjoint = adjoint_cholesky,
-	.batch = solve_batch_matrices,
-	.sample = "f32[3, 3] of 4 2 1 2 5 3 1 3 6; f32[2, 2, 2] of 4 1 1 2 1 0.5 0.5 3, upper=true",
+	.overloads = (const Overload[]){
+		{.schema = "aten.linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
+		 .build = build_cholesky_ex,
+		 .sample = "f32[3, 3] of 4 2 1 2 5 3 1 3 6; f32[2, 2, 2] of 4 1 1 2 1 0.5 0.5 3, upper=true"},
+	},
 };
 
 /* The solution of L L^H X = B. */

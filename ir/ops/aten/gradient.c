@@ -158,40 +158,26 @@ OP(aten_gradient_scalarint){
 		  "int edge_order=1) -> Tensor[]",
 	.build = build_gradient,
 	.sample = "f32[n=3, 5], dim=1; f32[n=3, 5], spacing=0.5, dim=1, edge_order=2; f32[3, 4], spacing=2",
-};
-OP(aten_gradient_scalararray){
-	.schema = "aten.gradient.scalararray(Tensor self, *, Scalar spacing, int[] dim, int "
-		  "edge_order=1) -> Tensor[]",
-	.build = build_gradient,
-	.sample = "f32[n=3, 5], spacing=0.5, dim=[1, 0]",
-};
-OP(aten_gradient_array){
-	.schema = "aten.gradient.array(Tensor self, *, int[] dim, int edge_order=1) -> Tensor[]",
-	.build = build_gradient,
-	.sample = "f32[n=3, 5], dim=[1, 0], edge_order=2",
-};
-OP(aten_gradient_scalarrayint){
-	.schema = "aten.gradient.scalarrayint(Tensor self, *, Scalar[] spacing, int? dim=None, int "
-		  "edge_order=1) -> Tensor[]",
-	.build = build_gradient,
-	.sample = "f32[n=3, 5], spacing=[0.5, 2.0]",
-};
-OP(aten_gradient_scalarrayarray){
-	.schema = "aten.gradient.scalarrayarray(Tensor self, *, Scalar[] spacing, int[] dim, int "
-		  "edge_order=1) -> Tensor[]",
-	.build = build_gradient,
-	.sample = "f32[n=3, 5], spacing=[0.5, 2.0], dim=[1, 0], edge_order=2",
-};
-OP(aten_gradient_tensorarrayint){
-	.schema = "aten.gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, int? dim=None, "
-		  "int edge_order=1) -> Tensor[]",
-	.build = build_gradient_tensors,
-	.sample = "f32[3, 5], [f32[3] of 0 0.5 2, f32[5] of -1 0 2 2.5 4]; "
-		  "f32[3, 5], [f32[5] of -1 0 2 2.5 4], dim=1, edge_order=2",
-};
-OP(aten_gradient_tensorarray){
-	.schema = "aten.gradient.tensorarray(Tensor self, *, Tensor[] spacing, int[] dim, int "
-		  "edge_order=1) -> Tensor[]",
-	.build = build_gradient_tensors,
-	.sample = "f32[3, 5], [f32[5] of -1 0 2 2.5 4, f32[3] of 0 0.5 2], dim=[1, 0]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.gradient.scalararray(Tensor self, *, Scalar spacing, int[] dim, int "
+			   "edge_order=1) -> Tensor[]",
+		 .sample = "f32[n=3, 5], spacing=0.5, dim=[1, 0]"},
+		{.schema = "aten.gradient.array(Tensor self, *, int[] dim, int edge_order=1) -> Tensor[]",
+		 .sample = "f32[n=3, 5], dim=[1, 0], edge_order=2"},
+		{.schema = "aten.gradient.scalarrayint(Tensor self, *, Scalar[] spacing, int? dim=None, int "
+			   "edge_order=1) -> Tensor[]",
+		 .sample = "f32[n=3, 5], spacing=[0.5, 2.0]"},
+		{.schema = "aten.gradient.scalarrayarray(Tensor self, *, Scalar[] spacing, int[] dim, int "
+			   "edge_order=1) -> Tensor[]",
+		 .sample = "f32[n=3, 5], spacing=[0.5, 2.0], dim=[1, 0], edge_order=2"},
+		{.schema = "aten.gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, int? dim=None, "
+			   "int edge_order=1) -> Tensor[]",
+		 .build = build_gradient_tensors,
+		 .sample = "f32[3, 5], [f32[3] of 0 0.5 2, f32[5] of -1 0 2 2.5 4]; "
+			   "f32[3, 5], [f32[5] of -1 0 2 2.5 4], dim=1, edge_order=2"},
+		{.schema = "aten.gradient.tensorarray(Tensor self, *, Tensor[] spacing, int[] dim, int "
+			   "edge_order=1) -> Tensor[]",
+		 .build = build_gradient_tensors,
+		 .sample = "f32[3, 5], [f32[5] of -1 0 2 2.5 4, f32[3] of 0 0.5 2], dim=[1, 0]"},
+	},
 };

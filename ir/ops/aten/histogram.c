@@ -72,13 +72,6 @@ static Node build_histogram(Build *b, Node n)
 	Attr attr[] = {attr_none(), attr_none(), attr_int(b->g->ir, bins + 1), attr_dtype(d), attr_none(), attr_none(), attr_none()};
 	return counted(b, n, x, b_node(b, OP_aten_linspace_Tensor_Tensor, end, 2, attr, 7));
 }
-OP(aten_histogram_bin_ct){
-	.schema = "aten.histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) -> "
-		  "(Tensor hist, Tensor bin_edges)",
-	.build = build_histogram,
-	.sample = "f32[n=3, 4], bins=5; f32[3, 4], bins=4, range=[-2.0, 3.0], density=true; f32[3] of 2, bins=2; f32[] of 3, bins=2; f32[0], bins=2; "
-		  "f32[2, 6] in -4..4, bins=8, range=[-4.0, 4.0], f32[2, 6] in 0..1; f32[3, 4], bins=3, range=[1.0, 1.0]",
-};
 
 static Node build_histogram_edges(Build *b, Node n)
 {
@@ -87,9 +80,16 @@ static Node build_histogram_edges(Build *b, Node n)
 		return b_error(b, "histogram of %s, expected a float type", dtype_name(node_dtype(b->g, x)));
 	return counted(b, n, x, arg(b, n, "bins"));
 }
-OP(aten_histogram_bins_tensor){
-	.schema = "aten.histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, "
-		  "Tensor bin_edges)",
-	.build = build_histogram_edges,
-	.sample = "f32[n=3, 4], f32[m=4] of -3 -0.5 1 2; f32[6] of -3 2 nan 2.5 -0.5 1, f32[4] of -3 -0.5 1 2, f32[6] in 0.5..2, density=true",
+OP(aten_histogram_bin_ct){
+	.schema = "aten.histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) -> "
+		  "(Tensor hist, Tensor bin_edges)",
+	.build = build_histogram,
+	.sample = "f32[n=3, 4], bins=5; f32[3, 4], bins=4, range=[-2.0, 3.0], density=true; f32[3] of 2, bins=2; f32[] of 3, bins=2; f32[0], bins=2; "
+		  "f32[2, 6] in -4..4, bins=8, range=[-4.0, 4.0], f32[2, 6] in 0..1; f32[3, 4], bins=3, range=[1.0, 1.0]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, "
+			   "Tensor bin_edges)",
+		 .build = build_histogram_edges,
+		 .sample = "f32[n=3, 4], f32[m=4] of -3 -0.5 1 2; f32[6] of -3 2 nan 2.5 -0.5 1, f32[4] of -3 -0.5 1 2, f32[6] in 0.5..2, density=true"},
+	},
 };

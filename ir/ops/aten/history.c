@@ -82,11 +82,9 @@ OP(aten_detach){
 	.view = VIEW_DETACHED,
 	.build = build_detach,
 	.sample = "f32[n=3, 4]; i32[3]",
-};
-OP(aten_detach_copy){
-	.schema = "aten.detach_copy(Tensor self) -> Tensor",
-	.build = build_detach,
-	.sample = "f32[n=3, 4]; i32[3]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.detach_copy(Tensor self) -> Tensor"},
+	},
 };
 
 /* ---- regions without gradients ---- */

@@ -48,12 +48,6 @@ static Node build_gather(Build *b, Node n)
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
 	return aten_gather_dim(b, x, dim, arg(b, n, "index"));
 }
-OP(aten_gather){
-	.schema = "aten.gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> "
-		  "Tensor",
-	.build = build_gather,
-	.sample = "f32[n=3, 4], dim=1, i64[n, 2] of 0 3 2 2 1 0; f32[3, n=4], dim=0, i64[2, n] of 0 2 1 1 2 0 0 1",
-};
 
 static Node build_index_select(Build *b, Node n)
 {
@@ -115,11 +109,17 @@ static Node build_take_along_dim(Build *b, Node n)
 	u.dim[dim] = count;
 	return aten_gather_dim(b, x, dim, aten_expand_shape(b, from_end(b, index, extent), &u));
 }
-OP(aten_take_along_dim){
-	.schema = "aten.take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
-	.build = build_take_along_dim,
-	.sample = "f32[n=3, 4], i64[n, 2] of 0 3 2 2 1 0, dim=1; f32[3, 4], i64[1, 4] of 0 2 1 1, dim=0; "
-		  "f32[3, 4], i64[5] of 0 11 3 5 7",
+OP(aten_gather){
+	.schema = "aten.gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> "
+		  "Tensor",
+	.build = build_gather,
+	.sample = "f32[n=3, 4], dim=1, i64[n, 2] of 0 3 2 2 1 0; f32[3, n=4], dim=0, i64[2, n] of 0 2 1 1 2 0 0 1",
+	.overloads = (const Overload[]){
+		{.schema = "aten.take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
+		 .build = build_take_along_dim,
+		 .sample = "f32[n=3, 4], i64[n, 2] of 0 3 2 2 1 0, dim=1; f32[3, 4], i64[1, 4] of 0 2 1 1, dim=0; "
+			   "f32[3, 4], i64[5] of 0 11 3 5 7"},
+	},
 };
 
 /* ---- x[i, :, j, ...] ---- */
@@ -401,13 +401,13 @@ OP(aten_index_fill_int_Scalar){
 	.build = build_index_fill,
 	.sample = "f32[n=3, 4], dim=1, i64[2] of 3 0, value=9.5; i32[4], dim=0, i64[1] of -1, value=7; "
 		  "c64[4], dim=0, i64[1] of -1, value=complex(0, 7)",
-};
-OP(aten_index_fill_int_Tensor){
-	.schema = "aten.index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) "
-		  "-> Tensor",
-	.build = build_index_fill_tensor,
-	.sample = "f32[n=3, 4], dim=1, i64[2] of 3 0, f32[] of 9.5; c64[3, n=4], dim=0, i64[3] of 2 0 2, c64[] of 9.5 -2; "
-		  "f32[], dim=0, i64[1] of 0, f32[] of 7",
+	.overloads = (const Overload[]){
+		{.schema = "aten.index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) "
+			   "-> Tensor",
+		 .build = build_index_fill_tensor,
+		 .sample = "f32[n=3, 4], dim=1, i64[2] of 3 0, f32[] of 9.5; c64[3, n=4], dim=0, i64[3] of 2 0 2, c64[] of 9.5 -2; "
+			   "f32[], dim=0, i64[1] of 0, f32[] of 7"},
+	},
 };
 
 /* aten.scatter: element (.., j, ..) of src goes to (.., index[.., j, ..], ..) along dim. All
@@ -478,31 +478,25 @@ OP(aten_scatter_src){
 	.build = build_scatter,
 	.sample = "f32[n=3, 4], dim=1, i64[n, 2] of 0 3 2 1 1 0, f32[n, 2]; "
 		  "f32[3, 4], dim=0, i64[2, 3] of 0 1 2 2 0 1, f32[3, 4]",
-};
-OP(aten_scatter_value){
-	.schema = "aten.scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
-	.build = build_scatter_value,
-	.sample = "f32[n=3, 4], dim=1, i64[n, 2] of 0 3 2 1 1 0, value=9.5",
-};
-OP(aten_scatter_reduce){
-	.schema = "aten.scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str "
-		  "reduce) -> Tensor",
-	.build = build_scatter_reduce_src,
-	.sample = "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, f32[n, 3], reduce=\"add\"; "
-		  "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, f32[n, 3], reduce=\"multiply\"",
-};
-OP(aten_scatter_value_reduce){
-	.schema = "aten.scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, "
-		  "*, str reduce) -> Tensor",
-	.build = build_scatter_reduce_value,
-	.sample = "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, value=2.5, reduce=\"add\"; "
-		  "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, value=2.5, reduce=\"multiply\"",
-};
-OP(aten_scatter_add){
-	.schema = "aten.scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
-	.build = build_scatter_add,
-	.sample = "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, f32[n, 3]; "
-		  "f32[3, 2], dim=0, i64[4, 1] of 2 0 2 1, f32[4, 2]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+		 .build = build_scatter_value,
+		 .sample = "f32[n=3, 4], dim=1, i64[n, 2] of 0 3 2 1 1 0, value=9.5"},
+		{.schema = "aten.scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str "
+			   "reduce) -> Tensor",
+		 .build = build_scatter_reduce_src,
+		 .sample = "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, f32[n, 3], reduce=\"add\"; "
+			   "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, f32[n, 3], reduce=\"multiply\""},
+		{.schema = "aten.scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, "
+			   "*, str reduce) -> Tensor",
+		 .build = build_scatter_reduce_value,
+		 .sample = "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, value=2.5, reduce=\"add\"; "
+			   "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, value=2.5, reduce=\"multiply\""},
+		{.schema = "aten.scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+		 .build = build_scatter_add,
+		 .sample = "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, f32[n, 3]; "
+			   "f32[3, 2], dim=0, i64[4, 1] of 2 0 2 1, f32[4, 2]"},
+	},
 };
 
 /* ---- diagonals ---- */
@@ -547,19 +541,13 @@ OP(aten_diagonal){
 	.view = VIEW_OTHER,
 	.build = build_diagonal,
 	.sample = "f32[n=3, 4]; f32[n=3, 4], offset=1; f32[2, 3, 4], offset=-1, dim1=2, dim2=0",
-};
-OP(aten_diagonal_copy){
-	.schema = "aten.diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> "
-		  "Tensor",
-	.build = build_diagonal,
-	.sample = "f32[n=3, 4]; f32[n=3, 4], offset=1; f32[2, 3, 4], offset=-1, dim1=2, dim2=0",
-};
-OP(aten_linalg_diagonal){
-	.schema = "aten.linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> "
-		  "Tensor(a)",
-	.view = VIEW_OTHER,
-	.build = build_diagonal,
-	.sample = "f32[n=2, 3, 4]; f32[3, 4], offset=-1; f32[2, 3, 4], offset=1, dim1=0, dim2=2",
+	.overloads = (const Overload[]){
+		{.schema = "aten.diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> "
+			   "Tensor"},
+		{.schema = "aten.linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> "
+			   "Tensor(a)",
+		 .sample = "f32[n=2, 3, 4]; f32[3, 4], offset=-1; f32[2, 3, 4], offset=1, dim1=0, dim2=2"},
+	},
 };
 
 static Node build_trace(Build *b, Node n)
@@ -609,11 +597,6 @@ static Node build_diag_embed(Build *b, Node n)
 		return b_error(b, "diag_embed with equal dims");
 	return embed(b, x, aten_int(b, n, "offset"), d0, d1);
 }
-OP(aten_diag_embed){
-	.schema = "aten.diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
-	.build = build_diag_embed,
-	.sample = "f32[n=2, 3]; f32[2, 3], offset=1; f32[2, 3], offset=-2, dim1=0, dim2=2",
-};
 
 static Node build_diag(Build *b, Node n)
 {
@@ -662,10 +645,15 @@ static Node build_diagflat(Build *b, Node n)
 	x = x.i ? b_reshape(b, x, 1, (Sym[]){type_numel(b->g->ir, node_type_id(b->g, x))}) : x;
 	return embed(b, x, aten_int(b, n, "offset"), 0, 1);
 }
-OP(aten_diagflat){
-	.schema = "aten.diagflat(Tensor self, int offset=0) -> Tensor",
-	.build = build_diagflat,
-	.sample = "f32[n=2, 2]; f32[3], offset=-1; f32[3], offset=2",
+OP(aten_diag_embed){
+	.schema = "aten.diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
+	.build = build_diag_embed,
+	.sample = "f32[n=2, 3]; f32[2, 3], offset=1; f32[2, 3], offset=-2, dim1=0, dim2=2",
+	.overloads = (const Overload[]){
+		{.schema = "aten.diagflat(Tensor self, int offset=0) -> Tensor",
+		 .build = build_diagflat,
+		 .sample = "f32[n=2, 2]; f32[3], offset=-1; f32[3], offset=2"},
+	},
 };
 
 /* Where the mask is false, any index is as good: it is clamped, and the result replaced. */

@@ -73,14 +73,10 @@ OP(aten_slice_Tensor){
 	.build = build_slice,
 	.sample = "f32[n=3, 5], dim=1, start=1, end=4; f32[5, n=3], dim=0, start=-4, end=9223372036854775807, step=2; "
 		  "f32[n=3, 4], dim=0, start=1; f32[5], start=3, end=2; f32[5], end=-2",
-};
-OP(aten_slice_copy_Tensor){
-	.schema = "aten.slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? "
-		  "end=None, SymInt step=1) -> Tensor",
-	.has_effect = gives_size,
-	.build = build_slice,
-	.sample = "f32[n=3, 5], dim=1, start=1, end=4; f32[5, n=3], dim=0, start=-4, end=9223372036854775807, step=2; "
-		  "f32[n=3, 4], dim=0, start=1; f32[5], start=3, end=2; f32[5], end=-2",
+	.overloads = (const Overload[]){
+		{.schema = "aten.slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? "
+			   "end=None, SymInt step=1) -> Tensor"},
+	},
 };
 
 static Node build_select(Build *b, Node n)
@@ -100,11 +96,9 @@ OP(aten_select_int){
 	.view = VIEW_SELECT,
 	.build = build_select,
 	.sample = "f32[n=3, 4], dim=1, index=2; f32[4, n=3], dim=0, index=-1",
-};
-OP(aten_select_copy_int){
-	.schema = "aten.select_copy.int(Tensor self, int dim, SymInt index) -> Tensor",
-	.build = build_select,
-	.sample = "f32[n=3, 4], dim=1, index=2; f32[4, n=3], dim=0, index=-1",
+	.overloads = (const Overload[]){
+		{.schema = "aten.select_copy.int(Tensor self, int dim, SymInt index) -> Tensor"},
+	},
 };
 
 static Node narrow(Build *b, Node x, uint32_t dim, Sym start, Sym length)
@@ -128,11 +122,9 @@ OP(aten_narrow){
 	.view = VIEW_SLICE,
 	.build = build_narrow,
 	.sample = "f32[n=3, 5], dim=1, start=1, length=3; f32[5, 2], dim=0, start=-3, length=2",
-};
-OP(aten_narrow_copy){
-	.schema = "aten.narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",
-	.build = build_narrow,
-	.sample = "f32[n=3, 5], dim=1, start=1, length=3; f32[5, 2], dim=0, start=-3, length=2",
+	.overloads = (const Overload[]){
+		{.schema = "aten.narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor"},
+	},
 };
 
 /* self with a part replaced: pad the source to self's shape and select by position. */
@@ -304,18 +296,6 @@ static Node build_split(Build *b, Node n)
 		return split_every(b, x, dim, v);
 	return split_symbolic(b, n, x, dim, size);
 }
-OP(aten_split_Tensor){
-	.schema = "aten.split.Tensor(Tensor(a) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
-	.view = VIEW_PIECES,
-	.build = build_split,
-	.sample = "f32[n=3, 5], split_size=2, dim=1; f32[4, n=3], split_size=2; f32[3], split_size=4",
-};
-OP(aten_split_copy_Tensor){
-	.schema = "aten.split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
-	.aliases = "aten.unsafe_split.Tensor",
-	.build = build_split,
-	.sample = "f32[n=3, 5], split_size=2, dim=1; f32[4, n=3], split_size=2; f32[3], split_size=4",
-};
 
 static Node build_split_with_sizes(Build *b, Node n)
 {
@@ -327,20 +307,6 @@ static Node build_split_with_sizes(Build *b, Node n)
 	return split_sizes(b, x, b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x)), size,
 			   len);
 }
-OP(aten_split_with_sizes){
-	.schema = "aten.split_with_sizes(Tensor(a) self, SymInt[] split_sizes, int dim=0) -> "
-		  "Tensor(a)[]",
-	.view = VIEW_PIECES,
-	.build = build_split_with_sizes,
-	.sample = "f32[n=3, 5], split_sizes=[1, 0, 4], dim=1; f32[4], split_sizes=[3, 1]",
-};
-OP(aten_split_with_sizes_copy){
-	.schema = "aten.split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> "
-		  "Tensor[]",
-	.aliases = "aten.unsafe_split_with_sizes",
-	.build = build_split_with_sizes,
-	.sample = "f32[n=3, 5], split_sizes=[1, 0, 4], dim=1; f32[4], split_sizes=[3, 1]",
-};
 
 static Node build_split_sizes(Build *b, Node n)
 {
@@ -352,12 +318,6 @@ static Node build_split_sizes(Build *b, Node n)
 	return split_sizes(b, x, b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x)), size,
 			   len);
 }
-OP(aten_split_sizes){
-	.schema = "aten.split.sizes(Tensor(a) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]",
-	.view = VIEW_PIECES,
-	.build = build_split_sizes,
-	.sample = "f32[n=3, 5], split_size=[1, 0, 4], dim=1; f32[4], split_size=[3, 1]",
-};
 
 static Node build_chunk(Build *b, Node n)
 {
@@ -380,16 +340,33 @@ static Node build_chunk(Build *b, Node n)
 		part[k] = size;
 	return split_sizes(b, x, dim, part, (uint32_t)chunks);
 }
-OP(aten_chunk){
-	.schema = "aten.chunk(Tensor(a) self, int chunks, int dim=0) -> Tensor(a)[]",
+OP(aten_split_Tensor){
+	.schema = "aten.split.Tensor(Tensor(a) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
 	.view = VIEW_PIECES,
-	.build = build_chunk,
-	.sample = "f32[n=3, 5], chunks=2, dim=1; f32[7], chunks=3; f32[4], chunks=3",
-};
-OP(aten_unsafe_chunk){
-	.schema = "aten.unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
-	.build = build_chunk,
-	.sample = "f32[n=3, 5], chunks=2, dim=1; f32[7], chunks=3; f32[4], chunks=3",
+	.build = build_split,
+	.sample = "f32[n=3, 5], split_size=2, dim=1; f32[4, n=3], split_size=2; f32[3], split_size=4",
+	.overloads = (const Overload[]){
+		{.schema = "aten.split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
+		 .aliases = "aten.unsafe_split.Tensor"},
+		{.schema = "aten.split_with_sizes(Tensor(a) self, SymInt[] split_sizes, int dim=0) -> "
+			   "Tensor(a)[]",
+		 .build = build_split_with_sizes,
+		 .sample = "f32[n=3, 5], split_sizes=[1, 0, 4], dim=1; f32[4], split_sizes=[3, 1]"},
+		{.schema = "aten.split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> "
+			   "Tensor[]",
+		 .aliases = "aten.unsafe_split_with_sizes",
+		 .build = build_split_with_sizes,
+		 .sample = "f32[n=3, 5], split_sizes=[1, 0, 4], dim=1; f32[4], split_sizes=[3, 1]"},
+		{.schema = "aten.split.sizes(Tensor(a) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]",
+		 .build = build_split_sizes,
+		 .sample = "f32[n=3, 5], split_size=[1, 0, 4], dim=1; f32[4], split_size=[3, 1]"},
+		{.schema = "aten.chunk(Tensor(a) self, int chunks, int dim=0) -> Tensor(a)[]",
+		 .build = build_chunk,
+		 .sample = "f32[n=3, 5], chunks=2, dim=1; f32[7], chunks=3; f32[4], chunks=3"},
+		{.schema = "aten.unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]",
+		 .build = build_chunk,
+		 .sample = "f32[n=3, 5], chunks=2, dim=1; f32[7], chunks=3; f32[4], chunks=3"},
+	},
 };
 
 static Node build_tensor_split(Build *b, Node n)
@@ -411,13 +388,6 @@ static Node build_tensor_split(Build *b, Node n)
 	}
 	return b_tuple(b, part, (uint32_t)sections);
 }
-OP(aten_tensor_split_sections){
-	.schema = "aten.tensor_split.sections(Tensor(a) self, SymInt sections, int dim=0) -> "
-		  "Tensor(a)[]",
-	.view = VIEW_OTHER,
-	.build = build_tensor_split,
-	.sample = "f32[n=3, 5], sections=2, dim=1; f32[n=7], sections=3",
-};
 
 static Node build_tensor_split_indices(Build *b, Node n)
 {
@@ -436,12 +406,18 @@ static Node build_tensor_split_indices(Build *b, Node n)
 	}
 	return b_tuple(b, part, len + 1);
 }
-OP(aten_tensor_split_indices){
-	.schema = "aten.tensor_split.indices(Tensor(a) self, SymInt[] indices, int dim=0) -> "
+OP(aten_tensor_split_sections){
+	.schema = "aten.tensor_split.sections(Tensor(a) self, SymInt sections, int dim=0) -> "
 		  "Tensor(a)[]",
 	.view = VIEW_OTHER,
-	.build = build_tensor_split_indices,
-	.sample = "f32[n=3, 5], indices=[1, 3], dim=1; f32[5], indices=[2, -1]",
+	.build = build_tensor_split,
+	.sample = "f32[n=3, 5], sections=2, dim=1; f32[n=7], sections=3",
+	.overloads = (const Overload[]){
+		{.schema = "aten.tensor_split.indices(Tensor(a) self, SymInt[] indices, int dim=0) -> "
+			   "Tensor(a)[]",
+		 .build = build_tensor_split_indices,
+		 .sample = "f32[n=3, 5], indices=[1, 3], dim=1; f32[5], indices=[2, -1]"},
+	},
 };
 
 static Node build_unbind(Build *b, Node n)
@@ -465,11 +441,9 @@ OP(aten_unbind_int){
 	.view = VIEW_OTHER,
 	.build = build_unbind,
 	.sample = "f32[3, n=4]; f32[n=4, 3], dim=-1",
-};
-OP(aten_unbind_copy_int){
-	.schema = "aten.unbind_copy.int(Tensor self, int dim=0) -> Tensor[]",
-	.build = build_unbind,
-	.sample = "f32[3, n=4]; f32[n=4, 3], dim=-1",
+	.overloads = (const Overload[]){
+		{.schema = "aten.unbind_copy.int(Tensor self, int dim=0) -> Tensor[]"},
+	},
 };
 
 /* ---- joins ---- */
@@ -524,11 +498,6 @@ static Node build_stack(Build *b, Node n)
 	return aten_stack(b, x, count,
 			  b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x[0]) + 1));
 }
-OP(aten_stack){
-	.schema = "aten.stack(Tensor[] tensors, int dim=0) -> Tensor",
-	.build = build_stack,
-	.sample = "[f32[n=2, 3], f32[n, 3]], dim=1; [f32[3], f32[3], f32[3]]; [f32[2, 3], f32[2, 3]], dim=-1",
-};
 
 static Node build_hstack(Build *b, Node n)
 {
@@ -539,11 +508,6 @@ static Node build_hstack(Build *b, Node n)
 			x[k] = b_unsqueeze(b, x[k], 0);
 	return count ? b_concat(b, x, count, aten_rank(b, x[0]) > 1 ? 1 : 0) : (Node){0};
 }
-OP(aten_hstack){
-	.schema = "aten.hstack(Tensor[] tensors) -> Tensor",
-	.build = build_hstack,
-	.sample = "[f32[n=2, 3], f32[n, 1]]; [f32[2], f32[3]]",
-};
 
 static Node build_vstack(Build *b, Node n)
 {
@@ -554,12 +518,6 @@ static Node build_vstack(Build *b, Node n)
 			x[k] = b_unsqueeze(b, x[k], 0);
 	return count ? b_concat(b, x, count, 0) : (Node){0};
 }
-OP(aten_vstack){
-	.schema = "aten.vstack(Tensor[] tensors) -> Tensor",
-	.aliases = "aten.row_stack",
-	.build = build_vstack,
-	.sample = "[f32[2, n=3], f32[1, n]]; [f32[3], f32[3]]",
-};
 
 static Node build_column_stack(Build *b, Node n)
 {
@@ -570,11 +528,6 @@ static Node build_column_stack(Build *b, Node n)
 			x[k] = b_unsqueeze(b, x[k], -1);
 	return count ? b_concat(b, x, count, 1) : (Node){0};
 }
-OP(aten_column_stack){
-	.schema = "aten.column_stack(Tensor[] tensors) -> Tensor",
-	.build = build_column_stack,
-	.sample = "[f32[n=2, 3], f32[n]]",
-};
 
 static Node build_dstack(Build *b, Node n)
 {
@@ -588,10 +541,25 @@ static Node build_dstack(Build *b, Node n)
 	}
 	return count ? b_concat(b, x, count, 2) : (Node){0};
 }
-OP(aten_dstack){
-	.schema = "aten.dstack(Tensor[] tensors) -> Tensor",
-	.build = build_dstack,
-	.sample = "[f32[n=2, 3], f32[n, 3]]; [f32[3], f32[3]]",
+OP(aten_stack){
+	.schema = "aten.stack(Tensor[] tensors, int dim=0) -> Tensor",
+	.build = build_stack,
+	.sample = "[f32[n=2, 3], f32[n, 3]], dim=1; [f32[3], f32[3], f32[3]]; [f32[2, 3], f32[2, 3]], dim=-1",
+	.overloads = (const Overload[]){
+		{.schema = "aten.hstack(Tensor[] tensors) -> Tensor",
+		 .build = build_hstack,
+		 .sample = "[f32[n=2, 3], f32[n, 1]]; [f32[2], f32[3]]"},
+		{.schema = "aten.vstack(Tensor[] tensors) -> Tensor",
+		 .aliases = "aten.row_stack",
+		 .build = build_vstack,
+		 .sample = "[f32[2, n=3], f32[1, n]]; [f32[3], f32[3]]"},
+		{.schema = "aten.column_stack(Tensor[] tensors) -> Tensor",
+		 .build = build_column_stack,
+		 .sample = "[f32[n=2, 3], f32[n]]"},
+		{.schema = "aten.dstack(Tensor[] tensors) -> Tensor",
+		 .build = build_dstack,
+		 .sample = "[f32[n=2, 3], f32[n, 3]]; [f32[3], f32[3]]"},
+	},
 };
 
 static Node build_roll(Build *b, Node n)
@@ -718,15 +686,6 @@ static Node build_pad(Build *b, Node n)
 			return pad_gather(b, n, x, known[k]);
 	return b_error(b, "unknown padding mode %s", mode);
 }
-OP(aten_pad){
-	.schema = "aten.pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) "
-		  "-> Tensor",
-	.build = build_pad,
-	.sample = "f32[n=2, 3, 4], pad=[1, 2, 0, 1], value=0.5; f32[n=2, 3, 4], pad=[1, 2], mode=\"reflect\"; "
-		  "f32[1, 2, 3, 4], pad=[1, 2, 2, 0], mode=\"circular\"; "
-		  "f32[1, n=5], pad=[-2, 3], mode=\"circular\"; f32[1, 2, 5, 6], pad=[2, -3, -1, -1], mode=\"circular\"; "
-		  "f32[n=2, 3, 4], pad=[3, 1], mode=\"replicate\"; f32[3, 4], pad=[-1, 1, 1, -1]",
-};
 
 static Node build_constant_pad(Build *b, Node n)
 {
@@ -734,12 +693,6 @@ static Node build_constant_pad(Build *b, Node n)
 	return pad_constant(b, n, x,
 			    aten_scalar_as(b, node_attr(b->g, n, "value"), aten_dtype(b, x)));
 }
-OP(aten_constant_pad_nd){
-	.schema = "aten.constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
-	.build = build_constant_pad,
-	.sample = "f32[n=3, 4], pad=[1, 2]; f32[3, 4], pad=[-1, 1, 2, -1], value=1.5; "
-		  "c64[n=3], pad=[1, 2], value=complex(1, -2)",
-};
 
 static Node build_reflection_pad(Build *b, Node n)
 {
@@ -749,33 +702,36 @@ static Node build_replication_pad(Build *b, Node n)
 {
 	return pad_gather(b, n, arg(b, n, "self"), "replicate");
 }
-OP(aten_reflection_pad1d){
-	.schema = "aten.reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
-	.build = build_reflection_pad,
-	.sample = "f32[n=2, 2, 4], padding=[2, 1]; f32[2, 4], padding=[3, 0]",
-};
-OP(aten_reflection_pad2d){
-	.schema = "aten.reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
-	.build = build_reflection_pad,
-	.sample = "f32[n=2, 2, 3, 4], padding=[1, 3, 2, 0]",
-};
-OP(aten_reflection_pad3d){
-	.schema = "aten.reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
-	.build = build_reflection_pad,
-	.sample = "f32[n=2, 1, 2, 3, 4], padding=[1, 3, 2, 0, 1, 1]",
-};
-OP(aten_replication_pad1d){
-	.schema = "aten.replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
-	.build = build_replication_pad,
-	.sample = "f32[n=2, 2, 4], padding=[2, 1]; f32[2, 4], padding=[3, 0]",
-};
-OP(aten_replication_pad2d){
-	.schema = "aten.replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
-	.build = build_replication_pad,
-	.sample = "f32[n=2, 2, 3, 4], padding=[1, 3, 2, 0]",
-};
-OP(aten_replication_pad3d){
-	.schema = "aten.replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
-	.build = build_replication_pad,
-	.sample = "f32[n=2, 1, 2, 3, 4], padding=[1, 3, 2, 0, 1, 1]",
+OP(aten_pad){
+	.schema = "aten.pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) "
+		  "-> Tensor",
+	.build = build_pad,
+	.sample = "f32[n=2, 3, 4], pad=[1, 2, 0, 1], value=0.5; f32[n=2, 3, 4], pad=[1, 2], mode=\"reflect\"; "
+		  "f32[1, 2, 3, 4], pad=[1, 2, 2, 0], mode=\"circular\"; "
+		  "f32[1, n=5], pad=[-2, 3], mode=\"circular\"; f32[1, 2, 5, 6], pad=[2, -3, -1, -1], mode=\"circular\"; "
+		  "f32[n=2, 3, 4], pad=[3, 1], mode=\"replicate\"; f32[3, 4], pad=[-1, 1, 1, -1]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
+		 .build = build_constant_pad,
+		 .sample = "f32[n=3, 4], pad=[1, 2]; f32[3, 4], pad=[-1, 1, 2, -1], value=1.5; "
+			   "c64[n=3], pad=[1, 2], value=complex(1, -2)"},
+		{.schema = "aten.reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
+		 .build = build_reflection_pad,
+		 .sample = "f32[n=2, 2, 4], padding=[2, 1]; f32[2, 4], padding=[3, 0]"},
+		{.schema = "aten.reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
+		 .build = build_reflection_pad,
+		 .sample = "f32[n=2, 2, 3, 4], padding=[1, 3, 2, 0]"},
+		{.schema = "aten.reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
+		 .build = build_reflection_pad,
+		 .sample = "f32[n=2, 1, 2, 3, 4], padding=[1, 3, 2, 0, 1, 1]"},
+		{.schema = "aten.replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
+		 .build = build_replication_pad,
+		 .sample = "f32[n=2, 2, 4], padding=[2, 1]; f32[2, 4], padding=[3, 0]"},
+		{.schema = "aten.replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor",
+		 .build = build_replication_pad,
+		 .sample = "f32[n=2, 2, 3, 4], padding=[1, 3, 2, 0]"},
+		{.schema = "aten.replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor",
+		 .build = build_replication_pad,
+		 .sample = "f32[n=2, 1, 2, 3, 4], padding=[1, 3, 2, 0, 1, 1]"},
+	},
 };

@@ -62,11 +62,10 @@ OP(aten_linalg_cross){
 	.schema = "aten.linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
 	.build = build_cross,
 	.sample = "f32[n=2, 3], f32[n, 3]; f32[3, 2], f32[3, 1], dim=0",
-};
-OP(aten_cross){
-	.schema = "aten.cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
-	.build = build_cross,
-	.sample = "f32[n=2, 3], f32[n, 3], dim=1; f32[3, 2], f32[3, 2]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
+		 .sample = "f32[n=2, 3], f32[n, 3], dim=1; f32[3, 2], f32[3, 2]"},
+	},
 };
 
 static Node build_matrix_power(Build *b, Node n)
@@ -154,11 +153,6 @@ static Node build_vander(Build *b, Node n)
 		return b_error(b, "vander of a tensor without dims");
 	return powers(b, x, aten_has(b, n, "N") ? node_sym(b->g, n, "N") : b_dim(b, x, -1));
 }
-OP(aten_linalg_vander){
-	.schema = "aten.linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",
-	.build = build_vander,
-	.sample = "f32[3] in -2..2; f32[2, 3] in -2..2, N=5",
-};
 
 /* The same of a vector, the highest power first. */
 static Node build_vander_of_vector(Build *b, Node n)
@@ -172,10 +166,15 @@ static Node build_vander_of_vector(Build *b, Node n)
 	Node y = powers(b, x, columns);
 	return node_bool(b->g, n, "increasing") ? y : b_reverse(b, y, 1);
 }
-OP(aten_vander){
-	.schema = "aten.vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
-	.build = build_vander_of_vector,
-	.sample = "f32[3] in -2..2; f32[n=4] in -2..2, N=5, increasing=true; i32[n=3], N=4; f32[2], N=0; f32[n=2], N=1; f32[0], N=2",
+OP(aten_linalg_vander){
+	.schema = "aten.linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor",
+	.build = build_vander,
+	.sample = "f32[3] in -2..2; f32[2, 3] in -2..2, N=5",
+	.overloads = (const Overload[]){
+		{.schema = "aten.vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
+		 .build = build_vander_of_vector,
+		 .sample = "f32[3] in -2..2; f32[n=4] in -2..2, N=5, increasing=true; i32[n=3], N=4; f32[2], N=0; f32[n=2], N=1; f32[0], N=2"},
+	},
 };
 
 /* ---- norms ---- */
@@ -263,13 +262,6 @@ static Node build_matrix_norm(Build *b, Node n)
 {
 	return matrix_norm(b, n, float_self(b, n), node_float(b->g, n, "ord"), false);
 }
-OP(aten_linalg_matrix_norm){
-	.schema = "aten.linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool "
-		  "keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-	.build = build_matrix_norm,
-	.sample = "f32[n=2, 3, 4], ord=1; f32[n=2, 3, 4], ord=-1; f32[n=2, 3, 4], ord=inf; f32[n=2, 3, 4], ord=-inf; "
-		  "f32[3, 4], ord=1, dim=[1, 0], keepdim=true",
-};
 
 static Node build_matrix_norm_str(Build *b, Node n)
 {
@@ -277,11 +269,18 @@ static Node build_matrix_norm_str(Build *b, Node n)
 		return b_error(b, "the nuclear norm needs a singular value decomposition");
 	return matrix_norm(b, n, float_self(b, n), 0, true);
 }
-OP(aten_linalg_matrix_norm_str_ord){
-	.schema = "aten.linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, "
-		  "-1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-	.build = build_matrix_norm_str,
-	.sample = "f32[n=2, 3, 4]; f32[3, 4], ord=\"fro\", keepdim=true",
+OP(aten_linalg_matrix_norm){
+	.schema = "aten.linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool "
+		  "keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+	.build = build_matrix_norm,
+	.sample = "f32[n=2, 3, 4], ord=1; f32[n=2, 3, 4], ord=-1; f32[n=2, 3, 4], ord=inf; f32[n=2, 3, 4], ord=-inf; "
+		  "f32[3, 4], ord=1, dim=[1, 0], keepdim=true",
+	.overloads = (const Overload[]){
+		{.schema = "aten.linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, "
+			   "-1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+		 .build = build_matrix_norm_str,
+		 .sample = "f32[n=2, 3, 4]; f32[3, 4], ord=\"fro\", keepdim=true"},
+	},
 };
 /* Without dims it is of a matrix, not of several. */
 static Node build_linalg_norm_str(Build *b, Node n)
@@ -292,12 +291,6 @@ static Node build_linalg_norm_str(Build *b, Node n)
 			       rank);
 	return build_matrix_norm_str(b, n);
 }
-OP(aten_linalg_norm_ord_str){
-	.schema = "aten.linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool "
-		  "keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-	.build = build_linalg_norm_str,
-	.sample = "f32[n=3, 4], ord=\"fro\"; f32[2, 3, 4], ord=\"fro\", dim=[0, 1], keepdim=true",
-};
 
 /* Of vectors by default; a given order with two dims, or on a matrix without dims, is a matrix
  * norm. */
@@ -313,12 +306,18 @@ static Node build_linalg_norm(Build *b, Node n)
 	uint32_t dims = aten_dims(b, n, "dim", rank);
 	return norm_of(b, x, order ? node_float(b->g, n, "ord") : 2, dims, keepdim(b, n));
 }
-OP(aten_linalg_norm){
-	.schema = "aten.linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool "
+OP(aten_linalg_norm_ord_str){
+	.schema = "aten.linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool "
 		  "keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-	.build = build_linalg_norm,
-	.sample = "f32[n=3, 4]; f32[3, 4], ord=1, dim=[1]; f32[3, 4], ord=inf; f32[3, 4], ord=3, dim=[0], keepdim=true; "
-		  "f32[5], ord=0.5",
+	.build = build_linalg_norm_str,
+	.sample = "f32[n=3, 4], ord=\"fro\"; f32[2, 3, 4], ord=\"fro\", dim=[0, 1], keepdim=true",
+	.overloads = (const Overload[]){
+		{.schema = "aten.linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool "
+			   "keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+		 .build = build_linalg_norm,
+		 .sample = "f32[n=3, 4]; f32[3, 4], ord=1, dim=[1]; f32[3, 4], ord=inf; f32[3, 4], ord=3, dim=[0], keepdim=true; "
+			   "f32[5], ord=0.5"},
+	},
 };
 
 /* x with its slices along dim whose p-norm is above max scaled down to it. */
@@ -411,15 +410,14 @@ OP(aten_cdist){
 	.build = build_cdist,
 	.sample = "f32[n=3, 4], f32[m=2, 4], p=2.0; f32[2, 3, 4], f32[2, 2, 4], p=1.0; f32[3, 4], f32[2, 4], p=inf; "
 		  "f32[3, 4], f32[2, 4], p=3.0; f32[3, 4], f32[2, 4], p=0.0",
-};
-OP(aten__cdist_forward){
-	.schema = "aten._cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> "
-		  "Tensor",
-	.build = build_cdist,
-	.sample = "f32[n=3, 4], f32[m=2, 4], p=2.0, compute_mode=none; "
-		  "f32[2, 3, 4], f32[2, 2, 4], p=1.0, compute_mode=none; "
-		  "f32[3, 4], f32[2, 4], p=inf, compute_mode=none; f32[3, 4], f32[2, 4], p=3.0, compute_mode=none; "
-		  "f32[3, 4], f32[2, 4], p=0.0, compute_mode=none",
+	.overloads = (const Overload[]){
+		{.schema = "aten._cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> "
+			   "Tensor",
+		 .sample = "f32[n=3, 4], f32[m=2, 4], p=2.0, compute_mode=none; "
+			   "f32[2, 3, 4], f32[2, 2, 4], p=1.0, compute_mode=none; "
+			   "f32[3, 4], f32[2, 4], p=inf, compute_mode=none; f32[3, 4], f32[2, 4], p=3.0, compute_mode=none; "
+			   "f32[3, 4], f32[2, 4], p=0.0, compute_mode=none"},
+	},
 };
 
 /* Distances of rows i < j, in that order. */
@@ -574,16 +572,12 @@ OP(aten_trapezoid_x){
 	.aliases = "aten.trapz.x",
 	.build = build_trapezoid,
 	.sample = "f32[n=3, 4], f32[4] of 0 1 1.5 4; f32[3, 2], f32[3, 2], dim=0",
-};
-OP(aten_trapezoid_dx){
-	.schema = "aten.trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
-	.build = build_trapezoid,
-	.sample = "f32[n=3, 4]; f32[3, 2], dx=0.25, dim=0",
-};
-OP(aten_trapz_dx){
-	.schema = "aten.trapz.dx(Tensor y, *, float dx=1.0, int dim=-1) -> Tensor",
-	.build = build_trapezoid,
-	.sample = "f32[n=3, 4]; f32[3, 2], dx=0.25, dim=0",
+	.overloads = (const Overload[]){
+		{.schema = "aten.trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
+		 .sample = "f32[n=3, 4]; f32[3, 2], dx=0.25, dim=0"},
+		{.schema = "aten.trapz.dx(Tensor y, *, float dx=1.0, int dim=-1) -> Tensor",
+		 .sample = "f32[n=3, 4]; f32[3, 2], dx=0.25, dim=0"},
+	},
 };
 
 static Node build_cumulative_trapezoid(Build *b, Node n)
@@ -596,9 +590,8 @@ OP(aten_cumulative_trapezoid_x){
 	.schema = "aten.cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor",
 	.build = build_cumulative_trapezoid,
 	.sample = "f32[n=3, 4], f32[4] of 0 1 1.5 4; f32[3, 2], f32[3, 2], dim=0",
-};
-OP(aten_cumulative_trapezoid_dx){
-	.schema = "aten.cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
-	.build = build_cumulative_trapezoid,
-	.sample = "f32[n=3, 4]; f32[3, 2], dx=0.25, dim=0",
+	.overloads = (const Overload[]){
+		{.schema = "aten.cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
+		 .sample = "f32[n=3, 4]; f32[3, 2], dx=0.25, dim=0"},
+	},
 };

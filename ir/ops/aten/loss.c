@@ -363,29 +363,21 @@ OP(aten_nll_loss){
 		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=1, ignore_index=1; "
 		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=2, ignore_index=-100; "
 		  "f32[n=4, 3], i64[n] of 0 2 1 2, none, reduction=1, ignore_index=0",
-};
-OP(aten_nll_loss_nd){
-	.schema = "aten.nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int "
-		  "reduction=1, SymInt ignore_index=-100) -> Tensor",
-	.build = build_nll_loss,
-	.adjoint = adjoint_nll_loss,
-	.jvp = "nll_loss(t_self, target, weight, reduction, ignore_index)",
-	.sample = "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=0, ignore_index=1; "
-		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=1, ignore_index=1; "
-		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=2, ignore_index=-100; "
-		  "f32[n=4, 3], i64[n] of 0 2 1 2, none, reduction=1, ignore_index=0; "
-		  "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=1, ignore_index=2; "
-		  "f32[3], i64[] of 2",
-};
-OP(aten_nll_loss2d){
-	.schema = "aten.nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int "
-		  "reduction=1, SymInt ignore_index=-100) -> Tensor",
-	.build = build_nll_loss,
-	.adjoint = adjoint_nll_loss,
-	.jvp = "nll_loss(t_self, target, weight, reduction, ignore_index)",
-	.sample = "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=0, ignore_index=1; "
-		  "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=1, ignore_index=2; "
-		  "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, none, reduction=2, ignore_index=-100",
+	.overloads = (const Overload[]){
+		{.schema = "aten.nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int "
+			   "reduction=1, SymInt ignore_index=-100) -> Tensor",
+		 .sample = "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=0, ignore_index=1; "
+			   "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=1, ignore_index=1; "
+			   "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=2, ignore_index=-100; "
+			   "f32[n=4, 3], i64[n] of 0 2 1 2, none, reduction=1, ignore_index=0; "
+			   "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=1, ignore_index=2; "
+			   "f32[3], i64[] of 2"},
+		{.schema = "aten.nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int "
+			   "reduction=1, SymInt ignore_index=-100) -> Tensor",
+		 .sample = "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=0, ignore_index=1; "
+			   "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=1, ignore_index=2; "
+			   "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, none, reduction=2, ignore_index=-100"},
+	},
 };
 OP(aten_nll_loss_forward){
 	.schema = "aten.nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int "
@@ -397,16 +389,13 @@ OP(aten_nll_loss_forward){
 		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=1, ignore_index=1; "
 		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=2, ignore_index=-100; "
 		  "f32[n=4, 3], i64[n] of 0 2 1 2, none, reduction=1, ignore_index=0",
-};
-OP(aten_nll_loss2d_forward){
-	.schema = "aten.nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int "
-		  "reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
-	.build = build_nll_loss_forward,
-	.adjoint = adjoint_nll_loss,
-	.jvp = "[nll_loss(t_self, target, weight, reduction, ignore_index), none]",
-	.sample = "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=0, ignore_index=1; "
-		  "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=1, ignore_index=2; "
-		  "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, none, reduction=2, ignore_index=-100",
+	.overloads = (const Overload[]){
+		{.schema = "aten.nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int "
+			   "reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
+		 .sample = "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=0, ignore_index=1; "
+			   "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=1, ignore_index=2; "
+			   "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, none, reduction=2, ignore_index=-100"},
+	},
 };
 
 /* Targets are probabilities of x's shape. */
@@ -551,13 +540,13 @@ OP(torch_nn__linear_cross_entropy_batch_chunked){
 		  "f32[5] in 0.5..1.5, reduction=\"sum\", ignore_index=2, label_smoothing=0.25, batch_chunk_size=2, "
 		  "acc_policy=\"auto\", acc_dtype=f32, allow_retain_graph=false, compute_input_grad=false, "
 		  "compute_linear_weight_grad=false, compute_linear_bias_grad=false -> 0",
-};
-OP(torch_nn__linear_cross_entropy_batch_chunked_no_reduction){
-	.schema = "torch_nn._linear_cross_entropy_batch_chunked_no_reduction(Tensor input, Tensor "
-		  "linear_weight, Tensor target, Tensor? linear_bias, Tensor? weight, SymInt "
-		  "ignore_index, SymInt batch_chunk_size, str acc_policy, ScalarType acc_dtype) -> "
-		  "Tensor",
-	.build = build_linear_cross_entropy_none,
-	.sample = "f32[n=4, 3], f32[5, 3], i64[n] of 0 4 1 2, f32[5], f32[5] in 0.5..1.5, ignore_index=2, "
-		  "batch_chunk_size=2, acc_policy=\"auto\", acc_dtype=f32",
+	.overloads = (const Overload[]){
+		{.schema = "torch_nn._linear_cross_entropy_batch_chunked_no_reduction(Tensor input, Tensor "
+			   "linear_weight, Tensor target, Tensor? linear_bias, Tensor? weight, SymInt "
+			   "ignore_index, SymInt batch_chunk_size, str acc_policy, ScalarType acc_dtype) -> "
+			   "Tensor",
+		 .build = build_linear_cross_entropy_none,
+		 .sample = "f32[n=4, 3], f32[5, 3], i64[n] of 0 4 1 2, f32[5], f32[5] in 0.5..1.5, ignore_index=2, "
+			   "batch_chunk_size=2, acc_policy=\"auto\", acc_dtype=f32"},
+	},
 };

@@ -17,13 +17,6 @@ static Node build_matmul(Build *b, Node n)
 	Node x = arg(b, n, "self");
 	return b_matmul(b, x, arg(b, n, "other"));
 }
-OP(aten_matmul){
-	.schema = "aten.matmul(Tensor self, Tensor other) -> Tensor",
-	.aliases = "aten.linalg_matmul",
-	.build = build_matmul,
-	.sample = "f32[n=2, 3, 4], f32[n, 4, 2]; f32[4], f32[4]; f32[n=3, 4], f32[4]; f32[4], f32[2, 4, 3]; "
-		  "f32[2, 1, 3, 4], f32[3, 4, 2]; i64[2, 3] in -9..9, i64[3, 2] in -9..9",
-};
 
 /* Product of the operands after `self`, both of the given rank; wide: not rounded to a storage type. */
 static Node product_of(Build *b, Node n, bool wide, const char *left, const char *right, uint32_t r0, uint32_t r1)
@@ -65,25 +58,26 @@ static Node build_vdot(Build *b, Node n)
 		return product(b, n, "self", "other", 1, 1);
 	return y.i && node_rank(b->g, y) == 1 ? b_matmul(b, aten_conj(b, arg(b, n, "self")), y) : product(b, n, "self", "other", 1, 1);
 }
-OP(aten_mm){
-	.schema = "aten.mm(Tensor self, Tensor mat2) -> Tensor",
-	.build = build_mm,
-	.sample = "f32[n=3, 4], f32[4, m=5]",
-};
-OP(aten_bmm){
-	.schema = "aten.bmm(Tensor self, Tensor mat2) -> Tensor",
-	.build = build_bmm,
-	.sample = "f32[n=2, 3, 4], f32[n, 4, m=5]",
-};
-OP(aten_mv){
-	.schema = "aten.mv(Tensor self, Tensor vec) -> Tensor",
-	.build = build_mv,
-	.sample = "f32[n=3, 4], f32[4]",
-};
-OP(aten_dot){
-	.schema = "aten.dot(Tensor self, Tensor tensor) -> Tensor",
-	.build = build_dot,
-	.sample = "f32[n=5], f32[n]",
+OP(aten_matmul){
+	.schema = "aten.matmul(Tensor self, Tensor other) -> Tensor",
+	.aliases = "aten.linalg_matmul",
+	.build = build_matmul,
+	.sample = "f32[n=2, 3, 4], f32[n, 4, 2]; f32[4], f32[4]; f32[n=3, 4], f32[4]; f32[4], f32[2, 4, 3]; "
+		  "f32[2, 1, 3, 4], f32[3, 4, 2]; i64[2, 3] in -9..9, i64[3, 2] in -9..9",
+	.overloads = (const Overload[]){
+		{.schema = "aten.mm(Tensor self, Tensor mat2) -> Tensor",
+		 .build = build_mm,
+		 .sample = "f32[n=3, 4], f32[4, m=5]"},
+		{.schema = "aten.bmm(Tensor self, Tensor mat2) -> Tensor",
+		 .build = build_bmm,
+		 .sample = "f32[n=2, 3, 4], f32[n, 4, m=5]"},
+		{.schema = "aten.mv(Tensor self, Tensor vec) -> Tensor",
+		 .build = build_mv,
+		 .sample = "f32[n=3, 4], f32[4]"},
+		{.schema = "aten.dot(Tensor self, Tensor tensor) -> Tensor",
+		 .build = build_dot,
+		 .sample = "f32[n=5], f32[n]"},
+	},
 };
 OP(aten_vdot){
 	.schema = "aten.vdot(Tensor self, Tensor other) -> Tensor",
@@ -127,32 +121,6 @@ static Node build_addmv(Build *b, Node n)
 {
 	return accumulate(b, n, product_of(b, n, true, "mat", "vec", 2, 1));
 }
-OP(aten_addmm){
-	.schema = "aten.addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar "
-		  "alpha=1) -> Tensor",
-	.build = build_addmm,
-	.sample = "f32[m=5], f32[n=3, 4], f32[4, m]; f32[m=5], f32[n=3, 4], f32[4, m], beta=0.5, alpha=-1.5; "
-		  "f32[m=5], f32[n=3, 4], f32[4, m], beta=0; "
-		  "c64[m=5], c64[n=3, 4], c64[4, m], beta=complex(0.5, 1), alpha=complex(-1.5, 0.25)",
-};
-OP(aten_baddbmm){
-	.schema = "aten.baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, "
-		  "Scalar alpha=1) -> Tensor",
-	.build = build_baddbmm,
-	.sample = "f32[n=2, 3, 1], f32[n, 3, 4], f32[n, 4, 2]; "
-		  "f32[n=2, 3, 1], f32[n, 3, 4], f32[n, 4, 2], beta=0.5, alpha=-1.5; "
-		  "f32[n=2, 3, 1], f32[n, 3, 4], f32[n, 4, 2], beta=0",
-};
-OP(aten_addmv){
-	.schema = "aten.addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar "
-		  "alpha=1) -> Tensor",
-	.build = build_addmv,
-	.sample = "f32[n=3], f32[n, 4], f32[4]; f32[n=3], f32[n, 4], f32[4], beta=0.5, alpha=-1.5; "
-		  "f32[n=3], f32[n, 4], f32[4], beta=0; i32[n=3], i32[n, 4], i32[4]; i64[3], "
-		  "i64[3, 4], i64[4], beta=0.5, alpha=-1.5; "
-		  "u8[3], u8[3, 4] in 0..99, u8[4], beta=2, alpha=-3; i32[], i32[3, 4], i32[4], "
-		  "beta=0",
-};
 
 static Node build_addbmm(Build *b, Node n)
 {
@@ -162,20 +130,6 @@ static Node build_addbmm(Build *b, Node n)
 	const uint32_t sum[2][2] = {{0, 0}, {2, 1}};
 	return accumulate(b, n, b_contract_wide(b, x, y, sum, 2));
 }
-OP(aten_addbmm){
-	.schema = "aten.addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, "
-		  "Scalar alpha=1) -> Tensor",
-	.build = build_addbmm,
-	.sample = "f32[3, 2], f32[n=2, 3, 4], f32[n, 4, 2]; f32[3, 2], f32[n=2, 3, 4], f32[n, 4, "
-		  "2], beta=0.5, "
-		  "alpha=-1.5; f32[3, 2], f32[n=2, 3, 4], f32[n, 4, 2], beta=0; "
-		  "c64[3, 2], c64[n=2, 3, 4], c64[n, 4, 2], beta=complex(0, -1), alpha=complex(2, "
-		  "0); "
-		  "i32[3, 2], i32[n=2, 3, 4], i32[n, 4, 2]; i64[3, 2], i64[2, 3, 4], i64[2, 4, 2], "
-		  "beta=0.5, alpha=-1.5; "
-		  "u8[2], u8[2, 3, 4] in 0..99, u8[2, 4, 2], beta=2, alpha=-3; i32[3, 2], i32[2, "
-		  "3, 4], i32[2, 4, 2], beta=0",
-};
 
 static Node outer(Build *b, Node x, Node y)
 {
@@ -202,13 +156,47 @@ static Node build_addr(Build *b, Node n)
 	Node x = arg(b, n, "vec1");
 	return accumulate(b, n, outer(b, x, arg(b, n, "vec2")));
 }
-OP(aten_addr){
-	.schema = "aten.addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar "
+OP(aten_addmm){
+	.schema = "aten.addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar "
 		  "alpha=1) -> Tensor",
-	.build = build_addr,
-	.sample = "f32[n=3, 4], f32[n], f32[4]; f32[n=3, 4], f32[n], f32[4], beta=0.5, alpha=-1.5; "
-		  "f32[n=3, 4], f32[n], f32[4], beta=0; "
-		  "c64[n=3, 4], c64[n], c64[4], beta=complex(0.5, 1), alpha=complex(0, 1)",
+	.build = build_addmm,
+	.sample = "f32[m=5], f32[n=3, 4], f32[4, m]; f32[m=5], f32[n=3, 4], f32[4, m], beta=0.5, alpha=-1.5; "
+		  "f32[m=5], f32[n=3, 4], f32[4, m], beta=0; "
+		  "c64[m=5], c64[n=3, 4], c64[4, m], beta=complex(0.5, 1), alpha=complex(-1.5, 0.25)",
+	.overloads = (const Overload[]){
+		{.schema = "aten.baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, "
+			   "Scalar alpha=1) -> Tensor",
+		 .build = build_baddbmm,
+		 .sample = "f32[n=2, 3, 1], f32[n, 3, 4], f32[n, 4, 2]; "
+			   "f32[n=2, 3, 1], f32[n, 3, 4], f32[n, 4, 2], beta=0.5, alpha=-1.5; "
+			   "f32[n=2, 3, 1], f32[n, 3, 4], f32[n, 4, 2], beta=0"},
+		{.schema = "aten.addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar "
+			   "alpha=1) -> Tensor",
+		 .build = build_addmv,
+		 .sample = "f32[n=3], f32[n, 4], f32[4]; f32[n=3], f32[n, 4], f32[4], beta=0.5, alpha=-1.5; "
+			   "f32[n=3], f32[n, 4], f32[4], beta=0; i32[n=3], i32[n, 4], i32[4]; i64[3], "
+			   "i64[3, 4], i64[4], beta=0.5, alpha=-1.5; "
+			   "u8[3], u8[3, 4] in 0..99, u8[4], beta=2, alpha=-3; i32[], i32[3, 4], i32[4], "
+			   "beta=0"},
+		{.schema = "aten.addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, "
+			   "Scalar alpha=1) -> Tensor",
+		 .build = build_addbmm,
+		 .sample = "f32[3, 2], f32[n=2, 3, 4], f32[n, 4, 2]; f32[3, 2], f32[n=2, 3, 4], f32[n, 4, "
+			   "2], beta=0.5, "
+			   "alpha=-1.5; f32[3, 2], f32[n=2, 3, 4], f32[n, 4, 2], beta=0; "
+			   "c64[3, 2], c64[n=2, 3, 4], c64[n, 4, 2], beta=complex(0, -1), alpha=complex(2, "
+			   "0); "
+			   "i32[3, 2], i32[n=2, 3, 4], i32[n, 4, 2]; i64[3, 2], i64[2, 3, 4], i64[2, 4, 2], "
+			   "beta=0.5, alpha=-1.5; "
+			   "u8[2], u8[2, 3, 4] in 0..99, u8[2, 4, 2], beta=2, alpha=-3; i32[3, 2], i32[2, "
+			   "3, 4], i32[2, 4, 2], beta=0"},
+		{.schema = "aten.addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar "
+			   "alpha=1) -> Tensor",
+		 .build = build_addr,
+		 .sample = "f32[n=3, 4], f32[n], f32[4]; f32[n=3, 4], f32[n], f32[4], beta=0.5, alpha=-1.5; "
+			   "f32[n=3, 4], f32[n], f32[4], beta=0; "
+			   "c64[n=3, 4], c64[n], c64[4], beta=complex(0.5, 1), alpha=complex(0, 1)"},
+	},
 };
 
 static Node build_inner(Build *b, Node n)

@@ -13,13 +13,6 @@ static Node build_nonzero(Build *b, Node n)
 		part[k] = place_along(b, place, &s, k);
 	return s.rank ? aten_stack(b, part, s.rank, 1) : b_full_int(b, DT_i64, 0, 2, dim);
 }
-OP(aten_nonzero){
-	.schema = "aten.nonzero(Tensor self) -> Tensor",
-	.aliases = "aten.argwhere",
-	.build = build_nonzero,
-	.has_effect = data_size_effect,
-	.sample = "f32[n=3, 4] of 0 1 0 2 0 0 nan 3 0; bool[5] of 0; i32[2, 2, 2] of 1; f32[] of 2; f32[0, 3]",
-};
 
 /* As many rows as asked for, of which those that nothing is found for are filled. */
 static Node build_nonzero_static(Build *b, Node n)
@@ -58,11 +51,17 @@ static Node build_nonzero_numpy(Build *b, Node n)
 {
 	return places_of_true(b, n, arg(b, n, "self"));
 }
-OP(aten_nonzero_numpy){
-	.schema = "aten.nonzero_numpy(Tensor self) -> Tensor[]",
-	.build = build_nonzero_numpy,
+OP(aten_nonzero){
+	.schema = "aten.nonzero(Tensor self) -> Tensor",
+	.aliases = "aten.argwhere",
+	.build = build_nonzero,
 	.has_effect = data_size_effect,
-	.sample = "f32[n=3, 4] of 0 1 0 2 0 0 nan 3 0; bool[5] of 1; i32[2, 3] of 0; f32[] of 2",
+	.sample = "f32[n=3, 4] of 0 1 0 2 0 0 nan 3 0; bool[5] of 0; i32[2, 2, 2] of 1; f32[] of 2; f32[0, 3]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.nonzero_numpy(Tensor self) -> Tensor[]",
+		 .build = build_nonzero_numpy,
+		 .sample = "f32[n=3, 4] of 0 1 0 2 0 0 nan 3 0; bool[5] of 1; i32[2, 3] of 0; f32[] of 2"},
+	},
 };
 
 static Node build_where(Build *b, Node n)
@@ -123,12 +122,6 @@ static Node build_repeats(Build *b, Node n)
 {
 	return b_convert(b, repetitions(b, n, arg(b, n, "repeats"), data_size(b, n, 0, 0)), aten_dtype(b, arg(b, n, "repeats")));
 }
-OP(aten_repeat_interleave_Tensor){
-	.schema = "aten.repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
-	.build = build_repeats,
-	.has_effect = data_size_effect,
-	.sample = "i64[n=4] of 2 0 3 1; i32[2] of 0; i64[0]; i64[3] of 1 2 0, output_size=3",
-};
 
 static Node build_repeat_by(Build *b, Node n)
 {
@@ -148,13 +141,18 @@ static Node build_repeat_by(Build *b, Node n)
 		aten_require_equal(b, b_dim(b, repeats, 0), s.dim[dim], "repeat_interleave has one number for each slice");
 	return aten_take_dim(b, x, dim, repetitions(b, n, repeats, data_size(b, n, 0, dim)), "promise");
 }
-OP(aten_repeat_interleave_self_Tensor){
-	.schema = "aten.repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? "
-		  "output_size=None) -> Tensor",
-	.build = build_repeat_by,
+OP(aten_repeat_interleave_Tensor){
+	.schema = "aten.repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
+	.build = build_repeats,
 	.has_effect = data_size_effect,
-	.sample = "f32[n=3, 4], i64[n] of 2 0 1, dim=0; f32[2, 2], i64[4] of 0 1 2 0; f32[2, 3], i64[1] of 2, dim=1; "
-		  "f32[3], i64[3] of 0, dim=0",
+	.sample = "i64[n=4] of 2 0 3 1; i32[2] of 0; i64[0]; i64[3] of 1 2 0, output_size=3",
+	.overloads = (const Overload[]){
+		{.schema = "aten.repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? "
+			   "output_size=None) -> Tensor",
+		 .build = build_repeat_by,
+		 .sample = "f32[n=3, 4], i64[n] of 2 0 1, dim=0; f32[2, 2], i64[4] of 0 1 2 0; f32[2, 3], i64[1] of 2, dim=1; "
+			   "f32[3], i64[3] of 0, dim=0"},
+	},
 };
 
 /* ---- counts ---- */

@@ -183,18 +183,6 @@ static Node build_batch_norm(Build *b, Node n)
 {
 	return batch_norm(b, n, node_bool(b->g, n, "training")).y;
 }
-OP(aten_batch_norm){
-	.schema = "aten.batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? "
-		  "running_mean, Tensor? running_var, bool training, float momentum, float eps, "
-		  "bool cudnn_enabled) -> Tensor",
-	.build = build_batch_norm,
-	.adjoint = adjoint_batch_norm,
-	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=false, momentum=0.125, "
-		  "eps=0.001, cudnn_enabled=false; f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], none, none, "
-		  "training=true, momentum=0.125, eps=0.001, cudnn_enabled=false; "
-		  "f32[n=3, 2], none, none, f32[2], f32[2] in 0.5..2, training=false, momentum=0.125, eps=0.25, "
-		  "cudnn_enabled=false",
-};
 
 /* (y, mean, invstd): the statistics are empty in evaluation mode. With a reserve, which is empty on
  * CPUs, and the new running statistics where the operator has them. */
@@ -224,41 +212,6 @@ static Node build_batch_norm_no_training(Build *b, Node n)
 {
 	return with_statistics(b, n, batch_norm(b, n, false));
 }
-OP(aten_native_batch_norm){
-	.schema = "aten.native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? "
-		  "running_mean, Tensor? running_var, bool training, float momentum, float eps) "
-		  "-> (Tensor, Tensor, Tensor)",
-	.build = build_native_batch_norm,
-	.adjoint = adjoint_batch_norm,
-	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=false, momentum=0.125, "
-		  "eps=0.001; f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], none, none, training=true, momentum=0.125, "
-		  "eps=0.25",
-};
-OP(aten__native_batch_norm_legit){
-	.schema = "aten._native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, "
-		  "Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float "
-		  "momentum, float eps) -> (Tensor, Tensor, Tensor)",
-	.build = build_native_batch_norm,
-	.adjoint = adjoint_batch_norm,
-	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=false, momentum=0.125, "
-		  "eps=0.001; f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=true, "
-		  "momentum=0.125, eps=0.25",
-};
-OP(aten__native_batch_norm_legit_no_stats){
-	.schema = "aten._native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? "
-		  "bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-	.build = build_native_batch_norm,
-	.adjoint = adjoint_batch_norm,
-	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], training=true, momentum=0.125, eps=0.25",
-};
-OP(aten__native_batch_norm_legit_no_training){
-	.schema = "aten._native_batch_norm_legit_no_training(Tensor input, Tensor? weight, "
-		  "Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float "
-		  "eps) -> (Tensor, Tensor, Tensor)",
-	.build = build_batch_norm_no_training,
-	.adjoint = adjoint_batch_norm_no_training,
-	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, momentum=0.125, eps=0.25",
-};
 
 /* Forms that yield the new running statistics, or write them: the importer sees to that. */
 static Node build_batch_norm_training(Build *b, Node n)
@@ -272,34 +225,65 @@ OP(aten__batch_norm_with_update){
 	.build = build_batch_norm_training,
 	.adjoint = adjoint_batch_norm_training,
 	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, momentum=0.125, eps=0.25",
+	.overloads = (const Overload[]){
+		{.schema = "aten._batch_norm_with_update_functional(Tensor input, Tensor? weight, Tensor? "
+			   "bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> "
+			   "(Tensor, Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor "
+			   "running_var_out)"},
+	},
 };
-OP(aten__batch_norm_with_update_functional){
-	.schema = "aten._batch_norm_with_update_functional(Tensor input, Tensor? weight, Tensor? "
-		  "bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> "
-		  "(Tensor, Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor "
-		  "running_var_out)",
-	.build = build_batch_norm_training,
-	.adjoint = adjoint_batch_norm_training,
-	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, momentum=0.125, eps=0.25",
-};
-OP(aten__batch_norm_no_update){
-	.schema = "aten._batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? "
-		  "running_mean, Tensor? running_var, float momentum, float eps) -> (Tensor, "
-		  "Tensor, Tensor, Tensor)",
+OP(aten__native_batch_norm_legit_no_training){
+	.schema = "aten._native_batch_norm_legit_no_training(Tensor input, Tensor? weight, "
+		  "Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float "
+		  "eps) -> (Tensor, Tensor, Tensor)",
 	.build = build_batch_norm_no_training,
 	.adjoint = adjoint_batch_norm_no_training,
 	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, momentum=0.125, eps=0.25",
+	.overloads = (const Overload[]){
+		{.schema = "aten._batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? "
+			   "running_mean, Tensor? running_var, float momentum, float eps) -> (Tensor, "
+			   "Tensor, Tensor, Tensor)"},
+	},
 };
-OP(aten__native_batch_norm_legit_functional){
-	.schema = "aten._native_batch_norm_legit_functional(Tensor input, Tensor? weight, "
-		  "Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float "
-		  "momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, "
-		  "Tensor running_var_out)",
-	.build = build_native_batch_norm,
+OP(aten_batch_norm){
+	.schema = "aten.batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? "
+		  "running_mean, Tensor? running_var, bool training, float momentum, float eps, "
+		  "bool cudnn_enabled) -> Tensor",
+	.build = build_batch_norm,
 	.adjoint = adjoint_batch_norm,
 	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=false, momentum=0.125, "
-		  "eps=0.001; f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=true, "
-		  "momentum=0.125, eps=0.25",
+		  "eps=0.001, cudnn_enabled=false; f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], none, none, "
+		  "training=true, momentum=0.125, eps=0.001, cudnn_enabled=false; "
+		  "f32[n=3, 2], none, none, f32[2], f32[2] in 0.5..2, training=false, momentum=0.125, eps=0.25, "
+		  "cudnn_enabled=false",
+	.overloads = (const Overload[]){
+		{.schema = "aten.native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? "
+			   "running_mean, Tensor? running_var, bool training, float momentum, float eps) "
+			   "-> (Tensor, Tensor, Tensor)",
+		 .build = build_native_batch_norm,
+		 .sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=false, momentum=0.125, "
+			   "eps=0.001; f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], none, none, training=true, momentum=0.125, "
+			   "eps=0.25"},
+		{.schema = "aten._native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, "
+			   "Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float "
+			   "momentum, float eps) -> (Tensor, Tensor, Tensor)",
+		 .build = build_native_batch_norm,
+		 .sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=false, momentum=0.125, "
+			   "eps=0.001; f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=true, "
+			   "momentum=0.125, eps=0.25"},
+		{.schema = "aten._native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? "
+			   "bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+		 .build = build_native_batch_norm,
+		 .sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], training=true, momentum=0.125, eps=0.25"},
+		{.schema = "aten._native_batch_norm_legit_functional(Tensor input, Tensor? weight, "
+			   "Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float "
+			   "momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, "
+			   "Tensor running_var_out)",
+		 .build = build_native_batch_norm,
+		 .sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=false, momentum=0.125, "
+			   "eps=0.001; f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=true, "
+			   "momentum=0.125, eps=0.25"},
+	},
 };
 
 static Node build_instance_norm(Build *b, Node n)
@@ -400,14 +384,6 @@ static bool adjoint_layer_norm(Build *b, Node n, const Node *ct, const bool *wan
 	take_wanted(b, all, want, g);
 	return all.i;
 }
-OP(aten_layer_norm){
-	.schema = "aten.layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, "
-		  "Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor",
-	.build = build_layer_norm,
-	.adjoint = adjoint_layer_norm,
-	.sample = "f32[n=3, 4], normalized_shape=[4], f32[4] in 0.5..2, f32[4]; "
-		  "f32[2, 2, 3], normalized_shape=[2, 3], eps=0.25",
-};
 
 static Node norm_with_statistics(Build *b, Node n, Norm r)
 {
@@ -424,13 +400,20 @@ static Node build_native_layer_norm(Build *b, Node n)
 	r.rstd = aten_detached(b, r.rstd);
 	return norm_with_statistics(b, n, r);
 }
-OP(aten_native_layer_norm){
-	.schema = "aten.native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? "
-		  "weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
-	.build = build_native_layer_norm,
+OP(aten_layer_norm){
+	.schema = "aten.layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, "
+		  "Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor",
+	.build = build_layer_norm,
 	.adjoint = adjoint_layer_norm,
-	.sample = "f32[n=3, 4], normalized_shape=[4], f32[4] in 0.5..2, f32[4], eps=0.001; "
-		  "f32[2, 2, 3], normalized_shape=[2, 3], none, none, eps=0.25",
+	.sample = "f32[n=3, 4], normalized_shape=[4], f32[4] in 0.5..2, f32[4]; "
+		  "f32[2, 2, 3], normalized_shape=[2, 3], eps=0.25",
+	.overloads = (const Overload[]){
+		{.schema = "aten.native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? "
+			   "weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
+		 .build = build_native_layer_norm,
+		 .sample = "f32[n=3, 4], normalized_shape=[4], f32[4] in 0.5..2, f32[4], eps=0.001; "
+			   "f32[2, 2, 3], normalized_shape=[2, 3], none, none, eps=0.25"},
+	},
 };
 
 /* 1 / sqrt(mean(x * x) + eps), which keeps the dims */

@@ -18,12 +18,9 @@ OP(aten_exp2){
 	.promote = PROMOTE_FLOAT,
 	.expand = "exp2(self)",
 	.sample = "f32[n=3, 4] in -3..3; i32[4] in -3..3; f32[5] of nan inf -inf 89 -104",
-};
-OP(aten_special_exp2){
-	.schema = "aten.special_exp2(Tensor self) -> Tensor",
-	.promote = PROMOTE_FLOAT,
-	.expand = "exp2(self)",
-	.sample = "f32[n=3, 4] in -3..3; i32[4] in -3..3; f32[5] of nan inf -inf 89 -104",
+	.overloads = (const Overload[]){
+		{.schema = "aten.special_exp2(Tensor self) -> Tensor"},
+	},
 };
 OP(aten_expm1){
 	.schema = "aten.expm1(Tensor self) -> Tensor",
@@ -31,12 +28,9 @@ OP(aten_expm1){
 	.promote = PROMOTE_FLOAT,
 	.expand = "expm1(self)",
 	.sample = "f32[n=3, 4] in -3..3; i32[4] in -3..3; f32[5] of nan inf -inf 89 -104",
-};
-OP(aten_special_expm1){
-	.schema = "aten.special_expm1(Tensor self) -> Tensor",
-	.promote = PROMOTE_FLOAT,
-	.expand = "expm1(self)",
-	.sample = "f32[n=3, 4] in -3..3; i32[4] in -3..3; f32[5] of nan inf -inf 89 -104",
+	.overloads = (const Overload[]){
+		{.schema = "aten.special_expm1(Tensor self) -> Tensor"},
+	},
 };
 OP(aten_log){
 	.schema = "aten.log(Tensor self) -> Tensor",
@@ -65,12 +59,9 @@ OP(aten_log1p){
 	.promote = PROMOTE_FLOAT,
 	.expand = "log1p(self)",
 	.sample = "f32[n=3, 4] in -0.9..4; i32[4] in 0..9",
-};
-OP(aten_special_log1p){
-	.schema = "aten.special_log1p(Tensor self) -> Tensor",
-	.promote = PROMOTE_FLOAT,
-	.expand = "log1p(self)",
-	.sample = "f32[n=3, 4] in -0.9..4; i32[4] in 0..9",
+	.overloads = (const Overload[]){
+		{.schema = "aten.special_log1p(Tensor self) -> Tensor"},
+	},
 };
 OP(aten_sin){
 	.schema = "aten.sin(Tensor self) -> Tensor",
@@ -99,12 +90,9 @@ OP(aten_asin){
 	.promote = PROMOTE_FLOAT,
 	.expand = "asin(self)",
 	.sample = "f32[n=3, 4] in -1..1; f32[2] of 1.5 -2",
-};
-OP(aten_arcsin){
-	.schema = "aten.arcsin(Tensor self) -> Tensor",
-	.promote = PROMOTE_FLOAT,
-	.expand = "asin(self)",
-	.sample = "f32[n=3, 4] in -1..1; f32[2] of 1.5 -2",
+	.overloads = (const Overload[]){
+		{.schema = "aten.arcsin(Tensor self) -> Tensor"},
+	},
 };
 OP(aten_acos){
 	.schema = "aten.acos(Tensor self) -> Tensor",
@@ -112,12 +100,9 @@ OP(aten_acos){
 	.promote = PROMOTE_FLOAT,
 	.expand = "acos(self)",
 	.sample = "f32[n=3, 4] in -1..1; f32[2] of 1.5 -2",
-};
-OP(aten_arccos){
-	.schema = "aten.arccos(Tensor self) -> Tensor",
-	.promote = PROMOTE_FLOAT,
-	.expand = "acos(self)",
-	.sample = "f32[n=3, 4] in -1..1; f32[2] of 1.5 -2",
+	.overloads = (const Overload[]){
+		{.schema = "aten.arccos(Tensor self) -> Tensor"},
+	},
 };
 OP(aten_atan){
 	.schema = "aten.atan(Tensor self) -> Tensor",
@@ -125,12 +110,9 @@ OP(aten_atan){
 	.promote = PROMOTE_FLOAT,
 	.expand = "atan(self)",
 	.sample = "f32[n=3, 4] in -4..4; f32[4] of 0.001 -30 30 inf",
-};
-OP(aten_arctan){
-	.schema = "aten.arctan(Tensor self) -> Tensor",
-	.promote = PROMOTE_FLOAT,
-	.expand = "atan(self)",
-	.sample = "f32[n=3, 4] in -4..4; f32[4] of 0.001 -30 30 inf",
+	.overloads = (const Overload[]){
+		{.schema = "aten.arctan(Tensor self) -> Tensor"},
+	},
 };
 OP(aten_sinh){
 	.schema = "aten.sinh(Tensor self) -> Tensor",
@@ -159,12 +141,9 @@ OP(aten_asinh){
 	.promote = PROMOTE_FLOAT,
 	.expand = "asinh(self)",
 	.sample = "f32[n=3, 4] in -4..4; f32[4] of 0.001 -30 30 inf",
-};
-OP(aten_arcsinh){
-	.schema = "aten.arcsinh(Tensor self) -> Tensor",
-	.promote = PROMOTE_FLOAT,
-	.expand = "asinh(self)",
-	.sample = "f32[n=3, 4] in -4..4; f32[4] of 0.001 -30 30 inf",
+	.overloads = (const Overload[]){
+		{.schema = "aten.arcsinh(Tensor self) -> Tensor"},
+	},
 };
 OP(aten_acosh){
 	.schema = "aten.acosh(Tensor self) -> Tensor",
@@ -172,12 +151,9 @@ OP(aten_acosh){
 	.promote = PROMOTE_FLOAT,
 	.expand = "acosh(self)",
 	.sample = "f32[n=3, 4] in 1..8; f32[3] of 0.5 1 1e10",
-};
-OP(aten_arccosh){
-	.schema = "aten.arccosh(Tensor self) -> Tensor",
-	.promote = PROMOTE_FLOAT,
-	.expand = "acosh(self)",
-	.sample = "f32[n=3, 4] in 1..8; f32[3] of 0.5 1 1e10",
+	.overloads = (const Overload[]){
+		{.schema = "aten.arccosh(Tensor self) -> Tensor"},
+	},
 };
 OP(aten_atanh){
 	.schema = "aten.atanh(Tensor self) -> Tensor",
@@ -185,12 +161,9 @@ OP(aten_atanh){
 	.promote = PROMOTE_FLOAT,
 	.expand = "atanh(self)",
 	.sample = "f32[n=3, 4] in -0.9..0.9; f32[3] of 1 -1 2",
-};
-OP(aten_arctanh){
-	.schema = "aten.arctanh(Tensor self) -> Tensor",
-	.promote = PROMOTE_FLOAT,
-	.expand = "atanh(self)",
-	.sample = "f32[n=3, 4] in -0.9..0.9; f32[3] of 1 -1 2",
+	.overloads = (const Overload[]){
+		{.schema = "aten.arctanh(Tensor self) -> Tensor"},
+	},
 };
 OP(aten_erf){
 	.schema = "aten.erf(Tensor self) -> Tensor",
@@ -198,12 +171,9 @@ OP(aten_erf){
 	.promote = PROMOTE_FLOAT,
 	.expand = "erf(self)",
 	.sample = "f32[n=3, 4] in -3..3; f32[4] of 0.001 -6 9 inf",
-};
-OP(aten_special_erf){
-	.schema = "aten.special_erf(Tensor self) -> Tensor",
-	.promote = PROMOTE_FLOAT,
-	.expand = "erf(self)",
-	.sample = "f32[n=3, 4] in -3..3; f32[4] of 0.001 -6 9 inf",
+	.overloads = (const Overload[]){
+		{.schema = "aten.special_erf(Tensor self) -> Tensor"},
+	},
 };
 OP(aten_erfc){
 	.schema = "aten.erfc(Tensor self) -> Tensor",
@@ -211,12 +181,9 @@ OP(aten_erfc){
 	.promote = PROMOTE_FLOAT,
 	.expand = "erfc(self)",
 	.sample = "f32[n=3, 4] in -3..3; f32[4] of 0.001 -6 9 inf",
-};
-OP(aten_special_erfc){
-	.schema = "aten.special_erfc(Tensor self) -> Tensor",
-	.promote = PROMOTE_FLOAT,
-	.expand = "erfc(self)",
-	.sample = "f32[n=3, 4] in -3..3; f32[4] of 0.001 -6 9 inf",
+	.overloads = (const Overload[]){
+		{.schema = "aten.special_erfc(Tensor self) -> Tensor"},
+	},
 };
 OP(aten_special_erfcx){
 	.schema = "aten.special_erfcx(Tensor self) -> Tensor",
@@ -231,12 +198,9 @@ OP(aten_erfinv){
 	.promote = PROMOTE_FLOAT,
 	.expand = "erfinv(self)",
 	.sample = "f32[n=3, 4] in -0.98..0.98; f32[4] of 1 -1 2 0.999",
-};
-OP(aten_special_erfinv){
-	.schema = "aten.special_erfinv(Tensor self) -> Tensor",
-	.promote = PROMOTE_FLOAT,
-	.expand = "erfinv(self)",
-	.sample = "f32[n=3, 4] in -0.98..0.98; f32[4] of 1 -1 2 0.999",
+	.overloads = (const Overload[]){
+		{.schema = "aten.special_erfinv(Tensor self) -> Tensor"},
+	},
 };
 OP(aten_lgamma){
 	.schema = "aten.lgamma(Tensor self) -> Tensor",
@@ -244,12 +208,9 @@ OP(aten_lgamma){
 	.promote = PROMOTE_FLOAT,
 	.expand = "lgamma(self)",
 	.sample = "f32[n=3, 4] in 0.125..8; f32[5] of -0.5 -2.5 1e6 0 -3; f32[4] of 12.5 40 1e-6 3",
-};
-OP(aten_special_gammaln){
-	.schema = "aten.special_gammaln(Tensor self) -> Tensor",
-	.promote = PROMOTE_FLOAT,
-	.expand = "lgamma(self)",
-	.sample = "f32[n=3, 4] in 0.125..8; f32[5] of -0.5 -2.5 1e6 0 -3; f32[4] of 12.5 40 1e-6 3",
+	.overloads = (const Overload[]){
+		{.schema = "aten.special_gammaln(Tensor self) -> Tensor"},
+	},
 };
 OP(aten_digamma){
 	.schema = "aten.digamma(Tensor self) -> Tensor",
@@ -257,30 +218,19 @@ OP(aten_digamma){
 	.promote = PROMOTE_FLOAT,
 	.expand = "digamma(self)",
 	.sample = "f32[n=3, 4] in 0.125..8; f32[5] of -0.5 -2.5 1e6 0 -0.25; f32[4] of 12.5 40 1e-6 3",
-};
-OP(aten_special_digamma){
-	.schema = "aten.special_digamma(Tensor self) -> Tensor",
-	.promote = PROMOTE_FLOAT,
-	.expand = "digamma(self)",
-	.sample = "f32[n=3, 4] in 0.125..8; f32[5] of -0.5 -2.5 1e6 0 -0.25; f32[4] of 12.5 40 1e-6 3",
-};
-OP(aten_special_psi){
-	.schema = "aten.special_psi(Tensor self) -> Tensor",
-	.promote = PROMOTE_FLOAT,
-	.expand = "digamma(self)",
-	.sample = "f32[n=3, 4] in 0.125..8; f32[5] of -0.5 -2.5 1e6 0 -0.25; f32[4] of 12.5 40 1e-6 3",
+	.overloads = (const Overload[]){
+		{.schema = "aten.special_digamma(Tensor self) -> Tensor"},
+		{.schema = "aten.special_psi(Tensor self) -> Tensor"},
+	},
 };
 OP(aten_sigmoid){
 	.schema = "aten.sigmoid(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "sigmoid(self)",
 	.sample = "f32[n=3, 4] in -8..8; i32[4] in -3..3; f32[3] of -100 100 nan",
-};
-OP(aten_special_expit){
-	.schema = "aten.special_expit(Tensor self) -> Tensor",
-	.promote = PROMOTE_FLOAT,
-	.expand = "sigmoid(self)",
-	.sample = "f32[n=3, 4] in -8..8; i32[4] in -3..3; f32[3] of -100 100 nan",
+	.overloads = (const Overload[]){
+		{.schema = "aten.special_expit(Tensor self) -> Tensor"},
+	},
 };
 OP(aten_sqrt){
 	.schema = "aten.sqrt(Tensor self) -> Tensor",
@@ -327,13 +277,9 @@ OP(aten_sinc){
 	.expand = SINC,
 	.deriv = {SINC_SLOPE},
 	.sample = "f32[n=3, 4] in -3..3",
-};
-OP(aten_special_sinc){
-	.schema = "aten.special_sinc(Tensor self) -> Tensor",
-	.promote = PROMOTE_FLOAT,
-	.expand = SINC,
-	.deriv = {SINC_SLOPE},
-	.sample = "f32[n=3, 4] in -3..3",
+	.overloads = (const Overload[]){
+		{.schema = "aten.special_sinc(Tensor self) -> Tensor"},
+	},
 };
 OP(aten_special_entr){
 	.schema = "aten.special_entr(Tensor self) -> Tensor",
@@ -360,41 +306,6 @@ static Node build_round(Build *b, Node n)
 		    x);
 }
 
-OP(aten_floor){
-	.schema = "aten.floor(Tensor self) -> Tensor",
-	.aliases = "prims.floor",
-	.build = build_round,
-	.sample = "f32[n=2, 6] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5; f32[3] of nan inf -1e10; "
-		  "i32[3] in -9..9",
-};
-OP(aten_ceil){
-	.schema = "aten.ceil(Tensor self) -> Tensor",
-	.aliases = "prims.ceil",
-	.build = build_round,
-	.sample = "f32[n=2, 6] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5; f32[3] of nan inf -1e10; "
-		  "i32[3] in -9..9",
-};
-OP(aten_round){
-	.schema = "aten.round(Tensor self) -> Tensor",
-	.aliases = "prims.round",
-	.build = build_round,
-	.sample = "f32[n=2, 6] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5; f32[3] of nan inf -1e10; "
-		  "i32[3] in -9..9",
-};
-OP(aten_trunc){
-	.schema = "aten.trunc(Tensor self) -> Tensor",
-	.aliases = "prims.trunc",
-	.build = build_round,
-	.sample = "f32[n=2, 6] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5; f32[3] of nan inf -1e10; "
-		  "i32[3] in -9..9",
-};
-OP(aten_fix){
-	.schema = "aten.fix(Tensor self) -> Tensor",
-	.build = build_round,
-	.sample = "f32[n=2, 6] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5; f32[3] of nan inf -1e10; "
-		  "i32[3] in -9..9",
-};
-
 static Node build_round_decimals(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
@@ -411,16 +322,28 @@ static Node build_round_decimals(Build *b, Node n)
 				    scale);
 	return b_bin_scalar(b, OP_div, b_un(b, OP_round, b_bin_scalar(b, OP_mul, x, scale)), scale);
 }
-OP(aten_round_decimals){
-	.schema = "aten.round.decimals(Tensor self, *, int decimals) -> Tensor",
-	.build = build_round_decimals,
-	.sample = "f32[n=2, 4] of 1.2345 -2.375 0.5 12.55 -0.04 3.25 7.125 99.99, decimals=2; "
-		  "f32[3] of 1250 -1350 1449, decimals=-2",
-};
-OP(aten_special_round){
-	.schema = "aten.special_round(Tensor self, *, int decimals=0) -> Tensor",
-	.build = build_round_decimals,
-	.sample = "f32[n=2, 4] of 1.2345 -2.5 0.5 1.5 -0.04 3.25 7.125 99.99; f32[4] of 1.25 -1350 1449 0.125, decimals=2",
+OP(aten_floor){
+	.schema = "aten.floor(Tensor self) -> Tensor",
+	.aliases = "prims.floor",
+	.build = build_round,
+	.sample = "f32[n=2, 6] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5; f32[3] of nan inf -1e10; "
+		  "i32[3] in -9..9",
+	.overloads = (const Overload[]){
+		{.schema = "aten.ceil(Tensor self) -> Tensor",
+		 .aliases = "prims.ceil"},
+		{.schema = "aten.round(Tensor self) -> Tensor",
+		 .aliases = "prims.round"},
+		{.schema = "aten.trunc(Tensor self) -> Tensor",
+		 .aliases = "prims.trunc"},
+		{.schema = "aten.fix(Tensor self) -> Tensor"},
+		{.schema = "aten.round.decimals(Tensor self, *, int decimals) -> Tensor",
+		 .build = build_round_decimals,
+		 .sample = "f32[n=2, 4] of 1.2345 -2.375 0.5 12.55 -0.04 3.25 7.125 99.99, decimals=2; "
+			   "f32[3] of 1250 -1350 1449, decimals=-2"},
+		{.schema = "aten.special_round(Tensor self, *, int decimals=0) -> Tensor",
+		 .build = build_round_decimals,
+		 .sample = "f32[n=2, 4] of 1.2345 -2.5 0.5 1.5 -0.04 3.25 7.125 99.99; f32[4] of 1.25 -1350 1449 0.125, decimals=2"},
+	},
 };
 
 OP(aten_frac){
@@ -434,11 +357,9 @@ OP(aten_neg){
 	.aliases = "prims.neg",
 	.expand = "neg(self)",
 	.sample = "f32[n=3, 4]; i32[3] in -9..9",
-};
-OP(aten_negative){
-	.schema = "aten.negative(Tensor self) -> Tensor",
-	.expand = "neg(self)",
-	.sample = "f32[n=3, 4]; i32[3] in -9..9",
+	.overloads = (const Overload[]){
+		{.schema = "aten.negative(Tensor self) -> Tensor"},
+	},
 };
 
 static Node build_square(Build *b, Node n)
@@ -486,11 +407,9 @@ OP(aten_sign){
 	.aliases = "prims.sign",
 	.build = build_sign,
 	.sample = "f32[n=3, 4]; i32[3] in -9..9; f32[4] of nan -inf 0 -0.0; u8[3] in 0..255",
-};
-OP(aten_sgn){
-	.schema = "aten.sgn(Tensor self) -> Tensor",
-	.build = build_sign,
-	.sample = "f32[n=3, 4]; i32[3] in -9..9; f32[4] of nan -inf 0 -0.0; u8[3] in 0..255",
+	.overloads = (const Overload[]){
+		{.schema = "aten.sgn(Tensor self) -> Tensor"},
+	},
 };
 
 static Node build_positive(Build *b, Node n)
@@ -535,33 +454,15 @@ OP(aten_isnan){
 	.schema = "aten.isnan(Tensor self) -> Tensor",
 	.build = build_class,
 	.sample = "f32[n=2, 4] of nan inf -inf 0 1 -1 -0 1e38; i32[3] of -1 0 1",
-};
-OP(aten_isinf){
-	.schema = "aten.isinf(Tensor self) -> Tensor",
-	.build = build_class,
-	.sample = "f32[n=2, 4] of nan inf -inf 0 1 -1 -0 1e38; i32[3] of -1 0 1",
-};
-OP(aten_isfinite){
-	.schema = "aten.isfinite(Tensor self) -> Tensor",
-	.aliases = "prims.isfinite",
-	.build = build_class,
-	.sample = "f32[n=2, 4] of nan inf -inf 0 1 -1 -0 1e38; i32[3] of -1 0 1",
-};
-OP(aten_isposinf){
-	.schema = "aten.isposinf(Tensor self) -> Tensor",
-	.build = build_class,
-	.sample = "f32[n=2, 4] of nan inf -inf 0 1 -1 -0 1e38; i32[3] of -1 0 1",
-};
-OP(aten_isneginf){
-	.schema = "aten.isneginf(Tensor self) -> Tensor",
-	.build = build_class,
-	.sample = "f32[n=2, 4] of nan inf -inf 0 1 -1 -0 1e38; i32[3] of -1 0 1",
-};
-OP(aten_signbit){
-	.schema = "aten.signbit(Tensor self) -> Tensor",
-	.aliases = "prims.signbit",
-	.build = build_class,
-	.sample = "f32[n=2, 4] of nan inf -inf 0 1 -1 -0 1e38; i32[3] of -1 0 1",
+	.overloads = (const Overload[]){
+		{.schema = "aten.isinf(Tensor self) -> Tensor"},
+		{.schema = "aten.isfinite(Tensor self) -> Tensor",
+		 .aliases = "prims.isfinite"},
+		{.schema = "aten.isposinf(Tensor self) -> Tensor"},
+		{.schema = "aten.isneginf(Tensor self) -> Tensor"},
+		{.schema = "aten.signbit(Tensor self) -> Tensor",
+		 .aliases = "prims.signbit"},
+	},
 };
 
 static Node build_nan_to_num(Build *b, Node n)

@@ -238,209 +238,148 @@ static Node build_t(Build *b, Node n)
 {
 	return chebyshev(b, n, FIRST, false);
 }
-OP(aten_special_chebyshev_polynomial_t){
-	.schema = "aten.special_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor",
-	.build = build_t,
-	.sample = "f32[8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, f32[8, 1] of 0 1 2 3 4 5 7 -1",
-};
-OP(aten_special_chebyshev_polynomial_t_x_scalar){
-	.schema = "aten.special_chebyshev_polynomial_t.x_scalar(Scalar x, Tensor n) -> Tensor",
-	.build = build_t,
-	.sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7",
-};
-OP(aten_special_chebyshev_polynomial_t_n_scalar){
-	.schema = "aten.special_chebyshev_polynomial_t.n_scalar(Tensor x, Scalar n) -> Tensor",
-	.build = build_t,
-	.sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
-		  "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0",
-};
 static Node build_u(Build *b, Node n)
 {
 	return chebyshev(b, n, SECOND, false);
 }
-OP(aten_special_chebyshev_polynomial_u){
-	.schema = "aten.special_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor",
-	.build = build_u,
-	.sample = "f32[8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, f32[8, 1] of 0 1 2 3 4 5 7 -1",
-};
-OP(aten_special_chebyshev_polynomial_u_x_scalar){
-	.schema = "aten.special_chebyshev_polynomial_u.x_scalar(Scalar x, Tensor n) -> Tensor",
-	.build = build_u,
-	.sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7",
-};
-OP(aten_special_chebyshev_polynomial_u_n_scalar){
-	.schema = "aten.special_chebyshev_polynomial_u.n_scalar(Tensor x, Scalar n) -> Tensor",
-	.build = build_u,
-	.sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
-		  "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0",
-};
 static Node build_v(Build *b, Node n)
 {
 	return chebyshev(b, n, THIRD, false);
 }
-OP(aten_special_chebyshev_polynomial_v){
-	.schema = "aten.special_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor",
-	.build = build_v,
-	.sample = "f32[8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, f32[8, 1] of 0 1 2 3 4 5 7 -1",
-};
-OP(aten_special_chebyshev_polynomial_v_x_scalar){
-	.schema = "aten.special_chebyshev_polynomial_v.x_scalar(Scalar x, Tensor n) -> Tensor",
-	.build = build_v,
-	.sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7",
-};
-OP(aten_special_chebyshev_polynomial_v_n_scalar){
-	.schema = "aten.special_chebyshev_polynomial_v.n_scalar(Tensor x, Scalar n) -> Tensor",
-	.build = build_v,
-	.sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
-		  "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0",
-};
 static Node build_w(Build *b, Node n)
 {
 	return chebyshev(b, n, FOURTH, false);
 }
-OP(aten_special_chebyshev_polynomial_w){
-	.schema = "aten.special_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor",
-	.build = build_w,
+OP(aten_special_chebyshev_polynomial_t){
+	.schema = "aten.special_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor",
+	.build = build_t,
 	.sample = "f32[8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, f32[8, 1] of 0 1 2 3 4 5 7 -1",
-};
-OP(aten_special_chebyshev_polynomial_w_x_scalar){
-	.schema = "aten.special_chebyshev_polynomial_w.x_scalar(Scalar x, Tensor n) -> Tensor",
-	.build = build_w,
-	.sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7",
-};
-OP(aten_special_chebyshev_polynomial_w_n_scalar){
-	.schema = "aten.special_chebyshev_polynomial_w.n_scalar(Tensor x, Scalar n) -> Tensor",
-	.build = build_w,
-	.sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
-		  "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0",
+	.overloads = (const Overload[]){
+		{.schema = "aten.special_chebyshev_polynomial_t.x_scalar(Scalar x, Tensor n) -> Tensor",
+		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7"},
+		{.schema = "aten.special_chebyshev_polynomial_t.n_scalar(Tensor x, Scalar n) -> Tensor",
+		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
+			   "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0"},
+		{.schema = "aten.special_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor",
+		 .build = build_u},
+		{.schema = "aten.special_chebyshev_polynomial_u.x_scalar(Scalar x, Tensor n) -> Tensor",
+		 .build = build_u,
+		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7"},
+		{.schema = "aten.special_chebyshev_polynomial_u.n_scalar(Tensor x, Scalar n) -> Tensor",
+		 .build = build_u,
+		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
+			   "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0"},
+		{.schema = "aten.special_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor",
+		 .build = build_v},
+		{.schema = "aten.special_chebyshev_polynomial_v.x_scalar(Scalar x, Tensor n) -> Tensor",
+		 .build = build_v,
+		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7"},
+		{.schema = "aten.special_chebyshev_polynomial_v.n_scalar(Tensor x, Scalar n) -> Tensor",
+		 .build = build_v,
+		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
+			   "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0"},
+		{.schema = "aten.special_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor",
+		 .build = build_w},
+		{.schema = "aten.special_chebyshev_polynomial_w.x_scalar(Scalar x, Tensor n) -> Tensor",
+		 .build = build_w,
+		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7"},
+		{.schema = "aten.special_chebyshev_polynomial_w.n_scalar(Tensor x, Scalar n) -> Tensor",
+		 .build = build_w,
+		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
+			   "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0"},
+	},
 };
 static Node build_st(Build *b, Node n)
 {
 	return chebyshev(b, n, FIRST, true);
 }
-OP(aten_special_shifted_chebyshev_polynomial_t){
-	.schema = "aten.special_shifted_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor",
-	.build = build_st,
-	.sample = "f32[8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, f32[8, 1] of 0 1 2 3 4 5 7 -1",
-};
-OP(aten_special_shifted_chebyshev_polynomial_t_x_scalar){
-	.schema = "aten.special_shifted_chebyshev_polynomial_t.x_scalar(Scalar x, Tensor n) -> "
-		  "Tensor",
-	.build = build_st,
-	.sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7",
-};
-OP(aten_special_shifted_chebyshev_polynomial_t_n_scalar){
-	.schema = "aten.special_shifted_chebyshev_polynomial_t.n_scalar(Tensor x, Scalar n) -> "
-		  "Tensor",
-	.build = build_st,
-	.sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
-		  "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0",
-};
 static Node build_su(Build *b, Node n)
 {
 	return chebyshev(b, n, SECOND, true);
 }
-OP(aten_special_shifted_chebyshev_polynomial_u){
-	.schema = "aten.special_shifted_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor",
-	.build = build_su,
-	.sample = "f32[8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, f32[8, 1] of 0 1 2 3 4 5 7 -1",
-};
-OP(aten_special_shifted_chebyshev_polynomial_u_x_scalar){
-	.schema = "aten.special_shifted_chebyshev_polynomial_u.x_scalar(Scalar x, Tensor n) -> "
-		  "Tensor",
-	.build = build_su,
-	.sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7",
-};
-OP(aten_special_shifted_chebyshev_polynomial_u_n_scalar){
-	.schema = "aten.special_shifted_chebyshev_polynomial_u.n_scalar(Tensor x, Scalar n) -> "
-		  "Tensor",
-	.build = build_su,
-	.sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
-		  "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0",
-};
 static Node build_sv(Build *b, Node n)
 {
 	return chebyshev(b, n, THIRD, true);
 }
-OP(aten_special_shifted_chebyshev_polynomial_v){
-	.schema = "aten.special_shifted_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor",
-	.build = build_sv,
-	.sample = "f32[8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, f32[8, 1] of 0 1 2 3 4 5 7 -1",
-};
-OP(aten_special_shifted_chebyshev_polynomial_v_x_scalar){
-	.schema = "aten.special_shifted_chebyshev_polynomial_v.x_scalar(Scalar x, Tensor n) -> "
-		  "Tensor",
-	.build = build_sv,
-	.sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7",
-};
-OP(aten_special_shifted_chebyshev_polynomial_v_n_scalar){
-	.schema = "aten.special_shifted_chebyshev_polynomial_v.n_scalar(Tensor x, Scalar n) -> "
-		  "Tensor",
-	.build = build_sv,
-	.sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
-		  "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0",
-};
 static Node build_sw(Build *b, Node n)
 {
 	return chebyshev(b, n, FOURTH, true);
 }
-OP(aten_special_shifted_chebyshev_polynomial_w){
-	.schema = "aten.special_shifted_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor",
-	.build = build_sw,
+OP(aten_special_shifted_chebyshev_polynomial_t){
+	.schema = "aten.special_shifted_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor",
+	.build = build_st,
 	.sample = "f32[8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, f32[8, 1] of 0 1 2 3 4 5 7 -1",
-};
-OP(aten_special_shifted_chebyshev_polynomial_w_x_scalar){
-	.schema = "aten.special_shifted_chebyshev_polynomial_w.x_scalar(Scalar x, Tensor n) -> "
-		  "Tensor",
-	.build = build_sw,
-	.sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7",
-};
-OP(aten_special_shifted_chebyshev_polynomial_w_n_scalar){
-	.schema = "aten.special_shifted_chebyshev_polynomial_w.n_scalar(Tensor x, Scalar n) -> "
-		  "Tensor",
-	.build = build_sw,
-	.sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
-		  "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0",
+	.overloads = (const Overload[]){
+		{.schema = "aten.special_shifted_chebyshev_polynomial_t.x_scalar(Scalar x, Tensor n) -> "
+			   "Tensor",
+		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7"},
+		{.schema = "aten.special_shifted_chebyshev_polynomial_t.n_scalar(Tensor x, Scalar n) -> "
+			   "Tensor",
+		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
+			   "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0"},
+		{.schema = "aten.special_shifted_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor",
+		 .build = build_su},
+		{.schema = "aten.special_shifted_chebyshev_polynomial_u.x_scalar(Scalar x, Tensor n) -> "
+			   "Tensor",
+		 .build = build_su,
+		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7"},
+		{.schema = "aten.special_shifted_chebyshev_polynomial_u.n_scalar(Tensor x, Scalar n) -> "
+			   "Tensor",
+		 .build = build_su,
+		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
+			   "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0"},
+		{.schema = "aten.special_shifted_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor",
+		 .build = build_sv},
+		{.schema = "aten.special_shifted_chebyshev_polynomial_v.x_scalar(Scalar x, Tensor n) -> "
+			   "Tensor",
+		 .build = build_sv,
+		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7"},
+		{.schema = "aten.special_shifted_chebyshev_polynomial_v.n_scalar(Tensor x, Scalar n) -> "
+			   "Tensor",
+		 .build = build_sv,
+		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
+			   "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0"},
+		{.schema = "aten.special_shifted_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor",
+		 .build = build_sw},
+		{.schema = "aten.special_shifted_chebyshev_polynomial_w.x_scalar(Scalar x, Tensor n) -> "
+			   "Tensor",
+		 .build = build_sw,
+		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7"},
+		{.schema = "aten.special_shifted_chebyshev_polynomial_w.n_scalar(Tensor x, Scalar n) -> "
+			   "Tensor",
+		 .build = build_sw,
+		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
+			   "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0"},
+	},
 };
 static Node build_h(Build *b, Node n)
 {
 	return polynomial(b, n, HERMITE_H);
 }
-OP(aten_special_hermite_polynomial_h){
-	.schema = "aten.special_hermite_polynomial_h(Tensor x, Tensor n) -> Tensor",
-	.build = build_h,
-	.sample = "f32[8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, f32[8, 1] of 0 1 2 3 4 5 7 -1",
-};
-OP(aten_special_hermite_polynomial_h_x_scalar){
-	.schema = "aten.special_hermite_polynomial_h.x_scalar(Scalar x, Tensor n) -> Tensor",
-	.build = build_h,
-	.sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7",
-};
-OP(aten_special_hermite_polynomial_h_n_scalar){
-	.schema = "aten.special_hermite_polynomial_h.n_scalar(Tensor x, Scalar n) -> Tensor",
-	.build = build_h,
-	.sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
-		  "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0",
-};
 static Node build_he(Build *b, Node n)
 {
 	return polynomial(b, n, HERMITE_HE);
 }
-OP(aten_special_hermite_polynomial_he){
-	.schema = "aten.special_hermite_polynomial_he(Tensor x, Tensor n) -> Tensor",
-	.build = build_he,
+OP(aten_special_hermite_polynomial_h){
+	.schema = "aten.special_hermite_polynomial_h(Tensor x, Tensor n) -> Tensor",
+	.build = build_h,
 	.sample = "f32[8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, f32[8, 1] of 0 1 2 3 4 5 7 -1",
-};
-OP(aten_special_hermite_polynomial_he_x_scalar){
-	.schema = "aten.special_hermite_polynomial_he.x_scalar(Scalar x, Tensor n) -> Tensor",
-	.build = build_he,
-	.sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7",
-};
-OP(aten_special_hermite_polynomial_he_n_scalar){
-	.schema = "aten.special_hermite_polynomial_he.n_scalar(Tensor x, Scalar n) -> Tensor",
-	.build = build_he,
-	.sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
-		  "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0",
+	.overloads = (const Overload[]){
+		{.schema = "aten.special_hermite_polynomial_h.x_scalar(Scalar x, Tensor n) -> Tensor",
+		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7"},
+		{.schema = "aten.special_hermite_polynomial_h.n_scalar(Tensor x, Scalar n) -> Tensor",
+		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
+			   "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0"},
+		{.schema = "aten.special_hermite_polynomial_he(Tensor x, Tensor n) -> Tensor",
+		 .build = build_he},
+		{.schema = "aten.special_hermite_polynomial_he.x_scalar(Scalar x, Tensor n) -> Tensor",
+		 .build = build_he,
+		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7"},
+		{.schema = "aten.special_hermite_polynomial_he.n_scalar(Tensor x, Scalar n) -> Tensor",
+		 .build = build_he,
+		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
+			   "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0"},
+	},
 };
 static Node build_l(Build *b, Node n)
 {
@@ -450,17 +389,13 @@ OP(aten_special_laguerre_polynomial_l){
 	.schema = "aten.special_laguerre_polynomial_l(Tensor x, Tensor n) -> Tensor",
 	.build = build_l,
 	.sample = "f32[8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, f32[8, 1] of 0 1 2 3 4 5 7 -1",
-};
-OP(aten_special_laguerre_polynomial_l_x_scalar){
-	.schema = "aten.special_laguerre_polynomial_l.x_scalar(Scalar x, Tensor n) -> Tensor",
-	.build = build_l,
-	.sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7",
-};
-OP(aten_special_laguerre_polynomial_l_n_scalar){
-	.schema = "aten.special_laguerre_polynomial_l.n_scalar(Tensor x, Scalar n) -> Tensor",
-	.build = build_l,
-	.sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
-		  "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0",
+	.overloads = (const Overload[]){
+		{.schema = "aten.special_laguerre_polynomial_l.x_scalar(Scalar x, Tensor n) -> Tensor",
+		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7"},
+		{.schema = "aten.special_laguerre_polynomial_l.n_scalar(Tensor x, Scalar n) -> Tensor",
+		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
+			   "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0"},
+	},
 };
 static Node build_p(Build *b, Node n)
 {
@@ -470,15 +405,11 @@ OP(aten_special_legendre_polynomial_p){
 	.schema = "aten.special_legendre_polynomial_p(Tensor x, Tensor n) -> Tensor",
 	.build = build_p,
 	.sample = "f32[8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, f32[8, 1] of 0 1 2 3 4 5 7 -1",
-};
-OP(aten_special_legendre_polynomial_p_x_scalar){
-	.schema = "aten.special_legendre_polynomial_p.x_scalar(Scalar x, Tensor n) -> Tensor",
-	.build = build_p,
-	.sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7",
-};
-OP(aten_special_legendre_polynomial_p_n_scalar){
-	.schema = "aten.special_legendre_polynomial_p.n_scalar(Tensor x, Scalar n) -> Tensor",
-	.build = build_p,
-	.sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
-		  "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0",
+	.overloads = (const Overload[]){
+		{.schema = "aten.special_legendre_polynomial_p.x_scalar(Scalar x, Tensor n) -> Tensor",
+		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7"},
+		{.schema = "aten.special_legendre_polynomial_p.n_scalar(Tensor x, Scalar n) -> Tensor",
+		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
+			   "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0"},
+	},
 };

@@ -224,33 +224,6 @@ static Node build_max_pool3d(Build *b, Node n)
 {
 	return max_pool(b, n, 3);
 }
-OP(aten_max_pool1d){
-	.schema = "aten.max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] "
-		  "padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> Tensor",
-	.build = build_max_pool1d,
-	.adjoint = adjoint_max_pool,
-	.batch = batch_max_pool,
-	.sample = "f32[n=2, 2, 7], kernel_size=[3], stride=[2], padding=[1]; f32[2, 7], kernel_size=[2], dilation=[2]; "
-		  "f32[1, 1, 6], kernel_size=[4], ceil_mode=true",
-};
-OP(aten_max_pool2d){
-	.schema = "aten.max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] "
-		  "padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
-	.build = build_max_pool2d,
-	.adjoint = adjoint_max_pool,
-	.batch = batch_max_pool,
-	.sample = "f32[n=2, 1, 5, 6], kernel_size=[3, 2], stride=[2, 1], padding=[1, 1]; "
-		  "f32[1, 5, 6], kernel_size=[2, 2], dilation=[2, 3], stride=[1, 1]; "
-		  "f32[1, 1, 5, 6], kernel_size=[3, 4], ceil_mode=true",
-};
-OP(aten_max_pool3d){
-	.schema = "aten.max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] "
-		  "padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor",
-	.build = build_max_pool3d,
-	.adjoint = adjoint_max_pool,
-	.batch = batch_max_pool,
-	.sample = "f32[n=2, 1, 3, 4, 4], kernel_size=[2, 3, 2], stride=[1, 2, 2], padding=[1, 1, 0]",
-};
 
 /* Position along spatial dim k of element `inner` (flat within the window) of each window. */
 static Node window_position(Build *b, Node inner, const Pool *p, uint32_t k)
@@ -300,35 +273,44 @@ static Node build_max_pool3d_indices(Build *b, Node n)
 {
 	return max_pool_indices(b, n, 3);
 }
-OP(aten_max_pool1d_with_indices){
-	.schema = "aten.max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] "
-		  "stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> "
-		  "(Tensor, Tensor)",
-	.build = build_max_pool1d_indices,
+OP(aten_max_pool1d){
+	.schema = "aten.max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] "
+		  "padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> Tensor",
+	.build = build_max_pool1d,
 	.adjoint = adjoint_max_pool,
 	.batch = batch_max_pool,
-	.sample = "f32[n=2, 2, 7], kernel_size=[3], stride=[2], padding=[1]; "
+	.sample = "f32[n=2, 2, 7], kernel_size=[3], stride=[2], padding=[1]; f32[2, 7], kernel_size=[2], dilation=[2]; "
 		  "f32[1, 1, 6], kernel_size=[4], ceil_mode=true",
-};
-OP(aten_max_pool2d_with_indices){
-	.schema = "aten.max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] "
-		  "stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> "
-		  "(Tensor, Tensor)",
-	.build = build_max_pool2d_indices,
-	.adjoint = adjoint_max_pool,
-	.batch = batch_max_pool,
-	.sample = "f32[n=2, 1, 5, 6], kernel_size=[3, 2], stride=[2, 1], padding=[1, 1]; "
-		  "f32[1, 5, 6], kernel_size=[2, 2], dilation=[2, 3], stride=[1, 1]; "
-		  "f32[1, 1, 5, 6], kernel_size=[3, 4], ceil_mode=true",
-};
-OP(aten_max_pool3d_with_indices){
-	.schema = "aten.max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] "
-		  "stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> "
-		  "(Tensor, Tensor)",
-	.build = build_max_pool3d_indices,
-	.adjoint = adjoint_max_pool,
-	.batch = batch_max_pool,
-	.sample = "f32[n=2, 1, 3, 4, 4], kernel_size=[2, 3, 2], stride=[1, 2, 2], padding=[1, 1, 0]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] "
+			   "padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
+		 .build = build_max_pool2d,
+		 .sample = "f32[n=2, 1, 5, 6], kernel_size=[3, 2], stride=[2, 1], padding=[1, 1]; "
+			   "f32[1, 5, 6], kernel_size=[2, 2], dilation=[2, 3], stride=[1, 1]; "
+			   "f32[1, 1, 5, 6], kernel_size=[3, 4], ceil_mode=true"},
+		{.schema = "aten.max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] "
+			   "padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor",
+		 .build = build_max_pool3d,
+		 .sample = "f32[n=2, 1, 3, 4, 4], kernel_size=[2, 3, 2], stride=[1, 2, 2], padding=[1, 1, 0]"},
+		{.schema = "aten.max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] "
+			   "stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> "
+			   "(Tensor, Tensor)",
+		 .build = build_max_pool1d_indices,
+		 .sample = "f32[n=2, 2, 7], kernel_size=[3], stride=[2], padding=[1]; "
+			   "f32[1, 1, 6], kernel_size=[4], ceil_mode=true"},
+		{.schema = "aten.max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] "
+			   "stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> "
+			   "(Tensor, Tensor)",
+		 .build = build_max_pool2d_indices,
+		 .sample = "f32[n=2, 1, 5, 6], kernel_size=[3, 2], stride=[2, 1], padding=[1, 1]; "
+			   "f32[1, 5, 6], kernel_size=[2, 2], dilation=[2, 3], stride=[1, 1]; "
+			   "f32[1, 1, 5, 6], kernel_size=[3, 4], ceil_mode=true"},
+		{.schema = "aten.max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] "
+			   "stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> "
+			   "(Tensor, Tensor)",
+		 .build = build_max_pool3d_indices,
+		 .sample = "f32[n=2, 1, 3, 4, 4], kernel_size=[2, 3, 2], stride=[1, 2, 2], padding=[1, 1, 0]"},
+	},
 };
 
 /* grad_output is of the windows that the pooling has. */
@@ -363,15 +345,15 @@ OP(aten_max_pool2d_with_indices_backward){
 	.sample = "f32[n=2, 1, 2, 3], f32[n, 1, 4, 5], kernel_size=[2, 2], stride=[2, 2], "
 		  "padding=[0, 1], dilation=[1, "
 		  "1], ceil_mode=false, i64[n, 1, 2, 3] of 0 6 8 15 6 19",
-};
-OP(aten_max_pool3d_with_indices_backward){
-	.schema = "aten.max_pool3d_with_indices_backward(Tensor grad_output, Tensor self, int[3] "
-		  "kernel_size, int[3] stride, int[3] padding, int[3] dilation, bool ceil_mode, "
-		  "Tensor indices) -> Tensor",
-	.build = build_max_pool3d_backward,
-	.sample = "f32[n=2, 1, 1, 2, 2], f32[n, 1, 2, 4, 4], kernel_size=[2, 2, 2], stride=[2, 2, "
-		  "2], padding=[0, 0, "
-		  "0], dilation=[1, 1, 1], ceil_mode=false, i64[n, 1, 1, 2, 2] of 0 6 25 6",
+	.overloads = (const Overload[]){
+		{.schema = "aten.max_pool3d_with_indices_backward(Tensor grad_output, Tensor self, int[3] "
+			   "kernel_size, int[3] stride, int[3] padding, int[3] dilation, bool ceil_mode, "
+			   "Tensor indices) -> Tensor",
+		 .build = build_max_pool3d_backward,
+		 .sample = "f32[n=2, 1, 1, 2, 2], f32[n, 1, 2, 4, 4], kernel_size=[2, 2, 2], stride=[2, 2, "
+			   "2], padding=[0, 0, "
+			   "0], dilation=[1, 1, 1], ceil_mode=false, i64[n, 1, 1, 2, 2] of 0 6 25 6"},
+	},
 };
 
 /* ---- averages ---- */
@@ -452,24 +434,22 @@ OP(aten_avg_pool1d){
 	.build = build_avg_pool1d,
 	.sample = "f32[n=2, 2, 7], kernel_size=[3], stride=[2], padding=[1]; "
 		  "f32[2, 7], kernel_size=[3], padding=[1], count_include_pad=false, ceil_mode=true",
-};
-OP(aten_avg_pool2d){
-	.schema = "aten.avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] "
-		  "padding=0, bool ceil_mode=False, bool count_include_pad=True, int? "
-		  "divisor_override=None) -> Tensor",
-	.build = build_avg_pool2d,
-	.sample = "f32[n=2, 1, 5, 6], kernel_size=[3, 2], stride=[2, 1], padding=[1, 1]; "
-		  "f32[1, 5, 6], kernel_size=[3, 2], padding=[1, 1], count_include_pad=false, ceil_mode=true; "
-		  "f32[1, 1, 5, 6], kernel_size=[2, 2], ceil_mode=true; "
-		  "f32[1, 1, 5, 6], kernel_size=[2, 2], divisor_override=3",
-};
-OP(aten_avg_pool3d){
-	.schema = "aten.avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] "
-		  "padding=0, bool ceil_mode=False, bool count_include_pad=True, int? "
-		  "divisor_override=None) -> Tensor",
-	.build = build_avg_pool3d,
-	.sample = "f32[n=2, 1, 3, 4, 4], kernel_size=[2, 3, 2], stride=[1, 2, 2], padding=[1, 1, 0], "
-		  "count_include_pad=false; f32[1, 1, 3, 4, 4], kernel_size=[2, 2, 2], divisor_override=5",
+	.overloads = (const Overload[]){
+		{.schema = "aten.avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] "
+			   "padding=0, bool ceil_mode=False, bool count_include_pad=True, int? "
+			   "divisor_override=None) -> Tensor",
+		 .build = build_avg_pool2d,
+		 .sample = "f32[n=2, 1, 5, 6], kernel_size=[3, 2], stride=[2, 1], padding=[1, 1]; "
+			   "f32[1, 5, 6], kernel_size=[3, 2], padding=[1, 1], count_include_pad=false, ceil_mode=true; "
+			   "f32[1, 1, 5, 6], kernel_size=[2, 2], ceil_mode=true; "
+			   "f32[1, 1, 5, 6], kernel_size=[2, 2], divisor_override=3"},
+		{.schema = "aten.avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] "
+			   "padding=0, bool ceil_mode=False, bool count_include_pad=True, int? "
+			   "divisor_override=None) -> Tensor",
+		 .build = build_avg_pool3d,
+		 .sample = "f32[n=2, 1, 3, 4, 4], kernel_size=[2, 3, 2], stride=[1, 2, 2], padding=[1, 1, 0], "
+			   "count_include_pad=false; f32[1, 1, 3, 4, 4], kernel_size=[2, 2, 2], divisor_override=5"},
+	},
 };
 
 /* ---- adaptive pooling: window o covers floor(o*in/out) .. ceil((o+1)*in/out) ---- */
@@ -578,19 +558,17 @@ OP(aten_adaptive_avg_pool1d){
 	.schema = "aten.adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor",
 	.build = build_adaptive_avg1,
 	.sample = "f32[n=2, 2, 7], output_size=[3]; f32[2, 6], output_size=[2]",
-};
-OP(aten_adaptive_avg_pool2d){
-	.schema = "aten.adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
-	.aliases = "aten._adaptive_avg_pool2d",
-	.build = build_adaptive_avg2,
-	.sample = "f32[n=2, 1, 5, 7], output_size=[2, 3]; f32[1, 4, 6], output_size=[2, 3]; "
-		  "f32[1, 1, 3, 3], output_size=[1, 1]",
-};
-OP(aten_adaptive_avg_pool3d){
-	.schema = "aten.adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor",
-	.aliases = "aten._adaptive_avg_pool3d",
-	.build = build_adaptive_avg3,
-	.sample = "f32[n=2, 1, 3, 5, 4], output_size=[2, 3, 2]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
+		 .aliases = "aten._adaptive_avg_pool2d",
+		 .build = build_adaptive_avg2,
+		 .sample = "f32[n=2, 1, 5, 7], output_size=[2, 3]; f32[1, 4, 6], output_size=[2, 3]; "
+			   "f32[1, 1, 3, 3], output_size=[1, 1]"},
+		{.schema = "aten.adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor",
+		 .aliases = "aten._adaptive_avg_pool3d",
+		 .build = build_adaptive_avg3,
+		 .sample = "f32[n=2, 1, 3, 5, 4], output_size=[2, 3, 2]"},
+	},
 };
 
 static uint32_t adaptive_max_space(const Build *b, Node n)
@@ -665,18 +643,12 @@ OP(aten_adaptive_max_pool1d){
 	.adjoint = adjoint_adaptive_max,
 	.batch = batch_adaptive_max,
 	.sample = "f32[n=2, 2, 7], output_size=[3]",
-};
-OP(aten_adaptive_max_pool2d){
-	.schema = "aten.adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)",
-	.build = build_adaptive_max2,
-	.adjoint = adjoint_adaptive_max,
-	.batch = batch_adaptive_max,
-	.sample = "f32[n=2, 1, 5, 7], output_size=[2, 3]",
-};
-OP(aten_adaptive_max_pool3d){
-	.schema = "aten.adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)",
-	.build = build_adaptive_max3,
-	.adjoint = adjoint_adaptive_max,
-	.batch = batch_adaptive_max,
-	.sample = "f32[n=2, 1, 3, 5, 4], output_size=[2, 3, 2]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)",
+		 .build = build_adaptive_max2,
+		 .sample = "f32[n=2, 1, 5, 7], output_size=[2, 3]"},
+		{.schema = "aten.adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)",
+		 .build = build_adaptive_max3,
+		 .sample = "f32[n=2, 1, 3, 5, 4], output_size=[2, 3, 2]"},
+	},
 };

@@ -1,54 +1,7 @@
-/* PyTorch's prims that decompositions leave. Those that are ATen's by another name are aliases
- * there. */
+/* PyTorch's prims that decompositions leave. Those that ATen has by another name or with
+ * other arguments are aliases and overloads there. */
 #include "ir/ops/aten/priv.h"
 
-OP(prims_view_of){
-	.schema = "prims.view_of(Tensor(a) a) -> Tensor(a)",
-	.view = VIEW_SAME,
-	.expand = "a",
-	.sample = "f32[n=3, 4]",
-};
-/* ---- creation: the same as ATen's, with a dtype that is always there ---- */
-
-OP(prims_full){
-	.schema = "prims.full(SymInt[] shape, Scalar fill_value, *, "
-		  "ScalarType dtype, Device device, bool requires_grad) -> Tensor",
-	.expand = "full_like(zeros(shape, dtype=dtype), fill_value)",
-	.sample = "shape=[2, 3], fill_value=1.5, dtype=f32, requires_grad=false; shape=[], "
-		  "fill_value=7, dtype=i32, requires_grad=false; "
-		  "shape=[2], fill_value=complex(1.5, -2), dtype=c64, requires_grad=false",
-};
-OP(prims_full_like){
-	.schema = "prims.full_like(Tensor a, Scalar fill_value, *, "
-		  "ScalarType dtype, Device device, bool requires_grad) -> Tensor",
-	.expand = "full_like(a, fill_value, dtype=dtype)",
-	.sample = "f32[n=3, 4], fill_value=1.5, dtype=f64, requires_grad=false; i32[n=3], "
-		  "fill_value=7, dtype=i32, requires_grad=false",
-};
-OP(prims_empty){
-	.schema = "prims.empty(SymInt[] shape, *, "
-		  "ScalarType dtype, Device device, bool requires_grad) -> Tensor",
-	.expand = "zeros(shape, dtype=dtype)",
-	.sample = "shape=[2, 3], dtype=f32, requires_grad=false",
-};
-OP(prims_empty_strided){
-	.schema = "prims.empty_strided(SymInt[] shape, SymInt[] strides, *, "
-		  "ScalarType dtype, Device device, bool requires_grad) -> Tensor",
-	.expand = "empty_strided(shape, strides, dtype=dtype)",
-	.sample = "shape=[2, 3], strides=[3, 1], dtype=f32, requires_grad=false",
-};
-OP(prims_empty_permuted){
-	.schema = "prims.empty_permuted(SymInt[] shape, int[] physical_layout, *, "
-		  "ScalarType dtype, Device device, bool requires_grad) -> Tensor",
-	.expand = "empty_permuted(shape, physical_layout, dtype=dtype)",
-	.sample = "shape=[2, 3], physical_layout=[1, 0], dtype=f32, requires_grad=false",
-};
-OP(prims_scalar_tensor){
-	.schema = "prims.scalar_tensor(Scalar s, *, ScalarType? dtype=None, Device? device=None) "
-		  "-> Tensor",
-	.expand = "scalar_tensor(s, dtype=dtype)",
-	.no_sample = "PyTorch's wants a device, which is not written in samples",
-};
 OP(prims_cbrt){
 	.schema = "prims.cbrt(Tensor self) -> Tensor",
 	.doc = "the real cube root, as PyTorch's reference has it",
@@ -74,10 +27,15 @@ OP(prims_view_of_dtype){
 	.sample = "f32[n=3, 4], dtype=i32; i16[n=3, 4] in -99..99, dtype=f16",
 };
 
-OP(prims_device_put){
-	.schema = "prims.device_put(Tensor a, Device device, bool non_blocking=False) -> Tensor",
+OP(prims_view_of){
+	.schema = "prims.view_of(Tensor(a) a) -> Tensor(a)",
+	.view = VIEW_SAME,
 	.expand = "a",
-	.no_sample = "devices are not written in samples",
+	.sample = "f32[n=3, 4]",
+	.overloads = (const Overload[]){
+		{.schema = "prims.device_put(Tensor a, Device device, bool non_blocking=False) -> Tensor",
+		 .no_sample = "devices are not written in samples"},
+	},
 };
 
 static Node build_broadcast_in_dim(Build *b, Node n)
@@ -141,16 +99,14 @@ static Node build_collapse(Build *b, Node n)
 			       (long long)end, (long long)rank);
 	return aten_flatten(b, x, (uint32_t)start, (uint32_t)end);
 }
-OP(prims_collapse){
-	.schema = "prims.collapse(Tensor a, int start, int end) -> Tensor",
-	.build = build_collapse,
-	.sample = "f32[n=3, 4, 2], start=1, end=2; f32[n=3, 4, 2], start=0, end=1",
-};
 OP(prims_collapse_view){
 	.schema = "prims.collapse_view(Tensor(a) a, int start, int end) -> Tensor(a)",
 	.view = VIEW_RESHAPE,
 	.build = build_collapse,
 	.sample = "f32[n=3, 4, 2], start=1, end=2; f32[n=3, 4, 2], start=0, end=1",
+	.overloads = (const Overload[]){
+		{.schema = "prims.collapse(Tensor a, int start, int end) -> Tensor"},
+	},
 };
 
 static Node build_split_dim(Build *b, Node n)
@@ -196,12 +152,6 @@ OP(prims_div){
 	.schema = "prims.div(Tensor self, Tensor other) -> Tensor",
 	.build = build_div,
 	.sample = "f32[n=3, 4], f32[n, 4] in 1..4; i32[4] of -7 7 -9 3, i32[4] of 2 -2 4 5",
-};
-
-OP(prims_where){
-	.schema = "prims.where(Tensor pred, Tensor a, Tensor b) -> Tensor",
-	.expand = "select(pred, a, b)",
-	.sample = "bool[n=3, 4], f32[n, 4], f32[n, 4]",
 };
 
 /* The list of dims as a bit set, of which none is negative. False after b_error. */
@@ -257,26 +207,18 @@ static Node build_reduction(Build *b, Node n)
 					    : aten_reduce(b, kind, x, dims, false),
 			 d);
 }
+
 OP(prims_sum){
 	.schema = "prims.sum(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> Tensor",
 	.build = build_reduction,
 	.sample = "f32[n=3, 4], dims=[1]; f32[n=3, 4], dims=[0, 1]",
-};
-
-OP(prims_prod){
-	.schema = "prims.prod(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> Tensor",
-	.build = build_reduction,
-	.sample = "f32[n=3, 4], dims=[1]; f32[n=3, 4], dims=[0, 1]",
-};
-OP(prims_amax){
-	.schema = "prims.amax(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> Tensor",
-	.build = build_reduction,
-	.sample = "f32[n=3, 4] distinct -4..7, dims=[1]; f32[n=3, 4] distinct -4..7, dims=[0, 1]",
-};
-OP(prims_amin){
-	.schema = "prims.amin(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> Tensor",
-	.build = build_reduction,
-	.sample = "f32[n=3, 4] distinct -4..7, dims=[1]; f32[n=3, 4] distinct -4..7, dims=[0, 1]",
+	.overloads = (const Overload[]){
+		{.schema = "prims.prod(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> Tensor"},
+		{.schema = "prims.amax(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> Tensor",
+		 .sample = "f32[n=3, 4] distinct -4..7, dims=[1]; f32[n=3, 4] distinct -4..7, dims=[0, 1]"},
+		{.schema = "prims.amin(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> Tensor",
+		 .sample = "f32[n=3, 4] distinct -4..7, dims=[1]; f32[n=3, 4] distinct -4..7, dims=[0, 1]"},
+	},
 };
 static Node build_xor_sum(Build *b, Node n)
 {
@@ -363,19 +305,6 @@ OP(prims_squeeze){
 	.view = VIEW_RESHAPE,
 	.build = build_squeeze,
 	.sample = "f32[1, n=3, 1, 4], dimensions=[0, 2]; f32[1, n=3], dimensions=[0]",
-};
-OP(prims_reshape){
-	.schema = "prims.reshape(Tensor a, SymInt[] shape) -> Tensor",
-	.expand = "reshape(a, shape)",
-	.sample = "f32[3, 4], shape=[2, 6]; f32[n=3, 4], shape=[2, 2, n]",
-};
-OP(prims_conj){
-	.schema = "prims.conj(Tensor(a) a) -> Tensor(a)",
-	.view = VIEW_BITS,
-	.view_if = VIEW_IF_COMPLEX,
-	.view_undo = "aten.conj",
-	.expand = "conj(a)",
-	.sample = "c64[n=3, 4]",
 };
 
 static Node build_iota(Build *b, Node n)

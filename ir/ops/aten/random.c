@@ -77,18 +77,6 @@ static Node build_rand(Build *b, Node n)
 	}
 	return require_float(b, s.dtype) ? draw_uniform(b, &s.draw, s.dtype, &s.shape) : (Node){0};
 }
-OP(aten_rand) {
-	.schema = "aten.rand(SymInt[] size, *, " NEW_ARGS RANDOM_ARGS ") -> Tensor",
-	.aliases = "aten.rand.generator",
-	.build = build_rand,
-	.sample = KEY ", size=[2, 3]; " KEY ", size=[3], dtype=f64, stream=1; " KEY ", size=[], dtype=f16",
-};
-OP(aten_rand_like) {
-	.schema = "aten.rand_like(Tensor self, *, " LIKE_ARGS RANDOM_ARGS ") -> Tensor",
-	.aliases = "aten.rand_like.generator",
-	.build = build_rand,
-	.sample = "f32[n=3, 4], " KEY "; i32[n=3], " KEY ", dtype=bf16",
-};
 
 static Node build_uniform(Build *b, Node n)
 {
@@ -99,10 +87,19 @@ static Node build_uniform(Build *b, Node n)
 	Node u = b_convert(b, draw_uniform(b, &s.draw, s.dtype, &s.shape), wide(s.dtype));
 	return placed(b, u, to - from, from, s.dtype);
 }
-OP(aten_uniform) {
-	.schema = "aten.uniform(Tensor self, float from=0.0, float to=1.0, *, " RANDOM_ARGS ") -> Tensor",
-	.build = build_uniform,
-	.sample = "f32[n=3, 4], " KEY ", from=-2.0, to=3.0",
+OP(aten_rand) {
+	.schema = "aten.rand(SymInt[] size, *, " NEW_ARGS RANDOM_ARGS ") -> Tensor",
+	.aliases = "aten.rand.generator",
+	.build = build_rand,
+	.sample = KEY ", size=[2, 3]; " KEY ", size=[3], dtype=f64, stream=1; " KEY ", size=[], dtype=f16",
+	.overloads = (const Overload[]){
+		{.schema = "aten.rand_like(Tensor self, *, " LIKE_ARGS RANDOM_ARGS ") -> Tensor",
+		 .aliases = "aten.rand_like.generator",
+		 .sample = "f32[n=3, 4], " KEY "; i32[n=3], " KEY ", dtype=bf16"},
+		{.schema = "aten.uniform(Tensor self, float from=0.0, float to=1.0, *, " RANDOM_ARGS ") -> Tensor",
+		 .build = build_uniform,
+		 .sample = "f32[n=3, 4], " KEY ", from=-2.0, to=3.0"},
+	},
 };
 
 /* ---- normal ---- */
@@ -124,18 +121,6 @@ static Node build_randn(Build *b, Node n)
 	Sample s;
 	return sample_begin(b, n, DT_f32, &s) ? normal(b, &s, 0, 1) : (Node){0};
 }
-OP(aten_randn) {
-	.schema = "aten.randn(SymInt[] size, *, " NEW_ARGS RANDOM_ARGS ") -> Tensor",
-	.aliases = "aten.randn.generator",
-	.build = build_randn,
-	.sample = KEY ", size=[2, 3]; " KEY ", size=[3], dtype=f64, stream=1",
-};
-OP(aten_randn_like) {
-	.schema = "aten.randn_like(Tensor self, *, " LIKE_ARGS RANDOM_ARGS ") -> Tensor",
-	.aliases = "aten.randn_like.generator",
-	.build = build_randn,
-	.sample = "f32[n=3, 4], " KEY,
-};
 
 static Node build_normal(Build *b, Node n)
 {
@@ -147,17 +132,6 @@ static Node build_normal(Build *b, Node n)
 		return b_error(b, "a standard deviation of %g", std);
 	return normal(b, &s, node_float(b->g, n, "mean"), std);
 }
-OP(aten_normal_functional) {
-	.schema = "aten.normal_functional(Tensor self, float mean=0.0, float std=1.0, *, " RANDOM_ARGS ") -> Tensor",
-	.aliases = "aten.normal",
-	.build = build_normal,
-	.sample = "f32[n=3, 4], " KEY ", mean=-2.0, std=3.0",
-};
-OP(aten_normal_float_float) {
-	.schema = "aten.normal.float_float(float mean, float std, SymInt[] size, *, " NEW_ARGS RANDOM_ARGS ") -> Tensor",
-	.build = build_normal,
-	.sample = KEY ", mean=-2.0, std=3.0, size=[5]",
-};
 
 /* Mean or deviation, a tensor or a number, of a compute dtype. PyTorch differentiates what is drawn by neither. */
 static Node tensor_or_number(Build *b, Node n, const char *name, DType d)
@@ -177,20 +151,32 @@ static Node build_normal_tensor(Build *b, Node n)
 	Node x = b_bin(b, OP_mul, draw_normal(b, &draw, d, &s), tensor_or_number(b, n, "std", wide(d)));
 	return b_convert(b, b_bin(b, OP_add, x, tensor_or_number(b, n, "mean", wide(d))), d);
 }
-OP(aten_normal_Tensor_Tensor) {
-	.schema = "aten.normal.Tensor_Tensor(Tensor mean, Tensor std, *, " RANDOM_ARGS ") -> Tensor",
-	.build = build_normal_tensor,
-	.sample = "f32[n=3, 1], f32[4] in 0..2, " KEY,
-};
-OP(aten_normal_Tensor_float) {
-	.schema = "aten.normal.Tensor_float(Tensor mean, float std=1.0, *, " RANDOM_ARGS ") -> Tensor",
-	.build = build_normal_tensor,
-	.sample = "f32[n=3], " KEY ", std=0.5",
-};
-OP(aten_normal_float_Tensor) {
-	.schema = "aten.normal.float_Tensor(float mean, Tensor std, *, " RANDOM_ARGS ") -> Tensor",
-	.build = build_normal_tensor,
-	.sample = "f32[n=3] in 0..2, " KEY ", mean=0.5",
+OP(aten_randn) {
+	.schema = "aten.randn(SymInt[] size, *, " NEW_ARGS RANDOM_ARGS ") -> Tensor",
+	.aliases = "aten.randn.generator",
+	.build = build_randn,
+	.sample = KEY ", size=[2, 3]; " KEY ", size=[3], dtype=f64, stream=1",
+	.overloads = (const Overload[]){
+		{.schema = "aten.randn_like(Tensor self, *, " LIKE_ARGS RANDOM_ARGS ") -> Tensor",
+		 .aliases = "aten.randn_like.generator",
+		 .sample = "f32[n=3, 4], " KEY},
+		{.schema = "aten.normal_functional(Tensor self, float mean=0.0, float std=1.0, *, " RANDOM_ARGS ") -> Tensor",
+		 .aliases = "aten.normal",
+		 .build = build_normal,
+		 .sample = "f32[n=3, 4], " KEY ", mean=-2.0, std=3.0"},
+		{.schema = "aten.normal.float_float(float mean, float std, SymInt[] size, *, " NEW_ARGS RANDOM_ARGS ") -> Tensor",
+		 .build = build_normal,
+		 .sample = KEY ", mean=-2.0, std=3.0, size=[5]"},
+		{.schema = "aten.normal.Tensor_Tensor(Tensor mean, Tensor std, *, " RANDOM_ARGS ") -> Tensor",
+		 .build = build_normal_tensor,
+		 .sample = "f32[n=3, 1], f32[4] in 0..2, " KEY},
+		{.schema = "aten.normal.Tensor_float(Tensor mean, float std=1.0, *, " RANDOM_ARGS ") -> Tensor",
+		 .build = build_normal_tensor,
+		 .sample = "f32[n=3], " KEY ", std=0.5"},
+		{.schema = "aten.normal.float_Tensor(float mean, Tensor std, *, " RANDOM_ARGS ") -> Tensor",
+		 .build = build_normal_tensor,
+		 .sample = "f32[n=3] in 0..2, " KEY ", mean=0.5"},
+	},
 };
 
 static Node build_log_normal(Build *b, Node n)
@@ -278,12 +264,6 @@ static Node build_bernoulli_p(Build *b, Node n)
 		return b_error(b, "p is %g, expected a number from 0 to 1", p);
 	return b_convert(b, draw_chance(b, &s.draw, p, &s.shape), s.dtype);
 }
-OP(aten_bernoulli_p) {
-	.schema = "aten.bernoulli.p(Tensor self, float p=0.5, *, " RANDOM_ARGS ") -> Tensor",
-	.aliases = "aten.bernoulli.float",
-	.build = build_bernoulli_p,
-	.sample = "f32[n=3, 4], " KEY ", p=0.25; bool[3], " KEY ", p=0.5",
-};
 
 /* The operand, or the argument p, says how likely each is. */
 static Node build_bernoulli(Build *b, Node n)
@@ -295,15 +275,19 @@ static Node build_bernoulli(Build *b, Node n)
 	p = b_broadcast(b, b_convert(b, p, DT_f64), s.shape.rank, s.shape.dim);
 	return b_convert(b, b_bin(b, OP_lt, draw_uniform(b, &s.draw, DT_f64, &s.shape), p), s.dtype);
 }
-OP(aten_bernoulli) {
-	.schema = "aten.bernoulli(Tensor self, *, " RANDOM_ARGS ") -> Tensor",
-	.build = build_bernoulli,
-	.sample = "f32[n=3, 4] in 0..1, " KEY,
-};
-OP(aten_bernoulli_Tensor) {
-	.schema = "aten.bernoulli.Tensor(Tensor self, Tensor p, *, " RANDOM_ARGS ") -> Tensor",
-	.build = build_bernoulli,
-	.sample = "i32[n=3, 4], f32[4] in 0..1, " KEY,
+OP(aten_bernoulli_p) {
+	.schema = "aten.bernoulli.p(Tensor self, float p=0.5, *, " RANDOM_ARGS ") -> Tensor",
+	.aliases = "aten.bernoulli.float",
+	.build = build_bernoulli_p,
+	.sample = "f32[n=3, 4], " KEY ", p=0.25; bool[3], " KEY ", p=0.5",
+	.overloads = (const Overload[]){
+		{.schema = "aten.bernoulli(Tensor self, *, " RANDOM_ARGS ") -> Tensor",
+		 .build = build_bernoulli,
+		 .sample = "f32[n=3, 4] in 0..1, " KEY},
+		{.schema = "aten.bernoulli.Tensor(Tensor self, Tensor p, *, " RANDOM_ARGS ") -> Tensor",
+		 .build = build_bernoulli,
+		 .sample = "i32[n=3, 4], f32[4] in 0..1, " KEY},
+	},
 };
 
 /* ---- integers ---- */
@@ -339,30 +323,6 @@ static Node build_randint(Build *b, Node n)
 	bool has_low = op_arg_index(node_op(b->g, n), "low") >= 0;
 	return integers(b, &s, has_low ? node_sym(b->g, n, "low") : b_int(b, 0), node_sym(b->g, n, "high"));
 }
-OP(aten_randint) {
-	.schema = "aten.randint(SymInt high, SymInt[] size, *, " NEW_ARGS RANDOM_ARGS ") -> Tensor",
-	.aliases = "aten.randint.generator",
-	.build = build_randint,
-	.sample = KEY ", high=10, size=[2, 3]; " KEY ", high=100000000000, size=[2, 3]; " KEY ", high=3, size=[4], dtype=f32",
-};
-OP(aten_randint_low) {
-	.schema = "aten.randint.low(SymInt low, SymInt high, SymInt[] size, *, " NEW_ARGS RANDOM_ARGS ") -> Tensor",
-	.aliases = "aten.randint.low_generator",
-	.build = build_randint,
-	.sample = KEY ", low=-5, high=10, size=[2, 3]",
-};
-OP(aten_randint_like) {
-	.schema = "aten.randint_like(Tensor self, SymInt high, *, " LIKE_ARGS RANDOM_ARGS ") -> Tensor",
-	.aliases = "aten.randint_like.generator",
-	.build = build_randint,
-	.sample = "f32[n=3, 4], " KEY ", high=7",
-};
-OP(aten_randint_like_low_dtype) {
-	.schema = "aten.randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, " LIKE_ARGS RANDOM_ARGS ") -> Tensor",
-	.aliases = "aten.randint_like.low_generator_dtype",
-	.build = build_randint,
-	.sample = "i32[n=3, 4], " KEY ", low=-3, high=7",
-};
 
 /* The greatest of random_: of integers and bool all values from 0, of floats the integers that they hold. */
 static Sym greatest(Build *b, DType d)
@@ -394,20 +354,31 @@ static Node build_random(Build *b, Node n)
 	Node x = draw_bits(b, &s.draw, &s.shape);
 	return b_convert(b, b_bin(b, OP_shift_right, x, b_full_int(b, DT_u64, 1, 0, NULL)), s.dtype);
 }
-OP(aten_random) {
-	.schema = "aten.random(Tensor self, *, " RANDOM_ARGS ") -> Tensor",
-	.build = build_random,
-	.sample = "f32[n=3, 4], " KEY "; i64[3], " KEY "; u8[3], " KEY "; bool[3], " KEY,
-};
-OP(aten_random_from) {
-	.schema = "aten.random.from(Tensor self, int from, int? to, *, " RANDOM_ARGS ") -> Tensor",
-	.build = build_random,
-	.sample = "f32[n=3, 4], " KEY ", from=-5, to=5; i32[3], " KEY ", from=3, to=none",
-};
-OP(aten_random_to) {
-	.schema = "aten.random.to(Tensor self, int to, *, " RANDOM_ARGS ") -> Tensor",
-	.build = build_random,
-	.sample = "f32[n=3, 4], " KEY ", to=5",
+OP(aten_randint) {
+	.schema = "aten.randint(SymInt high, SymInt[] size, *, " NEW_ARGS RANDOM_ARGS ") -> Tensor",
+	.aliases = "aten.randint.generator",
+	.build = build_randint,
+	.sample = KEY ", high=10, size=[2, 3]; " KEY ", high=100000000000, size=[2, 3]; " KEY ", high=3, size=[4], dtype=f32",
+	.overloads = (const Overload[]){
+		{.schema = "aten.randint.low(SymInt low, SymInt high, SymInt[] size, *, " NEW_ARGS RANDOM_ARGS ") -> Tensor",
+		 .aliases = "aten.randint.low_generator",
+		 .sample = KEY ", low=-5, high=10, size=[2, 3]"},
+		{.schema = "aten.randint_like(Tensor self, SymInt high, *, " LIKE_ARGS RANDOM_ARGS ") -> Tensor",
+		 .aliases = "aten.randint_like.generator",
+		 .sample = "f32[n=3, 4], " KEY ", high=7"},
+		{.schema = "aten.randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, " LIKE_ARGS RANDOM_ARGS ") -> Tensor",
+		 .aliases = "aten.randint_like.low_generator_dtype",
+		 .sample = "i32[n=3, 4], " KEY ", low=-3, high=7"},
+		{.schema = "aten.random(Tensor self, *, " RANDOM_ARGS ") -> Tensor",
+		 .build = build_random,
+		 .sample = "f32[n=3, 4], " KEY "; i64[3], " KEY "; u8[3], " KEY "; bool[3], " KEY},
+		{.schema = "aten.random.from(Tensor self, int from, int? to, *, " RANDOM_ARGS ") -> Tensor",
+		 .build = build_random,
+		 .sample = "f32[n=3, 4], " KEY ", from=-5, to=5; i32[3], " KEY ", from=3, to=none"},
+		{.schema = "aten.random.to(Tensor self, int to, *, " RANDOM_ARGS ") -> Tensor",
+		 .build = build_random,
+		 .sample = "f32[n=3, 4], " KEY ", to=5"},
+	},
 };
 
 /* ---- choices ---- */
@@ -525,13 +496,6 @@ static Node build_rrelu(Build *b, Node n)
 	Node slope;
 	return rrelu(b, n, &slope);
 }
-OP(aten_rrelu) {
-	.schema = "aten.rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, "
-		  "Generator? generator=None, *, " RANDOM_ARGS ") -> Tensor",
-	.draws = trains,
-	.build = build_rrelu,
-	.sample = "f32[n=3, 4], none; f32[n=3, 4], " KEY ", training=true",
-};
 
 static Node build_rrelu_functional(Build *b, Node n)
 {
@@ -540,10 +504,16 @@ static Node build_rrelu_functional(Build *b, Node n)
 		slope = arg(b, n, "noise");
 	return y.i ? b_tuple(b, (Node[]){y, slope}, 2) : y;
 }
-OP(aten_rrelu_with_noise_functional) {
-	.schema = "aten.rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
-		  "bool training=False, Generator? generator=None, *, " RANDOM_ARGS ") -> (Tensor, Tensor noise_out)",
+OP(aten_rrelu) {
+	.schema = "aten.rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, "
+		  "Generator? generator=None, *, " RANDOM_ARGS ") -> Tensor",
 	.draws = trains,
-	.build = build_rrelu_functional,
-	.sample = "f32[n=3, 4], f32[n, 4], none; f32[n=3, 4], f32[n, 4], " KEY ", training=true",
+	.build = build_rrelu,
+	.sample = "f32[n=3, 4], none; f32[n=3, 4], " KEY ", training=true",
+	.overloads = (const Overload[]){
+		{.schema = "aten.rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
+			   "bool training=False, Generator? generator=None, *, " RANDOM_ARGS ") -> (Tensor, Tensor noise_out)",
+		 .build = build_rrelu_functional,
+		 .sample = "f32[n=3, 4], f32[n, 4], none; f32[n=3, 4], f32[n, 4], " KEY ", training=true"},
+	},
 };

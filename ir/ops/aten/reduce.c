@@ -31,23 +31,23 @@ static Node build_sum(Build *b, Node n)
 	Node x = summand(b, n, arg(b, n, "self"));
 	return aten_sum(b, x, all_dims(b, x), false);
 }
-OP(aten_sum){
-	.schema = "aten.sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-	.build = build_sum,
-	.sample = "f32[n=3, 4]; i32[5] in -9..9; f32[3, 4], dtype=f64; bool[5]",
-};
 
 static Node build_sum_dim(Build *b, Node n)
 {
 	Node x = summand(b, n, arg(b, n, "self"));
 	return aten_sum(b, x, aten_dims(b, n, "dim", aten_rank(b, x)), keepdim(b, n));
 }
-OP(aten_sum_dim_IntList){
-	.schema = "aten.sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, "
-		  "ScalarType? dtype=None) -> Tensor",
-	.build = build_sum_dim,
-	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, -1], keepdim=true; i32[3, 4] in -9..9, dim=[0]; "
-		  "f32[2, 3], dim=[]; f32[2, 3], dim=none, dtype=f64",
+OP(aten_sum){
+	.schema = "aten.sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+	.build = build_sum,
+	.sample = "f32[n=3, 4]; i32[5] in -9..9; f32[3, 4], dtype=f64; bool[5]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, "
+			   "ScalarType? dtype=None) -> Tensor",
+		 .build = build_sum_dim,
+		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, -1], keepdim=true; i32[3, 4] in -9..9, dim=[0]; "
+			   "f32[2, 3], dim=[]; f32[2, 3], dim=none, dtype=f64"},
+	},
 };
 
 /* Elements that are NaN count as 0 (or 1 for a count of the others). */
@@ -72,11 +72,6 @@ static Node build_prod(Build *b, Node n)
 	Node x = summand(b, n, arg(b, n, "self"));
 	return aten_reduce(b, REDUCE_PROD, x, all_dims(b, x), false);
 }
-OP(aten_prod){
-	.schema = "aten.prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
-	.build = build_prod,
-	.sample = "f32[n=2, 3] in -2..2; i32[5] of 1 2 -3 4 5",
-};
 
 static Node build_prod_dim(Build *b, Node n)
 {
@@ -84,11 +79,16 @@ static Node build_prod_dim(Build *b, Node n)
 	return aten_reduce(b, REDUCE_PROD, x, aten_dims(b, n, "dim", aten_rank(b, x)),
 			   keepdim(b, n));
 }
-OP(aten_prod_dim_int){
-	.schema = "aten.prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? "
-		  "dtype=None) -> Tensor",
-	.build = build_prod_dim,
-	.sample = "f32[n=2, 3] in -2..2, dim=1; i32[2, 3] in -3..3, dim=0, keepdim=true",
+OP(aten_prod){
+	.schema = "aten.prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+	.build = build_prod,
+	.sample = "f32[n=2, 3] in -2..2; i32[5] of 1 2 -3 4 5",
+	.overloads = (const Overload[]){
+		{.schema = "aten.prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? "
+			   "dtype=None) -> Tensor",
+		 .build = build_prod_dim,
+		 .sample = "f32[n=2, 3] in -2..2, dim=1; i32[2, 3] in -3..3, dim=0, keepdim=true"},
+	},
 };
 
 static Node mean(Build *b, Node n, uint32_t dims)
@@ -115,12 +115,12 @@ OP(aten_mean){
 	.schema = "aten.mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
 	.build = build_mean,
 	.sample = "f32[n=3, 4]; f32[3], dtype=f64",
-};
-OP(aten_mean_dim){
-	.schema = "aten.mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? "
-		  "dtype=None) -> Tensor",
-	.build = build_mean_dim,
-	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, -1], keepdim=true; f32[3, 2], dim=[]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? "
+			   "dtype=None) -> Tensor",
+		 .build = build_mean_dim,
+		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, -1], keepdim=true; f32[3, 2], dim=[]"},
+	},
 };
 
 static Node build_nanmean(Build *b, Node n)
@@ -155,11 +155,10 @@ OP(aten_count_nonzero_dim_IntList){
 	.schema = "aten.count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
 	.build = build_count_nonzero,
 	.sample = "f32[n=3, 4] of 0 1 0 2 3 0 0, dim=[1]; f32[3, 4] of 0 1 0 2 3 0 0, dim=[0, 1]",
-};
-OP(aten_count_nonzero){
-	.schema = "aten.count_nonzero(Tensor self, int? dim=None) -> Tensor",
-	.build = build_count_nonzero,
-	.sample = "f32[n=3, 4] of 0 1 0 2 3 0 0; i32[4, 2] of 0 1 0 2 3 0 0, dim=0",
+	.overloads = (const Overload[]){
+		{.schema = "aten.count_nonzero(Tensor self, int? dim=None) -> Tensor",
+		 .sample = "f32[n=3, 4] of 0 1 0 2 3 0 0; i32[4, 2] of 0 1 0 2 3 0 0, dim=0"},
+	},
 };
 
 /* ---- and, or ---- */
@@ -194,35 +193,31 @@ OP(aten_any){
 	.schema = "aten.any(Tensor self) -> Tensor",
 	.build = build_any,
 	.sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1; bool[3] of 0 1 1; i32[2] of 2 3; u8[3] of 0 2 1",
-};
-OP(aten_any_dim){
-	.schema = "aten.any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
-	.build = build_any_dim,
-	.sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=1; bool[2, 2] of 0 1 1 1, dim=0, keepdim=true",
-};
-OP(aten_any_dims){
-	.schema = "aten.any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-	.build = build_any_dim,
-	.sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=[1]; "
-		  "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=[0, 1], keepdim=true; "
-		  "bool[2, 2] of 1 1 0 1, dim=none",
+	.overloads = (const Overload[]){
+		{.schema = "aten.any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
+		 .build = build_any_dim,
+		 .sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=1; bool[2, 2] of 0 1 1 1, dim=0, keepdim=true"},
+		{.schema = "aten.any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+		 .build = build_any_dim,
+		 .sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=[1]; "
+			   "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=[0, 1], keepdim=true; "
+			   "bool[2, 2] of 1 1 0 1, dim=none"},
+	},
 };
 OP(aten_all){
 	.schema = "aten.all(Tensor self) -> Tensor",
 	.build = build_all,
 	.sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1; bool[3] of 0 1 1; i32[2] of 2 3; u8[3] of 0 2 1",
-};
-OP(aten_all_dim){
-	.schema = "aten.all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
-	.build = build_all_dim,
-	.sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=1; bool[2, 2] of 0 1 1 1, dim=0, keepdim=true",
-};
-OP(aten_all_dims){
-	.schema = "aten.all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-	.build = build_all_dim,
-	.sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=[1]; "
-		  "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=[0, 1], keepdim=true; "
-		  "bool[2, 2] of 1 1 0 1, dim=none",
+	.overloads = (const Overload[]){
+		{.schema = "aten.all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
+		 .build = build_all_dim,
+		 .sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=1; bool[2, 2] of 0 1 1 1, dim=0, keepdim=true"},
+		{.schema = "aten.all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+		 .build = build_all_dim,
+		 .sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=[1]; "
+			   "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=[0, 1], keepdim=true; "
+			   "bool[2, 2] of 1 1 0 1, dim=none"},
+	},
 };
 
 /* ---- extremes ---- */
@@ -357,12 +352,10 @@ OP(aten_argmax){
 	.build = build_argmax,
 	.sample = "f32[n=3, 4] distinct -4..5; f32[n=3, 4] distinct -4..5, dim=1; "
 		  "i32[3, 4] in -2..2, dim=0, keepdim=true; f32[2, 3] of 1 nan 2 nan nan 0, dim=1",
-};
-OP(aten_argmin){
-	.schema = "aten.argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-	.build = build_argmin,
-	.sample = "f32[n=3, 4] distinct -4..5; f32[n=3, 4] distinct -4..5, dim=1; "
-		  "i32[3, 4] in -2..2, dim=0, keepdim=true; f32[2, 3] of 1 nan 2 nan nan 0, dim=1",
+	.overloads = (const Overload[]){
+		{.schema = "aten.argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
+		 .build = build_argmin},
+	},
 };
 
 /* ---- variance, norms ---- */
@@ -460,6 +453,28 @@ OP(aten_var){
 	.adjoint = aten_adjoint_var,
 	.batch = aten_batch_moments,
 	.sample = "f32[n=3, 4]; f32[n=3, 4], unbiased=false",
+	.overloads = (const Overload[]){
+		{.schema = "aten.var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
+			   "keepdim=False) -> Tensor",
+		 .build = build_var_dim,
+		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, keepdim=true"},
+		{.schema = "aten.var.correction(Tensor self, int[1]? dim=None, *, Scalar? "
+			   "correction=None, bool keepdim=False) -> Tensor",
+		 .build = build_var_c,
+		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, keepdim=true; "
+			   "f32[n=3, 4], correction=2.5; f32[4], dim=[0]"},
+		{.schema = "aten.var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",
+		 .build = build_var_mean},
+		{.schema = "aten.var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
+			   "keepdim=False) -> (Tensor, Tensor)",
+		 .build = build_var_mean_dim,
+		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, keepdim=true"},
+		{.schema = "aten.var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? "
+			   "correction=None, bool keepdim=False) -> (Tensor, Tensor)",
+		 .build = build_var_mean_c,
+		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, keepdim=true; "
+			   "f32[n=3, 4], correction=2.5; f32[4], dim=[0]; f32[4, 3] of -inf -inf -inf 1 2 inf inf 1 2 1 -inf inf, dim=[1]"},
+	},
 };
 OP(aten_std){
 	.schema = "aten.std(Tensor self, bool unbiased=True) -> Tensor",
@@ -467,88 +482,28 @@ OP(aten_std){
 	.adjoint = aten_adjoint_std,
 	.batch = aten_batch_moments,
 	.sample = "f32[n=3, 4]; f32[n=3, 4], unbiased=false",
-};
-OP(aten_var_dim){
-	.schema = "aten.var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
-		  "keepdim=False) -> Tensor",
-	.build = build_var_dim,
-	.adjoint = aten_adjoint_var,
-	.batch = aten_batch_moments,
-	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, keepdim=true",
-};
-OP(aten_std_dim){
-	.schema = "aten.std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
-		  "keepdim=False) -> Tensor",
-	.build = build_std_dim,
-	.adjoint = aten_adjoint_std,
-	.batch = aten_batch_moments,
-	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, keepdim=true",
-};
-OP(aten_var_correction){
-	.schema = "aten.var.correction(Tensor self, int[1]? dim=None, *, Scalar? "
-		  "correction=None, bool keepdim=False) -> Tensor",
-	.build = build_var_c,
-	.adjoint = aten_adjoint_var,
-	.batch = aten_batch_moments,
-	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, keepdim=true; "
-		  "f32[n=3, 4], correction=2.5; f32[4], dim=[0]",
-};
-OP(aten_std_correction){
-	.schema = "aten.std.correction(Tensor self, int[1]? dim=None, *, Scalar? "
-		  "correction=None, bool keepdim=False) -> Tensor",
-	.build = build_std_c,
-	.adjoint = aten_adjoint_std,
-	.batch = aten_batch_moments,
-	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, keepdim=true; "
-		  "f32[n=3, 4], correction=2.5; f32[4], dim=[0]",
-};
-OP(aten_var_mean){
-	.schema = "aten.var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",
-	.build = build_var_mean,
-	.adjoint = aten_adjoint_var,
-	.batch = aten_batch_moments,
-	.sample = "f32[n=3, 4]; f32[n=3, 4], unbiased=false",
-};
-OP(aten_std_mean){
-	.schema = "aten.std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",
-	.build = build_std_mean,
-	.adjoint = aten_adjoint_std,
-	.batch = aten_batch_moments,
-	.sample = "f32[n=3, 4]; f32[n=3, 4], unbiased=false",
-};
-OP(aten_var_mean_dim){
-	.schema = "aten.var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
-		  "keepdim=False) -> (Tensor, Tensor)",
-	.build = build_var_mean_dim,
-	.adjoint = aten_adjoint_var,
-	.batch = aten_batch_moments,
-	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, keepdim=true",
-};
-OP(aten_std_mean_dim){
-	.schema = "aten.std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
-		  "keepdim=False) -> (Tensor, Tensor)",
-	.build = build_std_mean_dim,
-	.adjoint = aten_adjoint_std,
-	.batch = aten_batch_moments,
-	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, keepdim=true",
-};
-OP(aten_var_mean_correction){
-	.schema = "aten.var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? "
-		  "correction=None, bool keepdim=False) -> (Tensor, Tensor)",
-	.build = build_var_mean_c,
-	.adjoint = aten_adjoint_var,
-	.batch = aten_batch_moments,
-	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, keepdim=true; "
-		  "f32[n=3, 4], correction=2.5; f32[4], dim=[0]; f32[4, 3] of -inf -inf -inf 1 2 inf inf 1 2 1 -inf inf, dim=[1]",
-};
-OP(aten_std_mean_correction){
-	.schema = "aten.std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? "
-		  "correction=None, bool keepdim=False) -> (Tensor, Tensor)",
-	.build = build_std_mean_c,
-	.adjoint = aten_adjoint_std,
-	.batch = aten_batch_moments,
-	.sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, keepdim=true; "
-		  "f32[n=3, 4], correction=2.5; f32[4], dim=[0]; f32[4, 3] of -inf -inf -inf 1 2 inf inf 1 2 1 -inf inf, dim=[1]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
+			   "keepdim=False) -> Tensor",
+		 .build = build_std_dim,
+		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, keepdim=true"},
+		{.schema = "aten.std.correction(Tensor self, int[1]? dim=None, *, Scalar? "
+			   "correction=None, bool keepdim=False) -> Tensor",
+		 .build = build_std_c,
+		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, keepdim=true; "
+			   "f32[n=3, 4], correction=2.5; f32[4], dim=[0]"},
+		{.schema = "aten.std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",
+		 .build = build_std_mean},
+		{.schema = "aten.std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
+			   "keepdim=False) -> (Tensor, Tensor)",
+		 .build = build_std_mean_dim,
+		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, keepdim=true"},
+		{.schema = "aten.std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? "
+			   "correction=None, bool keepdim=False) -> (Tensor, Tensor)",
+		 .build = build_std_mean_c,
+		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, keepdim=true; "
+			   "f32[n=3, 4], correction=2.5; f32[4], dim=[0]; f32[4, 3] of -inf -inf -inf 1 2 inf inf 1 2 1 -inf inf, dim=[1]"},
+	},
 };
 
 static double order(Build *b, Node n, const char *name)
@@ -574,6 +529,17 @@ static Node build_vector_norm(Build *b, Node n)
 	uint32_t dims = aten_dims(b, n, "dim", aten_rank(b, arg(b, n, "self")));
 	return norm(b, n, order(b, n, "ord"), dims, keepdim(b, n));
 }
+
+static Node build_norm(Build *b, Node n)
+{
+	return norm(b, n, order(b, n, "p"), all_dims(b, arg(b, n, "self")), false);
+}
+
+static Node build_norm_dim(Build *b, Node n)
+{
+	uint32_t dims = aten_dims(b, n, "dim", aten_rank(b, arg(b, n, "self")));
+	return norm(b, n, order(b, n, "p"), dims, keepdim(b, n));
+}
 OP(aten_linalg_vector_norm){
 	.schema = "aten.linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool "
 		  "keepdim=False, *, ScalarType? dtype=None) -> Tensor",
@@ -584,34 +550,19 @@ OP(aten_linalg_vector_norm){
 		  "f32[n=3, 4] in 0.5..4, ord=0.5, dim=[1]; f32[n=3, 4] in 0.5..4, ord=-1.5, dim=[1]; "
 		  "f32[3, 4], dim=[0], keepdim=true, dtype=f64; f32[3, 4], ord=0; f32[3, 4], ord=-inf; "
 		  "c64[3, 4], dim=[0]; c64[3, 4], ord=1",
-};
-
-static Node build_norm(Build *b, Node n)
-{
-	return norm(b, n, order(b, n, "p"), all_dims(b, arg(b, n, "self")), false);
-}
-OP(aten_norm_Scalar){
-	.schema = "aten.norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
-	.build = build_norm,
-	.sample = "f32[n=3, 4]; f32[n=3, 4], p=1; f32[n=3, 4], p=3.5",
-};
-
-static Node build_norm_dim(Build *b, Node n)
-{
-	uint32_t dims = aten_dims(b, n, "dim", aten_rank(b, arg(b, n, "self")));
-	return norm(b, n, order(b, n, "p"), dims, keepdim(b, n));
-}
-OP(aten_norm_ScalarOpt_dim){
-	.schema = "aten.norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool "
-		  "keepdim=False) -> Tensor",
-	.build = build_norm_dim,
-	.sample = "f32[n=3, 4], p=none, dim=[1]; f32[n=3, 4], p=inf, dim=[0], keepdim=true; f32[n=3, 4], p=0, dim=[1]",
-};
-OP(aten_norm_ScalarOpt_dim_dtype){
-	.schema = "aten.norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool "
-		  "keepdim, *, ScalarType dtype) -> Tensor",
-	.build = build_norm_dim,
-	.sample = "f32[n=3, 4], p=3, dim=[1], keepdim=true, dtype=f64",
+	.overloads = (const Overload[]){
+		{.schema = "aten.norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
+		 .build = build_norm,
+		 .sample = "f32[n=3, 4]; f32[n=3, 4], p=1; f32[n=3, 4], p=3.5"},
+		{.schema = "aten.norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool "
+			   "keepdim=False) -> Tensor",
+		 .build = build_norm_dim,
+		 .sample = "f32[n=3, 4], p=none, dim=[1]; f32[n=3, 4], p=inf, dim=[0], keepdim=true; f32[n=3, 4], p=0, dim=[1]"},
+		{.schema = "aten.norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool "
+			   "keepdim, *, ScalarType dtype) -> Tensor",
+		 .build = build_norm_dim,
+		 .sample = "f32[n=3, 4], p=3, dim=[1], keepdim=true, dtype=f64"},
+	},
 };
 
 static Node build_dist(Build *b, Node n)
@@ -704,13 +655,10 @@ OP(aten_softmax_int){
 	.batch = batch_along,
 	.sample = "f32[n=3, 4], dim=1; f32[n=3, 4], dim=0; f32[3], dim=-1, dtype=f64; "
 		  "f32[2, 2] of -inf -inf 1 -inf, dim=1",
-};
-OP(aten__softmax){
-	.schema = "aten._softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-	.build = build_softmax,
-	.vjp = "[(g - sum.dim_IntList(g * y, [dim], true)) * y]",
-	.batch = batch_along,
-	.sample = "f32[n=3, 4], dim=1, half_to_float=false; f32[n=3, 4], dim=0, half_to_float=false",
+	.overloads = (const Overload[]){
+		{.schema = "aten._softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+		 .sample = "f32[n=3, 4], dim=1, half_to_float=false; f32[n=3, 4], dim=0, half_to_float=false"},
+	},
 };
 OP(aten_log_softmax_int){
 	.schema = "aten.log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
@@ -719,22 +667,12 @@ OP(aten_log_softmax_int){
 	.batch = batch_along,
 	.sample = "f32[n=3, 4], dim=1; f32[n=3, 4], dim=0; f32[3], dim=-1, dtype=f64; "
 		  "f32[2, 2] of -inf -inf 1 -inf, dim=1",
-};
-OP(aten_special_log_softmax){
-	.schema = "aten.special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> "
-		  "Tensor",
-	.build = build_log_softmax,
-	.vjp = "[g - exp(y) * sum.dim_IntList(g, [dim], true)]",
-	.batch = batch_along,
-	.sample = "f32[n=3, 4], dim=1; f32[n=3, 4], dim=0; f32[3], dim=-1, dtype=f64; "
-		  "f32[2, 2] of -inf -inf 1 -inf, dim=1",
-};
-OP(aten__log_softmax){
-	.schema = "aten._log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-	.build = build_log_softmax,
-	.vjp = "[g - exp(y) * sum.dim_IntList(g, [dim], true)]",
-	.batch = batch_along,
-	.sample = "f32[n=3, 4], dim=1, half_to_float=false; f32[n=3, 4], dim=0, half_to_float=false",
+	.overloads = (const Overload[]){
+		{.schema = "aten.special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> "
+			   "Tensor"},
+		{.schema = "aten._log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
+		 .sample = "f32[n=3, 4], dim=1, half_to_float=false; f32[n=3, 4], dim=0, half_to_float=false"},
+	},
 };
 
 static Node build_safe_softmax(Build *b, Node n)

@@ -422,42 +422,33 @@ OP(aten_upsample_nearest1d){
 	.build = build_nearest1,
 	.sample = "f32[n=2, 1, 5], output_size=[7]; f32[n=2, 1, 5], output_size=[8], scales=1.7; "
 		  "f32[n=2, 1, 5], output_size=[4]; f32[n=2, 1, 5], output_size=[5], scales=1.19; f32[2, 1, 5], output_size=[5]",
-};
-OP(aten_upsample_nearest1d_vec){
-	.schema = "aten.upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? "
-		  "scale_factors) -> Tensor",
-	.build = build_nearest1,
-	.sample = "f32[n=2, 1, 5], output_size=[7], scale_factors=none; "
-		  "f32[n=2, 1, 5], output_size=none, scale_factors=[1.7]",
-};
-OP(aten_upsample_nearest2d){
-	.schema = "aten.upsample_nearest2d(Tensor self, SymInt[2] output_size, float? "
-		  "scales_h=None, float? scales_w=None) -> Tensor",
-	.build = build_nearest2,
-	.sample = "f32[n=2, 2, 3, 4], output_size=[5, 7]; f32[1, 2, 3, 4], output_size=[5, 10], scales_h=1.7, "
-		  "scales_w=2.5; f32[1, 2, 3, 4], output_size=[2, 3]",
-};
-OP(aten_upsample_nearest2d_vec){
-	.schema = "aten.upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? "
-		  "scale_factors) -> Tensor",
-	.build = build_nearest2,
-	.sample = "f32[n=2, 2, 3, 4], output_size=[5, 7], scale_factors=none; "
-		  "f32[1, 2, 3, 4], output_size=none, scale_factors=[1.7, 2.5]",
-};
-OP(aten_upsample_nearest3d){
-	.schema = "aten.upsample_nearest3d(Tensor self, SymInt[3] output_size, float? "
-		  "scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
-	.build = build_nearest3,
-	.sample = "f32[n=2, 1, 2, 3, 2], output_size=[3, 5, 3]; "
-		  "f32[1, 1, 2, 3, 2], output_size=[5, 5, 3], scales_d=2.5, scales_h=1.7, scales_w=1.5; "
-		  "f32[1, 1, 2, 3, 2], output_size=[1, 2, 1]",
-};
-OP(aten_upsample_nearest3d_vec){
-	.schema = "aten.upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? "
-		  "scale_factors) -> Tensor",
-	.build = build_nearest3,
-	.sample = "f32[n=2, 1, 2, 3, 2], output_size=[3, 5, 3], scale_factors=none; "
-		  "f32[1, 1, 2, 3, 2], output_size=none, scale_factors=[2.5, 1.7, 1.5]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? "
+			   "scale_factors) -> Tensor",
+		 .sample = "f32[n=2, 1, 5], output_size=[7], scale_factors=none; "
+			   "f32[n=2, 1, 5], output_size=none, scale_factors=[1.7]"},
+		{.schema = "aten.upsample_nearest2d(Tensor self, SymInt[2] output_size, float? "
+			   "scales_h=None, float? scales_w=None) -> Tensor",
+		 .build = build_nearest2,
+		 .sample = "f32[n=2, 2, 3, 4], output_size=[5, 7]; f32[1, 2, 3, 4], output_size=[5, 10], scales_h=1.7, "
+			   "scales_w=2.5; f32[1, 2, 3, 4], output_size=[2, 3]"},
+		{.schema = "aten.upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? "
+			   "scale_factors) -> Tensor",
+		 .build = build_nearest2,
+		 .sample = "f32[n=2, 2, 3, 4], output_size=[5, 7], scale_factors=none; "
+			   "f32[1, 2, 3, 4], output_size=none, scale_factors=[1.7, 2.5]"},
+		{.schema = "aten.upsample_nearest3d(Tensor self, SymInt[3] output_size, float? "
+			   "scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+		 .build = build_nearest3,
+		 .sample = "f32[n=2, 1, 2, 3, 2], output_size=[3, 5, 3]; "
+			   "f32[1, 1, 2, 3, 2], output_size=[5, 5, 3], scales_d=2.5, scales_h=1.7, scales_w=1.5; "
+			   "f32[1, 1, 2, 3, 2], output_size=[1, 2, 1]"},
+		{.schema = "aten.upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? "
+			   "scale_factors) -> Tensor",
+		 .build = build_nearest3,
+		 .sample = "f32[n=2, 1, 2, 3, 2], output_size=[3, 5, 3], scale_factors=none; "
+			   "f32[1, 1, 2, 3, 2], output_size=none, scale_factors=[2.5, 1.7, 1.5]"},
+	},
 };
 OP(aten__upsample_nearest_exact1d){
 	.schema = "aten._upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? "
@@ -465,42 +456,33 @@ OP(aten__upsample_nearest_exact1d){
 	.build = build_exact1,
 	.sample = "f32[n=2, 1, 5], output_size=[7]; f32[n=2, 1, 5], output_size=[8], scales=1.7; "
 		  "f32[n=2, 1, 5], output_size=[4]",
-};
-OP(aten__upsample_nearest_exact1d_vec){
-	.schema = "aten._upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, "
-		  "float[]? scale_factors) -> Tensor",
-	.build = build_exact1,
-	.sample = "f32[n=2, 1, 5], output_size=[7], scale_factors=none; "
-		  "f32[n=2, 1, 5], output_size=none, scale_factors=[1.7]",
-};
-OP(aten__upsample_nearest_exact2d){
-	.schema = "aten._upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? "
-		  "scales_h=None, float? scales_w=None) -> Tensor",
-	.build = build_exact2,
-	.sample = "f32[n=2, 2, 3, 4], output_size=[5, 7]; f32[1, 2, 3, 4], output_size=[5, 10], scales_h=1.7, "
-		  "scales_w=2.5; f32[1, 2, 3, 4], output_size=[2, 3]",
-};
-OP(aten__upsample_nearest_exact2d_vec){
-	.schema = "aten._upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, "
-		  "float[]? scale_factors) -> Tensor",
-	.build = build_exact2,
-	.sample = "f32[n=2, 2, 3, 4], output_size=[5, 7], scale_factors=none; "
-		  "f32[1, 2, 3, 4], output_size=none, scale_factors=[1.7, 2.5]",
-};
-OP(aten__upsample_nearest_exact3d){
-	.schema = "aten._upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? "
-		  "scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
-	.build = build_exact3,
-	.sample = "f32[n=2, 1, 2, 3, 2], output_size=[3, 5, 3]; "
-		  "f32[1, 1, 2, 3, 2], output_size=[5, 5, 3], scales_d=2.5, scales_h=1.7, scales_w=1.5; "
-		  "f32[1, 1, 2, 3, 2], output_size=[1, 2, 1]",
-};
-OP(aten__upsample_nearest_exact3d_vec){
-	.schema = "aten._upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, "
-		  "float[]? scale_factors) -> Tensor",
-	.build = build_exact3,
-	.sample = "f32[n=2, 1, 2, 3, 2], output_size=[3, 5, 3], scale_factors=none; "
-		  "f32[1, 1, 2, 3, 2], output_size=none, scale_factors=[2.5, 1.7, 1.5]",
+	.overloads = (const Overload[]){
+		{.schema = "aten._upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, "
+			   "float[]? scale_factors) -> Tensor",
+		 .sample = "f32[n=2, 1, 5], output_size=[7], scale_factors=none; "
+			   "f32[n=2, 1, 5], output_size=none, scale_factors=[1.7]"},
+		{.schema = "aten._upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? "
+			   "scales_h=None, float? scales_w=None) -> Tensor",
+		 .build = build_exact2,
+		 .sample = "f32[n=2, 2, 3, 4], output_size=[5, 7]; f32[1, 2, 3, 4], output_size=[5, 10], scales_h=1.7, "
+			   "scales_w=2.5; f32[1, 2, 3, 4], output_size=[2, 3]"},
+		{.schema = "aten._upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, "
+			   "float[]? scale_factors) -> Tensor",
+		 .build = build_exact2,
+		 .sample = "f32[n=2, 2, 3, 4], output_size=[5, 7], scale_factors=none; "
+			   "f32[1, 2, 3, 4], output_size=none, scale_factors=[1.7, 2.5]"},
+		{.schema = "aten._upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? "
+			   "scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+		 .build = build_exact3,
+		 .sample = "f32[n=2, 1, 2, 3, 2], output_size=[3, 5, 3]; "
+			   "f32[1, 1, 2, 3, 2], output_size=[5, 5, 3], scales_d=2.5, scales_h=1.7, scales_w=1.5; "
+			   "f32[1, 1, 2, 3, 2], output_size=[1, 2, 1]"},
+		{.schema = "aten._upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, "
+			   "float[]? scale_factors) -> Tensor",
+		 .build = build_exact3,
+		 .sample = "f32[n=2, 1, 2, 3, 2], output_size=[3, 5, 3], scale_factors=none; "
+			   "f32[1, 1, 2, 3, 2], output_size=none, scale_factors=[2.5, 1.7, 1.5]"},
+	},
 };
 OP(aten_upsample_linear1d){
 	.schema = "aten.upsample_linear1d(Tensor self, SymInt[1] output_size, bool "
@@ -510,46 +492,37 @@ OP(aten_upsample_linear1d){
 		  "f32[n=2, 1, 5], output_size=[7], align_corners=true; "
 		  "f32[n=2, 1, 5], output_size=[8], align_corners=false, scales=1.7; "
 		  "f32[n=2, 1, 5], output_size=[4], align_corners=false",
-};
-OP(aten_upsample_linear1d_vec){
-	.schema = "aten.upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool "
-		  "align_corners, float[]? scale_factors) -> Tensor",
-	.build = build_linear1,
-	.sample = "f32[n=2, 1, 5], output_size=[7], align_corners=true, scale_factors=none; "
-		  "f32[n=2, 1, 5], output_size=none, align_corners=false, scale_factors=[1.7]",
-};
-OP(aten_upsample_bilinear2d){
-	.schema = "aten.upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool "
-		  "align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
-	.build = build_linear2,
-	.sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=false; "
-		  "f32[1, 1, 5, 4], output_size=[7, 3], align_corners=true; "
-		  "f32[1, 1, 5, 4], output_size=[8, 10], align_corners=false, scales_h=1.7, scales_w=2.5; "
-		  "f32[1, 1, 5, 4], output_size=[4, 3], align_corners=false",
-};
-OP(aten_upsample_bilinear2d_vec){
-	.schema = "aten.upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool "
-		  "align_corners, float[]? scale_factors) -> Tensor",
-	.build = build_linear2,
-	.sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=true, scale_factors=none; "
-		  "f32[1, 1, 5, 4], output_size=none, align_corners=false, scale_factors=[1.7, 2.5]",
-};
-OP(aten_upsample_trilinear3d){
-	.schema = "aten.upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool "
-		  "align_corners, float? scales_d=None, float? scales_h=None, float? "
-		  "scales_w=None) -> Tensor",
-	.build = build_linear3,
-	.sample = "f32[n=2, 1, 2, 3, 2], output_size=[3, 5, 3], align_corners=false; "
-		  "f32[1, 1, 2, 3, 2], output_size=[3, 5, 3], align_corners=true; "
-		  "f32[1, 1, 2, 3, 2], output_size=[5, 5, 3], align_corners=false, scales_d=2.5, scales_h=1.7, "
-		  "scales_w=1.5; f32[1, 1, 2, 3, 2], output_size=[1, 2, 1], align_corners=false",
-};
-OP(aten_upsample_trilinear3d_vec){
-	.schema = "aten.upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool "
-		  "align_corners, float[]? scale_factors) -> Tensor",
-	.build = build_linear3,
-	.sample = "f32[n=2, 1, 2, 3, 2], output_size=[3, 5, 3], align_corners=true, scale_factors=none; "
-		  "f32[1, 1, 2, 3, 2], output_size=none, align_corners=false, scale_factors=[2.5, 1.7, 1.5]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool "
+			   "align_corners, float[]? scale_factors) -> Tensor",
+		 .sample = "f32[n=2, 1, 5], output_size=[7], align_corners=true, scale_factors=none; "
+			   "f32[n=2, 1, 5], output_size=none, align_corners=false, scale_factors=[1.7]"},
+		{.schema = "aten.upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool "
+			   "align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+		 .build = build_linear2,
+		 .sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=false; "
+			   "f32[1, 1, 5, 4], output_size=[7, 3], align_corners=true; "
+			   "f32[1, 1, 5, 4], output_size=[8, 10], align_corners=false, scales_h=1.7, scales_w=2.5; "
+			   "f32[1, 1, 5, 4], output_size=[4, 3], align_corners=false"},
+		{.schema = "aten.upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool "
+			   "align_corners, float[]? scale_factors) -> Tensor",
+		 .build = build_linear2,
+		 .sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=true, scale_factors=none; "
+			   "f32[1, 1, 5, 4], output_size=none, align_corners=false, scale_factors=[1.7, 2.5]"},
+		{.schema = "aten.upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool "
+			   "align_corners, float? scales_d=None, float? scales_h=None, float? "
+			   "scales_w=None) -> Tensor",
+		 .build = build_linear3,
+		 .sample = "f32[n=2, 1, 2, 3, 2], output_size=[3, 5, 3], align_corners=false; "
+			   "f32[1, 1, 2, 3, 2], output_size=[3, 5, 3], align_corners=true; "
+			   "f32[1, 1, 2, 3, 2], output_size=[5, 5, 3], align_corners=false, scales_d=2.5, scales_h=1.7, "
+			   "scales_w=1.5; f32[1, 1, 2, 3, 2], output_size=[1, 2, 1], align_corners=false"},
+		{.schema = "aten.upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool "
+			   "align_corners, float[]? scale_factors) -> Tensor",
+		 .build = build_linear3,
+		 .sample = "f32[n=2, 1, 2, 3, 2], output_size=[3, 5, 3], align_corners=true, scale_factors=none; "
+			   "f32[1, 1, 2, 3, 2], output_size=none, align_corners=false, scale_factors=[2.5, 1.7, 1.5]"},
+	},
 };
 OP(aten_upsample_bicubic2d){
 	.schema = "aten.upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool "
@@ -559,13 +532,12 @@ OP(aten_upsample_bicubic2d){
 		  "f32[1, 1, 5, 4], output_size=[7, 3], align_corners=true; "
 		  "f32[1, 1, 5, 4], output_size=[8, 10], align_corners=false, scales_h=1.7, scales_w=2.5; "
 		  "f32[1, 1, 5, 4], output_size=[4, 3], align_corners=false",
-};
-OP(aten_upsample_bicubic2d_vec){
-	.schema = "aten.upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool "
-		  "align_corners, float[]? scale_factors) -> Tensor",
-	.build = build_cubic2,
-	.sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=true, scale_factors=none; "
-		  "f32[1, 1, 5, 4], output_size=none, align_corners=false, scale_factors=[1.7, 2.5]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool "
+			   "align_corners, float[]? scale_factors) -> Tensor",
+		 .sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=true, scale_factors=none; "
+			   "f32[1, 1, 5, 4], output_size=none, align_corners=false, scale_factors=[1.7, 2.5]"},
+	},
 };
 OP(aten__upsample_bilinear2d_aa){
 	.schema = "aten._upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool "
@@ -575,45 +547,28 @@ OP(aten__upsample_bilinear2d_aa){
 		  "f32[1, 1, 5, 4], output_size=[7, 3], align_corners=true; "
 		  "f32[1, 1, 5, 4], output_size=[8, 10], align_corners=false, scales_h=1.7, scales_w=2.5; "
 		  "f32[1, 1, 5, 4], output_size=[4, 3], align_corners=false",
-};
-OP(aten__upsample_bilinear2d_aa_vec){
-	.schema = "aten._upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool "
-		  "align_corners, float[]? scale_factors) -> Tensor",
-	.build = build_smooth_linear,
-	.sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=true, scale_factors=none; "
-		  "f32[1, 1, 5, 4], output_size=none, align_corners=false, scale_factors=[1.7, 2.5]",
-};
-OP(aten__upsample_bicubic2d_aa){
-	.schema = "aten._upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool "
-		  "align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
-	.build = build_smooth_cubic,
-	.sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=false; "
-		  "f32[1, 1, 5, 4], output_size=[7, 3], align_corners=true; "
-		  "f32[1, 1, 5, 4], output_size=[8, 10], align_corners=false, scales_h=1.7, scales_w=2.5; "
-		  "f32[1, 1, 5, 4], output_size=[4, 3], align_corners=false",
-};
-OP(aten__upsample_bicubic2d_aa_vec){
-	.schema = "aten._upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, bool "
-		  "align_corners, float[]? scale_factors) -> Tensor",
-	.build = build_smooth_cubic,
-	.sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=true, scale_factors=none; "
-		  "f32[1, 1, 5, 4], output_size=none, align_corners=false, scale_factors=[1.7, 2.5]",
-};
-OP(aten__upsample_lanczos2d_aa){
-	.schema = "aten._upsample_lanczos2d_aa(Tensor self, SymInt[2] output_size, bool "
-		  "align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
-	.build = build_smooth_lanczos,
-	.sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=false; "
-		  "f32[1, 1, 5, 4], output_size=[7, 3], align_corners=true; "
-		  "f32[1, 1, 5, 4], output_size=[8, 10], align_corners=false, scales_h=1.7, scales_w=2.5; "
-		  "f32[1, 1, 5, 4], output_size=[4, 3], align_corners=false",
-};
-OP(aten__upsample_lanczos2d_aa_vec){
-	.schema = "aten._upsample_lanczos2d_aa.vec(Tensor input, SymInt[]? output_size, bool "
-		  "align_corners, float[]? scale_factors) -> Tensor",
-	.build = build_smooth_lanczos,
-	.sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=true, scale_factors=none; "
-		  "f32[1, 1, 5, 4], output_size=none, align_corners=false, scale_factors=[1.7, 2.5]",
+	.overloads = (const Overload[]){
+		{.schema = "aten._upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool "
+			   "align_corners, float[]? scale_factors) -> Tensor",
+		 .sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=true, scale_factors=none; "
+			   "f32[1, 1, 5, 4], output_size=none, align_corners=false, scale_factors=[1.7, 2.5]"},
+		{.schema = "aten._upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool "
+			   "align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+		 .build = build_smooth_cubic},
+		{.schema = "aten._upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, bool "
+			   "align_corners, float[]? scale_factors) -> Tensor",
+		 .build = build_smooth_cubic,
+		 .sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=true, scale_factors=none; "
+			   "f32[1, 1, 5, 4], output_size=none, align_corners=false, scale_factors=[1.7, 2.5]"},
+		{.schema = "aten._upsample_lanczos2d_aa(Tensor self, SymInt[2] output_size, bool "
+			   "align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
+		 .build = build_smooth_lanczos},
+		{.schema = "aten._upsample_lanczos2d_aa.vec(Tensor input, SymInt[]? output_size, bool "
+			   "align_corners, float[]? scale_factors) -> Tensor",
+		 .build = build_smooth_lanczos,
+		 .sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=true, scale_factors=none; "
+			   "f32[1, 1, 5, 4], output_size=none, align_corners=false, scale_factors=[1.7, 2.5]"},
+	},
 };
 
 /* ---- channels and space exchanged ---- */

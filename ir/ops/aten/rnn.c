@@ -283,19 +283,12 @@ OP(aten_rnn_tanh_input){
 		  "3] in -1..1, f32[2, 2] in -1..1, f32[2, 4] in -1..1, f32[2, 2] in -1..1, f32[2, 4] in -1..1, "
 		  "f32[2, 2] in -1..1], has_biases=false, num_layers=2, dropout=0.0, train=false, "
 		  "bidirectional=true, batch_first=true",
-};
-OP(aten_rnn_relu_input){
-	.schema = "aten.rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool "
-		  "has_biases, int num_layers, float dropout, bool train, bool bidirectional, "
-		  "bool batch_first, *, " RANDOM_ARGS ") -> (Tensor, Tensor)",
-	.draws = drops,
-	.build = build_rnn_relu,
-	.sample = "f32[m=3, n=2, 3], f32[1, n, 2], [f32[2, 3] in -1..1, f32[2, 2] in -1..1, f32[2] in -1..1, "
-		  "f32[2] in -1..1], has_biases=true, num_layers=1, dropout=0.0, train=false, bidirectional=false, "
-		  "batch_first=false; f32[2, 3, 3], f32[4, 2, 2], [f32[2, 3] in -1..1, f32[2, 2] in -1..1, f32[2, "
-		  "3] in -1..1, f32[2, 2] in -1..1, f32[2, 4] in -1..1, f32[2, 2] in -1..1, f32[2, 4] in -1..1, "
-		  "f32[2, 2] in -1..1], has_biases=false, num_layers=2, dropout=0.0, train=false, "
-		  "bidirectional=true, batch_first=true",
+	.overloads = (const Overload[]){
+		{.schema = "aten.rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool "
+			   "has_biases, int num_layers, float dropout, bool train, bool bidirectional, "
+			   "bool batch_first, *, " RANDOM_ARGS ") -> (Tensor, Tensor)",
+		 .build = build_rnn_relu},
+	},
 };
 
 /* ---- single cells ---- */
@@ -359,11 +352,9 @@ OP(aten_rnn_tanh_cell){
 	.build = build_rnn_tanh_cell,
 	.sample = "f32[n=2, 3], f32[n, 2], f32[2, 3] in -1..1, f32[2, 2] in -1..1, f32[2], f32[2]; "
 		  "f32[n=2, 3], f32[n, 2], f32[2, 3] in -1..1, f32[2, 2] in -1..1",
-};
-OP(aten_rnn_relu_cell){
-	.schema = "aten.rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? "
-		  "b_ih=None, Tensor? b_hh=None) -> Tensor",
-	.build = build_rnn_relu_cell,
-	.sample = "f32[n=2, 3], f32[n, 2], f32[2, 3] in -1..1, f32[2, 2] in -1..1, f32[2], f32[2]; "
-		  "f32[n=2, 3], f32[n, 2], f32[2, 3] in -1..1, f32[2, 2] in -1..1",
+	.overloads = (const Overload[]){
+		{.schema = "aten.rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? "
+			   "b_ih=None, Tensor? b_hh=None) -> Tensor",
+		 .build = build_rnn_relu_cell},
+	},
 };

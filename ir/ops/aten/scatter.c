@@ -283,11 +283,9 @@ OP(aten_unfold){
 	.view = VIEW_OTHER,
 	.build = build_unfold,
 	.sample = "f32[n=2, 7], dimension=1, size=3, step=2; f32[5, 2], dimension=0, size=2, step=1; f32[] of 3, dimension=0, size=1, step=2",
-};
-OP(aten_unfold_copy){
-	.schema = "aten.unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor",
-	.build = build_unfold,
-	.sample = "f32[n=2, 7], dimension=1, size=3, step=2; f32[5, 2], dimension=0, size=2, step=1; f32[] of 3, dimension=0, size=1, step=2",
+	.overloads = (const Overload[]){
+		{.schema = "aten.unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor"},
+	},
 };
 
 typedef struct {
@@ -432,13 +430,13 @@ OP(aten_max_unpool2d){
 		  "Tensor",
 	.build = build_unpool2,
 	.sample = "f32[n=2, 1, 2, 2], i64[n, 1, 2, 2] of 0 3 9 14, output_size=[4, 4]",
-};
-OP(aten_max_unpool3d){
-	.schema = "aten.max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] "
-		  "stride, int[3] padding) -> Tensor",
-	.build = build_unpool3,
-	.sample = "f32[n=2, 1, 1, 2, 2], i64[n, 1, 1, 2, 2] of 0 3 9 30, output_size=[2, 4, 4], stride=[2, 2, 2], "
-		  "padding=[0, 0, 0]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] "
+			   "stride, int[3] padding) -> Tensor",
+		 .build = build_unpool3,
+		 .sample = "f32[n=2, 1, 1, 2, 2], i64[n, 1, 1, 2, 2] of 0 3 9 30, output_size=[2, 4, 4], stride=[2, 2, 2], "
+			   "padding=[0, 0, 0]"},
+	},
 };
 
 Node aten_pool_backward(Build *b, Node x, Node index, Node g, uint32_t nd)
@@ -496,12 +494,12 @@ OP(aten_adaptive_max_pool2d_backward){
 		  "indices) -> Tensor",
 	.build = build_pool2_backward,
 	.sample = "f32[n=2, 1, 2, 3], f32[n, 1, 4, 5], i64[n, 1, 2, 3] of 0 6 8 15 6 19",
-};
-OP(aten_adaptive_max_pool3d_backward){
-	.schema = "aten.adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor "
-		  "indices) -> Tensor",
-	.build = build_pool3_backward,
-	.sample = "f32[n=2, 1, 1, 2, 2], f32[n, 1, 2, 4, 4], i64[n, 1, 1, 2, 2] of 0 6 25 6",
+	.overloads = (const Overload[]){
+		{.schema = "aten.adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor "
+			   "indices) -> Tensor",
+		 .build = build_pool3_backward,
+		 .sample = "f32[n=2, 1, 1, 2, 2], f32[n, 1, 2, 4, 4], i64[n, 1, 1, 2, 2] of 0 6 25 6"},
+	},
 };
 OP(aten_fractional_max_pool2d_backward){
 	.schema = "aten.fractional_max_pool2d_backward(Tensor grad_output, Tensor self, int[2] "
@@ -510,14 +508,14 @@ OP(aten_fractional_max_pool2d_backward){
 	.sample = "f32[n=2, 1, 2, 2], f32[n, 1, 4, 5], kernel_size=[2, 2], output_size=[2, 2], "
 		  "i64[n, 1, 2, "
 		  "2] of 0 8 8 19",
-};
-OP(aten_fractional_max_pool3d_backward){
-	.schema = "aten.fractional_max_pool3d_backward(Tensor grad_output, Tensor self, int[3] "
-		  "kernel_size, int[3] output_size, Tensor indices) -> Tensor",
-	.build = build_fractional3_backward,
-	.sample = "f32[n=2, 1, 1, 2, 2], f32[n, 1, 2, 4, 4], kernel_size=[2, 2, 2], "
-		  "output_size=[1, 2, 2], i64[n, 1, 1, "
-		  "2, 2] of 0 6 25 6",
+	.overloads = (const Overload[]){
+		{.schema = "aten.fractional_max_pool3d_backward(Tensor grad_output, Tensor self, int[3] "
+			   "kernel_size, int[3] output_size, Tensor indices) -> Tensor",
+		 .build = build_fractional3_backward,
+		 .sample = "f32[n=2, 1, 1, 2, 2], f32[n, 1, 2, 4, 4], kernel_size=[2, 2, 2], "
+			   "output_size=[1, 2, 2], i64[n, 1, 1, "
+			   "2, 2] of 0 6 25 6"},
+	},
 };
 
 /* ---- strides: flat positions offset + sum of index * stride in a contiguous operand ---- */
@@ -552,12 +550,10 @@ OP(aten_as_strided){
 	.view = VIEW_OTHER,
 	.build = build_as_strided,
 	.sample = "f32[3, 4], size=[2, 3], stride=[4, 1], storage_offset=1; f32[12], size=[3, 2, 2], stride=[2, 1, 3]",
-};
-OP(aten_as_strided_copy){
-	.schema = "aten.as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? "
-		  "storage_offset=None) -> Tensor",
-	.build = build_as_strided,
-	.sample = "f32[3, 4], size=[2, 3], stride=[4, 1], storage_offset=1; f32[12], size=[3, 2, 2], stride=[2, 1, 3]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? "
+			   "storage_offset=None) -> Tensor"},
+	},
 };
 
 static Node build_as_strided_scatter(Build *b, Node n)
@@ -644,11 +640,10 @@ OP(aten_fft_fftshift){
 	.schema = "aten.fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor",
 	.build = build_fftshift,
 	.sample = "f32[n=5]; f32[3, 4], dim=[0]; f32[3, 4]",
-};
-OP(aten_fft_ifftshift){
-	.schema = "aten.fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor",
-	.build = build_ifftshift,
-	.sample = "f32[n=5]; f32[3, 4], dim=[0]; f32[3, 4]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor",
+		 .build = build_ifftshift},
+	},
 };
 
 static Node build_sum_to_size(Build *b, Node n)

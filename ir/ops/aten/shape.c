@@ -7,19 +7,6 @@ static Node build_same(Build *b, Node n)
 {
 	return node_in(b->g, n, 0);
 }
-OP(aten_alias){
-	.schema = "aten.alias(Tensor(a) self) -> Tensor(a)",
-	.aliases = "aten.lift_fresh aten.resolve_conj aten.resolve_neg",
-	.view = VIEW_SAME,
-	.build = build_same,
-	.sample = "f32[n=3, 4]",
-};
-OP(aten_alias_copy){
-	.schema = "aten.alias_copy(Tensor self) -> Tensor",
-	.aliases = "aten.lift_fresh_copy",
-	.build = build_same,
-	.sample = "f32[n=3, 4]",
-};
 OP(aten_contiguous){
 	.schema = "aten.contiguous(Tensor(a) self, *, MemoryFormat memory_format=0) -> Tensor(a)",
 	.view = VIEW_SAME,
@@ -27,11 +14,18 @@ OP(aten_contiguous){
 	.build = build_same,
 	.sample = "f32[n=3, 4]",
 };
-OP(aten_clone){
-	.schema = "aten.clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
-	.aliases = "prims.clone",
+OP(aten_alias){
+	.schema = "aten.alias(Tensor(a) self) -> Tensor(a)",
+	.aliases = "aten.lift_fresh aten.resolve_conj aten.resolve_neg",
+	.view = VIEW_SAME,
 	.build = build_same,
 	.sample = "f32[n=3, 4]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.alias_copy(Tensor self) -> Tensor",
+		 .aliases = "aten.lift_fresh_copy"},
+		{.schema = "aten.clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
+		 .aliases = "prims.clone"},
+	},
 };
 
 /* ---- dtype ---- */
@@ -41,6 +35,12 @@ static Node build_to(Build *b, Node n)
 	Node x = node_in(b->g, n, 0);
 	return x.i ? b_convert(b, x, aten_dtype_or(b, n, "dtype", node_dtype(b->g, x))) : x;
 }
+
+static Node build_to_other(Build *b, Node n)
+{
+	Node x = arg(b, n, "self"), y = arg(b, n, "other");
+	return x.i && y.i ? b_convert(b, x, node_dtype(b->g, y)) : (Node){0};
+}
 OP(aten_to_dtype){
 	.schema = "aten.to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool "
 		  "copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
@@ -48,48 +48,27 @@ OP(aten_to_dtype){
 	.view_if = VIEW_IF_UNCHANGED,
 	.build = build_to,
 	.sample = "f32[n=3, 4], dtype=f16; f32[6] of 1.5 -2.75 300 -0.5 7 100, dtype=i32; i32[4] in -9..9, dtype=bool",
-};
-OP(aten_to_device){
-	.schema = "aten.to.device(Tensor(a) self, Device device, ScalarType dtype, bool "
-		  "non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> "
-		  "Tensor(a)",
-	.view = VIEW_SAME,
-	.view_if = VIEW_IF_UNCHANGED,
-	.build = build_to,
-	.sample = "f32[n=3, 4], dtype=f16",
-};
-OP(aten_to_dtype_layout){
-	.schema = "aten.to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? "
-		  "layout=None, Device? device=None, bool? pin_memory=None, bool "
-		  "non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> "
-		  "Tensor(a)",
-	.view = VIEW_SAME,
-	.view_if = VIEW_IF_UNCHANGED,
-	.build = build_to,
-	.sample = "f32[n=3, 4], dtype=f16; f32[6] of 1.5 -2.75 300 -0.5 7 100, dtype=i32; i32[4] in -9..9, dtype=bool; "
-		  "f32[3]",
-};
-OP(aten__to_copy){
-	.schema = "aten._to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, "
-		  "Device? device=None, bool? pin_memory=None, bool non_blocking=False, "
-		  "MemoryFormat? memory_format=None) -> Tensor",
-	.build = build_to,
-	.sample = "f32[n=3, 4], dtype=f16; f32[6] of 1.5 -2.75 300 -0.5 7 100, dtype=i32; i32[4] in -9..9, dtype=bool; "
-		  "f32[3]",
-};
-
-static Node build_to_other(Build *b, Node n)
-{
-	Node x = arg(b, n, "self"), y = arg(b, n, "other");
-	return x.i && y.i ? b_convert(b, x, node_dtype(b->g, y)) : (Node){0};
-}
-OP(aten_to_other){
-	.schema = "aten.to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool "
-		  "copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
-	.view = VIEW_SAME,
-	.view_if = VIEW_IF_UNCHANGED,
-	.build = build_to_other,
-	.sample = "f32[n=3, 4], f64[2]; f32[4] of 1.5 -2.75 0 7, i32[2]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.to.device(Tensor(a) self, Device device, ScalarType dtype, bool "
+			   "non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> "
+			   "Tensor(a)",
+		 .sample = "f32[n=3, 4], dtype=f16"},
+		{.schema = "aten.to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? "
+			   "layout=None, Device? device=None, bool? pin_memory=None, bool "
+			   "non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> "
+			   "Tensor(a)",
+		 .sample = "f32[n=3, 4], dtype=f16; f32[6] of 1.5 -2.75 300 -0.5 7 100, dtype=i32; i32[4] in -9..9, dtype=bool; "
+			   "f32[3]"},
+		{.schema = "aten._to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, "
+			   "Device? device=None, bool? pin_memory=None, bool non_blocking=False, "
+			   "MemoryFormat? memory_format=None) -> Tensor",
+		 .sample = "f32[n=3, 4], dtype=f16; f32[6] of 1.5 -2.75 300 -0.5 7 100, dtype=i32; i32[4] in -9..9, dtype=bool; "
+			   "f32[3]"},
+		{.schema = "aten.to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool "
+			   "copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
+		 .build = build_to_other,
+		 .sample = "f32[n=3, 4], f64[2]; f32[4] of 1.5 -2.75 0 7, i32[2]"},
+	},
 };
 OP(aten_type_as){
 	.schema = "aten.type_as(Tensor self, Tensor other) -> Tensor",
@@ -150,17 +129,6 @@ static Node build_view(Build *b, Node n)
 {
 	return view_as(b, n, arg(b, n, "self"), "size");
 }
-OP(aten_view){
-	.schema = "aten.view(Tensor(a) self, SymInt[] size) -> Tensor(a)",
-	.view = VIEW_RESHAPE,
-	.build = build_view,
-	.sample = "f32[n=3, 4], size=[n, 2, 2]; f32[3, 4], size=[-1, 6]",
-};
-OP(aten_view_copy){
-	.schema = "aten.view_copy(Tensor self, SymInt[] size) -> Tensor",
-	.build = build_view,
-	.sample = "f32[n=3, 4], size=[n, 2, 2]; f32[3, 4], size=[-1, 6]",
-};
 OP(aten__unsafe_view){
 	.schema = "aten._unsafe_view(Tensor self, SymInt[] size) -> Tensor",
 	.view = VIEW_RESHAPE,
@@ -171,17 +139,16 @@ static Node build_reshape_alias(Build *b, Node n)
 {
 	return aten_strides_fit(b, n) ? build_view(b, n) : (Node){0};
 }
-OP(aten__reshape_alias){
-	.schema =
-		"aten._reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)",
-	.view = VIEW_RESHAPE,
-	.build = build_reshape_alias,
-	.sample = "f32[n=3, 4], size=[n, 2, 2], stride=[4, 2, 1]",
-};
 
 static Node build_reshape(Build *b, Node n)
 {
 	return view_as(b, n, arg(b, n, "self"), "shape");
+}
+
+static Node build_reshape_as(Build *b, Node n)
+{
+	Shape s = aten_shape(b, arg(b, n, "other"));
+	return aten_reshape(b, arg(b, n, "self"), &s);
 }
 OP(aten_reshape){
 	.schema = "aten.reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)",
@@ -189,25 +156,11 @@ OP(aten_reshape){
 	.view_if = VIEW_IF_STRIDES,
 	.build = build_reshape,
 	.sample = "f32[n=3, 4], shape=[n, 2, 2]; f32[3, 4], shape=[-1, 6]; f32[2, 0], shape=[0, 5]",
-};
-
-static Node build_reshape_as(Build *b, Node n)
-{
-	Shape s = aten_shape(b, arg(b, n, "other"));
-	return aten_reshape(b, arg(b, n, "self"), &s);
-}
-OP(aten_reshape_as){
-	.schema = "aten.reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
-	.view = VIEW_RESHAPE,
-	.view_if = VIEW_IF_STRIDES,
-	.build = build_reshape_as,
-	.sample = "f32[n=3, 4], f32[n, 2, 2]",
-};
-OP(aten_view_as){
-	.schema = "aten.view_as(Tensor(a) self, Tensor other) -> Tensor(a)",
-	.view = VIEW_RESHAPE,
-	.build = build_reshape_as,
-	.sample = "f32[n=3, 4], f32[n, 2, 2]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+		 .build = build_reshape_as,
+		 .sample = "f32[n=3, 4], f32[n, 2, 2]"},
+	},
 };
 
 static Node build_flatten(Build *b, Node n)
@@ -281,11 +234,26 @@ static Node build_unflatten(Build *b, Node n)
 			r.dim[r.rank++] = s.dim[k];
 	return aten_reshape(b, x, &r);
 }
-OP(aten_unflatten_int){
-	.schema = "aten.unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)",
+OP(aten_view){
+	.schema = "aten.view(Tensor(a) self, SymInt[] size) -> Tensor(a)",
 	.view = VIEW_RESHAPE,
-	.build = build_unflatten,
-	.sample = "f32[n=2, 12], dim=1, sizes=[3, 4]; f32[12], dim=0, sizes=[2, -1]; f32[0, 6], dim=1, sizes=[-1, 3]",
+	.build = build_view,
+	.sample = "f32[n=3, 4], size=[n, 2, 2]; f32[3, 4], size=[-1, 6]",
+	.overloads = (const Overload[]){
+		{.schema = "prims.reshape(Tensor a, SymInt[] shape) -> Tensor",
+		 .expand = "reshape(a, shape)",
+		 .sample = "f32[3, 4], shape=[2, 6]; f32[n=3, 4], shape=[2, 2, n]"},
+		{.schema = "aten.view_copy(Tensor self, SymInt[] size) -> Tensor"},
+		{.schema = "aten._reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)",
+		 .build = build_reshape_alias,
+		 .sample = "f32[n=3, 4], size=[n, 2, 2], stride=[4, 2, 1]"},
+		{.schema = "aten.view_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+		 .build = build_reshape_as,
+		 .sample = "f32[n=3, 4], f32[n, 2, 2]"},
+		{.schema = "aten.unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)",
+		 .build = build_unflatten,
+		 .sample = "f32[n=2, 12], dim=1, sizes=[3, 4]; f32[12], dim=0, sizes=[2, -1]; f32[0, 6], dim=1, sizes=[-1, 3]"},
+	},
 };
 
 static Node build_unsqueeze(Build *b, Node n)
@@ -299,11 +267,9 @@ OP(aten_unsqueeze){
 	.view = VIEW_RESHAPE,
 	.build = build_unsqueeze,
 	.sample = "f32[n=3, 4], dim=1; f32[3, 4], dim=-1; f32[], dim=0",
-};
-OP(aten_unsqueeze_copy){
-	.schema = "aten.unsqueeze_copy(Tensor self, int dim) -> Tensor",
-	.build = build_unsqueeze,
-	.sample = "f32[n=3, 4], dim=1; f32[3, 4], dim=-1; f32[], dim=0",
+	.overloads = (const Overload[]){
+		{.schema = "aten.unsqueeze_copy(Tensor self, int dim) -> Tensor"},
+	},
 };
 
 /* Of these dims, those of extent 1. */
@@ -326,11 +292,9 @@ OP(aten_squeeze){
 	.view = VIEW_RESHAPE,
 	.build = build_squeeze,
 	.sample = "f32[1, n=3, 1]",
-};
-OP(aten_squeeze_copy){
-	.schema = "aten.squeeze_copy(Tensor self) -> Tensor",
-	.build = build_squeeze,
-	.sample = "f32[1, n=3, 1]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.squeeze_copy(Tensor self) -> Tensor"},
+	},
 };
 
 static Node build_squeeze_dim(Build *b, Node n)
@@ -344,11 +308,9 @@ OP(aten_squeeze_dim){
 	.view = VIEW_RESHAPE,
 	.build = build_squeeze_dim,
 	.sample = "f32[1, n=3, 1], dim=0; f32[1, 3], dim=1; f32[1, 3, 1], dim=-1",
-};
-OP(aten_squeeze_copy_dim){
-	.schema = "aten.squeeze_copy.dim(Tensor self, int dim) -> Tensor",
-	.build = build_squeeze_dim,
-	.sample = "f32[1, n=3, 1], dim=0; f32[1, 3], dim=1; f32[1, 3, 1], dim=-1",
+	.overloads = (const Overload[]){
+		{.schema = "aten.squeeze_copy.dim(Tensor self, int dim) -> Tensor"},
+	},
 };
 
 static Node build_squeeze_dims(Build *b, Node n)
@@ -363,11 +325,9 @@ OP(aten_squeeze_dims){
 	.view = VIEW_RESHAPE,
 	.build = build_squeeze_dims,
 	.sample = "f32[1, n=3, 1], dim=[0, -1]; f32[1, 3, 1], dim=[0, 1]",
-};
-OP(aten_squeeze_copy_dims){
-	.schema = "aten.squeeze_copy.dims(Tensor self, int[] dim) -> Tensor",
-	.build = build_squeeze_dims,
-	.sample = "f32[1, n=3, 1], dim=[0, -1]; f32[1, 3, 1], dim=[0, 1]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.squeeze_copy.dims(Tensor self, int[] dim) -> Tensor"},
+	},
 };
 
 /* ---- permutations ---- */
@@ -386,18 +346,6 @@ static Node build_transpose(Build *b, Node n)
 	int64_t d0 = aten_int(b, n, "dim0");
 	return transpose(b, x, d0, aten_int(b, n, "dim1"));
 }
-OP(aten_transpose_int){
-	.schema = "aten.transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
-	.aliases = "aten.swapdims aten.transpose",
-	.view = VIEW_PERMUTE,
-	.build = build_transpose,
-	.sample = "f32[n=2, 3, 4], dim0=0, dim1=-1; f32[n=2, 3], dim0=1, dim1=0",
-};
-OP(aten_transpose_copy_int){
-	.schema = "aten.transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor",
-	.build = build_transpose,
-	.sample = "f32[n=2, 3, 4], dim0=0, dim1=-1; f32[n=2, 3], dim0=1, dim1=0",
-};
 
 static Node build_swapaxes(Build *b, Node n)
 {
@@ -405,12 +353,6 @@ static Node build_swapaxes(Build *b, Node n)
 	int64_t d0 = aten_int(b, n, "axis0");
 	return transpose(b, x, d0, aten_int(b, n, "axis1"));
 }
-OP(aten_swapaxes){
-	.schema = "aten.swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
-	.view = VIEW_OTHER,
-	.build = build_swapaxes,
-	.sample = "f32[n=2, 3, 4], axis0=0, axis1=-1",
-};
 
 static Node build_t(Build *b, Node n)
 {
@@ -420,16 +362,21 @@ static Node build_t(Build *b, Node n)
 		return b_error(b, "t of an operand of rank %u, expected at most 2", rank);
 	return rank == 2 ? transpose(b, x, 0, 1) : x;
 }
-OP(aten_t){
-	.schema = "aten.t(Tensor(a) self) -> Tensor(a)",
+OP(aten_transpose_int){
+	.schema = "aten.transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+	.aliases = "aten.swapdims aten.transpose",
 	.view = VIEW_PERMUTE,
-	.build = build_t,
-	.sample = "f32[n=3, 4]; f32[3]",
-};
-OP(aten_t_copy){
-	.schema = "aten.t_copy(Tensor self) -> Tensor",
-	.build = build_t,
-	.sample = "f32[n=3, 4]; f32[3]",
+	.build = build_transpose,
+	.sample = "f32[n=2, 3, 4], dim0=0, dim1=-1; f32[n=2, 3], dim0=1, dim1=0",
+	.overloads = (const Overload[]){
+		{.schema = "aten.transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor"},
+		{.schema = "aten.t(Tensor(a) self) -> Tensor(a)",
+		 .build = build_t,
+		 .sample = "f32[n=3, 4]; f32[3]"},
+		{.schema = "aten.t_copy(Tensor self) -> Tensor",
+		 .build = build_t,
+		 .sample = "f32[n=3, 4]; f32[3]"},
+	},
 };
 
 static Node build_mH(Build *b, Node n)
@@ -441,12 +388,6 @@ static Node build_mT(Build *b, Node n)
 {
 	return transpose(b, arg(b, n, "self"), -2, -1);
 }
-OP(aten_mT){
-	.schema = "aten.mT(Tensor(a) self) -> Tensor(a)",
-	.view = VIEW_OTHER,
-	.build = build_mT,
-	.sample = "f32[n=2, 3, 4]",
-};
 OP(aten_mH){
 	.schema = "aten.mH(Tensor(a) self) -> Tensor(a)",
 	.aliases = "aten.adjoint aten.matrix_H",
@@ -463,11 +404,19 @@ static Node build_numpy_T(Build *b, Node n)
 		perm[k] = rank - 1 - k;
 	return b_permute(b, x, perm);
 }
-OP(aten_numpy_T){
-	.schema = "aten.numpy_T(Tensor(a) self) -> Tensor(a)",
+OP(aten_swapaxes){
+	.schema = "aten.swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
 	.view = VIEW_OTHER,
-	.build = build_numpy_T,
-	.sample = "f32[n=3, 4]",
+	.build = build_swapaxes,
+	.sample = "f32[n=2, 3, 4], axis0=0, axis1=-1",
+	.overloads = (const Overload[]){
+		{.schema = "aten.mT(Tensor(a) self) -> Tensor(a)",
+		 .build = build_mT,
+		 .sample = "f32[n=2, 3, 4]"},
+		{.schema = "aten.numpy_T(Tensor(a) self) -> Tensor(a)",
+		 .build = build_numpy_T,
+		 .sample = "f32[n=3, 4]"},
+	},
 };
 
 static Node build_permute(Build *b, Node n)
@@ -493,11 +442,9 @@ OP(aten_permute){
 	.view = VIEW_PERMUTE,
 	.build = build_permute,
 	.sample = "f32[n=2, 3, 4], dims=[2, 0, 1]; f32[2, 3, 4], dims=[-1, 1, 0]",
-};
-OP(aten_permute_copy){
-	.schema = "aten.permute_copy(Tensor self, int[] dims) -> Tensor",
-	.build = build_permute,
-	.sample = "f32[n=2, 3, 4], dims=[2, 0, 1]; f32[2, 3, 4], dims=[-1, 1, 0]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.permute_copy(Tensor self, int[] dims) -> Tensor"},
+	},
 };
 
 /* The source dims, wrapped, go to the destination dims; the others keep their order. */
@@ -535,25 +482,24 @@ static Node build_movedim(Build *b, Node n)
 		return b_error(b, "movedim of %u dims to %u", ns, nd);
 	return move_dims(b, arg(b, n, "self"), src, dst, ns);
 }
-OP(aten_movedim_intlist){
-	.schema = "aten.movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
-	.aliases = "aten.moveaxis.intlist",
-	.view = VIEW_OTHER,
-	.build = build_movedim,
-	.sample = "f32[n=2, 3, 4], source=[0, 1], destination=[-1, 0]",
-};
 
 static Node build_movedim_int(Build *b, Node n)
 {
 	Sym src = node_sym(b->g, n, "source"), dst = node_sym(b->g, n, "destination");
 	return move_dims(b, arg(b, n, "self"), &src, &dst, 1);
 }
-OP(aten_movedim_int){
-	.schema = "aten.movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
-	.aliases = "aten.moveaxis.int",
+OP(aten_movedim_intlist){
+	.schema = "aten.movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
+	.aliases = "aten.moveaxis.intlist",
 	.view = VIEW_OTHER,
-	.build = build_movedim_int,
-	.sample = "f32[n=2, 3, 4], source=0, destination=2; f32[2, 3, 4], source=-1, destination=0",
+	.build = build_movedim,
+	.sample = "f32[n=2, 3, 4], source=[0, 1], destination=[-1, 0]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
+		 .aliases = "aten.moveaxis.int",
+		 .build = build_movedim_int,
+		 .sample = "f32[n=2, 3, 4], source=0, destination=2; f32[2, 3, 4], source=-1, destination=0"},
+	},
 };
 
 /* ---- broadcasting ---- */
@@ -579,34 +525,25 @@ static Node build_expand(Build *b, Node n)
 {
 	return expand_to(b, arg(b, n, "self"), "size", n);
 }
-OP(aten_expand){
-	.schema = "aten.expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
-	.view = VIEW_OTHER,
-	.build = build_expand,
-	.sample = "f32[n=3, 1], size=[2, n, 4]; f32[1, 4], size=[3, -1]",
-};
-OP(aten_expand_copy){
-	.schema = "aten.expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor",
-	.build = build_expand,
-	.sample = "f32[n=3, 1], size=[2, n, 4]; f32[1, 4], size=[3, -1]",
-};
-OP(aten_broadcast_to){
-	.schema = "aten.broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)",
-	.view = VIEW_OTHER,
-	.build = build_expand,
-	.sample = "f32[n=3, 1], size=[2, n, 4]",
-};
 
 static Node build_expand_as(Build *b, Node n)
 {
 	Shape s = aten_shape(b, arg(b, n, "other"));
 	return aten_expand_shape(b, arg(b, n, "self"), &s);
 }
-OP(aten_expand_as){
-	.schema = "aten.expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+OP(aten_expand){
+	.schema = "aten.expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
 	.view = VIEW_OTHER,
-	.build = build_expand_as,
-	.sample = "f32[n=3, 1], f32[2, n, 4]",
+	.build = build_expand,
+	.sample = "f32[n=3, 1], size=[2, n, 4]; f32[1, 4], size=[3, -1]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor"},
+		{.schema = "aten.broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)",
+		 .sample = "f32[n=3, 1], size=[2, n, 4]"},
+		{.schema = "aten.expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+		 .build = build_expand_as,
+		 .sample = "f32[n=3, 1], f32[2, n, 4]"},
+	},
 };
 
 static Node build_broadcast_tensors(Build *b, Node n)
@@ -657,11 +594,6 @@ static Node build_repeat(Build *b, Node n)
 	const Sym *times = node_ints(b->g, n, "repeats", &len);
 	return repeat(b, arg(b, n, "self"), times, len);
 }
-OP(aten_repeat){
-	.schema = "aten.repeat(Tensor self, SymInt[] repeats) -> Tensor",
-	.build = build_repeat,
-	.sample = "f32[n=3, 2], repeats=[2, 1, 3]",
-};
 
 static Node build_tile(Build *b, Node n)
 {
@@ -675,10 +607,15 @@ static Node build_tile(Build *b, Node n)
 	}
 	return repeat(b, x, full.dim, full.rank);
 }
-OP(aten_tile){
-	.schema = "aten.tile(Tensor self, SymInt[] dims) -> Tensor",
-	.build = build_tile,
-	.sample = "f32[n=3, 2], dims=[2]; f32[3], dims=[2, 2]",
+OP(aten_repeat){
+	.schema = "aten.repeat(Tensor self, SymInt[] repeats) -> Tensor",
+	.build = build_repeat,
+	.sample = "f32[n=3, 2], repeats=[2, 1, 3]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.tile(Tensor self, SymInt[] dims) -> Tensor",
+		 .build = build_tile,
+		 .sample = "f32[n=3, 2], dims=[2]; f32[3], dims=[2, 2]"},
+	},
 };
 
 static Node build_repeat_interleave(Build *b, Node n)
@@ -732,13 +669,11 @@ OP(aten_meshgrid){
 	.view = VIEW_OTHER,
 	.build = build_meshgrid,
 	.sample = "[f32[n=3], f32[4]]",
-};
-OP(aten_meshgrid_indexing){
-	.schema = "aten.meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",
-	.view = VIEW_OTHER,
-	.build = build_meshgrid,
-	.sample = "[f32[n=3], f32[4]], indexing=\"xy\"; [f32[2], f32[3], f32[2]], indexing=\"xy\"; "
-		  "[f32[n=3], f32[4]], indexing=\"ij\"",
+	.overloads = (const Overload[]){
+		{.schema = "aten.meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",
+		 .sample = "[f32[n=3], f32[4]], indexing=\"xy\"; [f32[2], f32[3], f32[2]], indexing=\"xy\"; "
+			   "[f32[n=3], f32[4]], indexing=\"ij\""},
+	},
 };
 
 /* ---- reversal ---- */
@@ -754,11 +689,6 @@ static Node build_flip(Build *b, Node n)
 			x = b_reverse(b, x, (int)k);
 	return x;
 }
-OP(aten_flip){
-	.schema = "aten.flip(Tensor self, int[] dims) -> Tensor",
-	.build = build_flip,
-	.sample = "f32[n=3, 4], dims=[1]; f32[2, 3, 2], dims=[0, -1]",
-};
 
 static Node build_fliplr(Build *b, Node n)
 {
@@ -768,15 +698,18 @@ static Node build_flipud(Build *b, Node n)
 {
 	return b_reverse(b, arg(b, n, "self"), 0);
 }
-OP(aten_fliplr){
-	.schema = "aten.fliplr(Tensor self) -> Tensor",
-	.build = build_fliplr,
-	.sample = "f32[n=3, 4]",
-};
-OP(aten_flipud){
-	.schema = "aten.flipud(Tensor self) -> Tensor",
-	.build = build_flipud,
-	.sample = "f32[n=3, 4]",
+OP(aten_flip){
+	.schema = "aten.flip(Tensor self, int[] dims) -> Tensor",
+	.build = build_flip,
+	.sample = "f32[n=3, 4], dims=[1]; f32[2, 3, 2], dims=[0, -1]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.fliplr(Tensor self) -> Tensor",
+		 .build = build_fliplr,
+		 .sample = "f32[n=3, 4]"},
+		{.schema = "aten.flipud(Tensor self) -> Tensor",
+		 .build = build_flipud,
+		 .sample = "f32[n=3, 4]"},
+	},
 };
 
 static Node build_rot90(Build *b, Node n)
@@ -835,18 +768,10 @@ OP(aten_atleast_1d){
 	.itself = true,
 	.build = build_atleast_1d,
 	.sample = "f32[]; f32[n=3]; f32[n=3, 4]; f32[2, 2, 2, 2]",
-};
-OP(aten_atleast_2d){
-	.schema = "aten.atleast_2d(Tensor self) -> Tensor",
-	.view = VIEW_RESHAPE,
-	.itself = true,
-	.build = build_atleast_2d,
-	.sample = "f32[]; f32[n=3]; f32[n=3, 4]; f32[2, 2, 2, 2]",
-};
-OP(aten_atleast_3d){
-	.schema = "aten.atleast_3d(Tensor self) -> Tensor",
-	.view = VIEW_RESHAPE,
-	.itself = true,
-	.build = build_atleast_3d,
-	.sample = "f32[]; f32[n=3]; f32[n=3, 4]; f32[2, 2, 2, 2]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.atleast_2d(Tensor self) -> Tensor",
+		 .build = build_atleast_2d},
+		{.schema = "aten.atleast_3d(Tensor self) -> Tensor",
+		 .build = build_atleast_3d},
+	},
 };

@@ -176,20 +176,6 @@ static bool adjoint_inv(Build *b, Node n, const Node *ct, const bool *want, Node
 	g[0] = ct[0].i ? b_un(b, OP_neg, b_matmul(b, b_matmul(b, y, ct[0]), y)) : ct[0];
 	return true;
 }
-OP(aten_linalg_inv){
-	.schema = "aten.linalg_inv(Tensor A) -> Tensor",
-	.build = build_inv,
-	.adjoint = adjoint_inv, /* not through the elimination, all of whose steps would be kept */
-	.batch = solve_batch_matrices,
-	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, n=2, n] of 4 1 -1 2 0 1 2 3; c64[2, 2] of 0 1 2 0 1 -1 3 0.5; f32[0, 0]",
-};
-OP(aten_inverse){
-	.schema = "aten.inverse(Tensor self) -> Tensor",
-	.build = build_inv,
-	.adjoint = adjoint_inv,
-	.batch = solve_batch_matrices,
-	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2",
-};
 
 static Node build_inv_ex(Build *b, Node n)
 {
@@ -199,12 +185,19 @@ static Node build_inv_ex(Build *b, Node n)
 	Node y = inverse(b, x, &pivots);
 	return y.i ? solve_checked(b, n, y, are_regular(b, pivots), SINGULAR_INV) : y;
 }
-OP(aten_linalg_inv_ex){
-	.schema = "aten.linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
-	.build = build_inv_ex,
-	.adjoint = adjoint_inv,
+OP(aten_linalg_inv){
+	.schema = "aten.linalg_inv(Tensor A) -> Tensor",
+	.build = build_inv,
+	.adjoint = adjoint_inv, /* not through the elimination, all of whose steps would be kept */
 	.batch = solve_batch_matrices,
-	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2, 2] of 4 1 -1 2 0 1 2 3",
+	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, n=2, n] of 4 1 -1 2 0 1 2 3; c64[2, 2] of 0 1 2 0 1 -1 3 0.5; f32[0, 0]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.inverse(Tensor self) -> Tensor",
+		 .sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2"},
+		{.schema = "aten.linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
+		 .build = build_inv_ex,
+		 .sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2, 2] of 4 1 -1 2 0 1 2 3"},
+	},
 };
 
 /* ---- systems ---- */
@@ -307,6 +300,12 @@ static Node build_solve(Build *b, Node n)
 		require_regular(b, pivots, SINGULAR);
 	return y;
 }
+
+static Node build_solve_ex(Build *b, Node n)
+{
+	Node pivots, y = solve(b, n, "linalg.solve_ex", &pivots);
+	return y.i ? solve_checked(b, n, y, are_regular(b, pivots), SINGULAR) : y;
+}
 OP(aten_linalg_solve){
 	.linear_in = 2, /* B, which is eliminated beside A */
 	.schema = "aten.linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
@@ -315,20 +314,11 @@ OP(aten_linalg_solve){
 	.batch = batch_solve,
 	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2, f32[3, m=2]; f32[2, 2, 2] of 4 1 -1 2 0 1 2 3, f32[2, 2]; "
 		  "f32[2, 2] of 4 1 -1 2, f32[3, 2], left=false; c64[2, 2] of 0 1 2 0 1 -1 3 0.5, c64[2]",
-};
-
-static Node build_solve_ex(Build *b, Node n)
-{
-	Node pivots, y = solve(b, n, "linalg.solve_ex", &pivots);
-	return y.i ? solve_checked(b, n, y, are_regular(b, pivots), SINGULAR) : y;
-}
-OP(aten_linalg_solve_ex){
-	.linear_in = 2, /* B, which is eliminated beside A */
-	.schema = "aten.linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
-	.build = build_solve_ex,
-	.adjoint = adjoint_solve,
-	.batch = batch_solve,
-	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2, f32[3, m=2]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
+		 .build = build_solve_ex,
+		 .sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2, f32[3, m=2]"},
+	},
 };
 
 /* ---- determinants ---- */
@@ -349,11 +339,10 @@ OP(aten_linalg_det){
 	.build = build_det,
 	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2, 2] of 4 1 -1 2 0 1 2 3; f32[2, 2] of 1 2 2 4; c64[2, 2] of 0 1 2 0 1 -1 3 0.5; "
 		  "f64[0, 0]",
-};
-OP(aten_det){
-	.schema = "aten.det(Tensor self) -> Tensor",
-	.build = build_det,
-	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2",
+	.overloads = (const Overload[]){
+		{.schema = "aten.det(Tensor self) -> Tensor",
+		 .sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2"},
+	},
 };
 
 static Node build_slogdet(Build *b, Node n)
@@ -385,13 +374,10 @@ OP(aten_linalg_slogdet){
 	.adjoint = adjoint_logdet,
 	.batch = solve_batch_matrices,
 	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2, 2] of 4 1 -1 2 0 1 2 3; c64[2, 2] of 0 1 2 0 1 -1 3 0.5; f32[2, 2] of 1 2 2 4",
-};
-OP(aten_slogdet){
-	.schema = "aten.slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)",
-	.build = build_slogdet,
-	.adjoint = adjoint_logdet,
-	.batch = solve_batch_matrices,
-	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2",
+	.overloads = (const Overload[]){
+		{.schema = "aten.slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)",
+		 .sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2"},
+	},
 };
 OP(aten_logdet){
 	.schema = "aten.logdet(Tensor self) -> Tensor",

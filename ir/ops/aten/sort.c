@@ -15,18 +15,6 @@ static Node build_sort(Build *b, Node n)
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
 	return sort(b, x, dim, node_bool(b->g, n, "descending"), true);
 }
-OP(aten_sort){
-	.schema = "aten.sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, "
-		  "Tensor indices)",
-	.build = build_sort,
-	.sample = "f32[n=3, 4] distinct -4..5; f32[3, 4] distinct -4..5, dim=0, descending=true; f32[4] of 2 nan 1 -3",
-};
-OP(aten_sort_stable){
-	.schema = "aten.sort.stable(Tensor self, *, bool? stable, int dim=-1, bool "
-		  "descending=False) -> (Tensor values, Tensor indices)",
-	.build = build_sort,
-	.sample = "i32[n=3, 6] in -2..2, stable=true; i32[6, 2] in -2..2, stable=true, dim=0, descending=true",
-};
 
 static Node build_argsort(Build *b, Node n)
 {
@@ -36,22 +24,30 @@ OP(aten_argsort){
 	.schema = "aten.argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
 	.build = build_argsort,
 	.sample = "f32[n=3, 4] distinct -4..5; f32[3, 4] distinct -4..5, dim=0, descending=true; f32[4] of 2 nan 1 -3",
-};
-OP(aten_argsort_stable){
-	.schema = "aten.argsort.stable(Tensor self, *, bool stable, int dim=-1, bool "
-		  "descending=False) -> Tensor",
-	.build = build_argsort,
-	.sample = "i32[n=3, 6] in -2..2, stable=true; i32[6, 2] in -2..2, stable=true, dim=0, descending=true",
+	.overloads = (const Overload[]){
+		{.schema = "aten.argsort.stable(Tensor self, *, bool stable, int dim=-1, bool "
+			   "descending=False) -> Tensor",
+		 .sample = "i32[n=3, 6] in -2..2, stable=true; i32[6, 2] in -2..2, stable=true, dim=0, descending=true"},
+	},
 };
 
 static Node build_msort(Build *b, Node n)
 {
 	return b_get(b, sort(b, arg(b, n, "self"), 0, false, true), 0);
 }
-OP(aten_msort){
-	.schema = "aten.msort(Tensor self) -> Tensor",
-	.build = build_msort,
-	.sample = "f32[4, n=3] distinct -4..5",
+OP(aten_sort){
+	.schema = "aten.sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, "
+		  "Tensor indices)",
+	.build = build_sort,
+	.sample = "f32[n=3, 4] distinct -4..5; f32[3, 4] distinct -4..5, dim=0, descending=true; f32[4] of 2 nan 1 -3",
+	.overloads = (const Overload[]){
+		{.schema = "aten.sort.stable(Tensor self, *, bool? stable, int dim=-1, bool "
+			   "descending=False) -> (Tensor values, Tensor indices)",
+		 .sample = "i32[n=3, 6] in -2..2, stable=true; i32[6, 2] in -2..2, stable=true, dim=0, descending=true"},
+		{.schema = "aten.msort(Tensor self) -> Tensor",
+		 .build = build_msort,
+		 .sample = "f32[4, n=3] distinct -4..5"},
+	},
 };
 
 static Node build_topk(Build *b, Node n)

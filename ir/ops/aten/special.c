@@ -12,31 +12,11 @@ OP(aten_special_ndtr){
 	.sample = "f32[n=3, 4] in -4..4",
 };
 
-OP(aten_i0){
-	.schema = "aten.i0(Tensor self) -> Tensor",
-	.promote = PROMOTE_FLOAT,
-	.expand = "i0(self)",
-	.sample = "f32[n=3, 4] in -12..12",
-};
-OP(aten_special_i0){
-	.schema = "aten.special_i0(Tensor self) -> Tensor",
-	.aliases = "prims.bessel_i0",
-	.promote = PROMOTE_FLOAT,
-	.expand = "i0(self)",
-	.sample = "f32[n=3, 4] in -12..12",
-};
 OP(aten_special_i0e){
 	.schema = "aten.special_i0e(Tensor self) -> Tensor",
 	.aliases = "prims.bessel_i0e",
 	.promote = PROMOTE_FLOAT,
 	.expand = "i0e(self)",
-	.sample = "f32[n=3, 4] in -12..12",
-};
-OP(aten_special_i1){
-	.schema = "aten.special_i1(Tensor self) -> Tensor",
-	.aliases = "prims.bessel_i1",
-	.promote = PROMOTE_FLOAT,
-	.expand = "i1(self)",
 	.sample = "f32[n=3, 4] in -12..12",
 };
 OP(aten_special_i1e){
@@ -46,17 +26,26 @@ OP(aten_special_i1e){
 	.expand = "i1e(self)",
 	.sample = "f32[n=3, 4] in -12..12",
 };
-OP(aten_special_modified_bessel_i0){
-	.schema = "aten.special_modified_bessel_i0(Tensor self) -> Tensor",
+OP(aten_i0){
+	.schema = "aten.i0(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "i0(self)",
 	.sample = "f32[n=3, 4] in -12..12",
+	.overloads = (const Overload[]){
+		{.schema = "aten.special_i0(Tensor self) -> Tensor",
+		 .aliases = "prims.bessel_i0"},
+		{.schema = "aten.special_modified_bessel_i0(Tensor self) -> Tensor"},
+	},
 };
-OP(aten_special_modified_bessel_i1){
-	.schema = "aten.special_modified_bessel_i1(Tensor self) -> Tensor",
+OP(aten_special_i1){
+	.schema = "aten.special_i1(Tensor self) -> Tensor",
+	.aliases = "prims.bessel_i1",
 	.promote = PROMOTE_FLOAT,
 	.expand = "i1(self)",
 	.sample = "f32[n=3, 4] in -12..12",
+	.overloads = (const Overload[]){
+		{.schema = "aten.special_modified_bessel_i1(Tensor self) -> Tensor"},
+	},
 };
 OP(aten_igamma){
 	.schema = "aten.igamma(Tensor self, Tensor other) -> Tensor",
@@ -64,12 +53,9 @@ OP(aten_igamma){
 	.promote = PROMOTE_FLOAT,
 	.expand = "igamma(self, other)",
 	.sample = "f32[n=3, 4] in 0.125..12, f32[4] in 0.25..12; f32[5] of 0 1 0 30 2, f32[5] of 1 0 0 28 inf",
-};
-OP(aten_special_gammainc){
-	.schema = "aten.special_gammainc(Tensor self, Tensor other) -> Tensor",
-	.promote = PROMOTE_FLOAT,
-	.expand = "igamma(self, other)",
-	.sample = "f32[n=3, 4] in 0.125..12, f32[4] in 0.25..12; f32[5] of 0 1 0 30 2, f32[5] of 1 0 0 28 inf",
+	.overloads = (const Overload[]){
+		{.schema = "aten.special_gammainc(Tensor self, Tensor other) -> Tensor"},
+	},
 };
 OP(aten_igammac){
 	.schema = "aten.igammac(Tensor self, Tensor other) -> Tensor",
@@ -77,12 +63,9 @@ OP(aten_igammac){
 	.promote = PROMOTE_FLOAT,
 	.expand = "igammac(self, other)",
 	.sample = "f32[n=3, 4] in 0.125..12, f32[4] in 0.25..12; f32[5] of 0 1 0 30 2, f32[5] of 1 0 0 28 inf",
-};
-OP(aten_special_gammaincc){
-	.schema = "aten.special_gammaincc(Tensor self, Tensor other) -> Tensor",
-	.promote = PROMOTE_FLOAT,
-	.expand = "igammac(self, other)",
-	.sample = "f32[n=3, 4] in 0.125..12, f32[4] in 0.25..12; f32[5] of 0 1 0 30 2, f32[5] of 1 0 0 28 inf",
+	.overloads = (const Overload[]){
+		{.schema = "aten.special_gammaincc(Tensor self, Tensor other) -> Tensor"},
+	},
 };
 
 static Node build_heaviside(Build *b, Node n)
@@ -244,16 +227,12 @@ OP(aten_special_zeta){
 	.build = build_zeta,
 	.sample = "f32[n=3, 4] in 1.125..8, f32[4] in 0.25..6; f32[4] of 1 0.5 2 3, f32[4] of 2 2 -1.5 0; "
 		  "f64[6] of 1.0625 2 3.5 12 2 40, f64[6] of 0.25 1 2.5 0.75 30 3; f64[4] of 2 3 4 5, f64[4] of -0.375 -40.25 -8.5 -33",
-};
-OP(aten_special_zeta_other_scalar){
-	.schema = "aten.special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor",
-	.build = build_zeta,
-	.sample = "f32[n=2, 3] in 1.125..8, other=1.5",
-};
-OP(aten_special_zeta_self_scalar){
-	.schema = "aten.special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor",
-	.build = build_zeta,
-	.sample = "self=2.5, f32[n=2, 3] in 0.25..6",
+	.overloads = (const Overload[]){
+		{.schema = "aten.special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor",
+		 .sample = "f32[n=2, 3] in 1.125..8, other=1.5"},
+		{.schema = "aten.special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor",
+		 .sample = "self=2.5, f32[n=2, 3] in 0.25..6"},
+	},
 };
 
 /* (-1)^(n+1) n! zeta(n + 1, x) */

@@ -35,24 +35,6 @@ static Node build_split_equal(Build *b, Node n)
 	}
 	return b_tuple(b, part, (uint32_t)sections);
 }
-OP(aten_vsplit_int){
-	.schema = "aten.vsplit.int(Tensor(a) self, int sections) -> Tensor(a)[]",
-	.view = VIEW_OTHER,
-	.build = build_split_equal,
-	.sample = "f32[4, n=3], sections=2",
-};
-OP(aten_hsplit_int){
-	.schema = "aten.hsplit.int(Tensor(a) self, int sections) -> Tensor(a)[]",
-	.view = VIEW_OTHER,
-	.build = build_split_equal,
-	.sample = "f32[n=3, 4], sections=2; f32[4], sections=2",
-};
-OP(aten_dsplit_int){
-	.schema = "aten.dsplit.int(Tensor(a) self, int sections) -> Tensor(a)[]",
-	.view = VIEW_OTHER,
-	.build = build_split_equal,
-	.sample = "f32[n=2, 1, 4], sections=2",
-};
 
 static Node build_split_at(Build *b, Node n)
 {
@@ -71,23 +53,26 @@ static Node build_split_at(Build *b, Node n)
 	}
 	return b_tuple(b, part, len + 1);
 }
-OP(aten_vsplit_array){
-	.schema = "aten.vsplit.array(Tensor(a) self, int[] indices) -> Tensor(a)[]",
+OP(aten_vsplit_int){
+	.schema = "aten.vsplit.int(Tensor(a) self, int sections) -> Tensor(a)[]",
 	.view = VIEW_OTHER,
-	.build = build_split_at,
-	.sample = "f32[4, n=3], indices=[1, 3]",
-};
-OP(aten_hsplit_array){
-	.schema = "aten.hsplit.array(Tensor(a) self, int[] indices) -> Tensor(a)[]",
-	.view = VIEW_OTHER,
-	.build = build_split_at,
-	.sample = "f32[n=3, 4], indices=[1, 3]",
-};
-OP(aten_dsplit_array){
-	.schema = "aten.dsplit.array(Tensor(a) self, int[] indices) -> Tensor(a)[]",
-	.view = VIEW_OTHER,
-	.build = build_split_at,
-	.sample = "f32[n=2, 1, 4], indices=[1, 3]",
+	.build = build_split_equal,
+	.sample = "f32[4, n=3], sections=2",
+	.overloads = (const Overload[]){
+		{.schema = "aten.hsplit.int(Tensor(a) self, int sections) -> Tensor(a)[]",
+		 .sample = "f32[n=3, 4], sections=2; f32[4], sections=2"},
+		{.schema = "aten.dsplit.int(Tensor(a) self, int sections) -> Tensor(a)[]",
+		 .sample = "f32[n=2, 1, 4], sections=2"},
+		{.schema = "aten.vsplit.array(Tensor(a) self, int[] indices) -> Tensor(a)[]",
+		 .build = build_split_at,
+		 .sample = "f32[4, n=3], indices=[1, 3]"},
+		{.schema = "aten.hsplit.array(Tensor(a) self, int[] indices) -> Tensor(a)[]",
+		 .build = build_split_at,
+		 .sample = "f32[n=3, 4], indices=[1, 3]"},
+		{.schema = "aten.dsplit.array(Tensor(a) self, int[] indices) -> Tensor(a)[]",
+		 .build = build_split_at,
+		 .sample = "f32[n=2, 1, 4], indices=[1, 3]"},
+	},
 };
 
 /* ---- at places that are data ---- */
@@ -243,16 +228,10 @@ OP(aten_atleast_1d_Sequence){
 	.view = VIEW_RESHAPE,
 	.build = build_atleast_1d,
 	.sample = "[f32[], f32[n=3], f32[n, 4], f32[1, 2, 1]]",
-};
-OP(aten_atleast_2d_Sequence){
-	.schema = "aten.atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]",
-	.view = VIEW_RESHAPE,
-	.build = build_atleast_2d,
-	.sample = "[f32[], f32[n=3], f32[n, 4], f32[1, 2, 1]]",
-};
-OP(aten_atleast_3d_Sequence){
-	.schema = "aten.atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]",
-	.view = VIEW_RESHAPE,
-	.build = build_atleast_3d,
-	.sample = "[f32[], f32[n=3], f32[n, 4], f32[1, 2, 1]]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]",
+		 .build = build_atleast_2d},
+		{.schema = "aten.atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]",
+		 .build = build_atleast_3d},
+	},
 };

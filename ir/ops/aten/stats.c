@@ -85,15 +85,11 @@ OP(aten_median_dim){
 	.batch = batch_along,
 	.sample = "f32[n=3, 5] distinct -4..5, dim=1; f32[4, 2] distinct -4..5, dim=0, keepdim=true; "
 		  "f32[2, 3] of 1 nan 2 3 -1 4, dim=1",
-};
-OP(aten_nanmedian_dim){
-	.schema = "aten.nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor "
-		  "values, Tensor indices)",
-	.build = build_nanmedian_dim,
-	.adjoint = aten_adjoint_picked,
-	.batch = batch_along,
-	.sample = "f32[n=3, 5] distinct -4..5, dim=1; f32[4, 2] distinct -4..5, dim=0, keepdim=true; "
-		  "f32[2, 3] of 1 nan 2 3 -1 4, dim=1",
+	.overloads = (const Overload[]){
+		{.schema = "aten.nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor "
+			   "values, Tensor indices)",
+		 .build = build_nanmedian_dim},
+	},
 };
 OP(aten_median){
 	.schema = "aten.median(Tensor self) -> Tensor",
@@ -101,13 +97,10 @@ OP(aten_median){
 	.adjoint = aten_adjoint_shared,
 	.batch = batch_by_scan,
 	.sample = "f32[n=3, 5] distinct -4..5; i32[4] of 3 -1 7 2; f32[4] of 1 nan 2 3",
-};
-OP(aten_nanmedian){
-	.schema = "aten.nanmedian(Tensor self) -> Tensor",
-	.build = build_nanmedian,
-	.adjoint = aten_adjoint_shared,
-	.batch = batch_by_scan,
-	.sample = "f32[n=3, 5] distinct -4..5; i32[4] of 3 -1 7 2; f32[4] of 1 nan 2 3",
+	.overloads = (const Overload[]){
+		{.schema = "aten.nanmedian(Tensor self) -> Tensor",
+		 .build = build_nanmedian},
+	},
 };
 
 /* ---- quantiles ---- */
@@ -226,40 +219,29 @@ OP(aten_quantile){
 		  "f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, dim=1, interpolation=\"midpoint\"; "
 		  "f32[2, 3] of 1 nan 2 3 -1 4, f32[] of 0.3, dim=1, keepdim=true; "
 		  "f32[4] distinct -2..3, f32[2] of 0.25 0.5",
-};
-OP(aten_quantile_scalar){
-	.schema = "aten.quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, "
-		  "*, str interpolation=\"linear\") -> Tensor",
-	.build = build_quantile_scalar,
-	.sample = "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"linear\"; "
-		  "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"lower\"; "
-		  "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"higher\"; "
-		  "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"nearest\"; "
-		  "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"midpoint\"; "
-		  "f32[4, 2] distinct -4..5, q=0.8",
-};
-OP(aten_nanquantile){
-	.schema = "aten.nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, "
-		  "str interpolation=\"linear\") -> Tensor",
-	.build = build_nanquantile,
-	.sample = "f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, dim=1, interpolation=\"linear\"; "
-		  "f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, dim=1, interpolation=\"lower\"; "
-		  "f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, dim=1, interpolation=\"higher\"; "
-		  "f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, dim=1, interpolation=\"nearest\"; "
-		  "f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, dim=1, interpolation=\"midpoint\"; "
-		  "f32[2, 3] of 1 nan 2 3 -1 4, f32[] of 0.3, dim=1, keepdim=true; "
-		  "f32[4] distinct -2..3, f32[2] of 0.25 0.5",
-};
-OP(aten_nanquantile_scalar){
-	.schema = "aten.nanquantile.scalar(Tensor self, float q, int? dim=None, bool "
-		  "keepdim=False, *, str interpolation=\"linear\") -> Tensor",
-	.build = build_nanquantile_scalar,
-	.sample = "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"linear\"; "
-		  "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"lower\"; "
-		  "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"higher\"; "
-		  "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"nearest\"; "
-		  "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"midpoint\"; "
-		  "f32[4, 2] distinct -4..5, q=0.8",
+	.overloads = (const Overload[]){
+		{.schema = "aten.quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, "
+			   "*, str interpolation=\"linear\") -> Tensor",
+		 .build = build_quantile_scalar,
+		 .sample = "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"linear\"; "
+			   "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"lower\"; "
+			   "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"higher\"; "
+			   "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"nearest\"; "
+			   "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"midpoint\"; "
+			   "f32[4, 2] distinct -4..5, q=0.8"},
+		{.schema = "aten.nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, "
+			   "str interpolation=\"linear\") -> Tensor",
+		 .build = build_nanquantile},
+		{.schema = "aten.nanquantile.scalar(Tensor self, float q, int? dim=None, bool "
+			   "keepdim=False, *, str interpolation=\"linear\") -> Tensor",
+		 .build = build_nanquantile_scalar,
+		 .sample = "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"linear\"; "
+			   "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"lower\"; "
+			   "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"higher\"; "
+			   "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"nearest\"; "
+			   "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"midpoint\"; "
+			   "f32[4, 2] distinct -4..5, q=0.8"},
+	},
 };
 
 /* ---- mode ---- */
@@ -342,13 +324,10 @@ OP(aten_cummax){
 	.adjoint = aten_adjoint_picked,
 	.batch = batch_along,
 	.sample = "f32[n=3, 4] distinct -4..5, dim=1; f32[5] of 1 1 nan 2 0, dim=0; i32[4, 2] in -2..2, dim=0",
-};
-OP(aten_cummin){
-	.schema = "aten.cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)",
-	.build = build_cummin,
-	.adjoint = aten_adjoint_picked,
-	.batch = batch_along,
-	.sample = "f32[n=3, 4] distinct -4..5, dim=1; f32[5] of 1 1 nan 2 0, dim=0; i32[4, 2] in -2..2, dim=0",
+	.overloads = (const Overload[]){
+		{.schema = "aten.cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+		 .build = build_cummin},
+	},
 };
 
 /* ---- searches ---- */
@@ -406,26 +385,22 @@ OP(aten_searchsorted_Tensor){
 		  "f32[5] of -2 0 1 1 3.5, f32[4] of -2 1 1.5 3.5, right=true, out_int32=true; "
 		  "f32[2, 3] of 0 1 2 1 3 5, f32[2, 2] of 1 1.5 3 0, side=\"right\"; "
 		  "f32[4] of 3 1 2 0, f32[3] of 1 1.5 3, i64[4] of 3 1 2 0",
-};
-OP(aten_searchsorted_Scalar){
-	.schema = "aten.searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool "
-		  "out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> "
-		  "Tensor",
-	.build = build_searchsorted_scalar,
-	.sample = "f32[5] of -2 0 1 1 3.5, self=1; f32[5] of -2 0 1 1 3.5, self=1, right=true, out_int32=true",
-};
-OP(aten_bucketize_Tensor){
-	.schema = "aten.bucketize.Tensor(Tensor self, Tensor boundaries, *, bool "
-		  "out_int32=False, bool right=False) -> Tensor",
-	.build = build_bucketize,
-	.sample = "f32[n=2, 4] of -3 0 1 2 3.5 4 nan -2, f32[5] of -2 0 1 1 3.5; "
-		  "f32[4] of -2 1 1.5 3.5, f32[5] of -2 0 1 1 3.5, right=true, out_int32=true",
-};
-OP(aten_bucketize_Scalar){
-	.schema = "aten.bucketize.Scalar(Scalar self, Tensor boundaries, *, bool "
-		  "out_int32=False, bool right=False) -> Tensor",
-	.build = build_bucketize_scalar,
-	.sample = "self=1, f32[5] of -2 0 1 1 3.5; self=1, f32[5] of -2 0 1 1 3.5, right=true, out_int32=true",
+	.overloads = (const Overload[]){
+		{.schema = "aten.searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool "
+			   "out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> "
+			   "Tensor",
+		 .build = build_searchsorted_scalar,
+		 .sample = "f32[5] of -2 0 1 1 3.5, self=1; f32[5] of -2 0 1 1 3.5, self=1, right=true, out_int32=true"},
+		{.schema = "aten.bucketize.Tensor(Tensor self, Tensor boundaries, *, bool "
+			   "out_int32=False, bool right=False) -> Tensor",
+		 .build = build_bucketize,
+		 .sample = "f32[n=2, 4] of -3 0 1 2 3.5 4 nan -2, f32[5] of -2 0 1 1 3.5; "
+			   "f32[4] of -2 1 1.5 3.5, f32[5] of -2 0 1 1 3.5, right=true, out_int32=true"},
+		{.schema = "aten.bucketize.Scalar(Scalar self, Tensor boundaries, *, bool "
+			   "out_int32=False, bool right=False) -> Tensor",
+		 .build = build_bucketize_scalar,
+		 .sample = "self=1, f32[5] of -2 0 1 1 3.5; self=1, f32[5] of -2 0 1 1 3.5, right=true, out_int32=true"},
+	},
 };
 
 static Node is_in(Build *b, Node n, Node x, Node y)
@@ -457,18 +432,16 @@ OP(aten_isin_Tensor_Tensor){
 		  "assume_unique=False, bool invert=False) -> Tensor",
 	.build = build_isin,
 	.sample = "i32[n=3, 4] in -3..3, i32[3] of 1 -2 3; f32[4] of 1 nan 2 0, f32[2] of nan 2, invert=true",
-};
-OP(aten_isin_Tensor_Scalar){
-	.schema = "aten.isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool "
-		  "assume_unique=False, bool invert=False) -> Tensor",
-	.build = build_isin_scalar,
-	.sample = "i32[n=3, 4] in -3..3, test_element=1",
-};
-OP(aten_isin_Scalar_Tensor){
-	.schema = "aten.isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool "
-		  "assume_unique=False, bool invert=False) -> Tensor",
-	.build = build_isin_of_scalar,
-	.sample = "element=1, i32[n=3, 4] in -3..3",
+	.overloads = (const Overload[]){
+		{.schema = "aten.isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool "
+			   "assume_unique=False, bool invert=False) -> Tensor",
+		 .build = build_isin_scalar,
+		 .sample = "i32[n=3, 4] in -3..3, test_element=1"},
+		{.schema = "aten.isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool "
+			   "assume_unique=False, bool invert=False) -> Tensor",
+		 .build = build_isin_of_scalar,
+		 .sample = "element=1, i32[n=3, 4] in -3..3"},
+	},
 };
 
 /* Elements in equal bins of [min, max]; with min = max, of the data's own range. */

@@ -76,14 +76,6 @@ static Node build_unique(Build *b, Node n)
 {
 	return unique_elements(b, n, true);
 }
-OP(aten__unique2){
-	.schema = "aten._unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, "
-		  "Tensor, Tensor)",
-	.build = build_unique,
-	.has_effect = data_size_effect,
-	.sample = "i64[n=3, 4] in 0..4, return_inverse=true, return_counts=true; f32[6] of 1 nan -2 1 nan 0; i32[0], "
-		  "return_inverse=true, return_counts=true; f32[5] of 3, return_counts=true; bool[4] of 1 0, return_inverse=true",
-};
 
 /* ---- along a dimension ---- */
 
@@ -136,14 +128,6 @@ static Node build_unique_dim(Build *b, Node n)
 {
 	return unique_slices(b, n, b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, arg(b, n, "self"))), true);
 }
-OP(aten_unique_dim){
-	.schema = "aten.unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> "
-		  "(Tensor, Tensor, Tensor)",
-	.build = build_unique_dim,
-	.has_effect = data_size_effect,
-	.sample = "i64[n=6, 2] in 0..2, dim=0, return_inverse=true, return_counts=true; f32[2, 5] of 1 0 1 0 0 1 0 1, dim=-1, "
-		  "return_inverse=true; i32[3, 2, 2] of 1, dim=1, return_counts=true",
-};
 
 static Node build_unique_consecutive(Build *b, Node n)
 {
@@ -151,11 +135,23 @@ static Node build_unique_consecutive(Build *b, Node n)
 		return unique_elements(b, n, false);
 	return unique_slices(b, n, b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, arg(b, n, "self"))), false);
 }
-OP(aten_unique_consecutive){
-	.schema = "aten.unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> "
-		  "(Tensor, Tensor, Tensor)",
-	.build = build_unique_consecutive,
+OP(aten__unique2){
+	.schema = "aten._unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, "
+		  "Tensor, Tensor)",
+	.build = build_unique,
 	.has_effect = data_size_effect,
-	.sample = "i64[n=3, 4] of 1 1 2 2 2 1, return_inverse=true, return_counts=true; f32[5] of nan nan 1 1 0; i32[4, 2] of 1 2 1 2 "
-		  "3 3 3 3, dim=0, return_inverse=true, return_counts=true; i32[0]",
+	.sample = "i64[n=3, 4] in 0..4, return_inverse=true, return_counts=true; f32[6] of 1 nan -2 1 nan 0; i32[0], "
+		  "return_inverse=true, return_counts=true; f32[5] of 3, return_counts=true; bool[4] of 1 0, return_inverse=true",
+	.overloads = (const Overload[]){
+		{.schema = "aten.unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> "
+			   "(Tensor, Tensor, Tensor)",
+		 .build = build_unique_dim,
+		 .sample = "i64[n=6, 2] in 0..2, dim=0, return_inverse=true, return_counts=true; f32[2, 5] of 1 0 1 0 0 1 0 1, dim=-1, "
+			   "return_inverse=true; i32[3, 2, 2] of 1, dim=1, return_counts=true"},
+		{.schema = "aten.unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> "
+			   "(Tensor, Tensor, Tensor)",
+		 .build = build_unique_consecutive,
+		 .sample = "i64[n=3, 4] of 1 1 2 2 2 1, return_inverse=true, return_counts=true; f32[5] of nan nan 1 1 0; i32[4, 2] of 1 2 1 2 "
+			   "3 3 3 3, dim=0, return_inverse=true, return_counts=true; i32[0]"},
+	},
 };

@@ -157,18 +157,6 @@ static Node build_per_tensor_cachemask(Build *b, Node n)
 	return fake_per_tensor(b, n, quant_parameter(b, n, "scale", DT_f32),
 			       quant_parameter(b, n, "zero_point", DT_f64));
 }
-OP(aten_fake_quantize_per_tensor_affine_cachemask){
-	.schema = "aten.fake_quantize_per_tensor_affine_cachemask(Tensor self, float scale, int "
-		  "zero_point, int "
-		  "quant_min, int quant_max) -> (Tensor output, Tensor mask)",
-	.build = build_per_tensor_cachemask,
-	.sample = "f32[n=2, 8] in -2..2, scale=0.0625, zero_point=3, quant_min=-20, quant_max=19; "
-		  "f32[3, 5] in -4..4, scale=0.375, zero_point=7, quant_min=0, quant_max=15; "
-		  "f32[8] of 0.75 1.25 -0.75 -1.25 1e30 -1e30 3e9 -0.0, scale=0.5, zero_point=1, "
-		  "quant_min=-2147483648, "
-		  "quant_max=2147483647; "
-		  "f32[5] of nan inf -inf 2 -3, scale=0.5, zero_point=0, quant_min=-8, quant_max=7",
-};
 
 /* The values without the mask. */
 static Node values_of(Build *b, Node pair)
@@ -180,14 +168,6 @@ static Node build_per_tensor(Build *b, Node n)
 {
 	return values_of(b, build_per_tensor_cachemask(b, n));
 }
-OP(aten_fake_quantize_per_tensor_affine){
-	.schema = "aten.fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, "
-		  "int quant_min, int "
-		  "quant_max) -> Tensor",
-	.build = build_per_tensor,
-	.sample = "f32[n=2, 8] in -2..2, scale=0.0625, zero_point=3, quant_min=-20, quant_max=19; "
-		  "f32[3, 5] in -4..4, scale=0.375, zero_point=7, quant_min=0, quant_max=15",
-};
 
 /* The pair where `on` holds, else x, of which nothing was clamped. */
 static Node fake_if(Build *b, Node on, Node pair, Node x)
@@ -213,31 +193,11 @@ static Node build_tensor_qparams_cachemask(Build *b, Node n)
 	Node on = aten_truth(b, quant_parameter(b, n, "fake_quant_enabled", DT_i64));
 	return fake_if(b, on, fake_tensor_qparams(b, n), arg(b, n, "self"));
 }
-OP(aten__fake_quantize_per_tensor_affine_cachemask_tensor_qparams){
-	.schema = "aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams(Tensor self, "
-		  "Tensor scale, Tensor "
-		  "zero_point, Tensor fake_quant_enabled, int quant_min, int quant_max) -> (Tensor "
-		  "output, Tensor mask)",
-	.build = build_tensor_qparams_cachemask,
-	.sample = "f32[n=2, 8] in -2..2, f32[1] of 0.0625, i32[1] of 3, i64[1] of 1, "
-		  "quant_min=-20, quant_max=19; "
-		  "f32[n=2, 8] in -2..2, f32[1] of 0.3, i32[1] of 3, i64[1] of 0, quant_min=-20, "
-		  "quant_max=19",
-};
 
 static Node build_tensor_qparams(Build *b, Node n)
 {
 	return values_of(b, fake_tensor_qparams(b, n));
 }
-OP(aten_fake_quantize_per_tensor_affine_tensor_qparams){
-	.schema = "aten.fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, "
-		  "Tensor zero_point, int "
-		  "quant_min, int quant_max) -> Tensor",
-	.build = build_tensor_qparams,
-	.sample =
-		"f32[n=2, 8] in -2..2, f32[1] of 0.0625, i32[1] of 3, quant_min=-20, quant_max=19; "
-		"f32[3, 5] in -4..4, f32[] of 0.375, i32[] of 7, quant_min=0, quant_max=15",
-};
 
 /* ---- a scale for each channel ---- */
 
@@ -246,35 +206,66 @@ static Node build_per_channel_cachemask(Build *b, Node n)
 	return fake_per_channel(b, n, arg(b, n, "scale"), arg(b, n, "zero_point"),
 				aten_int(b, n, "axis"));
 }
-OP(aten_fake_quantize_per_channel_affine_cachemask){
-	.schema = "aten.fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, "
-		  "Tensor zero_point, int axis, "
-		  "int quant_min, int quant_max) -> (Tensor output, Tensor mask)",
-	.build = build_per_channel_cachemask,
-	.sample = "f32[n=2, 8] in -2..2, f32[8] in 0.0625..0.5, i32[8] in -3..3, axis=1, "
-		  "quant_min=-8, quant_max=7; "
-		  "f32[n=3, 4] in -2..2, f32[n] in 0.0625..0.5, i32[n] in -3..3, axis=0, "
-		  "quant_min=-8, quant_max=7; "
-		  "f32[2, 8] in -2..2, f32[8] in 0.0625..0.5, f32[8] in -3..3, axis=1, "
-		  "quant_min=-8, quant_max=7; "
-		  "f32[1, 8] of 0.75 1.25 -0.75 -1.25 1e30 -1e30 nan inf, f32[1] of 0.5, i32[1] of "
-		  "1, axis=0, quant_min=-8, "
-		  "quant_max=7",
-};
 
 static Node build_per_channel(Build *b, Node n)
 {
 	return values_of(b, build_per_channel_cachemask(b, n));
 }
-OP(aten_fake_quantize_per_channel_affine){
-	.schema = "aten.fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor "
-		  "zero_point, int axis, int "
-		  "quant_min, int quant_max) -> Tensor",
-	.build = build_per_channel,
-	.sample = "f32[n=2, 8] in -2..2, f32[8] in 0.0625..0.5, i32[8] in -3..3, axis=1, "
-		  "quant_min=-8, quant_max=7; "
-		  "f32[n=3, 4, 2] in -2..2, f32[n] in 0.0625..0.5, i32[n] in -3..3, axis=0, "
-		  "quant_min=0, quant_max=15",
+OP(aten_fake_quantize_per_tensor_affine_cachemask){
+	.schema = "aten.fake_quantize_per_tensor_affine_cachemask(Tensor self, float scale, int "
+		  "zero_point, int "
+		  "quant_min, int quant_max) -> (Tensor output, Tensor mask)",
+	.build = build_per_tensor_cachemask,
+	.sample = "f32[n=2, 8] in -2..2, scale=0.0625, zero_point=3, quant_min=-20, quant_max=19; "
+		  "f32[3, 5] in -4..4, scale=0.375, zero_point=7, quant_min=0, quant_max=15; "
+		  "f32[8] of 0.75 1.25 -0.75 -1.25 1e30 -1e30 3e9 -0.0, scale=0.5, zero_point=1, "
+		  "quant_min=-2147483648, "
+		  "quant_max=2147483647; "
+		  "f32[5] of nan inf -inf 2 -3, scale=0.5, zero_point=0, quant_min=-8, quant_max=7",
+	.overloads = (const Overload[]){
+		{.schema = "aten.fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, "
+			   "int quant_min, int "
+			   "quant_max) -> Tensor",
+		 .build = build_per_tensor,
+		 .sample = "f32[n=2, 8] in -2..2, scale=0.0625, zero_point=3, quant_min=-20, quant_max=19; "
+			   "f32[3, 5] in -4..4, scale=0.375, zero_point=7, quant_min=0, quant_max=15"},
+		{.schema = "aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams(Tensor self, "
+			   "Tensor scale, Tensor "
+			   "zero_point, Tensor fake_quant_enabled, int quant_min, int quant_max) -> (Tensor "
+			   "output, Tensor mask)",
+		 .build = build_tensor_qparams_cachemask,
+		 .sample = "f32[n=2, 8] in -2..2, f32[1] of 0.0625, i32[1] of 3, i64[1] of 1, "
+			   "quant_min=-20, quant_max=19; "
+			   "f32[n=2, 8] in -2..2, f32[1] of 0.3, i32[1] of 3, i64[1] of 0, quant_min=-20, "
+			   "quant_max=19"},
+		{.schema = "aten.fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, "
+			   "Tensor zero_point, int "
+			   "quant_min, int quant_max) -> Tensor",
+		 .build = build_tensor_qparams,
+		 .sample = "f32[n=2, 8] in -2..2, f32[1] of 0.0625, i32[1] of 3, quant_min=-20, quant_max=19; "
+			   "f32[3, 5] in -4..4, f32[] of 0.375, i32[] of 7, quant_min=0, quant_max=15"},
+		{.schema = "aten.fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, "
+			   "Tensor zero_point, int axis, "
+			   "int quant_min, int quant_max) -> (Tensor output, Tensor mask)",
+		 .build = build_per_channel_cachemask,
+		 .sample = "f32[n=2, 8] in -2..2, f32[8] in 0.0625..0.5, i32[8] in -3..3, axis=1, "
+			   "quant_min=-8, quant_max=7; "
+			   "f32[n=3, 4] in -2..2, f32[n] in 0.0625..0.5, i32[n] in -3..3, axis=0, "
+			   "quant_min=-8, quant_max=7; "
+			   "f32[2, 8] in -2..2, f32[8] in 0.0625..0.5, f32[8] in -3..3, axis=1, "
+			   "quant_min=-8, quant_max=7; "
+			   "f32[1, 8] of 0.75 1.25 -0.75 -1.25 1e30 -1e30 nan inf, f32[1] of 0.5, i32[1] of "
+			   "1, axis=0, quant_min=-8, "
+			   "quant_max=7"},
+		{.schema = "aten.fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor "
+			   "zero_point, int axis, int "
+			   "quant_min, int quant_max) -> Tensor",
+		 .build = build_per_channel,
+		 .sample = "f32[n=2, 8] in -2..2, f32[8] in 0.0625..0.5, i32[8] in -3..3, axis=1, "
+			   "quant_min=-8, quant_max=7; "
+			   "f32[n=3, 4, 2] in -2..2, f32[n] in 0.0625..0.5, i32[n] in -3..3, axis=0, "
+			   "quant_min=0, quant_max=15"},
+	},
 };
 
 static Node shaped_like(Build *b, Node v, Node like)
@@ -397,16 +388,15 @@ OP(aten__fake_quantize_learnable_per_tensor_affine){
 		  "f32[3, 5] in -4..4, f32[1] of 0.375, f32[1] of -3.7, quant_min=-8, quant_max=7, "
 		  "grad_factor=0.5; "
 		  "f32[3] of 1 -2 0.3, f32[1] of 0.375, f32[1] of 99, quant_min=-8, quant_max=7",
-};
-OP(aten__fake_quantize_learnable_per_channel_affine){
-	.schema = "aten._fake_quantize_learnable_per_channel_affine(Tensor self, Tensor scale, "
-		  "Tensor zero_point, int axis, int quant_min, "
-		  "int quant_max, float grad_factor=1.) -> Tensor",
-	.build = build_learnable,
-	.sample = "f32[n=2, 8] in -2..2, f32[8] in 0.0625..0.5, f32[8] in -3..3, axis=1, "
-		  "quant_min=-8, quant_max=7; "
-		  "f32[n=3, 4] in -2..2, f32[n] in 0.0625..0.5, f32[n] in -9..9, axis=0, "
-		  "quant_min=-8, quant_max=7, grad_factor=0.5",
+	.overloads = (const Overload[]){
+		{.schema = "aten._fake_quantize_learnable_per_channel_affine(Tensor self, Tensor scale, "
+			   "Tensor zero_point, int axis, int quant_min, "
+			   "int quant_max, float grad_factor=1.) -> Tensor",
+		 .sample = "f32[n=2, 8] in -2..2, f32[8] in 0.0625..0.5, f32[8] in -3..3, axis=1, "
+			   "quant_min=-8, quant_max=7; "
+			   "f32[n=3, 4] in -2..2, f32[n] in 0.0625..0.5, f32[n] in -9..9, axis=0, "
+			   "quant_min=-8, quant_max=7, grad_factor=0.5"},
+	},
 };
 OP(aten__fake_quantize_learnable_per_tensor_affine_backward){
 	.schema = "aten._fake_quantize_learnable_per_tensor_affine_backward(Tensor grad, Tensor "
@@ -417,18 +407,17 @@ OP(aten__fake_quantize_learnable_per_tensor_affine_backward){
 		  "quant_min=-20, quant_max=19; "
 		  "f32[3, 5], f32[3, 5] in -4..4, f32[1] of 0.375, f32[1] of -3.7, quant_min=-8, "
 		  "quant_max=7, grad_factor=0.5",
-};
-OP(aten__fake_quantize_learnable_per_channel_affine_backward){
-	.schema = "aten._fake_quantize_learnable_per_channel_affine_backward(Tensor grad, Tensor "
-		  "self, Tensor scale, Tensor zero_point, "
-		  "int axis, int quant_min, int quant_max, float grad_factor=1.) -> (Tensor, "
-		  "Tensor, Tensor)",
-	.build = build_learnable_backward,
-	.sample = "f32[n=2, 8] in 1..2, f32[n, 8] in -2..2, f32[8] in 0.0625..0.5, f32[8] in "
-		  "-3..3, axis=1, quant_min=-8, quant_max=7; "
-		  "f32[n=3, 4], f32[n, 4] in -2..2, f32[n] in 0.0625..0.5, f32[n] in -9..9, "
-		  "axis=0, quant_min=-8, quant_max=7, "
-		  "grad_factor=0.5",
+	.overloads = (const Overload[]){
+		{.schema = "aten._fake_quantize_learnable_per_channel_affine_backward(Tensor grad, Tensor "
+			   "self, Tensor scale, Tensor zero_point, "
+			   "int axis, int quant_min, int quant_max, float grad_factor=1.) -> (Tensor, "
+			   "Tensor, Tensor)",
+		 .sample = "f32[n=2, 8] in 1..2, f32[n, 8] in -2..2, f32[8] in 0.0625..0.5, f32[8] in "
+			   "-3..3, axis=1, quant_min=-8, quant_max=7; "
+			   "f32[n=3, 4], f32[n, 4] in -2..2, f32[n] in 0.0625..0.5, f32[n] in -9..9, "
+			   "axis=0, quant_min=-8, quant_max=7, "
+			   "grad_factor=0.5"},
+	},
 };
 
 /* ---- with an observer: scale and zero point follow a moving range ---- */

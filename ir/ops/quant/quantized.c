@@ -124,26 +124,6 @@ static Node build_quantize_per_tensor(Build *b, Node n)
 	return quantize(b, n, x, b_convert(b, scale, d), quant_parameter(b, n, "zero_point", d),
 			to);
 }
-OP(quantized_decomposed_quantize_per_tensor){
-	.schema = "quantized_decomposed.quantize_per_tensor(Tensor input, float scale, int "
-		  "zero_point, int quant_min, int quant_max, ScalarType dtype) -> Tensor",
-	.build = build_quantize_per_tensor,
-	.sample = "f32[n=2, 8] in -2..2, scale=0.0625, zero_point=3, quant_min=-20, quant_max=19, dtype=i8; "
-		  "f32[n=2, 8] in -2..2, scale=0.3, zero_point=7, quant_min=0, quant_max=255, dtype=u8",
-};
-OP(quantized_decomposed_quantize_per_tensor_tensor){
-	.schema = "quantized_decomposed.quantize_per_tensor.tensor(Tensor input, Tensor scale, "
-		  "Tensor zero_point, int quant_min, int quant_max, ScalarType dtype) -> Tensor",
-	.build = build_quantize_per_tensor,
-	.sample = "f32[n=2, 8] in -2..2, f32[1] of 0.0625, i64[1] of 3, quant_min=-20, quant_max=19, dtype=i8",
-};
-OP(quantized_decomposed_quantize_per_tensor_tensor2){
-	.schema = "quantized_decomposed.quantize_per_tensor.tensor2(Tensor input, Tensor scale, "
-		  "Tensor zero_point, Tensor quant_min, Tensor quant_max, ScalarType dtype) -> "
-		  "Tensor",
-	.build = build_quantize_per_tensor,
-	.sample = "f32[n=2, 8] in -2..2, f32[1] of 0.0625, i64[1] of 3, i64[1] of -20, i64[1] of 19, dtype=i8",
-};
 
 static Node build_dequantize_per_tensor(Build *b, Node n)
 {
@@ -154,28 +134,6 @@ static Node build_dequantize_per_tensor(Build *b, Node n)
 	return dequantize(b, b_convert(b, x, d), quant_parameter(b, n, "scale", d),
 			  quant_parameter(b, n, "zero_point", d), d);
 }
-OP(quantized_decomposed_dequantize_per_tensor){
-	.schema = "quantized_decomposed.dequantize_per_tensor(Tensor input, float scale, int "
-		  "zero_point, int quant_min, int quant_max, ScalarType dtype, *, ScalarType? "
-		  "out_dtype=None) -> Tensor",
-	.build = build_dequantize_per_tensor,
-	.sample = "i8[n=2, 8] in -8..7, scale=0.3, zero_point=3, quant_min=-8, quant_max=7, dtype=i8; "
-		  "i8[n=2, 8] in -8..7, scale=0.3, zero_point=3, quant_min=-8, quant_max=7, dtype=i8, out_dtype=f16",
-};
-OP(quantized_decomposed_dequantize_per_tensor_tensor){
-	.schema = "quantized_decomposed.dequantize_per_tensor.tensor(Tensor input, Tensor scale, "
-		  "Tensor zero_point, int quant_min, int quant_max, ScalarType dtype, *, "
-		  "ScalarType? out_dtype=None) -> Tensor",
-	.build = build_dequantize_per_tensor,
-	.sample = "i8[n=2, 8] in -8..7, f32[1] of 0.3, i64[1] of 3, quant_min=-8, quant_max=7, dtype=i8",
-};
-OP(quantized_decomposed_dequantize_per_tensor_tensor2){
-	.schema = "quantized_decomposed.dequantize_per_tensor.tensor2(Tensor input, Tensor "
-		  "scale, Tensor zero_point, Tensor quant_min, Tensor quant_max, ScalarType "
-		  "dtype, *, ScalarType? out_dtype=None) -> Tensor",
-	.build = build_dequantize_per_tensor,
-	.sample = "i8[n=2, 8] in -8..7, f32[1] of 0.3, i64[1] of 3, i64[1] of -8, i64[1] of 7, dtype=i8",
-};
 
 /* ---- a scale for each channel ---- */
 
@@ -187,14 +145,6 @@ static Node build_quantize_per_channel(Build *b, Node n)
 	return quantize(b, n, x, along(b, n, quant_inverse(b, arg(b, n, "scales")), x),
 			along(b, n, zero, x), aten_dtype_or(b, n, "dtype", DT_none));
 }
-OP(quantized_decomposed_quantize_per_channel){
-	.schema = "quantized_decomposed.quantize_per_channel(Tensor input, Tensor scales, Tensor "
-		  "zero_points, int axis, int quant_min, int quant_max, ScalarType dtype) -> "
-		  "Tensor",
-	.build = build_quantize_per_channel,
-	.sample = "f32[n=2, 8] in -2..2, f32[8] in 0.0625..0.5, i64[8] in -3..3, axis=1, quant_min=-8, quant_max=7, "
-		  "dtype=i8",
-};
 
 static Node build_dequantize_per_channel(Build *b, Node n)
 {
@@ -204,15 +154,6 @@ static Node build_dequantize_per_channel(Build *b, Node n)
 	return dequantize(b, x, along(b, n, arg(b, n, "scales"), x), along(b, n, zero, x),
 			  aten_dtype_or(b, n, "out_dtype", DT_f32));
 }
-OP(quantized_decomposed_dequantize_per_channel){
-	.schema = "quantized_decomposed.dequantize_per_channel(Tensor input, Tensor scales, "
-		  "Tensor? zero_points, int axis, int quant_min, int quant_max, ScalarType dtype, "
-		  "*, ScalarType? out_dtype=None) -> Tensor",
-	.build = build_dequantize_per_channel,
-	.sample = "i8[n=2, 8] in -8..7, f32[8] in 0.0625..0.5, i64[8] in -3..3, axis=1, quant_min=-8, quant_max=7, "
-		  "dtype=i8; i8[n=2, 8] in -8..7, f32[8] in 0.0625..0.5, none, axis=1, quant_min=-8, quant_max=7, "
-		  "dtype=i8",
-};
 
 /* ---- a scale for each row of the last dim: [..., 1] ---- */
 
@@ -225,27 +166,12 @@ static Node build_quantize_per_token(Build *b, Node n)
 		return (Node){0};
 	return store(b, n, v, aten_dtype_or(b, n, "dtype", DT_none));
 }
-OP(quantized_decomposed_quantize_per_token){
-	.schema = "quantized_decomposed.quantize_per_token(Tensor input, Tensor scales, Tensor "
-		  "zero_points, int quant_min, int quant_max, ScalarType dtype) -> Tensor",
-	.build = build_quantize_per_token,
-	.sample = "f32[n=2, 8] in -2..2, f32[n, 1] in 0.0625..0.5, i64[n, 1] in -3..3, quant_min=-8, quant_max=7, "
-		  "dtype=i8",
-};
 
 static Node build_dequantize_per_token(Build *b, Node n)
 {
 	return dequantize(b, arg(b, n, "input"), arg(b, n, "scales"), arg(b, n, "zero_points"),
 			  aten_dtype_or(b, n, "output_dtype", DT_f32));
 }
-OP(quantized_decomposed_dequantize_per_token){
-	.schema = "quantized_decomposed.dequantize_per_token(Tensor input, Tensor scales, Tensor "
-		  "zero_points, int quant_min, int quant_max, ScalarType dtype, ScalarType "
-		  "output_dtype) -> Tensor",
-	.build = build_dequantize_per_token,
-	.sample = "i8[n=2, 8] in -8..7, f32[n, 1] in 0.0625..0.5, i64[n, 1] in -3..3, quant_min=-8, quant_max=7, "
-		  "dtype=i8, output_dtype=f32",
-};
 
 /* ---- a scale for each group of a row ---- */
 
@@ -286,13 +212,38 @@ static Node build_quantize_per_channel_group(Build *b, Node n)
 	Shape s = aten_shape(b, x);
 	return v.i ? aten_reshape(b, v, &s) : v;
 }
-OP(quantized_decomposed_quantize_per_channel_group){
-	.schema = "quantized_decomposed.quantize_per_channel_group(Tensor input, Tensor scales, "
-		  "Tensor zero_points, int quant_min, int quant_max, ScalarType dtype, int "
-		  "group_size) -> Tensor",
-	.build = build_quantize_per_channel_group,
-	.sample = "f32[n=2, 8] in -2..2, f32[n, 2] in 0.0625..0.5, i64[n, 2] in -3..3, quant_min=-8, quant_max=7, "
-		  "dtype=i8, group_size=4",
+OP(quantized_decomposed_quantize_per_tensor){
+	.schema = "quantized_decomposed.quantize_per_tensor(Tensor input, float scale, int "
+		  "zero_point, int quant_min, int quant_max, ScalarType dtype) -> Tensor",
+	.build = build_quantize_per_tensor,
+	.sample = "f32[n=2, 8] in -2..2, scale=0.0625, zero_point=3, quant_min=-20, quant_max=19, dtype=i8; "
+		  "f32[n=2, 8] in -2..2, scale=0.3, zero_point=7, quant_min=0, quant_max=255, dtype=u8",
+	.overloads = (const Overload[]){
+		{.schema = "quantized_decomposed.quantize_per_tensor.tensor(Tensor input, Tensor scale, "
+			   "Tensor zero_point, int quant_min, int quant_max, ScalarType dtype) -> Tensor",
+		 .sample = "f32[n=2, 8] in -2..2, f32[1] of 0.0625, i64[1] of 3, quant_min=-20, quant_max=19, dtype=i8"},
+		{.schema = "quantized_decomposed.quantize_per_tensor.tensor2(Tensor input, Tensor scale, "
+			   "Tensor zero_point, Tensor quant_min, Tensor quant_max, ScalarType dtype) -> "
+			   "Tensor",
+		 .sample = "f32[n=2, 8] in -2..2, f32[1] of 0.0625, i64[1] of 3, i64[1] of -20, i64[1] of 19, dtype=i8"},
+		{.schema = "quantized_decomposed.quantize_per_channel(Tensor input, Tensor scales, Tensor "
+			   "zero_points, int axis, int quant_min, int quant_max, ScalarType dtype) -> "
+			   "Tensor",
+		 .build = build_quantize_per_channel,
+		 .sample = "f32[n=2, 8] in -2..2, f32[8] in 0.0625..0.5, i64[8] in -3..3, axis=1, quant_min=-8, quant_max=7, "
+			   "dtype=i8"},
+		{.schema = "quantized_decomposed.quantize_per_token(Tensor input, Tensor scales, Tensor "
+			   "zero_points, int quant_min, int quant_max, ScalarType dtype) -> Tensor",
+		 .build = build_quantize_per_token,
+		 .sample = "f32[n=2, 8] in -2..2, f32[n, 1] in 0.0625..0.5, i64[n, 1] in -3..3, quant_min=-8, quant_max=7, "
+			   "dtype=i8"},
+		{.schema = "quantized_decomposed.quantize_per_channel_group(Tensor input, Tensor scales, "
+			   "Tensor zero_points, int quant_min, int quant_max, ScalarType dtype, int "
+			   "group_size) -> Tensor",
+		 .build = build_quantize_per_channel_group,
+		 .sample = "f32[n=2, 8] in -2..2, f32[n, 2] in 0.0625..0.5, i64[n, 2] in -3..3, quant_min=-8, quant_max=7, "
+			   "dtype=i8, group_size=4"},
+	},
 };
 
 static Node build_dequantize_per_channel_group(Build *b, Node n)
@@ -304,13 +255,42 @@ static Node build_dequantize_per_channel_group(Build *b, Node n)
 	Shape s = aten_shape(b, x);
 	return v.i ? aten_reshape(b, v, &s) : v;
 }
-OP(quantized_decomposed_dequantize_per_channel_group){
-	.schema = "quantized_decomposed.dequantize_per_channel_group(Tensor input, Tensor "
-		  "scales, Tensor? zero_points, int quant_min, int quant_max, ScalarType dtype, "
-		  "int group_size, ScalarType output_dtype) -> Tensor",
-	.build = build_dequantize_per_channel_group,
-	.sample = "i8[n=2, 8] in -8..7, f32[n, 2] in 0.0625..0.5, i64[n, 2] in -3..3, quant_min=-8, quant_max=7, "
-		  "dtype=i8, group_size=4, output_dtype=f32",
+OP(quantized_decomposed_dequantize_per_tensor){
+	.schema = "quantized_decomposed.dequantize_per_tensor(Tensor input, float scale, int "
+		  "zero_point, int quant_min, int quant_max, ScalarType dtype, *, ScalarType? "
+		  "out_dtype=None) -> Tensor",
+	.build = build_dequantize_per_tensor,
+	.sample = "i8[n=2, 8] in -8..7, scale=0.3, zero_point=3, quant_min=-8, quant_max=7, dtype=i8; "
+		  "i8[n=2, 8] in -8..7, scale=0.3, zero_point=3, quant_min=-8, quant_max=7, dtype=i8, out_dtype=f16",
+	.overloads = (const Overload[]){
+		{.schema = "quantized_decomposed.dequantize_per_tensor.tensor(Tensor input, Tensor scale, "
+			   "Tensor zero_point, int quant_min, int quant_max, ScalarType dtype, *, "
+			   "ScalarType? out_dtype=None) -> Tensor",
+		 .sample = "i8[n=2, 8] in -8..7, f32[1] of 0.3, i64[1] of 3, quant_min=-8, quant_max=7, dtype=i8"},
+		{.schema = "quantized_decomposed.dequantize_per_tensor.tensor2(Tensor input, Tensor "
+			   "scale, Tensor zero_point, Tensor quant_min, Tensor quant_max, ScalarType "
+			   "dtype, *, ScalarType? out_dtype=None) -> Tensor",
+		 .sample = "i8[n=2, 8] in -8..7, f32[1] of 0.3, i64[1] of 3, i64[1] of -8, i64[1] of 7, dtype=i8"},
+		{.schema = "quantized_decomposed.dequantize_per_channel(Tensor input, Tensor scales, "
+			   "Tensor? zero_points, int axis, int quant_min, int quant_max, ScalarType dtype, "
+			   "*, ScalarType? out_dtype=None) -> Tensor",
+		 .build = build_dequantize_per_channel,
+		 .sample = "i8[n=2, 8] in -8..7, f32[8] in 0.0625..0.5, i64[8] in -3..3, axis=1, quant_min=-8, quant_max=7, "
+			   "dtype=i8; i8[n=2, 8] in -8..7, f32[8] in 0.0625..0.5, none, axis=1, quant_min=-8, quant_max=7, "
+			   "dtype=i8"},
+		{.schema = "quantized_decomposed.dequantize_per_token(Tensor input, Tensor scales, Tensor "
+			   "zero_points, int quant_min, int quant_max, ScalarType dtype, ScalarType "
+			   "output_dtype) -> Tensor",
+		 .build = build_dequantize_per_token,
+		 .sample = "i8[n=2, 8] in -8..7, f32[n, 1] in 0.0625..0.5, i64[n, 1] in -3..3, quant_min=-8, quant_max=7, "
+			   "dtype=i8, output_dtype=f32"},
+		{.schema = "quantized_decomposed.dequantize_per_channel_group(Tensor input, Tensor "
+			   "scales, Tensor? zero_points, int quant_min, int quant_max, ScalarType dtype, "
+			   "int group_size, ScalarType output_dtype) -> Tensor",
+		 .build = build_dequantize_per_channel_group,
+		 .sample = "i8[n=2, 8] in -8..7, f32[n, 2] in 0.0625..0.5, i64[n, 2] in -3..3, quant_min=-8, quant_max=7, "
+			   "dtype=i8, group_size=4, output_dtype=f32"},
+	},
 };
 
 /* ---- scales and zero points from the values ---- */
@@ -369,13 +349,6 @@ static Node build_choose_qparams(Build *b, Node n)
 	zero = b_bin_scalar(b, OP_maximum, zero, (double)least);
 	return one_pair(b, scale, b_bin_scalar(b, OP_minimum, zero, (double)most));
 }
-OP(quantized_decomposed_choose_qparams_tensor){
-	.schema = "quantized_decomposed.choose_qparams.tensor(Tensor input, int quant_min, int "
-		  "quant_max, float eps, ScalarType dtype) -> (Tensor, Tensor)",
-	.build = build_choose_qparams,
-	.sample = "f32[n=2, 8] in -2..2, quant_min=-128, quant_max=127, eps=1e-05, dtype=i8; "
-		  "f32[4] of 0.5 1.25 3 2, quant_min=0, quant_max=255, eps=0.125, dtype=u8",
-};
 
 static Node build_choose_qparams_symmetric(Build *b, Node n)
 {
@@ -389,12 +362,6 @@ static Node build_choose_qparams_symmetric(Build *b, Node n)
 	bool is_u8 = aten_dtype_or(b, n, "dtype", DT_none) == DT_u8;
 	return one_pair(b, scale, b_scalar(b, DT_i64, is_u8 ? 128 : 0));
 }
-OP(quantized_decomposed_choose_qparams_symmetric_tensor){
-	.schema = "quantized_decomposed.choose_qparams_symmetric.tensor(Tensor input, int "
-		  "quant_min, int quant_max, float eps, ScalarType dtype) -> (Tensor, Tensor)",
-	.build = build_choose_qparams_symmetric,
-	.sample = "f32[n=2, 8] in -2..2, quant_min=-127, quant_max=127, eps=1e-05, dtype=i8",
-};
 
 /* The files say f64 and i64, eager PyTorch returns f32 for both: values are f32's. */
 static Node build_choose_qparams_per_token(Build *b, Node n)
@@ -412,12 +379,6 @@ static Node build_choose_qparams_per_token(Build *b, Node n)
 	Node zero = b_full_int(b, DT_i64, 0, s.rank, s.dim);
 	return scale.i ? b_tuple(b, (Node[]){b_convert(b, scale, DT_f64), zero}, 2) : scale;
 }
-OP(quantized_decomposed_choose_qparams_per_token){
-	.schema = "quantized_decomposed.choose_qparams_per_token(Tensor input, ScalarType dtype) "
-		  "-> (Tensor, Tensor)",
-	.build = build_choose_qparams_per_token,
-	.sample = "f32[n=2, 8] in -2..2, dtype=i8",
-};
 
 /* The zero point is the end of the range whose error is smaller. */
 static Node build_choose_qparams_per_token_asymmetric(Build *b, Node n)
@@ -442,12 +403,27 @@ static Node build_choose_qparams_per_token_asymmetric(Build *b, Node n)
 		return zero;
 	return b_tuple(b, (Node[]){b_convert(b, scale, DT_f64), b_convert(b, zero, DT_i64)}, 2);
 }
-OP(quantized_decomposed_choose_qparams_per_token_asymmetric){
-	.schema = "quantized_decomposed.choose_qparams_per_token_asymmetric(Tensor input, "
-		  "ScalarType dtype) -> (Tensor, Tensor)",
-	.aliases = "quantized_decomposed._choose_qparams_per_token_asymmetric_impl",
-	.build = build_choose_qparams_per_token_asymmetric,
-	.sample = "f32[n=2, 8] in -2..2, dtype=i8; f32[2, 3] of 0.5 1.25 3 2 -0.25 -7, dtype=i8",
+OP(quantized_decomposed_choose_qparams_tensor){
+	.schema = "quantized_decomposed.choose_qparams.tensor(Tensor input, int quant_min, int "
+		  "quant_max, float eps, ScalarType dtype) -> (Tensor, Tensor)",
+	.build = build_choose_qparams,
+	.sample = "f32[n=2, 8] in -2..2, quant_min=-128, quant_max=127, eps=1e-05, dtype=i8; "
+		  "f32[4] of 0.5 1.25 3 2, quant_min=0, quant_max=255, eps=0.125, dtype=u8",
+	.overloads = (const Overload[]){
+		{.schema = "quantized_decomposed.choose_qparams_symmetric.tensor(Tensor input, int "
+			   "quant_min, int quant_max, float eps, ScalarType dtype) -> (Tensor, Tensor)",
+		 .build = build_choose_qparams_symmetric,
+		 .sample = "f32[n=2, 8] in -2..2, quant_min=-127, quant_max=127, eps=1e-05, dtype=i8"},
+		{.schema = "quantized_decomposed.choose_qparams_per_token(Tensor input, ScalarType dtype) "
+			   "-> (Tensor, Tensor)",
+		 .build = build_choose_qparams_per_token,
+		 .sample = "f32[n=2, 8] in -2..2, dtype=i8"},
+		{.schema = "quantized_decomposed.choose_qparams_per_token_asymmetric(Tensor input, "
+			   "ScalarType dtype) -> (Tensor, Tensor)",
+		 .aliases = "quantized_decomposed._choose_qparams_per_token_asymmetric_impl",
+		 .build = build_choose_qparams_per_token_asymmetric,
+		 .sample = "f32[n=2, 8] in -2..2, dtype=i8; f32[2, 3] of 0.5 1.25 3 2 -0.25 -7, dtype=i8"},
+	},
 };
 
 /* ---- quantised and back ---- */
@@ -482,9 +458,7 @@ OP(quantized_decomposed_convert_element_type_no_fuse){
 		  "dtype) -> Tensor",
 	.build = build_convert_element_type,
 	.sample = "f32[n=3, 4], dtype=f16",
-};
-OP(prims_convert_element_type){
-	.schema = "prims.convert_element_type(Tensor a, ScalarType dtype) -> Tensor",
-	.build = build_convert_element_type,
-	.sample = "f32[n=3, 4], dtype=f16",
+	.overloads = (const Overload[]){
+		{.schema = "prims.convert_element_type(Tensor a, ScalarType dtype) -> Tensor"},
+	},
 };

@@ -23,20 +23,19 @@ static Node build_int_mm(Build *b, Node n)
 {
 	return int_matmul(b, arg(b, n, "self"), arg(b, n, "mat2"));
 }
-OP(aten__int_mm){
-	.schema = "aten._int_mm(Tensor self, Tensor mat2) -> Tensor",
-	.build = build_int_mm,
-	.sample = "i8[17, 8] in -99..99, i8[8, 8] in -99..99",
-};
 
 static Node build_torchao_int_matmul(Build *b, Node n)
 {
 	return int_matmul(b, arg(b, n, "a"), arg(b, n, "b"));
 }
-OP(torchao_int_matmul){
-	.schema = "torchao.int_matmul(Tensor a, Tensor b) -> Tensor",
-	.build = build_torchao_int_matmul,
+OP(aten__int_mm){
+	.schema = "aten._int_mm(Tensor self, Tensor mat2) -> Tensor",
+	.build = build_int_mm,
 	.sample = "i8[17, 8] in -99..99, i8[8, 8] in -99..99",
+	.overloads = (const Overload[]){
+		{.schema = "torchao.int_matmul(Tensor a, Tensor b) -> Tensor",
+		 .build = build_torchao_int_matmul},
+	},
 };
 
 static Node build_torchao_int_scaled_matmul(Build *b, Node n)

@@ -14,6 +14,8 @@ for path in sorted(sys.argv[2:]):
     for block, body in re.findall(r"^OP\((\w+)\)(.*?)^\};", text, re.M | re.S):
         names = [n.replace(".", "_") for n in re.findall(r"\.schema\s*=\s*\"([\w.]+)\(", body)]
         assert names and names[0] == block, f"{path}: the first schema of OP({block}) has another name"
+        assert len(names) == len(re.findall(r"\.schema\b", body)), f"{path}: a schema of OP({block}) does not begin with its name"
+        assert len(names) == 1 or ".overloads" in body, f"{path}: OP({block}) has two schemas"
         blocks.append(block)
         ops.append((block, f"BLOCK({block})"))
         ops += [(n, f"ROW({n}, {block}, {k})") for k, n in enumerate(names[1:])]

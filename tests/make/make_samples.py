@@ -81,7 +81,8 @@ def text(block, field):
 
 def ops_of(block):
     """(schema, samples, is it a scalar primitive?) of a block and of each of its overloads (ir/ops/op.h: Overload)."""
-    head, *rows = re.split(r"\{(?=\.schema)", block)
+    head, _, rest = block.partition(".overloads")
+    rows = re.split(r"\{\s*(?=\.schema)", rest)[1:]
     yield text(head, "schema"), text(head, "sample") or "", text(head, "scalar") is not None
     for row in rows:
         own = text(row, "sample") or text(row, "no_sample") is None and text(head, "sample")

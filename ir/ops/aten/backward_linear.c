@@ -67,23 +67,18 @@ static Node adaptive_axis(Build *b, Node e, Node n, uint32_t k, Sym out)
 	Attr attr[] = {attr_none(), attr_ints(&out, 1)};
 	return b_node(b, OP_aten_adaptive_avg_pool1d, &e, 1, attr, 2);
 }
-static Node build_adaptive_backward2(Build *b, Node n)
+static Node build_adaptive_backward(Build *b, Node n)
 {
-	return adjoint_of_self(b, n, 2, adaptive_axis);
-}
-static Node build_adaptive_backward3(Build *b, Node n)
-{
-	return adjoint_of_self(b, n, 3, adaptive_axis);
+	return adjoint_of_self(b, n, aten_named_dims(b, n), adaptive_axis);
 }
 OP(aten__adaptive_avg_pool2d_backward){
 	.schema = "aten._adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> "
 		  "Tensor",
-	.build = build_adaptive_backward2,
+	.build = build_adaptive_backward,
 	.sample = "f32[n=2, 3, 2, 3], f32[n, 3, 5, 4]",
 	.overloads = (const Overload[]){
 		{.schema = "aten._adaptive_avg_pool3d_backward(Tensor grad_output, Tensor self) -> "
 			   "Tensor",
-		 .build = build_adaptive_backward3,
 		 .sample = "f32[n=2, 1, 2, 3, 1], f32[n, 1, 3, 4, 2]"},
 	},
 };
@@ -112,19 +107,15 @@ static Node avg_axis(Build *b, Node e, Node n, uint32_t k, Sym out)
 		       divisor};
 	return b_node(b, OP_aten_avg_pool2d, &e, 1, attr, 7);
 }
-static Node build_avg_backward2(Build *b, Node n)
+static Node build_avg_backward(Build *b, Node n)
 {
-	return adjoint_of_self(b, n, 2, avg_axis);
-}
-static Node build_avg_backward3(Build *b, Node n)
-{
-	return adjoint_of_self(b, n, 3, avg_axis);
+	return adjoint_of_self(b, n, aten_named_dims(b, n), avg_axis);
 }
 OP(aten_avg_pool2d_backward){
 	.schema = "aten.avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] "
 		  "kernel_size, int[2] stride, int[2] padding, bool ceil_mode, bool "
 		  "count_include_pad, int? divisor_override) -> Tensor",
-	.build = build_avg_backward2,
+	.build = build_avg_backward,
 	.sample = "f32[n=2, 1, 3, 3], f32[n, 1, 6, 5], kernel_size=[3, 2], stride=[2, 2], padding=[1, 1], "
 		  "ceil_mode=false, count_include_pad=true, divisor_override=none; "
 		  "f32[1, 1, 3, 3], f32[1, 1, 6, 5], kernel_size=[3, 2], stride=[2, 2], padding=[1, 1], "
@@ -137,7 +128,6 @@ OP(aten_avg_pool2d_backward){
 		{.schema = "aten.avg_pool3d_backward(Tensor grad_output, Tensor self, int[3] "
 			   "kernel_size, int[3] stride, int[3] padding, bool ceil_mode, bool "
 			   "count_include_pad, int? divisor_override) -> Tensor",
-		 .build = build_avg_backward3,
 		 .sample = "f32[n=2, 1, 2, 2, 2], f32[n, 1, 3, 3, 4], kernel_size=[2, 2, 3], stride=[1, 1, 2], padding=[0, 0, "
 			   "1], ceil_mode=false, count_include_pad=false, divisor_override=none"},
 	},
@@ -167,54 +157,36 @@ static Node replication_axis(Build *b, Node e, Node n, uint32_t k, Sym out)
 	(void)out;
 	return pad_axis(b, e, n, k, OP_aten_replication_pad1d);
 }
-static Node build_reflection_backward1(Build *b, Node n)
+static Node build_reflection_backward(Build *b, Node n)
 {
-	return adjoint_of_self(b, n, 1, reflection_axis);
+	return adjoint_of_self(b, n, aten_named_dims(b, n), reflection_axis);
 }
-static Node build_reflection_backward2(Build *b, Node n)
+static Node build_replication_backward(Build *b, Node n)
 {
-	return adjoint_of_self(b, n, 2, reflection_axis);
-}
-static Node build_reflection_backward3(Build *b, Node n)
-{
-	return adjoint_of_self(b, n, 3, reflection_axis);
-}
-static Node build_replication_backward1(Build *b, Node n)
-{
-	return adjoint_of_self(b, n, 1, replication_axis);
-}
-static Node build_replication_backward2(Build *b, Node n)
-{
-	return adjoint_of_self(b, n, 2, replication_axis);
-}
-static Node build_replication_backward3(Build *b, Node n)
-{
-	return adjoint_of_self(b, n, 3, replication_axis);
+	return adjoint_of_self(b, n, aten_named_dims(b, n), replication_axis);
 }
 OP(aten_reflection_pad1d_backward){
 	.schema = "aten.reflection_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] "
 		  "padding) -> Tensor",
-	.build = build_reflection_backward1,
+	.build = build_reflection_backward,
 	.sample = "f32[n=2, 2, 7], f32[n, 2, 4], padding=[2, 1]",
 	.overloads = (const Overload[]){
 		{.schema = "aten.reflection_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] "
 			   "padding) -> Tensor",
-		 .build = build_reflection_backward2,
 		 .sample = "f32[n=2, 1, 5, 6], f32[n, 1, 3, 4], padding=[1, 1, 2, 0]"},
 		{.schema = "aten.reflection_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] "
 			   "padding) -> Tensor",
-		 .build = build_reflection_backward3,
 		 .sample = "f32[n=2, 1, 3, 4, 5], f32[n, 1, 2, 3, 3], padding=[1, 1, 0, 1, 1, 0]"},
 		{.schema = "aten.replication_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] "
 			   "padding) -> Tensor",
-		 .build = build_replication_backward1},
+		 .build = build_replication_backward},
 		{.schema = "aten.replication_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] "
 			   "padding) -> Tensor",
-		 .build = build_replication_backward2,
+		 .build = build_replication_backward,
 		 .sample = "f32[n=2, 1, 5, 6], f32[n, 1, 3, 4], padding=[1, 1, 2, 0]"},
 		{.schema = "aten.replication_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] "
 			   "padding) -> Tensor",
-		 .build = build_replication_backward3,
+		 .build = build_replication_backward,
 		 .sample = "f32[n=2, 1, 3, 4, 5], f32[n, 1, 2, 3, 3], padding=[1, 1, 0, 1, 1, 0]"},
 	},
 };

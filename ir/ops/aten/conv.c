@@ -159,17 +159,9 @@ static Node plain(Build *b, Node n, uint32_t ns)
 		return (Node){0};
 	return conv(b, arg(b, n, "input"), arg(b, n, "weight"), arg(b, n, "bias"), &a, NULL);
 }
-static Node build_conv1d(Build *b, Node n)
+static Node build_conv(Build *b, Node n)
 {
-	return plain(b, n, 1);
-}
-static Node build_conv2d(Build *b, Node n)
-{
-	return plain(b, n, 2);
-}
-static Node build_conv3d(Build *b, Node n)
-{
-	return plain(b, n, 3);
+	return plain(b, n, aten_named_dims(b, n));
 }
 
 /* padding = "valid" or "same" */
@@ -189,17 +181,9 @@ static Node named_padding(Build *b, Node n, uint32_t ns)
 	}
 	return conv(b, arg(b, n, "input"), w, arg(b, n, "bias"), &a, NULL);
 }
-static Node build_conv1d_padding(Build *b, Node n)
+static Node build_conv_padding(Build *b, Node n)
 {
-	return named_padding(b, n, 1);
-}
-static Node build_conv2d_padding(Build *b, Node n)
-{
-	return named_padding(b, n, 2);
-}
-static Node build_conv3d_padding(Build *b, Node n)
-{
-	return named_padding(b, n, 3);
+	return named_padding(b, n, aten_named_dims(b, n));
 }
 
 static Node transposed(Build *b, Node n, uint32_t ns)
@@ -217,37 +201,27 @@ static Node transposed(Build *b, Node n, uint32_t ns)
 	}
 	return conv(b, arg(b, n, "input"), arg(b, n, "weight"), arg(b, n, "bias"), &a, extra);
 }
-static Node build_conv_transpose1d(Build *b, Node n)
+static Node build_conv_transpose(Build *b, Node n)
 {
-	return transposed(b, n, 1);
-}
-static Node build_conv_transpose2d(Build *b, Node n)
-{
-	return transposed(b, n, 2);
-}
-static Node build_conv_transpose3d(Build *b, Node n)
-{
-	return transposed(b, n, 3);
+	return transposed(b, n, aten_named_dims(b, n));
 }
 OP(aten_conv_transpose1d){
 	.schema = "aten.conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, "
 		  "SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] output_padding=[0], "
 		  "SymInt groups=1, SymInt[1] dilation=[1]) -> Tensor",
-	.build = build_conv_transpose1d,
+	.build = build_conv_transpose,
 	.sample = "f32[n=2, 4, m=3], f32[4, 2, 3], f32[4], groups=2, stride=[2], padding=[1], output_padding=[1]; "
 		  "f32[2, 4], f32[2, 3, k=2], dilation=[2]",
 	.overloads = (const Overload[]){
 		{.schema = "aten.conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, "
 			   "SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] "
 			   "output_padding=[0, 0], SymInt groups=1, SymInt[2] dilation=[1, 1]) -> Tensor",
-		 .build = build_conv_transpose2d,
 		 .sample = "f32[n=2, 2, 3, 2], f32[2, 3, 3, 2], f32[3], stride=[2, 3], padding=[1, 0], output_padding=[1, 2]; "
 			   "f32[1, 4, 2, 3], f32[4, 1, k=2, l=2], groups=2, dilation=[2, 1]"},
 		{.schema = "aten.conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, "
 			   "SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] "
 			   "output_padding=[0, 0, 0], SymInt groups=1, SymInt[3] dilation=[1, 1, 1]) -> "
 			   "Tensor",
-		 .build = build_conv_transpose3d,
 		 .sample = "f32[n=2, 2, 2, 2, 2], f32[2, 1, 2, 1, 3], f32[1], stride=[2, 1, 2], padding=[0, 0, 1]"},
 	},
 };
@@ -267,37 +241,35 @@ OP(aten_conv1d){
 	.schema = "aten.conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] "
 		  "stride=[1], SymInt[1] padding=[0], SymInt[1] dilation=[1], SymInt groups=1) "
 		  "-> Tensor",
-	.build = build_conv1d,
+	.build = build_conv,
 	.sample = "f32[n=2, 4, m=6], f32[6, 2, 3], f32[6], groups=2; "
 		  "f32[3, 7], f32[2, 3, 2], stride=[2], padding=[1], dilation=[2]; f32[n=2, 0, 4], f32[6, 0, 3], f32[6], groups=2",
 	.overloads = (const Overload[]){
 		{.schema = "aten.conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] "
 			   "stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] dilation=[1, 1], SymInt "
 			   "groups=1) -> Tensor",
-		 .build = build_conv2d,
 		 .sample = "f32[n=2, 2, 5, 4], f32[3, 2, 3, 2], f32[3]; "
 			   "f32[1, 4, 5, 6], f32[4, 2, 2, 3], stride=[2, 1], padding=[1, 2], dilation=[1, 2], groups=2"},
 		{.schema = "aten.conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] "
 			   "stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1], "
 			   "SymInt groups=1) -> Tensor",
-		 .build = build_conv3d,
 		 .sample = "f32[n=2, 2, 3, 3, 4], f32[2, 2, 2, 2, 3], f32[2], padding=[1, 0, 1], stride=[2, 1, 1]"},
 		{.schema = "aten.conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] "
 			   "stride=[1], str padding=\"valid\", SymInt[1] dilation=[1], SymInt groups=1) -> "
 			   "Tensor",
-		 .build = build_conv1d_padding,
+		 .build = build_conv_padding,
 		 .sample = "f32[n=2, 4, m=6], f32[4, 2, 4], f32[4], padding=\"same\", dilation=[1], groups=2; "
 			   "f32[1, 2, 6], f32[3, 2, k=3], stride=[2]"},
 		{.schema = "aten.conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] "
 			   "stride=[1, 1], str padding=\"valid\", SymInt[2] dilation=[1, 1], SymInt "
 			   "groups=1) -> Tensor",
-		 .build = build_conv2d_padding,
+		 .build = build_conv_padding,
 		 .sample = "f32[n=2, 2, 5, 4], f32[3, 2, k=2, l=3], padding=\"same\", dilation=[2, 1]; "
 			   "f32[1, 2, 5, 4], f32[3, 2, 2, 3], f32[3], padding=\"valid\", stride=[2, 1]"},
 		{.schema = "aten.conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] "
 			   "stride=[1, 1, 1], str padding=\"valid\", SymInt[3] dilation=[1, 1, 1], SymInt "
 			   "groups=1) -> Tensor",
-		 .build = build_conv3d_padding,
+		 .build = build_conv_padding,
 		 .sample = "f32[n=2, 1, 3, 3, 4], f32[2, 1, 2, 3, 1], f32[2], padding=\"same\""},
 		{.schema = "aten.convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, "
 			   "SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] "

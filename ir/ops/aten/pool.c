@@ -132,20 +132,6 @@ static Node unwindows(Build *b, Node w, const Pool *p)
 	return w;
 }
 
-static uint32_t max_pool_space(const Build *b, Node n)
-{
-	switch (node_op(b->g, n)) {
-	case OP_aten_max_pool3d:
-	case OP_aten_max_pool3d_with_indices:
-		return 3;
-	case OP_aten_max_pool2d:
-	case OP_aten_max_pool2d_with_indices:
-		return 2;
-	default:
-		return 1;
-	}
-}
-
 /* How many elements of each window along dim k lie before the input: [out]. */
 static Node outside_before(Build *b, const Pool *p, uint32_t k)
 {
@@ -174,7 +160,7 @@ static bool adjoint_max_pool(Build *b, Node n, const Node *ct, const bool *want,
 {
 	(void)want;
 	Node x = arg(b, n, "self"), place = {0};
-	uint32_t rank = aten_rank(b, x), ns = max_pool_space(b, n);
+	uint32_t rank = aten_rank(b, x), ns = aten_named_dims(b, n);
 	Pool p;
 	if (!ct[0].i)
 		return true;
@@ -199,7 +185,7 @@ static bool adjoint_max_pool(Build *b, Node n, const Node *ct, const bool *want,
 
 static Node batch_max_pool(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
-	bool single = node_rank(b->g, node_in(b->g, n, 0)) == max_pool_space(b, n) + 1;
+	bool single = node_rank(b->g, node_in(b->g, n, 0)) == aten_named_dims(b, n) + 1;
 	return single ? batch_element_wise(b, n, in, batched, size) : batch_members(b, n, in, batched, size);
 }
 
@@ -212,17 +198,9 @@ static Node max_pool(Build *b, Node n, uint32_t ns)
 	return aten_reduce(b, REDUCE_MAX, windows(b, x, &p, lowest(b, x)),
 			   window_dims(&p, aten_rank(b, x)), false);
 }
-static Node build_max_pool1d(Build *b, Node n)
+static Node build_max_pool(Build *b, Node n)
 {
-	return max_pool(b, n, 1);
-}
-static Node build_max_pool2d(Build *b, Node n)
-{
-	return max_pool(b, n, 2);
-}
-static Node build_max_pool3d(Build *b, Node n)
-{
-	return max_pool(b, n, 3);
+	return max_pool(b, n, aten_named_dims(b, n));
 }
 
 /* Position along spatial dim k of element `inner` (flat within the window) of each window. */
@@ -261,22 +239,14 @@ static Node max_pool_indices(Build *b, Node n, uint32_t ns)
 	}
 	return b_tuple(b, (Node[]){value, flat}, 2);
 }
-static Node build_max_pool1d_indices(Build *b, Node n)
+static Node build_max_pool_indices(Build *b, Node n)
 {
-	return max_pool_indices(b, n, 1);
-}
-static Node build_max_pool2d_indices(Build *b, Node n)
-{
-	return max_pool_indices(b, n, 2);
-}
-static Node build_max_pool3d_indices(Build *b, Node n)
-{
-	return max_pool_indices(b, n, 3);
+	return max_pool_indices(b, n, aten_named_dims(b, n));
 }
 OP(aten_max_pool1d){
 	.schema = "aten.max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] "
 		  "padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> Tensor",
-	.build = build_max_pool1d,
+	.build = build_max_pool,
 	.adjoint = adjoint_max_pool,
 	.batch = batch_max_pool,
 	.sample = "f32[n=2, 2, 7], kernel_size=[3], stride=[2], padding=[1]; f32[2, 7], kernel_size=[2], dilation=[2]; "
@@ -284,31 +254,29 @@ OP(aten_max_pool1d){
 	.overloads = (const Overload[]){
 		{.schema = "aten.max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] "
 			   "padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
-		 .build = build_max_pool2d,
 		 .sample = "f32[n=2, 1, 5, 6], kernel_size=[3, 2], stride=[2, 1], padding=[1, 1]; "
 			   "f32[1, 5, 6], kernel_size=[2, 2], dilation=[2, 3], stride=[1, 1]; "
 			   "f32[1, 1, 5, 6], kernel_size=[3, 4], ceil_mode=true"},
 		{.schema = "aten.max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] "
 			   "padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor",
-		 .build = build_max_pool3d,
 		 .sample = "f32[n=2, 1, 3, 4, 4], kernel_size=[2, 3, 2], stride=[1, 2, 2], padding=[1, 1, 0]"},
 		{.schema = "aten.max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] "
 			   "stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> "
 			   "(Tensor, Tensor)",
-		 .build = build_max_pool1d_indices,
+		 .build = build_max_pool_indices,
 		 .sample = "f32[n=2, 2, 7], kernel_size=[3], stride=[2], padding=[1]; "
 			   "f32[1, 1, 6], kernel_size=[4], ceil_mode=true"},
 		{.schema = "aten.max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] "
 			   "stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> "
 			   "(Tensor, Tensor)",
-		 .build = build_max_pool2d_indices,
+		 .build = build_max_pool_indices,
 		 .sample = "f32[n=2, 1, 5, 6], kernel_size=[3, 2], stride=[2, 1], padding=[1, 1]; "
 			   "f32[1, 5, 6], kernel_size=[2, 2], dilation=[2, 3], stride=[1, 1]; "
 			   "f32[1, 1, 5, 6], kernel_size=[3, 4], ceil_mode=true"},
 		{.schema = "aten.max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] "
 			   "stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> "
 			   "(Tensor, Tensor)",
-		 .build = build_max_pool3d_indices,
+		 .build = build_max_pool_indices,
 		 .sample = "f32[n=2, 1, 3, 4, 4], kernel_size=[2, 3, 2], stride=[1, 2, 2], padding=[1, 1, 0]"},
 	},
 };
@@ -416,29 +384,20 @@ static Node avg_pool(Build *b, Node n, uint32_t ns)
 	Node rest = b_bin(b, OP_fmod, sum, by);
 	return b_convert(b, b_bin(b, OP_floordiv, b_bin(b, OP_sub, sum, rest), by), d);
 }
-static Node build_avg_pool1d(Build *b, Node n)
+static Node build_avg_pool(Build *b, Node n)
 {
-	return avg_pool(b, n, 1);
-}
-static Node build_avg_pool2d(Build *b, Node n)
-{
-	return avg_pool(b, n, 2);
-}
-static Node build_avg_pool3d(Build *b, Node n)
-{
-	return avg_pool(b, n, 3);
+	return avg_pool(b, n, aten_named_dims(b, n));
 }
 OP(aten_avg_pool1d){
 	.schema = "aten.avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] "
 		  "padding=[0], bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
-	.build = build_avg_pool1d,
+	.build = build_avg_pool,
 	.sample = "f32[n=2, 2, 7], kernel_size=[3], stride=[2], padding=[1]; "
 		  "f32[2, 7], kernel_size=[3], padding=[1], count_include_pad=false, ceil_mode=true",
 	.overloads = (const Overload[]){
 		{.schema = "aten.avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] "
 			   "padding=0, bool ceil_mode=False, bool count_include_pad=True, int? "
 			   "divisor_override=None) -> Tensor",
-		 .build = build_avg_pool2d,
 		 .sample = "f32[n=2, 1, 5, 6], kernel_size=[3, 2], stride=[2, 1], padding=[1, 1]; "
 			   "f32[1, 5, 6], kernel_size=[3, 2], padding=[1, 1], count_include_pad=false, ceil_mode=true; "
 			   "f32[1, 1, 5, 6], kernel_size=[2, 2], ceil_mode=true; "
@@ -446,7 +405,6 @@ OP(aten_avg_pool1d){
 		{.schema = "aten.avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] "
 			   "padding=0, bool ceil_mode=False, bool count_include_pad=True, int? "
 			   "divisor_override=None) -> Tensor",
-		 .build = build_avg_pool3d,
 		 .sample = "f32[n=2, 1, 3, 4, 4], kernel_size=[2, 3, 2], stride=[1, 2, 2], padding=[1, 1, 0], "
 			   "count_include_pad=false; f32[1, 1, 3, 4, 4], kernel_size=[2, 2, 2], divisor_override=5"},
 	},
@@ -542,40 +500,24 @@ static Node adaptive_avg(Build *b, Node n, uint32_t ns)
 	}
 	return x.i ? b_convert(b, x, d) : x;
 }
-static Node build_adaptive_avg1(Build *b, Node n)
+static Node build_adaptive_avg(Build *b, Node n)
 {
-	return adaptive_avg(b, n, 1);
-}
-static Node build_adaptive_avg2(Build *b, Node n)
-{
-	return adaptive_avg(b, n, 2);
-}
-static Node build_adaptive_avg3(Build *b, Node n)
-{
-	return adaptive_avg(b, n, 3);
+	return adaptive_avg(b, n, aten_named_dims(b, n));
 }
 OP(aten_adaptive_avg_pool1d){
 	.schema = "aten.adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor",
-	.build = build_adaptive_avg1,
+	.build = build_adaptive_avg,
 	.sample = "f32[n=2, 2, 7], output_size=[3]; f32[2, 6], output_size=[2]",
 	.overloads = (const Overload[]){
 		{.schema = "aten.adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
 		 .aliases = "aten._adaptive_avg_pool2d",
-		 .build = build_adaptive_avg2,
 		 .sample = "f32[n=2, 1, 5, 7], output_size=[2, 3]; f32[1, 4, 6], output_size=[2, 3]; "
 			   "f32[1, 1, 3, 3], output_size=[1, 1]"},
 		{.schema = "aten.adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor",
 		 .aliases = "aten._adaptive_avg_pool3d",
-		 .build = build_adaptive_avg3,
 		 .sample = "f32[n=2, 1, 3, 5, 4], output_size=[2, 3, 2]"},
 	},
 };
-
-static uint32_t adaptive_max_space(const Build *b, Node n)
-{
-	Op op = node_op(b->g, n);
-	return op == OP_aten_adaptive_max_pool3d ? 3 : op == OP_aten_adaptive_max_pool2d ? 2 : 1;
-}
 
 /* To the elements that result 1 names: windows overlap, so one may get several. */
 static bool adjoint_adaptive_max(Build *b, Node n, const Node *ct, const bool *want, Node *g)
@@ -583,13 +525,13 @@ static bool adjoint_adaptive_max(Build *b, Node n, const Node *ct, const bool *w
 	(void)want;
 	if (!ct[0].i)
 		return true;
-	g[0] = aten_pool_backward(b, arg(b, n, "self"), b_get(b, n, 1), ct[0], adaptive_max_space(b, n));
+	g[0] = aten_pool_backward(b, arg(b, n, "self"), b_get(b, n, 1), ct[0], aten_named_dims(b, n));
 	return g[0].i;
 }
 
 static Node batch_adaptive_max(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
-	bool single = node_rank(b->g, node_in(b->g, n, 0)) == adaptive_max_space(b, n) + 1;
+	bool single = node_rank(b->g, node_in(b->g, n, 0)) == aten_named_dims(b, n) + 1;
 	return single ? batch_element_wise(b, n, in, batched, size) : batch_members(b, n, in, batched, size);
 }
 
@@ -625,30 +567,20 @@ static Node adaptive_max(Build *b, Node n, uint32_t ns)
 	return b_tuple(b, (Node[]){value, b_squeeze(b, aten_gather_dim(b, at, rank, inner), -1)},
 		       2);
 }
-static Node build_adaptive_max1(Build *b, Node n)
+static Node build_adaptive_max(Build *b, Node n)
 {
-	return adaptive_max(b, n, 1);
-}
-static Node build_adaptive_max2(Build *b, Node n)
-{
-	return adaptive_max(b, n, 2);
-}
-static Node build_adaptive_max3(Build *b, Node n)
-{
-	return adaptive_max(b, n, 3);
+	return adaptive_max(b, n, aten_named_dims(b, n));
 }
 OP(aten_adaptive_max_pool1d){
 	.schema = "aten.adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)",
-	.build = build_adaptive_max1,
+	.build = build_adaptive_max,
 	.adjoint = adjoint_adaptive_max,
 	.batch = batch_adaptive_max,
 	.sample = "f32[n=2, 2, 7], output_size=[3]",
 	.overloads = (const Overload[]){
 		{.schema = "aten.adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)",
-		 .build = build_adaptive_max2,
 		 .sample = "f32[n=2, 1, 5, 7], output_size=[2, 3]"},
 		{.schema = "aten.adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)",
-		 .build = build_adaptive_max3,
 		 .sample = "f32[n=2, 1, 3, 5, 4], output_size=[2, 3, 2]"},
 	},
 };

@@ -124,25 +124,20 @@ static Node fractional(Build *b, Node n, uint32_t ns)
 	return b_tuple(b, (Node[]){value, b_squeeze(b, aten_gather_dim(b, at, rank, inner), -1)}, 2);
 }
 
-static Node build_fractional2(Build *b, Node n)
+static Node build_fractional(Build *b, Node n)
 {
-	return fractional(b, n, 2);
+	return fractional(b, n, aten_named_dims(b, n));
 }
 
-static Node build_fractional3(Build *b, Node n)
-{
-	return fractional(b, n, 3);
-}
 OP(aten_fractional_max_pool2d){
 	.schema = "aten.fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor, Tensor)",
-	.build = build_fractional2,
+	.build = build_fractional,
 	.sample = "f32[n=2, 2, 5, 7], kernel_size=[2, 3], output_size=[3, 4], f32[n, 2, 2] in 0..0.75; "
 		  "f32[2, 4, 5], kernel_size=[2, 2], output_size=[1, 4], f32[1, 2, 2] in 0..0.75; "
 		  "f32[1, 1, 3, 4] of 1 nan 2 3 4 nan 5 6 inf 7, kernel_size=[2, 2], output_size=[2, 2], f32[1, 1, 2] of 0.5 0.25; "
 		  "f32[1, 1, h=5, w=6], kernel_size=[2, 2], output_size=[3, 2], f32[1, 1, 2] of 0.5 0.25",
 	.overloads = (const Overload[]){
 		{.schema = "aten.fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor random_samples) -> (Tensor, Tensor)",
-		 .build = build_fractional3,
 		 .sample = "f32[n=2, 1, 4, 6, 5], kernel_size=[2, 3, 2], output_size=[2, 3, 3], f32[n, 1, 3] in 0..0.75; "
 			   "f32[2, 3, 4, 4], kernel_size=[2, 2, 1], output_size=[1, 2, 3], f32[1, 2, 3] in 0..0.75"},
 	},

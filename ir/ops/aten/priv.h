@@ -19,6 +19,7 @@ static inline Node arg(const Build *b, Node n, const char *name)
 /* The k-th element of a Tensor[] argument; *n receives the count when k is 0 and n is given. */
 uint32_t aten_list(const Build *, Node n, const char *name, Node *out, uint32_t max);
 bool aten_has(const Build *, Node n, const char *name); /* an attribute that is not None */
+uint32_t aten_named_dims(const Build *, Node n); /* as the operator's name says: 2 of conv2d; 0 if the name does not say it */
 /* A constant integer; b_error and 0 when it is symbolic. */
 int64_t aten_int(Build *, Node n, const char *name);
 int64_t aten_int_or(Build *, Node n, const char *name, int64_t otherwise);

@@ -364,41 +364,17 @@ static Node resize(Build *b, Node n, Method how, uint32_t ns)
 	return x.i ? b_convert(b, x, d) : x;
 }
 
-static Node build_nearest1(Build *b, Node n)
+static Node build_nearest(Build *b, Node n)
 {
-	return resize(b, n, BY_NEAREST, 1);
+	return resize(b, n, BY_NEAREST, aten_named_dims(b, n));
 }
-static Node build_nearest2(Build *b, Node n)
+static Node build_exact(Build *b, Node n)
 {
-	return resize(b, n, BY_NEAREST, 2);
+	return resize(b, n, BY_NEAREST_EXACT, aten_named_dims(b, n));
 }
-static Node build_nearest3(Build *b, Node n)
+static Node build_linear(Build *b, Node n)
 {
-	return resize(b, n, BY_NEAREST, 3);
-}
-static Node build_exact1(Build *b, Node n)
-{
-	return resize(b, n, BY_NEAREST_EXACT, 1);
-}
-static Node build_exact2(Build *b, Node n)
-{
-	return resize(b, n, BY_NEAREST_EXACT, 2);
-}
-static Node build_exact3(Build *b, Node n)
-{
-	return resize(b, n, BY_NEAREST_EXACT, 3);
-}
-static Node build_linear1(Build *b, Node n)
-{
-	return resize(b, n, BY_LINEAR, 1);
-}
-static Node build_linear2(Build *b, Node n)
-{
-	return resize(b, n, BY_LINEAR, 2);
-}
-static Node build_linear3(Build *b, Node n)
-{
-	return resize(b, n, BY_LINEAR, 3);
+	return resize(b, n, BY_LINEAR, aten_named_dims(b, n));
 }
 static Node build_cubic2(Build *b, Node n)
 {
@@ -419,7 +395,7 @@ static Node build_smooth_lanczos(Build *b, Node n)
 OP(aten_upsample_nearest1d){
 	.schema = "aten.upsample_nearest1d(Tensor self, SymInt[1] output_size, float? "
 		  "scales=None) -> Tensor",
-	.build = build_nearest1,
+	.build = build_nearest,
 	.sample = "f32[n=2, 1, 5], output_size=[7]; f32[n=2, 1, 5], output_size=[8], scales=1.7; "
 		  "f32[n=2, 1, 5], output_size=[4]; f32[n=2, 1, 5], output_size=[5], scales=1.19; f32[2, 1, 5], output_size=[5]",
 	.overloads = (const Overload[]){
@@ -429,23 +405,19 @@ OP(aten_upsample_nearest1d){
 			   "f32[n=2, 1, 5], output_size=none, scale_factors=[1.7]"},
 		{.schema = "aten.upsample_nearest2d(Tensor self, SymInt[2] output_size, float? "
 			   "scales_h=None, float? scales_w=None) -> Tensor",
-		 .build = build_nearest2,
 		 .sample = "f32[n=2, 2, 3, 4], output_size=[5, 7]; f32[1, 2, 3, 4], output_size=[5, 10], scales_h=1.7, "
 			   "scales_w=2.5; f32[1, 2, 3, 4], output_size=[2, 3]"},
 		{.schema = "aten.upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? "
 			   "scale_factors) -> Tensor",
-		 .build = build_nearest2,
 		 .sample = "f32[n=2, 2, 3, 4], output_size=[5, 7], scale_factors=none; "
 			   "f32[1, 2, 3, 4], output_size=none, scale_factors=[1.7, 2.5]"},
 		{.schema = "aten.upsample_nearest3d(Tensor self, SymInt[3] output_size, float? "
 			   "scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
-		 .build = build_nearest3,
 		 .sample = "f32[n=2, 1, 2, 3, 2], output_size=[3, 5, 3]; "
 			   "f32[1, 1, 2, 3, 2], output_size=[5, 5, 3], scales_d=2.5, scales_h=1.7, scales_w=1.5; "
 			   "f32[1, 1, 2, 3, 2], output_size=[1, 2, 1]"},
 		{.schema = "aten.upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? "
 			   "scale_factors) -> Tensor",
-		 .build = build_nearest3,
 		 .sample = "f32[n=2, 1, 2, 3, 2], output_size=[3, 5, 3], scale_factors=none; "
 			   "f32[1, 1, 2, 3, 2], output_size=none, scale_factors=[2.5, 1.7, 1.5]"},
 	},
@@ -453,7 +425,7 @@ OP(aten_upsample_nearest1d){
 OP(aten__upsample_nearest_exact1d){
 	.schema = "aten._upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? "
 		  "scales=None) -> Tensor",
-	.build = build_exact1,
+	.build = build_exact,
 	.sample = "f32[n=2, 1, 5], output_size=[7]; f32[n=2, 1, 5], output_size=[8], scales=1.7; "
 		  "f32[n=2, 1, 5], output_size=[4]",
 	.overloads = (const Overload[]){
@@ -463,23 +435,19 @@ OP(aten__upsample_nearest_exact1d){
 			   "f32[n=2, 1, 5], output_size=none, scale_factors=[1.7]"},
 		{.schema = "aten._upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? "
 			   "scales_h=None, float? scales_w=None) -> Tensor",
-		 .build = build_exact2,
 		 .sample = "f32[n=2, 2, 3, 4], output_size=[5, 7]; f32[1, 2, 3, 4], output_size=[5, 10], scales_h=1.7, "
 			   "scales_w=2.5; f32[1, 2, 3, 4], output_size=[2, 3]"},
 		{.schema = "aten._upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, "
 			   "float[]? scale_factors) -> Tensor",
-		 .build = build_exact2,
 		 .sample = "f32[n=2, 2, 3, 4], output_size=[5, 7], scale_factors=none; "
 			   "f32[1, 2, 3, 4], output_size=none, scale_factors=[1.7, 2.5]"},
 		{.schema = "aten._upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? "
 			   "scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
-		 .build = build_exact3,
 		 .sample = "f32[n=2, 1, 2, 3, 2], output_size=[3, 5, 3]; "
 			   "f32[1, 1, 2, 3, 2], output_size=[5, 5, 3], scales_d=2.5, scales_h=1.7, scales_w=1.5; "
 			   "f32[1, 1, 2, 3, 2], output_size=[1, 2, 1]"},
 		{.schema = "aten._upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, "
 			   "float[]? scale_factors) -> Tensor",
-		 .build = build_exact3,
 		 .sample = "f32[n=2, 1, 2, 3, 2], output_size=[3, 5, 3], scale_factors=none; "
 			   "f32[1, 1, 2, 3, 2], output_size=none, scale_factors=[2.5, 1.7, 1.5]"},
 	},
@@ -487,7 +455,7 @@ OP(aten__upsample_nearest_exact1d){
 OP(aten_upsample_linear1d){
 	.schema = "aten.upsample_linear1d(Tensor self, SymInt[1] output_size, bool "
 		  "align_corners, float? scales=None) -> Tensor",
-	.build = build_linear1,
+	.build = build_linear,
 	.sample = "f32[n=2, 1, 5], output_size=[7], align_corners=false; "
 		  "f32[n=2, 1, 5], output_size=[7], align_corners=true; "
 		  "f32[n=2, 1, 5], output_size=[8], align_corners=false, scales=1.7; "
@@ -499,27 +467,23 @@ OP(aten_upsample_linear1d){
 			   "f32[n=2, 1, 5], output_size=none, align_corners=false, scale_factors=[1.7]"},
 		{.schema = "aten.upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool "
 			   "align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
-		 .build = build_linear2,
 		 .sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=false; "
 			   "f32[1, 1, 5, 4], output_size=[7, 3], align_corners=true; "
 			   "f32[1, 1, 5, 4], output_size=[8, 10], align_corners=false, scales_h=1.7, scales_w=2.5; "
 			   "f32[1, 1, 5, 4], output_size=[4, 3], align_corners=false"},
 		{.schema = "aten.upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool "
 			   "align_corners, float[]? scale_factors) -> Tensor",
-		 .build = build_linear2,
 		 .sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=true, scale_factors=none; "
 			   "f32[1, 1, 5, 4], output_size=none, align_corners=false, scale_factors=[1.7, 2.5]"},
 		{.schema = "aten.upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool "
 			   "align_corners, float? scales_d=None, float? scales_h=None, float? "
 			   "scales_w=None) -> Tensor",
-		 .build = build_linear3,
 		 .sample = "f32[n=2, 1, 2, 3, 2], output_size=[3, 5, 3], align_corners=false; "
 			   "f32[1, 1, 2, 3, 2], output_size=[3, 5, 3], align_corners=true; "
 			   "f32[1, 1, 2, 3, 2], output_size=[5, 5, 3], align_corners=false, scales_d=2.5, scales_h=1.7, "
 			   "scales_w=1.5; f32[1, 1, 2, 3, 2], output_size=[1, 2, 1], align_corners=false"},
 		{.schema = "aten.upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool "
 			   "align_corners, float[]? scale_factors) -> Tensor",
-		 .build = build_linear3,
 		 .sample = "f32[n=2, 1, 2, 3, 2], output_size=[3, 5, 3], align_corners=true, scale_factors=none; "
 			   "f32[1, 1, 2, 3, 2], output_size=none, align_corners=false, scale_factors=[2.5, 1.7, 1.5]"},
 	},

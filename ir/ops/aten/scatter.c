@@ -473,45 +473,35 @@ static Node fractional_backward(Build *b, Node n, uint32_t nd)
 		return (Node){0};
 	return pool_backward(b, n, nd);
 }
-static Node build_fractional2_backward(Build *b, Node n)
+static Node build_fractional_backward(Build *b, Node n)
 {
-	return fractional_backward(b, n, 2);
+	return fractional_backward(b, n, aten_named_dims(b, n));
 }
-static Node build_fractional3_backward(Build *b, Node n)
+static Node build_pool_backward(Build *b, Node n)
 {
-	return fractional_backward(b, n, 3);
-}
-static Node build_pool2_backward(Build *b, Node n)
-{
-	return pool_backward(b, n, 2);
-}
-static Node build_pool3_backward(Build *b, Node n)
-{
-	return pool_backward(b, n, 3);
+	return pool_backward(b, n, aten_named_dims(b, n));
 }
 OP(aten_adaptive_max_pool2d_backward){
 	.schema = "aten.adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor "
 		  "indices) -> Tensor",
-	.build = build_pool2_backward,
+	.build = build_pool_backward,
 	.sample = "f32[n=2, 1, 2, 3], f32[n, 1, 4, 5], i64[n, 1, 2, 3] of 0 6 8 15 6 19",
 	.overloads = (const Overload[]){
 		{.schema = "aten.adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor "
 			   "indices) -> Tensor",
-		 .build = build_pool3_backward,
 		 .sample = "f32[n=2, 1, 1, 2, 2], f32[n, 1, 2, 4, 4], i64[n, 1, 1, 2, 2] of 0 6 25 6"},
 	},
 };
 OP(aten_fractional_max_pool2d_backward){
 	.schema = "aten.fractional_max_pool2d_backward(Tensor grad_output, Tensor self, int[2] "
 		  "kernel_size, int[2] output_size, Tensor indices) -> Tensor",
-	.build = build_fractional2_backward,
+	.build = build_fractional_backward,
 	.sample = "f32[n=2, 1, 2, 2], f32[n, 1, 4, 5], kernel_size=[2, 2], output_size=[2, 2], "
 		  "i64[n, 1, 2, "
 		  "2] of 0 8 8 19",
 	.overloads = (const Overload[]){
 		{.schema = "aten.fractional_max_pool3d_backward(Tensor grad_output, Tensor self, int[3] "
 			   "kernel_size, int[3] output_size, Tensor indices) -> Tensor",
-		 .build = build_fractional3_backward,
 		 .sample = "f32[n=2, 1, 1, 2, 2], f32[n, 1, 2, 4, 4], kernel_size=[2, 2, 2], "
 			   "output_size=[1, 2, 2], i64[n, 1, 1, "
 			   "2, 2] of 0 6 25 6"},

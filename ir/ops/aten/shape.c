@@ -750,28 +750,18 @@ static Node at_least(Build *b, Node n, uint32_t rank)
 		x = b_unsqueeze(b, x, 0);
 	return rank == 3 ? b_unsqueeze(b, x, -1) : x;
 }
-static Node build_atleast_1d(Build *b, Node n)
+static Node build_atleast(Build *b, Node n)
 {
-	return at_least(b, n, 1);
-}
-static Node build_atleast_2d(Build *b, Node n)
-{
-	return at_least(b, n, 2);
-}
-static Node build_atleast_3d(Build *b, Node n)
-{
-	return at_least(b, n, 3);
+	return at_least(b, n, aten_named_dims(b, n));
 }
 OP(aten_atleast_1d){
 	.schema = "aten.atleast_1d(Tensor self) -> Tensor",
 	.view = VIEW_RESHAPE,
 	.itself = true,
-	.build = build_atleast_1d,
+	.build = build_atleast,
 	.sample = "f32[]; f32[n=3]; f32[n=3, 4]; f32[2, 2, 2, 2]",
 	.overloads = (const Overload[]){
-		{.schema = "aten.atleast_2d(Tensor self) -> Tensor",
-		 .build = build_atleast_2d},
-		{.schema = "aten.atleast_3d(Tensor self) -> Tensor",
-		 .build = build_atleast_3d},
+		{.schema = "aten.atleast_2d(Tensor self) -> Tensor"},
+		{.schema = "aten.atleast_3d(Tensor self) -> Tensor"},
 	},
 };

@@ -211,27 +211,17 @@ static Node at_least(Build *b, Node n, uint32_t rank)
 	}
 	return b_tuple(b, part, count);
 }
-static Node build_atleast_1d(Build *b, Node n)
+static Node build_atleast(Build *b, Node n)
 {
-	return at_least(b, n, 1);
-}
-static Node build_atleast_2d(Build *b, Node n)
-{
-	return at_least(b, n, 2);
-}
-static Node build_atleast_3d(Build *b, Node n)
-{
-	return at_least(b, n, 3);
+	return at_least(b, n, aten_named_dims(b, n));
 }
 OP(aten_atleast_1d_Sequence){
 	.schema = "aten.atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]",
 	.view = VIEW_RESHAPE,
-	.build = build_atleast_1d,
+	.build = build_atleast,
 	.sample = "[f32[], f32[n=3], f32[n, 4], f32[1, 2, 1]]",
 	.overloads = (const Overload[]){
-		{.schema = "aten.atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]",
-		 .build = build_atleast_2d},
-		{.schema = "aten.atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]",
-		 .build = build_atleast_3d},
+		{.schema = "aten.atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]"},
+		{.schema = "aten.atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]"},
 	},
 };

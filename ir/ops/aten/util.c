@@ -18,6 +18,14 @@ bool aten_has(const Build *b, Node n, const char *name)
 	return node_attr(b->g, n, name)->kind != ATTR_none;
 }
 
+uint32_t aten_named_dims(const Build *b, Node n)
+{
+	for (const char *p = op_name(node_op(b->g, n)); *p; p++)
+		if (*p >= '1' && *p <= '3' && p[1] == 'd' && (!p[2] || strchr("._", p[2])))
+			return (uint32_t)(*p - '0');
+	return 0;
+}
+
 bool aten_const(Build *b, Sym s, int64_t *out)
 {
 	*out = 0;

@@ -232,6 +232,9 @@ void graph_set_name(Graph *, Node, const char *);
 const char *graph_name(Graph *, Node); /* "conv2d_3" or "17"; never NULL */
 /* The same in the graph as it was when last numbered; its operator where it is newer. For messages: O(1). */
 const char *graph_last_name(Graph *, Node);
+/* NO: they differ, provably, at the hints or at a sampled point of sizes of 2 and more. MAYBE: equal as far as one can see, to be
+ * required by graph_guard. */
+Truth graph_same_extent(const Graph *, Sym, Sym);
 /* Require a condition at entry; one that is provably true or already there is not added. */
 void graph_guard(Graph *, GuardKind, Sym a, Sym b, const char *why);
 /* The first dimension of an input in which a size symbol stands. */

@@ -222,6 +222,37 @@ static void test_nonlinear_call(void **state)
 	weft_free(w);
 }
 
+/* Derivatives of an operator with this rule, by x of B elements. why NULL: there are. */
+static void other_extent(const char *vjp, const char *jvp, const char *why)
+{
+	WeftOpDef def = good;
+	def.schema = "test::any(Tensor x) -> Tensor";
+	def.work_bytes = NULL;
+	def.vjp = vjp;
+	def.jvp = jvp;
+	Weft *w = weft_new();
+	assert_true(weft_op_register(w, &def));
+	WeftGraph *g = weft_parse(w, "graph @f(%x: f32[B]) where 0 <= B {\n  %c = call([%x], op=\"test::any\", ints=[], floats=[])\n"
+				     "  %y = get(%c, index=0)\n  return %y\n}\n", "f");
+	assert_non_null(g);
+	const WeftGraph *d = vjp ? weft_vjp(w, g, NULL) : weft_jvp(w, g, NULL);
+	if (!d != (why != NULL) || (why && !strstr(weft_messages(w), why)))
+		fail_msg("%s: expected \"%s\", got %s", vjp ? vjp : jvp, why ? why : "a graph", weft_messages(w));
+	weft_free(w);
+}
+
+/* 2 B is B where there is nothing, 1 is B where there is one: neither makes a rule right. */
+static void test_symbolic_extents(void **state)
+{
+	(void)state;
+	other_extent("[cat([g, g])]", NULL, "test::any: .vjp gives f32[2*B] where f32[B] is expected");
+	other_extent("[sum.dim_IntList(g, [0], true)]", NULL, ".vjp gives f32[1] where f32[B] is expected");
+	other_extent("[constant_pad_nd(g, [1, 1])]", NULL, ".vjp gives f32[B + 2] where f32[B] is expected");
+	other_extent(NULL, "cat([t_x, t_x])", ".jvp gives f32[2*B] where f32[B] is expected");
+	other_extent("[flip(g, [0])]", NULL, NULL);
+	other_extent(NULL, "roll(t_x, [1], [0])", NULL);
+}
+
 static void refused_name(const char *name, const char *why)
 {
 	char schema[200];
@@ -559,7 +590,7 @@ int main(void)
 		cmocka_unit_test(test_run),         cmocka_unit_test(test_no_function), cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_mutants),     cmocka_unit_test(test_rules),
 		cmocka_unit_test(test_nonlinear),   cmocka_unit_test(test_linear),      cmocka_unit_test(test_names),
-		cmocka_unit_test(test_nonlinear_call),
+		cmocka_unit_test(test_nonlinear_call), cmocka_unit_test(test_symbolic_extents),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

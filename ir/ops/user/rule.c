@@ -289,14 +289,24 @@ static bool done(Build *b, const UserOp *op, const char *rule, const Eval *e, ui
 	return !e->err || b_error(b, "%s: .%s: %s at \"%.32s\"", op->name, rule, e->err, e->errp).i;
 }
 
+/* What cannot be told is required of the sizes. */
+static bool same_extent(Graph *g, const UserOp *op, const char *rule, Sym got, Sym want)
+{
+	Truth same = graph_same_extent(g, got, want);
+	if (same != MAYBE)
+		return same == YES;
+	graph_guard(g, GUARD_EQ, got, want, arena_printf(g->ir->ctx->arena, "%s: an extent of what .%s gives", op->name, rule));
+	return true;
+}
+
 /* A derivative of a value has its type; by a rule perhaps with dimensions that were broadcast, which are summed later. */
 static bool check_type(Build *b, const UserOp *op, const char *rule, Node got, TypeId want, bool wider)
 {
-	const Graph *g = b->g;
+	Graph *g = b->g;
 	const Type *t = node_type(g, got), *w = ir_type_of(g->ir, want);
 	bool fits = t->dtype != DT_none && (dtype_is_inexact(t->dtype) || !wider) && t->n >= w->n && (wider || t->n == w->n);
 	for (uint32_t d = 0; d < w->n && fits; d++)
-		fits = (wider && sym_is(b_syms(b), w->dim[d], 1)) || sym_eq(b_syms(b), t->dim[t->n - w->n + d], w->dim[d]) != NO;
+		fits = (wider && sym_is(b_syms(b), w->dim[d], 1)) || same_extent(g, op, rule, t->dim[t->n - w->n + d], w->dim[d]);
 	return fits || b_error(b, "%s: .%s gives %s where %s is expected", op->name, rule, type_str(g->ir, node_type_id(g, got)),
 			       type_str(g->ir, want)).i;
 }

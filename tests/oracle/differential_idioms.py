@@ -125,7 +125,7 @@ def ties(r, g, values, k):
     d = r.randrange(x.dim())
     table = {"max_index": lambda x: x.max(d)[1], "min_index": lambda x: x.min(d)[1], "max_pool_index": lambda x: F.max_pool1d(x, 2, 1, return_indices=True)[1], "argmax_all": lambda x: x.argmax(),
              "max_pool2d_index": lambda x: F.max_pool2d(x, 2, 1, return_indices=True)[1], "sort_index": lambda x: x.sort(dim=d, stable=True)[1], "cummax_index": lambda x: x.cummax(d)[1], "sign": lambda x: x.sign(),
-             "adaptive_max_index": lambda x: F.adaptive_max_pool1d(x, 2, return_indices=True)[1], "inf_pool_index": lambda x: F.max_pool1d(torch.where(x > 0, -math.inf, x), 2, 1, return_indices=True)[1],
+             "adaptive_max_index": lambda x: F.adaptive_max_pool1d(x, 2, return_indices=True)[1], "inf_pool_index": lambda x: F.max_pool1d(torch.where(x > 0, -math.inf, torch.nan_to_num(x)), 2, 1, return_indices=True)[1],
              "unique": lambda x: torch.searchsorted(x.flatten().sort()[0], x.flatten()), "bucketize": lambda x: torch.bucketize(x, torch.tensor([-1.0, 0.0, 0.5, 1.0], dtype=x.dtype)),
              "heaviside0": lambda x: torch.heaviside(x, x * 0 + 0.5), "signbit0": lambda x: torch.signbit(x * 0), "copysign0": lambda x: torch.copysign(torch.ones_like(x), x), "isclose": lambda x: torch.isclose(x, x.flip(d))}
     name = r.choice(sorted(table))

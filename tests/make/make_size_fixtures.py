@@ -19,8 +19,8 @@ A = torch.ops.aten
 torch.manual_seed(12)
 
 
-def make(name, model, calls, dynamic=None, errors=()):
-    """errors: calls that fail, with the words that tell so."""
+def make(name, model, calls, dynamic=None, errors=(), right=None):
+    """errors: calls that fail, with the words that tell so. right: what gives the results, where it is not the model."""
     if sys.argv[2:] and name not in sys.argv[2:]:
         return
     program = export(model, tuple(x.clone() for x in calls[0]), dynamic_shapes=dynamic, strict=False)
@@ -28,7 +28,7 @@ def make(name, model, calls, dynamic=None, errors=()):
     for k, args in enumerate([*calls, *(e[0] for e in errors)]):
         tensors = {f"x.{i}": x.clone() for i, x in enumerate(args)}
         if k < len(calls):
-            for i, y in enumerate(tree_leaves(model(*(x.clone() for x in args)))):
+            for i, y in enumerate(tree_leaves((right or model)(*(x.clone() for x in args)))):
                 tensors[f"y.{i}"] = y.detach().clone().contiguous() if isinstance(y, torch.Tensor) else torch.tensor(y)
         save_file(tensors, dest / f"{name}.{k}.safetensors", {"error": errors[k - len(calls)][1]} if k >= len(calls) else None)
 
@@ -45,6 +45,40 @@ class Rows(nn.Module):
 
     def forward(s, x, w):
         return x @ w, x.roll(1, 0), x.sum(0), x.softmax(0), torch.cat([x, x + x.shape[0]])
+
+
+class Nothing(nn.Module):
+    """What has a value of nothing."""
+
+    def forward(s, x, i, w):
+        return (x.median(), x.nanmedian(), i.median(), torch.trapezoid(x, dim=0), nn.functional.embedding_bag(i, w, torch.tensor([0, 0]), mode="max"),
+                torch.cdist(x.T, x.T.flip(0), p=float("inf")), x.mean(0), x.logsumexp(0), nn.functional.adaptive_avg_pool1d(x.T, 1))
+
+
+class Extremes(nn.Module):
+    def forward(s, x):
+        return x.max(0), x.argmin(0), x.amax(), torch.linalg.vector_norm(x, float("inf"), dim=0), x.mode(0)
+
+
+class Reached(nn.Module):
+    """The same in a branch: it is refused where the branch is taken."""
+
+    def forward(s, x, p):
+        return torch.cond(p[0], lambda x: x.amax(0), lambda x: x.sum(0), (x,))
+
+    def each(s, x, p):
+        """The same: PyTorch's own cond, called, traces both."""
+        return x.amax(0) if p[0] else x.sum(0)
+
+
+class Columns(nn.Module):
+    def __init__(s):
+        super().__init__()
+        s.conv, s.norm = nn.Conv1d(2, 4, 3, padding=1), nn.GroupNorm(2, 4)
+
+    def forward(s, x):
+        y = s.norm(s.conv(x))
+        return nn.functional.adaptive_max_pool1d(nn.functional.pad(y, (1, 2), mode="replicate"), 2)
 
 
 class Nonzero(nn.Module):
@@ -324,3 +358,13 @@ if __name__ == "__main__":
     twenty("bincount", Bincount(), lambda k: (torch.arange(20) if k == 1 else torch.randint(0, 1 + k * k, (20,)), torch.rand(20)))
     twenty("item", Item(), lambda k: (torch.randn(6, 5), torch.tensor([0 if k == 0 else 6 if k == 1 else k % 7]), torch.tensor([k % 2 == 1])))
     twenty("branch", Branch(), lambda k: (chosen(k, (6, 5), -1.0), chosen(k, (5,), -1.0)))
+    torch.manual_seed(15)
+    rows = Dim("rows", min=0)
+    i = torch.randint(0, 4, (5,))
+    make("nothing", Nothing(), [(torch.randn(k, 3), i[:k], torch.randn(4, 3)) for k in (5, 0, 1)], ({0: rows}, {0: rows}, None))
+    make("extremes", Extremes(), [(torch.randn(k, 3),) for k in (5, 1)], ({0: rows},), [((torch.randn(0, 3),), "has an element")])
+    yes, no = torch.tensor([True]), torch.tensor([False])
+    make("reached", Reached(), [(torch.randn(5, 3), yes), (torch.randn(0, 3), no), (torch.randn(1, 3), yes)], ({0: rows}, None),
+         [((torch.randn(0, 3), yes), "has an element")], Reached().each)
+    with torch.no_grad():
+        make("columns", Columns(), [(torch.randn(2, 2, k),) for k in (5, 1)], ({2: rows},), [((torch.randn(2, 2, 0),), "fits into its padded input")])

@@ -88,10 +88,8 @@ static Node max_indices(const Bags *r, Node rows, Node y)
 	if (r->skip.i)
 		at = b_select(b, r->skip, none, at);
 	Node first = scatter_rows(r, aten_expand_shape(b, none, &t), at, "min");
-	Node empty = b_bin(b, OP_eq, first, none);
-	first = b_select(b, empty, aten_like(b, first, 0), first);
-	Node index = aten_take_dim(b, r->index, 0, first, "check");
-	return b_select(b, empty, aten_like(b, index, 0), index);
+	Node no_row = b_full_int(b, DT_i64, 0, 1, (Sym[]){b_int(b, 1)}); /* what `none` finds */
+	return aten_take_dim(b, b_concat(b, (Node[]){r->index, no_row}, 2, 0), 0, first, "check");
 }
 
 /* What only gradients read: PyTorch leaves elements out or adds some that mean nothing, and its

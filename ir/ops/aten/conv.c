@@ -101,6 +101,27 @@ static Node transposed_weight(Build *b, Node w, ConvArgs *a, const Sym *extra)
 	return w;
 }
 
+/* PyTorch's conditions, `forward` being false for a transposed convolution: the kernel fits into
+ * the padded input, the weight makes channels, and the input has elements unless there are no
+ * channels or no batch at all. */
+static void require_room(Build *b, Node x, Node w, const ConvArgs *a, bool forward)
+{
+	SymTab *t = b_syms(b);
+	Sym most = sym_sub(t, b_int(b, 1), sym_mul(t, b_dim(b, x, 0), b_dim(b, x, 1)));
+	for (uint32_t k = 0; k < a->ns; k++) {
+		Sym in = b_dim(b, x, 2 + (int)k),
+		    span = sym_addi(t, kernel_reach(b, b_dim(b, w, 2 + (int)k), a->dilation[k]), 1);
+		if (forward)
+			aten_require_le(b, span, sym_add(t, in, sym_add(t, a->low[k], a->high[k])),
+					"the kernel of a convolution fits into its padded input");
+		if (sym_le(t, b_int(b, 1), in) != YES)
+			aten_require_le(b, b_int(b, 1), sym_max(t, in, most),
+					"the input of a convolution has elements");
+	}
+	aten_require_le(b, b_int(b, 1), b_dim(b, w, forward ? 0 : 1),
+			"the weight of a convolution makes channels");
+}
+
 static Node add_bias(Build *b, Node y, Node bias)
 {
 	return bias.i ? b_bin(b, OP_add, y, aten_per_dim(b, bias, y, 1)) : y;
@@ -131,7 +152,13 @@ static Node conv(Build *b, Node x, Node w, Node bias, ConvArgs *a, const Sym *ex
 		return b_error(b, "convolution of %s channels with a weight for %s in %lld groups",
 			       sym_str(b_syms(b), channels), sym_str(b_syms(b), want),
 			       (long long)a->groups);
+	require_room(b, x, w, a, !extra);
 	w = extra ? transposed_weight(b, w, a, extra) : split_groups(b, w, a->groups);
+	/* Exported with channels, and called without any: the file's type has the weight's
+	 * channels, PyTorch's result none. */
+	if (!sym_is(b_syms(b), channels, 0))
+		aten_require_le(b, b_int(b, 1), channels,
+				"a convolution that is exported with channels has some");
 	if (sym_is(b_syms(b), channels, 0)) { /* of no channels PyTorch makes none, whatever dtype the weight has, and adds no bias */
 		w = b_slice(b, b_convert(b, w, node_dtype(b->g, x)), 1, b_int(b, 0), b_int(b, 0), b_int(b, 1));
 		bias = (Node){0};

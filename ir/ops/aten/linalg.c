@@ -199,6 +199,8 @@ Node aten_vector_norm(Build *b, Node x, double p, uint32_t dims, bool keep)
 		return aten_sum(b, b_un(b, OP_abs, x), dims, keep);
 	if (p == 0)
 		return aten_sum(b, b_convert(b, b_bin_scalar(b, OP_ne, b_un(b, OP_abs, x), 0), aten_dtype(b, x)), dims, keep);
+	if (p < 0 || isinf(p))
+		aten_require_some(b, x, dims, "a norm of this order has an element");
 	return aten_length(b, x, p, dims, keep);
 }
 
@@ -245,9 +247,10 @@ static Node matrix_norm(Build *b, Node n, Node x, double p, bool frobenius)
 	if (!columns && !isinf(p))
 		return b_error(b, "matrix norm of order %g needs a singular value decomposition",
 			       p);
-	Node sum = norm_of(b, x, 1, 1u << (columns ? row : col), true);
-	Node y = aten_reduce(b, p > 0 ? REDUCE_MAX : REDUCE_MIN, sum, 1u << (columns ? col : row),
-			     true);
+	uint32_t rest = 1u << (columns ? col : row);
+	Node sum = norm_of(b, x, 1, both & ~rest, true);
+	aten_require_some(b, x, rest, "a matrix of this norm has rows and columns");
+	Node y = aten_reduce(b, p > 0 ? REDUCE_MAX : REDUCE_MIN, sum, rest, true);
 	return keepdim(b, n) ? y : aten_squeeze_mask(b, y, both);
 }
 
@@ -377,12 +380,25 @@ OP(aten_embedding_renorm){
 
 /* ---- distances ---- */
 
+/* x with a 0 where its last dim has no element. */
+static Node some(Build *b, Node x)
+{
+	Sym low[MAX_RANK], high[MAX_RANK], size = b_dim(b, x, -1);
+	uint32_t rank = aten_rank(b, x);
+	if (!x.i || sym_le(b_syms(b), b_int(b, 1), size) == YES)
+		return x;
+	for (uint32_t k = 0; k < rank; k++)
+		low[k] = high[k] = b_int(b, 0);
+	high[rank - 1] = sym_max(b_syms(b), b_int(b, 0), sym_sub(b_syms(b), b_int(b, 1), size));
+	return b_pad(b, x, low, high, aten_like(b, x, 0));
+}
+
 /* The greatest |d|, to which NaN adds nothing: of equal ones each has the whole slope, where a
  * norm's share it. NaN and infinities have NaN. */
 static Node greatest_distance(Build *b, Node d, uint32_t dims)
 {
 	Node a = aten_abs(b, d), none = aten_like(b, a, 0), nan = b_un(b, OP_isnan, d);
-	Node y = norm_of(b, b_select(b, nan, none, d), INFINITY, dims, true);
+	Node y = aten_length(b, some(b, b_select(b, nan, none, d)), INFINITY, dims, true);
 	Node lost = b_bin(b, OP_bit_or, nan, b_bin_scalar(b, OP_eq, a, INFINITY));
 	Node slope =
 		b_bin(b, OP_mul, a, b_select(b, lost, aten_like(b, a, NAN), aten_like(b, a, 1)));

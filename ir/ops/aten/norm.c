@@ -463,6 +463,7 @@ OP(aten_rms_norm){
 static Norm group_norm_statistics(Build *b, Node n, Node x, int64_t groups, Node *wide)
 {
 	Norm r = {0};
+	aten_require_some(b, x, aten_dims_from(b, x, 2), "a group that is normalised has elements");
 	*wide = aten_grouped(b, aten_wide(b, x), groups);
 	if (!wide->i)
 		return r;

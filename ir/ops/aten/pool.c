@@ -28,6 +28,15 @@ static Sym pooled(Build *b, const Pool *p, uint32_t k)
 	return sym_min(t, up, sym_addi(t, last, 1));
 }
 
+/* PyTorch pools what has elements: of the dims from `first` on, which leaves out that of the batch.
+ */
+static bool require_elements(Build *b, Node x, uint32_t first)
+{
+	uint32_t errors = b->g->ir->ctx->nerror;
+	aten_require_some(b, x, aten_dims_from(b, x, first), "what is pooled has elements");
+	return b->g->ir->ctx->nerror == errors;
+}
+
 /* All but how many windows there are. */
 static bool read_windows(Build *b, Node n, Node x, uint32_t ns, Pool *p)
 {
@@ -61,7 +70,7 @@ static bool read_windows(Build *b, Node n, Node x, uint32_t ns, Pool *p)
 static bool read_pool(Build *b, Node n, Node x, uint32_t ns, Pool *p)
 {
 	uint32_t errors = b->g->ir->ctx->nerror;
-	TRY(read_windows(b, n, x, ns, p));
+	TRY(read_windows(b, n, x, ns, p) && require_elements(b, x, p->first - 1));
 	for (uint32_t k = 0; k < ns && b->g->ir->ctx->nerror == errors; k++) {
 		p->out[k] = pooled(b, p, k);
 		aten_require_le(b, b_int(b, 1), p->out[k], "pooling output size");
@@ -470,12 +479,22 @@ static bool adaptive_sizes(Build *b, Node n, Node x, uint32_t ns, int64_t *out)
 	return true;
 }
 
+/* Averages over all columns are means, which are NaN of nothing; those over parts of 2 dims may
+ * have no channels. */
+static bool can_average(Build *b, Node x, uint32_t ns, const int64_t *out)
+{
+	bool mean = true;
+	for (uint32_t k = 0; k < ns; k++)
+		mean &= out[k] == 1;
+	return mean || require_elements(b, x, ns == 3 ? 1 : aten_rank(b, x) - ns);
+}
+
 static Node adaptive_avg(Build *b, Node n, uint32_t ns)
 {
 	Node x = arg(b, n, "self");
 	DType d = aten_dtype(b, x);
 	int64_t out[MAX_SPACE];
-	if (!adaptive_sizes(b, n, x, ns, out))
+	if (!adaptive_sizes(b, n, x, ns, out) || !can_average(b, x, ns, out))
 		return (Node){0};
 	uint32_t first = aten_rank(b, x) - ns, ones = 0;
 	for (uint32_t k = 0; k < ns; k++)
@@ -540,7 +559,7 @@ static Node adaptive_max(Build *b, Node n, uint32_t ns)
 {
 	Node x = arg(b, n, "self");
 	int64_t out[MAX_SPACE];
-	if (!adaptive_sizes(b, n, x, ns, out))
+	if (!adaptive_sizes(b, n, x, ns, out) || !require_elements(b, x, 1))
 		return (Node){0};
 	uint32_t rank = aten_rank(b, x), first = rank - ns;
 	Shape s = aten_shape(b, x);

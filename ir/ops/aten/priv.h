@@ -61,6 +61,11 @@ DType dtype_to_float(DType);
 bool aten_const(Build *, Sym, int64_t *out);
 /* Entry guard a <= b unless proven. */
 void aten_require_le(Build *, Sym a, Sym b, const char *why);
+/* These dims of x have an element each: what has no value of nothing, and PyTorch refuses then,
+ * even where the result has no element. */
+void aten_require_some(Build *, Node x, uint32_t dims, const char *why);
+uint32_t aten_dims_from(const Build *, Node x,
+			uint32_t first); /* the set of first and those behind it */
 void aten_require_equal(Build *, Sym a, Sym b, const char *why);
 void aten_require_multiple(Build *, Sym a, int64_t of, const char *why); /* of > 0 */
 /* x has that shape: false after b_error where it provably has not; a guard where that is not known.

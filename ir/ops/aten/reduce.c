@@ -222,17 +222,26 @@ OP(aten_all){
 
 /* ---- extremes ---- */
 
-static Node build_amax(Build *b, Node n)
+/* The greatest or least along dims: of nothing there is none. */
+static Node extreme(Build *b, Node n, bool max, uint32_t dims)
 {
 	Node x = arg(b, n, "self");
-	return aten_reduce(b, REDUCE_MAX, x, aten_dims(b, n, "dim", aten_rank(b, x)),
-			   keepdim(b, n));
+	aten_require_some(b, x, dims,
+			  max ? "a maximum has an element" : "a minimum has an element");
+	return aten_reduce(b, max ? REDUCE_MAX : REDUCE_MIN, x, dims, keepdim(b, n));
+}
+
+static uint32_t dims_arg(Build *b, Node n)
+{
+	return aten_dims(b, n, "dim", aten_rank(b, arg(b, n, "self")));
+}
+static Node build_amax(Build *b, Node n)
+{
+	return extreme(b, n, true, dims_arg(b, n));
 }
 static Node build_amin(Build *b, Node n)
 {
-	Node x = arg(b, n, "self");
-	return aten_reduce(b, REDUCE_MIN, x, aten_dims(b, n, "dim", aten_rank(b, x)),
-			   keepdim(b, n));
+	return extreme(b, n, false, dims_arg(b, n));
 }
 static Node build_max(Build *b, Node n)
 {
@@ -244,10 +253,8 @@ static Node build_min(Build *b, Node n)
 }
 static Node build_aminmax(Build *b, Node n)
 {
-	Node x = arg(b, n, "self"), r[2];
-	uint32_t dims = aten_dims(b, n, "dim", aten_rank(b, x));
-	r[0] = aten_reduce(b, REDUCE_MIN, x, dims, keepdim(b, n));
-	r[1] = aten_reduce(b, REDUCE_MAX, x, dims, keepdim(b, n));
+	uint32_t dims = dims_arg(b, n);
+	Node r[] = {extreme(b, n, false, dims), extreme(b, n, true, dims)};
 	return b_tuple(b, r, 2);
 }
 OP(aten_amax){
@@ -283,6 +290,8 @@ static Node arg_of(Build *b, Node x, bool max, uint32_t dim, bool keep)
 		return x.i ? b_full_int(b, DT_i64, 0, 0, NULL) : x;
 	if (aten_dtype(b, x) == DT_bool)
 		x = b_convert(b, x, DT_u8);
+	aten_require_some(b, x, 1u << dim,
+			  max ? "a maximum has an element" : "a minimum has an element");
 	Node y = b_arg_reduce(b, max, x, dim);
 	return keep ? b_unsqueeze(b, y, (int)dim) : y;
 }
@@ -291,9 +300,7 @@ static Node extreme_dim(Build *b, Node n, bool max)
 {
 	Node x = arg(b, n, "self"), r[2];
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
-	r[0] = aten_rank(b, x)
-		       ? aten_reduce(b, max ? REDUCE_MAX : REDUCE_MIN, x, 1u << dim, keepdim(b, n))
-		       : x;
+	r[0] = aten_rank(b, x) ? extreme(b, n, max, 1u << dim) : x;
 	r[1] = arg_of(b, x, max, dim, keepdim(b, n));
 	return b_tuple(b, r, 2);
 }

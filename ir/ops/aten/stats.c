@@ -59,6 +59,7 @@ static Node median_dim(Build *b, Node n, bool skip_nan)
 {
 	Node x = arg(b, n, "self");
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
+	aten_require_some(b, x, 1u << dim, "a median has an element");
 	return median(b, x, dim, skip_nan, keepdim(b, n));
 }
 static Node build_median_dim(Build *b, Node n)
@@ -69,13 +70,24 @@ static Node build_nanmedian_dim(Build *b, Node n)
 {
 	return median_dim(b, n, true);
 }
+/* All elements; of nothing NaN, or what NaN is among integers. */
+static Node flat_or_nan(Build *b, Node x)
+{
+	x = flat(b, x);
+	Sym zero = b_int(b, 0), one = b_int(b, 1), size = b_dim(b, x, 0);
+	if (!x.i || sym_le(b_syms(b), one, size) == YES)
+		return x;
+	Sym more = sym_max(b_syms(b), zero, sym_sub(b_syms(b), one, size));
+	return b_pad(b, x, &zero, &more,
+		     b_convert(b, b_full(b, DT_f32, (double)NAN, 0, NULL), node_dtype(b->g, x)));
+}
 static Node build_median(Build *b, Node n)
 {
-	return b_get(b, median(b, flat(b, arg(b, n, "self")), 0, false, false), 0);
+	return b_get(b, median(b, flat_or_nan(b, arg(b, n, "self")), 0, false, false), 0);
 }
 static Node build_nanmedian(Build *b, Node n)
 {
-	return b_get(b, median(b, flat(b, arg(b, n, "self")), 0, true, false), 0);
+	return b_get(b, median(b, flat_or_nan(b, arg(b, n, "self")), 0, true, false), 0);
 }
 OP(aten_median_dim){
 	.schema = "aten.median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, "
@@ -152,6 +164,7 @@ static Node quantile(Build *b, Node n, Node q, bool skip_nan)
 	if (!all)
 		dim = b_wrap_dim(b, aten_int(b, n, "dim"), rank);
 	Shape full = aten_shape(b, x);
+	aten_require_some(b, x, (1u << rank) - 1, "a quantile is of a tensor with elements");
 	if (all || rank == 0)
 		x = flat(b, x);
 	else
@@ -263,6 +276,7 @@ static Node build_mode(Build *b, Node n)
 	uint32_t rank = aten_rank(b, x), dim = b_wrap_dim(b, aten_int(b, n, "dim"), rank);
 	if (rank == 0)
 		return x.i ? b_tuple(b, (Node[]){x, b_full_int(b, DT_i64, 0, 0, NULL)}, 2) : x;
+	aten_require_some(b, x, 1u << dim, "a mode has an element");
 	Node s = b_sort(b, x, dim, false, true), value = b_get(b, s, 0), index = b_get(b, s, 1);
 	Node row = b_unsqueeze(b, value, (int)dim + 1);
 	Node same = b_bin(b, OP_eq, row, b_unsqueeze(b, value, (int)dim));

@@ -245,6 +245,18 @@ void aten_require_le(Build *b, Sym x, Sym y, const char *why)
 		graph_guard(b->g, GUARD_LE, x, y, why);
 }
 
+uint32_t aten_dims_from(const Build *b, Node x, uint32_t first)
+{
+	return ((1u << aten_rank(b, x)) - 1) & ~((1u << first) - 1);
+}
+
+void aten_require_some(Build *b, Node x, uint32_t dims, const char *why)
+{
+	for (uint32_t k = 0; k < aten_rank(b, x); k++)
+		if (dims >> k & 1)
+			aten_require_le(b, b_int(b, 1), b_dim(b, x, (int)k), why);
+}
+
 void aten_require_equal(Build *b, Sym x, Sym y, const char *why)
 {
 	Truth t = sym_eq(b_syms(b), x, y);
@@ -524,6 +536,10 @@ Node aten_slice(Build *b, Node x, uint32_t dim, int64_t start, int64_t end)
 	Sym size = b_dim(b, x, (int)dim);
 	Sym s = start < 0 ? sym_addi(b_syms(b), size, start) : b_int(b, start);
 	Sym e = end == INT64_MAX ? size : end < 0 ? sym_addi(b_syms(b), size, end) : b_int(b, end);
+	if (start < 0)
+		s = sym_max(b_syms(b), s, b_int(b, 0));
+	if (end < 0 || end == INT64_MAX) /* what has no such part has an empty one */
+		s = sym_min(b_syms(b), s, size), e = sym_max(b_syms(b), s, e);
 	return b_slice(b, x, (int)dim, s, e, b_int(b, 1));
 }
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 typedef struct {
-	bool seen[OP_COUNT];
+	bool *seen; /* by op */
 	Text ops;
 	const char *complex, *where; /* the first operator on complex values */
 } Unsupported;
@@ -92,7 +92,7 @@ static bool check_symbols(Lower *s)
 static bool check_supported(Lower *s)
 {
 	Ctx *ctx = s->ir->ctx;
-	Unsupported u = {0};
+	Unsupported u = {.seen = ARENA_ARRAY(s->arena, bool, op_count())};
 	for (uint32_t k = 0; k < s->g->output.n; k++)
 		if (!s->g->output.data[k].node.i)
 			return ctx_error(ctx, NULL, "output %u is none: a compiled model's outputs are tensors", k);

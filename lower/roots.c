@@ -401,7 +401,7 @@ static bool root_assert(Lower *s, Node n)
 
 /* ---- the table ---- */
 
-static const RootFn fns[OP_COUNT] = {
+static const RootFn fns[OP_UNNAMED] = {
 	[OP_cumulative] = {.value = root_cumulative},
 	[OP_arg_reduce] = {.value = root_arg_reduce},
 	[OP_fold] = {.value = root_fold},
@@ -419,5 +419,5 @@ static const RootFn fns[OP_COUNT] = {
 
 const RootFn *root_fn(Op op)
 {
-	return op < OP_COUNT && (fns[op].value || fns[op].steps) ? &fns[op] : NULL;
+	return op < OP_UNNAMED && (fns[op].value || fns[op].steps) ? &fns[op] : NULL;
 }

@@ -160,11 +160,11 @@ static bool ask_operators(void *arg)
 	Ask *a = arg;
 	const Graph *g = a->g->g;
 	Arena *arena = weft_arena(a->w);
-	WeftOpCount *count = ARENA_ARRAY(arena, WeftOpCount, OP_COUNT),
-		    *list = ARENA_ARRAY(arena, WeftOpCount, OP_COUNT);
+	WeftOpCount *count = ARENA_ARRAY(arena, WeftOpCount, op_count()),
+		    *list = ARENA_ARRAY(arena, WeftOpCount, op_count());
 	for (Node n = g->first; n.i; n = node_next(g, n))
 		count[node_op(g, n)].count++;
-	for (uint32_t op = 1; op < OP_COUNT; op++)
+	for (uint32_t op = 1; op < op_count(); op++)
 		if (count[op].count && op != OP_input && op != OP_constant)
 			list[a->n++] = (WeftOpCount){op_name((Op)op), count[op].count};
 	qsort(list, a->n, sizeof *list, by_count);

@@ -38,7 +38,7 @@ static bool check_order(Verifier *v)
 			return ctx_error(v->ctx, NULL, "graph %s: the list of nodes is broken",
 					 g->name);
 		v->order[n.i] = ++k;
-		if (node_op(g, n) == OP_none || node_op(g, n) >= OP_COUNT)
+		if (node_op(g, n) == OP_none || node_op(g, n) >= op_count())
 			return fail(v, n, "expected an op");
 	}
 	if (g->last.i != prev.i)

@@ -1,4 +1,5 @@
 #include "ir/ops/op.h"
+#include "optable.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -95,25 +96,31 @@ static void adopt(OpInfo *i, Op op, const Overload *row)
 
 static void read_overload(Arena *arena, Op op, const OpInfo *block, const Overload *row)
 {
-	read_schema(arena, op, row->schema);
 	OpInfo *i = arena_dup(arena, block, sizeof *i);
 	adopt(i, op, row);
 	overload[op] = i;
 	add_names(op, i->aliases);
 }
 
-/* A block comes before its rows. */
+static const Overload *row_of(const Place *p)
+{
+	return p->is_row ? &p->block->overloads[p->row] : NULL;
+}
+
+/* All schemas first: what a row has from its block depends on both. */
 static void table_build(Arena *arena)
 {
 	intern_init(&by_name, arena);
 	for (uint32_t k = 0; k < OP_COUNT; k++) {
-		const Place *p = &place[k];
-		if (p->is_row) {
-			read_overload(arena, (Op)k, p->block, &p->block->overloads[p->row]);
-			continue;
-		}
-		read_schema(arena, (Op)k, p->block->schema);
-		add_names((Op)k, p->block->aliases);
+		const Overload *row = row_of(&place[k]);
+		read_schema(arena, (Op)k, row ? row->schema : place[k].block->schema);
+	}
+	for (uint32_t k = 0; k < OP_COUNT; k++) {
+		const Overload *row = row_of(&place[k]);
+		if (row)
+			read_overload(arena, (Op)k, place[k].block, row);
+		else
+			add_names((Op)k, place[k].block->aliases);
 	}
 }
 
@@ -141,6 +148,11 @@ void op_init(void)
 	pthread_mutex_unlock(&building);
 	if (!ok)
 		arena_out_of_memory();
+}
+
+uint32_t op_count(void)
+{
+	return OP_COUNT;
 }
 
 const OpInfo *op_info(Op op)

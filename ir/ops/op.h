@@ -206,15 +206,18 @@ typedef struct {
 	bool tensor_results; /* each result is one */
 } Schema;
 
-#define OP(name) const OpInfo op_##name =
+#define OP(name) \
+	extern const OpInfo op_##name; \
+	const OpInfo op_##name =
 
-#include "oplist.h" /* generated: enum { OP_none, OP_input, ..., OP_COUNT } and the op_* externs */
+#include "oplist.h" /* generated: enum { OP_none, OP_input, ... } of the ops that code names */
 
 /* Parse one schema into the arena. On bad text false, *err says what was expected and where. */
 bool schema_parse(Arena *, const char *text, Schema *, const char **err);
 
 /* Parse all schemas, complete all overloads. Once per process, thread-safe; the functions below call it themselves. */
 void op_init(void);
+uint32_t op_count(void); /* ops are 1 .. op_count() - 1; 0 is none */
 const OpInfo *op_info(Op); /* of an overload: what its row says and the rest from its block; .overloads is NULL */
 Op op_block(Op); /* the op whose block has the row of an overload; else the op itself */
 OpKind op_kind(Op);

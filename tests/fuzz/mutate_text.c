@@ -217,9 +217,9 @@ static bool is_scalar_op(const Mutant *m, Span s)
 /* An operation drawn from those that promote alike. */
 static Op draw_op(Mutant *m, uint32_t narg, Promote promote, DType result)
 {
-	uint32_t start = fuzz_below(m->state, OP_COUNT);
-	for (uint32_t k = 0; k < OP_COUNT; k++) {
-		Op op = (Op)((start + k) % OP_COUNT);
+	uint32_t start = fuzz_below(m->state, op_count());
+	for (uint32_t k = 0; k < op_count(); k++) {
+		Op op = (Op)((start + k) % op_count());
 		if (op != OP_none && op_kind(op) == OP_SCALAR && op_schema(op)->narg == narg && op_info(op)->promote == promote &&
 		    op_info(op)->result == result)
 			return op;

@@ -140,7 +140,7 @@ static void every_sample(Check *check, bool symbolic)
 {
 	uint32_t failures = 0;
 	const char *only = sample_only();
-	for (Op op = 1; op < OP_COUNT; op++) {
+	for (Op op = 1; op < op_count(); op++) {
 		bool more = !only || strcmp(only, op_name(op)) == 0;
 		for (uint32_t k = 0; more; k++) {
 			Case c = {.op = op, .k = k, .symbolic = symbolic, .w = weft_new(), .failures = &failures};

@@ -90,7 +90,7 @@ static void each(bool symbolic, bool (*takes)(Op), void (*run)(Case *))
 {
 	const char *only = sample_only();
 	failures = done = 0;
-	for (Op op = 1; op < OP_COUNT; op++)
+	for (Op op = 1; op < op_count(); op++)
 		if (strchr(op_name(op), '.') && (!only || !strcmp(only, op_name(op))) && takes(op))
 			for (uint32_t k = 0, n = sample_count(op); k < n; k++)
 				with_sample(op, k, symbolic, run);

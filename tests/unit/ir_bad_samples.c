@@ -319,7 +319,7 @@ static void bad_samples(void **state)
 	assert_int_equal(setjmp(ctx->unwind), 0);
 	Text out;
 	text_init(&out, ctx->arena);
-	for (Op op = 1; op < OP_COUNT; op++)
+	for (Op op = 1; op < op_count(); op++)
 		if (op_info(op)->sample && (!only || strcmp(only, op_name(op)) == 0))
 			add_changes(ctx->arena, op, &out);
 	if (only) {

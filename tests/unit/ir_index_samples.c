@@ -221,7 +221,7 @@ static void test_index(void **state)
 {
 	(void)state;
 	uint32_t checked = 0;
-	for (Op op = 1; op < OP_COUNT; op++) {
+	for (Op op = 1; op < op_count(); op++) {
 		const OpLower *l = op_lower(op);
 		bool reads = l->role == LOWER_INDEX || l->role == LOWER_LEAF || l->role == LOWER_ANCHOR || l->axes;
 		if (!l->index || !reads)

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "ir/ops/op.h"
+#include "optable.h"
 #include "tests/unit/ir_fixture.h"
 
 static void test_table(void **state)

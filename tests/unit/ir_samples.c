@@ -387,7 +387,7 @@ static void every_op_has_samples(void **state)
 {
 	(void)state;
 	uint32_t failures = 0;
-	for (Op op = 1; op < OP_COUNT; op++)
+	for (Op op = 1; op < op_count(); op++)
 		if (!op_info(op)->sample == !op_info(op)->no_sample) {
 			print_error("%s: expected a sample or the reason why there is none\n", op_name(op));
 			failures++;
@@ -398,7 +398,7 @@ static void every_op_has_samples(void **state)
 static void run_samples(const SampleForm *form, uint32_t nform)
 {
 	uint32_t failures = 0;
-	for (Op op = 1; op < OP_COUNT; op++)
+	for (Op op = 1; op < op_count(); op++)
 		for (uint32_t k = 0, n = chosen(op) ? sample_count(op) : 0; k < n; k++)
 			for (uint32_t f = 0; f < nform; f++)
 				run_form(&(Case){.op = op, .k = k, .form = form[f], .failures = &failures});
@@ -539,7 +539,7 @@ static void derivatives(void **state)
 {
 	(void)state;
 	uint32_t failures = 0;
-	for (Op op = 1; op < OP_COUNT; op++) {
+	for (Op op = 1; op < op_count(); op++) {
 		bool all = true;
 		if (!chosen(op))
 			continue;

@@ -39,7 +39,7 @@ static const ScFn *deriv(Op op, uint32_t k, DType t)
 static void every_text_instantiates(void **state)
 {
 	(void)state;
-	for (Op op = 1; op < OP_COUNT; op++) {
+	for (Op op = 1; op < op_count(); op++) {
 		if (!op_is_scalar(op))
 			continue;
 		uint32_t found = 0;
@@ -78,7 +78,7 @@ static void names_are_unique(void **state)
 	(void)state;
 	const ScFn *seen[512];
 	uint32_t n = 0;
-	for (Op op = 1; op < OP_COUNT; op++)
+	for (Op op = 1; op < op_count(); op++)
 		for (uint32_t k = 0; op_is_scalar(op) && k < NCOMPUTE; k++) {
 			const ScFn *f = instance(op, compute[k]);
 			for (uint32_t j = 0; f && j < n; j++)
@@ -326,7 +326,7 @@ static void derivatives(void **state)
 	(void)state;
 	static const double point[][2] = {{0.31, 0.47}, {0.83, -0.55}, {-0.72, 1.37}, {1.61, 2.23},
 	                                  {-2.4, -1.3}, {5.27, 0.36}};
-	for (Op op = 1; op < OP_COUNT; op++) {
+	for (Op op = 1; op < op_count(); op++) {
 		if (!op_is_scalar(op) || op == OP_select || op_info(op)->result == DT_bool)
 			continue;
 		for (uint32_t k = 0; k < sizeof point / sizeof *point; k++) {

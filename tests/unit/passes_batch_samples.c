@@ -324,7 +324,7 @@ static void every_op(void **state)
 {
 	(void)state;
 	uint32_t failures = 0;
-	for (Op op = 1; op < OP_COUNT; op++)
+	for (Op op = 1; op < op_count(); op++)
 		for (uint32_t k = 0, n = chosen(op) ? sample_count(op) : 0; k < n; k++)
 			run_sample(op, k, &failures);
 	assert_int_equal(failures, 0);
@@ -363,7 +363,7 @@ static void every_place(void **state)
 {
 	(void)state;
 	uint32_t failures = 0;
-	for (Op op = 1; op < OP_COUNT; op++)
+	for (Op op = 1; op < op_count(); op++)
 		for (uint32_t k = 0, n = chosen(op) ? sample_count(op) : 0; k < n; k++)
 			run_places(op, k, &failures);
 	assert_int_equal(failures, 0);
@@ -410,7 +410,7 @@ static void derivatives(void **state)
 {
 	(void)state;
 	uint32_t failures = 0;
-	for (Op op = 1; op < OP_COUNT; op++)
+	for (Op op = 1; op < op_count(); op++)
 		for (uint32_t k = 0, n = chosen(op) ? sample_count(op) : 0; k < n; k++) {
 			Case c = {.op = op, .k = k, .form = {.real = DT_f64}, .inner = 2, .failures = &failures, .check = commutes};
 			c.derive = transform_vjp;

@@ -299,7 +299,7 @@ static void samples(void **state)
 	const Part *part = *state;
 	const char *only = sample_only();
 	uint32_t failures = 0, ops = 0, first = 0, second = 0, checked = 0, hessians = 0;
-	for (Op op = 1; op < OP_COUNT; op++) {
+	for (Op op = 1; op < op_count(); op++) {
 		const Exception *x = exception_of(op);
 		Case c = {0};
 		if ((only ? strcmp(only, op_name(op)) != 0 : op % part->parts != part->part) || op_info(op)->no_deriv)
@@ -329,7 +329,7 @@ static void single_results(void **state)
 	const Part *part = *state;
 	enum { RESULTS = 3 };
 	Case c = {.near = true};
-	for (c.op = 1; c.op < OP_COUNT; c.op++) {
+	for (c.op = 1; c.op < op_count(); c.op++) {
 		const OpInfo *info = op_info(c.op);
 		bool rule = info->vjp || info->jvp || info->adjoint;
 		if (!rule || info->no_deriv || exception_of(c.op) || c.op % part->parts != part->part)

@@ -11,7 +11,7 @@
 static void test_functions(void **state)
 {
 	(void)state;
-	for (Op op = 1; op < OP_COUNT; op++) {
+	for (Op op = 1; op < op_count(); op++) {
 		const RootFn *fn = root_fn(op);
 		bool wants = op_lower(op)->role == LOWER_ROOT;
 		if (wants != (fn != NULL))

@@ -326,6 +326,9 @@ static Node build_im2col(Build *b, Node n)
 		return b_error(b, "im2col of an operand of rank %u", s.rank);
 	if (!read_columns(b, n, s.dim + 2, &c))
 		return (Node){0};
+	aten_require_some(b, x, aten_dims_from(b, x, 1), "what is cut into columns has elements");
+	for (uint32_t k = 0; k < 2; k++)
+		aten_require_le(b, b_int(b, 1), c.count[k], "there is a block of each dim");
 	for (uint32_t k = 0; k < 2; k++)
 		x = b_window(b, x, 2 + k, c.kernel[k], c.stride[k], c.dilation[k], c.pad[k],
 			     c.count[k]);

@@ -273,7 +273,7 @@ static bool local(Exec *e, const Active *a, const LsData *s)
 {
 	uint64_t bytes = s->count * dtype_size(s->dtype);
 	if (bytes > LOOP_INTERP_BYTES / LOCKSTEP)
-		return loop_stop(e->at.in, LOOP_LIMIT, "a local array of %llu bytes", (unsigned long long)bytes);
+		return loop_stop(e->at.in, LOOP_LIMIT, "a local array of %llu bytes: too large for the interpreter of loop IR", (unsigned long long)bytes);
 	if (!e->var[s->v.i]) {
 		e->var[s->v.i] = arena_alloc(e->at.in->arena, e->n * bytes);
 		e->written[s->v.i] = arena_alloc(e->at.in->arena, e->n * bytes);
@@ -497,7 +497,7 @@ static bool step(Exec *e, const Active *a, const LsData *s)
 	e->at.s = s;
 	e->now++;
 	if (n > in->left)
-		return loop_stop(in, LOOP_LIMIT, "more than %llu statements of loop IR: too much work for their interpreter",
+		return loop_stop(in, LOOP_LIMIT, "more than %llu statements of loop IR: too much work for the interpreter of loop IR",
 		                 (unsigned long long)statement_limit(in));
 	in->left -= n;
 	return true;

@@ -103,6 +103,11 @@ static int call(Model *m, const WeftSizes *s, const WeftTensor *in, WeftTensor *
 	return code;
 }
 
+bool model_gave_up(const Model *m)
+{
+	return strstr(m->status.message, "for the interpreter of loop IR");
+}
+
 static bool is_found(const Tensor *t)
 {
 	bool found = false;
@@ -117,6 +122,7 @@ static int run(Model *m, const Tensor *in, uint32_t nin, Tensor *out, int32_t nt
 	WeftTensor *x = ARENA_ARRAY(a, WeftTensor, nin),
 		   *y = ARENA_ARRAY(a, WeftTensor, e->noutput);
 	WeftSizes *s = arena_alloc(a, e->sizes_bytes);
+	m->status = (WeftStatus){0};
 	for (uint32_t k = 0; k < nin; k++)
 		x[k] = tensor_to_api(a, &in[k]);
 	if (m->model->sizes(m->instance, 0, x, s, &m->status) != WEFT_OK)

@@ -112,19 +112,18 @@ static bool same_bits(GraphCheck *c, const Candidate *by, const char *which, con
 	return true;
 }
 
-/* One thread, three, both emitters and the interpreter of loop IR give the same bits. */
-static bool run_models(GraphCheck *c, const Candidate *by, const char *sizes, const Tensor *in,
+/* One thread, three, both emitters and the interpreter of loop IR give the same bits. Nothing runs where the interpreter gives up. */
+static bool run_models(GraphCheck *c, Candidate *by, const char *sizes, const Tensor *in,
 		       Tensor *out, Arena *a)
 {
-	Candidate m = *by;
 	uint32_t nin = c->g->input.n;
 	Tensor *again = ARENA_ARRAY(a, Tensor, c->g->output.n);
-	if (model_run(&m.loops, in, nin, out, 1, a) != WEFT_OK)
-		return failed_call(c, by, "loops", sizes, &m.loops);
+	if (model_run(&by->loops, in, nin, out, 1, a) != WEFT_OK)
+		return model_gave_up(&by->loops) || failed_call(c, by, "loops", sizes, &by->loops);
 	for (uint32_t k = 0; k < EMITTERS; k++)
-		for (int32_t nthreads = 1; m.model[k].instance && nthreads <= 3; nthreads += 2) {
-			if (model_run(&m.model[k], in, nin, again, nthreads, a) != WEFT_OK)
-				return failed_call(c, by, emitter_name[k], sizes, &m.model[k]);
+		for (int32_t nthreads = 1; by->model[k].instance && nthreads <= 3; nthreads += 2) {
+			if (model_run(&by->model[k], in, nin, again, nthreads, a) != WEFT_OK)
+				return failed_call(c, by, emitter_name[k], sizes, &by->model[k]);
 			TRY(same_bits(
 				c, by,
 				arena_printf(a, "%s with %d threads", emitter_name[k], nthreads),
@@ -133,7 +132,7 @@ static bool run_models(GraphCheck *c, const Candidate *by, const char *sizes, co
 	return true;
 }
 
-static bool compare_in(GraphCheck *c, const char *sizes, const Candidate *by, Arena *a)
+static bool compare_in(GraphCheck *c, const char *sizes, Candidate *by, Arena *a)
 {
 	Ctx *ctx = c->w->ctx;
 	Graph *g = c->g;
@@ -150,13 +149,15 @@ static bool compare_in(GraphCheck *c, const char *sizes, const Candidate *by, Ar
 		TRY(interp(ctx, by->g, in, g->input.n, have, g->output.n, a));
 	else
 		TRY(run_models(c, by, sizes, in, have, a));
+	if (!by->g && model_gave_up(&by->loops))
+		return true;
 	for (uint32_t k = 0; k < g->output.n; k++)
 		TRY(agree(c, by->what, sizes, k, &have[k], &want[k]));
 	return true;
 }
 
 /* At each word of "; sizes:"; without that line, at the hints. */
-static bool compare(GraphCheck *c, const Candidate *by)
+static bool compare(GraphCheck *c, Candidate *by)
 {
 	Arena *all = c->w->ctx->arena;
 	const char *s = header_find(all, c->test->text, "sizes:", NULL);

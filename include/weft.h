@@ -309,9 +309,11 @@ const WeftModel *weft_loops(Weft *, const WeftGraph *, const WeftOptions *);
 /* What the dump option asked for, in the last compilation. */
 const char *weft_dump(Weft *);
 
-/* A way to compute a kernel that was not taken. */
+/* A schedule that did not take a kernel, and the reason. near: the kernel has the form that the schedule computes, and only an
+ * index, a size or a predicted cost spoke against the schedule. */
 typedef struct {
 	const char *schedule, *why;
+	bool near;
 } WeftRefusal;
 
 typedef struct {

@@ -133,7 +133,8 @@ static void print_reasons(Json *j, const WeftKernelInfo *k)
 		if (k->seconds > 0)
 			printf("%8spredicted: %.3g us by one core\n", "", 1e6 * k->seconds);
 		for (uint32_t i = 0; i < k->nrefused; i++)
-			printf("%8snot %s: %s\n", "", k->refused[i].schedule, k->refused[i].why);
+			if (k->refused[i].near)
+				printf("%8snot %s: %s\n", "", k->refused[i].schedule, k->refused[i].why);
 		return;
 	}
 	if (!k->why)
@@ -146,6 +147,7 @@ static void print_reasons(Json *j, const WeftKernelInfo *k)
 		json_open(j, NULL, '{');
 		json_string(j, "schedule", k->refused[i].schedule);
 		json_string(j, "why", k->refused[i].why);
+		json_bool(j, "near", k->refused[i].near);
 		json_close(j, '}');
 	}
 	json_close(j, ']');

@@ -99,8 +99,8 @@ static void divide_axes(const Sched *s, uint64_t in_a, uint64_t in_b, ContractAx
 	}
 }
 
-/* The operands, b the one with columns, and their axes. NULL, or why there are none. */
-static const char *find_axes(const Sched *s, Kx *a, Kx *b, ContractAxes *x)
+/* The operands, b the one with columns, and their axes. */
+static Refusal find_axes(const Sched *s, Kx *a, Kx *b, ContractAxes *x)
 {
 	const Stage *st = &s->k->stage.data[0];
 	uint64_t in_a = s->shape.in_a, in_b = s->shape.in_b;
@@ -115,16 +115,16 @@ static const char *find_axes(const Sched *s, Kx *a, Kx *b, ContractAxes *x)
 		x->n = vector_axis(s, shape_rows(&s->shape));
 	}
 	if (x->n == NO_AXIS)
-		return "no operand has a column of its own";
+		return refuse("no operand has a column of its own");
 	if (!st->nred)
-		return "one product each, and no sum";
+		return refuse("one product each, and no sum");
 	if (!contract_linear(s, s->offset[a->i]))
-		return "operand a is read at an index that is not linear";
+		return refuse_near("operand a is read at an index that is not linear");
 	for (uint32_t i = 0; i < st->nred; i++)
 		x->k[x->nk++] = st->red[i];
 	divide_axes(s, in_a, in_b, x);
 	sort_axes(s, s->offset[a->i], x->k, x->nk);
-	return NULL;
+	return taken();
 }
 
 /* The same after contiguous axes have been merged: outer ones, and summed ones that are neighbours. Row axes that are not
@@ -411,25 +411,25 @@ static bool is_empty(const Sched *s)
 	return false;
 }
 
-/* What can be told of the kernel as it is. NULL, or why it is not taken. */
-static const char *recognise(const Sched *s, Contract *c)
+/* What can be told of the kernel as it is. */
+static Refusal recognise(const Sched *s, Contract *c)
 {
 	if (s->shape.no_product)
-		return s->shape.no_product;
+		return refuse(s->shape.no_product);
 	if (is_empty(s))
-		return "it is empty";
-	const char *why = find_axes(s, &c->a, &c->b, &c->axes);
-	why = why ? why : contract_choose_b(s, c->b, &c->axes, &c->operand);
-	return why ? why : contract_panels_do_not_pay(s, c);
+		return refuse("it is empty");
+	Refusal no = find_axes(s, &c->a, &c->b, &c->axes);
+	no = no.why ? no : contract_choose_b(s, c->b, &c->axes, &c->operand);
+	return no.why ? no : contract_panels_do_not_pay(s, c);
 }
 
-const char *contract_wants(const Sched *s, LayoutWant *want)
+Refusal contract_wants(const Sched *s, LayoutWant *want)
 {
 	Contract c = {0};
-	const char *why = recognise(s, &c);
-	if (!why && c.operand.access == B_PACKED)
+	Refusal no = recognise(s, &c);
+	if (!no.why && c.operand.access == B_PACKED)
 		*want = (LayoutWant){c.b, c.operand.layout};
-	return why;
+	return no;
 }
 
 /* Axes are merged; tiles and blocks follow from those that are left. */
@@ -462,7 +462,7 @@ static void decide(Sched *s, Contract *c)
 	s->offset[c->a.i] = c->operand_a.panels.offset;
 }
 
-const char *schedule_contract(Sched *s)
+Refusal schedule_contract(Sched *s)
 {
 	static const char *const why_so[] = {
 		[B_IN_PLACE] = "the columns of b are neighbours",
@@ -472,9 +472,9 @@ const char *schedule_contract(Sched *s)
 		[B_BROUGHT] = "what a tile reads of b is far apart: panels are copied in a phase before",
 	};
 	Contract c = {0};
-	const char *why = recognise(s, &c);
-	if (why)
-		return why;
+	Refusal no = recognise(s, &c);
+	if (no.why)
+		return no;
 	decide(s, &c);
 	ContractCode code = decode_task(s, &c);
 	contract_block(&code);
@@ -484,5 +484,5 @@ const char *schedule_contract(Sched *s)
 	        (long long)c.block.rows, c.block.cols ? ", column blocks" : "", c.k_block.used ? ", blocks of k" : "", c.windows.n ? ", borders left out" : "");
 	s->out->why = why_so[c.operand.access];
 	sched_finish_phase(s, count_tasks(s, &c), s->cost);
-	return NULL;
+	return taken();
 }

@@ -144,9 +144,9 @@ uint32_t contract_turned_axis(const Sched *, Kx load, const ContractAxes *);
 
 /* contract_operand.c */
 MUST_LOOK bool contract_linear(const Sched *, Sym offset);
-/* How b is read, before axes are merged. NULL, or why it cannot be. */
-MUST_LOOK const char *contract_choose_b(const Sched *, Kx load, const ContractAxes *, OperandB *);
-MUST_LOOK const char *contract_panels_do_not_pay(const Sched *, const Contract *);
+/* Decides how b is read, before axes are merged. Refuses if no way fits. */
+MUST_LOOK Refusal contract_choose_b(const Sched *, Kx load, const ContractAxes *, OperandB *);
+MUST_LOOK Refusal contract_panels_do_not_pay(const Sched *, const Contract *);
 /* How a is read, when the tile and the block are known. */
 MUST_LOOK bool contract_copies_a(const Sched *, const Contract *, Panels *);
 /* Steps of k; members of the batch; at hint sizes. */

@@ -218,32 +218,32 @@ static void copy_panels(const Sched *s, Kx load, const ContractAxes *x, OperandB
 	b->panels = place_panels(s, load, x, x->n, width, width);
 }
 
-/* NULL, or why b cannot be read. Where it is: with unit stride along n, or through a local panel of bounded size, or a copy. */
-const char *contract_choose_b(const Sched *s, Kx load, const ContractAxes *x, OperandB *b)
+/* b is read with unit stride along n, or through a local panel of bounded size, or a copy. */
+Refusal contract_choose_b(const Sched *s, Kx load, const ContractAxes *x, OperandB *b)
 {
 	int64_t lanes = contract_lanes(s);
 	*b = (OperandB){.access = B_PACKED};
 	b->vectors = choose_panels(s, load, x, &b->layout);
 	if (b->vectors) {
 		b->panels = place_panels(s, load, x, x->n, b->vectors * lanes, b->vectors * lanes);
-		return NULL;
+		return taken();
 	}
 	if (!contract_linear(s, s->offset[load.i]))
-		return "operand b is read at an index that is not linear";
+		return refuse_near("operand b is read at an index that is not linear");
 	int64_t k = contract_k_bound(s, x);
 	bool small = k && k * contract_size(s) * lanes <= MAX_PANEL;
 	if (sched_coef_is(s, s->offset[load.i], x->n, 1)) {
 		b->access = B_IN_PLACE;
 		if (lanes > 1 && panels_are_nearer(s, load, x))
 			copy_panels(s, load, x, b);
-		return NULL;
+		return taken();
 	}
 	b->access = B_GATHERED;
 	if (!small && lanes == 1)
-		return "the columns of operand b are apart, and its panels may be larger than a local array";
+		return refuse_near("the columns of operand b are apart, and its panels may be larger than a local array");
 	if (lanes > 1 && (!small || copying_is_cheaper(s, load, x)))
 		copy_panels(s, load, x, b);
-	return NULL;
+	return taken();
 }
 
 /* Cycles of a step of k, of all rows and a vector of columns, with what it takes to make panels. */
@@ -255,24 +255,24 @@ static double panel_cycles(const Sched *s, const Contract *c, double rows)
 	return tuning_copied_cycles(s->target, s->shape.dtype, rows, elements, copy_kind(s, c->b, &c->axes));
 }
 
-/* Columns of b are apart, and rows are so few that panels of b do not pay: NULL, or why not. Steps of k may be neighbours in both
+/* Columns of b are apart, and rows are so few that panels of b do not pay: refused. Steps of k may be neighbours in both
  * operands, and else b is gathered anew for each row. Without vectors panels save loads only, and take memory that small targets
  * do not have. */
-const char *contract_panels_do_not_pay(const Sched *s, const Contract *c)
+Refusal contract_panels_do_not_pay(const Sched *s, const Contract *c)
 {
 	const ContractAxes *x = &c->axes;
 	if (c->operand.access != B_GATHERED && c->operand.access != B_COPIED)
-		return NULL;
+		return taken();
 	double rows = (double)sym_hint(s->syms, contract_product(s, x->m, x->nm)), elements = count_elements(s, x, x->n), cycles = panel_cycles(s, c, rows);
 	for (uint32_t i = 0; i < x->nk; i++) {
 		double k = (double)axes_hint(s, x->k[i]);
 		bool near = sched_coef_is(s, s->offset[c->a.i], x->k[i], 1) && sched_coef_is(s, s->offset[c->b.i], x->k[i], 1);
 		if (near && (contract_lanes(s) == 1 || tuning_summed_cycles(s->target, s->shape.dtype, rows, elements, k) < cycles))
-			return "columns of b are apart and rows are few: sums along k take less time than gathering panels";
+			return refuse_near("columns of b are apart and rows are few: sums along k take less time than gathering panels");
 	}
 	if (c->operand.access == B_COPIED && rows * tuning_gathered_cycles(s->target, s->shape.dtype, 1, elements) < cycles)
-		return "columns of b are apart and rows are few: gathering them for each takes less time than panels";
-	return NULL;
+		return refuse_near("columns of b are apart and rows are few: gathering them for each takes less time than panels");
+	return taken();
 }
 
 /* Rows of a are neighbours in memory, and its steps of k are apart: a line of each is read for the few rows of a tile, and from afar. */

@@ -243,41 +243,41 @@ static Sym decode_rows(Depthwise *d, Lx t)
 	return ntasks;
 }
 
-/* The channel axis, or why there is none. */
-static const char *recognise(const Sched *s, uint32_t *channel)
+/* The channel axis. */
+static Refusal recognise(const Sched *s, uint32_t *channel)
 {
 	if (s->shape.no_product)
-		return s->shape.no_product;
+		return refuse(s->shape.no_product);
 	if (s->shape.dtype != DT_f32)
-		return "its products are not of f32";
+		return refuse("its products are not of f32");
 	if (target_width(s->target) == 1)
-		return "the target has no vectors";
+		return refuse("the target has no vectors");
 	*channel = channel_axis(s);
 	if (*channel == NO_AXIS)
-		return "weights are not a vector of channels that are neighbours in the operand";
+		return refuse("weights are not a vector of channels that are neighbours in the operand");
 	bool constant = buf_of(s->l, s->k->kx.data[s->shape.b.i].buf)->kind == BUF_CONST;
 	if (ntaps(s) > MANY_TAPS && !constant && !sched_coef_is(s, s->offset[s->shape.b.i], *channel, 1))
-		return arena_printf(s->arena, "more than %u terms, and channels are no neighbours in the second operand", MANY_TAPS);
-	return has_rows(s, *channel) ? NULL : "there is one pixel";
+		return refuse_near(arena_printf(s->arena, "more than %u terms, and channels are no neighbours in the second operand", MANY_TAPS));
+	return has_rows(s, *channel) ? taken() : refuse_near("there is one pixel");
 }
 
-const char *depthwise_wants(const Sched *s, LayoutWant *want)
+Refusal depthwise_wants(const Sched *s, LayoutWant *want)
 {
 	uint32_t channel;
-	const char *why = recognise(s, &channel);
+	Refusal no = recognise(s, &channel);
 	const KxData *w = &s->k->kx.data[s->shape.b.i];
-	if (!why && buf_of(s->l, w->buf)->kind == BUF_CONST)
+	if (!no.why && buf_of(s->l, w->buf)->kind == BUF_CONST)
 		*want = (LayoutWant){s->shape.b, weights_layout(s, w, channel)};
-	return why;
+	return no;
 }
 
-const char *schedule_depthwise(Sched *s)
+Refusal schedule_depthwise(Sched *s)
 {
 	Depthwise d = {.s = s, .x = s->shape.a, .w = s->shape.b, .pixel = NO_AXIS};
 	uint32_t channel;
-	const char *why = recognise(s, &channel);
-	if (why)
-		return why;
+	Refusal no = recognise(s, &channel);
+	if (no.why)
+		return no;
 	s->lanes = target_width(s->target);
 	s->vaxis = channel;
 	uint32_t n = axes_outer_order(s, d.row);
@@ -300,5 +300,5 @@ const char *schedule_depthwise(Sched *s)
 	s->out->algorithm = arena_printf(s->arena, "depthwise, %u pixels x %u channels", d.tile, s->lanes);
 	s->out->why = "each channel has its own weights, and channels are neighbours";
 	sched_finish_phase(s, ntasks, s->cost);
-	return NULL;
+	return taken();
 }

@@ -664,9 +664,9 @@ static void choose_lanes(Generic *g)
 {
 	Sched *s = g->s;
 	uint32_t along, lanes;
-	const char *why = transpose_find(s, &g->turned, &along, &lanes);
-	if (why)
-		array_push(s->arena, &s->out->refused, (Refusal){"transposed tiles", why});
+	Refusal no = transpose_find(s, &g->turned, &along, &lanes);
+	if (no.why)
+		array_push(s->arena, &s->out->refused, (Refusal){"transposed tiles", no.why, no.near});
 	bool turned = g->turned.across != NO_AXIS;
 	s->vaxis = turned ? along : axes_choose_vector(s);
 	s->lanes = turned ? lanes : s->vaxis == NO_AXIS ? 1 : target_lanes(s->target, DT_f32);
@@ -683,7 +683,7 @@ static void choose_order(Generic *g)
 			g->order[g->norder++] = g->order[i];
 }
 
-const char *schedule_generic(Sched *s)
+Refusal schedule_generic(Sched *s)
 {
 	Kernel *before = s->k;
 	axes_join_rows(s);
@@ -692,13 +692,13 @@ const char *schedule_generic(Sched *s)
 	choose_lanes(&g);
 	choose_order(&g);
 	Sym ntasks = generic_choose_tasks(&g, generic_work_per_point(s, UINT64_MAX));
-	const char *why = schedule_parts(&g, ntasks, before);
-	if (!why)
-		return NULL;
-	array_push(s->arena, &s->out->refused, (Refusal){"parts of rows", why});
+	Refusal no = schedule_parts(&g, ntasks, before);
+	if (!no.why)
+		return taken();
+	array_push(s->arena, &s->out->refused, (Refusal){"parts of rows", no.why, no.near});
 	generic_run(&g);
 	s->out->algorithm = "generic";
 	s->out->why = why_generic(&g);
 	sched_finish_phase(s, ntasks, s->cost);
-	return NULL;
+	return taken();
 }

@@ -77,7 +77,7 @@ double generic_work_per_point(const Sched *, uint64_t stages);
 
 /* parts.c: tasks reduce parts of long rows, later phases combine them. `ntasks`: of the kernel as one phase, with `whole` of
  * its grid; before: the kernel before axes were merged. As a ScheduleFn. */
-MUST_LOOK const char *schedule_parts(const Generic *whole, Sym ntasks, Kernel *before);
+MUST_LOOK Refusal schedule_parts(const Generic *whole, Sym ntasks, Kernel *before);
 
 /* abreast.c: reductions of long rows, or of such that are found by arithmetic, at several vectors of neighbouring points of [lo, hi)
  * together, or at blocks of them, where the kernel is of that kind. Returns where the rest begins. */
@@ -87,7 +87,7 @@ int64_t abreast_columns(const Generic *);
 
 /* transpose.c: whether results are stored along an axis `along` and loads are contiguous `across` it, in tiles of `lanes`.
  * Returns why not where there are such loads; across is NO_AXIS where nothing is to be transposed. */
-MUST_LOOK const char *transpose_find(Sched *, Turned *, uint32_t *along, uint32_t *lanes);
+MUST_LOOK Refusal transpose_find(Sched *, Turned *, uint32_t *along, uint32_t *lanes);
 /* The loops over both axes; the vector axis is that of the results. */
 void transpose_tiles(Sched *, const Turned *);
 

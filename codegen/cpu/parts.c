@@ -184,22 +184,23 @@ static void choose_parts(Plan *p)
 	p->npart = sym_ceildiv(syms, extent, p->per);
 }
 
-static const char *refuse(Plan *p, Sym ntasks)
+/* A refusal is near if rows hold more than one part of the least size. */
+static Refusal refuse_rows(Plan *p, Sym ntasks)
 {
 	Sched *s = p->s;
 	const char *why = unsuitable(s);
 	int64_t tasks = sym_hint(s->syms, ntasks);
 	if (why)
-		return why;
-	if (tasks >= tuning_tasks(&s->target->machine))
-		return arena_printf(s->arena, "whole rows are %lld tasks, enough", (long long)tasks);
+		return refuse(why);
 	choose_cut(p);
+	bool near = axes_hint(s, p->cut) > least_part(s, p->cut);
+	if (tasks >= tuning_tasks(&s->target->machine))
+		return (Refusal){.why = arena_printf(s->arena, "whole rows are %lld tasks, enough", (long long)tasks), .near = near};
 	if (nparts_at_hint(p, p->cut) < 2)
-		return arena_printf(s->arena, "rows are short: parts would have less than %lld elements",
-		                    (long long)tuning_part_work(&s->target->machine));
-	if (s->naxis == MAX_AXES)
-		return "too many axes";
-	return NULL;
+		return (Refusal){.why = arena_printf(s->arena, "rows are short: parts would have less than %lld elements",
+		                                     (long long)tuning_part_work(&s->target->machine)),
+		                 .near = near};
+	return s->naxis == MAX_AXES ? refuse("too many axes") : taken();
 }
 
 /* ---- phases ---- */
@@ -289,13 +290,13 @@ static void make_phase(const Plan *p, uint32_t phase, Parts *parts, const Sched 
 	sched_finish_phase(s, generic_ntasks(&g), kernel_cost(before, here));
 }
 
-const char *schedule_parts(const Generic *whole, Sym ntasks, Kernel *before)
+Refusal schedule_parts(const Generic *whole, Sym ntasks, Kernel *before)
 {
 	Sched *s = whole->s, plain;
 	Plan p = {.whole = whole, .s = s, .cut = NO_AXIS};
-	const char *why = refuse(&p, ntasks);
-	if (why)
-		return why;
+	Refusal no = refuse_rows(&p, ntasks);
+	if (no.why)
+		return no;
 	sched_init(&plain, s->l, before, s->target);
 	choose_parts(&p);
 	find_phases(&p);
@@ -313,5 +314,5 @@ const char *schedule_parts(const Generic *whole, Sym ntasks, Kernel *before)
 	                           s->vaxis == NO_AXIS               ? "no lanes"
 	                           : sched_outer_vector(s) ? "lanes are neighbouring points"
 	                                                      : "lanes are one row");
-	return NULL;
+	return taken();
 }

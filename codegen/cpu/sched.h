@@ -170,14 +170,21 @@ void sched_finish_phase(Sched *, Sym ntasks, KernelCost);
 uint32_t sched_temp(Sched *, SchedTemp);
 LMem sched_temp_memory(Sched *, uint32_t temp);
 
-/* Schedules: each returns NULL when it has made all phases, else why not, and has changed nothing then: the next one is
- * asked with the same Sched. */
-typedef const char *ScheduleFn(Sched *);
+/* What a schedule answers (Refusal; whoever asks fills in the schedule's name). */
+static inline Refusal taken(void) { return (Refusal){.why = NULL}; }
+/* The kernel has another form. */
+static inline Refusal refuse(const char *why) { return (Refusal){.why = why}; }
+/* The kernel has the schedule's form; an index, a size or a predicted cost decided. */
+static inline Refusal refuse_near(const char *why) { return (Refusal){.why = why, .near = true}; }
+
+/* Schedules. Each makes all phases and returns taken(), or refuses and changes nothing: the next schedule is asked with the
+ * same Sched. */
+typedef Refusal ScheduleFn(Sched *);
 ScheduleFn schedule_depthwise, schedule_contract, schedule_generic;
 
-/* Of a kernel that the schedule would take: the constant that it would pack, if it could choose. NULL, or why it does not
- * take the kernel. Changes nothing. */
-typedef const char *WantsFn(const Sched *, LayoutWant *);
+/* Sets the constant that the schedule would pack, and the layout, if the schedule would take the kernel. Returns what the
+ * schedule would answer. Changes nothing else. */
+typedef Refusal WantsFn(const Sched *, LayoutWant *);
 WantsFn depthwise_wants, contract_wants;
 
 #endif

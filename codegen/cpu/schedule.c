@@ -21,13 +21,14 @@ static void start(Sched *s, const Lowered *l, const Kernel *kernel, const Target
 }
 
 /* The first `n` schedules are asked. */
-static bool taken(Sched *s, uint32_t n)
+static bool take(Sched *s, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		const char *why = schedules[i].take(s);
-		if (!why)
+		Refusal no = schedules[i].take(s);
+		if (!no.why)
 			return true;
-		array_push(s->arena, &s->out->refused, (Refusal){schedules[i].name, why});
+		no.schedule = schedules[i].name;
+		array_push(s->arena, &s->out->refused, no);
 	}
 	return false;
 }
@@ -83,9 +84,9 @@ Schedule *schedule_kernel(const Lowered *l, const Kernel *kernel, const Target *
 	Sched s;
 	bool panels = reads_panels(l, kernel);
 	start(&s, l, kernel, target, true);
-	if (!taken(&s, panels ? PACKING : SCHEDULES)) {
+	if (!take(&s, panels ? PACKING : SCHEDULES)) {
 		start(&s, l, kernel, target, false);
-		taken(&s, SCHEDULES);
+		take(&s, SCHEDULES);
 	}
 	leave_out_empty(l, kernel, s.out);
 	return s.out;
@@ -97,7 +98,7 @@ LayoutWant schedule_wants(const Lowered *l, const Kernel *kernel, const Target *
 	LayoutWant want = {0};
 	start(&s, l, kernel, target, true);
 	for (uint32_t i = 0; i < SCHEDULES; i++)
-		if (!schedules[i].wants || !schedules[i].wants(&s, &want))
+		if (!schedules[i].wants || !schedules[i].wants(&s, &want).why)
 			break;
 	return want;
 }

@@ -141,15 +141,15 @@ static bool is_simple(const Sched *s, const Turned *t, const bool *live)
 	return t->n == 1 && s->k->stage.n <= FEW_STAGES && ops <= FEW_OPS;
 }
 
-const char *transpose_find(Sched *s, Turned *t, uint32_t *along, uint32_t *lanes)
+Refusal transpose_find(Sched *s, Turned *t, uint32_t *along, uint32_t *lanes)
 {
 	*t = (Turned){.across = NO_AXIS};
 	if (target_width(s->target) == 1 || !is_map(s))
-		return NULL;
+		return taken();
 	const bool *live = find_live(s);
 	uint32_t n = find_axes(s, live, along, &t->across);
 	if (!n)
-		return NULL;
+		return taken();
 	Kx *load = ARENA_ARRAY(s->arena, Kx, n);
 	for (uint32_t i = 1; i < s->k->kx.n; i++)
 		if (live[i] && s->k->kx.data[i].kind == KX_LOAD && is_turned(s, i, t->across, *along))
@@ -158,10 +158,10 @@ const char *transpose_find(Sched *s, Turned *t, uint32_t *along, uint32_t *lanes
 	t->simple = is_simple(s, t, live);
 	*lanes = tile_lanes(s, t);
 	if (is_worth(s, t, *along, *lanes))
-		return NULL;
+		return taken();
 	const char *why = arena_printf(s->arena, "tiles of %u by %u would be mostly empty", *lanes, *lanes);
 	*t = (Turned){.across = NO_AXIS};
-	return why;
+	return refuse_near(why);
 }
 
 /* ---- tiles ---- */

@@ -305,7 +305,7 @@ static uint32_t report_kernels(Arena *a, const ProgramEntry *e, const Machine *m
 		ProgramCount n = program_count(e, i, value);
 		WeftRefusal *refused = ARENA_ARRAY(a, WeftRefusal, pc->nrefused);
 		for (uint32_t j = 0; j < pc->nrefused; j++)
-			refused[j] = (WeftRefusal){pc->refused[j].schedule, pc->refused[j].why};
+			refused[j] = (WeftRefusal){pc->refused[j].schedule, pc->refused[j].why, pc->refused[j].near};
 		k[i] = (WeftKernelInfo){pc->name, pc->algorithm, e->program->fn.data[pc->fn]->name,
 					n.flops, n.bytes, n.launches, pc->why, pc->nrefused, refused,
 					1e-9 * cycles[i] / (double)m->ghz, pc->stored,

@@ -56,9 +56,11 @@ typedef struct {
 	uint32_t owner;   /* which buffer, from 1; those that swap in a loop are one */
 } ProgramArg;
 
-/* A schedule that did not take a kernel. */
+/* A schedule that did not take a kernel, and the reason. The refusal is near if the kernel has the form that the schedule
+ * computes, and only an index, a size or a predicted cost spoke against the schedule. */
 typedef struct {
 	const char *schedule, *why;
+	bool near;
 } Refusal;
 
 /* One kernel call site, for profiles and `weft show`. A kernel of several phases has one for each. */

@@ -311,7 +311,7 @@ static void print_call(const ProgramEntry *e, uint32_t k, double cycles, Text *o
 	if (c->stored)
 		text_printf(out, "    stored: %s\n", c->stored);
 	for (uint32_t i = 0; i < c->nrefused; i++)
-		text_printf(out, "    not %s: %s\n", c->refused[i].schedule, c->refused[i].why);
+		text_printf(out, "    %s %s: %s\n", c->refused[i].near ? "nearly" : "not", c->refused[i].schedule, c->refused[i].why);
 }
 
 static void print_constant(const SymTab *syms, const ProgramConst *c, Text *out)

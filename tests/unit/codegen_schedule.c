@@ -164,11 +164,11 @@ static void ask(const Case *c, uint32_t target, uint32_t schedule)
 	Sched s;
 	sched_init(&s, l, k, target_find(names[target]));
 	Snapshot before = snapshot(&s);
-	const char *why = schedules[schedule].take(&s);
-	bool refused = why != NULL;
+	Refusal no = schedules[schedule].take(&s);
+	bool refused = no.why != NULL;
 	if (refused != c->refused[target][schedule])
 		fail_msg("%s, %s, %s: %s", c->what, names[target], schedules[schedule].name,
-			 refused ? why : "taken");
+			 refused ? no.why : "taken");
 	if (refused)
 		assert_unchanged(&s, &before);
 	ctx_free(ctx);

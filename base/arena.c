@@ -8,8 +8,9 @@
 
 enum { ALIGN = 16, FIRST_BLOCK = 16 << 10, LAST_BLOCK = 1 << 20 };
 
-/* What stands behind an allocation in debug builds: values that are no handle, no size and no pointer, so that what is read there
- * shows. With AddressSanitizer it cannot be touched, nor what an array that has moved left behind. */
+/* What stands behind an allocation in debug builds: values that are no handle, no size and no
+ * pointer, so that what is read there shows. With AddressSanitizer it cannot be touched, nor what
+ * an array that has moved left behind. */
 #ifdef NDEBUG
 enum { GUARD = 0 };
 #else

@@ -13,14 +13,15 @@ enum { UNWIND_OOM = 1, UNWIND_BUG = 2 };
 
 /* A new arena, or NULL. *unwind must outlive it; NULL: it unwinds to what arena_catch named. */
 Arena *arena_new(jmp_buf *unwind);
-/* Where this thread unwinds to when memory of an arena that outlives compilations runs out; NULL: abort(). Returns
- * what was there before. */
+/* Where this thread unwinds to when memory of an arena that outlives compilations runs out; NULL:
+ * abort(). Returns what was there before. */
 jmp_buf *arena_catch(jmp_buf *);
 /* Unwind so. */
 _Noreturn void arena_out_of_memory(void);
 void arena_free(Arena *);
 
-/* n zeroed bytes, 16-aligned, valid until the arena is reset or freed. n == 0 gives a valid pointer. */
+/* n zeroed bytes, 16-aligned, valid until the arena is reset or freed. n == 0 gives a valid
+ * pointer. */
 void *arena_alloc(Arena *, size_t n);
 /* n * size bytes, overflow-checked. */
 void *arena_calloc(Arena *, size_t n, size_t size);
@@ -39,8 +40,9 @@ void arena_release(Arena *, ArenaMark);
 /* Bytes handed out so far, in debug builds with what guards them. */
 size_t arena_used(const Arena *);
 
-/* In debug builds: n bytes that nobody is to read until they are found (arrays: what is behind the last element). Where an
- * AddressSanitizer watches, whoever does is stopped; elsewhere he reads what is neither a handle nor a pointer. */
+/* In debug builds: n bytes that nobody is to read until they are found (arrays: what is behind the
+ * last element). Where an AddressSanitizer watches, whoever does is stopped; elsewhere he reads
+ * what is neither a handle nor a pointer. */
 #ifdef NDEBUG
 static inline void arena_lost(void *p, size_t n) { (void)p, (void)n; }
 static inline void arena_found(void *p, size_t n) { (void)p, (void)n; }

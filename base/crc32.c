@@ -52,8 +52,8 @@ uint32_t crc32_by_table(const void *p, size_t n)
 
 #if defined(__x86_64__)
 
-/* Polynomials over two elements: of a the lower half times that of k plus the upper times the upper, which has the remainder
- * of a times a power of x. */
+/* Polynomials over two elements: of a the lower half times that of k plus the upper times the
+ * upper, which has the remainder of a times a power of x. */
 __attribute__((target("pclmul,sse2"))) static __m128i fold(__m128i a, __m128i k, __m128i next)
 {
 	__m128i lower = _mm_clmulepi64_si128(a, k, 0x00), upper = _mm_clmulepi64_si128(a, k, 0x11);
@@ -65,11 +65,12 @@ __attribute__((target("sse2"))) static __m128i load(const uint8_t *p)
 	return _mm_loadu_si128((const __m128i *)(const void *)p);
 }
 
-/* n at least 64. What is left of folding, 16 bytes, has the state that all the bytes folded have ("Fast CRC computation for
- * generic polynomials using PCLMULQDQ", Intel 2009). */
+/* n at least 64. What is left of folding, 16 bytes, has the state that all the bytes folded have
+ * ("Fast CRC computation for generic polynomials using PCLMULQDQ", Intel 2009). */
 __attribute__((target("pclmul,sse2"))) static uint32_t by_folding(uint32_t c, const uint8_t *p, size_t n)
 {
-	/* x^(512 + 32), x^(512 - 32), x^(128 + 32), x^(128 - 32) modulo the polynomial, bits reversed, times 2 */
+	/* x^(512 + 32), x^(512 - 32), x^(128 + 32), x^(128 - 32) modulo the polynomial, bits
+	 * reversed, times 2 */
 	const __m128i by64 = _mm_set_epi64x(0x1c6e41596, 0x154442bd4), by16 = _mm_set_epi64x(0x0ccaa009e, 0x1751997d0);
 	__m128i a[4];
 	uint8_t rest[16];

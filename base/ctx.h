@@ -42,14 +42,16 @@ typedef struct Ctx {
 Ctx *ctx_new(void);
 void ctx_free(Ctx *);
 
-/* Have ctx_free call run(arg). Register before acquiring, so that running out of memory cannot leak. */
+/* Have ctx_free call run(arg). Register before acquiring, so that running out of memory cannot
+ * leak. */
 void ctx_defer(Ctx *, void (*run)(void *), void *arg);
 
 /* A file by device and number: outputs that are the same one are refused. */
 void ctx_input(Ctx *, uint64_t device, uint64_t number);
 bool ctx_is_input(const Ctx *, uint64_t device, uint64_t number);
 
-/* Record bad input. `where` may be NULL (the file is used then); texts are copied. Returns false. */
+/* Record bad input. `where` may be NULL (the file is used then); texts are copied. Returns
+ * false. */
 bool ctx_error(Ctx *, const char *where, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
 /* So that callers in other files are compiled, and analyzed, knowing which value comes back. */
@@ -67,14 +69,16 @@ _Noreturn void ctx_bug(Ctx *, const char *fmt, ...) __attribute__((format(printf
 _Noreturn void ctx_bug_verify(Ctx *, const char *stage);
 /* Memory from elsewhere ran out: unwinds with UNWIND_OOM. */
 _Noreturn void ctx_out_of_memory(Ctx *);
-/* What has been said so far, and that again: what was said since is forgotten, of an attempt whose failure means nothing. */
+/* What has been said so far, and that again: what was said since is forgotten, of an attempt whose
+ * failure means nothing. */
 typedef struct {
 	Diag *last;
 	uint32_t nerror;
 } CtxMark;
 CtxMark ctx_mark(const Ctx *);
 void ctx_rewind(Ctx *, CtxMark);
-/* Of the errors since then only the first stays, of which the others follow. False if there is one. */
+/* Of the errors since then only the first stays, of which the others follow. False if there is
+ * one. */
 bool ctx_first_only(Ctx *, CtxMark);
 /* All diagnostics, one per line: "where: error: text". */
 void ctx_print(const Ctx *, Text *);

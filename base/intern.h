@@ -1,4 +1,5 @@
-/* The one open-addressing table: byte strings to dense ids 1, 2, ... in order of first insertion. */
+/* The one open-addressing table: byte strings to dense ids 1, 2, ... in order of first
+ * insertion. */
 #ifndef WEFT_BASE_INTERN_H
 #define WEFT_BASE_INTERN_H
 
@@ -21,7 +22,8 @@ typedef struct {
 } Intern;
 
 void intern_init(Intern *, Arena *);
-/* The id of the key; copies it into the arena when new. *fresh (may be NULL) says whether it was. */
+/* The id of the key; copies it into the arena when new. *fresh (may be NULL) says whether it
+ * was. */
 uint32_t intern(Intern *, const void *key, size_t len, bool *fresh);
 /* The id, or 0 when absent. */
 uint32_t intern_find(const Intern *, const void *key, size_t len);

@@ -16,7 +16,8 @@
 /* More at once are not remembered: what is left then is no worse than without a list. */
 enum { PATHS = 256, PROGRAMS = 256 };
 
-/* A place is taken by the process that stands in owner; after a fork those of the parent are not the child's. */
+/* A place is taken by the process that stands in owner; after a fork those of the parent are not
+ * the child's. */
 static struct {
 	_Atomic pid_t owner;
 	const char *_Atomic path;
@@ -117,8 +118,8 @@ static void remove_below(int folder, int depth)
 	remove_prefixed(folder, "", depth);
 }
 
-/* A linker that is ended early may leave NAME.tmp... beside its output NAME. Only beside names that nobody else has:
- * those of out_file.h. */
+/* A linker that is ended early may leave NAME.tmp... beside its output NAME. Only beside names that
+ * nobody else has: those of out_file.h. */
 static void remove_siblings(const char *path)
 {
 	char text[PATH_MAX];
@@ -148,7 +149,8 @@ void temp_remove_all(const char *path)
 	remove_siblings(path);
 }
 
-/* A compiler removes its own temporary files when it is asked to end. One that does not end is killed. */
+/* A compiler removes its own temporary files when it is asked to end. One that does not end is
+ * killed. */
 static void end_programs(pid_t self)
 {
 	for (int k = 0; k < PROGRAMS; k++)

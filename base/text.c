@@ -90,7 +90,8 @@ void text_double(Text *t, double v)
 		return;
 	}
 	char s[40];
-	/* %g drops trailing zeros, so 9 digits give the shortest of 1 to 9 where v has that many. */
+	/* %g drops trailing zeros, so 9 digits give the shortest of 1 to 9 where v has that
+	 * many. */
 	for (int digits = fabs(v) < DBL_MIN ? 1 : 9; digits <= 17; digits++) {
 		snprintf(s, sizeof s - 2, "%.*g", digits, v);
 		if (strtod(s, NULL) == v)

@@ -4,8 +4,9 @@
 
 #include "base/text.h"
 
-/* The text of a stranger for a comment, a message or a terminal: control characters and what Unicode uses to reorder
- * or hide text become "<U+202E>", bytes that are no UTF-8 "<0xff>". Characters of `keep` stay. */
+/* The text of a stranger for a comment, a message or a terminal: control characters and what
+ * Unicode uses to reorder or hide text become "<U+202E>", bytes that are no UTF-8 "<0xff>".
+ * Characters of `keep` stay. */
 void text_visible(Text *, const char *s, const char *keep);
 /* The code point at s and its length in bytes; UINT32_MAX and 1 where it is no UTF-8. */
 uint32_t text_code_point(const char *s, uint32_t *length);

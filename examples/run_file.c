@@ -1,10 +1,12 @@
-/* Run a compiled model on tensors in a file; needs nothing but libc, so that it is easily built for another machine:
+/* Run a compiled model on tensors in a file; needs nothing but libc, so that it is easily built for
+ * another machine:
  *
  *     aarch64-linux-gnu-gcc -Iinclude examples/run_file.c -o run_file -ldl
  *     qemu-aarch64 -L /usr/aarch64-linux-gnu ./run_file model.so inputs outputs THREADS [ENTRY]
  *
- * `weft check --runner` uses it that way. A file is, in this machine's byte order: the number of tensors (u32); of
- * each the dtype (WeftDType), the rank (i32), the extents (i64) and the row-major elements. */
+ * `weft check --runner` uses it that way. A file is, in this machine's byte order: the number of
+ * tensors (u32); of each the dtype (WeftDType), the rank (i32), the extents (i64) and the row-major
+ * elements. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* Models written as calls of operators: values are nodes, which the calls append. Operators stay as they are, and get the types
- * that their expansions have, so that passes and transforms see what a model file would have. */
+/* Models written as calls of operators: values are nodes, which the calls append. Operators stay as
+ * they are, and get the types that their expansions have, so that passes and transforms see what a
+ * model file would have. */
 #ifndef WEFT_FRONTEND_TRACE_H
 #define WEFT_FRONTEND_TRACE_H
 
@@ -14,8 +15,8 @@ typedef struct {
 	Attr attr; /* of a dtype: its name as a string */
 } TraceArg;
 
-/* The operator "aten.add.Tensor", or an alias. A number where the schema has a tensor takes the operator's .Scalar form. None after
- * ctx_error. */
+/* The operator "aten.add.Tensor", or an alias. A number where the schema has a tensor takes the
+ * operator's .Scalar form. None after ctx_error. */
 Node trace_call(Build *, const char *op, const TraceArg *, uint32_t n);
 
 #endif

@@ -16,19 +16,21 @@
  *     m->run(in, sizes, x, y, work, NULL, &status);          -- any number of threads at once
  *     m->close(in);
  *
- * What `run` needs is in its arguments; an entry without state (WeftEntry.flags) changes nothing of the instance, takes no
- * lock and allocates nothing. All functions return WEFT_OK or an error code; status, if not NULL, gets the same code, and
- * with an error a sentence in its message.
+ * What `run` needs is in its arguments; an entry without state (WeftEntry.flags) changes nothing of
+ * the instance, takes no lock and allocates nothing. All functions return WEFT_OK or an error code;
+ * status, if not NULL, gets the same code, and with an error a sentence in its message.
  *
- * How it grows. A program may be older or newer than the model. Versions of the ABI are told apart by weft_model_check;
- * within a version structures get fields at their end, and nothing else changes. WeftModel, WeftEntry, and what the caller
- * passes (WeftOpen, WeftContext) begin with their size; the model says how long the others are (WeftModel.stride), so that
- * elements are reached by weft_input, weft_dim, weft_param and their like, not by an index of C. A field that came with a
- * later weft is there when WEFT_HAS says so; of what the caller passes a model ignores those it does not know, and takes
- * those as 0 that the caller does not. WeftTensor, WeftStatus, WeftSizes and WeftThreads stay as they are.
+ * How it grows. A program may be older or newer than the model. Versions of the ABI are told apart
+ * by weft_model_check; within a version structures get fields at their end, and nothing else
+ * changes. WeftModel, WeftEntry, and what the caller passes (WeftOpen, WeftContext) begin with
+ * their size; the model says how long the others are (WeftModel.stride), so that elements are
+ * reached by weft_input, weft_dim, weft_param and their like, not by an index of C. A field that
+ * came with a later weft is there when WEFT_HAS says so; of what the caller passes a model ignores
+ * those it does not know, and takes those as 0 that the caller does not. WeftTensor, WeftStatus,
+ * WeftSizes and WeftThreads stay as they are.
  *
- * After fork() the child may use what was opened before: the default provider starts threads anew, a pool that was made
- * before runs on the calling thread alone. */
+ * After fork() the child may use what was opened before: the default provider starts threads anew,
+ * a pool that was made before runs on the calling thread alone. */
 #ifndef WEFT_MODEL_H
 #define WEFT_MODEL_H
 
@@ -85,7 +87,8 @@ enum {
 	WEFT_ERR_FILE, /* weights missing, truncated, or of another model */
 	WEFT_ERR_CPU,  /* the processor lacks instructions the model was compiled for */
 	WEFT_ERR_ABI,
-	WEFT_ERR_BUSY  /* another call writes the instance's state, or replaces the same: nothing was done */
+	WEFT_ERR_BUSY  /* another call writes the instance's state, or replaces the same: nothing
+	                  was done */
 };
 
 typedef struct {
@@ -106,10 +109,12 @@ typedef struct {
 	WeftDType dtype;
 	uint32_t rank;
 	const WeftDim *dim;   /* weft_dim */
-	int32_t donates;      /* of an output: the input whose memory may be passed for it, too, and is then updated in
-				 place, by a call that fails perhaps in part; else -1 */
+	int32_t donates;      /* of an output: the input whose memory may be passed for it, too, and
+	                         is then updated in place, by a call that fails perhaps in part;
+	                         else -1 */
 	uint32_t reserved;
-	/* Of state: where it lies in the instance's state, and its first contents in the weight section, or WEFT_ZEROS. */
+	/* Of state: where it lies in the instance's state, and its first contents in the weight
+	 * section, or WEFT_ZEROS. */
 	uint64_t offset, bytes, init;
 	const char *aliases; /* of state: as WeftParamInfo's */
 } WeftTensorInfo;
@@ -120,13 +125,14 @@ typedef struct {
 	int64_t lo, hi; /* hi == INT64_MAX: unbounded */
 } WeftSymbolInfo;
 
-/* One kernel call of `run`, for profiles: all launches of one run, at the sizes of WeftEntry.seen. weft_report_at in
- * weft.h counts at others. */
+/* One kernel call of `run`, for profiles: all launches of one run, at the sizes of WeftEntry.seen.
+ * weft_report_at in weft.h counts at others. */
 typedef struct {
 	const char *name, *algorithm;
 	double flops, bytes;
-	/* Of the model's source, "model.py:31 in encoder.0": the line, and the module behind " in ", of the operator that takes most of
-	 * its time (docs/c-api.md, Lines). NULL: the model's file says nothing of it. */
+	/* Of the model's source, "model.py:31 in encoder.0": the line, and the module behind " in
+	 * ", of the operator that takes most of its time (docs/c-api.md, Lines). NULL: the model's
+	 * file says nothing of it. */
 	const char *line;
 	uint32_t nline; /* how many lines became this kernel, that one included */
 	uint32_t reserved;
@@ -148,7 +154,8 @@ typedef struct {
 	uint32_t nlayout; /* 0: row-major */
 	const WeftLayoutDim *layout; /* weft_layout_dim */
 	uint64_t offset, bytes;
-	const char *aliases; /* the parameter's other names in the model's file, a newline behind each; NULL: it has one name */
+	const char *aliases; /* the parameter's other names in the model's file, a newline behind
+	                        each; NULL: it has one name */
 } WeftParamInfo;
 
 typedef struct WeftInstance WeftInstance;
@@ -156,8 +163,10 @@ typedef struct WeftRegion WeftRegion; /* one call in progress, see runtime.h */
 
 enum {
 	WEFT_ENTRY_READS_STATE = 1,
-	WEFT_ENTRY_WRITES_STATE = 2, /* one call at a time on an instance, another one is WEFT_ERR_BUSY */
-	WEFT_ENTRY_DATA_SIZES = 4    /* dimensions of outputs depend on what tensors hold: `sizes` gives -1 there */
+	WEFT_ENTRY_WRITES_STATE = 2, /* one call at a time on an instance, another one is
+	                                WEFT_ERR_BUSY */
+	WEFT_ENTRY_DATA_SIZES = 4    /* dimensions of outputs depend on what tensors hold: `sizes`
+	                                gives -1 there */
 }; /* WeftEntry.flags, and of each state in state_use the first two */
 
 typedef struct {
@@ -165,24 +174,29 @@ typedef struct {
 	uint32_t flags;
 	const char *name;
 	uint32_t ninput, noutput, nsymbol, ncall;
-	const WeftTensorInfo *input, *output; /* what the caller passes: without state. weft_input, weft_output */
+	const WeftTensorInfo *input, *output; /* what the caller passes: without state. weft_input,
+	                                         weft_output */
 	const WeftSymbolInfo *symbol;         /* weft_symbol */
 	const WeftCallInfo *call;             /* weft_call */
-	/* By symbol: its value while exporting (the least it may have where that is not known), at which numbers hold. */
+	/* By symbol: its value while exporting (the least it may have where that is not known), at
+	 * which numbers hold. */
 	const int64_t *seen;
-	const uint8_t *state_use; /* by state of the model: WEFT_ENTRY_READS_STATE, _WRITES_STATE or 0; NULL: none is used */
+	const uint8_t *state_use; /* by state of the model: WEFT_ENTRY_READS_STATE, _WRITES_STATE or
+	                             0; NULL: none is used */
 	double flops;             /* of one run, at the sizes `seen` */
 	uint64_t sizes_bytes;     /* what to allocate for a WeftSizes */
 	/* Emitted code; call it through WeftModel.sizes and run. */
 	/* extent: all dims of input 0, of input 1, ... Returns WEFT_OK or has called weft_fail. */
 	int (*sizes_fn)(const int64_t *extent, int64_t *slot, WeftStatus *);
-	/* Executed by the thread that calls. buf: inputs, outputs, weights, workspace, state. Not 0: a check failed, and what
-	 * comes after it was not executed. */
+	/* Executed by the thread that calls. buf: inputs, outputs, weights, workspace, state. Not
+	 * 0: a check failed, and what comes after it was not executed. */
 	int (*run_fn)(WeftRegion *, void *const *buf, const int64_t *slot);
 	uint32_t nslot; /* result slots of sizes_fn: symbols, output extents, workspace bytes */
 	uint32_t nmessage;
-	const char *const *message; /* of the checks in kernels, by id, as formats of printf; [0] unused */
-	uint32_t nroom;             /* buffers of run_fn after the state: memory that it asks for when its size is known */
+	const char *const *message; /* of the checks in kernels, by id, as formats of printf; [0]
+	                               unused */
+	uint32_t nroom;             /* buffers of run_fn after the state: memory that it asks for
+	                               when its size is known */
 	uint32_t reserved;
 	const struct WeftLaunch *launch; /* the runtime's, by call; NULL: nothing is known */
 } WeftEntry;
@@ -201,9 +215,9 @@ typedef struct {
 
 /* ---- threads ---- */
 
-/* Runs body(arg, 0, n') on the calling thread, and ..., body(arg, n' - 1, n') at the same time, n' <= n, and returns when all
- * have: bodies wait for each other, so running them one after the other would never end. Results do
- * not depend on n'. */
+/* Runs body(arg, 0, n') on the calling thread, and ..., body(arg, n' - 1, n') at the same time, n'
+ * <= n, and returns when all have: bodies wait for each other, so running them one after the other
+ * would never end. Results do not depend on n'. */
 typedef struct WeftThreads {
 	void (*parallel)(void *user, int32_t n, void (*body)(void *arg, int32_t i, int32_t n),
 			 void *arg);
@@ -222,9 +236,11 @@ typedef void (*WeftProfile)(void *user, uint32_t call, double seconds);
 
 enum {
 	WEFT_STRICT = 1,         /* refuse tensors that are not row-major instead of copying them */
-	WEFT_IGNORE_UNKNOWN = 2, /* of set_weights: names that the model has no weight of are passed over, as those of a state
-				    dictionary that its graph does not use. Else they are errors */
-	WEFT_SHARE_ALL = 4       /* share the tasks of every phase, also where that takes longer than it saves: for tests */
+	WEFT_IGNORE_UNKNOWN = 2, /* of set_weights: names that the model has no weight of are passed
+	                            over, as those of a state dictionary that its graph does not
+	                            use. Else they are errors */
+	WEFT_SHARE_ALL = 4       /* share the tasks of every phase, also where that takes longer
+	                            than it saves: for tests */
 }; /* WeftContext.flags */
 
 typedef struct {
@@ -233,11 +249,13 @@ typedef struct {
 	const WeftThreads *threads; /* NULL: the model's pool, which calls share */
 	WeftProfile profile;        /* may be NULL */
 	void *profile_user;
-	int32_t nthreads; /* at most; 0: as the provider says, the default one as many as there are processors */
+	int32_t nthreads; /* at most; 0: as the provider says, the default one as many as there are
+	                     processors */
 	uint32_t reserved;
-	/* Where the memory of outputs comes from that the caller leaves to `run` (WEFT_ENTRY_DATA_SIZES), and what `run` needs
-	 * besides the workspace where sizes depend on data: bytes > 0, align a power of two; NULL: no memory. Called by one
-	 * thread at a time. NULL: aligned_alloc and free, so that outputs are freed by free. */
+	/* Where the memory of outputs comes from that the caller leaves to `run`
+	 * (WEFT_ENTRY_DATA_SIZES), and what `run` needs besides the workspace where sizes depend on
+	 * data: bytes > 0, align a power of two; NULL: no memory. Called by one thread at a time.
+	 * NULL: aligned_alloc and free, so that outputs are freed by free. */
 	void *(*alloc)(void *user, uint64_t bytes, uint64_t align);
 	void (*free)(void *user, void *p, uint64_t bytes);
 	void *alloc_user;
@@ -245,14 +263,16 @@ typedef struct {
 
 /* ---- the table ---- */
 
-enum { WEFT_OPEN_VERIFY = 1 }; /* WeftOpen.flags: read all of a weight file and compare its checksum */
+enum { WEFT_OPEN_VERIFY = 1 }; /* WeftOpen.flags: read all of a weight file and compare its
+                                  checksum */
 
 typedef struct {
 	uint32_t size; /* of this structure */
 	uint32_t flags;
 	const char *weights_path; /* for a model whose weights are a file; NULL: beside the shared
 				     object */
-	const void *weights; /* or the section in memory, 64-byte aligned, outliving the instance and its clones */
+	const void *weights; /* or the section in memory, 64-byte aligned, outliving the instance
+	                        and its clones */
 	uint64_t weights_bytes;
 } WeftOpen;
 
@@ -278,7 +298,8 @@ typedef enum {
 typedef struct WeftModel {
 	uint32_t size; /* of this structure */
 	uint32_t abi;  /* WEFT_ABI_VERSION */
-	uint32_t stride[16]; /* by WeftStruct: bytes from one to the next; 0: the model has none of that kind */
+	uint32_t stride[16]; /* by WeftStruct: bytes from one to the next; 0: the model has none of
+	                        that kind */
 	const WeftManifest *manifest;
 	uint32_t nentry, nparam;
 	const WeftEntry *const *entry; /* weft_entry */
@@ -289,9 +310,11 @@ typedef struct WeftModel {
 	uint64_t state_bytes;
 	const void *weights;  /* NULL: in a file of the name below */
 	const char *weights_file;
-	const char *weights_hash; /* of what stands where in the weight section; NULL where no file holds it */
+	const char *weights_hash; /* of what stands where in the weight section; NULL where no file
+	                             holds it */
 	uint64_t weights_bytes;
-	/* Operators of the user (weft_op.h) that it calls and their functions: "mylib::decay mylib_decay, ...". NULL: none. */
+	/* Operators of the user (weft_op.h) that it calls and their functions: "mylib::decay
+	 * mylib_decay, ...". NULL: none. */
 	const char *user_ops;
 
 	int (*open)(const struct WeftModel *, const WeftOpen *, WeftInstance **, WeftStatus *);
@@ -300,42 +323,51 @@ typedef struct WeftModel {
 	 * workspace. Input tensors with strides other than row-major make the workspace larger. */
 	int (*sizes)(const WeftInstance *, uint32_t entry, const WeftTensor *inputs, WeftSizes *,
 		     WeftStatus *);
-	/* Inputs must have the shapes `sizes` saw. Outputs are the caller's memory, row-major, of the shapes found by
-	 * `sizes`, and overlap nothing, except that one with WeftTensorInfo.donates may be that input, which then is half old and
-	 * half new after a call that fails: what must survive has another output. Inputs do not overlap the workspace. Outputs are
-	 * unspecified after a call that fails. Where `sizes` gives -1 for an extent of an output, `run` finds out the shape and writes it to
-	 * the tensor's `shape`: with data NULL memory comes from the context's allocator (none where there are no elements), and
-	 * belongs to the caller; else the shape given says how much room there is. An entry that uses state changes it as WeftEntry.state_use says, if the call succeeds. */
+	/* Inputs must have the shapes `sizes` saw. Outputs are the caller's memory, row-major, of
+	 * the shapes found by `sizes`, and overlap nothing, except that one with
+	 * WeftTensorInfo.donates may be that input, which then is half old and half new after a
+	 * call that fails: what must survive has another output. Inputs do not overlap the
+	 * workspace. Outputs are unspecified after a call that fails. Where `sizes` gives -1 for an
+	 * extent of an output, `run` finds out the shape and writes it to the tensor's `shape`:
+	 * with data NULL memory comes from the context's allocator (none where there are no
+	 * elements), and belongs to the caller; else the shape given says how much room there is.
+	 * An entry that uses state changes it as WeftEntry.state_use says, if the call succeeds. */
 	int (*run)(WeftInstance *, const WeftSizes *, const WeftTensor *inputs, WeftTensor *outputs,
 		   void *workspace, const WeftContext *, WeftStatus *);
 	/* n == 0: as many as there are processors. NULL: see status. */
 	WeftThreads *(*threads_new)(WeftThreadsKind, int32_t n, WeftStatus *);
 	void (*threads_free)(WeftThreads *);
-	/* Runs of entries that read state and the functions of state below share it; a run that writes state has it alone. One that
-	 * would have to wait does nothing and returns WEFT_ERR_BUSY.
+	/* Runs of entries that read state and the functions of state below share it; a run that
+	 * writes state has it alone. One that would have to wait does nothing and returns
+	 * WEFT_ERR_BUSY.
 	 *
-	 * New values for the named parameters (`source`), row-major; others keep theirs. Builds the new section aside, by the
-	 * context's threads (NULL: as `run`); afterwards it is in use, of this instance, not of its clones: what a fresh compilation
-	 * with these values would hold, bit for bit. After an error the old one is. A name stands there once, and a
-	 * parameter with several names (WeftParamInfo.aliases) may have each, with equal values; one that is no
-	 * weight's is an error, or passed over by WEFT_IGNORE_UNKNOWN. Runs are not refused because
-	 * of it: those that begin before the new section is in use go on with the old one, which is freed when the last of them has
-	 * ended. WEFT_ERR_BUSY: another call sets weights, or runs that began three sets ago have not ended. */
+	 * New values for the named parameters (`source`), row-major; others keep theirs. Builds the
+	 * new section aside, by the context's threads (NULL: as `run`); afterwards it is in use, of
+	 * this instance, not of its clones: what a fresh compilation with these values would hold,
+	 * bit for bit. After an error the old one is. A name stands there once, and a parameter
+	 * with several names (WeftParamInfo.aliases) may have each, with equal values; one that is
+	 * no weight's is an error, or passed over by WEFT_IGNORE_UNKNOWN. Runs are not refused
+	 * because of it: those that begin before the new section is in use go on with the old one,
+	 * which is freed when the last of them has ended. WEFT_ERR_BUSY: another call sets weights,
+	 * or runs that began three sets ago have not ended. */
 	int (*set_weights)(WeftInstance *, uint32_t n, const char *const *names,
 			   const WeftTensor *values, const WeftContext *, WeftStatus *);
-	/* Copy state k out of the instance, and into it: row-major tensors of its dtype and shape. Runs that read state are not refused
-	 * because of state_set: while any is under way, a copy of all state is changed and put into use for those that begin
-	 * afterwards. WEFT_ERR_BUSY: a run that writes state is under way, or another call changes such a copy, or runs that began
-	 * three of them ago have not ended. */
+	/* Copy state k out of the instance, and into it: row-major tensors of its dtype and shape.
+	 * Runs that read state are not refused because of state_set: while any is under way, a copy
+	 * of all state is changed and put into use for those that begin afterwards. WEFT_ERR_BUSY:
+	 * a run that writes state is under way, or another call changes such a copy, or runs that
+	 * began three of them ago have not ended. */
 	int (*state_get)(WeftInstance *, uint32_t k, const WeftTensor *to, WeftStatus *);
 	int (*state_set)(WeftInstance *, uint32_t k, const WeftTensor *from, WeftStatus *);
 	/* All state as it was when opened. As state_set. */
 	int (*state_reset)(WeftInstance *, WeftStatus *);
-	/* Another instance with the same weights, which both share, and a copy of the state; closed like any other. */
+	/* Another instance with the same weights, which both share, and a copy of the state; closed
+	 * like any other. */
 	int (*clone)(WeftInstance *, WeftInstance **, WeftStatus *);
-	/* What set_weights takes: the parameters as the model's file has them, row-major (offset and layout say nothing). What
-	 * something stored is computed from together, as a convolution's weight and the batch norm behind it, is set together,
-	 * except that the small ones may be left as they are. */
+	/* What set_weights takes: the parameters as the model's file has them, row-major (offset
+	 * and layout say nothing). What something stored is computed from together, as a
+	 * convolution's weight and the batch norm behind it, is set together, except that the small
+	 * ones may be left as they are. */
 	uint32_t nsource, reserved;
 	const WeftParamInfo *source; /* weft_source */
 	const struct WeftPrepare *prepare; /* the runtime's: how they become what is stored */
@@ -365,7 +397,8 @@ static inline const void *weft_element(const WeftModel *m, WeftStruct kind, cons
 	return (const char *)first + (size_t)k * m->stride[kind];
 }
 
-/* The functions below give NULL where there is no such thing: no model or entry, or k is too large. */
+/* The functions below give NULL where there is no such thing: no model or entry, or k is too
+ * large. */
 static inline const WeftEntry *weft_entry(const WeftModel *m, uint32_t k)
 {
 	return m && k < m->nentry ? m->entry[k] : NULL;

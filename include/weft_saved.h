@@ -1,17 +1,19 @@
-/* What a forward entry saves for its backward (docs/transforms.md), in one block of memory instead of a tensor for each:
+/* What a forward entry saves for its backward (docs/transforms.md), in one block of memory instead
+ * of a tensor for each:
  *
- *     uint64_t bytes = weft_saved_bytes(m, forward, sizes);            -- of what m->sizes gave for the entry
+ *     uint64_t bytes = weft_saved_bytes(m, forward, sizes);         -- sizes: filled in by m->sizes
  *     void *block = aligned_alloc(64, bytes);
- *     why = weft_saved_outputs(m, forward, sizes, block, bytes, y);    -- sets y[k] for each output saved.K
+ *     why = weft_saved_outputs(m, forward, sizes, block, bytes, y); -- sets y[k] of each saved.K
  *     m->run(in, sizes, x, y, work, NULL, &status);
- *     ...                                                              -- any time later, in any order of calls
- *     why = weft_saved_inputs(m, backward, block, bytes, z);           -- sets z[k] for each input saved.K
+ *     ...                                                           -- any calls in between
+ *     why = weft_saved_inputs(m, backward, block, bytes, z);        -- sets z[k] of each saved.K
  *     m->sizes(in, 1, z, ...), m->run(in, ..., z, g, ...);
  *
- * Forward writes into the block and backward reads from it, without a copy. A block is plain data, to be copied, and kept on
- * another machine of the same byte order: shapes and offsets, then each tensor at a multiple of 64 bytes. A block that is no block of such an entry
- * (truncated, of another number of tensors, of other types) is refused by weft_saved_inputs, one of another model that has the same by `run`,
- * and one of other sizes by `sizes`. */
+ * Forward writes into the block and backward reads from it, without a copy. A block is plain data,
+ * to be copied, and kept on another machine of the same byte order: shapes and offsets, then each
+ * tensor at a multiple of 64 bytes. A block that is no block of such an entry (truncated, of
+ * another number of tensors, of other types) is refused by weft_saved_inputs, one of another model
+ * that has the same by `run`, and one of other sizes by `sizes`. */
 #ifndef WEFT_SAVED_H
 #define WEFT_SAVED_H
 
@@ -26,8 +28,8 @@ extern "C" {
 #define WEFT_SAVED_MAGIC INT64_C(0x3130445641535457) /* "WTSAVD01" */
 enum { WEFT_SAVED_ALIGN = 64, WEFT_SAVED_HEAD = 3, WEFT_SAVED_MOST_RANK = 64 };
 
-/* The block begins with numbers of 64 bits: WEFT_SAVED_MAGIC, its bytes, how many tensors; of each its offset, its type (rank,
- * bits, code, a byte each) and its extents. */
+/* The block begins with numbers of 64 bits: WEFT_SAVED_MAGIC, its bytes, how many tensors; of each
+ * its offset, its type (rank, bits, code, a byte each) and its extents. */
 
 static inline int weft_saved_is(const WeftTensorInfo *t)
 {
@@ -95,8 +97,8 @@ static inline uint64_t weft_saved_bytes(const WeftModel *m, const WeftEntry *for
 	return count ? n : 0;
 }
 
-/* The tensors outputs[k] of forward that are saved lie in the block from now on. `bytes` of it are there, 8-byte aligned (64 is
- * best). NULL, or what is wrong. */
+/* The tensors outputs[k] of forward that are saved lie in the block from now on. `bytes` of it are
+ * there, 8-byte aligned (64 is best). NULL, or what is wrong. */
 static inline const char *weft_saved_outputs(const WeftModel *m, const WeftEntry *forward, const WeftSizes *s, void *block, uint64_t bytes,
 					     WeftTensor *outputs)
 {
@@ -132,8 +134,8 @@ static inline const char *weft_saved_outputs(const WeftModel *m, const WeftEntry
 	return NULL;
 }
 
-/* The tensors inputs[k] of backward that are saved are those of the block, which forward wrote and which is only read. NULL, or
- * why it is no block of this entry. */
+/* The tensors inputs[k] of backward that are saved are those of the block, which forward wrote and
+ * which is only read. NULL, or why it is no block of this entry. */
 static inline const char *weft_saved_inputs(const WeftModel *m, const WeftEntry *backward, void *block, uint64_t bytes, WeftTensor *inputs)
 {
 	static const char *const broken = "this is no block of saved tensors, or not all of it";

@@ -1,20 +1,23 @@
-/* Models written in C: a trace records operators on values, and becomes a graph that is transformed, interpreted and compiled like
- * one of a model file.
+/* Models written in C: a trace records operators on values, and becomes a graph that is
+ * transformed, interpreted and compiled like one of a model file.
  *
  *     WeftTrace *t = weft_trace_new(w, "classify");
  *     WeftValue x = weft_trace_input(t, "x", "f32[B, 64]");
- *     WeftValue weight = weft_trace_param(t, "weight", "f32[10, 64]", weights), bias = weft_trace_param(t, "bias", "f32[10]", biases);
+ *     WeftValue weight = weft_trace_param(t, "weight", "f32[10, 64]", weights);
+ *     WeftValue bias = weft_trace_param(t, "bias", "f32[10]", biases);
  *     weft_trace_output(t, "y", weft_softmax(t, weft_linear(t, x, weight, bias), -1));
  *     WeftGraph *g = weft_trace_end(t);
  *     if (!g) fputs(weft_messages(w), stderr);
  *
- * Operators are PyTorch's (aten.conv2d, aten.add.Tensor, ...), with its names of arguments, defaults, promotion and broadcasting;
- * `weft_trace_call` reaches all of them, and the functions at the end of this header are calls of the usual ones. Layers are functions
- * of explicit parameters: they hold nothing.
+ * Operators are PyTorch's (aten.conv2d, aten.add.Tensor, ...), with its names of arguments,
+ * defaults, promotion and broadcasting; `weft_trace_call` reaches all of them, and the functions at
+ * the end of this header are calls of the usual ones. Layers are functions of explicit parameters:
+ * they hold nothing.
  *
- * After the first error, whose message names the call, all functions do nothing and give no value, and weft_trace_end gives NULL:
- * so only that needs to be checked. What a trace is made of is called weft_trace_..., since weft_model.h has weft_input, weft_output, weft_param
- * and weft_call, of compiled models. A trace belongs to its Weft, and values to their trace. */
+ * After the first error, whose message names the call, all functions do nothing and give no value,
+ * and weft_trace_end gives NULL: so only that needs to be checked. What a trace is made of is
+ * called weft_trace_..., since weft_model.h has weft_input, weft_output, weft_param and weft_call,
+ * of compiled models. A trace belongs to its Weft, and values to their trace. */
 #ifndef WEFT_TRACE_H
 #define WEFT_TRACE_H
 
@@ -40,14 +43,15 @@ WeftGraph *weft_trace_end(WeftTrace *);
  *
  * A size that types may name, of this range. Names that types use without are sizes from 0 on. */
 void weft_trace_symbol(WeftTrace *, const char *name, int64_t lo, int64_t hi);
-/* An input. type: a dtype (bool, i32, i64, f16, bf16, f32, f64, c64, c128, ...) and extents, numbers or expressions of sizes:
- * "f32[B, 3, 224, 224]", "i64[]". */
+/* An input. type: a dtype (bool, i32, i64, f16, bf16, f32, f64, c64, c128, ...) and extents,
+ * numbers or expressions of sizes: "f32[B, 3, 224, 224]", "i64[]". */
 WeftValue weft_trace_input(WeftTrace *, const char *name, const char *type);
-/* A parameter, a constant of the model: row-major contents that stay as they are until weft_free, which are not copied; NULL: zeros. The
- * type has no symbols. */
+/* A parameter, a constant of the model: row-major contents that stay as they are until weft_free,
+ * which are not copied; NULL: zeros. The type has no symbols. */
 WeftValue weft_trace_param(WeftTrace *, const char *name, const char *type, const void *data);
-/* The same as state that the model replaces, which compiled instances own: a parameter that a training step updates, or a buffer
- * such as a running mean, which is none of the "params" of weft_vjp. `data` is what it holds at first. */
+/* The same as state that the model replaces, which compiled instances own: a parameter that a
+ * training step updates, or a buffer such as a running mean, which is none of the "params" of
+ * weft_vjp. `data` is what it holds at first. */
 WeftValue weft_trace_variable(WeftTrace *, const char *name, const char *type, const void *data);
 WeftValue weft_trace_buffer(WeftTrace *, const char *name, const char *type, const void *data);
 
@@ -82,11 +86,13 @@ typedef struct {
 	} u;
 } WeftArg;
 
-/* The result of an operator, or several in one. Operators that write their arguments (aten.add_, out=) are refused. */
+/* The result of an operator, or several in one. Operators that write their arguments (aten.add_,
+ * out=) are refused. */
 WeftValue weft_trace_call(WeftTrace *, const char *op, const WeftArg *, uint32_t n);
 /* Result k of an operator that has several. */
 WeftValue weft_trace_result(WeftTrace *, WeftValue several, uint32_t k);
-/* A tensor's rank, and its extents, -1 where they are not constant. -1 after an error, or for several results. */
+/* A tensor's rank, and its extents, -1 where they are not constant. -1 after an error, or for
+ * several results. */
 int32_t weft_trace_shape(WeftTrace *, WeftValue, int64_t shape[12]);
 
 static inline WeftArg weft_arg(WeftValue v)
@@ -154,7 +160,8 @@ static inline WeftValue weft_binary(WeftTrace *t, const char *op, WeftValue x, W
 	const WeftArg a[] = {weft_arg(x), weft_arg(y)};
 	return weft_trace_call(t, op, a, 2);
 }
-/* With a number, which takes the tensor's dtype as PyTorch's do: weft_with_number(t, "aten.add.Tensor", x, 1). */
+/* With a number, which takes the tensor's dtype as PyTorch's do: weft_with_number(t,
+ * "aten.add.Tensor", x, 1). */
 static inline WeftValue weft_with_number(WeftTrace *t, const char *op, WeftValue x, double y)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg_float(y)};
@@ -331,11 +338,13 @@ static inline WeftValue weft_mse_loss(WeftTrace *t, WeftValue x, WeftValue targe
 	return weft_trace_call(t, "aten.mse_loss", a, 2);
 }
 
-/* A block of which the inverse is known, such as a reversible residual block: `forward` makes y[0..ny) of x[0..nx), and `inverse` x of
- * y, both by calls of this trace. They are called at once, and fill in out[]; whatever else they read (parameters, other values, also
- * what forward computed and left in `user`) they take from where they like.
+/* A block of which the inverse is known, such as a reversible residual block: `forward` makes
+ * y[0..ny) of x[0..nx), and `inverse` x of y, both by calls of this trace. They are called at once,
+ * and fill in out[]; whatever else they read (parameters, other values, also what forward computed
+ * and left in `user`) they take from where they like.
  *
- *     static void couple(WeftTrace *t, const WeftValue *x, WeftValue *y, void *user)      // y0 = x0 + F(x1), y1 = x1 + G(y0)
+ *     // y0 = x0 + F(x1), y1 = x1 + G(y0)
+ *     static void couple(WeftTrace *t, const WeftValue *x, WeftValue *y, void *user)
  *     {
  *         y[0] = weft_add(t, x[0], layer(t, x[1], user, 0));
  *         y[1] = weft_add(t, x[1], layer(t, y[0], user, 1));
@@ -347,20 +356,23 @@ static inline WeftValue weft_mse_loss(WeftTrace *t, WeftValue x, WeftValue targe
  *     }
  *     weft_invertible(t, "block", x, 2, y, 2, couple, uncouple, &weights);
  *
- * To everything but weft_vjp_split the block is what `forward` makes: the inverse costs nothing. In the entries of weft_vjp_split,
- * backward computes x again by the inverse, and from it all that it needs of the block's inside; saved are the block's results,
- * unless those are what the next block takes, which its inverse gives. So a chain of blocks saves what the last one gives,
- * however many there are. What else an inverse reads is saved where it depends on what goes into a block.
+ * To everything but weft_vjp_split the block is what `forward` makes: the inverse costs nothing. In
+ * the entries of weft_vjp_split, backward computes x again by the inverse, and from it all that it
+ * needs of the block's inside; saved are the block's results, unless those are what the next block
+ * takes, which its inverse gives. So a chain of blocks saves what the last one gives, however many
+ * there are. What else an inverse reads is saved where it depends on what goes into a block.
  *
- * An inverse that is wrong makes wrong gradients, without an error; weft_check_inverses tells. It computes nothing that is random: draw
- * outside of the block. Values of the inside are not to be read outside, but y; values that `inverse` made are not valid afterwards. y may be x. */
+ * An inverse that is wrong makes wrong gradients, without an error; weft_check_inverses tells. It
+ * computes nothing that is random: draw outside of the block. Values of the inside are not to be
+ * read outside, but y; values that `inverse` made are not valid afterwards. y may be x. */
 typedef void (*WeftBlockFn)(WeftTrace *, const WeftValue *in, WeftValue *out, void *user);
 void weft_invertible(WeftTrace *, const char *name, const WeftValue *x, uint32_t nx, WeftValue *y, uint32_t ny, WeftBlockFn forward,
 		     WeftBlockFn inverse, void *user);
 
-/* Marks for weft_vjp_split: between weft_checkpoint(t, x, "begin") of each value that enters a region, parameters excepted, and
- * weft_checkpoint(t, y, "end") of each that leaves it nothing is saved for gradients, but what "keep" names: it is computed again.
- * Regions nest. To everything else the result is x. */
+/* Marks for weft_vjp_split: between weft_checkpoint(t, x, "begin") of each value that enters a
+ * region, parameters excepted, and weft_checkpoint(t, y, "end") of each that leaves it nothing is
+ * saved for gradients, but what "keep" names: it is computed again. Regions nest. To everything
+ * else the result is x. */
 static inline WeftValue weft_checkpoint(WeftTrace *t, WeftValue x, const char *at)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg_text(at)};

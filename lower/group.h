@@ -16,12 +16,13 @@ typedef enum {
 
 typedef struct {
 	Role role;
-	uint32_t root; /* the node whose kernel it is part of, itself for roots; 0: of several, or of none */
+	uint32_t root; /* the node whose kernel it is part of, itself for roots; 0: of several, or
+	                  of none */
 	const char *why; /* a root: why it is stored, and not computed where it is read */
 } NodeGroup;
 
-/* By node. Those for which `stored` says why are roots, whatever the rules say; so are all that compute something without
- * fusion. */
+/* By node. Those for which `stored` says why are roots, whatever the rules say; so are all that
+ * compute something without fusion. */
 const NodeGroup *group_nodes(const Graph *, const Target *, const char *const *stored, bool no_fusion, Arena *);
 
 /* The value stored as output k: complex numbers as pairs of real ones. */

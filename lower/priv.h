@@ -35,7 +35,8 @@ typedef struct Lower {
 	bool read_loop;  /* a kernel read one of those */
 	Kernel **kernel; /* by root: built while finding that out; NULL: to be built again */
 	struct LowerState *state; /* lower/state.h; NULL: a body, or a graph that replaces none */
-	Node *member, *next_member; /* by root: the first node of its kernel; by node: the next one, in program order */
+	Node *member, *next_member; /* by root: the first node of its kernel; by node: the next one,
+	                               in program order */
 } Lower;
 
 /* A node that must be stored before a kernel can be built, and why. */
@@ -55,8 +56,8 @@ MUST_LOOK bool lower_cond(Lower *, Node);
 MUST_LOOK bool lower_to_size(Lower *, Node);
 /* lower/call.c: user operators. */
 MUST_LOOK bool lower_call(Lower *, Node);
-/* lower.c: groups, places and kernels of a whole graph whose input places are set; out[k]: where output k
- * goes. */
+/* lower.c: groups, places and kernels of a whole graph whose input places are set; out[k]: where
+ * output k goes. */
 void lower_init(Lower *, Graph *, Lower *parent, Lowered *, StepList *);
 void lower_place_constants(Lower *);
 MUST_LOOK bool lower_body_to(Lower *, NodePlace *out);
@@ -73,13 +74,16 @@ NodePlace lower_new_place(Lower *, Node, BufKind, uint32_t k);
 void lower_add_place(Lower *, Node, NodePlace);
 /* Places of all roots that have none yet. */
 void lower_choose_places(Lower *);
-bool lower_has_place(const Lower *, Node); /* stored by a kernel; results of several belong to their `get` nodes */
+bool lower_has_place(const Lower *, Node); /* stored by a kernel; results of several belong to their
+                                              `get` nodes */
 /* A root that operands are computed into; the steps that are left then. */
 bool lower_is_parent(const Lower *, Node);
 void lower_parent(Lower *, Node);
-/* Where in the place of n, which replaces parts of operand 0, operand 1 lies. False where data says it. */
+/* Where in the place of n, which replaces parts of operand 0, operand 1 lies. False where data says
+ * it. */
 MUST_LOOK bool lower_update_place(Lower *, Node n, NodePlace *);
-/* n is it with a dimension of 1 before the others; none. Its place, from that of n, which is not within a loop. */
+/* n is it with a dimension of 1 before the others; none. Its place, from that of n, which is not
+ * within a loop. */
 Node lower_one_of(const Lower *, Node n);
 NodePlace lower_place_of_one(const Lower *, NodePlace);
 /* The first place of an operand is this one. */

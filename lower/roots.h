@@ -1,5 +1,5 @@
-/* Private to lowering: operators that are more than a value at each point, LOWER_ROOT of the op table. Each has one
- * function. */
+/* Private to lowering: operators that are more than a value at each point, LOWER_ROOT of the op
+ * table. Each has one function. */
 #ifndef WEFT_LOWER_ROOTS_H
 #define WEFT_LOWER_ROOTS_H
 
@@ -7,8 +7,8 @@
 
 /* One of the two. */
 typedef struct {
-	/* The value at an index of the root axes, after pushing the stages that it needs; what it reads may be computed in
-	 * the same kernel. None: the last stage pushed stores it. */
+	/* The value at an index of the root axes, after pushing the stages that it needs; what it
+	 * reads may be computed in the same kernel. None: the last stage pushed stores it. */
 	Kx (*value)(Trace *, const Sym *idx);
 	/* Steps for a node, whose operands are stored. False after ctx_error. */
 	bool (*steps)(Lower *, Node);

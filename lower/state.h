@@ -1,19 +1,21 @@
 /* Private to lowering: state that a graph replaces.
  *
- * A value that is to lie where state lies is a *version* of it. While steps are made each version has a buffer of its own,
- * so that it is seen which one a step reads. lower_order_steps puts the steps into an order in which every version is read
- * before the next one is written, and makes one buffer of all of them. Where there is no such order, a value is computed
- * apart and copied, in another attempt.
+ * A value that is to lie where state lies is a *version* of it. While steps are made each version
+ * has a buffer of its own, so that it is seen which one a step reads. lower_order_steps puts the
+ * steps into an order in which every version is read before the next one is written, and makes one
+ * buffer of all of them. Where there is no such order, a value is computed apart and copied, in
+ * another attempt.
  *
- * An input of the caller's that the graph replaces is an output, too, for which the caller may pass the same memory. The input
- * is the version that the call finds, the output the next ones; they stay two buffers. Where there is no order, the output
- * does not take the input's memory. */
+ * An input of the caller's that the graph replaces is an output, too, for which the caller may pass
+ * the same memory. The input is the version that the call finds, the output the next ones; they
+ * stay two buffers. Where there is no order, the output does not take the input's memory. */
 #ifndef WEFT_LOWER_STATE_H
 #define WEFT_LOWER_STATE_H
 
 #include "lower/priv.h"
 
-/* A version: the value of `node`, computed in its place, or that of an output, copied there at the end (node none). */
+/* A version: the value of `node`, computed in its place, or that of an output, copied there at the
+ * end (node none). */
 typedef struct {
 	BufId buf, before; /* before: the version that it replaces; none: what a call finds */
 	Node node;
@@ -30,8 +32,10 @@ typedef struct {
 typedef struct LowerState {
 	uint32_t *of_input;   /* by input of the graph: 1 + which state; 0: a user's */
 	bool *apart;          /* by node: not computed in the place of state */
-	bool *apart_output;   /* by output: not copied from where it is at the end, but from a buffer of its own */
-	bool *donates;        /* by output: replaces an input of the caller's, and may have its memory */
+	bool *apart_output;   /* by output: not copied from where it is at the end, but from a
+	                         buffer of its own */
+	bool *donates;        /* by output: replaces an input of the caller's, and may have its
+	                         memory */
 	bool *copied;         /* by root, a donated input: parts of it are the output's */
 	uint32_t nroot;
 	const char **stored;  /* by node: why, or NULL; kept from one attempt to the next */
@@ -49,16 +53,18 @@ void lower_state_begin(Lower *);
 bool lower_replaces(const Lower *, uint32_t k);
 /* A place for its value; out: that of an output of the caller's. */
 NodePlace lower_state_output(Lower *, uint32_t k, NodePlace out);
-/* Node n, which has a place, is computed in one of state: what it replaces parts of is, too, and what it puts there. */
+/* Node n, which has a place, is computed in one of state: what it replaces parts of is, too, and
+ * what it puts there. */
 void lower_state_extend(Lower *, Node n);
 /* State stays as it is: every element that the kernel stores is there. */
 bool lower_state_keeps(const Lower *, const Kernel *);
-/* Checks of a kernel that replaces state become a step of their own, which may come before others replace any; those of
- * equal indices are made once. index: where they come from. */
+/* Checks of a kernel that replaces state become a step of their own, which may come before others
+ * replace any; those of equal indices are made once. index: where they come from. */
 void lower_state_check(Lower *, Kernel *, Node index);
 /* Copies of outputs at the end: what replaces state, after everything that is read for it. */
 void lower_state_copy(Lower *, const NodePlace *out);
-/* All steps are there: orders them, saves what a failure has to put back, joins versions. False: another attempt. */
+/* All steps are there: orders them, saves what a failure has to put back, joins versions. False:
+ * another attempt. */
 bool lower_order_steps(Lower *);
 /* lower/undo.c: adds steps that save state before it is replaced, where a later step may fail. */
 void lower_save_state(Lower *);

@@ -35,8 +35,8 @@ Kx trace_guarded(Trace *, Node n, const Sym *idx, Kx guard, Kx cond, Kx other);
 /* The kernel cannot be built unless n is stored: remembers n and why; returns a placeholder. */
 Kx trace_block(Trace *, Node n, const char *why);
 
-/* A question to an operator's .index (ir/ops/lower.h): values that it asks for are read where guard holds, axes become
- * those of the stage. */
+/* A question to an operator's .index (ir/ops/lower.h): values that it asks for are read where guard
+ * holds, axes become those of the stage. */
 typedef struct {
 	IndexMap map;
 	Trace *t;
@@ -60,7 +60,8 @@ Sym trace_value_var(Trace *, Kx value, Sym extent);
 
 /* ---- kernels: start, axes, stages, end ---- */
 
-/* A readable name for the kernel of a node: the node's, or that of the first reader that has one and the operator. */
+/* A readable name for the kernel of a node: the node's, or that of the first reader that has one
+ * and the operator. */
 const char *lower_name(Lower *, Node);
 void trace_start(Trace *, const char *name);
 /* With root axes for all dimensions of a node. */

@@ -7,13 +7,15 @@
 #include "ir/ops/op.h"
 
 typedef struct PassCtx {
-	bool failed; /* set by the passes that find bad input (canon, decompose, pad); reported in ctx */
-	bool keep_params; /* parameters are replaceable: what depends on them becomes a recipe, no value is looked at */
+	bool failed; /* set by the passes that find bad input (canon, decompose, pad); reported in
+	                ctx */
+	bool keep_params; /* parameters are replaceable: what depends on them becomes a recipe, no
+	                     value is looked at */
 	const struct Target *target; /* whose costs decide */
 	const Op *keep;   /* composites that decompose leaves alone */
 	uint32_t nkeep;
-	/* In a transform: the composites that canon and decompose leave alone; NULL: decompose asks `keep`, and canon leaves those
-	 * that have rules (op_is_kept). */
+	/* In a transform: the composites that canon and decompose leave alone; NULL: decompose asks
+	 * `keep`, and canon leaves those that have rules (op_is_kept). */
 	bool (*stays)(const Graph *, Node, void *user);
 	void *stays_user;
 } PassCtx;

@@ -8,7 +8,8 @@ typedef struct {
 	const char *dump; /* print the graph after this pass, or after "all"; NULL: none */
 	Text *dump_to;
 	const char *skip; /* leave out the pass of this name; NULL: none */
-	bool keep_params; /* parameters are replaceable: what depends on them becomes a recipe (Const), no value is looked at */
+	bool keep_params; /* parameters are replaceable: what depends on them becomes a recipe
+	                     (Const), no value is looked at */
 	const struct Target *target; /* whose costs decide; NULL: portable C */
 	const Op *keep;   /* composites to keep as nodes */
 	uint32_t nkeep;

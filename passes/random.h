@@ -9,9 +9,10 @@ typedef struct {
 	bool input;    /* the key is an input of the model, not state */
 } RandomSource;
 
-/* Nodes that draw and have no key yet get the graph's, and streams in program order, bodies of branches and loops included; in
- * a loop's body the key is that of its round. A graph without such nodes stays as it is. The state "weft.rng" is added, or the
- * input of that name; a graph that has it keeps it. False after ctx_error. */
+/* Nodes that draw and have no key yet get the graph's, and streams in program order, bodies of
+ * branches and loops included; in a loop's body the key is that of its round. A graph without such
+ * nodes stays as it is. The state "weft.rng" is added, or the input of that name; a graph that has
+ * it keeps it. False after ctx_error. */
 bool random_attach(Graph *, const RandomSource *);
 
 #endif

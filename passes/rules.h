@@ -12,7 +12,8 @@ typedef struct {
 	Node (*apply)(Build *b, Node n);
 } Rule;
 
-extern const Rule scalar_rules[], shape_rules[], reduce_rules[], conv_rules[]; /* end with a NULL name */
+/* end with a NULL name */
+extern const Rule scalar_rules[], shape_rules[], reduce_rules[], conv_rules[];
 
 /* Is n a splat of this value? -0 is not 0. */
 bool is_splat(const Graph *, Node, double v);
@@ -20,7 +21,8 @@ static inline bool is_op(const Graph *g, Node n, Op op)
 {
 	return n.i && node_op(g, n) == op;
 }
-/* The tensor whose trailing dimensions are the nsp spatial ones of x, an operand of a convolution, under reshapes of the others. */
+/* The tensor whose trailing dimensions are the nsp spatial ones of x, an operand of a convolution,
+ * under reshapes of the others. */
 Node below_reshape(const Graph *, Node x, uint32_t nsp);
 bool same_dim(const Graph *, Sym, Sym); /* provably */
 bool is_one(const Graph *, Sym);

@@ -194,8 +194,8 @@ static bool donated(const WeftTensorInfo *output, Range out, const Range *in, co
 	return output->donates >= 0 && t == in + output->donates && t->first == out.first && t->end == out.end;
 }
 
-/* Outputs must overlap neither inputs, but for those they replace, nor each other nor the workspace, and inputs not the
- * workspace. */
+/* Outputs must overlap neither inputs, but for those they replace, nor each other nor the
+ * workspace, and inputs not the workspace. */
 static int check_overlap(const Call *c, const WeftTensor *x, const WeftTensor *y, const void *work)
 {
 	const uint32_t nx = c->e->ninput;

@@ -130,7 +130,8 @@ void state_begin(const WeftModel *m, char *state, const Constants *c)
 			memcpy(state + m->state[k].offset, (const char *)c->weights + m->state[k].init, (size_t)m->state[k].bytes);
 }
 
-/* An instance without weights, its state's contents unknown. Closes like any other; NULL: no memory. */
+/* An instance without weights, its state's contents unknown. Closes like any other; NULL: no
+ * memory. */
 static WeftInstance *instance_new(const WeftModel *m)
 {
 	WeftInstance *in = calloc(1, sizeof *in);

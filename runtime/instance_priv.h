@@ -22,14 +22,16 @@ typedef struct {
 	void *built; /* weights built by set_weights, or NULL */
 } Constants;
 
-/* What calls read and others replace aside: weights, state. A call goes on with the one that it began with, which is dropped when
- * it has been replaced and the last such call has ended. */
+/* What calls read and others replace aside: weights, state. A call goes on with the one that it
+ * began with, which is dropped when it has been replaced and the last such call has ended. */
 enum { SETS = 4 };
 typedef struct {
-	_Atomic uint64_t now; /* which set is in use, and SETS times how many calls have begun with it */
+	_Atomic uint64_t now; /* which set is in use, and SETS times how many calls have begun with
+	                         it */
 	struct {
 		void *_Atomic what;      /* NULL: nothing */
-		_Atomic int64_t balance; /* minus the calls that have ended; plus, once replaced, those that had begun */
+		_Atomic int64_t balance; /* minus the calls that have ended; plus, once replaced,
+		                            those that had begun */
 	} set[SETS];
 	void (*_Atomic drop)(WeftInstance *, void *what);
 	_Atomic int replacing; /* one call does */
@@ -61,10 +63,12 @@ static inline void *current_now(Current *c)
 }
 
 void current_end(WeftInstance *, Current *, uint32_t k);
-/* By the one that is `replacing` (state.c). WEFT_ERR_BUSY: calls that began with each of the sets before are still under way. */
+/* By the one that is `replacing` (state.c). WEFT_ERR_BUSY: calls that began with each of the sets
+ * before are still under way. */
 int current_replace(WeftInstance *, Current *, void *with, void (*drop)(WeftInstance *, void *), WeftStatus *);
 
-/* Become one of the calls that share the instance's state, or the one that has it alone; WEFT_ERR_BUSY. */
+/* Become one of the calls that share the instance's state, or the one that has it alone;
+ * WEFT_ERR_BUSY. */
 int instance_enter(WeftInstance *, bool alone, WeftStatus *);
 void instance_leave(WeftInstance *, bool alone);
 /* One instance less has them. */
@@ -92,8 +96,8 @@ int check_tensor(const Expected *, const WeftTensor *, WeftStatus *);
 /* The first contents of the state, which there is. */
 void state_begin(const WeftModel *, char *state, const Constants *);
 
-/* A structure of the caller's (NULL: none), which may be older or newer than this one of n bytes: what it does not have
- * is 0. False: it does not even have its first two fields, size and flags. */
+/* A structure of the caller's (NULL: none), which may be older or newer than this one of n bytes:
+ * what it does not have is 0. False: it does not even have its first two fields, size and flags. */
 static inline bool take_struct(void *to, size_t n, const void *from, uint32_t size)
 {
 	memset(to, 0, n);

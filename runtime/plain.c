@@ -1,4 +1,5 @@
-/* Models that have no state, or weights that cannot be replaced: what their functions for these say. */
+/* Models that have no state, or weights that cannot be replaced: what their functions for these
+ * say. */
 #include "instance_priv.h"
 
 int weft_rt_no_state(WeftInstance *in, uint32_t k, const WeftTensor *t, WeftStatus *status)

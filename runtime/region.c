@@ -6,7 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { SHARE = 800 }; /* ns of work that a thread is asked for at least: about what a post and its end cost */
+enum { SHARE = 800 }; /* ns of work that a thread is asked for at least: about what a post and its
+                         end cost */
 
 /* Seconds since *before, which becomes now. */
 static double lap(double *before)
@@ -126,7 +127,8 @@ static void post(WeftRegion *r, int32_t n, int32_t helpers)
 {
 	Job *job = r->job;
 	n = n < LANES ? n : LANES;
-	if (atomic_load_explicit(&job->nlane, memory_order_relaxed) != n) /* others look at what is beside it, too */
+	/* others look at what is beside it, too */
+	if (atomic_load_explicit(&job->nlane, memory_order_relaxed) != n)
 		atomic_store_explicit(&job->nlane, n, memory_order_relaxed);
 	for (int64_t k = 0, before = 0; k < n; k++) {
 		Lane *lane = &job->lane[k];
@@ -275,7 +277,8 @@ static int run_bodies(const WeftFrame *f, int64_t begin, int64_t end)
 	return 0;
 }
 
-/* The callers of a gang take no part: each of the others has a body. At most eight are in a lane, of which one is taken at a time. */
+/* The callers of a gang take no part: each of the others has a body. At most eight are in a lane,
+ * of which one is taken at a time. */
 void region_gang(Team *t, int32_t n, void (*body)(void *, int32_t, int32_t), void *arg)
 {
 	WeftRegion r = {.n = n, .team = t, .share_all = true};

@@ -1,15 +1,18 @@
 /* Private to the runtime: one call in progress, and the threads that share its tasks.
  *
- * The thread that called `run` alone executes it. It posts phases: a list of launches, whose tasks it divides into lanes. Threads
- * take tasks from lanes, the own one first; the caller takes part, and a phase is complete when its tasks are done. A lane is
- * one number, how many tasks are left in it, which is taken from by a compare-and-swap. So a claim is right or fails, whatever
- * its maker has read before, and who has one holds up the phase: what belongs to it (region, launches, frames) is read by
- * holders only and stays as it is. Others have come too late, find nothing, and are waited for by nobody.
+ * The thread that called `run` alone executes it. It posts phases: a list of launches, whose tasks
+ * it divides into lanes. Threads take tasks from lanes, the own one first; the caller takes part,
+ * and a phase is complete when its tasks are done. A lane is one number, how many tasks are left in
+ * it, which is taken from by a compare-and-swap. So a claim is right or fails, whatever its maker
+ * has read before, and who has one holds up the phase: what belongs to it (region, launches,
+ * frames) is read by holders only and stays as it is. Others have come too late, find nothing, and
+ * are waited for by nobody.
  *
- * Memory orders. Caller to worker: the store of a lane releases, the claim acquires (claims of others continue the release sequence).
- * Worker to caller: adding to Job.done releases, seeing the sum acquires; to workers of later phases through the caller. Who goes to
- * sleep counts itself before it looks once more, who changes something looks at that count afterwards, both sequentially
- * consistent: one of the two sees the other. Hints (Job.n, nlane) are relaxed. */
+ * Memory orders. Caller to worker: the store of a lane releases, the claim acquires (claims of
+ * others continue the release sequence). Worker to caller: adding to Job.done releases, seeing the
+ * sum acquires; to workers of later phases through the caller. Who goes to sleep counts itself
+ * before it looks once more, who changes something looks at that count afterwards, both
+ * sequentially consistent: one of the two sees the other. Hints (Job.n, nlane) are relaxed. */
 #ifndef WEFT_RUNTIME_REGION_PRIV_H
 #define WEFT_RUNTIME_REGION_PRIV_H
 
@@ -21,7 +24,8 @@
 #include "runtime.h"
 
 enum { WEFT_MAX_THREADS = 256, LANES = 32, MAX_LAUNCHES = 32, MAX_KEPT = 256 };
-enum { TEAM_SPIN = 50000 }; /* ns that a thread looks for a change before it sleeps, where there are processors enough */
+enum { TEAM_SPIN = 50000 }; /* ns that a thread looks for a change before it sleeps, where there are
+                               processors enough */
 
 /* Threads sleep here until it is rung. */
 typedef struct {
@@ -38,8 +42,8 @@ typedef struct {
 	uint32_t call;
 } Launch;
 
-/* A part of the tasks of a phase: a line of the cache, with what is needed to execute them. But for `left` it is for holders of
- * a task. */
+/* A part of the tasks of a phase: a line of the cache, with what is needed to execute them. But for
+ * `left` it is for holders of a task. */
 typedef struct {
 	_Alignas(64) _Atomic int64_t left; /* nobody has taken so many, the last ones */
 	int64_t end;
@@ -47,11 +51,13 @@ typedef struct {
 	Launch only; /* of the phase; kernel NULL: one of several, which the region has */
 } Lane;
 
-/* Where a call posts its phases. It belongs to one call after the other, as long as there are threads that look at it. */
+/* Where a call posts its phases. It belongs to one call after the other, as long as there are
+ * threads that look at it. */
 typedef struct {
 	_Atomic int32_t n; /* threads of the call, the caller among them; 0: nobody's */
 	_Atomic int32_t nlane, helpers;
-	_Alignas(64) _Atomic int64_t done; /* tasks that others than the callers have done, of all phases */
+	_Alignas(64) _Atomic int64_t done; /* tasks that others than the callers have done, of all
+	                                      phases */
 	Gate ended;                        /* where the caller waits for them */
 	Lane lane[LANES];
 } Job;
@@ -61,7 +67,8 @@ typedef struct {
 	Gate posted; /* rung for each phase */
 	_Atomic int stop;
 	_Atomic int32_t nworker;
-	/* Nothing is shared until then, since threads lacked processors; 0: all is well. When that last ended, or will, and how long it took. */
+	/* Nothing is shared until then, since threads lacked processors; 0: all is well. When that
+	 * last ended, or will, and how long it took. */
 	_Atomic int64_t rest, rested, rest_ns, late;
 	_Atomic int64_t spin; /* ns that its threads look before they sleep */
 	struct Pool *pool;    /* NULL: of another provider's threads */
@@ -82,11 +89,13 @@ struct WeftRegion {
 	uint64_t *held;          /* by output, then room: bytes of the context's allocator */
 	WeftTensor *output;
 	const WeftContext *context;
-	void (*leave)(const WeftRegion *, int code); /* after the call; NULL: nothing was asked for */
+	void (*leave)(const WeftRegion *, int code); /* after the call; NULL: nothing was asked
+	                                                for */
 	const WeftSaved *saved;  /* the last one, and what puts them back (steps.c) */
 	void (*put_back)(const WeftSaved *);
-	/* The check that failed in the first call of the phase and there in the first task; 0: none; WEFT_TOLD: its code is failure[1],
-	 * and status has been written. recording: somebody writes them. */
+	/* The check that failed in the first call of the phase and there in the first task; 0:
+	 * none; WEFT_TOLD: its code is failure[1], and status has been written. recording: somebody
+	 * writes them. */
 	_Atomic int recording;
 	int failed;
 	uint32_t failed_call;
@@ -97,7 +106,8 @@ struct WeftRegion {
 	Team *team;
 	Job *job;     /* NULL: none yet */
 	int64_t done; /* what job->done is when others have done all they took */
-	double idle;  /* ns that could have been saved in phases that sleeping threads had no part in */
+	double idle;  /* ns that could have been saved in phases that sleeping threads had no part
+	                 in */
 	/* The phase at hand. */
 	double ns; /* predicted, on one thread */
 	int64_t ntasks;
@@ -132,7 +142,8 @@ int64_t region_drain(Job *, int32_t lane);
 
 /* The team of a pool of this runtime and this process; NULL: another provider's. */
 Team *team_of(const WeftThreads *);
-/* A job for the call, and threads, if they can be had (WeftRegion.n is then how many there are); NULL: all are taken. */
+/* A job for the call, and threads, if they can be had (WeftRegion.n is then how many there are);
+ * NULL: all are taken. */
 Job *team_open(Team *, WeftRegion *);
 /* The lanes are filled in: tell so many threads, and wake those that sleep if that is worth it. */
 void team_post(WeftRegion *, int32_t helpers);

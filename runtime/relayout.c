@@ -1,12 +1,13 @@
-/* Rearranging a row-major tensor into a stored layout, in parts where several threads write: the physical dimensions are walked
- * from slowest to fastest, or, where all their coordinates lie inside the tensor, in the tensor's order. For replaceable
- * weights, and the compiler. */
+/* Rearranging a row-major tensor into a stored layout, in parts where several threads write: the
+ * physical dimensions are walked from slowest to fastest, or, where all their coordinates lie
+ * inside the tensor, in the tensor's order. For replaceable weights, and the compiler. */
 #include "relayout.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-/* Whether all coordinates of physical dimension d lie inside the tensor, whatever the others are. */
+/* Whether all coordinates of physical dimension d lie inside the tensor, whatever the others
+ * are. */
 static bool is_whole(const WeftPacking *p, uint32_t d)
 {
 	int64_t last = 0;
@@ -35,8 +36,9 @@ WeftPacking weft_packing(const void *from, size_t elem, uint32_t rank, const int
 	return p;
 }
 
-/* Where the last dimension's elements lie together, as many as a wider element has (pairs of halves, fours of bytes), they are
- * one: elements first to first + *n are then those of the result, counted anew. */
+/* Where the last dimension's elements lie together, as many as a wider element has (pairs of
+ * halves, fours of bytes), they are one: elements first to first + *n are then those of the result,
+ * counted anew. */
 static void widen(WeftPacking *p, uint64_t *first, uint64_t *n)
 {
 	const uint32_t last = p->n - 1;
@@ -111,11 +113,13 @@ typedef struct {
 #define PICK(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #endif
 
-/* How many bytes before they are read the tensor's are asked for: there are more streams of them than hardware follows. */
+/* How many bytes before they are read the tensor's are asked for: there are more streams of them
+ * than hardware follows. */
 enum { AHEAD = 128 };
 
-/* Neighbours in the tensor are elements of different lines: four of each of four lines are exchanged in registers. Lines that
- * are no neighbours, and what is left of n, element by element. A line of a cache is used up before the next is read. */
+/* Neighbours in the tensor are elements of different lines: four of each of four lines are
+ * exchanged in registers. Lines that are no neighbours, and what is left of n, element by element.
+ * A line of a cache is used up before the next is read. */
 #define WRITE_LINES(T)                                                                                                 \
 	static void write_##T(const Lines *l)                                                                          \
 	{                                                                                                              \
@@ -197,7 +201,8 @@ static void write_box(Lines *l, const Side *side, uint32_t n, const char *from, 
 
 /* ---- walking ---- */
 
-/* Where the walk is: from points at the element at the coordinates so far, index[axis] is the logical index of it. */
+/* Where the walk is: from points at the element at the coordinates so far, index[axis] is the
+ * logical index of it. */
 typedef struct {
 	const WeftPacking *p;
 	int64_t index[WEFT_MAX_RANK];
@@ -231,8 +236,9 @@ static void place(Walk *w, uint32_t d, char *to, const char *from)
 	clear(p, to + (size_t)(n * p->block[d]) * p->elem, (p->layout[d].padded - n) * p->block[d]);
 }
 
-/* n coordinates of dimension d, which is one of the box. In the tensor's order: what lies together is read together, else a line of a cache is
- * fetched for each of its elements, and lines that are a power of two apart share few places there. */
+/* n coordinates of dimension d, which is one of the box. In the tensor's order: what lies together
+ * is read together, else a line of a cache is fetched for each of its elements, and lines that are
+ * a power of two apart share few places there. */
 static void box(Walk *w, uint32_t d, char *to, const char *from, int64_t n)
 {
 	const WeftPacking *p = w->p;
@@ -251,7 +257,8 @@ static void box(Walk *w, uint32_t d, char *to, const char *from, int64_t n)
 	write_lines(&l);
 }
 
-/* Coordinates begin to end of dimension d, all of them valid; from and to are those of coordinate begin. */
+/* Coordinates begin to end of dimension d, all of them valid; from and to are those of coordinate
+ * begin. */
 static void rows(Walk *w, uint32_t d, char *to, const char *from, int64_t begin, int64_t end)
 {
 	const WeftPacking *p = w->p;
@@ -285,7 +292,8 @@ static void within_row(Walk *w, uint32_t d, char *to, const char *from, int64_t 
 	w->index[l->axis] -= c * l->divisor;
 }
 
-/* Elements first to first + n, n > 0, of what place writes: the end of a row, whole rows, the beginning of one. */
+/* Elements first to first + n, n > 0, of what place writes: the end of a row, whole rows, the
+ * beginning of one. */
 static void place_part(Walk *w, uint32_t d, char *to, const char *from, int64_t first, int64_t n)
 {
 	const WeftPacking *p = w->p;

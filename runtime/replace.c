@@ -1,5 +1,5 @@
-/* Other weights for an instance: what is stored is computed and rearranged anew, aside. Only models that have state or replaceable
- * weights carry this. */
+/* Other weights for an instance: what is stored is computed and rearranged anew, aside. Only models
+ * that have state or replaceable weights carry this. */
 #include "instance_priv.h"
 #include "relayout.h"
 
@@ -20,7 +20,8 @@ typedef struct {
 	bool *touched;            /* by group: its sources have values */
 	uint64_t most;            /* bytes of the results of one of these */
 	_Atomic uint32_t group;   /* that nobody has taken */
-	_Atomic uint64_t next;    /* part nobody has taken, of all parameters that no group computes */
+	_Atomic uint64_t next;    /* part nobody has taken, of all parameters that no group
+	                             computes */
 	_Atomic int failed;
 	WeftStatus why; /* of the first that failed */
 } Build;
@@ -73,7 +74,8 @@ static int again(const WeftParamInfo *p, const char *name, const WeftTensor *val
 	return WEFT_OK;
 }
 
-/* By source its new value. Names that the model does not have are passed over where the caller says so. */
+/* By source its new value. Names that the model does not have are passed over where the caller says
+ * so. */
 static int match(Build *b, uint32_t n, const char *const *names, const WeftTensor *values, bool pass_over, WeftStatus *status)
 {
 	for (uint32_t i = 0; i < n; i++) {
@@ -120,7 +122,8 @@ static int partners_missing(const Build *b, const WeftGroup *g, const char *name
 			 name, list);
 }
 
-/* Groups compute from what the caller gives, and from what is stored: of large weights only what was computed from them is. */
+/* Groups compute from what the caller gives, and from what is stored: of large weights only what
+ * was computed from them is. */
 static int touch_groups(Build *b, WeftStatus *status)
 {
 	for (uint32_t k = 0; k < group_count(b->m); k++) {
@@ -313,8 +316,8 @@ static void build_tasks(WeftRegion *r, void *build)
 	region_launch(r, l, r->n, WORTH_IT, true);
 }
 
-/* Large memory that no clone uses is kept for the next ones, since new pages take longer than what is written to them; until then the
- * system may have them. */
+/* Large memory that no clone uses is kept for the next ones, since new pages take longer than what
+ * is written to them; until then the system may have them. */
 static void drop_constants(WeftInstance *in, void *constants)
 {
 	Constants *old = constants;

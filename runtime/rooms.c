@@ -1,5 +1,5 @@
-/* Memory whose size `run` finds out: outputs that depend on data, and what has no bound in the workspace. Models without such
- * sizes leave this file out. */
+/* Memory whose size `run` finds out: outputs that depend on data, and what has no bound in the
+ * workspace. Models without such sizes leave this file out. */
 #include "instance_priv.h"
 
 #include <stdlib.h>

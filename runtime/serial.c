@@ -1,6 +1,6 @@
-/* The whole runtime of a model without threads, memory allocation or operating system: compile the emitted folder
- * with -DWEFT_SERIAL, leave out the other files of the runtime, and call the entry's sizes_fn and run_fn with memory
- * of your own (docs/targets.md). Empty otherwise. */
+/* The whole runtime of a model without threads, memory allocation or operating system: compile the
+ * emitted folder with -DWEFT_SERIAL, leave out the other files of the runtime, and call the entry's
+ * sizes_fn and run_fn with memory of your own (docs/targets.md). Empty otherwise. */
 #include "runtime.h"
 
 #ifdef WEFT_SERIAL

@@ -1,5 +1,5 @@
-/* What `run` has between kernels: tables of launches, values that it reads, copies, state that is saved. Linkers leave out what a model
- * has not. */
+/* What `run` has between kernels: tables of launches, values that it reads, copies, state that is
+ * saved. Linkers leave out what a model has not. */
 #include "region_priv.h"
 
 enum {

@@ -1,8 +1,9 @@
 /* Threads that help calls, and the provider: a pool of POSIX threads, which may be none.
  *
- * Workers look for work for a while and then sleep; a post wakes them when phases that they had no part in add up to what
- * that costs. Where a thread that holds tasks does not come back for longer than its tasks take, it has no processor: other
- * processes want them. Then nothing is shared for a while, longer each time. */
+ * Workers look for work for a while and then sleep; a post wakes them when phases that they had no
+ * part in add up to what that costs. Where a thread that holds tasks does not come back for longer
+ * than its tasks take, it has no processor: other processes want them. Then nothing is shared for a
+ * while, longer each time. */
 #include "region_priv.h"
 
 #include <pthread.h>
@@ -56,7 +57,8 @@ static int64_t now(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Between two looks, of which this is the k-th: the other thread of this core goes on. False: that was so many ns. */
+/* Between two looks, of which this is the k-th: the other thread of this core goes on. False: that
+ * was so many ns. */
 static bool look_again(uint32_t k, int64_t *end, int64_t spin)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -130,7 +132,8 @@ bool team_rests(const WeftRegion *r)
 	return false;
 }
 
-/* What has taken so long since then should have taken so many ns. Where that adds up, threads have no processors. */
+/* What has taken so long since then should have taken so many ns. Where that adds up, threads have
+ * no processors. */
 static void late(Team *t, int64_t since, double ns)
 {
 	const int64_t time = now(), before = atomic_load(&t->rest_ns);
@@ -235,7 +238,8 @@ typedef struct Pool {
 	Team team;
 	Job job[JOBS];
 	int32_t most;         /* workers that it may have */
-	_Atomic pid_t process; /* that has the workers: a fork leaves them behind; -1: somebody begins anew */
+	_Atomic pid_t process; /* that has the workers: a fork leaves them behind; -1: somebody
+	                          begins anew */
 	_Atomic int changing; /* somebody starts workers, or has ended them */
 	_Atomic int gang;     /* workers execute bodies that may wait for each other */
 	struct Worker {
@@ -316,7 +320,8 @@ static void pool_end(Pool *p)
 		pthread_join(p->worker[i].thread, NULL);
 }
 
-/* When the model is unloaded, or the process ends, perhaps while calls are under way: they do without. */
+/* When the model is unloaded, or the process ends, perhaps while calls are under way: they do
+ * without. */
 __attribute__((destructor)) static void shared_end(void)
 {
 	bool used = atomic_load(&shared.process) != getpid() || atomic_exchange(&shared.changing, 1);

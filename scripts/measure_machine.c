@@ -1,6 +1,6 @@
-/* What scripts/measure_machine runs: rates and latencies of vector operations, caches and memory, a barrier. Loops of
- * independent operations give what begins in a cycle, chains give latency; the clock is that of chained integer
- * additions, one a cycle. */
+/* What scripts/measure_machine runs: rates and latencies of vector operations, caches and memory, a
+ * barrier. Loops of independent operations give what begins in a cycle, chains give latency; the
+ * clock is that of chained integer additions, one a cycle. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdint.h>
@@ -203,7 +203,8 @@ static void print_rate(const char *name, Rate a, Rate b)
 
 int main(int argc, char **argv)
 {
-	long l1 = cache(_SC_LEVEL1_DCACHE_SIZE), l2 = cache(_SC_LEVEL2_CACHE_SIZE); /* whose share of L3 is whose, it does not say */
+	/* whose share of L3 is whose, it does not say */
+	long l1 = cache(_SC_LEVEL1_DCACHE_SIZE), l2 = cache(_SC_LEVEL2_CACHE_SIZE);
 	size_t big = 256u << 20;
 	char *block = aligned_alloc(64, big);
 	if (argc != 2 || !block || strspn(argv[1], "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(argv[1]))
@@ -213,7 +214,8 @@ int main(int argc, char **argv)
 	printf("{\"base\": \"%s\", \"name\": \"measured\", \"ghz\": %.2f,\n", argv[1], ghz);
 	Rate add = add4();
 	Rate simple = simple4(), simple_wide = simple8(); /* two operations */
-	/* units are narrower than the registers where a vector takes two turns; rates are of vectors of unit_bytes */
+	/* units are narrower than the registers where a vector takes two turns; rates are of
+	 * vectors of unit_bytes */
 	int turns = BYTES == 64 && add.issue < 1.3 ? 2 : 1;
 #define RATE(name, a, b) do { Rate x = (a), y = (b); x.issue *= turns; y.issue *= turns; print_rate(name, x, y); } while (0)
 	printf(" \"unit_bytes\": %d,\n", BYTES / turns);

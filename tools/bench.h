@@ -38,11 +38,13 @@ typedef struct {
 
 /* Time a shared object, or a model file through the JIT, in a process of its own. */
 bool bench_own(const char *path, const BenchOptions *, bool op_by_op, int threads, BenchRow *);
-/* Print its kernels, compared with the peak for that number of threads; with --json the first fields of the object. */
+/* Print its kernels, compared with the peak for that number of threads; with --json the first
+ * fields of the object. */
 bool bench_profile(const char *path, const BenchOptions *, int threads, const Peak *);
 /* What --json prints begins: one object, with the model's name. */
 Json bench_json_begin(const BenchOptions *);
-/* A file of tensors x.0, x.1, ... for the model, at the sizes seen while exporting. False after a message. */
+/* A file of tensors x.0, x.1, ... for the model, at the sizes seen while exporting. False after a
+ * message. */
 bool bench_write_inputs(const BenchOptions *, const char *path);
 /* Time a peer in the Python environment. */
 bool bench_peer(const char *peer, const BenchOptions *, int threads, BenchRow *);

@@ -131,8 +131,8 @@ static int by_time(const void *pa, const void *pb)
 	return (a < b) - (a > b);
 }
 
-/* The least time the launches of a call can take. Caches may hold data from before: memory must deliver what is
- * beyond them, in every launch. */
+/* The least time the launches of a call can take. Caches may hold data from before: memory must
+ * deliver what is beyond them, in every launch. */
 static double least_time(const WeftKernelInfo *c, double launches, const Peak *peak, bool *cached)
 {
 	double beyond = c->bytes / launches - peak->cache;
@@ -239,7 +239,8 @@ static const WeftReport *table_counts(const Runner *r)
 	return report;
 }
 
-/* The entry's part of the last compilation of w, at the sizes that run; of other entries at their least. */
+/* The entry's part of the last compilation of w, at the sizes that run; of other entries at their
+ * least. */
 static const WeftReport *planned_counts(Weft *w, const Runner *r)
 {
 	uint32_t n = 0;

@@ -23,7 +23,8 @@ typedef struct {
 	bool calls; /* it has several calls: 0.x.0, 1.x.0, ... */
 	bool nothing; /* no reference has anything for --mode */
 	WeftTensor *in;
-	Bytes *first; /* results with the first number of threads; those of the runner go with its next call */
+	Bytes *first; /* results with the first number of threads; those of the runner go with its
+	                 next call */
 	CheckRecord whole;
 } Case;
 
@@ -39,7 +40,8 @@ static bool put_reason(Case *c, const char *text)
 	return false;
 }
 
-/* Compare an output, or state of that name ("state x"; no key); keeps the worst of them in c->whole. */
+/* Compare an output, or state of that name ("state x"; no key); keeps the worst of them in
+ * c->whole. */
 static void judge_as(Case *c, const TensorKey *key, const char *what, const WeftTensor *got, const WeftTensor *want)
 {
 	const char *op = weft_tensors_meta(c->ref, "op");
@@ -187,7 +189,8 @@ static void against_state(Case *c, uint32_t call)
 	}
 }
 
-/* What a reference does not have is not compared, but for a model's own results where it is not transformed. */
+/* What a reference does not have is not compared, but for a model's own results where it is not
+ * transformed. */
 static void against_outputs(Case *c, uint32_t call)
 {
 	TensorKey key;
@@ -396,8 +399,8 @@ static void one_reference(Case *c)
 	add_record(c, &c->whole);
 }
 
-/* What is asked for with --mode is what the first reference that has something for it says. False: none has, or after a
- * message. */
+/* What is asked for with --mode is what the first reference that has something for it says. False:
+ * none has, or after a message. */
 static bool ask(Case *c, ModeArgs *mode)
 {
 	*mode = c->o->mode;

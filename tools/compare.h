@@ -6,11 +6,12 @@
 
 typedef struct {
 	bool ok;
-	double error;      /* |result - reference| where it exceeds what is allowed most; infinite when one is
-			      not finite and the other is */
+	double error;      /* |result - reference| where it exceeds what is allowed most; infinite
+	                      when one is not finite and the other is */
 	double allowed;    /* at that element */
-	double ratio;      /* error / eager_err, or -1. PyTorch's error counts as half a unit in the last place of
-			      the largest value at least: below, it is the luck of one rounding */
+	double ratio;      /* error / eager_err, or -1. PyTorch's error counts as half a unit in the
+	                      last place of the largest value at least: below, it is the luck of one
+	                      rounding */
 	int64_t at, wrong; /* that element; values out of tolerance */
 	char why[160];     /* dtype or shape differ; "" otherwise */
 } Comparison;
@@ -23,8 +24,8 @@ typedef struct {
 	double ulps; /* units in the last place of the reference's dtype, at its value */
 } Tolerance;
 
-/* What the file's metadata says: of y.<k> `eager_err.<k>` "E" or `allow.<k>` "RTOL ATOL ULPS", of gradients `eager_grad_err` or
- * `allow.g.<k>`, `allow.gp.NAME`. */
+/* What the file's metadata says: of y.<k> `eager_err.<k>` "E" or `allow.<k>` "RTOL ATOL ULPS", of
+ * gradients `eager_grad_err` or `allow.g.<k>`, `allow.gp.NAME`. */
 Tolerance tolerance_of(const WeftTensors *, const TensorKey *);
 
 /* Values of dtype `as` (the reference's may be wider). Where nothing is known of the tolerance,

@@ -1,11 +1,12 @@
-/* --mode: the model is transformed after loading, and files call what it takes and gives by other names than x.0 and y.0:
+/* --mode: the model is transformed after loading, and files call what it takes and gives by other
+ * names than x.0 and y.0:
  *
  *   vjp    x.<i>, ct.<i>      ->  y.<i>, g.<i>, gp.PARAMETER
  *   jvp    x.<i>, t.<i>       ->  y.<i>, jy.<i>
  *   vmap   vx.<i>, x.<i>      ->  vy.<i>, or y.<i> of what has no batch (--out-dims)
  *
- * A file decides what is asked for by what it holds: a tangent or a cotangent that it has none of is zero, and nothing is
- * computed from it. */
+ * A file decides what is asked for by what it holds: a tangent or a cotangent that it has none of
+ * is zero, and nothing is computed from it. */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -125,13 +126,15 @@ static const char *of_kind(const char *name, const char *kind)
 	return !strncmp(name, kind, n) && name[n] == '.' ? name + n + 1 : NULL;
 }
 
-/* Every tensor of this kind belongs to one of t[n]: one that does not would be taken as not there. */
+/* Every tensor of this kind belongs to one of t[n]: one that does not would be taken as not
+ * there. */
 static bool all_known(const Asked *q, const char *kind, const char *what, const WeftTensorInfo *t, uint32_t n, bool by_name)
 {
 	for (uint32_t k = 0; k < weft_tensors_count(q->a->file); k++) {
 		const char *name = weft_tensors_name(q->a->file, k), *rest = of_kind(name, kind);
 		bool known = !rest;
-		for (uint32_t i = 0; i < q->ninput && !known; i++) /* an input of the model's may be called so */
+		/* an input of the model's may be called so */
+		for (uint32_t i = 0; i < q->ninput && !known; i++)
 			known = !strcmp(q->input[i].name, name);
 		for (uint32_t i = 0; i < n && !known; i++) {
 			char number[12];
@@ -243,7 +246,8 @@ static const WeftTensor *batched_input(const Asked *q, uint32_t k)
 	return NULL;
 }
 
-/* "0,none,-1" for count inputs or outputs, or one number for all; *n: how many. NULL, and no number: no text. */
+/* "0,none,-1" for count inputs or outputs, or one number for all; *n: how many. NULL, and no
+ * number: no text. */
 static bool parse_dims(const char *option, const char *text, uint32_t count, const char *what, int32_t *dim, uint32_t *n)
 {
 	*n = 0;
@@ -312,7 +316,8 @@ static WeftGraph *ask_vmap(Asked *q)
 
 /* ---- what it takes and gives ---- */
 
-/* The next of the tensors, from *at on, that has this name: those of a transformed model are in the order of the model's. */
+/* The next of the tensors, from *at on, that has this name: those of a transformed model are in the
+ * order of the model's. */
 static bool follow(const WeftTensorInfo *t, uint32_t n, uint32_t *at, const char *name, uint32_t *found)
 {
 	for (uint32_t k = *at; k < n; k++)
@@ -324,7 +329,8 @@ static bool follow(const WeftTensorInfo *t, uint32_t n, uint32_t *at, const char
 	return false;
 }
 
-/* KIND.PLACE for what is called PREFIX.NAME after the model's own; PARAM.NAME where NAME is none of these. */
+/* KIND.PLACE for what is called PREFIX.NAME after the model's own; PARAM.NAME where NAME is none of
+ * these. */
 static void name_rest(TensorKey *key, const WeftTensorInfo *t, uint32_t from, uint32_t n, const WeftTensorInfo *own, uint32_t nown,
 		      const char *kind, const char *param)
 {
@@ -406,8 +412,9 @@ TensorKey runner_input_key(const Runner *r, uint32_t k)
 	return r->in_key ? r->in_key[k] : numbered("x", k);
 }
 
-/* Inputs that the model writes stand among a compiled model's outputs, in order, and nowhere else: they are the ones that the
- * graph's do not have. They donate only where the model can write them in place. */
+/* Inputs that the model writes stand among a compiled model's outputs, in order, and nowhere else:
+ * they are the ones that the graph's do not have. They donate only where the model can write them
+ * in place. */
 bool runner_output_key(const Runner *r, uint32_t k, TensorKey *key)
 {
 	*key = numbered("y", k);

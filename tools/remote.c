@@ -1,4 +1,5 @@
-/* Executing a compiled model through another program (examples/run_file.c): under an emulator, on another machine. */
+/* Executing a compiled model through another program (examples/run_file.c): under an emulator, on
+ * another machine. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +50,8 @@ static bool read_outputs(const char *path, Runner *r)
 	return ok || (fail("%s: not the outputs of this model", r->remote), false);
 }
 
-/* The words of the command, then the model, inputs, outputs, the number of threads, and the entry where there are several. */
+/* The words of the command, then the model, inputs, outputs, the number of threads, and the entry
+ * where there are several. */
 static void execute(const char *command, char *const last[6])
 {
 	char *argv[64], *text = strdup(command);

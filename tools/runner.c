@@ -14,7 +14,8 @@ bool is_shared_object(const char *path)
 {
 	unsigned char magic[4] = {0};
 	struct stat st;
-	FILE *f = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "rb") : NULL; /* a FIFO would wait */
+	/* a FIFO would wait */
+	FILE *f = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "rb") : NULL;
 	if (!f)
 		return false;
 	size_t n = fread(magic, 1, sizeof magic, f);
@@ -159,7 +160,8 @@ static bool open_graph(Runner *r)
 	return r->output || r->noutput == 0 || (fail_messages(r->w), false);
 }
 
-/* Compile into a temporary file that is gone once it is loaded, or at the end where another program loads it. */
+/* Compile into a temporary file that is gone once it is loaded, or at the end where another program
+ * loads it. */
 static bool open_compiled(Runner *r, const WeftOptions *o)
 {
 	const char *base = getenv("TMPDIR");
@@ -379,7 +381,8 @@ const WeftTensor *runner_find_input(const Runner *r, const WeftTensors *t, int c
 	key_text(&key, call, text, sizeof text);
 	const WeftTensor *v = weft_tensors_find(t, text);
 	const char *own = strchr(name, '.');
-	if (v || (key.kind[0] != 'x' && own && isdigit((unsigned char)own[1]))) /* "ct.1" of an output called 1 is that of output 1 */
+	/* "ct.1" of an output called 1 is that of output 1 */
+	if (v || (key.kind[0] != 'x' && own && isdigit((unsigned char)own[1])))
 		return v;
 	if (call < 0)
 		return weft_tensors_find(t, name);

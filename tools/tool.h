@@ -44,7 +44,8 @@ typedef struct {
 bool options_parse(const Command *, const Opt *, int *argc, char **argv);
 /* Both are there and are one file, whatever their names. */
 bool same_file(const char *, const char *);
-/* False after a message: the output is the input (NULL: there is none), and would be overwritten. */
+/* False after a message: the output is the input (NULL: there is none), and would be
+ * overwritten. */
 bool keep_input(const char *output, const char *input);
 /* What the commands that read model files have in common. */
 typedef struct {
@@ -84,13 +85,15 @@ bool is_entry(const char *arg);
 bool add_entry(LoadArgs *, char *arg);
 /* Those of argv are taken out of it. False after a message: there are others beside them. */
 bool take_entries(LoadArgs *, int *argc, char **argv);
-/* The file of the entry that was chosen; NULL: the only one. NULL after a message: no such entry, or several. */
+/* The file of the entry that was chosen; NULL: the only one. NULL after a message: no such entry,
+ * or several. */
 const char *entry_file(const LoadArgs *, const char *entry);
-/* The file, or those of a->entry joined; in one[], which may be NULL, the graph of each. NULL after a message, of the Weft or
- * printed. The arguments may be NULL. */
+/* The file, or those of a->entry joined; in one[], which may be NULL, the graph of each. NULL after
+ * a message, of the Weft or printed. The arguments may be NULL. */
 WeftGraph *load_model(Weft *, const char *path, const LoadArgs *, WeftGraph **one);
 bool load_args_given(const LoadArgs *);
-/* What has the operators here has their functions: shared objects for this process are linked with it. */
+/* What has the operators here has their functions: shared objects for this process are linked with
+ * it. */
 void link_with_ops(WeftOptions *, const LoadArgs *);
 
 /* "1,2" -> numbers from 1 to MOST_THREADS; their count, 0 after a message. */
@@ -131,7 +134,8 @@ void json_bool(Json *, const char *key, bool value);
 
 /* How a model file is executed. */
 typedef enum {
-	RUN_DEFAULT, /* RUN_JIT where there is LLVM, else RUN_C; for a runner the default of weft compile */
+	RUN_DEFAULT, /* RUN_JIT where there is LLVM, else RUN_C; for a runner the default of weft
+	                compile */
 	RUN_JIT,
 	RUN_C,    /* as a temporary shared object, by a C compiler */
 	RUN_LLVM, /* the same, by LLVM and a linker */
@@ -142,15 +146,18 @@ typedef enum {
 bool parse_backend(const char *, RunBackend *);
 /* What RUN_DEFAULT means here; others are themselves. */
 RunBackend backend_resolve(RunBackend);
-/* One line, once in a process and its children, where the default is a C compiler because LLVM is not found. */
+/* One line, once in a process and its children, where the default is a C compiler because LLVM is
+ * not found. */
 void backend_note(RunBackend);
 
-/* A function transform of the model, and the names that files have for what it takes and gives (mode.c). */
+/* A function transform of the model, and the names that files have for what it takes and gives
+ * (mode.c). */
 typedef enum { MODE_NONE, MODE_VJP, MODE_JVP, MODE_VMAP } Mode;
 typedef struct {
 	Mode mode;
 	const char *wrt; /* "inputs,params,NAME"; NULL: what the file says */
-	bool compares;   /* with a file of references, whose gradients say what is differentiated by */
+	bool compares;   /* with a file of references, whose gradients say what is differentiated
+	                    by */
 	const WeftTensors *file; /* what it holds is what is asked for */
 	const char *path;        /* of it */
 	const char *randomness;  /* of vmap: "error", "same", "different"; NULL: the first */
@@ -172,8 +179,8 @@ bool parse_mode(const char *mode, const char *wrt, ModeArgs *);
 /* A file of references has some for it. */
 bool mode_has_reference(Mode, const WeftTensors *);
 
-/* The model, and entries forward_saving and backward for it; wrt: as ModeArgs.wrt, "" for inputs and parameters. NULL after a
- * message, of the Weft or printed. */
+/* The model, and entries forward_saving and backward for it; wrt: as ModeArgs.wrt, "" for inputs
+ * and parameters. NULL after a message, of the Weft or printed. */
 WeftGraph *with_gradients(Weft *, WeftGraph *, const char *wrt, const char *budget);
 
 /* What files call a tensor: KIND.<k>, or KIND.NAME where there is a name. */
@@ -188,7 +195,8 @@ void key_text(const TensorKey *, int call, char *out, size_t n);
 typedef struct {
 	RunBackend backend;
 	const ModeArgs *mode;       /* for model files; NULL: as it is */
-	const char *remote;         /* command that runs a shared object elsewhere; NULL: in this process */
+	const char *remote;         /* command that runs a shared object elsewhere; NULL: in this
+	                               process */
 	bool share_all;             /* WEFT_SHARE_ALL */
 	const WeftOptions *compile; /* for model files; NULL: defaults */
 	const LoadArgs *load;       /* the same */
@@ -239,7 +247,8 @@ bool runner_call(Runner *, const WeftTensor *inputs, int threads, WeftProfile, v
 /* State as it was at first; of models that have some. */
 bool runner_reset(Runner *);
 void runner_close(Runner *);
-/* Elements of tables; m: the model that they are of, which another weft may have made; NULL: this one's own, as of graphs. */
+/* Elements of tables; m: the model that they are of, which another weft may have made; NULL: this
+ * one's own, as of graphs. */
 const WeftTensorInfo *tensor_info(const WeftModel *m, const WeftTensorInfo *first, uint32_t k);
 const WeftDim *tensor_dim(const WeftModel *m, const WeftTensorInfo *, uint32_t d);
 /* Of a runner. */
@@ -249,7 +258,8 @@ const WeftTensorInfo *runner_output(const Runner *, uint32_t k);
 bool remote_call(Runner *, const WeftTensor *inputs, int threads);
 /* The inputs x.0, x.1, ... or by name. False after a message naming the missing one. */
 bool runner_inputs(Runner *, const WeftTensors *, const char *file, WeftTensor *out);
-/* How many calls, one after the other, a file has tensors for: 0.x.0, 1.x.0, ...; 0: they are not numbered. */
+/* How many calls, one after the other, a file has tensors for: 0.x.0, 1.x.0, ...; 0: they are not
+ * numbered. */
 int runner_calls(const WeftTensors *);
 /* Inputs of one of them; what a later one does not have stays. False after a message. */
 bool runner_call_inputs(Runner *, const WeftTensors *, const char *file, int call, WeftTensor *in);
@@ -263,7 +273,8 @@ void mode_close(Runner *);
 TensorKey runner_input_key(const Runner *, uint32_t k);
 /* False: it is an input that the model writes, for which files have no name. */
 bool runner_output_key(const Runner *, uint32_t k, TensorKey *);
-/* For an input that the file has not: zeros, if it is a cotangent or tangent. NULL after a message. */
+/* For an input that the file has not: zeros, if it is a cotangent or tangent. NULL after a
+ * message. */
 const WeftTensor *runner_absent(Runner *, uint32_t k, const WeftTensors *, const char *path, int call);
 
 /* State (state.c): of a compiled model, or of the interpreter between its calls. */

@@ -1,12 +1,13 @@
-/* A graph that is becoming one for a batch (batch.c), and what its nodes with graphs become (batch_control.c). */
+/* A graph that is becoming one for a batch (batch.c), and what its nodes with graphs become
+ * (batch_control.c). */
 #ifndef WEFT_TRANSFORM_BATCH_PRIV_H
 #define WEFT_TRANSFORM_BATCH_PRIV_H
 
 #include "transform/derive_priv.h"
 #include "transform/transform.h"
 
-/* One graph. In one that only some members of the batch execute, a branch or what a loop repeats, those are `active`: nothing
- * is checked for others, and nothing goes on for ever. */
+/* One graph. In one that only some members of the batch execute, a branch or what a loop repeats,
+ * those are `active`: nothing is checked for others, and nothing goes on for ever. */
 typedef struct {
 	Graph *g;
 	Sym size;
@@ -19,13 +20,14 @@ typedef struct {
 	Node any;       /* whether one is */
 } Batch;
 
-/* Graph g, in place, as a body: input k has the batch where in[k], output k where want[k], which batch_spread has said to be so
- * at least. masked: one more input says who is active. */
+/* Graph g, in place, as a body: input k has the batch where in[k], output k where want[k], which
+ * batch_spread has said to be so at least. masked: one more input says who is active. */
 bool batch_body(Graph *g, Sym size, const bool *in, const bool *want, bool masked);
 /* Which outputs of a body differ between members, from its inputs. */
 void batch_spread(const Graph *body, const bool *in, bool *out);
 
-/* Something is checked in it, or it may go on for ever, which must not be where no member is active. */
+/* Something is checked in it, or it may go on for ever, which must not be where no member is
+ * active. */
 bool node_needs_mask(const Graph *, Node);
 
 /* ---- nodes with graphs (scan, while, cond): batch_control.c ---- */
@@ -33,7 +35,8 @@ bool node_needs_mask(const Graph *, Node);
 /* Which results of n differ, from its operands. */
 void control_spread(const Graph *, Node n, const bool *in, bool *out);
 bool control_needs_mask(const Graph *, Node n);
-/* n of the operands in[k]: with the batch where batched[k], the others its own. Its results are in v->element. */
+/* n of the operands in[k]: with the batch where batched[k], the others its own. Its results are in
+ * v->element. */
 bool control_batch(Batch *v, Build *b, Node n, const Node *in, const bool *batched);
 
 #endif

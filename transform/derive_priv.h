@@ -1,4 +1,5 @@
-/* Private to the transforms: the walk of cotangents against the order of nodes, and what it needs of control flow. */
+/* Private to the transforms: the walk of cotangents against the order of nodes, and what it needs
+ * of control flow. */
 #ifndef WEFT_TRANSFORM_DERIVE_PRIV_H
 #define WEFT_TRANSFORM_DERIVE_PRIV_H
 
@@ -7,8 +8,9 @@
 /* n of T in the scratch arena, and room for one more. */
 #define ZEROED(g, T, n) ((T *)arena_calloc((g)->ir->ctx->scratch, (size_t)(n) + 1, sizeof(T)))
 
-/* Copy and canonicalise: composites for which `has_rule` is false, or with complex operands, expand; complex values become pairs
- * but for inputs, outputs and constants. NULL after ctx_error. */
+/* Copy and canonicalise: composites for which `has_rule` is false, or with complex operands,
+ * expand; complex values become pairs but for inputs, outputs and constants. NULL after
+ * ctx_error. */
 Graph *transform_begin(const Graph *, bool (*has_rule)(Op));
 
 /* ---- what is differentiated by (derive_roots.c) ---- */
@@ -25,7 +27,8 @@ bool roots_of(Graph *, const Wrt *, Roots *);
 
 /* ---- cotangents ---- */
 
-/* Of the nodes with handles first, first + 1, ... first + n - 1: what is active depends on a value that is differentiated by. */
+/* Of the nodes with handles first, first + 1, ... first + n - 1: what is active depends on a value
+ * that is differentiated by. */
 typedef struct {
 	Graph *g;
 	Build b; /* where nodes are added: behind all that are read */
@@ -39,8 +42,10 @@ typedef struct {
 Reverse reverse_new(Graph *, Build, uint32_t first, uint32_t n);
 /* Is the value within, of a dtype that has derivatives (tuples: always), and marked? */
 bool reverse_active(const Reverse *, Node);
-void reverse_mark(Reverse *, Node); /* nodes that depend on it, and are walked by reverse_spread, are active too */
-/* From `from` to `last` in program order: what reads an active value and can have a derivative is active. */
+void reverse_mark(Reverse *, Node); /* nodes that depend on it, and are walked by reverse_spread,
+                                       are active too */
+/* From `from` to `last` in program order: what reads an active value and can have a derivative is
+ * active. */
 void reverse_spread(Reverse *, Node from, Node last);
 /* Adds to the cotangent of a value; none adds nothing, what is not active takes nothing. */
 void reverse_add(Reverse *, Node value, Node ct);
@@ -50,7 +55,8 @@ bool reverse_run(Reverse *, Node last, Node before);
 
 /* ---- tangents ---- */
 
-/* A node whose results the first results of another are: to be replaced when no tangent is asked for any more. */
+/* A node whose results the first results of another are: to be replaced when no tangent is asked
+ * for any more. */
 typedef struct {
 	Node old, by;
 	uint32_t first, shift; /* results from `first` on are `shift` further on */
@@ -75,10 +81,11 @@ void forward_end(Forward *);
 
 /* ---- bodies (derive_body.c) ---- */
 
-/* Which results depend on which inputs: out[k] becomes true where result k has derivatives by an input with in[k]. */
+/* Which results depend on which inputs: out[k] becomes true where result k has derivatives by an
+ * input with in[k]. */
 void body_activity(const Graph *, const bool *in, bool *out);
-/* The same of a loop's body, whose first results are its first inputs in the next round: in[] is changed to what they are in the
- * last one, and so are their out[]. */
+/* The same of a loop's body, whose first results are its first inputs in the next round: in[] is
+ * changed to what they are in the last one, and so are their out[]. */
 void body_carries(const Graph *, uint32_t ncarry, bool *in, bool *out);
 /* in[k]: a result with out[k] may read input k. */
 void body_readers(const Graph *, const bool *out, bool *in);
@@ -91,18 +98,20 @@ typedef struct {
 	Node *ct;           /* by result; none: zero */
 	Node *grad;         /* by input; none: zero */
 	bool *reads;        /* by input: what computes `grad` reads it */
-	uint32_t nkept;     /* and what was computed forwards that it reads: not what is cheap to compute again */
+	uint32_t nkept;     /* and what was computed forwards that it reads: not what is cheap to
+	                       compute again */
 	Node *kept;
 	uint32_t *kept_at; /* which result of body_forward it is */
 } Linearized;
 
-/* active[k]: input k has a cotangent; has_ct[k]: result k does; step[k]: input k differs from one execution of the body that is
- * differentiated to the next. False after ctx_error. */
+/* active[k]: input k has a cotangent; has_ct[k]: result k does; step[k]: input k differs from one
+ * execution of the body that is differentiated to the next. False after ctx_error. */
 bool body_linearize(const Graph *body, const Build *at, const bool *active, const bool *has_ct, const bool *step, Linearized *);
-/* The body with further results for what is kept, unless that is a result already, of those from `shared` on. */
+/* The body with further results for what is kept, unless that is a result already, of those from
+ * `shared` on. */
 Graph *body_forward(Linearized *, uint32_t shared);
-/* What computes the cotangents of inputs, at b's position, from inputs (by input, none where `reads` is not set), cotangents (by
- * result) and what was kept. Once, and after body_forward. */
+/* What computes the cotangents of inputs, at b's position, from inputs (by input, none where
+ * `reads` is not set), cotangents (by result) and what was kept. Once, and after body_forward. */
 void body_backward(Linearized *, Build *b, const Node *in, const Node *ct, const Node *kept, Node *grad);
 /* The body at b's position, with tangents t[] of its inputs (none: zero). False after ctx_error. */
 bool body_tangents(const Graph *body, Build *b, const Node *in, const Node *t, Node *out, Node *ty);

@@ -12,8 +12,8 @@
 
 #define FIELD(type, name) offsetof(type, name)
 
-/* Arrays of one type, without pointers: those with equal contents are one. Layers of a model have the same shapes, and each array is
- * a declaration that compilers take time for. */
+/* Arrays of one type, without pointers: those with equal contents are one. Layers of a model have
+ * the same shapes, and each array is a declaration that compilers take time for. */
 typedef struct {
 	Intern contents;
 	ARRAY(uint64_t) at; /* by id - 1 */
@@ -397,7 +397,8 @@ static uint64_t add_entry(Builder *b, const ProgramEntry *e, const Machine *m)
 
 static uint64_t add_layout(Builder *b, const Layout *l, const char *stem, uint32_t k)
 {
-	WeftLayoutDim *w = ARENA_ARRAY(b->im->arena, WeftLayoutDim, l->n); /* zeros between its members, too */
+	/* zeros between its members, too */
+	WeftLayoutDim *w = ARENA_ARRAY(b->im->arena, WeftLayoutDim, l->n);
 	for (uint32_t d = 0; d < l->n; d++) {
 		w[d].axis = l->dim[d].axis;
 		w[d].divisor = l->dim[d].divisor;
@@ -439,7 +440,8 @@ static uint64_t add_params(Builder *b)
 
 /* By constant: where weights that are set come in. */
 typedef struct {
-	int32_t source, group, output, stored; /* -1: none; stored: which of Program.constant has its bytes as they are */
+	int32_t source, group, output, stored; /* -1: none; stored: which of Program.constant has
+	                                          its bytes as they are */
 } Role;
 
 static Role *find_roles(const Builder *b)

@@ -1,13 +1,15 @@
-/* The tables that describe a model (weft_model.h): built once, from the C structures themselves, as bytes with pointers
- * to fill in, laid out as on every 64-bit little-endian machine, and as objects whose fields have names. Emitters that
- * make objects write the bytes, the C emitter prints the objects. */
+/* The tables that describe a model (weft_model.h): built once, from the C structures themselves, as
+ * bytes with pointers to fill in, laid out as on every 64-bit little-endian machine, and as objects
+ * whose fields have names. Emitters that make objects write the bytes, the C emitter prints the
+ * objects. */
 #ifndef WEFT_CODEGEN_PRINT_MODEL_IMAGE_H
 #define WEFT_CODEGEN_PRINT_MODEL_IMAGE_H
 
 #include "base/intern.h"
 #include "codegen/print/emit.h"
 
-/* The pointer at byte `at` is symbol, or when that is NULL the image's byte `to`: of the text, where there is one. */
+/* The pointer at byte `at` is symbol, or when that is NULL the image's byte `to`: of the text,
+ * where there is one. */
 typedef struct {
 	uint64_t at, to;
 	const char *symbol, *text;
@@ -54,7 +56,8 @@ typedef struct {
 	uint64_t model;              /* where the WeftModel is */
 } ModelImage;
 
-/* features: what the processor must have. The functions of entries are named as their loop functions are. */
+/* features: what the processor must have. The functions of entries are named as their loop
+ * functions are. */
 void model_image(ModelImage *, const Program *, const Target *, const char *features, const EmitOptions *);
 /* NULL: none there. */
 const ImagePointer *image_pointer(const ModelImage *, uint64_t at);

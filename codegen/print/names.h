@@ -26,10 +26,11 @@ void names_reserve(Names *, const char *); /* in the outermost scope, for good *
 const char *names_add(Names *, const char *stem); /* legal and unused to the scope's end */
 void names_push(Names *);
 void names_pop(Names *);
-/* Text within a comment of C or C++, where nothing ends the comment or hides; a line break becomes `line`. */
+/* Text within a comment of C or C++, where nothing ends the comment or hides; a line break becomes
+ * `line`. */
 void c_comment(Text *, const char *s, const char *line);
-/* Why a function of an artifact cannot be called so, NULL when it can: no identifier, a keyword of C or C++, reserved,
- * or a function of the C library. */
+/* Why a function of an artifact cannot be called so, NULL when it can: no identifier, a keyword of
+ * C or C++, reserved, or a function of the C library. */
 const char *c_export_refused(const char *);
 const char *c_identifier(Arena *, const char *); /* legal, not a keyword; may collide */
 

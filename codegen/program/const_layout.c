@@ -1,21 +1,26 @@
 /* One stored layout for each large constant.
  *
- * A contraction would have its weights in panels, the lookup of an embedding reads the rows of the same table, and of a
- * family's levels each may want panels of its own. A file that holds a constant in every layout that somebody wants is
- * larger, and so is the memory that is in use, for little: reading another layout costs a load for each element. So
+ * A contraction would have its weights in panels, the lookup of an embedding reads the rows of the
+ * same table, and of a family's levels each may want panels of its own. A file that holds a
+ * constant in every layout that somebody wants is larger, and so is the memory that is in use, for
+ * little: reading another layout costs a load for each element. So
  *
- *   wants    for each kernel that reads the constant: the layout that it would pack; `given` where it packs nothing
+ *   wants    for each kernel that reads the constant: the layout that it would pack; `given` where
+ *            it packs nothing
  *   equal    nothing to choose: each kernel packs for itself, and all get the same
- *   others   for each layout that somebody wants, and for the given one: every kernel is scheduled with it, and the
- *            predicted cycles of all are added up. The least is chosen, and its buffers are fixed
+ *   others   for each layout that somebody wants, and for the given one: every kernel is scheduled
+ *            with it, and the predicted cycles of all are added up. The least is chosen, and its
+ *            buffers are fixed
  *
- * Only constants with several readers cost anything here, and equal kernels are scheduled once for each layout. */
+ * Only constants with several readers cost anything here, and equal kernels are scheduled once for
+ * each layout. */
 #include "codegen/program/distinct.h"
 
 /* Bytes: copies of less cost nothing that could be measured. */
 enum { LARGE = 64 << 10 };
 
-/* Layouts of one constant that are compared; further ones would each cost a schedule of all its readers. */
+/* Layouts of one constant that are compared; further ones would each cost a schedule of all its
+ * readers. */
 enum { MOST_WANTS = 8 };
 
 /* Equal kernels of a level that read a constant at the same place. */

@@ -1,7 +1,8 @@
 /* Distinct kernels: a key of numbers for each, and a schedule for each new key; see distinct.h.
  *
- * After scheduling, integer literals in index arithmetic become parameters, and functions are compared by their text:
- * kernels that differ in such literals only (where they read from) share one function, too. */
+ * After scheduling, integer literals in index arithmetic become parameters, and functions are
+ * compared by their text: kernels that differ in such literals only (where they read from) share
+ * one function, too. */
 #include "codegen/program/distinct.h"
 #include "codegen/program/call.h"
 #include "ir/ops/user/userop.h"

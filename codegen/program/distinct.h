@@ -1,7 +1,8 @@
 /* Private to building programs: equal kernels are scheduled once.
  *
- * Kernels are equal when they are written the same way with their axes and buffers numbered in order of appearance; of a
- * buffer its layout, shape and dtype count, of symbols of sizes and of loops outside themselves. */
+ * Kernels are equal when they are written the same way with their axes and buffers numbered in
+ * order of appearance; of a buffer its layout, shape and dtype count, of symbols of sizes and of
+ * loops outside themselves. */
 #ifndef WEFT_CODEGEN_PROGRAM_DISTINCT_H
 #define WEFT_CODEGEN_PROGRAM_DISTINCT_H
 
@@ -12,11 +13,13 @@ typedef struct {
 	const char *name; /* of the kernel or call */
 	const char *stored; /* Kernel.stored; NULL: a call */
 	SourceLines lines;
-	const Schedule *schedule; /* shared by equal kernels; an ARG_BUF counts buffers in order of appearance */
+	const Schedule *schedule; /* shared by equal kernels; an ARG_BUF counts buffers in order of
+	                             appearance */
 	const uint32_t *fn;       /* by phase: index into Program.fn */
 	const BufId *buf;         /* in order of appearance */
 	uint32_t temp;            /* number of its first temporary among those of all kernels */
-	const bool *joins;        /* by phase: shares a phase of the program with the launch before it; after share_phases */
+	const bool *joins;        /* by phase: shares a phase of the program with the launch before
+	                             it; after share_phases */
 } Scheduled;
 
 typedef struct {
@@ -46,8 +49,8 @@ void distinct_kernel(DistinctKernels *, const Kernel *);
 /* The same for a call of a user's operator, which is scheduled each time. */
 void distinct_call(DistinctKernels *, const StepCall *);
 
-/* share.c: which launches share a phase, when all kernels of the steps are there. owner: by buffer, the one with which it
- * swaps, or 0. */
+/* share.c: which launches share a phase, when all kernels of the steps are there. owner: by buffer,
+ * the one with which it swaps, or 0. */
 void share_phases(DistinctKernels *, const StepList *, const uint32_t *owner);
 
 #endif

@@ -1,11 +1,13 @@
-/* Launches one after the other, as a table: what legalise makes of them in long programs instead of a call for each.
- * A compiler takes a millisecond for a few launches that are written as code, and code is several times as long. */
+/* Launches one after the other, as a table: what legalise makes of them in long programs instead of
+ * a call for each. A compiler takes a millisecond for a few launches that are written as code, and
+ * code is several times as long. */
 #ifndef WEFT_CODEGEN_PROGRAM_LAUNCHES_H
 #define WEFT_CODEGEN_PROGRAM_LAUNCHES_H
 
 #include "ir/loop/program.h"
 
-enum { LAUNCH_JOINED = 1 << 30, LAUNCH_ALONE = 1 << 29 }; /* with the number of a call: WEFT_JOINED, WEFT_ALONE of runtime.h */
+enum { LAUNCH_JOINED = 1 << 30, LAUNCH_ALONE = 1 << 29 }; /* with the number of a call: WEFT_JOINED,
+                                                             WEFT_ALONE of runtime.h */
 static inline uint32_t launch_word(const ProgramEntry *e, const LsData *s)
 {
 	return s->k | (s->joined ? LAUNCH_JOINED : 0) | (program_call(e, s->k)->alone ? LAUNCH_ALONE : 0);

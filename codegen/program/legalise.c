@@ -18,7 +18,8 @@ typedef struct {
 	uint32_t nold;
 	Lx *legal;             /* by old expression; none: not asked yet */
 	LoopShared shared;
-	Lx *name;              /* by expression of this statement: the variable that has its value, or what it became */
+	Lx *name;              /* by expression of this statement: the variable that has its value,
+	                          or what it became */
 	uint32_t nname;
 	ARRAY(Lx) named;       /* what is in name */
 	StmtList *out;
@@ -179,7 +180,8 @@ static void name_shared(Legal *g, LsData *s)
 		Lx x = g->shared.x.data[k];
 		if (!worth_naming(g, x))
 			continue;
-		Lx value = by_name(g, x); /* remembered as what x became: the name comes in its place */
+		Lx value = by_name(g, x); /* remembered as what x became: the name comes in its
+		                             place */
 		g->name[x.i] = let(g, "t", value);
 		names++;
 	}

@@ -1,4 +1,5 @@
-/* Operations and scalar functions in terms of what a target has: what it lacks is a library function by its text. */
+/* Operations and scalar functions in terms of what a target has: what it lacks is a library
+ * function by its text. */
 #include <stdio.h>
 #include <string.h>
 
@@ -25,8 +26,9 @@ static bool is_number(const LoopFn *f, Lx x, double *v)
 	return d->kind == LX_FLOAT && d->u.f == d->u.f;
 }
 
-/* NaN wins; of two zeros the second. `lesser`, an instruction of x86, gives its second operand when either is NaN or
- * both are zero: alone it does for a literal first, and the other way round for a literal second that is not 0. */
+/* NaN wins; of two zeros the second. `lesser`, an instruction of x86, gives its second operand when
+ * either is NaN or both are zero: alone it does for a literal first, and the other way round for a
+ * literal second that is not 0. */
 static Lx min_max(Library *l, bool min, LType t, const Lx *in)
 {
 	LoopFn *f = l->f;
@@ -140,7 +142,8 @@ static Lx rewrite(Library *l, ScOp op, LType t, const Lx *in, unsigned known)
 		Lx before = lx_op(f, op == SC_lesser ? SC_lt : SC_gt, (LType){DT_bool, t.lanes}, in, 2, 0);
 		return lx_op(f, SC_select, t, (Lx[]){before, in[0], in[1]}, 3, 0);
 	}
-	default: return call_named(l, sc_name(op), t.dtype, t.lanes, in, sc_arity(op)); /* the text of that name */
+	/* the text of that name */
+	default: return call_named(l, sc_name(op), t.dtype, t.lanes, in, sc_arity(op));
 	}
 }
 

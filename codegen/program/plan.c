@@ -1,8 +1,8 @@
 /* Lifetimes and offsets of temporaries; see plan.h.
  *
- * Phases are numbered through steps, loops and branches, one branch after the other. A buffer lives from its first to its last
- * phase; one that lives across the border of a loop, or is carried, lives for the whole loop. Temporaries between phases are
- * numbered after buffers. */
+ * Phases are numbered through steps, loops and branches, one branch after the other. A buffer lives
+ * from its first to its last phase; one that lives across the border of a loop, or is carried,
+ * lives for the whole loop. Temporaries between phases are numbered after buffers. */
 #include "codegen/program/plan.h"
 
 #include <stdlib.h>
@@ -10,7 +10,8 @@
 
 enum {
 	ALIGN = 64,
-	NEAR = 64 /* blocks that live at the same time as another, on average: more are not searched for the best place */
+	NEAR = 64 /* blocks that live at the same time as another, on average: more are not searched
+	             for the best place */
 };
 
 typedef struct {
@@ -204,8 +205,9 @@ static int by_offset(const void *a, const void *b)
 
 /* ---- constant sizes, largest first ---- */
 
-/* Blocks that have a place, found by their lives: a tree over all blocks in the order of their first steps. A leaf is 1 + the
- * last step of a block that has a place, else 0; an inner node the maximum of its two. */
+/* Blocks that have a place, found by their lives: a tree over all blocks in the order of their
+ * first steps. A leaf is 1 + the last step of a block that has a place, else 0; an inner node the
+ * maximum of its two. */
 typedef struct {
 	Block **block; /* by first step */
 	uint32_t *last;
@@ -242,7 +244,8 @@ static void placed_add(Placed *p, const Block *b)
 		p->last[k] = last;
 }
 
-/* Those below node k, which spans `size` blocks from `from` on, that live at the same time as some step of `life`. */
+/* Those below node k, which spans `size` blocks from `from` on, that live at the same time as some
+ * step of `life`. */
 static void placed_find(Placed *p, uint32_t k, uint32_t from, uint32_t size, Life life)
 {
 	if (p->last[k] <= life.first || p->block[from]->life.first > life.last)
@@ -256,8 +259,8 @@ static void placed_find(Placed *p, uint32_t k, uint32_t from, uint32_t size, Lif
 		placed_find(p, 2 * k + 1, from + size / 2, size / 2, life);
 }
 
-/* Largest first, each at the lowest offset that is free during its life. Gives up, with less than 0, where too many live
- * at once. */
+/* Largest first, each at the lowest offset that is free during its life. Gives up, with less than
+ * 0, where too many live at once. */
 static int64_t place_by_size(Arena *arena, Block *block, uint32_t n)
 {
 	int64_t total = 0;
@@ -288,7 +291,8 @@ static int64_t place_by_size(Arena *arena, Block *block, uint32_t n)
 
 /* ---- constant sizes, in the order of their lives ---- */
 
-/* Memory in pieces, used or free, in the order of their addresses; two free ones are never neighbours. */
+/* Memory in pieces, used or free, in the order of their addresses; two free ones are never
+ * neighbours. */
 typedef struct {
 	int64_t offset, size;
 	uint32_t before, after; /* piece numbers, 0: none */
@@ -302,7 +306,8 @@ typedef struct {
 	Arena *arena;
 	ARRAY(Piece) piece; /* [0] unused */
 	uint32_t last;      /* by address */
-	uint32_t bin[BINS]; /* the first free piece of at least its size and less than the next bin's */
+	uint32_t bin[BINS]; /* the first free piece of at least its size and less than the next
+	                       bin's */
 	uint64_t filled[BINS / 64];
 	int64_t total;
 } Heap;
@@ -432,7 +437,8 @@ static int by_end(const void *a, const void *b)
 	return x->buf < y->buf ? -1 : x->buf > y->buf;
 }
 
-/* A sweep over the steps: a block takes the best free piece at its first step and gives it back after its last. */
+/* A sweep over the steps: a block takes the best free piece at its first step and gives it back
+ * after its last. */
 static int64_t place_by_life(Arena *arena, Block *block, uint32_t n)
 {
 	Heap *h = ARENA_NEW(arena, Heap);

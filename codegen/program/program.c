@@ -1,7 +1,8 @@
 /* Building the Program: schedule every distinct kernel, lay out the weights, emit the launches.
  *
  *   if @p { .. } else { .. }         read p; if p { .. } else { .. }
- *   while @p { test } do { body }    n = 0; go = true; while go { test; read p; go = p; if go { body; n = n + 1 } }
+ *   while @p { test } do { body }    n = 0; go = true; while go { test; read p; go = p; if go {
+ *                                    body; n = n + 1 } }
  *
  * Long step lists are cut into parts: functions of their own. */
 #include "codegen/program/legalise.h"
@@ -16,24 +17,28 @@ enum { WEIGHT_ALIGN = 64 };
 /* Where a carried buffer is: at `odd` after an odd number of iterations, else at `even`. */
 typedef struct {
 	Sym even, odd;
-	uint32_t loop;  /* the number is the index of this loop of those around (1: the outermost); 0: it is the next */
+	uint32_t loop;  /* the number is the index of this loop of those around (1: the outermost);
+	                   0: it is the next */
 	uint32_t ended; /* that of this while (index into Builder.ended + 1); 0: it is `count` */
 	Sym count;
 } CarryPlace;
 
-/* A loop around what is emitted, and its index in the function at hand; of a WHILE, how many iterations were done. */
+/* A loop around what is emitted, and its index in the function at hand; of a WHILE, how many
+ * iterations were done. */
 typedef struct {
 	const Step *step;
 	Lx index;
 } Around;
 
-/* A WHILE that ended before, in a list around: how many iterations it did, in a function that knows it. */
+/* A WHILE that ended before, in a list around: how many iterations it did, in a function that knows
+ * it. */
 typedef struct {
 	const LoopFn *f;
 	Lx count;
 } Ended;
 
-/* A size that depends on data, where it is known: of its own function a variable, of a part of it a parameter. */
+/* A size that depends on data, where it is known: of its own function a variable, of a part of it a
+ * parameter. */
 typedef struct {
 	Sym var;
 	uint32_t room; /* that was made when it was found out, or 0 */
@@ -55,11 +60,13 @@ typedef struct {
 	uint32_t next;    /* of kernels.kernel: the next to be launched */
 	MemoryPlan plan;
 	uint32_t ninput, noutput;
-	CarryPlace *place;     /* by buffer: byte offset in its region, when it differs from the plan's; else even is none */
+	CarryPlace *place;     /* by buffer: byte offset in its region, when it differs from the
+	                          plan's; else even is none */
 	uint32_t *state; /* by state of the entry: which of the program */
 	Intern state_name; /* by id - 1: Program.state */
 	Intern weight; /* source, dtype and layout; by id - 1: Program.constant */
-	uint32_t *owner;  /* by buffer: itself, or the one that it swaps with in a loop; 0: itself */
+	uint32_t *owner;  /* by buffer: itself, or the one that it swaps with in a loop; 0:
+	                     itself */
 	LoopFn *f;        /* at hand: `run` or a part of it */
 	SymLower sizes;   /* in f */
 	ARRAY(Around) around;
@@ -70,7 +77,8 @@ typedef struct {
 	const Graph *guarded; /* whose guards are checked when their sizes are known */
 	bool *has_room;       /* by output: its memory is there, or the caller's */
 	bool tight; /* lists are cut however short they are */
-	const Cost *times; /* that what is emitted now runs: iterations of the loops around it; of a WHILE one is counted */
+	const Cost *times; /* that what is emitted now runs: iterations of the loops around it; of a
+	                      WHILE one is counted */
 } Builder;
 
 /* ---- weights ---- */
@@ -161,7 +169,8 @@ static void use_state(Builder *b)
 
 static void share_weights(Builder *b, const Program *with)
 {
-	for (uint32_t i = b->p->constant.n; i < with->constant.n; i++) { /* those of state are there */
+	/* those of state are there */
+	for (uint32_t i = b->p->constant.n; i < with->constant.n; i++) {
 		const ProgramConst *c = &with->constant.data[i];
 		bool fresh;
 		find_weight(b, c->source, c->dtype, &c->layout, &fresh);
@@ -409,7 +418,8 @@ static uint32_t make_room(Builder *b)
 static void give_size(Builder *b, const Step *s, Lx value, int64_t lo)
 {
 	LoopFn *f = b->f;
-	value = lo >= 0 ? lx_max(f, value, lx_int(f, 0)) : value; /* so that all see that it is not negative */
+	/* so that all see that it is not negative */
+	value = lo >= 0 ? lx_max(f, value, lx_int(f, 0)) : value;
 	sym_lower_set(&b->sizes, s->size, lx_var(f, ls_let(f, sym_name(b->syms, s->size), value)));
 	array_push(b->arena, &b->born, (BornSize){.var = s->size});
 	uint32_t at = b->born.n - 1;
@@ -646,7 +656,8 @@ static void emit_step(Builder *b, const Step *s)
 	}
 }
 
-/* What a part is given where it needs more than its caller has: the symbols, the indices around, the counts it asked for. */
+/* What a part is given where it needs more than its caller has: the symbols, the indices around,
+ * the counts it asked for. */
 static void call_part(Builder *b, uint32_t part, uint32_t first_asked)
 {
 	uint32_t n = 0, nasked = b->asked.n - first_asked, nsymbol = b->e->symbol.n;
@@ -708,8 +719,8 @@ static uint32_t count_launches(const Builder *b, const Step *s, uint32_t *kernel
 	return n;
 }
 
-/* What each step adds to the function that it is in: long lists inside it are in parts of their own. Returns the number
- * of launches. */
+/* What each step adds to the function that it is in: long lists inside it are in parts of their
+ * own. Returns the number of launches. */
 static uint32_t find_sizes(const Builder *b, const StepList *list, uint32_t *size)
 {
 	uint32_t all = 0, kernel = b->next;
@@ -721,8 +732,8 @@ static uint32_t find_sizes(const Builder *b, const StepList *list, uint32_t *siz
 	return all;
 }
 
-/* Of a list that is cut, a WHILE stays in the function at hand: what comes after it needs its count. All that it holds is
- * in parts. */
+/* Of a list that is cut, a WHILE stays in the function at hand: what comes after it needs its
+ * count. All that it holds is in parts. */
 static void emit_whole_while(Builder *b, const Step *s)
 {
 	bool tight = b->tight;
@@ -800,7 +811,8 @@ static void start_run(Builder *b)
 	start_function(b, e->run);
 }
 
-/* Memory of an output is asked for when its sizes are known. False after ctx_error: they never are. */
+/* Memory of an output is asked for when its sizes are known. False after ctx_error: they never
+ * are. */
 static bool outputs_have_rooms(const Builder *b)
 {
 	for (uint32_t k = 0; k < b->noutput; k++)

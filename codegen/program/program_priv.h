@@ -5,10 +5,12 @@
 #include "codegen/program/schedule.h"
 
 enum {
-	PART = 256 /* launches or checks of one function: the time that compilers take for a function is not linear in its length */
+	PART = 256 /* launches or checks of one function: the time that compilers take for a
+	              function is not linear in its length */
 };
 
-/* Symbolic integers as expressions of a function in which variables have values. What was lowered is remembered. */
+/* Symbolic integers as expressions of a function in which variables have values. What was lowered
+ * is remembered. */
 typedef struct {
 	Ctx *ctx;
 	SymTab *syms;
@@ -31,12 +33,13 @@ const char *program_fn_name(const ProgramEntry *, const char *role);
 const char *program_part_name(const ProgramEntry *, const char *role, uint32_t part);
 
 /* sizes.c */
-/* Dimensions of inputs that nobody can solve for their symbols, since a step of `run` finds these out, get symbols of their own;
- * those of the graph's inputs are compared with them in `run`. Then the entry's symbols are listed. */
+/* Dimensions of inputs that nobody can solve for their symbols, since a step of `run` finds these
+ * out, get symbols of their own; those of the graph's inputs are compared with them in `run`. Then
+ * the entry's symbols are listed. */
 void program_find_symbols(ProgramEntry *, const Lowered *);
 MUST_LOOK bool program_sizes(ProgramEntry *, const Graph *, Sym workspace);
-/* Assert a condition of the model in the function at hand: its message has its two sides, and the symbols in it with the
- * inputs of the graph they come from. All of its symbols have values. */
+/* Assert a condition of the model in the function at hand: its message has its two sides, and the
+ * symbols in it with the inputs of the graph they come from. All of its symbols have values. */
 void program_guard(Program *, SymLower *, const Graph *, const GraphGuard *);
 
 #endif

@@ -1,8 +1,9 @@
 /* Launches that do not depend on each other share a phase: between them nobody waits.
  *
- * A launch joins those before it when no buffer is written by one of them and touched by another; parts of one buffer that are
- * provably not the same may be written in the same phase (the border of an image and its interior, what is concatenated).
- * A phase lies within a list of steps, between steps that are no launches. */
+ * A launch joins those before it when no buffer is written by one of them and touched by another;
+ * parts of one buffer that are provably not the same may be written in the same phase (the border
+ * of an image and its interior, what is concatenated). A phase lies within a list of steps, between
+ * steps that are no launches. */
 #include "codegen/program/distinct.h"
 
 enum { WRITERS = 16 /* of one buffer in a phase: bounds the comparisons */ };
@@ -10,7 +11,8 @@ enum { WRITERS = 16 /* of one buffer in a phase: bounds the comparisons */ };
 /* A kernel that writes a buffer in the phase at hand. */
 typedef struct {
 	const Kernel *kernel; /* NULL: a call */
-	uint32_t buf, before, count; /* the writer of the same memory before this one, and how many there are with it */
+	uint32_t buf, before, count; /* the writer of the same memory before this one, and how many
+	                                there are with it */
 } Writer;
 
 typedef struct {

@@ -1,5 +1,5 @@
-/* The `sizes` function of a program: checks what the caller passes, solves the symbols, computes the output
- * shapes and the workspace. Its parameters are the extents of the inputs in order. */
+/* The `sizes` function of a program: checks what the caller passes, solves the symbols, computes
+ * the output shapes and the workspace. Its parameters are the extents of the inputs in order. */
 #include "codegen/program/program_priv.h"
 
 #include <stdio.h>
@@ -130,10 +130,12 @@ typedef struct {
 	ProgramEntry *e;
 	SymLower s;
 	uint32_t n;     /* checks and results in the function at hand */
-	uint32_t first; /* in a part: the number of its first extent, whose parameter follows the symbols */
+	uint32_t first; /* in a part: the number of its first extent, whose parameter follows the
+	                   symbols */
 } Sizes;
 
-/* The next statement reads extents from this one on: where the function at hand is long, it goes to a new part. */
+/* The next statement reads extents from this one on: where the function at hand is long, it goes to
+ * a new part. */
 static void next_statement(Sizes *z, uint32_t extent)
 {
 	Program *p = z->p;
@@ -254,7 +256,8 @@ static void results(Sizes *z, uint32_t *slot, const Sym *x, uint32_t n)
 	}
 }
 
-/* Dimensions are solved as soon as all but one of their variables are known; the others are checked. */
+/* Dimensions are solved as soon as all but one of their variables are known; the others are
+ * checked. */
 static void solve_inputs(Sizes *z, bool *solved)
 {
 	const ProgramEntry *e = z->e;
@@ -408,7 +411,8 @@ static void find_known(const ProgramEntry *e, bool *known)
 	}
 }
 
-/* All that is not known of it are sizes that a step of `run` finds out, outside branches and loops. */
+/* All that is not known of it are sizes that a step of `run` finds out, outside branches and
+ * loops. */
 static bool is_found_later(SymTab *syms, const Lowered *l, Sym dim, const bool *known)
 {
 	bool *later = ARENA_ARRAY(l->ir->ctx->arena, bool, sym_nvars(syms));

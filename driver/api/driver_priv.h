@@ -38,7 +38,8 @@ typedef struct {
 	uint32_t entry;
 } JoinedConstant;
 
-/* Graphs of a Weft share its memory and diagnostics, not their types and symbols; those of joined ones live in one Ir. */
+/* Graphs of a Weft share its memory and diagnostics, not their types and symbols; those of joined
+ * ones live in one Ir. */
 struct WeftGraph {
 	Weft *w;
 	Graph *g;         /* the only one; NULL: several were joined */
@@ -50,8 +51,9 @@ struct WeftGraph {
 
 /* A graph of a file. */
 WeftGraph *graph_wrap(Weft *, Graph *, const char *path);
-/* Constants that the graphs, of one Ir, have in common become one; `keep_names`: only those of one name. False after
- * ctx_error: then their contents differ in two graphs. The files in messages are those of `from`. */
+/* Constants that the graphs, of one Ir, have in common become one; `keep_names`: only those of one
+ * name. False after ctx_error: then their contents differ in two graphs. The files in messages are
+ * those of `from`. */
 bool join_constants(Weft *, const WeftGraph *from, Graph *const *g, bool keep_names);
 /* For what is asked of one graph. False after ctx_error: these are several. */
 bool graph_is_one(Weft *, const WeftGraph *);

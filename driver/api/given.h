@@ -1,4 +1,5 @@
-/* What callers of the API must give. Each is false after one ctx_error, which names the function of the API. */
+/* What callers of the API must give. Each is false after one ctx_error, which names the function of
+ * the API. */
 #ifndef WEFT_DRIVER_API_GIVEN_H
 #define WEFT_DRIVER_API_GIVEN_H
 

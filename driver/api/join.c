@@ -1,4 +1,5 @@
-/* Several graphs become the entries of one model: in one Ir, with the constants they have in common. */
+/* Several graphs become the entries of one model: in one Ir, with the constants they have in
+ * common. */
 #include <string.h>
 
 #include "driver/api/given.h"

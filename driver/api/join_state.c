@@ -1,7 +1,8 @@
 /* State of several entries.
  *
- * What one graph writes is state in all of them: a constant of that name in another graph becomes an input of state, which
- * reads what was written. A name is one tensor, of one type, with one first contents; WeftJoinOptions says otherwise. */
+ * What one graph writes is state in all of them: a constant of that name in another graph becomes
+ * an input of state, which reads what was written. A name is one tensor, of one type, with one
+ * first contents; WeftJoinOptions says otherwise. */
 #include <string.h>
 
 #include "driver/api/join.h"

@@ -1,4 +1,5 @@
-/* What the user knows of a loop on data and the model does not say: how many rounds it has at most. */
+/* What the user knows of a loop on data and the model does not say: how many rounds it has at
+ * most. */
 #include <string.h>
 
 #include "driver/api/given.h"

@@ -432,11 +432,13 @@ int32_t weft_trace_shape(WeftTrace *t, WeftValue v, int64_t shape[12])
 
 /* ---- blocks with an inverse ---- */
 
-/* What its inverse computes becomes a graph of its own: nodes from handle `first` on, those that stand for the results first. */
+/* What its inverse computes becomes a graph of its own: nodes from handle `first` on, those that
+ * stand for the results first. */
 typedef struct {
 	TraceStep step; /* the first, for perform */
 	const WeftValue *x;
-	WeftValue *in, *y, *back, *stand; /* what forward takes and gives, and the inverse gives and takes */
+	WeftValue *in, *y, *back, *stand; /* what forward takes and gives, and the inverse gives and
+	                                     takes */
 	uint32_t nx, ny, call, first;
 	bool has_functions;
 	ARRAY(Node) capture; /* what else the inverse reads */

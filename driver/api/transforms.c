@@ -90,7 +90,8 @@ static void order_params(Transforming *t)
 	t->param.n = n;
 }
 
-/* A parameter that can be learned, under its first name; of those that require no gradients only if `all` are asked for. */
+/* A parameter that can be learned, under its first name; of those that require no gradients only if
+ * `all` are asked for. */
 static bool is_learned(const Const *c, bool all)
 {
 	return c->is_param && !c->is_buffer && !c->same_as.i && dtype_is_inexact(c->dtype) && (all || !c->frozen);
@@ -338,7 +339,8 @@ static Sym new_symbol(Transforming *t)
 	return v;
 }
 
-/* One number for each of `count` inputs or outputs, from none, one for all of them or one for each. */
+/* One number for each of `count` inputs or outputs, from none, one for all of them or one for
+ * each. */
 static bool spread_dims(Transforming *t, const char *what, const int32_t *dim, uint32_t ndim, uint32_t count, int32_t **out)
 {
 	if (ndim > 1 && ndim != count)

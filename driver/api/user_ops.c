@@ -57,7 +57,8 @@ static bool register_op(void *arg)
 	return true;
 }
 
-/* Of the operators from `first` on, which rules may call whatever their order: all of them are there, or none. */
+/* Of the operators from `first` on, which rules may call whatever their order: all of them are
+ * there, or none. */
 static bool check_rules(Weft *w, uint32_t first)
 {
 	for (uint32_t k = first; k < w->userop.n; k++)

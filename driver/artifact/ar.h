@@ -10,7 +10,8 @@ typedef struct {
 	size_t size;
 } ArMember;
 
-/* Write the library whole; dates and owners are 0, so equal members give equal bytes. False after ctx_error. */
+/* Write the library whole; dates and owners are 0, so equal members give equal bytes. False after
+ * ctx_error. */
 bool ar_write(Ctx *, const char *path, const ArMember *member, uint32_t n);
 
 #endif

@@ -31,7 +31,8 @@ static bool library_in(const char *folder, size_t n, const char *below, char pat
 	return len < 4096 && access(path, R_OK) == 0;
 }
 
-/* The file that holds this code, links followed: libweft.so, or a program that the compiler is linked into. */
+/* The file that holds this code, links followed: libweft.so, or a program that the compiler is
+ * linked into. */
 static bool own_file(char self[PATH_MAX])
 {
 	Dl_info info;
@@ -42,7 +43,8 @@ static bool own_file(char self[PATH_MAX])
 	return realpath(*map->l_name ? map->l_name : "/proc/self/exe", self);
 }
 
-/* Beside that file; where an installation has it, seen from the library or from the command: prefixes may be moved. */
+/* Beside that file; where an installation has it, seen from the library or from the command:
+ * prefixes may be moved. */
 static bool library_near(char path[4096])
 {
 	static const char *const below[] = {"", "weft/", WEFT_LLVM_FROM_COMMAND};

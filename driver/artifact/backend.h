@@ -6,7 +6,8 @@
 
 /* Is it in that folder, or (NULL) where weft_has_llvm looks? */
 bool llvm_is_there(const char *folder);
-/* Loads it the first time; any thread may ask. NULL after ctx_error: built without, or not where it belongs. */
+/* Loads it the first time; any thread may ask. NULL after ctx_error: built without, or not where it
+ * belongs. */
 const LlvmBackend *llvm_backend(Ctx *, const char *folder);
 
 #endif

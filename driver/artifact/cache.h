@@ -9,7 +9,8 @@
 const char *cache_folder(Ctx *);
 /* Path of the entry for the object made from these texts by this command line and compiler. */
 const char *cache_path(Ctx *, const char *folder, const char *const *argv, const char *const *text);
-/* Copy the object of an entry to `object`. False: there is no entry, or a damaged one, which is removed. */
+/* Copy the object of an entry to `object`. False: there is no entry, or a damaged one, which is
+ * removed. */
 bool cache_take(Ctx *, const char *entry, const char *object);
 /* Make an entry of an object, whole or not at all; that this may fail is no error. */
 void cache_keep(Ctx *, const char *object, const char *entry);

@@ -166,7 +166,8 @@ static bool lower_levels(Compilation *c, ScheduleLevel *out)
 		LowerOptions lo = {.target = target, .no_fusion = c->o.op_by_op, .after = k % n ? out[k - 1].lowered : NULL};
 		c->ctx->file = c->from->entry[k % n].path;
 		out[k] = (ScheduleLevel){lower_graph(c->g[k % n], &lo), target};
-		TRY(out[k].lowered && c->ctx->nerror == errors); /* a size may have left 64 bits on the way */
+		/* a size may have left 64 bits on the way */
+		TRY(out[k].lowered && c->ctx->nerror == errors);
 	}
 	phase_end(c, "lower");
 	return true;
@@ -227,8 +228,9 @@ bool compile_lower(Compilation *c)
 	return true;
 }
 
-/* Few, balanced units; the number does not depend on the machine, so that the output does not either. For a C
- * compiler each costs a quarter of a second for its own vector header; LLVM only gains. */
+/* Few, balanced units; the number does not depend on the machine, so that the output does not
+ * either. For a C compiler each costs a quarter of a second for its own vector header; LLVM only
+ * gains. */
 static uint32_t unit_count(uint32_t kernels, bool llvm)
 {
 	if (kernels < 4)
@@ -314,8 +316,8 @@ static uint32_t report_kernels(Arena *a, const ProgramEntry *e, const Machine *m
 	return e->ncall;
 }
 
-/* The counts of a report, at the values of the entries' symbols, one entry after the other; NULL: at those seen while
- * exporting. */
+/* The counts of a report, at the values of the entries' symbols, one entry after the other; NULL:
+ * at those seen while exporting. */
 static void report_counts(Arena *a, const Program *p, const Machine *m, const int64_t *value, WeftReport *r)
 {
 	WeftKernelInfo *k = ARENA_ARRAY(a, WeftKernelInfo, p->call.n);

@@ -23,13 +23,16 @@ typedef struct {
 	const char *name;        /* of the model, an identifier */
 	const char *source_hash; /* of graph and weights */
 	const char *weights_symbol;
-	const char *out_path; /* the file that is written, as the caller named it; NULL: several, or none */
+	const char *out_path; /* the file that is written, as the caller named it; NULL: several, or
+	                         none */
 	const char *weights_hash; /* where the weights are a file of their own: section_hash */
 	bool llvm; /* which back end */
 	bool plain; /* programs are not legalised: for their text only */
-	bool fallback; /* the C compiler is used because the LLVM back end of this build is not found */
+	bool fallback; /* the C compiler is used because the LLVM back end of this build is not
+	                  found */
 	ARRAY(TargetLevel) level; /* by increasing capability; one triple, one weight section */
-	TargetLevel prepare;      /* what computes weights that are replaceable (recipes.h), for the least level; no program: nothing does */
+	TargetLevel prepare;      /* what computes weights that are replaceable (recipes.h), for the
+	                             least level; no program: nothing does */
 	bool computed;            /* the constants with recipes have contents */
 	const Target *target; /* of the last level */
 	Program *program;
@@ -38,11 +41,13 @@ typedef struct {
 
 /* Begin: check the options, clear the report. */
 bool compile_begin(Compilation *, Weft *, const WeftGraph *, const WeftOptions *);
-/* After it: of several levels keep the best that runs in this process. False after ctx_error: none does. */
+/* After it: of several levels keep the best that runs in this process. False after ctx_error: none
+ * does. */
 bool compile_for_here(Compilation *);
 /* Passes, lowering, schedules: up to the programs. */
 bool compile_lower(Compilation *);
-/* What is emitted: the levels, and what computes weights; `out` has room for one more than there are levels. Returns how many. */
+/* What is emitted: the levels, and what computes weights; `out` has room for one more than there
+ * are levels. Returns how many. */
 uint32_t compile_programs(const Compilation *, const TargetLevel **out);
 /* For either emitter, with weights embedded or in the file of that name. */
 EmitOptions compile_emit_options(const Compilation *, const TargetLevel *, const char *weights_file);

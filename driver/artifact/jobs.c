@@ -42,7 +42,8 @@ uint32_t jobs_default(void)
 	return 1;
 }
 
-/* No signal comes between the start of the program and its place in the list of those to be ended. */
+/* No signal comes between the start of the program and its place in the list of those to be
+ * ended. */
 static int spawn(Job *j, const posix_spawn_file_actions_t *fa, char *const *argv, char *const *env)
 {
 	posix_spawnattr_t attr;

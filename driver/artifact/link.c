@@ -147,7 +147,8 @@ static bool begin(Compilation *c, Words *w, const char *mode, const char *out)
 	words_add(a, w, "-m");
 	words_add(a, w, m->emulation);
 	if (strstr(linker, "lld"))
-		words_add(a, w, "--no-mmap-output-file"); /* a full disk is an error then, not a signal */
+		words_add(a, w, "--no-mmap-output-file"); /* a full disk is an error then, not a
+		                                             signal */
 	words_split(a, w, mode);
 	words_add(a, w, "-o");
 	words_add(a, w, out);

@@ -4,8 +4,8 @@
 
 #include "driver/artifact/compile.h"
 
-/* After compile_lower: a shared object; weights_object and weights_file as in compile_print and build_shared. False
- * after ctx_error. */
+/* After compile_lower: a shared object; weights_object and weights_file as in compile_print and
+ * build_shared. False after ctx_error. */
 bool native_shared(Compilation *, const char *folder, const char *weights_object, const char *weights_file,
 		   const char *out);
 /* Of WEFT_EMIT_OBJECT, _ARCHIVE, _LLVM, _ASM. */

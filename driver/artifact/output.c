@@ -132,7 +132,8 @@ static bool compile_to(Output *x, Places *p)
 {
 	Compilation *c = &x->c;
 	Ctx *ctx = x->w->ctx;
-	TRY(!c->llvm || llvm_backend(ctx, c->o.llvm_folder)); /* may end the process: before there are files */
+	/* may end the process: before there are files */
+	TRY(!c->llvm || llvm_backend(ctx, c->o.llvm_folder));
 	TRY((p->so = out_begin(ctx, x->path)));
 	c->out_path = p->so->path;
 	TRY(!x->o || x->o->weights != WEFT_WEIGHTS_FILE || place_weights(ctx, p));

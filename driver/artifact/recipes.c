@@ -1,11 +1,13 @@
 /* Recipes become programs.
  *
- *   groups     what is stored and has a recipe, by the parameters that it depends on: two constants with one in common are
- *              computed together, from all that either needs
- *   graph      of a group: its inputs are the constants that no recipe makes, its outputs what is stored, row-major
+ *   groups     what is stored and has a recipe, by the parameters that it depends on: two constants
+ *              with one in common are computed together, from all that either needs
+ *   graph      of a group: its inputs are the constants that no recipe makes, its outputs what is
+ *              stored, row-major
  *   entries    equal graphs are one: layers of one shape share it
  *
- * Packing is no part of it: the compiler's and the runtime's loops (runtime/relayout.h) move bytes. */
+ * Packing is no part of it: the compiler's and the runtime's loops (runtime/relayout.h) move
+ * bytes. */
 #include "driver/artifact/recipes.h"
 
 #include <stdlib.h>
@@ -36,7 +38,8 @@ typedef struct {
 
 enum { FOLLOWED = 1, STORED = 2 };
 
-/* Bytes: parameters that groups read and that are no larger are stored besides, so that the others can be set without them. */
+/* Bytes: parameters that groups read and that are no larger are stored besides, so that the others
+ * can be set without them. */
 enum { SMALL = 64 << 10 };
 
 /* ---- groups ---- */
@@ -161,7 +164,8 @@ static Graph *group_graph(Recipes *r, ProgramGroup *group, const ConstId *made, 
 		add_recipe(r, g, made[k]);
 	for (uint32_t k = 0; k < group->output.n; k++)
 		graph_add_output(g, "", r->node[group->output.data[k].i], -1);
-	for (uint32_t k = 0; k < group->input.n; k++) /* another group may read what no weights change */
+	for (uint32_t k = 0; k < group->input.n; k++) /* another group may read what no weights
+	                                                 change */
 		r->node[group->input.data[k].i] = (Node){0};
 	return pipeline_run_one(g, "cse") && pipeline_run_one(g, "dce") ? g : NULL;
 }
@@ -220,7 +224,8 @@ static void store_plain(Recipes *r, ConstId c)
 
 static void list_all(Recipes *r)
 {
-	const Program *p = r->c->program, *all = r->c->level.data[0].program; /* all levels have what the first one has */
+	/* all levels have what the first one has */
+	const Program *p = r->c->program, *all = r->c->level.data[0].program;
 	for (uint32_t k = 0, n = p->constant.n; k < n; k++)
 		list_source(r, p->constant.data[k].source);
 	for (uint32_t k = 0; k < all->constant.n; k++) {

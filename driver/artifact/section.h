@@ -11,8 +11,8 @@ typedef enum {
 	SECTION_OBJECT /* an ELF object for `triple` that defines `symbol`, hidden */
 } SectionKind;
 
-/* The section in memory of this process, filled by `jobs` threads, read-only, page-aligned, until the context is freed; *out is NULL when there are
- * no weights. False after ctx_error. */
+/* The section in memory of this process, filled by `jobs` threads, read-only, page-aligned, until
+ * the context is freed; *out is NULL when there are no weights. False after ctx_error. */
 bool section_map(Program *p, uint32_t jobs, const void **out);
 /* Of what stands where in the section, as text: equal for programs that can share a file. */
 const char *section_hash(Program *p);
@@ -22,8 +22,8 @@ typedef struct {
 	const char *hash;            /* section_hash, of a file */
 } SectionNames;
 
-/* Write the section of p to path, by `jobs` threads (0: one per processor), in parts of a megabyte; the file does not
- * depend on their number. Returns 0 or errno. */
+/* Write the section of p to path, by `jobs` threads (0: one per processor), in parts of a megabyte;
+ * the file does not depend on their number. Returns 0 or errno. */
 int section_write(Program *p, SectionKind, const SectionNames *, uint32_t jobs, const char *path);
 
 #endif

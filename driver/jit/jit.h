@@ -4,7 +4,8 @@
 
 #include "driver/artifact/compile.h"
 
-/* After compile_lower: code and weights in memory, until the Weft is freed. False after ctx_error. */
+/* After compile_lower: code and weights in memory, until the Weft is freed. False after
+ * ctx_error. */
 bool jit_model(Compilation *, const WeftModel **);
 
 #endif

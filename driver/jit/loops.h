@@ -1,4 +1,5 @@
-/* Private to the driver: a model whose loop IR is interpreted (ir/loop/interp.h), behind a compiled one's table. */
+/* Private to the driver: a model whose loop IR is interpreted (ir/loop/interp.h), behind a compiled
+ * one's table. */
 #ifndef WEFT_DRIVER_JIT_LOOPS_H
 #define WEFT_DRIVER_JIT_LOOPS_H
 

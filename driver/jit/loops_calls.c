@@ -1,4 +1,5 @@
-/* The table's functions: the runtime checks and binds tensors as for a compiled model, then the interpreter runs. */
+/* The table's functions: the runtime checks and binds tensors as for a compiled model, then the
+ * interpreter runs. */
 #include <stddef.h>
 
 #include "driver/jit/loops_priv.h"
@@ -48,7 +49,8 @@ static int run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *input
 {
 	WeftContext one;
 	if (!take_struct(&one, sizeof one, given, given ? given->size : 0))
-		return weft_rt_run(in, sizes, inputs, outputs, workspace, given, status); /* which says so */
+		/* which says so */
+		return weft_rt_run(in, sizes, inputs, outputs, workspace, given, status);
 	one.size = sizeof one;
 	one.nthreads = 1;
 	one.threads = NULL;

@@ -1,4 +1,5 @@
-/* Private to driver/jit/loops*.c: between the table's functions, which know the runtime, and the interpreter. */
+/* Private to driver/jit/loops*.c: between the table's functions, which know the runtime, and the
+ * interpreter. */
 #ifndef WEFT_DRIVER_JIT_LOOPS_PRIV_H
 #define WEFT_DRIVER_JIT_LOOPS_PRIV_H
 

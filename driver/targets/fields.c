@@ -61,7 +61,8 @@ static bool read_reals(const FieldReader *r, const Field *f, const json_t *v, vo
 	return ok || field_refuse(r, f, arena_printf(r->ctx->arena, "%u numbers above 0 and at most %u", f->lo, f->hi));
 }
 
-/* Texts go into the Makefile of emitted sources, command lines and comments: nothing that means something there. */
+/* Texts go into the Makefile of emitted sources, command lines and comments: nothing that means
+ * something there. */
 static bool read_text(const FieldReader *r, const Field *f, const json_t *v, void *to)
 {
 	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 _+-=.,:/@";

@@ -5,8 +5,8 @@
 #include "base/ctx.h"
 #include "ir/target/machine.h"
 
-/* A name of the table, of the family, or the path of a JSON file (it contains '/' or ends with ".json";
- * docs/targets.md). In the context's arena. NULL after ctx_error. */
+/* A name of the table, of the family, or the path of a JSON file (it contains '/' or ends with
+ * ".json"; docs/targets.md). In the context's arena. NULL after ctx_error. */
 const Machine *machine_read(Ctx *, const char *name, const char *family);
 
 #endif

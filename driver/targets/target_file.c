@@ -97,7 +97,8 @@ static bool check_features(Reader *r)
 	return true;
 }
 
-/* Fields that do not fit together. What the prelude of a family can express, its widest row does. */
+/* Fields that do not fit together. What the prelude of a family can express, its widest row
+ * does. */
 static bool check(Reader *r, const Target *base)
 {
 	const Target *t = r->t;

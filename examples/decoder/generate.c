@@ -3,9 +3,9 @@
  *     weft compile prefill=prefill.pt2 decode=decode.pt2 -o decoder.so
  *     generate decoder.so THREADS COUNT LOGITS|- TOKEN...
  *
- * prints COUNT tokens that follow TOKEN..., then the median time of a call of `decode`. The prompt is one call of `prefill`,
- * each token one of `decode`; the cache is state of the instance, which both entries share. LOGITS receives the logits of
- * all calls, as the model gives them. */
+ * prints COUNT tokens that follow TOKEN..., then the median time of a call of `decode`. The prompt
+ * is one call of `prefill`, each token one of `decode`; the cache is state of the instance, which
+ * both entries share. LOGITS receives the logits of all calls, as the model gives them. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +75,8 @@ static void make_room(Decoder *d, const int64_t *shape, uint32_t rank)
 	d->nlogits = n;
 }
 
-/* The token that follows; d->logits are its. Buffers are kept by a program that cares; here every call gets its own. */
+/* The token that follows; d->logits are its. Buffers are kept by a program that cares; here every
+ * call gets its own. */
 static int64_t step(Decoder *d, const char *entry, int64_t *tokens, int64_t n)
 {
 	const WeftModel *m = d->model;

@@ -3,7 +3,8 @@
  *     weft compile loss.pt2 --grad=params --replaceable-weights -o loss.so
  *     cc train.c -Iinclude ./loss.so -o train && ./train
  *
- * The network learns which of x[0], x[1], x[2] is the largest. Prints the loss of every 50th step. */
+ * The network learns which of x[0], x[1], x[2] is the largest. Prints the loss of every 50th
+ * step. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -79,7 +80,8 @@ static void draw(float *x, int64_t *label)
 	}
 }
 
-/* One step: the loss, and weight k -= RATE * gradient k. names: of the weights, in the order of the gradients. */
+/* One step: the loss, and weight k -= RATE * gradient k. names: of the weights, in the order of the
+ * gradients. */
 static float step(WeftTensor *weight, WeftTensor *gradient, const char *const *names, uint32_t n)
 {
 	static float x[ROWS * 4], loss, one = 1;
@@ -97,7 +99,8 @@ static float step(WeftTensor *weight, WeftTensor *gradient, const char *const *n
 	check_text(weft_saved_outputs(m, forward, sizes, saved, bytes, out));
 	run(sizes, in, out);
 	check_text(weft_saved_inputs(m, backward, saved, bytes, in));
-	uint32_t ct = backward->ninput - 1; /* the inputs, what was saved, the cotangent of the loss */
+	uint32_t ct = backward->ninput - 1; /* the inputs, what was saved, the cotangent of the
+	                                       loss */
 	in[ct] = tensor(weft_input(m, backward, ct), &one, NULL);
 	run(sizes_of(2, in), in, gradient);
 	for (uint32_t k = 0; k < n; k++)

@@ -1,6 +1,6 @@
-/* The compiler as a library, outside its source tree: load a model, compile it to a shared object and into this process,
- * run both on the tensors of a file, and compare. Usage: compile_and_run MODEL.pt2 INPUTS.safetensors OUT.so ; the file holds
- * x.0, x.1, ..., one for each input. */
+/* The compiler as a library, outside its source tree: load a model, compile it to a shared object
+ * and into this process, run both on the tensors of a file, and compare. Usage: compile_and_run
+ * MODEL.pt2 INPUTS.safetensors OUT.so ; the file holds x.0, x.1, ..., one for each input. */
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,8 +1,10 @@
-/* Reversible residual blocks, y0 = x0 + F(x1), y1 = x1 + G(y0): a network of them is trained with memory that does not depend on how
- * many there are, since backward computes what went into a block from what came out. reversible [interp|loops|jit]
+/* Reversible residual blocks, y0 = x0 + F(x1), y1 = x1 + G(y0): a network of them is trained with
+ * memory that does not depend on how many there are, since backward computes what went into a block
+ * from what came out. reversible [interp|loops|jit]
  *
- * Prints what forward saves with 2 and with 16 blocks, declared to be invertible or not, and how far the gradients are from those
- * of the graph that saves everything; the exit status is 1 where they differ, or where more blocks save more. */
+ * Prints what forward saves with 2 and with 16 blocks, declared to be invertible or not, and how
+ * far the gradients are from those of the graph that saves everything; the exit status is 1 where
+ * they differ, or where more blocks save more. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-/* Several forward calls under way at once, each with what it saved in one block, and backward calls in another order, of a model
- * whose batch size is a symbol: the gradients are those of one entry that computes both. steps [loops|jit|c|llvm] (c, llvm: by a
- * shared object in the current folder). The exit status is 1 where something differs. */
+/* Several forward calls under way at once, each with what it saved in one block, and backward calls
+ * in another order, of a model whose batch size is a symbol: the gradients are those of one entry
+ * that computes both. steps [loops|jit|c|llvm] (c, llvm: by a shared object in the current folder).
+ * The exit status is 1 where something differs. */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>

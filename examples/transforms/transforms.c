@@ -1,8 +1,8 @@
-/* Derivatives and batches in C: models are traced (or loaded, where a folder of .pt2 files is named), transformed, compiled in
- * this process and run. transforms [FOLDER]
+/* Derivatives and batches in C: models are traced (or loaded, where a folder of .pt2 files is
+ * named), transformed, compiled in this process and run. transforms [FOLDER]
  *
- * Every result is compared with a number from the formula or with a loop, of a folder also with what torch.func gives (make.py);
- * the exit status is 1 if one differs. */
+ * Every result is compared with a number from the formula or with a loop, of a folder also with
+ * what torch.func gives (make.py); the exit status is 1 if one differs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,8 +51,8 @@ static void check(Weft *w, const char *name, const char *what, const float *got,
 
 /* ---- running ---- */
 
-/* All tensors are of f32 or c64, row-major; shapes are those of inputs with `batch` in place of symbols. The last outputs that are
- * asked for by name are copied to out[]. */
+/* All tensors are of f32 or c64, row-major; shapes are those of inputs with `batch` in place of
+ * symbols. The last outputs that are asked for by name are copied to out[]. */
 typedef struct {
 	const char *name;
 	const float *in;

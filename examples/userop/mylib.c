@@ -1,12 +1,13 @@
-/* Two operators of one's own, for models that call torch.ops.mylib.decay and torch.ops.mylib.smooth (make_model.py), and what
- * their derivatives are made of: two more, which compute gradients. The library is what models are compiled with and what they run with:
+/* Two operators of one's own, for models that call torch.ops.mylib.decay and torch.ops.mylib.smooth
+ * (make_model.py), and what their derivatives are made of: two more, which compute gradients. The
+ * library is what models are compiled with and what they run with:
  *
  *     cc -O2 -shared -fPIC -I../../include mylib.c -Wl,-soname,libmylib.so -o libmylib.so
  *     weft check model.pt2 model.0.safetensors --ops ./libmylib.so
  *     weft compile model.pt2 --ops ./libmylib.so --link ./libmylib.so -o model.so
  *     LD_LIBRARY_PATH=. weft check model.so model.0.safetensors
- *     weft check --mode vjp --wrt inputs,params model.pt2 model.0.safetensors --ops ./libmylib.so
- */
+ *     weft check --mode vjp --wrt inputs,params model.pt2 model.0.safetensors \
+ *             --ops ./libmylib.so */
 #include <math.h>
 
 #include "weft_op.h"
@@ -49,8 +50,8 @@ int mylib_decay_backward(const WeftTensor *in, const WeftTensor *out, void *work
 	return 0;
 }
 
-/* smooth(x, width) = the mean of as many neighbours along the last dimension as there are in the row, and how many rows
- * there are: a dimension less, as a number of its own. */
+/* smooth(x, width) = the mean of as many neighbours along the last dimension as there are in the
+ * row, and how many rows there are: a dimension less, as a number of its own. */
 int mylib_smooth(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *status)
 {
 	int64_t width = *(const int64_t *)in[1].data, rows = 1, n = in[0].shape[in[0].ndim - 1];

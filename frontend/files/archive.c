@@ -191,7 +191,8 @@ static bool read_compressed(Ctx *ctx, const Archive *a, const Member *m, Bytes *
 	if (z)
 		zip_discard(z);
 	zip_error_fini(&error);
-	if (!ok && (why == ZIP_ER_MEMORY || (!src && why == ZIP_ER_OK))) /* some failures to get memory leave no code */
+	/* some failures to get memory leave no code */
+	if (!ok && (why == ZIP_ER_MEMORY || (!src && why == ZIP_ER_OK)))
 		ctx_out_of_memory(ctx);
 	*out = (Bytes){buf, m->size};
 	/* libzip calls it no archive, too, when it finds no memory to look at it. */

@@ -30,7 +30,8 @@ bool file_map(Ctx *ctx, const char *path, FileMap *out)
 	Mapping *m = ARENA_NEW(ctx->arena, Mapping);
 	m->fd = -1;
 	ctx_defer(ctx, unmap, m);
-	m->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a FIFO would wait for a writer */
+	/* a FIFO would wait for a writer */
+	m->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (m->fd < 0)
 		return ctx_error(ctx, path, "cannot open: %s", strerror(errno));
 	struct stat st;

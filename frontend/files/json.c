@@ -2,8 +2,9 @@
 
 #include <pthread.h>
 
-/* jansson has one pair of functions for the process. These pass on to those that were there, for whoever else uses
- * jansson here; only while json_read parses on this thread they take and never give back. */
+/* jansson has one pair of functions for the process. These pass on to those that were there, for
+ * whoever else uses jansson here; only while json_read parses on this thread they take and never
+ * give back. */
 static json_malloc_t host_malloc;
 static json_free_t host_free;
 static _Thread_local Arena *parsing;

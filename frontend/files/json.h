@@ -1,5 +1,5 @@
-/* JSON texts by jansson, in memory of ours: jansson takes some failures to get memory for errors in the text, and goes
- * on after others, so it must never see one. */
+/* JSON texts by jansson, in memory of ours: jansson takes some failures to get memory for errors in
+ * the text, and goes on after others, so it must never see one. */
 #ifndef WEFT_FRONTEND_FILES_JSON_H
 #define WEFT_FRONTEND_FILES_JSON_H
 
@@ -8,7 +8,8 @@
 #include "base/ctx.h"
 
 typedef struct {
-	json_t *root; /* read only: no function that counts references or changes values. NULL: not valid */
+	json_t *root; /* read only: no function that counts references or changes values. NULL: not
+	                 valid */
 	json_error_t error;
 	Arena *memory;
 } JsonDoc;

@@ -261,7 +261,8 @@ bool npy_save(Ctx *ctx, const char *path, const Tensor *t)
 static bool zip_failed(Ctx *ctx, const char *path, zip_t *z)
 {
 	int why = zip_error_code_zip(zip_get_error(z));
-	if (why == ZIP_ER_MEMORY || why == ZIP_ER_OK) /* some failures to get memory leave no code */
+	if (why == ZIP_ER_MEMORY || why == ZIP_ER_OK) /* some failures to get memory leave no
+	                                                 code */
 		ctx_out_of_memory(ctx);
 	/* what libzip was doing (seeking, say) is no reason */
 	int sys = zip_error_code_system(zip_get_error(z));

@@ -1,4 +1,5 @@
-/* Which results are views, as the op table says, and what a write through such a view does to the operand. */
+/* Which results are views, as the op table says, and what a write through such a view does to the
+ * operand. */
 #include <string.h>
 
 #include "frontend/pt2/priv.h"
@@ -226,7 +227,8 @@ static Node inverse_adjoint(State *st, Build *b, const Meta *p, Node update)
 	return n.i ? graph_add(st->g, b->before, OP_aten_conj_physical, &n, 1, (AttrId){0}, meta_type(st->im, p), b->loc) : n;
 }
 
-/* The same bytes under another dtype. Autograd sees a write through view(dtype) as little as that view. */
+/* The same bytes under another dtype. Autograd sees a write through view(dtype) as little as that
+ * view. */
 static Node inverse_bits(State *st, Build *b, const Value *v, Node parent, Node update)
 {
 	const Meta *p = &st->value.data[v->parent].meta;

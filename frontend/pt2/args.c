@@ -548,7 +548,8 @@ static size_t base_of(const char *name)
 /* An overload whose argument of that name is a tensor. */
 static Op overload_with_tensor(Scope *s, const Schema *schema, const char *arg)
 {
-	static const char *const overload[] = {".Tensor", ".Tensor_Tensor", ".self"}; /* of pow, of where */
+	/* of pow, of where */
+	static const char *const overload[] = {".Tensor", ".Tensor_Tensor", ".self"};
 	for (size_t k = 0; k < sizeof overload / sizeof *overload; k++) {
 		Op other = op_find(arena_printf(s->st->im->ctx->scratch, "%.*s%s", (int)base_of(schema->name), schema->name, overload[k]));
 		int slot = other != OP_none ? op_arg_index(other, arg) : -1;
@@ -558,7 +559,8 @@ static Op overload_with_tensor(Scope *s, const Schema *schema, const char *arg)
 	return OP_none;
 }
 
-/* x > item is gt.Tensor, as the number is a tensor here: the file says gt.Scalar, or clamp where there is clamp.Tensor. */
+/* x > item is gt.Tensor, as the number is a tensor here: the file says gt.Scalar, or clamp where
+ * there is clamp.Tensor. */
 static Op tensor_overload(Scope *s, const json_t *node, Op op)
 {
 	const Schema *schema = op_schema(op);
@@ -588,7 +590,8 @@ bool call_read(Scope *s, const json_t *node, Op op, Call *c)
 	return call_read_as(s, node, op_schema(c->op), c);
 }
 
-/* Of all arguments that name a tensor, wherever they stand: in where(c, 0.5, y) the number comes before y. */
+/* Of all arguments that name a tensor, wherever they stand: in where(c, 0.5, y) the number comes
+ * before y. */
 static DType tensors_dtype(Scope *s, const json_t *node, const Schema *schema)
 {
 	Promotion p = {DT_none, DT_none, DT_none};

@@ -108,7 +108,8 @@ static Node written(State *st, Build *b, uint32_t id, Node n)
 	return b_bin(b, OP_replaced, value_read(st, b, id), n);
 }
 
-/* Memory that was made in the region: all of its views are made again of contents without a history. */
+/* Memory that was made in the region: all of its views are made again of contents without a
+ * history. */
 static bool cut_storage(State *st, Build *b, uint32_t storage)
 {
 	uint32_t base = st->storage.data[storage].base;

@@ -24,7 +24,8 @@ static json_t *graph_arg(Scope *s, const json_t *node, size_t k)
 	return json_is_object(graph) ? graph : NULL;
 }
 
-/* A symbolic integer has the same name and value in every graph of the file: it is none of a body's inputs. */
+/* A symbolic integer has the same name and value in every graph of the file: it is none of a body's
+ * inputs. */
 static bool is_symbolic(const Scope *s, const char *name)
 {
 	return name && json_object_get(json_object_get(s->graph, "sym_int_values"), name);
@@ -394,7 +395,8 @@ Node symbolic_condition(Scope *s, const json_t *arg)
 	return all;
 }
 
-/* What chooses between the branches: a tensor, a condition on sizes, a constant. None after ctx_error. */
+/* What chooses between the branches: a tensor, a condition on sizes, a constant. None after
+ * ctx_error. */
 static Node condition(Scope *s, const json_t *node)
 {
 	const char *tag;
@@ -415,8 +417,9 @@ static Node condition(Scope *s, const json_t *node)
 
 /* ---- cond ---- */
 
-/* A dimension of a result that has another size in either branch, each of which data may decide. Both fill the result up to what
- * either may need, and give the size as a further result; the graph around them cuts it off there. */
+/* A dimension of a result that has another size in either branch, each of which data may decide.
+ * Both fill the result up to what either may need, and give the size as a further result; the graph
+ * around them cuts it off there. */
 typedef struct {
 	uint32_t result, dim;
 	Sym size; /* which the file gives it */
@@ -424,8 +427,8 @@ typedef struct {
 } Uneven;
 typedef ARRAY(Uneven) Unevens;
 
-/* At most so much, by sizes that are known before anything runs; none after ctx_error. What the file's operators count is bounded once they are
- * expanded, in a copy here. */
+/* At most so much, by sizes that are known before anything runs; none after ctx_error. What the
+ * file's operators count is bounded once they are expanded, in a copy here. */
 static Sym room_for(Scope *s, Graph *body, const Uneven *u, Sym size)
 {
 	Import *im = s->st->im;
@@ -438,8 +441,8 @@ static Sym room_for(Scope *s, Graph *body, const Uneven *u, Sym size)
 	return most;
 }
 
-/* Compares dimension d of result k. Sizes that the file holds for equal, where that is not seen from how they are written, are required to be: those of
- * a result that has a branch's size. */
+/* Compares dimension d of result k. Sizes that the file holds for equal, where that is not seen
+ * from how they are written, are required to be: those of a result that has a branch's size. */
 static bool compare_sizes(Scope *s, Graph *const g[2], Uneven u, Unevens *out)
 {
 	SymTab *syms = s->st->im->syms;
@@ -489,7 +492,8 @@ static bool fill_up(Scope *s, Graph *body, uint32_t branch, const Unevens *u)
 	return true;
 }
 
-/* The types the file states, but that uneven dimensions are as long as there is room, and the sizes. */
+/* The types the file states, but that uneven dimensions are as long as there is room, and the
+ * sizes. */
 static void result_types(Scope *s, const Meta *meta, uint32_t n, const Unevens *u, TypeId *elem)
 {
 	Import *im = s->st->im;

@@ -232,8 +232,9 @@ static void read_hint(Import *im, const json_t *size)
 	}
 }
 
-/* torchvision says of the result of nms that it has an unknown size, and PyTorch takes such sizes for 2 at least, "which are
- * not 0 or 1": an assumption of export, which the model does not make. */
+/* torchvision says of the result of nms that it has an unknown size, and PyTorch takes such sizes
+ * for 2 at least, "which are not 0 or 1": an assumption of export, which the model does not
+ * make. */
 static void find_loose(Import *im, const json_t *graph, uint32_t depth)
 {
 	size_t i, k;

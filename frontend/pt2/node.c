@@ -50,8 +50,8 @@ bool scope_meta(Scope *s, const char *name, Meta *m)
 
 /* ---- positions ---- */
 
-/* One of PyTorch's own files: ".../site-packages/torch/nn/modules/linear.py"? The folder alone does not tell, a
- * user may have one of that name. */
+/* One of PyTorch's own files: ".../site-packages/torch/nn/modules/linear.py"? The folder alone does
+ * not tell, a user may have one of that name. */
 static bool is_torch_file(const char *path, size_t n)
 {
 	static const char *const inside[] = {"nn/", "_", "fx/", "ao/", "utils/", "export/", "autograd/",
@@ -66,8 +66,8 @@ static bool is_torch_file(const char *path, size_t n)
 	return false;
 }
 
-/* The last frame of a Python stack trace that is not PyTorch's own (else the last) as "net.py:12"; NULL when there is
- * none. */
+/* The last frame of a Python stack trace that is not PyTorch's own (else the last) as "net.py:12";
+ * NULL when there is none. */
 static const char *last_frame(Import *im, const char *trace)
 {
 	const char *user = NULL, *any = NULL, *next = trace;
@@ -89,7 +89,8 @@ static const char *last_frame(Import *im, const char *trace)
 	return arena_printf(im->ctx->scratch, "%s:%.*s", file_base(path), (int)n, line + 5);
 }
 
-/* "encoder.layer.0": the innermost module of "key,path,class;key,path,class;..."; "" for the model itself. */
+/* "encoder.layer.0": the innermost module of "key,path,class;key,path,class;..."; "" for the model
+ * itself. */
 static const char *module_path(Import *im, const json_t *metadata)
 {
 	const char *stack = json_str(metadata, "nn_module_stack");
@@ -97,7 +98,8 @@ static const char *module_path(Import *im, const json_t *metadata)
 	last = last ? last + 1 : stack;
 	const char *start = last ? strchr(last, ',') : NULL;
 	const char *end = start ? strchr(start + 1, ',') : NULL;
-	if (!end || !strncmp(start + 1, "_empty_nn_module_stack", 22)) /* a placeholder of PyTorch's */
+	/* a placeholder of PyTorch's */
+	if (!end || !strncmp(start + 1, "_empty_nn_module_stack", 22))
 		return "";
 	return arena_strndup(im->ctx->scratch, start + 1, (size_t)(end - start - 1));
 }
@@ -245,7 +247,8 @@ static bool add_call(Scope *s, const json_t *node, Call *c)
 
 /* ---- in-place operators ---- */
 
-/* The operands, with a key of random numbers for those that draw: the call's own comes when the graph has been read. */
+/* The operands, with a key of random numbers for those that draw: the call's own comes when the
+ * graph has been read. */
 static Node *operands_with_key(Scope *s, const Call *c)
 {
 	const Schema *schema = op_schema(c->op);
@@ -377,7 +380,8 @@ static bool import_in_place_view(Scope *s, const json_t *node, const Target *t)
 			   s->b.loc);
 	graph_set_name(st->g, n, node_label(node));
 	uint32_t v = value_view(st, self, n, 0, -1, n, m);
-	st->value.data[v].no_grad = st->value.data[self].no_grad; /* the same tensor, under no_grad too */
+	/* the same tensor, under no_grad too */
+	st->value.data[v].no_grad = st->value.data[self].no_grad;
 	scope_rebind(s, self, v);
 	return !r.n || !r.data[0].name || scope_bind(s, r.data[0].name, v);
 }
@@ -427,7 +431,8 @@ static bool assert_value(Scope *s, Node holds, const char *message)
 	return true;
 }
 
-/* What cannot hold is an error of the file, but in a body, which may never run: there it fails when it does. */
+/* What cannot hold is an error of the file, but in a body, which may never run: there it fails when
+ * it does. */
 static bool never_holds(Scope *s, const char *message)
 {
 	if (!s->st->is_body)

@@ -28,7 +28,8 @@ static Node mean_over(Build *b, Node x, uint32_t dims, Sym n, bool keep)
 	return b_bin(b, OP_div, sum, b_convert(b, b_from_size(b, n), node_dtype(b->g, x)));
 }
 
-/* running * (1 - momentum) + stat * momentum, written to the running tensor where `some` holds (none: always). */
+/* running * (1 - momentum) + stat * momentum, written to the running tensor where `some` holds
+ * (none: always). */
 static bool blend(Scope *s, uint32_t running, Node stat, double momentum, Node some)
 {
 	Build *b = &s->b;

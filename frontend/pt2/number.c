@@ -3,7 +3,8 @@
 
 #include "frontend/pt2/priv.h"
 
-/* The symbol that an item() is: of an integer itself, of a bool the one that is 1 where it is true. None: another kind. */
+/* The symbol that an item() is: of an integer itself, of a bool the one that is 1 where it is true.
+ * None: another kind. */
 static Sym item_symbol(Scope *s, const char *tag, const json_t *v)
 {
 	Import *im = s->st->im;
@@ -38,7 +39,8 @@ bool import_item(Scope *s, const json_t *node)
 	const char *kind = json_tag(v, &inner), *name = kind && !strcmp(kind, "as_name") ? json_string_value(inner) : NULL;
 	if (!strcmp(tag, "as_sym_float") && name) {
 		Meta m = {.dtype = DT_f64, .offset = sym_int(im->syms, 0)};
-		x = b_un(&s->b, OP_detached, b_convert(&s->b, x, DT_f64)); /* a number of Python's has no history */
+		/* a number of Python's has no history */
+		x = b_un(&s->b, OP_detached, b_convert(&s->b, x, DT_f64));
 		return scope_bind(s, name, value_new(st, x, &m));
 	}
 	Sym size = item_symbol(s, tag, v);
@@ -118,7 +120,8 @@ bool import_symbolic(Scope *s, const json_t *node, const char *target)
 
 /* ---- numbers where the schema has a constant ---- */
 
-/* The argument that is a fraction that depends on data, of those that a table names for the operator. */
+/* The argument that is a fraction that depends on data, of those that a table names for the
+ * operator. */
 static Node data_argument(Scope *s, const json_t *node, const char *name, size_t place)
 {
 	const char *tag;

@@ -1,5 +1,5 @@
-/* Pickles as data: torch.save's are read into a tree in which a call is a record of what would be called with what.
- * Nothing is imported, called or executed. */
+/* Pickles as data: torch.save's are read into a tree in which a call is a record of what would be
+ * called with what. Nothing is imported, called or executed. */
 #ifndef WEFT_FRONTEND_PT2_PICKLE_H
 #define WEFT_FRONTEND_PT2_PICKLE_H
 
@@ -16,7 +16,8 @@ typedef enum {
 	PICKLE_TUPLE,
 	PICKLE_LIST,
 	PICKLE_DICT,       /* item: key, value, key, value, ... */
-	PICKLE_CALL,       /* item: what is called, its arguments, then what its state is set from */
+	PICKLE_CALL,       /* item: what is called, its arguments, then what its state is set
+	                      from */
 	PICKLE_PERSISTENT, /* item: what stands for something outside of the pickle */
 	PICKLE_MARK        /* never in a result */
 } PickleKind;
@@ -29,8 +30,8 @@ typedef struct PickleValue {
 	ARRAY(struct PickleValue *) item; /* a container may hold itself */
 } PickleValue;
 
-/* The value of a pickle (protocols 0 to 5, the operations that tensors need). NULL after ctx_error; `where` begins its
- * message. Takes time and memory linear in size. */
+/* The value of a pickle (protocols 0 to 5, the operations that tensors need). NULL after ctx_error;
+ * `where` begins its message. Takes time and memory linear in size. */
 const PickleValue *pickle_read(Ctx *, const char *where, const uint8_t *data, size_t size);
 /* Item k; NULL where there is none. */
 const PickleValue *pickle_item(const PickleValue *, uint32_t k);

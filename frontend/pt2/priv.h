@@ -35,11 +35,15 @@ typedef struct {
 	bool written; /* by the graph: becomes an input of the result */
 	ConstId constant;
 	Wrapped *wrapped; /* instead of a constant */
-	const Member *member; /* of the archive, where the contents lie; NULL: not known to share memory */
+	const Member *member; /* of the archive, where the contents lie; NULL: not known to share
+	                         memory */
 	Meta meta;            /* how they lie there */
-	uint32_t owner;       /* the state spec that holds this one's memory: itself, or one that it is a view of */
-	uint32_t same_as;     /* the first state spec that is the same tensor under another name, or itself */
-	int32_t tangled;      /* of an owner: another that is in its memory and is no view of it, or -1 */
+	uint32_t owner;       /* the state spec that holds this one's memory: itself, or one that it
+	                         is a view of */
+	uint32_t same_as;     /* the first state spec that is the same tensor under another name, or
+	                         itself */
+	int32_t tangled;      /* of an owner: another that is in its memory and is no view of it, or
+	                         -1 */
 	uint32_t value;       /* of this pass */
 } StateSpec;
 
@@ -67,13 +71,16 @@ typedef struct {
 	json_t *root;                /* of models/<name>.json */
 	json_t *weights, *constants; /* name -> payload; may be NULL */
 	json_t *inputs, *outputs;    /* of the signature */
-	bool decomposed;             /* by run_decompositions(): the file does not say what autograd sees */
-	Tree input_tree, output_tree; /* of the user's; without leaves where the file does not say */
+	bool decomposed;             /* by run_decompositions(): the file does not say what autograd
+	                                sees */
+	Tree input_tree, output_tree; /* of the user's; without leaves where the file does not
+	                                 say */
 	StateSpec *state;            /* by input spec */
 	ARRAY(Warning) warning;      /* of the last pass over the nodes */
 	Intern wrapped_name;         /* the graph's names of weights that wrap tensors */
 	ARRAY(Wrapped *) wrapped;    /* by name id - 1 */
-	Intern loose;                /* names of symbols that the file holds for 2 at least where 0 is meant: meta_symbols */
+	Intern loose;                /* names of symbols that the file holds for 2 at least where 0
+	                                is meant: meta_symbols */
 } Import;
 
 /* What a file's name of a tensor stands for. Values that share memory share a Storage. */
@@ -83,7 +90,8 @@ typedef struct {
 	uint32_t parent; /* the value it is a view of, 0 for the base of its storage */
 	Node view;       /* the node that made it from the parent; none: equal to the parent */
 	uint32_t self;   /* which operand of `view` is the parent */
-	bool no_grad;    /* a view that was made under torch.no_grad() of memory with a history: it has none itself */
+	bool no_grad;    /* a view that was made under torch.no_grad() of memory with a history: it
+	                    has none itself */
 	int32_t elem;    /* which result of `view`, -1 when it has one */
 	Meta meta;
 } Value;
@@ -137,7 +145,8 @@ TypeId meta_type(Import *, const Meta *);
 bool meta_is_contiguous(Import *, const Meta *);
 /* Create the symbols with their ranges and hints. False after ctx_error. */
 bool meta_symbols(Import *);
-/* The condition is none of the model's: that a result which the exporter knows nothing of has 2 elements. */
+/* The condition is none of the model's: that a result which the exporter knows nothing of has 2
+ * elements. */
 bool meta_is_loose(const Import *, const Cond *);
 /* Ranges of expressions and the guards of the file become guards of the graph. */
 bool meta_guards(Import *, Graph *);
@@ -148,18 +157,21 @@ void import_warn(Import *, const char *where, const char *fmt, ...)
 
 /* ---- pt2/tree.c: nested inputs and outputs ---- */
 
-/* The leaves of the treespec "in_spec" or "out_spec" of the signature; none where it is absent or malformed. */
+/* The leaves of the treespec "in_spec" or "out_spec" of the signature; none where it is absent or
+ * malformed. */
 void tree_read(Import *, const char *which, Tree *);
 /* The name of argument k of forward, NULL when the file does not say. */
 const char *tree_argument(const Import *, size_t k);
-/* The leaf of the inputs that a guard means by L['name']..., -1 when there is none, or more than one. */
+/* The leaf of the inputs that a guard means by L['name']..., -1 when there is none, or more than
+ * one. */
 int64_t tree_find(const Import *, const Tree *, const PathKey *path, uint32_t n);
 /* The keys joined by "_"; NULL when none of them is a name. */
 const char *tree_name(Import *, const TreeLeaf *);
 
 /* ---- weights.c ---- */
 
-/* The contents of a parameter, buffer or constant: a constant, or tensors in a wrapper. False after ctx_error. */
+/* The contents of a parameter, buffer or constant: a constant, or tensors in a wrapper. False after
+ * ctx_error. */
 bool weight_load(Import *, const char *name, bool is_param, StateSpec *);
 /* A tensor in the bytes of a member. False after ctx_error. */
 bool weight_contents(Import *, const char *name, const Meta *, const char *member, const Bytes *, bool is_param, ConstId *);
@@ -205,10 +217,11 @@ Node view_replay(State *, const Value *v, Node parent, DType);
 Node value_read(State *, Build *, uint32_t v);
 /* All views of the same memory change too. False after ctx_error. */
 bool value_write(State *, Build *, uint32_t v, Node);
-/* The value in a graph where autograd is as it is now: what was made under torch.no_grad() is cut off from what it was made of
- * where gradients are enabled again. 0 after ctx_error. */
+/* The value in a graph where autograd is as it is now: what was made under torch.no_grad() is cut
+ * off from what it was made of where gradients are enabled again. 0 after ctx_error. */
 uint32_t value_enter(State *, Build *, uint32_t v);
-/* `value` in the place of `old`, whose history it has; of dtypes without derivatives the value itself. */
+/* `value` in the place of `old`, whose history it has; of dtypes without derivatives the value
+ * itself. */
 Node value_with_history(Build *, Node value, Node old);
 /* One-dimensional view of the whole memory v lives in; 0 after ctx_error. */
 uint32_t value_flat(State *, Build *, uint32_t v);
@@ -221,7 +234,8 @@ typedef struct {
 	ARRAY(Node) in;
 	ARRAY(uint32_t) value; /* of operand k, 0 when it is none of the file's */
 	Attr attr[MAX_ARGS];
-	DType beside; /* of the tensors among the arguments, promoted: what a number that depends on data takes part in */
+	DType beside; /* of the tensors among the arguments, promoted: what a number that depends on
+	                 data takes part in */
 } Call;
 
 /* Read the arguments of a file's node for `op`. False after ctx_error. */
@@ -237,7 +251,8 @@ bool arg_bool(const json_t *node, const char *name, size_t k, bool fallback);
 double arg_double(const json_t *node, const char *name, size_t k, double fallback);
 /* A tensor argument's value; 0 when absent or unknown. */
 uint32_t arg_value(Scope *, const json_t *node, const char *name, size_t k);
-/* A fraction as an f64 without dimensions, where it or a part of it depends on data too. None after ctx_error. */
+/* A fraction as an f64 without dimensions, where it or a part of it depends on data too. None after
+ * ctx_error. */
 Node arg_float_value(Scope *, const char *tag, const json_t *arg);
 /* It is a fraction that depends on data; the call has such an argument. */
 bool arg_is_data(Scope *, const char *tag, const json_t *arg);
@@ -266,7 +281,8 @@ void scope_rebind(Scope *, uint32_t old, uint32_t new); /* the names of one valu
 bool scope_meta(Scope *, const char *name, Meta *);
 bool meta_shapes_agree(const Meta *, const Meta *);
 const char *node_label(const json_t *node);              /* its name; never NULL */
-/* "net.py:12 in encoder.layer.0", the user's line and the module; NULL when the file does not say. */
+/* "net.py:12 in encoder.layer.0", the user's line and the module; NULL when the file does not
+ * say. */
 const char *node_frame(Import *, const json_t *node);
 const char *node_position(Import *, const json_t *node); /* "model.pt2: node add (net.py:12)" */
 void scope_init(Scope *, State *, json_t *graph);
@@ -276,8 +292,8 @@ bool scope_nodes(Scope *);
 
 /* ---- pt2/strided.c ---- */
 
-/* A view of the memory of value `self`, whatever view of it that is: sizes and strides of *m from `offset`, in elements
- * of the file's storage. 0 after ctx_error. */
+/* A view of the memory of value `self`, whatever view of it that is: sizes and strides of *m from
+ * `offset`, in elements of the file's storage. 0 after ctx_error. */
 uint32_t strided_view(Scope *, uint32_t self, const Meta *m, Sym offset, const char *name);
 bool import_as_strided(Scope *, const json_t *node);
 struct Target;
@@ -332,13 +348,16 @@ bool import_hop(Scope *, const json_t *node, Target);
 
 /* ---- pt2/number.c ---- */
 
-/* The result, of this type, of an operator whose schema has a constant where the call has a fraction that depends on data: full, the alpha
- * of a sum. None: it is another call, or an error. */
+/* The result, of this type, of an operator whose schema has a constant where the call has a
+ * fraction that depends on data: full, the alpha of a sum. None: it is another call, or an
+ * error. */
 Node import_with_number(Scope *, const json_t *node, const char *op, const Meta *);
 
-/* x.item(): an integer or a bool is a symbol from here on, a fraction a value without dimensions. */
+/* x.item(): an integer or a bool is a symbol from here on, a fraction a value without
+ * dimensions. */
 bool import_item(Scope *, const json_t *node);
-/* Arithmetic of fractions that depend on data; all other numbers are known from their expressions. */
+/* Arithmetic of fractions that depend on data; all other numbers are known from their
+ * expressions. */
 bool import_symbolic(Scope *, const json_t *node, const char *target);
 
 /* ---- pt2/user.c ---- */

@@ -321,7 +321,8 @@ static bool add_inputs(Pass *p)
 	if (json_array_size(json_object_get(p->scope.graph, "inputs")) != n)
 		return ctx_error(im->ctx, NULL, "the signature lists %zu inputs, the graph %zu", n,
 				 json_array_size(json_object_get(p->scope.graph, "inputs")));
-	for (int round = 0; round < 3; round++) /* users', written state, constants and views of state */
+	for (int round = 0; round < 3; round++) /* users', written state, constants and views of
+	                                           state */
 		for (size_t i = 0; i < n; i++) {
 			const StateSpec *s = &im->state[i];
 			int when = !s->name ? 0 : s->written && s->owner == i ? 1 : 2;
@@ -376,8 +377,8 @@ static bool is_output(const Graph *g, const char *name)
 	return false;
 }
 
-/* What the model calls its k-th result: the keys of dictionaries, the fields of classes. NULL when it has no name, or
- * another one has it. */
+/* What the model calls its k-th result: the keys of dictionaries, the fields of classes. NULL when
+ * it has no name, or another one has it. */
 static const char *output_name(Pass *p, size_t k)
 {
 	const Tree *tree = &p->state.im->output_tree;
@@ -483,7 +484,8 @@ static bool run_pass(Import *im, Graph **out, bool *again)
 	return true;
 }
 
-/* The archive names the dialect it was checked as: TRAINING as exported, else what is left of that by run_decompositions(). */
+/* The archive names the dialect it was checked as: TRAINING as exported, else what is left of that
+ * by run_decompositions(). */
 static bool is_decomposed(const json_t *root)
 {
 	size_t i;

@@ -7,8 +7,8 @@
 
 typedef struct {
 	const char *model; /* of the archive; NULL: the only one */
-	/* Guards, by their text in the file, that are not checked: where they cannot be expressed, the model is
-	 * refused otherwise. One that the file does not have is an error. */
+	/* Guards, by their text in the file, that are not checked: where they cannot be expressed,
+	 * the model is refused otherwise. One that the file does not have is an error. */
 	const char *const *ignore_guard;
 	uint32_t nignore;
 } Pt2Options;

@@ -1,7 +1,8 @@
-/* Parameters, buffers and constants that lie in the same memory: views of one another that a module registers under
- * names of their own, or a buffer and the constant that tracing without TorchDynamo makes of the object that holds it.
- * As long as nothing writes them they are constants of their own. Once one is written, the one that holds all the
- * memory is the state, and the others are views of it. */
+/* Parameters, buffers and constants that lie in the same memory: views of one another that a module
+ * registers under names of their own, or a buffer and the constant that tracing without TorchDynamo
+ * makes of the object that holds it. As long as nothing writes them they are constants of their
+ * own. Once one is written, the one that holds all the memory is the state, and the others are
+ * views of it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,7 +57,8 @@ static bool same_place(Import *im, const Meta *a, const Meta *b)
 	return same;
 }
 
-/* Several names of one parameter or buffer: the first is its name. Room k is compared with those before it in the same bytes. */
+/* Several names of one parameter or buffer: the first is its name. Room k is compared with those
+ * before it in the same bytes. */
 static void find_names(Import *im, const Room *room, uint32_t k)
 {
 	StateSpec *s = &im->state[room[k].spec];

@@ -120,8 +120,8 @@ static bool is_fraction(const char *name)
 	return n && name[n] && !name[n + strspn(name + n, "0123456789")];
 }
 
-/* Symbol('s77', positive=True, integer=True). Export assumes that sizes are positive even where the file's range begins at 0: a range that
- * has been read holds. */
+/* Symbol('s77', positive=True, integer=True). Export assumes that sizes are positive even where the
+ * file's range begins at 0: a range that has been read holds. */
 static bool symbol_call(Parser *p, Val *out)
 {
 	const char *name;

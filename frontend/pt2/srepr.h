@@ -30,8 +30,8 @@ typedef struct {
 
 /* An integer; none with env->error otherwise. Symbols that do not exist yet are created. */
 Sym expr_int(ExprEnv *, const char *text);
-/* The conjuncts of a condition in *out (scratch arena), their number in *n; with them that no divisor is zero.
- * False with env->error. */
+/* The conjuncts of a condition in *out (scratch arena), their number in *n; with them that no
+ * divisor is zero. False with env->error. */
 bool expr_cond(ExprEnv *, const char *text, const Cond **out, uint32_t *n);
 /* A numeric constant, as sym_float_values may hold. False when it is not constant. */
 bool expr_float(ExprEnv *, const char *text, double *out);

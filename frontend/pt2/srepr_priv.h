@@ -1,14 +1,15 @@
-/* Values of the expressions of torch.export, and the arithmetic on them. Functions that return bool give
- * false after expr_fail. */
+/* Values of the expressions of torch.export, and the arithmetic on them. Functions that return bool
+ * give false after expr_fail. */
 #ifndef WEFT_FRONTEND_PT2_SREPR_PRIV_H
 #define WEFT_FRONTEND_PT2_SREPR_PRIV_H
 
 #include "base/array.h"
 #include "frontend/pt2/srepr.h"
 
-/* A fraction is exact. One that Python computes by a division is `rounded`: its value there is the nearest
- * double. Rounding it (floor, ceil, ...) and comparing it are done on the exact fraction, which gives the same
- * for sizes below 2^50; any further arithmetic is done in doubles, as Python does it. */
+/* A fraction is exact. One that Python computes by a division is `rounded`: its value there is the
+ * nearest double. Rounding it (floor, ceil, ...) and comparing it are done on the exact fraction,
+ * which gives the same for sizes below 2^50; any further arithmetic is done in doubles, as Python
+ * does it. */
 typedef struct Val {
 	enum { VAL_NUM, VAL_REAL, VAL_POWER, VAL_COND } kind;
 	Sym num, den; /* NUM: den is none for 1; REAL: num is a double; POWER: den ** num */

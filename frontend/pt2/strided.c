@@ -1,4 +1,5 @@
-/* Views by sizes and strides of the memory that a value lies in: as_strided, resize_, weights that share storage. */
+/* Views by sizes and strides of the memory that a value lies in: as_strided, resize_, weights that
+ * share storage. */
 #include <string.h>
 
 #include "frontend/pt2/priv.h"

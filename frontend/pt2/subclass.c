@@ -1,6 +1,7 @@
-/* Weights of classes that wrap tensors (torchao's quantised ones), which archives hold as torch.save writes them: another
- * archive, of a pickle and the contents of its tensors. The graph names the inner tensors one by one
- * (export.access_subclass_inner_tensor); each becomes a constant. The class itself means nothing here. */
+/* Weights of classes that wrap tensors (torchao's quantised ones), which archives hold as
+ * torch.save writes them: another archive, of a pickle and the contents of its tensors. The graph
+ * names the inner tensors one by one (export.access_subclass_inner_tensor); each becomes a
+ * constant. The class itself means nothing here. */
 #include <string.h>
 
 #include "frontend/pt2/priv.h"
@@ -63,7 +64,8 @@ static const PickleValue *bare(const PickleValue *v)
 	return v;
 }
 
-/* The function that makes the value, and its arguments: through a call that sets a type and attributes too. */
+/* The function that makes the value, and its arguments: through a call that sets a type and
+ * attributes too. */
 static const PickleValue *made_by(const PickleValue *v, const char *function)
 {
 	const PickleValue *typed = pickle_call_of(v, "torch._tensor _rebuild_from_type_v2");
@@ -127,7 +129,8 @@ static const PickleValue *members_of(const PickleValue *v)
 	if (!pickle_is(pickle_item(typed, 0), PICKLE_GLOBAL, "torch._utils _rebuild_wrapper_subclass"))
 		return NULL;
 	const PickleValue *state = pickle_item(typed, 3);
-	return pickle_is(state, PICKLE_TUPLE, NULL) ? pickle_item(state, 0) : state; /* with slots: a pair */
+	/* with slots: a pair */
+	return pickle_is(state, PICKLE_TUPLE, NULL) ? pickle_item(state, 0) : state;
 }
 
 bool wrapped_read(Import *im, const char *label, const char *member, const Bytes *raw, bool is_param, StateSpec *out)

@@ -24,7 +24,8 @@ static const struct {
 	{"aten.sym_storage_offset", TARGET_SYMBOLIC},
 	{"aten.sym_constrain_range", TARGET_NOTHING},
 	{"aten.sym_constrain_range_for_size", TARGET_NOTHING},
-	{"aten.promote_types", TARGET_NOTHING}, /* its result is a dtype, which the program already knows */
+	{"aten.promote_types", TARGET_NOTHING}, /* its result is a dtype, which the program already
+	                                           knows */
 	{"aten.item", TARGET_ITEM},
 	{"aten._local_scalar_dense", TARGET_ITEM},
 	{"aten._assert_scalar", TARGET_ASSERT_SCALAR},
@@ -54,8 +55,9 @@ static bool is_in_place(const char *op, size_t n)
 	return n > 1 && op[n - 1] == '_' && op[n - 2] != '_';
 }
 
-/* "aten.relu_" -> "aten.relu", "aten.__iand__.Tensor" -> "aten.__and__.Tensor", "aten.pow_.Scalar" -> "aten.pow.Tensor_Scalar": what
- * is written is a tensor, and "aten.pow.Scalar" has a number there. */
+/* "aten.relu_" -> "aten.relu", "aten.__iand__.Tensor" -> "aten.__and__.Tensor", "aten.pow_.Scalar"
+ * -> "aten.pow.Tensor_Scalar": what is written is a tensor, and "aten.pow.Scalar" has a number
+ * there. */
 static const char *functional_name(Arena *a, const char *name, size_t base)
 {
 	const char *dot = strchr(name, '.');
@@ -74,8 +76,8 @@ static size_t base_length(const char *name)
 	return end ? (size_t)(end - name) : strlen(name);
 }
 
-/* "aten.add.out" is "aten.add.Tensor" whose result goes to an operand, "aten.pow.Scalar_out" is "aten.pow.Scalar". None
- * for other overloads. */
+/* "aten.add.out" is "aten.add.Tensor" whose result goes to an operand, "aten.pow.Scalar_out" is
+ * "aten.pow.Scalar". None for other overloads. */
 static Op out_operator(Import *im, const char *name, size_t base)
 {
 	static const char *const overload[] = {"", ".Tensor", ".dim"};

@@ -1,4 +1,5 @@
-/* Calls of the user's operators (weft_op.h): torch.ops.mylib.decay.default becomes call(..., op="mylib::decay"). */
+/* Calls of the user's operators (weft_op.h): torch.ops.mylib.decay.default becomes call(...,
+ * op="mylib::decay"). */
 #include "frontend/pt2/priv.h"
 #include "ir/ops/user/userop.h"
 

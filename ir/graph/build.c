@@ -256,8 +256,8 @@ static Attr complex_rounded(DType d, Attr v)
 	return im == 0 && !signbit(im) ? attr_float(re) : attr_complex(re, im);
 }
 
-/* *v as a value of the dtype: ATTR_bool, ATTR_int, ATTR_float or ATTR_complex. False: a symbol that must be
- * converted at run time. */
+/* *v as a value of the dtype: ATTR_bool, ATTR_int, ATTR_float or ATTR_complex. False: a symbol that
+ * must be converted at run time. */
 static bool value_convert(Ir *ir, DType d, Attr *v)
 {
 	if (v->kind == ATTR_complex && dtype_is_complex(d))
@@ -343,7 +343,8 @@ Sym b_index_from_end(Build *b, Sym index, Sym size)
 	if (hi < 0)
 		return sym_add(t, index, size);
 	if (sym_uses_kind(t, index, SYMVAR_UNBACKED)) {
-		Sym negative = sym_max(t, b_int(b, 0), sym_min(t, b_int(b, 1), sym_muli(t, index, -1))); /* 0 or 1 */
+		/* 0 or 1 */
+		Sym negative = sym_max(t, b_int(b, 0), sym_min(t, b_int(b, 1), sym_muli(t, index, -1)));
 		return sym_add(t, index, sym_mul(t, negative, size));
 	}
 	if (sym_le(t, b_int(b, 0), index) != YES)

@@ -264,7 +264,8 @@ static uint32_t f32_to_small(Small k, float f)
 		return sign | (uint32_t)lrintf(ldexpf(float_of(a), bias - 1 + k.m));
 	uint32_t r = (a + ((1u << (drop - 1)) - 1) + (a >> drop & 1)) >> drop;
 	uint32_t v = r - ((uint32_t)(127 - bias) << k.m);
-	uint32_t top = k.fn ? nan - 1 : inf; /* without infinities the largest number stands for them */
+	uint32_t top = k.fn ? nan - 1 : inf; /* without infinities the largest number stands for
+	                                        them */
 	return sign | (v > top ? top : v);
 }
 

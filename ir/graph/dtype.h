@@ -36,7 +36,8 @@ bool dtype_keeps(DType from, DType to);
 /* ATen's promotion of two tensors' dtypes (both of equal category: neither weak). */
 DType dtype_promote(DType, DType);
 
-/* Storage conversions, round to nearest even; NaN stays NaN. f8e4m3 has no infinity: its largest number. */
+/* Storage conversions, round to nearest even; NaN stays NaN. f8e4m3 has no infinity: its largest
+ * number. */
 float f16_to_f32(uint16_t);
 uint16_t f32_to_f16(float);
 float bf16_to_f32(uint16_t);

@@ -1,4 +1,5 @@
-/* Are two extents the same? Where that cannot be proved, points that the conditions of the graph admit may tell that they are not. */
+/* Are two extents the same? Where that cannot be proved, points that the conditions of the graph
+ * admit may tell that they are not. */
 #include "ir/graph/graph.h"
 
 enum { SAMPLES = 16 };
@@ -12,8 +13,8 @@ static uint64_t mix(uint64_t a, uint64_t b)
 	return h ^ h >> 32;
 }
 
-/* Point 0 is the hints, point 1 the least values, the others lie within range. torch.export takes sizes to be 2 at least when it
- * writes types, whatever their range. */
+/* Point 0 is the hints, point 1 the least values, the others lie within range. torch.export takes
+ * sizes to be 2 at least when it writes types, whatever their range. */
 static int64_t sample(const SymTab *t, Sym var, uint32_t k, uint32_t point)
 {
 	int64_t lo, hi;

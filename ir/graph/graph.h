@@ -41,7 +41,8 @@ typedef enum {
 	ATTR_ints, ATTR_floats, ATTR_bools
 } AttrKind;
 
-/* A Python scalar is ATTR_bool, ATTR_int, ATTR_float or ATTR_complex. Integers are symbolic everywhere. */
+/* A Python scalar is ATTR_bool, ATTR_int, ATTR_float or ATTR_complex. Integers are symbolic
+ * everywhere. */
 typedef struct {
 	AttrKind kind;
 	uint32_t n; /* of a list */
@@ -69,17 +70,21 @@ typedef struct {
 	DType dtype;
 	uint32_t rank;
 	const int64_t *dim;
-	const void *data;   /* row-major, dtype_size each; a mapped file or the arena; complex as pairs. NULL: see recipe */
+	const void *data;   /* row-major, dtype_size each; a mapped file or the arena; complex as
+	                       pairs. NULL: see recipe */
 	uint64_t bytes;
 	uint64_t hash;      /* of dtype, shape and contents; 0 until const_hash asks for it */
 	bool is_param;      /* from the model's weights, so replaceable */
 	bool is_buffer;     /* of these, no parameter: not what a model learns */
-	bool frozen;        /* a parameter that does not require gradients (requires_grad of the file) */
-	ConstId same_as;    /* another name of that one, the first in the file, which is the one that graphs read; 0: of none */
+	bool frozen;        /* a parameter that does not require gradients (requires_grad of the
+	                       file) */
+	ConstId same_as;    /* another name of that one, the first in the file, which is the one
+	                       that graphs read; 0: of none */
 	ConstId holder;     /* in whose memory the file has it; 0: in its own */
 	ConstId view_of;    /* the same bytes under this one's shape and dtype; 0: of no other */
-	/* What is computed from parameters that are replaceable: how, a graph without inputs and with one output, the value.
-	 * No pass looks at the data, which is NULL until the artifact's own code has made it (driver/artifact/recipes.h). */
+	/* What is computed from parameters that are replaceable: how, a graph without inputs and
+	 * with one output, the value. No pass looks at the data, which is NULL until the artifact's
+	 * own code has made it (driver/artifact/recipes.h). */
 	Graph *recipe;
 } Const;
 
@@ -104,7 +109,8 @@ TypeId ir_tuple(Ir *, uint32_t n, const TypeId *elem);
 const Type *ir_type_of(const Ir *, TypeId); /* valid until the next ir_type/ir_tuple */
 Sym type_numel(const Ir *, TypeId);
 
-/* Interned tuple of n attributes, one slot per schema argument (see ir/ops/op.h). List contents are copied. */
+/* Interned tuple of n attributes, one slot per schema argument (see ir/ops/op.h). List contents are
+ * copied. */
 AttrId ir_attrs(Ir *, uint32_t n, const Attr *);
 /* Slot k of a tuple; every slot of the empty tuple is ATTR_none. Valid as long as the Ir. */
 const Attr *ir_attr(const Ir *, AttrId, uint32_t k);
@@ -136,7 +142,8 @@ static inline Attr attr_graph(Graph *g) { return (Attr){ATTR_graph, 0, {.graph =
 static inline Attr attr_const(ConstId c) { return (Attr){ATTR_const, 0, {.c = c}}; }
 Attr attr_int(Ir *, int64_t);
 Attr attr_str(Ir *, const char *);
-/* Of a Python scalar as ATen promotes it: bool, i64, f32 for any float, c64 for any complex number. DT_none of others. */
+/* Of a Python scalar as ATen promotes it: bool, i64, f32 for any float, c64 for any complex number.
+ * DT_none of others. */
 DType attr_weak_dtype(const Attr *);
 
 /* ---- graphs ---- */
@@ -161,8 +168,8 @@ typedef struct {
 typedef enum { INPUT_USER, INPUT_PARAM, INPUT_BUFFER } InputKind;
 
 /* Inputs are nodes with OP_input; parameters and buffers that are never written become OP_constant
- * nodes on import, so INPUT_PARAM/INPUT_BUFFER stand only for state that the graph replaces. Printed
- * as `%m: f32[4] buffer #3 "bn.mean"`: constant 3 is the first contents. */
+ * nodes on import, so INPUT_PARAM/INPUT_BUFFER stand only for state that the graph replaces.
+ * Printed as `%m: f32[4] buffer #3 "bn.mean"`: constant 3 is the first contents. */
 typedef struct {
 	Node node;
 	InputKind kind;
@@ -173,7 +180,8 @@ typedef struct {
 typedef struct {
 	Node node;
 	const char *name;
-	int32_t writes; /* index of the input whose value this replaces after the call, or -1; of each input at most one */
+	int32_t writes; /* index of the input whose value this replaces after the call, or -1; of
+	                   each input at most one */
 } GraphOutput;
 
 struct Graph {
@@ -187,9 +195,11 @@ struct Graph {
 	Node first, last;
 	ARRAY(GraphInput) input;
 	ARRAY(GraphOutput) output;
-	/* Conditions on symbols that must hold at entry: sym == 0 means violated; text for the message. */
+	/* Conditions on symbols that must hold at entry: sym == 0 means violated; text for the
+	 * message. */
 	ARRAY(struct GraphGuard) guard;
-	bool decomposed; /* by the exporter, whose file does not say what torch.no_grad() and detach kept from autograd */
+	bool decomposed; /* by the exporter, whose file does not say what torch.no_grad() and detach
+	                    kept from autograd */
 	/* Private to graph.c. */
 	Intern names;              /* ever given to a node; name_uses counts how often */
 	ARRAY(uint32_t) name_uses; /* by name id */
@@ -230,26 +240,28 @@ void graph_set_attrs(Graph *, Node, AttrId);
 /* Characters other than [A-Za-z0-9_.$] become "_"; a name that is taken gets a number appended. */
 void graph_set_name(Graph *, Node, const char *);
 const char *graph_name(Graph *, Node); /* "conv2d_3" or "17"; never NULL */
-/* The same in the graph as it was when last numbered; its operator where it is newer. For messages: O(1). */
+/* The same in the graph as it was when last numbered; its operator where it is newer. For messages:
+ * O(1). */
 const char *graph_last_name(Graph *, Node);
-/* NO: they differ, provably, at the hints or at a sampled point of sizes of 2 and more. MAYBE: equal as far as one can see, to be
- * required by graph_guard. */
+/* NO: they differ, provably, at the hints or at a sampled point of sizes of 2 and more. MAYBE:
+ * equal as far as one can see, to be required by graph_guard. */
 Truth graph_same_extent(const Graph *, Sym, Sym);
 /* Require a condition at entry; one that is provably true or already there is not added. */
 void graph_guard(Graph *, GuardKind, Sym a, Sym b, const char *why);
 /* The first dimension of an input in which a size symbol stands. */
 bool graph_symbol_input(const Graph *, Sym var, uint32_t *input, uint32_t *dim);
-/* " (input \"x\" dimension 0)": where the value of a size symbol comes from; "" when from no input. In the
- * scratch arena. */
+/* " (input \"x\" dimension 0)": where the value of a size symbol comes from; "" when from no input.
+ * In the scratch arena. */
 const char *graph_symbol_origin(const Graph *, Sym var);
 /* Remove nodes without readers and without effects, inputs excepted. True if any went. */
 bool graph_dce(Graph *);
 /* Subgraphs are cloned too: no two nodes share one. */
 Graph *graph_clone(const Graph *);
-/* A copy in another Ir, in a new scope, which becomes the current one; data of constants is shared, so both live as long as
- * one context. */
+/* A copy in another Ir, in a new scope, which becomes the current one; data of constants is shared,
+ * so both live as long as one context. */
 Graph *graph_import(Ir *, const Graph *);
-/* A copy of n, which is of src, with its name: its operands are map[] of n's, by handle in src. Subgraphs are cloned. */
+/* A copy of n, which is of src, with its name: its operands are map[] of n's, by handle in src.
+ * Subgraphs are cloned. */
 Node graph_copy_node(Graph *dst, Node before, const Graph *src, Node n, const Node *map);
 /* Append the body of `src` with inputs replaced by arg[k]; out[k] receives the outputs. */
 void graph_inline(Graph *dst, Node before, const Graph *src, const Node *arg, Node *out);
@@ -288,7 +300,8 @@ uint32_t node_nresult(const Graph *, Node);
 TypeId node_result_type(const Graph *, Node, uint32_t k);
 /* Its type has a size that depends on data, which it may be the one to find out. */
 bool node_has_data_size(const Graph *, Node);
-/* The next `get` of result k of a tuple, from the reader *u on, which then is the one after it; none at the end. */
+/* The next `get` of result k of a tuple, from the reader *u on, which then is the one after it;
+ * none at the end. */
 Node node_next_get(const Graph *, Use *u, uint32_t k);
 
 /* Output k replaces state, which no caller passes: it is none of a compiled model's outputs. */
@@ -306,7 +319,8 @@ const Attr *node_attr(const Graph *, Node, const char *name);
 Sym node_sym(const Graph *, Node, const char *name);
 int64_t node_int(const Graph *, Node, const char *name); /* a constant integer; else a bug */
 bool node_bool(const Graph *, Node, const char *name);
-double node_float(const Graph *, Node, const char *name); /* int, bool accepted; NaN after ctx_error of a complex number */
+double node_float(const Graph *, Node, const char *name); /* int, bool accepted; NaN after ctx_error
+                                                             of a complex number */
 const char *node_str(const Graph *, Node, const char *name);
 /* A list of symbolic integers; *n receives the length. */
 const Sym *node_ints(const Graph *, Node, const char *name, uint32_t *n);
@@ -314,7 +328,8 @@ const Sym *node_ints(const Graph *, Node, const char *name, uint32_t *n);
 Node node_arg(const Graph *, Node, const char *name);
 uint32_t node_args(const Graph *, Node, const char *name, uint32_t *first);
 
-/* Of a `to_size` node: what is wrong with a value that its size cannot have, a format for that value (%lld). */
+/* Of a `to_size` node: what is wrong with a value that its size cannot have, a format for that
+ * value (%lld). */
 const char *node_size_message(const Graph *, Node);
 /* Of one whose size is known already, from the inputs of `bound` (or NULL): a format for the value
  * and what is known (%lld). */
@@ -327,20 +342,23 @@ const char *node_near(Graph *, Node);
 /* ---- text form ---- */
 
 void graph_print(const Graph *, Text *);
-/* used[k] for sym_var_at(k): in the types and attributes of the nodes, those of subgraphs included. */
+/* used[k] for sym_var_at(k): in the types and attributes of the nodes, those of subgraphs
+ * included. */
 void graph_used_symbols(const Graph *, bool *used);
 void graph_print_node(const Graph *, Node, Text *); /* its line, with a line break */
 void type_print(const Ir *, TypeId, Text *); /* "f32[s0, 3]", "(f32[2], i64[])" */
 const char *type_str(const Ir *, TypeId);    /* in the scratch arena */
-/* NULL with diagnostics ("name:line:col") on bad text. Parsing what was printed gives an equal graph;
- * constants are looked up by id in the Ir. Symbols that do not exist yet are created. */
+/* NULL with diagnostics ("name:line:col") on bad text. Parsing what was printed gives an equal
+ * graph; constants are looked up by id in the Ir. Symbols that do not exist yet are created. */
 Graph *graph_parse(Ir *, const char *text, const char *name);
-/* "f32[B, 3]". Symbols that do not exist yet are created. 0 with diagnostics, in which `name` is where it stands. */
+/* "f32[B, 3]". Symbols that do not exist yet are created. 0 with diagnostics, in which `name` is
+ * where it stands. */
 TypeId type_parse(Ir *, const char *text, const char *name);
 /* Structure, types, order, use lists. False with diagnostics. */
 bool graph_verify(Graph *);
-/* Less than 2^48 bytes: sizes then fit 64 bits with room for sums. Symbols count with the least they can be; at run time the
- * program checks. A map that only views a value, however large, is counted too. */
+/* Less than 2^48 bytes: sizes then fit 64 bits with room for sums. Symbols count with the least
+ * they can be; at run time the program checks. A map that only views a value, however large, is
+ * counted too. */
 bool node_fits(const Graph *, Node);
 
 #endif

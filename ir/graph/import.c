@@ -1,4 +1,5 @@
-/* A graph of one Ir, made again in another: what is interned there or numbered is translated, data is shared. */
+/* A graph of one Ir, made again in another: what is interned there or numbered is translated, data
+ * is shared. */
 #include "ir/graph/graph.h"
 #include "ir/ops/op.h"
 

@@ -11,7 +11,8 @@ typedef struct {
 	const char *name;     /* of the text, for messages */
 	uint32_t depth;       /* of nested graphs and tuple types */
 	bool in_body;         /* the inputs are read, whose sizes are all symbols there are */
-	const char *line;     /* start of a line before the last position asked for, and its number */
+	const char *line;     /* start of a line before the last position asked for, and its
+	                         number */
 	unsigned line_number;
 	bool failed;
 } Parser;
@@ -36,8 +37,8 @@ const char *parse_word(Parser *);
 const char *parse_name(Parser *);
 bool parse_string(Parser *, const char **); /* interned */
 bool parse_i64(Parser *, int64_t *);        /* an optional sign and digits */
-/* A symbolic integer up to a comma, bracket, relation or string. Creates the symbols it reads, up to the end of the
- * inputs. */
+/* A symbolic integer up to a comma, bracket, relation or string. Creates the symbols it reads, up
+ * to the end of the inputs. */
 bool parse_sym(Parser *, Sym *);
 bool parse_type(Parser *, TypeId *);
 /* A value of the argument's kind; graphs are left to the caller. */

@@ -166,7 +166,8 @@ static size_t sym_length(const char *p)
 	return n;
 }
 
-/* The symbols of the expression exist from here on, unless all have been declared; numbers fit 64 bits. */
+/* The symbols of the expression exist from here on, unless all have been declared; numbers fit 64
+ * bits. */
 static bool sym_prepare(Parser *r, const char *s)
 {
 	while (*s) {

@@ -142,7 +142,8 @@ static bool run_input(Run *r, Node n, Value *v)
 		k++;
 	if (k == r->nin)
 		ctx_bug(r->e.ctx, "input node %s is not listed", graph_name(r->g, n));
-	bool checked = r->in == r->e.given && node_has_data_size(r->g, n); /* when bound, or when its size is found out */
+	/* when bound, or when its size is found out */
+	bool checked = r->in == r->e.given && node_has_data_size(r->g, n);
 	Tensor want = r->in[k];
 	TRY(checked || concrete_type(&r->e, r->g, node_type_id(r->g, n), &want));
 	if (!same_shape(&want, &r->in[k]))

@@ -8,7 +8,8 @@
 bool interp_call(EvalCtx *, Graph *, const Tensor *in, uint32_t nin, Tensor *out, uint32_t nout);
 /* Guards from index `first` on hold for the bound symbols; else false after ctx_error. */
 bool interp_guards(EvalCtx *, const Graph *, uint32_t first);
-/* A symbol gets its value from node n; guards of g that wait for it hold, else false after ctx_error. */
+/* A symbol gets its value from node n; guards of g that wait for it hold, else false after
+ * ctx_error. */
 bool interp_born(EvalCtx *, Graph *g, Node n, Sym var, int64_t value);
 /* Room for as many symbols as there are, in e->arena. */
 void interp_grow_symbols(EvalCtx *);

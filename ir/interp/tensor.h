@@ -1,4 +1,5 @@
-/* Concrete tensors of the interpreter and of constant folding: row-major, owned by an arena or borrowed. */
+/* Concrete tensors of the interpreter and of constant folding: row-major, owned by an arena or
+ * borrowed. */
 #ifndef WEFT_IR_TENSOR_H
 #define WEFT_IR_TENSOR_H
 
@@ -20,8 +21,8 @@ double tensor_f64(const Tensor *, int64_t i);
 int64_t tensor_i64(const Tensor *, int64_t i);
 void tensor_set_f64(Tensor *, int64_t i, double v); /* rounds to the dtype */
 void tensor_set_i64(Tensor *, int64_t i, int64_t v);
-/* Whole tensors through wide buffers (converted; dst has numel elements). Complex reads its real part
- * and writes a zero imaginary part; u64 keeps its bits in an int64. */
+/* Whole tensors through wide buffers (converted; dst has numel elements). Complex reads its real
+ * part and writes a zero imaginary part; u64 keeps its bits in an int64. */
 void tensor_read_f64(const Tensor *, int64_t first, int64_t n, double *dst);
 void tensor_write_f64(Tensor *, int64_t first, int64_t n, const double *src);
 void tensor_read_i64(const Tensor *, int64_t first, int64_t n, int64_t *dst);

@@ -83,7 +83,8 @@ bool kernel_replaces(const Kernel *k, BufId to, BufId from, Arena *scratch)
 
 /* ---- stores that do not meet ---- */
 
-/* The largest (or smallest) value of an index over the variables of a kernel. None: it is not linear in one of them. */
+/* The largest (or smallest) value of an index over the variables of a kernel. None: it is not
+ * linear in one of them. */
 static Sym bound_of(SymTab *syms, const Kernel *k, Sym e, bool most)
 {
 	for (uint32_t i = 0; i < k->axis.n + k->vvar.n && e.i; i++) {

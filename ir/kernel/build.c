@@ -60,7 +60,8 @@ Kx kx_below(Kernel *k, Arena *arena, Kx cond, Kx v, Sym extent)
 
 /* ---- element-wise operators ---- */
 
-/* x has a value of storage dtype d for certain: it was rounded, lay in memory, or chooses among such. */
+/* x has a value of storage dtype d for certain: it was rounded, lay in memory, or chooses among
+ * such. */
 static bool is_rounded(const Lowered *l, const Kernel *kernel, DType d, Kx x, uint32_t depth)
 {
 	const KxData *k = &kernel->kx.data[x.i];
@@ -74,7 +75,8 @@ static bool is_rounded(const Lowered *l, const Kernel *kernel, DType d, Kx x, ui
 	return chooses;
 }
 
-/* Where it is converted, a value of a storage dtype is one: results of arithmetic are rounded first. */
+/* Where it is converted, a value of a storage dtype is one: results of arithmetic are rounded
+ * first. */
 static Kx convert(const Lowered *l, Kernel *k, DType from, DType to, Kx x)
 {
 	Arena *arena = l->ir->ctx->arena;

@@ -21,7 +21,8 @@ Kx kx_wrap(Kernel *, Arena *, Kx v, Sym extent);
 /* cond and 0 <= v < extent */
 Kx kx_below(Kernel *, Arena *, Kx cond, Kx v, Sym extent);
 
-/* An element-wise operator, of operands whose elements have the dtype `from` and a result that has `to`. */
+/* An element-wise operator, of operands whose elements have the dtype `from` and a result that has
+ * `to`. */
 Kx kx_map(const Lowered *, Kernel *, Op, DType from, DType to, const Kx *in, uint32_t nin);
 
 #endif

@@ -92,8 +92,8 @@ bool layout_equal(const Layout *a, const Layout *b)
 	return same;
 }
 
-/* The piece with an axis's largest divisor holds all that is left of the index: no modulo. Of equal ones (panels of one
- * column) the first. */
+/* The piece with an axis's largest divisor holds all that is left of the index: no modulo. Of equal
+ * ones (panels of one column) the first. */
 static bool is_outermost_piece(const Layout *l, uint32_t k)
 {
 	for (uint32_t j = 0; j < l->n; j++)

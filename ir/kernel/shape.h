@@ -7,7 +7,8 @@
 typedef enum {
 	SHAPE_MAP,         /* a value for each point */
 	SHAPE_ROWS,        /* rows are reduced, and perhaps mapped: sums, softmax, norms */
-	SHAPE_WINDOW,      /* a reduction whose operand is read at sums of outer and inner axes: pooling */
+	SHAPE_WINDOW,      /* a reduction whose operand is read at sums of outer and inner axes:
+	                      pooling */
 	SHAPE_CONTRACTION, /* a sum of products of two loads, then stores at each point */
 	SHAPE_SERIAL       /* steps in order: cumulative ops, sorts, scatters */
 } ShapeKind;
@@ -20,7 +21,8 @@ typedef struct {
 	DType dtype;             /* of the products and their sum: f32 or f64 */
 	uint64_t in_a, in_b;     /* outer axes that they depend on */
 	uint64_t summed;
-	bool depthwise;          /* one operand has outer axes, and the other all of these and more */
+	bool depthwise;          /* one operand has outer axes, and the other all of these and
+	                            more */
 	const char *no_product;  /* of others: why the kernel is none; NULL: it is one */
 } KernelShape;
 

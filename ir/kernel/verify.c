@@ -1,4 +1,5 @@
-/* What schedules rely on: axes in scope, indices in range, dtypes agree, buffers written before read. */
+/* What schedules rely on: axes in scope, indices in range, dtypes agree, buffers written before
+ * read. */
 #include "ir/kernel/kernel.h"
 
 #include <string.h>
@@ -194,8 +195,8 @@ static void push_axes(Verify *v, const uint32_t *axis, uint32_t n)
 	}
 }
 
-/* Value variables whose value can be computed here are visible too; a value may read another variable, so
- * they are all put in scope and each one's value is checked. */
+/* Value variables whose value can be computed here are visible too; a value may read another
+ * variable, so they are all put in scope and each one's value is checked. */
 static void push_value_vars(Verify *v)
 {
 	for (uint32_t k = 0; k < v->k->vvar.n; k++)

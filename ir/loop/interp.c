@@ -341,7 +341,8 @@ static bool run_assert(Exec *run, const LsData *s)
 
 static bool run_function(Interp *in, const LoopFn *f, const int64_t *param);
 
-/* Parameters of a part of `sizes` are slots and extents; of `run` they are arguments, or those of the caller. */
+/* Parameters of a part of `sizes` are slots and extents; of `run` they are arguments, or those of
+ * the caller. */
 static bool run_part(Exec *run, const LsData *s)
 {
 	Interp *in = run->at.in;

@@ -1,19 +1,22 @@
-/* Interpreter of loop IR: executes a Program as a compiled model would, statement by statement, to the same bits,
- * and finds what compiled code would do silently. The oracle between schedules and emitters: what is wrong here was
- * scheduled wrong, what is right here and wrong compiled was emitted wrong.
+/* Interpreter of loop IR: executes a Program as a compiled model would, statement by statement, to
+ * the same bits, and finds what compiled code would do silently. The oracle between schedules and
+ * emitters: what is wrong here was scheduled wrong, what is right here and wrong compiled was
+ * emitted wrong.
  *
- * Arithmetic is the scalar evaluator's; vectors are computed lane by lane, horizontal reductions in the emitters' tree.
- * Phases run in order, each with its tasks in a permuted order that depends on the seed, some of them in lockstep: every
- * value exists once for each of these threads, and control flow splits a mask of active ones.
+ * Arithmetic is the scalar evaluator's; vectors are computed lane by lane, horizontal reductions in
+ * the emitters' tree. Phases run in order, each with its tasks in a permuted order that depends on
+ * the seed, some of them in lockstep: every value exists once for each of these threads, and
+ * control flow splits a mask of active ones.
  *
- * Every byte of the outputs and of the workspace remembers which phase, which task and which buffer wrote it last, and
- * who read it. Findings (the first one ends the run):
+ * Every byte of the outputs and of the workspace remembers which phase, which task and which buffer
+ * wrote it last, and who read it. Findings (the first one ends the run):
  *  - an access beyond its buffer, a buffer beyond its region, an input or a weight that is written;
  *  - a byte that is read, or belongs to an output at the end, and was never written;
  *  - a workspace byte that is read after another buffer took it: outside its buffer's life;
- *  - a byte that two tasks of a phase touch and one of them writes; two buffers of a launch that overlap, one written,
- *    though one of them is declared restrict;
- *  - a parameter, a number of tasks, a variable or an expression that is negative although code relies on the contrary;
+ *  - a byte that two tasks of a phase touch and one of them writes; two buffers of a launch that
+ *    overlap, one written, though one of them is declared restrict;
+ *  - a parameter, a number of tasks, a variable or an expression that is negative although code
+ *    relies on the contrary;
  *  - index arithmetic that overflows or divides by zero;
  *  - a buffer that is not aligned as its argument promises. */
 #ifndef WEFT_IR_LOOP_INTERP_H
@@ -26,7 +29,8 @@ enum { LOOP_INTERP_STATEMENTS = 100000000, LOOP_INTERP_BYTES = 256 << 20 };
 
 typedef enum {
 	LOOP_DONE,
-	LOOP_FAILED,  /* a check or an assertion of the model: the message is the compiled model's */
+	LOOP_FAILED,  /* a check or an assertion of the model: the message is the compiled
+	                 model's */
 	LOOP_FINDING, /* the program is wrong */
 	LOOP_NO_ROOM, /* LoopReport.room said so */
 	LOOP_LIMIT    /* too much work */
@@ -37,19 +41,21 @@ typedef struct {
 	uint64_t limit;      /* of statements; 0: LOOP_INTERP_STATEMENTS */
 	uint64_t statements; /* result: how many were executed */
 	char message[480];   /* result: "" when done */
-	/* With `depths` the result is also the longest chain of additions that a float went through before it was stored, of all of
-	 * `run`, 65,535 at most, and which call stored it. */
+	/* With `depths` the result is also the longest chain of additions that a float went through
+	 * before it was stored, of all of `run`, 65,535 at most, and which call stored it. */
 	bool depths;
 	uint16_t depth;
 	char deepest[64];
-	/* LS_ROOM: gives buffer k memory, of which buf[k] is the address then; false: it has failed, and says so itself. */
+	/* LS_ROOM: gives buffer k memory, of which buf[k] is the address then; false: it has
+	 * failed, and says so itself. */
 	bool (*room)(void *user, uint32_t k, const int64_t *p);
 	void *user;
 } LoopReport;
 
-/* As WeftEntry.sizes_fn and run_fn: extent, slot and buf are theirs. Inputs and outputs have the sizes that the slots
- * say, and are aligned to their elements at least; weights and workspace are aligned to 64 bytes. Memory comes from the
- * arena, which the caller frees; the program is not changed, and the context is used to unwind only. */
+/* As WeftEntry.sizes_fn and run_fn: extent, slot and buf are theirs. Inputs and outputs have the
+ * sizes that the slots say, and are aligned to their elements at least; weights and workspace are
+ * aligned to 64 bytes. Memory comes from the arena, which the caller frees; the program is not
+ * changed, and the context is used to unwind only. */
 LoopOutcome loop_interp_sizes(const ProgramEntry *, Arena *, const int64_t *extent, int64_t *slot, LoopReport *);
 LoopOutcome loop_interp_run(const ProgramEntry *, Arena *, void *const *buf, const int64_t *slot, LoopReport *);
 

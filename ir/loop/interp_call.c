@@ -1,4 +1,5 @@
-/* Calls of user operators in the interpreter of loop IR: in this process, on the memory that it follows. */
+/* Calls of user operators in the interpreter of loop IR: in this process, on the memory that it
+ * follows. */
 #include <stdio.h>
 
 #include "ir/graph/dtype_api.h"

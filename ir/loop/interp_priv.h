@@ -14,7 +14,8 @@ typedef struct {
 /* Of one byte. */
 typedef struct {
 	Touch write, read;
-	uint32_t owner; /* ProgramArg.owner of the buffer through which it was written; 0: not known */
+	uint32_t owner; /* ProgramArg.owner of the buffer through which it was written; 0: not
+	                   known */
 } Shadow;
 
 #define SEVERAL_TASKS UINT32_MAX
@@ -54,7 +55,8 @@ typedef struct {
 	uint32_t nregion;
 	int64_t *slot;         /* of sizes, where results go */
 	void *const *buf;      /* of run */
-	uint32_t nsize;        /* symbols with values, and their values: the entry's, then those that LS_READ gave */
+	uint32_t nsize;        /* symbols with values, and their values: the entry's, then those
+	                          that LS_READ gave */
 	Sym *size;
 	int64_t *size_value;
 	const int64_t *extent; /* of sizes; NULL: `run` is executed */
@@ -81,7 +83,8 @@ typedef struct {
 /* Record what is wrong, once, as "call (kernel f), task 3, load x: ...". Returns false. */
 bool loop_finding(const Access *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 bool loop_stop(Interp *, LoopOutcome, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* n bytes from byte `at` of a buffer, for reading or writing: false after a finding. Else *out is where they lie. */
+/* n bytes from byte `at` of a buffer, for reading or writing: false after a finding. Else *out is
+ * where they lie. */
 /* They are there, at least. */
 bool view_has(const Access *, const View *, int64_t at, uint32_t n, bool write);
 bool view_touch(const Access *, const View *, int64_t at, uint32_t n, bool write, char **out);
@@ -98,7 +101,8 @@ typedef struct FnPlan {
 
 enum { LOCKSTEP = 16 }; /* threads at most */
 
-/* A function in lockstep. Values lie thread by thread, lane by lane, in their natural representation. */
+/* A function in lockstep. Values lie thread by thread, lane by lane, in their natural
+ * representation. */
 typedef struct Exec {
 	Access at;
 	const LoopFn *f;
@@ -115,7 +119,8 @@ typedef struct Exec {
 	bool streamed[LOCKSTEP]; /* by thread: past the caches, without a fence so far */
 	uint16_t **depth;        /* by expression, as `value`; NULL: not asked for */
 	uint16_t **var_depth;    /* by variable */
-	bool (*program)(struct Exec *, const LsData *); /* statements of programs; NULL in kernels */
+	bool (*program)(struct Exec *, const LsData *); /* statements of programs; NULL in
+	                                                   kernels */
 } Exec;
 
 typedef struct {
@@ -127,7 +132,8 @@ FnPlan *loop_plan(const LoopFn *, Arena *);
 void exec_init(Exec *, Interp *, const LoopFn *, FnPlan *, uint32_t n);
 /* The body for the tasks of the active threads. */
 bool exec_body(Exec *, const Active *);
-/* The value of the expression in all threads, valid until the next statement. NULL after a finding. */
+/* The value of the expression in all threads, valid until the next statement. NULL after a
+ * finding. */
 const void *exec_value(Exec *, const Active *, Lx);
 /* LS_CALL (interp_call.c). */
 bool exec_call(Exec *, const Active *, const LsData *);

@@ -1,7 +1,7 @@
-/* Loop IR: what schedules produce and emitters print. Every decision (tile, vector width, unrolling,
- * packing, task grid) has been taken. Expressions are interned, statements are lists; a load is a
- * statement; accumulators are named mutable variables. The program around the kernels (`sizes`, `run`) is
- * loop IR too, so no emitter invents guards, sizes or control flow. */
+/* Loop IR: what schedules produce and emitters print. Every decision (tile, vector width,
+ * unrolling, packing, task grid) has been taken. Expressions are interned, statements are lists; a
+ * load is a statement; accumulators are named mutable variables. The program around the kernels
+ * (`sizes`, `run`) is loop IR too, so no emitter invents guards, sizes or control flow. */
 #ifndef WEFT_IR_LOOP_H
 #define WEFT_IR_LOOP_H
 
@@ -14,8 +14,9 @@ typedef struct { uint32_t i; } Lv; /* variable (immutable `let` or mutable `var`
 struct Isa;
 typedef struct { uint32_t i; } Lb; /* block: a statement list, 0 none */
 
-/* Type of a value: dtype and lanes. lanes == 1 is a scalar; DT_bool with lanes > 1 is a mask. Compute
- * dtypes only (f32, f64, i32, i64, u8.. ints, bool); loads and stores convert storage types. */
+/* Type of a value: dtype and lanes. lanes == 1 is a scalar; DT_bool with lanes > 1 is a mask.
+ * Compute dtypes only (f32, f64, i32, i64, u8.. ints, bool); loads and stores convert storage
+ * types. */
 typedef struct {
 	DType dtype;
 	uint32_t lanes;
@@ -31,9 +32,11 @@ typedef enum {
 	LX_FN,      /* call of scalar function fn, lane-wise */
 	LX_SPLAT,   /* in[0] (scalar) to all lanes */
 	LX_RAMP,    /* i64 or i32 lanes: in[0] + in[1] * {0, 1, ...} */
-	LX_MASK,    /* mask: lane k is k < in[0] (i64 scalar); in legal functions that is 0 to all lanes */
-	LX_HREDUCE, /* horizontal reduction of in[0] by sc: add, mul, min, max, and, or, xor;
-	               a tree: lane k with lane k + lanes/2, until one is left; legal functions have shuffles */
+	LX_MASK,    /* mask: lane k is k < in[0] (i64 scalar); in legal functions that is 0 to all
+	               lanes */
+	LX_HREDUCE, /* horizontal reduction of in[0] by sc: add, mul, min, max, and, or, xor; a
+	               tree: lane k with lane k + lanes/2, until one is left; legal functions have
+	               shuffles */
 	LX_ANY,     /* bool scalar: any lane of mask in[0] */
 	LX_SHUFFLE, /* lanes of in[0], in[1] in the order u.k: a Shuffle */
 	LX_TABLE,   /* table[in[0]], lane-wise; i32 indices in range; legal functions only */
@@ -43,8 +46,10 @@ typedef enum {
 typedef enum {
 	SHUFFLE_LOW, SHUFFLE_HIGH, /* half of in[0]; in[1] is the same */
 	SHUFFLE_REVERSE,           /* of in[0] */
-	SHUFFLE_EVEN,              /* every second lane of in[0], then of in[1] from its second one on */
-	SHUFFLE_ZIP_LOW, SHUFFLE_ZIP_HIGH, /* lanes of the low or high halves of in[0] and in[1] in turn */
+	SHUFFLE_EVEN,              /* every second lane of in[0], then of in[1] from its second one
+	                              on */
+	SHUFFLE_ZIP_LOW, SHUFFLE_ZIP_HIGH, /* lanes of the low or high halves of in[0] and in[1] in
+	                                      turn */
 	SHUFFLE_COUNT
 } Shuffle;
 
@@ -75,35 +80,40 @@ typedef enum {
 	             with mask: masked-off lanes are not touched and give 0; in legal functions
 	             one lane has no mask (as stores): an LS_IF is around it; `in_order`: back ends
 	             leave it where it is among other loads, so that registers suffice       */
-	LS_GATHER,/* v = mem[offset + index lanes x]; with mask as LS_LOAD; k: by a load for each lane  */
+	LS_GATHER,/* v = mem[offset + index lanes x]; with mask as LS_LOAD; k: by a load for each
+	             lane */
 	LS_STORE, /* mem[offset] = x, consecutive; with mask                                 */
-	LS_STREAM, /* mem[offset] = x, a vector that nobody reads soon: past the caches if it is aligned to its size; before the kernel
-	             ends, a fence                                                          */
+	LS_STREAM, /* mem[offset] = x, a vector that nobody reads soon: past the caches if it is
+	              aligned to its size; before the kernel ends, a fence */
 	LS_SCATTER, /* mem[offset + index lanes y] = x, lanes in order; with mask            */
 	LS_FOR,   /* for v in [x, y) step `step`: body                                       */
 	LS_WHILE, /* while x: body                                                           */
 	LS_IF,    /* if x: body else other                                                   */
 	LS_LOCAL, /* task-local array of `count` elements of `dtype`, name as memory         */
-	LS_FAIL,  /* record message k, whose %lld take arg[], unless this call of the kernel has recorded one; go on */
-	LS_CALL,  /* a user's operator: `call`; arg[]: of its operands and results in turn the extents, and the values of what lies in
-	             no buffer; then the bytes of its workspace. If it fails, as LS_FAIL        */
+	LS_FAIL,  /* record message k, whose %lld take arg[], unless this call of the kernel has
+	             recorded one; go on */
+	LS_CALL,  /* a user's operator: `call`; arg[]: of its operands and results in turn the
+	             extents, and the values of what lies in no buffer; then the bytes of its
+	             workspace. If it fails, as LS_FAIL */
 	LS_PREFETCH, /* mem[offset], level k                                                 */
-	LS_FENCE,  /* who sees what this thread writes from here on sees what it has written past the caches */
+	LS_FENCE,  /* who sees what this thread writes from here on sees what it has written past
+	              the caches */
 	LS_COMMENT, /* text                                                                  */
 	/* program only */
-	LS_LAUNCH, /* call k (Program.call) over x tasks: frame buffers arg[0..nbuf) (LX_ADDR), parameters
-	             arg[nbuf..narg); the end of the call where a check of the phase has failed; `joined`: not
-	             yet, the next statement is a launch of the same phase                  */
-	LS_READ,  /* v = the bool or integer of `dtype` that lies at address x. All that a program knows of the
-	             contents of memory. k: the
-	             buffer, count: the size symbol that it is, or 0, for the interpreter            */
-	LS_ROOM,   /* buffer argument k gets memory: of an output arg[] are its extents, else the bytes; no arg: it is
-	             given back. The end of the call where there is none                           */
+	LS_LAUNCH, /* call k (Program.call) over x tasks: frame buffers arg[0..nbuf) (LX_ADDR),
+	              parameters arg[nbuf..narg); the end of the call where a check of the phase has
+	              failed; `joined`: not yet, the next statement is a launch of the same phase */
+	LS_READ,  /* v = the bool or integer of `dtype` that lies at address x. All that a program
+	             knows of the contents of memory. k: the buffer, count: the size symbol that it
+	             is, or 0, for the interpreter */
+	LS_ROOM,   /* buffer argument k gets memory: of an output arg[] are its extents, else the
+	              bytes; no arg: it is given back. The end of the call where there is none */
 	LS_COPY,   /* y bytes from address x to address offset                               */
-	LS_SAVE,   /* n items of so many bytes (arg[nbuf], arg[nbuf + 1]) of the state at arg[1] lie at arg[2], as many items behind
-	             its beginning as the integers at arg[3] say, or one after the other (nbuf = 3): if the call fails,
-	             they are put back. arg[0]: SAVE_RECORD bytes; k, count: the buffers arg[2] and arg[3], for the
-	             interpreter                                                            */
+	LS_SAVE,   /* n items of so many bytes (arg[nbuf], arg[nbuf + 1]) of the state at arg[1] lie
+	              at arg[2], as many items behind its beginning as the integers at arg[3] say,
+	              or one after the other (nbuf = 3): if the call fails, they are put back.
+	              arg[0]: SAVE_RECORD bytes; k, count: the buffers arg[2] and arg[3], for the
+	              interpreter */
 	LS_ASSERT, /* if not x: end the call with message k, whose %lld take arg[]           */
 	LS_RESULT, /* result slot k of `sizes` = x                                           */
 	LS_PART,   /* what part k of this function does; arg[]: its parameters, none: those of this
@@ -150,7 +160,8 @@ typedef struct {
 	bool joined; /* LS_LAUNCH */
 	bool in_order; /* LS_LOAD */
 	LsDrops drops; /* LS_LOAD of legal functions */
-	bool rare;   /* LS_IF of legal functions: its body is hardly ever executed, which the back end's language can say */
+	bool rare;   /* LS_IF of legal functions: its body is hardly ever executed, which the back
+	                end's language can say */
 	DType dtype;
 	Lb body, other;
 	const char *text;
@@ -198,8 +209,8 @@ typedef enum {
 
 typedef enum { MEM_NONE, MEM_READ, MEM_WRITE, MEM_HINT } LsMemory;
 
-/* What there is to know of a kind of statement: walks over statements (visit, map, verify, print, parse, liveness,
- * copies, costs) ask its row and list no kinds. */
+/* What there is to know of a kind of statement: walks over statements (visit, map, verify, print,
+ * parse, liveness, copies, costs) ask its row and list no kinds. */
 typedef struct {
 	const char *name; /* in messages */
 	const char *form; /* its text, see print.c */
@@ -231,7 +242,8 @@ typedef struct LoopFn {
 	Intern lx_table;
 	ARRAY(LvData) lv;     /* [0] unused */
 	ARRAY(LsData) ls;
-	ARRAY(struct LBlock { ARRAY(uint32_t) stmt; }) block; /* [0] unused; statement indices into ls */
+	/* [0] unused; statement indices into ls */
+	ARRAY(struct LBlock { ARRAY(uint32_t) stmt; }) block;
 	Lb body;              /* for kernels: the body of one task */
 	Lv task;              /* i64: the task number */
 	ARRAY(Lb) open;       /* while building: innermost last */
@@ -242,8 +254,8 @@ uint32_t loop_buf(LoopFn *, LArg);           /* returns the buffer index */
 uint32_t loop_param(LoopFn *, const char *name);
 Lv loop_arg(LoopFn *, const char *name, LType);
 
-/* Expressions: interned, folded when operands are literals (x+0, x*1, constants). Where one operand is a
- * vector and another a scalar, the scalar is splat. */
+/* Expressions: interned, folded when operands are literals (x+0, x*1, constants). Where one operand
+ * is a vector and another a scalar, the scalar is splat. */
 Lx lx_int(LoopFn *, int64_t);                /* i64 scalar */
 Lx lx_int_of(LoopFn *, LType, int64_t);
 Lx lx_float(LoopFn *, LType, double);
@@ -274,20 +286,22 @@ const char *shuffle_name(Shuffle);
 /* It has lanes of in[1]. */
 bool shuffle_is_of_two(Shuffle);
 Lx lx_table(LoopFn *, const ScTable *, Lx index);
-/* Without folding: an operation as it is to be emitted, and the same expression of other operands. */
+/* Without folding: an operation as it is to be emitted, and the same expression of other
+ * operands. */
 Lx lx_op(LoopFn *, ScOp, LType, const Lx *in, uint32_t nin, unsigned known);
 Lx lx_with(LoopFn *, Lx, const Lx *in);
 Lx lx_addr(LoopFn *, uint32_t buf, Lx bytes);
-/* Known to be >= 0: literals, parameters (always non-negative by contract), loop variables, and sums,
- * products, quotients and so on of such. */
+/* Known to be >= 0: literals, parameters (always non-negative by contract), loop variables, and
+ * sums, products, quotients and so on of such. */
 bool lx_nonneg(const LoopFn *, Lx);
-/* Every expression of a statement: calls visit for x, y, mask, offset and arg[], absent ones skipped. */
+/* Every expression of a statement: calls visit for x, y, mask, offset and arg[], absent ones
+ * skipped. */
 void ls_visit(const LoopFn *, const LsData *, void (*visit)(void *, Lx), void *data);
 /* Each of them becomes what map gives; arg[] is a new array. */
 void ls_map(LoopFn *, LsData *, Lx (*map)(void *, Lx), void *data);
 MUST_LOOK bool lx_is_int(const LoopFn *, Lx, int64_t *value);
-/* Distance of the elements that an unmasked gather of several lanes reads, where it is -1 or 2: what loads and a
- * shuffle do instead. Else 0. */
+/* Distance of the elements that an unmasked gather of several lanes reads, where it is -1 or 2:
+ * what loads and a shuffle do instead. Else 0. */
 int ls_stride(const LoopFn *, const LsData *);
 static inline LType lx_type(const LoopFn *f, Lx x) { return f->lx.data[x.i].type; }
 
@@ -315,33 +329,38 @@ bool ls_is_rare(const LoopFn *, const LsData *);
 /* Statements of a block, those inside of others included. */
 uint32_t loop_statements(const LoopFn *, Lb);
 void ls_call(LoopFn *, const LoopCall *, const Lx *arg, uint32_t narg);
-void ls_prefetch(LoopFn *, LMem, Lx offset, uint32_t level); /* into the cache of that level: 1, 2 or 3 */
+void ls_prefetch(LoopFn *, LMem, Lx offset, uint32_t level); /* into the cache of that level: 1, 2
+                                                                or 3 */
 /* As C compilers and LLVM count it: 3 stays in all caches. */
 static inline uint32_t ls_locality(const LsData *prefetch) { return 4 - prefetch->k; }
 void ls_fence(LoopFn *);
 void ls_comment(LoopFn *, const char *);
 static inline LMem lmem_buf(uint32_t k, DType d) { return (LMem){false, k, d}; }
 
-/* Statements that compute nothing that is used go, and so do loops and branches decided by literals and lets
- * of what has a name already; single-use lets stay (the C compiler folds them). */
+/* Statements that compute nothing that is used go, and so do loops and branches decided by literals
+ * and lets of what has a name already; single-use lets stay (the C compiler folds them). */
 void loop_simplify(LoopFn *);
 /* Loops of a few constant rounds become copies of their bodies; a part of legalising. */
 void loop_unroll(LoopFn *);
-/* Lets of literals, parameters and other immutable variables go; what reads them reads the value. */
+/* Lets of literals, parameters and other immutable variables go; what reads them reads the
+ * value. */
 void loop_propagate(LoopFn *);
 /* The same operation on new operands, folded again. */
 Lx lx_rebuild(LoopFn *, Lx, const Lx *in);
 /* Integer literals of absolute value above `keep` in index arithmetic, offsets into local arrays
- * excepted, become parameters, in order of first appearance; value[] (arena) receives what each new parameter stands for. Makes equal layers share code. */
+ * excepted, become parameters, in order of first appearance; value[] (arena) receives what each new
+ * parameter stands for. Makes equal layers share code. */
 uint32_t loop_parametrise(LoopFn *, int64_t keep, const int64_t **value);
 /* Text, deterministic, independent of name and comment when `anonymous`: the key for interning. */
 void loop_print(const LoopFn *, Text *, bool anonymous);
-/* From such text, whose buffers and parameters have names of their own; NULL after ctx_error. Scalar functions are those that
- * exist already. Tables of launches stay without their words, and calls of users' operators are refused. */
+/* From such text, whose buffers and parameters have names of their own; NULL after ctx_error.
+ * Scalar functions are those that exist already. Tables of launches stay without their words, and
+ * calls of users' operators are refused. */
 LoopFn *loop_parse(Ir *, const char *text);
 /* Program statements. */
 void ls_launch(LoopFn *, uint32_t call, Lx ntasks, const Lx *arg, uint32_t nbuf, uint32_t narg);
-/* The next launch belongs to the phase of the launch before, if that is the last statement of the open block. */
+/* The next launch belongs to the phase of the launch before, if that is the last statement of the
+ * open block. */
 void ls_join(LoopFn *);
 /* A bool, else an i64. owner: as ProgramArg's, or 0. */
 Lv ls_read(LoopFn *, const char *name, DType, Lx address, uint32_t owner);
@@ -353,11 +372,13 @@ void ls_copy(LoopFn *, Lx to, Lx from, Lx bytes);
 void ls_assert(LoopFn *, Lx ok, uint32_t message, const Lx *arg, uint32_t narg);
 void ls_result(LoopFn *, uint32_t slot, Lx);
 void ls_part(LoopFn *, uint32_t part, uint64_t first_extent, const Lx *arg, uint32_t narg);
-/* Scopes, types, memory, structure; with isa also that every operation is one that it takes (codegen/program/legalise.h). */
+/* Scopes, types, memory, structure; with isa also that every operation is one that it takes
+ * (codegen/program/legalise.h). */
 MUST_LOOK bool loop_verify(LoopFn *, const struct Isa *);
 
-/* Subexpressions with operands that one statement uses more than once, operands first: what printers name
- * ahead of the statement. Zero the struct before the first use; x is overwritten by each call. */
+/* Subexpressions with operands that one statement uses more than once, operands first: what
+ * printers name ahead of the statement. Zero the struct before the first use; x is overwritten by
+ * each call. */
 typedef struct {
 	uint32_t *uses; /* by expression, all 0 between calls */
 	uint32_t n;     /* length of uses */
@@ -365,8 +386,9 @@ typedef struct {
 } LoopShared;
 void loop_shared(const LoopFn *, const LsData *, LoopShared *);
 
-/* Index arithmetic: i64 scalars computed from literals, parameters and loop variables. Sizes and indices do not
- * overflow, and divisors in them are not 0. The function must not change while this is in use. */
+/* Index arithmetic: i64 scalars computed from literals, parameters and loop variables. Sizes and
+ * indices do not overflow, and divisors in them are not 0. The function must not change while this
+ * is in use. */
 typedef struct {
 	const LoopFn *f;
 	bool *data;     /* by variable: its value (contents) comes from elsewhere */
@@ -375,8 +397,8 @@ typedef struct {
 } LoopIndex;
 void loop_index_init(LoopIndex *, const LoopFn *, Arena *);
 bool loop_is_index(LoopIndex *, Lx);
-/* What is known of the operands of an i64 operation: sizes and indices, so it does not overflow and divisors
- * are not 0; not negative. */
+/* What is known of the operands of an i64 operation: sizes and indices, so it does not overflow and
+ * divisors are not 0; not negative. */
 enum { KNOWN_INDEX = 1, KNOWN_NONNEG = 2 };
 unsigned loop_known(LoopIndex *, Lx);
 /* By Lx: its value may differ from one statement to the next. */

@@ -1,4 +1,5 @@
-/* Loop functions from their text, as print.c writes it: forms of statements are those of their rows. */
+/* Loop functions from their text, as print.c writes it: forms of statements are those of their
+ * rows. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,8 @@ typedef struct {
 	Ir *ir;
 	Arena *arena;
 	LoopFn *f;
-	const char *text, *s, *furthest; /* all of it, what is left, how far statements were understood */
+	const char *text, *s, *furthest; /* all of it, what is left, how far statements were
+	                                    understood */
 	Intern name;        /* of variables, parameters and buffers, as written */
 	ARRAY(uint32_t) is; /* by name - 1: the number of the variable, parameter or buffer */
 	ARRAY(Lx) temp;     /* by number */

@@ -18,7 +18,8 @@ typedef struct {
 	int64_t *result;  /* by expression, where it was asked for in this question */
 	uint32_t *asked, question; /* twice the question, plus 1 where it has a value */
 	uint32_t *met;    /* by expression: the block that counted it */
-	double *chain;    /* by variable: latency of what it waits for in a round of the block at hand */
+	double *chain;    /* by variable: latency of what it waits for in a round of the block at
+	                     hand */
 	uint32_t block;   /* number of the block at hand */
 	double *busy;     /* by its statements */
 } Predict;
@@ -77,7 +78,8 @@ static bool ask(Predict *p, Lx x, int64_t *out)
 	return p->asked[x.i] % 2;
 }
 
-/* Of an integer or bool scalar, where it follows from the parameters. What variables are changes from one question to the next. */
+/* Of an integer or bool scalar, where it follows from the parameters. What variables are changes
+ * from one question to the next. */
 static bool value_of(Predict *p, Lx x, int64_t *out)
 {
 	int64_t v;
@@ -296,7 +298,8 @@ typedef struct {
 	const ProgramEntry *entry;
 	const int64_t *value; /* of the symbols */
 	Predict p;            /* of the function at hand */
-	Launched *last;       /* by index into Program.fn: many launches of a kernel differ in addresses only */
+	Launched *last;       /* by index into Program.fn: many launches of a kernel differ in
+	                         addresses only */
 	double *cycles;
 	bool tasks;           /* cycles are those of a task */
 } Run;

@@ -1,6 +1,6 @@
-/* How targets spell the operations of legal loop IR: rows by operation, dtypes and lanes, one source for legality (an
- * operation without a row is written otherwise, codegen/program/library.c) and for both emitters. Rows of a family of targets
- * come before the generic ones. */
+/* How targets spell the operations of legal loop IR: rows by operation, dtypes and lanes, one
+ * source for legality (an operation without a row is written otherwise, codegen/program/library.c)
+ * and for both emitters. Rows of a family of targets come before the generic ones. */
 #ifndef WEFT_IR_LOOP_PRELUDE_H
 #define WEFT_IR_LOOP_PRELUDE_H
 
@@ -8,10 +8,12 @@
 #include "ir/target/target.h"
 
 typedef struct {
-	const char *op;    /* a ScOp's name, a helper of the C emitter, or a statement without operands */
+	const char *op;    /* a ScOp's name, a helper of the C emitter, or a statement without
+	                      operands */
 	uint32_t to, from; /* sets of dtypes */
 	uint32_t when;     /* ROW_* */
-	const char *c;     /* the body of a helper function, or after = an expression in place (codegen/print/c); NULL: see other rows */
+	const char *c;     /* the body of a helper function, or after = an expression in place
+	                      (codegen/print/c); NULL: see other rows */
 	const char *llvm;  /* an expression (codegen/print/llvm/ops.c); NULL: see other rows */
 } PreludeRow;
 
@@ -59,14 +61,16 @@ const PreludeRow *prelude_find(const Isa *, const PreludeRow *table, const char 
                                bool llvm);
 /* Wider than a register, and the family has a row for a part. */
 bool prelude_splits(const Isa *, const char *op, LType to, LType from);
-/* By which types the rows of an operation are found: from its result and its first operand, those of what is selected, and
- * of conversions of f16 the f32. */
+/* By which types the rows of an operation are found: from its result and its first operand, those
+ * of what is selected, and of conversions of f16 the f32. */
 void prelude_types(ScOp, LType *to, LType *from);
-/* The row that either emitter prints an operation by; NULL where C's is split, and where there is none. */
+/* The row that either emitter prints an operation by; NULL where C's is split, and where there is
+ * none. */
 const PreludeRow *prelude_of_op(const Isa *, ScOp, LType to, LType from, unsigned known, bool llvm);
 /* Legal code may hold this operation, with that first operand. */
 bool isa_takes(const Isa *, ScOp, LType to, LType from, unsigned known);
-/* The row of a statement without operands: C's expression, LLVM's intrinsic. NULL: the target has none. */
+/* The row of a statement without operands: C's expression, LLVM's intrinsic. NULL: the target has
+ * none. */
 const PreludeRow *prelude_of_statement(const Isa *, const char *name, bool llvm);
 /* It has stores of such values that go past the caches, and a fence. */
 bool isa_streams(const Isa *, LType);

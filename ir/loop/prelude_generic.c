@@ -1,5 +1,6 @@
-/* Operations in plain C (one lane), in GNU vector arithmetic and in LLVM IR, which knows vectors: the definition of every
- * operation, and what targets without something better use. Vector rows below never run on scalar targets. */
+/* Operations in plain C (one lane), in GNU vector arithmetic and in LLVM IR, which knows vectors:
+ * the definition of every operation, and what targets without something better use. Vector rows
+ * below never run on scalar targets. */
 #include "ir/loop/prelude.h"
 
 #define S ROW_SCALAR

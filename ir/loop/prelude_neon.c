@@ -1,5 +1,6 @@
-/* What AArch64 does better than generic vector code: the intrinsics of arm_neon.h by operation and type. Its minimum
- * and maximum order zeros by sign, ours do not: they are comparisons and selections. */
+/* What AArch64 does better than generic vector code: the intrinsics of arm_neon.h by operation and
+ * type. Its minimum and maximum order zeros by sign, ours do not: they are comparisons and
+ * selections. */
 #include "ir/loop/prelude.h"
 
 #define NV (ROW_NATIVE | ROW_VECTOR)

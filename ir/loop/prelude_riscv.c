@@ -1,4 +1,5 @@
-/* RISC-V from C: gcc 12 has no vectors for it, but its scalar instructions do these exactly and at once. */
+/* RISC-V from C: gcc 12 has no vectors for it, but its scalar instructions do these exactly and at
+ * once. */
 #include "ir/loop/prelude.h"
 
 const PreludeRow prelude_riscv[] = {

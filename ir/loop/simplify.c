@@ -1,5 +1,5 @@
-/* Clean-up of a finished loop function, and turning literals into parameters so that layers which differ
- * only in sizes share one kernel. */
+/* Clean-up of a finished loop function, and turning literals into parameters so that layers which
+ * differ only in sizes share one kernel. */
 #include "ir/loop/loop.h"
 
 #include <string.h>
@@ -106,7 +106,8 @@ static bool stmt_live(Live *l, const LsData *s)
 	return row->mem != MEM_NONE && (!s->mem.local || l->live[s->mem.k]);
 }
 
-/* From the last statement to the first: what reads a value comes after what sets it, but for loops. */
+/* From the last statement to the first: what reads a value comes after what sets it, but for
+ * loops. */
 static bool block_live(Live *l, Lb b)
 {
 	bool any = false;
@@ -233,7 +234,8 @@ static void param_block(Param *p, Lb b)
 		uint32_t at = p->f->block.data[b.i].stmt.data[k];
 		LsData s = p->f->ls.data[at];
 		Lx offset = s.offset;
-		s.offset = s.mem.local ? (Lx){0} : offset; /* local arrays have literal sizes, and their places are part of the tile */
+		s.offset = s.mem.local ? (Lx){0} : offset; /* local arrays have literal sizes, and
+		                                              their places are part of the tile */
 		ls_map(p->f, &s, param_of, p);
 		s.offset = s.mem.local ? offset : s.offset;
 		p->f->ls.data[at] = s;

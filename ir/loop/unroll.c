@@ -1,5 +1,5 @@
-/* Replacing variables in expressions: small loops become copies of their bodies, and names for literals and other names
- * go. */
+/* Replacing variables in expressions: small loops become copies of their bodies, and names for
+ * literals and other names go. */
 #include "ir/loop/loop.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Checks what emitters rely on: scopes, types, memory references, structure, and of legal functions that the target has
- * every operation. */
+/* Checks what emitters rely on: scopes, types, memory references, structure, and of legal functions
+ * that the target has every operation. */
 #include "ir/loop/prelude.h"
 
 /* A definition of a variable: later ones have larger numbers. */
@@ -10,10 +10,12 @@ typedef struct {
 typedef struct {
 	LoopFn *f;
 	const Isa *isa;     /* NULL: any form */
-	uint32_t *defined;  /* by variable: number of the definition that is visible, 0: none; [0] always is */
+	uint32_t *defined;  /* by variable: number of the definition that is visible, 0: none; [0]
+	                       always is */
 	uint32_t ndefined;
 	bool *checked;      /* expression was checked for types */
-	Definition *newest; /* by expression, when it was last checked: the newest definition that it reads */
+	Definition *newest; /* by expression, when it was last checked: the newest definition that
+	                       it reads */
 	const LsData *s;
 	bool ok;
 } Verify;
@@ -153,7 +155,8 @@ static void check_types(Verify *v, Lx x)
 		fail(v, arena_printf(v->f->ir->ctx->scratch, "%s has not", v->isa->name), lx_label(d));
 }
 
-/* Scopes nest, so an expression stays valid for as long as the newest definition in it is visible. */
+/* Scopes nest, so an expression stays valid for as long as the newest definition in it is
+ * visible. */
 static void check_scope(Verify *v, Lx x)
 {
 	const LxData *d = &v->f->lx.data[x.i];

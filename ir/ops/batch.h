@@ -1,5 +1,5 @@
-/* What rules for batches (.batch, ir/ops/op.h) are made of. A batched operand has the batch as its first dimension, so what
- * counts dimensions counts one more. */
+/* What rules for batches (.batch, ir/ops/op.h) are made of. A batched operand has the batch as its
+ * first dimension, so what counts dimensions counts one more. */
 #ifndef WEFT_IR_OPS_BATCH_H
 #define WEFT_IR_OPS_BATCH_H
 
@@ -31,11 +31,13 @@ Node batch_split(Build *b, Node x, uint32_t k, Sym first, Sym second);
 /* n for one member of the batch after the other: what may always be done. */
 Node batch_by_scan(Build *b, Node n, const Node *in, const bool *batched, Sym size);
 
-/* Rules. Each operand that has no batch is repeated, and n's attribute "dim", or each of "dims", moves one on. */
+/* Rules. Each operand that has no batch is repeated, and n's attribute "dim", or each of "dims",
+ * moves one on. */
 Node batch_dim(Build *b, Node n, const Node *in, const bool *batched, Sym size);
 Node batch_dims(Build *b, Node n, const Node *in, const bool *batched, Sym size);
-/* Composites that stay whole, with the type of n and the batch: of operands that are broadcast, or of one that may have more
- * dimensions in front; of one operand along one dimension, the argument dim; of one whose first dimension counts members. */
+/* Composites that stay whole, with the type of n and the batch: of operands that are broadcast, or
+ * of one that may have more dimensions in front; of one operand along one dimension, the argument
+ * dim; of one whose first dimension counts members. */
 Node batch_element_wise(Build *, Node n, const Node *in, const bool *batched, Sym size);
 Node batch_along(Build *, Node n, const Node *in, const bool *batched, Sym size);
 Node batch_members(Build *, Node n, const Node *in, const bool *batched, Sym size);

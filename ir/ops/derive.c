@@ -1,5 +1,5 @@
-/* The rules of one node in a derivative, from its block: local derivatives, texts, functions. What is not stated follows: the
- * tangent of a linear primitive is the primitive itself. */
+/* The rules of one node in a derivative, from its block: local derivatives, texts, functions. What
+ * is not stated follows: the tangent of a linear primitive is the primitive itself. */
 #include <string.h>
 
 #include "ir/ops/expand_priv.h"
@@ -89,7 +89,8 @@ static const Arg *operand_arg(const Graph *g, Node n, uint32_t k)
 	return NULL;
 }
 
-/* What rules of composites compute with: as expansions do, several steps are rounded to a storage type once, at the end. */
+/* What rules of composites compute with: as expansions do, several steps are rounded to a storage
+ * type once, at the end. */
 static Node unrounded(Build *b, Node n, Node x)
 {
 	DType d = x.i ? node_dtype(b->g, x) : DT_none;
@@ -268,7 +269,8 @@ static bool jvp_deriv(Build *b, Node n, const Node *t, Node *ty)
 		Node part;
 		if (!t[k].i)
 			continue;
-		/* a tangent has the type of the operand, which in composites may be promoted and repeated */
+		/* a tangent has the type of the operand, which in composites may be promoted and
+		 * repeated */
 		Node wide = b_convert(b, b_broadcast(b, t[k], type.n, type.dim), type.dtype);
 		TRY(local(b, n, k, wide, &part));
 		ty[0] = b_add(b, ty[0], part);

@@ -690,7 +690,8 @@ static Node expand(Build *b, Op op, const Node *in, uint32_t nin, AttrId id)
 	return y;
 }
 
-/* Helpers of expansions go on after an error, with what may be wrong because of it: none of that is seen. */
+/* Helpers of expansions go on after an error, with what may be wrong because of it: none of that is
+ * seen. */
 Node op_expand(Build *b, Op op, const Node *in, uint32_t nin, AttrId id)
 {
 	CtxMark mark = ctx_mark(b->g->ir->ctx);

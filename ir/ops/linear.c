@@ -121,7 +121,8 @@ static bool is_zero(Graph *g, Node n)
 						    (v.kind == ATTR_complex && v.z.re == 0 && v.z.im == 0));
 }
 
-/* What a function written by the user does with its operands is known to its author only, who calls it where it is linear. */
+/* What a function written by the user does with its operands is known to its author only, who calls
+ * it where it is linear. */
 static void give_call(LinearTable *t, Node n)
 {
 	uint32_t count = node_nresult(t->g, n);

@@ -1,5 +1,6 @@
-/* Is a value of a graph linear in some of its inputs? The answer follows from what the op table says of primitives and scalar
- * functions (.linear); composites are what they expand into, and regions are followed until their carried values settle. */
+/* Is a value of a graph linear in some of its inputs? The answer follows from what the op table
+ * says of primitives and scalar functions (.linear); composites are what they expand into, and
+ * regions are followed until their carried values settle. */
 #ifndef WEFT_IR_LINEAR_H
 #define WEFT_IR_LINEAR_H
 
@@ -14,7 +15,8 @@ typedef enum {
 
 typedef struct LinearTable LinearTable;
 
-/* Of a graph that exists for this question only: composites of it are expanded in place as they are met. In the scratch arena. */
+/* Of a graph that exists for this question only: composites of it are expanded in place as they are
+ * met. In the scratch arena. */
 LinearTable *linear_new(Graph *);
 /* What an input or a constant is; those that nobody tells of are free. Before linear_of. */
 void linear_set(LinearTable *, Node, Lin);

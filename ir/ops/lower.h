@@ -9,8 +9,10 @@ typedef enum {
 	LOWER_NONE,    /* never lowered: composites, which expand */
 	LOWER_MAP,     /* element-wise: from the operands' elements at the same index */
 	LOWER_INDEX,   /* an element of an operand: .index says which */
-	LOWER_LEAF,    /* made of nothing: the integer that .index gives, or the attribute `value` */
-	LOWER_MEMORY,  /* there before any kernel reads it: an input, a constant, a result of a loop */
+	LOWER_LEAF,    /* made of nothing: the integer that .index gives, or the attribute
+	                  `value` */
+	LOWER_MEMORY,  /* there before any kernel reads it: an input, a constant, a result of a
+	                  loop */
 	LOWER_REDUCE,  /* dims combined: attributes kind, dims and acc */
 	LOWER_ANCHOR,  /* a sum of products of two operands' elements: .index; attribute acc */
 	LOWER_ROOT,    /* kernels of its own: a function of lower/roots.c */
@@ -21,7 +23,8 @@ typedef enum {
 typedef enum {
 	JOIN_NEVER,
 	JOIN_ALWAYS, /* it costs its index only */
-	JOIN_CHEAP,  /* unless it is expensive and the kernel would evaluate it much more often than it has elements */
+	JOIN_CHEAP,  /* unless it is expensive and the kernel would evaluate it much more often than
+	                it has elements */
 	JOIN_FEW,    /* few operands, none of them a kernel's main work */
 	JOIN_ROW,    /* a kernel without a contraction, whose root is no LOWER_ROOT */
 	JOIN_ONCE    /* a kernel without other work that reads each element once: its epilogue */
@@ -39,7 +42,8 @@ typedef enum {
 typedef enum {
 	HOLDS_NOTHING,
 	HOLDS_OPERANDS, /* all of them, one after the other along `dim` */
-	HOLDS_INTERIOR  /* operand 0; around it `low` and `high` times operand 1, `interior` times between its elements */
+	HOLDS_INTERIOR  /* operand 0; around it `low` and `high` times operand 1, `interior` times
+	                   between its elements */
 } LowerHolds;
 
 /* What an index that is out of range means. */
@@ -60,22 +64,25 @@ static inline bool index_is_checked(IndexMode mode)
 	return mode == INDEX_CHECK || mode == INDEX_WITHIN;
 }
 
-/* One question to .index: which elements does element at[] of n read? Numbers are symbolic expressions of those in at[],
- * of axes and of values. What fills it in knows nothing of kernels, so tests ask it with plain numbers. */
+/* One question to .index: which elements does element at[] of n read? Numbers are symbolic
+ * expressions of those in at[], of axes and of values. What fills it in knows nothing of kernels,
+ * so tests ask it with plain numbers. */
 typedef struct IndexMap {
 	const Graph *g;
 	Node n;
 	uint32_t operand; /* of HOLDS_OPERANDS: the one that is asked about */
 	Sym start;        /* of HOLDS_OPERANDS: where it begins */
 	const Sym *at;    /* of the result; of the update for roots that write parts of operand 0 */
-	Sym in[2][MAX_RANK]; /* of the operand; of operands 0 and 1 for anchors; in[0][0]: a leaf's value */
+	Sym in[2][MAX_RANK]; /* of the operand; of operands 0 and 1 for anchors; in[0][0]: a leaf's
+	                        value */
 	uint32_t nrange;
 	struct IndexRange {
 		Sym e, lo, hi;
 	} range[2 * MAX_RANK]; /* there is such an element where lo <= e < hi, for all of these */
 	/* Given by who asks. A new axis that what is read is summed over; 0 for an extent of 1. */
 	Sym (*axis)(struct IndexMap *, const char *name, Sym extent);
-	/* The value of an operand at[] (none: 0-d) as an index below extent, in range from then on. */
+	/* The value of an operand at[] (none: 0-d) as an index below extent, in range from then
+	 * on. */
 	Sym (*value)(struct IndexMap *, uint32_t operand, const Sym *at, Sym extent, IndexMode);
 } IndexMap;
 
@@ -92,13 +99,17 @@ typedef struct {
 	LowerJoin joins;
 	LowerKeeps keeps;
 	LowerHolds holds;
-	int32_t reads;    /* bits of operands that are read at indices of their own: stored first, if computed */
-	int32_t bordered; /* bits of operands that are best stored with the border that padding gives them */
-	uint32_t other;   /* INDEX: the 0-d operand for where there is no element; 0: zero stands there */
+	int32_t reads;    /* bits of operands that are read at indices of their own: stored first,
+	                     if computed */
+	int32_t bordered; /* bits of operands that are best stored with the border that padding
+	                     gives them */
+	uint32_t other;   /* INDEX: the 0-d operand for where there is no element; 0: zero stands
+	                     there */
 	uint32_t cost;    /* operations per element, if not 1 */
 	uint32_t axes;    /* ROOT: that its kernel has besides those of the result */
 	bool updates;     /* ROOT: operand 0 with parts replaced by what operand 1 says */
-	bool own_results; /* ROOT: decides itself where its results lie: no reader gives them a place */
+	bool own_results; /* ROOT: decides itself where its results lie: no reader gives them a
+	                     place */
 	bool complex;     /* may have complex operands or results: it computes nothing of them */
 	void (*index)(IndexMap *);
 } OpLower;

@@ -1,4 +1,5 @@
-/* From text to SSA: names are resolved, literals typed, constants folded, equal instructions shared. */
+/* From text to SSA: names are resolved, literals typed, constants folded, equal instructions
+ * shared. */
 #include "ir/scalar/priv.h"
 
 #include <string.h>
@@ -269,7 +270,8 @@ static Val build_basic(FnBuild *b, ScOp op, const Val *v, uint32_t n)
 
 static Val build_named(FnBuild *b, const char *name, const Val *v, uint32_t n);
 
-/* A basic operation, but for floats to other integers than i32 and i64: those are library functions. */
+/* A basic operation, but for floats to other integers than i32 and i64: those are library
+ * functions. */
 static Val convert_to(FnBuild *b, DType t, uint32_t x)
 {
 	bool basic =

@@ -1,6 +1,6 @@
-/* One instruction for one instruction set: eval.c includes this for each, with VERSION(name) naming its functions and
- * TARGET their attribute. The templates of eval.c are compiled here, each dtype in a function of its own: all of them
- * in one take a compiler a minute. */
+/* One instruction for one instruction set: eval.c includes this for each, with VERSION(name) naming
+ * its functions and TARGET their attribute. The templates of eval.c are compiled here, each dtype
+ * in a function of its own: all of them in one take a compiler a minute. */
 #define APART TARGET __attribute__((noinline)) static
 
 #define STEP(D, T, W)                                                                              \

@@ -14,8 +14,8 @@ static const LibDef generic[] = {
 	{"sign", LIB_INT | LIB_FLOAT, "x", 0, "convert[T](gt(x, 0)) - convert[T](lt(x, 0))"},
 	{"sign", LIB_BOOL, "x", 0, "x"},
 
-	/* What the basic conversion to i32 and i64 leaves: PyTorch's on x86-64. u8 from f32 has the same
-	 * bits either way, because beyond 2**31 its low ones are 0. */
+	/* What the basic conversion to i32 and i64 leaves: PyTorch's on x86-64. u8 from f32 has the
+	 * same bits either way, because beyond 2**31 its low ones are 0. */
 	{"to_i8", LIB_FLOAT, "x", EXPAND, "convert[i8](convert[i32](x))"},
 	{"to_i16", LIB_FLOAT, "x", EXPAND, "convert[i16](convert[i32](x))"},
 	{"to_u16", LIB_FLOAT, "x", EXPAND, "convert[u16](convert[i32](x))"},
@@ -26,8 +26,8 @@ static const LibDef generic[] = {
 		"big = ge(x, 0x1p63); i = convert[u64](convert[i64](select(big, x - 0x1p63, x))); "
 		"select(big, xor(i, 0x8000000000000000), i)"},
 
-	/* Rounding to a storage dtype without leaving f32. By integer addition where the result is normal;
-	 * where not, by adding the number whose last place is that of subnormals. */
+	/* Rounding to a storage dtype without leaving f32. By integer addition where the result is
+	 * normal; where not, by adding the number whose last place is that of subnormals. */
 	{"round_f16", LIB_F32, "x", EXPAND, "convert[f32](convert[f16](x))"},
 	{"round_bf16", LIB_F32, "x", EXPAND,
 		"u = bitcast[u32](x); r = and(u + 0x7fff + and(shr(u, 16), 1), 0xffff0000); "
@@ -44,10 +44,10 @@ static const LibDef generic[] = {
 		"high = and(a + 0x7ffff + and(shr(a, 20), 1), 0xfff00000); "
 		"r = select(lt(a, 0x3c800000), low, select(gt(high, 0x43e00000), 0x43e00000, high)); "
 		"bitcast[f32](or(xor(i, a), select(gt(a, 0x7f800000), 0x7fc00000, r)))"},
-	/* What instruction sets may lack (codegen/program/library.c). Between small floats and f32: a multiplication moves the
-	 * exponent, of subnormals too; narrowing rounds by integer addition where the result is normal, else by adding the
-	 * number whose last place is that of subnormals. Too large gives infinity, or the largest number where there is
-	 * none. */
+	/* What instruction sets may lack (codegen/program/library.c). Between small floats and f32:
+	 * a multiplication moves the exponent, of subnormals too; narrowing rounds by integer
+	 * addition where the result is normal, else by adding the number whose last place is that
+	 * of subnormals. Too large gives infinity, or the largest number where there is none. */
 	{"from_bf16", LIB_UINT, "h", 0, "bitcast[f32](shl(convert[u32](h), 16))"},
 	{"to_bf16", LIB_F32, "x", 0,
 		"u = bitcast[u32](x); r = shr(u + 0x7fff + and(shr(u, 16), 1), 16); "
@@ -78,8 +78,9 @@ static const LibDef generic[] = {
 		"high = min(shr(a + 0x7ffff + and(shr(a, 20), 1), 20) - 0x3c0, 0x7e); "
 		"r = select(gt(a, 0x7f800000), 0x7f, select(lt(a, 0x3c800000), low, high)); "
 		"convert[u8](or(r, and(shr(u, 24), 0x80)))"},
-	/* The product is exact in f64; the sum is rounded to odd, so that rounding it to f32 is rounding once (S. Boldo,
-	 * G. Melquiond, "Emulation of FMA and correctly rounded sums", 2008). */
+	/* The product is exact in f64; the sum is rounded to odd, so that rounding it to f32 is
+	 * rounding once (S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums",
+	 * 2008). */
 	{"fma_exact", LIB_F32, "a, b, c", 0,
 		"p = convert[f64](a) * convert[f64](b); z = convert[f64](c); s = p + z; t = s - p; "
 		"err = (p - (s - t)) + (z - t); bits = bitcast[i64](s); "

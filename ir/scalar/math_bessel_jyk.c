@@ -1,9 +1,11 @@
-/* Bessel functions J, Y of the first and second kind and K, of orders 0 and 1, and Airy's Ai, in f64.
+/* Bessel functions J, Y of the first and second kind and K, of orders 0 and 1, and Airy's Ai, in
+ * f64.
  *
- * J and Y up to 8: polynomials in x^2, of Y beside log(x) J. Beyond, sqrt(2 / (pi x)) (P cos(chi) - Q sin(chi)) and
- * sqrt(2 / (pi x)) (P sin(chi) + Q cos(chi)), chi = x - pi/4 or x - 3 pi/4, with P and x Q polynomials in 1/x^2. K up to 2
- * likewise beside log(x) I, beyond K(x) sqrt(x) exp(x) by 1/x. Ai between -4 and 2 a polynomial; on the left a wave of zeta =
- * 2/3 |x|^(3/2), on the right a polynomial in 1/zeta times exp(-zeta). Coefficients come from scripts/bessel.py. */
+ * J and Y up to 8: polynomials in x^2, of Y beside log(x) J. Beyond, sqrt(2 / (pi x)) (P cos(chi) -
+ * Q sin(chi)) and sqrt(2 / (pi x)) (P sin(chi) + Q cos(chi)), chi = x - pi/4 or x - 3 pi/4, with P
+ * and x Q polynomials in 1/x^2. K up to 2 likewise beside log(x) I, beyond K(x) sqrt(x) exp(x) by
+ * 1/x. Ai between -4 and 2 a polynomial; on the left a wave of zeta = 2/3 |x|^(3/2), on the right a
+ * polynomial in 1/zeta times exp(-zeta). Coefficients come from scripts/bessel.py. */
 #include "ir/scalar/math_priv.h"
 
 const LibDef lib_bessel_jyk[] = {

@@ -1,6 +1,7 @@
-/* Greatest common divisors by Euclid's remainders. A remainder by 0 is the dividend, so once 0 is reached remainders
- * alternate between 0 and the divisor: more steps than are needed change nothing. Numbers of 64 bits need 92 at most; each
- * function takes sixteen, and calls the next where some lane has not ended. */
+/* Greatest common divisors by Euclid's remainders. A remainder by 0 is the dividend, so once 0 is
+ * reached remainders alternate between 0 and the divisor: more steps than are needed change
+ * nothing. Numbers of 64 bits need 92 at most; each function takes sixteen, and calls the next
+ * where some lane has not ended. */
 #include "ir/scalar/math_priv.h"
 
 #define R(n, dividend, divisor) "r" n " = rem(r" dividend ", r" divisor "); "
@@ -18,7 +19,8 @@ const LibDef lib_euclid[] = {
 	{"gcd_steps3", LIB_INT, "a, b", 0, OR_ELSE("gcd_steps4")},
 	{"gcd_steps2", LIB_INT, "a, b", 0, OR_ELSE("gcd_steps3")},
 	{"gcd_steps", LIB_INT, "a, b", 0, OR_ELSE("gcd_steps2")},
-	/* PyTorch's order, which decides the sign where the smallest number has no absolute value. */
+	/* PyTorch's order, which decides the sign where the smallest number has no absolute
+	 * value. */
 	{"gcd", LIB_SINT, "a, b", 0, "gcd_steps(abs(b), abs(a))"},
 	{"gcd", LIB_UINT, "a, b", 0, "gcd_steps(b, a)"},
 	{"lcm_of", LIB_INT, "a, b, g", EXPAND, "select(eq(g, 0), 0, floordiv(a, g) * b)"},

@@ -171,7 +171,8 @@ const LibDef lib_f32[] = {
 		"y = 1.0 - bitcast[f32](bitcast[u32](p) + shl(bitcast[u32](t), 23)); z = x * x; "
 		"small = fma(x, poly(z, 0.12837912, -0.3761232, 0.11280113, -0.026709171, "
 		"0.004914826, -0.0005619421), x); copysign(select(ge(a, 1.0), y, small), x)"},
-	/* As in f64 (math_special.c), with polynomials that are within 0.04 ULP of f32; the logarithm as in pow. */
+	/* As in f64 (math_special.c), with polynomials that are within 0.04 ULP of f32; the
+	 * logarithm as in pow. */
 	{"erfinv", LIB_F32, "x", 0,
 		"a = convert[f64](abs(x)); z = a * a; "
 		"near = fma(a, poly(z, -0.11377307378664629, 0.23201334002081092, 0.12757913929103123, 0.08592826796498255, "

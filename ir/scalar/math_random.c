@@ -1,6 +1,7 @@
-/* Philox4x32-10 (J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): ten rounds of two 32 by 32 bit
- * multiplications each, from a counter of four words and a key of two. Here the words of the counter are lo, lo >> 32, hi,
- * hi >> 32, and lie in 64 bits each, so that a product of two is one multiplication of lanes. */
+/* Philox4x32-10 (J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): ten rounds
+ * of two 32 by 32 bit multiplications each, from a counter of four words and a key of two. Here the
+ * words of the counter are lo, lo >> 32, hi, hi >> 32, and lie in 64 bits each, so that a product
+ * of two is one multiplication of lanes. */
 #include "ir/scalar/math_priv.h"
 
 /* Words a, b, c, d of round n become those of round m, the key k, l that of the next. */

@@ -19,7 +19,8 @@ const LibDef lib_special[] = {
 		"1.6398994307491145e-06, 2.668692469380216e-06, 1.7959963673863475e-07, "
 		"8.317446999214109e-07, -2.461868729281446e-07, -1.702822954652285e-06, "
 		"1.39089843671e-06, -3.2299377023973735e-07) / x"},
-	/* erfc(x) for x >= 3/4. The rounding error of x*x, known through fma, corrects the exponential. */
+	/* erfc(x) for x >= 3/4. The rounding error of x*x, known through fma, corrects the
+	 * exponential. */
 	{"erfc_tail", LIB_F64, "x", EXPAND,
 		"c = min(28.0, x); z = c * c; low = fma(c, c, -z); e = exp(-z); w = erfcx_tail(c); "
 		"fma(e, w, -(e * low) * w)"},
@@ -35,9 +36,10 @@ const LibDef lib_special[] = {
 		"m = max(-26.64, min(x, 0.75)); z = m * m; low = fma(m, m, -z); e = exp(z); f = erfc(m); "
 		"near = fma(e, f, (e * low) * f); "
 		"select(ge(x, 28.0), far, select(ge(x, 0.75), erfcx_tail(x), select(lt(x, -26.64), inf, near)))"},
-	/* Two polynomials, as M. Giles, "Approximating the erfinv function", 2010, divides it: x + x P(x*x) up to 3/4, beyond
-	 * s + s Q((s - c) / (s + c)) with s = sqrt(-log(1 - |x|)), where 1 - |x| is exact. Interpolated at Chebyshev's nodes in 50 digits
-	 * (mpmath); the polynomials are within 0.1 ULP. */
+	/* Two polynomials, as M. Giles, "Approximating the erfinv function", 2010, divides it: x +
+	 * x P(x*x) up to 3/4, beyond s + s Q((s - c) / (s + c)) with s = sqrt(-log(1 - |x|)), where
+	 * 1 - |x| is exact. Interpolated at Chebyshev's nodes in 50 digits (mpmath); the
+	 * polynomials are within 0.1 ULP. */
 	{"erfinv", LIB_F64, "x", 0,
 		"a = abs(x); z = a * a; "
 		"near = fma(a, poly(z, -0.11377307454724199, 0.23201366653465125, 0.12755617530661215, 0.08655212911592704, "

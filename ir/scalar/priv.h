@@ -1,5 +1,5 @@
-/* Private to the files of ir/scalar and the interpreter of loop IR: the text form of scalar functions, the library, and
- * evaluation on values in their natural representation. */
+/* Private to the files of ir/scalar and the interpreter of loop IR: the text form of scalar
+ * functions, the library, and evaluation on values in their natural representation. */
 #ifndef WEFT_IR_SCALAR_PRIV_H
 #define WEFT_IR_SCALAR_PRIV_H
 
@@ -60,12 +60,12 @@ typedef struct {
 	uint32_t nslot;
 } ScFnPlan;
 
-/* Build an instance of `text` over named parameters; T is the compute dtype. NULL when the text does
- * not take these dtypes or is malformed, with the reason in *why (may be NULL). Lock held. */
+/* Build an instance of `text` over named parameters; T is the compute dtype. NULL when the text
+ * does not take these dtypes or is malformed, with the reason in *why (may be NULL). Lock held. */
 const ScFn *scalar_build(const char *name, const char *text, uint32_t nparam,
                          const char *const *param, const DType *in, DType T, const char **why);
-/* Library function or scalar op by name for operands in[]; NULL when none takes them. *expand: inline
- * it whatever it costs. Lock held. */
+/* Library function or scalar op by name for operands in[]; NULL when none takes them. *expand:
+ * inline it whatever it costs. Lock held. */
 const ScFn *scalar_named(const char *name, const DType *in, uint32_t nin, bool *expand);
 Arena *scalar_arena(void); /* lives as long as the process */
 

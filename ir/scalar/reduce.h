@@ -1,5 +1,5 @@
-/* The ways in which several values become one: of reductions, running reductions and scatters, in the graph and below.
- * One table says what each of them is. */
+/* The ways in which several values become one: of reductions, running reductions and scatters, in
+ * the graph and below. One table says what each of them is. */
 #ifndef WEFT_IR_REDUCE_H
 #define WEFT_IR_REDUCE_H
 
@@ -9,7 +9,8 @@ typedef enum {
 	REDUCE_SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN, REDUCE_AND, REDUCE_OR, REDUCE_XOR,
 	REDUCE_LOGADDEXP,
 	REDUCE_SET        /* the last one */
-} ReduceKind;         /* stored in attributes by name: "sum", "prod", ..., "xor", "logaddexp", "set"; of scatters "add", "mul" */
+} ReduceKind;         /* stored in attributes by name: "sum", "prod", ..., "xor", "logaddexp",
+                         "set"; of scatters "add", "mul" */
 
 /* What operators may combine in each way. */
 typedef enum {
@@ -25,10 +26,11 @@ MUST_LOOK bool reduce_parse(const char *, ReduceKind *);
 bool reduce_serves(ReduceKind, ReduceUse);
 /* There is such a combination of values of that dtype. */
 bool reduce_takes(ReduceKind, DType);
-/* The same for values of that dtype: of bools, sums and maxima are "or", products and minima "and". */
+/* The same for values of that dtype: of bools, sums and maxima are "or", products and minima
+ * "and". */
 ReduceKind reduce_of(ReduceKind, DType);
-/* The operation that combines two values, with NaN winning in min and max; SC_const: none does, the kind is LOGADDEXP
- * or SET. */
+/* The operation that combines two values, with NaN winning in min and max; SC_const: none does, the
+ * kind is LOGADDEXP or SET. */
 ScOp reduce_op(ReduceKind);
 /* The same of two values as the interpreter holds them; integers wrap, d says how they compare. */
 double reduce_f64(ReduceKind, double a, double b);

@@ -76,7 +76,8 @@ typedef struct {
 	DType in[4];
 } Query;
 
-/* Find or build under the lock. Without memory, what was being built is forgotten, and built by whoever asks next. */
+/* Find or build under the lock. Without memory, what was being built is forgotten, and built by
+ * whoever asks next. */
 static const ScFn *ask(const ScFn *(*find)(const Query *), const Query *q)
 {
 	jmp_buf out_of_memory, *outer = arena_catch(&out_of_memory);
@@ -120,8 +121,8 @@ static Key key_of(const char *kind, const char *name, const DType *in, uint32_t 
 	return key;
 }
 
-/* Where the function of this key is kept; *fresh when it has to be built, and then told by slot_fill. Building may add
- * keys; who asks for what is being built gets none. */
+/* Where the function of this key is kept; *fresh when it has to be built, and then told by
+ * slot_fill. Building may add keys; who asks for what is being built gets none. */
 static uint32_t slot_of(const Key *key, bool *fresh)
 {
 	uint32_t id = intern(&cache.keys, key->text, key->n, NULL);

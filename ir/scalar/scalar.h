@@ -1,33 +1,40 @@
-/* Scalar functions: the meaning of element-wise primitives, as small SSA functions parsed once from text.
- * Interpreter, folder, range analysis and code generation are visitors of them.
+/* Scalar functions: the meaning of element-wise primitives, as small SSA functions parsed once from
+ * text. Interpreter, folder, range analysis and code generation are visitors of them.
  *
  * Text: an expression over parameters with let-bindings separated by ';', e.g.
  *   "t = abs(x); select(gt(x, 0.0), x, mul(t, 0.5))"   or infix  "1/(1 + exp(-x))".
- * Names are basic operations (ScOp) or other scalar functions: ops of the table with .scalar, and library
- * functions of ir/ops/math.c (exp, log, ... by polynomial, one version per compute dtype). Literals take
- * the dtype of the other operand. "T" stands for the compute dtype of the instance. */
+ * Names are basic operations (ScOp) or other scalar functions: ops of the table with .scalar, and
+ * library functions of ir/ops/math.c (exp, log, ... by polynomial, one version per compute dtype).
+ * Literals take the dtype of the other operand. "T" stands for the compute dtype of the
+ * instance. */
 #ifndef WEFT_IR_SCALAR_H
 #define WEFT_IR_SCALAR_H
 
 #include "ir/graph/graph.h"
 
-/* Basic operations: what a target must provide, with one definition each (docs/numerics.md). Integer
- * arithmetic wraps. Comparisons give bool. min/max propagate NaN. */
+/* Basic operations: what a target must provide, with one definition each (docs/numerics.md).
+ * Integer arithmetic wraps. Comparisons give bool. min/max propagate NaN. */
 #define SC_OPS(X) /* name, operands */                                                              \
 	X(const, 0) X(param, 0) X(let, 1)                                                          \
 	X(add, 2) X(sub, 2) X(mul, 2) X(div, 2) X(neg, 1) X(abs, 1) X(fma, 3) X(min, 2) X(max, 2)  \
 	X(sqrt, 1)                                                                                 \
-	X(lesser, 2) X(greater, 2) /* floats: a < b ? a : b and a > b ? a : b, whatever is NaN or zero */ \
-	X(scale, 2) /* floats: a * 2**n, rounded once; b is n + 1.5 * 2**23 (f64: 2**52), n small enough to halve */ \
+	/* floats: a < b ? a : b and a > b ? a : b, whatever is NaN or zero */                     \
+	X(lesser, 2) X(greater, 2)                                                                 \
+	/* floats: a * 2**n, rounded once; b is n + 1.5 * 2**23 (f64: 2**52), n is small enough to \
+	 * halve */                                                                                \
+	X(scale, 2)                                                                                \
 	X(floor, 1) X(ceil, 1) X(trunc, 1) X(rint, 1) /* to nearest even */                        \
-	X(floordiv, 2) X(rem, 2) /* ints: quotient towards -inf; remainder with the sign of the dividend */ \
-	X(and, 2) X(or, 2) X(xor, 2) X(not, 1) X(shl, 2) X(shr, 2) /* bool or int; shr arithmetic if signed */ \
-	/* what instructions do, legal loop IR only: quotient towards zero and remainder by neither 0 nor -1; shifts  \
-	 * by less than the width; i32 or i64 from a float that fits */                            \
+	/* ints: quotient towards -inf; remainder with the sign of the dividend */                 \
+	X(floordiv, 2) X(rem, 2)                                                                   \
+	/* bool or int; shr is arithmetic for signed types */                                      \
+	X(and, 2) X(or, 2) X(xor, 2) X(not, 1) X(shl, 2) X(shr, 2)                                 \
+	/* legal loop IR only, as instructions compute them: quotient towards zero and remainder   \
+	 * by neither 0 nor -1; shifts by less than the width; i32 or i64 from a float that fits */ \
 	X(quot, 2) X(mod, 2) X(left, 2) X(right, 2) X(fit, 1)                                      \
 	X(eq, 2) X(ne, 2) X(lt, 2) X(le, 2) X(gt, 2) X(ge, 2)                                      \
 	X(select, 3)  /* (bool, a, b) */                                                           \
-	X(convert, 1) /* numeric; float to i32, i64 only: the smallest for NaN and what does not fit */ \
+	/* numeric; float to i32, i64 only: the smallest for NaN and what does not fit */          \
+	X(convert, 1)                                                                              \
 	X(bitcast, 1) /* same size */                                                              \
 	X(from_f16, 1) X(to_f16, 1) /* legal loop IR only: between the bits as u16 and f32 */      \
 	X(call, 0)    /* another function, not inlined: emitted once per module and lane count */  \
@@ -76,31 +83,34 @@ typedef struct ScFn {
 	uint32_t cost;    /* rough count of vector instructions, calls included */
 } ScFn;
 
-/* The function of scalar op `op` for operands of compute dtypes in[] (f32, f64, ints, bool), instantiated
- * and cached, thread-safe. Result dtype: the table's rule. NULL if the op does not take these dtypes. */
+/* The function of scalar op `op` for operands of compute dtypes in[] (f32, f64, ints, bool),
+ * instantiated and cached, thread-safe. Result dtype: the table's rule. NULL if the op does not
+ * take these dtypes. */
 const ScFn *scalar_fn(Op op, const DType *in, uint32_t nin);
 /* Conversion between any two compute or storage dtypes. */
 const ScFn *scalar_convert(DType from, DType to);
-/* The same bits as another dtype of the same size, from and to values of the compute dtypes: what is not a value of
- * `from` is rounded to one first. A byte is a bool that is true unless it is 0. NULL where the sizes differ. */
+/* The same bits as another dtype of the same size, from and to values of the compute dtypes: what
+ * is not a value of `from` is rounded to one first. A byte is a bool that is true unless it is 0.
+ * NULL where the sizes differ. */
 const ScFn *scalar_bitcast(DType from, DType to);
-/* f32 to f32: the nearest value of storage dtype d (f16, bf16, f8), ties to even; what is too large becomes
- * what it is in memory. */
+/* f32 to f32: the nearest value of storage dtype d (f16, bf16, f8), ties to even; what is too large
+ * becomes what it is in memory. */
 const ScFn *scalar_round(DType d);
-/* d result / d operand k as a function of the operands and, last, the result: the op's .deriv text. NULL
- * when it has none. For tests and for derivatives inside kernels; transforms read the text. */
+/* d result / d operand k as a function of the operands and, last, the result: the op's .deriv text.
+ * NULL when it has none. For tests and for derivatives inside kernels; transforms read the text. */
 const ScFn *scalar_deriv(Op op, uint32_t k, const DType *in, uint32_t nin);
 /* An instance that exists, by its name ("exp_f32"); NULL: none. */
 const ScFn *scalar_by_name(const char *);
 /* A library function by name and dtype ("exp", DT_f32). NULL when unknown. */
 const ScFn *scalar_lib(const char *name, DType);
 
-/* Code of functions up to that cost is worth repeating in their callers, and not worth a branch around it. */
+/* Code of functions up to that cost is worth repeating in their callers, and not worth a branch
+ * around it. */
 enum { SC_INLINE_COST = 64 };
 
-/* A slow path: the result of call k is read by nothing but selects on the value of instruction `cond`, as the
- * arm for `when`. Compiled code skips the call where no lane has cond == when; its value is arbitrary then. Not found
- * where the call costs less than the question. */
+/* A slow path: the result of call k is read by nothing but selects on the value of instruction
+ * `cond`, as the arm for `when`. Compiled code skips the call where no lane has cond == when; its
+ * value is arbitrary then. Not found where the call costs less than the question. */
 typedef struct {
 	bool found, when;
 	uint32_t cond;
@@ -113,8 +123,8 @@ typedef union {
 	int64_t i;
 	uint64_t u;
 } ScVal;
-/* Evaluate one instance exactly as compiled code computes it (f32 arithmetic rounds to f32, one fma is one
- * rounding). */
+/* Evaluate one instance exactly as compiled code computes it (f32 arithmetic rounds to f32, one fma
+ * is one rounding). */
 ScVal scalar_eval(const ScFn *, const ScVal *arg);
 /* Evaluate on n elements at once: arg[k] points to n values. */
 void scalar_eval_n(const ScFn *, const ScVal *const *arg, ScVal *out, uint32_t n);

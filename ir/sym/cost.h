@@ -1,5 +1,6 @@
-/* Counts (operations, bytes) as functions of the size symbols: trees that are evaluated in double once the sizes are
- * known. Not Sym: a product of all extents of a kernel may leave 64 bits where no index does, and that is no error. */
+/* Counts (operations, bytes) as functions of the size symbols: trees that are evaluated in double
+ * once the sizes are known. Not Sym: a product of all extents of a kernel may leave 64 bits where
+ * no index does, and that is no error. */
 #ifndef WEFT_IR_COST_H
 #define WEFT_IR_COST_H
 

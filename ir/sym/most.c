@@ -1,4 +1,5 @@
-/* Bounds of expressions by sizes that are known before anything runs: what memory is planned with. */
+/* Bounds of expressions by sizes that are known before anything runs: what memory is planned
+ * with. */
 #include "ir/sym/priv.h"
 
 static Sym bound(SymTab *, Sym e, bool upper);

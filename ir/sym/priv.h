@@ -18,7 +18,8 @@ typedef struct {
 	bool proved;     /* known to be >= 0 */
 	uint32_t failed; /* the generation in which that could not be proved */
 	uint32_t bounded[2]; /* the generation in which bound[] was found */
-	Sym bound[2];        /* not above, and not below, by sizes of inputs (sym_most); none: not known */
+	Sym bound[2];        /* not above, and not below, by sizes of inputs (sym_most); none: not
+	                        known */
 	uint32_t nargs;
 	const Sym *args;
 	int64_t value; /* CONST: itself; PRODUCT: the coefficient; VAR: index into SymTab.var;
@@ -106,7 +107,8 @@ Sym sym_make_real(SymTab *, int64_t bits); /* in sym.c */
 /* The number of operands of SYM_REAL to SYM_REAL_EQUAL, 0 for other kinds. */
 uint32_t sym_real_signature(SymKind, bool *of_reals, bool *gives_real);
 const char *sym_real_name(SymKind);
-/* Of operands that are doubles as bits where the kind reads doubles. False when no int64 is the result. */
+/* Of operands that are doubles as bits where the kind reads doubles. False when no int64 is the
+ * result. */
 MUST_LOOK bool sym_real_eval(SymKind, const int64_t *arg, int64_t *out);
 void sym_real_range(const SymTab *, Sym, int64_t *lo, int64_t *hi);
 

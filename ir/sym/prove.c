@@ -206,7 +206,8 @@ static bool prove(Prover *p, Sym e)
 	return ok;
 }
 
-/* What has the same sign as e, without a divisor that all terms but the constant share: 2x - 3 >= 0 where x - 2 >= 0. */
+/* What has the same sign as e, without a divisor that all terms but the constant share: 2x - 3 >= 0
+ * where x - 2 >= 0. */
 static Sym without_divisor(SymTab *t, Sym e)
 {
 	int64_t g = 0;

@@ -1,6 +1,7 @@
-/* Real numbers inside integers: sizes that Python computes in double precision, floor(0.7 * n), and conditions on
- * such values. A real expression is an atom for the integer algebra: it is evaluated as written, one rounding per
- * operation, so that the result is the one Python gets. Its interval ends are rounded outwards to integers. */
+/* Real numbers inside integers: sizes that Python computes in double precision, floor(0.7 * n), and
+ * conditions on such values. A real expression is an atom for the integer algebra: it is evaluated
+ * as written, one rounding per operation, so that the result is the one Python gets. Its interval
+ * ends are rounded outwards to integers. */
 #include <math.h>
 #include <string.h>
 

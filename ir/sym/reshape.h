@@ -4,8 +4,8 @@
 
 #include "ir/sym/sym.h"
 
-/* Dimensions [from, from_end) of one shape and [to, to_end) of another that hold equally many elements, as few as can
- * be told. */
+/* Dimensions [from, from_end) of one shape and [to, to_end) of another that hold equally many
+ * elements, as few as can be told. */
 typedef struct {
 	uint32_t from, from_end, to, to_end;
 } ReshapeGroup;
@@ -14,7 +14,8 @@ typedef struct {
 MUST_LOOK bool reshape_group(SymTab *, const Sym *from, uint32_t nfrom, const Sym *to, uint32_t nto,
 			     ReshapeGroup *);
 
-/* Index into a tensor of shape `to` of the element at idx in shape `from` (equal element counts). */
+/* Index into a tensor of shape `to` of the element at idx in shape `from` (equal element
+ * counts). */
 void reshape_index(SymTab *, const Sym *from, const Sym *idx, uint32_t nfrom, const Sym *to, Sym *out, uint32_t nto);
 
 #endif

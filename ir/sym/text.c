@@ -118,7 +118,8 @@ static Sym parse_int(Parser *p, bool negative)
 
 static Sym parse_real_call(Parser *p, SymKind kind);
 
-/* The kind of the function called at p->at, SYM_CONST if there is none; p->at is at its "(" then. */
+/* The kind of the function called at p->at, SYM_CONST if there is none; p->at is at its "("
+ * then. */
 static SymKind called(Parser *p)
 {
 	const char *end = p->at;

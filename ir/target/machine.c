@@ -6,8 +6,8 @@
 #define R(issue4, latency4, issue8, latency8) {{issue4, latency4}, {issue8, latency8}}
 #define SAME(issue, latency) R(issue, latency, issue, latency)
 
-/* From the vendors' optimisation guides and uops.info; what memory gives is for one core of a server part while the
- * others rest. Of x86 processors before Haswell `fma` is its emulation. */
+/* From the vendors' optimisation guides and uops.info; what memory gives is for one core of a
+ * server part while the others rest. Of x86 processors before Haswell `fma` is its emulation. */
 static const Machine table[] = {
 	{
 		/* Nothing in particular: scalar code for whatever a C compiler compiles for. */
@@ -51,7 +51,8 @@ static const Machine table[] = {
 		.l1 = 32 << 10, .l2 = 1 << 20, .l3 = 1408 << 10, .l1_bytes = 128, .l2_bytes = 48, .l3_bytes = 10,
 		.memory_bytes = 4, .ghz = 2.7f, .phase = 5000, .call = 12, .code = 0.5f,
 	}, {
-		/* What the levels of x86-64 assume where nothing is said: it runs all of them at full width. */
+		/* What the levels of x86-64 assume where nothing is said: it runs all of them at
+		 * full width. */
 		.name = "sapphire-rapids", .family = "x86-64", .unit_bytes = 64,
 		.rate = {
 			[MOP_add] = SAME(2, 3), [MOP_mul] = SAME(2, 4), [MOP_fma] = SAME(2, 4), [MOP_div] = R(0.1f, 11, 0.06f, 15),
@@ -92,7 +93,8 @@ static const Machine table[] = {
 		.l1 = 48 << 10, .l2 = 1 << 20, .l3 = 4 << 20, .l1_bytes = 128, .l2_bytes = 64, .l3_bytes = 20, .memory_bytes = 8,
 		.ghz = 3.8f, .phase = 4000, .call = 10, .code = 0.5f,
 	}, {
-		.name = "cortex-a53", .family = "aarch64", .unit_bytes = 8, /* two halves, in order */
+		/* two halves, in order */
+		.name = "cortex-a53", .family = "aarch64", .unit_bytes = 8,
 		.rate = {
 			[MOP_add] = SAME(1, 4), [MOP_mul] = SAME(1, 4), [MOP_fma] = SAME(1, 8), [MOP_div] = R(0.07f, 13, 0.04f, 22),
 			[MOP_sqrt] = R(0.07f, 12, 0.04f, 22), [MOP_simple] = SAME(1, 2), [MOP_int_mul] = R(1, 4, 0.25f, 8),

@@ -1,6 +1,7 @@
-/* Machines: what operations, memory and phases cost on one processor. Schedules and grouping compare such costs; they
- * decide nothing about what code may hold (ir/target/target.h, Isa). scripts/measure_machine writes a row for the
- * processor it runs on, as a file that --tune reads. */
+/* Machines: what operations, memory and phases cost on one processor. Schedules and grouping
+ * compare such costs; they decide nothing about what code may hold (ir/target/target.h, Isa).
+ * scripts/measure_machine writes a row for the processor it runs on, as a file that --tune
+ * reads. */
 #ifndef WEFT_IR_MACHINE_H
 #define WEFT_IR_MACHINE_H
 
@@ -31,7 +32,8 @@ typedef enum {
 const char *machine_op_name(MachineOp);
 
 typedef struct {
-	float issue;   /* instructions that begin in a cycle, of vectors no wider than Machine.unit_bytes */
+	float issue;   /* instructions that begin in a cycle, of vectors no wider than
+	                  Machine.unit_bytes */
 	float latency; /* cycles until the result can be used */
 } MachineRate;
 
@@ -40,7 +42,8 @@ typedef struct {
 	const char *family;   /* of the instruction sets that it has (Isa.family) */
 	uint32_t unit_bytes;  /* of the execution units: a wider vector takes several turns */
 	MachineRate rate[MOP_COUNT][2]; /* elements of up to 4 bytes; of 8 */
-	uint32_t l1, l2, l3;  /* data caches in bytes: of one core, one core, its share; l3 0: none */
+	uint32_t l1, l2, l3;  /* data caches in bytes: of one core, one core, its share; l3 0:
+	                         none */
 	float l1_bytes, l2_bytes, l3_bytes, memory_bytes; /* per cycle, by one core */
 	float ghz;            /* cycles per nanosecond: reports only */
 	uint32_t phase;       /* cycles of a phase: start, barrier, end */
@@ -60,7 +63,8 @@ const char *machine_list(Arena *, const char *family);
 double machine_cycles(const Machine *, MachineOp, DType, uint32_t lanes);
 /* Cycles until its result can be used. */
 double machine_latency(const Machine *, MachineOp, DType);
-/* Cycles to move so many bytes that lie in a working set of `set` bytes: from the smallest cache that holds it. */
+/* Cycles to move so many bytes that lie in a working set of `set` bytes: from the smallest cache
+ * that holds it. */
 double machine_memory_cycles(const Machine *, double bytes, double set);
 
 #endif

@@ -31,8 +31,8 @@ static const Isa isas[] = {
 		.vector_bytes = 16, .nvreg = 32, .ops = ISA_FMA | ISA_F16, .masks = MASK_VECTOR, .page = 65536,
 		.features = "fp asimd", .flags = "-march=armv8-a", .machine = "cortex-a72",
 	}, {
-		/* Vectors of the extension V used at their least width. gcc 12 does not know the extension:
-		 * from C the vectors become scalars. */
+		/* Vectors of the extension V used at their least width. gcc 12 does not know the
+		 * extension: from C the vectors become scalars. */
 		.name = "riscv64-linux-gnu", .family = "riscv64", .triple = "riscv64-linux-gnu",
 		.cpu = "generic-rv64", .attributes = "+m,+a,+f,+d,+c,+v,+zvl128b", .abi = "lp64d",
 		.vector_bytes = 16, .nvreg = 32, .ops = ISA_FMA | ISA_GATHER, .masks = MASK_VECTOR, .page = 4096,

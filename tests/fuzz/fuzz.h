@@ -89,7 +89,8 @@ Sym fuzz_amount(Fuzz *, int64_t lo, Sym hi);
 /* Smallest and largest of all sizes. */
 int64_t fuzz_min(Fuzz *, Sym);
 int64_t fuzz_max(Fuzz *, Sym);
-bool fuzz_small(Fuzz *, uint32_t rank, const Sym *dim); /* enough for the interpreter, and not always empty */
+bool fuzz_small(Fuzz *, uint32_t rank, const Sym *dim); /* enough for the interpreter, and not
+                                                           always empty */
 Node fuzz_node(Fuzz *, Op, const Node *in, uint32_t nin, const Attr *attr, uint32_t nattr);
 Attr fuzz_ints(Fuzz *, const int64_t *v, uint32_t n);
 int fuzz_log2(double v); /* smallest k with v <= 2^k */

@@ -38,7 +38,8 @@ static void end_body(Fuzz *f, Fuzz *in)
 
 /* ---- cond ---- */
 
-/* The largest element along the first dimension, for all of them: more than an element-wise body. */
+/* The largest element along the first dimension, for all of them: more than an element-wise
+ * body. */
 static Node largest_of_rows(Fuzz *f, Value x)
 {
 	uint32_t rank = fuzz_rank(f, x), map[MAX_RANK];

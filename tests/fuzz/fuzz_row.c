@@ -1,4 +1,5 @@
-/* Rows that are made of a value, of what it is reduced to, and of both: joined, cut, with borders, and reduced once more. */
+/* Rows that are made of a value, of what it is reduced to, and of both: joined, cut, with borders,
+ * and reduced once more. */
 #include <math.h>
 
 #include "fuzz.h"

@@ -245,7 +245,8 @@ static bool many_digits(Fuzz *f, Value *x)
 	return x->n.i && x->err == 0;
 }
 
-/* A storage type's rounding of an exact value is exact: a conversion rounds wherever the value lies. */
+/* A storage type's rounding of an exact value is exact: a conversion rounds wherever the value
+ * lies. */
 static bool step_round_trip(Fuzz *f)
 {
 	Value x;

@@ -1,6 +1,7 @@
-/* Symbolic integers of random graphs: extents, starts, pads. What primitives demand of them (a slice ends behind its
- * start) must hold at all sizes, not only at those that are run: a compiler may rely on it. So what is drawn at random
- * is tried at the values of its symbols and taken when it fits everywhere. */
+/* Symbolic integers of random graphs: extents, starts, pads. What primitives demand of them (a
+ * slice ends behind its start) must hold at all sizes, not only at those that are run: a compiler
+ * may rely on it. So what is drawn at random is tried at the values of its symbols and taken when
+ * it fits everywhere. */
 #include "fuzz.h"
 
 const FuzzSymbol fuzz_symbol[FUZZ_SYMBOLS] = {{"B", 1, 40}, {"N", 3, 40}, {"Z", 0, 24}};

@@ -198,7 +198,8 @@ static void graph_text(Gen *g, uint32_t steps)
 	const char *to[4] = {NULL};
 	for (uint32_t k = 0; k < 4; k++) {
 		to[k] = below(g, 5) ? any(g, state[k].kind) : NULL;
-		if (to[k] && state[k].kind == TABLE && below(g, 2)) /* a check that needs what is written */
+		/* a check that needs what is written */
+		if (to[k] && state[k].kind == TABLE && below(g, 2))
 			check(g, to[k]);
 	}
 	text_printf(g->t, "  return %%%s \"y\", %%%s \"z\"", any(g, TABLE), any(g, ROW));

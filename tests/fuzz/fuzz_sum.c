@@ -42,7 +42,8 @@ static bool step_reduce(Fuzz *f)
 	if (*name == 's')
 		return fuzz_push(f, sum_of(f, y, x, count));
 	bool empty = least < 1, extreme = *name == 'm';
-	if (empty && extreme && dtype_is_float(d)) { /* of nothing: an infinity, of which nothing can be predicted */
+	if (empty && extreme && dtype_is_float(d)) { /* of nothing: an infinity, of which nothing
+	                                                can be predicted */
 		y = bound(f, OP_minimum, y, ldexp(1, x.mag));
 		y = bound(f, OP_maximum, y, -ldexp(1, x.mag));
 		x.gran = x.gran < x.mag ? x.gran : x.mag;
@@ -226,8 +227,8 @@ static bool conv_operand(Fuzz *f, Value *x, uint32_t nsp)
 	return n == rank && x->n.i;
 }
 
-/* A value's own padding by the widths of a convolution that reads it, but not always with zeros: rank dims, the last
- * nsp of them [low, high] wider. */
+/* A value's own padding by the widths of a convolution that reads it, but not always with zeros:
+ * rank dims, the last nsp of them [low, high] wider. */
 static bool pad_like_conv(Fuzz *f, Value x, uint32_t nsp, const Sym *low, const Sym *high)
 {
 	Sym lo[MAX_RANK], hi[MAX_RANK], zero = sym_int(f->ir->syms, 0);

@@ -1,5 +1,6 @@
-/* libFuzzer: the bytes are the schema of a user's operator, its types and its workspace, a line each. A definition is accepted, or refused
- * with one message; one that is accepted is solved for operands of all kinds of sizes. Seeds: scripts/fuzz_seeds.py. */
+/* libFuzzer: the bytes are the schema of a user's operator, its types and its workspace, a line
+ * each. A definition is accepted, or refused with one message; one that is accepted is solved for
+ * operands of all kinds of sizes. Seeds: scripts/fuzz_seeds.py. */
 #include <stdlib.h>
 #include <string.h>
 

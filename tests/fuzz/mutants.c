@@ -1,6 +1,7 @@
-/* mutants FOLDER...: the share of mutants that are read. Every file of the folders (of a text, the graph before "; ----") is the first of
- * chains of mutants, each made of the one before, as a fuzzer makes them; printed is what of all is read, and less than half fails.
- * Linked with the mutator and the reader of one fuzz target. */
+/* mutants FOLDER...: the share of mutants that are read. Every file of the folders (of a text, the
+ * graph before "; ----") is the first of chains of mutants, each made of the one before, as a
+ * fuzzer makes them; printed is what of all is read, and less than half fails. Linked with the
+ * mutator and the reader of one fuzz target. */
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +55,8 @@ static void chains_of(const uint8_t *seed, size_t n)
 			size_t old = size;
 			memcpy(before, data, size);
 			size = LLVMFuzzerCustomMutator(data, size, ROOM, fuzz_below(&byte_state, 1u << 24));
-			if (size != old || memcmp(before, data, size) != 0) /* something was there to change */
+			/* something was there to change */
+			if (size != old || memcmp(before, data, size) != 0)
 				LLVMFuzzerTestOneInput(data, size);
 		}
 	}

@@ -1,5 +1,6 @@
-/* Mutants of the text form that keep to its structure: values, types, attributes and operations are changed as such, so that most
- * of them are read and something is left to be found behind the parser. */
+/* Mutants of the text form that keep to its structure: values, types, attributes and operations are
+ * changed as such, so that most of them are read and something is left to be found behind the
+ * parser. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -389,7 +390,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned 
 	if (fuzz_below(&state, 16) == 0)
 		return LLVMFuzzerMutate(data, size, max);
 	uint32_t k = 0;
-	for (int tries = 0; tries < 16 && !m.changed; tries++) { /* a graph has not something of each kind */
+	/* a graph has not something of each kind */
+	for (int tries = 0; tries < 16 && !m.changed; tries++) {
 		k = fuzz_below(&state, sizeof changes / sizeof *changes);
 		changes[k].change(&m);
 	}

@@ -97,7 +97,8 @@ static json_t *symbolic(Writer *w, const char *tag, const char *table, json_t *v
 	return tagged(tag, tagged("as_name", json_string(name)));
 }
 
-/* An integer: where names are wanted, in turn by one of an expression, by one of a number, and as a symbolic one without a name. */
+/* An integer: where names are wanted, in turn by one of an expression, by one of a number, and as a
+ * symbolic one without a name. */
 static json_t *integer(Writer *w, Sym s)
 {
 	int64_t v;
@@ -160,7 +161,8 @@ static json_t *integers(Writer *w, const Attr *a)
 		plain &= sym_is_const(w->g->ir->syms, a->ints[k], &v);
 	for (uint32_t k = 0; k < a->n; k++) {
 		json_t *one = integer(w, a->ints[k]), *inner = json_object_get(one, plain ? "as_int" : "as_sym_int");
-		json_array_append(list, inner ? inner : one); /* {"as_name": ...}, or {"as_int": 3} as it is */
+		/* {"as_name": ...}, or {"as_int": 3} as it is */
+		json_array_append(list, inner ? inner : one);
 		json_decref(one);
 	}
 	return tagged(plain ? "as_ints" : "as_sym_ints", list);

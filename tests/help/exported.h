@@ -1,5 +1,6 @@
-/* Graphs written as torch.export writes them, for tests of the reader: user inputs, calls of operators, and what is taken from lists of
- * results. The JSON may be changed before it is packed. */
+/* Graphs written as torch.export writes them, for tests of the reader: user inputs, calls of
+ * operators, and what is taken from lists of results. The JSON may be changed before it is
+ * packed. */
 #ifndef WEFT_TESTS_HELP_EXPORTED_H
 #define WEFT_TESTS_HELP_EXPORTED_H
 
@@ -16,7 +17,8 @@ typedef enum {
 	ARGS_NAMED   /* numbers and bools are names of symbolic ones */
 } ArgsForm;
 
-/* A model's JSON with one graph; the caller owns it. NULL where the notation has no word for something (a symbol's square root). */
+/* A model's JSON with one graph; the caller owns it. NULL where the notation has no word for
+ * something (a symbol's square root). */
 json_t *exported(Graph *, ArgsForm);
 
 /* Parts of it. */
@@ -27,7 +29,8 @@ json_t *exported_tensor(json_t *root, const char *name);
 void exported_set_strides(json_t *tensor, const int64_t *stride, uint32_t rank, int64_t offset);
 /* One more user input, of the type of the tensor `like`. */
 void exported_add_input(json_t *root, const char *name, const char *like);
-/* A call of `target` on operands by their names ("self=x", "dim=1": numbers), whose result `name` is like a tensor; NULL: it has none. */
+/* A call of `target` on operands by their names ("self=x", "dim=1": numbers), whose result `name`
+ * is like a tensor; NULL: it has none. */
 void exported_add_call(json_t *root, size_t at, const char *target, const char *const *args, const char *name, const char *like);
 void exported_add_output(json_t *root, const char *name);
 

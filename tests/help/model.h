@@ -20,7 +20,8 @@ bool model_open_loops(Model *, Weft *, const WeftGraph *, const WeftOptions *);
 /* One call with that many threads; outputs are allocated in the arena. Not WEFT_OK: see status.
  * Memory around outputs and workspace is checked: writing there gives WEFT_ERR_MEMORY. */
 int model_run(Model *, const Tensor *in, uint32_t nin, Tensor *out, int32_t nthreads, Arena *);
-/* The call that failed was too much work, or too much memory, for the interpreter of loop IR: nothing is known to be wrong. */
+/* The call that failed was too much work, or too much memory, for the interpreter of loop IR:
+ * nothing is known to be wrong. */
 bool model_gave_up(const Model *);
 /* The same where outputs take the memory of the inputs that they replace, if they may. */
 int model_run_in_place(Model *, const Tensor *in, uint32_t nin, Tensor *out, int32_t nthreads, Arena *);

@@ -106,7 +106,8 @@ static bool read_sizes(Reader *r, const char *p)
 	return true;
 }
 
-/* A word of an attribute or of an extent: the number of a size, unless that is a symbol; the dtype in place of f32. */
+/* A word of an attribute or of an extent: the number of a size, unless that is a symbol; the dtype
+ * in place of f32. */
 static void copy_word(Reader *r, Text *to, size_t n)
 {
 	for (uint32_t k = 0; k < r->nsize && !r->form.symbolic; k++)
@@ -252,8 +253,8 @@ static double element(const Fill *f, DType d, uint32_t k, int64_t i, int64_t n)
 	return lo + (double)(h % ((uint64_t)(hi - lo) + 1));
 }
 
-/* Fractions where integers are wanted: towards zero, NaN is 0, what is too large is 100; unsigned ones lose their
- * sign. */
+/* Fractions where integers are wanted: towards zero, NaN is 0, what is too large is 100; unsigned
+ * ones lose their sign. */
 static int64_t whole(double v, DType d)
 {
 	if (d == DT_bool)
@@ -309,7 +310,8 @@ static Graph *parse(Reader *r, Op op)
 	return graph_parse(r->ir, t.data, t.data);
 }
 
-/* The call's type: a primitive's is inferred already; a composite's is that of its expansion, in a graph of its own. */
+/* The call's type: a primitive's is inferred already; a composite's is that of its expansion, in a
+ * graph of its own. */
 static bool call_type(Reader *r, Op op, TypeId *out)
 {
 	Graph *g = parse(r, op);

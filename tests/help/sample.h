@@ -1,4 +1,5 @@
-/* Samples of the op table as graphs and values; the language of `.sample` is described in ir/ops/op.h. */
+/* Samples of the op table as graphs and values; the language of `.sample` is described in
+ * ir/ops/op.h. */
 #ifndef WEFT_TESTS_HELP_SAMPLE_H
 #define WEFT_TESTS_HELP_SAMPLE_H
 
@@ -21,8 +22,8 @@ typedef struct {
 	Tensor in[SAMPLE_INPUTS];
 } Sample;
 
-/* The operator that OP in the environment names, NULL: all. A name that is nobody's, or of one without samples, ends the process with
- * status 1 after a line: it would pass otherwise. */
+/* The operator that OP in the environment names, NULL: all. A name that is nobody's, or of one
+ * without samples, ends the process with status 1 after a line: it would pass otherwise. */
 const char *sample_only(void);
 /* Text k of an op's samples, in the arena; NULL where there are no more. */
 const char *sample_text(Arena *, Op, uint32_t k);

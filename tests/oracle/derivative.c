@@ -122,7 +122,8 @@ static Tensor *displaced(Derivative *d, const Point *p, const Tensor *t, double 
 static const double difference_steps[] = {1e-3, 1e-4, 1e-5};
 enum { NSTEP = sizeof difference_steps / sizeof *difference_steps };
 
-/* From values at -2h, -h, h, 2h and at the point; false where they do not tell: *error bounds how far off it is. */
+/* From values at -2h, -h, h, 2h and at the point; false where they do not tell: *error bounds how
+ * far off it is. */
 static bool difference(const double *f, double f0, double h, double *value, double *error)
 {
 	double one = (f[2] - f[1]) / (2 * h), two = (f[3] - f[0]) / (4 * h);
@@ -284,8 +285,8 @@ static bool equal_products(Derivative *d, const Tensor *forward, const Tensor *r
 	return true;
 }
 
-/* The Hessian of <ct, f> times t: the tangent of the gradient along t, and the gradient of the gradient's product with t, are
- * equal, since a Hessian is symmetric. vjp: of p. */
+/* The Hessian of <ct, f> times t: the tangent of the gradient along t, and the gradient of the
+ * gradient's product with t, are equal, since a Hessian is symmetric. vjp: of p. */
 static bool check_hessian(Derivative *d, const Point *p, const Point *vjp)
 {
 	uint32_t nout = p->g->output.n, n = vjp->g->output.n - nout;
@@ -296,7 +297,8 @@ static bool check_hessian(Derivative *d, const Point *p, const Point *vjp)
 	Graph *reverse = forward ? transform_vjp(vjp->g, &(Wrt){.input = by, .output = of}) : NULL;
 	if (!reverse)
 		return bad(d, "a gradient has no derivative");
-	Point at = extended(d, vjp, forward, p->in, p->nin, p->wrt); /* a tangent of each input is a cotangent of its gradient */
+	/* a tangent of each input is a cotangent of its gradient */
+	Point at = extended(d, vjp, forward, p->in, p->nin, p->wrt);
 	Tensor *x = evaluate(d, forward, at.in, at.nin), *y = x ? evaluate(d, reverse, at.in, at.nin) : NULL;
 	return y && equal_products(d, x + forward->output.n - n, y + reverse->output.n - n, n);
 }

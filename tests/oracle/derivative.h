@@ -17,7 +17,8 @@ typedef struct {
 	Ctx *ctx;
 	uint64_t rng;
 	bool no_differences; /* the graph has kinks where its values are */
-	bool no_products;    /* its cotangents are not those of its tangents: places that are written twice */
+	bool no_products;    /* its cotangents are not those of its tangents: places that are
+	                        written twice */
 	bool no_hessian;     /* its second derivatives backwards are not those forwards */
 	bool print;
 	bool no_second;      /* derivative_check_twice: first derivatives only */
@@ -31,13 +32,15 @@ typedef struct {
 
 /* All inputs that are float or complex; false if there are none, or no such results. */
 bool point_of(Graph *, const Tensor *in, uint32_t nin, Arena *, Point *);
-/* With each value that it is derived by moved a little, away from kinks; what is infinite, NaN or large becomes something moderate. */
+/* With each value that it is derived by moved a little, away from kinks; what is infinite, NaN or
+ * large becomes something moderate. */
 Point point_near(Derivative *, Point);
-/* The first derivative: both transforms, whose results verify, read back and have only nodes that can be derived again; <ct, J t> =
- * <J' ct, t>; differences. The derivatives as points. False after `failed`. */
+/* The first derivative: both transforms, whose results verify, read back and have only nodes that
+ * can be derived again; <ct, J t> = <J' ct, t>; differences. The derivatives as points. False after
+ * `failed`. */
 bool derivative_check(Derivative *, Point, Point *vjp, Point *jvp);
-/* The same, and of its results again: second derivatives in every nesting; products with the Hessian, forwards over backwards against backwards
- * twice, element by element. */
+/* The same, and of its results again: second derivatives in every nesting; products with the
+ * Hessian, forwards over backwards against backwards twice, element by element. */
 bool derivative_check_twice(Derivative *, Point);
 
 #endif

@@ -112,7 +112,8 @@ static bool same_bits(GraphCheck *c, const Candidate *by, const char *which, con
 	return true;
 }
 
-/* One thread, three, both emitters and the interpreter of loop IR give the same bits. Nothing runs where the interpreter gives up. */
+/* One thread, three, both emitters and the interpreter of loop IR give the same bits. Nothing runs
+ * where the interpreter gives up. */
 static bool run_models(GraphCheck *c, Candidate *by, const char *sizes, const Tensor *in,
 		       Tensor *out, Arena *a)
 {

@@ -1,5 +1,6 @@
-/* Drawing variants of graphs. An edit is: one operand of one node through one or two maps, a contraction with its operands
- * exchanged, an output through a map, an output that is left out when a failure is reduced. */
+/* Drawing variants of graphs. An edit is: one operand of one node through one or two maps, a
+ * contraction with its operands exchanged, an output through a map, an output that is left out when
+ * a failure is reduced. */
 #include "draw.h"
 
 #include "ir/ops/op.h"
@@ -116,7 +117,8 @@ static Node with_ones(Build *b, Node x)
 	return b_reshape(b, x, t->n + 1, dim);
 }
 
-/* Every second place of a dimension twice as long, of which the first half is left: a window of one element. */
+/* Every second place of a dimension twice as long, of which the first half is left: a window of one
+ * element. */
 static Node with_gaps(Build *b, Node x, uint32_t d)
 {
 	Sym n = node_dim(b->g, x, d), one = b_int(b, 1);

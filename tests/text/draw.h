@@ -1,5 +1,6 @@
-/* Variants of a graph that have its inputs, outputs and their types: operands are read through index maps, operands of
- * contractions are exchanged, results are reordered. What a kernel reads, and in which role, is another thing then. */
+/* Variants of a graph that have its inputs, outputs and their types: operands are read through
+ * index maps, operands of contractions are exchanged, results are reordered. What a kernel reads,
+ * and in which role, is another thing then. */
 #ifndef WEFT_TESTS_TEXT_DRAW_H
 #define WEFT_TESTS_TEXT_DRAW_H
 

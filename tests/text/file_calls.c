@@ -1,5 +1,6 @@
-/* Several calls of a graph that replaces state: the interpreter, which is given what it replaced, and every emitter on one,
- * two and eight threads agree in outputs and state after each of them, those that fail included: then state is as it was. */
+/* Several calls of a graph that replaces state: the interpreter, which is given what it replaced,
+ * and every emitter on one, two and eight threads agree in outputs and state after each of them,
+ * those that fail included: then state is as it was. */
 #include "file_calls.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* Families of kernels at awkward sizes: what a schedule does at the end of a row, of a tile, of a panel. */
+/* Families of kernels at awkward sizes: what a schedule does at the end of a row, of a tile, of a
+ * panel. */
 #include "file_kernels.h"
 
 #include <ctype.h>
@@ -157,7 +158,8 @@ static bool differs(Family *f, const Sizes *sizes, const char *what)
 	return false;
 }
 
-/* Rows of equal elements leave a norm nothing but what rounding does: an element of another place is still far more off. */
+/* Rows of equal elements leave a norm nothing but what rounding does: an element of another place
+ * is still far more off. */
 static double tolerance(const Family *f, DType d)
 {
 	return f->draw && (d == DT_f32 || d == DT_f64) ? 1e-3 : 0;

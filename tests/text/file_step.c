@@ -3,29 +3,36 @@
  *   roundtrip            print; check that what is printed parses back to the same
  *   verify               check types and structure
  *   canon, simplify, ... one pass; `pipeline`: all of them; `clean`: those after decompose
- *   vmap                 the batch that "; vmap: SIZE INPUT..." describes: SIZE is a number, or a symbol's name
+ *   vmap                 the batch that "; vmap: SIZE INPUT..." describes: SIZE is a number, or a
+ *                        symbol's name
  *   op-by-op             no fusion, for the words that follow
  *   vjp, jvp             the derivatives by all inputs
- *   apart [BUDGET]       of vjp: print the graph that saves values and the one that computes gradients from them (transform.h)
- *   undone               the distances between what blocks with an inverse take and what the inverse gives
- *   random               nodes that draw get a key and a stream (passes/random.h); `random-input`: the key is an input
+ *   apart [BUDGET]       of vjp: print the graph that saves values and the one that computes
+ *                        gradients from them (transform.h)
+ *   undone               the distances between what blocks with an inverse take and what the
+ *                        inverse gives
+ *   random               nodes that draw get a key and a stream (passes/random.h); `random-input`:
+ *                        the key is an input
  *   groups [TARGET]      print what each node is to the kernels, and why it is stored
  *   lower                print kernels
  *   loops [TARGET]       print the loop IR of the kernels
  *   program [TARGET]     print the loop IR around the kernels
  *   calls [TARGET]      several calls of a graph that replaces state, see file_calls.h
  *   kernels              a family of kernels at awkward sizes, see file_kernels.h; stands alone
- *   decide [TARGET]      print what was decided: groups, schedules with reasons, costs, layouts of constants, workspace
+ *   decide [TARGET]      print what was decided: groups, schedules with reasons, costs, layouts of
+ *                        constants, workspace
  *   lines [TARGET]       print which line of the model's source each call has, and of how many
  *   emit-c [TARGET]      print the C of the kernels
  *   emit-model [TARGET]  print the C around them
  *   interp               run the interpreter, print its results
- *   compiled [TARGET]    compile, run, compare with the interpreter, and to the bit with the interpreted loop IR (file_runner
- *                        --loops: that alone)
+ *   compiled [TARGET]    compile, run, compare with the interpreter, and to the bit with the
+ *                        interpreted loop IR (file_runner --loops: that alone)
  *   graphs [TARGET]      what random graphs go through: graph_check.h
- *   derived, composed    what derivatives and batches of random graphs go through, and transforms of transforms: derive_check.h
+ *   derived, composed    what derivatives and batches of random graphs go through, and transforms
+ *                        of transforms: derive_check.h
  *
- * A TARGET is a name, or NAME/MACHINE to be tuned for that. The graph is printed when no word printed anything. Messages stand at the end. */
+ * A TARGET is a name, or NAME/MACHINE to be tuned for that. The graph is printed when no word
+ * printed anything. Messages stand at the end. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -408,7 +415,8 @@ static void compare(Run *r, const Tensor *x, const Tensor *y)
 	text_printf(r->out, ": compiled %.9g, expected %.9g\n", tensor_f64(x, i), tensor_f64(y, i));
 }
 
-/* The loop IR, executed without its emitter, does what the compiled model does: the same bits, or the same refusal. */
+/* The loop IR, executed without its emitter, does what the compiled model does: the same bits, or
+ * the same refusal. */
 static bool check_loops(Run *r, const Tensor *in, uint32_t nin, const Tensor *have, int code)
 {
 	Arena *a = r->w->ctx->arena;

@@ -2,12 +2,12 @@
  *
  *     ; run: canon simplify            what to do with the graph, word by word (see file_step.c)
  *     ; const "w": f32[2] = 1 2        constant #1, #2, ... of the graph
- *     ; input x = 1 2 3                values of an input; `random LO HI [SEED]`, `steps LO HI STEP [SEED]`; a type before the
+ *     ; input x = 1 2 3                values of an input; `random LO HI [SEED]`, `steps LO HI STEP
+ *                                      [SEED]`; a type before the
  *     ; sizes: B=1 B=7,N=2             `=` overrides the graph's; one execution per word
  *     graph @f(%x: f32[3]) { ... }
  *     ; ----
- *     what running it prints
- */
+ *     what running it prints */
 #ifndef WEFT_TESTS_TEXT_FILE_TEST_H
 #define WEFT_TESTS_TEXT_FILE_TEST_H
 
@@ -16,7 +16,8 @@
 typedef struct {
 	const char *name; /* "softmax": of the graph in messages */
 	const char *text; /* everything before the separator: comments, then the graph */
-	const char *loops; /* a target: nothing is compiled, its loop IR is interpreted instead, whatever the test names; or NULL */
+	const char *loops; /* a target: nothing is compiled, its loop IR is interpreted instead,
+	                      whatever the test names; or NULL */
 	const char *draw;  /* a seed: variants of families of kernels instead (file_kernels.h); or
 			      NULL */
 } FileTest;
@@ -40,7 +41,8 @@ bool values_input_of(const FileTest *, EvalCtx *, Graph *, uint32_t k, uint32_t 
 void values_print(const Tensor *, Text *out);
 /* "B=7,N=2": these sizes, and the hints of the other symbols. False after ctx_error. */
 bool values_bind(Ctx *, SymTab *, const char *sizes, EvalCtx *out);
-/* Deterministic numbers lo + k * step, at most hi; range: lo, hi, step. Of complex numbers both parts. */
+/* Deterministic numbers lo + k * step, at most hi; range: lo, hi, step. Of complex numbers both
+ * parts. */
 void values_steps(Tensor *, const double range[3], uint64_t seed);
 /* Deterministic numbers: uniform floats in [lo, hi), or integers in [lo, hi]. */
 void values_random(Tensor *, double lo, double hi, uint64_t seed);

@@ -1,5 +1,6 @@
-/* transform_text MODE... < GRAPH > RESULT: the text of a graph after transforms, vjp, jvp and vmap (a batch of 3 of all inputs), one
- * after the other; on the other stream the processor time of each in seconds. For scripts/scaling.py and tests/system/chains.py. */
+/* transform_text MODE... < GRAPH > RESULT: the text of a graph after transforms, vjp, jvp and vmap
+ * (a batch of 3 of all inputs), one after the other; on the other stream the processor time of each
+ * in seconds. For scripts/scaling.py and tests/system/chains.py. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

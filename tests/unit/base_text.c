@@ -135,7 +135,8 @@ static void test_visible(void **state)
 		{"a\xe2\x80\xae" "b", "", "a<U+202E>b"},
 		{"\xf3\xa0\x81\x81", "", "<U+E0041>"},
 		{"\xff\xc3", "", "<0xff><0xc3>"},
-		{"\xc0\xaf\xed\xa0\x80", "", "<0xc0><0xaf><0xed><0xa0><0x80>"}, /* overlong; a surrogate */
+		/* overlong; a surrogate */
+		{"\xc0\xaf\xed\xa0\x80", "", "<0xc0><0xaf><0xed><0xa0><0x80>"},
 		{"\xf0\x9f\x98\x80", "", "\xf0\x9f\x98\x80"},
 	};
 	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {

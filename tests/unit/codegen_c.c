@@ -1,5 +1,6 @@
-/* The C emitter: every operation on every dtype against the reference evaluator, memory access of every
- * storage type, control flow; compiled with the system's compiler for every target this processor runs. */
+/* The C emitter: every operation on every dtype against the reference evaluator, memory access of
+ * every storage type, control flow; compiled with the system's compiler for every target this
+ * processor runs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -304,7 +305,8 @@ static void check_same(const Bench *b, const Point *p, const void *got, const vo
 			         i, (unsigned long long)g, (unsigned long long)w, (unsigned long long)x,
 			         (unsigned long long)y);
 	}
-	for (uint32_t i = N * size; i < (N + 16) * size; i++) /* nothing behind the tail was touched */
+	/* nothing behind the tail was touched */
+	for (uint32_t i = N * size; i < (N + 16) * size; i++)
 		assert_int_equal(((const uint8_t *)got)[i], 0xee);
 }
 
@@ -336,13 +338,15 @@ static void point_run(Bench *b, const Point *p)
 	bool wild = p->wild || !p->fn;
 	for (uint32_t k = 0; k < p->nin; k++) {
 		fill(p->in[k], natural[k], k + 3 * p->op, wild);
-		for (uint32_t i = 4; k && p->in[k] == p->in[0] && i < N; i += 5) /* some equal operands */
+		/* some equal operands */
+		for (uint32_t i = 4; k && p->in[k] == p->in[0] && i < N; i += 5)
 			memcpy(natural[k] + i * natural_size(p->in[k]), natural[0] + i * natural_size(p->in[k]),
 			       natural_size(p->in[k]));
 		for (uint32_t i = 0; i < N && p->literal == (int)k; i++)
 			scalar_pack(p->in[k], natural[k] + i * natural_size(p->in[k]), &(ScVal){.f = 0.0}, 1);
 		to_memory(p->in[k], mem[k], natural[k]);
-		if (dtype_size(p->in[k]) != natural_size(p->in[k])) { /* the value is what memory holds */
+		/* the value is what memory holds */
+		if (dtype_size(p->in[k]) != natural_size(p->in[k])) {
 			ScIns ins = {.op = SC_convert, .dtype = p->in[k], .nin = 1};
 			_Alignas(16) char copy[N * 8];
 			memcpy(copy, natural[k], sizeof copy);

@@ -1,5 +1,5 @@
-/* Which kernels count as equal: those that differ in what they read from and write to only. Anything that a schedule may look at
- * makes another key. */
+/* Which kernels count as equal: those that differ in what they read from and write to only.
+ * Anything that a schedule may look at makes another key. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

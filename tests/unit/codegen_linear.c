@@ -1,5 +1,5 @@
-/* Expressions that read each other twice are lowered and looked at once for each part, not once for each path; statements once,
- * not once for each that comes after them. */
+/* Expressions that read each other twice are lowered and looked at once for each part, not once for
+ * each path; statements once, not once for each that comes after them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
-/* The memory plan, on programs that are made up: a memory in which every write leaves its mark shows whether what is read is
- * still there; how much memory is used is compared with what is alive. */
+/* The memory plan, on programs that are made up: a memory in which every write leaves its mark
+ * shows whether what is read is still there; how much memory is used is compared with what is
+ * alive. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +12,8 @@
 #include "codegen/program/plan.h"
 #include "ctx_fixture.h"
 
-enum { MAX_BUFS = 600, UNIT = 64, ROUNDS = 3 /* of a loop */, WORDS = 1 << 16 /* of the simulated memory */ };
+/* ROUNDS: of a loop; WORDS: of the simulated memory */
+enum { MAX_BUFS = 600, UNIT = 64, ROUNDS = 3, WORDS = 1 << 16 };
 
 /* ---- programs ---- */
 
@@ -50,7 +52,8 @@ static uint32_t buffer(Made *m, uint32_t units)
 	return lowered_buf(m->l, BUF_TEMP, 0, DT_u8, 1, arena_dup(ctx->arena, &dim, sizeof dim), "b").i;
 }
 
-/* A kernel of some phases. `joins`: the first one is in that of the kernel before, if that does not write what it reads. */
+/* A kernel of some phases. `joins`: the first one is in that of the kernel before, if that does not
+ * write what it reads. */
 static void kernel(Made *m, StepList *to, uint32_t nphase, const uint32_t *arg, uint32_t narg, uint32_t nwrite, bool joins)
 {
 	Arena *a = ctx->arena;
@@ -65,7 +68,8 @@ static void kernel(Made *m, StepList *to, uint32_t nphase, const uint32_t *arg, 
 	join[0] = joins;
 	for (uint32_t k = 0; k < narg; k++)
 		buf[k].i = arg[k];
-	for (uint32_t p = 0; p < nphase; p++) { /* results are written by the last phase, a temporary lives from each to the next */
+	for (uint32_t p = 0; p < nphase; p++) { /* results are written by the last phase, a
+	                                           temporary lives from each to the next */
 		SchedArg *args = ARENA_ARRAY(a, SchedArg, narg + 2);
 		uint32_t n = 0;
 		for (uint32_t k = p + 1 < nphase ? nwrite : 0; k < narg; k++)
@@ -112,7 +116,8 @@ static void random_loop(Made *m, StepList *to, uint32_t depth)
 		random_loop(m, body, depth - 1);
 	uint32_t last = m->alive.data[m->alive.n - 1], arg[4] = {next, from, last, outside};
 	kernel(m, body, 1, arg, outside ? 4 : 3, 1, false);
-	m->alive.n = m->alive.n < before ? m->alive.n : before; /* what is made inside is not read after */
+	/* what is made inside is not read after */
+	m->alive.n = m->alive.n < before ? m->alive.n : before;
 	Step s = {.kind = STEP_LOOP, .body = body, .ncarry = 1, .carry = arena_alloc(a, sizeof *s.carry)};
 	s.carry[0].from.i = from;
 	s.carry[0].to.i = next;
@@ -122,7 +127,8 @@ static void random_loop(Made *m, StepList *to, uint32_t depth)
 	array_push(a, &m->alive, m->k->kernel.data[m->k->kernel.n - 1].buf[0].i);
 }
 
-/* Two branches that write the same buffer, by a condition that a kernel some steps before has written. */
+/* Two branches that write the same buffer, by a condition that a kernel some steps before has
+ * written. */
 static void random_branch(Made *m, StepList *to)
 {
 	uint32_t pred = buffer(m, 1), result = buffer(m, 9), before;
@@ -152,7 +158,8 @@ typedef struct {
 	MemoryPlan plan;
 	int64_t s, total; /* value of the symbol, of the workspace */
 	uint32_t place[MAX_BUFS]; /* by buffer: whose memory it has, as carried values swap */
-	uint32_t word[WORDS], mark[MAX_BUFS + 400], now, kernel, taken; /* taken: by bit, which branches */
+	/* taken: by bit, which branches */
+	uint32_t word[WORDS], mark[MAX_BUFS + 400], now, kernel, taken;
 	struct {
 		uint32_t id;
 		bool write;
@@ -193,7 +200,8 @@ static uint32_t marked(const Memory *x, uint32_t id)
 	return x->mark[id < x->m->l->buf.n ? x->place[id] : id];
 }
 
-/* What is read in the phase holds what was written last; nothing in it overlaps what is written in it. */
+/* What is read in the phase holds what was written last; nothing in it overlaps what is written in
+ * it. */
 static void end_phase(Memory *x)
 {
 	uint32_t n, before = x->now;

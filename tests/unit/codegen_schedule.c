@@ -1,5 +1,5 @@
-/* A schedule that refuses a kernel says why and leaves everything as it was: the next one is asked with the same Sched.
- * Scheduling a kernel leaves the kernel as it was. */
+/* A schedule that refuses a kernel says why and leaves everything as it was: the next one is asked
+ * with the same Sched. Scheduling a kernel leaves the kernel as it was. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -257,7 +257,8 @@ static const Phases parts[] = {
 	 "graph @f(%x: f32[400, 3000]) {\n  %1 = reduce(%x, kind=\"sum\", dims=[1], acc=f32)\n  return %1\n}\n", 1, 0, {{0}}, {NULL}},
 };
 
-/* Temporaries live from the phase that leaves them to the last one that reads them, and are arguments of these. */
+/* Temporaries live from the phase that leaves them to the last one that reads them, and are
+ * arguments of these. */
 static void check_phase(const Schedule *s, uint32_t i)
 {
 	const SchedPhase *phase = &s->phase.data[i];
@@ -354,7 +355,8 @@ static void has_amounts(void **state)
 
 /* ---- constants ---- */
 
-/* Graphs that read constant 1, of `dim`; how many copies there are in a file for several levels, and after a choice. */
+/* Graphs that read constant 1, of `dim`; how many copies there are in a file for several levels,
+ * and after a choice. */
 typedef struct {
 	const char *what, *graph, *levels[3];
 	int64_t dim[4];

@@ -125,8 +125,8 @@ static void test_counts(void **state)
 	/* no more rows than there are */
 	expect_counts(embedding, &most, 1, 0, 2048 * 8 + 1000 * 64 * 4 + 2048 * 64 * 4);
 	expect_counts(two_tables, &seven, 1, 7 * 64, 14 * 8 + 14 * 64 * 4 + 7 * 64 * 4);
-	/* every step: the contraction and the sum; state in and out, the step's input, the weights. Once: the first state
-	 * is copied in, the last one out. */
+	/* every step: the contraction and the sum; state in and out, the step's input, the weights.
+	 * Once: the first state is copied in, the last one out. */
 	expect_counts(recurrent, &steps, 1, 32 * (2 * 64 + 16), 32 * (4 * 16 * 4) + 2 * (2 * 16 * 4));
 	/* what several stages read is read once: largest, exponential, sum, quotient */
 	expect_counts(softmax, &seven, 1, 4 * 7 * 64, 2 * 7 * 64 * 4);
@@ -272,7 +272,8 @@ static void *compile_and_run(void *arg)
 	return ok ? arg : NULL;
 }
 
-/* The folder that options name is the only one: before the library is loaded, so this test is the first. */
+/* The folder that options name is the only one: before the library is loaded, so this test is the
+ * first. */
 static void test_llvm_folder(void **state)
 {
 	(void)state;

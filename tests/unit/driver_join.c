@@ -1,5 +1,5 @@
-/* Models of several entries: tests/data/join has two graphs of one decoder, whose weights are the same and whose sizes are
- * called alike, and a third with other weights. */
+/* Models of several entries: tests/data/join has two graphs of one decoder, whose weights are the
+ * same and whose sizes are called alike, and a third with other weights. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,8 @@
 
 #define FOLDER TEST_DATA "/join/"
 enum { WORDS = 1100, WIDTH = 16, MOST_OUT = 64 * WORDS };
-enum { WEIGHTS = (WORDS * WIDTH + WIDTH * WIDTH + WIDTH) * 4, PADDING = 2000 }; /* bytes, each tensor once; panels are filled up */
+/* bytes, each tensor once; panels are filled up */
+enum { WEIGHTS = (WORDS * WIDTH + WIDTH * WIDTH + WIDTH) * 4, PADDING = 2000 };
 
 static const char *const names[] = {"prefill", "decode"};
 
@@ -214,7 +215,8 @@ static void check_model(const Pair *p, const WeftModel *m)
 	x.id[5] = -WORDS - 1;
 	assert_int_equal(run(m, in, 0, &x, y, hidden, &status), WEFT_ERR_CHECK);
 	WeftSizes *s = malloc(weft_entry(m, 1)->sizes_bytes);
-	assert_int_equal(m->sizes(in, 2, &x.in, s, &status), WEFT_ERR_ARGUMENT); /* there is no third */
+	/* there is no third */
+	assert_int_equal(m->sizes(in, 2, &x.in, s, &status), WEFT_ERR_ARGUMENT);
 	free(s);
 	m->close(in);
 }

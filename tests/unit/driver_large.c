@@ -1,5 +1,5 @@
-/* Programs that are cut into parts: no function has more than so many launches or checks, whatever is in whatever, and what is
- * computed and refused is the same. */
+/* Programs that are cut into parts: no function has more than so many launches or checks, whatever
+ * is in whatever, and what is computed and refused is the same. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,8 +20,9 @@ enum { INPUTS = 400 };
 
 /* ---- graphs ---- */
 
-/* Products with a permutation, one after the other, and a number added to each: `name`0 is the first operand, the last result is
- * `name`n. All are whole numbers, so that nothing is rounded, and each step shows in the result. */
+/* Products with a permutation, one after the other, and a number added to each: `name`0 is the
+ * first operand, the last result is `name`n. All are whole numbers, so that nothing is rounded, and
+ * each step shows in the result. */
 static void chain(Text *t, const char *name, uint32_t n)
 {
 	for (uint32_t k = 0; k < n; k++)
@@ -111,8 +112,8 @@ static void some_rounds(Text *t, const char *name, const char *from, uint32_t ro
 	text_printf(t, "  return %%j, %%x1\n  })\n  %%%s0 = get(%%%s, index=1)\n", name, name);
 }
 
-/* Which of its two places holds a result of a WHILE depends on how many rounds it did: parts in parts, several beside each
- * other, and parts that read several of them have to know. */
+/* Which of its two places holds a result of a WHILE depends on how many rounds it did: parts in
+ * parts, several beside each other, and parts that read several of them have to know. */
 static void after_whiles(Text *t)
 {
 	begin(t);

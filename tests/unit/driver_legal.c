@@ -1,5 +1,6 @@
-/* Legal loop IR computes the bits of what it was made from, whatever an instruction set lacks: each thing that one may
- * have is struck out, and each row of this machine's prelude, for both emitters. */
+/* Legal loop IR computes the bits of what it was made from, whatever an instruction set lacks: each
+ * thing that one may have is struck out, and each row of this machine's prelude, for both
+ * emitters. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* Running out of memory anywhere in a compilation: a clean error, and nothing half-written is left. */
+/* Running out of memory anywhere in a compilation: a clean error, and nothing half-written is
+ * left. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

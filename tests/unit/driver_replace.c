@@ -1,5 +1,6 @@
-/* Replaceable weights of models in this process: interpreted and compiled, they compute the same from the same weights, and
- * several entries share what is computed. Artifacts: tests/system/replace.py. */
+/* Replaceable weights of models in this process: interpreted and compiled, they compute the same
+ * from the same weights, and several entries share what is computed. Artifacts:
+ * tests/system/replace.py. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +41,8 @@ static void *values(const WeftParamInfo *p, uint32_t seed)
 	for (uint64_t i = 0; p->dtype.code == WEFT_FLOAT && i < p->bytes / 4; i++)
 		((float *)(void *)data)[i] = 0.5f + (float)((i * 37 + seed * 11) % 1000) / 1000;
 	for (uint64_t i = 0; p->dtype.code == WEFT_BFLOAT && i < p->bytes / 2; i++)
-		((uint16_t *)(void *)data)[i] = (uint16_t)(0x3f00 + (i + seed) % 128); /* likewise */
+		/* likewise */
+		((uint16_t *)(void *)data)[i] = (uint16_t)(0x3f00 + (i + seed) % 128);
 	return data;
 }
 
@@ -103,7 +105,8 @@ static void test_in_process(void **state)
 		WeftInstance *in = opened(m, w), *other = opened(without, w);
 		run(m, in, 0, first[k]);
 		run(without, other, 0, as_it_was);
-		for (int i = 0; i < OUTPUTS; i++) /* a sum for weight norm is made in another order */
+		for (int i = 0; i < OUTPUTS; i++) /* a sum for weight norm is made in another
+		                                     order */
 			assert_true(first[k][i] - as_it_was[i] < 1e-4f && as_it_was[i] - first[k][i] < 1e-4f);
 		if (set(m, in, 5, &status))
 			fail_msg("%s", status.message);
@@ -167,7 +170,8 @@ static void test_index(void **state)
 	fail_msg("the index cannot be set");
 }
 
-/* Weights one after the other, where they need no partners, are as all at once: what is computed from others stays. */
+/* Weights one after the other, where they need no partners, are as all at once: what is computed
+ * from others stays. */
 static void check_parts(const WeftModel *m, Weft *w)
 {
 	WeftInstance *in = opened(m, w), *whole = opened(m, w);
@@ -261,7 +265,8 @@ static void test_wrong(void **state)
 	weft_free(w);
 }
 
-/* A parameter that the file has under two names: either sets it, and so do both with equal values. */
+/* A parameter that the file has under two names: either sets it, and so do both with equal
+ * values. */
 static void set_by_names(Weft *w, const WeftGraph *g)
 {
 	WeftOptions o = {.size = sizeof o, .replaceable = true};

@@ -1,6 +1,7 @@
-/* The samples of the op table below the graph: computed when all operands are constants, and lowered, scheduled and run
- * by the interpreter of loop IR. Both give what the reference interpreter gives for the call itself; that its results are
- * right is shown by ir_samples.c. OP=name in the environment: that op alone. */
+/* The samples of the op table below the graph: computed when all operands are constants, and
+ * lowered, scheduled and run by the interpreter of loop IR. Both give what the reference
+ * interpreter gives for the call itself; that its results are right is shown by ir_samples.c.
+ * OP=name in the environment: that op alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +30,8 @@ typedef struct {
 	uint32_t *failures;
 } Case;
 
-/* A few roundings of the largest value: schedules add in another order than the interpreter, which adds in f64. */
+/* A few roundings of the largest value: schedules add in another order than the interpreter, which
+ * adds in f64. */
 static bool close_to(double got, double want, double largest)
 {
 	if (isnan(want) || isinf(want))

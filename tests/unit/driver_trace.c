@@ -1,4 +1,5 @@
-/* Models traced in C: every layer of weft_trace.h once, state, generic calls, and what is refused. */
+/* Models traced in C: every layer of weft_trace.h once, state, generic calls, and what is
+ * refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -225,7 +226,8 @@ static void test_invertible(void **state)
 	(void)state;
 	const char *const by[] = {"inputs", "params"};
 	const WeftGradOptions o = {.size = sizeof o, .nwrt = 2, .wrt = by};
-	for (int what = 0; what <= 5; what += 5) { /* a parameter that is made in the inverse is one of the model */
+	for (int what = 0; what <= 5; what += 5) { /* a parameter that is made in the inverse is one
+	                                              of the model */
 		Weft *w = weft_new();
 		WeftTrace *t = weft_trace_new(w, "flow");
 		WeftValue x = weft_sin(t, weft_trace_input(t, "x", "f32[4, 6]"));

@@ -1,4 +1,5 @@
-/* Function transforms behind the API: what is chosen, what the graphs take and give, what is saved for gradients, what is refused. */
+/* Function transforms behind the API: what is chosen, what the graphs take and give, what is saved
+ * for gradients, what is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -193,7 +194,8 @@ static void test_state_is_saved(void **state)
 	weft_free(w);
 }
 
-/* Of a chain that begins with an input nothing; of one behind a product the comparison, which is smaller. */
+/* Of a chain that begins with an input nothing; of one behind a product the comparison, which is
+ * smaller. */
 static void test_what_is_saved(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* Operators of the user: what definitions are refused and why, what a call must fit, how it is executed. */
+/* Operators of the user: what definitions are refused and why, what a call must fit, how it is
+ * executed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

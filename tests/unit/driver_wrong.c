@@ -1,5 +1,6 @@
-/* The API called with what it should not get: NULL, empty, twice, too many, of another Weft. Each wrong call gives no result and
- * exactly one error, which says something; none crashes, and after a wrong call of a trace there is no graph. */
+/* The API called with what it should not get: NULL, empty, twice, too many, of another Weft. Each
+ * wrong call gives no result and exactly one error, which says something; none crashes, and after a
+ * wrong call of a trace there is no graph. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

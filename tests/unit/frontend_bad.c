@@ -1,6 +1,7 @@
 /* Damaged and hostile archives: one clear error, never a crash. Archives of tests/data are taken
- * apart, changed and put together again in memory. tests/data/mangled.txt: what is said where a value is of another kind;
- * changed.txt: where it is another one of its kind, or is not there, with a hash of the graph where there is one. */
+ * apart, changed and put together again in memory. tests/data/mangled.txt: what is said where a
+ * value is of another kind; changed.txt: where it is another one of its kind, or is not there, with
+ * a hash of the graph where there is one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -78,8 +79,8 @@ static uint32_t text_of(const Graph *g)
 
 static size_t fail_at; /* the allocation that fails while loading; 0: none */
 
-/* Load from a copy of exactly this size. False when it is refused; the errors, or the types of what the graph gives, go
- * to *text. */
+/* Load from a copy of exactly this size. False when it is refused; the errors, or the types of what
+ * the graph gives, go to *text. */
 static bool loads(const uint8_t *data, size_t size, const char *model, char *text, size_t cap)
 {
 	uint8_t *copy = malloc(size ? size : 1);
@@ -339,8 +340,8 @@ static json_t *other_value(const json_t *v, uint32_t which, const char **last)
 	}
 }
 
-/* The other kind of changes: one less, a whole number for a fraction, a number for a bool, a longer text or none, a list with its first twice
- * or empty, an empty object, a number for nothing. */
+/* The other kind of changes: one less, a whole number for a fraction, a number for a bool, a longer
+ * text or none, a list with its first twice or empty, an empty object, a number for nothing. */
 static json_t *odd_value(const json_t *v, uint32_t which)
 {
 	json_t *list;
@@ -395,7 +396,8 @@ static bool change_kth(json_t *v, uint32_t which, uint32_t *k, const char **last
 	return false;
 }
 
-/* Every step-th value of a member becomes another one of its kind, or goes: what is said, or what the graph becomes. */
+/* Every step-th value of a member becomes another one of its kind, or goes: what is said, or what
+ * the graph becomes. */
 static void change(const char *name, const char *file, uint32_t step, Text *out)
 {
 	char text[4000];
@@ -426,8 +428,8 @@ static void change(const char *name, const char *file, uint32_t step, Text *out)
 	zip_drop(&z);
 }
 
-/* Every step-th value of a member, in the order of the text, gives way to another one; what is said of it goes to out,
- * once for neighbours. */
+/* Every step-th value of a member, in the order of the text, gives way to another one; what is said
+ * of it goes to out, once for neighbours. */
 static void mangle(const char *name, const char *file, uint32_t step, Text *out)
 {
 	char text[4000], last[4000] = "";

@@ -70,7 +70,8 @@ static void test_kinds(void **state)
 		{"te\0xt", 5, "it is a binary file of an unknown kind"},
 	};
 	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-		void *copy = malloc(cases[k].n + !cases[k].n); /* exact size: the sanitizer sees reads past the end */
+		/* exact size: the sanitizer sees reads past the end */
+		void *copy = malloc(cases[k].n + !cases[k].n);
 		memcpy(copy, cases[k].bytes, cases[k].n);
 		const char *is = file_kind(copy, cases[k].n);
 		if (!is != !cases[k].begins || (is && strcmp(is, cases[k].begins)))
@@ -558,7 +559,8 @@ static void touch(const char *path)
 	close(fd);
 }
 
-/* Left by a process that is no more, by one that runs, by another machine's, and what only looks like it. */
+/* Left by a process that is no more, by one that runs, by another machine's, and what only looks
+ * like it. */
 static void test_sweep(void **state)
 {
 	(void)state;

@@ -1,13 +1,15 @@
-/* Models that torch.export writes seldom, or that are wrong: what they become, or what is said of them. Each case of a file in tests/unit/models is
+/* Models that torch.export writes seldom, or that are wrong: what they become, or what is said of
+ * them. Each case of a file in tests/unit/models is
  *
  *     ; ---- what it is
  *     graph @model(...) {...}          the model, and graphs for `body`
  *     set nodes.0.target "..."         then changes of its JSON, one per line
  *     =>                               and what it becomes
  *
- * set PATH JSON; drop PATH; body PATH NAME: an argument that is that graph; weight KIND TENSOR NAME MEMBER: an input is a parameter, buffer
- * or tensor_constant in that member; member NAME BYTES. Paths begin at the graph, with @ at the root, with # at the configuration of
- * weights. BLESS=1 in the environment writes what comes of them. */
+ * set PATH JSON; drop PATH; body PATH NAME: an argument that is that graph; weight KIND TENSOR NAME
+ * MEMBER: an input is a parameter, buffer or tensor_constant in that member; member NAME BYTES.
+ * Paths begin at the graph, with @ at the root, with # at the configuration of weights. BLESS=1 in
+ * the environment writes what comes of them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -41,7 +41,8 @@ static void say(Text *t, const PickleValue *v)
 	}
 }
 
-/* The tree, or what is said of the pickle. In memory of its own, so that the sanitizer sees reads past the end. */
+/* The tree, or what is said of the pickle. In memory of its own, so that the sanitizer sees reads
+ * past the end. */
 static const char *read(const char *bytes, size_t n)
 {
 	Text t;

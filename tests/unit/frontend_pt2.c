@@ -158,7 +158,8 @@ static void check_call(const char *name, const Graph *g, const StFile *st, uint3
 	const char *prefix = arena_printf(f.ctx->arena, "%u.b.", k);
 	for (uint32_t i = 0; i < st->n; i++)
 		changed += !strncmp(st->tensor[i].name, prefix, strlen(prefix));
-	assert_true(found > 0 && found <= changed); /* of several names for the same memory one is state */
+	assert_true(found > 0 && found <= changed); /* of several names for the same memory one is
+	                                               state */
 }
 
 /* All calls of tests/data/state/NAME, one after the other. Returns the number of state tensors. */
@@ -223,7 +224,8 @@ static void test_tangled_state(void **state)
 	assert_non_null(strstr(t.data, "error: first and second share memory that the graph writes: expected one that holds all of it"));
 }
 
-/* The graph reads the cache object's tensor, which is a constant of the file; the buffer's name is the state's. */
+/* The graph reads the cache object's tensor, which is a constant of the file; the buffer's name is
+ * the state's. */
 static void test_lifted_state(void **state)
 {
 	(void)state;

@@ -1,8 +1,12 @@
-/* Every ATen operator of the table, from its samples, as torch.export writes calls of it (tests/help/exported.h):
- *   - with arguments written in four ways, constants or symbolic ones, the graph that is read is the sample's;
- *   - in place (add_), and with a tensor for the result (add.out), what is written has the operator's values;
- *   - a write through the view that an operator returns, or through a part of it, changes those elements of the operand, wherever
- *     they lie, and no others; what is no view changes nothing.
+/* Every ATen operator of the table, from its samples, as torch.export writes calls of it
+ * (tests/help/exported.h):
+ *   - with arguments written in four ways, constants or symbolic ones, the graph that is read is
+ *     the sample's;
+ *   - in place (add_), and with a tensor for the result (add.out), what is written has the
+ *     operator's values;
+ *   - a write through the view that an operator returns, or through a part of it, changes those
+ *     elements of the operand, wherever they lie, and no others; what is no view changes
+ *     nothing.
  * OP=name in the environment: that op alone. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -185,7 +189,8 @@ static bool read_again(Case *c, Ctx *ctx)
 	Graph *g = load(ctx, root);
 	if (!g)
 		return bad(c, ctx, "is refused");
-	/* The reader makes what gathers from memory of one, and adds what the other does to running statistics. */
+	/* The reader makes what gathers from memory of one, and adds what the other does to running
+	 * statistics. */
 	if (c->op == OP_aten_as_strided || g->output.n > c->s.g->output.n)
 		return same_results(c, ctx, g);
 	Text want, got;
@@ -237,7 +242,8 @@ static const char *base_end(const char *name)
 	return dot ? dot : name + strlen(name);
 }
 
-/* The model as PyTorch writes it, where a call that draws has no key; then it gets that of the sample, as the last input. */
+/* The model as PyTorch writes it, where a call that draws has no key; then it gets that of the
+ * sample, as the last input. */
 static Graph *load_keyless(Case *c, Ctx *ctx, json_t *root)
 {
 	json_t *in = json_object_get(exported_node(root, 0), "inputs");
@@ -269,7 +275,8 @@ static bool in_place(Case *c, Ctx *ctx)
 	graph_add_output(c->s.g, "r", b_convert(&b, c->s.node, c->s.in[0].dtype), -1);
 	if (!run_model(c, ctx, g, NULL, got) || !interp(ctx, c->s.g, c->s.in, c->s.nin, &want, 1, ctx->arena))
 		return false;
-	bool writes = op_info(c->op)->view == VIEW_NONE || op_info(c->op)->view_if != VIEW_ALWAYS; /* t_() changes a name only */
+	/* t_() changes a name only */
+	bool writes = op_info(c->op)->view == VIEW_NONE || op_info(c->op)->view_if != VIEW_ALWAYS;
 	if (g->output.n != 1u + writes || (writes && (g->output.data[1].writes != 0 || strcmp(g->output.data[1].name, "x0") != 0)))
 		return bad(c, ctx, "does not write its operand");
 	for (uint32_t k = 0; k < g->output.n; k++)
@@ -347,8 +354,8 @@ static void test_into_tensor(void **state)
 
 /* ---- writes through views ---- */
 
-/* What a model of this test is: base = clone(x0), or what is turned of that; v = the operator of it; then v, or the last of its first
- * dimension, is overwritten. */
+/* What a model of this test is: base = clone(x0), or what is turned of that; v = the operator of
+ * it; then v, or the last of its first dimension, is overwritten. */
 static bool turned, part;
 
 typedef struct {
@@ -446,7 +453,8 @@ static void swap_sizes(json_t *tensor)
 	json_array_set_new(list, 1, first);
 }
 
-/* The operand is "base", or "turned_base", of that shape whose first two dimensions lie in memory the other way around. */
+/* The operand is "base", or "turned_base", of that shape whose first two dimensions lie in memory
+ * the other way around. */
 static void add_base(Case *c, json_t *root)
 {
 	const Tensor *x = &c->s.in[0];

@@ -106,7 +106,8 @@ static void test_integers(void **state)
 		{"int((s0 - 8) / 2)", -1},
 		{"math.trunc(0.7*torch.sym_float(s1))", 4},
 		{"math.floor(0.7*torch.sym_float(10*s1))", 49}, /* as in Python: 0.7 * 70 is 49 */
-		{"math.trunc(0.29*torch.sym_float(20*s0))", 28},  /* 0.29 * 100 is 28.999999999999996 */
+		/* 0.29 * 100 is 28.999999999999996 */
+		{"math.trunc(0.29*torch.sym_float(20*s0))", 28},
 		{"TruncToInt(Mul(Float('0.69999999999999996', precision=53), ToFloat(" S0 ")))", 3},
 		{"math.ceil(s1 / 3 + s0 / 3)", 4},
 		{"math.trunc(torch._sym_sqrt(torch.sym_float(s0*s1 + 1)))", 6},
@@ -338,7 +339,8 @@ static void say_conditions(Text *out, const Cond *c, uint32_t n)
 	}
 }
 
-/* What a text becomes, read as an integer, a condition or a constant; and the symbols that it made. */
+/* What a text becomes, read as an integer, a condition or a constant; and the symbols that it
+ * made. */
 static void say(Text *out, const char *kind, const char *text)
 {
 	uint32_t before = sym_nvars(syms), n = 0;
@@ -366,7 +368,8 @@ static void say(Text *out, const char *kind, const char *text)
 	text_char(out, '\n');
 }
 
-/* Each line: how it is read, the text, and behind " => " what it becomes or why not. With BLESS=1 that is written. */
+/* Each line: how it is read, the text, and behind " => " what it becomes or why not. With BLESS=1
+ * that is written. */
 static void test_recorded(void **state)
 {
 	(void)state;
@@ -390,7 +393,8 @@ static void test_recorded(void **state)
 	golden_check(TEST_DATA "/expressions.txt", all.data);
 }
 
-/* How many arguments each function takes: with another number of them it is refused, and so is what it does not take. */
+/* How many arguments each function takes: with another number of them it is refused, and so is what
+ * it does not take. */
 static void test_arguments(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* Zip archives, field by field: what the directory may say, and what is said of one that is wrong. */
+/* Zip archives, field by field: what the directory may say, and what is said of one that is
+ * wrong. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,8 @@
 
 typedef struct {
 	const char *name, *data;
-	uint32_t flags, method, gap; /* gap: extra bytes in the local header, which moves the contents */
+	uint32_t flags, method, gap; /* gap: extra bytes in the local header, which moves the
+	                                contents */
 	uint32_t zip64;              /* bits: size, stored, offset stand in the extra field */
 	const char *before;          /* another extra field in front of that */
 	uint32_t nbefore;
@@ -398,7 +400,8 @@ static void test_entries(void **state)
 	o.data[directory + 43] = 0x40; /* offset */
 	refused(&o, "damaged archive: directory entry 0 (a) is inconsistent");
 	o = good;
-	o.data[directory + 42] = (uint8_t)(o.n - 4); /* less than `stored` bytes from there to the end */
+	o.data[directory + 42] = (uint8_t)(o.n - 4); /* less than `stored` bytes from there to the
+	                                                end */
 	refused(&o, "damaged archive: directory entry 0 (a) is inconsistent");
 	o = good;
 	o.data[directory + 42] = (uint8_t)(o.n - 5);

@@ -1,6 +1,7 @@
-/* The samples of the op table with arguments that they should not have: what is said, or what type comes out, is in
- * tests/data/bad_samples.txt; nothing crashes, and no internal error comes. One line for each change, where it is an error or
- * changes the type of a result (of another operand: to one that is not the operand's):
+/* The samples of the op table with arguments that they should not have: what is said, or what type
+ * comes out, is in tests/data/bad_samples.txt; nothing crashes, and no internal error comes. One
+ * line for each change, where it is an error or changes the type of a result (of another operand:
+ * to one that is not the operand's):
  *
  *     aten.split dim=2: dim 2 of rank 2
  *

@@ -1,7 +1,9 @@
-/* The samples of the op table with one thing changed (an extent of 0 or 1, another dtype of one operand, another value of an
- * argument, an operand that is missing): results are PyTorch's, recorded in tests/data/edges.txt by tests/make/make_edges.py as
- * one sum with weights each; behind each operator's name a line for each sample, and one for each result of that. What is not PyTorch's is marked there with a "?", and must still differ, so that none stays marked
- * that is right. OP=name in the environment: that op alone; EDGES=list: print the samples that differ. */
+/* The samples of the op table with one thing changed (an extent of 0 or 1, another dtype of one
+ * operand, another value of an argument, an operand that is missing): results are PyTorch's,
+ * recorded in tests/data/edges.txt by tests/make/make_edges.py as one sum with weights each; behind
+ * each operator's name a line for each sample, and one for each result of that. What is not
+ * PyTorch's is marked there with a "?", and must still differ, so that none stays marked that is
+ * right. OP=name in the environment: that op alone; EDGES=list: print the samples that differ. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

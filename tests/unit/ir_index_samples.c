@@ -1,5 +1,6 @@
-/* .index of the op table against .eval: every element of a sample's result is the operand's element that .index names,
- * the other value where it says that there is none, or the sum of products over the axes that it asks for. */
+/* .index of the op table against .eval: every element of a sample's result is the operand's element
+ * that .index names, the other value where it says that there is none, or the sum of products over
+ * the axes that it asks for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -260,7 +260,8 @@ static void test_verify_scope(void **state)
 	expect_error(f, "variable out of scope: i");
 }
 
-/* The sum is checked where it is valid first: inside the branch that defines one of its operands. */
+/* The sum is checked where it is valid first: inside the branch that defines one of its
+ * operands. */
 static void test_verify_scope_again(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* The interpreter of loop IR: what it computes in lockstep, and one wrong program for everything that it finds. */
+/* The interpreter of loop IR: what it computes in lockstep, and one wrong program for everything
+ * that it finds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +13,8 @@
 enum { N = 20 }; /* elements of x and y, tasks of most launches: more than run in lockstep */
 enum { X, Y, WEIGHTS, WORK, STATE };
 
-/* y: f32[20] from x: f32[20], with a workspace of as many elements, a constant of one and a size symbol s0. */
+/* y: f32[20] from x: f32[20], with a workspace of as many elements, a constant of one and a size
+ * symbol s0. */
 typedef struct {
 	Ctx *ctx;
 	Program *p;
@@ -87,8 +89,8 @@ static void store(LoopFn *f, uint32_t buf, Lx at, Lx value)
 	ls_store(f, lmem_buf(buf, DT_f32), at, value, none);
 }
 
-/* Launch kernel `fn` over `tasks` tasks with these regions at byte 0; bytes[k] >= 0: the size of its buffer k, which is
- * buffer owner[k]. */
+/* Launch kernel `fn` over `tasks` tasks with these regions at byte 0; bytes[k] >= 0: the size of
+ * its buffer k, which is buffer owner[k]. */
 static void launch_sized(uint32_t fn, Lx tasks, const uint32_t *region, const int64_t *bytes, const uint32_t *owner)
 {
 	LoopFn *r = it.e->run, *f = it.p->fn.data[fn];
@@ -167,8 +169,8 @@ static void test_lockstep(void **state)
 	assert_true(it.report.statements > N * N / 4);
 }
 
-/* Eight lanes under a mask: those off are not touched and load 0; the sum is a tree, 2 in no other order; a reversed
- * gather and a scatter. */
+/* Eight lanes under a mask: those off are not touched and load 0; the sum is a tree, 2 in no other
+ * order; a reversed gather and a scatter. */
 static void test_lanes(void **state)
 {
 	(void)state;

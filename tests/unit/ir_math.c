@@ -164,7 +164,8 @@ static const Unary unary[] = {
 };
 enum { NUNARY = sizeof unary / sizeof *unary };
 
-/* Distance in units of the last place of `want` with `bits` of precision and smallest exponent emin. */
+/* Distance in units of the last place of `want` with `bits` of precision and smallest exponent
+ * emin. */
 static double ulps(long double got, long double want, int bits, int emin)
 {
 	int e;
@@ -210,8 +211,8 @@ static double from_bits32(uint32_t u)
 	return (double)f;
 }
 
-/* Near a zero left of 0 reflection leaves an absolute error only; at digamma's positive zero it is the
- * reference that is not good enough. */
+/* Near a zero left of 0 reflection leaves an absolute error only; at digamma's positive zero it is
+ * the reference that is not good enough. */
 static bool is_ill_conditioned(const char *name, double x)
 {
 	if (!strcmp(name, "digamma"))

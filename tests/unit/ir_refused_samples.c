@@ -1,7 +1,7 @@
 /* The samples of the op table with one argument that PyTorch refuses (a dimension, a size, a bound,
- * a word), recorded in tests/data/refused.txt by tests/make/make_refused.py: each gives one error here.
- * What is accepted is marked there with a "?", or with a "+" and the reason after " | " where that
- * is right, and must still be, so that none stays marked that is refused. OP=name in the
+ * a word), recorded in tests/data/refused.txt by tests/make/make_refused.py: each gives one error
+ * here. What is accepted is marked there with a "?", or with a "+" and the reason after " | " where
+ * that is right, and must still be, so that none stays marked that is refused. OP=name in the
  * environment: that op alone; REFUSED=list: print the samples that are accepted. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,7 +40,8 @@ static bool expand_all(Graph *g)
 	return true;
 }
 
-/* NULL: it is refused with one error; one that depends on values, as an index that is out of range, when it is computed. */
+/* NULL: it is refused with one error; one that depends on values, as an index that is out of range,
+ * when it is computed. */
 static const char *accepted(Ctx *ctx, const char *op, const char *text)
 {
 	Sample s;

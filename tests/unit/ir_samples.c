@@ -2,9 +2,10 @@
  *   - the sample builds through the builder, verifies, and reads back from its text;
  *   - it expands to primitives and scalar functions in bounded depth, with the results' types;
  *   - block and expansion give the same bits, with sizes as numbers and as symbols;
- *   - results are PyTorch's, recorded in tests/data/samples.txt by tests/make/make_samples.py, and so are dtypes
- *     where other dtypes take the place of f32;
- *   - scalar functions: typed loops and single values agree; derivatives are PyTorch's and central differences.
+ *   - results are PyTorch's, recorded in tests/data/samples.txt by tests/make/make_samples.py, and
+ *     so are dtypes where other dtypes take the place of f32;
+ *   - scalar functions: typed loops and single values agree; derivatives are PyTorch's and central
+ *     differences.
  * OP=name in the environment: that op alone, its graphs printed. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -110,7 +111,8 @@ static bool same_bits(const Tensor *a, const Tensor *b)
 	return true;
 }
 
-/* Values recorded in f64 against f32 of intermediate steps: a few roundings (6e-8 each) of the largest one. */
+/* Values recorded in f64 against f32 of intermediate steps: a few roundings (6e-8 each) of the
+ * largest one. */
 static bool near(double got, double want, double largest)
 {
 	if (isnan(want))
@@ -160,7 +162,8 @@ static bool check_record(const Case *c, const Tensor *out, uint32_t nout)
 {
 	const char *line = record_of(c);
 	uint32_t k = 0;
-	/* others PyTorch has as parts of operators only, or not at all; random numbers are ours (tests/text/run/random_bits.txt) */
+	/* others PyTorch has as parts of operators only, or not at all; random numbers are ours
+	 * (tests/text/run/random_bits.txt) */
 	if (!line && strchr(op_name(c->op), '.') && op_arg_index(c->op, "rng") < 0)
 		return bad(c, "nothing is recorded: tests/make/make_samples.py");
 	for (; line && *line == '='; line = next_line(line), k++) {
@@ -298,8 +301,8 @@ static bool check_scalar(const Case *c, const Sample *s, const Tensor *out)
 	return same_bits(out, &one) || bad(c, "single values differ from typed loops");
 }
 
-/* What PyTorch gives with this dtype in place of f32: the rest of the line "~ f16 f32 i64", the dtypes of the results;
- * NULL where nothing is recorded. */
+/* What PyTorch gives with this dtype in place of f32: the rest of the line "~ f16 f32 i64", the
+ * dtypes of the results; NULL where nothing is recorded. */
 static const char *variant(const Case *c)
 {
 	const char *line = record_of(c);
@@ -439,8 +442,9 @@ static double shifted(const Point *p, double by)
 	return scalar_eval(p->fn, arg).f;
 }
 
-/* The central difference; false where it says nothing: far out, where values are not finite, or where one-sided
- * differences or those of twice the step are not the same, so at a kink or a jump, whose convention is PyTorch's. */
+/* The central difference; false where it says nothing: far out, where values are not finite, or
+ * where one-sided differences or those of twice the step are not the same, so at a kink or a jump,
+ * whose convention is PyTorch's. */
 static bool difference(const Point *p, double *out)
 {
 	double x = p->arg[p->k].f, h = 6e-6 * fmax(1, fabs(x)), y = p->arg[p->n].f;
@@ -450,8 +454,9 @@ static bool difference(const Point *p, double *out)
 	return fabs(x) <= 100 && isfinite(*out) && fabs(up - down) <= near && fabs(twice - *out) <= near;
 }
 
-/* The error of a central difference of step h = 6e-6 max(1, |x|) is h^2/6 of the third derivative, a few 1e-11 at
- * these points, and two roundings of y by h: 4e-11 of y. Where the second derivative jumps (i1e at 0), h/2 remains. */
+/* The error of a central difference of step h = 6e-6 max(1, |x|) is h^2/6 of the third derivative,
+ * a few 1e-11 at these points, and two roundings of y by h: 4e-11 of y. Where the second derivative
+ * jumps (i1e at 0), h/2 remains. */
 static bool check_difference(const Case *c, const Point *p, double got, uint32_t *points)
 {
 	double want;

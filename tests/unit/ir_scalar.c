@@ -1,5 +1,5 @@
-/* Scalar functions: every text of the table, integer and conversion semantics, derivatives. Accuracy is in
- * ir_math.c. */
+/* Scalar functions: every text of the table, integer and conversion semantics, derivatives.
+ * Accuracy is in ir_math.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -207,7 +207,8 @@ static ScVal converted(DType from, DType to, ScVal v)
 	return scalar_eval(scalar_convert(from, to), &v);
 }
 
-/* docs/numerics.md: truncated to i32 or i64, where NaN and what does not fit is the smallest value; low bits. */
+/* docs/numerics.md: truncated to i32 or i64, where NaN and what does not fit is the smallest value;
+ * low bits. */
 static int64_t as_int(DType to, double v)
 {
 	bool narrow = to == DT_i8 || to == DT_i16 || to == DT_u16 || to == DT_i32, fits;

@@ -1,4 +1,5 @@
-/* Symbolic integers: canonical forms, proofs, text; random expressions against direct evaluation. */
+/* Symbolic integers: canonical forms, proofs, text; random expressions against direct
+ * evaluation. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,8 @@
-/* Batches of graphs (vmap): of a sample of every op, with every choice of operands that have a batch, the results are those of one
- * call for each member; twice, with batches of nothing and of one, of sizes as numbers and as symbols, as every dimension of operands
- * and results; of branches and loops in which members go different ways; and what is refused.
- * OP=name in the environment: that op alone, its graphs printed. */
+/* Batches of graphs (vmap): of a sample of every op, with every choice of operands that have a
+ * batch, the results are those of one call for each member; twice, with batches of nothing and of
+ * one, of sizes as numbers and as symbols, as every dimension of operands and results; of branches
+ * and loops in which members go different ways; and what is refused. OP=name in the environment:
+ * that op alone, its graphs printed. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +50,8 @@ static bool bad(const Case *c, const char *what)
 
 /* ---- values ---- */
 
-/* Member j of a batch: t with its elements moved, so that they stay in range; conditions of branches differ. */
+/* Member j of a batch: t with its elements moved, so that they stay in range; conditions of
+ * branches differ. */
 static void member(const Case *c, const Tensor *t, int64_t j, void *to)
 {
 	int64_t n = tensor_numel(t), size = dtype_size(t->dtype);
@@ -119,7 +121,8 @@ static bool near(const Tensor *a, const Tensor *b)
 
 /* ---- one choice of one sample ---- */
 
-/* Of value k, which has so many dimensions without the batch: as `shift` goes on, each is at every place. */
+/* Of value k, which has so many dimensions without the batch: as `shift` goes on, each is at every
+ * place. */
 static uint32_t place_of(const Case *c, uint32_t k, uint32_t rank)
 {
 	return c->shift < 0 ? 0 : ((uint32_t)c->shift + k + c->second) % (rank + 1);
@@ -339,8 +342,9 @@ static void run_at(Case c, uint32_t choice, uint32_t shift)
 	run(c);
 }
 
-/* Of primitives each operand alone, all of them, and two neighbours, at every place that they have; of composites, whose rules know
- * nothing of places, all at one. Two batches, which stand at different places. */
+/* Of primitives each operand alone, all of them, and two neighbours, at every place that they have;
+ * of composites, whose rules know nothing of places, all at one. Two batches, which stand at
+ * different places. */
 static void run_places(Op op, uint32_t k, uint32_t *failures)
 {
 	Operands o = operands_of(op, k);

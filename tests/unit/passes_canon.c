@@ -77,7 +77,8 @@ static void test_adopts_the_file(void **state)
 /* What the file says of a size, and where that differs from what is inferred. */
 typedef struct {
 	bool refused;
-	const char *what, *where, *line; /* the graph's condition on its sizes, and the node: its operand is %x of type f32[n] */
+	const char *what, *where, *line; /* the graph's condition on its sizes, and the node: its
+	                                    operand is %x of type f32[n] */
 	GuardKind kind;                  /* of a guard between a and b, or NULL */
 	const char *a, *b;
 } Adopted;

@@ -334,7 +334,8 @@ static void test_fold(void **state)
 	assert_computes(h, kept, 0);
 }
 
-/* What a gather of a replaceable table finds is folded where no table and no weights can make it fail. */
+/* What a gather of a replaceable table finds is folded where no table and no weights can make it
+ * fail. */
 static void test_recipe_of_gather(void **state)
 {
 	(void)state;
@@ -362,7 +363,8 @@ static void test_recipe_of_gather(void **state)
 	}
 }
 
-/* The hash of what is computed from replaceable weights names them by their values, not by their numbers in this file. */
+/* The hash of what is computed from replaceable weights names them by their values, not by their
+ * numbers in this file. */
 static void test_hash_of_recipe(void **state)
 {
 	static const uint32_t number[] = {1, 2, 9, 10, 11, 20, 99, 100, 101};

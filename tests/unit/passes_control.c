@@ -1,7 +1,8 @@
-/* Random branches and loops: their values and derivatives against those of the same rounds written one after the other, where
- * none is left, in two orders, by some of the inputs and of some of the results; batches of them, in which members go different
- * ways, against one call for each member; each as it is and after the passes.
- * SEED=number in the environment: that one alone, its graphs printed. */
+/* Random branches and loops: their values and derivatives against those of the same rounds written
+ * one after the other, where none is left, in two orders, by some of the inputs and of some of the
+ * results; batches of them, in which members go different ways, against one call for each member;
+ * each as it is and after the passes. SEED=number in the environment: that one alone, its graphs
+ * printed. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,10 +47,13 @@ typedef struct {
 	StepKind kind;
 	const char *op; /* of COND and WHILE: the comparison */
 	uint32_t n[3], operand[MAX_OPERANDS]; /* carries, rows, constants; other operands: n[2] */
-	int number, length;                   /* SCALE: quarters; COND, NEXT_INT: the other operand; SCAN: rounds */
+	int number, length;                   /* SCALE: quarters; COND, NEXT_INT: the other operand;
+	                                         SCAN: rounds */
 	bool turned, reverse;
-	struct {                              /* WHILE: from `start`, or an integer where that is none, to `limit` in steps */
-		int start, limit, step, second; /* second: another limit, of twice the counter; 0: none */
+	struct {                              /* WHILE: from `start`, or an integer where that is
+	                                         none, to `limit` in steps */
+		int start, limit, step, second; /* second: another limit, of twice the counter; 0:
+		                                   none */
 		bool from_int, add_first, subtracts, limit_is_operand, limit_is_difference, second_first, says_most;
 	} count;
 	Body *body[2];
@@ -226,7 +230,8 @@ static Body *random_body(uint32_t depth, const Kind *input, uint32_t ninput, con
 		add_step(b, depth);
 	for (uint32_t k = 0; k < nout; k++) {
 		uint32_t of = pick(b, out[k]);
-		if (of == UINT32_MAX) { /* an integer of no other: as often as the first real has elements */
+		if (of == UINT32_MAX) { /* an integer of no other: as often as the first real has
+		                           elements */
 			b->step[b->nstep++] = (Step){.kind = NEXT_INT, .number = 2, .operand = {UINT32_MAX}};
 			give(b, INT);
 			of = b->nvalue - 1;

@@ -1,6 +1,8 @@
-/* Cotangents where PyTorch's derivative is not that of the values in one direction only: losses have none by their class weights forwards, so
- * that passes_derive_samples, which compares both directions, leaves them out. Backwards they are those of the values: here against central
- * differences, in f64, by every operand of real numbers; of the first result, as a total weight is none that has a derivative. */
+/* Cotangents where PyTorch's derivative is not that of the values in one direction only: losses
+ * have none by their class weights forwards, so that passes_derive_samples, which compares both
+ * directions, leaves them out. Backwards they are those of the values: here against central
+ * differences, in f64, by every operand of real numbers; of the first result, as a total weight is
+ * none that has a derivative. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

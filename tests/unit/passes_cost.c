@@ -1,4 +1,5 @@
-/* The machine decides what is computed where: the same graphs, with phases and stores that cost nothing or very much. */
+/* The machine decides what is computed where: the same graphs, with phases and stores that cost
+ * nothing or very much. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

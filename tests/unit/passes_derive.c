@@ -59,7 +59,8 @@ static double interpret(Graph *g, const double *x, uint32_t n, uint32_t output)
 	return tensor_f64(&out[output], 0);
 }
 
-/* y = log(x0 x1) sin(x1) at (0.5, 0.75), and the second derivative by x1 twice: jvp of vjp, and vjp of vjp. */
+/* y = log(x0 x1) sin(x1) at (0.5, 0.75), and the second derivative by x1 twice: jvp of vjp, and vjp
+ * of vjp. */
 static void test_second_order(void **state)
 {
 	(void)state;

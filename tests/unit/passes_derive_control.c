@@ -1,4 +1,5 @@
-/* Derivatives through loops and branches: of graphs in f64, against differences, in two orders; what is kept; what is refused. */
+/* Derivatives through loops and branches: of graphs in f64, against differences, in two orders;
+ * what is kept; what is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +21,8 @@ static void failed(void *user, const char *what)
 	fail_msg("%s", what);
 }
 
-/* Inputs of the extents in dim[], one after the other, where the graph has symbols; ints and bools are `number`. */
+/* Inputs of the extents in dim[], one after the other, where the graph has symbols; ints and bools
+ * are `number`. */
 static void check(const char *text, const int64_t *size, int64_t number)
 {
 	if (setjmp(ctx->unwind))
@@ -69,7 +71,8 @@ static void test_cell(void **state)
 	}
 }
 
-/* A scan in a scan, a carry without derivative, a result that is an operand, one that nothing reaches. */
+/* A scan in a scan, a carry without derivative, a result that is an operand, one that nothing
+ * reaches. */
 static void test_nested(void **state)
 {
 	(void)state;
@@ -179,7 +182,8 @@ static void test_bounded(void **state)
 	(void)state;
 	check(ROUNDS("0", LIMIT("9") SMALL "    %e = lt(%i, %n)\n    %c = bit_and(%e, %d)\n", ""), NULL, 0);
 	check(ROUNDS("0", LIMIT("3") "    %k = add(%i, %i)\n    %c = lt(%k, %n)\n", ", most=7"), NULL, 0);
-	check(ROUNDS("0", LIMIT("0") SMALL "    %e = lt(%i, %n)\n    %c = bit_and(%e, %d)\n", ""), NULL, 0); /* no round at all */
+	/* no round at all */
+	check(ROUNDS("0", LIMIT("0") SMALL "    %e = lt(%i, %n)\n    %c = bit_and(%e, %d)\n", ""), NULL, 0);
 }
 
 static void test_refused(void **state)
@@ -198,7 +202,8 @@ static void test_refused(void **state)
 	assert_non_null(strstr(ctx->last->text, "more rounds than `most` says"));
 }
 
-/* A parameter that only bodies read, one of them within another, and one that the graph reads too. */
+/* A parameter that only bodies read, one of them within another, and one that the graph reads
+ * too. */
 static void test_constants(void **state)
 {
 	(void)state;

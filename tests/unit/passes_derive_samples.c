@@ -1,8 +1,10 @@
-/* Derivatives of every operator, from its samples in f64 (the language: ir/ops/op.h), at the values of the sample and near them,
- * with sizes as numbers and as symbols; first and second derivatives, backwards and forwards in all orders, against each other and
- * against differences of values (tests/oracle/derivative.h): forwards over backwards is backwards over backwards for each. So an operator is tested by having a sample. What is excepted stands below,
- * with the reason; an exception that is not needed fails.
- * passes_derive_samples [PART PARTS]: each PARTS-th operator only. OP=name in the environment: that op alone, its graphs printed. */
+/* Derivatives of every operator, from its samples in f64 (the language: ir/ops/op.h), at the values
+ * of the sample and near them, with sizes as numbers and as symbols; first and second derivatives,
+ * backwards and forwards in all orders, against each other and against differences of values
+ * (tests/oracle/derivative.h): forwards over backwards is backwards over backwards for each. So an
+ * operator is tested by having a sample. What is excepted stands below, with the reason; an
+ * exception that is not needed fails. passes_derive_samples [PART PARTS]: each PARTS-th operator
+ * only. OP=name in the environment: that op alone, its graphs printed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,11 +23,13 @@
 typedef enum {
 	NO_DERIVATIVE = 1, /* an error says so */
 	NO_SECOND = 2,     /* an error says so */
-	KINKS = 4,         /* at the values of the sample, which PyTorch's conventions are for; near them there are differences */
+	KINKS = 4,         /* at the values of the sample, which PyTorch's conventions are for; near
+	                      them there are differences */
 	CONVENTION = 8,    /* PyTorch's derivative is not that of the values */
 	ROUNDS = 16,       /* the sample goes through a narrower dtype */
 	BY_FIRST = 32,     /* differences are taken by the first operand only */
-	ASYMMETRIC = 64,   /* second derivatives backwards are not those forwards, nor are PyTorch's */
+	ASYMMETRIC = 64,   /* second derivatives backwards are not those forwards, nor are
+	                      PyTorch's */
 } Excepted;
 
 typedef struct {
@@ -172,7 +176,8 @@ typedef struct {
 	bool quiet;
 	uint32_t failures, refused;
 	uint32_t points;          /* samples that have derivatives */
-	uint32_t checked, second; /* elements compared with differences; those of second derivatives */
+	uint32_t checked, second; /* elements compared with differences; those of second
+	                             derivatives */
 	uint32_t products;        /* elements of products with a Hessian, forwards and backwards */
 } Case;
 
@@ -323,7 +328,8 @@ static void samples(void **state)
 	assert_int_equal(failures, 0);
 }
 
-/* Of operators with several results and a rule of their own: where one of them is used, the others have no cotangents. */
+/* Of operators with several results and a rule of their own: where one of them is used, the others
+ * have no cotangents. */
 static void single_results(void **state)
 {
 	const Part *part = *state;

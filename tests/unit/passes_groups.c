@@ -1,5 +1,5 @@
-/* Which nodes share a kernel: each bound of GroupCost at its limit and one above, how evaluations, loads and maps are counted; what holds of
- * the groups of any graph. */
+/* Which nodes share a kernel: each bound of GroupCost at its limit and one above, how evaluations,
+ * loads and maps are counted; what holds of the groups of any graph. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,7 +47,8 @@ static uint32_t nroots(const Groups *s)
 /* A graph that grows: of n parts. */
 typedef void (*Grows)(Text *, uint32_t n);
 
-/* One kernel up to `most` parts; of one more, `stored` is one of its own, since that is too much. */
+/* One kernel up to `most` parts; of one more, `stored` is one of its own, since that is too
+ * much. */
 static void check_bound(const char *what, Grows grows, uint32_t most, const char *stored, const char *why)
 {
 	for (uint32_t n = most - 1; n <= most + 1; n++) {
@@ -90,7 +91,8 @@ static void many_loads(Text *t, uint32_t n)
 	text_printf(t, "  return %%s%u\n}\n", n - 1);
 }
 
-/* The same, and every input is read a second time: that is no load more, but what joins is taken to read two values that are new. */
+/* The same, and every input is read a second time: that is no load more, but what joins is taken to
+ * read two values that are new. */
 static void loads_twice(Text *t, uint32_t n)
 {
 	many_loads(t, n);
@@ -188,7 +190,8 @@ static void many_maps(Text *t, uint32_t n)
 	text_printf(t, "  return %%v%u\n}\n", n);
 }
 
-/* A reshape that joins two dimensions is as much as 11 maps: of them, with one that splits again, there are three. n transposes more. */
+/* A reshape that joins two dimensions is as much as 11 maps: of them, with one that splits again,
+ * there are three. n transposes more. */
 static void joining_maps(Text *t, uint32_t n)
 {
 	text_printf(t, "graph @f(%%x: f32[8, 8]) {\n  %%v0 = neg(%%x)\n");
@@ -304,7 +307,8 @@ static const char *random_graph(uint32_t nodes)
 
 enum { OUTSIDE = UINT32_MAX };
 
-/* The kernel in which this use reads its value; OUTSIDE: it is in memory for it, or more than one kernel reads it so. */
+/* The kernel in which this use reads its value; OUTSIDE: it is in memory for it, or more than one
+ * kernel reads it so. */
 static uint32_t reader(const Groups *s, Node n, Node user)
 {
 	const Graph *g = s->g;

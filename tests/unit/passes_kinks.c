@@ -1,6 +1,6 @@
 /* Derivatives at kinks, ties and singular points are PyTorch's: tests/data/kinks.txt, which
- * tests/make/make_kinks.py writes. Each line is taken by transform_vjp and by transform_jvp, and by both
- * of transform_vjp's graph: products with the matrix of second derivatives. */
+ * tests/make/make_kinks.py writes. Each line is taken by transform_vjp and by transform_jvp, and by
+ * both of transform_vjp's graph: products with the matrix of second derivatives. */
 #include <ctype.h>
 #include <math.h>
 #include <setjmp.h>
@@ -175,7 +175,8 @@ static void compare_second(Case *c, const char *how, const Tensor *out)
 				differs(c, how, k, i, tensor_f64(&out[k], i), c->second[k][i]);
 }
 
-/* Of the gradients' graph, whose results are those of g and then the gradients: of these backwards, or forwards. */
+/* Of the gradients' graph, whose results are those of g and then the gradients: of these backwards,
+ * or forwards. */
 static void check_second(Ctx *ctx, Graph *g, Case *c, bool forward)
 {
 	Graph *vjp = transform_vjp(g, &(Wrt){0});

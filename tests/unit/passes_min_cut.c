@@ -31,7 +31,8 @@ static int64_t value_of(const Edge *edge, uint32_t n, uint32_t sink_side)
 	return sum;
 }
 
-/* Vertex 0 is the source, 1 the sink. The set of the sink is the smallest of those whose cuts are minimal: part of all of them. */
+/* Vertex 0 is the source, 1 the sink. The set of the sink is the smallest of those whose cuts are
+ * minimal: part of all of them. */
 static void check_all_cuts(const Edge *edge, uint32_t n, uint32_t nvertex, uint32_t found)
 {
 	int64_t best = value_of(edge, n, found);
@@ -76,7 +77,8 @@ static void test_small(void **state)
 	}
 }
 
-/* A deep one: values of which each may be computed from the one before, and every tenth is needed. */
+/* A deep one: values of which each may be computed from the one before, and every tenth is
+ * needed. */
 static void test_deep(void **state)
 {
 	(void)state;

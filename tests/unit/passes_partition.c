@@ -1,4 +1,5 @@
-/* Graphs in two: together they give what the joint one gives, bit for bit, under every budget; what is saved, and what marks ask for. */
+/* Graphs in two: together they give what the joint one gives, bit for bit, under every budget; what
+ * is saved, and what marks ask for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -102,7 +103,8 @@ static uint32_t below(uint32_t n)
 	return (uint32_t)(seed >> 33) % n;
 }
 
-/* Functions, products, norms of rows and transposes of values before them; each is read by some later one. */
+/* Functions, products, norms of rows and transposes of values before them; each is read by some
+ * later one. */
 static const char *random_graph(uint32_t nodes)
 {
 	static const char *const one[] = {"sin(%%%s)", "tanh(%%%s)", "permute(%%%s, perm=[1, 0])", "aten.softmax.int(%%%s, dim=1)", "exp(%%%s)",

@@ -45,7 +45,8 @@ static void note(void *user, const char *pass, const Graph *g, bool changed)
 
 static const char *const cleaning[] = {"sink", "branch", "simplify", "cse", "fold", "fold_scale", "dce"};
 
-/* First what expands, once; then what cleans, all of it until nothing changes; then what lowering wants, once. */
+/* First what expands, once; then what cleans, all of it until nothing changes; then what lowering
+ * wants, once. */
 static void test_order(void **state)
 {
 	(void)state;
@@ -55,7 +56,8 @@ static void test_order(void **state)
 	assert_true(s.g == g && s.n > 3 && s.n % 7 == 4 && s.n >= 3 + 2 * 7 + 1);
 	for (uint32_t k = 0; k < s.n; k++)
 		assert_string_equal(s.name[k], k < 3 ? pipeline_names()[k] : k + 1 == s.n ? "pad" : cleaning[(k - 3) % 7]);
-	assert_int_equal(count(g, OP_mul) + count(g, OP_full), 1 + 1); /* silu's product; the padding's zero */
+	/* silu's product; the padding's zero */
+	assert_int_equal(count(g, OP_mul) + count(g, OP_full), 1 + 1);
 	assert_int_equal(count(g, OP_sin), 1);                         /* of two that are equal */
 	assert_int_equal(count(g, OP_pad), 1);
 	uint32_t rounds = s.n;
@@ -82,7 +84,8 @@ static void test_names(void **state)
 		Graph *g = parsed(model);
 		assert_true(pipeline_run_one(g, all[k]));
 		assert_int_equal(count(g, OP_pad), !strcmp(all[k], "pad"));
-		assert_int_equal(count(g, OP_aten_silu), strcmp(all[k], "decompose") != 0); /* it has a rule: canon keeps it */
+		/* it has a rule: canon keeps it */
+		assert_int_equal(count(g, OP_aten_silu), strcmp(all[k], "decompose") != 0);
 		assert_int_equal(count(g, OP_sin), !strcmp(all[k], "cse") ? 1 : 2);
 		assert_int_equal(count(g, OP_exp) != 0, strcmp(all[k], "dce") && strcmp(all[k], "pad"));
 	}
@@ -115,7 +118,8 @@ static void test_dump(void **state)
 	assert_true(strstr(one, "; after pad\ngraph @f(") == one);
 	assert_int_equal(times(one, "; after "), 1);
 	assert_int_equal(times(simplify, "; after simplify"), times(simplify, "; after "));
-	assert_int_equal(times(simplify, "graph @f("), times(simplify, "; after ")); /* changed or not */
+	/* changed or not */
+	assert_int_equal(times(simplify, "graph @f("), times(simplify, "; after "));
 	assert_true(times(simplify, "; after ") >= 2 && times(simplify, "; after simplify (unchanged)\n") == 1);
 	assert_true(strstr(every, "; after canon (unchanged)\n; after decompose\ngraph @f(") == every);
 	assert_non_null(strstr(every, "; after sink (unchanged)\n; after branch (unchanged)\n; after simplify\ngraph @f("));

@@ -1,4 +1,5 @@
-/* Which key and stream every node that draws gets, in branches and loops too: all numbers against docs/random.md, computed here. */
+/* Which key and stream every node that draws gets, in branches and loops too: all numbers against
+ * docs/random.md, computed here. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -148,7 +149,8 @@ static void test_sources(void **state)
 	check("b of a key that is given", &out[1], 0, 3, later, 1);
 }
 
-/* What a graph has of all this stays: a key that a node reads, an input of that name; all of one without random numbers. */
+/* What a graph has of all this stays: a key that a node reads, an input of that name; all of one
+ * without random numbers. */
 static void test_present(void **state)
 {
 	(void)state;
@@ -174,7 +176,8 @@ static void test_present(void **state)
 
 /* ---- loops and branches ---- */
 
-/* A scan with operands of every list, or none; upwards and downwards. Draws around it keep their places. */
+/* A scan with operands of every list, or none; upwards and downwards. Draws around it keep their
+ * places. */
 static const char *scan_of(uint32_t ninit, uint32_t nxs, uint32_t nconst, bool reverse)
 {
 	static const char *const lists[] = {"", "%c", "%x", "%w"};

@@ -1,4 +1,5 @@
-/* How many rounds of a loop are known before it runs, of every dtype that counts: derivatives are those of as many rounds as it has, or refused. */
+/* How many rounds of a loop are known before it runs, of every dtype that counts: derivatives are
+ * those of as many rounds as it has, or refused. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,10 +16,12 @@
 
 enum { REFUSED = -1, SIZE = 6 };
 
-/* A loop that doubles h, which is 1 at first, as long as there are rounds. %k counts; %c is an i64 from outside, %n the size 6, h f64. */
+/* A loop that doubles h, which is 1 at first, as long as there are rounds. %k counts; %c is an i64
+ * from outside, %n the size 6, h f64. */
 typedef struct {
 	int rounds; /* or REFUSED */
-	const char *dtype, *start, *more, *next; /* %more and %next, with the lines before them; start: a number, or lines up to %s */
+	const char *dtype, *start, *more, *next; /* %more and %next, with the lines before them;
+	                                            start: a number, or lines up to %s */
 	bool unbounded; /* nothing is known of n */
 } Loop;
 

@@ -1,4 +1,5 @@
-/* Blocks with an inverse: what is saved of chains of them, and that gradients are those of the graph without marks, to within rounding. */
+/* Blocks with an inverse: what is saved of chains of them, and that gradients are those of the
+ * graph without marks, to within rounding. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -182,7 +183,8 @@ static void is_close(double d)
 
 /* ---- tests ---- */
 
-/* What is saved does not depend on how many there are; backwards a block computes its two layers once, for both purposes. */
+/* What is saved does not depend on how many there are; backwards a block computes its two layers
+ * once, for both purposes. */
 static void test_chain(void **state)
 {
 	(void)state;
@@ -298,8 +300,8 @@ static void test_wrong(void **state)
 	assert_non_null(strstr(ctx->last->text, "no block with an inverse"));
 }
 
-/* %a is scaled by its own mean, which the inverse reads: what it needs of the inside is saved, and so is what comes out. What is
- * handed on as it is is an input of the next block, too. */
+/* %a is scaled by its own mean, which the inverse reads: what it needs of the inside is saved, and
+ * so is what comes out. What is handed on as it is is an input of the next block, too. */
 static const char *const statistics =
 	"graph @s(%x: f64[4, 6], %w: f64[6, 6]) {\n"
 	"  %e = exp(%x) : f64[4, 6]\n"
@@ -338,7 +340,8 @@ static void test_constants(void **state)
 	assert_true(nsaved(&s) <= 5);
 }
 
-/* Products of complex numbers, and quotients backwards: regions of them are not marked, but what goes in is not saved either. */
+/* Products of complex numbers, and quotients backwards: regions of them are not marked, but what
+ * goes in is not saved either. */
 static const char *rotations(uint32_t n, bool marked)
 {
 	Text t;
@@ -369,7 +372,8 @@ static void test_complex(void **state)
 	}
 }
 
-/* In a branch, which nobody divides: members of a batch take either, and what comes behind is in no region. */
+/* In a branch, which nobody divides: members of a batch take either, and what comes behind is in no
+ * region. */
 static const char *branches(bool marked)
 {
 	static const char *const block = "    %a = checkpoint(%x, at=\"begin\") : f64[4]\n    %y = mul(%a, %w) : f64[4]\n"
@@ -422,8 +426,8 @@ static const char *value(char *name, uint32_t k)
 	return name;
 }
 
-/* Blocks of values that are anywhere, each of which has what is made of two others for its input: their inverses compute that again,
- * of other blocks' inputs and results too. */
+/* Blocks of values that are anywhere, each of which has what is made of two others for its input:
+ * their inverses compute that again, of other blocks' inputs and results too. */
 static const char *random_graph(uint32_t nodes)
 {
 	static const char *const one[] = {"sin(%%%s)", "tanh(%%%s)", "checkpoint(%%%s, at=\"begin\")", "checkpoint(%%%s, at=\"end\")", "checkpoint(%%%s, at=\"keep\")"};

@@ -302,7 +302,8 @@ static void test_weight_file(void **state)
 	unlink(path);
 }
 
-/* Every single bit of a length that ends within a word and within a block counts, and so does the length. */
+/* Every single bit of a length that ends within a word and within a block counts, and so does the
+ * length. */
 static void test_checksum(void **state)
 {
 	(void)state;
@@ -419,7 +420,8 @@ static void test_how_many_threads(void **state)
 	fix_free(f);
 }
 
-/* In the child of a fork threads are gone: run there, for one provider (NULL: the default), is right and ends. */
+/* In the child of a fork threads are gone: run there, for one provider (NULL: the default), is
+ * right and ends. */
 static void run_in_child(const WeftThreads *threads)
 {
 	Fix *f = fix_new(64);

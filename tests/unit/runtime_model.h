@@ -1,4 +1,5 @@
-/* Models written by hand, as the compiler would emit them: what all of them say. More follows in the same initialiser. */
+/* Models written by hand, as the compiler would emit them: what all of them say. More follows in
+ * the same initialiser. */
 #ifndef WEFT_TESTS_RUNTIME_MODEL_H
 #define WEFT_TESTS_RUNTIME_MODEL_H
 

@@ -1,4 +1,5 @@
-/* Instances: where weights come from and what is wrong with them, state, clones, weights that are replaced. */
+/* Instances: where weights come from and what is wrong with them, state, clones, weights that are
+ * replaced. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +13,9 @@
 
 #include "runtime_model.h"
 
-/* A section of 64-byte rows: "w" f32[2, 3] at 64, "v" i16[5] stored as [2][3] at 128, "w" again (tied) transposed at 192,
- * a folded value without a name at 0, the first contents of state "s" at 256. */
+/* A section of 64-byte rows: "w" f32[2, 3] at 64, "v" i16[5] stored as [2][3] at 128, "w" again
+ * (tied) transposed at 192, a folded value without a name at 0, the first contents of state "s" at
+ * 256. */
 enum { ROW = 64, SECTION = 5 * ROW };
 static const int64_t dim_w[] = {2, 3}, dim_v[] = {5};
 static const WeftLayoutDim layout_v[] = {{0, 3, 2, 2}, {0, 1, 3, 3}}, layout_t[] = {{1, 1, 3, 3}, {0, 1, 2, 2}};
@@ -322,7 +324,8 @@ static void test_busy(void **state)
 	model.close(in);
 }
 
-/* Calls go on with what they began with, of the last three sets that were replaced; older ones keep it from being replaced again. */
+/* Calls go on with what they began with, of the last three sets that were replaced; older ones keep
+ * it from being replaced again. */
 static void test_sets(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* The parts of the runtime that stand alone: stored layouts, what a processor has, tensors for operators of the user. */
+/* The parts of the runtime that stand alone: stored layouts, what a processor has, tensors for
+ * operators of the user. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,8 @@
 
 /* ---- layouts ---- */
 
-/* The element at this position of the stored tensor, by the definition of WeftLayoutDim; -1: padding. */
+/* The element at this position of the stored tensor, by the definition of WeftLayoutDim; -1:
+ * padding. */
 static int64_t source(int64_t at, uint32_t rank, const int64_t *dim, uint32_t n, const WeftLayoutDim *l)
 {
 	int64_t index[4] = {0}, from = 0;
@@ -155,9 +157,11 @@ static void test_features(void **state)
 	free(line);
 	assert_int_equal(weft_cpu_lacks(NULL, missing), 0);
 	assert_int_equal(weft_cpu_lacks("", missing), 0);
-	assert_int_equal(weft_cpu_lacks("nobody has heard of this", missing), 0); /* implied by others */
+	/* implied by others */
+	assert_int_equal(weft_cpu_lacks("nobody has heard of this", missing), 0);
 	memset(missing, 0x55, sizeof missing);
-	assert_int_equal(weft_cpu_lacks("a.name.of.thirty-two.letters.123", missing), 0); /* no room */
+	/* no room */
+	assert_int_equal(weft_cpu_lacks("a.name.of.thirty-two.letters.123", missing), 0);
 	assert_int_equal((unsigned char)missing[0], 0x55);
 	assert_int_equal(weft_cpu_lacks("a.name.of.thirty-one.letters.12", missing), 0);
 	assert_string_equal(missing, "a.name.of.thirty-one.letters.12");
@@ -195,7 +199,8 @@ static void test_levels(void **state)
 	bool has = !weft_cpu_lacks("avx512vnni avx512f", missing);
 	assert_ptr_equal(weft_rt_select(all, 3), has ? level(1) : level(2));
 	assert_ptr_equal(weft_rt_select(two, 2), weft_cpu_lacks("sse3", missing) ? level(1) : level(0));
-	assert_ptr_equal(weft_rt_select(one, 1), level(1)); /* whether it has it or not: opening it says what is missing */
+	assert_ptr_equal(weft_rt_select(one, 1), level(1)); /* whether it has it or not: opening it
+	                                                       says what is missing */
 }
 
 /* ---- operators of the user ---- */

@@ -100,7 +100,8 @@ static int run_assert(WeftRegion *r, void *const *buf, const int64_t *slot)
 	return slot[0] != 3 && weft_region_fail(r, "slot is %lld, expected 3", (long long)slot[0]);
 }
 
-/* The number of rounds is data: x[0] after each, until it is slot[0]. y counts the rounds of every thread. */
+/* The number of rounds is data: x[0] after each, until it is slot[0]. y counts the rounds of every
+ * thread. */
 static int run_while(WeftRegion *r, void *const *buf, const int64_t *slot)
 {
 	int64_t rounds = 0;
@@ -318,7 +319,8 @@ static void test_pool(void **state)
 }
 
 typedef struct {
-	_Atomic int32_t bodies, threads; /* that ran, and what each was told of how many there are */
+	_Atomic int32_t bodies, threads; /* that ran, and what each was told of how many there
+	                                    are */
 } Bodies;
 
 static void count_bodies(void *arg, int32_t i, int32_t n)
@@ -421,7 +423,8 @@ static void test_message(void **state)
 
 enum { STATE = 8, SAVED = 2 };
 
-/* In its room are state, the values of two records with one more behind each, indices, and the records. */
+/* In its room are state, the values of two records with one more behind each, indices, and the
+ * records. */
 typedef struct {
 	int64_t state[STATE], first[SAVED + 1], some[SAVED + 1], at[SAVED + 1];
 	WeftSaved record[3];
@@ -430,8 +433,10 @@ typedef struct {
 static int run_undo(WeftRegion *r, void *const *buf, const int64_t *slot)
 {
 	Undo *u = buf[0];
-	weft_save(r, &u->record[0], u->state + 1, u->first, NULL, SAVED, 8); /* the elements 1 and 2 */
-	weft_save(r, &u->record[1], u->state, u->some, u->at, SAVED, 8);     /* 6 and 2, later: what was there before it comes last */
+	/* the elements 1 and 2 */
+	weft_save(r, &u->record[0], u->state + 1, u->first, NULL, SAVED, 8);
+	/* 6 and 2, later: what was there before it comes last */
+	weft_save(r, &u->record[1], u->state, u->some, u->at, SAVED, 8);
 	weft_save(r, &u->record[2], u->state, u->some, NULL, 0, 8);
 	if (weft_phase(r, add_one, (void *[]){u->state}, NULL, 0, STATE))
 		return 1;
@@ -580,7 +585,8 @@ static void test_profile(void **state)
 /* ---- who helps, and who is waited for ---- */
 
 static pthread_t caller;
-static _Atomic int others, held, hold; /* calls of a kernel by other threads than the caller; one stays in a task while `hold` */
+static _Atomic int others, held, hold; /* calls of a kernel by other threads than the caller; one
+                                          stays in a task while `hold` */
 static pthread_t other;
 
 static void pause_a_little(void)
@@ -637,7 +643,8 @@ static void stop_here(int signal)
 	held = 0;
 }
 
-/* A worker that stands still, as one that gets no processor, keeps nobody waiting: neither calls nor their ends. */
+/* A worker that stands still, as one that gets no processor, keeps nobody waiting: neither calls
+ * nor their ends. */
 static void test_stopped_worker(void **state)
 {
 	(void)state;
@@ -737,7 +744,8 @@ static void test_default(void **state)
 	assert_int_equal(team->nworker, 4);
 }
 
-/* Frames do not last: as in emitted code, the next launch has its own in their place. More of them than a phase may have. */
+/* Frames do not last: as in emitted code, the next launch has its own in their place. More of them
+ * than a phase may have. */
 static int run_many_joined(WeftRegion *r, void *const *buf, const int64_t *slot)
 {
 	void *b[2];

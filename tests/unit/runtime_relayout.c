@@ -1,4 +1,5 @@
-/* Tensors in stored layouts, made in parts of any size: random ones against the definition of a layout. */
+/* Tensors in stored layouts, made in parts of any size: random ones against the definition of a
+ * layout. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -25,7 +26,8 @@ typedef struct {
 	WeftLayoutDim layout[8];
 } Case;
 
-/* Every axis in one or two pieces, in any order; every second one without padding, or pieces that are not full. */
+/* Every axis in one or two pieces, in any order; every second one without padding, or pieces that
+ * are not full. */
 static Case random_case(void)
 {
 	Case c = {.rank = (uint32_t)draw(1, 4)};

@@ -1,5 +1,6 @@
-/* Memory that `run` asks for, on a model written by hand: x[n] of i64 says how many; y[m] counts up to m, the sum of x; between,
- * each x[i] has room of its own. What fails gives one error, and nothing is lost. */
+/* Memory that `run` asks for, on a model written by hand: x[n] of i64 says how many; y[m] counts up
+ * to m, the sum of x; between, each x[i] has room of its own. What fails gives one error, and
+ * nothing is lost. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -176,7 +177,8 @@ static void test_given(void **state)
 	fix_free(f);
 }
 
-/* Every allocation in turn, with one and more threads: the error says so, and all was given back. */
+/* Every allocation in turn, with one and more threads: the error says so, and all was given
+ * back. */
 static void test_failing(void **state)
 {
 	(void)state;

@@ -1,5 +1,6 @@
-/* State and replaceable weights: what instances share, who may use them at the same time. The model is made by hand: entry 0,
- * "add", adds its input to the state and returns it; entry 1, "peek", returns state times weight. */
+/* State and replaceable weights: what instances share, who may use them at the same time. The model
+ * is made by hand: entry 0, "add", adds its input to the state and returns it; entry 1, "peek",
+ * returns state times weight. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -323,7 +324,8 @@ static void test_weights(void **unused)
 		assert_int_equal(model.set_weights(in, 1, &name, &t, &team, NULL), WEFT_OK);
 		assert_int_equal(run(in, PEEK, x, y, NULL), WEFT_OK);
 		assert_true(y[0] == 5 * w[0] && y[1] == 12);
-		assert_int_equal(model.state_reset(in, NULL), WEFT_OK); /* to what was beside the weights */
+		/* to what was beside the weights */
+		assert_int_equal(model.state_reset(in, NULL), WEFT_OK);
 		expect(in, 5, 6, 7);
 	}
 	assert_int_equal(run(other, PEEK, x, y, NULL), WEFT_OK);
@@ -338,7 +340,8 @@ static void test_weights(void **unused)
 	model.close(other);
 }
 
-/* Weights of which memory is kept for the next ones: one parameter row-major, one with its halves exchanged. */
+/* Weights of which memory is kept for the next ones: one parameter row-major, one with its halves
+ * exchanged. */
 enum { LARGE = 3 << 19 };
 
 static int run_corners(WeftRegion *r, void *const *buf, const int64_t *slot)
@@ -377,7 +380,8 @@ static void test_large_weights(void **unused)
 		assert_int_equal(run(in, 0, x, y, NULL), WEFT_OK);
 		assert_true(y[0] == (float)k && y[1] == (float)k && y[2] == (float)k);
 		value[LARGE / 2 - 1] = value[LARGE - 1] = -1;
-		assert_int_equal(m.set_weights(in, 1, name + k % 2, &t, NULL, NULL), WEFT_OK); /* the other is copied */
+		/* the other is copied */
+		assert_int_equal(m.set_weights(in, 1, name + k % 2, &t, NULL, NULL), WEFT_OK);
 		assert_int_equal(run(in, 0, x, y, NULL), WEFT_OK);
 		assert_true(y[0] == (float)k && y[1] == (k % 2 ? (float)k : -1.f) && y[2] == (k % 2 ? -1.f : (float)k));
 		if (k % 4 == 0)
@@ -385,7 +389,8 @@ static void test_large_weights(void **unused)
 		if (k % 4 != 1 || !other)
 			continue;
 		assert_int_equal(run(other, 0, x, y, NULL), WEFT_OK);
-		assert_true(y[0] == 4 && y[1] == -1 && y[2] == 4); /* a clone's memory is not taken */
+		/* a clone's memory is not taken */
+		assert_true(y[0] == 4 && y[1] == -1 && y[2] == 4);
 		m.close(other);
 	}
 	m.close(in);
@@ -450,7 +455,8 @@ static void test_threads(void **unused)
 		assert_int_equal(s[k].done + s[k].busy, ROUNDS);
 		done += s[k].done;
 	}
-	expect(in, 5 + (float)done, 6 + (float)done, 7 + (float)done); /* each that was served counts once */
+	/* each that was served counts once */
+	expect(in, 5 + (float)done, 6 + (float)done, 7 + (float)done);
 	model.close(in);
 }
 
@@ -497,7 +503,8 @@ static void test_weights_while_running(void **unused)
 	replaceable.close(s.in);
 }
 
-/* Load: threads that run without a pause, one that sets weights and one that sets state, by turns or all of it. */
+/* Load: threads that run without a pause, one that sets weights and one that sets state, by turns
+ * or all of it. */
 typedef struct {
 	WeftInstance *in;
 	_Atomic int *stop;
@@ -522,7 +529,8 @@ static void *peek_on(void *arg)
 		int code = run(l->in, PEEK, y, y, &c);
 		l->served += code == WEFT_OK;
 		l->refused += code != WEFT_OK;
-		const bool first = y[0] / 5 == y[1] / 6 && y[1] / 6 == y[2] / 7; /* what state is first, or else three times the same */
+		/* what state is first, or else three times the same */
+		const bool first = y[0] / 5 == y[1] / 6 && y[1] / 6 == y[2] / 7;
 		l->wrong += code == WEFT_OK && !first && !(y[0] == y[1] && y[1] == y[2]);
 	}
 	return NULL;
@@ -564,7 +572,8 @@ static void test_under_load(void **unused)
 	for (int k = 0; k < SETS_OF_WEIGHTS || !all_served(load, RUNNERS + 1, 100);) {
 		w[0] = w[1] = w[2] = (float)k;
 		int code = replaceable.set_weights(in, 1, &name, &t, &c, NULL);
-		assert_true(code == WEFT_OK || code == WEFT_ERR_BUSY); /* a call that stands still over many sets */
+		/* a call that stands still over many sets */
+		assert_true(code == WEFT_OK || code == WEFT_ERR_BUSY);
 		k += code == WEFT_OK;
 		busy += code == WEFT_ERR_BUSY;
 		if (k % 50 == 0 && code == WEFT_OK) {
@@ -584,7 +593,8 @@ static void test_under_load(void **unused)
 
 /* ---- callers of another version ---- */
 
-/* What grows ends where its last field does: the next one must not lie in what an older size covers. */
+/* What grows ends where its last field does: the next one must not lie in what an older size
+ * covers. */
 #define ENDS_WITH(type, field) _Static_assert(offsetof(type, field) + sizeof(((type *)0)->field) == sizeof(type), #type)
 ENDS_WITH(WeftDim, text);
 ENDS_WITH(WeftTensorInfo, aliases);

@@ -1,5 +1,5 @@
-/* What sizes and run look at in the tensors that arrive: dtypes, ranks, ranges, memory; and that views are read as they
- * lie. The model: y = a, z[m] = b[0, m] + the real part of c[m]. */
+/* What sizes and run look at in the tensors that arrive: dtypes, ranks, ranges, memory; and that
+ * views are read as they lie. The model: y = a, z[m] = b[0, m] + the real part of c[m]. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -232,7 +232,8 @@ static void test_arguments(void **state)
 	f->sizes->nslot = 5;
 	assert_int_equal(run(f, f->work), WEFT_ERR_ABI);
 	f->sizes->nslot = 6;
-	assert_int_equal(model.run(f->inst, f->sizes, f->in, f->out, f->work, NULL, NULL), WEFT_OK); /* nobody wants to know */
+	/* nobody wants to know */
+	assert_int_equal(model.run(f->inst, f->sizes, f->in, f->out, f->work, NULL, NULL), WEFT_OK);
 	f->sa[0] = 9;
 	assert_int_equal(model.sizes(f->inst, 0, f->in, f->sizes, NULL), WEFT_ERR_INPUT);
 	fix_free(f);
@@ -248,7 +249,8 @@ static void check_results(const Fix *f, int64_t n, int64_t m, const int64_t *ste
 	assert_true(f->y[3 * n] == 0 && f->z[m] == 0);
 }
 
-/* Views of each input alone and of several together, in workspaces at any address that are no longer than asked for. */
+/* Views of each input alone and of several together, in workspaces at any address that are no
+ * longer than asked for. */
 static void test_views(void **state)
 {
 	(void)state;
@@ -267,7 +269,8 @@ static void test_views(void **state)
 				assert_int_equal(f->sizes->workspace_bytes, want);
 				for (size_t at = 0; at < 70; at += 23) {
 					size_t bytes = at + want;
-					char *work = malloc(bytes + 16); /* the sanitizer sees writes past the end */
+					/* the sanitizer sees writes past the end */
+					char *work = malloc(bytes + 16);
 					memset(work, 0x55, bytes + 16);
 					memset(f->y, 0, sizeof f->y);
 					memset(f->z, 0, sizeof f->z);

@@ -16,7 +16,8 @@ const char *c_dtype_code(WeftDType d)
 	}
 }
 
-/* How many other calls of the function stand ahead; what legalising replaced counts with what stands for it now. */
+/* How many other calls of the function stand ahead; what legalising replaced counts with what
+ * stands for it now. */
 static uint32_t number(const LoopFn *f, const LoopCall *c)
 {
 	uint32_t n = 0;

@@ -82,8 +82,9 @@ static void emit_model(const Emission *e)
 	CUnit u;
 	Text body;
 	EmitFile *file = add(e, file_name(e, "model", "c"));
-	/* Tables, and code that is executed once a call. Above -O1 gcc takes more than linear time for many launches (of 9,000:
-	 * 24 s, not 2), and makes one group of all loads of addresses, gaps included: gigabytes for thousands of tensors. */
+	/* Tables, and code that is executed once a call. Above -O1 gcc takes more than linear time
+	 * for many launches (of 9,000: 24 s, not 2), and makes one group of all loads of addresses,
+	 * gaps included: gigabytes for thousands of tensors. */
 	file->flags = arena_printf(e->p->ir->ctx->arena, "%s -O1", file->flags);
 	unit_init(&u, e->p->ir->ctx, e->target);
 	text_init(&body, u.arena);

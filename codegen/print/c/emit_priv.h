@@ -27,10 +27,11 @@ typedef struct {
 } CUnit;
 
 void unit_init(CUnit *, Ctx *, const Target *);
-/* Includes, types, helpers: what precedes the kernels of a unit. Names of the headers that declare the kernels and the
- * intrinsics; NULL: by itself. */
+/* Includes, types, helpers: what precedes the kernels of a unit. Names of the headers that declare
+ * the kernels and the intrinsics; NULL: by itself. */
 void unit_head(CUnit *, Text *out, const char *kernels, const char *vector);
-/* The head of the artifact's function of that name (NULL: "weft_model"), which is visible from outside. */
+/* The head of the artifact's function of that name (NULL: "weft_model"), which is visible from
+ * outside. */
 void c_export(Text *out, const char *export_name);
 
 /* ---- types (types.c) ---- */
@@ -43,7 +44,8 @@ const char *type_label(CUnit *, LType);   /* for names of functions: "f32x16", "
 /* ---- expressions (ops.c) ---- */
 
 CExpr c_atom(const char *);
-const char *c_arg(CUnit *, CExpr, Prec); /* its text, in parentheses unless it binds at least so tightly */
+const char *c_arg(CUnit *, CExpr, Prec); /* its text, in parentheses unless it binds at least so
+                                            tightly */
 CExpr c_int(CUnit *, LType, int64_t);
 CExpr c_float(CUnit *, LType, double);
 CExpr c_infix(CUnit *, CExpr, const char *op, CExpr, Prec);
@@ -53,15 +55,16 @@ CExpr c_op(CUnit *, ScOp, LType result, LType operand, const CExpr *in, uint32_t
 
 /* ---- helpers (prelude.c) ---- */
 
-/* The name of the helper function `op` with result type `to` and operands of type `from`. Writes it and
- * what it needs first. */
+/* The name of the helper function `op` with result type `to` and operands of type `from`. Writes it
+ * and what it needs first. */
 const char *c_helper(CUnit *, const char *op, LType to, LType from);
 bool is_helper_op(const char *name, size_t n);
 
 /* How C reaches the instructions of a family of targets. */
 typedef struct {
 	const char *family;
-	void (*header)(const Target *, Text *); /* writes what declares the intrinsics; NULL: there are none */
+	void (*header)(const Target *, Text *); /* writes what declares the intrinsics; NULL: there
+	                                           are none */
 	const char *include; /* the same where only one file is wanted */
 } Prelude;
 

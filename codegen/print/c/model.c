@@ -1,4 +1,5 @@
-/* model.c of an artifact: sizes, run, and the tables that describe the model, as codegen/print/model_image.c built them. */
+/* model.c of an artifact: sizes, run, and the tables that describe the model, as
+ * codegen/print/model_image.c built them. */
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
@@ -101,8 +102,8 @@ static const char *value_text(const Printer *m, const ImageField *f, uint64_t at
 	}
 }
 
-/* Functions of the runtime, some at once: a header names them, and there may be none. Of the others of such a group "". NULL:
- * no function of the runtime. */
+/* Functions of the runtime, some at once: a header names them, and there may be none. Of the others
+ * of such a group "". NULL: no function of the runtime. */
 static const char *runtime_functions(const char *v)
 {
 	static const char *const first[][2] = {{"weft_rt_open", "WEFT_RUNTIME_FUNCTIONS"},

@@ -1,5 +1,6 @@
 /* Helper functions from the texts of rows (ir/loop/prelude.h). In a text:
- *   $T result type      $S its element     $I $U int vectors of its element size, signed and unsigned
+ *   $T result type      $S its element $I $U int vectors of its element size, signed and
+ *                       unsigned
  *   $A operand type     $s its element     $i $u the same for the operand
  *   $M mask type        $L lanes           $N all lanes of a mask register
  *   $P _mm512 / _mm256 / _mm, $E epi32 epu32 ps pd, $e the same without sign: of the operand type

@@ -88,7 +88,8 @@ void unit_head(CUnit *u, Text *out, const char *kernels, const char *vector)
 	text_add(out, "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <string.h>\n");
 	if (kernels)
 		text_printf(out, "\n#include \"%s\"\n", kernels);
-	/* index lanes take several registers; such values stay within this file, whatever the calling convention */
+	/* index lanes take several registers; such values stay within this file, whatever the
+	 * calling convention */
 	if (u->wide)
 		text_add(out, "\n#ifdef __GNUC__\n#pragma GCC diagnostic ignored \"-Wpsabi\"\n#endif\n");
 	if (u->types.n)
@@ -97,8 +98,8 @@ void unit_head(CUnit *u, Text *out, const char *kernels, const char *vector)
 		text_printf(out, "\n%s", u->helpers.data);
 }
 
-/* gcc's <immintrin.h> takes longer to read than most units take to compile, and little of it is needed. Its
- * parts may only be included by it; how it says so is the same in these versions. */
+/* gcc's <immintrin.h> takes longer to read than most units take to compile, and little of it is
+ * needed. Its parts may only be included by it; how it says so is the same in these versions. */
 void x86_header(const Target *t, Text *out)
 {
 	static const char *const parts[] = {"avx", "avx2", "fma", "f16c", "avx512f", "avx512cd", "avx512vl",

@@ -7,8 +7,8 @@
 #include "codegen/print/llvm/priv.h"
 #include "interface_id.h"
 
-/* A call from the driver. This library has its own tables of operators and scalar functions, and so its own place to
- * unwind to. */
+/* A call from the driver. This library has its own tables of operators and scalar functions, and so
+ * its own place to unwind to. */
 typedef struct {
 	Program *program;
 	const Target *target;

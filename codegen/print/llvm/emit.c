@@ -1,4 +1,5 @@
-/* Units of kernels to LLVM modules, and these through LLVM's passes and code generator, several at a time. */
+/* Units of kernels to LLVM modules, and these through LLVM's passes and code generator, several at
+ * a time. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +15,8 @@
 #include "codegen/print/llvm/priv.h"
 #include "codegen/print/names.h"
 
-/* Loop IR arrives tiled, unrolled and vectorised; what is left is to find registers for variables, common
- * subexpressions and invariants. */
+/* Loop IR arrives tiled, unrolled and vectorised; what is left is to find registers for variables,
+ * common subexpressions and invariants. */
 static const char kernel_passes[] =
 	"always-inline,function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
 	"loop-mssa(licm),early-cse<memssa>,instcombine<no-verify-fixpoint>,adce)";

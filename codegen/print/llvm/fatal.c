@@ -1,5 +1,5 @@
-/* LLVM ends the process when it finds no memory, and after errors of its own that it cannot pass on. The handler that
- * the driver gives clears up and does the same. */
+/* LLVM ends the process when it finds no memory, and after errors of its own that it cannot pass
+ * on. The handler that the driver gives clears up and does the same. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>

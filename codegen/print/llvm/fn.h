@@ -11,14 +11,17 @@ typedef struct {
 	const ProgramEntry *of; /* NULL: a kernel or a library function */
 	const char *const *kernel_name; /* by index into Program.fn */
 	LLVMValueRef fn;
-	LLVMBuilderRef entry; /* before the end of the entry block: allocas, and loads from the frame */
+	LLVMBuilderRef entry; /* before the end of the entry block: allocas, and loads from the
+	                         frame */
 	LLVMValueRef *var;    /* by variable: its value; memory of mutable ones and local arrays */
 	LLVMValueRef *value;  /* by expression: computed in this block or one around it; NULL */
 	ARRAY(Lx) known;      /* what is in value, innermost block last */
-	ARRAY(Lx) passing;    /* what is in value for this statement only: reads mutable variables */
+	ARRAY(Lx) passing;    /* what is in value for this statement only: reads mutable
+	                         variables */
 	const bool *is_mutable; /* by expression: reads mutable variables */
 	LLVMValueRef *buf, *param;  /* NULL: not read yet */
-	LLVMValueRef buffers, params, slots; /* the arrays they are in; the first nslot parameters are in slots */
+	LLVMValueRef buffers, params, slots; /* the arrays they are in; the first nslot parameters
+	                                        are in slots */
 	uint32_t nslot;
 	LLVMValueRef failed;  /* memory of the first failed check; NULL: no checks */
 	LLVMValueRef launch_buf, launch_param; /* arguments of launches; NULL: none yet */

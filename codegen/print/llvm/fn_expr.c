@@ -11,7 +11,8 @@ static void set_metadata(LUnit *u, LLVMValueRef x, const char *kind, LLVMMetadat
 	LLVMSetMetadata(x, id, LLVMMetadataAsValue(u->c, LLVMMDNodeInContext2(u->c, in, n)));
 }
 
-/* A program may have thousands of inputs: each is loaded where it is used, so that few are alive at a time. */
+/* A program may have thousands of inputs: each is loaded where it is used, so that few are alive at
+ * a time. */
 static bool loads_at_entry(const Fn *f)
 {
 	return f->role == FN_KERNEL;

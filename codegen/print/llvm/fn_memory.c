@@ -88,12 +88,14 @@ static LLVMValueRef plain_load(Fn *f, const LsData *s, LLVMTypeRef type, LLVMVal
 {
 	LLVMValueRef x = LLVMBuildLoad2(f->u->b, type, p, "");
 	LLVMSetAlignment(x, element_bytes(s->mem));
-	LLVMSetVolatile(x, s->in_order); /* loads of neighbours come together otherwise, as soon as there is one */
+	LLVMSetVolatile(x, s->in_order); /* loads of neighbours come together otherwise, as soon as
+	                                    there is one */
 	mark_access(f, s->mem, x);
 	return x;
 }
 
-/* What each lane reads by a load of its own: faster than the gathers of processors where those are many loads too. */
+/* What each lane reads by a load of its own: faster than the gathers of processors where those are
+ * many loads too. */
 static LLVMValueRef load_lanes(Fn *f, const LsData *s, LLVMTypeRef type, LLVMValueRef index, uint32_t lanes)
 {
 	LLVMBuilderRef b = f->u->b;
@@ -117,7 +119,8 @@ static LLVMValueRef some_lanes(Fn *f, LLVMValueRef x, LLVMValueRef y, uint32_t f
 	return LLVMBuildShuffleVector(f->u->b, x, y, LLVMConstVector(at, n), "");
 }
 
-/* The same of a mask. Where it is known that no lane of them is on, the result is the constant 0, whatever else there is. */
+/* The same of a mask. Where it is known that no lane of them is on, the result is the constant 0,
+ * whatever else there is. */
 static LLVMValueRef mask_lanes(Fn *f, LLVMValueRef mask, uint32_t first, uint32_t n)
 {
 	if (!LLVMIsAInstruction(mask) || LLVMGetInstructionOpcode(mask) != LLVMAnd)
@@ -129,8 +132,9 @@ static LLVMValueRef mask_lanes(Fn *f, LLVMValueRef mask, uint32_t first, uint32_
 	return LLVMIsNull(b) ? b : LLVMBuildAnd(f->u->b, a, b, "");
 }
 
-/* Of vectors of several registers: a load of each register that has a lane. LLVM 19 would split them, too, but reads with no mask
- * where it finds as late as then that a computed mask has no lane of a register. */
+/* Of vectors of several registers: a load of each register that has a lane. LLVM 19 would split
+ * them, too, but reads with no mask where it finds as late as then that a computed mask has no lane
+ * of a register. */
 static LLVMValueRef masked_load(Fn *f, const LsData *s, LLVMTypeRef type, LLVMValueRef p, LLVMValueRef mask, uint32_t lanes)
 {
 	LUnit *u = f->u;

@@ -1,5 +1,6 @@
-/* The LLVM back end: a Program to LLVM IR, assembly, object files or code in this process, through the LLVM
- * C API. Decides nothing; walks loop IR, as the C emitter does, and computes the same bits. */
+/* The LLVM back end: a Program to LLVM IR, assembly, object files or code in this process, through
+ * the LLVM C API. Decides nothing; walks loop IR, as the C emitter does, and computes the same
+ * bits. */
 #ifndef WEFT_CODEGEN_PRINT_LLVM_LLVM_H
 #define WEFT_CODEGEN_PRINT_LLVM_LLVM_H
 
@@ -17,11 +18,13 @@ typedef struct {
 	ARRAY(LlvmFile) file;
 } LlvmFiles;
 
-/* Compile units in `jobs` threads (0: one per processor). What the objects need from outside: the runtime
- * (runtime.h), memcpy and friends, libm, and the weights symbol. Everything lives in the program's arena; the
- * bytes do not depend on jobs. False after ctx_error. Unrolls loops in place. */
+/* Compile units in `jobs` threads (0: one per processor). What the objects need from outside: the
+ * runtime (runtime.h), memcpy and friends, libm, and the weights symbol. Everything lives in the
+ * program's arena; the bytes do not depend on jobs. False after ctx_error. Unrolls loops in
+ * place. */
 bool emit_llvm(Program *, const Target *, const EmitOptions *, LlvmKind, uint32_t jobs, LlvmFiles *out);
-/* The unit "select" that chooses between programs emitted before, for the least of the targets; as emit_llvm. */
+/* The unit "select" that chooses between programs emitted before, for the least of the targets; as
+ * emit_llvm. */
 bool emit_llvm_select(Ctx *, const EmitSelect *, const Target *least, LlvmKind, LlvmFiles *out);
 /* One kernel by itself as IR text, for tests and `weft show`. */
 bool emit_llvm_kernel(LoopFn *, const Target *, Text *out);
@@ -34,8 +37,8 @@ typedef struct {
 	const char *name;
 	const void *address;
 } JitSymbol;
-/* symbols: what is defined from outside, in addition to what the process exports (libc, libm). The files'
- * data need not outlive the call. NULL after ctx_error. */
+/* symbols: what is defined from outside, in addition to what the process exports (libc, libm). The
+ * files' data need not outlive the call. NULL after ctx_error. */
 Jit *jit_link(Ctx *, const LlvmFiles *, const JitSymbol *symbol, uint32_t n);
 /* NULL after ctx_error: no such symbol. */
 void *jit_find(Ctx *, Jit *, const char *name);

@@ -1,8 +1,9 @@
 /* Basic operations: the expressions of their rows (ir/loop/prelude.h), built.
  *
- * An expression is an operand (a, b, c; of select m, a, b), a constant ($Y and $Z as in codegen/print/c/prelude.c, false, an
- * integer as i16:-1, a number of the operand's type), or a function of such: an instruction by its name, with its flags
- * or its predicate, or an intrinsic. */
+ * An expression is an operand (a, b, c; of select m, a, b), a constant ($Y and $Z as in
+ * codegen/print/c/prelude.c, false, an integer as i16:-1, a number of the operand's type), or a
+ * function of such: an instruction by its name, with its flags or its predicate, or an
+ * intrinsic. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -37,7 +37,8 @@ LLVMValueRef l_intrinsic(LUnit *, const char *name, LLVMTypeRef *type, uint32_t 
 LLVMValueRef l_math(LUnit *, const char *name, LLVMValueRef *in, uint32_t nin);
 /* name(...) as declared in C, for calls into the runtime. */
 LLVMValueRef l_extern(LUnit *, const char *name, LLVMTypeRef type);
-LLVMValueRef l_constant(LUnit *, LLVMValueRef); /* the address of a private one, aligned to 8 bytes */
+LLVMValueRef l_constant(LUnit *, LLVMValueRef); /* the address of a private one, aligned to 8
+                                                   bytes */
 void l_attribute(LUnit *, LLVMValueRef fn, const char *name);
 
 /* ---- operations (ops.c) ---- */

@@ -31,7 +31,8 @@ OP(aten_mish){
 OP(aten_hardsigmoid){
 	.schema = "aten.hardsigmoid(Tensor self) -> Tensor",
 	.expand = "mul(minimum(maximum(add(self, 3), 0), 6), 0.16666666666666666)",
-	.deriv = {"select(gt(self, -3), select(lt(self, 3), 0.1666666716337204, 0), 0)"}, /* a sixth in f32, as PyTorch has it */
+	/* a sixth in f32, as PyTorch has it */
+	.deriv = {"select(gt(self, -3), select(lt(self, 3), 0.1666666716337204, 0), 0)"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5",
 };
 OP(aten_hardswish){
@@ -40,8 +41,8 @@ OP(aten_hardswish){
 	.deriv = {"select(le(self, -3), 0, select(lt(self, 3), self / 3 + 0.5, 1))"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5",
 };
-/* Of the exponential units below: the slope at 0 is the one on the left; it changes neither there nor above, where what is not selected
- * must not be infinite. */
+/* Of the exponential units below: the slope at 0 is the one on the left; it changes neither there
+ * nor above, where what is not selected must not be infinite. */
 OP(aten_selu){
 	.schema = "aten.selu(Tensor self) -> Tensor",
 	.expand = "mul(select(gt(self, 0), self, mul(expm1(self), 1.6732632423543772)), "
@@ -128,7 +129,8 @@ OP(aten_prelu){
 OP(aten__prelu_kernel){
 	.schema = "aten._prelu_kernel(Tensor self, Tensor weight) -> Tensor",
 	.expand = "select(gt(self, 0), self, mul(self, weight))",
-	/* PyTorch's at 0: backwards the slope is the weight, which second derivatives take for a constant; forwards it is 1 */
+	/* PyTorch's at 0: backwards the slope is the weight, which second derivatives take for a
+	 * constant; forwards it is 1 */
 	.deriv = {"select(gt(self, 0), 1, select(eq(self, 0), detached(weight), weight))", "select(ge(self, 0), 0, self)"},
 	.jvp = "select(ge(self, 0), t_self, add(mul(weight, t_self), mul(self, t_weight)))",
 	.sample = "f32[n=2, 6] in -4..4, f32[n, 6] in 0..1",

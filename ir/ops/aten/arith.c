@@ -202,8 +202,8 @@ static Node int_divide(Build *b, Node n, Op op)
 	return divides_by_zero(b, x, y) ? (Node){0} : b_bin(b, op, x, y);
 }
 
-/* Towards zero. ATen's kernels round the quotient of two tensors of a storage type first, that by a scalar or by a tensor
- * of one element not. */
+/* Towards zero. ATen's kernels round the quotient of two tensors of a storage type first, that by a
+ * scalar or by a tensor of one element not. */
 static Node divide_trunc(Build *b, Node x, Node y, bool by_scalar)
 {
 	DType d = node_dtype(b->g, x), wide = dtype_compute(d);
@@ -395,7 +395,8 @@ static Node log_of_sum(Build *b, Op exp, Op log, Node x, Node y)
 	Node e = b_un(b, exp, b_bin(b, OP_sub, low, high));
 	Node sum =
 		log == OP_log ? b_un(b, OP_log1p, e) : b_un(b, log, b_bin_scalar(b, OP_add, e, 1));
-	/* Equal infinities would give inf - inf; equal numbers share the slope, which is that of the sum. */
+	/* Equal infinities would give inf - inf; equal numbers share the slope, which is that of
+	 * the sum. */
 	Node same = b_bin(b, OP_eq, low, high);
 	if (complex)
 		same = b_bin(b, OP_bit_and, same, b_bin_scalar(b, OP_eq, b_un(b, OP_abs, b_part(b, high, false)), HUGE_VAL));
@@ -539,7 +540,8 @@ static Node pow_scalar(Build *b, Node n)
 		if (aten_scalar_is(b, n, "exponent", -1))
 			return b_un(b, OP_reciprocal, x);
 		if (aten_scalar_is(b, n, "exponent", -2))
-			return int_power(b, b_un(b, OP_reciprocal, x), 2); /* whose derivative at 0 is no product of 0 and infinity */
+			/* whose derivative at 0 is no product of 0 and infinity */
+			return int_power(b, b_un(b, OP_reciprocal, x), 2);
 	}
 	return b_bin(b, OP_pow, x, y);
 }
@@ -611,7 +613,8 @@ OP(aten_float_power_Tensor_Tensor){
 	},
 };
 
-/* x * 2^y. An integer y changes the exponent alone: in two steps, because 2^y itself may be out of range. */
+/* x * 2^y. An integer y changes the exponent alone: in two steps, because 2^y itself may be out of
+ * range. */
 static Node build_ldexp(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), y = arg(b, n, "other");

@@ -76,7 +76,8 @@ static Node scaled(Build *b, Node n, Node scores)
 	return b_bin(b, OP_mul, scores, b_un(b, OP_rsqrt, aten_size(b, dim, DT_f32)));
 }
 
-/* What an attention is made of: the operands, of as many heads, and how much of each value a row takes, wide; log of the sum. */
+/* What an attention is made of: the operands, of as many heads, and how much of each value a row
+ * takes, wide; log of the sum. */
 typedef struct {
 	Node q, k, v, mask, p, lse;
 	Sym times; /* heads of q for one of k and v */
@@ -138,9 +139,9 @@ static Node sum_heads(Build *b, Node g, Node like, Sym times)
 	return aten_sum(b, aten_reshape(b, g, &s), 1u << (h + 1), false);
 }
 
-/* With P of the scores and gP = g v': gS = P (gP - rowsum(P gP)), from which all the others follow. The maximum that the scores are
- * measured from has no part in it. A row that sees nothing has P = 0; one that sees a single value has exactly 0 as gS, which
- * rowsum(g y) would not give. */
+/* With P of the scores and gP = g v': gS = P (gP - rowsum(P gP)), from which all the others follow.
+ * The maximum that the scores are measured from has no part in it. A row that sees nothing has P =
+ * 0; one that sees a single value has exactly 0 as gS, which rowsum(g y) would not give. */
 static bool adjoint_attention(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	bool pair = node_dtype(b->g, n) == DT_none;
@@ -171,12 +172,14 @@ static bool adjoint_attention(Build *b, Node n, const Node *ct, const bool *want
 	return gs.i;
 }
 
-/* Dimensions in front of the heads are as good as a batch; a mask, which may have fewer, is spread under it. */
+/* Dimensions in front of the heads are as good as a batch; a mask, which may have fewer, is spread
+ * under it. */
 static Node batch_attention(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
 	if (drops(b->g, n))
 		return batch_by_scan(b, n, in, batched, size);
-	Node all[5] = {{0}}, mask = node_in(b->g, n, 3); /* the last: of random numbers, which it does not draw */
+	Node all[5] = {{0}}, mask = node_in(b->g, n, 3); /* the last: of random numbers, which it
+	                                                    does not draw */
 	uint32_t rank = aten_rank(b, node_in(b->g, n, 0));
 	for (uint32_t k = 1; k < 3; k++)
 		rank = aten_rank(b, node_in(b->g, n, k)) > rank ? aten_rank(b, node_in(b->g, n, k)) : rank;
@@ -233,7 +236,8 @@ OP(aten__scaled_dot_product_flash_attention_for_cpu){
 		  "f32[1, 2, 3, 4], f32[1, 2, 5, 4], f32[1, 2, 5, 4], f32[3, 5], scale=0.75",
 };
 
-/* With P = exp(S - logsumexp) of the forward pass: a row that saw nothing has none. What dropout left is not known here. */
+/* With P = exp(S - logsumexp) of the forward pass: a row that saw nothing has none. What dropout
+ * left is not known here. */
 static Node build_flash_backward(Build *b, Node n)
 {
 	Node g = arg(b, n, "grad_out"), q = arg(b, n, "query"), k = arg(b, n, "key"), v = arg(b, n, "value"), y = arg(b, n, "out");

@@ -323,7 +323,8 @@ static Node build_logit_backward(Build *b, Node n)
 	double low = clamped ? node_float(b->g, n, "eps") : 0;
 	Node below = b_bin_scalar(b, OP_lt, r.x, low);
 	Node out = b_bin(b, OP_bit_or, below, b_bin_scalar(b, OP_gt, r.x, 1 - low));
-	Node x = b_select(b, out, aten_like(b, r.x, 0.5), r.x); /* nothing is divided by 0 that is not selected */
+	/* nothing is divided by 0 that is not selected */
+	Node x = b_select(b, out, aten_like(b, r.x, 0.5), r.x);
 	Node y = b_bin(b, OP_div, r.g, mul(&r, x, from(&r, 1, x)));
 	return rounded(&r, b_select(b, out, aten_like(b, y, clamped ? 0 : (double)NAN), y));
 }

@@ -80,7 +80,8 @@ static Node join_parts(Build *b, Node x)
 	return b_node(b, OP_view_complex, &x, 1, NULL, 0);
 }
 
-/* The same bits as another dtype; the last dim grows or shrinks with the size of an element. PyTorch has no derivative, of floats neither. */
+/* The same bits as another dtype; the last dim grows or shrinks with the size of an element.
+ * PyTorch has no derivative, of floats neither. */
 static Node build_view_dtype(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");

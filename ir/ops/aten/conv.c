@@ -159,7 +159,8 @@ static Node conv(Build *b, Node x, Node w, Node bias, ConvArgs *a, const Sym *ex
 	if (!sym_is(b_syms(b), channels, 0))
 		aten_require_le(b, b_int(b, 1), channels,
 				"a convolution that is exported with channels has some");
-	if (sym_is(b_syms(b), channels, 0)) { /* of no channels PyTorch makes none, whatever dtype the weight has, and adds no bias */
+	if (sym_is(b_syms(b), channels, 0)) { /* of no channels PyTorch makes none, whatever dtype
+	                                         the weight has, and adds no bias */
 		w = b_slice(b, b_convert(b, w, node_dtype(b->g, x)), 1, b_int(b, 0), b_int(b, 0), b_int(b, 1));
 		bias = (Node){0};
 	}

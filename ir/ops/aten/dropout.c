@@ -61,8 +61,9 @@ OP(aten_dropout){
 	},
 };
 
-/* What is dropped becomes the value that SELU has at minus infinity, and the rest is scaled and shifted, so that mean and
- * variance stay (G. Klambauer et al., "Self-normalizing neural networks", 2017). */
+/* What is dropped becomes the value that SELU has at minus infinity, and the rest is scaled and
+ * shifted, so that mean and variance stay (G. Klambauer et al., "Self-normalizing neural networks",
+ * 2017). */
 static Node alpha_dropout(Build *b, Node n, uint32_t shared)
 {
 	static const double alpha = 1.7580993408473766;

@@ -213,7 +213,8 @@ static Labelled product(Einsum *e, const Labelled *x, const Labelled *y)
 	for (uint32_t k = 0; k < y->rank && r.rank < MAX_RANK; k++)
 		if (find(x, y->label[k]) < 0)
 			r.label[r.rank++] = y->label[k];
-	/* By dtype alone: in ATen each operand has all the dims here, so none is a scalar that yields. */
+	/* By dtype alone: in ATen each operand has all the dims here, so none is a scalar that
+	 * yields. */
 	DType d = dtype_promote(aten_dtype(e->b, x->x), aten_dtype(e->b, y->x));
 	r.x = b_contract(e->b, b_convert(e->b, x->x, d), b_convert(e->b, y->x, d), (const uint32_t(*)[2])batch, nbatch,
 			 (const uint32_t(*)[2])sum, nsum);

@@ -1,5 +1,5 @@
-/* Triangular systems and Cholesky's factorisation: loops over columns, for batches, with rules for derivatives that solve triangular systems
- * again, so that no step is kept. */
+/* Triangular systems and Cholesky's factorisation: loops over columns, for batches, with rules for
+ * derivatives that solve triangular systems again, so that no step is kept. */
 #include "ir/ops/aten/solve.h"
 #include "ir/ops/batch.h"
 
@@ -153,7 +153,8 @@ OP(aten_triangular_solve){
 
 /* ---- Cholesky ---- */
 
-/* Column k of the factor; what it stands for is taken off the matrix, of which the lower triangle is read. */
+/* Column k of the factor; what it stands for is taken off the matrix, of which the lower triangle
+ * is read. */
 static Graph *cholesky_body(Build *outer, TypeId type)
 {
 	Graph *g = graph_new(outer->g->ir, "column");
@@ -218,7 +219,8 @@ static Node build_cholesky_ex(Build *b, Node n)
 	return y.i ? solve_checked(b, n, y, good, NOT_POSITIVE) : y;
 }
 
-/* Of symmetric matrices, as PyTorch has it: L^-T (P + P^T) L^-1 / 2 with P the lower triangle of L^T g, its diagonal halved. */
+/* Of symmetric matrices, as PyTorch has it: L^-T (P + P^T) L^-1 / 2 with P the lower triangle of
+ * L^T g, its diagonal halved. */
 static bool adjoint_cholesky(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	(void)want;

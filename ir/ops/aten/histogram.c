@@ -8,7 +8,8 @@ static Node flat(Build *b, Node x)
 	return b_reshape(b, x, 1, &n);
 }
 
-/* (hist, edges) of the elements of x[n] in bins between ascending edges[bins + 1]. What is outside of them goes to one place more. */
+/* (hist, edges) of the elements of x[n] in bins between ascending edges[bins + 1]. What is outside
+ * of them goes to one place more. */
 static Node counted(Build *b, Node n, Node x, Node edges)
 {
 	if (!x.i || !edges.i || aten_rank(b, edges) != 1)
@@ -35,7 +36,8 @@ static Node counted(Build *b, Node n, Node x, Node edges)
 	return b_tuple(b, (Node[]){hist, edges}, 2);
 }
 
-/* Of the range that is given, or of the elements, of none 0 to 1; a range of one value becomes one of length 1 around it. */
+/* Of the range that is given, or of the elements, of none 0 to 1; a range of one value becomes one
+ * of length 1 around it. */
 static bool ends(Build *b, Node n, Node x, Node *low, Node *high)
 {
 	const Attr *range = node_attr(b->g, n, "range");

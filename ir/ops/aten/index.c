@@ -7,7 +7,8 @@ static Node build_embedding(Build *b, Node n)
 	return aten_take_dim(b, arg(b, n, "weight"), 0, arg(b, n, "indices"), "within");
 }
 
-/* Rows of padding take nothing, and with scale_grad_by_freq a row takes the mean over its places. */
+/* Rows of padding take nothing, and with scale_grad_by_freq a row takes the mean over its
+ * places. */
 static bool adjoint_embedding(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	Node index = arg(b, n, "indices"), w = arg(b, n, "weight");
@@ -168,7 +169,8 @@ static void expand_mask(Build *b, Node x, uint32_t dim, Node mask, Sym size, Nod
 		index[d] = place_along(b, place, &s, d);
 }
 
-/* Read Tensor?[] indices: integers broadcast together. reads: the result of n is what they read. False after b_error. */
+/* Read Tensor?[] indices: integers broadcast together. reads: the result of n is what they read.
+ * False after b_error. */
 static bool read_indices(Build *b, Node n, Node x, bool reads, Indexed *out)
 {
 	uint32_t first, count = node_args(b->g, n, "indices", &first), at = 0;
@@ -376,7 +378,8 @@ static Node build_index_fill(Build *b, Node n)
 	}
 	return index_into(b, n, aten_expand_shape(b, value, &s), "set", "check");
 }
-/* A value of data is selected, not set: its cotangent is that of each element once, however often an index names it. */
+/* A value of data is selected, not set: its cotangent is that of each element once, however often
+ * an index names it. */
 static Node build_index_fill_tensor(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), index = arg(b, n, "index"), value = arg(b, n, "value");

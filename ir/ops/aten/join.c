@@ -10,7 +10,8 @@ static Sym bound(Build *b, Sym v, Sym size)
 	return sym_max(t, b_int(b, 0), sym_min(t, b_index_from_end(b, v, size), size));
 }
 
-/* The extent that the file gives the sliced dimension where bounds depend on data is a symbol of its own, and none of the call's. */
+/* The extent that the file gives the sliced dimension where bounds depend on data is a symbol of
+ * its own, and none of the call's. */
 static bool gives_size(const Graph *g, Node n)
 {
 	const SymTab *t = g->ir->syms;
@@ -629,7 +630,8 @@ static Node pad_constant(Build *b, Node n, Node x, Node value)
 	return b_pad(b, x, low, high, value);
 }
 
-/* Where element i - low of a dim lies that is cropped where padding is negative, and then repeats. */
+/* Where element i - low of a dim lies that is cropped where padding is negative, and then
+ * repeats. */
 static Node circular_index(Build *b, Node i, Sym size, Sym low, Sym high)
 {
 	SymTab *t = b_syms(b);

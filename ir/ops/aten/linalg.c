@@ -352,8 +352,9 @@ OP(aten_renorm){
 	.sample = "f32[n=3, 4], p=2, dim=0, maxnorm=4; f32[3, 4], p=1, dim=1, maxnorm=3.5",
 };
 
-/* The rows of a table that are about to be read. One that is named twice is scaled once: all are computed from the old
- * table. Derivatives pass through it: to PyTorch it happens outside of what is differentiated. */
+/* The rows of a table that are about to be read. One that is named twice is scaled once: all are
+ * computed from the old table. Derivatives pass through it: to PyTorch it happens outside of what
+ * is differentiated. */
 static Node build_embedding_renorm(Build *b, Node n)
 {
 	Node w = arg(b, n, "self"), index = arg(b, n, "indices");
@@ -545,7 +546,8 @@ OP(aten_combinations){
 
 /* ---- integrals ---- */
 
-/* (y[k] + y[k+1]) times the distances of the points, in the arithmetic of their dtypes: that of integers wraps. */
+/* (y[k] + y[k+1]) times the distances of the points, in the arithmetic of their dtypes: that of
+ * integers wraps. */
 static Node trapezoid_products(Build *b, Node n, uint32_t *dim)
 {
 	Node y = arg(b, n, "y");

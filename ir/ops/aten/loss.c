@@ -314,8 +314,9 @@ static Node nll_loss(Build *b, Node n, bool pair)
 	Node y = l.i ? reduce_nll(b, n, l, weight, &total) : l;
 	return y.i && pair ? b_tuple(b, (Node[]){y, aten_detached(b, total)}, 2) : y;
 }
-/* At the class that is the target, nothing where it is ignored: selected, since the mean over none is divided by 0. PyTorch has no
- * derivative by the class weights: cotangents are those of the function, but tangents pass them over. */
+/* At the class that is the target, nothing where it is ignored: selected, since the mean over none
+ * is divided by 0. PyTorch has no derivative by the class weights: cotangents are those of the
+ * function, but tangents pass them over. */
 static bool adjoint_nll_loss(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	Node x = arg(b, n, "self"), target = b_convert(b, arg(b, n, "target"), DT_i64), weight, total;

@@ -18,7 +18,8 @@ static Node build_matmul(Build *b, Node n)
 	return b_matmul(b, x, arg(b, n, "other"));
 }
 
-/* Product of the operands after `self`, both of the given rank; wide: not rounded to a storage type. */
+/* Product of the operands after `self`, both of the given rank; wide: not rounded to a storage
+ * type. */
 static Node product_of(Build *b, Node n, bool wide, const char *left, const char *right, uint32_t r0, uint32_t r1)
 {
 	Node x = arg(b, n, left), y = arg(b, n, right);

@@ -1,4 +1,5 @@
-/* ATen operators that select elements by their values, so that the sizes of results depend on data. */
+/* ATen operators that select elements by their values, so that the sizes of results depend on
+ * data. */
 #include "ir/ops/prim/data_size.h"
 
 /* ---- nonzero ---- */
@@ -172,7 +173,8 @@ static Node build_bincount(Build *b, Node n)
 	Node legal = b_bin_scalar(b, OP_ge, x, 0);
 	Attr attr[] = {attr_none(), attr_str(b->g->ir, "bincount: values cannot be negative")};
 	b_node(b, OP_assert, &legal, 1, attr, 2);
-	Node none = b_full_int(b, DT_i64, -1, 1, (Sym[]){b_int(b, 1)}); /* so that there is a largest one */
+	/* so that there is a largest one */
+	Node none = b_full_int(b, DT_i64, -1, 1, (Sym[]){b_int(b, 1)});
 	Node largest = aten_reduce(b, REDUCE_MAX, b_concat(b, (Node[]){x, none}, 2, 0), 1, false);
 	Node least = aten_scalar_as(b, node_attr(b->g, n, "minlength"), DT_i64);
 	b_to_size(b, b_bin(b, OP_maximum, b_bin_scalar(b, OP_add, largest, 1), least), size, (Sym){0}, "aten.bincount");

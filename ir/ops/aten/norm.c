@@ -137,8 +137,8 @@ static void adjoint_running(Build *b, Node n, Node ct, const bool *want, Node *g
 	g[4] = b_bin(b, OP_mul, scale, sum);
 }
 
-/* From x and the statistics, which the expansion has too. Through its derivative there were the centred operand, its square and
- * several sums. The statistics have none, as in PyTorch. */
+/* From x and the statistics, which the expansion has too. Through its derivative there were the
+ * centred operand, its square and several sums. The statistics have none, as in PyTorch. */
 static bool adjoint_batch_norm_as(Build *b, Node n, const Node *ct, const bool *want, bool training, Node *g)
 {
 	bool named = op_arg_index(node_op(b->g, n), "running_mean") >= 0;
@@ -199,7 +199,8 @@ static Node with_statistics(Build *b, Node n, BatchNorm r)
 	if (nresult == 4 || nresult == 6)
 		result[at++] = empty(b, DT_u8);
 	Node renewed[2] = {r.new_mean, r.new_var};
-	for (uint32_t k = 0; k < 2 && nresult > 4; k++, at++) /* of bf16 some exporters say f32 and round later */
+	/* of bf16 some exporters say f32 and round later */
+	for (uint32_t k = 0; k < 2 && nresult > 4; k++, at++)
 		result[at] = aten_detached(b, b_convert(b, renewed[k], aten_result_dtype(b, n, at, aten_dtype(b, renewed[k]))));
 	return b_tuple(b, result, at);
 }
@@ -497,7 +498,8 @@ static Norm group_norm(Build *b, Node n, Node x, int64_t groups)
 	return r;
 }
 
-/* By the mean and by rstd, each of which [N, groups] elements of x share; these PyTorch differentiates. */
+/* By the mean and by rstd, each of which [N, groups] elements of x share; these PyTorch
+ * differentiates. */
 static Node group_statistics_cotangent(Build *b, Node x, Node wide, const Norm *r, const Node *ct)
 {
 	DType d = aten_dtype(b, wide);

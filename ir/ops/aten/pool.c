@@ -109,8 +109,8 @@ static uint32_t window_dims(const Pool *p, uint32_t rank)
 	return ((1u << p->ns) - 1) << rank;
 }
 
-/* The least value of a dtype: what pads a maximum, whose value it cannot change. The place of the maximum it can: see
- * place_in_window. */
+/* The least value of a dtype: what pads a maximum, whose value it cannot change. The place of the
+ * maximum it can: see place_in_window. */
 static Node lowest(Build *b, Node x)
 {
 	switch (aten_dtype(b, x)) {
@@ -129,7 +129,8 @@ static Node lowest(Build *b, Node x)
 	}
 }
 
-/* What each of the windows holds goes back to where it was read, added up; nothing to what was padding. */
+/* What each of the windows holds goes back to where it was read, added up; nothing to what was
+ * padding. */
 static Node unwindows(Build *b, Node w, const Pool *p)
 {
 	for (uint32_t k = p->ns; k-- > 0 && w.i;) {
@@ -149,9 +150,10 @@ static Node outside_before(Build *b, const Pool *p, uint32_t k)
 	return b_bin_scalar(b, OP_maximum, b_bin_scalar(b, OP_floordiv, far, (double)p->dilation[k]), 0);
 }
 
-/* The place of the first of the greatest elements in each window w[..., *out, *kernel], counted over *kernel, NaN being greater than
- * all numbers. Only elements of the input have a part in it: where all of them are as low as what fills the padding, and so
- * place 0 is found, it is the first one that the input has. No element of the input is in front of that. */
+/* The place of the first of the greatest elements in each window w[..., *out, *kernel], counted
+ * over *kernel, NaN being greater than all numbers. Only elements of the input have a part in it:
+ * where all of them are as low as what fills the padding, and so place 0 is found, it is the first
+ * one that the input has. No element of the input is in front of that. */
 static Node place_in_window(Build *b, Node w, const Pool *p, uint32_t rank)
 {
 	Node at = b_arg_reduce(b, true, aten_flatten(b, w, rank, rank + p->ns - 1), rank), first = {0};

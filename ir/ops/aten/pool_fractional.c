@@ -1,4 +1,5 @@
-/* ATen's pooling over windows whose places are random (B. Graham, "Fractional max-pooling", 2014). */
+/* ATen's pooling over windows whose places are random (B. Graham, "Fractional max-pooling",
+ * 2014). */
 #include "ir/ops/aten/priv.h"
 
 enum { MAX_SPACE = 3 };
@@ -21,7 +22,8 @@ static bool read_fractional(Build *b, Node n, uint32_t ns, Fractional *f)
 		Sym size = f->x.dim[f->lead + k];
 		if (f->size[k] < 1 || f->out[k] < 0)
 			return b_error(b, "%lld windows of extent %lld", (long long)f->out[k], (long long)f->size[k]).i;
-		int64_t room = f->out[k] + f->size[k] - (ns == 2); /* PyTorch wants one more of three dims */
+		/* PyTorch wants one more of three dims */
+		int64_t room = f->out[k] + f->size[k] - (ns == 2);
 		aten_require_le(b, b_int(b, room), size, "fractional pooling has room for its windows");
 	}
 	return true;
@@ -39,8 +41,8 @@ static Node sample_of(Build *b, Node samples, const Fractional *f, uint32_t k)
 	return aten_reshape(b, samples, &want);
 }
 
-/* Where the windows of dim k begin, [*lead, out]: trunc((i + u) a) - trunc(u a), a = (in - size) / (out - 1), and the last one at the
- * end. Rounded as PyTorch does in the operand's dtype. */
+/* Where the windows of dim k begin, [*lead, out]: trunc((i + u) a) - trunc(u a), a = (in - size) /
+ * (out - 1), and the last one at the end. Rounded as PyTorch does in the operand's dtype. */
 static Node window_starts(Build *b, Node sample, const Fractional *f, uint32_t k, DType d)
 {
 	SymTab *t = b_syms(b);
@@ -56,7 +58,8 @@ static Node window_starts(Build *b, Node sample, const Fractional *f, uint32_t k
 	return b_select(b, b_bin_scalar(b, OP_lt, i, (double)(f->out[k] - 1)), start, last);
 }
 
-/* x[*lead, .., in, ..] with the windows of pooled dim k: its place is out, a window axis is new at the end. */
+/* x[*lead, .., in, ..] with the windows of pooled dim k: its place is out, a window axis is new at
+ * the end. */
 static Node take_windows(Build *b, Node x, Node start, const Fractional *f, uint32_t k)
 {
 	uint32_t dim = f->lead + k, rank = aten_rank(b, x);
@@ -88,7 +91,8 @@ static Node places(Build *b, const Fractional *f)
 	return at;
 }
 
-/* Along the last dim the first of the greatest, or the last NaN: PyTorch lets each NaN replace what it has. */
+/* Along the last dim the first of the greatest, or the last NaN: PyTorch lets each NaN replace what
+ * it has. */
 static Node place_of_greatest(Build *b, Node x)
 {
 	uint32_t last = aten_rank(b, x) - 1;

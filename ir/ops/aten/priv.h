@@ -1,5 +1,6 @@
-/* Private to ir/ops/aten, and to the rooms whose operators are built like its own: reading arguments of a composite and building what many of them
- * share. Everything accepts a missing node (after an error) and passes it on. */
+/* Private to ir/ops/aten, and to the rooms whose operators are built like its own: reading
+ * arguments of a composite and building what many of them share. Everything accepts a missing node
+ * (after an error) and passes it on. */
 #ifndef WEFT_IR_OPS_ATEN_PRIV_H
 #define WEFT_IR_OPS_ATEN_PRIV_H
 
@@ -19,14 +20,16 @@ static inline Node arg(const Build *b, Node n, const char *name)
 /* The k-th element of a Tensor[] argument; *n receives the count when k is 0 and n is given. */
 uint32_t aten_list(const Build *, Node n, const char *name, Node *out, uint32_t max);
 bool aten_has(const Build *, Node n, const char *name); /* an attribute that is not None */
-uint32_t aten_named_dims(const Build *, Node n); /* as the operator's name says: 2 of conv2d; 0 if the name does not say it */
+uint32_t aten_named_dims(const Build *, Node n); /* as the operator's name says: 2 of conv2d; 0 if
+                                                    the name does not say it */
 /* A constant integer; b_error and 0 when it is symbolic. */
 int64_t aten_int(Build *, Node n, const char *name);
 int64_t aten_int_or(Build *, Node n, const char *name, int64_t otherwise);
-/* The list repeated or cut to `want` elements (a lone int stands for all); an absent list gives `fill`, as does an empty one where
- * the schema's default is one. */
+/* The list repeated or cut to `want` elements (a lone int stands for all); an absent list gives
+ * `fill`, as does an empty one where the schema's default is one. */
 bool aten_ints(Build *, Node n, const char *name, uint32_t want, int64_t fill, int64_t *out);
-bool aten_syms(Build *, Node n, const char *name, uint32_t want, int64_t fill, Sym *out); /* the same, of symbols too */
+/* the same, of symbols too */
+bool aten_syms(Build *, Node n, const char *name, uint32_t want, int64_t fill, Sym *out);
 DType aten_dtype_or(const Build *, Node n, const char *name, DType otherwise);
 /* Dims as a bit set; None or an empty list: all of them. b_error where one is there twice. */
 uint32_t aten_dims(Build *, Node n, const char *name, uint32_t rank);
@@ -82,16 +85,19 @@ Sym aten_places(const Build *, Sym room, Sym reach, int64_t stride);
 
 /* ---- nodes ---- */
 
-/* The dtype of a Python scalar beside a tensor: the tensor's unless the scalar's category is higher. */
+/* The dtype of a Python scalar beside a tensor: the tensor's unless the scalar's category is
+ * higher. */
 DType aten_scalar_dtype(DType, const Attr *);
 /* A Python scalar beside tensor x as 0-d of that dtype. It is an operand as ATen's arithmetic and
  * comparisons take it: an integer that the dtype lacks wraps. */
 Node aten_scalar(Build *, Node x, const Attr *);
 /* The same of a named argument. */
 Node aten_scalar_arg(Build *, Node n, const char *name, Node x);
-/* 0-d of the dtype. It is a value as ATen's fills and bounds take it: b_error if the dtype lacks it. */
+/* 0-d of the dtype. It is a value as ATen's fills and bounds take it: b_error if the dtype lacks
+ * it. */
 Node aten_scalar_as(Build *, const Attr *, DType);
-/* The same as selections and factors (alpha, beta, value) take it: a float type may round it to inf. */
+/* The same as selections and factors (alpha, beta, value) take it: a float type may round it to
+ * inf. */
 Node aten_scalar_factor(Build *, const Attr *, DType);
 Node aten_size(Build *, Sym, DType);               /* 0-d */
 Node aten_like(Build *, Node x, double v);         /* 0-d splat of x's dtype */
@@ -99,7 +105,8 @@ bool aten_scalar_is(const Build *, Node n, const char *name, double v);
 Node aten_truth(Build *, Node x);                       /* bool: x != 0 */
 Node aten_wide(Build *, Node x);                        /* f16, bf16, f8 to f32 */
 Node aten_conj(Build *, Node x);                        /* of real numbers: x */
-Node aten_abs(Build *, Node x);                         /* complex: how long; unsigned and bool: x */
+Node aten_abs(Build *, Node x);                         /* complex: how long; unsigned and bool:
+                                                           x */
 Node aten_to_float(Build *, Node x);                    /* bool and ints to f32 */
 Node aten_expand_shape(Build *, Node x, const Shape *); /* aligned at the right */
 Node aten_reshape(Build *, Node x, const Shape *);
@@ -108,8 +115,8 @@ Node aten_squeeze_mask(Build *, Node x, uint32_t dims);      /* remove these dim
 Node aten_flatten(Build *, Node x, uint32_t first, uint32_t last);
 Node aten_move_dim(Build *, Node x, uint32_t from, uint32_t to);
 Node aten_stack(Build *, const Node *x, uint32_t n, uint32_t dim);
-/* x clamped to scalar bounds (ATTR_none: none) in dtype d, to which x is converted. What an integer dtype
- * lacks on the harmless side bounds nothing; on the other side it is an error. */
+/* x clamped to scalar bounds (ATTR_none: none) in dtype d, to which x is converted. What an integer
+ * dtype lacks on the harmless side bounds nothing; on the other side it is an error. */
 Node aten_clamp(Build *, Node x, DType d, const Attr *low, const Attr *high);
 /* Negative bounds count from the end; INT64_MAX is the end. */
 Node aten_slice(Build *, Node x, uint32_t dim, int64_t start, int64_t end);
@@ -143,10 +150,12 @@ Node b_window(Build *, Node x, uint32_t dim, int64_t size, int64_t stride, int64
 	      int64_t low, Sym count);
 Node b_arg_reduce(Build *, bool max, Node x, uint32_t dim);
 Node b_cumulative(Build *, const char *kind, Node x, uint32_t dim, bool reverse);
-/* The cotangent of x, of that of its running product along dim; in the dtype that x is computed in. Zeros are no exception. */
+/* The cotangent of x, of that of its running product along dim; in the dtype that x is computed in.
+ * Zeros are no exception. */
 Node b_cumprod_backward(Build *, Node ct, Node x, uint32_t dim, bool reverse);
 Node b_sort(Build *, Node x, uint32_t dim, bool descending, bool stable); /* tuple */
-Node b_sort_first(Build *, Node x, uint32_t dim, bool descending, Sym first); /* the first of these, ties in order */
+/* the first of these, ties in order */
+Node b_sort_first(Build *, Node x, uint32_t dim, bool descending, Sym first);
 
 /* ---- reductions and what is built on them ---- */
 
@@ -159,33 +168,42 @@ Sym aten_count(const Build *, Node x, uint32_t dims);
 Node aten_var(Build *, Node x, uint32_t dims, double correction, Node *mean);
 /* About that mean, which keeps dims. */
 Node aten_var_about(Build *, Node x, Node mean, uint32_t dims, double correction);
-/* x, such that its mean is what ATen has beside a variance, which is updated element by element: once infinite, it is NaN after the next
- * one. So what is infinite is NaN unless it is the last one of those that dims combine. */
+/* x, such that its mean is what ATen has beside a variance, which is updated element by element:
+ * once infinite, it is NaN after the next one. So what is infinite is NaN unless it is the last one
+ * of those that dims combine. */
 Node aten_lose_infinite(Build *, Node x, uint32_t dims);
 /* (sum |x|^p)^(1/p) with ATen's special orders 0, 1, 2, inf, -inf. */
 Node aten_vector_norm(Build *, Node x, double p, uint32_t dims, bool keep);
 /* The norm of x - y + eps over the last dim; integers are subtracted as such, so they wrap. */
 Node aten_row_distance(Build *, Node x, Node y, double p, double eps, bool keep);
-/* x[N, C, *space] as [N, groups, C / groups, *space]; the last two dimensions are one where the rank has no room. What is merged has one
- * order in memory, so the channels of images stay apart from their space. */
+/* x[N, C, *space] as [N, groups, C / groups, *space]; the last two dimensions are one where the
+ * rank has no room. What is merged has one order in memory, so the channels of images stay apart
+ * from their space. */
 Node aten_grouped(Build *, Node x, int64_t groups);
-uint32_t aten_within_groups(const Build *, Node grouped);    /* the dimensions that are not over groups */
+uint32_t aten_within_groups(const Build *, Node grouped);    /* the dimensions that are not over
+                                                                groups */
 Node aten_per_group(Build *, Node v, Node grouped);          /* v[N, groups] beside that */
 /* The dims of `input` that normalized_shape names; 0 after b_error. */
 uint32_t aten_normalised_dims(Build *, Node n);
 Node aten_softmax(Build *, Node x, uint32_t dim);
 Node aten_log_softmax(Build *, Node x, uint32_t dim);
-/* x[N, C, *in] between its pixels, at places [N, *out] along each of n dims; 0 outside: [N, C, *out]. */
+/* x[N, C, *in] between its pixels, at places [N, *out] along each of n dims; 0 outside: [N, C,
+ * *out]. */
 Node aten_sample_linear(Build *, Node x, const Node *at, uint32_t n);
 Node aten_reduce_loss(Build *, Node n, Node x); /* reduction: 0 none, 1 mean, 2 sum */
 Node aten_linear(Build *, Node x, Node w, Node bias);
-Node aten_length(Build *, Node x, double p, uint32_t dims, bool keep); /* a norm of order p, not 0 or 1; in the derivative 0 at 0 */
-Node aten_extreme(Build *, Node x, bool max); /* of all elements; those that are equal share the cotangent */
+/* a norm of order p, not 0 or 1; in the derivative 0 at 0 */
+Node aten_length(Build *, Node x, double p, uint32_t dims, bool keep);
+Node aten_extreme(Build *, Node x, bool max); /* of all elements; those that are equal share the
+                                                 cotangent */
 Node aten_hinge(Build *, Node x); /* max(x, 0), in the derivative 0 at 0 */
-/* g[..., *out] added up at the places of x that index[..., *out] names, counted over the last nd dims: the cotangent of x where it was pooled. */
+/* g[..., *out] added up at the places of x that index[..., *out] names, counted over the last nd
+ * dims: the cotangent of x where it was pooled. */
 Node aten_pool_backward(Build *, Node x, Node index, Node g, uint32_t nd);
-Node aten_detached(Build *, Node x); /* x, in derivatives a constant: results that PyTorch does not differentiate */
-Node aten_without_tangent(Build *, Node x); /* x, whose tangents are passed over, as those of class weights are in PyTorch */
+Node aten_detached(Build *, Node x); /* x, in derivatives a constant: results that PyTorch does not
+                                        differentiate */
+Node aten_without_tangent(Build *, Node x); /* x, whose tangents are passed over, as those of class
+                                               weights are in PyTorch */
 
 /* ---- rules for cotangents (.adjoint), aten/rule.c ---- */
 

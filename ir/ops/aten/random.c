@@ -133,7 +133,8 @@ static Node build_normal(Build *b, Node n)
 	return normal(b, &s, node_float(b->g, n, "mean"), std);
 }
 
-/* Mean or deviation, a tensor or a number, of a compute dtype. PyTorch differentiates what is drawn by neither. */
+/* Mean or deviation, a tensor or a number, of a compute dtype. PyTorch differentiates what is drawn
+ * by neither. */
 static Node tensor_or_number(Build *b, Node n, const char *name, DType d)
 {
 	Node x = aten_detached(b, arg(b, n, name));
@@ -292,8 +293,8 @@ OP(aten_bernoulli_p) {
 
 /* ---- integers ---- */
 
-/* u64 in [0, range): the bits as a fraction of 1, times the range, where that fits 64 bits; else their remainder. Each number
- * is as likely as the others to within 2^-32, or range / 2^64. */
+/* u64 in [0, range): the bits as a fraction of 1, times the range, where that fits 64 bits; else
+ * their remainder. Each number is as likely as the others to within 2^-32, or range / 2^64. */
 static Node below(Build *b, Draw *d, Sym range, const Shape *s)
 {
 	SymTab *t = b_syms(b);
@@ -324,7 +325,8 @@ static Node build_randint(Build *b, Node n)
 	return integers(b, &s, has_low ? node_sym(b->g, n, "low") : b_int(b, 0), node_sym(b->g, n, "high"));
 }
 
-/* The greatest of random_: of integers and bool all values from 0, of floats the integers that they hold. */
+/* The greatest of random_: of integers and bool all values from 0, of floats the integers that they
+ * hold. */
 static Sym greatest(Build *b, DType d)
 {
 	int64_t low, high;
@@ -401,7 +403,8 @@ OP(aten_randperm) {
 	.sample = KEY ", n=7; " KEY ", n=3, dtype=f32",
 };
 
-/* w[.., C] divided by exponential numbers: the place of the greatest is i with probability w[i] / sum, and so on without it. */
+/* w[.., C] divided by exponential numbers: the place of the greatest is i with probability w[i] /
+ * sum, and so on without it. */
 static Node without_replacement(Build *b, Sample *s, Node w, int64_t count)
 {
 	Shape shape = aten_shape(b, w);

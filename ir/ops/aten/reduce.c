@@ -375,7 +375,8 @@ static Node moments(Build *b, Node n, uint32_t dims, double correction, bool roo
 	if (!dtype_is_float(d) && !dtype_is_complex(d))
 		return b_error(b, "variance of dtype %s, expected a floating-point dtype",
 			       dtype_name(d));
-	/* In f64 as ATen: squares of what f32 holds overflow it. Where x is infinite the variance is NaN, whatever the mean is. */
+	/* In f64 as ATen: squares of what f32 holds overflow it. Where x is infinite the variance
+	 * is NaN, whatever the mean is. */
 	Node wide = b_convert(b, x, dtype_is_complex(d) ? DT_c128 : DT_f64);
 	Node m = aten_mean(b, pair && !dtype_is_complex(d) ? aten_lose_infinite(b, wide, dims) : wide, dims, true);
 	Node v = aten_var_about(b, wide, m, dims, correction);

@@ -1,6 +1,7 @@
-/* Resizing of 8-bit images as ATen's kernels do it, bit for bit: the weights of an axis are integers of
- * 16 bits, as precise as their greatest one allows, products are summed in 32 bits, and every axis rounds to
- * u8 (to nearest, halves up, clamped). Weights are those of the float computation, in f64. */
+/* Resizing of 8-bit images as ATen's kernels do it, bit for bit: the weights of an axis are
+ * integers of 16 bits, as precise as their greatest one allows, products are summed in 32 bits, and
+ * every axis rounds to u8 (to nearest, halves up, clamped). Weights are those of the float
+ * computation, in f64. */
 #include "ir/ops/aten/resize_priv.h"
 
 /* v[out] as a column */

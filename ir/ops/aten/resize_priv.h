@@ -22,7 +22,8 @@ Node resize_source(Build *, const Axis *, bool clamped);
 /* Keys' cubic with parameter a: |t| <= 1, and 1 < |t| < 2. */
 Node resize_cubic_near(Build *, Node t, double a);
 Node resize_cubic_far(Build *, Node t, double a);
-/* The 2 (linear) or 4 (cubic) nearest elements; the weights of what lies outside go to the border. */
+/* The 2 (linear) or 4 (cubic) nearest elements; the weights of what lies outside go to the
+ * border. */
 Taps resize_near_taps(Build *, const Axis *, bool cubic);
 /* x of u8 along the axis, in ATen's fixed-point arithmetic. */
 Node resize_fixed(Build *, Node x, const Axis *, const Taps *);

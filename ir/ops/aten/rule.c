@@ -1,5 +1,5 @@
-/* Rules for cotangents (.adjoint) that several blocks share, and four pieces of expansions that stay whole until decompose
- * because PyTorch's derivative of them is not that of their parts. */
+/* Rules for cotangents (.adjoint) that several blocks share, and four pieces of expansions that
+ * stay whole until decompose because PyTorch's derivative of them is not that of their parts. */
 #include <math.h>
 #include <string.h>
 
@@ -50,7 +50,8 @@ bool aten_adjoint_picked(Build *b, Node n, const Node *ct, const bool *want, Nod
 	return g[0].i;
 }
 
-/* The result y, which keeps the reduced dims, is an element of x: all that are equal to it share its cotangent. */
+/* The result y, which keeps the reduced dims, is an element of x: all that are equal to it share
+ * its cotangent. */
 static Node shared(Build *b, Node x, Node y, uint32_t dims, Node ct)
 {
 	Node nan = b_bin(b, OP_bit_and, b_un(b, OP_isnan, x), b_un(b, OP_isnan, y));
@@ -96,8 +97,8 @@ static Node but_not(Build *b, Node x, Node y)
 	return x.i && y.i ? b_bin(b, OP_bit_and, x, b_un(b, OP_bit_not, y)) : x;
 }
 
-/* Of tensors: an operand that is equal to one of two different bounds shares with it; where they are equal they take nothing of
- * it, and where they are crossed the upper one takes all. */
+/* Of tensors: an operand that is equal to one of two different bounds shares with it; where they
+ * are equal they take nothing of it, and where they are crossed the upper one takes all. */
 bool aten_adjoint_clamp_tensor(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	Node x = arg(b, n, "self"), low = arg(b, n, "min"), high = arg(b, n, "max"), both = {0}, crossed = {0};
@@ -121,8 +122,9 @@ bool aten_adjoint_clamp_tensor(Build *b, Node n, const Node *ct, const bool *wan
 
 /* ---- variance, deviation and mean ---- */
 
-/* 2 (x - mean) / free. Where there are fewer elements than the correction the variance is infinite; then PyTorch has a slope of the other
- * sign where dims are named, and none otherwise. No elements have no slope, and tangents along none add up to 0. */
+/* 2 (x - mean) / free. Where there are fewer elements than the correction the variance is infinite;
+ * then PyTorch has a slope of the other sign where dims are named, and none otherwise. No elements
+ * have no slope, and tangents along none add up to 0. */
 static Node slope_of_var(Build *b, Node n, Node x, uint32_t dims, Node free)
 {
 	Node away = b_bin(b, OP_sub, x, aten_mean(b, x, dims, true));
@@ -148,7 +150,8 @@ static bool adjoint_moments(Build *b, Node n, const Node *ct, bool root, Node *g
 		Node by = b_convert(b, with_dims(b, ct[0], lost), d), y = pair ? b_get(b, n, 0) : n;
 		if (root) {
 			y = b_convert(b, with_dims(b, y, lost), d);
-			/* transposed, for tangents, the quotient is what the selected value goes through */
+			/* transposed, for tangents, the quotient is what the selected value goes
+			 * through */
 			Node none = b_bin_scalar(b, OP_eq, y, 0), twice = b_bin_scalar(b, OP_mul, b_select(b, none, aten_like(b, y, 1), y), 2);
 			by = b_select(b, none, aten_like(b, by, 0), b_bin(b, OP_div, by, twice));
 		}
@@ -359,7 +362,8 @@ static Node length_slope(Build *b, Node x, Node y, double p, uint32_t dims, Node
 {
 	Node zero = aten_like(b, x, 0), one = aten_like(b, x, 1), none = b_bin_scalar(b, OP_eq, y, 0);
 	if (!isinf(p))
-		y = b_select(b, none, one, y); /* so that what is not selected has numbers for derivatives */
+		y = b_select(b, none, one, y); /* so that what is not selected has numbers for
+		                                  derivatives */
 	if (p == 2)
 		return b_select(b, none, zero, b_bin(b, OP_mul, b_bin(b, OP_div, x, y), by));
 	Node a = b_un(b, OP_abs, x), sign = b_un(b, OP_sign, x);

@@ -1,5 +1,6 @@
-/* Inverses, linear systems and determinants by elimination with partial pivoting, and exponentials of matrices. For small
- * matrices, of any batch: the elimination is a loop over columns, each step of which reads and writes the whole matrix. */
+/* Inverses, linear systems and determinants by elimination with partial pivoting, and exponentials
+ * of matrices. For small matrices, of any batch: the elimination is a loop over columns, each step
+ * of which reads and writes the whole matrix. */
 #include "ir/ops/aten/solve.h"
 #include "ir/ops/batch.h"
 
@@ -24,9 +25,10 @@ static Node pivot_size(Build *b, Node x)
 	return b_bin(b, OP_add, b_un(b, OP_abs, b_part(b, x, false)), b_un(b, OP_abs, b_part(b, x, true)));
 }
 
-/* NULL after ctx_error. One column: (matrix), k -> (matrix), pivot. Row k and the one with the largest element of column k, from row k on, change
- * places; row k is divided by that element, the pivot, and taken off every other row so often that their column k is 0. The pivot
- * has a minus where rows were exchanged; by one that is 0 nothing is divided. */
+/* NULL after ctx_error. One column: (matrix), k -> (matrix), pivot. Row k and the one with the
+ * largest element of column k, from row k on, change places; row k is divided by that element, the
+ * pivot, and taken off every other row so often that their column k is 0. The pivot has a minus
+ * where rows were exchanged; by one that is 0 nothing is divided. */
 static Graph *column_body(Build *outer, TypeId type)
 {
 	Graph *g = graph_new(outer->g->ir, "column");
@@ -52,7 +54,8 @@ static Graph *column_body(Build *outer, TypeId type)
 	return g;
 }
 
-/* [.., n, n + m]: a square matrix and what stands beside it, which becomes the inverse times it. The pivots [n, ..]. */
+/* [.., n, n + m]: a square matrix and what stands beside it, which becomes the inverse times it.
+ * The pivots [n, ..]. */
 static Node eliminate(Build *b, Node x, Node *pivots)
 {
 	if (!x.i)
@@ -266,7 +269,8 @@ static bool adjoint_solve(Build *b, Node n, const Node *ct, const bool *want, No
 	return true;
 }
 
-/* Vectors become matrices of one column, and both operands get as many dims, so that none is taken for vectors. */
+/* Vectors become matrices of one column, and both operands get as many dims, so that none is taken
+ * for vectors. */
 static Node batch_solve(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
 	(void)size;
@@ -389,7 +393,8 @@ OP(aten_logdet){
 
 /* ---- exp ---- */
 
-/* More squarings than this are not done: NaN where the largest sum of a column's magnitudes asks for more. */
+/* More squarings than this are not done: NaN where the largest sum of a column's magnitudes asks
+ * for more. */
 enum { MOST_SQUARINGS = 24, BLOCK = 4, TERMS = 20 };
 
 /* (y), i, squarings -> (y * y) of the matrices that have more than i */
@@ -404,13 +409,15 @@ static Graph *square_body(Build *outer, TypeId type, TypeId count)
 	return g;
 }
 
-/* The norm up to which the series is taken: as far as the dtype's precision goes, since every squaring doubles the error. */
+/* The norm up to which the series is taken: as far as the dtype's precision goes, since every
+ * squaring doubles the error. */
 static double series_norm(DType d)
 {
 	return dtype_real(d) == DT_f64 ? 1 : 3;
 }
 
-/* The sum of x^k / k! for k < TERMS: within norm^TERMS / TERMS!. BLOCK powers, and Horner's rule over blocks. */
+/* The sum of x^k / k! for k < TERMS: within norm^TERMS / TERMS!. BLOCK powers, and Horner's rule
+ * over blocks. */
 static Node exp_series(Build *b, Node x)
 {
 	Node power[BLOCK + 1] = {solve_identity(b, x), x}, y = {0};
@@ -428,7 +435,8 @@ static Node exp_series(Build *b, Node x)
 	return y;
 }
 
-/* exp(x / 2^s) squared s times, s of each matrix such that the norm, the largest sum of a column, is small after scaling. */
+/* exp(x / 2^s) squared s times, s of each matrix such that the norm, the largest sum of a column,
+ * is small after scaling. */
 static Node build_matrix_exp(Build *b, Node n)
 {
 	DType d = aten_dtype(b, arg(b, n, "self"));

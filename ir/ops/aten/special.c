@@ -177,15 +177,18 @@ static Node zeta_above(Build *b, const Exponent *e, Node q)
 	return sum;
 }
 
-/* The same for all q, where s is a whole number if q < 0. There the sum over all integers k, of which only the distance a of q from the
- * nearest one matters, loses the terms k < 0. By pairs, so that what cancels at a = 1/2 cancels to the bit. */
+/* The same for all q, where s is a whole number if q < 0. There the sum over all integers k, of
+ * which only the distance a of q from the nearest one matters, loses the terms k < 0. By pairs, so
+ * that what cancels at a = 1/2 cancels to the bit. */
 static Node zeta(Build *b, const Exponent *e, Node q)
 {
 	Node below = b_bin_scalar(b, OP_lt, q, 0), f = b_bin(b, OP_sub, q, b_un(b, OP_round, q));
-	Node a = b_select(b, below, b_un(b, OP_abs, f), constant(b, 0.5)); /* no poles where it is not used, nor in derivatives */
+	/* no poles where it is not used, nor in derivatives */
+	Node a = b_select(b, below, b_un(b, OP_abs, f), constant(b, 0.5));
 	Node one = constant(b, 1), other = b_bin(b, OP_sub, one, a);
 	Node half = b_bin_scalar(b, OP_mul, e->s, 0.5), whole = b_bin_scalar(b, OP_mul, b_un(b, OP_floor, half), 2);
-	Node sign = b_bin(b, OP_sub, one, b_bin_scalar(b, OP_mul, b_bin(b, OP_sub, e->s, whole), 2)); /* (-1)^s */
+	/* (-1)^s */
+	Node sign = b_bin(b, OP_sub, one, b_bin_scalar(b, OP_mul, b_bin(b, OP_sub, e->s, whole), 2));
 	Node above = zeta_above(b, e, b_select(b, below, b_bin(b, OP_sub, one, q), q));
 	Node heads = b_bin(b, OP_add, inverse_power(b, a, e), b_bin(b, OP_mul, sign, inverse_power(b, other, e)));
 	Node left = zeta_above(b, e, b_bin_scalar(b, OP_add, a, 1)), right = zeta_above(b, e, b_bin_scalar(b, OP_add, other, 1));
@@ -307,7 +310,8 @@ static Node polynomial(Build *b, Node x, const double *c, uint32_t n)
 	return y;
 }
 
-/* Cephes' rational approximations: about 1/2, and of the tails by z = sqrt(-2 log p) below and above 8. */
+/* Cephes' rational approximations: about 1/2, and of the tails by z = sqrt(-2 log p) below and
+ * above 8. */
 static const double middle_p[] = {-5.99633501014107895267E1, 9.80010754185999661536E1, -5.66762857469070293439E1, 1.39312609387279679503E1,
                                   -1.23916583867381258016E0};
 static const double middle_q[] = {1, 1.95448858338141759834E0, 4.67627912898881538453E0, 8.63602421390890590575E1, -2.25462687854119370527E2,

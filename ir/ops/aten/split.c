@@ -90,7 +90,8 @@ static Node part_at(Build *b, Node x, uint32_t dim, Node start, Sym size)
 	return start.i ? b_node(b, OP_slice_at, in, 1 + rank, attr, 3) : start;
 }
 
-/* As many parts as there are indices, and one: a negative index counts from the end, each is clamped. */
+/* As many parts as there are indices, and one: a negative index counts from the end, each is
+ * clamped. */
 static Node split_at_indices(Build *b, Node n, Node x, uint32_t dim, Node index, int64_t count)
 {
 	Sym size = b_dim(b, x, (int)dim);

@@ -4,7 +4,8 @@
  *   sorted  2  2  2  7  7      run     0  0  0  1  1      inverse  0  1  0  0  1 */
 #include "ir/ops/prim/data_size.h"
 
-/* Neighbours that differ: row i of [n] or [n, m] from the row before it; the first one does. NaN differs from itself. */
+/* Neighbours that differ: row i of [n] or [n, m] from the row before it; the first one does. NaN
+ * differs from itself. */
 static Node run_begins(Build *b, Node x)
 {
 	Node k = b_iota(b, DT_i64, b_dim(b, x, 0));
@@ -21,8 +22,8 @@ typedef struct {
 	const char *what;
 } UniqueAsk;
 
-/* The three results: x is [n] or [n, m], in an order in which equal rows are neighbours; order: where row i came from, none:
- * that is its own order. kept: the first rows of runs. */
+/* The three results: x is [n] or [n, m], in an order in which equal rows are neighbours; order:
+ * where row i came from, none: that is its own order. kept: the first rows of runs. */
 static void unique_runs(Build *b, Node x, Node order, Sym size, UniqueAsk ask, Node *kept, Node *inverse, Node *counts)
 {
 	Sym n = b_dim(b, x, 0), none = b_int(b, 0);
@@ -79,7 +80,8 @@ static Node build_unique(Build *b, Node n)
 
 /* ---- along a dimension ---- */
 
-/* One step of sorting rows by their columns, from the last to the first: (order, column) to the next order. */
+/* One step of sorting rows by their columns, from the last to the first: (order, column) to the
+ * next order. */
 static Graph *sort_step(Build *b, DType d, Sym n)
 {
 	Graph *g = graph_new(b->g->ir, "by_column");
@@ -118,7 +120,8 @@ static Node unique_slices(Build *b, Node n, uint32_t dim, bool sorts)
 	}
 	if (!rows.i)
 		return rows;
-	UniqueAsk all = {true, true, op_name(node_op(b->g, n))}; /* PyTorch gives them whether asked or not */
+	/* PyTorch gives them whether asked or not */
+	UniqueAsk all = {true, true, op_name(node_op(b->g, n))};
 	unique_runs(b, rows, order, data_size(b, n, 0, dim), all, &kept, &r[1], &r[2]);
 	r[0] = aten_take_dim(b, x, dim, order.i ? aten_take_dim(b, order, 0, kept, "promise") : kept, "promise");
 	return b_tuple(b, r, 3);

@@ -57,8 +57,8 @@ static bool shape_contract(Infer *f)
 }
 INFER(contract)
 
-/* Of two batches one more pair of axes. That of one operand is the first of its free axes, so of x it stands behind those of
- * pairs in the result, and of y behind x's as well. */
+/* Of two batches one more pair of axes. That of one operand is the first of its free axes, so of x
+ * it stands behind those of pairs in the result, and of y behind x's as well. */
 static Node batch_contract(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
 	static const char *const axes[2][2] = {{"batch_x", "sum_x"}, {"batch_y", "sum_y"}};
@@ -262,8 +262,9 @@ static Axes axes_of(const Graph *g, Node n, uint32_t side)
 	return a;
 }
 
-/* The cotangent of one operand: of the result, [batch, free x, free y], and the other operand the sum over what only that
- * one has; [batch, free, what was summed in the order of the other's axes], so permuted. */
+/* The cotangent of one operand: of the result, [batch, free x, free y], and the other operand the
+ * sum over what only that one has; [batch, free, what was summed in the order of the other's axes],
+ * so permuted. */
 static Node cotangent(Build *b, Node n, Node ct, uint32_t side)
 {
 	Axes own = axes_of(b->g, n, side), other = axes_of(b->g, n, !side);
@@ -286,7 +287,8 @@ static Node cotangent(Build *b, Node n, Node ct, uint32_t side)
 			before += other.sum[j] < other.sum[k];
 		perm[own.sum[k]] = own.nbatch + own.nfree + before;
 	}
-	/* of storage types the sums that an epilogue was to read are rounded, as if there had been none */
+	/* of storage types the sums that an epilogue was to read are rounded, as if there had been
+	 * none */
 	Node narrow = b_convert(b, ct, node_dtype(b->g, node_in(b->g, n, side)));
 	Node z = b_contract(b, narrow, node_in(b->g, n, !side), (const uint32_t(*)[2])batch, own.nbatch, (const uint32_t(*)[2])sum,
 			    other.nfree);

@@ -56,7 +56,8 @@ static bool is_condition(const Type *t)
 	return t->dtype == DT_bool && t->n == 0;
 }
 
-/* The values of a body's inputs; its results are stored in out[]. What it requires of sizes is checked. */
+/* The values of a body's inputs; its results are stored in out[]. What it requires of sizes is
+ * checked. */
 static bool eval_body(EvalCtx *e, Graph *body, const Tensor *in, Tensor *out)
 {
 	TRY(interp_guards(e, body, 0));
@@ -253,7 +254,8 @@ static bool requires_equal(const Graph *g, Sym a, Sym b)
 	return false;
 }
 
-/* Either branch writes the same memory, so sizes that are not known to be equal have to be required by one of them. */
+/* Either branch writes the same memory, so sizes that are not known to be equal have to be required
+ * by one of them. */
 static bool check_branch_size(Infer *f, const Graph *yes, const Graph *no, uint32_t k, uint32_t d)
 {
 	Sym a = node_dim(yes, yes->output.data[k].node, d), b = node_dim(no, no->output.data[k].node, d);
@@ -518,7 +520,8 @@ static Node build_invertible(Build *b, Node n)
 	return b_tuple(b, y, ny);
 }
 
-/* Kept while graphs are transformed (transform/derive_control.c, batch_control.c), for transform/partition_undo.c. */
+/* Kept while graphs are transformed (transform/derive_control.c, batch_control.c), for
+ * transform/partition_undo.c. */
 OP(invertible) {
 	.schema = "invertible(Tensor[] ys, Tensor[] xs, Tensor[] consts, *, graph inverse, str name) -> Tensor[]",
 	.doc = "ys, the results of a block of xs: xs... = inverse(ys..., consts...), from which gradients may compute them again",

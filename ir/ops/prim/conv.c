@@ -42,7 +42,8 @@ static bool shape_conv(Infer *f)
 }
 INFER(conv)
 
-/* Batches of x are more images, those of w more channels of the result, those of both more groups. */
+/* Batches of x are more images, those of w more channels of the result, those of both more
+ * groups. */
 static Node batch_conv(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
 	Graph *g = b->g;
@@ -120,7 +121,8 @@ static bool read_conv(EvalCtx *e, Graph *g, Node n, const Tensor *in, Conv *c)
 	return true;
 }
 
-/* at[i] = place in the plane of point i of a grid, index * step + shift in every dim; -1 outside. */
+/* at[i] = place in the plane of point i of a grid, index * step + shift in every dim; -1
+ * outside. */
 static int64_t *grid_places(EvalCtx *e, const Conv *c, const int64_t *dim, const int64_t *step,
                             const int64_t *shift)
 {
@@ -232,8 +234,9 @@ static bool eval_conv(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 	return true;
 }
 
-/* x[n, g, c, i*stride + k*dilation - pad] and w[g, o, c, k], over c and k. Neither is outside nor between elements of
- * x any more: padding and dilation of the operand are an operator of their own by then (passes/pad.c). */
+/* x[n, g, c, i*stride + k*dilation - pad] and w[g, o, c, k], over c and k. Neither is outside nor
+ * between elements of x any more: padding and dilation of the operand are an operator of their own
+ * by then (passes/pad.c). */
 static void index_conv(IndexMap *m)
 {
 	const Graph *g = m->g;
@@ -260,8 +263,9 @@ static void index_conv(IndexMap *m)
 
 /* ---- derivatives ----
  *
- * y[n, g, o, q] = sum over c, k of x[n, g, c, i] w[g, o, c, k] with i e = q s + k d - p: stride s, dilation d, of the input e,
- * pad p. The cotangents are convolutions of the same kind, so all orders of derivatives are. */
+ * y[n, g, o, q] = sum over c, k of x[n, g, c, i] w[g, o, c, k] with i e = q s + k d - p: stride s,
+ * dilation d, of the input e, pad p. The cotangents are convolutions of the same kind, so all
+ * orders of derivatives are. */
 
 static Node convolve(Build *b, Node x, Node w, const Sym *stride, const Sym *dilation, const Sym *dilation_in, const Sym *pad,
 		     const Sym *size)
@@ -281,7 +285,8 @@ static Node permute_head(Build *b, Node x, uint32_t d0, uint32_t d1, uint32_t d2
 	return x.i ? b_permute(b, x, perm) : x;
 }
 
-/* gx[n, g, c, i] = sum over o, k of gy[n, g, o, q] w[g, o, c, K - 1 - k] with q s = i e + k d - ((K - 1) d - p) */
+/* gx[n, g, c, i] = sum over o, k of gy[n, g, o, q] w[g, o, c, K - 1 - k] with q s = i e + k d - ((K
+ * - 1) d - p) */
 static Node cotangent_x(Build *b, Node n, Node ct)
 {
 	SymTab *syms = b_syms(b);
@@ -317,7 +322,8 @@ static Node cotangent_w(Build *b, Node n, Node ct)
 
 static bool adjoint_conv(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
-	Node narrow = b_convert(b, ct[0], node_dtype(b->g, node_in(b->g, n, 0))); /* as in contract */
+	/* as in contract */
+	Node narrow = b_convert(b, ct[0], node_dtype(b->g, node_in(b->g, n, 0)));
 	if (want[0])
 		TRY((g[0] = cotangent_x(b, n, narrow)).i);
 	if (want[1])

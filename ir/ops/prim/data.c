@@ -273,7 +273,8 @@ static uint32_t partial_axes(Build *b, Node x, const Sym *size, uint32_t *axis)
 	return count;
 }
 
-/* The places in x, one for each member of the batch and element of its box along those axes: [B, extents..., axes]. */
+/* The places in x, one for each member of the batch and element of its box along those axes: [B,
+ * extents..., axes]. */
 static Node box_index(Build *b, Node x, const Node *start, Sym batch, const Sym *size, const uint32_t *axis,
                       uint32_t count)
 {
@@ -437,7 +438,8 @@ static bool eval_slice_at(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor
 	return true;
 }
 
-/* Operands from `first` on say where in x a box of that shape begins: at[] of it is in[0][] of x. */
+/* Operands from `first` on say where in x a box of that shape begins: at[] of it is in[0][] of
+ * x. */
 static void index_box(IndexMap *m, Node x, const Sym *size, uint32_t first)
 {
 	SymTab *syms = m->g->ir->syms;

@@ -6,7 +6,8 @@
 #include "ir/ops/prim/priv.h"
 #include "ir/ops/prim/rules_priv.h"
 
-static const char *const modes[] = {"check", "fill", "clamp", "promise", "within", NULL}; /* as IndexMode */
+/* as IndexMode */
+static const char *const modes[] = {"check", "fill", "clamp", "promise", "within", NULL};
 
 static int name_index(const char *const *names, const char *s)
 {
@@ -87,8 +88,9 @@ INFER(scatter)
 
 /* ---- batches ---- */
 
-/* Batches of x and index are one more batch axis. Those of x alone become the first axis that is taken whole, those of index
- * alone the first one of places; both stand behind the batch axes, and in the result behind what comes before them. */
+/* Batches of x and index are one more batch axis. Those of x alone become the first axis that is
+ * taken whole, those of index alone the first one of places; both stand behind the batch axes, and
+ * in the result behind what comes before them. */
 static Node batch_gather(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
 	Attr *attr = batch_attrs(b, n);
@@ -122,7 +124,8 @@ static Node batch_scatter(Build *b, Node n, const Node *in, const bool *batched,
 
 /* ---- index ---- */
 
-/* at[] is [B..., I..., remaining axes of x]: those of the index but its last, then those taken whole. */
+/* at[] is [B..., I..., remaining axes of x]: those of the index but its last, then those taken
+ * whole. */
 static void index_gather(IndexMap *m)
 {
 	const Graph *g = m->g;
@@ -218,7 +221,8 @@ static const char *position_of(const Places *p, int64_t i)
 	return lead ? text.data : "";
 }
 
-/* One index value, of slice i, made legal. *drop: the element is outside and mode fill says to ignore it. */
+/* One index value, of slice i, made legal. *drop: the element is outside and mode fill says to
+ * ignore it. */
 static bool resolve_index(const Places *p, int64_t i, uint32_t axis, int64_t *v, bool *drop)
 {
 	int64_t extent = p->x->dim[axis], given = *v;
@@ -428,8 +432,8 @@ static Node is_number(Build *b, Node x, double v)
 	return b_bin_scalar(b, OP_eq, x, v);
 }
 
-/* As PyTorch does it: an element takes 0 where it is overwritten, and each update its cotangent, also one that a later one
- * overwrites. */
+/* As PyTorch does it: an element takes 0 where it is overwritten, and each update its cotangent,
+ * also one that a later one overwrites. */
 static void adjoint_set(Build *b, Node n, Node ct, const bool *want, Node *g)
 {
 	if (want[0])
@@ -438,8 +442,8 @@ static void adjoint_set(Build *b, Node n, Node ct, const bool *want, Node *g)
 		g[2] = read_places(b, n, ct);
 }
 
-/* Of several factors at a place each gets the product of the others: with one 0 among them that is 0 but for that one, with
- * more it is 0. */
+/* Of several factors at a place each gets the product of the others: with one 0 among them that is
+ * 0 but for that one, with more it is 0. */
 static void adjoint_mul(Build *b, Node n, Node ct, const bool *want, Node *g)
 {
 	Node x = node_in(b->g, n, 0), u = node_in(b->g, n, 2);

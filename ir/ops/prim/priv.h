@@ -53,8 +53,9 @@ bool infer_choice(Infer *, const char *name, const char *const *allowed, uint32_
 /* A way to combine values of that dtype, by an attribute that names it. */
 bool infer_combiner(Infer *, const char *name, ReduceUse, DType, ReduceKind *);
 bool infer_dtype(Infer *, const char *name, DType *);
-/* Result dtype of an accumulating op. Floats: the operand's, acc is the precision, and the result's dtype as well where
- * `out` says so: an epilogue reads it before anything is rounded. Ints and bool: acc, since accumulating modulo 2^n in less than the result has no other meaning. */
+/* Result dtype of an accumulating op. Floats: the operand's, acc is the precision, and the result's
+ * dtype as well where `out` says so: an epilogue reads it before anything is rounded. Ints and
+ * bool: acc, since accumulating modulo 2^n in less than the result has no other meaning. */
 bool infer_acc(Infer *, DType x, DType *result);
 
 /* Provable violations fail; MAYBE passes. */

@@ -164,7 +164,8 @@ static Node shifted(Build *b, Node x, int64_t by)
 	return by ? b_bin(b, OP_shift_right, x, b_full_int(b, DT_u64, by, 0, NULL)) : x;
 }
 
-/* The upper `n` bits of 64 as a fraction of 1, plus `more` / 2^n. n < 63: signed numbers convert faster. */
+/* The upper `n` bits of 64 as a fraction of 1, plus `more` / 2^n. n < 63: signed numbers convert
+ * faster. */
 static Node fraction(Build *b, Node bits, int n, double more, DType d)
 {
 	Node x = b_convert(b, b_convert(b, shifted(b, bits, 64 - n), n < 32 ? DT_i32 : DT_i64), d);
@@ -188,7 +189,8 @@ Node draw_open(Build *b, Draw *d, DType t, const Shape *s)
 	return fraction(b, draw_bits(b, d, s), digits_of(t) - 1, 0.5, t);
 }
 
-/* By Box and Muller, of two words of the same counter; of f64 of all four. Its logarithm is of (0, 1). */
+/* By Box and Muller, of two words of the same counter; of f64 of all four. Its logarithm is of (0,
+ * 1). */
 Node draw_normal(Build *b, Draw *d, DType t, const Shape *s)
 {
 	static const double turn = 6.283185307179586476925286766559;

@@ -1,5 +1,5 @@
-/* Derivatives of reductions and running reductions. No rule divides by an element: with zeros the products of the others
- * are what they are. */
+/* Derivatives of reductions and running reductions. No rule divides by an element: with zeros the
+ * products of the others are what they are. */
 #include <math.h>
 #include <string.h>
 
@@ -97,7 +97,8 @@ static Node products(Build *b, Node n)
 	return b_permute(b, b_reshape(b, others, t.n, dim), inverse);
 }
 
-/* Shared evenly by the elements that are the extremum, as PyTorch's amax does. Beside NaN, which is equal to none, 0 / 0. */
+/* Shared evenly by the elements that are the extremum, as PyTorch's amax does. Beside NaN, which is
+ * equal to none, 0 / 0. */
 static Node shared(Build *b, Node n, Node ct)
 {
 	Node x = node_in(b->g, n, 0), is_it = b_bin(b, OP_eq, x, over_dims(b, n, n));
@@ -141,8 +142,8 @@ static Graph *recurrence_body(Build *b, TypeId type)
 	return g;
 }
 
-/* r[i] = own[i] + a[i + 1] r[i + 1] along dim, from the last element on; from the first on where reverse (i - 1). Linear in
- * `own`. */
+/* r[i] = own[i] + a[i + 1] r[i + 1] along dim, from the last element on; from the first on where
+ * reverse (i - 1). Linear in `own`. */
 static Node recurrence(Build *b, Node own, Node a, uint32_t dim, bool reverse)
 {
 	if (!own.i || !a.i)
@@ -158,15 +159,16 @@ static Node recurrence(Build *b, Node own, Node a, uint32_t dim, bool reverse)
 	return aten_move_dim(b, b_get(b, b_node(b, OP_scan, in, 3, attr, 6), 1), 0, dim);
 }
 
-/* y[i] = x[0] ... x[i]: what is before x[i], times the cotangents of all later ones with what lies between. */
+/* y[i] = x[0] ... x[i]: what is before x[i], times the cotangents of all later ones with what lies
+ * between. */
 Node b_cumprod_backward(Build *b, Node ct, Node x, uint32_t dim, bool reverse)
 {
 	Node wide_x = wide(b, x);
 	return b_bin(b, OP_mul, product_of_others(b, wide_x, dim, reverse), recurrence(b, wide(b, ct), wide_x, dim, reverse));
 }
 
-/* exp(v[j - 1] - v[j]), at j where later, else at j - 1; 1 at the edge and between equal elements, which may be infinite. v grows
- * along dim, from the end if reverse. */
+/* exp(v[j - 1] - v[j]), at j where later, else at j - 1; 1 at the edge and between equal elements,
+ * which may be infinite. v grows along dim, from the end if reverse. */
 static Node step_of(Build *b, Node v, uint32_t dim, bool reverse, bool later)
 {
 	const Type t = *node_type(b->g, v);

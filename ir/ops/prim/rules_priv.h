@@ -4,7 +4,8 @@
 
 #include "ir/ops/op.h"
 
-/* update[.., i, ..] combined with x[.., index[.., i, ..], ..] along dim; update and index have one shape, the indices are valid. */
+/* update[.., i, ..] combined with x[.., index[.., i, ..], ..] along dim; update and index have one
+ * shape, the indices are valid. */
 Node rule_scatter_along(Build *, Node x, Node index, Node update, uint32_t dim, const char *combine, bool unique);
 
 /* reduce and cumulative (reduce_rules.c) */

@@ -1,8 +1,8 @@
-/* Scalar ops: element-wise primitives over operands of one dtype and shape. `scalar` is the meaning,
- * `deriv` the local derivative by operand in terms of the operands and the result y; both texts of
- * ir/scalar/scalar.h. A derivative uses only ops of this table and infix operators, so that transforms can
- * build it as a graph. Ties and kinks follow PyTorch: a half each to equal operands of
- * maximum and fmax, 0 for abs at 0. */
+/* Scalar ops: element-wise primitives over operands of one dtype and shape. `scalar` is the
+ * meaning, `deriv` the local derivative by operand in terms of the operands and the result y; both
+ * texts of ir/scalar/scalar.h. A derivative uses only ops of this table and infix operators, so
+ * that transforms can build it as a graph. Ties and kinks follow PyTorch: a half each to equal
+ * operands of maximum and fmax, 0 for abs at 0. */
 #include "ir/ops/op.h"
 #include "ir/ops/prim/rules_priv.h"
 
@@ -115,7 +115,8 @@ OP(pow) {
 	.schema = "pow(Tensor a, Tensor b) -> Tensor",
 	.doc = "a to the power b; integers: b < 0 gives 0 unless a is 1 or -1",
 	.scalar = "pow(a, b)",
-	/* Of a = 0: 1 of b = 0, a of b = 1, else 0 whose slope is 0 where b_re > 1 and NaN where it is not, and infinite where b_re < 0. */
+	/* Of a = 0: 1 of b = 0, a of b = 1, else 0 whose slope is 0 where b_re > 1 and NaN where it
+	 * is not, and infinite where b_re < 0. */
 	.complex = "zero = a == 0; p = exp(b * log(select(zero, 1, a))); "
 		   "steep = bit_and(bit_and(zero, b_re <= 1), bit_and(b != 0, b != 1)); pole = bit_and(steep, b_re <= 0); "
 		   "r = sqrt(abs(select(steep, a_re, 1))); i = sqrt(abs(select(steep, a_im, 1))); "
@@ -132,7 +133,8 @@ OP(atan2) {
 	.doc = "angle of the point (b, a)",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "atan2(a, b)",
-	/* nothing is divided by 0, where second derivatives would be NaN though nothing is selected of them */
+	/* nothing is divided by 0, where second derivatives would be NaN though nothing is selected
+	 * of them */
 	.deriv = {"n = a*a + b*b; select(eq(n, 0), 0, b / select(eq(n, 0), 1, n))",
 	          "n = a*a + b*b; select(eq(n, 0), 0, -a / select(eq(n, 0), 1, n))"},
 	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; f32[9] of 0 0 1 -1 0 3 -2 0 0, f32[9] of 1 -1 0 0 2 -3 -0.5 -4 0",
@@ -414,8 +416,9 @@ OP(tanh) {
 	.doc = "hyperbolic tangent",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "tanh(x)",
-	/* (sinh cosh + i sin cos) / (sinh^2 + cos^2), without a difference; from 1 on divided by sinh^2, in terms of w = exp(-2 |x|).
-	 * Neither form has infinite derivatives where the other is chosen. */
+	/* (sinh cosh + i sin cos) / (sinh^2 + cos^2), without a difference; from 1 on divided by
+	 * sinh^2, in terms of w = exp(-2 |x|). Neither form has infinite derivatives where the
+	 * other is chosen. */
 	.complex = "b = gt(abs(x_re), 1); c = cos(x_im); i = sin(x_im); "
 		   "r = select(b, 0, x_re); s = sinh(r); d = s * s + c * c; "
 		   "w = exp(-2 * select(b, abs(x_re), 1)); m = 1 - w; k = 4 * w / (m * m); e = 1 + k * c * c; h = (1 + w) / (m * e); "

@@ -159,7 +159,8 @@ static Node batch_searchsorted(Build *b, Node n, const Node *in, const bool *bat
 	return batch_again(b, n, wide, batch_attrs(b, n));
 }
 
-/* Element i of the rows stands after element j of x. NaN of x stands behind all, as it compares with none. */
+/* Element i of the rows stands after element j of x. NaN of x stands behind all, as it compares
+ * with none. */
 static bool stands_after(const Tensor *sorted, int64_t i, const Tensor *x, int64_t j, bool right)
 {
 	if (eval_as_float(x->dtype)) {

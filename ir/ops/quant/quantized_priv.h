@@ -1,11 +1,12 @@
-/* Private to quantized.c, fake_quantize.c and torchao.c. Everything accepts a missing node and passes it on. */
+/* Private to quantized.c, fake_quantize.c and torchao.c. Everything accepts a missing node and
+ * passes it on. */
 #ifndef WEFT_IR_OPS_QUANT_QUANTIZED_PRIV_H
 #define WEFT_IR_OPS_QUANT_QUANTIZED_PRIV_H
 
 #include "ir/ops/aten/priv.h"
 
-/* x op y, rounded to the dtype that PyTorch computes in: compiled code may keep more bits of f16 and
- * bf16 than that, and here the next step rounds to integers. */
+/* x op y, rounded to the dtype that PyTorch computes in: compiled code may keep more bits of f16
+ * and bf16 than that, and here the next step rounds to integers. */
 Node quant_step(Build *, Op, Node x, Node y);
 Node quant_step_scalar(Build *, Op, Node x, double v);
 Node quant_inverse(Build *, Node scale); /* 1 / scale */

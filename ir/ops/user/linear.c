@@ -1,5 +1,6 @@
-/* Are the rules of users' operators linear in cotangents or tangents? A rule is evaluated in a graph of its own, in which the call's
- * tensors are inputs, and each value that it computes is judged (linear.h), so that a message has the piece of the text. */
+/* Are the rules of users' operators linear in cotangents or tangents? A rule is evaluated in a
+ * graph of its own, in which the call's tensors are inputs, and each value that it computes is
+ * judged (linear.h), so that a message has the piece of the text. */
 #include <string.h>
 
 #include "ir/ops/linear.h"

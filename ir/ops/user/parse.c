@@ -2,9 +2,9 @@
  *
  *   types  = tensors "->" tensors
  *   tensor = dtype "[" [ "..." ] { dim } "]"             commas between
- *   dim    = sum;  sum = product { ("+" | "-") product };  product = factor { ("*" | "/" | "%") factor }
- *   factor = integer | name | ("min" | "max") "(" sum "," sum ")" | "(" sum ")"
- */
+ *   dim    = sum; sum = product { ("+" | "-") product }; product = factor { ("*" | "/" | "%")
+ *          factor }
+ *   factor = integer | name | ("min" | "max") "(" sum "," sum ")" | "(" sum ")" */
 #include <ctype.h>
 #include <stdarg.h>
 #include <string.h>

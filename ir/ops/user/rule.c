@@ -1,5 +1,6 @@
-/* Derivatives of the user's operators: the texts of a definition, in the language of .expand (expand.c) and with the names of
- * its rules. They are checked when it is registered, and evaluated where a call is derived:
+/* Derivatives of the user's operators: the texts of a definition, in the language of .expand
+ * (expand.c) and with the names of its rules. They are checked when it is registered, and evaluated
+ * where a call is derived:
  *
  *   .vjp = "[mylib::decay_grad(g, x, rate, scale), none]"
  *   .jvp = "scale * t_x * exp(-rate)" */
@@ -299,7 +300,8 @@ static bool same_extent(Graph *g, const UserOp *op, const char *rule, Sym got, S
 	return true;
 }
 
-/* A derivative of a value has its type; by a rule perhaps with dimensions that were broadcast, which are summed later. */
+/* A derivative of a value has its type; by a rule perhaps with dimensions that were broadcast,
+ * which are summed later. */
 static bool check_type(Build *b, const UserOp *op, const char *rule, Node got, TypeId want, bool wider)
 {
 	Graph *g = b->g;

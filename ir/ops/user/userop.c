@@ -146,7 +146,8 @@ static bool bind_dtype(Solver *v, uint32_t k)
 	return true;
 }
 
-/* Dtype, rank, what "..." stands for; names that are a dimension of their own, of which the first counts. */
+/* Dtype, rank, what "..." stands for; names that are a dimension of their own, of which the first
+ * counts. */
 static bool bind_operand(Solver *v, uint32_t k)
 {
 	const UserType *want = &v->op->type[k];

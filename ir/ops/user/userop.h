@@ -53,8 +53,8 @@ static inline bool userop_is(const UserOp *op, unsigned flag)
 	return (op->def.flags & flag) != 0;
 }
 
-/* The arguments that are no tensors, as a call keeps them: ints holds those of int, bool and int[] arguments in order, of an
- * int[] its length before; floats the others. */
+/* The arguments that are no tensors, as a call keeps them: ints holds those of int, bool and int[]
+ * arguments in order, of an int[] its length before; floats the others. */
 typedef struct {
 	const Sym *ints;
 	const double *floats;
@@ -63,13 +63,16 @@ typedef struct {
 
 /* ---- derivatives (user/rule.c) ---- */
 
-/* Its rules parse, have as many results as they must, call operators that exist: those of Weft and userop[0..n), and are linear in
- * cotangents or tangents, as far as that can be told without a call. False after ctx_error. */
+/* Its rules parse, have as many results as they must, call operators that exist: those of Weft and
+ * userop[0..n), and are linear in cotangents or tangents, as far as that can be told without a
+ * call. False after ctx_error. */
 bool userop_check_rules(Ctx *, const UserOp *, const UserOp *const *userop, uint32_t n);
-/* The same of linearity alone, for a call whose tensors (operands, then results) have these types (user/linear.c). NULL, or what
- * is wrong, in the arena of the Ir. NULL also where nothing can be made of the rule with these types, which another message will say. */
+/* The same of linearity alone, for a call whose tensors (operands, then results) have these types
+ * (user/linear.c). NULL, or what is wrong, in the arena of the Ir. NULL also where nothing can be
+ * made of the rule with these types, which another message will say. */
 const char *userop_nonlinear(Ir *, const UserOp *, bool vjp, const TypeId *type, const UserScalars *);
-/* The same for a call with types and scalars that it may have: sizes are symbols, any dtype is f32, flags are as their defaults. */
+/* The same for a call with types and scalars that it may have: sizes are symbols, any dtype is f32,
+ * flags are as their defaults. */
 const char *userop_nonlinear_sample(Ir *, const UserOp *, bool vjp);
 /* OP_call's .adjoint and .tangent, by the rules of the operator that n calls. */
 bool userop_vjp(Build *, Node n, const Node *ct, const bool *want, Node *g);
@@ -77,7 +80,8 @@ bool userop_jvp(Build *, Node n, const Node *t, Node *ty);
 
 /* ---- a call ---- */
 
-/* What must hold in a call, and is known neither to hold nor not to: `extent` is `want`, or, where that is none, at least 0. */
+/* What must hold in a call, and is known neither to hold nor not to: `extent` is `want`, or, where
+ * that is none, at least 0. */
 typedef struct {
 	Sym extent, want;
 	const char *what;
@@ -104,7 +108,8 @@ Sym userop_work(Ir *, const UserOp *, const UserSolution *);
 /* Of a node that was inferred. */
 UserScalars userop_scalars(const Graph *, Node);
 
-/* Call the function in this process; in[] and out[] as weft_op.h says. False: the message in status. */
+/* Call the function in this process; in[] and out[] as weft_op.h says. False: the message in
+ * status. */
 bool userop_call(const UserOp *, const WeftTensor *in, const WeftTensor *out, void *work, uint64_t bytes, WeftStatus *);
 
 #endif

@@ -1,13 +1,16 @@
-/* Operators of torchvision that pool regions of images: bins of each region, and places or pixels in each bin. */
+/* Operators of torchvision that pool regions of images: bins of each region, and places or pixels
+ * in each bin. */
 #include <float.h>
 
 #include "ir/ops/prim/data_size.h"
 
 typedef enum { ROW, COLUMN } Axis;
 
-/* K regions [K, 5]: number of the image, x1, y1, x2, y2. A bin's points are indexed [K, PH, PW, row, column]. */
+/* K regions [K, 5]: number of the image, x1, y1, x2, y2. A bin's points are indexed [K, PH, PW,
+ * row, column]. */
 typedef struct {
-	Node x;               /* [N, C, H, W]; where each bin has channels of its own [N, C, PH, PW, H, W] */
+	Node x;               /* [N, C, H, W]; where each bin has channels of its own [N, C, PH, PW,
+	                         H, W] */
 	bool own_channels;
 	Node image;           /* i64[K] */
 	Node from[2], to[2];  /* [K]: in pixels of x */
@@ -130,7 +133,8 @@ static Node channel_of(Build *b, const Rois *r)
 
 /* ---- roi_align ---- */
 
-/* Between which pixels the points of an axis lie, and how much each of both counts: 0 outside of the image. */
+/* Between which pixels the points of an axis lie, and how much each of both counts: 0 outside of
+ * the image. */
 typedef struct {
 	Node pixel[2], weight[2]; /* [K, bins, n] */
 } Between;
@@ -163,7 +167,8 @@ static Between between(Build *b, const Rois *r, Axis a, Node len, Node count, Po
 	                 .weight = {b_select(b, p->used, b_bin(b, OP_sub, aten_like(b, at, 1), more), none), b_select(b, p->used, more, none)}};
 }
 
-/* [K, PH, PW, C]: the sum over the points of each bin, divided by their number; at least 1 where least_one. */
+/* [K, PH, PW, C]: the sum over the points of each bin, divided by their number; at least 1 where
+ * least_one. */
 static Node mean_of_points(Build *b, Node n, const Rois *r, const Node *len, bool least_one)
 {
 	int64_t each = aten_int(b, n, "sampling_ratio");
@@ -252,8 +257,8 @@ static Node round_half_out(Build *b, Node x)
 	return b_convert(b, b_select(b, out, next, whole), DT_i64);
 }
 
-/* The first pixel of each bin along an axis and how many it has, both [K, bins, 1]. Bins are parts of the region's `len` pixels,
- * rounded outwards, cut at pixel 0 and `end`. */
+/* The first pixel of each bin along an axis and how many it has, both [K, bins, 1]. Bins are parts
+ * of the region's `len` pixels, rounded outwards, cut at pixel 0 and `end`. */
 typedef struct {
 	Node first, count;
 } Bin;
@@ -283,7 +288,8 @@ static Points points_of(Build *b, const Rois *r, Axis a, const Bin *bin, const c
 	return p;
 }
 
-/* Pixels of bins [K, PH, PW, rows, columns, C] and which of them are in the bin, the same with 1 for C. */
+/* Pixels of bins [K, PH, PW, rows, columns, C] and which of them are in the bin, the same with 1
+ * for C. */
 static Node bin_pixels(Build *b, Node n, const Rois *r, const Bin *bin, Points *p, Node *used)
 {
 	for (uint32_t a = 0; a < 2; a++)

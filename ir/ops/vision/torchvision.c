@@ -8,7 +8,8 @@
 
 /* ---- nms ---- */
 
-/* As std::max and std::min choose where one is NaN or both are equal: the second only if it is larger, or less. */
+/* As std::max and std::min choose where one is NaN or both are equal: the second only if it is
+ * larger, or less. */
 static Node larger(Build *b, Node x, Node y)
 {
 	return b_select(b, b_bin(b, OP_lt, x, y), y, x);
@@ -47,8 +48,8 @@ static Node exceeds(Build *b, Node x, double threshold)
 	return b_bin(b, OP_gt, x, b_scalar(b, DT_f32, (double)below));
 }
 
-/* bool[m, n]: does more than the threshold of the union of one of m boxes and one of n belong to both? torchvision's operations in its
- * order. */
+/* bool[m, n]: does more than the threshold of the union of one of m boxes and one of n belong to
+ * both? torchvision's operations in its order. */
 static Node overlap(Build *b, const Boxes *one, const Boxes *many, double threshold)
 {
 	Node side[2], none = aten_like(b, one->area, 0);
@@ -85,8 +86,9 @@ static Build settle_body(const Build *b, const char *name, const Node *like, Nod
 	return in;
 }
 
-/* Which of the boxes that are alive are kept: those that no box kept before them takes away. over[j, i]: j would take i. This
- * asks again with the answer until it stays; as many times as one decides the next, mostly three or four. */
+/* Which of the boxes that are alive are kept: those that no box kept before them takes away.
+ * over[j, i]: j would take i. This asks again with the answer until it stays; as many times as one
+ * decides the next, mostly three or four. */
 static Node settle(Build *b, Node over, Node alive)
 {
 	if (!over.i || !alive.i)
@@ -116,8 +118,9 @@ static Node kept_of_few(Build *b, const Boxes *few, Node alive, double threshold
 
 enum { BLOCK = 128 }; /* boxes */
 
-/* One step, over blocks of boxes in the order of their scores: (which are gone), the block's number, boxes and areas, those of all,
- * to (which are gone), which of the block are kept. Those that are kept take with them what comes after the block; only they are looked at. */
+/* One step, over blocks of boxes in the order of their scores: (which are gone), the block's
+ * number, boxes and areas, those of all, to (which are gone), which of the block are kept. Those
+ * that are kept take with them what comes after the block; only they are looked at. */
 static Graph *nms_step(Build *b, const Boxes *all, double threshold)
 {
 	Build in = body_of(b, "nms");
@@ -186,7 +189,8 @@ static bool shape_nms_kept(Infer *f)
 }
 INFER(nms_kept)
 
-/* Arithmetic of doubles, rounded to f32 where that is what boxes are computed in: the same as f32's own. */
+/* Arithmetic of doubles, rounded to f32 where that is what boxes are computed in: the same as f32's
+ * own. */
 typedef struct {
 	const Tensor *box;
 	const double *area;

@@ -1,5 +1,6 @@
-/* Uses all of a model's table, of whatever version: abi_call MODEL.so. Prints what it finds and what the entries compute, twice,
- * and what becomes of the state. Status 3: a call had no memory. tests/system/abi.py compiles it with headers of several versions. */
+/* Uses all of a model's table, of whatever version: abi_call MODEL.so. Prints what it finds and
+ * what the entries compute, twice, and what becomes of the state. Status 3: a call had no memory.
+ * tests/system/abi.py compiles it with headers of several versions. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -21,7 +22,8 @@ static void must(int code, const char *what)
 	exit(code == WEFT_ERR_MEMORY ? 3 : 1);
 }
 
-/* n bytes, behind which there is nothing: a model that takes a structure to be longer than it says crashes. */
+/* n bytes, behind which there is nothing: a model that takes a structure to be longer than it says
+ * crashes. */
 static void *at_the_edge(size_t n)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);

@@ -1,7 +1,8 @@
-/* A model with replaceable weights becomes another: replace A.so B.so A.values B.values [ROUNDS]. B is a fresh compilation of the
- * same graph with other weights, the files hold both models' by name (tests/system/replace.py writes them). With B's weights A gives
- * B's results, bit for bit, and its own again with its own; what is refused changes nothing. ROUNDS: how long set_weights takes,
- * the least of so many, and a memcpy of the weights. */
+/* A model with replaceable weights becomes another: replace A.so B.so A.values B.values [ROUNDS]. B
+ * is a fresh compilation of the same graph with other weights, the files hold both models' by name
+ * (tests/system/replace.py writes them). With B's weights A gives B's results, bit for bit, and its
+ * own again with its own; what is refused changes nothing. ROUNDS: how long set_weights takes, the
+ * least of so many, and a memcpy of the weights. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,7 +191,8 @@ static void expect(int ok, const char *what)
 		fprintf(stderr, "FAIL: %s\n", what), exit(1);
 }
 
-/* Each alone, of another shape, of another dtype: what fails changes nothing. Returns how many need partners. */
+/* Each alone, of another shape, of another dtype: what fails changes nothing. Returns how many need
+ * partners. */
 static uint32_t refused(Model *a, Model *same, const Values *v)
 {
 	uint32_t partners = 0;

@@ -1,5 +1,5 @@
-/* A compiled digits_cnn as a microcontroller would have it: no memory but its own, no threads. static INPUT OUTPUT:
- * floats [rows, 1, 8, 8] in, [rows, 10] out. */
+/* A compiled digits_cnn as a microcontroller would have it: no memory but its own, no threads.
+ * static INPUT OUTPUT: floats [rows, 1, 8, 8] in, [rows, 10] out. */
 #include <stdio.h>
 
 #include "runtime.h"

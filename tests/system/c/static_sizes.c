@@ -1,5 +1,6 @@
-/* A compiled tests/data/sizes/head.pt2 without instances: how many rows its outputs have is told in their shapes. static_sizes INPUT
- * OUTPUT: floats [rows, 6] in; boxes, scores and labels out, each after the number of its rows. */
+/* A compiled tests/data/sizes/head.pt2 without instances: how many rows its outputs have is told in
+ * their shapes. static_sizes INPUT OUTPUT: floats [rows, 6] in; boxes, scores and labels out, each
+ * after the number of its rows. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* A compiled tests/data/state/checked.pt2 without instances: state lies in the caller's memory, begins with what the table
- * says, and is as it was after a call that fails. */
+/* A compiled tests/data/state/checked.pt2 without instances: state lies in the caller's memory,
+ * begins with what the table says, and is as it was after a call that fails. */
 #include <stdio.h>
 #include <string.h>
 

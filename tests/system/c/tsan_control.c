@@ -1,5 +1,6 @@
-/* tsan_control MODEL.so: 10,000 calls of the model that tsan.sh makes, on pools of 1, 2, 3 and 8 threads: branches, loops on data and
- * checks that fail in them do the same every time. Run under the thread sanitizer. */
+/* tsan_control MODEL.so: 10,000 calls of the model that tsan.sh makes, on pools of 1, 2, 3 and 8
+ * threads: branches, loops on data and checks that fail in them do the same every time. Run under
+ * the thread sanitizer. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -31,8 +32,8 @@ static _Noreturn void die(const char *what, const char *text)
 	exit(1);
 }
 
-/* Variant k: every third one has an index out of range in its second round, the next ones a negative x in the third, where
- * there are as many rounds. */
+/* Variant k: every third one has an index out of range in its second round, the next ones a
+ * negative x in the third, where there are as many rounds. */
 static void make_case(Case *c, int k)
 {
 	memset(c, 0, sizeof *c);

@@ -1,6 +1,7 @@
-/* tsan_state MODEL.so: calls of tests/data/state/checked.pt2 on pools of 1, 2, 3 and 8 threads, of which every third fails after it
- * wrote state: then all of it is as it was. Eight threads step eight clones at the same time; two threads step one instance, where
- * a call is refused rather than that they meet. Run under the thread sanitizer. */
+/* tsan_state MODEL.so: calls of tests/data/state/checked.pt2 on pools of 1, 2, 3 and 8 threads, of
+ * which every third fails after it wrote state: then all of it is as it was. Eight threads step
+ * eight clones at the same time; two threads step one instance, where a call is refused rather than
+ * that they meet. Run under the thread sanitizer. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>

@@ -1,5 +1,6 @@
-/* tsan_userop MODEL.so: 10,000 calls of tests/data/userop/threads.ir with the operators of tests/system/c/user_ops.c, on pools of 1, 2, 3 and 8 threads:
- * calls that share a phase, calls by the thread that called run, and failures of each do the same every time. Run under the thread
+/* tsan_userop MODEL.so: 10,000 calls of tests/data/userop/threads.ir with the operators of
+ * tests/system/c/user_ops.c, on pools of 1, 2, 3 and 8 threads: calls that share a phase, calls by
+ * the thread that called run, and failures of each do the same every time. Run under the thread
  * sanitizer. */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -25,7 +26,8 @@ static Case cases[VARIANTS] = {
 	{.x = -3, .y = -2, .message = "test::check: -3 in check 1"},
 	{.x = 300, .y = -2, .message = "test::check: failed with 7"},
 	{.x = 99.5, .y = 2, .message = "test::check: too much"}, /* in check 3 */
-	{.x = 50, .y = 0, .message = "test::check: failed with 7"}, /* in check 4, which check 5 has a phase with */
+	/* in check 4, which check 5 has a phase with */
+	{.x = 50, .y = 0, .message = "test::check: failed with 7"},
 	{.x = 3, .y = 5},
 };
 

@@ -1,5 +1,6 @@
-/* tsan_weights MODEL.so: threads run the digits model, compiled with --replaceable-weights, without a pause while one sets its last
- * layer's bias: no run is refused, and each has all of one set. Run under the thread sanitizer. */
+/* tsan_weights MODEL.so: threads run the digits model, compiled with --replaceable-weights, without
+ * a pause while one sets its last layer's bias: no run is refused, and each has all of one set. Run
+ * under the thread sanitizer. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,4 +1,5 @@
-/* Operators for tests/system/userop.py and tests/system/c/tsan_userop.c: effects, threads, scalars, several results, workspace, failures of all kinds. */
+/* Operators for tests/system/userop.py and tests/system/c/tsan_userop.c: effects, threads, scalars,
+ * several results, workspace, failures of all kinds. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +82,8 @@ int test_shift(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t
 	return 0;
 }
 
-/* x, unless its first element is: below 0, a message; 100 and more, a code; 200 and more, nothing but the result. */
+/* x, unless its first element is: below 0, a message; 100 and more, a code; 200 and more, nothing
+ * but the result. */
 int test_check(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *status)
 {
 	const float *x = in[0].data;

@@ -62,6 +62,7 @@ typedef enum {
 
 struct Tensor;     /* ir/interp/tensor.h */
 struct EvalCtx;    /* ir/interp/interp.h */
+struct Parts;      /* ir/ops/parts.h */
 
 /* An overload: an op that shares the definition of its block under another schema: other kinds or numbers of arguments
  * (add.Scalar beside add.Tensor), another rank (conv2d beside conv1d), a second name that models use (arcsin beside asin), a
@@ -146,6 +147,11 @@ typedef struct OpInfo {
 	bool (*tangent_if)(const Graph *, Node);
 	Node (*batch)(Build *b, Node n, const Node *in, const bool *batched, Sym size);
 	bool batch_leading;
+
+	/* Of complex numbers: n of the real and imaginary parts of its operands (node_parts in
+	 * ir/ops/parts.h has the contract). NULL: a linear primitive (.linear) is applied to each part,
+	 * a bilinear one is four products; others stay complex, for the interpreter. */
+	bool (*parts)(Build *b, Node n, const struct Parts *in, struct Parts *out);
 
 	/* OP_SCALAR; .deriv also of composites that are element-wise up to broadcasting */
 	const char *scalar;   /* body over the operand names, see ir/scalar/scalar.h */

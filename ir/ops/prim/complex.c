@@ -2,6 +2,7 @@
  * arithmetic of complex numbers is that of pairs (passes/split_complex.c). */
 #include <string.h>
 
+#include "ir/ops/parts.h"
 #include "ir/ops/prim/priv.h"
 
 /* ---- view_real ---- */
@@ -36,7 +37,15 @@ static bool adjoint_view_real(Build *b, Node n, const Node *ct, const bool *want
 	return g[0].i;
 }
 
+static bool parts_view_real(Build *b, Node n, const Parts *in, Parts *out)
+{
+	(void)n;
+	out->re = parts_to_pairs(b, &in[0]);
+	return out->re.i;
+}
+
 OP(view_real) {
+	.parts = parts_view_real,
 	.linear = LINEAR_TOGETHER,
 	.adjoint = adjoint_view_real,
 	.schema = "view_real(Tensor x) -> Tensor",
@@ -70,7 +79,15 @@ static bool adjoint_view_complex(Build *b, Node n, const Node *ct, const bool *w
 	return g[0].i;
 }
 
+static bool parts_view_complex(Build *b, Node n, const Parts *in, Parts *out)
+{
+	(void)n;
+	*out = parts_of_pairs(b, in[0].re);
+	return out->re.i;
+}
+
 OP(view_complex) {
+	.parts = parts_view_complex,
 	.linear = LINEAR_TOGETHER,
 	.adjoint = adjoint_view_complex,
 	.schema = "view_complex(Tensor x) -> Tensor",

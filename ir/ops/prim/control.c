@@ -3,6 +3,7 @@
 
 #include "ir/interp/priv.h"
 #include "ir/ops/batch.h"
+#include "ir/ops/parts.h"
 #include "ir/ops/prim/priv.h"
 #include "ir/ops/prim/random.h"
 
@@ -391,6 +392,7 @@ static bool adjoint_barrier(Build *b, Node n, const Node *ct, const bool *want, 
 }
 
 OP(barrier) {
+	.parts = parts_each,
 	.adjoint = adjoint_barrier,
 	.tangent = tangent_barrier,
 	.schema = "barrier(Tensor x) -> Tensor",

@@ -1,6 +1,8 @@
 /* The skeleton of every graph: inputs, constants, tuples and their elements. The interpreter,
  * inlining and the printer know these four by name; they have no .eval. */
-#include "ir/ops/op.h"
+#include <string.h>
+
+#include "ir/ops/parts.h"
 
 static TypeId infer_input(Graph *g, Op op, const Node *in, uint32_t nin, AttrId attr,
 			  const char *where)
@@ -26,7 +28,28 @@ static TypeId infer_constant(Graph *g, Op op, const Node *in, uint32_t nin, Attr
 	return ir_type_ints(g->ir, c->dtype, c->rank, c->dim);
 }
 
+/* The file holds pairs: a constant of them, which the caller knows under another type. */
+static bool parts_constant(Build *b, Node n, const Parts *in, Parts *out)
+{
+	Ir *ir = b->g->ir;
+	const ConstId pairs = node_const(b->g, n);
+	Const c = *ir_const_of(ir, pairs);
+	int64_t *dim = ARENA_ARRAY(ir->ctx->arena, int64_t, c.rank + 1);
+	(void)in;
+	if (c.rank)
+		memcpy(dim, c.dim, c.rank * sizeof *dim);
+	dim[c.rank++] = 2;
+	c.dim = dim;
+	c.dtype = dtype_real(c.dtype);
+	c.is_param = false;
+	c.view_of = pairs;
+	c.hash = 0;
+	*out = parts_of_pairs(b, b_const(b, ir_const(ir, c)));
+	return out->re.i;
+}
+
 OP(constant) {
+	.parts = parts_constant,
 	.schema = "constant(*, const value) -> Tensor",
 	.doc = "a constant of the model, by reference",
 	.infer = infer_constant,

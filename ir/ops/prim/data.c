@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ir/ops/batch.h"
+#include "ir/ops/parts.h"
 #include "ir/ops/prim/priv.h"
 #include "ir/scalar/scalar.h"
 
@@ -48,7 +49,18 @@ static bool eval_full(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 	return true;
 }
 
+static bool parts_full(Build *b, Node n, const Parts *in, Parts *out)
+{
+	const Type t = *node_type(b->g, n);
+	const Attr v = *node_attr(b->g, n, "value");
+	(void)in;
+	out->re = b_full_attr(b, dtype_real(t.dtype), v, t.n, t.dim);
+	out->im = b_full(b, dtype_real(t.dtype), v.kind == ATTR_complex ? v.z.im : 0, t.n, t.dim);
+	return out->re.i && out->im.i;
+}
+
 OP(full) {
+	.parts = parts_full,
 	.schema = "full(*, ScalarType dtype, int[] shape, Scalar value) -> Tensor",
 	.doc = "one number everywhere",
 	.infer = infer_full,
@@ -204,7 +216,24 @@ static bool adjoint_convert(Build *b, Node n, const Node *ct, const bool *want, 
 	return g[0].i;
 }
 
-OP(convert){
+/* A complex number is true where one of its parts is, and a real number by its real part. */
+static bool parts_convert(Build *b, Node n, const Parts *in, Parts *out)
+{
+	const Parts x = in[0];
+	DType to = node_dtype(b->g, n), d = dtype_real(to);
+	if (to == DT_bool) {
+		Node im = b_convert(b, x.im, d), re = b_convert(b, x.re, d);
+		out->re = b_bin(b, OP_bit_or, re, im);
+		return out->re.i;
+	}
+	out->re = b_convert(b, x.re, d);
+	if (dtype_is_complex(to))
+		out->im = x.im.i ? b_convert(b, x.im, d) : b_zeros_like(b, out->re);
+	return out->re.i;
+}
+
+OP(convert) {
+	.parts = parts_convert,
 	.linear = LINEAR_TOGETHER,
 	.linear_if = keeps_fractions,
 	.adjoint = adjoint_convert,

@@ -129,6 +129,7 @@ static bool eval_reduce(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *
 }
 
 OP(reduce) {
+	.parts = parts_reduce,
 	.linear = LINEAR_TOGETHER,
 	.linear_if = is_sum,
 	.adjoint = adjoint_reduce,

@@ -260,3 +260,55 @@ bool adjoint_cumulative(Build *b, Node n, const Node *ct, const bool *want, Node
 	}
 	return g[0].i;
 }
+
+/* ---- parts of complex numbers ---- */
+
+enum { MOST_FACTORS = 64 };
+
+/* The extents of the dimensions in n's `dims`, a bit each in *reduced. False: one is not known, or many. */
+static bool few_factors(const Graph *g, Node n, uint32_t *reduced, int64_t extent[MAX_RANK])
+{
+	uint32_t ndim;
+	const Sym *dims = node_ints(g, n, "dims", &ndim);
+	*reduced = 0;
+	for (uint32_t k = 0; k < ndim; k++) {
+		int64_t at = sym_hint(g->ir->syms, dims[k]);
+		*reduced |= 1u << at;
+		TRY(sym_is_const(g->ir->syms, node_dim(g, node_in(g, n, 0), (uint32_t)at), &extent[at]) && extent[at] <= MOST_FACTORS);
+	}
+	return true;
+}
+
+/* The product along dimension k, of one element after the other. */
+static Parts product_along(Build *b, Parts x, uint32_t k, int64_t extent)
+{
+	Node re = b_reduce(b, REDUCE_PROD, x.re, extent ? 0 : 1u << k, DT_none);
+	Parts y = {re, extent ? re : b_zeros_like(b, re), {0}};
+	for (int64_t i = 0; i < extent; i++) {
+		Parts f = {0};
+		f.re = b_select_dim(b, x.re, (int)k, b_int(b, i));
+		f.im = b_select_dim(b, x.im, (int)k, b_int(b, i));
+		y = i ? parts_multiply(b, y, f) : f;
+	}
+	return y;
+}
+
+bool parts_reduce(Build *b, Node n, const Parts *in, Parts *out)
+{
+	const Graph *g = b->g;
+	DType acc = dtype_real(node_attr(g, n, "acc")->dtype), d = dtype_real(node_dtype(g, n));
+	uint32_t reduced;
+	int64_t extent[MAX_RANK] = {0};
+	if (is_sum(g, n))
+		return parts_each(b, n, in, out);
+	TRY(few_factors(g, n, &reduced, extent));
+	Parts x = {0};
+	x.re = b_convert(b, in[0].re, acc);
+	x.im = b_convert(b, in[0].im, acc);
+	for (uint32_t k = node_rank(g, node_in(g, n, 0)); k-- > 0;)
+		if (reduced >> k & 1)
+			x = product_along(b, x, k, extent[k]);
+	out->re = b_convert(b, x.re, d);
+	out->im = b_convert(b, x.im, d);
+	return out->re.i && out->im.i;
+}

@@ -2,7 +2,7 @@
 #ifndef WEFT_IR_OPS_PRIM_RULES_PRIV_H
 #define WEFT_IR_OPS_PRIM_RULES_PRIV_H
 
-#include "ir/ops/op.h"
+#include "ir/ops/parts.h"
 
 /* update[.., i, ..] combined with x[.., index[.., i, ..], ..] along dim; update and index have one
  * shape, the indices are valid. */
@@ -14,6 +14,8 @@ bool adjoint_cumulative(Build *, Node n, const Node *ct, const bool *want, Node 
 bool tangent_cumulative(Build *, Node n, const Node *t, Node *ty); /* of kind logaddexp */
 bool is_sum(const Graph *, Node);                                  /* their kind */
 bool is_logaddexp(const Graph *, Node);
+/* Of sums, and of products over dimensions of few elements. */
+bool parts_reduce(Build *, Node n, const Parts *in, Parts *out);
 
 /* The rule is no function of numbers in the table, but a graph (aten/special.c). */
 bool adjoint_trigamma(Build *, Node n, const Node *ct, const bool *want, Node *g);

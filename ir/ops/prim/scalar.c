@@ -3,7 +3,7 @@
  * texts of ir/scalar/scalar.h. A derivative uses only ops of this table and infix operators, so
  * that transforms can build it as a graph. Ties and kinks follow PyTorch: a half each to equal
  * operands of maximum and fmax, 0 for abs at 0. */
-#include "ir/ops/op.h"
+#include "ir/ops/parts.h"
 #include "ir/ops/prim/rules_priv.h"
 
 /* ---- arithmetic ---- */
@@ -573,6 +573,7 @@ OP(eq) {
 	.schema = "eq(Tensor a, Tensor b) -> Tensor",
 	.doc = "a == b",
 	.scalar = "eq(a, b)",
+	.parts = parts_eq,
 	.result = DT_bool,
 	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; "
 		  "f32[n=2, 6] of -1 -1 0 1 2 -3, f32[n, 6] of -1 0 0 0.5 nan -2",
@@ -581,6 +582,7 @@ OP(ne) {
 	.schema = "ne(Tensor a, Tensor b) -> Tensor",
 	.doc = "a != b; true with NaN",
 	.scalar = "ne(a, b)",
+	.parts = parts_ne,
 	.result = DT_bool,
 	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; "
 		  "f32[n=2, 6] of -1 -1 0 1 2 -3, f32[n, 6] of -1 0 0 0.5 nan -2",

@@ -99,37 +99,82 @@ static void leave(const Abreast *p, uint32_t mark)
 	s->stage = p->whole;
 }
 
-/* One loop over the row for all of them. */
-static void reduce_abreast(const Abreast *p, uint32_t stage)
+static void hoist_for_all(Sched *s, Kx value)
+{
+	sched_hoist(s, value, generic_known_axes(s) & ~(UINT64_C(1) << s->vaxis));
+}
+
+/* One point of the row, for all of them. */
+static void step_abreast(const Abreast *p, StageRun *r)
 {
 	Sched *s = p->g->s;
-	const Stage *st = &s->k->stage.data[stage];
-	StageRun r[ABREAST] = {generic_start(p->g, stage)};
-	uint32_t mark[MAX_RANK], scope, n = r[0].n;
-	for (uint32_t v = 1; v < p->n; v++)
-		r[v] = generic_start(p->g, stage);
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t axis = r[0].axes[i];
-		sched_hoist(s, st->value, generic_known_axes(s) & ~(UINT64_C(1) << s->vaxis));
-		mark[i] = sched_for(s, axis, sched_start(s, axis), sched_limit(s, axis), 1);
-	}
 	const Branch branch = generic_branch(&r[0]);
 	const uint32_t hoisted = sched_mark(s);
-	sched_hoist(s, r[0].value, generic_known_axes(s) & ~(UINT64_C(1) << s->vaxis));
+	hoist_for_all(s, r[0].value);
 	for (uint32_t v = 0; v < p->n; v++) {
-		scope = enter(p, v);
+		uint32_t scope = enter(p, v);
 		r[v].value = r[0].value;
 		generic_reduce_step(&r[v]);
 		leave(p, scope);
 	}
 	sched_forget(s, hoisted);
 	generic_branch_end(s, &branch);
-	for (uint32_t i = n; i-- > 0;) {
-		sched_end(s, mark[i]);
-		s->at[r[0].axes[i]] = (Lx){0};
+}
+
+static void loops_abreast(const Abreast *p, StageRun *r);
+
+/* The loop over an axis in [lo, hi), perhaps in chunks. */
+static void chunks_abreast(const Abreast *p, StageRun *r, Lx lo, Lx hi)
+{
+	Sched *s = p->g->s;
+	const ReduceKind kind = s->k->stage.data[r->stage].combine;
+	const uint32_t axis = r->axes[r->next];
+	Lv acc[ABREAST], outer[ABREAST];
+	int64_t step;
+	if (!generic_is_cut(r, &step)) {
+		uint32_t mark = sched_for(s, axis, lo, hi, 1);
+		r->next++;
+		loops_abreast(p, r);
+		r->next--;
+		sched_end(s, mark);
+		s->at[axis] = (Lx){0};
+		return;
 	}
+	for (uint32_t v = 0; v < p->n; v++)
+		acc[v] = r[v].acc;
+	sum_open(s, kind, step, &lo, &hi, acc, outer, p->n);
+	for (uint32_t v = 0; v < p->n; v++)
+		r[v].acc = acc[v];
+	r->cut++;
+	chunks_abreast(p, r, lo, hi);
+	r->cut--;
+	sum_close(s, kind, acc, outer, p->n);
+	for (uint32_t v = 0; v < p->n; v++)
+		r[v].acc = acc[v];
+}
+
+/* r[0] says which loops are still to be opened. */
+static void loops_abreast(const Abreast *p, StageRun *r)
+{
+	Sched *s = p->g->s;
+	if (r->next == r->n) {
+		step_abreast(p, r);
+		return;
+	}
+	uint32_t axis = r->axes[r->next];
+	hoist_for_all(s, s->k->stage.data[r->stage].value);
+	chunks_abreast(p, r, sched_start(s, axis), sched_limit(s, axis));
+}
+
+/* One loop over the row for all of them. */
+static void reduce_abreast(const Abreast *p, uint32_t stage)
+{
+	StageRun r[ABREAST];
+	for (uint32_t v = 0; v < p->n; v++)
+		r[v] = generic_start(p->g, stage);
+	loops_abreast(p, r);
 	for (uint32_t v = 0; v < p->n; v++) {
-		scope = enter(p, v);
+		uint32_t scope = enter(p, v);
 		generic_finish(&r[v]);
 		leave(p, scope);
 	}
@@ -192,6 +237,7 @@ int64_t abreast_columns(const Generic *g)
 typedef struct {
 	Generic *g;
 	LMem sums;
+	uint32_t rows; /* that are added at once */
 	Lx here, column;
 	uint32_t mark;
 	StageRun run;
@@ -233,26 +279,77 @@ static void add_rows(Columns *p, uint32_t stage, uint32_t axis, uint32_t rows)
 	leave_columns(p);
 }
 
-static void reduce_block(Columns *p, uint32_t stage)
+static void clear_sums(const Columns *p, const Stage *st)
 {
 	Sched *s = p->g->s;
-	const Stage *st = &s->k->stage.data[stage];
 	const LType type = {st->acc, s->lanes};
-	StageRun rows = generic_start(p->g, stage);
-	uint32_t mark[MAX_RANK], last = rows.axes[rows.n - 1];
 	Lx column = lx_var(s->f, ls_for(s->f, "column", lx_int(s->f, 0), lx_int(s->f, BLOCK), s->lanes));
 	ls_store(s->f, p->sums, column, sched_identity(s, st->combine, type), (Lx){0});
 	ls_end(s->f);
-	const bool several = last != p->g->cut && sym_divides(s->syms, ROWS_AT_ONCE, s->extent[last]);
-	for (uint32_t i = 0; i < rows.n; i++) {
-		sched_hoist(s, st->value, generic_known_axes(s) & ~(UINT64_C(1) << s->vaxis));
-		mark[i] = sched_for(s, rows.axes[i], sched_start(s, rows.axes[i]), sched_limit(s, rows.axes[i]), i + 1 == rows.n && several ? ROWS_AT_ONCE : 1);
+}
+
+/* What a chunk has added up, to the sums before. */
+static void add_sums(const Columns *p, const Stage *st, LMem sums)
+{
+	Sched *s = p->g->s;
+	const LType type = {st->acc, s->lanes};
+	Lx column = lx_var(s->f, ls_for(s->f, "column", lx_int(s->f, 0), lx_int(s->f, BLOCK), s->lanes));
+	Lx before = lx_var(s->f, ls_load(s->f, "sum", sums, column, type, (Lx){0}));
+	Lx chunk = lx_var(s->f, ls_load(s->f, "part", p->sums, column, type, (Lx){0}));
+	ls_store(s->f, sums, column, sched_combine(s, st->combine, before, chunk), (Lx){0});
+	ls_end(s->f);
+}
+
+static void block_loops(Columns *p, StageRun *rows);
+
+/* The loop over an axis of the rows in [lo, hi), perhaps in chunks. */
+static void block_chunks(Columns *p, StageRun *rows, Lx lo, Lx hi)
+{
+	Sched *s = p->g->s;
+	const Stage *st = &s->k->stage.data[rows->stage];
+	const uint32_t axis = rows->axes[rows->next];
+	const LMem sums = p->sums;
+	int64_t step;
+	if (!generic_is_cut(rows, &step)) {
+		uint32_t mark = sched_for(s, axis, lo, hi, rows->next + 1 == rows->n ? p->rows : 1);
+		rows->next++;
+		block_loops(p, rows);
+		rows->next--;
+		sched_end(s, mark);
+		s->at[axis] = (Lx){0};
+		return;
 	}
-	add_rows(p, stage, last, several ? ROWS_AT_ONCE : 1);
-	for (uint32_t i = rows.n; i-- > 0;) {
-		sched_end(s, mark[i]);
-		s->at[rows.axes[i]] = (Lx){0};
+	p->sums = ls_local(s->f, "part", st->acc, BLOCK);
+	sum_open(s, st->combine, step, &lo, &hi, NULL, NULL, 0);
+	clear_sums(p, st);
+	rows->cut++;
+	block_chunks(p, rows, lo, hi);
+	rows->cut--;
+	add_sums(p, st, sums);
+	sum_close(s, st->combine, NULL, NULL, 0);
+	p->sums = sums;
+}
+
+static void block_loops(Columns *p, StageRun *rows)
+{
+	Sched *s = p->g->s;
+	if (rows->next == rows->n) {
+		add_rows(p, rows->stage, rows->axes[rows->n - 1], p->rows);
+		return;
 	}
+	const uint32_t axis = rows->axes[rows->next];
+	hoist_for_all(s, s->k->stage.data[rows->stage].value);
+	block_chunks(p, rows, sched_start(s, axis), sched_limit(s, axis));
+}
+
+static void reduce_block(Columns *p, uint32_t stage)
+{
+	Sched *s = p->g->s;
+	StageRun rows = generic_start(p->g, stage);
+	const uint32_t last = rows.axes[rows.n - 1];
+	clear_sums(p, &s->k->stage.data[stage]);
+	p->rows = last != p->g->cut && sym_divides(s->syms, ROWS_AT_ONCE, s->extent[last]) ? ROWS_AT_ONCE : 1;
+	block_loops(p, &rows);
 }
 
 static void run_block(Generic *g, uint32_t stage, LMem sums)

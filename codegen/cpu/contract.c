@@ -23,6 +23,7 @@
 enum {
 	FAR_PANEL = 96 << 10, /* bytes: of a small second cache so much that the other operand does not fit, too */
 	FEW_TILES = 8,
+	K_BLOCK = 256,        /* steps of k: of the panels, what the first cache holds */
 	SUM_COLUMNS = 128     /* of a block, about as many as rows: either operand is read again as seldom */
 };
 
@@ -279,25 +280,6 @@ static BlockSize choose_block(const Sched *s, const ContractAxes *x, TileSize ti
 
 /* ---- blocks of k ---- */
 
-bool contract_cut(const Sched *s, const ContractAxes *x, int64_t length, bool symbolic, KBlock *cut)
-{
-	int64_t inner = 1, extent;
-	for (uint32_t k = x->nk; k-- > 0; inner *= extent) {
-		bool known = sym_is_const(s->syms, s->extent[x->k[k]], &extent);
-		if (!known && symbolic)
-			extent = axes_hint(s, x->k[k]);
-		if ((!known && !symbolic) || extent < 1)
-			return false;
-		if (inner * extent > length + length / 2) {
-			*cut = (KBlock){.used = true, .k = k, .steps = (length + inner - 1) / inner, .inner = inner};
-			return true;
-		}
-		if (!known)
-			return false;
-	}
-	return false;
-}
-
 static int64_t smaller(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
@@ -308,11 +290,54 @@ static int64_t at_least_one(int64_t n)
 	return n > 1 ? n : 1;
 }
 
+/* About K_BLOCK steps of k: the innermost axis that is longer is cut. Of an extent without a value the hint counts, but only that
+ * axis may have one. False: all steps are one block. */
+static bool cut_k(const Sched *s, const ContractAxes *x, KBlock *cut)
+{
+	int64_t inner = 1, extent;
+	for (uint32_t k = x->nk; k-- > 0; inner *= extent) {
+		bool known = sym_is_const(s->syms, s->extent[x->k[k]], &extent);
+		if (!known)
+			extent = axes_hint(s, x->k[k]);
+		if (extent >= 1 && inner * extent > K_BLOCK + K_BLOCK / 2) {
+			*cut = (KBlock){.used = true, .k = k, .steps = (K_BLOCK + inner - 1) / inner, .inner = inner};
+			return true;
+		}
+		if (!known || extent < 1)
+			return false;
+	}
+	return false;
+}
+
+/* Terms of a chunk. A product of which one tile has all columns waits for loads: shorter chains cost it nothing. */
+static int64_t chunk_limit(const Sched *s, const Contract *c)
+{
+	const Stage *st = &s->k->stage.data[0];
+	const int64_t limit = sum_limit(st->combine, st->acc, st->dtype), width = (int64_t)c->tile.nv * s->lanes;
+	if (c->axes.nk != 1 || sym_le(s->syms, s->extent[c->axes.n], sym_int(s->syms, width)) != YES)
+		return limit;
+	const int64_t vectors = ceil_div(sum_most(s, s->extent[c->axes.n]), s->lanes);
+	return limit / 4 * contract_ways(s, (TileSize){c->tile.mr, (uint32_t)at_least_one(vectors)});
+}
+
+/* Of the loops over all steps of k, or over its blocks. */
+static SumPlan plan_sums(const Sched *s, const Contract *c)
+{
+	const KBlock *b = &c->k_block;
+	int64_t most[MAX_AXES];
+	uint32_t n = b->used ? b->k + 1 : c->axes.nk;
+	for (uint32_t i = 0; i < n; i++)
+		most[i] = sum_most(s, s->extent[c->axes.k[i]]);
+	if (b->used && most[b->k] != INT64_MAX)
+		most[b->k] = ceil_div(most[b->k], b->steps);
+	return sum_plan(most, n, chunk_limit(s, c));
+}
+
 /* Rows and columns of a block of which the sums fit local memory; a's part of a block of k stays in L2. */
 static BlockSize block_of_sums(const Sched *s, const Contract *c, int64_t row_elements)
 {
 	const Machine *m = &s->target->machine;
-	const int64_t mr = c->tile.mr, width = (int64_t)c->tile.nv * s->lanes, room = MAX_PANEL / contract_size(s);
+	const int64_t mr = c->tile.mr, width = (int64_t)c->tile.nv * s->lanes, room = MAX_PANEL / contract_size(s) / (1 + c->sums.n);
 	const int64_t col_tiles = at_least_one(ceil_div(axes_hint(s, c->axes.n), width)), row_tiles = at_least_one(ceil_div(sym_hint(s->syms, c->rows), mr));
 	const int64_t most = tuning_block_elements(m, s->shape.dtype) / at_least_one(smaller(row_elements, c->k_block.steps * c->k_block.inner));
 	const double k = contract_steps(s, &c->axes);
@@ -331,8 +356,7 @@ static BlockSize block_of_sums(const Sched *s, const Contract *c, int64_t row_el
 	return (BlockSize){.rows = tiles * mr, .cols = all ? 0 : per * width};
 }
 
-/* Where a panel of b is so long that it would not stay near, and few tiles of rows follow one another on it. Of a tile of columns that has
- * all, chains are shorter (contract_tile.c). */
+/* Where a panel of b is so long that it would not stay near, and few tiles of rows follow one another on it. */
 static void choose_k_block(const Sched *s, Contract *c, int64_t row_elements)
 {
 	const Sym width = sym_int(s->syms, (int64_t)c->tile.nv * s->lanes);
@@ -340,8 +364,9 @@ static void choose_k_block(const Sched *s, Contract *c, int64_t row_elements)
 	Contract cut = *c;
 	if (s->lanes == 1 || c->windows.n || c->operand.access == B_GATHERED || panel < FAR_PANEL || c->block.rows > FEW_TILES * c->tile.mr ||
 	    (c->axes.nk == 1 && sym_le(s->syms, s->extent[c->axes.n], width) == YES) ||
-	    !contract_cut(s, &c->axes, CONTRACT_CHUNK, true, &cut.k_block))
+	    !cut_k(s, &c->axes, &cut.k_block))
 		return;
+	cut.sums = plan_sums(s, &cut);
 	cut.block = block_of_sums(s, &cut, row_elements);
 	if (cut.block.rows > c->tile.mr)
 		*c = cut;
@@ -454,6 +479,7 @@ static void decide(Sched *s, Contract *c)
 	c->tile = contract_choose_tile(s, &c->axes, &c->operand);
 	c->windows = contract_useful_windows(s, &c->axes, c->tile, &windows);
 	c->block = choose_block(s, &c->axes, c->tile, &c->operand, row_elements);
+	c->sums = plan_sums(s, c);
 	choose_k_block(s, c, row_elements);
 	c->operand_a.copied = contract_copies_a(s, c, &c->operand_a.panels);
 	if (!c->operand_a.copied)

@@ -2,12 +2,10 @@
 #ifndef WEFT_CODEGEN_CPU_CONTRACT_H
 #define WEFT_CODEGEN_CPU_CONTRACT_H
 
-#include "codegen/cpu/axes.h"
+#include "codegen/cpu/sums.h"
 #include "codegen/cpu/tuning.h"
 
 enum { MAX_BLOCK_ROWS = 240 /* bounds the tables of rows in local memory; the machine chooses below */, MAX_PANEL = 1 << 16 /* bytes of local memory */ };
-
-enum { CONTRACT_CHUNK = 256 /* terms of a chain of sums */ };
 
 enum { MAX_WINDOWS = 8, LINE_BYTES = 64 /* of a cache */ };
 
@@ -87,6 +85,7 @@ typedef struct {
 	TileSize tile;   /* in registers */
 	BlockSize block; /* of a task */
 	KBlock k_block;
+	SumPlan sums; /* chunks of the summed axes; with blocks of k, of the loops over these blocks */
 	Windows windows;
 } Contract;
 
@@ -100,6 +99,8 @@ typedef struct {
 	LMem local_b; /* gathered: [k...][nv * lanes] */
 	Lx row, col;  /* first ones of the current tile */
 	LMem sums;    /* of blocks of k: [vector of columns][row][lanes] */
+	Lx many;      /* sums are so long that chunks count; none: they always are */
+	uint32_t cut; /* chunks still to open */
 	Lx k_lo, k_hi; /* of blocks of k: steps of the cut axis */
 	Lx first_tap[MAX_WINDOWS], end_tap[MAX_WINDOWS]; /* of the current tile */
 } ContractCode;
@@ -127,6 +128,8 @@ static inline bool has_panels(const OperandB *b)
 
 /* contract_tile.c: the loops of one task. */
 void contract_block(ContractCode *);
+/* Accumulators of each element of a tile: small tiles would wait for each other's results. */
+uint32_t contract_ways(const Sched *, TileSize);
 /* Values of all row axes at row i of the tile. */
 void contract_row_axes(ContractCode *, Lx i, Lx *value);
 
@@ -155,10 +158,6 @@ double contract_members(const Sched *, const ContractAxes *);
 /* Largest number of summed elements, or 0 when unbounded. */
 int64_t contract_k_bound(const Sched *, const ContractAxes *);
 
-/* Where sums are cut so that a chunk has so many terms: the innermost axis at which it is more than full. False: nowhere, or an extent is not
- * known, but for the one that is cut if it may be `symbolic`. */
-MUST_LOOK bool contract_cut(const Sched *, const ContractAxes *, int64_t length, bool symbolic,
-			    KBlock *);
 TileSize contract_choose_tile(const Sched *, const ContractAxes *, const OperandB *);
 Sym contract_product(const Sched *, const uint32_t *axis, uint32_t n); /* of their extents */
 

@@ -3,12 +3,9 @@
 
 #include "ir/scalar/scalar.h"
 
-/* Sums longer than CONTRACT_CHUNK are added up from partial ones: the rounding error of one long chain grows with its
- * length. A matrix product of which one tile has all columns waits for loads: shorter chains cost it nothing. */
 enum {
-	UNROLL_K = 4,          /* steps of k in a round, and chains at most: bounds the code of a tile */
-	INLINE_EPILOGUE = 160, /* operations that are written out for all of a tile: bounds its code, too */
-	NARROW_CHAIN = 64      /* terms of a chain: bounds the error of a sum */
+	UNROLL_K = 4,         /* steps of k in a round, and chains at most: bounds the code of a tile */
+	INLINE_EPILOGUE = 160 /* operations that are written out for all of a tile: bounds its code, too */
 };
 
 static Lx int_of(Sched *s, int64_t v)
@@ -233,11 +230,10 @@ static void gather_panel(ContractCode *c, uint32_t nv, Lx mask)
 typedef struct {
 	uint32_t nv;
 	Lx mask;          /* of the last vector, none: whole */
-	uint32_t ways, way; /* independent chains per element: small tiles would wait for each other's results */
+	uint32_t ways, way; /* accumulators per element, the one at hand */
 	Lv acc[UNROLL_K][16][4];
-	uint32_t split;   /* the summed axis cut into chunks, NO_AXIS: none */
-	int64_t chunk;    /* its steps per chunk */
-	LMem sum;         /* split: [mr][nv * lanes], of the chunks before */
+	uint32_t ncut;    /* of the summed axes */
+	LMem sum[MAX_SUM_CUTS]; /* by cut: [mr][nv * lanes], of the chunks before */
 	Lx a[16];         /* row offsets */
 	Lx panel;         /* packed: offset of the first panel */
 	Lx next;          /* packed: what to prefetch */
@@ -371,53 +367,48 @@ static Lx chains(Sched *s, const Tile *t, uint32_t first, uint32_t n, uint32_t i
 	return lx_add(s->f, chains(s, t, first, n / 2, i, j), chains(s, t, first + n / 2, n / 2, i, j));
 }
 
-static Lx sum_so_far(ContractCode *c, const Tile *t, uint32_t i, uint32_t j)
+static Lx load_sum(const ContractCode *c, const Tile *t, LMem sum, uint32_t i, uint32_t j)
 {
 	Sched *s = c->s;
-	return lx_var(s->f, ls_load(s->f, "sum", t->sum, sum_offset(c, t, i, j), vector_type(s), (Lx){0}));
+	return lx_var(s->f, ls_load(s->f, "sum", sum, sum_offset(c, t, i, j), vector_type(s), (Lx){0}));
 }
 
-static void end_chunk(ContractCode *c, const Tile *t)
+static void clear_sum(const ContractCode *c, const Tile *t, LMem sum)
+{
+	for (uint32_t i = 0; i < c->p->tile.mr; i++)
+		for (uint32_t j = 0; j < t->nv; j++)
+			ls_store(c->s->f, sum, sum_offset(c, t, i, j), vector_zero(c->s), (Lx){0});
+}
+
+/* What the chunks inside have added up, or the accumulators, to the sums of this cut; they begin again. */
+static void end_chunk(ContractCode *c, const Tile *t, uint32_t cut)
 {
 	Sched *s = c->s;
+	const bool innermost = cut + 1 == t->ncut;
+	if (c->many.i)
+		ls_if(s->f, c->many);
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		for (uint32_t j = 0; j < t->nv; j++) {
-			Lx sum = lx_add(s->f, sum_so_far(c, t, i, j), chains(s, t, 0, t->ways, i, j));
-			ls_store(s->f, t->sum, sum_offset(c, t, i, j), sum, (Lx){0});
-			for (uint32_t w = 0; w < t->ways; w++)
+			Lx before = load_sum(c, t, t->sum[cut], i, j);
+			Lx chunk = innermost ? chains(s, t, 0, t->ways, i, j) : load_sum(c, t, t->sum[cut + 1], i, j);
+			ls_store(s->f, t->sum[cut], sum_offset(c, t, i, j), lx_add(s->f, before, chunk), (Lx){0});
+			for (uint32_t w = 0; innermost && w < t->ways; w++)
 				ls_set(s->f, t->acc[w][i][j], vector_zero(s));
 		}
+	if (!innermost)
+		clear_sum(c, t, t->sum[cut + 1]);
+	if (c->many.i)
+		ls_end(s->f);
 }
 
-static void choose_chunk(const ContractCode *c, Tile *t)
-{
-	const Sched *s = c->s;
-	KBlock cut = {0};
-	Sym width = sym_int(s->syms, (int64_t)t->nv * s->lanes);
-	bool narrow = c->p->axes.nk == 1 && sym_le(s->syms, s->extent[c->p->axes.n], width) == YES;
-	t->split = NO_AXIS;
-	if (c->p->k_block.used || !contract_cut(s, &c->p->axes, narrow ? NARROW_CHAIN * t->ways : CONTRACT_CHUNK, false, &cut))
-		return;
-	t->split = cut.k;
-	t->chunk = cut.steps;
-}
+static void k_loops(ContractCode *c, Tile *t, uint32_t next);
 
-static void k_loops(ContractCode *c, Tile *t, uint32_t next)
+static void k_loop(ContractCode *c, Tile *t, uint32_t next, Lx start, Lx end)
 {
 	Sched *s = c->s;
 	uint32_t axis = c->p->axes.k[next];
-	Lx start = int_of(s, 0), end = sched_size(s, s->extent[axis]);
-	if (c->p->k_block.used && next == c->p->k_block.k) {
-		start = c->k_lo;
-		end = c->k_hi;
-	}
 	bool innermost = next + 1 == c->p->axes.nk;
-	contract_taps(c, axis, &start, &end);
 	uint32_t unroll = innermost && sym_divides(s->syms, UNROLL_K, s->extent[axis]) ? UNROLL_K : 1;
-	if (next == t->split) {
-		start = lx_var(s->f, ls_for(s->f, "chunk", start, end, t->chunk));
-		end = sched_let(s, "end", lx_min(s->f, lx_add(s->f, start, int_of(s, t->chunk)), end));
-	}
 	uint32_t mark = sched_for(s, axis, start, end, unroll);
 	Lx k = s->at[axis];
 	if (innermost && unroll == UNROLL_K && fetches_ahead(c))
@@ -431,30 +422,63 @@ static void k_loops(ContractCode *c, Tile *t, uint32_t next)
 			k_loops(c, t, next + 1);
 	}
 	sched_end(s, mark);
-	if (next == t->split) {
-		end_chunk(c, t);
-		ls_end(s->f);
+}
+
+/* The loop over a summed axis in [start, end), perhaps in chunks. */
+static void k_chunks(ContractCode *c, Tile *t, uint32_t next, Lx start, Lx end)
+{
+	const uint32_t cut = c->cut;
+	if (cut >= t->ncut || c->p->sums.cut[cut].loop != next) {
+		k_loop(c, t, next, start, end);
+		return;
 	}
+	sum_open(c->s, REDUCE_SUM, c->p->sums.cut[cut].rounds, &start, &end, NULL, NULL, 0);
+	c->cut++;
+	k_chunks(c, t, next, start, end);
+	c->cut--;
+	end_chunk(c, t, cut);
+	sum_close(c->s, REDUCE_SUM, NULL, NULL, 0);
+}
+
+static void k_loops(ContractCode *c, Tile *t, uint32_t next)
+{
+	Sched *s = c->s;
+	uint32_t axis = c->p->axes.k[next];
+	Lx start = int_of(s, 0), end = sched_size(s, s->extent[axis]);
+	if (c->p->k_block.used && next == c->p->k_block.k) {
+		start = c->k_lo;
+		end = c->k_hi;
+	}
+	contract_taps(c, axis, &start, &end);
+	k_chunks(c, t, next, start, end);
+}
+
+uint32_t contract_ways(const Sched *s, TileSize tile)
+{
+	uint32_t ways = 1;
+	while (ways < UNROLL_K && ways * tile.mr * tile.nv * tuning_registers(s->target, s->shape.dtype) * 4 <= s->target->isa.nvreg)
+		ways *= 2;
+	return ways;
 }
 
 /* Zero for all sums, and for the chunks'. */
 static void start_sums(ContractCode *c, Tile *t)
 {
 	Sched *s = c->s;
-	t->ways = 1;
-	while (t->ways < UNROLL_K && t->ways * c->p->tile.mr * t->nv * tuning_registers(s->target, s->shape.dtype) * 4 <= s->target->isa.nvreg)
-		t->ways *= 2;
-	choose_chunk(c, t);
-	if (t->split != NO_AXIS)
-		t->sum = ls_local(s->f, "sums", s->shape.dtype, (uint64_t)c->p->tile.mr * t->nv * s->lanes);
+	t->ways = contract_ways(s, (TileSize){c->p->tile.mr, t->nv});
+	t->ncut = c->p->k_block.used ? 0 : c->p->sums.n;
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
-		for (uint32_t j = 0; j < t->nv; j++) {
+		for (uint32_t j = 0; j < t->nv; j++)
 			for (uint32_t w = 0; w < t->ways; w++)
-				t->acc[w][i][j] = ls_var(s->f, arena_printf(s->arena, "acc_%u_%u", i, j),
-				                         vector_zero(s));
-			if (t->split != NO_AXIS)
-				ls_store(s->f, t->sum, sum_offset(c, t, i, j), vector_zero(s), (Lx){0});
-		}
+				t->acc[w][i][j] = ls_var(s->f, arena_printf(s->arena, "acc_%u_%u", i, j), vector_zero(s));
+	for (uint32_t k = 0; k < t->ncut; k++)
+		t->sum[k] = ls_local(s->f, "sums", s->shape.dtype, (uint64_t)c->p->tile.mr * t->nv * s->lanes);
+	if (t->ncut && c->many.i)
+		ls_if(s->f, c->many);
+	for (uint32_t k = 0; k < t->ncut; k++)
+		clear_sum(c, t, t->sum[k]);
+	if (t->ncut && c->many.i)
+		ls_end(s->f);
 }
 
 /* The tile's place in the sums of blocks of k. */
@@ -492,16 +516,23 @@ static void load_sums(ContractCode *c, Tile *t)
 			t->acc[0][i][j] = ls_load(s->f, "sum", c->sums, sum_at(c, tile, i, j), vector_type(s), (Lx){0});
 }
 
-/* All sums into the first chain. */
+/* All sums into the first chain: without cuts, or where they do not count, they are in the accumulators. */
 static void finish_sums(ContractCode *c, Tile *t)
 {
 	Sched *s = c->s;
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		for (uint32_t j = 0; j < t->nv; j++)
-			if (t->split != NO_AXIS)
-				ls_set(s->f, t->acc[0][i][j], sum_so_far(c, t, i, j));
-			else if (t->ways > 1)
+			if (t->ways > 1 && (!t->ncut || c->many.i))
 				ls_set(s->f, t->acc[0][i][j], chains(s, t, 0, t->ways, i, j));
+	if (!t->ncut)
+		return;
+	if (c->many.i)
+		ls_if(s->f, c->many);
+	for (uint32_t i = 0; i < c->p->tile.mr; i++)
+		for (uint32_t j = 0; j < t->nv; j++)
+			ls_set(s->f, t->acc[0][i][j], load_sum(c, t, t->sum[0], i, j));
+	if (c->many.i)
+		ls_end(s->f);
 }
 
 /* ---- the epilogue ---- */
@@ -759,24 +790,92 @@ static int64_t count_sums(const ContractCode *c)
 	return c->p->block.rows * ((cols + lanes - 1) / lanes * lanes);
 }
 
-static void add_up_blocks(ContractCode *c)
+/* A loop over the sums of the block. */
+static Lx each_sum(ContractCode *c)
+{
+	Sched *s = c->s;
+	return lx_var(s->f, ls_for(s->f, "i", int_of(s, 0), int_of(s, count_sums(c)), s->lanes));
+}
+
+static void clear_block(ContractCode *c)
+{
+	Lx at = each_sum(c);
+	ls_store(c->s->f, c->sums, at, vector_zero(c->s), (Lx){0});
+	ls_end(c->s->f);
+}
+
+/* The sums of a chunk of blocks to those before. */
+static void add_block(ContractCode *c, LMem sums)
+{
+	Sched *s = c->s;
+	Lx at = each_sum(c);
+	Lx before = lx_var(s->f, ls_load(s->f, "sum", sums, at, vector_type(s), (Lx){0}));
+	Lx chunk = lx_var(s->f, ls_load(s->f, "part", c->sums, at, vector_type(s), (Lx){0}));
+	ls_store(s->f, sums, at, lx_add(s->f, before, chunk), (Lx){0});
+	ls_end(s->f);
+}
+
+static void block_loops(ContractCode *c, uint32_t next);
+
+/* The loop over blocks of k, or over an axis outside of them, in [lo, hi). */
+static void block_loop(ContractCode *c, uint32_t next, Lx lo, Lx hi)
 {
 	Sched *s = c->s;
 	const KBlock *b = &c->p->k_block;
-	uint32_t mark[MAX_AXES];
-	c->sums = ls_local(s->f, "sums", s->shape.dtype, (uint64_t)count_sums(c));
-	Lx at = lx_var(s->f, ls_for(s->f, "i", int_of(s, 0), int_of(s, count_sums(c)), s->lanes));
-	ls_store(s->f, c->sums, at, vector_zero(s), (Lx){0});
-	ls_end(s->f);
-	for (uint32_t i = 0; i < b->k; i++)
-		mark[i] = sched_for(s, c->p->axes.k[i], int_of(s, 0), sched_size(s, s->extent[c->p->axes.k[i]]), 1);
-	Lx end = sched_size(s, s->extent[c->p->axes.k[b->k]]);
-	c->k_lo = lx_var(s->f, ls_for(s->f, "chunk", int_of(s, 0), end, b->steps));
-	c->k_hi = sched_let(s, "end", lx_min(s->f, lx_add(s->f, c->k_lo, int_of(s, b->steps)), end));
-	all_tiles(c, TILE_SUM);
-	ls_end(s->f);
-	for (uint32_t i = b->k; i-- > 0;)
-		sched_end(s, mark[i]);
+	if (next == b->k) {
+		c->k_lo = lx_var(s->f, ls_for(s->f, "chunk", lo, hi, b->steps));
+		c->k_hi = sched_let(s, "end", lx_min(s->f, lx_add(s->f, c->k_lo, int_of(s, b->steps)), hi));
+		all_tiles(c, TILE_SUM);
+		ls_end(s->f);
+		return;
+	}
+	uint32_t mark = sched_for(s, c->p->axes.k[next], lo, hi, 1);
+	block_loops(c, next + 1);
+	sched_end(s, mark);
+}
+
+static void block_chunks(ContractCode *c, uint32_t next, Lx lo, Lx hi)
+{
+	Sched *s = c->s;
+	const SumCut *cut = &c->p->sums.cut[c->cut];
+	const LMem sums = c->sums;
+	if (c->cut == c->p->sums.n || cut->loop != next) {
+		block_loop(c, next, lo, hi);
+		return;
+	}
+	c->sums = ls_local(s->f, "part", s->shape.dtype, (uint64_t)count_sums(c));
+	sum_open(s, REDUCE_SUM, cut->rounds * (next == c->p->k_block.k ? c->p->k_block.steps : 1), &lo, &hi, NULL, NULL, 0);
+	clear_block(c);
+	c->cut++;
+	block_chunks(c, next, lo, hi);
+	c->cut--;
+	add_block(c, sums);
+	sum_close(s, REDUCE_SUM, NULL, NULL, 0);
+	c->sums = sums;
+}
+
+static void block_loops(ContractCode *c, uint32_t next)
+{
+	block_chunks(c, next, int_of(c->s, 0), sched_size(c->s, c->s->extent[c->p->axes.k[next]]));
+}
+
+static void add_up_blocks(ContractCode *c)
+{
+	c->sums = ls_local(c->s->f, "sums", c->s->shape.dtype, (uint64_t)count_sums(c));
+	clear_block(c);
+	block_loops(c, 0);
+}
+
+/* The chunks of short sums cost as much as the sums: where the number of terms is not known before, it is asked. */
+static void ask_how_many(ContractCode *c)
+{
+	Sched *s = c->s;
+	const Stage *st = &s->k->stage.data[0];
+	Sym terms = contract_product(s, c->p->axes.k, c->p->axes.nk);
+	int64_t limit = sum_limit(st->combine, st->acc, st->dtype), least, most;
+	sym_range(s->syms, terms, &least, &most);
+	if (c->p->sums.n && !c->p->k_block.used && least <= limit)
+		c->many = sched_let(s, "many", lx_cmp(s->f, SC_gt, sched_size(s, terms), int_of(s, limit)));
 }
 
 void contract_block(ContractCode *c)
@@ -786,6 +885,7 @@ void contract_block(ContractCode *c)
 		c->local_b = ls_local(s->f, "panel", s->shape.dtype,
 		                      (uint64_t)(contract_k_bound(s, &c->p->axes) * c->p->tile.nv * s->lanes));
 	fill_tables(c);
+	ask_how_many(c);
 	if (c->p->k_block.used)
 		add_up_blocks(c);
 	all_tiles(c, c->p->k_block.used ? TILE_FINISH : TILE_WHOLE);

@@ -9,7 +9,7 @@
  *
  * Weights are stored with channels fastest. What is left of a row is a tile of its own, in which pixels past the end repeat
  * the last one. */
-#include "codegen/cpu/axes.h"
+#include "codegen/cpu/sums.h"
 
 enum { MAX_TILE = 8, MANY_TAPS = 64, MAX_LINE = 8 };
 
@@ -21,6 +21,8 @@ typedef struct {
 	uint32_t tile;
 	Lx start;    /* first pixel of the tile */
 	bool beyond; /* the tile may reach beyond the row */
+	SumPlan sums; /* of the taps */
+	uint32_t cut; /* chunks still to open */
 	uint32_t line, stride; /* innermost taps that are unrolled, and how many of them a pixel is from the next; 0: none */
 } Depthwise;
 
@@ -87,6 +89,15 @@ static void choose_tile(Depthwise *d)
 	}
 }
 
+static void plan_sums(Depthwise *d)
+{
+	const Stage *st = &d->s->k->stage.data[0];
+	int64_t most[MAX_RANK];
+	for (uint32_t i = 0; i < st->nred; i++)
+		most[i] = sum_most(d->s, d->s->extent[st->red[i]]);
+	d->sums = sum_plan(most, st->nred, sum_limit(st->combine, st->acc, st->dtype));
+}
+
 static Lx pixel_at(Depthwise *d, uint32_t t)
 {
 	Sched *s = d->s;
@@ -144,6 +155,26 @@ static void line_of_taps(Depthwise *d, Lv *acc, uint32_t tap)
 	s->at[tap] = (Lx){0};
 }
 
+static void taps(Depthwise *d, Lv *acc, uint32_t next);
+
+/* The loop over taps in [lo, hi), perhaps in chunks. */
+static void tap_chunks(Depthwise *d, Lv *acc, uint32_t next, Lx lo, Lx hi)
+{
+	Sched *s = d->s;
+	const Stage *st = &s->k->stage.data[0];
+	Lv outer[MAX_TILE];
+	if (d->cut == d->sums.n || d->sums.cut[d->cut].loop != next) {
+		uint32_t mark = sched_for(s, st->red[next], lo, hi, 1);
+		taps(d, acc, next + 1);
+		sched_end(s, mark);
+		return;
+	}
+	sum_open(s, st->combine, d->sums.cut[d->cut++].rounds, &lo, &hi, acc, outer, d->tile);
+	tap_chunks(d, acc, next, lo, hi);
+	sum_close(s, st->combine, acc, outer, d->tile);
+	d->cut--;
+}
+
 static void taps(Depthwise *d, Lv *acc, uint32_t next)
 {
 	Sched *s = d->s;
@@ -153,10 +184,7 @@ static void taps(Depthwise *d, Lv *acc, uint32_t next)
 		return;
 	}
 	if (next < st->nred) {
-		uint32_t a = st->red[next];
-		uint32_t mark = sched_for(s, a, lx_int(s->f, 0), sched_size(s, s->extent[a]), 1);
-		taps(d, acc, next + 1);
-		sched_end(s, mark);
+		tap_chunks(d, acc, next, lx_int(s->f, 0), sched_size(s, s->extent[st->red[next]]));
 		return;
 	}
 	Lx w = sched_vector(s, d->w);
@@ -286,6 +314,7 @@ Refusal schedule_depthwise(Sched *s)
 	transpose_weights(&d, channel);
 	choose_tile(&d);
 	choose_line(&d);
+	plan_sums(&d);
 	Lx begin = lx_int(s->f, 0), end = sched_size(s, s->extent[channel]), task = lx_var(s->f, s->f->task);
 	Sym vectors = sym_int(s->syms, 1);
 	if (ntaps(s) > MANY_TAPS) {

@@ -62,15 +62,12 @@ static Lx run_chains(StageRun *r, const Stage *st, uint32_t axis, Lx lo, Lx hi)
 	return end;
 }
 
-static void stage_loops(StageRun *r)
+static void stage_loops(StageRun *r);
+
+static void stage_loop(StageRun *r, Lx start, Lx end)
 {
 	Sched *s = r->g->s;
-	if (r->next == r->n) {
-		stage_body(s, r);
-		return;
-	}
 	uint32_t axis = r->axes[r->next++];
-	Lx start = sched_start(s, axis), end = sched_limit(s, axis);
 	const Stage *st = &s->k->stage.data[r->stage];
 	if (axis == s->vaxis) {
 		bool whole = sym_divides(s->syms, s->lanes, s->extent[axis]);
@@ -79,7 +76,6 @@ static void stage_loops(StageRun *r)
 			start = run_chains(r, st, axis, start, end);
 		sched_vector_loop(s, axis, start, end, whole, stage_body, r);
 	} else {
-		sched_hoist(s, st->value, generic_known_axes(s));
 		uint32_t mark = sched_for(s, axis, start, end, 1);
 		if (st->kind == STAGE_RUNNING && st->reverse) {
 			Lx last = lx_sub(s->f, end, lx_int(s->f, 1));
@@ -90,6 +86,36 @@ static void stage_loops(StageRun *r)
 		s->at[axis] = (Lx){0};
 	}
 	r->next--;
+}
+
+static void stage_chunks(StageRun *r, Lx lo, Lx hi)
+{
+	Sched *s = r->g->s;
+	ReduceKind kind = s->k->stage.data[r->stage].combine;
+	int64_t step;
+	Lv outer;
+	if (!generic_is_cut(r, &step)) {
+		stage_loop(r, lo, hi);
+		return;
+	}
+	sum_open(s, kind, step, &lo, &hi, &r->acc, &outer, 1);
+	r->cut++;
+	stage_chunks(r, lo, hi);
+	r->cut--;
+	sum_close(s, kind, &r->acc, &outer, 1);
+}
+
+static void stage_loops(StageRun *r)
+{
+	Sched *s = r->g->s;
+	if (r->next == r->n) {
+		stage_body(s, r);
+		return;
+	}
+	uint32_t axis = r->axes[r->next];
+	if (axis != s->vaxis)
+		sched_hoist(s, s->k->stage.data[r->stage].value, generic_known_axes(s));
+	stage_chunks(r, sched_start(s, axis), sched_limit(s, axis));
 }
 
 /* ---- points that add nothing ---- */
@@ -252,6 +278,30 @@ static void stage_body(Sched *s, void *data)
 	}
 }
 
+/* Elements of an axis that a round of the reduction takes. */
+static int64_t round_elements(const StageRun *r, uint32_t axis)
+{
+	const Sched *s = r->g->s;
+	if (axis != s->vaxis || sched_outer_vector(s))
+		return 1;
+	return has_chains(s, &s->k->stage.data[r->stage], axis) ? CHAINS * (int64_t)s->lanes : s->lanes;
+}
+
+static void plan_sums(StageRun *r, const Stage *st)
+{
+	const Sched *s = r->g->s;
+	int64_t most[MAX_RANK];
+	if (st->kind != STAGE_REDUCE || st->nmap)
+		return;
+	for (uint32_t i = 0; i < r->n; i++) {
+		uint32_t axis = r->axes[i];
+		int64_t per = round_elements(r, axis);
+		most[i] = sum_most(s, axis == r->g->cut ? r->g->per : s->extent[axis]);
+		most[i] = most[i] == INT64_MAX ? most[i] : (most[i] + per - 1) / per;
+	}
+	r->sums = sum_plan(most, r->n, sum_limit(st->combine, st->acc, st->dtype));
+}
+
 /* Inner loops of a stage in order of decreasing stride of its first access, the vector axis last. */
 static void stage_axes(const Sched *s, StageRun *r, const Stage *st)
 {
@@ -266,6 +316,16 @@ static void stage_axes(const Sched *s, StageRun *r, const Stage *st)
 	for (uint32_t i = 0; i < n; i++)
 		if (all[i] == s->vaxis)
 			r->axes[r->n++] = all[i];
+	plan_sums(r, st);
+}
+
+bool generic_is_cut(const StageRun *r, int64_t *step)
+{
+	const SumCut *c = &r->sums.cut[r->cut];
+	if (r->cut == r->sums.n || c->loop != r->next)
+		return false;
+	*step = c->rounds * round_elements(r, r->axes[r->next]);
+	return true;
 }
 
 static uint32_t lanes_of_stage(const Sched *s, const Stage *st)

@@ -2,7 +2,7 @@
 #ifndef WEFT_CODEGEN_CPU_GENERIC_H
 #define WEFT_CODEGEN_CPU_GENERIC_H
 
-#include "codegen/cpu/axes.h"
+#include "codegen/cpu/sums.h"
 
 /* What a phase does with a stage. */
 typedef enum {
@@ -43,10 +43,15 @@ typedef struct {
 	Generic *g;
 	uint32_t stage;
 	uint32_t axes[MAX_RANK], n, next; /* loops still to open */
+	SumPlan sums;                     /* by loop; of a reduction in registers */
+	uint32_t cut;                     /* chunks still to open */
 	Lv acc, arg;
 	Lv best;
 	Kx value; /* what each point of a reduction gives */
 } StageRun;
+
+/* The loop over axes[next] in [lo, hi) is to be one over chunks; of how many elements each. */
+MUST_LOOK bool generic_is_cut(const StageRun *, int64_t *step);
 
 /* Statements of a reduction that are executed where its value may be another than the reduction's identity. */
 typedef struct {

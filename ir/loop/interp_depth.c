@@ -1,5 +1,5 @@
-/* How long the chains of roundings are: beside every lane of a float, how many additions one after
- * the other it went through at most since the inputs, each of which rounds. A sum of n terms in one
+/* How long the chains of roundings are: beside every lane of a value, which may be the bits of a float, how many
+ * additions one after the other it went through at most since the inputs, each of which rounds. A sum of n terms in one
  * chain has n - 1, in a tree log2(n). The rounding of a product does not count, nor do functions:
  * what they are computed from has been rounded before them. */
 #include "ir/loop/interp_priv.h"
@@ -87,8 +87,6 @@ void depth_compute(Exec *e, Lx x)
 	if (!e->depth[x.i])
 		e->depth[x.i] = ARENA_ARRAY(e->at.in->arena, uint16_t, e->n * d->type.lanes);
 	uint16_t *out = e->depth[x.i];
-	if (!dtype_is_float(d->type.dtype))
-		return; /* 0 */
 	for (uint32_t k = 0; k < d->nin; k++)
 		in[k] = depth_of(e, d->in[k]);
 	switch (d->kind) {

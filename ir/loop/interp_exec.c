@@ -291,7 +291,7 @@ typedef struct {
 	Exec *e;
 	const LsData *s;
 	uint32_t thread, lanes, size; /* size: of an element in memory */
-	uint16_t *depth; /* by lane of the value; NULL: not asked for, or no float */
+	uint16_t *depth; /* by lane of the value; NULL: not asked for */
 	const char *first; /* the value's first lane */
 	bool store, dropped; /* dropped: the element must be there; its contents do not matter */
 	uint64_t local_bytes;
@@ -464,8 +464,7 @@ static bool access(Exec *e, const Active *a, const LsData *s)
 		return false;
 	/* what is stored is only read */
 	char *value = store ? (char *)(uintptr_t)x : variable(e, s->v);
-	bool chains = e->depth && dtype_is_float(type.dtype);
-	uint16_t *depth = !chains ? NULL : store ? depth_of(e, s->x) : depth_of_var(e, s->v, type.lanes);
+	uint16_t *depth = !e->depth ? NULL : store ? depth_of(e, s->x) : depth_of_var(e, s->v, type.lanes);
 	for (m.thread = 0; m.thread < e->n; m.thread++) {
 		e->at.task = e->task[m.thread];
 		m.first = value + (size_t)m.thread * value_bytes(type);

@@ -182,6 +182,17 @@ static void count_access(Predict *p, const LsData *s, double *busy)
 
 static double block_cycles(Predict *p, Lb b);
 
+/* The loop goes from chunk to chunk: its body begins with the end of the chunk at hand, which is min(chunk + step, ..). */
+static bool goes_by_chunks(const Predict *p, const LsData *s)
+{
+	const LoopFn *f = p->f;
+	if (!f->block.data[s->body.i].stmt.n)
+		return false;
+	const LsData *first = &f->ls.data[f->block.data[s->body.i].stmt.data[0]];
+	const LxData *end = &f->lx.data[first->x.i];
+	return first->kind == LS_LET && end->kind == LX_SC && end->sc == SC_min && is_index(end->type);
+}
+
 static double rounds_of(Predict *p, const LsData *s)
 {
 	int64_t lo = 0, hi = 0;
@@ -192,6 +203,10 @@ static double rounds_of(Predict *p, const LsData *s)
 		return UNKNOWN_ROUNDS;
 	int64_t rounds = hi > lo ? (hi - lo + s->step - 1) / s->step : 0;
 	p->value[s->v.i] = lo + rounds / 2 * s->step; /* one in the middle stands for all */
+	if (rounds > 1 && goes_by_chunks(p, s)) { /* but for the last one */
+		p->value[s->v.i] = lo;
+		return (double)(hi - lo) / (double)s->step;
+	}
 	return rounds < MOST_ROUNDS ? (double)rounds : (double)MOST_ROUNDS;
 }
 

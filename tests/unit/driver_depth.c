@@ -25,28 +25,41 @@ enum { MAX_BUFFERS = 8 };
 typedef struct {
 	const char *name, *text; /* the graph; its one symbol, if any, is N */
 	int64_t size[3];         /* of N; 0: no more */
+	int64_t terms;           /* of the sum, for each of N; -1: N * N */
+	int64_t limit;           /* of a chain; 0: 256 */
 } Case;
 
 static const Case cases[] = {
-	{"sum of 4096", "graph @f(%x: f32[4096]) {\n  %y = reduce(%x, kind=\"sum\", dims=[0], acc=f32)\n  return %y\n}\n", {1}},
-	{"sum", "graph @f(%x: f32[N]) where 1 <= N {\n  %y = reduce(%x, kind=\"sum\", dims=[0], acc=f32)\n  return %y\n}\n", {100, 1000, 100003}},
+	{"sum of 4096", "graph @f(%x: f32[4096]) {\n  %y = reduce(%x, kind=\"sum\", dims=[0], acc=f32)\n  return %y\n}\n", {1}, 4096},
+	{"sum", "graph @f(%x: f32[N]) where 1 <= N {\n  %y = reduce(%x, kind=\"sum\", dims=[0], acc=f32)\n  return %y\n}\n", {100, 1000, 100003}, 1},
 	{"sum of rows", "graph @f(%x: f32[5, N]) where 1 <= N {\n  %y = reduce(%x, kind=\"sum\", dims=[1], acc=f32)\n  return %y\n}\n",
-	 {100, 1000, 100003}},
-	{"sum of columns of 4096", "graph @f(%x: f32[4096, 64]) {\n  %y = reduce(%x, kind=\"sum\", dims=[0], acc=f32)\n  return %y\n}\n", {1}},
+	 {100, 1000, 100003}, 1},
+	{"sum of columns of 4096", "graph @f(%x: f32[4096, 64]) {\n  %y = reduce(%x, kind=\"sum\", dims=[0], acc=f32)\n  return %y\n}\n", {1}, 4096},
 	{"sum of columns", "graph @f(%x: f32[N, 4]) where 1 <= N {\n  %y = reduce(%x, kind=\"sum\", dims=[0], acc=f32)\n  return %y\n}\n",
-	 {100, 1000, 100003}},
+	 {100, 1000, 100003}, 1},
 	{"sum of middles", "graph @f(%x: f32[3, N, 5]) where 1 <= N {\n  %y = reduce(%x, kind=\"sum\", dims=[1], acc=f32)\n  return %y\n}\n",
-	 {100, 1000, 20003}},
+	 {100, 1000, 20003}, 1},
 	{"sum of squares", "graph @f(%x: f32[N]) where 1 <= N {\n  %q = mul(%x, %x)\n  %y = reduce(%q, kind=\"sum\", dims=[0], acc=f32)\n  return %y\n}\n",
-	 {100, 1000, 100003}},
+	 {100, 1000, 100003}, 1},
 	{"product", "graph @f(%x: f32[8, N], %w: f32[N, 16]) where 1 <= N {\n"
-	 "  %y = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return %y\n}\n", {100, 1000, 20003}},
+	 "  %y = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return %y\n}\n", {100, 1000, 20003}, 1},
 	{"product of 3000", "graph @f(%x: f32[8, 3000], %w: f32[3000, 16]) {\n"
-	 "  %y = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return %y\n}\n", {1}},
+	 "  %y = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return %y\n}\n", {1}, 3000},
 	{"one row by a matrix", "graph @f(%x: f32[1, N], %w: f32[N, 16]) where 1 <= N {\n"
-	 "  %y = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return %y\n}\n", {100, 1000, 20003}},
+	 "  %y = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return %y\n}\n", {100, 1000, 20003}, 1},
 	{"dot", "graph @f(%x: f32[N], %w: f32[N]) where 1 <= N {\n"
-	 "  %y = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[0], sum_y=[0], acc=f32)\n  return %y\n}\n", {100, 1000, 100003}},
+	 "  %y = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[0], sum_y=[0], acc=f32)\n  return %y\n}\n", {100, 1000, 100003}, 1},
+	{"sum of f64", "graph @f(%x: f64[N]) where 1 <= N {\n  %y = reduce(%x, kind=\"sum\", dims=[0], acc=f64)\n  return %y\n}\n", {100, 100003}, 1, 65536},
+	{"sum to bf16", "graph @f(%x: bf16[N, 4]) where 1 <= N {\n  %y = reduce(%x, kind=\"sum\", dims=[0], acc=f32)\n  return %y\n}\n", {1000, 100003}, 1, 4096},
+	{"sum of two", "graph @f(%x: f32[N, 7, N]) where 1 <= N {\n  %y = reduce(%x, kind=\"sum\", dims=[0, 2], acc=f32)\n  return %y\n}\n", {1, 40, 400}, -1},
+	{"sum of wide columns", "graph @f(%x: f32[N, 1024]) where 1 <= N ~ 1000 {\n  %y = reduce(%x, kind=\"sum\", dims=[0], acc=f32)\n  return %y\n}\n",
+	 {10, 1003, 4003}, 1},
+	{"blocks of k", "graph @f(%x: f32[24, N], %w: f32[N, 128]) where 1 <= N ~ 4000 {\n"
+	 "  %y = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return %y\n}\n", {10, 4003}, 1},
+	{"convolution", "graph @f(%x: f32[1, 40, 9, 9], %w: f32[24, 40, 5, 5]) {\n"
+	 "  %y = aten.conv2d(%x, %w, none) : f32[1, 24, 5, 5]\n  return %y\n}\n", {1}, 1000},
+	{"convolution by channel", "graph @f(%x: f32[1, 40, 30, 16], %w: f32[16, 1, 25, 25]) {\n  %p = permute(%x, perm=[0, 3, 1, 2])\n"
+	 "  %y = aten.conv2d(%p, %w, none, groups=16) : f32[1, 16, 16, 6]\n  %o = permute(%y, perm=[0, 2, 3, 1])\n  return %o\n}\n", {1}, 625},
 };
 
 static const char *const targets[] = {"generic-c", "x86-64-v3", "x86-64-v4", "aarch64-linux-gnu"};
@@ -103,6 +116,17 @@ static uint16_t depth_at(const Program *p, int64_t n)
 	return report.depth;
 }
 
+/* What a sum of n terms may have: each chain of its plan, one of them half as long again, and what is left of unrolled loops, lanes
+ * and trees. */
+static void check_bound(const char *name, const char *target, int64_t limit, int64_t terms, uint16_t depth)
+{
+	int64_t most = 64 + limit / 2;
+	for (int64_t n = terms; n > 0; n /= limit)
+		most += n < limit ? n : limit;
+	if (depth > most || !depth)
+		fail_msg("%s for %s: %u additions in a chain, of %" PRId64 " terms", name, target, depth, terms);
+}
+
 static void table(void **state)
 {
 	(void)state;
@@ -112,10 +136,16 @@ static void table(void **state)
 	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
 		for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
 			const Program *p = program_of(&cases[k], target_find(targets[t]));
-			assert_non_null(p);
+			if (!p)
+				fail_msg("%s for %s is not scheduled", cases[k].name, targets[t]);
 			text_printf(&out, "%-24s %-18s", cases[k].name, targets[t]);
-			for (uint32_t i = 0; i < 3 && cases[k].size[i]; i++)
-				text_printf(&out, " %" PRId64 ": %u", cases[k].size[i], depth_at(p, cases[k].size[i]));
+			for (uint32_t i = 0; i < 3 && cases[k].size[i]; i++) {
+				const Case *c = &cases[k];
+				const int64_t n = c->size[i];
+				const uint16_t depth = depth_at(p, n);
+				check_bound(c->name, targets[t], c->limit ? c->limit : 256, c->terms < 0 ? n * n : c->terms * n, depth);
+				text_printf(&out, " %" PRId64 ": %u", n, depth);
+			}
 			text_add(&out, "\n");
 		}
 	golden_check(TEST_DATA "/depths.txt", out.data);

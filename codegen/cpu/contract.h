@@ -9,7 +9,8 @@ enum { MAX_BLOCK_ROWS = 240 /* bounds the tables of rows in local memory; the ma
 
 enum { MAX_WINDOWS = 8, LINE_BYTES = 64 /* of a cache */ };
 
-/* What axes do: rows are those of a only, columns those of b only, batch axes of both, k are summed. */
+/* What axes do: rows are those of a only, columns those of b only, batch axes of both, k are
+ * summed. */
 typedef struct {
 	uint32_t n; /* the column axis that runs over lanes */
 	uint32_t m[MAX_AXES], nm, batch[MAX_AXES], nbatch, k[MAX_AXES], nk;
@@ -19,8 +20,10 @@ typedef struct {
 typedef struct {
 	Kx load;
 	uint32_t axis;       /* of columns, or rows */
-	int64_t step, width; /* of these: from one panel to the next; of a panel, in whole vectors: what is past the step is not read */
-	Sym stride, offset;  /* elements from one panel to the next; of steps of k and members of the batch */
+	int64_t step, width; /* of these: from one panel to the next; of a panel, in whole vectors:
+	                        what is past the step is not read */
+	Sym stride, offset;  /* elements from one panel to the next; of steps of k and members of
+	                        the batch */
 	Sym count, numel;    /* panels of a member; elements of all */
 } Panels;
 
@@ -66,8 +69,8 @@ typedef struct {
 	int64_t rows, cols; /* cols 0: all */
 } BlockSize;
 
-/* Long sums: all tiles of a block add up `steps` steps of one summed axis before any goes on, so that panels of both operands stay in the
- * caches. What has been added up lies in local memory. */
+/* Long sums: all tiles of a block add up `steps` steps of one summed axis before any goes on, so
+ * that panels of both operands stay in the caches. What has been added up lies in local memory. */
 typedef struct {
 	bool used;
 	uint32_t k;    /* which one of the summed axes; those before it are outside, too */
@@ -85,7 +88,8 @@ typedef struct {
 	TileSize tile;   /* in registers */
 	BlockSize block; /* of a task */
 	KBlock k_block;
-	SumPlan sums; /* chunks of the summed axes; with blocks of k, of the loops over these blocks */
+	SumPlan sums; /* chunks of the summed axes; with blocks of k, of the loops over these
+	                 blocks */
 	Windows windows;
 } Contract;
 
@@ -133,15 +137,17 @@ uint32_t contract_ways(const Sched *, TileSize);
 /* Values of all row axes at row i of the tile. */
 void contract_row_axes(ContractCode *, Lx i, Lx *value);
 
-/* contract_border.c: windows that a has, before axes are merged; those that are worth their code. */
+/* contract_border.c: windows that a has, before axes are merged; those that are worth their
+ * code. */
 Windows contract_find_windows(const Sched *, Kx a, const ContractAxes *);
 Windows contract_useful_windows(const Sched *, const ContractAxes *, TileSize, const Windows *);
 /* At the begin of a tile; then, where a summed axis starts and ends. */
 void contract_bound_taps(ContractCode *);
 void contract_taps(const ContractCode *, uint32_t axis, Lx *start, Lx *end);
 
-/* contract_copy.c: the phase that copies an operand into panels; returns the temporary, which the next phases read. And the summed axis
- * along which its elements are neighbours, NO_AXIS if there is none. */
+/* contract_copy.c: the phase that copies an operand into panels; returns the temporary, which the
+ * next phases read. And the summed axis along which its elements are neighbours, NO_AXIS if there
+ * is none. */
 uint32_t contract_copy(Sched *, const Panels *, const ContractAxes *);
 uint32_t contract_turned_axis(const Sched *, Kx load, const ContractAxes *);
 

@@ -1,7 +1,7 @@
 #include "codegen/cpu/sums.h"
 
-/* Half a unit of the result in the last place is more than what a chain of that length may lose: f32 has 2^16 times the
- * precision of bf16, f64 2^29 times that of f32. */
+/* Half a unit of the result in the last place is more than what a chain of that length may lose:
+ * f32 has 2^16 times the precision of bf16, f64 2^29 times that of f32. */
 enum { LIMIT_F32 = 256, LIMIT_NARROW = 4096, LIMIT_F64 = 65536, MAX_LOOP_CUTS = 2 };
 
 int64_t sum_limit(ReduceKind kind, DType acc, DType result)

@@ -1,7 +1,8 @@
-/* How long the chains of roundings are: beside every lane of a value, which may be the bits of a float, how many
- * additions one after the other it went through at most since the inputs, each of which rounds. A sum of n terms in one
- * chain has n - 1, in a tree log2(n). The rounding of a product does not count, nor do functions:
- * what they are computed from has been rounded before them. */
+/* How long the chains of roundings are: beside every lane of a value, which may be the bits of a
+ * float, how many additions one after the other it went through at most since the inputs, each of
+ * which rounds. A sum of n terms in one chain has n - 1, in a tree log2(n). The rounding of a
+ * product does not count, nor do functions: what they are computed from has been rounded before
+ * them. */
 #include "ir/loop/interp_priv.h"
 
 #include <stdio.h>

@@ -182,7 +182,8 @@ static void count_access(Predict *p, const LsData *s, double *busy)
 
 static double block_cycles(Predict *p, Lb b);
 
-/* The loop goes from chunk to chunk: its body begins with the end of the chunk at hand, which is min(chunk + step, ..). */
+/* The loop goes from chunk to chunk: its body begins with the end of the chunk at hand, which is
+ * min(chunk + step, ..). */
 static bool goes_by_chunks(const Predict *p, const LsData *s)
 {
 	const LoopFn *f = p->f;

@@ -116,8 +116,8 @@ static uint16_t depth_at(const Program *p, int64_t n)
 	return report.depth;
 }
 
-/* What a sum of n terms may have: each chain of its plan, one of them half as long again, and what is left of unrolled loops, lanes
- * and trees. */
+/* What a sum of n terms may have: each chain of its plan, one of them half as long again, and what
+ * is left of unrolled loops, lanes and trees. */
 static void check_bound(const char *name, const char *target, int64_t limit, int64_t terms, uint16_t depth)
 {
 	int64_t most = 64 + limit / 2;

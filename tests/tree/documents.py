@@ -63,7 +63,7 @@ with tempfile.TemporaryDirectory() as folder:
 # ---- files ----
 
 TOPS = "base|ir|frontend|passes|lower|transform|codegen|driver|runtime|include|tools|tests|scripts|docs|examples|bench|install"
-for name in ("README.md", "HACKING.md", "docs/kernels.md", "docs/numerics.md", "docs/c-api.md", "docs/transforms.md", "docs/defects.md"):
+for name in ("README.md", "HACKING.md", "docs/kernels.md", "docs/measurements.md", "docs/numerics.md", "docs/c-api.md", "docs/transforms.md", "docs/defects.md"):
     text = (root / name).read_text()
     for path in set(re.findall(rf"(?<![\w./*-])((?:{TOPS})/[\w./*-]*[\w*])", text)):
         if not any(root.glob(path.rstrip("*") + "*")):

@@ -101,7 +101,7 @@ static Truth known(const Graph *g, const PassCtx *c, Node pred)
 {
 	if (is_splat(g, pred, 1) || is_splat(g, pred, 0))
 		return is_splat(g, pred, 1) ? YES : NO;
-	if (!is_op(g, pred, OP_constant))
+	if (!node_const(g, pred).i)
 		return MAYBE;
 	const Const *value = ir_const_of(g->ir, node_attr(g, pred, "value")->c);
 	if ((c->keep_params && const_is_replaceable(g->ir, node_const(g, pred))) || !value->bytes)

@@ -80,7 +80,7 @@ static Node expand(Graph *g, Node n)
 	return same == MAYBE ? adopt(&b, new, file) : new;
 }
 
-/* Elements read from a tuple that now stands there; the last reader is the first of the list. */
+/* Elements read from what now stands there, if it is a tuple; the last reader is the first of the list. */
 static void forward_gets(Graph *g, Node tuple)
 {
 	ARRAY(Node) get = {0};
@@ -96,19 +96,15 @@ static void forward_gets(Graph *g, Node tuple)
 static bool replace(Graph *g, Node n, PassCtx *c)
 {
 	uint32_t errors = g->ir->ctx->nerror;
-	bool tuple = false;
 	Node new = expand(g, n);
 	if (g->ir->ctx->nerror != errors) {
 		c->failed = true;
 		return false;
 	}
-	if (new.i) {
-		tuple = node_op(g, new) == OP_tuple;
-		if (node_nuses(g, n))
-			graph_replace(g, n, new);
-	}
+	if (new.i && node_nuses(g, n))
+		graph_replace(g, n, new);
 	graph_erase(g, n);
-	if (tuple)
+	if (new.i)
 		forward_gets(g, new);
 	return true;
 }

@@ -4,8 +4,8 @@
  *   %3 = exp(%x)        ->   readers of %3 read %2
  *
  * Program order is topological, so the first of equals stands before every reader of the others.
- * One sweep suffices. Nodes with effects, inputs and barriers (which keep recomputation apart)
- * stay. */
+ * One sweep suffices. Nodes with effects stay, and those whose block says so (.apart): inputs, and
+ * barriers, which keep recomputation apart. */
 #include <string.h>
 
 #include "passes/pass.h"
@@ -16,8 +16,7 @@ typedef struct {
 
 static bool unique(const Graph *g, Node n)
 {
-	Op op = node_op(g, n);
-	return op == OP_input || op == OP_barrier || node_has_effect(g, n);
+	return op_info(node_op(g, n))->apart || node_has_effect(g, n);
 }
 
 bool pass_cse(Graph *g, PassCtx *c)

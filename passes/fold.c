@@ -53,37 +53,17 @@ static bool has_symbols(const Graph *g, Node n)
 	return false;
 }
 
-/* Ops whose evaluation costs about as much as reading and writing their values. */
-static bool cheap(Op op)
+static Folds folds(const Graph *g, Node n)
 {
-	switch (op) {
-	case OP_convert:
-	case OP_bitcast:
-	case OP_broadcast:
-	case OP_reshape:
-	case OP_permute:
-	case OP_slice:
-	case OP_pad:
-	case OP_concat:
-	case OP_reverse:
-	case OP_gather:
-	case OP_reduce:
-	case OP_cumulative:
-	case OP_full:
-	case OP_iota:
-	case OP_from_size:
-	case OP_constant:
-		return true;
-	default:
-		return op_is_scalar(op);
-	}
+	Op op = node_op(g, n);
+	return op_is_scalar(op) ? FOLDS : op_info(op)->folds;
 }
 
 /* Weights for which a recipe cannot be followed are refused when they are set; those of the model stay in the graph, which will
  * say so when it is run: indices must be in range. */
 static bool recipe_may_fail(const Fold *f, Node n)
 {
-	return f->kept[n.i] && node_op(f->g, n) == OP_gather && !gather_is_in_range(f->g, n);
+	return f->kept[n.i] && node_checks(f->g, n) == CHECKS_INDEX && !gather_is_in_range(f->g, n);
 }
 
 /* Can n be computed now, and is what it needs on the way not much larger than where it starts? */
@@ -91,7 +71,7 @@ static void visit(Fold *f, Node n)
 {
 	const Graph *g = f->g;
 	uint64_t bytes, source = 0;
-	if (!cheap(node_op(g, n)) || node_has_effect(g, n) || has_symbols(g, n) || !value_bytes(g, node_type_id(g, n), &bytes))
+	if (folds(g, n) == FOLDS_NOT || node_has_effect(g, n) || has_symbols(g, n) || !value_bytes(g, node_type_id(g, n), &bytes))
 		return;
 	for (uint32_t k = 0; k < node_nin(g, n); k++) {
 		Node x = node_in(g, n, k);
@@ -100,7 +80,7 @@ static void visit(Fold *f, Node n)
 		source += f->source[x.i];
 		f->kept[n.i] |= f->kept[x.i];
 	}
-	if (node_op(g, n) == OP_constant) {
+	if (node_const(g, n).i) {
 		source = bytes;
 		f->kept[n.i] = f->keep_params && const_is_replaceable(g->ir, node_const(g, n));
 	}
@@ -115,9 +95,8 @@ static void visit(Fold *f, Node n)
 static bool wanted(const Fold *f, Node n)
 {
 	uint64_t bytes;
-	Op op = node_op(f->g, n);
-	if (!f->constant[n.i] || op == OP_constant || op == OP_full || op == OP_iota ||
-	    op == OP_broadcast || !value_bytes(f->g, node_type_id(f->g, n), &bytes))
+	if (!f->constant[n.i] || folds(f->g, n) != FOLDS ||
+	    !value_bytes(f->g, node_type_id(f->g, n), &bytes))
 		return false;
 	return bytes <= f->source[n.i] || bytes <= SMALL;
 }
@@ -238,7 +217,7 @@ static bool share_reshaped(Graph *g)
 		next = node_next(g, n);
 		uint64_t bytes;
 		Node x = node_op(g, n) == OP_reshape ? node_in(g, n, 0) : (Node){0};
-		if (!x.i || node_op(g, x) != OP_constant || !value_bytes(g, node_type_id(g, n), &bytes))
+		if (!x.i || !node_const(g, x).i || !value_bytes(g, node_type_id(g, n), &bytes))
 			continue;
 		Const c = *ir_const_of(g->ir, node_const(g, x));
 		if (c.recipe) /* it has no bytes yet: a recipe of its own */

@@ -32,10 +32,10 @@ static Node in(const Build *b, Node n, uint32_t k)
 static bool is_along(const Build *b, Node n, Along *a)
 {
 	int64_t map[MAX_RANK];
-	*a = (Along){.value = n, .splat = is_op(b->g, n, OP_full)};
+	*a = (Along){.value = n, .splat = node_splat(b->g, n, NULL)};
 	if (a->splat)
 		return true;
-	if (!is_op(b->g, n, OP_broadcast) || !is_op(b->g, in(b, n, 0), OP_constant))
+	if (!is_op(b->g, n, OP_broadcast) || !node_const(b->g, in(b, n, 0)).i)
 		return false;
 	a->value = in(b, n, 0);
 	TRY(const_list(b->g, n, "map", map, &a->rank));
@@ -72,7 +72,7 @@ static bool weight_dims_conv(const Build *b, Node conv, int *from)
 {
 	for (uint32_t k = 0; k < node_rank(b->g, conv); k++)
 		from[k] = k == 1 ? 0 : k == 2 ? 1 : -1;
-	return is_op(b->g, in(b, conv, 1), OP_constant);
+	return node_const(b->g, in(b, conv, 1)).i;
 }
 
 /* Right operand constant: batch dims, then free dims of x, then free dims of y. */
@@ -81,7 +81,7 @@ static bool weight_dims_contract(const Build *b, Node n, int *from)
 	Node x = in(b, n, 0), y = in(b, n, 1);
 	int64_t batch[MAX_RANK], sum[MAX_RANK];
 	uint32_t nb, ns, used = 0, at = 0;
-	TRY(is_op(b->g, y, OP_constant));
+	TRY(node_const(b->g, y).i);
 	TRY(const_list(b->g, n, "batch_y", batch, &nb) && const_list(b->g, n, "sum_y", sum, &ns));
 	for (uint32_t k = 0; k < nb; k++)
 		from[at++] = (int)batch[k];

@@ -121,11 +121,11 @@ static Node add_key(Graph *body, uint32_t at)
 	return n;
 }
 
-static void one_more(Graph *g, Op op, Attr *attr, const char *list)
+static void one_more(Graph *g, Node n, Attr *attr, const char *list)
 {
-	Attr *count = &attr[op_arg_index(op, list)];
-	int64_t n = count->kind == ATTR_int ? sym_const_or(g->ir->syms, count->s, 0) : 0;
-	*count = attr_int(g->ir, n + 1);
+	Attr *count = &attr[op_arg_index(node_op(g, n), list)];
+	int64_t old = count->kind == ATTR_int ? sym_const_or(g->ir->syms, count->s, 0) : 0;
+	*count = attr_int(g->ir, old + 1);
 }
 
 /* Both branches have the key of the condition. */
@@ -133,7 +133,7 @@ static bool attach_cond(Attach *a, Graph *g, Node n, Node key)
 {
 	uint32_t nin = node_nin(g, n);
 	Attr *attr = attrs_of(g, n);
-	one_more(g, OP_cond, attr, "xs");
+	one_more(g, n, attr, "xs");
 	for (int k = 0; k < 2; k++) {
 		Graph *body = attr[op_arg_index(OP_cond, k ? "no" : "yes")].graph;
 		TRY(attach_graph(a, body, add_key(body, nin - 1)));
@@ -150,7 +150,7 @@ static bool attach_scan(Attach *a, Graph *g, Node n, Node key)
 	Attr *attr = attrs_of(g, n);
 	Graph *body = attr[op_arg_index(OP_scan, "body")].graph;
 	TRY(attach_graph(a, body, add_key(body, at)));
-	one_more(g, OP_scan, attr, "xs");
+	one_more(g, n, attr, "xs");
 	Node keys = b_random_fold(&b, key, b_iota(&b, DT_u64, node_sym(g, n, "length")));
 	with_operand(g, n, at, keys, attr, node_type_id(g, n));
 	return true;
@@ -169,7 +169,7 @@ static bool attach_while(Attach *a, Graph *g, Node n, Node key)
 	TRY(attach_graph(a, body, round));
 	Build b = {.g = body};
 	graph_add_output(body, "rng", b_random_fold(&b, round, b_full_int(&b, DT_u64, 0, 0, NULL)), -1);
-	one_more(g, OP_while, attr, "init");
+	one_more(g, n, attr, "init");
 	const Type t = *node_type(g, n);
 	TypeId *elem = ARENA_ARRAY(g->ir->ctx->scratch, TypeId, t.n + 1);
 	memcpy(elem, t.elem, t.n * sizeof *elem);
@@ -180,15 +180,26 @@ static bool attach_while(Attach *a, Graph *g, Node n, Node key)
 	return true;
 }
 
+static bool attach_bodies(Attach *a, Graph *g, Node n, Node key)
+{
+	switch (node_op(g, n)) {
+	case OP_cond:
+		return attach_cond(a, g, n, key);
+	case OP_scan:
+		return attach_scan(a, g, n, key);
+	default:
+		return attach_while(a, g, n, key);
+	}
+}
+
 static bool attach_graph(Attach *a, Graph *g, Node key)
 {
 	for (Node n = g->first, next; n.i; n = next) {
 		next = node_next(g, n);
 		if (!node_lacks(g, n))
 			continue;
-		Op op = node_op(g, n);
-		if (op == OP_cond || op == OP_scan || op == OP_while)
-			TRY((op == OP_cond ? attach_cond : op == OP_scan ? attach_scan : attach_while)(a, g, n, key));
+		if (node_has_graph(g, n))
+			TRY(attach_bodies(a, g, n, key));
 		else
 			attach_node(a, g, n, key);
 	}
@@ -221,14 +232,6 @@ static Node add_source(Graph *g, const RandomSource *source)
 	return n;
 }
 
-static Node first_behind_inputs(const Graph *g)
-{
-	Node n = g->first;
-	while (n.i && node_op(g, n) == OP_input)
-		n = node_next(g, n);
-	return n;
-}
-
 bool random_attach(Graph *g, const RandomSource *source)
 {
 	graph_enter(g);
@@ -236,7 +239,7 @@ bool random_attach(Graph *g, const RandomSource *source)
 		return true;
 	Attach a = {.g = g};
 	Node state = add_source(g, source);
-	Build b = {.g = g, .before = first_behind_inputs(g)};
+	Build b = {.g = g, .before = graph_behind_inputs(g)};
 	Node key = b_node(&b, OP_random_key, &state, 1, NULL, 0);
 	return key.i && attach_graph(&a, g, key) && graph_verify(g);
 }

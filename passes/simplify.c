@@ -18,16 +18,16 @@ static const Rule *const lists[] = {scalar_rules, shape_rules, reduce_rules, con
 bool is_splat(const Graph *g, Node n, double v)
 {
 	int64_t i;
-	if (!is_op(g, n, OP_full))
+	Attr a;
+	if (!node_splat(g, n, &a))
 		return false;
-	const Attr *a = node_attr(g, n, "value");
-	switch (a->kind) {
+	switch (a.kind) {
 	case ATTR_bool:
-		return (double)a->b == v;
+		return (double)a.b == v;
 	case ATTR_int:
-		return sym_is_const(g->ir->syms, a->s, &i) && (double)i == v;
+		return sym_is_const(g->ir->syms, a.s, &i) && (double)i == v;
 	case ATTR_float:
-		return a->f == v && signbit(a->f) == signbit(v);
+		return a.f == v && signbit(a.f) == signbit(v);
 	default:
 		return false;
 	}
@@ -78,8 +78,7 @@ bool pass_simplify(Graph *g, PassCtx *c)
 	bool changed = false;
 	for (Node n = g->first; n.i;) {
 		Node before = node_prev(g, n), next = node_next(g, n);
-		Op op = node_op(g, n);
-		if (op != OP_input && op != OP_constant && node_nuses(g, n)) {
+		if (node_nuses(g, n)) {
 			Build b = pass_build(g, n);
 			Node new = apply(&b, n);
 			if (new.i) {

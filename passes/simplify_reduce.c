@@ -32,16 +32,15 @@ static Node reduce_repeated(Build *b, Node n)
 		strcmp(kind, "sum") == 0 || strcmp(kind, "prod") == 0 || strcmp(kind, "xor") == 0;
 	int64_t dim[MAX_RANK];
 	uint32_t len;
-	if (sum || !is_op(b->g, x, OP_full) || !const_list(b->g, n, "dims", dim, &len))
+	Attr v;
+	if (sum || !node_splat(b->g, x, &v) || !const_list(b->g, n, "dims", dim, &len))
 		return (Node){0};
 	for (uint32_t k = 0; k < len; k++) {
 		Sym extent = node_dim(b->g, x, (uint32_t)dim[k]);
 		if (sym_le(b_syms(b), b_int(b, 1), extent) != YES)
 			return (Node){0};
 	}
-	Attr v;
 	const Type t = *node_type(b->g, n);
-	b_splat(b, x, &v);
 	return b_full_attr(b, t.dtype, v, t.n, t.dim);
 }
 

@@ -58,24 +58,25 @@ static Node op_of_splats(Build *b, Node n)
 
 static Node convert_splat(Build *b, Node n)
 {
-	return is_op(b->g, in(b, n, 0), OP_full) ? b_convert(b, in(b, n, 0), node_dtype(b->g, n))
-						 : (Node){0};
+	Node x = in(b, n, 0);
+	return node_splat(b->g, x, NULL) ? b_convert(b, x, node_dtype(b->g, n)) : (Node){0};
 }
 
 /* ---- neutral and absorbing operands ---- */
 
-/* Splats go to the right of commutative ops, where the rules look for them. NaN payloads apart,
- * these commute exactly. */
+static bool is_known(const Graph *g, Node n)
+{
+	return node_splat(g, n, NULL) || node_const(g, n).i;
+}
+
+/* Splats and constants go to the right of operators that commute, where the rules look for them. */
 static Node splat_right(Build *b, Node n)
 {
 	Op op = node_op(b->g, n);
-	if (op != OP_add && op != OP_mul && op != OP_bit_and && op != OP_bit_or &&
-	    op != OP_bit_xor && op != OP_eq && op != OP_ne)
+	if (!op_info(op)->commutes)
 		return (Node){0};
 	Node x = in(b, n, 0), y = in(b, n, 1);
-	bool xc = is_op(b->g, x, OP_full) || is_op(b->g, x, OP_constant);
-	bool yc = is_op(b->g, y, OP_full) || is_op(b->g, y, OP_constant);
-	return xc && !yc ? b_bin(b, op, y, x) : (Node){0};
+	return is_known(b->g, x) && !is_known(b->g, y) ? b_bin(b, op, y, x) : (Node){0};
 }
 
 /* x + -0 is x for every x; x + 0 is not for x = -0, so only of integers. */
@@ -197,10 +198,9 @@ static bool is_storage(DType d)
  * it has been stored (docs/numerics.md). */
 static bool is_rounded(const Graph *g, Node n)
 {
-	Op op = node_op(g, n);
-	for (; op == OP_reshape || op == OP_permute || op == OP_broadcast || op == OP_slice; op = node_op(g, n))
+	while (op_info(node_op(g, n))->moves)
 		n = node_in(g, n, 0);
-	return op == OP_input || op == OP_constant || op == OP_full || op == OP_convert || op == OP_bitcast;
+	return op_info(node_op(g, n))->rounded;
 }
 
 /* convert[a](convert[b](x)) when b keeps every value of x */

@@ -29,18 +29,11 @@ static Node reshape_to(Build *b, Node x, Node like)
 	return b_reshape(b, x, t.n, t.dim);
 }
 
-/* Is the op one that only moves elements, one operand in, all of it used or repeated? */
-static bool moves(Op op)
-{
-	return op == OP_reshape || op == OP_permute || op == OP_broadcast || op == OP_reverse ||
-	       op == OP_slice;
-}
-
 /* Any movement of a splat is a splat. */
 static Node move_splat(Build *b, Node n)
 {
 	Attr v;
-	if (!moves(node_op(b->g, n)) || !b_splat(b, in(b, n, 0), &v))
+	if (!op_info(node_op(b->g, n))->moves || !b_splat(b, in(b, n, 0), &v))
 		return (Node){0};
 	const Type t = *node_type(b->g, n);
 	return b_full_attr(b, t.dtype, v, t.n, t.dim);
@@ -187,7 +180,7 @@ static Node broadcast_outside(Build *b, Node n)
 		return (Node){0};
 	for (uint32_t k = 0; k < nin; k++) {
 		Node x = in(b, n, k);
-		if (is_op(g, x, OP_full))
+		if (node_splat(g, x, NULL))
 			continue;
 		if (!is_op(g, x, OP_broadcast) ||
 		    (first.i && !same_shape(b, in(b, x, 0), in(b, first, 0))))

@@ -42,7 +42,7 @@ static Node input_of(const Shared *s, uint32_t body, uint32_t k)
 
 static bool is_made_of_nothing(const Graph *g, Node x)
 {
-	return op_lower(node_op(g, x))->role == LOWER_LEAF || node_op(g, x) == OP_constant;
+	return op_lower(node_op(g, x))->role == LOWER_LEAF || node_const(g, x).i;
 }
 
 static bool is_read(const Shared *s, uint32_t k)

@@ -168,9 +168,7 @@ static void become_pairs(Graph *g, Node x, Node before)
 
 static void pairs_in_body(Graph *body)
 {
-	Node first = body->first;
-	while (first.i && node_op(body, first) == OP_input)
-		first = node_next(body, first);
+	Node first = graph_behind_inputs(body);
 	for (uint32_t k = 0; k < body->input.n; k++)
 		if (is_complex(body, body->input.data[k].node))
 			become_pairs(body, body->input.data[k].node, first);
@@ -236,8 +234,7 @@ bool pass_split_complex(Graph *g, PassCtx *c)
 	changed |= expand_functions(g);
 	Split s = {.b = {.g = g}, .n = g->node.n};
 	s.part = ARENA_ARRAY(g->ir->ctx->scratch, Parts, s.n);
-	for (s.body = g->first; s.body.i && node_op(g, s.body) == OP_input;)
-		s.body = node_next(g, s.body);
+	s.body = graph_behind_inputs(g);
 	for (Node n = g->first; n.i;) {
 		Node next = node_next(g, n);
 		changed |= visit(&s, n);

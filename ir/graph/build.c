@@ -359,12 +359,18 @@ void b_to_size(Build *b, Node x, Sym size, Sym most, const char *what)
 		b_node(b, OP_to_size, &x, 1, attr, 4);
 }
 
+bool node_splat(const Graph *g, Node x, Attr *v)
+{
+	if (!x.i || node_op(g, x) != OP_full)
+		return false;
+	if (v)
+		*v = *node_attr(g, x, "value");
+	return true;
+}
+
 bool b_splat(const Build *b, Node x, Attr *v)
 {
-	if (!x.i || node_op(b->g, x) != OP_full)
-		return false;
-	*v = *node_attr(b->g, x, "value");
-	return true;
+	return node_splat(b->g, x, v);
 }
 
 /* ---- element-wise ---- */

@@ -44,6 +44,7 @@ Node b_full_int(Build *, DType, int64_t v, uint32_t rank, const Sym *dim);
 Node b_full_attr(Build *, DType, Attr v, uint32_t rank, const Sym *dim);
 /* The value of a splat (looks through nothing else); false for other nodes. */
 bool b_splat(const Build *, Node, Attr *v);
+bool node_splat(const Graph *, Node, Attr *v); /* v: or NULL */
 Node b_scalar(Build *, DType, double v); /* 0-d */
 Node b_iota(Build *, DType, Sym n);      /* [n]: 0, 1, ... */
 Node b_const(Build *, ConstId);

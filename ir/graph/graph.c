@@ -112,7 +112,7 @@ Node graph_add(Graph *g, Node before, Op op, const Node *in, uint32_t nin, AttrI
 }
 
 /* Inputs come first, so that any node may read a new one; in the order of the list. */
-static Node after_inputs(const Graph *g)
+Node graph_behind_inputs(const Graph *g)
 {
 	Node n = g->input.n ? g->input.data[g->input.n - 1].node : g->first;
 	while (n.i && node_op(g, n) == OP_input)
@@ -122,7 +122,7 @@ static Node after_inputs(const Graph *g)
 
 Node graph_add_input(Graph *g, const char *name, InputKind kind, TypeId type)
 {
-	Node n = graph_add(g, after_inputs(g), OP_input, NULL, 0, (AttrId){0}, type, (LocId){0});
+	Node n = graph_add(g, graph_behind_inputs(g), OP_input, NULL, 0, (AttrId){0}, type, (LocId){0});
 	GraphInput in = {n, kind, intern_str(&g->ir->strings, name ? name : ""), {0}};
 	array_push(graph_arena(g), &g->input, in);
 	if (name && *name)

@@ -224,6 +224,8 @@ static inline void graph_enter(const Graph *g) { sym_set_scope(g->ir->syms, g->s
 /* Insert before `before` (none: at the end). Operands may be none for absent optional tensors. */
 Node graph_add(Graph *, Node before, Op, const Node *in, uint32_t nin, AttrId, TypeId, LocId);
 Node graph_add_input(Graph *, const char *name, InputKind, TypeId);
+/* The first node in program order that is no input: inputs come first. None if there is none. */
+Node graph_behind_inputs(const Graph *);
 void graph_add_output(Graph *, const char *name, Node, int32_t writes);
 /* Another value for output k. */
 void graph_set_output(Graph *, uint32_t k, Node);

@@ -117,7 +117,7 @@ static Lin alone(LinearTable *t, Node n)
 static bool is_zero(Graph *g, Node n)
 {
 	Attr v;
-	return b_splat(&(Build){.g = g}, n, &v) && ((v.kind == ATTR_int && sym_is(g->ir->syms, v.s, 0)) || (v.kind == ATTR_float && v.f == 0) ||
+	return node_splat(g, n, &v) && ((v.kind == ATTR_int && sym_is(g->ir->syms, v.s, 0)) || (v.kind == ATTR_float && v.f == 0) ||
 						    (v.kind == ATTR_complex && v.z.re == 0 && v.z.im == 0));
 }
 
@@ -245,7 +245,7 @@ static void meet(LinearTable *t, Node n)
 		give_all(t, n, info->linear == LINEAR_ALONE ? alone(t, n) : together(t, n, info->linear_in));
 	else if (!reads_dependent(t, n))
 		give_all(t, n, is_zero(g, n) ? LIN_ZERO : LIN_FREE);
-	else if (op == OP_call)
+	else if (info->foreign)
 		give_call(t, n);
 	else if (op == OP_scan || op == OP_while || op == OP_cond)
 		give_region(t, n);

@@ -329,3 +329,10 @@ bool op_attr_fits(const Ir *ir, const Arg *arg, const Attr *a)
 		return attr_weak_dtype(a) != DT_none;
 	return a->kind == expected[arg->kind];
 }
+
+Checks node_checks(const Graph *g, Node n)
+{
+	Checks checks = op_info(node_op(g, n))->checks;
+	bool idle = checks == CHECKS_INDEX && !index_is_checked(node_index_mode(g, n));
+	return idle ? CHECKS_NOTHING : checks;
+}

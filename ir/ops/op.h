@@ -60,6 +60,20 @@ typedef enum {
 	LINEAR_TOGETHER /* in all of them at once: the operands of concat; x and value of pad */
 } Linear;
 
+/* Does pass_fold compute an operator when its operands are constants? */
+typedef enum {
+	FOLDS_NOT,
+	FOLDS_INSIDE, /* on the way to another constant; alone it is shorter than its value */
+	FOLDS         /* and its value may become a constant */
+} Folds;
+
+/* What must hold of an operand when the node runs; otherwise the call ends with an error. */
+typedef enum {
+	CHECKS_NOTHING,
+	CHECKS_TRUTH, /* every element of operand 0 is true */
+	CHECKS_INDEX  /* the indices in operand 1 are in range, if `mode` says so (node_index_mode) */
+} Checks;
+
 struct Tensor;     /* ir/interp/tensor.h */
 struct EvalCtx;    /* ir/interp/interp.h */
 struct Parts;      /* ir/ops/parts.h */
@@ -153,6 +167,31 @@ typedef struct OpInfo {
 	 * a bilinear one is four products; others stay complex, for the interpreter. */
 	bool (*parts)(Build *b, Node n, const struct Parts *in, struct Parts *out);
 
+	/* Facts that passes ask about. A block that says nothing is treated as the default says: correct
+	 * for every operator, but nothing is simplified.
+	 *
+	 * .folds: .eval takes about as long as reading the operands and writing the result. A scalar
+	 * function always folds. Asked by passes/fold.c.
+	 * .moves: the node has one tensor operand and every element of the result is an element of it,
+	 * unchanged. So a result of a splat is a splat. Asked by passes/simplify_*.c.
+	 * .rounded: the result's elements are numbers of its dtype wherever they are read. (Arithmetic in
+	 * a storage dtype gives such numbers only when its result is stored, docs/numerics.md.) What moves
+	 * is rounded if its operand is. Asked by passes/simplify_scalar.c.
+	 * .commutes: f(x, y) and f(y, x) have the same bits, apart from the payload of a NaN. Asked by
+	 * passes/simplify_scalar.c.
+	 * .apart: two equal nodes stay two nodes. Asked by passes/cse.c.
+	 * .checks: an assertion or a checked index. Asked by transform/batch*.c, which must not check for
+	 * members of a batch that do not execute the node, and by passes/fold.c.
+	 * .foreign: the node runs code of the user, so its author alone knows what it does with its
+	 * operands. Asked by ir/ops/linear.c and transform/batch_control.c. */
+	Folds folds;
+	bool moves;
+	bool rounded;
+	bool commutes;
+	bool apart;
+	Checks checks;
+	bool foreign;
+
 	/* OP_SCALAR; .deriv also of composites that are element-wise up to broadcasting */
 	const char *scalar;   /* body over the operand names, see ir/scalar/scalar.h */
 	const char *deriv[4]; /* d result / d operand k, in terms of the operands and the result y */
@@ -231,6 +270,8 @@ const Schema *op_schema(Op);
 const char *op_name(Op); /* the schema's name */
 Op op_find(const char *name); /* by schema name or alias, OP_none when unknown */
 int op_arg_index(Op, const char *name); /* -1 when absent */
+/* Of the node: CHECKS_INDEX only if its mode checks. */
+Checks node_checks(const Graph *, Node);
 static inline bool op_is_scalar(Op op) { return op_kind(op) == OP_SCALAR; }
 const OpLower *op_lower(Op); /* of composites: LOWER_NONE */
 /* The default of an argument as an attribute; ATTR_none for None or no default. */

@@ -347,6 +347,7 @@ static bool eval_assert(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *
 OP(assert) {
 	.schema = "assert(Tensor cond, *, str message) -> ()",
 	.doc = "a run-time error with this message unless every element is true",
+	.checks = CHECKS_TRUTH,
 	.effect = true,
 	.infer = infer_assert,
 	.eval = eval_assert,
@@ -397,6 +398,7 @@ OP(barrier) {
 	.tangent = tangent_barrier,
 	.schema = "barrier(Tensor x) -> Tensor",
 	.doc = "x, hidden from simplification: keeps a recomputation from being merged back",
+	.apart = true,
 	.infer = infer_barrier,
 	.eval = eval_barrier,
 	.batch_leading = true,
@@ -436,7 +438,7 @@ OP(checkpoint) {
 static bool is_pure(const Graph *body)
 {
 	for (Node n = body->first; n.i; n = node_next(body, n)) {
-		if (node_op(body, n) == OP_assert)
+		if (node_checks(body, n) == CHECKS_TRUTH)
 			continue;
 		const OpInfo *info = op_info(node_op(body, n));
 		if (info->effect || (info->has_effect && info->has_effect(body, n)) || (node_draws(body, n) && !node_arg(body, n, "rng").i))

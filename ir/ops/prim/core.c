@@ -15,6 +15,8 @@ static TypeId infer_input(Graph *g, Op op, const Node *in, uint32_t nin, AttrId 
 OP(input) {
 	.schema = "input() -> Tensor",
 	.doc = "an argument of the graph",
+	.rounded = true,
+	.apart = true,
 	.infer = infer_input,
 	.lower = {.role = LOWER_MEMORY, .complex = true},
 	.no_sample = "stands for what the caller passes",
@@ -52,6 +54,8 @@ OP(constant) {
 	.parts = parts_constant,
 	.schema = "constant(*, const value) -> Tensor",
 	.doc = "a constant of the model, by reference",
+	.folds = FOLDS_INSIDE,
+	.rounded = true,
 	.infer = infer_constant,
 	.lower = {.role = LOWER_MEMORY},
 	.no_sample = "names data of a model",

@@ -337,6 +337,8 @@ OP(gather) {
 	.adjoint = adjoint_gather,
 	.schema = "gather(Tensor x, Tensor index, *, int batch, int[] axes, str mode) -> Tensor",
 	.doc = "slices of x at index [B..., I..., len(axes)]: result [B..., I..., remaining axes]",
+	.folds = FOLDS,
+	.checks = CHECKS_INDEX,
 	.infer = infer_gather,
 	.eval = eval_gather,
 	.batch = batch_gather,
@@ -507,6 +509,7 @@ OP(scatter) {
 	.schema = "scatter(Tensor x, Tensor index, Tensor update, *, int batch, int[] axes, "
 		  "str combine, str mode, bool unique, bool sorted) -> Tensor",
 	.doc = "x with the slices that gather would read combined with update, in row-major order",
+	.checks = CHECKS_INDEX,
 	.infer = infer_scatter,
 	.eval = eval_scatter,
 	.batch = batch_scatter,

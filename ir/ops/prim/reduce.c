@@ -136,6 +136,7 @@ OP(reduce) {
 	.schema = "reduce(Tensor x, *, str kind, int[] dims, ScalarType acc) -> Tensor",
 	.doc = "dims combined by sum, prod, max, min (NaN wins), and, or, xor; ints and bool give "
 	       "acc",
+	.folds = FOLDS,
 	.infer = infer_reduce,
 	.eval = eval_reduce,
 	.batch = batch_dims,
@@ -289,6 +290,7 @@ OP(cumulative) {
 	.tangent_if = is_logaddexp,
 	.schema = "cumulative(Tensor x, *, str kind, int dim, bool reverse) -> Tensor",
 	.doc = "running sum, prod, max, min (NaN wins) or logaddexp along dim",
+	.folds = FOLDS,
 	.infer = infer_cumulative,
 	.eval = eval_cumulative,
 	.batch = batch_dim,

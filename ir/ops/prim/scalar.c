@@ -11,6 +11,7 @@
 OP(add) {
 	.schema = "add(Tensor a, Tensor b) -> Tensor",
 	.doc = "a + b; or on bool",
+	.commutes = true,
 	.scalar = "add(a, b)",
 	.linear = LINEAR_TOGETHER,
 	.deriv = {"1", "1"},
@@ -28,6 +29,7 @@ OP(sub) {
 OP(mul) {
 	.schema = "mul(Tensor a, Tensor b) -> Tensor",
 	.doc = "a * b; and on bool",
+	.commutes = true,
 	.scalar = "mul(a, b)",
 	.linear = LINEAR_ALONE,
 	.deriv = {"b", "a"},
@@ -572,6 +574,7 @@ OP(igammac) {
 OP(eq) {
 	.schema = "eq(Tensor a, Tensor b) -> Tensor",
 	.doc = "a == b",
+	.commutes = true,
 	.scalar = "eq(a, b)",
 	.parts = parts_eq,
 	.result = DT_bool,
@@ -581,6 +584,7 @@ OP(eq) {
 OP(ne) {
 	.schema = "ne(Tensor a, Tensor b) -> Tensor",
 	.doc = "a != b; true with NaN",
+	.commutes = true,
 	.scalar = "ne(a, b)",
 	.parts = parts_ne,
 	.result = DT_bool,
@@ -663,18 +667,21 @@ OP(select) {
 OP(bit_and) {
 	.schema = "bit_and(Tensor a, Tensor b) -> Tensor",
 	.doc = "bitwise and; logical on bool",
+	.commutes = true,
 	.scalar = "and(a, b)",
 	.sample = "i32[n=3, 4] in -99..99, i32[n, 4] in -99..99; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
 };
 OP(bit_or) {
 	.schema = "bit_or(Tensor a, Tensor b) -> Tensor",
 	.doc = "bitwise or; logical on bool",
+	.commutes = true,
 	.scalar = "or(a, b)",
 	.sample = "i32[n=3, 4] in -99..99, i32[n, 4] in -99..99; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
 };
 OP(bit_xor) {
 	.schema = "bit_xor(Tensor a, Tensor b) -> Tensor",
 	.doc = "bitwise xor; logical on bool",
+	.commutes = true,
 	.scalar = "xor(a, b)",
 	.sample = "i32[n=3, 4] in -99..99, i32[n, 4] in -99..99; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
 };

@@ -146,6 +146,7 @@ OP(call) {
 	.schema = "call(Tensor[] xs, *, str op, int[] ints, float[] floats) -> Tensor[]",
 	.doc = "what the user's operator of that name makes of xs and its scalar arguments (weft_op.h)",
 	.has_effect = has_effect,
+	.foreign = true,
 	.infer = infer_call,
 	.eval = eval_call,
 	.batch = batch_call,

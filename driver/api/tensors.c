@@ -7,7 +7,7 @@
 
 struct WeftTensors {
 	ARRAY(NamedTensor) item;
-	WeftTensor *api; /* of item, NULL while tensors are being added */
+	ARRAY(WeftTensor) api; /* by item */
 	const StMeta *meta;
 	uint32_t nmeta;
 };
@@ -40,7 +40,7 @@ const char *weft_tensors_name(const WeftTensors *t, uint32_t k)
 
 const WeftTensor *weft_tensors_at(const WeftTensors *t, uint32_t k)
 {
-	return k < weft_tensors_count(t) && t->api ? &t->api[k] : NULL;
+	return k < weft_tensors_count(t) ? &t->api.data[k] : NULL;
 }
 
 const WeftTensor *weft_tensors_find(const WeftTensors *t, const char *name)
@@ -106,14 +106,13 @@ static bool read_file(void *arg)
 	WeftTensors *t = a->t = ARENA_NEW(arena, WeftTensors);
 	t->meta = f.meta;
 	t->nmeta = f.nmeta;
-	t->api = ARENA_ARRAY(arena, WeftTensor, f.n);
 	const char *complex_list = weft_tensors_meta(t, "complex");
 	for (uint32_t k = 0; k < f.n; k++) {
 		NamedTensor n = f.tensor[k];
 		if (listed(complex_list, n.name))
 			join_complex(&n.tensor);
 		array_push(arena, &t->item, n);
-		t->api[k] = tensor_to_api(arena, &n.tensor);
+		array_push(arena, &t->api, tensor_to_api(arena, &n.tensor));
 	}
 	return true;
 }
@@ -151,7 +150,7 @@ static bool add(void *arg)
 	NamedTensor n = {.name = arena_strdup(arena, a->name)};
 	TRY(tensor_from_api(a->w->ctx, arena, a->name, a->tensor, &n.tensor));
 	array_push(arena, &a->t->item, n);
-	a->t->api = NULL;
+	array_push(arena, &a->t->api, tensor_to_api(arena, &n.tensor));
 	return true;
 }
 

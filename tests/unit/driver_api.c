@@ -400,6 +400,8 @@ static void test_tensor_files(void **state)
 		WeftTensors *f = weft_tensors_new(w);
 		assert_true(weft_tensors_add(w, f, "y.10", &t));
 		assert_true(weft_tensors_add(w, f, "y.2", &c));
+		assert_int_equal(weft_tensors_at(f, 1)->ndim, 1);
+		assert_ptr_equal(weft_tensors_find(f, "y.10")->data, x);
 		assert_true(weft_tensors_write(w, f, path[k]));
 		WeftTensors *r = weft_tensors_read(w, path[k]);
 		assert_non_null(r);
@@ -409,6 +411,9 @@ static void test_tensor_files(void **state)
 		assert_int_equal(weft_tensors_at(r, 0)->ndim, 1);
 		assert_memory_equal(weft_tensors_find(r, "y.10")->data, x, sizeof x);
 		assert_null(weft_tensors_find(r, "y.3"));
+		assert_true(weft_tensors_add(w, r, "y.3", &t));
+		assert_ptr_equal(weft_tensors_find(r, "y.3")->data, x);
+		assert_memory_equal(weft_tensors_find(r, "y.10")->data, x, sizeof x);
 		unlink(path[k]);
 	}
 	assert_null(weft_tensors_read(w, "no-such.safetensors"));

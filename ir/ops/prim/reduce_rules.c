@@ -265,7 +265,8 @@ bool adjoint_cumulative(Build *b, Node n, const Node *ct, const bool *want, Node
 
 enum { MOST_FACTORS = 64 };
 
-/* The extents of the dimensions in n's `dims`, a bit each in *reduced. False: one is not known, or many. */
+/* The extents of the dimensions in n's `dims`, a bit each in *reduced. False: one is not known, or
+ * many. */
 static bool few_factors(const Graph *g, Node n, uint32_t *reduced, int64_t extent[MAX_RANK])
 {
 	uint32_t ndim;

@@ -1,4 +1,4 @@
-/* Operators of the user: C functions that models call. A library exports its operators,
+/* User operators: C functions that models call. A library exports its operators by weft_ops:
  *
  *     static const WeftOpDef decay = {
  *             .size = sizeof(WeftOpDef),
@@ -11,11 +11,12 @@
  *             return ops;
  *     }
  *
- * and is named by `weft compile M --ops libmylib.so --link libmylib.so -o M.so`; or a program that
- * uses weft.h calls weft_op_register. In PyTorch it is torch.ops.mylib.decay, in the text form of
- * graphs call([%x, %rate], op="mylib::decay", ints=[], floats=[1.0]). A compiled model declares
- * `symbol` and is linked with a library that has it; the JIT and the interpreters call `fn`.
- * docs/user-operators.md has the whole story, examples/userop a library and a model. */
+ * `weft compile M --ops libmylib.so --link libmylib.so -o M.so` uses the library. A program that
+ * uses weft.h calls weft_op_load or weft_op_register. The operator is torch.ops.mylib.decay in
+ * PyTorch, and call([%x, %rate], op="mylib::decay", ints=[], floats=[1.0]) in the text form of
+ * graphs. A compiled model calls the function by its name, `symbol`, and is linked with a library
+ * that has the function; the JIT and the interpreters call `fn`. See docs/user-operators.md and
+ * examples/userop. */
 #ifndef WEFT_OP_H
 #define WEFT_OP_H
 
@@ -30,70 +31,76 @@ extern "C" {
 #endif
 
 enum {
-	WEFT_OP_EFFECT = 1,        /* it does more than fill its results: never removed, in the
-	                              order of the graph's effects, and of these assertions ahead of
-	                              it have passed (an index that is out of range is found when
-	                              what it selects is computed, perhaps later). Others are
-	                              functions of their arguments: a call whose results nobody
-	                              reads goes, two equal ones become one */
-	WEFT_OP_BATCH_LEADING = 2, /* a leading dimension of all operands is one of all results:
-	                              vmap may call it once */
-	WEFT_OP_THREAD_SAFE = 4    /* several calls of it may run at once: it is a task among others
-	                              of its phase. Else one call of a model makes its calls one at
-	                              a time, from the thread that called `run`; two calls of `run`
-	                              at once are the caller's affair */
+	/* The operator has effects besides its results. A call is never removed, calls are executed
+	 * in the order of the graph, and after the assertions in front of them. (An index out of
+	 * range is found when the selected element is computed, perhaps after the call.) Without
+	 * the flag the results depend on the arguments only: an unused call is removed, and equal
+	 * calls become one. */
+	WEFT_OP_EFFECT = 1,
+	/* A leading dimension of all operands is a leading dimension of all results: vmap may call
+	 * the operator once for the whole batch. */
+	WEFT_OP_BATCH_LEADING = 2,
+	/* Several calls may run at the same time, as tasks of one phase. Without the flag the
+	 * thread that called `run` executes them one after the other; two calls of `run` at the
+	 * same time may still call the operator at the same time. */
+	WEFT_OP_THREAD_SAFE = 4
 };
 
-/* in[k] is argument k of the schema: a tensor; int, float and bool as tensors without dimensions of
- * i64, f64, bool; int[] as a tensor of one. out[k] is result k. All are row-major (strides NULL),
- * of the dtypes and extents that `types` says, in the processor's memory; results are uninitialised
- * and overlap nothing, operands may be one another's memory and are only read. Operands and results
- * are aligned to 64 bytes, but for those that are the caller's tensors: these to an element. work:
- * the bytes asked for, aligned to 64; NULL where none were. Nothing of it may be kept after the
- * return. 0: done. Anything else: `run` fails with status->code (WEFT_ERR_CHECK unless the function
- * sets another) and status->message, which the function writes (weft_op_fail), after "mylib::decay:
- * ". Of several calls that fail at once the first of the graph is told of, and what comes after is
- * not executed. */
+/* The function of an operator.
+ *
+ * in[k]: argument k of the schema. int, float and bool are tensors without dimensions, of i64, f64
+ * and bool; int[] is a tensor with one dimension. Operands may overlap each other; do not write
+ * them. out[k]: result k, uninitialised. Results overlap nothing. Tensors are row-major (strides
+ * NULL), in the processor's memory, of the dtypes and extents that `types` says. They are aligned
+ * to 64 bytes; tensors of the caller of `run` only to an element. work: work_bytes bytes, aligned
+ * to 64; NULL if the operator asks for none. Keep no pointer after the return.
+ *
+ * Returns 0 after success. Any other value makes `run` fail with status->code (WEFT_ERR_CHECK,
+ * unless the function sets another code) and status->message (weft_op_fail), preceded by
+ * "mylib::decay: ". If several calls of a phase fail, the first in the graph is reported. Later
+ * phases are not executed. */
 typedef int (*WeftOpFn)(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *status);
 
 typedef struct {
 	uint32_t size;          /* of this structure */
 	uint32_t flags;
-	const char *schema;     /* as torch.library's, with Tensor, int, float, bool and int[]
-	                           arguments, and results that are Tensors */
-	const char *types;      /* of the tensors, operands -> results. A dimension is an expression
-	                           of integers and names with + - *, /, % (by a positive number),
-	                           min(a, b), max(a, b): a name that is no int argument's is an
-	                           extent, which an operand has as a dimension of its own; equal
-	                           names equal extents. Dtypes are f32, i64, bool, ..., or a name in
-	                           capitals, any one dtype but the same everywhere; "..." ahead of
-	                           the dimensions: any number of them, the same everywhere. "T[...,
-	                           a] -> T[..., 2*a + 1]" */
-	const char *work_bytes; /* an expression of the names in `types`; NULL: none */
-	const char *symbol;     /* of fn, for the linker */
-	const char *vjp;        /* cotangents of the tensors among the arguments: "d =
-	                           mylib::decay_backward(g, x, rate, scale); [get(d, 0), get(d,
-	                           1)]", in terms of the arguments, the result y (y0, y1, ...) and
-	                           its cotangent g (g0, ...), in which it must be linear; operators
-	                           of Weft and of the user. NULL: it has no gradient. With rules, no
-	                           argument may be called y, g, y0, g0, ... or t_... */
-	const char *jvp;        /* the tangent of the result, in terms of the arguments, y and
-	                           t_NAME, linear in these. NULL: vjp, transposed */
-	WeftOpFn fn;            /* NULL: models can be compiled, but neither interpreted nor run by
-	                           the JIT */
+	/* The signature, as for torch.library. Arguments: Tensor, int, float, bool, int[]. Results:
+	 * Tensor. */
+	const char *schema;
+	/* Dtypes and extents of the tensors, operands -> results: "T[..., a] -> T[..., 2*a + 1]".
+	 * A dtype is f32, i64, bool, ..., or a name in capitals: any dtype, the same everywhere.
+	 * A dimension is an expression of integers and names with + - *, / and % by a positive
+	 * number, min(a, b), max(a, b). A name is an int argument of the schema, or an extent: some
+	 * operand must have the name as a dimension of its own. Equal names are equal extents.
+	 * "..." in front of the dimensions: any number of dimensions, the same everywhere. */
+	const char *types;
+	const char *work_bytes; /* an expression of the names in `types`; NULL: 0 */
+	const char *symbol;     /* the name of fn for the linker */
+	/* The cotangents of the tensor arguments, in the order of the schema:
+	 * "d = mylib::decay_backward(g, x, rate, scale); [get(d, 0), get(d, 1)]". The text may use
+	 * the arguments, the result y (y0, y1, ...), its cotangent g (g0, ...), and operators of
+	 * Weft and of the user. It must be linear in g. NULL: the operator has no gradient. With a
+	 * rule, no argument may be called y, g, y0, g0, ... or t_... */
+	const char *vjp;
+	/* The tangent of the result, by the arguments, y, and the tangents t_NAME, linear in these.
+	 * NULL: the transpose of vjp. */
+	const char *jvp;
+	/* The function in this process; NULL: models can be compiled, but neither interpreted nor
+	 * run by the JIT. */
+	WeftOpFn fn;
 } WeftOpDef;
 
-/* What a library of operators exports as weft_ops: NULL after the last. */
+/* The type of weft_ops, which a library of operators exports: a list that ends with NULL. */
 typedef const WeftOpDef *const *(*WeftOpsFn)(void);
 
 typedef struct Weft Weft;
-/* For all graphs of this Weft that are loaded afterwards. The definition is copied; its texts are
- * checked now. False after a message: another size, a name that is taken, a schema or types that do
- * not parse or do not fit each other, rules that are not linear. */
+/* Registers an operator for all graphs that this Weft loads afterwards. Copies the definition.
+ * Returns false after a message if `size` is wrong, the name is taken, `schema` or `types` do not
+ * parse or do not agree, or a rule is not linear. */
 bool weft_op_register(Weft *, const WeftOpDef *);
 
-/* The message of a call that fails, as printf's: return weft_op_fail(status, "rate %d is negative",
- * i); */
+/* Writes the message of a call that fails, formatted as by printf, and returns WEFT_ERR_CHECK:
+ * return weft_op_fail(status, "rate %d is negative", i); */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif

@@ -1,5 +1,5 @@
-/* What a forward entry saves for its backward (docs/transforms.md), in one block of memory instead
- * of a tensor for each:
+/* Training: the tensors that a forward entry saves for its backward entry (docs/transforms.md), in
+ * one block of memory instead of a tensor for each.
  *
  *     uint64_t bytes = weft_saved_bytes(m, forward, sizes);         -- sizes: filled in by m->sizes
  *     void *block = aligned_alloc(64, bytes);
@@ -9,11 +9,12 @@
  *     why = weft_saved_inputs(m, backward, block, bytes, z);        -- sets z[k] of each saved.K
  *     m->sizes(in, 1, z, ...), m->run(in, ..., z, g, ...);
  *
- * Forward writes into the block and backward reads from it, without a copy. A block is plain data,
- * to be copied, and kept on another machine of the same byte order: shapes and offsets, then each
- * tensor at a multiple of 64 bytes. A block that is no block of such an entry (truncated, of
- * another number of tensors, of other types) is refused by weft_saved_inputs, one of another model
- * that has the same by `run`, and one of other sizes by `sizes`. */
+ * Forward writes into the block and backward reads from it; nothing is copied. A block is plain
+ * data: the header (below), then each tensor at a multiple of 64 bytes. It may be copied, stored,
+ * and used on another machine of the same byte order.
+ *
+ * Wrong blocks are refused: a block that is truncated or has other tensors by weft_saved_inputs, a
+ * block of another model with the same types by `run`, a block of other sizes by `sizes`. */
 #ifndef WEFT_SAVED_H
 #define WEFT_SAVED_H
 
@@ -28,8 +29,10 @@ extern "C" {
 #define WEFT_SAVED_MAGIC INT64_C(0x3130445641535457) /* "WTSAVD01" */
 enum { WEFT_SAVED_ALIGN = 64, WEFT_SAVED_HEAD = 3, WEFT_SAVED_MOST_RANK = 64 };
 
-/* The block begins with numbers of 64 bits: WEFT_SAVED_MAGIC, its bytes, how many tensors; of each
- * its offset, its type (rank, bits, code, a byte each) and its extents. */
+/* The header of a block is 64-bit numbers: WEFT_SAVED_MAGIC, the bytes of the block, the number of
+ * tensors; for each tensor its offset, its type (rank, bits, code, a byte each) and its extents. */
+
+/* Whether the name is saved.0, saved.1, ... */
 
 static inline int weft_saved_is(const WeftTensorInfo *t)
 {
@@ -42,17 +45,19 @@ static inline int weft_saved_is(const WeftTensorInfo *t)
 	return 1;
 }
 
+/* The type as in the header. */
 static inline int64_t weft_saved_type(const WeftTensorInfo *t)
 {
 	return (int64_t)t->rank << 16 | (int64_t)t->dtype.bits << 8 | t->dtype.code;
 }
 
+/* n rounded up to a multiple of 64. */
 static inline uint64_t weft_saved_round(uint64_t n)
 {
 	return (n + WEFT_SAVED_ALIGN - 1) / WEFT_SAVED_ALIGN * WEFT_SAVED_ALIGN;
 }
 
-/* Bytes of a tensor; false where they are not known or too many. */
+/* Sets *bytes to the size of a tensor. Returns 0 if an extent is negative or the size overflows. */
 static inline int weft_saved_size(WeftDType d, uint32_t rank, const int64_t *shape, uint64_t *bytes)
 {
 	uint64_t n = d.bits / 8;
@@ -65,7 +70,7 @@ static inline int weft_saved_size(WeftDType d, uint32_t rank, const int64_t *sha
 	return 1;
 }
 
-/* Numbers before the tensors. */
+/* The number of 64-bit numbers in the header of a block of this entry; *count: of tensors. */
 static inline uint64_t weft_saved_head(const WeftModel *m, const WeftEntry *e, int64_t *count)
 {
 	uint64_t n = WEFT_SAVED_HEAD;
@@ -78,7 +83,8 @@ static inline uint64_t weft_saved_head(const WeftModel *m, const WeftEntry *e, i
 	return n;
 }
 
-/* How large a block is, a multiple of 64. 0: the entry saves nothing, or `sizes` is not of it. */
+/* The bytes of a block, a multiple of 64. s: from `sizes` of the forward entry. Returns 0 if the
+ * entry saves nothing, or if an extent is negative or too large. */
 static inline uint64_t weft_saved_bytes(const WeftModel *m, const WeftEntry *forward, const WeftSizes *s)
 {
 	int64_t count;
@@ -97,8 +103,9 @@ static inline uint64_t weft_saved_bytes(const WeftModel *m, const WeftEntry *for
 	return count ? n : 0;
 }
 
-/* The tensors outputs[k] of forward that are saved lie in the block from now on. `bytes` of it are
- * there, 8-byte aligned (64 is best). NULL, or what is wrong. */
+/* Writes the header into the block, and fills in outputs[k] for each output saved.K of forward:
+ * memory of the block. block: `bytes` bytes, 8-byte aligned (64 is best). Returns NULL, or a
+ * sentence that says what is wrong. */
 static inline const char *weft_saved_outputs(const WeftModel *m, const WeftEntry *forward, const WeftSizes *s, void *block, uint64_t bytes,
 					     WeftTensor *outputs)
 {
@@ -134,8 +141,8 @@ static inline const char *weft_saved_outputs(const WeftModel *m, const WeftEntry
 	return NULL;
 }
 
-/* The tensors inputs[k] of backward that are saved are those of the block, which forward wrote and
- * which is only read. NULL, or why it is no block of this entry. */
+/* Fills in inputs[k] for each input saved.K of backward: memory of the block, which is only read.
+ * Returns NULL, or a sentence that says why this is no block of the entry. */
 static inline const char *weft_saved_inputs(const WeftModel *m, const WeftEntry *backward, void *block, uint64_t bytes, WeftTensor *inputs)
 {
 	static const char *const broken = "this is no block of saved tensors, or not all of it";

@@ -1,5 +1,5 @@
-/* Models written in C: a trace records operators on values, and becomes a graph that is
- * transformed, interpreted and compiled like one of a model file.
+/* Models written in C. A trace records calls of operators on values. weft_trace_end makes a graph
+ * of the trace, which is compiled, interpreted and transformed like the graph of a model file.
  *
  *     WeftTrace *t = weft_trace_new(w, "classify");
  *     WeftValue x = weft_trace_input(t, "x", "f32[B, 64]");
@@ -9,15 +9,17 @@
  *     WeftGraph *g = weft_trace_end(t);
  *     if (!g) fputs(weft_messages(w), stderr);
  *
- * Operators are PyTorch's (aten.conv2d, aten.add.Tensor, ...), with its names of arguments,
- * defaults, promotion and broadcasting; `weft_trace_call` reaches all of them, and the functions at
- * the end of this header are calls of the usual ones. Layers are functions of explicit parameters:
- * they hold nothing.
+ * Operators are PyTorch's (aten.conv2d, aten.add.Tensor, ...), with PyTorch's names of arguments,
+ * defaults, type promotion and broadcasting. weft_trace_call calls any operator; the functions at
+ * the end of this header call the usual ones. Layers are functions of explicit parameters and hold
+ * nothing.
  *
- * After the first error, whose message names the call, all functions do nothing and give no value,
- * and weft_trace_end gives NULL: so only that needs to be checked. What a trace is made of is
- * called weft_trace_..., since weft_model.h has weft_input, weft_output, weft_param and weft_call,
- * of compiled models. A trace belongs to its Weft, and values to their trace. */
+ * Errors: the first error records a message that names the call. After an error all functions do
+ * nothing and return a value with node 0, and weft_trace_end returns NULL. So a program needs to
+ * check weft_trace_end only.
+ *
+ * A trace belongs to its Weft, a value to its trace. Names here begin with weft_trace_ because
+ * weft_model.h has weft_input, weft_output, weft_param and weft_call of compiled models. */
 #ifndef WEFT_TRACE_H
 #define WEFT_TRACE_H
 
@@ -29,50 +31,54 @@ extern "C" {
 
 typedef struct WeftTrace WeftTrace;
 typedef struct {
-	uint32_t node, trace; /* 0: none, for arguments that may be absent */
+	uint32_t node, trace; /* node 0: no value, for optional arguments */
 } WeftValue;
 
-/* The name is used in messages. NULL: no memory. */
+/* Begins a trace; messages call it `name`. Returns NULL if there is no memory. */
 WeftTrace *weft_trace_new(Weft *, const char *name);
-/* The graph; the trace takes no more calls. */
+/* Ends the trace: no function may be called with it afterwards. Returns the graph, or NULL after an
+ * error. */
 WeftGraph *weft_trace_end(WeftTrace *);
 
 /* ---- what a model takes ---- */
 
-/* Names are not empty; inputs, parameters and state have different ones, and so have outputs.
+/* Names are not empty. Inputs, parameters and state have different names; outputs have different
+ * names.
  *
- * A size that types may name, of this range. Names that types use without are sizes from 0 on. */
+ * Declares a size between lo and hi, which types may name. Names in types that are not declared are
+ * sizes from 0 on. */
 void weft_trace_symbol(WeftTrace *, const char *name, int64_t lo, int64_t hi);
-/* An input. type: a dtype (bool, i32, i64, f16, bf16, f32, f64, c64, c128, ...) and extents,
- * numbers or expressions of sizes: "f32[B, 3, 224, 224]", "i64[]". */
+/* An input. type: a dtype (bool, i32, i64, f16, bf16, f32, f64, c64, c128, ...) and extents:
+ * numbers or expressions of sizes. "f32[B, 3, 224, 224]", "i64[]". */
 WeftValue weft_trace_input(WeftTrace *, const char *name, const char *type);
-/* A parameter, a constant of the model: row-major contents that stay as they are until weft_free,
- * which are not copied; NULL: zeros. The type has no symbols. */
+/* A parameter, which is a constant of the model. data: row-major contents, which are not copied and
+ * must stay valid and unchanged until weft_free; NULL: zeros. The type has no sizes by name. */
 WeftValue weft_trace_param(WeftTrace *, const char *name, const char *type, const void *data);
-/* The same as state that the model replaces, which compiled instances own: a parameter that a
- * training step updates, or a buffer such as a running mean, which is none of the "params" of
- * weft_vjp. `data` is what it holds at first. */
+/* State: each instance of the compiled model has its own. A variable is a parameter that a training
+ * step updates. A buffer, such as a running mean, does not belong to the "params" of weft_vjp.
+ * data: the initial contents, as for weft_trace_param. */
 WeftValue weft_trace_variable(WeftTrace *, const char *name, const char *type, const void *data);
 WeftValue weft_trace_buffer(WeftTrace *, const char *name, const char *type, const void *data);
 
 /* ---- what it gives ---- */
 
 void weft_trace_output(WeftTrace *, const char *name, WeftValue);
-/* A variable or buffer has this value after the call. What read it before reads what it was. */
+/* Sets a variable or buffer to a value, from the end of a call of the model on. Operators that read
+ * the state before weft_trace_assign read the old value. */
 void weft_trace_assign(WeftTrace *, WeftValue state, WeftValue to);
 
 /* ---- operators ---- */
 
 typedef enum {
-	WEFT_ARG_NONE, /* absent: the same as not given where the argument is optional */
+	WEFT_ARG_NONE, /* the optional argument is absent */
 	WEFT_ARG_VALUE, WEFT_ARG_VALUES, WEFT_ARG_BOOL, WEFT_ARG_INT, WEFT_ARG_FLOAT,
-	WEFT_ARG_TEXT, /* also the name of a dtype */
+	WEFT_ARG_TEXT, /* a text or the name of a dtype */
 	WEFT_ARG_INTS, WEFT_ARG_FLOATS, WEFT_ARG_BOOLS
 } WeftArgKind;
 typedef struct {
-	const char *name; /* of the argument; NULL: the first that is not given yet by its place */
+	const char *name; /* NULL: a positional argument */
 	WeftArgKind kind;
-	uint32_t n; /* of a list */
+	uint32_t n; /* length of a list */
 	union {
 		WeftValue value;
 		const WeftValue *values;
@@ -86,15 +92,17 @@ typedef struct {
 	} u;
 } WeftArg;
 
-/* The result of an operator, or several in one. Operators that write their arguments (aten.add_,
- * out=) are refused. */
+/* Calls an operator. Returns its result; of several results a value for weft_trace_result.
+ * Operators that write their arguments (aten.add_, out=) are errors. */
 WeftValue weft_trace_call(WeftTrace *, const char *op, const WeftArg *, uint32_t n);
-/* Result k of an operator that has several. */
+/* Result k of an operator with several results. */
 WeftValue weft_trace_result(WeftTrace *, WeftValue several, uint32_t k);
-/* A tensor's rank, and its extents, -1 where they are not constant. -1 after an error, or for
- * several results. */
+/* Returns the rank of a tensor, and fills in shape: the extents, -1 for an extent that is not
+ * constant. Returns -1 after an error, and for a value of several results. */
 int32_t weft_trace_shape(WeftTrace *, WeftValue, int64_t shape[12]);
 
+/* Arguments of weft_trace_call, by kind. weft_arg of a value with node 0: the argument is
+ * absent. */
 static inline WeftArg weft_arg(WeftValue v)
 {
 	WeftArg a = {NULL, v.node ? WEFT_ARG_VALUE : WEFT_ARG_NONE, 1, {v}};
@@ -141,7 +149,7 @@ static inline WeftArg weft_arg_ints(const int64_t *v, uint32_t n)
 	a.u.ints = v;
 	return a;
 }
-/* weft_arg_named("dim", weft_arg_int(1)) */
+/* An argument by name: weft_arg_named("dim", weft_arg_int(1)). */
 static inline WeftArg weft_arg_named(const char *name, WeftArg a)
 {
 	a.name = name;
@@ -150,6 +158,7 @@ static inline WeftArg weft_arg_named(const char *name, WeftArg a)
 
 /* ---- the usual operators ---- */
 
+/* Operators of one tensor, of two tensors, of a tensor and a number. */
 static inline WeftValue weft_unary(WeftTrace *t, const char *op, WeftValue x)
 {
 	const WeftArg a[] = {weft_arg(x)};
@@ -160,8 +169,7 @@ static inline WeftValue weft_binary(WeftTrace *t, const char *op, WeftValue x, W
 	const WeftArg a[] = {weft_arg(x), weft_arg(y)};
 	return weft_trace_call(t, op, a, 2);
 }
-/* With a number, which takes the tensor's dtype as PyTorch's do: weft_with_number(t,
- * "aten.add.Tensor", x, 1). */
+/* The number takes the tensor's dtype: weft_with_number(t, "aten.add.Tensor", x, 1). */
 static inline WeftValue weft_with_number(WeftTrace *t, const char *op, WeftValue x, double y)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg_float(y)};
@@ -204,12 +212,13 @@ WEFT_UNARY_(mean, "aten.mean")
 #undef WEFT_UNARY_
 #undef WEFT_BINARY_
 
-/* x times a number. */
+/* x * by. */
 static inline WeftValue weft_scale(WeftTrace *t, WeftValue x, double by)
 {
 	return weft_with_number(t, "aten.mul.Tensor", x, by);
 }
-/* Over some dimensions, which go unless they are kept. */
+/* The sum, the mean over dims[n]. keep: these dimensions stay with extent 1; else they are
+ * removed. */
 static inline WeftValue weft_sum_over(WeftTrace *t, WeftValue x, const int64_t *dims, uint32_t n, bool keep)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg_ints(dims, n), weft_arg_bool(keep)};
@@ -220,13 +229,13 @@ static inline WeftValue weft_mean_over(WeftTrace *t, WeftValue x, const int64_t 
 	const WeftArg a[] = {weft_arg(x), weft_arg_ints(dims, n), weft_arg_bool(keep)};
 	return weft_trace_call(t, "aten.mean.dim", a, 3);
 }
-/* One extent may be -1. */
+/* One extent may be -1: it follows from the others. */
 static inline WeftValue weft_reshape(WeftTrace *t, WeftValue x, const int64_t *shape, uint32_t rank)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg_ints(shape, rank)};
 	return weft_trace_call(t, "aten.reshape", a, 2);
 }
-/* Dimensions from `start` to `end` become one. */
+/* Merges the dimensions from `start` to `end` (inclusive). */
 static inline WeftValue weft_flatten(WeftTrace *t, WeftValue x, int64_t start, int64_t end)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg_int(start), weft_arg_int(end)};
@@ -255,17 +264,17 @@ static inline WeftValue weft_concat(WeftTrace *t, const WeftValue *x, uint32_t n
 
 /* ---- layers ---- */
 
-/* x [..., in], weight [out, in], bias [out] or none. */
+/* x [..., in], weight [out, in], bias [out] or node 0. */
 static inline WeftValue weft_linear(WeftTrace *t, WeftValue x, WeftValue weight, WeftValue bias)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg(weight), weft_arg(bias)};
 	return weft_trace_call(t, "aten.linear", a, 3);
 }
-/* 0 stands for 1 but in padding. */
+/* stride, dilation, groups: 0 means 1. */
 typedef struct {
 	int64_t stride[2], padding[2], dilation[2], groups;
 } WeftConv2d;
-/* x [N, C, H, W], weight [O, C / groups, h, w], bias [O] or none; how: NULL is all 0. */
+/* x [N, C, H, W], weight [O, C / groups, h, w], bias [O] or node 0. how NULL: all 0. */
 static inline WeftValue weft_conv2d(WeftTrace *t, WeftValue x, WeftValue weight, WeftValue bias, const WeftConv2d *how)
 {
 	int64_t stride[2] = {1, 1}, padding[2] = {0, 0}, dilation[2] = {1, 1}, groups = 1;
@@ -280,7 +289,7 @@ static inline WeftValue weft_conv2d(WeftTrace *t, WeftValue x, WeftValue weight,
 			     weft_arg_ints(dilation, 2), weft_arg_int(groups)};
 	return weft_trace_call(t, "aten.conv2d", a, 7);
 }
-/* Over the last dimensions of x, which are weight's; bias may be none. */
+/* Normalises over the last dimensions of x, those of `weight`; bias may have node 0. */
 static inline WeftValue weft_layer_norm(WeftTrace *t, WeftValue x, WeftValue weight, WeftValue bias, double eps)
 {
 	int64_t shape[12];
@@ -289,7 +298,7 @@ static inline WeftValue weft_layer_norm(WeftTrace *t, WeftValue x, WeftValue wei
 			     weft_arg_float(eps)};
 	return weft_trace_call(t, "aten.layer_norm", a, 5);
 }
-/* x [N, C, ...] with the statistics of C channels; weight and bias may be none. */
+/* Inference: x [N, C, ...] with mean [C] and variance [C]; weight and bias may have node 0. */
 static inline WeftValue weft_batch_norm(WeftTrace *t, WeftValue x, WeftValue weight, WeftValue bias, WeftValue mean, WeftValue variance,
 					double eps)
 {
@@ -297,7 +306,7 @@ static inline WeftValue weft_batch_norm(WeftTrace *t, WeftValue x, WeftValue wei
 			     weft_arg_float(0.1), weft_arg_float(eps), weft_arg_bool(false)};
 	return weft_trace_call(t, "aten.batch_norm", a, 9);
 }
-/* stride 0: size. */
+/* Square windows of `size`. stride 0: size. */
 static inline WeftValue weft_max_pool2d(WeftTrace *t, WeftValue x, int64_t size, int64_t stride, int64_t padding)
 {
 	const int64_t s[2] = {size, size}, by[2] = {stride ? stride : size, stride ? stride : size}, p[2] = {padding, padding};
@@ -320,7 +329,8 @@ static inline WeftValue weft_log_softmax(WeftTrace *t, WeftValue x, int64_t dim)
 	const WeftArg a[] = {weft_arg(x), weft_arg_int(dim)};
 	return weft_trace_call(t, "aten.log_softmax.int", a, 2);
 }
-/* q [..., L, E], k [..., S, E], v [..., S, V]; mask, added or bool, or none. */
+/* softmax(q k^T / sqrt(E)) v. q [..., L, E], k [..., S, E], v [..., S, V]. mask: bool (true:
+ * attend), or a float that is added to the scores, or node 0. */
 static inline WeftValue weft_attention(WeftTrace *t, WeftValue q, WeftValue k, WeftValue v, WeftValue mask, bool causal)
 {
 	const WeftArg a[] = {weft_arg(q), weft_arg(k), weft_arg(v), weft_arg(mask), weft_arg_float(0), weft_arg_bool(causal)};
@@ -338,10 +348,10 @@ static inline WeftValue weft_mse_loss(WeftTrace *t, WeftValue x, WeftValue targe
 	return weft_trace_call(t, "aten.mse_loss", a, 2);
 }
 
-/* A block of which the inverse is known, such as a reversible residual block: `forward` makes
- * y[0..ny) of x[0..nx), and `inverse` x of y, both by calls of this trace. They are called at once,
- * and fill in out[]; whatever else they read (parameters, other values, also what forward computed
- * and left in `user`) they take from where they like.
+/* A block with a known inverse, such as a reversible residual block. `forward` computes y[0..ny)
+ * from x[0..nx), `inverse` computes x from y, both by calls of this trace. weft_invertible calls
+ * both at once and fills in y. Both may read other values too: parameters, values that forward left
+ * in `user`.
  *
  *     // y0 = x0 + F(x1), y1 = x1 + G(y0)
  *     static void couple(WeftTrace *t, const WeftValue *x, WeftValue *y, void *user)
@@ -356,23 +366,24 @@ static inline WeftValue weft_mse_loss(WeftTrace *t, WeftValue x, WeftValue targe
  *     }
  *     weft_invertible(t, "block", x, 2, y, 2, couple, uncouple, &weights);
  *
- * To everything but weft_vjp_split the block is what `forward` makes: the inverse costs nothing. In
- * the entries of weft_vjp_split, backward computes x again by the inverse, and from it all that it
- * needs of the block's inside; saved are the block's results, unless those are what the next block
- * takes, which its inverse gives. So a chain of blocks saves what the last one gives, however many
- * there are. What else an inverse reads is saved where it depends on what goes into a block.
+ * weft_vjp_split uses the inverse: backward computes x again from y, and then the values inside the
+ * block. Saved are the block's results, unless the next block's inverse gives them: a chain of
+ * blocks saves the results of the last block, however long the chain is. Values that an inverse
+ * reads besides are saved if they depend on the block's inputs. All other functions see the block
+ * as the calls that `forward` made; the inverse then costs nothing.
  *
- * An inverse that is wrong makes wrong gradients, without an error; weft_check_inverses tells. It
- * computes nothing that is random: draw outside of the block. Values of the inside are not to be
- * read outside, but y; values that `inverse` made are not valid afterwards. y may be x. */
+ * A wrong inverse makes wrong gradients without an error; weft_check_inverses finds it. `inverse`
+ * draws no random numbers: draw them outside of the block. Outside of the block, use no value from
+ * the inside but y, and no value that `inverse` made. y may be x. */
 typedef void (*WeftBlockFn)(WeftTrace *, const WeftValue *in, WeftValue *out, void *user);
 void weft_invertible(WeftTrace *, const char *name, const WeftValue *x, uint32_t nx, WeftValue *y, uint32_t ny, WeftBlockFn forward,
 		     WeftBlockFn inverse, void *user);
 
-/* Marks for weft_vjp_split: between weft_checkpoint(t, x, "begin") of each value that enters a
- * region, parameters excepted, and weft_checkpoint(t, y, "end") of each that leaves it nothing is
- * saved for gradients, but what "keep" names: it is computed again. Regions nest. To everything
- * else the result is x. */
+/* Marks a part of the graph whose values weft_vjp_split does not save but computes again. Call
+ * weft_checkpoint(t, x, "begin") for each value that enters the part (parameters excepted) and
+ * weft_checkpoint(t, y, "end") for each value that leaves it; "keep" marks a value inside that is
+ * saved all the same. Marked parts may be nested. The result has the value x; use it in place of
+ * x. */
 static inline WeftValue weft_checkpoint(WeftTrace *t, WeftValue x, const char *at)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg_text(at)};

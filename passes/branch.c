@@ -45,6 +45,28 @@ static uint32_t op_cost(const Graph *g, Node n)
 	return fn ? fn->cost : 1;
 }
 
+static bool stays_within(const SymTab *t, Sym e)
+{
+	int64_t lo, hi;
+	sym_range(t, e, &lo, &hi);
+	return sym_kind(t, e) == SYM_VAR || (lo > -SYM_INF && hi < SYM_INF);
+}
+
+/* No number that it is given can leave 64 bits. */
+static bool numbers_stay_within(const Graph *g, Node n)
+{
+	const SymTab *t = g->ir->syms;
+	for (uint32_t k = 0; k < op_schema(node_op(g, n))->narg; k++) {
+		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
+		if (a->kind == ATTR_int && !stays_within(t, a->s))
+			return false;
+		for (uint32_t i = 0; a->kind == ATTR_ints && i < a->n; i++)
+			if (!stays_within(t, a->ints[i]))
+				return false;
+	}
+	return true;
+}
+
 /* Adds the operations of a body to *work. False where it is more than element-wise, or may be of any size. */
 static bool count_body(const Graph *body, Work *work)
 {
@@ -52,7 +74,7 @@ static bool count_body(const Graph *body, Work *work)
 		return false;
 	for (Node n = body->first; n.i; n = node_next(body, n)) {
 		int64_t elements = is_pointwise(node_op(body, n)) && !node_has_effect(body, n) ? most_elements(body, n) : -1;
-		if (elements < 0)
+		if (elements < 0 || !numbers_stay_within(body, n))
 			return false;
 		work->operations += (double)elements * op_cost(body, n);
 	}

@@ -75,6 +75,7 @@ typedef struct {
 	ARRAY(BornSize) born; /* in the lists around */
 	uint32_t nsize;       /* STEP_SIZEs so far */
 	const Graph *guarded; /* whose guards are checked when their sizes are known */
+	SizeBounds *bounds;   /* of the same graph */
 	bool *has_room;       /* by output: its memory is there, or the caller's */
 	bool tight; /* lists are cut however short they are */
 	const Cost *times; /* that what is emitted now runs: iterations of the loops around it; of a
@@ -389,6 +390,8 @@ static void after_size(Builder *b, Sym var)
 		if (uses && sym_lower_can(&b->sizes, g->a) && sym_lower_can(&b->sizes, g->b))
 			program_guard(b->p, &b->sizes, b->l->graph, g);
 	}
+	while (size_bounds_assert(b->bounds, &b->sizes, b->p, main, var))
+		;
 	for (uint32_t k = 0; k < b->noutput; k++) {
 		const ProgramTensor *t = &b->e->output.data[k];
 		bool known = true;
@@ -465,20 +468,33 @@ static void forget_sizes(Builder *b, uint32_t n)
 	b->born.n = n;
 }
 
+/* What its body demands of sizes that are known. */
+static void enter_graph(Builder *b, const Graph *g)
+{
+	b->guarded = g;
+	b->bounds = size_bounds_new(b->l->ir, b->bounds);
+	size_bounds_add_graph(b->bounds, g);
+	while (size_bounds_assert(b->bounds, &b->sizes, b->p, b->l->graph, (Sym){0}))
+		;
+	for (uint32_t k = 0; k < g->guard.n; k++) {
+		const GraphGuard *w = &g->guard.data[k];
+		if (sym_lower_can(&b->sizes, w->a) && sym_lower_can(&b->sizes, w->b))
+			program_guard(b->p, &b->sizes, b->l->graph, w);
+	}
+}
+
 /* A list inside a step: what is found out in it is not known after it. */
 static void emit_list(Builder *b, const StepList *list)
 {
 	uint32_t scope = b->sizes.log.n, ended = b->ended.n, born = b->born.n;
 	const Graph *guarded = b->guarded;
-	b->guarded = list->graph ? list->graph : guarded;
-	for (uint32_t k = 0; list->graph && k < list->graph->guard.n; k++) {
-		const GraphGuard *g = &list->graph->guard.data[k];
-		if (sym_lower_can(&b->sizes, g->a) && sym_lower_can(&b->sizes, g->b))
-			program_guard(b->p, &b->sizes, b->l->graph, g);
-	}
+	SizeBounds *bounds = b->bounds;
+	if (list->graph)
+		enter_graph(b, list->graph);
 	emit_steps(b, list);
 	forget_sizes(b, born);
 	b->guarded = guarded;
+	b->bounds = bounds;
 	sym_lower_forget(&b->sizes, scope);
 	b->ended.n = ended;
 }
@@ -856,13 +872,15 @@ static bool build_entry(Builder *b, const ScheduleEntry *entry, const Target *ta
 	b->place = ARENA_ARRAY(b->arena, CarryPlace, l->buf.n);
 	b->nsize = 0;
 	b->guarded = l->graph;
+	b->bounds = size_bounds_new(l->ir, NULL);
+	size_bounds_add_graph(b->bounds, l->graph);
 	b->has_room = ARENA_ARRAY(b->arena, bool, b->noutput);
 	for (uint32_t k = 0; k < b->noutput; k++)
 		b->has_room[k] = !program_is_found(b->e, k);
 	start_run(b);
 	emit_steps(b, &l->steps);
 	TRY(outputs_have_rooms(b));
-	TRY(program_sizes(b->e, l->graph, b->plan.total));
+	TRY(program_sizes(b->e, l->graph, b->bounds, b->plan.total));
 	b->e->workspace_hint = (uint64_t)sym_hint(b->syms, b->plan.total);
 	if (!opt->plain)
 		entry_legalise(b->e, &target->isa);

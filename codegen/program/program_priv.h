@@ -32,14 +32,30 @@ void sym_lower_forget(SymLower *, uint32_t n);
 const char *program_fn_name(const ProgramEntry *, const char *role);
 const char *program_part_name(const ProgramEntry *, const char *role, uint32_t part);
 
+/* bounds.c: what must hold of sizes so that no arithmetic with them leaves 64 bits. */
+typedef struct SizeBounds SizeBounds;
+/* `outer`: of the graph around this one, or NULL; what holds there is not asserted again. */
+SizeBounds *size_bounds_new(Ir *, const SizeBounds *outer);
+void size_bounds_add(SizeBounds *, Sym);
+/* Of bytes that memory has to hold: a bound that may be a small part of what 64 bits hold. */
+void size_bounds_add_bytes(SizeBounds *, Sym);
+/* The types, attributes and guards of its nodes; those of its bodies have bounds of their own. */
+void size_bounds_add_graph(SizeBounds *, const Graph *);
+/* Assert one more of those whose symbols have values, var (or none) among them. False: there is none left. Symbols are named as
+ * that graph's inputs have them. */
+bool size_bounds_assert(SizeBounds *, SymLower *, Program *, const Graph *, Sym var);
+
 /* sizes.c */
 /* Dimensions of inputs that nobody can solve for their symbols, since a step of `run` finds these
  * out, get symbols of their own; those of the graph's inputs are compared with them in `run`. Then
  * the entry's symbols are listed. */
 void program_find_symbols(ProgramEntry *, const Lowered *);
-MUST_LOOK bool program_sizes(ProgramEntry *, const Graph *, Sym workspace);
+MUST_LOOK bool program_sizes(ProgramEntry *, const Graph *, SizeBounds *, Sym workspace);
 /* Assert a condition of the model in the function at hand: its message has its two sides, and the
  * symbols in it with the inputs of the graph they come from. All of its symbols have values. */
 void program_guard(Program *, SymLower *, const Graph *, const GraphGuard *);
+/* Append " for B = %lld (input "x" dimension 0), .." to a message: the symbols that are used, as that graph's inputs have them;
+ * arg[narg..] become their values. Returns the number of arguments then. */
+uint32_t program_say_symbols(SymLower *, const Graph *, const bool *used, Text *, Lx *arg, uint32_t narg);
 
 #endif

@@ -128,6 +128,7 @@ bool sym_lower_can(SymLower *s, Sym e)
 typedef struct {
 	Program *p;
 	ProgramEntry *e;
+	const Graph *g;
 	SymLower s;
 	uint32_t n;     /* checks and results in the function at hand */
 	uint32_t first; /* in a part: the number of its first extent, whose parameter follows the
@@ -197,6 +198,25 @@ static Sym unknown_factor(Sizes *z, Sym e)
 	return v;
 }
 
+/* Neither coef nor rest leaves 64 bits, and coef is not 0. */
+static void check_solution(Sizes *z, const ProgramTensor *t, uint32_t d, Sym coef, Sym rest)
+{
+	Arena *arena = z->p->ir->ctx->arena;
+	int64_t lo, hi;
+	SizeBounds *bounds = size_bounds_new(z->p->ir, NULL);
+	size_bounds_add(bounds, coef);
+	size_bounds_add(bounds, rest);
+	while (size_bounds_assert(bounds, &z->s, z->p, z->g, (Sym){0}))
+		;
+	sym_range(z->s.syms, coef, &lo, &hi);
+	if (lo > 0 || hi < 0)
+		return;
+	const char *text = arena_printf(arena, "input \"%s\" dimension %u: %s cannot be solved, as %s is %%lld", escape_percent(arena, t->name),
+	                                d, sym_str(z->s.syms, t->dim[d]), sym_str(z->s.syms, coef));
+	Lx c = sym_lower(&z->s, coef);
+	check(z, lx_cmp(z->s.f, SC_ne, c, lx_int(z->s.f, 0)), text, c, (Lx){0});
+}
+
 /* extent = coef * var + rest with one unknown variable: var = (extent - rest) / coef. */
 static bool solve(Sizes *z, const ProgramTensor *t, uint32_t d, Lx extent)
 {
@@ -205,6 +225,7 @@ static bool solve(Sizes *z, const ProgramTensor *t, uint32_t d, Lx extent)
 	if (!v.i || !sym_linear(syms, t->dim[d], v, &coef, &rest) || !sym_lower_can(&z->s, coef) ||
 	    !sym_lower_can(&z->s, rest))
 		return false;
+	check_solution(z, t, d, coef, rest);
 	Lx c = sym_lower(&z->s, coef), diff = lx_sub(z->s.f, extent, sym_lower(&z->s, rest));
 	Arena *arena = z->p->ir->ctx->arena;
 	const char *expr = sym_str(syms, t->dim[d]);
@@ -282,7 +303,7 @@ static bool symbols_solved(Sizes *z)
 }
 
 /* Sizes that data decides have bounds of their own, on which memory and proofs rest. */
-static void check_bounds(Sizes *z, const Graph *g)
+static void check_found(Sizes *z)
 {
 	SymTab *syms = z->s.syms;
 	for (uint32_t k = 0; k < z->e->symbol.n; k++) {
@@ -291,8 +312,22 @@ static void check_bounds(Sizes *z, const Graph *g)
 			continue;
 		GraphGuard bound = {.kind = GUARD_LE, .a = v, .b = most, .why = "the bound of a size that depends on data"};
 		next_statement(z, 0);
-		program_guard(z->p, &z->s, g, &bound);
+		program_guard(z->p, &z->s, z->g, &bound);
 	}
+}
+
+uint32_t program_say_symbols(SymLower *s, const Graph *g, const bool *used, Text *text, Lx *arg, uint32_t narg)
+{
+	const char *before = " for";
+	for (uint32_t k = 0; k < sym_nvars(s->syms); k++) {
+		Sym v = sym_var_at(s->syms, k);
+		if (!used[k])
+			continue;
+		text_printf(text, "%s %s = %%lld%s", before, sym_name(s->syms, v), escape_percent(s->ctx->arena, graph_symbol_origin(g, v)));
+		before = ",";
+		arg[narg++] = sym_lower(s, v);
+	}
+	return narg;
 }
 
 void program_guard(Program *p, SymLower *s, const Graph *g, const GraphGuard *w)
@@ -303,6 +338,7 @@ void program_guard(Program *p, SymLower *s, const Graph *g, const GraphGuard *w)
 	Arena *arena = p->ir->ctx->arena;
 	const char *sign = relation[w->kind];
 	Lx *arg = ARENA_ARRAY(arena, Lx, 2 + sym_nvars(syms));
+	bool *used = ARENA_ARRAY(arena, bool, sym_nvars(syms));
 	uint32_t n = 2;
 	Text text;
 	text_init(&text, arena);
@@ -311,14 +347,9 @@ void program_guard(Program *p, SymLower *s, const Graph *g, const GraphGuard *w)
 	text_printf(&text, "%s (%s): %%lld %s %%lld", sym_str(syms, w->b), why, sign);
 	arg[0] = sym_lower(s, w->a);
 	arg[1] = sym_lower(s, w->b);
-	for (uint32_t k = 0; k < sym_nvars(syms); k++) {
-		Sym v = sym_var_at(syms, k);
-		if (!sym_uses(syms, w->a, v) && !sym_uses(syms, w->b, v))
-			continue;
-		text_printf(&text, "%s %s = %%lld%s", n == 2 ? " for" : ",", sym_name(syms, v),
-		            escape_percent(arena, graph_symbol_origin(g, v)));
-		arg[n++] = sym_lower(s, v);
-	}
+	for (uint32_t k = 0; k < sym_nvars(syms); k++)
+		used[k] = sym_uses(syms, w->a, sym_var_at(syms, k)) || sym_uses(syms, w->b, sym_var_at(syms, k));
+	n = program_say_symbols(s, g, used, &text, arg, n);
 	Lx ok = lx_cmp(s->f, op[w->kind], arg[0], arg[1]);
 	ls_assert(s->f, ok, program_message(p, text.data), arg, n);
 }
@@ -335,8 +366,16 @@ static void check_inputs(Sizes *z, const bool *solved)
 		}
 }
 
-static void check_guards(Sizes *z, const Graph *g)
+static void check_bounds(Sizes *z, SizeBounds *bounds)
 {
+	do
+		next_statement(z, 0);
+	while (size_bounds_assert(bounds, &z->s, z->p, z->g, (Sym){0}));
+}
+
+static void check_guards(Sizes *z)
+{
+	const Graph *g = z->g;
 	for (uint32_t i = 0; i < g->guard.n; i++) {
 		const struct GraphGuard *w = &g->guard.data[i];
 		if (!sym_lower_can(&z->s, w->a) || !sym_lower_can(&z->s, w->b))
@@ -346,10 +385,10 @@ static void check_guards(Sizes *z, const Graph *g)
 	}
 }
 
-bool program_sizes(ProgramEntry *e, const Graph *g, Sym workspace)
+bool program_sizes(ProgramEntry *e, const Graph *g, SizeBounds *bounds, Sym workspace)
 {
 	Program *p = e->program;
-	Sizes z = {.p = p, .e = e};
+	Sizes z = {.p = p, .e = e, .g = g};
 	SymTab *syms = p->ir->syms;
 	e->sizes = loop_new(p->ir, program_fn_name(e, "sizes"));
 	sym_lower_init(&z.s, p->ir->ctx, syms, e->sizes);
@@ -362,9 +401,11 @@ bool program_sizes(ProgramEntry *e, const Graph *g, Sym workspace)
 	TRY(symbols_solved(&z));
 	for (uint32_t i = 0; i < e->symbol.n; i++) /* before parts, which read them */
 		ls_result(e->sizes, slot++, sym_lower(&z.s, e->symbol.data[i]));
+	size_bounds_add_bytes(bounds, workspace);
+	check_bounds(&z, bounds);
 	check_inputs(&z, solved);
-	check_guards(&z, g);
-	check_bounds(&z, g);
+	check_guards(&z);
+	check_found(&z);
 	for (uint32_t i = 0; i < e->output.n; i++)
 		results(&z, &slot, e->output.data[i].dim, e->output.data[i].rank);
 	results(&z, &slot, &workspace, 1);

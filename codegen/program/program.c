@@ -12,8 +12,6 @@
 
 #include <string.h>
 
-enum { WEIGHT_ALIGN = 64 };
-
 /* Where a carried buffer is: at `odd` after an odd number of iterations, else at `even`. */
 typedef struct {
 	Sym even, odd;
@@ -63,8 +61,7 @@ typedef struct {
 	CarryPlace *place;     /* by buffer: byte offset in its region, when it differs from the
 	                          plan's; else even is none */
 	uint32_t *state; /* by state of the entry: which of the program */
-	Intern state_name; /* by id - 1: Program.state */
-	Intern weight; /* source, dtype and layout; by id - 1: Program.constant */
+	Section section; /* of p */
 	uint32_t *owner;  /* by buffer: itself, or the one that it swaps with in a loop; 0:
 	                     itself */
 	LoopFn *f;        /* at hand: `run` or a part of it */
@@ -82,79 +79,6 @@ typedef struct {
 	                      WHILE one is counted */
 } Builder;
 
-/* ---- weights ---- */
-
-static uint64_t round_up(uint64_t bytes)
-{
-	return (bytes + WEIGHT_ALIGN - 1) / WEIGHT_ALIGN * WEIGHT_ALIGN;
-}
-
-/* The number of a constant in a layout. */
-static uint32_t find_weight(Builder *b, ConstId source, DType dtype, const Layout *layout, bool *fresh)
-{
-	uint64_t key[3 + 4 * 2 * MAX_RANK] = {source.i, dtype, layout->n}, n = 3;
-	for (uint32_t i = 0; i < layout->n; i++) {
-		key[n++] = layout->dim[i].axis;
-		key[n++] = (uint64_t)layout->dim[i].divisor;
-		key[n++] = layout->dim[i].extent.i;
-		key[n++] = layout->dim[i].padded.i;
-	}
-	return intern(&b->weight, key, n * sizeof *key, fresh) - 1;
-}
-
-static bool is_zero(const Const *c)
-{
-	const char *data = c->data;
-	return !c->bytes || (!*data && !memcmp(data, data + 1, c->bytes - 1));
-}
-
-/* A constant of its own: set_weights does not change what others read from there. */
-static void add_first_contents(Builder *b, ProgramState *s, uint32_t number)
-{
-	Sym dim[MAX_RANK];
-	bool fresh;
-	const uint64_t key[] = {UINT64_MAX, number};
-	s->first = b->p->weight_bytes;
-	for (uint32_t k = 0; k < s->rank; k++)
-		dim[k] = sym_int(b->syms, s->dim[k]);
-	intern(&b->weight, key, sizeof key, &fresh);
-	array_push(b->arena, &b->p->constant,
-	           (ProgramConst){.source = s->init, .layout = layout_row_major(b->p->ir, s->rank, dim), .dtype = s->dtype,
-	                          .offset = s->first, .bytes = s->bytes, .name = s->name});
-	b->p->weight_bytes += round_up(s->bytes);
-}
-
-static void add_state(Builder *b, const LoweredState *s)
-{
-	Program *p = b->p;
-	ProgramState state = {.name = s->name, .dtype = s->dtype, .rank = s->rank, .dim = s->dim, .init = s->init,
-			      .offset = p->state_bytes, .bytes = dtype_size(s->dtype), .first = PROGRAM_ZEROS};
-	for (uint32_t d = 0; d < s->rank; d++)
-		state.bytes *= (uint64_t)s->dim[d];
-	if (!is_zero(ir_const_of(p->ir, s->init)))
-		add_first_contents(b, &state, p->state.n);
-	array_push(b->arena, &p->state, state);
-	p->state_bytes += round_up(state.bytes);
-}
-
-/* Entries share state by its name. */
-static uint32_t find_state(Builder *b, const LoweredState *s)
-{
-	bool fresh;
-	uint32_t id = intern(&b->state_name, s->name, strlen(s->name), &fresh);
-	if (fresh)
-		add_state(b, s);
-	return id - 1;
-}
-
-/* Of all entries: state comes first in the weight section. */
-static void add_states(Builder *b, const ScheduleEntry *entry, uint32_t n)
-{
-	for (uint32_t k = 0; k < n; k++)
-		for (uint32_t i = 0; i < entry[k].lowered->state.n; i++)
-			find_state(b, &entry[k].lowered->state.data[i]);
-}
-
 /* Which state of the program the entry's are, and how it uses them. */
 static void use_state(Builder *b)
 {
@@ -163,37 +87,9 @@ static void use_state(Builder *b)
 	for (uint32_t k = 0; k < b->p->state.n; k++)
 		array_push(b->arena, &b->e->state_use, 0);
 	for (uint32_t k = 0; k < l->state.n; k++) {
-		b->state[k] = find_state(b, &l->state.data[k]);
+		b->state[k] = section_state(&b->section, &l->state.data[k]);
 		b->e->state_use.data[b->state[k]] |= PROGRAM_READS | (l->state.data[k].written ? PROGRAM_WRITES : 0);
 	}
-}
-
-static void share_weights(Builder *b, const Program *with)
-{
-	/* those of state are there */
-	for (uint32_t i = b->p->constant.n; i < with->constant.n; i++) {
-		const ProgramConst *c = &with->constant.data[i];
-		bool fresh;
-		find_weight(b, c->source, c->dtype, &c->layout, &fresh);
-		array_push(b->arena, &b->p->constant, *c);
-	}
-	b->p->weight_bytes = with->weight_bytes;
-}
-
-static uint32_t weight_of(Builder *b, const Buffer *w, const Layout *layout)
-{
-	Program *p = b->p;
-	bool fresh;
-	uint32_t k = find_weight(b, (ConstId){w->k}, w->dtype, layout, &fresh);
-	if (!fresh)
-		return k;
-	uint64_t bytes =
-		(uint64_t)sym_const(b->syms, layout_numel(b->l->ir, layout)) * dtype_size(w->dtype);
-	array_push(b->arena, &p->constant,
-	           (ProgramConst){.source = {w->k}, .layout = *layout, .dtype = w->dtype,
-	                          .offset = p->weight_bytes, .bytes = bytes, .name = w->name});
-	p->weight_bytes += round_up(bytes);
-	return k;
 }
 
 /* ---- addresses ---- */
@@ -236,7 +132,7 @@ static Lx address(Builder *b, BufId id, const Layout *layout)
 	case BUF_OUTPUT:
 		return lx_addr(f, b->ninput + buf->k, lx_int(f, 0));
 	case BUF_CONST: {
-		uint32_t w = weight_of(b, buf, layout);
+		uint32_t w = section_constant(&b->section, buf, layout);
 		return lx_addr(f, b->ninput + b->noutput,
 		               lx_int(f, (int64_t)b->p->constant.data[w].offset));
 	}
@@ -896,13 +792,14 @@ Program *schedule_program(const ScheduleEntry *entry, uint32_t n, const Target *
 	Builder b = {.p = p, .arena = ctx->arena, .syms = p->ir->syms, .times = cost_number(ctx->arena, 1)};
 	distinct_init(&b.kernels, first, p, target);
 	b.kernels.plain = opt->plain;
-	intern_init(&b.weight, b.arena);
-	intern_init(&b.state_name, b.arena);
+	section_init(&b.section, p);
 	for (uint32_t i = 1; i < last->check.n; i++)
 		program_message(p, last->check.data[i]);
-	add_states(&b, entry, n);
+	for (uint32_t k = 0; k < n; k++) /* state comes first in the weight section */
+		for (uint32_t i = 0; i < entry[k].lowered->state.n; i++)
+			section_state(&b.section, &entry[k].lowered->state.data[i]);
 	if (opt->weights)
-		share_weights(&b, opt->weights);
+		section_share(&b.section, opt->weights);
 	for (uint32_t k = 0; k < n; k++)
 		if (!build_entry(&b, &entry[k], target, opt) || ctx->nerror != errors)
 			return NULL;

@@ -32,6 +32,21 @@ void sym_lower_forget(SymLower *, uint32_t n);
 const char *program_fn_name(const ProgramEntry *, const char *role);
 const char *program_part_name(const ProgramEntry *, const char *role, uint32_t part);
 
+/* section.c: the weight section and the state section of a program. */
+typedef struct {
+	Program *p;
+	Intern constant; /* source, dtype and layout; by id - 1: Program.constant */
+	Intern state;    /* name; by id - 1: Program.state */
+} Section;
+
+void section_init(Section *, Program *);
+/* The number of the state of that name, which entries share; a new one gets memory, and a constant for its first contents. */
+uint32_t section_state(Section *, const LoweredState *);
+/* The number of the constant that a buffer is, in a layout. */
+uint32_t section_constant(Section *, const Buffer *, const Layout *);
+/* The constants of another program follow those of state, where they are there. */
+void section_share(Section *, const Program *);
+
 /* bounds.c: what must hold of sizes so that no arithmetic with them leaves 64 bits. */
 typedef struct SizeBounds SizeBounds;
 /* `outer`: of the graph around this one, or NULL; what holds there is not asserted again. */

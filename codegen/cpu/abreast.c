@@ -127,28 +127,24 @@ static void loops_abreast(const Abreast *p, StageRun *r);
 static void chunks_abreast(const Abreast *p, StageRun *r, Lx lo, Lx hi)
 {
 	Sched *s = p->g->s;
-	const ReduceKind kind = s->k->stage.data[r->stage].combine;
 	const uint32_t axis = r->axes[r->next];
-	Lv acc[ABREAST], outer[ABREAST];
-	int64_t step;
-	if (!generic_is_cut(r, &step)) {
-		uint32_t mark = sched_for(s, axis, lo, hi, 1);
-		r->next++;
-		loops_abreast(p, r);
-		r->next--;
-		sched_end(s, mark);
-		s->at[axis] = (Lx){0};
-		return;
-	}
+	SumLoop sums;
+	Lv acc[ABREAST];
+	const bool cut = generic_sums(r, p->n, &sums);
 	for (uint32_t v = 0; v < p->n; v++)
 		acc[v] = r[v].acc;
-	sum_open(s, kind, step, &lo, &hi, acc, outer, p->n);
+	if (cut)
+		sum_open(s, &sums, &lo, &hi, acc);
 	for (uint32_t v = 0; v < p->n; v++)
 		r[v].acc = acc[v];
-	r->cut++;
-	chunks_abreast(p, r, lo, hi);
-	r->cut--;
-	sum_close(s, kind, acc, outer, p->n);
+	uint32_t mark = sched_for(s, axis, lo, hi, 1);
+	r->next++;
+	loops_abreast(p, r);
+	r->next--;
+	sched_end(s, mark);
+	s->at[axis] = (Lx){0};
+	if (cut)
+		sum_close(s, &sums, acc);
 	for (uint32_t v = 0; v < p->n; v++)
 		r[v].acc = acc[v];
 }
@@ -303,14 +299,13 @@ static void add_sums(const Columns *p, const Stage *st, LMem sums)
 static void block_loops(Columns *p, StageRun *rows);
 
 /* The loop over an axis of the rows in [lo, hi), perhaps in chunks. */
-static void block_chunks(Columns *p, StageRun *rows, Lx lo, Lx hi)
+static void block_chunks(Columns *p, StageRun *rows, const SumCut *cut, uint32_t ncut, Lx lo, Lx hi)
 {
 	Sched *s = p->g->s;
 	const Stage *st = &s->k->stage.data[rows->stage];
 	const uint32_t axis = rows->axes[rows->next];
 	const LMem sums = p->sums;
-	int64_t step;
-	if (!generic_is_cut(rows, &step)) {
+	if (!ncut) {
 		uint32_t mark = sched_for(s, axis, lo, hi, rows->next + 1 == rows->n ? p->rows : 1);
 		rows->next++;
 		block_loops(p, rows);
@@ -320,13 +315,11 @@ static void block_chunks(Columns *p, StageRun *rows, Lx lo, Lx hi)
 		return;
 	}
 	p->sums = ls_local(s->f, "part", st->acc, BLOCK);
-	sum_open(s, st->combine, step, &lo, &hi, NULL, NULL, 0);
+	sum_chunks(s, cut->rounds, &lo, &hi);
 	clear_sums(p, st);
-	rows->cut++;
-	block_chunks(p, rows, lo, hi);
-	rows->cut--;
+	block_chunks(p, rows, cut + 1, ncut - 1, lo, hi);
 	add_sums(p, st, sums);
-	sum_close(s, st->combine, NULL, NULL, 0);
+	ls_end(s->f);
 	p->sums = sums;
 }
 
@@ -339,7 +332,9 @@ static void block_loops(Columns *p, StageRun *rows)
 	}
 	const uint32_t axis = rows->axes[rows->next];
 	hoist_for_all(s, s->k->stage.data[rows->stage].value);
-	block_chunks(p, rows, sched_start(s, axis), sched_limit(s, axis));
+	const SumCut *cut = NULL;
+	const uint32_t ncut = sum_cuts(&rows->sums, rows->next, &cut);
+	block_chunks(p, rows, cut, ncut, sched_start(s, axis), sched_limit(s, axis));
 }
 
 static void reduce_block(Columns *p, uint32_t stage)

@@ -432,12 +432,12 @@ static void k_chunks(ContractCode *c, Tile *t, uint32_t next, Lx start, Lx end)
 		k_loop(c, t, next, start, end);
 		return;
 	}
-	sum_open(c->s, REDUCE_SUM, c->p->sums.cut[cut].rounds, &start, &end, NULL, NULL, 0);
+	sum_chunks(c->s, c->p->sums.cut[cut].rounds, &start, &end);
 	c->cut++;
 	k_chunks(c, t, next, start, end);
 	c->cut--;
 	end_chunk(c, t, cut);
-	sum_close(c->s, REDUCE_SUM, NULL, NULL, 0);
+	ls_end(c->s->f);
 }
 
 static void k_loops(ContractCode *c, Tile *t, uint32_t next)
@@ -844,13 +844,13 @@ static void block_chunks(ContractCode *c, uint32_t next, Lx lo, Lx hi)
 		return;
 	}
 	c->sums = ls_local(s->f, "part", s->shape.dtype, (uint64_t)count_sums(c));
-	sum_open(s, REDUCE_SUM, cut->rounds * (next == c->p->k_block.k ? c->p->k_block.steps : 1), &lo, &hi, NULL, NULL, 0);
+	sum_chunks(s, cut->rounds * (next == c->p->k_block.k ? c->p->k_block.steps : 1), &lo, &hi);
 	clear_block(c);
 	c->cut++;
 	block_chunks(c, next, lo, hi);
 	c->cut--;
 	add_block(c, sums);
-	sum_close(s, REDUCE_SUM, NULL, NULL, 0);
+	ls_end(s->f);
 	c->sums = sums;
 }
 

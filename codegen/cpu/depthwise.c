@@ -11,7 +11,7 @@
  * the last one. */
 #include "codegen/cpu/sums.h"
 
-enum { MAX_TILE = 8, MANY_TAPS = 64, MAX_LINE = 8 };
+enum { MAX_TILE = MAX_SUMS, MANY_TAPS = 64, MAX_LINE = 8 };
 
 typedef struct {
 	Sched *s;
@@ -22,7 +22,6 @@ typedef struct {
 	Lx start;    /* first pixel of the tile */
 	bool beyond; /* the tile may reach beyond the row */
 	SumPlan sums; /* of the taps */
-	uint32_t cut; /* chunks still to open */
 	uint32_t line, stride; /* innermost taps that are unrolled, and how many of them a pixel is from the next; 0: none */
 } Depthwise;
 
@@ -162,17 +161,15 @@ static void tap_chunks(Depthwise *d, Lv *acc, uint32_t next, Lx lo, Lx hi)
 {
 	Sched *s = d->s;
 	const Stage *st = &s->k->stage.data[0];
-	Lv outer[MAX_TILE];
-	if (d->cut == d->sums.n || d->sums.cut[d->cut].loop != next) {
-		uint32_t mark = sched_for(s, st->red[next], lo, hi, 1);
-		taps(d, acc, next + 1);
-		sched_end(s, mark);
-		return;
-	}
-	sum_open(s, st->combine, d->sums.cut[d->cut++].rounds, &lo, &hi, acc, outer, d->tile);
-	tap_chunks(d, acc, next, lo, hi);
-	sum_close(s, st->combine, acc, outer, d->tile);
-	d->cut--;
+	SumLoop sums = {.kind = st->combine, .n = d->tile, .width = 1};
+	sums.ncut = sum_cuts(&d->sums, next, &sums.cut);
+	if (sums.ncut)
+		sum_open(s, &sums, &lo, &hi, acc);
+	uint32_t mark = sched_for(s, st->red[next], lo, hi, 1);
+	taps(d, acc, next + 1);
+	sched_end(s, mark);
+	if (sums.ncut)
+		sum_close(s, &sums, acc);
 }
 
 static void taps(Depthwise *d, Lv *acc, uint32_t next)

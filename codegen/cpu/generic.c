@@ -88,21 +88,47 @@ static void stage_loop(StageRun *r, Lx start, Lx end)
 	r->next--;
 }
 
+/* Nothing but elements, or one operation on them. */
+static bool is_brief(const Sched *s, Kx x)
+{
+	const KxData *d = &s->k->kx.data[x.i];
+	bool brief = d->kind != KX_OP || op_is_scalar(d->op);
+	for (uint32_t i = 0; d->kind == KX_OP && i < d->nin; i++)
+		brief = brief && s->k->kx.data[d->in[i].i].kind != KX_OP;
+	return brief;
+}
+
+/* Rows are expected to be one chunk, so short that opening chunks would take a part of their time. */
+static bool expects_one_chunk(const StageRun *r, int64_t step)
+{
+	const Sched *s = r->g->s;
+	return r->n == 1 && axes_hint(s, r->axes[0]) <= step && is_brief(s, s->k->stage.data[r->stage].value);
+}
+
 static void stage_chunks(StageRun *r, Lx lo, Lx hi)
 {
 	Sched *s = r->g->s;
-	ReduceKind kind = s->k->stage.data[r->stage].combine;
-	int64_t step;
-	Lv outer;
-	if (!generic_is_cut(r, &step)) {
+	SumLoop sums;
+	if (!generic_sums(r, 1, &sums)) {
 		stage_loop(r, lo, hi);
 		return;
 	}
-	sum_open(s, kind, step, &lo, &hi, &r->acc, &outer, 1);
-	r->cut++;
-	stage_chunks(r, lo, hi);
-	r->cut--;
-	sum_close(s, kind, &r->acc, &outer, 1);
+	const int64_t step = sums.cut[sums.ncut - 1].rounds * sums.width;
+	const bool asks = expects_one_chunk(r, step);
+	uint32_t mark = sched_mark(s);
+	if (asks) {
+		ls_if(s->f, lx_cmp(s->f, SC_le, lx_sub(s->f, hi, lo), lx_int(s->f, step)));
+		stage_loop(r, lo, hi);
+		sched_forget(s, mark);
+		ls_else(s->f);
+	}
+	sum_open(s, &sums, &lo, &hi, &r->acc);
+	stage_loop(r, lo, hi);
+	sum_close(s, &sums, &r->acc);
+	if (!asks)
+		return;
+	sched_forget(s, mark);
+	ls_end(s->f);
 }
 
 static void stage_loops(StageRun *r)
@@ -319,13 +345,11 @@ static void stage_axes(const Sched *s, StageRun *r, const Stage *st)
 	plan_sums(r, st);
 }
 
-bool generic_is_cut(const StageRun *r, int64_t *step)
+bool generic_sums(const StageRun *r, uint32_t n, SumLoop *out)
 {
-	const SumCut *c = &r->sums.cut[r->cut];
-	if (r->cut == r->sums.n || c->loop != r->next)
-		return false;
-	*step = c->rounds * round_elements(r, r->axes[r->next]);
-	return true;
+	*out = (SumLoop){.kind = r->g->s->k->stage.data[r->stage].combine, .n = n, .width = round_elements(r, r->axes[r->next])};
+	out->ncut = sum_cuts(&r->sums, r->next, &out->cut);
+	return out->ncut;
 }
 
 static uint32_t lanes_of_stage(const Sched *s, const Stage *st)

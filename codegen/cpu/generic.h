@@ -44,14 +44,13 @@ typedef struct {
 	uint32_t stage;
 	uint32_t axes[MAX_RANK], n, next; /* loops still to open */
 	SumPlan sums;                     /* by loop; of a reduction in registers */
-	uint32_t cut;                     /* chunks still to open */
 	Lv acc, arg;
 	Lv best;
 	Kx value; /* what each point of a reduction gives */
 } StageRun;
 
-/* The loop over axes[next] in [lo, hi) is to be one over chunks; of how many elements each. */
-MUST_LOOK bool generic_is_cut(const StageRun *, int64_t *step);
+/* Whether the loop over axes[next] goes by chunks, and how, for n accumulators. */
+MUST_LOOK bool generic_sums(const StageRun *, uint32_t n, SumLoop *);
 
 /* Statements of a reduction that are executed where its value may be another than the reduction's identity. */
 typedef struct {

@@ -2,7 +2,7 @@
 
 /* Half a unit of the result in the last place is more than what a chain of that length may lose:
  * f32 has 2^16 times the precision of bf16, f64 2^29 times that of f32. */
-enum { LIMIT_F32 = 256, LIMIT_NARROW = 4096, LIMIT_F64 = 65536, MAX_LOOP_CUTS = 2 };
+enum { LIMIT_F32 = 256, LIMIT_NARROW = 4096, LIMIT_F64 = 65536 };
 
 int64_t sum_limit(ReduceKind kind, DType acc, DType result)
 {
@@ -55,7 +55,9 @@ SumPlan sum_plan(const int64_t *most, uint32_t nloop, int64_t limit)
 			p.cut[p.n++] = (SumCut){i, unit};
 			chain = 1;
 		}
-		chain = times(chain, chunks(most[i], unit));
+		const int64_t left = times(chain, chunks(most[i], unit));
+		chain = left == INT64_MAX ? 1 : left; /* the outermost chain of the loop has the
+		                                         rest */
 	}
 	turn(&p);
 	return p;
@@ -68,21 +70,72 @@ int64_t sum_most(const Sched *s, Sym extent)
 	return most < 0 ? INT64_MAX : most;
 }
 
-void sum_open(Sched *s, ReduceKind kind, int64_t step, Lx *lo, Lx *hi, Lv *acc, Lv *outer, uint32_t n)
+uint32_t sum_cuts(const SumPlan *p, uint32_t loop, const SumCut **first)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < p->n; i++)
+		if (p->cut[i].loop == loop && !n++)
+			*first = &p->cut[i];
+	return n;
+}
+
+void sum_chunks(Sched *s, int64_t step, Lx *lo, Lx *hi)
 {
 	*lo = lx_var(s->f, ls_for(s->f, "chunk", *lo, *hi, step));
 	*hi = sched_let(s, "end", lx_min(s->f, lx_add(s->f, *lo, lx_int(s->f, step)), *hi));
-	for (uint32_t i = 0; i < n; i++) {
-		outer[i] = acc[i];
-		acc[i] = ls_var(s->f, "part", sched_identity(s, kind, lx_type(s->f, lx_var(s->f, outer[i]))));
-	}
 }
 
-void sum_close(Sched *s, ReduceKind kind, Lv *acc, const Lv *outer, uint32_t n)
+static Lv begin(Sched *s, const SumLoop *l, const char *name, Lv like)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		ls_set(s->f, outer[i], sched_combine(s, kind, lx_var(s->f, outer[i]), lx_var(s->f, acc[i])));
-		acc[i] = outer[i];
+	return ls_var(s->f, name, sched_identity(s, l->kind, lx_type(s->f, lx_var(s->f, like))));
+}
+
+void sum_open(Sched *s, SumLoop *l, Lx *lo, Lx *hi, Lv *acc)
+{
+	l->lo = *lo;
+	l->hi = *hi;
+	for (uint32_t i = 0; i < l->n; i++) {
+		l->outer[i] = acc[i];
+		acc[i] = begin(s, l, "acc", l->outer[i]);
+		for (uint32_t k = 0; k < l->ncut; k++)
+			l->sum[k][i] = begin(s, l, "sum", l->outer[i]);
 	}
+	sum_chunks(s, l->cut[l->ncut - 1].rounds * l->width, lo, hi);
+	l->end = *hi;
+}
+
+/* to += from */
+static void add(Sched *s, const SumLoop *l, const Lv *to, const Lv *from)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		ls_set(s->f, to[i], sched_combine(s, l->kind, lx_var(s->f, to[i]), lx_var(s->f, from[i])));
+}
+
+/* to += from, which begins again. */
+static void carry(Sched *s, const SumLoop *l, const Lv *to, const Lv *from)
+{
+	add(s, l, to, from);
+	for (uint32_t i = 0; i < l->n; i++)
+		ls_set(s->f, from[i], sched_identity(s, l->kind, lx_type(s->f, lx_var(s->f, from[i]))));
+}
+
+void sum_close(Sched *s, SumLoop *l, Lv *acc)
+{
+	const uint32_t last = l->ncut - 1;
+	ls_if(s->f, lx_cmp(s->f, SC_lt, l->end, l->hi)); /* another chunk follows */
+	carry(s, l, l->sum[last], acc);
+	for (uint32_t k = last; k-- > 0;) {
+		Lx whole = lx_mod(s->f, lx_sub(s->f, l->end, l->lo), lx_int(s->f, l->cut[k].rounds * l->width));
+		ls_if(s->f, lx_cmp(s->f, SC_eq, whole, lx_int(s->f, 0)));
+		carry(s, l, l->sum[k], l->sum[k + 1]);
+	}
+	for (uint32_t k = 0; k <= last; k++)
+		ls_end(s->f);
 	ls_end(s->f);
+	for (uint32_t k = last; k-- > 0;)
+		add(s, l, l->sum[k], l->sum[k + 1]);
+	add(s, l, l->sum[0], acc);
+	add(s, l, l->outer, l->sum[0]);
+	for (uint32_t i = 0; i < l->n; i++)
+		acc[i] = l->outer[i];
 }

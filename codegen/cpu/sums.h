@@ -16,7 +16,7 @@
 
 #include "codegen/cpu/axes.h"
 
-enum { MAX_SUM_CUTS = 3 };
+enum { MAX_LOOP_CUTS = 2, MAX_SUM_CUTS = 6, MAX_SUMS = 8 /* accumulators at once */ };
 
 /* A loop in chunks of so many rounds. */
 typedef struct {
@@ -38,14 +38,32 @@ int64_t sum_limit(ReduceKind, DType acc, DType result);
  * if there is no bound; a round of the innermost loop is one addition. At most two cuts per loop,
  * and MAX_SUM_CUTS in all: the outermost chain has the rest. Pure. */
 SumPlan sum_plan(const int64_t *most, uint32_t nloop, int64_t limit);
+/* The cuts of one loop: how many, and the first of them. */
+uint32_t sum_cuts(const SumPlan *, uint32_t loop, const SumCut **first);
 /* The largest value of an extent; INT64_MAX: no bound. */
 int64_t sum_most(const Sched *, Sym extent);
 
-/* Opens the loop over the chunks of [*lo, *hi), each of `step` elements, and sets both to the chunk
- * at hand, in which the n accumulators acc[] are replaced: these begin with the identity. sum_close
- * adds them to those before, restores acc[], and closes the loop. outer[]: room for n variables,
- * for sum_close. n is 0 where accumulators lie in memory. */
-void sum_open(Sched *, ReduceKind, int64_t step, Lx *lo, Lx *hi, Lv *acc, Lv *outer, uint32_t n);
-void sum_close(Sched *, ReduceKind, Lv *acc, const Lv *outer, uint32_t n);
+/* Opens the loop over the chunks of [*lo, *hi), of `step` elements each, and sets both to the chunk
+ * at hand. ls_end closes the loop. For sums in memory. */
+void sum_chunks(Sched *, int64_t step, Lx *lo, Lx *hi);
+
+/* The chunks of a loop of which the accumulators are in registers. */
+typedef struct {
+	ReduceKind kind;
+	const SumCut *cut;
+	uint32_t ncut, n;
+	int64_t width;
+	Lx lo, hi, end;                  /* of the loop, and of the chunk */
+	Lv outer[MAX_SUMS];              /* the accumulators outside */
+	Lv sum[MAX_LOOP_CUTS][MAX_SUMS]; /* by cut: of the chunks before */
+} SumLoop;
+
+/* Opens the loop over the innermost chunks of [*lo, *hi), and sets both to the chunk at hand. `cut`
+ * to `width` of the SumLoop are given: the cuts of the loop, the number of accumulators, the
+ * elements of a round. The accumulators acc[] are replaced: these begin with the identity.
+ * sum_close adds them to those outside, and restores acc[]. Where all is one chunk, that costs a
+ * branch and an addition per cut. */
+void sum_open(Sched *, SumLoop *, Lx *lo, Lx *hi, Lv *acc);
+void sum_close(Sched *, SumLoop *, Lv *acc);
 
 #endif

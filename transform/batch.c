@@ -31,10 +31,10 @@ static void spread_tuple(Spread *s, Node n, const bool *in)
 	const Graph *g = s->g;
 	uint32_t nout = node_nresult(g, n);
 	bool *out = ARENA_ARRAY(g->ir->ctx->scratch, bool, nout + 1);
-	if (node_op(g, n) == OP_tuple)
-		memcpy(out, in, nout * sizeof *in);
-	else
+	if (node_has_graph(g, n))
 		control_spread(g, n, in, out);
+	else
+		memcpy(out, in, nout * sizeof *in);
 	s->element[n.i] = out;
 	for (uint32_t k = 0; k < nout; k++)
 		s->differs[n.i] |= out[k];
@@ -129,17 +129,22 @@ static void get(Batch *v, Node n)
 	}
 }
 
-/* ---- checks of those that are not active ---- */
-
-static bool checks_index(const Graph *g, Node n)
+/* Its elements that have the batch. */
+static void tuple(Batch *v, Node n, const Node *in, const bool *batched, bool any)
 {
-	Op op = node_op(g, n);
-	return (op == OP_gather || op == OP_scatter) && index_is_checked(node_index_mode(g, n));
+	uint32_t nin = node_nin(v->g, n);
+	if (!any)
+		return;
+	v->element[n.i] = ARENA_ARRAY(v->g->ir->ctx->scratch, Node, nin);
+	for (uint32_t k = 0; k < nin; k++)
+		v->element[n.i][k] = batched[k] ? in[k] : (Node){0};
 }
+
+/* ---- checks of those that are not active ---- */
 
 bool node_needs_mask(const Graph *g, Node n)
 {
-	return node_op(g, n) == OP_assert || checks_index(g, n) || (node_has_graph(g, n) && control_needs_mask(g, n));
+	return node_checks(g, n) || (node_has_graph(g, n) && control_needs_mask(g, n));
 }
 
 /* Who is active, for a value with or without the batch. */
@@ -193,7 +198,7 @@ static Node masked_index(const Batch *v, Build *b, Node n, Node index, bool batc
 /* The operand of n that is checked passes where its member is not active. */
 static Node masked(const Batch *v, Build *b, Node n, Node x, bool batched)
 {
-	if (node_op(b->g, n) == OP_assert)
+	if (node_checks(b->g, n) == CHECKS_TRUTH)
 		return b_bin(b, OP_bit_or, x, b_un(b, OP_bit_not, mask_of(v, b, x, batched)));
 	return masked_index(v, b, n, x, batched);
 }
@@ -236,8 +241,8 @@ static bool visit(Batch *v, Node n)
 	uint32_t nin = node_nin(g, n), errors = g->ir->ctx->nerror;
 	Node *in = ARENA_ARRAY(g->ir->ctx->scratch, Node, nin + 1);
 	bool *batched = ARENA_ARRAY(g->ir->ctx->scratch, bool, nin + 1), any = false;
-	if (op == OP_input || op == OP_get) {
-		if (op == OP_get && !v->gone[n.i])
+	if (op == OP_get) {
+		if (!v->gone[n.i])
 			get(v, n);
 		return true;
 	}
@@ -248,19 +253,19 @@ static bool visit(Batch *v, Node n)
 		in[k] = in[k].i ? in[k] : node_in(g, n, k);
 	}
 	bool mask = v->active.i && node_needs_mask(g, n);
-	if (op == OP_tuple && any)
-		v->element[n.i] = ARENA_ARRAY(g->ir->ctx->scratch, Node, nin);
-	for (uint32_t k = 0; op == OP_tuple && any && k < nin; k++)
-		v->element[n.i][k] = batched[k] ? in[k] : (Node){0};
-	if (op == OP_tuple || (!any && !mask && op != OP_random_key))
+	if (op == OP_tuple) {
+		tuple(v, n, in, batched, any);
 		return true;
-	Build b = pass_build(g, node_next(g, n));
+	}
 	if (op == OP_random_key && !any)
 		return random_key(v, n);
+	if (!any && !mask)
+		return true;
+	Build b = pass_build(g, node_next(g, n));
 	if (node_has_graph(g, n))
 		return control_batch(v, &b, n, in, batched);
 	if (mask) {
-		uint32_t k = op == OP_assert ? 0 : 1;
+		uint32_t k = node_checks(g, n) == CHECKS_TRUTH ? 0 : 1;
 		b.before = any ? b.before : n;
 		in[k] = masked(v, &b, n, in[k], batched[k]);
 		if (!any && in[k].i)
@@ -316,9 +321,7 @@ bool batch_body(Graph *g, Sym size, const bool *in, const bool *want, bool mask)
 	Build b = {.g = g};
 	if (mask) {
 		v.active = graph_add_input(g, "active", INPUT_USER, ir_type(g->ir, DT_bool, 1, &size));
-		b.before = node_next(g, v.active);
-		while (b.before.i && node_op(g, b.before) == OP_input)
-			b.before = node_next(g, b.before);
+		b.before = graph_behind_inputs(g);
 		v.any = b_reduce(&b, REDUCE_OR, v.active, 1, DT_bool);
 	}
 	for (uint32_t k = 0; k < g->input.n - mask; k++)
@@ -361,9 +364,7 @@ static bool place_of_input(const Graph *g, uint32_t k, uint32_t rank, const Batc
 static bool batch_inputs(Batch *v, const bool *batched, const BatchDims *dims)
 {
 	Graph *g = v->g;
-	Build b = {.g = g, .before = g->first};
-	while (b.before.i && node_op(g, b.before) == OP_input)
-		b.before = node_next(g, b.before);
+	Build b = {.g = g, .before = graph_behind_inputs(g)};
 	for (uint32_t k = 0; k < g->input.n; k++) {
 		const GraphInput *in = &g->input.data[k];
 		Node old = in->node;

@@ -21,7 +21,7 @@
 
 #include <string.h>
 
-#include "transform/batch_priv.h"
+#include "transform/control.h"
 
 static Graph *graph_of(const Graph *g, Node n, const char *name)
 {
@@ -52,7 +52,7 @@ static bool condition_differs(const Graph *test, const bool *in)
 	return differs;
 }
 
-static void spread_while(const Graph *g, Node n, bool *in, bool *out)
+void spread_while(const Graph *g, Node n, bool *in, bool *out)
 {
 	uint32_t first, ninit = node_args(g, n, "init", &first);
 	spread_carry(graph_of(g, n, "body"), in, ninit, out);
@@ -60,7 +60,7 @@ static void spread_while(const Graph *g, Node n, bool *in, bool *out)
 		memset(out, true, ninit * sizeof *out);
 }
 
-static void spread_cond(const Graph *g, Node n, const bool *in, bool *out)
+void spread_cond(const Graph *g, Node n, bool *in, bool *out)
 {
 	uint32_t nout = node_type(g, n)->n;
 	bool *no = ARENA_ARRAY(g->ir->ctx->scratch, bool, nout + 1);
@@ -77,18 +77,20 @@ static bool *copy_of(const Graph *g, const bool *in, uint32_t n)
 	return copy;
 }
 
-void control_spread(const Graph *g, Node n, const bool *given, bool *out)
+void spread_scan(const Graph *g, Node n, bool *in, bool *out)
 {
 	uint32_t first;
-	bool *in = copy_of(g, given, node_nin(g, n));
-	if (node_op(g, n) == OP_scan)
-		spread_carry(graph_of(g, n, "body"), in, node_args(g, n, "init", &first), out);
-	else if (node_op(g, n) == OP_while)
-		spread_while(g, n, in, out);
-	else if (node_op(g, n) == OP_invertible)
-		memcpy(out, in, node_nresult(g, n) * sizeof *out);
-	else
-		spread_cond(g, n, in, out);
+	spread_carry(graph_of(g, n, "body"), in, node_args(g, n, "init", &first), out);
+}
+
+void spread_invertible(const Graph *g, Node n, bool *in, bool *out)
+{
+	memcpy(out, in, node_nresult(g, n) * sizeof *out);
+}
+
+void control_spread(const Graph *g, Node n, const bool *given, bool *out)
+{
+	control_of(g, n)->spread(g, n, copy_of(g, given, node_nin(g, n)), out);
 }
 
 /* ---- what is checked ---- */
@@ -103,30 +105,39 @@ static bool graph_needs_mask(const Graph *g)
 
 bool control_needs_mask(const Graph *g, Node n)
 {
-	if (node_op(g, n) == OP_while)
-		return true;
-	if (node_op(g, n) == OP_invertible)
-		return false;
-	if (node_op(g, n) == OP_scan)
-		return graph_needs_mask(graph_of(g, n, "body"));
-	return graph_needs_mask(graph_of(g, n, "yes")) || graph_needs_mask(graph_of(g, n, "no"));
+	const OpInfo *info = op_info(node_op(g, n));
+	Graph *body[2];
+	if (info->endless || info->marks)
+		return info->endless;
+	for (uint32_t k = bodies_of(g, n, body); k > 0; k--)
+		if (graph_needs_mask(body[k - 1]))
+			return true;
+	return false;
 }
 
-/* Everything in it can be computed where nobody wants it. */
+static bool maskable(const Graph *g);
+
+/* n can be computed where nobody wants its results: checks are told to pass. */
+static bool node_maskable(const Graph *g, Node n)
+{
+	const OpInfo *info = op_info(node_op(g, n));
+	Graph *body[2];
+	uint32_t nbody = info->marks ? 0 : bodies_of(g, n, body);
+	for (uint32_t k = 0; k < nbody; k++)
+		if (!maskable(body[k]))
+			return false;
+	if (nbody || info->marks || info->checks == CHECKS_TRUTH)
+		return true;
+	return !info->foreign && !node_has_effect(g, n);
+}
+
 static bool maskable(const Graph *g)
 {
 	if (g->guard.n)
 		return false;
-	for (Node n = g->first; n.i; n = node_next(g, n)) {
-		Op op = node_op(g, n);
-		bool ok = op == OP_scan    ? maskable(graph_of(g, n, "body"))
-			  : op == OP_while ? maskable(graph_of(g, n, "cond")) && maskable(graph_of(g, n, "body"))
-			  : op == OP_cond  ? maskable(graph_of(g, n, "yes")) && maskable(graph_of(g, n, "no"))
-			  : op == OP_invertible ? true
-					   : op == OP_assert || (op != OP_call && !node_has_effect(g, n));
-		if (!ok)
+	for (Node n = g->first; n.i; n = node_next(g, n))
+		if (!node_maskable(g, n))
 			return false;
-	}
 	return true;
 }
 
@@ -216,7 +227,7 @@ static Node again(Build *b, Node n, const Node *in, uint32_t nin, const Attr *at
 
 /* ---- scan ---- */
 
-static bool batch_scan(Batch *v, Build *b, Node n, const Node *in, const bool *batched)
+bool batch_scan(Batch *v, Build *b, Node n, const Node *in, const bool *batched)
 {
 	Graph *g = v->g, *body = graph_of(g, n, "body");
 	uint32_t first, nin = node_nin(g, n), nout = node_type(g, n)->n;
@@ -279,14 +290,14 @@ static bool select_branch(Batch *v, Build *b, Node n, const Node *in, const bool
 	return true;
 }
 
-static bool batch_cond(Batch *v, Build *b, Node n, const Node *in, const bool *batched)
+bool batch_cond(Batch *v, Build *b, Node n, const Node *in, const bool *batched)
 {
 	Graph *g = v->g;
 	uint32_t nin = node_nin(g, n), nout = node_type(g, n)->n;
 	bool *out = ARENA_ARRAY(g->ir->ctx->scratch, bool, nout + 1), mask = v->active.i && control_needs_mask(g, n);
 	if (batched[0])
 		return select_branch(v, b, n, in, batched);
-	spread_cond(g, n, batched, out);
+	spread_cond(g, n, copy_of(g, batched, nin), out);
 	TRY(batch_body(graph_of(g, n, "yes"), v->size, batched + 1, out, mask));
 	TRY(batch_body(graph_of(g, n, "no"), v->size, batched + 1, out, mask));
 	Node *x = operands(v, n, in, 1);
@@ -388,15 +399,15 @@ static bool masked_while(Batch *v, Build *b, Node n, const Node *in, const bool 
 	graph_inline(g, b->before, test, active_last(g, x, nx, ninit), &more);
 	x[ninit] = b_bin(b, OP_bit_and, more, x[ninit]);
 	Attr *attr = with_more(v, b, n, "init", 1);
-	attr[op_arg_index(OP_while, "cond")] = attr_graph(any_active(g, x, nx, ninit));
-	attr[op_arg_index(OP_while, "body")] = attr_graph(masked_round(g, body, test, x, nx, ninit));
+	attr[op_arg_index(node_op(g, n), "cond")] = attr_graph(any_active(g, x, nx, ninit));
+	attr[op_arg_index(node_op(g, n), "body")] = attr_graph(masked_round(g, body, test, x, nx, ninit));
 	Node new = again(b, n, x, nx, attr);
 	for (uint32_t k = 0; new.i && k < ninit; k++)
 		set_result(v, n, k, b_get(b, new, k), true);
 	return new.i;
 }
 
-static bool batch_while(Batch *v, Build *b, Node n, const Node *in, const bool *batched)
+bool batch_while(Batch *v, Build *b, Node n, const Node *in, const bool *batched)
 {
 	Graph *g = v->g;
 	uint32_t first, ninit = node_args(g, n, "init", &first);
@@ -418,7 +429,7 @@ static bool end_region(Batch *v, Build *b, Node n, const Node *in, const bool *b
 }
 
 /* Where members of a batch differ in some of what a block takes and gives, all of it has the batch. */
-static bool batch_invertible(Batch *v, Build *b, Node n, const Node *in, const bool *batched)
+bool batch_invertible(Batch *v, Build *b, Node n, const Node *in, const bool *batched)
 {
 	Graph *g = v->g;
 	uint32_t nin = node_nin(g, n), ny = node_nresult(g, n), first, nx = node_args(g, n, "xs", &first), nconst = nin - ny - nx;
@@ -442,15 +453,6 @@ bool control_batch(Batch *v, Build *b, Node n, const Node *in, const bool *batch
 {
 	Graph *g = v->g;
 	uint32_t errors = g->ir->ctx->nerror;
-	bool ok;
 	v->element[n.i] = ARENA_ARRAY(g->ir->ctx->scratch, Node, node_type(g, n)->n + 1);
-	if (node_op(g, n) == OP_scan)
-		ok = batch_scan(v, b, n, in, batched);
-	else if (node_op(g, n) == OP_while)
-		ok = batch_while(v, b, n, in, batched);
-	else if (node_op(g, n) == OP_invertible)
-		ok = batch_invertible(v, b, n, in, batched);
-	else
-		ok = batch_cond(v, b, n, in, batched);
-	return ok && g->ir->ctx->nerror == errors;
+	return control_of(g, n)->batch(v, b, n, in, batched) && g->ir->ctx->nerror == errors;
 }

@@ -30,7 +30,16 @@ void batch_spread(const Graph *body, const bool *in, bool *out);
  * active. */
 bool node_needs_mask(const Graph *, Node);
 
-/* ---- nodes with graphs (scan, while, cond): batch_control.c ---- */
+/* ---- nodes with graphs: batch_control.c; the rules of each operator, which control.c lists ---- */
+
+void spread_scan(const Graph *, Node n, bool *in, bool *out);
+void spread_while(const Graph *, Node n, bool *in, bool *out);
+void spread_cond(const Graph *, Node n, bool *in, bool *out);
+void spread_invertible(const Graph *, Node n, bool *in, bool *out);
+bool batch_scan(Batch *, Build *, Node n, const Node *in, const bool *batched);
+bool batch_while(Batch *, Build *, Node n, const Node *in, const bool *batched);
+bool batch_cond(Batch *, Build *, Node n, const Node *in, const bool *batched);
+bool batch_invertible(Batch *, Build *, Node n, const Node *in, const bool *batched);
 
 /* Which results of n differ, from its operands. */
 void control_spread(const Graph *, Node n, const bool *in, bool *out);

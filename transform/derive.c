@@ -13,7 +13,7 @@
  * cotangents is that linear function transposed, by the same walk over the nodes that it added.
  *
  * Linear in the number of nodes: a node is visited once, and its rule adds a bounded number of nodes. */
-#include "transform/derive_priv.h"
+#include "transform/control.h"
 
 /* ---- cotangents ---- */
 
@@ -82,6 +82,15 @@ static void add_element(Reverse *r, Node tuple, uint32_t k, Node ct)
 	(*e)[k] = b_add(&r->b, (*e)[k], ct);
 }
 
+static bool node_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	const Control *c = control_of(b->g, n);
+	if (!c || !c->vjp)
+		return op_vjp(b, n, ct, want, g);
+	Build own = {b->g, b->before, node_data(b->g, n)->loc, node_near(b->g, n)};
+	return c->vjp(&own, n, ct, want, g);
+}
+
 static bool visit(Reverse *r, Node n)
 {
 	Graph *g = r->g;
@@ -106,8 +115,8 @@ static bool visit(Reverse *r, Node n)
 			reverse_add(r, in[k], ct[k]);
 		return true;
 	}
-	/* a node with graphs may be replaced by one that keeps more */
-	TRY((node_has_graph(g, n) ? control_vjp : op_vjp)(&r->b, n, ct, want, part));
+	/* a node that executes graphs may be replaced by one that keeps more */
+	TRY(node_vjp(&r->b, n, ct, want, part));
 	for (uint32_t k = 0; k < nin; k++)
 		reverse_add(r, in[k], part[k]);
 	return true;
@@ -211,8 +220,9 @@ static bool push(Forward *f, Node n)
 			ty[k] = t[k];
 		return true;
 	}
-	if (node_has_graph(g, n))
-		return control_jvp(f, &b, n, t, ty);
+	const Control *c = control_of(g, n);
+	if (c && c->jvp)
+		return c->jvp(f, &b, n, t, ty);
 	return node_has_jvp(g, n) ? op_jvp(&b, n, t, ty) : transposed(&b, n, t, ty);
 }
 

@@ -65,13 +65,12 @@ static void start(Linearized *l, const Graph *body)
 	graph_inline(g, (Node){0}, body, l->in, l->out);
 }
 
-/* Computed again rather than kept. */
+/* Computed again rather than kept: what is made of nothing, element-wise functions, index maps. */
 static bool is_cheap(const Graph *g, Node n)
 {
 	Op op = node_op(g, n);
 	LowerRole role = op_lower(op)->role;
-	return op_is_scalar(op) || op_info(op)->deriv[0] || op == OP_constant || role == LOWER_MAP || role == LOWER_INDEX ||
-	       role == LOWER_LEAF;
+	return !node_nin(g, n) || op_is_scalar(op) || op_info(op)->deriv[0] || role == LOWER_MAP || role == LOWER_INDEX;
 }
 
 static bool reads_any(const Graph *g, Node n, const bool *of)

@@ -98,7 +98,7 @@ static void spread_cotangents(const Scan *s, const bool *active, bool *out)
 	}
 }
 
-static bool scan_jvp(Forward *f, Build *b, Node n, const Node *t, Node *ty)
+bool scan_jvp(Forward *f, Build *b, Node n, const Node *t, Node *ty)
 {
 	Scan s = scan_of(b->g, n);
 	bool *in = ZEROED(b->g, bool, s.nin), *out = ZEROED(b->g, bool, s.nout);
@@ -222,7 +222,7 @@ static bool scan_backwards(Build *b, const Backwards *w, Node *g)
 	return back.i;
 }
 
-static bool scan_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+bool scan_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	Scan s = scan_of(b->g, n);
 	bool *active = ZEROED(b->g, bool, s.nin), *out = ZEROED(b->g, bool, s.nout), *has_ct = ZEROED(b->g, bool, s.nout);
@@ -315,7 +315,7 @@ static void cond_activity(const Cond *c, const bool *in, bool *out)
 		out[k] |= other[k];
 }
 
-static bool cond_jvp(Forward *f, Build *b, Node n, const Node *t, Node *ty)
+bool cond_jvp(Forward *f, Build *b, Node n, const Node *t, Node *ty)
 {
 	Cond c = cond_of(b->g, n);
 	bool *in = ZEROED(b->g, bool, c.nin), *out = ZEROED(b->g, bool, c.nout);
@@ -406,7 +406,7 @@ static Graph *branch_backwards(Build *b, const Cond *c, Linearized *l, const Pla
 	return to;
 }
 
-static bool cond_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+bool cond_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	Cond c = cond_of(b->g, n);
 	bool *active = ZEROED(b->g, bool, c.nin), *step = ZEROED(b->g, bool, c.nin), *has_ct = ZEROED(b->g, bool, c.nout);
@@ -450,56 +450,4 @@ static bool cond_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g
 		if (out[k] && back.i)
 			g[1 + k] = b_get(b, back, at++);
 	return back.i;
-}
-
-/* ---- invertible: its results are its first operands ---- */
-
-static bool invertible_vjp(const Build *b, Node n, const Node *ct, Node *g)
-{
-	memset(g, 0, node_nin(b->g, n) * sizeof *g);
-	memcpy(g, ct, node_nresult(b->g, n) * sizeof *g);
-	return true;
-}
-
-/* Tangents leave the region that the block is, too. */
-static bool invertible_jvp(Build *b, Node n, const Node *t, Node *ty)
-{
-	for (uint32_t k = 0; k < node_nresult(b->g, n); k++)
-		ty[k] = t[k].i ? b_node(b, OP_checkpoint, &t[k], 1, (Attr[]){attr_none(), attr_str(b->g->ir, "end")}, 2) : t[k];
-	return true;
-}
-
-/* ---- all of them ---- */
-
-bool control_vjp(Build *outer, Node n, const Node *ct, const bool *want, Node *g)
-{
-	Build *b = &(Build){outer->g, outer->before, node_data(outer->g, n)->loc, node_near(outer->g, n)};
-	switch (node_op(b->g, n)) {
-	case OP_scan:
-		return scan_vjp(b, n, ct, want, g);
-	case OP_cond:
-		return cond_vjp(b, n, ct, want, g);
-	case OP_while:
-		return while_vjp(b, n, ct, want, g);
-	case OP_invertible:
-		return invertible_vjp(b, n, ct, g);
-	default:
-		return ctx_error(b->g->ir->ctx, b->where, "%s has no derivative", op_name(node_op(b->g, n)));
-	}
-}
-
-bool control_jvp(Forward *f, Build *b, Node n, const Node *t, Node *ty)
-{
-	switch (node_op(b->g, n)) {
-	case OP_scan:
-		return scan_jvp(f, b, n, t, ty);
-	case OP_cond:
-		return cond_jvp(f, b, n, t, ty);
-	case OP_while:
-		return while_jvp(f, b, n, t, ty);
-	case OP_invertible:
-		return invertible_jvp(b, n, t, ty);
-	default:
-		return ctx_error(b->g->ir->ctx, b->where, "%s has no derivative", op_name(node_op(b->g, n)));
-	}
 }

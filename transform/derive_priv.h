@@ -116,11 +116,17 @@ void body_backward(Linearized *, Build *b, const Node *in, const Node *ct, const
 /* The body at b's position, with tangents t[] of its inputs (none: zero). False after ctx_error. */
 bool body_tangents(const Graph *body, Build *b, const Node *in, const Node *t, Node *out, Node *ty);
 
-/* ---- nodes with graphs: scan, cond, invertible (derive_control.c), while (derive_while.c) ---- */
+/* The graphs of a node, at most two; how many. */
+uint32_t bodies_of(const Graph *, Node n, Graph *body[2]);
 
-bool control_vjp(Build *, Node n, const Node *ct, const bool *want, Node *g);
-bool control_jvp(Forward *, Build *, Node n, const Node *t, Node *ty);
+/* ---- nodes that execute graphs: scan, cond (derive_control.c), while (derive_while.c) ----
+ * Contracts of op_vjp and op_jvp. A node may be replaced by one that has more results. */
+
+bool scan_vjp(Build *, Node n, const Node *ct, const bool *want, Node *g);
+bool cond_vjp(Build *, Node n, const Node *ct, const bool *want, Node *g);
 bool while_vjp(Build *, Node n, const Node *ct, const bool *want, Node *g);
+bool scan_jvp(Forward *, Build *, Node n, const Node *t, Node *ty);
+bool cond_jvp(Forward *, Build *, Node n, const Node *t, Node *ty);
 bool while_jvp(Forward *, Build *, Node n, const Node *t, Node *ty);
 
 /* What they share: n in the place of old, whose results are its first ones. */

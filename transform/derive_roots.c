@@ -14,8 +14,7 @@ static bool wanted_input(const Graph *g, const Wrt *w, uint32_t k)
 
 /* ---- constants ---- */
 
-/* The graphs of a node; how many. */
-static uint32_t bodies_of(const Graph *g, Node n, Graph **body)
+uint32_t bodies_of(const Graph *g, Node n, Graph *body[2])
 {
 	const Schema *s = op_schema(node_op(g, n));
 	uint32_t count = 0;

@@ -322,7 +322,7 @@ static bool counted(Build *b, const While *w, Sym rounds, const Node *ct, const 
 	if (!scan.i)
 		return false;
 	replace_tuple(b->g, w->n, scan);
-	return control_vjp(b, scan, ct, want, g);
+	return scan_vjp(b, scan, ct, want, g);
 }
 
 /* A 0-d start, then zeros: a row of a stack. */

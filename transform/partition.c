@@ -79,9 +79,8 @@ static void find_regions(Parting *p)
 		for (uint32_t k = 0; k < node_nin(g, n); k++)
 			if (p->region[node_in(g, n, k).i] > deep)
 				deep = p->region[node_in(g, n, k).i];
-		const char *at = node_op(g, n) == OP_checkpoint ? node_str(g, n, "at") : "";
-		bool begin = !strcmp(at, "begin"), end = !strcmp(at, "end") || node_op(g, n) == OP_invertible;
-		p->region[n.i] = begin ? deep + 1 : end && deep ? deep - 1 : deep;
+		Mark mark = node_mark(g, n);
+		p->region[n.i] = mark == MARK_BEGIN ? deep + 1 : mark == MARK_END && deep ? deep - 1 : deep;
 	}
 }
 

@@ -90,6 +90,12 @@ static TypeId kept_type(const Parting *p, uint32_t k)
 	return ir_type(p->g->ir, t.dtype, t.n, dim);
 }
 
+/* Its results are its operands, so that nobody reads the node. */
+static bool marks_several(const Graph *g, Node n)
+{
+	return op_info(node_op(g, n))->marks && node_dtype(g, n) == DT_none;
+}
+
 static Graph *first_part(const Parting *p, int64_t mark)
 {
 	Part a = part_new(p);
@@ -97,10 +103,9 @@ static Graph *first_part(const Parting *p, int64_t mark)
 	for (uint32_t k = 0; k < p->ninput; k++)
 		add_input(&a, k);
 	for (Node n = a.from->first; n.i; n = node_next(a.from, n)) {
-		Op op = node_op(a.from, n);
-		if (p->late[n.i] || op == OP_input || op == OP_invertible || n.i >= p->undo.first)
+		if (p->late[n.i] || a.map[n.i].i || marks_several(a.from, n) || n.i >= p->undo.first)
 			continue;
-		Node same = partition_marked(a.from, n);
+		Node same = node_marked(a.from, n);
 		if (same.i)
 			a.map[n.i] = a.map[same.i];
 		else
@@ -161,7 +166,7 @@ static Graph *second_part(const Parting *p, int64_t mark)
 		add_input(&a, k);
 	check_mark(&a, given, mark);
 	for (Node n = from->first; n.i; n = node_next(from, n))
-		if (p->late[n.i] && node_op(from, n) != OP_invertible && (node_nuses(from, n) || node_has_effect(from, n)))
+		if (p->late[n.i] && !marks_several(from, n) && (node_nuses(from, n) || node_has_effect(from, n)))
 			copy_with_operands(&a, n);
 	for (uint32_t k = p->noutput; k < from->output.n; k++) {
 		copy_with_operands(&a, from->output.data[k].node);
@@ -178,11 +183,16 @@ void partition_build(const Parting *p, Graph *part[2])
 }
 
 /* Composites become what they are made of: a norm is saved as the mean and variance of its rows, and the rest is computed again. */
+static bool is_mark(const Graph *g, Node n, void *user)
+{
+	(void)user;
+	return op_info(node_op(g, n))->marks != NULL;
+}
+
 static bool expand(Graph *g)
 {
-	static const Op kept[] = {OP_checkpoint, OP_invertible};
 	static bool (*const tidy[])(Graph *, PassCtx *) = {pass_decompose, pass_simplify, pass_cse, pass_dce};
-	PassCtx c = {.keep = kept, .nkeep = 2, .target = target_find("generic-c")};
+	PassCtx c = {.stays = is_mark, .target = target_find("generic-c")};
 	for (size_t k = 0; k < sizeof tidy / sizeof *tidy && !c.failed; k++)
 		tidy[k](g, &c);
 	return !c.failed;

@@ -228,11 +228,6 @@ static bool is_heavy(const Pricing *c, Node n)
 
 /* ---- all together ---- */
 
-static bool is_kept(const Graph *g, Node n)
-{
-	return node_op(g, n) == OP_checkpoint && !strcmp(node_str(g, n, "at"), "keep");
-}
-
 /* Its type or an attribute has a size that is known where it was born only. */
 static bool uses_data(const Graph *g, Node n)
 {
@@ -291,13 +286,13 @@ static void find_stored(const Pricing *c, Node n)
 static SaveCost cost_of(const Pricing *c, Node n)
 {
 	const Graph *g = c->p->g;
-	Op op = node_op(g, n);
+	bool marked = node_marked(g, n).i;
 	SaveCost cost = {.bytes = bytes_of(c, n)};
 	cost.hold = machine_memory_cycles(&c->target->machine, cost.bytes, INFINITY);
 	cost.save = c->read[n.i].stored ? cost.hold : 2 * cost.hold + cycles(c, 0, 0, 1);
-	cost.fixed = op == OP_input || node_has_effect(g, n) || uses_data(g, n) || is_kept(g, n);
-	cost.heavy = op != OP_checkpoint && is_heavy(c, n);
-	cost.again = op == OP_checkpoint || cost.fixed ? 0 : again(c, n);
+	cost.fixed = node_op(g, n) == OP_input || node_has_effect(g, n) || uses_data(g, n) || node_mark(g, n) == MARK_KEEP;
+	cost.heavy = !marked && is_heavy(c, n);
+	cost.again = marked || cost.fixed ? 0 : again(c, n);
 	return cost;
 }
 

@@ -61,8 +61,6 @@ void partition_find_again(Parting *);
 /* Another node whose value it has in the second graph, unless it is saved; none: it is computed
  * from its operands. */
 Node partition_same(const Parting *, Node);
-/* What n marks, or is a result of a block for; else none. */
-Node partition_marked(const Graph *, Node);
 
 /* ---- costs (partition_cost.c) ---- */
 

@@ -47,12 +47,18 @@ static void add(Undo *u, const Graph *g, Node value, Node from)
 	array_push(g->ir->ctx->scratch, &u->same, ((Same){value, from}));
 }
 
+/* A mark of one value. */
+static bool is_mark(const Graph *g, Node n)
+{
+	return op_info(node_op(g, n))->marks && node_dtype(g, n) != DT_none;
+}
+
 /* The value, and what it is marked as the beginning of a region of. */
 static void add_with_operands(Undo *u, const Graph *g, Node value, Node from)
 {
 	add(u, g, value, from);
-	while (node_op(g, value) == OP_checkpoint) {
-		value = node_in(g, value, 0);
+	while (is_mark(g, value)) {
+		value = node_marked(g, value);
 		add(u, g, value, from);
 	}
 }
@@ -99,8 +105,8 @@ Undo partition_undo(Graph *g, uint32_t ninput)
 
 static Node unmarked(const Graph *g, Node n)
 {
-	while (node_op(g, n) == OP_checkpoint)
-		n = node_in(g, n, 0);
+	while (is_mark(g, n))
+		n = node_marked(g, n);
 	return n;
 }
 
@@ -144,13 +150,5 @@ void partition_find_again(Parting *p)
 
 Node partition_same(const Parting *p, Node n)
 {
-	return p->again[n.i].i ? p->again[n.i] : partition_marked(p->g, n);
-}
-
-Node partition_marked(const Graph *g, Node n)
-{
-	if (node_op(g, n) == OP_checkpoint)
-		return node_in(g, n, 0);
-	bool result = node_op(g, n) == OP_get && node_op(g, node_in(g, n, 0)) == OP_invertible;
-	return result ? node_in(g, node_in(g, n, 0), (uint32_t)node_int(g, n, "index")) : (Node){0};
+	return p->again[n.i].i ? p->again[n.i] : node_marked(p->g, n);
 }

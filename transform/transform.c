@@ -16,7 +16,7 @@ typedef struct {
 static bool stays(const Graph *g, Node n, void *user)
 {
 	const Stay *s = user;
-	if (node_has_graph(g, n)) /* control_vjp, control_jvp, control_batch */
+	if (node_has_graph(g, n)) /* control_of, and marks of regions */
 		return true;
 	return s->has_rule(node_op(g, n)) && !has_complex_operand(g, n);
 }

@@ -336,3 +336,18 @@ Checks node_checks(const Graph *g, Node n)
 	bool idle = checks == CHECKS_INDEX && !index_is_checked(node_index_mode(g, n));
 	return idle ? CHECKS_NOTHING : checks;
 }
+
+Mark node_mark(const Graph *g, Node n)
+{
+	const OpInfo *info = op_info(node_op(g, n));
+	return info->marks ? info->marks(g, n) : MARK_NONE;
+}
+
+Node node_marked(const Graph *g, Node n)
+{
+	bool element = node_op(g, n) == OP_get;
+	Node by = element ? node_in(g, n, 0) : n;
+	if (!op_info(node_op(g, by))->marks || (!element && node_dtype(g, n) == DT_none))
+		return (Node){0};
+	return node_in(g, by, element ? (uint32_t)node_int(g, n, "index") : 0);
+}

@@ -74,6 +74,14 @@ typedef enum {
 	CHECKS_INDEX  /* the indices in operand 1 are in range, if `mode` says so (node_index_mode) */
 } Checks;
 
+/* What a node says about its operands to who decides which values are saved for gradients. */
+typedef enum {
+	MARK_NONE,
+	MARK_BEGIN, /* a region begins, whose values are computed again instead of saved */
+	MARK_END,   /* and ends */
+	MARK_KEEP   /* the value is saved, within a region too */
+} Mark;
+
 struct Tensor;     /* ir/interp/tensor.h */
 struct EvalCtx;    /* ir/interp/interp.h */
 struct Parts;      /* ir/ops/parts.h */
@@ -183,7 +191,12 @@ typedef struct OpInfo {
 	 * .checks: an assertion or a checked index. Asked by transform/batch*.c, which must not check for
 	 * members of a batch that do not execute the node, and by passes/fold.c.
 	 * .foreign: the node runs code of the user, so its author alone knows what it does with its
-	 * operands. Asked by ir/ops/linear.c and transform/batch_control.c. */
+	 * operands. Asked by ir/ops/linear.c and transform/batch_control.c.
+	 * .endless: how often the node executes its graphs has no limit. Where no member of a batch is
+	 * active it must not begin. Asked by transform/batch_control.c.
+	 * .marks: the results are the first operands, and its graphs are not executed: the node only says
+	 * something about these values. Composites of LEVEL_DECOMPOSE, which transform/partition*.c read
+	 * and which mean nothing once graphs are partitioned. */
 	Folds folds;
 	bool moves;
 	bool rounded;
@@ -191,6 +204,8 @@ typedef struct OpInfo {
 	bool apart;
 	Checks checks;
 	bool foreign;
+	bool endless;
+	Mark (*marks)(const Graph *, Node);
 
 	/* OP_SCALAR; .deriv also of composites that are element-wise up to broadcasting */
 	const char *scalar;   /* body over the operand names, see ir/scalar/scalar.h */
@@ -272,6 +287,11 @@ Op op_find(const char *name); /* by schema name or alias, OP_none when unknown *
 int op_arg_index(Op, const char *name); /* -1 when absent */
 /* Of the node: CHECKS_INDEX only if its mode checks. */
 Checks node_checks(const Graph *, Node);
+/* MARK_NONE where the block has no .marks. */
+Mark node_mark(const Graph *, Node);
+/* The operand of a node with .marks whose value n is: n is the node, or reads that result of its
+ * tuple. None: n is no such value. */
+Node node_marked(const Graph *, Node);
 static inline bool op_is_scalar(Op op) { return op_kind(op) == OP_SCALAR; }
 const OpLower *op_lower(Op); /* of composites: LOWER_NONE */
 /* The default of an argument as an attribute; ATTR_none for None or no default. */

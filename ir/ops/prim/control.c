@@ -230,6 +230,7 @@ static bool eval_while(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *o
 }
 
 OP(while) {
+	.endless = true,
 	.schema = "while(Tensor[] init, Tensor[] consts, *, graph cond, graph body, int? most=None) -> Tensor[]",
 	.doc = "as long as cond(carry..., consts...): carry... = body(carry..., consts...); derivatives may rely on `most` rounds at most",
 	.infer = infer_while,
@@ -417,8 +418,15 @@ static bool shape_checkpoint(Infer *f)
 }
 INFER(checkpoint)
 
+static Mark mark_checkpoint(const Graph *g, Node n)
+{
+	const char *at = node_str(g, n, "at");
+	return !strcmp(at, "begin") ? MARK_BEGIN : !strcmp(at, "end") ? MARK_END : MARK_KEEP;
+}
+
 /* Kept while graphs are transformed, since it has rules; compiled as x. */
 OP(checkpoint) {
+	.marks = mark_checkpoint,
 	.schema = "checkpoint(Tensor x, *, str at) -> Tensor",
 	.doc = "x, marked for what is saved for gradients: where a region begins (\"begin\") and ends (\"end\") whose values are computed "
 	       "again, or to be saved within one (\"keep\")",
@@ -524,9 +532,34 @@ static Node build_invertible(Build *b, Node n)
 	return b_tuple(b, y, ny);
 }
 
-/* Kept while graphs are transformed (transform/derive_control.c, batch_control.c), for
- * transform/partition_undo.c. */
+/* A block ends the region that it is. */
+static Mark mark_invertible(const Graph *g, Node n)
+{
+	(void)g, (void)n;
+	return MARK_END;
+}
+
+static bool adjoint_invertible(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	(void)want;
+	memcpy(g, ct, node_nresult(b->g, n) * sizeof *g);
+	return true;
+}
+
+/* Tangents leave the region, too. */
+static bool tangent_invertible(Build *b, Node n, const Node *t, Node *ty)
+{
+	Attr attr[] = {attr_none(), attr_str(b->g->ir, "end")};
+	for (uint32_t k = 0; k < node_nresult(b->g, n); k++)
+		ty[k] = t[k].i ? b_node(b, OP_checkpoint, &t[k], 1, attr, 2) : t[k];
+	return true;
+}
+
+/* Kept while graphs are transformed, for transform/partition_undo.c. */
 OP(invertible) {
+	.marks = mark_invertible,
+	.adjoint = adjoint_invertible,
+	.tangent = tangent_invertible,
 	.schema = "invertible(Tensor[] ys, Tensor[] xs, Tensor[] consts, *, graph inverse, str name) -> Tensor[]",
 	.doc = "ys, the results of a block of xs: xs... = inverse(ys..., consts...), from which gradients may compute them again",
 	.level = LEVEL_DECOMPOSE,

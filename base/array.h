@@ -1,4 +1,5 @@
-/* The one growable array: elements live in an arena, so a pointer to one dies at the next push. */
+/* The growable array. Elements live in an arena; a pointer to an element is invalid after the next
+ * push. */
 #ifndef WEFT_BASE_ARRAY_H
 #define WEFT_BASE_ARRAY_H
 
@@ -12,9 +13,10 @@
 		uint32_t n, cap;                                                                   \
 	}
 
-/* Make room for one more element of `size` bytes; returns the (possibly moved) data. */
+/* Makes room for one more element of `size` bytes. Returns the data, which may have moved. */
 void *array_grow(Arena *, void *data, uint32_t n, uint32_t *cap, size_t size);
 
+/* Appends an element: array_push(arena, &list, value). */
 #define array_push(arena, a, ...)                                                                  \
 	((a)->data = array_grow((arena), (a)->data, (a)->n, &(a)->cap,                             \
 				sizeof(__typeof__(*(a)->data))),                                   \

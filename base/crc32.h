@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 uint32_t crc32_of(const void *, size_t);
-/* The same without instructions that not every processor has; for tests. */
+/* The same without special instructions of the processor; for tests. */
 uint32_t crc32_by_table(const void *, size_t);
 
 #endif

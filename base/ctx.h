@@ -1,4 +1,5 @@
-/* One compilation: its memory, its diagnostics, and the way out when something is impossible. */
+/* The context of one compilation: its memory, its diagnostics, and the way out after an error that
+ * cannot be handled. */
 #ifndef WEFT_BASE_CTX_H
 #define WEFT_BASE_CTX_H
 
@@ -18,7 +19,7 @@ typedef struct Diag {
 	struct Diag *next;
 } Diag;
 
-/* Something that the arena does not own: a mapped file, a handle of a library. */
+/* A resource outside of the arena: a mapped file, the handle of a library. */
 typedef struct CtxCleanup {
 	void (*run)(void *);
 	void *arg;
@@ -26,35 +27,37 @@ typedef struct CtxCleanup {
 } CtxCleanup;
 
 typedef struct Ctx {
-	Arena *arena;   /* lives as long as the compilation */
+	Arena *arena;   /* valid until ctx_free */
 	Arena *scratch; /* reset by the pass driver between passes */
 	Diag *first, *last;
 	uint32_t nerror;
-	const char *file;    /* being read, for messages; may be NULL */
-	const char *pass;    /* running, for messages about bugs; may be NULL */
+	const char *file;    /* the file that is read, for messages; may be NULL */
+	const char *pass;    /* the pass that runs, for messages about bugs; may be NULL */
 	jmp_buf unwind;      /* set by the API boundary */
 	struct CtxInput *input; /* files that outputs must not replace */
-	CtxCleanup *cleanup; /* run by ctx_free before the arena goes, last added first */
-	char bug_text[2048]; /* filled by ctx_bug: valid even when memory ran out */
+	CtxCleanup *cleanup; /* run by ctx_free before the arena is freed, last added first */
+	char bug_text[2048]; /* the message of ctx_bug; valid after running out of memory */
 } Ctx;
 
-/* A context, or NULL when there is no memory. The caller must setjmp(ctx->unwind) before use. */
+/* Returns NULL if there is no memory. The caller must call setjmp(ctx->unwind) before using the
+ * context. */
 Ctx *ctx_new(void);
 void ctx_free(Ctx *);
 
-/* Have ctx_free call run(arg). Register before acquiring, so that running out of memory cannot
- * leak. */
+/* ctx_free will call run(arg). Call ctx_defer before acquiring the resource, so that running out of
+ * memory in ctx_defer leaks nothing. */
 void ctx_defer(Ctx *, void (*run)(void *), void *arg);
 
-/* A file by device and number: outputs that are the same one are refused. */
+/* Registers an input file by device and inode number. Outputs that are the same file are
+ * refused. */
 void ctx_input(Ctx *, uint64_t device, uint64_t number);
 bool ctx_is_input(const Ctx *, uint64_t device, uint64_t number);
 
-/* Record bad input. `where` may be NULL (the file is used then); texts are copied. Returns
+/* Records an error about bad input. where: NULL means ctx->file. Copies the texts. Returns
  * false. */
 bool ctx_error(Ctx *, const char *where, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
-/* So that callers in other files are compiled, and analyzed, knowing which value comes back. */
+/* So that compilers and analysers know in every file that ctx_error returns false. */
 static inline bool ctx_false(bool failed)
 {
 	(void)failed;
@@ -63,29 +66,32 @@ static inline bool ctx_false(bool failed)
 #define ctx_error(...) ctx_false(ctx_error(__VA_ARGS__))
 void ctx_warn(Ctx *, const char *where, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void ctx_note(Ctx *, const char *where, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* An internal error: records pass and text, unwinds with UNWIND_BUG. */
+/* Reports an internal error: records pass and text, and unwinds with UNWIND_BUG. */
 _Noreturn void ctx_bug(Ctx *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* A verifier refused what `stage` made: an internal error that repeats what it said last. */
+/* Reports an internal error because a verifier refused the result of `stage`; repeats the
+ * verifier's last message. */
 _Noreturn void ctx_bug_verify(Ctx *, const char *stage);
-/* Memory from elsewhere ran out: unwinds with UNWIND_OOM. */
+/* Memory outside of the arena ran out: unwinds with UNWIND_OOM. */
 _Noreturn void ctx_out_of_memory(Ctx *);
-/* What has been said so far, and that again: what was said since is forgotten, of an attempt whose
- * failure means nothing. */
+/* ctx_rewind removes all diagnostics since the mark: those of an attempt whose failure does not
+ * matter. */
 typedef struct {
 	Diag *last;
 	uint32_t nerror;
 } CtxMark;
 CtxMark ctx_mark(const Ctx *);
 void ctx_rewind(Ctx *, CtxMark);
-/* Of the errors since then only the first stays, of which the others follow. False if there is
- * one. */
+/* Keeps only the first error since the mark; later errors follow from it. Returns false if there is
+ * an error. */
 bool ctx_first_only(Ctx *, CtxMark);
-/* All diagnostics, one per line: "where: error: text". */
+/* Prints all diagnostics, one per line: "where: error: text". */
 void ctx_print(const Ctx *, Text *);
 
-/* Of what can say no and leaves results unset then: whoever asks looks at the answer. */
+/* For functions that leave results unset if they return false: the caller must look at the
+ * answer. */
 #define MUST_LOOK __attribute__((warn_unused_result))
 
+/* Returns false from the calling function if x is false. */
 #define TRY(x)                                                                                     \
 	do {                                                                                       \
 		if (!(x))                                                                          \

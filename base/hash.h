@@ -1,4 +1,5 @@
-/* Hashing: one 64-bit mixing hash, deterministic across runs and machines of one endianness. */
+/* A 64-bit hash. The value depends on the bytes only: not on the run, nor on the machine, if the
+ * byte order is the same. */
 #ifndef WEFT_BASE_HASH_H
 #define WEFT_BASE_HASH_H
 
@@ -8,9 +9,9 @@
 uint64_t hash_bytes(const void *p, size_t n, uint64_t seed);
 uint64_t hash_combine(uint64_t a, uint64_t b);
 
-/* Large things are hashed by blocks, of which several threads may take some each. */
+/* Large data is hashed in blocks, so that several threads can each hash some. */
 #define HASH_BLOCK ((size_t)1 << 16)
-/* hash_bytes, seed 0, of each block of p; the last one may be smaller. */
+/* out[k]: hash_bytes with seed 0 of block k of p. The last block may be smaller. */
 void hash_blocks(const void *p, size_t n, uint64_t *out);
 
 #endif

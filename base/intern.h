@@ -1,4 +1,4 @@
-/* The one open-addressing table: byte strings to dense ids 1, 2, ... in order of first
+/* The hash table (open addressing): byte strings to ids 1, 2, ... in the order of first
  * insertion. */
 #ifndef WEFT_BASE_INTERN_H
 #define WEFT_BASE_INTERN_H
@@ -22,12 +22,13 @@ typedef struct {
 } Intern;
 
 void intern_init(Intern *, Arena *);
-/* The id of the key; copies it into the arena when new. *fresh (may be NULL) says whether it
- * was. */
+/* Returns the id of the key, and adds a copy of a new key. *fresh: whether the key is new; may be
+ * NULL. */
 uint32_t intern(Intern *, const void *key, size_t len, bool *fresh);
-/* The id, or 0 when absent. */
+/* Returns the id, or 0 if the key was not added. */
 uint32_t intern_find(const Intern *, const void *key, size_t len);
-/* The canonical copy of a NUL-terminated string (interned with its NUL). */
+/* Returns the one copy of a NUL-terminated string in the table: equal strings have equal
+ * pointers. */
 const char *intern_str(Intern *, const char *s);
 const void *intern_key(const Intern *, uint32_t id);
 

@@ -20,13 +20,14 @@ void text_addn(Text *, const char *s, size_t n);
 void text_char(Text *, char c);
 void text_printf(Text *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void text_vprintf(Text *, const char *fmt, va_list);
-/* s as part of a format of printf: percent signs are doubled. */
+/* Appends s for use in a format of printf: doubles percent signs. */
 void text_format(Text *, const char *s);
-/* The shortest decimal that reads back as the same double; inf, -inf, nan by name. */
+/* Appends the shortest decimal that reads back as the same double; inf, -inf and nan by name. */
 void text_double(Text *, double v);
-/* Write the file whole or not at all (temporary file and rename). False with errno on failure. */
+/* Writes the text to a file, whole or not at all (temporary file and rename). Returns false and
+ * sets errno on failure. */
 bool text_write_file(const Text *, const char *path);
-/* Letters, digits and _, not beginning with a digit: a name of C and of Python. */
+/* Whether s is an identifier of C and of Python: letters, digits and _, no digit first. */
 bool text_is_identifier(const char *);
 
 #endif

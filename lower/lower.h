@@ -5,15 +5,15 @@
 #include "ir/kernel/kernel.h"
 
 typedef struct {
-	const struct Target *target; /* whose costs decide; NULL: portable C */
-	bool no_fusion; /* one kernel per structural node: the baseline `op by op` */
-	const Lowered *after; /* another graph of the same program: checks are numbered after its.
-	                         NULL: this is the first */
+	const struct Target *target; /* the target whose costs decide; NULL: portable C */
+	bool no_fusion; /* one kernel for each node that is no index map: the baseline `op by op` */
+	const Lowered *after; /* a graph of the same program that was lowered before: its messages
+	                         keep their numbers. NULL: this graph is the first */
 } LowerOptions;
 
-/* Partition the graph into kernels and loops, build their stages, choose buffer layouts. The graph
- * holds primitives only, as the passes leave it, and must outlive the result. NULL after ctx_error,
- * which lists every operator without a schedule. */
+/* Makes kernels, control flow and buffer layouts of a graph. The graph must consist of primitives,
+ * as the passes leave it, and must outlive the result. Returns NULL after errors; one for each
+ * operator without a schedule. */
 Lowered *lower_graph(Graph *, const LowerOptions *);
 
 #endif

@@ -1,4 +1,4 @@
-/* What passes share: the row a pass has in the pipeline, and what the driver gives it. */
+/* Passes: the row of a pass in the pipeline, and the context that the driver gives it. */
 #ifndef WEFT_PASSES_PASS_H
 #define WEFT_PASSES_PASS_H
 
@@ -7,52 +7,54 @@
 #include "ir/ops/op.h"
 
 typedef struct PassCtx {
-	bool failed; /* set by the passes that find bad input (canon, decompose, pad); reported in
-	                ctx */
-	bool keep_params; /* parameters are replaceable: what depends on them becomes a recipe, no
-	                     value is looked at */
-	const struct Target *target; /* whose costs decide */
-	const Op *keep;   /* composites that decompose leaves alone */
+	bool failed; /* set by passes that find bad input (canon, decompose, pad), after
+	                ctx_error */
+	bool keep_params; /* parameters are replaceable: values that depend on them become constants
+	                     with recipes, and no pass reads them */
+	const struct Target *target; /* the target whose costs decide */
+	const Op *keep;   /* composites that decompose does not expand */
 	uint32_t nkeep;
-	/* In a transform: the composites that canon and decompose leave alone; NULL: decompose asks
-	 * `keep`, and canon leaves those that have rules (op_is_kept). */
+	/* For transforms: the composites that canon and decompose do not expand. NULL: decompose
+	 * reads `keep`, and canon does not expand composites with rules (op_is_kept). */
 	bool (*stays)(const Graph *, Node, void *user);
 	void *stays_user;
 } PassCtx;
 
 typedef struct {
 	const char *name;                /* --dump=simplify */
-	bool (*run)(Graph *, PassCtx *); /* true if anything changed */
+	bool (*run)(Graph *, PassCtx *); /* returns true if anything changed */
 } Pass;
 
-/* Composites of LEVEL_CANON become what they mean; types are compared with the file's. */
+/* Expands composites of LEVEL_CANON; compares inferred types with those of the file. */
 bool pass_canon(Graph *, PassCtx *);
-/* The other composites, except the kept ones. */
+/* Expands all other composites, except the kept ones. */
 bool pass_decompose(Graph *, PassCtx *);
-/* Complex values become pairs of real ones, but for inputs and outputs and what no rule splits. */
+/* Replaces complex values by pairs of real ones, except inputs, outputs, and values that no rule
+ * splits. */
 bool pass_split_complex(Graph *, PassCtx *);
-/* Constants and splats that bodies read are made in them. */
+/* Moves constants and splats into the bodies that read them. */
 bool pass_sink(Graph *, PassCtx *);
-/* Branches whose condition is known, or that cost less than deciding. */
+/* Removes branches whose condition is known; turns branches into selects if that costs less. */
 bool pass_branch(Graph *, PassCtx *);
-/* Identities; the result has no more nodes and costs no more. */
+/* Applies identities. The result has no more nodes and costs no more. */
 bool pass_simplify(Graph *, PassCtx *);
-/* Equal nodes become one. */
+/* Merges equal nodes. */
 bool pass_cse(Graph *, PassCtx *);
-/* What depends on constants alone becomes a constant, where that is not larger than its sources. */
+/* Computes nodes that depend on constants only, unless the result is larger than its sources. */
 bool pass_fold(Graph *, PassCtx *);
-/* Constant scales behind convolutions and contractions move into their weights. */
+/* Multiplies constant scales behind convolutions and contractions into the weights. */
 bool pass_fold_scale(Graph *, PassCtx *);
+/* Removes nodes without readers and effects. */
 bool pass_dce(Graph *, PassCtx *);
-/* Padding of convolutions becomes a node of its own, once the graph is clean. */
+/* Makes padding of convolutions a node of its own; the last pass. */
 bool pass_pad(Graph *, PassCtx *);
 
-/* Run a pass on the subgraphs of every node too. True if anything changed. */
+/* Runs a pass on the subgraphs of every node. Returns true if anything changed. */
 bool pass_subgraphs(Graph *, PassCtx *, bool (*run)(Graph *, PassCtx *));
 
-/* A builder in front of a node, with its location. */
+/* Returns a builder that adds nodes in front of `before`, with its location. */
 Build pass_build(Graph *, Node before);
-/* Readers of `old` read `new`; `old` goes if nothing else holds it. */
+/* Makes readers of `old` read `new`; removes `old` if it has no readers left. */
 void pass_replace(Graph *, Node old, Node new);
 
 #endif

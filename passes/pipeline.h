@@ -5,28 +5,29 @@
 #include "ir/graph/graph.h"
 
 typedef struct {
-	const char *dump; /* print the graph after this pass, or after "all"; NULL: none */
+	const char *dump; /* print the graph after this pass; "all": after every pass; NULL:
+	                     never */
 	Text *dump_to;
-	const char *skip; /* leave out the pass of this name; NULL: none */
-	bool keep_params; /* parameters are replaceable: what depends on them becomes a recipe
-	                     (Const), no value is looked at */
-	const struct Target *target; /* whose costs decide; NULL: portable C */
-	const Op *keep;   /* composites to keep as nodes */
+	const char *skip; /* skip the pass of this name; NULL: none */
+	bool keep_params; /* parameters are replaceable: values that depend on them become constants
+	                     with recipes (Const.recipe) */
+	const struct Target *target; /* the target whose costs decide; NULL: portable C */
+	const Op *keep;   /* composites that stay nodes */
 	uint32_t nkeep;
-	/* Called after every pass that ran; may be NULL. */
+	/* Called after every pass; may be NULL. */
 	void (*after)(void *user, const char *pass, const Graph *, bool changed);
 	void *user;
 } PipelineOptions;
 
-/* From an imported graph to simplified primitives (and kept composites). Debug builds verify the
- * graph and its text form after every pass. False after ctx_error. */
+/* Runs all passes: from an imported graph to simplified primitives (and kept composites). Debug
+ * builds verify the graph and its text form after every pass. Returns false after errors. */
 bool pipeline_run(Graph *, const PipelineOptions *);
-/* The cleaning passes alone (simplify, cse, fold, ..., dce) to a fixed point: what transforms run
- * on their results. */
+/* Runs the cleaning passes (simplify, cse, fold, ..., dce) until nothing changes. Transforms run
+ * them on their results. */
 bool pipeline_clean(Graph *, const PipelineOptions *);
-/* One pass by name. False after ctx_error (no such pass, bad input). */
+/* Runs one pass by name. Returns false after an error: no such pass, bad input. */
 bool pipeline_run_one(Graph *, const char *pass);
-/* The names in order, NULL-terminated. */
+/* The names of all passes, in order, followed by NULL. */
 const char *const *pipeline_names(void);
 
 #endif

@@ -1,5 +1,6 @@
-/* The Graph: ordered nodes in arrays behind 32-bit handles, with use lists. Types, attributes and
- * source locations are interned in the Ir that all graphs of a compilation share. */
+/* The Graph: nodes in program order, in arrays behind 32-bit handles, with use lists. Types,
+ * attributes and source locations are interned in the Ir, which all graphs of a compilation have in
+ * common. */
 #ifndef WEFT_IR_GRAPH_H
 #define WEFT_IR_GRAPH_H
 
@@ -17,16 +18,16 @@ typedef struct { uint32_t i; } AttrId; /* interned tuple; 0 is the empty one */
 typedef struct { uint32_t i; } LocId;  /* 0 means unknown */
 typedef struct { uint32_t i; } ConstId;
 typedef struct Graph Graph;
-typedef uint16_t Op; /* index into the op table, see ir/ops/op.h; OP_none is 0 */
+typedef uint16_t Op; /* index in the op table (ir/ops/op.h); OP_none is 0 */
 
 enum { MAX_RANK = 12, MAX_ARGS = 64 }; /* arguments of a schema */
 
 /* ---- types ---- */
 
-/* {dtype, shape}, or a tuple of such. No strides, no layout. */
+/* A tensor type {dtype, shape}, without strides and layout; or a tuple of types. */
 typedef struct {
-	DType dtype; /* DT_none: a tuple */
-	uint32_t n;  /* rank, or number of elements */
+	DType dtype; /* DT_none: the type is a tuple */
+	uint32_t n;  /* the rank, or the number of elements of the tuple */
 	union {
 		const Sym *dim;
 		const TypeId *elem;
@@ -36,16 +37,16 @@ typedef struct {
 /* ---- attributes ---- */
 
 typedef enum {
-	ATTR_none, /* absent optional; also the slot of a tensor argument */
+	ATTR_none, /* an absent optional argument; the slot of a tensor argument */
 	ATTR_bool, ATTR_int, ATTR_float, ATTR_complex, ATTR_str, ATTR_dtype, ATTR_graph, ATTR_const,
 	ATTR_ints, ATTR_floats, ATTR_bools
 } AttrKind;
 
-/* A Python scalar is ATTR_bool, ATTR_int, ATTR_float or ATTR_complex. Integers are symbolic
- * everywhere. */
+/* A Python scalar is ATTR_bool, ATTR_int, ATTR_float or ATTR_complex. All integers are symbolic
+ * (Sym). */
 typedef struct {
 	AttrKind kind;
-	uint32_t n; /* of a list */
+	uint32_t n; /* length of a list */
 	union {
 		bool b;
 		Sym s;
@@ -66,25 +67,27 @@ typedef struct {
 /* ---- constants: references, never copied through the IR ---- */
 
 typedef struct {
-	const char *name; /* of the parameter or buffer, "" for folded values */
+	const char *name; /* the name of the parameter or buffer; "" for a folded constant */
 	DType dtype;
 	uint32_t rank;
 	const int64_t *dim;
-	const void *data;   /* row-major, dtype_size each; a mapped file or the arena; complex as
-	                       pairs. NULL: see recipe */
+	const void *data;   /* row-major, dtype_size bytes per element, complex numbers as pairs; in
+	                       a mapped file or the arena. NULL: see recipe */
 	uint64_t bytes;
-	uint64_t hash;      /* of dtype, shape and contents; 0 until const_hash asks for it */
-	bool is_param;      /* from the model's weights, so replaceable */
-	bool is_buffer;     /* of these, no parameter: not what a model learns */
-	bool frozen;        /* a parameter that does not require gradients (requires_grad of the
-	                       file) */
-	ConstId same_as;    /* another name of that one, the first in the file, which is the one
-	                       that graphs read; 0: of none */
-	ConstId holder;     /* in whose memory the file has it; 0: in its own */
-	ConstId view_of;    /* the same bytes under this one's shape and dtype; 0: of no other */
-	/* What is computed from parameters that are replaceable: how, a graph without inputs and
-	 * with one output, the value. No pass looks at the data, which is NULL until the artifact's
-	 * own code has made it (driver/artifact/recipes.h). */
+	uint64_t hash;      /* of dtype, shape and contents; 0: const_hash has not computed it
+	                       yet */
+	bool is_param;      /* a parameter or buffer of the model: set_weights may replace it */
+	bool is_buffer;     /* a buffer of the model: training does not update it by gradients */
+	bool frozen;        /* a parameter without requires_grad in the model's file */
+	ConstId same_as;    /* this constant is another name of that constant, which is the first in
+	                       the file and the one that graphs read; 0: no other name */
+	ConstId holder;     /* the constant in whose memory the file stores this one; 0: its own
+	                       memory */
+	ConstId view_of;    /* this constant has the bytes of that one under another shape and
+	                       dtype; 0: none */
+	/* For a constant that is computed from replaceable parameters: a graph without inputs whose
+	 * one output is the value. `data` is then NULL until code of the artifact computes the
+	 * value (driver/artifact/recipes.h). No pass reads the data. */
 	Graph *recipe;
 } Const;
 
@@ -98,7 +101,8 @@ typedef struct Ir {
 	ARRAY(Type) type;         /* by TypeId */
 	ARRAY(const Attr *) attr; /* by AttrId */
 	ARRAY(Const) constant;    /* by ConstId */
-	ARRAY(const struct UserOp *) userop; /* that nodes may call: ir/ops/user/userop.h */
+	ARRAY(const struct UserOp *) userop; /* user operators that nodes may call
+	                                        (ir/ops/user/userop.h) */
 } Ir;
 
 Ir *ir_new(Ctx *);
@@ -106,29 +110,34 @@ Ir *ir_new(Ctx *);
 TypeId ir_type(Ir *, DType, uint32_t rank, const Sym *dim);
 TypeId ir_type_ints(Ir *, DType, uint32_t rank, const int64_t *dim);
 TypeId ir_tuple(Ir *, uint32_t n, const TypeId *elem);
-const Type *ir_type_of(const Ir *, TypeId); /* valid until the next ir_type/ir_tuple */
+const Type *ir_type_of(const Ir *, TypeId); /* the result is valid until the next ir_type or
+                                               ir_tuple */
 Sym type_numel(const Ir *, TypeId);
 
-/* Interned tuple of n attributes, one slot per schema argument (see ir/ops/op.h). List contents are
- * copied. */
+/* Interns a tuple of n attributes, one for each argument of the schema (ir/ops/op.h). Copies
+ * lists. */
 AttrId ir_attrs(Ir *, uint32_t n, const Attr *);
-/* Slot k of a tuple; every slot of the empty tuple is ATTR_none. Valid as long as the Ir. */
+/* Attribute k of a tuple; every attribute of the empty tuple is ATTR_none. Valid as long as the
+ * Ir. */
 const Attr *ir_attr(const Ir *, AttrId, uint32_t k);
-bool attr_equal(const Attr *, const Attr *); /* graphs by identity, floats by bits */
+bool attr_equal(const Attr *, const Attr *); /* compares graphs by identity and floats by bits */
 LocId ir_loc(Ir *, const char *text); /* "net.py:12" */
 const char *ir_loc_text(const Ir *, LocId); /* "" when unknown */
-/* How many of its bytes name the line: all but " in " and the module behind it. */
+/* The number of leading bytes of the location that name file and line, without " in MODULE". */
 size_t ir_loc_line(const char *text);
 ConstId ir_const(Ir *, Const);
-const Const *ir_const_of(const Ir *, ConstId); /* valid until the next ir_const */
-/* By constant: its other names in the file, a newline behind each, or NULL. NULL: none has any. */
+const Const *ir_const_of(const Ir *, ConstId); /* the result is valid until the next ir_const */
+/* Returns, by constant, its other names in the file, each followed by a newline, or NULL. Returns
+ * NULL if no constant has other names. */
 const char **ir_const_aliases(const Ir *, Arena *);
-/* The constant whose bytes it has: itself, or at the end of view_of. */
+/* The constant that has the bytes: follows view_of to its end. */
 ConstId const_root(const Ir *, ConstId);
-/* Its value changes when weights are replaced. */
+/* Whether the value changes when set_weights replaces parameters. */
 bool const_is_replaceable(const Ir *, ConstId);
-uint64_t const_hash(Ir *, ConstId); /* of a recipe its text's */
-void const_hash_all(Ir *, uint32_t jobs); /* that are not known yet, by so many threads */
+uint64_t const_hash(Ir *, ConstId); /* for a constant with a recipe, the hash of the recipe's
+                                       text */
+void const_hash_all(Ir *, uint32_t jobs); /* computes all hashes that are not known yet, with `jobs`
+                                             threads */
 
 static inline Attr attr_none(void) { return (Attr){ATTR_none, 0, {0}}; }
 static inline Attr attr_bool(bool b) { return (Attr){ATTR_bool, 0, {.b = b}}; }
@@ -142,8 +151,8 @@ static inline Attr attr_graph(Graph *g) { return (Attr){ATTR_graph, 0, {.graph =
 static inline Attr attr_const(ConstId c) { return (Attr){ATTR_const, 0, {.c = c}}; }
 Attr attr_int(Ir *, int64_t);
 Attr attr_str(Ir *, const char *);
-/* Of a Python scalar as ATen promotes it: bool, i64, f32 for any float, c64 for any complex number.
- * DT_none of others. */
+/* The dtype with which a Python scalar takes part in type promotion: bool, i64, f32 for any float,
+ * c64 for any complex number. DT_none for other attributes. */
 DType attr_weak_dtype(const Attr *);
 
 /* ---- graphs ---- */
@@ -152,8 +161,8 @@ typedef struct {
 	Op op;
 	uint16_t nin;
 	uint32_t in;    /* operand k is use[in + k] */
-	Use first_use;  /* readers of this node */
-	Node prev, next; /* program order, kept topological */
+	Use first_use;  /* head of the list of readers */
+	Node prev, next; /* neighbours in program order, in which operands come before readers */
 	TypeId type;
 	AttrId attr;
 	LocId loc;
@@ -167,44 +176,45 @@ typedef struct {
 
 typedef enum { INPUT_USER, INPUT_PARAM, INPUT_BUFFER } InputKind;
 
-/* Inputs are nodes with OP_input; parameters and buffers that are never written become OP_constant
- * nodes on import, so INPUT_PARAM/INPUT_BUFFER stand only for state that the graph replaces.
- * Printed as `%m: f32[4] buffer #3 "bn.mean"`: constant 3 is the first contents. */
+/* An input is a node with OP_input. The importer makes OP_constant nodes of parameters and buffers
+ * that the graph never writes; INPUT_PARAM and INPUT_BUFFER are state, which the graph writes. The
+ * text form of state is `%m: f32[4] buffer #3 "bn.mean"`: constant 3 has the initial contents. */
 typedef struct {
 	Node node;
 	InputKind kind;
-	const char *name; /* user-visible */
-	ConstId init;     /* of state: its first contents; 0 of users' inputs */
+	const char *name; /* the name that users see */
+	ConstId init;     /* of state: the initial contents; 0 for inputs that callers pass */
 } GraphInput;
 
 typedef struct {
 	Node node;
 	const char *name;
-	int32_t writes; /* index of the input whose value this replaces after the call, or -1; of
-	                   each input at most one */
+	int32_t writes; /* the index of the input that the call replaces with this value, or -1; no
+	                   two outputs have the same index */
 } GraphOutput;
 
 struct Graph {
 	Ir *ir;
 	const char *name;
-	uint32_t scope;       /* of its symbols' names (sym.h) */
+	uint32_t scope;       /* the scope of its symbols' names (sym.h) */
 	ARRAY(NodeData) node; /* [0] unused */
 	ARRAY(UseData) use;   /* [0] unused */
-	ARRAY(const char *) node_name; /* printed name by node, NULL: its number */
-	ARRAY(uint32_t) nread, nout;   /* by node: how many operands and outputs it is */
+	ARRAY(const char *) node_name; /* by node: its name; NULL: it has only a number */
+	ARRAY(uint32_t) nread, nout;   /* by node: how many operands, and how many graph outputs,
+	                                  are the node */
 	Node first, last;
 	ARRAY(GraphInput) input;
 	ARRAY(GraphOutput) output;
-	/* Conditions on symbols that must hold at entry: sym == 0 means violated; text for the
-	 * message. */
+	/* Conditions on symbols that a call checks first. */
 	ARRAY(struct GraphGuard) guard;
-	bool decomposed; /* by the exporter, whose file does not say what torch.no_grad() and detach
-	                    kept from autograd */
+	bool decomposed; /* the exporter decomposed the graph: the file does not say which values
+	                    torch.no_grad() and detach kept from autograd */
 	/* Private to graph.c. */
-	Intern names;              /* ever given to a node; name_uses counts how often */
+	Intern names;              /* all names that nodes ever had; name_uses counts them */
 	ARRAY(uint32_t) name_uses; /* by name id */
-	uint32_t *number;          /* of unnamed nodes in program order, valid while `numbered` */
-	uint32_t nnumber;          /* its length */
+	uint32_t *number;          /* by node: the number of an unnamed node in program order; valid
+	                              if `numbered` */
+	uint32_t nnumber;          /* length of `number` */
 	bool numbered;
 };
 
@@ -217,57 +227,63 @@ struct GraphGuard {
 
 typedef struct GraphGuard GraphGuard;
 
-/* Its symbols are those of the current scope. */
+/* Returns an empty graph in the current scope of symbols. */
 Graph *graph_new(Ir *, const char *name);
-/* Where an Ir holds graphs of several files: symbols are those of this one from now on. */
+/* Makes the graph's scope the current one: names of symbols mean this graph's. Needed if the Ir
+ * holds graphs of several files. */
 static inline void graph_enter(const Graph *g) { sym_set_scope(g->ir->syms, g->scope); }
-/* Insert before `before` (none: at the end). Operands may be none for absent optional tensors. */
+/* Adds a node in front of `before` (none: at the end). in[k] may be none for an absent optional
+ * tensor. Invalidates NodeData pointers. */
 Node graph_add(Graph *, Node before, Op, const Node *in, uint32_t nin, AttrId, TypeId, LocId);
 Node graph_add_input(Graph *, const char *name, InputKind, TypeId);
-/* The first node in program order that is no input: inputs come first. None if there is none. */
+/* The first node in program order that is no input, or none. Inputs come first. */
 Node graph_behind_inputs(const Graph *);
 void graph_add_output(Graph *, const char *name, Node, int32_t writes);
-/* Another value for output k. */
+/* Changes the value of output k. */
 void graph_set_output(Graph *, uint32_t k, Node);
-/* No results; their nodes stay. */
+/* Removes all outputs; their nodes stay. */
 void graph_clear_outputs(Graph *);
-/* Every reader of `old`, graph outputs included, reads `new` from now on. O(readers). */
+/* Makes every reader of `old`, graph outputs included, read `new`. Takes O(readers). */
 void graph_replace(Graph *, Node old, Node new);
-/* The node must have no readers. */
+/* Removes a node, which must have no readers. */
 void graph_erase(Graph *, Node);
 void graph_set_operand(Graph *, Node user, uint32_t k, Node def);
-/* Readers are to take the new type. */
+/* Changes a node's type. The caller sees to it that readers accept the new type. */
 void graph_set_type(Graph *, Node, TypeId);
 void graph_set_attrs(Graph *, Node, AttrId);
-/* Characters other than [A-Za-z0-9_.$] become "_"; a name that is taken gets a number appended. */
+/* Names a node. Characters other than [A-Za-z0-9_.$] become "_"; a number is appended to a name
+ * that is taken. */
 void graph_set_name(Graph *, Node, const char *);
-const char *graph_name(Graph *, Node); /* "conv2d_3" or "17"; never NULL */
-/* The same in the graph as it was when last numbered; its operator where it is newer. For messages:
+const char *graph_name(Graph *, Node); /* "conv2d_3", or "17" for an unnamed node; never NULL */
+/* The name at the last numbering of the graph; for a newer node its operator. For messages: takes
  * O(1). */
 const char *graph_last_name(Graph *, Node);
-/* NO: they differ, provably, at the hints or at a sampled point of sizes of 2 and more. MAYBE:
- * equal as far as one can see, to be required by graph_guard. */
+/* Compares two extents. NO: they differ provably, or at the hints, or at a sampled point of sizes
+ * of 2 and more. MAYBE: they may be equal; require that by graph_guard. */
 Truth graph_same_extent(const Graph *, Sym, Sym);
-/* Require a condition at entry; one that is provably true or already there is not added. */
+/* Adds a guard, unless the condition is provably true or already a guard. */
 void graph_guard(Graph *, GuardKind, Sym a, Sym b, const char *why);
-/* The first dimension of an input in which a size symbol stands. */
+/* Finds the first input dimension whose extent is the size symbol. Returns false if there is
+ * none. */
 bool graph_symbol_input(const Graph *, Sym var, uint32_t *input, uint32_t *dim);
-/* " (input \"x\" dimension 0)": where the value of a size symbol comes from; "" when from no input.
- * In the scratch arena. */
+/* Says in which input dimension a size symbol stands, for messages: " (input \"x\" dimension 0)";
+ * "" if in none. The text lies in the scratch arena. */
 const char *graph_symbol_origin(const Graph *, Sym var);
-/* Remove nodes without readers and without effects, inputs excepted. True if any went. */
+/* Removes nodes without readers and effects, except inputs. Returns true if it removed any. */
 bool graph_dce(Graph *);
-/* Subgraphs are cloned too: no two nodes share one. */
+/* Returns a copy. Subgraphs are copied too: no two nodes have the same subgraph. */
 Graph *graph_clone(const Graph *);
-/* A copy in another Ir, in a new scope, which becomes the current one; data of constants is shared,
- * so both live as long as one context. */
+/* Returns a copy in another Ir, in a new scope, which becomes the current one. The data of
+ * constants is not copied: both Irs must live equally long. */
 Graph *graph_import(Ir *, const Graph *);
-/* A copy of n, which is of src, with its name: its operands are map[] of n's, by handle in src.
- * Subgraphs are cloned. */
+/* Adds to dst a copy of node n of src, with its name. map[]: by handle in src, the node of dst that
+ * replaces an operand. Subgraphs are copied. */
 Node graph_copy_node(Graph *dst, Node before, const Graph *src, Node n, const Node *map);
-/* Append the body of `src` with inputs replaced by arg[k]; out[k] receives the outputs. */
+/* Adds the nodes of src to dst in front of `before`. arg[k] takes the place of input k; out[k]
+ * receives output k. */
 void graph_inline(Graph *dst, Node before, const Graph *src, const Node *arg, Node *out);
-/* Same nodes in the same order, names, types, attributes, inputs, outputs, guards. One Ir only. */
+/* Whether both graphs have equal nodes in the same order, names, types, attributes, inputs, outputs
+ * and guards. Both must be of one Ir. */
 bool graph_equal(const Graph *, const Graph *);
 
 static inline const NodeData *node_data(const Graph *g, Node n) { return &g->node.data[n.i]; }
@@ -293,74 +309,79 @@ static inline Sym node_dim(const Graph *g, Node n, uint32_t k)
 	assert(t->dtype != DT_none && k < t->n);
 	return t->dim[k];
 }
-uint32_t node_nuses(const Graph *, Node); /* readers, a graph output counts as one */
+uint32_t node_nuses(const Graph *, Node); /* the number of readers, graph outputs included */
 bool node_is_output(const Graph *, Node);
-bool node_has_effect(const Graph *, Node); /* its own or a subgraph's */
-bool node_has_graph(const Graph *, Node);  /* scan, while, cond */
-/* How many values it gives (0, 1, or as many as its tuple has), and their types. */
+bool node_has_effect(const Graph *, Node); /* of the node or of its subgraphs */
+bool node_has_graph(const Graph *, Node);  /* whether it has subgraphs: scan, while, cond */
+/* The number of results (0, 1, or the number of elements of its tuple), and their types. */
 uint32_t node_nresult(const Graph *, Node);
 TypeId node_result_type(const Graph *, Node, uint32_t k);
-/* Its type has a size that depends on data, which it may be the one to find out. */
+/* Whether its type has a size that depends on data; the node may be the one that computes the
+ * size. */
 bool node_has_data_size(const Graph *, Node);
-/* The next `get` of result k of a tuple, from the reader *u on, which then is the one after it;
- * none at the end. */
+/* Returns the next reader, from *u on, that is a `get` of result k of a tuple; *u becomes the use
+ * behind it. Returns none at the end. */
 Node node_next_get(const Graph *, Use *u, uint32_t k);
 
-/* Output k replaces state, which no caller passes: it is none of a compiled model's outputs. */
+/* Whether output k writes state. Such an output is no output of the compiled model. */
 static inline bool graph_output_is_state(const Graph *g, uint32_t k)
 {
 	int32_t in = g->output.data[k].writes;
 	return in >= 0 && g->input.data[in].kind != INPUT_USER;
 }
 
-/* The constant that a node is; 0 for other nodes. */
+/* The constant of an OP_constant node; 0 for other nodes. */
 ConstId node_const(const Graph *, Node);
 
-/* Attribute by schema argument name; a bug when the schema has none of that name. */
+/* The attribute of an argument, by its name in the schema; an internal error if the schema has no
+ * such argument. */
 const Attr *node_attr(const Graph *, Node, const char *name);
 Sym node_sym(const Graph *, Node, const char *name);
-int64_t node_int(const Graph *, Node, const char *name); /* a constant integer; else a bug */
+int64_t node_int(const Graph *, Node, const char *name); /* an internal error if the value is not a
+                                                            constant integer */
 bool node_bool(const Graph *, Node, const char *name);
-double node_float(const Graph *, Node, const char *name); /* int, bool accepted; NaN after ctx_error
-                                                             of a complex number */
+double node_float(const Graph *, Node, const char *name); /* int and bool are converted; of a
+                                                             complex number: NaN after ctx_error */
 const char *node_str(const Graph *, Node, const char *name);
-/* A list of symbolic integers; *n receives the length. */
+/* A list of symbolic integers, of length *n. */
 const Sym *node_ints(const Graph *, Node, const char *name, uint32_t *n);
-/* Operand by schema argument name, none when absent. For a Tensor[]: the first; *n the count. */
+/* The operand of a tensor argument, by its name in the schema; none if absent. node_args, for
+ * Tensor[]: returns the number of tensors; *first is the index of the first operand. */
 Node node_arg(const Graph *, Node, const char *name);
 uint32_t node_args(const Graph *, Node, const char *name, uint32_t *first);
 
-/* Of a `to_size` node: what is wrong with a value that its size cannot have, a format for that
- * value (%lld). */
+/* For a `to_size` node: the message for a value out of the size's range, a format of printf with
+ * one %lld. */
 const char *node_size_message(const Graph *, Node);
-/* Of one whose size is known already, from the inputs of `bound` (or NULL): a format for the value
- * and what is known (%lld). */
+/* For a `to_size` node whose size is known already, from the inputs of `bound` (or NULL): the
+ * message for another value, a format with two %lld: the value and the known size. */
 const char *node_size_differs(const Graph *, Node, const Graph *bound);
-/* "model.pt2: node conv2d_3 (net.py:12)" for diagnostics, in the scratch arena. */
+/* Where the node is, for diagnostics: "model.pt2: node conv2d_3 (net.py:12)". In the scratch
+ * arena. */
 const char *node_where(Graph *, Node);
-/* The same with graph_last_name: for what is made for every node and rarely read. */
+/* node_where with graph_last_name: for texts that are made for every node and rarely read. */
 const char *node_near(Graph *, Node);
 
 /* ---- text form ---- */
 
 void graph_print(const Graph *, Text *);
-/* used[k] for sym_var_at(k): in the types and attributes of the nodes, those of subgraphs
+/* Sets used[k] if sym_var_at(k) occurs in the types or attributes of the nodes, subgraphs
  * included. */
 void graph_used_symbols(const Graph *, bool *used);
-void graph_print_node(const Graph *, Node, Text *); /* its line, with a line break */
+void graph_print_node(const Graph *, Node, Text *); /* one line, with a line break */
 void type_print(const Ir *, TypeId, Text *); /* "f32[s0, 3]", "(f32[2], i64[])" */
 const char *type_str(const Ir *, TypeId);    /* in the scratch arena */
-/* NULL with diagnostics ("name:line:col") on bad text. Parsing what was printed gives an equal
- * graph; constants are looked up by id in the Ir. Symbols that do not exist yet are created. */
+/* Parses the text form. Parsing a printed graph gives an equal graph; constants are looked up by id
+ * in the Ir; new symbols are created. Returns NULL after errors at "name:line:col". */
 Graph *graph_parse(Ir *, const char *text, const char *name);
-/* "f32[B, 3]". Symbols that do not exist yet are created. 0 with diagnostics, in which `name` is
- * where it stands. */
+/* Parses a type, "f32[B, 3]". New symbols are created. Returns 0 after an error, which says `name`
+ * for the place. */
 TypeId type_parse(Ir *, const char *text, const char *name);
-/* Structure, types, order, use lists. False with diagnostics. */
+/* Checks structure, types, order and use lists. Returns false after errors. */
 bool graph_verify(Graph *);
-/* Less than 2^48 bytes: sizes then fit 64 bits with room for sums. Symbols count with the least
- * they can be; at run time the program checks. A map that only views a value, however large, is
- * counted too. */
+/* Whether the node's value has less than 2^48 bytes, so that sizes and their sums fit 64 bits.
+ * Symbols count with their least value; the program checks the real value at run time. Index maps
+ * that only view a value are counted too. */
 bool node_fits(const Graph *, Node);
 
 #endif

@@ -1,7 +1,7 @@
-/* Loop IR: what schedules produce and emitters print. Every decision (tile, vector width,
- * unrolling, packing, task grid) has been taken. Expressions are interned, statements are lists; a
- * load is a statement; accumulators are named mutable variables. The program around the kernels
- * (`sizes`, `run`) is loop IR too, so no emitter invents guards, sizes or control flow. */
+/* Loop IR: schedules make it, emitters print it. All decisions are taken: tiles, vector width,
+ * unrolling, packing, tasks. Expressions are interned; statements are lists. A load is a statement;
+ * an accumulator is a named mutable variable. `sizes` and `run`, the program around the kernels,
+ * are loop IR too, so that emitters decide nothing about guards, sizes and control flow. */
 #ifndef WEFT_IR_LOOP_H
 #define WEFT_IR_LOOP_H
 
@@ -9,14 +9,13 @@
 #include "ir/graph/graph.h"
 #include "ir/scalar/scalar.h"
 
-typedef struct { uint32_t i; } Lx; /* interned expression, 0 none */
-typedef struct { uint32_t i; } Lv; /* variable (immutable `let` or mutable `var`), 0 none */
+typedef struct { uint32_t i; } Lx; /* an interned expression; 0: none */
+typedef struct { uint32_t i; } Lv; /* a variable, immutable (`let`) or mutable (`var`); 0: none */
 struct Isa;
-typedef struct { uint32_t i; } Lb; /* block: a statement list, 0 none */
+typedef struct { uint32_t i; } Lb; /* a block, which is a list of statements; 0: none */
 
-/* Type of a value: dtype and lanes. lanes == 1 is a scalar; DT_bool with lanes > 1 is a mask.
- * Compute dtypes only (f32, f64, i32, i64, u8.. ints, bool); loads and stores convert storage
- * types. */
+/* The type of a value. lanes 1: a scalar. DT_bool with more lanes: a mask. Dtypes are compute
+ * dtypes (f32, f64, integers, bool); loads and stores convert storage dtypes. */
 typedef struct {
 	DType dtype;
 	uint32_t lanes;
@@ -26,30 +25,30 @@ typedef struct {
 typedef enum {
 	LX_INT,     /* i (any int dtype or bool), splat over lanes */
 	LX_FLOAT,   /* f (f32, f64), splat over lanes */
-	LX_PARAM,   /* kernel parameter k: i64 scalar, from the frame */
+	LX_PARAM,   /* kernel parameter k: an i64 scalar of the frame */
 	LX_VAR,     /* value of variable v */
-	LX_SC,      /* basic operation sc on in[] (see ir/scalar/scalar.h), lane-wise */
-	LX_FN,      /* call of scalar function fn, lane-wise */
-	LX_SPLAT,   /* in[0] (scalar) to all lanes */
+	LX_SC,      /* basic operation `sc` on in[], lane by lane (ir/scalar/scalar.h) */
+	LX_FN,      /* a call of scalar function fn, lane by lane */
+	LX_SPLAT,   /* the scalar in[0] in all lanes */
 	LX_RAMP,    /* i64 or i32 lanes: in[0] + in[1] * {0, 1, ...} */
-	LX_MASK,    /* mask: lane k is k < in[0] (i64 scalar); in legal functions that is 0 to all
-	               lanes */
-	LX_HREDUCE, /* horizontal reduction of in[0] by sc: add, mul, min, max, and, or, xor; a
-	               tree: lane k with lane k + lanes/2, until one is left; legal functions have
-	               shuffles */
-	LX_ANY,     /* bool scalar: any lane of mask in[0] */
-	LX_SHUFFLE, /* lanes of in[0], in[1] in the order u.k: a Shuffle */
-	LX_TABLE,   /* table[in[0]], lane-wise; i32 indices in range; legal functions only */
-	LX_ADDR     /* program only: address of byte in[0] of the function's buffer argument u.k */
+	LX_MASK,    /* a mask: lane k is k < in[0] (i64 scalar); legal functions: in[0] is 0 to the
+	               number of lanes */
+	LX_HREDUCE, /* the lanes of in[0] combined by `sc` (add, mul, min, max, and, or, xor), as a
+	               tree: lane k with lane k + lanes/2, until one is left. Legal functions have
+	               shuffles instead */
+	LX_ANY,     /* a bool scalar: whether any lane of the mask in[0] is true */
+	LX_SHUFFLE, /* lanes of in[0] and in[1], in the order of the Shuffle u.k */
+	LX_TABLE,   /* table[in[0]], lane by lane; i32 indices, in range; legal functions only */
+	LX_ADDR     /* programs only: the address of byte in[0] of buffer argument u.k */
 } LxKind;
 
 typedef enum {
-	SHUFFLE_LOW, SHUFFLE_HIGH, /* half of in[0]; in[1] is the same */
+	SHUFFLE_LOW, SHUFFLE_HIGH, /* one half of in[0]; in[1] is in[0] */
 	SHUFFLE_REVERSE,           /* of in[0] */
-	SHUFFLE_EVEN,              /* every second lane of in[0], then of in[1] from its second one
-	                              on */
-	SHUFFLE_ZIP_LOW, SHUFFLE_ZIP_HIGH, /* lanes of the low or high halves of in[0] and in[1] in
-	                                      turn */
+	SHUFFLE_EVEN,              /* every second lane of in[0] from lane 0, then of in[1] from
+	                              lane 1 */
+	SHUFFLE_ZIP_LOW, SHUFFLE_ZIP_HIGH, /* lanes of in[0] and in[1] in turn, from the low or the
+	                                      high halves */
 	SHUFFLE_COUNT
 } Shuffle;
 
@@ -76,74 +75,76 @@ typedef enum {
 	LS_LET,   /* v = x, once                                                             */
 	LS_VAR,   /* declare mutable v with initial value x                                  */
 	LS_SET,   /* v = x                                                                   */
-	LS_LOAD,  /* v = mem[offset] : lanes consecutive elements, or lanes == 1;
-	             with mask: masked-off lanes are not touched and give 0; in legal functions
-	             one lane has no mask (as stores): an LS_IF is around it; `in_order`: back ends
-	             leave it where it is among other loads, so that registers suffice       */
-	LS_GATHER,/* v = mem[offset + index lanes x]; with mask as LS_LOAD; k: by a load for each
+	LS_LOAD,  /* v = mem[offset], consecutive elements. Masked-off lanes are not read and give
+	             0. Legal functions: one lane has no mask, an LS_IF is around the load (stores
+	             alike). `in_order`: back ends keep the load's position among loads, so that
+	             registers suffice */
+	LS_GATHER,/* v = mem[offset + lanes of x]; with mask as LS_LOAD. k 1: as a load for each
 	             lane */
-	LS_STORE, /* mem[offset] = x, consecutive; with mask                                 */
-	LS_STREAM, /* mem[offset] = x, a vector that nobody reads soon: past the caches if it is
-	              aligned to its size; before the kernel ends, a fence */
-	LS_SCATTER, /* mem[offset + index lanes y] = x, lanes in order; with mask            */
+	LS_STORE, /* mem[offset] = x, consecutive; with mask */
+	LS_STREAM, /* mem[offset] = x by a streaming store, which does not go through the caches, if
+	              the address is aligned to the vector; else a store. A fence follows before the
+	              task ends */
+	LS_SCATTER, /* mem[offset + lanes of y] = x, lane 0 first; with mask */
 	LS_FOR,   /* for v in [x, y) step `step`: body                                       */
 	LS_WHILE, /* while x: body                                                           */
 	LS_IF,    /* if x: body else other                                                   */
-	LS_LOCAL, /* task-local array of `count` elements of `dtype`, name as memory         */
-	LS_FAIL,  /* record message k, whose %lld take arg[], unless this call of the kernel has
-	             recorded one; go on */
-	LS_CALL,  /* a user's operator: `call`; arg[]: of its operands and results in turn the
-	             extents, and the values of what lies in no buffer; then the bytes of its
-	             workspace. If it fails, as LS_FAIL */
-	LS_PREFETCH, /* mem[offset], level k                                                 */
-	LS_FENCE,  /* who sees what this thread writes from here on sees what it has written past
-	              the caches */
+	LS_LOCAL, /* a task-local array of `count` elements of `dtype` */
+	LS_FAIL,  /* record failure k with arg[] for the message's %lld, unless this call of the
+	             kernel has recorded one; go on */
+	LS_CALL,  /* call a user operator, `call`. arg[]: by tensor, operands first, the extents,
+	             then the value of a tensor without a buffer; at last the bytes of the
+	             workspace. A failure is recorded as by LS_FAIL */
+	LS_PREFETCH, /* prefetch mem[offset] into the cache of level k */
+	LS_FENCE,  /* whoever sees later stores of this thread also sees its streaming stores */
 	LS_COMMENT, /* text                                                                  */
 	/* program only */
-	LS_LAUNCH, /* call k (Program.call) over x tasks: frame buffers arg[0..nbuf) (LX_ADDR),
-	              parameters arg[nbuf..narg); the end of the call where a check of the phase has
-	              failed; `joined`: not yet, the next statement is a launch of the same phase */
-	LS_READ,  /* v = the bool or integer of `dtype` that lies at address x. All that a program
-	             knows of the contents of memory. k: the buffer, count: the size symbol that it
-	             is, or 0, for the interpreter */
-	LS_ROOM,   /* buffer argument k gets memory: of an output arg[] are its extents, else the
-	              bytes; no arg: it is given back. The end of the call where there is none */
-	LS_COPY,   /* y bytes from address x to address offset                               */
-	LS_SAVE,   /* n items of so many bytes (arg[nbuf], arg[nbuf + 1]) of the state at arg[1] lie
-	              at arg[2], as many items behind its beginning as the integers at arg[3] say,
-	              or one after the other (nbuf = 3): if the call fails, they are put back.
-	              arg[0]: SAVE_RECORD bytes; k, count: the buffers arg[2] and arg[3], for the
-	              interpreter */
-	LS_ASSERT, /* if not x: end the call with message k, whose %lld take arg[]           */
-	LS_RESULT, /* result slot k of `sizes` = x                                           */
-	LS_PART,   /* what part k of this function does; arg[]: its parameters, none: those of this
-	             function; of `sizes`: its extents start at number `count`              */
-	LS_TABLE,  /* legal functions: the launches of body, which a table describes; arg[]: what is
-	             computed for it before                                                 */
+	LS_LAUNCH, /* launch call k (Program.call) over x tasks. Buffers: arg[0..nbuf) (LX_ADDR);
+	              parameters: arg[nbuf..narg). The call of the model ends here if a check of the
+	              phase failed. `joined`: the next statement is a launch of the same phase */
+	LS_READ,  /* v = the bool or integer of `dtype` at address x: the only way from memory to
+	             control flow. For the interpreter: k is the buffer, count the size symbol that
+	             is read, or 0 */
+	LS_ROOM,   /* allocate buffer argument k. arg[]: the extents of an output, else the bytes;
+	              no arg: free the buffer. The call of the model ends here if there is no
+	              memory */
+	LS_COPY,   /* copy y bytes from address x to address `offset` */
+	LS_SAVE,   /* register old state that is put back if the call fails: arg[nbuf] items of
+	              arg[nbuf + 1] bytes of the state at arg[1] were copied to arg[2]. Their
+	              positions are the integers at arg[3]; nbuf 3: consecutive. arg[0]: SAVE_RECORD
+	              bytes. For the interpreter: k and count are the buffers of arg[2] and
+	              arg[3] */
+	LS_ASSERT, /* if not x: end the call with message k; arg[] for its %lld */
+	LS_RESULT, /* result slot k of `sizes` = x */
+	LS_PART,   /* execute part k of this function. arg[]: its parameters; none: those of this
+	              function. Of `sizes`: the part's extents start at number `count` */
+	LS_TABLE,  /* legal functions: the launches of `body` as a table; arg[]: values computed
+	              before */
 	LS_COUNT
 } LsKind;
 
 enum { MAX_FAIL_ARGS = 1 + MAX_RANK }; /* of an LS_FAIL */
 
-/* Lanes of a load that a shuffle leaves out: they are read, so they must be there, but nothing
- * depends on what lies there. */
+/* The lanes of a load that a shuffle drops. The lanes are read, so the memory must exist; its
+ * contents do not matter. */
 typedef enum { DROPS_NONE, DROPS_ODD, DROPS_EVEN } LsDrops;
 
-/* Memory a statement touches: buffer argument k of the kernel, or a local array. */
+/* The memory of a statement: buffer argument k of the kernel, or a local array. */
 typedef struct {
 	bool local;
-	uint32_t k;   /* buffer index, or the Lv of the LS_LOCAL */
-	DType dtype;  /* of the stored elements (storage dtype) */
+	uint32_t k;   /* the index of the buffer, or the Lv of the LS_LOCAL */
+	DType dtype;  /* the storage dtype of the elements */
 } LMem;
 
-/* What a call of a user's operator is given: its arguments, then its results. */
+/* The tensors of a call of a user operator: operands, then results. */
 typedef struct LoopCall {
 	const struct UserOp *op; /* ir/ops/user/userop.h */
 	uint32_t nin, nout;
 	const struct LoopCallTensor {
 		DType dtype;
 		uint32_t rank, nvalue;
-		int32_t buf; /* of the kernel; -1: nvalue integers in arg[], of an f64 its bits */
+		int32_t buf; /* a buffer of the kernel; -1: the values are nvalue integers in arg[],
+		                of f64 the bits */
 	} *tensor;
 	int32_t work; /* buffer; -1: none */
 } LoopCall;
@@ -151,7 +152,7 @@ typedef struct LoopCall {
 typedef struct {
 	LsKind kind;
 	Lv v;
-	Lx x, y, mask, offset; /* offset in elements */
+	Lx x, y, mask, offset; /* offset: in elements */
 	LMem mem;
 	int64_t step;
 	uint32_t k, nbuf, narg;
@@ -160,8 +161,7 @@ typedef struct {
 	bool joined; /* LS_LAUNCH */
 	bool in_order; /* LS_LOAD */
 	LsDrops drops; /* LS_LOAD of legal functions */
-	bool rare;   /* LS_IF of legal functions: its body is hardly ever executed, which the back
-	                end's language can say */
+	bool rare;   /* LS_IF of legal functions: the branch is rarely taken */
 	DType dtype;
 	Lb body, other;
 	const char *text;
@@ -171,58 +171,58 @@ typedef struct {
 
 typedef struct {
 	LType type;
-	const char *name; /* a readable stem: "acc_3_1", "i", "x"; emitters make it unique */
+	const char *name; /* a readable stem, "acc_3_1", "i", "x"; emitters make it unique */
 	bool is_mutable;
-	bool nonneg; /* an i64 scalar known to be >= 0: set by ls_let and ls_for */
+	bool nonneg; /* an i64 scalar that is known to be >= 0; set by ls_let and ls_for */
 } LvData;
 
 typedef struct {
-	const char *name; /* as in "x", "weight", "out": from the graph value */
+	const char *name; /* from the graph value: "x", "weight", "out" */
 	DType dtype;
 	bool written, read;
-	bool restrict_ok; /* no other argument overlaps it while the kernel runs */
-	uint32_t align;   /* known alignment in bytes, at least the element's */
+	bool restrict_ok; /* no other argument overlaps the buffer while the kernel runs */
+	uint32_t align;   /* the known alignment in bytes, at least the element's size */
 } LArg;
 
-/* What a field of a statement holds. */
+/* The meaning of a field of a statement. */
 typedef enum {
 	FIELD_NONE,    /* not used */
-	FIELD_VALUE,   /* the value that v gets, or memory does */
+	FIELD_VALUE,   /* the value that v or memory receives */
 	FIELD_INDEX,   /* an i64 scalar */
 	FIELD_BOOL,    /* a bool scalar */
-	FIELD_LANES,   /* i32 or i64 of the lanes of the value that is moved */
+	FIELD_LANES,   /* i32 or i64, with the lanes of the moved value */
 	FIELD_ADDRESS, /* LX_ADDR */
 	FIELD_BUFFERS  /* arg: nbuf addresses, then i64 scalars */
 } LsField;
 
-/* What becomes of v. */
+/* What the statement does to v. */
 typedef enum {
 	V_NONE,
 	V_LET,    /* new: x */
-	V_LOADED, /* new: what lies in mem */
-	V_DATA,   /* new: not index arithmetic, whatever lies where it comes from */
-	V_VAR,    /* new and mutable: x at first */
+	V_LOADED, /* new: the value in mem */
+	V_DATA,   /* new: data, never index arithmetic */
+	V_VAR,    /* new and mutable, initially x */
 	V_ARRAY,  /* a new array */
-	V_LOOP,   /* new, in body only: x and more */
-	V_SET     /* gets x */
+	V_LOOP,   /* new, in `body` only: x and more */
+	V_SET     /* v is set to x */
 } LsVariable;
 
 typedef enum { MEM_NONE, MEM_READ, MEM_WRITE, MEM_HINT } LsMemory;
 
-/* What there is to know of a kind of statement: walks over statements (visit, map, verify, print,
- * parse, liveness, copies, costs) ask its row and list no kinds. */
+/* The properties of a kind of statement. Walks over statements (visit, map, verify, print, parse,
+ * liveness, copies, costs) read the row and list no kinds. */
 typedef struct {
 	const char *name; /* in messages */
-	const char *form; /* its text, see print.c */
+	const char *form; /* the text form, see print.c */
 	LsField x, y, offset, arg;
 	LsVariable v;
 	LsMemory mem;     /* with offset */
 	bool masked;      /* may have a mask */
 	bool body, other; /* may have these blocks */
-	bool anew;        /* x is computed before each round, not once */
-	bool effect;      /* is kept although nothing reads what it gives */
+	bool anew;        /* x is evaluated before each round, not once */
+	bool effect;      /* the statement is kept although nothing reads v */
 	bool legal;       /* in legal functions only */
-	uint32_t most;    /* arguments; 0: any number */
+	uint32_t most;    /* the most arguments; 0: any number */
 } LsRow;
 
 const LsRow *ls_row(LsKind);
@@ -231,31 +231,32 @@ const LsRow *ls_row(LsKind);
 typedef struct LoopFn {
 	Ir *ir;
 	const char *name;
-	const char *comment; /* graph lines; may hold line breaks */
+	const char *comment; /* lines of the graph; may hold line breaks */
 	ARRAY(LArg) buf;
 	ARRAY(const char *) param; /* names of the i64 parameters */
-	ARRAY(Lv) arg;        /* of a library function: its arguments, values of any type */
-	Lx result;            /* and its result, at the end of the body */
-	bool is_inline;       /* worth repeating wherever it is called */
+	ARRAY(Lv) arg;        /* of a library function: the arguments, of any type */
+	Lx result;            /* of a library function: the result, evaluated at the end of the
+	                         body */
+	bool is_inline;       /* repeat the body at every call */
 	ARRAY(LxData) lx;     /* [0] unused */
-	ARRAY(bool) nonneg;   /* by Lx, of operations: known when it is made */
+	ARRAY(bool) nonneg;   /* by Lx: known to be >= 0; set when the expression is made */
 	Intern lx_table;
 	ARRAY(LvData) lv;     /* [0] unused */
 	ARRAY(LsData) ls;
 	/* [0] unused; statement indices into ls */
 	ARRAY(struct LBlock { ARRAY(uint32_t) stmt; }) block;
-	Lb body;              /* for kernels: the body of one task */
-	Lv task;              /* i64: the task number */
-	ARRAY(Lb) open;       /* while building: innermost last */
+	Lb body;              /* of a kernel: the statements of one task */
+	Lv task;              /* the number of the task, i64 */
+	ARRAY(Lb) open;       /* the open blocks while building; the innermost is last */
 } LoopFn;
 
 LoopFn *loop_new(Ir *, const char *name);
-uint32_t loop_buf(LoopFn *, LArg);           /* returns the buffer index */
+uint32_t loop_buf(LoopFn *, LArg);           /* returns the number of the buffer */
 uint32_t loop_param(LoopFn *, const char *name);
 Lv loop_arg(LoopFn *, const char *name, LType);
 
-/* Expressions: interned, folded when operands are literals (x+0, x*1, constants). Where one operand
- * is a vector and another a scalar, the scalar is splat. */
+/* Make expressions: interned, and folded if operands are literals (x+0, x*1, constants). If one
+ * operand is a vector and another a scalar, the scalar is splat. */
 Lx lx_int(LoopFn *, int64_t);                /* i64 scalar */
 Lx lx_int_of(LoopFn *, LType, int64_t);
 Lx lx_float(LoopFn *, LType, double);
@@ -266,7 +267,7 @@ Lx lx_fn(LoopFn *, const ScFn *, uint32_t lanes, const Lx *in, uint32_t nin);
 Lx lx_add(LoopFn *, Lx, Lx);
 Lx lx_sub(LoopFn *, Lx, Lx);
 Lx lx_mul(LoopFn *, Lx, Lx);
-Lx lx_div(LoopFn *, Lx, Lx); /* i64, floor; operands non-negative in index arithmetic */
+Lx lx_div(LoopFn *, Lx, Lx); /* i64, rounds down; in index arithmetic operands are not negative */
 Lx lx_mod(LoopFn *, Lx, Lx);
 Lx lx_min(LoopFn *, Lx, Lx);
 Lx lx_max(LoopFn *, Lx, Lx);
@@ -280,128 +281,129 @@ Lx lx_mask(LoopFn *, Lx n, uint32_t lanes);
 Lx lx_hreduce(LoopFn *, ScOp, Lx);
 Lx lx_any(LoopFn *, Lx);
 Lx lx_shuffle(LoopFn *, Shuffle, Lx a, Lx b);
-/* Which lane of the operands (of so many lanes, in[1]'s after in[0]'s) is lane k of the result. */
+/* The lane of the operands that becomes lane k of the result. Operands have `lanes` lanes each;
+ * those of in[1] count after those of in[0]. */
 uint32_t shuffle_lane(Shuffle, uint32_t k, uint32_t lanes);
 const char *shuffle_name(Shuffle);
-/* It has lanes of in[1]. */
+/* Whether the shuffle reads in[1]. */
 bool shuffle_is_of_two(Shuffle);
 Lx lx_table(LoopFn *, const ScTable *, Lx index);
-/* Without folding: an operation as it is to be emitted, and the same expression of other
+/* lx_op makes an operation without folding; lx_with makes the same expression with other
  * operands. */
 Lx lx_op(LoopFn *, ScOp, LType, const Lx *in, uint32_t nin, unsigned known);
 Lx lx_with(LoopFn *, Lx, const Lx *in);
 Lx lx_addr(LoopFn *, uint32_t buf, Lx bytes);
-/* Known to be >= 0: literals, parameters (always non-negative by contract), loop variables, and
- * sums, products, quotients and so on of such. */
+/* Whether x is known to be >= 0: literals, parameters (never negative, by contract), loop
+ * variables; sums, products and quotients of such. */
 bool lx_nonneg(const LoopFn *, Lx);
-/* Every expression of a statement: calls visit for x, y, mask, offset and arg[], absent ones
- * skipped. */
+/* Calls visit for every expression of a statement: x, y, mask, offset, arg[]; skips absent ones. */
 void ls_visit(const LoopFn *, const LsData *, void (*visit)(void *, Lx), void *data);
-/* Each of them becomes what map gives; arg[] is a new array. */
+/* Replaces every expression of a statement by map's result; arg[] becomes a new array. */
 void ls_map(LoopFn *, LsData *, Lx (*map)(void *, Lx), void *data);
 MUST_LOOK bool lx_is_int(const LoopFn *, Lx, int64_t *value);
-/* Distance of the elements that an unmasked gather of several lanes reads, where it is -1 or 2:
- * what loads and a shuffle do instead. Else 0. */
+/* The stride of an unmasked gather of several lanes, if it is -1 or 2: loads and a shuffle replace
+ * such a gather. Else 0. */
 int ls_stride(const LoopFn *, const LsData *);
 static inline LType lx_type(const LoopFn *f, Lx x) { return f->lx.data[x.i].type; }
 
-/* Statements are appended to the innermost open block. */
+/* Make statements, at the end of the innermost open block. */
 Lv ls_let(LoopFn *, const char *name, Lx);
 Lv ls_var(LoopFn *, const char *name, Lx init);
 void ls_set(LoopFn *, Lv, Lx);
-Lv ls_load(LoopFn *, const char *name, LMem, Lx offset, LType, Lx mask); /* type: compute dtype */
+/* type: of the compute dtype */
+Lv ls_load(LoopFn *, const char *name, LMem, Lx offset, LType, Lx mask);
 Lv ls_load_in_order(LoopFn *, const char *name, LMem, Lx offset, LType, Lx mask);
 Lv ls_gather(LoopFn *, const char *name, LMem, Lx offset, Lx index, DType, Lx mask);
 void ls_store(LoopFn *, LMem, Lx offset, Lx value, Lx mask);
 void ls_stream(LoopFn *, LMem, Lx offset, Lx value);
 void ls_scatter(LoopFn *, LMem, Lx offset, Lx index, Lx value, Lx mask);
-Lv ls_for(LoopFn *, const char *name, Lx lo, Lx hi, int64_t step); /* opens the body */
+/* opens the body; ls_end closes it */
+Lv ls_for(LoopFn *, const char *name, Lx lo, Lx hi, int64_t step);
 void ls_while(LoopFn *, Lx);
 void ls_if(LoopFn *, Lx);
 void ls_else(LoopFn *);
 void ls_end(LoopFn *); /* closes the innermost for, while or if */
 LMem ls_local(LoopFn *, const char *name, DType, uint64_t count);
 void ls_fail(LoopFn *, uint32_t message, const Lx *arg, uint32_t narg);
-/* Where ok (bool scalar or mask) does not hold; with mask only in its lanes. */
+/* The condition of a failure: not ok (a bool scalar or a mask), and mask if there is one. */
 Lx lx_fails(LoopFn *, Lx ok, Lx mask);
-/* A branch that ends in a failure: hardly ever taken, so it belongs out of the way. */
+/* Whether an LS_IF is rarely taken: it ends in a failure. */
 bool ls_is_rare(const LoopFn *, const LsData *);
-/* Statements of a block, those inside of others included. */
+/* The number of statements of a block, nested ones included. */
 uint32_t loop_statements(const LoopFn *, Lb);
 void ls_call(LoopFn *, const LoopCall *, const Lx *arg, uint32_t narg);
-void ls_prefetch(LoopFn *, LMem, Lx offset, uint32_t level); /* into the cache of that level: 1, 2
-                                                                or 3 */
-/* As C compilers and LLVM count it: 3 stays in all caches. */
+void ls_prefetch(LoopFn *, LMem, Lx offset, uint32_t level); /* into the cache of level 1, 2 or 3 */
+/* The locality that C compilers and LLVM take: 3 keeps the line in all caches. */
 static inline uint32_t ls_locality(const LsData *prefetch) { return 4 - prefetch->k; }
 void ls_fence(LoopFn *);
 void ls_comment(LoopFn *, const char *);
 static inline LMem lmem_buf(uint32_t k, DType d) { return (LMem){false, k, d}; }
 
-/* Statements that compute nothing that is used go, and so do loops and branches decided by literals
- * and lets of what has a name already; single-use lets stay (the C compiler folds them). */
+/* Removes statements whose results are not used, and loops and branches that literals decide; a let
+ * of a variable is replaced by the variable. Lets that are used once stay (C compilers fold
+ * them). */
 void loop_simplify(LoopFn *);
-/* Loops of a few constant rounds become copies of their bodies; a part of legalising. */
+/* Unrolls loops of a few constant rounds; a step of legalising. */
 void loop_unroll(LoopFn *);
-/* Lets of literals, parameters and other immutable variables go; what reads them reads the
- * value. */
+/* Removes lets of literals, parameters and immutable variables; readers read the value. */
 void loop_propagate(LoopFn *);
-/* The same operation on new operands, folded again. */
+/* The same operation with other operands, folded again. */
 Lx lx_rebuild(LoopFn *, Lx, const Lx *in);
-/* Integer literals of absolute value above `keep` in index arithmetic, offsets into local arrays
- * excepted, become parameters, in order of first appearance; value[] (arena) receives what each new
- * parameter stands for. Makes equal layers share code. */
+/* Turns integer literals of index arithmetic whose absolute value exceeds `keep`, except in offsets
+ * into local arrays, into parameters, in order of first appearance. Returns the number of new
+ * parameters; value[] (in the arena) receives their values. So equal layers have equal code. */
 uint32_t loop_parametrise(LoopFn *, int64_t keep, const int64_t **value);
-/* Text, deterministic, independent of name and comment when `anonymous`: the key for interning. */
+/* Prints the function. anonymous: the text does not depend on name and comment, and is the key by
+ * which equal functions are found. */
 void loop_print(const LoopFn *, Text *, bool anonymous);
-/* From such text, whose buffers and parameters have names of their own; NULL after ctx_error.
- * Scalar functions are those that exist already. Tables of launches stay without their words, and
- * calls of users' operators are refused. */
+/* Parses printed text whose buffers and parameters have distinct names. Scalar functions must exist
+ * already. Tables of launches lose their words; calls of user operators are errors. Returns NULL
+ * after an error. */
 LoopFn *loop_parse(Ir *, const char *text);
-/* Program statements. */
+/* Make statements of programs. */
 void ls_launch(LoopFn *, uint32_t call, Lx ntasks, const Lx *arg, uint32_t nbuf, uint32_t narg);
-/* The next launch belongs to the phase of the launch before, if that is the last statement of the
- * open block. */
+/* The next launch belongs to the phase of the previous launch, which must be the last statement of
+ * the open block. */
 void ls_join(LoopFn *);
-/* A bool, else an i64. owner: as ProgramArg's, or 0. */
+/* Returns a variable: a bool for DT_bool, else an i64. owner: ProgramArg.owner, or 0. */
 Lv ls_read(LoopFn *, const char *name, DType, Lx address, uint32_t owner);
 void ls_save(LoopFn *, const Lx *arg, uint32_t nbuf, uint32_t narg, uint32_t values, uint32_t at);
-/* The value read is that of a size symbol, which the interpreter remembers. */
+/* The last LS_READ reads the value of a size symbol, which the interpreter remembers. */
 void ls_reads_size(LoopFn *, Sym);
 void ls_room(LoopFn *, uint32_t buf, const Lx *arg, uint32_t narg);
 void ls_copy(LoopFn *, Lx to, Lx from, Lx bytes);
 void ls_assert(LoopFn *, Lx ok, uint32_t message, const Lx *arg, uint32_t narg);
 void ls_result(LoopFn *, uint32_t slot, Lx);
 void ls_part(LoopFn *, uint32_t part, uint64_t first_extent, const Lx *arg, uint32_t narg);
-/* Scopes, types, memory, structure; with isa also that every operation is one that it takes
- * (codegen/program/legalise.h). */
+/* Checks scopes, types, memory and structure; with isa also that every operation is legal for it
+ * (codegen/program/legalise.h). Returns false after errors. */
 MUST_LOOK bool loop_verify(LoopFn *, const struct Isa *);
 
-/* Subexpressions with operands that one statement uses more than once, operands first: what
- * printers name ahead of the statement. Zero the struct before the first use; x is overwritten by
- * each call. */
+/* The subexpressions that one statement uses more than once, operands first; printers name them
+ * ahead of the statement. Zero the struct before the first use. Each call overwrites x. */
 typedef struct {
-	uint32_t *uses; /* by expression, all 0 between calls */
+	uint32_t *uses; /* by expression; all 0 between calls */
 	uint32_t n;     /* length of uses */
 	ARRAY(Lx) x;
 } LoopShared;
 void loop_shared(const LoopFn *, const LsData *, LoopShared *);
 
-/* Index arithmetic: i64 scalars computed from literals, parameters and loop variables. Sizes and
- * indices do not overflow, and divisors in them are not 0. The function must not change while this
- * is in use. */
+/* Finds index arithmetic: i64 scalars computed from literals, parameters and loop variables. Index
+ * arithmetic does not overflow, and its divisors are not 0. The function must not change while a
+ * LoopIndex is in use. */
 typedef struct {
 	const LoopFn *f;
-	bool *data;     /* by variable: its value (contents) comes from elsewhere */
-	uint8_t *index; /* by expression: 0 not asked yet, 1 index arithmetic, 2 not */
+	bool *data;     /* by variable: its value comes from memory */
+	uint8_t *index; /* by expression: 0 unknown yet, 1 index arithmetic, 2 not */
 	bool changed;
 } LoopIndex;
 void loop_index_init(LoopIndex *, const LoopFn *, Arena *);
 bool loop_is_index(LoopIndex *, Lx);
-/* What is known of the operands of an i64 operation: sizes and indices, so it does not overflow and
- * divisors are not 0; not negative. */
+/* KNOWN_INDEX: the i64 operation is index arithmetic: it does not overflow and divisors are not 0.
+ * KNOWN_NONNEG: operands are not negative. */
 enum { KNOWN_INDEX = 1, KNOWN_NONNEG = 2 };
 unsigned loop_known(LoopIndex *, Lx);
-/* By Lx: its value may differ from one statement to the next. */
+/* By Lx: whether the value may differ between two statements. */
 const bool *loop_find_mutable(const LoopFn *, Arena *);
 
 #endif

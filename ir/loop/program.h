@@ -1,6 +1,6 @@
-/* A Program: everything an emitter needs for one compiled model. Kernels are interned loop
- * functions, which its entries share like constants and messages; `sizes` and `run` of an entry are
- * loop IR that checks guards, solves symbols, and launches kernels in phases. */
+/* A Program: all that an emitter needs of one compiled model. Entries have kernels (distinct loop
+ * functions), constants and messages in common. `sizes` and `run` of an entry are loop IR: they
+ * check guards, solve symbols, and launch kernels in phases. */
 #ifndef WEFT_IR_PROGRAM_H
 #define WEFT_IR_PROGRAM_H
 
@@ -8,12 +8,12 @@
 #include "ir/kernel/kernel.h"
 #include "ir/loop/loop.h"
 
-/* A constant as the artifact stores it: packed into its layout. */
+/* A constant as the artifact stores it: in its layout. */
 typedef struct {
 	ConstId source;
 	Layout layout;
 	DType dtype;
-	uint64_t offset, bytes; /* within the weight section, 64-byte aligned */
+	uint64_t offset, bytes; /* in the weight section, 64-byte aligned */
 	const char *name;
 } ProgramConst;
 
@@ -22,17 +22,18 @@ typedef struct {
 	DType dtype;
 	uint32_t rank;
 	const Sym *dim;
-	int32_t donates; /* of an output: the input whose memory it may have, or -1 */
+	int32_t donates; /* of an output: the input whose memory the caller may pass for it, or
+	                    -1 */
 } ProgramTensor;
 
-/* What lives from call to call, row-major. `first`: where its first contents are in the weight
- * section, or PROGRAM_ZEROS. */
+/* State: keeps its value from call to call; row-major. first: the offset of the initial contents in
+ * the weight section, or PROGRAM_ZEROS. */
 typedef struct {
 	const char *name;
 	DType dtype;
 	uint32_t rank;
 	const int64_t *dim;
-	uint64_t offset, bytes; /* within the state section, 64-byte aligned */
+	uint64_t offset, bytes; /* in the state section, 64-byte aligned */
 	ConstId init;
 	uint64_t first;
 } ProgramState;
@@ -41,8 +42,8 @@ typedef struct {
 
 enum { PROGRAM_READS = 1, PROGRAM_WRITES = 2 }; /* ProgramEntry.state_use */
 
-/* All launches of a call in one run: of a loop, every iteration; of a while one, and of a branch as
- * if it were taken. */
+/* Costs of all launches of a call in one run: in a loop, of every iteration; in a while loop of
+ * one; in a branch as if the branch were taken. */
 typedef struct {
 	const Cost *flops, *bytes, *launches;
 } ProgramCost;
@@ -51,11 +52,12 @@ typedef struct {
 	double flops, bytes, launches;
 } ProgramCount;
 
-/* What a call passes for a buffer. For the interpreter of loop IR only: no code depends on it. */
+/* What a call passes for a buffer. For the interpreter of loop IR only; no code depends on it. */
 typedef struct {
 	const char *name; /* of the graph value */
-	Sym bytes;        /* from the address that is passed; over the size symbols */
-	uint32_t owner;   /* which buffer, from 1; those that swap in a loop are one */
+	Sym bytes;        /* the bytes behind the passed address; an expression of size symbols */
+	uint32_t owner;   /* the number of the buffer, from 1; buffers that a loop swaps have one
+	                     number */
 } ProgramArg;
 
 /* A schedule that did not take a kernel, and the reason. The refusal is near if the kernel has the
@@ -66,65 +68,63 @@ typedef struct {
 	bool near;
 } Refusal;
 
-/* One kernel call site, for profiles and `weft show`. A kernel of several phases has one for
- * each. */
+/* One kernel call, for profiles and `weft show`. A kernel of several phases has a call for each. */
 typedef struct {
 	uint32_t fn;        /* index into Program.fn */
-	const char *name;   /* of the kernel instance */
+	const char *name;   /* the name of the kernel */
 	const char *algorithm, *why;
-	const char *stored; /* why its result is not computed where it is read; NULL: it only
-	                       copies, or is an operator of the user's */
+	const char *stored; /* why the result is stored and not computed in the kernel that reads
+	                       it; NULL: the kernel only copies, or is a user operator */
 	SourceLines lines;
 	uint32_t nrefused;
-	const Refusal *refused; /* before the one that took it */
+	const Refusal *refused; /* the schedules asked before the one that took the kernel */
 	ProgramCost cost;
 	const ProgramArg *arg; /* by buffer of the kernel; NULL: not known */
-	bool alone;         /* its task belongs to the thread that called `run` */
+	bool alone;         /* the thread that called `run` executes the task */
 } ProgramCall;
 
-/* What a caller can run. */
+/* An entry: a function of the model that callers can run. */
 typedef struct ProgramEntry {
-	struct Program *program; /* that it belongs to */
+	struct Program *program; /* the program of the entry */
 	const char *name;
 	ARRAY(ProgramTensor) input, output;
-	ARRAY(Sym) symbol;           /* the size symbols, in slot order of the sizes block */
-	/* sizes: parameters are the input extents in order (all dims of input 0, of input 1, ...).
-	 * LS_RESULT slots: the symbols, then all output extents in order, then the workspace
-	 * bytes. */
+	ARRAY(Sym) symbol;           /* the size symbols, in the order of the slots */
+	/* sizes: parameters are the extents of input 0, of input 1, ... LS_RESULT slots are the
+	 * symbols, then all output extents in order, then the bytes of the workspace. */
 	LoopFn *sizes;
-	/* run: parameters are the sizes' result slots. Buffers (LX_VAR of pointer type are not
-	 * used): argument buffers 0.. are the inputs, then the outputs, then one weight section,
-	 * one workspace, one state, then rooms. */
+	/* run: parameters are the result slots of sizes. Buffer arguments: the inputs, the outputs,
+	 * the weight section, the workspace, the state, then rooms. */
 	LoopFn *run;
-	/* Long functions are cut into parts that LS_PART statements call, parts of parts first.
-	 * Parameters of a part of `sizes`: the symbols, whose result slots have their values by
-	 * then, then as many extents as it uses; of a part of `run`: the symbols, then the indices
-	 * of the loops around its call, outermost first, then the sizes that data has given by
-	 * then, one that may be negative as the difference of two, then the counts of whiles that
-	 * ended before it, as far as it needs them. Buffers are those of `run`. */
+	/* Long functions are cut into parts, which LS_PART statements call; parts of parts come
+	 * first. Parameters of a part of sizes: the symbols (their slots are set by then), then the
+	 * extents that it uses. Parameters of a part of run: the symbols; the indices of the loops
+	 * around the call, outermost first; the sizes that depend on data and are known by then
+	 * (one that may be negative as the difference of two); the counts of while loops that have
+	 * ended, if needed. Buffers are those of run. */
 	ARRAY(LoopFn *) sizes_part, run_part;
-	uint32_t first_call, ncall; /* its calls in Program.call; LS_LAUNCH statements count from
+	uint32_t first_call, ncall; /* the entry's calls in Program.call; LS_LAUNCH counts from
 	                               first_call */
-	uint64_t workspace_hint;    /* bytes at hint sizes */
-	uint64_t saved_hint;        /* of these, what a call that fails puts back into state */
+	uint64_t workspace_hint;    /* bytes of the workspace at hint sizes */
+	uint64_t saved_hint;        /* of these, the old state that is put back if a call fails */
 	ARRAY(uint8_t) state_use;   /* by state: PROGRAM_READS, PROGRAM_WRITES */
-	uint32_t nroom;             /* buffers of `run` after the state: memory that LS_ROOM
-	                               statements ask for */
+	uint32_t nroom;             /* rooms: buffers of run after the state, which LS_ROOM
+	                               allocates */
 } ProgramEntry;
 
-/* Constants that are computed together from replaceable parameters, and which entry of
- * ProgramPrepare.program does it. Other groups have none of these parameters. */
+/* Constants that are computed together from replaceable parameters, by one entry of
+ * ProgramPrepare.program. Constants in different groups depend on different parameters. */
 typedef struct {
 	uint32_t entry;
-	ARRAY(ConstId) input;  /* by input of the entry: parameters, or what no weights change */
-	ARRAY(ConstId) output; /* by output: constants with recipes */
+	ARRAY(ConstId) input;  /* by input of the entry: a parameter, or a constant that no
+	                          parameter changes */
+	ARRAY(ConstId) output; /* by output of the entry: a constant with a recipe */
 } ProgramGroup;
 
-/* What becomes of weights that replace others: they are rearranged, or go into groups. Groups that
- * do the same share an entry. */
+/* How set_weights makes stored constants of parameters: it rearranges them, or computes groups.
+ * Groups with equal graphs have one entry in common. */
 typedef struct {
-	struct Program *program; /* without weights of its own; NULL: there are no groups */
-	ARRAY(ConstId) source;   /* what can be set: parameters as the file has them */
+	struct Program *program; /* has no weights of its own; NULL: there are no groups */
+	ARRAY(ConstId) source;   /* the parameters that set_weights takes, as in the model's file */
 	ARRAY(ProgramGroup) group;
 } ProgramPrepare;
 
@@ -132,49 +132,48 @@ typedef struct Program {
 	Ir *ir;
 	const char *name;
 	ARRAY(LoopFn *) fn;          /* distinct kernels */
-	ARRAY(ProgramCall) call;     /* of all entries, one after the other */
-	ARRAY(ProgramConst) constant; /* the first ones are the first contents of state, where not
-	                                 zeros */
+	ARRAY(ProgramCall) call;     /* calls of all entries, one entry after the other */
+	ARRAY(ProgramConst) constant; /* initial contents of state (unless zeros) come first */
 	ARRAY(ProgramState) state;
 	ARRAY(const char *) message; /* of checks and assertions; [0] unused */
-	ARRAY(ProgramEntry) entry;   /* at least one, when it is complete */
+	ARRAY(ProgramEntry) entry;   /* at least one in a complete program */
 	uint64_t weight_bytes;
 	uint64_t state_bytes;
 	const ProgramPrepare *prepare; /* NULL: weights are not replaceable */
 } Program;
 
-/* An empty program: message[0] exists. */
+/* Returns an empty program; message[0] exists. */
 Program *program_new(Ir *, const char *name);
-/* A new entry, whose calls are those added from now on. Pointers to other entries are invalid after
- * it. */
+/* Adds an entry. Calls that are added from now on belong to it. Invalidates pointers to other
+ * entries. */
 ProgramEntry *program_entry(Program *, const char *name);
-/* Adds a call to the last entry; returns its number in the entry. */
+/* Adds a call to the last entry. Returns its number in the entry. */
 uint32_t program_add_call(ProgramEntry *, const ProgramCall *);
 /* Call k of the entry. */
 const ProgramCall *program_call(const ProgramEntry *, uint32_t k);
-/* Parameters and results of `sizes`. */
+/* The number of parameters, and of result slots, of sizes. */
 uint32_t program_nextent(const ProgramEntry *);
 uint32_t program_nslot(const ProgramEntry *);
-/* Counts of the entry's call k, value[] belonging to its symbols; NULL: at the sizes seen while
- * exporting (sym_hint). */
+/* The counts of the entry's call k. value[]: of the entry's symbols; NULL: their hints. */
 ProgramCount program_count(const ProgramEntry *, uint32_t k, const int64_t *value);
-/* Of all its calls. */
+/* The sum of the counts of all calls. */
 ProgramCount program_total(const ProgramEntry *, const int64_t *value);
-/* A size in it depends on data and is no input's: `run` finds it out. */
+/* Whether the size contains a symbol that depends on data and that `run` computes (it is no
+ * input's). */
 bool program_finds(const ProgramEntry *, Sym size);
-/* Of a size of output k. */
+/* The same for any extent of output k. */
 bool program_is_found(const ProgramEntry *, uint32_t k);
-/* Buffer k of `run` gets its memory while it runs. */
+/* Whether buffer k of run is a room. */
 bool program_is_room(const ProgramEntry *, uint32_t buf);
-/* Every function passes loop_verify. Checked of every program when it is complete, with the
- * target's instruction set where it is legal. */
+/* Checks every function by loop_verify; isa: the instruction set of a legal program, or NULL.
+ * Returns false after errors. */
 MUST_LOOK bool program_verify(const Program *, const struct Isa *);
-/* How many of the first parameters of `sizes`, or of one of its parts, are read from result
- * slots. */
+/* The number of parameters of sizes, or of a part of it, that are read from result slots; they come
+ * first. */
 uint32_t program_nslot_params(const ProgramEntry *, const LoopFn *);
-/* Operators of the user that kernels call, each once, in order of appearance; returns how many. */
+/* The user operators that kernels call, each once, in order of appearance. Returns their number. */
 uint32_t program_user_ops(const Program *, const struct UserOp ***op);
-/* Adds a message; returns its number. Texts of assertions may hold %lld for the statement's
+/* Adds a message and returns its number. Messages of assertions may hold %lld for the statement's
  * arguments. */
 uint32_t program_message(Program *, const char *text);
 

@@ -1,8 +1,8 @@
-/* Symbolic integers: hash-consed, canonical at construction, so that equality is a.i == b.i.
- * A value is a sum of coef * product-of-atoms + constant; an atom is a variable, floordiv, mod, min
- * or max. Each entry caches its range and a known divisor. Arithmetic that leaves int64 gives a
- * diagnosed saturated range, never a wrapped value. Loop axes of kernels are variables of the same
- * table. */
+/* Symbolic integers: hash-consed and canonical at construction, so that equality is a.i == b.i. A
+ * value is a sum of terms coef * product of atoms, plus a constant; an atom is a variable,
+ * floordiv, mod, min or max. Each entry caches its range and a known divisor. Arithmetic that
+ * leaves int64 reports an error and gives a variable of unknown value, never a wrapped value. Loop
+ * axes of kernels are variables of the same table. */
 #ifndef WEFT_IR_SYM_H
 #define WEFT_IR_SYM_H
 
@@ -17,21 +17,21 @@ typedef struct {
 
 typedef enum { NO, YES, MAYBE } Truth;
 
-#define SYM_INF INT64_MAX /* an unbounded upper end; -SYM_INF the lower */
+#define SYM_INF INT64_MAX /* no upper bound; -SYM_INF: no lower bound */
 
 typedef enum {
 	SYM_CONST, SYM_VAR, SYM_SUM, SYM_PRODUCT, SYM_FLOORDIV, SYM_MOD, SYM_MIN, SYM_MAX,
-	/* Doubles; only the kinds below read them. */
+	/* Doubles. Only the kinds from SYM_REAL on read them. */
 	SYM_REAL_CONST,
-	SYM_REAL, /* of an integer */
+	SYM_REAL, /* an integer as a double */
 	SYM_REAL_ADD, SYM_REAL_MUL, SYM_REAL_DIV, SYM_REAL_SQRT,
-	/* Integers made of doubles; 1 or 0 for the last two. */
+	/* Integers from doubles; the last two give 1 or 0. */
 	SYM_FLOOR, SYM_CEIL, SYM_TRUNC, SYM_RINT, SYM_REAL_LESS, SYM_REAL_EQUAL
 } SymKind;
 
 typedef enum {
-	SYMVAR_SIZE,     /* a dimension of an input, solved at entry */
-	SYMVAR_UNBACKED, /* born at run time */
+	SYMVAR_SIZE,     /* the extent of an input's dimension, solved when a call begins */
+	SYMVAR_UNBACKED, /* a size that depends on data, known while the call runs */
 	SYMVAR_AXIS      /* a loop axis of a kernel */
 } SymVarKind;
 
@@ -39,42 +39,44 @@ typedef struct SymTab SymTab;
 
 SymTab *symtab_new(Ctx *);
 
-/* Names of SIZE and UNBACKED variables belong to a scope: files whose graphs live in one table have
- * one each, so that s0 of one is not s0 of another. Whatever makes, finds or counts variables means
- * those of the current scope; number 0 is there from the start. Expressions know no scopes. */
-uint32_t sym_scope_new(SymTab *); /* empty; it is the current one from now on */
+/* Names of SIZE and UNBACKED variables belong to a scope, so that s0 of one file is not s0 of
+ * another in the same table. Functions that make, find or count variables use the current scope.
+ * Scope 0 exists from the start. Expressions may contain variables of any scope. */
+uint32_t sym_scope_new(SymTab *); /* makes an empty scope the current one */
 uint32_t sym_scope(const SymTab *);
 void sym_set_scope(SymTab *, uint32_t scope);
 
 Sym sym_int(SymTab *, int64_t);
-/* A new variable; the name must be new for SIZE and UNBACKED (AXIS names may repeat, each is
- * distinct). */
+/* A new variable in lo..hi. The names of SIZE and UNBACKED variables must be new in the scope; AXIS
+ * names may repeat: each call makes another variable. */
 Sym sym_var(SymTab *, const char *name, SymVarKind, int64_t lo, int64_t hi);
-/* The SIZE or UNBACKED variable of that name, or none. */
+/* The SIZE or UNBACKED variable of that name in the current scope, or none. */
 Sym sym_find(const SymTab *, const char *name, uint32_t len);
-/* Narrow a variable's range. False if that leaves it empty. */
+/* Narrows a variable's range. Returns false if the range becomes empty. */
 bool sym_bound(SymTab *, Sym var, int64_t lo, int64_t hi);
-/* An axis bound that is symbolic: var < extent. Questions and simplification use it. */
+/* A new AXIS variable in 0..extent - 1; extent may be symbolic. Comparisons and simplification use
+ * the bound. */
 Sym sym_axis(SymTab *, const char *name, Sym extent);
-/* An UNBACKED variable is at most that, which may be symbolic; the first one given stays. Its hint
- * too, where it has none. */
+/* States that an UNBACKED variable is at most `most`, which may be symbolic. The first bound stays.
+ * If the variable has no hint, the bound's hint becomes its hint. */
 void sym_set_most(SymTab *, Sym var, Sym most);
-/* An expression without UNBACKED variables that is never less; none where there is no bound. */
+/* An upper bound without UNBACKED variables; none if there is no bound. */
 Sym sym_most(SymTab *, Sym);
-/* Its bound is the product of one such variable's with sizes, or a sum of those: not the square of
- * what is mostly small. */
+/* Whether the bound of sym_most is close: it multiplies at most one UNBACKED variable's bound with
+ * sizes, or adds such products. The product of two such bounds would mostly be far too large. */
 bool sym_most_is_near(const SymTab *, Sym);
-/* The value seen while exporting; used for sampling and cost, never for correctness. 0 if
- * unknown. */
+/* The hint: a variable's value while exporting, 0 if unknown. For costs and sampling, never for
+ * correctness. */
 void sym_set_hint(SymTab *, Sym var, int64_t hint);
-int64_t sym_hint(const SymTab *, Sym); /* evaluates with hints; variables without one use their
-                                          lo */
+int64_t sym_hint(const SymTab *, Sym); /* the value of an expression at the hints; variables without
+                                          a hint have their least value */
 
 Sym sym_add(SymTab *, Sym, Sym);
 Sym sym_sub(SymTab *, Sym, Sym);
 Sym sym_mul(SymTab *, Sym, Sym);
-Sym sym_floordiv(SymTab *, Sym, Sym); /* towards minus infinity; divisor must not be provably 0 */
-Sym sym_mod(SymTab *, Sym, Sym);      /* sign of the divisor, as Python's % */
+Sym sym_floordiv(SymTab *, Sym, Sym); /* rounds towards minus infinity; the divisor must not be
+                                         provably 0 */
+Sym sym_mod(SymTab *, Sym, Sym);      /* has the sign of the divisor, as Python's % */
 Sym sym_ceildiv(SymTab *, Sym, Sym);
 Sym sym_min(SymTab *, Sym, Sym);
 Sym sym_max(SymTab *, Sym, Sym);
@@ -83,11 +85,12 @@ Sym sym_muli(SymTab *, Sym, int64_t);
 Sym sym_divi(SymTab *, Sym, int64_t);
 Sym sym_modi(SymTab *, Sym, int64_t);
 
-/* The variable that stands for what left int64, which is reported by then. */
+/* Whether this is the variable that replaces a value which left int64. The error was reported
+ * already. */
 bool sym_gave_up(const SymTab *, Sym);
 
 Sym sym_real_const(SymTab *, double);
-/* SYM_REAL to SYM_REAL_EQUAL; b is none where the kind has one operand. */
+/* An operation of kind SYM_REAL to SYM_REAL_EQUAL. b is none for kinds with one operand. */
 Sym sym_real_op(SymTab *, SymKind, Sym a, Sym b);
 bool sym_is_real(const SymTab *, Sym);
 MUST_LOOK bool sym_real_is_const(const SymTab *, Sym, double *value);
@@ -95,50 +98,57 @@ MUST_LOOK bool sym_real_is_const(const SymTab *, Sym, double *value);
 MUST_LOOK bool sym_is_const(const SymTab *, Sym, int64_t *value); /* value may be NULL */
 int64_t sym_const_or(const SymTab *, Sym, int64_t otherwise);
 int64_t sym_const(const SymTab *,
-		  Sym); /* of what is known to be one: an internal error otherwise */
+		  Sym); /* the value of a constant; an internal error for other expressions */
 bool sym_is(const SymTab *, Sym, int64_t value);
 Truth sym_eq(const SymTab *, Sym, Sym);
 Truth sym_le(const SymTab *, Sym, Sym);
 Truth sym_lt(const SymTab *, Sym, Sym);
-MUST_LOOK bool sym_divides(const SymTab *, int64_t k, Sym); /* proven, else false */
+MUST_LOOK bool sym_divides(const SymTab *, int64_t k, Sym); /* true if it is proven that k divides
+                                                               the value */
 void sym_range(const SymTab *, Sym, int64_t *lo, int64_t *hi);
 
-/* Structure. Sums and products give their terms in canonical order. */
+/* The structure of an expression. Terms and factors are in canonical order. */
 SymKind sym_kind(const SymTab *, Sym);
 const char *sym_name(const SymTab *, Sym var);
 SymVarKind sym_var_kind(const SymTab *, Sym var);
-Sym sym_axis_extent(const SymTab *, Sym axis); /* none for other variables */
-uint32_t sym_nargs(const SymTab *, Sym); /* terms of a sum (each a PRODUCT, atom or CONST), factors,
-                                            or 2 */
+Sym sym_axis_extent(const SymTab *, Sym axis); /* the exclusive upper bound: of an AXIS its extent,
+                                                  of an UNBACKED variable its bound + 1; none if
+                                                  unknown */
+uint32_t sym_nargs(const SymTab *, Sym); /* the number of terms of a sum (each a PRODUCT, an atom or
+                                            a CONST), of factors of a product; 2 for other
+                                            operations */
 Sym sym_arg(const SymTab *, Sym, uint32_t k);
 bool sym_uses(const SymTab *, Sym e, Sym var);
-/* A divisor by which e takes var apart: of floordiv(var, d) or mod(var, d) inside; none if it does
- * not. */
+/* The divisor d of a floordiv(var, d) or mod(var, d) inside e; none if there is none. */
 Sym sym_divisor_of(const SymTab *, Sym e, Sym var);
-bool sym_uses_kind(const SymTab *, Sym e, SymVarKind); /* any variable of that kind inside */
-/* Split e = coef * var + rest, where neither reads var. False if e is not linear in var. */
+bool sym_uses_kind(const SymTab *, Sym e, SymVarKind); /* whether any variable of that kind
+                                                          occurs */
+/* Splits e into coef * var + rest, neither of which contains var. Returns false if e is not linear
+ * in var. */
 MUST_LOOK bool sym_linear(SymTab *, Sym e, Sym var, Sym *coef, Sym *rest);
-/* Replace variables simultaneously. */
+/* Replaces the n variables var[] by by[], all at the same time. */
 Sym sym_subst(SymTab *, Sym e, const Sym *var, const Sym *by, uint32_t n);
 
-/* Evaluate; value[k] belongs to var[k]. False when a variable is missing, on overflow or division
- * by 0. */
+/* Evaluates e with var[k] = value[k]. Returns false if a variable is missing, on overflow and on
+ * division by 0. */
 MUST_LOOK bool sym_eval(const SymTab *, Sym e, const Sym *var, const int64_t *value, uint32_t n,
 			int64_t *out);
-/* All SIZE and UNBACKED variables of the scope, in order of creation. */
+/* All SIZE and UNBACKED variables of the current scope, in the order of creation. */
 uint32_t sym_nvars(const SymTab *);
 Sym sym_var_at(const SymTab *, uint32_t k);
 
-/* Expressions of one table, made again in another: a new scope there gets variables like those of
- * from's current one. */
+/* Copies expressions from one table into another. sym_import_new makes a new scope in `to` with
+ * variables like those of from's current scope. */
 typedef struct SymImport SymImport;
 SymImport *sym_import_new(SymTab *to, const SymTab *from);
 Sym sym_import(SymImport *, Sym of_from);
 
-/* "2*s0 + s1*s2 - 3", "floordiv(s0, 2)", "mod(s0, 3)", "min(a, b)". Parsed back by sym_parse. */
+/* Prints "2*s0 + s1*s2 - 3", "floordiv(s0, 2)", "mod(s0, 3)", "min(a, b)", which sym_parse
+ * reads. */
 void sym_print(const SymTab *, Sym, Text *);
 const char *sym_str(const SymTab *, Sym); /* in the scratch arena */
-/* Parse at *s and advance it; unknown names are an error (none). */
+/* Parses an expression at *s and advances *s. Returns none after an error: bad text, an unknown
+ * name. */
 Sym sym_parse(SymTab *, const char **s);
 
 #endif

@@ -1,23 +1,26 @@
-/* Private to schedules: axes merged, ordered, and the one for vector lanes chosen. */
+/* Private to schedules: merges and orders axes, and chooses the vector axis. */
 #ifndef WEFT_CODEGEN_CPU_AXES_H
 #define WEFT_CODEGEN_CPU_AXES_H
 
 #include "codegen/cpu/sched.h"
 
-/* a is contiguous after b in every access, and neither is used as a number. */
+/* Whether stepping past the end of b continues at the next a in every access, and neither axis is
+ * used as a number. */
 MUST_LOOK bool axes_can_merge(const Sched *, uint32_t a, uint32_t b);
-/* A new axis that runs over both; the old ones are gone. Returns its number. */
+/* Replaces axes a and b by a new axis that runs over both. Returns its number. */
 uint32_t axes_merge(Sched *, uint32_t a, uint32_t b);
-/* Merge outer axes that are contiguous in all accesses. */
+/* Merges outer axes that are contiguous in all accesses. */
 void axes_merge_outer(Sched *);
-/* Reductions and maps over rows of the same shape run over the same axes; of these, contiguous ones are merged. */
+/* Makes reductions and maps over rows of the same shape run over the same axes, and merges those
+ * that are contiguous. */
 void axes_join_rows(Sched *);
 int64_t axes_hint(const Sched *, uint32_t axis);
-/* Elements of the local array of a stage: the most that its axes may have. */
+/* The number of elements of a stage's local array: the upper bound of its axes' product. */
 uint64_t axes_local_bound(const Sched *, const Stage *);
-/* The axis with unit stride in most accesses, or NO_AXIS when gathers would outweigh them. */
+/* The axis with unit stride in most accesses; NO_AXIS if gathers would cost more than vectors
+ * save. */
 uint32_t axes_choose_vector(const Sched *);
-/* Outer axes but the vector axis, largest stride first; returns how many. */
+/* The outer axes without the vector axis, largest stride first. Returns their number. */
 uint32_t axes_outer_order(const Sched *, uint32_t *order);
 
 #endif

@@ -9,8 +9,8 @@ enum { MAX_BLOCK_ROWS = 240 /* bounds the tables of rows in local memory; the ma
 
 enum { MAX_WINDOWS = 8, LINE_BYTES = 64 /* of a cache */ };
 
-/* What axes do: rows are those of a only, columns those of b only, batch axes of both, k are
- * summed. */
+/* The axes of a contraction: m (rows) are in operand a only, n (columns) in b only, batch axes in
+ * both; k axes are summed. */
 typedef struct {
 	uint32_t n; /* the column axis that runs over lanes */
 	uint32_t m[MAX_AXES], nm, batch[MAX_AXES], nbatch, k[MAX_AXES], nk;
@@ -19,39 +19,43 @@ typedef struct {
 /* An operand in panels: [batch][panel][k...][width]. */
 typedef struct {
 	Kx load;
-	uint32_t axis;       /* of columns, or rows */
-	int64_t step, width; /* of these: from one panel to the next; of a panel, in whole vectors:
-	                        what is past the step is not read */
-	Sym stride, offset;  /* elements from one panel to the next; of steps of k and members of
-	                        the batch */
-	Sym count, numel;    /* panels of a member; elements of all */
+	uint32_t axis;       /* the axis of columns, or of rows */
+	int64_t step, width; /* step: the columns (rows) from one panel to the next; width: of a
+	                        panel, in whole vectors; those past the step are not read */
+	Sym stride, offset;  /* stride: elements from one panel to the next; offset: of the steps of
+	                        k and the batch */
+	Sym count, numel;    /* count: panels of one member of the batch; numel: elements of all
+	                        panels */
 } Panels;
 
 /* How b is read. */
 typedef struct {
 	enum {
 		B_IN_PLACE,
-		B_GATHERED, /* its columns are apart: panels are gathered into a local array */
-		B_PACKED,   /* a constant, in panels */
-		B_COPIED,   /* its columns are apart: a phase before has copied it into panels */
-		B_BROUGHT   /* the same, its steps of k are far apart */
+		B_GATHERED, /* columns have another stride than 1: panels are gathered into a local
+		               array */
+		B_PACKED,   /* a constant, packed into panels when the model is compiled */
+		B_COPIED,   /* columns have another stride than 1: an earlier phase copies b into
+		               panels */
+		B_BROUGHT   /* columns have stride 1, but the stride of k causes cache conflicts: an
+		               earlier phase copies b into panels */
 	} access;
-	Layout layout;    /* packed: of the constant */
-	uint32_t vectors; /* panels: side by side in a panel */
+	Layout layout;    /* B_PACKED: the constant's layout */
+	uint32_t vectors; /* with panels: vectors of columns in a panel */
 	Panels panels;
-	uint32_t copy;    /* copied: the temporary */
+	uint32_t copy;    /* copied: the temporary with the panels */
 } OperandB;
 
-/* How a is read: in place, or from panels of a tile's rows, which a phase before has copied. */
+/* How a is read: in place, or from panels of a tile's rows that an earlier phase copies. */
 typedef struct {
 	bool copied;
 	Panels panels;
 	uint32_t copy; /* the temporary */
 } OperandA;
 
-/* A dimension of a that has a border of zeros (contract_border.c). */
+/* A dimension of a with a border of zeros, over which a window slides (contract_border.c). */
 typedef struct {
-	uint32_t k, row; /* axes: summed, of the rows */
+	uint32_t k, row; /* the summed axis (the tap), and the row axis */
 	int64_t step, coef;
 	Sym start, lo, hi;
 } Window;
@@ -66,27 +70,28 @@ typedef struct {
 } TileSize;
 
 typedef struct {
-	int64_t rows, cols; /* cols 0: all */
+	int64_t rows, cols; /* cols 0: all columns */
 } BlockSize;
 
-/* Long sums: all tiles of a block add up `steps` steps of one summed axis before any goes on, so
- * that panels of both operands stay in the caches. What has been added up lies in local memory. */
+/* Blocking of k for long sums: all tiles of a block add `steps` steps of one summed axis before the
+ * next steps begin, so that panels of both operands stay in the cache. The sums lie in local
+ * memory. */
 typedef struct {
 	bool used;
-	uint32_t k;    /* which one of the summed axes; those before it are outside, too */
+	uint32_t k;    /* the index of the summed axis; axes before it are loops outside, too */
 	int64_t steps; /* of it */
-	int64_t inner; /* steps of the axes behind it, for each */
+	int64_t inner; /* the product of the axes behind it */
 } KBlock;
 
-/* What is decided before any code is written. */
+/* The plan of a contraction: decided before any code is written. */
 typedef struct {
 	Kx a, b; /* the loads */
 	ContractAxes axes;
 	OperandA operand_a;
 	OperandB operand;
-	Sym rows;        /* product of the row axes */
-	TileSize tile;   /* in registers */
-	BlockSize block; /* of a task */
+	Sym rows;        /* the product of the row axes */
+	TileSize tile;   /* the register tile */
+	BlockSize block; /* the cache block, one task */
 	KBlock k_block;
 	SumPlan sums; /* chunks of the summed axes; with blocks of k, of the loops over these
 	                 blocks */
@@ -98,18 +103,18 @@ typedef struct {
 	Sched *s;
 	const Contract *p;
 	Lx row_lo, row_hi, col_lo, col_hi;
-	/* several row axes: their values and the offset in a, by row of the block */
+	/* with several row axes: their values and the offset in a, by row of the block */
 	LMem row_table[MAX_RANK], a_table;
 	LMem local_b; /* gathered: [k...][nv * lanes] */
-	Lx row, col;  /* first ones of the current tile */
-	LMem sums;    /* of blocks of k: [vector of columns][row][lanes] */
+	Lx row, col;  /* first row and column of the current tile */
+	LMem sums;    /* with blocks of k: [vector of columns][row][lanes] */
 	Lx many;      /* sums are so long that chunks count; none: they always are */
 	uint32_t cut; /* chunks still to open */
 	Lx k_lo, k_hi; /* of blocks of k: steps of the cut axis */
 	Lx first_tap[MAX_WINDOWS], end_tap[MAX_WINDOWS]; /* of the current tile */
 } ContractCode;
 
-/* Elements of a vector, and bytes of one. */
+/* The elements of a vector; the bytes of an element. */
 static inline uint32_t contract_lanes(const Sched *s)
 {
 	return tuning_lanes(s->target, s->shape.dtype);
@@ -132,22 +137,24 @@ static inline bool has_panels(const OperandB *b)
 
 /* contract_tile.c: the loops of one task. */
 void contract_block(ContractCode *);
-/* Accumulators of each element of a tile: small tiles would wait for each other's results. */
+/* The number of accumulators of each element of a tile. Small tiles need several, because an
+ * addition waits for the one before. */
 uint32_t contract_ways(const Sched *, TileSize);
-/* Values of all row axes at row i of the tile. */
+/* Fills in value[]: the row axes at row i of the tile. */
 void contract_row_axes(ContractCode *, Lx i, Lx *value);
 
-/* contract_border.c: windows that a has, before axes are merged; those that are worth their
- * code. */
+/* contract_border.c: finds the windows over a, before axes are merged; those for which leaving out
+ * taps saves time. */
 Windows contract_find_windows(const Sched *, Kx a, const ContractAxes *);
 Windows contract_useful_windows(const Sched *, const ContractAxes *, TileSize, const Windows *);
-/* At the begin of a tile; then, where a summed axis starts and ends. */
+/* contract_bound_taps, at the beginning of a tile, computes which taps meet the image;
+ * contract_taps returns the range of a summed axis. */
 void contract_bound_taps(ContractCode *);
 void contract_taps(const ContractCode *, uint32_t axis, Lx *start, Lx *end);
 
-/* contract_copy.c: the phase that copies an operand into panels; returns the temporary, which the
- * next phases read. And the summed axis along which its elements are neighbours, NO_AXIS if there
- * is none. */
+/* contract_copy.c: makes the phase that copies an operand into panels. Returns the temporary that
+ * later phases read. contract_turned_axis: the summed axis along which the operand has stride 1, or
+ * NO_AXIS. */
 uint32_t contract_copy(Sched *, const Panels *, const ContractAxes *);
 uint32_t contract_turned_axis(const Sched *, Kx load, const ContractAxes *);
 
@@ -156,15 +163,16 @@ MUST_LOOK bool contract_linear(const Sched *, Sym offset);
 /* Decides how b is read, before axes are merged. Refuses if no way fits. */
 MUST_LOOK Refusal contract_choose_b(const Sched *, Kx load, const ContractAxes *, OperandB *);
 MUST_LOOK Refusal contract_panels_do_not_pay(const Sched *, const Contract *);
-/* How a is read, when the tile and the block are known. */
+/* Decides whether a is copied, when tile and block are known. */
 MUST_LOOK bool contract_copies_a(const Sched *, const Contract *, Panels *);
-/* Steps of k; members of the batch; at hint sizes. */
+/* The steps of k; the members of the batch; at hint sizes. */
 double contract_steps(const Sched *, const ContractAxes *);
 double contract_members(const Sched *, const ContractAxes *);
-/* Largest number of summed elements, or 0 when unbounded. */
+/* The largest number of summed elements; 0: no bound. */
 int64_t contract_k_bound(const Sched *, const ContractAxes *);
 
 TileSize contract_choose_tile(const Sched *, const ContractAxes *, const OperandB *);
-Sym contract_product(const Sched *, const uint32_t *axis, uint32_t n); /* of their extents */
+/* the product of the axes' extents */
+Sym contract_product(const Sched *, const uint32_t *axis, uint32_t n);
 
 #endif

@@ -4,11 +4,11 @@
 
 #include "ir/target/target.h"
 
-/* This process can run code compiled for it. */
+/* Whether this process can run code that was compiled for the target. */
 bool target_runs_here(const Target *);
-/* The best of the built-in targets that runs here. */
+/* The best built-in target that runs here. */
 const Target *target_native(void);
-/* As target_find; "native" is target_native(). */
+/* target_find; "native" is target_native(). */
 const Target *target_named(const char *name);
 
 #endif

@@ -1,11 +1,11 @@
-/* Private to schedules: axes taken apart by an access become two. */
+/* Private to schedules: an axis that an access takes apart (i / 64, i % 64) becomes two axes. */
 #ifndef WEFT_CODEGEN_CPU_SPLIT_H
 #define WEFT_CODEGEN_CPU_SPLIT_H
 
 #include "ir/kernel/kernel.h"
 
-/* Edits the kernel, a copy; layouts of its buffers are final. packs: constants are about to be read in panels, whose pieces
- * of an axis are no reason to split it. */
+/* Changes the kernel, which is a copy. Layouts of its buffers are final. packs: the schedule will
+ * pack constants into panels; then an access to a constant is no reason to split. */
 void kernel_split_axes(const Lowered *, Kernel *, bool packs);
 
 #endif

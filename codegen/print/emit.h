@@ -1,5 +1,4 @@
-/* What the emitters of a Program share: options, and the division of kernels into units that are
- * compiled side by side. */
+/* Options of the emitters, and the division of kernels into units that are compiled in parallel. */
 #ifndef WEFT_CODEGEN_PRINT_EMIT_H
 #define WEFT_CODEGEN_PRINT_EMIT_H
 
@@ -7,32 +6,36 @@
 #include "ir/loop/program.h"
 
 typedef struct {
-	uint32_t nunits;             /* kernel translation units wanted; 0: one */
-	const char *export_name;     /* the function that returns the table; NULL: "weft_model" */
-	const char *suffix;          /* of files and of every other name that units share; NULL: "".
-	                                Makes several programs fit into one artifact */
-	bool hidden;                 /* the function is for other objects of the artifact only */
-	const char *weights_symbol;  /* of the embedded weight section; NULL: weights are a file */
-	const char *weights_file;    /* its name, beside the artifact */
-	const char *weights_hash;    /* of what stands where in it; NULL: no such file */
+	uint32_t nunits;             /* the most translation units of kernels; 0: one */
+	const char *export_name;     /* the name of the function that returns the table; NULL:
+	                                "weft_model" */
+	const char *suffix;          /* appended to names of files and to all names that units have
+	                                in common, so that several programs fit into one artifact;
+	                                NULL: "" */
+	bool hidden;                 /* the function is visible within the artifact only */
+	const char *weights_symbol;  /* the symbol of the embedded weight section; NULL: weights are
+	                                a file */
+	const char *weights_file;    /* the name of that file, beside the artifact */
+	const char *weights_hash;    /* section_hash of that file; NULL: no file */
 	const char *version, *source_hash, *compiler; /* for the manifest; NULL: "" */
-	const char *prepare_export;  /* where weights may be replaced by set_weights: the function
-	                                of Program.prepare's program */
+	const char *prepare_export;  /* with replaceable weights: the name of the function of
+	                                Program.prepare's program */
 } EmitOptions;
 
-/* Programs of one model, each for another level of one family of processors, in one artifact: each
- * was emitted with a suffix and a hidden function of its own; the artifact's is weft_rt_select's
- * answer. */
+/* The choice between programs of one model, one for each level of a family. Each was emitted with a
+ * suffix and a hidden function; the artifact's function returns the answer of weft_rt_select. */
 typedef struct {
-	const char *export_name;         /* as above */
-	const char *const *level_export; /* of the programs' functions, best first */
+	const char *export_name;         /* see EmitOptions */
+	const char *const *level_export; /* the names of the programs' functions, best level
+	                                    first */
 	uint32_t n;
 } EmitSelect;
 
-/* Names of the distinct kernels, by index into Program.fn: identifiers, unique. */
+/* The names of the distinct kernels, by index in Program.fn: unique identifiers. */
 const char *const *kernel_names(const Program *, const char *suffix);
-/* Kernels in at most nunits units of about equal cost: the unit of every kernel, and their costs in
- * load. Depends on the program only, so that the output does. */
+/* Divides the kernels into at most nunits units of about equal cost. Returns the unit of each
+ * kernel; load[] receives the costs of the units. Depends on the program only, and so does the
+ * output. */
 const uint32_t *kernel_units(const Program *, uint32_t nunits, double *load);
 
 #endif

@@ -1,20 +1,18 @@
-/* After scheduling, before equal functions are found by their text: loop functions are rewritten
- * until every operation is one that the target has, so that emitters print and decide nothing. What
- * is decided here, once for all back ends:
+/* Legalising: loop functions are rewritten after scheduling, until every operation is one that the
+ * target has. Emitters then print and decide nothing. (Equal functions are found afterwards by
+ * their text.) Decided here, once for all back ends:
  *
- * - small loops of constant bounds are unrolled; bounds that change are evaluated once;
- * - scalar functions of one operation become that operation; others stay calls of library
- *   functions, whose bodies
- *   library_function gives, slow paths (any(mask), if, call) included;
- * - what an instruction set lacks (fma, conversion of small floats, minimum and maximum with NaN)
- *   becomes library text
- *   (ir/scalar/math.c);
- * - loads and stores move what lies in memory; conversions of storage types are operations;
- * - reversed and every second element: loads and a shuffle; gathers: one instruction, or a load for
- *   each lane;
- * - horizontal reductions: shuffles and operations, in the documented tree;
- * - many launches that follow each other become a table;
- * - shared subexpressions are named, and what is known of index arithmetic is noted in the
+ * - Small loops of constant bounds are unrolled; bounds that change are hoisted.
+ * - A scalar function of one operation becomes that operation; another stays a call of a library
+ *   function (library_function), slow paths included.
+ * - Operations without an instruction (fma, conversions of small floats, minimum and maximum with
+ *   NaN) become library text (ir/scalar/math.c).
+ * - Loads and stores move the bits in memory; conversions of storage dtypes are operations.
+ * - Reversed and strided accesses become loads and a shuffle; gathers one instruction, or a load
+ *   for each lane.
+ * - Horizontal reductions become shuffles and operations, in the documented tree.
+ * - Many consecutive launches become a table.
+ * - Common subexpressions are named, and facts about index arithmetic are noted in the
  *   expressions. */
 #ifndef WEFT_CODEGEN_PROGRAM_LEGALISE_H
 #define WEFT_CODEGEN_PROGRAM_LEGALISE_H
@@ -22,12 +20,12 @@
 #include "ir/loop/program.h"
 #include "ir/target/target.h"
 
-/* In place; a legal function stays as it is. Results have the same bits. */
+/* Legalises a function in place; a legal function stays unchanged. Results keep their bits. */
 void legalise(LoopFn *, const Isa *);
-/* `sizes`, `run` and their parts; kernels were legalised one by one, when they were scheduled. */
+/* Legalises `sizes`, `run` and their parts. Kernels were legalised when they were scheduled. */
 void entry_legalise(ProgramEntry *, const Isa *);
-/* A library function on that many lanes, legal: parameters are LoopFn.arg, the result
- * LoopFn.result. */
+/* Returns a scalar function for `lanes` lanes as a legal loop function: parameters are LoopFn.arg,
+ * the result is LoopFn.result. */
 LoopFn *library_function(Ir *, const ScFn *, uint32_t lanes, const Isa *);
 
 #endif

@@ -1,34 +1,34 @@
-/* Private to building programs. */
+/* Private to codegen/program/: sizes.c and run. */
 #ifndef WEFT_CODEGEN_PROGRAM_PROGRAM_PRIV_H
 #define WEFT_CODEGEN_PROGRAM_PROGRAM_PRIV_H
 
 #include "codegen/program/schedule.h"
 
 enum {
-	PART = 256 /* launches or checks of one function: the time that compilers take for a
-	              function is not linear in its length */
+	PART = 256 /* the most launches or checks of one function: compilers take more than linear
+	              time for a long one */
 };
 
-/* Symbolic integers as expressions of a function in which variables have values. What was lowered
- * is remembered. */
+/* Turns symbolic integers into expressions of a loop function in which variables have values.
+ * Remembers its results. */
 typedef struct {
 	Ctx *ctx;
 	SymTab *syms;
 	LoopFn *f;
 	Intern sym;
 	ARRAY(Lx) value;     /* by id of sym - 1; none: forgotten */
-	ARRAY(uint32_t) log; /* the ids that have values, in order */
+	ARRAY(uint32_t) log; /* the ids with values, in order */
 } SymLower;
 
 void sym_lower_init(SymLower *, Ctx *, SymTab *, LoopFn *);
 Lx sym_lower(SymLower *, Sym);
 void sym_lower_set(SymLower *, Sym var, Lx value);
-/* All of its variables have values. */
+/* Whether all variables of the value have values. */
 MUST_LOOK bool sym_lower_can(SymLower *, Sym);
-/* Forget what was set and lowered since log.n was n. */
+/* Forgets all values since log.n was n. */
 void sym_lower_forget(SymLower *, uint32_t n);
 
-/* Of a function of an entry, "sizes" or "run", and of its parts, from 1. */
+/* Names of functions: of an entry's "sizes" or "run" (role), and of their parts, from 1. */
 const char *program_fn_name(const ProgramEntry *, const char *role);
 const char *program_part_name(const ProgramEntry *, const char *role, uint32_t part);
 
@@ -40,37 +40,39 @@ typedef struct {
 } Section;
 
 void section_init(Section *, Program *);
-/* The number of the state of that name, which entries share; a new one gets memory, and a constant for its first contents. */
+/* Returns the number of the state of that name, which all entries use. New state gets memory, and a
+ * constant with the initial contents. */
 uint32_t section_state(Section *, const LoweredState *);
-/* The number of the constant that a buffer is, in a layout. */
+/* Returns the number of the constant of a buffer in a layout. */
 uint32_t section_constant(Section *, const Buffer *, const Layout *);
-/* The constants of another program follow those of state, where they are there. */
+/* Adds the constants of another program behind those of state; equal constants are added once. */
 void section_share(Section *, const Program *);
 
-/* bounds.c: what must hold of sizes so that no arithmetic with them leaves 64 bits. */
+/* bounds.c: conditions on sizes under which no arithmetic with them leaves 64 bits. */
 typedef struct SizeBounds SizeBounds;
-/* `outer`: of the graph around this one, or NULL; what holds there is not asserted again. */
+/* outer: the bounds of the graph around this one, or NULL; they are not asserted again. */
 SizeBounds *size_bounds_new(Ir *, const SizeBounds *outer);
 void size_bounds_add(SizeBounds *, Sym);
-/* Of bytes that memory has to hold: a bound that may be a small part of what 64 bits hold. */
+/* Adds a number of bytes that must fit memory: a smaller bound than 64 bits. */
 void size_bounds_add_bytes(SizeBounds *, Sym);
-/* The types, attributes and guards of its nodes; those of its bodies have bounds of their own. */
+/* Adds the types, attributes and guards of the graph's nodes; bodies of nodes have bounds of their
+ * own. */
 void size_bounds_add_graph(SizeBounds *, const Graph *);
-/* Assert one more of those whose symbols have values, var (or none) among them. False: there is none left. Symbols are named as
- * that graph's inputs have them. */
+/* Asserts one more bound whose symbols all have values, `var` (or none) among them. Returns false
+ * if none is left. Messages name symbols as the graph's inputs have them. */
 bool size_bounds_assert(SizeBounds *, SymLower *, Program *, const Graph *, Sym var);
 
 /* sizes.c */
-/* Dimensions of inputs that nobody can solve for their symbols, since a step of `run` finds these
- * out, get symbols of their own; those of the graph's inputs are compared with them in `run`. Then
- * the entry's symbols are listed. */
+/* Lists the entry's symbols. An input's dimension whose symbols only a step of `run` computes gets
+ * a symbol of its own, which `run` compares with the dimension. */
 void program_find_symbols(ProgramEntry *, const Lowered *);
 MUST_LOOK bool program_sizes(ProgramEntry *, const Graph *, SizeBounds *, Sym workspace);
-/* Assert a condition of the model in the function at hand: its message has its two sides, and the
- * symbols in it with the inputs of the graph they come from. All of its symbols have values. */
+/* Asserts a guard in the current function. The message has both sides, their symbols, and the
+ * inputs of the graph they come from. All symbols of the guard must have values. */
 void program_guard(Program *, SymLower *, const Graph *, const GraphGuard *);
-/* Append " for B = %lld (input "x" dimension 0), .." to a message: the symbols that are used, as that graph's inputs have them;
- * arg[narg..] become their values. Returns the number of arguments then. */
+/* Appends " for B = %lld (input \"x\" dimension 0), .." to a message, for the symbols in used[], as
+ * the graph's inputs have them. arg[narg..] receive their values. Returns the new number of
+ * arguments. */
 uint32_t program_say_symbols(SymLower *, const Graph *, const bool *used, Text *, Lx *arg, uint32_t narg);
 
 #endif

@@ -1,4 +1,5 @@
-/* Schedules: kernels become loop IR, and a Program around them. All decisions are taken here. */
+/* Schedules: kernels become loop IR, and a Program around them. All decisions are taken here and in
+ * codegen/cpu/. */
 #ifndef WEFT_CODEGEN_PROGRAM_SCHEDULE_H
 #define WEFT_CODEGEN_PROGRAM_SCHEDULE_H
 
@@ -7,104 +8,103 @@
 
 /* ---- one kernel ---- */
 
-/* Of one launch. Operations: two for each product that joins a sum, one for each element of any
- * other stage that computes; moves, checks, random bits and sorting have none. Bytes: the elements
- * that are read, each once, however often, and those that are written, the same: what is replaced
- * in place counts as both; of a table the rows that indices select, no more than it has. */
+/* The costs of one launch. flops: two for each product that is added to a sum, one for each element
+ * of another stage that computes; moves, checks, random bits and sorting count 0. bytes: each
+ * element that is read or written counts once; an element replaced in place counts twice; of an
+ * embedding the selected rows, at most all. */
 typedef struct {
 	const Cost *flops, *bytes;
 } KernelCost;
 
-/* What a launch of a phase passes for a buffer. */
+/* The argument that a launch of a phase passes for a buffer. */
 typedef struct {
 	enum { ARG_BUF, ARG_TEMP } kind;
-	uint32_t k;           /* ARG_BUF: which buffer (BufId.i); ARG_TEMP: index into
-	                         Schedule.temp */
-	const Layout *packed; /* of a constant that is read in a layout of its own; NULL: as it
-	                         is */
+	uint32_t k;           /* ARG_BUF: BufId.i; ARG_TEMP: index in Schedule.temp */
+	const Layout *packed; /* for a constant that is read in a layout of its own; NULL: its
+	                         layout is unchanged */
 } SchedArg;
 
-/* One function over tasks; all of them have ended when the next phase begins. */
+/* One function over tasks. All tasks end before the next phase begins. */
 typedef struct {
 	LoopFn *f;
 	Sym ntasks;
 	KernelCost cost;
 	uint32_t narg, nparam, nliteral;
-	const SchedArg *arg;    /* by buffer of the function */
-	const Sym *param;       /* parameters: these, then the literals */
+	const SchedArg *arg;    /* by buffer argument of the function */
+	const Sym *param;       /* the parameters are `param`, then `literal` */
 	const int64_t *literal;
-	bool opens; /* not in one phase of the program with launches before it: what fails in them
-	               keeps it from happening */
-	bool alone; /* opens, nothing shares its phase, and its task is executed by the thread that
-	               called `run` */
+	bool opens; /* begins a phase of the program: a failure in an earlier launch must keep this
+	               one from running */
+	bool alone; /* begins a phase, and is alone in it; the thread that called `run` executes the
+	               task */
 } SchedPhase;
 
-/* Memory that one phase leaves for later ones; it holds nothing before the first of them. */
+/* Memory between phases. It holds nothing before its first phase. */
 typedef struct {
 	const char *name;
 	DType dtype;
 	Sym numel;
-	uint32_t first, last; /* phases that use it */
+	uint32_t first, last; /* the first and last phase that use it */
 } SchedTemp;
 
 typedef struct {
 	const char *algorithm, *why;
 	ARRAY(SchedPhase) phase; /* at least one */
 	ARRAY(SchedTemp) temp;
-	ARRAY(Refusal) refused; /* the schedules asked before, in order */
-	double flops, bytes;    /* of one run at hint sizes, all phases */
-	double cycles;          /* predicted, by one core of the target's machine; at hint sizes,
-	                           all phases */
-	uint32_t code;          /* statements of all phases */
+	ARRAY(Refusal) refused; /* the refusals, in the order in which schedules were asked */
+	double flops, bytes;    /* of one run at hint sizes; all phases together */
+	double cycles;          /* predicted, on one core of the target's machine, at hint sizes;
+	                           all phases together */
+	uint32_t code;          /* the number of statements; all phases together */
 } Schedule;
 
-/* How a kernel runs on a target: a function of the kernel, of its buffers' shapes and layouts, and
- * of the target, and nothing else. The kernel is only read; functions are as simple as they get,
- * and new. */
+/* Schedules a kernel. The result depends only on the kernel, on its buffers' shapes and layouts,
+ * and on the target. Reads the kernel only; makes new functions, simplified. */
 Schedule *schedule_kernel(const Lowered *, const Kernel *, const Target *);
 
 /* ---- constants ---- */
 
-/* A load of a constant that a kernel would read in another layout than the constant is given in;
- * load 0: none. */
+/* The layout in which a kernel would read a constant, by a load of it; load 0: the kernel packs no
+ * constant. */
 typedef struct {
 	Kx load;
 	Layout layout;
 } LayoutWant;
 
-/* What the schedule that takes the kernel packs where nothing is chosen yet. */
+/* Which constant the kernel's schedule would pack if no layout was chosen before. */
 LayoutWant schedule_wants(const Lowered *, const Kernel *, const Target *);
 
-/* A graph lowered for one target of several of a family. */
+/* A graph lowered for one level of a family of targets. */
 typedef struct {
 	Lowered *lowered;
 	const Target *target;
 } ScheduleLevel;
 
-/* Gives large constants that kernels want in different layouts the one in which all kernels of all
- * levels together take least time: a file holds each of them once. Others stay as they are. Before
- * any of the levels is scheduled. */
+/* Chooses one layout for each large constant that kernels want in different layouts: the one with
+ * the least predicted time of all kernels of all levels. A file then holds the constant once. Other
+ * constants stay unchanged. Call before scheduling any of the levels. */
 void choose_const_layouts(const ScheduleLevel *, uint32_t n);
 
 /* ---- programs ---- */
 
 typedef struct {
-	bool no_plan; /* every buffer gets memory of its own */
-	const Program *weights; /* the weight section begins with this program's: what both store
-	                           the same way, they share. NULL: it is this program's own */
-	bool plain; /* functions stay as schedules made them: nothing is legalised */
-	const char *name; /* of the program; NULL: the first graph's */
+	bool no_plan; /* every buffer has memory of its own */
+	const Program *weights; /* the weight section begins with this program's section, and equal
+	                           constants are stored once; NULL: a section of its own */
+	bool plain; /* nothing is legalised */
+	const char *name; /* the program's name; NULL: that of the first graph */
 } ScheduleOptions;
 
-/* What an entry executes. Lowered for the program's target, each after the one before
- * (LowerOptions.after). */
+/* An entry of a program: a graph lowered for the program's target, after the graph of the entry
+ * before (LowerOptions.after). */
 typedef struct {
-	const char *name; /* an identifier; the functions of "run" are `run` and `sizes`, those of
-	                     others `entry_NAME_run`, .. */
+	const char *name; /* an identifier; the entry "run" has the functions `run` and `sizes`,
+	                     others `entry_NAME_run` and the like */
 	Lowered *lowered;
 } ScheduleEntry;
 
-/* The program of lowered graphs for a target, legal unless `plain`. NULL after ctx_error. */
+/* Makes the program of lowered graphs for a target; legal unless `plain`. Returns NULL after
+ * errors. */
 Program *schedule_program(const ScheduleEntry *, uint32_t n, const Target *, const ScheduleOptions *);
 
 #endif

@@ -53,5 +53,7 @@ void distinct_call(DistinctKernels *, const StepCall *);
 /* share.c: decides which launches form one phase, after all kernels of the steps were scheduled.
  * owner: by buffer, the buffer with which a loop swaps it, or 0. */
 void share_phases(DistinctKernels *, const StepList *, const uint32_t *owner);
+/* It checks something, or calls what may fail. */
+bool phase_fails(const SchedPhase *);
 
 #endif

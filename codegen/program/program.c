@@ -230,6 +230,54 @@ static uint32_t add_call(Builder *b, const Scheduled *k, uint32_t phase)
 	                                             .cost = count(b, p->cost), .arg = arg, .alone = p->alone});
 }
 
+/* The extents of what an argument is: *n of them. */
+static const Sym *extents_of(const Builder *b, const Scheduled *k, const SchedArg *a, uint32_t *n)
+{
+	*n = a->kind == ARG_TEMP ? 1 : buf_of(b->l, k->buf[a->k])->rank;
+	return a->kind == ARG_TEMP ? &k->schedule->temp.data[a->k].numel : buf_of(b->l, k->buf[a->k])->dim;
+}
+
+/* There are no tasks where it is 0. */
+static bool counts_tasks(const Builder *b, const SchedPhase *p, Sym extent)
+{
+	Sym zero = sym_int(b->syms, 0);
+	return sym_kind(b->syms, extent) == SYM_VAR && sym_is(b->syms, sym_subst(b->syms, p->ntasks, &extent, &zero, 1), 0);
+}
+
+/* Some extent is 0 but those that count tasks, or none can be: then none. */
+static Lx is_empty(Builder *b, const SchedPhase *p, const Sym *dim, uint32_t n)
+{
+	Lx least = {0};
+	int64_t lo, hi;
+	for (uint32_t d = 0; d < n; d++) {
+		sym_range(b->syms, dim[d], &lo, &hi);
+		if (lo > 0 || counts_tasks(b, p, dim[d]))
+			continue;
+		Lx x = sym_lower(&b->sizes, dim[d]);
+		least = least.i ? lx_min(b->f, least, x) : x;
+	}
+	return least.i ? lx_cmp(b->f, SC_le, least, lx_int(b->f, 0)) : least;
+}
+
+/* Nothing is executed where all that a phase writes has no elements, unless it checks something besides: its loops may go
+ * over other extents than the one that is 0. */
+static Lx task_count(Builder *b, const Scheduled *k, const SchedPhase *p)
+{
+	LoopFn *f = b->f;
+	Lx n = sym_lower(&b->sizes, p->ntasks), empty = {0};
+	bool written = !phase_fails(p);
+	for (uint32_t i = 0; i < p->narg && written; i++) {
+		uint32_t rank;
+		const Sym *dim = extents_of(b, k, &p->arg[i], &rank);
+		if (!p->f->buf.data[i].written)
+			continue;
+		Lx x = is_empty(b, p, dim, rank);
+		written = x.i;
+		empty = empty.i && x.i ? lx_and(f, empty, x) : x;
+	}
+	return written && empty.i ? lx_select(f, empty, lx_int(f, 0), n) : n;
+}
+
 static void launch(Builder *b, const Scheduled *k)
 {
 	for (uint32_t i = 0; i < k->schedule->phase.n; i++) {
@@ -245,7 +293,7 @@ static void launch(Builder *b, const Scheduled *k)
 		for (uint32_t j = 0; j < p->nliteral; j++)
 			arg[narg++] = lx_int(b->f, p->literal[j]);
 		uint32_t call = add_call(b, k, i);
-		ls_launch(b->f, call, sym_lower(&b->sizes, p->ntasks), arg, p->narg, narg);
+		ls_launch(b->f, call, task_count(b, k, p), arg, p->narg, narg);
 	}
 }
 

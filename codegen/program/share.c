@@ -37,8 +37,7 @@ static uint32_t memory_of(const Share *h, const Scheduled *k, const SchedArg *a)
 	return b;
 }
 
-/* A phase is completed when a check in it fails: state is not replaced in it, then. */
-static bool fails(const SchedPhase *p)
+bool phase_fails(const SchedPhase *p)
 {
 	for (uint32_t k = 0; k < p->f->ls.n; k++)
 		if (p->f->ls.data[k].kind == LS_FAIL || p->f->ls.data[k].kind == LS_CALL)
@@ -96,7 +95,8 @@ static void share_launch(Share *h, const Kernel *kernel, const Scheduled *k, uin
 	h->phase += !joins[phase];
 	if (!joins[phase])
 		h->writers.n = 1;
-	h->fails = state && ((joins[phase] && h->fails) || fails(p));
+	/* a phase is completed when a check in it fails: state is not replaced in it, then */
+	h->fails = state && ((joins[phase] && h->fails) || phase_fails(p));
 	h->open = !p->alone;
 	for (uint32_t a = 0; a < p->narg; a++) {
 		uint32_t m = memory_of(h, k, &p->arg[a]);

@@ -169,6 +169,43 @@ static long cache(int name)
 	return n > 0 ? n : 0;
 }
 
+static long smaller(long a, long b)
+{
+	return a < b ? a : b;
+}
+
+/* ---- a branch that is predicted wrong ---- */
+
+/* Cycles of a round of a loop whose branch goes as the bytes say. */
+static double branch_round(const unsigned char *taken, int n)
+{
+	double least = 1e30;
+	unsigned counter = 0;
+	for (int k = 0; k < 20; k++) {
+		double start = now();
+		for (int i = 0; i < n; i++)
+			if (taken[i])
+				__asm__ volatile("" : "+r"(counter)); /* a jump, no selection */
+		double cycles = (now() - start) * 1e9 * ghz / n;
+		least = cycles < least ? cycles : least;
+	}
+	return least;
+}
+
+/* Half of the branches that go at random are predicted wrong. */
+static double branch_cycles(void)
+{
+	enum { N = 1 << 16 };
+	static unsigned char none[N], random[N];
+	unsigned x = 1;
+	for (int i = 0; i < N; i++) {
+		x = x * 1664525u + 1013904223u;
+		random[i] = x >> 31;
+	}
+	double cycles = 2 * (branch_round(random, N) - branch_round(none, N));
+	return cycles < 1 ? 1 : cycles > 1000 ? 1000 : cycles;
+}
+
 /* ---- a phase ---- */
 
 static pthread_barrier_t barrier;
@@ -242,10 +279,13 @@ int main(int argc, char **argv)
 	print_rate("load", (Rate){load, 7}, (Rate){load, 7});
 	if (l1 && l2)
 		printf(" \"l1\": %ld, \"l2\": %ld,\n", l1, l2);
+	long line = cache(_SC_LEVEL1_DCACHE_LINESIZE), ways = smaller(cache(_SC_LEVEL1_DCACHE_ASSOC), cache(_SC_LEVEL2_CACHE_ASSOC));
+	if (line && ways)
+		printf(" \"line\": %ld, \"ways\": %ld,\n", line, ways);
 	printf(" \"l1_bytes\": %.1f, \"l2_bytes\": %.1f, \"l3_bytes\": %.1f, \"memory_bytes\": %.2f,\n", from_l1,
 	       bandwidth(block, (size_t)(l2 ? l2 / 2 : 256 << 10)), bandwidth(block, (size_t)(l2 ? l2 * 2 : 2 << 20)),
 	       bandwidth(block, big));
-	printf(" \"phase\": %.0f}\n", phase_cycles());
+	printf(" \"branch\": %.0f, \"phase\": %.0f}\n", branch_cycles(), phase_cycles());
 	free(block);
 	return 0;
 }

@@ -16,8 +16,8 @@ enum {
 	ABREAST = 4, /* vectors */
 	LONG_ROW = 64,
 	BLOCK = 128, /* columns that have their sums in local memory */
-	ROWS_AT_ONCE = 4,
-	LONG_LINE = 2048, FAR_BYTES = 2 << 20 /* bytes of a row's columns, and of all, from where on blocks are faster: measured on a Zen 3 */
+	MANY_BLOCKS = 4, /* from so many on rows are read in blocks, if they do not stay near */
+	ROWS_AT_ONCE = 4
 };
 
 static const uint32_t NO_STAGE = UINT32_MAX;
@@ -199,10 +199,12 @@ static void points_at_once(Generic *g, uint32_t n)
 
 /* ---- blocks of columns ---- */
 
+/* All rows are more than the caches of one core hold: its own, or half of its share of the last. */
 static bool is_far(const Sched *s, const Stage *st)
 {
-	const double line = (double)axes_hint(s, s->vaxis) * dtype_size(s->k->kx.data[st->value.i].dtype);
-	return line >= LONG_LINE && line * row_length(s, st) >= FAR_BYTES;
+	const Machine *m = &s->target->machine;
+	const double columns = (double)axes_hint(s, s->vaxis), bytes = columns * row_length(s, st) * dtype_size(s->k->kx.data[st->value.i].dtype);
+	return columns >= MANY_BLOCKS * BLOCK && bytes >= (m->l2 > m->l3 / 2 ? m->l2 : m->l3 / 2);
 }
 
 /* The one reduction of a kernel that runs over blocks of columns; NO_STAGE: it does not. */

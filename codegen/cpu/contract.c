@@ -21,9 +21,8 @@
 
 /* Blocks of k. */
 enum {
-	FAR_PANEL = 96 << 10, /* bytes: of a small second cache so much that the other operand does not fit, too */
 	FEW_TILES = 8,
-	K_BLOCK = 256,        /* steps of k: of the panels, what the first cache holds */
+	K_BLOCK = 256,        /* steps of k: as many as a chain of f32 may have */
 	SUM_COLUMNS = 128     /* of a block, about as many as rows: either operand is read again as seldom */
 };
 
@@ -356,13 +355,13 @@ static BlockSize block_of_sums(const Sched *s, const Contract *c, int64_t row_el
 	return (BlockSize){.rows = tiles * mr, .cols = all ? 0 : per * width};
 }
 
-/* Where a panel of b is so long that it would not stay near, and few tiles of rows follow one another on it. */
+/* Where a panel of b is so long that it would not stay near (twice the first cache), and few tiles of rows follow one another on it. */
 static void choose_k_block(const Sched *s, Contract *c, int64_t row_elements)
 {
 	const Sym width = sym_int(s->syms, (int64_t)c->tile.nv * s->lanes);
 	const double panel = (double)contract_size(s) * c->tile.nv * s->lanes * contract_steps(s, &c->axes);
 	Contract cut = *c;
-	if (s->lanes == 1 || c->windows.n || c->operand.access == B_GATHERED || panel < FAR_PANEL || c->block.rows > FEW_TILES * c->tile.mr ||
+	if (s->lanes == 1 || c->windows.n || c->operand.access == B_GATHERED || panel < 2.0 * s->target->machine.l1 || c->block.rows > FEW_TILES * c->tile.mr ||
 	    (c->axes.nk == 1 && sym_le(s->syms, s->extent[c->axes.n], width) == YES) ||
 	    !cut_k(s, &c->axes, &cut.k_block))
 		return;

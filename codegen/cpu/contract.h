@@ -7,7 +7,7 @@
 
 enum { MAX_BLOCK_ROWS = 240 /* bounds the tables of rows in local memory; the machine chooses below */, MAX_PANEL = 1 << 16 /* bytes of local memory */ };
 
-enum { MAX_WINDOWS = 8, LINE_BYTES = 64 /* of a cache */ };
+enum { MAX_WINDOWS = 8 };
 
 /* The axes of a contraction: m (rows) are in operand a only, n (columns) in b only, batch axes in
  * both; k axes are summed. */

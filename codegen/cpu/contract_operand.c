@@ -280,7 +280,7 @@ static bool copies_a(const Sched *s, const Contract *c, int64_t width)
 {
 	const Machine *m = &s->target->machine;
 	const ContractAxes *x = &c->axes;
-	double line = LINE_BYTES, steps = contract_steps(s, x), apart = spacing(s, c->a, x);
+	double line = m->line, steps = contract_steps(s, x), apart = spacing(s, c->a, x);
 	double rows = (double)contract_size(s) * (double)c->block.rows, block = rows > line ? rows : line;
 	double far = tuning_spaced_cycles(m, line, steps, line, apart), panel = (double)contract_size(s) * (double)width;
 	if (far <= machine_memory_cycles(m, line, 0))

@@ -644,7 +644,7 @@ static bool read_by_row(const ContractCode *c, Kx load)
 static void fetch_row(ContractCode *c, Kx load, int64_t width)
 {
 	Sched *s = c->s;
-	const int64_t line = LINE_BYTES / (int64_t)dtype_size(s->k->kx.data[load.i].dtype);
+	const int64_t line = (int64_t)s->target->machine.line / (int64_t)dtype_size(s->k->kx.data[load.i].dtype);
 	Lx last = lx_add(s->f, sched_sym(s, s->offset[load.i]), int_of(s, width - 1));
 	for (int64_t back = 0; back < width; back += line)
 		ls_prefetch(s->f, sched_load_memory(s, load), lx_sub(s->f, last, int_of(s, back)), 1);

@@ -11,7 +11,6 @@
 #include "codegen/cpu/tuning.h"
 
 enum {
-	MISSED_BRANCH = 2, /* calls that one which is guessed wrong costs */
 	CHAINS = 4         /* results that are combined at once, where one would wait for itself */
 };
 
@@ -422,7 +421,7 @@ static Kx runs_where(const Generic *g, const Stage *st, uint32_t stage)
 		simple = simple && !s->k->vvar.data[i].check;
 	Kx where = simple ? kernel_needed_where(s->k, stage, s->arena) : (Kx){0};
 	bool known = where.i && s->last_stage[where.i] <= stage && !sched_varies(s, where) && !(s->deps[where.i] & ~generic_known_axes(s));
-	return known && row_cycles(s, st) > MISSED_BRANCH * s->target->machine.call ? where : (Kx){0};
+	return known && row_cycles(s, st) > s->target->machine.branch ? where : (Kx){0};
 }
 
 StageRole generic_role(const Generic *g, uint32_t stage)

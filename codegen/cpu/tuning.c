@@ -1,7 +1,6 @@
 #include "codegen/cpu/tuning.h"
 
 enum {
-	WAYS = 8, /* of a cache: places for lines whose addresses agree in their lower bits */
 	SOME_THREADS = 16, /* of a machine that does not say how many */
 	TASK_PHASES = 5    /* taking a task, its tables and its first misses cost a fraction of a phase: a twentieth of so many */
 };
@@ -35,7 +34,7 @@ uint32_t tuning_registers(const Target *t, DType d)
 }
 
 /* The busiest of multiply-adds and loads, or the latency of an accumulator; the vectors of b come from L2 for every tile
- * again. More than ten row pointers or three quarters of the registers in use cost spills. */
+ * again. More rows than pointers to them stay in registers, or three quarters of the registers in use, cost spills. */
 double tuning_tile_cycles(const Target *t, DType d, uint32_t mr, uint32_t nv)
 {
 	const Machine *m = &t->machine;
@@ -46,7 +45,7 @@ double tuning_tile_cycles(const Target *t, DType d, uint32_t mr, uint32_t nv)
 	double fma = mr * nv * (!fused && mul > add ? mul : add); /* sums and products have units of their own */
 	double vector = machine_cycles(m, MOP_load, d, lanes), one = machine_cycles(m, MOP_load, d, 1);
 	double load = mr * one + nv * vector + 1;
-	if (mr > 10 || 4 * mr * nv * tuning_registers(t, d) > 3 * t->isa.nvreg)
+	if (mr > t->isa.npointer || 4 * mr * nv * tuning_registers(t, d) > 3 * t->isa.nvreg)
 		fma *= 1.1;
 	double most = fma > load ? fma : load;
 	return (most < latency ? latency : most) + nv * vector;
@@ -81,18 +80,18 @@ double tuning_copied_cycles(const Target *t, DType d, double rows, double elemen
 }
 
 /* What lies `spacing` bytes apart finds its places in as small a part of each way. Beside it others pass, in a quarter. */
-static bool holds(uint32_t cache, double bytes, double together, double spacing)
+static bool holds(const Machine *m, uint32_t cache, double bytes, double together, double spacing)
 {
-	double way = (double)cache / WAYS, apart = spacing < way ? spacing : way;
+	double way = (double)cache / m->ways, apart = spacing < way ? spacing : way;
 	return bytes * (apart > together ? apart / together : 1) <= 0.75 * cache;
 }
 
 double tuning_spaced_cycles(const Machine *m, double bytes, double steps, double together, double spacing)
 {
 	double set = steps * together;
-	if (holds(m->l1, set, together, spacing))
+	if (holds(m, m->l1, set, together, spacing))
 		return machine_memory_cycles(m, bytes, 0);
-	if (holds(m->l2, set, together, spacing))
+	if (holds(m, m->l2, set, together, spacing))
 		return machine_memory_cycles(m, bytes, m->l2);
 	return machine_memory_cycles(m, bytes, set > m->l2 ? set : m->l2 + 1.0);
 }
@@ -107,11 +106,16 @@ double tuning_summed_cycles(const Target *t, DType d, double rows, double elemen
 	return rows * ((one > load ? one : load) + lanes * sum / k);
 }
 
+/* Of a tile of so many registers in a row: beside it are a row of b, and two for a and what moves. */
+static uint32_t rows_of_registers(const Isa *isa, uint32_t registers)
+{
+	return isa->nvreg > registers + 2 ? (isa->nvreg - registers - 2) / registers : 1;
+}
+
+/* A tile of one vector has no more rows than one of two. */
 uint32_t tuning_tile_rows(const Target *t, DType d, uint32_t nv)
 {
-	const Isa *isa = &t->isa;
-	const uint32_t registers = nv * tuning_registers(t, d);
-	uint32_t room = isa->nvreg > registers + 2 ? (isa->nvreg - registers - 2) / registers : 1, limit = isa->nvreg > 16 ? 14 : 6;
+	const uint32_t room = rows_of_registers(&t->isa, nv * tuning_registers(t, d)), limit = rows_of_registers(&t->isa, 2);
 	return room > limit ? limit : room ? room : 1;
 }
 

@@ -12,6 +12,8 @@ static const Field fields[] = {
 	{"l1", FIELD_NUMBER, AT(l1), 4 << 10, 16 << 20},
 	{"l2", FIELD_NUMBER, AT(l2), 16 << 10, 1 << 30},
 	{"l3", FIELD_NUMBER, AT(l3), 0, 1 << 30},
+	{"line", FIELD_NUMBER, AT(line), 16, 4096},
+	{"ways", FIELD_NUMBER, AT(ways), 1, 64},
 	{"l1_bytes", FIELD_REAL, AT(l1_bytes), 0, 1024},
 	{"l2_bytes", FIELD_REAL, AT(l2_bytes), 0, 1024},
 	{"l3_bytes", FIELD_REAL, AT(l3_bytes), 0, 1024},
@@ -19,6 +21,7 @@ static const Field fields[] = {
 	{"ghz", FIELD_REAL, AT(ghz), 0, 100},
 	{"phase", FIELD_NUMBER, AT(phase), 0, 1 << 30},
 	{"call", FIELD_NUMBER, AT(call), 0, 1 << 20},
+	{"branch", FIELD_NUMBER, AT(branch), 0, 1 << 20},
 	{"code", FIELD_REAL, AT(code), 0, 1000},
 	{"threads", FIELD_NUMBER, AT(threads), 0, 4096},
 	MACHINE_OPS(RATE)

@@ -18,6 +18,7 @@ static const Field fields[] = {
 	{"flags", FIELD_TEXT, AT(isa.flags), 0, 0},
 	{"vector_bytes", FIELD_NUMBER, AT(isa.vector_bytes), 0, 64},
 	{"registers", FIELD_NUMBER, AT(isa.nvreg), 8, 64},
+	{"pointers", FIELD_NUMBER, AT(isa.npointer), 1, 64},
 	{"page", FIELD_NUMBER, AT(isa.page), 4096, 1 << 30},
 	{"fma", FIELD_BIT, AT(isa.ops), ISA_FMA, 0},
 	{"f16", FIELD_BIT, AT(isa.ops), ISA_F16, 0},

@@ -18,8 +18,8 @@ static const Machine table[] = {
 			[MOP_convert] = SAME(1, 4), [MOP_shuffle] = SAME(1, 1), [MOP_load] = SAME(2, 4), [MOP_store] = SAME(1, 1),
 			[MOP_gather] = SAME(1, 4), [MOP_scalar] = SAME(2, 1),
 		},
-		.l1 = 32 << 10, .l2 = 256 << 10, .l1_bytes = 8, .l2_bytes = 8, .l3_bytes = 4, .memory_bytes = 2, .ghz = 2,
-		.phase = 5120, .call = 10, .code = 0.5f,
+		.l1 = 32 << 10, .l2 = 256 << 10, .line = 64, .ways = 8, .l1_bytes = 8, .l2_bytes = 8, .l3_bytes = 4, .memory_bytes = 2, .ghz = 2,
+		.phase = 5120, .call = 10, .branch = 20, .code = 0.5f,
 	}, {
 		.name = "nehalem", .family = "x86-64", .unit_bytes = 16,
 		.rate = {
@@ -28,8 +28,8 @@ static const Machine table[] = {
 			[MOP_int_mul] = R(0.5f, 6, 0.3f, 10), [MOP_convert] = R(1, 3, 0.5f, 4), [MOP_shuffle] = SAME(1, 1),
 			[MOP_load] = SAME(1, 5), [MOP_store] = SAME(1, 1), [MOP_gather] = SAME(0.5f, 6), [MOP_scalar] = SAME(3, 1),
 		},
-		.l1 = 32 << 10, .l2 = 256 << 10, .l3 = 2 << 20, .l1_bytes = 16, .l2_bytes = 16, .l3_bytes = 6, .memory_bytes = 3,
-		.ghz = 2.8f, .phase = 4000, .call = 12, .code = 0.5f,
+		.l1 = 32 << 10, .l2 = 256 << 10, .l3 = 2 << 20, .line = 64, .ways = 8, .l1_bytes = 16, .l2_bytes = 16, .l3_bytes = 6, .memory_bytes = 3,
+		.ghz = 2.8f, .phase = 4000, .call = 12, .branch = 24, .code = 0.5f,
 	}, {
 		.name = "haswell", .family = "x86-64", .unit_bytes = 32,
 		.rate = {
@@ -38,8 +38,8 @@ static const Machine table[] = {
 			[MOP_convert] = R(1, 3, 0.5f, 6), [MOP_shuffle] = SAME(1, 2), [MOP_load] = SAME(2, 7),
 			[MOP_store] = SAME(1, 1), [MOP_gather] = SAME(0.6f, 12), [MOP_scalar] = SAME(3, 1),
 		},
-		.l1 = 32 << 10, .l2 = 256 << 10, .l3 = 2 << 20, .l1_bytes = 64, .l2_bytes = 25, .l3_bytes = 8, .memory_bytes = 4,
-		.ghz = 3.2f, .phase = 4000, .call = 12, .code = 0.5f,
+		.l1 = 32 << 10, .l2 = 256 << 10, .l3 = 2 << 20, .line = 64, .ways = 8, .l1_bytes = 64, .l2_bytes = 25, .l3_bytes = 8, .memory_bytes = 4,
+		.ghz = 3.2f, .phase = 4000, .call = 12, .branch = 24, .code = 0.5f,
 	}, {
 		.name = "skylake-x", .family = "x86-64", .unit_bytes = 64,
 		.rate = {
@@ -48,8 +48,8 @@ static const Machine table[] = {
 			[MOP_convert] = R(2, 4, 1, 7), [MOP_shuffle] = SAME(1, 3), [MOP_load] = SAME(2, 7),
 			[MOP_store] = SAME(1, 1), [MOP_gather] = SAME(0.7f, 12), [MOP_scalar] = SAME(3, 1),
 		},
-		.l1 = 32 << 10, .l2 = 1 << 20, .l3 = 1408 << 10, .l1_bytes = 128, .l2_bytes = 48, .l3_bytes = 10,
-		.memory_bytes = 4, .ghz = 2.7f, .phase = 5000, .call = 12, .code = 0.5f,
+		.l1 = 32 << 10, .l2 = 1 << 20, .l3 = 1408 << 10, .line = 64, .ways = 8, .l1_bytes = 128, .l2_bytes = 48, .l3_bytes = 10,
+		.memory_bytes = 4, .ghz = 2.7f, .phase = 5000, .call = 12, .branch = 24, .code = 0.5f,
 	}, {
 		/* What the levels of x86-64 assume where nothing is said: it runs all of them at
 		 * full width. */
@@ -60,8 +60,8 @@ static const Machine table[] = {
 			[MOP_convert] = R(2, 4, 1, 7), [MOP_shuffle] = SAME(1, 3), [MOP_load] = SAME(2, 7),
 			[MOP_store] = SAME(1, 1), [MOP_gather] = SAME(1, 12), [MOP_scalar] = SAME(4, 1),
 		},
-		.l1 = 48 << 10, .l2 = 2 << 20, .l3 = 2 << 20, .l1_bytes = 128, .l2_bytes = 48, .l3_bytes = 10, .memory_bytes = 4,
-		.ghz = 3, .phase = 5120, .call = 12, .code = 0.5f,
+		.l1 = 48 << 10, .l2 = 2 << 20, .l3 = 2 << 20, .line = 64, .ways = 8, .l1_bytes = 128, .l2_bytes = 48, .l3_bytes = 10, .memory_bytes = 4,
+		.ghz = 3, .phase = 5120, .call = 12, .branch = 24, .code = 0.5f,
 	}, {
 		.name = "zen3", .family = "x86-64", .unit_bytes = 32,
 		.rate = {
@@ -70,8 +70,8 @@ static const Machine table[] = {
 			[MOP_convert] = R(2, 3, 1, 4), [MOP_shuffle] = SAME(2, 1), [MOP_load] = SAME(2, 7),
 			[MOP_store] = SAME(1, 1), [MOP_gather] = SAME(0.5f, 14), [MOP_scalar] = SAME(4, 1),
 		},
-		.l1 = 32 << 10, .l2 = 512 << 10, .l3 = 4 << 20, .l1_bytes = 64, .l2_bytes = 32, .l3_bytes = 16, .memory_bytes = 7,
-		.ghz = 3.5f, .phase = 4000, .call = 10, .code = 0.5f,
+		.l1 = 32 << 10, .l2 = 512 << 10, .l3 = 4 << 20, .line = 64, .ways = 8, .l1_bytes = 64, .l2_bytes = 32, .l3_bytes = 16, .memory_bytes = 7,
+		.ghz = 3.5f, .phase = 4000, .call = 10, .branch = 20, .code = 0.5f,
 	}, {
 		.name = "zen4", .family = "x86-64", .unit_bytes = 32,
 		.rate = {
@@ -80,8 +80,8 @@ static const Machine table[] = {
 			[MOP_convert] = R(2, 4, 1, 5), [MOP_shuffle] = SAME(2, 2), [MOP_load] = SAME(2, 7),
 			[MOP_store] = SAME(1, 1), [MOP_gather] = SAME(0.9f, 14), [MOP_scalar] = SAME(4, 1),
 		},
-		.l1 = 32 << 10, .l2 = 1 << 20, .l3 = 4 << 20, .l1_bytes = 64, .l2_bytes = 32, .l3_bytes = 16, .memory_bytes = 7,
-		.ghz = 3.7f, .phase = 4000, .call = 10, .code = 0.5f,
+		.l1 = 32 << 10, .l2 = 1 << 20, .l3 = 4 << 20, .line = 64, .ways = 8, .l1_bytes = 64, .l2_bytes = 32, .l3_bytes = 16, .memory_bytes = 7,
+		.ghz = 3.7f, .phase = 4000, .call = 10, .branch = 20, .code = 0.5f,
 	}, {
 		.name = "zen5", .family = "x86-64", .unit_bytes = 64,
 		.rate = {
@@ -90,8 +90,8 @@ static const Machine table[] = {
 			[MOP_convert] = R(2, 4, 1, 5), [MOP_shuffle] = SAME(2, 2), [MOP_load] = SAME(2, 7),
 			[MOP_store] = SAME(1, 1), [MOP_gather] = SAME(1, 14), [MOP_scalar] = SAME(4, 1),
 		},
-		.l1 = 48 << 10, .l2 = 1 << 20, .l3 = 4 << 20, .l1_bytes = 128, .l2_bytes = 64, .l3_bytes = 20, .memory_bytes = 8,
-		.ghz = 3.8f, .phase = 4000, .call = 10, .code = 0.5f,
+		.l1 = 48 << 10, .l2 = 1 << 20, .l3 = 4 << 20, .line = 64, .ways = 8, .l1_bytes = 128, .l2_bytes = 64, .l3_bytes = 20, .memory_bytes = 8,
+		.ghz = 3.8f, .phase = 4000, .call = 10, .branch = 20, .code = 0.5f,
 	}, {
 		/* two halves, in order */
 		.name = "cortex-a53", .family = "aarch64", .unit_bytes = 8,
@@ -101,8 +101,8 @@ static const Machine table[] = {
 			[MOP_convert] = SAME(1, 4), [MOP_shuffle] = SAME(1, 2), [MOP_load] = SAME(1, 4),
 			[MOP_store] = SAME(1, 1), [MOP_gather] = SAME(0.4f, 5), [MOP_scalar] = SAME(2, 1),
 		},
-		.l1 = 32 << 10, .l2 = 512 << 10, .l1_bytes = 8, .l2_bytes = 6, .l3_bytes = 2, .memory_bytes = 2, .ghz = 1.4f,
-		.phase = 6000, .call = 15, .code = 1,
+		.l1 = 32 << 10, .l2 = 512 << 10, .line = 64, .ways = 8, .l1_bytes = 8, .l2_bytes = 6, .l3_bytes = 2, .memory_bytes = 2, .ghz = 1.4f,
+		.phase = 6000, .call = 15, .branch = 30, .code = 1,
 	}, {
 		/* What aarch64 assumes where nothing is said. */
 		.name = "cortex-a72", .family = "aarch64", .unit_bytes = 16,
@@ -112,8 +112,8 @@ static const Machine table[] = {
 			[MOP_convert] = R(1, 3, 0.5f, 4), [MOP_shuffle] = SAME(2, 3), [MOP_load] = SAME(1, 5),
 			[MOP_store] = SAME(0.5f, 1), [MOP_gather] = SAME(0.5f, 8), [MOP_scalar] = SAME(2, 1),
 		},
-		.l1 = 32 << 10, .l2 = 512 << 10, .l1_bytes = 16, .l2_bytes = 12, .l3_bytes = 4, .memory_bytes = 4, .ghz = 1.8f,
-		.phase = 5120, .call = 12, .code = 0.5f,
+		.l1 = 32 << 10, .l2 = 512 << 10, .line = 64, .ways = 8, .l1_bytes = 16, .l2_bytes = 12, .l3_bytes = 4, .memory_bytes = 4, .ghz = 1.8f,
+		.phase = 5120, .call = 12, .branch = 24, .code = 0.5f,
 	}, {
 		.name = "neoverse-n1", .family = "aarch64", .unit_bytes = 16,
 		.rate = {
@@ -122,8 +122,8 @@ static const Machine table[] = {
 			[MOP_convert] = R(1, 3, 1, 3), [MOP_shuffle] = SAME(2, 2), [MOP_load] = SAME(2, 5),
 			[MOP_store] = SAME(2, 1), [MOP_gather] = SAME(1, 8), [MOP_scalar] = SAME(3, 1),
 		},
-		.l1 = 64 << 10, .l2 = 1 << 20, .l3 = 1 << 20, .l1_bytes = 32, .l2_bytes = 24, .l3_bytes = 10, .memory_bytes = 6,
-		.ghz = 2.6f, .phase = 5000, .call = 12, .code = 0.5f,
+		.l1 = 64 << 10, .l2 = 1 << 20, .l3 = 1 << 20, .line = 64, .ways = 8, .l1_bytes = 32, .l2_bytes = 24, .l3_bytes = 10, .memory_bytes = 6,
+		.ghz = 2.6f, .phase = 5000, .call = 12, .branch = 24, .code = 0.5f,
 	}, {
 		/* What riscv64 assumes where nothing is said: registers of 32 bytes, in order. */
 		.name = "spacemit-x60", .family = "riscv64", .unit_bytes = 32,
@@ -133,8 +133,8 @@ static const Machine table[] = {
 			[MOP_convert] = R(1, 4, 0.5f, 4), [MOP_shuffle] = SAME(0.5f, 4), [MOP_load] = SAME(1, 6),
 			[MOP_store] = SAME(1, 1), [MOP_gather] = SAME(0.25f, 10), [MOP_scalar] = SAME(2, 1),
 		},
-		.l1 = 32 << 10, .l2 = 512 << 10, .l1_bytes = 16, .l2_bytes = 8, .l3_bytes = 3, .memory_bytes = 3, .ghz = 1.6f,
-		.phase = 5120, .call = 15, .code = 1,
+		.l1 = 32 << 10, .l2 = 512 << 10, .line = 64, .ways = 8, .l1_bytes = 16, .l2_bytes = 8, .l3_bytes = 3, .memory_bytes = 3, .ghz = 1.6f,
+		.phase = 5120, .call = 15, .branch = 30, .code = 1,
 	},
 };
 enum { NMACHINE = sizeof table / sizeof *table };

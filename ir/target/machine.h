@@ -44,10 +44,13 @@ typedef struct {
 	MachineRate rate[MOP_COUNT][2]; /* elements of up to 4 bytes; of 8 */
 	uint32_t l1, l2, l3;  /* data caches in bytes: of one core, one core, its share; l3 0:
 	                         none */
+	uint32_t line, ways;  /* of these caches: bytes of a line; places for lines whose addresses agree
+	                         in their lower bits, the fewest of all */
 	float l1_bytes, l2_bytes, l3_bytes, memory_bytes; /* per cycle, by one core */
 	float ghz;            /* cycles per nanosecond: reports only */
 	uint32_t phase;       /* cycles of a phase: start, barrier, end */
 	uint32_t call;        /* cycles of a call of a kernel function or an emulated operation */
+	uint32_t branch;      /* cycles of a branch that was predicted wrong */
 	float code;           /* cycles that one byte of code costs once: fetching it from memory */
 	uint32_t threads;     /* processors to assume; 0: unknown */
 } Machine;

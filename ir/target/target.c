@@ -5,22 +5,22 @@
 
 static const Isa isas[] = {
 	{
-		.name = "generic-c", .family = "generic", .page = 4096, .nvreg = 16, .masks = MASK_NONE,
+		.name = "generic-c", .family = "generic", .page = 4096, .nvreg = 16, .npointer = 10, .masks = MASK_NONE,
 		.features = "", .flags = "", .machine = "generic",
 	}, {
 		.name = "x86-64-v2", .family = "x86-64", .triple = "x86_64-linux-gnu", .cpu = "x86-64-v2",
-		.vector_bytes = 16, .nvreg = 16, .ops = ISA_LESSER | ISA_CONVERT, .masks = MASK_VECTOR, .page = 4096,
+		.vector_bytes = 16, .nvreg = 16, .npointer = 10, .ops = ISA_LESSER | ISA_CONVERT, .masks = MASK_VECTOR, .page = 4096,
 		.features = "sse3 ssse3 sse4.1 sse4.2 popcnt", .flags = "-march=x86-64-v2", .machine = "sapphire-rapids",
 	}, {
 		.name = "x86-64-v3", .family = "x86-64", .triple = "x86_64-linux-gnu", .cpu = "x86-64-v3",
-		.vector_bytes = 32, .nvreg = 16, .ops = ISA_FMA | ISA_F16 | ISA_LESSER | ISA_CONVERT, .masks = MASK_VECTOR,
+		.vector_bytes = 32, .nvreg = 16, .npointer = 10, .ops = ISA_FMA | ISA_F16 | ISA_LESSER | ISA_CONVERT, .masks = MASK_VECTOR,
 		.masked_memory = true, .page = 4096,
 		.features = "avx avx2 fma bmi bmi2 f16c lzcnt movbe", .flags = "-march=x86-64-v3",
 		.machine = "sapphire-rapids",
 	}, {
 		.name = "x86-64-v4", .family = "x86-64", .triple = "x86_64-linux-gnu", .cpu = "x86-64-v4",
 		.attributes = "-prefer-256-bit",
-		.vector_bytes = 64, .nvreg = 32, .ops = ISA_FMA | ISA_F16 | ISA_LESSER | ISA_CONVERT, .masks = MASK_BITS,
+		.vector_bytes = 64, .nvreg = 32, .npointer = 10, .ops = ISA_FMA | ISA_F16 | ISA_LESSER | ISA_CONVERT, .masks = MASK_BITS,
 		.masked_memory = true, .page = 4096,
 		.features = "avx2 fma bmi bmi2 f16c lzcnt movbe avx512f avx512bw avx512cd avx512dq avx512vl",
 		.flags = "-march=x86-64-v4 -mprefer-vector-width=512", .machine = "sapphire-rapids",
@@ -28,14 +28,14 @@ static const Isa isas[] = {
 		/* Pages of 64 KB exist; f16 conversions belong to the base instruction set. */
 		.name = "aarch64-linux-gnu", .family = "aarch64", .triple = "aarch64-linux-gnu",
 		.attributes = "+neon,+fp-armv8",
-		.vector_bytes = 16, .nvreg = 32, .ops = ISA_FMA | ISA_F16, .masks = MASK_VECTOR, .page = 65536,
+		.vector_bytes = 16, .nvreg = 32, .npointer = 10, .ops = ISA_FMA | ISA_F16, .masks = MASK_VECTOR, .page = 65536,
 		.features = "fp asimd", .flags = "-march=armv8-a", .machine = "cortex-a72",
 	}, {
 		/* Vectors of the extension V used at their least width. gcc 12 does not know the
 		 * extension: from C the vectors become scalars. */
 		.name = "riscv64-linux-gnu", .family = "riscv64", .triple = "riscv64-linux-gnu",
 		.cpu = "generic-rv64", .attributes = "+m,+a,+f,+d,+c,+v,+zvl128b", .abi = "lp64d",
-		.vector_bytes = 16, .nvreg = 32, .ops = ISA_FMA | ISA_GATHER, .masks = MASK_VECTOR, .page = 4096,
+		.vector_bytes = 16, .nvreg = 32, .npointer = 10, .ops = ISA_FMA | ISA_GATHER, .masks = MASK_VECTOR, .page = 4096,
 		.features = "i m a f d c", .attribute_features = "v", .flags = "-march=rv64gc -mabi=lp64d",
 		.machine = "spacemit-x60",
 	},

@@ -39,6 +39,8 @@ typedef struct Isa {
 	const char *abi;       /* LLVM's name of the calling convention; NULL: the triple's */
 	uint32_t vector_bytes; /* widest register; 0: plain scalar code */
 	uint32_t nvreg;        /* vector registers */
+	uint32_t npointer;     /* general registers that a loop has for pointers to rows, beside its
+	                          counters and other operands */
 	uint32_t ops;          /* IsaOp bits that are present; without ISA_FMA schedules use mul and
 	                          add, and fma still works, slowly and exactly */
 	MaskKind masks;

@@ -44,11 +44,9 @@ static bool is_along(const Build *b, Node n, Along *a)
 	return true;
 }
 
-/* The operand of n = op(y, constant along some dims), with that; none otherwise. */
-static Node operand_along(const Build *b, Node n, Op op, Along *a)
+/* The operand of n = f(y, constant along some dims), with that; none otherwise. */
+static Node operand_along(const Build *b, Node n, Along *a)
 {
-	if (!is_op(b->g, n, op))
-		return (Node){0};
 	if (is_along(b, in(b, n, 1), a))
 		return in(b, n, 0);
 	return is_along(b, in(b, n, 0), a) ? in(b, n, 1) : (Node){0};
@@ -67,42 +65,19 @@ static bool only_reader(const Build *b, Node n)
 
 /* ---- scaling weights ---- */
 
-/* Where the dims of a value come from in the weights: from[d] is a weight dim, or -1. */
-static bool weight_dims_conv(const Build *b, Node conv, int *from)
+static bool is_anchor(const Graph *g, Node n)
 {
-	for (uint32_t k = 0; k < node_rank(b->g, conv); k++)
-		from[k] = k == 1 ? 0 : k == 2 ? 1 : -1;
-	return node_const(b->g, in(b, conv, 1)).i;
+	return op_lower(node_op(g, n))->role == LOWER_ANCHOR;
 }
 
-/* Right operand constant: batch dims, then free dims of x, then free dims of y. */
-static bool weight_dims_contract(const Build *b, Node n, int *from)
-{
-	Node x = in(b, n, 0), y = in(b, n, 1);
-	int64_t batch[MAX_RANK], sum[MAX_RANK];
-	uint32_t nb, ns, used = 0, at = 0;
-	TRY(node_const(b->g, y).i);
-	TRY(const_list(b->g, n, "batch_y", batch, &nb) && const_list(b->g, n, "sum_y", sum, &ns));
-	for (uint32_t k = 0; k < nb; k++)
-		from[at++] = (int)batch[k];
-	for (uint32_t k = nb + ns; k < node_rank(b->g, x); k++)
-		from[at++] = -1;
-	for (uint32_t k = 0; k < nb; k++)
-		used |= 1u << batch[k];
-	for (uint32_t k = 0; k < ns; k++)
-		used |= 1u << sum[k];
-	for (uint32_t k = 0; k < node_rank(b->g, y); k++)
-		if (!(used >> k & 1))
-			from[at++] = (int)k;
-	return true;
-}
-
-/* The weights must be of the result's dtype: scaled by what that holds, others would become it. */
+/* Where the dimensions of n come from in its weights: from[d] is one of them, or -1. The weights must
+ * be of the result's dtype: scaled by what that holds, others would become it. */
 static bool weight_dims(const Build *b, Node n, int *from)
 {
-	TRY(is_op(b->g, n, OP_conv) || is_op(b->g, n, OP_contract));
-	TRY(node_dtype(b->g, n) == node_dtype(b->g, in(b, n, 1)));
-	return is_op(b->g, n, OP_conv) ? weight_dims_conv(b, n, from) : weight_dims_contract(b, n, from);
+	const Graph *g = b->g;
+	TRY(is_anchor(g, n) && node_const(g, in(b, n, 1)).i && node_dtype(g, n) == node_dtype(g, in(b, n, 1)));
+	op_info(node_op(g, n))->along(g, n, from);
+	return true;
 }
 
 /* w * s, where dim k of s runs along weight dim to[k]: s is reshaped so that its dims increase. */
@@ -204,9 +179,9 @@ static Node scale(Build *b, Node y, Along s)
 	s.value = scalar_of(b, &s);
 	if (is_op(b->g, y, OP_reshape))
 		return scale_reshaped(b, y, &s);
-	if (is_op(b->g, y, OP_conv) || is_op(b->g, y, OP_contract))
+	if (is_anchor(b->g, y))
 		return scale_anchor(b, y, s.value, s.map, s.rank);
-	Node x = only_reader(b, y) ? operand_along(b, y, OP_add, &bias) : (Node){0};
+	Node x = is_op(b->g, y, OP_add) && only_reader(b, y) ? operand_along(b, y, &bias) : (Node){0};
 	if (!x.i || (!s.splat && !bias.splat && !same_along(&bias, &s)))
 		return (Node){0};
 	Node scaled = scale(b, x, s);
@@ -220,7 +195,7 @@ static Node scale(Build *b, Node y, Along s)
 static Node rule_scale(Build *b, Node n)
 {
 	Along s;
-	Node y = operand_along(b, n, OP_mul, &s);
+	Node y = operand_along(b, n, &s);
 	if (!y.i || !dtype_is_float(node_dtype(b->g, n)))
 		return (Node){0};
 	return scale(b, y, s);
@@ -230,8 +205,9 @@ static Node rule_scale(Build *b, Node n)
 static Node rule_bias(Build *b, Node n)
 {
 	Along t, bias;
-	Node y = operand_along(b, n, OP_add, &t);
-	Node x = y.i && only_reader(b, y) ? operand_along(b, y, OP_add, &bias) : (Node){0};
+	Node y = operand_along(b, n, &t);
+	bool twice = is_op(b->g, y, node_op(b->g, n)) && only_reader(b, y);
+	Node x = twice ? operand_along(b, y, &bias) : (Node){0};
 	if (!x.i || !dtype_is_float(node_dtype(b->g, n)) || (t.splat && bias.splat) ||
 	    !same_along(&t, &bias))
 		return (Node){0};
@@ -253,11 +229,12 @@ bool pass_fold_scale(Graph *g, PassCtx *c)
 	for (Node n = g->first, next; n.i; n = next) {
 		next = node_next(g, n);
 		Op op = node_op(g, n);
-		if ((op != OP_mul && op != OP_add) || !node_nuses(g, n))
+		Node (*rule)(Build *, Node) = op == OP_mul ? rule_scale : op == OP_add ? rule_bias : NULL;
+		if (!rule || !node_nuses(g, n))
 			continue;
 		Build b = pass_build(g, n);
 		Node before = node_prev(g, n);
-		Node new = op == OP_mul ? rule_scale(&b, n) : rule_bias(&b, n);
+		Node new = rule(&b, n);
 		changed |= new.i != 0;
 		if (new.i)
 			pass_replace(g, n, new);

@@ -9,7 +9,6 @@
  *                                                %b = while([%w.1, %ct, 0], [%w.2, %c], %k > 0, backwards at slice %k - 1) */
 #include <string.h>
 
-#include "ir/interp/tensor.h"
 #include "transform/derive_priv.h"
 
 typedef struct {
@@ -59,37 +58,20 @@ static bool fits(const Graph *g, Node x, Sym v)
 
 static bool known_fresh(Known *s, Node x, Sym *v)
 {
+	enum { MOST_OPERANDS = 4 };
 	const Graph *g = s->g;
 	const While *w = s->w;
-	SymTab *syms = g->ir->syms;
-	Op op = node_op(g, x);
-	Sym a, b;
-	if (op == OP_input && w)
-		for (uint32_t k = w->ninit; k < w->nin; k++)
-			if (g->input.data[k].node.i == x.i)
-				return known(w->g, w->in[k], NULL, v);
-	if (!dtype_is_int(node_dtype(g, x)) || node_rank(g, x))
+	const OpInfo *info = op_info(node_op(g, x));
+	Sym in[MOST_OPERANDS];
+	for (uint32_t k = w ? w->ninit : 0; w && k < w->nin; k++)
+		if (g->input.data[k].node.i == x.i)
+			return known(w->g, w->in[k], NULL, v);
+	if (!info->integer || node_nin(g, x) > MOST_OPERANDS || !dtype_is_int(node_dtype(g, x)) || node_rank(g, x))
 		return false;
-	if (op == OP_from_size) {
-		*v = node_sym(g, x, "value");
-		return true;
-	}
-	if (op == OP_full) {
-		const Attr *at = node_attr(g, x, "value");
-		*v = at->kind == ATTR_int ? at->s : sym_int(syms, at->kind == ATTR_bool ? at->b : (int64_t)at->f);
-		return true;
-	}
-	if (op == OP_constant) {
-		const Const *c = ir_const_of(g->ir, node_const(g, x));
-		*v = sym_int(syms, tensor_i64(&(Tensor){.dtype = c->dtype, .data = (void *)c->data}, 0));
-		return !c->is_param;
-	}
-	if (op == OP_convert)
-		return known_here(s, node_in(g, x, 0), v);
-	if ((op != OP_add && op != OP_sub) || !known_here(s, node_in(g, x, 0), &a) || !known_here(s, node_in(g, x, 1), &b))
-		return false;
-	*v = op == OP_add ? sym_add(syms, a, b) : sym_sub(syms, a, b);
-	return true;
+	for (uint32_t k = 0; k < node_nin(g, x); k++)
+		TRY(known_here(s, node_in(g, x, k), &in[k]));
+	*v = info->integer(g, x, in);
+	return v->i;
 }
 
 static bool known_here(Known *s, Node x, Sym *v)
@@ -137,20 +119,29 @@ static bool step_of(const While *w, uint32_t k, int64_t *step, Node *x)
 	Node next = g->output.data[k].node;
 	Op op = node_op(g, next);
 	Sym v;
-	if (op != OP_add && op != OP_sub)
+	bool down = op == OP_sub;
+	if (!down && op != OP_add)
 		return false;
 	bool first = carry_of(g, w->ninit, node_in(g, next, 0)) == k;
-	if (!first && (op == OP_sub || carry_of(g, w->ninit, node_in(g, next, 1)) != k))
+	if (!first && (down || carry_of(g, w->ninit, node_in(g, next, 1)) != k))
 		return false;
 	if (!known(g, node_in(g, next, first), w, &v) || !sym_is_const(g->ir->syms, v, step))
 		return false;
-	*step = op == OP_sub ? -*step : *step;
+	*step = down ? -*step : *step;
 	*x = node_in(g, next, !first);
 	return true;
 }
 
-/* Rounds for which `x op limit` holds, from 0 on: with a carry that steps towards the limit. */
-static bool rounds_of(const While *w, Op op, Node x, Node limit, Sym *rounds)
+/* How a comparison limits its first operand: it may grow (up) or fall; closed: to the limit itself. */
+typedef struct {
+	Op op;
+	bool up, closed;
+} Order;
+
+static const Order orders[] = {{OP_lt, true, false}, {OP_le, true, true}, {OP_gt, false, false}, {OP_ge, false, true}};
+
+/* Rounds for which a carry x that steps towards the limit is on its side of it, from 0 on. */
+static bool rounds_of(const While *w, bool up, bool closed, Node x, Node limit, Sym *rounds)
 {
 	SymTab *syms = w->g->ir->syms;
 	uint32_t k = carry_of(w->test, w->ninit, x);
@@ -159,11 +150,10 @@ static bool rounds_of(const While *w, Op op, Node x, Node limit, Sym *rounds)
 	Node before;
 	if (k == UINT32_MAX || !known(w->test, limit, w, &to) || !known(w->g, w->in[k], NULL, &from) || !step_of(w, k, &step, &before))
 		return false;
-	bool up = op == OP_lt || op == OP_le;
-	if ((!up && op != OP_gt && op != OP_ge) || step == 0 || (step > 0) != up)
+	if (step == 0 || (step > 0) != up)
 		return false;
 	Sym way = up ? sym_sub(syms, to, from) : sym_sub(syms, from, to);
-	if (op == OP_le || op == OP_ge)
+	if (closed)
 		way = sym_addi(syms, way, 1);
 	*rounds = sym_ceildiv(syms, way, sym_int(syms, up ? step : -step));
 	if (sym_le(syms, sym_int(syms, 0), *rounds) != YES)
@@ -175,7 +165,6 @@ static bool rounds_of(const While *w, Op op, Node x, Node limit, Sym *rounds)
 /* The least number of rounds after which a condition, or a part of it that must hold, does not. *exact: it is the whole one. */
 static bool rounds_until(const While *w, Node more, Sym *rounds, bool *exact)
 {
-	static const Op turned[][2] = {{OP_lt, OP_gt}, {OP_le, OP_ge}, {OP_gt, OP_lt}, {OP_ge, OP_le}};
 	const Graph *g = w->test;
 	Op op = node_op(g, more);
 	if (op == OP_bit_and || op == OP_mul) {
@@ -190,11 +179,11 @@ static bool rounds_until(const While *w, Node more, Sym *rounds, bool *exact)
 		return false;
 	Node x = node_in(g, more, 0), y = node_in(g, more, 1);
 	*exact = true;
-	if (rounds_of(w, op, x, y, rounds))
-		return true;
-	for (uint32_t k = 0; k < 4; k++)
-		if (turned[k][0] == op)
-			return rounds_of(w, turned[k][1], y, x, rounds);
+	for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
+		const Order *o = &orders[k];
+		if (o->op == op)
+			return rounds_of(w, o->up, o->closed, x, y, rounds) || rounds_of(w, !o->up, o->closed, y, x, rounds);
+	}
 	return false;
 }
 

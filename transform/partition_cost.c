@@ -164,24 +164,19 @@ static double operand_bytes(const Pricing *c, Node n)
 	return sum;
 }
 
-/* Products for each element of the result, of nx and ny elements: what every result of x or of y has is in both. */
+/* Products for each element of the result: what is left of operand 1. */
 static double reach_of(const Pricing *c, Node n)
 {
 	const Graph *g = c->p->g;
+	Node w = node_in(g, n, 1);
+	int from[MAX_RANK];
+	uint32_t kept = 0;
 	double reach = 1;
-	if (node_op(g, n) == OP_contract) {
-		uint32_t nsum;
-		const Sym *sum = node_ints(g, n, "sum_x", &nsum);
-		for (uint32_t k = 0; k < nsum; k++) {
-			int64_t dim = 0;
-			if (sym_is_const(g->ir->syms, sum[k], &dim))
-				reach *= size_of(c, node_dim(g, node_in(g, n, 0), (uint32_t)dim));
-		}
-		return reach;
-	}
-	Node w = node_in(g, n, 1); /* [G, O, C, k...] */
-	for (uint32_t d = 2; d < node_rank(g, w); d++)
-		reach *= size_of(c, node_dim(g, w, d));
+	op_info(node_op(g, n))->along(g, n, from);
+	for (uint32_t d = 0; d < node_rank(g, n); d++)
+		kept |= from[d] >= 0 ? 1u << from[d] : 0;
+	for (uint32_t d = 0; d < node_rank(g, w); d++)
+		reach *= kept >> d & 1 ? 1 : size_of(c, node_dim(g, w, d));
 	return reach;
 }
 

@@ -17,7 +17,7 @@ typedef struct {
 static uint32_t taken_from_end(const Graph *g, Node n)
 {
 	const uint32_t rank = node_rank(g, node_in(g, n, 0));
-	if (node_op(g, n) == OP_arg_reduce)
+	if (op_arg_index(node_op(g, n), "dim") >= 0)
 		return node_int(g, n, "dim") == rank - 1 ? 1 : 0;
 	uint32_t count;
 	const Sym *dim = node_ints(g, n, "dims", &count);
@@ -37,26 +37,56 @@ static Image with_tail(const Graph *g, Node x, Node y, Image of, uint32_t tail)
 	return same ? (Image){of.space, (uint8_t)tail} : (Image){0};
 }
 
+static Image regrouped(const Graph *g, Node x, Node y, Image of)
+{
+	Image found = with_tail(g, x, y, of, of.tail);
+	for (uint32_t tail = 1; !found.space && of.tail && tail < of.tail + 3u; tail++)
+		found = with_tail(g, x, y, of, tail);
+	return found;
+}
+
+static Dims dims_of(const Graph *g, Node n)
+{
+	return op_lower(node_op(g, n))->role == LOWER_MAP ? DIMS_SAME : op_info(node_op(g, n))->dims;
+}
+
+/* By how many dimensions the tail of n's result is longer than that of operand 0; false: no image. */
+static bool tail_grows(const Graph *g, Node n, int32_t *longer)
+{
+	switch (dims_of(g, n)) {
+	case DIMS_SAME:
+	case DIMS_RESIZED:
+		*longer = 0;
+		return true;
+	case DIMS_APPENDED:
+		*longer = 1;
+		return true;
+	case DIMS_ABSORBED:
+		*longer = -1;
+		return true;
+	case DIMS_REDUCED:
+		*longer = -(int32_t)taken_from_end(g, n);
+		return *longer != 0;
+	default:
+		return false;
+	}
+}
+
 /* What y is, an operand or result of n, where x, the other one, is `of`. */
 static Image same_image(const Graph *g, Node n, Node x, Node y, Image of)
 {
 	if (!of.space || !node_type_id(g, x).i || !node_type_id(g, y).i || node_type(g, x)->dtype == DT_none || node_type(g, y)->dtype == DT_none)
 		return (Image){0};
-	const Op op = node_op(g, n);
-	const bool resized = op == OP_pad || op == OP_window || op == OP_fold, reduced = op == OP_reduce || op == OP_arg_reduce;
-	const uint32_t taken = reduced ? taken_from_end(g, n) : 0;
-	if (op == OP_reshape) {
-		Image found = with_tail(g, x, y, of, of.tail);
-		for (uint32_t tail = 1; !found.space && of.tail && tail < of.tail + 3u; tail++)
-			found = with_tail(g, x, y, of, tail);
-		return found;
-	}
-	if (reduced ? !taken : !resized && (op_lower(op)->role != LOWER_MAP || node_rank(g, x) != node_rank(g, y)))
+	const Dims dims = dims_of(g, n);
+	int32_t longer;
+	if (dims == DIMS_REGROUPED)
+		return regrouped(g, x, y, of);
+	if (!tail_grows(g, n, &longer))
 		return (Image){0};
-	const int32_t longer = op == OP_window ? 1 : op == OP_fold ? -1 : -(int32_t)taken;
 	const int32_t tail = of.tail + (y.i == n.i ? longer : -longer);
 	if (tail < 0 || node_rank(g, y) < (uint32_t)(of.space + tail + 2))
 		return (Image){0};
+	bool resized = dims != DIMS_SAME && dims != DIMS_REDUCED;
 	return resized ? (Image){of.space, (uint8_t)tail} : with_tail(g, x, y, of, (uint32_t)tail);
 }
 

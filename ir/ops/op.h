@@ -67,6 +67,17 @@ typedef enum {
 	FOLDS         /* and its value may become a constant */
 } Folds;
 
+/* The dimensions of the result, compared with those of operand 0. */
+typedef enum {
+	DIMS_OTHER,     /* no answer below fits */
+	DIMS_SAME,      /* the same, of the same extents */
+	DIMS_RESIZED,   /* the same, but extents differ */
+	DIMS_APPENDED,  /* extents differ, and one more dimension is the last one */
+	DIMS_ABSORBED,  /* extents differ, and the last one is not there any more */
+	DIMS_REDUCED,   /* those in the attribute `dim` or `dims` are not there any more */
+	DIMS_REGROUPED  /* others, of the same elements in row-major order */
+} Dims;
+
 /* What must hold of an operand when the node runs; otherwise the call ends with an error. */
 typedef enum {
 	CHECKS_NOTHING,
@@ -175,8 +186,8 @@ typedef struct OpInfo {
 	 * a bilinear one is four products; others stay complex, for the interpreter. */
 	bool (*parts)(Build *b, Node n, const struct Parts *in, struct Parts *out);
 
-	/* Facts that passes ask about. A block that says nothing is treated as the default says: correct
-	 * for every operator, but nothing is simplified.
+	/* Facts that passes ask about. The first ones only make code better: an operator that does not
+	 * state them is compiled correctly. The others, from .apart on, must be stated where they hold.
 	 *
 	 * .folds: .eval takes about as long as reading the operands and writing the result. A scalar
 	 * function always folds. Asked by passes/fold.c.
@@ -187,6 +198,15 @@ typedef struct OpInfo {
 	 * is rounded if its operand is. Asked by passes/simplify_scalar.c.
 	 * .commutes: f(x, y) and f(y, x) have the same bits, apart from the payload of a NaN. Asked by
 	 * passes/simplify_scalar.c.
+	 * .dims: see Dims; of element-wise operators DIMS_SAME is known. Asked by
+	 * transform/partition_order.c, which follows images.
+	 * .integer: the value of a 0-d integer as an expression of sizes, from those of its operands.
+	 * None: not known. The caller checks that it fits the node's dtype. Asked by
+	 * transform/derive_while.c, which counts the rounds of a loop.
+	 * .along: of an operator that sums products (LOWER_ANCHOR): from[d] is the dimension of operand 1
+	 * along which dimension d of the result runs, or -1; what is left of operand 1 is summed over.
+	 * Required of these. Asked by passes/fold_scale.c and transform/partition_cost.c.
+	 *
 	 * .apart: two equal nodes stay two nodes. Asked by passes/cse.c.
 	 * .checks: an assertion or a checked index. Asked by transform/batch*.c, which must not check for
 	 * members of a batch that do not execute the node, and by passes/fold.c.
@@ -201,6 +221,9 @@ typedef struct OpInfo {
 	bool moves;
 	bool rounded;
 	bool commutes;
+	Dims dims;
+	Sym (*integer)(const Graph *, Node, const Sym *in);
+	void (*along)(const Graph *, Node, int from[MAX_RANK]);
 	bool apart;
 	Checks checks;
 	bool foreign;

@@ -12,7 +12,7 @@ import os
 import re
 import sys
 
-MOST = 112
+MOST = 73
 ROOMS = ("passes", "transform", "lower")
 BUILDS = {"b_node", "b_bin", "b_un", "b_bin_scalar", "graph_add", "kx_op", "op_arg_index"}
 TABLES = re.compile(r"\b(?:Rule|RootFn) \w+\[\w*\] = \{.*?^\};", re.M | re.S)

@@ -178,6 +178,24 @@ static bool has_padding(const Graph *g, Node n)
 	return any;
 }
 
+/* The element of operand 1 is where .along says, and it is summed over what is left. */
+static void check_along(const Asked *a, uint32_t rank)
+{
+	const OpInfo *info = op_info(node_op(a->map.g, a->map.n));
+	int from[MAX_RANK];
+	uint32_t kept = 0;
+	if (!info->along)
+		return;
+	info->along(a->map.g, a->map.n, from);
+	for (uint32_t d = 0; d < rank; d++) {
+		kept += from[d] >= 0;
+		if (from[d] >= 0 && a->map.in[1][from[d]].i != a->map.at[d].i)
+			fail_msg("dimension %u of %s is not along dimension %d of operand 1", d,
+			         op_name(node_op(a->map.g, a->map.n)), from[d]);
+	}
+	assert_int_equal(kept + a->naxes, operand(a, 1)->rank);
+}
+
 static uint32_t check(Ctx *ctx, Op op, const char *text)
 {
 	Sample s;
@@ -197,6 +215,7 @@ static uint32_t check(Ctx *ctx, Op op, const char *text)
 			rest /= out->dim[d];
 		}
 		double got = traced(&a), want = element(out, i);
+		check_along(&a, out->rank);
 		if (!(got == want || (isnan(got) && isnan(want)) || fabs(got - want) <= 2e-6 * fabs(want) + 2e-6))
 			fail_msg("%s: %s: element %lld is %g, .index gives %g", op_name(op), text, (long long)i, want, got);
 	}

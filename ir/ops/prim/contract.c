@@ -303,6 +303,26 @@ static bool adjoint_contract(Build *b, Node n, const Node *ct, const bool *want,
 	return true;
 }
 
+/* Batch dimensions, then the free ones of x, then those of y. */
+static void along_contract(const Graph *g, Node n, int from[MAX_RANK])
+{
+	const SymTab *syms = g->ir->syms;
+	Node x = node_in(g, n, 0), y = node_in(g, n, 1);
+	uint32_t nbatch, nsum, used = 0, at = 0;
+	const Sym *batch = node_ints(g, n, "batch_y", &nbatch), *sum = node_ints(g, n, "sum_y", &nsum);
+	for (uint32_t k = 0; k < nsum; k++)
+		used |= 1u << sym_const(syms, sum[k]);
+	for (uint32_t k = 0; k < nbatch; k++) {
+		from[at++] = (int)sym_const(syms, batch[k]);
+		used |= 1u << sym_const(syms, batch[k]);
+	}
+	for (uint32_t k = nbatch + nsum; k < node_rank(g, x); k++)
+		from[at++] = -1;
+	for (uint32_t k = 0; k < node_rank(g, y); k++)
+		if (!(used >> k & 1))
+			from[at++] = (int)k;
+}
+
 OP(contract) {
 	.linear = LINEAR_ALONE,
 	.adjoint = adjoint_contract,
@@ -310,6 +330,7 @@ OP(contract) {
 		  "int[] sum_y, ScalarType acc, ScalarType? out=None) -> Tensor",
 	.doc = "sum of products over paired axes: result [batch, free x axes, free y axes]; "
 	       "ints give acc, floats out, which is acc or their own dtype",
+	.along = along_contract,
 	.infer = infer_contract,
 	.eval = eval_contract,
 	.batch = batch_contract,

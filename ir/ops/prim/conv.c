@@ -331,6 +331,13 @@ static bool adjoint_conv(Build *b, Node n, const Node *ct, const bool *want, Nod
 	return true;
 }
 
+/* [N, G, O, ...] and [G, O, C, ...]. */
+static void along_conv(const Graph *g, Node n, int from[MAX_RANK])
+{
+	for (uint32_t d = 0; d < node_rank(g, n); d++)
+		from[d] = d == 1 ? 0 : d == 2 ? 1 : -1;
+}
+
 OP(conv) {
 	.linear = LINEAR_ALONE,
 	.adjoint = adjoint_conv,
@@ -338,6 +345,7 @@ OP(conv) {
 		  "int[] pad, int[] size, ScalarType acc, ScalarType? out=None) -> Tensor",
 	.doc = "x[N, G, C, ...], w[G, O, C, ...] -> [N, G, O, size...]; x is dilated, then padded "
 	       "low by pad; out as in contract",
+	.along = along_conv,
 	.infer = infer_conv,
 	.eval = eval_conv,
 	.batch = batch_conv,

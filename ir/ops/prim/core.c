@@ -2,6 +2,7 @@
  * inlining and the printer know these four by name; they have no .eval. */
 #include <string.h>
 
+#include "ir/interp/tensor.h"
 #include "ir/ops/parts.h"
 
 static TypeId infer_input(Graph *g, Op op, const Node *in, uint32_t nin, AttrId attr,
@@ -50,12 +51,23 @@ static bool parts_constant(Build *b, Node n, const Parts *in, Parts *out)
 	return out->re.i;
 }
 
+/* Of a parameter, which may be replaced, nothing is known. */
+static Sym integer_constant(const Graph *g, Node n, const Sym *in)
+{
+	const Const *c = ir_const_of(g->ir, node_const(g, n));
+	(void)in;
+	if (c->is_param || !c->data)
+		return (Sym){0};
+	return sym_int(g->ir->syms, tensor_i64(&(Tensor){.dtype = c->dtype, .data = (void *)c->data}, 0));
+}
+
 OP(constant) {
 	.parts = parts_constant,
 	.schema = "constant(*, const value) -> Tensor",
 	.doc = "a constant of the model, by reference",
 	.folds = FOLDS_INSIDE,
 	.rounded = true,
+	.integer = integer_constant,
 	.infer = infer_constant,
 	.lower = {.role = LOWER_MEMORY},
 	.no_sample = "names data of a model",

@@ -59,16 +59,24 @@ static bool parts_full(Build *b, Node n, const Parts *in, Parts *out)
 	return out->re.i && out->im.i;
 }
 
+static Sym integer_full(const Graph *g, Node n, const Sym *in)
+{
+	const Attr *v = node_attr(g, n, "value");
+	(void)in;
+	return v->kind == ATTR_int ? v->s : sym_int(g->ir->syms, v->kind == ATTR_bool ? v->b : (int64_t)v->f);
+}
+
 OP(full) {
 	.parts = parts_full,
 	.schema = "full(*, ScalarType dtype, int[] shape, Scalar value) -> Tensor",
 	.doc = "one number everywhere",
 	.folds = FOLDS_INSIDE,
 	.rounded = true,
+	.integer = integer_full,
 	.infer = infer_full,
 	.eval = eval_full,
 	.lower = {.role = LOWER_LEAF},
-	.sample = "dtype=f32, shape=[2, 3], value=1.5; dtype=c64, shape=[3], value=complex(1.5, -2)",
+	.sample = "dtype=f32, shape=[2, 3], value=1.5; dtype=i64, shape=[2], value=-3; dtype=c64, shape=[3], value=complex(1.5, -2)",
 };
 
 /* ---- iota ---- */
@@ -132,10 +140,17 @@ static void index_from_size(IndexMap *m)
 	m->in[0][0] = node_sym(m->g, m->n, "value");
 }
 
+static Sym integer_from_size(const Graph *g, Node n, const Sym *in)
+{
+	(void)in;
+	return node_sym(g, n, "value");
+}
+
 OP(from_size) {
 	.schema = "from_size(*, int value) -> Tensor",
 	.doc = "a symbolic integer as a 0-d tensor",
 	.folds = FOLDS,
+	.integer = integer_from_size,
 	.infer = infer_from_size,
 	.eval = eval_from_size,
 	.lower = {.role = LOWER_LEAF, .index = index_from_size},
@@ -236,6 +251,12 @@ static bool parts_convert(Build *b, Node n, const Parts *in, Parts *out)
 	return out->re.i;
 }
 
+static Sym integer_convert(const Graph *g, Node n, const Sym *in)
+{
+	(void)g, (void)n;
+	return in[0];
+}
+
 OP(convert) {
 	.parts = parts_convert,
 	.linear = LINEAR_TOGETHER,
@@ -245,6 +266,7 @@ OP(convert) {
 	.doc = "numeric conversion, defined in docs/numerics.md; int to int wraps",
 	.folds = FOLDS,
 	.rounded = true,
+	.integer = integer_convert,
 	.infer = infer_convert,
 	.eval = eval_convert,
 	.batch_leading = true,

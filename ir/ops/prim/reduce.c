@@ -137,6 +137,7 @@ OP(reduce) {
 	.doc = "dims combined by sum, prod, max, min (NaN wins), and, or, xor; ints and bool give "
 	       "acc",
 	.folds = FOLDS,
+	.dims = DIMS_REDUCED,
 	.infer = infer_reduce,
 	.eval = eval_reduce,
 	.batch = batch_dims,
@@ -217,6 +218,7 @@ static bool eval_arg_reduce(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tens
 OP(arg_reduce) {
 	.schema = "arg_reduce(Tensor x, *, str kind, int dim) -> Tensor",
 	.doc = "smallest index of the max or min along dim; NaN wins",
+	.dims = DIMS_REDUCED,
 	.infer = infer_arg_reduce,
 	.eval = eval_arg_reduce,
 	.batch = batch_dim,

@@ -8,19 +8,33 @@
 
 /* ---- arithmetic ---- */
 
+static Sym integer_add(const Graph *g, Node n, const Sym *in)
+{
+	(void)n;
+	return sym_add(g->ir->syms, in[0], in[1]);
+}
+
 OP(add) {
 	.schema = "add(Tensor a, Tensor b) -> Tensor",
 	.doc = "a + b; or on bool",
 	.commutes = true,
+	.integer = integer_add,
 	.scalar = "add(a, b)",
 	.linear = LINEAR_TOGETHER,
 	.deriv = {"1", "1"},
 	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; i32[6] in -99..99, i32[6] in -99..99; "
 		  "bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
 };
+static Sym integer_sub(const Graph *g, Node n, const Sym *in)
+{
+	(void)n;
+	return sym_sub(g->ir->syms, in[0], in[1]);
+}
+
 OP(sub) {
 	.schema = "sub(Tensor a, Tensor b) -> Tensor",
 	.doc = "a - b",
+	.integer = integer_sub,
 	.scalar = "sub(a, b)",
 	.linear = LINEAR_TOGETHER,
 	.deriv = {"1", "-1"},

@@ -122,6 +122,7 @@ OP(window) {
 		  "int count) -> Tensor",
 	.doc = "element (p, k) of dim and a new last axis reads index p*stride + k*dilation - low, "
 	       "or 0",
+	.dims = DIMS_APPENDED,
 	.infer = infer_window,
 	.eval = eval_window,
 	.batch = batch_dim,
@@ -235,6 +236,7 @@ OP(fold) {
 	.schema = "fold(Tensor x, *, int dim, int extent, int stride, int dilation, int low) -> "
 		  "Tensor",
 	.doc = "adjoint of window: sums the elements (p, k) that read an index",
+	.dims = DIMS_ABSORBED,
 	.infer = infer_fold,
 	.eval = eval_fold,
 	.batch = batch_dim,

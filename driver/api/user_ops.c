@@ -31,7 +31,7 @@ static const char *symbol_refused(const char *symbol)
 typedef struct {
 	Weft *w;
 	const WeftOpDef *def;
-	const char *path; /* of the library */
+	const char *path; /* of the library; NULL: of none */
 } Registering;
 
 static bool register_op(void *arg)
@@ -39,19 +39,20 @@ static bool register_op(void *arg)
 	const Registering *r = arg;
 	Weft *w = r->w;
 	Ctx *ctx = w->ctx;
+	const char *where = r->path ? r->path : "user operator";
 	if (!r->def)
-		return ctx_error(ctx, "user operator", "no definition");
-	const UserOp *op = userop_new(ctx, r->def);
+		return ctx_error(ctx, where, "no definition");
+	const UserOp *op = userop_new(ctx, where, r->def);
 	TRY(op);
 	const char *why = symbol_refused(op->def.symbol);
 	if (why)
-		return ctx_error(ctx, "user operator", "%s: the symbol cannot be %s: %s", op->name, op->def.symbol, why);
+		return ctx_error(ctx, where, "%s: the symbol cannot be %s: %s", op->name, op->def.symbol, why);
 	for (uint32_t k = 0; k < w->userop.n; k++) {
 		const UserOp *other = w->userop.data[k];
 		if (!strcmp(other->name, op->name))
-			return ctx_error(ctx, "user operator", "%s: there is one of that name already", op->name);
+			return ctx_error(ctx, where, "%s: there is one of that name already", op->name);
 		if (!strcmp(other->def.symbol, op->def.symbol) && other->def.fn != op->def.fn)
-			return ctx_error(ctx, "user operator", "%s: %s has the symbol %s, too", op->name, other->name, op->def.symbol);
+			return ctx_error(ctx, where, "%s: %s has the symbol %s, too", op->name, other->name, op->def.symbol);
 	}
 	array_push(weft_arena(w), &w->userop, op);
 	return true;
@@ -110,7 +111,7 @@ static bool load_library(void *arg)
 		return ctx_error(ctx, r->path, "a library of operators that has none");
 	uint32_t first = r->w->userop.n;
 	for (; *def; def++) {
-		Registering one = {.w = r->w, .def = *def};
+		Registering one = {.w = r->w, .def = *def, .path = r->path};
 		TRY(register_op(&one));
 	}
 	return check_rules(r->w, first);

@@ -5,6 +5,9 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
 #include <string.h>
 
 static const OpInfo op_none = {.schema = "none() -> ()", .infer = NULL};
@@ -309,6 +312,61 @@ Attr op_default(Ir *ir, const Arg *arg)
 		return default_list(ir, arg);
 	default:
 		return attr_none();
+	}
+}
+
+/* The n characters at s are a number, and all of them. */
+static bool is_number(const char *s, size_t n, bool integer)
+{
+	char *end;
+	const char *digits = s + (*s == '-' || *s == '+');
+	bool named = !strncmp(digits, "inf", 3) || !strncmp(digits, "nan", 3);
+	errno = 0;
+	double v = integer ? (double)strtoll(s, &end, 10) : strtod(s, &end);
+	if (end != s + n || n == 0)
+		return false;
+	if (!integer && named)
+		return true;
+	return !strpbrk(s, "xX") && (isdigit((unsigned char)*digits) || *digits == '.') && (integer ? errno != ERANGE : isfinite(v));
+}
+
+static bool reads_ints(const Arg *arg)
+{
+	const char *p = arg->text, *end = p + strlen(p) - 1;
+	if (*p != '[')
+		return arg->size && is_number(p, strlen(p), true);
+	if (*end != ']')
+		return false;
+	p += 1 + strspn(p + 1, " ");
+	for (size_t n; p < end; p += n) {
+		n = strcspn(p, " ,]");
+		if (!is_number(p, n, true))
+			return false;
+		n += strspn(p + n, " ");
+		if (p + n != end && (p[n++] != ',' || p + n + strspn(p + n, " ") == end))
+			return false;
+		n += strspn(p + n, " ");
+	}
+	return p == end;
+}
+
+bool op_default_reads(const Arg *arg)
+{
+	const char *text = arg->text;
+	size_t n = strlen(text);
+	if (!arg->has_default || (arg->optional && !strcmp(text, "None")))
+		return true;
+	switch (arg->kind) {
+	case ARG_int:
+		return is_number(text, n, true) || !strcmp(text, "Mean") || !strcmp(text, "Sum");
+	case ARG_float:
+		return is_number(text, n, false);
+	case ARG_bool:
+		return !strcmp(text, "True") || !strcmp(text, "False");
+	case ARG_ints:
+		return reads_ints(arg);
+	default:
+		return true;
 	}
 }
 

@@ -319,6 +319,9 @@ static inline bool op_is_scalar(Op op) { return op_kind(op) == OP_SCALAR; }
 const OpLower *op_lower(Op); /* of composites: LOWER_NONE */
 /* The default of an argument as an attribute; ATTR_none for None or no default. */
 Attr op_default(Ir *, const Arg *);
+/* The text of its default is one of its kind, whole: an integer of 64 bits, a finite number or inf or nan, True or False, or a
+ * list of integers. Of other kinds: true. */
+bool op_default_reads(const Arg *);
 /* May the argument hold this attribute? A Tensor[] slot holds its constant count. */
 bool op_attr_fits(const Ir *, const Arg *, const Attr *);
 

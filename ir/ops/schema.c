@@ -132,7 +132,10 @@ static bool default_text(Reader *r, Arg *a)
 	}
 	if (r->p == s)
 		return fail(r, "a default");
-	a->text = arena_strndup(r->arena, s, (size_t)(r->p - s));
+	size_t n = (size_t)(r->p - s);
+	while (n && s[n - 1] == ' ')
+		n--;
+	a->text = arena_strndup(r->arena, s, n);
 	a->has_default = true;
 	return true;
 }

@@ -56,7 +56,7 @@ static void read_all(Ctx *ctx, uint8_t *data, size_t size)
 	def.schema = strsep(&text, "\n");
 	def.types = text ? strsep(&text, "\n") : "";
 	def.work_bytes = text && *text ? text : NULL;
-	const UserOp *op = userop_new(ctx, &def);
+	const UserOp *op = userop_new(ctx, "fuzz", &def);
 	fuzz_count(op);
 	if (ctx->nerror != !op)
 		abort();

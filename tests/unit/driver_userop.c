@@ -70,6 +70,13 @@ static void refused_schema(const char *schema, const char *why)
 	refused(def, why);
 }
 
+static void refused_default(const char *arg, const char *why)
+{
+	char schema[100];
+	snprintf(schema, sizeof schema, "a::b(Tensor x, %s) -> Tensor", arg);
+	refused_schema(schema, why);
+}
+
 static void refused_types(const char *types, const char *why)
 {
 	WeftOpDef def = good;
@@ -107,6 +114,11 @@ static void test_rules(void **state)
 	def.vjp = "a = scale * g; [a + 0 * test::shift(g, n=n, list=[1, 2], off=true)]";
 	def.jvp = "[t_x]";
 	assert_true(weft_op_register(w, &def));
+	def = good;
+	def.schema = "a::b(Tensor x, int n = -9223372036854775808 , int[] l=[ 1, -2 ], int[] m=[], int[2] k=3, float s=1e-5, float t=-inf, float u = 2, "
+		     "bool b = True ) -> Tensor";
+	if (!weft_op_register(w, &def))
+		fail_msg("%s", weft_messages(w));
 	weft_free(w);
 }
 
@@ -328,6 +340,22 @@ static void test_definitions(void **state)
 	refused_schema("a::b(Tensor(a!) x) -> Tensor", "argument x is written");
 	refused_schema("a::b(Tensor(a) x) -> Tensor(a)", "argument x is a view");
 	refused_schema("a::b(Tensor x, int x) -> Tensor", "two arguments are called x");
+	refused_default("int n=3.5", "the default of n is \"3.5\", expected an integer of 64 bits");
+	refused_default("int n=9223372036854775808", "expected an integer of 64 bits");
+	refused_default("int n=1e3", "expected an integer of 64 bits");
+	refused_default("int n=True", "expected an integer of 64 bits");
+	refused_default("int n=None", "expected an integer of 64 bits");
+	refused_default("int n=\"7\"", "expected an integer of 64 bits");
+	refused_default("float s=fast", "the default of s is \"fast\", expected a number");
+	refused_default("float s=1.5.5", "expected a number");
+	refused_default("float s=1e999", "expected a number");
+	refused_default("bool b=1", "the default of b is \"1\", expected True or False");
+	refused_default("bool b=true", "expected True or False");
+	refused_default("int[] l=[1, 2.5]", "the default of l is \"[1, 2.5]\", expected a list of integers of 64 bits");
+	refused_default("int[] l=3", "expected a list of integers of 64 bits");
+	refused_default("int[] l=[1,]", "expected a list of integers of 64 bits");
+	refused_default("int[] l=[-9223372036854775809]", "expected a list of integers of 64 bits");
+	refused_default("int[] l=[[1]]", "expected a list of integers of 64 bits");
 	refused_schema("a::b(Tensor x) -> int", "results are Tensors");
 	refused_schema("a::b(Tensor x) -> Tensor[]", "results are Tensors");
 	refused_schema("a::b(Tensor x) -> ()", "without WEFT_OP_EFFECT it would never be called");

@@ -30,6 +30,8 @@ static void test_table(void **state)
 				 op_expand_check(op));
 		for (uint32_t k = 0; k < s->narg; k++) {
 			Attr a = op_default(ir, &s->arg[k]);
+			if (!op_default_reads(&s->arg[k]))
+				fail_msg("%s: default of %s does not read", s->name, s->arg[k].name);
 			if (s->arg[k].has_default && a.kind != ATTR_none &&
 			    !op_attr_fits(ir, &s->arg[k], &a))
 				fail_msg("%s: default of %s", s->name, s->arg[k].name);

@@ -482,7 +482,7 @@ static void run_flow(const Flow *f, uint32_t *failures)
 		return;
 	}
 	Ir *ir = ir_new(c.ctx);
-	array_push(c.ctx->arena, &ir->userop, userop_new(c.ctx, &root_op));
+	array_push(c.ctx->arena, &ir->userop, userop_new(c.ctx, "user operator", &root_op));
 	Graph *g = graph_parse(ir, f->text, "flow");
 	if (!g) {
 		bad(&c, "does not parse");

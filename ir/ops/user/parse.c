@@ -32,7 +32,7 @@ __attribute__((format(printf, 2, 3))) static bool(refuse)(Reader *r, const char 
 	va_start(ap, fmt);
 	text_vprintf(&t, fmt, ap);
 	va_end(ap);
-	return ctx_error(r->ctx, "user operator", "%s: %s", r->op->name ? r->op->name : r->op->def.schema, t.data);
+	return ctx_error(r->ctx, r->op->where, "%s: %s", r->op->name ? r->op->name : r->op->def.schema, t.data);
 }
 #define refuse(...) ctx_false(refuse(__VA_ARGS__))
 
@@ -281,7 +281,14 @@ static bool check_argument(Reader *r, const Arg *a)
 		return refuse(r, "schema: argument %s is written: return its new value as a result", a->name);
 	if (a->optional || !known)
 		return refuse(r, "schema: argument %s is no Tensor, int, float, bool or int[]", a->name);
-	return !a->shares || refuse(r, "schema: argument %s is a view: results have memory of their own", a->name);
+	if (a->shares)
+		return refuse(r, "schema: argument %s is a view: results have memory of their own", a->name);
+	return op_default_reads(a) ||
+	       refuse(r, "schema: the default of %s is \"%s\", expected %s", a->name, a->text,
+	              a->kind == ARG_int     ? "an integer of 64 bits"
+	              : a->kind == ARG_float ? "a number"
+	              : a->kind == ARG_bool  ? "True or False"
+	                                     : "a list of integers of 64 bits");
 }
 
 static bool check_name(Reader *r, const char *name)
@@ -329,24 +336,24 @@ static bool is_long(const char *s)
 	return s && strlen(s) > MAX_TEXT;
 }
 
-const UserOp *userop_new(Ctx *ctx, const WeftOpDef *def)
+const UserOp *userop_new(Ctx *ctx, const char *where, const WeftOpDef *def)
 {
 	if (def->size != sizeof *def) {
-		ctx_error(ctx, "user operator", "its definition has %u bytes, expected %zu: it was compiled with another weft_op.h", def->size,
+		ctx_error(ctx, where, "its definition has %u bytes, expected %zu: it was compiled with another weft_op.h", def->size,
 		          sizeof *def);
 		return NULL;
 	}
 	if (!def->schema || !def->types || !def->symbol) {
-		ctx_error(ctx, "user operator", "%s: its definition has no %s", def->schema ? def->schema : "?",
+		ctx_error(ctx, where, "%s: its definition has no %s", def->schema ? def->schema : "?",
 		          !def->schema ? "schema" : !def->types ? "types" : "symbol");
 		return NULL;
 	}
 	if (is_long(def->schema) || is_long(def->types) || is_long(def->work_bytes) || is_long(def->vjp) || is_long(def->jvp)) {
-		ctx_error(ctx, "user operator", "%.64s...: texts have at most %d characters", def->schema, MAX_TEXT);
+		ctx_error(ctx, where, "%.64s...: texts have at most %d characters", def->schema, MAX_TEXT);
 		return NULL;
 	}
 	UserOp *op = ARENA_NEW(ctx->arena, UserOp);
-	*op = (UserOp){.def = *def};
+	*op = (UserOp){.def = *def, .where = copy(ctx, where)};
 	op->def.schema = copy(ctx, def->schema);
 	op->def.types = copy(ctx, def->types);
 	op->def.work_bytes = copy(ctx, def->work_bytes);

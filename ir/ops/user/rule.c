@@ -187,7 +187,7 @@ static Val *values(Arena *a, uint32_t n)
 
 static bool refuse(Ctx *ctx, const UserOp *op, const char *rule, const Eval *e)
 {
-	return ctx_error(ctx, "user operator", "%s: .%s: %s at \"%.32s\"", op->name, rule, e->err, e->errp);
+	return ctx_error(ctx, op->where, "%s: .%s: %s at \"%.32s\"", op->name, rule, e->err, e->errp);
 }
 
 /* want: how many results, of which one may be without brackets. */
@@ -207,7 +207,7 @@ static bool check_rule(Ctx *ctx, const UserOp *op, const char *rule, const char 
 		return refuse(ctx, op, rule, e);
 	bool list = *userop_rule_value(text) == '[';
 	if (list ? v.n != want : want != 1 || vjp)
-		return ctx_error(ctx, "user operator", "%s: .%s: expected a list of %u, one for each %s", op->name, rule, want,
+		return ctx_error(ctx, op->where, "%s: .%s: expected a list of %u, one for each %s", op->name, rule, want,
 				 vjp ? "tensor among the arguments" : "result");
 	return true;
 }
@@ -217,7 +217,7 @@ static bool check_names(Ctx *ctx, const UserOp *op)
 	for (uint32_t k = 0; k < op->schema.narg; k++) {
 		const char *name = op->schema.arg[k].name, *why = userop_name_taken(name);
 		if (why)
-			return ctx_error(ctx, "user operator", "%s: an argument of an operator with rules of derivatives cannot be called %s: %s",
+			return ctx_error(ctx, op->where, "%s: an argument of an operator with rules of derivatives cannot be called %s: %s",
 					 op->name, name, why);
 	}
 	return true;
@@ -232,7 +232,7 @@ static bool check_linear(Ctx *ctx, const UserOp *op, const UserOp *const *userop
 	for (int vjp = 0; vjp < 2; vjp++) {
 		const char *why = (vjp ? op->def.vjp : op->def.jvp) ? userop_nonlinear_sample(ir, op, vjp) : NULL;
 		if (why)
-			return ctx_error(ctx, "user operator", "%s", why);
+			return ctx_error(ctx, op->where, "%s", why);
 	}
 	return true;
 }
@@ -243,7 +243,7 @@ bool userop_check_rules(Ctx *ctx, const UserOp *op, const UserOp *const *userop,
 	if (!def->vjp && !def->jvp)
 		return true;
 	if (op->nout * 2 + op->schema.narg + op->nin > 4 * MAX_ARGS)
-		return ctx_error(ctx, "user operator", "%s: too many arguments and results for rules", op->name);
+		return ctx_error(ctx, op->where, "%s: too many arguments and results for rules", op->name);
 	TRY(check_names(ctx, op));
 	Eval vjp = {.user = true, .userop = userop, .nuserop = n}, jvp = vjp;
 	TRY(!def->vjp || check_rule(ctx, op, "vjp", def->vjp, op->nin, &vjp));

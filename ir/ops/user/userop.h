@@ -35,6 +35,7 @@ typedef struct UserOp {
 	WeftOpDef def; /* with texts of its own */
 	Schema schema; /* its name as in PyTorch: "mylib::decay", "mylib::decay.overload" */
 	const char *name; /* that without ".default" */
+	const char *where; /* the definition comes from, for messages */
 	uint32_t nin, nout; /* tensors */
 	const UserType *type; /* of operands, then of results */
 	ARRAY(UserVar) var;
@@ -42,8 +43,8 @@ typedef struct UserOp {
 	const UserExpr *work; /* NULL: none */
 } UserOp;
 
-/* A definition, read and checked. NULL after ctx_error. */
-const UserOp *userop_new(Ctx *, const WeftOpDef *);
+/* A definition, read and checked. NULL after ctx_error. `where`: for messages, the file it comes from. */
+const UserOp *userop_new(Ctx *, const char *where, const WeftOpDef *);
 /* By its name in a graph or in PyTorch ("mylib::decay", "mylib.decay.default"). NULL: none. */
 const UserOp *userop_find(const Ir *, const char *name);
 /* Of a call; NULL: its name is nobody's. */
